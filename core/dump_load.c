@@ -1,0 +1,217 @@
+#include <string.h>
+
+#include "core/date.h"
+#include "core/dump.h"
+
+struct loader {
+	struct snapshot *snapshot;
+	uint32_t heap; /* of the entries that come */
+};
+
+static int load_module(void *ctx, uint64_t base, uint64_t size_bytes, const char *path, size_t len)
+{
+	struct snapshot *snapshot = ((struct loader *)ctx)->snapshot;
+	char *copy = arena_text(&snapshot->arena, path, len);
+	struct module *module = copy ? snapshot_add_module(snapshot) : NULL;
+
+	if (!module)
+		return -ERR_NOMEM;
+	module->base = base;
+	module->size_bytes = size_bytes;
+	module->path = copy;
+	return 0;
+}
+
+static int heap_by_addr(struct snapshot *snapshot, uint64_t addr, uint32_t *index)
+{
+	struct heap *heap;
+
+	for (size_t i = 0; i < snapshot->heap_count; i++) {
+		if (snapshot->heaps[i].addr == addr) {
+			*index = (uint32_t)i;
+			return 0;
+		}
+	}
+	heap = snapshot->heap_count < UINT32_MAX ? snapshot_add_heap(snapshot) : NULL;
+	if (!heap)
+		return -ERR_NOMEM;
+	heap->addr = addr;
+	*index = (uint32_t)snapshot->heap_count - 1;
+	return 0;
+}
+
+static int load_heap(void *ctx, uint64_t addr)
+{
+	struct loader *loader = ctx;
+
+	return heap_by_addr(loader->snapshot, addr, &loader->heap);
+}
+
+static int load_entry(void *ctx, const struct dump_entry *entry)
+{
+	struct loader *loader = ctx;
+	struct snapshot *snapshot = loader->snapshot;
+	struct block block = {.addr = entry->addr,
+		.requested_bytes = entry->requested_bytes,
+		.overhead_bytes = entry->overhead_bytes};
+	struct block *added;
+
+	if (loader->heap == UINT32_MAX && heap_by_addr(snapshot, 0, &loader->heap))
+		return -ERR_NOMEM;
+	block.heap = loader->heap;
+	if (stackset_put(&snapshot->stacks, &entry->stack, entry->id_len, &block.stack))
+		return -ERR_NOMEM;
+	added = snapshot_add_block(snapshot);
+	if (!added)
+		return -ERR_NOMEM;
+	*added = block;
+	return 0;
+}
+
+static const char *keep(struct snapshot *snapshot, const struct kv *kv, const char *key)
+{
+	const char *value = kv_get(kv, key);
+
+	return value ? arena_text(&snapshot->arena, value, strlen(value)) : NULL;
+}
+
+static int note_dump(struct snapshot *snapshot, const struct kv *kv)
+{
+	const char *time = kv_get(kv, "time");
+
+	return time ? date_parse(time, &snapshot->time_ms) : 0;
+}
+
+static int note_process(struct snapshot *snapshot, const struct kv *kv)
+{
+	const char *start = kv_get(kv, "start");
+	uint64_t pid = 0, bits = 0;
+	int rc = kv_get_number(kv, "id", 10, &pid);
+
+	if (!rc)
+		rc = kv_get_number(kv, "bits", 10, &bits);
+	if (!rc && start)
+		rc = date_parse(start, &snapshot->start_ms);
+	snapshot->pid = (uint32_t)pid;
+	snapshot->bits = (unsigned)bits;
+	snapshot->image = keep(snapshot, kv, "image");
+	snapshot->os = keep(snapshot, kv, "os");
+	return rc;
+}
+
+static int note_stacks(struct snapshot *snapshot, const struct kv *kv)
+{
+	snapshot->stack_source = keep(snapshot, kv, "source");
+	return 0;
+}
+
+static int note_warning(struct snapshot *snapshot, const struct kv *kv)
+{
+	const char *text = kv_get(kv, "text");
+
+	if (text)
+		snapshot_warn(snapshot, "%s", text);
+	return 0;
+}
+
+static int note_module(struct snapshot *snapshot, const struct kv *kv)
+{
+	uint64_t base = 0, timestamp = 0, checksum = 0, age = 0;
+	int rc = kv_get_number(kv, "base", 16, &base);
+
+	if (!rc)
+		rc = kv_get_number(kv, "timestamp", 16, &timestamp);
+	if (!rc)
+		rc = kv_get_number(kv, "checksum", 16, &checksum);
+	if (!rc)
+		rc = kv_get_number(kv, "age", 16, &age);
+	for (size_t i = 0; !rc && i < snapshot->module_count; i++) {
+		struct module *module = &snapshot->modules[i];
+
+		if (module->base != base)
+			continue;
+		module->has_identity = true;
+		module->timestamp = (uint32_t)timestamp;
+		module->checksum = (uint32_t)checksum;
+		module->pdb = keep(snapshot, kv, "pdb");
+		module->pdb_guid = keep(snapshot, kv, "guid");
+		module->pdb_age = (uint32_t)age;
+	}
+	return rc;
+}
+
+static int note_heap(struct snapshot *snapshot, const struct kv *kv)
+{
+	uint64_t addr = 0, unwalked = 0;
+	struct heap *heap;
+	uint32_t index;
+	int rc = kv_get_number(kv, "addr", 16, &addr);
+
+	if (!rc)
+		rc = heap_by_addr(snapshot, addr, &index);
+	if (rc)
+		return rc;
+	heap = &snapshot->heaps[index];
+	heap->kind = keep(snapshot, kv, "kind");
+	rc = kv_get_number(kv, "committed", 10, &heap->committed_bytes);
+	if (!rc)
+		rc = kv_get_number(kv, "reserved", 10, &heap->reserved_bytes);
+	if (!rc)
+		rc = kv_get_number(kv, "stackless-blocks", 10, &heap->stackless.block_count);
+	if (!rc)
+		rc = kv_get_number(kv, "stackless-requested", 10,
+			&heap->stackless.requested_bytes);
+	if (!rc)
+		rc = kv_get_number(kv, "stackless-overhead", 10, &heap->stackless.overhead_bytes);
+	if (!rc)
+		rc = kv_get_number(kv, "unwalked", 10, &unwalked);
+	heap->unwalked = unwalked != 0;
+	return rc;
+}
+
+static int load_note(void *ctx, const char *kind, const struct kv *kv)
+{
+	static const struct {
+		const char *kind;
+		int (*load)(struct snapshot *snapshot, const struct kv *kv);
+	} notes[] = {
+		{"dump", note_dump},
+		{"process", note_process},
+		{"stacks", note_stacks},
+		{"warning", note_warning},
+		{"module", note_module},
+		{"heap", note_heap},
+	};
+	struct loader *loader = ctx;
+
+	for (size_t i = 0; i < sizeof(notes) / sizeof(*notes); i++) {
+		if (!strcmp(kind, notes[i].kind))
+			return notes[i].load(loader->snapshot, kv);
+	}
+	return 0; /* notes of later versions: skipped */
+}
+
+static struct dump_sink loader_sink(struct loader *loader)
+{
+	return (struct dump_sink){.ctx = loader,
+		.module = load_module,
+		.heap = load_heap,
+		.entry = load_entry,
+		.note = load_note};
+}
+
+int dump_load(struct snapshot *snapshot, const struct dump_source *source, struct err *err)
+{
+	struct loader loader = {.snapshot = snapshot, .heap = UINT32_MAX};
+	struct dump_sink sink = loader_sink(&loader);
+
+	return dump_scan(source, &sink, err);
+}
+
+int dump_load_file(struct snapshot *snapshot, const char *path, struct err *err)
+{
+	struct loader loader = {.snapshot = snapshot, .heap = UINT32_MAX};
+	struct dump_sink sink = loader_sink(&loader);
+
+	return dump_scan_file(path, &sink, err);
+}

@@ -1,0 +1,465 @@
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/dump.h"
+#include "core/os.h"
+
+#define WINDOW_BYTES ((size_t)1 << 20)
+#define UNKNOWN_LINES_MAX 1000 /* so many lines without a sign of a dump: it is none */
+
+struct scan {
+	const struct dump_source *source;
+	const struct dump_sink *sink;
+	struct err *err;
+	char *window, *at, *end; /* what was read and not yet used */
+	bool at_eof, no_newline; /* the last line had no line end */
+	uint64_t line;
+	bool in_modules, heap_open, is_ours, ended, is_dump;
+	struct census seen;
+	struct kv pairs;
+	uint64_t frames[DUMP_FRAMES_MAX];
+	uint32_t aliases[DUMP_FRAMES_MAX];
+};
+
+struct line {
+	const char *text;
+	size_t len; /* without the line end */
+};
+
+static int bad(struct scan *scan, enum err_code code, const char *detail)
+{
+	char place[600];
+
+	snprintf(place, sizeof(place), "%.500s:%" PRIu64, scan->source->name, scan->line);
+	return err_set(scan->err, code, place, detail ? "%s" : NULL, detail);
+}
+
+/* Fills the window up; 0 or an error. */
+static int refill(struct scan *scan)
+{
+	memmove(scan->window, scan->at, (size_t)(scan->end - scan->at));
+	scan->end -= scan->at - scan->window;
+	scan->at = scan->window;
+	while (!scan->at_eof && scan->end < scan->window + WINDOW_BYTES) {
+		int64_t got = scan->source->read(scan->source->ctx, scan->end,
+			(size_t)(scan->window + WINDOW_BYTES - scan->end), scan->err);
+
+		if (got < 0)
+			return (int)got;
+		scan->at_eof = !got;
+		scan->end += got;
+	}
+	return 0;
+}
+
+/* Passes over the rest of a comment line that does not fit into the window. */
+static int skip_long_line(struct scan *scan)
+{
+	int rc = 0;
+
+	while (!rc) {
+		char *newline = memchr(scan->at, '\n', (size_t)(scan->end - scan->at));
+
+		if (newline) {
+			scan->at = newline;
+			return 0;
+		}
+		scan->at = scan->end;
+		if (scan->at_eof)
+			return 0;
+		rc = refill(scan);
+	}
+	return rc;
+}
+
+/* 1 and the next line, 0 at the end, or an error. */
+static int next_line(struct scan *scan, struct line *line)
+{
+	char *newline;
+	int rc;
+
+	if (!scan->at_eof && scan->end - scan->at < 2 * DUMP_LINE_MAX && (rc = refill(scan)))
+		return rc;
+	if (scan->at == scan->end)
+		return 0;
+	scan->line++;
+	line->text = scan->at;
+	newline = memchr(scan->at, '\n', (size_t)(scan->end - scan->at));
+	scan->no_newline = !newline;
+	line->len = (size_t)((newline ? newline : scan->end) - scan->at);
+	scan->at += line->len + !!newline;
+	if (line->len > DUMP_LINE_MAX) {
+		if (line->text[0] != '/' || line->text[1] != '/')
+			return bad(scan, scan->is_dump ? ERR_BAD_LINE : ERR_NOT_DUMP,
+				"a line is too long");
+		line->len = 0;
+		if (!newline)
+			return (rc = skip_long_line(scan)) ? rc : 1;
+	}
+	if (line->len && line->text[line->len - 1] == '\r')
+		line->len--;
+	if (memchr(line->text, '\0', line->len))
+		return bad(scan, scan->is_dump ? ERR_BAD_LINE : ERR_NOT_DUMP,
+			"there are bytes in it that are not text");
+	return scan->sink->line && (rc = scan->sink->line(scan->sink->ctx, line->text, line->len)) ?
+		       rc :
+		       1;
+}
+
+static int hex_value(char c)
+{
+	if (c >= '0' && c <= '9')
+		return c - '0';
+	c |= 0x20;
+	return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+}
+
+/* Takes a hexadecimal number of up to 64 bits from *at; false when there is none. */
+static bool take_hex(const char **at, const char *end, uint64_t *value)
+{
+	const char *from = *at;
+	uint64_t sum = 0;
+	int digit;
+
+	while (*at < end && (digit = hex_value(**at)) >= 0) {
+		if (sum >> 60)
+			return false;
+		sum = sum << 4 | (unsigned)digit;
+		++*at;
+	}
+	*value = sum;
+	return *at > from;
+}
+
+static bool take(const char **at, const char *end, const char *text, size_t len)
+{
+	if ((size_t)(end - *at) < len || memcmp(*at, text, len) != 0)
+		return false;
+	*at += len;
+	return true;
+}
+
+#define TAKE(at, end, text) take(at, end, text, sizeof(text) - 1)
+
+static bool starts(const struct line *line, const char *text)
+{
+	size_t len = strlen(text);
+
+	return line->len >= len && !memcmp(line->text, text, len);
+}
+
+/* "//    BASE SIZE PATH", between "Loaded modules" and "Process modules enumerated". */
+static int module_line(struct scan *scan, const struct line *line)
+{
+	const char *at = line->text + 2, *end = line->text + line->len;
+	uint64_t base, size_bytes;
+
+	while (at < end && *at == ' ')
+		at++;
+	if (!take_hex(&at, end, &base) || !TAKE(&at, end, " "))
+		return 0; /* the heading, or something of a later version */
+	while (at < end && *at == ' ')
+		at++;
+	if (!take_hex(&at, end, &size_bytes) || !TAKE(&at, end, " ") || at == end)
+		return 0;
+	if (base + size_bytes < base)
+		return bad(scan, ERR_BAD_LINE, "the module lies outside the address space");
+	return scan->sink->module ? scan->sink->module(scan->sink->ctx, base, size_bytes, at,
+					    (size_t)(end - at)) :
+				    0;
+}
+
+static int check_format(struct scan *scan)
+{
+	uint64_t format = 0;
+
+	if (kv_get_number(&scan->pairs, "format", 10, &format) || !format)
+		return -ERR_BAD_LINE;
+	scan->is_ours = true;
+	if (format > DUMP_FORMAT)
+		return bad(scan, ERR_VERSION, NULL);
+	return 0;
+}
+
+/* What blocks without a stack add to the counts of the end mark. */
+static int count_stackless(struct scan *scan)
+{
+	uint64_t blocks = 0, requested = 0, overhead = 0;
+	int rc = kv_get_number(&scan->pairs, "stackless-blocks", 10, &blocks);
+
+	if (!rc)
+		rc = kv_get_number(&scan->pairs, "stackless-requested", 10, &requested);
+	if (!rc)
+		rc = kv_get_number(&scan->pairs, "stackless-overhead", 10, &overhead);
+	scan->seen.block_count += blocks;
+	scan->seen.requested_bytes += requested;
+	scan->seen.overhead_bytes += overhead;
+	return rc;
+}
+
+static int check_end(struct scan *scan)
+{
+	struct census said = {0};
+	int rc = kv_get_number(&scan->pairs, "blocks", 10, &said.block_count);
+
+	if (!rc)
+		rc = kv_get_number(&scan->pairs, "requested", 10, &said.requested_bytes);
+	if (!rc)
+		rc = kv_get_number(&scan->pairs, "overhead", 10, &said.overhead_bytes);
+	if (rc)
+		return rc;
+	if (said.block_count != scan->seen.block_count ||
+		said.requested_bytes != scan->seen.requested_bytes ||
+		said.overhead_bytes != scan->seen.overhead_bytes)
+		return bad(scan, ERR_BAD_LINE, "the sums do not match the entries above");
+	scan->ended = true;
+	return 0;
+}
+
+static int note_line(struct scan *scan, const struct line *line)
+{
+	const char *at = line->text + strlen("// hsnap: "), *end = line->text + line->len;
+	const char *space = memchr(at, ' ', (size_t)(end - at));
+	size_t len = (size_t)((space ? space : end) - at);
+	char kind[32];
+	int rc;
+
+	if (!len || len >= sizeof(kind))
+		return bad(scan, ERR_BAD_LINE, "bad '// hsnap:' line");
+	memcpy(kind, at, len);
+	kind[len] = '\0';
+	rc = kv_parse(&scan->pairs, at + len, (size_t)(end - at) - len);
+	if (!rc && !strcmp(kind, "dump"))
+		rc = check_format(scan);
+	else if (!rc && !strcmp(kind, "heap"))
+		rc = count_stackless(scan);
+	else if (!rc && !strcmp(kind, "end"))
+		rc = check_end(scan);
+	if (!rc && scan->sink->note)
+		rc = scan->sink->note(scan->sink->ctx, kind, &scan->pairs);
+	if (rc == -ERR_BAD_LINE && (!scan->err || scan->err->code != ERR_BAD_LINE))
+		return bad(scan, ERR_BAD_LINE, "bad '// hsnap:' line");
+	return rc;
+}
+
+static int comment_line(struct scan *scan, const struct line *line)
+{
+	if (starts(line, "// hsnap: ")) {
+		scan->is_dump = true;
+		return note_line(scan, line);
+	}
+	if (starts(line, "// Loaded modules")) {
+		scan->is_dump = scan->in_modules = true;
+	} else if (starts(line, "// Process modules enumerated")) {
+		scan->in_modules = false;
+	} else if (scan->in_modules) {
+		return module_line(scan, line);
+	}
+	return 0;
+}
+
+/* The address in a heap's heading, which may have any number of dashes before it. */
+static int heap_line(struct scan *scan, const struct line *line)
+{
+	const char *at = line->text, *end = line->text + line->len;
+	uint64_t addr;
+
+	while (at < end && (*at == '*' || *at == '-' || *at == ' '))
+		at++;
+	if (TAKE(&at, end, "End of data for heap @ ")) {
+		scan->heap_open = false;
+		return 0;
+	}
+	if (TAKE(&at, end, "Start of data for heap @ "))
+		scan->heap_open = true;
+	else if (!TAKE(&at, end, "Heap "))
+		return 0;
+	if (!take_hex(&at, end, &addr))
+		return scan->no_newline ? 0 : bad(scan, ERR_BAD_LINE, "bad heap heading");
+	scan->is_dump = true;
+	return scan->sink->heap ? scan->sink->heap(scan->sink->ctx, addr) : 0;
+}
+
+/* "REQ bytes + OVH at ADDR by BackTraceID"; 1: it is one, 0: something else, or an error. */
+static int entry_parse(struct scan *scan, const struct line *line, struct dump_entry *entry)
+{
+	const char *at = line->text, *end = line->text + line->len;
+
+	while (end > at && end[-1] == ' ')
+		end--;
+	if (!take_hex(&at, end, &entry->requested_bytes) || !TAKE(&at, end, " bytes + "))
+		return 0;
+	if (!take_hex(&at, end, &entry->overhead_bytes) || !TAKE(&at, end, " at ") ||
+		!take_hex(&at, end, &entry->addr) || !TAKE(&at, end, " by BackTrace") || at == end)
+		return bad(scan, scan->no_newline ? ERR_CUT : ERR_BAD_LINE, "bad entry");
+	entry->block_count = 1;
+	entry->stack.id = at;
+	entry->id_len = (size_t)(end - at);
+	return 1;
+}
+
+/* One line of a stack: 0, or an error. */
+static int frame_parse(struct scan *scan, const struct line *line, struct stack *stack)
+{
+	const char *at = line->text + 1, *end = line->text + line->len;
+
+	while (end > at && end[-1] == ' ')
+		end--;
+	if (at == end)
+		return 0; /* seen in a published log: a line with nothing but the TAB */
+	if (end - at == 5 && !memcmp(at, "Alias", 5)) {
+		if (stack->alias_count == DUMP_FRAMES_MAX)
+			return bad(scan, ERR_BAD_LINE, "too many stacks under one id");
+		scan->aliases[stack->alias_count++] = stack->frame_count;
+		return 0;
+	}
+	if (stack->frame_count == DUMP_FRAMES_MAX)
+		return bad(scan, ERR_BAD_LINE, "a stack is too deep");
+	if (!take_hex(&at, end, &scan->frames[stack->frame_count]) || at != end)
+		return bad(scan, scan->no_newline ? ERR_CUT : ERR_BAD_LINE, "bad stack line");
+	stack->frame_count++;
+	return 0;
+}
+
+static int entry_line(struct scan *scan, const struct line *line)
+{
+	struct dump_entry entry = {.stack.same_id = STACK_NONE};
+	char id[64];
+	struct line frame;
+	int rc = entry_parse(scan, line, &entry);
+
+	if (rc <= 0)
+		return rc;
+	if (scan->is_ours && scan->no_newline)
+		return bad(scan, ERR_CUT, "the last line is not whole");
+	if (entry.id_len >= sizeof(id))
+		return bad(scan, ERR_BAD_LINE, "the BackTrace id is too long");
+	memcpy(id, entry.stack.id, entry.id_len); /* the window moves on */
+	entry.stack.id = id;
+	scan->is_dump = true;
+	/* At least 2 * DUMP_LINE_MAX bytes were at hand: the byte behind the line is too. */
+	while (scan->at < scan->end && *scan->at == '\t') {
+		rc = next_line(scan, &frame);
+		if (rc > 0)
+			rc = frame_parse(scan, &frame, &entry.stack);
+		if (rc)
+			return rc;
+		entry.stack.frames = scan->frames;
+		entry.stack.alias_at = scan->aliases;
+		if (scan->at == scan->end && (rc = refill(scan)))
+			return rc;
+	}
+	scan->seen.block_count += entry.block_count;
+	scan->seen.requested_bytes += entry.requested_bytes;
+	scan->seen.overhead_bytes += entry.overhead_bytes;
+	return scan->sink->entry ? scan->sink->entry(scan->sink->ctx, &entry) : 0;
+}
+
+/* "+ 10 ( 20 - 10) 2 allocs TAB BackTraceID": what hdiff and umdh print when they compare. */
+static bool is_comparison(const struct line *line)
+{
+	const char *at = line->text, *end = line->text + line->len;
+
+	if (*at != '+' && *at != '-')
+		return false;
+	for (; at < end; at++) {
+		const char *from = at;
+
+		if (TAKE(&from, end, "BackTrace"))
+			return true;
+	}
+	return false;
+}
+
+static int one_line(struct scan *scan, const struct line *line)
+{
+	if (!line->len)
+		return 0;
+	if (starts(line, "//"))
+		return comment_line(scan, line);
+	if (starts(line, "*-"))
+		return heap_line(scan, line);
+	if (hex_value(line->text[0]) >= 0)
+		return entry_line(scan, line);
+	if (!scan->is_dump && is_comparison(line))
+		return bad(scan, ERR_NOT_DUMP, "it is a comparison");
+	return 0; /* chatter of the debug library and the like */
+}
+
+static int scan_all(struct scan *scan)
+{
+	struct line line;
+	int rc;
+
+	while ((rc = next_line(scan, &line)) > 0) {
+		if (scan->line == 1 && (starts(&line, "\xff\xfe") || starts(&line, "\xfe\xff")))
+			return bad(scan, ERR_NOT_DUMP, "it is UTF-16 text: convert it to UTF-8");
+		rc = one_line(scan, &line);
+		if (rc)
+			return rc;
+		if (!scan->is_dump && scan->line > UNKNOWN_LINES_MAX)
+			break;
+	}
+	if (rc < 0)
+		return rc;
+	if (!scan->line)
+		return err_set(scan->err, ERR_EMPTY, scan->source->name, NULL);
+	if (!scan->is_dump)
+		return err_set(scan->err, ERR_NOT_DUMP, scan->source->name, NULL);
+	if (scan->is_ours ? !scan->ended : scan->heap_open)
+		return bad(scan, ERR_CUT, scan->is_ours ? "the end mark is missing" :
+							  "the end of a heap is missing");
+	return 0;
+}
+
+int dump_scan(const struct dump_source *source, const struct dump_sink *sink, struct err *err)
+{
+	struct err local;
+	struct scan *scan = calloc(1, sizeof(*scan));
+	char *window = malloc(WINDOW_BYTES);
+	int rc;
+
+	err = err ? err : &local;
+	*err = (struct err){0};
+	if (!scan || !window) {
+		rc = err_set(err, ERR_NOMEM, source->name, NULL);
+		goto out;
+	}
+	*scan = (struct scan){.source = source, .sink = sink, .err = err};
+	scan->window = scan->at = scan->end = window;
+	kv_init(&scan->pairs);
+	rc = scan_all(scan);
+	if (rc == -ERR_NOMEM)
+		err_set(err, ERR_NOMEM, source->name, NULL);
+	kv_release(&scan->pairs);
+out:
+	free(window);
+	free(scan);
+	return rc;
+}
+
+struct file_source {
+	struct os_file file;
+	const char *path;
+};
+
+static int64_t read_file(void *ctx, void *bytes, size_t len, struct err *err)
+{
+	struct file_source *source = ctx;
+
+	return os_read(&source->file, bytes, len, source->path, err);
+}
+
+int dump_scan_file(const char *path, const struct dump_sink *sink, struct err *err)
+{
+	struct file_source file = {.path = strcmp(path, "-") ? path : "standard input"};
+	struct dump_source source = {.read = read_file, .ctx = &file, .name = file.path};
+	int rc = os_open(&file.file, path, err);
+
+	if (rc)
+		return rc;
+	rc = dump_scan(&source, sink, err);
+	os_close(&file.file);
+	return rc;
+}

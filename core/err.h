@@ -1,0 +1,68 @@
+/*
+ * Errors: what went wrong, where, and what to do about it.
+ *
+ * A function that can fail returns 0 or a negative enum err_code and fills the caller's struct err.
+ * On failure its outputs are untouched. Only main() prints, with err_print(): one line.
+ */
+#ifndef CORE_ERR_H
+#define CORE_ERR_H
+
+#include <stdio.h>
+
+#if defined(__MINGW32__)
+#define PRINTF_LIKE(f, a) __attribute__((format(__MINGW_PRINTF_FORMAT, f, a)))
+#else
+#define PRINTF_LIKE(f, a) __attribute__((format(printf, f, a)))
+#endif
+
+/* X(code, sentence, remedy); the remedy may be empty. */
+#define ERR_LIST(X)                                                                               \
+	X(ERR_NOMEM, "out of memory", "close other programs or use a machine with more")             \
+	X(ERR_USAGE, "wrong usage", "see --help")                                                    \
+	X(ERR_OPEN, "cannot open", "check the name and the rights")                                  \
+	X(ERR_READ, "cannot read", "check the disk or the rights")                                   \
+	X(ERR_CREATE, "cannot create", "check that the folder exists and can be written to")         \
+	X(ERR_WRITE, "cannot write", "free some space or choose another place; nothing was left")    \
+	X(ERR_NOT_DUMP, "is not a heap dump", "give a file written by hsnap -f or umdh -f")          \
+	X(ERR_EMPTY, "is empty", "take the snapshot again")                                          \
+	X(ERR_CUT, "is cut short", "take the snapshot again, or use what is there with --force")     \
+	X(ERR_BAD_LINE, "bad line", "the file is damaged; take the snapshot again")                  \
+	X(ERR_VERSION, "was written in a newer format", "use a newer version of this tool")          \
+	X(ERR_NO_PROCESS, "no such process", "look the pid or name up in the task list")             \
+	X(ERR_MANY, "several processes have this name", "choose one of them with -p PID")            \
+	X(ERR_RIGHTS, "no right to read the process", "run hsnap as its user or as administrator")   \
+	X(ERR_BITS, "the process is 32-bit", "use a 32-bit hsnap; this one is 64-bit")               \
+	X(ERR_NOT_TRACED, "the process is not traced", "start it with 'hsnap run -- PROG'")          \
+	X(ERR_GONE, "the process ended meanwhile", "start it again; nothing was written")            \
+	X(ERR_TARGET, "cannot make sense of the process's memory", "try again; report it if it stays") \
+	X(ERR_START, "cannot start the program", "check its name and that it can run here")          \
+	X(ERR_INJECT, "cannot load the tracer", "keep hsnap-tracer64.dll beside hsnap.exe")          \
+	X(ERR_SYSTEM, "the system refused", "")                                                      \
+	X(ERR_SYMBOLS, "no names", "")                                                               \
+	X(ERR_INTERRUPTED, "interrupted", "nothing was written")
+
+enum err_code {
+	ERR_OK,
+#define X(code, sentence, remedy) code,
+	ERR_LIST(X)
+#undef X
+};
+
+struct err {
+	enum err_code code;
+	char place[600]; /* file, file:line, "pid 12" or an address; may be empty */
+	char detail[600]; /* what in particular; may be empty */
+};
+
+/* Fills *err (which may be NULL) and returns -code. detail is a printf format or NULL. */
+int err_set(struct err *err, enum err_code code, const char *place, const char *detail, ...)
+	PRINTF_LIKE(4, 5);
+
+/* "PLACE: SENTENCE (DETAIL); REMEDY" without a newline, control characters made harmless; cut to
+ * size. Returns text. */
+const char *err_text(const struct err *err, char *text, size_t size);
+
+/* Prints "PROGRAM: " and err_text() as one line. */
+void err_print(FILE *to, const char *program, const struct err *err);
+
+#endif

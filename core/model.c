@@ -1,0 +1,132 @@
+#include "core/model.h"
+
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/buf.h"
+
+void snapshot_init(struct snapshot *snapshot)
+{
+	*snapshot = (struct snapshot){0};
+	arena_init(&snapshot->arena);
+	stackset_init(&snapshot->stacks);
+}
+
+void snapshot_release(struct snapshot *snapshot)
+{
+	free(snapshot->modules);
+	free(snapshot->heaps);
+	free(snapshot->blocks);
+	free(snapshot->warnings);
+	stackset_release(&snapshot->stacks);
+	arena_release(&snapshot->arena);
+	snapshot_init(snapshot);
+}
+
+static void *item_add(void **items, size_t *cap, size_t *count, size_t item_bytes)
+{
+	char *item;
+
+	if (array_grow(items, cap, *count, item_bytes))
+		return NULL;
+	item = (char *)*items + (*count)++ * item_bytes;
+	return memset(item, 0, item_bytes);
+}
+
+struct module *snapshot_add_module(struct snapshot *snapshot)
+{
+	return item_add((void **)&snapshot->modules, &snapshot->module_cap,
+		&snapshot->module_count, sizeof(*snapshot->modules));
+}
+
+struct heap *snapshot_add_heap(struct snapshot *snapshot)
+{
+	return item_add((void **)&snapshot->heaps, &snapshot->heap_cap, &snapshot->heap_count,
+		sizeof(*snapshot->heaps));
+}
+
+struct block *snapshot_add_block(struct snapshot *snapshot)
+{
+	return item_add((void **)&snapshot->blocks, &snapshot->block_cap, &snapshot->block_count,
+		sizeof(*snapshot->blocks));
+}
+
+void snapshot_warn(struct snapshot *snapshot, const char *format, ...)
+{
+	char text[400];
+	const char *copy;
+	const char **slot;
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(text, sizeof(text), format, args);
+	va_end(args);
+	copy = arena_text(&snapshot->arena, text, strlen(text));
+	slot = copy ? item_add((void **)&snapshot->warnings, &snapshot->warning_cap,
+			      &snapshot->warning_count, sizeof(*slot)) :
+		      NULL;
+	if (slot)
+		*slot = copy;
+}
+
+struct census snapshot_total(const struct snapshot *snapshot)
+{
+	struct census total = {.block_count = snapshot->block_count};
+
+	for (size_t i = 0; i < snapshot->block_count; i++) {
+		total.requested_bytes += snapshot->blocks[i].requested_bytes;
+		total.overhead_bytes += snapshot->blocks[i].overhead_bytes;
+	}
+	for (size_t i = 0; i < snapshot->heap_count; i++) {
+		const struct census *stackless = &snapshot->heaps[i].stackless;
+
+		total.block_count += stackless->block_count;
+		total.requested_bytes += stackless->requested_bytes;
+		total.overhead_bytes += stackless->overhead_bytes;
+	}
+	return total;
+}
+
+static int by_base(const void *a, const void *b)
+{
+	const struct module *x = a, *y = b;
+
+	return x->base < y->base ? -1 : x->base > y->base;
+}
+
+void modules_sort(struct module *modules, size_t count)
+{
+	if (count)
+		qsort(modules, count, sizeof(*modules), by_base);
+}
+
+const struct module *module_at(const struct module *modules, size_t count, uint64_t addr)
+{
+	size_t low = 0;
+
+	while (count) { /* the last module whose base is not above addr */
+		size_t half = count / 2;
+
+		if (modules[low + half].base <= addr) {
+			low += half + 1;
+			count -= half + 1;
+		} else {
+			count = half;
+		}
+	}
+	if (!low || addr - modules[low - 1].base >= modules[low - 1].size_bytes)
+		return NULL;
+	return &modules[low - 1];
+}
+
+const char *path_base(const char *path)
+{
+	const char *base = path;
+
+	for (; *path; path++) {
+		if (*path == '/' || *path == '\\')
+			base = path + 1;
+	}
+	return base;
+}

@@ -1,0 +1,88 @@
+/*
+ * A snapshot of one process's heaps, in memory.
+ *
+ * struct snapshot owns everything it points to; snapshot_release() frees it at once. Addresses are
+ * the target's. "requested" is what the program asked for, "overhead" what the heap adds to it.
+ */
+#ifndef CORE_MODEL_H
+#define CORE_MODEL_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "core/arena.h"
+#include "core/err.h"
+#include "core/stackset.h"
+
+struct module {
+	uint64_t base, size_bytes;
+	const char *path;
+	/* What tells one build from another; has_identity false: not recorded. */
+	bool has_identity;
+	uint32_t timestamp, checksum; /* of the image's headers */
+	const char *pdb; /* file name the image asks for, or NULL */
+	const char *pdb_guid; /* 32 hexadecimal digits, or NULL */
+	uint32_t pdb_age;
+};
+
+struct census {
+	uint64_t block_count, requested_bytes, overhead_bytes;
+};
+
+struct heap {
+	uint64_t addr;
+	const char *kind; /* "wine", "unknown": who walked it */
+	uint64_t committed_bytes, reserved_bytes;
+	struct census stackless; /* blocks no stack is known for; they are not in blocks[] */
+	bool unwalked; /* no walker knows this heap: blocks are those the tracer saw */
+};
+
+struct block {
+	uint64_t addr, requested_bytes, overhead_bytes;
+	uint32_t heap; /* index into heaps */
+	uint32_t stack; /* index into stacks.stacks */
+};
+
+struct snapshot {
+	struct arena arena;
+	uint32_t pid;
+	unsigned bits; /* 32, 64; 0 when not recorded */
+	int64_t time_ms, start_ms; /* of the snapshot and of the process; 0 when not recorded */
+	const char *image, *os; /* or NULL */
+	const char *stack_source; /* "tracer", "ust", "none"; NULL when not recorded */
+	struct module *modules;
+	size_t module_count, module_cap;
+	struct heap *heaps;
+	size_t heap_count, heap_cap;
+	struct block *blocks;
+	size_t block_count, block_cap;
+	struct stackset stacks;
+	const char **warnings; /* what could not be read, one sentence each */
+	size_t warning_count, warning_cap;
+};
+
+void snapshot_init(struct snapshot *snapshot);
+void snapshot_release(struct snapshot *snapshot);
+
+/* Each adds one zeroed item and returns it (valid until the next is added), or NULL. */
+struct module *snapshot_add_module(struct snapshot *snapshot);
+struct heap *snapshot_add_heap(struct snapshot *snapshot);
+struct block *snapshot_add_block(struct snapshot *snapshot);
+
+/* Adds a printf-formatted warning; one that does not fit in memory is dropped. */
+void snapshot_warn(struct snapshot *snapshot, const char *format, ...) PRINTF_LIKE(2, 3);
+
+/* All blocks, with those without a stack. */
+struct census snapshot_total(const struct snapshot *snapshot);
+
+/* The module that addr lies in, or NULL. modules must be sorted by base and must not overlap. */
+const struct module *module_at(const struct module *modules, size_t count, uint64_t addr);
+
+/* Sorts by base. */
+void modules_sort(struct module *modules, size_t count);
+
+/* The part of a module's path behind the last / or \. */
+const char *path_base(const char *path);
+
+#endif

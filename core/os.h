@@ -1,0 +1,74 @@
+/*
+ * The operating-system floor: the few things C11 does not give, the same on every platform.
+ *
+ * Paths, arguments and environment values are UTF-8. Files are binary. os_posix.c or os_windows.c.
+ */
+#ifndef CORE_OS_H
+#define CORE_OS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "core/err.h"
+
+/* Makes argv UTF-8 and standard streams binary; call first in main(). *argc and *argv stay valid
+ * until the program ends. Returns 0 or -ERR_NOMEM. */
+int os_start(int *argc, char ***argv);
+
+/* A UTF-8 copy of an environment variable, to be freed by the caller; NULL when unset. */
+char *os_env(const char *name);
+
+bool os_is_terminal(FILE *stream);
+
+/* Milliseconds since 1970-01-01 UTC. */
+int64_t os_time_ms(void);
+
+struct os_file {
+	intptr_t handle;
+};
+
+/* Opens path ("-" is standard input) for reading: 0, -ERR_OPEN (also for a folder). */
+int os_open(struct os_file *file, const char *path, struct err *err);
+
+/* Reads up to len bytes: how many (0 at the end) or -ERR_READ. */
+int64_t os_read(struct os_file *file, void *bytes, size_t len, const char *path, struct err *err);
+
+/* Reads exactly len bytes at offset: 0 or -ERR_READ. */
+int os_read_at(struct os_file *file, uint64_t offset, void *bytes, size_t len);
+
+/* The size in bytes, or 0 when it cannot be known. */
+uint64_t os_size(struct os_file *file);
+
+void os_close(struct os_file *file);
+
+/* True when path is there and is neither a regular file nor a folder (a device, a pipe). */
+bool os_is_special(const char *path);
+
+/* Opens path for writing: a new file that must not exist yet (fresh), or an existing special one.
+ * 0 or -ERR_CREATE. */
+int os_create(struct os_file *file, const char *path, bool fresh, struct err *err);
+
+void os_stdout(struct os_file *file);
+
+/* Writes all of it: 0 or -ERR_WRITE. */
+int os_write(struct os_file *file, const void *bytes, size_t len, const char *path,
+	struct err *err);
+
+/* Puts what was written on the disk: 0 or -ERR_WRITE. */
+int os_sync(struct os_file *file, const char *path, struct err *err);
+
+/* Moves a file over another in the same folder, at once: 0 or -ERR_CREATE. */
+int os_replace(const char *from, const char *to, struct err *err);
+
+void os_remove(const char *path);
+
+/* A number that differs between the processes that run now. */
+unsigned long os_pid(void);
+
+/* Calls handler once when the user or the system asks this process to end (Ctrl-C, SIGTERM,
+ * closing the console); then the process ends with exit status 2. The handler may run on any
+ * thread or inside a signal handler: it may only do what is safe there. */
+void os_on_interrupt(void (*handler)(void));
+
+#endif

@@ -1,0 +1,184 @@
+#include "core/os.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+int os_start(int *argc, char ***argv)
+{
+	(void)argc;
+	(void)argv;
+	return 0;
+}
+
+char *os_env(const char *name)
+{
+	const char *value = getenv(name);
+
+	return value ? strdup(value) : NULL;
+}
+
+bool os_is_terminal(FILE *stream)
+{
+	return isatty(fileno(stream));
+}
+
+int64_t os_time_ms(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_REALTIME, &now);
+	return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+}
+
+int os_open(struct os_file *file, const char *path, struct err *err)
+{
+	struct stat st;
+	int fd = strcmp(path, "-") ? open(path, O_RDONLY | O_CLOEXEC) : STDIN_FILENO;
+
+	if (fd < 0)
+		return err_set(err, ERR_OPEN, path, "%s", strerror(errno));
+	if (fstat(fd, &st) == 0 && S_ISDIR(st.st_mode)) {
+		close(fd);
+		return err_set(err, ERR_OPEN, path, "it is a folder");
+	}
+	file->handle = fd;
+	return 0;
+}
+
+int64_t os_read(struct os_file *file, void *bytes, size_t len, const char *path, struct err *err)
+{
+	ssize_t got;
+
+	do
+		got = read((int)file->handle, bytes, len);
+	while (got < 0 && errno == EINTR);
+	if (got < 0)
+		return err_set(err, ERR_READ, path, "%s", strerror(errno));
+	return got;
+}
+
+int os_read_at(struct os_file *file, uint64_t offset, void *bytes, size_t len)
+{
+	char *to = bytes;
+
+	while (len) {
+		ssize_t got = pread((int)file->handle, to, len, (off_t)offset);
+
+		if (got < 0 && errno == EINTR)
+			continue;
+		if (got <= 0)
+			return -ERR_READ;
+		to += got;
+		offset += (uint64_t)got;
+		len -= (size_t)got;
+	}
+	return 0;
+}
+
+uint64_t os_size(struct os_file *file)
+{
+	struct stat st;
+
+	if (fstat((int)file->handle, &st) || !S_ISREG(st.st_mode))
+		return 0;
+	return (uint64_t)st.st_size;
+}
+
+void os_close(struct os_file *file)
+{
+	if (file->handle != STDIN_FILENO)
+		close((int)file->handle);
+}
+
+bool os_is_special(const char *path)
+{
+	struct stat st;
+
+	return stat(path, &st) == 0 && !S_ISREG(st.st_mode) && !S_ISDIR(st.st_mode);
+}
+
+int os_create(struct os_file *file, const char *path, bool fresh, struct err *err)
+{
+	int flags = O_WRONLY | O_CLOEXEC | (fresh ? O_CREAT | O_EXCL : 0);
+	int fd = open(path, flags, 0666);
+
+	if (fd < 0)
+		return err_set(err, ERR_CREATE, path, "%s", strerror(errno));
+	file->handle = fd;
+	return 0;
+}
+
+void os_stdout(struct os_file *file)
+{
+	file->handle = STDOUT_FILENO;
+}
+
+int os_write(struct os_file *file, const void *bytes, size_t len, const char *path,
+	struct err *err)
+{
+	const char *from = bytes;
+
+	while (len) {
+		ssize_t put = write((int)file->handle, from, len);
+
+		if (put < 0 && errno == EINTR)
+			continue;
+		if (put < 0)
+			return err_set(err, ERR_WRITE, path, "%s", strerror(errno));
+		from += put;
+		len -= (size_t)put;
+	}
+	return 0;
+}
+
+int os_sync(struct os_file *file, const char *path, struct err *err)
+{
+	/* EINVAL: a file system that cannot; nothing is lost that could be kept. */
+	if (fsync((int)file->handle) && errno != EINVAL && errno != EROFS)
+		return err_set(err, ERR_WRITE, path, "%s", strerror(errno));
+	return 0;
+}
+
+int os_replace(const char *from, const char *to, struct err *err)
+{
+	if (rename(from, to))
+		return err_set(err, ERR_CREATE, to, "%s", strerror(errno));
+	return 0;
+}
+
+void os_remove(const char *path)
+{
+	unlink(path);
+}
+
+unsigned long os_pid(void)
+{
+	return (unsigned long)getpid();
+}
+
+static void (*interrupt_handler)(void);
+
+static void on_signal(int signal)
+{
+	(void)signal;
+	if (interrupt_handler)
+		interrupt_handler();
+	_exit(2);
+}
+
+void os_on_interrupt(void (*handler)(void))
+{
+	static const int signals[] = {SIGINT, SIGTERM, SIGHUP};
+	struct sigaction action = {.sa_handler = on_signal};
+
+	interrupt_handler = handler;
+	sigfillset(&action.sa_mask);
+	for (size_t i = 0; i < sizeof(signals) / sizeof(*signals); i++)
+		sigaction(signals[i], &action, NULL);
+}

@@ -1,0 +1,303 @@
+#include "core/os.h"
+
+#include <fcntl.h>
+#include <io.h>
+#include <stdlib.h>
+#include <string.h>
+#include <windows.h>
+
+#include <shellapi.h>
+
+#include "core/utf_windows.h"
+
+wchar_t *wide_from_utf8(const char *text)
+{
+	int units = MultiByteToWideChar(CP_UTF8, MB_ERR_INVALID_CHARS, text, -1, NULL, 0);
+	wchar_t *wide = units > 0 ? malloc((size_t)units * sizeof(*wide)) : NULL;
+
+	if (wide)
+		MultiByteToWideChar(CP_UTF8, 0, text, -1, wide, units);
+	return wide;
+}
+
+char *utf8_from_wide(const wchar_t *wide)
+{
+	int bytes = WideCharToMultiByte(CP_UTF8, 0, wide, -1, NULL, 0, NULL, NULL);
+	char *text = bytes > 0 ? malloc((size_t)bytes) : NULL;
+
+	if (text)
+		WideCharToMultiByte(CP_UTF8, 0, wide, -1, text, bytes, NULL, NULL);
+	return text;
+}
+
+static const char *error_text(char *text, size_t size)
+{
+	DWORD code = GetLastError();
+	wchar_t wide[256];
+	DWORD len = FormatMessageW(FORMAT_MESSAGE_FROM_SYSTEM | FORMAT_MESSAGE_IGNORE_INSERTS, NULL,
+		code, 0, wide, 256, NULL);
+	char *utf8;
+
+	while (len && (wide[len - 1] <= L' ' || wide[len - 1] == L'.'))
+		wide[--len] = L'\0';
+	utf8 = len ? utf8_from_wide(wide) : NULL;
+	if (utf8)
+		snprintf(text, size, "%s", utf8);
+	else
+		snprintf(text, size, "Windows error %lu", code);
+	free(utf8);
+	return text;
+}
+
+int os_start(int *argc, char ***argv)
+{
+	int count;
+	wchar_t **wide = CommandLineToArgvW(GetCommandLineW(), &count);
+	char **args = wide ? calloc((size_t)count + 1, sizeof(*args)) : NULL;
+
+	if (!args)
+		return -ERR_NOMEM;
+	for (int i = 0; i < count; i++) {
+		args[i] = utf8_from_wide(wide[i]);
+		if (!args[i])
+			return -ERR_NOMEM;
+	}
+	LocalFree(wide);
+	*argc = count;
+	*argv = args;
+	_setmode(_fileno(stdin), _O_BINARY);
+	_setmode(_fileno(stdout), _O_BINARY);
+	_setmode(_fileno(stderr), _O_BINARY);
+	SetConsoleOutputCP(CP_UTF8);
+	return 0;
+}
+
+char *os_env(const char *name)
+{
+	wchar_t *wide_name = wide_from_utf8(name);
+	wchar_t *wide = NULL;
+	char *value = NULL;
+	DWORD units = wide_name ? GetEnvironmentVariableW(wide_name, NULL, 0) : 0;
+
+	if (units)
+		wide = malloc(units * sizeof(*wide));
+	if (wide && GetEnvironmentVariableW(wide_name, wide, units) < units)
+		value = utf8_from_wide(wide);
+	free(wide);
+	free(wide_name);
+	return value;
+}
+
+bool os_is_terminal(FILE *stream)
+{
+	DWORD mode;
+
+	return GetConsoleMode((HANDLE)_get_osfhandle(_fileno(stream)), &mode);
+}
+
+int64_t os_time_ms(void)
+{
+	FILETIME now;
+
+	GetSystemTimeAsFileTime(&now);
+	/* 100 ns units since 1601; 11644473600 s lie between 1601 and 1970. */
+	return (int64_t)(((uint64_t)now.dwHighDateTime << 32 | now.dwLowDateTime) / 10000) -
+	       11644473600000;
+}
+
+/* CreateFileW by UTF-8 name; INVALID_HANDLE_VALUE with the last error set. */
+static HANDLE file_handle(const char *path, DWORD access, DWORD how)
+{
+	wchar_t *wide = wide_from_utf8(path);
+	HANDLE handle = INVALID_HANDLE_VALUE;
+	DWORD code = ERROR_INVALID_NAME;
+
+	if (wide) {
+		handle = CreateFileW(wide, access,
+			FILE_SHARE_READ | FILE_SHARE_DELETE |
+				(access & GENERIC_READ ? FILE_SHARE_WRITE : 0),
+			NULL, how, FILE_ATTRIBUTE_NORMAL, NULL);
+		code = GetLastError();
+	}
+	free(wide);
+	SetLastError(code);
+	return handle;
+}
+
+static DWORD path_attributes(const char *path)
+{
+	wchar_t *wide = wide_from_utf8(path);
+	DWORD attributes = wide ? GetFileAttributesW(wide) : INVALID_FILE_ATTRIBUTES;
+
+	free(wide);
+	return attributes;
+}
+
+int os_open(struct os_file *file, const char *path, struct err *err)
+{
+	char text[300];
+	DWORD attributes;
+	HANDLE handle;
+
+	if (!strcmp(path, "-")) {
+		file->handle = (intptr_t)GetStdHandle(STD_INPUT_HANDLE);
+		return 0;
+	}
+	attributes = path_attributes(path);
+	if (attributes != INVALID_FILE_ATTRIBUTES && attributes & FILE_ATTRIBUTE_DIRECTORY)
+		return err_set(err, ERR_OPEN, path, "it is a folder");
+	handle = file_handle(path, GENERIC_READ, OPEN_EXISTING);
+	if (handle == INVALID_HANDLE_VALUE)
+		return err_set(err, ERR_OPEN, path, "%s", error_text(text, sizeof(text)));
+	file->handle = (intptr_t)handle;
+	return 0;
+}
+
+int64_t os_read(struct os_file *file, void *bytes, size_t len, const char *path, struct err *err)
+{
+	DWORD part = len > 1u << 30 ? 1u << 30 : (DWORD)len, got = 0;
+	char text[300];
+
+	if (ReadFile((HANDLE)file->handle, bytes, part, &got, NULL))
+		return got;
+	if (GetLastError() == ERROR_BROKEN_PIPE || GetLastError() == ERROR_HANDLE_EOF)
+		return 0;
+	return err_set(err, ERR_READ, path, "%s", error_text(text, sizeof(text)));
+}
+
+int os_read_at(struct os_file *file, uint64_t offset, void *bytes, size_t len)
+{
+	char *to = bytes;
+
+	while (len) {
+		DWORD part = len > 1u << 30 ? 1u << 30 : (DWORD)len, got = 0;
+		OVERLAPPED at = {.Offset = (DWORD)offset, .OffsetHigh = (DWORD)(offset >> 32)};
+
+		if (!ReadFile((HANDLE)file->handle, to, part, &got, &at) || !got)
+			return -ERR_READ;
+		to += got;
+		offset += got;
+		len -= got;
+	}
+	return 0;
+}
+
+uint64_t os_size(struct os_file *file)
+{
+	LARGE_INTEGER size;
+
+	return GetFileSizeEx((HANDLE)file->handle, &size) ? (uint64_t)size.QuadPart : 0;
+}
+
+void os_close(struct os_file *file)
+{
+	if ((HANDLE)file->handle != GetStdHandle(STD_INPUT_HANDLE))
+		CloseHandle((HANDLE)file->handle);
+}
+
+bool os_is_special(const char *path)
+{
+	HANDLE handle;
+	DWORD type;
+
+	if (path_attributes(path) == INVALID_FILE_ATTRIBUTES)
+		return false;
+	handle = file_handle(path, 0, OPEN_EXISTING);
+	if (handle == INVALID_HANDLE_VALUE)
+		return false;
+	type = GetFileType(handle);
+	CloseHandle(handle);
+	return type != FILE_TYPE_DISK && type != FILE_TYPE_UNKNOWN;
+}
+
+int os_create(struct os_file *file, const char *path, bool fresh, struct err *err)
+{
+	char text[300];
+	HANDLE handle = file_handle(path, GENERIC_WRITE | DELETE, fresh ? CREATE_NEW : OPEN_EXISTING);
+
+	if (handle == INVALID_HANDLE_VALUE && !fresh)
+		handle = file_handle(path, GENERIC_WRITE, OPEN_EXISTING);
+	if (handle == INVALID_HANDLE_VALUE)
+		return err_set(err, ERR_CREATE, path, "%s", error_text(text, sizeof(text)));
+	file->handle = (intptr_t)handle;
+	return 0;
+}
+
+void os_stdout(struct os_file *file)
+{
+	file->handle = (intptr_t)GetStdHandle(STD_OUTPUT_HANDLE);
+}
+
+int os_write(struct os_file *file, const void *bytes, size_t len, const char *path,
+	struct err *err)
+{
+	const char *from = bytes;
+	char text[300];
+
+	while (len) {
+		DWORD part = len > 1u << 20 ? 1u << 20 : (DWORD)len, put = 0;
+
+		if (!WriteFile((HANDLE)file->handle, from, part, &put, NULL))
+			return err_set(err, ERR_WRITE, path, "%s", error_text(text, sizeof(text)));
+		if (!put)
+			return err_set(err, ERR_WRITE, path, "no room");
+		from += put;
+		len -= put;
+	}
+	return 0;
+}
+
+int os_sync(struct os_file *file, const char *path, struct err *err)
+{
+	char text[300];
+
+	if (!FlushFileBuffers((HANDLE)file->handle))
+		return err_set(err, ERR_WRITE, path, "%s", error_text(text, sizeof(text)));
+	return 0;
+}
+
+int os_replace(const char *from, const char *to, struct err *err)
+{
+	wchar_t *wide_from = wide_from_utf8(from), *wide_to = wide_from_utf8(to);
+	char text[300];
+	int rc = 0;
+
+	if (!wide_from || !wide_to)
+		rc = err_set(err, ERR_NOMEM, to, NULL);
+	else if (!MoveFileExW(wide_from, wide_to, MOVEFILE_REPLACE_EXISTING))
+		rc = err_set(err, ERR_CREATE, to, "%s", error_text(text, sizeof(text)));
+	free(wide_from);
+	free(wide_to);
+	return rc;
+}
+
+void os_remove(const char *path)
+{
+	wchar_t *wide = wide_from_utf8(path);
+
+	if (wide)
+		DeleteFileW(wide);
+	free(wide);
+}
+
+unsigned long os_pid(void)
+{
+	return GetCurrentProcessId();
+}
+
+static void (*interrupt_handler)(void);
+
+static BOOL WINAPI on_control(DWORD type)
+{
+	(void)type;
+	if (interrupt_handler)
+		interrupt_handler();
+	TerminateProcess(GetCurrentProcess(), 2);
+	return TRUE;
+}
+
+void os_on_interrupt(void (*handler)(void))
+{
+	interrupt_handler = handler;
+	SetConsoleCtrlHandler(on_control, TRUE);
+}

@@ -1,0 +1,46 @@
+/*
+ * Buffered output that is there completely or not at all.
+ *
+ * To a file, bytes go to a temporary name in the same folder; out_commit() puts them on the disk
+ * and renames. Until then, and after out_abort() or an interrupt, the old file is untouched and
+ * nothing new is left. To standard output (path NULL) or to a device bytes go straight. The first
+ * failure is kept and reported by out_commit(): writers need not look at each call.
+ */
+#ifndef CORE_OUT_H
+#define CORE_OUT_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "core/buf.h"
+#include "core/os.h"
+
+struct out {
+	struct os_file file;
+	char *path, *temp; /* temp is NULL when bytes go straight */
+	char *buffer;
+	size_t len;
+	struct err err;
+	uint64_t bytes;
+};
+
+/* Returns 0, -ERR_CREATE or -ERR_NOMEM; then nothing is open. */
+int out_open(struct out *out, const char *path, struct err *err);
+
+void out_write(struct out *out, const void *bytes, size_t len);
+void out_text(struct out *out, const char *text);
+void out_printf(struct out *out, const char *format, ...) PRINTF_LIKE(2, 3);
+
+/* Upper-case hexadecimal without prefix or padding, as UMDH prints it. */
+void out_hex(struct out *out, uint64_t value);
+
+/* Finishes and closes: 0 or the first error; then no file is left. */
+int out_commit(struct out *out, struct err *err);
+
+/* Closes and leaves nothing behind. */
+void out_abort(struct out *out);
+
+/* Removes the temporary file of the output that is open; for os_on_interrupt(). */
+void out_interrupted(void);
+
+#endif

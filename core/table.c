@@ -1,0 +1,49 @@
+#include "core/table.h"
+
+#include <stdlib.h>
+
+#define HASH_NONFATAL_OOM 1
+#include <uthash.h>
+
+#include "core/err.h"
+
+struct table_entry {
+	UT_hash_handle hh;
+	uint64_t value;
+};
+
+void table_init(struct table *table)
+{
+	*table = (struct table){0};
+	arena_init(&table->arena);
+}
+
+void table_release(struct table *table)
+{
+	HASH_CLEAR(hh, table->head);
+	arena_release(&table->arena);
+	table_init(table);
+}
+
+uint64_t *table_find(const struct table *table, const void *key, size_t len)
+{
+	struct table_entry *entry;
+
+	HASH_FIND(hh, table->head, key, len, entry);
+	return entry ? &entry->value : NULL;
+}
+
+int table_add(struct table *table, const void *key, size_t len, uint64_t value)
+{
+	struct table_entry *entry = arena_alloc(&table->arena, sizeof(*entry));
+	char *copy = arena_text(&table->arena, key, len);
+
+	if (!entry || !copy)
+		return -ERR_NOMEM;
+	entry->value = value;
+	HASH_ADD_KEYPTR(hh, table->head, copy, len, entry);
+	if (!entry->hh.tbl)
+		return -ERR_NOMEM;
+	table->count++;
+	return 0;
+}

@@ -1,0 +1,11 @@
+/* UTF-8 to UTF-16 and back; Windows only. The caller frees what is returned; NULL: out of memory
+ * or, for wide_from_utf8(), text that is not UTF-8. */
+#ifndef CORE_UTF_WINDOWS_H
+#define CORE_UTF_WINDOWS_H
+
+#include <wchar.h>
+
+wchar_t *wide_from_utf8(const char *text);
+char *utf8_from_wide(const wchar_t *wide);
+
+#endif
