@@ -6,6 +6,7 @@
 #include "core/os.h"
 
 #define WINDOW_BYTES ((size_t)1 << 20)
+#define FRAME_LINE_MAX 19 /* TAB, 16 digits, CR, LF */
 #define UNKNOWN_LINES_MAX 1000 /* so many lines without a sign of a dump: it is none */
 
 struct scan {
@@ -107,32 +108,36 @@ static int next_line(struct scan *scan, struct line *line)
 		       1;
 }
 
+/* One more than the value of a hexadecimal digit, 0 for every other byte. */
+static const unsigned char hex_digits[256] = {
+	['0'] = 1, ['1'] = 2, ['2'] = 3, ['3'] = 4, ['4'] = 5, ['5'] = 6, ['6'] = 7, ['7'] = 8,
+	['8'] = 9, ['9'] = 10, ['A'] = 11, ['B'] = 12, ['C'] = 13, ['D'] = 14, ['E'] = 15,
+	['F'] = 16, ['a'] = 11, ['b'] = 12, ['c'] = 13, ['d'] = 14, ['e'] = 15, ['f'] = 16,
+};
+
 static int hex_value(char c)
 {
-	if (c >= '0' && c <= '9')
-		return c - '0';
-	c |= 0x20;
-	return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+	return hex_digits[(unsigned char)c] - 1;
 }
 
 /* Takes a hexadecimal number of up to 64 bits from *at; false when there is none. */
-static bool take_hex(const char **at, const char *end, uint64_t *value)
+static inline bool take_hex(const char **at, const char *end, uint64_t *value)
 {
-	const char *from = *at;
+	const char *from = *at, *digit = from;
 	uint64_t sum = 0;
-	int digit;
+	int next;
 
-	while (*at < end && (digit = hex_value(**at)) >= 0) {
+	for (; digit < end && (next = hex_value(*digit)) >= 0; digit++) {
 		if (sum >> 60)
 			return false;
-		sum = sum << 4 | (unsigned)digit;
-		++*at;
+		sum = sum << 4 | (unsigned)next;
 	}
+	*at = digit;
 	*value = sum;
-	return *at > from;
+	return digit > from;
 }
 
-static bool take(const char **at, const char *end, const char *text, size_t len)
+static inline bool take(const char **at, const char *end, const char *text, size_t len)
 {
 	if ((size_t)(end - *at) < len || memcmp(*at, text, len) != 0)
 		return false;
@@ -299,6 +304,12 @@ static int entry_parse(struct scan *scan, const struct line *line, struct dump_e
 	return 1;
 }
 
+/* Whether something must follow before the dump is whole. */
+static bool may_be_cut(const struct scan *scan)
+{
+	return scan->is_ours ? !scan->ended : scan->heap_open;
+}
+
 /* One line of a stack: 0, or an error. */
 static int frame_parse(struct scan *scan, const struct line *line, struct stack *stack)
 {
@@ -322,34 +333,81 @@ static int frame_parse(struct scan *scan, const struct line *line, struct stack 
 	return 0;
 }
 
+/* Whole plain lines of a stack ("TAB HEX") that are at hand: most of what a dump consists of. What
+ * is not plain is left to stack_line(). */
+static void plain_frames(struct scan *scan, struct stack *stack)
+{
+	const char *at = scan->at;
+
+	while (scan->end - at >= FRAME_LINE_MAX && *at == '\t' &&
+		stack->frame_count < DUMP_FRAMES_MAX) {
+		const char *digit = at + 1;
+		uint64_t addr;
+
+		if (!take_hex(&digit, at + FRAME_LINE_MAX - 2, &addr))
+			break;
+		digit += *digit == '\r';
+		if (*digit != '\n')
+			break;
+		at = digit + 1;
+		scan->frames[stack->frame_count++] = addr;
+		scan->line++;
+	}
+	scan->at += at - scan->at;
+}
+
+/* Any line of a stack, with what next_line() does for it. */
+static int stack_line(struct scan *scan, struct stack *stack)
+{
+	struct line line;
+	int rc = next_line(scan, &line);
+
+	if (rc > 0)
+		rc = frame_parse(scan, &line, stack);
+	if (!rc && scan->at == scan->end)
+		rc = refill(scan);
+	return rc;
+}
+
+/* The lines behind an entry that start with a TAB. */
+static int stack_lines(struct scan *scan, struct stack *stack)
+{
+	int rc = 0;
+
+	/* At least 2 * DUMP_LINE_MAX bytes were at hand: the byte behind the entry is too. */
+	while (!rc && scan->at < scan->end && *scan->at == '\t') {
+		if (!scan->sink->line)
+			plain_frames(scan, stack);
+		if (scan->at < scan->end && *scan->at == '\t')
+			rc = stack_line(scan, stack);
+	}
+	/* At the end of a cut file the rest of the stack may be missing: rather none than a wrong
+	 * one. */
+	if (rc || !stack->frame_count || (scan->at == scan->end && may_be_cut(scan)))
+		return rc;
+	stack->frames = scan->frames;
+	stack->alias_at = scan->aliases;
+	return 0;
+}
+
 static int entry_line(struct scan *scan, const struct line *line)
 {
 	struct dump_entry entry = {.stack.same_id = STACK_NONE};
 	char id[64];
-	struct line frame;
 	int rc = entry_parse(scan, line, &entry);
 
 	if (rc <= 0)
 		return rc;
-	if (scan->is_ours && scan->no_newline)
+	if (scan->no_newline && may_be_cut(scan))
 		return bad(scan, ERR_CUT, "the last line is not whole");
 	if (entry.id_len >= sizeof(id))
 		return bad(scan, ERR_BAD_LINE, "the BackTrace id is too long");
 	memcpy(id, entry.stack.id, entry.id_len); /* the window moves on */
 	entry.stack.id = id;
 	scan->is_dump = true;
-	/* At least 2 * DUMP_LINE_MAX bytes were at hand: the byte behind the line is too. */
-	while (scan->at < scan->end && *scan->at == '\t') {
-		rc = next_line(scan, &frame);
-		if (rc > 0)
-			rc = frame_parse(scan, &frame, &entry.stack);
-		if (rc)
-			return rc;
-		entry.stack.frames = scan->frames;
-		entry.stack.alias_at = scan->aliases;
-		if (scan->at == scan->end && (rc = refill(scan)))
-			return rc;
-	}
+	rc = stack_lines(scan, &entry.stack);
+	if (rc)
+		return rc;
 	scan->seen.block_count += entry.block_count;
 	scan->seen.requested_bytes += entry.requested_bytes;
 	scan->seen.overhead_bytes += entry.overhead_bytes;
@@ -407,7 +465,7 @@ static int scan_all(struct scan *scan)
 		return err_set(scan->err, ERR_EMPTY, scan->source->name, NULL);
 	if (!scan->is_dump)
 		return err_set(scan->err, ERR_NOT_DUMP, scan->source->name, NULL);
-	if (scan->is_ours ? !scan->ended : scan->heap_open)
+	if (may_be_cut(scan))
 		return bad(scan, ERR_CUT, scan->is_ours ? "the end mark is missing" :
 							  "the end of a heap is missing");
 	return 0;

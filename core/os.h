@@ -24,6 +24,8 @@ bool os_is_terminal(FILE *stream);
 /* Milliseconds since 1970-01-01 UTC. */
 int64_t os_time_ms(void);
 
+void os_sleep_ms(unsigned ms);
+
 struct os_file {
 	intptr_t handle;
 };
@@ -46,6 +48,7 @@ void os_close(struct os_file *file);
 bool os_is_special(const char *path);
 
 /* Opens path for writing: a new file that must not exist yet (fresh), or an existing special one.
+ * Where the system can, a fresh file that was never given to os_sync() goes when the process ends.
  * 0 or -ERR_CREATE. */
 int os_create(struct os_file *file, const char *path, bool fresh, struct err *err);
 
@@ -55,7 +58,7 @@ void os_stdout(struct os_file *file);
 int os_write(struct os_file *file, const void *bytes, size_t len, const char *path,
 	struct err *err);
 
-/* Puts what was written on the disk: 0 or -ERR_WRITE. */
+/* Puts what was written on the disk, to stay: 0 or -ERR_WRITE. */
 int os_sync(struct os_file *file, const char *path, struct err *err);
 
 /* Moves a file over another in the same folder, at once: 0 or -ERR_CREATE. */

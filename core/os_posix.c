@@ -36,6 +36,14 @@ int64_t os_time_ms(void)
 	return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
 }
 
+void os_sleep_ms(unsigned ms)
+{
+	struct timespec left = {.tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000L};
+
+	while (nanosleep(&left, &left) && errno == EINTR)
+		;
+}
+
 int os_open(struct os_file *file, const char *path, struct err *err)
 {
 	struct stat st;

@@ -30,9 +30,8 @@ char *utf8_from_wide(const wchar_t *wide)
 	return text;
 }
 
-static const char *error_text(char *text, size_t size)
+const char *windows_error(unsigned long code, char *text, size_t size)
 {
-	DWORD code = GetLastError();
 	wchar_t wide[256];
 	DWORD len = FormatMessageW(FORMAT_MESSAGE_FROM_SYSTEM | FORMAT_MESSAGE_IGNORE_INSERTS, NULL,
 		code, 0, wide, 256, NULL);
@@ -49,20 +48,26 @@ static const char *error_text(char *text, size_t size)
 	return text;
 }
 
+static const char *error_text(char *text, size_t size)
+{
+	return windows_error(GetLastError(), text, size);
+}
+
 int os_start(int *argc, char ***argv)
 {
-	int count;
+	int count, done = 0;
 	wchar_t **wide = CommandLineToArgvW(GetCommandLineW(), &count);
 	char **args = wide ? calloc((size_t)count + 1, sizeof(*args)) : NULL;
 
-	if (!args)
-		return -ERR_NOMEM;
-	for (int i = 0; i < count; i++) {
-		args[i] = utf8_from_wide(wide[i]);
-		if (!args[i])
-			return -ERR_NOMEM;
-	}
+	while (args && done < count && (args[done] = utf8_from_wide(wide[done])))
+		done++;
 	LocalFree(wide);
+	if (!args || done < count) {
+		while (done)
+			free(args[--done]);
+		free(args);
+		return -ERR_NOMEM;
+	}
 	*argc = count;
 	*argv = args;
 	_setmode(_fileno(stdin), _O_BINARY);
@@ -103,6 +108,11 @@ int64_t os_time_ms(void)
 	/* 100 ns units since 1601; 11644473600 s lie between 1601 and 1970. */
 	return (int64_t)(((uint64_t)now.dwHighDateTime << 32 | now.dwLowDateTime) / 10000) -
 	       11644473600000;
+}
+
+void os_sleep_ms(unsigned ms)
+{
+	Sleep(ms);
 }
 
 /* CreateFileW by UTF-8 name; INVALID_HANDLE_VALUE with the last error set. */
@@ -210,6 +220,14 @@ bool os_is_special(const char *path)
 	return type != FILE_TYPE_DISK && type != FILE_TYPE_UNKNOWN;
 }
 
+/* Whether the file goes when its handle is closed, in whatever way this process ends. */
+static void set_temporary(HANDLE handle, bool is_temporary)
+{
+	FILE_DISPOSITION_INFO info = {.DeleteFile = is_temporary};
+
+	SetFileInformationByHandle(handle, FileDispositionInfo, &info, sizeof(info));
+}
+
 int os_create(struct os_file *file, const char *path, bool fresh, struct err *err)
 {
 	char text[300];
@@ -219,6 +237,8 @@ int os_create(struct os_file *file, const char *path, bool fresh, struct err *er
 		handle = file_handle(path, GENERIC_WRITE, OPEN_EXISTING);
 	if (handle == INVALID_HANDLE_VALUE)
 		return err_set(err, ERR_CREATE, path, "%s", error_text(text, sizeof(text)));
+	if (fresh)
+		set_temporary(handle, true);
 	file->handle = (intptr_t)handle;
 	return 0;
 }
@@ -253,6 +273,7 @@ int os_sync(struct os_file *file, const char *path, struct err *err)
 
 	if (!FlushFileBuffers((HANDLE)file->handle))
 		return err_set(err, ERR_WRITE, path, "%s", error_text(text, sizeof(text)));
+	set_temporary((HANDLE)file->handle, false);
 	return 0;
 }
 

@@ -1,0 +1,233 @@
+# hsnap, hdiff and hsym. 'make help' says what there is to make.
+#
+#   build/linux   hdiff and hsym for this machine, and unit tests
+#   build/asan    the same unit tests with the sanitizers
+#   build/win64   everything for Windows, made with mingw
+#   build/deps    libraries for Windows, made from Debian's sources
+#   build/wine    a Wine prefix of our own, to run build/win64 in
+#
+# V=1 shows the commands. CI=true makes warnings errors.
+
+VERSION := 0.1.0
+
+# Sources, in the order of the data. A file *_posix.c is for Linux only, a file
+# *_windows.c for Windows only, every other one for both.
+CORE := $(wildcard core/*.c)
+TRACER := $(wildcard snapshot/tracer/*.c)
+SNAPSHOT := $(filter-out $(TRACER),$(wildcard snapshot/*.c snapshot/*/*.c))
+SYMBOLIZE := $(wildcard symbolize/*.c)
+DIFF := $(wildcard diff/*.c)
+MAINS := snapshot/hsnap.c diff/hdiff.c symbolize/hsym.c
+# The part of the tracer that runs outside a target too, in tests.
+TRACER_TABLES := $(filter %/blocktable.c %/stacktable.c %/memory_posix.c %/memory_windows.c,$(TRACER))
+
+SAMPLES := $(wildcard samples/*.c)
+UNIT_TESTS := $(wildcard tests/unit/test_*.c)
+WIN_TESTS := $(wildcard tests/win/test_*.c)
+
+# ---------------------------------------------------------------- compilers
+
+CC := gcc
+AR := ar
+MINGW := x86_64-w64-mingw32-
+DEPS := build/deps/win64
+
+WARN := -Wall -Wextra -Wshadow -Wvla -Wpointer-arith -Wwrite-strings \
+	-Wstrict-prototypes -Wmissing-prototypes
+ifeq ($(CI),true)
+WARN += -Werror
+endif
+
+CFLAGS := -O2 -g
+CPPFLAGS :=
+OURS = -std=c11 -I. -DHSNAP_VERSION='"$(VERSION)"' $(WARN) -MMD -MP
+
+linux_FLAGS = $(OURS) -D_POSIX_C_SOURCE=200809L $(CPPFLAGS) $(CFLAGS)
+asan_FLAGS = $(linux_FLAGS) -O1 -fno-omit-frame-pointer \
+	-fsanitize=address,undefined -fno-sanitize-recover=all
+# DWARF 4 because Wine's DbgHelp reads no later one.
+# min-pagesize: else gcc 12 takes a read at gs:[offset] for one past an object.
+windows_FLAGS = $(OURS) --param=min-pagesize=0 -isystem $(DEPS)/include -D_WIN32_WINNT=0x0601 -DUNICODE -D_UNICODE \
+	-D__USE_MINGW_ANSI_STDIO=1 -DPCRE2_STATIC $(CPPFLAGS)
+win64_FLAGS = $(windows_FLAGS) $(CFLAGS) -gdwarf-4
+# Samples and tests are read by their stacks: every call must leave a frame.
+sample_FLAGS = $(windows_FLAGS) -O1 -gdwarf-4 -fno-optimize-sibling-calls
+# The tracer lives in a stranger's process: no C library, no start-up code. The
+# ZYD* and ZYAN* switches are those setup/zydis builds the library with.
+tracer_FLAGS = $(windows_FLAGS) -O2 -gdwarf-4 -ffreestanding -fno-stack-protector \
+	-DZYDIS_STATIC_BUILD -DZYCORE_STATIC_BUILD -DZYAN_NO_LIBC \
+	-DZYDIS_DISABLE_FORMATTER -DZYDIS_DISABLE_ENCODER -DZYDIS_DISABLE_SEGMENT
+
+linux_hdiff_LIBS := -lpcre2-8 -lz
+linux_hsym_LIBS :=
+win64_hdiff_LIBS := -lpcre2-8 -lz
+win64_hsym_LIBS :=
+win64_hsnap_LIBS := -lntdll
+win64_LDFLAGS := -static -static-libgcc -L$(DEPS)/lib
+
+# ---------------------------------------------------------------- what from what
+
+linux_of = $(filter-out %_windows.c,$(1))
+windows_of = $(filter-out %_posix.c,$(1))
+LIBRARY := $(filter-out $(MAINS),$(CORE) $(SYMBOLIZE) $(DIFF) $(SNAPSHOT)) $(TRACER_TABLES)
+
+linux_objects = $(patsubst %.c,build/linux/obj/%.o,$(linux_of))
+asan_objects = $(patsubst %.c,build/asan/obj/%.o,$(linux_of))
+win64_objects = $(patsubst %.c,build/win64/obj/%.o,$(windows_of))
+
+linux_hdiff := $(call linux_objects,$(CORE) $(filter-out $(MAINS),$(SYMBOLIZE)) $(DIFF))
+linux_hsym := $(call linux_objects,$(CORE) $(SYMBOLIZE))
+win64_hdiff := $(call win64_objects,$(CORE) $(filter-out $(MAINS),$(SYMBOLIZE)) $(DIFF))
+win64_hsym := $(call win64_objects,$(CORE) $(SYMBOLIZE))
+win64_hsnap := $(call win64_objects,$(CORE) $(SNAPSHOT))
+win64_tracer := $(patsubst snapshot/tracer/%.c,build/win64/tracer/%.o,$(call windows_of,$(TRACER)))
+
+LINUX_PROGRAMS := $(if $(wildcard diff/hdiff.c),build/linux/hdiff) \
+	$(if $(wildcard symbolize/hsym.c),build/linux/hsym)
+WIN64_PROGRAMS := $(if $(wildcard snapshot/hsnap.c),build/win64/hsnap.exe) \
+	$(if $(TRACER),build/win64/hsnap-tracer64.dll) \
+	$(if $(wildcard diff/hdiff.c),build/win64/hdiff.exe) \
+	$(if $(wildcard symbolize/hsym.c),build/win64/hsym.exe)
+SAMPLE_PROGRAMS := $(SAMPLES:samples/%.c=build/win64/samples/%.exe)
+TEST_PROGRAMS := $(UNIT_TESTS:tests/unit/%.c=build/linux/tests/%) \
+	$(UNIT_TESTS:tests/unit/%.c=build/asan/tests/%) \
+	$(WIN_TESTS:tests/win/%.c=build/win64/tests/%.exe)
+
+# ---------------------------------------------------------------- what to ask for
+
+ifndef V
+.SILENT:
+endif
+.DELETE_ON_ERROR:
+.SECONDARY:
+.SUFFIXES:
+.PHONY: all linux win64 samples tests packages deps prefix demo check lint clean help
+
+all: linux win64 ## both sides (the default)
+linux: $(LINUX_PROGRAMS) ## hdiff and hsym for this machine
+win64: $(WIN64_PROGRAMS) ## everything for Windows
+samples: $(SAMPLE_PROGRAMS) ## leaky programs to practise on
+tests: $(TEST_PROGRAMS)
+
+demo: all samples prefix ## find a leak, from start to end
+	samples/demo
+
+check: all samples tests prefix ## build everything and run every test
+	echo "== running tests"
+	tests/run
+
+deps: $(DEPS)/lib/libpcre2-8.a $(DEPS)/lib/libzydis.a $(DEPS)/include/uthash.h ## libraries for Windows
+prefix: build/wine/system.reg ## the Wine prefix
+
+clean: ## remove build/
+	rm -rf build
+
+help: ## this list
+	sed -n 's/^\([a-z0-9]*\):.*## \(.*\)/  make \1	\2/p' Makefile
+
+# ---------------------------------------------------------------- set-up
+# Asked for by order only: a step that ran makes nothing out of date.
+
+packages:
+	setup/packages
+
+$(DEPS)/lib/libpcre2-8.a: setup/pcre2 | packages
+	setup/step pcre2 "building PCRE2 for Windows" setup/pcre2
+
+$(DEPS)/lib/libzydis.a: setup/zydis | packages
+	setup/step zydis "building Zydis for Windows" setup/zydis
+
+$(DEPS)/include/uthash.h: | packages
+	mkdir -p $(@D)
+	cp /usr/include/uthash.h $@
+
+build/wine/system.reg: | packages
+	setup/step prefix "creating a Wine prefix" setup/prefix
+
+# ---------------------------------------------------------------- building
+
+build/linux/obj/%.o: %.c Makefile | packages
+	mkdir -p $(@D)
+	$(CC) $(linux_FLAGS) -c $< -o $@
+
+build/asan/obj/%.o: %.c Makefile | packages
+	mkdir -p $(@D)
+	$(CC) $(asan_FLAGS) -c $< -o $@
+
+build/win64/obj/%.o: %.c Makefile | deps
+	mkdir -p $(@D)
+	$(MINGW)gcc $(win64_FLAGS) -c $< -o $@
+
+build/win64/tracer/%.o: snapshot/tracer/%.c Makefile | deps
+	mkdir -p $(@D)
+	$(MINGW)gcc $(tracer_FLAGS) -c $< -o $@
+
+.SECONDEXPANSION:
+
+build/linux/hdiff build/linux/hsym: build/linux/%: $$(linux_$$*)
+	echo "== $@"
+	$(CC) $(CFLAGS) $(LDFLAGS) $^ $(linux_$*_LIBS) -o $@
+
+build/win64/hsnap.exe build/win64/hdiff.exe build/win64/hsym.exe: build/win64/%.exe: $$(win64_$$*)
+	echo "== $@"
+	$(MINGW)gcc $^ $(win64_LDFLAGS) $(win64_$*_LIBS) -o $@
+
+build/win64/hsnap-tracer64.dll: $(win64_tracer)
+	echo "== $@"
+	$(MINGW)gcc -shared -nostdlib -Wl,-e,DllMain $^ -L$(DEPS)/lib -lzydis -lkernel32 -lntdll -o $@
+
+build/win64/samples/%.exe: samples/%.c Makefile | deps
+	mkdir -p $(@D)
+	echo "== $@"
+	$(MINGW)gcc $(sample_FLAGS) $< $(win64_LDFLAGS) -o $@
+
+# Tests link what they need of everything but the mains.
+build/linux/library.a: $(call linux_objects,$(LIBRARY)) | packages
+build/asan/library.a: $(call asan_objects,$(LIBRARY)) | packages
+build/win64/library.a: $(call win64_objects,$(LIBRARY)) | deps
+%/library.a:
+	mkdir -p $(@D)
+	rm -f $@
+	$(if $(filter build/win64/%,$@),$(MINGW))$(AR) rcs $@ $^
+
+build/linux/tests/%: build/linux/obj/tests/unit/%.o build/linux/library.a
+	mkdir -p $(@D)
+	echo "== $@"
+	$(CC) $^ -lcmocka -lpcre2-8 -lz -o $@
+
+build/asan/tests/%: build/asan/obj/tests/unit/%.o build/asan/library.a
+	mkdir -p $(@D)
+	echo "== $@"
+	$(CC) -fsanitize=address,undefined $^ -lcmocka -lpcre2-8 -lz -o $@
+
+build/win64/tests/%.exe: build/win64/obj/tests/win/%.o build/win64/library.a
+	mkdir -p $(@D)
+	echo "== $@"
+	$(MINGW)gcc $^ $(win64_LDFLAGS) -lpcre2-8 -lz -lntdll -o $@
+
+-include $(shell [ ! -d build ] || find build/linux build/asan build/win64 -name '*.d' 2>/dev/null)
+
+# ---------------------------------------------------------------- lint
+
+ALL_C = $(shell find . -path ./build -prune -o -name '*.[ch]' -print | sed 's,^\./,,' | sort)
+ALL_SCRIPTS = $(shell grep -lE '^\#!/bin/(ba)?sh' .ci/* setup/* samples/* tests/* 2>/dev/null)
+LINT_WINDOWS = $(filter %_windows.c snapshot/tracer/% samples/% tests/win/%,$(filter %.c,$(ALL_C)))
+LINT_LINUX = $(filter-out $(LINT_WINDOWS),$(filter %.c,$(ALL_C)))
+# -MMD and the like are for gcc alone
+# clang takes all flags but those that steer gcc's output
+tidy = $(if $(2),clang-tidy --quiet $(2) -- $(filter-out -M% -O% -g% -Werror,$(1)),true)
+
+# cppcheck 2.10 takes a pointer to a local, handed on, for a read of it
+lint: packages deps ## style and static analysis
+	setup/packages lint
+	status=0; \
+	echo "== clang-format"; clang-format --dry-run -Werror $(ALL_C) || status=1; \
+	echo "== cppcheck"; cppcheck -q --std=c11 -I. --inline-suppr --error-exitcode=1 \
+		--enable=warning,performance,portability --suppress=uninitvar \
+		$(filter %.c,$(ALL_C)) || status=1; \
+	echo "== clang-tidy"; \
+	$(call tidy,$(linux_FLAGS),$(LINT_LINUX)) || status=1; \
+	$(call tidy,$(tracer_FLAGS) --target=x86_64-w64-mingw32,$(LINT_WINDOWS)) || status=1; \
+	echo "== shellcheck"; shellcheck $(ALL_SCRIPTS) || status=1; \
+	echo "== mandoc"; $(if $(wildcard man/*),mandoc -Tlint -W warning $(wildcard man/*),true) || status=1; \
+	exit $$status

@@ -1,0 +1,51 @@
+/*
+ * Processes by pid and by name, and what hsnap does to them besides reading.
+ */
+#ifndef SNAPSHOT_PROCESS_H
+#define SNAPSHOT_PROCESS_H
+
+#include <stdint.h>
+
+#include "core/err.h"
+#include "snapshot/target.h"
+
+/* Opens a live process for snapshots. Returns 0; -ERR_NO_PROCESS, -ERR_RIGHTS, -ERR_BITS,
+ * -ERR_GONE, -ERR_USAGE (hsnap itself). target->ops->close() ends it. */
+int target_open_live(struct target *target, uint32_t pid, struct err *err);
+
+/* The same for a process that the caller has a handle of, which stays the caller's. */
+int target_open_handle(struct target *target, void *process, struct err *err);
+
+/* The one process whose image is called name ("app.exe" or "app", any case). Returns 0 and *pid;
+ * -ERR_NO_PROCESS; -ERR_MANY with all pids in the message. */
+int process_by_name(const char *name, uint32_t *pid, struct err *err);
+
+/*
+ * A helper process that continues the target if hsnap is ended while it holds it, in whatever way.
+ * process is a HANDLE. A guard that cannot be started is no error: *guard is NULL then.
+ */
+struct guard;
+struct guard *guard_start(void *process);
+void guard_arm(struct guard *guard); /* the target is about to be held */
+void guard_disarm(struct guard *guard); /* it runs again */
+void guard_stop(struct guard *guard);
+
+/* The helper's main(): arguments as guard_start() gives them. Returns its exit status. */
+#define GUARD_COMMAND "--guard"
+int guard_main(int argc, char **argv);
+
+struct run {
+	const char *at_exit; /* where the snapshot at the end goes, or NULL */
+	char **argv; /* the program and its arguments, NULL-terminated */
+	/* Takes the snapshot at exit; what it returns does not change the program's status. */
+	int (*snapshot)(struct target *target, const char *path, struct err *err);
+};
+
+/*
+ * Starts a program with the tracer in it and waits for its end. Standard streams, working folder
+ * and Ctrl-C are the program's. Returns 0 and its exit status; -ERR_START, -ERR_BITS, -ERR_INJECT
+ * (the program was ended before its first instruction), or what the snapshot returned.
+ */
+int run(const struct run *run, uint32_t *exit_status, struct err *err);
+
+#endif

@@ -1,0 +1,243 @@
+#include <inttypes.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <windows.h>
+
+#include "core/buf.h"
+#include "core/utf_windows.h"
+#include "snapshot/inject.h"
+#include "snapshot/process.h"
+#include "snapshot/stacks/tracer_table.h"
+
+struct child {
+	PROCESS_INFORMATION info;
+	HANDLE exit_reached, exit_continue;
+	struct guard *guard; /* lets the child go on if hsnap dies before it could start it */
+};
+
+static int add_backslashes(struct buf *line, size_t count)
+{
+	int rc = 0;
+
+	while (count-- && !rc)
+		rc = buf_add_text(line, "\\");
+	return rc;
+}
+
+/* One argument as CommandLineToArgvW() reads it back: before a quote backslashes count twice. */
+static int quote_argument(struct buf *line, const char *arg)
+{
+	int rc = buf_add_text(line, line->len ? " \"" : "\"");
+
+	while (!rc) {
+		size_t backslashes = strspn(arg, "\\");
+
+		arg += backslashes;
+		if (!*arg)
+			return add_backslashes(line, 2 * backslashes) ? -ERR_NOMEM :
+									buf_add_text(line, "\"");
+		rc = add_backslashes(line, *arg == '"' ? 2 * backslashes + 1 : backslashes);
+		if (!rc)
+			rc = buf_add(line, arg++, 1);
+	}
+	return rc;
+}
+
+static int add_argument(struct buf *line, const char *arg)
+{
+	int rc;
+
+	if (!*arg || strpbrk(arg, " \t\n\v\""))
+		return quote_argument(line, arg);
+	rc = buf_add_text(line, line->len ? " " : "");
+	return rc ? rc : buf_add_text(line, arg);
+}
+
+static wchar_t *command_line(char **argv)
+{
+	wchar_t *wide = NULL;
+	struct buf line;
+	int rc = 0;
+
+	buf_init(&line);
+	for (; *argv && !rc; argv++)
+		rc = add_argument(&line, *argv);
+	if (!rc && line.len)
+		wide = wide_from_utf8(line.data);
+	buf_release(&line);
+	return wide;
+}
+
+/* The child gets this process's streams, whatever they are. */
+static void pass_streams(STARTUPINFOW *startup)
+{
+	startup->dwFlags |= STARTF_USESTDHANDLES;
+	startup->hStdInput = GetStdHandle(STD_INPUT_HANDLE);
+	startup->hStdOutput = GetStdHandle(STD_OUTPUT_HANDLE);
+	startup->hStdError = GetStdHandle(STD_ERROR_HANDLE);
+	SetHandleInformation(startup->hStdInput, HANDLE_FLAG_INHERIT, HANDLE_FLAG_INHERIT);
+	SetHandleInformation(startup->hStdOutput, HANDLE_FLAG_INHERIT, HANDLE_FLAG_INHERIT);
+	SetHandleInformation(startup->hStdError, HANDLE_FLAG_INHERIT, HANDLE_FLAG_INHERIT);
+}
+
+/* A 32-bit program must not be started: it could not load a 64-bit tracer. */
+static bool is_32_bit(const char *program)
+{
+	wchar_t *wide = wide_from_utf8(program), path[1024];
+	DWORD type = SCS_64BIT_BINARY;
+	DWORD len = wide ? SearchPathW(NULL, wide, L".exe", 1024, path, NULL) : 0;
+
+	if (len && len < 1024 && !GetBinaryTypeW(path, &type))
+		type = SCS_64BIT_BINARY; /* a script: its interpreter is what counts */
+	free(wide);
+	return type == SCS_32BIT_BINARY;
+}
+
+static int start_suspended(const struct run *run, struct child *child, struct err *err)
+{
+	STARTUPINFOW startup = {.cb = sizeof(startup)};
+	wchar_t *line = command_line(run->argv);
+	BOOL is_wow64 = FALSE;
+	char text[300];
+	int rc = 0;
+
+	if (!line)
+		return err_set(err, ERR_NOMEM, run->argv[0], NULL);
+	pass_streams(&startup);
+	if (is_32_bit(run->argv[0]))
+		rc = err_set(err, ERR_BITS, run->argv[0], NULL);
+	else if (!CreateProcessW(NULL, line, NULL, NULL, TRUE, CREATE_SUSPENDED, NULL, NULL,
+			 &startup, &child->info))
+		rc = err_set(err, ERR_START, run->argv[0], "%s",
+			windows_error(GetLastError(), text, sizeof(text)));
+	else if (IsWow64Process(child->info.hProcess, &is_wow64) && is_wow64)
+		rc = err_set(err, ERR_BITS, run->argv[0], NULL);
+	free(line);
+	return rc;
+}
+
+/* A handle of the child's for one of ours, or 0. */
+static uint64_t give(struct child *child, HANDLE ours, DWORD access)
+{
+	HANDLE theirs = NULL;
+
+	if (!DuplicateHandle(GetCurrentProcess(), ours, child->info.hProcess, &theirs, access,
+		    FALSE, 0))
+		return 0;
+	return (uint64_t)theirs;
+}
+
+/* Tells the tracer to wait at exit, and whom for. */
+static int arrange_exit(struct child *child, uint64_t area_addr, struct err *err)
+{
+	uint64_t handles[3];
+
+	child->exit_reached = CreateEventW(NULL, TRUE, FALSE, NULL);
+	child->exit_continue = CreateEventW(NULL, TRUE, FALSE, NULL);
+	handles[0] = give(child, child->exit_reached, EVENT_MODIFY_STATE | SYNCHRONIZE);
+	handles[1] = give(child, child->exit_continue, SYNCHRONIZE);
+	handles[2] = give(child, GetCurrentProcess(), SYNCHRONIZE);
+	if (!handles[0] || !handles[1] || !handles[2] ||
+		!WriteProcessMemory(child->info.hProcess,
+			(LPVOID)(area_addr + offsetof(struct tracer_area, exit_reached)), handles,
+			sizeof(handles), NULL))
+		return err_set(err, ERR_INJECT, "at exit", "the program's memory cannot be written");
+	return 0;
+}
+
+/* Loads the tracer and makes sure that it is at work. */
+static int trace(const struct run *run, struct child *child, struct target *target,
+	struct err *err)
+{
+	struct snapshot modules;
+	struct tracer_area area;
+	uint64_t area_addr = 0;
+	int rc = tracer_inject(child->info.hProcess, run->argv[0], err);
+
+	snapshot_init(&modules);
+	if (!rc)
+		rc = target->ops->modules(target, &modules, err);
+	if (!rc)
+		rc = tracer_find(target, modules.modules, modules.module_count, &area_addr, err);
+	if (!rc)
+		rc = tracer_area_read(target, area_addr, &area, err);
+	if (!rc && run->at_exit)
+		rc = arrange_exit(child, area_addr, err);
+	snapshot_release(&modules);
+	return rc;
+}
+
+/* Waits for the end, and takes the snapshot when the program has arrived there. */
+static int wait_for_end(const struct run *run, struct child *child, struct target *target,
+	uint32_t *exit_status, struct err *err)
+{
+	HANDLE handles[] = {child->info.hProcess, child->exit_reached};
+	DWORD count = child->exit_reached ? 2 : 1, status = 0;
+	bool reached = false;
+	int rc = 0;
+
+	if (WaitForMultipleObjects(count, handles, FALSE, INFINITE) == WAIT_OBJECT_0 + 1) {
+		reached = true;
+		rc = run->snapshot(target, run->at_exit, err);
+		SetEvent(child->exit_continue);
+		WaitForSingleObject(child->info.hProcess, INFINITE);
+	}
+	GetExitCodeProcess(child->info.hProcess, &status);
+	*exit_status = status;
+	if (run->at_exit && !reached)
+		rc = err_set(err, ERR_GONE, target->name,
+			"it was ended from outside, before its own exit");
+	return rc;
+}
+
+/* Ctrl-C is the program's: hsnap waits for what it does with it. */
+static BOOL WINAPI leave_to_child(DWORD type)
+{
+	return type == CTRL_C_EVENT || type == CTRL_BREAK_EVENT;
+}
+
+static void release(struct child *child)
+{
+	HANDLE handles[] = {child->info.hThread, child->info.hProcess, child->exit_reached,
+		child->exit_continue};
+
+	guard_stop(child->guard);
+	for (size_t i = 0; i < sizeof(handles) / sizeof(*handles); i++) {
+		if (handles[i])
+			CloseHandle(handles[i]);
+	}
+}
+
+int run(const struct run *run, uint32_t *exit_status, struct err *err)
+{
+	struct child child = {0};
+	struct target target = {0};
+	int rc;
+
+	SetConsoleCtrlHandler(leave_to_child, TRUE);
+	rc = start_suspended(run, &child, err);
+	if (!rc) {
+		child.guard = guard_start(child.info.hProcess);
+		guard_arm(child.guard);
+		rc = target_open_handle(&target, child.info.hProcess, err);
+	}
+	if (!rc)
+		rc = trace(run, &child, &target, err);
+	if (rc) {
+		if (child.info.hProcess)
+			TerminateProcess(child.info.hProcess, 2);
+		goto out;
+	}
+	ResumeThread(child.info.hThread);
+	guard_disarm(child.guard);
+	guard_stop(child.guard);
+	child.guard = NULL;
+	rc = wait_for_end(run, &child, &target, exit_status, err);
+out:
+	if (target.system)
+		target.ops->close(&target);
+	release(&child);
+	return rc;
+}

@@ -1,0 +1,244 @@
+#include "snapshot/stacks/tracer_table.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/buf.h"
+#include "core/pe.h"
+
+#define ENTRIES_LOG2_MAX 30 /* of one shard */
+#define PIECE_BYTES ((size_t)1 << 20) /* of one read */
+
+void tracer_copy_init(struct tracer_copy *copy)
+{
+	memset(copy, 0, sizeof(*copy));
+}
+
+void tracer_copy_release(struct tracer_copy *copy)
+{
+	free(copy->blocks);
+	free(copy->stacks);
+	tracer_copy_init(copy);
+}
+
+struct image_ctx {
+	struct target *target;
+	uint64_t base;
+};
+
+static int read_image(void *ctx, uint64_t offset, void *bytes, size_t len)
+{
+	struct image_ctx *image = ctx;
+
+	return target_read(image->target, image->base + offset, bytes, len);
+}
+
+static bool is_tracer(const char *path)
+{
+	const char *name = path_base(path), *ours = TRACER_DLL;
+
+	while (*name && *ours && (*name | 0x20) == (*ours | 0x20)) {
+		name++;
+		ours++;
+	}
+	return !*name && !*ours;
+}
+
+int tracer_find(struct target *target, const struct module *modules, size_t count,
+	uint64_t *area_addr, struct err *err)
+{
+	for (size_t i = 0; i < count; i++) {
+		struct image_ctx ctx = {target, modules[i].base};
+		struct pe_source source = {.read = read_image, .ctx = &ctx, .in_memory = true};
+		struct pe_image *image;
+		uint32_t rva = 0;
+		int rc;
+
+		if (!is_tracer(modules[i].path))
+			continue;
+		image = malloc(sizeof(*image));
+		if (!image)
+			return err_set(err, ERR_NOMEM, target->name, NULL);
+		rc = pe_read_headers(&source, image);
+		if (!rc)
+			rc = pe_find_export(&source, image, TRACER_EXPORT, &rva);
+		free(image);
+		if (rc)
+			return target_err(target, modules[i].base, "no tracer in its DLL", err);
+		*area_addr = modules[i].base + rva;
+		return 0;
+	}
+	return err_set(err, ERR_NOT_TRACED, target->name, NULL);
+}
+
+int tracer_area_read(struct target *target, uint64_t area_addr, struct tracer_area *area,
+	struct err *err)
+{
+	static const char *const failures[] = {
+		[TRACER_OK] = "it is not ready yet",
+		[TRACER_NO_MEMORY] = "it found no memory near ntdll",
+		[TRACER_NO_TLS_SLOT] = "it found no free TLS slot",
+		[TRACER_NO_EXPORT] = "ntdll lacks a function it needs",
+		[TRACER_NOT_PATCHABLE] = "ntdll's functions begin with code it cannot move",
+	};
+	unsigned failure;
+
+	if (target_read(target, area_addr, area, sizeof(*area)))
+		return target_err(target, area_addr, "unreadable tracer", err);
+	if (area->magic != TRACER_MAGIC || area->version != TRACER_VERSION ||
+		area->area_bytes != sizeof(*area))
+		return target_err(target, area_addr, "a tracer of another version", err);
+	if (area->state == TRACER_ON)
+		return 0;
+	failure = area->failure < sizeof(failures) / sizeof(*failures) ? area->failure : TRACER_OK;
+	return err_set(err, ERR_INJECT, target->name, "%s", failures[failure]);
+}
+
+static int copy_bytes(struct target *target, uint64_t addr, unsigned char *bytes, uint64_t len)
+{
+	while (len) {
+		size_t part = len < PIECE_BYTES ? (size_t)len : PIECE_BYTES;
+
+		if (target_read(target, addr, bytes, part))
+			return -ERR_READ;
+		addr += part;
+		bytes += part;
+		len -= part;
+	}
+	return 0;
+}
+
+/* Adds the valid entries of one piece of a shard's table. */
+static int keep_valid(struct tracer_copy *copy, const struct tracer_block *piece, size_t count)
+{
+	for (size_t i = 0; i < count; i++) {
+		if (!piece[i].addr)
+			continue;
+		if (array_grow((void **)&copy->blocks, &copy->block_cap, copy->block_count,
+			    sizeof(*copy->blocks)))
+			return -ERR_NOMEM;
+		copy->blocks[copy->block_count++] = piece[i];
+	}
+	return 0;
+}
+
+static int copy_shard(struct tracer_copy *copy, struct target *target,
+	const struct tracer_shard *shard, struct tracer_block *piece)
+{
+	uint64_t addr = shard->table & ~(uint64_t)63, log2 = shard->table & 63, count;
+	int rc = 0;
+
+	copy->broken_shards += !!shard->broken;
+	if (!shard->table)
+		return 0;
+	if (log2 > ENTRIES_LOG2_MAX)
+		return -ERR_TARGET;
+	count = (uint64_t)1 << log2;
+	while (count && !rc) {
+		size_t part = PIECE_BYTES / sizeof(*piece);
+
+		part = count < part ? (size_t)count : part;
+		rc = target_read(target, addr, piece, part * sizeof(*piece));
+		if (!rc)
+			rc = keep_valid(copy, piece, part);
+		addr += part * sizeof(*piece);
+		count -= part;
+	}
+	return rc;
+}
+
+static int copy_stacks(struct tracer_copy *copy, struct target *target)
+{
+	const struct tracer_area *area = &copy->area;
+
+	free(copy->stacks);
+	copy->stacks = NULL;
+	copy->stacks_bytes = 0;
+	if (area->stacks_top > area->stacks_committed || area->stacks_top > area->stacks_limit ||
+		area->stacks_limit > UINT32_MAX * 8ull || area->stacks_top < 8)
+		return -ERR_TARGET;
+	copy->stacks = malloc((size_t)area->stacks_top);
+	if (!copy->stacks)
+		return -ERR_NOMEM;
+	if (copy_bytes(target, area->stacks, copy->stacks, area->stacks_top))
+		return -ERR_READ;
+	copy->stacks_bytes = area->stacks_top;
+	return 0;
+}
+
+/* The tables behind copy->area. */
+static int copy_tables(struct tracer_copy *copy, struct target *target)
+{
+	struct tracer_block *piece = malloc(PIECE_BYTES);
+	int rc = piece ? 0 : -ERR_NOMEM;
+
+	/* A fresh process has committed nothing: its stack area is empty. */
+	if (!rc && copy->area.stacks_committed)
+		rc = copy_stacks(copy, target);
+	for (unsigned i = 0; !rc && i < TRACER_SHARDS; i++)
+		rc = copy_shard(copy, target, &copy->area.shards[i], piece);
+	free(piece);
+	return rc;
+}
+
+int tracer_copy_take(struct tracer_copy *copy, struct target *target, uint64_t area_addr,
+	struct err *err)
+{
+	int rc = tracer_area_read(target, area_addr, &copy->area, err);
+
+	copy->block_count = 0;
+	copy->broken_shards = 0;
+	if (rc)
+		return rc;
+	rc = copy_tables(copy, target);
+	if (rc == -ERR_NOMEM)
+		return err_set(err, ERR_NOMEM, target->name, NULL);
+	return rc ? target_err(target, area_addr, "damaged tracer table", err) : 0;
+}
+
+static int by_addr(const void *a, const void *b)
+{
+	const struct tracer_block *x = a, *y = b;
+
+	return x->addr < y->addr ? -1 : x->addr > y->addr;
+}
+
+void tracer_copy_sort(struct tracer_copy *copy)
+{
+	size_t kept = 0;
+
+	if (!copy->block_count)
+		return;
+	qsort(copy->blocks, copy->block_count, sizeof(*copy->blocks), by_addr);
+	for (size_t i = 1; i < copy->block_count; i++) {
+		if (copy->blocks[i].addr != copy->blocks[kept].addr)
+			copy->blocks[++kept] = copy->blocks[i];
+	}
+	copy->block_count = kept + 1;
+}
+
+const struct tracer_block *tracer_copy_find(const struct tracer_copy *copy, uint64_t addr)
+{
+	struct tracer_block wanted = {.addr = addr};
+
+	if (!copy->block_count)
+		return NULL;
+	return bsearch(&wanted, copy->blocks, copy->block_count, sizeof(wanted), by_addr);
+}
+
+uint32_t tracer_copy_stack(const struct tracer_copy *copy, uint32_t id,
+	uint64_t frames[TRACER_DEPTH_MAX])
+{
+	uint64_t at = (uint64_t)id * 8;
+	struct tracer_stack head;
+
+	if (!id || copy->stacks_bytes < sizeof(head) || at > copy->stacks_bytes - sizeof(head))
+		return 0;
+	memcpy(&head, copy->stacks + at, sizeof(head));
+	at += sizeof(head);
+	if (!head.depth || head.depth > TRACER_DEPTH_MAX ||
+		head.depth * 8 > copy->stacks_bytes - at)
+		return 0;
+	memcpy(frames, copy->stacks + at, head.depth * 8);
+	return head.depth;
+}

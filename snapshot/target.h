@@ -1,0 +1,84 @@
+/*
+ * The process that is looked at, behind one interface: read its memory, list its modules, hold it.
+ *
+ * target_live_windows.c reads a live process. Addresses are the target's and always uint64_t.
+ * Nothing read from it is trusted.
+ */
+#ifndef SNAPSHOT_TARGET_H
+#define SNAPSHOT_TARGET_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "core/err.h"
+#include "core/model.h"
+
+struct target;
+
+struct target_ops {
+	/* Exactly len bytes: 0, or -ERR_READ when a part of them is not there. */
+	int (*read)(struct target *target, uint64_t addr, void *bytes, size_t len);
+	/* Adds the loaded modules (base, size_bytes, path) to snapshot: 0 or an error. */
+	int (*modules)(struct target *target, struct snapshot *snapshot, struct err *err);
+	/* Stops and continues all threads. resume() is harmless when nothing is suspended, and may
+	 * be called from an interrupt. */
+	int (*suspend)(struct target *target, struct err *err);
+	void (*resume)(struct target *target);
+	/* False when the process has ended. */
+	bool (*is_alive)(struct target *target);
+	void (*close)(struct target *target);
+};
+
+struct target {
+	const struct target_ops *ops;
+	void *system; /* the implementation's own */
+	char name[40]; /* "pid 12", for messages */
+	uint32_t pid;
+	unsigned bits;
+	uint64_t peb; /* address of the process environment block */
+	int64_t start_ms;
+	char image[1024], os[80]; /* UTF-8 */
+	uint64_t reads, read_bytes; /* how many calls, for -v */
+};
+
+int target_read(struct target *target, uint64_t addr, void *bytes, size_t len);
+
+/* Numbers in the target's memory: 0 or -ERR_READ. */
+int target_u32(struct target *target, uint64_t addr, uint32_t *value);
+int target_u64(struct target *target, uint64_t addr, uint64_t *value);
+
+/* The error for a failed read: ERR_GONE when the process has ended, else ERR_TARGET with the
+ * address and what was looked for. Returns its negative. */
+int target_err(struct target *target, uint64_t addr, const char *what, struct err *err);
+
+/*
+ * A window onto a range of the target's memory that is walked upwards: it is read in pieces of
+ * WINDOW_BYTES, so walking costs few reads, and bytes that are jumped over are not read.
+ */
+#define TARGET_WINDOW_BYTES ((size_t)1 << 20)
+
+struct target_window {
+	struct target *target;
+	uint64_t end; /* of the range */
+	uint64_t addr; /* of bytes[0] */
+	size_t len;
+	unsigned char *bytes;
+};
+
+/* 0 or -ERR_NOMEM. */
+int window_init(struct target_window *window, struct target *target);
+void window_release(struct target_window *window);
+
+/* Sets the range that may be read: [.., end). What was read before is forgotten. */
+void window_range(struct target_window *window, uint64_t end);
+
+/* len (at most 4096) bytes at addr, or NULL when they are not in the range or cannot be read. */
+const unsigned char *window_at(struct target_window *window, uint64_t addr, size_t len);
+
+/* Little-endian numbers in bytes that were read. */
+uint16_t bytes_u16(const unsigned char *bytes);
+uint32_t bytes_u32(const unsigned char *bytes);
+uint64_t bytes_u64(const unsigned char *bytes);
+
+#endif

@@ -1,0 +1,159 @@
+#include "snapshot/tracer/blocktable.h"
+
+#include "snapshot/tracer/memory.h"
+
+#define FIRST_LOG2 11 /* entries of a shard's first table: 64 KiB */
+#define SPINS 2000
+#define YIELDS 20000
+
+static uint64_t hash_addr(uint64_t addr)
+{
+	return (addr >> 3) * 0x9e3779b97f4a7c15u;
+}
+
+static struct tracer_shard *shard_of(struct tracer_area *area, uint64_t hash)
+{
+	return &area->shards[hash >> 58];
+}
+
+static bool shard_lock(struct tracer_shard *shard)
+{
+	for (unsigned tries = 0; tries < SPINS + YIELDS; tries++) {
+		if (!__atomic_load_n(&shard->lock, __ATOMIC_RELAXED) &&
+			!__atomic_exchange_n(&shard->lock, 1, __ATOMIC_ACQUIRE))
+			return true;
+		if (__atomic_load_n(&shard->broken, __ATOMIC_RELAXED))
+			return false;
+		if (tries < SPINS)
+			__builtin_ia32_pause();
+		else
+			memory_yield();
+	}
+	__atomic_store_n(&shard->broken, 1, __ATOMIC_RELAXED);
+	return false;
+}
+
+static void shard_unlock(struct tracer_shard *shard)
+{
+	__atomic_store_n(&shard->lock, 0, __ATOMIC_RELEASE);
+}
+
+static struct tracer_block *entries(const struct tracer_shard *shard)
+{
+	return (struct tracer_block *)(uintptr_t)(shard->table & ~(uint64_t)63);
+}
+
+static uint64_t entry_count(const struct tracer_shard *shard)
+{
+	return shard->table ? (uint64_t)1 << (shard->table & 63) : 0;
+}
+
+/* The top 6 bits of the hash chose the shard; the next ones choose the entry. */
+static uint64_t home(uint64_t hash, uint64_t count)
+{
+	return (hash << 6) >> (64 - (unsigned)__builtin_ctzll(count));
+}
+
+/* Publishes an entry: whoever looks at any instant sees it whole or not at all. */
+static void entry_set(struct tracer_block *entry, const struct tracer_block *block)
+{
+	__atomic_store_n(&entry->addr, 0, __ATOMIC_RELEASE);
+	__atomic_signal_fence(__ATOMIC_SEQ_CST);
+	entry->size_bytes = block->size_bytes;
+	entry->heap = block->heap;
+	entry->stack = block->stack;
+	__atomic_store_n(&entry->addr, block->addr, __ATOMIC_RELEASE);
+}
+
+static struct tracer_block *find(struct tracer_block *table, uint64_t count, uint64_t addr)
+{
+	uint64_t at = home(hash_addr(addr), count);
+
+	while (table[at].addr && table[at].addr != addr)
+		at = (at + 1) & (count - 1);
+	return &table[at];
+}
+
+static bool grow(struct tracer_shard *shard)
+{
+	uint64_t old_count = entry_count(shard);
+	uint64_t log2 = shard->table ? (shard->table & 63) + 1 : FIRST_LOG2;
+	uint64_t count = (uint64_t)1 << log2;
+	struct tracer_block *old = entries(shard);
+	struct tracer_block *table = memory_reserve(count * sizeof(*table));
+
+	if (!table)
+		return false;
+	if (!memory_commit(table, count * sizeof(*table))) {
+		memory_release(table, count * sizeof(*table));
+		return false;
+	}
+	for (uint64_t i = 0; i < old_count; i++) {
+		if (old[i].addr)
+			*find(table, count, old[i].addr) = old[i];
+	}
+	__atomic_store_n(&shard->table, (uint64_t)(uintptr_t)table | log2, __ATOMIC_RELEASE);
+	if (old_count)
+		memory_release(old, old_count * sizeof(*old));
+	return true;
+}
+
+void blocktable_put(struct tracer_area *area, const struct tracer_block *block)
+{
+	struct tracer_shard *shard = shard_of(area, hash_addr(block->addr));
+	uint64_t count;
+	bool done = false;
+
+	if (shard_lock(shard)) {
+		count = entry_count(shard);
+		if (shard->count < count / 4 * 3 || grow(shard)) {
+			struct tracer_block *entry =
+				find(entries(shard), entry_count(shard), block->addr);
+
+			shard->count += !entry->addr;
+			entry_set(entry, block);
+			done = true;
+		}
+		shard_unlock(shard);
+	}
+	if (!done)
+		__atomic_fetch_add(&area->dropped_blocks, 1, __ATOMIC_RELAXED);
+}
+
+/* Closes the gap at hole: entries behind it move up when their home allows it. */
+static void close_gap(struct tracer_block *table, uint64_t count, uint64_t hole)
+{
+	uint64_t mask = count - 1;
+
+	for (uint64_t at = (hole + 1) & mask; table[at].addr; at = (at + 1) & mask) {
+		uint64_t distance = (at - home(hash_addr(table[at].addr), count)) & mask;
+
+		if (distance < ((at - hole) & mask))
+			continue;
+		entry_set(&table[hole], &table[at]);
+		hole = at;
+	}
+	__atomic_store_n(&table[hole].addr, 0, __ATOMIC_RELEASE);
+}
+
+bool blocktable_take(struct tracer_area *area, uint64_t addr, struct tracer_block *block)
+{
+	struct tracer_shard *shard = shard_of(area, hash_addr(addr));
+	bool found = false;
+
+	if (!__atomic_load_n(&shard->table, __ATOMIC_ACQUIRE) || !shard_lock(shard))
+		return false;
+	if (shard->table) {
+		struct tracer_block *table = entries(shard);
+		struct tracer_block *entry = find(table, entry_count(shard), addr);
+
+		if (entry->addr) {
+			*block = *entry;
+			close_gap(table, entry_count(shard), (uint64_t)(entry - table));
+			shard->count--;
+			found = true;
+		}
+	}
+	shard_unlock(shard);
+	return found;
+}

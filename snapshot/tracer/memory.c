@@ -1,0 +1,34 @@
+#include "snapshot/tracer/memory.h"
+
+#include "snapshot/tracer/nt.h"
+
+void *memory_reserve(uint64_t bytes)
+{
+	PVOID base = NULL;
+	SIZE_T size = (SIZE_T)bytes;
+
+	if (size != bytes || NtAllocateVirtualMemory(THIS_PROCESS, &base, 0, &size, MEM_RESERVE,
+				     PAGE_READWRITE) < 0)
+		return NULL;
+	return base;
+}
+
+bool memory_commit(void *at, uint64_t bytes)
+{
+	SIZE_T size = (SIZE_T)bytes;
+
+	return NtAllocateVirtualMemory(THIS_PROCESS, &at, 0, &size, MEM_COMMIT, PAGE_READWRITE) >= 0;
+}
+
+void memory_release(void *at, uint64_t bytes)
+{
+	SIZE_T size = 0;
+
+	(void)bytes;
+	NtFreeVirtualMemory(THIS_PROCESS, &at, &size, MEM_RELEASE);
+}
+
+void memory_yield(void)
+{
+	NtYieldExecution();
+}

@@ -1,0 +1,22 @@
+/*
+ * What the tracer's tables need from the system. The DLL takes it from ntdll (memory.c), the unit
+ * tests from the C library. None of these allocates from a heap.
+ */
+#ifndef SNAPSHOT_TRACER_MEMORY_H
+#define SNAPSHOT_TRACER_MEMORY_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* Address space, aligned to 64 KiB; NULL when there is none. */
+void *memory_reserve(uint64_t bytes);
+
+/* Zeroed memory in a reserved range; committing a page again changes nothing. */
+bool memory_commit(void *at, uint64_t bytes);
+
+void memory_release(void *at, uint64_t bytes);
+
+/* Lets another thread run. */
+void memory_yield(void);
+
+#endif
