@@ -6,7 +6,8 @@
 #   build/deps    libraries for Windows, made from Debian's sources
 #   build/wine    a Wine prefix of our own, to run build/win64 in
 #
-# V=1 shows the commands. CI=true makes warnings errors.
+# V=1 shows the commands. CI=true makes warnings errors. SETUP=no installs and
+# builds no tools and libraries: DEPS says where those for Windows are.
 
 VERSION := 0.1.0
 
@@ -128,6 +129,9 @@ help: ## this list
 # ---------------------------------------------------------------- set-up
 # Asked for by order only: a step that ran makes nothing out of date.
 
+ifeq ($(SETUP),no)
+packages:
+else
 packages:
 	setup/packages
 
@@ -143,6 +147,7 @@ $(DEPS)/include/uthash.h: | packages
 
 build/wine/system.reg: | packages
 	setup/step prefix "creating a Wine prefix" setup/prefix
+endif
 
 # ---------------------------------------------------------------- building
 

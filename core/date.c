@@ -51,28 +51,41 @@ const char *date_text(int64_t ms, char text[DATE_TEXT_BYTES])
 	return text;
 }
 
+/* Takes digits and marks from text as form has them ('0' for any digit); NULL when it differs. */
+static const char *take_form(const char *text, const char *form, int numbers[])
+{
+	for (; *form; form++, text++) {
+		if (*form != '0') {
+			if (*text != *form)
+				return NULL;
+			*++numbers = 0;
+		} else if (*text >= '0' && *text <= '9') {
+			*numbers = *numbers * 10 + (*text - '0');
+		} else {
+			return NULL;
+		}
+	}
+	return text;
+}
+
 int date_parse(const char *text, int64_t *ms)
 {
-	int year, month, day, hour, minute, second, milli = 0, end = 0;
+	enum { YEAR, MONTH, DAY, HOUR, MINUTE, SECOND, MILLI, COUNT };
+	int n[COUNT] = {0}, milli[3] = {0};
 	int64_t days;
 
-	if (sscanf(text, "%4d-%2d-%2dT%2d:%2d:%2d%n", &year, &month, &day, &hour, &minute, &second,
-		    &end) != 6)
+	text = take_form(text, "0000-00-00T00:00:00", n);
+	if (text && *text == '.')
+		text = take_form(text, ".000", milli);
+	n[MILLI] = milli[1];
+	if (!text || strcmp(text, "Z") != 0 || n[YEAR] < 1 || n[MONTH] < 1 || n[MONTH] > 12 ||
+		n[DAY] < 1 || n[DAY] > month_days(n[YEAR], n[MONTH]) || n[HOUR] > 23 ||
+		n[MINUTE] > 59 || n[SECOND] > 59)
 		return -ERR_BAD_LINE;
-	text += end;
-	if (*text == '.') {
-		end = 0;
-		if (sscanf(text, ".%3d%n", &milli, &end) != 1 || end != 4)
-			return -ERR_BAD_LINE;
-		text += end;
-	}
-	if (strcmp(text, "Z") != 0 || year < 1 || month < 1 || month > 12 || day < 1 ||
-		day > month_days(year, month) || hour < 0 || hour > 23 || minute < 0 ||
-		minute > 59 || second < 0 || second > 59 || milli < 0)
-		return -ERR_BAD_LINE;
-	days = year_start(year) + day - 1;
-	while (--month)
-		days += month_days(year, month);
-	*ms = days * DAY_MS + hour * 3600000LL + minute * 60000LL + second * 1000LL + milli;
+	days = year_start(n[YEAR]) + n[DAY] - 1;
+	while (--n[MONTH])
+		days += month_days(n[YEAR], n[MONTH]);
+	*ms = days * DAY_MS + n[HOUR] * 3600000LL + n[MINUTE] * 60000LL + n[SECOND] * 1000LL +
+	      n[MILLI];
 	return 0;
 }

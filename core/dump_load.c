@@ -159,8 +159,7 @@ static int note_heap(struct snapshot *snapshot, const struct kv *kv)
 	if (!rc)
 		rc = kv_get_number(kv, "stackless-blocks", 10, &heap->stackless.block_count);
 	if (!rc)
-		rc = kv_get_number(kv, "stackless-requested", 10,
-			&heap->stackless.requested_bytes);
+		rc = kv_get_number(kv, "stackless-requested", 10, &heap->stackless.requested_bytes);
 	if (!rc)
 		rc = kv_get_number(kv, "stackless-overhead", 10, &heap->stackless.overhead_bytes);
 	if (!rc)

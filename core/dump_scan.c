@@ -3,19 +3,16 @@
 #include <string.h>
 
 #include "core/dump.h"
+#include "core/hex.h"
+#include "core/lines.h"
 #include "core/os.h"
 
-#define WINDOW_BYTES ((size_t)1 << 20)
-#define FRAME_LINE_MAX 19 /* TAB, 16 digits, CR, LF */
 #define UNKNOWN_LINES_MAX 1000 /* so many lines without a sign of a dump: it is none */
 
 struct scan {
-	const struct dump_source *source;
+	struct lines lines;
 	const struct dump_sink *sink;
 	struct err *err;
-	char *window, *at, *end; /* what was read and not yet used */
-	bool at_eof, no_newline; /* the last line had no line end */
-	uint64_t line;
 	bool in_modules, heap_open, is_ours, ended, is_dump;
 	struct census seen;
 	struct kv pairs;
@@ -23,118 +20,54 @@ struct scan {
 	uint32_t aliases[DUMP_FRAMES_MAX];
 };
 
-struct line {
-	const char *text;
-	size_t len; /* without the line end */
-};
-
 static int bad(struct scan *scan, enum err_code code, const char *detail)
 {
 	char place[600];
 
-	snprintf(place, sizeof(place), "%.500s:%" PRIu64, scan->source->name, scan->line);
+	snprintf(place, sizeof(place), "%.500s:%" PRIu64, scan->lines.source->name,
+		scan->lines.number);
 	return err_set(scan->err, code, place, detail ? "%s" : NULL, detail);
 }
 
-/* Fills the window up; 0 or an error. */
-static int refill(struct scan *scan)
+static bool starts(const struct line *line, const char *text)
 {
-	memmove(scan->window, scan->at, (size_t)(scan->end - scan->at));
-	scan->end -= scan->at - scan->window;
-	scan->at = scan->window;
-	while (!scan->at_eof && scan->end < scan->window + WINDOW_BYTES) {
-		int64_t got = scan->source->read(scan->source->ctx, scan->end,
-			(size_t)(scan->window + WINDOW_BYTES - scan->end), scan->err);
+	size_t len = strlen(text);
 
-		if (got < 0)
-			return (int)got;
-		scan->at_eof = !got;
-		scan->end += got;
-	}
-	return 0;
+	return line->len >= len && !memcmp(line->text, text, len);
 }
 
-/* Passes over the rest of a comment line that does not fit into the window. */
-static int skip_long_line(struct scan *scan)
+/* By its first two bytes: PowerShell's redirection writes such files. */
+static bool is_utf16(const struct line *line)
 {
-	int rc = 0;
-
-	while (!rc) {
-		char *newline = memchr(scan->at, '\n', (size_t)(scan->end - scan->at));
-
-		if (newline) {
-			scan->at = newline;
-			return 0;
-		}
-		scan->at = scan->end;
-		if (scan->at_eof)
-			return 0;
-		rc = refill(scan);
-	}
-	return rc;
+	return starts(line, "\xff\xfe") || starts(line, "\xfe\xff");
 }
 
 /* 1 and the next line, 0 at the end, or an error. */
 static int next_line(struct scan *scan, struct line *line)
 {
-	char *newline;
-	int rc;
+	enum err_code trouble = scan->is_dump ? ERR_BAD_LINE : ERR_NOT_DUMP;
+	int rc = lines_next(&scan->lines, line);
 
-	if (!scan->at_eof && scan->end - scan->at < 2 * DUMP_LINE_MAX && (rc = refill(scan)))
+	if (rc <= 0)
 		return rc;
-	if (scan->at == scan->end)
-		return 0;
-	scan->line++;
-	line->text = scan->at;
-	newline = memchr(scan->at, '\n', (size_t)(scan->end - scan->at));
-	scan->no_newline = !newline;
-	line->len = (size_t)((newline ? newline : scan->end) - scan->at);
-	scan->at += line->len + !!newline;
-	if (line->len > DUMP_LINE_MAX) {
-		if (line->text[0] != '/' || line->text[1] != '/')
-			return bad(scan, scan->is_dump ? ERR_BAD_LINE : ERR_NOT_DUMP,
-				"a line is too long");
+	if (line->is_long) {
+		if (!starts(line, "//"))
+			return bad(scan, trouble, "a line is too long");
 		line->len = 0;
-		if (!newline)
-			return (rc = skip_long_line(scan)) ? rc : 1;
+		return 1;
 	}
-	if (line->len && line->text[line->len - 1] == '\r')
-		line->len--;
 	if (memchr(line->text, '\0', line->len))
-		return bad(scan, scan->is_dump ? ERR_BAD_LINE : ERR_NOT_DUMP,
-			"there are bytes in it that are not text");
-	return scan->sink->line && (rc = scan->sink->line(scan->sink->ctx, line->text, line->len)) ?
-		       rc :
-		       1;
+		return bad(scan, trouble,
+			scan->lines.number == 1 && is_utf16(line) ?
+				"it is UTF-16 text: convert it to UTF-8" :
+				"there are bytes in it that are not text");
+	rc = scan->sink->line ? scan->sink->line(scan->sink->ctx, line->text, line->len) : 0;
+	return rc ? rc : 1;
 }
 
-/* One more than the value of a hexadecimal digit, 0 for every other byte. */
-static const unsigned char hex_digits[256] = {
-	['0'] = 1, ['1'] = 2, ['2'] = 3, ['3'] = 4, ['4'] = 5, ['5'] = 6, ['6'] = 7, ['7'] = 8,
-	['8'] = 9, ['9'] = 10, ['A'] = 11, ['B'] = 12, ['C'] = 13, ['D'] = 14, ['E'] = 15,
-	['F'] = 16, ['a'] = 11, ['b'] = 12, ['c'] = 13, ['d'] = 14, ['e'] = 15, ['f'] = 16,
-};
-
-static int hex_value(char c)
+static bool is_hex(char c)
 {
-	return hex_digits[(unsigned char)c] - 1;
-}
-
-/* Takes a hexadecimal number of up to 64 bits from *at; false when there is none. */
-static inline bool take_hex(const char **at, const char *end, uint64_t *value)
-{
-	const char *from = *at, *digit = from;
-	uint64_t sum = 0;
-	int next;
-
-	for (; digit < end && (next = hex_value(*digit)) >= 0; digit++) {
-		if (sum >> 60)
-			return false;
-		sum = sum << 4 | (unsigned)next;
-	}
-	*at = digit;
-	*value = sum;
-	return digit > from;
+	return (c >= '0' && c <= '9') || (c >= 'A' && c <= 'F') || (c >= 'a' && c <= 'f');
 }
 
 static inline bool take(const char **at, const char *end, const char *text, size_t len)
@@ -147,13 +80,6 @@ static inline bool take(const char **at, const char *end, const char *text, size
 
 #define TAKE(at, end, text) take(at, end, text, sizeof(text) - 1)
 
-static bool starts(const struct line *line, const char *text)
-{
-	size_t len = strlen(text);
-
-	return line->len >= len && !memcmp(line->text, text, len);
-}
-
 /* "//    BASE SIZE PATH", between "Loaded modules" and "Process modules enumerated". */
 static int module_line(struct scan *scan, const struct line *line)
 {
@@ -162,11 +88,11 @@ static int module_line(struct scan *scan, const struct line *line)
 
 	while (at < end && *at == ' ')
 		at++;
-	if (!take_hex(&at, end, &base) || !TAKE(&at, end, " "))
+	if (!hex_take(&at, &base) || !TAKE(&at, end, " "))
 		return 0; /* the heading, or something of a later version */
 	while (at < end && *at == ' ')
 		at++;
-	if (!take_hex(&at, end, &size_bytes) || !TAKE(&at, end, " ") || at == end)
+	if (!hex_take(&at, &size_bytes) || !TAKE(&at, end, " ") || at == end)
 		return 0;
 	if (base + size_bytes < base)
 		return bad(scan, ERR_BAD_LINE, "the module lies outside the address space");
@@ -231,9 +157,12 @@ static int note_line(struct scan *scan, const struct line *line)
 	int rc;
 
 	if (!len || len >= sizeof(kind))
-		return bad(scan, ERR_BAD_LINE, "bad '// hsnap:' line");
+		return bad(scan, scan->lines.no_newline ? ERR_CUT : ERR_BAD_LINE, "bad '// hsnap:' line");
 	memcpy(kind, at, len);
 	kind[len] = '\0';
+	/* Half a number is a number too; only the end mark shows by its sums that it is whole. */
+	if (scan->lines.no_newline && strcmp(kind, "end") != 0)
+		return bad(scan, ERR_CUT, "the last line is not whole");
 	rc = kv_parse(&scan->pairs, at + len, (size_t)(end - at) - len);
 	if (!rc && !strcmp(kind, "dump"))
 		rc = check_format(scan);
@@ -243,6 +172,8 @@ static int note_line(struct scan *scan, const struct line *line)
 		rc = check_end(scan);
 	if (!rc && scan->sink->note)
 		rc = scan->sink->note(scan->sink->ctx, kind, &scan->pairs);
+	if (rc == -ERR_BAD_LINE && scan->lines.no_newline)
+		return bad(scan, ERR_CUT, "the last line is not whole");
 	if (rc == -ERR_BAD_LINE && (!scan->err || scan->err->code != ERR_BAD_LINE))
 		return bad(scan, ERR_BAD_LINE, "bad '// hsnap:' line");
 	return rc;
@@ -280,8 +211,8 @@ static int heap_line(struct scan *scan, const struct line *line)
 		scan->heap_open = true;
 	else if (!TAKE(&at, end, "Heap "))
 		return 0;
-	if (!take_hex(&at, end, &addr))
-		return scan->no_newline ? 0 : bad(scan, ERR_BAD_LINE, "bad heap heading");
+	if (!hex_take(&at, &addr))
+		return scan->lines.no_newline ? 0 : bad(scan, ERR_BAD_LINE, "bad heap heading");
 	scan->is_dump = true;
 	return scan->sink->heap ? scan->sink->heap(scan->sink->ctx, addr) : 0;
 }
@@ -293,11 +224,11 @@ static int entry_parse(struct scan *scan, const struct line *line, struct dump_e
 
 	while (end > at && end[-1] == ' ')
 		end--;
-	if (!take_hex(&at, end, &entry->requested_bytes) || !TAKE(&at, end, " bytes + "))
+	if (!hex_take(&at, &entry->requested_bytes) || !TAKE(&at, end, " bytes + "))
 		return 0;
-	if (!take_hex(&at, end, &entry->overhead_bytes) || !TAKE(&at, end, " at ") ||
-		!take_hex(&at, end, &entry->addr) || !TAKE(&at, end, " by BackTrace") || at == end)
-		return bad(scan, scan->no_newline ? ERR_CUT : ERR_BAD_LINE, "bad entry");
+	if (!hex_take(&at, &entry->overhead_bytes) || !TAKE(&at, end, " at ") ||
+		!hex_take(&at, &entry->addr) || !TAKE(&at, end, " by BackTrace") || at == end)
+		return bad(scan, scan->lines.no_newline ? ERR_CUT : ERR_BAD_LINE, "bad entry");
 	entry->block_count = 1;
 	entry->stack.id = at;
 	entry->id_len = (size_t)(end - at);
@@ -327,8 +258,8 @@ static int frame_parse(struct scan *scan, const struct line *line, struct stack 
 	}
 	if (stack->frame_count == DUMP_FRAMES_MAX)
 		return bad(scan, ERR_BAD_LINE, "a stack is too deep");
-	if (!take_hex(&at, end, &scan->frames[stack->frame_count]) || at != end)
-		return bad(scan, scan->no_newline ? ERR_CUT : ERR_BAD_LINE, "bad stack line");
+	if (!hex_take(&at, &scan->frames[stack->frame_count]) || at != end)
+		return bad(scan, scan->lines.no_newline ? ERR_CUT : ERR_BAD_LINE, "bad stack line");
 	stack->frame_count++;
 	return 0;
 }
@@ -337,23 +268,22 @@ static int frame_parse(struct scan *scan, const struct line *line, struct stack 
  * is not plain is left to stack_line(). */
 static void plain_frames(struct scan *scan, struct stack *stack)
 {
-	const char *at = scan->at;
+	struct lines *lines = &scan->lines;
+	const char *at = lines->at;
 
-	while (scan->end - at >= FRAME_LINE_MAX && *at == '\t' &&
-		stack->frame_count < DUMP_FRAMES_MAX) {
+	while (*at == '\t' && stack->frame_count < DUMP_FRAMES_MAX) {
 		const char *digit = at + 1;
-		uint64_t addr;
 
-		if (!take_hex(&digit, at + FRAME_LINE_MAX - 2, &addr))
+		if (!hex_take(&digit, &scan->frames[stack->frame_count]))
 			break;
 		digit += *digit == '\r';
-		if (*digit != '\n')
+		if (*digit != '\n') /* also at the end of what was read */
 			break;
 		at = digit + 1;
-		scan->frames[stack->frame_count++] = addr;
-		scan->line++;
+		stack->frame_count++;
+		lines->number++;
 	}
-	scan->at += at - scan->at;
+	lines->at += at - lines->at;
 }
 
 /* Any line of a stack, with what next_line() does for it. */
@@ -364,26 +294,28 @@ static int stack_line(struct scan *scan, struct stack *stack)
 
 	if (rc > 0)
 		rc = frame_parse(scan, &line, stack);
-	if (!rc && scan->at == scan->end)
-		rc = refill(scan);
+	if (!rc && scan->lines.at == scan->lines.end)
+		rc = lines_refill(&scan->lines);
 	return rc;
 }
 
 /* The lines behind an entry that start with a TAB. */
 static int stack_lines(struct scan *scan, struct stack *stack)
 {
+	const struct lines *lines = &scan->lines;
 	int rc = 0;
 
-	/* At least 2 * DUMP_LINE_MAX bytes were at hand: the byte behind the entry is too. */
-	while (!rc && scan->at < scan->end && *scan->at == '\t') {
+	/* DUMP_LINE_MAX bytes are at hand behind the entry: more than plain_frames() can use up,
+	 * so the end of the window is the end of the dump. */
+	while (!rc && *lines->at == '\t') {
 		if (!scan->sink->line)
 			plain_frames(scan, stack);
-		if (scan->at < scan->end && *scan->at == '\t')
+		if (*lines->at == '\t')
 			rc = stack_line(scan, stack);
 	}
 	/* At the end of a cut file the rest of the stack may be missing: rather none than a wrong
 	 * one. */
-	if (rc || !stack->frame_count || (scan->at == scan->end && may_be_cut(scan)))
+	if (rc || !stack->frame_count || (lines->at == lines->end && may_be_cut(scan)))
 		return rc;
 	stack->frames = scan->frames;
 	stack->alias_at = scan->aliases;
@@ -398,7 +330,7 @@ static int entry_line(struct scan *scan, const struct line *line)
 
 	if (rc <= 0)
 		return rc;
-	if (scan->no_newline && may_be_cut(scan))
+	if (scan->lines.no_newline && may_be_cut(scan))
 		return bad(scan, ERR_CUT, "the last line is not whole");
 	if (entry.id_len >= sizeof(id))
 		return bad(scan, ERR_BAD_LINE, "the BackTrace id is too long");
@@ -438,7 +370,7 @@ static int one_line(struct scan *scan, const struct line *line)
 		return comment_line(scan, line);
 	if (starts(line, "*-"))
 		return heap_line(scan, line);
-	if (hex_value(line->text[0]) >= 0)
+	if (is_hex(line->text[0]))
 		return entry_line(scan, line);
 	if (!scan->is_dump && is_comparison(line))
 		return bad(scan, ERR_NOT_DUMP, "it is a comparison");
@@ -451,48 +383,45 @@ static int scan_all(struct scan *scan)
 	int rc;
 
 	while ((rc = next_line(scan, &line)) > 0) {
-		if (scan->line == 1 && (starts(&line, "\xff\xfe") || starts(&line, "\xfe\xff")))
-			return bad(scan, ERR_NOT_DUMP, "it is UTF-16 text: convert it to UTF-8");
 		rc = one_line(scan, &line);
 		if (rc)
 			return rc;
-		if (!scan->is_dump && scan->line > UNKNOWN_LINES_MAX)
+		if (!scan->is_dump && scan->lines.number > UNKNOWN_LINES_MAX)
 			break;
 	}
 	if (rc < 0)
 		return rc;
-	if (!scan->line)
-		return err_set(scan->err, ERR_EMPTY, scan->source->name, NULL);
+	if (!scan->lines.number)
+		return err_set(scan->err, ERR_EMPTY, scan->lines.source->name, NULL);
 	if (!scan->is_dump)
-		return err_set(scan->err, ERR_NOT_DUMP, scan->source->name, NULL);
+		return err_set(scan->err, ERR_NOT_DUMP, scan->lines.source->name, NULL);
 	if (may_be_cut(scan))
-		return bad(scan, ERR_CUT, scan->is_ours ? "the end mark is missing" :
-							  "the end of a heap is missing");
+		return bad(scan, ERR_CUT,
+			scan->is_ours ? "the end mark is missing" : "the end of a heap is missing");
 	return 0;
 }
 
 int dump_scan(const struct dump_source *source, const struct dump_sink *sink, struct err *err)
 {
-	struct err local;
+	struct err local = {0};
 	struct scan *scan = calloc(1, sizeof(*scan));
-	char *window = malloc(WINDOW_BYTES);
 	int rc;
 
 	err = err ? err : &local;
 	*err = (struct err){0};
-	if (!scan || !window) {
+	if (!scan || lines_init(&scan->lines, source, err)) {
 		rc = err_set(err, ERR_NOMEM, source->name, NULL);
 		goto out;
 	}
-	*scan = (struct scan){.source = source, .sink = sink, .err = err};
-	scan->window = scan->at = scan->end = window;
+	scan->sink = sink;
+	scan->err = err;
 	kv_init(&scan->pairs);
 	rc = scan_all(scan);
 	if (rc == -ERR_NOMEM)
 		err_set(err, ERR_NOMEM, source->name, NULL);
 	kv_release(&scan->pairs);
+	lines_release(&scan->lines);
 out:
-	free(window);
 	free(scan);
 	return rc;
 }

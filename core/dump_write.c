@@ -73,8 +73,8 @@ static void write_modules(struct out *out, const struct snapshot *snapshot)
 	for (size_t i = 0; i < snapshot->module_count; i++) {
 		const struct module *module = &snapshot->modules[i];
 
-		out_printf(out, "//    %16" PRIX64 " %8" PRIX64 " ", module->base,
-			module->size_bytes);
+		out_printf(
+			out, "//    %16" PRIX64 " %8" PRIX64 " ", module->base, module->size_bytes);
 		write_path(out, module->path);
 		out_text(out, EOL);
 	}
@@ -110,8 +110,8 @@ static void write_stack(struct out *out, const struct stack *stack)
 	out_text(out, EOL);
 }
 
-static void write_block(struct out *out, const struct snapshot *snapshot,
-	const struct block *block, bool *known)
+static void write_block(
+	struct out *out, const struct snapshot *snapshot, const struct block *block, bool *known)
 {
 	const struct stack *stack = &snapshot->stacks.stacks[block->stack];
 	bool first = !known[block->stack] && stack->frame_count;
@@ -150,8 +150,8 @@ static void write_heap(struct out *out, const struct snapshot *snapshot, uint32_
 		EOL "*- - - - - - - - - - Start of data for heap @ %" PRIX64
 		    " - - - - - - - - - -" EOL EOL
 		    "REQUESTED bytes + OVERHEAD at ADDRESS by BackTraceID" EOL
-		    "     STACK if not already dumped." EOL EOL
-		    "*- - - - - - - - - - Heap %" PRIX64 " Hogs - - - - - - - - - -" EOL EOL,
+		    "     STACK if not already dumped." EOL EOL "*- - - - - - - - - - Heap %" PRIX64
+		    " Hogs - - - - - - - - - -" EOL EOL,
 		addr, addr);
 	for (size_t i = 0; i < count; i++)
 		write_block(out, snapshot, blocks[i], known);

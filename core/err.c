@@ -5,8 +5,7 @@
 
 static const struct {
 	const char *sentence, *remedy;
-} messages[] = {
-	[ERR_OK] = {"no error", ""},
+} messages[] = {[ERR_OK] = {"no error", ""},
 #define X(code, sentence, remedy) [code] = {sentence, remedy},
 	ERR_LIST(X)
 #undef X

@@ -16,29 +16,31 @@
 #endif
 
 /* X(code, sentence, remedy); the remedy may be empty. */
-#define ERR_LIST(X)                                                                               \
-	X(ERR_NOMEM, "out of memory", "close other programs or use a machine with more")             \
-	X(ERR_USAGE, "wrong usage", "see --help")                                                    \
-	X(ERR_OPEN, "cannot open", "check the name and the rights")                                  \
-	X(ERR_READ, "cannot read", "check the disk or the rights")                                   \
-	X(ERR_CREATE, "cannot create", "check that the folder exists and can be written to")         \
-	X(ERR_WRITE, "cannot write", "free some space or choose another place; nothing was left")    \
-	X(ERR_NOT_DUMP, "is not a heap dump", "give a file written by hsnap -f or umdh -f")          \
-	X(ERR_EMPTY, "is empty", "take the snapshot again")                                          \
-	X(ERR_CUT, "is cut short", "take the snapshot again, or use what is there with --force")     \
-	X(ERR_BAD_LINE, "bad line", "the file is damaged; take the snapshot again")                  \
-	X(ERR_VERSION, "was written in a newer format", "use a newer version of this tool")          \
-	X(ERR_NO_PROCESS, "no such process", "look the pid or name up in the task list")             \
-	X(ERR_MANY, "several processes have this name", "choose one of them with -p PID")            \
-	X(ERR_RIGHTS, "no right to read the process", "run hsnap as its user or as administrator")   \
-	X(ERR_BITS, "the process is 32-bit", "use a 32-bit hsnap; this one is 64-bit")               \
-	X(ERR_NOT_TRACED, "the process is not traced", "start it with 'hsnap run -- PROG'")          \
-	X(ERR_GONE, "the process ended meanwhile", "start it again; nothing was written")            \
-	X(ERR_TARGET, "cannot make sense of the process's memory", "try again; report it if it stays") \
-	X(ERR_START, "cannot start the program", "check its name and that it can run here")          \
-	X(ERR_INJECT, "cannot load the tracer", "keep hsnap-tracer64.dll beside hsnap.exe")          \
-	X(ERR_SYSTEM, "the system refused", "")                                                      \
-	X(ERR_SYMBOLS, "no names", "")                                                               \
+#define ERR_LIST(X)                                                                                \
+	X(ERR_NOMEM, "out of memory", "close other programs or use a machine with more")           \
+	X(ERR_USAGE, "wrong usage", "see --help")                                                  \
+	X(ERR_OPEN, "cannot open", "check the name and the rights")                                \
+	X(ERR_READ, "cannot read", "check the disk or the rights")                                 \
+	X(ERR_CREATE, "cannot create", "check that the folder exists and can be written to")       \
+	X(ERR_WRITE, "cannot write", "free some space or choose another place; nothing was left")  \
+	X(ERR_NOT_DUMP, "is not a heap dump", "give a file written by hsnap -f or umdh -f")        \
+	X(ERR_EMPTY, "is empty", "take the snapshot again")                                        \
+	X(ERR_CUT, "is cut short", "take the snapshot again, or use what is there with --force")   \
+	X(ERR_BAD_LINE, "bad line", "the file is damaged; take the snapshot again")                \
+	X(ERR_VERSION, "was written in a newer format", "use a newer version of this tool")        \
+	X(ERR_NO_PROCESS, "no such process", "look the pid or name up in the task list")           \
+	X(ERR_MANY, "several processes have this name", "choose one of them with -p PID")          \
+	X(ERR_RIGHTS, "no right to read the process", "run hsnap as its user or as administrator") \
+	X(ERR_BITS, "it is 32-bit",                                                                \
+		"hsnap reads 64-bit processes; use a 64-bit build of the program")                 \
+	X(ERR_NOT_TRACED, "the process is not traced", "start it with 'hsnap run -- PROG'")        \
+	X(ERR_GONE, "the process ended meanwhile", "start it again; nothing was written")          \
+	X(ERR_TARGET, "cannot make sense of the process's memory",                                 \
+		"try again; report it if it stays")                                                \
+	X(ERR_START, "cannot start the program", "check its name and that it can run here")        \
+	X(ERR_INJECT, "cannot load the tracer", "keep hsnap-tracer64.dll beside hsnap.exe")        \
+	X(ERR_SYSTEM, "the system refused", "")                                                    \
+	X(ERR_SYMBOLS, "no names", "")                                                             \
 	X(ERR_INTERRUPTED, "interrupted", "nothing was written")
 
 enum err_code {

@@ -36,8 +36,8 @@ static void *item_add(void **items, size_t *cap, size_t *count, size_t item_byte
 
 struct module *snapshot_add_module(struct snapshot *snapshot)
 {
-	return item_add((void **)&snapshot->modules, &snapshot->module_cap,
-		&snapshot->module_count, sizeof(*snapshot->modules));
+	return item_add((void **)&snapshot->modules, &snapshot->module_cap, &snapshot->module_count,
+		sizeof(*snapshot->modules));
 }
 
 struct heap *snapshot_add_heap(struct snapshot *snapshot)

@@ -55,8 +55,8 @@ int os_create(struct os_file *file, const char *path, bool fresh, struct err *er
 void os_stdout(struct os_file *file);
 
 /* Writes all of it: 0 or -ERR_WRITE. */
-int os_write(struct os_file *file, const void *bytes, size_t len, const char *path,
-	struct err *err);
+int os_write(
+	struct os_file *file, const void *bytes, size_t len, const char *path, struct err *err);
 
 /* Puts what was written on the disk, to stay: 0 or -ERR_WRITE. */
 int os_sync(struct os_file *file, const char *path, struct err *err);

@@ -127,8 +127,7 @@ void os_stdout(struct os_file *file)
 	file->handle = STDOUT_FILENO;
 }
 
-int os_write(struct os_file *file, const void *bytes, size_t len, const char *path,
-	struct err *err)
+int os_write(struct os_file *file, const void *bytes, size_t len, const char *path, struct err *err)
 {
 	const char *from = bytes;
 

@@ -231,7 +231,8 @@ static void set_temporary(HANDLE handle, bool is_temporary)
 int os_create(struct os_file *file, const char *path, bool fresh, struct err *err)
 {
 	char text[300];
-	HANDLE handle = file_handle(path, GENERIC_WRITE | DELETE, fresh ? CREATE_NEW : OPEN_EXISTING);
+	HANDLE handle =
+		file_handle(path, GENERIC_WRITE | DELETE, fresh ? CREATE_NEW : OPEN_EXISTING);
 
 	if (handle == INVALID_HANDLE_VALUE && !fresh)
 		handle = file_handle(path, GENERIC_WRITE, OPEN_EXISTING);
@@ -248,8 +249,7 @@ void os_stdout(struct os_file *file)
 	file->handle = (intptr_t)GetStdHandle(STD_OUTPUT_HANDLE);
 }
 
-int os_write(struct os_file *file, const void *bytes, size_t len, const char *path,
-	struct err *err)
+int os_write(struct os_file *file, const void *bytes, size_t len, const char *path, struct err *err)
 {
 	const char *from = bytes;
 	char text[300];

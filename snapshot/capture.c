@@ -38,8 +38,8 @@ static int take_held(struct target *target, struct raw *raw, struct err *err)
  * lock that stays held (its thread hangs or was ended) is no reason to give up: then the heap is
  * walked as it is.
  */
-static int take(struct target *target, struct raw *raw, struct capture_stats *stats,
-	struct err *err)
+static int take(
+	struct target *target, struct raw *raw, struct capture_stats *stats, struct err *err)
 {
 	for (unsigned tries = 1;; tries++) {
 		int64_t start = os_time_ms();
@@ -106,8 +106,8 @@ static int describe(struct target *target, struct snapshot *snapshot, struct err
 }
 
 /* The index of the stack that the tracer has for a block, or STACK_NONE. */
-static int put_stack(struct snapshot *snapshot, const struct tracer_copy *tracer, uint32_t id,
-	uint32_t *index)
+static int put_stack(
+	struct snapshot *snapshot, const struct tracer_copy *tracer, uint32_t id, uint32_t *index)
 {
 	uint64_t frames[TRACER_DEPTH_MAX];
 	char text[16];
@@ -149,7 +149,8 @@ static int add_block(struct snapshot *snapshot, const struct walked_block *walke
  * Gives each walked block the stack the tracer has for it. An entry of another size or heap is not
  * about this block: the block counts as one without a stack.
  */
-static int join(struct snapshot *snapshot, const struct walk *walk, const struct tracer_copy *tracer)
+static int join(
+	struct snapshot *snapshot, const struct walk *walk, const struct tracer_copy *tracer)
 {
 	uint64_t mismatches = 0;
 	int rc = 0;
@@ -171,15 +172,16 @@ static int join(struct snapshot *snapshot, const struct walk *walk, const struct
 	}
 	if (mismatches)
 		snapshot_warn(snapshot,
-			"%" PRIu64 " blocks have another size or heap in the tracer's table; they are "
+			"%" PRIu64
+			" blocks have another size or heap in the tracer's table; they are "
 			"counted without a stack",
 			mismatches);
 	return rc;
 }
 
 /* Blocks in heaps that no walker knows: what the tracer saw is all there is. */
-static int join_unwalked(struct snapshot *snapshot, const struct walk *walk,
-	const struct tracer_copy *tracer)
+static int join_unwalked(
+	struct snapshot *snapshot, const struct walk *walk, const struct tracer_copy *tracer)
 {
 	int rc = 0;
 
@@ -209,13 +211,15 @@ static void warn(struct snapshot *snapshot, const struct raw *raw)
 	const struct tracer_area *area = &raw->tracer.area;
 
 	if (raw->walk.broken_count)
-		snapshot_warn(snapshot, "%u places in the heaps made no sense; the first: %s at %" PRIX64,
+		snapshot_warn(snapshot,
+			"%u places in the heaps made no sense; the first: %s at %" PRIX64,
 			raw->walk.broken_count, raw->walk.broken_what, raw->walk.broken_addr);
 	if (area->dropped_blocks)
 		snapshot_warn(snapshot, "the tracer had no room for %" PRIu64 " blocks",
 			area->dropped_blocks);
 	if (area->dropped_stacks)
-		snapshot_warn(snapshot, "the tracer had no room for the stacks of %" PRIu64 " blocks",
+		snapshot_warn(snapshot,
+			"the tracer had no room for the stacks of %" PRIu64 " blocks",
 			area->dropped_stacks);
 	if (raw->tracer.broken_shards)
 		snapshot_warn(snapshot,

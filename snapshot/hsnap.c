@@ -46,7 +46,8 @@ static void print_help(FILE *to)
 		    "hdiff compares two such snapshots.\n"
 		    "\n");
 	opt_help(options, to);
-	fprintf(to, "\nhsnap run starts PROG with the tracer in it and ends with its exit status:\n");
+	fprintf(to,
+		"\nhsnap run starts PROG with the tracer in it and ends with its exit status:\n");
 	opt_help(run_options, to);
 }
 
@@ -161,7 +162,8 @@ static int main_snapshot(const struct request *request, struct err *err)
 
 	if (!request->pid == !request->name)
 		return err_set(err, ERR_USAGE, request->pid ? "-p and -pn" : "hsnap",
-			request->pid ? "give one of them" : "say which process: -p PID or -pn NAME");
+			request->pid ? "give one of them" :
+				       "say which process: -p PID or -pn NAME");
 	if (request->name) {
 		rc = process_by_name(request->name, &pid, err);
 		if (rc)
@@ -188,29 +190,16 @@ static int main_options(int argc, char **argv)
 	opt_init(&state, options, argc, argv);
 	while ((id = opt_next(&state, &err))) {
 		switch (id) {
-		case OPT_PID:
-			request.pid = state.value;
-			break;
-		case OPT_NAME:
-			request.name = state.value;
-			break;
-		case OPT_OUT:
-			request.out = state.value;
-			break;
-		case OPT_VERBOSE:
-			is_verbose = true;
-			break;
-		case OPT_HELP:
-			print_help(stdout);
-			return 0;
-		case OPT_VERSION:
-			printf("hsnap %s\n", HSNAP_VERSION);
-			return 0;
+		case OPT_PID: request.pid = state.value; break;
+		case OPT_NAME: request.name = state.value; break;
+		case OPT_OUT: request.out = state.value; break;
+		case OPT_VERBOSE: is_verbose = true; break;
+		case OPT_HELP: print_help(stdout); return 0;
+		case OPT_VERSION: printf("hsnap %s\n", HSNAP_VERSION); return 0;
 		case OPT_ARGUMENT:
 			err_set(&err, ERR_USAGE, state.value, "there is no such command");
 			return fail(&err);
-		default:
-			return fail(&err);
+		default: return fail(&err);
 		}
 	}
 	return main_snapshot(&request, &err) ? fail(&err) : 0;

@@ -54,7 +54,7 @@ int process_by_name(const char *name, uint32_t *pid, struct err *err)
 	if (wide)
 		rc = list_pids(wide, &pids, &found, &count);
 	if (rc)
-		err_set(err, (enum err_code)-rc, name, NULL);
+		err_set(err, (enum err_code) - rc, name, NULL);
 	else if (!count)
 		rc = err_set(err, ERR_NO_PROCESS, name, NULL);
 	else if (count > 1)

@@ -6,10 +6,14 @@
 #include <windows.h>
 
 #include "core/buf.h"
+#include "core/os.h"
+#include "core/pe.h"
 #include "core/utf_windows.h"
 #include "snapshot/inject.h"
 #include "snapshot/process.h"
 #include "snapshot/stacks/tracer_table.h"
+
+#define PATH_UNITS 32768
 
 struct child {
 	PROCESS_INFORMATION info;
@@ -82,24 +86,47 @@ static void pass_streams(STARTUPINFOW *startup)
 	SetHandleInformation(startup->hStdError, HANDLE_FLAG_INHERIT, HANDLE_FLAG_INHERIT);
 }
 
-/* A 32-bit program must not be started: it could not load a 64-bit tracer. */
+static int read_file(void *ctx, uint64_t offset, void *bytes, size_t len)
+{
+	return os_read_at(ctx, offset, bytes, len);
+}
+
+/* Where the system would find the program, UTF-8 and the caller's to free; or NULL. */
+static char *find_program(const char *program)
+{
+	wchar_t *wide = wide_from_utf8(program), *path = malloc(PATH_UNITS * sizeof(*path));
+	DWORD len = wide && path ? SearchPathW(NULL, wide, L".exe", PATH_UNITS, path, NULL) : 0;
+	char *found = len && len < PATH_UNITS ? utf8_from_wide(path) : NULL;
+
+	free(path);
+	free(wide);
+	return found;
+}
+
+/* A 32-bit program must not be started: it could not load a 64-bit tracer. What is no image at all
+ * (a script) is not judged here. */
 static bool is_32_bit(const char *program)
 {
-	wchar_t *wide = wide_from_utf8(program), path[1024];
-	DWORD type = SCS_64BIT_BINARY;
-	DWORD len = wide ? SearchPathW(NULL, wide, L".exe", 1024, path, NULL) : 0;
+	char *path = find_program(program);
+	struct pe_image *image = malloc(sizeof(*image));
+	struct os_file file;
+	bool result = false;
 
-	if (len && len < 1024 && !GetBinaryTypeW(path, &type))
-		type = SCS_64BIT_BINARY; /* a script: its interpreter is what counts */
-	free(wide);
-	return type == SCS_32BIT_BINARY;
+	if (path && image && !os_open(&file, path, NULL)) {
+		struct pe_source source = {.read = read_file, .ctx = &file};
+
+		result = !pe_read_headers(&source, image) && image->machine == PE_MACHINE_I386;
+		os_close(&file);
+	}
+	free(image);
+	free(path);
+	return result;
 }
 
 static int start_suspended(const struct run *run, struct child *child, struct err *err)
 {
 	STARTUPINFOW startup = {.cb = sizeof(startup)};
 	wchar_t *line = command_line(run->argv);
-	BOOL is_wow64 = FALSE;
 	char text[300];
 	int rc = 0;
 
@@ -112,8 +139,6 @@ static int start_suspended(const struct run *run, struct child *child, struct er
 			 &startup, &child->info))
 		rc = err_set(err, ERR_START, run->argv[0], "%s",
 			windows_error(GetLastError(), text, sizeof(text)));
-	else if (IsWow64Process(child->info.hProcess, &is_wow64) && is_wow64)
-		rc = err_set(err, ERR_BITS, run->argv[0], NULL);
 	free(line);
 	return rc;
 }
@@ -123,8 +148,8 @@ static uint64_t give(struct child *child, HANDLE ours, DWORD access)
 {
 	HANDLE theirs = NULL;
 
-	if (!DuplicateHandle(GetCurrentProcess(), ours, child->info.hProcess, &theirs, access,
-		    FALSE, 0))
+	if (!DuplicateHandle(
+		    GetCurrentProcess(), ours, child->info.hProcess, &theirs, access, FALSE, 0))
 		return 0;
 	return (uint64_t)theirs;
 }
@@ -143,13 +168,13 @@ static int arrange_exit(struct child *child, uint64_t area_addr, struct err *err
 		!WriteProcessMemory(child->info.hProcess,
 			(LPVOID)(area_addr + offsetof(struct tracer_area, exit_reached)), handles,
 			sizeof(handles), NULL))
-		return err_set(err, ERR_INJECT, "at exit", "the program's memory cannot be written");
+		return err_set(
+			err, ERR_INJECT, "at exit", "the program's memory cannot be written");
 	return 0;
 }
 
 /* Loads the tracer and makes sure that it is at work. */
-static int trace(const struct run *run, struct child *child, struct target *target,
-	struct err *err)
+static int trace(const struct run *run, struct child *child, struct target *target, struct err *err)
 {
 	struct snapshot modules;
 	struct tracer_area area;

@@ -10,8 +10,7 @@
 
 #include "core/utf_windows.h"
 
-#define RIGHTS                                                                                    \
-	(PROCESS_VM_READ | PROCESS_QUERY_INFORMATION | PROCESS_SUSPEND_RESUME | SYNCHRONIZE)
+#define RIGHTS (PROCESS_VM_READ | PROCESS_QUERY_INFORMATION | PROCESS_SUSPEND_RESUME | SYNCHRONIZE)
 
 struct live {
 	HANDLE process;
@@ -80,8 +79,8 @@ static void live_close(struct target *target)
 }
 
 /* The module's path: 0 and a copy in the snapshot's arena, or an error. */
-static int module_path(struct live *live, HMODULE handle, struct snapshot *snapshot,
-	const char **path)
+static int module_path(
+	struct live *live, HMODULE handle, struct snapshot *snapshot, const char **path)
 {
 	static const DWORD units = 32768;
 	wchar_t *wide = malloc(units * sizeof(*wide));
@@ -121,9 +120,11 @@ static int live_modules(struct target *target, struct snapshot *snapshot, struct
 	struct live *live = target->system;
 	DWORD bytes = 4096 * sizeof(HMODULE), needed = 0;
 	HMODULE *handles = malloc(bytes);
-	int rc = handles ? 0 : err_set(err, ERR_NOMEM, target->name, NULL);
+	int rc = 0;
 
-	if (!rc && !EnumProcessModulesEx(live->process, handles, bytes, &needed, LIST_MODULES_ALL))
+	if (!handles)
+		return err_set(err, ERR_NOMEM, target->name, NULL);
+	if (!EnumProcessModulesEx(live->process, handles, bytes, &needed, LIST_MODULES_ALL))
 		rc = target_err(target, target->peb, "unreadable module list", err);
 	for (DWORD i = 0; !rc && i < (needed < bytes ? needed : bytes) / sizeof(HMODULE); i++)
 		rc = module_add(live, handles[i], snapshot);
@@ -163,7 +164,8 @@ static void describe_process(struct target *target, HANDLE process)
 	FILETIME start, exit, kernel, user;
 	char *image;
 
-	if (QueryFullProcessImageNameW(process, 0, wide, &units) && (image = utf8_from_wide(wide))) {
+	if (QueryFullProcessImageNameW(process, 0, wide, &units) &&
+		(image = utf8_from_wide(wide))) {
 		snprintf(target->image, sizeof(target->image), "%s", image);
 		free(image);
 	}
@@ -186,8 +188,8 @@ int target_open_handle(struct target *target, void *process, struct err *err)
 		return err_set(err, ERR_BITS, target->name, NULL);
 	if (WaitForSingleObject(process, 0) == WAIT_OBJECT_0)
 		return err_set(err, ERR_NO_PROCESS, target->name, "it has ended");
-	if (NtQueryInformationProcess(process, ProcessBasicInformation, &basic, sizeof(basic),
-		    NULL) < 0)
+	if (NtQueryInformationProcess(
+		    process, ProcessBasicInformation, &basic, sizeof(basic), NULL) < 0)
 		return err_set(err, ERR_RIGHTS, target->name, NULL);
 	live = calloc(1, sizeof(*live));
 	if (!live)

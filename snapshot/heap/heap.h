@@ -39,8 +39,8 @@ void walk_clear(struct walk *walk);
 
 /* Each returns 0 or -ERR_NOMEM. A block belongs to the heap added last. */
 int walk_add_heap(struct walk *walk, const struct heap *heap);
-int walk_add_block(struct walk *walk, uint64_t addr, uint64_t requested_bytes,
-	uint64_t overhead_bytes);
+int walk_add_block(
+	struct walk *walk, uint64_t addr, uint64_t requested_bytes, uint64_t overhead_bytes);
 
 /* Notes that the bytes at addr make no sense; always returns 0: other heaps may be sound. */
 int walk_broken(struct walk *walk, uint64_t addr, const char *what);
@@ -50,8 +50,7 @@ struct heap_walker {
 	/* True when the heap at addr is of this kind. */
 	bool (*probe)(struct target *target, uint64_t addr);
 	/* Adds all heaps of the target, the process heap being first_heap. 0, or an error. */
-	int (*walk)(struct target *target, uint64_t first_heap, struct walk *walk,
-		struct err *err);
+	int (*walk)(struct target *target, uint64_t first_heap, struct walk *walk, struct err *err);
 };
 
 extern const struct heap_walker heap_walker_wine;

@@ -54,8 +54,7 @@ static const char *block_parse(const unsigned char *header, struct wine_block *b
 }
 
 /* A live block lies in [.., end), the committed part; a free one may reach to the reserved end. */
-static int walk_subheap(struct wine_walk *wine, uint64_t data, uint64_t end,
-	uint64_t reserved_end)
+static int walk_subheap(struct wine_walk *wine, uint64_t data, uint64_t end, uint64_t reserved_end)
 {
 	uint64_t addr = data - (layout->subheap_bytes - layout->subheap_first_block);
 	int rc = 0;
@@ -123,13 +122,13 @@ static int large(struct wine_walk *wine, uint64_t entry)
 		return walk_broken(wine->walk, addr, "large block of no sound size");
 	heap->committed_bytes += block_bytes;
 	heap->reserved_bytes += block_bytes;
-	return walk_add_block(wine->walk, addr + layout->large_bytes, data_bytes,
-		block_bytes - data_bytes);
+	return walk_add_block(
+		wine->walk, addr + layout->large_bytes, data_bytes, block_bytes - data_bytes);
 }
 
 /* Calls each() for every entry of a doubly linked list whose head is in the target. */
-static int walk_list(struct wine_walk *wine, uint64_t head,
-	int (*each)(struct wine_walk *wine, uint64_t entry))
+static int walk_list(
+	struct wine_walk *wine, uint64_t head, int (*each)(struct wine_walk *wine, uint64_t entry))
 {
 	uint64_t entry = head, previous = head, back;
 	int rc = 0;
@@ -174,8 +173,7 @@ static int next_heap(struct wine_walk *wine, uint64_t entry)
 	return walk_heap(wine, entry - layout->heap_entry);
 }
 
-static int walk_all(struct target *target, uint64_t first_heap, struct walk *walk,
-	struct err *err)
+static int walk_all(struct target *target, uint64_t first_heap, struct walk *walk, struct err *err)
 {
 	struct wine_walk wine = {.target = target, .walk = walk};
 	int rc = window_init(&wine.window, target);

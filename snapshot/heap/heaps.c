@@ -46,8 +46,8 @@ int walk_add_heap(struct walk *walk, const struct heap *heap)
 	return 0;
 }
 
-int walk_add_block(struct walk *walk, uint64_t addr, uint64_t requested_bytes,
-	uint64_t overhead_bytes)
+int walk_add_block(
+	struct walk *walk, uint64_t addr, uint64_t requested_bytes, uint64_t overhead_bytes)
 {
 	if (array_grow((void **)&walk->blocks, &walk->block_cap, walk->block_count,
 		    sizeof(*walk->blocks)))
@@ -69,8 +69,8 @@ int walk_broken(struct walk *walk, uint64_t addr, const char *what)
 }
 
 /* The heaps of a kind nobody here knows, from the list that Windows keeps in the PEB. */
-static int list_unknown(struct target *target, uint64_t first_heap, struct walk *walk,
-	struct err *err)
+static int list_unknown(
+	struct target *target, uint64_t first_heap, struct walk *walk, struct err *err)
 {
 	struct heap heap = {.addr = first_heap, .kind = "unknown", .unwalked = true};
 	uint32_t count = 0;

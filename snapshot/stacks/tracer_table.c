@@ -71,8 +71,8 @@ int tracer_find(struct target *target, const struct module *modules, size_t coun
 	return err_set(err, ERR_NOT_TRACED, target->name, NULL);
 }
 
-int tracer_area_read(struct target *target, uint64_t area_addr, struct tracer_area *area,
-	struct err *err)
+int tracer_area_read(
+	struct target *target, uint64_t area_addr, struct tracer_area *area, struct err *err)
 {
 	static const char *const failures[] = {
 		[TRACER_OK] = "it is not ready yet",
@@ -181,8 +181,8 @@ static int copy_tables(struct tracer_copy *copy, struct target *target)
 	return rc;
 }
 
-int tracer_copy_take(struct tracer_copy *copy, struct target *target, uint64_t area_addr,
-	struct err *err)
+int tracer_copy_take(
+	struct tracer_copy *copy, struct target *target, uint64_t area_addr, struct err *err)
 {
 	int rc = tracer_area_read(target, area_addr, &copy->area, err);
 
@@ -226,8 +226,8 @@ const struct tracer_block *tracer_copy_find(const struct tracer_copy *copy, uint
 	return bsearch(&wanted, copy->blocks, copy->block_count, sizeof(wanted), by_addr);
 }
 
-uint32_t tracer_copy_stack(const struct tracer_copy *copy, uint32_t id,
-	uint64_t frames[TRACER_DEPTH_MAX])
+uint32_t tracer_copy_stack(
+	const struct tracer_copy *copy, uint32_t id, uint64_t frames[TRACER_DEPTH_MAX])
 {
 	uint64_t at = (uint64_t)id * 8;
 	struct tracer_stack head;

@@ -29,13 +29,13 @@ int tracer_find(struct target *target, const struct module *modules, size_t coun
 	uint64_t *area_addr, struct err *err);
 
 /* Reads the area's head and checks it. Errors as tracer_find(). */
-int tracer_area_read(struct target *target, uint64_t area_addr, struct tracer_area *area,
-	struct err *err);
+int tracer_area_read(
+	struct target *target, uint64_t area_addr, struct tracer_area *area, struct err *err);
 
 /* Copies the tables; the target should be held. Returns 0, -ERR_GONE, -ERR_TARGET, -ERR_NOMEM;
  * what copy held before is gone. */
-int tracer_copy_take(struct tracer_copy *copy, struct target *target, uint64_t area_addr,
-	struct err *err);
+int tracer_copy_take(
+	struct tracer_copy *copy, struct target *target, uint64_t area_addr, struct err *err);
 
 /* Orders the blocks for tracer_copy_find(). */
 void tracer_copy_sort(struct tracer_copy *copy);
@@ -44,7 +44,7 @@ void tracer_copy_sort(struct tracer_copy *copy);
 const struct tracer_block *tracer_copy_find(const struct tracer_copy *copy, uint64_t addr);
 
 /* The frames of a stack, copied to frames; how many, or 0 when id names no sound record. */
-uint32_t tracer_copy_stack(const struct tracer_copy *copy, uint32_t id,
-	uint64_t frames[TRACER_DEPTH_MAX]);
+uint32_t tracer_copy_stack(
+	const struct tracer_copy *copy, uint32_t id, uint64_t frames[TRACER_DEPTH_MAX]);
 
 #endif

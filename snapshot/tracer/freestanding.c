@@ -1,6 +1,8 @@
 /* What the compiler expects of a C library and this DLL, which has none, must bring along. */
 #include <stddef.h>
-#include <string.h>
+
+void *memcpy(void *restrict to, const void *restrict from, size_t len);
+void *memset(void *to, int value, size_t len);
 
 void *memcpy(void *restrict to, const void *restrict from, size_t len)
 {

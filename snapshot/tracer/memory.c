@@ -17,7 +17,8 @@ bool memory_commit(void *at, uint64_t bytes)
 {
 	SIZE_T size = (SIZE_T)bytes;
 
-	return NtAllocateVirtualMemory(THIS_PROCESS, &at, 0, &size, MEM_COMMIT, PAGE_READWRITE) >= 0;
+	return NtAllocateVirtualMemory(THIS_PROCESS, &at, 0, &size, MEM_COMMIT, PAGE_READWRITE) >=
+	       0;
 }
 
 void memory_release(void *at, uint64_t bytes)

@@ -13,15 +13,15 @@
 
 #include <winternl.h>
 
-NTSYSAPI NTSTATUS NTAPI NtAllocateVirtualMemory(HANDLE process, PVOID *base, ULONG_PTR zero_bits,
-	PSIZE_T bytes, ULONG type, ULONG protect);
+NTSYSAPI NTSTATUS NTAPI NtAllocateVirtualMemory(
+	HANDLE process, PVOID *base, ULONG_PTR zero_bits, PSIZE_T bytes, ULONG type, ULONG protect);
 NTSYSAPI NTSTATUS NTAPI NtFreeVirtualMemory(HANDLE process, PVOID *base, PSIZE_T bytes, ULONG type);
-NTSYSAPI NTSTATUS NTAPI NtProtectVirtualMemory(HANDLE process, PVOID *base, PSIZE_T bytes,
-	ULONG protect, PULONG old);
+NTSYSAPI NTSTATUS NTAPI NtProtectVirtualMemory(
+	HANDLE process, PVOID *base, PSIZE_T bytes, ULONG protect, PULONG old);
 NTSYSAPI NTSTATUS NTAPI NtYieldExecution(void);
 NTSYSAPI NTSTATUS NTAPI NtSetEvent(HANDLE event, PLONG previous);
-NTSYSAPI NTSTATUS NTAPI NtWaitForMultipleObjects(ULONG count, const HANDLE *handles,
-	ULONG wait_any, BOOLEAN alertable, const LARGE_INTEGER *timeout);
+NTSYSAPI NTSTATUS NTAPI NtWaitForMultipleObjects(ULONG count, const HANDLE *handles, ULONG wait_any,
+	BOOLEAN alertable, const LARGE_INTEGER *timeout);
 NTSYSAPI NTSTATUS NTAPI NtFlushInstructionCache(HANDLE process, LPCVOID base, SIZE_T bytes);
 
 #define THIS_PROCESS ((HANDLE)(LONG_PTR)-1)

@@ -21,8 +21,8 @@ static uint8_t *page_at(uint64_t addr)
 	PVOID base = (PVOID)addr;
 	SIZE_T bytes = PAGE_BYTES;
 
-	if (NtAllocateVirtualMemory(THIS_PROCESS, &base, 0, &bytes, MEM_RESERVE | MEM_COMMIT,
-		    PAGE_READWRITE) < 0)
+	if (NtAllocateVirtualMemory(
+		    THIS_PROCESS, &base, 0, &bytes, MEM_RESERVE | MEM_COMMIT, PAGE_READWRITE) < 0)
 		return NULL;
 	return base;
 }
@@ -77,8 +77,8 @@ static bool adjust(uint8_t *field, const uint8_t *from, const uint8_t *to)
 }
 
 /* Copies one instruction; false when it cannot work at its new place. */
-static bool move_instruction(const ZydisDecodedInstruction *instruction, const uint8_t *from,
-	uint8_t *to)
+static bool move_instruction(
+	const ZydisDecodedInstruction *instruction, const uint8_t *from, uint8_t *to)
 {
 	memcpy(to, from, instruction->length);
 	if (!(instruction->attributes & ZYDIS_ATTRIB_IS_RELATIVE))

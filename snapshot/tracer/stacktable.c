@@ -88,8 +88,8 @@ static uint32_t room(struct tracer_area *area, uint32_t depth)
 	do {
 		if (bytes > area->stacks_limit - top || !commit_up_to(area, top + bytes))
 			return 0;
-	} while (!__atomic_compare_exchange_n(&area->stacks_top, &top, top + bytes, false,
-		__ATOMIC_ACQ_REL, __ATOMIC_RELAXED));
+	} while (!__atomic_compare_exchange_n(
+		&area->stacks_top, &top, top + bytes, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED));
 	return (uint32_t)(top / 8);
 }
 
@@ -115,8 +115,8 @@ uint32_t stacktable_intern(struct tracer_area *area, const uint64_t *frames, uin
 	for (uint32_t i = 0; i < depth; i++)
 		stack->frames[i] = frames[i];
 	stack->next = head;
-	while (!__atomic_compare_exchange_n(bucket, &head, fresh, false, __ATOMIC_ACQ_REL,
-		__ATOMIC_ACQUIRE)) {
+	while (!__atomic_compare_exchange_n(
+		bucket, &head, fresh, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) {
 		/* Others were faster: perhaps with this very stack. Then the room is lost. */
 		id = chain_find(area, head, stack->next, short_hash, frames, depth);
 		if (id)

@@ -62,24 +62,26 @@ static bool is_nested(void)
 	return guard && here < guard && guard <= (ULONG_PTR)((NT_TIB *)NtCurrentTeb())->StackBase;
 }
 
-static void record(PVOID heap, ULONG_PTR addr, SIZE_T bytes)
+/* caller: where the hook returns to, the one frame that is always known. */
+static void record(PVOID heap, ULONG_PTR addr, SIZE_T bytes, const void *caller)
 {
 	struct tracer_block block = {.addr = addr, .size_bytes = bytes, .heap = (ULONG_PTR)heap};
 	uint64_t frames[TRACER_DEPTH_MAX];
 	uint32_t depth = unwind_stack(frames, TRACER_DEPTH_MAX, &own_code);
 
-	if (depth)
-		block.stack = stacktable_intern(&hsnap_tracer, frames, depth);
+	if (!depth) /* on a stack that is not the thread's own, say */
+		frames[depth++] = (uint64_t)caller;
+	block.stack = stacktable_intern(&hsnap_tracer, frames, depth);
 	if (!block.stack)
 		__atomic_fetch_add(&hsnap_tracer.dropped_stacks, 1, __ATOMIC_RELAXED);
 	blocktable_put(&hsnap_tracer, &block);
 }
 
 /* record() under the guard: finding unwind data may call the target's code, which may allocate. */
-static void record_guarded(PVOID heap, ULONG_PTR addr, SIZE_T bytes)
+static void record_guarded(PVOID heap, ULONG_PTR addr, SIZE_T bytes, const void *caller)
 {
 	guard_set((ULONG_PTR)__builtin_frame_address(0));
-	record(heap, addr, bytes);
+	record(heap, addr, bytes, caller);
 	guard_set(0);
 }
 
@@ -88,7 +90,7 @@ static ULONG_PTR WINAPI hook_allocate(PVOID heap, ULONG flags, SIZE_T bytes)
 	ULONG_PTR addr = ((allocate_fn)patches[ALLOCATE].original)(heap, flags, bytes);
 
 	if (addr && !is_nested())
-		record_guarded(heap, addr, bytes);
+		record_guarded(heap, addr, bytes, __builtin_return_address(0));
 	return addr;
 }
 
@@ -120,7 +122,7 @@ static ULONG_PTR WINAPI hook_reallocate(PVOID heap, ULONG flags, PVOID block, SI
 	addr = original(heap, flags, block, bytes);
 	guard_set(0);
 	if (addr)
-		record_guarded(heap, addr, bytes);
+		record_guarded(heap, addr, bytes, __builtin_return_address(0));
 	else if (taken.addr) /* refused: the old block lives on */
 		blocktable_put(&hsnap_tracer, &taken);
 	return addr;
