@@ -1,5 +1,5 @@
 /*
- * Hexadecimal text to numbers, eight digits at a time: most of what a dump consists of.
+ * Hexadecimal text to numbers: most of what a dump consists of.
  */
 #ifndef CORE_HEX_H
 #define CORE_HEX_H
@@ -7,7 +7,10 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define HEX_EACH(byte) ((uint64_t)(byte) * UINT64_C(0x0101010101010101))
+/* One more than the value of a digit, 0 for every other byte. */
+extern const unsigned char hex_digits[256];
+
+#define HEX_EACH(byte) (UINT64_C(0x0101010101010101) * (byte))
 
 /* Eight bytes of text as a number, the first one lowest, on any machine. */
 static inline uint64_t hex_load(const char *text)
@@ -19,20 +22,18 @@ static inline uint64_t hex_load(const char *text)
 	       (uint64_t)byte[6] << 48 | (uint64_t)byte[7] << 56;
 }
 
-/*
- * The bytes that are no digits, as their top bits. Adding to seven bits sets the eighth from a
- * limit on and never touches the next byte.
- */
-static inline uint64_t hex_others(uint64_t bytes)
+/* Whether all eight are digits. Adding to seven bits sets the eighth from a limit on and never
+ * touches the next byte. */
+static inline bool hex_all(uint64_t bytes)
 {
 	uint64_t low = bytes & HEX_EACH(0x7f), letter = low | HEX_EACH(0x20);
 	uint64_t digits = (low + HEX_EACH(0x80 - '0')) & ~(low + HEX_EACH(0x7f - '9'));
 	uint64_t letters = (letter + HEX_EACH(0x80 - 'a')) & ~(letter + HEX_EACH(0x7f - 'f'));
 
-	return (~(digits | letters) | bytes) & HEX_EACH(0x80);
+	return !((~(digits | letters) | bytes) & HEX_EACH(0x80));
 }
 
-/* The number that eight digits stand for; a zero byte counts as the digit 0. */
+/* The number that eight digits stand for. */
 static inline uint64_t hex_join(uint64_t bytes)
 {
 	uint64_t values = (bytes & HEX_EACH(0x0f)) + 9 * (bytes >> 6 & HEX_EACH(0x01));
@@ -42,33 +43,30 @@ static inline uint64_t hex_join(uint64_t bytes)
 	return (values << 16 | values >> 32) & UINT64_C(0xffffffff);
 }
 
-/* How many of the next eight bytes, which must all be readable, are digits; and their value. */
-static inline unsigned hex_take8(const char *text, uint64_t *value)
-{
-	uint64_t bytes = hex_load(text), others = hex_others(bytes);
-	unsigned count = others ? (unsigned)__builtin_ctzll(others) / 8 : 8;
-
-	*value = count ? hex_join(bytes << (64 - 8 * count)) : 0;
-	return count;
-}
-
 /*
- * Takes a number of up to 64 bits (and any number of leading zeros) from *at, behind which 16
- * bytes must be readable. False, and *at where it was, when there is none or it is too large.
+ * Takes a number of up to 64 bits (and any number of leading zeros) from *at, behind which eight
+ * bytes more than the digits must be readable. False, and *at where it was, when there is none or
+ * it is too large.
  */
 static inline bool hex_take(const char **at, uint64_t *value)
 {
 	const char *text = *at;
-	uint64_t sum = 0, part;
-	unsigned count;
+	uint64_t sum = 0, bytes;
+	unsigned digit;
 
-	do {
-		count = hex_take8(text, &part);
-		if (count && sum >> (64 - 4 * count))
+	/* Eight at once, then one by one: numbers of one kind have about the same length, so that
+	 * a processor guesses where the next one starts and need not wait for this one. */
+	while (hex_all(bytes = hex_load(text))) {
+		if (sum >> 32)
 			return false;
-		sum = sum << 4 * count | part;
-		text += count;
-	} while (count == 8);
+		sum = sum << 32 | hex_join(bytes);
+		text += 8;
+	}
+	for (; (digit = hex_digits[(unsigned char)*text]); text++) {
+		if (sum >> 60)
+			return false;
+		sum = sum << 4 | (digit - 1);
+	}
 	if (text == *at)
 		return false;
 	*at = text;

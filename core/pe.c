@@ -124,7 +124,8 @@ static int read_all_headers(const struct pe_source *source, struct pe_image *ima
 		return -ERR_TARGET;
 	image->machine = pe_u16(coff + 4);
 	image->timestamp = pe_u32(coff + 8);
-	image->coff_symbols = pe_u32(coff + 12) ? pe_u32(coff + 16) : 0;
+	image->coff_offset = pe_u32(coff + 12);
+	image->coff_symbols = image->coff_offset ? pe_u32(coff + 16) : 0;
 	opt_bytes = pe_u16(coff + 20);
 	taken = opt_bytes < OPTIONAL_MAX ? opt_bytes : OPTIONAL_MAX;
 	rc = read_raw(source, at + (uint64_t)COFF_BYTES, opt, taken);

@@ -44,7 +44,8 @@ struct pe_image {
 	uint32_t timestamp, checksum, size_of_image, size_of_headers;
 	uint32_t entry_rva; /* 0: none */
 	uint64_t preferred_base;
-	uint32_t coff_symbols; /* count of entries in the symbol table that mingw leaves; or 0 */
+	/* The symbol table that mingw leaves in the file, which is not mapped; or both 0. */
+	uint32_t coff_offset, coff_symbols;
 	struct pe_range exports, exceptions, debug;
 	struct pe_section sections[PE_SECTIONS_MAX];
 	size_t section_count;
@@ -103,6 +104,14 @@ struct pe_exports {
 int pe_exports_read(
 	const struct pe_source *source, const struct pe_image *image, struct pe_exports *exports);
 void pe_exports_release(struct pe_exports *exports);
+
+/* The same for the functions in the symbol table that mingw leaves; their ordinals are 0. Names are
+ * as the compiler made them, not demangled. In memory there are none. */
+int pe_symbols_read(
+	const struct pe_source *source, const struct pe_image *image, struct pe_exports *symbols);
+
+/* For qsort(): by rva, then name. */
+int pe_export_compare(const void *a, const void *b);
 
 /* Finds one export by its exact name. Returns 0 and *rva; -ERR_SYMBOLS when there is none of that
  * name here (or another DLL fulfils it); -ERR_READ, -ERR_TARGET, -ERR_NOMEM. */

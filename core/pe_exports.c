@@ -1,5 +1,6 @@
 #include "core/pe.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -130,14 +131,13 @@ static int add_nameless(const struct pe_image *image, const struct export_table 
 
 		if (!rva || is_named[i])
 			continue;
-		snprintf(name, sizeof(name), "Ordinal%lu",
-			(unsigned long)(table->first_ordinal + i));
+		snprintf(name, sizeof(name), "Ordinal%" PRIu32, table->first_ordinal + i);
 		rc = add_export(exports, rva, table->first_ordinal + i, name);
 	}
 	return rc;
 }
 
-static int by_rva(const void *a, const void *b)
+int pe_export_compare(const void *a, const void *b)
 {
 	const struct pe_export *x = a, *y = b;
 
@@ -171,7 +171,7 @@ int pe_exports_read(
 		pe_exports_release(&fresh);
 		return rc;
 	}
-	qsort(fresh.list, fresh.count, sizeof(*fresh.list), by_rva);
+	qsort(fresh.list, fresh.count, sizeof(*fresh.list), pe_export_compare);
 	*exports = fresh;
 	return 0;
 }

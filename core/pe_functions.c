@@ -89,7 +89,7 @@ static int find_entry(const struct pe_source *source, const struct pe_image *ima
 int pe_function_start(
 	const struct pe_source *source, const struct pe_image *image, uint32_t rva, uint32_t *start)
 {
-	struct function found;
+	struct function found = {0};
 	int rc;
 
 	if (image->machine != PE_MACHINE_AMD64 || !image->exceptions.size_bytes)

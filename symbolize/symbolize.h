@@ -3,8 +3,9 @@
  *
  * The only header of this room that others include. A dump may carry names (hsym writes them);
  * else the module's own file is asked, through the backends that this platform has, in this order:
- * DbgHelp (Windows), llvm-symbolizer (elsewhere), the image's export table. A file whose timestamp
- * or size differ from what the dump recorded is not asked: no name is better than a wrong one.
+ * DbgHelp (Windows), llvm-symbolizer (elsewhere), the image's own symbol and export tables. A file
+ * that is not the build which the dump recorded is not asked, and no symbol that merely lies
+ * somewhere below an address is given: no name is better than a wrong one.
  * What no backend knows is found == 0, and the caller shows module+offset.
  */
 #ifndef SYMBOLIZE_SYMBOLIZE_H
@@ -21,7 +22,9 @@
 
 struct symbol {
 	const char *function;
-	uint64_t offset_bytes; /* from the function's start to the return address */
+	/* From the function's start to the return address; 0: not known (a return address is never
+	 * at a start). What is inlined often has none. */
+	uint64_t offset_bytes;
 	const char *file; /* or NULL */
 	uint32_t line; /* 1 and up; 0: not known */
 };
@@ -44,8 +47,8 @@ int symbol_names_note(struct symbol_names *names, const struct kv *pairs);
 struct symbols symbol_names_find(const struct symbol_names *names, uint64_t addr);
 
 /* Writes the "// hsnap: name" lines for one address, each ended by eol. */
-void symbol_names_write(struct out *out, uint64_t addr, const struct symbols *symbols,
-	const char *eol);
+void symbol_names_write(
+	struct out *out, uint64_t addr, const struct symbols *symbols, const char *eol);
 
 struct symbol_query {
 	uint64_t addr; /* a return address in the dump's process: looked up at addr - 1 */
@@ -66,7 +69,7 @@ void symbolizer_free(struct symbolizer *symbolizer);
  * Answers queries, as many at once as there are: each distinct address is resolved once. The names
  * live as long as the symbolizer. Returns 0 (also when there are no names) or -ERR_NOMEM.
  */
-int symbolizer_resolve(struct symbolizer *symbolizer, struct symbol_query *queries, size_t count,
-	struct err *err);
+int symbolizer_resolve(
+	struct symbolizer *symbolizer, struct symbol_query *queries, size_t count, struct err *err);
 
 #endif

@@ -1,0 +1,30 @@
+/* A dump that is read twice: a file is read again, what cannot be (a pipe) is kept in memory. */
+#ifndef SYMBOLIZE_INPUT_H
+#define SYMBOLIZE_INPUT_H
+
+#include <stdbool.h>
+
+#include "core/buf.h"
+#include "core/os.h"
+
+struct input {
+	const char *path, *name; /* name is for messages */
+	bool is_kept, is_open;
+	struct buf kept;
+	size_t at;
+	struct os_file file;
+};
+
+/* Opens path, "-" is standard input: 0, -ERR_OPEN, -ERR_READ or -ERR_NOMEM. */
+int input_open(struct input *input, const char *path, struct err *err);
+
+/* Reads on; as struct dump_source asks. ctx is a struct input. */
+int64_t input_read(void *ctx, void *bytes, size_t len, struct err *err);
+
+/* Back to the first byte: 0 or -ERR_OPEN. */
+int input_rewind(struct input *input, struct err *err);
+
+/* Also after input_open() failed. */
+void input_close(struct input *input);
+
+#endif

@@ -1,0 +1,412 @@
+/* PE images: what the compiler's own tools say of a DLL is what core/pe.h reads, from the file and
+ * from memory; damaged ones fail and harm nothing. */
+#include <inttypes.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "core/err.h"
+#include "core/pe.h"
+
+static const char source_text[] =
+	"static __attribute__((noinline)) int hidden(int n)\n"
+	"{ volatile int v[9] = {0}; return v[n % 9] + n; }\n"
+	"__declspec(dllexport) int alpha(int n) { return hidden(n) + 1; }\n"
+	"__declspec(dllexport) int omega(int n) { return hidden(n) * 3; }\n"
+	"__declspec(dllexport) int shared_value = 7;\n";
+
+static char dir[300], dll[340];
+
+struct bytes {
+	unsigned char *data;
+	size_t len;
+};
+
+static int read_bytes(void *ctx, uint64_t offset, void *bytes, size_t len)
+{
+	const struct bytes *from = ctx;
+
+	if (offset > from->len || len > from->len - offset)
+		return -1;
+	memcpy(bytes, from->data + offset, len);
+	return 0;
+}
+
+static struct bytes load(const char *path)
+{
+	struct bytes bytes = {0};
+	FILE *file = fopen(path, "rb");
+	long size;
+
+	assert_non_null(file);
+	assert_int_equal(fseek(file, 0, SEEK_END), 0);
+	size = ftell(file);
+	assert_true(size > 0);
+	assert_int_equal(fseek(file, 0, SEEK_SET), 0);
+	bytes.len = (size_t)size;
+	bytes.data = malloc(bytes.len);
+	assert_non_null(bytes.data);
+	assert_int_equal(fread(bytes.data, 1, bytes.len, file), bytes.len);
+	(void)fclose(file);
+	return bytes;
+}
+
+/* The first number that a tool prints behind words on a line. */
+static uint64_t told(const char *command, const char *words)
+{
+	char line[1000], *at;
+	FILE *pipe = popen(command, "r");
+	uint64_t value = 0;
+	int found = 0;
+
+	assert_non_null(pipe);
+	while (fgets(line, sizeof(line), pipe)) {
+		at = strstr(line, words);
+		if (at && !found++)
+			value = strtoull(at + strlen(words), NULL, 16);
+	}
+	pclose(pipe);
+	assert_true(found);
+	return value;
+}
+
+static uint64_t told_by_objdump(const char *words)
+{
+	char command[900];
+
+	snprintf(command, sizeof(command), "x86_64-w64-mingw32-objdump -p %s", dll);
+	return told(command, words);
+}
+
+static uint32_t rva_by_nm(const char *name)
+{
+	char command[1000];
+
+	snprintf(command, sizeof(command),
+		"x86_64-w64-mingw32-nm %s | awk '$3 == \"%s\" { print \"at \" $1 }'", dll, name);
+	return (uint32_t)(told(command, "at ") - told_by_objdump("ImageBase"));
+}
+
+static int build(void **state)
+{
+	char command[1300], path[340];
+	FILE *file;
+
+	(void)state;
+	snprintf(dir, sizeof(dir), "%s/test_pe.XXXXXX",
+		getenv("TMPDIR") ? getenv("TMPDIR") : "build");
+	if (!mkdtemp(dir))
+		return -1;
+	snprintf(path, sizeof(path), "%s/s.c", dir);
+	file = fopen(path, "w");
+	if (!file)
+		return -1;
+	fputs(source_text, file);
+	(void)fclose(file);
+	snprintf(command, sizeof(command),
+		"cd %s && x86_64-w64-mingw32-gcc -O1 -shared -Wl,--build-id s.c -o s.dll", dir);
+	if (!system("command -v x86_64-w64-mingw32-gcc >/dev/null") && system(command) == 0)
+		snprintf(dll, sizeof(dll), "%s/s.dll", dir);
+	return 0;
+}
+
+static int clean(void **state)
+{
+	char command[800];
+
+	(void)state;
+	snprintf(command, sizeof(command), "rm -rf %s", dir);
+	return system(command);
+}
+
+static void need_dll(void)
+{
+	if (!dll[0]) {
+		print_message("# no x86_64-w64-mingw32-gcc here\n");
+		skip();
+	}
+}
+
+static void test_headers_are_what_objdump_says(void **state)
+{
+	struct bytes bytes;
+	struct pe_source source = {.read = read_bytes, .ctx = &bytes};
+	struct pe_image image;
+
+	(void)state;
+	need_dll();
+	bytes = load(dll);
+	assert_int_equal(pe_read_headers(&source, &image), 0);
+	assert_int_equal(image.bits, 64);
+	assert_int_equal(image.machine, PE_MACHINE_AMD64);
+	assert_int_equal(image.preferred_base, told_by_objdump("ImageBase"));
+	assert_int_equal(image.size_of_image, told_by_objdump("SizeOfImage"));
+	assert_int_equal(image.size_of_headers, told_by_objdump("SizeOfHeaders"));
+	assert_int_equal(image.checksum, told_by_objdump("CheckSum"));
+	assert_int_equal(image.entry_rva, told_by_objdump("AddressOfEntryPoint"));
+	assert_true(image.coff_symbols > 0);
+	assert_string_equal(pe_section_at(&image, rva_by_nm("alpha"))->name, ".text");
+	assert_true(pe_section_at(&image, rva_by_nm("alpha"))->is_code);
+	assert_string_equal(pe_section_at(&image, rva_by_nm("shared_value"))->name, ".data");
+	assert_null(pe_section_at(&image, image.size_of_image));
+	free(bytes.data);
+}
+
+static void test_guid_is_what_objdump_says(void **state)
+{
+	struct bytes bytes;
+	struct pe_source source = {.read = read_bytes, .ctx = &bytes};
+	struct pe_image image;
+	char command[1000], first[9] = {0};
+
+	(void)state;
+	need_dll();
+	bytes = load(dll);
+	assert_int_equal(pe_read_headers(&source, &image), 0);
+	assert_int_equal(strlen(image.pdb_guid), 32);
+	snprintf(command, sizeof(command), "x86_64-w64-mingw32-objdump -p %s | grep RSDS", dll);
+	assert_int_equal(image.pdb_age, told(command, "age "));
+	memcpy(first, image.pdb_guid, 8);
+	/* "signature" and 32 digits, the bytes as they stand or as symbol servers spell them */
+	snprintf(command, sizeof(command),
+		"x86_64-w64-mingw32-objdump -p %s | grep -o 'signature [0-9a-f]\\{8\\}'", dll);
+	assert_int_equal(told(command, "signature "), strtoull(first, NULL, 16));
+	free(bytes.data);
+}
+
+static void check_exports(const struct pe_source *source)
+{
+	struct pe_image image;
+	struct pe_exports exports;
+	static const char *const names[] = {"alpha", "omega", "shared_value"};
+	uint32_t rva = 1;
+
+	assert_int_equal(pe_read_headers(source, &image), 0);
+	assert_int_equal(pe_exports_read(source, &image, &exports), 0);
+	assert_int_equal(exports.count, 3);
+	for (size_t i = 0; i < 3; i++) {
+		assert_string_equal(exports.list[i].name, names[i]);
+		assert_int_equal(exports.list[i].rva, rva_by_nm(names[i]));
+		assert_int_equal(pe_find_export(source, &image, names[i], &rva), 0);
+		assert_int_equal(rva, rva_by_nm(names[i]));
+	}
+	assert_int_equal(pe_find_export(source, &image, "alph", &rva), -ERR_SYMBOLS);
+	assert_int_equal(pe_find_export(source, &image, "hidden", &rva), -ERR_SYMBOLS);
+	assert_int_equal(rva, rva_by_nm("shared_value"));
+	pe_exports_release(&exports);
+}
+
+static void test_exports_are_what_nm_says(void **state)
+{
+	struct bytes bytes;
+	struct pe_source source = {.read = read_bytes, .ctx = &bytes};
+
+	(void)state;
+	need_dll();
+	bytes = load(dll);
+	check_exports(&source);
+	free(bytes.data);
+}
+
+static void test_symbols_are_what_nm_says(void **state)
+{
+	static const char *const names[] = {"hidden", "alpha", "omega"};
+	struct bytes bytes;
+	struct pe_source source = {.read = read_bytes, .ctx = &bytes};
+	struct pe_image image;
+	struct pe_exports symbols;
+	size_t found = 0;
+
+	(void)state;
+	need_dll();
+	bytes = load(dll);
+	assert_int_equal(pe_read_headers(&source, &image), 0);
+	assert_int_equal(pe_symbols_read(&source, &image, &symbols), 0);
+	for (size_t i = 0; i < symbols.count; i++) {
+		for (size_t name = 0; name < 3; name++) {
+			if (strcmp(symbols.list[i].name, names[name]) != 0)
+				continue;
+			assert_int_equal(symbols.list[i].rva, rva_by_nm(names[name]));
+			found++;
+		}
+		assert_string_not_equal(symbols.list[i].name, "shared_value");
+		assert_true(!i || symbols.list[i].rva >= symbols.list[i - 1].rva);
+	}
+	assert_int_equal(found, 3);
+	pe_exports_release(&symbols);
+	source.in_memory = true;
+	assert_int_equal(pe_symbols_read(&source, &image, &symbols), 0);
+	assert_int_equal(symbols.count, 0);
+	free(bytes.data);
+}
+
+/* Lays a file out as a loader does. */
+static struct bytes map(const struct bytes *file, const struct pe_image *image)
+{
+	struct bytes memory = {calloc(1, image->size_of_image), image->size_of_image};
+
+	assert_non_null(memory.data);
+	memcpy(memory.data, file->data, image->size_of_headers);
+	for (size_t i = 0; i < image->section_count; i++) {
+		const struct pe_section *section = &image->sections[i];
+		size_t len = section->file_bytes < section->size_bytes ? section->file_bytes :
+									 section->size_bytes;
+
+		memcpy(memory.data + section->rva, file->data + section->file_offset, len);
+	}
+	return memory;
+}
+
+static void test_memory_reads_as_the_file_does(void **state)
+{
+	struct bytes bytes, memory;
+	struct pe_source source = {.read = read_bytes, .ctx = &bytes};
+	struct pe_source mapped = {.read = read_bytes, .ctx = &memory, .in_memory = true};
+	struct pe_image image, again;
+
+	(void)state;
+	need_dll();
+	bytes = load(dll);
+	assert_int_equal(pe_read_headers(&source, &image), 0);
+	memory = map(&bytes, &image);
+	assert_int_equal(pe_read_headers(&mapped, &again), 0);
+	assert_int_equal(again.timestamp, image.timestamp);
+	assert_int_equal(again.checksum, image.checksum);
+	assert_string_equal(again.pdb_guid, image.pdb_guid);
+	check_exports(&mapped);
+	free(bytes.data);
+	free(memory.data);
+}
+
+static void test_a_function_starts_where_nm_says(void **state)
+{
+	struct bytes bytes;
+	struct pe_source source = {.read = read_bytes, .ctx = &bytes};
+	struct pe_image image;
+	uint32_t start = 0, hidden;
+
+	(void)state;
+	need_dll();
+	bytes = load(dll);
+	hidden = rva_by_nm("hidden");
+	assert_int_equal(pe_read_headers(&source, &image), 0);
+	assert_int_equal(pe_function_start(&source, &image, hidden, &start), 1);
+	assert_int_equal(start, hidden);
+	assert_int_equal(pe_function_start(&source, &image, hidden + 9, &start), 1);
+	assert_int_equal(start, hidden);
+	assert_int_equal(pe_function_start(&source, &image, rva_by_nm("shared_value"), &start), 0);
+	assert_true(start > hidden && start < rva_by_nm("shared_value"));
+	free(bytes.data);
+}
+
+/* All there is to call; what comes back is not looked at, the sanitizers are. */
+static int exercise(const struct bytes *bytes, bool in_memory)
+{
+	struct pe_source source = {
+		.read = read_bytes, .ctx = (void *)bytes, .in_memory = in_memory};
+	struct pe_image image;
+	struct pe_exports exports;
+	uint32_t rva;
+	int rc = pe_read_headers(&source, &image);
+
+	if (rc)
+		return rc;
+	rc = pe_exports_read(&source, &image, &exports);
+	if (!rc)
+		pe_exports_release(&exports);
+	if (!pe_symbols_read(&source, &image, &exports))
+		pe_exports_release(&exports);
+	pe_find_export(&source, &image, "omega", &rva);
+	for (uint32_t at = 0; at < image.size_of_image && at < 0x8000; at += 0x35)
+		pe_function_start(&source, &image, at, &rva);
+	return rc;
+}
+
+static void test_every_cut_fails_cleanly(void **state)
+{
+	struct bytes bytes, cut;
+
+	(void)state;
+	need_dll();
+	bytes = load(dll);
+	for (size_t len = 0; len < bytes.len; len += len < 2048 ? 1 : 997) {
+		int rc;
+
+		/* A copy of just that size, so that a read behind it is seen. */
+		cut = (struct bytes){malloc(len + !len), len};
+		assert_non_null(cut.data);
+		memcpy(cut.data, bytes.data, len);
+		rc = exercise(&cut, false);
+		assert_true(len >= 1024 || rc < 0);
+		free(cut.data);
+	}
+	free(bytes.data);
+}
+
+static void test_damage_is_survived(void **state)
+{
+	struct bytes bytes;
+	uint64_t random = 12345;
+
+	(void)state;
+	need_dll();
+	bytes = load(dll);
+	for (int round = 0; round < 4000; round++) {
+		unsigned char was[4];
+		size_t at[4];
+
+		for (int i = 0; i < 4; i++) {
+			random = random * UINT64_C(6364136223846793005) + 1442695040888963407;
+			at[i] = (size_t)(random >> 33) % (i < 3 ? 1024 : bytes.len);
+			was[i] = bytes.data[at[i]];
+			bytes.data[at[i]] = (unsigned char)(random >> 56);
+		}
+		exercise(&bytes, round & 1);
+		for (int i = 3; i >= 0; i--)
+			bytes.data[at[i]] = was[i];
+	}
+	assert_int_equal(exercise(&bytes, false), 0);
+	free(bytes.data);
+}
+
+static void test_what_is_no_image_is_said_so(void **state)
+{
+	unsigned char nothing[1024] = {'M', 'Z'};
+	struct bytes bytes = {nothing, sizeof(nothing)};
+	struct pe_source source = {.read = read_bytes, .ctx = &bytes};
+	struct pe_image image = {.bits = 99};
+
+	(void)state;
+	assert_int_equal(pe_read_headers(&source, &image), -ERR_TARGET);
+	nothing[60] = 64;
+	nothing[64] = 'P';
+	nothing[65] = 'E';
+	assert_int_equal(pe_read_headers(&source, &image), -ERR_TARGET);
+	nothing[63] = 0xff; /* far behind the end */
+	assert_int_equal(pe_read_headers(&source, &image), -ERR_READ);
+	nothing[0] = 'Z';
+	assert_int_equal(pe_read_headers(&source, &image), -ERR_TARGET);
+	assert_int_equal(image.bits, 99);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_headers_are_what_objdump_says),
+		cmocka_unit_test(test_guid_is_what_objdump_says),
+		cmocka_unit_test(test_exports_are_what_nm_says),
+		cmocka_unit_test(test_symbols_are_what_nm_says),
+		cmocka_unit_test(test_memory_reads_as_the_file_does),
+		cmocka_unit_test(test_a_function_starts_where_nm_says),
+		cmocka_unit_test(test_every_cut_fails_cleanly),
+		cmocka_unit_test(test_damage_is_survived),
+		cmocka_unit_test(test_what_is_no_image_is_said_so),
+	};
+
+	return cmocka_run_group_tests(tests, build, clean);
+}
