@@ -65,11 +65,6 @@ static int next_line(struct scan *scan, struct line *line)
 	return rc ? rc : 1;
 }
 
-static bool is_hex(char c)
-{
-	return (c >= '0' && c <= '9') || (c >= 'A' && c <= 'F') || (c >= 'a' && c <= 'f');
-}
-
 static inline bool take(const char **at, const char *end, const char *text, size_t len)
 {
 	if ((size_t)(end - *at) < len || memcmp(*at, text, len) != 0)
@@ -157,7 +152,8 @@ static int note_line(struct scan *scan, const struct line *line)
 	int rc;
 
 	if (!len || len >= sizeof(kind))
-		return bad(scan, scan->lines.no_newline ? ERR_CUT : ERR_BAD_LINE, "bad '// hsnap:' line");
+		return bad(scan, scan->lines.no_newline ? ERR_CUT : ERR_BAD_LINE,
+			"bad '// hsnap:' line");
 	memcpy(kind, at, len);
 	kind[len] = '\0';
 	/* Half a number is a number too; only the end mark shows by its sums that it is whole. */
@@ -221,12 +217,16 @@ static int heap_line(struct scan *scan, const struct line *line)
 static int entry_parse(struct scan *scan, const struct line *line, struct dump_entry *entry)
 {
 	const char *at = line->text, *end = line->text + line->len;
+	bool fits;
 
 	while (end > at && end[-1] == ' ')
 		end--;
-	if (!hex_take(&at, &entry->requested_bytes) || !TAKE(&at, end, " bytes + "))
+	fits = hex_take(&at, &entry->requested_bytes);
+	while (!fits && hex_digits[(unsigned char)*at])
+		at++;
+	if (!TAKE(&at, end, " bytes + "))
 		return 0;
-	if (!hex_take(&at, &entry->overhead_bytes) || !TAKE(&at, end, " at ") ||
+	if (!fits || !hex_take(&at, &entry->overhead_bytes) || !TAKE(&at, end, " at ") ||
 		!hex_take(&at, &entry->addr) || !TAKE(&at, end, " by BackTrace") || at == end)
 		return bad(scan, scan->lines.no_newline ? ERR_CUT : ERR_BAD_LINE, "bad entry");
 	entry->block_count = 1;
@@ -292,26 +292,23 @@ static int stack_line(struct scan *scan, struct stack *stack)
 	struct line line;
 	int rc = next_line(scan, &line);
 
-	if (rc > 0)
-		rc = frame_parse(scan, &line, stack);
-	if (!rc && scan->lines.at == scan->lines.end)
-		rc = lines_refill(&scan->lines);
-	return rc;
+	return rc > 0 ? frame_parse(scan, &line, stack) : rc;
 }
 
 /* The lines behind an entry that start with a TAB. */
 static int stack_lines(struct scan *scan, struct stack *stack)
 {
-	const struct lines *lines = &scan->lines;
+	struct lines *lines = &scan->lines;
 	int rc = 0;
 
-	/* DUMP_LINE_MAX bytes are at hand behind the entry: more than plain_frames() can use up,
-	 * so the end of the window is the end of the dump. */
+	/* DUMP_LINE_MAX bytes were at hand behind the entry, and zeros are behind the last. */
 	while (!rc && *lines->at == '\t') {
 		if (!scan->sink->line)
 			plain_frames(scan, stack);
 		if (*lines->at == '\t')
 			rc = stack_line(scan, stack);
+		if (!rc && lines->at == lines->end)
+			rc = lines_refill(lines);
 	}
 	/* At the end of a cut file the rest of the stack may be missing: rather none than a wrong
 	 * one. */
@@ -370,7 +367,7 @@ static int one_line(struct scan *scan, const struct line *line)
 		return comment_line(scan, line);
 	if (starts(line, "*-"))
 		return heap_line(scan, line);
-	if (is_hex(line->text[0]))
+	if (hex_digits[(unsigned char)line->text[0]])
 		return entry_line(scan, line);
 	if (!scan->is_dump && is_comparison(line))
 		return bad(scan, ERR_NOT_DUMP, "it is a comparison");

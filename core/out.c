@@ -24,7 +24,8 @@ static int temp_make(struct out *out, const char *path, struct err *err)
 	if (rc) {
 		temp_open = NULL;
 		free(temp);
-		return err_set(err, err->code, path, "%s", err->detail);
+		snprintf(err->place, sizeof(err->place), "%s", path);
+		return rc;
 	}
 	out->temp = temp;
 	return 0;

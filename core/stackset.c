@@ -5,6 +5,8 @@
 
 #include "core/buf.h"
 
+#define NEAR_MAX 16 /* stacks under one id that are compared one by one */
+
 void stackset_init(struct stackset *set)
 {
 	*set = (struct stackset){.last = STACK_NONE};
@@ -62,6 +64,51 @@ static int add(struct stackset *set, const struct stack *wanted, size_t id_len, 
 	return 0;
 }
 
+/* What the table knows a stack by that is far down the list of its id: no id holds a NUL. */
+static int long_key(struct buf *key, const struct stack *stack, size_t id_len)
+{
+	int rc = buf_add(key, "", 1);
+
+	rc = rc ? rc : buf_add(key, stack->id, id_len);
+	rc = rc ? rc : buf_add(key, "", 1);
+	rc = rc ? rc : buf_add(key, &stack->alias_count, sizeof(stack->alias_count));
+	if (!rc && stack->alias_count)
+		rc = buf_add(key, stack->alias_at, stack->alias_count * sizeof(*stack->alias_at));
+	return rc ? rc : buf_add(key, stack->frames, stack->frame_count * sizeof(*stack->frames));
+}
+
+/* Finds or adds the stack wanted among those behind the stack at, which are not searched one by
+ * one: a damaged dump may have any number of stacks under one id. */
+static int choose_far(struct stackset *set, uint32_t at, const struct stack *wanted, size_t id_len,
+	uint32_t *index)
+{
+	struct buf key;
+	uint64_t *known;
+	uint32_t added;
+	int rc;
+
+	buf_init(&key);
+	rc = long_key(&key, wanted, id_len);
+	if (rc)
+		goto out;
+	known = table_find(&set->ids, key.data, key.len);
+	if (known) {
+		*index = (uint32_t)*known;
+		goto out;
+	}
+	rc = add(set, wanted, id_len, &added);
+	if (!rc)
+		rc = table_add(&set->ids, key.data, key.len, added);
+	if (rc)
+		goto out;
+	set->stacks[added].same_id = set->stacks[at].same_id;
+	set->stacks[at].same_id = added;
+	*index = added;
+out:
+	buf_release(&key);
+	return rc;
+}
+
 /* Among the stacks under one id, starting at first: the one wanted, or a new one behind them. */
 static int choose(struct stackset *set, uint32_t first, const struct stack *wanted, size_t id_len,
 	uint32_t *index)
@@ -72,11 +119,13 @@ static int choose(struct stackset *set, uint32_t first, const struct stack *want
 		*index = first;
 		return fill(set, &set->stacks[first], wanted);
 	}
-	for (;;) {
+	for (int i = 0;; i++) {
 		if (same_frames(&set->stacks[at], wanted)) {
 			*index = at;
 			return 0;
 		}
+		if (i == NEAR_MAX)
+			return choose_far(set, at, wanted, id_len, index);
 		if (set->stacks[at].same_id == STACK_NONE)
 			break;
 		at = set->stacks[at].same_id;

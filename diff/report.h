@@ -1,0 +1,22 @@
+/*
+ * Reports: one function and one file for each form. They write; what is wrong with the output is
+ * kept in out.
+ */
+#ifndef DIFF_REPORT_H
+#define DIFF_REPORT_H
+
+#include <stdbool.h>
+
+#include "core/out.h"
+#include "diff/match.h"
+#include "diff/naming.h"
+
+struct report_style {
+	bool hex; /* numbers; offsets and addresses always are */
+};
+
+/* UMDH's comparison. */
+void report_text(struct out *out, const struct comparison *comparison, const struct naming *naming,
+	const struct report_style *style);
+
+#endif

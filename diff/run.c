@@ -1,0 +1,183 @@
+#include "diff/run.h"
+
+#include <stdbool.h>
+
+#include "core/buf.h"
+#include "core/out.h"
+#include "diff/match.h"
+#include "diff/naming.h"
+#include "diff/report.h"
+#include "diff/sum.h"
+
+#define DUMPS_MAX 2
+
+enum { DECIMAL = 1, HEX, OUTPUT, FORCE, NO_SYMBOLS, HELP, VERSION, IGNORED };
+
+const struct opt hdiff_options[] = {
+	{DECIMAL, "d", "decimal", NULL, "decimal numbers (the default)"},
+	{HEX, NULL, "hex", NULL, "hexadecimal numbers"},
+	{OUTPUT, "f", NULL, "FILE", "write to FILE: all of it or nothing"},
+	{NO_SYMBOLS, NULL, "no-symbols", NULL, "modules and offsets only, no names"},
+	{FORCE, NULL, "force", NULL, "use a dump that is cut short as far as it goes"},
+	{HELP, "h", "help", NULL, "print this and end"},
+	{VERSION, NULL, "version", NULL, "print the version and end"},
+	{IGNORED, "l", NULL, NULL, NULL}, /* lines of source are shown anyway */
+	{IGNORED, "v", NULL, NULL, NULL},
+	{0},
+};
+
+/* What was asked for. All zero is the default. */
+struct request {
+	struct report_style style;
+	bool force, no_symbols, help, version;
+	const char *output;
+	const char *paths[DUMPS_MAX];
+	size_t path_count;
+};
+
+static int argument(struct request *request, const char *path, struct err *err)
+{
+	if (request->path_count == DUMPS_MAX)
+		return err_set(err, ERR_USAGE, path, "two dumps at most");
+	request->paths[request->path_count++] = path;
+	return 0;
+}
+
+static int parse(struct request *request, int argc, char **argv, struct err *err)
+{
+	struct opt_state state;
+	int id, rc = 0;
+
+	opt_init(&state, hdiff_options, argc, argv);
+	while (!rc && !request->help && !request->version && (id = opt_next(&state, err))) {
+		switch (id) {
+		case DECIMAL: request->style.hex = false; break;
+		case HEX: request->style.hex = true; break;
+		case OUTPUT: request->output = state.value; break;
+		case FORCE: request->force = true; break;
+		case NO_SYMBOLS: request->no_symbols = true; break;
+		case HELP: request->help = true; break;
+		case VERSION: request->version = true; break;
+		case IGNORED: break;
+		case OPT_ARGUMENT: rc = argument(request, state.value, err); break;
+		default: rc = id;
+		}
+	}
+	return rc;
+}
+
+static void usage(FILE *to)
+{
+	fprintf(to, "usage: hdiff [options] OLD [NEW]\n"
+		    "Say which stacks grew from one heap dump to the next.\n\n");
+	opt_help(hdiff_options, to);
+}
+
+/* One line, whatever the words hold. */
+static void say_line(FILE *say, const struct buf *words)
+{
+	fputs("hdiff: ", say);
+	for (size_t i = 0; i < words->len; i++) {
+		bool is_control = (unsigned char)words->data[i] < ' ' || words->data[i] == 0x7f;
+
+		fputc(is_control ? '?' : words->data[i], say);
+	}
+	fputc('\n', say);
+	fflush(say);
+}
+
+/* Says which frames have no names: not a failure, but the reader may know a remedy. */
+static int say_missing(const struct naming *naming, FILE *say)
+{
+	struct buf words;
+	int rc;
+
+	buf_init(&words);
+	rc = naming_missing(naming, &words);
+	if (!rc && words.len)
+		say_line(say, &words);
+	buf_release(&words);
+	return rc;
+}
+
+static int report(const struct request *request, const struct comparison *comparison, FILE *say,
+	struct err *err)
+{
+	struct naming naming;
+	struct out out;
+	int rc = naming_make(&naming, comparison, !request->no_symbols, err);
+
+	if (!rc)
+		rc = out_open(&out, request->output, err);
+	if (!rc) {
+		report_text(&out, comparison, &naming, &request->style);
+		rc = out_commit(&out, err);
+	}
+	if (!rc && !request->no_symbols && say_missing(&naming, say))
+		rc = err_set(err, ERR_NOMEM, NULL, NULL);
+	naming_release(&naming);
+	return rc;
+}
+
+/* Reads one dump; one that is cut short is used when that was asked for. */
+static int read_dump(
+	const struct request *request, size_t number, struct sums *sums, FILE *say, struct err *err)
+{
+	int rc = sums_read(sums, request->paths[number], err);
+	struct buf words;
+
+	if (rc != -ERR_CUT || !request->force)
+		return rc;
+	buf_init(&words);
+	rc = buf_printf(&words, "warning: %s: is cut short (%s); it is used as far as it goes",
+		err->place, err->detail);
+	if (rc)
+		rc = err_set(err, ERR_NOMEM, NULL, NULL);
+	else
+		say_line(say, &words);
+	buf_release(&words);
+	return rc;
+}
+
+static int compare(const struct request *request, FILE *say, struct err *err)
+{
+	struct comparison comparison = {0};
+	struct sums dumps[DUMPS_MAX];
+	int rc = 0;
+
+	for (size_t i = 0; i < request->path_count; i++)
+		sums_init(&dumps[i]);
+	for (size_t i = 0; !rc && i < request->path_count; i++)
+		rc = read_dump(request, i, &dumps[i], say, err);
+	if (!rc && comparison_make(&comparison, dumps, request->path_count))
+		rc = err_set(err, ERR_NOMEM, NULL, NULL);
+	if (!rc)
+		rc = report(request, &comparison, say, err);
+	comparison_release(&comparison);
+	for (size_t i = 0; i < request->path_count; i++)
+		sums_release(&dumps[i]);
+	return rc;
+}
+
+int hdiff_run(int argc, char **argv, FILE *say)
+{
+	struct request request = {0};
+	struct err err = {0};
+	int rc = parse(&request, argc, argv, &err);
+
+	if (!rc && request.help) {
+		usage(stdout);
+	} else if (!rc && request.version) {
+		printf("hdiff %s\n", HSNAP_VERSION);
+	} else if (!rc && !request.path_count) {
+		usage(say);
+		return 2;
+	} else if (!rc) {
+		rc = compare(&request, say, &err);
+	}
+	if (!rc && fflush(stdout))
+		rc = err_set(&err, ERR_WRITE, "standard output", NULL);
+	if (rc)
+		err_print(say, "hdiff", &err);
+	return rc ? 2 : 0;
+}

@@ -1,0 +1,121 @@
+/*
+ * Writes a made-up dump to standard output, for measuring and for tests, and to standard error
+ * what its entries add up to:
+ *
+ *   gen_dump BLOCKS STACKS DEPTH full|first SEED
+ *
+ * full gives the stack with every entry, first at the first mention of its id, as UMDH does.
+ * Equal arguments give equal bytes; another SEED moves the modules (as
+ * ASLR does) and changes which stack a block has, not what a stack is.
+ */
+#include <inttypes.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define MODULES 24
+#define MODULE_BYTES UINT64_C(0x200000)
+
+struct gen {
+	uint64_t blocks, stacks, depth, seed;
+	bool full;
+	uint64_t state; /* of the random numbers */
+	bool *given;
+	uint64_t requested_bytes, overhead_bytes;
+};
+
+/* splitmix64: a good number for every input. */
+static uint64_t mix(uint64_t value)
+{
+	value += UINT64_C(0x9e3779b97f4a7c15);
+	value = (value ^ value >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
+	value = (value ^ value >> 27) * UINT64_C(0x94d049bb133111eb);
+	return value ^ value >> 31;
+}
+
+static uint64_t module_base(const struct gen *gen, uint64_t module)
+{
+	uint64_t slide = mix(gen->seed) % 0x1000 << 24;
+
+	return UINT64_C(0x7FF800000000) + slide + module * (MODULE_BYTES + 0x10000);
+}
+
+static void write_head(const struct gen *gen)
+{
+	printf("// \r\n// Loaded modules: \r\n//     Base Size Module\r\n");
+	for (uint64_t i = 0; i < MODULES; i++)
+		printf("//    %16" PRIX64 " %8" PRIX64 " C:\\made up\\module%02" PRIu64 ".dll\r\n",
+			module_base(gen, i), MODULE_BYTES, i);
+	printf("//\r\n// Process modules enumerated.\r\n\r\n"
+	       "*- - - - - - - - - - Start of data for heap @ 1E0000 - - - - - - - - - -\r\n\r\n"
+	       "REQUESTED bytes + OVERHEAD at ADDRESS by BackTraceID\r\n"
+	       "     STACK if not already dumped.\r\n\r\n"
+	       "*- - - - - - - - - - Heap 1E0000 Hogs - - - - - - - - - -\r\n\r\n");
+}
+
+static void write_stack(const struct gen *gen, uint64_t stack)
+{
+	uint64_t least = gen->depth < 8 ? gen->depth : 8;
+	uint64_t depth = least + mix(stack) % (gen->depth - least + 1);
+
+	for (uint64_t i = 0; i < depth; i++) {
+		uint64_t place = mix(stack * 1024 + i);
+
+		printf("\t%" PRIX64 "\r\n", module_base(gen, place % MODULES) + 0x1000 +
+						    (place >> 8) % (MODULE_BYTES - 0x2000));
+	}
+	printf("\r\n");
+}
+
+/* Few stacks have most of the blocks: the third power of an even spread. */
+static uint64_t pick_stack(struct gen *gen)
+{
+	double spread = (double)(mix(gen->state++) >> 11) / (double)(UINT64_C(1) << 53);
+
+	return (uint64_t)(spread * spread * spread * (double)gen->stacks);
+}
+
+static void write_block(struct gen *gen, uint64_t index)
+{
+	uint64_t stack = pick_stack(gen), requested = 16 + mix(stack) % 4096, overhead;
+	bool with_stack = gen->full || !gen->given[stack];
+
+	overhead = 16 + (16 - requested % 16) % 16;
+	printf("%s%" PRIX64 " bytes + %" PRIX64 " at %" PRIX64 " by BackTrace%" PRIX32 "\r\n",
+		with_stack ? "\r\n" : "", requested, overhead,
+		UINT64_C(0x20600000000) + index * 0x40, (uint32_t)(mix(stack) | 7));
+	if (with_stack)
+		write_stack(gen, stack);
+	gen->given[stack] = true;
+	gen->requested_bytes += requested;
+	gen->overhead_bytes += overhead;
+}
+
+int main(int argc, char **argv)
+{
+	struct gen gen = {0};
+
+	if (argc == 6) {
+		gen.blocks = strtoull(argv[1], NULL, 10);
+		gen.stacks = strtoull(argv[2], NULL, 10);
+		gen.depth = strtoull(argv[3], NULL, 10);
+		gen.full = !strcmp(argv[4], "full");
+		gen.state = gen.seed = strtoull(argv[5], NULL, 10);
+		gen.given = calloc(gen.stacks + 1, sizeof(*gen.given));
+	}
+	if (!gen.stacks || !gen.depth || !gen.given) {
+		fprintf(stderr, "usage: gen_dump BLOCKS STACKS DEPTH full|first SEED\n");
+		free(gen.given);
+		return 2;
+	}
+	gen.state = mix(gen.state);
+	write_head(&gen);
+	for (uint64_t i = 0; i < gen.blocks; i++)
+		write_block(&gen, i);
+	printf("\r\n*- - - - - - - - - - End of data for heap @ 1E0000 - - - - - - - - - -\r\n");
+	fprintf(stderr, "blocks=%" PRIu64 " requested=%" PRIu64 " overhead=%" PRIu64 "\n",
+		gen.blocks, gen.requested_bytes, gen.overhead_bytes);
+	free(gen.given);
+	return fflush(stdout) || ferror(stdout) ? 2 : 0;
+}

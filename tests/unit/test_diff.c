@@ -1,0 +1,478 @@
+/* hdiff: which stacks are one, and what they add up to. */
+#include "tests/unit/test_diff.h"
+
+#define EACH_STACK 6
+
+static void growth_is_new_minus_old_for_every_stack(void **state)
+{
+	struct maker maker;
+	struct result *result;
+
+	(void)state;
+	dump_begin(&maker, (struct maker){0});
+	for (unsigned i = 0; i < EACH_STACK; i++)
+		put_block(&maker, 100 + i, 16, "A", i); /* one id for all: it is but a label */
+	dump_end(&maker, "old.txt");
+	dump_begin(&maker, (struct maker){0});
+	for (unsigned i = 0; i < EACH_STACK; i++) {
+		for (unsigned k = 0; k < i; k++)
+			put_block(&maker, 10 * i + k, 8, "B", i);
+	}
+	dump_end(&maker, "new.txt");
+	result = run_hdiff("old.txt", "new.txt");
+	assert_int_equal(result->status, 0);
+	assert_int_equal(result->row_count, EACH_STACK);
+	for (unsigned i = 0; i < EACH_STACK; i++) {
+		const struct shown *row = row_of(result, i);
+
+		assert_non_null(row);
+		assert_int_equal(row->old_bytes, 100 + i);
+		assert_int_equal(row->new_bytes, 10 * i * i + i * (i ? i - 1 : 0) / 2);
+		assert_int_equal(row->new_count, i);
+		assert_int_equal(row->old_count, 1);
+		growth(row);
+	}
+	result_free(result);
+}
+
+static void a_stack_that_did_not_change_is_not_shown(void **state)
+{
+	struct maker maker;
+	struct result *result;
+
+	(void)state;
+	for (int is_new = 0; is_new < 2; is_new++) {
+		dump_begin(&maker, (struct maker){0});
+		put_block(&maker, is_new ? 60 : 40, 8, "1", 1); /* same sum, same count */
+		put_block(&maker, is_new ? 40 : 60, 8, "1", 1);
+		put_block(&maker, 100, 8, "2", 2);
+		put_block(&maker, is_new ? 50 : 100, 8, "3", 3);
+		if (is_new)
+			put_block(&maker, 50, 8, "3", 3); /* same sum, another count */
+		dump_end(&maker, is_new ? "new.txt" : "old.txt");
+	}
+	result = run_hdiff("old.txt", "new.txt");
+	assert_int_equal(result->row_count, 1);
+	assert_int_equal(growth(row_of(result, 3)), 0);
+	assert_int_equal(row_of(result, 3)->new_count, 2);
+	assert_int_equal(result->requested, 0);
+	assert_int_equal(result->overhead, 8);
+	assert_true(result->is_increase);
+	result_free(result);
+}
+
+static void nothing_at_all_is_a_decrease_of_zero_as_with_umdh(void **state)
+{
+	struct maker maker;
+	struct result *result;
+
+	(void)state;
+	dump_begin(&maker, (struct maker){0});
+	put_block(&maker, 100, 8, "1", 1);
+	dump_end(&maker, "old.txt");
+	result = run_hdiff("old.txt", "old.txt");
+	assert_int_equal(result->row_count, 0);
+	assert_non_null(strstr(result->text,
+		"\n\n\n\nTotal decrease ==      0 requested +      0 overhead =      0\n"));
+	result_free(result);
+}
+
+static void equal_stacks_under_two_ids_are_one_row(void **state)
+{
+	struct maker maker;
+	struct result *result;
+
+	(void)state;
+	dump_begin(&maker, (struct maker){0});
+	put_block(&maker, 5, 8, "77", 1);
+	dump_end(&maker, "old.txt");
+	dump_begin(&maker, (struct maker){0});
+	put_block(&maker, 1000, 8, "22", 1);
+	put_block(&maker, 300, 8, "11", 1);
+	put_block(&maker, 7, 8, "99", 2);
+	put_entry(&maker, 20, 8, "22");
+	dump_end(&maker, "new.txt");
+	result = run_hdiff("old.txt", "new.txt");
+	assert_int_equal(result->row_count, 2);
+	assert_int_equal(growth(row_of(result, 1)), 1315);
+	assert_int_equal(row_of(result, 1)->new_count, 3);
+	assert_string_equal(row_of(result, 1)->id, "11");
+	assert_string_equal(row_of(result, 1)->notes, "//     also BackTrace22 BackTrace77\n");
+	assert_string_equal(row_of(result, 2)->notes, "");
+	result_free(result);
+}
+
+static void one_id_with_two_stacks_is_two_rows(void **state)
+{
+	struct maker maker;
+	struct result *result;
+
+	(void)state;
+	dump_begin(&maker, (struct maker){0});
+	for (unsigned i = 0; i < 10; i++)
+		put_block(&maker, i % 2 ? 100 : 1000, 8, "5", i % 2);
+	dump_end(&maker, "new.txt");
+	result = run_hdiff("new.txt");
+	assert_int_equal(result->row_count, 2);
+	assert_int_equal(growth(row_of(result, 0)), 5000);
+	assert_int_equal(growth(row_of(result, 1)), 500);
+	assert_string_equal(row_of(result, 0)->id, "5");
+	assert_string_equal(row_of(result, 1)->id, "5");
+	result_free(result);
+}
+
+static void one_id_with_many_stacks_is_as_many_rows(void **state)
+{
+	struct maker maker;
+	struct result *result;
+
+	(void)state;
+	dump_begin(&maker, (struct maker){0});
+	for (unsigned i = 0; i < 180; i++)
+		put_block(&maker, i, 8, "5", i * 7 % 60);
+	dump_end(&maker, "new.txt");
+	result = run_hdiff("new.txt");
+	assert_int_equal(result->row_count, 60);
+	for (unsigned i = 0; i < 60; i++) {
+		const struct shown *row = row_of(result, i * 7 % 60);
+
+		assert_non_null(row);
+		assert_int_equal(row->new_count, 3);
+		assert_int_equal(growth(row), 3 * i + 180);
+	}
+	result_free(result);
+}
+
+static void modules_at_other_bases_match_by_offset(void **state)
+{
+	struct maker maker;
+	struct result *result;
+
+	(void)state;
+	dump_begin(&maker, (struct maker){.timestamp = 7});
+	put_block(&maker, 100, 8, "1", 1);
+	put_block(&maker, 100, 8, "2", 2);
+	dump_end(&maker, "old.txt");
+	dump_begin(&maker, (struct maker){.timestamp = 7, .slide = 0x5550000});
+	put_block(&maker, 100, 8, "F1", 1);
+	put_block(&maker, 104, 8, "F2", 2);
+	dump_end(&maker, "new.txt");
+	result = run_hdiff("old.txt", "new.txt");
+	assert_int_equal(result->row_count, 1);
+	assert_int_equal(growth(row_of(result, 2)), 4);
+	result_free(result);
+}
+
+/* Old and new identity of app.exe, and how many rows become of one stack. */
+static void check_rebuilt(uint32_t old, uint32_t new, size_t rows)
+{
+	struct maker maker;
+	struct result *result;
+
+	dump_begin(&maker, (struct maker){.timestamp = old});
+	put_block(&maker, 100, 8, "1", 1);
+	dump_end(&maker, "old.txt");
+	dump_begin(&maker, (struct maker){.timestamp = new});
+	put_block(&maker, 300, 8, "1", 1);
+	dump_end(&maker, "new.txt");
+	result = run_hdiff("old.txt", "new.txt");
+	assert_int_equal(result->row_count, rows);
+	assert_int_equal(result->requested, 200);
+	assert_int_equal(growth(&result->rows[0]), rows == 1 ? 200 : 300);
+	if (rows == 2)
+		assert_int_equal(growth(&result->rows[1]), -100);
+	result_free(result);
+}
+
+static void a_rebuilt_module_does_not_match_by_offset(void **state)
+{
+	(void)state;
+	check_rebuilt(7, 8, 2);
+	check_rebuilt(7, 7, 1);
+	check_rebuilt(0, 8, 1); /* one dump does not tell: the name is what there is */
+	check_rebuilt(0, 0, 1);
+}
+
+static void module_names_match_in_either_case_and_by_their_own_file(void **state)
+{
+	static const char old[] = "// Loaded modules: \n"
+				  "//    10000 1000 C:\\a\\Same.DLL\n"
+				  "//    20000 1000 C:\\b\\same.dll\n"
+				  "// Process modules enumerated.\n"
+				  "*- - Heap 0 Hogs - -\n"
+				  "10 bytes + 8 at 100 by BackTrace1\n\t10123\n\n"
+				  "20 bytes + 8 at 200 by BackTrace2\n\t20123\n\n";
+	/* The two files have changed places, and case. */
+	static const char new[] = "// Loaded modules: \n"
+				  "//    20000 1000 c:\\A\\SAME.dll\n"
+				  "//    10000 1000 C:\\B\\same.dll\n"
+				  "// Process modules enumerated.\n"
+				  "*- - Heap 0 Hogs - -\n"
+				  "10 bytes + 8 at 100 by BackTrace1\n\t20123\n\n"
+				  "28 bytes + 8 at 200 by BackTrace2\n\t10123\n\n";
+	struct result *result;
+
+	(void)state;
+	write_bytes("old.txt", old, strlen(old));
+	write_bytes("new.txt", new, strlen(new));
+	result = run_hdiff("old.txt", "new.txt");
+	assert_int_equal(result->row_count, 1);
+	assert_int_equal(growth(&result->rows[0]), 8);
+	assert_string_equal(result->rows[0].frames, "\tsame+123 : 10123\n");
+	result_free(result);
+}
+
+static void frames_outside_modules_match_by_address(void **state)
+{
+	struct maker maker;
+	struct result *result;
+
+	(void)state;
+	for (int is_new = 0; is_new < 2; is_new++) {
+		dump_begin(&maker, (struct maker){.slide = is_new ? 0x90000 : 0});
+		put_lines(&maker, "10 bytes + 8 at 100 by BackTrace1\n\t1234\n\n");
+		put_lines(&maker, is_new ? "10 bytes + 8 at 200 by BackTrace2\n\tABCD\n\n" : "");
+		dump_end(&maker, is_new ? "new.txt" : "old.txt");
+	}
+	result = run_hdiff("old.txt", "new.txt");
+	assert_int_equal(result->row_count, 1);
+	assert_string_equal(result->rows[0].frames, "\tABCD\n");
+	result_free(result);
+}
+
+static void blocks_without_a_stack_are_one_row(void **state)
+{
+	struct maker maker;
+	struct result *result;
+
+	(void)state;
+	dump_begin(&maker, (struct maker){.is_ours = true});
+	put_stackless(&maker, 3, 300, 24);
+	put_stackless(&maker, 2, 200, 16);
+	dump_end(&maker, "old.txt");
+	dump_begin(&maker, (struct maker){.is_ours = true});
+	put_stackless(&maker, 10, 1000, 80);
+	put_entry(&maker, 50, 8, "0"); /* UMDH's way to say so */
+	put_block(&maker, 1, 8, "1", 1);
+	dump_end(&maker, "new.txt");
+	result = run_hdiff("old.txt", "new.txt");
+	assert_int_equal(result->row_count, 2);
+	assert_string_equal(result->rows[0].id, "0");
+	assert_string_equal(result->rows[0].frames, "\t(no stack recorded)\n");
+	assert_int_equal(growth(&result->rows[0]), 1050 - 500);
+	assert_int_equal(result->rows[0].new_count, 11);
+	assert_int_equal(result->rows[0].old_count, 5);
+	assert_int_equal(result->requested, 551);
+	assert_int_equal(result->overhead, 80 + 8 + 8 - 40);
+	result_free(result);
+}
+
+static void an_id_without_a_stack_is_a_row_of_its_own(void **state)
+{
+	struct maker maker;
+	struct result *result;
+
+	(void)state;
+	dump_begin(&maker, (struct maker){0});
+	put_entry(&maker, 16, 8, "AB");
+	put_entry(&maker, 16, 8, "CD"); /* its stack comes later */
+	put_block(&maker, 16, 8, "CD", 1);
+	put_entry(&maker, 64, 8, "AB");
+	dump_end(&maker, "new.txt");
+	result = run_hdiff("new.txt");
+	assert_int_equal(result->row_count, 2);
+	assert_string_equal(row_named(result, "AB")->frames, "\t(stack not in the dump)\n");
+	assert_int_equal(growth(row_named(result, "AB")), 80);
+	assert_int_equal(growth(row_of(result, 1)), 32);
+	result_free(result);
+}
+
+static void aliases_stay_one_ambiguous_row(void **state)
+{
+	static const char stack[] = "\t1000\n\t2000\n\tAlias\n\t1000\n\t3000\n\n";
+	struct maker maker;
+	struct result *result;
+
+	(void)state;
+	dump_begin(&maker, (struct maker){0});
+	put_lines(&maker, "10 bytes + 8 at 100 by BackTraceA\n\t1000\n\t2000\n\n");
+	put_lines(&maker, "100 bytes + 8 at 200 by BackTraceB\n");
+	put_lines(&maker, stack);
+	put_lines(&maker, "100 bytes + 8 at 300 by BackTraceC\n");
+	put_lines(&maker, stack);
+	put_lines(&maker, "100 bytes + 8 at 400 by BackTraceB\n");
+	dump_end(&maker, "new.txt");
+	result = run_hdiff("new.txt");
+	assert_int_equal(result->row_count, 2);
+	assert_int_equal(growth(&result->rows[0]), 0x300);
+	assert_string_equal(result->rows[0].notes,
+		"//     ambiguous: one of 2 stacks, unknown which\n//     also BackTraceC\n");
+	assert_string_equal(result->rows[0].frames, "\t1000\n\t2000\n\tAlias\n\t1000\n\t3000\n");
+	assert_int_equal(growth(&result->rows[1]), 0x10);
+	assert_string_equal(result->rows[1].notes, "");
+	result_free(result);
+}
+
+static void rows_go_from_the_largest_growth_to_the_largest_decrease(void **state)
+{
+	static const unsigned new_bytes[] = {50, 0, 900, 100, 100, 20};
+	static const unsigned old_bytes[] = {100, 400, 100, 0, 0, 20};
+	struct maker maker;
+	struct result *result;
+
+	(void)state;
+	for (int is_new = 0; is_new < 2; is_new++) {
+		const unsigned *bytes = is_new ? new_bytes : old_bytes;
+
+		dump_begin(&maker, (struct maker){0});
+		for (unsigned i = 0; i < 6; i++) {
+			if (bytes[i])
+				put_block(&maker, bytes[i], 8, "1", 6 - i);
+		}
+		put_entry(&maker, 0, 8, is_new ? "C1" : "C2"); /* of no bytes */
+		dump_end(&maker, is_new ? "new.txt" : "old.txt");
+	}
+	result = run_hdiff("old.txt", "new.txt");
+	assert_int_equal(result->row_count, 7);
+	for (size_t i = 1; i < result->row_count; i++) {
+		int64_t before = growth(&result->rows[i - 1]), after = growth(&result->rows[i]);
+
+		assert_true(before >= after);
+	}
+	/* Equal growth: by content, so the smaller offset first. */
+	assert_ptr_equal(row_of(result, 6 - 4), &result->rows[1]);
+	assert_ptr_equal(row_of(result, 6 - 3), &result->rows[2]);
+	/* Equal growth in bytes: by growth in number. */
+	assert_string_equal(result->rows[3].id, "C1");
+	assert_string_equal(result->rows[4].id, "C2");
+	assert_int_equal(growth(&result->rows[6]), -400);
+	result_free(result);
+}
+
+/* The report must not depend on the order of blocks; every order of a few is tried. */
+static void the_order_of_blocks_does_not_matter(void **state)
+{
+	static const struct {
+		unsigned bytes, stack;
+		const char *id;
+	} blocks[] = {{10, 1, "A"}, {20, 1, "B"}, {30, 2, "A"}, {30, 3, "C"}, {30, 4, "D"}};
+	char *expected = NULL;
+
+	(void)state;
+	for (unsigned order = 0; order < 120; order++) {
+		unsigned left[5] = {0, 1, 2, 3, 4}, code = order;
+		struct maker maker;
+		struct result *result;
+
+		dump_begin(&maker, (struct maker){0});
+		for (unsigned count = 5; count; count--) {
+			unsigned pick = code % count, block = left[pick];
+
+			put_block(&maker, blocks[block].bytes, 8, blocks[block].id,
+				blocks[block].stack);
+			code /= count;
+			left[pick] = left[count - 1];
+		}
+		dump_end(&maker, "new.txt");
+		result = run_hdiff("new.txt");
+		if (expected)
+			assert_string_equal(result->text, expected);
+		else
+			expected = strdup(result->text);
+		result_free(result);
+	}
+	free(expected);
+}
+
+static void overhead_may_go_against_the_direction(void **state)
+{
+	struct maker maker;
+	struct result *result;
+
+	(void)state;
+	dump_begin(&maker, (struct maker){0});
+	put_block(&maker, 1000, 500, "1", 1);
+	dump_end(&maker, "old.txt");
+	dump_begin(&maker, (struct maker){0});
+	put_block(&maker, 1100, 10, "1", 1);
+	dump_end(&maker, "new.txt");
+	result = run_hdiff("old.txt", "new.txt");
+	assert_false(result->is_increase);
+	assert_int_equal(result->requested, -100);
+	assert_int_equal(result->overhead, 490);
+	assert_int_equal(result->sum, 390);
+	result_free(result);
+	result = run_hdiff("--hex", "new.txt", "old.txt");
+	assert_true(result->is_increase);
+	assert_int_equal(result->requested, -100);
+	assert_int_equal(result->overhead, 490);
+	assert_int_equal(growth(&result->rows[0]), -100);
+	result_free(result);
+}
+
+static void more_than_4_gib_is_counted(void **state)
+{
+	uint64_t block = UINT64_C(0x1234567890);
+	struct maker maker;
+	struct result *result;
+
+	(void)state;
+	dump_begin(&maker, (struct maker){0});
+	for (int i = 0; i < 40; i++)
+		put_block(&maker, block + (unsigned)i, UINT64_C(1) << 33, "1", 1);
+	dump_end(&maker, "new.txt");
+	for (int hex = 0; hex < 2; hex++) {
+		result = run_hdiff(hex ? "--hex" : "-d", "new.txt");
+		assert_int_equal(growth(&result->rows[0]), 40 * block + 780);
+		assert_int_equal(result->overhead, (int64_t)40 << 33);
+		result_free(result);
+	}
+}
+
+static void a_dump_that_adds_up_to_too_much_is_refused(void **state)
+{
+	struct maker maker;
+	struct result *result;
+
+	(void)state;
+	for (int i = 0; i < 4; i++) {
+		dump_begin(&maker, (struct maker){.is_ours = i > 1});
+		if (i > 1)
+			put_stackless(&maker, i == 2 ? UINT64_MAX : 1, i == 3 ? UINT64_MAX : 1, 0);
+		put_block(&maker, INT64_MAX, i == 1 ? INT64_MAX : 0, "1", 1);
+		put_block(&maker, 1, 0, "2", 2);
+		dump_end(&maker, "new.txt");
+		result = run_hdiff("new.txt", "new.txt");
+		assert_int_equal(result->status, 2);
+		assert_null(result->text);
+		assert_non_null(strstr(result->words, "new.txt"));
+		result_free(result);
+	}
+}
+
+int main(void)
+{
+#define TEST(name) cmocka_unit_test_setup_teardown(name, enter_folder, leave_folder)
+	const struct CMUnitTest tests[] = {
+		TEST(growth_is_new_minus_old_for_every_stack),
+		TEST(a_stack_that_did_not_change_is_not_shown),
+		TEST(nothing_at_all_is_a_decrease_of_zero_as_with_umdh),
+		TEST(equal_stacks_under_two_ids_are_one_row),
+		TEST(one_id_with_two_stacks_is_two_rows),
+		TEST(one_id_with_many_stacks_is_as_many_rows),
+		TEST(modules_at_other_bases_match_by_offset),
+		TEST(a_rebuilt_module_does_not_match_by_offset),
+		TEST(module_names_match_in_either_case_and_by_their_own_file),
+		TEST(frames_outside_modules_match_by_address),
+		TEST(blocks_without_a_stack_are_one_row),
+		TEST(an_id_without_a_stack_is_a_row_of_its_own),
+		TEST(aliases_stay_one_ambiguous_row),
+		TEST(rows_go_from_the_largest_growth_to_the_largest_decrease),
+		TEST(the_order_of_blocks_does_not_matter),
+		TEST(overhead_may_go_against_the_direction),
+		TEST(more_than_4_gib_is_counted),
+		TEST(a_dump_that_adds_up_to_too_much_is_refused),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

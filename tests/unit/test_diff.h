@@ -1,0 +1,379 @@
+/*
+ * For the tests of hdiff: made dumps, a run of hdiff on them, and its report taken apart. What a
+ * test expects it computes from what it put into the dumps.
+ */
+#ifndef TESTS_UNIT_TEST_DIFF_H
+#define TESTS_UNIT_TEST_DIFF_H
+
+#include <inttypes.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "core/buf.h"
+#include "core/model.h"
+#include "diff/run.h"
+
+#define APP_BASE UINT64_C(0x140000000)
+#define LIB_BASE UINT64_C(0x7FF812340000)
+#define ROWS_MAX 64
+
+static inline char *read_text(const char *path)
+{
+	FILE *file = fopen(path, "rb");
+	struct buf text;
+	char part[4096];
+	size_t got;
+
+	if (!file)
+		return NULL;
+	buf_init(&text);
+	assert_int_equal(buf_add(&text, "", 0), 0);
+	while ((got = fread(part, 1, sizeof(part), file)))
+		assert_int_equal(buf_add(&text, part, got), 0);
+	assert_int_equal(fclose(file), 0);
+	return text.data;
+}
+
+static inline void write_bytes(const char *path, const void *bytes, size_t len)
+{
+	FILE *file = fopen(path, "wb");
+
+	assert_non_null(file);
+	assert_int_equal(fwrite(bytes, 1, len, file), len);
+	assert_int_equal(fclose(file), 0);
+}
+
+/* A dump in the making. */
+struct maker {
+	const char *eol;
+	uint64_t slide; /* of all modules, as ASLR does */
+	uint32_t timestamp; /* of app.exe; 0: not told */
+	bool is_ours; /* hsnap's, with an end mark; else UMDH's */
+	bool bare; /* neither heap marks nor end mark nor a last line end */
+	struct census sum;
+	struct buf text;
+};
+
+static inline void put(struct maker *maker, const char *format, ...) PRINTF_LIKE(2, 3);
+static inline void put(struct maker *maker, const char *format, ...)
+{
+	char line[1000];
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(line, sizeof(line), format, args);
+	va_end(args);
+	assert_int_equal(buf_add_text(&maker->text, line), 0);
+	assert_int_equal(buf_add_text(&maker->text, maker->eol), 0);
+}
+
+/* Lines as they are. */
+static inline void put_lines(struct maker *maker, const char *lines)
+{
+	assert_int_equal(buf_add_text(&maker->text, lines), 0);
+}
+
+static inline void put_modules(struct maker *maker)
+{
+	put(maker, "// Loaded modules: ");
+	put(maker, "//     Base Size Module");
+	put(maker, "//    %16" PRIX64 " %8X C:\\made up\\app.exe", APP_BASE + maker->slide,
+		0x10000);
+	put(maker, "//    %16" PRIX64 " %8X C:\\made up\\lib.dll", LIB_BASE + maker->slide,
+		0x20000);
+	put(maker, "//");
+	put(maker, "// Process modules enumerated.");
+	if (maker->timestamp)
+		put(maker, "// hsnap: module base=%" PRIX64 " timestamp=%" PRIX32 " checksum=1",
+			APP_BASE + maker->slide, maker->timestamp);
+}
+
+static inline void dump_begin(struct maker *maker, struct maker settings)
+{
+	*maker = settings;
+	maker->eol = settings.eol ? settings.eol : "\n";
+	buf_init(&maker->text);
+	if (maker->is_ours)
+		put(maker, "// hsnap: dump format=1 tool=test");
+	put_modules(maker);
+	if (!maker->bare)
+		put(maker, "*- - - - - Start of data for heap @ 1E0000 - - - - -");
+	put(maker, "*- - - - - Heap 1E0000 Hogs - - - - -");
+}
+
+/* The return addresses of made stack number: offsets that no other number has. */
+static inline void put_stack(struct maker *maker, unsigned number)
+{
+	put(maker, "\t%" PRIX64, APP_BASE + maker->slide + 0x1000 + 0x10 * number);
+	put(maker, "\t%" PRIX64, LIB_BASE + maker->slide + 0x500 + number);
+	put(maker, "\t%" PRIX64, APP_BASE + maker->slide + 0x800);
+}
+
+static inline void put_entry(
+	struct maker *maker, uint64_t requested, uint64_t overhead, const char *id)
+{
+	put(maker, "%" PRIX64 " bytes + %" PRIX64 " at %" PRIX64 " by BackTrace%s", requested,
+		overhead, 0x200000 + 0x40 * maker->sum.block_count, id);
+	maker->sum.block_count++;
+	maker->sum.requested_bytes += requested;
+	maker->sum.overhead_bytes += overhead;
+}
+
+/* One block of made stack number, given in full each time. */
+static inline void put_block(
+	struct maker *maker, uint64_t requested, uint64_t overhead, const char *id, unsigned number)
+{
+	put(maker, "%s", "");
+	put_entry(maker, requested, overhead, id);
+	put_stack(maker, number);
+	put(maker, "%s", "");
+}
+
+static inline void put_stackless(
+	struct maker *maker, uint64_t blocks, uint64_t requested, uint64_t overhead)
+{
+	put(maker,
+		"// hsnap: heap addr=1E0000 kind=wine stackless-blocks=%" PRIu64
+		" stackless-requested=%" PRIu64 " stackless-overhead=%" PRIu64,
+		blocks, requested, overhead);
+	maker->sum.block_count += blocks;
+	maker->sum.requested_bytes += requested;
+	maker->sum.overhead_bytes += overhead;
+}
+
+/* Finishes the dump, writes it to path and releases it. */
+static inline void dump_end(struct maker *maker, const char *path)
+{
+	size_t cut = 0;
+
+	if (!maker->bare)
+		put(maker, "*- - - - - End of data for heap @ 1E0000 - - - - -");
+	if (maker->is_ours)
+		put(maker,
+			"// hsnap: end blocks=%" PRIu64 " requested=%" PRIu64 " overhead=%" PRIu64,
+			maker->sum.block_count, maker->sum.requested_bytes,
+			maker->sum.overhead_bytes);
+	while (maker->bare && strchr("\r\n", maker->text.data[maker->text.len - cut - 1]))
+		cut++;
+	write_bytes(path, maker->text.data, maker->text.len - cut);
+	buf_release(&maker->text);
+}
+
+/* One row of a report. */
+struct shown {
+	char sign, count_sign;
+	uint64_t growth, new_bytes, old_bytes, blocks;
+	uint64_t count_growth, new_count, old_count;
+	char id[40], notes[200], frames[2000];
+};
+
+struct result {
+	int status;
+	char *text; /* the report, or NULL when none was written */
+	char words[2000]; /* what was said beside it */
+	struct shown rows[ROWS_MAX];
+	size_t row_count;
+	bool is_increase;
+	int64_t requested, overhead, sum; /* of the last line, as printed */
+};
+
+static inline const char *next_text(const char *at)
+{
+	const char *newline = strchr(at, '\n');
+
+	assert_non_null(newline);
+	return newline + 1;
+}
+
+static inline int64_t signed_number(const char *text, bool hex)
+{
+	return *text == '-' ? -(int64_t)strtoull(text + 1, NULL, hex ? 16 : 10) :
+			      (int64_t)strtoull(text, NULL, hex ? 16 : 10);
+}
+
+static inline void parse_total(struct result *result, const char *at, bool hex)
+{
+	char word[20], requested[40], overhead[40], sum[40];
+
+	assert_int_equal(sscanf(at, "Total %19s == %39s requested + %39s overhead = %39s", word,
+				 requested, overhead, sum),
+		4);
+	result->is_increase = !strcmp(word, "increase");
+	assert_true(result->is_increase || !strcmp(word, "decrease"));
+	result->requested = signed_number(requested, hex);
+	result->overhead = signed_number(overhead, hex);
+	result->sum = signed_number(sum, hex);
+	assert_int_equal(result->requested + result->overhead, result->sum);
+	assert_string_equal(next_text(at), "");
+}
+
+static inline const char *parse_row(struct shown *row, const char *at, bool hex)
+{
+	char again[40];
+	size_t len;
+
+	assert_int_equal(sscanf(at,
+				 hex ? "%c%" SCNx64 " ( %" SCNx64 " - %" SCNx64 ") %" SCNx64
+				       " allocs\tBackTrace%39s" :
+				       "%c%" SCNu64 " ( %" SCNu64 " - %" SCNu64 ") %" SCNu64
+				       " allocs\tBackTrace%39s",
+				 &row->sign, &row->growth, &row->new_bytes, &row->old_bytes,
+				 &row->blocks, row->id),
+		6);
+	at = next_text(at);
+	assert_int_equal(sscanf(at,
+				 hex ? "%c%" SCNx64 " ( %" SCNx64 " - %" SCNx64
+				       ")\tBackTrace%39s\tallocations\n" :
+				       "%c%" SCNu64 " ( %" SCNu64 " - %" SCNu64
+				       ")\tBackTrace%39s\tallocations\n",
+				 &row->count_sign, &row->count_growth, &row->new_count,
+				 &row->old_count, again),
+		5);
+	assert_string_equal(row->id, again);
+	assert_int_equal(row->blocks, row->new_count);
+	at = next_text(at);
+	assert_int_equal(*at, '\n');
+	for (++at; *at == '\t'; at = next_text(at)) {
+		len = strlen(row->frames);
+		snprintf(row->frames + len, sizeof(row->frames) - len, "%.*s",
+			(int)(next_text(at) - at), at);
+	}
+	assert_int_equal(*at, '\n');
+	return at + 1;
+}
+
+/* Takes a report apart; whatever is not as the layout says fails the test. */
+static inline void parse_report(struct result *result, bool hex)
+{
+	const char *at = result->text, *notes;
+
+	while (*at == '/' && strncmp(at, "//     ", 7) != 0)
+		at = next_text(at);
+	for (;;) {
+		struct shown *row = &result->rows[result->row_count];
+
+		for (notes = at; *at == '/'; at = next_text(at))
+			;
+		if (*at != '+' && *at != '-')
+			break;
+		assert_true(result->row_count < ROWS_MAX);
+		snprintf(row->notes, sizeof(row->notes), "%.*s", (int)(at - notes), notes);
+		at = parse_row(row, at, hex);
+		result->row_count++;
+	}
+	assert_memory_equal(at, "\n\n\n", 3);
+	parse_total(result, at + 3, hex);
+}
+
+/* Runs hdiff with --no-symbols, -f and the arguments, of which the last is NULL. */
+static inline struct result *run_list(const char *const *args)
+{
+	struct result *result = calloc(1, sizeof(*result));
+	static char always[][16] = {"hdiff", "--no-symbols", "-f", "out.txt"};
+	char *argv[20] = {always[0], always[1], always[2], always[3]};
+	bool hex = false;
+	FILE *say = tmpfile();
+	int argc = 4;
+	size_t got;
+
+	assert_non_null(result);
+	assert_non_null(say);
+	for (; *args; args++) {
+		hex |= !strcmp(*args, "--hex");
+		argv[argc++] = (char *)(uintptr_t)*args;
+	}
+	remove("out.txt");
+	result->status = hdiff_run(argc, argv, say);
+	rewind(say);
+	got = fread(result->words, 1, sizeof(result->words) - 1, say);
+	result->words[got] = '\0';
+	assert_int_equal(fclose(say), 0);
+	result->text = read_text("out.txt");
+	if (result->text)
+		parse_report(result, hex);
+	return result;
+}
+
+#define run_hdiff(...) run_list((const char *const[]){__VA_ARGS__, NULL})
+
+static inline void result_free(struct result *result)
+{
+	free(result->text);
+	free(result);
+}
+
+/* The signed growth of a row, after checking it against NEW and OLD. */
+static inline int64_t growth(const struct shown *row)
+{
+	assert_int_equal(row->new_bytes < row->old_bytes ? '-' : '+', row->sign);
+	assert_int_equal(row->new_count < row->old_count ? '-' : '+', row->count_sign);
+	assert_int_equal(
+		row->sign == '+' ? row->growth : 0 - row->growth, row->new_bytes - row->old_bytes);
+	assert_int_equal(row->count_sign == '+' ? row->count_growth : 0 - row->count_growth,
+		row->new_count - row->old_count);
+	return (int64_t)(row->new_bytes - row->old_bytes);
+}
+
+/* The row whose stack is made stack number, or NULL; there must not be two. */
+static inline const struct shown *row_of(const struct result *result, unsigned number)
+{
+	const struct shown *found = NULL;
+	char frame[40];
+
+	snprintf(frame, sizeof(frame), "\tapp+%X : ", 0x1000 + 0x10 * number);
+	for (size_t i = 0; i < result->row_count; i++) {
+		if (strncmp(result->rows[i].frames, frame, strlen(frame)) != 0)
+			continue;
+		assert_null(found);
+		found = &result->rows[i];
+	}
+	return found;
+}
+
+/* The row with this label, or NULL. */
+static inline const struct shown *row_named(const struct result *result, const char *id)
+{
+	for (size_t i = 0; i < result->row_count; i++) {
+		if (!strcmp(result->rows[i].id, id))
+			return &result->rows[i];
+	}
+	return NULL;
+}
+
+/* Each test works in a folder of its own. */
+static inline int enter_folder(void **state)
+{
+	char name[] = "/tmp/test_diff.XXXXXX";
+	char *old = getcwd(NULL, 0);
+
+	if (!old || !mkdtemp(name) || chdir(name))
+		return -1;
+	*state = old;
+	return 0;
+}
+
+static inline int leave_folder(void **state)
+{
+	static const char *const files[] = {
+		"old.txt", "new.txt", "more.txt", "out.txt", "out.txt.1", "cut.txt"};
+	char *own = getcwd(NULL, 0);
+	int rc;
+
+	for (size_t i = 0; i < sizeof(files) / sizeof(*files); i++)
+		remove(files[i]);
+	rc = chdir(*state) || (own && rmdir(own));
+	free(own);
+	free(*state);
+	return rc ? -1 : 0;
+}
+
+#endif

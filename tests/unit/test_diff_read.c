@@ -1,0 +1,291 @@
+/* hdiff: what it reads, and what it refuses. */
+#include "tests/unit/test_diff.h"
+
+static char root[1000]; /* the folder the tests were started in */
+
+/* ---------------------------------------------------------------- what is read */
+
+static void numbers_have_any_length_and_case(void **state)
+{
+	static const char text[] = "*- Heap 0 Hogs\n"
+				   "00000001 bytes + 00000000 at 0 by BackTrace1\n"
+				   "\t00007ffe82352933\n\tFFFFFFFFFFFFFFFF\n\tabcDEF01\n\t1\n"
+				   "\t000000000000000000000000000000000123456789abcdef0\n"
+				   "\t0000000000000000\n\t123456789 \n\t\n"
+				   "2000000000000000 bytes + 0 at 7FFFFFFFFFFFFFFF by BackTrace1";
+	struct result *result;
+
+	(void)state;
+	write_bytes("new.txt", text, strlen(text));
+	result = run_hdiff("--hex", "new.txt");
+	assert_int_equal(growth(&result->rows[0]), UINT64_C(0x2000000000000001));
+	assert_string_equal(result->rows[0].frames,
+		"\t7FFE82352933\n\tFFFFFFFFFFFFFFFF\n\tABCDEF01\n\t1\n"
+		"\t123456789ABCDEF0\n\t0\n\t123456789\n");
+	result_free(result);
+}
+
+static void lines_may_be_long_and_lie_anywhere(void **state)
+{
+	uint64_t requested = 0;
+	struct maker maker;
+	struct result *result;
+
+	(void)state;
+	dump_begin(&maker, (struct maker){0});
+	for (unsigned i = 0; maker.text.len < 4000000; i++) {
+		size_t blanks = i == 5000 ? 3000000 : i * 7919 % 613;
+
+		put_lines(&maker, "// ");
+		for (size_t k = 0; k < blanks; k++)
+			assert_int_equal(buf_add(&maker.text, "x", 1), 0);
+		put_lines(&maker, "\n");
+		put_block(&maker, i, 8, "5", i % 3);
+		requested += i;
+	}
+	dump_end(&maker, "new.txt");
+	result = run_hdiff("new.txt");
+	assert_int_equal(result->row_count, 3);
+	assert_int_equal(result->requested, requested);
+	result_free(result);
+}
+
+/* Equal beginnings, and longer than what is remembered of short ones. */
+static void long_ids_are_told_apart(void **state)
+{
+	static const char *const ids[] = {"ABCDEF12", "ABCDEF123456", "ABCDEF1234567",
+		"ABCDEF1234568", "ABCDEF123456789ABCDEF0123456789", "A"};
+	struct maker maker;
+	struct result *result;
+
+	(void)state;
+	dump_begin(&maker, (struct maker){0});
+	for (unsigned i = 0; i < 6; i++)
+		put_block(&maker, 1000 * i, 8, ids[i], i);
+	for (unsigned i = 0; i < 60; i++)
+		put_entry(&maker, i, 8, ids[i * 5 % 6]);
+	dump_end(&maker, "new.txt");
+	result = run_hdiff("new.txt");
+	assert_int_equal(result->row_count, 6);
+	for (unsigned i = 0; i < 6; i++) {
+		/* i * 5 % 6 == k for i = 6 - k, then every sixth */
+		uint64_t first = (6 - i) % 6, sum = 10 * first + 6 * 45;
+
+		assert_string_equal(row_of(result, i)->id, ids[i]);
+		assert_int_equal(row_of(result, i)->new_count, 11);
+		assert_int_equal(growth(row_of(result, i)), 1000 * i + sum);
+	}
+	result_free(result);
+}
+
+static void every_layout_of_a_log_gives_the_same_report(void **state)
+{
+	char *expected = NULL;
+
+	(void)state;
+	for (int i = 0; i < 16; i++) {
+		bool full = i & 4, many_blank = i & 8;
+		struct maker maker;
+		struct result *result;
+
+		dump_begin(&maker,
+			(struct maker){.eol = i & 1 ? "\r\n" : "\n", .bare = i & 2 ? true : false});
+		for (unsigned k = 0; k < 12; k++) {
+			put_entry(&maker, 16 * k, 16, k % 3 ? "AB12" : "C");
+			if (full || k < 2)
+				put_stack(&maker, k % 3 ? 1 : 2);
+			if (many_blank)
+				put(&maker, "%s", "");
+		}
+		dump_end(&maker, "new.txt");
+		result = run_hdiff("new.txt");
+		assert_int_equal(result->status, 0);
+		assert_int_equal(growth(row_of(result, 1)), 16 * (1 + 2 + 4 + 5 + 7 + 8 + 10 + 11));
+		assert_int_equal(growth(row_of(result, 2)), 16 * (3 + 6 + 9));
+		if (expected)
+			assert_string_equal(result->text, expected);
+		else
+			expected = strdup(result->text);
+		result_free(result);
+	}
+	free(expected);
+}
+
+static void logs_of_umdh_are_read(void **state)
+{
+	char path[1200];
+	struct result *result;
+
+	(void)state;
+	snprintf(path, sizeof(path),
+		"%s/../shared/data/umdh/snap_umdh_input_sample_kg_HeapProfiler.txt", root);
+	if (access(path, R_OK)) {
+		print_message("no logs of UMDH beside the checkout\n");
+		skip();
+	}
+	result = run_hdiff(path);
+	assert_int_equal(result->status, 0);
+	assert_int_equal(result->row_count, 2);
+	for (size_t i = 0; i < 2; i++)
+		assert_int_equal(result->rows[i].new_count, 1);
+	result_free(result);
+	result = run_hdiff(path, path);
+	assert_int_equal(result->row_count, 0);
+	result_free(result);
+	snprintf(path, sizeof(path), "%s/../shared/data/umdh/snap_win10_x64_mahdytech_fragment.txt",
+		root);
+	result = run_hdiff(path);
+	assert_int_equal(result->row_count, 1);
+	assert_string_equal(result->rows[0].id, "EDD4EEA6");
+	assert_int_equal(growth(&result->rows[0]), 0x30);
+	assert_int_equal(result->overhead, 0x30);
+	assert_int_equal(strncmp(result->rows[0].frames, "\t7FFE82352933\n", 14), 0);
+	result_free(result);
+}
+
+/* ---------------------------------------------------------------- trouble */
+
+/* Nothing is written, an old report is left alone, and one line says what is wrong. */
+static void check_refused(const char *path, const char *word)
+{
+	static const char old[] = "an old report\n";
+	struct result *result = run_hdiff(path);
+	char *argv[] = {(char *)(uintptr_t) "hdiff", (char *)(uintptr_t) "-fout.txt",
+		(char *)(uintptr_t)path};
+	FILE *say = tmpfile();
+	char *text;
+
+	assert_non_null(say);
+	assert_int_equal(result->status, 2);
+	assert_null(result->text);
+	assert_int_equal(strncmp(result->words, "hdiff: ", 7), 0);
+	assert_ptr_equal(strchr(result->words, '\n'), result->words + strlen(result->words) - 1);
+	assert_non_null(strstr(result->words, word));
+	result_free(result);
+	write_bytes("out.txt", old, strlen(old));
+	assert_int_equal(hdiff_run(3, argv, say), 2);
+	assert_int_equal(fclose(say), 0);
+	text = read_text("out.txt");
+	assert_string_equal(text, old);
+	free(text);
+}
+
+static void what_is_no_dump_is_refused(void **state)
+{
+	unsigned char binary[5000];
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(binary); i++)
+		binary[i] = (unsigned char)(i * 167 + i / 256);
+	check_refused("missing.txt", "cannot open");
+	check_refused(".", "folder");
+	write_bytes("new.txt", "", 0);
+	check_refused("new.txt", "is empty");
+	write_bytes("new.txt", binary, sizeof(binary));
+	check_refused("new.txt", "is not a heap dump");
+	write_bytes("new.txt", "Dear reader,\n\nthis is prose.\n", 29);
+	check_refused("new.txt", "is not a heap dump");
+	write_bytes("new.txt", "\xff\xfe/\0/\0", 6);
+	check_refused("new.txt", "UTF-16");
+	write_bytes("new.txt", "+ 1 ( 1 - 0) 1 allocs\tBackTrace1\n", 33);
+	check_refused("new.txt", "it is a comparison");
+	write_bytes("new.txt", "*- Heap 0 Hogs\n1 bytes + 2 at zz by BackTrace1\n", 47);
+	check_refused("new.txt", "new.txt:2");
+	write_bytes(
+		"new.txt", "*- Heap 0 Hogs\n10000000000000000 bytes + 2 at 1 by BackTrace1\n", 62);
+	check_refused("new.txt", "new.txt:2");
+	write_bytes(
+		"new.txt", "*- Heap 0 Hogs\n1 bytes + 10000000000000000 at 1 by BackTrace1\n", 62);
+	check_refused("new.txt", "new.txt:2");
+}
+
+static void put_cut_example(struct maker *maker, bool is_ours)
+{
+	dump_begin(maker, (struct maker){.is_ours = is_ours, .eol = "\r\n"});
+	if (is_ours)
+		put_stackless(maker, 2, 20, 30);
+	for (unsigned i = 0; i < 4; i++) {
+		put_block(maker, 100 + i, 16, i % 2 ? "AB" : "CD", i % 2);
+		put_entry(maker, 10, 16, "AB");
+	}
+	dump_end(maker, "new.txt");
+}
+
+/* What --force shows of a cut dump is part of what the whole one shows. */
+static void check_forced(const struct result *part, const struct result *whole)
+{
+	assert_non_null(strstr(part->words, "hdiff: warning: cut.txt:"));
+	assert_non_null(strstr(part->text, "CUT SHORT"));
+	assert_true(part->requested <= whole->requested);
+	for (size_t i = 0; i < part->row_count; i++) {
+		bool found = !strcmp(part->rows[i].frames, "\t(stack not in the dump)\n");
+
+		for (size_t k = 0; k < whole->row_count; k++)
+			found |= !strcmp(part->rows[i].frames, whole->rows[k].frames);
+		assert_true(found);
+	}
+}
+
+static void check_cut(size_t len, const char *text, const struct result *whole)
+{
+	struct result *result;
+
+	write_bytes("cut.txt", text, len);
+	result = run_hdiff("cut.txt");
+	assert_int_equal(result->status, 2);
+	assert_null(result->text);
+	if (!strstr(result->words, "is cut short")) {
+		/* so little that it is not known for a dump */
+		assert_true(strstr(result->words, "is empty") ||
+			    strstr(result->words, "is not a heap dump"));
+		result_free(result);
+		return;
+	}
+	result_free(result);
+	result = run_hdiff("--force", "cut.txt");
+	assert_int_equal(result->status, 0);
+	check_forced(result, whole);
+	result_free(result);
+}
+
+static void a_dump_cut_anywhere_is_known_as_cut(void **state)
+{
+	(void)state;
+	for (int is_ours = 0; is_ours < 2; is_ours++) {
+		struct maker maker;
+		struct result *whole;
+		size_t from, to;
+		char *text;
+
+		put_cut_example(&maker, is_ours);
+		text = read_text("new.txt");
+		whole = run_hdiff("new.txt");
+		assert_int_equal(whole->status, 0);
+		/* UMDH's own say only at the end of a heap that the heap is whole. */
+		from = is_ours ? 0 : (size_t)(strstr(text, "Heap 1E") - text);
+		to = is_ours ? strlen(text) - 2 :
+			       (size_t)(strstr(text, "End of") - text) + strlen("End of data");
+		for (size_t len = from; len < to; len++)
+			check_cut(len, text, whole);
+		result_free(whole);
+		free(text);
+	}
+}
+
+int main(void)
+{
+#define TEST(name) cmocka_unit_test_setup_teardown(name, enter_folder, leave_folder)
+	const struct CMUnitTest tests[] = {
+		TEST(numbers_have_any_length_and_case),
+		TEST(lines_may_be_long_and_lie_anywhere),
+		TEST(long_ids_are_told_apart),
+		TEST(every_layout_of_a_log_gives_the_same_report),
+		TEST(logs_of_umdh_are_read),
+		TEST(what_is_no_dump_is_refused),
+		TEST(a_dump_cut_anywhere_is_known_as_cut),
+	};
+
+	if (!getcwd(root, sizeof(root)))
+		return 1;
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
