@@ -51,8 +51,9 @@ asan_FLAGS = $(linux_FLAGS) -O1 -fno-omit-frame-pointer \
 windows_FLAGS = $(OURS) --param=min-pagesize=0 -isystem $(DEPS)/include -D_WIN32_WINNT=0x0601 -DUNICODE -D_UNICODE \
 	-D__USE_MINGW_ANSI_STDIO=1 -DPCRE2_STATIC $(CPPFLAGS)
 win64_FLAGS = $(windows_FLAGS) $(CFLAGS) -gdwarf-4
-# Samples and tests are read by their stacks: every call must leave a frame.
-sample_FLAGS = $(windows_FLAGS) -O1 -gdwarf-4 -fno-optimize-sibling-calls
+# Samples and tests are read by their stacks: every call must leave a frame. Of two lines at one
+# address Wine's DbgHelp keeps the first; without statement frontiers there are none such.
+sample_FLAGS = $(windows_FLAGS) -O1 -gdwarf-4 -gno-statement-frontiers -fno-optimize-sibling-calls
 # The tracer lives in a stranger's process: no C library, no start-up code. The
 # ZYD* and ZYAN* switches are those setup/zydis builds the library with.
 tracer_FLAGS = $(windows_FLAGS) -O2 -gdwarf-4 -ffreestanding -fno-stack-protector \

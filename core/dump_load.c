@@ -2,24 +2,17 @@
 
 #include "core/date.h"
 #include "core/dump.h"
+#include "core/module_list.h"
 
 struct loader {
 	struct snapshot *snapshot;
+	struct module_list modules;
 	uint32_t heap; /* of the entries that come */
 };
 
 static int load_module(void *ctx, uint64_t base, uint64_t size_bytes, const char *path, size_t len)
 {
-	struct snapshot *snapshot = ((struct loader *)ctx)->snapshot;
-	char *copy = arena_text(&snapshot->arena, path, len);
-	struct module *module = copy ? snapshot_add_module(snapshot) : NULL;
-
-	if (!module)
-		return -ERR_NOMEM;
-	module->base = base;
-	module->size_bytes = size_bytes;
-	module->path = copy;
-	return 0;
+	return module_list_add(&((struct loader *)ctx)->modules, base, size_bytes, path, len);
 }
 
 static int heap_by_addr(struct snapshot *snapshot, uint64_t addr, uint32_t *index)
@@ -114,32 +107,6 @@ static int note_warning(struct snapshot *snapshot, const struct kv *kv)
 	return 0;
 }
 
-static int note_module(struct snapshot *snapshot, const struct kv *kv)
-{
-	uint64_t base = 0, timestamp = 0, checksum = 0, age = 0;
-	int rc = kv_get_number(kv, "base", 16, &base);
-
-	if (!rc)
-		rc = kv_get_number(kv, "timestamp", 16, &timestamp);
-	if (!rc)
-		rc = kv_get_number(kv, "checksum", 16, &checksum);
-	if (!rc)
-		rc = kv_get_number(kv, "age", 16, &age);
-	for (size_t i = 0; !rc && i < snapshot->module_count; i++) {
-		struct module *module = &snapshot->modules[i];
-
-		if (module->base != base)
-			continue;
-		module->has_identity = true;
-		module->timestamp = (uint32_t)timestamp;
-		module->checksum = (uint32_t)checksum;
-		module->pdb = keep(snapshot, kv, "pdb");
-		module->pdb_guid = keep(snapshot, kv, "guid");
-		module->pdb_age = (uint32_t)age;
-	}
-	return rc;
-}
-
 static int note_heap(struct snapshot *snapshot, const struct kv *kv)
 {
 	uint64_t addr = 0, unwalked = 0;
@@ -178,11 +145,12 @@ static int load_note(void *ctx, const char *kind, const struct kv *kv)
 		{"process", note_process},
 		{"stacks", note_stacks},
 		{"warning", note_warning},
-		{"module", note_module},
 		{"heap", note_heap},
 	};
 	struct loader *loader = ctx;
 
+	if (!strcmp(kind, "module"))
+		return module_list_note(&loader->modules, kv);
 	for (size_t i = 0; i < sizeof(notes) / sizeof(*notes); i++) {
 		if (!strcmp(kind, notes[i].kind))
 			return notes[i].load(loader->snapshot, kv);
@@ -190,27 +158,50 @@ static int load_note(void *ctx, const char *kind, const struct kv *kv)
 	return 0; /* notes of later versions: skipped */
 }
 
-static struct dump_sink loader_sink(struct loader *loader)
+static void loader_init(struct loader *loader, struct snapshot *snapshot, struct dump_sink *sink)
 {
-	return (struct dump_sink){.ctx = loader,
+	*loader = (struct loader){.snapshot = snapshot, .heap = UINT32_MAX};
+	module_list_init(&loader->modules, &snapshot->arena);
+	*sink = (struct dump_sink){.ctx = loader,
 		.module = load_module,
 		.heap = load_heap,
 		.entry = load_entry,
 		.note = load_note};
 }
 
+/* Hands the modules over to the snapshot, which has none yet. */
+static void loader_finish(struct loader *loader)
+{
+	struct snapshot *snapshot = loader->snapshot;
+
+	module_list_finish(&loader->modules);
+	snapshot->modules = loader->modules.items;
+	snapshot->module_count = loader->modules.count;
+	snapshot->module_cap = loader->modules.cap;
+	loader->modules.items = NULL;
+	module_list_release(&loader->modules);
+}
+
 int dump_load(struct snapshot *snapshot, const struct dump_source *source, struct err *err)
 {
-	struct loader loader = {.snapshot = snapshot, .heap = UINT32_MAX};
-	struct dump_sink sink = loader_sink(&loader);
+	struct dump_sink sink;
+	struct loader loader;
+	int rc;
 
-	return dump_scan(source, &sink, err);
+	loader_init(&loader, snapshot, &sink);
+	rc = dump_scan(source, &sink, err);
+	loader_finish(&loader);
+	return rc;
 }
 
 int dump_load_file(struct snapshot *snapshot, const char *path, struct err *err)
 {
-	struct loader loader = {.snapshot = snapshot, .heap = UINT32_MAX};
-	struct dump_sink sink = loader_sink(&loader);
+	struct dump_sink sink;
+	struct loader loader;
+	int rc;
 
-	return dump_scan_file(path, &sink, err);
+	loader_init(&loader, snapshot, &sink);
+	rc = dump_scan_file(path, &sink, err);
+	loader_finish(&loader);
+	return rc;
 }

@@ -127,8 +127,12 @@ static int count_stackless(struct scan *scan)
 static int check_end(struct scan *scan)
 {
 	struct census said = {0};
-	int rc = kv_get_number(&scan->pairs, "blocks", 10, &said.block_count);
+	int rc;
 
+	if (!kv_get(&scan->pairs, "blocks") || !kv_get(&scan->pairs, "requested") ||
+		!kv_get(&scan->pairs, "overhead"))
+		return -ERR_BAD_LINE;
+	rc = kv_get_number(&scan->pairs, "blocks", 10, &said.block_count);
 	if (!rc)
 		rc = kv_get_number(&scan->pairs, "requested", 10, &said.requested_bytes);
 	if (!rc)
@@ -327,6 +331,8 @@ static int entry_line(struct scan *scan, const struct line *line)
 
 	if (rc <= 0)
 		return rc;
+	if (scan->ended)
+		return bad(scan, ERR_BAD_LINE, "there is an entry behind the end mark");
 	if (scan->lines.no_newline && may_be_cut(scan))
 		return bad(scan, ERR_CUT, "the last line is not whole");
 	if (entry.id_len >= sizeof(id))

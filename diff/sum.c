@@ -5,6 +5,7 @@
 
 #include "core/date.h"
 #include "core/dump.h"
+#include "core/module_list.h"
 
 #define MEMO_WAYS 4 /* a cache line of them */
 #define MEMO_BITS 14 /* 1 MiB: what a processor keeps close */
@@ -22,9 +23,7 @@ struct reader {
 	struct sums *sums;
 	struct err *err;
 	struct memo *memo;
-	/* What "module" notes say, until all modules are known: base and identity. */
-	struct module *notes;
-	size_t note_count, note_cap;
+	struct module_list modules;
 };
 
 void sums_init(struct sums *sums)
@@ -74,15 +73,7 @@ static int count(struct sums *sums, struct census *to, const struct census *more
 
 static int read_module(void *ctx, uint64_t base, uint64_t size_bytes, const char *path, size_t len)
 {
-	struct sums *sums = ((struct reader *)ctx)->sums;
-	const char *copy = arena_text(&sums->arena, path, len);
-
-	if (!copy || array_grow((void **)&sums->modules, &sums->module_cap, sums->module_count,
-			     sizeof(*sums->modules)))
-		return -ERR_NOMEM;
-	sums->modules[sums->module_count++] =
-		(struct module){.base = base, .size_bytes = size_bytes, .path = copy};
-	return 0;
+	return module_list_add(&((struct reader *)ctx)->modules, base, size_bytes, path, len);
 }
 
 /* The sums of the stack with this index, which is at most one behind the last. */
@@ -186,28 +177,7 @@ static int note_process(struct reader *reader, const struct kv *kv)
 
 static int note_module(struct reader *reader, const struct kv *kv)
 {
-	uint64_t base = 0, timestamp = 0, checksum = 0, age = 0;
-	int rc = kv_get_number(kv, "base", 16, &base);
-
-	if (!rc)
-		rc = kv_get_number(kv, "timestamp", 16, &timestamp);
-	if (!rc)
-		rc = kv_get_number(kv, "checksum", 16, &checksum);
-	if (!rc)
-		rc = kv_get_number(kv, "age", 16, &age);
-	if (rc)
-		return rc;
-	if (array_grow((void **)&reader->notes, &reader->note_cap, reader->note_count,
-		    sizeof(*reader->notes)))
-		return -ERR_NOMEM;
-	reader->notes[reader->note_count++] = (struct module){.base = base,
-		.has_identity = true,
-		.timestamp = (uint32_t)timestamp,
-		.checksum = (uint32_t)checksum,
-		.pdb = keep(reader->sums, kv_get(kv, "pdb")),
-		.pdb_guid = keep(reader->sums, kv_get(kv, "guid")),
-		.pdb_age = (uint32_t)age};
-	return 0;
+	return module_list_note(&reader->modules, kv);
 }
 
 static int note_heap(struct reader *reader, const struct kv *kv)
@@ -247,44 +217,6 @@ static int read_note(void *ctx, const char *kind, const struct kv *kv)
 	return 0;
 }
 
-/* A total order: what qsort does with equal items differs from one C library to the next. */
-static int by_base(const void *a, const void *b)
-{
-	const struct module *x = a, *y = b;
-
-	if (x->base != y->base)
-		return x->base < y->base ? -1 : 1;
-	if (x->size_bytes != y->size_bytes)
-		return x->size_bytes < y->size_bytes ? -1 : 1;
-	if (x->timestamp != y->timestamp)
-		return x->timestamp < y->timestamp ? -1 : 1;
-	return x->path && y->path ? strcmp(x->path, y->path) : 0;
-}
-
-/* Gives the modules the identities that the notes tell. */
-static void identify(struct sums *sums, struct reader *reader)
-{
-	size_t at = 0;
-
-	if (!sums->module_count || !reader->note_count)
-		return;
-	qsort(reader->notes, reader->note_count, sizeof(*reader->notes), by_base);
-	for (size_t i = 0; i < sums->module_count; i++) {
-		struct module identified = sums->modules[i];
-
-		while (at < reader->note_count && reader->notes[at].base < identified.base)
-			at++;
-		if (at == reader->note_count)
-			break;
-		if (reader->notes[at].base != identified.base)
-			continue;
-		identified = reader->notes[at];
-		identified.size_bytes = sums->modules[i].size_bytes;
-		identified.path = sums->modules[i].path;
-		sums->modules[i] = identified;
-	}
-}
-
 int sums_read(struct sums *sums, const char *path, struct err *err)
 {
 	struct reader reader = {.sums = sums, .err = err};
@@ -299,12 +231,14 @@ int sums_read(struct sums *sums, const char *path, struct err *err)
 		free(reader.memo);
 		return err_set(err, ERR_NOMEM, path, NULL);
 	}
+	module_list_init(&reader.modules, &sums->arena);
 	rc = dump_scan_file(path, &sink, err);
 	sums->is_cut = rc == -ERR_CUT;
-	if (sums->module_count)
-		qsort(sums->modules, sums->module_count, sizeof(*sums->modules), by_base);
-	identify(sums, &reader);
-	free(reader.notes);
+	module_list_finish(&reader.modules);
+	sums->modules = reader.modules.items;
+	sums->module_count = reader.modules.count;
+	reader.modules.items = NULL;
+	module_list_release(&reader.modules);
 	free(reader.memo);
 	return rc;
 }

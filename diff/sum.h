@@ -26,7 +26,7 @@ struct sums {
 	struct census stackless; /* blocks no stack is known for; they are in no stack's sums */
 	struct census total; /* of all blocks; requested + overhead fit into an int64_t */
 	struct module *modules; /* sorted by base */
-	size_t module_count, module_cap;
+	size_t module_count;
 	struct symbol_names *names; /* that the dump carries */
 	uint32_t pid; /* 0 when not recorded, as the next three */
 	int64_t time_ms, start_ms;

@@ -11,7 +11,8 @@
 int addnames_init(struct addnames *work, struct err *err)
 {
 	*work = (struct addnames){0};
-	snapshot_init(&work->dump);
+	arena_init(&work->arena);
+	module_list_init(&work->modules, &work->arena);
 	table_init(&work->addrs);
 	work->names = symbol_names_new();
 	if (!work->names)
@@ -26,23 +27,15 @@ void addnames_release(struct addnames *work)
 	symbol_names_free(work->names);
 	free(work->queries);
 	table_release(&work->addrs);
-	snapshot_release(&work->dump);
+	module_list_release(&work->modules);
+	arena_release(&work->arena);
 }
 
 /* ---------------------------------------------------------------- reading */
 
 static int add_module(void *ctx, uint64_t base, uint64_t size_bytes, const char *path, size_t len)
 {
-	struct addnames *work = ctx;
-	char *copy = arena_text(&work->dump.arena, path, len);
-	struct module *module = copy ? snapshot_add_module(&work->dump) : NULL;
-
-	if (!module)
-		return -ERR_NOMEM;
-	module->base = base;
-	module->size_bytes = size_bytes;
-	module->path = copy;
-	return 0;
+	return module_list_add(&((struct addnames *)ctx)->modules, base, size_bytes, path, len);
 }
 
 static int add_entry(void *ctx, const struct dump_entry *entry)
@@ -63,54 +56,12 @@ static int add_entry(void *ctx, const struct dump_entry *entry)
 	return 0;
 }
 
-static const char *keep(struct addnames *work, const struct kv *pairs, const char *key, int *rc)
-{
-	const char *value = kv_get(pairs, key);
-	const char *copy = value ? arena_text(&work->dump.arena, value, strlen(value)) : NULL;
-
-	if (value && !copy)
-		*rc = -ERR_NOMEM;
-	return copy;
-}
-
-/* "// hsnap: module": what tells the builds of a module apart. */
-static int add_identity(struct addnames *work, const struct kv *pairs)
-{
-	uint64_t base = 0, timestamp = 0, checksum = 0, age = 0;
-	struct module said = {.has_identity = true};
-	int rc = kv_get_number(pairs, "base", 16, &base);
-
-	if (!rc)
-		rc = kv_get_number(pairs, "timestamp", 16, &timestamp);
-	if (!rc)
-		rc = kv_get_number(pairs, "checksum", 16, &checksum);
-	if (!rc)
-		rc = kv_get_number(pairs, "age", 16, &age);
-	if (!rc)
-		said.pdb = keep(work, pairs, "pdb", &rc);
-	if (!rc)
-		said.pdb_guid = keep(work, pairs, "guid", &rc);
-	for (size_t i = 0; !rc && i < work->dump.module_count; i++) {
-		struct module *module = &work->dump.modules[i];
-
-		if (module->base != base)
-			continue;
-		module->has_identity = true;
-		module->timestamp = (uint32_t)timestamp;
-		module->checksum = (uint32_t)checksum;
-		module->pdb = said.pdb;
-		module->pdb_guid = said.pdb_guid;
-		module->pdb_age = (uint32_t)age;
-	}
-	return rc;
-}
-
 static int add_note(void *ctx, const char *kind, const struct kv *pairs)
 {
 	struct addnames *work = ctx;
 
 	if (!strcmp(kind, "module"))
-		return add_identity(work, pairs);
+		return module_list_note(&work->modules, pairs);
 	if (!strcmp(kind, "name"))
 		return symbol_names_note(work->names, pairs);
 	return 0;
@@ -123,6 +74,7 @@ int addnames_read(struct addnames *work, struct input *input, bool accept_cut, s
 		.ctx = work, .module = add_module, .entry = add_entry, .note = add_note};
 	int rc = dump_scan(&source, &sink, err);
 
+	module_list_finish(&work->modules);
 	work->is_cut = rc == -ERR_CUT;
 	return work->is_cut && accept_cut ? 0 : rc;
 }
@@ -138,7 +90,6 @@ static int by_addr(const void *a, const void *b)
 
 int addnames_resolve(struct addnames *work, struct err *err)
 {
-	modules_sort(work->dump.modules, work->dump.module_count);
 	if (work->count)
 		qsort(work->queries, work->count, sizeof(*work->queries), by_addr);
 	for (size_t i = 0; i < work->count; i++) {
@@ -147,7 +98,7 @@ int addnames_resolve(struct addnames *work, struct err *err)
 		query->names = work->names;
 		if (query->addr)
 			query->module = module_at(
-				work->dump.modules, work->dump.module_count, query->addr - 1);
+				work->modules.items, work->modules.count, query->addr - 1);
 	}
 	return symbolizer_resolve(work->symbolizer, work->queries, work->count, err);
 }

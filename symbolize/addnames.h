@@ -7,14 +7,15 @@
 #ifndef SYMBOLIZE_ADDNAMES_H
 #define SYMBOLIZE_ADDNAMES_H
 
-#include "core/model.h"
+#include "core/module_list.h"
 #include "core/out.h"
 #include "core/table.h"
 #include "symbolize/input.h"
 #include "symbolize/symbolize.h"
 
 struct addnames {
-	struct snapshot dump; /* only its modules */
+	struct arena arena;
+	struct module_list modules;
 	struct table addrs; /* every return address once */
 	struct symbol_query *queries; /* one for each, by address */
 	size_t count, cap;

@@ -1,0 +1,105 @@
+#include "core/module_list.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/buf.h"
+
+void module_list_init(struct module_list *list, struct arena *arena)
+{
+	*list = (struct module_list){.arena = arena};
+}
+
+void module_list_release(struct module_list *list)
+{
+	free(list->items);
+	free(list->notes);
+	module_list_init(list, NULL);
+}
+
+int module_list_add(
+	struct module_list *list, uint64_t base, uint64_t size_bytes, const char *path, size_t len)
+{
+	const char *copy = arena_text(list->arena, path, len);
+
+	if (!copy ||
+		array_grow((void **)&list->items, &list->cap, list->count, sizeof(*list->items)))
+		return -ERR_NOMEM;
+	list->items[list->count++] =
+		(struct module){.base = base, .size_bytes = size_bytes, .path = copy};
+	return 0;
+}
+
+/* A copy of the value of key, or NULL when it is not there; *rc tells when memory is out. */
+static const char *keep(struct module_list *list, const struct kv *pairs, const char *key, int *rc)
+{
+	const char *value = kv_get(pairs, key);
+	const char *copy = value ? arena_text(list->arena, value, strlen(value)) : NULL;
+
+	if (value && !copy)
+		*rc = -ERR_NOMEM;
+	return copy;
+}
+
+int module_list_note(struct module_list *list, const struct kv *pairs)
+{
+	uint64_t timestamp = 0, checksum = 0, age = 0;
+	struct module said = {.has_identity = true};
+	int rc = kv_get_number(pairs, "base", 16, &said.base);
+
+	if (!rc)
+		rc = kv_get_number(pairs, "timestamp", 16, &timestamp);
+	if (!rc)
+		rc = kv_get_number(pairs, "checksum", 16, &checksum);
+	if (!rc)
+		rc = kv_get_number(pairs, "age", 16, &age);
+	said.timestamp = (uint32_t)timestamp;
+	said.checksum = (uint32_t)checksum;
+	said.pdb_age = (uint32_t)age;
+	said.pdb = keep(list, pairs, "pdb", &rc);
+	said.pdb_guid = keep(list, pairs, "guid", &rc);
+	if (!rc)
+		rc = array_grow((void **)&list->notes, &list->note_cap, list->note_count,
+			sizeof(*list->notes));
+	if (!rc)
+		list->notes[list->note_count++] = said;
+	return rc;
+}
+
+/* A total order: what qsort does with equal items differs from one C library to the next. */
+static int by_base(const void *a, const void *b)
+{
+	const struct module *x = a, *y = b;
+
+	if (x->base != y->base)
+		return x->base < y->base ? -1 : 1;
+	if (x->size_bytes != y->size_bytes)
+		return x->size_bytes < y->size_bytes ? -1 : 1;
+	if (x->timestamp != y->timestamp)
+		return x->timestamp < y->timestamp ? -1 : 1;
+	return x->path && y->path ? strcmp(x->path, y->path) : 0;
+}
+
+void module_list_finish(struct module_list *list)
+{
+	size_t at = 0;
+
+	if (list->count)
+		qsort(list->items, list->count, sizeof(*list->items), by_base);
+	if (list->note_count)
+		qsort(list->notes, list->note_count, sizeof(*list->notes), by_base);
+	for (size_t i = 0; i < list->count; i++) {
+		struct module *module = &list->items[i];
+		struct module plain = *module;
+
+		while (at < list->note_count && list->notes[at].base < module->base)
+			at++;
+		if (at == list->note_count)
+			break;
+		if (list->notes[at].base != module->base)
+			continue;
+		*module = list->notes[at];
+		module->size_bytes = plain.size_bytes;
+		module->path = plain.path;
+	}
+}
