@@ -352,9 +352,11 @@ static inline const struct shown *row_named(const struct result *result, const c
 /* Each test works in a folder of its own. */
 static inline int enter_folder(void **state)
 {
-	char name[] = "/tmp/test_diff.XXXXXX";
+	const char *base = getenv("TMPDIR");
+	char name[4096];
 	char *old = getcwd(NULL, 0);
 
+	snprintf(name, sizeof(name), "%s/test_diff.XXXXXX", base ? base : "build");
 	if (!old || !mkdtemp(name) || chdir(name))
 		return -1;
 	*state = old;
