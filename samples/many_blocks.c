@@ -1,0 +1,56 @@
+/*
+ * many_blocks N: makes N blocks (1000 unless said) in step 1 and keeps them. For measuring.
+ *
+ * Block i (from 0) has 16 + i % 97 bytes and belongs to call chain i % 1000. Chain c is c's ten
+ * binary digits, the lowest one called first from main: left() for 0, right() for 1; the last one
+ * calls make_block(). So there are 1000 stacks (as many as blocks when N is less).
+ *
+ * truth: nothing
+ */
+#include <stdlib.h>
+
+#include "samples/step.h"
+
+#define CHAINS 1000
+#define DIGITS 10
+
+static NOINLINE void *right(unsigned path, unsigned digits, size_t bytes);
+
+static NOINLINE void *make_block(size_t bytes)
+{
+	char *block = step_leak(malloc(bytes));
+
+	block[0] = 'x';
+	return block;
+}
+
+static NOINLINE void *left(unsigned path, unsigned digits, size_t bytes)
+{
+	if (!digits)
+		return make_block(bytes);
+	return path & 1 ? right(path >> 1, digits - 1, bytes) : left(path >> 1, digits - 1, bytes);
+}
+
+static NOINLINE void *right(unsigned path, unsigned digits, size_t bytes)
+{
+	if (!digits)
+		return make_block(bytes);
+	return path & 1 ? right(path >> 1, digits - 1, bytes) : left(path >> 1, digits - 1, bytes);
+}
+
+int main(int argc, char **argv)
+{
+	unsigned long count = argc > 1 ? strtoul(argv[1], NULL, 10) : 1000, step = 0;
+
+	for (unsigned long i = 0; i < count; i++) {
+		unsigned path = (unsigned)(i % CHAINS);
+
+		if (path & 1)
+			right(path >> 1, DIGITS - 1, 16 + i % 97);
+		else
+			left(path >> 1, DIGITS - 1, 16 + i % 97);
+	}
+	while (step_done(++step))
+		;
+	return 0;
+}

@@ -1,0 +1,56 @@
+#!/usr/bin/perl
+# --help lists exactly the options of the man page; --version says the version.
+use strict;
+use warnings;
+use FindBin qw($Bin);
+use lib "$Bin/lib";
+use Test::More;
+use Hunt;
+
+my %programs = (
+	'hdiff' => tool('hdiff', 'linux'),
+	'hsym' => tool('hsym', 'linux'),
+	'hdiff.exe' => tool('hdiff', 'windows'),
+	'hsym.exe' => tool('hsym', 'windows'),
+	'hsnap.exe' => [wine("$root/build/win64/hsnap.exe")],
+);
+my ($version) = slurp("$root/Makefile") =~ /^VERSION\s*:?=\s*(\S+)/m;
+
+for my $program (sort keys %programs) {
+	my $name = $program =~ s/\.exe$//r;
+	my $help = run([@{ $programs{$program} }, '--help']);
+	is($help->{status}, 0, "$program --help: status 0");
+	is($help->{err}, '', "$program --help: on stdout");
+	is_deeply([helped($help->{out})], [documented("$root/man/$name.1")],
+		"$program --help and $name.1 list the same options");
+	my ($longest) = sort { $b <=> $a } map { length } split /\r?\n/, $help->{out};
+	cmp_ok($longest, '<=', 100, "$program --help fits on a screen");
+
+	my $said = run([@{ $programs{$program} }, '--version']);
+	is($said->{status}, 0, "$program --version: status 0");
+	like($said->{out}, qr/^$name \Q$version\E\r?\n\z/, "$program --version: name and version, one line");
+}
+done_testing;
+
+# The lines that opt_help() prints: "  -p, --pid PID   words".
+sub helped {
+	my ($text) = @_;
+	my %options;
+	for (split /\r?\n/, $text) {
+		next unless /^\s+(-\S.*?)(?:\s{2,}|$)/;
+		$options{$_}++ for $1 =~ /(?:^|\s)(--?[\w-]+)/g;
+	}
+	return sort keys %options;
+}
+
+# ".It Fl p , Fl -pid Ar PID" in the sections about options: "-p", "--pid".
+sub documented {
+	my ($page) = @_;
+	my (%options, $section);
+	for (split /\n/, slurp($page)) {
+		$section = $1 if /^\.Sh (.*)/;
+		next unless /^\.It .*\bFl\b/ && ($section // '') =~ /OPTIONS|DESCRIPTION|COMMANDS/;
+		$options{"-$1"}++ while /\bFl\s+([\w-]+)/g;
+	}
+	return sort keys %options;
+}

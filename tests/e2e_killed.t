@@ -1,0 +1,122 @@
+#!/usr/bin/perl
+# An hsnap that is killed, or whose target ends, in the middle of a snapshot: the
+# target goes on, nothing that looks like a dump is left, and the next snapshot
+# is exact.
+use strict;
+use warnings;
+use File::Copy qw(copy);
+use FindBin qw($Bin);
+use lib "$Bin/lib";
+use Test::More;
+use Time::HiRes qw(time);
+use Hunt;
+
+my $dir = fresh_dir();
+my $blocks = 200_000;
+my $victim = "$dir/victim$$.exe"; # names that nobody else has: processes are found by them
+my $hsnap = "$dir/hsnap.exe";
+copy("$root/build/win64/samples/many_blocks.exe", $victim) or die "$victim: $!\n";
+for my $file (qw(hsnap.exe hsnap-tracer64.dll)) {
+	copy("$root/build/win64/$file", "$dir/$file") or die "$file: $!\n";
+}
+
+my $target = target($victim, [$blocks], traced => 1);
+my $step = $target->step;
+is($step, 1, 'the target runs');
+my $whole = snapshot_in(fresh_dir());
+is($whole->{status}, 0, 'a snapshot that nobody disturbs');
+diag(sprintf 'a snapshot of %d blocks: %.2f s', $blocks, $whole->{seconds});
+
+# At several moments from start to end, and when the output begins: what hsnap is
+# at then differs from run to run, what must hold does not.
+for my $signal (qw(INT TERM KILL)) {
+	disturb($signal, $_ / 8 * $whole->{seconds}) for 1 .. 7;
+	disturb($signal);
+}
+my $after = fresh_dir();
+is(snapshot_in($after)->{status}, 0, 'a snapshot after all that');
+is(make_block_count("$after/out.txt"), $blocks, 'it has every block');
+is($target->quit, 0, 'the target ends well');
+
+subtest 'the target ends in the middle' => \&target_ends;
+done_testing;
+
+sub snapshot_in {
+	my ($out) = @_;
+	return run([wine($hsnap, '-p', $target->{pid}, '-f', win("$out/out.txt"))]);
+}
+
+# Starts a snapshot into $out, waits, calls $do; the status of hsnap.
+sub in_the_middle {
+	my ($out, $seconds, $do) = @_;
+	my $err = "$dir/stderr";
+	my $pid = Hunt::start([wine($hsnap, '-p', $target->{pid}, '-f', win("$out/out.txt"))], stderr => $err);
+	my $until = time + ($seconds // 30);
+	# Time itself is what is waited for here, unless it is the first byte of output.
+	while (time < $until && (defined $seconds || !files_in($out))) {
+		select undef, undef, undef, 0.002;
+	}
+	$do->();
+	my $status = Hunt::finish($pid);
+	return $status & 127 ? 128 + ($status & 127) : $status >> 8;
+}
+
+sub disturb {
+	my ($signal, $seconds) = @_;
+	my $what = "SIG$signal " . (defined $seconds ? sprintf 'after %.2f s', $seconds : 'at the first output');
+	my $out = fresh_dir();
+	my $status = in_the_middle($out, $seconds, sub { kill $signal => unix_pids($hsnap) });
+	my @left = $status == 0 || $signal eq "KILL" ? files_in($out) : left_in($out);
+	if ($status == 0) {
+		is_deeply(\@left, ['out.txt'], "$what: it was done already");
+	} elsif ($signal eq 'KILL') {
+		is_deeply([grep { $_ eq 'out.txt' } @left], [], "$what: no dump is left");
+	} else {
+		is_deeply(\@left, [], "$what: no file is left (status $status)");
+	}
+	my $next = $target->next_step;
+	is($next, ++$step, "$what: the target goes on") or BAIL_OUT('the target hangs');
+}
+
+# What is left of the output of a process that was killed. The system may remove it a moment
+# after the process is gone, so that is waited for.
+sub left_in {
+	my ($out) = @_;
+	my $until = time + 10;
+	select undef, undef, undef, 0.01 while files_in($out) && time < $until;
+	return files_in($out);
+}
+
+sub make_block_count {
+	my ($dump) = @_;
+	my $count = 0;
+	for my $row (@{ report(run(tool('hdiff', 'linux', $dump))->{out})->{rows} }) {
+		my ($first) = chain_of($row, "victim$$");
+		$count += $row->{count} if $first && $first->{function} eq 'make_block';
+	}
+	return $count;
+}
+
+# Either the snapshot was done, or one line says that the process is gone.
+sub target_ends {
+	for my $how ('quit', 'KILL') {
+		for my $part (1 .. 7) {
+			$target = target($victim, [$blocks], traced => 1);
+			is($target->step, 1, 'the target runs') or return;
+			my $out = fresh_dir();
+			my $status = in_the_middle($out, $part / 8 * $whole->{seconds}, sub {
+				return kill KILL => unix_pids($victim) if $how eq 'KILL';
+				syswrite $target->{to}, "quit\n";
+			});
+			my $what = sprintf '%s after %.2f s', $how, $part / 8 * $whole->{seconds};
+			if ($status == 0) {
+				is_deeply([files_in($out)], ['out.txt'], "$what: the snapshot was done");
+			} else {
+				check_error({ command => $what, status => $status, out => '',
+					err => slurp("$dir/stderr") =~ s/\r//gr }, 'hsnap', $what, qr/\b$target->{pid}\b/);
+				is_deeply([files_in($out)], [], "$what: no file is left");
+			}
+			Hunt::finish($target->{unix});
+		}
+	}
+}

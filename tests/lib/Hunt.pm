@@ -1,0 +1,388 @@
+# What the end-to-end tests share: running things with a time limit, a sample
+# that is stepped from outside, snapshots of it, hdiff's report taken apart, and
+# the truth that a sample states in its header comment.
+#
+# Nothing here sleeps: it waits for lines, for files and for processes to end.
+# What is still running when a test dies is ended by its pid.
+package Hunt;
+use strict;
+use warnings;
+use Cwd qw(abs_path);
+use Exporter qw(import);
+use File::Basename qw(basename dirname);
+use File::Temp qw(tempdir);
+use POSIX ();
+use Test::More;
+use Time::HiRes qw(time);
+
+our @EXPORT = qw($root fresh_dir slurp spew files_in win wine run hsnap tool tool_names snapshot
+    target unix_pids truths source_of report chain_of check_ok check_error check_report check_truth);
+
+our $root = abs_path(dirname(__FILE__) . '/../..');
+my $limit = $ENV{HSNAP_STEP_TIMEOUT} // 60;    # seconds for one event
+my %running;                                   # pids of ours
+$SIG{PIPE} = 'IGNORE';
+$SIG{$_} = sub { exit 1 } for qw(INT TERM HUP);
+chdir $root or die "$root: $!\n";
+
+# ---------------------------------------------------------------- files
+
+sub fresh_dir { return abs_path(tempdir('hsnap-XXXXXX', TMPDIR => 1, CLEANUP => 1)) }
+
+sub slurp {
+	my ($file) = @_;
+	open my $in, '<:raw', $file or die "$file: $!\n";
+	local $/;
+	return scalar(<$in>) // '';
+}
+
+sub spew {
+	my ($file, $bytes) = @_;
+	open my $out, '>:raw', $file or die "$file: $!\n";
+	print {$out} $bytes;
+	close $out or die "$file: $!\n";
+	return $file;
+}
+
+sub files_in {
+	my ($dir) = @_;
+	opendir my $in, $dir or die "$dir: $!\n";
+	my @names = sort grep { !/^\.\.?$/ } readdir $in;
+	return @names;
+}
+
+# A path of this machine as Wine's programs know it.
+sub win { return 'Z:' . $_[0] =~ tr,/,\\,r }
+
+# ---------------------------------------------------------------- processes
+
+sub wine { return ("$root/setup/wine", @_) }
+
+# Starts a command; its pid. %how: stdin, stdout, stderr (names or handles), dir.
+sub start {
+	my ($command, %how) = @_;
+	my $pid = fork // die "fork: $!\n";
+	if ($pid) {
+		$running{$pid} = 1;
+		return $pid;
+	}
+	my $open = sub {
+		my ($to, $mode, $what) = @_;
+		open $to, ref $what ? "$mode&" : $mode, $what or POSIX::_exit(126);
+	};
+	$open->(*STDIN, '<', $how{stdin} // '/dev/null');
+	$open->(*STDOUT, '>', $how{stdout} // '/dev/null');
+	$open->(*STDERR, '>', $how{stderr} // '/dev/null');
+	chdir($how{dir} // '.') or POSIX::_exit(126);
+	%ENV = (%ENV, %{ $how{env} // {} });
+	{ no warnings 'exec'; exec @$command; }
+	POSIX::_exit(127);
+}
+
+# Waits for a process of ours; its wait status.
+sub finish {
+	my ($pid) = @_;
+	waitpid $pid, 0;
+	my $status = $?;
+	delete $running{$pid};
+	return $status;
+}
+
+# Runs a command to its end: its status (128 + signal when it was killed; 124
+# when the time was over), what it wrote, and the seconds it took.
+sub run {
+	my ($command, %how) = @_;
+	my ($out, $err) = (File::Temp->new, File::Temp->new);
+	my $from = time;
+	my $pid = start([qw(timeout --foreground -k 5), $how{limit} // 2 * $limit, @$command],
+		stdout => "$out", stderr => "$err", %how);
+	my $status = finish($pid);
+	return {
+		command => "@$command",
+		status => $status & 127 ? 128 + ($status & 127) : $status >> 8,
+		out => slurp("$out"),
+		err => slurp("$err") =~ s/\r\n/\n/gr,
+		seconds => time - $from,
+	};
+}
+
+# The processes of this machine that run a program of ours, known by its path.
+sub unix_pids {
+	my ($exe) = @_;
+	my ($unix, $windows, @found) = ($exe, win($exe));
+	for my $dir (glob '/proc/[0-9]*') {
+		open my $in, '<', "$dir/cmdline" or next;
+		local $/;
+		my ($name) = split /\0/, <$in> // '', 2;
+		push @found, basename($dir) if defined $name && ($name eq $unix || lc $name eq lc $windows);
+	}
+	return @found;
+}
+
+END {
+	my $status = $?;
+	for my $pid (keys %running) {
+		kill TERM => $pid;
+		waitpid $pid, 0;
+	}
+	$? = $status;
+}
+
+# ---------------------------------------------------------------- the programs
+
+sub hsnap { return run([wine("$root/build/win64/hsnap.exe", @_)]) }
+
+# The command line of hdiff or hsym: tool('hdiff', 'linux', ARG...). A path is
+# turned into what the program understands.
+sub tool {
+	my ($name, $side, @args) = @_;
+	return ["$root/build/linux/$name", @args] if $side eq 'linux';
+	return [wine("$root/build/win64/$name.exe", map { m,^/, ? win($_) : $_ } @args)];
+}
+
+sub tool_names { return qw(linux windows) }
+
+# Takes a snapshot of a process by its Windows pid; true when all was well.
+sub snapshot {
+	my ($pid, $file) = @_;
+	return check_ok(hsnap('-p', $pid, '-f', win($file)), "snapshot of pid $pid") && -s $file;
+}
+
+# Starts a sample: target(PATH, [ARG...], traced => 1, under => [COMMAND...]).
+sub target {
+	my ($exe, $args, %how) = @_;
+	my @under = $how{traced} ? ("$root/build/win64/hsnap.exe", 'run', @{ $how{run} // [] }, '--') : ();
+	pipe my $in, my $to or die "pipe: $!\n";
+	pipe my $from, my $out or die "pipe: $!\n";
+	my $err = File::Temp->new;
+	my $pid = start([wine(@under, $exe, @{ $args // [] })],
+		stdin => $in, stdout => $out, stderr => "$err");
+	return bless {
+		to => $to, from => $from, err => $err, unix => $pid, exe => $exe, bytes => '',
+	}, 'Hunt::Target';
+}
+
+package Hunt::Target {
+	use Time::HiRes qw(time);
+
+	# The next line, or undef at the end or when the time is over.
+	sub line {
+		my ($self) = @_;
+		my $until = time + $limit;
+		my $end;
+		until (($end = index $self->{bytes}, "\n") >= 0) {
+			my ($ready, $left) = ('', $until - time);
+			vec($ready, fileno $self->{from}, 1) = 1;
+			return if $left <= 0 || select($ready, undef, undef, $left) <= 0;
+			sysread $self->{from}, $self->{bytes}, 4096, length $self->{bytes} or return;
+		}
+		return substr($self->{bytes}, 0, $end + 1, "") =~ s{\r?\n$}{}r;
+	}
+
+	# Waits for "step K pid P"; K, or 0 when something else comes.
+	sub step {
+		my ($self) = @_;
+		my $line = $self->line // 'no line in time';
+		if ($line !~ /^step (\d+) pid (\d+)$/) {
+			Test::More::diag("$self->{exe}: $line: ", Hunt::slurp("$self->{err}"));
+			return 0;
+		}
+		$self->{pid} = $2;
+		return $1;
+	}
+
+	# Lets it go on, and waits for the next step.
+	sub next_step {
+		my ($self) = @_;
+		syswrite $self->{to}, "\n";
+		return $self->step;
+	}
+
+	# Says so and waits for its end; its exit status.
+	sub quit {
+		my ($self) = @_;
+		syswrite $self->{to}, "quit\n";
+		close $self->{to};
+		my $status = Hunt::finish($self->{unix});
+		return $status & 127 ? 128 + ($status & 127) : $status >> 8;
+	}
+
+	# Its end is what the test is about: let it go without a question.
+	sub DESTROY {
+		my ($self) = @_;
+		return unless $running{ $self->{unix} };
+		local $?;
+		close $self->{to};
+		Hunt::finish($self->{unix});
+	}
+}
+
+# ---------------------------------------------------------------- the truth
+
+sub source_of { return "$root/samples/" . basename($_[0], '.exe', '.c') . '.c' }
+
+# The "truth:" lines of a sample: ([FROM, TO, [FUNCTION...], BYTES, ALLOCS]...);
+# none for a sample that says "nothing".
+sub truths {
+	my ($sample) = @_;
+	my @truths;
+	for (split /\n/, slurp(source_of($sample))) {
+		next unless /^ \* truth: (?!nothing$)(.*)/;
+		$1 =~ /^step (\d+)->(\d+) stack (\S+) bytes \+(\d+) allocs \+(\d+)$/
+		    or die "$sample: cannot read the line '$_'\n";
+		push @truths, [$1, $2, [split /<-/, $3], $4, $5];
+	}
+	return @truths;
+}
+
+# ---------------------------------------------------------------- the report
+
+my $number = qr/\s*(-?\d+)/;
+
+sub frame_of {
+	my ($text) = @_;
+	return { none => 1 } if $text eq '(no stack recorded)';
+	return { module => $1, function => $2, offset => hex $3, file => $4, line => $5 }
+	    if $text =~ /^([^!]*)!(.+)\+([0-9A-Fa-f]+)(?: : [0-9A-Fa-f]+)?(?: \((.*), (\d+)\))?(?: \[inline\])?$/;
+	return { module => $1, offset => hex $2, addr => $3 }
+	    if $text =~ /^(.+)\+([0-9A-Fa-f]+) : ([0-9A-Fa-f]+)$/;
+	return;
+}
+
+# Takes hdiff's text (decimal) apart by words:
+#   rows    { bytes, new, old, count, count_new, count_old, id, frames }, signed
+#   total   [REQUESTED, OVERHEAD, SUM], signed
+#   unread  lines that are none of what a report has
+sub report {
+	my ($text) = @_;
+	my ($report, $row) = ({ rows => [], unread => [] });
+	for (split /\r?\n/, $text) {
+		if (/^([+-])$number \($number -$number\)$number allocs\tBackTrace(\S+)$/) {
+			push @{ $report->{rows} }, $row = {
+				bytes => "${1}1" * $2, new => $3, old => $4, says_count => $5, id => $6, frames => [],
+			};
+		} elsif ($row && /^([+-])$number \($number -$number\)\tBackTrace(\S+)\tallocations$/) {
+			@$row{qw(count count_new count_old id_again)} = ("${1}1" * $2, $3, $4, $5);
+		} elsif ($row && /^\t(.*)$/ && (my $frame = frame_of($1))) {
+			push @{ $row->{frames} }, $frame;
+		} elsif (/^Total (increase|decrease)\s+==$number requested \+$number overhead =$number\s*$/) {
+			my $sign = $1 eq 'increase' ? 1 : -1;
+			push @{ $report->{unread} }, $_ if $report->{total};
+			$report->{total} = [map { $sign * $_ } $2, $3, $4];
+		} elsif (/\S/ && !m,^//,) {
+			push @{ $report->{unread} }, $_;
+		}
+	}
+	return $report;
+}
+
+# The functions of a module on a row's stack, the innermost first, up to main.
+sub chain_of {
+	my ($row, $module) = @_;
+	my @chain;
+	for my $frame (grep { lc(($_->{module} // '') =~ s/\.exe$//ir) eq lc $module } @{ $row->{frames} }) {
+		push @chain, { %$frame, function => $frame->{function} // '?' };
+		last if $chain[-1]{function} eq 'main';
+	}
+	return @chain;
+}
+
+# ---------------------------------------------------------------- what must hold
+
+# Status 0, and nothing on stderr but a summary of names.
+sub check_ok {
+	my ($result, $what) = @_;
+	my $summary = qr{hdiff: \d+ of \d+ frames have no name: .*\n|hsym: \d+ of \d+ addresses named\b.*\n};
+	my $well = $result->{status} == 0 && $result->{err} =~ m{\A(?:$summary)?\z};
+	ok($well, "$what: status 0, no complaint")
+	    or diag("$result->{command}\nstatus $result->{status}\n$result->{err}");
+	return $well;
+}
+
+# One line on stderr from PROGRAM with all of @words in it, exit status 2, no data.
+sub check_error {
+	my ($result, $program, $what, @words) = @_;
+	my @lines = split /\n/, $result->{err};
+	my @missing = grep { my $word = $_; !grep { ref $word ? $_ =~ $word : index($_, $word) >= 0 } @lines } @words;
+	my $well = $result->{status} == 2 && @lines == 1 && $lines[0] =~ /^\Q$program\E: / && !@missing
+	    && $result->{out} eq '';
+	ok($well, "$what: one line, status 2")
+	    or diag("$result->{command}\nstatus $result->{status}, missing: @missing\n",
+		"stderr: $result->{err}", 'stdout: ', length $result->{out}, ' bytes');
+	note($result->{err});
+	return $well;
+}
+
+# What is true of every report: it can be read, adds up and is in order.
+sub check_report {
+	my ($report, $what) = @_;
+	my @rows = @{ $report->{rows} };
+	my ($requested, $overhead, $sum) = @{ $report->{total} // [] };
+	my ($bytes, $last, @wrong) = (0, undef);
+	for my $row (@rows) {
+		my @counts = map { $_ // 'none' } @$row{qw(count count_new count_old)};
+		push @wrong, "row $row->{id}: bytes $row->{bytes} of $row->{new} - $row->{old}"
+		    if $row->{bytes} != $row->{new} - $row->{old};
+		if ("@counts" =~ /none/) {
+			push @wrong, "row $row->{id}: no line of allocations";
+		} else {
+			push @wrong, "row $row->{id}: counts @counts"
+			    if $counts[0] != $counts[1] - $counts[2] || $counts[1] != $row->{says_count};
+			push @wrong, "row $row->{id}: nothing changed" if !$row->{bytes} && !$counts[0];
+			push @wrong, "row $row->{id}: another id $row->{id_again}" if $row->{id} ne $row->{id_again};
+		}
+		push @wrong, "row $row->{id}: not in order" if defined $last && $row->{bytes} > $last;
+		push @wrong, "row $row->{id}: neither a stack nor a word about it" if !@{ $row->{frames} };
+		$last = $row->{bytes};
+		$bytes += $row->{bytes};
+	}
+	push @wrong, 'no total' if !defined $sum;
+	push @wrong, "rows sum up to $bytes, total is $requested" if defined $sum && $bytes != $requested;
+	push @wrong, "$requested + $overhead is not $sum" if defined $sum && $requested + $overhead != $sum;
+	push @wrong, map { "unknown line: $_" } @{ $report->{unread} };
+	splice @wrong, 20 if @wrong > 20;
+	return ok(!@wrong, "$what: can be read and adds up") || diag(join "\n", @wrong);
+}
+
+# Is the source line that a frame names the one that calls $callee?
+sub calls {
+	my ($frame, $source, $callee) = @_;
+	return 'no file and line' unless defined $frame->{line};
+	return "file $frame->{file}" if $frame->{file} !~ m,(?:^|[/\\])\Q@{[basename($source)]}\E$,;
+	my $line = (split /\n/, slurp($source))[$frame->{line} - 1] // '';
+	return $line =~ /\b$callee\(/ ? () : "line $frame->{line}: $line";
+}
+
+# The rows of a sample's module are exactly what its truth lines for FROM->TO say.
+sub check_truth {
+	my ($report, $sample, $from, $to, $what) = @_;
+	my $module = basename($sample, '.exe');
+	my $source = source_of($sample);
+	my @truths = grep { $_->[0] == $from && $_->[1] == $to } truths($sample);
+	my @rows = grep { @{ $_->{chain} } } map { +{ %$_, chain => [chain_of($_, $module)] } } @{ $report->{rows} };
+	my @wrong;
+
+	for my $truth (@truths) {
+		my (undef, undef, $functions, $bytes, $allocs) = @$truth;
+		my $stack = join '<-', @$functions;
+		my @mine = grep { "<-$_->{names}<-" =~ /<-\Q$stack\E<-/ }
+		    map { $_->{names} = join('<-', map { $_->{function} } @{ $_->{chain} }); $_ } @rows;
+		push @wrong, @mine . " rows for $stack" if @mine != 1;
+		for my $row (@mine) {
+			$row->{known} = 1;
+			push @wrong, "$stack: $row->{bytes} bytes, $row->{count} allocs; the truth is $bytes, $allocs"
+			    if $row->{bytes} != $bytes || $row->{count} != $allocs;
+			my $callee = '(?:malloc|calloc|realloc|\w+Alloc)';
+			for my $frame (@{ $row->{chain} }) {
+				push @wrong, map { "$frame->{function}: $_" } calls($frame, $source, $callee);
+				$callee = quotemeta $frame->{function};
+			}
+		}
+	}
+	push @wrong, map { "not in the truth: $_->{bytes} bytes, $_->{count} allocs at "
+		    . join '<-', map { $_->{function} } @{ $_->{chain} } } grep { !$_->{known} } @rows;
+	return ok(!@wrong, "$what: " . (@truths ? 'exactly the truth, by function, file and line' : 'no growth'))
+	    || diag(join "\n", @wrong);
+}
+
+1;

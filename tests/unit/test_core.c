@@ -1,0 +1,365 @@
+/* core/: words and numbers, times, options, errors. */
+#define _DEFAULT_SOURCE /* timegm */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include <cmocka.h>
+
+#include "core/buf.h"
+#include "core/date.h"
+#include "core/kv.h"
+#include "core/opt.h"
+
+#define COUNT(array) (sizeof(array) / sizeof(*(array)))
+
+/* ---------------------------------------------------------------- kv */
+
+static void kv_reads_words(void **state)
+{
+	static const char text[] =
+		" id=12  image=\"C:\\\\a b\\\\\\\"c\\\" \\x41.exe\" empty= quoted=\"\" id=13 ";
+	struct kv kv;
+	uint64_t number = 7;
+
+	(void)state;
+	kv_init(&kv);
+	assert_int_equal(kv_parse(&kv, text, strlen(text)), 0);
+	assert_string_equal(kv_get(&kv, "image"), "C:\\a b\\\"c\" A.exe");
+	assert_string_equal(kv_get(&kv, "empty"), "");
+	assert_string_equal(kv_get(&kv, "quoted"), "");
+	assert_string_equal(kv_get(&kv, "id"), "12"); /* the first one counts */
+	assert_null(kv_get(&kv, "i"));
+	assert_null(kv_get(&kv, ""));
+	assert_int_equal(kv_get_number(&kv, "missing", 10, &number), 0);
+	assert_int_equal(number, 7);
+	assert_int_equal(kv_get_number(&kv, "id", 16, &number), 0);
+	assert_int_equal(number, 0x12);
+	assert_int_equal(kv_get_number(&kv, "image", 10, &number), -ERR_BAD_LINE);
+	assert_int_equal(kv_parse(&kv, "", 0), 0);
+	assert_null(kv_get(&kv, "id")); /* what was there before is gone */
+	kv_release(&kv);
+}
+
+static void kv_refuses_what_is_wrong(void **state)
+{
+	static const char *const wrong[] = {"word", "=x", " =x", "a=\"x", "a=\"", "a=\"\\\"",
+		"a=\"\\", "a=\"\\x\"", "a=\"\\x4\"", "a=\"\\xG0\"", "a=\"\\x00\"", "a=\"\\n\"",
+		"a=\"x\"y", "a=\"x\"\"y\"", "a=x\"y\"", "a=1 b", "a=1 b c=2", "a = 1"};
+	struct kv kv;
+
+	(void)state;
+	kv_init(&kv);
+	for (size_t i = 0; i < COUNT(wrong); i++) {
+		/* a copy without a NUL behind: reading past the end shows under ASan */
+		size_t len = strlen(wrong[i]);
+		char *text = malloc(len);
+
+		memcpy(text, wrong[i], len);
+		if (kv_parse(&kv, text, len) != -ERR_BAD_LINE)
+			fail_msg("taken: %s", wrong[i]);
+		free(text);
+	}
+	kv_release(&kv);
+}
+
+static void kv_has_a_limit_of_pairs(void **state)
+{
+	struct buf text;
+	struct kv kv;
+
+	(void)state;
+	buf_init(&text);
+	kv_init(&kv);
+	for (int i = 0; i < KV_MAX; i++)
+		assert_int_equal(buf_printf(&text, "k%d=%d ", i, i * i), 0);
+	assert_int_equal(kv_parse(&kv, text.data, text.len), 0);
+	assert_string_equal(kv_get(&kv, "k31"), "961");
+	assert_int_equal(buf_add_text(&text, "one=more"), 0);
+	assert_int_equal(kv_parse(&kv, text.data, text.len), -ERR_BAD_LINE);
+	kv_release(&kv);
+	buf_release(&text);
+}
+
+static void kv_quotes_every_byte(void **state)
+{
+	char all[256];
+	struct buf text;
+	struct kv kv;
+
+	(void)state;
+	for (int c = 1; c < 256; c++)
+		all[c - 1] = (char)c;
+	all[255] = '\0';
+	buf_init(&text);
+	kv_init(&kv);
+	assert_int_equal(buf_add_text(&text, "before=1 all="), 0);
+	assert_int_equal(kv_quote(&text, all), 0);
+	assert_int_equal(buf_add_text(&text, " after=2"), 0);
+	for (size_t i = 0; i < text.len; i++) /* safe on one line */
+		assert_true((unsigned char)text.data[i] >= ' ' && text.data[i] != 0x7f);
+	assert_int_equal(kv_parse(&kv, text.data, text.len), 0);
+	assert_string_equal(kv_get(&kv, "all"), all);
+	assert_string_equal(kv_get(&kv, "after"), "2");
+	kv_release(&kv);
+	buf_release(&text);
+}
+
+static void kv_numbers_are_whole_and_fit(void **state)
+{
+	static const char *const wrong[] = {"", "-1", "+1", " 1", "1 ", "0x10", "1a", "1.0",
+		"18446744073709551616", "99999999999999999999999"};
+	uint64_t value = 5;
+
+	(void)state;
+	for (size_t i = 0; i < COUNT(wrong); i++)
+		assert_int_equal(kv_number(wrong[i], 10, &value), -ERR_BAD_LINE);
+	assert_int_equal(kv_number("10000000000000000", 16, &value), -ERR_BAD_LINE);
+	assert_int_equal(kv_number("G", 16, &value), -ERR_BAD_LINE);
+	assert_int_equal(value, 5);
+	assert_int_equal(kv_number("18446744073709551615", 10, &value), 0);
+	assert_true(value == UINT64_MAX);
+	assert_int_equal(kv_number("fFfFFFffffffFFFF", 16, &value), 0);
+	assert_true(value == UINT64_MAX);
+	assert_int_equal(kv_number("000", 10, &value), 0);
+	assert_int_equal(value, 0);
+}
+
+/* ---------------------------------------------------------------- date */
+
+static void date_knows_these(void **state)
+{
+	static const struct {
+		int64_t ms;
+		const char *text;
+	} known[] = {
+		{0, "1970-01-01T00:00:00.000Z"},
+		{-1, "1969-12-31T23:59:59.999Z"},
+		{1234567890123, "2009-02-13T23:31:30.123Z"},
+		{951782400000, "2000-02-29T00:00:00.000Z"},
+		{951868800000, "2000-03-01T00:00:00.000Z"},
+		{-2203977600000, "1900-02-28T00:00:00.000Z"},
+		{-2203891200000, "1900-03-01T00:00:00.000Z"}, /* no leap year */
+		{-2208988800000, "1900-01-01T00:00:00.000Z"},
+		{4107542400000, "2100-03-01T00:00:00.000Z"},
+		{-11644473600000, "1601-01-01T00:00:00.000Z"}, /* where FILETIME begins */
+		{-62135596800000, "0001-01-01T00:00:00.000Z"},
+		{253402300799999, "9999-12-31T23:59:59.999Z"},
+	};
+	char text[DATE_TEXT_BYTES];
+	int64_t ms;
+
+	(void)state;
+	for (size_t i = 0; i < COUNT(known); i++) {
+		assert_string_equal(date_text(known[i].ms, text), known[i].text);
+		assert_int_equal(date_parse(known[i].text, &ms), 0);
+		assert_true(ms == known[i].ms);
+	}
+	assert_string_equal(date_text(253402300800000, text), "?");
+	assert_string_equal(date_text(-62135596800001, text), "?");
+	assert_string_equal(date_text(INT64_MAX, text), "?");
+	assert_string_equal(date_text(INT64_MIN, text), "?");
+}
+
+/* Every 5th day of 1200 years, at odd times, against the C library. */
+static void date_agrees_with_the_library(void **state)
+{
+	char text[DATE_TEXT_BYTES], theirs[DATE_TEXT_BYTES];
+	int64_t parsed;
+
+	(void)state;
+	for (int64_t s = -20000000000; s < 18000000000; s += 5 * 86400 + 3607) {
+		time_t time = (time_t)s;
+		struct tm tm;
+
+		gmtime_r(&time, &tm);
+		strftime(theirs, sizeof(theirs), "%Y-%m-%dT%H:%M:%S.007Z", &tm);
+		assert_string_equal(date_text(s * 1000 + 7, text), theirs);
+		assert_int_equal(date_parse(text, &parsed), 0);
+		assert_true(parsed == (int64_t)timegm(&tm) * 1000 + 7);
+	}
+}
+
+static void date_refuses_what_is_none(void **state)
+{
+	static const char *const wrong[] = {"", "?", "Z", "2026-11-20", "2026-11-20T10:25:48",
+		"2026-11-20T10:25:48.1Z", "2026-11-20T10:25:48.12Z", "2026-11-20T10:25:48.1234Z",
+		"2026-11-20T10:25:48.Z", "2026-11-20T10:25:48.-12Z", "2026-11-20T10:25:48. 12Z",
+		"2026-11-20T10:25:48.123", "2026-11-20T10:25:48Zx", "2026-13-01T00:00:00Z",
+		"2026-00-01T00:00:00Z", "2026-11-31T00:00:00Z", "2026-11-00T00:00:00Z",
+		"2026-02-29T00:00:00Z", "1900-02-29T00:00:00Z", "2026-11-20T24:00:00Z",
+		"2026-11-20T00:60:00Z", "2026-11-20T00:00:60Z", "0000-01-01T00:00:00Z",
+		"2026-1-2T03:04:05Z", "2026- 1-02T03:04:05Z", "-026-01-02T03:04:05Z",
+		"2026-+1-02T03:04:05Z", "2026-11-20 10:25:48Z", " 2026-11-20T10:25:48Z",
+		"99999-01-01T00:00:00Z"};
+	int64_t ms = 42;
+
+	(void)state;
+	for (size_t i = 0; i < COUNT(wrong); i++) {
+		if (date_parse(wrong[i], &ms) != -ERR_BAD_LINE)
+			fail_msg("taken: %s", wrong[i]);
+		assert_true(ms == 42);
+	}
+	assert_int_equal(date_parse("1970-01-01T00:00:01Z", &ms), 0); /* no milliseconds: fine */
+	assert_true(ms == 1000);
+}
+
+/* ---------------------------------------------------------------- options */
+
+enum { PID = 1, NAME, FILE_OUT, HEX, OLD_D, VERBOSE };
+
+static const struct opt table[] = {
+	{PID, "p", "pid", "PID", "the process"},
+	{NAME, "pn", NULL, "NAME", "its name"},
+	{FILE_OUT, "f", "output", "FILE", "where to"},
+	{HEX, NULL, "hex", NULL, "hexadecimal"},
+	{OLD_D, "d", NULL, NULL, NULL},
+	{VERBOSE, "v", "verbose", NULL, "say more"},
+	{0},
+};
+
+/* "1=12 3=out A=file": what the arguments mean; "!" where they are wrong. */
+static const char *meaning(bool stop_at_argument, int argc, const char *const *argv)
+{
+	static char text[400];
+	char *args[16] = {0};
+	struct opt_state opts;
+	struct err err = {0};
+	int id;
+
+	for (int i = 0; i < argc; i++)
+		args[i + 1] = (char *)(uintptr_t)argv[i];
+	opt_init(&opts, table, argc + 1, args);
+	opts.stop_at_argument = stop_at_argument;
+	text[0] = '\0';
+	while ((id = opt_next(&opts, &err))) {
+		size_t len = strlen(text);
+
+		if (id == -ERR_USAGE) {
+			assert_int_equal(err.code, ERR_USAGE);
+			assert_true(err.place[0]);
+			strcat(text, "!");
+			return text;
+		}
+		snprintf(text + len, sizeof(text) - len, "%s%c=%s", len ? " " : "",
+			id == OPT_ARGUMENT ? 'A' : '0' + id, opts.value ? opts.value : "");
+	}
+	return text;
+}
+
+#define MEANS(expected, ...)                                                                       \
+	do {                                                                                       \
+		const char *const args_[] = {__VA_ARGS__};                                         \
+		assert_string_equal(meaning(false, (int)COUNT(args_), args_), expected);           \
+	} while (0)
+
+static void options_in_every_spelling(void **state)
+{
+	(void)state;
+	MEANS("1=12", "-p", "12");
+	MEANS("1=12", "-p12");
+	MEANS("1=12", "-p:12");
+	MEANS("1=12", "-p=12");
+	MEANS("1=12", "--pid", "12");
+	MEANS("1=12", "--pid=12");
+}
+
+static void options_of_umdh(void **state)
+{
+	(void)state;
+	MEANS("2=app.exe 3=out.txt", "-pn:app.exe", "-f:out.txt");
+	MEANS("2=app.exe", "-pn", "app.exe");
+	MEANS("3=C:\\a:b.txt", "-f:C:\\a:b.txt");
+	MEANS("6= 5= A=a.txt A=b.txt", "-v", "-d", "a.txt", "b.txt");
+}
+
+static void options_and_arguments(void **state)
+{
+	static const char *const run[] = {"-v", "prog", "-p", "--hex", "--"};
+
+	(void)state;
+	MEANS("4= A=a A=-", "--hex", "a", "-");
+	MEANS("A=a 4= A=b", "a", "--hex", "b");
+	MEANS("A=-p A=--hex A=--", "--", "-p", "--hex", "--");
+	MEANS("A=", "");
+	MEANS("1=-5", "-p", "-5");
+	assert_string_equal(meaning(false, 0, run), "");
+	assert_string_equal(meaning(true, COUNT(run), run), "6= A=prog A=-p A=--hex A=--");
+}
+
+static void options_that_are_wrong(void **state)
+{
+	(void)state;
+	MEANS("!", "--pi", "1");
+	MEANS("!", "--pidx=1");
+	MEANS("!", "-x");
+	MEANS("!", "-dx");
+	MEANS("!", "--hex=1");
+	MEANS("!", "-v:1");
+	MEANS("!", "-p");
+	MEANS("!", "-p:");
+	MEANS("!", "-p", "");
+	MEANS("!", "--pid");
+	MEANS("!", "--pid=");
+	MEANS("4=!", "--hex", "-f");
+}
+
+static void options_are_listed(void **state)
+{
+	char *text = NULL;
+	size_t len = 0;
+	FILE *to = open_memstream(&text, &len);
+
+	(void)state;
+	assert_non_null(to);
+	opt_help(table, to);
+	assert_int_equal(fclose(to), 0);
+	assert_non_null(strstr(text, "  -p, --pid PID "));
+	assert_non_null(strstr(text, "  -pn NAME "));
+	assert_non_null(strstr(text, "--hex "));
+	assert_null(strstr(text, "-d")); /* taken for UMDH's sake, not told */
+	free(text);
+}
+
+static void errors_are_one_line(void **state)
+{
+	struct err err;
+	char text[100];
+
+	(void)state;
+	assert_int_equal(
+		err_set(&err, ERR_OPEN, "a\nb\x1b[2J\x7f.txt", "%s", "it\r\n is not there"),
+		-ERR_OPEN);
+	err_text(&err, text, sizeof(text));
+	for (const char *c = text; *c; c++)
+		assert_true((unsigned char)*c >= ' ' && *c != 0x7f);
+	assert_non_null(strstr(text, ".txt: cannot open (it"));
+	assert_int_equal(err_set(NULL, ERR_OPEN, NULL, NULL), -ERR_OPEN);
+}
+
+int main(void)
+{
+	static const struct CMUnitTest tests[] = {
+		cmocka_unit_test(kv_reads_words),
+		cmocka_unit_test(kv_refuses_what_is_wrong),
+		cmocka_unit_test(kv_has_a_limit_of_pairs),
+		cmocka_unit_test(kv_quotes_every_byte),
+		cmocka_unit_test(kv_numbers_are_whole_and_fit),
+		cmocka_unit_test(date_knows_these),
+		cmocka_unit_test(date_agrees_with_the_library),
+		cmocka_unit_test(date_refuses_what_is_none),
+		cmocka_unit_test(options_in_every_spelling),
+		cmocka_unit_test(options_of_umdh),
+		cmocka_unit_test(options_and_arguments),
+		cmocka_unit_test(options_that_are_wrong),
+		cmocka_unit_test(options_are_listed),
+		cmocka_unit_test(errors_are_one_line),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

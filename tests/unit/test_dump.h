@@ -1,0 +1,85 @@
+/* For the tests of dumps: dumps in memory, read in pieces, and written. */
+#ifndef TESTS_UNIT_TEST_DUMP_H
+#define TESTS_UNIT_TEST_DUMP_H
+
+#include "core/dump.h"
+
+#define COUNT(array) (sizeof(array) / sizeof(*(array)))
+
+/* A dump in memory, handed out in pieces of at most step bytes. */
+struct memory {
+	const char *bytes;
+	size_t len, at, step;
+	bool fails_at_end;
+};
+
+static inline int64_t read_memory(void *ctx, void *bytes, size_t len, struct err *err)
+{
+	struct memory *memory = ctx;
+	size_t part = memory->len - memory->at;
+
+	part = part < len ? part : len;
+	part = part < memory->step ? part : memory->step;
+	memcpy(bytes, memory->bytes + memory->at, part);
+	memory->at += part;
+	if (!part && memory->fails_at_end)
+		return err_set(err, ERR_READ, "made", "the disk says so");
+	return (int64_t)part;
+}
+
+/* Loads a dump of len bytes; the snapshot is the caller's to release, whatever is returned. */
+static inline int load(
+	struct snapshot *snapshot, const char *bytes, size_t len, size_t step, struct err *err)
+{
+	struct memory memory = {.bytes = bytes, .len = len, .step = step};
+	struct dump_source source = {.read = read_memory, .ctx = &memory, .name = "made"};
+
+	snapshot_init(snapshot);
+	return dump_load(snapshot, &source, err);
+}
+
+/* Loads it in one piece and in small ones, which must not matter; only the code is kept. */
+static inline int verdict_of(const char *bytes, size_t len)
+{
+	struct snapshot snapshot;
+	struct err err = {0}, other = {0};
+	int rc = load(&snapshot, bytes, len, SIZE_MAX, &err), again;
+
+	snapshot_release(&snapshot);
+	again = load(&snapshot, bytes, len, 1 + len / 7, &other);
+	snapshot_release(&snapshot);
+	assert_int_equal(rc, again);
+	assert_int_equal(err.code, -rc);
+	if (rc)
+		assert_memory_equal(err.place, "made", 4);
+	return rc;
+}
+
+static inline int verdict(const char *dump)
+{
+	return verdict_of(dump, strlen(dump));
+}
+
+/* Writes a snapshot, by way of a file; the text is the caller's to free. */
+static inline char *written(const struct snapshot *snapshot, size_t *len)
+{
+	const char *base = getenv("TMPDIR");
+	char path[256], *dump;
+	struct out out;
+	FILE *file;
+
+	snprintf(path, sizeof(path), "%s/test_dump.%ld", base ? base : P_tmpdir, (long)getpid());
+	assert_int_equal(out_open(&out, path, NULL), 0);
+	dump_write(&out, snapshot);
+	assert_int_equal(out_commit(&out, NULL), 0);
+	*len = (size_t)out.bytes;
+	dump = calloc(1, *len + 1);
+	file = fopen(path, "rb");
+	assert_non_null(file);
+	assert_int_equal(fread(dump, 1, *len, file), *len);
+	fclose(file);
+	unlink(path);
+	return dump;
+}
+
+#endif

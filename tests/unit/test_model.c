@@ -1,0 +1,250 @@
+/* core/: memory, tables, stacks, the model. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "core/arena.h"
+#include "core/buf.h"
+#include "core/model.h"
+#include "core/stackset.h"
+#include "core/table.h"
+
+#define COUNT(array) (sizeof(array) / sizeof(*(array)))
+
+/* ---------------------------------------------------------------- memory */
+
+static void arena_pieces_are_apart(void **state)
+{
+	static const size_t sizes[] = {0, 1, 15, 16, 17, 1000, 16384, 16385, 65536, 65537, 1000000};
+	enum { PIECES = 3000 };
+	static unsigned char *pieces[PIECES];
+	struct arena arena;
+
+	(void)state;
+	arena_init(&arena);
+	for (size_t i = 0; i < PIECES; i++) {
+		size_t size = sizes[i % (i % 100 ? 6 : COUNT(sizes))];
+
+		pieces[i] = arena_alloc(&arena, size);
+		assert_non_null(pieces[i]);
+		assert_int_equal((uintptr_t)pieces[i] % 16, 0);
+		for (size_t k = 0; k < size; k++)
+			assert_int_equal(pieces[i][k], 0);
+		memset(pieces[i], (int)(i % 251), size);
+	}
+	for (size_t i = 0; i < PIECES; i++) {
+		size_t size = sizes[i % (i % 100 ? 6 : COUNT(sizes))];
+
+		for (size_t k = 0; k < size; k++)
+			assert_int_equal(pieces[i][k], i % 251);
+	}
+	assert_null(arena_alloc(&arena, SIZE_MAX));
+	assert_null(arena_text(&arena, "", SIZE_MAX));
+	assert_string_equal(arena_text(&arena, "words", 3), "wor");
+	arena_release(&arena);
+	assert_int_equal(arena.used_bytes, 0);
+}
+
+static void buf_refuses_what_cannot_be(void **state)
+{
+	struct buf buf;
+
+	(void)state;
+	buf_init(&buf);
+	assert_int_equal(buf_add_text(&buf, "as it was"), 0);
+	assert_int_equal(buf_reserve(&buf, SIZE_MAX), -ERR_NOMEM);
+	assert_int_equal(buf_reserve(&buf, SIZE_MAX / 2), -ERR_NOMEM);
+	assert_string_equal(buf.data, "as it was");
+	buf_clear(&buf);
+	assert_string_equal(buf.data, "");
+	buf_release(&buf);
+}
+
+static void table_finds_what_was_added(void **state)
+{
+	enum { KEYS = 50000 };
+	struct table table;
+
+	(void)state;
+	table_init(&table);
+	assert_null(table_find(&table, "a", 1));
+	for (uint32_t i = 0; i < KEYS; i++)
+		assert_int_equal(table_add(&table, &i, 3, i), 0); /* keys with NULs in them */
+	assert_int_equal(table_add(&table, "", 0, 77), 0);
+	assert_int_equal(table.count, KEYS + 1);
+	for (uint32_t i = 0; i < KEYS; i++) {
+		uint64_t *value = table_find(&table, &i, 3);
+
+		assert_non_null(value);
+		assert_int_equal(*value, i);
+		*value += 1;
+		assert_int_equal(*table_find(&table, &i, 3), i + 1);
+		assert_null(table_find(&table, &i, 2));
+	}
+	assert_int_equal(*table_find(&table, "", 0), 77);
+	table_release(&table);
+	assert_null(table_find(&table, "", 0));
+}
+
+/* ---------------------------------------------------------------- stacks */
+
+static uint32_t put(struct stackset *set, const char *id, size_t count, const uint64_t *frames)
+{
+	struct stack wanted = {.id = id, .frames = frames, .frame_count = (uint32_t)count};
+	uint32_t index = STACK_NONE;
+
+	/* ids need no NUL behind them: what follows must not count */
+	char *bytes = malloc(strlen(id));
+
+	for (size_t i = 0; id[i]; i++)
+		bytes[i] = id[i];
+	wanted.id = bytes;
+	assert_int_equal(stackset_put(set, &wanted, strlen(id), &index), 0);
+	free(bytes);
+	assert_true(index < set->count);
+	return index;
+}
+
+static void stacks_of_one_id_are_kept_apart(void **state)
+{
+	static const uint64_t one[] = {1, 2, 3}, two[] = {1, 2, 4}, less[] = {1, 2};
+	struct stackset set;
+	uint32_t a, b, c, late;
+
+	(void)state;
+	stackset_init(&set);
+	late = put(&set, "LATE", 0, NULL); /* its stack comes in a later line */
+	a = put(&set, "AB", 3, one);
+	b = put(&set, "AB", 3, two);
+	c = put(&set, "AB", 2, less);
+	assert_true(a != b && b != c && a != c);
+	assert_int_equal(put(&set, "AB", 3, two), b);
+	assert_int_equal(put(&set, "AB", 2, less), c);
+	assert_int_equal(put(&set, "AB", 0, NULL), a); /* by id alone: the first */
+	assert_int_equal(set.stacks[a].same_id, b);
+	assert_int_equal(set.stacks[b].same_id, c);
+	assert_int_equal(set.stacks[c].same_id, STACK_NONE);
+	assert_true(put(&set, "A", 3, one) != a); /* equal stacks, another id */
+	assert_true(put(&set, "ABC", 3, one) != a);
+	assert_int_equal(put(&set, "LATE", 3, two), late);
+	assert_int_equal(set.stacks[late].frame_count, 3);
+	assert_int_equal(put(&set, "LATE", 0, NULL), late);
+	assert_int_equal(set.count, 6);
+	assert_string_equal(set.stacks[a].id, "AB");
+	assert_memory_equal(set.stacks[b].frames, two, sizeof(two));
+	stackset_release(&set);
+}
+
+static void stacks_with_candidates_differ(void **state)
+{
+	static const uint64_t frames[] = {1, 2, 3, 4};
+	static const uint32_t at1[] = {1}, at2[] = {2};
+	struct stack plain = {.id = "X", .frames = frames, .frame_count = 4}, x = plain, y = plain;
+	struct stackset set;
+	uint32_t index[4];
+
+	(void)state;
+	x.alias_at = at1;
+	y.alias_at = at2;
+	x.alias_count = y.alias_count = 1;
+	stackset_init(&set);
+	assert_int_equal(stackset_put(&set, &plain, 1, &index[0]), 0);
+	assert_int_equal(stackset_put(&set, &x, 1, &index[1]), 0);
+	assert_int_equal(stackset_put(&set, &y, 1, &index[2]), 0);
+	assert_int_equal(stackset_put(&set, &x, 1, &index[3]), 0);
+	assert_int_equal(set.count, 3);
+	assert_int_equal(index[3], index[1]);
+	assert_int_equal(set.stacks[index[2]].alias_at[0], 2);
+	stackset_release(&set);
+}
+
+/* ---------------------------------------------------------------- model */
+
+static void total_counts_blocks_without_a_stack(void **state)
+{
+	struct snapshot snapshot;
+	struct census total;
+
+	(void)state;
+	snapshot_init(&snapshot);
+	total = snapshot_total(&snapshot);
+	assert_int_equal(total.block_count + total.requested_bytes + total.overhead_bytes, 0);
+	for (unsigned i = 1; i <= 100; i++) {
+		struct block *block = snapshot_add_block(&snapshot);
+
+		assert_non_null(block);
+		block->requested_bytes = i;
+		block->overhead_bytes = 16;
+	}
+	for (unsigned i = 0; i < 2; i++)
+		snapshot_add_heap(&snapshot)->stackless = (struct census){3, 1000, 7};
+	total = snapshot_total(&snapshot);
+	assert_int_equal(total.block_count, 106);
+	assert_int_equal(total.requested_bytes, 5050 + 2000);
+	assert_int_equal(total.overhead_bytes, 1600 + 14);
+	snapshot_warn(&snapshot, "%d of %s", 3, "them");
+	assert_string_equal(snapshot.warnings[0], "3 of them");
+	snapshot_release(&snapshot);
+	assert_int_equal(snapshot.block_count, 0);
+}
+
+static void module_at_its_edges(void **state)
+{
+	struct module modules[] = {
+		{.base = 0x7000, .size_bytes = 0x1000},
+		{.base = UINT64_MAX - 0xfff, .size_bytes = 0x1000}, /* up to the last address */
+		{.base = 0x1000, .size_bytes = 0x1000},
+		{.base = 0x2000, .size_bytes = 1},
+		{.base = 0x3000, .size_bytes = 0},
+	};
+
+	(void)state;
+	modules_sort(modules, COUNT(modules));
+	for (size_t i = 1; i < COUNT(modules); i++)
+		assert_true(modules[i - 1].base < modules[i].base);
+	assert_null(module_at(modules, COUNT(modules), 0));
+	assert_null(module_at(modules, COUNT(modules), 0xfff));
+	assert_ptr_equal(module_at(modules, COUNT(modules), 0x1000), &modules[0]);
+	assert_ptr_equal(module_at(modules, COUNT(modules), 0x1fff), &modules[0]);
+	assert_ptr_equal(module_at(modules, COUNT(modules), 0x2000), &modules[1]);
+	assert_null(module_at(modules, COUNT(modules), 0x2001));
+	assert_null(module_at(modules, COUNT(modules), 0x3000));
+	assert_ptr_equal(module_at(modules, COUNT(modules), 0x7fff), &modules[3]);
+	assert_null(module_at(modules, COUNT(modules), 0x8000));
+	assert_ptr_equal(module_at(modules, COUNT(modules), UINT64_MAX), &modules[4]);
+	assert_null(module_at(modules, 0, 0x1000));
+	assert_null(module_at(NULL, 0, 0x1000));
+	modules_sort(NULL, 0);
+}
+
+static void path_base_is_behind_either_slash(void **state)
+{
+	(void)state;
+	assert_string_equal(path_base("C:\\a b\\c.dll"), "c.dll");
+	assert_string_equal(path_base("Z:\\a/c.dll"), "c.dll");
+	assert_string_equal(path_base("c.dll"), "c.dll");
+	assert_string_equal(path_base("c\\"), "");
+	assert_string_equal(path_base(""), "");
+}
+
+int main(void)
+{
+	static const struct CMUnitTest tests[] = {
+		cmocka_unit_test(arena_pieces_are_apart),
+		cmocka_unit_test(buf_refuses_what_cannot_be),
+		cmocka_unit_test(table_finds_what_was_added),
+		cmocka_unit_test(stacks_of_one_id_are_kept_apart),
+		cmocka_unit_test(stacks_with_candidates_differ),
+		cmocka_unit_test(total_counts_blocks_without_a_stack),
+		cmocka_unit_test(module_at_its_edges),
+		cmocka_unit_test(path_base_is_behind_either_slash),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

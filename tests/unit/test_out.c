@@ -1,0 +1,306 @@
+/* core/out: output is there completely or not at all. */
+#define _XOPEN_SOURCE 700 /* P_tmpdir */
+#include <dirent.h>
+#include <fcntl.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "core/out.h"
+
+/* A folder for each test, and the path in it that most of them use. */
+static char folder[200], path[256];
+
+static int make_folder(void **state)
+{
+	const char *base = getenv("TMPDIR");
+
+	(void)state;
+	snprintf(folder, sizeof(folder), "%s/test_out.XXXXXX", base ? base : P_tmpdir);
+	if (!mkdtemp(folder))
+		return -1;
+	snprintf(path, sizeof(path), "%s/out.txt", folder);
+	return 0;
+}
+
+static unsigned count_files(void)
+{
+	DIR *dir = opendir(folder);
+	unsigned count = 0;
+
+	assert_non_null(dir);
+	while (readdir(dir))
+		count++;
+	closedir(dir);
+	return count - 2;
+}
+
+static int remove_folder(void **state)
+{
+	(void)state;
+	unlink(path);
+	return rmdir(folder); /* fails when something was left */
+}
+
+static void spew(const char *text)
+{
+	FILE *file = fopen(path, "wb");
+
+	assert_non_null(file);
+	assert_true(fputs(text, file) >= 0);
+	assert_int_equal(fclose(file), 0);
+}
+
+static char *slurp(size_t *len)
+{
+	FILE *file = fopen(path, "rb");
+	char *text;
+
+	assert_non_null(file);
+	assert_int_equal(fseek(file, 0, SEEK_END), 0);
+	*len = (size_t)ftell(file);
+	rewind(file);
+	text = calloc(1, *len + 1);
+	assert_non_null(text);
+	assert_int_equal(fread(text, 1, *len, file), *len);
+	assert_int_equal(fclose(file), 0);
+	return text;
+}
+
+static void assert_file_is(const char *wanted)
+{
+	size_t len;
+	char *text = slurp(&len);
+
+	assert_string_equal(text, wanted);
+	assert_int_equal(len, strlen(wanted));
+	free(text);
+}
+
+static void commit_replaces_the_old_file_at_once(void **state)
+{
+	struct err err;
+	struct out out;
+
+	(void)state;
+	spew("old\n");
+	assert_int_equal(out_open(&out, path, &err), 0);
+	out_text(&out, "new ");
+	out_hex(&out, 0);
+	out_text(&out, " ");
+	out_hex(&out, UINT64_MAX);
+	out_printf(&out, " %s %d%%\r\n", "words", 7);
+	assert_file_is("old\n");
+	assert_int_equal(out_commit(&out, &err), 0);
+	assert_file_is("new 0 FFFFFFFFFFFFFFFF words 7%\r\n");
+	assert_int_equal(out.bytes, strlen("new 0 FFFFFFFFFFFFFFFF words 7%\r\n"));
+	assert_int_equal(count_files(), 1);
+}
+
+static void abort_leaves_the_old_file(void **state)
+{
+	struct out out;
+
+	(void)state;
+	spew("old\n");
+	assert_int_equal(out_open(&out, path, NULL), 0);
+	out_text(&out, "new");
+	out_abort(&out);
+	assert_file_is("old\n");
+	assert_int_equal(count_files(), 1);
+}
+
+static void an_interrupt_leaves_nothing(void **state)
+{
+	struct out out;
+
+	(void)state;
+	out_interrupted(); /* nothing is open: nothing happens */
+	assert_int_equal(out_open(&out, path, NULL), 0);
+	out_text(&out, "new");
+	assert_int_equal(count_files(), 1);
+	out_interrupted();
+	assert_int_equal(count_files(), 0);
+	out_abort(&out);
+	out_interrupted();
+	assert_int_equal(count_files(), 0);
+}
+
+/* Pieces of many sizes, so that buffer ends fall everywhere. */
+static void much_is_written_whole(void **state)
+{
+	enum { BYTES = 3000000 };
+	unsigned char *bytes = malloc(BYTES);
+	struct out out;
+	size_t len;
+	char *text;
+
+	(void)state;
+	for (size_t i = 0; i < BYTES; i++)
+		bytes[i] = (unsigned char)(i * 7 + i / 251);
+	assert_int_equal(out_open(&out, path, NULL), 0);
+	for (size_t at = 0, part = 1; at < BYTES; part = part * 3 % 1000003) {
+		size_t now = BYTES - at < part ? BYTES - at : part;
+
+		out_write(&out, bytes + at, now);
+		at += now;
+	}
+	assert_int_equal(out_commit(&out, NULL), 0);
+	assert_int_equal(out.bytes, BYTES);
+	text = slurp(&len);
+	assert_int_equal(len, BYTES);
+	assert_memory_equal(text, bytes, BYTES);
+	free(text);
+	free(bytes);
+}
+
+static void a_long_printf_is_whole(void **state)
+{
+	enum { LEN = 600000 };
+	char *word = malloc(LEN + 1);
+	struct out out;
+
+	(void)state;
+	memset(word, 'w', LEN);
+	word[LEN] = '\0';
+	assert_int_equal(out_open(&out, path, NULL), 0);
+	out_printf(&out, "%s", word);
+	assert_int_equal(out_commit(&out, NULL), 0);
+	assert_file_is(word);
+	free(word);
+}
+
+static void a_missing_folder_is_named(void **state)
+{
+	char missing[300];
+	struct err err = {0};
+	struct out out;
+
+	(void)state;
+	snprintf(missing, sizeof(missing), "%s/none/out.txt", folder);
+	assert_int_equal(out_open(&out, missing, &err), -ERR_CREATE);
+	assert_int_equal(err.code, ERR_CREATE);
+	assert_string_equal(err.place, missing);
+	assert_true(err.detail[0]);
+	assert_int_equal(out_open(&out, missing, NULL), -ERR_CREATE);
+}
+
+static void a_folder_is_no_file(void **state)
+{
+	char sub[300];
+	struct err err = {0};
+	struct out out;
+	int rc;
+
+	(void)state;
+	snprintf(sub, sizeof(sub), "%s/sub", folder);
+	assert_int_equal(mkdir(sub, 0700), 0);
+	rc = out_open(&out, sub, &err);
+	if (!rc) {
+		out_text(&out, "x");
+		rc = out_commit(&out, &err);
+	}
+	assert_int_equal(rc, -ERR_CREATE);
+	assert_string_equal(err.place, sub);
+	assert_int_equal(count_files(), 1);
+	assert_int_equal(rmdir(sub), 0); /* it is still there, and empty */
+}
+
+static void devices_are_written_to_straight(void **state)
+{
+	struct err err = {0};
+	struct out out;
+
+	(void)state;
+	assert_int_equal(out_open(&out, "/dev/null", &err), 0);
+	assert_null(out.temp);
+	out_text(&out, "gone");
+	assert_int_equal(out_commit(&out, &err), 0);
+	assert_int_equal(out_open(&out, "/dev/full", &err), 0);
+	out_text(&out, "no room");
+	assert_int_equal(out_commit(&out, &err), -ERR_WRITE);
+	assert_string_equal(err.place, "/dev/full");
+	assert_int_equal(access("/dev/full", F_OK), 0); /* not removed */
+	assert_int_equal(out_open(&out, "/dev/full", &err), 0);
+	out_text(&out, "no room");
+	out_abort(&out);
+	assert_int_equal(access("/dev/full", F_OK), 0);
+}
+
+static void a_full_standard_output_is_an_error(void **state)
+{
+	int full = open("/dev/full", O_WRONLY), kept = dup(STDOUT_FILENO);
+	struct err err = {0};
+	struct out out;
+	int rc;
+
+	(void)state;
+	fflush(stdout);
+	dup2(full, STDOUT_FILENO);
+	rc = out_open(&out, NULL, &err);
+	if (!rc) {
+		out_text(&out, "no room");
+		rc = out_commit(&out, &err);
+	}
+	dup2(kept, STDOUT_FILENO);
+	close(full);
+	close(kept);
+	assert_int_equal(rc, -ERR_WRITE);
+	assert_string_equal(err.place, "standard output");
+}
+
+/* The first failure counts, however much is written after it; the old file stays. */
+static void a_limit_on_size_leaves_the_old_file(void **state)
+{
+	struct rlimit kept, limit;
+	struct err err = {0};
+	struct out out;
+	int rc;
+
+	(void)state;
+	spew("old\n");
+	assert_int_equal(getrlimit(RLIMIT_FSIZE, &kept), 0);
+	signal(SIGXFSZ, SIG_IGN);
+	assert_int_equal(out_open(&out, path, &err), 0);
+	limit = kept;
+	limit.rlim_cur = 500000;
+	assert_int_equal(setrlimit(RLIMIT_FSIZE, &limit), 0);
+	for (int i = 0; i < 200000; i++)
+		out_text(&out, "many words");
+	rc = out_commit(&out, &err);
+	assert_int_equal(setrlimit(RLIMIT_FSIZE, &kept), 0);
+	assert_int_equal(rc, -ERR_WRITE);
+	assert_string_equal(err.place, path);
+	assert_file_is("old\n");
+	assert_int_equal(count_files(), 1);
+}
+
+#define CASE(test) cmocka_unit_test_setup_teardown(test, make_folder, remove_folder)
+
+int main(void)
+{
+	static const struct CMUnitTest tests[] = {
+		CASE(commit_replaces_the_old_file_at_once),
+		CASE(abort_leaves_the_old_file),
+		CASE(an_interrupt_leaves_nothing),
+		CASE(much_is_written_whole),
+		CASE(a_long_printf_is_whole),
+		CASE(a_missing_folder_is_named),
+		CASE(a_folder_is_no_file),
+		CASE(devices_are_written_to_straight),
+		CASE(a_full_standard_output_is_an_error),
+		CASE(a_limit_on_size_leaves_the_old_file),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,421 @@
+/* core/dump reads UMDH's own logs, in all the shapes they are found in, and says what is no log. */
+#define _XOPEN_SOURCE 700
+#include <inttypes.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "tests/unit/test_dump.h"
+
+static const char umdh_log[] =
+	"// \n"
+	"// UMDH: version 6.1.7650.0: Logtime 2010-05-04 10:11 - Machine=BOX - PID=4711\n"
+	"// \n"
+	"\n"
+	"// Debug privilege has been enabled.\n"
+	"// Connecting to process 4711 ...\n"
+	"// Loaded modules: \n"
+	"//     Base Size Module\n"
+	"//              400000    24000 C:\\Program Files\\app.exe\n"
+	"//        7FFE82340000   1F8000 C:\\Windows\\SYSTEM32\\ntdll.dll\n"
+	"//\n"
+	"// Process modules enumerated.\n"
+	"// Debug library initialized ...\n"
+	"DBGHELP: app - private symbols & lines \n"
+	"         C:\\Program Files\\app.pdb\n"
+	"\n"
+	"*- - - - - - - - - - Start of data for heap @ 650000 - - - - - - - - - -\n"
+	"\n"
+	"REQUESTED bytes + OVERHEAD at ADDRESS by BackTraceID\n"
+	"     STACK if not already dumped.\n"
+	"\n"
+	"*- - - - - - - - - - Heap 650000 Hogs - - - - - - - - - -\n"
+	"\n"
+	"\n"
+	"64 bytes + 1C at 6512D0 by BackTrace18D0A0D0\n"
+	"\t7FFE82352933\n"
+	"\t401234\n"
+	"\t\n"
+	"\t401490\n"
+	"\n"
+	"10 bytes + 20 at 651400 by BackTrace18D0A0D0\n"
+	"20 bytes + 10 at 651500 by BackTraceF076263\n"
+	"\n"
+	"30 bytes + 10 at 651600 by BackTrace94C4\n"
+	"\t7FFE82352933\n"
+	"\tAlias\n"
+	"\t7FFE82352933\n"
+	"\t401234\n"
+	"\tAlias\n"
+	"\t401235\n"
+	"\n"
+	"\n"
+	"*- - - - - - - - - - End of data for heap @ 650000 - - - - - - - - - -\n"
+	"\n"
+	"*- - - - - - - - - - Start of data for heap @ 10000 - - - - - - - - - -\n"
+	"*- - - - - - - - - - Heap 10000 Hogs - - - - - - - - - -\n"
+	"00000001 bytes + 00000000 at 00010100 by BackTrace18D0A0D0\n"
+	"*- - - - - - - - - - End of data for heap @ 10000 - - - - - - - - - -\n"
+	"// Memory={\"WorkingSet\":123}\n";
+
+static void assert_is_the_log(const struct snapshot *snapshot)
+{
+	static const struct {
+		uint64_t addr, requested, overhead, heap;
+		const char *id;
+		uint32_t frames;
+	} blocks[] = {
+		{0x6512D0, 0x64, 0x1C, 0x650000, "18D0A0D0", 3},
+		{0x651400, 0x10, 0x20, 0x650000, "18D0A0D0", 3},
+		{0x651500, 0x20, 0x10, 0x650000, "F076263", 0},
+		{0x651600, 0x30, 0x10, 0x650000, "94C4", 4},
+		{0x10100, 1, 0, 0x10000, "18D0A0D0", 3},
+	};
+	const struct stack *aliases;
+
+	assert_int_equal(snapshot->module_count, 2);
+	assert_string_equal(snapshot->modules[0].path, "C:\\Program Files\\app.exe");
+	assert_true(snapshot->modules[1].base == 0x7FFE82340000);
+	assert_true(snapshot->modules[1].size_bytes == 0x1F8000);
+	assert_int_equal(snapshot->block_count, COUNT(blocks));
+	for (size_t i = 0; i < COUNT(blocks); i++) {
+		const struct block *block = &snapshot->blocks[i];
+		const struct stack *stack = &snapshot->stacks.stacks[block->stack];
+
+		assert_true(block->addr == blocks[i].addr);
+		assert_true(block->requested_bytes == blocks[i].requested);
+		assert_true(block->overhead_bytes == blocks[i].overhead);
+		assert_true(snapshot->heaps[block->heap].addr == blocks[i].heap);
+		assert_string_equal(stack->id, blocks[i].id);
+		assert_int_equal(stack->frame_count, blocks[i].frames);
+	}
+	aliases = &snapshot->stacks.stacks[snapshot->blocks[3].stack];
+	assert_int_equal(aliases->alias_count, 2);
+	assert_int_equal(aliases->alias_at[0], 1);
+	assert_int_equal(aliases->alias_at[1], 3);
+	assert_true(aliases->frames[3] == 0x401235);
+}
+
+/* The log with other line ends; the caller frees it. */
+static char *with_line_ends(const char *log, const char *eol)
+{
+	struct buf text;
+
+	buf_init(&text);
+	for (; *log; log++)
+		assert_int_equal(
+			*log == '\n' ? buf_add_text(&text, eol) : buf_add(&text, log, 1), 0);
+	return text.data;
+}
+
+static void reads_a_log_of_umdh(void **state)
+{
+	static const size_t steps[] = {1, 2, 3, 7, 100, SIZE_MAX};
+	static const char *const ends[] = {"\n", "\r\n"};
+
+	(void)state;
+	for (size_t i = 0; i < COUNT(ends); i++) {
+		char *log = with_line_ends(umdh_log, ends[i]);
+
+		for (size_t k = 0; k < COUNT(steps); k++) {
+			struct snapshot snapshot;
+			struct err err = {0};
+
+			assert_int_equal(load(&snapshot, log, strlen(log), steps[k], &err), 0);
+			assert_is_the_log(&snapshot);
+			snapshot_release(&snapshot);
+		}
+		free(log);
+	}
+}
+
+/* Whatever is missing at the end, no block may come with another block's stack. */
+static void a_log_cut_anywhere_harms_nobody(void **state)
+{
+	(void)state;
+	for (size_t cut = 0; cut < strlen(umdh_log); cut++) {
+		size_t last_heap =
+			(size_t)(strstr(umdh_log, "End of data for heap @ 10000") - umdh_log);
+		int rc = verdict_of(umdh_log, cut);
+
+		/* between the heaps nothing tells that one more was to come */
+		if (rc != 0 && rc != -ERR_CUT && rc != -ERR_EMPTY && rc != -ERR_NOT_DUMP)
+			fail_msg("cut at %zu: %d", cut, rc);
+		if (cut > last_heap + 40)
+			assert_int_equal(rc, 0);
+	}
+}
+
+static uint64_t blocks_of(const char *dump)
+{
+	struct snapshot snapshot;
+	struct err err = {0};
+	uint64_t count;
+	int rc = load(&snapshot, dump, strlen(dump), SIZE_MAX, &err);
+
+	if (rc)
+		fail_msg("%d %s %s", rc, err.place, err.detail);
+	count = snapshot.block_count;
+	snapshot_release(&snapshot);
+	return count;
+}
+
+static void markers_may_be_missing(void **state)
+{
+	(void)state;
+	/* as HeapProfiler feeds them to umdh: no Start, no End, no newline at the end */
+	assert_int_equal(blocks_of("// Loaded modules:\n//     Base Size Module\n"
+				   "//   400000  1000 a.exe\n//\n// Process modules enumerated.\n"
+				   "*- - - Heap 0 Hogs - - -\n"
+				   "00000001 bytes + 00000000 at 00000001 by BackTrace1\n\t401000\n"
+				   "00000001 bytes + 00000000 at 00000002 by BackTrace2\n\t401000"),
+		2);
+	/* nothing but entries, even one */
+	assert_int_equal(blocks_of("1 bytes + 2 at 3 by BackTrace4"), 1);
+	assert_int_equal(blocks_of("1 bytes + 2 at 3 by BackTrace4  \n\t5  \n\n\n\n"), 1);
+	assert_int_equal(blocks_of("chatter\n\nDBGHELP: x\n1 bytes + 2 at 3 by BackTrace4\n"), 1);
+	/* lower case, an id of anything, a stack in every entry */
+	assert_int_equal(blocks_of("a bytes + b at c by BackTrace-x y!\n\td\n"
+				   "a bytes + b at d by BackTrace-x y!\n\td\n"),
+		2);
+	/* modules alone: a dump without blocks */
+	assert_int_equal(blocks_of("// Loaded modules:\n// Process modules enumerated.\n"), 0);
+	/* a module line elsewhere means nothing */
+	assert_int_equal(blocks_of("// Loaded modules:\n// Process modules enumerated.\n"
+				   "//   ffffffffffffffff ffffffffffffffff x.dll\n"),
+		0);
+}
+
+static void what_is_no_dump_is_refused(void **state)
+{
+	static const struct {
+		int rc;
+		const char *text;
+	} cases[] = {
+		{-ERR_EMPTY, ""},
+		{-ERR_NOT_DUMP, "\n"},
+		{-ERR_NOT_DUMP, "\r\n\r\n"},
+		{-ERR_NOT_DUMP, "words\nand words"},
+		{-ERR_NOT_DUMP, "// a comment\n"},
+		{-ERR_NOT_DUMP, "\t401000\n"},
+		{-ERR_NOT_DUMP, "+ 10 ( 20 - 10) 2 allocs\tBackTrace1\n+ 1 ( 2 - "
+				"1)\tBackTrace1\tallocations\n"},
+		{-ERR_NOT_DUMP, "10 bytes + \n"},
+		{-ERR_BAD_LINE, "10 bytes + 10 at 10\n"},
+		{-ERR_BAD_LINE, "10 bytes + 10 at 10 by BackTrace\n"},
+		{-ERR_BAD_LINE, "10 bytes + 10 at xyz by BackTrace1\n"},
+		{-ERR_BAD_LINE, "10 bytes + 10000000000000000 at 1 by BackTrace1\n"},
+		{-ERR_BAD_LINE, "10000000000000000 bytes + 1 at 1 by BackTrace1\n"},
+		{-ERR_BAD_LINE, "10 bytes + 1 at 10000000000000000 by BackTrace1\n"},
+		{-ERR_BAD_LINE, "10 bytes + 1 at 1 by BackTrace1\n\t10000000000000000\n"},
+		{-ERR_BAD_LINE, "10 bytes + 1 at 1 by BackTrace1\n\t1 2\n"},
+		{-ERR_BAD_LINE, "10 bytes + 1 at 1 by BackTrace1\n\tmain\n"},
+		{-ERR_BAD_LINE,
+			"10 bytes + 1 at 1 by BackTrace"
+			"0123456789012345678901234567890123456789012345678901234567890123\n"},
+		{-ERR_BAD_LINE,
+			"*- - Start of data for heap @ xyz - -\n1 bytes + 2 at 3 by BackTrace4\n"},
+		{-ERR_BAD_LINE, "// Loaded modules:\n//  FFFFFFFFFFFFF000 2000 a.exe\n"},
+		{-ERR_BAD_LINE, "// hsnap: \n"},
+		{-ERR_BAD_LINE, "// hsnap: dump\n"},
+		{-ERR_BAD_LINE, "// hsnap: dump format=0\n"},
+		{-ERR_BAD_LINE, "// hsnap: dump format=one\n"},
+		{-ERR_BAD_LINE, "// hsnap: dump format=1 time=yesterday\n"},
+		{-ERR_BAD_LINE, "// hsnap: dump format=1\n// hsnap: process id=\"x\n"},
+		{-ERR_BAD_LINE, "// hsnap: a-kind-of-note-that-is-far-too-long-for-one a=1\n"},
+		{-ERR_VERSION, "// hsnap: dump format=2\nwhatever\n"},
+		{-ERR_VERSION, "// hsnap: dump format=18446744073709551615\n"},
+		{-ERR_CUT, "// hsnap: dump format=1\n"},
+		{-ERR_CUT, "// hsnap: dump format=1\n1 bytes + 2 at 3 by BackTrace4\n"},
+		{-ERR_CUT, "*- - Start of data for heap @ 1 - -\n1 bytes + 2 at 3 by BackTrace4\n"},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < COUNT(cases); i++) {
+		int rc = verdict(cases[i].text);
+
+		if (rc != cases[i].rc)
+			fail_msg("%d, not %d: %s", rc, cases[i].rc, cases[i].text);
+	}
+}
+
+#define OURS "// hsnap: dump format=1\n"
+#define ENTRIES "10 bytes + 8 at 100 by BackTrace1\n\t401000\n20 bytes + 8 at 200 by BackTrace1\n"
+#define HEAPNOTE                                                                                   \
+	"// hsnap: heap addr=1 stackless-blocks=3 stackless-requested=100 stackless-overhead=9\n"
+
+static void the_end_mark_is_checked(void **state)
+{
+	(void)state;
+	assert_int_equal(
+		verdict(OURS ENTRIES "// hsnap: end blocks=2 requested=48 overhead=16\n"), 0);
+	assert_int_equal(
+		verdict(OURS HEAPNOTE ENTRIES "// hsnap: end blocks=5 requested=148 overhead=25\n"),
+		0);
+	assert_int_equal(verdict(OURS ENTRIES "// hsnap: end blocks=3 requested=48 overhead=16\n"),
+		-ERR_BAD_LINE);
+	assert_int_equal(verdict(OURS ENTRIES "// hsnap: end blocks=2 requested=49 overhead=16\n"),
+		-ERR_BAD_LINE);
+	assert_int_equal(verdict(OURS ENTRIES "// hsnap: end blocks=2 requested=48 overhead=0\n"),
+		-ERR_BAD_LINE);
+	assert_int_equal(
+		verdict(OURS ENTRIES "// hsnap: end blocks=2 requested=48\n"), -ERR_BAD_LINE);
+	assert_int_equal(verdict(OURS "// hsnap: end\n"), -ERR_BAD_LINE);
+	assert_int_equal(verdict(OURS "// hsnap: end blocks=0 requested=0 overhead=0\n"), 0);
+	assert_int_equal(
+		verdict(OURS HEAPNOTE ENTRIES "// hsnap: end blocks=2 requested=48 overhead=16\n"),
+		-ERR_BAD_LINE);
+	/* what comes behind it: words are nothing, blocks are trouble */
+	assert_int_equal(verdict(OURS ENTRIES "// hsnap: end blocks=2 requested=48 overhead=16\n"
+					      "// Memory={}\nwords\n"),
+		0);
+	assert_int_equal(
+		verdict(OURS ENTRIES "// hsnap: end blocks=2 requested=48 overhead=16\n" ENTRIES),
+		-ERR_BAD_LINE);
+}
+
+static void notes_of_later_versions_are_passed_over(void **state)
+{
+	(void)state;
+	assert_int_equal(verdict(OURS "// hsnap: future what=\"is this\" colour=blue\n" ENTRIES
+				      "// hsnap: end blocks=2 requested=48 overhead=16 crc=FFFF\n"),
+		0);
+}
+
+/* len bytes of fill between two texts; the caller frees it. */
+static char *long_text(const char *before, char fill, size_t len, const char *after)
+{
+	struct buf text;
+
+	buf_init(&text);
+	assert_int_equal(buf_add_text(&text, before), 0);
+	assert_int_equal(buf_reserve(&text, len), 0);
+	memset(text.data + text.len, fill, len);
+	text.len += len;
+	assert_int_equal(buf_add_text(&text, after), 0);
+	return text.data;
+}
+
+static void long_lines_have_a_limit(void **state)
+{
+	static const size_t lens[] = {DUMP_LINE_MAX - 40, DUMP_LINE_MAX - 2, DUMP_LINE_MAX - 1,
+		DUMP_LINE_MAX, DUMP_LINE_MAX + 1, 2 * DUMP_LINE_MAX, 1 << 20, 5000000};
+
+	(void)state;
+	for (size_t i = 0; i < COUNT(lens); i++) {
+		char *comment = long_text("1 bytes + 2 at 3 by BackTrace4\n//", 'x', lens[i],
+			"\n1 bytes + 2 at 3 by BackTrace4\n");
+		char *last = long_text("1 bytes + 2 at 3 by BackTrace4\n//", 'x', lens[i], "");
+		char *other = long_text("1 bytes + 2 at 3 by BackTrace4\n", 'x', lens[i], "\n");
+		char *first = long_text("", 'x', lens[i], "");
+		bool too_long = lens[i] > DUMP_LINE_MAX;
+
+		assert_int_equal(blocks_of(comment), 2);
+		assert_int_equal(blocks_of(last), 1);
+		assert_int_equal(verdict(other), too_long ? -ERR_BAD_LINE : 0);
+		assert_int_equal(verdict(first), -ERR_NOT_DUMP);
+		free(comment);
+		free(last);
+		free(other);
+		free(first);
+	}
+}
+
+/* A stack of count frames, with or without "Alias" before each. */
+static char *deep_stack(unsigned count, bool alias)
+{
+	struct buf text;
+
+	buf_init(&text);
+	assert_int_equal(buf_add_text(&text, "1 bytes + 2 at 3 by BackTrace4\n"), 0);
+	for (unsigned i = 0; i < count; i++)
+		assert_int_equal(buf_printf(&text, "%s\t%X\n", alias ? "\tAlias\n" : "", i), 0);
+	return text.data;
+}
+
+static void stacks_have_a_limit(void **state)
+{
+	(void)state;
+	for (unsigned count = DUMP_FRAMES_MAX; count <= DUMP_FRAMES_MAX + 1; count++) {
+		for (int alias = 0; alias < 2; alias++) {
+			char *dump = deep_stack(count, alias);
+
+			assert_int_equal(
+				verdict(dump), count > DUMP_FRAMES_MAX ? -ERR_BAD_LINE : 0);
+			free(dump);
+		}
+	}
+}
+
+static void bytes_that_are_no_text(void **state)
+{
+	static const char nul[] = "1 bytes + 2 at 3 by BackTrace4\n\t40\0001\n";
+	static const char nul_first[] = "\0\0\0\0MZ";
+	static const char utf16[] = "\xff\xfe/\0/\0 \0\r\0\n\0";
+
+	(void)state;
+	assert_int_equal(verdict_of(nul, sizeof(nul) - 1), -ERR_BAD_LINE);
+	assert_int_equal(verdict_of(nul_first, sizeof(nul_first) - 1), -ERR_NOT_DUMP);
+	assert_int_equal(verdict_of(utf16, sizeof(utf16) - 1), -ERR_NOT_DUMP);
+}
+
+static void a_read_error_is_passed_on(void **state)
+{
+	struct memory memory = {umdh_log, sizeof(umdh_log) - 1, 0, 100, true};
+	struct dump_source source = {.read = read_memory, .ctx = &memory, .name = "made"};
+	struct dump_sink sink = {0};
+	struct err err = {0};
+
+	(void)state;
+	assert_int_equal(dump_scan(&source, &sink, &err), -ERR_READ);
+	assert_string_equal(err.detail, "the disk says so");
+	assert_int_equal(dump_scan_file("/", &sink, &err), -ERR_OPEN);
+	assert_int_equal(dump_scan_file("no/such/file", &sink, &err), -ERR_OPEN);
+	assert_string_equal(err.place, "no/such/file");
+	assert_int_equal(dump_scan_file("/dev/null", &sink, &err), -ERR_EMPTY);
+}
+
+static int stop(void *ctx, const struct dump_entry *entry)
+{
+	(void)entry;
+	++*(int *)ctx;
+	return -ERR_INTERRUPTED;
+}
+
+static void a_sink_can_stop_it(void **state)
+{
+	int calls = 0;
+	struct memory memory = {umdh_log, sizeof(umdh_log) - 1, 0, 100, false};
+	struct dump_source source = {.read = read_memory, .ctx = &memory, .name = "made"};
+	struct dump_sink sink = {.ctx = &calls, .entry = stop};
+
+	(void)state;
+	assert_int_equal(dump_scan(&source, &sink, NULL), -ERR_INTERRUPTED);
+	assert_int_equal(calls, 1);
+}
+
+int main(void)
+{
+	static const struct CMUnitTest tests[] = {
+		cmocka_unit_test(reads_a_log_of_umdh),
+		cmocka_unit_test(a_log_cut_anywhere_harms_nobody),
+		cmocka_unit_test(markers_may_be_missing),
+		cmocka_unit_test(what_is_no_dump_is_refused),
+		cmocka_unit_test(the_end_mark_is_checked),
+		cmocka_unit_test(notes_of_later_versions_are_passed_over),
+		cmocka_unit_test(long_lines_have_a_limit),
+		cmocka_unit_test(stacks_have_a_limit),
+		cmocka_unit_test(bytes_that_are_no_text),
+		cmocka_unit_test(a_read_error_is_passed_on),
+		cmocka_unit_test(a_sink_can_stop_it),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
