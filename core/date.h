@@ -6,7 +6,7 @@
 
 #define DATE_TEXT_BYTES 48
 
-/* ms since 1970-01-01 UTC, years 0 to 9999; outside them the text is "?". Returns text. */
+/* ms since 1970-01-01 UTC, years 1 to 9999; outside them the text is "?". Returns text. */
 const char *date_text(int64_t ms, char text[DATE_TEXT_BYTES]);
 
 /* 0 and *ms, or -ERR_BAD_LINE when text is no such time (milliseconds may be missing). */

@@ -228,6 +228,8 @@ static int entry_parse(struct scan *scan, const struct line *line, struct dump_e
 	fits = hex_take(&at, &entry->requested_bytes);
 	while (!fits && hex_digits[(unsigned char)*at])
 		at++;
+	if (TAKE(&at, end, " bytes in "))
+		return bad(scan, ERR_BAD_LINE, "sums of several blocks are not read");
 	if (!TAKE(&at, end, " bytes + "))
 		return 0;
 	if (!fits || !hex_take(&at, &entry->overhead_bytes) || !TAKE(&at, end, " at ") ||

@@ -266,6 +266,8 @@ int capture(struct target *target, struct snapshot *snapshot, struct capture_sta
 	if (rc)
 		goto out;
 	rc = tracer_find(target, snapshot->modules, snapshot->module_count, &raw.area_addr, err);
+	if (rc == -ERR_NOT_TRACED && !target->ops->is_alive(target))
+		rc = err_set(err, ERR_GONE, target->name, NULL);
 	if (!rc)
 		rc = take(target, &raw, stats, err);
 	snapshot->time_ms = os_time_ms();

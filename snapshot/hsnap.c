@@ -108,6 +108,17 @@ static int snapshot_to(struct target *target, const char *path, struct err *err)
 	return rc;
 }
 
+/* Whether a file can be written to path: better known before the program runs than after. */
+static int check_output(const char *path, struct err *err)
+{
+	struct out out;
+	int rc = out_open(&out, path, err);
+
+	if (!rc)
+		out_abort(&out);
+	return rc;
+}
+
 static int fail(const struct err *err)
 {
 	err_print(stderr, "hsnap", err);
@@ -140,6 +151,8 @@ static int main_run(int argc, char **argv)
 		err_set(&err, ERR_USAGE, "run", "it needs a program to start");
 		return fail(&err);
 	}
+	if (request.at_exit && check_output(request.at_exit, &err))
+		return fail(&err);
 	request.argv = argv + state.at - 1;
 	if (run(&request, &exit_status, &err)) {
 		fail(&err);
