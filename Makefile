@@ -103,7 +103,7 @@ endif
 .DELETE_ON_ERROR:
 .SECONDARY:
 .SUFFIXES:
-.PHONY: all linux win64 samples tests packages deps prefix demo check lint clean help
+.PHONY: all linux win64 samples tests packages deps prefix demo check bench lint clean help
 
 all: linux win64 ## both sides (the default)
 linux: $(LINUX_PROGRAMS) ## hdiff and hsym for this machine
@@ -117,6 +117,9 @@ demo: all samples prefix ## find a leak, from start to end
 check: all samples tests prefix ## build everything and run every test
 	echo "== running tests"
 	tests/run
+
+bench: all samples prefix build/linux/bench/gen_dump build/win64/bench/pairs.exe ## what it costs, as ratios
+	tests/bench/run
 
 deps: $(DEPS)/lib/libpcre2-8.a $(DEPS)/lib/libzydis.a $(DEPS)/include/uthash.h ## libraries for Windows
 prefix: build/wine/system.reg ## the Wine prefix
@@ -187,6 +190,16 @@ build/win64/samples/%.exe: samples/%.c Makefile | deps
 	echo "== $@"
 	$(MINGW)gcc $(sample_FLAGS) $< $(win64_LDFLAGS) -o $@
 
+build/win64/bench/%.exe: tests/bench/%.c Makefile | deps
+	mkdir -p $(@D)
+	echo "== $@"
+	$(MINGW)gcc $(sample_FLAGS) $< $(win64_LDFLAGS) -o $@
+
+build/linux/bench/%: tests/bench/%.c Makefile | packages
+	mkdir -p $(@D)
+	echo "== $@"
+	$(CC) $(linux_FLAGS) $< -o $@
+
 # Tests link what they need of everything but the mains.
 build/linux/library.a: $(call linux_objects,$(LIBRARY)) | packages
 build/asan/library.a: $(call asan_objects,$(LIBRARY)) | packages
@@ -217,7 +230,7 @@ build/win64/tests/%.exe: build/win64/obj/tests/win/%.o build/win64/library.a
 
 ALL_C = $(shell find . -path ./build -prune -o -name '*.[ch]' -print | sed 's,^\./,,' | sort)
 ALL_SCRIPTS = $(shell grep -lE '^\#!/bin/(ba)?sh' .ci/* setup/* samples/* tests/* 2>/dev/null)
-LINT_WINDOWS = $(filter %_windows.c snapshot/tracer/% samples/% tests/win/%,$(filter %.c,$(ALL_C)))
+LINT_WINDOWS = $(filter %_windows.c snapshot/tracer/% samples/% tests/win/% tests/bench/pairs.c,$(filter %.c,$(ALL_C)))
 LINT_LINUX = $(filter-out $(LINT_WINDOWS),$(filter %.c,$(ALL_C)))
 # -MMD and the like are for gcc alone
 # clang takes all flags but those that steer gcc's output

@@ -6,6 +6,7 @@
 
 #include "core/os.h"
 #include "core/pe.h"
+#include "core/table.h"
 #include "snapshot/heap/heap.h"
 #include "snapshot/stacks/tracer_table.h"
 
@@ -179,29 +180,39 @@ static int join(
 	return rc;
 }
 
+static int add_traced(struct snapshot *snapshot, const struct tracer_copy *tracer,
+	const struct tracer_block *traced, uint32_t heap)
+{
+	struct walked_block block = {
+		.addr = traced->addr, .requested_bytes = traced->size_bytes, .heap = heap};
+	uint32_t stack;
+	int rc = put_stack(snapshot, tracer, traced->stack, &stack);
+
+	return rc ? rc : add_block(snapshot, &block, stack);
+}
+
 /* Blocks in heaps that no walker knows: what the tracer saw is all there is. */
 static int join_unwalked(
 	struct snapshot *snapshot, const struct walk *walk, const struct tracer_copy *tracer)
 {
+	struct table unwalked; /* address -> index */
 	int rc = 0;
 
-	for (uint32_t heap = 0; heap < walk->heap_count; heap++) {
-		if (!walk->heaps[heap].unwalked)
-			continue;
-		for (size_t i = 0; !rc && i < tracer->block_count; i++) {
-			const struct tracer_block *traced = &tracer->blocks[i];
-			struct walked_block walked = {.addr = traced->addr,
-				.requested_bytes = traced->size_bytes,
-				.heap = heap};
-			uint32_t stack;
+	table_init(&unwalked);
+	for (size_t i = 0; !rc && i < walk->heap_count; i++) {
+		uint64_t addr = walk->heaps[i].addr;
 
-			if (traced->heap != walk->heaps[heap].addr)
-				continue;
-			rc = put_stack(snapshot, tracer, traced->stack, &stack);
-			if (!rc)
-				rc = add_block(snapshot, &walked, stack);
-		}
+		if (walk->heaps[i].unwalked && !table_find(&unwalked, &addr, sizeof(addr)))
+			rc = table_add(&unwalked, &addr, sizeof(addr), i);
 	}
+	for (size_t i = 0; !rc && unwalked.count && i < tracer->block_count; i++) {
+		const struct tracer_block *traced = &tracer->blocks[i];
+		uint64_t *heap = table_find(&unwalked, &traced->heap, sizeof(traced->heap));
+
+		if (heap)
+			rc = add_traced(snapshot, tracer, traced, (uint32_t)*heap);
+	}
+	table_release(&unwalked);
 	return rc;
 }
 
@@ -223,8 +234,9 @@ static void warn(struct snapshot *snapshot, const struct raw *raw)
 			area->dropped_stacks);
 	if (raw->tracer.broken_shards)
 		snapshot_warn(snapshot,
-			"%u parts of the tracer's table were left locked by a thread that ended",
-			raw->tracer.broken_shards);
+			"%u of the %d parts of the tracer's table were left locked by a thread "
+			"that ended; their blocks are counted without a stack",
+			raw->tracer.broken_shards, TRACER_SHARDS);
 	for (size_t i = 0; i < raw->walk.heap_count; i++) {
 		if (raw->walk.heaps[i].unwalked)
 			snapshot_warn(snapshot,

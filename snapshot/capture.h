@@ -15,7 +15,7 @@ struct capture_stats {
 
 /*
  * Fills snapshot (initialised by the caller). The target runs again when this returns, whatever it
- * returns: 0, -ERR_NOT_TRACED, -ERR_GONE, -ERR_TARGET, -ERR_RIGHTS, -ERR_NOMEM.
+ * returns: 0, -ERR_NOT_TRACED, -ERR_INJECT (its tracer failed), -ERR_GONE, -ERR_TARGET, -ERR_RIGHTS, -ERR_NOMEM.
  */
 int capture(struct target *target, struct snapshot *snapshot, struct capture_stats *stats,
 	struct err *err);

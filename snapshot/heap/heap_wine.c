@@ -1,26 +1,55 @@
+#include <stdlib.h>
 #include <string.h>
 
+#include "core/buf.h"
 #include "snapshot/heap/heap.h"
 #include "snapshot/heap/wine_layout.h"
 
-#define LIST_MAX 10000000 /* entries of one list; more is a cycle */
+/* Bounds for a process that is damaged or wants to harm: of all lists together, of the subheaps,
+ * and of x64 address space, which all that heaps hold lies in and which it cannot exceed. */
+#define ENTRIES_MAX ((size_t)1 << 20)
+#define SUBHEAPS_MAX ((size_t)2 * HEAPS_MAX)
+#define SPACE_BYTES ((uint64_t)1 << 47)
+#define STRUCT_BYTES_MAX 0x100 /* of what one read takes of any structure */
+
+struct range {
+	uint64_t addr, end;
+};
 
 struct wine_walk {
 	struct target *target;
 	struct walk *walk;
 	struct target_window window;
-	uint64_t heap;
+	uint64_t heap; /* the one that is walked */
+	size_t entry_count;
+	uint64_t seen_bytes;
+	struct range *subheaps; /* by address; they do not overlap */
+	size_t subheap_count, subheap_cap;
 };
 
 static const struct wine_layout *const layout = &wine_layout_8_0_x64;
 
+static bool is_heap(const unsigned char *bytes)
+{
+	return bytes_u32(bytes + layout->heap_signature) == WINE_HEAP_SIGNATURE &&
+	       bytes_u32(bytes + layout->heap_magic) == WINE_HEAP_MAGIC;
+}
+
 static bool probe(struct target *target, uint64_t addr)
 {
-	uint32_t signature = 0, magic = 0;
+	unsigned char bytes[STRUCT_BYTES_MAX];
 
-	return !target_u32(target, addr + layout->heap_signature, &signature) &&
-	       !target_u32(target, addr + layout->heap_magic, &magic) &&
-	       signature == WINE_HEAP_SIGNATURE && magic == WINE_HEAP_MAGIC;
+	return !target_read(target, addr, bytes, layout->heap_read_bytes) && is_heap(bytes);
+}
+
+/* True when a process can have that many more bytes there. */
+static bool claim(struct wine_walk *wine, uint64_t addr, uint64_t bytes)
+{
+	if (addr > SPACE_BYTES || bytes > SPACE_BYTES - addr ||
+		bytes > SPACE_BYTES - wine->seen_bytes)
+		return false;
+	wine->seen_bytes += bytes;
+	return true;
 }
 
 struct wine_block {
@@ -84,41 +113,75 @@ static int walk_subheap(struct wine_walk *wine, uint64_t data, uint64_t end, uin
 	return rc;
 }
 
-static int subheap(struct wine_walk *wine, uint64_t entry)
+/* Keeps the range of one more subheap: 0 and *is_fresh, false when a part of it was there. */
+static int add_subheap(struct wine_walk *wine, uint64_t addr, uint64_t end, bool *is_fresh)
 {
-	struct heap *heap = &wine->walk->heaps[wine->walk->heap_count - 1];
-	uint64_t addr = entry - layout->subheap_entry, reserved, data_bytes, owner;
-	unsigned char bytes[0x40];
+	size_t low = 0, high = wine->subheap_count;
 
-	if (target_read(wine->target, addr, bytes, sizeof(bytes)))
-		return walk_broken(wine->walk, addr, "unreadable subheap");
-	reserved = bytes_u64(bytes + layout->subheap_block_size);
-	data_bytes = bytes_u64(bytes + layout->subheap_data_size);
-	owner = bytes_u64(bytes + layout->subheap_heap);
-	if (owner != wine->heap)
-		return walk_broken(wine->walk, addr, "subheap of another heap");
-	if (reserved > UINT64_MAX / 4 || addr > UINT64_MAX / 4 || data_bytes > reserved ||
-		data_bytes < layout->block_unit)
-		return walk_broken(wine->walk, addr, "subheap of no sound size");
-	heap->committed_bytes += layout->subheap_bytes + data_bytes;
-	heap->reserved_bytes += layout->subheap_bytes + reserved;
-	addr += layout->subheap_bytes;
-	return walk_subheap(wine, addr, addr + data_bytes, addr + reserved);
+	if (array_grow((void **)&wine->subheaps, &wine->subheap_cap, wine->subheap_count,
+		    sizeof(*wine->subheaps)))
+		return -ERR_NOMEM;
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+
+		if (wine->subheaps[middle].end <= addr)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	*is_fresh = low == wine->subheap_count || wine->subheaps[low].addr >= end;
+	if (!*is_fresh)
+		return 0;
+	memmove(&wine->subheaps[low + 1], &wine->subheaps[low],
+		(wine->subheap_count++ - low) * sizeof(*wine->subheaps));
+	wine->subheaps[low] = (struct range){addr, end};
+	return 0;
 }
 
-static int large(struct wine_walk *wine, uint64_t entry)
+/* The first subheap lies behind its heap's other fields, the others begin a region. */
+static uint64_t bytes_before_data(const struct wine_walk *wine, uint64_t addr)
+{
+	bool is_first = addr == wine->heap + layout->heap_bytes - layout->subheap_bytes;
+
+	return is_first ? layout->heap_bytes : layout->subheap_bytes;
+}
+
+static int subheap(struct wine_walk *wine, uint64_t addr, const unsigned char *bytes)
 {
 	struct heap *heap = &wine->walk->heaps[wine->walk->heap_count - 1];
-	uint64_t addr = entry - layout->large_entry, data_bytes, block_bytes;
-	unsigned char bytes[0x40];
+	uint64_t reserved = bytes_u64(bytes + layout->subheap_block_size);
+	uint64_t committed = bytes_u64(bytes + layout->subheap_data_size);
+	uint64_t data = addr + layout->subheap_bytes, before = bytes_before_data(wine, addr);
+	bool is_fresh;
+	int rc;
 
-	if (target_read(wine->target, addr, bytes, sizeof(bytes)))
-		return walk_broken(wine->walk, addr, "unreadable large block");
-	data_bytes = bytes_u64(bytes + layout->large_data_size);
-	block_bytes = bytes_u64(bytes + layout->large_block_size);
+	if (bytes_u64(bytes + layout->subheap_heap) != wine->heap)
+		return walk_broken(wine->walk, addr, "subheap of another heap");
+	if (committed > reserved || committed < layout->block_unit || data < addr ||
+		!claim(wine, data, reserved))
+		return walk_broken(wine->walk, addr, "subheap of no sound size");
+	if (wine->subheap_count == SUBHEAPS_MAX)
+		return walk_broken(wine->walk, addr, "too many subheaps");
+	rc = add_subheap(wine, addr, data + reserved, &is_fresh);
+	if (rc)
+		return rc;
+	if (!is_fresh)
+		return walk_broken(wine->walk, addr, "subheap inside another");
+	heap->committed_bytes += before + committed;
+	heap->reserved_bytes += before + reserved;
+	return walk_subheap(wine, data, data + committed, data + reserved);
+}
+
+static int large(struct wine_walk *wine, uint64_t addr, const unsigned char *bytes)
+{
+	struct heap *heap = &wine->walk->heaps[wine->walk->heap_count - 1];
+	uint64_t data_bytes = bytes_u64(bytes + layout->large_data_size);
+	uint64_t block_bytes = bytes_u64(bytes + layout->large_block_size);
+
 	if (bytes_u16(bytes + layout->large_block + 6) != WINE_TYPE_LARGE)
 		return walk_broken(wine->walk, addr, "large block of no known type");
-	if (block_bytes < layout->large_bytes || data_bytes > block_bytes - layout->large_bytes)
+	if (block_bytes < layout->large_bytes || data_bytes > block_bytes - layout->large_bytes ||
+		!claim(wine, addr, block_bytes))
 		return walk_broken(wine->walk, addr, "large block of no sound size");
 	heap->committed_bytes += block_bytes;
 	heap->reserved_bytes += block_bytes;
@@ -126,51 +189,91 @@ static int large(struct wine_walk *wine, uint64_t entry)
 		wine->walk, addr + layout->large_bytes, data_bytes, block_bytes - data_bytes);
 }
 
-/* Calls each() for every entry of a doubly linked list whose head is in the target. */
-static int walk_list(
-	struct wine_walk *wine, uint64_t head, int (*each)(struct wine_walk *wine, uint64_t entry))
+/* A doubly linked list and the structures on it. */
+struct list {
+	uint64_t head; /* address */
+	uint64_t next, back; /* of the head */
+	uint32_t entry; /* where a structure has its links */
+	uint32_t bytes; /* of each structure, to be read */
+	int (*each)(struct wine_walk *wine, uint64_t addr, const unsigned char *bytes);
+};
+
+/* Calls each() for every structure on the list. One back link cannot fit two entries before it, so
+ * the walk never comes to an entry again. */
+static int walk_list(struct wine_walk *wine, const struct list *list)
 {
-	uint64_t entry = head, previous = head, back;
+	unsigned char bytes[STRUCT_BYTES_MAX];
+	uint64_t next = list->next, previous = list->head;
 	int rc = 0;
 
-	for (unsigned count = 0; !rc; count++) {
-		if (target_u64(wine->target, entry, &entry))
+	while (!rc && next != list->head) {
+		uint64_t entry = next, addr = entry - list->entry;
+
+		if (wine->entry_count++ == ENTRIES_MAX)
+			return walk_broken(wine->walk, entry, "lists of no end");
+		if (target_read(wine->target, addr, bytes, list->bytes))
 			return walk_broken(wine->walk, entry, "unreadable list");
-		if (entry == head)
-			return 0;
-		if (count == LIST_MAX || target_u64(wine->target, entry + 8, &back) ||
-			back != previous)
+		if (bytes_u64(bytes + list->entry + 8) != previous)
 			return walk_broken(wine->walk, entry, "broken list");
+		next = bytes_u64(bytes + list->entry);
 		previous = entry;
-		rc = each(wine, entry);
+		rc = list->each(wine, addr, bytes);
 	}
+	if (!rc && list->back != previous)
+		return walk_broken(wine->walk, list->head, "list that ends too early");
 	return rc;
 }
 
-static int walk_heap(struct wine_walk *wine, uint64_t addr)
+/* The list whose head is at offset in the heap at addr. */
+static struct list list_at(uint64_t addr, const unsigned char *heap_bytes, uint32_t offset)
+{
+	return (struct list){.head = addr + offset,
+		.next = bytes_u64(heap_bytes + offset),
+		.back = bytes_u64(heap_bytes + offset + 8)};
+}
+
+static int walk_heap(struct wine_walk *wine, uint64_t addr, const unsigned char *bytes)
 {
 	struct heap heap = {.addr = addr, .kind = heap_walker_wine.kind};
-	uint64_t lock_owner = 0;
+	struct list subheaps = list_at(addr, bytes, layout->heap_subheaps);
+	struct list larges = list_at(addr, bytes, layout->heap_larges);
 	int rc;
 
-	if (!probe(wine->target, addr))
+	if (!is_heap(bytes))
 		return walk_broken(wine->walk, addr, "no heap");
-	if (!target_u64(wine->target, addr + layout->heap_lock_owner, &lock_owner) && lock_owner)
-		wine->walk->busy_count++;
-	rc = walk_add_heap(wine->walk, &heap);
+	if (wine->walk->heap_count >= HEAPS_MAX)
+		return walk_broken(wine->walk, addr, "too many heaps");
+	wine->walk->busy_count += bytes_u64(bytes + layout->heap_lock_owner) != 0;
 	wine->heap = addr;
+	subheaps.entry = layout->subheap_entry;
+	subheaps.bytes = layout->subheap_bytes;
+	subheaps.each = subheap;
+	larges.entry = layout->large_entry;
+	larges.bytes = layout->large_bytes;
+	larges.each = large;
+	rc = walk_add_heap(wine->walk, &heap);
 	if (!rc)
-		rc = walk_list(wine, addr + layout->heap_subheaps, subheap);
+		rc = walk_list(wine, &subheaps);
 	if (!rc)
-		rc = walk_list(wine, addr + layout->heap_larges, large);
+		rc = walk_list(wine, &larges);
 	return rc;
 }
 
-static int next_heap(struct wine_walk *wine, uint64_t entry)
+/* The process heap, then the others: its entry in their ring is the ring's head. */
+static int walk_ring(struct wine_walk *wine, uint64_t first_heap)
 {
-	if (wine->walk->heap_count >= HEAPS_MAX)
-		return walk_broken(wine->walk, entry, "too many heaps");
-	return walk_heap(wine, entry - layout->heap_entry);
+	unsigned char bytes[STRUCT_BYTES_MAX];
+	struct list ring;
+	int rc;
+
+	if (target_read(wine->target, first_heap, bytes, layout->heap_read_bytes))
+		return walk_broken(wine->walk, first_heap, "unreadable heap");
+	ring = list_at(first_heap, bytes, layout->heap_entry);
+	ring.entry = layout->heap_entry;
+	ring.bytes = layout->heap_read_bytes;
+	ring.each = walk_heap;
+	rc = walk_heap(wine, first_heap, bytes);
+	return rc ? rc : walk_list(wine, &ring);
 }
 
 static int walk_all(struct target *target, uint64_t first_heap, struct walk *walk, struct err *err)
@@ -180,9 +283,8 @@ static int walk_all(struct target *target, uint64_t first_heap, struct walk *wal
 
 	(void)err;
 	if (!rc)
-		rc = walk_heap(&wine, first_heap);
-	if (!rc)
-		rc = walk_list(&wine, first_heap + layout->heap_entry, next_heap);
+		rc = walk_ring(&wine, first_heap);
+	free(wine.subheaps);
 	window_release(&wine.window);
 	return rc;
 }

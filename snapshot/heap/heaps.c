@@ -73,25 +73,43 @@ static int list_unknown(
 	struct target *target, uint64_t first_heap, struct walk *walk, struct err *err)
 {
 	struct heap heap = {.addr = first_heap, .kind = "unknown", .unwalked = true};
+	unsigned char *list = NULL;
+	uint64_t list_addr = 0;
 	uint32_t count = 0;
-	uint64_t list = 0, addr;
 	int rc = walk_add_heap(walk, &heap);
 
 	if (target_u32(target, target->peb + PEB_HEAP_COUNT, &count) ||
-		target_u64(target, target->peb + PEB_HEAP_LIST, &list))
+		target_u64(target, target->peb + PEB_HEAP_LIST, &list_addr))
 		return target_err(target, target->peb, "unreadable PEB", err);
-	for (uint32_t i = 0; !rc && i < count && i < HEAPS_MAX; i++) {
-		if (target_u64(target, list + (uint64_t)i * 8, &addr))
-			return target_err(target, list, "unreadable heap list", err);
-		heap.addr = addr;
-		if (addr && addr != first_heap)
+	count = count < HEAPS_MAX ? count : HEAPS_MAX;
+	if (!rc && count) {
+		list = malloc((size_t)count * 8);
+		rc = list ? 0 : -ERR_NOMEM;
+		if (list && target_read(target, list_addr, list, (size_t)count * 8))
+			rc = target_err(target, list_addr, "unreadable heap list", err);
+	}
+	for (uint32_t i = 0; !rc && i < count; i++) {
+		heap.addr = bytes_u64(list + (size_t)i * 8);
+		if (heap.addr && heap.addr != first_heap)
 			rc = walk_add_heap(walk, &heap);
 	}
+	free(list);
 	return rc;
+}
+
+/* Who understands the heap at addr, or NULL. */
+static const struct heap_walker *walker_of(struct target *target, uint64_t addr)
+{
+	for (size_t i = 0; i < sizeof(walkers) / sizeof(*walkers); i++) {
+		if (walkers[i]->probe(target, addr))
+			return walkers[i];
+	}
+	return NULL;
 }
 
 int heaps_walk(struct target *target, struct walk *walk, struct err *err)
 {
+	const struct heap_walker *walker;
 	uint64_t first_heap = 0;
 	int rc;
 
@@ -99,12 +117,8 @@ int heaps_walk(struct target *target, struct walk *walk, struct err *err)
 		return target_err(target, target->peb, "unreadable PEB", err);
 	if (!first_heap)
 		return err_set(err, ERR_TARGET, target->name, "it has no heap yet");
-	rc = -1;
-	for (size_t i = 0; rc == -1 && i < sizeof(walkers) / sizeof(*walkers); i++) {
-		if (walkers[i]->probe(target, first_heap))
-			rc = walkers[i]->walk(target, first_heap, walk, err);
-	}
-	if (rc == -1)
-		rc = list_unknown(target, first_heap, walk, err);
+	walker = walker_of(target, first_heap);
+	rc = walker ? walker->walk(target, first_heap, walk, err) :
+		      list_unknown(target, first_heap, walk, err);
 	return rc == -ERR_NOMEM ? err_set(err, ERR_NOMEM, target->name, NULL) : rc;
 }

@@ -8,6 +8,7 @@ const struct wine_layout wine_layout_8_0_x64 = {
 	.heap_magic = 0xb8,
 	.heap_lock_owner = 0xd8,
 	.heap_bytes = 0x370,
+	.heap_read_bytes = 0xe0,
 	.subheap_block_size = 0x10,
 	.subheap_data_size = 0x18,
 	.subheap_entry = 0x20,

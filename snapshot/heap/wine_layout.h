@@ -16,7 +16,8 @@ struct wine_layout {
 	uint32_t heap_subheaps, heap_larges; /* list heads */
 	uint32_t heap_magic; /* 'HEAP' */
 	uint32_t heap_lock_owner; /* of its critical section; 0 when no thread is inside */
-	uint32_t heap_bytes;
+	uint32_t heap_bytes; /* with the first SUBHEAP, which is its last field */
+	uint32_t heap_read_bytes; /* so far what the walker reads goes */
 	/* SUBHEAP */
 	uint32_t subheap_block_size, subheap_data_size, subheap_entry, subheap_heap;
 	uint32_t subheap_first_block, subheap_bytes;

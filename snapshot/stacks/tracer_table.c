@@ -5,8 +5,9 @@
 
 #include "core/buf.h"
 #include "core/pe.h"
+#include "snapshot/tracer/stacktable.h"
 
-#define ENTRIES_LOG2_MAX 30 /* of one shard */
+#define ENTRIES_LOG2_MAX 24 /* of one shard: a thousand million blocks in all */
 #define PIECE_BYTES ((size_t)1 << 20) /* of one read */
 
 void tracer_copy_init(struct tracer_copy *copy)
@@ -75,23 +76,28 @@ int tracer_area_read(
 	struct target *target, uint64_t area_addr, struct tracer_area *area, struct err *err)
 {
 	static const char *const failures[] = {
-		[TRACER_OK] = "it is not ready yet",
+		[TRACER_OK] = "it failed, and does not say why",
 		[TRACER_NO_MEMORY] = "it found no memory near ntdll",
 		[TRACER_NO_TLS_SLOT] = "it found no free TLS slot",
 		[TRACER_NO_EXPORT] = "ntdll lacks a function it needs",
 		[TRACER_NOT_PATCHABLE] = "ntdll's functions begin with code it cannot move",
 	};
-	unsigned failure;
+	struct tracer_area found;
 
-	if (target_read(target, area_addr, area, sizeof(*area)))
+	if (target_read(target, area_addr, &found, sizeof(found)))
 		return target_err(target, area_addr, "unreadable tracer", err);
-	if (area->magic != TRACER_MAGIC || area->version != TRACER_VERSION ||
-		area->area_bytes != sizeof(*area))
+	if (found.magic != TRACER_MAGIC || found.version != TRACER_VERSION ||
+		found.area_bytes != sizeof(found))
 		return target_err(target, area_addr, "a tracer of another version", err);
-	if (area->state == TRACER_ON)
-		return 0;
-	failure = area->failure < sizeof(failures) / sizeof(*failures) ? area->failure : TRACER_OK;
-	return err_set(err, ERR_INJECT, target->name, "%s", failures[failure]);
+	if (found.state == TRACER_OFF)
+		return err_set(err, ERR_INJECT, target->name, "it is not ready yet");
+	if (found.state != TRACER_ON) {
+		if (found.failure >= sizeof(failures) / sizeof(*failures))
+			found.failure = TRACER_OK;
+		return err_set(err, ERR_INJECT, target->name, "%s", failures[found.failure]);
+	}
+	*area = found;
+	return 0;
 }
 
 static int copy_bytes(struct target *target, uint64_t addr, unsigned char *bytes, uint64_t len)
@@ -122,18 +128,51 @@ static int keep_valid(struct tracer_copy *copy, const struct tracer_block *piece
 	return 0;
 }
 
+static uint64_t table_addr(const struct tracer_shard *shard)
+{
+	return shard->table & ~(uint64_t)63;
+}
+
+/* Of its table; 0 when it has none, or one larger than can be. */
+static uint64_t entry_count(const struct tracer_shard *shard)
+{
+	unsigned log2 = shard->table & 63;
+
+	return shard->table && log2 <= ENTRIES_LOG2_MAX ? (uint64_t)1 << log2 : 0;
+}
+
+/*
+ * False when a table is too large or two of them share memory: then a few bytes in the target could
+ * be made to look like any number of blocks.
+ */
+static bool are_sound(const struct tracer_shard *shards)
+{
+	for (unsigned i = 0; i < TRACER_SHARDS; i++) {
+		uint64_t addr = table_addr(&shards[i]), count = entry_count(&shards[i]);
+
+		if (shards[i].table && !count)
+			return false;
+		for (unsigned k = 0; k < i; k++) {
+			uint64_t other = table_addr(&shards[k]);
+
+			if (addr - other < entry_count(&shards[k]) * sizeof(struct tracer_block) ||
+				other - addr < count * sizeof(struct tracer_block))
+				return false;
+		}
+	}
+	return true;
+}
+
 static int copy_shard(struct tracer_copy *copy, struct target *target,
 	const struct tracer_shard *shard, struct tracer_block *piece)
 {
-	uint64_t addr = shard->table & ~(uint64_t)63, log2 = shard->table & 63, count;
+	uint64_t addr = table_addr(shard), count = entry_count(shard);
 	int rc = 0;
 
-	copy->broken_shards += !!shard->broken;
-	if (!shard->table)
+	if (shard->broken) { /* what it says may be long past */
+		copy->broken_shards++;
 		return 0;
-	if (log2 > ENTRIES_LOG2_MAX)
-		return -ERR_TARGET;
-	count = (uint64_t)1 << log2;
+	}
 	while (count && !rc) {
 		size_t part = PIECE_BYTES / sizeof(*piece);
 
@@ -151,11 +190,8 @@ static int copy_stacks(struct tracer_copy *copy, struct target *target)
 {
 	const struct tracer_area *area = &copy->area;
 
-	free(copy->stacks);
-	copy->stacks = NULL;
-	copy->stacks_bytes = 0;
 	if (area->stacks_top > area->stacks_committed || area->stacks_top > area->stacks_limit ||
-		area->stacks_limit > UINT32_MAX * 8ull || area->stacks_top < 8)
+		area->stacks_limit > STACKTABLE_RESERVE_BYTES || area->stacks_top < 8)
 		return -ERR_TARGET;
 	copy->stacks = malloc((size_t)area->stacks_top);
 	if (!copy->stacks)
@@ -172,6 +208,8 @@ static int copy_tables(struct tracer_copy *copy, struct target *target)
 	struct tracer_block *piece = malloc(PIECE_BYTES);
 	int rc = piece ? 0 : -ERR_NOMEM;
 
+	if (!rc && !are_sound(copy->area.shards))
+		rc = -ERR_TARGET;
 	/* A fresh process has committed nothing: its stack area is empty. */
 	if (!rc && copy->area.stacks_committed)
 		rc = copy_stacks(copy, target);
@@ -186,6 +224,9 @@ int tracer_copy_take(
 {
 	int rc = tracer_area_read(target, area_addr, &copy->area, err);
 
+	free(copy->stacks);
+	copy->stacks = NULL;
+	copy->stacks_bytes = 0;
 	copy->block_count = 0;
 	copy->broken_shards = 0;
 	if (rc)

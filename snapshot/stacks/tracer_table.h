@@ -17,7 +17,7 @@ struct tracer_copy {
 	size_t block_count, block_cap;
 	unsigned char *stacks; /* the stack area's first stacks_bytes bytes */
 	uint64_t stacks_bytes;
-	unsigned broken_shards;
+	unsigned broken_shards; /* left out */
 };
 
 void tracer_copy_init(struct tracer_copy *copy);

@@ -1,10 +1,11 @@
 #include "snapshot/tracer/blocktable.h"
 
+#include <stddef.h>
+
 #include "snapshot/tracer/memory.h"
 
 #define FIRST_LOG2 11 /* entries of a shard's first table: 64 KiB */
 #define SPINS 2000
-#define YIELDS 20000
 
 static uint64_t hash_addr(uint64_t addr)
 {
@@ -18,7 +19,7 @@ static struct tracer_shard *shard_of(struct tracer_area *area, uint64_t hash)
 
 static bool shard_lock(struct tracer_shard *shard)
 {
-	for (unsigned tries = 0; tries < SPINS + YIELDS; tries++) {
+	for (unsigned tries = 0;; tries++) {
 		if (!__atomic_load_n(&shard->lock, __ATOMIC_RELAXED) &&
 			!__atomic_exchange_n(&shard->lock, 1, __ATOMIC_ACQUIRE))
 			return true;
@@ -26,8 +27,8 @@ static bool shard_lock(struct tracer_shard *shard)
 			return false;
 		if (tries < SPINS)
 			__builtin_ia32_pause();
-		else
-			memory_yield();
+		else if (!memory_wait(tries - SPINS))
+			break;
 	}
 	__atomic_store_n(&shard->broken, 1, __ATOMIC_RELAXED);
 	return false;
@@ -98,25 +99,31 @@ static bool grow(struct tracer_shard *shard)
 	return true;
 }
 
+/* Where a block goes: its entry, or a free one, made by growing when there are too few. */
+static struct tracer_block *place_for(struct tracer_shard *shard, uint64_t addr)
+{
+	uint64_t count = entry_count(shard);
+	struct tracer_block *entry = count ? find(entries(shard), count, addr) : NULL;
+
+	if (entry && (entry->addr || shard->count < count / 4 * 3))
+		return entry;
+	return grow(shard) ? find(entries(shard), entry_count(shard), addr) : NULL;
+}
+
 void blocktable_put(struct tracer_area *area, const struct tracer_block *block)
 {
 	struct tracer_shard *shard = shard_of(area, hash_addr(block->addr));
-	uint64_t count;
-	bool done = false;
+	struct tracer_block *entry = NULL;
 
 	if (shard_lock(shard)) {
-		count = entry_count(shard);
-		if (shard->count < count / 4 * 3 || grow(shard)) {
-			struct tracer_block *entry =
-				find(entries(shard), entry_count(shard), block->addr);
-
+		entry = place_for(shard, block->addr);
+		if (entry) {
 			shard->count += !entry->addr;
 			entry_set(entry, block);
-			done = true;
 		}
 		shard_unlock(shard);
 	}
-	if (!done)
+	if (!entry)
 		__atomic_fetch_add(&area->dropped_blocks, 1, __ATOMIC_RELAXED);
 }
 

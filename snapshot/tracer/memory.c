@@ -2,6 +2,11 @@
 
 #include "snapshot/tracer/nt.h"
 
+/* A holder that was moved off its processor comes back in some ms; one that is suspended may take
+ * longer, and one that was ended never comes back. */
+#define YIELDS 100
+#define SLEEPS 10000 /* of 1 ms and more */
+
 void *memory_reserve(uint64_t bytes)
 {
 	PVOID base = NULL;
@@ -29,7 +34,15 @@ void memory_release(void *at, uint64_t bytes)
 	NtFreeVirtualMemory(THIS_PROCESS, &at, &size, MEM_RELEASE);
 }
 
-void memory_yield(void)
+bool memory_wait(unsigned tries)
 {
-	NtYieldExecution();
+	LARGE_INTEGER one_ms = {.QuadPart = -10000};
+
+	if (RtlDllShutdownInProgress())
+		return false;
+	if (tries < YIELDS)
+		NtYieldExecution();
+	else
+		NtDelayExecution(FALSE, &one_ms);
+	return tries < YIELDS + SLEEPS;
 }

@@ -16,7 +16,8 @@ bool memory_commit(void *at, uint64_t bytes);
 
 void memory_release(void *at, uint64_t bytes);
 
-/* Lets another thread run. */
-void memory_yield(void);
+/* Waits for another thread, the longer the more tries there were before. False when waiting is of
+ * no use any more: seconds have passed, or the process is ending and its other threads are gone. */
+bool memory_wait(unsigned tries);
 
 #endif

@@ -3,8 +3,9 @@
  * DLL a process loads, and nothing that allocates.
  *
  * Sources: the documented Nt and Rtl functions (Windows SDK winternl.h, winnt.h; driver kit pages
- * of NtAllocateVirtualMemory, NtFreeVirtualMemory); NtYieldExecution and NtSetEvent by their
- * published prototypes (phnt, ntpsapi.h, ntexapi.h).
+ * of NtAllocateVirtualMemory, NtFreeVirtualMemory); NtYieldExecution, NtDelayExecution,
+ * NtSetEvent and RtlDllShutdownInProgress by their published prototypes (phnt, ntpsapi.h, ntexapi.h,
+ * ntldr.h).
  */
 #ifndef SNAPSHOT_TRACER_NT_H
 #define SNAPSHOT_TRACER_NT_H
@@ -19,6 +20,8 @@ NTSYSAPI NTSTATUS NTAPI NtFreeVirtualMemory(HANDLE process, PVOID *base, PSIZE_T
 NTSYSAPI NTSTATUS NTAPI NtProtectVirtualMemory(
 	HANDLE process, PVOID *base, PSIZE_T bytes, ULONG protect, PULONG old);
 NTSYSAPI NTSTATUS NTAPI NtYieldExecution(void);
+NTSYSAPI NTSTATUS NTAPI NtDelayExecution(BOOLEAN alertable, const LARGE_INTEGER *interval);
+NTSYSAPI BOOLEAN NTAPI RtlDllShutdownInProgress(void);
 NTSYSAPI NTSTATUS NTAPI NtSetEvent(HANDLE event, PLONG previous);
 NTSYSAPI NTSTATUS NTAPI NtWaitForMultipleObjects(ULONG count, const HANDLE *handles, ULONG wait_any,
 	BOOLEAN alertable, const LARGE_INTEGER *timeout);

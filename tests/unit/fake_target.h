@@ -1,0 +1,226 @@
+/*
+ * A process made of ranges of the test's own memory, behind struct target. Each range is an
+ * allocation of its own, so reading past one is seen. Whatever can fail fails when a test asks.
+ */
+#ifndef TESTS_UNIT_FAKE_TARGET_H
+#define TESTS_UNIT_FAKE_TARGET_H
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "core/err.h"
+#include "core/model.h"
+#include "snapshot/target.h"
+
+#define FAKE_RANGES_MAX 64
+#define FAKE_PEB 0x7ffd0000u
+#define FAKE_PEB_HEAP 0x30u
+#define FAKE_PEB_HEAP_COUNT 0xe8u
+#define FAKE_PEB_HEAP_LIST 0xf0u
+
+struct fake_range {
+	uint64_t addr;
+	size_t len;
+	unsigned char *bytes;
+	bool needs_hold; /* may be read only while the process is held */
+};
+
+struct fake {
+	struct target target;
+	struct fake_range ranges[FAKE_RANGES_MAX];
+	size_t range_count;
+	struct module modules[8];
+	size_t module_count;
+	/* The fail_from'th read fails, or that and fail_count - 1 after it; 0: none. */
+	uint64_t fail_from, fail_count;
+	uint64_t reads, got_bytes, loose_reads; /* loose: not held, though it had to be */
+	unsigned suspends, resumes;
+	bool is_held, is_dead;
+	int modules_rc, suspend_rc;
+	void (*on_suspend)(struct fake *fake);
+	/* Memory made up as it is read; false: it is not there. */
+	bool (*made_up)(struct fake *fake, uint64_t addr, unsigned char *bytes, size_t len);
+};
+
+static inline uint64_t fake_random(uint64_t *seed)
+{
+	*seed ^= *seed << 13;
+	*seed ^= *seed >> 7;
+	*seed ^= *seed << 17;
+	return *seed * 0x2545f4914f6cdd1du >> 16;
+}
+
+/* ---------------------------------------------------------------- memory */
+
+static inline struct fake_range *fake_range_at(struct fake *fake, uint64_t addr)
+{
+	for (size_t i = 0; i < fake->range_count; i++) {
+		struct fake_range *range = &fake->ranges[i];
+
+		if (addr >= range->addr && addr - range->addr < range->len)
+			return range;
+	}
+	return NULL;
+}
+
+static inline struct fake_range *fake_map(struct fake *fake, uint64_t addr, size_t len)
+{
+	struct fake_range *range = &fake->ranges[fake->range_count++];
+
+	assert_true(fake->range_count <= FAKE_RANGES_MAX);
+	*range = (struct fake_range){.addr = addr, .len = len, .bytes = calloc(1, len)};
+	assert_non_null(range->bytes);
+	return range;
+}
+
+static inline void fake_unmap(struct fake *fake, uint64_t addr)
+{
+	struct fake_range *range = fake_range_at(fake, addr);
+
+	assert_non_null(range);
+	free(range->bytes);
+	*range = fake->ranges[--fake->range_count];
+}
+
+static inline unsigned char *fake_bytes(struct fake *fake, uint64_t addr, size_t len)
+{
+	struct fake_range *range = fake_range_at(fake, addr);
+
+	assert_non_null(range);
+	assert_true(range->len - (addr - range->addr) >= len);
+	return range->bytes + (addr - range->addr);
+}
+
+/* The low len bytes of value, as the processes we read hold them: little-endian. */
+static inline void fake_put(struct fake *fake, uint64_t addr, uint64_t value, size_t len)
+{
+	unsigned char *bytes = fake_bytes(fake, addr, len);
+
+	for (size_t i = 0; i < len; i++)
+		bytes[i] = (unsigned char)(value >> 8 * i);
+}
+
+static inline uint64_t fake_get(struct fake *fake, uint64_t addr, size_t len)
+{
+	const unsigned char *bytes = fake_bytes(fake, addr, len);
+	uint64_t value = 0;
+
+	for (size_t i = 0; i < len; i++)
+		value |= (uint64_t)bytes[i] << 8 * i;
+	return value;
+}
+
+/* ---------------------------------------------------------------- struct target_ops */
+
+static inline bool fake_read_fails(const struct fake *fake)
+{
+	return fake->fail_from && fake->reads >= fake->fail_from &&
+	       fake->reads - fake->fail_from < fake->fail_count;
+}
+
+/* A read that fails leaves its buffer spoilt, as a system may. */
+static inline int fake_read(struct target *target, uint64_t addr, void *bytes, size_t len)
+{
+	struct fake *fake = target->system;
+	unsigned char *to = bytes;
+
+	memset(bytes, 0xa5, len);
+	fake->reads++;
+	if (fake_read_fails(fake))
+		return -ERR_READ;
+	if (fake->made_up && fake->made_up(fake, addr, to, len))
+		return 0;
+	while (len) {
+		const struct fake_range *range = fake_range_at(fake, addr);
+		size_t part;
+
+		if (!range)
+			return -ERR_READ;
+		fake->loose_reads += range->needs_hold && !fake->is_held;
+		part = range->len - (size_t)(addr - range->addr);
+		part = part < len ? part : len;
+		memcpy(to, range->bytes + (addr - range->addr), part);
+		fake->got_bytes += part;
+		addr += part;
+		to += part;
+		len -= part;
+	}
+	return 0;
+}
+
+static inline int fake_modules(struct target *target, struct snapshot *snapshot, struct err *err)
+{
+	struct fake *fake = target->system;
+
+	if (fake->modules_rc)
+		return err_set(err, (enum err_code) - fake->modules_rc, target->name, NULL);
+	for (size_t i = 0; i < fake->module_count; i++) {
+		struct module *module = snapshot_add_module(snapshot);
+
+		assert_non_null(module);
+		*module = fake->modules[i];
+	}
+	return 0;
+}
+
+static inline int fake_suspend(struct target *target, struct err *err)
+{
+	struct fake *fake = target->system;
+
+	assert_false(fake->is_held);
+	if (fake->suspend_rc)
+		return err_set(err, (enum err_code) - fake->suspend_rc, target->name, NULL);
+	fake->is_held = true;
+	fake->suspends++;
+	if (fake->on_suspend)
+		fake->on_suspend(fake);
+	return 0;
+}
+
+static inline void fake_resume(struct target *target)
+{
+	struct fake *fake = target->system;
+
+	fake->resumes += fake->is_held;
+	fake->is_held = false;
+}
+
+static inline bool fake_is_alive(struct target *target)
+{
+	const struct fake *fake = target->system;
+
+	return !fake->is_dead;
+}
+
+/* An empty process: a PEB and nothing else. */
+static inline void fake_init(struct fake *fake)
+{
+	static const struct target_ops ops = {
+		.read = fake_read,
+		.modules = fake_modules,
+		.suspend = fake_suspend,
+		.resume = fake_resume,
+		.is_alive = fake_is_alive,
+	};
+
+	*fake = (struct fake){.target = {.ops = &ops, .name = "pid 12", .pid = 12, .bits = 64}};
+	fake->target.system = fake;
+	fake->target.peb = FAKE_PEB;
+	fake_map(fake, FAKE_PEB, 0x1000)->needs_hold = true;
+}
+
+static inline void fake_release(struct fake *fake)
+{
+	while (fake->range_count)
+		free(fake->ranges[--fake->range_count].bytes);
+}
+
+#endif

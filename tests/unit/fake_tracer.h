@@ -1,0 +1,123 @@
+/*
+ * The tracer's DLL and its tables, placed in a made process: an image with nothing but the one
+ * export, and tables filled by hand after shared.h, not by the tracer's own code.
+ */
+#ifndef TESTS_UNIT_FAKE_TRACER_H
+#define TESTS_UNIT_FAKE_TRACER_H
+
+#include "tests/unit/fake_target.h"
+
+#include "snapshot/tracer/shared.h"
+
+#define TRACER_BASE 0x6f0000000u
+#define TRACER_AREA (TRACER_BASE + 0x1200)
+#define TRACER_TABLES 0x700000000u /* one each TABLE_STEP */
+#define TRACER_TABLE_STEP 0x100000u
+#define TRACER_STACKS 0x780000000u
+#define TRACER_STACKS_BYTES 0x10000u
+
+/* Puts value into a field of the area. */
+#define AREA_PUT(fake, field, value)                                                               \
+	fake_put(fake, TRACER_AREA + offsetof(struct tracer_area, field), value,                   \
+		sizeof(((struct tracer_area *)0)->field))
+#define AREA_GET(fake, field)                                                                      \
+	fake_get(fake, TRACER_AREA + offsetof(struct tracer_area, field),                          \
+		sizeof(((struct tracer_area *)0)->field))
+#define SHARD_PUT(fake, shard, field, value)                                                       \
+	fake_put(fake,                                                                             \
+		TRACER_AREA + offsetof(struct tracer_area, shards) +                               \
+			(shard) * sizeof(struct tracer_shard) +                                    \
+			offsetof(struct tracer_shard, field),                                      \
+		value, sizeof(((struct tracer_shard *)0)->field))
+
+/* A 64-bit DLL of one section, after Microsoft's "PE Format": offsets from its base. */
+static inline void image_place(struct fake *fake, uint64_t base)
+{
+	enum { HEADERS = 64, OPTIONAL = HEADERS + 24, SECTION = OPTIONAL + 240 };
+	enum { EXPORTS = 0x1000, FUNCTIONS = 0x1040, NAMES = 0x1050, ORDINALS = 0x1060 };
+	enum { NAME = 0x1070, DATA_BYTES = 0x3000 };
+
+	fake_map(fake, base, EXPORTS + DATA_BYTES);
+	fake_put(fake, base, 'M' | 'Z' << 8, 2);
+	fake_put(fake, base + 60, HEADERS, 4);
+	fake_put(fake, base + HEADERS, 'P' | 'E' << 8, 4);
+	fake_put(fake, base + HEADERS + 4, 0x8664, 2);
+	fake_put(fake, base + HEADERS + 6, 1, 2); /* sections */
+	fake_put(fake, base + HEADERS + 8, 0x65432100, 4); /* timestamp */
+	fake_put(fake, base + HEADERS + 20, 240, 2);
+	fake_put(fake, base + OPTIONAL, 0x20b, 2);
+	fake_put(fake, base + OPTIONAL + 56, EXPORTS + DATA_BYTES, 4);
+	fake_put(fake, base + OPTIONAL + 60, 0x400, 4);
+	fake_put(fake, base + OPTIONAL + 108, 16, 4);
+	fake_put(fake, base + OPTIONAL + 112, EXPORTS, 4);
+	fake_put(fake, base + OPTIONAL + 116, 0x100, 4);
+	fake_put(fake, base + SECTION + 8, DATA_BYTES, 4);
+	fake_put(fake, base + SECTION + 12, EXPORTS, 4);
+	fake_put(fake, base + EXPORTS + 20, 1, 4); /* functions, names, and their places */
+	fake_put(fake, base + EXPORTS + 24, 1, 4);
+	fake_put(fake, base + EXPORTS + 28, FUNCTIONS, 4);
+	fake_put(fake, base + EXPORTS + 32, NAMES, 4);
+	fake_put(fake, base + EXPORTS + 36, ORDINALS, 4);
+	fake_put(fake, base + FUNCTIONS, TRACER_AREA - TRACER_BASE, 4);
+	fake_put(fake, base + NAMES, NAME, 4);
+	memcpy(fake_bytes(fake, base + NAME, 16), TRACER_EXPORT, sizeof(TRACER_EXPORT));
+}
+
+static inline void tracer_add_module(struct fake *fake, uint64_t base, const char *path)
+{
+	fake->modules[fake->module_count++] =
+		(struct module){.base = base, .size_bytes = 0x4000, .path = path};
+}
+
+/* A tracer that is at work and has seen nothing. */
+static inline void tracer_place(struct fake *fake)
+{
+	image_place(fake, TRACER_BASE);
+	tracer_add_module(fake, 0x140000000, "C:\\app\\app.exe");
+	tracer_add_module(fake, TRACER_BASE, "C:\\tools\\" TRACER_DLL);
+	fake_map(fake, TRACER_STACKS, TRACER_STACKS_BYTES)->needs_hold = true;
+	AREA_PUT(fake, magic, 0x315243415254);
+	AREA_PUT(fake, version, 1);
+	AREA_PUT(fake, area_bytes, sizeof(struct tracer_area));
+	AREA_PUT(fake, state, TRACER_ON);
+	AREA_PUT(fake, stacks, TRACER_STACKS);
+	AREA_PUT(fake, stacks_top, 8);
+	AREA_PUT(fake, stacks_committed, TRACER_STACKS_BYTES);
+	AREA_PUT(fake, stacks_limit, 1u << 30);
+}
+
+/* An empty table for a shard; its address. */
+static inline uint64_t tracer_place_table(struct fake *fake, unsigned shard, unsigned log2)
+{
+	uint64_t addr = TRACER_TABLES + shard * (uint64_t)TRACER_TABLE_STEP;
+
+	fake_map(fake, addr, sizeof(struct tracer_block) << log2)->needs_hold = true;
+	SHARD_PUT(fake, shard, table, addr | log2);
+	return addr;
+}
+
+static inline void tracer_put_block(
+	struct fake *fake, unsigned shard, unsigned entry, const struct tracer_block *block)
+{
+	uint64_t addr = TRACER_TABLES + shard * (uint64_t)TRACER_TABLE_STEP + entry * 32;
+
+	fake_put(fake, addr, block->addr, 8);
+	fake_put(fake, addr + 8, block->size_bytes, 8);
+	fake_put(fake, addr + 16, block->heap, 8);
+	fake_put(fake, addr + 24, block->stack, 4);
+}
+
+/* Appends a stack whose i'th frame is first + 16 * i; its id. */
+static inline uint32_t tracer_put_stack(struct fake *fake, uint64_t first, uint32_t depth)
+{
+	uint64_t top = AREA_GET(fake, stacks_top), addr = TRACER_STACKS + top;
+
+	fake_put(fake, addr + 4, 0xabcdef01, 4); /* a hash */
+	fake_put(fake, addr + 8, depth, 4);
+	for (uint32_t i = 0; i < depth; i++)
+		fake_put(fake, addr + 16 + i * 8, first + 16 * i, 8);
+	AREA_PUT(fake, stacks_top, top + 16 + depth * 8);
+	return (uint32_t)(top / 8);
+}
+
+#endif

@@ -1,0 +1,447 @@
+/*
+ * One snapshot: blocks joined with what the tracer knows of them, gaps said, and the process going
+ * on again whatever happened.
+ */
+#include "tests/unit/fake_heaps.h"
+#include "tests/unit/fake_tracer.h"
+
+#include "snapshot/capture.h"
+
+#define STACKS 50
+#define TABLE_LOG2 7
+
+/* What the tracer says about a block of the heaps. */
+enum said {
+	TRUTH,
+	TRUTH_TOO,
+	NOTHING,
+	OTHER_SIZE,
+	OTHER_HEAP,
+	NO_STACK,
+	NO_SUCH_STACK,
+	SAID_COUNT,
+};
+
+struct scene {
+	struct image *image;
+	struct fake *fake;
+	struct snapshot snapshot;
+	struct capture_stats stats;
+	struct err err;
+	uint32_t stacks[STACKS];
+	/* Up to that many suspends something else is at an address, then what should be there. */
+	uint64_t busy_until, busy_addr, calm_value;
+};
+
+static struct scene *current; /* for callbacks that get no more than the fake */
+
+static enum said said_of(size_t i)
+{
+	return i * 2654435761u % 1000 % SAID_COUNT;
+}
+
+static uint32_t depth_of(size_t stack)
+{
+	return 1 + (uint32_t)stack % TRACER_DEPTH_MAX;
+}
+
+static uint64_t first_frame_of(size_t stack)
+{
+	return 0x140001000 + stack * 0x10000;
+}
+
+static void say(struct scene *scene, size_t i)
+{
+	const struct placed *placed = &scene->image->truth.blocks[i];
+	struct tracer_block block = {.addr = placed->addr,
+		.size_bytes = placed->requested_bytes,
+		.heap = placed->heap,
+		.stack = scene->stacks[i % STACKS]};
+
+	switch (said_of(i)) {
+	case NOTHING: return;
+	case OTHER_SIZE: block.size_bytes++; break;
+	case OTHER_HEAP: block.heap = HEAP_C; break;
+	case NO_STACK: block.stack = 0; break;
+	case NO_SUCH_STACK: block.stack = 0x7fffffff; break;
+	default: break;
+	}
+	tracer_put_block(scene->fake, (unsigned)i % 24, (unsigned)i / 24, &block);
+}
+
+static int set_up(void **state)
+{
+	struct scene *scene = calloc(1, sizeof(*scene));
+	const struct tracer_block gone = {.addr = 0x99990000, .size_bytes = 8, .heap = HEAP_A};
+
+	assert_non_null(scene);
+	scene->image = image_new(42);
+	scene->fake = &scene->image->fake;
+	tracer_place(scene->fake);
+	for (size_t i = 0; i < STACKS; i++)
+		scene->stacks[i] = tracer_put_stack(scene->fake, first_frame_of(i), depth_of(i));
+	for (unsigned shard = 0; shard < 25; shard++)
+		tracer_place_table(scene->fake, shard, TABLE_LOG2);
+	assert_true(scene->image->truth.block_count < 24u << TABLE_LOG2);
+	for (size_t i = 0; i < scene->image->truth.block_count; i++)
+		say(scene, i);
+	tracer_put_block(scene->fake, 24, 3, &gone); /* traced, but in no heap */
+	snapshot_init(&scene->snapshot);
+	current = scene;
+	*state = scene;
+	return 0;
+}
+
+static int tear_down(void **state)
+{
+	struct scene *scene = *state;
+
+	snapshot_release(&scene->snapshot);
+	image_free(scene->image);
+	free(scene);
+	return 0;
+}
+
+/* One capture into a fresh snapshot; the process must run after it. */
+static int take(struct scene *scene)
+{
+	struct fake *fake = scene->fake;
+	int rc;
+
+	snapshot_release(&scene->snapshot);
+	snapshot_init(&scene->snapshot);
+	fake->reads = fake->suspends = fake->resumes = 0;
+	scene->err = (struct err){0};
+	rc = capture(&fake->target, &scene->snapshot, &scene->stats, &scene->err);
+	assert_int_equal(fake->suspends, fake->resumes);
+	assert_false(fake->is_held);
+	assert_int_equal(fake->loose_reads, 0);
+	if (rc)
+		assert_int_equal(scene->err.code, -rc);
+	return rc;
+}
+
+static bool has_warning(const struct scene *scene, const char *words)
+{
+	for (size_t i = 0; i < scene->snapshot.warning_count; i++) {
+		if (strstr(scene->snapshot.warnings[i], words))
+			return true;
+	}
+	return false;
+}
+
+/* ---------------------------------------------------------------- what is expected */
+
+static const struct block *block_at(const struct scene *scene, uint64_t addr)
+{
+	for (size_t i = 0; i < scene->snapshot.block_count; i++) {
+		if (scene->snapshot.blocks[i].addr == addr)
+			return &scene->snapshot.blocks[i];
+	}
+	return NULL;
+}
+
+static void assert_stack(const struct scene *scene, uint32_t index, size_t stack)
+{
+	const struct stack *found = &scene->snapshot.stacks.stacks[index];
+
+	assert_true(index < scene->snapshot.stacks.count);
+	assert_int_equal(found->frame_count, depth_of(stack));
+	for (uint32_t k = 0; k < found->frame_count; k++)
+		assert_int_equal(found->frames[k], first_frame_of(stack) + 16 * k);
+}
+
+static void assert_block(const struct scene *scene, size_t i, bool has_overhead)
+{
+	const struct placed *placed = &scene->image->truth.blocks[i];
+	const struct block *block = block_at(scene, placed->addr);
+
+	assert_non_null(block);
+	assert_int_equal(block->requested_bytes, placed->requested_bytes);
+	assert_int_equal(block->overhead_bytes, has_overhead ? placed->overhead_bytes : 0);
+	assert_int_equal(scene->snapshot.heaps[block->heap].addr, placed->heap);
+	assert_stack(scene, block->stack, i % STACKS);
+}
+
+/* What of a heap's blocks has no stack. */
+static struct census stackless_of(const struct scene *scene, uint64_t heap)
+{
+	struct census census = {0};
+
+	for (size_t i = 0; i < scene->image->truth.block_count; i++) {
+		const struct placed *placed = &scene->image->truth.blocks[i];
+
+		if (placed->heap != heap || said_of(i) <= TRUTH_TOO)
+			continue;
+		census.block_count++;
+		census.requested_bytes += placed->requested_bytes;
+		census.overhead_bytes += placed->overhead_bytes;
+	}
+	return census;
+}
+
+static void assert_whole(const struct scene *scene)
+{
+	const struct truth *truth = &scene->image->truth;
+	const struct snapshot *snapshot = &scene->snapshot;
+	size_t count = 0;
+
+	for (size_t i = 0; i < truth->block_count; i++) {
+		if (said_of(i) > TRUTH_TOO)
+			continue;
+		assert_block(scene, i, true);
+		count++;
+	}
+	assert_int_equal(snapshot->block_count, count);
+	assert_int_equal(snapshot->heap_count, truth->heap_count);
+	for (size_t i = 0; i < snapshot->heap_count; i++) {
+		const struct census want = stackless_of(scene, snapshot->heaps[i].addr);
+
+		assert_memory_equal(&snapshot->heaps[i].stackless, &want, sizeof(want));
+	}
+	assert_int_equal(snapshot_total(snapshot).block_count, truth->block_count);
+}
+
+/* ---------------------------------------------------------------- joining */
+
+static void each_block_gets_the_stack_the_tracer_has_for_it(void **state)
+{
+	struct scene *scene = *state;
+
+	assert_int_equal(take(scene), 0);
+	assert_whole(scene);
+	assert_null(block_at(scene, 0x99990000));
+	assert_int_equal(scene->stats.tries, 1);
+	assert_int_equal(scene->fake->suspends, 1);
+	assert_true(scene->stats.held_ms >= 0);
+}
+
+static void blocks_of_another_size_or_heap_are_stackless_and_said(void **state)
+{
+	struct scene *scene = *state;
+	unsigned count = 0;
+	char words[80];
+
+	for (size_t i = 0; i < scene->image->truth.block_count; i++)
+		count += said_of(i) == OTHER_SIZE || said_of(i) == OTHER_HEAP;
+	assert_int_equal(take(scene), 0);
+	snprintf(words, sizeof(words), "%u blocks have another size or heap", count);
+	assert_true(has_warning(scene, words));
+	assert_int_equal(scene->snapshot.warning_count, 1);
+}
+
+static void the_snapshot_says_whose_it_is(void **state)
+{
+	struct scene *scene = *state;
+	const struct snapshot *snapshot = &scene->snapshot;
+
+	snprintf(scene->fake->target.image, sizeof(scene->fake->target.image), "C:\\app\\app.exe");
+	scene->fake->target.start_ms = 1234;
+	assert_int_equal(take(scene), 0);
+	assert_int_equal(snapshot->pid, 12);
+	assert_int_equal(snapshot->bits, 64);
+	assert_int_equal(snapshot->start_ms, 1234);
+	assert_true(snapshot->time_ms > 1234);
+	assert_string_equal(snapshot->image, "C:\\app\\app.exe");
+	assert_null(snapshot->os);
+	assert_string_equal(snapshot->stack_source, "tracer");
+	assert_int_equal(snapshot->module_count, 2);
+	assert_false(snapshot->modules[0].has_identity); /* its headers are not there */
+	assert_true(snapshot->modules[1].has_identity);
+	assert_int_equal(snapshot->modules[1].timestamp, 0x65432100);
+}
+
+static void what_the_tracer_dropped_is_said(void **state)
+{
+	struct scene *scene = *state;
+
+	AREA_PUT(scene->fake, dropped_blocks, 17);
+	AREA_PUT(scene->fake, dropped_stacks, 18);
+	SHARD_PUT(scene->fake, 40, broken, 1);
+	assert_int_equal(take(scene), 0);
+	assert_true(has_warning(scene, "no room for 17 blocks"));
+	assert_true(has_warning(scene, "the stacks of 18 blocks"));
+	assert_true(has_warning(scene, "1 of the 64 parts of the tracer's table"));
+	assert_whole(scene);
+}
+
+static void of_heaps_that_cannot_be_walked_the_traced_blocks_are_listed(void **state)
+{
+	struct scene *scene = *state;
+	const struct truth *truth = &scene->image->truth;
+	const uint64_t list = FAKE_PEB + 0x400;
+	size_t count = 0;
+
+	fake_put(scene->fake, HEAP_A + HEAP_MAGIC, 0, 4);
+	fake_put(scene->fake, FAKE_PEB + FAKE_PEB_HEAP_COUNT, 2, 4);
+	fake_put(scene->fake, FAKE_PEB + FAKE_PEB_HEAP_LIST, list, 8);
+	fake_put(scene->fake, list, HEAP_A, 8);
+	fake_put(scene->fake, list + 8, HEAP_B, 8);
+	assert_int_equal(take(scene), 0);
+	assert_int_equal(scene->snapshot.heap_count, 2);
+	for (size_t i = 0; i < truth->block_count; i++) {
+		if (said_of(i) <= TRUTH_TOO)
+			assert_block(scene, i, false);
+		count += said_of(i) <= TRUTH_TOO || said_of(i) == OTHER_SIZE;
+	}
+	assert_int_equal(scene->snapshot.block_count, count);
+	assert_true(has_warning(scene, "heap 110000 is of a kind that cannot be walked"));
+	assert_true(has_warning(scene, "heap 210000 is of a kind that cannot be walked"));
+}
+
+/* ---------------------------------------------------------------- trying again */
+
+static void be_busy(struct fake *fake)
+{
+	bool is_busy = fake->suspends <= current->busy_until;
+
+	fake_put(fake, current->busy_addr, is_busy ? 0x24 : current->calm_value, 8);
+}
+
+static void be_busy_at(struct scene *scene, uint64_t addr, uint64_t until)
+{
+	scene->fake->on_suspend = be_busy;
+	scene->busy_addr = addr;
+	scene->busy_until = until;
+	scene->calm_value = fake_get(scene->fake, addr, 8);
+}
+
+static void a_heap_that_is_being_changed_is_tried_again(void **state)
+{
+	struct scene *scene = *state;
+
+	be_busy_at(scene, HEAP_B + HEAP_LOCK_OWNER, 7);
+	assert_int_equal(take(scene), 0);
+	assert_int_equal(scene->stats.tries, 8);
+	assert_int_equal(scene->fake->suspends, 8);
+	assert_whole(scene);
+}
+
+static void a_lock_that_stays_held_costs_a_hundred_tries_at_most(void **state)
+{
+	struct scene *scene = *state;
+
+	be_busy_at(scene, HEAP_A + HEAP_LOCK_OWNER, UINT64_MAX);
+	assert_int_equal(take(scene), 0);
+	assert_int_equal(scene->stats.tries, 100);
+	assert_int_equal(scene->fake->suspends, 100);
+	assert_whole(scene);
+}
+
+static void a_heap_that_was_half_changed_is_tried_again(void **state)
+{
+	struct scene *scene = *state;
+
+	be_busy_at(scene, SUB_A2 + SUBHEAP_LINKS + 8, 5);
+	assert_int_equal(take(scene), 0);
+	assert_int_equal(scene->stats.tries, 6);
+	assert_false(has_warning(scene, "made no sense"));
+	assert_whole(scene);
+}
+
+static void a_heap_that_stays_broken_is_walked_as_it_is_and_said(void **state)
+{
+	struct scene *scene = *state;
+
+	be_busy_at(scene, SUB_A2 + SUBHEAP_LINKS + 8, UINT64_MAX);
+	assert_int_equal(take(scene), 0);
+	assert_int_equal(scene->stats.tries, 100);
+	assert_true(has_warning(scene, "1 places in the heaps made no sense"));
+	assert_true(has_warning(scene, "broken list at 600020"));
+}
+
+/* ---------------------------------------------------------------- errors */
+
+static void errors_come_out_as_they_are_and_nothing_is_held(void **state)
+{
+	struct scene *scene = *state;
+	struct fake *fake = scene->fake;
+
+	fake->modules_rc = -ERR_GONE;
+	assert_int_equal(take(scene), -ERR_GONE);
+	fake->modules_rc = 0;
+	fake->suspend_rc = -ERR_RIGHTS;
+	assert_int_equal(take(scene), -ERR_RIGHTS);
+	fake->suspend_rc = 0;
+	AREA_PUT(fake, version, 9);
+	assert_int_equal(take(scene), -ERR_TARGET);
+	AREA_PUT(fake, version, 1);
+	SHARD_PUT(fake, 5, table, 0xdead0000 | 11);
+	assert_int_equal(take(scene), -ERR_TARGET);
+	fake->is_dead = true;
+	assert_int_equal(take(scene), -ERR_GONE);
+	fake->module_count = 1;
+	assert_int_equal(take(scene), -ERR_GONE);
+	fake->is_dead = false;
+	assert_int_equal(take(scene), -ERR_NOT_TRACED);
+	assert_int_equal(fake->suspends, 0);
+}
+
+/* A capture with failing reads that calls itself a success: all in it is right, and where it is not
+ * whole, it says so. */
+static void assert_honest(const struct scene *scene)
+{
+	const struct truth *truth = &scene->image->truth;
+	uint64_t found = snapshot_total(&scene->snapshot).block_count;
+
+	for (size_t i = 0; i < scene->snapshot.block_count; i++)
+		assert_true(scene->snapshot.blocks[i].stack < scene->snapshot.stacks.count);
+	assert_true(found <= truth->block_count);
+	if (found < truth->block_count)
+		assert_true(has_warning(scene, "made no sense") ||
+			    has_warning(scene, "cannot be walked"));
+	else
+		assert_whole(scene);
+}
+
+/* In turn each read fails, and none, two or all after it. */
+static void whichever_read_fails_the_process_goes_on(void **state)
+{
+	struct scene *scene = *state;
+	const uint64_t counts[] = {1, 2, 3, UINT64_MAX};
+	unsigned successes = 0, errors = 0;
+	uint64_t reads;
+
+	assert_int_equal(take(scene), 0);
+	reads = scene->fake->reads;
+	assert_true(reads > 30);
+	for (size_t k = 0; k < sizeof(counts) / sizeof(*counts); k++) {
+		for (uint64_t n = 1; n <= reads + 1; n++) {
+			int rc;
+
+			scene->fake->fail_from = n;
+			scene->fake->fail_count = counts[k];
+			rc = take(scene);
+			successes += !rc;
+			errors += rc == -ERR_TARGET;
+			assert_true(!rc || rc == -ERR_TARGET);
+			if (!rc)
+				assert_honest(scene);
+		}
+	}
+	scene->fake->fail_from = 0;
+	assert_true(successes && errors);
+	assert_int_equal(take(scene), 0);
+	assert_whole(scene);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(each_block_gets_the_stack_the_tracer_has_for_it),
+		TEST(blocks_of_another_size_or_heap_are_stackless_and_said),
+		TEST(the_snapshot_says_whose_it_is),
+		TEST(what_the_tracer_dropped_is_said),
+		TEST(of_heaps_that_cannot_be_walked_the_traced_blocks_are_listed),
+		TEST(a_heap_that_is_being_changed_is_tried_again),
+		TEST(a_lock_that_stays_held_costs_a_hundred_tries_at_most),
+		TEST(a_heap_that_was_half_changed_is_tried_again),
+		TEST(a_heap_that_stays_broken_is_walked_as_it_is_and_said),
+		TEST(errors_come_out_as_they_are_and_nothing_is_held),
+		TEST(whichever_read_fails_the_process_goes_on),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,380 @@
+/* The walker of Wine's heaps: what is there is found, what is damaged costs its own blocks only. */
+#include "tests/unit/fake_heaps.h"
+
+/* ---------------------------------------------------------------- sound heaps */
+
+static void every_live_block_is_found_with_its_sizes_and_its_heap(void **state)
+{
+	(void)state;
+	for (uint64_t seed = 0; seed < 100; seed++) {
+		struct image *image = image_new(seed);
+
+		image_walk(image);
+		assert_broken(image, 0, 0);
+		assert_true(image->truth.block_count > 500);
+		assert_blocks(image);
+		image_free(image);
+	}
+}
+
+static void heaps_are_as_large_as_the_memory_they_took(void **state)
+{
+	struct image *image = image_new(1);
+
+	(void)state;
+	image_walk(image);
+	assert_int_equal(image->walk.heap_count, image->truth.heap_count);
+	for (size_t i = 0; i < image->walk.heap_count; i++) {
+		const struct heap *heap = &image->walk.heaps[i];
+		const struct placed_heap *placed = truth_heap(&image->truth, heap->addr);
+
+		assert_non_null(placed);
+		assert_string_equal(heap->kind, "wine");
+		assert_false(heap->unwalked);
+		assert_int_equal(heap->committed_bytes, placed->committed_bytes);
+		assert_int_equal(heap->reserved_bytes, placed->reserved_bytes);
+	}
+	image_free(image);
+}
+
+static void a_block_may_end_right_before_the_last_8_bytes(void **state)
+{
+	struct image *image = calloc(1, sizeof(*image));
+	struct filling fill;
+
+	(void)state;
+	assert_non_null(image);
+	fake_init(&image->fake);
+	fill = heap_place(&image->fake, &image->truth, HEAP_A, 0x1000, 0x10000);
+	while (fill_room(&fill) > 16)
+		fill_used(&fill, fill_room(&fill) > 256 ? 100 : 1, 0);
+	fill_used(&fill, 8, 0);
+	assert_int_equal(fill.at, HEAP_A + 0x1000 - 8);
+	image_walk(image);
+	assert_broken(image, 0, 0);
+	assert_blocks(image);
+	image_free(image);
+}
+
+static void a_heap_with_its_lock_held_counts_as_busy(void **state)
+{
+	struct image *image = image_new(2);
+
+	(void)state;
+	image_walk(image);
+	assert_int_equal(image->walk.busy_count, 0);
+	fake_put(&image->fake, HEAP_B + HEAP_LOCK_OWNER, 0x24, 8);
+	image_walk(image);
+	assert_int_equal(image->walk.busy_count, 1);
+	fake_put(&image->fake, HEAP_A + HEAP_LOCK_OWNER, 0x24, 8);
+	image_walk(image);
+	assert_int_equal(image->walk.busy_count, 2);
+	assert_broken(image, 0, 0);
+	assert_blocks(image);
+	image_free(image);
+}
+
+static void walking_costs_one_read_for_each_list_entry(void **state)
+{
+	const unsigned count = 2000;
+	struct image *image = image_new(3);
+	uint64_t before, base = 0x40000000;
+
+	(void)state;
+	image_walk(image);
+	before = image->fake.reads;
+	fake_map(&image->fake, base, count * (size_t)0x1000)->needs_hold = true;
+	for (unsigned i = 0; i < count; i++)
+		large_place(&image->fake, &image->truth, HEAP_B, base + i * 0x1000, 0x100000 + i);
+	image->fake.reads = 0;
+	image_walk(image);
+	assert_blocks(image);
+	assert_int_equal(image->fake.reads, before + count);
+	image_free(image);
+}
+
+/* ---------------------------------------------------------------- damaged lists */
+
+struct list {
+	uint64_t head, entries[3];
+	uint64_t parts[3]; /* what is lost with them: 0 for a whole heap */
+};
+
+static const struct list lists[] = {
+	{HEAP_A + HEAP_SUBHEAPS,
+		{HEAP_A + HEAP_FIRST_SUBHEAP + SUBHEAP_LINKS, SUB_A1 + SUBHEAP_LINKS,
+			SUB_A2 + SUBHEAP_LINKS},
+		{HEAP_A + HEAP_FIRST_SUBHEAP, SUB_A1, SUB_A2}},
+	{HEAP_B + HEAP_LARGES,
+		{LARGE_B + LARGE_LINKS, LARGE_B + LARGE_STEP + LARGE_LINKS,
+			LARGE_B + 2 * LARGE_STEP + LARGE_LINKS},
+		{LARGE_B, LARGE_B + LARGE_STEP, LARGE_B + 2 * LARGE_STEP}},
+};
+
+/* Damages a link at addr of the list; entries from the lost'th on cannot be found then. */
+static void damage_list(
+	const struct list *list, uint64_t addr, uint64_t value, unsigned lost, uint64_t broken_addr)
+{
+	struct image *image = image_new(4);
+
+	fake_put(&image->fake, addr, value, 8);
+	for (; lost < 3; lost++)
+		lose(image, list->parts[lost], 0);
+	assert_one_wound(image, broken_addr);
+}
+
+static void a_list_ends_where_its_next_link_makes_no_sense(void **state)
+{
+	const uint64_t wild[] = {0, 1, 8, 0x7fff0000, 0xdeadbeef0000, 1ull << 47, UINT64_MAX / 2,
+		UINT64_MAX - 0x3f, UINT64_MAX - 7, UINT64_MAX};
+
+	(void)state;
+	for (unsigned k = 0; k < sizeof(lists) / sizeof(*lists); k++) {
+		const struct list *list = &lists[k];
+
+		for (size_t i = 0; i < sizeof(wild) / sizeof(*wild); i++) {
+			damage_list(list, list->head, wild[i], 0, wild[i]);
+			damage_list(list, list->entries[0], wild[i], 1, wild[i]);
+			damage_list(list, list->entries[2], wild[i], 3, wild[i]);
+		}
+	}
+}
+
+static void a_list_that_runs_in_a_circle_is_left(void **state)
+{
+	(void)state;
+	for (unsigned k = 0; k < sizeof(lists) / sizeof(*lists); k++) {
+		const struct list *list = &lists[k];
+		const uint64_t *entries = list->entries;
+
+		damage_list(list, entries[0], entries[0], 1, entries[0]);
+		damage_list(list, entries[2], entries[2], 3, entries[2]);
+		damage_list(list, entries[2], entries[0], 3, entries[0]);
+		damage_list(list, entries[2], entries[1], 3, entries[1]);
+	}
+}
+
+static void a_list_ends_where_its_back_link_makes_no_sense(void **state)
+{
+	(void)state;
+	for (unsigned k = 0; k < sizeof(lists) / sizeof(*lists); k++) {
+		const struct list *list = &lists[k];
+		const uint64_t *entries = list->entries;
+
+		for (unsigned i = 0; i < 3; i++) {
+			damage_list(list, entries[i] + 8, 0, i, entries[i]);
+			damage_list(list, entries[i] + 8, entries[i], i, entries[i]);
+		}
+		damage_list(list, list->head, entries[1], 0, entries[1]); /* one left out */
+	}
+}
+
+static void a_list_that_ends_too_early_is_noticed(void **state)
+{
+	(void)state;
+	for (unsigned k = 0; k < sizeof(lists) / sizeof(*lists); k++) {
+		const struct list *list = &lists[k];
+
+		damage_list(list, list->head, list->head, 0, list->head);
+		damage_list(list, list->entries[1], list->head, 2, list->head);
+	}
+}
+
+static void a_broken_ring_of_heaps_keeps_the_heaps_before_it(void **state)
+{
+	const uint64_t wild[] = {0, UINT64_MAX, HEAP_B + HEAP_RING, 0x7fff0000};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(wild) / sizeof(*wild); i++) {
+		struct image *image = image_new(5);
+
+		fake_put(&image->fake, HEAP_B + HEAP_RING, wild[i], 8);
+		image_walk(image);
+		assert_int_equal(image->walk.heap_count, 2);
+		assert_broken(image, 1, wild[i]);
+		assert_blocks(image);
+		image_free(image);
+	}
+}
+
+static void a_thing_in_the_ring_that_is_no_heap_is_passed_over(void **state)
+{
+	const uint64_t places[] = {HEAP_B + HEAP_SIGNATURE, HEAP_B + HEAP_MAGIC};
+
+	(void)state;
+	for (size_t i = 0; i < 2; i++) {
+		struct image *image = image_new(6);
+
+		fake_put(&image->fake, places[i], 0x12345678, 4);
+		lose_heap(image, HEAP_B);
+		image_walk(image);
+		assert_int_equal(image->walk.heap_count, 2);
+		assert_int_equal(image->walk.heaps[1].addr, HEAP_C);
+		assert_broken(image, 1, HEAP_B);
+		assert_blocks(image);
+		image_free(image);
+	}
+}
+
+/* ---------------------------------------------------------------- damaged blocks */
+
+/* Puts value over len bytes at offset of a block's header; walking its subheap ends there. */
+static void damage_block(uint64_t seed, unsigned offset, uint64_t value, size_t len)
+{
+	struct image *image = image_new(seed);
+	const struct placed *block = NULL;
+	uint64_t addr;
+
+	while (!block || (block->part != SUB_A1 && block->part != SUB_B1)) {
+		seed += 7;
+		block = &image->truth.blocks[seed % image->truth.block_count];
+	}
+	addr = block->addr;
+	fake_put(&image->fake, addr - 8 + offset, value, len);
+	lose(image, block->part, addr);
+	assert_one_wound(image, addr - 8);
+}
+
+static void a_broken_block_ends_its_subheap_only(void **state)
+{
+	(void)state;
+	for (uint64_t seed = 10; seed < 60; seed++) {
+		damage_block(seed, 0, 0, 2); /* no size */
+		damage_block(seed, 0, 0xffff, 2); /* beyond the end */
+		damage_block(seed, 0, 0xff000001, 4); /* smaller than its tail */
+		damage_block(seed, 2, FLAG_FREE, 1); /* free, but of type used */
+		damage_block(seed, 6, 0x1234, 2);
+		damage_block(seed, 6, TYPE_FREE, 2);
+		damage_block(seed, 6, TYPE_LARGE, 2);
+		damage_block(seed, 0, UINT64_MAX, 8);
+		damage_block(seed, 0, TYPE_FREE * 0x1000000000000u | 0xff010000, 8); /* no size */
+		damage_block(seed, 0, TYPE_FREE * 0x1000000000000u | 0xff010001, 8); /* too long */
+	}
+}
+
+/* ---------------------------------------------------------------- damaged subheaps, large blocks */
+
+static void damage_part(uint64_t part, uint64_t offset, uint64_t value)
+{
+	struct image *image = image_new(7);
+
+	fake_put(&image->fake, part + offset, value, 8);
+	lose(image, part, 0);
+	assert_one_wound(image, part);
+}
+
+static void sizes_that_cannot_be_are_passed_over(void **state)
+{
+	const uint64_t huge[] = {UINT64_MAX, UINT64_MAX - 15, UINT64_MAX - SUB_A1, 1ull << 63,
+		1ull << 62, 1ull << 48};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(huge) / sizeof(*huge); i++) {
+		damage_part(SUB_A1, SUBHEAP_BLOCK_SIZE, huge[i]);
+		damage_part(SUB_A1, SUBHEAP_DATA_SIZE, huge[i]);
+		damage_part(LARGE_A, LARGE_BLOCK_SIZE, huge[i]);
+		damage_part(LARGE_A, LARGE_DATA_SIZE, huge[i]);
+	}
+	damage_part(SUB_A1, SUBHEAP_DATA_SIZE, 0);
+	damage_part(SUB_A1, SUBHEAP_DATA_SIZE, 15);
+	damage_part(SUB_A1, SUBHEAP_BLOCK_SIZE, 0);
+	damage_part(LARGE_A, LARGE_BLOCK_SIZE, 0);
+	damage_part(LARGE_A, LARGE_BLOCK_SIZE, LARGE_DATA);
+	damage_part(LARGE_A, LARGE_BLOCK, (uint64_t)TYPE_USED << 48);
+}
+
+static void a_subheap_of_another_heap_is_passed_over(void **state)
+{
+	(void)state;
+	damage_part(SUB_A1, SUBHEAP_HEAP, HEAP_B);
+	damage_part(SUB_B1, SUBHEAP_HEAP, 0);
+	damage_part(HEAP_A + HEAP_FIRST_SUBHEAP, SUBHEAP_HEAP, HEAP_A + 1);
+}
+
+static void memory_that_is_not_there_costs_its_own_blocks_only(void **state)
+{
+	struct image *image = image_new(8);
+
+	(void)state;
+	fake_unmap(&image->fake, SUB_A1);
+	lose(image, SUB_A1, 0);
+	lose(image, SUB_A2, 0); /* behind it in the list */
+	assert_one_wound(image, SUB_A1 + SUBHEAP_LINKS);
+
+	image = image_new(8);
+	fake_range_at(&image->fake, SUB_A1)->len = 0x1000;
+	lose(image, SUB_A1, 0);
+	assert_one_wound(image, SUB_A1 + SUBHEAP_FIRST_BLOCK);
+
+	image = image_new(8);
+	fake_unmap(&image->fake, HEAP_B);
+	lose_heap(image, HEAP_B);
+	assert_one_wound(image, HEAP_B + HEAP_RING);
+}
+
+/* ---------------------------------------------------------------- unknown heaps */
+
+static void heaps_of_an_unknown_kind_are_listed_from_the_peb(void **state)
+{
+	struct image *image = image_new(13);
+	struct fake *fake = &image->fake;
+	const uint64_t list = FAKE_PEB + 0x400, heaps[] = {HEAP_A, 0x910000, 0, HEAP_B};
+
+	(void)state;
+	fake_put(fake, HEAP_A + HEAP_MAGIC, 0, 4);
+	fake_put(fake, FAKE_PEB + FAKE_PEB_HEAP_COUNT, 4, 4);
+	fake_put(fake, FAKE_PEB + FAKE_PEB_HEAP_LIST, list, 8);
+	for (unsigned i = 0; i < 4; i++)
+		fake_put(fake, list + i * 8, heaps[i], 8);
+	image_walk(image);
+	assert_int_equal(image->walk.heap_count, 3); /* the null one is none */
+	assert_int_equal(image->walk.block_count, 0);
+	for (unsigned i = 0; i < 3; i++) {
+		assert_int_equal(image->walk.heaps[i].addr, heaps[i + (i > 1)]);
+		assert_true(image->walk.heaps[i].unwalked);
+		assert_string_equal(image->walk.heaps[i].kind, "unknown");
+	}
+	fake_put(fake, FAKE_PEB + FAKE_PEB_HEAP_COUNT, UINT32_MAX, 4);
+	walk_clear(&image->walk);
+	assert_int_equal(heaps_walk(&fake->target, &image->walk, &image->err), -ERR_TARGET);
+	image_free(image);
+}
+
+static void a_process_without_a_heap_is_an_error(void **state)
+{
+	struct image *image = image_new(14);
+
+	(void)state;
+	fake_put(&image->fake, FAKE_PEB + FAKE_PEB_HEAP, 0, 8);
+	assert_int_equal(heaps_walk(&image->fake.target, &image->walk, &image->err), -ERR_TARGET);
+	fake_unmap(&image->fake, FAKE_PEB);
+	assert_int_equal(heaps_walk(&image->fake.target, &image->walk, &image->err), -ERR_TARGET);
+	image->fake.is_dead = true;
+	assert_int_equal(heaps_walk(&image->fake.target, &image->walk, &image->err), -ERR_GONE);
+	image_free(image);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(every_live_block_is_found_with_its_sizes_and_its_heap),
+		cmocka_unit_test(heaps_are_as_large_as_the_memory_they_took),
+		cmocka_unit_test(a_block_may_end_right_before_the_last_8_bytes),
+		cmocka_unit_test(a_heap_with_its_lock_held_counts_as_busy),
+		cmocka_unit_test(walking_costs_one_read_for_each_list_entry),
+		cmocka_unit_test(a_list_ends_where_its_next_link_makes_no_sense),
+		cmocka_unit_test(a_list_that_runs_in_a_circle_is_left),
+		cmocka_unit_test(a_list_ends_where_its_back_link_makes_no_sense),
+		cmocka_unit_test(a_list_that_ends_too_early_is_noticed),
+		cmocka_unit_test(a_broken_ring_of_heaps_keeps_the_heaps_before_it),
+		cmocka_unit_test(a_thing_in_the_ring_that_is_no_heap_is_passed_over),
+		cmocka_unit_test(a_broken_block_ends_its_subheap_only),
+		cmocka_unit_test(sizes_that_cannot_be_are_passed_over),
+		cmocka_unit_test(a_subheap_of_another_heap_is_passed_over),
+		cmocka_unit_test(memory_that_is_not_there_costs_its_own_blocks_only),
+		cmocka_unit_test(heaps_of_an_unknown_kind_are_listed_from_the_peb),
+		cmocka_unit_test(a_process_without_a_heap_is_an_error),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,372 @@
+/* Reading the tracer's tables from outside: what they say, and what they may say to do harm. */
+#include "tests/unit/fake_tracer.h"
+
+#include "snapshot/stacks/tracer_table.h"
+
+struct scene {
+	struct fake fake;
+	struct tracer_copy copy;
+	struct err err;
+	uint64_t frames[TRACER_DEPTH_MAX];
+};
+
+static int set_up(void **state)
+{
+	struct scene *scene = calloc(1, sizeof(*scene));
+
+	assert_non_null(scene);
+	fake_init(&scene->fake);
+	tracer_place(&scene->fake);
+	tracer_copy_init(&scene->copy);
+	scene->fake.is_held = true;
+	*state = scene;
+	return 0;
+}
+
+static int tear_down(void **state)
+{
+	struct scene *scene = *state;
+
+	tracer_copy_release(&scene->copy);
+	fake_release(&scene->fake);
+	free(scene);
+	return 0;
+}
+
+static int take(struct scene *scene)
+{
+	scene->err = (struct err){0};
+	return tracer_copy_take(&scene->copy, &scene->fake.target, TRACER_AREA, &scene->err);
+}
+
+static int find(struct scene *scene, uint64_t *addr)
+{
+	scene->err = (struct err){0};
+	return tracer_find(&scene->fake.target, scene->fake.modules, scene->fake.module_count, addr,
+		&scene->err);
+}
+
+/* ---------------------------------------------------------------- finding it */
+
+static void it_is_found_by_its_export_however_its_path_is_spelt(void **state)
+{
+	static const char *const paths[] = {"C:\\tools\\hsnap-tracer64.dll",
+		"C:\\TOOLS\\HSNAP-TRACER64.DLL", "Z:/x/Hsnap-Tracer64.dll", "hsnap-tracer64.dll"};
+	struct scene *scene = *state;
+
+	for (size_t i = 0; i < sizeof(paths) / sizeof(*paths); i++) {
+		uint64_t addr = 0;
+
+		scene->fake.modules[1].path = paths[i];
+		assert_int_equal(find(scene, &addr), 0);
+		assert_int_equal(addr, TRACER_AREA);
+	}
+}
+
+static void a_process_without_it_is_not_traced(void **state)
+{
+	static const char *const paths[] = {"C:\\tools\\hsnap-tracer64.dll.bak",
+		"C:\\tools\\hsnap-tracer6", "C:\\hsnap-tracer64.dll\\x.dll", ""};
+	struct scene *scene = *state;
+	uint64_t addr = 7;
+
+	for (size_t i = 0; i < sizeof(paths) / sizeof(*paths); i++) {
+		scene->fake.modules[1].path = paths[i];
+		assert_int_equal(find(scene, &addr), -ERR_NOT_TRACED);
+	}
+	scene->fake.module_count = 0;
+	assert_int_equal(find(scene, &addr), -ERR_NOT_TRACED);
+	assert_int_equal(addr, 7);
+}
+
+static void a_dll_that_is_not_what_its_name_says_is_an_error(void **state)
+{
+	struct scene *scene = *state;
+	const unsigned offsets[] = {0, 60, 64, 64 + 24, 0x1000 + 20, 0x1000 + 28, 0x1070};
+	uint64_t addr = 7;
+
+	for (size_t i = 0; i < sizeof(offsets) / sizeof(*offsets); i++) {
+		uint64_t at = TRACER_BASE + offsets[i], was = fake_get(&scene->fake, at, 4);
+
+		fake_put(&scene->fake, at, 0xfffffff0, 4);
+		assert_int_equal(find(scene, &addr), -ERR_TARGET);
+		fake_put(&scene->fake, at, was, 4);
+	}
+	fake_unmap(&scene->fake, TRACER_BASE);
+	assert_int_equal(find(scene, &addr), -ERR_TARGET);
+	scene->fake.is_dead = true;
+	assert_int_equal(find(scene, &addr), -ERR_GONE);
+	assert_int_equal(addr, 7);
+}
+
+/* ---------------------------------------------------------------- its state */
+
+static void a_tracer_of_another_version_is_an_error(void **state)
+{
+	struct scene *scene = *state;
+
+	assert_int_equal(take(scene), 0);
+	AREA_PUT(&scene->fake, magic, 0x325243415254);
+	assert_int_equal(take(scene), -ERR_TARGET);
+	AREA_PUT(&scene->fake, magic, 0x315243415254);
+	AREA_PUT(&scene->fake, version, 2);
+	assert_int_equal(take(scene), -ERR_TARGET);
+	AREA_PUT(&scene->fake, version, 1);
+	AREA_PUT(&scene->fake, area_bytes, sizeof(struct tracer_area) + 8);
+	assert_int_equal(take(scene), -ERR_TARGET);
+	AREA_PUT(&scene->fake, area_bytes, sizeof(struct tracer_area));
+	assert_int_equal(take(scene), 0);
+	fake_unmap(&scene->fake, TRACER_AREA);
+	assert_int_equal(take(scene), -ERR_TARGET);
+	scene->fake.is_dead = true;
+	assert_int_equal(take(scene), -ERR_GONE);
+}
+
+static void a_tracer_that_failed_says_at_which_step(void **state)
+{
+	static const char *const words[] = {[TRACER_NO_MEMORY] = "memory",
+		[TRACER_NO_TLS_SLOT] = "TLS",
+		[TRACER_NO_EXPORT] = "lacks a function",
+		[TRACER_NOT_PATCHABLE] = "cannot move"};
+	struct scene *scene = *state;
+
+	for (unsigned i = TRACER_NO_MEMORY; i <= TRACER_NOT_PATCHABLE; i++) {
+		AREA_PUT(&scene->fake, state, TRACER_FAILED);
+		AREA_PUT(&scene->fake, failure, i);
+		assert_int_equal(take(scene), -ERR_INJECT);
+		assert_non_null(strstr(scene->err.detail, words[i]));
+	}
+	AREA_PUT(&scene->fake, failure, UINT32_MAX);
+	assert_int_equal(take(scene), -ERR_INJECT);
+	assert_true(strlen(scene->err.detail) > 0);
+	AREA_PUT(&scene->fake, failure, TRACER_OK);
+	AREA_PUT(&scene->fake, state, TRACER_OFF);
+	assert_int_equal(take(scene), -ERR_INJECT);
+	assert_non_null(strstr(scene->err.detail, "not ready"));
+}
+
+/* ---------------------------------------------------------------- its tables */
+
+static struct tracer_block block_of(unsigned i)
+{
+	return (struct tracer_block){
+		.addr = 0x1000 + i * 48ull, .size_bytes = i, .heap = 0x110000 + i % 3, .stack = i};
+}
+
+static void assert_has(struct scene *scene, unsigned i)
+{
+	const struct tracer_block block = block_of(i);
+	const struct tracer_block *found = tracer_copy_find(&scene->copy, block.addr);
+
+	assert_non_null(found);
+	assert_int_equal(found->size_bytes, block.size_bytes);
+	assert_int_equal(found->heap, block.heap);
+	assert_int_equal(found->stack, block.stack);
+	assert_null(tracer_copy_find(&scene->copy, block.addr + 16));
+}
+
+static void every_block_of_every_shard_is_found(void **state)
+{
+	struct scene *scene = *state;
+	unsigned count = 0;
+
+	for (unsigned shard = 0; shard < TRACER_SHARDS; shard += 2) {
+		unsigned entries = 1u << shard / 4;
+
+		tracer_place_table(&scene->fake, shard, shard / 4);
+		for (unsigned i = 0; i < entries; i += shard % 3 + 1) {
+			const struct tracer_block block = block_of(count++);
+
+			tracer_put_block(&scene->fake, shard, i, &block);
+		}
+	}
+	for (unsigned round = 0; round < 2; round++) {
+		assert_int_equal(take(scene), 0);
+		tracer_copy_sort(&scene->copy);
+		assert_int_equal(scene->copy.block_count, count);
+		for (unsigned i = 0; i < count; i++)
+			assert_has(scene, i);
+	}
+}
+
+static void an_entry_that_is_being_moved_counts_once(void **state)
+{
+	struct scene *scene = *state;
+
+	tracer_place_table(&scene->fake, 5, 6);
+	for (unsigned i = 0; i < 20; i++) {
+		const struct tracer_block block = block_of(i);
+
+		tracer_put_block(&scene->fake, 5, 3 * i, &block);
+		if (i % 3 == 0)
+			tracer_put_block(&scene->fake, 5, 3 * i + 1, &block);
+	}
+	assert_int_equal(take(scene), 0);
+	tracer_copy_sort(&scene->copy);
+	assert_int_equal(scene->copy.block_count, 20);
+	for (unsigned i = 0; i < 20; i++)
+		assert_has(scene, i);
+}
+
+static void a_tracer_that_has_seen_nothing_has_nothing(void **state)
+{
+	struct scene *scene = *state;
+	uint32_t id = tracer_put_stack(&scene->fake, 0x1000, 4);
+
+	assert_int_equal(take(scene), 0);
+	assert_int_equal(tracer_copy_stack(&scene->copy, id, scene->frames), 4);
+	AREA_PUT(&scene->fake, stacks_committed, 0); /* as it starts */
+	AREA_PUT(&scene->fake, stacks_top, 8);
+	assert_int_equal(take(scene), 0);
+	tracer_copy_sort(&scene->copy);
+	assert_int_equal(scene->copy.block_count, 0);
+	assert_null(tracer_copy_find(&scene->copy, 0x1000));
+	assert_int_equal(tracer_copy_stack(&scene->copy, id, scene->frames), 0);
+}
+
+static void shards_that_were_left_locked_are_counted_and_not_believed(void **state)
+{
+	struct scene *scene = *state;
+	struct tracer_block block = {.addr = 0x1000, .size_bytes = 8, .stack = 1};
+
+	tracer_place_table(&scene->fake, 63, 4);
+	tracer_put_block(&scene->fake, 63, 3, &block);
+	assert_int_equal(take(scene), 0);
+	assert_int_equal(scene->copy.block_count, 1);
+	SHARD_PUT(&scene->fake, 0, broken, 1);
+	SHARD_PUT(&scene->fake, 63, broken, 0x100);
+	assert_int_equal(take(scene), 0);
+	assert_int_equal(scene->copy.block_count, 0);
+	assert_int_equal(scene->copy.broken_shards, 2);
+	assert_int_equal(take(scene), 0);
+	assert_int_equal(scene->copy.broken_shards, 2);
+}
+
+/* ---------------------------------------------------------------- its stacks */
+
+static void stacks_of_every_depth_come_out_as_they_went_in(void **state)
+{
+	struct scene *scene = *state;
+	uint32_t ids[TRACER_DEPTH_MAX + 1];
+
+	for (uint32_t depth = 1; depth <= TRACER_DEPTH_MAX; depth++)
+		ids[depth] = tracer_put_stack(&scene->fake, depth << 20, depth);
+	assert_int_equal(take(scene), 0);
+	for (uint32_t depth = 1; depth <= TRACER_DEPTH_MAX; depth++) {
+		assert_int_equal(tracer_copy_stack(&scene->copy, ids[depth], scene->frames), depth);
+		for (uint32_t i = 0; i < depth; i++)
+			assert_int_equal(scene->frames[i], (depth << 20) + 16 * i);
+	}
+}
+
+static void an_id_that_names_no_sound_record_has_no_frames(void **state)
+{
+	struct scene *scene = *state;
+	const uint32_t depths[] = {0, 65, 0x1fffffff, 0x20000000, 0x80000000, UINT32_MAX};
+	uint32_t id = tracer_put_stack(&scene->fake, 0x1000, 4), past;
+
+	past = (uint32_t)(AREA_GET(&scene->fake, stacks_top) / 8);
+	assert_int_equal(take(scene), 0);
+	assert_int_equal(tracer_copy_stack(&scene->copy, 0, scene->frames), 0);
+	for (uint32_t wild = past - 2; wild < past + 1000; wild++)
+		assert_int_equal(tracer_copy_stack(&scene->copy, wild, scene->frames), 0);
+	assert_int_equal(tracer_copy_stack(&scene->copy, UINT32_MAX, scene->frames), 0);
+	for (size_t i = 0; i < sizeof(depths) / sizeof(*depths); i++) {
+		fake_put(&scene->fake, TRACER_STACKS + id * 8ull + 8, depths[i], 4);
+		assert_int_equal(take(scene), 0);
+		assert_int_equal(tracer_copy_stack(&scene->copy, id, scene->frames), 0);
+	}
+	fake_put(&scene->fake, TRACER_STACKS + id * 8ull + 8, 5, 4); /* one past the top */
+	assert_int_equal(take(scene), 0);
+	assert_int_equal(tracer_copy_stack(&scene->copy, id, scene->frames), 0);
+}
+
+/* ---------------------------------------------------------------- harm */
+
+static void tables_that_cannot_be_are_an_error(void **state)
+{
+	struct scene *scene = *state;
+	uint64_t good = tracer_place_table(&scene->fake, 9, 11);
+	const uint64_t wild[] = {64, 0xdead0000 | 11, UINT64_MAX, UINT64_MAX - 63, 1ull << 63 | 11,
+		good | 12, good | 25, good | 30, good | 31, good | 63};
+
+	for (size_t i = 0; i < sizeof(wild) / sizeof(*wild); i++) {
+		SHARD_PUT(&scene->fake, 9, table, wild[i]);
+		scene->fake.reads = 0;
+		assert_int_equal(take(scene), -ERR_TARGET);
+		assert_true(scene->fake.reads < 10);
+	}
+	SHARD_PUT(&scene->fake, 9, table, good | 11);
+	assert_int_equal(take(scene), 0);
+}
+
+/* Else one table could be read and kept 64 times. */
+static void shards_that_share_a_table_are_an_error(void **state)
+{
+	struct scene *scene = *state;
+	uint64_t table = tracer_place_table(&scene->fake, 9, 11);
+	const uint64_t shared[] = {table | 11, table | 1, table + 0x8000, table + 0xffc0};
+
+	for (size_t i = 0; i < sizeof(shared) / sizeof(*shared); i++) {
+		SHARD_PUT(&scene->fake, 3, table, shared[i]);
+		assert_int_equal(take(scene), -ERR_TARGET);
+		SHARD_PUT(&scene->fake, 3, table, 0);
+		SHARD_PUT(&scene->fake, 33, table, shared[i]);
+		assert_int_equal(take(scene), -ERR_TARGET);
+		SHARD_PUT(&scene->fake, 33, table, 0);
+	}
+	assert_int_equal(take(scene), 0);
+}
+
+static void stack_areas_that_cannot_be_are_an_error(void **state)
+{
+	struct scene *scene = *state;
+	const struct {
+		uint64_t addr, top, committed, limit;
+	} wild[] = {
+		{TRACER_STACKS, 0x10001, 0x10000, 1 << 30},
+		{TRACER_STACKS, 0x1000, 0x10000, 0x800},
+		{TRACER_STACKS, 7, 0x10000, 1 << 30},
+		{TRACER_STACKS, 0x20000, 0x20000, 1 << 30},
+		{TRACER_STACKS, UINT64_MAX, UINT64_MAX, UINT64_MAX},
+		{TRACER_STACKS, 1ull << 34, 1ull << 34, 1ull << 34},
+		{0, 0x1000, 0x10000, 1 << 30},
+		{UINT64_MAX - 0xfff, 0x1000, 0x10000, 1 << 30},
+		{UINT64_MAX, 0x1000, 0x10000, 1 << 30},
+	};
+
+	for (size_t i = 0; i < sizeof(wild) / sizeof(*wild); i++) {
+		AREA_PUT(&scene->fake, stacks, wild[i].addr);
+		AREA_PUT(&scene->fake, stacks_top, wild[i].top);
+		AREA_PUT(&scene->fake, stacks_committed, wild[i].committed);
+		AREA_PUT(&scene->fake, stacks_limit, wild[i].limit);
+		assert_int_equal(take(scene), -ERR_TARGET);
+		assert_int_equal(tracer_copy_stack(&scene->copy, 1, scene->frames), 0);
+	}
+	scene->fake.is_dead = true;
+	assert_int_equal(take(scene), -ERR_GONE);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(it_is_found_by_its_export_however_its_path_is_spelt),
+		TEST(a_process_without_it_is_not_traced),
+		TEST(a_dll_that_is_not_what_its_name_says_is_an_error),
+		TEST(a_tracer_of_another_version_is_an_error),
+		TEST(a_tracer_that_failed_says_at_which_step),
+		TEST(every_block_of_every_shard_is_found),
+		TEST(an_entry_that_is_being_moved_counts_once),
+		TEST(a_tracer_that_has_seen_nothing_has_nothing),
+		TEST(shards_that_were_left_locked_are_counted_and_not_believed),
+		TEST(stacks_of_every_depth_come_out_as_they_went_in),
+		TEST(an_id_that_names_no_sound_record_has_no_frames),
+		TEST(tables_that_cannot_be_are_an_error),
+		TEST(shards_that_share_a_table_are_an_error),
+		TEST(stack_areas_that_cannot_be_are_an_error),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

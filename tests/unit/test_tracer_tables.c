@@ -1,0 +1,392 @@
+/*
+ * The table of live blocks that the tracer keeps inside a process: nothing live is ever missing
+ * from it, for whoever looks at whatever instant.
+ */
+#define _GNU_SOURCE /* MAP_ANONYMOUS; the registers of an interrupted thread */
+
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <ucontext.h>
+
+#include <cmocka.h>
+
+#include "snapshot/tracer/blocktable.h"
+#include "snapshot/tracer/memory.h"
+#include "tests/unit/block_model.h"
+#include "tests/unit/fake_memory.h"
+
+static struct fake_memory memory;
+static volatile bool is_stepping;
+
+static void steps_begin(void);
+
+void *memory_reserve(uint64_t bytes)
+{
+	return fake_reserve(&memory, bytes);
+}
+
+bool memory_commit(void *at, uint64_t bytes)
+{
+	return fake_commit(&memory, at, bytes);
+}
+
+void memory_release(void *at, uint64_t bytes)
+{
+	fake_give_back(at, bytes);
+	if (!is_stepping)
+		return;
+	model.wrong += !is_promise_kept(0, 0);
+	steps_begin();
+}
+
+bool memory_wait(unsigned tries)
+{
+	__atomic_fetch_add(&memory.yields, 1, __ATOMIC_RELAXED);
+	return tries < 1000;
+}
+
+static int set_up(void **state)
+{
+	(void)state;
+	memset(&area, 0, sizeof(area));
+	seed = 20240607;
+	memory = (struct fake_memory){FAKE_ALWAYS, FAKE_ALWAYS, 0};
+	return 0;
+}
+
+static int tear_down(void **state)
+{
+	(void)state;
+	for (unsigned i = 0; i < TRACER_SHARDS; i++) {
+		uint64_t count;
+		struct tracer_block *table = table_of(&area.shards[i], &count);
+
+		if (table)
+			munmap(table, count * sizeof(*table));
+	}
+	return 0;
+}
+
+/* ---------------------------------------------------------------- at every instruction */
+
+/* With the trap flag set the processor stops after each instruction, as a suspended thread may. */
+#define TRAP_FLAG 0x100
+
+#define STEPS_AT_ONCE 10000 /* of a long copying loop the rest is as its beginning */
+
+static uint64_t steps_left;
+static uint64_t steps, every; /* how many were made; look after each n'th, 0: make none */
+
+static void on_step(int signal, siginfo_t *info, void *context)
+{
+	greg_t *registers = ((ucontext_t *)context)->uc_mcontext.gregs;
+
+	(void)signal;
+	(void)info;
+	registers[REG_EFL] &= ~(greg_t)TRAP_FLAG;
+	if (!is_stepping || !steps_left)
+		return;
+	steps_left--;
+	registers[REG_EFL] |= TRAP_FLAG;
+	steps++;
+	if (steps % every == 0)
+		model.wrong += !is_promise_kept(0, 0);
+}
+
+static void steps_begin(void)
+{
+	is_stepping = every != 0;
+	steps_left = STEPS_AT_ONCE;
+	if (is_stepping)
+		raise(SIGTRAP);
+}
+
+static void steps_end(void)
+{
+	is_stepping = false;
+}
+
+static void put(uint32_t index)
+{
+	struct tracer_block block = block_of(index, ++model.last_version);
+
+	model.changing = index;
+	steps_begin();
+	blocktable_put(&area, &block);
+	steps_end();
+	model.live_count += !model.versions[index];
+	model.versions[index] = model.last_version;
+	model.changing = NONE;
+}
+
+static void take(uint32_t index)
+{
+	struct tracer_block block = {0};
+	bool was_there;
+
+	model.changing = index;
+	steps_begin();
+	was_there = blocktable_take(&area, model.addrs[index], &block);
+	steps_end();
+	assert_int_equal(was_there, model.versions[index] != 0);
+	if (was_there) {
+		assert_true(is_block(&block, index, model.versions[index]));
+		model.live_count--;
+	} else {
+		assert_int_equal(block.addr, 0); /* untouched */
+	}
+	model.versions[index] = 0;
+	model.changing = NONE;
+}
+
+/* ---------------------------------------------------------------- blocks, one thread */
+
+static void a_crowded_table_says_what_the_model_says(void **state)
+{
+	(void)state;
+	model_init();
+	model_add_crowd(5000, ANY_ENTRY);
+	for (unsigned phase = 0; phase < 6; phase++) {
+		for (unsigned i = 0; i < 20000; i++) {
+			uint32_t index = fake_dice(&seed) % model.count;
+
+			/* Growing, then emptying; what is there is sometimes put again. */
+			if (fake_dice(&seed) % 8 < (phase % 2 ? 2 : 6))
+				put(index);
+			else
+				take(index);
+			if (fake_dice(&seed) % 1000 == 0)
+				assert_true(is_promise_kept(0, 0));
+		}
+		assert_true(is_promise_kept(0, TRACER_SHARDS - 1));
+		assert_int_equal(area.shards[0].count, model.live_count);
+	}
+	for (uint32_t i = 0; i < model.count; i++)
+		take(i);
+	assert_int_equal(area.shards[0].count, 0);
+	assert_true(is_promise_kept(0, TRACER_SHARDS - 1));
+	assert_int_equal(area.dropped_blocks, 0);
+}
+
+static void all_shards_grow_and_lose_nothing(void **state)
+{
+	(void)state;
+	model_init();
+	model_add_anywhere(300000);
+	for (uint32_t i = 0; i < model.count; i++)
+		put(i);
+	assert_true(is_promise_kept(0, TRACER_SHARDS - 1));
+	for (unsigned i = 0; i < TRACER_SHARDS; i++) /* none has much more than its part */
+		assert_in_range(area.shards[i].count, 300000 / 64 / 2, 300000 / 64 * 2);
+	for (unsigned i = 0; i < 300000; i++)
+		take(fake_dice(&seed) % model.count);
+	assert_true(is_promise_kept(0, TRACER_SHARDS - 1));
+	assert_int_equal(area.dropped_blocks, 0);
+}
+
+static void searching_goes_on_at_the_tables_beginning(void **state)
+{
+	const uint32_t count = 12;
+
+	(void)state;
+	model_init();
+	model_add_crowd(count, 3);
+	for (unsigned i = 0; i < 200000; i++) {
+		uint32_t index = fake_dice(&seed) % count;
+
+		if (fake_dice(&seed) % 2)
+			put(index);
+		else
+			take(index);
+		if (i % 16 == 0)
+			assert_true(is_promise_kept(0, 0));
+	}
+	assert_int_equal(area.shards[0].count, model.live_count);
+}
+
+static void what_was_never_put_is_not_found(void **state)
+{
+	struct tracer_block block = {.addr = 1};
+
+	(void)state;
+	model_init();
+	assert_false(blocktable_take(&area, 0x1000, &block)); /* there is no table yet */
+	model_add_anywhere(1000);
+	for (uint32_t i = 0; i < model.count; i++)
+		put(i);
+	for (uint32_t i = 0; i < model.count; i++) {
+		assert_false(blocktable_take(&area, model.addrs[i] + 8, &block));
+		assert_false(blocktable_take(&area, model.addrs[i] - 8, &block));
+	}
+	assert_int_equal(block.addr, 1);
+	assert_true(is_promise_kept(0, TRACER_SHARDS - 1));
+}
+
+/* ---------------------------------------------------------------- blocks, as others see them */
+
+/* Runs check() with a look at the table after every n'th instruction inside it. */
+static void stepping(void (*check)(void), uint64_t n)
+{
+	const struct sigaction action = {.sa_sigaction = on_step, .sa_flags = SA_SIGINFO};
+	struct sigaction before;
+
+	steps = 0;
+	every = n;
+	assert_int_equal(sigaction(SIGTRAP, &action, &before), 0);
+	check();
+	every = 0;
+	assert_int_equal(sigaction(SIGTRAP, &before, NULL), 0);
+	assert_int_equal(model.wrong, 0);
+}
+
+#define CROWD_AT_END 24
+#define CROWD 8
+
+static void check_put_and_take(void)
+{
+	for (unsigned i = 0; i < 80; i++) {
+		uint32_t index = fake_dice(&seed) % (CROWD_AT_END + CROWD);
+
+		if (model.versions[index] && fake_dice(&seed) % 4)
+			take(index);
+		else
+			put(index);
+	}
+}
+
+static void while_entries_move_nothing_live_is_missing(void **state)
+{
+	(void)state;
+	model_init();
+	model_add_crowd(CROWD_AT_END, 6); /* at the table's end, which goes on at its beginning */
+	model_add_crowd(CROWD, ANY_ENTRY);
+	for (uint32_t i = 0; i < model.count; i++)
+		put(i);
+	stepping(check_put_and_take, 1);
+	assert_true(steps > 5000);
+}
+
+/* Fills shard 0 until it would have to grow, with one block more to come. */
+static void model_at_growth(void)
+{
+	model_init();
+	model_add_crowd(2048 / 4 * 3 + 1, ANY_ENTRY);
+	while (model.live_count < model.count - 1)
+		put(model.live_count);
+}
+
+static void check_growth(void)
+{
+	const uint64_t table = area.shards[0].table;
+
+	put(model.live_count);
+	assert_int_not_equal(area.shards[0].table, table);
+}
+
+static void while_a_table_grows_nothing_live_is_missing(void **state)
+{
+	(void)state;
+	model_at_growth();
+	assert_int_equal(area.shards[0].table & 63, 11);
+	stepping(check_growth, 97);
+	assert_true(is_promise_kept(0, TRACER_SHARDS - 1));
+}
+
+/* ---------------------------------------------------------------- what can go wrong */
+
+static void without_memory_the_table_stays_and_drops_are_counted(void **state)
+{
+	struct tracer_block late, taken;
+
+	(void)state;
+	for (int is_commit = 0; is_commit < 2; is_commit++) {
+		model_at_growth();
+		*(is_commit ? &memory.commits_left : &memory.reserves_left) = 0;
+		late = block_of(model.count - 1, 1);
+		for (uint64_t i = 1; i <= 3; i++) {
+			area.dropped_blocks = i - 1;
+			blocktable_put(&area, &late);
+			assert_int_equal(area.dropped_blocks, i);
+			assert_true(is_promise_kept(0, TRACER_SHARDS - 1));
+		}
+		assert_false(blocktable_take(&area, late.addr, &taken));
+		memory = (struct fake_memory){FAKE_ALWAYS, FAKE_ALWAYS, 0};
+		put(model.count - 1); /* there is memory again */
+		assert_true(is_promise_kept(0, TRACER_SHARDS - 1));
+		assert_int_equal(area.dropped_blocks, 3);
+		tear_down(state);
+		memset(&area, 0, sizeof(area));
+	}
+}
+
+static void the_first_table_may_find_no_memory_either(void **state)
+{
+	struct tracer_block block = {.addr = 0x1000, .size_bytes = 8};
+
+	(void)state;
+	memory.reserves_left = 0;
+	blocktable_put(&area, &block);
+	assert_int_equal(area.dropped_blocks, 1);
+	assert_false(blocktable_take(&area, 0x1000, &block));
+	memory.reserves_left = FAKE_ALWAYS;
+	blocktable_put(&area, &block);
+	assert_true(blocktable_take(&area, 0x1000, &block));
+}
+
+static void a_lock_that_is_never_given_back_breaks_its_shard_only(void **state)
+{
+	const uint32_t patience = 100000; /* far more than any wait may take */
+	struct tracer_block block;
+	uint32_t waited;
+
+	(void)state;
+	model_init();
+	model_add_crowd(100, ANY_ENTRY);
+	for (uint32_t i = 0; i < model.count; i++)
+		put(i);
+	area.shards[0].lock = 1; /* its thread was ended inside */
+	block = block_of(0, 7);
+	blocktable_put(&area, &block);
+	waited = memory.yields;
+	assert_in_range(waited, 1, patience);
+	assert_int_equal(area.shards[0].broken, 1);
+	assert_int_equal(area.dropped_blocks, 1);
+	for (unsigned i = 0; i < 1000; i++) { /* nobody waits again */
+		assert_false(blocktable_take(&area, model.addrs[i % 100], &block));
+		blocktable_put(&area, &block);
+	}
+	assert_int_equal(memory.yields, waited);
+	assert_int_equal(area.dropped_blocks, 1001);
+	assert_true(is_promise_kept(0, 0)); /* old, but whole */
+	model_init();
+	model_add_anywhere(1000);
+	for (uint32_t i = 0; i < model.count; i++) {
+		block = block_of(i, 1);
+		blocktable_put(&area, &block);
+	}
+	assert_in_range(area.dropped_blocks, 1001, 1001 + 1000 / 64 * 3);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(a_crowded_table_says_what_the_model_says),
+		TEST(all_shards_grow_and_lose_nothing),
+		TEST(searching_goes_on_at_the_tables_beginning),
+		TEST(what_was_never_put_is_not_found),
+		TEST(while_entries_move_nothing_live_is_missing),
+		TEST(while_a_table_grows_nothing_live_is_missing),
+		TEST(without_memory_the_table_stays_and_drops_are_counted),
+		TEST(the_first_table_may_find_no_memory_either),
+		TEST(a_lock_that_is_never_given_back_breaks_its_shard_only),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
