@@ -119,7 +119,7 @@ check: all samples tests prefix ## build everything and run every test
 	tests/run
 
 bench: all samples prefix build/linux/bench/gen_dump build/win64/bench/pairs.exe ## what it costs, as ratios
-	tests/bench/run
+	tests/bench/bench
 
 deps: $(DEPS)/lib/libpcre2-8.a $(DEPS)/lib/libzydis.a $(DEPS)/include/uthash.h ## libraries for Windows
 prefix: build/wine/system.reg ## the Wine prefix
