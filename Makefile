@@ -43,7 +43,7 @@ CFLAGS := -O2 -g
 CPPFLAGS :=
 OURS = -std=c11 -I. -DHSNAP_VERSION='"$(VERSION)"' $(WARN) -MMD -MP
 
-linux_FLAGS = $(OURS) -D_POSIX_C_SOURCE=200809L $(CPPFLAGS) $(CFLAGS)
+linux_FLAGS = $(OURS) -D_XOPEN_SOURCE=700 $(CPPFLAGS) $(CFLAGS)
 asan_FLAGS = $(linux_FLAGS) -O1 -fno-omit-frame-pointer \
 	-fsanitize=address,undefined -fno-sanitize-recover=all
 # DWARF 4 because Wine's DbgHelp reads no later one.

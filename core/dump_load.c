@@ -78,15 +78,14 @@ static int note_dump(struct snapshot *snapshot, const struct kv *kv)
 static int note_process(struct snapshot *snapshot, const struct kv *kv)
 {
 	const char *start = kv_get(kv, "start");
-	uint64_t pid = 0, bits = 0;
-	int rc = kv_get_number(kv, "id", 10, &pid);
+	uint32_t bits = 0;
+	int rc = kv_get_u32(kv, "id", 10, &snapshot->pid);
 
 	if (!rc)
-		rc = kv_get_number(kv, "bits", 10, &bits);
+		rc = kv_get_u32(kv, "bits", 10, &bits);
 	if (!rc && start)
 		rc = date_parse(start, &snapshot->start_ms);
-	snapshot->pid = (uint32_t)pid;
-	snapshot->bits = (unsigned)bits;
+	snapshot->bits = bits;
 	snapshot->image = keep(snapshot, kv, "image");
 	snapshot->os = keep(snapshot, kv, "os");
 	return rc;

@@ -244,7 +244,7 @@ static int entry_parse(struct scan *scan, const struct line *line, struct dump_e
 /* Whether something must follow before the dump is whole. */
 static bool may_be_cut(const struct scan *scan)
 {
-	return scan->is_ours ? !scan->ended : scan->heap_open;
+	return scan->is_ours ? !scan->ended : scan->heap_open || scan->in_modules;
 }
 
 /* One line of a stack: 0, or an error. */
@@ -367,8 +367,12 @@ static bool is_comparison(const struct line *line)
 	return false;
 }
 
-static int one_line(struct scan *scan, const struct line *line)
+static int one_line(struct scan *scan, struct line *line)
 {
+	if (scan->lines.number == 1 && starts(line, "\xef\xbb\xbf")) { /* a byte order mark */
+		line->text += 3;
+		line->len -= 3;
+	}
 	if (!line->len)
 		return 0;
 	if (starts(line, "//"))
@@ -402,7 +406,9 @@ static int scan_all(struct scan *scan)
 		return err_set(scan->err, ERR_NOT_DUMP, scan->lines.source->name, NULL);
 	if (may_be_cut(scan))
 		return bad(scan, ERR_CUT,
-			scan->is_ours ? "the end mark is missing" : "the end of a heap is missing");
+			scan->is_ours	? "the end mark is missing" :
+			scan->heap_open ? "the end of a heap is missing" :
+					  "the end of the module list is missing");
 	return 0;
 }
 

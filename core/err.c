@@ -1,7 +1,8 @@
 #include "core/err.h"
 
 #include <stdarg.h>
-#include <string.h>
+
+#include "core/text.h"
 
 static const struct {
 	const char *sentence, *remedy;
@@ -35,11 +36,7 @@ const char *err_text(const struct err *err, char *text, size_t size)
 	snprintf(text, size, "%s%s%s%s%s%s%s%s", err->place, err->place[0] ? ": " : "",
 		messages[err->code].sentence, err->detail[0] ? " (" : "", err->detail,
 		err->detail[0] ? ")" : "", remedy[0] ? "; " : "", remedy);
-	for (char *c = text; *c; c++) {
-		if ((unsigned char)*c < ' ' || *c == 0x7f)
-			*c = '?';
-	}
-	return text;
+	return text_harmless(text);
 }
 
 void err_print(FILE *to, const char *program, const struct err *err)

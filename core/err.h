@@ -22,7 +22,7 @@
 	X(ERR_OPEN, "cannot open", "check the name and the rights")                                \
 	X(ERR_READ, "cannot read", "check the disk or the rights")                                 \
 	X(ERR_CREATE, "cannot create", "check that the folder exists and can be written to")       \
-	X(ERR_WRITE, "cannot write", "free some space or choose another place; nothing was left")  \
+	X(ERR_WRITE, "cannot write", "free some space or choose another place")                    \
 	X(ERR_NOT_DUMP, "is not a heap dump", "give a file written by hsnap -f or umdh -f")        \
 	X(ERR_EMPTY, "is empty", "take the snapshot again")                                        \
 	X(ERR_CUT, "is cut short", "take the snapshot again, or use what is there with --force")   \

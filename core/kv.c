@@ -148,6 +148,18 @@ int kv_get_number(const struct kv *kv, const char *key, int base, uint64_t *valu
 	return text ? kv_number(text, base, value) : 0;
 }
 
+int kv_get_u32(const struct kv *kv, const char *key, int base, uint32_t *value)
+{
+	uint64_t wide = *value;
+	int rc = kv_get_number(kv, key, base, &wide);
+
+	if (!rc && wide > UINT32_MAX)
+		rc = -ERR_BAD_LINE;
+	if (!rc)
+		*value = (uint32_t)wide;
+	return rc;
+}
+
 int kv_quote(struct buf *buf, const char *value)
 {
 	int rc = buf_add(buf, "\"", 1);

@@ -33,6 +33,8 @@ const char *kv_get(const struct kv *kv, const char *key);
  * -ERR_BAD_LINE when it is no such number. */
 int kv_get_number(const struct kv *kv, const char *key, int base, uint64_t *value);
 
+int kv_get_u32(const struct kv *kv, const char *key, int base, uint32_t *value);
+
 /* A value in quotes, safe on one line. */
 int kv_quote(struct buf *buf, const char *value);
 

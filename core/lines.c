@@ -76,7 +76,7 @@ int lines_next(struct lines *lines, struct line *line)
 	if (line->is_long && !newline) {
 		line->len = 2; /* the window moves on; this much tells a comment */
 		line->text = line->text[0] == '/' && line->text[1] == '/' ? "//" : "  ";
-		rc = skip_rest(lines);
+		rc = line->text[0] == '/' ? skip_rest(lines) : 0; /* else it is an error */
 		return rc ? rc : 1;
 	}
 	if (line->len && line->text[line->len - 1] == '\r')

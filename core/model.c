@@ -120,6 +120,13 @@ const struct module *module_at(const struct module *modules, size_t count, uint6
 	return &modules[low - 1];
 }
 
+const struct module *module_of_return(const struct module *modules, size_t count, uint64_t addr)
+{
+	const struct module *module = addr ? module_at(modules, count, addr - 1) : NULL;
+
+	return module ? module : module_at(modules, count, addr);
+}
+
 const char *path_base(const char *path)
 {
 	const char *base = path;

@@ -18,12 +18,12 @@
 struct module {
 	uint64_t base, size_bytes;
 	const char *path;
-	/* What tells one build from another; has_identity false: not recorded. */
-	bool has_identity;
-	uint32_t timestamp, checksum; /* of the image's headers */
+	/* What tells one build from another, when has_identity is true. */
 	const char *pdb; /* file name the image asks for, or NULL */
 	const char *pdb_guid; /* 32 hexadecimal digits, or NULL */
 	uint32_t pdb_age;
+	uint32_t timestamp, checksum; /* of the image's headers */
+	bool has_identity;
 };
 
 struct census {
@@ -78,6 +78,10 @@ struct census snapshot_total(const struct snapshot *snapshot);
 
 /* The module that addr lies in, or NULL. modules must be sorted by base and must not overlap. */
 const struct module *module_at(const struct module *modules, size_t count, uint64_t addr);
+
+/* The module that a return address belongs to: the call before it counts, since when that never
+ * returns the address itself may lie behind the module. NULL: none. */
+const struct module *module_of_return(const struct module *modules, size_t count, uint64_t addr);
 
 /* Sorts by base. */
 void modules_sort(struct module *modules, size_t count);

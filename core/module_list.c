@@ -43,19 +43,15 @@ static const char *keep(struct module_list *list, const struct kv *pairs, const 
 
 int module_list_note(struct module_list *list, const struct kv *pairs)
 {
-	uint64_t timestamp = 0, checksum = 0, age = 0;
 	struct module said = {.has_identity = true};
 	int rc = kv_get_number(pairs, "base", 16, &said.base);
 
 	if (!rc)
-		rc = kv_get_number(pairs, "timestamp", 16, &timestamp);
+		rc = kv_get_u32(pairs, "timestamp", 16, &said.timestamp);
 	if (!rc)
-		rc = kv_get_number(pairs, "checksum", 16, &checksum);
+		rc = kv_get_u32(pairs, "checksum", 16, &said.checksum);
 	if (!rc)
-		rc = kv_get_number(pairs, "age", 16, &age);
-	said.timestamp = (uint32_t)timestamp;
-	said.checksum = (uint32_t)checksum;
-	said.pdb_age = (uint32_t)age;
+		rc = kv_get_u32(pairs, "age", 16, &said.pdb_age);
 	said.pdb = keep(list, pairs, "pdb", &rc);
 	said.pdb_guid = keep(list, pairs, "guid", &rc);
 	if (!rc)

@@ -17,26 +17,35 @@ static const struct opt *find_long(const struct opt *table, const char *name, si
 	return NULL;
 }
 
-/* Finds the short option that text (behind the dash) names; sets *rest to what follows it. */
-static const struct opt *find_short(const struct opt *table, const char *text, const char **rest)
+/* Finds the option whose short name text begins with: the whole of it, or up to a ':' before the
+ * value; with is_glued, one letter with its value right behind. Sets *rest to what follows. */
+static const struct opt *find_short(
+	const struct opt *table, const char *text, bool is_glued, const char **rest)
 {
-	const struct opt *glued = NULL;
-
 	for (; table->id; table++) {
 		size_t len = table->short_name ? strlen(table->short_name) : 0;
 
 		if (!len || strncmp(text, table->short_name, len) != 0)
 			continue;
-		if (!text[len] || (table->value && text[len] == ':')) {
-			*rest = text + len;
+		*rest = text + len;
+		if (is_glued ? len == 1 && table->value :
+			       !**rest || (table->value && **rest == ':'))
 			return table;
-		}
-		if (len == 1 && table->value)
-			glued = table;
 	}
-	if (glued)
-		*rest = text + 1;
-	return glued;
+	return NULL;
+}
+
+/* "-name", "-n", "-n:VALUE", "-nVALUE", in this order: "-force" is not "-f orce". */
+static const struct opt *find_dash(const struct opt *table, const char *text, const char **rest)
+{
+	const struct opt *opt = find_short(table, text, false, rest);
+	size_t len = strcspn(text, "=:");
+
+	if (!opt && len > 1) {
+		opt = find_long(table, text, len);
+		*rest = text + len;
+	}
+	return opt ? opt : find_short(table, text, true, rest);
 }
 
 /* Takes the value of opt from rest ("" when none is glued on) or from the next argument. */
@@ -70,7 +79,7 @@ static int option(struct opt_state *state, const char *arg, struct err *err)
 		opt = find_long(state->table, arg + 2, len);
 		rest = arg + 2 + len;
 	} else {
-		opt = find_short(state->table, arg + 1, &rest);
+		opt = find_dash(state->table, arg + 1, &rest);
 	}
 	if (!opt)
 		return err_set(err, ERR_USAGE, arg, "there is no such option");

@@ -2,8 +2,8 @@
  * Options: one table per command feeds the parser, --help and the test against the man page.
  *
  * Spellings: --long, --long VALUE, --long=VALUE, -s, -s VALUE, -sVALUE for one-letter options,
- * -name VALUE for short names of several letters, and UMDH's -s:VALUE and /s:VALUE-less forms
- * ("-p:12", "-pn:app.exe", "-f:out.txt"). "--" ends the options; "-" is an argument.
+ * -name VALUE for short names of several letters, UMDH's -s:VALUE ("-p:12", "-pn:app.exe"), and long
+ * names behind one dash. "--" ends the options; "-" is an argument.
  */
 #ifndef CORE_OPT_H
 #define CORE_OPT_H

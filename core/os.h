@@ -47,6 +47,16 @@ void os_close(struct os_file *file);
 /* True when path is there and is neither a regular file nor a folder (a device, a pipe). */
 bool os_is_special(const char *path);
 
+/* True when both are there and are one file, by whatever names. */
+bool os_same_file(const char *a, const char *b);
+
+/* Where a write to path goes: behind a symbolic link its target. The caller frees it; NULL: out of
+ * memory. */
+char *os_final_path(const char *path);
+
+/* Gives file the access rights that the file at path has, if there is one. */
+void os_keep_rights(struct os_file *file, const char *path);
+
 /* Opens path for writing: a new file that must not exist yet (fresh), or an existing special one.
  * Where the system can, a fresh file that was never given to os_sync() goes when the process ends.
  * 0 or -ERR_CREATE. */

@@ -13,6 +13,7 @@ int os_start(int *argc, char ***argv)
 {
 	(void)argc;
 	(void)argv;
+	signal(SIGXFSZ, SIG_IGN); /* a file that may not grow is an error of write() */
 	return 0;
 }
 
@@ -109,6 +110,29 @@ bool os_is_special(const char *path)
 	struct stat st;
 
 	return stat(path, &st) == 0 && !S_ISREG(st.st_mode) && !S_ISDIR(st.st_mode);
+}
+
+bool os_same_file(const char *a, const char *b)
+{
+	struct stat x, y;
+
+	return !stat(a, &x) && !stat(b, &y) && x.st_dev == y.st_dev && x.st_ino == y.st_ino;
+}
+
+char *os_final_path(const char *path)
+{
+	struct stat st;
+	char *real = !lstat(path, &st) && S_ISLNK(st.st_mode) ? realpath(path, NULL) : NULL;
+
+	return real ? real : strdup(path);
+}
+
+void os_keep_rights(struct os_file *file, const char *path)
+{
+	struct stat st;
+
+	if (!stat(path, &st))
+		fchmod((int)file->handle, st.st_mode & 0777);
 }
 
 int os_create(struct os_file *file, const char *path, bool fresh, struct err *err)

@@ -220,6 +220,35 @@ bool os_is_special(const char *path)
 	return type != FILE_TYPE_DISK && type != FILE_TYPE_UNKNOWN;
 }
 
+bool os_same_file(const char *a, const char *b)
+{
+	BY_HANDLE_FILE_INFORMATION x, y;
+	HANDLE first = file_handle(a, 0, OPEN_EXISTING), second = file_handle(b, 0, OPEN_EXISTING);
+	bool same = first != INVALID_HANDLE_VALUE && second != INVALID_HANDLE_VALUE &&
+		    GetFileInformationByHandle(first, &x) &&
+		    GetFileInformationByHandle(second, &y) &&
+		    x.dwVolumeSerialNumber == y.dwVolumeSerialNumber &&
+		    x.nFileIndexHigh == y.nFileIndexHigh && x.nFileIndexLow == y.nFileIndexLow;
+
+	if (first != INVALID_HANDLE_VALUE)
+		CloseHandle(first);
+	if (second != INVALID_HANDLE_VALUE)
+		CloseHandle(second);
+	return same;
+}
+
+char *os_final_path(const char *path)
+{
+	return _strdup(path);
+}
+
+/* A new file has those of its folder, as every file that is saved anew on Windows. */
+void os_keep_rights(struct os_file *file, const char *path)
+{
+	(void)file;
+	(void)path;
+}
+
 /* Whether the file goes when its handle is closed, in whatever way this process ends. */
 static void set_temporary(HANDLE handle, bool is_temporary)
 {

@@ -27,6 +27,7 @@ static int temp_make(struct out *out, const char *path, struct err *err)
 		snprintf(err->place, sizeof(err->place), "%s", path);
 		return rc;
 	}
+	os_keep_rights(&out->file, path);
 	out->temp = temp;
 	return 0;
 }
@@ -39,15 +40,14 @@ int out_open(struct out *out, const char *path, struct err *err)
 
 	err = err ? err : &local;
 	fresh.buffer = malloc(BUFFER_BYTES);
-	fresh.path = path ? malloc(strlen(path) + 1) : NULL;
+	fresh.path = path ? os_final_path(path) : NULL;
 	if (!fresh.buffer || (path && !fresh.path)) {
 		rc = err_set(err, ERR_NOMEM, path, NULL);
 	} else if (!path) {
 		os_stdout(&fresh.file);
 	} else {
-		memcpy(fresh.path, path, strlen(path) + 1);
 		rc = os_is_special(path) ? os_create(&fresh.file, path, false, err) :
-					   temp_make(&fresh, path, err);
+					   temp_make(&fresh, fresh.path, err);
 	}
 	if (rc) {
 		free(fresh.buffer);

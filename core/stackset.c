@@ -144,7 +144,7 @@ static int is_last(const struct stackset *set, const struct stack *wanted, size_
 	return id && !strncmp(id, wanted->id, id_len) && !id[id_len];
 }
 
-int stackset_put(struct stackset *set, const struct stack *wanted, size_t id_len, uint32_t *index)
+static int put(struct stackset *set, const struct stack *wanted, size_t id_len, uint32_t *index)
 {
 	uint64_t *known;
 	uint32_t first;
@@ -161,4 +161,27 @@ int stackset_put(struct stackset *set, const struct stack *wanted, size_t id_len
 	set->last = first;
 	*index = first;
 	return wanted->frames ? choose(set, first, wanted, id_len, index) : 0;
+}
+
+int stackset_put(struct stackset *set, const struct stack *wanted, size_t id_len, uint32_t *index)
+{
+	struct stack tidy = *wanted;
+	uint32_t *alias_at;
+	int rc;
+
+	if (!wanted->alias_count)
+		return put(set, wanted, id_len, index);
+	alias_at = calloc(wanted->alias_count, sizeof(*alias_at));
+	if (!alias_at)
+		return -ERR_NOMEM;
+	tidy.alias_at = alias_at;
+	tidy.alias_count = 0;
+	for (uint32_t i = 0, last = 0; i < wanted->alias_count; i++) {
+		/* A candidate has frames behind it and before the next. */
+		if (wanted->alias_at[i] > last && wanted->alias_at[i] < wanted->frame_count)
+			alias_at[tidy.alias_count++] = last = wanted->alias_at[i];
+	}
+	rc = put(set, &tidy, id_len, index);
+	free(alias_at);
+	return rc;
 }

@@ -23,7 +23,8 @@ struct stack {
 	uint32_t frame_count;
 	uint32_t same_id; /* the next stack under this id, or STACK_NONE */
 	/* Further candidates under this id ("Alias" in UMDH's logs): the true stack is one of
-	 * them. Candidate k is frames[alias_at[k]..alias_at[k + 1]), the first starts at 0. */
+	 * them. Candidate k is frames[alias_at[k]..alias_at[k + 1]), the first starts at 0. In a
+	 * stack set each has frames. */
 	const uint32_t *alias_at;
 	uint32_t alias_count;
 };
@@ -41,8 +42,8 @@ void stackset_release(struct stackset *set);
 
 /*
  * Finds or adds the stack that an entry of the dump names: by id alone when frames is NULL (the
- * first stack under that id), else by id and frames. Everything is copied. Returns 0 and *index
- * into set->stacks, or -ERR_NOMEM.
+ * first stack under that id), else by id and frames. Candidates without frames are none. Everything
+ * is copied. Returns 0 and *index into set->stacks, or -ERR_NOMEM.
  */
 int stackset_put(struct stackset *set, const struct stack *wanted, size_t id_len, uint32_t *index);
 

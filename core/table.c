@@ -1,16 +1,57 @@
 #include "core/table.h"
 
 #include <stdlib.h>
+#include <string.h>
+
+static uint32_t hash_bytes(const void *key, size_t len);
 
 #define HASH_NONFATAL_OOM 1
+#define HASH_FUNCTION(key, len, hash) ((hash) = hash_bytes(key, len))
 #include <uthash.h>
 
 #include "core/err.h"
+#include "core/os.h"
 
 struct table_entry {
 	UT_hash_handle hh;
 	uint64_t value;
 };
+
+/*
+ * Keys come from files and processes that may mean harm: with a seed that they cannot know, keys
+ * that all fall into one bucket cannot be made. No result depends on the hash.
+ */
+static uint64_t hash_seed(void)
+{
+	static uint64_t seed;
+
+	if (!seed)
+		seed = ((uint64_t)os_time_ms() ^ (uintptr_t)&seed ^ (uint64_t)os_pid() << 32) *
+			       UINT64_C(0x9e3779b97f4a7c15) |
+		       1;
+	return seed;
+}
+
+static uint64_t hash_mix(uint64_t hash, uint64_t word)
+{
+	hash = (hash ^ word) * UINT64_C(0xd6e8feb86659fd93);
+	return hash ^ hash >> 32;
+}
+
+static uint32_t hash_bytes(const void *key, size_t len)
+{
+	uint64_t hash = hash_mix(hash_seed(), len), word;
+	const char *at = key;
+
+	for (; len >= 8; len -= 8, at += 8) {
+		memcpy(&word, at, 8);
+		hash = hash_mix(hash, word);
+	}
+	word = 0;
+	memcpy(&word, at, len);
+	hash = hash_mix(hash, word);
+	return (uint32_t)(hash_mix(hash, hash_seed()) >> 32);
+}
 
 void table_init(struct table *table)
 {

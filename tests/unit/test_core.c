@@ -15,6 +15,7 @@
 #include "core/date.h"
 #include "core/kv.h"
 #include "core/opt.h"
+#include "core/text.h"
 
 #define COUNT(array) (sizeof(array) / sizeof(*(array)))
 
@@ -292,6 +293,24 @@ static void options_and_arguments(void **state)
 	assert_string_equal(meaning(true, COUNT(run), run), "6= A=prog A=-p A=--hex A=--");
 }
 
+static void long_names_behind_one_dash(void **state)
+{
+	(void)state;
+	MEANS("1=12", "-pid", "12");
+	MEANS("1=12", "-pid:12");
+	MEANS("3=x", "-output", "x");
+	MEANS("4=", "-hex");
+	MEANS("3=orce", "-force"); /* there is no --force in this table */
+}
+
+static void texts_are_harmless_on_a_terminal(void **state)
+{
+	char text[] = "a\x1b[2J\n\x7f \xc2\x9b\xc2\xa0\xc3\xa9";
+
+	(void)state;
+	assert_string_equal(text_harmless(text), "a?[2J?? ??\xc2\xa0\xc3\xa9");
+}
+
 static void options_that_are_wrong(void **state)
 {
 	(void)state;
@@ -354,6 +373,8 @@ int main(void)
 		cmocka_unit_test(date_agrees_with_the_library),
 		cmocka_unit_test(date_refuses_what_is_none),
 		cmocka_unit_test(options_in_every_spelling),
+		cmocka_unit_test(long_names_behind_one_dash),
+		cmocka_unit_test(texts_are_harmless_on_a_terminal),
 		cmocka_unit_test(options_of_umdh),
 		cmocka_unit_test(options_and_arguments),
 		cmocka_unit_test(options_that_are_wrong),

@@ -46,14 +46,23 @@ static void put_block(struct snapshot *snapshot, uint32_t heap, uint64_t addr, u
 
 static void put_modules(struct snapshot *snapshot)
 {
-	*snapshot_add_module(snapshot) =
-		(struct module){0x140000000, 0x24000, text(snapshot, "C:\\a b\\\xc3\xa9 app.exe"),
-			true, 0x65A0B1C2, 0xFFFFFFFF, text(snapshot, "D:\\o \"q\"\\app.pdb"),
-			text(snapshot, "00112233445566778899AABBCCDDEEFF"), 0x1F};
-	*snapshot_add_module(snapshot) = (struct module){0x7FF812340000, 0x200000,
-		text(snapshot, "C:\\windows\\ntdll.dll"), true, 1, 0, NULL, NULL, 0};
-	*snapshot_add_module(snapshot) = (struct module){
-		0xFFFFFFFFFFFF0000, 0xFFFF, text(snapshot, "high.sys"), false, 0, 0, NULL, NULL, 0};
+	*snapshot_add_module(snapshot) = (struct module){.base = 0x140000000,
+		.size_bytes = 0x24000,
+		.path = text(snapshot, "C:\\a b\\\xc3\xa9 app.exe"),
+		.pdb = text(snapshot, "D:\\o \"q\"\\app.pdb"),
+		.pdb_guid = text(snapshot, "00112233445566778899AABBCCDDEEFF"),
+		.pdb_age = 0x1F,
+		.timestamp = 0x65A0B1C2,
+		.checksum = 0xFFFFFFFF,
+		.has_identity = true};
+	*snapshot_add_module(snapshot) = (struct module){.base = 0x7FF812340000,
+		.size_bytes = 0x200000,
+		.path = text(snapshot, "C:\\windows\\ntdll.dll"),
+		.timestamp = 1,
+		.has_identity = true};
+	*snapshot_add_module(snapshot) = (struct module){.base = 0xFFFFFFFFFFFF0000,
+		.size_bytes = 0xFFFF,
+		.path = text(snapshot, "high.sys")};
 }
 
 static void make_snapshot(struct snapshot *snapshot)

@@ -107,6 +107,31 @@ static void commit_replaces_the_old_file_at_once(void **state)
 	assert_int_equal(count_files(), 1);
 }
 
+static void rights_and_links_stay(void **state)
+{
+	char link[300];
+	struct stat st;
+	struct out out;
+
+	(void)state;
+	snprintf(link, sizeof(link), "%s/link", folder);
+	spew("old\n");
+	assert_int_equal(chmod(path, 0600), 0);
+	assert_int_equal(symlink("out.txt", link), 0);
+	assert_int_equal(out_open(&out, link, NULL), 0);
+	out_text(&out, "new");
+	assert_int_equal(out_commit(&out, NULL), 0);
+	assert_file_is("new");
+	assert_int_equal(stat(path, &st), 0);
+	assert_int_equal(st.st_mode & 0777, 0600);
+	assert_int_equal(lstat(link, &st), 0);
+	assert_true(S_ISLNK(st.st_mode));
+	assert_true(os_same_file(path, link));
+	assert_false(os_same_file(path, folder));
+	assert_false(os_same_file(path, "nowhere/at/all"));
+	assert_int_equal(unlink(link), 0);
+}
+
 static void abort_leaves_the_old_file(void **state)
 {
 	struct out out;
@@ -291,6 +316,7 @@ int main(void)
 {
 	static const struct CMUnitTest tests[] = {
 		CASE(commit_replaces_the_old_file_at_once),
+		CASE(rights_and_links_stay),
 		CASE(abort_leaves_the_old_file),
 		CASE(an_interrupt_leaves_nothing),
 		CASE(much_is_written_whole),

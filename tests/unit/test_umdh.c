@@ -233,6 +233,9 @@ static void what_is_no_dump_is_refused(void **state)
 		{-ERR_VERSION, "// hsnap: dump format=2\nwhatever\n"},
 		{-ERR_VERSION, "// hsnap: dump format=18446744073709551615\n"},
 		{-ERR_CUT, "// hsnap: dump format=1\n"},
+		{-ERR_CUT, "\xef\xbb\xbf// hsnap: dump format=1\n"},
+		{-ERR_BAD_LINE, "// hsnap: dump format=1\n// hsnap: process id=4294967296\n"},
+		{-ERR_CUT, "// Loaded modules:\n//  400000 8000 C:\\win"},
 		{-ERR_CUT, "// hsnap: dump format=1\n1 bytes + 2 at 3 by BackTrace4\n"},
 		{-ERR_CUT, "*- - Start of data for heap @ 1 - -\n1 bytes + 2 at 3 by BackTrace4\n"},
 	};
@@ -382,6 +385,31 @@ static void a_read_error_is_passed_on(void **state)
 	assert_int_equal(dump_scan_file("/dev/null", &sink, &err), -ERR_EMPTY);
 }
 
+static void a_byte_order_mark_hides_nothing(void **state)
+{
+	static const char log[] = "\xef\xbb\xbf// Loaded modules:\n"
+				  "//  400000 8000 C:\\a.exe\n"
+				  "// Process modules enumerated.\n";
+	struct memory memory = {log, sizeof(log) - 1, 0, SIZE_MAX, false};
+	struct dump_source source = {.read = read_memory, .ctx = &memory, .name = "made"};
+	struct snapshot read;
+
+	(void)state;
+	snapshot_init(&read);
+	assert_int_equal(dump_load(&read, &source, NULL), 0);
+	assert_int_equal(read.module_count, 1);
+	snapshot_release(&read);
+}
+
+static void a_line_without_end_is_refused_at_once(void **state)
+{
+	struct dump_sink sink = {0};
+	struct err err;
+
+	(void)state;
+	assert_int_equal(dump_scan_file("/dev/zero", &sink, &err), -ERR_NOT_DUMP);
+}
+
 static void sums_of_several_blocks_are_not_lost_silently(void **state)
 {
 	static const char hogs[] =
@@ -431,6 +459,8 @@ int main(void)
 		cmocka_unit_test(stacks_have_a_limit),
 		cmocka_unit_test(bytes_that_are_no_text),
 		cmocka_unit_test(a_read_error_is_passed_on),
+		cmocka_unit_test(a_byte_order_mark_hides_nothing),
+		cmocka_unit_test(a_line_without_end_is_refused_at_once),
 		cmocka_unit_test(sums_of_several_blocks_are_not_lost_silently),
 		cmocka_unit_test(a_sink_can_stop_it),
 	};
