@@ -10,7 +10,9 @@
 #include "snapshot/heap/heap.h"
 #include "snapshot/stacks/tracer_table.h"
 
-#define TRIES_MAX 100 /* while a thread stands inside the heap */
+#define TRIES_MAX 100 /* while a thread stands inside a heap */
+#define BUSY_MS_MAX 300 /* so long the target is held for nothing */
+#define WALKS_MAX 3 /* while something in the heaps makes no sense */
 #define RETRY_MS 1
 
 struct raw {
@@ -25,30 +27,34 @@ static int take_held(struct target *target, struct raw *raw, struct err *err)
 	int rc;
 
 	walk_clear(&raw->walk);
-	rc = target->ops->suspend(target, err);
-	if (!rc)
-		rc = heaps_walk(target, &raw->walk, err);
-	if (!rc)
-		rc = tracer_copy_take(&raw->tracer, target, raw->area_addr, err);
-	target->ops->resume(target);
-	return rc;
+	rc = heaps_walk(target, &raw->walk, err);
+	return rc ? rc : tracer_copy_take(&raw->tracer, target, raw->area_addr, err);
 }
 
 /*
- * A thread that was stopped inside the heap leaves it half changed: let it go on and try again. A
- * lock that stays held (its thread hangs or was ended) is no reason to give up: then the heap is
- * walked as it is.
+ * A thread that was stopped inside a heap leaves it half changed: the target is let go and held
+ * again. That is found out before the walk, which costs more. A lock that stays held (its thread
+ * hangs or was ended) is no reason to give up: then the heap is walked as it is.
  */
 static int take(
 	struct target *target, struct raw *raw, struct capture_stats *stats, struct err *err)
 {
-	for (unsigned tries = 1;; tries++) {
-		int64_t start = os_time_ms();
-		int rc = take_held(target, raw, err);
+	unsigned walks = 0;
 
-		stats->held_ms = os_time_ms() - start;
-		stats->tries = tries;
-		if (rc || tries == TRIES_MAX || !(raw->walk.busy_count || raw->walk.broken_count))
+	*stats = (struct capture_stats){0};
+	for (;;) {
+		int64_t start = os_time_ms();
+		int rc = target->ops->suspend(target, err);
+		bool is_last = ++stats->tries >= TRIES_MAX || stats->held_ms > BUSY_MS_MAX;
+		bool again = !rc && !is_last && heaps_are_busy(target);
+
+		if (!rc && !again) {
+			rc = take_held(target, raw, err);
+			again = !rc && raw->walk.broken_count && ++walks < WALKS_MAX;
+		}
+		target->ops->resume(target);
+		stats->held_ms += os_time_ms() - start;
+		if (!again)
 			return rc;
 		os_sleep_ms(RETRY_MS);
 	}
@@ -225,6 +231,10 @@ static void warn(struct snapshot *snapshot, const struct raw *raw)
 		snapshot_warn(snapshot,
 			"%u places in the heaps made no sense; the first: %s at %" PRIX64,
 			raw->walk.broken_count, raw->walk.broken_what, raw->walk.broken_addr);
+	if (raw->walk.busy_count)
+		snapshot_warn(snapshot,
+			"%u heaps had their lock held all the time; they were walked nevertheless",
+			raw->walk.busy_count);
 	if (area->dropped_blocks)
 		snapshot_warn(snapshot, "the tracer had no room for %" PRIu64 " blocks",
 			area->dropped_blocks);

@@ -9,7 +9,7 @@
 #include "snapshot/target.h"
 
 struct capture_stats {
-	int64_t held_ms; /* how long the target stood still, the last try */
+	int64_t held_ms; /* how long the target stood still, all tries together */
 	unsigned tries;
 };
 

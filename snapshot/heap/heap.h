@@ -49,11 +49,16 @@ struct heap_walker {
 	const char *kind;
 	/* True when the heap at addr is of this kind. */
 	bool (*probe)(struct target *target, uint64_t addr);
+	/* True when a thread stands inside one of the heaps: cheap, to be asked before walking. */
+	bool (*is_busy)(struct target *target, uint64_t first_heap);
 	/* Adds all heaps of the target, the process heap being first_heap. 0, or an error. */
 	int (*walk)(struct target *target, uint64_t first_heap, struct walk *walk, struct err *err);
 };
 
 extern const struct heap_walker heap_walker_wine;
+
+/* True when the target should be let go for a moment, since a thread stands inside a heap. */
+bool heaps_are_busy(struct target *target);
 
 /*
  * Lists the heaps and the live blocks of those that a walker knows; the others are listed as

@@ -149,7 +149,9 @@ static uint64_t bytes_before_data(const struct wine_walk *wine, uint64_t addr)
 static int subheap(struct wine_walk *wine, uint64_t addr, const unsigned char *bytes)
 {
 	struct heap *heap = &wine->walk->heaps[wine->walk->heap_count - 1];
-	uint64_t reserved = bytes_u64(bytes + layout->subheap_block_size);
+	/* Reserved bytes are counted from the first block, committed ones from behind the head. */
+	uint64_t blocks = layout->subheap_bytes - layout->subheap_first_block;
+	uint64_t reserved = bytes_u64(bytes + layout->subheap_block_size) - blocks;
 	uint64_t committed = bytes_u64(bytes + layout->subheap_data_size);
 	uint64_t data = addr + layout->subheap_bytes, before = bytes_before_data(wine, addr);
 	bool is_fresh;
@@ -259,8 +261,16 @@ static int walk_heap(struct wine_walk *wine, uint64_t addr, const unsigned char 
 	return rc;
 }
 
+static int count_busy(struct wine_walk *wine, uint64_t addr, const unsigned char *bytes)
+{
+	(void)addr;
+	wine->walk->busy_count += bytes_u64(bytes + layout->heap_lock_owner) != 0;
+	return 0;
+}
+
 /* The process heap, then the others: its entry in their ring is the ring's head. */
-static int walk_ring(struct wine_walk *wine, uint64_t first_heap)
+static int for_each_heap(struct wine_walk *wine, uint64_t first_heap,
+	int (*each)(struct wine_walk *wine, uint64_t addr, const unsigned char *bytes))
 {
 	unsigned char bytes[STRUCT_BYTES_MAX];
 	struct list ring;
@@ -271,9 +281,18 @@ static int walk_ring(struct wine_walk *wine, uint64_t first_heap)
 	ring = list_at(first_heap, bytes, layout->heap_entry);
 	ring.entry = layout->heap_entry;
 	ring.bytes = layout->heap_read_bytes;
-	ring.each = walk_heap;
-	rc = walk_heap(wine, first_heap, bytes);
+	ring.each = each;
+	rc = each(wine, first_heap, bytes);
 	return rc ? rc : walk_list(wine, &ring);
+}
+
+static bool is_busy(struct target *target, uint64_t first_heap)
+{
+	struct walk walk = {0};
+	struct wine_walk wine = {.target = target, .walk = &walk};
+
+	for_each_heap(&wine, first_heap, count_busy);
+	return walk.busy_count > 0;
 }
 
 static int walk_all(struct target *target, uint64_t first_heap, struct walk *walk, struct err *err)
@@ -283,7 +302,7 @@ static int walk_all(struct target *target, uint64_t first_heap, struct walk *wal
 
 	(void)err;
 	if (!rc)
-		rc = walk_ring(&wine, first_heap);
+		rc = for_each_heap(&wine, first_heap, walk_heap);
 	free(wine.subheaps);
 	window_release(&wine.window);
 	return rc;
@@ -292,5 +311,6 @@ static int walk_all(struct target *target, uint64_t first_heap, struct walk *wal
 const struct heap_walker heap_walker_wine = {
 	.kind = "wine",
 	.probe = probe,
+	.is_busy = is_busy,
 	.walk = walk_all,
 };

@@ -107,6 +107,17 @@ static const struct heap_walker *walker_of(struct target *target, uint64_t addr)
 	return NULL;
 }
 
+bool heaps_are_busy(struct target *target)
+{
+	const struct heap_walker *walker;
+	uint64_t first_heap = 0;
+
+	if (target_u64(target, target->peb + PEB_PROCESS_HEAP, &first_heap) || !first_heap)
+		return false;
+	walker = walker_of(target, first_heap);
+	return walker && walker->is_busy(target, first_heap);
+}
+
 int heaps_walk(struct target *target, struct walk *walk, struct err *err)
 {
 	const struct heap_walker *walker;

@@ -102,7 +102,9 @@ static inline struct filling subheap_place(struct fake *fake, struct truth *trut
 	uint64_t before = part + SUBHEAP_DATA - region;
 	struct placed_heap *owner = truth_heap(truth, heap);
 
-	fake_put(fake, part + SUBHEAP_BLOCK_SIZE, reserved_bytes - before, 8);
+	/* Counted from the first block, as Wine does. */
+	fake_put(fake, part + SUBHEAP_BLOCK_SIZE,
+		region + reserved_bytes - (part + SUBHEAP_FIRST_BLOCK), 8);
 	fake_put(fake, part + SUBHEAP_DATA_SIZE, committed_bytes - before, 8);
 	fake_put(fake, part + SUBHEAP_HEAP, heap, 8);
 	fake_list_add(fake, heap + HEAP_SUBHEAPS, part + SUBHEAP_LINKS);

@@ -20,7 +20,7 @@ static void blocks_that_many_subheaps_claim_are_found_once(void **state)
 		uint64_t part = base + i * (uint64_t)SUBHEAP_DATA;
 		uint64_t first = part + SUBHEAP_FIRST_BLOCK, bytes = data + blocks * 16 + 8 - first;
 
-		fake_put(fake, part + SUBHEAP_BLOCK_SIZE, bytes - 8, 8);
+		fake_put(fake, part + SUBHEAP_BLOCK_SIZE, bytes, 8);
 		fake_put(fake, part + SUBHEAP_DATA_SIZE, bytes - 8, 8);
 		fake_put(fake, part + SUBHEAP_HEAP, HEAP_B, 8);
 		fake_put(fake, first, (data - first) / 16, 2);

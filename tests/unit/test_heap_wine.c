@@ -56,6 +56,25 @@ static void a_block_may_end_right_before_the_last_8_bytes(void **state)
 	image_free(image);
 }
 
+static void subheaps_may_lie_side_by_side(void **state)
+{
+	const uint64_t base = 0x50000000, size = 0x10000;
+	struct image *image = image_new(4);
+
+	(void)state;
+	for (unsigned i = 0; i < 8; i++) {
+		struct filling fill = heap_extend(&image->fake, &image->truth,
+			i % 2 ? HEAP_A : HEAP_B, base + i * size, size, size);
+
+		fill_used(&fill, 1000 + i, 0);
+		fill_free(&fill, fill.reserved_end - 8 - fill.at);
+	}
+	image_walk(image);
+	assert_broken(image, 0, 0);
+	assert_blocks(image);
+	image_free(image);
+}
+
 static void a_heap_with_its_lock_held_counts_as_busy(void **state)
 {
 	struct image *image = image_new(2);
@@ -360,6 +379,7 @@ int main(void)
 		cmocka_unit_test(every_live_block_is_found_with_its_sizes_and_its_heap),
 		cmocka_unit_test(heaps_are_as_large_as_the_memory_they_took),
 		cmocka_unit_test(a_block_may_end_right_before_the_last_8_bytes),
+		cmocka_unit_test(subheaps_may_lie_side_by_side),
 		cmocka_unit_test(a_heap_with_its_lock_held_counts_as_busy),
 		cmocka_unit_test(walking_costs_one_read_for_each_list_entry),
 		cmocka_unit_test(a_list_ends_where_its_next_link_makes_no_sense),
