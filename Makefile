@@ -25,6 +25,8 @@ TRACER_TABLES := $(filter %/blocktable.c %/stacktable.c %/memory_posix.c %/memor
 SAMPLES := $(wildcard samples/*.c)
 UNIT_TESTS := $(wildcard tests/unit/test_*.c)
 WIN_TESTS := $(wildcard tests/win/test_*.c)
+# Programs that tests run under hsnap.
+WIN_TARGETS := $(wildcard tests/targets/*.c)
 
 # ---------------------------------------------------------------- compilers
 
@@ -93,7 +95,8 @@ WIN64_PROGRAMS := $(if $(wildcard snapshot/hsnap.c),build/win64/hsnap.exe) \
 SAMPLE_PROGRAMS := $(SAMPLES:samples/%.c=build/win64/samples/%.exe)
 TEST_PROGRAMS := $(UNIT_TESTS:tests/unit/%.c=build/linux/tests/%) \
 	$(UNIT_TESTS:tests/unit/%.c=build/asan/tests/%) \
-	$(WIN_TESTS:tests/win/%.c=build/win64/tests/%.exe)
+	$(WIN_TESTS:tests/win/%.c=build/win64/tests/%.exe) \
+	$(WIN_TARGETS:tests/targets/%.c=build/win64/targets/%.exe)
 
 # ---------------------------------------------------------------- what to ask for
 
@@ -190,6 +193,11 @@ build/win64/samples/%.exe: samples/%.c Makefile | deps
 	echo "== $@"
 	$(MINGW)gcc $(sample_FLAGS) $< $(win64_LDFLAGS) -o $@
 
+build/win64/targets/%.exe: tests/targets/%.c Makefile | deps
+	mkdir -p $(@D)
+	echo "== $@"
+	$(MINGW)gcc $(sample_FLAGS) $< $(win64_LDFLAGS) -o $@
+
 build/win64/bench/%.exe: tests/bench/%.c Makefile | deps
 	mkdir -p $(@D)
 	echo "== $@"
@@ -230,7 +238,7 @@ build/win64/tests/%.exe: build/win64/obj/tests/win/%.o build/win64/library.a
 
 ALL_C = $(shell find . -path ./build -prune -o -name '*.[ch]' -print | sed 's,^\./,,' | sort)
 ALL_SCRIPTS = $(shell grep -lE '^\#!/bin/(ba)?sh' .ci/* setup/* samples/* tests/* 2>/dev/null)
-LINT_WINDOWS = $(filter %_windows.c snapshot/tracer/% samples/% tests/win/% tests/bench/pairs.c,$(filter %.c,$(ALL_C)))
+LINT_WINDOWS = $(filter %_windows.c snapshot/tracer/% samples/% tests/win/% tests/bench/pairs.c tests/targets/%,$(filter %.c,$(ALL_C)))
 LINT_LINUX = $(filter-out $(LINT_WINDOWS),$(filter %.c,$(ALL_C)))
 # -MMD and the like are for gcc alone
 # clang takes all flags but those that steer gcc's output

@@ -6,6 +6,7 @@
 #include "core/kv.h"
 #include "snapshot/nt_windows.h"
 #include "snapshot/process.h"
+#include "snapshot/spawn_windows.h"
 
 enum {
 	HSNAP, /* this process */
@@ -46,36 +47,24 @@ static bool open_all(struct guard *guard, HANDLE process)
 static bool start(struct guard *guard)
 {
 	wchar_t image[32768], command[200];
-	STARTUPINFOEXW startup = {.StartupInfo.cb = sizeof(startup)};
-	PROCESS_INFORMATION process;
-	SIZE_T bytes = 0;
-	bool ok = false;
+	struct spawn_request request = {.image = image,
+		.command = command,
+		.flags = DETACHED_PROCESS | CREATE_NEW_PROCESS_GROUP,
+		.handles = guard->handles,
+		.handle_count = HANDLE_COUNT};
+	struct spawn spawn;
 
-	InitializeProcThreadAttributeList(NULL, 1, 0, &bytes);
-	startup.lpAttributeList = malloc(bytes);
-	if (!startup.lpAttributeList ||
-		!InitializeProcThreadAttributeList(startup.lpAttributeList, 1, 0, &bytes))
-		goto out;
 	_snwprintf(command, 200, L"hsnap " GUARD_COMMAND L" %llx %llx %llx %llx",
 		(unsigned long long)guard->handles[HSNAP],
 		(unsigned long long)guard->handles[TARGET],
 		(unsigned long long)guard->handles[ARMED],
 		(unsigned long long)guard->handles[DONE]);
-	if (GetModuleFileNameW(NULL, image, 32768) &&
-		UpdateProcThreadAttribute(startup.lpAttributeList, 0,
-			PROC_THREAD_ATTRIBUTE_HANDLE_LIST, guard->handles, sizeof(guard->handles),
-			NULL, NULL) &&
-		CreateProcessW(image, command, NULL, NULL, TRUE,
-			EXTENDED_STARTUPINFO_PRESENT | DETACHED_PROCESS | CREATE_NEW_PROCESS_GROUP,
-			NULL, NULL, &startup.StartupInfo, &process)) {
-		CloseHandle(process.hThread);
-		CloseHandle(process.hProcess);
-		ok = true;
-	}
-	DeleteProcThreadAttributeList(startup.lpAttributeList);
-out:
-	free(startup.lpAttributeList);
-	return ok;
+	if (!GetModuleFileNameW(NULL, image, 32768) || !spawn_start(&spawn, &request))
+		return false;
+	spawn_let_go(&spawn);
+	CloseHandle(spawn.info.hThread);
+	CloseHandle(spawn.info.hProcess);
+	return true;
 }
 
 struct guard *guard_start(void *process)

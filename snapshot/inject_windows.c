@@ -1,14 +1,13 @@
-#include "snapshot/inject.h"
-
 #include <stdbool.h>
 #include <stdlib.h>
 #include <wchar.h>
-#include <windows.h>
+
+#include "snapshot/inject_windows.h"
 
 #include "core/utf_windows.h"
+#include "snapshot/nt_windows.h"
 #include "snapshot/tracer/shared.h"
 
-#define LOAD_MS 60000
 #define PATH_UNITS 32768
 
 static int fail(const char *name, const char *what, struct err *err)
@@ -33,48 +32,86 @@ static bool dll_path(wchar_t path[PATH_UNITS])
 	return GetFileAttributesW(path) != INVALID_FILE_ATTRIBUTES;
 }
 
-/* Runs LoadLibraryW(path) in a thread of the process: its result's lower half, 0 when it failed. */
-static DWORD load(HANDLE process, void *remote_path)
+/* A copy of the path in the process. */
+static bool place_path(struct injection *injection, const wchar_t *path)
 {
-	/* kernel32 lies at the same address in every process of one bitness. */
-	LPTHREAD_START_ROUTINE start = (LPTHREAD_START_ROUTINE)(void *)GetProcAddress(
-		GetModuleHandleW(L"kernel32.dll"), "LoadLibraryW");
-	HANDLE thread = CreateRemoteThread(process, NULL, 0, start, remote_path, 0, NULL);
-	HANDLE handles[] = {thread, process};
-	DWORD result = 0;
+	SIZE_T bytes = (wcslen(path) + 1) * sizeof(*path);
 
-	if (!thread)
-		return 0;
-	if (WaitForMultipleObjects(2, handles, FALSE, LOAD_MS) == WAIT_OBJECT_0)
-		GetExitCodeThread(thread, &result);
-	else
-		SetLastError(ERROR_TIMEOUT);
-	CloseHandle(thread);
-	return result;
+	injection->their_path = VirtualAllocEx(
+		injection->process, NULL, bytes, MEM_COMMIT | MEM_RESERVE, PAGE_READWRITE);
+	return injection->their_path &&
+	       WriteProcessMemory(injection->process, injection->their_path, path, bytes, NULL);
 }
 
-int tracer_inject(void *process, const char *name, struct err *err)
+static bool share(struct injection *injection, HANDLE ours, DWORD access, HANDLE *theirs)
+{
+	return ours && DuplicateHandle(GetCurrentProcess(), ours, injection->process, theirs,
+			       access, FALSE, 0);
+}
+
+/* kernel32 lies at the same address in every process of one bitness. */
+static void *kernel32(const char *name)
+{
+	return (void *)GetProcAddress(GetModuleHandleW(L"kernel32.dll"), name);
+}
+
+static bool queue(HANDLE thread, const char *function, const void *first, ULONG_PTR second)
+{
+	return NtQueueApcThread(thread, kernel32(function), (ULONG_PTR)first, second, 0) >= 0;
+}
+
+int injection_prepare(struct injection *injection, HANDLE process, HANDLE thread, const char *name,
+	struct err *err)
 {
 	wchar_t *path = malloc(PATH_UNITS * sizeof(*path));
-	void *remote = NULL;
-	size_t bytes;
 	int rc = 0;
 
+	*injection = (struct injection){.process = process};
 	if (!path)
 		return err_set(err, ERR_NOMEM, name, NULL);
-	if (!dll_path(path)) {
+	injection->loaded = CreateEventW(NULL, TRUE, FALSE, NULL);
+	injection->go = CreateMutexW(NULL, TRUE, NULL);
+	if (!dll_path(path))
 		rc = fail(name, TRACER_DLL, err);
-		goto out;
-	}
-	bytes = (wcslen(path) + 1) * sizeof(*path);
-	remote = VirtualAllocEx(process, NULL, bytes, MEM_COMMIT | MEM_RESERVE, PAGE_READWRITE);
-	if (!remote || !WriteProcessMemory(process, remote, path, bytes, NULL))
+	else if (!place_path(injection, path))
 		rc = fail(name, "no memory in it", err);
-	else if (!load(process, remote))
-		rc = fail(name, "it does not load the DLL", err);
-out:
-	if (remote)
-		VirtualFreeEx(process, remote, 0, MEM_RELEASE);
+	else if (!share(injection, injection->loaded, EVENT_MODIFY_STATE,
+			 &injection->their_loaded) ||
+		 !share(injection, injection->go, SYNCHRONIZE, &injection->their_go))
+		rc = fail(name, "it takes no handles", err);
+	else if (!queue(thread, "LoadLibraryW", injection->their_path, 0) ||
+		 !queue(thread, "SetEvent", injection->their_loaded, 0) ||
+		 !queue(thread, "WaitForSingleObject", injection->their_go, INFINITE))
+		rc = fail(name, "its thread takes no calls", err);
 	free(path);
 	return rc;
+}
+
+bool injection_wait(struct injection *injection)
+{
+	HANDLE handles[] = {injection->loaded, injection->process};
+
+	return WaitForMultipleObjects(2, handles, FALSE, INFINITE) == WAIT_OBJECT_0;
+}
+
+static void close_theirs(struct injection *injection, HANDLE handle)
+{
+	if (handle)
+		DuplicateHandle(
+			injection->process, handle, NULL, NULL, 0, FALSE, DUPLICATE_CLOSE_SOURCE);
+}
+
+void injection_release(struct injection *injection)
+{
+	if (injection->go) {
+		ReleaseMutex(injection->go);
+		CloseHandle(injection->go);
+	}
+	if (injection->loaded)
+		CloseHandle(injection->loaded);
+	close_theirs(injection, injection->their_loaded);
+	close_theirs(injection, injection->their_go);
+	if (injection->their_path)
+		VirtualFreeEx(injection->process, injection->their_path, 0, MEM_RELEASE);
+	*injection = (struct injection){0};
 }

@@ -8,5 +8,7 @@
 
 NTSYSAPI NTSTATUS NTAPI NtSuspendProcess(HANDLE process);
 NTSYSAPI NTSTATUS NTAPI NtResumeProcess(HANDLE process);
+NTSYSAPI NTSTATUS NTAPI NtQueueApcThread(
+	HANDLE thread, void *function, ULONG_PTR first, ULONG_PTR second, ULONG_PTR third);
 
 #endif

@@ -9,16 +9,17 @@
 #include "core/os.h"
 #include "core/pe.h"
 #include "core/utf_windows.h"
-#include "snapshot/inject.h"
+#include "snapshot/inject_windows.h"
 #include "snapshot/process.h"
+#include "snapshot/spawn_windows.h"
 #include "snapshot/stacks/tracer_table.h"
 
 #define PATH_UNITS 32768
 
 struct child {
-	PROCESS_INFORMATION info;
+	struct spawn spawn;
+	struct injection injection;
 	HANDLE exit_reached, exit_continue;
-	struct guard *guard; /* lets the child go on if hsnap dies before it could start it */
 };
 
 static int add_backslashes(struct buf *line, size_t count)
@@ -125,21 +126,20 @@ static bool is_32_bit(const char *program)
 
 static int start_suspended(const struct run *run, struct child *child, struct err *err)
 {
-	STARTUPINFOW startup = {.cb = sizeof(startup)};
-	wchar_t *line = command_line(run->argv);
+	struct spawn_request request = {
+		.command = command_line(run->argv), .flags = CREATE_SUSPENDED};
 	char text[300];
 	int rc = 0;
 
-	if (!line)
+	if (!request.command)
 		return err_set(err, ERR_NOMEM, run->argv[0], NULL);
-	pass_streams(&startup);
+	pass_streams(&request.startup);
 	if (is_32_bit(run->argv[0]))
 		rc = err_set(err, ERR_BITS, run->argv[0], NULL);
-	else if (!CreateProcessW(NULL, line, NULL, NULL, TRUE, CREATE_SUSPENDED, NULL, NULL,
-			 &startup, &child->info))
+	else if (!spawn_start(&child->spawn, &request))
 		rc = err_set(err, ERR_START, run->argv[0], "%s",
 			windows_error(GetLastError(), text, sizeof(text)));
-	free(line);
+	free(request.command);
 	return rc;
 }
 
@@ -148,8 +148,8 @@ static uint64_t give(struct child *child, HANDLE ours, DWORD access)
 {
 	HANDLE theirs = NULL;
 
-	if (!DuplicateHandle(
-		    GetCurrentProcess(), ours, child->info.hProcess, &theirs, access, FALSE, 0))
+	if (!DuplicateHandle(GetCurrentProcess(), ours, child->spawn.info.hProcess, &theirs, access,
+		    FALSE, 0))
 		return 0;
 	return (uint64_t)theirs;
 }
@@ -165,7 +165,7 @@ static int arrange_exit(struct child *child, uint64_t area_addr, struct err *err
 	handles[1] = give(child, child->exit_continue, SYNCHRONIZE);
 	handles[2] = give(child, GetCurrentProcess(), SYNCHRONIZE);
 	if (!handles[0] || !handles[1] || !handles[2] ||
-		!WriteProcessMemory(child->info.hProcess,
+		!WriteProcessMemory(child->spawn.info.hProcess,
 			(LPVOID)(area_addr + offsetof(struct tracer_area, exit_reached)), handles,
 			sizeof(handles), NULL))
 		return err_set(
@@ -173,19 +173,20 @@ static int arrange_exit(struct child *child, uint64_t area_addr, struct err *err
 	return 0;
 }
 
-/* Loads the tracer and makes sure that it is at work. */
+/* Makes sure that the tracer is at work, and tells it what to do at the end. */
 static int trace(const struct run *run, struct child *child, struct target *target, struct err *err)
 {
 	struct snapshot modules;
 	struct tracer_area area;
 	uint64_t area_addr = 0;
-	int rc = tracer_inject(child->info.hProcess, run->argv[0], err);
+	int rc;
 
 	snapshot_init(&modules);
-	if (!rc)
-		rc = target->ops->modules(target, &modules, err);
+	rc = target->ops->modules(target, &modules, err);
 	if (!rc)
 		rc = tracer_find(target, modules.modules, modules.module_count, &area_addr, err);
+	if (rc == -ERR_NOT_TRACED)
+		rc = err_set(err, ERR_INJECT, run->argv[0], "it does not load " TRACER_DLL);
 	if (!rc)
 		rc = tracer_area_read(target, area_addr, &area, err);
 	if (!rc && run->at_exit)
@@ -198,7 +199,7 @@ static int trace(const struct run *run, struct child *child, struct target *targ
 static int wait_for_end(const struct run *run, struct child *child, struct target *target,
 	uint32_t *exit_status, struct err *err)
 {
-	HANDLE handles[] = {child->info.hProcess, child->exit_reached};
+	HANDLE handles[] = {child->spawn.info.hProcess, child->exit_reached};
 	DWORD count = child->exit_reached ? 2 : 1, status = 0;
 	bool reached = false;
 	int rc = 0;
@@ -207,13 +208,13 @@ static int wait_for_end(const struct run *run, struct child *child, struct targe
 		reached = true;
 		rc = run->snapshot(target, run->at_exit, err);
 		SetEvent(child->exit_continue);
-		WaitForSingleObject(child->info.hProcess, INFINITE);
+		WaitForSingleObject(child->spawn.info.hProcess, INFINITE);
 	}
-	GetExitCodeProcess(child->info.hProcess, &status);
+	GetExitCodeProcess(child->spawn.info.hProcess, &status);
 	*exit_status = status;
 	if (run->at_exit && !reached)
 		rc = err_set(err, ERR_GONE, target->name,
-			"it was ended from outside, before its own exit");
+			"before it came to its own exit: a crash, or another process");
 	return rc;
 }
 
@@ -225,14 +226,36 @@ static BOOL WINAPI leave_to_child(DWORD type)
 
 static void release(struct child *child)
 {
-	HANDLE handles[] = {child->info.hThread, child->info.hProcess, child->exit_reached,
-		child->exit_continue};
+	HANDLE handles[] = {child->spawn.info.hThread, child->spawn.info.hProcess,
+		child->exit_reached, child->exit_continue};
 
-	guard_stop(child->guard);
+	injection_release(&child->injection);
+	spawn_let_go(&child->spawn);
 	for (size_t i = 0; i < sizeof(handles) / sizeof(*handles); i++) {
 		if (handles[i])
 			CloseHandle(handles[i]);
 	}
+}
+
+/* From the program's creation to its first instruction, with the tracer at work. A program that ends
+ * on this way (a DLL is missing, say) has its status, and no trace. */
+static int bring_up(
+	const struct run *run, struct child *child, struct target *target, struct err *err)
+{
+	HANDLE process = child->spawn.info.hProcess, thread = child->spawn.info.hThread;
+	int rc = target_open_handle(target, process, err);
+
+	if (!rc)
+		rc = injection_prepare(&child->injection, process, thread, run->argv[0], err);
+	if (rc)
+		return rc;
+	ResumeThread(thread);
+	spawn_let_go(&child->spawn);
+	if (injection_wait(&child->injection))
+		rc = trace(run, child, target, err);
+	if (!rc)
+		injection_release(&child->injection);
+	return rc;
 }
 
 int run(const struct run *run, uint32_t *exit_status, struct err *err)
@@ -243,24 +266,13 @@ int run(const struct run *run, uint32_t *exit_status, struct err *err)
 
 	SetConsoleCtrlHandler(leave_to_child, TRUE);
 	rc = start_suspended(run, &child, err);
-	if (!rc) {
-		child.guard = guard_start(child.info.hProcess);
-		guard_arm(child.guard);
-		rc = target_open_handle(&target, child.info.hProcess, err);
-	}
-	if (!rc)
-		rc = trace(run, &child, &target, err);
-	if (rc) {
-		if (child.info.hProcess)
-			TerminateProcess(child.info.hProcess, 2);
-		goto out;
-	}
-	ResumeThread(child.info.hThread);
-	guard_disarm(child.guard);
-	guard_stop(child.guard);
-	child.guard = NULL;
-	rc = wait_for_end(run, &child, &target, exit_status, err);
-out:
+	if (rc)
+		return rc;
+	rc = bring_up(run, &child, &target, err);
+	if (rc)
+		TerminateProcess(child.spawn.info.hProcess, 2);
+	else
+		rc = wait_for_end(run, &child, &target, exit_status, err);
 	if (target.system)
 		target.ops->close(&target);
 	release(&child);

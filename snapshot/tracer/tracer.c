@@ -38,8 +38,8 @@ typedef ULONG_PTR(WINAPI *terminate_fn)(HANDLE process, NTSTATUS status);
 
 /*
  * The guard against re-entry: a TLS slot of the thread holds the stack address of the hook that is
- * at work. It counts only while the stack is deeper than that, so one that an exception left behind
- * is soon void. The slot is read in the TEB itself, since TlsGetValue() changes the last error;
+ * at work on the tables; the target's own code runs under it only where that gives unwind data. It
+ * counts only while the stack is deeper than that. The slot is read in the TEB itself, since TlsGetValue() changes the last error;
  * offsets: TlsSlots in struct _TEB, public symbols of ntdll, x64, Windows 7 to 11.
  */
 #define TEB_TLS_SLOTS 0x1480
@@ -108,6 +108,14 @@ static ULONG_PTR WINAPI hook_free(PVOID heap, ULONG flags, PVOID block)
 	return result;
 }
 
+/*
+ * The block leaves the table before the call and comes back after it, so an exception that passes
+ * through here would lose it. So a call that asks for one gets it from here; a heap that was created
+ * to raise them loses the block's stack.
+ *
+ * The real one may call the hooked allocate and free for a block that moves: what they record is
+ * replaced here by the same address, and the old block is unknown to them.
+ */
 static ULONG_PTR WINAPI hook_reallocate(PVOID heap, ULONG flags, PVOID block, SIZE_T bytes)
 {
 	reallocate_fn original = (reallocate_fn)patches[REALLOCATE].original;
@@ -117,27 +125,27 @@ static ULONG_PTR WINAPI hook_reallocate(PVOID heap, ULONG flags, PVOID block, SI
 	if (!block || is_nested())
 		return original(heap, flags, block, bytes);
 	blocktable_take(&hsnap_tracer, (ULONG_PTR)block, &taken);
-	/* The real one may call the hooked allocate and free for a block that moves. */
-	guard_set((ULONG_PTR)__builtin_frame_address(0));
-	addr = original(heap, flags, block, bytes);
-	guard_set(0);
+	addr = original(heap, flags & ~(ULONG)HEAP_GENERATE_EXCEPTIONS, block, bytes);
 	if (addr)
 		record_guarded(heap, addr, bytes, __builtin_return_address(0));
 	else if (taken.addr) /* refused: the old block lives on */
 		blocktable_put(&hsnap_tracer, &taken);
+	if (!addr && flags & HEAP_GENERATE_EXCEPTIONS)
+		RtlRaiseStatus(STATUS_NO_MEMORY);
 	return addr;
 }
 
-/* Holds the process at its end until hsnap has taken its snapshot, or is gone. */
+/* Holds every thread that would end the process until hsnap has taken its snapshot, or is gone. */
 static void wait_for_snapshot(void)
 {
 	static LONG waited;
 	struct tracer_area *area = &hsnap_tracer;
 	HANDLE handles[] = {(HANDLE)area->exit_continue, (HANDLE)area->hsnap_process};
 
-	if (!area->exit_reached || InterlockedExchange(&waited, 1))
+	if (!area->exit_reached)
 		return;
-	NtSetEvent((HANDLE)area->exit_reached, NULL);
+	if (!InterlockedExchange(&waited, 1))
+		NtSetEvent((HANDLE)area->exit_reached, NULL);
 	NtWaitForMultipleObjects(2, handles, 1 /* any */, FALSE, NULL);
 }
 

@@ -1,0 +1,35 @@
+/*
+ * Getting the tracer into a process that was created suspended.
+ *
+ * Its first thread is given three calls to make when the loader is done and before the program's
+ * first instruction: load the tracer, say so, and wait for hsnap. So the program's own thread does
+ * all that it does without hsnap, in the same order. Should hsnap die meanwhile, the thread goes on:
+ * what it waits for is a mutex of hsnap's.
+ */
+#ifndef SNAPSHOT_INJECT_WINDOWS_H
+#define SNAPSHOT_INJECT_WINDOWS_H
+
+#include <windows.h>
+
+#include "core/err.h"
+
+struct injection {
+	HANDLE process; /* the caller's */
+	HANDLE loaded, go; /* an event, a mutex */
+	HANDLE their_loaded, their_go; /* the same, in the process */
+	void *their_path;
+};
+
+/* Before the thread is resumed. Returns 0 or -ERR_INJECT; injection_release() in both cases. name is
+ * for messages. */
+int injection_prepare(struct injection *injection, HANDLE process, HANDLE thread, const char *name,
+	struct err *err);
+
+/* After that: true when the thread has tried to load the tracer and waits; false when the process
+ * has ended before. */
+bool injection_wait(struct injection *injection);
+
+/* Lets the thread go on to the program, and closes everything. */
+void injection_release(struct injection *injection);
+
+#endif

@@ -1,0 +1,33 @@
+/*
+ * Starting a process that does not outlive this one before it is let go: whenever this process dies
+ * on the way, nothing half started is left behind. Where the system cannot do that (before Windows
+ * 10) the process is started all the same.
+ */
+#ifndef SNAPSHOT_SPAWN_WINDOWS_H
+#define SNAPSHOT_SPAWN_WINDOWS_H
+
+#include <stdbool.h>
+#include <windows.h>
+
+struct spawn {
+	PROCESS_INFORMATION info; /* both handles are the caller's */
+	HANDLE job; /* NULL: let go */
+};
+
+struct spawn_request {
+	const wchar_t *image; /* or NULL: found by the command line */
+	wchar_t *command;
+	DWORD flags; /* of CreateProcess */
+	STARTUPINFOW startup;
+	/* What the process inherits: these handles, or with a count of 0 all inheritable ones. */
+	HANDLE *handles;
+	size_t handle_count;
+};
+
+/* False with the last error set; then nothing is open. */
+bool spawn_start(struct spawn *spawn, const struct spawn_request *request);
+
+/* From now on the process lives on its own. */
+void spawn_let_go(struct spawn *spawn);
+
+#endif

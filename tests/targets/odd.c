@@ -1,0 +1,114 @@
+/*
+ * odd WHAT [ARG...]: a program that does one unusual thing, for hsnap run to cope with.
+ *
+ *   threads    prints whether the loader initialises the program in main's own thread
+ *   early      ends with status 33 before main, while the loader is at work
+ *   arguments  prints each argument in brackets
+ *   raise      a failing reallocation raises an exception, which is caught; then 100 times
+ *              leak_after() keeps 777 bytes; the block of 1000 bytes lives on
+ *   adjacent   two heaps get 200 blocks of 200000 bytes each, in turn: their parts lie side by side
+ *   race       four threads and main end the process at the same moment, with status 17
+ */
+#include <setjmp.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "samples/step.h"
+
+static DWORD attach_thread;
+static void *raise_to[5]; /* of __builtin_setjmp() */
+
+static void WINAPI on_loader(PVOID image, DWORD reason, PVOID reserved)
+{
+	(void)image;
+	(void)reserved;
+	if (reason == DLL_PROCESS_ATTACH)
+		attach_thread = GetCurrentThreadId();
+	if (reason == DLL_PROCESS_ATTACH && strstr(GetCommandLineA(), " early"))
+		ExitProcess(33);
+}
+
+/* Where the linker collects the callbacks that run before main. */
+__attribute__((section(".CRT$XLD"), used)) static PIMAGE_TLS_CALLBACK callback = on_loader;
+
+static LONG WINAPI on_exception(EXCEPTION_POINTERS *exception)
+{
+	if (exception->ExceptionRecord->ExceptionCode == STATUS_NO_MEMORY)
+		__builtin_longjmp(raise_to, 1);
+	return EXCEPTION_CONTINUE_SEARCH;
+}
+
+static NOINLINE void leak_after(void)
+{
+	step_leak(malloc(777));
+}
+
+static NOINLINE void *keep_block(void)
+{
+	return step_leak(HeapAlloc(GetProcessHeap(), 0, 1000));
+}
+
+static int raise_and_go_on(void)
+{
+	void *block = keep_block();
+
+	AddVectoredExceptionHandler(1, on_exception);
+	if (!__builtin_setjmp(raise_to)) {
+		HeapReAlloc(GetProcessHeap(), HEAP_GENERATE_EXCEPTIONS, block, 0x7ffffffffff0);
+		return 4; /* nothing was raised */
+	}
+	for (int i = 0; i < 100; i++)
+		leak_after();
+	return 0;
+}
+
+static NOINLINE void fill_heap(HANDLE heap)
+{
+	step_leak(HeapAlloc(heap, 0, 200000));
+}
+
+static int fill_two_heaps(void)
+{
+	HANDLE one = HeapCreate(0, 0, 0), other = HeapCreate(0, 0, 0);
+
+	for (int i = 0; i < 200; i++) {
+		fill_heap(one);
+		fill_heap(other);
+	}
+	return 0;
+}
+
+static DWORD WINAPI end_it(void *start)
+{
+	WaitForSingleObject(start, INFINITE);
+	TerminateProcess(GetCurrentProcess(), 17);
+	return 0;
+}
+
+static int race_to_the_end(void)
+{
+	HANDLE start = CreateEventW(NULL, TRUE, FALSE, NULL);
+
+	for (int i = 0; i < 4; i++)
+		CloseHandle(CreateThread(NULL, 0, end_it, start, 0, NULL));
+	SetEvent(start);
+	exit(17);
+}
+
+int main(int argc, char **argv)
+{
+	const char *what = argc > 1 ? argv[1] : "";
+
+	if (!strcmp(what, "threads"))
+		puts(attach_thread == GetCurrentThreadId() ? "same" : "another");
+	for (int i = 2; i < argc && !strcmp(what, "arguments"); i++)
+		printf("[%s]\n", argv[i]);
+	if (!strcmp(what, "raise"))
+		return raise_and_go_on();
+	if (!strcmp(what, "adjacent"))
+		return fill_two_heaps();
+	if (!strcmp(what, "race"))
+		return race_to_the_end();
+	return 0;
+}
