@@ -4,7 +4,7 @@
  * To a file, bytes go to a temporary name in the same folder; out_commit() puts them on the disk
  * and renames. Until then, and after out_abort() or an interrupt, the old file is untouched and
  * nothing new is left. A symbolic link stays one, and a file keeps its access rights where the system
- * has such (POSIX). To standard output (path NULL) or to a device bytes go straight. The first
+ * has such (POSIX). To standard output (path NULL or "-") or to a device bytes go straight. The first
  * failure is kept and reported by out_commit(): writers need not look at each call.
  */
 #ifndef CORE_OUT_H

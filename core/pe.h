@@ -110,7 +110,7 @@ void pe_exports_release(struct pe_exports *exports);
 int pe_symbols_read(
 	const struct pe_source *source, const struct pe_image *image, struct pe_exports *symbols);
 
-/* For qsort(): by rva, then name. */
+/* For qsort(): by rva, then the first 4096 bytes of the name. */
 int pe_export_compare(const void *a, const void *b);
 
 /* Finds one export by its exact name. Returns 0 and *rva; -ERR_SYMBOLS when there is none of that

@@ -12,6 +12,7 @@ enum {
 	EXPORTS_BYTES = 40,
 	EXPORTS_MAX = 65536, /* ordinals have 16 bits */
 	NAME_MAX_BYTES = 4096,
+	NAMES_MAX_BYTES = 32 << 20, /* of one table; more is nonsense: many names at one place */
 };
 
 /* The three arrays of an export table, as they stand in the image. */
@@ -90,8 +91,11 @@ static uint32_t function_rva(
 
 static int add_export(struct pe_exports *exports, uint32_t rva, uint32_t ordinal, const char *name)
 {
-	const char *copy = arena_text(&exports->arena, name, strlen(name));
+	const char *copy;
 
+	if (exports->arena.used_bytes > NAMES_MAX_BYTES)
+		return -ERR_TARGET;
+	copy = arena_text(&exports->arena, name, strlen(name));
 	if (!copy)
 		return -ERR_NOMEM;
 	exports->list[exports->count++] =
@@ -143,7 +147,7 @@ int pe_export_compare(const void *a, const void *b)
 
 	if (x->rva != y->rva)
 		return x->rva < y->rva ? -1 : 1;
-	return strcmp(x->name, y->name);
+	return x->name == y->name ? 0 : strncmp(x->name, y->name, NAME_MAX_BYTES);
 }
 
 int pe_exports_read(

@@ -12,7 +12,6 @@ enum {
 	ENTRY_BYTES = 18,
 	ENTRIES_AT_ONCE = 1000,
 	ENTRIES_MAX = 1 << 22,
-	NAME_MAX_BYTES = 4096,
 	TYPE_FUNCTION = 0x20,
 	CLASS_EXTERNAL = 2,
 	CLASS_STATIC = 3,
@@ -23,48 +22,62 @@ struct reader {
 	const struct pe_image *image;
 	struct pe_exports *symbols;
 	size_t cap;
-	uint64_t texts; /* place in the file */
+	/* The names behind the table and a NUL. All names point into this one copy, so that they
+	 * take no more memory than the file does. */
+	const char *texts;
 	uint32_t texts_bytes;
-	char name[NAME_MAX_BYTES];
 };
 
-/* A name among those behind the table: false when there is none. */
-static bool long_name(struct reader *reader, uint32_t at)
+/* 0 also when there are none, else -ERR_READ or -ERR_NOMEM. */
+static int read_texts(struct reader *reader)
 {
-	size_t left = at < reader->texts_bytes ? reader->texts_bytes - at : 0;
-	size_t len = 0;
+	const struct pe_source *source = reader->source;
+	uint64_t at =
+		reader->image->coff_offset + (uint64_t)reader->image->coff_symbols * ENTRY_BYTES;
+	unsigned char size[4];
+	uint32_t len;
+	char *texts;
 
-	while (len < left && len < sizeof(reader->name) - 1) {
-		size_t part = sizeof(reader->name) - 1 - len;
-
-		part = part < 64 ? part : 64;
-		part = part < left - len ? part : left - len;
-		if (reader->source->read(reader->source->ctx, reader->texts + at + len,
-			    reader->name + len, part))
-			return false;
-		if (memchr(reader->name + len, '\0', part))
-			return true;
-		len += part;
-	}
-	reader->name[len] = '\0';
-	return len == sizeof(reader->name) - 1;
-}
-
-static bool take_name(struct reader *reader, const unsigned char *entry)
-{
-	if (!pe_u32(entry))
-		return long_name(reader, pe_u32(entry + 4)) && reader->name[0];
-	memcpy(reader->name, entry, 8);
-	reader->name[8] = '\0';
-	return true;
+	if (source->read(source->ctx, at, size, sizeof(size)))
+		return 0;
+	len = pe_u32(size);
+	if (len <= sizeof(size))
+		return 0;
+	/* The last byte must be there before memory is asked for. */
+	if (source->read(source->ctx, at + len - 1, size, 1))
+		return -ERR_READ;
+	texts = arena_alloc(&reader->symbols->arena, (size_t)len + 1);
+	if (!texts)
+		return -ERR_NOMEM;
+	if (source->read(source->ctx, at, texts, len))
+		return -ERR_READ;
+	reader->texts = texts;
+	reader->texts_bytes = len;
+	return 0;
 }
 
 /* 32-bit names have a '_' before what the source says. */
-static const char *plain_name(const struct reader *reader)
+static const char *plain_name(const struct reader *reader, const char *name)
 {
-	return reader->image->machine == PE_MACHINE_I386 && reader->name[0] == '_' ?
-		       reader->name + 1 :
-		       reader->name;
+	return reader->image->machine == PE_MACHINE_I386 && name[0] == '_' ? name + 1 : name;
+}
+
+/* Up to 8 bytes in the entry itself, or a place among the texts. *name is NULL when it has none. */
+static int take_name(struct reader *reader, const unsigned char *entry, const char **name)
+{
+	uint32_t at = pe_u32(entry + 4);
+	char text[9] = {0};
+
+	*name = NULL;
+	if (!pe_u32(entry)) {
+		if (at < reader->texts_bytes && reader->texts[at])
+			*name = plain_name(reader, reader->texts + at);
+		return 0;
+	}
+	memcpy(text, entry, 8);
+	*name = arena_text(&reader->symbols->arena, plain_name(reader, text),
+		strlen(plain_name(reader, text)));
+	return *name ? 0 : -ERR_NOMEM;
 }
 
 static int take_entry(struct reader *reader, const unsigned char *entry)
@@ -73,19 +86,20 @@ static int take_entry(struct reader *reader, const unsigned char *entry)
 	uint32_t value = pe_u32(entry + 8), number = pe_u16(entry + 12);
 	const struct pe_section *section;
 	const char *name;
+	int rc;
 
 	if (pe_u16(entry + 14) != TYPE_FUNCTION || !number ||
 		number > reader->image->section_count ||
 		(entry[16] != CLASS_EXTERNAL && entry[16] != CLASS_STATIC))
 		return 0;
 	section = &reader->image->sections[number - 1];
-	if (value >= section->size_bytes || !take_name(reader, entry))
+	if (value >= section->size_bytes)
 		return 0;
+	rc = take_name(reader, entry, &name);
+	if (rc || !name)
+		return rc;
 	if (array_grow(
 		    (void **)&symbols->list, &reader->cap, symbols->count, sizeof(*symbols->list)))
-		return -ERR_NOMEM;
-	name = arena_text(&symbols->arena, plain_name(reader), strlen(plain_name(reader)));
-	if (!name)
 		return -ERR_NOMEM;
 	symbols->list[symbols->count++] =
 		(struct pe_export){.rva = section->rva + value, .name = name};
@@ -124,17 +138,15 @@ int pe_symbols_read(
 {
 	struct pe_exports fresh = {0};
 	struct reader reader = {.source = source, .image = image, .symbols = &fresh};
-	unsigned char size[4];
 	int rc = 0;
 
 	arena_init(&fresh.arena);
 	if (image->coff_symbols && !source->in_memory) {
 		if (image->coff_symbols > ENTRIES_MAX)
 			return -ERR_TARGET;
-		reader.texts = image->coff_offset + (uint64_t)image->coff_symbols * ENTRY_BYTES;
-		if (!source->read(source->ctx, reader.texts, size, sizeof(size)))
-			reader.texts_bytes = pe_u32(size);
-		rc = take_entries(&reader);
+		rc = read_texts(&reader);
+		if (!rc)
+			rc = take_entries(&reader);
 	}
 	if (rc) {
 		pe_exports_release(&fresh);

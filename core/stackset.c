@@ -169,7 +169,7 @@ int stackset_put(struct stackset *set, const struct stack *wanted, size_t id_len
 	uint32_t *alias_at;
 	int rc;
 
-	if (!wanted->alias_count)
+	if (!wanted->frames || !wanted->alias_count)
 		return put(set, wanted, id_len, index);
 	alias_at = calloc(wanted->alias_count, sizeof(*alias_at));
 	if (!alias_at)

@@ -107,6 +107,17 @@ static void commit_replaces_the_old_file_at_once(void **state)
 	assert_int_equal(count_files(), 1);
 }
 
+static void a_dash_is_standard_output(void **state)
+{
+	struct out out;
+
+	(void)state;
+	assert_int_equal(out_open(&out, "-", NULL), 0);
+	assert_null(out.path);
+	out_abort(&out);
+	assert_int_equal(count_files(), 0);
+}
+
 static void rights_and_links_stay(void **state)
 {
 	char link[300];
@@ -316,6 +327,7 @@ int main(void)
 {
 	static const struct CMUnitTest tests[] = {
 		CASE(commit_replaces_the_old_file_at_once),
+		CASE(a_dash_is_standard_output),
 		CASE(rights_and_links_stay),
 		CASE(abort_leaves_the_old_file),
 		CASE(an_interrupt_leaves_nothing),
