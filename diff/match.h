@@ -18,6 +18,7 @@
 enum row_kind {
 	ROW_STACK,
 	ROW_AMBIGUOUS, /* one of several stacks, unknown which: UMDH's "Alias" */
+	ROW_ONE_OF, /* the same, for blocks that name an id which the dump gives several stacks */
 	ROW_UNKNOWN, /* the dumps name an id and never give its stack */
 	ROW_STACKLESS, /* blocks no stack was recorded for */
 };
@@ -26,10 +27,12 @@ struct row {
 	enum row_kind kind;
 	/* What the row adds up to, by dump. */
 	struct census *of;
-	/* The newest dump that has the stack, for its addresses and names. stack is NULL when
-	 * there is nothing to show. */
-	const struct sums *dump;
-	const struct stack *stack;
+	/* The newest dump that has the stack, for its addresses and names, and the next one, which
+	 * may have other names; NULL when there is none. stack is NULL when there is nothing to
+	 * show. */
+	const struct sums *dump, *older_dump;
+	const struct stack *stack, *older_stack;
+	size_t candidate_count; /* of ROW_ONE_OF */
 	/* Without doubles, the newest dump's first, then by text; the first is the row's label. */
 	const char **ids;
 	size_t id_count;

@@ -5,34 +5,32 @@
 #include <string.h>
 
 #include "core/buf.h"
-#include "core/table.h"
 
-#define NONE UINT32_MAX
-/* So many files of one name are told apart by comparing each with each; real processes have two or
- * three. Further ones are kept apart from everything, which costs matches and never mixes any. */
-#define SAME_NAME_MAX 64
+/* What a dump tells of a module's build, each with what is before it. Builds that are to be
+ * repeatable have no true timestamp, so that alone does not do. */
+enum detail { DETAIL_NONE, DETAIL_HEADERS, DETAIL_PDB };
 
-/* A module that stands for its equals in all dumps. */
-struct kind {
+/* A module's file. */
+struct file {
 	const struct module *module;
 	const char *path, *name; /* lower case */
-	size_t dump; /* the last one that had it */
-	uint32_t next; /* with the same name, or NONE */
-	uint32_t rank;
+	struct file *same; /* the one it was paired with, or NULL */
+	uint32_t rank; /* its number among the known ones, or that of its equal there */
 };
 
-struct kinds {
-	struct kind *items;
+/* A file in one round of pairing. */
+struct seeker {
+	struct file *file;
+	const char *place; /* its path or its name */
+	enum detail detail; /* that the round compares */
+	bool is_new; /* of the dump at hand */
+};
+
+/* Files that stand for their equals in all dumps. */
+struct known {
+	struct file **files;
 	size_t count, cap;
-	struct table by_name; /* the first kind of that name */
 	struct arena *arena;
-};
-
-/* A module of the dump at hand, with what it is compared by. */
-struct candidate {
-	const struct module *module;
-	const char *path, *name;
-	uint32_t kind;
 };
 
 static const char *lower_path(struct arena *arena, const char *path)
@@ -46,181 +44,243 @@ static const char *lower_path(struct arena *arena, const char *path)
 	return copy;
 }
 
-/* What a build cannot change without becoming another one. Builds that are to be repeatable have
- * no true timestamp, so that alone does not do. */
-static bool same_build(const struct module *a, const struct module *b)
+static enum detail detail_of(const struct module *module)
 {
-	if (a->timestamp != b->timestamp || a->checksum != b->checksum ||
-		a->size_bytes != b->size_bytes)
-		return false;
-	if (!a->pdb_guid || !b->pdb_guid)
-		return true;
-	return a->pdb_age == b->pdb_age && !strcmp(a->pdb_guid, b->pdb_guid);
+	if (!module->has_identity)
+		return DETAIL_NONE;
+	return module->pdb_guid ? DETAIL_PDB : DETAIL_HEADERS;
 }
 
-static bool fits(const struct kind *kind, const struct candidate *wanted, size_t dump, bool by_path)
+static int order_of(uint64_t a, uint64_t b)
 {
-	const struct module *a = kind->module, *b = wanted->module;
-	bool same_path = !strcmp(kind->path, wanted->path);
-
-	if (a->has_identity && b->has_identity && !same_build(a, b))
-		return false;
-	if (kind->dump == dump) /* the same file, loaded twice */
-		return same_path && a->has_identity == b->has_identity;
-	return same_path || !by_path;
+	return a < b ? -1 : a > b;
 }
 
-/* The kind of wanted among the first ones of that name, or NONE. */
-static uint32_t kind_find(
-	const struct kinds *kinds, const struct candidate *wanted, size_t dump, bool by_path)
+/* By no more than this detail of the build, which both have. */
+static int by_build(const struct module *a, const struct module *b, enum detail detail)
 {
-	uint64_t *first = table_find(&kinds->by_name, wanted->name, strlen(wanted->name));
-	uint32_t at = first ? (uint32_t)*first : NONE;
+	int order = 0;
 
-	for (int i = 0; at != NONE && i < SAME_NAME_MAX; i++) {
-		if (fits(&kinds->items[at], wanted, dump, by_path))
-			return at;
-		at = kinds->items[at].next;
-	}
-	return NONE;
+	if (detail >= DETAIL_HEADERS)
+		order = order_of(a->timestamp, b->timestamp);
+	if (!order && detail >= DETAIL_HEADERS)
+		order = order_of(a->checksum, b->checksum);
+	if (!order && detail >= DETAIL_HEADERS)
+		order = order_of(a->size_bytes, b->size_bytes);
+	if (!order && detail == DETAIL_PDB)
+		order = strcmp(a->pdb_guid, b->pdb_guid);
+	if (!order && detail == DETAIL_PDB)
+		order = order_of(a->pdb_age, b->pdb_age);
+	return order;
 }
 
-static int kind_add(
-	struct kinds *kinds, const struct candidate *wanted, size_t dump, uint32_t *index)
+/* Not by base, which differs each time; 0: the same file. */
+static int by_file(const struct file *a, const struct file *b)
 {
-	struct kind kind = {wanted->module, wanted->path, wanted->name, dump, NONE, 0};
-	uint64_t *first = table_find(&kinds->by_name, wanted->name, strlen(wanted->name));
-	uint32_t at;
-
-	if (kinds->count >= NONE - 1 ||
-		array_grow((void **)&kinds->items, &kinds->cap, kinds->count, sizeof(kind)))
-		return -ERR_NOMEM;
-	*index = (uint32_t)kinds->count;
-	if (!first && table_add(&kinds->by_name, wanted->name, strlen(wanted->name), *index))
-		return -ERR_NOMEM;
-	kinds->items[kinds->count++] = kind;
-	if (!first)
-		return 0;
-	at = (uint32_t)*first;
-	for (int i = 0; i < SAME_NAME_MAX && kinds->items[at].next != NONE; i++)
-		at = kinds->items[at].next;
-	kinds->items[*index].next = kinds->items[at].next;
-	kinds->items[at].next = *index;
-	return 0;
-}
-
-static void claim(struct kinds *kinds, struct candidate *wanted, size_t dump, uint32_t index)
-{
-	struct kind *kind = &kinds->items[index];
-
-	wanted->kind = index;
-	if (kind->dump != dump && wanted->module->has_identity)
-		kind->module = wanted->module; /* it tells more, or the same */
-	kind->dump = dump;
-}
-
-/* By name and path, then by what else tells them apart: not by base, which differs each time. */
-static int by_path(const void *a, const void *b)
-{
-	const struct candidate *x = a, *y = b;
-	int order = strcmp(x->name, y->name);
+	enum detail x = detail_of(a->module), y = detail_of(b->module);
+	int order = strcmp(a->name, b->name);
 
 	if (!order)
-		order = strcmp(x->path, y->path);
-	if (order)
-		return order;
-	if (x->module->timestamp != y->module->timestamp)
-		return x->module->timestamp < y->module->timestamp ? -1 : 1;
-	if (x->module->size_bytes != y->module->size_bytes)
-		return x->module->size_bytes < y->module->size_bytes ? -1 : 1;
-	return x->module < y->module ? -1 : x->module > y->module;
+		order = strcmp(a->path, b->path);
+	if (!order)
+		order = order_of(x, y);
+	return order ? order : by_build(a->module, b->module, x);
 }
 
-static int fill(struct candidate *candidates, const struct sums *dump, struct arena *arena)
+static int by_file_and_module(const void *a, const void *b)
+{
+	const struct file *x = a, *y = b;
+	int order = by_file(x, y);
+
+	return order ? order : x->module < y->module ? -1 : x->module > y->module;
+}
+
+/* The dump's modules, sorted: equal ones side by side. */
+static int files_fill(struct file *files, const struct sums *dump, struct arena *arena)
 {
 	for (size_t i = 0; i < dump->module_count; i++) {
 		const char *path = lower_path(arena, dump->modules[i].path);
 
 		if (!path)
 			return -ERR_NOMEM;
-		candidates[i] = (struct candidate){&dump->modules[i], path, path_base(path), NONE};
+		files[i] = (struct file){&dump->modules[i], path, path_base(path), NULL, 0};
 	}
 	if (dump->module_count)
-		qsort(candidates, dump->module_count, sizeof(*candidates), by_path);
+		qsort(files, dump->module_count, sizeof(*files), by_file_and_module);
 	return 0;
 }
 
-/* Files that stayed where they were find each other first; then those that moved. */
-static int dump_kinds(
-	struct kinds *kinds, const struct sums *dump, size_t number, uint32_t *kind_of)
+/* 0: what the round takes for the same. */
+static int by_group(const void *a, const void *b)
 {
-	struct candidate *all = calloc(dump->module_count + 1, sizeof(*all));
-	int rc = all ? fill(all, dump, kinds->arena) : -ERR_NOMEM;
+	const struct seeker *x = a, *y = b;
+	int order = strcmp(x->place, y->place);
 
-	for (int pass = 0; !rc && pass < 2; pass++) {
-		for (size_t i = 0; !rc && i < dump->module_count; i++) {
-			uint32_t index = all[i].kind;
-
-			if (index != NONE)
-				continue;
-			index = kind_find(kinds, &all[i], number, pass == 0);
-			if (index == NONE && pass == 1)
-				rc = kind_add(kinds, &all[i], number, &index);
-			if (!rc && index != NONE)
-				claim(kinds, &all[i], number, index);
-		}
-	}
-	for (size_t i = 0; !rc && i < dump->module_count; i++)
-		kind_of[all[i].module - dump->modules] = all[i].kind;
-	free(all);
-	return rc;
+	return order ? order : by_build(x->file->module, y->file->module, x->detail);
 }
 
-static int by_kind_name(const void *a, const void *b)
+/* Known files first, then those that tell no more than is compared. */
+static int by_group_and_side(const void *a, const void *b)
 {
-	const struct kind *x = *(struct kind *const *)a, *y = *(struct kind *const *)b;
+	const struct seeker *x = a, *y = b;
+	int order = by_group(a, b);
+
+	if (!order)
+		order = order_of(x->is_new, y->is_new);
+	if (!order)
+		order = order_of(detail_of(x->file->module), detail_of(y->file->module));
+	if (!order)
+		order = by_file(x->file, y->file);
+	return order ? order : order_of(x->file->rank, y->file->rank);
+}
+
+/* Pairs known files with new ones as long as one of two tells no more than is compared: where both
+ * do, they were compared before and differ. */
+static void group_pair(struct seeker *group, size_t count)
+{
+	size_t known = 0;
+
+	while (known < count && !group[known].is_new)
+		known++;
+	for (size_t i = 0; i < known && known + i < count; i++) {
+		struct file *old = group[i].file, *new = group[known + i].file;
+
+		if (detail_of(old->module) > group->detail &&
+			detail_of(new->module) > group->detail)
+			break;
+		new->same = old;
+		old->same = new;
+	}
+}
+
+/* One round: pairs what is not paired yet, has that detail, and is the same by place and detail. */
+static void round_pair(struct seeker *seekers, struct file **files, size_t known, size_t count,
+	bool by_path, enum detail detail)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < count; i++) {
+		if (files[i]->same || detail_of(files[i]->module) < detail)
+			continue;
+		seekers[kept++] = (struct seeker){
+			files[i], by_path ? files[i]->path : files[i]->name, detail, i >= known};
+	}
+	if (kept)
+		qsort(seekers, kept, sizeof(*seekers), by_group_and_side);
+	for (size_t from = 0, to; from < kept; from = to) {
+		for (to = from + 1; to < kept && !by_group(&seekers[from], &seekers[to]);)
+			to++;
+		group_pair(seekers + from, to - from);
+	}
+}
+
+/* Pairs the last of count files, which are new, with the known ones before them. Files that stayed
+ * where they were find each other first, then those that moved; the same build first. */
+static int files_pair(struct file **files, size_t known, size_t count)
+{
+	struct seeker *seekers = calloc(count + 1, sizeof(*seekers));
+
+	if (!seekers)
+		return -ERR_NOMEM;
+	for (int by_path = 1; by_path >= 0; by_path--) {
+		for (int detail = DETAIL_PDB; detail >= DETAIL_NONE; detail--)
+			round_pair(seekers, files, known, count, by_path, (enum detail)detail);
+	}
+	free(seekers);
+	return 0;
+}
+
+/* Makes the paired known files tell what the new ones do, and the others known. */
+static void files_settle(struct known *known, size_t before)
+{
+	size_t count = known->count;
+
+	known->count = before;
+	for (size_t i = before; i < count; i++) {
+		struct file *new = known->files[i], *old = new->same;
+
+		if (old) {
+			if (detail_of(new->module) >= detail_of(old->module))
+				old->module = new->module;
+			new->rank = old->rank;
+			old->same = NULL;
+		} else {
+			new->rank = (uint32_t)known->count;
+			known->files[known->count++] = new;
+		}
+	}
+}
+
+/* kind_of: for each module of the dump its number among the known files. */
+static int dump_pair(struct known *known, const struct sums *dump, uint32_t *kind_of)
+{
+	size_t before = known->count, count = dump->module_count;
+	struct file *all = arena_alloc(known->arena, count * sizeof(*all) + 1);
+	int rc = all ? files_fill(all, dump, known->arena) : -ERR_NOMEM;
+
+	for (size_t i = 0; !rc && i < count; i++) {
+		if (i && !by_file(&all[i - 1], &all[i]))
+			continue; /* the same file, loaded twice */
+		if (known->count >= UINT32_MAX - 1 ||
+			array_grow((void **)&known->files, &known->cap, known->count,
+				sizeof(*known->files)))
+			return -ERR_NOMEM;
+		known->files[known->count++] = &all[i];
+	}
+	if (!rc)
+		rc = files_pair(known->files, before, known->count);
+	if (rc)
+		return rc;
+	files_settle(known, before);
+	for (size_t i = 0; i < count; i++) {
+		if (i && !by_file(&all[i - 1], &all[i]))
+			all[i].rank = all[i - 1].rank;
+		kind_of[all[i].module - dump->modules] = all[i].rank;
+	}
+	return 0;
+}
+
+static int by_name(const void *a, const void *b)
+{
+	const struct file *x = *(struct file *const *)a, *y = *(struct file *const *)b;
 	int order = strcmp(x->name, y->name);
 
 	if (!order)
 		order = strcmp(x->path, y->path);
-	return order ? order : x < y ? -1 : x > y;
+	return order ? order : order_of(x->rank, y->rank);
 }
 
-/* Turns the numbers of kinds, which follow the order of the dumps, into ranks. */
-static int rank(struct kinds *kinds, const struct sums *dumps, size_t count, uint32_t **kind_of)
+/* Turns the numbers of known files, which follow the order of the dumps, into ranks. */
+static int rank(struct known *known, const struct sums *dumps, size_t count, uint32_t **kind_of)
 {
-	struct kind **order = calloc(kinds->count + 1, sizeof(*order));
+	uint32_t *ranks = calloc(known->count + 1, sizeof(*ranks));
 
-	if (!order)
+	if (!ranks)
 		return -ERR_NOMEM;
-	for (size_t i = 0; i < kinds->count; i++)
-		order[i] = &kinds->items[i];
-	if (kinds->count)
-		qsort(order, kinds->count, sizeof(*order), by_kind_name);
-	for (size_t i = 0; i < kinds->count; i++)
-		order[i]->rank = (uint32_t)i;
-	free(order);
+	if (known->count)
+		qsort(known->files, known->count, sizeof(*known->files), by_name);
+	for (size_t i = 0; i < known->count; i++)
+		ranks[known->files[i]->rank] = (uint32_t)i;
 	for (size_t dump = 0; dump < count; dump++) {
 		for (size_t i = 0; i < dumps[dump].module_count; i++)
-			kind_of[dump][i] = kinds->items[kind_of[dump][i]].rank;
+			kind_of[dump][i] = ranks[kind_of[dump][i]];
 	}
+	free(ranks);
 	return 0;
 }
 
 uint32_t **modules_rank(const struct sums *dumps, size_t count, struct arena *arena)
 {
-	struct kinds kinds = {.arena = arena};
+	struct known known = {.arena = arena};
 	uint32_t **ranks = arena_alloc(arena, count * sizeof(*ranks) + 1);
 	int rc = ranks ? 0 : -ERR_NOMEM;
 
-	table_init(&kinds.by_name);
 	for (size_t i = 0; !rc && i < count; i++) {
 		ranks[i] = arena_alloc(arena, dumps[i].module_count * sizeof(**ranks) + 1);
-		rc = ranks[i] ? dump_kinds(&kinds, &dumps[i], i, ranks[i]) : -ERR_NOMEM;
+		rc = ranks[i] ? dump_pair(&known, &dumps[i], ranks[i]) : -ERR_NOMEM;
 	}
 	if (!rc)
-		rc = rank(&kinds, dumps, count, ranks);
-	table_release(&kinds.by_name);
-	free(kinds.items);
+		rc = rank(&known, dumps, count, ranks);
+	free(known.files);
 	return rc ? NULL : ranks;
 }

@@ -12,14 +12,31 @@ static size_t frame_count(const struct row *row)
 	return row->stack ? row->stack->frame_count : 0;
 }
 
-static void ask_row(struct symbol_query *queries, const struct row *row, bool by_name)
+static struct symbol_query ask(const struct sums *dump, const struct stack *stack, size_t frame)
+{
+	uint64_t addr = stack->frames[frame];
+
+	return (struct symbol_query){.addr = addr,
+		.module = module_of_return(dump->modules, dump->module_count, addr),
+		.names = dump->names};
+}
+
+static bool has_name(const struct symbol_query *query)
+{
+	return symbol_names_find(query->names, query->addr).count != 0;
+}
+
+/* Where the row's dump has no name for a frame, the other one's name for it is asked for. */
+static void ask_row(struct symbol_query *queries, const struct row *row)
 {
 	for (size_t i = 0; i < frame_count(row); i++) {
-		uint64_t addr = row->stack->frames[i];
+		queries[i] = ask(row->dump, row->stack, i);
+		if (row->older_stack && !has_name(&queries[i])) {
+			struct symbol_query older = ask(row->older_dump, row->older_stack, i);
 
-		queries[i] = (struct symbol_query){.addr = addr,
-			.module = sums_module_at(row->dump, addr),
-			.names = by_name ? row->dump->names : NULL};
+			if (has_name(&older))
+				queries[i] = older;
+		}
 	}
 }
 
@@ -29,6 +46,8 @@ int naming_make(
 	size_t count = comparison->row_count, total = 0;
 
 	*naming = (struct naming){.comparison = comparison};
+	if (!by_name)
+		return 0;
 	naming->first = calloc(count + 1, sizeof(*naming->first));
 	for (size_t i = 0; naming->first && i < count; i++) {
 		naming->first[i] = total;
@@ -37,10 +56,9 @@ int naming_make(
 	naming->frames = calloc(total + 1, sizeof(*naming->frames));
 	if (!naming->first || !naming->frames)
 		return err_set(err, ERR_NOMEM, NULL, NULL);
-	naming->first[count] = total;
 	for (size_t i = 0; i < count; i++)
-		ask_row(naming->frames + naming->first[i], &comparison->rows[i], by_name);
-	if (!by_name || !total)
+		ask_row(naming->frames + naming->first[i], &comparison->rows[i]);
+	if (!total)
 		return 0;
 	naming->symbolizer = symbolizer_new(err);
 	if (!naming->symbolizer)
@@ -57,9 +75,12 @@ void naming_release(struct naming *naming)
 	*naming = (struct naming){0};
 }
 
-const struct symbol_query *naming_frames(const struct naming *naming, size_t index)
+struct symbol_query naming_frame(const struct naming *naming, size_t index, size_t frame)
 {
-	return naming->frames + naming->first[index];
+	const struct row *row = &naming->comparison->rows[index];
+
+	return naming->frames ? naming->frames[naming->first[index] + frame] :
+				ask(row->dump, row->stack, frame);
 }
 
 size_t naming_module(const struct module *module, const char **name)
@@ -92,25 +113,45 @@ static int by_count(const void *a, const void *b)
 	return x->count != y->count ? (x->count > y->count ? -1 : 1) : by_name(a, b);
 }
 
-/* One item per frame without a name; then one per module, the most frames first. */
-static size_t collect(const struct naming *naming, struct missing *all)
+/* Counts for each module, by dump and index; those in no module come last. The number of all. */
+static size_t count_missing(const struct naming *naming, const size_t *first, struct missing *all)
 {
-	size_t frames = naming->first[naming->comparison->row_count], count = 0, kept = 0;
+	const struct comparison *comparison = naming->comparison;
+	size_t frames = 0;
 
-	for (size_t i = 0; i < frames; i++) {
-		const struct symbol_query *frame = &naming->frames[i];
+	for (size_t i = 0; i < comparison->row_count; i++) {
+		const struct row *row = &comparison->rows[i];
+		for (size_t k = 0; k < frame_count(row); k++, frames++) {
+			const struct symbol_query *frame = &naming->frames[frames];
+			const struct sums *dump =
+				frame->names == row->dump->names ? row->dump : row->older_dump;
 
-		if (frame->found.count)
-			continue;
-		all[count] = (struct missing){"no module", strlen("no module"), 1};
-		if (frame->module)
-			all[count].len = naming_module(frame->module, &all[count].name);
-		count++;
+			if (frame->found.count)
+				continue;
+			if (frame->module)
+				all[first[dump - comparison->dumps] +
+					(size_t)(frame->module - dump->modules)]
+					.count++;
+			else
+				all[first[comparison->dump_count]].count++;
+		}
 	}
-	qsort(all, count, sizeof(*all), by_name);
+	return frames;
+}
+
+/* Unites modules of one name and drops those with nothing; the most frames first. */
+static size_t unite(struct missing *all, size_t count)
+{
+	size_t some = 0, kept = 0;
+
 	for (size_t i = 0; i < count; i++) {
+		if (all[i].count)
+			all[some++] = all[i];
+	}
+	qsort(all, some, sizeof(*all), by_name);
+	for (size_t i = 0; i < some; i++) {
 		if (kept && !by_name(&all[kept - 1], &all[i]))
-			all[kept - 1].count++;
+			all[kept - 1].count += all[i].count;
 		else
 			all[kept++] = all[i];
 	}
@@ -118,13 +159,11 @@ static size_t collect(const struct naming *naming, struct missing *all)
 	return kept;
 }
 
-int naming_missing(const struct naming *naming, struct buf *words)
+static int say_missing(struct buf *words, const struct missing *all, size_t modules, size_t frames)
 {
-	size_t frames = naming->first[naming->comparison->row_count], missing = 0, modules;
-	struct missing *all = calloc(frames + 1, sizeof(*all));
-	int rc = all ? 0 : -ERR_NOMEM;
+	size_t missing = 0;
+	int rc = 0;
 
-	modules = all ? collect(naming, all) : 0;
 	for (size_t i = 0; i < modules; i++)
 		missing += all[i].count;
 	if (missing)
@@ -134,6 +173,37 @@ int naming_missing(const struct naming *naming, struct buf *words)
 			(int)all[i].len, all[i].name);
 	if (!rc && modules > MISSING_MAX)
 		rc = buf_printf(words, ", the others in %zu more", modules - MISSING_MAX);
+	return rc;
+}
+
+int naming_missing(const struct naming *naming, struct buf *words)
+{
+	const struct comparison *comparison = naming->comparison;
+	size_t count = comparison->dump_count, modules = 0, frames;
+	size_t *first = calloc(count + 1, sizeof(*first));
+	struct missing *all = NULL;
+	int rc = -ERR_NOMEM;
+
+	if (!first || !naming->frames) {
+		rc = first ? 0 : rc;
+		goto out;
+	}
+	for (size_t i = 0; i < count; i++)
+		first[i + 1] = first[i] + comparison->dumps[i].module_count;
+	all = calloc(first[count] + 1, sizeof(*all));
+	if (!all)
+		goto out;
+	for (size_t i = 0; i < count; i++) {
+		for (size_t k = 0; k < comparison->dumps[i].module_count; k++, modules++)
+			all[modules].len =
+				naming_module(&comparison->dumps[i].modules[k], &all[modules].name);
+	}
+	all[modules].name = "no module";
+	all[modules].len = strlen(all[modules].name);
+	frames = count_missing(naming, first, all);
+	rc = say_missing(words, all, unite(all, modules + 1), frames);
+out:
 	free(all);
+	free(first);
 	return rc;
 }

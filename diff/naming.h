@@ -17,8 +17,8 @@
 struct naming {
 	const struct comparison *comparison;
 	struct symbolizer *symbolizer;
-	struct symbol_query *frames; /* of all rows, in their order */
-	size_t *first; /* frame of each row */
+	struct symbol_query *frames; /* of all rows, in their order; NULL: no names are wanted */
+	size_t *first; /* frame of each row; NULL as frames */
 };
 
 /* With by_name false no name is looked for, not even in the dumps. Release it in any case.
@@ -27,10 +27,11 @@ int naming_make(
 	struct naming *naming, const struct comparison *comparison, bool by_name, struct err *err);
 void naming_release(struct naming *naming);
 
-/* The frames of row number index: as many as its stack has. */
-const struct symbol_query *naming_frames(const struct naming *naming, size_t index);
+/* A frame of the stack of row number index. */
+struct symbol_query naming_frame(const struct naming *naming, size_t index, size_t frame);
 
-/* Adds a few words on the frames that have no name, or nothing when all have. 0 or -ERR_NOMEM. */
+/* Adds a few words on the frames that have no name, or nothing when all have or no names were
+ * wanted. 0 or -ERR_NOMEM. */
 int naming_missing(const struct naming *naming, struct buf *words);
 
 /* A module's file name without folder and extension: its length, and where it starts in *name. */

@@ -4,7 +4,9 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "core/buf.h"
 #include "core/date.h"
+#include "core/text.h"
 
 #define ALSO_MAX 64 /* further ids that are listed */
 
@@ -19,16 +21,14 @@ struct text_report {
 /* Text from a dump or the command line: a control character must not look like a line of ours. */
 static void put_safe(struct out *out, const char *text, size_t len)
 {
-	const char *from = text, *end = text + len;
+	struct buf copy;
 
-	for (const char *at = text; at < end; at++) {
-		if ((unsigned char)*at >= ' ' && *at != 0x7f)
-			continue;
-		out_write(out, from, (size_t)(at - from));
-		out_write(out, "?", 1);
-		from = at + 1;
-	}
-	out_write(out, from, (size_t)(end - from));
+	buf_init(&copy);
+	if (!buf_add(&copy, text, len))
+		out_text(out, text_harmless(copy.data));
+	else if (!out->err.code)
+		err_set(&out->err, ERR_NOMEM, NULL, NULL);
+	buf_release(&copy);
 }
 
 static void put_text(struct out *out, const char *text)
@@ -70,6 +70,21 @@ static void put_dump(struct text_report *report, const char *role, const struct 
 	out_text(out, "\n");
 }
 
+/* What a dump lacks. */
+static void put_warnings(struct out *out, const struct sums *sums)
+{
+	for (size_t i = 0; i < sums->warning_count && i <= WARNINGS_MAX; i++) {
+		out_text(out, "// warning: ");
+		put_text(out, sums->path);
+		out_text(out, ": ");
+		if (i < WARNINGS_MAX)
+			put_text(out, sums->warnings[i]);
+		else
+			out_printf(out, "and %zu more", sums->warning_count - WARNINGS_MAX);
+		out_text(out, "\n");
+	}
+}
+
 static void put_header(struct text_report *report)
 {
 	const struct comparison *comparison = report->comparison;
@@ -82,6 +97,9 @@ static void put_header(struct text_report *report)
 		put_dump(report, "OLD", &comparison->dumps[0]);
 	else
 		out_text(out, "// OLD: none: everything counts as new\n");
+	put_warnings(out, &comparison->dumps[count - 1]);
+	if (count > 1)
+		put_warnings(out, &comparison->dumps[0]);
 	out_printf(out,
 		"//\n"
 		"// A stack has two lines, then its frames, the innermost first:\n"
@@ -105,7 +123,7 @@ static void put_notes(struct text_report *report, const struct row *row)
 
 	if (row->kind == ROW_AMBIGUOUS)
 		out_printf(out, "//     ambiguous: one of %" PRIu32 " stacks, unknown which\n",
-			row->stack->alias_count + (row->stack->alias_at[0] != 0));
+			row->stack->alias_count + 1);
 	if (row->id_count < 2)
 		return;
 	out_text(out, "//     also");
@@ -200,20 +218,24 @@ static void put_frame(struct out *out, const struct symbol_query *frame)
 		put_symbol(out, frame, &frame->found.list[i], i + 1 < frame->found.count);
 }
 
-static void put_stack(
-	struct text_report *report, const struct row *row, const struct symbol_query *frames)
+static void put_stack(struct text_report *report, const struct row *row, size_t index)
 {
 	const struct stack *stack = row->stack;
 	uint32_t alias = 0;
 
+	if (row->kind == ROW_ONE_OF)
+		out_printf(
+			report->out, "\t(one of %zu stacks under this id)\n", row->candidate_count);
 	if (row->kind == ROW_UNKNOWN)
 		out_text(report->out, "\t(stack not in the dump)\n");
 	if (row->kind == ROW_STACKLESS)
 		out_text(report->out, "\t(no stack recorded)\n");
 	for (uint32_t i = 0; stack && i < stack->frame_count; i++) {
+		struct symbol_query frame = naming_frame(report->naming, index, i);
+
 		for (; alias < stack->alias_count && stack->alias_at[alias] <= i; alias++)
 			out_text(report->out, "\tAlias\n");
-		put_frame(report->out, &frames[i]);
+		put_frame(report->out, &frame);
 	}
 	out_text(report->out, "\n");
 }
@@ -257,7 +279,7 @@ void report_text(struct out *out, const struct comparison *comparison, const str
 
 		put_notes(&report, row);
 		put_sums(&report, row);
-		put_stack(&report, row, naming_frames(naming, i));
+		put_stack(&report, row, i);
 	}
 	put_total(&report);
 }

@@ -1,9 +1,12 @@
 #include "diff/run.h"
 
 #include <stdbool.h>
+#include <string.h>
 
 #include "core/buf.h"
+#include "core/os.h"
 #include "core/out.h"
+#include "core/text.h"
 #include "diff/match.h"
 #include "diff/naming.h"
 #include "diff/report.h"
@@ -11,7 +14,7 @@
 
 #define DUMPS_MAX 2
 
-enum { DECIMAL = 1, HEX, OUTPUT, FORCE, NO_SYMBOLS, HELP, VERSION, IGNORED };
+enum { DECIMAL = 1, HEX, OUTPUT, FORCE, NO_SYMBOLS, HELP, VERSION, IGNORED, LOG };
 
 const struct opt hdiff_options[] = {
 	{DECIMAL, "d", "decimal", NULL, "decimal numbers (the default)"},
@@ -21,8 +24,10 @@ const struct opt hdiff_options[] = {
 	{FORCE, NULL, "force", NULL, "use a dump that is cut short as far as it goes"},
 	{HELP, "h", "help", NULL, "print this and end"},
 	{VERSION, NULL, "version", NULL, "print the version and end"},
+	{HELP, "?", NULL, NULL, NULL},
 	{IGNORED, "l", NULL, NULL, NULL}, /* lines of source are shown anyway */
 	{IGNORED, "v", NULL, NULL, NULL},
+	{LOG, "v", NULL, "FILE", NULL}, /* as -v:FILE only */
 	{0},
 };
 
@@ -59,6 +64,11 @@ static int parse(struct request *request, int argc, char **argv, struct err *err
 		case HELP: request->help = true; break;
 		case VERSION: request->version = true; break;
 		case IGNORED: break;
+		case LOG:
+			if (argv[state.at - 1][2] != ':')
+				rc = err_set(err, ERR_USAGE, argv[state.at - 1],
+					"there is no such option");
+			break;
 		case OPT_ARGUMENT: rc = argument(request, state.value, err); break;
 		default: rc = id;
 		}
@@ -76,14 +86,29 @@ static void usage(FILE *to)
 /* One line, whatever the words hold. */
 static void say_line(FILE *say, const struct buf *words)
 {
-	fputs("hdiff: ", say);
-	for (size_t i = 0; i < words->len; i++) {
-		bool is_control = (unsigned char)words->data[i] < ' ' || words->data[i] == 0x7f;
-
-		fputc(is_control ? '?' : words->data[i], say);
-	}
-	fputc('\n', say);
+	fprintf(say, "hdiff: %s\n", text_harmless(words->data));
 	fflush(say);
+}
+
+/* What the dump lacks. */
+static int say_warnings(const struct sums *sums, FILE *say)
+{
+	struct buf words;
+	int rc = 0;
+
+	buf_init(&words);
+	for (size_t i = 0; !rc && i < sums->warning_count && i <= WARNINGS_MAX; i++) {
+		buf_clear(&words);
+		rc = buf_printf(&words, "%s: warning: ", sums->path);
+		if (!rc && i < WARNINGS_MAX)
+			rc = buf_add_text(&words, sums->warnings[i]);
+		else if (!rc)
+			rc = buf_printf(&words, "and %zu more", sums->warning_count - WARNINGS_MAX);
+		if (!rc)
+			say_line(say, &words);
+	}
+	buf_release(&words);
+	return rc;
 }
 
 /* Says which frames have no names: not a failure, but the reader may know a remedy. */
@@ -119,31 +144,51 @@ static int report(const struct request *request, const struct comparison *compar
 	return rc;
 }
 
+static int say_cut(const struct err *err, FILE *say)
+{
+	struct buf words;
+	int rc;
+
+	buf_init(&words);
+	rc = buf_printf(&words, "warning: %s: is cut short (%s); it is used as far as it goes",
+		err->place, err->detail);
+	if (!rc)
+		say_line(say, &words);
+	buf_release(&words);
+	return rc;
+}
+
 /* Reads one dump; one that is cut short is used when that was asked for. */
 static int read_dump(
 	const struct request *request, size_t number, struct sums *sums, FILE *say, struct err *err)
 {
 	int rc = sums_read(sums, request->paths[number], err);
-	struct buf words;
 
-	if (rc != -ERR_CUT || !request->force)
-		return rc;
-	buf_init(&words);
-	rc = buf_printf(&words, "warning: %s: is cut short (%s); it is used as far as it goes",
-		err->place, err->detail);
-	if (rc)
+	if (rc == -ERR_CUT && request->force)
+		rc = say_cut(err, say) ? err_set(err, ERR_NOMEM, NULL, NULL) : 0;
+	if (!rc && say_warnings(sums, say))
 		rc = err_set(err, ERR_NOMEM, NULL, NULL);
-	else
-		say_line(say, &words);
-	buf_release(&words);
 	return rc;
+}
+
+/* The report must not take the place of what it is made from. */
+static int check_output(const struct request *request, struct err *err)
+{
+	for (size_t i = 0; request->output && i < request->path_count; i++) {
+		const char *path = request->paths[i];
+
+		if (strcmp(path, "-") != 0 && !os_is_special(path) &&
+			os_same_file(request->output, path))
+			return err_set(err, ERR_USAGE, request->output, "it is one of the dumps");
+	}
+	return 0;
 }
 
 static int compare(const struct request *request, FILE *say, struct err *err)
 {
 	struct comparison comparison = {0};
 	struct sums dumps[DUMPS_MAX];
-	int rc = 0;
+	int rc = check_output(request, err);
 
 	for (size_t i = 0; i < request->path_count; i++)
 		sums_init(&dumps[i]);

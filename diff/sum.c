@@ -1,5 +1,6 @@
 #include "diff/sum.h"
 
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -36,7 +37,8 @@ void sums_init(struct sums *sums)
 void sums_release(struct sums *sums)
 {
 	free(sums->modules);
-	free(sums->by_stack);
+	free(sums->by_stack.items);
+	free(sums->bare.items);
 	symbol_names_free(sums->names);
 	stackset_release(&sums->stacks);
 	arena_release(&sums->arena);
@@ -46,6 +48,13 @@ void sums_release(struct sums *sums)
 static const char *keep(struct sums *sums, const char *text)
 {
 	return text ? arena_text(&sums->arena, text, strlen(text)) : NULL;
+}
+
+static void census_add(struct census *to, const struct census *more)
+{
+	to->block_count += more->block_count;
+	to->requested_bytes += more->requested_bytes;
+	to->overhead_bytes += more->overhead_bytes;
 }
 
 /*
@@ -65,9 +74,7 @@ static int count(struct sums *sums, struct census *to, const struct census *more
 		return -ERR_BAD_LINE;
 	total.overhead_bytes += more->overhead_bytes;
 	sums->total = total;
-	to->block_count += more->block_count;
-	to->requested_bytes += more->requested_bytes;
-	to->overhead_bytes += more->overhead_bytes;
+	census_add(to, more);
 	return 0;
 }
 
@@ -76,16 +83,16 @@ static int read_module(void *ctx, uint64_t base, uint64_t size_bytes, const char
 	return module_list_add(&((struct reader *)ctx)->modules, base, size_bytes, path, len);
 }
 
-/* The sums of the stack with this index, which is at most one behind the last. */
-static struct census *sums_of(struct sums *sums, uint32_t index)
+/* The sums of the stack with this index, or NULL: out of memory. */
+static struct census *sums_of(struct census_list *list, uint32_t index)
 {
-	if (index == sums->by_stack_count) {
-		if (array_grow((void **)&sums->by_stack, &sums->by_stack_cap, index,
-			    sizeof(*sums->by_stack)))
+	while (index >= list->count) {
+		if (array_grow(
+			    (void **)&list->items, &list->cap, list->count, sizeof(*list->items)))
 			return NULL;
-		sums->by_stack[sums->by_stack_count++] = (struct census){0};
+		list->items[list->count++] = (struct census){0};
 	}
-	return &sums->by_stack[index];
+	return &list->items[index];
 }
 
 /* The memo of an id, for the caller to fill in when it is not known; NULL: the id is too long. */
@@ -147,12 +154,70 @@ static int read_entry(void *ctx, const struct dump_entry *entry)
 	struct census *to;
 	uint32_t index;
 
-	if (find_stack(reader, entry, &index) || !(to = sums_of(sums, index)))
+	if (find_stack(reader, entry, &index))
+		return -ERR_NOMEM;
+	to = sums_of(entry->stack.frames ? &sums->by_stack : &sums->bare, index);
+	if (!to)
 		return -ERR_NOMEM;
 	if (count(sums, to, &more))
 		return err_set(reader->err, ERR_BAD_LINE, sums->path,
 			"its blocks add up to more than 8 EiB");
 	return 0;
+}
+
+/* Entries without a stack belong to the one stack of their id; this is known only at the end. */
+static int bare_settle(struct sums *sums)
+{
+	if (sums->stacks.count && !sums_of(&sums->by_stack, (uint32_t)sums->stacks.count - 1))
+		return -ERR_NOMEM;
+	for (size_t i = 0; i < sums->bare.count; i++) {
+		if (sums->stacks.stacks[i].same_id != STACK_NONE)
+			continue;
+		census_add(&sums->by_stack.items[i], &sums->bare.items[i]);
+		sums->bare.items[i] = (struct census){0};
+	}
+	return 0;
+}
+
+static int warn(struct sums *sums, const char *text)
+{
+	if (sums->warning_count < WARNINGS_MAX) {
+		const char *own = keep(sums, text);
+
+		if (!own)
+			return -ERR_NOMEM;
+		sums->warnings[sums->warning_count] = own;
+	}
+	sums->warning_count++;
+	return 0;
+}
+
+static int note_warning(struct reader *reader, const struct kv *kv)
+{
+	const char *text = kv_get(kv, "text");
+
+	return text ? warn(reader->sums, text) : 0;
+}
+
+/* hsnap says in a warning of its own, before the heaps, which ones it could not walk. */
+static int warn_unwalked(struct sums *sums, const struct kv *kv)
+{
+	uint64_t addr = 0, unwalked = 0;
+	int rc = kv_get_number(kv, "unwalked", 10, &unwalked);
+	char text[80];
+
+	if (!rc)
+		rc = kv_get_number(kv, "addr", 16, &addr);
+	if (rc || !unwalked)
+		return rc;
+	snprintf(text, sizeof(text), "heap %" PRIX64 " ", addr);
+	for (size_t i = 0; i < sums->warning_count && i < WARNINGS_MAX; i++) {
+		if (!strncmp(sums->warnings[i], text, strlen(text)))
+			return 0;
+	}
+	snprintf(text, sizeof(text), "heap %" PRIX64 " was not walked: only traced blocks count",
+		addr);
+	return warn(sums, text);
 }
 
 static int note_dump(struct reader *reader, const struct kv *kv)
@@ -189,7 +254,9 @@ static int note_heap(struct reader *reader, const struct kv *kv)
 		rc = kv_get_number(kv, "stackless-requested", 10, &more.requested_bytes);
 	if (!rc)
 		rc = kv_get_number(kv, "stackless-overhead", 10, &more.overhead_bytes);
-	return rc ? rc : count(reader->sums, &reader->sums->stackless, &more);
+	if (!rc)
+		rc = count(reader->sums, &reader->sums->stackless, &more);
+	return rc ? rc : warn_unwalked(reader->sums, kv);
 }
 
 static int note_name(struct reader *reader, const struct kv *kv)
@@ -205,6 +272,7 @@ static int read_note(void *ctx, const char *kind, const struct kv *kv)
 	} notes[] = {
 		{"dump", note_dump},
 		{"process", note_process},
+		{"warning", note_warning},
 		{"module", note_module},
 		{"heap", note_heap},
 		{"name", note_name},
@@ -240,14 +308,7 @@ int sums_read(struct sums *sums, const char *path, struct err *err)
 	reader.modules.items = NULL;
 	module_list_release(&reader.modules);
 	free(reader.memo);
+	if ((!rc || sums->is_cut) && bare_settle(sums))
+		return err_set(err, ERR_NOMEM, path, NULL);
 	return rc;
-}
-
-const struct module *sums_module_at(const struct sums *sums, uint64_t addr)
-{
-	/* The call is what counts: when it never returns, the address behind it may already lie
-	 * behind the module. */
-	const struct module *module = module_at(sums->modules, sums->module_count, addr - 1);
-
-	return module ? module : module_at(sums->modules, sums->module_count, addr);
 }

@@ -17,12 +17,22 @@
 #include "core/stackset.h"
 #include "symbolize/symbolize.h"
 
+#define WARNINGS_MAX 20 /* that are kept */
+
+/* Sums of stacks, by index. */
+struct census_list {
+	struct census *items;
+	size_t count, cap;
+};
+
 struct sums {
 	struct arena arena;
 	const char *path; /* as it was given */
 	struct stackset stacks;
-	struct census *by_stack; /* as many as stacks.count, same order */
-	size_t by_stack_count, by_stack_cap;
+	struct census_list by_stack; /* as many as stacks.count, same order */
+	/* Entries that name an id and give no stack, where the id has several: by the first stack
+	 * under that id. There may be fewer than stacks.count. */
+	struct census_list bare;
 	struct census stackless; /* blocks no stack is known for; they are in no stack's sums */
 	struct census total; /* of all blocks; requested + overhead fit into an int64_t */
 	struct module *modules; /* sorted by base */
@@ -31,6 +41,9 @@ struct sums {
 	uint32_t pid; /* 0 when not recorded, as the next three */
 	int64_t time_ms, start_ms;
 	const char *image;
+	const char
+		*warnings[WARNINGS_MAX]; /* the first ones: what the dump lacks, a sentence each */
+	size_t warning_count; /* of all */
 	bool is_cut; /* the end of the file is missing */
 };
 
@@ -44,8 +57,5 @@ void sums_release(struct sums *sums);
  * can be used.
  */
 int sums_read(struct sums *sums, const char *path, struct err *err);
-
-/* The module that a return address lies in, or NULL. */
-const struct module *sums_module_at(const struct sums *sums, uint64_t addr);
 
 #endif

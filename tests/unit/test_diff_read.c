@@ -25,6 +25,25 @@ static void numbers_have_any_length_and_case(void **state)
 	result_free(result);
 }
 
+static void more_than_4_gib_is_counted(void **state)
+{
+	uint64_t block = UINT64_C(0x1234567890);
+	struct maker maker;
+	struct result *result;
+
+	(void)state;
+	dump_begin(&maker, (struct maker){0});
+	for (int i = 0; i < 40; i++)
+		put_block(&maker, block + (unsigned)i, UINT64_C(1) << 33, "1", 1);
+	dump_end(&maker, "new.txt");
+	for (int hex = 0; hex < 2; hex++) {
+		result = run_hdiff(hex ? "--hex" : "-d", "new.txt");
+		assert_int_equal(growth(&result->rows[0]), 40 * block + 780);
+		assert_int_equal(result->overhead, (int64_t)40 << 33);
+		result_free(result);
+	}
+}
+
 static void lines_may_be_long_and_lie_anywhere(void **state)
 {
 	uint64_t requested = 0;
@@ -199,6 +218,27 @@ static void what_is_no_dump_is_refused(void **state)
 	check_refused("new.txt", "new.txt:2");
 }
 
+static void a_dump_that_adds_up_to_too_much_is_refused(void **state)
+{
+	struct maker maker;
+	struct result *result;
+
+	(void)state;
+	for (int i = 0; i < 4; i++) {
+		dump_begin(&maker, (struct maker){.is_ours = i > 1});
+		if (i > 1)
+			put_stackless(&maker, i == 2 ? UINT64_MAX : 1, i == 3 ? UINT64_MAX : 1, 0);
+		put_block(&maker, INT64_MAX, i == 1 ? INT64_MAX : 0, "1", 1);
+		put_block(&maker, 1, 0, "2", 2);
+		dump_end(&maker, "new.txt");
+		result = run_hdiff("new.txt", "new.txt");
+		assert_int_equal(result->status, 2);
+		assert_null(result->text);
+		assert_non_null(strstr(result->words, "new.txt"));
+		result_free(result);
+	}
+}
+
 static void put_cut_example(struct maker *maker, bool is_ours)
 {
 	dump_begin(maker, (struct maker){.is_ours = is_ours, .eol = "\r\n"});
@@ -272,17 +312,113 @@ static void a_dump_cut_anywhere_is_known_as_cut(void **state)
 	}
 }
 
+/* The report takes no dump's place, by whatever name. */
+static void the_output_is_none_of_the_dumps(void **state)
+{
+	static const char *const names[] = {"new.txt", "./new.txt", "old.txt", "more.txt"};
+	struct maker maker;
+	char *before;
+
+	(void)state;
+	for (int is_new = 0; is_new < 2; is_new++) {
+		dump_begin(&maker, (struct maker){0});
+		put_block(&maker, 5, 8, "1", 1);
+		dump_end(&maker, is_new ? "new.txt" : "old.txt");
+	}
+	assert_int_equal(symlink("new.txt", "more.txt"), 0);
+	before = read_text("new.txt");
+	for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++) {
+		struct result *result = run_hdiff("-f", names[i], "old.txt", "new.txt");
+		char *after = read_text("new.txt"), *old = read_text("old.txt");
+
+		assert_int_equal(result->status, 2);
+		assert_non_null(strstr(result->words, names[i]));
+		assert_non_null(strstr(result->words, "it is one of the dumps"));
+		assert_string_equal(after, before);
+		assert_string_equal(old, before);
+		result_free(result);
+		free(after);
+		free(old);
+	}
+	free(before);
+}
+
+static size_t times(const char *text, const char *word)
+{
+	size_t count = 0;
+
+	for (; (text = strstr(text, word)); text++)
+		count++;
+	return count;
+}
+
+static void warnings_in_a_dump_reach_the_reader(void **state)
+{
+	(void)state;
+	for (unsigned count = 1; count <= 22; count++) {
+		struct maker maker;
+		struct result *result;
+		char more[60];
+
+		dump_begin(&maker, (struct maker){.is_ours = true});
+		for (unsigned i = 1; i < count; i++)
+			put(&maker, "// hsnap: warning text=\"trouble\\x0A %u.\"", i);
+		put(&maker, "// hsnap: heap addr=1E0000 kind=unknown unwalked=1");
+		put(&maker, "// hsnap: heap addr=1F0000 kind=wine unwalked=0");
+		put_block(&maker, 5, 8, "1", 1);
+		dump_end(&maker, "new.txt");
+		result = run_hdiff("new.txt");
+		assert_int_equal(result->status, 0);
+		assert_int_equal(result->requested, 5);
+		assert_int_equal(
+			times(result->text, "\n// warning: new.txt: "), count > 20 ? 21 : count);
+		assert_int_equal(
+			times(result->words, "hdiff: new.txt: warning: "), count > 20 ? 21 : count);
+		assert_int_equal(times(result->text, ": trouble? 1.\n"), count > 1);
+		assert_int_equal(times(result->words, ": trouble? 1.\n"), count > 1);
+		assert_int_equal(times(result->text, ": heap 1E0000 was not walked"), count <= 20);
+		snprintf(more, sizeof(more), ": and %u more\n", count - 20);
+		assert_int_equal(times(result->text, more), count > 20);
+		assert_int_equal(times(result->words, more), count > 20);
+		assert_int_equal(times(result->words, "and 0 more"), 0);
+		result_free(result);
+	}
+}
+
+static void a_heap_that_a_warning_names_is_not_named_again(void **state)
+{
+	struct maker maker;
+	struct result *result;
+
+	(void)state;
+	dump_begin(&maker, (struct maker){.is_ours = true});
+	put(&maker, "// hsnap: warning text=\"heap 1E0000 is of a kind that cannot be walked\"");
+	put(&maker, "// hsnap: heap addr=1E0000 kind=unknown unwalked=1");
+	put(&maker, "// hsnap: heap addr=1E00001 kind=unknown unwalked=1");
+	dump_end(&maker, "new.txt");
+	result = run_hdiff("new.txt", "new.txt");
+	assert_int_equal(times(result->words, "warning: heap 1E0000 "), 2);
+	assert_int_equal(times(result->words, "warning: heap 1E00001 "), 2);
+	assert_int_equal(times(result->text, "// warning: new.txt: heap "), 4);
+	result_free(result);
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, enter_folder, leave_folder)
 	const struct CMUnitTest tests[] = {
 		TEST(numbers_have_any_length_and_case),
+		TEST(more_than_4_gib_is_counted),
 		TEST(lines_may_be_long_and_lie_anywhere),
 		TEST(long_ids_are_told_apart),
 		TEST(every_layout_of_a_log_gives_the_same_report),
 		TEST(logs_of_umdh_are_read),
 		TEST(what_is_no_dump_is_refused),
+		TEST(a_dump_that_adds_up_to_too_much_is_refused),
 		TEST(a_dump_cut_anywhere_is_known_as_cut),
+		TEST(the_output_is_none_of_the_dumps),
+		TEST(warnings_in_a_dump_reach_the_reader),
+		TEST(a_heap_that_a_warning_names_is_not_named_again),
 	};
 
 	if (!getcwd(root, sizeof(root)))

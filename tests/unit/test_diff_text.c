@@ -113,7 +113,7 @@ static void names_inlined_functions_and_lines_are_shown(void **state)
 	buf_init(&words);
 	assert_int_equal(sums_read(&sums, "new.txt", &err), 0);
 	assert_int_equal(comparison_make(&comparison, &sums, 1), 0);
-	assert_int_equal(naming_make(&naming, &comparison, false, &err), 0);
+	assert_int_equal(naming_make(&naming, &comparison, true, &err), 0);
 	naming.frames[0].found = (struct symbols){found, 2};
 	naming.frames[1].found = (struct symbols){found, 1};
 	text = report_with(&naming, &comparison);
@@ -155,6 +155,119 @@ static void names_that_a_dump_carries_are_used(void **state)
 	assert_int_equal(fclose(say), 0);
 }
 
+static void further_ids_are_listed_up_to_a_limit(void **state)
+{
+	(void)state;
+	for (unsigned count = 64; count <= 67; count++) {
+		struct maker maker;
+		struct result *result;
+		char id[20], end[60];
+
+		dump_begin(&maker, (struct maker){0});
+		for (unsigned i = 0; i < count; i++) {
+			snprintf(id, sizeof(id), "%X", 0x100 + i);
+			put_block(&maker, 5, 8, id, 1);
+		}
+		dump_end(&maker, "new.txt");
+		result = run_hdiff("new.txt");
+		assert_int_equal(result->row_count, 1);
+		assert_string_equal(result->rows[0].id, "100");
+		/* The first is the label, 64 are listed. */
+		snprintf(end, sizeof(end),
+			count > 65 ? " BackTrace140 and %u more\n" : " BackTrace%X\n",
+			count > 65 ? count - 65 : 0x100 + count - 1);
+		assert_non_null(strstr(result->text, end));
+		result_free(result);
+	}
+}
+
+static void what_a_terminal_obeys_is_not_printed(void **state)
+{
+	struct maker maker;
+	struct result *result;
+
+	(void)state;
+	dump_begin(&maker, (struct maker){.is_ours = true});
+	put_lines(&maker, "// hsnap: process id=4711 image=\"a\xc2\x9b"
+			  "1m\xc3\xa4.exe\"\n");
+	put_entry(&maker, 5, 8,
+		"\xc2\x85\x1b\x7f"
+		"1");
+	dump_end(&maker, "new.txt");
+	result = run_hdiff("new.txt");
+	assert_null(strstr(result->text, "\xc2\x9b"));
+	assert_null(strstr(result->text, "\xc2\x85"));
+	assert_null(strchr(result->text, '\x1b'));
+	assert_null(strchr(result->text, '\x7f'));
+	assert_non_null(strstr(result->text, "1m\xc3\xa4.exe"));
+	result_free(result);
+}
+
+static void without_names_no_frames_are_kept(void **state)
+{
+	struct comparison comparison;
+	struct naming naming;
+	struct maker maker;
+	struct sums sums;
+	struct buf words;
+	struct err err;
+
+	(void)state;
+	dump_begin(&maker, (struct maker){0});
+	put_block(&maker, 500, 2, "1", 2);
+	dump_end(&maker, "new.txt");
+	sums_init(&sums);
+	buf_init(&words);
+	assert_int_equal(sums_read(&sums, "new.txt", &err), 0);
+	assert_int_equal(comparison_make(&comparison, &sums, 1), 0);
+	assert_int_equal(naming_make(&naming, &comparison, false, &err), 0);
+	assert_null(naming.frames);
+	assert_int_equal(naming_missing(&naming, &words), 0);
+	assert_int_equal(words.len, 0);
+	buf_release(&words);
+	naming_release(&naming);
+	comparison_release(&comparison);
+	sums_release(&sums);
+}
+
+/* A note for the frame of made stack number in app.exe. */
+static void put_name(struct maker *maker, unsigned number, const char *name)
+{
+	put(maker, "// hsnap: name addr=%" PRIX64 " function=%s offset=2F",
+		APP_BASE + maker->slide + 0x1000 + 0x10 * number, name);
+}
+
+static void names_of_the_old_dump_are_used_where_the_new_has_none(void **state)
+{
+	char *argv[] = {(char *)(uintptr_t) "hdiff", (char *)(uintptr_t) "-fout.txt",
+		(char *)(uintptr_t) "old.txt", (char *)(uintptr_t) "new.txt"};
+	FILE *say = tmpfile();
+	char *text, words[200];
+
+	(void)state;
+	assert_non_null(say);
+	for (int is_new = 0; is_new < 2; is_new++) {
+		struct maker maker;
+
+		dump_begin(&maker, (struct maker){.is_ours = true, .slide = is_new ? 0x700000 : 0});
+		put_name(&maker, 1, is_new ? "both_new" : "both_old");
+		put_name(&maker, is_new ? 2 : 3, is_new ? "only_new" : "only_old");
+		for (unsigned i = 1; i <= 3; i++)
+			put_block(&maker, is_new ? 500 : 100, 2, "1", i);
+		dump_end(&maker, is_new ? "new.txt" : "old.txt");
+	}
+	assert_int_equal(hdiff_run(4, argv, say), 0);
+	text = read_text("out.txt");
+	assert_non_null(strstr(text, "\n\tapp!both_new+2F\n\tlib+501 : 7FF812A40501\n"));
+	assert_non_null(strstr(text, "\n\tapp!only_new+2F\n\tlib+502 : 7FF812A40502\n"));
+	assert_non_null(strstr(text, "\n\tapp!only_old+2F\n\tlib+503 : 7FF812A40503\n"));
+	free(text);
+	rewind(say);
+	assert_non_null(fgets(words, sizeof(words), say));
+	assert_string_equal(words, "hdiff: 6 of 9 frames have no name: 3 in app, 3 in lib\n");
+	assert_int_equal(fclose(say), 0);
+}
+
 /* ---------------------------------------------------------------- options */
 
 static void wrong_usage_is_refused(void **state)
@@ -181,6 +294,42 @@ static void wrong_usage_is_refused(void **state)
 	assert_int_equal(result->status, 2);
 	assert_non_null(strstr(result->words, "cannot create"));
 	result_free(result);
+}
+
+static void options_of_umdh_are_taken(void **state)
+{
+	char *argv[] = {(char *)(uintptr_t) "hdiff", (char *)(uintptr_t) "-?"};
+	struct maker maker;
+	struct result *result;
+	int screen, status;
+	char *text;
+
+	(void)state;
+	dump_begin(&maker, (struct maker){0});
+	put_block(&maker, 5, 8, "1", 1);
+	dump_end(&maker, "new.txt");
+	result = run_hdiff("-v:log.txt", "-l", "-v", "new.txt");
+	assert_int_equal(result->status, 0);
+	assert_int_equal(result->row_count, 1);
+	assert_int_not_equal(access("log.txt", F_OK), 0);
+	result_free(result);
+	result = run_hdiff("-verbose", "new.txt");
+	assert_int_equal(result->status, 2);
+	assert_non_null(strstr(result->words, "there is no such option"));
+	result_free(result);
+
+	fflush(stdout);
+	screen = dup(STDOUT_FILENO);
+	assert_non_null(freopen("more.txt", "w", stdout));
+	status = hdiff_run(2, argv, stderr);
+	fflush(stdout);
+	assert_int_equal(dup2(screen, STDOUT_FILENO), STDOUT_FILENO);
+	close(screen);
+	assert_int_equal(status, 0);
+	text = read_text("more.txt");
+	assert_int_equal(strncmp(text, "usage: hdiff ", 13), 0);
+	assert_null(strstr(text, "-?"));
+	free(text);
 }
 
 /* The man page has ".It Fl name" for each option that --help lists, and for no other. */
@@ -220,6 +369,11 @@ int main(void)
 		TEST(names_inlined_functions_and_lines_are_shown),
 		TEST(names_that_a_dump_carries_are_used),
 		TEST(wrong_usage_is_refused),
+		TEST(further_ids_are_listed_up_to_a_limit),
+		TEST(what_a_terminal_obeys_is_not_printed),
+		TEST(without_names_no_frames_are_kept),
+		TEST(names_of_the_old_dump_are_used_where_the_new_has_none),
+		TEST(options_of_umdh_are_taken),
 		TEST(the_man_page_lists_the_options),
 	};
 

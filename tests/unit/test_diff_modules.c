@@ -1,0 +1,292 @@
+/* hdiff: which modules of two dumps are one, so that offsets in them are. */
+#include "tests/unit/test_diff.h"
+
+static void modules_at_other_bases_match_by_offset(void **state)
+{
+	struct maker maker;
+	struct result *result;
+
+	(void)state;
+	dump_begin(&maker, (struct maker){.timestamp = 7});
+	put_block(&maker, 100, 8, "1", 1);
+	put_block(&maker, 100, 8, "2", 2);
+	dump_end(&maker, "old.txt");
+	dump_begin(&maker, (struct maker){.timestamp = 7, .slide = 0x5550000});
+	put_block(&maker, 100, 8, "F1", 1);
+	put_block(&maker, 104, 8, "F2", 2);
+	dump_end(&maker, "new.txt");
+	result = run_hdiff("old.txt", "new.txt");
+	assert_int_equal(result->row_count, 1);
+	assert_int_equal(growth(row_of(result, 2)), 4);
+	result_free(result);
+}
+
+/* Old and new identity of app.exe, and how many rows become of one stack. */
+static void check_rebuilt(uint32_t old, uint32_t new, size_t rows)
+{
+	struct maker maker;
+	struct result *result;
+
+	dump_begin(&maker, (struct maker){.timestamp = old});
+	put_block(&maker, 100, 8, "1", 1);
+	dump_end(&maker, "old.txt");
+	dump_begin(&maker, (struct maker){.timestamp = new});
+	put_block(&maker, 300, 8, "1", 1);
+	dump_end(&maker, "new.txt");
+	result = run_hdiff("old.txt", "new.txt");
+	assert_int_equal(result->row_count, rows);
+	assert_int_equal(result->requested, 200);
+	assert_int_equal(growth(&result->rows[0]), rows == 1 ? 200 : 300);
+	if (rows == 2)
+		assert_int_equal(growth(&result->rows[1]), -100);
+	result_free(result);
+}
+
+static void a_rebuilt_module_does_not_match_by_offset(void **state)
+{
+	(void)state;
+	check_rebuilt(7, 8, 2);
+	check_rebuilt(7, 7, 1);
+	check_rebuilt(0, 8, 1); /* one dump does not tell: the name is what there is */
+	check_rebuilt(0, 0, 1);
+}
+
+static void module_names_match_in_either_case_and_by_their_own_file(void **state)
+{
+	static const char old[] = "// Loaded modules: \n"
+				  "//    10000 1000 C:\\a\\Same.DLL\n"
+				  "//    20000 1000 C:\\b\\same.dll\n"
+				  "// Process modules enumerated.\n"
+				  "*- - Heap 0 Hogs - -\n"
+				  "10 bytes + 8 at 100 by BackTrace1\n\t10123\n\n"
+				  "20 bytes + 8 at 200 by BackTrace2\n\t20123\n\n";
+	/* The two files have changed places, and case. */
+	static const char new[] = "// Loaded modules: \n"
+				  "//    20000 1000 c:\\A\\SAME.dll\n"
+				  "//    10000 1000 C:\\B\\same.dll\n"
+				  "// Process modules enumerated.\n"
+				  "*- - Heap 0 Hogs - -\n"
+				  "10 bytes + 8 at 100 by BackTrace1\n\t20123\n\n"
+				  "28 bytes + 8 at 200 by BackTrace2\n\t10123\n\n";
+	struct result *result;
+
+	(void)state;
+	write_bytes("old.txt", old, strlen(old));
+	write_bytes("new.txt", new, strlen(new));
+	result = run_hdiff("old.txt", "new.txt");
+	assert_int_equal(result->row_count, 1);
+	assert_int_equal(growth(&result->rows[0]), 8);
+	assert_string_equal(result->rows[0].frames, "\tsame+123 : 10123\n");
+	result_free(result);
+}
+
+static void frames_outside_modules_match_by_address(void **state)
+{
+	struct maker maker;
+	struct result *result;
+
+	(void)state;
+	for (int is_new = 0; is_new < 2; is_new++) {
+		dump_begin(&maker, (struct maker){.slide = is_new ? 0x90000 : 0});
+		put_lines(&maker, "10 bytes + 8 at 100 by BackTrace1\n\t1234\n\n");
+		put_lines(&maker, is_new ? "10 bytes + 8 at 200 by BackTrace2\n\tABCD\n\n" : "");
+		dump_end(&maker, is_new ? "new.txt" : "old.txt");
+	}
+	result = run_hdiff("old.txt", "new.txt");
+	assert_int_equal(result->row_count, 1);
+	assert_string_equal(result->rows[0].frames, "\tABCD\n");
+	result_free(result);
+}
+
+static void put_many_modules(struct maker *maker, unsigned count, bool is_new)
+{
+	put(maker, "// Loaded modules: ");
+	for (unsigned i = 0; i < count; i++)
+		put(maker, "//  %X 1000 C:\\%u\\same.dll",
+			0x1000000 + 0x1000 * (is_new ? count - i : i), i);
+	for (unsigned i = 0; i < count; i++)
+		put(maker, "//  %X 1000 C:\\one\\path.dll",
+			0x20000000 + 0x1000 * (is_new ? count - i : i));
+	put(maker, "// Process modules enumerated.");
+	for (unsigned i = 0; i < count; i++)
+		put(maker, "// hsnap: module base=%X timestamp=%X checksum=1",
+			0x20000000 + 0x1000 * (is_new ? count - i : i), i + 1);
+}
+
+static void any_number_of_modules_of_one_name_are_told_apart(void **state)
+{
+	const unsigned count = 3000;
+	struct result *result;
+
+	(void)state;
+	for (int is_new = 0; is_new < 2; is_new++) {
+		struct maker maker;
+
+		dump_begin(&maker, (struct maker){.is_ours = true});
+		put_many_modules(&maker, count, is_new);
+		for (unsigned i = 0; i < count; i++) {
+			unsigned at = 0x1000 * (is_new ? count - i : i) + 0x10;
+
+			put_entry(&maker, i == 77 && is_new ? 1077 : i, 8, "1");
+			put(&maker, "\t%X", 0x1000000 + at);
+			put_entry(&maker, i == 78 && is_new ? 2078 : i, 8, "2");
+			put(&maker, "\t%X", 0x20000000 + at);
+		}
+		dump_end(&maker, is_new ? "new.txt" : "old.txt");
+	}
+	result = run_hdiff("old.txt", "old.txt");
+	assert_int_equal(result->row_count, 0);
+	result_free(result);
+	result = run_hdiff("old.txt", "new.txt");
+	assert_int_equal(result->row_count, 2);
+	assert_int_equal(growth(&result->rows[0]), 2000);
+	assert_int_equal(growth(&result->rows[1]), 1000);
+	result_free(result);
+}
+
+/* Notes about the build of app.exe, and how many rows become of one stack. */
+static void check_builds(const char *old, const char *new, size_t rows)
+{
+	struct result *result;
+
+	for (int is_new = 0; is_new < 2; is_new++) {
+		struct maker maker;
+
+		dump_begin(&maker, (struct maker){0});
+		put(&maker, "// hsnap: module base=%" PRIX64 " timestamp=7 %s", APP_BASE,
+			is_new ? new : old);
+		put_block(&maker, is_new ? 300 : 100, 8, "1", 1);
+		dump_end(&maker, is_new ? "new.txt" : "old.txt");
+	}
+	result = run_hdiff("old.txt", "new.txt");
+	assert_int_equal(result->row_count, rows);
+	result_free(result);
+}
+
+static void builds_are_told_apart_by_what_both_dumps_tell(void **state)
+{
+	static const char a[] = "checksum=1 pdb=a.pdb guid=00112233445566778899AABBCCDDEEFF age=1";
+	static const char b[] = "checksum=1 pdb=a.pdb guid=00112233445566778899AABBCCDDEEFE age=1";
+	static const char c[] = "checksum=1 pdb=a.pdb guid=00112233445566778899AABBCCDDEEFF age=2";
+
+	(void)state;
+	check_builds(a, a, 1);
+	check_builds(a, b, 2);
+	check_builds(a, c, 2);
+	check_builds(b, c, 2);
+	check_builds(a, "checksum=1", 1);
+	check_builds("checksum=1", b, 1);
+	check_builds("checksum=1", "checksum=2", 2);
+	check_builds(a, "checksum=2", 2);
+}
+
+/* A block through one of two modules in each dump, and how many rows become of it. */
+static void check_modules(const char *old, const char *new, size_t rows)
+{
+	struct result *result;
+
+	for (int is_new = 0; is_new < 2; is_new++) {
+		struct maker maker;
+
+		dump_begin(&maker, (struct maker){0});
+		put(&maker, "// Loaded modules: ");
+		put_lines(&maker, is_new ? new : old);
+		put(&maker, "// Process modules enumerated.");
+		put_entry(&maker, is_new ? 300 : 100, 8, "1");
+		put(&maker, "\t10123");
+		dump_end(&maker, is_new ? "new.txt" : "old.txt");
+	}
+	result = run_hdiff("old.txt", "new.txt");
+	assert_int_equal(result->row_count, rows);
+	result_free(result);
+}
+
+static void a_module_of_unknown_build_takes_what_is_left_of_its_name(void **state)
+{
+	static const char a[] = "//  10000 1000 C:\\b\\x.dll\n"
+				"//  20000 1000 C:\\a\\x.dll\n"
+				"// hsnap: module base=20000 timestamp=1 checksum=1\n";
+	static const char b[] = "//  10000 1000 C:\\c\\x.dll\n"
+				"//  20000 1000 C:\\d\\x.dll\n"
+				"// hsnap: module base=10000 timestamp=2 checksum=1\n"
+				"// hsnap: module base=20000 timestamp=3 checksum=1\n";
+	static const char c[] = "//  10000 1000 C:\\x.dll\n"
+				"// hsnap: module base=10000 timestamp=3 checksum=1\n";
+	static const char d[] = "//  10000 2000 C:\\x.dll\n"
+				"// hsnap: module base=10000 timestamp=3 checksum=1\n";
+
+	(void)state;
+	check_modules(a, b, 1);
+	check_modules(b, a, 1);
+	check_modules(c, c, 1);
+	check_modules(c, d, 2); /* the size is part of the build */
+}
+
+/* The call is what counts: it is the last thing in its module when it never returns. */
+static void a_return_address_belongs_to_the_module_of_its_call(void **state)
+{
+	static const char text[] = "// Loaded modules: \n"
+				   "//    10000 1000 C:\\first.dll\n"
+				   "//    11000 1000 C:\\second.dll\n"
+				   "// Process modules enumerated.\n"
+				   "*- - Heap 0 Hogs - -\n"
+				   "10 bytes + 8 at 100 by BackTrace1\n"
+				   "\t10000\n\t11000\n\t11001\n\t12000\n\t12001\n\n";
+	struct result *result;
+
+	(void)state;
+	write_bytes("new.txt", text, strlen(text));
+	result = run_hdiff("new.txt");
+	assert_string_equal(result->rows[0].frames,
+		"\tfirst+0 : 10000\n\tfirst+1000 : 11000\n\tsecond+1 : 11001\n"
+		"\tsecond+1000 : 12000\n\t12001\n");
+	result_free(result);
+}
+
+/* One file at two places: its stacks are one by content, whatever comes first. */
+static void a_module_that_is_loaded_twice_is_one(void **state)
+{
+	static const char head[] = "// Loaded modules: \n"
+				   "//    10000 1000 C:\\a.dll\n"
+				   "//    20000 1000 C:\\a.dll\n"
+				   "// Process modules enumerated.\n"
+				   "*- - Heap 0 Hogs - -\n";
+	static const char *const entries[] = {"10 bytes + 8 at 100 by BackTrace1\n\t10123\n\n",
+		"20 bytes + 8 at 200 by BackTrace1\n\t20123\n\n",
+		"40 bytes + 8 at 200 by BackTrace1\n"};
+	static const unsigned char orders[][3] = {
+		{0, 1, 2}, {1, 0, 2}, {2, 1, 0}, {2, 0, 1}, {0, 2, 1}, {1, 2, 0}};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(orders) / sizeof(*orders); i++) {
+		struct result *result;
+		char text[1000];
+
+		snprintf(text, sizeof(text), "%s%s%s%s", head, entries[orders[i][0]],
+			entries[orders[i][1]], entries[orders[i][2]]);
+		write_bytes("new.txt", text, strlen(text));
+		result = run_hdiff("new.txt");
+		assert_int_equal(result->row_count, 1);
+		assert_int_equal(growth(&result->rows[0]), 0x70);
+		assert_string_equal(result->rows[0].frames, "\ta+123 : 10123\n");
+		result_free(result);
+	}
+}
+
+int main(void)
+{
+#define TEST(name) cmocka_unit_test_setup_teardown(name, enter_folder, leave_folder)
+	const struct CMUnitTest tests[] = {
+		TEST(modules_at_other_bases_match_by_offset),
+		TEST(a_rebuilt_module_does_not_match_by_offset),
+		TEST(module_names_match_in_either_case_and_by_their_own_file),
+		TEST(frames_outside_modules_match_by_address),
+		TEST(any_number_of_modules_of_one_name_are_told_apart),
+		TEST(builds_are_told_apart_by_what_both_dumps_tell),
+		TEST(a_module_of_unknown_build_takes_what_is_left_of_its_name),
+		TEST(a_return_address_belongs_to_the_module_of_its_call),
+		TEST(a_module_that_is_loaded_twice_is_one),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
