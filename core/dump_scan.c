@@ -318,8 +318,10 @@ static int stack_lines(struct scan *scan, struct stack *stack)
 	}
 	/* At the end of a cut file the rest of the stack may be missing: rather none than a wrong
 	 * one. */
-	if (rc || !stack->frame_count || (lines->at == lines->end && may_be_cut(scan)))
+	if (rc || !stack->frame_count || (lines->at == lines->end && may_be_cut(scan))) {
+		stack->frame_count = stack->alias_count = 0;
 		return rc;
+	}
 	stack->frames = scan->frames;
 	stack->alias_at = scan->aliases;
 	return 0;

@@ -3,19 +3,31 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/buf.h"
 #include "core/dump.h"
+#include "core/hex.h"
+#include "core/text.h"
 
 #define WINDOW_BYTES ((size_t)1 << 20)
 #define MISSING_MAX 5 /* modules that are named */
+#define SEEN_BITS 16
+#define TIDY_MIN ((size_t)1 << 20)
+
+/* Dumps have the same stacks again and again: some are remembered whole. */
+struct seen_stack {
+	uint64_t *frames;
+	uint32_t count;
+};
 
 int addnames_init(struct addnames *work, struct err *err)
 {
 	*work = (struct addnames){0};
 	arena_init(&work->arena);
 	module_list_init(&work->modules, &work->arena);
-	table_init(&work->addrs);
+	work->tidy_at = TIDY_MIN;
 	work->names = symbol_names_new();
-	if (!work->names)
+	work->seen = calloc((size_t)1 << SEEN_BITS, sizeof(*work->seen));
+	if (!work->names || !work->seen)
 		return err_set(err, ERR_NOMEM, NULL, NULL);
 	work->symbolizer = symbolizer_new(err);
 	return work->symbolizer ? 0 : -ERR_NOMEM;
@@ -25,8 +37,11 @@ void addnames_release(struct addnames *work)
 {
 	symbolizer_free(work->symbolizer);
 	symbol_names_free(work->names);
+	for (size_t i = 0; work->seen && i < (size_t)1 << SEEN_BITS; i++)
+		free(work->seen[i].frames);
+	free(work->seen);
 	free(work->queries);
-	table_release(&work->addrs);
+	free(work->addrs);
 	module_list_release(&work->modules);
 	arena_release(&work->arena);
 }
@@ -38,22 +53,78 @@ static int add_module(void *ctx, uint64_t base, uint64_t size_bytes, const char 
 	return module_list_add(&((struct addnames *)ctx)->modules, base, size_bytes, path, len);
 }
 
+/* 1: this very stack was here before; 0: it is remembered now; or -ERR_NOMEM. */
+static int seen_before(struct addnames *work, const struct stack *stack)
+{
+	size_t bytes = stack->frame_count * sizeof(*stack->frames);
+	struct seen_stack *seen;
+	uint64_t hash = 0, *copy;
+
+	for (uint32_t i = 0; i < stack->frame_count; i++)
+		hash = (hash ^ stack->frames[i]) * UINT64_C(0x9e3779b97f4a7c15);
+	for (size_t way = 0; way < 2; way++) {
+		seen = &work->seen[(hash >> (64 - SEEN_BITS)) ^ way];
+		if (seen->count == stack->frame_count &&
+			!memcmp(seen->frames, stack->frames, bytes))
+			return 1;
+		if (!seen->count)
+			break;
+	}
+	copy = realloc(seen->frames, bytes);
+	if (!copy)
+		return -ERR_NOMEM;
+	memcpy(copy, stack->frames, bytes);
+	*seen = (struct seen_stack){copy, stack->frame_count};
+	return 0;
+}
+
+static int by_value(const void *a, const void *b)
+{
+	const uint64_t *x = a, *y = b;
+
+	return *x < *y ? -1 : *x > *y;
+}
+
+/* Sorts the addresses, each once. */
+static void tidy_addrs(struct addnames *work)
+{
+	size_t kept = 0;
+
+	if (work->addr_count)
+		qsort(work->addrs, work->addr_count, sizeof(*work->addrs), by_value);
+	for (size_t i = 0; i < work->addr_count; i++) {
+		if (!kept || work->addrs[kept - 1] != work->addrs[i])
+			work->addrs[kept++] = work->addrs[i];
+	}
+	work->addr_count = kept;
+	work->tidy_at = kept < TIDY_MIN / 2 ? TIDY_MIN : kept * 2;
+}
+
+static int add_addr(struct addnames *work, uint64_t addr)
+{
+	if (work->addr_count >= work->tidy_at)
+		tidy_addrs(work);
+	if (array_grow(
+		    (void **)&work->addrs, &work->addr_cap, work->addr_count, sizeof(*work->addrs)))
+		return -ERR_NOMEM;
+	work->addrs[work->addr_count++] = addr;
+	return 0;
+}
+
 static int add_entry(void *ctx, const struct dump_entry *entry)
 {
+	const struct stack *stack = &entry->stack;
 	struct addnames *work = ctx;
+	int rc;
 
-	for (uint32_t i = 0; entry->stack.frames && i < entry->stack.frame_count; i++) {
-		uint64_t addr = entry->stack.frames[i];
-
-		if (table_find(&work->addrs, &addr, sizeof(addr)))
-			continue;
-		if (array_grow((void **)&work->queries, &work->cap, work->count,
-			    sizeof(*work->queries)) ||
-			table_add(&work->addrs, &addr, sizeof(addr), 0))
-			return -ERR_NOMEM;
-		work->queries[work->count++] = (struct symbol_query){.addr = addr};
-	}
-	return 0;
+	if (!stack->frames || !stack->frame_count)
+		return 0;
+	rc = seen_before(work, stack);
+	if (rc)
+		return rc < 0 ? rc : 0;
+	for (uint32_t i = 0; !rc && i < stack->frame_count; i++)
+		rc = add_addr(work, stack->frames[i]);
+	return rc;
 }
 
 static int add_note(void *ctx, const char *kind, const struct kv *pairs)
@@ -67,6 +138,50 @@ static int add_note(void *ctx, const char *kind, const struct kv *pairs)
 	return 0;
 }
 
+/* Where lines begin, and which of them may still be waiting for more. */
+struct tail {
+	uint64_t at; /* bytes seen */
+	uint64_t line, entry; /* where the last ones begin */
+	char first; /* byte of that line; 0: none yet */
+	bool in_entry; /* only lines of its stack came behind */
+};
+
+static void take_tail(struct tail *tail, const char *bytes, size_t len)
+{
+	for (const char *at = bytes, *end = bytes + len; at < end;) {
+		const char *newline = memchr(at, '\n', (size_t)(end - at));
+
+		if (!tail->first) {
+			tail->first = *at;
+			tail->line = tail->at + (uint64_t)(at - bytes);
+			if (hex_digits[(unsigned char)*at])
+				tail->entry = tail->line;
+			tail->in_entry =
+				hex_digits[(unsigned char)*at] || (tail->in_entry && *at == '\t');
+		}
+		if (newline)
+			tail->first = '\0';
+		at = newline ? newline + 1 : end;
+	}
+	tail->at += len;
+}
+
+/* Reads a dump that was cut once more: what it ends with is not whole. */
+static int find_tail(struct addnames *work, struct input *input, struct err *err)
+{
+	struct tail tail = {0};
+	char *window = malloc(WINDOW_BYTES);
+	int64_t got = window ? input_rewind(input, err) : err_set(err, ERR_NOMEM, NULL, NULL);
+
+	if (!got) {
+		while ((got = input_read(input, window, WINDOW_BYTES, err)) > 0)
+			take_tail(&tail, window, (size_t)got);
+	}
+	free(window);
+	work->whole_bytes = tail.in_entry ? tail.entry : tail.first ? tail.line : tail.at;
+	return (int)got;
+}
+
 int addnames_read(struct addnames *work, struct input *input, bool accept_cut, struct err *err)
 {
 	struct dump_source source = {.read = input_read, .ctx = input, .name = input->name};
@@ -76,30 +191,24 @@ int addnames_read(struct addnames *work, struct input *input, bool accept_cut, s
 
 	module_list_finish(&work->modules);
 	work->is_cut = rc == -ERR_CUT;
-	return work->is_cut && accept_cut ? 0 : rc;
+	return work->is_cut && accept_cut ? find_tail(work, input, err) : rc;
 }
 
 /* ---------------------------------------------------------------- names */
 
-static int by_addr(const void *a, const void *b)
-{
-	const struct symbol_query *x = a, *y = b;
-
-	return x->addr < y->addr ? -1 : x->addr > y->addr;
-}
-
 int addnames_resolve(struct addnames *work, struct err *err)
 {
-	if (work->count)
-		qsort(work->queries, work->count, sizeof(*work->queries), by_addr);
-	for (size_t i = 0; i < work->count; i++) {
-		struct symbol_query *query = &work->queries[i];
-
-		query->names = work->names;
-		if (query->addr)
-			query->module = module_at(
-				work->modules.items, work->modules.count, query->addr - 1);
-	}
+	tidy_addrs(work);
+	free(work->queries);
+	work->queries = malloc((work->addr_count + 1) * sizeof(*work->queries));
+	if (!work->queries)
+		return err_set(err, ERR_NOMEM, NULL, NULL);
+	work->count = work->addr_count;
+	for (size_t i = 0; i < work->count; i++)
+		work->queries[i] = (struct symbol_query){.addr = work->addrs[i],
+			.names = work->names,
+			.module = module_of_return(
+				work->modules.items, work->modules.count, work->addrs[i])};
 	return symbolizer_resolve(work->symbolizer, work->queries, work->count, err);
 }
 
@@ -119,7 +228,9 @@ struct copy {
 	const struct addnames *work;
 	struct out *out;
 	const char *eol; /* NULL: no line end was seen yet */
+	uint64_t at; /* bytes copied */
 	bool in_line; /* the last piece did not end one */
+	char last; /* byte copied */
 	bool is_done; /* the names are written */
 };
 
@@ -146,10 +257,12 @@ static void copy_piece(struct copy *copy, const char *text, size_t len)
 
 	if (is_whole && !copy->eol)
 		copy->eol = len > 1 && text[len - 2] == '\r' ? "\r\n" : "\n";
-	/* Where a dump was cut inside a line, that line stays the last. */
-	if (!copy->in_line && (is_end_mark(text, len) || (!is_whole && copy->work->is_cut)))
+	if (!copy->in_line && (is_end_mark(text, len) ||
+				      (copy->work->is_cut && copy->at >= copy->work->whole_bytes)))
 		add_names(copy);
 	out_write(copy->out, text, len);
+	copy->at += len;
+	copy->last = text[len - 1];
 	copy->in_line = !is_whole;
 }
 
@@ -200,7 +313,7 @@ int addnames_copy(
 		return err_set(err, ERR_NOMEM, input->name, NULL);
 	rc = copy_all(&copy, input, window, err);
 	if (!rc && !copy.is_done && copy.in_line)
-		out_text(out, copy.eol ? copy.eol : "\r\n");
+		out_text(out, copy.last == '\r' ? "\n" : copy.eol ? copy.eol : "\r\n");
 	if (!rc)
 		add_names(&copy);
 	free(window);
@@ -248,11 +361,14 @@ static size_t find_missing(const struct addnames *work, struct missing *missing)
 	return missing[count - 1].count ? count : count - 1;
 }
 
-/* A dump's words may hold what a terminal would obey. */
-static void print_safely(const char *text, FILE *to)
+static void print_place(const struct module *module, FILE *to)
 {
-	for (; *text; text++)
-		fputc((unsigned char)*text < ' ' || *text == 0x7f ? '?' : *text, to);
+	struct buf text;
+
+	buf_init(&text);
+	if (!buf_printf(&text, "in %s", path_base(module->path)))
+		fputs(text_harmless(text.data), to);
+	buf_release(&text);
 }
 
 static void print_missing(const struct missing *missing, size_t count, FILE *to)
@@ -262,10 +378,11 @@ static void print_missing(const struct missing *missing, size_t count, FILE *to)
 	for (size_t i = 0; i < shown; i++) {
 		const struct module *module = missing[i].module;
 
-		fprintf(to, "%s %zu %s", i ? "," : "; no names:", missing[i].count,
-			module ? "in " : "outside all modules");
+		fprintf(to, "%s %zu ", i ? "," : "; no names:", missing[i].count);
 		if (module)
-			print_safely(path_base(module->path), to);
+			print_place(module, to);
+		else
+			fprintf(to, "outside all modules");
 	}
 	for (size_t i = shown; i < count; i++)
 		rest += missing[i].count;
@@ -276,6 +393,7 @@ static void print_missing(const struct missing *missing, size_t count, FILE *to)
 void addnames_summary(const struct addnames *work, FILE *to, const char *program)
 {
 	struct missing *missing = malloc((work->count + 1) * sizeof(*missing));
+	const char *trouble = symbolizer_trouble(work->symbolizer);
 	size_t named = 0, groups = missing ? find_missing(work, missing) : 0;
 
 	for (size_t i = 0; i < work->count; i++)
@@ -283,6 +401,8 @@ void addnames_summary(const struct addnames *work, FILE *to, const char *program
 	fprintf(to, "%s: %zu of %zu addresses named", program, named, work->count);
 	if (groups)
 		print_missing(missing, groups, to);
+	if (trouble)
+		fprintf(to, "; %s", trouble);
 	fprintf(to, "\n");
 	free(missing);
 }

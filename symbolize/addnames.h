@@ -2,44 +2,49 @@
  * What hsym does: a dump goes in, the same dump with the names of its addresses goes out.
  *
  * addnames_read() takes in what there is to name; addnames_resolve() asks for it; addnames_copy()
- * passes every byte of the dump through and puts the new name lines before the end mark.
+ * passes every byte of the dump through and puts the new name lines before the end mark. Where a dump
+ * was cut inside an entry or a line, that stays the last: behind it a stack would look whole.
  */
 #ifndef SYMBOLIZE_ADDNAMES_H
 #define SYMBOLIZE_ADDNAMES_H
 
 #include "core/module_list.h"
 #include "core/out.h"
-#include "core/table.h"
 #include "symbolize/input.h"
 #include "symbolize/symbolize.h"
 
 struct addnames {
 	struct arena arena;
 	struct module_list modules;
-	struct table addrs; /* every return address once */
+	uint64_t *addrs; /* every return address, until addnames_resolve() */
+	size_t addr_count, addr_cap;
+	size_t tidy_at; /* so many: some of them are there more than once */
+	struct seen_stack *seen; /* some of the stacks whose addresses are all there */
 	struct symbol_query *queries; /* one for each, by address */
-	size_t count, cap;
+	size_t count;
 	struct symbol_names *names; /* that the dump has already */
 	struct symbolizer *symbolizer;
 	bool is_cut; /* the end of the dump is missing */
+	uint64_t whole_bytes; /* when it is: where the unfinished entry or line begins */
 };
 
 /* Returns 0 or -ERR_NOMEM; addnames_release() in both cases. */
 int addnames_init(struct addnames *work, struct err *err);
 void addnames_release(struct addnames *work);
 
-/* Errors are those of dump_scan(); -ERR_CUT only unless accept_cut. */
+/* Errors are those of dump_scan(); -ERR_CUT only unless accept_cut, or else -ERR_OPEN. */
 int addnames_read(struct addnames *work, struct input *input, bool accept_cut, struct err *err);
 
 /* Returns 0 or -ERR_NOMEM. */
 int addnames_resolve(struct addnames *work, struct err *err);
 
-/* Reads input from where it stands; failures to write are kept in out. Returns 0 or -ERR_READ,
+/* Reads input from its first byte; failures to write are kept in out. Returns 0 or -ERR_READ,
  * -ERR_NOMEM. */
 int addnames_copy(
 	const struct addnames *work, struct input *input, struct out *out, struct err *err);
 
-/* "41 of 45 addresses named" and, if that is not all, the modules that lack names. */
+/* "41 of 45 addresses named" and, if that is not all, the modules that lack names, and what went
+ * wrong while they were looked up. */
 void addnames_summary(const struct addnames *work, FILE *to, const char *program);
 
 #endif

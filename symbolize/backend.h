@@ -20,6 +20,12 @@ struct backend;
 struct backend *backend_new(void);
 void backend_free(struct backend *backend);
 
+/* How long another process may take for one answer. */
+void backend_set_patience(struct backend *backend, unsigned ms);
+
+/* What made it give up, a few words, or NULL. That it is not there is no trouble. */
+const char *backend_trouble(const struct backend *backend);
+
 /* Fills in found where the backend knows a name, in the arena. Returns 0 or -ERR_NOMEM. */
 int backend_resolve(struct backend *backend, struct image *image, struct lookup *lookups,
 	size_t count, struct arena *arena);

@@ -67,6 +67,19 @@ void backend_free(struct backend *backend)
 	free(backend);
 }
 
+/* It works in this process, where nobody could stop it. */
+void backend_set_patience(struct backend *backend, unsigned ms)
+{
+	(void)backend;
+	(void)ms;
+}
+
+const char *backend_trouble(const struct backend *backend)
+{
+	(void)backend;
+	return NULL;
+}
+
 static HMODULE load_library(void)
 {
 	static const wchar_t name[] = L"\\dbghelp.dll";
@@ -121,12 +134,12 @@ static void start(struct backend *backend)
 static int load_image(struct backend *backend, struct image *image)
 {
 	wchar_t *path = wide_from_utf8(image->path);
-	uint64_t size = (image->pe.size_of_image + UINT64_C(0xffff)) & ~UINT64_C(0xffff);
+	uint64_t size = (image->pe->size_of_image + UINT64_C(0xffff)) & ~UINT64_C(0xffff);
 
 	if (!path)
 		return -ERR_NOMEM;
 	image->loaded_base = backend->SymLoadModuleExW(backend->session, NULL, path, NULL,
-		backend->next_base, image->pe.size_of_image, NULL, 0);
+		backend->next_base, image->pe->size_of_image, NULL, 0);
 	image->is_refused = !image->loaded_base;
 	backend->next_base += size;
 	free(path);

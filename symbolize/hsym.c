@@ -118,6 +118,8 @@ int main(int argc, char **argv)
 	os_on_interrupt(out_interrupted);
 	if (rc > 0)
 		rc = run(&request, &err);
+	if (!rc && fflush(stdout))
+		rc = err_set(&err, ERR_WRITE, "standard output", NULL);
 	if (!rc)
 		return 0;
 	err_print(stderr, "hsym", &err);

@@ -56,6 +56,24 @@ struct search {
 	bool no_memory;
 };
 
+/* false: out of memory. */
+static bool keep_file(struct image *image, const char *path, const struct pe_image *pe)
+{
+	image->path = malloc(strlen(path) + 1);
+	image->pe = malloc(sizeof(*image->pe));
+	if (!image->path || !image->pe) {
+		free(image->path);
+		free(image->pe);
+		image->path = NULL;
+		image->pe = NULL;
+		return false;
+	}
+	memcpy(image->path, path, strlen(path) + 1);
+	*image->pe = *pe;
+	image->is_open = true;
+	return true;
+}
+
 static bool try_file(void *ctx, const char *path, bool is_guess)
 {
 	struct search *search = ctx;
@@ -66,14 +84,9 @@ static bool try_file(void *ctx, const char *path, bool is_guess)
 	if ((is_guess && !search->module->has_identity) || os_open(&image->file, path, NULL))
 		return false;
 	if (!pe_read_headers(&source, &pe) && is_same_build(search->module, &pe)) {
-		image->path = malloc(strlen(path) + 1);
-		search->no_memory = !image->path;
-		if (image->path) {
-			memcpy(image->path, path, strlen(path) + 1);
-			image->pe = pe;
-			image->is_open = true;
+		if (keep_file(image, path, &pe))
 			return true;
-		}
+		search->no_memory = true;
 	}
 	os_close(&image->file);
 	return false;
@@ -104,6 +117,7 @@ void image_release(struct image *image)
 {
 	image_close(image);
 	free(image->path);
+	free(image->pe);
 	pe_exports_release(&image->symbols);
 	pe_exports_release(&image->exports);
 	*image = (struct image){0};
@@ -112,12 +126,12 @@ void image_release(struct image *image)
 bool image_reaches(const struct image *image, uint32_t start, uint32_t rva)
 {
 	struct pe_source source = file_source(image);
-	const struct pe_section *section = pe_section_at(&image->pe, rva);
+	const struct pe_section *section = pe_section_at(image->pe, rva);
 	uint32_t function;
 
 	if (!section || start > rva || start < section->rva)
 		return false;
-	if (pe_function_start(&source, &image->pe, rva, &function) < 0)
+	if (pe_function_start(&source, image->pe, rva, &function) < 0)
 		return true; /* no table says more */
 	return start >= function;
 }
@@ -127,7 +141,7 @@ uint64_t image_function_offset(const struct image *image, uint32_t rva)
 	struct pe_source source = file_source(image);
 	uint32_t start;
 
-	if (pe_function_start(&source, &image->pe, rva, &start) != 1)
+	if (pe_function_start(&source, image->pe, rva, &start) != 1)
 		return 0;
 	return (uint64_t)rva + 1 - start;
 }
@@ -158,9 +172,9 @@ static void read_tables(struct image *image)
 	struct pe_source source = file_source(image);
 
 	image->tables_read = true;
-	if (pe_symbols_read(&source, &image->pe, &image->symbols))
+	if (pe_symbols_read(&source, image->pe, &image->symbols))
 		image->symbols = (struct pe_exports){0};
-	if (pe_exports_read(&source, &image->pe, &image->exports))
+	if (pe_exports_read(&source, image->pe, &image->exports))
 		image->exports = (struct pe_exports){0};
 }
 

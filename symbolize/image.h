@@ -11,8 +11,9 @@
 
 struct image {
 	char *path; /* of the file; NULL: none was found yet */
-	struct pe_image pe;
+	struct pe_image *pe; /* its headers; NULL: as path. Large, and most files are not there. */
 	struct pe_exports symbols, exports;
+	bool is_absent; /* there is no file to ask */
 	bool tables_read;
 	bool is_open;
 	struct os_file file;

@@ -3,31 +3,52 @@
 #include <string.h>
 
 #define PART_BYTES ((size_t)256 << 10)
-
-static int keep_all(struct input *input, struct err *err)
-{
-	int64_t got = 1;
-
-	input->is_kept = true;
-	while (got > 0) {
-		if (buf_reserve(&input->kept, PART_BYTES))
-			return err_set(err, ERR_NOMEM, input->name, NULL);
-		got = os_read(&input->file, input->kept.data + input->kept.len, PART_BYTES,
-			input->name, err);
-		input->kept.len += got > 0 ? (size_t)got : 0;
-	}
-	return (int)got;
-}
+#define LINE_MAX_BYTES ((size_t)16 << 20)
+#define MAX_BYTES ((size_t)1 << 30)
 
 int input_open(struct input *input, const char *path, struct err *err)
 {
 	bool is_stdin = !strcmp(path, "-");
 	int rc;
 
-	*input = (struct input){.path = path, .name = is_stdin ? "standard input" : path};
+	*input = (struct input){
+		.path = path, .name = is_stdin ? "standard input" : path, .max_bytes = MAX_BYTES};
 	rc = os_open(&input->file, path, err);
 	input->is_open = !rc;
-	return rc || (!is_stdin && os_size(&input->file)) ? rc : keep_all(input, err);
+	input->is_kept = !rc && (is_stdin || !os_size(&input->file));
+	return rc;
+}
+
+static int check_bounds(struct input *input, const char *part, size_t len, struct err *err)
+{
+	size_t tail = 0;
+
+	while (tail < len && part[len - 1 - tail] != '\n')
+		tail++;
+	input->line_bytes = tail < len ? tail : input->line_bytes + len;
+	if (input->line_bytes > LINE_MAX_BYTES)
+		return err_set(err, ERR_READ, input->name, "a line is too long");
+	if (input->kept.len > input->max_bytes)
+		return err_set(err, ERR_READ, input->name,
+			"it is no file and over %zu MB; save it to one first",
+			input->max_bytes >> 20);
+	return 0;
+}
+
+static int keep_more(struct input *input, struct err *err)
+{
+	char *part;
+	int64_t got;
+
+	if (buf_reserve(&input->kept, PART_BYTES))
+		return err_set(err, ERR_NOMEM, input->name, NULL);
+	part = input->kept.data + input->kept.len;
+	got = os_read(&input->file, part, PART_BYTES, input->name, err);
+	if (got < 0)
+		return (int)got;
+	input->is_over = !got;
+	input->kept.len += (size_t)got;
+	return check_bounds(input, part, (size_t)got, err);
 }
 
 int64_t input_read(void *ctx, void *bytes, size_t len, struct err *err)
@@ -36,6 +57,12 @@ int64_t input_read(void *ctx, void *bytes, size_t len, struct err *err)
 
 	if (!input->is_kept)
 		return os_read(&input->file, bytes, len, input->name, err);
+	if (input->at == input->kept.len && !input->is_over) {
+		int rc = keep_more(input, err);
+
+		if (rc)
+			return rc;
+	}
 	if (len > input->kept.len - input->at)
 		len = input->kept.len - input->at;
 	if (len)

@@ -2,23 +2,21 @@
 
 #include <string.h>
 
+#include "core/text.h"
+
 static const char *text_keep(struct arena *arena, const char *text)
 {
-	size_t len = strlen(text);
+	const char *end = memchr(text, '\0', SYMBOL_TEXT_MAX + 1);
+	size_t len = end ? (size_t)(end - text) : SYMBOL_TEXT_MAX;
 	char *copy;
 
-	if (len > SYMBOL_TEXT_MAX) {
-		len = SYMBOL_TEXT_MAX;
+	if (!end) {
 		while (len &&
 			((unsigned char)text[len] & 0xc0) == 0x80) /* not inside a character */
 			len--;
 	}
 	copy = arena_text(arena, text, len);
-	for (char *c = copy; c && *c; c++) {
-		if ((unsigned char)*c < ' ' || *c == 0x7f)
-			*c = '?';
-	}
-	return copy;
+	return copy ? text_harmless(copy) : NULL;
 }
 
 int symbols_keep(struct arena *arena, const struct symbol *list, size_t count, struct symbols *kept)

@@ -1,6 +1,5 @@
 #include "symbolize/llvm_json.h"
 
-#include <stdbool.h>
 #include <string.h>
 
 #include "core/err.h"
@@ -145,13 +144,19 @@ static bool take_line(struct cursor *from, struct llvm_frame *frame)
 	return true;
 }
 
+/* "0x12"; false: not that. */
+static bool hex_number(const char *digits, uint64_t *value)
+{
+	return !strncmp(digits, "0x", 2) && !kv_number(digits + 2, 16, value);
+}
+
 static bool take_start(struct cursor *from, struct llvm_frame *frame)
 {
 	const char *start = text(from);
 
 	if (!start)
 		return false;
-	if (strncmp(start, "0x", 2) != 0 || kv_number(start + 2, 16, &frame->start))
+	if (!hex_number(start, &frame->start))
 		frame->start = 0;
 	return true;
 }
@@ -201,21 +206,48 @@ static size_t take_frames(struct cursor *from, struct llvm_frame *frames, size_t
 	return take(from, ']') ? count : 0;
 }
 
-size_t llvm_json_parse(char *line, size_t len, struct llvm_frame *frames, size_t max)
+static bool take_address(struct cursor *from, struct llvm_question *question)
+{
+	const char *addr = text(from);
+
+	question->has_addr = addr && hex_number(addr, &question->addr);
+	return addr != NULL;
+}
+
+static bool take_module(struct cursor *from, struct llvm_question *question)
+{
+	const char *module = text(from);
+
+	if (module)
+		question->module = module;
+	return module != NULL;
+}
+
+size_t llvm_json_parse(char *line, size_t len, struct llvm_question *question,
+	struct llvm_frame *frames, size_t max)
 {
 	struct cursor from = {line, line + len};
+	size_t count = 0;
 
+	*question = (struct llvm_question){.module = ""};
 	if (!max || !take(&from, '{'))
 		return 0;
 	do {
 		const char *key = text(&from);
+		bool ok;
 
 		if (!key || !take(&from, ':'))
 			return 0;
-		if (!strcmp(key, "Symbol"))
-			return take_frames(&from, frames, max);
-		if (!skip_value(&from, 0))
+		if (!strcmp(key, "Address"))
+			ok = take_address(&from, question);
+		else if (!strcmp(key, "ModuleName"))
+			ok = take_module(&from, question);
+		else if (!strcmp(key, "Symbol"))
+			ok = (count = take_frames(&from, frames, max)) > 0;
+		else
+			ok = skip_value(&from, 0);
+		if (!ok)
 			return 0;
 	} while (take(&from, ','));
-	return 0;
+	return take(&from, '}') ? count : 0;
 }

@@ -3,13 +3,16 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <poll.h>
 #include <signal.h>
-#include <spawn.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "core/buf.h"
@@ -21,23 +24,47 @@
  * line of JSON. (Its other styles do not tell an answer of no name from one that failed.) Both
  * directions are one socket, not two pipes: a write to a program that died is then an error and
  * no signal. All questions about one image are under way at once, so both directions are polled.
+ *
+ * It is not trusted to do as it should. An answer says what it answers: a line that does not is
+ * passed over, and one that answers another question ends the use of the helper. So does silence.
  */
 
 #define ANSWER_MAX ((size_t)4 << 20) /* bytes of one line; a longer one is nonsense */
-#define PATIENCE_MS 300000 /* without a byte in any direction: a large PDB takes its time */
-
-extern char **environ;
+#define STRAY_MAX 1000 /* lines that are no answers */
+#define PATIENCE_MS 20000 /* for one answer: a large PDB takes its time */
 
 struct backend {
-	bool is_tried, is_alive;
+	bool is_tried, is_alive, gave_up;
 	pid_t pid;
 	int fd;
+	unsigned patience_ms;
+	size_t stray_count;
 	struct buf questions, answers;
 };
 
 struct backend *backend_new(void)
 {
-	return calloc(1, sizeof(struct backend));
+	struct backend *backend = calloc(1, sizeof(*backend));
+
+	if (backend)
+		backend->patience_ms = PATIENCE_MS;
+	return backend;
+}
+
+void backend_set_patience(struct backend *backend, unsigned ms)
+{
+	backend->patience_ms = ms;
+}
+
+const char *backend_trouble(const struct backend *backend)
+{
+	return backend->gave_up ? "llvm-symbolizer failed before it had answered all" : NULL;
+}
+
+static void reap(pid_t pid)
+{
+	while (waitpid(pid, NULL, 0) < 0 && errno == EINTR)
+		;
 }
 
 static void stop(struct backend *backend)
@@ -47,8 +74,7 @@ static void stop(struct backend *backend)
 	backend->is_alive = false;
 	close(backend->fd);
 	kill(backend->pid, SIGKILL); /* it has nothing to save, and might not look at its input */
-	while (waitpid(backend->pid, NULL, 0) < 0 && errno == EINTR)
-		;
+	reap(backend->pid);
 }
 
 void backend_free(struct backend *backend)
@@ -59,45 +85,59 @@ void backend_free(struct backend *backend)
 	free(backend);
 }
 
-/* Starts name with both its ends on fd: 0, or an errno. */
-static int spawn(struct backend *backend, const char *name, int fd)
+/* Debian's names: versions 13 and later write JSON. Returns when none can be started. */
+static void exec_any(void)
 {
-	static const char *const options[] = {"--relative-address", "--demangle", "--inlines",
-		"--functions=linkage", "--output-style=JSON"};
-	char *argv[2 + sizeof(options) / sizeof(*options)] = {(char *)name};
-	posix_spawn_file_actions_t actions;
-	int rc;
+	char name[64] = "llvm-symbolizer";
+	char *argv[] = {name, (char *)"--relative-address", (char *)"--demangle",
+		(char *)"--inlines", (char *)"--functions=linkage", (char *)"--output-style=JSON",
+		NULL};
 
-	for (size_t i = 0; i < sizeof(options) / sizeof(*options); i++)
-		argv[i + 1] = (char *)options[i];
-	rc = posix_spawn_file_actions_init(&actions);
-	if (rc)
-		return rc;
-	rc = posix_spawn_file_actions_adddup2(&actions, fd, STDIN_FILENO);
-	if (!rc)
-		rc = posix_spawn_file_actions_adddup2(&actions, fd, STDOUT_FILENO);
-	if (!rc)
-		rc = posix_spawn_file_actions_addopen(
-			&actions, STDERR_FILENO, "/dev/null", O_WRONLY, 0);
-	if (!rc)
-		rc = posix_spawnp(&backend->pid, name, &actions, NULL, argv, environ);
-	posix_spawn_file_actions_destroy(&actions);
-	return rc;
-}
-
-/* Debian's names: versions 13 and later write JSON. */
-static bool spawn_any(struct backend *backend, int fd)
-{
-	char name[64];
-
-	if (!spawn(backend, "llvm-symbolizer", fd))
-		return true;
+	execvp(name, argv);
 	for (int version = 19; version >= 13; version--) {
 		snprintf(name, sizeof(name), "llvm-symbolizer-%d", version);
-		if (!spawn(backend, name, fd))
-			return true;
+		execvp(name, argv);
 	}
-	return false;
+}
+
+/* In the child: becomes the helper with both its ends on fd, or says a byte to status. */
+static _Noreturn void become_helper(int fd, int status, pid_t parent)
+{
+	int null = open("/dev/null", O_WRONLY | O_CLOEXEC);
+	ssize_t put = 0;
+
+	/* When hsym is killed, a helper that hangs must not stay. */
+	if (prctl(PR_SET_PDEATHSIG, SIGKILL) == 0 && getppid() == parent &&
+		fcntl(fd, F_SETFD, 0) == 0 && dup2(fd, STDIN_FILENO) >= 0 &&
+		dup2(fd, STDOUT_FILENO) >= 0 && dup2(null, STDERR_FILENO) >= 0)
+		exec_any();
+	put = write(status, "", 1);
+	_exit(put == 1 ? 127 : 126);
+}
+
+/* Starts the helper with both its ends on fd; false: there is none. */
+static bool spawn(struct backend *backend, int fd)
+{
+	pid_t parent = getpid();
+	int status[2];
+	ssize_t got;
+	char failed;
+
+	if (pipe(status))
+		return false;
+	fcntl(status[0], F_SETFD, FD_CLOEXEC);
+	fcntl(status[1], F_SETFD, FD_CLOEXEC);
+	backend->pid = fork();
+	if (!backend->pid)
+		become_helper(fd, status[1], parent);
+	close(status[1]);
+	do
+		got = read(status[0], &failed, 1);
+	while (got < 0 && errno == EINTR);
+	close(status[0]);
+	if (backend->pid > 0 && got)
+		reap(backend->pid);
+	return backend->pid > 0 && !got;
 }
 
 static void start(struct backend *backend)
@@ -110,7 +150,7 @@ static void start(struct backend *backend)
 	fcntl(ends[0], F_SETFD, FD_CLOEXEC);
 	fcntl(ends[1], F_SETFD, FD_CLOEXEC);
 	fcntl(ends[0], F_SETFL, O_NONBLOCK);
-	backend->is_alive = spawn_any(backend, ends[1]);
+	backend->is_alive = spawn(backend, ends[1]);
 	close(ends[1]);
 	if (backend->is_alive)
 		backend->fd = ends[0];
@@ -153,19 +193,17 @@ static int receive_some(struct backend *backend)
 static uint64_t offset_of(
 	const struct image *image, const struct lookup *lookup, const struct llvm_frame *frame)
 {
-	uint64_t addr = image->pe.preferred_base + lookup->rva + 1;
+	uint64_t addr = image->pe->preferred_base + lookup->rva + 1;
 
-	return frame->start >= image->pe.preferred_base && frame->start && frame->start < addr ?
+	return frame->start >= image->pe->preferred_base && frame->start && frame->start < addr ?
 		       addr - frame->start :
 		       0;
 }
 
-static int take_answer(const struct image *image, char *line, size_t len, struct lookup *lookup,
-	struct arena *arena)
+static int keep_frames(const struct image *image, const struct llvm_frame *frames, size_t count,
+	struct lookup *lookup, struct arena *arena)
 {
-	struct llvm_frame frames[SYMBOL_CHAIN_MAX];
 	struct symbol chain[SYMBOL_CHAIN_MAX];
-	size_t count = llvm_json_parse(line, len, frames, SYMBOL_CHAIN_MAX);
 
 	for (size_t i = 0; i < count; i++) {
 		if (!frames[i].function[0])
@@ -184,16 +222,64 @@ static int take_answer(const struct image *image, char *line, size_t len, struct
 	return symbols_keep(arena, chain, count, &lookup->found);
 }
 
-/* Takes the whole lines received so far; *at counts the lookups answered. */
-static int take_answers(struct backend *backend, const struct image *image, struct lookup *lookups,
-	size_t count, size_t *at, struct arena *arena)
+/* All questions about one image, and how far they are answered. */
+struct talk {
+	struct backend *backend;
+	const struct image *image;
+	struct lookup *lookups;
+	size_t count, answered, sent;
+	struct arena *arena;
+	int64_t deadline_ms; /* of the next answer */
+};
+
+static int64_t now_ms(void)
 {
-	struct buf *answers = &backend->answers;
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+}
+
+/* What is no UTF-8 comes back as something else: only ASCII is compared. */
+static bool same_path(const char *a, const char *b)
+{
+	do {
+		while (*a & 0x80)
+			a++;
+		while (*b & 0x80)
+			b++;
+		if (*a != *b)
+			return false;
+	} while (b++, *a++);
+	return true;
+}
+
+/* One line: 0, -ERR_NOMEM, or -ERR_READ when it is the answer to another question. */
+static int take_answer(struct talk *talk, char *line, size_t len)
+{
+	struct lookup *lookup = &talk->lookups[talk->answered];
+	struct llvm_frame frames[SYMBOL_CHAIN_MAX];
+	struct llvm_question question;
+	size_t count = llvm_json_parse(line, len, &question, frames, SYMBOL_CHAIN_MAX);
+
+	if (!question.has_addr)
+		return ++talk->backend->stray_count > STRAY_MAX ? -ERR_READ : 0;
+	if (question.addr != lookup->rva || !same_path(question.module, talk->image->path))
+		return -ERR_READ;
+	talk->answered++;
+	talk->deadline_ms = now_ms() + talk->backend->patience_ms;
+	return keep_frames(talk->image, frames, count, lookup, talk->arena);
+}
+
+/* Takes the whole lines received so far. */
+static int take_answers(struct talk *talk)
+{
+	struct buf *answers = &talk->backend->answers;
 	char *from = answers->data, *end = answers->data + answers->len, *newline;
 
-	while (*at < count && (newline = memchr(from, '\n', (size_t)(end - from)))) {
-		int rc = take_answer(
-			image, from, (size_t)(newline - from), &lookups[(*at)++], arena);
+	while (talk->answered < talk->count &&
+		(newline = memchr(from, '\n', (size_t)(end - from)))) {
+		int rc = take_answer(talk, from, (size_t)(newline - from));
 
 		if (rc)
 			return rc;
@@ -204,35 +290,38 @@ static int take_answers(struct backend *backend, const struct image *image, stru
 	return answers->len > ANSWER_MAX ? -ERR_READ : 0;
 }
 
-/* Sends the questions and takes as many answers; 0, -ERR_NOMEM, or -ERR_READ: it died. */
-static int converse(struct backend *backend, const struct image *image, struct lookup *lookups,
-	size_t count, struct arena *arena)
+/* Waits until something can be sent or received, and does; returns as converse(). */
+static int exchange(struct talk *talk)
 {
-	size_t sent = 0, answered = 0;
+	struct backend *backend = talk->backend;
+	bool more = talk->sent < backend->questions.len;
+	struct pollfd poller = {
+		.fd = backend->fd, .events = (short)(more ? POLLIN | POLLOUT : POLLIN)};
+	int64_t left = talk->deadline_ms - now_ms();
+	int ready = left > 0 ? poll(&poller, 1, left < INT_MAX ? (int)left : INT_MAX) : 0;
+	int rc = 0, taken = 0;
+
+	if (ready < 0 && errno == EINTR)
+		return 0;
+	if (ready <= 0 || (poller.revents & POLLOUT && !send_some(backend, &talk->sent)))
+		return -ERR_READ;
+	if (poller.revents & (POLLIN | POLLHUP | POLLERR))
+		rc = receive_some(backend);
+	if (rc != -ERR_NOMEM && backend->answers.len)
+		taken = take_answers(talk);
+	return taken ? taken : rc;
+}
+
+/* Sends the questions and takes as many answers; 0, -ERR_NOMEM, or -ERR_READ: it is no use. */
+static int converse(struct talk *talk)
+{
 	int rc = 0;
 
-	backend->answers.len = 0;
-	while (!rc && answered < count) {
-		bool more = sent < backend->questions.len;
-		struct pollfd poller = {
-			.fd = backend->fd, .events = (short)(more ? POLLIN | POLLOUT : POLLIN)};
-		int ready = poll(&poller, 1, PATIENCE_MS);
-
-		if (!ready || (ready < 0 && errno != EINTR))
-			return -ERR_READ;
-		if (ready < 0)
-			continue;
-		if (poller.revents & POLLOUT && !send_some(backend, &sent))
-			return -ERR_READ;
-		if (poller.revents & (POLLIN | POLLHUP | POLLERR))
-			rc = receive_some(backend);
-		if (rc != -ERR_NOMEM && backend->answers.len) {
-			int taken = take_answers(backend, image, lookups, count, &answered, arena);
-
-			rc = taken ? taken : rc;
-		}
-	}
-	return answered == count ? 0 : rc;
+	talk->backend->answers.len = 0;
+	talk->deadline_ms = now_ms() + talk->backend->patience_ms;
+	while (!rc && talk->answered < talk->count)
+		rc = exchange(talk);
+	return talk->answered == talk->count && rc != -ERR_NOMEM ? 0 : rc;
 }
 
 static int ask(struct buf *questions, const struct image *image, const struct lookup *lookups,
@@ -250,6 +339,11 @@ static int ask(struct buf *questions, const struct image *image, const struct lo
 int backend_resolve(struct backend *backend, struct image *image, struct lookup *lookups,
 	size_t count, struct arena *arena)
 {
+	struct talk talk = {.backend = backend,
+		.image = image,
+		.lookups = lookups,
+		.count = count,
+		.arena = arena};
 	int rc;
 
 	if (strpbrk(image->path, "\"\r\n")) /* its input cannot say such a path */
@@ -260,8 +354,9 @@ int backend_resolve(struct backend *backend, struct image *image, struct lookup 
 		return 0;
 	rc = ask(&backend->questions, image, lookups, count);
 	if (!rc)
-		rc = converse(backend, image, lookups, count, arena);
+		rc = converse(&talk);
 	if (rc)
 		stop(backend);
+	backend->gave_up |= rc == -ERR_READ;
 	return rc == -ERR_NOMEM ? rc : 0;
 }

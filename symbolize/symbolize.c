@@ -19,6 +19,8 @@ struct symbolizer {
 	struct image *list;
 	size_t image_count, image_cap;
 	struct backend *backend;
+	const struct module *last; /* within one call: most queries follow one of the same module */
+	uint32_t last_image;
 };
 
 /* What an address means, whatever the dump and wherever it had loaded the image. */
@@ -65,15 +67,41 @@ void symbolizer_free(struct symbolizer *symbolizer)
 	free(symbolizer);
 }
 
+/* Both slashes mean the same behind a drive's letter, and only there. */
+static void one_spelling(char *path)
+{
+	for (bool has_drive = path[0] && path[1] == ':'; has_drive && *path; path++) {
+		if (*path == '/')
+			*path = '\\';
+	}
+}
+
 /* The same for two modules exactly when they are one build of one file. */
 static int image_key(struct buf *key, const struct module *module)
 {
+	size_t at;
 	int rc = buf_printf(key, "%llx %d %lx %lx %s %lx ", (unsigned long long)module->size_bytes,
 		module->has_identity, (unsigned long)module->timestamp,
 		(unsigned long)module->checksum, module->pdb_guid ? module->pdb_guid : "-",
 		(unsigned long)module->pdb_age);
 
-	return rc ? rc : buf_add_text(key, module->path);
+	at = key->len;
+	if (!rc)
+		rc = buf_add_text(key, module->path);
+	if (!rc)
+		one_spelling(key->data + at);
+	return rc;
+}
+
+static int add_image(struct symbolizer *symbolizer, const struct buf *key, uint32_t *index)
+{
+	if (array_grow((void **)&symbolizer->list, &symbolizer->image_cap, symbolizer->image_count,
+		    sizeof(*symbolizer->list)) ||
+		table_add(&symbolizer->images, key->data, key->len, symbolizer->image_count))
+		return -ERR_NOMEM;
+	*index = (uint32_t)symbolizer->image_count;
+	symbolizer->list[symbolizer->image_count++] = (struct image){0};
+	return 0;
 }
 
 static int image_of(struct symbolizer *symbolizer, const struct module *module, uint32_t *index)
@@ -82,23 +110,22 @@ static int image_of(struct symbolizer *symbolizer, const struct module *module, 
 	uint64_t *known;
 	int rc;
 
+	if (module == symbolizer->last) {
+		*index = symbolizer->last_image;
+		return 0;
+	}
 	buf_init(&key);
 	rc = image_key(&key, module);
 	known = rc ? NULL : table_find(&symbolizer->images, key.data, key.len);
-	if (known) {
+	if (known)
 		*index = (uint32_t)*known;
-	} else if (!rc) {
-		rc = array_grow((void **)&symbolizer->list, &symbolizer->image_cap,
-			symbolizer->image_count, sizeof(*symbolizer->list));
-		if (!rc)
-			rc = table_add(
-				&symbolizer->images, key.data, key.len, symbolizer->image_count);
-		if (!rc) {
-			*index = (uint32_t)symbolizer->image_count;
-			symbolizer->list[symbolizer->image_count++] = (struct image){0};
-		}
-	}
+	else if (!rc)
+		rc = add_image(symbolizer, &key, index);
 	buf_release(&key);
+	if (!rc) {
+		symbolizer->last = module;
+		symbolizer->last_image = *index;
+	}
 	return rc;
 }
 
@@ -123,7 +150,7 @@ static int place_of(
 		return 0;
 	*place = (struct place){.rva = (uint32_t)rva};
 	rc = image_of(symbolizer, module, &place->image);
-	return rc ? rc : 1;
+	return rc ? rc : !symbolizer->list[place->image].is_absent;
 }
 
 static int by_place(const void *a, const void *b)
@@ -147,6 +174,7 @@ static int64_t new_places(struct symbolizer *symbolizer, const struct symbol_que
 {
 	size_t found = 0, kept = 0;
 	struct symbols named;
+	bool is_sorted = true; /* as it is when the queries are, which saves much time */
 
 	for (size_t i = 0; i < count; i++) {
 		struct place place;
@@ -156,10 +184,12 @@ static int64_t new_places(struct symbolizer *symbolizer, const struct symbol_que
 
 		if (rc < 0)
 			return rc;
-		if (rc && !table_find(&symbolizer->answers, &place, sizeof(place)))
-			items[found++] = (struct item){place, queries[i].module};
+		if (!rc || table_find(&symbolizer->answers, &place, sizeof(place)))
+			continue;
+		items[found++] = (struct item){place, queries[i].module};
+		is_sorted &= found < 2 || by_place(&items[found - 2], &items[found - 1]) <= 0;
 	}
-	if (found)
+	if (!is_sorted)
 		qsort(items, found, sizeof(*items), by_place);
 	for (size_t i = 0; i < found; i++) {
 		if (!kept || !same_place(&items[kept - 1].place, &items[i].place))
@@ -236,8 +266,11 @@ static int resolve_image(struct symbolizer *symbolizer, const struct item *items
 	if (!rc)
 		rc = ask_image(symbolizer, image, lookups, count);
 	image_close(image);
-	if (!rc || rc == -ERR_SYMBOLS) /* that there is no name is an answer too */
+	if (!rc) /* that there is no name is an answer too */
 		rc = add_answers(symbolizer, items, lookups, count);
+	image->is_absent = rc == -ERR_SYMBOLS;
+	if (image->is_absent)
+		rc = 0;
 	free(lookups);
 	return rc;
 }
@@ -263,9 +296,12 @@ int symbolizer_resolve(
 	struct symbolizer *symbolizer, struct symbol_query *queries, size_t count, struct err *err)
 {
 	struct item *items = malloc((count + 1) * sizeof(*items));
-	int64_t found = items ? new_places(symbolizer, queries, count, items) : -ERR_NOMEM;
-	int rc = found < 0 ? -ERR_NOMEM : 0;
+	int64_t found;
+	int rc;
 
+	symbolizer->last = NULL;
+	found = items ? new_places(symbolizer, queries, count, items) : -ERR_NOMEM;
+	rc = found < 0 ? -ERR_NOMEM : 0;
 	for (size_t from = 0, to; !rc && from < (size_t)found; from = to) {
 		for (to = from + 1; to < (size_t)found; to++) {
 			if (items[to].place.image != items[from].place.image)
@@ -277,4 +313,14 @@ int symbolizer_resolve(
 		rc = answer(symbolizer, &queries[i]);
 	free(items);
 	return rc ? err_set(err, ERR_NOMEM, NULL, NULL) : 0;
+}
+
+void symbolizer_set_patience(struct symbolizer *symbolizer, unsigned ms)
+{
+	backend_set_patience(symbolizer->backend, ms);
+}
+
+const char *symbolizer_trouble(const struct symbolizer *symbolizer)
+{
+	return backend_trouble(symbolizer->backend);
 }

@@ -52,7 +52,7 @@ void symbol_names_write(
 
 struct symbol_query {
 	uint64_t addr; /* a return address in the dump's process: looked up at addr - 1 */
-	const struct module *module; /* that addr - 1 lies in; NULL: there is no name */
+	const struct module *module; /* module_of_return(); NULL: there is no name */
 	const struct symbol_names *names; /* of the dump, asked first; or NULL */
 	struct symbols found; /* out */
 };
@@ -71,5 +71,11 @@ void symbolizer_free(struct symbolizer *symbolizer);
  */
 int symbolizer_resolve(
 	struct symbolizer *symbolizer, struct symbol_query *queries, size_t count, struct err *err);
+
+/* How long a helper process may take for one answer, in milliseconds: without it 20000. */
+void symbolizer_set_patience(struct symbolizer *symbolizer, unsigned ms);
+
+/* Why there may be fewer names than there could be, a few words; NULL: nothing went wrong. */
+const char *symbolizer_trouble(const struct symbolizer *symbolizer);
 
 #endif

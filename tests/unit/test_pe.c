@@ -394,6 +394,58 @@ static void test_what_is_no_image_is_said_so(void **state)
 	assert_int_equal(image.bits, 99);
 }
 
+static void put_u32(unsigned char *at, uint32_t value)
+{
+	for (int i = 0; i < 4; i++)
+		at[i] = (unsigned char)(value >> 8 * i);
+}
+
+/* As many functions as are said, the name of each one byte further into one long text. */
+static struct bytes many_symbols(uint32_t count, struct pe_image *image)
+{
+	size_t texts = count * (size_t)18, texts_bytes = 4 + count + 9000;
+	struct bytes bytes = {calloc(1, texts + texts_bytes), texts + texts_bytes};
+
+	assert_non_null(bytes.data);
+	*image = (struct pe_image){.machine = PE_MACHINE_AMD64,
+		.coff_symbols = count,
+		.sections = {{.rva = 0x1000, .size_bytes = 0x1000}},
+		.section_count = 1};
+	for (uint32_t i = 0; i < count; i++) {
+		unsigned char *entry = bytes.data + i * (size_t)18;
+
+		put_u32(entry + 4, 4 + i);
+		put_u32(entry + 8, i % 0x1000);
+		entry[12] = 1;
+		entry[14] = 0x20;
+		entry[16] = 2;
+	}
+	put_u32(bytes.data + texts, (uint32_t)texts_bytes);
+	memset(bytes.data + texts + 4, 'n', texts_bytes - 5);
+	return bytes;
+}
+
+static void test_names_take_no_more_memory_than_the_file(void **state)
+{
+	enum { COUNT = 20000 };
+	struct pe_image image;
+	struct bytes bytes = many_symbols(COUNT, &image);
+	struct pe_source source = {.read = read_bytes, .ctx = &bytes};
+	struct pe_exports symbols;
+
+	(void)state;
+	assert_int_equal(pe_symbols_read(&source, &image, &symbols), 0);
+	assert_int_equal(symbols.count, COUNT);
+	assert_int_equal(symbols.list[COUNT - 1].rva, 0x1fff);
+	assert_true(strlen(symbols.list[0].name) > 4000);
+	assert_true(symbols.arena.used_bytes < 2 * bytes.len);
+	pe_exports_release(&symbols);
+	/* A table of names that is said to be longer than the file. */
+	put_u32(bytes.data + COUNT * 18, UINT32_MAX);
+	assert_true(pe_symbols_read(&source, &image, &symbols) < 0);
+	free(bytes.data);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -403,6 +455,7 @@ int main(void)
 		cmocka_unit_test(test_symbols_are_what_nm_says),
 		cmocka_unit_test(test_memory_reads_as_the_file_does),
 		cmocka_unit_test(test_a_function_starts_where_nm_says),
+		cmocka_unit_test(test_names_take_no_more_memory_than_the_file),
 		cmocka_unit_test(test_every_cut_fails_cleanly),
 		cmocka_unit_test(test_damage_is_survived),
 		cmocka_unit_test(test_what_is_no_image_is_said_so),
