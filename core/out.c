@@ -39,7 +39,7 @@ int out_open(struct out *out, const char *path, struct err *err)
 	int rc = 0;
 
 	err = err ? err : &local;
-	path = path && strcmp(path, "-") ? path : NULL;
+	path = path && strcmp(path, "-") != 0 ? path : NULL;
 	fresh.buffer = malloc(BUFFER_BYTES);
 	fresh.path = path ? os_final_path(path) : NULL;
 	if (!fresh.buffer || (path && !fresh.path)) {
