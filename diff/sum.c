@@ -230,12 +230,10 @@ static int note_dump(struct reader *reader, const struct kv *kv)
 static int note_process(struct reader *reader, const struct kv *kv)
 {
 	const char *start = kv_get(kv, "start");
-	uint64_t pid = 0;
-	int rc = kv_get_number(kv, "id", 10, &pid);
+	int rc = kv_get_u32(kv, "id", 10, &reader->sums->pid);
 
 	if (!rc && start)
 		rc = date_parse(start, &reader->sums->start_ms);
-	reader->sums->pid = (uint32_t)pid;
 	reader->sums->image = keep(reader->sums, kv_get(kv, "image"));
 	return rc;
 }

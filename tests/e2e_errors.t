@@ -17,6 +17,7 @@ copy("$samples/leak_steady.exe", $exe) or die "$exe: $!\n";
 
 subtest 'no such process' => \&no_such_process;
 subtest 'several processes of one name' => \&several;
+subtest 'no rights' => \&no_rights;
 subtest 'not traced' => \&not_traced;
 subtest 'ended' => \&ended;
 subtest '32-bit' => \&bits32;
@@ -57,6 +58,13 @@ sub several {
 	ok(-s "$out/by-name.txt", 'its dump is there');
 	is($targets[1]->next_step, 2, 'the other one goes on');
 	is($targets[1]->quit, 0, 'and ends');
+}
+
+sub no_rights {
+	my $target = target("$root/build/win64/targets/odd.exe", ['closed']);
+	is($target->step, 1, 'the target runs and lets nobody in');
+	refused('no rights', ['-p', $target->{pid}], qr/\b$target->{pid}\b/, 'no right', 'administrator');
+	is($target->quit, 0, 'the target ends well');
 }
 
 sub not_traced {

@@ -7,6 +7,7 @@
  *   raise      a failing reallocation raises an exception, which is caught; then 100 times
  *              leak_after() keeps 777 bytes; the block of 1000 bytes lives on
  *   adjacent   two heaps get 200 blocks of 200000 bytes each, in turn: their parts lie side by side
+ *   closed     lets nobody open its process, then waits as samples do
  *   race       four threads and main end the process at the same moment, with status 17
  */
 #include <setjmp.h>
@@ -96,6 +97,21 @@ static int race_to_the_end(void)
 	exit(17);
 }
 
+/* An empty list of who may do what: nobody may do anything. */
+static int close_doors(void)
+{
+	SECURITY_DESCRIPTOR nobody;
+	ACL empty;
+
+	InitializeAcl(&empty, sizeof(empty), ACL_REVISION);
+	InitializeSecurityDescriptor(&nobody, SECURITY_DESCRIPTOR_REVISION);
+	SetSecurityDescriptorDacl(&nobody, TRUE, &empty, FALSE);
+	if (!SetKernelObjectSecurity(GetCurrentProcess(), DACL_SECURITY_INFORMATION, &nobody))
+		return 5;
+	step_done(1);
+	return 0;
+}
+
 int main(int argc, char **argv)
 {
 	const char *what = argc > 1 ? argv[1] : "";
@@ -108,6 +124,8 @@ int main(int argc, char **argv)
 		return raise_and_go_on();
 	if (!strcmp(what, "adjacent"))
 		return fill_two_heaps();
+	if (!strcmp(what, "closed"))
+		return close_doors();
 	if (!strcmp(what, "race"))
 		return race_to_the_end();
 	return 0;
