@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "core/os.h"
-#include "core/pe.h"
 #include "core/table.h"
 #include "snapshot/heap/heap.h"
 #include "snapshot/stacks/tracer_table.h"
@@ -60,18 +59,6 @@ static int take(
 	}
 }
 
-struct image_ctx {
-	struct target *target;
-	uint64_t base;
-};
-
-static int read_image(void *ctx, uint64_t offset, void *bytes, size_t len)
-{
-	struct image_ctx *image = ctx;
-
-	return target_read(image->target, image->base + offset, bytes, len);
-}
-
 static const char *keep(struct snapshot *snapshot, const char *text)
 {
 	return *text ? arena_text(&snapshot->arena, text, strlen(text)) : NULL;
@@ -81,8 +68,8 @@ static const char *keep(struct snapshot *snapshot, const char *text)
 static void identify(struct target *target, struct snapshot *snapshot, struct module *module,
 	struct pe_image *image)
 {
-	struct image_ctx ctx = {target, module->base};
-	struct pe_source source = {.read = read_image, .ctx = &ctx, .in_memory = true};
+	struct target_image at = {target, module->base};
+	struct pe_source source = target_image_source(&at);
 
 	if (pe_read_headers(&source, image))
 		return;

@@ -40,6 +40,18 @@ int target_err(struct target *target, uint64_t addr, const char *what, struct er
 	return err_set(err, ERR_TARGET, target->name, "%s at %" PRIX64, what, addr);
 }
 
+static int read_image(void *ctx, uint64_t offset, void *bytes, size_t len)
+{
+	struct target_image *image = ctx;
+
+	return target_read(image->target, image->base + offset, bytes, len);
+}
+
+struct pe_source target_image_source(struct target_image *image)
+{
+	return (struct pe_source){.read = read_image, .ctx = image, .in_memory = true};
+}
+
 int window_init(struct target_window *window, struct target *target)
 {
 	*window = (struct target_window){.target = target, .bytes = malloc(TARGET_WINDOW_BYTES)};

@@ -13,6 +13,7 @@
 
 #include "core/err.h"
 #include "core/model.h"
+#include "core/pe.h"
 
 struct target;
 
@@ -51,6 +52,14 @@ int target_u64(struct target *target, uint64_t addr, uint64_t *value);
 /* The error for a failed read: ERR_GONE when the process has ended, else ERR_TARGET with the
  * address and what was looked for. Returns its negative. */
 int target_err(struct target *target, uint64_t addr, const char *what, struct err *err);
+
+/* A loaded module as core/pe.h reads it; image must outlive the source. */
+struct target_image {
+	struct target *target;
+	uint64_t base;
+};
+
+struct pe_source target_image_source(struct target_image *image);
 
 /*
  * A window onto a range of the target's memory that is walked upwards: it is read in pieces of

@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "core/buf.h"
-#include "core/pe.h"
 #include "snapshot/tracer/stacktable.h"
 
 #define ENTRIES_LOG2_MAX 24 /* of one shard: a thousand million blocks in all */
@@ -22,18 +21,6 @@ void tracer_copy_release(struct tracer_copy *copy)
 	tracer_copy_init(copy);
 }
 
-struct image_ctx {
-	struct target *target;
-	uint64_t base;
-};
-
-static int read_image(void *ctx, uint64_t offset, void *bytes, size_t len)
-{
-	struct image_ctx *image = ctx;
-
-	return target_read(image->target, image->base + offset, bytes, len);
-}
-
 static bool is_tracer(const char *path)
 {
 	const char *name = path_base(path), *ours = TRACER_DLL;
@@ -49,8 +36,8 @@ int tracer_find(struct target *target, const struct module *modules, size_t coun
 	uint64_t *area_addr, struct err *err)
 {
 	for (size_t i = 0; i < count; i++) {
-		struct image_ctx ctx = {target, modules[i].base};
-		struct pe_source source = {.read = read_image, .ctx = &ctx, .in_memory = true};
+		struct target_image at = {target, modules[i].base};
+		struct pe_source source = target_image_source(&at);
 		struct pe_image *image;
 		uint32_t rva = 0;
 		int rc;
