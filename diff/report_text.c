@@ -170,16 +170,24 @@ static void put_sums(struct text_report *report, const struct row *row)
 	out_text(report->out, "\tallocations\n\n");
 }
 
-static void put_place(struct out *out, const struct symbol_query *frame)
+/* A frame's TAB and, when it lies in one, its module's name and what stands behind that. */
+static void put_module(struct out *out, const struct symbol_query *frame, const char *behind)
 {
 	const char *name;
 	size_t len;
 
 	out_text(out, "\t");
+	if (!frame->module)
+		return;
+	len = naming_module(frame->module, &name);
+	put_safe(out, name, len);
+	out_text(out, behind);
+}
+
+static void put_place(struct out *out, const struct symbol_query *frame)
+{
+	put_module(out, frame, "+");
 	if (frame->module) {
-		len = naming_module(frame->module, &name);
-		put_safe(out, name, len);
-		out_text(out, "+");
 		out_hex(out, frame->addr - frame->module->base);
 		out_text(out, " : ");
 	}
@@ -190,15 +198,7 @@ static void put_place(struct out *out, const struct symbol_query *frame)
 static void put_symbol(struct out *out, const struct symbol_query *frame,
 	const struct symbol *symbol, bool is_inline)
 {
-	const char *name;
-	size_t len;
-
-	out_text(out, "\t");
-	if (frame->module) {
-		len = naming_module(frame->module, &name);
-		put_safe(out, name, len);
-		out_text(out, "!");
-	}
+	put_module(out, frame, "!");
 	put_text(out, symbol->function);
 	out_text(out, "+");
 	out_hex(out, symbol->offset_bytes);

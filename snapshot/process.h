@@ -44,7 +44,7 @@ struct run {
 /*
  * Starts a program with the tracer in it and waits for its end. Standard streams, working folder
  * and Ctrl-C are the program's. Returns 0 and its exit status; -ERR_START, -ERR_BITS, -ERR_INJECT
- * (the program was ended before its first instruction), or what the snapshot returned.
+ * (the program was ended before its own code began), or what the snapshot returned.
  */
 int run(const struct run *run, uint32_t *exit_status, struct err *err);
 
