@@ -19,18 +19,34 @@
 
 #define DUMP_FORMAT 1
 #define DUMP_FRAMES_MAX 1024 /* per entry, all candidates together */
+#define DUMP_SKIPS_MAX 100 /* malformed lines that are passed over */
 #define DUMP_LINE_MAX 65536 /* bytes; longer comment lines are passed over, others are an error */
 
 /* Writes a snapshot; failures are kept in out. */
 void dump_write(struct out *out, const struct snapshot *snapshot);
 
+/* A frame that a dump gives as text ("module!function+0x12"); not NUL-terminated. */
+struct dump_name {
+	const char *text;
+	size_t len;
+};
+
 /* One entry: one block, or what several blocks of one stack sum up to. */
 struct dump_entry {
-	uint64_t block_count, requested_bytes, overhead_bytes;
+	uint64_t block_count, requested_bytes, overhead_bytes; /* of all its blocks */
 	uint64_t addr; /* 0 when the entry is a sum */
 	/* id is not NUL-terminated: id_len tells. frames is NULL when no stack follows the entry. */
 	struct stack stack;
 	size_t id_len;
+	/* Instead of stack.frames, innermost first, in logs of old that name their frames. */
+	const struct dump_name *names;
+	uint32_t name_count;
+};
+
+/* What was read of a dump, for messages and for its end mark. */
+struct dump_progress {
+	uint64_t line_count;
+	struct census seen; /* of entries, and of blocks without a stack */
 };
 
 /* Each may be NULL. What they are given is valid during the call only. A negative return value
@@ -46,6 +62,14 @@ struct dump_sink {
 	/* "// hsnap: KIND key=value ..."; a pair that is not there reads as NULL. What is wrong with
 	 * the values of one is reported as -ERR_BAD_LINE; the scanner fills in the place. */
 	int (*note)(void *ctx, const char *kind, const struct kv *pairs);
+	/* A line that breaks the rules was passed over; why has its place. Returns 0 to go on. Without
+	 * this function, and after DUMP_SKIPS_MAX such lines, it is an error. */
+	int (*skipped)(void *ctx, const struct err *why);
+	/* Takes as many whole entries with their stacks as it likes, and empty lines, off the text
+	 * at at, which is at the start of a line; returns where it stopped, which is one too, and
+	 * adds to progress what it took. entry() gets the others. Behind end are 64 zero bytes. */
+	const char *(*plain)(
+		void *ctx, const char *at, const char *end, struct dump_progress *progress);
 };
 
 /* Where bytes come from: returns how many, 0 at the end, or a negative error code. */
@@ -64,6 +88,24 @@ int dump_scan(const struct dump_source *source, const struct dump_sink *sink, st
 
 /* The same for a file by name; "-" is standard input. */
 int dump_scan_file(const char *path, const struct dump_sink *sink, struct err *err);
+
+/*
+ * The same in parts, for a reader that cuts a file itself. Parts start at the start of a line that
+ * does not start with a TAB and come in order. Functions return as dump_scan().
+ */
+struct dump_scanner;
+struct dump_scanner *dump_scanner_new(
+	const char *name, const struct dump_sink *sink, struct err *err); /* NULL: out of memory */
+void dump_scanner_free(struct dump_scanner *scanner);
+
+/* Behind text[len] are 64 zero bytes. Only the last part may end inside a line. */
+int dump_scanner_text(struct dump_scanner *scanner, const char *text, size_t len, bool is_last);
+
+/* A part of the file with nothing but entries and empty lines in it was read elsewhere. */
+int dump_scanner_pass(struct dump_scanner *scanner, const struct dump_progress *passed);
+
+/* Says what is missing at the end of the file. */
+int dump_scanner_end(struct dump_scanner *scanner);
 
 /*
  * Fills a snapshot (initialised by the caller, who also releases it) from modules, entries and

@@ -38,12 +38,14 @@ static int fill(struct stackset *set, struct stack *stack, const struct stack *w
 	stack->frame_count = wanted->frame_count;
 	stack->alias_at = alias_at;
 	stack->alias_count = wanted->alias_count;
+	stack->is_named = wanted->is_named;
 	return 0;
 }
 
 static int same_frames(const struct stack *a, const struct stack *b)
 {
-	return a->frame_count == b->frame_count && a->alias_count == b->alias_count &&
+	return a->is_named == b->is_named && a->frame_count == b->frame_count &&
+	       a->alias_count == b->alias_count &&
 	       !memcmp(a->frames, b->frames, a->frame_count * sizeof(*a->frames)) &&
 	       (!a->alias_count ||
 		       !memcmp(a->alias_at, b->alias_at, a->alias_count * sizeof(*a->alias_at)));
@@ -71,6 +73,7 @@ static int long_key(struct buf *key, const struct stack *stack, size_t id_len)
 
 	rc = rc ? rc : buf_add(key, stack->id, id_len);
 	rc = rc ? rc : buf_add(key, "", 1);
+	rc = rc ? rc : buf_add(key, stack->is_named ? "n" : "a", 1);
 	rc = rc ? rc : buf_add(key, &stack->alias_count, sizeof(stack->alias_count));
 	if (!rc && stack->alias_count)
 		rc = buf_add(key, stack->alias_at, stack->alias_count * sizeof(*stack->alias_at));

@@ -8,6 +8,7 @@
 #ifndef CORE_STACKSET_H
 #define CORE_STACKSET_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -27,6 +28,8 @@ struct stack {
 	 * stack set each has frames. */
 	const uint32_t *alias_at;
 	uint32_t alias_count;
+	/* frames are no addresses but numbers of texts that whoever fills the set knows. */
+	bool is_named;
 };
 
 struct stackset {

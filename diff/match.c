@@ -49,10 +49,7 @@ struct delta row_delta(const struct comparison *comparison, const struct row *ro
 
 struct delta comparison_delta(const struct comparison *comparison)
 {
-	size_t count = comparison->dump_count;
-
-	return subtract(comparison->dumps[count - 1].total,
-		count > 1 ? comparison->dumps[0].total : (struct census){0});
+	return subtract(comparison->new_total, comparison->old_total);
 }
 
 static int key_add(struct buf *key, uint64_t number)
@@ -179,14 +176,13 @@ static int member_add(
 	return 0;
 }
 
-static int stack_match(struct matcher *matcher, size_t dump, const struct stack *stack,
-	const struct census *sums, uint32_t *row)
+/* The row of a stack. */
+static int stack_match(
+	struct matcher *matcher, size_t dump, const struct stack *stack, uint32_t *row)
 {
 	int rc = key_make(matcher, dump, stack);
 
-	if (!rc)
-		rc = row_put(matcher, row);
-	return rc ? rc : member_add(matcher, &(struct member){*row, (uint32_t)dump, stack}, sums);
+	return rc ? rc : row_put(matcher, row);
 }
 
 static int by_content(const struct row *a, const struct row *b)
@@ -264,14 +260,25 @@ static int dump_match(struct matcher *matcher, size_t dump)
 	if (!matcher->row_of)
 		return -ERR_NOMEM;
 	for (uint32_t i = 0; !rc && i < sums->stacks.count; i++)
-		rc = stack_match(matcher, dump, &sums->stacks.stacks[i], &sums->by_stack.items[i],
-			&matcher->row_of[i]);
-	for (uint32_t i = 0; !rc && i < sums->bare.count; i++) {
-		if (sums->bare.items[i].block_count)
-			rc = bare_match(matcher, dump, i, &sums->bare.items[i]);
+		rc = stack_match(matcher, dump, &sums->stacks.stacks[i], &matcher->row_of[i]);
+	for (size_t i = 0; !rc && i < sums->cell_count; i++) {
+		const struct cell *cell = &sums->cells[i];
+		const struct stack *stack = &stackless;
+
+		if (cell->is_bare) {
+			rc = bare_match(matcher, dump, cell->stack, &cell->sums);
+			continue;
+		}
+		if (cell->stack == STACK_NONE) {
+			rc = stack_match(matcher, dump, stack, &row);
+		} else {
+			stack = &sums->stacks.stacks[cell->stack];
+			row = matcher->row_of[cell->stack];
+		}
+		if (!rc)
+			rc = member_add(
+				matcher, &(struct member){row, (uint32_t)dump, stack}, &cell->sums);
 	}
-	if (!rc && sums->stackless.block_count)
-		rc = stack_match(matcher, dump, &stackless, &sums->stackless, &row);
 	free(matcher->row_of);
 	return rc;
 }
@@ -425,12 +432,19 @@ static int rows_sort(struct comparison *comparison)
 	return 0;
 }
 
-int comparison_make(struct comparison *comparison, const struct sums *dumps, size_t dump_count)
+int comparison_make(struct comparison *comparison, const struct sums *dumps, size_t dump_count,
+	const struct match_request *request)
 {
 	struct matcher matcher = {.to = comparison};
 	int rc;
 
-	*comparison = (struct comparison){.dumps = dumps, .dump_count = dump_count};
+	(void)request;
+	*comparison = (struct comparison){.dumps = dumps,
+		.dump_count = dump_count,
+		.new_total = dumps[dump_count - 1].total,
+		.has_overhead = true};
+	if (dump_count > 1)
+		comparison->old_total = dumps[0].total;
 	arena_init(&comparison->arena);
 	table_init(&matcher.rows);
 	buf_init(&matcher.key);

@@ -13,6 +13,7 @@
 #include <stdint.h>
 
 #include "core/arena.h"
+#include "diff/frame.h"
 #include "diff/sum.h"
 
 enum row_kind {
@@ -25,6 +26,7 @@ enum row_kind {
 
 struct row {
 	enum row_kind kind;
+	uint64_t heap; /* its address, when rows are kept apart by heap; else 0 */
 	/* What the row adds up to, by dump. */
 	struct census *of;
 	/* The newest dump that has the stack, for its addresses and names, and the next one, which
@@ -33,6 +35,9 @@ struct row {
 	const struct sums *dump, *older_dump;
 	const struct stack *stack, *older_stack;
 	size_t candidate_count; /* of ROW_ONE_OF */
+	/* In a comparison that was read instead of made: the frames as they were given, and dump and
+	 * stack are NULL. */
+	const struct frames *frames;
 	/* Without doubles, the newest dump's first, then by text; the first is the row's label. */
 	const char **ids;
 	size_t id_count;
@@ -41,9 +46,33 @@ struct row {
 	size_t key_len;
 };
 
+enum match_mode {
+	/* Within one process by address, else by module and offset; frames of a module that was
+	 * rebuilt, by function and line where these are known. */
+	MATCH_AUTO,
+	MATCH_ID, /* by what the dumps call a stack: only sound within one process */
+	MATCH_ADDRESS,
+	MATCH_MODULE, /* by module and offset; another build is another module */
+	MATCH_SYMBOL, /* by module, function and line where these are known, else as MODULE */
+};
+
+/* All zero is the default. */
+struct match_request {
+	enum match_mode mode;
+	bool no_symbols; /* names must not be looked for */
+	bool by_heap; /* the same stack in two heaps is two rows */
+	const uint64_t *heaps; /* only blocks of these; */
+	size_t heap_count; /* 0: of all */
+};
+
 struct comparison {
-	const struct sums *dumps; /* oldest first */
-	size_t dump_count;
+	const struct sums *dumps; /* oldest first; NULL: the comparison was read, not made */
+	size_t dump_count; /* 2 when it was read: struct row's of[0] is OLD */
+	struct census old_total, new_total; /* of all blocks, whatever was asked for */
+	/* Of a comparison that was read. Its rows do not tell their overhead, and without a total
+	 * line in the file nothing does: has_overhead false. */
+	const char *read_from;
+	bool has_overhead;
 	struct row *rows; /* that changed; largest growth first: a total order */
 	size_t row_count;
 	struct arena arena;
@@ -55,7 +84,8 @@ struct delta {
 };
 
 /* dumps must outlive the comparison; release it also after a failure. 0 or -ERR_NOMEM. */
-int comparison_make(struct comparison *comparison, const struct sums *dumps, size_t dump_count);
+int comparison_make(struct comparison *comparison, const struct sums *dumps, size_t dump_count,
+	const struct match_request *request);
 void comparison_release(struct comparison *comparison);
 
 /* The newest dump's sums, and the oldest one's: nothing when there is but one. */

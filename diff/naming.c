@@ -40,56 +40,134 @@ static void ask_row(struct symbol_query *queries, const struct row *row)
 	}
 }
 
-int naming_make(
-	struct naming *naming, const struct comparison *comparison, bool by_name, struct err *err)
-{
-	size_t count = comparison->row_count, total = 0;
-
-	*naming = (struct naming){.comparison = comparison};
-	if (!by_name)
-		return 0;
-	naming->first = calloc(count + 1, sizeof(*naming->first));
-	for (size_t i = 0; naming->first && i < count; i++) {
-		naming->first[i] = total;
-		total += frame_count(&comparison->rows[i]);
-	}
-	naming->frames = calloc(total + 1, sizeof(*naming->frames));
-	if (!naming->first || !naming->frames)
-		return err_set(err, ERR_NOMEM, NULL, NULL);
-	for (size_t i = 0; i < count; i++)
-		ask_row(naming->frames + naming->first[i], &comparison->rows[i]);
-	if (!total)
-		return 0;
-	naming->symbolizer = symbolizer_new(err);
-	if (!naming->symbolizer)
-		return -ERR_NOMEM;
-	return symbolizer_resolve(naming->symbolizer, naming->frames, total, err);
-}
-
-void naming_release(struct naming *naming)
-{
-	if (naming->symbolizer)
-		symbolizer_free(naming->symbolizer);
-	free(naming->frames);
-	free(naming->first);
-	*naming = (struct naming){0};
-}
-
-struct symbol_query naming_frame(const struct naming *naming, size_t index, size_t frame)
-{
-	const struct row *row = &naming->comparison->rows[index];
-
-	return naming->frames ? naming->frames[naming->first[index] + frame] :
-				ask(row->dump, row->stack, frame);
-}
-
-size_t naming_module(const struct module *module, const char **name)
+/* A module's file name without folder and extension: its length, and where it starts in *name. */
+static size_t short_name(const struct module *module, const char **name)
 {
 	const char *dot;
 
 	*name = path_base(module->path);
 	dot = strrchr(*name, '.');
 	return dot && dot > *name ? (size_t)(dot - *name) : strlen(*name);
+}
+
+static int name_modules(struct naming *naming)
+{
+	const struct comparison *comparison = naming->comparison;
+	const char ***all = arena_alloc(&naming->arena, comparison->dump_count * sizeof(*all) + 1);
+
+	for (size_t i = 0; all && comparison->dumps && i < comparison->dump_count; i++) {
+		const struct sums *dump = &comparison->dumps[i];
+
+		all[i] = arena_alloc(&naming->arena, dump->module_count * sizeof(**all) + 1);
+		for (size_t k = 0; all[i] && k < dump->module_count; k++) {
+			const char *name;
+			size_t len = short_name(&dump->modules[k], &name);
+
+			all[i][k] = arena_text(&naming->arena, name, len);
+			if (!all[i][k])
+				return -ERR_NOMEM;
+		}
+		if (!all[i])
+			return -ERR_NOMEM;
+	}
+	naming->modules = all;
+	return all ? 0 : -ERR_NOMEM;
+}
+
+int naming_make(
+	struct naming *naming, const struct comparison *comparison, bool by_name, struct err *err)
+{
+	*naming = (struct naming){.comparison = comparison, .by_name = by_name};
+	arena_init(&naming->arena);
+	naming->of_row = calloc(comparison->row_count + 1, sizeof(*naming->of_row));
+	if (!naming->of_row || name_modules(naming))
+		return err_set(err, ERR_NOMEM, NULL, NULL);
+	return 0;
+}
+
+int naming_find(struct naming *naming, const uint32_t *rows, size_t count, struct err *err)
+{
+	const struct row *all = naming->comparison->rows;
+	struct symbol_query *queries;
+	size_t total = 0;
+
+	if (!naming->by_name)
+		return 0;
+	for (size_t i = 0; i < count; i++)
+		total += naming->of_row[rows[i]] ? 0 : frame_count(&all[rows[i]]);
+	queries = arena_alloc(&naming->arena, (total + 1) * sizeof(*queries));
+	if (!queries)
+		return err_set(err, ERR_NOMEM, NULL, NULL);
+	for (size_t i = 0, at = 0; i < count; i++) {
+		if (naming->of_row[rows[i]])
+			continue;
+		naming->of_row[rows[i]] = queries + at;
+		ask_row(queries + at, &all[rows[i]]);
+		at += frame_count(&all[rows[i]]);
+	}
+	if (!total)
+		return 0;
+	if (!naming->symbolizer)
+		naming->symbolizer = symbolizer_new(err);
+	if (!naming->symbolizer)
+		return -ERR_NOMEM;
+	return symbolizer_resolve(naming->symbolizer, queries, total, err);
+}
+
+void naming_release(struct naming *naming)
+{
+	if (naming->symbolizer)
+		symbolizer_free(naming->symbolizer);
+	free(naming->of_row);
+	arena_release(&naming->arena);
+	*naming = (struct naming){0};
+}
+
+static int add_symbols(struct frames *frames, struct frame frame, const struct symbols *symbols)
+{
+	int rc = 0;
+
+	for (size_t i = 0; !rc && i < symbols->count; i++) {
+		const struct symbol *symbol = &symbols->list[i];
+
+		frame.function = symbol->function;
+		frame.offset_bytes = symbol->offset_bytes;
+		frame.file = symbol->file;
+		frame.line = symbol->line;
+		frame.is_inline = i + 1 < symbols->count;
+		rc = frames_add(frames, &frame);
+	}
+	return rc;
+}
+
+int naming_frames(const struct naming *naming, size_t index, struct frames *frames)
+{
+	const struct comparison *comparison = naming->comparison;
+	const struct row *row = &comparison->rows[index];
+	uint32_t alias = 0;
+	int rc = 0;
+
+	frames_clear(frames);
+	for (uint32_t i = 0; !rc && row->stack && i < row->stack->frame_count; i++) {
+		struct symbol_query query = naming->of_row[index] ? naming->of_row[index][i] :
+								    ask(row->dump, row->stack, i);
+		const struct sums *dump =
+			query.names == row->dump->names ? row->dump : row->older_dump;
+		struct frame frame = {.has_addr = true, .addr = query.addr};
+
+		if (query.module) {
+			frame.module = naming->modules[dump - comparison->dumps]
+						      [query.module - dump->modules];
+			frame.offset_bytes = query.addr - query.module->base;
+		}
+		for (; !rc && alias < row->stack->alias_count && row->stack->alias_at[alias] <= i;
+			alias++)
+			rc = frames_part(frames);
+		if (!rc)
+			rc = query.found.count ? add_symbols(frames, frame, &query.found) :
+						 frames_add(frames, &frame);
+	}
+	return rc;
 }
 
 /* A module's file name and how many frames in it have no name. */
@@ -121,8 +199,8 @@ static size_t count_missing(const struct naming *naming, const size_t *first, st
 
 	for (size_t i = 0; i < comparison->row_count; i++) {
 		const struct row *row = &comparison->rows[i];
-		for (size_t k = 0; k < frame_count(row); k++, frames++) {
-			const struct symbol_query *frame = &naming->frames[frames];
+		for (size_t k = 0; naming->of_row[i] && k < frame_count(row); k++, frames++) {
+			const struct symbol_query *frame = &naming->of_row[i][k];
 			const struct sums *dump =
 				frame->names == row->dump->names ? row->dump : row->older_dump;
 
@@ -184,10 +262,8 @@ int naming_missing(const struct naming *naming, struct buf *words)
 	struct missing *all = NULL;
 	int rc = -ERR_NOMEM;
 
-	if (!first || !naming->frames) {
-		rc = first ? 0 : rc;
+	if (!first)
 		goto out;
-	}
 	for (size_t i = 0; i < count; i++)
 		first[i + 1] = first[i] + comparison->dumps[i].module_count;
 	all = calloc(first[count] + 1, sizeof(*all));
@@ -196,7 +272,7 @@ int naming_missing(const struct naming *naming, struct buf *words)
 	for (size_t i = 0; i < count; i++) {
 		for (size_t k = 0; k < comparison->dumps[i].module_count; k++, modules++)
 			all[modules].len =
-				naming_module(&comparison->dumps[i].modules[k], &all[modules].name);
+				short_name(&comparison->dumps[i].modules[k], &all[modules].name);
 	}
 	all[modules].name = "no module";
 	all[modules].len = strlen(all[modules].name);

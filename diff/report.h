@@ -8,15 +8,13 @@
 #include <stdbool.h>
 
 #include "core/out.h"
-#include "diff/match.h"
-#include "diff/naming.h"
+#include "diff/view.h"
 
 struct report_style {
 	bool hex; /* numbers; offsets and addresses always are */
 };
 
 /* UMDH's comparison. */
-void report_text(struct out *out, const struct comparison *comparison, const struct naming *naming,
-	const struct report_style *style);
+void report_text(struct out *out, const struct view *view, const struct report_style *style);
 
 #endif

@@ -13,7 +13,7 @@
 struct text_report {
 	struct out *out;
 	const struct comparison *comparison;
-	const struct naming *naming;
+	const struct view *view;
 	bool hex;
 	int delta_width, sum_width, count_width;
 };
@@ -117,13 +117,14 @@ static void put_header(struct text_report *report)
 /* ---------------------------------------------------------------- rows */
 
 /* Before the row: readers of UMDH's comparisons pass over it there. */
-static void put_notes(struct text_report *report, const struct row *row)
+static void put_notes(
+	struct text_report *report, const struct row *row, const struct frames *frames)
 {
 	struct out *out = report->out;
 
 	if (row->kind == ROW_AMBIGUOUS)
-		out_printf(out, "//     ambiguous: one of %" PRIu32 " stacks, unknown which\n",
-			row->stack->alias_count + 1);
+		out_printf(out, "//     ambiguous: one of %zu stacks, unknown which\n",
+			frames->part_count + 1);
 	if (row->id_count < 2)
 		return;
 	out_text(out, "//     also");
@@ -170,58 +171,39 @@ static void put_sums(struct text_report *report, const struct row *row)
 	out_text(report->out, "\tallocations\n\n");
 }
 
-/* A frame's TAB and, when it lies in one, its module's name and what stands behind that. */
-static void put_module(struct out *out, const struct symbol_query *frame, const char *behind)
+static void put_place(struct out *out, const struct frame *frame)
 {
-	const char *name;
-	size_t len;
-
-	out_text(out, "\t");
-	if (!frame->module)
-		return;
-	len = naming_module(frame->module, &name);
-	put_safe(out, name, len);
-	out_text(out, behind);
-}
-
-static void put_place(struct out *out, const struct symbol_query *frame)
-{
-	put_module(out, frame, "+");
 	if (frame->module) {
-		out_hex(out, frame->addr - frame->module->base);
+		put_text(out, frame->module);
+		out_text(out, "+");
+		out_hex(out, frame->offset_bytes);
 		out_text(out, " : ");
 	}
 	out_hex(out, frame->addr);
-	out_text(out, "\n");
 }
 
-static void put_symbol(struct out *out, const struct symbol_query *frame,
-	const struct symbol *symbol, bool is_inline)
+static void put_symbol(struct out *out, const struct frame *frame)
 {
-	put_module(out, frame, "!");
-	put_text(out, symbol->function);
-	out_text(out, "+");
-	out_hex(out, symbol->offset_bytes);
-	if (symbol->file && symbol->line) {
-		out_text(out, " (");
-		put_text(out, symbol->file);
-		out_printf(out, ", %" PRIu32 ")", symbol->line);
+	if (frame->module) {
+		put_text(out, frame->module);
+		out_text(out, "!");
 	}
-	out_text(out, is_inline ? " [inline]\n" : "\n");
+	put_text(out, frame->function);
+	out_text(out, "+");
+	out_hex(out, frame->offset_bytes);
+	if (frame->file && frame->line) {
+		out_text(out, " (");
+		put_text(out, frame->file);
+		out_printf(out, ", %" PRIu32 ")", frame->line);
+	}
+	if (frame->is_inline)
+		out_text(out, " [inline]");
 }
 
-static void put_frame(struct out *out, const struct symbol_query *frame)
+static void put_stack(
+	struct text_report *report, const struct row *row, const struct frames *frames)
 {
-	if (!frame->found.count)
-		put_place(out, frame);
-	for (size_t i = 0; i < frame->found.count; i++)
-		put_symbol(out, frame, &frame->found.list[i], i + 1 < frame->found.count);
-}
-
-static void put_stack(struct text_report *report, const struct row *row, size_t index)
-{
-	const struct stack *stack = row->stack;
-	uint32_t alias = 0;
+	size_t part = 0;
 
 	if (row->kind == ROW_ONE_OF)
 		out_printf(
@@ -230,12 +212,15 @@ static void put_stack(struct text_report *report, const struct row *row, size_t 
 		out_text(report->out, "\t(stack not in the dump)\n");
 	if (row->kind == ROW_STACKLESS)
 		out_text(report->out, "\t(no stack recorded)\n");
-	for (uint32_t i = 0; stack && i < stack->frame_count; i++) {
-		struct symbol_query frame = naming_frame(report->naming, index, i);
-
-		for (; alias < stack->alias_count && stack->alias_at[alias] <= i; alias++)
+	for (size_t i = 0; i < frames->count; i++) {
+		for (; part < frames->part_count && frames->part_at[part] <= i; part++)
 			out_text(report->out, "\tAlias\n");
-		put_frame(report->out, &frame);
+		out_text(report->out, "\t");
+		if (frames->items[i].function)
+			put_symbol(report->out, &frames->items[i]);
+		else
+			put_place(report->out, &frames->items[i]);
+		out_text(report->out, "\n");
 	}
 	out_text(report->out, "\n");
 }
@@ -264,22 +249,34 @@ static void put_total(struct text_report *report)
 	put_part(report, direction * sum, "\n");
 }
 
-void report_text(struct out *out, const struct comparison *comparison, const struct naming *naming,
-	const struct report_style *style)
+static void put_row(struct text_report *report, uint32_t number, struct frames *frames)
 {
-	struct text_report report = {
-		.out = out, .comparison = comparison, .naming = naming, .hex = style->hex};
+	const struct row *row = &report->comparison->rows[number];
 
-	report.delta_width = 8;
-	report.sum_width = style->hex ? 5 : 6;
-	report.count_width = 6;
-	put_header(&report);
-	for (size_t i = 0; i < comparison->row_count; i++) {
-		const struct row *row = &comparison->rows[i];
-
-		put_notes(&report, row);
-		put_sums(&report, row);
-		put_stack(&report, row, i);
+	if (view_frames(report->view, number, frames)) {
+		err_set(&report->out->err, ERR_NOMEM, NULL, NULL);
+		return;
 	}
+	put_notes(report, row, frames);
+	put_sums(report, row);
+	put_stack(report, row, frames);
+}
+
+void report_text(struct out *out, const struct view *view, const struct report_style *style)
+{
+	struct text_report report = {.out = out,
+		.comparison = view->comparison,
+		.view = view,
+		.hex = style->hex,
+		.delta_width = 8,
+		.sum_width = style->hex ? 5 : 6,
+		.count_width = 6};
+	struct frames frames;
+
+	frames_init(&frames);
+	put_header(&report);
+	for (size_t i = 0; i < view->shown_count; i++)
+		put_row(&report, view->rows[i], &frames);
 	put_total(&report);
+	frames_release(&frames);
 }

@@ -11,6 +11,7 @@
 #include "diff/naming.h"
 #include "diff/report.h"
 #include "diff/sum.h"
+#include "diff/view.h"
 
 #define DUMPS_MAX 2
 
@@ -129,17 +130,23 @@ static int report(const struct request *request, const struct comparison *compar
 	struct err *err)
 {
 	struct naming naming;
+	struct view view = {0};
 	struct out out;
 	int rc = naming_make(&naming, comparison, !request->no_symbols, err);
 
+	if (!rc && view_make(&view, comparison, &naming))
+		rc = err_set(err, ERR_NOMEM, NULL, NULL);
+	if (!rc)
+		rc = naming_find(&naming, view.rows, view.shown_count, err);
 	if (!rc)
 		rc = out_open(&out, request->output, err);
 	if (!rc) {
-		report_text(&out, comparison, &naming, &request->style);
+		report_text(&out, &view, &request->style);
 		rc = out_commit(&out, err);
 	}
 	if (!rc && !request->no_symbols && say_missing(&naming, say))
 		rc = err_set(err, ERR_NOMEM, NULL, NULL);
+	view_release(&view);
 	naming_release(&naming);
 	return rc;
 }
@@ -186,6 +193,7 @@ static int check_output(const struct request *request, struct err *err)
 
 static int compare(const struct request *request, FILE *say, struct err *err)
 {
+	struct match_request match = {.no_symbols = request->no_symbols};
 	struct comparison comparison = {0};
 	struct sums dumps[DUMPS_MAX];
 	int rc = check_output(request, err);
@@ -194,7 +202,7 @@ static int compare(const struct request *request, FILE *say, struct err *err)
 		sums_init(&dumps[i]);
 	for (size_t i = 0; !rc && i < request->path_count; i++)
 		rc = read_dump(request, i, &dumps[i], say, err);
-	if (!rc && comparison_make(&comparison, dumps, request->path_count))
+	if (!rc && comparison_make(&comparison, dumps, request->path_count, &match))
 		rc = err_set(err, ERR_NOMEM, NULL, NULL);
 	if (!rc)
 		rc = report(request, &comparison, say, err);

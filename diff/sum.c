@@ -7,6 +7,7 @@
 #include "core/date.h"
 #include "core/dump.h"
 #include "core/module_list.h"
+#include "core/table.h"
 
 #define MEMO_WAYS 4 /* a cache line of them */
 #define MEMO_BITS 14 /* 1 MiB: what a processor keeps close */
@@ -25,6 +26,9 @@ struct reader {
 	struct err *err;
 	struct memo *memo;
 	struct module_list modules;
+	struct table cells; /* by what cell_key() makes */
+	size_t cell_cap, heap_cap;
+	uint32_t heap; /* of the entries that come; STACK_NONE: no heading was seen */
 };
 
 void sums_init(struct sums *sums)
@@ -37,8 +41,9 @@ void sums_init(struct sums *sums)
 void sums_release(struct sums *sums)
 {
 	free(sums->modules);
-	free(sums->by_stack.items);
-	free(sums->bare.items);
+	free(sums->cells);
+	free(sums->heaps);
+	free(sums->texts);
 	symbol_names_free(sums->names);
 	stackset_release(&sums->stacks);
 	arena_release(&sums->arena);
@@ -83,16 +88,46 @@ static int read_module(void *ctx, uint64_t base, uint64_t size_bytes, const char
 	return module_list_add(&((struct reader *)ctx)->modules, base, size_bytes, path, len);
 }
 
-/* The sums of the stack with this index, or NULL: out of memory. */
-static struct census *sums_of(struct census_list *list, uint32_t index)
+static int heap_put(struct reader *reader, uint64_t addr, uint32_t *index)
 {
-	while (index >= list->count) {
-		if (array_grow(
-			    (void **)&list->items, &list->cap, list->count, sizeof(*list->items)))
-			return NULL;
-		list->items[list->count++] = (struct census){0};
+	struct sums *sums = reader->sums;
+
+	for (size_t i = 0; i < sums->heap_count; i++) {
+		if (sums->heaps[i] == addr) {
+			*index = (uint32_t)i;
+			return 0;
+		}
 	}
-	return &list->items[index];
+	if (array_grow((void **)&sums->heaps, &reader->heap_cap, sums->heap_count, sizeof(addr)))
+		return -ERR_NOMEM;
+	*index = (uint32_t)sums->heap_count;
+	sums->heaps[sums->heap_count++] = addr;
+	return 0;
+}
+
+static int read_heap(void *ctx, uint64_t addr)
+{
+	struct reader *reader = ctx;
+
+	return heap_put(reader, addr, &reader->heap);
+}
+
+/* The cell's sums, or NULL: out of memory. */
+static struct census *cell_of(struct reader *reader, uint32_t stack, uint32_t heap, bool is_bare)
+{
+	struct sums *sums = reader->sums;
+	uint32_t key[3] = {stack, heap, is_bare};
+	uint64_t *known = table_find(&reader->cells, key, sizeof(key));
+
+	if (known)
+		return &sums->cells[*known].sums;
+	if (array_grow((void **)&sums->cells, &reader->cell_cap, sums->cell_count,
+		    sizeof(*sums->cells)) ||
+		table_add(&reader->cells, key, sizeof(key), sums->cell_count))
+		return NULL;
+	sums->cells[sums->cell_count] =
+		(struct cell){.stack = stack, .heap = heap, .is_bare = is_bare};
+	return &sums->cells[sums->cell_count++].sums;
 }
 
 /* The memo of an id, for the caller to fill in when it is not known; NULL: the id is too long. */
@@ -156,7 +191,9 @@ static int read_entry(void *ctx, const struct dump_entry *entry)
 
 	if (find_stack(reader, entry, &index))
 		return -ERR_NOMEM;
-	to = sums_of(entry->stack.frames ? &sums->by_stack : &sums->bare, index);
+	if (reader->heap == STACK_NONE && heap_put(reader, 0, &reader->heap))
+		return -ERR_NOMEM;
+	to = cell_of(reader, index, reader->heap, !entry->stack.frames);
 	if (!to)
 		return -ERR_NOMEM;
 	if (count(sums, to, &more))
@@ -166,16 +203,28 @@ static int read_entry(void *ctx, const struct dump_entry *entry)
 }
 
 /* Entries without a stack belong to the one stack of their id; this is known only at the end. */
-static int bare_settle(struct sums *sums)
+static int bare_settle(struct reader *reader)
 {
-	if (sums->stacks.count && !sums_of(&sums->by_stack, (uint32_t)sums->stacks.count - 1))
-		return -ERR_NOMEM;
-	for (size_t i = 0; i < sums->bare.count; i++) {
-		if (sums->stacks.stacks[i].same_id != STACK_NONE)
+	struct sums *sums = reader->sums;
+	size_t count = sums->cell_count, kept = 0;
+
+	for (size_t i = 0; i < count; i++) {
+		struct cell *cell = &sums->cells[i];
+		struct census more = cell->sums, *to;
+
+		if (!cell->is_bare || sums->stacks.stacks[cell->stack].same_id != STACK_NONE)
 			continue;
-		census_add(&sums->by_stack.items[i], &sums->bare.items[i]);
-		sums->bare.items[i] = (struct census){0};
+		cell->sums = (struct census){0};
+		to = cell_of(reader, cell->stack, cell->heap, false);
+		if (!to)
+			return -ERR_NOMEM;
+		census_add(to, &more);
 	}
+	for (size_t i = 0; i < sums->cell_count; i++) {
+		if (sums->cells[i].sums.block_count)
+			sums->cells[kept++] = sums->cells[i];
+	}
+	sums->cell_count = kept;
 	return 0;
 }
 
@@ -245,7 +294,9 @@ static int note_module(struct reader *reader, const struct kv *kv)
 
 static int note_heap(struct reader *reader, const struct kv *kv)
 {
-	struct census more = {0};
+	struct census more = {0}, *to;
+	uint64_t addr = 0;
+	uint32_t heap;
 	int rc = kv_get_number(kv, "stackless-blocks", 10, &more.block_count);
 
 	if (!rc)
@@ -253,7 +304,13 @@ static int note_heap(struct reader *reader, const struct kv *kv)
 	if (!rc)
 		rc = kv_get_number(kv, "stackless-overhead", 10, &more.overhead_bytes);
 	if (!rc)
-		rc = count(reader->sums, &reader->sums->stackless, &more);
+		rc = kv_get_number(kv, "addr", 16, &addr);
+	if (!rc)
+		rc = heap_put(reader, addr, &heap);
+	if (!rc && more.block_count) {
+		to = cell_of(reader, STACK_NONE, heap, false);
+		rc = to ? count(reader->sums, to, &more) : -ERR_NOMEM;
+	}
 	return rc ? rc : warn_unwalked(reader->sums, kv);
 }
 
@@ -285,9 +342,12 @@ static int read_note(void *ctx, const char *kind, const struct kv *kv)
 
 int sums_read(struct sums *sums, const char *path, struct err *err)
 {
-	struct reader reader = {.sums = sums, .err = err};
-	struct dump_sink sink = {
-		.ctx = &reader, .module = read_module, .entry = read_entry, .note = read_note};
+	struct reader reader = {.sums = sums, .err = err, .heap = STACK_NONE};
+	struct dump_sink sink = {.ctx = &reader,
+		.module = read_module,
+		.heap = read_heap,
+		.entry = read_entry,
+		.note = read_note};
 	int rc;
 
 	sums->path = keep(sums, path);
@@ -298,6 +358,7 @@ int sums_read(struct sums *sums, const char *path, struct err *err)
 		return err_set(err, ERR_NOMEM, path, NULL);
 	}
 	module_list_init(&reader.modules, &sums->arena);
+	table_init(&reader.cells);
 	rc = dump_scan_file(path, &sink, err);
 	sums->is_cut = rc == -ERR_CUT;
 	module_list_finish(&reader.modules);
@@ -306,7 +367,8 @@ int sums_read(struct sums *sums, const char *path, struct err *err)
 	reader.modules.items = NULL;
 	module_list_release(&reader.modules);
 	free(reader.memo);
-	if ((!rc || sums->is_cut) && bare_settle(sums))
-		return err_set(err, ERR_NOMEM, path, NULL);
+	if ((!rc || sums->is_cut) && bare_settle(&reader))
+		rc = err_set(err, ERR_NOMEM, path, NULL);
+	table_release(&reader.cells);
 	return rc;
 }

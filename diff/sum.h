@@ -2,7 +2,8 @@
  * One dump as hdiff sees it: what each of its stacks adds up to.
  *
  * Sums are made while the file streams by; blocks are never kept. struct sums owns all it points
- * to and sums_release() frees it at once.
+ * to and sums_release() frees it at once. The numbers of stacks, heaps and texts and the order of
+ * cells may differ from one reading of a file to the next; what they stand for does not.
  */
 #ifndef DIFF_SUM_H
 #define DIFF_SUM_H
@@ -19,21 +20,27 @@
 
 #define WARNINGS_MAX 20 /* that are kept */
 
-/* Sums of stacks, by index. */
-struct census_list {
-	struct census *items;
-	size_t count, cap;
+/* What the blocks of one stack in one heap add up to. */
+struct cell {
+	uint32_t stack; /* index into stacks; STACK_NONE: no stack is known for these blocks */
+	uint32_t heap; /* index into heaps */
+	/* The entries name an id that has several stacks, and give none: stack is the first of them
+	 * (the others follow by same_id). */
+	bool is_bare;
+	struct census sums;
 };
 
 struct sums {
 	struct arena arena;
 	const char *path; /* as it was given */
 	struct stackset stacks;
-	struct census_list by_stack; /* as many as stacks.count, same order */
-	/* Entries that name an id and give no stack, where the id has several: by the first stack
-	 * under that id. There may be fewer than stacks.count. */
-	struct census_list bare;
-	struct census stackless; /* blocks no stack is known for; they are in no stack's sums */
+	struct cell *cells; /* one for each (stack, heap, is_bare) that occurs */
+	size_t cell_count;
+	uint64_t *heaps; /* addresses; 0 for entries before any heading */
+	size_t heap_count;
+	/* Of stacks that is_named: text number n is what the dump gives for a frame. */
+	const char **texts;
+	size_t text_count;
 	struct census total; /* of all blocks; requested + overhead fit into an int64_t */
 	struct module *modules; /* sorted by base */
 	size_t module_count;

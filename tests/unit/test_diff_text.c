@@ -84,11 +84,14 @@ static void the_header_names_the_dumps(void **state)
 static char *report_with(struct naming *naming, const struct comparison *comparison)
 {
 	struct report_style style = {.hex = false};
+	struct view view;
 	struct err err;
 	struct out out;
 
 	assert_int_equal(out_open(&out, "out.txt", &err), 0);
-	report_text(&out, comparison, naming, &style);
+	assert_int_equal(view_make(&view, comparison, naming), 0);
+	report_text(&out, &view, &style);
+	view_release(&view);
 	assert_int_equal(out_commit(&out, &err), 0);
 	return read_text("out.txt");
 }
@@ -97,6 +100,7 @@ static void names_inlined_functions_and_lines_are_shown(void **state)
 {
 	static const struct symbol found[] = {
 		{"inlined", 0x1f, "a,(1).c", 7}, {"outer<int, char>\n", 0xAB, "b.c", 0}};
+	struct match_request request = {.mode = MATCH_AUTO};
 	struct comparison comparison;
 	struct naming naming;
 	struct maker maker;
@@ -112,10 +116,11 @@ static void names_inlined_functions_and_lines_are_shown(void **state)
 	sums_init(&sums);
 	buf_init(&words);
 	assert_int_equal(sums_read(&sums, "new.txt", &err), 0);
-	assert_int_equal(comparison_make(&comparison, &sums, 1), 0);
+	assert_int_equal(comparison_make(&comparison, &sums, 1, &request), 0);
 	assert_int_equal(naming_make(&naming, &comparison, true, &err), 0);
-	naming.frames[0].found = (struct symbols){found, 2};
-	naming.frames[1].found = (struct symbols){found, 1};
+	assert_int_equal(naming_find(&naming, &(uint32_t){0}, 1, &err), 0);
+	naming.of_row[0][0].found = (struct symbols){found, 2};
+	naming.of_row[0][1].found = (struct symbols){found, 1};
 	text = report_with(&naming, &comparison);
 	assert_non_null(strstr(text, "\tapp!inlined+1F (a,(1).c, 7) [inline]\n"
 				     "\tapp!outer<int, char>?+AB\n"
@@ -205,6 +210,7 @@ static void what_a_terminal_obeys_is_not_printed(void **state)
 
 static void without_names_no_frames_are_kept(void **state)
 {
+	struct match_request request = {.mode = MATCH_AUTO};
 	struct comparison comparison;
 	struct naming naming;
 	struct maker maker;
@@ -219,9 +225,10 @@ static void without_names_no_frames_are_kept(void **state)
 	sums_init(&sums);
 	buf_init(&words);
 	assert_int_equal(sums_read(&sums, "new.txt", &err), 0);
-	assert_int_equal(comparison_make(&comparison, &sums, 1), 0);
+	assert_int_equal(comparison_make(&comparison, &sums, 1, &request), 0);
 	assert_int_equal(naming_make(&naming, &comparison, false, &err), 0);
-	assert_null(naming.frames);
+	assert_int_equal(naming_find(&naming, &(uint32_t){0}, 1, &err), 0);
+	assert_null(naming.of_row[0]);
 	assert_int_equal(naming_missing(&naming, &words), 0);
 	assert_int_equal(words.len, 0);
 	buf_release(&words);
