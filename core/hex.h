@@ -22,15 +22,20 @@ static inline uint64_t hex_load(const char *text)
 	       (uint64_t)byte[6] << 48 | (uint64_t)byte[7] << 56;
 }
 
-/* Whether all eight are digits. Adding to seven bits sets the eighth from a limit on and never
- * touches the next byte. */
-static inline bool hex_all(uint64_t bytes)
+/* The upper bits of those of the eight that are no digits. Adding to seven bits sets the eighth
+ * from a limit on and never touches the next byte. */
+static inline uint64_t hex_others(uint64_t bytes)
 {
 	uint64_t low = bytes & HEX_EACH(0x7f), letter = low | HEX_EACH(0x20);
 	uint64_t digits = (low + HEX_EACH(0x80 - '0')) & ~(low + HEX_EACH(0x7f - '9'));
 	uint64_t letters = (letter + HEX_EACH(0x80 - 'a')) & ~(letter + HEX_EACH(0x7f - 'f'));
 
-	return !((~(digits | letters) | bytes) & HEX_EACH(0x80));
+	return (~(digits | letters) | bytes) & HEX_EACH(0x80);
+}
+
+static inline bool hex_all(uint64_t bytes)
+{
+	return !hex_others(bytes);
 }
 
 /* The number that eight digits stand for. */

@@ -21,7 +21,7 @@ struct table_entry {
  * Keys come from files and processes that may mean harm: with a seed that they cannot know, keys
  * that all fall into one bucket cannot be made. No result depends on the hash.
  */
-static uint64_t hash_seed(void)
+uint64_t table_seed(void)
 {
 	static uint64_t seed;
 
@@ -40,7 +40,7 @@ static uint64_t hash_mix(uint64_t hash, uint64_t word)
 
 static uint32_t hash_bytes(const void *key, size_t len)
 {
-	uint64_t hash = hash_mix(hash_seed(), len), word;
+	uint64_t hash = hash_mix(table_seed(), len), word;
 	const char *at = key;
 
 	for (; len >= 8; len -= 8, at += 8) {
@@ -50,7 +50,7 @@ static uint32_t hash_bytes(const void *key, size_t len)
 	word = 0;
 	memcpy(&word, at, len);
 	hash = hash_mix(hash, word);
-	return (uint32_t)(hash_mix(hash, hash_seed()) >> 32);
+	return (uint32_t)(hash_mix(hash, table_seed()) >> 32);
 }
 
 void table_init(struct table *table)

@@ -2,9 +2,10 @@
  * Writes a made-up dump to standard output, for measuring and for tests, and to standard error
  * what its entries add up to:
  *
- *   gen_dump BLOCKS STACKS DEPTH full|first SEED
+ *   gen_dump BLOCKS STACKS DEPTH full|first|last SEED
  *
- * full gives the stack with every entry, first at the first mention of its id, as UMDH does.
+ * full gives the stack with every entry, first at the first mention of its id, as UMDH does, last
+ * with further blocks at the end, one for each stack.
  * Equal arguments give equal bytes; another SEED moves the modules (as
  * ASLR does) and changes which stack a block has, not what a stack is.
  */
@@ -19,7 +20,7 @@
 
 struct gen {
 	uint64_t blocks, stacks, depth, seed;
-	bool full;
+	enum layout { FULL, FIRST, LAST } layout;
 	uint64_t state; /* of the random numbers */
 	bool *given;
 	uint64_t requested_bytes, overhead_bytes;
@@ -76,10 +77,9 @@ static uint64_t pick_stack(struct gen *gen)
 	return (uint64_t)(spread * spread * spread * (double)gen->stacks);
 }
 
-static void write_block(struct gen *gen, uint64_t index)
+static void write_block(struct gen *gen, uint64_t index, uint64_t stack, bool with_stack)
 {
-	uint64_t stack = pick_stack(gen), requested = 16 + mix(stack) % 4096, overhead;
-	bool with_stack = gen->full || !gen->given[stack];
+	uint64_t requested = 16 + mix(stack) % 4096, overhead;
 
 	overhead = 16 + (16 - requested % 16) % 16;
 	printf("%s%" PRIX64 " bytes + %" PRIX64 " at %" PRIX64 " by BackTrace%" PRIX32 "\r\n",
@@ -87,9 +87,26 @@ static void write_block(struct gen *gen, uint64_t index)
 		UINT64_C(0x20600000000) + index * 0x40, (uint32_t)(mix(stack) | 7));
 	if (with_stack)
 		write_stack(gen, stack);
-	gen->given[stack] = true;
 	gen->requested_bytes += requested;
 	gen->overhead_bytes += overhead;
+}
+
+static void write_blocks(struct gen *gen)
+{
+	for (uint64_t i = 0; i < gen->blocks; i++) {
+		uint64_t stack = pick_stack(gen);
+
+		write_block(gen, i, stack,
+			gen->layout == FULL || (gen->layout == FIRST && !gen->given[stack]));
+		gen->given[stack] = true;
+	}
+	for (uint64_t i = 0; gen->layout == LAST && i < gen->stacks; i++)
+		write_block(gen, gen->blocks + i, i, true);
+}
+
+static enum layout layout_of(const char *name)
+{
+	return !strcmp(name, "full") ? FULL : !strcmp(name, "last") ? LAST : FIRST;
 }
 
 int main(int argc, char **argv)
@@ -100,22 +117,22 @@ int main(int argc, char **argv)
 		gen.blocks = strtoull(argv[1], NULL, 10);
 		gen.stacks = strtoull(argv[2], NULL, 10);
 		gen.depth = strtoull(argv[3], NULL, 10);
-		gen.full = !strcmp(argv[4], "full");
+		gen.layout = layout_of(argv[4]);
 		gen.state = gen.seed = strtoull(argv[5], NULL, 10);
 		gen.given = calloc(gen.stacks + 1, sizeof(*gen.given));
 	}
 	if (!gen.stacks || !gen.depth || !gen.given) {
-		fprintf(stderr, "usage: gen_dump BLOCKS STACKS DEPTH full|first SEED\n");
+		fprintf(stderr, "usage: gen_dump BLOCKS STACKS DEPTH full|first|last SEED\n");
 		free(gen.given);
 		return 2;
 	}
 	gen.state = mix(gen.state);
 	write_head(&gen);
-	for (uint64_t i = 0; i < gen.blocks; i++)
-		write_block(&gen, i);
+	write_blocks(&gen);
 	printf("\r\n*- - - - - - - - - - End of data for heap @ 1E0000 - - - - - - - - - -\r\n");
 	fprintf(stderr, "blocks=%" PRIu64 " requested=%" PRIu64 " overhead=%" PRIu64 "\n",
-		gen.blocks, gen.requested_bytes, gen.overhead_bytes);
+		gen.blocks + (gen.layout == LAST ? gen.stacks : 0), gen.requested_bytes,
+		gen.overhead_bytes);
 	free(gen.given);
 	return fflush(stdout) || ferror(stdout) ? 2 : 0;
 }
