@@ -20,7 +20,7 @@
 #define DUMP_FORMAT 1
 #define DUMP_FRAMES_MAX 1024 /* per entry, all candidates together */
 #define DUMP_SKIPS_MAX 100 /* malformed lines that are passed over */
-#define DUMP_LINE_MAX 65536 /* bytes; longer comment lines are passed over, others are an error */
+#define DUMP_LINE_MAX 65536 /* bytes; longer comment lines are passed over, others are malformed */
 
 /* Writes a snapshot; failures are kept in out. */
 void dump_write(struct out *out, const struct snapshot *snapshot);
@@ -67,7 +67,8 @@ struct dump_sink {
 	int (*skipped)(void *ctx, const struct err *why);
 	/* Takes as many whole entries with their stacks as it likes, and empty lines, off the text
 	 * at at, which is at the start of a line; returns where it stopped, which is one too, and
-	 * adds to progress what it took. entry() gets the others. Behind end are 64 zero bytes. */
+	 * adds to progress what it took. entry() gets the others. Behind end are 64 zero bytes. An
+	 * entry whose lines reach end it leaves: whether that one is whole the scanner knows. */
 	const char *(*plain)(
 		void *ctx, const char *at, const char *end, struct dump_progress *progress);
 };
@@ -103,6 +104,10 @@ int dump_scanner_text(struct dump_scanner *scanner, const char *text, size_t len
 
 /* A part of the file with nothing but entries and empty lines in it was read elsewhere. */
 int dump_scanner_pass(struct dump_scanner *scanner, const struct dump_progress *passed);
+
+/* The file was cut by what it is packed in (-ERR_CUT of its source): to be said before the last
+ * part, whose last line and stack are then not trusted. */
+void dump_scanner_cut(struct dump_scanner *scanner);
 
 /* Says what is missing at the end of the file. */
 int dump_scanner_end(struct dump_scanner *scanner);

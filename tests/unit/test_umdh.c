@@ -410,23 +410,6 @@ static void a_line_without_end_is_refused_at_once(void **state)
 	assert_int_equal(dump_scan_file("/dev/zero", &sink, &err), -ERR_NOT_DUMP);
 }
 
-static void sums_of_several_blocks_are_not_lost_silently(void **state)
-{
-	static const char hogs[] =
-		"*- - - - - - - - - - Heap 00150000 Hogs - - - - - - - - - -\n"
-		"\n"
-		"00005320 bytes in 0x14 allocations (@ 0x00000428) by: BackTrace00B53\n"
-		"ntdll!RtlAllocateHeap+0x00000808\n";
-	struct memory memory = {hogs, sizeof(hogs) - 1, 0, SIZE_MAX, false};
-	struct dump_source source = {.read = read_memory, .ctx = &memory, .name = "made"};
-	struct dump_sink sink = {0};
-	struct err err;
-
-	(void)state;
-	assert_int_equal(dump_scan(&source, &sink, &err), -ERR_BAD_LINE);
-	assert_string_equal(err.place, "made:3");
-}
-
 static int stop(void *ctx, const struct dump_entry *entry)
 {
 	(void)entry;
@@ -461,7 +444,6 @@ int main(void)
 		cmocka_unit_test(a_read_error_is_passed_on),
 		cmocka_unit_test(a_byte_order_mark_hides_nothing),
 		cmocka_unit_test(a_line_without_end_is_refused_at_once),
-		cmocka_unit_test(sums_of_several_blocks_are_not_lost_silently),
 		cmocka_unit_test(a_sink_can_stop_it),
 	};
 

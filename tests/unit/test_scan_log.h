@@ -1,0 +1,131 @@
+/* For the tests of the scanner: everything a sink is told, written down. */
+#ifndef TESTS_UNIT_TEST_SCAN_LOG_H
+#define TESTS_UNIT_TEST_SCAN_LOG_H
+
+#include "core/buf.h"
+#include "core/dump.h"
+
+#define COUNT(array) (sizeof(array) / sizeof(*(array)))
+
+struct scan_log {
+	struct buf text; /* one line for each call */
+	struct census sums; /* of entries */
+	int entries, skips;
+	struct err first_skip;
+};
+
+static inline int log_module(
+	void *ctx, uint64_t base, uint64_t size_bytes, const char *path, size_t len)
+{
+	struct scan_log *log = ctx;
+
+	assert_int_equal(buf_printf(&log->text, "module %" PRIX64 " %" PRIX64 " %.*s\n", base,
+				 size_bytes, (int)len, path),
+		0);
+	return 0;
+}
+
+static inline int log_heap(void *ctx, uint64_t addr)
+{
+	struct scan_log *log = ctx;
+
+	assert_int_equal(buf_printf(&log->text, "heap %" PRIX64 "\n", addr), 0);
+	return 0;
+}
+
+/* Every bit of the entry is looked at, so that the sanitizers see what is not there. */
+static inline int log_entry(void *ctx, const struct dump_entry *entry)
+{
+	const struct stack *stack = &entry->stack;
+	struct scan_log *log = ctx;
+	int rc = buf_printf(&log->text, "entry %" PRIu64 " %" PRIX64 " %" PRIX64 " %" PRIX64 " ",
+		entry->block_count, entry->requested_bytes, entry->overhead_bytes, entry->addr);
+
+	rc |= buf_add(&log->text, stack->id, entry->id_len);
+	assert_true(!stack->frames == !stack->frame_count);
+	assert_true(stack->frames || !stack->alias_count);
+	assert_true(!entry->names == !entry->name_count);
+	for (uint32_t i = 0; i < stack->frame_count; i++)
+		rc |= buf_printf(&log->text, " %" PRIX64, stack->frames[i]);
+	for (uint32_t i = 0; i < stack->alias_count; i++)
+		rc |= buf_printf(&log->text, " @%" PRIu32, stack->alias_at[i]);
+	for (uint32_t i = 0; i < entry->name_count; i++) {
+		rc |= buf_add_text(&log->text, " ");
+		rc |= buf_add(&log->text, entry->names[i].text, entry->names[i].len);
+	}
+	rc |= buf_add_text(&log->text, "\n");
+	assert_int_equal(rc, 0);
+	log->sums.block_count += entry->block_count;
+	log->sums.requested_bytes += entry->requested_bytes;
+	log->sums.overhead_bytes += entry->overhead_bytes;
+	log->entries++;
+	return 0;
+}
+
+static inline int log_note(void *ctx, const char *kind, const struct kv *pairs)
+{
+	struct scan_log *log = ctx;
+	uint64_t number = 0;
+
+	assert_int_equal(buf_printf(&log->text, "note %s %zu\n", kind, pairs->count), 0);
+	return !strcmp(kind, "process") ? kv_get_number(pairs, "id", 10, &number) : 0;
+}
+
+static inline int log_skipped(void *ctx, const struct err *why)
+{
+	struct scan_log *log = ctx;
+
+	assert_int_equal(why->code, ERR_BAD_LINE);
+	if (!log->skips++)
+		log->first_skip = *why;
+	assert_int_equal(buf_printf(&log->text, "skipped %s %s\n", why->place, why->detail), 0);
+	return 0;
+}
+
+static inline struct dump_sink log_sink(struct scan_log *log)
+{
+	*log = (struct scan_log){0};
+	return (struct dump_sink){.ctx = log,
+		.module = log_module,
+		.heap = log_heap,
+		.entry = log_entry,
+		.note = log_note,
+		.skipped = log_skipped};
+}
+
+/* Where a part of at least want bytes may end: before a line without a TAB, or at the end. */
+static inline size_t part_end(const char *text, size_t len, size_t at, size_t want)
+{
+	for (size_t end = at + want; end < len; end++) {
+		if (text[end - 1] == '\n' && text[end] != '\t')
+			return end;
+	}
+	return len;
+}
+
+/* Feeds the scanner parts of at least want bytes each; behind each are zeros, and then nothing that
+ * could be read. */
+static inline int scan_in_parts(
+	const char *text, size_t len, size_t want, const struct dump_sink *sink, struct err *err)
+{
+	struct dump_scanner *scanner = dump_scanner_new("made", sink, err);
+	int rc = 0;
+
+	assert_non_null(scanner);
+	for (size_t at = 0, end = 0; !rc && at < len; at = end) {
+		char *part;
+
+		end = part_end(text, len, at, want);
+		part = calloc(1, end - at + 64);
+		assert_non_null(part);
+		memcpy(part, text + at, end - at);
+		rc = dump_scanner_text(scanner, part, end - at, end == len);
+		free(part);
+	}
+	if (!rc)
+		rc = dump_scanner_end(scanner);
+	dump_scanner_free(scanner);
+	return rc;
+}
+
+#endif

@@ -1,0 +1,289 @@
+/* core/scan*: however a dump is cut into parts, the same is read; and none of it does harm. */
+#define _XOPEN_SOURCE 700
+#include <inttypes.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "tests/unit/test_scan_log.h"
+
+/* By hand: 2 + 1 + 1 + 14h + 1 blocks; 16 + 10h + 20h + 5320h requested; 8 + 8 + 8 + 160 + 8. */
+static const char ours[] =
+	"// hsnap: dump format=1 tool=0.1.0\r\n"
+	"// hsnap: process id=12 bits=64\r\n"
+	"// Loaded modules: \r\n"
+	"//     Base Size Module\r\n"
+	"//           140000000    24000 C:\\a b\\app.exe\r\n"
+	"//\r\n"
+	"// Process modules enumerated.\r\n"
+	"// hsnap: heap addr=1000 stackless-blocks=2 stackless-requested=16 "
+	"stackless-overhead=8\r\n"
+	"*- - - - - - - - - - Heap 1000 Hogs - - - - - - - - - -\r\n"
+	"\r\n"
+	"10 bytes + 8 at 1010 by BackTrace2A\r\n"
+	"\t7FF812345678\r\n"
+	"\t140001234\r\n"
+	"\t\r\n"
+	"\t140001490 \r\n"
+	"\r\n"
+	"20 bytes + 8 at 1040 by BackTrace2A\r\n"
+	"5320 bytes in 0x14 allocations (@ 0x428 + 0x8) by: BackTraceB53\r\n"
+	"\t140001234\r\n"
+	"\tAlias\r\n"
+	"\t140001490\r\n"
+	"0 bytes + 8 at 2000 by BackTrace94C4\r\n"
+	"*- - - - - - - - - - End of data for heap @ 1000 - - - - - - - - - -\r\n"
+	"// hsnap: end blocks=25 requested=21344 overhead=192\r\n"
+	"// Memory={}\r\n";
+
+static const char legacy[] =
+	"*- - - - - - - - - - Start of data for heap @ 150000 - - - - - - - - - -\n"
+	"00005320 bytes in 0x14 allocations (@ 0x00000428) by: BackTrace00B53\n"
+	"ntdll!RtlAllocateHeap+0x00000808\n"
+	"dbghelp!SymInit+0x12\n"
+	"\tMyApp!operator new+0x0000000E\n"
+	"fade+0x10\n"
+	"\n"
+	"00000010 bytes in 0x1 allocations (@ 0x00000010) by: BackTrace00B54\n"
+	"\tKERNEL32!BaseProcessStart+0x0000003D \n"
+	"00000020 bytes in 0x2 allocations (@ 0x00000010 + 0x8) by: BackTrace00B55\n"
+	"00000030 bytes in 0x3 allocations (@ 0x00000010) by: BackTrace00B54\n"
+	"\t401000\n"
+	"\t402000\n"
+	"*- - - - - - - - - - End of data for heap @ 150000 - - - - - - - - - -\n";
+
+static const char damaged[] = "1 bytes + 2 at 3 by BackTrace4\n"
+			      "\t401000\n"
+			      "2 bytes + \001 at 4\n"
+			      "\t402000\n"
+			      "3 bytes + 4 at 5 by BackTrace6\n"
+			      "\t403000\n"
+			      "\tmain\n"
+			      "\t404000\n"
+			      "words\n"
+			      "\t405000\n"
+			      "\twords\n"
+			      "4 bytes in 0x2 allocations (@ 0x2) by: BackTrace7\n"
+			      "a!b+0x1\n"
+			      "\t401000\n"
+			      "a!b+0x2\n";
+
+static const struct {
+	const char *text;
+	size_t len;
+	int entries, skips;
+} dumps[] = {
+	{ours, sizeof(ours) - 1, 4, 0},
+	{legacy, sizeof(legacy) - 1, 4, 0},
+	{damaged, sizeof(damaged) - 1, 3, 4},
+};
+
+/* What a source gives in pieces of at most step bytes. */
+struct pieces {
+	const char *bytes;
+	size_t len, at, step;
+};
+
+static int64_t read_pieces(void *ctx, void *bytes, size_t len, struct err *err)
+{
+	struct pieces *pieces = ctx;
+	size_t part = pieces->len - pieces->at;
+
+	(void)err;
+	part = part < len ? part : len;
+	part = part < pieces->step ? part : pieces->step;
+	memcpy(bytes, pieces->bytes + pieces->at, part);
+	pieces->at += part;
+	return (int64_t)part;
+}
+
+static int scan_source(
+	const char *text, size_t len, size_t step, const struct dump_sink *sink, struct err *err)
+{
+	struct pieces pieces = {text, len, 0, step};
+	struct dump_source source = {read_pieces, &pieces, "made"};
+
+	return dump_scan(&source, sink, err);
+}
+
+/* Another way to read the same; the log of it must be that of all the text at once. */
+static void expect_same(const struct scan_log *whole, int rc, const struct err *err,
+	const char *text, size_t len, size_t want, bool by_source)
+{
+	struct scan_log log;
+	struct dump_sink sink = log_sink(&log);
+	struct err other = {0};
+	int again = by_source ? scan_source(text, len, want, &sink, &other) :
+				scan_in_parts(text, len, want, &sink, &other);
+
+	assert_int_equal(again, rc);
+	assert_string_equal(other.place, err->place);
+	assert_string_equal(other.detail, err->detail);
+	assert_int_equal(log.text.len, whole->text.len);
+	if (log.text.len)
+		assert_string_equal(log.text.data, whole->text.data);
+	buf_release(&log.text);
+}
+
+static int same_in_every_way(const char *text, size_t len, bool by_source)
+{
+	static const size_t wants[] = {1, 7, 100, 4096};
+	struct scan_log log;
+	struct dump_sink sink = log_sink(&log);
+	struct err err = {0};
+	int rc = scan_in_parts(text, len, len ? len : 1, &sink, &err);
+
+	for (size_t i = 0; i < COUNT(wants) && !(i && wants[i] > len); i++)
+		expect_same(&log, rc, &err, text, len, wants[i], false);
+	if (by_source) {
+		expect_same(&log, rc, &err, text, len, 1, true);
+		expect_same(&log, rc, &err, text, len, 4096, true);
+	}
+	buf_release(&log.text);
+	return rc;
+}
+
+static void whole_dumps_are_read_in_any_parts(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < COUNT(dumps); i++) {
+		struct scan_log log;
+		struct dump_sink sink = log_sink(&log);
+
+		assert_int_equal(same_in_every_way(dumps[i].text, dumps[i].len, true), 0);
+		assert_int_equal(scan_source(dumps[i].text, dumps[i].len, 1, &sink, NULL), 0);
+		assert_int_equal(log.entries, dumps[i].entries);
+		assert_int_equal(log.skips, dumps[i].skips);
+		buf_release(&log.text);
+	}
+}
+
+static void every_prefix_is_read_in_any_parts(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < COUNT(dumps); i++) {
+		for (size_t len = 0; len < dumps[i].len; len++) {
+			int rc = same_in_every_way(dumps[i].text, len, len % 16 == 0);
+
+			if (rc && rc != -ERR_CUT && rc != -ERR_EMPTY && rc != -ERR_NOT_DUMP)
+				fail_msg("dump %zu cut at %zu: %d", i, len, rc);
+		}
+	}
+}
+
+/* A random number below limit, from a seed that is the same every time. */
+static uint32_t pick(uint32_t *seed, size_t limit)
+{
+	*seed ^= *seed << 13;
+	*seed ^= *seed >> 17;
+	*seed ^= *seed << 5;
+	return *seed % (uint32_t)limit;
+}
+
+static size_t edit(char *text, size_t len, uint32_t *seed)
+{
+	static const char *const words[] = {"\t", "\n", "\r\n", "\n\n", "\n\t", "//", "*- Heap ",
+		"0x", "!", "+0x1", "\tAlias\n", " bytes in ", " bytes + ", "FFFFFFFFFFFFFFFFFF",
+		"// hsnap: ", "// hsnap: end", "// Loaded modules",
+		"\n1 bytes + 1 at 1 by BackTrace1\n",
+		"\n1 bytes in 1 allocations (@ 1) by: BackTrace1\n", "a!b+0x1\n"};
+	size_t at = pick(seed, len), gone = pick(seed, 12), word_len;
+	const char *word = words[pick(seed, COUNT(words))];
+
+	if (pick(seed, 2)) {
+		text[at] = (char)pick(seed, 256);
+		return len;
+	}
+	word_len = strlen(word);
+	gone = at + gone > len ? len - at : gone;
+	memmove(text + at + word_len, text + at + gone, len - at - gone);
+	for (size_t i = 0; i < word_len; i++)
+		text[at + i] = word[i];
+	return len + word_len - gone;
+}
+
+static void edited_dumps_are_read_in_any_parts(void **state)
+{
+	uint32_t seed = 20261120;
+	char text[4096];
+
+	(void)state;
+	for (int round = 0; round < 6000; round++) {
+		size_t i = (size_t)round % COUNT(dumps), len = dumps[i].len;
+
+		assert_true(len + 8 * 64 < sizeof(text));
+		memcpy(text, dumps[i].text, len);
+		for (uint32_t edits = 1 + pick(&seed, 8); edits; edits--)
+			len = edit(text, len, &seed);
+		same_in_every_way(text, len, round % 32 == 0);
+	}
+}
+
+/* At least len bytes: entries with stacks; after the 8th and every 50000 more what is long. */
+static char *long_dump(size_t len, size_t *used, int *entries)
+{
+	struct buf text;
+	unsigned i = 0;
+
+	buf_init(&text);
+	while (text.len < len) {
+		assert_int_equal(
+			buf_printf(&text, "%X bytes + 8 at %X by BackTrace%X\n", i, i, i), 0);
+		for (unsigned k = 0; k < i % 40; k++)
+			assert_int_equal(buf_printf(&text, "\t%X%s\n", i + k, k % 7 ? "" : " "), 0);
+		if (i++ % 50000 == 7) { /* a stack, a comment and words that fill windows */
+			for (unsigned k = 0; k < 1000000; k++)
+				assert_int_equal(buf_add_text(&text, "\t\n"), 0);
+			assert_int_equal(buf_add_text(&text, "\t401000\n//"), 0);
+			for (unsigned k = 0; k < 400000; k++)
+				assert_int_equal(buf_add_text(&text, "words "), 0);
+			assert_int_equal(buf_add_text(&text, "\nx"), 0);
+			for (unsigned k = 0; k < 400000; k++)
+				assert_int_equal(buf_add_text(&text, "words "), 0);
+			assert_int_equal(buf_add_text(&text, "\n"), 0);
+		}
+	}
+	*used = text.len;
+	*entries = (int)i;
+	return text.data;
+}
+
+/* Stacks and lines that do not fit into the window of dump_scan() too. */
+static void long_dumps_are_read_through_a_window(void **state)
+{
+	int entries;
+	size_t len;
+	char *text = long_dump((size_t)20 << 20, &len, &entries);
+	struct scan_log log;
+	struct dump_sink sink = log_sink(&log);
+	struct err err = {0};
+	int rc = scan_in_parts(text, len, len, &sink, &err);
+
+	(void)state;
+	assert_int_equal(rc, 0);
+	assert_int_equal(log.entries, entries);
+	assert_int_equal(log.skips, 1 + (entries - 8) / 50000); /* the long words */
+	expect_same(&log, rc, &err, text, len, SIZE_MAX, true);
+	expect_same(&log, rc, &err, text, len, 65537, true);
+	expect_same(&log, rc, &err, text, len, 100000, false);
+	buf_release(&log.text);
+	free(text);
+}
+
+int main(void)
+{
+	static const struct CMUnitTest tests[] = {
+		cmocka_unit_test(whole_dumps_are_read_in_any_parts),
+		cmocka_unit_test(every_prefix_is_read_in_any_parts),
+		cmocka_unit_test(edited_dumps_are_read_in_any_parts),
+		cmocka_unit_test(long_dumps_are_read_through_a_window),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
