@@ -220,12 +220,12 @@ build/win64/library.a: $(call win64_objects,$(LIBRARY)) | deps
 build/linux/tests/%: build/linux/obj/tests/unit/%.o build/linux/library.a
 	mkdir -p $(@D)
 	echo "== $@"
-	$(CC) $^ -lcmocka -lpcre2-8 -lz -o $@
+	$(CC) $^ -lcmocka -lpcre2-8 -lz -lpthread -o $@
 
 build/asan/tests/%: build/asan/obj/tests/unit/%.o build/asan/library.a
 	mkdir -p $(@D)
 	echo "== $@"
-	$(CC) -fsanitize=address,undefined $^ -lcmocka -lpcre2-8 -lz -o $@
+	$(CC) -fsanitize=address,undefined $^ -lcmocka -lpcre2-8 -lz -lpthread -o $@
 
 build/win64/tests/%.exe: build/win64/obj/tests/win/%.o build/win64/library.a
 	mkdir -p $(@D)

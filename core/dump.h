@@ -20,6 +20,7 @@
 #define DUMP_FORMAT 1
 #define DUMP_FRAMES_MAX 1024 /* per entry, all candidates together */
 #define DUMP_SKIPS_MAX 100 /* malformed lines that are passed over */
+#define DUMP_PAD_BYTES 128 /* zeros behind a text that is read many bytes at once */
 #define DUMP_LINE_MAX 65536 /* bytes; longer comment lines are passed over, others are malformed */
 
 /* Writes a snapshot; failures are kept in out. */
@@ -67,7 +68,7 @@ struct dump_sink {
 	int (*skipped)(void *ctx, const struct err *why);
 	/* Takes as many whole entries with their stacks as it likes, and empty lines, off the text
 	 * at at, which is at the start of a line; returns where it stopped, which is one too, and
-	 * adds to progress what it took. entry() gets the others. Behind end are 64 zero bytes. An
+	 * adds to progress what it took. entry() gets the others. Behind end are DUMP_PAD_BYTES zeros. An
 	 * entry whose lines reach end it leaves: whether that one is whole the scanner knows. */
 	const char *(*plain)(
 		void *ctx, const char *at, const char *end, struct dump_progress *progress);
@@ -99,8 +100,12 @@ struct dump_scanner *dump_scanner_new(
 	const char *name, const struct dump_sink *sink, struct err *err); /* NULL: out of memory */
 void dump_scanner_free(struct dump_scanner *scanner);
 
-/* Behind text[len] are 64 zero bytes. Only the last part may end inside a line. */
+/* Behind text[len] are DUMP_PAD_BYTES zeros. Only the last part may end inside a line. */
 int dump_scanner_text(struct dump_scanner *scanner, const char *text, size_t len, bool is_last);
+
+/* All of a source, or what is left of it; then dump_scanner_end(). */
+int dump_scanner_read(
+	struct dump_scanner *scanner, const struct dump_source *source, struct err *err);
 
 /* A part of the file with nothing but entries and empty lines in it was read elsewhere. */
 int dump_scanner_pass(struct dump_scanner *scanner, const struct dump_progress *passed);

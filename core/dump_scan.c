@@ -7,7 +7,6 @@
 #include "core/source.h"
 
 #define WINDOW_BYTES ((size_t)1 << 20)
-#define PAD_BYTES 64
 
 struct window {
 	char *bytes;
@@ -61,7 +60,7 @@ static int scan_window(struct dump_scanner *scanner, struct window *window)
 {
 	size_t len = window->at_eof ? window->len : last_line(window, false);
 	bool is_split = !len;
-	char behind[PAD_BYTES];
+	char behind[DUMP_PAD_BYTES];
 	int rc;
 
 	if (is_split)
@@ -71,10 +70,10 @@ static int scan_window(struct dump_scanner *scanner, struct window *window)
 		len = window->len;
 	}
 	scanner->is_last = window->at_eof;
-	memcpy(behind, window->bytes + len, PAD_BYTES);
-	memset(window->bytes + len, 0, PAD_BYTES);
+	memcpy(behind, window->bytes + len, DUMP_PAD_BYTES);
+	memset(window->bytes + len, 0, DUMP_PAD_BYTES);
 	rc = scan_part(scanner, window->bytes, len, is_split);
-	memcpy(window->bytes + len, behind, PAD_BYTES);
+	memcpy(window->bytes + len, behind, DUMP_PAD_BYTES);
 	drop(window, len);
 	return rc;
 }
@@ -101,14 +100,14 @@ static int scan_all(struct dump_scanner *scanner, struct window *window,
 	return rc ? rc : dump_scanner_end(scanner);
 }
 
-int dump_scan(const struct dump_source *source, const struct dump_sink *sink, struct err *err)
+int dump_scanner_read(
+	struct dump_scanner *scanner, const struct dump_source *source, struct err *err)
 {
-	struct window window = {.bytes = malloc(WINDOW_BYTES + PAD_BYTES)};
-	struct dump_scanner *scanner = dump_scanner_new(source->name, sink, err);
+	struct window window = {.bytes = malloc(WINDOW_BYTES + DUMP_PAD_BYTES)};
 	struct err cut = {0};
 	int rc = -ERR_NOMEM;
 
-	if (window.bytes && scanner)
+	if (window.bytes)
 		rc = scan_all(scanner, &window, source, &cut);
 	if (rc == -ERR_NOMEM)
 		err_set(err, ERR_NOMEM, source->name, NULL);
@@ -117,8 +116,16 @@ int dump_scan(const struct dump_source *source, const struct dump_sink *sink, st
 		if (err)
 			*err = cut;
 	}
-	dump_scanner_free(scanner);
 	free(window.bytes);
+	return rc;
+}
+
+int dump_scan(const struct dump_source *source, const struct dump_sink *sink, struct err *err)
+{
+	struct dump_scanner *scanner = dump_scanner_new(source->name, sink, err);
+	int rc = scanner ? dump_scanner_read(scanner, source, err) : -ERR_NOMEM;
+
+	dump_scanner_free(scanner);
 	return rc;
 }
 

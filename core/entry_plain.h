@@ -14,7 +14,8 @@
 #include <stdint.h>
 #include <string.h>
 
-#ifdef __AVX2__
+#if defined(ENTRY_PORTABLE) /* as on a machine that has nothing better, for tests */
+#elif defined(__AVX2__)
 #include <immintrin.h>
 #elif defined(__SSE2__)
 #include <emmintrin.h>
@@ -35,7 +36,8 @@ struct entry_bits {
 	uint64_t newlines;
 };
 
-#if defined(__AVX2__)
+#if defined(ENTRY_PORTABLE)
+#elif defined(__AVX2__)
 
 #define ENTRY_VECTOR_BYTES 32
 typedef __m256i entry_vector;

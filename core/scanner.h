@@ -96,7 +96,7 @@ bool scan_may_be_cut(const struct dump_scanner *scanner);
 /* Takes the next line. 1: it is to be understood; 0: it was passed over; or an error. */
 int scan_next(struct dump_scanner *scanner, struct scan_line *line);
 
-/* Reads a part; what is open at its end stays so. Behind end are 64 zero bytes. */
+/* Reads a part; what is open at its end stays so. Behind end are DUMP_PAD_BYTES zeros. */
 int scan_part(struct dump_scanner *scanner, const char *text, size_t len, bool is_split);
 
 /* Each understands one line that scan_next() gave. 0 or an error. */

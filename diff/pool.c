@@ -104,24 +104,32 @@ static struct census *cell_sums(struct pool *pool, const struct cell *wanted)
 	return &sums->cells[*slot - 1].sums;
 }
 
-int pool_count(struct pool *pool, const struct cell *more, bool take_away)
+static int count_cell(struct pool *pool, const struct cell *more, bool take_away)
 {
 	uint64_t sign = take_away ? UINT64_MAX : 1; /* modulo 2^64 */
 	struct cell cell = *more;
 	struct census *to;
+
+	if (cell.heap == HEAP_NONE && heap_put(pool, 0, &cell.heap))
+		return -ERR_NOMEM;
+	to = cell_sums(pool, &cell);
+	if (!to)
+		return -ERR_NOMEM;
+	to->block_count += sign * cell.sums.block_count;
+	to->requested_bytes += sign * cell.sums.requested_bytes;
+	to->overhead_bytes += sign * cell.sums.overhead_bytes;
+	return 0;
+}
+
+int pool_count(struct pool *pool, const struct cell *more, size_t count, bool take_away)
+{
 	int rc = 0;
 
 	thread_lock_take(pool->lock);
-	if (cell.heap == HEAP_NONE)
-		rc = heap_put(pool, 0, &cell.heap);
-	to = rc ? NULL : cell_sums(pool, &cell);
-	if (to) {
-		to->block_count += sign * cell.sums.block_count;
-		to->requested_bytes += sign * cell.sums.requested_bytes;
-		to->overhead_bytes += sign * cell.sums.overhead_bytes;
-	}
+	for (size_t i = 0; !rc && i < count; i++)
+		rc = count_cell(pool, &more[i], take_away);
 	thread_lock_leave(pool->lock);
-	return to ? 0 : -ERR_NOMEM;
+	return rc;
 }
 
 /* What is kept for a stack: the first text that came with it. */

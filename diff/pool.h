@@ -38,8 +38,8 @@ void pool_release(struct pool *pool);
 /* The number of a heap: 0 or -ERR_NOMEM. */
 int pool_heap(struct pool *pool, uint64_t addr, uint32_t *index);
 
-/* Adds to the sums of a cell, or takes away what was added before. 0 or -ERR_NOMEM. */
-int pool_count(struct pool *pool, const struct cell *more, bool take_away);
+/* Adds to the sums of cells, or takes away what was added before. 0 or -ERR_NOMEM. */
+int pool_count(struct pool *pool, const struct cell *more, size_t count, bool take_away);
 
 /* As stackset_put(). When text is given it comes back as what is kept for that stack, for all
  * threads and as long as the pool lives. */

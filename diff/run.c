@@ -169,8 +169,13 @@ static int say_cut(const struct err *err, FILE *say)
 static int read_dump(
 	const struct request *request, size_t number, struct sums *sums, FILE *say, struct err *err)
 {
-	int rc = sums_read(sums, request->paths[number], err);
+	struct source *source;
+	int rc = source_open(&source, request->paths[number], err);
 
+	if (rc)
+		return rc;
+	rc = sums_read(sums, request->paths[number], source, err);
+	source_close(source);
 	if (rc == -ERR_CUT && request->force)
 		rc = say_cut(err, say) ? err_set(err, ERR_NOMEM, NULL, NULL) : 0;
 	if (!rc && say_warnings(sums, say))

@@ -15,6 +15,7 @@
 #include "core/arena.h"
 #include "core/err.h"
 #include "core/model.h"
+#include "core/source.h"
 #include "core/stackset.h"
 #include "symbolize/symbolize.h"
 
@@ -51,6 +52,7 @@ struct sums {
 	const char
 		*warnings[WARNINGS_MAX]; /* the first ones: what the dump lacks, a sentence each */
 	size_t warning_count; /* of all */
+	size_t skip_count; /* malformed lines that were passed over; a warning tells of each */
 	bool is_cut; /* the end of the file is missing */
 };
 
@@ -58,11 +60,11 @@ void sums_init(struct sums *sums);
 void sums_release(struct sums *sums);
 
 /*
- * Reads the dump at path ("-": standard input) into sums, which was just initialised; the caller
- * releases it in any case. Returns 0 or an error of dump_scan_file(); -ERR_BAD_LINE also when the
+ * Reads a dump into sums, which was just initialised; the caller releases it in any case. path is
+ * what the user calls it. Returns 0 or an error of dump_scan_file(); -ERR_BAD_LINE also when the
  * blocks add up to more than any address space holds. After -ERR_CUT sums holds what is there and
- * can be used.
+ * can be used. Several threads read a large file.
  */
-int sums_read(struct sums *sums, const char *path, struct err *err);
+int sums_read(struct sums *sums, const char *path, struct source *source, struct err *err);
 
 #endif

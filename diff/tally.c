@@ -7,6 +7,7 @@
 #include "diff/tally_plain.h"
 
 #define ID_BYTES 9
+#define FLUSH_COUNT 64 /* cells that are handed over at once */
 
 void tally_init(struct tally *tally, struct pool *pool)
 {
@@ -77,19 +78,12 @@ static size_t id_text(uint32_t id, char text[ID_BYTES])
 
 int tally_id_add(struct tally *tally, uint32_t id, uint32_t *number)
 {
-	struct stack bare = {.same_id = STACK_NONE};
-	char text[ID_BYTES];
-	size_t len = id_text(id, text);
-	uint32_t stack;
-
-	bare.id = text;
 	if (tally->count >= UINT32_MAX / 2 || (tally->count == tally->cap && ids_grow(tally)) ||
-		(2 * tally->count >= tally->slot_count && slots_grow(tally)) ||
-		pool_stack(tally->pool, &bare, len, &stack, NULL))
+		(2 * tally->count >= tally->slot_count && slots_grow(tally)))
 		return -ERR_NOMEM;
 	*number = (uint32_t)tally->count++;
-	tally->ids[*number] = (struct tally_id){.stack = stack};
-	tally->stacks[*number] = (struct tally_stack){.stack = stack};
+	tally->ids[*number] = (struct tally_id){.id = id};
+	tally->stacks[*number] = (struct tally_stack){.stack = STACK_NONE};
 	*tally_slot(tally, id) = id | ((uint64_t)*number + 1) << 32;
 	return 0;
 }
@@ -133,11 +127,13 @@ const char *tally_stack_take(struct tally *tally, const struct entry_plain *entr
 	text.line_count = stack.frame_count;
 	if (pool_stack(tally->pool, &stack, id_len, &cell.stack, &text))
 		return NULL;
-	if (!known->text.text && !known->block_count) {
+	if (!known->text.text) {
 		known->text = text;
 		known->stack = cell.stack;
 	}
-	if (pool_count(tally->pool, &cell, tally->take_away))
+	if (known->stack == cell.stack)
+		tally_count_known(tally, number, entry);
+	else if (pool_count(tally->pool, &cell, 1, tally->take_away))
 		return NULL;
 	return behind;
 }
@@ -148,28 +144,50 @@ const char *tally_plain(
 	return tally->plain(tally, at, end, progress);
 }
 
+/* What was counted without a stack, which is now nothing. */
+static int take_bare(struct tally *tally, struct tally_id *from, struct cell *cell)
+{
+	struct stack bare = {.same_id = STACK_NONE};
+	char id[ID_BYTES];
+	size_t id_len = id_text(from->id, id);
+
+	bare.id = id;
+	if (pool_stack(tally->pool, &bare, id_len, &cell->stack, NULL))
+		return -ERR_NOMEM;
+	cell->is_bare = true;
+	cell->sums =
+		(struct census){from->block_count, from->requested_bytes, from->overhead_bytes};
+	from->block_count = from->requested_bytes = from->overhead_bytes = 0;
+	return 0;
+}
+
+static void take_known(struct tally_stack *from, struct cell *cell)
+{
+	cell->stack = from->stack;
+	cell->sums =
+		(struct census){from->block_count, from->requested_bytes, from->overhead_bytes};
+	from->block_count = from->requested_bytes = from->overhead_bytes = 0;
+}
+
 int tally_flush(struct tally *tally)
 {
-	for (; tally->touched_count; tally->touched_count--) {
-		uint32_t touched = tally->touched[tally->touched_count - 1];
-		struct tally_id *id = &tally->ids[touched / 2];
-		struct tally_stack *stack = &tally->stacks[touched / 2];
-		struct cell cell = {.heap = tally->heap};
+	struct cell cells[FLUSH_COUNT];
+	int rc = 0;
 
-		if (touched % 2) {
-			cell.stack = stack->stack;
-			cell.sums = (struct census){
-				stack->block_count, stack->requested_bytes, stack->overhead_bytes};
-			stack->block_count = stack->requested_bytes = stack->overhead_bytes = 0;
-		} else {
-			cell.stack = id->stack;
-			cell.is_bare = true;
-			cell.sums = (struct census){
-				id->block_count, id->requested_bytes, id->overhead_bytes};
-			id->block_count = id->requested_bytes = id->overhead_bytes = 0;
+	while (!rc && tally->touched_count) {
+		size_t count = 0;
+
+		for (; !rc && count < FLUSH_COUNT && tally->touched_count; count++) {
+			uint32_t touched = tally->touched[--tally->touched_count];
+
+			cells[count] = (struct cell){.heap = tally->heap};
+			if (touched % 2)
+				take_known(&tally->stacks[touched / 2], &cells[count]);
+			else
+				rc = take_bare(tally, &tally->ids[touched / 2], &cells[count]);
 		}
-		if (pool_count(tally->pool, &cell, tally->take_away))
-			return -ERR_NOMEM;
+		if (!rc)
+			rc = pool_count(tally->pool, cells, count, tally->take_away);
 	}
-	return 0;
+	return rc;
 }

@@ -10,32 +10,6 @@
 #define BATCH 32
 #define PREFETCH_BYTES 1024 /* of a stack; most are shorter */
 
-static inline void touch(struct tally *tally, uint32_t number, unsigned with_stack)
-{
-	tally->touched[tally->touched_count++] = 2 * number + with_stack;
-}
-
-static inline void count_bare(struct tally *tally, uint32_t number, const struct entry_plain *entry)
-{
-	struct tally_id *to = &tally->ids[number];
-
-	if (!to->block_count++)
-		touch(tally, number, 0);
-	to->requested_bytes += entry->requested_bytes;
-	to->overhead_bytes += entry->overhead_bytes;
-}
-
-static inline void count_known(
-	struct tally *tally, uint32_t number, const struct entry_plain *entry)
-{
-	struct tally_stack *to = &tally->stacks[number];
-
-	if (!to->block_count++)
-		touch(tally, number, 1);
-	to->requested_bytes += entry->requested_bytes;
-	to->overhead_bytes += entry->overhead_bytes;
-}
-
 /* An entry that was read and not yet counted. */
 struct pending {
 	struct entry_plain entry;
@@ -76,7 +50,7 @@ static inline void batch_fill(
 			return;
 		__builtin_prefetch(&slots[pending->entry.id * mixer >> shift]);
 		at = *stack == '\t' ? entry_stack_end(stack, end) : stack;
-		if (at == end && at != stack && !*end)
+		if (at == end && !*end)
 			return;
 		pending->stack_len = (uint32_t)(at - stack);
 		pending->behind = at;
@@ -136,9 +110,9 @@ static inline const char *batch_count(struct tally *tally, const struct batch *b
 				memcmp(pending->behind - text->len, text->text, text->len) != 0)
 				break;
 			line_count += text->line_count;
-			count_known(tally, pending->number, &pending->entry);
+			tally_count_known(tally, pending->number, &pending->entry);
 		} else {
-			count_bare(tally, pending->number, &pending->entry);
+			tally_count_bare(tally, pending->number, &pending->entry);
 		}
 		progress_add(progress, &pending->entry, line_count);
 		at = pending->behind;
@@ -158,12 +132,12 @@ static const char *take_one(
 	if (!at || at > end || tally_id_find(tally, entry.id, &number))
 		return NULL;
 	from = at;
-	if (*at == '\t' && entry_stack_end(at, end) == end && !*end)
+	if ((*at == '\t' ? entry_stack_end(at, end) : at) == end && !*end)
 		return NULL;
 	if (*at == '\t')
 		at = tally_stack_take(tally, &entry, at, end, number);
 	else
-		count_bare(tally, number, &entry);
+		tally_count_bare(tally, number, &entry);
 	for (; at && from < at; from++)
 		line_count += *from == '\n';
 	if (at)

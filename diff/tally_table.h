@@ -10,14 +10,14 @@
 /* Entries that name an id and give no stack. Two to a cache line. */
 struct tally_id {
 	uint64_t requested_bytes, overhead_bytes, block_count;
-	uint32_t stack; /* the first one under this id */
+	uint32_t id;
 	uint32_t padding;
 };
 
 /* Entries with the stack whose text is known. */
 struct tally_stack {
 	uint64_t requested_bytes, overhead_bytes, block_count;
-	struct pool_text text; /* or nothing */
+	struct pool_text text; /* or nothing: then the stack is not known either */
 	uint32_t stack;
 };
 
@@ -32,6 +32,33 @@ const char *tally_stack_take(struct tally *tally, const struct entry_plain *entr
 /* tally_plain() for processors of today. */
 const char *tally_plain_avx2(
 	struct tally *tally, const char *at, const char *end, struct dump_progress *progress);
+
+static inline void tally_touch(struct tally *tally, uint32_t number, unsigned with_stack)
+{
+	tally->touched[tally->touched_count++] = 2 * number + with_stack;
+}
+
+static inline void tally_count_bare(
+	struct tally *tally, uint32_t number, const struct entry_plain *entry)
+{
+	struct tally_id *to = &tally->ids[number];
+
+	if (!to->block_count++)
+		tally_touch(tally, number, 0);
+	to->requested_bytes += entry->requested_bytes;
+	to->overhead_bytes += entry->overhead_bytes;
+}
+
+static inline void tally_count_known(
+	struct tally *tally, uint32_t number, const struct entry_plain *entry)
+{
+	struct tally_stack *to = &tally->stacks[number];
+
+	if (!to->block_count++)
+		tally_touch(tally, number, 1);
+	to->requested_bytes += entry->requested_bytes;
+	to->overhead_bytes += entry->overhead_bytes;
+}
 
 static inline uint64_t *tally_slot(const struct tally *tally, uint32_t id)
 {

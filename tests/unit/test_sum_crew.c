@@ -1,0 +1,283 @@
+/*
+ * A dump read by several threads in pieces of any size is the same as one read in order: sums by
+ * stack and heap, warnings, errors. The dumps are random and hold everything that a scanner has to
+ * look at in order: headings, notes, lines that break the rules, several stacks under one id.
+ */
+#include "tests/unit/test_diff.h"
+
+#include "core/source.h"
+#include "diff/sum_reader.h"
+
+#define IDS 12
+
+static uint64_t state;
+
+static uint64_t pick(uint64_t count)
+{
+	state ^= state << 13;
+	state ^= state >> 7;
+	state ^= state << 17;
+	return state % count;
+}
+
+/* What the writer knows. */
+struct truth {
+	struct census total;
+	bool has_faults; /* lines that break the rules: their sums are not counted here */
+};
+
+static void put_random_stack(struct maker *maker, uint64_t number)
+{
+	static const char *const forms[] = {"\t%" PRIX64, "\t%" PRIx64, "\t%016" PRIX64};
+	uint64_t form = pick(20);
+
+	for (uint64_t i = 0; i < 1 + number % 5; i++)
+		put(maker, forms[form < 2 ? form + 1 : 0], UINT64_C(0x140001000) + 64 * number + i);
+	if (number % 7 == 6) {
+		put(maker, "\tAlias");
+		put(maker, "\t%" PRIX64, UINT64_C(0x140009000) + number);
+	}
+}
+
+static void put_random_entry(struct maker *maker, struct truth *truth)
+{
+	static const char *const ids[IDS] = {"1", "22", "333", "4444", "55555", "0077", "abc",
+		"123456789AB", "0", "FFFFFFFF", "A1", "A2"};
+	uint64_t id = pick(IDS), requested = pick(pick(50) ? 5000 : UINT64_C(1) << 40);
+	uint64_t overhead = pick(64);
+
+	put(maker, "%" PRIX64 " bytes + %" PRIX64 " at %" PRIX64 " by BackTrace%s", requested,
+		overhead, pick(UINT64_C(1) << 44), ids[id]);
+	truth->total.block_count++;
+	truth->total.requested_bytes += requested;
+	truth->total.overhead_bytes += overhead;
+	if (pick(3))
+		put_random_stack(maker, pick(10) ? id : pick(40));
+	if (!pick(4))
+		put(maker, "%s", "");
+}
+
+static void put_random_other(struct maker *maker, struct truth *truth, bool with_faults)
+{
+	uint64_t blocks = 1 + pick(9), size = pick(1000);
+
+	switch (pick(with_faults ? 9 : 6)) {
+	case 0: put(maker, "// chatter"); break;
+	case 1:
+		put(maker, "*- - - - - Start of data for heap @ %" PRIX64 " - - -",
+			UINT64_C(0x1E0000) + 0x10000 * pick(4));
+		break;
+	case 2: put(maker, "DBGHELP: app - no symbols"); break;
+	case 3:
+		put(maker,
+			"%" PRIX64 " bytes in 0x%" PRIX64 " allocations (@ 0x%" PRIX64
+			" + 0x%" PRIX64 ") by: BackTrace%" PRIX64,
+			blocks * size, blocks, size, pick(2) * 8, pick(3));
+		truth->total.block_count += blocks;
+		truth->total.requested_bytes += blocks * size;
+		truth->has_faults = true; /* nearly: its overhead is not told here */
+		put(maker, "ntdll!RtlAllocateHeap+0x%08" PRIX64, pick(5));
+		break;
+	case 4:
+		put(maker, "// hsnap: name addr=140001000 function=f%" PRIu64 " offset=1", pick(9));
+		break;
+	case 5: put(maker, "// hsnap: warning text=\"so it is %" PRIu64 "\"", pick(99)); break;
+	case 6: put(maker, "12 bytes + at nowhere"); break;
+	case 7: put(maker, "\t14000Z"); break;
+	default: put(maker, "// hsnap: heap addr=zzz");
+	}
+	truth->has_faults = truth->has_faults || with_faults;
+}
+
+static struct truth write_random(uint64_t seed, bool with_faults)
+{
+	struct truth truth = {.has_faults = with_faults};
+	struct maker maker;
+
+	state = seed * UINT64_C(0x9e3779b97f4a7c15) + 1;
+	dump_begin(&maker, (struct maker){.eol = pick(2) ? "\r\n" : "\n"});
+	for (uint64_t count = pick(400); count--;) {
+		if (pick(30))
+			put_random_entry(&maker, &truth);
+		else
+			put_random_other(&maker, &truth, with_faults);
+	}
+	if (pick(2))
+		dump_end(&maker, "new.txt");
+	else { /* cut off somewhere */
+		write_bytes("new.txt", maker.text.data, maker.text.len - pick(40));
+		buf_release(&maker.text);
+		truth.has_faults = true;
+	}
+	return truth;
+}
+
+/* A stack as text: its id, then its frames. */
+static int put_stack_text(struct buf *to, const struct sums *sums, uint32_t number)
+{
+	const struct stack *stack = number == STACK_NONE ? NULL : &sums->stacks.stacks[number];
+	int rc = buf_add_text(to, stack ? stack->id : "none");
+
+	for (uint32_t i = 0; !rc && stack && i < stack->frame_count; i++) {
+		if (stack->is_named)
+			rc = buf_printf(to, " %s", sums->texts[stack->frames[i]]);
+		else
+			rc = buf_printf(to, " %" PRIx64, stack->frames[i]);
+	}
+	for (uint32_t i = 0; !rc && stack && i < stack->alias_count; i++)
+		rc = buf_printf(to, " alias@%" PRIu32, stack->alias_at[i]);
+	return rc;
+}
+
+static int by_text(const void *a, const void *b)
+{
+	return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+/* Everything in sums whose order does not matter, in order; to be freed. */
+static char *canonical(const struct sums *sums)
+{
+	char **lines = calloc(sums->cell_count + 1, sizeof(*lines));
+	struct buf all;
+
+	assert_non_null(lines);
+	for (size_t i = 0; i < sums->cell_count; i++) {
+		const struct cell *cell = &sums->cells[i];
+		struct buf line;
+
+		buf_init(&line);
+		/* which of several stacks is the first of its id depends on who was faster */
+		if (cell->is_bare)
+			assert_int_equal(
+				buf_add_text(&line, sums->stacks.stacks[cell->stack].id), 0);
+		else
+			assert_int_equal(put_stack_text(&line, sums, cell->stack), 0);
+		assert_int_equal(
+			buf_printf(&line,
+				" %s heap %" PRIX64 " %" PRIu64 " %" PRIu64 " %" PRIu64 "\n",
+				cell->is_bare ? "bare" : "", sums->heaps[cell->heap],
+				cell->sums.block_count, cell->sums.requested_bytes,
+				cell->sums.overhead_bytes),
+			0);
+		lines[i] = line.data;
+	}
+	qsort(lines, sums->cell_count, sizeof(*lines), by_text);
+	buf_init(&all);
+	for (size_t i = 0; i < sums->cell_count; i++) {
+		assert_int_equal(buf_add_text(&all, lines[i]), 0);
+		free(lines[i]);
+	}
+	for (size_t i = 0; i < sums->warning_count && i < WARNINGS_MAX; i++)
+		assert_int_equal(buf_printf(&all, "warning %s\n", sums->warnings[i]), 0);
+	assert_int_equal(
+		buf_printf(&all,
+			"total %" PRIu64 " %" PRIu64 " %" PRIu64 ", %zu skipped, %zu modules%s",
+			sums->total.block_count, sums->total.requested_bytes,
+			sums->total.overhead_bytes, sums->skip_count, sums->module_count,
+			sums->is_cut ? ", cut" : ""),
+		0);
+	free(lines);
+	return all.data;
+}
+
+/* Reads new.txt and tells all of it, with the error if there is one; to be freed. */
+static char *read_by(const struct crew_plan *plan, struct sums *sums)
+{
+	struct err err = {0};
+	struct source *source;
+	char *text, *all;
+	size_t len;
+	int rc;
+
+	sums_init(sums);
+	assert_int_equal(source_open(&source, "new.txt", &err), 0);
+	rc = sums_read_by(sums, "new.txt", source, plan, &err);
+	source_close(source);
+	text = canonical(sums);
+	len = strlen(text) + sizeof(err.place) + sizeof(err.detail) + 40;
+	all = malloc(len);
+	assert_non_null(all);
+	/* after an error sums may hold anything */
+	snprintf(all, len, "%s\nrc %d %s %s", rc && rc != -ERR_CUT ? "" : text, rc,
+		rc ? err.place : "", rc ? err.detail : "");
+	free(text);
+	return all;
+}
+
+static void check_pieces(uint64_t seed)
+{
+	struct sums sums;
+	char *in_order = read_by(NULL, &sums);
+	struct err err;
+	struct source *source;
+
+	sums_release(&sums);
+	for (unsigned i = 0; i < 6; i++) {
+		static const uint64_t sizes[] = {40, 97, 512, 1000, 4096, 60000};
+		struct crew_plan plan = {.threads = 1 + i % 4, .piece_bytes = sizes[i]};
+		char *in_pieces;
+
+		assert_int_equal(source_open(&source, "new.txt", &err), 0);
+		assert_true(source_is_plain(source, &plan.from, &plan.to));
+		source_close(source);
+		in_pieces = read_by(&plan, &sums);
+		if (strcmp(in_order, in_pieces) != 0)
+			print_message("seed %" PRIu64 ", pieces of %" PRIu64 "\n", seed, sizes[i]);
+		assert_string_equal(in_order, in_pieces);
+		free(in_pieces);
+		sums_release(&sums);
+	}
+	free(in_order);
+}
+
+static void pieces_and_threads_change_nothing(void **unused)
+{
+	(void)unused;
+	for (uint64_t seed = 1; seed < 300; seed++) {
+		struct truth truth = write_random(seed, seed & 1);
+		struct sums sums;
+
+		if (!truth.has_faults) {
+			free(read_by(NULL, &sums));
+			assert_int_equal(sums.total.block_count, truth.total.block_count);
+			assert_int_equal(sums.total.requested_bytes, truth.total.requested_bytes);
+			assert_int_equal(sums.total.overhead_bytes, truth.total.overhead_bytes);
+			sums_release(&sums);
+		}
+		check_pieces(seed);
+	}
+}
+
+/* Lines that are longer than what is looked at to find a place to cut. */
+static void a_file_that_cannot_be_cut_is_read_by_one_thread(void **unused)
+{
+	struct maker maker;
+	char *line = malloc(300001);
+
+	(void)unused;
+	assert_non_null(line);
+	memset(line, '/', 300000);
+	line[300000] = '\0';
+	dump_begin(&maker, (struct maker){0});
+	for (unsigned i = 0; i < 2000; i++) {
+		put_block(&maker, 10, 8, "1", i % 3);
+		if (i % 500 == 400)
+			put_lines(&maker, line);
+		if (i % 500 == 400)
+			put(&maker, "%s", "");
+	}
+	dump_end(&maker, "new.txt");
+	check_pieces(0);
+	free(line);
+}
+
+int main(void)
+{
+#define TEST(name) cmocka_unit_test_setup_teardown(name, enter_folder, leave_folder)
+	const struct CMUnitTest tests[] = {
+		TEST(pieces_and_threads_change_nothing),
+		TEST(a_file_that_cannot_be_cut_is_read_by_one_thread),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
