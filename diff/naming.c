@@ -34,9 +34,13 @@ static int name_dump_modules(struct naming *naming, const struct sums *dump, con
 }
 
 /* What a frame's text says. */
-static int text_frame(struct frame *frame, const char *text)
+static int text_frame(struct frame *frame, struct arena *arena, const char *text)
 {
-	*frame = (struct frame){.function = text};
+	char *copy = arena_text(arena, text, strlen(text));
+
+	if (!copy)
+		return -ERR_NOMEM;
+	*frame = (struct frame){.function = copy};
 	return 0;
 }
 
@@ -46,7 +50,7 @@ static int read_dump_texts(struct naming *naming, const struct sums *dump, struc
 
 	*frames = arena_alloc(&naming->arena, dump->text_count * sizeof(**frames) + 1);
 	for (size_t i = 0; *frames && !rc && i < dump->text_count; i++)
-		rc = text_frame(&(*frames)[i], dump->texts[i]);
+		rc = text_frame(&(*frames)[i], &naming->arena, dump->texts[i]);
 	return *frames ? rc : -ERR_NOMEM;
 }
 
