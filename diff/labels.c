@@ -188,25 +188,59 @@ static size_t place(
 	return total;
 }
 
-/* Afterwards first has moved on by one row. */
+/* Of the stacks under the id of stack number first, one that does not depend on their order; each
+ * id is gone through once. */
+static uint32_t representative(
+	const struct contents *contents, uint32_t dump, uint32_t first, uint32_t *known)
+{
+	const struct stackset *stacks = &contents->dumps[dump].stacks;
+	struct member best = {&stacks->stacks[first], contents, dump};
+
+	if (known[first] != STACK_NONE)
+		return known[first];
+	for (uint32_t at = best.stack->same_id; at != STACK_NONE; at = stacks->stacks[at].same_id) {
+		struct member other = {&stacks->stacks[at], contents, dump};
+
+		if (by_stack(&other, &best) < 0)
+			best = other;
+	}
+	known[first] = (uint32_t)(best.stack - stacks->stacks);
+	return known[first];
+}
+
+/* Afterwards first has moved on by one row. known has room for the stacks of any dump. */
 static void fill(const struct comparison *comparison, const struct contents *contents,
-	uint32_t *const *rows, struct members *members)
+	uint32_t *const *rows, struct members *members, uint32_t *known)
 {
 	static const struct stack stackless = {.id = "0", .same_id = STACK_NONE};
 
 	for (uint32_t dump = 0; dump < comparison->dump_count; dump++) {
 		const struct sums *sums = &comparison->dumps[dump];
 
+		memset(known, 0xff, sums->stacks.count * sizeof(*known)); /* STACK_NONE */
 		for (size_t i = 0; i < sums->cell_count; i++) {
 			uint32_t stack = sums->cells[i].stack, row = rows[dump][i];
 
 			if (row == ROW_NONE)
 				continue;
+			if (sums->cells[i].is_bare)
+				stack = representative(contents, dump, stack, known);
 			members->list[members->first[row]++] = (struct member){
 				stack == STACK_NONE ? &stackless : &sums->stacks.stacks[stack],
 				contents, dump};
 		}
 	}
+}
+
+static size_t most_stacks(const struct comparison *comparison)
+{
+	size_t most = 0;
+
+	for (size_t i = 0; i < comparison->dump_count; i++) {
+		if (comparison->dumps[i].stacks.count > most)
+			most = comparison->dumps[i].stacks.count;
+	}
+	return most;
 }
 
 int rows_label(
@@ -216,18 +250,20 @@ int rows_label(
 		.first = calloc(comparison->row_count + 1, sizeof(*members.first))};
 	size_t total = members.first ? place(comparison, rows, &members) : 0;
 	const char **ids = arena_alloc(&comparison->arena, (total + 1) * sizeof(*ids));
+	uint32_t *known = malloc((most_stacks(comparison) + 1) * sizeof(*known));
 	int rc = 0;
 
 	members.list = malloc((total + 1) * sizeof(*members.list));
-	if (!members.first || !members.list || !ids) {
+	if (!members.first || !members.list || !ids || !known) {
 		rc = -ERR_NOMEM;
 		goto out;
 	}
-	fill(comparison, contents, rows, &members);
+	fill(comparison, contents, rows, &members, known);
 	for (size_t i = 0, from = 0; i < comparison->row_count; from = members.first[i++])
 		label(&comparison->rows[i], members.list + from, members.first[i] - from,
 			ids + from);
 out:
+	free(known);
 	free(members.list);
 	free(members.first);
 	return rc;
