@@ -1,9 +1,10 @@
 /*
  * Rows: what a stack adds up to in each of several dumps.
  *
- * Stacks are matched by content: each frame as (module, offset) by its own dump's modules, or as
- * an address when it lies in none. Ids are labels. A comparison borrows the dumps it is made from
- * and owns everything else.
+ * Stacks are matched by content: each frame as (module, offset) by its own dump's modules, as a
+ * function and its line where the module was rebuilt, or as an address when it lies in none. Ids
+ * are labels, unless it is asked for otherwise. Nothing depends on the order of stacks and cells in
+ * the dumps. A comparison borrows the dumps it is made from and owns everything else.
  */
 #ifndef DIFF_MATCH_H
 #define DIFF_MATCH_H
@@ -41,17 +42,18 @@ struct row {
 	/* Without doubles, the newest dump's first, then by text; the first is the row's label. */
 	const char **ids;
 	size_t id_count;
-	/* The content, in numbers that compare as rows are to be ordered. */
-	const uint64_t *key;
-	size_t key_len;
+	/* MATCH_ID: how many different stacks the dumps give for the id; of several only the newest
+	 * dump's first is shown. 0 in other modes. */
+	size_t id_stack_count;
 };
 
+/* Stacks that have no addresses but text are compared by it, and with each other only. */
 enum match_mode {
-	/* Within one process by address, else by module and offset; frames of a module that was
+	/* By module and offset, and by address where there is no module; frames of a module that was
 	 * rebuilt, by function and line where these are known. */
 	MATCH_AUTO,
 	MATCH_ID, /* by what the dumps call a stack: only sound within one process */
-	MATCH_ADDRESS,
+	MATCH_ADDRESS, /* only sound within one process that unloads nothing */
 	MATCH_MODULE, /* by module and offset; another build is another module */
 	MATCH_SYMBOL, /* by module, function and line where these are known, else as MODULE */
 };
@@ -75,6 +77,10 @@ struct comparison {
 	bool has_overhead;
 	struct row *rows; /* that changed; largest growth first: a total order */
 	size_t row_count;
+	/* When it was made: where addresses lie, and the names that matching or naming looked for. */
+	struct places *places;
+	struct names *names;
+	struct census *sums; /* what the rows' of point to */
 	struct arena arena;
 };
 

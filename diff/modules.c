@@ -1,6 +1,5 @@
 #include "diff/modules.h"
 
-#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -24,6 +23,11 @@ struct seeker {
 	const char *place; /* its path or its name */
 	enum detail detail; /* that the round compares */
 	bool is_new; /* of the dump at hand */
+};
+
+/* In how many dumps something was seen, and where last. */
+struct occurrence {
+	size_t count, last;
 };
 
 /* Files that stand for their equals in all dumps. */
@@ -269,18 +273,75 @@ static int rank(struct known *known, const struct sums *dumps, size_t count, uin
 	return 0;
 }
 
-uint32_t **modules_rank(const struct sums *dumps, size_t count, struct arena *arena)
+/* In how many dumps each rank, or each group of them, occurs. */
+static void occurrences(const struct ranks *ranks, const struct sums *dumps, size_t dump_count,
+	bool by_group, struct occurrence *all)
+{
+	for (size_t dump = 0; dump < dump_count; dump++) {
+		for (size_t i = 0; i < dumps[dump].module_count; i++) {
+			uint32_t number = ranks->of[dump][i];
+			struct occurrence *at = &all[by_group ? ranks->group[number] : number];
+
+			if (at->count && at->last == dump)
+				continue;
+			at->last = dump;
+			at->count++;
+		}
+	}
+}
+
+/* A build that not every dump has which has a file of the name. */
+static int find_rebuilt(struct ranks *ranks, const struct sums *dumps, size_t dump_count)
+{
+	struct occurrence *own = calloc(ranks->count + 1, sizeof(*own));
+	struct occurrence *group = calloc(ranks->count + 1, sizeof(*group));
+	int rc = own && group ? 0 : -ERR_NOMEM;
+
+	if (!rc) {
+		occurrences(ranks, dumps, dump_count, false, own);
+		occurrences(ranks, dumps, dump_count, true, group);
+	}
+	for (size_t i = 0; !rc && i < ranks->count; i++)
+		ranks->is_rebuilt[i] = own[i].count < group[ranks->group[i]].count;
+	free(own);
+	free(group);
+	return rc;
+}
+
+/* known is sorted by name. */
+static int describe(
+	const struct known *known, struct ranks *ranks, const struct sums *dumps, size_t dump_count)
+{
+	ranks->count = known->count;
+	ranks->group = arena_alloc(known->arena, known->count * sizeof(*ranks->group) + 1);
+	ranks->is_rebuilt = arena_alloc(known->arena, known->count + 1);
+	if (!ranks->group || !ranks->is_rebuilt)
+		return -ERR_NOMEM;
+	for (size_t i = 0; i < known->count; i++) {
+		bool is_first = !i || strcmp(known->files[i - 1]->name, known->files[i]->name) != 0;
+
+		ranks->group[i] = is_first ? (uint32_t)i : ranks->group[i - 1];
+	}
+	return find_rebuilt(ranks, dumps, dump_count);
+}
+
+int modules_rank(const struct sums *dumps, size_t count, struct ranks *ranks, struct arena *arena)
 {
 	struct known known = {.arena = arena};
-	uint32_t **ranks = arena_alloc(arena, count * sizeof(*ranks) + 1);
-	int rc = ranks ? 0 : -ERR_NOMEM;
+	uint32_t **of = arena_alloc(arena, count * sizeof(*of) + 1);
+	struct ranks made = {.of = of};
+	int rc = of ? 0 : -ERR_NOMEM;
 
 	for (size_t i = 0; !rc && i < count; i++) {
-		ranks[i] = arena_alloc(arena, dumps[i].module_count * sizeof(**ranks) + 1);
-		rc = ranks[i] ? dump_pair(&known, &dumps[i], ranks[i]) : -ERR_NOMEM;
+		of[i] = arena_alloc(arena, dumps[i].module_count * sizeof(**of) + 1);
+		rc = of[i] ? dump_pair(&known, &dumps[i], of[i]) : -ERR_NOMEM;
 	}
 	if (!rc)
-		rc = rank(&known, dumps, count, ranks);
+		rc = rank(&known, dumps, count, of);
+	if (!rc)
+		rc = describe(&known, &made, dumps, count);
+	if (!rc)
+		*ranks = made;
 	free(known.files);
-	return rc ? NULL : ranks;
+	return rc;
 }

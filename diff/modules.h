@@ -8,17 +8,24 @@
 #ifndef DIFF_MODULES_H
 #define DIFF_MODULES_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 #include "core/arena.h"
 #include "diff/sum.h"
 
-/*
- * For every dump an array, in the order of its modules, of the module's rank among the modules of
- * all dumps: the same modules have the same rank, ranks follow the names. Everything is in arena.
- * NULL: out of memory.
- */
-uint32_t **modules_rank(const struct sums *dumps, size_t count, struct arena *arena);
+/* What the modules of several dumps are numbered by: the same modules have the same rank, ranks
+ * follow the names. */
+struct ranks {
+	uint32_t **of; /* by dump and module: its rank */
+	size_t count; /* of ranks */
+	uint32_t *group; /* by rank: the first rank whose file has the same name */
+	/* By rank: another dump has files of this name, and all of them are other builds. */
+	bool *is_rebuilt;
+};
+
+/* Fills ranks, all of it in arena. 0 or -ERR_NOMEM. */
+int modules_rank(const struct sums *dumps, size_t count, struct ranks *ranks, struct arena *arena);
 
 #endif

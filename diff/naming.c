@@ -4,41 +4,10 @@
 #include <string.h>
 
 #include "core/buf.h"
+#include "diff/names.h"
+#include "diff/places.h"
 
 #define MISSING_MAX 4 /* modules that are named */
-
-static size_t frame_count(const struct row *row)
-{
-	return row->stack ? row->stack->frame_count : 0;
-}
-
-static struct symbol_query ask(const struct sums *dump, const struct stack *stack, size_t frame)
-{
-	uint64_t addr = stack->frames[frame];
-
-	return (struct symbol_query){.addr = addr,
-		.module = module_of_return(dump->modules, dump->module_count, addr),
-		.names = dump->names};
-}
-
-static bool has_name(const struct symbol_query *query)
-{
-	return symbol_names_find(query->names, query->addr).count != 0;
-}
-
-/* Where the row's dump has no name for a frame, the other one's name for it is asked for. */
-static void ask_row(struct symbol_query *queries, const struct row *row)
-{
-	for (size_t i = 0; i < frame_count(row); i++) {
-		queries[i] = ask(row->dump, row->stack, i);
-		if (row->older_stack && !has_name(&queries[i])) {
-			struct symbol_query older = ask(row->older_dump, row->older_stack, i);
-
-			if (has_name(&older))
-				queries[i] = older;
-		}
-	}
-}
 
 /* A module's file name without folder and extension: its length, and where it starts in *name. */
 static size_t short_name(const struct module *module, const char **name)
@@ -50,75 +19,103 @@ static size_t short_name(const struct module *module, const char **name)
 	return dot && dot > *name ? (size_t)(dot - *name) : strlen(*name);
 }
 
-static int name_modules(struct naming *naming)
+static int name_dump_modules(struct naming *naming, const struct sums *dump, const char ***names)
 {
-	const struct comparison *comparison = naming->comparison;
-	const char ***all = arena_alloc(&naming->arena, comparison->dump_count * sizeof(*all) + 1);
+	*names = arena_alloc(&naming->arena, dump->module_count * sizeof(**names) + 1);
+	for (size_t i = 0; *names && i < dump->module_count; i++) {
+		const char *name;
+		size_t len = short_name(&dump->modules[i], &name);
 
-	for (size_t i = 0; all && comparison->dumps && i < comparison->dump_count; i++) {
-		const struct sums *dump = &comparison->dumps[i];
-
-		all[i] = arena_alloc(&naming->arena, dump->module_count * sizeof(**all) + 1);
-		for (size_t k = 0; all[i] && k < dump->module_count; k++) {
-			const char *name;
-			size_t len = short_name(&dump->modules[k], &name);
-
-			all[i][k] = arena_text(&naming->arena, name, len);
-			if (!all[i][k])
-				return -ERR_NOMEM;
-		}
-		if (!all[i])
+		(*names)[i] = arena_text(&naming->arena, name, len);
+		if (!(*names)[i])
 			return -ERR_NOMEM;
 	}
-	naming->modules = all;
-	return all ? 0 : -ERR_NOMEM;
+	return *names ? 0 : -ERR_NOMEM;
+}
+
+/* What a frame's text says. */
+static int text_frame(struct frame *frame, struct arena *arena, const char *text)
+{
+	char *copy = arena_text(arena, text, strlen(text));
+
+	if (!copy)
+		return -ERR_NOMEM;
+	*frame = (struct frame){.function = copy};
+	return 0;
+}
+
+static int read_dump_texts(struct naming *naming, const struct sums *dump, struct frame **frames)
+{
+	int rc = 0;
+
+	*frames = arena_alloc(&naming->arena, dump->text_count * sizeof(**frames) + 1);
+	for (size_t i = 0; *frames && !rc && i < dump->text_count; i++)
+		rc = text_frame(&(*frames)[i], &naming->arena, dump->texts[i]);
+	return *frames ? rc : -ERR_NOMEM;
+}
+
+static int read_dumps(struct naming *naming)
+{
+	const struct comparison *comparison = naming->comparison;
+	size_t bytes = comparison->dump_count * sizeof(void *) + 1;
+	int rc = 0;
+
+	naming->modules = arena_alloc(&naming->arena, bytes);
+	naming->texts = arena_alloc(&naming->arena, bytes);
+	if (!naming->modules || !naming->texts)
+		return -ERR_NOMEM;
+	for (size_t i = 0; !rc && comparison->dumps && i < comparison->dump_count; i++) {
+		rc = name_dump_modules(naming, &comparison->dumps[i], &naming->modules[i]);
+		if (!rc)
+			rc = read_dump_texts(naming, &comparison->dumps[i], &naming->texts[i]);
+	}
+	return rc;
 }
 
 int naming_make(
 	struct naming *naming, const struct comparison *comparison, bool by_name, struct err *err)
 {
-	*naming = (struct naming){.comparison = comparison, .by_name = by_name};
+	*naming =
+		(struct naming){.comparison = comparison, .by_name = by_name && comparison->dumps};
 	arena_init(&naming->arena);
-	naming->of_row = calloc(comparison->row_count + 1, sizeof(*naming->of_row));
-	if (!naming->of_row || name_modules(naming))
+	naming->is_asked = calloc(comparison->row_count + 1, sizeof(*naming->is_asked));
+	if (!naming->is_asked || read_dumps(naming))
 		return err_set(err, ERR_NOMEM, NULL, NULL);
 	return 0;
 }
 
+static int want_stack(
+	const struct comparison *comparison, const struct sums *dump, const struct stack *stack)
+{
+	int rc = 0;
+
+	for (uint32_t i = 0; !rc && !stack->is_named && i < stack->frame_count; i++)
+		rc = names_want(
+			comparison->names, (size_t)(dump - comparison->dumps), stack->frames[i]);
+	return rc;
+}
+
 int naming_find(struct naming *naming, const uint32_t *rows, size_t count, struct err *err)
 {
-	const struct row *all = naming->comparison->rows;
-	struct symbol_query *queries;
-	size_t total = 0;
+	const struct comparison *comparison = naming->comparison;
 
 	if (!naming->by_name)
 		return 0;
-	for (size_t i = 0; i < count; i++)
-		total += naming->of_row[rows[i]] ? 0 : frame_count(&all[rows[i]]);
-	queries = arena_alloc(&naming->arena, (total + 1) * sizeof(*queries));
-	if (!queries)
-		return err_set(err, ERR_NOMEM, NULL, NULL);
-	for (size_t i = 0, at = 0; i < count; i++) {
-		if (naming->of_row[rows[i]])
+	for (size_t i = 0; i < count; i++) {
+		const struct row *row = &comparison->rows[rows[i]];
+
+		if (naming->is_asked[rows[i]] || !row->stack)
 			continue;
-		naming->of_row[rows[i]] = queries + at;
-		ask_row(queries + at, &all[rows[i]]);
-		at += frame_count(&all[rows[i]]);
+		if (want_stack(comparison, row->dump, row->stack))
+			return err_set(err, ERR_NOMEM, NULL, NULL);
+		naming->is_asked[rows[i]] = true;
 	}
-	if (!total)
-		return 0;
-	if (!naming->symbolizer)
-		naming->symbolizer = symbolizer_new(err);
-	if (!naming->symbolizer)
-		return -ERR_NOMEM;
-	return symbolizer_resolve(naming->symbolizer, queries, total, err);
+	return names_resolve(comparison->names, err);
 }
 
 void naming_release(struct naming *naming)
 {
-	if (naming->symbolizer)
-		symbolizer_free(naming->symbolizer);
-	free(naming->of_row);
+	free(naming->is_asked);
 	arena_release(&naming->arena);
 	*naming = (struct naming){0};
 }
@@ -140,34 +137,70 @@ static int add_symbols(struct frames *frames, struct frame frame, const struct s
 	return rc;
 }
 
-int naming_frames(const struct naming *naming, size_t index, struct frames *frames)
+/* A return address of a row, with the names that were found for it if it was asked for. */
+static int add_addr(const struct naming *naming, size_t index, uint64_t addr, struct frames *frames)
 {
 	const struct comparison *comparison = naming->comparison;
-	const struct row *row = &comparison->rows[index];
+	size_t dump = (size_t)(comparison->rows[index].dump - comparison->dumps);
+	struct place_module found;
+	struct place place = place_of(comparison->places, dump, addr, &found);
+	const struct named_place *named =
+		naming->is_asked[index] ? names_find(comparison->names, &place) : NULL;
+	struct frame frame = {.has_addr = true, .addr = addr};
+
+	if (found.module) {
+		frame.module = naming->modules[found.dump][found.module -
+							   comparison->dumps[found.dump].modules];
+		frame.offset_bytes = place.offset;
+	}
+	return named && named->found.count ? add_symbols(frames, frame, &named->found) :
+					     frames_add(frames, &frame);
+}
+
+static int add_stack(const struct naming *naming, size_t index, struct frames *frames)
+{
+	const struct row *row = &naming->comparison->rows[index];
+	const struct stack *stack = row->stack;
+	size_t dump = (size_t)(row->dump - naming->comparison->dumps);
 	uint32_t alias = 0;
 	int rc = 0;
 
-	frames_clear(frames);
-	for (uint32_t i = 0; !rc && row->stack && i < row->stack->frame_count; i++) {
-		struct symbol_query query = naming->of_row[index] ? naming->of_row[index][i] :
-								    ask(row->dump, row->stack, i);
-		const struct sums *dump =
-			query.names == row->dump->names ? row->dump : row->older_dump;
-		struct frame frame = {.has_addr = true, .addr = query.addr};
-
-		if (query.module) {
-			frame.module = naming->modules[dump - comparison->dumps]
-						      [query.module - dump->modules];
-			frame.offset_bytes = query.addr - query.module->base;
-		}
-		for (; !rc && alias < row->stack->alias_count && row->stack->alias_at[alias] <= i;
-			alias++)
+	for (uint32_t i = 0; !rc && i < stack->frame_count; i++) {
+		for (; !rc && alias < stack->alias_count && stack->alias_at[alias] <= i; alias++)
 			rc = frames_part(frames);
-		if (!rc)
-			rc = query.found.count ? add_symbols(frames, frame, &query.found) :
-						 frames_add(frames, &frame);
+		if (rc)
+			return rc;
+		if (stack->is_named)
+			rc = frames_add(frames, &naming->texts[dump][stack->frames[i]]);
+		else
+			rc = add_addr(naming, index, stack->frames[i], frames);
 	}
 	return rc;
+}
+
+/* Of a comparison that was read. */
+static int add_given(const struct frames *given, struct frames *frames)
+{
+	size_t part = 0;
+	int rc = 0;
+
+	for (size_t i = 0; !rc && i < given->count; i++) {
+		for (; !rc && part < given->part_count && given->part_at[part] <= i; part++)
+			rc = frames_part(frames);
+		if (!rc)
+			rc = frames_add(frames, &given->items[i]);
+	}
+	return rc;
+}
+
+int naming_frames(const struct naming *naming, size_t index, struct frames *frames)
+{
+	const struct row *row = &naming->comparison->rows[index];
+
+	frames_clear(frames);
+	if (row->frames)
+		return add_given(row->frames, frames);
+	return row->stack ? add_stack(naming, index, frames) : 0;
 }
 
 /* A module's file name and how many frames in it have no name. */
@@ -199,16 +232,20 @@ static size_t count_missing(const struct naming *naming, const size_t *first, st
 
 	for (size_t i = 0; i < comparison->row_count; i++) {
 		const struct row *row = &comparison->rows[i];
-		for (size_t k = 0; naming->of_row[i] && k < frame_count(row); k++, frames++) {
-			const struct symbol_query *frame = &naming->of_row[i][k];
-			const struct sums *dump =
-				frame->names == row->dump->names ? row->dump : row->older_dump;
+		size_t dump = (size_t)(row->dump - comparison->dumps);
 
-			if (frame->found.count)
+		if (!naming->is_asked[i] || row->stack->is_named)
+			continue;
+		for (uint32_t k = 0; k < row->stack->frame_count; k++, frames++) {
+			struct place_module at;
+			struct place place =
+				place_of(comparison->places, dump, row->stack->frames[k], &at);
+
+			if (names_find(comparison->names, &place)->found.count)
 				continue;
-			if (frame->module)
-				all[first[dump - comparison->dumps] +
-					(size_t)(frame->module - dump->modules)]
+			if (at.module)
+				all[first[at.dump] +
+					(size_t)(at.module - comparison->dumps[at.dump].modules)]
 					.count++;
 			else
 				all[first[comparison->dump_count]].count++;
@@ -258,10 +295,12 @@ int naming_missing(const struct naming *naming, struct buf *words)
 {
 	const struct comparison *comparison = naming->comparison;
 	size_t count = comparison->dump_count, modules = 0, frames;
-	size_t *first = calloc(count + 1, sizeof(*first));
+	size_t *first = naming->by_name ? calloc(count + 1, sizeof(*first)) : NULL;
 	struct missing *all = NULL;
 	int rc = -ERR_NOMEM;
 
+	if (!naming->by_name) /* nothing was looked for */
+		return 0;
 	if (!first)
 		goto out;
 	for (size_t i = 0; i < count; i++)

@@ -1,8 +1,10 @@
 /*
  * The frames of the rows to be shown, with their modules and names.
  *
- * All rows are asked for in one go: finding names is what takes time, and much of it is spent once
- * per batch. A naming borrows the comparison; the names live as long as the naming.
+ * Rows are asked for in batches: finding names is what takes time, and much of it is spent once per
+ * batch. However often and for however many rows, each distinct address is looked for once; what
+ * matching has found already is not looked for again. A naming borrows the comparison, which owns
+ * the names. In a comparison that was read there is nothing to find: its rows have their frames.
  */
 #ifndef DIFF_NAMING_H
 #define DIFF_NAMING_H
@@ -15,14 +17,13 @@
 #include "core/err.h"
 #include "diff/frame.h"
 #include "diff/match.h"
-#include "symbolize/symbolize.h"
 
 struct naming {
 	const struct comparison *comparison;
-	struct symbolizer *symbolizer;
 	bool by_name; /* false: no name is looked for, not even in the dumps */
-	struct symbol_query **of_row; /* its frames; NULL: not asked for yet */
+	bool *is_asked; /* by row: naming_find() was */
 	const char ***modules; /* short names by dump and module; NULL while no dump is there */
+	struct frame **texts; /* by dump and text: what frames that are texts say */
 	struct arena arena;
 };
 
@@ -36,7 +37,8 @@ void naming_release(struct naming *naming);
 int naming_find(struct naming *naming, const uint32_t *rows, size_t count, struct err *err);
 
 /* The frames of row number index with the names that were found, all of them, innermost first.
- * Replaces what frames held; none when the row has no stack. 0 or -ERR_NOMEM. */
+ * Replaces what frames held; none when the row has no stack. Texts live as long as the naming and
+ * the comparison. 0 or -ERR_NOMEM. */
 int naming_frames(const struct naming *naming, size_t index, struct frames *frames);
 
 /* Adds a few words on those frames that names were looked for and not found, or nothing when all

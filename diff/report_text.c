@@ -125,6 +125,9 @@ static void put_notes(
 	if (row->kind == ROW_AMBIGUOUS)
 		out_printf(out, "//     ambiguous: one of %zu stacks, unknown which\n",
 			frames->part_count + 1);
+	if (row->id_stack_count > 1)
+		out_printf(out, "//     %zu different stacks have this id: one is shown\n",
+			row->id_stack_count);
 	if (row->id_count < 2)
 		return;
 	out_text(out, "//     also");

@@ -1,5 +1,6 @@
 /* hdiff: the layout of its text, and its options. */
 #include "core/out.h"
+#include "diff/names.h"
 #include "diff/report.h"
 #include "tests/unit/test_diff.h"
 
@@ -108,8 +109,6 @@ static char *report_with(struct naming *naming, const struct comparison *compari
 
 static void names_inlined_functions_and_lines_are_shown(void **state)
 {
-	static const struct symbol found[] = {
-		{"inlined", 0x1f, "a,(1).c", 7}, {"outer<int, char>\n", 0xAB, "b.c", 0}};
 	struct match_request request = {.mode = MATCH_AUTO};
 	struct comparison comparison;
 	struct naming naming;
@@ -120,7 +119,13 @@ static void names_inlined_functions_and_lines_are_shown(void **state)
 	char *text;
 
 	(void)state;
-	dump_begin(&maker, (struct maker){0});
+	dump_begin(&maker, (struct maker){.is_ours = true});
+	put_lines(&maker,
+		"// hsnap: name addr=140001020 function=inlined offset=1F file=a,(1).c line=7\n"
+		"// hsnap: name addr=140001020 function=\"outer<int, char>\\x0A\" offset=AB "
+		"file=b.c\n"
+		"// hsnap: name addr=7FF812340502 function=inlined offset=1F file=a,(1).c "
+		"line=7\n");
 	put_block(&maker, 500, 2, "1", 2);
 	dump_end(&maker, "new.txt");
 	sums_init(&sums);
@@ -129,8 +134,6 @@ static void names_inlined_functions_and_lines_are_shown(void **state)
 	assert_int_equal(comparison_make(&comparison, &sums, 1, &request), 0);
 	assert_int_equal(naming_make(&naming, &comparison, true, &err), 0);
 	assert_int_equal(naming_find(&naming, &(uint32_t){0}, 1, &err), 0);
-	naming.of_row[0][0].found = (struct symbols){found, 2};
-	naming.of_row[0][1].found = (struct symbols){found, 1};
 	text = report_with(&naming, &comparison);
 	assert_non_null(strstr(text, "\tapp!inlined+1F (a,(1).c, 7) [inline]\n"
 				     "\tapp!outer<int, char>?+AB\n"
@@ -238,7 +241,7 @@ static void without_names_no_frames_are_kept(void **state)
 	assert_int_equal(comparison_make(&comparison, &sums, 1, &request), 0);
 	assert_int_equal(naming_make(&naming, &comparison, false, &err), 0);
 	assert_int_equal(naming_find(&naming, &(uint32_t){0}, 1, &err), 0);
-	assert_null(naming.of_row[0]);
+	assert_int_equal(comparison.names->count, 0);
 	assert_int_equal(naming_missing(&naming, &words), 0);
 	assert_int_equal(words.len, 0);
 	buf_release(&words);

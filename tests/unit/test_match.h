@@ -1,0 +1,101 @@
+/*
+ * For the tests of matching: dumps read or made by hand, compared as asked for, and their rows. What
+ * a test expects it computes from what it put into the dumps.
+ */
+#ifndef TESTS_UNIT_TEST_MATCH_H
+#define TESTS_UNIT_TEST_MATCH_H
+
+#include "diff/match.h"
+#include "diff/naming.h"
+#include "diff/report.h"
+#include "diff/sum.h"
+#include "tests/unit/test_diff.h"
+
+struct compared {
+	struct sums dumps[3]; /* oldest first */
+	size_t dump_count;
+	struct comparison comparison;
+};
+
+/* Compares old.txt and new.txt. */
+static inline void compare(struct compared *compared, struct match_request request)
+{
+	struct err err = {0};
+
+	compared->dump_count = 2;
+	for (size_t i = 0; i < 2; i++) {
+		sums_init(&compared->dumps[i]);
+		assert_int_equal(
+			sums_read(&compared->dumps[i], i ? "new.txt" : "old.txt", &err), 0);
+	}
+	assert_int_equal(comparison_make(&compared->comparison, compared->dumps, 2, &request), 0);
+}
+
+static inline void compared_release(struct compared *compared)
+{
+	comparison_release(&compared->comparison);
+	for (size_t i = 0; i < compared->dump_count; i++)
+		sums_release(&compared->dumps[i]);
+}
+
+static inline int64_t row_growth(const struct compared *compared, size_t row)
+{
+	return row_delta(&compared->comparison, &compared->comparison.rows[row]).requested_bytes;
+}
+
+/* How many rows the two dumps become. */
+static inline size_t count_rows(struct match_request request)
+{
+	struct compared compared;
+	size_t count;
+
+	compare(&compared, request);
+	count = compared.comparison.row_count;
+	compared_release(&compared);
+	return count;
+}
+
+/* A frame by its module's base and the offset. */
+static inline void put_frame(struct maker *maker, uint64_t base, unsigned offset)
+{
+	put(maker, "\t%" PRIX64, base + maker->slide + offset);
+}
+
+/* What the dump says of a frame; line 0: no file and line. */
+static inline void put_name_of(struct maker *maker, uint64_t base, unsigned offset,
+	const char *function, const char *file, unsigned line)
+{
+	char place[200] = "";
+
+	if (line)
+		snprintf(place, sizeof(place), " file=%s line=%u", file, line);
+	put(maker, "// hsnap: name addr=%" PRIX64 " function=%s offset=1%s",
+		base + maker->slide + offset, function, place);
+}
+
+static inline void put_heap(struct maker *maker, uint64_t addr)
+{
+	put(maker, "*- - - - - Heap %" PRIX64 " Hogs - - - - -", addr);
+}
+
+/* All rows with their names, as text; the caller frees it. */
+static inline char *report_of(const struct comparison *comparison, bool by_name)
+{
+	struct report_style style = {.hex = false};
+	struct naming naming;
+	struct view view;
+	struct err err;
+	struct out out;
+
+	assert_int_equal(naming_make(&naming, comparison, by_name, &err), 0);
+	assert_int_equal(view_make(&view, comparison, &naming), 0);
+	assert_int_equal(naming_find(&naming, view.rows, view.row_count, &err), 0);
+	assert_int_equal(out_open(&out, "out.txt", &err), 0);
+	report_text(&out, &view, &style);
+	assert_int_equal(out_commit(&out, &err), 0);
+	view_release(&view);
+	naming_release(&naming);
+	return read_text("out.txt");
+}
+
+#endif

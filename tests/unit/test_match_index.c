@@ -1,0 +1,133 @@
+/* hdiff: the index that contents are found by, and dumps that are made to be slow. */
+#include "diff/hash_index.h"
+#include "tests/unit/test_match.h"
+
+static void every_number_is_found_under_its_hash(void **state)
+{
+	struct hash_index index;
+
+	(void)state;
+	hash_index_init(&index);
+	for (uint32_t i = 0; i < 20000; i++) /* some hashes are those of several */
+		assert_int_equal(hash_index_add(&index, i * 0x9E3779B1 % 15000, i), 0);
+	for (uint32_t i = 0; i < 20000; i++) {
+		struct hash_probe probe = hash_index_probe(&index, i * 0x9E3779B1 % 15000);
+		uint32_t number;
+		bool is_found = false;
+
+		while ((number = hash_index_next(&index, &probe)) != INDEX_NONE) {
+			assert_int_equal(number * 0x9E3779B1 % 15000, i * 0x9E3779B1 % 15000);
+			assert_false(is_found && number == i);
+			is_found |= number == i;
+		}
+		assert_true(is_found);
+	}
+	hash_index_release(&index);
+}
+
+static void an_empty_index_finds_nothing(void **state)
+{
+	struct hash_index index;
+	struct hash_probe probe;
+
+	(void)state;
+	hash_index_init(&index);
+	probe = hash_index_probe(&index, 7);
+	assert_int_equal(hash_index_next(&index, &probe), INDEX_NONE);
+	hash_index_release(&index);
+}
+
+static uint32_t hash_of(const struct hash_index *index, uint64_t a, uint64_t b, const char *text)
+{
+	struct hasher hasher = hasher_begin(index);
+
+	hasher_add(&hasher, a);
+	hasher_add(&hasher, b);
+	hasher_add_text(&hasher, text);
+	return hasher_end(&hasher);
+}
+
+/* Differences that cancel each other in simpler hashes must not do so here, under any key. */
+static void words_that_differ_in_upper_bits_do_not_collide(void **state)
+{
+	struct hash_index index;
+	unsigned equal = 0;
+
+	(void)state;
+	hash_index_init(&index);
+	for (uint64_t i = 0; i < 1000; i++) {
+		uint32_t hash = hash_of(&index, i, i, "");
+
+		equal += hash == hash_of(&index, i ^ UINT64_C(1) << 63,
+					 i ^ UINT64_C(0x8000000080000000), "");
+		equal += hash == hash_of(&index, i ^ UINT64_C(1) << 63, i ^ UINT64_C(1) << 63, "");
+		equal += hash == hash_of(&index, i, i, "12345678");
+		equal += hash == hash_of(&index, i ^ UINT64_C(1) << 32, i, "");
+	}
+	assert_true(equal < 3); /* 4000 tries of 1 in 4294967296 */
+	hash_index_release(&index);
+}
+
+/* The published test vectors of SipHash are of another variant; keys at least must matter. */
+static void another_key_gives_other_hashes(void **state)
+{
+	struct hash_index a = {.key = {1, 2}}, b = {.key = {1, 3}};
+	unsigned equal = 0;
+
+	(void)state;
+	for (uint64_t i = 0; i < 1000; i++)
+		equal += hash_of(&a, i, 7, "x") == hash_of(&b, i, 7, "x");
+	assert_true(equal < 3);
+	assert_int_equal(hash_of(&a, 5, 7, "x"), hash_of(&a, 5, 7, "x"));
+}
+
+/* Entries in very many heaps that name an id of very many stacks: if each looked through all of
+ * them, this would not end today. */
+static void an_id_of_many_stacks_in_many_heaps_is_gone_through_once(void **state)
+{
+	const uint32_t count = 60000;
+	struct comparison comparison;
+	struct sums sums;
+	uint64_t frame;
+	struct stack stack = {.id = "A", .same_id = STACK_NONE, .frames = &frame, .frame_count = 1};
+
+	(void)state;
+	sums_init(&sums);
+	sums.path = "made";
+	sums.heaps = calloc(count, sizeof(*sums.heaps));
+	sums.cells = calloc(count, sizeof(*sums.cells));
+	assert_true(sums.heaps && sums.cells);
+	sums.heap_count = sums.cell_count = count;
+	for (uint32_t i = 0; i < count; i++) {
+		uint32_t index;
+
+		frame = i;
+		assert_int_equal(stackset_put(&sums.stacks, &stack, 1, &index), 0);
+		sums.heaps[i] = i;
+		sums.cells[i] = (struct cell){0, i, true, {1, 16, 0}};
+	}
+	for (unsigned i = 0; i < 4; i++) {
+		struct match_request request = {
+			.by_heap = i % 2, .mode = i < 2 ? MATCH_AUTO : MATCH_ID};
+
+		assert_int_equal(comparison_make(&comparison, &sums, 1, &request), 0);
+		assert_int_equal(comparison.row_count, i % 2 ? count : 1);
+		assert_int_equal(comparison.rows[0].of[0].requested_bytes, i % 2 ? 16 : 16 * count);
+		assert_int_equal(comparison.rows[0].candidate_count, i < 2 ? count : 0);
+		comparison_release(&comparison);
+	}
+	sums_release(&sums);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(every_number_is_found_under_its_hash),
+		cmocka_unit_test(an_empty_index_finds_nothing),
+		cmocka_unit_test(words_that_differ_in_upper_bits_do_not_collide),
+		cmocka_unit_test(another_key_gives_other_hashes),
+		cmocka_unit_test(an_id_of_many_stacks_in_many_heaps_is_gone_through_once),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,311 @@
+/* hdiff: what stacks are compared by, when it is asked for. */
+#include "tests/unit/test_match.h"
+
+#define HEAP_A UINT64_C(0x1E0000)
+#define HEAP_B UINT64_C(0x5F0000)
+
+static void put_made(bool is_new, uint64_t slide, uint32_t timestamp)
+{
+	struct maker maker;
+
+	dump_begin(&maker, (struct maker){.slide = slide, .timestamp = timestamp});
+	put_block(&maker, is_new ? 150 : 100, 8, is_new ? "B" : "A", 1);
+	dump_end(&maker, is_new ? "new.txt" : "old.txt");
+}
+
+static void by_module_it_does_not_matter_where_modules_are(void **state)
+{
+	(void)state;
+	put_made(false, 0, 7);
+	put_made(true, 0x770000, 7);
+	assert_int_equal(count_rows((struct match_request){.mode = MATCH_AUTO}), 1);
+	assert_int_equal(count_rows((struct match_request){.mode = MATCH_MODULE}), 1);
+	assert_int_equal(count_rows((struct match_request){.mode = MATCH_SYMBOL}), 1);
+	assert_int_equal(count_rows((struct match_request){.mode = MATCH_ADDRESS}), 2);
+}
+
+static void by_address_it_does_not_matter_what_modules_are_there(void **state)
+{
+	(void)state;
+	put_made(false, 0, 7);
+	put_made(true, 0, 8);
+	assert_int_equal(count_rows((struct match_request){.mode = MATCH_MODULE}), 2);
+	assert_int_equal(count_rows((struct match_request){.mode = MATCH_ADDRESS}), 1);
+}
+
+/* ---------------------------------------------------------------- ids */
+
+static void by_id_equal_stacks_stay_apart_and_others_become_one(void **state)
+{
+	struct compared compared;
+	const struct row *row;
+	char *text;
+
+	(void)state;
+	for (int is_new = 0; is_new < 2; is_new++) {
+		struct maker maker;
+
+		dump_begin(&maker, (struct maker){0});
+		put_block(&maker, is_new ? 190 : 100, 8, "A", is_new ? 4 : 1);
+		put_block(&maker, is_new ? 180 : 100, 8, "B", 2);
+		put_block(&maker, is_new ? 170 : 100, 8, "C", 2);
+		put_entry(&maker, is_new ? 10 : 1, 8, "B"); /* its stack is known */
+		dump_end(&maker, is_new ? "new.txt" : "old.txt");
+	}
+	compare(&compared, (struct match_request){.mode = MATCH_ID});
+	assert_int_equal(compared.comparison.row_count, 3);
+	/* A: another stack in each dump; NEW's is shown. */
+	row = &compared.comparison.rows[0];
+	assert_string_equal(row->ids[0], "A");
+	assert_int_equal(row->id_count, 1);
+	assert_int_equal(row_growth(&compared, 0), 90);
+	assert_int_equal(row->id_stack_count, 2);
+	assert_ptr_equal(row->dump, &compared.dumps[1]);
+	assert_int_equal(row->stack->frames[0], APP_BASE + 0x1040);
+	assert_null(row->older_stack);
+	/* B and C: the same in both. */
+	row = &compared.comparison.rows[1];
+	assert_string_equal(row->ids[0], "B");
+	assert_int_equal(row_growth(&compared, 1), 89);
+	assert_int_equal(row->id_stack_count, 1);
+	assert_string_equal(compared.comparison.rows[2].ids[0], "C");
+	assert_int_equal(row_growth(&compared, 2), 70);
+	text = report_of(&compared.comparison, false);
+	assert_non_null(strstr(text, "//     2 different stacks have this id: one is shown\n"
+				     "+      90 (    190 -    100)      1 allocs\tBackTraceA\n"));
+	assert_null(strstr(strstr(text, "BackTraceA"), "different"));
+	free(text);
+	compared_release(&compared);
+}
+
+/* An id with several stacks in NEW: the one that comes first by content, in any order of entries. */
+static void by_id_the_first_of_several_stacks_is_shown(void **state)
+{
+	(void)state;
+	for (unsigned order = 0; order < 6; order++) {
+		static const unsigned char orders[][3] = {
+			{1, 2, 3}, {1, 3, 2}, {2, 1, 3}, {2, 3, 1}, {3, 1, 2}, {3, 2, 1}};
+		struct compared compared;
+		struct maker maker;
+
+		dump_begin(&maker, (struct maker){0});
+		put_block(&maker, 5, 8, "A", 0);
+		dump_end(&maker, "old.txt");
+		dump_begin(&maker, (struct maker){0});
+		for (unsigned i = 0; i < 3; i++)
+			put_block(&maker, 10 * orders[order][i], 8, "A", orders[order][i]);
+		put_entry(&maker, 100, 8, "A");
+		dump_end(&maker, "new.txt");
+		compare(&compared, (struct match_request){.mode = MATCH_ID});
+		assert_int_equal(compared.comparison.row_count, 1);
+		assert_int_equal(row_growth(&compared, 0), 10 + 20 + 30 + 100 - 5);
+		assert_int_equal(compared.comparison.rows[0].kind, ROW_STACK);
+		assert_int_equal(compared.comparison.rows[0].id_stack_count, 4);
+		assert_int_equal(
+			compared.comparison.rows[0].stack->frames[0], APP_BASE + 0x1000 + 0x10);
+		compared_release(&compared);
+	}
+}
+
+static void by_id_a_stack_that_only_one_dump_gives_is_shown(void **state)
+{
+	(void)state;
+	for (int in_new = 0; in_new < 3; in_new++) { /* 2: in neither */
+		struct compared compared;
+
+		for (int is_new = 0; is_new < 2; is_new++) {
+			struct maker maker;
+
+			dump_begin(&maker, (struct maker){0});
+			put_entry(&maker, is_new ? 70 : 50, 8, "A");
+			if (in_new == is_new)
+				put_stack(&maker, 1);
+			dump_end(&maker, is_new ? "new.txt" : "old.txt");
+		}
+		compare(&compared, (struct match_request){.mode = MATCH_ID});
+		assert_int_equal(compared.comparison.row_count, 1);
+		assert_int_equal(row_growth(&compared, 0), 20);
+		if (in_new == 2) {
+			assert_int_equal(compared.comparison.rows[0].kind, ROW_UNKNOWN);
+			assert_null(compared.comparison.rows[0].stack);
+		} else {
+			assert_int_equal(compared.comparison.rows[0].kind, ROW_STACK);
+			assert_ptr_equal(compared.comparison.rows[0].dump, &compared.dumps[in_new]);
+			assert_int_equal(compared.comparison.rows[0].stack->frame_count, 3);
+		}
+		compared_release(&compared);
+	}
+}
+
+static void by_id_blocks_without_a_stack_are_one_row(void **state)
+{
+	struct compared compared;
+
+	(void)state;
+	for (int is_new = 0; is_new < 2; is_new++) {
+		struct maker maker;
+
+		dump_begin(&maker, (struct maker){.is_ours = true});
+		put_stackless(&maker, 1, is_new ? 300 : 100, 8);
+		put_entry(&maker, 50, 8, is_new ? "00" : "0");
+		dump_end(&maker, is_new ? "new.txt" : "old.txt");
+	}
+	compare(&compared, (struct match_request){.mode = MATCH_ID});
+	assert_int_equal(compared.comparison.row_count, 1);
+	assert_int_equal(compared.comparison.rows[0].kind, ROW_STACKLESS);
+	assert_int_equal(row_growth(&compared, 0), 200);
+	compared_release(&compared);
+}
+
+/* ---------------------------------------------------------------- heaps */
+
+/* Blocks of two stacks in two heaps: how many bytes tells both. */
+static void put_in_heaps(bool is_new)
+{
+	struct maker maker;
+	unsigned times = is_new ? 3 : 1;
+
+	dump_begin(&maker, (struct maker){.is_ours = true});
+	put_block(&maker, 1 * times, 8, "1", 1);
+	put_block(&maker, 10 * times, 8, "2", 2);
+	put_heap(&maker, HEAP_B);
+	put_block(&maker, 100 * times, 8, "1", 1);
+	put_block(&maker, 1000 * times, 8, "7", 2);
+	put_stackless(&maker, 1, 10000 * times, 8); /* in HEAP_A */
+	dump_end(&maker, is_new ? "new.txt" : "old.txt");
+}
+
+static void by_heap_a_stack_is_a_row_in_each_heap(void **state)
+{
+	static const struct {
+		int64_t growth;
+		uint64_t heap;
+		const char *id;
+	} expected[] = {{20000, HEAP_A, "0"}, {2000, HEAP_B, "7"}, {200, HEAP_B, "1"},
+		{20, HEAP_A, "2"}, {2, HEAP_A, "1"}};
+	struct compared compared;
+
+	(void)state;
+	put_in_heaps(false);
+	put_in_heaps(true);
+	compare(&compared, (struct match_request){.by_heap = true});
+	assert_int_equal(compared.comparison.row_count, 5);
+	for (size_t i = 0; i < 5; i++) {
+		assert_int_equal(row_growth(&compared, i), expected[i].growth);
+		assert_int_equal(compared.comparison.rows[i].heap, expected[i].heap);
+		assert_int_equal(compared.comparison.rows[i].id_count, 1);
+		assert_string_equal(compared.comparison.rows[i].ids[0], expected[i].id);
+	}
+	compared_release(&compared);
+
+	compare(&compared, (struct match_request){0});
+	assert_int_equal(compared.comparison.row_count, 3);
+	assert_int_equal(row_growth(&compared, 1), 2020);
+	assert_int_equal(compared.comparison.rows[1].heap, 0);
+	assert_int_equal(compared.comparison.rows[1].id_count, 2);
+	assert_int_equal(row_growth(&compared, 2), 202);
+	compared_release(&compared);
+}
+
+static void rows_of_equal_growth_go_by_their_heaps(void **state)
+{
+	struct compared compared;
+	struct maker maker;
+
+	(void)state;
+	for (int is_new = 0; is_new < 2; is_new++) {
+		dump_begin(&maker, (struct maker){0});
+		for (unsigned i = 20; is_new && i; i--) {
+			put_heap(&maker, i * 7 % 20 * 0x10000);
+			put_block(&maker, 50, 8, "1", 1);
+		}
+		dump_end(&maker, is_new ? "new.txt" : "old.txt");
+	}
+	compare(&compared, (struct match_request){.by_heap = true});
+	assert_int_equal(compared.comparison.row_count, 20);
+	for (unsigned i = 0; i < 20; i++)
+		assert_int_equal(compared.comparison.rows[i].heap, i * 0x10000);
+	compared_release(&compared);
+}
+
+static void only_blocks_of_the_heaps_asked_for_count_but_totals_are_of_all(void **state)
+{
+	static const uint64_t heaps[] = {0x4711, HEAP_B};
+	struct compared compared;
+
+	(void)state;
+	put_in_heaps(false);
+	put_in_heaps(true);
+	compare(&compared, (struct match_request){.heaps = heaps, .heap_count = 2});
+	assert_int_equal(compared.comparison.row_count, 2);
+	assert_int_equal(row_growth(&compared, 0), 2000);
+	assert_int_equal(row_growth(&compared, 1), 200);
+	assert_int_equal(compared.comparison.rows[0].id_count, 1);
+	assert_int_equal(compared.comparison.rows[0].of[0].requested_bytes, 1000);
+	assert_int_equal(compared.comparison.old_total.requested_bytes, 11111);
+	assert_int_equal(compared.comparison.new_total.requested_bytes, 33333);
+	compared_release(&compared);
+	compare(&compared, (struct match_request){.heaps = heaps, .heap_count = 1});
+	assert_int_equal(compared.comparison.row_count, 0);
+	assert_int_equal(compared.comparison.new_total.requested_bytes, 33333);
+	compared_release(&compared);
+}
+
+/* ---------------------------------------------------------------- one process */
+
+/* Modules of two dumps, and how many rows become of a block through 10123. */
+static size_t rows_of_one_process(const char *old, const char *new, unsigned new_start)
+{
+	for (int is_new = 0; is_new < 2; is_new++) {
+		struct maker maker;
+
+		dump_begin(&maker, (struct maker){.is_ours = true});
+		put(&maker, "// hsnap: process id=5 start=2026-01-01T00:00:%02u.000Z",
+			is_new ? new_start : 1);
+		put(&maker, "// Loaded modules: ");
+		put_lines(&maker, is_new ? new : old);
+		put(&maker, "// Process modules enumerated.");
+		put_entry(&maker, is_new ? 300 : 100, 8, "1");
+		put(&maker, "\t10123");
+		dump_end(&maker, is_new ? "new.txt" : "old.txt");
+	}
+	return count_rows((struct match_request){0});
+}
+
+static void a_module_that_was_unloaded_is_still_known_within_its_process(void **state)
+{
+	static const char x[] = "//  10000 1000 C:\\x.dll\n";
+	static const char y[] = "//  10000 1000 C:\\y.dll\n";
+	struct compared compared;
+	char *text;
+
+	(void)state;
+	assert_int_equal(rows_of_one_process(x, "", 2), 2); /* it says nothing of another one */
+	assert_int_equal(rows_of_one_process(x, y, 1), 2); /* another one took its place */
+	assert_int_equal(rows_of_one_process("", x, 1), 1); /* loaded meanwhile */
+	assert_int_equal(rows_of_one_process(x, "", 1), 1);
+	compare(&compared, (struct match_request){0});
+	text = report_of(&compared.comparison, true);
+	assert_non_null(strstr(text, "\n\tx+123 : 10123\n"));
+	free(text);
+	compared_release(&compared);
+}
+
+int main(void)
+{
+#define TEST(name) cmocka_unit_test_setup_teardown(name, enter_folder, leave_folder)
+	const struct CMUnitTest tests[] = {
+		TEST(by_module_it_does_not_matter_where_modules_are),
+		TEST(by_address_it_does_not_matter_what_modules_are_there),
+		TEST(by_id_equal_stacks_stay_apart_and_others_become_one),
+		TEST(by_id_the_first_of_several_stacks_is_shown),
+		TEST(by_id_a_stack_that_only_one_dump_gives_is_shown),
+		TEST(by_id_blocks_without_a_stack_are_one_row),
+		TEST(by_heap_a_stack_is_a_row_in_each_heap),
+		TEST(rows_of_equal_growth_go_by_their_heaps),
+		TEST(only_blocks_of_the_heaps_asked_for_count_but_totals_are_of_all),
+		TEST(a_module_that_was_unloaded_is_still_known_within_its_process),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

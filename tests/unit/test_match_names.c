@@ -1,0 +1,425 @@
+/* hdiff: stacks through modules that were rebuilt, compared by the names that the dumps carry. */
+#include "diff/names.h"
+#include "tests/unit/test_match.h"
+
+static const struct match_request by_symbol = {.mode = MATCH_SYMBOL};
+static const struct match_request automatic = {.mode = MATCH_AUTO};
+
+/* One block through app.exe in each dump: where, and what that is called. */
+struct side {
+	unsigned offset;
+	const char *function; /* NULL: the dump does not say */
+	const char *file;
+	unsigned line;
+};
+
+static void put_side(struct maker *maker, const struct side *side, uint64_t bytes, const char *id)
+{
+	if (side->function)
+		put_name_of(maker, APP_BASE, side->offset, side->function, side->file, side->line);
+	put_entry(maker, bytes, 8, id);
+	put_frame(maker, APP_BASE, side->offset);
+	put_frame(maker, LIB_BASE, 0x77);
+}
+
+/* app.exe is another build in each dump, and all modules have moved. */
+static void put_rebuilt(const struct side *old, const struct side *new)
+{
+	struct maker maker;
+
+	dump_begin(&maker, (struct maker){.is_ours = true, .timestamp = 7});
+	put_side(&maker, old, 100, "A");
+	dump_end(&maker, "old.txt");
+	dump_begin(&maker, (struct maker){.is_ours = true, .timestamp = 8, .slide = 0x330000});
+	put_side(&maker, new, 300, "A");
+	dump_end(&maker, "new.txt");
+}
+
+static size_t rows_of(struct side old, struct side new)
+{
+	put_rebuilt(&old, &new);
+	return count_rows(automatic);
+}
+
+static void a_rebuilt_module_matches_by_function_and_line(void **state)
+{
+	struct compared compared;
+	char *text;
+
+	(void)state;
+	assert_int_equal(rows_of((struct side){0x1010, "leak", "a.c", 10},
+				 (struct side){0x2350, "leak", "a.c", 10}),
+		1);
+	compare(&compared, automatic);
+	assert_int_equal(row_growth(&compared, 0), 200);
+	assert_int_equal(compared.comparison.rows[0].of[0].requested_bytes, 100);
+	text = report_of(&compared.comparison, true);
+	assert_non_null(strstr(text, "\tapp!leak+1 (a.c, 10)\n\tlib+77 : 7FF812670077\n"));
+	free(text);
+	compared_release(&compared);
+}
+
+static void a_function_alone_will_do_where_no_lines_are_known(void **state)
+{
+	(void)state;
+	assert_int_equal(rows_of((struct side){0x1010, "leak", NULL, 0},
+				 (struct side){0x2350, "leak", NULL, 0}),
+		1);
+	assert_int_equal(rows_of((struct side){0x1010, "leak", NULL, 0},
+				 (struct side){0x2350, "leek", NULL, 0}),
+		2);
+}
+
+static void what_moved_to_another_line_or_file_is_another_stack(void **state)
+{
+	const struct side old = {0x1010, "leak", "a.c", 10};
+
+	(void)state;
+	assert_int_equal(rows_of(old, (struct side){0x1010, "leak", "a.c", 11}), 2);
+	assert_int_equal(rows_of(old, (struct side){0x1010, "leak", "b.c", 10}), 2);
+	assert_int_equal(rows_of(old, (struct side){0x1010, "leak", NULL, 0}), 2);
+	assert_int_equal(rows_of(old, (struct side){0x1010, "other", "a.c", 10}), 2);
+}
+
+static void the_folder_that_a_build_was_made_in_does_not_matter(void **state)
+{
+	(void)state;
+	assert_int_equal(rows_of((struct side){0x1010, "leak", "C:\\\\build\\\\1\\\\a.c", 10},
+				 (struct side){0x2010, "leak", "D:/build/2/a.c", 10}),
+		1);
+}
+
+static void without_names_in_both_builds_a_rebuilt_module_stays_apart(void **state)
+{
+	const struct side named = {0x1010, "leak", "a.c", 10}, bare = {.offset = 0x1010};
+
+	(void)state;
+	assert_int_equal(rows_of(bare, bare), 2);
+	assert_int_equal(rows_of(named, bare), 2);
+	assert_int_equal(rows_of(bare, named), 2);
+	assert_int_equal(rows_of(named, named), 1);
+	assert_int_equal(count_rows((struct match_request){.no_symbols = true}), 2);
+	assert_int_equal(count_rows((struct match_request){.mode = MATCH_MODULE}), 2);
+	assert_int_equal(count_rows(by_symbol), 1);
+	assert_int_equal(
+		count_rows((struct match_request){.mode = MATCH_SYMBOL, .no_symbols = true}), 2);
+}
+
+/* Two places in app.exe with one name, in dumps of the given builds: how many rows. */
+static size_t rows_of_twice(uint32_t old, uint32_t new, struct match_request request)
+{
+	for (int is_new = 0; is_new < 2; is_new++) {
+		struct maker maker;
+
+		dump_begin(
+			&maker, (struct maker){.is_ours = true, .timestamp = is_new ? new : old});
+		for (unsigned i = 0; i < 2; i++) {
+			struct side side = {0x1010 + 0x20 * i + 0x100 * (is_new && new != old),
+				"leak", "a.c", 10};
+
+			put_side(&maker, &side, is_new ? 50 : 20 + i, i ? "A" : "B");
+		}
+		dump_end(&maker, is_new ? "new.txt" : "old.txt");
+	}
+	return count_rows(request);
+}
+
+static void one_function_twice_on_a_line_is_one_stack_where_names_are_compared(void **state)
+{
+	struct compared compared;
+
+	(void)state;
+	assert_int_equal(rows_of_twice(7, 7, automatic), 2); /* the same build: offsets tell more */
+	assert_int_equal(rows_of_twice(7, 7, by_symbol), 1);
+	assert_int_equal(rows_of_twice(7, 8, automatic), 1);
+	compare(&compared, automatic);
+	assert_int_equal(row_growth(&compared, 0), 100 - 41);
+	assert_int_equal(compared.comparison.rows[0].id_count, 2);
+	/* That of the smaller id, in the newest dump. */
+	assert_int_equal(compared.comparison.rows[0].stack->frames[0], APP_BASE + 0x1130);
+	compared_release(&compared);
+}
+
+/* Names of inlined functions come first; a list of "function file line" each. */
+static void put_chain(const char *const *old, const char *const *new)
+{
+	for (int is_new = 0; is_new < 2; is_new++) {
+		struct maker maker;
+		unsigned offset = is_new ? 0x1500 : 0x1010;
+
+		dump_begin(&maker, (struct maker){.is_ours = true, .timestamp = is_new ? 8 : 7});
+		for (const char *const *at = is_new ? new : old; *at; at++)
+			put_name_of(&maker, APP_BASE, offset, *at, "a.c", 3);
+		put_entry(&maker, is_new ? 50 : 20, 8, "1");
+		put_frame(&maker, APP_BASE, offset);
+		dump_end(&maker, is_new ? "new.txt" : "old.txt");
+	}
+}
+
+#define CHAIN(...) ((const char *const[]){__VA_ARGS__, NULL})
+
+static void inlined_functions_are_compared_as_a_whole(void **state)
+{
+	(void)state;
+	put_chain(CHAIN("inner", "outer"), CHAIN("inner", "outer"));
+	assert_int_equal(count_rows(automatic), 1);
+	put_chain(CHAIN("inner", "outer"), CHAIN("outer"));
+	assert_int_equal(count_rows(automatic), 2);
+	put_chain(CHAIN("inner", "outer"), CHAIN("inner"));
+	assert_int_equal(count_rows(automatic), 2);
+	put_chain(CHAIN("inner", "outer"), CHAIN("middle", "outer"));
+	assert_int_equal(count_rows(automatic), 2);
+}
+
+static void a_function_of_another_module_is_another_one(void **state)
+{
+	(void)state;
+	for (int is_new = 0; is_new < 2; is_new++) {
+		uint64_t base = is_new ? LIB_BASE : APP_BASE;
+		struct maker maker;
+
+		dump_begin(&maker, (struct maker){.is_ours = true, .timestamp = 7});
+		put_name_of(&maker, base, 0x100, "leak", "a.c", 5);
+		put_entry(&maker, is_new ? 50 : 20, 8, "1");
+		put_frame(&maker, base, 0x100);
+		dump_end(&maker, is_new ? "new.txt" : "old.txt");
+	}
+	assert_int_equal(count_rows(by_symbol), 2);
+}
+
+static void builds_are_told_by_their_pdb_and_matched_by_name(void **state)
+{
+	(void)state;
+	for (int is_new = 0; is_new < 2; is_new++) {
+		struct side side = {is_new ? 0x1400 : 0x1010, "leak", "a.c", 10};
+		struct maker maker;
+
+		dump_begin(&maker, (struct maker){.is_ours = true});
+		put(&maker,
+			"// hsnap: module base=%" PRIX64 " timestamp=7 checksum=1 pdb=a.pdb "
+			"guid=00112233445566778899AABBCCDDEEF%u age=1",
+			APP_BASE, is_new);
+		put_side(&maker, &side, is_new ? 90 : 20, "1");
+		dump_end(&maker, is_new ? "new.txt" : "old.txt");
+	}
+	assert_int_equal(count_rows(automatic), 1);
+	assert_int_equal(count_rows((struct match_request){.no_symbols = true}), 2);
+}
+
+/* Modules that were not rebuilt go by offset, named or not. */
+static void only_what_was_rebuilt_goes_by_name(void **state)
+{
+	(void)state;
+	for (int is_new = 0; is_new < 2; is_new++) {
+		struct maker maker;
+		unsigned lib = is_new ? 0x100 : 0x200;
+
+		dump_begin(&maker, (struct maker){.is_ours = true, .timestamp = is_new ? 8 : 7});
+		put_name_of(&maker, LIB_BASE, lib, "leak", "a.c", 5);
+		put_name_of(&maker, APP_BASE, 0x1010, "main", "m.c", 5);
+		put_entry(&maker, is_new ? 50 : 20, 8, "1");
+		put_frame(&maker, LIB_BASE, lib);
+		put_frame(&maker, APP_BASE, 0x1010);
+		dump_end(&maker, is_new ? "new.txt" : "old.txt");
+	}
+	assert_int_equal(count_rows(automatic), 2);
+	assert_int_equal(count_rows(by_symbol), 1);
+}
+
+static void a_name_that_one_dump_carries_is_for_the_same_build_in_all(void **state)
+{
+	(void)state;
+	for (int names_in_new = 0; names_in_new < 2; names_in_new++) {
+		for (int is_new = 0; is_new < 2; is_new++) {
+			struct maker maker;
+			struct side side = {
+				0x1010, is_new == names_in_new ? "leak" : NULL, "a.c", 10};
+
+			dump_begin(&maker, (struct maker){.is_ours = true,
+						   .timestamp = 7,
+						   .slide = is_new ? 0x40000 : 0});
+			put_side(&maker, &side, is_new ? 90 : 20, "1");
+			dump_end(&maker, is_new ? "new.txt" : "old.txt");
+		}
+		assert_int_equal(count_rows(by_symbol), 1);
+	}
+}
+
+/* ---------------------------------------------------------------- names for reports */
+
+static void what_matching_looked_for_is_not_looked_for_again(void **state)
+{
+	const struct side old = {0x1010, "leak", "a.c", 10}, new = {0x2350, "leak", "a.c", 10};
+	struct compared compared;
+	struct naming naming;
+	struct frames frames;
+	struct err err;
+
+	(void)state;
+	put_rebuilt(&old, &new);
+	frames_init(&frames);
+	compare(&compared, automatic);
+	assert_int_equal(compared.comparison.names->count, 2); /* a place in each build */
+	assert_int_equal(naming_make(&naming, &compared.comparison, true, &err), 0);
+	assert_int_equal(naming_frames(&naming, 0, &frames), 0);
+	assert_int_equal(frames.count, 2);
+	assert_null(frames.items[0].function); /* not asked for yet */
+	for (int again = 0; again < 2; again++) {
+		assert_int_equal(naming_find(&naming, &(uint32_t){0}, 1, &err), 0);
+		assert_int_equal(compared.comparison.names->count, 3); /* and one in lib.dll */
+	}
+	assert_int_equal(naming_frames(&naming, 0, &frames), 0);
+	assert_string_equal(frames.items[0].function, "leak");
+	assert_int_equal(frames.items[0].addr, APP_BASE + 0x330000 + 0x2350);
+	assert_string_equal(frames.items[1].module, "lib");
+	assert_int_equal(frames.items[1].offset_bytes, 0x77);
+	frames_release(&frames);
+	naming_release(&naming);
+	compared_release(&compared);
+}
+
+static void each_place_is_kept_once_however_many_rows_have_it(void **state)
+{
+	uint32_t rows[50];
+	struct compared compared;
+	struct naming naming;
+	struct maker maker;
+	struct buf words;
+	struct err err;
+
+	(void)state;
+	dump_begin(&maker, (struct maker){0});
+	dump_end(&maker, "old.txt");
+	dump_begin(&maker, (struct maker){0});
+	for (unsigned i = 0; i < 50; i++)
+		put_block(&maker, 10 + i, 8, "1", i);
+	dump_end(&maker, "new.txt");
+	compare(&compared, automatic);
+	assert_int_equal(compared.comparison.row_count, 50);
+	assert_int_equal(naming_make(&naming, &compared.comparison, true, &err), 0);
+	for (uint32_t i = 0; i < 50; i++)
+		rows[i] = i;
+	assert_int_equal(naming_find(&naming, rows, 10, &err), 0);
+	assert_int_equal(compared.comparison.names->count, 2 * 10 + 1);
+	assert_int_equal(naming_find(&naming, rows, 50, &err), 0);
+	assert_int_equal(compared.comparison.names->count, 2 * 50 + 1);
+	buf_init(&words);
+	assert_int_equal(naming_missing(&naming, &words), 0);
+	assert_string_equal(words.data, "150 of 150 frames have no name: 100 in app, 50 in lib");
+	buf_release(&words);
+	naming_release(&naming);
+	compared_release(&compared);
+}
+
+/* Asked for from one dump or the other: what the newest one says is what is shown. */
+static void the_newest_dump_that_has_a_name_gives_it(void **state)
+{
+	struct compared compared;
+	char *text;
+
+	(void)state;
+	for (int is_new = 0; is_new < 2; is_new++) {
+		struct maker maker;
+
+		dump_begin(&maker, (struct maker){.is_ours = true, .slide = is_new ? 0x50000 : 0});
+		put_name_of(&maker, APP_BASE, 0x1010, is_new ? "newer" : "older", NULL, 0);
+		if (!is_new) {
+			put_name_of(&maker, APP_BASE, 0x800, "only_old", NULL, 0);
+			put_block(&maker, 100, 8, "1", 1);
+		}
+		dump_end(&maker, is_new ? "new.txt" : "old.txt");
+	}
+	compare(&compared, automatic);
+	text = report_of(&compared.comparison, true);
+	assert_non_null(strstr(text, "\tapp!newer+1\n"));
+	assert_non_null(strstr(text, "\tapp!only_old+1\n"));
+	free(text);
+	compared_release(&compared);
+}
+
+static void a_file_that_is_loaded_twice_has_the_names_of_either_place(void **state)
+{
+	static const char head[] = "// hsnap: dump format=1 tool=test\n"
+				   "// Loaded modules: \n"
+				   "//    10000 1000 C:\\a.dll\n"
+				   "//    20000 1000 C:\\a.dll\n"
+				   "// Process modules enumerated.\n"
+				   "// hsnap: name addr=20123 function=leak offset=1\n"
+				   "*- - Heap 0 Hogs - -\n";
+	static const char *const entries[] = {"10 bytes + 8 at 100 by BackTrace1\n\t10123\n\n",
+		"10 bytes + 8 at 200 by BackTrace1\n\t20123\n\n"};
+	static const char end[] = "// hsnap: end blocks=2 requested=32 overhead=16\n";
+
+	(void)state;
+	for (unsigned i = 0; i < 2; i++) {
+		struct compared compared;
+		char text[1000], *report;
+
+		snprintf(text, sizeof(text), "%s%s%s%s", head, entries[i], entries[!i], end);
+		write_bytes("new.txt", text, strlen(text));
+		snprintf(text, sizeof(text), "%s// hsnap: end blocks=0 requested=0 overhead=0\n",
+			head);
+		write_bytes("old.txt", text, strlen(text));
+		compare(&compared, by_symbol);
+		assert_int_equal(compared.comparison.row_count, 1);
+		report = report_of(&compared.comparison, true);
+		assert_non_null(strstr(report, "\n\ta!leak+1\n"));
+		free(report);
+		compared_release(&compared);
+	}
+}
+
+static void a_comparison_that_was_read_has_its_own_frames(void **state)
+{
+	struct frame items[] = {{.module = "m", .function = "f", .line = 3, .file = "a.c"},
+		{.function = "g"}, {.has_addr = true, .addr = 77}};
+	size_t part_at[] = {2};
+	struct frames given = {.items = items, .count = 3, .part_at = part_at, .part_count = 1};
+	struct row row = {.frames = &given};
+	struct comparison comparison = {.dump_count = 2, .rows = &row, .row_count = 1};
+	struct frames frames;
+	struct naming naming;
+	struct buf words;
+	struct err err;
+
+	(void)state;
+	frames_init(&frames);
+	buf_init(&words);
+	assert_int_equal(naming_make(&naming, &comparison, true, &err), 0);
+	assert_int_equal(naming_find(&naming, &(uint32_t){0}, 1, &err), 0);
+	assert_int_equal(naming_frames(&naming, 0, &frames), 0);
+	assert_int_equal(frames.count, 3);
+	assert_memory_equal(frames.items, items, sizeof(items));
+	assert_int_equal(frames.part_count, 1);
+	assert_int_equal(frames.part_at[0], 2);
+	assert_int_equal(naming_missing(&naming, &words), 0);
+	assert_int_equal(words.len, 0);
+	naming_release(&naming);
+	frames_release(&frames);
+	buf_release(&words);
+}
+
+int main(void)
+{
+#define TEST(name) cmocka_unit_test_setup_teardown(name, enter_folder, leave_folder)
+	const struct CMUnitTest tests[] = {
+		TEST(a_rebuilt_module_matches_by_function_and_line),
+		TEST(a_function_alone_will_do_where_no_lines_are_known),
+		TEST(what_moved_to_another_line_or_file_is_another_stack),
+		TEST(the_folder_that_a_build_was_made_in_does_not_matter),
+		TEST(without_names_in_both_builds_a_rebuilt_module_stays_apart),
+		TEST(one_function_twice_on_a_line_is_one_stack_where_names_are_compared),
+		TEST(inlined_functions_are_compared_as_a_whole),
+		TEST(a_function_of_another_module_is_another_one),
+		TEST(builds_are_told_by_their_pdb_and_matched_by_name),
+		TEST(only_what_was_rebuilt_goes_by_name),
+		TEST(a_name_that_one_dump_carries_is_for_the_same_build_in_all),
+		TEST(what_matching_looked_for_is_not_looked_for_again),
+		TEST(each_place_is_kept_once_however_many_rows_have_it),
+		TEST(the_newest_dump_that_has_a_name_gives_it),
+		TEST(a_file_that_is_loaded_twice_has_the_names_of_either_place),
+		TEST(a_comparison_that_was_read_has_its_own_frames),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

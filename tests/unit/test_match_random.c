@@ -1,0 +1,408 @@
+/* hdiff: rows of made-up dumps against sums that the test makes itself, and dumps in any order. */
+#include "tests/unit/test_match.h"
+
+#define STACKS 40
+#define HEAPS 4
+#define IDS 25
+#define LAST_FRAME UINT64_C(0x100) /* the outermost one is this plus the stack's number */
+
+static uint64_t seed;
+
+/* xorshift64*: the same numbers each time. */
+static unsigned random_below(unsigned limit)
+{
+	seed ^= seed >> 12;
+	seed ^= seed << 25;
+	seed ^= seed >> 27;
+	return (unsigned)(seed * UINT64_C(0x2545f4914f6cdd1d) >> 33) % limit;
+}
+
+/* ---------------------------------------------------------------- sums */
+
+/* What the test put into its dumps: by stack, STACKS for those without one. */
+struct truth {
+	struct census stacks[STACKS + 1][HEAPS][2];
+	struct census ids[IDS][2];
+	unsigned frames[STACKS][8], frame_count[STACKS];
+};
+
+static uint64_t heap_addr(unsigned heap)
+{
+	return UINT64_C(0x1E0000) + heap * UINT64_C(0x50000);
+}
+
+/* Many stacks start alike; that of each number ends differently. */
+static void make_stacks(struct truth *truth)
+{
+	for (unsigned i = 0; i < STACKS; i++) {
+		truth->frame_count[i] = random_below(8);
+		for (unsigned k = 0; k < truth->frame_count[i]; k++)
+			truth->frames[i][k] = random_below(3);
+	}
+}
+
+static void put_random_stack(struct maker *maker, const struct truth *truth, unsigned stack)
+{
+	for (unsigned i = 0; i < truth->frame_count[stack]; i++) {
+		unsigned frame = truth->frames[stack][i];
+
+		put_frame(maker, frame ? APP_BASE : LIB_BASE, 0x500 + frame * 0x10);
+	}
+	put(maker, "\t%" PRIX64, LAST_FRAME + stack);
+	put(maker, "%s", "");
+}
+
+static void count(struct census *to, uint64_t bytes)
+{
+	to->block_count++;
+	to->requested_bytes += bytes;
+	to->overhead_bytes += 8;
+}
+
+static void put_random_dump(struct truth *truth, int is_new, uint64_t slide)
+{
+	struct maker maker;
+	char id[20];
+
+	dump_begin(&maker, (struct maker){.is_ours = true, .slide = slide, .timestamp = 7});
+	for (unsigned i = 0; i < 300; i++) {
+		unsigned heap = random_below(HEAPS), stack = random_below(STACKS + 1);
+		unsigned number = random_below(IDS), bytes = random_below(5) * 16;
+
+		if (stack % 3 == 0 && is_new && i >= STACKS + 1) /* some change less */
+			continue;
+		if (i <= STACKS)
+			stack = i;
+		put_heap(&maker, heap_addr(heap));
+		snprintf(id, sizeof(id), "%X", stack < STACKS ? 0x1000 + number : 0);
+		put_entry(&maker, bytes, 8, id);
+		if (stack < STACKS) {
+			put_random_stack(&maker, truth, stack);
+			count(&truth->ids[number][is_new], bytes);
+		}
+		count(&truth->stacks[stack][heap][is_new], bytes);
+	}
+	dump_end(&maker, is_new ? "new.txt" : "old.txt");
+}
+
+static bool is_changed(const struct census *of)
+{
+	return of[0].requested_bytes != of[1].requested_bytes ||
+	       of[0].block_count != of[1].block_count;
+}
+
+static void add(struct census *to, const struct census *from)
+{
+	for (int i = 0; i < 2; i++) {
+		to[i].block_count += from[i].block_count;
+		to[i].requested_bytes += from[i].requested_bytes;
+		to[i].overhead_bytes += from[i].overhead_bytes;
+	}
+}
+
+static unsigned stack_of_row(const struct row *row)
+{
+	if (row->kind == ROW_STACKLESS)
+		return STACKS;
+	assert_int_equal(row->kind, ROW_STACK);
+	return (unsigned)(row->stack->frames[row->stack->frame_count - 1] - LAST_FRAME);
+}
+
+/* What a row is to add up to; heap HEAPS: in all that are wanted. */
+static void expect(const struct truth *truth, unsigned stack, unsigned heap, unsigned wanted,
+	struct census *of)
+{
+	of[0] = of[1] = (struct census){0};
+	for (unsigned i = 0; i < HEAPS; i++) {
+		if ((heap == HEAPS || heap == i) && wanted & 1U << i)
+			add(of, truth->stacks[stack][i]);
+	}
+}
+
+static void check_order(const struct compared *compared)
+{
+	for (size_t i = 1; i < compared->comparison.row_count; i++) {
+		const struct comparison *comparison = &compared->comparison;
+		struct delta before = row_delta(comparison, &comparison->rows[i - 1]);
+		struct delta after = row_delta(comparison, &comparison->rows[i]);
+
+		assert_true(before.requested_bytes > after.requested_bytes ||
+			    (before.requested_bytes == after.requested_bytes &&
+				    before.block_count >= after.block_count));
+	}
+}
+
+/* Every row is as expected, there is one for each stack that changed, and no other. */
+static void check_rows(const struct truth *truth, struct match_request request, unsigned wanted)
+{
+	bool seen[STACKS + 1][HEAPS + 1] = {{false}};
+	struct compared compared;
+	struct census of[2];
+	size_t changed = 0;
+
+	compare(&compared, request);
+	for (size_t i = 0; i < compared.comparison.row_count; i++) {
+		const struct row *row = &compared.comparison.rows[i];
+		unsigned stack = stack_of_row(row), heap = HEAPS;
+
+		assert_in_range(stack, 0, STACKS);
+		for (unsigned k = 0; request.by_heap && k < HEAPS; k++)
+			heap = row->heap == heap_addr(k) ? k : heap;
+		assert_int_equal(heap < HEAPS, request.by_heap);
+		expect(truth, stack, heap, wanted, of);
+		assert_true(is_changed(of));
+		assert_memory_equal(row->of, of, sizeof(of));
+		assert_false(seen[stack][heap]);
+		seen[stack][heap] = true;
+	}
+	for (unsigned stack = 0; stack <= STACKS; stack++) {
+		for (unsigned heap = request.by_heap ? 0 : HEAPS;
+			heap < (request.by_heap ? HEAPS : HEAPS + 1); heap++) {
+			expect(truth, stack, heap, wanted, of);
+			changed += is_changed(of);
+		}
+	}
+	assert_int_equal(compared.comparison.row_count, changed);
+	check_order(&compared);
+	compared_release(&compared);
+}
+
+/* All rows together are the growth of the whole: what does not change adds nothing. */
+static void check_totals(const struct truth *truth)
+{
+	struct census of[2], all[2] = {{0}, {0}};
+	struct compared compared;
+	int64_t bytes = 0, blocks = 0;
+	struct delta whole;
+
+	for (unsigned stack = 0; stack <= STACKS; stack++) {
+		expect(truth, stack, HEAPS, ~0U, of);
+		add(all, of);
+	}
+	compare(&compared, (struct match_request){.by_heap = true});
+	assert_memory_equal(&compared.comparison.old_total, &all[0], sizeof(*all));
+	assert_memory_equal(&compared.comparison.new_total, &all[1], sizeof(*all));
+	whole = comparison_delta(&compared.comparison);
+	for (size_t i = 0; i < compared.comparison.row_count; i++) {
+		struct delta delta = row_delta(&compared.comparison, &compared.comparison.rows[i]);
+
+		bytes += delta.requested_bytes;
+		blocks += delta.block_count;
+	}
+	assert_int_equal(bytes, whole.requested_bytes);
+	assert_int_equal(blocks, whole.block_count);
+	assert_int_equal(bytes, (int64_t)(all[1].requested_bytes - all[0].requested_bytes));
+	compared_release(&compared);
+}
+
+static void check_ids(const struct truth *truth)
+{
+	struct compared compared;
+	size_t changed = 0, stackless = 0;
+
+	compare(&compared, (struct match_request){.mode = MATCH_ID});
+	for (size_t i = 0; i < compared.comparison.row_count; i++) {
+		const struct row *row = &compared.comparison.rows[i];
+
+		assert_int_equal(row->id_count, 1);
+		stackless += row->kind == ROW_STACKLESS;
+		if (row->kind != ROW_STACKLESS)
+			assert_memory_equal(row->of,
+				truth->ids[strtoul(row->ids[0], NULL, 16) - 0x1000],
+				2 * sizeof(*row->of));
+	}
+	for (unsigned i = 0; i < IDS; i++)
+		changed += is_changed(truth->ids[i]);
+	assert_int_equal(compared.comparison.row_count, changed + stackless);
+	compared_release(&compared);
+}
+
+static void rows_add_up_to_what_was_put_in(void **state)
+{
+	(void)state;
+	for (unsigned round = 1; round <= 25; round++) {
+		uint64_t slides[2] = {0, 0}, heaps[HEAPS];
+		unsigned wanted = 0, count_wanted = 0;
+		struct truth truth = {0};
+
+		seed = round * UINT64_C(0x9e3779b97f4a7c15);
+		make_stacks(&truth);
+		for (int i = 0; i < 2; i++) {
+			slides[i] = round % 2 * random_below(0x1000) * 0x10000;
+			put_random_dump(&truth, i, slides[i]);
+		}
+		for (unsigned i = 0; i < HEAPS; i++) {
+			if (random_below(2)) {
+				wanted |= 1U << i;
+				heaps[count_wanted++] = heap_addr(i);
+			}
+		}
+		for (int by_heap = 0; by_heap < 2; by_heap++) {
+			struct match_request request = {.by_heap = by_heap};
+
+			check_rows(&truth, request, ~0U);
+			request.heaps = heaps;
+			request.heap_count = count_wanted;
+			check_rows(&truth, request, count_wanted ? wanted : ~0U);
+			request.mode = MATCH_MODULE;
+			check_rows(&truth, request, count_wanted ? wanted : ~0U);
+			request.mode = MATCH_SYMBOL;
+			check_rows(&truth, request, count_wanted ? wanted : ~0U);
+			request.mode = MATCH_ADDRESS;
+			if (slides[0] == slides[1])
+				check_rows(&truth, request, count_wanted ? wanted : ~0U);
+		}
+		check_totals(&truth);
+		check_ids(&truth);
+	}
+}
+
+/* ---------------------------------------------------------------- order */
+
+/* Everything that reports tell apart: names, builds, aliases, ids of several stacks and of none. */
+static void put_all_kinds(bool is_new)
+{
+	struct maker maker;
+
+	dump_begin(&maker, (struct maker){.is_ours = true,
+				   .timestamp = is_new ? 8 : 7,
+				   .slide = is_new ? 0x990000 : 0});
+	for (unsigned i = 0; i < 12; i++) {
+		char name[20], id[20];
+
+		snprintf(name, sizeof(name), "function%u", i / 2);
+		snprintf(id, sizeof(id), "%X", 0x10 + i % 5);
+		if (i % 4)
+			put_name_of(&maker, APP_BASE, 0x1000 + 0x10 * i, name, "a.c", 1);
+		put_heap(&maker, heap_addr(i % HEAPS));
+		put_block(&maker, is_new ? 50 : 10, 8, id, i);
+		put_block(&maker, is_new ? 50 : 10, 8, "F", i);
+		put_entry(&maker, is_new ? 30 : 10, 8, id); /* of one of several */
+	}
+	for (unsigned i = 0; is_new && i < 6; i++) {
+		put(&maker, "32 bytes + 8 at 100 by BackTrace%X", i);
+		put_lines(&maker, "\t1000\n\t2000\n\tAlias\n\t3000\n\n");
+		put(&maker, "32 bytes + 8 at 100 by BackTrace%X", 0xA00 + i);
+		maker.sum.block_count += 2;
+		maker.sum.requested_bytes += 0x64;
+		maker.sum.overhead_bytes += 16;
+	}
+	dump_end(&maker, is_new ? "new.txt" : "old.txt");
+}
+
+/* Stacks under one id are linked in another order; cells that name the first are told. */
+static void relink(struct sums *sums, uint32_t first)
+{
+	struct stack *stacks = sums->stacks.stacks;
+	uint32_t chain[64], count = 0;
+
+	for (uint32_t at = first; at != STACK_NONE; at = stacks[at].same_id)
+		chain[count++] = at;
+	for (uint32_t left = count; left > 1; left--) {
+		uint32_t pick = random_below(left), other = chain[pick];
+
+		chain[pick] = chain[left - 1];
+		chain[left - 1] = other;
+	}
+	for (uint32_t i = 0; i < count; i++)
+		stacks[chain[i]].same_id = i + 1 < count ? chain[i + 1] : STACK_NONE;
+	for (size_t i = 0; i < sums->cell_count; i++) {
+		if (sums->cells[i].is_bare && sums->cells[i].stack == first)
+			sums->cells[i].stack = chain[0];
+	}
+}
+
+static void relink_all(struct sums *sums)
+{
+	bool *is_next = calloc(sums->stacks.count, sizeof(*is_next));
+
+	assert_non_null(is_next);
+	for (size_t i = 0; i < sums->stacks.count; i++) {
+		if (sums->stacks.stacks[i].same_id != STACK_NONE)
+			is_next[sums->stacks.stacks[i].same_id] = true;
+	}
+	for (uint32_t i = 0; i < sums->stacks.count; i++) {
+		if (!is_next[i])
+			relink(sums, i);
+	}
+	free(is_next);
+}
+
+/* Gives stacks other numbers and puts the cells in another order. */
+static void shuffle(struct sums *sums)
+{
+	size_t count = sums->stacks.count;
+	struct stack *moved = calloc(count, sizeof(*moved));
+	uint32_t *to = calloc(count, sizeof(*to));
+
+	assert_true(moved && to);
+	relink_all(sums);
+	for (uint32_t i = 0; i < count; i++)
+		to[i] = i;
+	for (uint32_t left = (uint32_t)count; left > 1; left--) {
+		uint32_t pick = random_below(left), other = to[pick];
+
+		to[pick] = to[left - 1];
+		to[left - 1] = other;
+	}
+	for (size_t i = 0; i < count; i++) {
+		struct stack *stack = &moved[to[i]];
+
+		*stack = sums->stacks.stacks[i];
+		if (stack->same_id != STACK_NONE)
+			stack->same_id = to[stack->same_id];
+	}
+	memcpy(sums->stacks.stacks, moved, count * sizeof(*moved));
+	for (size_t left = sums->cell_count; left; left--) {
+		size_t pick = random_below((unsigned)left);
+		struct cell cell = sums->cells[pick];
+
+		if (cell.stack != STACK_NONE)
+			cell.stack = to[cell.stack];
+		sums->cells[pick] = sums->cells[left - 1];
+		sums->cells[left - 1] = cell;
+	}
+	free(moved);
+	free(to);
+}
+
+static void stacks_and_cells_in_another_order_give_the_same_report(void **state)
+{
+	(void)state;
+	seed = 4711;
+	put_all_kinds(false);
+	put_all_kinds(true);
+	for (unsigned i = 0; i < 10; i++) {
+		struct match_request request = {.mode = i % 5, .by_heap = i / 5};
+		struct compared compared;
+		char *expected, *text;
+
+		compare(&compared, request);
+		assert_true(compared.comparison.row_count > 5);
+		expected = report_of(&compared.comparison, true);
+		for (unsigned k = 0; k < 20; k++) {
+			comparison_release(&compared.comparison);
+			shuffle(&compared.dumps[0]);
+			shuffle(&compared.dumps[1]);
+			assert_int_equal(
+				comparison_make(&compared.comparison, compared.dumps, 2, &request),
+				0);
+			text = report_of(&compared.comparison, true);
+			assert_string_equal(text, expected);
+			free(text);
+		}
+		free(expected);
+		compared_release(&compared);
+	}
+}
+
+int main(void)
+{
+#define TEST(name) cmocka_unit_test_setup_teardown(name, enter_folder, leave_folder)
+	const struct CMUnitTest tests[] = {
+		TEST(rows_add_up_to_what_was_put_in),
+		TEST(stacks_and_cells_in_another_order_give_the_same_report),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,187 @@
+/* hdiff: stacks that have no addresses, as in logs of old: their frames are texts. */
+#include "tests/unit/test_match.h"
+
+#define TEXTS_MAX 16
+
+/* A dump made by hand: each stack of one frame or more is a block of as many bytes as asked for. */
+static void sums_make(struct sums *sums)
+{
+	sums_init(sums);
+	sums->path = "made";
+	sums->texts = calloc(TEXTS_MAX, sizeof(*sums->texts));
+	sums->heaps = calloc(1, sizeof(*sums->heaps));
+	sums->cells = calloc(TEXTS_MAX, sizeof(*sums->cells));
+	assert_true(sums->texts && sums->heaps && sums->cells);
+	sums->heap_count = 1;
+}
+
+static void sums_add(struct sums *sums, const char *id, uint64_t bytes, const char *const *texts)
+{
+	struct stack stack = {.id = id, .same_id = STACK_NONE, .is_named = true};
+	struct cell *cell = &sums->cells[sums->cell_count++];
+	uint64_t frames[TEXTS_MAX];
+
+	for (; *texts; texts++) {
+		frames[stack.frame_count++] = sums->text_count;
+		sums->texts[sums->text_count++] = *texts;
+	}
+	stack.frames = frames;
+	assert_int_equal(stackset_put(&sums->stacks, &stack, strlen(id), &cell->stack), 0);
+	cell->sums = (struct census){1, bytes, 0};
+	sums->total.block_count++;
+	sums->total.requested_bytes += bytes;
+}
+
+#define TEXTS(...) ((const char *const[]){__VA_ARGS__, NULL})
+
+/* How many rows one block in each dump becomes. */
+static size_t rows_of(const char *const *old, const char *const *new, enum match_mode mode)
+{
+	struct match_request request = {.mode = mode};
+	struct comparison comparison;
+	struct sums dumps[2];
+	size_t count;
+
+	for (size_t i = 0; i < 2; i++) {
+		sums_make(&dumps[i]);
+		if (i) { /* numbers of texts mean nothing beyond their dump */
+			sums_add(&dumps[i], "other", 0, TEXTS("nothing"));
+			dumps[i].cells[0].sums.block_count = 0;
+		}
+		sums_add(&dumps[i], i ? "B" : "A", i ? 30 : 10, i ? new : old);
+	}
+	assert_int_equal(comparison_make(&comparison, dumps, 2, &request), 0);
+	count = comparison.row_count;
+	comparison_release(&comparison);
+	sums_release(&dumps[0]);
+	sums_release(&dumps[1]);
+	return count;
+}
+
+static void texts_match_however_their_offsets_are_spelt(void **state)
+{
+	static const char *const same[] = {"ntdll!RtlAllocateHeap+0x00000808",
+		"ntdll!RtlAllocateHeap+808", "ntdll!RtlAllocateHeap+0X808",
+		"ntdll!RtlAllocateHeap+00000808"};
+
+	(void)state;
+	for (size_t i = 0; i < 4; i++) {
+		for (enum match_mode mode = MATCH_AUTO; mode <= MATCH_SYMBOL; mode++)
+			assert_int_equal(
+				rows_of(TEXTS(same[i], "a!b+0x1C"), TEXTS(same[0], "a!b+1c"), mode),
+				mode == MATCH_ID ? 2 : 1);
+	}
+	assert_int_equal(
+		rows_of(TEXTS("a!b+0x0010 (c.c, 7)"), TEXTS("a!b+10 (c.c, 7)"), MATCH_AUTO), 1);
+	assert_int_equal(rows_of(TEXTS("a!b+0x000"), TEXTS("a!b+0"), MATCH_AUTO), 1);
+	assert_int_equal(rows_of(TEXTS("no offset"), TEXTS("no offset"), MATCH_AUTO), 1);
+}
+
+static void texts_that_differ_elsewhere_do_not_match(void **state)
+{
+	static const char *const pairs[][2] = {{"a!b+0x808", "a!b+0x80"}, {"a!b+808", "a!c+808"},
+		{"a!b+808", "a!b"}, {"a!b+8 (c.c, 7)", "a!b+8 (c.c, 70)"},
+		{"a!b+8 (c.c, 7)", "a!b+8"}, {"a!b+0x80", "a!b+0x800"},
+		/* A plus that is part of the name. */
+		{"a!operator+0<X>+8", "a!operator+00<X>+8"}, {"a!b+0+8", "a!b+00+8"}};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(pairs) / sizeof(*pairs); i++)
+		assert_int_equal(rows_of(TEXTS(pairs[i][0]), TEXTS(pairs[i][1]), MATCH_AUTO), 2);
+	assert_int_equal(rows_of(TEXTS("a!b+8", "c"), TEXTS("a!b+8"), MATCH_AUTO), 2);
+	assert_int_equal(rows_of(TEXTS("a!b+8", "c"), TEXTS("c", "a!b+8"), MATCH_AUTO), 2);
+}
+
+static void by_symbol_texts_match_by_their_function_alone(void **state)
+{
+	(void)state;
+	assert_int_equal(rows_of(TEXTS("a!b+8 (c.c, 7)"), TEXTS("a!b+9"), MATCH_SYMBOL), 1);
+	assert_int_equal(rows_of(TEXTS("a!b+8"), TEXTS("a!c+8"), MATCH_SYMBOL), 2);
+	/* No function: the offset is what there is. */
+	assert_int_equal(rows_of(TEXTS("a+8"), TEXTS("a+9"), MATCH_SYMBOL), 2);
+	assert_int_equal(rows_of(TEXTS("a+8"), TEXTS("a+08"), MATCH_SYMBOL), 1);
+}
+
+static void texts_and_addresses_of_equal_numbers_are_different(void **state)
+{
+	struct match_request request = {0};
+	struct comparison comparison;
+	struct sums dumps[2];
+	uint64_t frame = 0;
+	struct stack stack = {.id = "A", .same_id = STACK_NONE, .frames = &frame, .frame_count = 1};
+
+	(void)state;
+	for (size_t i = 0; i < 2; i++) {
+		sums_make(&dumps[i]);
+		sums_add(&dumps[i], "A", 10, TEXTS("a!b+8"));
+	}
+	assert_int_equal(stackset_put(&dumps[1].stacks, &stack, 1, &dumps[1].cells[0].stack), 0);
+	for (request.mode = MATCH_AUTO; request.mode <= MATCH_SYMBOL; request.mode++) {
+		assert_int_equal(comparison_make(&comparison, dumps, 2, &request), 0);
+		assert_int_equal(comparison.row_count, request.mode == MATCH_ID ? 0 : 2);
+		comparison_release(&comparison);
+	}
+	sums_release(&dumps[0]);
+	sums_release(&dumps[1]);
+}
+
+static void the_text_is_what_is_shown(void **state)
+{
+	struct match_request request = {0};
+	struct comparison comparison;
+	struct sums sums;
+	char *text;
+
+	(void)state;
+	sums_make(&sums);
+	sums_add(&sums, "A", 10, TEXTS("one!frame+0x00000010", "two!frame+0x00000020"));
+	assert_int_equal(comparison_make(&comparison, &sums, 1, &request), 0);
+	text = report_of(&comparison, true);
+	assert_non_null(strstr(text, "one!frame+"));
+	assert_true(strstr(text, "one!frame+") < strstr(text, "two!frame+"));
+	free(text);
+	comparison_release(&comparison);
+	sums_release(&sums);
+}
+
+/* One row whose label has two spellings: which is shown must not depend on what came first. */
+static void of_two_spellings_the_same_is_shown_in_any_order(void **state)
+{
+	static const char *const spellings[] = {"a!b+0x08", "a!b+8"};
+	struct match_request request = {0};
+	char *reports[2];
+
+	(void)state;
+	for (size_t order = 0; order < 2; order++) {
+		struct comparison comparison;
+		struct sums sums;
+
+		sums_make(&sums);
+		sums_add(&sums, "A", 10, TEXTS(spellings[order]));
+		sums_add(&sums, "A", 10, TEXTS(spellings[!order]));
+		assert_int_equal(comparison_make(&comparison, &sums, 1, &request), 0);
+		assert_int_equal(comparison.row_count, 1);
+		assert_int_equal(comparison.rows[0].of[0].requested_bytes, 20);
+		reports[order] = report_of(&comparison, true);
+		comparison_release(&comparison);
+		sums_release(&sums);
+	}
+	assert_string_equal(reports[0], reports[1]);
+	free(reports[0]);
+	free(reports[1]);
+}
+
+int main(void)
+{
+#define TEST(name) cmocka_unit_test_setup_teardown(name, enter_folder, leave_folder)
+	const struct CMUnitTest tests[] = {
+		TEST(texts_match_however_their_offsets_are_spelt),
+		TEST(texts_that_differ_elsewhere_do_not_match),
+		TEST(by_symbol_texts_match_by_their_function_alone),
+		TEST(texts_and_addresses_of_equal_numbers_are_different),
+		TEST(the_text_is_what_is_shown),
+		TEST(of_two_spellings_the_same_is_shown_in_any_order),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
