@@ -12,6 +12,7 @@ void filter_init(struct filter *filter)
 	patterns_init(&filter->include);
 	patterns_init(&filter->exclude);
 	buf_init(&filter->name);
+	buf_init(&filter->addr);
 }
 
 void filter_release(struct filter *filter)
@@ -19,6 +20,7 @@ void filter_release(struct filter *filter)
 	patterns_release(&filter->include);
 	patterns_release(&filter->exclude);
 	buf_release(&filter->name);
+	buf_release(&filter->addr);
 	filter_init(filter);
 }
 
@@ -91,52 +93,52 @@ static bool is_in_module(const struct filter *filter, const struct comparison *c
 	return false;
 }
 
-/* ---------------------------------------------------------------- patterns */
+/* ---------------------------------------------------------------- raw frames */
 
-/* Whether any of the patterns matches any of the texts a frame has: 1, 0 or negative. */
-static int match_frame(struct patterns *patterns, const struct frame *frame, bool raw,
-	struct buf *name, struct err *err)
+static int match_raw(
+	struct patterns *patterns, const struct filter *filter, bool has_addr, struct err *err)
 {
-	int found;
+	int found = patterns_match(patterns, filter->name.data, err);
 
-	if (frame_name(frame, name))
-		return err_set(err, ERR_NOMEM, NULL, NULL);
-	found = patterns_match(patterns, name->data, err);
-	if (!found && frame->file)
-		found = patterns_match(patterns, frame->file, err);
-	if (!found && raw && frame->has_addr) {
-		buf_clear(name);
-		if (buf_printf(name, "%" PRIX64, frame->addr))
-			return err_set(err, ERR_NOMEM, NULL, NULL);
-		found = patterns_match(patterns, name->data, err);
-	}
-	return found;
+	return found || !has_addr ? found : patterns_match(patterns, filter->addr.data, err);
 }
 
-static int match_frames(struct filter *filter, struct patterns *patterns,
-	const struct frames *frames, bool raw, struct err *err)
+/* Holds both lists against each frame; its texts, which are mostly its own, are made once. Stops
+ * when the row is excluded. */
+static int match_raw_frames(struct filter *filter, const struct frames *frames, int *excluded,
+	int *included, struct err *err)
 {
-	int found = 0;
+	for (size_t i = 0; i < frames->count; i++) {
+		const struct frame *frame = &frames->items[i];
 
-	for (size_t i = 0; patterns->count && !found && i < frames->count; i++)
-		found = match_frame(patterns, &frames->items[i], raw, &filter->name, err);
-	return found;
+		buf_clear(&filter->addr);
+		if (frame_name(frame, &filter->name) ||
+			buf_printf(&filter->addr, "%" PRIX64, frame->addr))
+			return err_set(err, ERR_NOMEM, NULL, NULL);
+		*excluded = match_raw(&filter->exclude, filter, frame->has_addr, err);
+		if (*excluded)
+			return *excluded < 0 ? *excluded : 0;
+		if (!*included)
+			*included = match_raw(&filter->include, filter, frame->has_addr, err);
+		if (*included < 0)
+			return *included;
+	}
+	return 0;
 }
 
 int filter_raw(struct filter *filter, const struct comparison *comparison, const struct row *row,
 	const struct frames *frames, enum verdict *verdict, struct err *err)
 {
-	int excluded, included = !filter->include.count;
+	int excluded = 0, included = !filter->include.count, rc = 0;
 
 	if (filter->module_count && !is_in_module(filter, comparison, row, frames)) {
 		*verdict = VERDICT_DROP;
 		return 0;
 	}
-	excluded = match_frames(filter, &filter->exclude, frames, true, err);
-	if (!excluded && !included)
-		included = match_frames(filter, &filter->include, frames, true, err);
-	if (excluded < 0 || included < 0)
-		return excluded < 0 ? excluded : included;
+	if (filter->include.count || filter->exclude.count)
+		rc = match_raw_frames(filter, frames, &excluded, &included, err);
+	if (rc)
+		return rc;
 	if (excluded || (!included && !frames->count))
 		*verdict = VERDICT_DROP;
 	else if (!included)
@@ -146,19 +148,40 @@ int filter_raw(struct filter *filter, const struct comparison *comparison, const
 	return 0;
 }
 
+/* ---------------------------------------------------------------- named frames */
+
+/* Whether any of the patterns matches any frame: 1, 0 or negative. Raw forms are done with. */
+static int match_named(
+	struct patterns *patterns, const struct frames *frames, struct buf *name, struct err *err)
+{
+	int found = 0;
+
+	for (size_t i = 0; patterns->count && !found && i < frames->count; i++) {
+		const struct frame *frame = &frames->items[i];
+
+		if (frame->function && frame_name(frame, name))
+			return err_set(err, ERR_NOMEM, NULL, NULL);
+		if (frame->function)
+			found = patterns_match_known(patterns, name->data, err);
+		if (!found && frame->file)
+			found = patterns_match_known(patterns, frame->file, err);
+	}
+	return found;
+}
+
 int filter_named(
 	struct filter *filter, const struct frames *frames, enum verdict *verdict, struct err *err)
 {
 	int found;
 
 	if (*verdict == VERDICT_NAMES) {
-		found = match_frames(filter, &filter->include, frames, false, err);
+		found = match_named(&filter->include, frames, &filter->name, err);
 		if (found < 0)
 			return found;
 		*verdict = found ? VERDICT_NAMES_EXCLUDE : VERDICT_DROP;
 	}
 	if (*verdict == VERDICT_NAMES_EXCLUDE) {
-		found = match_frames(filter, &filter->exclude, frames, false, err);
+		found = match_named(&filter->exclude, frames, &filter->name, err);
 		if (found < 0)
 			return found;
 		*verdict = found ? VERDICT_DROP : VERDICT_KEEP;

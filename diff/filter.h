@@ -23,7 +23,7 @@ struct filter {
 	const char *const *modules;
 	size_t module_count;
 	uint64_t min_bytes, min_blocks; /* the growth's magnitude, of both */
-	struct buf name;
+	struct buf name, addr;
 };
 
 enum verdict {

@@ -118,16 +118,25 @@ static int match(const struct pattern *pattern, const char *text, size_t len, st
 		"this pattern cannot be held against %.100s: %s", text, why);
 }
 
-int patterns_match(struct patterns *patterns, const char *text, struct err *err)
+int patterns_match(const struct patterns *patterns, const char *text, struct err *err)
+{
+	size_t len = strlen(text);
+	int found = 0;
+
+	for (size_t i = 0; !found && i < patterns->count; i++)
+		found = match(&patterns->items[i], text, len, err);
+	return found;
+}
+
+int patterns_match_known(struct patterns *patterns, const char *text, struct err *err)
 {
 	size_t len = strlen(text);
 	const uint64_t *known = table_find(&patterns->known, text, len);
-	int found = 0;
+	int found;
 
 	if (known)
 		return (int)*known;
-	for (size_t i = 0; !found && i < patterns->count; i++)
-		found = match(&patterns->items[i], text, len, err);
+	found = patterns_match(patterns, text, err);
 	if (found >= 0 && patterns->known.count < KNOWN_MAX &&
 		table_add(&patterns->known, text, len, (uint64_t)found))
 		return err_set(err, ERR_NOMEM, NULL, NULL);

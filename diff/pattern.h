@@ -2,7 +2,7 @@
  * Regular expressions (PCRE2), a list of them held against many texts.
  *
  * No text can make a match take forever: one that takes too long is an error, never a silent no.
- * Texts need not be valid UTF-8. What was found for a text is remembered.
+ * Texts need not be valid UTF-8.
  */
 #ifndef DIFF_PATTERN_H
 #define DIFF_PATTERN_H
@@ -27,6 +27,9 @@ int patterns_add(struct patterns *patterns, const char *text, struct err *err);
 
 /* 1 when any of the patterns matches somewhere in text, else 0; -ERR_USAGE when one takes too long
  * to tell, -ERR_NOMEM. */
-int patterns_match(struct patterns *patterns, const char *text, struct err *err);
+int patterns_match(const struct patterns *patterns, const char *text, struct err *err);
+
+/* The same, and remembers it: for texts that come again and again. */
+int patterns_match_known(struct patterns *patterns, const char *text, struct err *err);
 
 #endif

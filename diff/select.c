@@ -83,8 +83,10 @@ static int judge_all_raw(struct selecting *selecting)
 	bool need_all = selecting->request->suppressions != NULL;
 	uint32_t *asked = calloc(view->row_count + 1, sizeof(*asked));
 	size_t kept = 0, count = 0;
-	int rc = asked ? 0 : err_set(selecting->err, ERR_NOMEM, NULL, NULL);
+	int rc = 0;
 
+	if (!asked)
+		return err_set(selecting->err, ERR_NOMEM, NULL, NULL);
 	for (size_t i = 0; !rc && i < view->row_count; i++) {
 		enum verdict verdict;
 

@@ -159,13 +159,13 @@ static void rows_are_sorted_by_what_is_asked_for_and_then_as_ever(void **state)
 		asked_do(&asked);
 		assert_int_equal(asked.view.row_count, 10);
 		for (size_t i = 1; i < 10; i++) {
-			const uint32_t *rows = &asked.view.rows[i - 1];
-			int64_t a = sort_number(
-				&numbers[number_of(&asked, rows[0])], asked.request.sort);
-			int64_t b = sort_number(
-				&numbers[number_of(&asked, rows[1])], asked.request.sort);
+			uint32_t above = asked.view.rows[i - 1], below = asked.view.rows[i];
+			int64_t a =
+				sort_number(&numbers[number_of(&asked, above)], asked.request.sort);
+			int64_t b =
+				sort_number(&numbers[number_of(&asked, below)], asked.request.sort);
 
-			assert_true(a > b || (a == b && rows[0] < rows[1]));
+			assert_true(a > b || (a == b && above < below));
 		}
 		asked_end(&asked);
 	}
