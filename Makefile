@@ -122,6 +122,7 @@ check: all samples tests prefix ## build everything and run every test
 	tests/run
 
 bench: all samples prefix build/linux/bench/gen_dump build/win64/bench/pairs.exe ## what it costs, as ratios
+	setup/packages bench
 	tests/bench/bench
 
 deps: $(DEPS)/lib/libpcre2-8.a $(DEPS)/lib/libzydis.a $(DEPS)/include/uthash.h ## libraries for Windows

@@ -1,5 +1,6 @@
 #include "diff/run.h"
 
+#include <inttypes.h>
 #include <stdbool.h>
 #include <string.h>
 
@@ -7,82 +8,25 @@
 #include "core/os.h"
 #include "core/out.h"
 #include "core/text.h"
+#include "diff/filter.h"
 #include "diff/match.h"
 #include "diff/naming.h"
+#include "diff/options.h"
 #include "diff/report.h"
+#include "diff/strip.h"
 #include "diff/sum.h"
+#include "diff/suppress.h"
 #include "diff/view.h"
 
-#define DUMPS_MAX 2
-
-enum { DECIMAL = 1, HEX, OUTPUT, FORCE, NO_SYMBOLS, HELP, VERSION, IGNORED, LOG };
-
-const struct opt hdiff_options[] = {
-	{DECIMAL, "d", "decimal", NULL, "decimal numbers (the default)"},
-	{HEX, NULL, "hex", NULL, "hexadecimal numbers"},
-	{OUTPUT, "f", NULL, "FILE", "write to FILE: all of it or nothing"},
-	{NO_SYMBOLS, NULL, "no-symbols", NULL, "modules and offsets only, no names"},
-	{FORCE, NULL, "force", NULL, "use a dump that is cut short as far as it goes"},
-	{HELP, "h", "help", NULL, "print this and end"},
-	{VERSION, NULL, "version", NULL, "print the version and end"},
-	{HELP, "?", NULL, NULL, NULL},
-	{IGNORED, "l", NULL, NULL, NULL}, /* lines of source are shown anyway */
-	{IGNORED, "v", NULL, NULL, NULL},
-	{LOG, "v", NULL, "FILE", NULL}, /* as -v:FILE only */
-	{0},
+/* What the options ask for, made from them before anything is read. */
+struct run {
+	struct options options;
+	struct filter filter;
+	struct suppressions suppressions;
+	struct strip strip;
+	FILE *say;
+	bool is_over; /* a limit of growth */
 };
-
-/* What was asked for. All zero is the default. */
-struct request {
-	struct report_style style;
-	bool force, no_symbols, help, version;
-	const char *output;
-	const char *paths[DUMPS_MAX];
-	size_t path_count;
-};
-
-static int argument(struct request *request, const char *path, struct err *err)
-{
-	if (request->path_count == DUMPS_MAX)
-		return err_set(err, ERR_USAGE, path, "two dumps at most");
-	request->paths[request->path_count++] = path;
-	return 0;
-}
-
-static int parse(struct request *request, int argc, char **argv, struct err *err)
-{
-	struct opt_state state;
-	int id, rc = 0;
-
-	opt_init(&state, hdiff_options, argc, argv);
-	while (!rc && !request->help && !request->version && (id = opt_next(&state, err))) {
-		switch (id) {
-		case DECIMAL: request->style.hex = false; break;
-		case HEX: request->style.hex = true; break;
-		case OUTPUT: request->output = state.value; break;
-		case FORCE: request->force = true; break;
-		case NO_SYMBOLS: request->no_symbols = true; break;
-		case HELP: request->help = true; break;
-		case VERSION: request->version = true; break;
-		case IGNORED: break;
-		case LOG:
-			if (argv[state.at - 1][2] != ':')
-				rc = err_set(err, ERR_USAGE, argv[state.at - 1],
-					"there is no such option");
-			break;
-		case OPT_ARGUMENT: rc = argument(request, state.value, err); break;
-		default: rc = id;
-		}
-	}
-	return rc;
-}
-
-static void usage(FILE *to)
-{
-	fprintf(to, "usage: hdiff [options] OLD [NEW]\n"
-		    "Say which stacks grew from one heap dump to the next.\n\n");
-	opt_help(hdiff_options, to);
-}
 
 /* One line, whatever the words hold. */
 static void say_line(FILE *say, const struct buf *words)
@@ -126,26 +70,106 @@ static int say_missing(const struct naming *naming, FILE *say)
 	return rc;
 }
 
-static int report(const struct request *request, const struct comparison *comparison, FILE *say,
-	struct err *err)
+/* What each suppression took away; those that took nothing may be obsolete. */
+static int say_suppressions(const struct suppressions *suppressions, FILE *say)
 {
+	struct buf words;
+	int rc = 0;
+
+	buf_init(&words);
+	for (size_t i = 0; !rc && i < suppressions->count; i++) {
+		const struct suppression *one = &suppressions->items[i];
+
+		buf_clear(&words);
+		rc = buf_printf(&words, "%s: %s suppressed ", one->place, one->text);
+		if (!rc && one->row_count)
+			rc = buf_printf(&words, "stacks: %zu, bytes: %" PRId64 ", blocks: %" PRId64,
+				one->row_count, one->requested_bytes, one->block_count);
+		else if (!rc)
+			rc = buf_add_text(&words, "nothing; it may be obsolete");
+		if (!rc)
+			say_line(say, &words);
+	}
+	buf_release(&words);
+	return rc;
+}
+
+/* Adds words on growth when it is over a limit. */
+static int add_over(struct buf *words, int64_t growth, uint64_t limit, const char *unit)
+{
+	if (growth <= 0 || (uint64_t)growth <= limit)
+		return 0;
+	return buf_printf(words,
+		"%sgrowth of %" PRId64 " %s is %" PRIu64 " over the limit of %" PRIu64,
+		words->len ? ", " : "", growth, unit, (uint64_t)growth - limit, limit);
+}
+
+/* Holds the growth of what was selected against the limits. */
+static int check_growth(struct run *run, const struct view *view)
+{
+	const struct options *options = &run->options;
+	struct delta delta = change_delta(&view->selected);
+	struct buf words;
+	int rc;
+
+	buf_init(&words);
+	rc = add_over(&words, delta.requested_bytes, options->growth_max_bytes, "bytes");
+	if (!rc)
+		rc = add_over(&words, delta.block_count, options->growth_max_blocks, "blocks");
+	run->is_over = words.len != 0;
+	if (!rc && run->is_over)
+		say_line(run->say, &words);
+	buf_release(&words);
+	return rc;
+}
+
+static int write_report(const struct options *options, const struct view *view, struct err *err)
+{
+	struct out out;
+	int rc = out_open(&out, options->output, err);
+
+	if (rc)
+		return rc;
+	options->format->write(&out, view, &options->style);
+	return out_commit(&out, err);
+}
+
+/* What there is to be said when the report is written. */
+static int say_rest(
+	struct run *run, const struct view *view, const struct naming *naming, struct err *err)
+{
+	int rc = run->options.no_symbols ? 0 : say_missing(naming, run->say);
+
+	if (!rc)
+		rc = say_suppressions(&run->suppressions, run->say);
+	if (!rc)
+		rc = check_growth(run, view);
+	return rc ? err_set(err, ERR_NOMEM, NULL, NULL) : 0;
+}
+
+static int report(struct run *run, const struct comparison *comparison, struct err *err)
+{
+	const struct options *options = &run->options;
+	struct view_request request = {.group = options->group,
+		.sort = options->sort,
+		.shown_max = options->shown_max,
+		.is_inverted = options->is_inverted,
+		.is_part = options->heap_count != 0,
+		.filter = &run->filter,
+		.suppressions = run->suppressions.count ? &run->suppressions : NULL,
+		.strip = options_strip(options) ? &run->strip : NULL};
 	struct naming naming;
 	struct view view = {0};
-	struct out out;
-	int rc = naming_make(&naming, comparison, !request->no_symbols, err);
+	int rc = naming_make(&naming, comparison, !options->no_symbols, err);
 
 	if (!rc && view_make(&view, comparison, &naming))
 		rc = err_set(err, ERR_NOMEM, NULL, NULL);
 	if (!rc)
-		rc = naming_find(&naming, view.rows, view.shown_count, err);
+		rc = view_ask(&view, &naming, &request, err);
 	if (!rc)
-		rc = out_open(&out, request->output, err);
-	if (!rc) {
-		report_text(&out, &view, &request->style);
-		rc = out_commit(&out, err);
-	}
-	if (!rc && !request->no_symbols && say_missing(&naming, say))
-		rc = err_set(err, ERR_NOMEM, NULL, NULL);
+		rc = write_report(options, &view, err);
+	if (!rc)
+		rc = say_rest(run, &view, &naming, err);
 	view_release(&view);
 	naming_release(&naming);
 	return rc;
@@ -167,75 +191,151 @@ static int say_cut(const struct err *err, FILE *say)
 
 /* Reads one dump; one that is cut short is used when that was asked for. */
 static int read_dump(
-	const struct request *request, size_t number, struct sums *sums, FILE *say, struct err *err)
+	const struct options *options, size_t number, struct sums *sums, FILE *say, struct err *err)
 {
 	struct source *source;
-	int rc = source_open(&source, request->paths[number], err);
+	int rc = source_open(&source, options->paths[number], err);
 
 	if (rc)
 		return rc;
-	rc = sums_read(sums, request->paths[number], source, err);
+	rc = sums_read(sums, options->paths[number], source, err);
 	source_close(source);
-	if (rc == -ERR_CUT && request->force)
+	if (rc == -ERR_CUT && options->force)
 		rc = say_cut(err, say) ? err_set(err, ERR_NOMEM, NULL, NULL) : 0;
 	if (!rc && say_warnings(sums, say))
 		rc = err_set(err, ERR_NOMEM, NULL, NULL);
 	return rc;
 }
 
-/* The report must not take the place of what it is made from. */
-static int check_output(const struct request *request, struct err *err)
+static int compare(struct run *run, struct err *err)
 {
-	for (size_t i = 0; request->output && i < request->path_count; i++) {
-		const char *path = request->paths[i];
+	const struct options *options = &run->options;
+	struct match_request match = {.mode = options->match,
+		.no_symbols = options->no_symbols,
+		.by_heap = options->group == GROUP_HEAP,
+		.heaps = options->heaps,
+		.heap_count = options->heap_count};
+	struct comparison comparison = {0};
+	struct sums dumps[DUMPS_MAX];
+	int rc = 0;
 
-		if (strcmp(path, "-") != 0 && !os_is_special(path) &&
-			os_same_file(request->output, path))
-			return err_set(err, ERR_USAGE, request->output, "it is one of the dumps");
+	for (size_t i = 0; i < options->path_count; i++)
+		sums_init(&dumps[i]);
+	for (size_t i = 0; !rc && i < options->path_count; i++)
+		rc = read_dump(options, i, &dumps[i], run->say, err);
+	if (!rc && comparison_make(&comparison, dumps, options->path_count, &match))
+		rc = err_set(err, ERR_NOMEM, NULL, NULL);
+	if (!rc)
+		rc = report(run, &comparison, err);
+	comparison_release(&comparison);
+	for (size_t i = 0; i < options->path_count; i++)
+		sums_release(&dumps[i]);
+	return rc;
+}
+
+/* ---------------------------------------------------------------- before anything is read */
+
+static int check_inputs(const char *output, const char *const *paths, size_t count,
+	const char *what, struct err *err)
+{
+	for (size_t i = 0; output && i < count; i++) {
+		if (strcmp(paths[i], "-") != 0 && !os_is_special(paths[i]) &&
+			os_same_file(output, paths[i]))
+			return err_set(err, ERR_USAGE, output, "it is one of the %s", what);
 	}
 	return 0;
 }
 
-static int compare(const struct request *request, FILE *say, struct err *err)
+/* The report must not take the place of what it is made from. */
+static int check_output(const struct options *options, struct err *err)
 {
-	struct match_request match = {.no_symbols = request->no_symbols};
-	struct comparison comparison = {0};
-	struct sums dumps[DUMPS_MAX];
-	int rc = check_output(request, err);
+	const struct option_list *strip = &options->strip_files,
+				 *suppress = &options->suppress_files;
+	int rc = check_inputs(options->output, options->paths, options->path_count, "dumps", err);
 
-	for (size_t i = 0; i < request->path_count; i++)
-		sums_init(&dumps[i]);
-	for (size_t i = 0; !rc && i < request->path_count; i++)
-		rc = read_dump(request, i, &dumps[i], say, err);
-	if (!rc && comparison_make(&comparison, dumps, request->path_count, &match))
-		rc = err_set(err, ERR_NOMEM, NULL, NULL);
 	if (!rc)
-		rc = report(request, &comparison, say, err);
-	comparison_release(&comparison);
-	for (size_t i = 0; i < request->path_count; i++)
-		sums_release(&dumps[i]);
+		rc = check_inputs(options->output, strip->items, strip->count, "lists", err);
+	return rc ? rc :
+		    check_inputs(options->output, suppress->items, suppress->count, "lists", err);
+}
+
+static int add_patterns(struct patterns *patterns, const struct option_list *texts, struct err *err)
+{
+	int rc = 0;
+
+	for (size_t i = 0; !rc && i < texts->count; i++)
+		rc = patterns_add(patterns, texts->items[i], err);
+	return rc;
+}
+
+/* Also reads lists that turn out not to be needed: what is wrong with them is said. */
+static int add_lists(struct run *run, struct err *err)
+{
+	const struct options *options = &run->options;
+	int rc = strip_add_known(&run->strip, err);
+
+	for (size_t i = 0; !rc && i < options->strip_files.count; i++)
+		rc = strip_add_file(&run->strip, options->strip_files.items[i], err);
+	for (size_t i = 0; !rc && i < options->suppress_files.count; i++)
+		rc = suppressions_add_file(
+			&run->suppressions, options->suppress_files.items[i], err);
+	return rc;
+}
+
+static int prepare(struct run *run, struct err *err)
+{
+	const struct options *options = &run->options;
+	struct filter *filter = &run->filter;
+	int rc = check_output(options, err);
+
+	filter->modules = options->modules.items;
+	filter->module_count = options->modules.count;
+	filter->min_bytes = options->min_bytes;
+	filter->min_blocks = options->min_blocks;
+	if (!rc)
+		rc = add_patterns(&filter->include, &options->includes, err);
+	if (!rc)
+		rc = add_patterns(&filter->exclude, &options->excludes, err);
+	return rc ? rc : add_lists(run, err);
+}
+
+static int run_all(struct run *run, struct err *err)
+{
+	int rc;
+
+	filter_init(&run->filter);
+	suppressions_init(&run->suppressions);
+	strip_init(&run->strip);
+	rc = prepare(run, err);
+	if (!rc)
+		rc = compare(run, err);
+	filter_release(&run->filter);
+	suppressions_release(&run->suppressions);
+	strip_release(&run->strip);
 	return rc;
 }
 
 int hdiff_run(int argc, char **argv, FILE *say)
 {
-	struct request request = {0};
+	struct run run = {.say = say};
 	struct err err = {0};
-	int rc = parse(&request, argc, argv, &err);
+	int rc = options_parse(&run.options, argc, argv, &err);
+	bool is_empty = !rc && !run.options.path_count;
 
-	if (!rc && request.help) {
-		usage(stdout);
-	} else if (!rc && request.version) {
+	if (!rc && run.options.help) {
+		options_usage(stdout);
+	} else if (!rc && run.options.version) {
 		printf("hdiff %s\n", HSNAP_VERSION);
-	} else if (!rc && !request.path_count) {
-		usage(say);
-		return 2;
+	} else if (is_empty) {
+		options_usage(say);
+		rc = -ERR_USAGE;
 	} else if (!rc) {
-		rc = compare(&request, say, &err);
+		rc = run_all(&run, &err);
 	}
 	if (!rc && fflush(stdout))
 		rc = err_set(&err, ERR_WRITE, "standard output", NULL);
-	if (rc)
+	if (rc && err.code)
 		err_print(say, "hdiff", &err);
-	return rc ? 2 : 0;
+	options_release(&run.options);
+	return rc ? 2 : run.is_over ? 1 : 0;
 }

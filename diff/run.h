@@ -4,13 +4,10 @@
 
 #include <stdio.h>
 
-#include "core/opt.h"
-
-/* The options; ends with an entry whose id is 0. */
-extern const struct opt hdiff_options[];
+#include "diff/options.h" /* hdiff_options */
 
 /* Does what the arguments (argv[0] is skipped) ask for; words go to say, one line for an error.
- * Returns the exit status: 0 done, 2 trouble. */
+ * Returns the exit status: 0 done, 1 growth over a limit, 2 trouble. */
 int hdiff_run(int argc, char **argv, FILE *say);
 
 #endif

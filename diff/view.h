@@ -11,10 +11,14 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "core/arena.h"
 #include "core/err.h"
+#include "diff/filter.h"
 #include "diff/frame.h"
 #include "diff/match.h"
 #include "diff/naming.h"
+#include "diff/strip.h"
+#include "diff/suppress.h"
 
 enum view_group {
 	GROUP_STACK, /* no groups: a row is a stack */
@@ -22,6 +26,28 @@ enum view_group {
 	GROUP_FILE,
 	GROUP_MODULE,
 	GROUP_HEAP,
+};
+
+/* What comes first. Of groups it is that of self, then that of total, then the name. */
+enum view_sort {
+	SORT_BYTES, /* the largest growth in bytes */
+	SORT_COUNT, /* the largest growth in blocks */
+	SORT_NEW, /* the most bytes in NEW */
+	SORT_OLD, /* the most bytes in OLD */
+	SORT_NAME, /* the innermost frame that is shown, from A to Z; rows without one last */
+};
+
+/* What is asked for. All zero but shown_max asks for everything in the comparison's order. */
+struct view_request {
+	enum view_group group;
+	enum view_sort sort;
+	size_t shown_max;
+	bool is_inverted;
+	bool is_part; /* the comparison's rows are not of all blocks */
+	/* Each may be NULL. They remember what they found. */
+	struct filter *filter;
+	struct suppressions *suppressions;
+	struct strip *strip; /* must outlive the view */
 };
 
 /* Sums before and after. */
@@ -53,12 +79,27 @@ struct view {
 	size_t suppressed_count;
 	bool is_filtered; /* something was left out on purpose: selected is not all */
 	bool is_inverted; /* frames come outermost first */
+	struct strip *strip; /* or NULL */
+	struct arena arena; /* names of groups */
 };
 
 /* Everything in the comparison, in its order. comparison and naming must outlive the view; release
  * it in any case. 0 or -ERR_NOMEM. */
 int view_make(struct view *view, const struct comparison *comparison, const struct naming *naming);
 void view_release(struct view *view);
+
+/*
+ * Narrows a view just made to what is asked for, in the order that is asked for. Looks for the names
+ * of rows that this depends on, and of those that will be shown. all = selected + suppressed + what
+ * filters left out, always. 0; -ERR_USAGE when a pattern takes too long; -ERR_NOMEM; after a failure
+ * the view can only be released.
+ */
+int view_ask(struct view *view, struct naming *naming, const struct view_request *request,
+	struct err *err);
+
+/* What a change adds up to. */
+struct delta change_delta(const struct change *change);
+void change_add(struct change *change, const struct comparison *comparison, const struct row *row);
 
 /*
  * The frames of a row as they are to be shown: allocator's frames gone and turned round where that

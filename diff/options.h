@@ -1,0 +1,68 @@
+/*
+ * What hdiff can be asked for, and what was asked for.
+ *
+ * One table feeds the parser, --help and the test against the man page; one initializer has all
+ * defaults. Texts are those of argv, which must outlive the options.
+ */
+#ifndef DIFF_OPTIONS_H
+#define DIFF_OPTIONS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "core/err.h"
+#include "core/opt.h"
+#include "diff/match.h"
+#include "diff/report.h"
+#include "diff/view.h"
+
+#define DUMPS_MAX 2
+
+/* The options; ends with an entry whose id is 0. */
+extern const struct opt hdiff_options[];
+
+/* The values of an option that can be repeated. */
+struct option_list {
+	const char **items;
+	size_t count, cap;
+};
+
+struct options {
+	bool help, version;
+	/* input */
+	const char *paths[DUMPS_MAX];
+	size_t path_count;
+	bool force, no_symbols;
+	int input_base; /* of the numbers in a comparison that is read: 16, 10; 0: find out */
+	/* which stacks are the same */
+	enum match_mode match;
+	uint64_t *heaps;
+	size_t heap_count, heap_cap;
+	/* which are shown, and how */
+	struct option_list includes, excludes, modules, suppress_files, strip_files;
+	uint64_t min_bytes, min_blocks;
+	enum view_group group;
+	enum view_sort sort;
+	size_t shown_max;
+	bool is_inverted;
+	enum { STRIP_DEFAULT, STRIP_YES, STRIP_NO } strip; /* default: groups are stripped */
+	/* output */
+	const struct report_format *format;
+	struct report_style style;
+	const char *output; /* NULL: standard output */
+	/* limits of growth; UINT64_MAX: none */
+	uint64_t growth_max_bytes, growth_max_blocks;
+};
+
+/* Reads argv; argv[0] is skipped. Release options in any case. 0; -ERR_USAGE with the argument that
+ * is wrong; -ERR_NOMEM. After --help or --version the rest is not looked at. */
+int options_parse(struct options *options, int argc, char **argv, struct err *err);
+void options_release(struct options *options);
+
+bool options_strip(const struct options *options);
+
+/* Prints what --help prints. */
+void options_usage(FILE *to);
+
+#endif

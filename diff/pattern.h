@@ -1,0 +1,35 @@
+/*
+ * Regular expressions (PCRE2), a list of them held against many texts.
+ *
+ * No text can make a match take forever: one that takes too long is an error, never a silent no.
+ * Texts need not be valid UTF-8.
+ */
+#ifndef DIFF_PATTERN_H
+#define DIFF_PATTERN_H
+
+#include <stddef.h>
+
+#include "core/err.h"
+#include "core/table.h"
+
+struct patterns {
+	struct pattern *items;
+	size_t count, cap;
+	struct table known; /* text -> whether any matches */
+};
+
+/* Patterns keep what they were made from: texts must outlive them. */
+void patterns_init(struct patterns *patterns);
+void patterns_release(struct patterns *patterns);
+
+/* Adds one: 0; -ERR_USAGE, with the place in it that is wrong; or -ERR_NOMEM. */
+int patterns_add(struct patterns *patterns, const char *text, struct err *err);
+
+/* 1 when any of the patterns matches somewhere in text, else 0; -ERR_USAGE when one takes too long
+ * to tell, -ERR_NOMEM. */
+int patterns_match(const struct patterns *patterns, const char *text, struct err *err);
+
+/* The same, and remembers it: for texts that come again and again. */
+int patterns_match_known(struct patterns *patterns, const char *text, struct err *err);
+
+#endif

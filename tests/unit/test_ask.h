@@ -1,0 +1,138 @@
+/*
+ * For the tests of what hdiff can be asked: dumps whose frames have names, and runs that look for
+ * them. Stack number n is one block of 2^n bytes, so that the growth of the rows shown says which
+ * stacks these are.
+ */
+#ifndef TESTS_UNIT_TEST_ASK_H
+#define TESTS_UNIT_TEST_ASK_H
+
+#include "tests/unit/test_diff.h"
+
+/* Frames of made stacks, by number; 0 is none. */
+struct made_frame {
+	uint64_t base; /* of its module; 0: none */
+	const char *function, *file; /* or NULL */
+};
+
+enum { NEW = 1, MALLOC, LEAK, MAIN, CACHE, NAMELESS, NOWHERE, HELPER, LIB_NAMELESS, FRAMES };
+
+static const struct made_frame made_frames[FRAMES] = {
+	[NEW] = {LIB_BASE, "operator new(unsigned long long)", NULL},
+	[MALLOC] = {LIB_BASE, "malloc", NULL},
+	[LEAK] = {APP_BASE, "leak_here", "C:\\src\\leak.c"},
+	[MAIN] = {APP_BASE, "main", "C:\\src\\main.c"},
+	[CACHE] = {APP_BASE, "Cache::fill<int>", "C:\\src\\cache.cpp"},
+	[NAMELESS] = {APP_BASE, NULL, NULL},
+	[NOWHERE] = {0, NULL, NULL},
+	[HELPER] = {LIB_BASE, "helper", "D:\\lib\\Helper.cpp"},
+	[LIB_NAMELESS] = {LIB_BASE, NULL, NULL},
+};
+
+static inline uint64_t made_offset(unsigned frame)
+{
+	return 0x2A00 + 0x10 * frame;
+}
+
+/* A stack's frames, innermost first. */
+typedef const unsigned made_stack[6];
+
+static inline void put_names(struct maker *maker)
+{
+	for (unsigned i = 1; i < FRAMES; i++) {
+		const struct made_frame *frame = &made_frames[i];
+
+		if (frame->function && frame->file)
+			put(maker,
+				"// hsnap: name addr=%" PRIX64
+				" function=\"%s\" offset=5 file=%s line=%u",
+				frame->base + made_offset(i), frame->function, frame->file, i);
+		else if (frame->function)
+			put(maker, "// hsnap: name addr=%" PRIX64 " function=\"%s\" offset=5",
+				frame->base + made_offset(i), frame->function);
+	}
+}
+
+static inline void put_frames(struct maker *maker, const unsigned *stack)
+{
+	for (size_t i = 0; i < 6 && stack[i]; i++)
+		put(maker, "\t%" PRIX64, made_frames[stack[i]].base + made_offset(stack[i]));
+}
+
+/* One block of 2^n bytes for stack number n. */
+static inline void write_stacks(const char *path, made_stack *stacks, size_t count)
+{
+	struct maker maker;
+
+	dump_begin(&maker, (struct maker){0});
+	put_names(&maker);
+	for (size_t i = 0; i < count; i++) {
+		char id[20];
+
+		snprintf(id, sizeof(id), "%zX", i + 1);
+		put(&maker, "%s", "");
+		put_entry(&maker, UINT64_C(1) << i, 8, id);
+		put_frames(&maker, stacks[i]);
+		put(&maker, "%s", "");
+	}
+	dump_end(&maker, path);
+}
+
+/* Runs hdiff with -f out.txt and the arguments, of which the last is NULL. */
+static inline struct result *ask_list(const char *const *args)
+{
+	struct result *result = calloc(1, sizeof(*result));
+	static char always[][16] = {"hdiff", "-f", "out.txt"};
+	char *argv[20] = {always[0], always[1], always[2]};
+	FILE *say = tmpfile();
+	int argc = 3;
+	size_t got;
+
+	assert_non_null(result);
+	assert_non_null(say);
+	for (; *args; args++)
+		argv[argc++] = (char *)(uintptr_t)*args;
+	remove("out.txt");
+	result->status = hdiff_run(argc, argv, say);
+	rewind(say);
+	got = fread(result->words, 1, sizeof(result->words) - 1, say);
+	result->words[got] = '\0';
+	assert_int_equal(fclose(say), 0);
+	result->text = read_text("out.txt");
+	if (result->text)
+		parse_report(result, false);
+	return result;
+}
+
+#define ask_hdiff(...) ask_list((const char *const[]){__VA_ARGS__, NULL})
+
+/* The bytes of all rows shown. */
+static inline uint64_t ask_shown(const char *const *args)
+{
+	struct result *result = ask_list(args);
+	uint64_t sum = 0;
+
+	if (result->status)
+		fail_msg("%s", result->words);
+	for (size_t i = 0; i < result->row_count; i++)
+		sum += result->rows[i].new_bytes;
+	result_free(result);
+	return sum;
+}
+
+/* ... and hdiff must succeed. */
+#define shown_of(...) ask_shown((const char *const[]){__VA_ARGS__, NULL})
+
+/* hdiff refuses: status 2, no report, and these words. */
+static inline void check_refused(const char *words, const char *const *args)
+{
+	struct result *result = ask_list(args);
+
+	if (result->status != 2 || result->text || !strstr(result->words, words))
+		fail_msg("status %d, said: %s, wanted: %s", result->status, result->words, words);
+	assert_ptr_equal(strchr(result->words, '\n'), strrchr(result->words, '\n'));
+	result_free(result);
+}
+
+#define refused(words, ...) check_refused(words, (const char *const[]){__VA_ARGS__, NULL})
+
+#endif

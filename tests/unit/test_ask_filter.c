@@ -1,0 +1,219 @@
+/* hdiff: which stacks are shown when some are asked for. */
+#include "tests/unit/test_ask.h"
+
+static made_stack stacks[] = {
+	{NEW, LEAK, MAIN}, /* 1 */
+	{MALLOC, CACHE, MAIN}, /* 2 */
+	{HELPER, NAMELESS}, /* 4 */
+	{NOWHERE}, /* 8 */
+	{LIB_NAMELESS}, /* 16 */
+};
+#define ALL 31
+
+static void make(void)
+{
+	write_stacks("new.txt", stacks, sizeof(stacks) / sizeof(*stacks));
+}
+
+static void a_pattern_sees_functions_modules_and_files(void **state)
+{
+	(void)state;
+	make();
+	assert_int_equal(shown_of("new.txt"), ALL);
+	assert_int_equal(shown_of("-i", "^app!leak_here$", "new.txt"), 1);
+	assert_int_equal(shown_of("-i", "^app!", "new.txt"), 1 + 2);
+	assert_int_equal(shown_of("-i", "!main$", "new.txt"), 1 + 2);
+	assert_int_equal(shown_of("-i", "Cache::fill<int>", "new.txt"), 2);
+	assert_int_equal(shown_of("-i", "^D:\\\\lib\\\\Helper\\.cpp$", "new.txt"), 4);
+	assert_int_equal(shown_of("-i", "\\\\src\\\\(leak|cache)", "new.txt"), 1 + 2);
+	assert_int_equal(shown_of("-i", "^malloc$", "new.txt"), 0);
+}
+
+static void case_matters_unless_the_pattern_says_so(void **state)
+{
+	(void)state;
+	make();
+	assert_int_equal(shown_of("-i", "MAIN", "new.txt"), 0);
+	assert_int_equal(shown_of("-i", "(?i)MAIN", "new.txt"), 1 + 2);
+}
+
+static void a_pattern_sees_raw_forms_of_named_frames_too(void **state)
+{
+	char offset[40], addr[40], nowhere[40];
+
+	(void)state;
+	make();
+	snprintf(offset, sizeof(offset), "^app\\+%" PRIX64 "$", made_offset(LEAK));
+	snprintf(addr, sizeof(addr), "^%" PRIX64 "$", LIB_BASE + made_offset(MALLOC));
+	snprintf(nowhere, sizeof(nowhere), "^%" PRIX64 "$", made_offset(NOWHERE));
+	assert_int_equal(shown_of("-i", offset, "new.txt"), 1);
+	assert_int_equal(shown_of("-i", addr, "new.txt"), 2);
+	assert_int_equal(shown_of("-i", nowhere, "new.txt"), 8);
+	assert_int_equal(shown_of("-x", offset, "-x", addr, "new.txt"), 4 + 8 + 16);
+	/* A name goes on with its offset in the function only where it is printed. */
+	assert_int_equal(shown_of("-i", "leak_here\\+", "new.txt"), 0);
+}
+
+static void any_include_keeps_and_any_exclude_drops(void **state)
+{
+	(void)state;
+	make();
+	assert_int_equal(shown_of("-i", "leak_here", "-i", "helper", "new.txt"), 1 + 4);
+	assert_int_equal(shown_of("-x", "leak_here", "new.txt"), ALL - 1);
+	assert_int_equal(shown_of("-x", "leak_here", "-x", "helper", "new.txt"), ALL - 1 - 4);
+	assert_int_equal(shown_of("-i", "main", "-x", "malloc", "new.txt"), 1);
+	assert_int_equal(shown_of("--include=main", "--exclude=leak.c", "new.txt"), 2);
+}
+
+static void without_symbols_a_pattern_sees_modules_and_addresses_only(void **state)
+{
+	(void)state;
+	make();
+	assert_int_equal(shown_of("--no-symbols", "-i", "main", "new.txt"), 0);
+	assert_int_equal(shown_of("--no-symbols", "-i", "^app\\+", "new.txt"), 1 + 2 + 4);
+	assert_int_equal(shown_of("--no-symbols", "-x", "leak", "new.txt"), ALL);
+}
+
+static void a_row_without_a_stack_matches_no_pattern(void **state)
+{
+	struct maker maker;
+
+	(void)state;
+	dump_begin(&maker, (struct maker){0});
+	put_stackless(&maker, 1, 64, 8);
+	put_entry(&maker, 128, 8, "77");
+	dump_end(&maker, "new.txt");
+	assert_int_equal(shown_of("new.txt"), 64 + 128);
+	assert_int_equal(shown_of("-i", ".*", "new.txt"), 0);
+	assert_int_equal(shown_of("-x", ".*", "new.txt"), 64 + 128);
+	assert_int_equal(shown_of("--module", "app", "new.txt"), 0);
+}
+
+static void a_bad_pattern_is_named_with_its_place(void **state)
+{
+	(void)state;
+	make();
+	refused("hdiff: ab(c: ", "-i", "ab(c", "new.txt");
+	refused(" at offset 4)", "-i", "ab(c", "new.txt"); /* where it ends */
+	refused("hdiff: x[z-a]: ", "-x", "x[z-a]", "new.txt");
+	refused(" at offset 4)", "-x", "x[z-a]", "new.txt"); /* behind z-a, counted from 0 */
+	refused("hdiff: bad\xff", "-i", "bad\xff", "new.txt");
+}
+
+/* Backtracks for 2^n steps on n letters. */
+static void a_match_that_takes_too_long_is_an_error(void **state)
+{
+	struct maker maker;
+
+	(void)state;
+	dump_begin(&maker, (struct maker){0});
+	put(&maker, "// hsnap: name addr=%" PRIX64 " function=%s offset=5", APP_BASE + 0x1010,
+		"aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaab");
+	put_block(&maker, 64, 8, "1", 1);
+	dump_end(&maker, "new.txt");
+	assert_int_equal(shown_of("-i", "!a+b$", "new.txt"), 64);
+	refused("hdiff: !(a+)+[c-d]: ", "-i", "!(a+)+[c-d]", "new.txt");
+	refused("hdiff: !(a+)+[c-d]: ", "-x", "!(a+)+[c-d]", "new.txt");
+	refused("cannot be held against app!aaaa", "-x", "!(a+)+[c-d]", "new.txt");
+	/* The same without JIT. */
+	refused("hdiff: (*NO_JIT)!(a+)+[c-d]: ", "-i", "(*NO_JIT)!(a+)+[c-d]", "new.txt");
+}
+
+static void texts_that_are_no_utf_8_are_matched(void **state)
+{
+	struct maker maker;
+
+	(void)state;
+	dump_begin(&maker, (struct maker){0});
+	put(&maker, "// hsnap: name addr=%" PRIX64 " function=\"f\\xFFoo\\xC3\\xA9\" offset=5",
+		APP_BASE + 0x1010);
+	put_block(&maker, 64, 8, "1", 1);
+	dump_end(&maker, "new.txt");
+	assert_int_equal(shown_of("-i", "oo.$", "new.txt"), 64); /* \xC3\xA9 is one character */
+	assert_int_equal(shown_of("-i", "oo..$", "new.txt"), 0);
+	assert_int_equal(shown_of("-i", "!f", "new.txt"), 64);
+}
+
+static void a_module_is_named_with_or_without_extension_in_any_case(void **state)
+{
+	(void)state;
+	make();
+	assert_int_equal(shown_of("--module", "app", "new.txt"), 1 + 2 + 4);
+	assert_int_equal(shown_of("--module", "APP.exe", "new.txt"), 1 + 2 + 4);
+	assert_int_equal(shown_of("--module", "app.dll", "new.txt"), 0);
+	assert_int_equal(shown_of("--module", "Lib", "new.txt"), 1 + 2 + 4 + 16);
+	assert_int_equal(shown_of("--module", "lib.dll", "new.txt"), 1 + 2 + 4 + 16);
+	assert_int_equal(shown_of("--module", "li", "new.txt"), 0);
+	assert_int_equal(
+		shown_of("--module", "nothing", "--module", "lib", "-x", "main", "new.txt"),
+		4 + 16);
+}
+
+/* Growth by stack: bytes and blocks go up and down by numbers of their own. */
+static void small_changes_are_left_out_by_magnitude(void **state)
+{
+	struct maker maker;
+
+	(void)state;
+	for (int is_new = 0; is_new < 2; is_new++) {
+		dump_begin(&maker, (struct maker){0});
+		put_block(&maker, is_new ? 1124 : 100, 8, "1", 1); /* +1024, 0 blocks */
+		put_block(&maker, is_new ? 100 : 1124, 8, "2", 2); /* -1024, 0 blocks */
+		put_block(&maker, is_new ? 1123 : 100, 8, "3", 3); /* +1023, 0 blocks */
+		for (int i = 0; i < (is_new ? 7 : 2); i++) /* +50, +5 blocks */
+			put_block(&maker, 10, 8, "4", 4);
+		for (int i = 0; i < (is_new ? 1 : 5); i++) /* -4000, -4 blocks */
+			put_block(&maker, 1000, 8, "5", 5);
+		dump_end(&maker, is_new ? "new.txt" : "old.txt");
+	}
+	for (int i = 0; i < 4; i++) {
+		static const char *const asked[][2] = {{"--min-bytes=1K", "--min-count=0"},
+			{"--min-bytes=0", "--min-count=4"}, {"--min-bytes=51", "--min-count=4"},
+			{"--min-bytes=1025", "--min-count=5"}};
+		static const bool wanted[][6] = {{false, true, true, false, false, true},
+			{false, false, false, false, true, true},
+			{false, false, false, false, false, true}, {false}};
+		struct result *result = run_hdiff(asked[i][0], asked[i][1], "old.txt", "new.txt");
+
+		assert_int_equal(result->status, 0);
+		for (unsigned k = 1; k < 6; k++)
+			assert_int_equal(row_of(result, k) != NULL, wanted[i][k]);
+		result_free(result);
+	}
+}
+
+static void the_first_rows_are_shown(void **state)
+{
+	struct result *result;
+
+	(void)state;
+	make();
+	assert_int_equal(shown_of("-n", "2", "new.txt"), 16 + 8);
+	assert_int_equal(shown_of("-n2", "-i", "app", "new.txt"), 4 + 2);
+	assert_int_equal(shown_of("-n", "0", "new.txt"), 0);
+	assert_int_equal(shown_of("-n", "18446744073709551615", "new.txt"), ALL);
+	result = ask_hdiff("-n", "1", "new.txt");
+	assert_int_equal(result->rows[0].new_bytes, 16);
+	result_free(result);
+}
+
+int main(void)
+{
+#define TEST(name) cmocka_unit_test_setup_teardown(name, enter_folder, leave_folder)
+	const struct CMUnitTest tests[] = {
+		TEST(a_pattern_sees_functions_modules_and_files),
+		TEST(case_matters_unless_the_pattern_says_so),
+		TEST(a_pattern_sees_raw_forms_of_named_frames_too),
+		TEST(any_include_keeps_and_any_exclude_drops),
+		TEST(without_symbols_a_pattern_sees_modules_and_addresses_only),
+		TEST(a_row_without_a_stack_matches_no_pattern),
+		TEST(a_bad_pattern_is_named_with_its_place),
+		TEST(a_match_that_takes_too_long_is_an_error),
+		TEST(texts_that_are_no_utf_8_are_matched),
+		TEST(a_module_is_named_with_or_without_extension_in_any_case),
+		TEST(small_changes_are_left_out_by_magnitude),
+		TEST(the_first_rows_are_shown),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,346 @@
+/* Groups: what stacks with something in common add up to. */
+#include "tests/unit/test_ask_view.h"
+
+static made_stack stacks[] = {
+	{NEW, LEAK, MAIN}, /* 1 */
+	{MALLOC, CACHE, MAIN}, /* 2 */
+	{HELPER, NAMELESS, NAMELESS, MAIN}, /* 4 */
+	{NOWHERE, MAIN}, /* 8 */
+	{LIB_NAMELESS}, /* 16 */
+	{CACHE, CACHE, HELPER, CACHE}, /* 32 */
+};
+
+static void make(void)
+{
+	write_stacks("new.txt", stacks, sizeof(stacks) / sizeof(*stacks));
+}
+
+/* What a group must be; the bytes say which stacks are in it. */
+struct wanted {
+	const char *name;
+	uint64_t self, total;
+};
+
+static void check_groups(const struct asked *asked, const struct wanted *wanted, size_t count)
+{
+	const struct view *view = &asked->view;
+
+	for (size_t i = 0; i < count && i < view->group_count; i++) {
+		assert_string_equal(view->groups[i].name, wanted[i].name);
+		assert_int_equal(view->groups[i].self.new.requested_bytes, wanted[i].self);
+		assert_int_equal(view->groups[i].total.new.requested_bytes, wanted[i].total);
+	}
+	assert_int_equal(view->group_count, count);
+	assert_int_equal(view->shown_count, count);
+}
+
+#define CHECK(asked, wanted) check_groups(asked, wanted, sizeof(wanted) / sizeof(*(wanted)))
+
+static void begin(struct asked *asked, enum view_group group)
+{
+	asked_begin(asked, false, true);
+	asked->request.group = group;
+}
+
+static void functions_add_up_to_self_and_total(void **state)
+{
+	static const struct wanted wanted[] = {
+		{"app!Cache::fill<int>", 32, 2 + 32},
+		{"lib!?", 16, 16},
+		{"?", 8, 8},
+		{"lib!helper", 4, 4 + 32},
+		{"lib!malloc", 2, 2},
+		{"lib!operator new(unsigned long long)", 1, 1},
+		{"app!main", 0, 1 + 2 + 4 + 8},
+		{"app!?", 0, 4},
+		{"app!leak_here", 0, 1},
+	};
+	struct asked asked;
+
+	(void)state;
+	make();
+	begin(&asked, GROUP_FUNCTION);
+	asked_do(&asked);
+	CHECK(&asked, wanted);
+	asked_end(&asked);
+}
+
+static void self_is_the_innermost_frame_after_stripping(void **state)
+{
+	static const struct wanted wanted[] = {
+		{"app!Cache::fill<int>", 2 + 32, 2 + 32},
+		{"lib!?", 16, 16},
+		{"?", 8, 8},
+		{"lib!helper", 4, 4 + 32},
+		{"app!leak_here", 1, 1},
+		{"app!main", 0, 1 + 2 + 4 + 8},
+		{"app!?", 0, 4},
+	};
+	struct asked asked;
+
+	(void)state;
+	make();
+	begin(&asked, GROUP_FUNCTION);
+	assert_int_equal(strip_add_known(&asked.strip, &asked.err), 0);
+	asked.request.strip = &asked.strip;
+	asked_do(&asked);
+	CHECK(&asked, wanted);
+	asked_end(&asked);
+}
+
+static void files_and_modules_are_groups_too(void **state)
+{
+	static const struct wanted files[] = {
+		{"C:\\src\\cache.cpp", 32, 2 + 32},
+		{"?", 1 + 2 + 8 + 16, 1 + 2 + 4 + 8 + 16},
+		{"D:\\lib\\Helper.cpp", 4, 4 + 32},
+		{"C:\\src\\main.c", 0, 1 + 2 + 4 + 8},
+		{"C:\\src\\leak.c", 0, 1},
+	};
+	static const struct wanted modules[] = {
+		{"app", 32, 1 + 2 + 4 + 8 + 32},
+		{"lib", 1 + 2 + 4 + 16, 1 + 2 + 4 + 16 + 32},
+		{"?", 8, 8},
+	};
+	struct asked asked;
+
+	(void)state;
+	make();
+	begin(&asked, GROUP_FILE);
+	asked_do(&asked);
+	CHECK(&asked, files);
+	asked_end(&asked);
+	begin(&asked, GROUP_MODULE);
+	asked_do(&asked);
+	CHECK(&asked, modules);
+	asked_end(&asked);
+}
+
+static void without_names_functions_are_those_of_their_modules(void **state)
+{
+	static const struct wanted wanted[] = {
+		{"app!?", 32, 1 + 2 + 4 + 8 + 32},
+		{"lib!?", 1 + 2 + 4 + 16, 1 + 2 + 4 + 16 + 32},
+		{"?", 8, 8},
+	};
+	struct asked asked;
+
+	(void)state;
+	make();
+	asked_begin(&asked, false, false);
+	asked.request.group = GROUP_FUNCTION;
+	asked_do(&asked);
+	CHECK(&asked, wanted);
+	asked_end(&asked);
+}
+
+/* 64: no stack recorded; 128: an id without its stack; 256: of one of two stacks under an id;
+ * 512: an alias. */
+static void rows_without_a_stack_of_their_own_are_groups_with_words(void **state)
+{
+	static const struct wanted wanted[] = {
+		{"(ambiguous)", 256 + 512, 256 + 512},
+		{"(stack not in the dump)", 128, 128},
+		{"(no stack recorded)", 64, 64},
+		{"app!main", 1 + 2, 1 + 2},
+		{"app!leak_here", 0, 1},
+	};
+	struct maker maker;
+
+	(void)state;
+	for (int group = GROUP_FUNCTION; group <= GROUP_MODULE; group++) {
+		struct asked asked;
+
+		dump_begin(&maker, (struct maker){0});
+		put_names(&maker);
+		put_stackless(&maker, 1, 64, 8);
+		put_entry(&maker, 128, 8, "99");
+		put(&maker, "%s", "");
+		put_entry(&maker, 1, 8, "A");
+		put_frames(&maker, (made_stack){MAIN, LEAK});
+		put(&maker, "%s", "");
+		put_entry(&maker, 2, 8, "A");
+		put_frames(&maker, (made_stack){MAIN});
+		put(&maker, "%s", "");
+		put_entry(&maker, 256, 8, "A");
+		put(&maker, "%s", "");
+		put_entry(&maker, 512, 8, "B");
+		put_frames(&maker, (made_stack){MAIN});
+		put(&maker, "\tAlias");
+		put_frames(&maker, (made_stack){LEAK});
+		put(&maker, "%s", "");
+		dump_end(&maker, "new.txt");
+		begin(&asked, (enum view_group)group);
+		asked_do(&asked);
+		if (group == GROUP_FUNCTION)
+			CHECK(&asked, wanted);
+		else
+			check_groups(&asked,
+				(const struct wanted[]){wanted[0], wanted[1], wanted[2],
+					group == GROUP_FILE ?
+						(struct wanted){"C:\\src\\main.c", 3, 3} :
+						(struct wanted){"app", 3, 3},
+					{"C:\\src\\leak.c", 0, 1}},
+				group == GROUP_FILE ? 5 : 4);
+		asked_end(&asked);
+	}
+}
+
+static void a_heap_is_the_group_of_all_its_rows(void **state)
+{
+	static const struct wanted wanted[] = {
+		{"7FF0001E0000", 32 + 64, 32 + 64},
+		{"?", 16, 16},
+		{"1E0000", 1 + 2 + 4 + 8, 1 + 2 + 4 + 8},
+	};
+	struct maker maker;
+	struct asked asked;
+
+	(void)state;
+	dump_begin(&maker, (struct maker){0});
+	put_stackless(&maker, 1, 64, 8);
+	for (unsigned i = 0; i < 6; i++)
+		put_block(&maker, UINT64_C(1) << i, 8, "A", i);
+	dump_end(&maker, "new.txt");
+	begin(&asked, GROUP_HEAP);
+	for (size_t i = 0; i < asked.comparison.row_count; i++) {
+		struct row *row = &asked.comparison.rows[i];
+
+		if (row->of[0].requested_bytes != 16)
+			row->heap = row->of[0].requested_bytes < 16 ? 0x1E0000 : 0x7FF0001E0000;
+	}
+	asked_do(&asked);
+	CHECK(&asked, wanted);
+	asked_end(&asked);
+}
+
+static void growth_sorts_groups_by_self_then_total_then_name(void **state)
+{
+	/* self, total of app!leak_here (1), app!main, Cache, helper by what grows */
+	static made_stack old_stacks[] = {{LEAK, MAIN}, {LEAK}, {LEAK}, {MAIN}, {HELPER}};
+	static made_stack new_stacks[] = {{LEAK}, {CACHE, HELPER}, {MAIN, CACHE}, {HELPER}};
+	/* 1: leak>main; 2, 4: leak; 8: main; 16: helper -> 1: leak; 2: cache>helper; 4: main>cache;
+	 * 8: helper. Rows: leak>main -1, leak 1 - 6 = -5, main -8, helper 8 - 16 = -8, cache>helper
+	 * +2, main>cache +4. */
+	static const struct {
+		const char *name;
+		int64_t self, total;
+	} wanted[] = {{"app!Cache::fill<int>", 2, 6}, {"app!main", 4 - 8, 4 - 8 - 1},
+		{"app!leak_here", -5 - 1, -5 - 1}, {"lib!helper", -8, 2 - 8}};
+	struct asked asked;
+
+	(void)state;
+	write_stacks("old.txt", old_stacks, 5);
+	write_stacks("new.txt", new_stacks, 4);
+	asked_begin(&asked, true, true);
+	asked.request.group = GROUP_FUNCTION;
+	asked.request.shown_max = 3;
+	asked_do(&asked);
+	assert_int_equal(asked.view.group_count, 4);
+	assert_int_equal(asked.view.shown_count, 3);
+	for (size_t i = 0; i < 4; i++) {
+		assert_string_equal(asked.view.groups[i].name, wanted[i].name);
+		assert_int_equal(
+			change_delta(&asked.view.groups[i].self).requested_bytes, wanted[i].self);
+		assert_int_equal(
+			change_delta(&asked.view.groups[i].total).requested_bytes, wanted[i].total);
+	}
+	asked_end(&asked);
+}
+
+static void groups_alike_are_sorted_by_total_and_name(void **state)
+{
+	/* No self at all but helper's; total: main 3, cache 2, leak 1, nameless 1. */
+	static made_stack of[] = {{HELPER, MAIN, LEAK, NAMELESS}, {HELPER, CACHE, MAIN}};
+	static const struct wanted by_bytes[] = {{"lib!helper", 3, 3}, {"app!main", 0, 3},
+		{"app!Cache::fill<int>", 0, 2}, {"app!?", 0, 1}, {"app!leak_here", 0, 1}};
+	static const struct wanted by_name[] = {{"app!?", 0, 1}, {"app!Cache::fill<int>", 0, 2},
+		{"app!leak_here", 0, 1}, {"app!main", 0, 3}, {"lib!helper", 3, 3}};
+
+	(void)state;
+	write_stacks("new.txt", of, 2);
+	for (int sort = SORT_BYTES; sort <= SORT_NAME; sort++) {
+		struct asked asked;
+
+		if (sort == SORT_COUNT || sort == SORT_OLD)
+			continue; /* all alike, or nothing */
+		begin(&asked, GROUP_FUNCTION);
+		asked.request.sort = (enum view_sort)sort;
+		asked_do(&asked);
+		check_groups(&asked, sort == SORT_NAME ? by_name : by_bytes, 5);
+		asked_end(&asked);
+	}
+}
+
+static void groups_are_of_what_is_selected(void **state)
+{
+	static const struct wanted wanted[] = {{"app", 32, 32}, {"lib", 2, 2 + 32}};
+	struct asked asked;
+
+	(void)state;
+	make();
+	begin(&asked, GROUP_MODULE);
+	assert_int_equal(patterns_add(&asked.filter.include, "Cache", &asked.err), 0);
+	asked_do(&asked);
+	assert_int_equal(asked.view.selected.new.requested_bytes, 2 + 32);
+	assert_int_equal(asked.view.groups[0].total.new.requested_bytes, 2 + 32);
+	assert_string_equal(asked.view.groups[0].name, wanted[0].name);
+	assert_int_equal(asked.view.groups[0].self.new.requested_bytes, wanted[0].self);
+	assert_string_equal(asked.view.groups[1].name, wanted[1].name);
+	assert_int_equal(asked.view.groups[1].total.new.requested_bytes, wanted[1].total);
+	assert_int_equal(asked.view.group_count, 2);
+	asked_end(&asked);
+}
+
+/* Every row has one innermost frame or words of its own. */
+static void self_of_all_groups_adds_up_to_what_is_selected(void **state)
+{
+	(void)state;
+	srand(11);
+	for (int i = 0; i < 100; i++) {
+		unsigned made[12][6] = {{0}};
+		struct change sum = {0};
+		struct asked asked;
+
+		for (size_t k = 0; k < 12; k++) {
+			for (size_t m = 0; m <= k % 5; m++)
+				made[k][m] = 1 + (unsigned)rand() % (FRAMES - 1);
+		}
+		write_stacks("new.txt", (made_stack *)made, 12);
+		begin(&asked, (enum view_group)(GROUP_FUNCTION + i % 4));
+		assert_int_equal(strip_add_known(&asked.strip, &asked.err), 0);
+		asked.request.strip = i % 2 ? &asked.strip : NULL;
+		asked_do(&asked);
+		for (size_t k = 0; k < asked.view.group_count; k++) {
+			const struct view_group_row *group = &asked.view.groups[k];
+
+			sum.new.block_count += group->self.new.block_count;
+			sum.new.requested_bytes += group->self.new.requested_bytes;
+			sum.new.overhead_bytes += group->self.new.overhead_bytes;
+			assert_true(group->self.new.block_count <= group->total.new.block_count);
+			assert_true(group->total.new.block_count <= 12);
+		}
+		check_census(sum.new, (struct census){12, 4095, 12 * 8});
+		check_census(asked.view.selected.new, sum.new);
+		asked_end(&asked);
+	}
+}
+
+int main(void)
+{
+#define TEST(name) cmocka_unit_test_setup_teardown(name, enter_folder, leave_folder)
+	const struct CMUnitTest tests[] = {
+		TEST(functions_add_up_to_self_and_total),
+		TEST(self_is_the_innermost_frame_after_stripping),
+		TEST(files_and_modules_are_groups_too),
+		TEST(without_names_functions_are_those_of_their_modules),
+		TEST(rows_without_a_stack_of_their_own_are_groups_with_words),
+		TEST(a_heap_is_the_group_of_all_its_rows),
+		TEST(growth_sorts_groups_by_self_then_total_then_name),
+		TEST(groups_alike_are_sorted_by_total_and_name),
+		TEST(groups_are_of_what_is_selected),
+		TEST(self_of_all_groups_adds_up_to_what_is_selected),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,328 @@
+/* hdiff: allocators' frames, and lists in files of such and of suppressions. */
+#include "tests/unit/test_ask.h"
+
+#include "diff/strip.h"
+
+static made_stack stacks[] = {
+	{NEW, MALLOC, LEAK, MAIN}, /* 1 */
+	{MALLOC, CACHE, MALLOC, MAIN}, /* 2 */
+	{MALLOC, NEW}, /* 4 */
+	{LIB_NAMELESS, MALLOC, HELPER}, /* 8 */
+	{NOWHERE, MAIN}, /* 16 */
+};
+
+static void make(void)
+{
+	write_stacks("new.txt", stacks, sizeof(stacks) / sizeof(*stacks));
+}
+
+static void write_list(const char *text)
+{
+	write_bytes("more.txt", text, strlen(text));
+}
+
+/* The functions of the row of 2^n bytes that are shown, innermost first: made frames' numbers. */
+static void check_frames(const struct result *result, unsigned n, const unsigned *wanted)
+{
+	for (size_t i = 0; i < result->row_count; i++) {
+		const char *at = result->rows[i].frames;
+
+		if (result->rows[i].new_bytes != UINT64_C(1) << n)
+			continue;
+		for (; *wanted; wanted++, at = next_text(at)) {
+			const struct made_frame *frame = &made_frames[*wanted];
+			char text[100];
+
+			snprintf(text, sizeof(text), "\t%s%s%s",
+				frame->base == APP_BASE ? "app" :
+				frame->base		? "lib" :
+							  "",
+				frame->function ? "!" :
+				frame->base	? "+" :
+						  "",
+				frame->function ? frame->function : "");
+			if (strncmp(at, text, strlen(text)) != 0)
+				fail_msg("wanted %s before %s", text, at);
+		}
+		assert_string_equal(at, "");
+		return;
+	}
+	fail_msg("no row of 2^%u bytes", n);
+}
+
+#define FRAMES_OF(...) ((const unsigned[]){__VA_ARGS__, 0})
+
+static void stacks_are_stripped_only_when_asked_for(void **state)
+{
+	struct result *result;
+
+	(void)state;
+	make();
+	result = ask_hdiff("new.txt");
+	check_frames(result, 0, FRAMES_OF(NEW, MALLOC, LEAK, MAIN));
+	result_free(result);
+	result = ask_hdiff("--strip", "--no-strip", "new.txt");
+	check_frames(result, 1, FRAMES_OF(MALLOC, CACHE, MALLOC, MAIN));
+	result_free(result);
+}
+
+static void stripping_goes_inside_out_to_the_first_other_frame(void **state)
+{
+	struct result *result;
+
+	(void)state;
+	make();
+	result = ask_hdiff("--strip", "new.txt");
+	check_frames(result, 0, FRAMES_OF(LEAK, MAIN));
+	check_frames(result, 1, FRAMES_OF(CACHE, MALLOC, MAIN));
+	check_frames(result, 3, FRAMES_OF(LIB_NAMELESS, MALLOC, HELPER));
+	check_frames(result, 4, FRAMES_OF(NOWHERE, MAIN));
+	result_free(result);
+}
+
+static void the_last_frame_of_a_stack_stays(void **state)
+{
+	struct result *result;
+
+	(void)state;
+	make();
+	result = ask_hdiff("--strip", "new.txt");
+	check_frames(result, 2, FRAMES_OF(NEW));
+	result_free(result);
+}
+
+static void frames_can_be_turned_round(void **state)
+{
+	struct result *result;
+
+	(void)state;
+	make();
+	result = ask_hdiff("--invert", "new.txt");
+	check_frames(result, 0, FRAMES_OF(MAIN, LEAK, MALLOC, NEW));
+	check_frames(result, 4, FRAMES_OF(MAIN, NOWHERE));
+	result_free(result);
+	result = ask_hdiff("--invert", "--strip", "new.txt");
+	check_frames(result, 0, FRAMES_OF(MAIN, LEAK));
+	result_free(result);
+}
+
+static void a_strip_file_adds_to_what_is_known(void **state)
+{
+	struct result *result;
+
+	(void)state;
+	make();
+	write_list("# ours\r\n\r\n  app!leak*  \nLIB!*\n\t#app!main");
+	result = ask_hdiff("--strip-file", "more.txt", "new.txt");
+	check_frames(result, 0, FRAMES_OF(MAIN));
+	check_frames(result, 3, FRAMES_OF(HELPER)); /* all of lib, names or not */
+	check_frames(result, 4, FRAMES_OF(NOWHERE, MAIN));
+	result_free(result);
+	write_list("*!*");
+	result = ask_hdiff("--strip-file", "more.txt", "new.txt");
+	check_frames(result, 4, FRAMES_OF(MAIN));
+	result_free(result);
+	write_list("app!LEAK*\napp!eak_here\napp!leak_her\n");
+	result = ask_hdiff("--strip-file", "more.txt", "new.txt");
+	check_frames(result, 0, FRAMES_OF(LEAK, MAIN));
+	result_free(result);
+}
+
+static void a_bad_line_is_named_with_its_place(void **state)
+{
+	static const char *const bad[] = {"malloc", "!malloc", "lib!"};
+
+	(void)state;
+	make();
+	for (size_t i = 0; i < 3; i++) {
+		char text[100];
+
+		snprintf(text, sizeof(text), "# fine\nlib!a\n%s\n", bad[i]);
+		write_list(text);
+		refused("hdiff: more.txt:3: ", "--strip-file", "more.txt", "new.txt");
+	}
+	write_bytes("more.txt", "a!b\nc!\0d\n", 9);
+	refused("hdiff: more.txt:2: ", "--strip-file", "more.txt", "new.txt");
+	refused("hdiff: no-such: ", "--strip-file", "no-such", "new.txt");
+	write_list("leak:a\n\nrace:b\n");
+	refused("hdiff: more.txt:3: ", "--suppress", "more.txt", "new.txt");
+	write_list("leak:\n");
+	refused("hdiff: more.txt:1: ", "--suppress", "more.txt", "new.txt");
+	refused("hdiff: no-such: ", "--suppress", "no-such", "new.txt");
+}
+
+/* The names are those of Microsoft's, GNU's and the standards' documents; facts/umdh.md has a log
+ * with ntdll's and KERNELBASE's. */
+static void known_allocators_are_stripped_and_others_are_not(void **state)
+{
+	static const char *const layers[][2] = {{"ntdll", "RtlAllocateHeap"},
+		{"ntdll", "RtlpAllocateHeapInternal"}, {"ntdll", "RtlDebugAllocateHeap"},
+		{"ntdll", "RtlAllocateHeapSlowly"}, {"NTDLL", "RtlReAllocateHeap"},
+		{"KERNELBASE", "LocalAlloc"}, {"kernel32", "HeapReAlloc"},
+		{"KERNEL32", "GlobalAlloc"}, {"ucrtbase", "_malloc_base"}, {"msvcrt", "malloc"},
+		{"MSVCR90D", "_heap_alloc_dbg"}, {"app", "calloc"}, {"app", "realloc"},
+		{"app", "operator new"}, {"app", "operator new[](unsigned int)"},
+		{"libstdc++-6", "_Znwy"}, {"combase", "CoTaskMemAlloc"},
+		{"ole32", "CoTaskMemRealloc"}, {"OLEAUT32", "SysAllocStringLen"},
+		{"verifier", "AVrfDebugPageHeapAllocate"}, {"hsnap-tracer64", NULL},
+		{"hsnap-tracer64", "hook_anything"}, {"ucrtbased", "_strdup"}, {NULL, "malloc"}};
+	static const char *const others[][2] = {{"ntdll", "RtlUserThreadStart"}, {"ntdll", NULL},
+		{"kernel32", "BaseThreadInitThunk"}, {"app", "my_malloc"}, {"app", "mallocate"},
+		{"app", "HeapAlloc"}, {"app", "SysAllocString"}, {"app", "pool::operator_new"},
+		{NULL, NULL}};
+	struct strip strip;
+	struct frames frames;
+	struct err err;
+
+	(void)state;
+	strip_init(&strip);
+	frames_init(&frames);
+	assert_int_equal(strip_add_known(&strip, &err), 0);
+	for (int pass = 0; pass < 2; pass++) { /* again from what was remembered */
+		for (size_t i = 0; i < sizeof(layers) / sizeof(*layers); i++) {
+			struct frame frame = {.module = layers[i][0], .function = layers[i][1]};
+
+			frames_clear(&frames);
+			assert_int_equal(frames_add(&frames, &frame), 0);
+			assert_int_equal(
+				frames_add(&frames, &(struct frame){.function = "main"}), 0);
+			assert_int_equal(strip_frames(&strip, &frames), 0);
+			if (frames.count != 1 || strcmp(frames.items[0].function, "main") != 0)
+				fail_msg("%s!%s stays", layers[i][0], layers[i][1]);
+		}
+		for (size_t i = 0; i < sizeof(others) / sizeof(*others); i++) {
+			struct frame frame = {.module = others[i][0], .function = others[i][1]};
+
+			frames_clear(&frames);
+			assert_int_equal(frames_add(&frames, &frame), 0);
+			assert_int_equal(frames_add(&frames, &frame), 0);
+			assert_int_equal(strip_frames(&strip, &frames), 0);
+			if (frames.count != 2)
+				fail_msg("%s!%s goes", others[i][0], others[i][1]);
+		}
+	}
+	frames_release(&frames);
+	strip_release(&strip);
+}
+
+/* Candidates of one ambiguous stack: each by itself, and none goes. */
+static void each_candidate_is_stripped_and_keeps_its_last_frame(void **state)
+{
+	static const struct frame layer = {.function = "malloc"}, other = {.function = "f"};
+	struct strip strip;
+	struct frames frames;
+	struct err err;
+
+	(void)state;
+	strip_init(&strip);
+	frames_init(&frames);
+	assert_int_equal(strip_add_known(&strip, &err), 0);
+	frames_add(&frames, &layer);
+	frames_add(&frames, &other);
+	frames_part(&frames);
+	frames_add(&frames, &layer);
+	frames_add(&frames, &layer);
+	frames_part(&frames);
+	frames_add(&frames, &other);
+	frames_add(&frames, &layer);
+	assert_int_equal(strip_frames(&strip, &frames), 0);
+	assert_int_equal(frames.count, 4);
+	assert_int_equal(frames.part_at[0], 1);
+	assert_int_equal(frames.part_at[1], 2);
+	assert_string_equal(frames.items[0].function, "f");
+	assert_string_equal(frames.items[1].function, "malloc");
+	assert_string_equal(frames.items[2].function, "f");
+	assert_string_equal(frames.items[3].function, "malloc");
+	frames_release(&frames);
+	strip_release(&strip);
+}
+
+/* ---------------------------------------------------------------- suppressions */
+
+static uint64_t left_by(const char *list)
+{
+	make();
+	write_list(list);
+	return shown_of("--suppress", "more.txt", "new.txt");
+}
+
+static void a_suppression_matches_function_file_or_module(void **state)
+{
+	(void)state;
+	assert_int_equal(left_by("leak:leak_here\n"), 31 - 1);
+	assert_int_equal(left_by("leak:eak_he\n"), 31 - 1);
+	assert_int_equal(left_by("leak:C:\\src\\main.c\n"), 31 - 1 - 2 - 16);
+	assert_int_equal(left_by("leak:^lib$\n"), 16);
+	assert_int_equal(left_by("leak:^lib.dll$\n"), 16);
+	assert_int_equal(left_by("leak:^lib.exe$\n"), 31);
+	assert_int_equal(left_by("leak:lib!malloc\n"), 31); /* no text of its own */
+	assert_int_equal(left_by("leak:LEAK_HERE\n"), 31);
+}
+
+static void a_suppression_has_wildcards_and_anchors(void **state)
+{
+	(void)state;
+	assert_int_equal(left_by("leak:^eak\n"), 31);
+	assert_int_equal(left_by("leak:leak_h$\n"), 31);
+	assert_int_equal(left_by("leak:^leak_here$\n"), 31 - 1);
+	assert_int_equal(left_by("leak:^Cache*fill\n"), 31 - 2);
+	assert_int_equal(left_by("leak:e*k*re$\n"), 31 - 1);
+	assert_int_equal(left_by("# all\n\nleak:*\n"), 0);
+	assert_int_equal(left_by("leak:leak_here\nleak:helper"), 31 - 1 - 8);
+}
+
+static void each_suppression_says_what_it_took(void **state)
+{
+	struct result *result;
+
+	(void)state;
+	make();
+	write_list("leak:nothing\nleak:malloc\nleak:main\nleak:leak\n");
+	result = ask_hdiff("--suppress", "more.txt", "new.txt");
+	assert_int_equal(result->status, 0);
+	assert_int_equal(result->row_count, 0);
+	assert_non_null(strstr(result->words,
+		"hdiff: more.txt:1: leak:nothing suppressed nothing; it may be obsolete\n"));
+	/* malloc is in 1, 2, 4 and 8: each stack counts for the first line that matches. */
+	assert_non_null(strstr(result->words,
+		"hdiff: more.txt:2: leak:malloc suppressed stacks: 4, bytes: 15, blocks: 4\n"));
+	assert_non_null(strstr(result->words,
+		"hdiff: more.txt:3: leak:main suppressed stacks: 1, bytes: 16, blocks: 1\n"));
+	assert_non_null(strstr(result->words, "more.txt:4: leak:leak suppressed nothing;"));
+	result_free(result);
+}
+
+static void what_is_filtered_out_is_not_suppressed(void **state)
+{
+	struct result *result;
+
+	(void)state;
+	make();
+	write_list("leak:malloc\n");
+	result = ask_hdiff("--suppress=more.txt", "-x", "leak_here", "new.txt");
+	assert_int_equal(result->row_count, 1);
+	assert_int_equal(result->rows[0].new_bytes, 16);
+	assert_non_null(strstr(result->words, " stacks: 3, bytes: 14, blocks: 3\n"));
+	result_free(result);
+}
+
+int main(void)
+{
+#define TEST(name) cmocka_unit_test_setup_teardown(name, enter_folder, leave_folder)
+	const struct CMUnitTest tests[] = {
+		TEST(stacks_are_stripped_only_when_asked_for),
+		TEST(stripping_goes_inside_out_to_the_first_other_frame),
+		TEST(the_last_frame_of_a_stack_stays),
+		TEST(frames_can_be_turned_round),
+		TEST(a_strip_file_adds_to_what_is_known),
+		TEST(a_bad_line_is_named_with_its_place),
+		TEST(known_allocators_are_stripped_and_others_are_not),
+		TEST(each_candidate_is_stripped_and_keeps_its_last_frame),
+		TEST(a_suppression_matches_function_file_or_module),
+		TEST(a_suppression_has_wildcards_and_anchors),
+		TEST(each_suppression_says_what_it_took),
+		TEST(what_is_filtered_out_is_not_suppressed),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,199 @@
+/* hdiff: limits of growth, and what options are refused or taken. */
+#include "tests/unit/test_ask.h"
+
+static made_stack stacks[] = {
+	{NEW, MALLOC, LEAK, MAIN}, /* 1 */
+	{MALLOC, CACHE, MALLOC, MAIN}, /* 2 */
+	{MALLOC, NEW}, /* 4 */
+	{LIB_NAMELESS, MALLOC, HELPER}, /* 8 */
+	{NOWHERE, MAIN}, /* 16 */
+};
+
+static void make(void)
+{
+	write_stacks("new.txt", stacks, sizeof(stacks) / sizeof(*stacks));
+}
+
+static void write_list(const char *text)
+{
+	write_bytes("more.txt", text, strlen(text));
+}
+
+/* ---------------------------------------------------------------- limits */
+
+static void growth_over_a_limit_is_status_1_and_says_by_how_much(void **state)
+{
+	struct result *result;
+
+	(void)state;
+	make(); /* 31 bytes in 5 blocks */
+	result = ask_hdiff("--max-growth", "30", "new.txt");
+	assert_int_equal(result->status, 1);
+	assert_int_equal(result->row_count, 5);
+	assert_non_null(
+		strstr(result->words, "hdiff: growth of 31 bytes is 1 over the limit of 30\n"));
+	result_free(result);
+	result = ask_hdiff("--max-growth=1K,3", "new.txt");
+	assert_int_equal(result->status, 1);
+	assert_non_null(
+		strstr(result->words, "hdiff: growth of 5 blocks is 2 over the limit of 3\n"));
+	result_free(result);
+	result = ask_hdiff("--max-growth=0,0", "new.txt");
+	assert_int_equal(result->status, 1);
+	assert_non_null(strstr(result->words, "growth of 31 bytes is 31 over the limit of 0"));
+	assert_non_null(strstr(result->words, "growth of 5 blocks is 5 over the limit of 0"));
+	result_free(result);
+}
+
+static void growth_up_to_a_limit_is_status_0(void **state)
+{
+	struct result *result;
+
+	(void)state;
+	make();
+	write_stacks("old.txt", stacks, sizeof(stacks) / sizeof(*stacks));
+	write_stacks("more.txt", stacks, 3);
+	for (int i = 0; i < 3; i++) {
+		static const char *const asked[][3] = {{"31,5", "new.txt", NULL},
+			{"0,0", "old.txt", "new.txt"}, {"0,0", "old.txt", "more.txt"}};
+
+		result = ask_hdiff("--max-growth", asked[i][0], asked[i][1], asked[i][2]);
+		assert_int_equal(result->status, 0);
+		assert_null(strstr(result->words, "limit"));
+		result_free(result);
+	}
+}
+
+static void a_limit_is_for_what_is_selected_not_for_what_is_shown(void **state)
+{
+	struct result *result;
+
+	(void)state;
+	make();
+	result = ask_hdiff("--max-growth", "30", "-n", "1", "new.txt");
+	assert_int_equal(result->status, 1);
+	result_free(result);
+	result = ask_hdiff("--max-growth", "3", "-i", "leak|cache", "new.txt");
+	assert_int_equal(result->status, 0);
+	result_free(result);
+	write_list("leak:main\n"); /* leaves 4 + 8 */
+	result = ask_hdiff("--max-growth", "12", "--suppress", "more.txt", "new.txt");
+	assert_int_equal(result->status, 0);
+	result_free(result);
+	result = ask_hdiff("--max-growth", "11", "--suppress", "more.txt", "new.txt");
+	assert_int_equal(result->status, 1);
+	assert_non_null(strstr(result->words, "growth of 12 bytes is 1 over the limit of 11\n"));
+	result_free(result);
+}
+
+/* ---------------------------------------------------------------- options */
+
+static void wrong_values_are_refused(void **state)
+{
+	(void)state;
+	make();
+	refused("hdiff: 5X: ", "--max-growth", "5X", "new.txt");
+	refused("hdiff: ,5: ", "--max-growth", ",5", "new.txt");
+	refused("decimal number", "--max-growth", "5,", "new.txt");
+	refused("hdiff: 99999999999T: ", "--min-bytes", "99999999999T", "new.txt");
+	refused("hdiff: 1K: ", "--min-count", "1K", "new.txt");
+	refused("hdiff: -1: ", "-n", "-1", "new.txt");
+	refused("hdiff: 12G4: ", "--heap", "12G4", "new.txt");
+	refused("hdiff: 0x: ", "--heap", "0x", "new.txt");
+	refused("hdiff: 11112222333344445: ", "--heap", "11112222333344445", "new.txt");
+	refused("bytes, count, new, old, name", "--sort", "size", "new.txt");
+	refused("stack, function, file, module, heap", "--group", "line", "new.txt");
+	refused("auto, id, address, module, symbol", "--match", "name", "new.txt");
+	refused("hex, decimal", "--input-base", "8", "new.txt");
+	refused("hdiff: --invert: ", "--group", "module", "--invert", "new.txt");
+	refused("hdiff: -: ", "-", "-");
+}
+
+static void an_unknown_format_lists_what_there_is(void **state)
+{
+	(void)state;
+	make();
+	for (const struct report_format *format = report_formats; format->name; format++)
+		refused(format->name, "-o", "no such", "new.txt");
+	assert_int_equal(shown_of("-o", "text", "new.txt"), 31);
+	assert_int_equal(shown_of("--format=text", "new.txt"), 31);
+}
+
+static void the_report_takes_the_place_of_no_list(void **state)
+{
+	struct result *result;
+
+	(void)state;
+	make();
+	write_list("leak:a\n");
+	for (int i = 0; i < 2; i++) {
+		result = ask_hdiff("--output", "more.txt", i ? "--suppress" : "--strip-file",
+			"more.txt", "new.txt");
+		assert_int_equal(result->status, 2);
+		assert_non_null(strstr(result->words, "hdiff: more.txt: "));
+		result_free(result);
+	}
+}
+
+static void defaults_are_these(void **state)
+{
+	static char name[] = "hdiff", dump[] = "a";
+	char *argv[] = {name, dump};
+	struct options options;
+	struct err err;
+
+	(void)state;
+	assert_int_equal(options_parse(&options, 2, argv, &err), 0);
+	assert_int_equal(options.match, MATCH_AUTO);
+	assert_int_equal(options.group, GROUP_STACK);
+	assert_int_equal(options.sort, SORT_BYTES);
+	assert_int_equal(options.input_base, 0);
+	assert_int_equal(options.shown_max, SIZE_MAX);
+	assert_string_equal(options.format->name, "text");
+	assert_false(options_strip(&options));
+	options_release(&options);
+}
+
+static void values_reach_their_places(void **state)
+{
+	static char text[][30] = {"hdiff", "--match=symbol", "--input-base", "hex", "--heap",
+		"0x1E0000", "--heap", "ffFF", "--group", "function", "--sort=name",
+		"--max-growth=64K,7", "-"};
+	char *argv[13];
+	struct options options;
+	struct err err;
+
+	(void)state;
+	for (size_t i = 0; i < 13; i++)
+		argv[i] = text[i];
+	assert_int_equal(options_parse(&options, 13, argv, &err), 0);
+	assert_int_equal(options.match, MATCH_SYMBOL);
+	assert_int_equal(options.input_base, 16);
+	assert_int_equal(options.heap_count, 2);
+	assert_int_equal(options.heaps[0], 0x1E0000);
+	assert_int_equal(options.heaps[1], 0xFFFF);
+	assert_int_equal(options.group, GROUP_FUNCTION);
+	assert_int_equal(options.sort, SORT_NAME);
+	assert_int_equal(options.growth_max_bytes, 65536);
+	assert_int_equal(options.growth_max_blocks, 7);
+	assert_true(options_strip(&options)); /* groups are */
+	assert_int_equal(options.path_count, 1);
+	options_release(&options);
+}
+
+int main(void)
+{
+#define TEST(name) cmocka_unit_test_setup_teardown(name, enter_folder, leave_folder)
+	const struct CMUnitTest tests[] = {
+		TEST(growth_over_a_limit_is_status_1_and_says_by_how_much),
+		TEST(growth_up_to_a_limit_is_status_0),
+		TEST(a_limit_is_for_what_is_selected_not_for_what_is_shown),
+		TEST(wrong_values_are_refused),
+		TEST(an_unknown_format_lists_what_there_is),
+		TEST(the_report_takes_the_place_of_no_list),
+		TEST(defaults_are_these),
+		TEST(values_reach_their_places),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

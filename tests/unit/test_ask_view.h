@@ -1,0 +1,79 @@
+/* For the tests of views: a view made of dumps, without a report. */
+#ifndef TESTS_UNIT_TEST_ASK_VIEW_H
+#define TESTS_UNIT_TEST_ASK_VIEW_H
+
+#include "tests/unit/test_ask.h"
+
+#include "diff/view.h"
+
+struct asked {
+	struct sums dumps[2];
+	size_t dump_count;
+	struct comparison comparison;
+	struct naming naming;
+	struct filter filter;
+	struct suppressions suppressions;
+	struct strip strip;
+	struct view_request request;
+	struct view view;
+	struct err err;
+};
+
+/* Reads new.txt, or old.txt and new.txt; then request and filter can be filled. */
+static inline void asked_begin(struct asked *asked, bool has_old, bool by_name)
+{
+	static const char *const names[] = {"old.txt", "new.txt"};
+	struct match_request match = {.mode = MATCH_AUTO};
+
+	*asked = (struct asked){.dump_count = has_old ? 2 : 1};
+	for (size_t i = 0; i < asked->dump_count; i++) {
+		sums_init(&asked->dumps[i]);
+		assert_int_equal(
+			sums_read(&asked->dumps[i], names[has_old ? i : 1], &asked->err), 0);
+	}
+	assert_int_equal(
+		comparison_make(&asked->comparison, asked->dumps, asked->dump_count, &match), 0);
+	assert_int_equal(naming_make(&asked->naming, &asked->comparison, by_name, &asked->err), 0);
+	filter_init(&asked->filter);
+	suppressions_init(&asked->suppressions);
+	strip_init(&asked->strip);
+	asked->request.shown_max = SIZE_MAX;
+	asked->request.filter = &asked->filter;
+}
+
+static inline void asked_do(struct asked *asked)
+{
+	assert_int_equal(view_make(&asked->view, &asked->comparison, &asked->naming), 0);
+	assert_int_equal(view_ask(&asked->view, &asked->naming, &asked->request, &asked->err), 0);
+}
+
+static inline void asked_end(struct asked *asked)
+{
+	view_release(&asked->view);
+	filter_release(&asked->filter);
+	suppressions_release(&asked->suppressions);
+	strip_release(&asked->strip);
+	naming_release(&asked->naming);
+	comparison_release(&asked->comparison);
+	for (size_t i = 0; i < asked->dump_count; i++)
+		sums_release(&asked->dumps[i]);
+}
+
+/* How many rows names were looked for. */
+static inline size_t named_rows(const struct asked *asked)
+{
+	size_t count = 0;
+
+	for (size_t i = 0; i < asked->comparison.row_count; i++)
+		count += asked->naming.of_row[i] != NULL;
+	return count;
+}
+
+static inline void check_census(struct census got, struct census wanted)
+{
+	assert_int_equal(got.block_count, wanted.block_count);
+	assert_int_equal(got.requested_bytes, wanted.requested_bytes);
+	assert_int_equal(got.overhead_bytes, wanted.overhead_bytes);
+}
+
+#endif

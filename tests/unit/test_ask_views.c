@@ -1,0 +1,424 @@
+/* Views: what is selected, in which order, and which names are looked for. */
+#include "tests/unit/test_ask_view.h"
+
+static made_stack stacks[] = {
+	{NEW, LEAK, MAIN}, /* 1 */
+	{MALLOC, CACHE, MAIN}, /* 2 */
+	{HELPER, NAMELESS}, /* 4 */
+	{NOWHERE}, /* 8 */
+	{LIB_NAMELESS}, /* 16 */
+	{HELPER, CACHE, CACHE}, /* 32 */
+};
+#define STACKS (sizeof(stacks) / sizeof(*stacks))
+
+static void make(void)
+{
+	write_stacks("new.txt", stacks, STACKS);
+}
+
+static bool has_frame(const unsigned *stack, unsigned frame)
+{
+	for (size_t i = 0; i < 6 && stack[i]; i++) {
+		if (stack[i] == frame)
+			return true;
+	}
+	return false;
+}
+
+/* ---------------------------------------------------------------- names */
+
+static void only_rows_that_are_shown_are_named(void **state)
+{
+	struct asked asked;
+
+	(void)state;
+	make();
+	asked_begin(&asked, false, true);
+	asked.request.shown_max = 2;
+	asked_do(&asked);
+	assert_int_equal(asked.view.shown_count, 2);
+	assert_int_equal(asked.view.row_count, STACKS);
+	assert_int_equal(named_rows(&asked), 2);
+	assert_non_null(asked.naming.of_row[asked.view.rows[0]]);
+	assert_non_null(asked.naming.of_row[asked.view.rows[1]]);
+	asked_end(&asked);
+}
+
+/* What is in lib: all but 8. Of more than 3 bytes: 4, 16, 32. Not at 4's second frame: 16, 32. */
+static void filters_without_names_run_first(void **state)
+{
+	static const char *const lib = "lib";
+	struct asked asked;
+	char offset[40];
+
+	(void)state;
+	make();
+	snprintf(offset, sizeof(offset), "^app\\+%" PRIX64 "$", made_offset(NAMELESS));
+	asked_begin(&asked, false, true);
+	asked.request.shown_max = 0;
+	asked.filter.modules = &lib;
+	asked.filter.module_count = 1;
+	asked.filter.min_bytes = 4;
+	assert_int_equal(patterns_add(&asked.filter.exclude, offset, &asked.err), 0);
+	asked_do(&asked);
+	assert_int_equal(named_rows(&asked), 2);
+	assert_int_equal(asked.view.selected.new.requested_bytes, 16 + 32);
+	asked_end(&asked);
+}
+
+/* A raw form decides for itself when nothing could exclude the row. */
+static void a_row_that_is_included_by_its_address_needs_no_names(void **state)
+{
+	struct asked asked;
+
+	(void)state;
+	make();
+	asked_begin(&asked, false, true);
+	asked.request.shown_max = 0;
+	assert_int_equal(patterns_add(&asked.filter.include, "^lib\\+", &asked.err), 0);
+	asked_do(&asked);
+	assert_int_equal(asked.view.row_count, STACKS - 1);
+	assert_int_equal(named_rows(&asked), 1); /* that of 8 bytes might match yet */
+	asked_end(&asked);
+}
+
+static void groups_by_module_and_heap_need_no_names(void **state)
+{
+	struct asked asked;
+
+	(void)state;
+	make();
+	for (int i = 0; i < 2; i++) {
+		asked_begin(&asked, false, true);
+		asked.request.group = i ? GROUP_HEAP : GROUP_MODULE;
+		asked_do(&asked);
+		assert_int_equal(named_rows(&asked), 0);
+		asked_end(&asked);
+	}
+}
+
+/* ---------------------------------------------------------------- order */
+
+struct numbers {
+	unsigned old_blocks, old_bytes, new_blocks, new_bytes; /* bytes: of each block */
+};
+
+static void write_numbers(const struct numbers *numbers, size_t count)
+{
+	for (int is_new = 0; is_new < 2; is_new++) {
+		struct maker maker;
+
+		dump_begin(&maker, (struct maker){0});
+		for (unsigned i = 0; i < count; i++) {
+			const struct numbers *of = &numbers[i];
+
+			for (unsigned k = 0; k < (is_new ? of->new_blocks : of->old_blocks); k++)
+				put_block(
+					&maker, is_new ? of->new_bytes : of->old_bytes, 8, "1", i);
+		}
+		dump_end(&maker, is_new ? "new.txt" : "old.txt");
+	}
+}
+
+static int64_t sort_number(const struct numbers *of, enum view_sort sort)
+{
+	int64_t new = (int64_t)of->new_blocks * of->new_bytes;
+	int64_t old = (int64_t)of->old_blocks * of->old_bytes;
+
+	switch (sort) {
+	case SORT_BYTES: return new - old;
+	case SORT_COUNT: return (int64_t)of->new_blocks - (int64_t)of->old_blocks;
+	case SORT_NEW: return new;
+	case SORT_OLD: return old;
+	case SORT_NAME: break;
+	}
+	return 0;
+}
+
+/* The number of the made stack a row is. */
+static unsigned number_of(const struct asked *asked, uint32_t row)
+{
+	const struct stack *stack = asked->comparison.rows[row].stack;
+
+	return (unsigned)(stack->frames[0] - APP_BASE - 0x1000) / 0x10;
+}
+
+static void rows_are_sorted_by_what_is_asked_for_and_then_as_ever(void **state)
+{
+	static const struct numbers numbers[] = {{0, 0, 3, 100}, {3, 100, 0, 0}, {5, 10, 6, 10},
+		{6, 10, 5, 10}, {1, 100, 1, 200}, {0, 0, 1, 100}, {1, 300, 4, 100}, {0, 0, 10, 1},
+		{7, 100, 7, 101}, {2, 50, 1, 200}};
+
+	(void)state;
+	write_numbers(numbers, 10);
+	for (int sort = SORT_BYTES; sort <= SORT_OLD; sort++) {
+		struct asked asked;
+
+		asked_begin(&asked, true, false);
+		asked.request.sort = (enum view_sort)sort;
+		asked_do(&asked);
+		assert_int_equal(asked.view.row_count, 10);
+		for (size_t i = 1; i < 10; i++) {
+			uint32_t above = asked.view.rows[i - 1], below = asked.view.rows[i];
+			int64_t a =
+				sort_number(&numbers[number_of(&asked, above)], asked.request.sort);
+			int64_t b =
+				sort_number(&numbers[number_of(&asked, below)], asked.request.sort);
+
+			assert_true(a > b || (a == b && above < below));
+		}
+		asked_end(&asked);
+	}
+}
+
+/* Names in order: app!Cache..., app!leak_here, app!main, lib!malloc, lib!operator new. */
+static void rows_are_sorted_by_the_innermost_frame_shown(void **state)
+{
+	static made_stack named[] = {{NEW, CACHE}, {MALLOC, LEAK}, {MAIN}, {LEAK}, {HELPER, LEAK}};
+	static const uint64_t plain[] = {8, 4, 16, 2, 1, 64, 32};
+	static const uint64_t stripped[] = {1, 8, 2, 4, 16, 64, 32};
+	struct maker maker;
+
+	(void)state;
+	for (int strip = 0; strip < 2; strip++) {
+		struct asked asked;
+
+		dump_begin(&maker, (struct maker){0});
+		put_names(&maker);
+		put_stackless(&maker, 1, 64, 8);
+		put_entry(&maker, 32, 8, "99");
+		for (size_t i = 0; i < 5; i++) {
+			put(&maker, "%s", "");
+			put_entry(&maker, UINT64_C(1) << i, 8, "A");
+			put_frames(&maker, named[i]);
+			put(&maker, "%s", "");
+		}
+		dump_end(&maker, "new.txt");
+		asked_begin(&asked, false, true);
+		asked.request.sort = SORT_NAME;
+		assert_int_equal(strip_add_known(&asked.strip, &asked.err), 0);
+		asked.request.strip = strip ? &asked.strip : NULL;
+		asked_do(&asked);
+		assert_int_equal(asked.view.row_count, 7);
+		for (size_t i = 0; i < 7; i++)
+			assert_int_equal(
+				asked.comparison.rows[asked.view.rows[i]].of[0].requested_bytes,
+				(strip ? stripped : plain)[i]);
+		asked_end(&asked);
+	}
+}
+
+/* ---------------------------------------------------------------- sums */
+
+static void without_filters_rows_that_cancel_are_selected_too(void **state)
+{
+	static const struct numbers numbers[] = {{5, 10, 5, 10}, {1, 100, 1, 200}};
+	struct asked asked;
+
+	(void)state;
+	write_numbers(numbers, 2);
+	asked_begin(&asked, true, false);
+	asked_do(&asked);
+	assert_int_equal(asked.view.row_count, 1);
+	assert_false(asked.view.is_filtered);
+	check_census(asked.view.all.old, (struct census){6, 150, 48});
+	check_census(asked.view.all.new, (struct census){6, 250, 48});
+	check_census(asked.view.selected.old, asked.view.all.old);
+	check_census(asked.view.selected.new, asked.view.all.new);
+	assert_int_equal(change_delta(&asked.view.selected).requested_bytes, 100);
+	asked_end(&asked);
+}
+
+/* Sums of made stacks in two dumps. */
+struct truth {
+	struct change of[STACKS];
+};
+
+static void census_count(struct census *census, uint64_t requested, uint64_t overhead)
+{
+	census->block_count++;
+	census->requested_bytes += requested;
+	census->overhead_bytes += overhead;
+}
+
+static void write_random(struct truth *truth)
+{
+	*truth = (struct truth){0};
+	for (int is_new = 0; is_new < 2; is_new++) {
+		struct maker maker;
+
+		dump_begin(&maker, (struct maker){0});
+		put_names(&maker);
+		for (int k = rand() % 20; k >= 0; k--) {
+			size_t i = (size_t)rand() % STACKS;
+			uint64_t bytes = (uint64_t)rand() % 3 * 50,
+				 overhead = (uint64_t)rand() % 20;
+
+			put(&maker, "%s", "");
+			put_entry(&maker, bytes, overhead, "1");
+			put_frames(&maker, stacks[i]);
+			put(&maker, "%s", "");
+			census_count(
+				is_new ? &truth->of[i].new : &truth->of[i].old, bytes, overhead);
+		}
+		dump_end(&maker, is_new ? "new.txt" : "old.txt");
+	}
+}
+
+static void add(struct change *to, const struct change *more)
+{
+	to->old.block_count += more->old.block_count;
+	to->old.requested_bytes += more->old.requested_bytes;
+	to->old.overhead_bytes += more->old.overhead_bytes;
+	to->new.block_count += more->new.block_count;
+	to->new.requested_bytes += more->new.requested_bytes;
+	to->new.overhead_bytes += more->new.overhead_bytes;
+}
+
+static uint64_t size_of_change(uint64_t a, uint64_t b)
+{
+	return a > b ? a - b : b - a;
+}
+
+/* Frames by a pattern that only they match. */
+static const struct {
+	unsigned frame;
+	const char *pattern, *suppression;
+} known[] = {{LEAK, "!leak_here", "leak:leak_here"}, {CACHE, "cache.cpp$", "leak:cache.cpp$"},
+	{HELPER, "helper", "leak:^helper$"}, {MAIN, "app!main", "leak:main"}};
+
+struct wanted {
+	int include, exclude, suppress; /* index into known, or -1 */
+	uint64_t min_bytes, min_blocks;
+};
+
+/* Where a stack belongs to: 's'elected, s'u'ppressed, 'l'eft out. */
+static char place_of(const struct wanted *wanted, size_t i, const struct change *change)
+{
+	uint64_t bytes = size_of_change(change->new.requested_bytes, change->old.requested_bytes);
+	uint64_t blocks = size_of_change(change->new.block_count, change->old.block_count);
+	bool is_filtered = wanted->include >= 0 || wanted->exclude >= 0 || wanted->min_bytes ||
+			   wanted->min_blocks;
+
+	if (!bytes && !blocks) /* cancels: no row */
+		return is_filtered ? 'l' : 's';
+	if (bytes < wanted->min_bytes || blocks < wanted->min_blocks ||
+		(wanted->include >= 0 && !has_frame(stacks[i], known[wanted->include].frame)) ||
+		(wanted->exclude >= 0 && has_frame(stacks[i], known[wanted->exclude].frame)))
+		return 'l';
+	return wanted->suppress >= 0 && has_frame(stacks[i], known[wanted->suppress].frame) ? 'u' :
+											      's';
+}
+
+static void check_sums(const struct wanted *wanted, const struct truth *truth)
+{
+	struct change selected = {0}, suppressed = {0}, all = {0};
+	struct asked asked;
+
+	asked_begin(&asked, true, true);
+	asked.filter.min_bytes = wanted->min_bytes;
+	asked.filter.min_blocks = wanted->min_blocks;
+	asked.request.shown_max = (size_t)rand() % 3;
+	if (wanted->include >= 0)
+		assert_int_equal(patterns_add(&asked.filter.include, known[wanted->include].pattern,
+					 &asked.err),
+			0);
+	if (wanted->exclude >= 0)
+		assert_int_equal(patterns_add(&asked.filter.exclude, known[wanted->exclude].pattern,
+					 &asked.err),
+			0);
+	if (wanted->suppress >= 0) {
+		const char *text = known[wanted->suppress].suppression;
+
+		write_bytes("more.txt", text, strlen(text));
+		assert_int_equal(
+			suppressions_add_file(&asked.suppressions, "more.txt", &asked.err), 0);
+		asked.request.suppressions = &asked.suppressions;
+	}
+	asked_do(&asked);
+	for (size_t i = 0; i < STACKS; i++) {
+		char place = place_of(wanted, i, &truth->of[i]);
+
+		add(&all, &truth->of[i]);
+		if (place != 'l')
+			add(place == 's' ? &selected : &suppressed, &truth->of[i]);
+	}
+	check_census(asked.view.all.old, all.old);
+	check_census(asked.view.all.new, all.new);
+	check_census(asked.view.selected.old, selected.old);
+	check_census(asked.view.selected.new, selected.new);
+	check_census(asked.view.suppressed.old, suppressed.old);
+	check_census(asked.view.suppressed.new, suppressed.new);
+	asked_end(&asked);
+}
+
+static void selected_suppressed_and_left_out_add_up_to_all(void **state)
+{
+	(void)state;
+	srand(7);
+	for (int i = 0; i < 300; i++) {
+		struct wanted wanted = {.include = rand() % 8 - 4,
+			.exclude = rand() % 8 - 4,
+			.suppress = rand() % 8 - 4,
+			.min_bytes = rand() % 2 ? 0 : (uint64_t)rand() % 100,
+			.min_blocks = rand() % 2 ? 0 : (uint64_t)rand() % 3};
+		struct truth truth;
+
+		write_random(&truth);
+		check_sums(&wanted, &truth);
+	}
+}
+
+static void a_part_of_the_blocks_is_a_filter(void **state)
+{
+	struct asked asked;
+
+	(void)state;
+	make();
+	asked_begin(&asked, false, false);
+	asked.comparison.row_count = 2; /* as if the others were of another heap */
+	asked.request.is_part = true;
+	asked_do(&asked);
+	assert_true(asked.view.is_filtered);
+	assert_int_equal(asked.view.all.new.requested_bytes, 63);
+	assert_int_equal(asked.view.selected.new.requested_bytes, 32 + 16);
+	asked_end(&asked);
+}
+
+static void what_is_suppressed_is_not_in_the_rows(void **state)
+{
+	static const char list[] = "leak:main\n";
+	struct asked asked;
+
+	(void)state;
+	make();
+	write_bytes("more.txt", list, sizeof(list) - 1);
+	asked_begin(&asked, false, true);
+	assert_int_equal(suppressions_add_file(&asked.suppressions, "more.txt", &asked.err), 0);
+	asked.request.suppressions = &asked.suppressions;
+	asked_do(&asked);
+	assert_int_equal(asked.view.suppressed_count, 2);
+	assert_int_equal(asked.view.row_count, STACKS - 2);
+	assert_int_equal(asked.view.suppressed.new.requested_bytes, 1 + 2);
+	assert_true(asked.view.is_filtered);
+	asked_end(&asked);
+}
+
+int main(void)
+{
+#define TEST(name) cmocka_unit_test_setup_teardown(name, enter_folder, leave_folder)
+	const struct CMUnitTest tests[] = {
+		TEST(only_rows_that_are_shown_are_named),
+		TEST(filters_without_names_run_first),
+		TEST(a_row_that_is_included_by_its_address_needs_no_names),
+		TEST(groups_by_module_and_heap_need_no_names),
+		TEST(rows_are_sorted_by_what_is_asked_for_and_then_as_ever),
+		TEST(rows_are_sorted_by_the_innermost_frame_shown),
+		TEST(without_filters_rows_that_cancel_are_selected_too),
+		TEST(selected_suppressed_and_left_out_add_up_to_all),
+		TEST(a_part_of_the_blocks_is_a_filter),
+		TEST(what_is_suppressed_is_not_in_the_rows),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
