@@ -71,6 +71,7 @@ subtest 'json' => \&check_json;
 subtest 'csv' => \&check_csv;
 subtest 'folded' => \&check_folded;
 subtest 'every form' => \&check_every;
+subtest 'man pages' => \&check_pages;
 subtest 'grouped' => \&check_grouped;
 subtest 'turned round' => \&check_inverted;
 done_testing;
@@ -293,6 +294,19 @@ sub check_every {
 	}
 	my $result = run(tool('hdiff', 'linux', '-o', 'nonsense', "$dir/new.txt"));
 	is("$result->{status} $result->{out}", '2 ', 'there are no others');
+}
+
+# Every key and every column is explained.
+sub check_pages {
+	my %json = map { $_ => 1 } report_in('json') =~ /"(\w+)":/g,
+	    slurp("$root/diff/report_json.c") =~ /(?:json|put)_\w+\([^"()]*"([a-z_]+)"/g;
+	my ($columns) = report_in('csv') =~ /^(.*?)\r\n/;
+	for (['hdiff-json', sort keys %json], ['hdiff-csv', split /,/, $columns]) {
+		my ($page, @words) = @$_;
+		my %told = map { $_ => 1 } map { split /[ ,]+/ } slurp("$root/man/$page.5") =~ /^\.(?:It )?Cm (.*)/mg;
+		cmp_ok(scalar @words, '>', 15, "$page.5: something to explain");
+		is_deeply([grep { !$told{$_} } @words], [], "$page.5 explains all of it");
+	}
 }
 
 # ---------------------------------------------------------------- with other options
