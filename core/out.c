@@ -4,7 +4,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define BUFFER_BYTES ((size_t)256 << 10)
+#include "core/text.h"
+
+#define NUMBER_MAX 20 /* digits of a number of 64 bits */
+#define NUMBER_WIDTH_MAX 100
 
 /* The one name an interrupt has to remove: a program writes one output at a time. */
 static const char *volatile temp_open;
@@ -40,7 +43,7 @@ int out_open(struct out *out, const char *path, struct err *err)
 
 	err = err ? err : &local;
 	path = path && strcmp(path, "-") != 0 ? path : NULL;
-	fresh.buffer = malloc(BUFFER_BYTES);
+	fresh.buffer = malloc(OUT_BUFFER_BYTES);
 	fresh.path = path ? os_final_path(path) : NULL;
 	if (!fresh.buffer || (path && !fresh.path)) {
 		rc = err_set(err, ERR_NOMEM, path, NULL);
@@ -68,19 +71,32 @@ static void flush(struct out *out)
 	out->len = 0;
 }
 
+/* Where len bytes, far less than the buffer, can be put before the caller adds them to out->len. */
+static char *space_for(struct out *out, size_t len)
+{
+	if (OUT_BUFFER_BYTES - out->len < len)
+		flush(out);
+	return out->buffer + out->len;
+}
+
 void out_write(struct out *out, const void *bytes, size_t len)
 {
 	const char *from = bytes;
 
+	if (len <= OUT_BUFFER_BYTES - out->len) {
+		memcpy(out->buffer + out->len, from, len);
+		out->len += len;
+		return;
+	}
 	while (len) {
-		size_t part = BUFFER_BYTES - out->len;
+		size_t part = OUT_BUFFER_BYTES - out->len;
 
 		part = part < len ? part : len;
 		memcpy(out->buffer + out->len, from, part);
 		out->len += part;
 		from += part;
 		len -= part;
-		if (out->len == BUFFER_BYTES)
+		if (out->len == OUT_BUFFER_BYTES)
 			flush(out);
 	}
 }
@@ -111,16 +127,104 @@ void out_printf(struct out *out, const char *format, ...)
 	buf_release(&text);
 }
 
-void out_hex(struct out *out, uint64_t value)
+void out_harmless(struct out *out, const char *text)
 {
-	char digits[16];
-	size_t at = sizeof(digits);
+	size_t len = strlen(text), from = 0, at = 0;
+
+	if (text_is_plain(text, len)) {
+		out_write(out, text, len);
+		return;
+	}
+	while (at < len) {
+		size_t obeyed = text_obeyed(text + at);
+
+		if (!obeyed) {
+			at++;
+			continue;
+		}
+		out_write(out, text + from, at - from);
+		out_write(out, "??", obeyed);
+		from = at += obeyed;
+	}
+	out_write(out, text + from, at - from);
+}
+
+/* The text of eight hexadecimal digits, the first one highest; letter is what 10 is. All at once:
+ * addresses are most of what a report consists of. */
+static uint64_t hex_eight(uint64_t value, char letter)
+{
+	uint64_t past_nine;
+
+	value = (value << 16 | value) & UINT64_C(0x0000ffff0000ffff);
+	value = (value << 8 | value) & UINT64_C(0x00ff00ff00ff00ff);
+	value = (value << 4 | value) & UINT64_C(0x0f0f0f0f0f0f0f0f);
+	past_nine = (value + UINT64_C(0x0606060606060606)) >> 4 & UINT64_C(0x0101010101010101);
+	return value + UINT64_C(0x3030303030303030) + past_nine * (uint64_t)(letter - '0' - 10);
+}
+
+static inline void store_eight(char *to, uint64_t text)
+{
+	unsigned char *byte = (unsigned char *)to;
+
+	byte[0] = (unsigned char)(text >> 56);
+	byte[1] = (unsigned char)(text >> 48);
+	byte[2] = (unsigned char)(text >> 40);
+	byte[3] = (unsigned char)(text >> 32);
+	byte[4] = (unsigned char)(text >> 24);
+	byte[5] = (unsigned char)(text >> 16);
+	byte[6] = (unsigned char)(text >> 8);
+	byte[7] = (unsigned char)text;
+}
+
+/* How many digits value has; to[] gets them, and what is behind them is anything. */
+static inline size_t hex_digits_of(char to[16], uint64_t value, char letter)
+{
+	size_t count = (size_t)(67 - __builtin_clzll(value | 1)) / 4;
+
+	value <<= 4 * (16 - count);
+	store_eight(to, hex_eight(value >> 32, letter));
+	store_eight(to + 8, hex_eight(value & UINT32_MAX, letter));
+	return count;
+}
+
+static size_t decimal_digits_of(char to[NUMBER_MAX], uint64_t value)
+{
+	uint64_t rest = value;
+	size_t count = 0, at;
 
 	do {
-		digits[--at] = "0123456789ABCDEF"[value & 15];
-		value >>= 4;
-	} while (value);
-	out_write(out, digits + at, sizeof(digits) - at);
+		count++;
+	} while (rest /= 10);
+	for (at = count; at--; value /= 10)
+		to[at] = (char)('0' + value % 10);
+	return count;
+}
+
+void out_signed(struct out *out, char sign, uint64_t value, unsigned base, unsigned width)
+{
+	char digits[NUMBER_MAX], *to;
+	size_t count =
+		base == 16 ? hex_digits_of(digits, value, 'a') : decimal_digits_of(digits, value);
+	size_t len = count + (sign != '\0');
+	size_t blanks = len < width && width <= NUMBER_WIDTH_MAX ? width - len : 0;
+
+	to = space_for(out, blanks + len);
+	memset(to, ' ', blanks);
+	to += blanks;
+	if (sign)
+		*to++ = sign;
+	memcpy(to, digits, count);
+	out->len += blanks + len;
+}
+
+void out_number(struct out *out, uint64_t value, unsigned base, unsigned width)
+{
+	out_signed(out, '\0', value, base, width);
+}
+
+void out_hex(struct out *out, uint64_t value)
+{
+	out->len += hex_digits_of(space_for(out, 16), value, 'A');
 }
 
 /* Closes; with rename, puts the file in place; else, or when that fails, leaves nothing. */

@@ -16,6 +16,8 @@
 #include "core/buf.h"
 #include "core/os.h"
 
+#define OUT_BUFFER_BYTES ((size_t)256 << 10)
+
 struct out {
 	struct os_file file;
 	char *path, *temp; /* temp is NULL when bytes go straight */
@@ -31,6 +33,25 @@ int out_open(struct out *out, const char *path, struct err *err);
 void out_write(struct out *out, const void *bytes, size_t len);
 void out_text(struct out *out, const char *text);
 void out_printf(struct out *out, const char *format, ...) PRINTF_LIKE(2, 3);
+
+/* In line, as reports are put together from pieces of a few bytes. */
+static inline void out_char(struct out *out, char c)
+{
+	if (out->len < OUT_BUFFER_BYTES)
+		out->buffer[out->len++] = c;
+	else
+		out_write(out, &c, 1);
+}
+
+/* Text from elsewhere, as text_harmless() makes it. */
+void out_harmless(struct out *out, const char *text);
+
+/*
+ * A number with digits to base 10 or 16 (lower-case), right-justified by blanks in width, which is at
+ * most 100; a wider one takes the room it needs. sign, if any, stands right before the digits.
+ */
+void out_number(struct out *out, uint64_t value, unsigned base, unsigned width);
+void out_signed(struct out *out, char sign, uint64_t value, unsigned base, unsigned width);
 
 /* Upper-case hexadecimal without prefix or padding, as UMDH prints it. */
 void out_hex(struct out *out, uint64_t value);

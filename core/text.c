@@ -1,12 +1,70 @@
 #include "core/text.h"
 
+#include <string.h>
+
+#define EACH(byte) (UINT64_C(0x0101010101010101) * (byte))
+#define HIGH EACH(0x80)
+
+size_t text_obeyed(const char *text)
+{
+	const unsigned char *c = (const unsigned char *)text;
+
+	if (c[0] == 0xc2)
+		return c[1] >= 0x80 && c[1] <= 0x9f ? 2 : 0;
+	return (c[0] < ' ' && c[0]) || c[0] == 0x7f;
+}
+
 char *text_harmless(char *text)
 {
-	for (unsigned char *c = (unsigned char *)text; *c; c++) {
-		if (*c < ' ' || *c == 0x7f)
-			*c = '?';
-		else if (c[0] == 0xc2 && c[1] >= 0x80 && c[1] <= 0x9f)
-			c[0] = c[1] = '?';
+	for (char *c = text; *c; c++) {
+		for (size_t obeyed = text_obeyed(c); obeyed; obeyed--)
+			c[obeyed - 1] = '?';
 	}
 	return text;
+}
+
+/* Sets the eighth bit of one of eight bytes when one of them is not from a blank to '~'. A carry or a
+ * borrow comes only out of a byte that is found anyway. */
+static uint64_t suspects(const char *text)
+{
+	uint64_t bytes;
+
+	memcpy(&bytes, text, sizeof(bytes));
+	return bytes | (bytes + EACH(1)) | (bytes - EACH(' '));
+}
+
+bool text_is_plain(const char *text, size_t len)
+{
+	uint64_t found = 0;
+
+	if (len >= 8) {
+		for (size_t i = 0; i + 8 <= len; i += 8)
+			found |= suspects(text + i);
+		return !((found | suspects(text + len - 8)) & HIGH);
+	}
+	for (size_t i = 0; i < len; i++) {
+		if (text[i] < ' ' || text[i] > '~')
+			return false;
+	}
+	return true;
+}
+
+size_t text_utf8(const char *text, uint32_t *code)
+{
+	static const uint32_t first_of[] = {0, 0, 0x80, 0x800, 0x10000};
+	const unsigned char *c = (const unsigned char *)text;
+	size_t len = c[0] < 0x80 ? 1 : c[0] < 0xc2 ? 0 : c[0] < 0xe0 ? 2 : c[0] < 0xf0 ? 3 : 4;
+	uint32_t sum = len == 1 ? c[0] : c[0] & (0x7fu >> len);
+
+	if (!c[0] || !len || c[0] > 0xf4)
+		return 0;
+	for (size_t i = 1; i < len; i++) {
+		if ((c[i] & 0xc0) != 0x80) /* the end, too */
+			return 0;
+		sum = sum << 6 | (c[i] & 0x3f);
+	}
+	if (sum < first_of[len] || sum > 0x10ffff || (sum >= 0xd800 && sum <= 0xdfff))
+		return 0;
+	*code = sum;
+	return len;
 }

@@ -2,8 +2,23 @@
 #ifndef CORE_TEXT_H
 #define CORE_TEXT_H
 
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
 /* Replaces in place what a terminal would obey: control characters (below a blank, DEL, and U+0080 to
  * U+009F in UTF-8) become '?'. Returns text. */
 char *text_harmless(char *text);
+
+/* Bytes of what a terminal would obey that text, which ends in NUL, starts with: 0, 1 or 2. 0 for the
+ * end. */
+size_t text_obeyed(const char *text);
+
+/* Whether text is ASCII without control characters, of which text_harmless() changes nothing. */
+bool text_is_plain(const char *text, size_t len);
+
+/* Bytes of the UTF-8 character that text, which ends in NUL, starts with: 1 to 4, and *code is its
+ * number. 0 at the end of text and for bytes that are no UTF-8. */
+size_t text_utf8(const char *text, uint32_t *code);
 
 #endif

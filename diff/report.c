@@ -4,5 +4,8 @@
 
 const struct report_format report_formats[] = {
 	{"text", report_text},
+	{"json", report_json},
+	{"csv", report_csv},
+	{"folded", report_folded},
 	{NULL, NULL},
 };

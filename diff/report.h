@@ -11,7 +11,7 @@
 #include "diff/view.h"
 
 struct report_style {
-	bool hex; /* numbers; offsets and addresses always are */
+	bool hex; /* numbers in text; offsets and addresses always are, everything else never is */
 };
 
 /* What can be asked for by name; ends with an entry without one. */
@@ -21,7 +21,16 @@ struct report_format {
 };
 extern const struct report_format report_formats[];
 
-/* UMDH's comparison. */
+/* UMDH's comparison; a table when grouped. */
 void report_text(struct out *out, const struct view *view, const struct report_style *style);
+
+/* For programs: man/hdiff-json.5. */
+void report_json(struct out *out, const struct view *view, const struct report_style *style);
+
+/* For spreadsheets: RFC 4180; man/hdiff-csv.5. */
+void report_csv(struct out *out, const struct view *view, const struct report_style *style);
+
+/* "frame;frame;frame OLD NEW", for drawing flame graphs of a difference; man/hdiff-csv.5. */
+void report_folded(struct out *out, const struct view *view, const struct report_style *style);
 
 #endif

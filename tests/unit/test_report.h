@@ -1,0 +1,120 @@
+/*
+ * For the tests of reports: dumps compared, and a view of the comparison that a test may change by
+ * hand before it is printed.
+ */
+#ifndef TESTS_UNIT_TEST_REPORT_H
+#define TESTS_UNIT_TEST_REPORT_H
+
+#include "core/out.h"
+#include "diff/report.h"
+#include "tests/unit/test_diff.h"
+
+struct made {
+	struct sums dumps[2];
+	size_t dump_count;
+	struct comparison comparison;
+	struct naming naming;
+	struct view view;
+};
+
+/* A view of all of made->comparison. */
+static inline void made_view(struct made *made)
+{
+	const struct comparison *comparison = &made->comparison;
+	struct err err;
+
+	assert_int_equal(
+		naming_make(&made->naming, comparison, comparison->dumps != NULL, &err), 0);
+	made->view = (struct view){.comparison = comparison,
+		.naming = &made->naming,
+		.row_count = comparison->row_count,
+		.shown_count = comparison->row_count,
+		.all = {comparison->old_total, comparison->new_total}};
+	made->view.selected = made->view.all;
+	made->view.rows = calloc(comparison->row_count + 1, sizeof(*made->view.rows));
+	assert_non_null(made->view.rows);
+	for (uint32_t i = 0; i < comparison->row_count; i++)
+		made->view.rows[i] = i;
+	if (comparison->dumps)
+		assert_int_equal(
+			naming_find(&made->naming, made->view.rows, made->view.row_count, &err), 0);
+}
+
+/* Compares old.txt with new.txt, or takes new.txt alone, with the names that they carry. */
+static inline struct made *made_read(size_t dump_count)
+{
+	struct match_request request = {.mode = MATCH_AUTO};
+	struct made *made = calloc(1, sizeof(*made));
+	struct err err;
+
+	assert_non_null(made);
+	made->dump_count = dump_count;
+	for (size_t i = 0; i < dump_count; i++) {
+		sums_init(&made->dumps[i]);
+		assert_int_equal(sums_read(&made->dumps[i],
+					 i + 1 < dump_count ? "old.txt" : "new.txt", &err),
+			0);
+	}
+	assert_int_equal(comparison_make(&made->comparison, made->dumps, dump_count, &request), 0);
+	made_view(made);
+	return made;
+}
+
+static inline char *made_report(const struct made *made, const char *name, bool hex)
+{
+	struct report_style style = {.hex = hex};
+	const struct report_format *format = report_formats;
+	struct err err;
+	struct out out;
+
+	while (format->name && strcmp(format->name, name) != 0)
+		format++;
+	assert_non_null(format->name);
+	assert_int_equal(out_open(&out, "out.txt", &err), 0);
+	format->write(&out, &made->view, &style);
+	assert_int_equal(out_commit(&out, &err), 0);
+	return read_text("out.txt");
+}
+
+static inline void made_release(struct made *made)
+{
+	free(made->view.rows);
+	naming_release(&made->naming);
+	if (made->comparison.dumps)
+		comparison_release(&made->comparison);
+	for (size_t i = 0; i < made->dump_count; i++)
+		sums_release(&made->dumps[i]);
+	free(made);
+}
+
+/* A name for the innermost frame of made stack number, in what quotes of a note may hold. */
+static inline void put_function(struct maker *maker, unsigned number, const char *name)
+{
+	put(maker, "// hsnap: name addr=%" PRIX64 " function=\"%s\" offset=2F",
+		APP_BASE + maker->slide + 0x1000 + 0x10 * number, name);
+}
+
+/*
+ * Stack 1 grows by 500 bytes in one block, stack 2 by 300 in three, stack 3 shrinks by 100 in one.
+ * Overhead: 8 for each block. 64 bytes in 2 blocks of stack 4 stay as they are.
+ */
+static inline void write_three(void)
+{
+	struct maker maker;
+
+	dump_begin(&maker, (struct maker){.is_ours = true});
+	put_block(&maker, 100, 8, "A3", 3);
+	put_block(&maker, 32, 8, "A4", 4);
+	put_block(&maker, 32, 8, "A4", 4);
+	dump_end(&maker, "old.txt");
+	dump_begin(&maker, (struct maker){.is_ours = true, .slide = 0x700000});
+	put_function(&maker, 1, "leak");
+	put_block(&maker, 500, 8, "B1", 1);
+	for (unsigned i = 0; i < 3; i++)
+		put_block(&maker, 100, 8, "B2", 2);
+	put_block(&maker, 32, 8, "B4", 4);
+	put_block(&maker, 32, 8, "B4", 4);
+	dump_end(&maker, "new.txt");
+}
+
+#endif

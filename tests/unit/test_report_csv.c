@@ -1,0 +1,183 @@
+/* CSV for spreadsheets: RFC 4180. tests/e2e_formats.t reads it with a parser. */
+#include "tests/unit/test_report.h"
+
+#define HEADER                                                                                     \
+	"growth_bytes,new_bytes,old_bytes,growth_count,new_count,old_count,"                       \
+	"growth_overhead,new_overhead,old_overhead,"                                               \
+	"kind,heap,ids,module,function,file,line,stack\r\n"
+
+static void a_row_has_the_sums_the_first_frame_and_the_stack(void **state)
+{
+	struct made *made;
+	char *text;
+
+	(void)state;
+	write_three();
+	made = made_read(2);
+	made->comparison.rows[2].heap = 0x1E5;
+	text = made_report(made, "csv", true);
+	assert_string_equal(text, HEADER "500,500,0,1,1,0,8,8,0,stack,,BackTraceB1,app,leak,,,"
+					 "app!leak <- lib+501 <- app+800\r\n"
+					 "300,300,0,3,3,0,24,24,0,stack,,BackTraceB2,app,,,,"
+					 "app+1020 <- lib+502 <- app+800\r\n"
+					 "-100,0,100,-1,0,1,-8,0,8,stack,0x1E5,BackTraceA3,app,,,,"
+					 "app+1030 <- lib+503 <- app+800\r\n");
+	free(text);
+	made->view.shown_count = 0;
+	text = made_report(made, "csv", false);
+	assert_string_equal(text, HEADER);
+	free(text);
+	made_release(made);
+}
+
+/* The report of one stack with this function, file and line. */
+static char *report_of(const char *function, const char *file, uint32_t line)
+{
+	struct symbol found = {function, 0, file, line};
+	struct maker maker;
+	struct made *made;
+	char *text;
+
+	dump_begin(&maker, (struct maker){0});
+	put_entry(&maker, 5, 8, "1");
+	put_lines(&maker, "\t140001010\n\n");
+	dump_end(&maker, "new.txt");
+	made = made_read(1);
+	made->naming.of_row[0][0].found = (struct symbols){&found, 1};
+	text = made_report(made, "csv", false);
+	made_release(made);
+	return text;
+}
+
+static void assert_fields(const char *function, const char *file, uint32_t line, const char *wanted)
+{
+	static const char before[] = HEADER "5,5,0,1,1,0,8,8,0,stack,,BackTrace1,app,";
+	char *text = report_of(function, file, line);
+
+	assert_int_equal(strncmp(text, before, sizeof(before) - 1), 0);
+	assert_string_equal(text + sizeof(before) - 1, wanted);
+	free(text);
+}
+
+static void fields_are_quoted_where_they_have_to_be(void **state)
+{
+	(void)state;
+	assert_fields("f", "a.c", 7, "f,a.c,7,app!f\r\n");
+	assert_fields("f<a,b>", "a.c", 0, "\"f<a,b>\",a.c,,\"app!f<a,b>\"\r\n");
+	assert_fields("a\"b\"", "\"", 1, "\"a\"\"b\"\"\",\"\"\"\",1,\"app!a\"\"b\"\"\"\r\n");
+	assert_fields("a\r\nb", "c\nd", 1, "\"a\r\nb\",\"c\nd\",1,\"app!a\r\nb\"\r\n");
+	assert_fields("a;b c", " d ", 1, "a;b c, d ,1,app!a;b c\r\n");
+}
+
+static void a_text_is_no_formula(void **state)
+{
+	(void)state;
+	assert_fields(
+		"=cmd|'/c calc'!A0", "+1", 1, "'=cmd|'/c calc'!A0,'+1,1,app!=cmd|'/c calc'!A0\r\n");
+	assert_fields("-1", "@SUM(A1,B1)", 1, "'-1,\"'@SUM(A1,B1)\",1,app!-1\r\n");
+	assert_fields("\t=1", "\r=1", 1, "'\t=1,\"'\r=1\",1,app!\t=1\r\n");
+	/* So that one mark can always be taken away again. */
+	assert_fields("'quoted'", "''", 1, "''quoted','\'',1,app!'quoted'\r\n");
+	assert_fields("\xef\xbc\x9d"
+		      "1",
+		"a=1", 1,
+		"'\xef\xbc\x9d"
+		"1,a=1,1,app!\xef\xbc\x9d"
+		"1\r\n");
+}
+
+static void the_text_is_utf8_without_what_a_terminal_obeys(void **state)
+{
+	(void)state;
+	assert_fields("J\xfcrgen\xc3\xa4", "\x1b[1m\x7f\xc2\x9b", 1,
+		"J\xef\xbf\xbdrgen\xc3\xa4,?[1m??,1,app!J\xef\xbf\xbdrgen\xc3\xa4\r\n");
+}
+
+static void what_has_no_frames_has_words(void **state)
+{
+	struct maker maker;
+	struct made *made;
+	char *text;
+
+	(void)state;
+	dump_begin(&maker, (struct maker){.is_ours = true});
+	put_entry(&maker, 500, 8, "94C4");
+	put_lines(&maker, "\t140001010\n\tAlias\n\t140001020\n\t1\n\n");
+	put_entry(&maker, 40, 8, "7");
+	put_lines(&maker, "\n");
+	put_stackless(&maker, 2, 30, 16);
+	dump_end(&maker, "new.txt");
+	made = made_read(1);
+	text = made_report(made, "csv", false);
+	assert_string_equal(text,
+		HEADER "500,500,0,1,1,0,8,8,0,ambiguous,,BackTrace94C4,app,,,,"
+		       "app+1010 | app+1020 <- 1\r\n"
+		       "40,40,0,1,1,0,8,8,0,unknown,,BackTrace7,,,,,(stack not in the dump)\r\n"
+		       "30,30,0,2,2,0,16,16,0,stackless,,BackTrace0,,,,,(no stack recorded)\r\n");
+	free(text);
+	made_release(made);
+}
+
+static void stacks_that_are_turned_round_point_the_other_way(void **state)
+{
+	struct made *made;
+	char *text;
+
+	(void)state;
+	write_three();
+	made = made_read(2);
+	made->view.is_inverted = true;
+	text = made_report(made, "csv", false);
+	assert_null(strstr(text, " <- "));
+	assert_non_null(strstr(text, " -> lib+501 -> "));
+	free(text);
+	made_release(made);
+}
+
+static void a_group_is_a_row_with_self_and_total(void **state)
+{
+	struct view_group_row groups[] = {
+		{"=x", {.new = {1, 500, 8}}, {.old = {1, 100, 8}, .new = {4, 800, 32}}},
+		{.name = "hidden"},
+	};
+	struct made *made;
+	char *text;
+
+	(void)state;
+	write_three();
+	made = made_read(2);
+	made->view.group = GROUP_MODULE;
+	made->view.groups = groups;
+	made->view.group_count = 2;
+	made->view.shown_count = 1;
+	text = made_report(made, "csv", false);
+	assert_string_equal(text,
+		"self_growth_bytes,self_new_bytes,self_old_bytes,"
+		"self_growth_count,self_new_count,self_old_count,"
+		"self_growth_overhead,self_new_overhead,self_old_overhead,"
+		"growth_bytes,new_bytes,old_bytes,growth_count,new_count,old_count,"
+		"growth_overhead,new_overhead,old_overhead,group,name\r\n"
+		"500,500,0,1,1,0,8,8,0,700,800,100,3,4,1,24,32,8,module,'=x\r\n");
+	free(text);
+	made->comparison.has_overhead = false;
+	text = made_report(made, "csv", false);
+	assert_non_null(strstr(text, "\r\n500,500,0,1,1,0,,,,700,800,100,3,4,1,,,,module,'=x\r\n"));
+	free(text);
+	made_release(made);
+}
+
+int main(void)
+{
+#define TEST(name) cmocka_unit_test_setup_teardown(name, enter_folder, leave_folder)
+	const struct CMUnitTest tests[] = {
+		TEST(a_row_has_the_sums_the_first_frame_and_the_stack),
+		TEST(fields_are_quoted_where_they_have_to_be),
+		TEST(a_text_is_no_formula),
+		TEST(the_text_is_utf8_without_what_a_terminal_obeys),
+		TEST(what_has_no_frames_has_words),
+		TEST(stacks_that_are_turned_round_point_the_other_way),
+		TEST(a_group_is_a_row_with_self_and_total),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,213 @@
+/* Folded stacks with two numbers, as programs read them that draw flame graphs of a difference. */
+#include "tests/unit/test_report.h"
+
+static void assert_folded(size_t dump_count, enum view_group group, const char *wanted)
+{
+	struct made *made = made_read(dump_count);
+	char *text;
+
+	made->view.group = group;
+	text = made_report(made, "folded", true);
+	assert_string_equal(text, wanted);
+	free(text);
+	made_release(made);
+}
+
+static void the_root_comes_first_and_old_before_new(void **state)
+{
+	(void)state;
+	write_three();
+	assert_folded(2, GROUP_STACK,
+		"app+800;lib+501;app!leak 0 500\n"
+		"app+800;lib+502;app+1020 0 300\n"
+		"app+800;lib+503;app+1030 100 0\n");
+	assert_folded(1, GROUP_STACK,
+		"app+800;lib+501;app!leak 0 500\n"
+		"app+800;lib+502;app+1020 0 300\n"
+		"app+800;lib+504;app+1040 0 64\n");
+}
+
+/* Two entries at two offsets in one function; rows of no bytes. */
+static void equal_texts_are_one_line_with_their_sum(void **state)
+{
+	struct maker maker;
+
+	(void)state;
+	for (int is_new = 0; is_new < 2; is_new++) {
+		dump_begin(&maker, (struct maker){.is_ours = true});
+		for (unsigned i = 1; i <= 3; i++)
+			put_function(&maker, i, i < 3 ? "same" : "another");
+		for (unsigned i = 1; i <= 3; i++) {
+			put_entry(&maker, is_new ? 1000 * i : i, 8, "1");
+			put_lines(&maker, i == 1 ? "\t140001010\n\n" :
+					  i == 2 ? "\t140001020\n\n" :
+						   "\t140001030\n\n");
+		}
+		if (is_new) {
+			put_entry(&maker, 0, 8, "2");
+			put_lines(&maker, "\t140000010\n\n");
+		}
+		dump_end(&maker, is_new ? "new.txt" : "old.txt");
+	}
+	assert_folded(2, GROUP_STACK, "app!another 3 3000\napp!same 3 3000\n");
+}
+
+static void names_do_not_break_lines_or_frames(void **state)
+{
+	static const char *const names[] = {
+		"a;b", "x\ny\tz\r", "J\xfcrgen", "n 1 2", "\x1b\x7f", ""};
+	struct symbol found[6];
+	struct maker maker;
+	struct made *made;
+	char *text;
+
+	(void)state;
+	dump_begin(&maker, (struct maker){0});
+	put_entry(&maker, 5, 8, "1");
+	for (unsigned i = 0; i < 6; i++)
+		put(&maker, "\t%X", 0x10 + i);
+	put(&maker, "%s", "");
+	dump_end(&maker, "new.txt");
+	made = made_read(1);
+	for (unsigned i = 0; i < 6; i++) {
+		found[i] = (struct symbol){names[i], 0, NULL, 0};
+		made->naming.of_row[0][i].found = (struct symbols){&found[i], 1};
+	}
+	text = made_report(made, "folded", false);
+	assert_string_equal(text, "?;??;n 1 2;J\xef\xbf\xbdrgen;x?y?z?;a:b 0 5\n");
+	free(text);
+	made_release(made);
+}
+
+static void what_has_no_frames_is_one_frame_in_words(void **state)
+{
+	struct maker maker;
+
+	(void)state;
+	dump_begin(&maker, (struct maker){.is_ours = true});
+	put_entry(&maker, 500, 8, "94C4");
+	put_lines(&maker, "\t140001010\n\t140000800\n\tAlias\n\t140001020\n\n");
+	put_entry(&maker, 40, 8, "7");
+	put_lines(&maker, "\n");
+	put_entry(&maker, 2, 8, "9");
+	put_lines(&maker, "\n");
+	put_stackless(&maker, 2, 30, 16);
+	dump_end(&maker, "new.txt");
+	/* Two stacks that are not known are the same words: 40 + 2. */
+	assert_folded(1, GROUP_STACK,
+		"(ambiguous: one of 2 stacks);app+800;app+1010 0 500\n"
+		"(no stack recorded) 0 30\n"
+		"(stack not in the dump) 0 42\n");
+}
+
+static void groups_stand_for_their_frames(void **state)
+{
+	struct symbol found[] = {
+		{"f", 1, "a.c", 1}, {"g", 2, "a.c", 2}, {"h", 3, "b;.c", 3}, {"f", 4, NULL, 0}};
+	static const struct {
+		enum view_group group;
+		const char *wanted;
+	} cases[] = {
+		{GROUP_STACK, "lib!f;app!h;app!g;app!f 0 5\n"},
+		{GROUP_FUNCTION, "lib!f;app!h;app!g;app!f 0 5\n"},
+		{GROUP_MODULE, "lib;app 0 5\n"},
+		{GROUP_FILE, "(file not known);b:.c;a.c 0 5\n"},
+	};
+	struct maker maker;
+	struct made *made;
+	char *text;
+
+	(void)state;
+	dump_begin(&maker, (struct maker){0});
+	put_entry(&maker, 5, 8, "1");
+	put_lines(&maker, "\t140001010\n\t140001020\n\t140001030\n\t7FF812340501\n\n");
+	dump_end(&maker, "new.txt");
+	made = made_read(1);
+	for (unsigned i = 0; i < 4; i++)
+		made->naming.of_row[0][i].found = (struct symbols){&found[i], 1};
+	/* Groups are shown, and none of them here; the rows are what counts. */
+	made->view.shown_count = 0;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+		made->view.group = cases[i].group;
+		made->view.shown_count = cases[i].group == GROUP_STACK;
+		text = made_report(made, "folded", false);
+		assert_string_equal(text, cases[i].wanted);
+		free(text);
+	}
+	made_release(made);
+}
+
+/* A function that calls itself is one box of its group, and two of a stack. */
+static void frames_of_one_function_are_united_when_grouped(void **state)
+{
+	struct maker maker;
+
+	(void)state;
+	dump_begin(&maker, (struct maker){.is_ours = true});
+	for (unsigned i = 1; i <= 3; i++)
+		put_function(&maker, i, i == 3 ? "other" : "again");
+	put_entry(&maker, 5, 8, "1");
+	put_lines(&maker, "\t140001010\n\t140001020\n\t140001030\n\t140001010\n\n");
+	dump_end(&maker, "new.txt");
+	assert_folded(1, GROUP_STACK, "app!again;app!other;app!again;app!again 0 5\n");
+	assert_folded(1, GROUP_FUNCTION, "app!again;app!other;app!again 0 5\n");
+}
+
+static void heaps_are_the_only_frame(void **state)
+{
+	struct made *made;
+	char *text;
+
+	(void)state;
+	write_three();
+	made = made_read(2);
+	made->view.group = GROUP_HEAP;
+	made->comparison.rows[0].heap = made->comparison.rows[2].heap = 0x1E0000;
+	text = made_report(made, "folded", false);
+	assert_string_equal(text, "(heap not known) 0 300\n1E0000 100 500\n");
+	free(text);
+	made_release(made);
+}
+
+static void only_rows_that_are_shown_are_folded(void **state)
+{
+	struct made *made;
+	char *text;
+
+	(void)state;
+	write_three();
+	made = made_read(2);
+	made->view.shown_count = 1;
+	text = made_report(made, "folded", false);
+	assert_string_equal(text, "app+800;lib+501;app!leak 0 500\n");
+	free(text);
+	made_release(made);
+}
+
+static void nothing_is_an_empty_file(void **state)
+{
+	struct maker maker;
+
+	(void)state;
+	dump_begin(&maker, (struct maker){0});
+	dump_end(&maker, "new.txt");
+	assert_folded(1, GROUP_STACK, "");
+}
+
+int main(void)
+{
+#define TEST(name) cmocka_unit_test_setup_teardown(name, enter_folder, leave_folder)
+	const struct CMUnitTest tests[] = {
+		TEST(the_root_comes_first_and_old_before_new),
+		TEST(equal_texts_are_one_line_with_their_sum),
+		TEST(names_do_not_break_lines_or_frames),
+		TEST(what_has_no_frames_is_one_frame_in_words),
+		TEST(groups_stand_for_their_frames),
+		TEST(frames_of_one_function_are_united_when_grouped),
+		TEST(heaps_are_the_only_frame),
+		TEST(only_rows_that_are_shown_are_folded),
+		TEST(nothing_is_an_empty_file),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,326 @@
+/* The JSON report: man/hdiff-json.5 to the letter. tests/e2e_formats.t reads it with a parser. */
+#include "core/err.h"
+#include "diff/json_write.h"
+#include "tests/unit/test_report.h"
+
+/* text with each ' as a ". */
+static char *quoted(const char *text)
+{
+	static char space[4000];
+	size_t i;
+
+	for (i = 0; text[i] && i < sizeof(space) - 1; i++)
+		space[i] = text[i] == '\'' ? '"' : text[i];
+	space[i] = '\0';
+	return space;
+}
+
+static void has(const char *text, const char *part)
+{
+	if (!strstr(text, quoted(part)))
+		fail_msg("no %s in:\n%s", quoted(part), text);
+}
+
+static void lacks(const char *text, const char *part)
+{
+	if (strstr(text, quoted(part)))
+		fail_msg("%s in:\n%s", quoted(part), text);
+}
+
+static void a_whole_report_is_as_the_man_page_says(void **state)
+{
+	struct maker maker;
+	struct made *made;
+	char *text;
+
+	(void)state;
+	dump_begin(&maker, (struct maker){.is_ours = true});
+	put_lines(&maker, "// hsnap: dump format=1 time=2026-01-02T03:04:05.678Z\n"
+			  "// hsnap: process id=4711 start=2026-01-01T00:00:00.000Z "
+			  "image=\"C:\\\\a.exe\"\n"
+			  "// hsnap: warning text=\"a heap is missing\"\n");
+	put_function(&maker, 1, "leak");
+	put_block(&maker, 500, 8, "B1", 1);
+	dump_end(&maker, "new.txt");
+	made = made_read(1);
+	text = made_report(made, "json", true);
+	assert_string_equal(
+		text, quoted("{'schema':'hdiff/1',\n"
+			     "'tool':'hdiff " HSNAP_VERSION "',\n"
+			     "'inputs':[\n"
+			     "{'role':'new','path':'new.txt','image':'C:\\\\a.exe','pid':4711,"
+			     "'start':'2026-01-01T00:00:00.000Z','time':'2026-01-02T03:04:05.678Z',"
+			     "'cut':false,'warning_count':1,'warnings':['a heap is missing']}],\n"
+			     "'group':'stack',\n"
+			     "'frame_order':'innermost_first',\n"
+			     "'filtered':false,\n"
+			     "'totals':{\n"
+			     "'all':{'old':{'bytes':0,'blocks':0,'overhead':0},"
+			     "'new':{'bytes':500,'blocks':1,'overhead':8},"
+			     "'growth':{'bytes':500,'blocks':1,'overhead':8}},\n"
+			     "'selected':{'old':{'bytes':0,'blocks':0,'overhead':0},"
+			     "'new':{'bytes':500,'blocks':1,'overhead':8},"
+			     "'growth':{'bytes':500,'blocks':1,'overhead':8}},\n"
+			     "'suppressed':{'old':{'bytes':0,'blocks':0,'overhead':0},"
+			     "'new':{'bytes':0,'blocks':0,'overhead':0},"
+			     "'growth':{'bytes':0,'blocks':0,'overhead':0}},\n"
+			     "'left_out':{'old':{'bytes':0,'blocks':0,'overhead':0},"
+			     "'new':{'bytes':0,'blocks':0,'overhead':0},"
+			     "'growth':{'bytes':0,'blocks':0,'overhead':0}}},\n"
+			     "'row_count':1,\n"
+			     "'suppressed_count':0,\n"
+			     "'shown_count':1,\n"
+			     "'rows':[\n"
+			     "{'kind':'stack','ids':['B1'],"
+			     "'old':{'bytes':0,'blocks':0,'overhead':0},"
+			     "'new':{'bytes':500,'blocks':1,'overhead':8},"
+			     "'growth':{'bytes':500,'blocks':1,'overhead':8},"
+			     "'frames':[{'module':'app','function':'leak','offset':'2F',"
+			     "'address':'140001010'},"
+			     "{'module':'lib','offset':'501','address':'7FF812340501'},"
+			     "{'module':'app','offset':'800','address':'140000800'}]}]}\n"));
+	free(text);
+	made_release(made);
+}
+
+static void sums_of_what_is_not_selected_are_given(void **state)
+{
+	struct made *made;
+	char *text;
+
+	(void)state;
+	write_three();
+	made = made_read(2);
+	made->comparison.rows[0].heap = 0x1E0000;
+	made->view.row_count = 2;
+	made->view.shown_count = 1;
+	made->view.is_filtered = made->view.is_inverted = true;
+	made->view.selected = (struct change){.new = {1, 500, 8}};
+	made->view.suppressed = (struct change){.new = {3, 300, 24}};
+	made->view.suppressed_count = 1;
+	text = made_report(made, "json", false);
+	has(text, "{'role':'old','path':'old.txt',");
+	has(text, "{'role':'new','path':'new.txt',");
+	has(text, "'filtered':true,\n");
+	has(text, "'frame_order':'outermost_first',\n");
+	/* Stack 3, and two blocks of stack 4 in both dumps. */
+	has(text, "'left_out':{'old':{'bytes':164,'blocks':3,'overhead':24},"
+		  "'new':{'bytes':64,'blocks':2,'overhead':16},"
+		  "'growth':{'bytes':-100,'blocks':-1,'overhead':-8}}");
+	has(text, "'row_count':2,\n'suppressed_count':1,\n'shown_count':1,\n");
+	has(text, "\n{'kind':'stack','heap':'1E0000','ids':['B1'],");
+	lacks(text, "'ids':['B2']");
+	free(text);
+	made_release(made);
+}
+
+static void candidates_are_kept_apart(void **state)
+{
+	struct maker maker;
+	struct made *made;
+	char *text;
+
+	(void)state;
+	dump_begin(&maker, (struct maker){.is_ours = true});
+	put_entry(&maker, 500, 8, "94C4");
+	put_lines(&maker, "\t140001010\n\tAlias\n\t140001020\n\t140000800\n\tAlias\n\t1\n\n");
+	put_entry(&maker, 40, 8, "7");
+	put_lines(&maker, "\n");
+	put_stackless(&maker, 2, 30, 16);
+	dump_end(&maker, "new.txt");
+	made = made_read(1);
+	text = made_report(made, "json", false);
+	has(text, "\n{'kind':'ambiguous','ids':['94C4'],");
+	has(text, "'candidates':[[{'module':'app','offset':'1010','address':'140001010'}],"
+		  "[{'module':'app','offset':'1020','address':'140001020'},"
+		  "{'module':'app','offset':'800','address':'140000800'}],"
+		  "[{'address':'1'}]]}");
+	has(text, "\n{'kind':'unknown','ids':['7'],'old':{'bytes':0,'blocks':0,'overhead':0},"
+		  "'new':{'bytes':40,'blocks':1,'overhead':8},"
+		  "'growth':{'bytes':40,'blocks':1,'overhead':8},'frames':[]}");
+	has(text, "\n{'kind':'stackless',");
+	free(text);
+	made_release(made);
+}
+
+static void blocks_that_may_be_of_several_stacks_say_of_how_many(void **state)
+{
+	struct maker maker;
+	struct made *made;
+	char *text;
+
+	(void)state;
+	dump_begin(&maker, (struct maker){0});
+	for (unsigned i = 1; i <= 3; i++)
+		put_block(&maker, 100, 8, "5", i);
+	put_entry(&maker, 64, 8, "5");
+	put_lines(&maker, "\n");
+	dump_end(&maker, "new.txt");
+	made = made_read(1);
+	text = made_report(made, "json", false);
+	has(text, "{'kind':'one_of','ids':['5'],'old':{'bytes':0,'blocks':0,'overhead':0},"
+		  "'new':{'bytes':64,'blocks':1,'overhead':8},"
+		  "'growth':{'bytes':64,'blocks':1,'overhead':8},'candidate_count':3,'frames':[]}");
+	free(text);
+	made_release(made);
+}
+
+static void what_names_carry_is_there_and_nothing_else(void **state)
+{
+	static const struct symbol found[] = {{"inlined", 0x1f, "a.c", 7}, {"outer", 0, "b.c", 0}};
+	struct maker maker;
+	struct made *made;
+	char *text;
+
+	(void)state;
+	dump_begin(&maker, (struct maker){0});
+	put_block(&maker, 500, 2, "1", 2);
+	dump_end(&maker, "new.txt");
+	made = made_read(1);
+	made->naming.of_row[0][0].found = (struct symbols){found, 2};
+	text = made_report(made, "json", false);
+	has(text, "'frames':[{'module':'app','function':'inlined','offset':'1F',"
+		  "'address':'140001020','file':'a.c','line':7,'inline':true},"
+		  "{'module':'app','function':'outer','address':'140001020','file':'b.c'},"
+		  "{'module':'lib','offset':'502',");
+	free(text);
+	made_release(made);
+}
+
+static void groups_take_the_place_of_rows(void **state)
+{
+	struct view_group_row groups[] = {
+		{"a\"b", {.new = {1, 500, 8}}, {.old = {1, 100, 8}, .new = {4, 800, 32}}},
+		{.name = "hidden"},
+	};
+	struct made *made;
+	char *text;
+
+	(void)state;
+	write_three();
+	made = made_read(2);
+	made->view.group = GROUP_FILE;
+	made->view.groups = groups;
+	made->view.group_count = 2;
+	made->view.shown_count = 1;
+	text = made_report(made, "json", false);
+	has(text, "'group':'file',\n");
+	has(text, "'row_count':3,\n'suppressed_count':0,\n'group_count':2,\n'shown_count':1,\n");
+	has(text, "\n{'name':'a\\'b','self':{'old':{'bytes':0,'blocks':0,'overhead':0},"
+		  "'new':{'bytes':500,'blocks':1,'overhead':8},"
+		  "'growth':{'bytes':500,'blocks':1,'overhead':8}},"
+		  "'total':{'old':{'bytes':100,'blocks':1,'overhead':8},"
+		  "'new':{'bytes':800,'blocks':4,'overhead':32},"
+		  "'growth':{'bytes':700,'blocks':3,'overhead':24}}}]}\n");
+	lacks(text, "'rows'");
+	lacks(text, "hidden");
+	free(text);
+	made_release(made);
+}
+
+static void overhead_that_is_not_known_is_null(void **state)
+{
+	struct census sums[2] = {{0, 0, 0}, {5, 5320, 0}};
+	struct frame frame = {.module = "app", .function = "leak"};
+	struct frames frames = {.items = &frame, .count = 1};
+	const char *ids[] = {"B53"};
+	struct row row = {.of = sums, .frames = &frames, .ids = ids, .id_count = 1};
+	struct made *made = calloc(1, sizeof(*made));
+	char *text;
+
+	(void)state;
+	assert_non_null(made);
+	made->comparison = (struct comparison){.dump_count = 2,
+		.read_from = "cmp.txt",
+		.rows = &row,
+		.row_count = 1,
+		.has_overhead = true,
+		.new_total = {5, 5320, 80}};
+	made_view(made);
+	text = made_report(made, "json", false);
+	has(text, "'inputs':[\n{'role':'comparison','path':'cmp.txt'}],\n");
+	has(text, "'growth':{'bytes':5320,'blocks':5,'overhead':80}},\n'selected'");
+	has(text, "'ids':['B53'],'old':{'bytes':0,'blocks':0,'overhead':null},"
+		  "'new':{'bytes':5320,'blocks':5,'overhead':null},"
+		  "'growth':{'bytes':5320,'blocks':5,'overhead':null},'frames':[");
+	free(text);
+	made->comparison.has_overhead = false;
+	text = made_report(made, "json", false);
+	has(text, "'all':{'old':{'bytes':0,'blocks':0,'overhead':null},");
+	lacks(text, "'overhead':0");
+	lacks(text, "'overhead':80");
+	free(text);
+	made_release(made);
+}
+
+/* RFC 8259, 7: what must be escaped; RFC 3629: what is UTF-8. */
+static void texts_are_utf8_on_one_line_whatever_they_hold(void **state)
+{
+	struct json json;
+	struct err err;
+	struct out out;
+	char *text;
+
+	(void)state;
+	assert_int_equal(out_open(&out, "out.txt", &err), 0);
+	json_init(&json, &out);
+	json_open(&json, NULL, '[');
+	json_text(&json, NULL, "\"\\/\n\r\t\x01\x1f\x7f");
+	json_text(&json, NULL, "\xc2\x85\xc2\x9b\xc2\xa0\xe2\x80\xa8\xe2\x80\xa9\xe2\x80\xaa");
+	json_text(&json, NULL, "J\xfcrgen \xc3\xa4 \xed\xa0\x80 \xf0\x9f\x92\xa7 \xe2\x82");
+	json_text(&json, NULL, "");
+	json_close(&json, ']');
+	assert_int_equal(out_commit(&out, &err), 0);
+	text = read_text("out.txt");
+	assert_string_equal(text,
+		"[\"\\\"\\\\/\\u000a\\u000d\\u0009\\u0001\\u001f\\u007f\","
+		"\"\\u0085\\u009b\xc2\xa0\\u2028\\u2029\xe2\x80\xaa\","
+		"\"J\xef\xbf\xbdrgen \xc3\xa4 \xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd "
+		"\xf0\x9f\x92\xa7 \xef\xbf\xbd\xef\xbf\xbd\",\"\"]");
+	free(text);
+}
+
+static void numbers_reach_to_the_limits_of_64_bits(void **state)
+{
+	struct json json;
+	struct err err;
+	struct out out;
+	char *text;
+
+	(void)state;
+	assert_int_equal(out_open(&out, "out.txt", &err), 0);
+	json_init(&json, &out);
+	json_open(&json, NULL, '{');
+	json_number(&json, "a", UINT64_MAX);
+	json_growth(&json, "b", 0, INT64_MAX);
+	json_growth(&json, "c", INT64_MAX, 0);
+	json_growth(&json, "d", 7, 7);
+	json_hex(&json, "e", UINT64_MAX);
+	json_null(&json, "f");
+	json_bool(&json, "g", true);
+	json_close(&json, '}');
+	assert_int_equal(out_commit(&out, &err), 0);
+	text = read_text("out.txt");
+	assert_string_equal(text,
+		quoted("{'a':18446744073709551615,'b':-9223372036854775807,"
+		       "'c':9223372036854775807,'d':0,'e':'FFFFFFFFFFFFFFFF','f':null,'g':true}"));
+	free(text);
+}
+
+int main(void)
+{
+#define TEST(name) cmocka_unit_test_setup_teardown(name, enter_folder, leave_folder)
+	const struct CMUnitTest tests[] = {
+		TEST(a_whole_report_is_as_the_man_page_says),
+		TEST(sums_of_what_is_not_selected_are_given),
+		TEST(candidates_are_kept_apart),
+		TEST(blocks_that_may_be_of_several_stacks_say_of_how_many),
+		TEST(what_names_carry_is_there_and_nothing_else),
+		TEST(groups_take_the_place_of_rows),
+		TEST(overhead_that_is_not_known_is_null),
+		TEST(texts_are_utf8_on_one_line_whatever_they_hold),
+		TEST(numbers_reach_to_the_limits_of_64_bits),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

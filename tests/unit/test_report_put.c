@@ -1,0 +1,159 @@
+/* What reports are put together with: numbers, text made harmless, UTF-8. */
+#include "core/out.h"
+#include "core/text.h"
+#include "tests/unit/test_diff.h"
+
+static uint64_t random_state;
+
+static uint64_t random_number(void)
+{
+	random_state = random_state * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
+	return random_state >> 11 ^ random_state << 40;
+}
+
+/* The C library says how a number is printed. More than a buffer of them. */
+static void numbers_are_as_printf_prints_them(void **state)
+{
+	struct buf wanted;
+	struct err err;
+	struct out out;
+	char *text, part[200], number[40];
+
+	(void)state;
+	random_state = 1;
+	buf_init(&wanted);
+	assert_int_equal(out_open(&out, "out.txt", &err), 0);
+	for (unsigned i = 0; i < 30000; i++) {
+		uint64_t value = i < 4 ? (uint64_t)i - 2 : random_number() >> (i % 64);
+		unsigned width = i % 27, base = i & 1 ? 16 : 10;
+		char sign = "\0+-"[i % 3];
+
+		out_hex(&out, value);
+		out_char(&out, ' ');
+		out_number(&out, value, base, width);
+		out_signed(&out, sign, value, base, width);
+		out_char(&out, '\n');
+		snprintf(number, sizeof(number), base == 16 ? "%.*s%" PRIx64 : "%.*s%" PRIu64,
+			sign ? 1 : 0, &sign, value);
+		snprintf(part, sizeof(part),
+			base == 16 ? "%" PRIX64 " %*" PRIx64 "%*s\n" :
+				     "%" PRIX64 " %*" PRIu64 "%*s\n",
+			value, (int)width, value, (int)width, number);
+		assert_int_equal(buf_add_text(&wanted, part), 0);
+	}
+	assert_true(wanted.len > OUT_BUFFER_BYTES);
+	assert_int_equal(out_commit(&out, &err), 0);
+	text = read_text("out.txt");
+	assert_string_equal(text, wanted.data);
+	free(text);
+	buf_release(&wanted);
+}
+
+/* Texts of every length around the eight bytes that are looked at together, with every kind of byte. */
+static void text_is_made_harmless_as_text_harmless_does(void **state)
+{
+	static const char bytes[] = "ab\\ ~\x7f\x01\x1f\n\xc2\x80\x9b\xa0\xc3\xff\xbf\x20";
+	struct buf wanted;
+	struct err err;
+	struct out out;
+	char text[30], *got;
+
+	(void)state;
+	random_state = 2;
+	buf_init(&wanted);
+	assert_int_equal(out_open(&out, "out.txt", &err), 0);
+	for (unsigned i = 0; i < 40000; i++) {
+		size_t len = i % 28;
+		/* Mostly plain, so that the one byte that is not may be anywhere. */
+		for (size_t k = 0; k < len; k++)
+			text[k] = bytes[random_number() % (i & 1 ? sizeof(bytes) - 1 : 5)];
+		if (len && i % 3 == 0)
+			text[random_number() % len] = bytes[random_number() % (sizeof(bytes) - 1)];
+		text[len] = '\0';
+		out_harmless(&out, text);
+		if (text_is_plain(text, len)) {
+			for (size_t k = 0; k < len; k++)
+				assert_in_range(text[k], ' ', '~');
+		}
+		assert_int_equal(buf_add_text(&wanted, text_harmless(text)), 0);
+	}
+	assert_int_equal(out_commit(&out, &err), 0);
+	got = read_text("out.txt");
+	assert_string_equal(got, wanted.data);
+	free(got);
+	buf_release(&wanted);
+}
+
+static void text_of_plain_ascii_is_known_as_such(void **state)
+{
+	(void)state;
+	for (size_t len = 0; len < 40; len++) {
+		char text[41] = "";
+
+		memset(text, '~', len);
+		assert_true(text_is_plain(text, len));
+		for (size_t i = 0; i < len; i++) {
+			text[i] = "\x1f\x7f\x80\xff"[i % 4];
+			assert_false(text_is_plain(text, len));
+			text[i] = ' ';
+		}
+	}
+}
+
+/* RFC 3629: 3 has the lengths and their limits, 10 the sequences that are not allowed. */
+static void utf8_is_what_the_rfc_allows(void **state)
+{
+	static const struct {
+		const char *text;
+		size_t len;
+		uint32_t code;
+	} cases[] = {
+		{"\x01", 1, 1},
+		{"\x7f", 1, 0x7f},
+		{"\xc2\x80", 2, 0x80},
+		{"\xdf\xbfx", 2, 0x7ff},
+		{"\xe0\xa0\x80", 3, 0x800},
+		{"\xed\x9f\xbf", 3, 0xd7ff},
+		{"\xee\x80\x80", 3, 0xe000},
+		{"\xef\xbf\xbf", 3, 0xffff},
+		{"\xf0\x90\x80\x80", 4, 0x10000},
+		{"\xf4\x8f\xbf\xbf", 4, 0x10ffff},
+		{"", 0, 0},
+		{"\x80", 0, 0}, /* goes on with nothing */
+		{"\xbf", 0, 0},
+		{"\xc0\x80", 0, 0}, /* longer than needed */
+		{"\xc1\xbf", 0, 0},
+		{"\xe0\x9f\xbf", 0, 0},
+		{"\xf0\x8f\xbf\xbf", 0, 0},
+		{"\xed\xa0\x80", 0, 0}, /* a half of UTF-16 */
+		{"\xed\xbf\xbf", 0, 0},
+		{"\xf4\x90\x80\x80", 0, 0}, /* behind the last */
+		{"\xf5\x80\x80\x80", 0, 0},
+		{"\xff\x80", 0, 0},
+		{"\xc2", 0, 0}, /* cut */
+		{"\xe2\x82", 0, 0},
+		{"\xf0\x90\x80", 0, 0},
+		{"\xe2\x28\xa1", 0, 0},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+		uint32_t code = 0;
+
+		assert_int_equal(text_utf8(cases[i].text, &code), cases[i].len);
+		assert_int_equal(code, cases[i].code);
+	}
+}
+
+int main(void)
+{
+#define TEST(name) cmocka_unit_test_setup_teardown(name, enter_folder, leave_folder)
+	const struct CMUnitTest tests[] = {
+		TEST(numbers_are_as_printf_prints_them),
+		TEST(text_is_made_harmless_as_text_harmless_does),
+		TEST(text_of_plain_ascii_is_known_as_such),
+		TEST(utf8_is_what_the_rfc_allows),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,283 @@
+/* The text report: what is left out, groups, and comparisons that were read. */
+#include "tests/unit/test_report.h"
+
+static const char *line_behind(const char *text, const char *start)
+{
+	const char *at = strstr(text, start);
+
+	if (!at)
+		fail_msg("no %s in:\n%s", start, text);
+	return at + strlen(start);
+}
+
+/* The three numbers of a line that ends in words. */
+static void shares(const char *text, const char *words, long long numbers[3])
+{
+	const char *at = strstr(text, words), *line = at;
+
+	assert_non_null(at);
+	while (line > text && line[-1] != '\n')
+		line--;
+	assert_int_equal(
+		sscanf(line, "// %lld %lld %lld", &numbers[0], &numbers[1], &numbers[2]), 3);
+}
+
+/* Row 0 is selected, row 1 suppressed; row 2 and what did not change are left out. */
+static void filter(struct made *made)
+{
+	made->view.row_count = made->view.shown_count = 1;
+	made->view.is_filtered = true;
+	made->view.selected = (struct change){.new = {1, 500, 8}};
+	made->view.suppressed = (struct change){.new = {3, 300, 24}};
+	made->view.suppressed_count = 1;
+}
+
+static void what_is_selected_suppressed_and_left_out_makes_up_all(void **state)
+{
+	static const char *const words[] = {
+		"  selected: 1 stacks\n", "  suppressed: 1 stacks\n", "  left out\n", "  all\n"};
+	static const long long wanted[4][3] = {
+		{500, 8, 1}, {300, 24, 3}, {-100, -8, -1}, {700, 24, 3}};
+	struct made *made;
+	long long got[4][3];
+	char *text;
+
+	(void)state;
+	write_three();
+	made = made_read(2);
+	assert_int_equal(made->comparison.row_count, 3);
+	filter(made);
+	text = made_report(made, "text", false);
+	for (size_t i = 0; i < 4; i++)
+		shares(text, words[i], got[i]);
+	assert_memory_equal(got, wanted, sizeof(wanted));
+	for (size_t i = 0; i < 3; i++)
+		assert_int_equal(got[0][i] + got[1][i] + got[2][i], got[3][i]);
+	assert_string_equal(line_behind(text, "\n\n\nTotal "),
+		"increase ==    500 requested +      8 overhead =    508\n");
+	assert_non_null(strstr(text, "BackTraceB1\n"));
+	assert_null(strstr(text, "BackTraceB2\n"));
+	free(text);
+	made_release(made);
+}
+
+static void without_a_filter_no_such_sum_is_printed(void **state)
+{
+	struct made *made;
+	char *text;
+
+	(void)state;
+	write_three();
+	made = made_read(2);
+	text = made_report(made, "text", false);
+	assert_null(strstr(text, "left out\n"));
+	assert_null(strstr(text, "more stacks"));
+	assert_non_null(strstr(text, "The largest growth comes first"));
+	line_behind(text, "Total increase ==    700 requested +     24 overhead =    724\n");
+	free(text);
+	made_release(made);
+}
+
+static void rows_that_are_not_shown_are_counted_and_added_up(void **state)
+{
+	struct made *made;
+	char *text;
+
+	(void)state;
+	write_three();
+	made = made_read(2);
+	made->view.shown_count = 1;
+	text = made_report(made, "text", false);
+	/* 300 - 100 bytes, 3 - 1 blocks. */
+	line_behind(
+		text, "\n// 2 more stacks are not shown; they add up to +200 bytes, +2 blocks\n");
+	line_behind(text, "Total increase ==    700 requested +");
+	free(text);
+	made->view.rows[0] = 2;
+	made->view.rows[2] = 0;
+	made->view.shown_count = 2;
+	text = made_report(made, "text", true);
+	line_behind(
+		text, "\n// 1 more stacks are not shown; they add up to +1f4 bytes, +1 blocks\n");
+	assert_null(strstr(text, "The largest growth comes first"));
+	free(text);
+	made_release(made);
+}
+
+static void the_heap_of_a_row_is_told(void **state)
+{
+	struct made *made;
+	char *text;
+
+	(void)state;
+	write_three();
+	made = made_read(2);
+	made->comparison.rows[0].heap = 0x1E0000;
+	text = made_report(made, "text", false);
+	line_behind(text, "\n//     heap 1E0000\n+     500 (    500 -      0)");
+	assert_null(strstr(strstr(text, "heap 1E0000") + 1, "//     heap"));
+	free(text);
+	made_release(made);
+}
+
+static void turned_frames_are_announced(void **state)
+{
+	struct made *made;
+	char *text;
+
+	(void)state;
+	write_three();
+	made = made_read(2);
+	made->view.is_inverted = true;
+	text = made_report(made, "text", false);
+	line_behind(text, "\n// frames: outermost first\n");
+	assert_null(strstr(text, "innermost first"));
+	free(text);
+	made_release(made);
+}
+
+static void groups_are_a_table_of_self_and_total(void **state)
+{
+	struct view_group_row groups[] = {
+		{"app!leak", {.new = {1, 500, 8}}, {.old = {1, 100, 8}, .new = {4, 800, 32}}},
+		{"bad\x1b\n", {.old = {3, 0x123456789ab, 0}}, {.old = {3, 0x123456789ab, 0}}},
+		{.name = "hidden"},
+	};
+	struct made *made;
+	char *text;
+
+	(void)state;
+	write_three();
+	made = made_read(2);
+	made->view.group = GROUP_FUNCTION;
+	made->view.groups = groups;
+	made->view.group_count = 3;
+	made->view.shown_count = 2;
+	text = made_report(made, "text", false);
+	line_behind(text, "//  self bytes    blocks   total bytes    blocks  name\n"
+			  "          +500        +1          +700        +3  app!leak\n"
+			  " -1250999896491        -3 -1250999896491        -3  bad??\n"
+			  "// 1 more groups are not shown\n");
+	line_behind(text,
+		"// Growth by function, in bytes asked for and in blocks: 3 groups of 3 stacks.");
+	line_behind(text, "Total increase ==    700 requested +     24 overhead =    724\n");
+	assert_null(strstr(text, "BackTrace"));
+	free(text);
+	text = made_report(made, "text", true);
+	line_behind(text, "          +1f4        +1          +2bc        +3  app!leak\n");
+	line_behind(text, "Numbers are hexadecimal");
+	free(text);
+	made_release(made);
+}
+
+/* ---------------------------------------------------------------- comparisons that were read */
+
+static struct census read_sums[2] = {{2, 20, 0}, {5, 5340, 0}};
+static const char *read_ids[] = {"00B53"};
+static struct frame read_frame = {.module = "app", .function = "leak", .offset_bytes = 1};
+static const struct frames read_frames = {.items = &read_frame, .count = 1};
+
+static struct made *made_comparison(struct row *row)
+{
+	struct made *made = calloc(1, sizeof(*made));
+
+	assert_non_null(made);
+	*row = (struct row){.kind = ROW_STACK,
+		.of = read_sums,
+		.frames = &read_frames,
+		.ids = read_ids,
+		.id_count = 1};
+	made->comparison = (struct comparison){.dump_count = 2,
+		.read_from = "cmp\x1b.txt",
+		.rows = row,
+		.row_count = 1,
+		.old_total = {2, 20, 0},
+		.new_total = {5, 5340, 0}};
+	made_view(made);
+	return made;
+}
+
+static void without_overhead_the_total_has_umdhs_old_form(void **state)
+{
+	struct made *made;
+	struct row row;
+	char *text;
+
+	(void)state;
+	made = made_comparison(&row);
+	text = made_report(made, "text", false);
+	/* facts/umdh.md 1.3 */
+	assert_string_equal(line_behind(text, "\n\n\nTotal "), "increase == 5320\n");
+	line_behind(text, "\n// COMPARISON: cmp?.txt: ");
+	line_behind(text, "\n+    5320 (   5340 -     20)      5 allocs\tBackTrace00B53\n"
+			  "+       3 (      5 -      2)\tBackTrace00B53\tallocations\n");
+	assert_null(strstr(text, "// NEW"));
+	assert_null(strstr(text, "// OLD"));
+	free(text);
+	made->view.selected = (struct change){.old = {1, 0x1f4, 0}};
+	text = made_report(made, "text", true);
+	assert_string_equal(line_behind(text, "\n\n\nTotal "), "decrease == 1f4\n");
+	free(text);
+	made_release(made);
+}
+
+/* The file's total tells the overhead of everything, its rows tell none. */
+static void overhead_of_a_part_of_a_read_comparison_is_not_known(void **state)
+{
+	struct made *made;
+	struct row row;
+	char *text;
+
+	(void)state;
+	made = made_comparison(&row);
+	made->comparison.has_overhead = true;
+	made->view.all.new.overhead_bytes = 80;
+	made->view.selected = made->view.all;
+	text = made_report(made, "text", false);
+	line_behind(text, "Total increase ==   5320 requested +     80 overhead =   5400\n");
+	free(text);
+	made->view.is_filtered = true;
+	made->view.selected = (struct change){.new = {1, 70, 0}};
+	text = made_report(made, "text", false);
+	assert_string_equal(line_behind(text, "\n\n\nTotal "), "increase == 70\n");
+	line_behind(text, "//           +70             ?         +1  selected: 1 stacks\n");
+	line_behind(text, "//         +5320           +80         +3  all\n");
+	free(text);
+	made_release(made);
+}
+
+static void no_change_is_a_decrease_of_nothing(void **state)
+{
+	struct maker maker;
+	struct made *made;
+	char *text;
+
+	(void)state;
+	dump_begin(&maker, (struct maker){0});
+	dump_end(&maker, "new.txt");
+	made = made_read(1);
+	text = made_report(made, "text", false);
+	/* data/umdh/totals_lines_various.txt */
+	assert_string_equal(line_behind(text, "\n\n\nTotal "),
+		"decrease ==      0 requested +      0 overhead =      0\n");
+	free(text);
+	made_release(made);
+}
+
+int main(void)
+{
+#define TEST(name) cmocka_unit_test_setup_teardown(name, enter_folder, leave_folder)
+	const struct CMUnitTest tests[] = {
+		TEST(what_is_selected_suppressed_and_left_out_makes_up_all),
+		TEST(without_a_filter_no_such_sum_is_printed),
+		TEST(rows_that_are_not_shown_are_counted_and_added_up),
+		TEST(the_heap_of_a_row_is_told),
+		TEST(turned_frames_are_announced),
+		TEST(groups_are_a_table_of_self_and_total),
+		TEST(without_overhead_the_total_has_umdhs_old_form),
+		TEST(overhead_of_a_part_of_a_read_comparison_is_not_known),
+		TEST(no_change_is_a_decrease_of_nothing),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
