@@ -140,6 +140,23 @@ static int add_symbols(struct frames *frames, struct frame frame, const struct s
 	return rc;
 }
 
+/* Those that came with a row. */
+static int copy_frames(struct frames *to, const struct frames *from)
+{
+	size_t part = 0;
+	int rc = 0;
+
+	for (size_t i = 0; !rc && i < from->count; i++) {
+		for (; !rc && part < from->part_count && from->part_at[part] <= i; part++)
+			rc = frames_part(to);
+		if (!rc)
+			rc = frames_add(to, &from->items[i]);
+	}
+	for (; !rc && part < from->part_count; part++)
+		rc = frames_part(to);
+	return rc;
+}
+
 int naming_frames(const struct naming *naming, size_t index, struct frames *frames)
 {
 	const struct comparison *comparison = naming->comparison;
@@ -148,6 +165,8 @@ int naming_frames(const struct naming *naming, size_t index, struct frames *fram
 	int rc = 0;
 
 	frames_clear(frames);
+	if (row->frames)
+		return copy_frames(frames, row->frames);
 	for (uint32_t i = 0; !rc && row->stack && i < row->stack->frame_count; i++) {
 		struct symbol_query query = naming->of_row[index] ? naming->of_row[index][i] :
 								    ask(row->dump, row->stack, i);
@@ -264,6 +283,10 @@ int naming_missing(const struct naming *naming, struct buf *words)
 
 	if (!first)
 		goto out;
+	if (!comparison->dumps) { /* it was read with its names */
+		rc = 0;
+		goto out;
+	}
 	for (size_t i = 0; i < count; i++)
 		first[i + 1] = first[i] + comparison->dumps[i].module_count;
 	all = calloc(first[count] + 1, sizeof(*all));

@@ -85,13 +85,12 @@ static void put_warnings(struct out *out, const struct sums *sums)
 	}
 }
 
-static void put_header(struct text_report *report)
+static void put_dumps(struct text_report *report)
 {
 	const struct comparison *comparison = report->comparison;
 	size_t count = comparison->dump_count;
 	struct out *out = report->out;
 
-	out_text(out, "// hdiff " HSNAP_VERSION ": heap growth by stack\n//\n");
 	put_dump(report, "NEW", &comparison->dumps[count - 1]);
 	if (count > 1)
 		put_dump(report, "OLD", &comparison->dumps[0]);
@@ -100,6 +99,26 @@ static void put_header(struct text_report *report)
 	put_warnings(out, &comparison->dumps[count - 1]);
 	if (count > 1)
 		put_warnings(out, &comparison->dumps[0]);
+}
+
+/* Where the rows were read. */
+static void put_origin(struct out *out, const char *name)
+{
+	out_text(out, "// READ: the comparison in ");
+	put_text(out, name);
+	out_text(out, "\n");
+}
+
+static void put_header(struct text_report *report)
+{
+	const struct comparison *comparison = report->comparison;
+	struct out *out = report->out;
+
+	out_text(out, "// hdiff " HSNAP_VERSION ": heap growth by stack\n//\n");
+	if (comparison->dumps)
+		put_dumps(report);
+	else
+		put_origin(out, comparison->read_from);
 	out_printf(out,
 		"//\n"
 		"// A stack has two lines, then its frames, the innermost first:\n"
@@ -242,9 +261,12 @@ static void put_total(struct text_report *report)
 	struct delta delta = comparison_delta(report->comparison);
 	int64_t sum = delta.requested_bytes + delta.overhead_bytes; /* fits: see sum.h */
 	int direction = sum > 0 ? 1 : -1; /* UMDH calls nothing at all a decrease */
+	bool has_overhead = report->comparison->has_overhead;
 
 	out_printf(report->out, "\n\n\nTotal %s ==", sum > 0 ? "increase" : "decrease");
-	put_part(report, direction * delta.requested_bytes, " requested +");
+	put_part(report, direction * delta.requested_bytes, has_overhead ? " requested +" : "\n");
+	if (!has_overhead)
+		return; /* as UMDH did of old, which told requested bytes only */
 	put_part(report, direction * delta.overhead_bytes, " overhead =");
 	put_part(report, direction * sum, "\n");
 }
