@@ -6,20 +6,24 @@
 #include "core/buf.h"
 #include "core/os.h"
 #include "core/out.h"
+#include "core/source.h"
 #include "core/text.h"
 #include "diff/match.h"
 #include "diff/naming.h"
+#include "diff/open_comparison.h"
 #include "diff/report.h"
 #include "diff/sum.h"
 #include "diff/view.h"
 
 #define DUMPS_MAX 2
 
-enum { DECIMAL = 1, HEX, OUTPUT, FORCE, NO_SYMBOLS, HELP, VERSION, IGNORED, LOG };
+enum { DECIMAL = 1, HEX, INPUT_BASE, OUTPUT, FORCE, NO_SYMBOLS, HELP, VERSION, IGNORED, LOG };
 
 const struct opt hdiff_options[] = {
 	{DECIMAL, "d", "decimal", NULL, "decimal numbers (the default)"},
 	{HEX, NULL, "hex", NULL, "hexadecimal numbers"},
+	{INPUT_BASE, NULL, "input-base", "BASE",
+		"hex or decimal: the numbers of a comparison that is read"},
 	{OUTPUT, "f", NULL, "FILE", "write to FILE: all of it or nothing"},
 	{NO_SYMBOLS, NULL, "no-symbols", NULL, "modules and offsets only, no names"},
 	{FORCE, NULL, "force", NULL, "use a dump that is cut short as far as it goes"},
@@ -36,6 +40,7 @@ const struct opt hdiff_options[] = {
 struct request {
 	struct report_style style;
 	bool force, no_symbols, help, version;
+	unsigned input_base; /* 16, 10, or 0: to be found out */
 	const char *output;
 	const char *paths[DUMPS_MAX];
 	size_t path_count;
@@ -49,6 +54,14 @@ static int argument(struct request *request, const char *path, struct err *err)
 	return 0;
 }
 
+static int input_base(struct request *request, const char *value, struct err *err)
+{
+	if (strcmp(value, "hex") != 0 && strcmp(value, "decimal") != 0)
+		return err_set(err, ERR_USAGE, "--input-base", "it takes hex or decimal");
+	request->input_base = *value == 'h' ? 16 : 10;
+	return 0;
+}
+
 static int parse(struct request *request, int argc, char **argv, struct err *err)
 {
 	struct opt_state state;
@@ -59,6 +72,7 @@ static int parse(struct request *request, int argc, char **argv, struct err *err
 		switch (id) {
 		case DECIMAL: request->style.hex = false; break;
 		case HEX: request->style.hex = true; break;
+		case INPUT_BASE: rc = input_base(request, state.value, err); break;
 		case OUTPUT: request->output = state.value; break;
 		case FORCE: request->force = true; break;
 		case NO_SYMBOLS: request->no_symbols = true; break;
@@ -191,22 +205,55 @@ static int check_output(const struct request *request, struct err *err)
 	return 0;
 }
 
-static int compare(const struct request *request, FILE *say, struct err *err)
+/* A printed comparison is all there is to show: no dump goes with it. */
+static int find_comparison(const struct request *request, struct source **source, struct err *err)
+{
+	int rc = 0;
+
+	for (size_t i = 0; !rc && !*source && i < request->path_count; i++)
+		rc = comparison_open(source, request->paths[i], err);
+	if (*source && request->path_count > 1)
+		rc = err_set(err, ERR_USAGE, source_name(*source), "a comparison is read alone");
+	return rc;
+}
+
+/* Reads the comparison at source, or makes one of the dumps. */
+static int get_comparison(const struct request *request, struct source *source, struct sums *dumps,
+	struct comparison *comparison, FILE *say, struct err *err)
 {
 	struct match_request match = {.no_symbols = request->no_symbols};
+	int rc = 0;
+
+	if (source) {
+		rc = comparison_read_aloud(comparison, source, request->input_base, say, err);
+		if (rc == -ERR_CUT && request->force)
+			rc = say_cut(err, say) ? err_set(err, ERR_NOMEM, NULL, NULL) : 0;
+		return rc;
+	}
+	for (size_t i = 0; !rc && i < request->path_count; i++)
+		rc = read_dump(request, i, &dumps[i], say, err);
+	if (!rc && comparison_make(comparison, dumps, request->path_count, &match))
+		rc = err_set(err, ERR_NOMEM, NULL, NULL);
+	return rc;
+}
+
+static int compare(const struct request *request, FILE *say, struct err *err)
+{
 	struct comparison comparison = {0};
+	struct source *source = NULL;
 	struct sums dumps[DUMPS_MAX];
 	int rc = check_output(request, err);
 
 	for (size_t i = 0; i < request->path_count; i++)
 		sums_init(&dumps[i]);
-	for (size_t i = 0; !rc && i < request->path_count; i++)
-		rc = read_dump(request, i, &dumps[i], say, err);
-	if (!rc && comparison_make(&comparison, dumps, request->path_count, &match))
-		rc = err_set(err, ERR_NOMEM, NULL, NULL);
+	if (!rc)
+		rc = find_comparison(request, &source, err);
+	if (!rc)
+		rc = get_comparison(request, source, dumps, &comparison, say, err);
 	if (!rc)
 		rc = report(request, &comparison, say, err);
 	comparison_release(&comparison);
+	source_close(source);
 	for (size_t i = 0; i < request->path_count; i++)
 		sums_release(&dumps[i]);
 	return rc;
