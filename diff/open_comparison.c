@@ -7,24 +7,32 @@
 #include "core/text.h"
 #include "diff/read_comparison.h"
 
+int comparison_is_next(struct source *source, struct err *err)
+{
+	const char *bytes;
+	int64_t len = source_peek(source, &bytes, err);
+
+	if (len < 0)
+		return (int)len;
+	return comparison_is(bytes, (size_t)len);
+}
+
 int comparison_open(struct source **source, const char *path, struct err *err)
 {
 	struct source *opened;
-	const char *bytes;
-	int64_t len;
 	int rc;
 
 	if (!strcmp(path, "-") || os_is_special(path))
-		return 0; /* what is read of it here cannot be read again */
+		return 0;
 	rc = source_open(&opened, path, err);
 	if (rc)
 		return rc;
-	len = source_peek(opened, &bytes, err);
-	if (len > 0 && comparison_is(bytes, (size_t)len))
+	rc = comparison_is_next(opened, err);
+	if (rc > 0)
 		*source = opened;
 	else
 		source_close(opened);
-	return len < 0 ? (int)len : 0;
+	return rc < 0 ? rc : 0;
 }
 
 struct aloud {

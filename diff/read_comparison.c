@@ -28,6 +28,7 @@ struct reader {
 	struct read_rows rows;
 	enum place place;
 	struct read_row row; /* at place COUNTS_NEXT and after */
+	bool part_next; /* a further candidate starts with the next frame */
 	/* What notes said of the row to come. */
 	bool is_ambiguous, has_ids;
 	size_t id_at; /* of the ids; the first is left free for the label */
@@ -145,7 +146,7 @@ static int row_begin(struct reader *reader, const struct row_text *text)
 		.frame_at = rows->frame_count,
 		.id_at = reader->id_at,
 		.id_count = rows->id_count - reader->id_at};
-	reader->is_ambiguous = reader->has_ids = false;
+	reader->is_ambiguous = reader->has_ids = reader->part_next = false;
 	reader->place = COUNTS_NEXT;
 	return 0;
 }
@@ -182,6 +183,7 @@ static int bad_row(struct reader *reader)
 static int row_frame(struct reader *reader, struct words words)
 {
 	struct read_row *row = &reader->row;
+	int rc = 0;
 
 	if (reader->place == IN_BAD || reader->place == IN_BAD_STACK) {
 		reader->place = IN_BAD_STACK;
@@ -195,10 +197,16 @@ static int row_frame(struct reader *reader, struct words words)
 		return 0;
 	if (row->kind > ROW_AMBIGUOUS)
 		row->kind = ROW_STACK;
-	if (!words_equal(words, "Alias"))
-		return read_rows_frame(&reader->rows, words);
-	row->kind = ROW_AMBIGUOUS;
-	return read_rows_part(&reader->rows);
+	if (words_equal(words, "Alias")) {
+		reader->part_next = frames_here(reader) != 0;
+		return 0;
+	}
+	if (reader->part_next) {
+		row->kind = ROW_AMBIGUOUS;
+		rc = read_rows_part(&reader->rows);
+		reader->part_next = false;
+	}
+	return rc ? rc : read_rows_frame(&reader->rows, words);
 }
 
 /* In logs of old frames are not indented. */
@@ -286,7 +294,7 @@ static int long_line(struct reader *reader, const struct line *line)
 	if (words_start((struct words){line->text, line->len}, "//"))
 		return 0;
 	if (line->len <= DUMP_LINE_MAX)
-		reader->skips = DUMP_SKIPS_MAX;
+		reader->skips = DUMP_SKIPS_MAX; /* the rest would come as further lines */
 	return refuse_inside(reader, why);
 }
 
