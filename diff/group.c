@@ -52,9 +52,9 @@ static int group_count(struct grouping *grouping, size_t i, bool is_self)
 	if (group_put(grouping, &index))
 		return -ERR_NOMEM;
 	if (is_self)
-		change_add(&view->groups[index].self, view->comparison, row);
+		change_add_row(&view->groups[index].self, view->comparison, row);
 	if (grouping->seen[index] != i + 1)
-		change_add(&view->groups[index].total, view->comparison, row);
+		change_add_row(&view->groups[index].total, view->comparison, row);
 	grouping->seen[index] = i + 1;
 	return 0;
 }

@@ -299,7 +299,7 @@ int naming_missing(const struct naming *naming, struct buf *words)
 	struct missing *all = NULL;
 	int rc = -ERR_NOMEM;
 
-	if (!naming->by_name) /* nothing was looked for */
+	if (!naming->by_name || !comparison->dumps) /* nothing was looked for */
 		return 0;
 	if (!first)
 		goto out;

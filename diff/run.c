@@ -9,12 +9,11 @@
 #include "core/out.h"
 #include "core/text.h"
 #include "diff/filter.h"
-#include "diff/match.h"
+#include "diff/inputs.h"
 #include "diff/naming.h"
 #include "diff/options.h"
 #include "diff/report.h"
 #include "diff/strip.h"
-#include "diff/sum.h"
 #include "diff/suppress.h"
 #include "diff/view.h"
 
@@ -26,6 +25,7 @@ struct run {
 	struct strip strip;
 	FILE *say;
 	bool is_over; /* a limit of growth */
+	bool is_partial; /* what was read */
 };
 
 /* One line, whatever the words hold. */
@@ -33,27 +33,6 @@ static void say_line(FILE *say, const struct buf *words)
 {
 	fprintf(say, "hdiff: %s\n", text_harmless(words->data));
 	fflush(say);
-}
-
-/* What the dump lacks. */
-static int say_warnings(const struct sums *sums, FILE *say)
-{
-	struct buf words;
-	int rc = 0;
-
-	buf_init(&words);
-	for (size_t i = 0; !rc && i < sums->warning_count && i <= WARNINGS_MAX; i++) {
-		buf_clear(&words);
-		rc = buf_printf(&words, "%s: warning: ", sums->path);
-		if (!rc && i < WARNINGS_MAX)
-			rc = buf_add_text(&words, sums->warnings[i]);
-		else if (!rc)
-			rc = buf_printf(&words, "and %zu more", sums->warning_count - WARNINGS_MAX);
-		if (!rc)
-			say_line(say, &words);
-	}
-	buf_release(&words);
-	return rc;
 }
 
 /* Says which frames have no names: not a failure, but the reader may know a remedy. */
@@ -175,61 +154,15 @@ static int report(struct run *run, const struct comparison *comparison, struct e
 	return rc;
 }
 
-static int say_cut(const struct err *err, FILE *say)
-{
-	struct buf words;
-	int rc;
-
-	buf_init(&words);
-	rc = buf_printf(&words, "warning: %s: is cut short (%s); it is used as far as it goes",
-		err->place, err->detail);
-	if (!rc)
-		say_line(say, &words);
-	buf_release(&words);
-	return rc;
-}
-
-/* Reads one dump; one that is cut short is used when that was asked for. */
-static int read_dump(
-	const struct options *options, size_t number, struct sums *sums, FILE *say, struct err *err)
-{
-	struct source *source;
-	int rc = source_open(&source, options->paths[number], err);
-
-	if (rc)
-		return rc;
-	rc = sums_read(sums, options->paths[number], source, err);
-	source_close(source);
-	if (rc == -ERR_CUT && options->force)
-		rc = say_cut(err, say) ? err_set(err, ERR_NOMEM, NULL, NULL) : 0;
-	if (!rc && say_warnings(sums, say))
-		rc = err_set(err, ERR_NOMEM, NULL, NULL);
-	return rc;
-}
-
 static int compare(struct run *run, struct err *err)
 {
-	const struct options *options = &run->options;
-	struct match_request match = {.mode = options->match,
-		.no_symbols = options->no_symbols,
-		.by_heap = options->group == GROUP_HEAP,
-		.heaps = options->heaps,
-		.heap_count = options->heap_count};
-	struct comparison comparison = {0};
-	struct sums dumps[DUMPS_MAX];
-	int rc = 0;
+	struct inputs inputs;
+	int rc = inputs_read(&inputs, &run->options, run->say, err);
 
-	for (size_t i = 0; i < options->path_count; i++)
-		sums_init(&dumps[i]);
-	for (size_t i = 0; !rc && i < options->path_count; i++)
-		rc = read_dump(options, i, &dumps[i], run->say, err);
-	if (!rc && comparison_make(&comparison, dumps, options->path_count, &match))
-		rc = err_set(err, ERR_NOMEM, NULL, NULL);
 	if (!rc)
-		rc = report(run, &comparison, err);
-	comparison_release(&comparison);
-	for (size_t i = 0; i < options->path_count; i++)
-		sums_release(&dumps[i]);
+		rc = report(run, &inputs.comparison, err);
+	run->is_partial = inputs.is_partial;
+	inputs_release(&inputs);
 	return rc;
 }
 
@@ -337,5 +270,7 @@ int hdiff_run(int argc, char **argv, FILE *say)
 	if (rc && err.code)
 		err_print(say, "hdiff", &err);
 	options_release(&run.options);
-	return rc ? 2 : run.is_over ? 1 : 0;
+	if (rc || (run.is_partial && !run.options.force))
+		return 2;
+	return run.is_over ? 1 : 0;
 }

@@ -28,7 +28,7 @@ static void sum_up(struct view *view, bool is_filtered)
 	}
 	view->selected = (struct change){0};
 	for (size_t i = 0; i < view->row_count; i++)
-		change_add(&view->selected, comparison, &comparison->rows[view->rows[i]]);
+		change_add_row(&view->selected, comparison, &comparison->rows[view->rows[i]]);
 }
 
 struct selecting {
@@ -120,7 +120,7 @@ static int suppress(struct selecting *selecting, size_t i, bool *taken)
 	*taken = index < suppressions->count;
 	if (*taken) {
 		suppression_use(&suppressions->items[index], &delta);
-		change_add(&selecting->view->suppressed, comparison, row);
+		change_add_row(&selecting->view->suppressed, comparison, row);
 		selecting->view->suppressed_count++;
 	}
 	return 0;

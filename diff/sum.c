@@ -183,8 +183,7 @@ static int64_t read_source(void *ctx, void *bytes, size_t len, struct err *err)
 	return source_read(ctx, bytes, len, err);
 }
 
-static int read_all(
-	struct sum_reader *reader, struct source *source, const struct crew_plan *plan)
+static int read_all(struct sum_reader *reader, struct source *source, const struct crew_plan *plan)
 {
 	struct dump_source stream = {
 		.read = read_source, .ctx = source, .name = source_name(source)};

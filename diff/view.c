@@ -74,7 +74,8 @@ static void census_add(struct census *to, struct census more)
 	to->overhead_bytes += more.overhead_bytes;
 }
 
-void change_add(struct change *change, const struct comparison *comparison, const struct row *row)
+void change_add_row(
+	struct change *change, const struct comparison *comparison, const struct row *row)
 {
 	census_add(&change->old, row_old(comparison, row));
 	census_add(&change->new, row_new(comparison, row));

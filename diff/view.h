@@ -99,7 +99,8 @@ int view_ask(struct view *view, struct naming *naming, const struct view_request
 
 /* What a change adds up to. */
 struct delta change_delta(const struct change *change);
-void change_add(struct change *change, const struct comparison *comparison, const struct row *row);
+void change_add_row(
+	struct change *change, const struct comparison *comparison, const struct row *row);
 
 /*
  * The frames of a row as they are to be shown: allocator's frames gone and turned round where that

@@ -1,0 +1,193 @@
+/* hdiff: printed comparisons that are damaged or cut short. */
+#include "tests/unit/test_comparison.h"
+
+/* ---------------------------------------------------------------- damage */
+
+static void a_row_that_is_damaged_is_left_out_with_its_place(void **state)
+{
+	static const char *const rows[] = {
+		/* The two lines contradict each other or themselves. */
+		"+ 8 ( 9 - 2) 1 allocs\tBackTrace2\n+ 0 ( 1 - 1)\tBackTrace2\tallocations\n",
+		"- 8 ( 9 - 1) 1 allocs\tBackTrace2\n+ 0 ( 1 - 1)\tBackTrace2\tallocations\n",
+		"+ 8 ( 9 - 1) 2 allocs\tBackTrace2\n+ 0 ( 1 - 1)\tBackTrace2\tallocations\n",
+		"+ 8 ( 9 - 1) 1 allocs\tBackTrace2\n+ 2 ( 1 - 0)\tBackTrace2\tallocations\n",
+		/* One of the words is missing. */
+		"+ 8 ( 9 - 1) 1 blocks\tBackTrace2\n+ 0 ( 1 - 1)\tBackTrace2\tallocations\n",
+		"+ 8 ( 9 - 1) allocs\tBackTrace2\n+ 0 ( 1 - 1)\tBackTrace2\tallocations\n",
+		"+ 8 ( 9 - 1) 1 allocs\tBackTrace\n+ 0 ( 1 - 1)\tBackTrace2\tallocations\n",
+		"+ 8 ( 9 . 1) 1 allocs\tBackTrace2\n+ 0 ( 1 - 1)\tBackTrace2\tallocations\n",
+	};
+	char text[1000];
+
+	(void)state;
+	for (size_t i = 0; i < COUNT(rows); i++) {
+		struct got *got;
+
+		snprintf(text, sizeof(text), GOOD "%s\n\tx!y+1\n\nTotal increase == 8\n", rows[i]);
+		got = read_in(text, 0);
+		assert_int_equal(got->rc, 0);
+		assert_string_equal(got->skipped, "old.txt:6\n");
+		assert_int_equal(got->comparison.row_count, 1);
+		assert_row(got, 0, 1, 9, 1, 1);
+		got_free(got);
+	}
+}
+
+static void a_line_that_belongs_to_nothing_is_left_out_with_its_place(void **state)
+{
+	static const struct {
+		const char *text, *skipped;
+	} texts[] = {
+		{"hello\n" GOOD "Total increase == 8\n", "old.txt:1\n"},
+		{"\ta!b+1\n" GOOD "Total increase == 8\n", "old.txt:1\n"},
+		{GOOD "+ 0 ( 1 - 1)\tBackTrace2\tallocations\n\n\ta!b+1\n\nTotal increase == 8\n",
+			"old.txt:6\n"},
+		{GOOD "Total increase == 8\nTotal increase == 8\n", "old.txt:7\n"},
+		{GOOD "Total increase == 8\n" GOOD "bye\n", "old.txt:7\nold.txt:12\n"},
+		{GOOD "Total increase == 8 requested + 1 overhead = 8\n", "old.txt:6\n"},
+		{GOOD "Total increase == 8 requested + 1\n", "old.txt:6\n"},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < COUNT(texts); i++) {
+		struct got *got = read_in(texts[i].text, 0);
+
+		assert_int_equal(got->rc, 0);
+		assert_string_equal(got->skipped, texts[i].skipped);
+		assert_int_equal(got->comparison.row_count, 1);
+		assert_row(got, 0, 1, 9, 1, 1);
+		got_free(got);
+	}
+}
+
+static void more_damage_than_a_hundred_lines_is_an_error(void **state)
+{
+	struct buf text;
+	struct got *got;
+
+	(void)state;
+	buf_init(&text);
+	for (unsigned i = 0; i < 100; i++)
+		assert_int_equal(buf_add_text(&text, "hello\n"), 0);
+	assert_int_equal(buf_add_text(&text, GOOD "Total increase == 8\n"), 0);
+	got = read_in(text.data, 0);
+	assert_int_equal(got->rc, 0);
+	assert_int_equal(got->skip_count, 100);
+	got_free(got);
+	assert_int_equal(buf_add_text(&text, "hello\n"), 0);
+	got = read_in(text.data, 0);
+	assert_int_equal(got->rc, -ERR_BAD_LINE);
+	assert_string_equal(got->err.place, "old.txt:107");
+	got_free(got);
+	buf_release(&text);
+}
+
+static void a_line_without_end_is_an_error_and_a_comment_may_be_long(void **state)
+{
+	struct buf text;
+	struct got *got;
+
+	(void)state;
+	buf_init(&text);
+	for (int is_comment = 1; is_comment >= 0; is_comment--) {
+		assert_int_equal(buf_add_text(&text, is_comment ? "//" : "\t"), 0);
+		for (unsigned i = 0; i < 300000; i++)
+			assert_int_equal(buf_add_text(&text, "+ 1 ( 1 "), 0);
+		assert_int_equal(buf_add_text(&text, "\n" GOOD "Total increase == 8\n"), 0);
+		got = read_in(text.data, 0);
+		assert_int_equal(got->rc, is_comment ? 0 : -ERR_BAD_LINE);
+		got_free(got);
+		buf_clear(&text);
+	}
+	buf_release(&text);
+}
+
+/* What is missing is told, wherever the file ends: by an error, or by a warning between rows. */
+static void a_file_that_ends_anywhere_is_never_taken_for_whole(void **state)
+{
+	size_t whole = sizeof(hex_text) - 1;
+
+	(void)state;
+	for (size_t len = 1; len < whole - 1; len++) {
+		struct got *got = read_bytes(hex_text, len, 16);
+
+		assert_true(got->rc == -ERR_CUT || got->rc == -ERR_NOT_DUMP ||
+			    (!got->rc && strstr(got->warnings, "no total line")));
+		/* The last row is cut where its own lines or its stack are. */
+		if (len > (size_t)(strstr(hex_text, "-    2018") - hex_text))
+			assert_row(got, 0, 0, 0x2a98c90, 0, 0x15cf4);
+		assert_sound(got);
+		got_free(got);
+	}
+	for (size_t len = whole - 1; len <= whole; len++) {
+		struct got *got = read_bytes(hex_text, len, 16);
+
+		assert_int_equal(got->rc, 0);
+		assert_string_equal(got->warnings, "");
+		got_free(got);
+	}
+}
+
+static void a_stack_that_is_cut_is_equal_to_no_other(void **state)
+{
+	struct got *got = read_in(GOOD "+ 1 ( 1 - 0) 1 allocs\tBackTrace3\n"
+				       "+ 1 ( 1 - 0)\tBackTrace3\tallocations\n\n"
+				       "\ta!b+1\n\ta!main+",
+		0);
+
+	(void)state;
+	assert_int_equal(got->rc, -ERR_CUT);
+	assert_int_equal(got->comparison.row_count, 2);
+	assert_row(got, 1, 0, 1, 0, 1);
+	assert_sound(got);
+	got_free(got);
+}
+
+static void missing_rows_show_in_the_sum(void **state)
+{
+	struct got *got = read_in(GOOD "Total increase == 9\n", 0);
+
+	(void)state;
+	assert_int_equal(got->rc, 0);
+	assert_int_equal(got->warning_count, 1);
+	assert_non_null(strstr(got->warnings, "do not add up"));
+	got_free(got);
+}
+
+static void no_damage_breaks_what_always_holds(void **state)
+{
+	static const char bytes[] = "+-( )0129af\t\n\r/ !:T\0\xff";
+	uint64_t seed = 3;
+	char text[sizeof(hex_text)];
+
+	(void)state;
+	for (unsigned i = 0; i < 4000; i++) {
+		struct got *got;
+
+		memcpy(text, hex_text, sizeof(text));
+		for (unsigned k = 0; k < 1 + i % 12; k++) {
+			seed = seed * UINT64_C(6364136223846793005) + 1442695040888963407;
+			text[(seed >> 40) % (sizeof(text) - 1)] =
+				bytes[(seed >> 33) % (sizeof(bytes) - 1)];
+		}
+		got = read_bytes(text, sizeof(text) - 1, i % 3 == 0 ? 0 : i % 3 == 1 ? 10 : 16);
+		assert_sound(got);
+		got_free(got);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		INSIDE(a_row_that_is_damaged_is_left_out_with_its_place),
+		INSIDE(a_line_that_belongs_to_nothing_is_left_out_with_its_place),
+		INSIDE(more_damage_than_a_hundred_lines_is_an_error),
+		INSIDE(a_line_without_end_is_an_error_and_a_comment_may_be_long),
+		INSIDE(a_file_that_ends_anywhere_is_never_taken_for_whole),
+		INSIDE(a_stack_that_is_cut_is_equal_to_no_other),
+		INSIDE(missing_rows_show_in_the_sum),
+		INSIDE(no_damage_breaks_what_always_holds),
+	};
+
+	return cmocka_run_group_tests_name("damaged comparisons", tests, NULL, NULL);
+}

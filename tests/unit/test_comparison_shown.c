@@ -1,0 +1,191 @@
+/* hdiff: printed comparisons as arguments, and its own reports read back. */
+#include "tests/unit/test_comparison.h"
+
+/* ---------------------------------------------------------------- what a file is */
+
+static void a_comparison_is_known_by_its_first_lines(void **state)
+{
+	static const struct {
+		const char *text;
+		bool is_comparison;
+	} texts[] = {
+		{hex_text, true},
+		{GOOD, true},
+		{"// hdiff 0.1.0: heap growth by stack\n", true},
+		{"noise\n\n// + BYTES_DELTA (NEW_BYTES - OLD_BYTES) NEW_COUNT\n", true},
+		{"Total decrease == 0 requested + 0 overhead = 0\r\n", true},
+		{"Total increase == 5320 \n", true},
+		{"", false},
+		{"noise\n", false},
+		{"+ 1\n- 2\n", false},
+		{"// Debug library initialized ...\nDBGHELP: a - b\n", false},
+		{"// UMDH: version 6.1: Logtime\n" GOOD, false},
+		{"// hsnap: dump format=1\n" GOOD, false},
+		{"// Loaded modules: \n" GOOD, false},
+		{"10 bytes + 8 at 100 by BackTrace1\n" GOOD, false},
+		{"00005320 bytes in 0x14 allocations (@ 0x428) by: BackTrace1\n" GOOD, false},
+		{"*- - - - Start of data for heap @ 1 - - -\n" GOOD, false},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < COUNT(texts); i++) {
+		char *copy = strdup(texts[i].text);
+
+		assert_non_null(copy);
+		assert_int_equal(comparison_is(copy, strlen(copy)), texts[i].is_comparison);
+		free(copy);
+	}
+}
+
+static void a_comparison_is_read_alone(void **state)
+{
+	struct maker maker;
+	struct result *result;
+
+	(void)state;
+	write_bytes("old.txt", hex_text, sizeof(hex_text) - 1);
+	dump_begin(&maker, (struct maker){0});
+	put_block(&maker, 100, 8, "1", 1);
+	dump_end(&maker, "new.txt");
+	result = run_hdiff("old.txt", "new.txt");
+	assert_int_equal(result->status, 2);
+	assert_non_null(strstr(result->words, "old.txt"));
+	assert_non_null(strstr(result->words, "a comparison is read alone"));
+	result_free(result);
+	result = run_hdiff("new.txt", "old.txt");
+	assert_int_equal(result->status, 2);
+	assert_non_null(strstr(result->words, "a comparison is read alone"));
+	result_free(result);
+	result = run_hdiff("old.txt");
+	assert_int_equal(result->status, 0);
+	assert_string_equal(result->words, "");
+	assert_int_equal(growth(&result->rows[0]), 0x2a98c90);
+	assert_int_equal(growth(&result->rows[1]), -0x2018);
+	assert_int_equal(result->overhead, 0x1f3b20);
+	result_free(result);
+}
+
+static void a_comparison_that_is_cut_is_used_by_force_only(void **state)
+{
+	static char args[][10] = {"hdiff", "--force", "-f", "out.txt", "old.txt"};
+	char *argv[] = {args[0], args[1], args[2], args[3], args[4], NULL}, *text;
+	size_t cut = (size_t)(strstr(hex_text, "\t\n-   ") - hex_text) - 20;
+	FILE *say = tmpfile();
+	struct result *result;
+
+	(void)state;
+	write_bytes("old.txt", hex_text, cut);
+	result = run_hdiff("old.txt");
+	assert_int_equal(result->status, 2);
+	assert_non_null(strstr(result->words, "old.txt: is cut short"));
+	assert_null(result->text);
+	result_free(result);
+	/* What is there has no overhead, so that its total line is the short one. */
+	assert_non_null(say);
+	assert_int_equal(hdiff_run(5, argv, say), 0);
+	assert_true(ftell(say) > 0);
+	assert_int_equal(fclose(say), 0);
+	text = read_text("out.txt");
+	assert_non_null(text);
+	assert_non_null(strstr(text, "\n+44666000 ( 44666000 -      0)  89332 allocs\tBack"));
+	assert_non_null(strstr(text, "\n\n\n\nTotal increase == 44666000\n"));
+	free(text);
+}
+
+static void what_is_left_out_is_said_with_its_place(void **state)
+{
+	static const char damaged[] =
+		"hello\n" GOOD "Total increase == 8 requested + 0 overhead = 8\n";
+	struct result *result;
+
+	(void)state;
+	write_bytes("new.txt", damaged, sizeof(damaged) - 1);
+	result = run_hdiff("new.txt");
+	assert_int_equal(result->status, 0);
+	assert_non_null(strstr(result->words, "hdiff: new.txt:1: warning: left out"));
+	result_free(result);
+	result = run_hdiff("new.txt", "--input-base", "octal");
+	assert_int_equal(result->status, 2);
+	assert_non_null(strstr(result->words, "hex or decimal"));
+	result_free(result);
+}
+
+/* ---------------------------------------------------------------- our own */
+
+/* Every kind of row that a report knows. */
+static void make_dump(const char *path, unsigned factor)
+{
+	struct maker maker;
+
+	dump_begin(&maker, (struct maker){.is_ours = true});
+	for (unsigned i = 0; i < 20; i++) {
+		if (factor > 1 || i % 4)
+			put_block(&maker, i % 3 ? 100 * factor * i : 300, 8, "A", i);
+		put_block(&maker, 16 * (i % 5) * factor, 8, i % 2 ? "B2" : "B3", i % 7);
+	}
+	put_entry(&maker, 50 * factor, 8, "E");
+	put_lines(&maker, "\t1000\n\tAlias\n\t2000\n\n");
+	put_entry(&maker, 20, 8, "F");
+	put_lines(&maker, "\t3000\n\n");
+	put_entry(&maker, 20, 8, "F");
+	put_lines(&maker, "\t4000\n\n");
+	put_entry(&maker, 70 * factor, 8, "F");
+	put_entry(&maker, 1000 / factor, 8, "C1");
+	put_stackless(&maker, 4 * factor, 0x1000 * factor, 64);
+	dump_end(&maker, path);
+}
+
+/* From the first row on, without the total line's overhead when that is asked for. */
+static const char *rows_in(const char *text)
+{
+	const char *at = text;
+
+	while (*at == '/' && strncmp(at, "//     ", 7) != 0)
+		at = next_text(at);
+	return at;
+}
+
+static void our_own_report_read_again_gives_the_same_rows(void **state)
+{
+	static const char *const bases[] = {"-d", "--hex"};
+
+	(void)state;
+	make_dump("old.txt", 1);
+	make_dump("new.txt", 3);
+	for (size_t i = 0; i < 2; i++) {
+		struct result *made = run_hdiff("old.txt", "new.txt", bases[i]), *again, *other;
+
+		assert_int_equal(made->status, 0);
+		assert_true(made->row_count > 15);
+		assert_non_null(strstr(made->text, "one of 2 stacks under this id"));
+		assert_non_null(strstr(made->text, "//     ambiguous"));
+		assert_non_null(strstr(made->text, "//     also"));
+		assert_non_null(strstr(made->text, "(no stack recorded)"));
+		assert_non_null(strstr(made->text, "(stack not in the dump)"));
+		write_bytes("more.txt", made->text, strlen(made->text));
+		again = run_hdiff("more.txt", bases[i]);
+		assert_string_equal(again->words, "");
+		assert_string_equal(rows_in(again->text), rows_in(made->text));
+		/* In the other base it is what the dumps give in that base. */
+		result_free(again);
+		again = run_hdiff("more.txt", bases[1 - i]);
+		other = run_hdiff("old.txt", "new.txt", bases[1 - i]);
+		assert_string_equal(rows_in(again->text), rows_in(other->text));
+		result_free(other);
+		result_free(again);
+		result_free(made);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		INSIDE(a_comparison_is_known_by_its_first_lines),
+		INSIDE(a_comparison_is_read_alone),
+		INSIDE(a_comparison_that_is_cut_is_used_by_force_only),
+		INSIDE(what_is_left_out_is_said_with_its_place),
+		INSIDE(our_own_report_read_again_gives_the_same_rows),
+	};
+
+	return cmocka_run_group_tests_name("comparisons shown again", tests, NULL, NULL);
+}

@@ -1,0 +1,276 @@
+/* hdiff: one frame's text, taken apart. */
+#include "tests/unit/test_diff.h"
+
+#include "diff/frame_text.h"
+#include "diff/report.h"
+
+#define TEXT(text) (text), sizeof(text) - 1
+#define COUNT(list) (sizeof(list) / sizeof(*(list)))
+
+static void assert_text(const char *is, const char *should)
+{
+	assert_true(!is == !should);
+	if (should)
+		assert_string_equal(is, should);
+}
+
+static void assert_frame(const struct frame *is, const struct frame *should)
+{
+	assert_text(is->module, should->module);
+	assert_text(is->function, should->function);
+	assert_text(is->file, should->file);
+	assert_int_equal(is->line, should->line);
+	assert_int_equal(is->is_inline, should->is_inline);
+	assert_int_equal(is->offset_bytes, should->offset_bytes);
+	assert_int_equal(is->has_addr, should->has_addr);
+	if (should->has_addr)
+		assert_int_equal(is->addr, should->addr);
+}
+
+static void assert_parses(const char *text, struct frame should)
+{
+	struct arena arena;
+	struct frame frame = {.line = 12345};
+	char *copy = strdup(text); /* behind its end nothing may be read */
+
+	assert_non_null(copy);
+	arena_init(&arena);
+	assert_int_equal(frame_parse(&frame, &arena, copy, strlen(copy)), 0);
+	free(copy);
+	assert_frame(&frame, &should);
+	arena_release(&arena);
+}
+
+/* Each line as it stands in a published sample, see the grammar of comparisons. */
+static void forms_of_umdh_are_taken_apart(void **state)
+{
+	(void)state;
+	assert_parses("ntdll!RtlAllocateHeap+00000274",
+		(struct frame){
+			.module = "ntdll", .function = "RtlAllocateHeap", .offset_bytes = 0x274});
+	assert_parses("MyApp!operator new+0x0000000E",
+		(struct frame){.module = "MyApp", .function = "operator new", .offset_bytes = 14});
+	assert_parses(
+		"KERNEL32!BaseProcessStart+0x0000003D ", (struct frame){.module = "KERNEL32",
+								 .function = "BaseProcessStart",
+								 .offset_bytes = 0x3d});
+	assert_parses("CppResourceLeaks!LeakHeapMemory+00000083 (...\\cppresourceleaks.cpp, 228)",
+		(struct frame){.module = "CppResourceLeaks",
+			.function = "LeakHeapMemory",
+			.offset_bytes = 0x83,
+			.file = "...\\cppresourceleaks.cpp",
+			.line = 228});
+	assert_parses("\tSHELL32!Ordinal915+FDE",
+		(struct frame){
+			.module = "SHELL32", .function = "Ordinal915", .offset_bytes = 0xfde});
+}
+
+static void frames_without_names_keep_module_and_address(void **state)
+{
+	(void)state;
+	assert_parses("app+1010 : 140001010", (struct frame){.module = "app",
+						      .offset_bytes = 0x1010,
+						      .has_addr = true,
+						      .addr = 0x140001010});
+	assert_parses("notepad+++1F : 7FFE82352933", (struct frame){.module = "notepad++",
+							     .offset_bytes = 0x1f,
+							     .has_addr = true,
+							     .addr = 0x7ffe82352933});
+	assert_parses("7FFE82352933", (struct frame){.has_addr = true, .addr = 0x7ffe82352933});
+	assert_parses("0xffffffffffffffff", (struct frame){.has_addr = true, .addr = UINT64_MAX});
+	assert_parses("app!+1010 : 140001010", (struct frame){.module = "app",
+						       .offset_bytes = 0x1010,
+						       .has_addr = true,
+						       .addr = 0x140001010});
+	assert_parses("app!near+10 : 140001010 (a.c, 7)", (struct frame){.module = "app",
+								  .function = "near",
+								  .offset_bytes = 0x10,
+								  .has_addr = true,
+								  .addr = 0x140001010,
+								  .file = "a.c",
+								  .line = 7});
+	assert_parses("<nomodule>!+20 : 401020", (struct frame){.function = "<nomodule>!",
+							 .offset_bytes = 0x20,
+							 .has_addr = true,
+							 .addr = 0x401020});
+	assert_parses("<nomodule>!00401020", (struct frame){.function = "<nomodule>!00401020"});
+}
+
+/* 2^64 - 1 is the last offset there is; a line counts from 1 and has 32 bits. */
+static void numbers_that_do_not_fit_are_part_of_the_name(void **state)
+{
+	(void)state;
+	assert_parses("m!f+FFFFFFFFFFFFFFFF",
+		(struct frame){.module = "m", .function = "f", .offset_bytes = UINT64_MAX});
+	assert_parses("m!f+0x000000000000000000001",
+		(struct frame){.module = "m", .function = "f", .offset_bytes = 1});
+	assert_parses("m!f+10000000000000000",
+		(struct frame){.module = "m", .function = "f+10000000000000000"});
+	assert_parses("m!f+1 (a.c, 4294967295)", (struct frame){.module = "m",
+							 .function = "f",
+							 .offset_bytes = 1,
+							 .file = "a.c",
+							 .line = UINT32_MAX});
+	assert_parses("m!f+1 (a.c, 4294967296)",
+		(struct frame){.module = "m", .function = "f+1 (a.c, 4294967296)"});
+	assert_parses("m!f+1 (a.c, 0)", (struct frame){.module = "m", .function = "f+1 (a.c, 0)"});
+}
+
+static void what_fits_nothing_is_kept_whole(void **state)
+{
+	static const char *const texts[] = {"(no stack recorded)", "?", "+", "+12", "!", "!x", "x!",
+		"()", "(a, 1)", ",", " [inline]x", "a b c", ")", "f (a.c, 3)", ": 12", "+1 : z",
+		"C:\\x.dll!f", "a::operator!"};
+	(void)state;
+	for (size_t i = 0; i < COUNT(texts); i++) {
+		struct frame should = {
+			.function = strchr(texts[i], ' ') == texts[i] ? texts[i] + 1 : texts[i]};
+
+		assert_parses(texts[i], should);
+	}
+	assert_parses("", (struct frame){.function = ""});
+	assert_parses("x!y", (struct frame){.module = "x", .function = "y"});
+}
+
+/* ---------------------------------------------------------------- as reports print them */
+
+static const char *const modules[] = {
+	NULL, "app", "my app (1)", "notepad++", "a,b", "x+1F", "a-b.c"};
+static const char *const functions[] = {"main", "operator<", "operator<<", "operator()",
+	"operator+", "operator++", "operator,", "operator new[]", "std::map<int, (x)>::f", "f+1",
+	"f+1 (x)", "f+1 : 2", "a (b.c, 3)", "`anonymous namespace'::f", "<lambda_1>::operator ()",
+	"v<(1>2)>::f", "x [inline]", "Alias", "(no stack recorded)", "unbalanced<(", "DEADBEEF",
+	"+", "f (int", "f)", "?f@@YAXH@Z", "A::operator!=", "A::operator!"};
+static const char *const files[] = {NULL, "a.cpp", "C:\\Program Files (x86)\\a, b (1).cpp",
+	"/usr/src/a+1 (x).c", "..\\a.c", "C:\\x)\\a.c", "C:\\(x\\a.c", "C:\\ (x\\a.c", "a, 7"};
+
+static void add_frame(struct frames *frames, struct frame frame)
+{
+	assert_int_equal(frames_add(frames, &frame), 0);
+}
+
+/* Everything with everything. */
+static void make_frames(struct frames *frames)
+{
+	static const uint64_t offsets[] = {0, 1, 0xabcdef, UINT64_MAX};
+
+	for (size_t m = 0; m < COUNT(modules); m++) {
+		for (size_t f = 0; f < COUNT(functions); f++) {
+			for (size_t k = 0; k < COUNT(files) * COUNT(offsets); k++) {
+				const char *file = files[k / COUNT(offsets)];
+
+				add_frame(
+					frames, (struct frame){.module = modules[m],
+							.function = functions[f],
+							.offset_bytes = offsets[k % COUNT(offsets)],
+							.file = file,
+							.line = file ? (uint32_t)k * 1000 : 0,
+							.is_inline = k % 3 == 0});
+			}
+		}
+		add_frame(frames, (struct frame){.module = modules[m],
+					  .offset_bytes = modules[m] ? 0xf00 : 0,
+					  .has_addr = true,
+					  .addr = 0x7ff812340000 + m});
+	}
+}
+
+/* The frames as the text report prints them. */
+static char *print_frames(const struct frames *frames)
+{
+	const char *ids[] = {"1"};
+	struct census of[2] = {{0}, {1, 100, 0}};
+	struct row row = {.kind = ROW_STACK, .of = of, .frames = frames, .ids = ids, .id_count = 1};
+	struct comparison comparison = {
+		.dump_count = 2, .read_from = "x", .rows = &row, .row_count = 1};
+	struct naming naming;
+	struct view view;
+	struct out out;
+
+	assert_int_equal(naming_make(&naming, &comparison, true, NULL), 0);
+	assert_int_equal(view_make(&view, &comparison, &naming), 0);
+	assert_int_equal(naming_find(&naming, view.rows, view.shown_count, NULL), 0);
+	assert_int_equal(out_open(&out, "out.txt", NULL), 0);
+	report_text(&out, &view, &(struct report_style){0});
+	assert_int_equal(out_commit(&out, NULL), 0);
+	view_release(&view);
+	naming_release(&naming);
+	return read_text("out.txt");
+}
+
+static void frames_of_our_reports_parse_to_what_was_printed(void **state)
+{
+	struct frames frames;
+	struct arena arena;
+	char *text;
+	const char *at;
+
+	(void)state;
+	frames_init(&frames);
+	arena_init(&arena);
+	make_frames(&frames);
+	text = print_frames(&frames);
+	at = strstr(text, "\tallocations\n\n\t");
+	assert_non_null(at);
+	at = next_text(next_text(at));
+	for (size_t i = 0; i < frames.count; i++, at = next_text(at)) {
+		struct frame frame;
+		size_t len = (size_t)(next_text(at) - at) - 2;
+
+		assert_int_equal(*at, '\t');
+		assert_int_equal(frame_parse(&frame, &arena, at + 1, len), 0);
+		assert_frame(&frame, &frames.items[i]);
+	}
+	assert_int_equal(*at, '\n');
+	free(text);
+	arena_release(&arena);
+	frames_release(&frames);
+}
+
+/* The long one has a place to try at each of its 20000 pieces. */
+static void no_text_is_read_past_its_end_or_takes_long(void **state)
+{
+	static const char alphabet[] = "!+ :(),0x1aF[inl]e<>";
+	uint64_t seed = 1;
+	char text[40], *large = malloc(60000);
+	struct arena arena;
+	struct frame frame;
+
+	(void)state;
+	assert_non_null(large);
+	for (unsigned i = 0; i < 200000; i++) {
+		size_t len = i % sizeof(text);
+
+		for (size_t k = 0; k < len; k++) {
+			seed = seed * UINT64_C(6364136223846793005) + 1442695040888963407;
+			text[k] = alphabet[(seed >> 33) % (sizeof(alphabet) - 1)];
+		}
+		arena_init(&arena);
+		assert_int_equal(frame_parse(&frame, &arena, text, len), 0);
+		assert_true(frame.function || frame.module || frame.has_addr);
+		assert_true(!frame.file || frame.line);
+		arena_release(&arena);
+	}
+	for (unsigned i = 0; i < 20000; i++)
+		memcpy(large + 3 * (size_t)i, i % 2 ? "+1 " : " ( ", 3);
+	memcpy(large + 59990, "(a.c, 123)", 10);
+	arena_init(&arena);
+	assert_int_equal(frame_parse(&frame, &arena, large, 60000), 0);
+	arena_release(&arena);
+	free(large);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(forms_of_umdh_are_taken_apart),
+		cmocka_unit_test(frames_without_names_keep_module_and_address),
+		cmocka_unit_test(numbers_that_do_not_fit_are_part_of_the_name),
+		cmocka_unit_test(what_fits_nothing_is_kept_whole),
+		cmocka_unit_test_setup_teardown(frames_of_our_reports_parse_to_what_was_printed,
+			enter_folder, leave_folder),
+		cmocka_unit_test(no_text_is_read_past_its_end_or_takes_long),
+	};
+
+	return cmocka_run_group_tests_name("frame text", tests, NULL, NULL);
+}
