@@ -179,7 +179,7 @@ static int find_tail(struct addnames *work, struct input *input, struct err *err
 	}
 	free(window);
 	work->whole_bytes = tail.in_entry ? tail.entry : tail.first ? tail.line : tail.at;
-	return (int)got;
+	return got == -ERR_CUT ? 0 : (int)got; /* what it is packed in may be what was cut */
 }
 
 int addnames_read(struct addnames *work, struct input *input, bool accept_cut, struct err *err)
@@ -297,6 +297,8 @@ static int copy_all(struct copy *copy, struct input *input, char *window, struct
 			memmove(window, window + used, len);
 		}
 	}
+	if (got == -ERR_CUT && copy->work->is_cut)
+		got = 0;
 	for (size_t used = 0; !got && used < len;)
 		used += copy_window(copy, window + used, len - used);
 	return (int)got;
