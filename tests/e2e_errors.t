@@ -206,7 +206,7 @@ sub bad_dumps {
 		spew("$bad/newer", $bytes =~ s/format=1\b/format=99/r);
 		spew("$bad/comparison", run(tool('hdiff', 'linux', $good))->{out});
 		spew("$bad/two-dumps-in-one", $bytes . $bytes);
-		spew("$bad/a-byte-flipped-to-nul", $bytes =~ s/ bytes \+ / bytes\0+ /r);
+		spew("$bad/too-many-bad-lines", $bytes . "1 bytes + x\n" x 101);
 		mkdir "$bad/a-folder" or die "mkdir: $!\n";
 	});
 	for my $name (files_in($bad), 'missing') {
