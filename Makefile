@@ -63,10 +63,10 @@ tracer_FLAGS = $(windows_FLAGS) -O2 -gdwarf-4 -ffreestanding -fno-stack-protecto
 	-DZYDIS_DISABLE_FORMATTER -DZYDIS_DISABLE_ENCODER -DZYDIS_DISABLE_SEGMENT
 
 linux_hdiff_LIBS := -lpcre2-8 -lz
-linux_hsym_LIBS :=
+linux_hsym_LIBS := -lz
 win64_hdiff_LIBS := -lpcre2-8 -lz
-win64_hsym_LIBS :=
-win64_hsnap_LIBS := -lntdll
+win64_hsym_LIBS := -lz
+win64_hsnap_LIBS := -lz -lntdll
 win64_LDFLAGS := -static -static-libgcc -L$(DEPS)/lib
 
 # ---------------------------------------------------------------- what from what

@@ -4,6 +4,9 @@
 
 #include "core/scanner.h"
 
+#define TEXT_OF_(text) #text
+#define TEXT_OF(macro) TEXT_OF_(macro)
+
 static int fill_in(const struct dump_scanner *scanner, struct err *err, enum err_code code,
 	uint64_t line, const char *detail)
 {
@@ -33,11 +36,9 @@ int scan_skip(struct dump_scanner *scanner, const char *detail)
 		return scan_fail(scanner, ERR_BAD_LINE, detail);
 	if (scanner->skip_count == DUMP_SKIPS_MAX && !scanner->is_dump)
 		return err_set(scanner->err, ERR_NOT_DUMP, scanner->name, NULL);
-	if (scanner->skip_count == DUMP_SKIPS_MAX) {
-		scan_fail(scanner, ERR_BAD_LINE, NULL);
-		return err_set(scanner->err, ERR_BAD_LINE, scanner->err->place,
-			"too many bad lines (%d were passed over)", DUMP_SKIPS_MAX);
-	}
+	if (scanner->skip_count == DUMP_SKIPS_MAX)
+		return scan_fail(scanner, ERR_BAD_LINE,
+			"too many bad lines (" TEXT_OF(DUMP_SKIPS_MAX) " were passed over)");
 	scanner->skip_count++;
 	if (scanner->is_dump)
 		return report(scanner, scanner->line_number, detail);

@@ -94,6 +94,12 @@ int scan_name_line(struct dump_scanner *scanner)
 	return rc ? rc : 1;
 }
 
+/* Behind it another stack of the same id begins. */
+static bool is_alias(const char *at, const char *end)
+{
+	return end - at == 5 && !memcmp(at, "Alias", 5);
+}
+
 static int add_alias(struct dump_scanner *scanner)
 {
 	struct stack *stack = &scanner->open.entry.stack;
@@ -120,8 +126,7 @@ static int add_frame(struct dump_scanner *scanner, const char *at, const char *e
 static int orphan(struct dump_scanner *scanner, const char *at, const char *end)
 {
 	uint64_t addr;
-	bool is_frame =
-		(hex_take(&at, &addr) && at == end) || (end - at == 5 && !memcmp(at, "Alias", 5));
+	bool is_frame = is_alias(at, end) || (hex_take(&at, &addr) && at == end);
 
 	return is_frame && (scanner->is_dump || scanner->sink.skipped) ?
 		       scan_skip(scanner, "a stack without an entry") :
@@ -147,7 +152,7 @@ static int stack_line(struct dump_scanner *scanner)
 		return add_name(scanner, at, (size_t)(end - at));
 	if (open->entry.name_count)
 		return bad_stack_or_cut(scanner, "bad stack line");
-	if (end - at == 5 && !memcmp(at, "Alias", 5))
+	if (is_alias(at, end))
 		return add_alias(scanner);
 	return add_frame(scanner, at, end);
 }

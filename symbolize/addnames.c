@@ -138,6 +138,15 @@ static int add_note(void *ctx, const char *kind, const struct kv *pairs)
 	return 0;
 }
 
+static int count_bad(void *ctx, const struct err *why)
+{
+	struct addnames *work = ctx;
+
+	if (!work->bad_lines++)
+		work->first_bad = *why;
+	return 0;
+}
+
 /* Where lines begin, and which of them may still be waiting for more. */
 struct tail {
 	uint64_t at; /* bytes seen */
@@ -179,14 +188,17 @@ static int find_tail(struct addnames *work, struct input *input, struct err *err
 	}
 	free(window);
 	work->whole_bytes = tail.in_entry ? tail.entry : tail.first ? tail.line : tail.at;
-	return (int)got;
+	return got == -ERR_CUT ? 0 : (int)got; /* what it is packed in may be what was cut */
 }
 
 int addnames_read(struct addnames *work, struct input *input, bool accept_cut, struct err *err)
 {
 	struct dump_source source = {.read = input_read, .ctx = input, .name = input->name};
-	struct dump_sink sink = {
-		.ctx = work, .module = add_module, .entry = add_entry, .note = add_note};
+	struct dump_sink sink = {.ctx = work,
+		.module = add_module,
+		.entry = add_entry,
+		.note = add_note,
+		.skipped = count_bad};
 	int rc = dump_scan(&source, &sink, err);
 
 	module_list_finish(&work->modules);
@@ -297,6 +309,8 @@ static int copy_all(struct copy *copy, struct input *input, char *window, struct
 			memmove(window, window + used, len);
 		}
 	}
+	if (got == -ERR_CUT && copy->work->is_cut)
+		got = 0;
 	for (size_t used = 0; !got && used < len;)
 		used += copy_window(copy, window + used, len - used);
 	return (int)got;
@@ -390,6 +404,18 @@ static void print_missing(const struct missing *missing, size_t count, FILE *to)
 		fprintf(to, ", %zu in %zu more", rest, count - shown);
 }
 
+static void print_bad_lines(const struct addnames *work, FILE *to)
+{
+	struct err first = work->first_bad;
+
+	if (!work->bad_lines)
+		return;
+	fprintf(to, "; %d bad line%s passed over, the first is %s", work->bad_lines,
+		work->bad_lines > 1 ? "s" : "", text_harmless(first.place));
+	if (first.detail[0])
+		fprintf(to, " (%s)", text_harmless(first.detail));
+}
+
 void addnames_summary(const struct addnames *work, FILE *to, const char *program)
 {
 	struct missing *missing = malloc((work->count + 1) * sizeof(*missing));
@@ -403,6 +429,7 @@ void addnames_summary(const struct addnames *work, FILE *to, const char *program
 		print_missing(missing, groups, to);
 	if (trouble)
 		fprintf(to, "; %s", trouble);
+	print_bad_lines(work, to);
 	fprintf(to, "\n");
 	free(missing);
 }

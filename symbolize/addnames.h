@@ -25,6 +25,8 @@ struct addnames {
 	struct symbol_names *names; /* that the dump has already */
 	struct symbolizer *symbolizer;
 	bool is_cut; /* the end of the dump is missing */
+	int bad_lines; /* of the dump, passed over */
+	struct err first_bad;
 	uint64_t whole_bytes; /* when it is: where the unfinished entry or line begins */
 };
 
@@ -43,8 +45,8 @@ int addnames_resolve(struct addnames *work, struct err *err);
 int addnames_copy(
 	const struct addnames *work, struct input *input, struct out *out, struct err *err);
 
-/* "41 of 45 addresses named" and, if that is not all, the modules that lack names, and what went
- * wrong while they were looked up. */
+/* "41 of 45 addresses named" and, if that is not all, the modules that lack names, what went wrong
+ * while they were looked up, and which lines of the dump could not be read. */
 void addnames_summary(const struct addnames *work, FILE *to, const char *program);
 
 #endif

@@ -2,6 +2,8 @@
 
 #include <string.h>
 
+#include "core/os.h"
+
 #define PART_BYTES ((size_t)256 << 10)
 #define LINE_MAX_BYTES ((size_t)16 << 20)
 #define MAX_BYTES ((size_t)1 << 30)
@@ -13,9 +15,8 @@ int input_open(struct input *input, const char *path, struct err *err)
 
 	*input = (struct input){
 		.path = path, .name = is_stdin ? "standard input" : path, .max_bytes = MAX_BYTES};
-	rc = os_open(&input->file, path, err);
-	input->is_open = !rc;
-	input->is_kept = !rc && (is_stdin || !os_size(&input->file));
+	rc = source_open(&input->source, path, err);
+	input->is_kept = !rc && (is_stdin || os_is_special(path));
 	return rc;
 }
 
@@ -43,7 +44,7 @@ static int keep_more(struct input *input, struct err *err)
 	if (buf_reserve(&input->kept, PART_BYTES))
 		return err_set(err, ERR_NOMEM, input->name, NULL);
 	part = input->kept.data + input->kept.len;
-	got = os_read(&input->file, part, PART_BYTES, input->name, err);
+	got = source_read(input->source, part, PART_BYTES, err);
 	if (got < 0)
 		return (int)got;
 	input->is_over = !got;
@@ -56,7 +57,7 @@ int64_t input_read(void *ctx, void *bytes, size_t len, struct err *err)
 	struct input *input = ctx;
 
 	if (!input->is_kept)
-		return os_read(&input->file, bytes, len, input->name, err);
+		return source_read(input->source, bytes, len, err);
 	if (input->at == input->kept.len && !input->is_over) {
 		int rc = keep_more(input, err);
 
@@ -73,21 +74,17 @@ int64_t input_read(void *ctx, void *bytes, size_t len, struct err *err)
 
 int input_rewind(struct input *input, struct err *err)
 {
-	int rc;
-
 	input->at = 0;
 	if (input->is_kept)
 		return 0;
-	os_close(&input->file);
-	rc = os_open(&input->file, input->path, err);
-	input->is_open = !rc;
-	return rc;
+	source_close(input->source);
+	input->source = NULL;
+	return source_open(&input->source, input->path, err);
 }
 
 void input_close(struct input *input)
 {
-	if (input->is_open)
-		os_close(&input->file);
-	input->is_open = false;
+	source_close(input->source);
+	input->source = NULL;
 	buf_release(&input->kept);
 }

@@ -202,11 +202,11 @@ sub bad_dumps {
 		spew("$bad/program", slurp($exe));
 		spew("$bad/prose", "This is a letter.\n" x 50);
 		spew("$bad/one-long-line", 'x' x 3_000_000);
-		spew("$bad/utf16", "\xff\xfe" . join '', map { "$_\0" } split //, $bytes);
+		spew("$bad/half-of-utf16", "\xff\xfe" . join '', map { "$_\0" } split //, substr $bytes, 0, length($bytes) / 2);
 		spew("$bad/newer", $bytes =~ s/format=1\b/format=99/r);
 		spew("$bad/comparison", run(tool('hdiff', 'linux', $good))->{out});
 		spew("$bad/two-dumps-in-one", $bytes . $bytes);
-		spew("$bad/a-byte-flipped-to-nul", $bytes =~ s/ bytes \+ / bytes\0+ /r);
+		spew("$bad/too-many-bad-lines", $bytes . "1 bytes + x\n" x 101);
 		mkdir "$bad/a-folder" or die "mkdir: $!\n";
 	});
 	for my $name (files_in($bad), 'missing') {

@@ -205,7 +205,7 @@ static void what_is_no_dump_is_refused(void **state)
 	write_bytes("new.txt", "Dear reader,\n\nthis is prose.\n", 29);
 	check_refused("new.txt", "is not a heap dump");
 	write_bytes("new.txt", "\xff\xfe/\0/\0", 6);
-	check_refused("new.txt", "UTF-16");
+	check_refused("new.txt", "is not a heap dump");
 	write_bytes("new.txt", "+ 1 ( 1 - 0) 1 allocs\tBackTrace1\n", 33);
 	check_refused("new.txt", "is cut short"); /* a comparison, of half a row */
 	write_bytes("new.txt", "*- Heap 0 Hogs\n1 bytes + 2 at zz by BackTrace1\n", 47);

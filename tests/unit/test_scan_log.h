@@ -128,4 +128,44 @@ static inline int scan_in_parts(
 	return rc;
 }
 
+/* What the texts of tests are made of, and what becomes of it. */
+#define ONE "1 bytes + 2 at 3 by BackTrace4\n"
+#define ONE_LOG "entry 1 1 2 3 4"
+#define BAD "skipped made:"
+#define OURS "// hsnap: dump format=1\n"
+
+/* Scans a text with a log of it, which the caller releases. */
+static inline int scan(struct scan_log *log, const char *text, struct err *err)
+{
+	struct dump_sink sink = log_sink(log);
+
+	return scan_in_parts(text, strlen(text), strlen(text), &sink, err);
+}
+
+/* What the sink is told of a text that is read without an error. */
+static inline void expect_log(const char *text, const char *wanted)
+{
+	struct scan_log log;
+	struct err err = {0};
+	int rc = scan(&log, text, &err);
+
+	if (rc)
+		fail_msg("%d %s %s of: %s", rc, err.place, err.detail, text);
+	assert_string_equal(log.text.data ? log.text.data : "", wanted);
+	buf_release(&log.text);
+}
+
+/* count times fill between two texts; the caller frees it. */
+static inline char *many(const char *before, const char *fill, size_t count, const char *after)
+{
+	struct buf text;
+
+	buf_init(&text);
+	assert_int_equal(buf_add_text(&text, before), 0);
+	while (count--)
+		assert_int_equal(buf_add_text(&text, fill), 0);
+	assert_int_equal(buf_add_text(&text, after), 0);
+	return text.data;
+}
+
 #endif

@@ -1,0 +1,337 @@
+/* core/scan*: sums of several blocks, functions named in a log, parts that others read. */
+#define _XOPEN_SOURCE 700
+#include <inttypes.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "tests/unit/test_scan_log.h"
+
+/* ---------------------------------------------------------------- sums of several blocks */
+
+static void sums_are_read(void **state)
+{
+	(void)state;
+	/* 14h blocks, 428h each; 14h x 8 = A0h */
+	expect_log("00005320 bytes in 0x14 allocations (@ 0x00000428) by: BackTrace00B53\n",
+		"entry 20 5320 0 0 00B53\n");
+	expect_log("5320 bytes in 0x14 allocations (@ 0x428 + 0x8) by: BackTraceB53  \n",
+		"entry 20 5320 A0 0 B53\n");
+	expect_log("5320 bytes in 14 allocations (@ 428 + 8) by: BackTraceB53\n",
+		"entry 20 5320 A0 0 B53\n");
+	/* what does not divide: the sum is the truth */
+	expect_log("5 bytes in 0x2 allocations (@ 0x2 + 0x1) by: BackTraceB53\n",
+		"entry 2 5 2 0 B53\n");
+	expect_log(
+		"0 bytes in 0x0 allocations (@ 0x0 + 0x7) by: BackTrace1\n", "entry 0 0 0 0 1\n");
+	/* (2^32 - 1) (2^32 + 1) = 2^64 - 1 */
+	expect_log("FFFFFFFFFFFFFFFF bytes in 0xFFFFFFFF allocations (@ 0x1 + 0x100000001) "
+		   "by: BackTrace1\n",
+		"entry 4294967295 FFFFFFFFFFFFFFFF FFFFFFFFFFFFFFFF 0 1\n");
+}
+
+static void bad_sums_are_no_entries(void **state)
+{
+	static const char *const lines[] = {
+		/* 2^32 x 2^32 overflows */
+		"1 bytes in 0x100000000 allocations (@ 0x1 + 0x100000000) by: BackTrace1\n",
+		"1 bytes in 0x10000000000000000 allocations (@ 0x1) by: BackTrace1\n",
+		"1 bytes in 0x1 allocations (@ 0x10000000000000000) by: BackTrace1\n",
+		"1 bytes in 0x1 allocations (@ 0x1 + 0x10000000000000000) by: BackTrace1\n",
+		"10000000000000000 bytes in 0x1 allocations (@ 0x1) by: BackTrace1\n",
+		"1 bytes in 0x allocations (@ 0x1) by: BackTrace1\n",
+		"1 bytes in 0x1 allocations (@ 0x) by: BackTrace1\n",
+		"1 bytes in 0x1 allocations (@ 0x1 +) by: BackTrace1\n",
+		"1 bytes in 0x1 allocations (@ 0x1 + ) by: BackTrace1\n",
+		"1 bytes in 0x1 allocations (@ 0x1) by: BackTrace\n",
+		"1 bytes in 0x1 allocations (@ 0x1)\n",
+		"1 bytes in words\n",
+	};
+
+	(void)state;
+	for (size_t i = 0; i < COUNT(lines); i++) {
+		char text[200];
+
+		snprintf(text, sizeof(text), ONE "%s" ONE, lines[i]);
+		expect_log(text, ONE_LOG "\n" BAD "2 bad entry\n" ONE_LOG "\n");
+	}
+}
+
+static void sums_count_for_the_end_mark(void **state)
+{
+	(void)state;
+	expect_log(OURS "5320 bytes in 0x14 allocations (@ 0x428 + 0x8) by: BackTraceB53\n"
+			"\t401000\n\tAlias\n\t402000\n" ONE
+			"// hsnap: end blocks=21 requested=21281 overhead=162\n",
+		"note dump 1\nentry 20 5320 A0 0 B53 401000 402000 @1\n" ONE_LOG "\nnote end 3\n");
+}
+
+#define SUM "4 bytes in 0x2 allocations (@ 0x2) by: BackTrace5\n"
+#define SUM_LOG "entry 2 4 0 0 5"
+
+static void frames_of_sums_may_be_names(void **state)
+{
+	(void)state;
+	expect_log(SUM "a!b+0x00000012\n\tc!operator new+0x1 \nd+0x3\n\te!f+12\n\t\ndb!x+0x1\n" ONE,
+		SUM_LOG " a!b+0x00000012 c!operator new+0x1 d+0x3 e!f+12 db!x+0x1\n" ONE_LOG "\n");
+	/* as these are */
+	expect_log(SUM "a!b+0x1\r\n" SUM "a!b+0x2", SUM_LOG " a!b+0x1\n" SUM_LOG " a!b+0x2\n");
+	expect_log(SUM SUM "1 bytes + 2 at 3 by BackTrace!+0x4\n",
+		SUM_LOG "\n" SUM_LOG "\nentry 1 1 2 3 !+0x4\n");
+}
+
+static void names_end_at_the_first_other_line(void **state)
+{
+	(void)state;
+	expect_log(SUM "a!b+0x1\n\na!b+0x2\n", SUM_LOG " a!b+0x1\n");
+	expect_log(SUM "a!b+0x1\n*- Heap 10 Hogs\na!b+0x2\n", SUM_LOG " a!b+0x1\nheap 10\n");
+	expect_log(SUM "a!b+0x1\n//a!b+0x2\na!b+0x2\n", SUM_LOG " a!b+0x1\n");
+	expect_log(SUM "a!b+0x1\nwords\na!b+0x2\n", SUM_LOG " a!b+0x1\n");
+	expect_log(SUM "!b+0x1\na!b+0x2\n", SUM_LOG "\n");
+	expect_log(SUM "a!+0x1\n", SUM_LOG "\n");
+	expect_log(SUM "a!b\n", SUM_LOG "\n");
+	expect_log(SUM "a!b+0x\n", SUM_LOG "\n");
+	expect_log(SUM "a!b+0x1 x\n", SUM_LOG "\n");
+	expect_log(SUM "a+12\n", SUM_LOG "\n");
+	expect_log(SUM "+0x12\n", SUM_LOG "\n");
+}
+
+static void names_are_for_sums_and_not_beside_addresses(void **state)
+{
+	(void)state;
+	expect_log(ONE "a!b+0x1\n", ONE_LOG "\n");
+	expect_log(ONE "\ta!b+0x1\n", BAD "2 bad stack line\n" ONE_LOG "\n");
+	expect_log(SUM "\t401000\na!b+0x1\n", SUM_LOG " 401000\n");
+	expect_log(SUM "\t401000\n\ta!b+0x1\n", BAD "3 bad stack line\n" SUM_LOG "\n");
+	expect_log(SUM "a!b+0x1\n\t401000\na!b+0x2\n" ONE,
+		BAD "3 bad stack line\n" SUM_LOG "\n" ONE_LOG "\n");
+}
+
+static void names_have_limits(void **state)
+{
+	char *text = many(SUM, "a!b+0x1\n", DUMP_FRAMES_MAX, ONE);
+	char *wanted = many(SUM_LOG, " a!b+0x1", DUMP_FRAMES_MAX, "\n" ONE_LOG "\n");
+
+	(void)state;
+	expect_log(text, wanted);
+	free(text);
+	free(wanted);
+	text = many(SUM, "a!b+0x1\n", DUMP_FRAMES_MAX + 3, ONE);
+	expect_log(text, BAD "1026 a stack is too deep\n" SUM_LOG "\n" ONE_LOG "\n");
+	free(text);
+	text = many(SUM "a!b+0x1\na!", "b", 4096, "+0x1\na!c+0x1\n" ONE);
+	expect_log(text, BAD "3 the name of a function is too long\n" SUM_LOG "\n" ONE_LOG "\n");
+	free(text);
+}
+
+static int count_of(const char *text, char what)
+{
+	int count = 0;
+
+	for (; *text; text++)
+		count += *text == what;
+	return count;
+}
+
+/* Microsoft's own example, without the comparison it is printed behind. */
+static void the_published_sample_is_read(void **state)
+{
+	static const char file[] = "../shared/data/umdh/legacy_msdocs_dhcmp_and_hogs_fragment.txt";
+	static char bytes[4000];
+	FILE *in = fopen(file, "rb");
+	struct scan_log log;
+	const char *hogs;
+
+	(void)state;
+	if (!in) {
+		print_message("no samples beside the checkout\n");
+		skip();
+	}
+	bytes[fread(bytes, 1, sizeof(bytes) - 1, in)] = '\0';
+	(void)fclose(in);
+	hogs = strstr(bytes, "00005320");
+	assert_non_null(hogs);
+	assert_int_equal(scan(&log, hogs, NULL), 0);
+	assert_int_equal(log.entries, 1);
+	assert_int_equal(log.skips, 0);
+	assert_true(log.sums.block_count == 0x14 && log.sums.requested_bytes == 0x14 * 0x428);
+	assert_int_equal(count_of(log.text.data, '!'), count_of(hogs, '!'));
+	assert_non_null(strstr(log.text.data, " MyApp!operator new+0x0000000E "));
+	assert_non_null(strstr(log.text.data, " KERNEL32!BaseProcessStart+0x0000003D\n"));
+	buf_release(&log.text);
+}
+
+static void names_may_lie_in_several_parts(void **state)
+{
+	static const char text[] = SUM "a!b+0x1\na!b+0x2\na!b+0x3\n" ONE;
+	struct scan_log log;
+	struct dump_sink sink = log_sink(&log);
+
+	(void)state;
+	assert_int_equal(scan_in_parts(text, sizeof(text) - 1, 1, &sink, NULL), 0);
+	assert_string_equal(log.text.data, SUM_LOG " a!b+0x1 a!b+0x2 a!b+0x3\n" ONE_LOG "\n");
+	buf_release(&log.text);
+}
+
+/* ---------------------------------------------------------------- parts that others read */
+
+#define PLAIN "5 bytes + 6 at 7 by BackTrace8\n"
+
+/* Takes lines that are PLAIN without a stack, and empty ones. */
+static const char *take_plain(
+	void *ctx, const char *at, const char *end, struct dump_progress *progress)
+{
+	size_t len = strlen(PLAIN);
+	struct scan_log *log = ctx;
+
+	for (size_t i = 0; i < 64; i++)
+		assert_int_equal(end[i], 0);
+	for (;;) {
+		bool is_empty = at < end && *at == '\n';
+
+		if (!is_empty && ((size_t)(end - at) <= len || memcmp(at, PLAIN, len) != 0 ||
+					 at[len] == '\t'))
+			return at;
+		progress->line_count++;
+		progress->seen.block_count += !is_empty;
+		progress->seen.requested_bytes += is_empty ? 0 : 5;
+		progress->seen.overhead_bytes += is_empty ? 0 : 6;
+		assert_int_equal(buf_add_text(&log->text, is_empty ? "empty\n" : "plain\n"), 0);
+		at += is_empty ? 1 : len;
+	}
+}
+
+static void expect_with_plain(const char *text, int rc, const char *wanted)
+{
+	struct scan_log log;
+	struct dump_sink sink = log_sink(&log);
+	struct err err = {0};
+
+	sink.plain = take_plain;
+	assert_int_equal(scan_in_parts(text, strlen(text), strlen(text), &sink, &err), rc);
+	assert_string_equal(log.text.data, wanted);
+	buf_release(&log.text);
+}
+
+static void a_sink_may_read_plain_entries_itself(void **state)
+{
+	(void)state;
+	expect_with_plain("\n" PLAIN PLAIN ONE "\t401000\n\n" PLAIN "\t402000\n" PLAIN "words\n", 0,
+		"empty\nplain\nplain\n" ONE_LOG " 401000\nempty\nentry 1 5 6 7 8 402000\nplain\n");
+	/* its sums count for the end mark, its lines for places, and they are signs of a dump */
+	expect_with_plain(OURS PLAIN PLAIN "// hsnap: end blocks=2 requested=10 overhead=12\n", 0,
+		"note dump 1\nplain\nplain\nnote end 3\n");
+	expect_with_plain("\t401000\n" PLAIN "\n5 bytes + x\n", 0,
+		"plain\nempty\n" BAD "1 a stack without an entry\n" BAD "4 bad entry\n");
+	expect_with_plain("\n\n", -ERR_NOT_DUMP, "empty\nempty\n");
+}
+
+static void a_sink_is_asked_only_where_entries_may_come(void **state)
+{
+	(void)state;
+	expect_with_plain(SUM PLAIN PLAIN SUM "a!b+0x1\n" PLAIN "a!b+0x1\n", 0,
+		SUM_LOG "\nplain\nplain\n" SUM_LOG " a!b+0x1\nplain\n");
+	expect_with_plain("// Loaded modules:\n" PLAIN "// Process modules enumerated.\n" PLAIN
+			  "x\n",
+		0, "entry 1 5 6 7 8\nplain\n");
+	expect_with_plain(OURS "// hsnap: end blocks=0 requested=0 overhead=0\n\n" PLAIN "\n",
+		-ERR_BAD_LINE, "note dump 1\nnote end 3\n");
+}
+
+static int feed(struct dump_scanner *scanner, const char *text, bool is_last)
+{
+	char *padded = calloc(1, strlen(text) + 64);
+	int rc;
+
+	assert_non_null(padded);
+	memcpy(padded, text, strlen(text));
+	rc = dump_scanner_text(scanner, padded, strlen(text), is_last);
+	free(padded);
+	return rc;
+}
+
+/* Feeds text, then says that somebody else read a part behind it, then feeds more. */
+static int scan_around(struct scan_log *log, const char *before, const struct dump_progress *passed,
+	const char *after, struct err *err)
+{
+	struct dump_sink sink = log_sink(log);
+	struct dump_scanner *scanner = dump_scanner_new("made", &sink, err);
+	int rc;
+
+	assert_non_null(scanner);
+	rc = feed(scanner, before, false);
+	if (!rc)
+		rc = dump_scanner_pass(scanner, passed);
+	if (!rc)
+		rc = feed(scanner, after, true);
+	if (!rc)
+		rc = dump_scanner_end(scanner);
+	dump_scanner_free(scanner);
+	return rc;
+}
+
+static const struct dump_progress passed = {1000, {3, 30, 300}}, empty_lines = {5, {0, 0, 0}};
+
+static void parts_that_others_read_count(void **state)
+{
+	struct err err = {0};
+	struct scan_log log;
+
+	(void)state;
+	assert_int_equal(scan_around(&log, OURS ONE "\t401000\n", &passed,
+				 "// hsnap: end blocks=4 requested=31 overhead=302\nwords\n", &err),
+		0);
+	assert_string_equal(log.text.data, "note dump 1\n" ONE_LOG " 401000\nnote end 3\n");
+	buf_release(&log.text);
+	/* the 1003rd line is the third here */
+	assert_int_equal(scan_around(&log, OURS "\n", &passed, "5 bytes + x\n", &err), -ERR_CUT);
+	assert_string_equal(log.first_skip.place, "made:1003");
+	buf_release(&log.text);
+	/* they are a sign of a dump */
+	assert_int_equal(scan_around(&log, "\n", &passed, "\n", &err), 0);
+	/* a stack of names ends there */
+	assert_int_equal(scan_around(&log, SUM "a!b+0x1\n", &passed, "a!b+0x2\n", &err), 0);
+	assert_string_equal(log.text.data, SUM_LOG " a!b+0x1\n");
+	buf_release(&log.text);
+}
+
+static void parts_behind_the_end_mark_may_have_no_entries(void **state)
+{
+	static const char before[] = OURS "// hsnap: end blocks=0 requested=0 overhead=0\n";
+	struct err err = {0};
+	struct scan_log log;
+
+	(void)state;
+	assert_int_equal(scan_around(&log, before, &empty_lines, "", &err), 0);
+	buf_release(&log.text);
+	assert_int_equal(scan_around(&log, before, &passed, "", &err), -ERR_BAD_LINE);
+	assert_string_equal(err.detail, "there is an entry behind the end mark");
+	buf_release(&log.text);
+}
+
+int main(void)
+{
+	static const struct CMUnitTest tests[] = {
+		cmocka_unit_test(sums_are_read),
+		cmocka_unit_test(bad_sums_are_no_entries),
+		cmocka_unit_test(sums_count_for_the_end_mark),
+		cmocka_unit_test(frames_of_sums_may_be_names),
+		cmocka_unit_test(names_end_at_the_first_other_line),
+		cmocka_unit_test(names_are_for_sums_and_not_beside_addresses),
+		cmocka_unit_test(names_have_limits),
+		cmocka_unit_test(the_published_sample_is_read),
+		cmocka_unit_test(names_may_lie_in_several_parts),
+		cmocka_unit_test(a_sink_may_read_plain_entries_itself),
+		cmocka_unit_test(a_sink_is_asked_only_where_entries_may_come),
+		cmocka_unit_test(parts_that_others_read_count),
+		cmocka_unit_test(parts_behind_the_end_mark_may_have_no_entries),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

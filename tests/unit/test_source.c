@@ -1,0 +1,481 @@
+/* core/source: what text is packed in does not matter; what is damaged is said. */
+#define _XOPEN_SOURCE 700
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+#include <zlib.h>
+
+#include "core/buf.h"
+#include "core/dump.h"
+#include "core/source.h"
+
+#define COUNT(array) (sizeof(array) / sizeof(*(array)))
+
+static char path[300];
+
+static void write_file(const char *bytes, size_t len)
+{
+	FILE *file = fopen(path, "wb");
+
+	assert_non_null(file);
+	assert_int_equal(fwrite(bytes, 1, len, file), len);
+	assert_int_equal(fclose(file), 0);
+}
+
+/* Reads the file to its end, step bytes at once; the caller releases text. */
+static int read_all(struct buf *text, size_t step, struct err *err)
+{
+	char *part = malloc(step);
+	struct source *source;
+	int64_t got = source_open(&source, path, err);
+
+	buf_init(text);
+	assert_int_equal(got, 0);
+	assert_non_null(part);
+	while ((got = source_read(source, part, step, err)) > 0) {
+		assert_true((size_t)got <= step);
+		assert_int_equal(buf_add(text, part, (size_t)got), 0);
+	}
+	/* it stays the end, or the error */
+	assert_int_equal(source_read(source, part, step, NULL), got);
+	source_close(source);
+	free(part);
+	return (int)got;
+}
+
+/* The file reads as text in any steps, and then rc comes. */
+static void expect_text(const char *text, size_t len, int rc)
+{
+	static const size_t steps[] = {1, 7, 4095, 4096, 1 << 20};
+
+	for (size_t i = 0; i < COUNT(steps); i++) {
+		struct err err = {0};
+		struct buf got;
+
+		assert_int_equal(read_all(&got, steps[i], &err), rc);
+		assert_int_equal(err.code, -rc);
+		if (rc)
+			assert_string_equal(err.place, path);
+		assert_int_equal(got.len, len);
+		if (len)
+			assert_memory_equal(got.data, text, len);
+		buf_release(&got);
+	}
+}
+
+/* Appends a gzip member. */
+static void pack(struct buf *packed, const char *text, size_t len)
+{
+	z_stream stream = {0};
+	size_t bound;
+
+	assert_int_equal(deflateInit2(&stream, 6, Z_DEFLATED, 31, 8, Z_DEFAULT_STRATEGY), Z_OK);
+	bound = deflateBound(&stream, len) + 64;
+	assert_int_equal(buf_reserve(packed, bound), 0);
+	stream.next_in = (unsigned char *)(uintptr_t)text;
+	stream.avail_in = (uInt)len;
+	stream.next_out = (unsigned char *)packed->data + packed->len;
+	stream.avail_out = (uInt)bound;
+	assert_int_equal(deflate(&stream, Z_FINISH), Z_STREAM_END);
+	packed->len += stream.total_out;
+	deflateEnd(&stream);
+}
+
+/* Numbers, one a line, from a seed: text that does not shrink to nothing. */
+static char *some_text(size_t len)
+{
+	char *text = malloc(len + 16);
+	uint32_t seed = 1;
+
+	assert_non_null(text);
+	for (size_t at = 0; at < len; at += strlen(text + at)) {
+		seed = seed * 1103515245 + 12345;
+		snprintf(text + at, 16, "%x\n", seed >> 8);
+	}
+	return text;
+}
+
+static void plain_bytes_come_as_they_are(void **state)
+{
+	static const char with_nul[] = "a\0b\xff\n";
+	char *text = some_text(1000000);
+
+	(void)state;
+	write_file(text, 1000000);
+	expect_text(text, 1000000, 0);
+	write_file(with_nul, sizeof(with_nul));
+	expect_text(with_nul, sizeof(with_nul), 0);
+	write_file("\x1f", 1); /* too short for what it begins as */
+	expect_text("\x1f", 1, 0);
+	write_file("\xff", 1);
+	expect_text("\xff", 1, 0);
+	write_file("", 0);
+	expect_text("", 0, 0);
+	free(text);
+}
+
+static void a_mark_of_utf8_is_dropped(void **state)
+{
+	(void)state;
+	write_file("\xef\xbb\xbfwords\n", 9);
+	expect_text("words\n", 6, 0);
+	write_file("\xef\xbb\xbf", 3);
+	expect_text("", 0, 0);
+	write_file("\xef\xbbwords", 7);
+	expect_text("\xef\xbbwords", 7, 0);
+}
+
+static void gzip_is_unpacked(void **state)
+{
+	char *text = some_text(3000000);
+	struct buf packed;
+
+	(void)state;
+	buf_init(&packed);
+	pack(&packed, text, 3000000);
+	write_file(packed.data, packed.len);
+	expect_text(text, 3000000, 0);
+	buf_clear(&packed);
+	pack(&packed, "", 0);
+	write_file(packed.data, packed.len);
+	expect_text("", 0, 0);
+	buf_release(&packed);
+	free(text);
+}
+
+static void several_members_are_one_text(void **state)
+{
+	char *text = some_text(300000);
+	static const char zeros[5000];
+	struct buf packed;
+
+	(void)state;
+	buf_init(&packed);
+	pack(&packed, text, 100000);
+	pack(&packed, "", 0);
+	for (size_t at = 100000; at < 300000; at += 1000)
+		pack(&packed, text + at, 1000);
+	write_file(packed.data, packed.len);
+	expect_text(text, 300000, 0);
+	assert_int_equal(buf_add(&packed, zeros, sizeof(zeros)), 0); /* as tapes add */
+	write_file(packed.data, packed.len);
+	expect_text(text, 300000, 0);
+	assert_int_equal(buf_add(&packed, "x", 1), 0);
+	write_file(packed.data, packed.len);
+	expect_text(text, 300000, -ERR_READ);
+	buf_release(&packed);
+	free(text);
+}
+
+static void other_bytes_behind_gzip_are_an_error(void **state)
+{
+	struct buf packed;
+
+	(void)state;
+	buf_init(&packed);
+	pack(&packed, "text", 4);
+	assert_int_equal(buf_add(&packed, "text", 4), 0);
+	write_file(packed.data, packed.len);
+	expect_text("text", 4, -ERR_READ);
+	packed.data[packed.len - 4] = '\x1f'; /* as a member begins, but for its second byte */
+	write_file(packed.data, packed.len - 3);
+	expect_text("text", 4, -ERR_CUT);
+	write_file(packed.data, packed.len);
+	expect_text("text", 4, -ERR_READ);
+	buf_release(&packed);
+}
+
+/* All that zlib can give of a cut file is handed out: it is more the later the cut. */
+static void cut_gzip_gives_what_is_there(void **state)
+{
+	char *text = some_text(20000);
+	size_t last = 0;
+	struct buf packed;
+
+	(void)state;
+	buf_init(&packed);
+	pack(&packed, text, 20000);
+	for (size_t cut = 2; cut < packed.len; cut += cut + 20 < packed.len ? 13 : 1) {
+		struct err err = {0};
+		struct buf got;
+
+		write_file(packed.data, cut);
+		assert_int_equal(read_all(&got, 1000, &err), -ERR_CUT);
+		assert_int_equal(err.code, ERR_CUT);
+		assert_true(got.len >= last && got.len <= 20000);
+		if (got.len)
+			assert_memory_equal(got.data, text, got.len);
+		last = got.len;
+		buf_release(&got);
+	}
+	assert_int_equal(last, 20000); /* the last cut was inside the check sum's end */
+	buf_release(&packed);
+	free(text);
+}
+
+static void damaged_gzip_is_told_from_cut(void **state)
+{
+	char *text = some_text(20000);
+	struct buf packed, got;
+	struct err err = {0};
+
+	(void)state;
+	buf_init(&packed);
+	pack(&packed, text, 20000);
+	packed.data[packed.len - 6] ^= 1; /* of the check sum: all was handed out before */
+	write_file(packed.data, packed.len);
+	expect_text(text, 20000, -ERR_READ);
+	write_file(packed.data, packed.len - 4); /* and cut behind it */
+	expect_text(text, 20000, -ERR_READ);
+	packed.data[packed.len - 6] ^= 1;
+	packed.data[packed.len - 1] ^= 1; /* of the length */
+	write_file(packed.data, packed.len);
+	expect_text(text, 20000, -ERR_READ);
+	packed.data[packed.len - 1] ^= 1;
+	packed.data[2] = 7; /* no such method */
+	write_file(packed.data, packed.len);
+	expect_text("", 0, -ERR_READ);
+	assert_int_equal(read_all(&got, 100, &err), -ERR_READ);
+	assert_non_null(strstr(err.detail, "damaged gzip data"));
+	buf_release(&got);
+	buf_release(&packed);
+	free(text);
+}
+
+/* Any byte changed: what comes is either the text, or a beginning of something and an error. */
+static void no_change_to_gzip_goes_unseen(void **state)
+{
+	char *text = some_text(500);
+	struct buf packed;
+
+	(void)state;
+	buf_init(&packed);
+	pack(&packed, text, 500);
+	for (size_t i = 2; i < packed.len; i++) {
+		struct buf got;
+		int rc;
+
+		packed.data[i] ^= 0x10;
+		write_file(packed.data, packed.len);
+		rc = read_all(&got, 4096, NULL);
+		assert_true(rc == 0 || rc == -ERR_READ || rc == -ERR_CUT);
+		if (!rc) { /* the header says nothing of the text, nor do codes it does not use */
+			assert_int_equal(got.len, 500);
+			assert_memory_equal(got.data, text, 500);
+		}
+		buf_release(&got);
+		packed.data[i] ^= 0x10;
+	}
+	buf_release(&packed);
+	free(text);
+}
+
+/* U+0041 U+00E9 U+20AC U+1F600 U+0000 U+FFFF U+10FFFF, by the tables of the Unicode standard. */
+#define UTF16_LE "A\x00\xe9\x00\xac\x20\x3d\xd8\x00\xde\x00\x00\xff\xff\xff\xdb\xff\xdf"
+#define UTF16_BE                                                                                   \
+	"\x00"                                                                                     \
+	"A\x00\xe9\x20\xac\xd8\x3d\xde\x00\x00\x00\xff\xff\xdb\xff\xdf\xff"
+static const char utf8[] = "A\xc3\xa9\xe2\x82\xac\xf0\x9f\x98\x80\x00\xef\xbf\xbf\xf4\x8f\xbf\xbf";
+
+static void utf16_becomes_utf8(void **state)
+{
+	static const char le[] = "\xff\xfe" UTF16_LE, be[] = "\xfe\xff" UTF16_BE;
+	struct buf packed;
+
+	(void)state;
+	write_file(le, sizeof(le) - 1);
+	expect_text(utf8, sizeof(utf8) - 1, 0);
+	write_file(be, sizeof(be) - 1);
+	expect_text(utf8, sizeof(utf8) - 1, 0);
+	buf_init(&packed);
+	pack(&packed, le, sizeof(le) - 1); /* in gzip too */
+	write_file(packed.data, packed.len);
+	expect_text(utf8, sizeof(utf8) - 1, 0);
+	buf_release(&packed);
+	write_file("\xff\xfe", 2);
+	expect_text("", 0, 0);
+}
+
+static void long_utf16_is_read_through_a_window(void **state)
+{
+	size_t len = 400000;
+	char *text = some_text(len), *wide = malloc(2 * len + 3);
+
+	(void)state;
+	memcpy(wide, "\xfe\xff", 2);
+	for (size_t i = 0; i < len; i++) {
+		wide[2 + 2 * i] = '\0';
+		wide[3 + 2 * i] = text[i];
+	}
+	write_file(wide, 2 * len + 2);
+	expect_text(text, len, 0);
+	wide[2 * len + 2] = '\0';
+	write_file(wide, 2 * len + 3);
+	expect_text(text, len, -ERR_CUT);
+	free(text);
+	free(wide);
+}
+
+static void half_pairs_become_replacements(void **state)
+{
+	static const char lone[] = "\xff\xfe\x3d\xd8"
+				   "A\x00\x00\xde\x3d\xd8\x3d\xd8\x00\xde\x3d\xd8";
+	static const char wanted[] = "\xef\xbf\xbd"
+				     "A\xef\xbf\xbd\xef\xbf\xbd\xf0\x9f\x98\x80\xef\xbf\xbd";
+
+	(void)state;
+	write_file(lone, sizeof(lone) - 1);
+	expect_text(wanted, sizeof(wanted) - 1, 0);
+	write_file(lone, sizeof(lone)); /* and half a unit */
+	expect_text(wanted, sizeof(wanted) - 1, -ERR_CUT);
+}
+
+static void what_was_peeked_at_is_read_again(void **state)
+{
+	char *text = some_text(1000000), *read = malloc(1000000);
+	const char *bytes;
+	struct source *source;
+	size_t at = 0;
+	int64_t got;
+
+	(void)state;
+	write_file(text, 1000000);
+	assert_int_equal(source_open(&source, path, NULL), 0);
+	while ((got = source_peek(source, &bytes, NULL)) > 0) {
+		size_t left = 1000000 - at;
+
+		assert_int_equal(got, left < SOURCE_PEEK_BYTES ? left : SOURCE_PEEK_BYTES);
+		assert_memory_equal(bytes, text + at, (size_t)got);
+		got = source_read(source, read, 100001, NULL);
+		assert_true(got > 0);
+		assert_memory_equal(read, text + at, (size_t)got);
+		at += (size_t)got;
+	}
+	assert_int_equal(got, 0);
+	assert_int_equal(at, 1000000);
+	source_close(source);
+	free(text);
+	free(read);
+}
+
+static bool is_plain(const char *name, uint64_t *from, uint64_t *to)
+{
+	struct source *source;
+	bool plain;
+
+	assert_int_equal(source_open(&source, name, NULL), 0);
+	plain = source_is_plain(source, from, to);
+	source_close(source);
+	return plain;
+}
+
+static void only_bytes_of_a_file_are_plain(void **state)
+{
+	uint64_t from = 9, to = 9;
+	struct source *source;
+	struct buf packed;
+	char part[4] = "";
+
+	(void)state;
+	write_file("words\n", 6);
+	assert_true(is_plain(path, &from, &to));
+	assert_true(from == 0 && to == 6);
+	write_file("\xef\xbb\xbfwords\n", 9);
+	assert_true(is_plain(path, &from, &to));
+	assert_true(from == 3 && to == 9);
+	assert_int_equal(source_open(&source, path, NULL), 0);
+	assert_int_equal(source_read_at(source, 4, part, 3, NULL), 0);
+	assert_string_equal(part, "ord");
+	assert_int_equal(source_read_at(source, 7, part, 3, NULL), -ERR_READ);
+	source_close(source);
+	write_file("\xff\xfe/\0", 4);
+	assert_false(is_plain(path, &from, &to));
+	buf_init(&packed);
+	pack(&packed, "words", 5);
+	write_file(packed.data, packed.len);
+	assert_false(is_plain(path, &from, &to));
+	buf_release(&packed);
+	assert_false(is_plain("/dev/zero", &from, &to));
+	assert_false(is_plain("/dev/null", &from, &to));
+}
+
+static int count_entry(void *ctx, const struct dump_entry *entry)
+{
+	*(uint64_t *)ctx += entry->block_count;
+	return 0;
+}
+
+#define ENTRIES "1 bytes + 2 at 3 by BackTrace4\n\t401000\n5 bytes + 6 at 7 by BackTrace4\n"
+
+static void packed_dumps_are_scanned(void **state)
+{
+	static const char dump[] = ENTRIES ENTRIES;
+	struct dump_sink sink = {.entry = count_entry};
+	struct err err = {0};
+	struct buf packed;
+	uint64_t blocks = 0;
+
+	(void)state;
+	sink.ctx = &blocks;
+	buf_init(&packed);
+	pack(&packed, ENTRIES, sizeof(ENTRIES) - 1);
+	pack(&packed, ENTRIES, sizeof(ENTRIES) - 1);
+	write_file(packed.data, packed.len);
+	assert_int_equal(dump_scan_file(path, &sink, &err), 0);
+	assert_int_equal(blocks, 4);
+	write_file(packed.data, packed.len - 1); /* all is there but the last length */
+	assert_int_equal(dump_scan_file(path, &sink, &err), -ERR_CUT);
+	assert_non_null(strstr(err.detail, "gzip"));
+	assert_int_equal(blocks, 8);
+	packed.len = 0;
+	pack(&packed, dump, sizeof(dump) - 12); /* inside the last line */
+	write_file(packed.data, packed.len - 1);
+	assert_int_equal(dump_scan_file(path, &sink, &err), -ERR_CUT);
+	assert_int_equal(blocks, 11); /* half a line is no entry */
+	buf_release(&packed);
+}
+
+static int make_path(void **state)
+{
+	const char *base = getenv("TMPDIR");
+
+	(void)state;
+	snprintf(path, sizeof(path), "%s/test_source.%ld", base ? base : P_tmpdir, (long)getpid());
+	return 0;
+}
+
+static int remove_path(void **state)
+{
+	(void)state;
+	unlink(path);
+	return 0;
+}
+
+int main(void)
+{
+	static const struct CMUnitTest tests[] = {
+		cmocka_unit_test(plain_bytes_come_as_they_are),
+		cmocka_unit_test(a_mark_of_utf8_is_dropped),
+		cmocka_unit_test(gzip_is_unpacked),
+		cmocka_unit_test(several_members_are_one_text),
+		cmocka_unit_test(other_bytes_behind_gzip_are_an_error),
+		cmocka_unit_test(cut_gzip_gives_what_is_there),
+		cmocka_unit_test(damaged_gzip_is_told_from_cut),
+		cmocka_unit_test(no_change_to_gzip_goes_unseen),
+		cmocka_unit_test(utf16_becomes_utf8),
+		cmocka_unit_test(long_utf16_is_read_through_a_window),
+		cmocka_unit_test(half_pairs_become_replacements),
+		cmocka_unit_test(what_was_peeked_at_is_read_again),
+		cmocka_unit_test(only_bytes_of_a_file_are_plain),
+		cmocka_unit_test(packed_dumps_are_scanned),
+	};
+
+	return cmocka_run_group_tests(tests, make_path, remove_path);
+}
