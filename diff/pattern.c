@@ -58,7 +58,7 @@ static int compile(struct pattern *pattern, struct err *err)
 		return 0;
 	if (pcre2_get_error_message(code, (PCRE2_UCHAR *)why, sizeof(why)) < 0)
 		snprintf(why, sizeof(why), "error %d", code);
-	return err_set(err, ERR_USAGE, pattern->text, "no pattern: %s at offset %zu", why, at);
+	return err_set(err, ERR_USAGE, pattern->text, "bad pattern: %s at offset %zu", why, at);
 }
 
 static int limit(struct pattern *pattern, struct err *err)
