@@ -56,9 +56,11 @@ static int compile(struct pattern *pattern, struct err *err)
 		PCRE2_UTF | PCRE2_MATCH_INVALID_UTF | PCRE2_NEVER_BACKSLASH_C, &code, &at, NULL);
 	if (pattern->code)
 		return 0;
+	if (code == PCRE2_ERROR_HEAP_FAILED)
+		return err_set(err, ERR_NOMEM, NULL, NULL);
 	if (pcre2_get_error_message(code, (PCRE2_UCHAR *)why, sizeof(why)) < 0)
 		snprintf(why, sizeof(why), "error %d", code);
-	return err_set(err, ERR_USAGE, pattern->text, "no pattern: %s at offset %zu", why, at);
+	return err_set(err, ERR_USAGE, pattern->text, "bad pattern: %s at offset %zu", why, at);
 }
 
 static int limit(struct pattern *pattern, struct err *err)

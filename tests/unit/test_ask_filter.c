@@ -149,6 +149,35 @@ static void a_module_is_named_with_or_without_extension_in_any_case(void **state
 		4 + 16);
 }
 
+/* Frames of a comparison that was read have no addresses, and their modules no extension. */
+static void frames_without_an_address_are_matched_by_what_they_have(void **state)
+{
+	static const struct comparison read = {.dump_count = 2};
+	static const struct row row = {.kind = ROW_STACK};
+	static const char *const wanted[] = {"APP.exe", "app.dll", "app", "ap", "app.x.y"};
+	static const bool is_there[] = {true, true, true, false, false};
+	struct frame frame = {.module = "app", .function = "f"};
+	struct frames frames;
+	struct err err;
+
+	(void)state;
+	frames_init(&frames);
+	assert_int_equal(frames_add(&frames, &frame), 0);
+	for (size_t i = 0; i < 5; i++) {
+		struct filter filter;
+		enum verdict verdict;
+
+		filter_init(&filter);
+		filter.modules = &wanted[i];
+		filter.module_count = 1;
+		assert_int_equal(patterns_add(&filter.exclude, "^0$", &err), 0); /* no address */
+		assert_int_equal(filter_raw(&filter, &read, &row, &frames, &verdict, &err), 0);
+		assert_int_equal(verdict, is_there[i] ? VERDICT_NAMES_EXCLUDE : VERDICT_DROP);
+		filter_release(&filter);
+	}
+	frames_release(&frames);
+}
+
 /* Growth by stack: bytes and blocks go up and down by numbers of their own. */
 static void small_changes_are_left_out_by_magnitude(void **state)
 {
@@ -211,6 +240,7 @@ int main(void)
 		TEST(a_match_that_takes_too_long_is_an_error),
 		TEST(texts_that_are_no_utf_8_are_matched),
 		TEST(a_module_is_named_with_or_without_extension_in_any_case),
+		TEST(frames_without_an_address_are_matched_by_what_they_have),
 		TEST(small_changes_are_left_out_by_magnitude),
 		TEST(the_first_rows_are_shown),
 	};

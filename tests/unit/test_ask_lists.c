@@ -106,6 +106,35 @@ static void frames_can_be_turned_round(void **state)
 	result_free(result);
 }
 
+static void each_candidate_is_turned_round_by_itself(void **state)
+{
+	struct result *result;
+	struct maker maker;
+
+	(void)state;
+	dump_begin(&maker, (struct maker){0});
+	put_names(&maker);
+	put(&maker, "%s", "");
+	put_entry(&maker, 1, 8, "A");
+	put_frames(&maker, (made_stack){NEW, LEAK, MAIN});
+	put(&maker, "\tAlias");
+	put_frames(&maker, (made_stack){MALLOC, CACHE});
+	put(&maker, "%s", "");
+	dump_end(&maker, "new.txt");
+	result = ask_hdiff("--invert", "--strip", "new.txt");
+	assert_int_equal(result->row_count, 1);
+	assert_string_equal(result->rows[0].frames,
+		"\tapp!main+5 (C:\\src\\main.c, 4)\n\tapp!leak_here+5 (C:\\src\\leak.c, 3)\n"
+		"\tAlias\n\tapp!Cache::fill<int>+5 (C:\\src\\cache.cpp, 5)\n");
+	result_free(result);
+	result = ask_hdiff("--invert", "new.txt");
+	assert_string_equal(result->rows[0].frames,
+		"\tapp!main+5 (C:\\src\\main.c, 4)\n\tapp!leak_here+5 (C:\\src\\leak.c, 3)\n"
+		"\tlib!operator new(unsigned long long)+5\n"
+		"\tAlias\n\tapp!Cache::fill<int>+5 (C:\\src\\cache.cpp, 5)\n\tlib!malloc+5\n");
+	result_free(result);
+}
+
 static void a_strip_file_adds_to_what_is_known(void **state)
 {
 	struct result *result;
@@ -131,6 +160,7 @@ static void a_strip_file_adds_to_what_is_known(void **state)
 static void a_bad_line_is_named_with_its_place(void **state)
 {
 	static const char *const bad[] = {"malloc", "!malloc", "lib!"};
+	static char line[100000];
 
 	(void)state;
 	make();
@@ -143,6 +173,10 @@ static void a_bad_line_is_named_with_its_place(void **state)
 	}
 	write_bytes("more.txt", "a!b\nc!\0d\n", 9);
 	refused("hdiff: more.txt:2: ", "--strip-file", "more.txt", "new.txt");
+	memset(line, 'a', sizeof(line));
+	memcpy(line, "a!", 2);
+	write_bytes("more.txt", line, sizeof(line));
+	refused("hdiff: more.txt:1: ", "--strip-file", "more.txt", "new.txt");
 	refused("hdiff: no-such: ", "--strip-file", "no-such", "new.txt");
 	write_list("leak:a\n\nrace:b\n");
 	refused("hdiff: more.txt:3: ", "--suppress", "more.txt", "new.txt");
@@ -259,6 +293,33 @@ static void a_suppression_matches_function_file_or_module(void **state)
 	assert_int_equal(left_by("leak:LEAK_HERE\n"), 31);
 }
 
+/* Modules have moved, and only the old dump has names: its address is in the old dump's module. */
+static void a_module_of_the_old_dump_has_its_extension_too(void **state)
+{
+	static const char *const lists[] = {"leak:^lib.dll$", "leak:^lib.exe$"};
+
+	(void)state;
+	for (int is_new = 0; is_new < 2; is_new++) {
+		struct maker maker;
+
+		dump_begin(&maker, (struct maker){.slide = is_new ? 0x10000000 : 0});
+		for (unsigned i = 0; !is_new && i < 2; i++)
+			put(&maker, "// hsnap: name addr=%" PRIX64 " function=f offset=5",
+				i ? LIB_BASE + 0x501 : APP_BASE + 0x1010);
+		put_block(&maker, is_new ? 64 : 32, 8, "1", 1);
+		dump_end(&maker, is_new ? "new.txt" : "old.txt");
+	}
+	for (int i = 0; i < 2; i++) {
+		struct result *result;
+
+		write_list(lists[i]);
+		result = ask_hdiff("--suppress", "more.txt", "old.txt", "new.txt");
+		assert_int_equal(result->status, 0);
+		assert_int_equal(result->row_count, i);
+		result_free(result);
+	}
+}
+
 static void a_suppression_has_wildcards_and_anchors(void **state)
 {
 	(void)state;
@@ -314,11 +375,13 @@ int main(void)
 		TEST(stripping_goes_inside_out_to_the_first_other_frame),
 		TEST(the_last_frame_of_a_stack_stays),
 		TEST(frames_can_be_turned_round),
+		TEST(each_candidate_is_turned_round_by_itself),
 		TEST(a_strip_file_adds_to_what_is_known),
 		TEST(a_bad_line_is_named_with_its_place),
 		TEST(known_allocators_are_stripped_and_others_are_not),
 		TEST(each_candidate_is_stripped_and_keeps_its_last_frame),
 		TEST(a_suppression_matches_function_file_or_module),
+		TEST(a_module_of_the_old_dump_has_its_extension_too),
 		TEST(a_suppression_has_wildcards_and_anchors),
 		TEST(each_suppression_says_what_it_took),
 		TEST(what_is_filtered_out_is_not_suppressed),

@@ -82,6 +82,23 @@ static void a_row_that_is_included_by_its_address_needs_no_names(void **state)
 	asked_end(&asked);
 }
 
+static void rows_without_a_stack_need_no_names(void **state)
+{
+	struct maker maker;
+	struct asked asked;
+
+	(void)state;
+	dump_begin(&maker, (struct maker){0});
+	put_stackless(&maker, 1, 64, 8);
+	dump_end(&maker, "new.txt");
+	asked_begin(&asked, false, true);
+	assert_int_equal(patterns_add(&asked.filter.include, ".", &asked.err), 0);
+	asked_do(&asked);
+	assert_int_equal(asked.view.row_count, 0);
+	assert_int_equal(named_rows(&asked), 0);
+	asked_end(&asked);
+}
+
 static void groups_by_module_and_heap_need_no_names(void **state)
 {
 	struct asked asked;
@@ -411,6 +428,7 @@ int main(void)
 		TEST(only_rows_that_are_shown_are_named),
 		TEST(filters_without_names_run_first),
 		TEST(a_row_that_is_included_by_its_address_needs_no_names),
+		TEST(rows_without_a_stack_need_no_names),
 		TEST(groups_by_module_and_heap_need_no_names),
 		TEST(rows_are_sorted_by_what_is_asked_for_and_then_as_ever),
 		TEST(rows_are_sorted_by_the_innermost_frame_shown),
