@@ -112,16 +112,27 @@ static bool cut_allocations(struct words *id)
 	return id->len != 0;
 }
 
+/* A line that is no row may still be meant as one. */
+static bool is_like_row(struct cursor cursor)
+{
+	struct number number;
+	struct words word = {cursor.at, 0};
+
+	for (; word.text < cursor.end; word.text++) {
+		word.len = (size_t)(cursor.end - word.text);
+		if (words_start(word, "BackTrace"))
+			return true;
+	}
+	cursor.at++;
+	return take_number(&cursor, &number) && take(&cursor, "(");
+}
+
 static enum line_kind parse_row(struct cursor cursor, struct row_text *row)
 {
 	struct cursor start = cursor;
-	struct growth_text *growth = &row->growth;
 
-	if (!take_growth(&cursor, growth)) {
-		start.at++;
-		return take_number(&start, &growth->growth) && take(&start, "(") ? LINE_BAD_ROW :
-										   LINE_OTHER;
-	}
+	if (!take_growth(&cursor, &row->growth))
+		return is_like_row(start) ? LINE_BAD_ROW : LINE_OTHER;
 	start = cursor;
 	if (take_id(&cursor, &row->id))
 		return cut_allocations(&row->id) ? LINE_COUNTS : LINE_BAD_ROW;

@@ -33,7 +33,7 @@ struct reader {
 	bool is_ambiguous, has_ids;
 	size_t id_at; /* of the ids; the first is left free for the label */
 	struct total_text total;
-	bool has_header, has_row, has_total, packed_end;
+	bool has_header, has_row, has_total, packed_end, has_more_ids;
 	const char *cut; /* why the file is not whole, or NULL */
 	struct base_signs signs;
 	size_t skips;
@@ -248,6 +248,7 @@ static int also(struct reader *reader, struct words rest)
 	}
 	while (!rc && note_id(&rest, &id))
 		rc = read_rows_id(&reader->rows, id);
+	reader->has_more_ids |= words_start(rest, " and ");
 	return rc;
 }
 
@@ -397,6 +398,8 @@ static int warn_of_rows(const struct reader *reader, int reading, size_t uncount
 	if (uncounted)
 		rc = warn(reader, "rows do not tell the old number of blocks; where bytes were in "
 				  "use before, it is taken to be the new one");
+	if (!rc && reader->has_more_ids)
+		rc = warn(reader, "stacks have more ids than it lists");
 	if (!rc && !reader->cut && !reader->has_total)
 		rc = warn(reader, "no total line: it may be cut short");
 	else if (!rc && !reader->cut && !reader->skips &&

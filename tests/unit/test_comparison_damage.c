@@ -12,6 +12,7 @@ static void a_row_that_is_damaged_is_left_out_with_its_place(void **state)
 		"+ 8 ( 9 - 1) 2 allocs\tBackTrace2\n+ 0 ( 1 - 1)\tBackTrace2\tallocations\n",
 		"+ 8 ( 9 - 1) 1 allocs\tBackTrace2\n+ 2 ( 1 - 0)\tBackTrace2\tallocations\n",
 		/* One of the words is missing. */
+		"+ ( 9 - 1) 1 allocs\tBackTrace2\n+ 0 ( 1 - 1)\tBackTrace2\tallocations\n",
 		"+ 8 ( 9 - 1) 1 blocks\tBackTrace2\n+ 0 ( 1 - 1)\tBackTrace2\tallocations\n",
 		"+ 8 ( 9 - 1) allocs\tBackTrace2\n+ 0 ( 1 - 1)\tBackTrace2\tallocations\n",
 		"+ 8 ( 9 - 1) 1 allocs\tBackTrace\n+ 0 ( 1 - 1)\tBackTrace2\tallocations\n",
@@ -43,6 +44,10 @@ static void a_line_that_belongs_to_nothing_is_left_out_with_its_place(void **sta
 		{GOOD "+ 0 ( 1 - 1)\tBackTrace2\tallocations\n\n\ta!b+1\n\nTotal increase == 8\n",
 			"old.txt:6\n"},
 		{GOOD "Total increase == 8\nTotal increase == 8\n", "old.txt:7\n"},
+		/* Two lines of two rows. */
+		{GOOD "+ 8 ( 9 - 1) 1 allocs\tBackTrace2\n+ 0 ( 1 - 1)\tBackTrace3\tallocations\n"
+		      "\n\tx!y+1\n\nTotal increase == 8\n",
+			"old.txt:7\n"},
 		{GOOD "Total increase == 8\n" GOOD "bye\n", "old.txt:7\nold.txt:12\n"},
 		{GOOD "Total increase == 8 requested + 1 overhead = 8\n", "old.txt:6\n"},
 		{GOOD "Total increase == 8 requested + 1\n", "old.txt:6\n"},
