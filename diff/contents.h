@@ -15,7 +15,7 @@
 #include "core/arena.h"
 #include "diff/hash_index.h"
 #include "diff/match.h"
-#include "diff/names.h"
+#include "diff/place_names.h"
 #include "diff/places.h"
 
 struct content {

@@ -7,7 +7,7 @@
 #include "diff/contents.h"
 #include "diff/hash_index.h"
 #include "diff/labels.h"
-#include "diff/names.h"
+#include "diff/place_names.h"
 #include "diff/places.h"
 
 /* What is one row when heaps are kept apart. */

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "core/buf.h"
-#include "diff/names.h"
+#include "diff/place_names.h"
 #include "diff/places.h"
 
 #define MISSING_MAX 4 /* modules that are named */

@@ -1,6 +1,6 @@
 /* hdiff: the layout of its text, and its options. */
 #include "core/out.h"
-#include "diff/names.h"
+#include "diff/place_names.h"
 #include "diff/report.h"
 #include "tests/unit/test_diff.h"
 

@@ -291,6 +291,49 @@ static void a_module_that_was_unloaded_is_still_known_within_its_process(void **
 	compared_release(&compared);
 }
 
+/* ---------------------------------------------------------------- several dumps */
+
+/* Three dumps of three runs, the last one of another build: a row has three sums. */
+static void of_several_dumps_each_row_has_as_many_sums(void **state)
+{
+	static const char *const paths[] = {"old.txt", "more.txt", "new.txt"};
+	struct match_request request = {0};
+	struct compared compared = {.dump_count = 3};
+	const struct row *rows;
+	struct err err;
+
+	(void)state;
+	for (unsigned i = 0; i < 3; i++) {
+		struct maker maker;
+
+		dump_begin(&maker, (struct maker){.is_ours = true,
+					   .timestamp = i < 2 ? 7 : 8,
+					   .slide = i * 0x550000});
+		put_name_of(&maker, APP_BASE, 0x100 + 0x20 * i, "leak", "a.c", 3);
+		put_entry(&maker, 10 + 10 * i, 8, "A");
+		put_frame(&maker, APP_BASE, 0x100 + 0x20 * i);
+		put_entry(&maker, i == 1 ? 999 : 5, 8, "B"); /* the same in the end */
+		put_frame(&maker, LIB_BASE, 0x100);
+		if (i == 1) {
+			put_entry(&maker, 777, 8, "C"); /* only between */
+			put_frame(&maker, LIB_BASE, 0x200);
+		}
+		dump_end(&maker, paths[i]);
+		sums_init(&compared.dumps[i]);
+		assert_int_equal(sums_read(&compared.dumps[i], paths[i], &err), 0);
+	}
+	assert_int_equal(comparison_make(&compared.comparison, compared.dumps, 3, &request), 0);
+	rows = compared.comparison.rows;
+	assert_int_equal(compared.comparison.row_count, 1);
+	for (unsigned i = 0; i < 3; i++) {
+		assert_int_equal(rows[0].of[i].requested_bytes, 10 + 10 * i);
+		assert_int_equal(rows[0].of[i].block_count, 1);
+	}
+	assert_ptr_equal(rows[0].dump, &compared.dumps[2]);
+	assert_ptr_equal(rows[0].older_dump, &compared.dumps[1]);
+	compared_release(&compared);
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, enter_folder, leave_folder)
@@ -304,6 +347,7 @@ int main(void)
 		TEST(by_heap_a_stack_is_a_row_in_each_heap),
 		TEST(rows_of_equal_growth_go_by_their_heaps),
 		TEST(only_blocks_of_the_heaps_asked_for_count_but_totals_are_of_all),
+		TEST(of_several_dumps_each_row_has_as_many_sums),
 		TEST(a_module_that_was_unloaded_is_still_known_within_its_process),
 	};
 

@@ -5,8 +5,8 @@
  * The newest dump that carries a name for a place gives it; where none does, the module's own file
  * is asked. Names borrow the dumps and their places, and own the symbols.
  */
-#ifndef DIFF_NAMES_H
-#define DIFF_NAMES_H
+#ifndef DIFF_PLACE_NAMES_H
+#define DIFF_PLACE_NAMES_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -1,4 +1,4 @@
-#include "diff/names.h"
+#include "diff/place_names.h"
 
 #include <stdlib.h>
 #include <string.h>
