@@ -5,6 +5,7 @@
 #include "tests/unit/test_ask.h"
 
 #include "diff/view.h"
+#include "tests/unit/test_sums.h"
 
 struct asked {
 	struct sums dumps[2];
@@ -29,7 +30,7 @@ static inline void asked_begin(struct asked *asked, bool has_old, bool by_name)
 	for (size_t i = 0; i < asked->dump_count; i++) {
 		sums_init(&asked->dumps[i]);
 		assert_int_equal(
-			sums_read(&asked->dumps[i], names[has_old ? i : 1], &asked->err), 0);
+			read_sums(&asked->dumps[i], names[has_old ? i : 1], &asked->err), 0);
 	}
 	assert_int_equal(
 		comparison_make(&asked->comparison, asked->dumps, asked->dump_count, &match), 0);
@@ -65,7 +66,7 @@ static inline size_t named_rows(const struct asked *asked)
 	size_t count = 0;
 
 	for (size_t i = 0; i < asked->comparison.row_count; i++)
-		count += asked->naming.of_row[i] != NULL;
+		count += asked->naming.is_asked[i];
 	return count;
 }
 

@@ -39,8 +39,8 @@ static void only_rows_that_are_shown_are_named(void **state)
 	assert_int_equal(asked.view.shown_count, 2);
 	assert_int_equal(asked.view.row_count, STACKS);
 	assert_int_equal(named_rows(&asked), 2);
-	assert_non_null(asked.naming.of_row[asked.view.rows[0]]);
-	assert_non_null(asked.naming.of_row[asked.view.rows[1]]);
+	assert_true(asked.naming.is_asked[asked.view.rows[0]]);
+	assert_true(asked.naming.is_asked[asked.view.rows[1]]);
 	asked_end(&asked);
 }
 

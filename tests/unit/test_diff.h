@@ -128,6 +128,35 @@ static inline void put_entry(
 	maker->sum.overhead_bytes += overhead;
 }
 
+/* A text in a note: every byte as it must be written at worst. */
+static inline void put_escaped(struct buf *to, const char *text)
+{
+	for (; *text; text++)
+		assert_int_equal(buf_printf(to, "\\x%02X", (unsigned)(unsigned char)*text), 0);
+}
+
+/* What an address stands for; file may be NULL, line 0. */
+static inline void put_symbol_note(struct maker *maker, uint64_t addr, const char *function,
+	uint64_t offset, const char *file, uint32_t line)
+{
+	struct buf note;
+
+	buf_init(&note);
+	assert_int_equal(buf_printf(&note, "// hsnap: name addr=%" PRIX64 " function=\"", addr), 0);
+	put_escaped(&note, function);
+	assert_int_equal(buf_printf(&note, "\" offset=%" PRIX64, offset), 0);
+	if (file) {
+		assert_int_equal(buf_add_text(&note, " file=\""), 0);
+		put_escaped(&note, file);
+		assert_int_equal(buf_add_text(&note, "\""), 0);
+	}
+	if (line)
+		assert_int_equal(buf_printf(&note, " line=%" PRIu32, line), 0);
+	put_lines(maker, note.data);
+	put(maker, "%s", "");
+	buf_release(&note);
+}
+
 /* One block of made stack number, given in full each time. */
 static inline void put_block(
 	struct maker *maker, uint64_t requested, uint64_t overhead, const char *id, unsigned number)

@@ -3,6 +3,7 @@
 #include "diff/place_names.h"
 #include "diff/report.h"
 #include "tests/unit/test_diff.h"
+#include "tests/unit/test_sums.h"
 
 static char root[1000]; /* the folder the tests were started in */
 
@@ -82,16 +83,6 @@ static void the_header_names_the_dumps(void **state)
 
 /* ---------------------------------------------------------------- names */
 
-static int read_new(struct sums *sums, struct err *err)
-{
-	struct source *source;
-	int rc = source_open(&source, "new.txt", err);
-
-	rc = rc ? rc : sums_read(sums, "new.txt", source, err);
-	source_close(source);
-	return rc;
-}
-
 static char *report_with(struct naming *naming, const struct comparison *comparison)
 {
 	struct report_style style = {.hex = false};
@@ -130,7 +121,7 @@ static void names_inlined_functions_and_lines_are_shown(void **state)
 	dump_end(&maker, "new.txt");
 	sums_init(&sums);
 	buf_init(&words);
-	assert_int_equal(read_new(&sums, &err), 0);
+	assert_int_equal(read_sums(&sums, "new.txt", &err), 0);
 	assert_int_equal(comparison_make(&comparison, &sums, 1, &request), 0);
 	assert_int_equal(naming_make(&naming, &comparison, true, &err), 0);
 	assert_int_equal(naming_find(&naming, &(uint32_t){0}, 1, &err), 0);
@@ -237,7 +228,7 @@ static void without_names_no_frames_are_kept(void **state)
 	dump_end(&maker, "new.txt");
 	sums_init(&sums);
 	buf_init(&words);
-	assert_int_equal(read_new(&sums, &err), 0);
+	assert_int_equal(read_sums(&sums, "new.txt", &err), 0);
 	assert_int_equal(comparison_make(&comparison, &sums, 1, &request), 0);
 	assert_int_equal(naming_make(&naming, &comparison, false, &err), 0);
 	assert_int_equal(naming_find(&naming, &(uint32_t){0}, 1, &err), 0);

@@ -10,6 +10,7 @@
 #include "diff/report.h"
 #include "diff/sum.h"
 #include "tests/unit/test_diff.h"
+#include "tests/unit/test_sums.h"
 
 struct compared {
 	struct sums dumps[3]; /* oldest first */
@@ -26,7 +27,7 @@ static inline void compare(struct compared *compared, struct match_request reque
 	for (size_t i = 0; i < 2; i++) {
 		sums_init(&compared->dumps[i]);
 		assert_int_equal(
-			sums_read(&compared->dumps[i], i ? "new.txt" : "old.txt", &err), 0);
+			read_sums(&compared->dumps[i], i ? "new.txt" : "old.txt", &err), 0);
 	}
 	assert_int_equal(comparison_make(&compared->comparison, compared->dumps, 2, &request), 0);
 }

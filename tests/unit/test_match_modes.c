@@ -1,5 +1,6 @@
 /* hdiff: what stacks are compared by, when it is asked for. */
 #include "tests/unit/test_match.h"
+#include "tests/unit/test_sums.h"
 
 #define HEAP_A UINT64_C(0x1E0000)
 #define HEAP_B UINT64_C(0x5F0000)
@@ -320,7 +321,7 @@ static void of_several_dumps_each_row_has_as_many_sums(void **state)
 		}
 		dump_end(&maker, paths[i]);
 		sums_init(&compared.dumps[i]);
-		assert_int_equal(sums_read(&compared.dumps[i], paths[i], &err), 0);
+		assert_int_equal(read_sums(&compared.dumps[i], paths[i], &err), 0);
 	}
 	assert_int_equal(comparison_make(&compared.comparison, compared.dumps, 3, &request), 0);
 	rows = compared.comparison.rows;

@@ -8,6 +8,7 @@
 #include "core/out.h"
 #include "diff/report.h"
 #include "tests/unit/test_diff.h"
+#include "tests/unit/test_sums.h"
 
 struct made {
 	struct sums dumps[2];
@@ -51,7 +52,7 @@ static inline struct made *made_read(size_t dump_count)
 	made->dump_count = dump_count;
 	for (size_t i = 0; i < dump_count; i++) {
 		sums_init(&made->dumps[i]);
-		assert_int_equal(sums_read(&made->dumps[i],
+		assert_int_equal(read_sums(&made->dumps[i],
 					 i + 1 < dump_count ? "old.txt" : "new.txt", &err),
 			0);
 	}

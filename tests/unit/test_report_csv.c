@@ -30,10 +30,11 @@ static void a_row_has_the_sums_the_first_frame_and_the_stack(void **state)
 	made_release(made);
 }
 
-/* The report of one stack with this function, file and line. */
+/* The report of one stack with this function, file and line, whatever they hold. */
 static char *report_of(const char *function, const char *file, uint32_t line)
 {
-	struct symbol found = {function, 0, file, line};
+	struct frame frame = {.module = "app", .function = function, .file = file, .line = line};
+	struct frames given = {.items = &frame, .count = 1};
 	struct maker maker;
 	struct made *made;
 	char *text;
@@ -43,7 +44,7 @@ static char *report_of(const char *function, const char *file, uint32_t line)
 	put_lines(&maker, "\t140001010\n\n");
 	dump_end(&maker, "new.txt");
 	made = made_read(1);
-	made->naming.of_row[0][0].found = (struct symbols){&found, 1};
+	made->comparison.rows[0].frames = &given;
 	text = made_report(made, "csv", false);
 	made_release(made);
 	return text;

@@ -167,17 +167,17 @@ static void blocks_that_may_be_of_several_stacks_say_of_how_many(void **state)
 
 static void what_names_carry_is_there_and_nothing_else(void **state)
 {
-	static const struct symbol found[] = {{"inlined", 0x1f, "a.c", 7}, {"outer", 0, "b.c", 0}};
 	struct maker maker;
 	struct made *made;
 	char *text;
 
 	(void)state;
 	dump_begin(&maker, (struct maker){0});
+	put_symbol_note(&maker, 0x140001020, "inlined", 0x1f, "a.c", 7);
+	put_symbol_note(&maker, 0x140001020, "outer", 0, "b.c", 0);
 	put_block(&maker, 500, 2, "1", 2);
 	dump_end(&maker, "new.txt");
 	made = made_read(1);
-	made->naming.of_row[0][0].found = (struct symbols){found, 2};
 	text = made_report(made, "json", false);
 	has(text, "'frames':[{'module':'app','function':'inlined','offset':'1F',"
 		  "'address':'140001020','file':'a.c','line':7,'inline':true},"

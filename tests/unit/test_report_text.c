@@ -172,7 +172,7 @@ static void groups_are_a_table_of_self_and_total(void **state)
 
 /* ---------------------------------------------------------------- comparisons that were read */
 
-static struct census read_sums[2] = {{2, 20, 0}, {5, 5340, 0}};
+static struct census given_sums[2] = {{2, 20, 0}, {5, 5340, 0}};
 static const char *read_ids[] = {"00B53"};
 static struct frame read_frame = {.module = "app", .function = "leak", .offset_bytes = 1};
 static const struct frames read_frames = {.items = &read_frame, .count = 1};
@@ -183,7 +183,7 @@ static struct made *made_comparison(struct row *row)
 
 	assert_non_null(made);
 	*row = (struct row){.kind = ROW_STACK,
-		.of = read_sums,
+		.of = given_sums,
 		.frames = &read_frames,
 		.ids = read_ids,
 		.id_count = 1};
