@@ -18,8 +18,16 @@ static void shares(const char *text, const char *words, long long numbers[3])
 	assert_non_null(at);
 	while (line > text && line[-1] != '\n')
 		line--;
-	assert_int_equal(
-		sscanf(line, "// %lld %lld %lld", &numbers[0], &numbers[1], &numbers[2]), 3);
+	assert_memory_equal(line, "// ", 3);
+	line += 3;
+	for (size_t i = 0; i < 3; i++) {
+		char *end;
+
+		numbers[i] = strtoll(line, &end, 10);
+		assert_ptr_not_equal(end, line);
+		line = end;
+	}
+	assert_ptr_equal(line, at);
 }
 
 /* Row 0 is selected, row 1 suppressed; row 2 and what did not change are left out. */
