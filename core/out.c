@@ -149,31 +149,23 @@ void out_harmless(struct out *out, const char *text)
 	out_write(out, text + from, at - from);
 }
 
-/* The text of eight hexadecimal digits, the first one highest; letter is what 10 is. All at once:
- * addresses are most of what a report consists of. */
-static uint64_t hex_eight(uint64_t value, char letter)
+/* Writes value, below 2^32, as eight hexadecimal digits; letter is what 10 is. All at once, the
+ * first one lowest: addresses are most of what a report consists of. */
+static inline void put_eight(char *to, uint64_t value, char letter)
 {
+	const uint64_t ones = UINT64_C(0x0101010101010101);
 	uint64_t past_nine;
 
-	value = (value << 16 | value) & UINT64_C(0x0000ffff0000ffff);
-	value = (value << 8 | value) & UINT64_C(0x00ff00ff00ff00ff);
-	value = (value << 4 | value) & UINT64_C(0x0f0f0f0f0f0f0f0f);
-	past_nine = (value + UINT64_C(0x0606060606060606)) >> 4 & UINT64_C(0x0101010101010101);
-	return value + UINT64_C(0x3030303030303030) + past_nine * (uint64_t)(letter - '0' - 10);
-}
-
-static inline void store_eight(char *to, uint64_t text)
-{
-	unsigned char *byte = (unsigned char *)to;
-
-	byte[0] = (unsigned char)(text >> 56);
-	byte[1] = (unsigned char)(text >> 48);
-	byte[2] = (unsigned char)(text >> 40);
-	byte[3] = (unsigned char)(text >> 32);
-	byte[4] = (unsigned char)(text >> 24);
-	byte[5] = (unsigned char)(text >> 16);
-	byte[6] = (unsigned char)(text >> 8);
-	byte[7] = (unsigned char)text;
+	value = value >> 16 | (value & 0xffff) << 32;
+	value = (value >> 8 & UINT64_C(0x000000ff000000ff)) | (value & UINT64_C(0x000000ff000000ff))
+								      << 16;
+	value = (value >> 4 & UINT64_C(0x000f000f000f000f)) | (value & UINT64_C(0x000f000f000f000f))
+								      << 8;
+	past_nine = (value + 6 * ones) >> 4 & ones;
+	value += '0' * ones + past_nine * (uint64_t)(letter - '0' - 10);
+	if (__BYTE_ORDER__ == __ORDER_BIG_ENDIAN__)
+		value = __builtin_bswap64(value);
+	memcpy(to, &value, sizeof(value));
 }
 
 /* How many digits value has; to[] gets them, and what is behind them is anything. */
@@ -182,8 +174,8 @@ static inline size_t hex_digits_of(char to[16], uint64_t value, char letter)
 	size_t count = (size_t)(67 - __builtin_clzll(value | 1)) / 4;
 
 	value <<= 4 * (16 - count);
-	store_eight(to, hex_eight(value >> 32, letter));
-	store_eight(to + 8, hex_eight(value & UINT32_MAX, letter));
+	put_eight(to, value >> 32, letter);
+	put_eight(to + 8, value & UINT32_MAX, letter);
 	return count;
 }
 

@@ -28,21 +28,31 @@ void change_add(struct change *to, const struct change *more)
 	census_add(&to->new, &more->new);
 }
 
-static void census_take(struct census *from, const struct census *part)
+/* What is left of OLD and NEW; when parts say more than the whole does, the growth is. */
+static void take(uint64_t *old, uint64_t *new, uint64_t part_old, uint64_t part_new)
 {
-	from->block_count -= part->block_count;
-	from->requested_bytes -= part->requested_bytes;
-	from->overhead_bytes -= part->overhead_bytes;
+	uint64_t growth;
+
+	*old -= part_old;
+	*new -= part_new;
+	if (*old <= INT64_MAX && *new <= INT64_MAX)
+		return;
+	growth = *new - *old;
+	*old = growth > INT64_MAX ? 0 - growth : 0;
+	*new = growth > INT64_MAX ? 0 : growth;
 }
 
 struct change view_left_out(const struct view *view)
 {
-	struct change rest = view->all;
+	struct change rest = view->all, taken = view->selected;
+	struct census *old = &rest.old, *new = &rest.new;
 
-	census_take(&rest.old, &view->selected.old);
-	census_take(&rest.new, &view->selected.new);
-	census_take(&rest.old, &view->suppressed.old);
-	census_take(&rest.new, &view->suppressed.new);
+	change_add(&taken, &view->suppressed);
+	take(&old->block_count, &new->block_count, taken.old.block_count, taken.new.block_count);
+	take(&old->requested_bytes, &new->requested_bytes, taken.old.requested_bytes,
+		taken.new.requested_bytes);
+	take(&old->overhead_bytes, &new->overhead_bytes, taken.old.overhead_bytes,
+		taken.new.overhead_bytes);
 	return rest;
 }
 

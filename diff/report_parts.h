@@ -26,7 +26,8 @@ struct change row_change(const struct comparison *comparison, const struct row *
 /* to += more; what does not fit wraps around. */
 void change_add(struct change *to, const struct change *more);
 
-/* Of all blocks what is neither selected nor suppressed. */
+/* Of all blocks what is neither selected nor suppressed. The total of a comparison that was read may
+ * tell no more than growth: then so does this. */
 struct change view_left_out(const struct view *view);
 
 /* Of the rows that are not shown, and how many; in a grouped view, of nothing: groups overlap. */

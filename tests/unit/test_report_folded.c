@@ -52,6 +52,26 @@ static void equal_texts_are_one_line_with_their_sum(void **state)
 	assert_folded(2, GROUP_STACK, "app!another 3 3000\napp!same 3 3000\n");
 }
 
+static void lines_are_sorted_frame_by_frame(void **state)
+{
+	static const char *const names[] = {"a b", "a", "\xc3\xa4", "a", "B"};
+	struct maker maker;
+
+	(void)state;
+	dump_begin(&maker, (struct maker){.is_ours = true});
+	for (unsigned i = 0; i < 5; i++) {
+		put(&maker, "// hsnap: name addr=%X function=\"%s\" offset=1", 0x10 + i, names[i]);
+		put_entry(&maker, 1 + i, 8, "1");
+		put(&maker, "\t%X", 0x90 - i);
+		/* The second "a" is under another frame, the others are the root. */
+		put(&maker, i == 3 ? "\t10\n\t11" : "\t%X", 0x10 + i);
+		put(&maker, "%s", "");
+	}
+	dump_end(&maker, "new.txt");
+	assert_folded(
+		1, GROUP_STACK, "B;8C 0 5\na;8F 0 2\na;a b;8D 0 4\na b;90 0 1\n\xc3\xa4;8E 0 3\n");
+}
+
 static void names_do_not_break_lines_or_frames(void **state)
 {
 	static const char *const names[] = {"a;b", "x\ny\tz\r", "J\xfcrgen", "n 1 2", "\x1b\x7f"};
@@ -196,6 +216,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(the_root_comes_first_and_old_before_new),
 		TEST(equal_texts_are_one_line_with_their_sum),
+		TEST(lines_are_sorted_frame_by_frame),
 		TEST(names_do_not_break_lines_or_frames),
 		TEST(what_has_no_frames_is_one_frame_in_words),
 		TEST(groups_stand_for_their_frames),

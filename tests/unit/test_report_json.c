@@ -9,7 +9,8 @@ static char *quoted(const char *text)
 	static char space[4000];
 	size_t i;
 
-	for (i = 0; text[i] && i < sizeof(space) - 1; i++)
+	assert_true(strlen(text) < sizeof(space));
+	for (i = 0; text[i]; i++)
 		space[i] = text[i] == '\'' ? '"' : text[i];
 	space[i] = '\0';
 	return space;
