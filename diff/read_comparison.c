@@ -209,10 +209,13 @@ static int row_frame(struct reader *reader, struct words words)
 	return rc ? rc : read_rows_frame(&reader->rows, words);
 }
 
-/* In logs of old frames are not indented. */
+/* In logs of old frames are not indented. Between rows anything may stand: UMDH's messages go where
+ * its report goes. */
 static int other_line(struct reader *reader, struct words words)
 {
-	if (memchr(words.text, '!', words.len) && reader->place != BETWEEN)
+	if (reader->place == BETWEEN)
+		return 0;
+	if (memchr(words.text, '!', words.len))
 		return row_frame(reader, words);
 	return refuse_inside(reader, "it is no part of a comparison");
 }

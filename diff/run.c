@@ -269,8 +269,8 @@ int hdiff_run(int argc, char **argv, FILE *say)
 		rc = err_set(&err, ERR_WRITE, "standard output", NULL);
 	if (rc && err.code)
 		err_print(say, "hdiff", &err);
+	if (run.is_partial && !run.options.force)
+		rc = -ERR_CUT;
 	options_release(&run.options);
-	if (rc || (run.is_partial && !run.options.force))
-		return 2;
-	return run.is_over ? 1 : 0;
+	return rc ? 2 : run.is_over ? 1 : 0;
 }

@@ -39,7 +39,7 @@ static void a_line_that_belongs_to_nothing_is_left_out_with_its_place(void **sta
 	static const struct {
 		const char *text, *skipped;
 	} texts[] = {
-		{"hello\n" GOOD "Total increase == 8\n", "old.txt:1\n"},
+		{"+ 5 ( hello\n" GOOD "Total increase == 8\n", "old.txt:1\n"},
 		{"\ta!b+1\n" GOOD "Total increase == 8\n", "old.txt:1\n"},
 		{GOOD "+ 0 ( 1 - 1)\tBackTrace2\tallocations\n\n\ta!b+1\n\nTotal increase == 8\n",
 			"old.txt:6\n"},
@@ -73,13 +73,13 @@ static void more_damage_than_a_hundred_lines_is_an_error(void **state)
 	(void)state;
 	buf_init(&text);
 	for (unsigned i = 0; i < 100; i++)
-		assert_int_equal(buf_add_text(&text, "hello\n"), 0);
+		assert_int_equal(buf_add_text(&text, "+ 5 ( hello\n"), 0);
 	assert_int_equal(buf_add_text(&text, GOOD "Total increase == 8\n"), 0);
 	got = read_in(text.data, 0);
 	assert_int_equal(got->rc, 0);
 	assert_int_equal(got->skip_count, 100);
 	got_free(got);
-	assert_int_equal(buf_add_text(&text, "hello\n"), 0);
+	assert_int_equal(buf_add_text(&text, "+ 5 ( hello\n"), 0);
 	got = read_in(text.data, 0);
 	assert_int_equal(got->rc, -ERR_BAD_LINE);
 	assert_string_equal(got->err.place, "old.txt:107");

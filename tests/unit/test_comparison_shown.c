@@ -65,45 +65,46 @@ static void a_comparison_is_read_alone(void **state)
 	result_free(result);
 }
 
-static void a_comparison_that_is_cut_is_used_by_force_only(void **state)
+static void a_comparison_that_is_cut_is_used_as_far_as_it_goes(void **state)
 {
-	static char args[][10] = {"hdiff", "--force", "-f", "out.txt", "old.txt"};
-	char *argv[] = {args[0], args[1], args[2], args[3], args[4], NULL}, *text;
 	size_t cut = (size_t)(strstr(hex_text, "\t\n-   ") - hex_text) - 20;
-	FILE *say = tmpfile();
-	struct result *result;
 
 	(void)state;
 	write_bytes("old.txt", hex_text, cut);
-	result = run_hdiff("old.txt");
-	assert_int_equal(result->status, 2);
-	assert_non_null(strstr(result->words, "old.txt: is cut short"));
-	assert_null(result->text);
-	result_free(result);
-	/* What is there has no overhead, so that its total line is the short one. */
-	assert_non_null(say);
-	assert_int_equal(hdiff_run(5, argv, say), 0);
-	assert_true(ftell(say) > 0);
-	assert_int_equal(fclose(say), 0);
-	text = read_text("out.txt");
-	assert_non_null(text);
-	assert_non_null(strstr(text, "\n+44666000 ( 44666000 -      0)  89332 allocs\tBack"));
-	assert_non_null(strstr(text, "\n\n\n\nTotal increase == 44666000\n"));
-	free(text);
+	for (int is_forced = 0; is_forced < 2; is_forced++) {
+		struct result *result = run_hdiff("old.txt", is_forced ? "--force" : "-d");
+
+		assert_int_equal(result->status, is_forced ? 0 : 2);
+		assert_non_null(strstr(result->words, "it is cut short"));
+		/* What is there has no overhead, so that its total line is the short one. */
+		assert_non_null(strstr(
+			result->text, "\n+44666000 ( 44666000 -      0)  89332 allocs\tBack"));
+		assert_non_null(strstr(result->text, "\n\n\n\nTotal increase == 44666000\n"));
+		result_free(result);
+	}
 }
 
 static void what_is_left_out_is_said_with_its_place(void **state)
 {
-	static const char damaged[] =
+	static const char chatter[] =
 		"hello\n" GOOD "Total increase == 8 requested + 0 overhead = 8\n";
+	static const char damaged[] = "+ 9 ( 8 - 0) 1 allocs\tBackTrace9\n\n\tx!f+1\n\n" GOOD
+				      "Total increase == 8 requested + 0 overhead = 8\n";
 	struct result *result;
 
 	(void)state;
-	write_bytes("new.txt", damaged, sizeof(damaged) - 1);
+	write_bytes("new.txt", chatter, sizeof(chatter) - 1);
 	result = run_hdiff("new.txt");
 	assert_int_equal(result->status, 0);
-	assert_non_null(strstr(result->words, "hdiff: new.txt:1: warning: left out"));
 	result_free(result);
+	write_bytes("new.txt", damaged, sizeof(damaged) - 1);
+	for (int is_forced = 0; is_forced < 2; is_forced++) {
+		result = run_hdiff("new.txt", is_forced ? "--force" : "-d");
+		assert_int_equal(result->status, is_forced ? 0 : 2);
+		assert_non_null(result->text);
+		assert_non_null(strstr(result->words, "hdiff: new.txt:1: warning: left out"));
+		result_free(result);
+	}
 	result = run_hdiff("new.txt", "--input-base", "octal");
 	assert_int_equal(result->status, 2);
 	assert_non_null(strstr(result->words, "hex or decimal"));
@@ -182,7 +183,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		INSIDE(a_comparison_is_known_by_its_first_lines),
 		INSIDE(a_comparison_is_read_alone),
-		INSIDE(a_comparison_that_is_cut_is_used_by_force_only),
+		INSIDE(a_comparison_that_is_cut_is_used_as_far_as_it_goes),
 		INSIDE(what_is_left_out_is_said_with_its_place),
 		INSIDE(our_own_report_read_again_gives_the_same_rows),
 	};
