@@ -20,8 +20,8 @@ void note_base(struct words comment, bool is_said[READINGS]);
 /* "//     ambiguous: one of 3 stacks, unknown which": of the row that follows. */
 bool note_is_ambiguous(struct words comment);
 
-/* "//     also BackTrace1 BackTrace2 and 5 more": of the row that follows, too. Leaves what note_id()
- * takes the ids from, one by one: false at the end. */
+/* "//     also BackTrace1 BackTrace2 and 5 more": of the row that follows, too. Leaves what
+ * note_id() takes the ids from, one by one: false at the end. */
 bool note_also(struct words *comment);
 bool note_id(struct words *rest, struct words *id);
 

@@ -489,7 +489,7 @@ int comparison_read(struct comparison *comparison, struct source *source, unsign
 	read_rows_release(&reader.rows);
 	if (rc == -ERR_NOMEM)
 		err_set(&own, ERR_NOMEM, name, NULL);
-	if (rc && err)
+	if (rc && err && own.code)
 		*err = own;
 	return rc;
 }

@@ -39,7 +39,8 @@ struct read_words {
  *
  * Returns 0; -ERR_EMPTY, -ERR_NOT_DUMP, -ERR_BAD_LINE with place "name:line"; -ERR_CUT when the
  * file ends in the middle of a row or before the first, after everything that is there was taken
- * (a missing total line alone is but a warning); -ERR_READ, -ERR_NOMEM; or what words returned.
+ * (a missing total line alone is but a warning); -ERR_READ, -ERR_NOMEM; or what words returned,
+ * then with err as it was.
  */
 int comparison_read(struct comparison *comparison, struct source *source, unsigned base,
 	const struct read_words *words, struct err *err);

@@ -118,7 +118,8 @@ static inline void assert_sound(const struct got *got)
 
 /* ---------------------------------------------------------------- texts */
 
-/* 0x15cf4 blocks of 0x1f4 bytes are 0x2a98c90; lines as 6.x spaces them, from a published sample. */
+/* 0x15cf4 blocks of 0x1f4 bytes are 0x2a98c90; lines as 6.x spaces them, from a published
+ * sample. */
 static const char hex_text[] =
 	"// Debug library initialized ...\n"
 	"DBGHELP: cppmemleak - private symbols & lines \n"

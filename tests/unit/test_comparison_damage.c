@@ -51,6 +51,9 @@ static void a_line_that_belongs_to_nothing_is_left_out_with_its_place(void **sta
 		{GOOD "Total increase == 8\n" GOOD "bye\n", "old.txt:7\nold.txt:12\n"},
 		{GOOD "Total increase == 8 requested + 1 overhead = 8\n", "old.txt:6\n"},
 		{GOOD "Total increase == 8 requested + 1\n", "old.txt:6\n"},
+		{GOOD "Total increase == f000000000000000 requested + 0 overhead = "
+		      "f000000000000000\n",
+			"old.txt:6\n"},
 	};
 
 	(void)state;
@@ -133,6 +136,42 @@ static void a_file_that_ends_anywhere_is_never_taken_for_whole(void **state)
 	}
 }
 
+static void a_file_that_ends_inside_a_row_is_cut(void **state)
+{
+	static const struct {
+		const char *text;
+		size_t rows;
+	} texts[] = {
+		/* Without its second line a row does not tell OLD's number of blocks. */
+		{GOOD "+ 1 ( 1 - 0) 1 allocs\tBackTrace3\n", 1},
+		{GOOD "+ 1 ( 1 - 0) 1 allocs\tBackTrace3", 1},
+		{GOOD "+ 1 ( 1 - 0) 1 allocs\tBackTrace3\n"
+		      "+ 1 ( 1 - 0)\tBackTrace3\tallocations",
+			1},
+		{GOOD "+ 1 ( 1 - 0) 1 allocs\tBackTrace3\n"
+		      "+ 1 ( 1 - 0)\tBackTrace3\tallocations\n",
+			2},
+		{GOOD "+ 1 ( 1 - 0) 1 allocs\tBackTrace3\n"
+		      "+ 1 ( 1 - 0)\tBackTrace3\tallocations\n\n\n",
+			2},
+		{GOOD "//     al", 1}, {GOOD "//     also BackTrace5\n", 1},
+		{GOOD "//     ambiguous: one of 2 stacks, unknown which\n", 1},
+		{GOOD "Total increase == 8", 1}, /* 8 or 80 */
+	};
+
+	(void)state;
+	for (size_t i = 0; i < COUNT(texts); i++) {
+		struct got *got = read_in(texts[i].text, 0);
+
+		assert_int_equal(got->rc, -ERR_CUT);
+		assert_string_equal(got->err.place, "old.txt");
+		assert_int_equal(got->comparison.row_count, texts[i].rows);
+		assert_row(got, 0, 1, 9, 1, 1);
+		assert_sound(got);
+		got_free(got);
+	}
+}
+
 static void a_stack_that_is_cut_is_equal_to_no_other(void **state)
 {
 	struct got *got = read_in(GOOD "+ 1 ( 1 - 0) 1 allocs\tBackTrace3\n"
@@ -189,6 +228,7 @@ int main(void)
 		INSIDE(more_damage_than_a_hundred_lines_is_an_error),
 		INSIDE(a_line_without_end_is_an_error_and_a_comment_may_be_long),
 		INSIDE(a_file_that_ends_anywhere_is_never_taken_for_whole),
+		INSIDE(a_file_that_ends_inside_a_row_is_cut),
 		INSIDE(a_stack_that_is_cut_is_equal_to_no_other),
 		INSIDE(missing_rows_show_in_the_sum),
 		INSIDE(no_damage_breaks_what_always_holds),
