@@ -246,12 +246,13 @@ static void a_sink_is_asked_only_where_entries_may_come(void **state)
 
 static int feed(struct dump_scanner *scanner, const char *text, bool is_last)
 {
-	char *padded = calloc(1, strlen(text) + 64);
+	size_t len = strlen(text);
+	char *padded = calloc(1, len + 64);
 	int rc;
 
 	assert_non_null(padded);
-	memcpy(padded, text, strlen(text));
-	rc = dump_scanner_text(scanner, padded, strlen(text), is_last);
+	memcpy(padded, text, len + 1);
+	rc = dump_scanner_text(scanner, padded, len, is_last);
 	free(padded);
 	return rc;
 }
