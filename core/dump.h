@@ -68,8 +68,9 @@ struct dump_sink {
 	int (*skipped)(void *ctx, const struct err *why);
 	/* Takes as many whole entries with their stacks as it likes, and empty lines, off the text
 	 * at at, which is at the start of a line; returns where it stopped, which is one too, and
-	 * adds to progress what it took. entry() gets the others. Behind end are DUMP_PAD_BYTES zeros. An
-	 * entry whose lines reach end it leaves: whether that one is whole the scanner knows. */
+	 * adds to progress what it took. entry() gets the others, the first of a dump among them.
+	 * Behind end are DUMP_PAD_BYTES zeros. An entry whose lines reach end it leaves: whether that one
+	 * is whole the scanner knows. Not called when there is a line(). */
 	const char *(*plain)(
 		void *ctx, const char *at, const char *end, struct dump_progress *progress);
 };

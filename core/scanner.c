@@ -138,15 +138,17 @@ static int understand(struct dump_scanner *scanner, struct scan_line *line)
 	return 0; /* chatter of the debug library and the like */
 }
 
-/* Lets the sink read as much as it likes by itself. True: it did read some, *rc tells more. */
-static bool pass_plain(struct dump_scanner *scanner, int *rc)
+/* Lets the sink read as much as it likes by itself. True: it did read some. */
+static bool pass_plain(struct dump_scanner *scanner)
 {
 	const struct dump_sink *sink = &scanner->sink;
 	struct dump_progress taken = {0};
 	const char *at = scanner->at, *stop;
 
-	if (!sink->plain || sink->line || scanner->is_split || scanner->in_modules ||
-		scanner->ended || !(hex_digits[(unsigned char)*at] || *at == '\n' || *at == '\r'))
+	/* the first entry is understood here, for the sign of a dump that it is */
+	if (!sink->plain || sink->line || !scanner->is_dump || scanner->is_split ||
+		scanner->in_modules || scanner->ended ||
+		!(hex_digits[(unsigned char)*at] || *at == '\n' || *at == '\r'))
 		return false;
 	stop = sink->plain(sink->ctx, at, scanner->end, &taken);
 	assert(stop >= at && stop <= scanner->end);
@@ -155,9 +157,6 @@ static bool pass_plain(struct dump_scanner *scanner, int *rc)
 	scanner->seen.block_count += taken.seen.block_count;
 	scanner->seen.requested_bytes += taken.seen.requested_bytes;
 	scanner->seen.overhead_bytes += taken.seen.overhead_bytes;
-	/* an empty line has two bytes at most, an entry more */
-	if ((uint64_t)(stop - at) > 2 * taken.line_count)
-		*rc = scan_is_dump(scanner);
 	return stop != at;
 }
 
@@ -174,7 +173,7 @@ static int other_line(struct dump_scanner *scanner)
 			return rc < 0 ? rc : 0;
 		rc = scan_close_entry(scanner, false);
 	}
-	if (rc || pass_plain(scanner, &rc))
+	if (rc || pass_plain(scanner))
 		return rc;
 	rc = scan_next(scanner, &line);
 	if (rc > 0)

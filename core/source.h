@@ -34,7 +34,8 @@ int64_t source_read(struct source *source, void *bytes, size_t len, struct err *
  * text is what lies between *from (behind a mark) and *to. */
 bool source_is_plain(const struct source *source, uint64_t *from, uint64_t *to);
 
-/* Reads exactly len bytes of a plain source; from any thread. 0 or -ERR_READ. */
+/* Reads exactly len bytes of a plain source; from any thread. Where source_read() goes on after that
+ * is not known. 0 or -ERR_READ. */
 int source_read_at(
 	struct source *source, uint64_t offset, void *bytes, size_t len, struct err *err);
 

@@ -252,8 +252,7 @@ bool total_holds(const struct total_text *total, int reading)
 
 /* ---------------------------------------------------------------- what a file is */
 
-/* What only dumps hold: "REQ bytes ..." and the lines that begin like these. */
-static bool is_of_dump(struct words line)
+bool line_is_of_dump(struct words line)
 {
 	static const char *const starts[] = {"// hsnap:", "// UMDH: version", "// Loaded modules",
 		"// Process modules", "*- - ", "REQUESTED bytes"};
@@ -288,7 +287,7 @@ bool comparison_is(const char *bytes, size_t len)
 
 		if (is_of_comparison(line))
 			return true;
-		if (is_of_dump(line))
+		if (line_is_of_dump(line))
 			return false;
 		bytes = newline ? newline + 1 : end;
 	}

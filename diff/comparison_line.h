@@ -81,6 +81,9 @@ bool total_holds(const struct total_text *total, int reading);
 /* A part of the total with its sign: what grew is positive. The total must hold. */
 int64_t total_part(const struct total_text *total, int part, int reading);
 
+/* True for what only dumps hold: entries, headings, notes. */
+bool line_is_of_dump(struct words line);
+
 /*
  * Whether a text that starts like this is a printed comparison and not a dump: its own header, a
  * row or a total line comes before any sign of a dump.

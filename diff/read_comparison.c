@@ -214,7 +214,7 @@ static int row_frame(struct reader *reader, struct words words)
 static int other_line(struct reader *reader, struct words words)
 {
 	if (reader->place == BETWEEN)
-		return 0;
+		return line_is_of_dump(words) ? refuse_line(reader, "it is part of a dump") : 0;
 	if (memchr(words.text, '!', words.len))
 		return row_frame(reader, words);
 	return refuse_inside(reader, "it is no part of a comparison");

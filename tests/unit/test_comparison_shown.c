@@ -88,8 +88,8 @@ static void what_is_left_out_is_said_with_its_place(void **state)
 {
 	static const char chatter[] =
 		"hello\n" GOOD "Total increase == 8 requested + 0 overhead = 8\n";
-	static const char damaged[] = "+ 9 ( 8 - 0) 1 allocs\tBackTrace9\n\n\tx!f+1\n\n" GOOD
-				      "Total increase == 8 requested + 0 overhead = 8\n";
+	static const char damaged[] = GOOD "+ 9 ( 8 - 0) 1 allocs\tBackTrace9\n\n\tx!f+1\n\n"
+					   "Total increase == 8 requested + 0 overhead = 8\n";
 	struct result *result;
 
 	(void)state;
@@ -102,7 +102,7 @@ static void what_is_left_out_is_said_with_its_place(void **state)
 		result = run_hdiff("new.txt", is_forced ? "--force" : "-d");
 		assert_int_equal(result->status, is_forced ? 0 : 2);
 		assert_non_null(result->text);
-		assert_non_null(strstr(result->words, "hdiff: new.txt:1: warning: left out"));
+		assert_non_null(strstr(result->words, "hdiff: new.txt:6: warning: left out"));
 		result_free(result);
 	}
 	result = run_hdiff("new.txt", "--input-base", "octal");

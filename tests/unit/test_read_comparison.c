@@ -99,7 +99,7 @@ static void samples_of_umdh_are_read(void **state)
 		{"cmp_dec_win10_x64_mahdytech_fragment.txt", 10, 1, 8, 0, 154944},
 		{"cmp_hex_v6_wow64_cppresourceleaks_fragment.txt", 0, 2, 8, 0, 0x2a98c90 - 0x2018},
 		{"cmp_noargs_10.0.19041_stdout.txt", 0, 0, 0, 0, 0},
-		{"legacy_msdocs_dhcmp_and_hogs_fragment.txt", 0, 1, 0, 13, 0x5320},
+		{"legacy_msdocs_dhcmp_and_hogs_fragment.txt", 0, 1, 0, 1, 0x5320},
 	};
 	char path[2000];
 

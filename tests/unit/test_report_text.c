@@ -268,7 +268,7 @@ static void growth_is_left_when_rows_say_more_than_the_total(void **state)
 	made->comparison.has_overhead = true;
 	made->view.all = (struct change){.new = {7, 5240, 0}};
 	made->view.is_filtered = true;
-	made->view.selected = (struct change){read_sums[0], read_sums[1]}; /* 3 and 5320 */
+	made->view.selected = (struct change){given_sums[0], given_sums[1]}; /* 3 and 5320 */
 	text = made_report(made, "text", false);
 	for (char *at = text; (at = strchr(at, '?'));)
 		*at = '0';

@@ -333,6 +333,8 @@ static void half_pairs_become_replacements(void **state)
 	(void)state;
 	write_file(lone, sizeof(lone) - 1);
 	expect_text(wanted, sizeof(wanted) - 1, 0);
+	write_file("\xff\xfe\x3d\xd8\x00\xff", 6); /* U+FF00 is no other half */
+	expect_text("\xef\xbf\xbd\xef\xbc\x80", 6, 0);
 	write_file(lone, sizeof(lone)); /* and half a unit */
 	expect_text(wanted, sizeof(wanted) - 1, -ERR_CUT);
 }

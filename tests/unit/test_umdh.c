@@ -410,6 +410,30 @@ static void a_line_without_end_is_refused_at_once(void **state)
 	assert_int_equal(dump_scan_file("/dev/zero", &sink, &err), -ERR_NOT_DUMP);
 }
 
+/* By hand: 14h blocks of 428h are 5320h bytes; 14h x 8 = A0h. */
+static void sums_load_as_one_block_each(void **state)
+{
+	static const char log[] =
+		"*- - Heap 150000 Hogs - -\n"
+		"00005320 bytes in 0x14 allocations (@ 0x428 + 0x8) by: BackTraceB53\n"
+		"ntdll!RtlAllocateHeap+0x00000808\n"
+		"10 bytes in 0x1 allocations (@ 0x10) by: BackTraceB54\n"
+		"\t401000\n";
+	const struct block *blocks;
+	struct snapshot snapshot;
+	struct err err = {0};
+
+	(void)state;
+	assert_int_equal(load(&snapshot, log, sizeof(log) - 1, 7, &err), 0);
+	assert_int_equal(snapshot.block_count, 2);
+	blocks = snapshot.blocks;
+	assert_true(blocks[0].addr == 0 && blocks[0].requested_bytes == 0x5320);
+	assert_true(blocks[0].overhead_bytes == 0xA0 && blocks[1].overhead_bytes == 0);
+	assert_null(snapshot.stacks.stacks[blocks[0].stack].frames);
+	assert_int_equal(snapshot.stacks.stacks[blocks[1].stack].frame_count, 1);
+	snapshot_release(&snapshot);
+}
+
 static int stop(void *ctx, const struct dump_entry *entry)
 {
 	(void)entry;
@@ -444,6 +468,7 @@ int main(void)
 		cmocka_unit_test(a_read_error_is_passed_on),
 		cmocka_unit_test(a_byte_order_mark_hides_nothing),
 		cmocka_unit_test(a_line_without_end_is_refused_at_once),
+		cmocka_unit_test(sums_load_as_one_block_each),
 		cmocka_unit_test(a_sink_can_stop_it),
 	};
 
