@@ -174,7 +174,7 @@ static void a_bad_line_is_named_with_its_place(void **state)
 	write_bytes("more.txt", "a!b\nc!\0d\n", 9);
 	refused("hdiff: more.txt:2: ", "--strip-file", "more.txt", "new.txt");
 	memset(line, 'a', sizeof(line));
-	memcpy(line, "a!", 2);
+	line[1] = '!';
 	write_bytes("more.txt", line, sizeof(line));
 	refused("hdiff: more.txt:1: ", "--strip-file", "more.txt", "new.txt");
 	refused("hdiff: no-such: ", "--strip-file", "no-such", "new.txt");
