@@ -213,21 +213,21 @@ static int add(
 	return 0;
 }
 
-int content_of(struct contents *contents, size_t dump, uint32_t index, uint32_t *number)
+int content_of(struct contents *contents, size_t dump, uint32_t stack, uint32_t *number)
 {
-	const struct stack *stack =
-		index == STACK_NONE ? NULL : &contents->dumps[dump].stacks.stacks[index];
-	struct content wanted = {kind_of(contents, stack), (uint32_t)dump, index};
+	const struct stack *of =
+		stack == STACK_NONE ? NULL : &contents->dumps[dump].stacks.stacks[stack];
+	struct content wanted = {kind_of(contents, of), (uint32_t)dump, stack};
 	struct hash_probe probe;
 	uint32_t hash, known;
 
-	if (stack && wanted.kind != ROW_STACKLESS && !is_by_id(contents, wanted.kind) &&
-		take_frames(contents, dump, stack))
+	if (of && wanted.kind != ROW_STACKLESS && !is_by_id(contents, wanted.kind) &&
+		take_frames(contents, dump, of))
 		return -ERR_NOMEM;
-	hash = hash_stack(contents, wanted.kind, dump, stack);
+	hash = hash_stack(contents, wanted.kind, dump, of);
 	probe = hash_index_probe(&contents->index, hash);
 	while ((known = hash_index_next(&contents->index, &probe)) != INDEX_NONE) {
-		if (is_same(contents, &contents->list[known], &wanted, stack)) {
+		if (is_same(contents, &contents->list[known], &wanted, of)) {
 			*number = known;
 			return 0;
 		}
