@@ -143,6 +143,7 @@ static uint32_t hash_stack(
 	const struct contents *contents, enum row_kind kind, size_t dump, const struct stack *stack)
 {
 	struct hasher hasher = hasher_begin(&contents->index);
+	uint64_t spread = hasher.a | 1;
 
 	hasher_add(&hasher, kind);
 	if (kind == ROW_STACKLESS)
@@ -155,10 +156,9 @@ static uint32_t hash_stack(
 	hasher_add(&hasher, stack->alias_count);
 	for (uint32_t i = 0; i < stack->alias_count; i++)
 		hasher_add(&hasher, stack->alias_at[i]);
-	for (uint32_t i = 0; i < stack->frame_count; i++) {
-		hasher_add(&hasher, contents->frames[i].unit);
-		hasher_add(&hasher, contents->frames[i].offset);
-	}
+	/* One word for each frame: which others give the same word depends on the key. */
+	for (uint32_t i = 0; i < stack->frame_count; i++)
+		hasher_add(&hasher, contents->frames[i].offset + contents->frames[i].unit * spread);
 	return hasher_end(&hasher);
 }
 
