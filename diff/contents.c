@@ -143,6 +143,7 @@ static uint32_t hash_stack(
 	const struct contents *contents, enum row_kind kind, size_t dump, const struct stack *stack)
 {
 	struct hasher hasher = hasher_begin(&contents->index);
+	uint64_t spread = hasher.a | 1;
 
 	hasher_add(&hasher, kind);
 	if (kind == ROW_STACKLESS)
@@ -155,10 +156,9 @@ static uint32_t hash_stack(
 	hasher_add(&hasher, stack->alias_count);
 	for (uint32_t i = 0; i < stack->alias_count; i++)
 		hasher_add(&hasher, stack->alias_at[i]);
-	for (uint32_t i = 0; i < stack->frame_count; i++) {
-		hasher_add(&hasher, contents->frames[i].unit);
-		hasher_add(&hasher, contents->frames[i].offset);
-	}
+	/* One word for each frame: which others give the same word depends on the key. */
+	for (uint32_t i = 0; i < stack->frame_count; i++)
+		hasher_add(&hasher, contents->frames[i].offset + contents->frames[i].unit * spread);
 	return hasher_end(&hasher);
 }
 
@@ -213,21 +213,21 @@ static int add(
 	return 0;
 }
 
-int content_of(struct contents *contents, size_t dump, uint32_t index, uint32_t *number)
+int content_of(struct contents *contents, size_t dump, uint32_t stack, uint32_t *number)
 {
-	const struct stack *stack =
-		index == STACK_NONE ? NULL : &contents->dumps[dump].stacks.stacks[index];
-	struct content wanted = {kind_of(contents, stack), (uint32_t)dump, index};
+	const struct stack *of =
+		stack == STACK_NONE ? NULL : &contents->dumps[dump].stacks.stacks[stack];
+	struct content wanted = {kind_of(contents, of), (uint32_t)dump, stack};
 	struct hash_probe probe;
 	uint32_t hash, known;
 
-	if (stack && wanted.kind != ROW_STACKLESS && !is_by_id(contents, wanted.kind) &&
-		take_frames(contents, dump, stack))
+	if (of && wanted.kind != ROW_STACKLESS && !is_by_id(contents, wanted.kind) &&
+		take_frames(contents, dump, of))
 		return -ERR_NOMEM;
-	hash = hash_stack(contents, wanted.kind, dump, stack);
+	hash = hash_stack(contents, wanted.kind, dump, of);
 	probe = hash_index_probe(&contents->index, hash);
 	while ((known = hash_index_next(&contents->index, &probe)) != INDEX_NONE) {
-		if (is_same(contents, &contents->list[known], &wanted, stack)) {
+		if (is_same(contents, &contents->list[known], &wanted, of)) {
 			*number = known;
 			return 0;
 		}

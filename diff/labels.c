@@ -1,5 +1,6 @@
 #include "diff/labels.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -124,17 +125,18 @@ static void choose_by_id(struct row *row, struct member *members, size_t count)
 
 /* Chooses the stack and the dumps to show the row from. The older dump's stack is another one
  * when ids are compared, and no help then. */
-static void show(struct row *row, const struct member *members, size_t count)
+static void show(const struct contents *contents, struct row *row, const struct member *members,
+	size_t count)
 {
 	bool is_shown = row->kind == ROW_STACK || row->kind == ROW_AMBIGUOUS;
 
-	row->dump = &members->contents->dumps[members->dump];
+	row->dump = &contents->dumps[members->dump];
 	row->stack = is_shown ? members->stack : NULL;
 	for (size_t i = 1; i < count && row->id_stack_count < 2; i++) {
 		if (members[i].dump == members->dump ||
 			(is_shown && !members[i].stack->frame_count))
 			continue;
-		row->older_dump = &members[i].contents->dumps[members[i].dump];
+		row->older_dump = &contents->dumps[members[i].dump];
 		row->older_stack = is_shown ? members[i].stack : NULL;
 		return;
 	}
@@ -154,13 +156,15 @@ static size_t unite(struct member *members, size_t count)
 	return kept;
 }
 
-static void label(struct row *row, struct member *members, size_t count, const char **ids)
+static void label(const struct contents *contents, struct row *row, struct member *members,
+	size_t count, const char **ids)
 {
-	if (members->contents->mode == MATCH_ID && row->kind == ROW_STACK)
+	assert(count && members->stack); /* no row without a cell */
+	if (contents->mode == MATCH_ID && row->kind == ROW_STACK)
 		choose_by_id(row, members, count);
 	else
 		members_sort(members, count, by_dump);
-	show(row, members, count);
+	show(contents, row, members, count);
 	row->ids = ids;
 	row->id_count = unite(members, count);
 	for (size_t i = 0; i < row->id_count; i++)
@@ -253,14 +257,14 @@ int rows_label(
 	uint32_t *known = malloc((most_stacks(comparison) + 1) * sizeof(*known));
 	int rc = 0;
 
-	members.list = malloc((total + 1) * sizeof(*members.list));
+	members.list = calloc(total + 1, sizeof(*members.list));
 	if (!members.first || !members.list || !ids || !known) {
 		rc = -ERR_NOMEM;
 		goto out;
 	}
 	fill(comparison, contents, rows, &members, known);
 	for (size_t i = 0, from = 0; i < comparison->row_count; from = members.first[i++])
-		label(&comparison->rows[i], members.list + from, members.first[i] - from,
+		label(contents, &comparison->rows[i], members.list + from, members.first[i] - from,
 			ids + from);
 out:
 	free(known);

@@ -1,5 +1,6 @@
 #include "diff/match.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -134,6 +135,7 @@ static int bare_content(
 	size_t count = 0, cap = 0;
 	int rc = 0;
 
+	assert(of->bare); /* see has_bare() */
 	*content = of->bare[first];
 	if (*content != INDEX_NONE)
 		return 0;

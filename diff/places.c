@@ -117,21 +117,23 @@ static const struct module *module_of(const struct places_dump *dump, uint64_t a
 }
 
 struct place place_of(
-	const struct places *places, size_t number, uint64_t addr, struct place_module *found)
+	const struct places *places, size_t dump, uint64_t addr, struct place_module *found)
 {
-	const struct places_dump *own = &places->dumps[number], *dump = own;
-	const struct module *module = module_of(dump, addr);
+	const struct places_dump *own = &places->dumps[dump], *of = own;
+	const struct module *module = module_of(of, addr);
 
-	while (!module && dump->older)
-		module = module_of(dump = dump->older, addr);
+	while (!module && of->older)
+		module = module_of(of = of->older, addr);
 	if (!module)
-		dump = own;
-	while (!module && dump->newer)
-		module = module_of(dump = dump->newer, addr);
+		of = own;
+	while (!module && of->newer)
+		module = module_of(of = of->newer, addr);
+	if (!module)
+		of = own;
 	if (found)
-		*found = (struct place_module){module, (size_t)(dump - places->dumps)};
+		*found = (struct place_module){module, (size_t)(of - places->dumps)};
 	if (!module)
 		return (struct place){0, addr};
 	return (struct place){
-		(uint64_t)dump->ranks[module - dump->sums->modules] + 1, addr - module->base};
+		(uint64_t)of->ranks[module - of->sums->modules] + 1, addr - module->base};
 }

@@ -107,7 +107,7 @@ static void what_is_left_out_is_said_with_its_place(void **state)
 	}
 	result = run_hdiff("new.txt", "--input-base", "octal");
 	assert_int_equal(result->status, 2);
-	assert_non_null(strstr(result->words, "hex or decimal"));
+	assert_non_null(strstr(result->words, "hex, decimal"));
 	result_free(result);
 }
 

@@ -1,8 +1,8 @@
 /* hdiff: the layout of its text, and its options. */
 #include "core/out.h"
-#include "diff/place_names.h"
 #include "diff/report.h"
 #include "tests/unit/test_diff.h"
+#include "tests/unit/test_naming.h"
 #include "tests/unit/test_sums.h"
 
 static char root[1000]; /* the folder the tests were started in */
@@ -100,6 +100,8 @@ static char *report_with(struct naming *naming, const struct comparison *compari
 
 static void names_inlined_functions_and_lines_are_shown(void **state)
 {
+	static const struct symbol found[] = {
+		{"inlined", 0x1f, "a,(1).c", 7}, {"outer<int, char>\n", 0xAB, "b.c", 0}};
 	struct match_request request = {.mode = MATCH_AUTO};
 	struct comparison comparison;
 	struct naming naming;
@@ -110,13 +112,7 @@ static void names_inlined_functions_and_lines_are_shown(void **state)
 	char *text;
 
 	(void)state;
-	dump_begin(&maker, (struct maker){.is_ours = true});
-	put_lines(&maker,
-		"// hsnap: name addr=140001020 function=inlined offset=1F file=a,(1).c line=7\n"
-		"// hsnap: name addr=140001020 function=\"outer<int, char>\\x0A\" offset=AB "
-		"file=b.c\n"
-		"// hsnap: name addr=7FF812340502 function=inlined offset=1F file=a,(1).c "
-		"line=7\n");
+	dump_begin(&maker, (struct maker){0});
 	put_block(&maker, 500, 2, "1", 2);
 	dump_end(&maker, "new.txt");
 	sums_init(&sums);
@@ -125,6 +121,8 @@ static void names_inlined_functions_and_lines_are_shown(void **state)
 	assert_int_equal(comparison_make(&comparison, &sums, 1, &request), 0);
 	assert_int_equal(naming_make(&naming, &comparison, true, &err), 0);
 	assert_int_equal(naming_find(&naming, &(uint32_t){0}, 1, &err), 0);
+	name_frame(&naming, 0, 0, (struct symbols){found, 2});
+	name_frame(&naming, 0, 1, (struct symbols){found, 1});
 	text = report_with(&naming, &comparison);
 	assert_non_null(strstr(text, "\tapp!inlined+1F (a,(1).c, 7) [inline]\n"
 				     "\tapp!outer<int, char>?+AB\n"

@@ -119,6 +119,44 @@ static void an_id_of_many_stacks_in_many_heaps_is_gone_through_once(void **state
 	sums_release(&sums);
 }
 
+/* Among so many stacks there are some of equal hashes, whatever the key: about ten pairs are to be
+ * expected, and none at all once in 20000 runs. */
+static void stacks_of_equal_hashes_stay_apart(void **state)
+{
+	const uint32_t count = 300000;
+	struct match_request request = {0};
+	struct comparison comparison;
+	struct sums sums;
+	uint64_t frame;
+	struct stack stack = {.same_id = STACK_NONE, .frames = &frame, .frame_count = 1};
+	char id[20];
+
+	(void)state;
+	sums_init(&sums);
+	sums.path = "made";
+	sums.heaps = calloc(1, sizeof(*sums.heaps));
+	sums.cells = calloc(count, sizeof(*sums.cells));
+	assert_true(sums.heaps && sums.cells);
+	sums.heap_count = 1;
+	sums.cell_count = count;
+	for (uint32_t i = 0; i < count; i++) {
+		struct cell *cell = &sums.cells[i];
+
+		frame = 0x1000 + i;
+		snprintf(id, sizeof(id), "%X", i + 1);
+		stack.id = id;
+		assert_int_equal(stackset_put(&sums.stacks, &stack, strlen(id), &cell->stack), 0);
+		cell->sums = (struct census){1, i, 0};
+	}
+	assert_int_equal(comparison_make(&comparison, &sums, 1, &request), 0);
+	assert_int_equal(comparison.row_count, count);
+	for (uint32_t i = 0; i < count; i++) /* the largest first */
+		assert_int_equal(comparison.rows[i].stack->frames[0],
+			0x1000 + comparison.rows[i].of[0].requested_bytes);
+	comparison_release(&comparison);
+	sums_release(&sums);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -126,6 +164,7 @@ int main(void)
 		cmocka_unit_test(an_empty_index_finds_nothing),
 		cmocka_unit_test(words_that_differ_in_upper_bits_do_not_collide),
 		cmocka_unit_test(another_key_gives_other_hashes),
+		cmocka_unit_test(stacks_of_equal_hashes_stay_apart),
 		cmocka_unit_test(an_id_of_many_stacks_in_many_heaps_is_gone_through_once),
 	};
 

@@ -140,6 +140,31 @@ static void one_function_twice_on_a_line_is_one_stack_where_names_are_compared(v
 	compared_release(&compared);
 }
 
+/* A second build of app.exe in one of the dumps makes the one that both have no less the same. */
+static void a_build_that_all_dumps_have_goes_by_offset_whatever_else_there_is(void **state)
+{
+	(void)state;
+	for (int is_new = 0; is_new < 2; is_new++) {
+		struct maker maker;
+
+		dump_begin(&maker, (struct maker){.is_ours = true, .timestamp = 7});
+		if (is_new) {
+			put(&maker, "// Loaded modules: ");
+			put(&maker, "//    90000 1000 C:\\other\\app.exe");
+			put(&maker, "// Process modules enumerated.");
+			put(&maker, "// hsnap: module base=90000 timestamp=8 checksum=1");
+		}
+		for (unsigned i = 0; i < 2; i++) {
+			struct side side = {0x1010 + 0x20 * i, "leak", "a.c", 10};
+
+			put_side(&maker, &side, is_new ? 50 : 20 + i, i ? "A" : "B");
+		}
+		dump_end(&maker, is_new ? "new.txt" : "old.txt");
+	}
+	assert_int_equal(count_rows(automatic), 2);
+	assert_int_equal(count_rows(by_symbol), 1);
+}
+
 /* Names of inlined functions come first; a list of "function file line" each. */
 static void put_chain(const char *const *old, const char *const *new)
 {
@@ -409,6 +434,7 @@ int main(void)
 		TEST(the_folder_that_a_build_was_made_in_does_not_matter),
 		TEST(without_names_in_both_builds_a_rebuilt_module_stays_apart),
 		TEST(one_function_twice_on_a_line_is_one_stack_where_names_are_compared),
+		TEST(a_build_that_all_dumps_have_goes_by_offset_whatever_else_there_is),
 		TEST(inlined_functions_are_compared_as_a_whole),
 		TEST(a_function_of_another_module_is_another_one),
 		TEST(builds_are_told_by_their_pdb_and_matched_by_name),

@@ -1,0 +1,25 @@
+/*
+ * For tests of what is shown: names as if they had been found, which no file here has.
+ */
+#ifndef TESTS_UNIT_TEST_NAMING_H
+#define TESTS_UNIT_TEST_NAMING_H
+
+#include "diff/naming.h"
+#include "diff/place_names.h"
+
+/* Gives a frame of a row a name, and with it every other frame of the same place. The row was asked
+ * for by naming_find(). */
+static inline void name_frame(
+	const struct naming *naming, size_t row, size_t frame, struct symbols found)
+{
+	const struct comparison *comparison = naming->comparison;
+	const struct row *of = &comparison->rows[row];
+	struct place place = place_of(comparison->places, (size_t)(of->dump - comparison->dumps),
+		of->stack->frames[frame], NULL);
+	const struct named_place *named = names_find(comparison->names, &place);
+
+	assert_non_null(named);
+	comparison->names->list[named - comparison->names->list].found = found;
+}
+
+#endif
