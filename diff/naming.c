@@ -190,6 +190,8 @@ static int add_given(const struct frames *given, struct frames *frames)
 		if (!rc)
 			rc = frames_add(frames, &given->items[i]);
 	}
+	for (; !rc && part < given->part_count; part++)
+		rc = frames_part(frames); /* the last candidates have no frames */
 	return rc;
 }
 
