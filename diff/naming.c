@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "core/buf.h"
+#include "diff/frame_text.h"
 #include "diff/place_names.h"
 #include "diff/places.h"
 
@@ -33,24 +34,14 @@ static int name_dump_modules(struct naming *naming, const struct sums *dump, con
 	return *names ? 0 : -ERR_NOMEM;
 }
 
-/* What a frame's text says. */
-static int text_frame(struct frame *frame, struct arena *arena, const char *text)
-{
-	char *copy = arena_text(arena, text, strlen(text));
-
-	if (!copy)
-		return -ERR_NOMEM;
-	*frame = (struct frame){.function = copy};
-	return 0;
-}
-
 static int read_dump_texts(struct naming *naming, const struct sums *dump, struct frame **frames)
 {
 	int rc = 0;
 
 	*frames = arena_alloc(&naming->arena, dump->text_count * sizeof(**frames) + 1);
 	for (size_t i = 0; *frames && !rc && i < dump->text_count; i++)
-		rc = text_frame(&(*frames)[i], &naming->arena, dump->texts[i]);
+		rc = frame_parse(
+			&(*frames)[i], &naming->arena, dump->texts[i], strlen(dump->texts[i]));
 	return *frames ? rc : -ERR_NOMEM;
 }
 
