@@ -17,7 +17,7 @@ CORE := $(wildcard core/*.c)
 TRACER := $(wildcard snapshot/tracer/*.c)
 SNAPSHOT := $(filter-out $(TRACER),$(wildcard snapshot/*.c snapshot/*/*.c))
 SYMBOLIZE := $(wildcard symbolize/*.c)
-DIFF := $(wildcard diff/*.c)
+DIFF := $(wildcard diff/*.c diff/*/*.c)
 MAINS := snapshot/hsnap.c diff/hdiff.c symbolize/hsym.c
 # The part of the tracer that runs outside a target too, in tests.
 TRACER_TABLES := $(filter %/blocktable.c %/stacktable.c %/memory_posix.c %/memory_windows.c,$(TRACER))

@@ -187,8 +187,7 @@ int scan_stack_lines(struct dump_scanner *scanner)
 	int rc = 0;
 
 	while (!rc && scanner->at < scanner->end && *scanner->at == '\t') {
-		if (open->is_open && !open->entry.name_count &&
-			!scanner->sink.line)
+		if (open->is_open && !open->entry.name_count && !scanner->sink.line)
 			plain_frames(scanner);
 		if (scanner->at < scanner->end && *scanner->at == '\t')
 			rc = stack_line(scanner);

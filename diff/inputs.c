@@ -5,7 +5,7 @@
 #include "core/buf.h"
 #include "core/source.h"
 #include "core/text.h"
-#include "diff/read_comparison.h"
+#include "diff/read/read_comparison.h"
 
 /* Who is told. */
 struct listener {

@@ -12,9 +12,9 @@
 #include <stdio.h>
 
 #include "core/err.h"
-#include "diff/match.h"
+#include "diff/match/match.h"
 #include "diff/options.h"
-#include "diff/sum.h"
+#include "diff/read/sum.h"
 
 struct inputs {
 	struct sums dumps[DUMPS_MAX];

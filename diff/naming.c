@@ -4,9 +4,9 @@
 #include <string.h>
 
 #include "core/buf.h"
-#include "diff/frame_text.h"
-#include "diff/place_names.h"
-#include "diff/places.h"
+#include "diff/read/frame_text.h"
+#include "diff/match/place_names.h"
+#include "diff/match/places.h"
 
 #define MISSING_MAX 4 /* modules that are named */
 

@@ -16,7 +16,7 @@
 #include "core/buf.h"
 #include "core/err.h"
 #include "diff/frame.h"
-#include "diff/match.h"
+#include "diff/match/match.h"
 
 struct naming {
 	const struct comparison *comparison;

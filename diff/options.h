@@ -13,9 +13,9 @@
 
 #include "core/err.h"
 #include "core/opt.h"
-#include "diff/match.h"
-#include "diff/report.h"
-#include "diff/view.h"
+#include "diff/match/match.h"
+#include "diff/report/report.h"
+#include "diff/ask/view.h"
 
 #define DUMPS_MAX 2
 

@@ -8,14 +8,14 @@
 #include "core/os.h"
 #include "core/out.h"
 #include "core/text.h"
-#include "diff/filter.h"
+#include "diff/ask/filter.h"
 #include "diff/inputs.h"
 #include "diff/naming.h"
 #include "diff/options.h"
-#include "diff/report.h"
-#include "diff/strip.h"
-#include "diff/suppress.h"
-#include "diff/view.h"
+#include "diff/report/report.h"
+#include "diff/ask/strip.h"
+#include "diff/ask/suppress.h"
+#include "diff/ask/view.h"
 
 /* What the options ask for, made from them before anything is read. */
 struct run {

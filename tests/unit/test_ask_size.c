@@ -11,7 +11,7 @@
 
 #include "core/err.h"
 #include "core/size.h"
-#include "diff/glob.h"
+#include "diff/ask/glob.h"
 
 #define UNTOUCHED UINT64_C(0xABCDEF)
 

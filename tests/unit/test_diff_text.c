@@ -1,6 +1,6 @@
 /* hdiff: the layout of its text, and its options. */
 #include "core/out.h"
-#include "diff/report.h"
+#include "diff/report/report.h"
 #include "tests/unit/test_diff.h"
 #include "tests/unit/test_naming.h"
 #include "tests/unit/test_sums.h"

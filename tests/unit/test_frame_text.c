@@ -1,8 +1,8 @@
 /* hdiff: one frame's text, taken apart. */
 #include "tests/unit/test_diff.h"
 
-#include "diff/frame_text.h"
-#include "diff/report.h"
+#include "diff/read/frame_text.h"
+#include "diff/report/report.h"
 
 #define TEXT(text) (text), sizeof(text) - 1
 #define COUNT(list) (sizeof(list) / sizeof(*(list)))

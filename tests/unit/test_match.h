@@ -5,10 +5,10 @@
 #ifndef TESTS_UNIT_TEST_MATCH_H
 #define TESTS_UNIT_TEST_MATCH_H
 
-#include "diff/match.h"
+#include "diff/match/match.h"
 #include "diff/naming.h"
-#include "diff/report.h"
-#include "diff/sum.h"
+#include "diff/report/report.h"
+#include "diff/read/sum.h"
 #include "tests/unit/test_diff.h"
 #include "tests/unit/test_sums.h"
 

@@ -5,7 +5,7 @@
 #define TESTS_UNIT_TEST_NAMING_H
 
 #include "diff/naming.h"
-#include "diff/place_names.h"
+#include "diff/match/place_names.h"
 
 /* Gives a frame of a row a name, and with it every other frame of the same place. The row was asked
  * for by naming_find(). */

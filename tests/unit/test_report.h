@@ -6,7 +6,7 @@
 #define TESTS_UNIT_TEST_REPORT_H
 
 #include "core/out.h"
-#include "diff/report.h"
+#include "diff/report/report.h"
 #include "tests/unit/test_diff.h"
 #include "tests/unit/test_sums.h"
 

@@ -6,7 +6,7 @@
 #include "tests/unit/test_diff.h"
 
 #include "core/source.h"
-#include "diff/sum_reader.h"
+#include "diff/read/sum_reader.h"
 
 #define IDS 12
 

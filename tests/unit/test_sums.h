@@ -3,7 +3,7 @@
 #define TESTS_UNIT_TEST_SUMS_H
 
 #include "core/source.h"
-#include "diff/sum.h"
+#include "diff/read/sum.h"
 
 /* Reads the dump at path as hdiff does: 0 or an error. */
 static inline int read_sums(struct sums *sums, const char *path, struct err *err)

@@ -1,0 +1,57 @@
+/*
+ * Which stacks are wanted. What can be told without names is asked first: names take time.
+ */
+#ifndef DIFF_FILTER_H
+#define DIFF_FILTER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "core/buf.h"
+#include "core/err.h"
+#include "diff/frame.h"
+#include "diff/match/match.h"
+#include "diff/ask/pattern.h"
+
+struct filter {
+	/* A stack is kept when any frame of it matches include (when there is any) and none does
+	 * exclude. A frame is its "module!function", its source file, and its raw forms
+	 * "module+OFFSET" and "ADDRESS". */
+	struct patterns include, exclude;
+	/* Kept: stacks with a frame in one of them, with or without the extension, in either case. */
+	const char *const *modules;
+	size_t module_count;
+	uint64_t min_bytes, min_blocks; /* the growth's magnitude, of both */
+	struct buf name, addr;
+};
+
+enum verdict {
+	VERDICT_DROP,
+	VERDICT_KEEP,
+	VERDICT_NAMES, /* names must tell */
+	VERDICT_NAMES_EXCLUDE, /* it is included; names must tell whether it is excluded */
+};
+
+void filter_init(struct filter *filter);
+void filter_release(struct filter *filter);
+
+/* Whether anything can be left out. */
+bool filter_is_active(const struct filter *filter);
+
+/* Whether the growth is large enough. */
+bool filter_growth(const struct filter *filter, const struct delta *delta);
+
+/* Says what can be said of a row whose frames have no names yet. 0 or as patterns_match(). */
+int filter_raw(struct filter *filter, const struct comparison *comparison, const struct row *row,
+	const struct frames *frames, enum verdict *verdict, struct err *err);
+
+/* Goes on from a verdict of filter_raw() with frames that have names: drop or keep. */
+int filter_named(
+	struct filter *filter, const struct frames *frames, enum verdict *verdict, struct err *err);
+
+/* The file name of a frame's module, with extension, or NULL where that is not known. Borrowed. */
+const char *frame_module_file(
+	const struct comparison *comparison, const struct row *row, const struct frame *frame);
+
+#endif

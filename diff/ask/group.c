@@ -1,0 +1,191 @@
+#include "diff/ask/group.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/buf.h"
+#include "core/table.h"
+
+struct grouping {
+	struct view *view;
+	struct table known; /* name -> index into groups */
+	size_t *seen; /* by group: 1 + the row that was counted last */
+	size_t cap, seen_cap;
+	struct buf name;
+	struct frames frames;
+};
+
+/* Finds or makes the group with the name at hand. */
+static int group_put(struct grouping *grouping, size_t *index)
+{
+	struct view *view = grouping->view;
+	const struct buf *name = &grouping->name;
+	const uint64_t *known = table_find(&grouping->known, name->data, name->len);
+	const char *copy;
+
+	if (known) {
+		*index = (size_t)*known;
+		return 0;
+	}
+	copy = arena_text(&view->arena, name->data, name->len);
+	if (!copy ||
+		array_grow((void **)&view->groups, &grouping->cap, view->group_count,
+			sizeof(*view->groups)) ||
+		array_grow((void **)&grouping->seen, &grouping->seen_cap, view->group_count,
+			sizeof(*grouping->seen)) ||
+		table_add(&grouping->known, name->data, name->len, view->group_count))
+		return -ERR_NOMEM;
+	view->groups[view->group_count] = (struct view_group_row){.name = copy};
+	grouping->seen[view->group_count] = 0;
+	*index = view->group_count++;
+	return 0;
+}
+
+/* Counts row number i of the view to the group with the name at hand. */
+static int group_count(struct grouping *grouping, size_t i, bool is_self)
+{
+	struct view *view = grouping->view;
+	const struct row *row = &view->comparison->rows[view->rows[i]];
+	size_t index;
+
+	if (group_put(grouping, &index))
+		return -ERR_NOMEM;
+	if (is_self)
+		change_add_row(&view->groups[index].self, view->comparison, row);
+	if (grouping->seen[index] != i + 1)
+		change_add_row(&view->groups[index].total, view->comparison, row);
+	grouping->seen[index] = i + 1;
+	return 0;
+}
+
+static int group_count_as(struct grouping *grouping, size_t i, const char *name)
+{
+	buf_clear(&grouping->name);
+	return buf_add_text(&grouping->name, name) ? -ERR_NOMEM : group_count(grouping, i, true);
+}
+
+/* What a frame is counted to. */
+static int name_frame(struct buf *name, const struct frame *frame, enum view_group group)
+{
+	const char *text = group == GROUP_FILE ? frame->file : frame->module;
+
+	if (group == GROUP_FUNCTION && frame->function)
+		return frame_name(frame, name);
+	buf_clear(name);
+	if (buf_add_text(name, text ? text : "?"))
+		return -ERR_NOMEM;
+	return group == GROUP_FUNCTION && frame->module ? buf_add_text(name, "!?") : 0;
+}
+
+/* What rows are counted to whose frames are not known, or NULL. */
+static const char *words_of(const struct row *row, const struct frames *frames)
+{
+	if (row->kind == ROW_AMBIGUOUS || row->kind == ROW_ONE_OF || frames->part_count)
+		return "(ambiguous)";
+	if (row->kind == ROW_UNKNOWN)
+		return "(stack not in the dump)";
+	return frames->count ? NULL : "(no stack recorded)";
+}
+
+static int group_heap(struct grouping *grouping, size_t i)
+{
+	const struct view *view = grouping->view;
+	uint64_t heap = view->comparison->rows[view->rows[i]].heap;
+
+	if (!heap)
+		return group_count_as(grouping, i, "?");
+	buf_clear(&grouping->name);
+	if (buf_printf(&grouping->name, "%" PRIX64, heap))
+		return -ERR_NOMEM;
+	return group_count(grouping, i, true);
+}
+
+static int group_row(struct grouping *grouping, size_t i)
+{
+	struct view *view = grouping->view;
+	const struct frames *frames = &grouping->frames;
+	const char *words;
+	int rc = 0;
+
+	if (view->group == GROUP_HEAP)
+		return group_heap(grouping, i);
+	if (naming_frames(view->naming, view->rows[i], &grouping->frames) ||
+		(view->strip && strip_frames(view->strip, &grouping->frames)))
+		return -ERR_NOMEM;
+	words = words_of(&view->comparison->rows[view->rows[i]], frames);
+	if (words)
+		return group_count_as(grouping, i, words);
+	for (size_t k = 0; !rc && k < frames->count; k++) {
+		rc = name_frame(&grouping->name, &frames->items[k], view->group);
+		if (!rc)
+			rc = group_count(grouping, i, k == 0);
+	}
+	return rc;
+}
+
+/* ---------------------------------------------------------------- order */
+
+struct sorted {
+	struct view_group_row group;
+	int64_t self, total; /* what to sort by */
+};
+
+static int by_change(const void *a, const void *b)
+{
+	const struct sorted *x = a, *y = b;
+
+	if (x->self != y->self)
+		return x->self > y->self ? -1 : 1;
+	if (x->total != y->total)
+		return x->total > y->total ? -1 : 1;
+	return strcmp(x->group.name, y->group.name);
+}
+
+/* Bytes in one dump fit too, see sum.h. */
+static int64_t sort_key(const struct change *change, enum view_sort sort)
+{
+	switch (sort) {
+	case SORT_BYTES: return change_delta(change).requested_bytes;
+	case SORT_COUNT: return change_delta(change).block_count;
+	case SORT_NEW: return (int64_t)change->new.requested_bytes;
+	case SORT_OLD: return (int64_t)change->old.requested_bytes;
+	case SORT_NAME: break;
+	}
+	return 0;
+}
+
+static int sort_groups(struct view *view, enum view_sort sort)
+{
+	struct sorted *sorted = calloc(view->group_count + 1, sizeof(*sorted));
+
+	if (!sorted)
+		return -ERR_NOMEM;
+	for (size_t i = 0; i < view->group_count; i++)
+		sorted[i] = (struct sorted){view->groups[i], sort_key(&view->groups[i].self, sort),
+			sort_key(&view->groups[i].total, sort)};
+	qsort(sorted, view->group_count, sizeof(*sorted), by_change);
+	for (size_t i = 0; i < view->group_count; i++)
+		view->groups[i] = sorted[i].group;
+	free(sorted);
+	return 0;
+}
+
+int groups_make(struct view *view, enum view_sort sort)
+{
+	struct grouping grouping = {.view = view};
+	int rc = 0;
+
+	table_init(&grouping.known);
+	buf_init(&grouping.name);
+	frames_init(&grouping.frames);
+	for (size_t i = 0; !rc && i < view->row_count; i++)
+		rc = group_row(&grouping, i);
+	if (!rc)
+		rc = sort_groups(view, sort);
+	free(grouping.seen);
+	frames_release(&grouping.frames);
+	buf_release(&grouping.name);
+	table_release(&grouping.known);
+	return rc;
+}

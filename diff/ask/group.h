@@ -1,0 +1,15 @@
+/* Groups: rows with something in common, each counted once in a group. */
+#ifndef DIFF_GROUP_H
+#define DIFF_GROUP_H
+
+#include "diff/ask/view.h"
+
+/*
+ * Fills groups and group_count of a view that has its rows and knows what to group them by. Frames
+ * without a name are "module!?" or the group "?"; rows without a stack, and those that may be of
+ * several, are groups of their own, with words in brackets; by heap, all rows are of their heap.
+ * 0 or -ERR_NOMEM.
+ */
+int groups_make(struct view *view, enum view_sort sort);
+
+#endif

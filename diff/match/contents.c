@@ -1,0 +1,400 @@
+#include "diff/match/contents.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/buf.h"
+#include "diff/match/frame_numbers.h"
+
+/* Units beside those of places: they differ from all modules' numbers. */
+#define UNIT_SYMBOL (UINT64_C(1) << 32) /* plus the number of the module's group */
+#define UNIT_TEXT (UINT64_C(2) << 32)
+
+int id_order(const char *a, const char *b)
+{
+	size_t x = strlen(a), y = strlen(b);
+
+	return x != y ? (x < y ? -1 : 1) : strcmp(a, b);
+}
+
+static int order_of(uint64_t a, uint64_t b)
+{
+	return a < b ? -1 : a > b;
+}
+
+/* ---------------------------------------------------------------- frames */
+
+/* Whether a frame there is known by its name, if it has one. */
+static bool goes_by_name(const struct contents *contents, const struct place *place)
+{
+	if (contents->mode == MATCH_SYMBOL)
+		return true;
+	return contents->mode == MATCH_AUTO && place->unit &&
+	       contents->places->ranks.is_rebuilt[place->unit - 1];
+}
+
+/* The place that a frame is compared by. */
+static struct place frame_at(
+	const struct contents *contents, size_t dump, const struct stack *stack, uint32_t index)
+{
+	uint64_t frame = stack->frames[index];
+	const struct named_place *named;
+	struct place place;
+
+	if (stack->is_named)
+		return (struct place){UNIT_TEXT, contents->texts[dump][frame]};
+	if (contents->mode == MATCH_ADDRESS)
+		return (struct place){0, frame};
+	place = place_of(contents->places, dump, frame, NULL);
+	if (!contents->by_symbol || !goes_by_name(contents, &place))
+		return place;
+	named = names_find(contents->names, &place);
+	if (!named || !named->class)
+		return place;
+	return (struct place){
+		UNIT_SYMBOL + (place.unit ? contents->places->ranks.group[place.unit - 1] + 1 : 0),
+		named->class};
+}
+
+static int want_stack(const struct contents *contents, struct names *names, size_t dump,
+	const struct stack *stack)
+{
+	int rc = 0;
+
+	for (uint32_t i = 0; !rc && !stack->is_named && i < stack->frame_count; i++) {
+		struct place place = place_of(contents->places, dump, stack->frames[i], NULL);
+
+		if (goes_by_name(contents, &place))
+			rc = names_want(names, dump, stack->frames[i]);
+	}
+	return rc;
+}
+
+/* Looks for the names that stacks are compared by, all at once. */
+static int find_names(struct contents *contents, struct names *names, size_t dump_count)
+{
+	const struct ranks *ranks = &contents->places->ranks;
+	bool is_needed = contents->mode == MATCH_SYMBOL;
+	struct err err;
+	int rc = 0;
+
+	for (size_t i = 0; contents->mode == MATCH_AUTO && i < ranks->count; i++)
+		is_needed |= ranks->is_rebuilt[i];
+	if (!is_needed)
+		return 0;
+	for (size_t dump = 0; !rc && dump < dump_count; dump++) {
+		const struct stackset *stacks = &contents->dumps[dump].stacks;
+
+		for (size_t i = 0; !rc && i < stacks->count; i++)
+			rc = want_stack(contents, names, dump, &stacks->stacks[i]);
+	}
+	if (!rc)
+		rc = names_resolve(names, &err);
+	if (!rc)
+		rc = names_classify(names);
+	contents->by_symbol = true;
+	return rc;
+}
+
+/* ---------------------------------------------------------------- stacks */
+
+static enum row_kind kind_of(const struct contents *contents, const struct stack *stack)
+{
+	bool is_none = !stack || !stack->id[strspn(stack->id, "0")];
+
+	if (!stack || (!stack->frame_count && is_none)) /* UMDH's id of such blocks is 0 */
+		return ROW_STACKLESS;
+	if (contents->mode == MATCH_ID)
+		return ROW_STACK;
+	if (!stack->frame_count)
+		return ROW_UNKNOWN;
+	return stack->alias_count ? ROW_AMBIGUOUS : ROW_STACK;
+}
+
+static const struct stack *stack_of(const struct contents *contents, const struct content *content)
+{
+	return &contents->dumps[content->dump].stacks.stacks[content->stack];
+}
+
+static bool is_by_id(const struct contents *contents, enum row_kind kind)
+{
+	return kind == ROW_UNKNOWN || (kind == ROW_STACK && contents->mode == MATCH_ID);
+}
+
+/* Puts the stack's frames where they are at hand. */
+static int take_frames(struct contents *contents, size_t dump, const struct stack *stack)
+{
+	if (stack->frame_count > contents->frame_cap) {
+		size_t cap = stack->frame_count + (size_t)stack->frame_count / 2;
+		struct place *frames = realloc(contents->frames, cap * sizeof(*frames));
+
+		if (!frames)
+			return -ERR_NOMEM;
+		contents->frames = frames;
+		contents->frame_cap = cap;
+	}
+	for (uint32_t i = 0; i < stack->frame_count; i++)
+		contents->frames[i] = frame_at(contents, dump, stack, i);
+	return 0;
+}
+
+/* Of the stack at hand. An id without a stack means something in its own process only. */
+static uint32_t hash_stack(
+	const struct contents *contents, enum row_kind kind, size_t dump, const struct stack *stack)
+{
+	struct hasher hasher = hasher_begin(&contents->index);
+	uint64_t spread = hasher.a | 1;
+
+	hasher_add(&hasher, kind);
+	if (kind == ROW_STACKLESS)
+		return hasher_end(&hasher);
+	if (is_by_id(contents, kind)) {
+		hasher_add_text(&hasher, stack->id);
+		hasher_add(&hasher, kind == ROW_UNKNOWN ? contents->process[dump] : 0);
+		return hasher_end(&hasher);
+	}
+	hasher_add(&hasher, stack->alias_count);
+	for (uint32_t i = 0; i < stack->alias_count; i++)
+		hasher_add(&hasher, stack->alias_at[i]);
+	/* One word for each frame: which others give the same word depends on the key. */
+	for (uint32_t i = 0; i < stack->frame_count; i++)
+		hasher_add(&hasher, contents->frames[i].offset + contents->frames[i].unit * spread);
+	return hasher_end(&hasher);
+}
+
+static bool same_aliases(const struct stack *a, const struct stack *b)
+{
+	return a->alias_count == b->alias_count &&
+	       (!a->alias_count ||
+		       !memcmp(a->alias_at, b->alias_at, a->alias_count * sizeof(*a->alias_at)));
+}
+
+/* Whether a known content is that of the stack at hand. */
+static bool is_same(const struct contents *contents, const struct content *known,
+	const struct content *wanted, const struct stack *stack)
+{
+	const struct stack *other;
+	bool same_dump = known->dump == wanted->dump;
+
+	if (known->kind != wanted->kind)
+		return false;
+	if (known->kind == ROW_STACKLESS)
+		return true;
+	other = stack_of(contents, known);
+	if (is_by_id(contents, known->kind))
+		return !strcmp(other->id, stack->id) &&
+		       (known->kind == ROW_STACK ||
+			       contents->process[known->dump] == contents->process[wanted->dump]);
+	if (other->frame_count != stack->frame_count || !same_aliases(other, stack))
+		return false;
+	same_dump &= other->is_named == stack->is_named;
+	for (uint32_t i = 0; i < stack->frame_count; i++) {
+		struct place place;
+
+		if (same_dump && other->frames[i] == stack->frames[i])
+			continue;
+		place = frame_at(contents, known->dump, other, i);
+		if (!same_place(&place, &contents->frames[i]))
+			return false;
+	}
+	return true;
+}
+
+static int add(
+	struct contents *contents, uint32_t hash, const struct content *content, uint32_t *number)
+{
+	if (contents->count >= INDEX_NONE - 1 ||
+		array_grow((void **)&contents->list, &contents->cap, contents->count,
+			sizeof(*content)) ||
+		hash_index_add(&contents->index, hash, (uint32_t)contents->count))
+		return -ERR_NOMEM;
+	*number = (uint32_t)contents->count;
+	contents->list[contents->count++] = *content;
+	return 0;
+}
+
+int content_of(struct contents *contents, size_t dump, uint32_t stack, uint32_t *number)
+{
+	const struct stack *of =
+		stack == STACK_NONE ? NULL : &contents->dumps[dump].stacks.stacks[stack];
+	struct content wanted = {kind_of(contents, of), (uint32_t)dump, stack};
+	struct hash_probe probe;
+	uint32_t hash, known;
+
+	if (of && wanted.kind != ROW_STACKLESS && !is_by_id(contents, wanted.kind) &&
+		take_frames(contents, dump, of))
+		return -ERR_NOMEM;
+	hash = hash_stack(contents, wanted.kind, dump, of);
+	probe = hash_index_probe(&contents->index, hash);
+	while ((known = hash_index_next(&contents->index, &probe)) != INDEX_NONE) {
+		if (is_same(contents, &contents->list[known], &wanted, of)) {
+			*number = known;
+			return 0;
+		}
+	}
+	return add(contents, hash, &wanted, number);
+}
+
+/* ---------------------------------------------------------------- order */
+
+int content_stack_order(const struct contents *contents, size_t dump_a, const struct stack *a,
+	size_t dump_b, const struct stack *b)
+{
+	int order = order_of(a->alias_count, b->alias_count);
+
+	for (uint32_t i = 0; !order && i < a->alias_count; i++)
+		order = order_of(a->alias_at[i], b->alias_at[i]);
+	for (uint32_t i = 0; !order && i < a->frame_count && i < b->frame_count; i++) {
+		struct place x, y;
+
+		/* Stacks of one dump often start with the same frames. */
+		if (dump_a == dump_b && a->is_named == b->is_named && a->frames[i] == b->frames[i])
+			continue;
+		x = frame_at(contents, dump_a, a, i);
+		y = frame_at(contents, dump_b, b, i);
+		order = place_order(&x, &y);
+	}
+	return order ? order : order_of(a->frame_count, b->frame_count);
+}
+
+static int list_order(
+	const struct contents *contents, const struct content_list *a, const struct content_list *b)
+{
+	int order = 0;
+
+	for (size_t i = 0; !order && i < a->count && i < b->count; i++)
+		order = content_order(contents, a->contents[i], b->contents[i]);
+	return order ? order : order_of(a->count, b->count);
+}
+
+int content_order(const struct contents *contents, uint32_t a, uint32_t b)
+{
+	const struct content *x = &contents->list[a], *y = &contents->list[b];
+	int order;
+
+	if (a == b)
+		return 0;
+	if (x->kind != y->kind)
+		return order_of(x->kind, y->kind);
+	if (x->kind == ROW_ONE_OF)
+		return list_order(contents, &contents->lists[x->stack], &contents->lists[y->stack]);
+	if (x->kind == ROW_STACKLESS)
+		return 0;
+	if (is_by_id(contents, x->kind)) {
+		order = id_order(stack_of(contents, x)->id, stack_of(contents, y)->id);
+		return order ? order :
+			       order_of(contents->process[x->dump], contents->process[y->dump]);
+	}
+	return content_stack_order(
+		contents, x->dump, stack_of(contents, x), y->dump, stack_of(contents, y));
+}
+
+/* ---------------------------------------------------------------- one of several */
+
+/* A number that sorts by what it stands for. */
+struct sorted {
+	const struct contents *contents;
+	uint32_t number;
+};
+
+static int by_content(const void *a, const void *b)
+{
+	const struct sorted *x = a, *y = b;
+
+	return content_order(x->contents, x->number, y->number);
+}
+
+/* Sorts numbers by content and drops the doubles: how many are left, or 0: out of memory. */
+static size_t tidy(const struct contents *contents, uint32_t *all, size_t count)
+{
+	struct sorted *sorted = calloc(count + 1, sizeof(*sorted));
+	size_t kept = 0;
+
+	if (!sorted)
+		return 0;
+	for (size_t i = 0; i < count; i++)
+		sorted[i] = (struct sorted){contents, all[i]};
+	qsort(sorted, count, sizeof(*sorted), by_content);
+	for (size_t i = 0; i < count; i++) {
+		if (!kept || all[kept - 1] != sorted[i].number)
+			all[kept++] = sorted[i].number;
+	}
+	free(sorted);
+	return kept;
+}
+
+static int add_list(struct contents *contents, const uint32_t *all, size_t count)
+{
+	uint32_t *copy = arena_alloc(&contents->arena, count * sizeof(*copy));
+
+	if (!copy || array_grow((void **)&contents->lists, &contents->list_cap,
+			     contents->list_count, sizeof(*contents->lists)))
+		return -ERR_NOMEM;
+	memcpy(copy, all, count * sizeof(*copy));
+	contents->lists[contents->list_count++] = (struct content_list){copy, count};
+	return 0;
+}
+
+int content_one_of(struct contents *contents, uint32_t *all, size_t count, uint32_t *number)
+{
+	struct hasher hasher = hasher_begin(&contents->index);
+	struct content content = {.kind = ROW_ONE_OF, .stack = (uint32_t)contents->list_count};
+	struct hash_probe probe;
+	uint32_t hash, known;
+
+	count = tidy(contents, all, count);
+	if (count < 2) {
+		*number = all[0];
+		return count ? 0 : -ERR_NOMEM;
+	}
+	hasher_add(&hasher, ROW_ONE_OF);
+	for (size_t i = 0; i < count; i++)
+		hasher_add(&hasher, all[i]);
+	hash = hasher_end(&hasher);
+	probe = hash_index_probe(&contents->index, hash);
+	while ((known = hash_index_next(&contents->index, &probe)) != INDEX_NONE) {
+		const struct content *at = &contents->list[known];
+		const struct content_list *list = &contents->lists[at->stack];
+
+		if (at->kind == ROW_ONE_OF && list->count == count &&
+			!memcmp(list->contents, all, count * sizeof(*all))) {
+			*number = known;
+			return 0;
+		}
+	}
+	if (contents->list_count >= UINT32_MAX || add_list(contents, all, count))
+		return -ERR_NOMEM;
+	return add(contents, hash, &content, number);
+}
+
+/* ---------------------------------------------------------------- start and end */
+
+int contents_make(struct contents *contents, const struct sums *dumps, size_t dump_count,
+	const struct places *places, struct names *names, const struct match_request *request)
+{
+	*contents = (struct contents){
+		.dumps = dumps, .places = places, .names = names, .mode = request->mode};
+	arena_init(&contents->arena);
+	hash_index_init(&contents->index);
+	contents->texts =
+		frame_numbers(dumps, dump_count, request->mode == MATCH_SYMBOL, &contents->arena);
+	contents->process =
+		arena_alloc(&contents->arena, dump_count * sizeof(*contents->process) + 1);
+	if (!contents->texts || !contents->process)
+		return -ERR_NOMEM;
+	for (size_t i = 0; i < dump_count; i++) {
+		while (is_other_process(&dumps[contents->process[i]], &dumps[i]))
+			contents->process[i]++;
+	}
+	return request->no_symbols ? 0 : find_names(contents, names, dump_count);
+}
+
+void contents_release(struct contents *contents)
+{
+	hash_index_release(&contents->index);
+	free(contents->list);
+	free(contents->lists);
+	free(contents->frames);
+	arena_release(&contents->arena);
+	*contents = (struct contents){0};
+}

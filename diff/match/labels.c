@@ -1,0 +1,274 @@
+#include "diff/match/labels.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/buf.h"
+
+#define FEW 8
+
+/* One dump's stack among those of a row. */
+struct member {
+	const struct stack *stack; /* its id, and its frames if there are any */
+	const struct contents *contents;
+	uint32_t dump;
+};
+
+/* The members of all rows, those of one row side by side. */
+struct members {
+	struct member *list;
+	size_t *first; /* by row, and one behind the last */
+};
+
+static int order_of(uint64_t a, uint64_t b)
+{
+	return a < b ? -1 : a > b;
+}
+
+/* The frames as the dump has them: the numbers of texts tell nothing, the texts do. */
+static int frames_order(const struct member *a, const struct member *b)
+{
+	const struct stack *x = a->stack, *y = b->stack;
+	const char *const *left = a->contents->dumps[a->dump].texts;
+	const char *const *right = b->contents->dumps[b->dump].texts;
+	int order = order_of(x->is_named, y->is_named);
+
+	for (uint32_t i = 0; !order && i < x->frame_count && i < y->frame_count; i++) {
+		if (x->is_named)
+			order = strcmp(left[x->frames[i]], right[y->frames[i]]);
+		else
+			order = order_of(x->frames[i], y->frames[i]);
+	}
+	return order ? order : order_of(x->frame_count, y->frame_count);
+}
+
+/* Equal ids side by side, the newest dump's first. */
+static int by_id(const void *a, const void *b)
+{
+	const struct member *x = a, *y = b;
+	int order = id_order(x->stack->id, y->stack->id);
+
+	if (!order)
+		order = order_of(y->dump, x->dump);
+	return order ? order : frames_order(x, y);
+}
+
+/* The newest dump's first. */
+static int by_dump(const void *a, const void *b)
+{
+	const struct member *x = a, *y = b;
+
+	return x->dump != y->dump ? order_of(y->dump, x->dump) : by_id(a, b);
+}
+
+/* Equal stacks side by side, the newest dump's first; those without frames come last. */
+static int by_stack(const void *a, const void *b)
+{
+	const struct member *x = a, *y = b;
+	int order = order_of(!x->stack->frame_count, !y->stack->frame_count);
+
+	if (!order)
+		order = content_stack_order(x->contents, x->dump, x->stack, y->dump, y->stack);
+	return order ? order : by_dump(a, b);
+}
+
+/* The newest dump's stacks that have frames, in an order that is theirs. */
+static int by_newest_stack(const void *a, const void *b)
+{
+	const struct member *x = a, *y = b;
+	int order = order_of(!x->stack->frame_count, !y->stack->frame_count);
+
+	if (!order)
+		order = order_of(y->dump, x->dump);
+	return order ? order : by_stack(a, b);
+}
+
+/* Most rows have but a few members, for which qsort() costs more than it sorts. */
+static void members_sort(
+	struct member *members, size_t count, int (*order)(const void *a, const void *b))
+{
+	if (count > FEW) {
+		qsort(members, count, sizeof(*members), order);
+		return;
+	}
+	for (size_t i = 1; i < count; i++) {
+		struct member member = members[i];
+		size_t at = i;
+
+		for (; at && order(&members[at - 1], &member) > 0; at--)
+			members[at] = members[at - 1];
+		members[at] = member;
+	}
+}
+
+static enum row_kind kind_by_id(const struct stack *stack)
+{
+	if (!stack->frame_count)
+		return ROW_UNKNOWN;
+	return stack->alias_count ? ROW_AMBIGUOUS : ROW_STACK;
+}
+
+/* A row that stands for an id: one of the stacks that have it is shown. */
+static void choose_by_id(struct row *row, struct member *members, size_t count)
+{
+	members_sort(members, count, by_stack);
+	for (size_t i = 0; i < count && members[i].stack->frame_count; i++) {
+		const struct member *last = &members[i ? i - 1 : 0], *at = &members[i];
+
+		row->id_stack_count += !i || content_stack_order(at->contents, last->dump,
+						     last->stack, at->dump, at->stack);
+	}
+	members_sort(members, count, by_newest_stack);
+	row->kind = kind_by_id(members->stack);
+}
+
+/* Chooses the stack and the dumps to show the row from. The older dump's stack is another one
+ * when ids are compared, and no help then. */
+static void show(const struct contents *contents, struct row *row, const struct member *members,
+	size_t count)
+{
+	bool is_shown = row->kind == ROW_STACK || row->kind == ROW_AMBIGUOUS;
+
+	row->dump = &contents->dumps[members->dump];
+	row->stack = is_shown ? members->stack : NULL;
+	for (size_t i = 1; i < count && row->id_stack_count < 2; i++) {
+		if (members[i].dump == members->dump ||
+			(is_shown && !members[i].stack->frame_count))
+			continue;
+		row->older_dump = &contents->dumps[members[i].dump];
+		row->older_stack = is_shown ? members[i].stack : NULL;
+		return;
+	}
+}
+
+/* Keeps one member for each id. */
+static size_t unite(struct member *members, size_t count)
+{
+	size_t kept = 0;
+
+	members_sort(members, count, by_id);
+	for (size_t i = 0; i < count; i++) {
+		if (!kept || strcmp(members[kept - 1].stack->id, members[i].stack->id) != 0)
+			members[kept++] = members[i];
+	}
+	members_sort(members, kept, by_dump);
+	return kept;
+}
+
+static void label(const struct contents *contents, struct row *row, struct member *members,
+	size_t count, const char **ids)
+{
+	assert(count && members->stack); /* no row without a cell */
+	if (contents->mode == MATCH_ID && row->kind == ROW_STACK)
+		choose_by_id(row, members, count);
+	else
+		members_sort(members, count, by_dump);
+	show(contents, row, members, count);
+	row->ids = ids;
+	row->id_count = unite(members, count);
+	for (size_t i = 0; i < row->id_count; i++)
+		ids[i] = members[i].stack->id;
+}
+
+/* Counts how many members each row has, and where its first one goes. */
+static size_t place(
+	const struct comparison *comparison, uint32_t *const *rows, struct members *members)
+{
+	size_t total = 0;
+
+	for (size_t dump = 0; dump < comparison->dump_count; dump++) {
+		for (size_t i = 0; i < comparison->dumps[dump].cell_count; i++) {
+			if (rows[dump][i] != ROW_NONE)
+				members->first[rows[dump][i]]++;
+		}
+	}
+	for (size_t i = 0; i <= comparison->row_count; i++) {
+		size_t count = members->first[i];
+
+		members->first[i] = total;
+		total += count;
+	}
+	return total;
+}
+
+/* Of the stacks under the id of stack number first, one that does not depend on their order; each
+ * id is gone through once. */
+static uint32_t representative(
+	const struct contents *contents, uint32_t dump, uint32_t first, uint32_t *known)
+{
+	const struct stackset *stacks = &contents->dumps[dump].stacks;
+	struct member best = {&stacks->stacks[first], contents, dump};
+
+	if (known[first] != STACK_NONE)
+		return known[first];
+	for (uint32_t at = best.stack->same_id; at != STACK_NONE; at = stacks->stacks[at].same_id) {
+		struct member other = {&stacks->stacks[at], contents, dump};
+
+		if (by_stack(&other, &best) < 0)
+			best = other;
+	}
+	known[first] = (uint32_t)(best.stack - stacks->stacks);
+	return known[first];
+}
+
+/* Afterwards first has moved on by one row. known has room for the stacks of any dump. */
+static void fill(const struct comparison *comparison, const struct contents *contents,
+	uint32_t *const *rows, struct members *members, uint32_t *known)
+{
+	static const struct stack stackless = {.id = "0", .same_id = STACK_NONE};
+
+	for (uint32_t dump = 0; dump < comparison->dump_count; dump++) {
+		const struct sums *sums = &comparison->dumps[dump];
+
+		memset(known, 0xff, sums->stacks.count * sizeof(*known)); /* STACK_NONE */
+		for (size_t i = 0; i < sums->cell_count; i++) {
+			uint32_t stack = sums->cells[i].stack, row = rows[dump][i];
+
+			if (row == ROW_NONE)
+				continue;
+			if (sums->cells[i].is_bare)
+				stack = representative(contents, dump, stack, known);
+			members->list[members->first[row]++] = (struct member){
+				stack == STACK_NONE ? &stackless : &sums->stacks.stacks[stack],
+				contents, dump};
+		}
+	}
+}
+
+static size_t most_stacks(const struct comparison *comparison)
+{
+	size_t most = 0;
+
+	for (size_t i = 0; i < comparison->dump_count; i++) {
+		if (comparison->dumps[i].stacks.count > most)
+			most = comparison->dumps[i].stacks.count;
+	}
+	return most;
+}
+
+int rows_label(
+	struct comparison *comparison, const struct contents *contents, uint32_t *const *rows)
+{
+	struct members members = {
+		.first = calloc(comparison->row_count + 1, sizeof(*members.first))};
+	size_t total = members.first ? place(comparison, rows, &members) : 0;
+	const char **ids = arena_alloc(&comparison->arena, (total + 1) * sizeof(*ids));
+	uint32_t *known = malloc((most_stacks(comparison) + 1) * sizeof(*known));
+	int rc = 0;
+
+	members.list = calloc(total + 1, sizeof(*members.list));
+	if (!members.first || !members.list || !ids || !known) {
+		rc = -ERR_NOMEM;
+		goto out;
+	}
+	fill(comparison, contents, rows, &members, known);
+	for (size_t i = 0, from = 0; i < comparison->row_count; from = members.first[i++])
+		label(contents, &comparison->rows[i], members.list + from, members.first[i] - from,
+			ids + from);
+out:
+	free(known);
+	free(members.list);
+	free(members.first);
+	return rc;
+}

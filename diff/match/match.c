@@ -1,0 +1,429 @@
+#include "diff/match/match.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/buf.h"
+#include "diff/match/contents.h"
+#include "diff/match/hash_index.h"
+#include "diff/match/labels.h"
+#include "diff/match/place_names.h"
+#include "diff/match/places.h"
+
+/* What is one row when heaps are kept apart. */
+struct tally {
+	uint64_t heap;
+	uint32_t content;
+};
+
+/* Rows are numbered as they come up: like their contents, or, by heap, like tallies. */
+struct matcher {
+	struct comparison *to;
+	const struct match_request *request;
+	struct contents contents;
+	struct hash_index tally_index;
+	struct tally *tallies;
+	size_t tally_count, tally_cap;
+	struct census *sums; /* by row and dump */
+	size_t row_count, row_cap;
+	uint32_t **rows; /* by dump and cell */
+};
+
+static struct delta subtract(struct census new, struct census old)
+{
+	/* Each is at most INT64_MAX, see sum.c. */
+	return (struct delta){(int64_t) new.block_count - (int64_t)old.block_count,
+		(int64_t) new.requested_bytes - (int64_t)old.requested_bytes,
+		(int64_t) new.overhead_bytes - (int64_t)old.overhead_bytes};
+}
+
+struct census row_new(const struct comparison *comparison, const struct row *row)
+{
+	return row->of[comparison->dump_count - 1];
+}
+
+struct census row_old(const struct comparison *comparison, const struct row *row)
+{
+	return comparison->dump_count > 1 ? row->of[0] : (struct census){0};
+}
+
+struct delta row_delta(const struct comparison *comparison, const struct row *row)
+{
+	return subtract(row_new(comparison, row), row_old(comparison, row));
+}
+
+struct delta comparison_delta(const struct comparison *comparison)
+{
+	return subtract(comparison->new_total, comparison->old_total);
+}
+
+/* ---------------------------------------------------------------- sums */
+
+/* The number of the row of a content in a heap. */
+static int tally_of(struct matcher *matcher, uint32_t content, uint64_t heap, uint32_t *number)
+{
+	struct hasher hasher = hasher_begin(&matcher->tally_index);
+	struct hash_probe probe;
+	uint32_t hash, known;
+
+	hasher_add(&hasher, content);
+	hasher_add(&hasher, heap);
+	hash = hasher_end(&hasher);
+	probe = hash_index_probe(&matcher->tally_index, hash);
+	while ((known = hash_index_next(&matcher->tally_index, &probe)) != INDEX_NONE) {
+		if (matcher->tallies[known].content == content &&
+			matcher->tallies[known].heap == heap) {
+			*number = known;
+			return 0;
+		}
+	}
+	if (matcher->tally_count >= ROW_NONE - 1 ||
+		array_grow((void **)&matcher->tallies, &matcher->tally_cap, matcher->tally_count,
+			sizeof(*matcher->tallies)) ||
+		hash_index_add(&matcher->tally_index, hash, (uint32_t)matcher->tally_count))
+		return -ERR_NOMEM;
+	*number = (uint32_t)matcher->tally_count;
+	matcher->tallies[matcher->tally_count++] = (struct tally){heap, content};
+	return 0;
+}
+
+static uint32_t content_of_row(const struct matcher *matcher, uint32_t row)
+{
+	return matcher->request->by_heap ? matcher->tallies[row].content : row;
+}
+
+static uint64_t heap_of_row(const struct matcher *matcher, uint32_t row)
+{
+	return matcher->request->by_heap ? matcher->tallies[row].heap : 0;
+}
+
+/* Counts a cell of the dump to its row. */
+static int count(struct matcher *matcher, size_t dump, const struct cell *cell, uint32_t row)
+{
+	size_t dumps = matcher->to->dump_count;
+	struct census *to;
+
+	for (; matcher->row_count <= row; matcher->row_count++) {
+		if (array_grow((void **)&matcher->sums, &matcher->row_cap, matcher->row_count,
+			    dumps * sizeof(*to)))
+			return -ERR_NOMEM;
+		memset(&matcher->sums[matcher->row_count * dumps], 0, dumps * sizeof(*to));
+	}
+	to = &matcher->sums[row * dumps + dump];
+	to->block_count += cell->sums.block_count;
+	to->requested_bytes += cell->sums.requested_bytes;
+	to->overhead_bytes += cell->sums.overhead_bytes;
+	return 0;
+}
+
+/* The stacks of one dump while it is matched. */
+struct dump_stacks {
+	size_t dump;
+	const struct stackset *stacks;
+	uint32_t *contents; /* of each stack */
+	/* Of entries that name but an id which has several stacks, by the first of these; INDEX_NONE:
+	 * not known yet. NULL: there are no such entries. */
+	uint32_t *bare;
+};
+
+/* Their content: one of the stacks under the id of stack number first. */
+static int bare_content(
+	struct matcher *matcher, const struct dump_stacks *of, uint32_t first, uint32_t *content)
+{
+	uint32_t *all = NULL;
+	size_t count = 0, cap = 0;
+	int rc = 0;
+
+	assert(of->bare); /* see has_bare() */
+	*content = of->bare[first];
+	if (*content != INDEX_NONE)
+		return 0;
+	for (uint32_t at = first; !rc && at != STACK_NONE; at = of->stacks->stacks[at].same_id) {
+		rc = array_grow((void **)&all, &cap, count, sizeof(*all));
+		if (!rc)
+			all[count++] = of->contents[at];
+	}
+	if (!rc)
+		rc = content_one_of(&matcher->contents, all, count, content);
+	of->bare[first] = *content;
+	free(all);
+	return rc;
+}
+
+static int cell_content(struct matcher *matcher, const struct dump_stacks *of,
+	const struct cell *cell, uint32_t *content)
+{
+	if (cell->stack == STACK_NONE)
+		return content_of(&matcher->contents, of->dump, STACK_NONE, content);
+	if (cell->is_bare)
+		return bare_content(matcher, of, cell->stack, content);
+	*content = of->contents[cell->stack];
+	return 0;
+}
+
+static bool is_wanted(const struct match_request *request, uint64_t heap)
+{
+	for (size_t i = 0; i < request->heap_count; i++) {
+		if (request->heaps[i] == heap)
+			return true;
+	}
+	return !request->heap_count;
+}
+
+/* The row of each cell, and its sums. */
+static int cells_match(struct matcher *matcher, const struct dump_stacks *of)
+{
+	const struct sums *sums = &matcher->to->dumps[of->dump];
+	int rc = 0;
+
+	for (size_t i = 0; !rc && i < sums->cell_count; i++) {
+		const struct cell *cell = &sums->cells[i];
+		uint64_t heap = sums->heaps[cell->heap];
+		uint32_t content, row = ROW_NONE;
+
+		if (is_wanted(matcher->request, heap)) {
+			rc = cell_content(matcher, of, cell, &content);
+			row = content;
+			if (!rc && matcher->request->by_heap)
+				rc = tally_of(matcher, content, heap, &row);
+			if (!rc)
+				rc = count(matcher, of->dump, cell, row);
+		}
+		matcher->rows[of->dump][i] = row;
+	}
+	return rc;
+}
+
+static bool has_bare(const struct sums *sums)
+{
+	for (size_t i = 0; i < sums->cell_count; i++) {
+		if (sums->cells[i].is_bare)
+			return true;
+	}
+	return false;
+}
+
+static int dump_match(struct matcher *matcher, size_t dump)
+{
+	const struct sums *sums = &matcher->to->dumps[dump];
+	size_t bytes = (sums->stacks.count + 1) * sizeof(uint32_t);
+	struct dump_stacks of = {.dump = dump, .stacks = &sums->stacks, .contents = malloc(bytes)};
+	int rc = of.contents ? 0 : -ERR_NOMEM;
+
+	matcher->rows[dump] = malloc((sums->cell_count + 1) * sizeof(uint32_t));
+	if (!matcher->rows[dump])
+		rc = -ERR_NOMEM;
+	if (!rc && has_bare(sums)) {
+		of.bare = malloc(bytes);
+		rc = of.bare ? 0 : -ERR_NOMEM;
+		if (!rc)
+			memset(of.bare, 0xff, bytes); /* INDEX_NONE */
+	}
+	for (uint32_t i = 0; !rc && i < sums->stacks.count; i++)
+		rc = content_of(&matcher->contents, dump, i, &of.contents[i]);
+	if (!rc)
+		rc = cells_match(matcher, &of);
+	free(of.contents);
+	free(of.bare);
+	return rc;
+}
+
+/* ---------------------------------------------------------------- rows */
+
+/* A row that changed, as it is sorted. */
+struct changed {
+	const struct matcher *matcher;
+	int64_t requested_bytes, block_count;
+	uint32_t row;
+};
+
+static int by_growth(const void *a, const void *b)
+{
+	const struct changed *x = a, *y = b;
+	uint64_t left, right;
+	int order;
+
+	if (x->requested_bytes != y->requested_bytes)
+		return x->requested_bytes > y->requested_bytes ? -1 : 1;
+	if (x->block_count != y->block_count)
+		return x->block_count > y->block_count ? -1 : 1;
+	order = content_order(&x->matcher->contents, content_of_row(x->matcher, x->row),
+		content_of_row(x->matcher, y->row));
+	if (order)
+		return order;
+	left = heap_of_row(x->matcher, x->row);
+	right = heap_of_row(x->matcher, y->row);
+	return left < right ? -1 : left > right;
+}
+
+static struct delta delta_of(const struct matcher *matcher, size_t row)
+{
+	size_t dumps = matcher->to->dump_count;
+	const struct census *of = &matcher->sums[row * dumps];
+
+	return subtract(of[dumps - 1], dumps > 1 ? of[0] : (struct census){0});
+}
+
+/* The rows that do not cancel, sorted. NULL: out of memory. */
+static struct changed *find_changed(const struct matcher *matcher, size_t *count)
+{
+	struct changed *changed;
+	size_t kept = 0;
+
+	*count = 0;
+	for (size_t i = 0; i < matcher->row_count; i++) {
+		struct delta delta = delta_of(matcher, i);
+
+		*count += delta.requested_bytes || delta.block_count;
+	}
+	changed = malloc((*count + 1) * sizeof(*changed));
+	for (size_t i = 0; changed && i < matcher->row_count; i++) {
+		struct delta delta = delta_of(matcher, i);
+
+		if (delta.requested_bytes || delta.block_count)
+			changed[kept++] = (struct changed){
+				matcher, delta.requested_bytes, delta.block_count, (uint32_t)i};
+	}
+	if (changed)
+		qsort(changed, kept, sizeof(*changed), by_growth);
+	return changed;
+}
+
+static void row_fill(const struct matcher *matcher, struct row *row, uint32_t number)
+{
+	const struct contents *contents = &matcher->contents;
+	const struct content *content = &contents->list[content_of_row(matcher, number)];
+
+	*row = (struct row){.kind = content->kind, .heap = heap_of_row(matcher, number)};
+	if (row->kind == ROW_ONE_OF)
+		row->candidate_count = contents->lists[content->stack].count;
+}
+
+/* Moves the sums of rows that are left to the front, and gives the others' memory back. */
+static void sums_keep(struct matcher *matcher, const uint32_t *final)
+{
+	struct comparison *to = matcher->to;
+	size_t dumps = to->dump_count, bytes = dumps * sizeof(*matcher->sums), kept = 0;
+	struct census *less;
+
+	for (size_t i = 0; i < matcher->row_count; i++) {
+		if (final[i] != ROW_NONE)
+			memmove(&matcher->sums[dumps * kept++], &matcher->sums[dumps * i], bytes);
+	}
+	less = realloc(matcher->sums, (kept + 1) * bytes);
+	to->sums = less ? less : matcher->sums;
+	matcher->sums = NULL;
+	kept = 0;
+	for (size_t i = 0; i < matcher->row_count; i++) {
+		if (final[i] != ROW_NONE)
+			to->rows[final[i]].of = &to->sums[dumps * kept++];
+	}
+}
+
+static void cells_renumber(struct matcher *matcher, const uint32_t *final)
+{
+	for (size_t dump = 0; dump < matcher->to->dump_count; dump++) {
+		for (size_t i = 0; i < matcher->to->dumps[dump].cell_count; i++) {
+			uint32_t *row = &matcher->rows[dump][i];
+
+			if (*row != ROW_NONE)
+				*row = final[*row];
+		}
+	}
+}
+
+/* Makes the rows of those that changed, in order. */
+static int rows_make(struct matcher *matcher)
+{
+	struct comparison *to = matcher->to;
+	uint32_t *final = malloc((matcher->row_count + 1) * sizeof(*final));
+	size_t count = 0;
+	struct changed *changed = find_changed(matcher, &count);
+	int rc = 0;
+
+	to->rows = malloc((count + 1) * sizeof(*to->rows));
+	if (!final || !changed || !to->rows) {
+		rc = -ERR_NOMEM;
+		goto out;
+	}
+	to->row_count = count;
+	memset(final, 0xff, (matcher->row_count + 1) * sizeof(*final)); /* ROW_NONE */
+	for (size_t i = 0; i < count; i++) {
+		row_fill(matcher, &to->rows[i], changed[i].row);
+		final[changed[i].row] = (uint32_t)i;
+	}
+	sums_keep(matcher, final);
+	cells_renumber(matcher, final);
+out:
+	free(changed);
+	free(final);
+	return rc;
+}
+
+/* ---------------------------------------------------------------- start and end */
+
+static int begin(struct matcher *matcher)
+{
+	struct comparison *to = matcher->to;
+
+	hash_index_init(&matcher->tally_index);
+	to->places = calloc(1, sizeof(*to->places));
+	to->names = calloc(1, sizeof(*to->names));
+	matcher->rows = calloc(to->dump_count, sizeof(*matcher->rows));
+	if (!to->places || !to->names || !matcher->rows ||
+		places_make(to->places, to->dumps, to->dump_count))
+		return -ERR_NOMEM;
+	names_init(to->names, to->places);
+	return contents_make(&matcher->contents, to->dumps, to->dump_count, to->places, to->names,
+		matcher->request);
+}
+
+static void end(struct matcher *matcher)
+{
+	for (size_t i = 0; matcher->rows && i < matcher->to->dump_count; i++)
+		free(matcher->rows[i]);
+	free(matcher->rows);
+	free(matcher->sums);
+	free(matcher->tallies);
+	hash_index_release(&matcher->tally_index);
+	contents_release(&matcher->contents);
+}
+
+int comparison_make(struct comparison *comparison, const struct sums *dumps, size_t dump_count,
+	const struct match_request *request)
+{
+	struct matcher matcher = {.to = comparison, .request = request};
+	int rc;
+
+	*comparison = (struct comparison){.dumps = dumps,
+		.dump_count = dump_count,
+		.new_total = dumps[dump_count - 1].total,
+		.has_overhead = true};
+	if (dump_count > 1)
+		comparison->old_total = dumps[0].total;
+	arena_init(&comparison->arena);
+	rc = begin(&matcher);
+	for (size_t i = 0; !rc && i < dump_count; i++)
+		rc = dump_match(&matcher, i);
+	if (!rc)
+		rc = rows_make(&matcher);
+	if (!rc)
+		rc = rows_label(comparison, &matcher.contents, matcher.rows);
+	end(&matcher);
+	return rc;
+}
+
+void comparison_release(struct comparison *comparison)
+{
+	if (comparison->names)
+		names_release(comparison->names);
+	if (comparison->places)
+		places_release(comparison->places);
+	free(comparison->names);
+	free(comparison->places);
+	free(comparison->sums);
+	free(comparison->rows);
+	arena_release(&comparison->arena);
+	*comparison = (struct comparison){0};
+}

@@ -1,0 +1,104 @@
+/*
+ * Rows: what a stack adds up to in each of several dumps.
+ *
+ * Stacks are matched by content: each frame as (module, offset) by its own dump's modules, as a
+ * function and its line where the module was rebuilt, or as an address when it lies in none. Ids
+ * are labels, unless it is asked for otherwise. Nothing depends on the order of stacks and cells in
+ * the dumps. A comparison borrows the dumps it is made from and owns everything else.
+ */
+#ifndef DIFF_MATCH_H
+#define DIFF_MATCH_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "core/arena.h"
+#include "diff/frame.h"
+#include "diff/read/sum.h"
+
+enum row_kind {
+	ROW_STACK,
+	ROW_AMBIGUOUS, /* one of several stacks, unknown which: UMDH's "Alias" */
+	ROW_ONE_OF, /* the same, for blocks that name an id which the dump gives several stacks */
+	ROW_UNKNOWN, /* the dumps name an id and never give its stack */
+	ROW_STACKLESS, /* blocks no stack was recorded for */
+};
+
+struct row {
+	enum row_kind kind;
+	uint64_t heap; /* its address, when rows are kept apart by heap; else 0 */
+	/* What the row adds up to, by dump. */
+	struct census *of;
+	/* The newest dump that has the stack, for its addresses and names, and the next one, which
+	 * may have other names; NULL when there is none. stack is NULL when there is nothing to
+	 * show. */
+	const struct sums *dump, *older_dump;
+	const struct stack *stack, *older_stack;
+	size_t candidate_count; /* of ROW_ONE_OF */
+	/* In a comparison that was read instead of made: the frames as they were given, and dump and
+	 * stack are NULL. */
+	const struct frames *frames;
+	/* Without doubles, the newest dump's first, then by text; the first is the row's label. */
+	const char **ids;
+	size_t id_count;
+	/* MATCH_ID: how many different stacks the dumps give for the id; of several only the newest
+	 * dump's first is shown. 0 in other modes. */
+	size_t id_stack_count;
+};
+
+/* Stacks that have no addresses but text are compared by it, and with each other only. */
+enum match_mode {
+	/* By module and offset, and by address where there is no module; frames of a module that was
+	 * rebuilt, by function and line where these are known. */
+	MATCH_AUTO,
+	MATCH_ID, /* by what the dumps call a stack: only sound within one process */
+	MATCH_ADDRESS, /* only sound within one process that unloads nothing */
+	MATCH_MODULE, /* by module and offset; another build is another module */
+	MATCH_SYMBOL, /* by module, function and line where these are known, else as MODULE */
+};
+
+/* All zero is the default. */
+struct match_request {
+	enum match_mode mode;
+	bool no_symbols; /* names must not be looked for */
+	bool by_heap; /* the same stack in two heaps is two rows */
+	const uint64_t *heaps; /* only blocks of these; */
+	size_t heap_count; /* 0: of all */
+};
+
+struct comparison {
+	const struct sums *dumps; /* oldest first; NULL: the comparison was read, not made */
+	size_t dump_count; /* 2 when it was read: struct row's of[0] is OLD */
+	struct census old_total, new_total; /* of all blocks, whatever was asked for */
+	/* Of a comparison that was read. Its rows do not tell their overhead, and without a total
+	 * line in the file nothing does: has_overhead false. */
+	const char *read_from;
+	bool has_overhead;
+	struct row *rows; /* that changed; largest growth first: a total order */
+	size_t row_count;
+	/* When it was made: where addresses lie, and the names that matching or naming looked for. */
+	struct places *places;
+	struct names *names;
+	struct census *sums; /* what the rows' of point to */
+	struct arena arena;
+};
+
+/* A signed number with room for every difference of two sums. */
+struct delta {
+	int64_t block_count, requested_bytes, overhead_bytes;
+};
+
+/* dumps must outlive the comparison; release it also after a failure. 0 or -ERR_NOMEM. */
+int comparison_make(struct comparison *comparison, const struct sums *dumps, size_t dump_count,
+	const struct match_request *request);
+void comparison_release(struct comparison *comparison);
+
+/* The newest dump's sums, and the oldest one's: nothing when there is but one. */
+struct census row_new(const struct comparison *comparison, const struct row *row);
+struct census row_old(const struct comparison *comparison, const struct row *row);
+
+struct delta row_delta(const struct comparison *comparison, const struct row *row);
+struct delta comparison_delta(const struct comparison *comparison);
+
+#endif

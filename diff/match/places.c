@@ -1,0 +1,139 @@
+#include "diff/match/places.h"
+
+#include <string.h>
+
+#include "core/err.h"
+
+#define GRANULE_BITS 16 /* Windows loads modules at multiples of this */
+#define MEMO_BITS 11
+
+bool is_other_process(const struct sums *a, const struct sums *b)
+{
+	return a->pid && b->pid && a->start_ms && b->start_ms &&
+	       (a->pid != b->pid || a->start_ms != b->start_ms);
+}
+
+static bool is_same_process(const struct sums *a, const struct sums *b)
+{
+	return a->pid && a->start_ms && a->pid == b->pid && a->start_ms == b->start_ms;
+}
+
+static int dump_make(struct places *places, size_t number, const struct sums *sums)
+{
+	struct places_dump *dump = &places->dumps[number];
+	size_t ranks_bytes = places->ranks.count * sizeof(*dump->first);
+
+	dump->sums = sums;
+	dump->ranks = places->ranks.of[number];
+	dump->bases = arena_alloc(&places->arena, (sums->module_count + 1) * sizeof(*dump->bases));
+	dump->first = arena_alloc(&places->arena, ranks_bytes + 1);
+	dump->memo = arena_alloc(&places->arena, sizeof(*dump->memo) << MEMO_BITS);
+	if (!dump->bases || !dump->first || !dump->memo)
+		return -ERR_NOMEM;
+	memset(dump->memo, 0xff, sizeof(*dump->memo) << MEMO_BITS);
+	memset(dump->first, 0xff, ranks_bytes);
+	for (size_t i = sums->module_count; i--;) {
+		dump->bases[i] = sums->modules[i].base;
+		dump->first[dump->ranks[i]] = (uint32_t)i;
+	}
+	return 0;
+}
+
+int places_make(struct places *places, const struct sums *dumps, size_t count)
+{
+	int rc;
+
+	*places = (struct places){.dump_count = count, .is_one_process = true};
+	arena_init(&places->arena);
+	places->dumps = arena_alloc(&places->arena, count * sizeof(*places->dumps) + 1);
+	rc = places->dumps ? modules_rank(dumps, count, &places->ranks, &places->arena) :
+			     -ERR_NOMEM;
+	for (size_t i = 0; !rc && i < count; i++) {
+		rc = dump_make(places, i, &dumps[i]);
+		places->is_one_process &= is_same_process(&dumps[0], &dumps[i]);
+	}
+	for (size_t i = 1; !rc && i < count && places->is_one_process; i++) {
+		places->dumps[i].older = &places->dumps[i - 1];
+		places->dumps[i - 1].newer = &places->dumps[i];
+	}
+	return rc;
+}
+
+void places_release(struct places *places)
+{
+	arena_release(&places->arena);
+	*places = (struct places){0};
+}
+
+/* How many bases are not above addr. The loop has no branch that depends on the address. */
+static size_t bases_below(const uint64_t *bases, size_t count, uint64_t addr)
+{
+	const uint64_t *low = bases;
+
+	if (!count)
+		return 0;
+	for (size_t half; count > 1; count -= half) {
+		half = count / 2;
+		low += low[half - 1] <= addr ? half : 0;
+	}
+	return (size_t)(low - bases) + (*low <= addr);
+}
+
+/* As bases_below(), which most often says the same for addresses that are close. */
+static size_t modules_below(const struct places_dump *dump, uint64_t addr)
+{
+	uint64_t granule = addr >> GRANULE_BITS;
+	/* Upper bits spread what differs in any. */
+	size_t slot = (size_t)(granule * UINT64_C(0x9e3779b97f4a7c15) >> (64 - MEMO_BITS));
+	struct places_memo *memo = &dump->memo[slot];
+	size_t below, count = dump->sums->module_count;
+
+	if (memo->granule == granule)
+		return memo->below;
+	below = bases_below(dump->bases, count, granule << GRANULE_BITS);
+	if (below < count && dump->bases[below] >> GRANULE_BITS == granule)
+		return bases_below(dump->bases, count, addr); /* a module starts among them */
+	*memo = (struct places_memo){granule, below};
+	return below;
+}
+
+/* As module_of_return(). */
+static const struct module *module_of(const struct places_dump *dump, uint64_t addr)
+{
+	size_t below = modules_below(dump, addr);
+	const struct module *module;
+
+	if (!below)
+		return NULL;
+	module = &dump->sums->modules[below - 1];
+	/* The call before the return address is what counts. */
+	if (addr == module->base && below > 1 && addr - 1 - module[-1].base < module[-1].size_bytes)
+		return module - 1;
+	/* Behind the module's last byte is still its. */
+	if (addr - module->base < module->size_bytes ||
+		(addr != module->base && addr - module->base == module->size_bytes))
+		return module;
+	return NULL;
+}
+
+struct place place_of(
+	const struct places *places, size_t dump, uint64_t addr, struct place_module *found)
+{
+	const struct places_dump *own = &places->dumps[dump], *of = own;
+	const struct module *module = module_of(of, addr);
+
+	while (!module && of->older)
+		module = module_of(of = of->older, addr);
+	if (!module)
+		of = own;
+	while (!module && of->newer)
+		module = module_of(of = of->newer, addr);
+	if (!module)
+		of = own;
+	if (found)
+		*found = (struct place_module){module, (size_t)(of - places->dumps)};
+	if (!module)
+		return (struct place){0, addr};
+	return (struct place){
+		(uint64_t)of->ranks[module - of->sums->modules] + 1, addr - module->base};
+}

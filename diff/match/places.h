@@ -1,0 +1,82 @@
+/*
+ * Where an address of a dump lies, in a way that can be compared between dumps: a module that is
+ * the same in all of them, and an offset into it.
+ *
+ * Places borrow the dumps. Their modules are numbered by name, from 1.
+ */
+#ifndef DIFF_PLACES_H
+#define DIFF_PLACES_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "core/arena.h"
+#include "diff/match/modules.h"
+#include "diff/read/sum.h"
+
+/* Compares by unit, then by offset. */
+struct place {
+	uint64_t unit; /* the module's number, 0: in no module; matching has further ones */
+	uint64_t offset; /* or the address */
+};
+
+/* What was found for addresses that only differ in their last 16 bits. */
+struct places_memo {
+	uint64_t granule; /* those before them; UINT64_MAX: nothing is known */
+	size_t below; /* how many modules start at or below them */
+};
+
+/* One dump's modules, packed for searching. */
+struct places_dump {
+	const struct sums *sums;
+	uint64_t *bases;
+	struct places_memo *memo;
+	const uint32_t *ranks; /* by module */
+	uint32_t *first; /* by rank: the module's index in the dump; UINT32_MAX: none */
+	/* Of the same process, so that an address has the same meaning in both. */
+	const struct places_dump *older, *newer;
+};
+
+struct places {
+	struct places_dump *dumps;
+	size_t dump_count;
+	struct ranks ranks;
+	bool is_one_process; /* all dumps tell their process, and it is the same one */
+	struct arena arena;
+};
+
+/* Release it in any case. 0 or -ERR_NOMEM. */
+int places_make(struct places *places, const struct sums *dumps, size_t count);
+void places_release(struct places *places);
+
+/* A dump's module. */
+struct place_module {
+	const struct module *module; /* NULL: none */
+	size_t dump;
+};
+
+/*
+ * The place of a return address, and the module it lies in (found may be NULL). Between dumps of
+ * one process a module that one of them no longer has, or not yet, is known from the others, the
+ * older ones first, unless that dump has another module there.
+ */
+struct place place_of(
+	const struct places *places, size_t dump, uint64_t addr, struct place_module *found);
+
+/* True when both dumps tell their process and it is not the same one. */
+bool is_other_process(const struct sums *a, const struct sums *b);
+
+static inline bool same_place(const struct place *a, const struct place *b)
+{
+	return a->unit == b->unit && a->offset == b->offset;
+}
+
+static inline int place_order(const struct place *a, const struct place *b)
+{
+	if (a->unit != b->unit)
+		return a->unit < b->unit ? -1 : 1;
+	return a->offset < b->offset ? -1 : a->offset > b->offset;
+}
+
+#endif

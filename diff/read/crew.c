@@ -1,0 +1,304 @@
+/*
+ * Several threads read one file.
+ *
+ * The file is cut into pieces at lines that start no stack. Each thread takes the next piece, counts
+ * its plain entries in a tally of its own, and stops at the first line of another kind. Pieces are
+ * then settled in order, by whichever thread finds one whose turn it is: the scanner, which knows all
+ * that depends on order, is told of the entries counted and reads the rest of the piece itself. Most
+ * pieces have no rest.
+ *
+ * Which heap a piece belongs to is known only when it is settled. A thread takes the latest heap
+ * that is known; where that was wrong its entries are counted away and counted again.
+ */
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/thread.h"
+#include "diff/read/sum_reader.h"
+
+#define OVERLAP_BYTES ((size_t)64 << 10) /* behind a piece, where its last line must end */
+#define FIRST_OVERLAP_BYTES ((size_t)4 << 10) /* of that, what is read at once */
+
+struct piece {
+	uint64_t offset, len; /* in the file */
+	uint64_t counted_bytes; /* from its start */
+	struct dump_progress progress; /* of those */
+	uint32_t heap; /* they were counted for */
+	bool is_done;
+	bool is_open; /* there is no place near to cut it off */
+	int rc;
+};
+
+struct crew {
+	struct sum_reader *reader;
+	struct source *source;
+	const struct crew_plan *plan;
+	size_t piece_count;
+	size_t limit; /* pieces from here on wait */
+	struct piece *pieces;
+	atomic_size_t next; /* piece that nobody has taken */
+	atomic_uint heap; /* the latest that is known */
+	atomic_bool stop;
+	struct thread_lock *lock; /* of all that follows, and of the scanner */
+	size_t turn; /* piece to be settled next */
+	uint64_t stream_from; /* what is left for one thread; plan->to: nothing */
+	int rc;
+};
+
+/* A piece in memory. */
+struct text {
+	char *bytes; /* of plan->piece_bytes + OVERLAP_BYTES + DUMP_PAD_BYTES + 1 */
+	uint64_t offset; /* of bytes, in the file */
+	size_t len; /* that are read */
+	char *start; /* of the piece */
+};
+
+static bool text_new(const struct crew *crew, struct text *text)
+{
+	*text = (struct text){0};
+	text->bytes = malloc((size_t)crew->plan->piece_bytes + OVERLAP_BYTES + DUMP_PAD_BYTES + 1);
+	return text->bytes != NULL;
+}
+
+/* Reads on, up to len bytes in all. */
+static int text_fill(const struct crew *crew, struct text *text, size_t len)
+{
+	uint64_t left = crew->plan->to - text->offset;
+	int rc = 0;
+
+	len = len < left ? len : (size_t)left;
+	if (len > text->len)
+		rc = source_read_at(crew->source, text->offset + text->len, text->bytes + text->len,
+			len - text->len, NULL);
+	text->len = len > text->len ? len : text->len;
+	memset(text->bytes + text->len, 0, DUMP_PAD_BYTES);
+	return rc;
+}
+
+/* The first place from at on, behind a line end, where no stack goes on; 0: none is near. */
+static size_t cut_near(const struct text *text, size_t at)
+{
+	size_t limit = at + OVERLAP_BYTES < text->len ? at + OVERLAP_BYTES : text->len;
+
+	for (; at < limit; at++) {
+		if (text->bytes[at - 1] == '\n' && text->bytes[at] != '\t')
+			return at;
+	}
+	return 0;
+}
+
+/* The same; reads on when what is at hand is not enough. 0 or an error. */
+static int cut(const struct crew *crew, struct text *text, size_t at, size_t *place)
+{
+	int rc = 0;
+
+	*place = cut_near(text, at);
+	if (!*place && text->len < at + OVERLAP_BYTES) {
+		rc = text_fill(crew, text, at + OVERLAP_BYTES);
+		*place = rc ? 0 : cut_near(text, at);
+	}
+	return rc;
+}
+
+/* Reads piece number index and tells where it is. */
+static int text_read(const struct crew *crew, struct text *text, size_t index, struct piece *piece)
+{
+	const struct crew_plan *plan = crew->plan;
+	size_t before = index ? 1 : 0, nominal = before + (size_t)plan->piece_bytes;
+	size_t start = 0, end;
+	int rc;
+
+	text->offset = plan->from + index * plan->piece_bytes - before;
+	text->len = 0;
+	rc = text_fill(crew, text, nominal + FIRST_OVERLAP_BYTES);
+	if (!rc && index)
+		rc = cut(crew, text, 1, &start);
+	end = text->len;
+	piece->is_open = index && !start;
+	if (!rc && index + 1 < crew->piece_count) {
+		rc = cut(crew, text, nominal, &end);
+		piece->is_open = !end;
+	}
+	piece->offset = text->offset + start;
+	piece->len = rc || piece->is_open ? 0 : end - start;
+	text->start = text->bytes + start;
+	return rc;
+}
+
+/* Counts what is plain at the start of a piece. */
+static int piece_count(struct crew *crew, struct tally *tally, struct text *text, size_t index)
+{
+	struct piece *piece = &crew->pieces[index];
+	const char *behind;
+	int rc = text_read(crew, text, index, piece);
+
+	piece->heap = atomic_load(&crew->heap);
+	if (!rc && piece->heap != tally->heap) {
+		rc = tally_flush(tally);
+		tally->heap = piece->heap;
+	}
+	if (rc)
+		return rc;
+	behind = tally_plain(tally, text->start, text->start + piece->len, &piece->progress);
+	piece->counted_bytes = (uint64_t)(behind - text->start);
+	return 0;
+}
+
+/* Counts the entries of a piece for another heap than was thought. */
+static int piece_move(struct crew *crew, const struct text *text, const struct piece *piece)
+{
+	uint32_t heaps[] = {piece->heap, crew->reader->tally.heap};
+	int rc = 0;
+
+	for (int i = 0; !rc && i < 2; i++) {
+		struct dump_progress again = {0};
+		struct tally tally;
+
+		tally_init(&tally, &crew->reader->pool);
+		tally.heap = heaps[i];
+		tally.take_away = !i;
+		tally_plain(&tally, text->start, text->start + piece->counted_bytes, &again);
+		/* It stops early for want of memory only. */
+		rc = again.line_count == piece->progress.line_count ? tally_flush(&tally) :
+								      -ERR_NOMEM;
+		tally_release(&tally);
+	}
+	return rc;
+}
+
+/* Has the scanner read what of a piece was not counted. */
+static int piece_rest(struct crew *crew, struct text *text, const struct piece *piece, bool is_last)
+{
+	size_t len = (size_t)(piece->len - piece->counted_bytes);
+	char *at = text->start + piece->counted_bytes;
+
+	memset(at + len, 0, DUMP_PAD_BYTES);
+	return dump_scanner_text(crew->reader->scanner, at, len, is_last);
+}
+
+static int piece_settle(struct crew *crew, struct text *text, size_t index)
+{
+	struct piece *piece = &crew->pieces[index], same;
+	struct sum_reader *reader = crew->reader;
+	bool is_wrong = piece->counted_bytes && piece->heap != reader->tally.heap;
+	bool has_rest = piece->counted_bytes < piece->len;
+	int rc = piece->rc;
+
+	if (!rc && (is_wrong || has_rest))
+		rc = text_read(crew, text, index, &same);
+	if (!rc && piece->counted_bytes)
+		rc = dump_scanner_pass(reader->scanner, &piece->progress);
+	if (!rc)
+		rc = sum_reader_total(reader, &piece->progress.seen);
+	if (!rc && is_wrong)
+		rc = piece_move(crew, text, piece);
+	if (!rc && has_rest)
+		rc = piece_rest(crew, text, piece, index + 1 == crew->piece_count);
+	if (!rc && piece->is_open)
+		crew->stream_from = piece->offset;
+	atomic_store(&crew->heap, reader->tally.heap);
+	return rc;
+}
+
+/* Settles pieces whose turn it is. */
+static void settle(struct crew *crew, struct text *text)
+{
+	while (!crew->rc && crew->turn < crew->piece_count && crew->pieces[crew->turn].is_done &&
+		crew->stream_from == crew->plan->to) {
+		crew->rc = piece_settle(crew, text, crew->turn);
+		crew->turn++;
+	}
+	if (crew->rc || crew->stream_from != crew->plan->to)
+		atomic_store(&crew->stop, true);
+}
+
+static void work(void *ctx, unsigned number)
+{
+	struct crew *crew = ctx;
+	struct tally tally;
+	struct text own, others;
+	bool is_ready = text_new(crew, &own);
+	size_t index;
+	int rc;
+
+	(void)number;
+	is_ready = text_new(crew, &others) && is_ready;
+	tally_init(&tally, &crew->reader->pool);
+	while (!atomic_load(&crew->stop) &&
+		(index = atomic_fetch_add(&crew->next, 1)) < crew->limit) {
+		rc = is_ready ? piece_count(crew, &tally, &own, index) : -ERR_NOMEM;
+		thread_lock_take(crew->lock);
+		crew->pieces[index].rc = rc;
+		crew->pieces[index].is_done = true;
+		settle(crew, &others);
+		thread_lock_leave(crew->lock);
+	}
+	rc = tally_flush(&tally);
+	thread_lock_take(crew->lock);
+	crew->rc = crew->rc ? crew->rc : rc;
+	thread_lock_leave(crew->lock);
+	tally_release(&tally);
+	free(own.bytes);
+	free(others.bytes);
+}
+
+/* What one thread reads by itself: a file with lines that are too long to cut it well. */
+struct stream {
+	struct crew *crew;
+	uint64_t at;
+};
+
+static int64_t stream_read(void *ctx, void *bytes, size_t len, struct err *err)
+{
+	struct stream *stream = ctx;
+	uint64_t left = stream->crew->plan->to - stream->at;
+	int rc;
+
+	len = len < left ? len : (size_t)left;
+	rc = source_read_at(stream->crew->source, stream->at, bytes, len, err);
+	stream->at += len;
+	return rc ? rc : (int64_t)len;
+}
+
+static int read_left(struct crew *crew)
+{
+	struct sum_reader *reader = crew->reader;
+	struct stream stream = {.crew = crew, .at = crew->stream_from};
+	struct dump_source source = {
+		.read = stream_read, .ctx = &stream, .name = source_name(crew->source)};
+
+	return dump_scanner_read(reader->scanner, &source, reader->err);
+}
+
+int crew_read(struct sum_reader *reader, struct source *source, const struct crew_plan *plan)
+{
+	uint64_t count = (plan->to - plan->from + plan->piece_bytes - 1) / plan->piece_bytes;
+	struct crew crew = {.reader = reader,
+		.source = source,
+		.plan = plan,
+		.piece_count = (size_t)count,
+		.stream_from = plan->to};
+
+	crew.pieces = calloc(crew.piece_count + 1, sizeof(*crew.pieces));
+	crew.lock = thread_lock_new();
+	atomic_store(&crew.heap, reader->tally.heap);
+	if (!crew.pieces || !crew.lock)
+		crew.rc = -ERR_NOMEM;
+	for (crew.limit = 1; !crew.rc && !atomic_load(&crew.stop); crew.limit = crew.piece_count) {
+		/* The first piece alone: most dumps tell in it what heap the others belong to. */
+		thread_run(crew.limit == 1 ? 1 : plan->threads, work, &crew);
+		atomic_store(&crew.next, 1);
+		if (crew.turn == crew.piece_count)
+			break;
+	}
+	if (!crew.rc && crew.stream_from != plan->to)
+		crew.rc = read_left(&crew);
+	else if (!crew.rc)
+		crew.rc = dump_scanner_end(reader->scanner);
+	if (crew.rc && !reader->err->code)
+		err_set(reader->err, (enum err_code) - crew.rc, source_name(source), NULL);
+	thread_lock_free(crew.lock);
+	free(crew.pieces);
+	return crew.rc;
+}

@@ -1,0 +1,495 @@
+#include "diff/read/read_comparison.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#include "core/dump.h"
+#include "core/lines.h"
+#include "diff/read/comparison_base.h"
+#include "diff/read/comparison_notes.h"
+#include "diff/read/comparison_rows.h"
+
+/* Where in a row the reader is. */
+enum place {
+	BETWEEN, /* in none */
+	IN_BAD, /* in one that was refused: the rest of it is passed over */
+	IN_BAD_STACK,
+	COUNTS_NEXT,
+	STACK_NEXT,
+	IN_STACK,
+};
+
+struct reader {
+	struct comparison *to;
+	struct source *source;
+	const struct read_words *words;
+	struct err *err;
+	struct lines lines;
+	struct read_rows rows;
+	enum place place;
+	struct read_row row; /* at place COUNTS_NEXT and after */
+	bool part_next; /* a further candidate starts with the next frame */
+	/* What notes said of the row to come. */
+	bool is_ambiguous, has_ids;
+	size_t id_at; /* of the ids; the first is left free for the label */
+	struct total_text total;
+	bool has_header, has_row, has_total, packed_end, has_more_ids;
+	const char *cut; /* why the file is not whole, or NULL */
+	struct base_signs signs;
+	size_t skips;
+};
+
+static int refuse(void *ctx, uint64_t line, const char *why)
+{
+	struct reader *reader = ctx;
+	struct err err;
+	char place[600];
+
+	snprintf(place, sizeof(place), "%.500s:%" PRIu64, source_name(reader->source), line);
+	if (!reader->words->skipped || reader->skips++ >= DUMP_SKIPS_MAX)
+		return err_set(reader->err, ERR_BAD_LINE, place, "%s", why);
+	err_set(&err, ERR_BAD_LINE, place, "%s", why);
+	return reader->words->skipped(reader->words->ctx, &err);
+}
+
+static int refuse_line(struct reader *reader, const char *why)
+{
+	return refuse(reader, reader->lines.number, why);
+}
+
+static int warn(const struct reader *reader, const char *text)
+{
+	return reader->words->warning ? reader->words->warning(reader->words->ctx, text) : 0;
+}
+
+/* ---------------------------------------------------------------- rows */
+
+static bool is_open(const struct reader *reader)
+{
+	return reader->place >= COUNTS_NEXT;
+}
+
+static size_t frames_here(const struct reader *reader)
+{
+	return reader->rows.frame_count - reader->row.frame_at;
+}
+
+static void row_drop(struct reader *reader)
+{
+	reader->rows.frame_count = reader->row.frame_at;
+	reader->place = BETWEEN;
+}
+
+/* Refuses a line; when it is in a row, its stack is not all there. */
+static int refuse_inside(struct reader *reader, const char *why)
+{
+	if (is_open(reader))
+		reader->row.is_own = true;
+	return refuse_line(reader, why);
+}
+
+/* UMDH's id of blocks that it has no stack for is 0. */
+static enum row_kind kind_without_stack(const char *id)
+{
+	return id[strspn(id, "0")] ? ROW_UNKNOWN : ROW_STACKLESS;
+}
+
+static int row_end(struct reader *reader)
+{
+	struct read_row *row = &reader->row;
+
+	if (!is_open(reader)) {
+		reader->place = BETWEEN;
+		return 0;
+	}
+	row->frame_count = frames_here(reader);
+	if (!row->frame_count && row->kind <= ROW_AMBIGUOUS)
+		row->kind = kind_without_stack(reader->rows.ids[row->id_at]);
+	if (!read_row_holds(row, AS_HEX) && !read_row_holds(row, AS_DECIMAL)) {
+		row_drop(reader);
+		return refuse(reader, row->line, "its numbers contradict each other");
+	}
+	reader->place = BETWEEN;
+	base_see_row(&reader->signs, row);
+	return read_rows_add(&reader->rows, row);
+}
+
+static int refuse_row(struct reader *reader, const char *why)
+{
+	if (is_open(reader))
+		row_drop(reader);
+	reader->place = IN_BAD;
+	return refuse_line(reader, why);
+}
+
+static int row_begin(struct reader *reader, const struct row_text *text)
+{
+	struct read_rows *rows = &reader->rows;
+	int rc = row_end(reader);
+
+	if (rc)
+		return rc;
+	if (reader->has_total)
+		return refuse_row(reader, "it is behind the total line");
+	reader->has_row = true;
+	rc = read_rows_id(rows, text->id);
+	if (rc)
+		return rc;
+	if (reader->has_ids)
+		rows->ids[reader->id_at] = rows->ids[--rows->id_count];
+	else
+		reader->id_at = rows->id_count - 1;
+	reader->row = (struct read_row){.line = reader->lines.number,
+		.kind = reader->is_ambiguous ? ROW_AMBIGUOUS : ROW_STACK,
+		.bytes = text->growth,
+		.count = text->count,
+		.frame_at = rows->frame_count,
+		.id_at = reader->id_at,
+		.id_count = rows->id_count - reader->id_at};
+	reader->is_ambiguous = reader->has_ids = reader->part_next = false;
+	reader->place = COUNTS_NEXT;
+	return 0;
+}
+
+static int row_counts(struct reader *reader, const struct row_text *text)
+{
+	const char *label;
+
+	int rc;
+
+	if (reader->place == IN_BAD)
+		return 0;
+	if (reader->place != COUNTS_NEXT) {
+		rc = row_end(reader);
+		return rc ? rc : refuse_row(reader, "the row's first line is missing");
+	}
+	label = reader->rows.ids[reader->row.id_at];
+	if (strlen(label) != text->id.len || memcmp(label, text->id.text, text->id.len) != 0)
+		return refuse_row(reader, "a row's two lines name different stacks");
+	reader->row.counts = text->growth;
+	reader->row.has_counts = true;
+	reader->place = STACK_NEXT;
+	return 0;
+}
+
+static int bad_row(struct reader *reader)
+{
+	int rc = reader->place == COUNTS_NEXT ? 0 : row_end(reader);
+
+	reader->has_row = true;
+	return rc ? rc : refuse_row(reader, "it begins like a row and does not go on like one");
+}
+
+static int row_frame(struct reader *reader, struct words words)
+{
+	struct read_row *row = &reader->row;
+	int rc = 0;
+
+	if (reader->place == IN_BAD || reader->place == IN_BAD_STACK) {
+		reader->place = IN_BAD_STACK;
+		return 0;
+	}
+	if (!is_open(reader))
+		return refuse_line(reader, "it belongs to no row");
+	reader->place = IN_STACK;
+	words = words_trim(words);
+	if (!frames_here(reader) && note_no_stack(words, &row->kind, &row->candidate_count))
+		return 0;
+	if (row->kind > ROW_AMBIGUOUS)
+		row->kind = ROW_STACK;
+	if (words_equal(words, "Alias")) {
+		reader->part_next = frames_here(reader) != 0;
+		return 0;
+	}
+	if (reader->part_next) {
+		row->kind = ROW_AMBIGUOUS;
+		rc = read_rows_part(&reader->rows);
+		reader->part_next = false;
+	}
+	return rc ? rc : read_rows_frame(&reader->rows, words);
+}
+
+/* In logs of old frames are not indented. Between rows anything may stand: UMDH's messages go where
+ * its report goes. */
+static int other_line(struct reader *reader, struct words words)
+{
+	if (reader->place == BETWEEN)
+		return line_is_of_dump(words) ? refuse_line(reader, "it is part of a dump") : 0;
+	if (memchr(words.text, '!', words.len))
+		return row_frame(reader, words);
+	return refuse_inside(reader, "it is no part of a comparison");
+}
+
+static int total_line(struct reader *reader, const struct total_text *total)
+{
+	int rc = row_end(reader);
+
+	if (rc)
+		return rc;
+	if (reader->has_total)
+		return refuse_line(reader, "there is a total line already");
+	if (!total_holds(total, AS_HEX) && !total_holds(total, AS_DECIMAL))
+		return refuse_line(reader, "its numbers contradict each other");
+	reader->total = *total;
+	reader->has_total = true;
+	base_see_total(&reader->signs, total);
+	return 0;
+}
+
+/* ---------------------------------------------------------------- comments */
+
+/* Takes the ids of "//     also BackTrace1 BackTrace2 and 5 more". */
+static int also(struct reader *reader, struct words rest)
+{
+	struct words id;
+	int rc = 0;
+
+	if (!reader->has_ids) {
+		reader->id_at = reader->rows.id_count;
+		rc = read_rows_id(&reader->rows, (struct words){"", 0});
+		reader->has_ids = true;
+	}
+	while (!rc && note_id(&rest, &id))
+		rc = read_rows_id(&reader->rows, id);
+	reader->has_more_ids |= words_start(rest, " and ");
+	return rc;
+}
+
+static int comment_line(struct reader *reader, struct words words)
+{
+	if (note_is_header(words))
+		reader->has_header = true;
+	if (!reader->has_row)
+		note_base(words, reader->signs.is_said);
+	if (note_is_ambiguous(words))
+		reader->is_ambiguous = true;
+	return note_also(&words) ? also(reader, words) : 0;
+}
+
+/* ---------------------------------------------------------------- the file */
+
+/* A last line without a line end is not all there, but for a total line that adds up. */
+static bool is_partial(
+	const struct reader *reader, enum line_kind kind, const struct total_text *total)
+{
+	if (!reader->lines.no_newline || kind == LINE_BLANK)
+		return false;
+	if (kind == LINE_COMMENT || kind == LINE_CHATTER)
+		return !reader->has_total;
+	return kind != LINE_TOTAL || !total->has_overhead ||
+	       (!total_holds(total, AS_HEX) && !total_holds(total, AS_DECIMAL));
+}
+
+static int blank_line(struct reader *reader)
+{
+	if (reader->place == COUNTS_NEXT)
+		reader->place = STACK_NEXT;
+	if (reader->place == IN_BAD_STACK)
+		reader->place = BETWEEN;
+	return reader->place == IN_STACK ? row_end(reader) : 0;
+}
+
+/* Comments may be long. Of a line that is too long to be seen whole the rest could look like
+ * anything. */
+static int long_line(struct reader *reader, const struct line *line)
+{
+	static const char why[] = "the line is too long for a comparison";
+
+	if (words_start((struct words){line->text, line->len}, "//"))
+		return 0;
+	if (line->len <= DUMP_LINE_MAX)
+		reader->skips = DUMP_SKIPS_MAX; /* the rest would come as further lines */
+	return refuse_inside(reader, why);
+}
+
+static int read_line(struct reader *reader, const struct line *line)
+{
+	struct words words = {line->text, line->len};
+	struct row_text row;
+	struct total_text total;
+	enum line_kind kind;
+
+	if (line->is_long)
+		return long_line(reader, line);
+	kind = line_parse(line->text, line->len, &row, &total);
+	if (is_partial(reader, kind, &total)) {
+		reader->cut = "it ends in the middle of a line";
+		return 0;
+	}
+	if (memchr(line->text, '\0', line->len))
+		return refuse_inside(reader, "there are bytes in it that are not text");
+	switch (kind) {
+	case LINE_BLANK: return blank_line(reader);
+	case LINE_COMMENT: return comment_line(reader, words);
+	case LINE_CHATTER: return 0;
+	case LINE_BYTES: return row_begin(reader, &row);
+	case LINE_COUNTS: return row_counts(reader, &row);
+	case LINE_BAD_ROW: return bad_row(reader);
+	case LINE_TOTAL: return total_line(reader, &total);
+	case LINE_BAD_TOTAL: return refuse_line(reader, "it is no whole total line");
+	case LINE_FRAME: return row_frame(reader, words);
+	case LINE_OTHER: break;
+	}
+	return other_line(reader, words);
+}
+
+/* Bytes for the lines. What ends in the middle when unpacked is read as far as it goes. */
+static int64_t read_source(void *ctx, void *bytes, size_t len, struct err *err)
+{
+	struct reader *reader = ctx;
+	int64_t got = source_read(reader->source, bytes, len, err);
+
+	if (got != -ERR_CUT)
+		return got;
+	reader->packed_end = true;
+	return 0;
+}
+
+static int read_lines(struct reader *reader)
+{
+	struct dump_source from = {read_source, reader, source_name(reader->source)};
+	struct line line;
+	int rc = lines_init(&reader->lines, &from, reader->err);
+
+	while (!rc && (rc = lines_next(&reader->lines, &line)) > 0)
+		rc = read_line(reader, &line);
+	return rc;
+}
+
+/* The last row, when no total line came behind it. */
+static int end_of_rows(struct reader *reader)
+{
+	bool has_stack = reader->place == IN_STACK;
+
+	if (reader->packed_end)
+		reader->cut = "what it is packed in ends in the middle";
+	if (!reader->cut && is_open(reader) && !has_stack)
+		reader->cut = "it ends in the middle of a row";
+	if (!reader->cut && !reader->has_total && (reader->has_ids || reader->is_ambiguous))
+		reader->cut = "a row is missing behind its note";
+	if (reader->place == COUNTS_NEXT)
+		row_drop(reader); /* what is missing tells OLD's number of blocks */
+	reader->row.is_own |= reader->cut != NULL;
+	return row_end(reader);
+}
+
+/* Growth of overhead, when the total line tells. */
+static void take_overhead(struct reader *reader, int reading)
+{
+	struct comparison *to = reader->to;
+	int64_t overhead;
+
+	if (!reader->has_total || !reader->total.has_overhead ||
+		!total_holds(&reader->total, reading))
+		return;
+	overhead = total_part(&reader->total, 1, reading);
+	if (to->new_total.requested_bytes > INT64_MAX - (uint64_t)(overhead > 0 ? overhead : 0) ||
+		to->old_total.requested_bytes >
+			INT64_MAX - (uint64_t)(overhead < 0 ? -overhead : 0))
+		return; /* nonsense, and no number of ours could hold it */
+	to->has_overhead = true;
+	if (overhead > 0)
+		to->new_total.overhead_bytes = (uint64_t)overhead;
+	else
+		to->old_total.overhead_bytes = (uint64_t)-overhead;
+}
+
+static int warn_of_rows(const struct reader *reader, int reading, size_t uncounted)
+{
+	int rc = 0;
+
+	if (uncounted)
+		rc = warn(reader, "rows do not tell the old number of blocks; where bytes were in "
+				  "use before, it is taken to be the new one");
+	if (!rc && reader->has_more_ids)
+		rc = warn(reader, "stacks have more ids than it lists");
+	if (!rc && !reader->cut && !reader->has_total)
+		rc = warn(reader, "no total line: it may be cut short");
+	else if (!rc && !reader->cut && !reader->skips &&
+		 !base_adds_up(&reader->rows, &reader->total, reading))
+		rc = warn(reader, "the rows do not add up to the total line: some may be missing");
+	return rc;
+}
+
+static int choose(struct reader *reader, unsigned base, int *reading)
+{
+	bool is_guess = false;
+
+	if (base)
+		*reading = base == 10 ? AS_DECIMAL : AS_HEX;
+	else
+		*reading = base_choose(&reader->signs, &reader->rows,
+			reader->has_total ? &reader->total : NULL, &is_guess);
+	return !is_guess ?
+		       0 :
+		       warn(reader, "nothing in it tells whether its numbers are hexadecimal or "
+				    "decimal; they are taken as hexadecimal, UMDH's default; say "
+				    "which with --input-base hex|decimal");
+}
+
+static int settle(struct reader *reader, unsigned base)
+{
+	struct read_refusal refusal = {reader, refuse};
+	size_t uncounted = 0;
+	int reading, rc = choose(reader, base, &reading);
+
+	if (!rc)
+		rc = read_rows_settle(&reader->rows, reading, reader->to, &refusal);
+	if (rc)
+		return rc;
+	take_overhead(reader, reading);
+	for (size_t i = 0; i < reader->rows.count; i++)
+		uncounted += !reader->rows.items[i].has_counts &&
+			     reader->rows.items[i].bytes.old.value[reading];
+	return warn_of_rows(reader, reading, uncounted);
+}
+
+/* What the file is, when it has neither a row nor a total line. */
+static int nothing(const struct reader *reader)
+{
+	const char *name = source_name(reader->source);
+
+	if (!reader->lines.number)
+		return err_set(reader->err, ERR_EMPTY, name, NULL);
+	if (!reader->has_header && !reader->packed_end)
+		return err_set(reader->err, ERR_NOT_DUMP, name, "nor is it a comparison");
+	return err_set(reader->err, ERR_CUT, name, "nothing is behind its header");
+}
+
+static int read_all(struct reader *reader, unsigned base)
+{
+	int rc = read_lines(reader);
+
+	if (!rc)
+		rc = end_of_rows(reader);
+	if (!rc && !reader->has_row && !reader->has_total)
+		return nothing(reader);
+	if (!rc)
+		rc = settle(reader, base);
+	if (!rc && reader->cut)
+		rc = err_set(reader->err, ERR_CUT, source_name(reader->source), "%s", reader->cut);
+	return rc;
+}
+
+int comparison_read(struct comparison *comparison, struct source *source, unsigned base,
+	const struct read_words *words, struct err *err)
+{
+	const char *name = source_name(source);
+	struct err own = {0};
+	struct reader reader = {.to = comparison, .source = source, .words = words, .err = &own};
+	int rc = -ERR_NOMEM;
+
+	*comparison = (struct comparison){.dump_count = 2};
+	arena_init(&comparison->arena);
+	read_rows_init(&reader.rows, &comparison->arena);
+	comparison->read_from = arena_text(&comparison->arena, name, strlen(name));
+	if (comparison->read_from)
+		rc = read_all(&reader, base);
+	lines_release(&reader.lines);
+	read_rows_release(&reader.rows);
+	if (rc == -ERR_NOMEM)
+		err_set(&own, ERR_NOMEM, name, NULL);
+	if (rc && err && own.code)
+		*err = own;
+	return rc;
+}

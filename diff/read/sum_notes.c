@@ -1,0 +1,123 @@
+/* What a dump says about itself: the notes. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "core/date.h"
+#include "diff/read/sum_reader.h"
+
+static const char *keep(struct sums *sums, const char *text)
+{
+	return text ? arena_text(&sums->arena, text, strlen(text)) : NULL;
+}
+
+int sums_warn(struct sums *sums, const char *text)
+{
+	if (sums->warning_count < WARNINGS_MAX) {
+		const char *own = keep(sums, text);
+
+		if (!own)
+			return -ERR_NOMEM;
+		sums->warnings[sums->warning_count] = own;
+	}
+	sums->warning_count++;
+	return 0;
+}
+
+static int note_warning(struct sum_reader *reader, const struct kv *kv)
+{
+	const char *text = kv_get(kv, "text");
+
+	return text ? sums_warn(reader->sums, text) : 0;
+}
+
+/* hsnap says in a warning of its own, before the heaps, which ones it could not walk. */
+static int warn_unwalked(struct sums *sums, const struct kv *kv)
+{
+	uint64_t addr = 0, unwalked = 0;
+	int rc = kv_get_number(kv, "unwalked", 10, &unwalked);
+	char text[80];
+
+	if (!rc)
+		rc = kv_get_number(kv, "addr", 16, &addr);
+	if (rc || !unwalked)
+		return rc;
+	snprintf(text, sizeof(text), "heap %" PRIX64 " ", addr);
+	for (size_t i = 0; i < sums->warning_count && i < WARNINGS_MAX; i++) {
+		if (!strncmp(sums->warnings[i], text, strlen(text)))
+			return 0;
+	}
+	snprintf(text, sizeof(text), "heap %" PRIX64 " was not walked: only traced blocks count",
+		addr);
+	return sums_warn(sums, text);
+}
+
+static int note_dump(struct sum_reader *reader, const struct kv *kv)
+{
+	const char *time = kv_get(kv, "time");
+
+	return time ? date_parse(time, &reader->sums->time_ms) : 0;
+}
+
+static int note_process(struct sum_reader *reader, const struct kv *kv)
+{
+	const char *start = kv_get(kv, "start");
+	int rc = kv_get_u32(kv, "id", 10, &reader->sums->pid);
+
+	if (!rc && start)
+		rc = date_parse(start, &reader->sums->start_ms);
+	reader->sums->image = keep(reader->sums, kv_get(kv, "image"));
+	return rc;
+}
+
+static int note_module(struct sum_reader *reader, const struct kv *kv)
+{
+	return module_list_note(&reader->modules, kv);
+}
+
+static int note_heap(struct sum_reader *reader, const struct kv *kv)
+{
+	struct cell cell = {.stack = STACK_NONE};
+	struct census *more = &cell.sums;
+	uint64_t addr = 0;
+	int rc = kv_get_number(kv, "stackless-blocks", 10, &more->block_count);
+
+	if (!rc)
+		rc = kv_get_number(kv, "stackless-requested", 10, &more->requested_bytes);
+	if (!rc)
+		rc = kv_get_number(kv, "stackless-overhead", 10, &more->overhead_bytes);
+	if (!rc)
+		rc = kv_get_number(kv, "addr", 16, &addr);
+	if (!rc && more->block_count) {
+		rc = sum_reader_total(reader, more);
+		rc = rc ? rc : pool_heap(&reader->pool, addr, &cell.heap);
+		rc = rc ? rc : pool_count(&reader->pool, &cell, 1, false);
+	}
+	return rc ? rc : warn_unwalked(reader->sums, kv);
+}
+
+static int note_name(struct sum_reader *reader, const struct kv *kv)
+{
+	return symbol_names_note(reader->sums->names, kv);
+}
+
+int sum_reader_note(void *ctx, const char *kind, const struct kv *kv)
+{
+	static const struct {
+		const char *kind;
+		int (*read)(struct sum_reader *reader, const struct kv *kv);
+	} notes[] = {
+		{"dump", note_dump},
+		{"process", note_process},
+		{"warning", note_warning},
+		{"module", note_module},
+		{"heap", note_heap},
+		{"name", note_name},
+	};
+
+	for (size_t i = 0; i < sizeof(notes) / sizeof(*notes); i++) {
+		if (!strcmp(kind, notes[i].kind))
+			return notes[i].read(ctx, kv);
+	}
+	return 0;
+}

@@ -1,0 +1,12 @@
+/* The hot loop of a tally with twice as many bytes at once; see tally_init(). */
+#ifdef __x86_64__
+#pragma GCC target("avx2,bmi,bmi2")
+#endif
+
+#include "diff/read/tally_plain.h"
+
+const char *tally_plain_avx2(
+	struct tally *tally, const char *at, const char *end, struct dump_progress *progress)
+{
+	return plain(tally, at, end, progress);
+}

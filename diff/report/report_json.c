@@ -1,0 +1,285 @@
+/* man/hdiff-json.5 says what all this means: what changes here changes there. */
+#include "diff/report/report.h"
+
+#include "core/date.h"
+#include "diff/report/json_write.h"
+#include "diff/report/report_parts.h"
+
+#define SCHEMA "hdiff/1"
+
+struct json_report {
+	struct json json;
+	const struct view *view;
+	const struct comparison *comparison;
+};
+
+/* ---------------------------------------------------------------- sums */
+
+static void put_census(
+	struct json *json, const char *key, const struct census *census, bool has_overhead)
+{
+	json_open(json, key, '{');
+	json_number(json, "bytes", census->requested_bytes);
+	json_number(json, "blocks", census->block_count);
+	if (has_overhead)
+		json_number(json, "overhead", census->overhead_bytes);
+	else
+		json_null(json, "overhead");
+	json_close(json, '}');
+}
+
+/* "old", "new" and "growth" of what the caller opened. */
+static void put_change(struct json *json, const struct change *change, bool has_overhead)
+{
+	const struct census *new = &change->new, *old = &change->old;
+
+	put_census(json, "old", old, has_overhead);
+	put_census(json, "new", new, has_overhead);
+	json_open(json, "growth", '{');
+	json_growth(json, "bytes", new->requested_bytes, old->requested_bytes);
+	json_growth(json, "blocks", new->block_count, old->block_count);
+	if (has_overhead)
+		json_growth(json, "overhead", new->overhead_bytes, old->overhead_bytes);
+	else
+		json_null(json, "overhead");
+	json_close(json, '}');
+}
+
+static void put_total(
+	struct json *json, const char *key, const struct change *change, bool has_overhead)
+{
+	json_line(json);
+	json_open(json, key, '{');
+	put_change(json, change, has_overhead);
+	json_close(json, '}');
+}
+
+static void put_totals(struct json_report *report)
+{
+	const struct view *view = report->view;
+	bool rows_have = rows_have_overhead(report->comparison);
+	struct json *json = &report->json;
+	struct change left_out = view_left_out(view);
+
+	json_line(json);
+	json_open(json, "totals", '{');
+	put_total(json, "all", &view->all, report->comparison->has_overhead);
+	put_total(json, "selected", &view->selected, selected_has_overhead(view));
+	put_total(json, "suppressed", &view->suppressed, rows_have);
+	put_total(json, "left_out", &left_out, rows_have);
+	json_close(json, '}');
+}
+
+/* ---------------------------------------------------------------- inputs */
+
+static void put_date(struct json *json, const char *key, int64_t ms)
+{
+	char text[DATE_TEXT_BYTES];
+
+	if (ms)
+		json_text(json, key, date_text(ms, text));
+}
+
+static void put_dump(struct json *json, const char *role, const struct sums *dump)
+{
+	json_line(json);
+	json_open(json, NULL, '{');
+	json_text(json, "role", role);
+	json_text(json, "path", dump->path);
+	if (dump->image)
+		json_text(json, "image", dump->image);
+	if (dump->pid)
+		json_number(json, "pid", dump->pid);
+	put_date(json, "start", dump->start_ms);
+	put_date(json, "time", dump->time_ms);
+	json_bool(json, "cut", dump->is_cut);
+	json_number(json, "warning_count", dump->warning_count);
+	json_open(json, "warnings", '[');
+	for (size_t i = 0; i < dump->warning_count && i < WARNINGS_MAX; i++)
+		json_text(json, NULL, dump->warnings[i]);
+	json_close(json, ']');
+	json_close(json, '}');
+}
+
+static void put_inputs(struct json_report *report)
+{
+	const struct comparison *comparison = report->comparison;
+	struct json *json = &report->json;
+
+	json_line(json);
+	json_open(json, "inputs", '[');
+	for (size_t i = 0; comparison->dumps && i < comparison->dump_count; i++)
+		put_dump(json, dump_role(comparison, i), &comparison->dumps[i]);
+	if (!comparison->dumps) {
+		json_line(json);
+		json_open(json, NULL, '{');
+		json_text(json, "role", "comparison");
+		json_text(json, "path", comparison->read_from ? comparison->read_from : "");
+		json_close(json, '}');
+	}
+	json_close(json, ']');
+}
+
+/* ---------------------------------------------------------------- rows */
+
+static void put_frame(struct json *json, const struct frame *frame)
+{
+	json_open(json, NULL, '{');
+	if (frame->module)
+		json_text(json, "module", frame->module);
+	if (frame->function)
+		json_text(json, "function", frame->function);
+	/* In a function 0 is not known, in a module it is a place. */
+	if (frame->offset_bytes || (frame->module && !frame->function))
+		json_hex(json, "offset", frame->offset_bytes);
+	if (frame->has_addr)
+		json_hex(json, "address", frame->addr);
+	if (frame->file)
+		json_text(json, "file", frame->file);
+	if (frame->line)
+		json_number(json, "line", frame->line);
+	if (frame->is_inline)
+		json_bool(json, "inline", true);
+	json_close(json, '}');
+}
+
+static void put_frames(struct json *json, const char *key, const struct frame *items, size_t count)
+{
+	json_open(json, key, '[');
+	for (size_t i = 0; i < count; i++)
+		put_frame(json, &items[i]);
+	json_close(json, ']');
+}
+
+static void put_candidates(struct json *json, const struct frames *frames)
+{
+	size_t from = 0;
+
+	json_open(json, "candidates", '[');
+	for (size_t i = 0; i <= frames->part_count; i++) {
+		size_t end = i < frames->part_count ? frames->part_at[i] : frames->count;
+
+		put_frames(json, NULL, frames->items + from, end - from);
+		from = end;
+	}
+	json_close(json, ']');
+}
+
+static void put_row(struct json_report *report, uint32_t number, struct frames *frames)
+{
+	const struct row *row = &report->comparison->rows[number];
+	struct change change = row_change(report->comparison, row);
+	struct json *json = &report->json;
+
+	if (view_frames(report->view, number, frames)) {
+		err_set(&json->out->err, ERR_NOMEM, NULL, NULL);
+		return;
+	}
+	json_line(json);
+	json_open(json, NULL, '{');
+	json_text(json, "kind", row_kind_name(row->kind));
+	if (row->heap)
+		json_hex(json, "heap", row->heap);
+	json_open(json, "ids", '[');
+	for (size_t i = 0; i < row->id_count; i++)
+		json_text(json, NULL, row->ids[i]);
+	json_close(json, ']');
+	put_change(json, &change, rows_have_overhead(report->comparison));
+	if (row->kind == ROW_ONE_OF)
+		json_number(json, "candidate_count", row->candidate_count);
+	if (row->kind == ROW_AMBIGUOUS)
+		put_candidates(json, frames);
+	else
+		put_frames(json, "frames", frames->items, frames->count);
+	json_close(json, '}');
+}
+
+static void put_rows(struct json_report *report)
+{
+	struct frames frames;
+
+	frames_init(&frames);
+	json_line(&report->json);
+	json_open(&report->json, "rows", '[');
+	for (size_t i = 0; i < report->view->shown_count && !report->json.out->err.code; i++)
+		put_row(report, report->view->rows[i], &frames);
+	json_close(&report->json, ']');
+	frames_release(&frames);
+}
+
+static void put_groups(struct json_report *report)
+{
+	bool has_overhead = rows_have_overhead(report->comparison);
+	const struct view *view = report->view;
+	struct json *json = &report->json;
+
+	json_line(json);
+	json_open(json, "groups", '[');
+	for (size_t i = 0; i < view->shown_count && !json->out->err.code; i++) {
+		json_line(json);
+		json_open(json, NULL, '{');
+		json_text(json, "name", view->groups[i].name);
+		json_open(json, "self", '{');
+		put_change(json, &view->groups[i].self, has_overhead);
+		json_close(json, '}');
+		json_open(json, "total", '{');
+		put_change(json, &view->groups[i].total, has_overhead);
+		json_close(json, '}');
+		json_close(json, '}');
+	}
+	json_close(json, ']');
+}
+
+/* ---------------------------------------------------------------- all of it */
+
+static void put_about(struct json_report *report)
+{
+	const struct view *view = report->view;
+	struct json *json = &report->json;
+
+	json_text(json, "schema", SCHEMA);
+	json_line(json);
+	json_text(json, "tool", "hdiff " HSNAP_VERSION);
+	put_inputs(report);
+	json_line(json);
+	json_text(json, "group", group_kind_name(view->group));
+	json_line(json);
+	json_text(json, "frame_order", view->is_inverted ? "outermost_first" : "innermost_first");
+	json_line(json);
+	json_bool(json, "filtered", view->is_filtered);
+	put_totals(report);
+}
+
+static void put_counts(struct json_report *report)
+{
+	const struct view *view = report->view;
+	struct json *json = &report->json;
+
+	json_line(json);
+	json_number(json, "row_count", view->row_count);
+	json_line(json);
+	json_number(json, "suppressed_count", view->suppressed_count);
+	if (view->group != GROUP_STACK) {
+		json_line(json);
+		json_number(json, "group_count", view->group_count);
+	}
+	json_line(json);
+	json_number(json, "shown_count", view->shown_count);
+}
+
+void report_json(struct out *out, const struct view *view, const struct report_style *style)
+{
+	struct json_report report = {.view = view, .comparison = view->comparison};
+
+	(void)style; /* numbers are decimal in JSON */
+	json_init(&report.json, out);
+	json_open(&report.json, NULL, '{');
+	put_about(&report);
+	put_counts(&report);
+	if (view->group == GROUP_STACK)
+		put_rows(&report);
+	else
+		put_groups(&report);
+	json_close(&report.json, '}');
+	out_char(out, '\n');
+}

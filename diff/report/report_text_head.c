@@ -1,0 +1,146 @@
+#include "diff/report/report_text.h"
+
+#include "core/date.h"
+#include "core/model.h"
+#include "diff/report/report_parts.h"
+
+static void put_dump(struct out *out, const char *role, const struct sums *sums)
+{
+	char time[DATE_TEXT_BYTES];
+
+	out_printf(out, "// %s: ", role);
+	out_harmless(out, sums->path);
+	if (sums->image) {
+		out_text(out, ", ");
+		out_harmless(out, path_base(sums->image));
+	}
+	if (sums->pid)
+		out_printf(out, ", process %lu", (unsigned long)sums->pid);
+	if (sums->start_ms)
+		out_printf(out, ", started %s", date_text(sums->start_ms, time));
+	if (sums->time_ms)
+		out_printf(out, ", taken %s", date_text(sums->time_ms, time));
+	if (sums->is_cut)
+		out_text(out, ", CUT SHORT: sums are of what is there");
+	out_text(out, "\n");
+}
+
+/* What a dump lacks. */
+static void put_warnings(struct out *out, const struct sums *sums)
+{
+	for (size_t i = 0; i < sums->warning_count && i <= WARNINGS_MAX; i++) {
+		out_text(out, "// warning: ");
+		out_harmless(out, sums->path);
+		out_text(out, ": ");
+		if (i < WARNINGS_MAX)
+			out_harmless(out, sums->warnings[i]);
+		else
+			out_printf(out, "and %zu more", sums->warning_count - WARNINGS_MAX);
+		out_text(out, "\n");
+	}
+}
+
+static void put_dumps(struct out *out, const struct comparison *comparison)
+{
+	size_t count = comparison->dump_count;
+
+	for (size_t i = count; i--;)
+		put_dump(out,
+			i + 1 == count ? "NEW" :
+			i	       ? "BETWEEN" :
+					 "OLD",
+			&comparison->dumps[i]);
+	if (count < 2)
+		out_text(out, "// OLD: none: everything counts as new\n");
+	for (size_t i = count; i--;)
+		put_warnings(out, &comparison->dumps[i]);
+}
+
+static void put_read(struct out *out, const char *path)
+{
+	out_text(out, "// COMPARISON: ");
+	out_harmless(out, path ? path : "");
+	out_text(out, ": read as it is, not made from dumps\n");
+}
+
+/* A view may be in any order: the header promises what is so. */
+static bool largest_come_first(const struct view *view)
+{
+	uint64_t last = UINT64_MAX;
+
+	for (size_t i = 0; i < view->shown_count; i++) {
+		struct change change =
+			row_change(view->comparison, &view->comparison->rows[view->rows[i]]);
+		struct growth growth =
+			growth_of(change.new.requested_bytes, change.old.requested_bytes);
+		/* A number that is in the order of growth from -2^63 on, as sums are below 2^63. */
+		uint64_t place = (UINT64_C(1) << 63) +
+				 (growth.sign == '-' ? 0 - growth.amount : growth.amount);
+
+		if (place > last)
+			return false;
+		last = place;
+	}
+	return true;
+}
+
+static void put_stack_legend(struct text_report *report)
+{
+	const struct view *view = report->view;
+
+	out_text(report->out, "// A stack has two lines, then its frames");
+	out_text(report->out, view->is_inverted ? ":\n" : ", the innermost first:\n");
+	out_text(report->out,
+		"//\n"
+		"// + GROWTH ( NEW - OLD) BLOCKS allocs<TAB>BackTraceID     bytes asked for\n"
+		"// + GROWTH ( NEW - OLD)<TAB>BackTraceID<TAB>allocations   number of blocks\n"
+		"//\n");
+	if (view->is_inverted)
+		out_text(report->out, "// frames: outermost first\n//\n");
+	out_printf(report->out,
+		"// BLOCKS are those in NEW. Numbers are %s; offsets and addresses are\n"
+		"// always hexadecimal. ",
+		report->base == 16 ? "hexadecimal" : "decimal");
+	if (largest_come_first(view))
+		out_text(report->out,
+			"The largest growth comes first; what did not change is\n// left out. ");
+	else
+		out_text(report->out, "What did not change is left out.\n// ");
+	out_text(
+		report->out, "ID is what the dumps call the stack, for looking it up there.\n//\n");
+}
+
+static void put_group_legend(struct text_report *report)
+{
+	out_printf(report->out,
+		"// Growth by %s, in bytes asked for and in blocks: %zu groups of %zu stacks.\n"
+		"//\n"
+		"// self    of the stacks whose innermost frame is in the group\n"
+		"// total   of the stacks with any frame in the group; each counts once\n"
+		"//\n"
+		"// A stack is in the total of every group on it: totals of groups overlap, and "
+		"do\n"
+		"// not add up to the last line. Numbers are %s.\n"
+		"//\n"
+		"//  self bytes    blocks   total bytes    blocks  name\n",
+		group_kind_name(report->view->group), report->view->group_count,
+		report->view->row_count, report->base == 16 ? "hexadecimal" : "decimal");
+}
+
+void text_head(struct text_report *report)
+{
+	struct out *out = report->out;
+
+	out_text(out, "// hdiff " HSNAP_VERSION ": heap growth by ");
+	out_text(out, group_kind_name(report->view->group));
+	out_text(out, "\n//\n");
+	if (report->comparison->dumps)
+		put_dumps(out, report->comparison);
+	else
+		put_read(out, report->comparison->read_from);
+	out_text(out, "//\n");
+	if (report->view->group == GROUP_STACK)
+		put_stack_legend(report);
+	else
+		put_group_legend(report);
+}
