@@ -10,47 +10,20 @@ static uint32_t hash_bytes(const void *key, size_t len);
 #include <uthash.h>
 
 #include "core/err.h"
-#include "core/os.h"
+#include "core/hasher.h"
 
 struct table_entry {
 	UT_hash_handle hh;
 	uint64_t value;
 };
 
-/*
- * Keys come from files and processes that may mean harm: with a seed that they cannot know, keys
- * that all fall into one bucket cannot be made. No result depends on the hash.
- */
-uint64_t table_seed(void)
-{
-	static uint64_t seed;
-
-	if (!seed)
-		seed = ((uint64_t)os_time_ms() ^ (uintptr_t)&seed ^ (uint64_t)os_pid() << 32) *
-			       UINT64_C(0x9e3779b97f4a7c15) |
-		       1;
-	return seed;
-}
-
-static uint64_t hash_mix(uint64_t hash, uint64_t word)
-{
-	hash = (hash ^ word) * UINT64_C(0xd6e8feb86659fd93);
-	return hash ^ hash >> 32;
-}
-
 static uint32_t hash_bytes(const void *key, size_t len)
 {
-	uint64_t hash = hash_mix(table_seed(), len), word;
-	const char *at = key;
+	struct hash_key own = hash_key();
+	struct hasher hasher = hasher_begin(&own);
 
-	for (; len >= 8; len -= 8, at += 8) {
-		memcpy(&word, at, 8);
-		hash = hash_mix(hash, word);
-	}
-	word = 0;
-	memcpy(&word, at, len);
-	hash = hash_mix(hash, word);
-	return (uint32_t)(hash_mix(hash, table_seed()) >> 32);
+	hasher_add_bytes(&hasher, key, len);
+	return hasher_end(&hasher);
 }
 
 void table_init(struct table *table)

@@ -17,9 +17,6 @@ struct table {
 	size_t count;
 };
 
-/* A number that nobody who made the input can know; the same whenever this process asks. */
-uint64_t table_seed(void);
-
 void table_init(struct table *table);
 void table_release(struct table *table);
 

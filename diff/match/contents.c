@@ -142,14 +142,14 @@ static int take_frames(struct contents *contents, size_t dump, const struct stac
 static uint32_t hash_stack(
 	const struct contents *contents, enum row_kind kind, size_t dump, const struct stack *stack)
 {
-	struct hasher hasher = hasher_begin(&contents->index);
+	struct hasher hasher = hasher_begin(&contents->index.key);
 	uint64_t spread = hasher.a | 1;
 
 	hasher_add(&hasher, kind);
 	if (kind == ROW_STACKLESS)
 		return hasher_end(&hasher);
 	if (is_by_id(contents, kind)) {
-		hasher_add_text(&hasher, stack->id);
+		hasher_add_bytes(&hasher, stack->id, strlen(stack->id));
 		hasher_add(&hasher, kind == ROW_UNKNOWN ? contents->process[dump] : 0);
 		return hasher_end(&hasher);
 	}
@@ -337,7 +337,7 @@ static int add_list(struct contents *contents, const uint32_t *all, size_t count
 
 int content_one_of(struct contents *contents, uint32_t *all, size_t count, uint32_t *number)
 {
-	struct hasher hasher = hasher_begin(&contents->index);
+	struct hasher hasher = hasher_begin(&contents->index.key);
 	struct content content = {.kind = ROW_ONE_OF, .stack = (uint32_t)contents->list_count};
 	struct hash_probe probe;
 	uint32_t hash, known;

@@ -1,55 +1,20 @@
 #include "diff/match/hash_index.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 #include "core/err.h"
-#include "core/os.h"
 
 #define FIRST_CAP 1024
 
 void hash_index_init(struct hash_index *index)
 {
-	*index =
-		(struct hash_index){.key = {(uint64_t)os_time_ms() * UINT64_C(0x9e3779b97f4a7c15),
-					    (uint64_t)(uintptr_t)index ^ (uint64_t)os_pid() << 40}};
+	*index = (struct hash_index){.key = hash_key()};
 }
 
 void hash_index_release(struct hash_index *index)
 {
 	free(index->slots);
 	*index = (struct hash_index){0};
-}
-
-struct hasher hasher_begin(const struct hash_index *index)
-{
-	/* The four are part of SipHash. */
-	return (struct hasher){index->key[0] ^ UINT64_C(0x736f6d6570736575),
-		index->key[1] ^ UINT64_C(0x646f72616e646f6d),
-		index->key[0] ^ UINT64_C(0x6c7967656e657261),
-		index->key[1] ^ UINT64_C(0x7465646279746573)};
-}
-
-void hasher_add_text(struct hasher *hasher, const char *text)
-{
-	size_t len = strlen(text);
-
-	hasher_add(hasher, len);
-	for (; len; text += len < 8 ? len : 8, len -= len < 8 ? len : 8) {
-		uint64_t word = 0;
-
-		memcpy(&word, text, len < 8 ? len : 8);
-		hasher_add(hasher, word);
-	}
-}
-
-uint32_t hasher_end(struct hasher *hasher)
-{
-	hasher->c ^= 0xff;
-	hasher_mix(hasher);
-	hasher_mix(hasher);
-	hasher_mix(hasher);
-	return (uint32_t)((hasher->a ^ hasher->b ^ hasher->c ^ hasher->d) >> 32);
 }
 
 struct hash_probe hash_index_probe(const struct hash_index *index, uint32_t hash)

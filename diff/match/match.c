@@ -63,7 +63,7 @@ struct delta comparison_delta(const struct comparison *comparison)
 /* The number of the row of a content in a heap. */
 static int tally_of(struct matcher *matcher, uint32_t content, uint64_t heap, uint32_t *number)
 {
-	struct hasher hasher = hasher_begin(&matcher->tally_index);
+	struct hasher hasher = hasher_begin(&matcher->tally_index.key);
 	struct hash_probe probe;
 	uint32_t hash, known;
 

@@ -22,7 +22,7 @@ void names_release(struct names *names)
 
 static uint32_t hash_place(const struct names *names, const struct place *place)
 {
-	struct hasher hasher = hasher_begin(&names->index);
+	struct hasher hasher = hasher_begin(&names->index.key);
 
 	hasher_add(&hasher, place->unit);
 	hasher_add(&hasher, place->offset);

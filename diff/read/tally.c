@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/table.h"
+#include "core/hasher.h"
 #include "diff/read/tally_plain.h"
 
 #define ID_BYTES 9
@@ -12,7 +12,7 @@
 void tally_init(struct tally *tally, struct pool *pool)
 {
 	*tally = (struct tally){.pool = pool, .heap = HEAP_NONE, .shift = 64};
-	tally->mixer = table_seed() | 1;
+	tally->mixer = hash_key().words[0] | 1;
 	tally->plain = plain;
 #ifdef __x86_64__
 	__builtin_cpu_init();
