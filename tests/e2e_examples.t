@@ -1,0 +1,136 @@
+#!/usr/bin/perl
+# The examples of the manual work as typed: each is run in a folder with what it
+# names, and does what the words before it say. An example that is not known here
+# fails the test. Truth is what the dumps of this test hold.
+use strict;
+use warnings;
+use FindBin qw($Bin);
+use lib "$Bin/lib";
+use IO::Compress::Gzip qw(gzip $GzipError);
+use JSON::PP;
+use Test::More;
+use Hunt;
+
+my $dir = fresh_dir();
+
+# What the stacks hold: [name of the innermost function but one, its module, file, blocks in a, in b, bytes each].
+my @stacks = (
+	['parse', 'app', 'parse.c', 1, 5, 30_000],
+	['test_parse', 'app', 'test.c', 0, 4, 50_000],
+	['cache_fill', 'lib', 'cache.c', 2, 9, 100],
+	['load', 'lib', 'load.c', 3, 3, 64],
+	map { ["f$_", 'app', "f$_.c", 0, $_, 10] } 1 .. 14,
+);
+my %base = (app => 0x14000 << 16, lib => 0x7FF81234 << 16, ntdll => 0x7FFA << 32);
+
+for my $index (0, 1) {
+	my $name = $index ? 'b.txt' : 'a.txt';
+	spew("$dir/$name", dump_text($index));
+	gzip("$dir/$name" => "$dir/$name.gz") or die $GzipError;
+}
+spew("$dir/known.txt", "leak:test_parse\n");
+spew("$dir/umdh.txt", "+ 1000 ( 1010 - 10) 3 allocs\tBackTraceA\n+ 2 ( 3 - 1)\tBackTraceA\tallocations\n\n"
+    . "\tapp!f+1F\n\n\n\nTotal increase == 1000 requested + 20 overhead = 1020\n");
+
+my %growth = map { $_->[0] => ($_->[4] - $_->[3]) * $_->[5] } @stacks;
+my $total = 0;
+$total += $_ for values %growth;
+
+my %wanted = (
+	'hdiff a.txt b.txt' => sub {
+		my ($result) = @_;
+		my $report = report($result->{out});
+		is(scalar @{ $report->{rows} }, scalar grep({ $_ } values %growth), 'what changed, and no more');
+		like($result->{out}, qr/^Total increase == +$total requested/m, 'it adds up');
+	},
+	'hdiff --hex -f report.txt a.txt b.txt' => sub {
+		my $hex = sprintf '%x', $total;
+		like(slurp("$dir/report.txt"), qr/^Total increase == +$hex requested/m, 'in hexadecimal');
+	},
+	'hdiff --no-symbols a.txt' => sub {
+		my ($result) = @_;
+		unlike($result->{out}, qr/parse/, 'no names');
+		my $old = 0;
+		$old += $_->[3] * $_->[5] for @stacks;
+		like($result->{out}, qr/^Total increase == +$old requested/m, 'everything in one dump');
+	},
+	q{hdiff -n 10 -i '^app!' -x 'test' a.txt b.txt} => sub {
+		my ($result) = @_;
+		my @rows = @{ report($result->{out})->{rows} };
+		is(scalar @rows, 10, 'ten rows');
+		is($rows[0]{bytes}, $growth{parse}, 'the largest growth of the module without its tests');
+		unlike($result->{out}, qr/test_parse/, 'no tests');
+	},
+	'hdiff --group function a.txt b.txt' => sub {
+		my ($result) = @_;
+		like($result->{out}, qr/\b$growth{$_}\b.*\bapp!\Q$_\E$/m, "$_ and its growth") for qw(parse test_parse f14);
+		unlike($result->{out}, qr/^[^\n]*RtlAllocateHeap$/m, 'allocators are no functions that ask');
+	},
+	'hdiff -o json umdh.txt' => sub {
+		my ($result) = @_;
+		my $json = decode_json($result->{out});
+		is(scalar @{ $json->{rows} }, 1, 'one row');
+		is($json->{rows}[0]{frames}[0]{function}, 'f', 'and its frame');
+	},
+	'hdiff -o folded --strip a.txt.gz b.txt.gz' => sub {
+		my ($result) = @_;
+		my %found = map { /;(\S+) (\d+) (\d+)$/ ? ($1 => $3 - $2) : () } split /\n/, $result->{out};
+		is($found{'app!parse'}, $growth{parse}, 'the allocator is gone, the growth is there');
+	},
+	'hdiff -o csv --group file -f growth.csv a.txt b.txt' => sub {
+		like(slurp("$dir/growth.csv"), qr/\bcache\.c\b/, 'by file');
+	},
+	'gzip -dc b.txt.gz | hdiff --force a.txt -' => sub {
+		my ($result) = @_;
+		like($result->{out}, qr/^Total increase == +$total requested/m, 'it adds up');
+	},
+	'hdiff --max-growth 64K,100 --suppress known.txt a.txt b.txt' => sub {
+		my ($result) = @_;
+		my $left = $total - $growth{test_parse};
+		my $over = $left - 65536;
+		is($result->{status}, 1, 'the limit is exceeded');
+		like($result->{err}, qr/growth of $left bytes is $over over the limit of 65536/, 'and by how much is said');
+		like($result->{err}, qr/leak:test_parse suppressed stacks: 1, bytes: $growth{test_parse}, blocks: 4/, 'what is known of');
+	},
+);
+
+my $page = slurp('man/hdiff.1');
+my ($section) = $page =~ /^\.Sh EXAMPLES\n(.*?)^\.Sh /ms;
+my @examples = $section =~ /^\.Dl \$ (.*)$/mg;
+is_deeply([sort @examples], [sort keys %wanted], 'every example is known here');
+for my $example (@examples) {
+	subtest $example => sub {
+		my $result = run(['sh', '-c', $example], dir => $dir,
+			env => { PATH => "$root/build/linux:$ENV{PATH}" });
+		is($result->{status}, 0, 'it works') unless $example =~ /--max-growth/;
+		$wanted{$example}->($result);
+	};
+}
+done_testing;
+
+sub dump_text {
+	my ($index) = @_;
+	my $text = "// Loaded modules:\n//     Base Size Module\n";
+	$text .= sprintf "//    %16X %8X C:\\made up\\%s.dll\n", $base{$_}, 0x100000, $_ for sort keys %base;
+	$text .= "// Process modules enumerated.\n";
+	$text .= name($base{ntdll} + 0x10, 'RtlAllocateHeap', 'heap.c', 1);
+	$text .= name($base{app} + 0x20, 'main', 'main.c', 9);
+	$text .= name(place($_), $stacks[$_][0], $stacks[$_][2], 7) for 0 .. $#stacks;
+	$text .= "*- - Start of data for heap @ 1E0000 - -\n";
+	for my $number (0 .. $#stacks) {
+		my $stack = $stacks[$number];
+		for my $block (1 .. $stack->[3 + $index]) {
+			$text .= sprintf "%X bytes + 10 at %X by BackTrace%X\n", $stack->[5], 0x200000 + 64 * $block, $number + 1;
+			$text .= sprintf "\t%X\n\t%X\n\t%X\n\n", $base{ntdll} + 0x10, place($number), $base{app} + 0x20
+			    if $block == 1;
+		}
+	}
+	return $text . "*- - End of data for heap @ 1E0000 - -\n";
+}
+
+sub place { return $base{ $stacks[$_[0]][1] } + 0x1000 + 16 * $_[0] }
+
+sub name {
+	my ($addr, $function, $file, $line) = @_;
+	return sprintf "// hsnap: name addr=%X function=%s offset=5 file=%s line=%d\n", $addr, $function, $file, $line;
+}
