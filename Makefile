@@ -117,7 +117,7 @@ tests: $(TEST_PROGRAMS)
 demo: all samples prefix ## find a leak, from start to end
 	samples/demo
 
-check: all samples tests prefix ## build everything and run every test
+check: all samples tests prefix build/linux/bench/gen_dump ## build everything and run every test
 	echo "== running tests"
 	tests/run
 

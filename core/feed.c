@@ -3,11 +3,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define ROOM_BYTES 16 /* that a reader gets at least: it may hand out whole characters only */
 #define DIRECT_BYTES 4096 /* larger reads need not be gathered here */
 
 int feed_init(struct feed *feed, size_t cap, feed_reader *read, void *ctx)
 {
-	*feed = (struct feed){.read = read, .ctx = ctx, .bytes = malloc(cap), .cap = cap, .rc = 1};
+	*feed = (struct feed){
+		.read = read, .ctx = ctx, .bytes = malloc(cap + ROOM_BYTES), .cap = cap, .rc = 1};
 	return feed->bytes ? 0 : -ERR_NOMEM;
 }
 
@@ -46,8 +48,8 @@ int64_t feed_need(struct feed *feed, size_t want, struct err *err)
 	feed->at = 0;
 	feed->end = ready;
 	while (feed->end < want && feed->rc > 0)
-		feed->end +=
-			(size_t)read_below(feed, feed->bytes + feed->end, feed->cap - feed->end);
+		feed->end += (size_t)read_below(
+			feed, feed->bytes + feed->end, feed->cap + ROOM_BYTES - feed->end);
 	return feed->end ? (int64_t)feed->end : feed_error(feed, err);
 }
 

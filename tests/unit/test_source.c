@@ -303,17 +303,26 @@ static void utf16_becomes_utf8(void **state)
 	expect_text("", 0, 0);
 }
 
-static void long_utf16_is_read_through_a_window(void **state)
+/* The text as UTF-16 with a mark, to be freed; there is room for one byte more. */
+static char *widen(const char *text, size_t len)
 {
-	size_t len = 400000;
-	char *text = some_text(len), *wide = malloc(2 * len + 3);
+	char *wide = malloc(2 * len + 3);
 
-	(void)state;
+	assert_non_null(wide);
 	memcpy(wide, "\xfe\xff", 2);
 	for (size_t i = 0; i < len; i++) {
 		wide[2 + 2 * i] = '\0';
 		wide[3 + 2 * i] = text[i];
 	}
+	return wide;
+}
+
+static void long_utf16_is_read_through_a_window(void **state)
+{
+	size_t len = 400000;
+	char *text = some_text(len), *wide = widen(text, len);
+
+	(void)state;
 	write_file(wide, 2 * len + 2);
 	expect_text(text, len, 0);
 	wide[2 * len + 2] = '\0';
@@ -339,21 +348,22 @@ static void half_pairs_become_replacements(void **state)
 	expect_text(wanted, sizeof(wanted) - 1, -ERR_CUT);
 }
 
-static void what_was_peeked_at_is_read_again(void **state)
+/* The file holds text in some form. */
+static void check_peeks(const char *text, size_t len)
 {
-	char *text = some_text(1000000), *read = malloc(1000000);
+	char *read = malloc(len);
 	const char *bytes;
 	struct source *source;
 	size_t at = 0;
 	int64_t got;
 
-	(void)state;
-	write_file(text, 1000000);
+	assert_non_null(read);
 	assert_int_equal(source_open(&source, path, NULL), 0);
 	while ((got = source_peek(source, &bytes, NULL)) > 0) {
-		size_t left = 1000000 - at;
+		size_t left = len - at;
 
-		assert_int_equal(got, left < SOURCE_PEEK_BYTES ? left : SOURCE_PEEK_BYTES);
+		assert_true((size_t)got >= (left < SOURCE_PEEK_BYTES ? left : SOURCE_PEEK_BYTES));
+		assert_true((size_t)got <= left);
 		assert_memory_equal(bytes, text + at, (size_t)got);
 		got = source_read(source, read, 100001, NULL);
 		assert_true(got > 0);
@@ -361,10 +371,23 @@ static void what_was_peeked_at_is_read_again(void **state)
 		at += (size_t)got;
 	}
 	assert_int_equal(got, 0);
-	assert_int_equal(at, 1000000);
+	assert_int_equal(at, len);
 	source_close(source);
-	free(text);
 	free(read);
+}
+
+static void what_was_peeked_at_is_read_again(void **state)
+{
+	size_t len = 1000000;
+	char *text = some_text(len), *wide = widen(text, len);
+
+	(void)state;
+	write_file(text, len);
+	check_peeks(text, len);
+	write_file(wide, 2 * len + 2);
+	check_peeks(text, len);
+	free(text);
+	free(wide);
 }
 
 static bool is_plain(const char *name, uint64_t *from, uint64_t *to)
