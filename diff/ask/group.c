@@ -65,17 +65,24 @@ static int group_count_as(struct grouping *grouping, size_t i, const char *name)
 	return buf_add_text(&grouping->name, name) ? -ERR_NOMEM : group_count(grouping, i, true);
 }
 
-/* What a frame is counted to. */
-static int name_frame(struct buf *name, const struct frame *frame, enum view_group group)
+int group_name(struct buf *name, const struct frame *frame, enum view_group group)
 {
 	const char *text = group == GROUP_FILE ? frame->file : frame->module;
 
 	if (group == GROUP_FUNCTION && frame->function)
 		return frame_name(frame, name);
 	buf_clear(name);
-	if (buf_add_text(name, text ? text : "?"))
+	if (!text)
+		text = group == GROUP_FILE ? "(file not known)" : "(no module)";
+	if (buf_add_text(name, text))
 		return -ERR_NOMEM;
 	return group == GROUP_FUNCTION && frame->module ? buf_add_text(name, "!?") : 0;
+}
+
+int group_heap_name(struct buf *name, uint64_t heap)
+{
+	buf_clear(name);
+	return heap ? buf_printf(name, "%" PRIX64, heap) : buf_add_text(name, "(heap not known)");
 }
 
 /* What rows are counted to whose frames are not known, or NULL. */
@@ -93,12 +100,7 @@ static int group_heap(struct grouping *grouping, size_t i)
 	const struct view *view = grouping->view;
 	uint64_t heap = view->comparison->rows[view->rows[i]].heap;
 
-	if (!heap)
-		return group_count_as(grouping, i, "?");
-	buf_clear(&grouping->name);
-	if (buf_printf(&grouping->name, "%" PRIX64, heap))
-		return -ERR_NOMEM;
-	return group_count(grouping, i, true);
+	return group_heap_name(&grouping->name, heap) ? -ERR_NOMEM : group_count(grouping, i, true);
 }
 
 static int group_row(struct grouping *grouping, size_t i)
@@ -117,7 +119,7 @@ static int group_row(struct grouping *grouping, size_t i)
 	if (words)
 		return group_count_as(grouping, i, words);
 	for (size_t k = 0; !rc && k < frames->count; k++) {
-		rc = name_frame(&grouping->name, &frames->items[k], view->group);
+		rc = group_name(&grouping->name, &frames->items[k], view->group);
 		if (!rc)
 			rc = group_count(grouping, i, k == 0);
 	}

@@ -2,14 +2,19 @@
 #ifndef DIFF_GROUP_H
 #define DIFF_GROUP_H
 
+#include "core/buf.h"
 #include "diff/ask/view.h"
 
 /*
  * Fills groups and group_count of a view that has its rows and knows what to group them by. Frames
- * without a name are "module!?" or the group "?"; rows without a stack, and those that may be of
+ * without a name are "module!?", and words in brackets say what is not known; rows without a stack, and those that may be of
  * several, are groups of their own, with words in brackets; by heap, all rows are of their heap.
  * 0 or -ERR_NOMEM.
  */
 int groups_make(struct view *view, enum view_sort sort);
+
+/* What a frame, or a heap, is counted to; replaces what name held. 0 or -ERR_NOMEM. */
+int group_name(struct buf *name, const struct frame *frame, enum view_group group);
+int group_heap_name(struct buf *name, uint64_t heap);
 
 #endif

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "core/table.h"
+#include "diff/ask/group.h"
 #include "diff/report/report_parts.h"
 
 struct line {
@@ -31,6 +32,7 @@ struct folded_report {
 	struct name *names;
 	size_t name_count, name_cap;
 	struct buf text; /* of the name at hand */
+	struct buf group; /* name that it is made of */
 	uint32_t *frames; /* of all lines */
 	size_t frame_count, frame_cap;
 	struct line *lines;
@@ -94,12 +96,10 @@ static int add_frame(struct folded_report *report, struct line *line, const stru
 	int rc;
 
 	buf_clear(text);
-	if (report->view->group == GROUP_FILE)
-		rc = clean_text(text, frame->file ? frame->file : "(file not known)", true);
-	else if (report->view->group == GROUP_MODULE)
-		rc = clean_text(text, frame->module ? frame->module : "(no module)", true);
-	else
+	if (report->view->group == GROUP_STACK)
 		rc = clean_frame(text, frame, true);
+	else if (!(rc = group_name(&report->group, frame, report->view->group)))
+		rc = clean_text(text, report->group.data, true);
 	return rc ? rc : add_name(report, line);
 }
 
@@ -131,9 +131,7 @@ static int add_heap(struct folded_report *report, struct line *line, uint64_t he
 {
 	int rc;
 
-	buf_clear(&report->text);
-	rc = heap ? clean_hex(&report->text, heap) :
-		    buf_add_text(&report->text, "(heap not known)");
+	rc = group_heap_name(&report->text, heap);
 	return rc ? rc : add_name(report, line);
 }
 
@@ -282,6 +280,7 @@ void report_folded(struct out *out, const struct view *view, const struct report
 	arena_init(&report.arena);
 	table_init(&report.numbers);
 	buf_init(&report.text);
+	buf_init(&report.group);
 	rc = add_rows(&report);
 	if (!rc)
 		rc = put_lines(&report, out);
@@ -291,6 +290,7 @@ void report_folded(struct out *out, const struct view *view, const struct report
 	free(report.frames);
 	free(report.names);
 	buf_release(&report.text);
+	buf_release(&report.group);
 	table_release(&report.numbers);
 	arena_release(&report.arena);
 }

@@ -47,7 +47,7 @@ static void functions_add_up_to_self_and_total(void **state)
 	static const struct wanted wanted[] = {
 		{"app!Cache::fill<int>", 32, 2 + 32},
 		{"lib!?", 16, 16},
-		{"?", 8, 8},
+		{"(no module)", 8, 8},
 		{"lib!helper", 4, 4 + 32},
 		{"lib!malloc", 2, 2},
 		{"lib!operator new(unsigned long long)", 1, 1},
@@ -70,7 +70,7 @@ static void self_is_the_innermost_frame_after_stripping(void **state)
 	static const struct wanted wanted[] = {
 		{"app!Cache::fill<int>", 2 + 32, 2 + 32},
 		{"lib!?", 16, 16},
-		{"?", 8, 8},
+		{"(no module)", 8, 8},
 		{"lib!helper", 4, 4 + 32},
 		{"app!leak_here", 1, 1},
 		{"app!main", 0, 1 + 2 + 4 + 8},
@@ -92,7 +92,7 @@ static void files_and_modules_are_groups_too(void **state)
 {
 	static const struct wanted files[] = {
 		{"C:\\src\\cache.cpp", 32, 2 + 32},
-		{"?", 1 + 2 + 8 + 16, 1 + 2 + 4 + 8 + 16},
+		{"(file not known)", 1 + 2 + 8 + 16, 1 + 2 + 4 + 8 + 16},
 		{"D:\\lib\\Helper.cpp", 4, 4 + 32},
 		{"C:\\src\\main.c", 0, 1 + 2 + 4 + 8},
 		{"C:\\src\\leak.c", 0, 1},
@@ -100,7 +100,7 @@ static void files_and_modules_are_groups_too(void **state)
 	static const struct wanted modules[] = {
 		{"app", 32, 1 + 2 + 4 + 8 + 32},
 		{"lib", 1 + 2 + 4 + 16, 1 + 2 + 4 + 16 + 32},
-		{"?", 8, 8},
+		{"(no module)", 8, 8},
 	};
 	struct asked asked;
 
@@ -121,7 +121,7 @@ static void without_names_functions_are_those_of_their_modules(void **state)
 	static const struct wanted wanted[] = {
 		{"app!?", 32, 1 + 2 + 4 + 8 + 32},
 		{"lib!?", 1 + 2 + 4 + 16, 1 + 2 + 4 + 16 + 32},
-		{"?", 8, 8},
+		{"(no module)", 8, 8},
 	};
 	struct asked asked;
 
@@ -190,7 +190,7 @@ static void a_heap_is_the_group_of_all_its_rows(void **state)
 {
 	static const struct wanted wanted[] = {
 		{"7FF0001E0000", 32 + 64, 32 + 64},
-		{"?", 16, 16},
+		{"(heap not known)", 16, 16},
 		{"1E0000", 1 + 2 + 4 + 8, 1 + 2 + 4 + 8},
 	};
 	struct maker maker;
