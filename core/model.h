@@ -30,6 +30,13 @@ struct census {
 	uint64_t block_count, requested_bytes, overhead_bytes;
 };
 
+static inline void census_add(struct census *to, const struct census *more)
+{
+	to->block_count += more->block_count;
+	to->requested_bytes += more->requested_bytes;
+	to->overhead_bytes += more->overhead_bytes;
+}
+
 struct heap {
 	uint64_t addr;
 	const char *kind; /* "wine", "unknown": who walked it */

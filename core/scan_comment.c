@@ -55,12 +55,9 @@ static int count_stackless(struct dump_scanner *scanner)
 	struct census more;
 	int rc = get_census(&scanner->pairs, names, &more);
 
-	if (rc)
-		return rc;
-	scanner->seen.block_count += more.block_count;
-	scanner->seen.requested_bytes += more.requested_bytes;
-	scanner->seen.overhead_bytes += more.overhead_bytes;
-	return 0;
+	if (!rc)
+		census_add(&scanner->seen, &more);
+	return rc;
 }
 
 static int check_end(struct dump_scanner *scanner, const char **detail)

@@ -154,9 +154,7 @@ static bool pass_plain(struct dump_scanner *scanner)
 	assert(stop >= at && stop <= scanner->end);
 	scanner->at = stop;
 	scanner->line_number += taken.line_count;
-	scanner->seen.block_count += taken.seen.block_count;
-	scanner->seen.requested_bytes += taken.seen.requested_bytes;
-	scanner->seen.overhead_bytes += taken.seen.overhead_bytes;
+	census_add(&scanner->seen, &taken.seen);
 	return stop != at;
 }
 
@@ -226,9 +224,7 @@ int dump_scanner_pass(struct dump_scanner *scanner, const struct dump_progress *
 	if (!rc && scanner->ended &&
 		(more->block_count || more->requested_bytes || more->overhead_bytes))
 		rc = scan_fail(scanner, ERR_BAD_LINE, "there is an entry behind the end mark");
-	scanner->seen.block_count += more->block_count;
-	scanner->seen.requested_bytes += more->requested_bytes;
-	scanner->seen.overhead_bytes += more->overhead_bytes;
+	census_add(&scanner->seen, more);
 	return finish(scanner, rc);
 }
 

@@ -67,18 +67,23 @@ int view_frames(const struct view *view, uint32_t row, struct frames *frames)
 
 /* ---------------------------------------------------------------- sums */
 
-static void census_add(struct census *to, struct census more)
+struct change row_change(const struct comparison *comparison, const struct row *row)
 {
-	to->block_count += more.block_count;
-	to->requested_bytes += more.requested_bytes;
-	to->overhead_bytes += more.overhead_bytes;
+	return (struct change){row_old(comparison, row), row_new(comparison, row)};
+}
+
+void change_add(struct change *to, const struct change *more)
+{
+	census_add(&to->old, &more->old);
+	census_add(&to->new, &more->new);
 }
 
 void change_add_row(
 	struct change *change, const struct comparison *comparison, const struct row *row)
 {
-	census_add(&change->old, row_old(comparison, row));
-	census_add(&change->new, row_new(comparison, row));
+	struct change more = row_change(comparison, row);
+
+	change_add(change, &more);
 }
 
 struct delta change_delta(const struct change *change)

@@ -99,6 +99,12 @@ int view_ask(struct view *view, struct naming *naming, const struct view_request
 
 /* What a change adds up to. */
 struct delta change_delta(const struct change *change);
+
+/* A row's sums before and after. */
+struct change row_change(const struct comparison *comparison, const struct row *row);
+
+/* to += more; what does not fit wraps around. */
+void change_add(struct change *to, const struct change *more);
 void change_add_row(
 	struct change *change, const struct comparison *comparison, const struct row *row);
 

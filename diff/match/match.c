@@ -111,9 +111,7 @@ static int count(struct matcher *matcher, size_t dump, const struct cell *cell, 
 		memset(&matcher->sums[matcher->row_count * dumps], 0, dumps * sizeof(*to));
 	}
 	to = &matcher->sums[row * dumps + dump];
-	to->block_count += cell->sums.block_count;
-	to->requested_bytes += cell->sums.requested_bytes;
-	to->overhead_bytes += cell->sums.overhead_bytes;
+	census_add(to, &cell->sums);
 	return 0;
 }
 

@@ -179,12 +179,6 @@ static bool fits(const struct census *sum, const struct census *more)
 	       more->requested_bytes <= INT64_MAX - sum->requested_bytes;
 }
 
-static void add(struct census *sum, const struct census *more)
-{
-	sum->block_count += more->block_count;
-	sum->requested_bytes += more->requested_bytes;
-}
-
 static int row_merge(struct merger *merger, size_t index)
 {
 	const struct read_row *row = &merger->from->items[index];
@@ -201,10 +195,10 @@ static int row_merge(struct merger *merger, size_t index)
 	else if (row_add(merger, row))
 		return -ERR_NOMEM;
 	merger->row_of[index] = (uint32_t)at;
-	add(&merger->to->rows[at].of[0], &old);
-	add(&merger->to->rows[at].of[1], &new);
-	add(&merger->to->old_total, &old);
-	add(&merger->to->new_total, &new);
+	census_add(&merger->to->rows[at].of[0], &old);
+	census_add(&merger->to->rows[at].of[1], &new);
+	census_add(&merger->to->old_total, &old);
+	census_add(&merger->to->new_total, &new);
 	return 0;
 }
 

@@ -133,9 +133,7 @@ static const char *read_plain(
 
 	at = tally_plain(&reader->tally, at, end, &taken);
 	progress->line_count += taken.line_count;
-	progress->seen.block_count += taken.seen.block_count;
-	progress->seen.requested_bytes += taken.seen.requested_bytes;
-	progress->seen.overhead_bytes += taken.seen.overhead_bytes;
+	census_add(&progress->seen, &taken.seen);
 	/* Each entry of a part is below 2^33, so that a part's cannot overflow; all of them may. */
 	if (add_total(&reader->sums->total, &taken.seen))
 		reader->is_over = true;

@@ -10,25 +10,6 @@ struct growth growth_of(uint64_t new, uint64_t old)
 	return new < old ? (struct growth){'-', old - new} : (struct growth){'+', new - old};
 }
 
-struct change row_change(const struct comparison *comparison, const struct row *row)
-{
-	return (struct change){row_old(comparison, row), row_new(comparison, row)};
-}
-
-static void census_add(struct census *to, const struct census *more)
-{
-	to->block_count += more->block_count;
-	to->requested_bytes += more->requested_bytes;
-	to->overhead_bytes += more->overhead_bytes;
-}
-
-void change_add(struct change *to, const struct change *more)
-{
-	census_add(&to->old, &more->old);
-	census_add(&to->new, &more->new);
-}
-
-/* What is left of OLD and NEW; when parts say more than the whole does, the growth is. */
 static void take(uint64_t *old, uint64_t *new, uint64_t part_old, uint64_t part_new)
 {
 	uint64_t growth;

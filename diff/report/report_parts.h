@@ -21,11 +21,6 @@ struct growth {
 
 struct growth growth_of(uint64_t new, uint64_t old);
 
-struct change row_change(const struct comparison *comparison, const struct row *row);
-
-/* to += more; what does not fit wraps around. */
-void change_add(struct change *to, const struct change *more);
-
 /* Of all blocks what is neither selected nor suppressed. The total of a comparison that was read may
  * tell no more than growth: then so does this. */
 struct change view_left_out(const struct view *view);
