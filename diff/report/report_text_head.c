@@ -113,7 +113,7 @@ static void put_stack_legend(struct text_report *report)
 static void put_group_legend(struct text_report *report)
 {
 	out_printf(report->out,
-		"// Growth by %s, in bytes asked for and in blocks: %zu groups of %zu stacks.\n"
+		"// Growth by %s, in bytes asked for and in blocks. Groups: %zu, of stacks: %zu.\n"
 		"//\n"
 		"// self    of the stacks whose innermost frame is in the group\n"
 		"// total   of the stacks with any frame in the group; each counts once\n"

@@ -167,7 +167,7 @@ static void groups_are_a_table_of_self_and_total(void **state)
 			  " -1250999896491        -3 -1250999896491        -3  bad??\n"
 			  "// 1 more groups are not shown\n");
 	line_behind(text,
-		"// Growth by function, in bytes asked for and in blocks: 3 groups of 3 stacks.");
+		"// Growth by function, in bytes asked for and in blocks. Groups: 3, of stacks: 3.");
 	line_behind(text, "Total increase ==    700 requested +     24 overhead =    724\n");
 	assert_null(strstr(text, "BackTrace"));
 	free(text);
