@@ -288,14 +288,15 @@ int naming_missing(const struct naming *naming, struct buf *words)
 {
 	const struct comparison *comparison = naming->comparison;
 	size_t count = comparison->dump_count, modules = 0, frames;
-	size_t *first = naming->by_name ? calloc(count + 1, sizeof(*first)) : NULL;
 	struct missing *all = NULL;
+	size_t *first;
 	int rc = -ERR_NOMEM;
 
 	if (!naming->by_name || !comparison->dumps) /* nothing was looked for */
 		return 0;
+	first = calloc(count + 1, sizeof(*first));
 	if (!first)
-		goto out;
+		return -ERR_NOMEM;
 	for (size_t i = 0; i < count; i++)
 		first[i + 1] = first[i] + comparison->dumps[i].module_count;
 	all = calloc(first[count] + 1, sizeof(*all));

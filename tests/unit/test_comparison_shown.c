@@ -84,6 +84,25 @@ static void a_comparison_that_is_cut_is_used_as_far_as_it_goes(void **state)
 	}
 }
 
+/* Also where names are asked for: there is nothing to look for. */
+static void names_of_a_comparison_are_its_own(void **state)
+{
+	static const char good[] = GOOD "Total increase == 8 requested + 0 overhead = 8\n";
+	static char args[][10] = {"hdiff", "-f", "out.txt", "new.txt"};
+	char *argv[] = {args[0], args[1], args[2], args[3], NULL}, *text;
+	FILE *say = tmpfile();
+
+	(void)state;
+	assert_non_null(say);
+	write_bytes("new.txt", good, sizeof(good) - 1);
+	assert_int_equal(hdiff_run(4, argv, say), 0);
+	text = read_text("out.txt");
+	assert_non_null(text);
+	assert_non_null(strstr(text, "\n\ta!b+1\n"));
+	free(text);
+	assert_int_equal(fclose(say), 0);
+}
+
 static void what_is_left_out_is_said_with_its_place(void **state)
 {
 	static const char chatter[] =
@@ -184,6 +203,7 @@ int main(void)
 		INSIDE(a_comparison_is_known_by_its_first_lines),
 		INSIDE(a_comparison_is_read_alone),
 		INSIDE(a_comparison_that_is_cut_is_used_as_far_as_it_goes),
+		INSIDE(names_of_a_comparison_are_its_own),
 		INSIDE(what_is_left_out_is_said_with_its_place),
 		INSIDE(our_own_report_read_again_gives_the_same_rows),
 	};

@@ -166,8 +166,8 @@ static void groups_are_a_table_of_self_and_total(void **state)
 			  "          +500        +1          +700        +3  app!leak\n"
 			  " -1250999896491        -3 -1250999896491        -3  bad??\n"
 			  "// 1 more groups are not shown\n");
-	line_behind(text,
-		"// Growth by function, in bytes asked for and in blocks. Groups: 3, of stacks: 3.");
+	line_behind(text, "// Growth by function, in bytes asked for and in blocks. Groups: 3, of "
+			  "stacks: 3.");
 	line_behind(text, "Total increase ==    700 requested +     24 overhead =    724\n");
 	assert_null(strstr(text, "BackTrace"));
 	free(text);
