@@ -5,6 +5,7 @@
 
 #include "core/buf.h"
 
+#define TEXTS_BYTES_MAX ((size_t)32 << 20) /* further stacks are read anew each time */
 #define MIX UINT64_C(0x9e3779b97f4a7c15)
 
 int pool_init(struct pool *pool, struct sums *sums)
@@ -132,7 +133,7 @@ int pool_count(struct pool *pool, const struct cell *more, size_t count, bool ta
 	return rc;
 }
 
-/* What is kept for a stack: the first text that came with it. */
+/* What is kept for a stack: the first text that came with it, as long as there is room. */
 static int text_put(struct pool *pool, uint32_t stack, struct pool_text *text)
 {
 	struct pool_text *kept;
@@ -144,7 +145,7 @@ static int text_put(struct pool *pool, uint32_t stack, struct pool_text *text)
 		pool->texts[pool->text_count++] = (struct pool_text){0};
 	}
 	kept = &pool->texts[stack];
-	if (!kept->text) {
+	if (!kept->text && pool->arena.used_bytes < TEXTS_BYTES_MAX) {
 		char *copy = arena_text(&pool->arena, text->text, text->len);
 
 		if (!copy)

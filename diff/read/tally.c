@@ -108,7 +108,7 @@ static const char *frames_take(
 	return at;
 }
 
-const char *tally_stack_take(struct tally *tally, const struct entry_plain *entry, const char *at,
+uint32_t tally_stack_take(struct tally *tally, const struct entry_plain *entry, const char *at,
 	const char *end, uint32_t number)
 {
 	struct tally_stack *known = &tally->stacks[number];
@@ -121,21 +121,21 @@ const char *tally_stack_take(struct tally *tally, const struct entry_plain *entr
 	const char *behind = frames_take(tally, at, end, &stack);
 
 	stack.id = id;
-	if (!behind || (size_t)(behind - at) > UINT32_MAX)
-		return NULL;
-	text.len = (uint32_t)(behind - at);
+	if (!behind)
+		return 0;
+	text.len = (uint32_t)(behind - at); /* of at most DUMP_FRAMES_MAX short lines */
 	text.line_count = stack.frame_count;
 	if (pool_stack(tally->pool, &stack, id_len, &cell.stack, &text))
-		return NULL;
-	if (!known->text.text) {
+		return 0;
+	if (known->stack == STACK_NONE) {
 		known->text = text;
 		known->stack = cell.stack;
 	}
 	if (known->stack == cell.stack)
 		tally_count_known(tally, number, entry);
 	else if (pool_count(tally->pool, &cell, 1, tally->take_away))
-		return NULL;
-	return behind;
+		return 0;
+	return stack.frame_count;
 }
 
 const char *tally_plain(

@@ -32,7 +32,8 @@ static inline const char *blanks_skip(const char *at, uint32_t *line_count)
 	return at;
 }
 
-/* Reads entries until the batch is full or something else comes. */
+/* Reads entries until the batch is full or something else comes. An entry at the very end is left:
+ * whether it is whole the scanner knows. */
 static inline void batch_fill(
 	struct tally *tally, struct batch *batch, const char *at, const char *end)
 {
@@ -40,7 +41,7 @@ static inline void batch_fill(
 	unsigned shift = tally->shift;
 
 	batch->count = 0;
-	while (slots && batch->count < BATCH && at < end) {
+	while (batch->count < BATCH && at < end) {
 		struct pending *pending = &batch->items[batch->count];
 		const char *stack;
 
@@ -48,7 +49,8 @@ static inline void batch_fill(
 		stack = entry_plain(&pending->entry, blanks_skip(at, &pending->line_count));
 		if (!stack || stack > end)
 			return;
-		__builtin_prefetch(&slots[pending->entry.id * mixer >> shift]);
+		if (slots)
+			__builtin_prefetch(&slots[pending->entry.id * mixer >> shift]);
 		at = *stack == '\t' ? entry_stack_end(stack, end) : stack;
 		if (at == end && !*end)
 			return;
@@ -86,62 +88,48 @@ static inline void batch_prefetch(const struct tally *tally, const struct batch 
 	}
 }
 
-static inline void progress_add(
-	struct dump_progress *progress, const struct entry_plain *entry, uint64_t line_count)
+static inline bool is_known(const struct tally *tally, const struct pending *pending)
 {
-	progress->line_count += line_count;
-	progress->seen.block_count++;
-	progress->seen.requested_bytes += entry->requested_bytes;
-	progress->seen.overhead_bytes += entry->overhead_bytes;
+	const struct pool_text *text = &tally->stacks[pending->number].text;
+
+	return text->len == pending->stack_len &&
+	       !memcmp(pending->behind - text->len, text->text, text->len);
 }
 
-/* Counts entries up to one whose stack is another than was thought; what lies behind them. */
+/* Counts an entry; how many lines its stack has. False: the stack is not plain, or memory is out. */
+static inline bool pending_count(
+	struct tally *tally, const struct pending *pending, const char *end, uint32_t *line_count)
+{
+	*line_count = 0;
+	if (!pending->stack_len) {
+		tally_count_bare(tally, pending->number, &pending->entry);
+	} else if (is_known(tally, pending)) {
+		*line_count = tally->stacks[pending->number].text.line_count;
+		tally_count_known(tally, pending->number, &pending->entry);
+	} else {
+		*line_count = tally_stack_take(tally, &pending->entry,
+			pending->behind - pending->stack_len, end, pending->number);
+		return *line_count != 0;
+	}
+	return true;
+}
+
+/* Counts the batch, or the start of it; what lies behind that. */
 static inline const char *batch_count(struct tally *tally, const struct batch *batch,
-	const char *at, struct dump_progress *progress)
+	const char *at, const char *end, struct dump_progress *progress)
 {
 	for (unsigned i = 0; i < batch->count; i++) {
 		const struct pending *pending = &batch->items[i];
-		uint64_t line_count = pending->line_count;
+		uint32_t stack_lines;
 
-		if (pending->stack_len) {
-			const struct pool_text *text = &tally->stacks[pending->number].text;
-
-			if (text->len != pending->stack_len ||
-				memcmp(pending->behind - text->len, text->text, text->len) != 0)
-				break;
-			line_count += text->line_count;
-			tally_count_known(tally, pending->number, &pending->entry);
-		} else {
-			tally_count_bare(tally, pending->number, &pending->entry);
-		}
-		progress_add(progress, &pending->entry, line_count);
+		if (!pending_count(tally, pending, end, &stack_lines))
+			break;
+		progress->line_count += pending->line_count + stack_lines;
+		progress->seen.block_count++;
+		progress->seen.requested_bytes += pending->entry.requested_bytes;
+		progress->seen.overhead_bytes += pending->entry.overhead_bytes;
 		at = pending->behind;
 	}
-	return at;
-}
-
-/* Takes one entry that may be new. What lies behind it, or NULL: it is not plain. */
-static const char *take_one(
-	struct tally *tally, const char *at, const char *end, struct dump_progress *progress)
-{
-	struct entry_plain entry;
-	uint32_t line_count = 1, number;
-	const char *from;
-
-	at = entry_plain(&entry, blanks_skip(at, &line_count));
-	if (!at || at > end || tally_id_find(tally, entry.id, &number))
-		return NULL;
-	from = at;
-	if ((*at == '\t' ? entry_stack_end(at, end) : at) == end && !*end)
-		return NULL;
-	if (*at == '\t')
-		at = tally_stack_take(tally, &entry, at, end, number);
-	else
-		tally_count_bare(tally, number, &entry);
-	for (; at && from < at; from++)
-		line_count += *from == '\n';
-	if (at)
-		progress_add(progress, &entry, line_count);
 	return at;
 }
 
@@ -153,19 +141,13 @@ static const char *plain(
 	struct batch batch;
 
 	do {
-		const char *behind;
-
 		batch_fill(tally, &batch, at, end);
 		batch_find(tally, &batch);
 		batch_prefetch(tally, &batch);
-		at = batch_count(tally, &batch, at, &own);
-		if (batch.count == BATCH && at == batch.items[BATCH - 1].behind)
-			continue;
-		behind = take_one(tally, at, end, &own);
-		if (!behind)
-			break;
-		at = behind;
-	} while (at < end);
+		at = batch_count(tally, &batch, at, end, &own);
+	} while (batch.count == BATCH && at == batch.items[BATCH - 1].behind && at < end);
+	for (; at < end && (*at == '\n' || (*at == '\r' && at[1] == '\n')); own.line_count++)
+		at += 1 + (*at == '\r');
 	*progress = own;
 	return at;
 }

@@ -24,10 +24,10 @@ struct tally_stack {
 /* Makes a number for an id that is new. 0 or -ERR_NOMEM. */
 int tally_id_add(struct tally *tally, uint32_t id, uint32_t *number);
 
-/* Counts an entry whose stack, at stack, is not the known one of its id. What lies behind the stack,
- * or NULL: it is not plain, or memory is out. */
-const char *tally_stack_take(struct tally *tally, const struct entry_plain *entry,
-	const char *stack, const char *end, uint32_t number);
+/* Counts an entry whose stack, at stack, is not the known one of its id. How many lines the stack has,
+ * or 0: it is not plain, or memory is out. */
+uint32_t tally_stack_take(struct tally *tally, const struct entry_plain *entry, const char *stack,
+	const char *end, uint32_t number);
 
 /* tally_plain() for processors of today. */
 const char *tally_plain_avx2(
