@@ -35,6 +35,28 @@ static bool sum_parse(const char **at, const char *end, struct dump_entry *entry
 	return true;
 }
 
+/* Whether a line that does not begin as an entry was one before it was damaged. UMDH's heading has
+ * the words, too. */
+static bool was_entry(const struct scan_line *line)
+{
+	const char *end = line->text + line->len;
+
+	if (scan_starts(line, "REQUESTED bytes + OVERHEAD"))
+		return false;
+	for (const char *at = line->text; at < end; at++) {
+		const char *from;
+
+		at = memchr(at, ' ', (size_t)(end - at));
+		if (!at)
+			return false;
+		from = at;
+		if (SCAN_TAKE(&from, end, " by BackTrace") ||
+			SCAN_TAKE(&from, end, " by: BackTrace"))
+			return true;
+	}
+	return false;
+}
+
 enum kind { NO_ENTRY, BAD_ENTRY, ONE_BLOCK, SUM };
 
 static enum kind entry_parse(const struct scan_line *line, struct dump_entry *entry)
@@ -44,12 +66,14 @@ static enum kind entry_parse(const struct scan_line *line, struct dump_entry *en
 
 	while (end > at && end[-1] == ' ')
 		end--;
-	fits = hex_take(&at, &entry->requested_bytes);
+	fits = at < end && hex_take(&at, &entry->requested_bytes);
 	while (!fits && hex_digits[(unsigned char)*at])
 		at++;
 	is_sum = (size_t)(end - at) >= 10 && !memcmp(at, " bytes in ", 10);
 	if (!is_sum && ((size_t)(end - at) < 9 || memcmp(at, " bytes + ", 9) != 0))
-		return NO_ENTRY;
+		return was_entry(line) ? BAD_ENTRY : NO_ENTRY;
+	if (at == line->text)
+		return BAD_ENTRY;
 	if (!fits || !(is_sum ? sum_parse : block_parse)(&at, end, entry) || at == end ||
 		end - at >= SCAN_ID_BYTES)
 		return BAD_ENTRY;

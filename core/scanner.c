@@ -90,7 +90,10 @@ static int heap_line(struct dump_scanner *scanner, const struct scan_line *line)
 	while (at < end && (*at == '*' || *at == '-' || *at == ' '))
 		at++;
 	if (SCAN_TAKE(&at, end, "End of data for heap @ ")) {
-		scanner->heap_open = false;
+		if (hex_take(&at, &addr))
+			scanner->heap_open = false;
+		else if (!scanner->no_newline)
+			return scan_skip(scanner, "bad heap heading");
 		return 0;
 	}
 	if (SCAN_TAKE(&at, end, "Start of data for heap @ "))
@@ -131,11 +134,10 @@ static int understand(struct dump_scanner *scanner, struct scan_line *line)
 		return scan_comment_line(scanner, line);
 	if (scan_starts(line, "*-"))
 		return heap_line(scanner, line);
-	if (hex_digits[(unsigned char)line->text[0]])
-		return scan_entry_line(scanner, line);
 	if (!scanner->is_dump && is_comparison(line))
 		return scan_fail(scanner, ERR_NOT_DUMP, "it is a comparison");
-	return 0; /* chatter of the debug library and the like */
+	/* or chatter of the debug library and the like */
+	return scan_entry_line(scanner, line);
 }
 
 /* Lets the sink read as much as it likes by itself. True: it did read some. */

@@ -106,7 +106,9 @@ static int read_one(
 		return rc;
 	len = source_peek(source, &bytes, err);
 	is_comparison = len > 0 && comparison_is(bytes, (size_t)len);
-	if (len < 0)
+	if (len == -ERR_CUT) /* there is nothing that could be used */
+		rc = err_set(err, ERR_EMPTY, listener->path, "what is packed in it is cut off");
+	else if (len < 0)
 		rc = (int)len;
 	else if (is_comparison)
 		rc = read_comparison(options, listener, source, err);

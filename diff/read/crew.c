@@ -7,6 +7,9 @@
  * that depends on order, is told of the entries counted and reads the rest of the piece itself. Most
  * pieces have no rest.
  *
+ * Where lines are too long to cut the file near the place wanted, one thread reads on from there by
+ * itself.
+ *
  * Which heap a piece belongs to is known only when it is settled. A thread takes the latest heap
  * that is known; where that was wrong its entries are counted away and counted again.
  */
@@ -145,26 +148,43 @@ static int piece_count(struct crew *crew, struct tally *tally, struct text *text
 	return 0;
 }
 
+/* Reads once more a piece that was counted. */
+static int text_read_again(
+	const struct crew *crew, struct text *text, size_t index, const struct piece *piece)
+{
+	struct piece same = {0};
+	int rc = text_read(crew, text, index, &same);
+
+	if (!rc && (same.offset != piece->offset || same.len != piece->len))
+		rc = err_set(crew->reader->err, ERR_READ, source_name(crew->source),
+			"it changes while it is read");
+	return rc;
+}
+
+/* Counts the entries of a piece for this heap, or counts them away. */
+static int piece_count_for(struct crew *crew, const struct text *text, const struct piece *piece,
+	uint32_t heap, bool take_away)
+{
+	struct dump_progress again = {0};
+	struct tally tally;
+	int rc;
+
+	tally_init(&tally, &crew->reader->pool);
+	tally.heap = heap;
+	tally.take_away = take_away;
+	tally_plain(&tally, text->start, text->start + piece->counted_bytes, &again);
+	/* Were the file another one now it would have been seen; memory is what else can lack. */
+	rc = again.line_count == piece->progress.line_count ? tally_flush(&tally) : -ERR_NOMEM;
+	tally_release(&tally);
+	return rc;
+}
+
 /* Counts the entries of a piece for another heap than was thought. */
 static int piece_move(struct crew *crew, const struct text *text, const struct piece *piece)
 {
-	uint32_t heaps[] = {piece->heap, crew->reader->tally.heap};
-	int rc = 0;
+	int rc = piece_count_for(crew, text, piece, piece->heap, true);
 
-	for (int i = 0; !rc && i < 2; i++) {
-		struct dump_progress again = {0};
-		struct tally tally;
-
-		tally_init(&tally, &crew->reader->pool);
-		tally.heap = heaps[i];
-		tally.take_away = !i;
-		tally_plain(&tally, text->start, text->start + piece->counted_bytes, &again);
-		/* It stops early for want of memory only. */
-		rc = again.line_count == piece->progress.line_count ? tally_flush(&tally) :
-								      -ERR_NOMEM;
-		tally_release(&tally);
-	}
-	return rc;
+	return rc ? rc : piece_count_for(crew, text, piece, crew->reader->tally.heap, false);
 }
 
 /* Has the scanner read what of a piece was not counted. */
@@ -179,14 +199,14 @@ static int piece_rest(struct crew *crew, struct text *text, const struct piece *
 
 static int piece_settle(struct crew *crew, struct text *text, size_t index)
 {
-	struct piece *piece = &crew->pieces[index], same;
+	struct piece *piece = &crew->pieces[index];
 	struct sum_reader *reader = crew->reader;
 	bool is_wrong = piece->counted_bytes && piece->heap != reader->tally.heap;
 	bool has_rest = piece->counted_bytes < piece->len;
 	int rc = piece->rc;
 
 	if (!rc && (is_wrong || has_rest))
-		rc = text_read(crew, text, index, &same);
+		rc = text_read_again(crew, text, index, piece);
 	if (!rc && piece->counted_bytes)
 		rc = dump_scanner_pass(reader->scanner, &piece->progress);
 	if (!rc)
@@ -261,14 +281,34 @@ static int64_t stream_read(void *ctx, void *bytes, size_t len, struct err *err)
 	return rc ? rc : (int64_t)len;
 }
 
+/* Counts away what threads have counted behind the place where one of them goes on alone. */
+static int take_back(struct crew *crew)
+{
+	struct text text;
+	int rc = text_new(crew, &text) ? 0 : -ERR_NOMEM;
+
+	for (size_t i = crew->turn; !rc && i < crew->piece_count; i++) {
+		const struct piece *piece = &crew->pieces[i];
+
+		if (!piece->is_done || !piece->counted_bytes)
+			continue;
+		rc = text_read_again(crew, &text, i, piece);
+		if (!rc)
+			rc = piece_count_for(crew, &text, piece, piece->heap, true);
+	}
+	free(text.bytes);
+	return rc;
+}
+
 static int read_left(struct crew *crew)
 {
 	struct sum_reader *reader = crew->reader;
 	struct stream stream = {.crew = crew, .at = crew->stream_from};
 	struct dump_source source = {
 		.read = stream_read, .ctx = &stream, .name = source_name(crew->source)};
+	int rc = take_back(crew);
 
-	return dump_scanner_read(reader->scanner, &source, reader->err);
+	return rc ? rc : dump_scanner_read(reader->scanner, &source, reader->err);
 }
 
 int crew_read(struct sum_reader *reader, struct source *source, const struct crew_plan *plan)

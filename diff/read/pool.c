@@ -12,6 +12,7 @@ int pool_init(struct pool *pool, struct sums *sums)
 {
 	*pool = (struct pool){.sums = sums};
 	arena_init(&pool->arena);
+	table_init(&pool->heaps);
 	pool->lock = thread_lock_new();
 	return pool->lock ? 0 : -ERR_NOMEM;
 }
@@ -21,6 +22,7 @@ void pool_release(struct pool *pool)
 	thread_lock_free(pool->lock);
 	free(pool->slots);
 	free(pool->texts);
+	table_release(&pool->heaps);
 	arena_release(&pool->arena);
 	*pool = (struct pool){0};
 }
@@ -28,15 +30,16 @@ void pool_release(struct pool *pool)
 static int heap_put(struct pool *pool, uint64_t addr, uint32_t *index)
 {
 	struct sums *sums = pool->sums;
+	const uint64_t *known = table_find(&pool->heaps, &addr, sizeof(addr));
 
-	for (size_t i = sums->heap_count; i--;) {
-		if (sums->heaps[i] == addr) {
-			*index = (uint32_t)i;
-			return 0;
-		}
+	if (known) {
+		*index = (uint32_t)*known;
+		return 0;
 	}
 	if (sums->heap_count >= INT32_MAX ||
-		array_grow((void **)&sums->heaps, &pool->heap_cap, sums->heap_count, sizeof(addr)))
+		array_grow(
+			(void **)&sums->heaps, &pool->heap_cap, sums->heap_count, sizeof(addr)) ||
+		table_add(&pool->heaps, &addr, sizeof(addr), sums->heap_count))
 		return -ERR_NOMEM;
 	*index = (uint32_t)sums->heap_count;
 	sums->heaps[sums->heap_count++] = addr;
@@ -56,9 +59,8 @@ int pool_heap(struct pool *pool, uint64_t addr, uint32_t *index)
 /* Where the cell is, or where it would be. */
 static uint64_t *slot_of(struct pool *pool, const struct cell *wanted)
 {
-	uint64_t key =
-		wanted->stack | (uint64_t)wanted->heap << 32 | (uint64_t)wanted->is_bare << 63;
-	size_t mask = pool->slot_count - 1, at = (size_t)(key * MIX >> 20) & mask;
+	uint64_t key = wanted->stack * MIX ^ ((uint64_t)wanted->heap << 1 | wanted->is_bare);
+	size_t mask = pool->slot_count - 1, at = (size_t)((key ^ key >> 32) * MIX >> 32) & mask;
 
 	for (; pool->slots[at]; at = (at + 1) & mask) {
 		const struct cell *cell = &pool->sums->cells[pool->slots[at] - 1];

@@ -9,6 +9,7 @@
 
 #include "core/arena.h"
 #include "core/dump.h"
+#include "core/table.h"
 #include "core/thread.h"
 #include "diff/read/sum.h"
 
@@ -24,6 +25,7 @@ struct pool {
 	struct thread_lock *lock;
 	struct sums *sums; /* stacks, cells and heaps are filled */
 	size_t cell_cap, heap_cap;
+	struct table heaps; /* addresses to their numbers */
 	uint64_t *slots; /* of an open table: 0, or the number of a cell and 1 more */
 	size_t slot_count; /* a power of two, or 0 */
 	struct pool_text *texts; /* by stack */

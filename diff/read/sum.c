@@ -204,6 +204,8 @@ static int finish(struct sum_reader *reader, int rc)
 		return rc;
 	if (tally_flush(&reader->tally) || bare_settle(reader))
 		return err_set(reader->err, ERR_NOMEM, sums->path, NULL);
+	if (!sums->heap_count && !sums->cell_count && sums_warn(sums, "there is no heap in it"))
+		return err_set(reader->err, ERR_NOMEM, sums->path, NULL);
 	if (reader->is_over)
 		return err_set(reader->err, ERR_BAD_LINE, sums->path,
 			"its blocks add up to more than 8 EiB");

@@ -62,12 +62,18 @@ static int note_dump(struct sum_reader *reader, const struct kv *kv)
 static int note_process(struct sum_reader *reader, const struct kv *kv)
 {
 	const char *start = kv_get(kv, "start");
-	int rc = kv_get_u32(kv, "id", 10, &reader->sums->pid);
+	int64_t start_ms = 0;
+	uint32_t pid = 0;
+	int rc = kv_get_u32(kv, "id", 10, &pid);
 
 	if (!rc && start)
-		rc = date_parse(start, &reader->sums->start_ms);
+		rc = date_parse(start, &start_ms);
+	if (rc)
+		return rc; /* the note is passed over, all of it */
+	reader->sums->pid = pid;
+	reader->sums->start_ms = start_ms;
 	reader->sums->image = keep(reader->sums, kv_get(kv, "image"));
-	return rc;
+	return 0;
 }
 
 static int note_module(struct sum_reader *reader, const struct kv *kv)
@@ -88,12 +94,16 @@ static int note_heap(struct sum_reader *reader, const struct kv *kv)
 		rc = kv_get_number(kv, "stackless-overhead", 10, &more->overhead_bytes);
 	if (!rc)
 		rc = kv_get_number(kv, "addr", 16, &addr);
-	if (!rc && more->block_count) {
-		rc = sum_reader_total(reader, more);
-		rc = rc ? rc : pool_heap(&reader->pool, addr, &cell.heap);
-		rc = rc ? rc : pool_count(&reader->pool, &cell, 1, false);
+	if (!rc)
+		rc = warn_unwalked(reader->sums, kv); /* the last that can be malformed */
+	if (rc || !(more->block_count || more->requested_bytes || more->overhead_bytes))
+		return rc;
+	if (sum_reader_total(reader, more)) {
+		reader->is_over = true; /* not just a line to be passed over */
+		return 0;
 	}
-	return rc ? rc : warn_unwalked(reader->sums, kv);
+	rc = pool_heap(&reader->pool, addr, &cell.heap);
+	return rc ? rc : pool_count(&reader->pool, &cell, 1, false);
 }
 
 static int note_name(struct sum_reader *reader, const struct kv *kv)

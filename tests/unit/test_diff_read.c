@@ -202,6 +202,10 @@ static void what_is_no_dump_is_refused(void **state)
 	check_refused("new.txt", "is empty");
 	write_bytes("new.txt", binary, sizeof(binary));
 	check_refused("new.txt", "is not a heap dump");
+	write_bytes("new.txt", "\x1f\x8b", 2);
+	check_refused("new.txt", "is empty");
+	write_bytes("new.txt", "\xff\xfe*", 3);
+	check_refused("new.txt", "is empty");
 	write_bytes("new.txt", "Dear reader,\n\nthis is prose.\n", 29);
 	check_refused("new.txt", "is not a heap dump");
 	write_bytes("new.txt", "\xff\xfe/\0/\0", 6);
@@ -253,6 +257,54 @@ static void too_many_malformed_lines_are_refused(void **state)
 		assert_true((result->text != NULL) == (lines == 100));
 		result_free(result);
 	}
+}
+
+/* All of a note counts, or nothing of it. */
+static void a_malformed_note_counts_for_nothing(void **state)
+{
+	static const struct {
+		const char *note;
+		int status;
+		int64_t requested;
+	} cases[] = {
+		{"stackless-blocks=2 stackless-requested=10 stackless-overhead=6", 0, 50},
+		{"stackless-blocks=2 stackless-requested=10 unwalked=zz", 2, 40},
+		{"stackless-blocks=2 stackless-requested=1O", 2, 40},
+		{"stackless-blocks=0 stackless-requested=10", 0, 50},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+		struct result *result;
+		struct maker maker;
+
+		dump_begin(&maker, (struct maker){0});
+		put(&maker, "// hsnap: heap addr=1E0000 %s", cases[i].note);
+		put_block(&maker, 40, 8, "1", 1);
+		dump_end(&maker, "new.txt");
+		result = run_hdiff("new.txt");
+		assert_int_equal(result->status, cases[i].status);
+		assert_int_equal(result->requested, cases[i].requested);
+		result_free(result);
+	}
+}
+
+static void a_dump_without_a_heap_is_told_of(void **state)
+{
+	struct result *result;
+	struct maker maker;
+
+	(void)state;
+	maker = (struct maker){.eol = "\n"};
+	buf_init(&maker.text);
+	put_modules(&maker);
+	write_bytes("new.txt", maker.text.data, maker.text.len);
+	buf_release(&maker.text);
+	result = run_hdiff("new.txt");
+	assert_int_equal(result->status, 0);
+	assert_int_equal(result->row_count, 0);
+	assert_non_null(strstr(result->words, "there is no heap in it"));
+	result_free(result);
 }
 
 static void a_dump_that_adds_up_to_too_much_is_refused(void **state)
@@ -452,6 +504,8 @@ int main(void)
 		TEST(logs_of_umdh_are_read),
 		TEST(what_is_no_dump_is_refused),
 		TEST(malformed_lines_are_left_out),
+		TEST(a_malformed_note_counts_for_nothing),
+		TEST(a_dump_without_a_heap_is_told_of),
 		TEST(too_many_malformed_lines_are_refused),
 		TEST(a_dump_that_adds_up_to_too_much_is_refused),
 		TEST(a_dump_cut_anywhere_is_known_as_cut),

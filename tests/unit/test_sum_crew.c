@@ -248,27 +248,52 @@ static void pieces_and_threads_change_nothing(void **unused)
 	}
 }
 
-/* Lines that are longer than what is looked at to find a place to cut. */
+/* Lines that are longer than what is looked at to find a place to cut: what other threads have
+ * counted behind them must not count twice. */
 static void a_file_that_cannot_be_cut_is_read_by_one_thread(void **unused)
 {
 	struct maker maker;
-	char *line = malloc(300001);
+	char *line = malloc(100001);
 
 	(void)unused;
 	assert_non_null(line);
-	memset(line, '/', 300000);
-	line[300000] = '\0';
+	memset(line, '/', 100000);
+	line[100000] = '\0';
 	dump_begin(&maker, (struct maker){0});
-	for (unsigned i = 0; i < 2000; i++) {
+	for (unsigned i = 0; i < 20000; i++) {
 		put_block(&maker, 10, 8, "1", i % 3);
-		if (i % 500 == 400)
+		if (i == 9000)
 			put_lines(&maker, line);
-		if (i % 500 == 400)
+		if (i == 9000)
 			put(&maker, "%s", "");
 	}
 	dump_end(&maker, "new.txt");
-	check_pieces(0);
+	for (int i = 0; i < 10; i++)
+		check_pieces(0);
 	free(line);
+}
+
+/* Many of what is mostly few. */
+static void nothing_takes_the_square_of_the_size(void **unused)
+{
+	struct sums sums;
+	struct maker maker;
+
+	(void)unused;
+	dump_begin(&maker, (struct maker){0});
+	put_block(&maker, 10, 8, "1", 1);
+	for (unsigned i = 0; i < 300000; i++)
+		put(&maker, "%s", "");
+	put(&maker, "// a comment");
+	for (unsigned i = 0; i < 100000; i++) {
+		put(&maker, "*- - Start of data for heap @ %X", 0x100 * i);
+		put_entry(&maker, 10, 8, "1");
+	}
+	dump_end(&maker, "new.txt");
+	free(read_by(NULL, &sums));
+	assert_int_equal(sums.total.block_count, 100001);
+	assert_int_equal(sums.heap_count, 100000); /* 1E0000 is one of them */
+	sums_release(&sums);
 }
 
 int main(void)
@@ -277,6 +302,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(pieces_and_threads_change_nothing),
 		TEST(a_file_that_cannot_be_cut_is_read_by_one_thread),
+		TEST(nothing_takes_the_square_of_the_size),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
