@@ -220,7 +220,7 @@ int dump_scanner_pass(struct dump_scanner *scanner, const struct dump_progress *
 	int rc = scanner->open.is_open ? scan_close_entry(scanner, false) : 0;
 
 	scanner->is_passing = scanner->no_newline = false;
-	if (!rc)
+	if (!rc && more->block_count) /* empty lines are no sign of anything */
 		rc = scan_is_dump(scanner);
 	scanner->line_number += passed->line_count;
 	if (!rc && scanner->ended &&

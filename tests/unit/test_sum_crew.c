@@ -296,6 +296,32 @@ static void nothing_takes_the_square_of_the_size(void **unused)
 	sums_release(&sums);
 }
 
+static void what_is_no_dump_is_none_in_pieces(void **unused)
+{
+	static const char prose[] = "Dear reader,\n\n\n\n\tABC\n\n\n\n\n\nthis is prose.\n\n\n\n\n";
+	struct sums sums;
+	char *all;
+
+	(void)unused;
+	write_bytes("new.txt", prose, sizeof(prose) - 1);
+	all = read_by(NULL, &sums);
+	assert_non_null(strstr(all, "\nrc -")); /* refused */
+	free(all);
+	sums_release(&sums);
+	for (size_t piece = 1; piece < sizeof(prose); piece++) {
+		struct crew_plan plan = {
+			.threads = 2, .piece_bytes = piece, .to = sizeof(prose) - 1};
+		char *in_order = read_by(NULL, &sums), *in_pieces;
+
+		sums_release(&sums);
+		in_pieces = read_by(&plan, &sums);
+		sums_release(&sums);
+		assert_string_equal(in_order, in_pieces);
+		free(in_order);
+		free(in_pieces);
+	}
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, enter_folder, leave_folder)
@@ -303,6 +329,7 @@ int main(void)
 		TEST(pieces_and_threads_change_nothing),
 		TEST(a_file_that_cannot_be_cut_is_read_by_one_thread),
 		TEST(nothing_takes_the_square_of_the_size),
+		TEST(what_is_no_dump_is_none_in_pieces),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
