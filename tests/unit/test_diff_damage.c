@@ -1,0 +1,184 @@
+/* hdiff: of what is damaged or cut short the rest is used, and it is said. */
+#include "tests/unit/test_diff.h"
+
+/* What breaks the rules is told with its place and left out; the rest counts. */
+static void malformed_lines_are_left_out(void **state)
+{
+	static const char *const bad[] = {"1 bytes + 2 at zz by BackTrace1",
+		"10000000000000000 bytes + 2 at 1 by BackTrace1",
+		"1 bytes + 10000000000000000 at 1 by BackTrace1", "1 bytes + 2 at 3 by BackTrace",
+		"// hsnap: heap addr=zz"};
+
+	(void)state;
+	for (size_t i = 0; i < 2 * sizeof(bad) / sizeof(*bad); i++) {
+		bool is_forced = i % 2;
+		struct result *result;
+		struct maker maker;
+
+		dump_begin(&maker, (struct maker){.bare = true});
+		put_block(&maker, 40, 8, "1", 1);
+		put(&maker, "%s", bad[i / 2]);
+		put_block(&maker, 60, 8, "2", 2);
+		dump_end(&maker, "new.txt");
+		result = run_hdiff("new.txt", is_forced ? "--force" : "-d");
+		assert_int_equal(result->status, is_forced ? 0 : 2);
+		assert_non_null(strstr(result->words, "new.txt:14: bad line ("));
+		assert_int_equal(result->row_count, 2);
+		assert_int_equal(result->requested, 100);
+		result_free(result);
+	}
+}
+
+static void too_many_malformed_lines_are_refused(void **state)
+{
+	(void)state;
+	for (unsigned lines = 100; lines <= 101; lines++) {
+		struct result *result;
+		struct maker maker;
+
+		dump_begin(&maker, (struct maker){0});
+		for (unsigned i = 0; i < lines; i++)
+			put(&maker, "1 bytes + 2 at zz by BackTrace1");
+		put_block(&maker, 40, 8, "1", 1);
+		dump_end(&maker, "new.txt");
+		result = run_hdiff("new.txt", "--force");
+		assert_int_equal(result->status, lines == 100 ? 0 : 2);
+		assert_true((result->text != NULL) == (lines == 100));
+		result_free(result);
+	}
+}
+
+/* All of a note counts, or nothing of it. */
+static void a_malformed_note_counts_for_nothing(void **state)
+{
+	static const struct {
+		const char *note;
+		int status;
+		int64_t requested;
+	} cases[] = {
+		{"stackless-blocks=2 stackless-requested=10 stackless-overhead=6", 0, 50},
+		{"stackless-blocks=2 stackless-requested=10 unwalked=zz", 2, 40},
+		{"stackless-blocks=2 stackless-requested=1O", 2, 40},
+		{"stackless-blocks=0 stackless-requested=10", 0, 50},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+		struct result *result;
+		struct maker maker;
+
+		dump_begin(&maker, (struct maker){0});
+		put(&maker, "// hsnap: heap addr=1E0000 %s", cases[i].note);
+		put_block(&maker, 40, 8, "1", 1);
+		dump_end(&maker, "new.txt");
+		result = run_hdiff("new.txt");
+		assert_int_equal(result->status, cases[i].status);
+		assert_int_equal(result->requested, cases[i].requested);
+		result_free(result);
+	}
+}
+
+static void a_dump_without_a_heap_is_told_of(void **state)
+{
+	struct result *result;
+	struct maker maker;
+
+	(void)state;
+	maker = (struct maker){.eol = "\n"};
+	buf_init(&maker.text);
+	put_modules(&maker);
+	write_bytes("new.txt", maker.text.data, maker.text.len);
+	buf_release(&maker.text);
+	result = run_hdiff("new.txt");
+	assert_int_equal(result->status, 0);
+	assert_int_equal(result->row_count, 0);
+	assert_non_null(strstr(result->words, "there is no heap in it"));
+	result_free(result);
+}
+
+static void put_cut_example(struct maker *maker, bool is_ours)
+{
+	dump_begin(maker, (struct maker){.is_ours = is_ours, .eol = "\r\n"});
+	if (is_ours)
+		put_stackless(maker, 2, 20, 30);
+	for (unsigned i = 0; i < 4; i++) {
+		put_block(maker, 100 + i, 16, i % 2 ? "AB" : "CD", i % 2);
+		put_entry(maker, 10, 16, "AB");
+	}
+	dump_end(maker, "new.txt");
+}
+
+/* What is shown of a cut dump is part of what the whole one shows. */
+static void check_part(const struct result *part, const struct result *whole)
+{
+	assert_non_null(strstr(part->words, ": warning: it is cut short"));
+	assert_non_null(strstr(part->text, "CUT SHORT"));
+	assert_true(part->requested <= whole->requested);
+	for (size_t i = 0; i < part->row_count; i++) {
+		bool found = !strcmp(part->rows[i].frames, "\t(stack not in the dump)\n");
+
+		for (size_t k = 0; k < whole->row_count; k++)
+			found |= !strcmp(part->rows[i].frames, whole->rows[k].frames);
+		assert_true(found);
+	}
+}
+
+static void check_cut(size_t len, const char *text, const struct result *whole)
+{
+	struct result *result;
+
+	write_bytes("cut.txt", text, len);
+	result = run_hdiff("cut.txt");
+	assert_int_equal(result->status, 2);
+	if (!result->text) {
+		/* so little that it is not known for a dump */
+		assert_true(strstr(result->words, "is empty") ||
+			    strstr(result->words, "is not a heap dump"));
+		result_free(result);
+		return;
+	}
+	check_part(result, whole);
+	result_free(result);
+	result = run_hdiff("--force", "cut.txt");
+	assert_int_equal(result->status, 0);
+	check_part(result, whole);
+	result_free(result);
+}
+
+static void a_dump_cut_anywhere_is_known_as_cut(void **state)
+{
+	(void)state;
+	for (int is_ours = 0; is_ours < 2; is_ours++) {
+		struct maker maker;
+		struct result *whole;
+		size_t from, to;
+		char *text;
+
+		put_cut_example(&maker, is_ours);
+		text = read_text("new.txt");
+		whole = run_hdiff("new.txt");
+		assert_int_equal(whole->status, 0);
+		/* UMDH's own say only at the end of a heap that the heap is whole. */
+		from = is_ours ? 0 : (size_t)(strstr(text, "Heap 1E") - text);
+		to = is_ours ? strlen(text) - 2 :
+			       (size_t)(strstr(text, "End of") - text) + strlen("End of data");
+		for (size_t len = from; len < to; len++)
+			check_cut(len, text, whole);
+		result_free(whole);
+		free(text);
+	}
+}
+
+int main(void)
+{
+#define TEST(name) cmocka_unit_test_setup_teardown(name, enter_folder, leave_folder)
+	const struct CMUnitTest tests[] = {
+		TEST(malformed_lines_are_left_out),
+		TEST(too_many_malformed_lines_are_refused),
+		TEST(a_malformed_note_counts_for_nothing),
+		TEST(a_dump_without_a_heap_is_told_of),
+		TEST(a_dump_cut_anywhere_is_known_as_cut),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
