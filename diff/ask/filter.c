@@ -9,8 +9,8 @@
 void filter_init(struct filter *filter)
 {
 	*filter = (struct filter){0};
-	patterns_init(&filter->include);
-	patterns_init(&filter->exclude);
+	patterns_init(&filter->include, "-i");
+	patterns_init(&filter->exclude, "-x");
 	buf_init(&filter->name);
 	buf_init(&filter->addr);
 }

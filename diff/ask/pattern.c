@@ -23,9 +23,9 @@ struct pattern {
 	pcre2_jit_stack *jit_stack; /* NULL: there is no JIT */
 };
 
-void patterns_init(struct patterns *patterns)
+void patterns_init(struct patterns *patterns, const char *option)
 {
-	*patterns = (struct patterns){0};
+	*patterns = (struct patterns){.option = option};
 	table_init(&patterns->known);
 }
 
@@ -43,12 +43,12 @@ void patterns_release(struct patterns *patterns)
 		pattern_release(&patterns->items[i]);
 	free(patterns->items);
 	table_release(&patterns->known);
-	patterns_init(patterns);
+	patterns_init(patterns, patterns->option);
 }
 
-static int compile(struct pattern *pattern, struct err *err)
+static int compile(struct pattern *pattern, const char *option, struct err *err)
 {
-	char why[200];
+	char why[200], place[sizeof(err->place)];
 	int code;
 	size_t at;
 
@@ -60,7 +60,8 @@ static int compile(struct pattern *pattern, struct err *err)
 		return err_set(err, ERR_NOMEM, NULL, NULL);
 	if (pcre2_get_error_message(code, (PCRE2_UCHAR *)why, sizeof(why)) < 0)
 		snprintf(why, sizeof(why), "error %d", code);
-	return err_set(err, ERR_USAGE, pattern->text, "bad pattern: %s at offset %zu", why, at);
+	snprintf(place, sizeof(place), "%s %s", option, pattern->text);
+	return err_set(err, ERR_USAGE, place, "bad pattern: %s at offset %zu", why, at);
 }
 
 static int limit(struct pattern *pattern, struct err *err)
@@ -88,7 +89,7 @@ static void quicken(struct pattern *pattern)
 int patterns_add(struct patterns *patterns, const char *text, struct err *err)
 {
 	struct pattern pattern = {.text = text};
-	int rc = compile(&pattern, err);
+	int rc = compile(&pattern, patterns->option, err);
 
 	if (!rc)
 		rc = limit(&pattern, err);
@@ -104,9 +105,11 @@ int patterns_add(struct patterns *patterns, const char *text, struct err *err)
 	return 0;
 }
 
-static int match(const struct pattern *pattern, const char *text, size_t len, struct err *err)
+static int match(const struct patterns *patterns, size_t index, const char *text, size_t len,
+	struct err *err)
 {
-	char why[200];
+	const struct pattern *pattern = &patterns->items[index];
+	char why[200], place[sizeof(err->place)];
 	int rc = pcre2_match(
 		pattern->code, (PCRE2_SPTR)text, len, 0, 0, pattern->data, pattern->context);
 
@@ -116,8 +119,9 @@ static int match(const struct pattern *pattern, const char *text, size_t len, st
 		return err_set(err, ERR_NOMEM, NULL, NULL);
 	if (pcre2_get_error_message(rc, (PCRE2_UCHAR *)why, sizeof(why)) < 0)
 		snprintf(why, sizeof(why), "error %d", rc);
-	return err_set(err, ERR_USAGE, pattern->text,
-		"this pattern cannot be held against %.100s: %s", text, why);
+	snprintf(place, sizeof(place), "%s %s", patterns->option, pattern->text);
+	return err_set(
+		err, ERR_USAGE, place, "this pattern cannot be held against %.100s: %s", text, why);
 }
 
 int patterns_match(const struct patterns *patterns, const char *text, struct err *err)
@@ -126,7 +130,7 @@ int patterns_match(const struct patterns *patterns, const char *text, struct err
 	int found = 0;
 
 	for (size_t i = 0; !found && i < patterns->count; i++)
-		found = match(&patterns->items[i], text, len, err);
+		found = match(patterns, i, text, len, err);
 	return found;
 }
 

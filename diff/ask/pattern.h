@@ -13,16 +13,17 @@
 #include "core/table.h"
 
 struct patterns {
+	const char *option; /* that they are given by: errors name it */
 	struct pattern *items;
 	size_t count, cap;
 	struct table known; /* text -> whether any matches */
 };
 
-/* Patterns keep what they were made from: texts must outlive them. */
-void patterns_init(struct patterns *patterns);
+/* Patterns keep what they were made from: texts must outlive them, as option must. */
+void patterns_init(struct patterns *patterns, const char *option);
 void patterns_release(struct patterns *patterns);
 
-/* Adds one: 0; -ERR_USAGE, with the place in it that is wrong; or -ERR_NOMEM. */
+/* Adds one: 0; -ERR_USAGE, with the option and the place in it that is wrong; or -ERR_NOMEM. */
 int patterns_add(struct patterns *patterns, const char *text, struct err *err);
 
 /* 1 when any of the patterns matches somewhere in text, else 0; -ERR_USAGE when one takes too long

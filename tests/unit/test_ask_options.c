@@ -88,25 +88,46 @@ static void a_limit_is_for_what_is_selected_not_for_what_is_shown(void **state)
 
 /* ---------------------------------------------------------------- options */
 
-static void wrong_values_are_refused(void **state)
+static void wrong_values_are_refused_with_their_option(void **state)
 {
 	(void)state;
 	make();
-	refused("hdiff: 5X: ", "--max-growth", "5X", "new.txt");
-	refused("hdiff: ,5: ", "--max-growth", ",5", "new.txt");
+	refused("hdiff: --max-growth 5X: ", "--max-growth", "5X", "new.txt");
+	refused("hdiff: --max-growth 1K,: ", "--max-growth=1K,", "new.txt");
+	refused("hdiff: --max-growth ,5: ", "--max-growth", ",5", "new.txt");
 	refused("decimal number", "--max-growth", "5,", "new.txt");
-	refused("hdiff: 99999999999T: ", "--min-bytes", "99999999999T", "new.txt");
-	refused("hdiff: 1K: ", "--min-count", "1K", "new.txt");
-	refused("hdiff: -1: ", "-n", "-1", "new.txt");
-	refused("hdiff: 12G4: ", "--heap", "12G4", "new.txt");
-	refused("hdiff: 0x: ", "--heap", "0x", "new.txt");
-	refused("hdiff: 11112222333344445: ", "--heap", "11112222333344445", "new.txt");
+	refused("hdiff: --max-growth 5Q: ", "-max-growth:5Q", "new.txt");
+	refused("hdiff: --min-bytes 99999999999T: ", "--min-bytes", "99999999999T", "new.txt");
+	refused("hdiff: --min-count 1K: ", "--min-count", "1K", "new.txt");
+	refused("hdiff: -n -1: ", "-n", "-1", "new.txt");
+	refused("hdiff: -n 5x: ", "-n5x", "new.txt");
+	refused("hdiff: --heap 12G4: ", "--heap", "12G4", "new.txt");
+	refused("hdiff: --heap 0x: ", "--heap", "0x", "new.txt");
+	refused("hdiff: --heap 11112222333344445: ", "--heap", "11112222333344445", "new.txt");
+	refused("hdiff: --sort size: ", "--sort", "size", "new.txt");
 	refused("bytes, count, new, old, name", "--sort", "size", "new.txt");
+	refused("hdiff: --group line: ", "--group", "line", "new.txt");
 	refused("stack, function, file, module, heap", "--group", "line", "new.txt");
+	refused("hdiff: --match name: ", "--match", "name", "new.txt");
 	refused("auto, id, address, module, symbol", "--match", "name", "new.txt");
+	refused("hdiff: --input-base 8: ", "--input-base", "8", "new.txt");
 	refused("hex, decimal", "--input-base", "8", "new.txt");
+	refused("hdiff: -o xml: ", "-o:xml", "new.txt");
+	refused("hdiff: --format xml: ", "--format", "xml", "new.txt");
+	refused("hdiff: -i a(: ", "--include", "a(", "new.txt");
+	refused("hdiff: -x a(: ", "-x", "a(", "new.txt");
 	refused("hdiff: --invert: ", "--group", "module", "--invert", "new.txt");
-	refused("hdiff: -: ", "-", "-");
+}
+
+static void standard_input_is_read_once_only(void **state)
+{
+	(void)state;
+	make();
+	refused("hdiff: -: wrong usage (standard input can be read once only)", "-", "-");
+	refused("hdiff: -: wrong usage (standard", "--suppress", "-", "-");
+	refused("hdiff: -: wrong usage (standard", "-", "--strip-file", "-");
+	refused("hdiff: -: wrong usage (standard", "--strip-file=-", "--suppress=-", "new.txt");
+	refused("hdiff: -: wrong usage (standard", "--suppress=-", "--suppress=-", "new.txt");
 }
 
 static void an_unknown_format_lists_what_there_is(void **state)
@@ -188,7 +209,8 @@ int main(void)
 		TEST(growth_over_a_limit_is_status_1_and_says_by_how_much),
 		TEST(growth_up_to_a_limit_is_status_0),
 		TEST(a_limit_is_for_what_is_selected_not_for_what_is_shown),
-		TEST(wrong_values_are_refused),
+		TEST(wrong_values_are_refused_with_their_option),
+		TEST(standard_input_is_read_once_only),
 		TEST(an_unknown_format_lists_what_there_is),
 		TEST(the_report_takes_the_place_of_no_list),
 		TEST(defaults_are_these),
