@@ -1,5 +1,6 @@
 #include "diff/ask/pattern.h"
 
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -21,6 +22,7 @@ struct pattern {
 	pcre2_match_context *context;
 	pcre2_match_data *data;
 	pcre2_jit_stack *jit_stack; /* NULL: there is no JIT */
+	bool has_matched;
 };
 
 void patterns_init(struct patterns *patterns, const char *option)
@@ -108,11 +110,12 @@ int patterns_add(struct patterns *patterns, const char *text, struct err *err)
 static int match(const struct patterns *patterns, size_t index, const char *text, size_t len,
 	struct err *err)
 {
-	const struct pattern *pattern = &patterns->items[index];
+	struct pattern *pattern = &patterns->items[index];
 	char why[200], place[sizeof(err->place)];
 	int rc = pcre2_match(
 		pattern->code, (PCRE2_SPTR)text, len, 0, 0, pattern->data, pattern->context);
 
+	pattern->has_matched |= rc >= 0;
 	if (rc >= 0 || rc == PCRE2_ERROR_NOMATCH)
 		return rc >= 0;
 	if (rc == PCRE2_ERROR_NOMEMORY)
@@ -147,4 +150,28 @@ int patterns_match_known(struct patterns *patterns, const char *text, struct err
 		table_add(&patterns->known, text, len, (uint64_t)found))
 		return err_set(err, ERR_NOMEM, NULL, NULL);
 	return found;
+}
+
+size_t patterns_unmatched(const struct patterns *patterns, size_t from)
+{
+	while (from < patterns->count && patterns->items[from].has_matched)
+		from++;
+	return from;
+}
+
+void patterns_try(struct patterns *patterns, const char *text)
+{
+	size_t len = strlen(text);
+
+	for (size_t i = 0; (i = patterns_unmatched(patterns, i)) < patterns->count; i++) {
+		struct err why;
+
+		if (match(patterns, i, text, len, &why) < 0)
+			patterns->items[i].has_matched = true;
+	}
+}
+
+const char *pattern_text(const struct patterns *patterns, size_t index)
+{
+	return patterns->items[index].text;
 }

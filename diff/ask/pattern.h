@@ -30,7 +30,17 @@ int patterns_add(struct patterns *patterns, const char *text, struct err *err);
  * to tell, -ERR_NOMEM. */
 int patterns_match(const struct patterns *patterns, const char *text, struct err *err);
 
-/* The same, and remembers it: for texts that come again and again. */
+/* The index of the first pattern from this one on that never matched, or count. */
+size_t patterns_unmatched(const struct patterns *patterns, size_t from);
+
+/* Holds those that never matched against one more text. One that takes too long for it is from now
+ * on taken for one that matched: nothing can be said of it. */
+void patterns_try(struct patterns *patterns, const char *text);
+
+/* What a pattern was made from. */
+const char *pattern_text(const struct patterns *patterns, size_t index);
+
+/* As patterns_match(), and remembers it: for texts that come again and again. */
 int patterns_match_known(struct patterns *patterns, const char *text, struct err *err);
 
 #endif
