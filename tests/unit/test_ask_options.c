@@ -86,6 +86,27 @@ static void a_limit_is_for_what_is_selected_not_for_what_is_shown(void **state)
 	result_free(result);
 }
 
+/* What is missing counts for more than what is too much, unless --force allows it. */
+static void growth_of_a_damaged_dump_is_said_and_status_2(void **state)
+{
+	struct maker maker;
+
+	(void)state;
+	dump_begin(&maker, (struct maker){0});
+	put_block(&maker, 40, 8, "1", 1);
+	put(&maker, "1 bytes + 2 at zz by BackTrace1");
+	dump_end(&maker, "new.txt");
+	for (int is_forced = 0; is_forced < 2; is_forced++) {
+		struct result *result = ask_hdiff(
+			"--max-growth", "39", is_forced ? "--force" : "--strip", "new.txt");
+
+		assert_int_equal(result->status, is_forced ? 1 : 2);
+		assert_non_null(strstr(result->words, "growth of 40 bytes is 1 over the limit"));
+		assert_int_equal(result->row_count, 1);
+		result_free(result);
+	}
+}
+
 /* ---------------------------------------------------------------- options */
 
 static void wrong_values_are_refused_with_their_option(void **state)
@@ -202,6 +223,33 @@ static void values_reach_their_places(void **state)
 	options_release(&options);
 }
 
+static void of_an_option_given_twice_the_last_one_counts(void **state)
+{
+	static const struct {
+		const char *first, *second;
+		bool strip, hex;
+		size_t shown_max;
+	} cases[] = {{"--strip", "--no-strip", false, false, SIZE_MAX},
+		{"--strip-file=x", "--no-strip", false, false, SIZE_MAX},
+		{"--no-strip", "--strip-file=x", true, false, SIZE_MAX},
+		{"--hex", "-d", false, false, SIZE_MAX}, {"-d", "--hex", false, true, SIZE_MAX},
+		{"-n7", "-n5", false, false, 5}};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+		char *argv[] = {(char *)(uintptr_t) "hdiff", (char *)(uintptr_t)cases[i].first,
+			(char *)(uintptr_t)cases[i].second};
+		struct options options;
+		struct err err;
+
+		assert_int_equal(options_parse(&options, 3, argv, &err), 0);
+		assert_int_equal(options_strip(&options), cases[i].strip);
+		assert_int_equal(options.style.hex, cases[i].hex);
+		assert_int_equal(options.shown_max, cases[i].shown_max);
+		options_release(&options);
+	}
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, enter_folder, leave_folder)
@@ -209,12 +257,14 @@ int main(void)
 		TEST(growth_over_a_limit_is_status_1_and_says_by_how_much),
 		TEST(growth_up_to_a_limit_is_status_0),
 		TEST(a_limit_is_for_what_is_selected_not_for_what_is_shown),
+		TEST(growth_of_a_damaged_dump_is_said_and_status_2),
 		TEST(wrong_values_are_refused_with_their_option),
 		TEST(standard_input_is_read_once_only),
 		TEST(an_unknown_format_lists_what_there_is),
 		TEST(the_report_takes_the_place_of_no_list),
 		TEST(defaults_are_these),
 		TEST(values_reach_their_places),
+		TEST(of_an_option_given_twice_the_last_one_counts),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
