@@ -96,7 +96,9 @@ static int say_all_unmatched(struct run *run, struct naming *naming)
 	if (!rc)
 		rc = unmatched_heaps(naming->comparison, options->heaps, options->heap_count,
 			say_unmatched, run->say);
-	return rc ? rc : unmatched_patterns(&run->filter, naming, say_unmatched, run->say);
+	return rc ? rc :
+		    unmatched_patterns(&run->filter, naming, options->heap_count != 0,
+			    say_unmatched, run->say);
 }
 
 /* Adds words on growth when it is over a limit. */

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "core/err.h"
 #include "core/model.h"
 
 /* ---------------------------------------------------------------- modules */
@@ -160,21 +161,43 @@ static int find_rows(struct search *search)
 	return 0;
 }
 
-static int say_unmatched(const struct filter *filter, unmatched_say *say, void *ctx)
+/* When none has matched and nothing was excluded, selecting has held all of them against all that
+ * there is. */
+static bool were_all_held(const struct filter *filter)
 {
-	const struct patterns *patterns = &filter->include;
-	bool is_part = filter->module_count || filter->min_bytes || filter->min_blocks;
+	for (size_t i = 0; i < filter->include.count; i++) {
+		if (patterns_unmatched(&filter->include, i) != i)
+			return false;
+	}
+	return !filter->exclude.count;
+}
+
+static int try_all(struct search *search)
+{
+	const struct patterns *patterns = &search->filter->include;
+	struct err err;
+	int rc = try_rows(search, &search->raw);
+
+	if (!rc && patterns_unmatched(patterns, 0) < patterns->count)
+		rc = naming_find(search->naming, search->rows, search->row_count, &err);
+	return rc ? rc : try_rows(search, search->naming);
+}
+
+static int say_unmatched(
+	const struct patterns *patterns, bool is_part, unmatched_say *say, void *ctx)
+{
+	const char *what = is_part ? "no stack that changed and that other options leave has a "
+				     "frame that matches it" :
+				     "no stack that changed has a frame that matches it";
 	int rc = 0;
 
 	for (size_t i = 0; !rc && (i = patterns_unmatched(patterns, i)) < patterns->count; i++)
-		rc = say(ctx, patterns->option, pattern_text(patterns, i),
-			is_part ? "no stack that changed and that other options leave has a frame "
-				  "that matches it" :
-				  "no stack that changed has a frame that matches it");
+		rc = say(ctx, patterns->option, pattern_text(patterns, i), what);
 	return rc;
 }
 
-int unmatched_patterns(struct filter *filter, struct naming *naming, unmatched_say *say, void *ctx)
+int unmatched_patterns(
+	struct filter *filter, struct naming *naming, bool is_part, unmatched_say *say, void *ctx)
 {
 	struct search search = {.filter = filter, .naming = naming};
 	struct err err;
@@ -182,18 +205,15 @@ int unmatched_patterns(struct filter *filter, struct naming *naming, unmatched_s
 
 	if (patterns_unmatched(&filter->include, 0) == filter->include.count)
 		return 0;
+	is_part |= filter->module_count || filter->min_bytes || filter->min_blocks;
 	frames_init(&search.frames);
 	rc = naming_make(&search.raw, naming->comparison, false, &err);
 	if (!rc)
 		rc = find_rows(&search);
-	if (!rc)
-		rc = try_rows(&search, &search.raw);
-	if (!rc && patterns_unmatched(&filter->include, 0) < filter->include.count)
-		rc = naming_find(naming, search.rows, search.row_count, &err);
-	if (!rc)
-		rc = try_rows(&search, naming);
+	if (!rc && !were_all_held(filter))
+		rc = try_all(&search);
 	if (!rc && search.row_count)
-		rc = say_unmatched(filter, say, ctx);
+		rc = say_unmatched(&filter->include, is_part, say, ctx);
 	free(search.rows);
 	naming_release(&search.raw);
 	frames_release(&search.frames);

@@ -5,7 +5,10 @@
 #ifndef DIFF_UNMATCHED_H
 #define DIFF_UNMATCHED_H
 
-#include "core/err.h"
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
 #include "diff/ask/filter.h"
 #include "diff/naming.h"
 
@@ -23,8 +26,10 @@ int unmatched_heaps(const struct comparison *comparison, const uint64_t *heaps, 
 /*
  * -i, when the rows were selected. Patterns that decided on nothing are held against all rows that
  * the other filters leave, whose names are looked for; of a pattern that cannot be held against a
- * text nothing is said, nor when there are no rows. 0 or -ERR_NOMEM.
+ * text nothing is said, nor when there are no rows. is_part: the comparison's rows are not of all
+ * blocks. 0 or -ERR_NOMEM.
  */
-int unmatched_patterns(struct filter *filter, struct naming *naming, unmatched_say *say, void *ctx);
+int unmatched_patterns(
+	struct filter *filter, struct naming *naming, bool is_part, unmatched_say *say, void *ctx);
 
 #endif

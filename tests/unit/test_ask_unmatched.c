@@ -136,6 +136,11 @@ static void a_pattern_is_held_against_what_other_filters_leave(void **state)
 	said("hdiff: -i helper: warning: no stack that changed and that other options leave has a "
 	     "frame that matches it\n",
 		0, "-i", "helper", "--min-bytes", "5", "new.txt");
+	said("hdiff: -i leek: warning: no stack that changed and that other options leave has a "
+	     "frame that matches it\n",
+		0, "-i", "leek", "--heap", "1E0000", "new.txt");
+	said("hdiff: -i leek: warning: no stack that changed has a frame that matches it\n", 0,
+		"-i", "leek", "-x", "leak", "new.txt");
 	said("hdiff: -i ^2: warning: no stack that changed and that other options leave has a "
 	     "frame that matches it\n",
 		0, "-i", "^2", "--module", "app", "new.txt");
