@@ -59,11 +59,15 @@ static int say_warnings(const struct listener *listener, const struct sums *sums
 	char text[60];
 	int rc = 0;
 
-	for (size_t i = 0; !rc && i < sums->warning_count && i < WARNINGS_MAX; i++)
-		rc = say_sentence((void *)(uintptr_t)listener, sums->warnings[i]);
+	for (size_t i = 0; !rc && i < sums->warning_count && i < WARNINGS_MAX; i++) {
+		const struct left_out *line = &sums->left_out[i];
+
+		rc = line->place ? say_warning(listener, line->place, "left out: ", line->why) :
+				   say_warning(listener, listener->path, "", sums->warnings[i]);
+	}
 	if (!rc && sums->warning_count > WARNINGS_MAX) {
 		snprintf(text, sizeof(text), "and %zu more", sums->warning_count - WARNINGS_MAX);
-		rc = say_sentence((void *)(uintptr_t)listener, text);
+		rc = say_warning(listener, listener->path, "", text);
 	}
 	return rc;
 }

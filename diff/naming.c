@@ -267,7 +267,8 @@ static size_t unite(struct missing *all, size_t count)
 	return kept;
 }
 
-static int say_missing(struct buf *words, const struct missing *all, size_t modules, size_t frames)
+static int say_missing(struct buf *words, const struct missing *all, size_t modules, size_t frames,
+	bool has_remedy)
 {
 	size_t missing = 0;
 	int rc = 0;
@@ -281,6 +282,8 @@ static int say_missing(struct buf *words, const struct missing *all, size_t modu
 			(int)all[i].len, all[i].name);
 	if (!rc && modules > MISSING_MAX)
 		rc = buf_printf(words, ", the others in %zu more", modules - MISSING_MAX);
+	if (!rc && has_remedy)
+		rc = buf_add_text(words, "; hsym can add names where the modules' files are");
 	return rc;
 }
 
@@ -289,6 +292,7 @@ int naming_missing(const struct naming *naming, struct buf *words)
 	const struct comparison *comparison = naming->comparison;
 	size_t count = comparison->dump_count, modules = 0, frames;
 	struct missing *all = NULL;
+	bool has_remedy = false; /* no file has names for what lies in no module */
 	size_t *first;
 	int rc = -ERR_NOMEM;
 
@@ -310,7 +314,9 @@ int naming_missing(const struct naming *naming, struct buf *words)
 	all[modules].name = "no module";
 	all[modules].len = strlen(all[modules].name);
 	frames = count_missing(naming, first, all);
-	rc = say_missing(words, all, unite(all, modules + 1), frames);
+	for (size_t i = 0; i < modules; i++)
+		has_remedy |= all[i].count != 0;
+	rc = say_missing(words, all, unite(all, modules + 1), frames, has_remedy);
 out:
 	free(all);
 	free(first);

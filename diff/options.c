@@ -229,11 +229,6 @@ static int take_path(struct options *options, const char *path, struct err *err)
 {
 	if (options->path_count == DUMPS_MAX)
 		return err_set(err, ERR_USAGE, path, "two dumps at most");
-	for (size_t i = 0; !strcmp(path, "-") && i < options->path_count; i++) {
-		if (!strcmp(options->paths[i], "-"))
-			return err_set(err, ERR_USAGE, path,
-				"standard input can be one of the dumps only");
-	}
 	options->paths[options->path_count++] = path;
 	return 0;
 }
@@ -306,29 +301,75 @@ static int take_value(struct options *options, int id, const char *text, struct 
 	}
 }
 
+static size_t count_stdin(const char *const *paths, size_t count)
+{
+	size_t found = 0;
+
+	for (size_t i = 0; i < count; i++)
+		found += !strcmp(paths[i], "-");
+	return found;
+}
+
 static int check(const struct options *options, struct err *err)
 {
+	const struct option_list *strip = &options->strip_files,
+				 *suppress = &options->suppress_files;
+
+	if (count_stdin(options->paths, options->path_count) +
+			count_stdin(strip->items, strip->count) +
+			count_stdin(suppress->items, suppress->count) >
+		1)
+		return err_set(err, ERR_USAGE, "-", "standard input can be read once only");
 	if (options->is_inverted && options->group != GROUP_STACK)
 		return err_set(err, ERR_USAGE, "--invert", "groups have no frames to turn round");
 	return 0;
 }
 
+/* Names the option beside its value, in the form that was used of those that --help lists. */
+static void name_option(int id, const char *given, const char *value, struct err *err)
+{
+	const struct opt *opt = hdiff_options;
+	bool is_long;
+
+	while (opt->id != id)
+		opt++;
+	is_long = opt->long_name && (!opt->short_name || !strncmp(given, "--", 2));
+	snprintf(err->place, sizeof(err->place), "%s%s %s", is_long ? "--" : "-",
+		is_long ? opt->long_name : opt->short_name, value);
+}
+
+/* Takes what opt_next() found at the argument given. */
+static int take(struct options *options, int id, const struct opt_state *state, const char *given,
+	struct err *err)
+{
+	int rc;
+
+	if (id == OPT_ARGUMENT)
+		return take_path(options, state->value, err);
+	if (id == LOG && given[2] != ':')
+		return err_set(err, ERR_USAGE, given, "there is no such option");
+	if (id < 0 || id == LOG || take_switch(options, id))
+		return id < 0 ? id : 0;
+	rc = take_value(options, id, state->value, err);
+	if (rc == -ERR_USAGE)
+		name_option(id, given, state->value, err);
+	return rc;
+}
+
 int options_parse(struct options *options, int argc, char **argv, struct err *err)
 {
 	struct opt_state state;
+	const char *given;
 	int id, rc = 0;
 
 	*options = defaults;
 	opt_init(&state, hdiff_options, argc, argv);
-	while (!rc && !options->help && !options->version && (id = opt_next(&state, err))) {
-		if (id == OPT_ARGUMENT)
-			rc = take_path(options, state.value, err);
-		else if (id < 0)
-			rc = id;
-		else if (id == LOG && argv[state.at - 1][2] != ':')
-			rc = err_set(err, ERR_USAGE, argv[state.at - 1], "there is no such option");
-		else if (id != LOG && !take_switch(options, id))
-			rc = take_value(options, id, state.value, err);
+	while (!rc && !options->help && !options->version) {
+		given = state.at < argc ? argv[state.at] : "";
+		id = opt_next(&state, err);
+		if (!id)
+			break;
+		rc = take(options, id, &state, given, err);
 	}
 	return rc || options->help || options->version ? rc : check(options, err);
 }

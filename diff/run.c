@@ -15,6 +15,7 @@
 #include "diff/report/report.h"
 #include "diff/ask/strip.h"
 #include "diff/ask/suppress.h"
+#include "diff/ask/unmatched.h"
 #include "diff/ask/view.h"
 
 /* What the options ask for, made from them before anything is read. */
@@ -73,6 +74,33 @@ static int say_suppressions(const struct suppressions *suppressions, FILE *say)
 	return rc;
 }
 
+static int say_unmatched(void *ctx, const char *option, const char *value, const char *what)
+{
+	struct buf words;
+	int rc;
+
+	buf_init(&words);
+	rc = buf_printf(&words, "%s %s: warning: %s", option, value, what);
+	if (!rc)
+		say_line(ctx, &words);
+	buf_release(&words);
+	return rc;
+}
+
+/* Filters that name nothing: a limit of growth then holds whatever grew. */
+static int say_all_unmatched(struct run *run, struct naming *naming)
+{
+	const struct options *options = &run->options;
+	int rc = unmatched_modules(&run->filter, naming, say_unmatched, run->say);
+
+	if (!rc)
+		rc = unmatched_heaps(naming->comparison, options->heaps, options->heap_count,
+			say_unmatched, run->say);
+	return rc ? rc :
+		    unmatched_patterns(&run->filter, naming, options->heap_count != 0,
+			    say_unmatched, run->say);
+}
+
 /* Adds words on growth when it is over a limit. */
 static int add_over(struct buf *words, int64_t growth, uint64_t limit, const char *unit)
 {
@@ -115,12 +143,14 @@ static int write_report(const struct options *options, const struct view *view, 
 
 /* What there is to be said when the report is written. */
 static int say_rest(
-	struct run *run, const struct view *view, const struct naming *naming, struct err *err)
+	struct run *run, const struct view *view, struct naming *naming, struct err *err)
 {
 	int rc = run->options.no_symbols ? 0 : say_missing(naming, run->say);
 
 	if (!rc)
 		rc = say_suppressions(&run->suppressions, run->say);
+	if (!rc)
+		rc = say_all_unmatched(run, naming);
 	if (!rc)
 		rc = check_growth(run, view);
 	return rc ? err_set(err, ERR_NOMEM, NULL, NULL) : 0;

@@ -9,8 +9,8 @@
 void filter_init(struct filter *filter)
 {
 	*filter = (struct filter){0};
-	patterns_init(&filter->include);
-	patterns_init(&filter->exclude);
+	patterns_init(&filter->include, "-i");
+	patterns_init(&filter->exclude, "-x");
 	buf_init(&filter->name);
 	buf_init(&filter->addr);
 }
@@ -65,8 +65,7 @@ const char *frame_module_file(
 	return file ? file : module_file(row->older_dump, frame);
 }
 
-/* Where a module's extension is not known, any will do. */
-static bool is_named(const char *wanted, const char *module, const char *file)
+bool module_is_named(const char *wanted, const char *module, const char *file)
 {
 	size_t len = strlen(wanted), module_len = strlen(module);
 	const char *dot = strrchr(wanted, '.');
@@ -78,7 +77,7 @@ static bool is_named(const char *wanted, const char *module, const char *file)
 	return dot && same_name(wanted, (size_t)(dot - wanted), module, module_len);
 }
 
-static bool is_in_module(const struct filter *filter, const struct comparison *comparison,
+bool filter_modules(const struct filter *filter, const struct comparison *comparison,
 	const struct row *row, const struct frames *frames)
 {
 	for (size_t i = 0; i < frames->count; i++) {
@@ -86,7 +85,7 @@ static bool is_in_module(const struct filter *filter, const struct comparison *c
 		const char *file = frame_module_file(comparison, row, frame);
 
 		for (size_t k = 0; frame->module && k < filter->module_count; k++) {
-			if (is_named(filter->modules[k], frame->module, file))
+			if (module_is_named(filter->modules[k], frame->module, file))
 				return true;
 		}
 	}
@@ -131,7 +130,7 @@ int filter_raw(struct filter *filter, const struct comparison *comparison, const
 {
 	int excluded = 0, included = !filter->include.count, rc = 0;
 
-	if (filter->module_count && !is_in_module(filter, comparison, row, frames)) {
+	if (filter->module_count && !filter_modules(filter, comparison, row, frames)) {
 		*verdict = VERDICT_DROP;
 		return 0;
 	}

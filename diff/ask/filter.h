@@ -42,6 +42,14 @@ bool filter_is_active(const struct filter *filter);
 /* Whether the growth is large enough. */
 bool filter_growth(const struct filter *filter, const struct delta *delta);
 
+/* Whether a row, whose frames these are, goes through one of the modules. */
+bool filter_modules(const struct filter *filter, const struct comparison *comparison,
+	const struct row *row, const struct frames *frames);
+
+/* Whether a module is the one that is wanted; where its file's name is NULL, that with extension is
+ * not known and any will do. */
+bool module_is_named(const char *wanted, const char *module, const char *file);
+
 /* Says what can be said of a row whose frames have no names yet. 0 or as patterns_match(). */
 int filter_raw(struct filter *filter, const struct comparison *comparison, const struct row *row,
 	const struct frames *frames, enum verdict *verdict, struct err *err);

@@ -59,24 +59,31 @@ static int group_count(struct grouping *grouping, size_t i, bool is_self)
 	return 0;
 }
 
-static int group_count_as(struct grouping *grouping, size_t i, const char *name)
+static int add_text(struct buf *name, const char *text)
 {
-	buf_clear(&grouping->name);
-	return buf_add_text(&grouping->name, name) ? -ERR_NOMEM : group_count(grouping, i, true);
+	buf_clear(name);
+	return buf_add_text(name, text);
 }
 
-int group_name(struct buf *name, const struct frame *frame, enum view_group group)
+static int group_count_as(struct grouping *grouping, size_t i, const char *name)
 {
-	const char *text = group == GROUP_FILE ? frame->file : frame->module;
+	return add_text(&grouping->name, name) ? -ERR_NOMEM : group_count(grouping, i, true);
+}
 
-	if (group == GROUP_FUNCTION && frame->function)
-		return frame_name(frame, name);
-	buf_clear(name);
-	if (!text)
-		text = group == GROUP_FILE ? "(file not known)" : "(no module)";
-	if (buf_add_text(name, text))
+int group_name(const struct view *view, const struct frame *frame, struct buf *name)
+{
+	struct frame spelt = *frame;
+
+	if (view->group == GROUP_FILE)
+		return add_text(name, frame->file ? frame->file : "(file not known)");
+	if (spelt.module && view->spellings &&
+		spelling_find(view->spellings, frame->module, &spelt.module))
 		return -ERR_NOMEM;
-	return group == GROUP_FUNCTION && frame->module ? buf_add_text(name, "!?") : 0;
+	if (view->group == GROUP_FUNCTION && spelt.function)
+		return frame_name(&spelt, name);
+	if (add_text(name, spelt.module ? spelt.module : "(no module)"))
+		return -ERR_NOMEM;
+	return view->group == GROUP_FUNCTION && spelt.module ? buf_add_text(name, "!?") : 0;
 }
 
 int group_heap_name(struct buf *name, uint64_t heap)
@@ -105,7 +112,7 @@ static int group_heap(struct grouping *grouping, size_t i)
 
 static int group_row(struct grouping *grouping, size_t i)
 {
-	struct view *view = grouping->view;
+	const struct view *view = grouping->view;
 	const struct frames *frames = &grouping->frames;
 	const char *words;
 	int rc = 0;
@@ -119,7 +126,7 @@ static int group_row(struct grouping *grouping, size_t i)
 	if (words)
 		return group_count_as(grouping, i, words);
 	for (size_t k = 0; !rc && k < frames->count; k++) {
-		rc = group_name(&grouping->name, &frames->items[k], view->group);
+		rc = group_name(view, &frames->items[k], &grouping->name);
 		if (!rc)
 			rc = group_count(grouping, i, k == 0);
 	}
@@ -173,10 +180,18 @@ static int sort_groups(struct view *view, enum view_sort sort)
 	return 0;
 }
 
+static int make_spellings(struct view *view)
+{
+	if (view->group != GROUP_FUNCTION && view->group != GROUP_MODULE)
+		return 0;
+	view->spellings = calloc(1, sizeof(*view->spellings));
+	return view->spellings ? spellings_make(view->spellings, view->naming) : -ERR_NOMEM;
+}
+
 int groups_make(struct view *view, enum view_sort sort)
 {
 	struct grouping grouping = {.view = view};
-	int rc = 0;
+	int rc = make_spellings(view);
 
 	table_init(&grouping.known);
 	buf_init(&grouping.name);

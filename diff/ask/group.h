@@ -7,14 +7,15 @@
 
 /*
  * Fills groups and group_count of a view that has its rows and knows what to group them by. Frames
- * without a name are "module!?", and words in brackets say what is not known; rows without a stack, and those that may be of
- * several, are groups of their own, with words in brackets; by heap, all rows are of their heap.
- * 0 or -ERR_NOMEM.
+ * without a name are "module!?"; a module is one whatever the case of its letters, see spellings.h;
+ * rows without a stack, and those that may be of several, are groups of their own, with words in
+ * brackets; by heap, all rows are of their heap. 0 or -ERR_NOMEM.
  */
 int groups_make(struct view *view, enum view_sort sort);
 
-/* What a frame, or a heap, is counted to; replaces what name held. 0 or -ERR_NOMEM. */
-int group_name(struct buf *name, const struct frame *frame, enum view_group group);
+/* What a frame of a view that is grouped, or a heap, is counted to; replaces what name held. 0 or
+ * -ERR_NOMEM. */
+int group_name(const struct view *view, const struct frame *frame, struct buf *name);
 int group_heap_name(struct buf *name, uint64_t heap);
 
 #endif

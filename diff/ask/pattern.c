@@ -1,5 +1,6 @@
 #include "diff/ask/pattern.h"
 
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -21,11 +22,12 @@ struct pattern {
 	pcre2_match_context *context;
 	pcre2_match_data *data;
 	pcre2_jit_stack *jit_stack; /* NULL: there is no JIT */
+	bool has_matched;
 };
 
-void patterns_init(struct patterns *patterns)
+void patterns_init(struct patterns *patterns, const char *option)
 {
-	*patterns = (struct patterns){0};
+	*patterns = (struct patterns){.option = option};
 	table_init(&patterns->known);
 }
 
@@ -43,12 +45,12 @@ void patterns_release(struct patterns *patterns)
 		pattern_release(&patterns->items[i]);
 	free(patterns->items);
 	table_release(&patterns->known);
-	patterns_init(patterns);
+	patterns_init(patterns, patterns->option);
 }
 
-static int compile(struct pattern *pattern, struct err *err)
+static int compile(struct pattern *pattern, const char *option, struct err *err)
 {
-	char why[200];
+	char why[200], place[sizeof(err->place)];
 	int code;
 	size_t at;
 
@@ -60,7 +62,8 @@ static int compile(struct pattern *pattern, struct err *err)
 		return err_set(err, ERR_NOMEM, NULL, NULL);
 	if (pcre2_get_error_message(code, (PCRE2_UCHAR *)why, sizeof(why)) < 0)
 		snprintf(why, sizeof(why), "error %d", code);
-	return err_set(err, ERR_USAGE, pattern->text, "bad pattern: %s at offset %zu", why, at);
+	snprintf(place, sizeof(place), "%s %s", option, pattern->text);
+	return err_set(err, ERR_USAGE, place, "bad pattern: %s at offset %zu", why, at);
 }
 
 static int limit(struct pattern *pattern, struct err *err)
@@ -88,7 +91,7 @@ static void quicken(struct pattern *pattern)
 int patterns_add(struct patterns *patterns, const char *text, struct err *err)
 {
 	struct pattern pattern = {.text = text};
-	int rc = compile(&pattern, err);
+	int rc = compile(&pattern, patterns->option, err);
 
 	if (!rc)
 		rc = limit(&pattern, err);
@@ -104,20 +107,24 @@ int patterns_add(struct patterns *patterns, const char *text, struct err *err)
 	return 0;
 }
 
-static int match(const struct pattern *pattern, const char *text, size_t len, struct err *err)
+static int match(const struct patterns *patterns, size_t index, const char *text, size_t len,
+	struct err *err)
 {
-	char why[200];
+	struct pattern *pattern = &patterns->items[index];
+	char why[200], place[sizeof(err->place)];
 	int rc = pcre2_match(
 		pattern->code, (PCRE2_SPTR)text, len, 0, 0, pattern->data, pattern->context);
 
+	pattern->has_matched |= rc >= 0;
 	if (rc >= 0 || rc == PCRE2_ERROR_NOMATCH)
 		return rc >= 0;
 	if (rc == PCRE2_ERROR_NOMEMORY)
 		return err_set(err, ERR_NOMEM, NULL, NULL);
 	if (pcre2_get_error_message(rc, (PCRE2_UCHAR *)why, sizeof(why)) < 0)
 		snprintf(why, sizeof(why), "error %d", rc);
-	return err_set(err, ERR_USAGE, pattern->text,
-		"this pattern cannot be held against %.100s: %s", text, why);
+	snprintf(place, sizeof(place), "%s %s", patterns->option, pattern->text);
+	return err_set(
+		err, ERR_USAGE, place, "this pattern cannot be held against %.100s: %s", text, why);
 }
 
 int patterns_match(const struct patterns *patterns, const char *text, struct err *err)
@@ -126,7 +133,7 @@ int patterns_match(const struct patterns *patterns, const char *text, struct err
 	int found = 0;
 
 	for (size_t i = 0; !found && i < patterns->count; i++)
-		found = match(&patterns->items[i], text, len, err);
+		found = match(patterns, i, text, len, err);
 	return found;
 }
 
@@ -143,4 +150,28 @@ int patterns_match_known(struct patterns *patterns, const char *text, struct err
 		table_add(&patterns->known, text, len, (uint64_t)found))
 		return err_set(err, ERR_NOMEM, NULL, NULL);
 	return found;
+}
+
+size_t patterns_unmatched(const struct patterns *patterns, size_t from)
+{
+	while (from < patterns->count && patterns->items[from].has_matched)
+		from++;
+	return from;
+}
+
+void patterns_try(struct patterns *patterns, const char *text)
+{
+	size_t len = strlen(text);
+
+	for (size_t i = 0; (i = patterns_unmatched(patterns, i)) < patterns->count; i++) {
+		struct err why;
+
+		if (match(patterns, i, text, len, &why) < 0)
+			patterns->items[i].has_matched = true;
+	}
+}
+
+const char *pattern_text(const struct patterns *patterns, size_t index)
+{
+	return patterns->items[index].text;
 }

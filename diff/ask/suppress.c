@@ -52,7 +52,7 @@ static int take_line(void *ctx, const char *text, const char *place, struct err 
 
 	if (strncmp(text, type, sizeof(type) - 1) != 0)
 		return err_set(err, ERR_USAGE, place, "a suppression is leak:PATTERN");
-	if (!pattern[strspn(pattern, "^$")])
+	if (!pattern[strspn(pattern, "^*$")])
 		return err_set(err, ERR_USAGE, place, "this would suppress everything");
 	made.text = arena_text(&to->arena, text, strlen(text));
 	made.place = arena_text(&to->arena, place, strlen(place));

@@ -25,6 +25,9 @@ void view_release(struct view *view)
 {
 	free(view->rows);
 	free(view->groups);
+	if (view->spellings)
+		spellings_release(view->spellings);
+	free(view->spellings);
 	arena_release(&view->arena);
 	*view = (struct view){0};
 }

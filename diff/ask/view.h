@@ -17,6 +17,7 @@
 #include "diff/frame.h"
 #include "diff/match/match.h"
 #include "diff/naming.h"
+#include "diff/ask/spellings.h"
 #include "diff/ask/strip.h"
 #include "diff/ask/suppress.h"
 
@@ -80,6 +81,7 @@ struct view {
 	bool is_filtered; /* something was left out on purpose: selected is not all */
 	bool is_inverted; /* frames come outermost first */
 	struct strip *strip; /* or NULL */
+	struct spellings *spellings; /* of modules in names of groups; or NULL */
 	struct arena arena; /* names of groups */
 };
 

@@ -1,5 +1,6 @@
 #include "diff/read/sum.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -140,13 +141,26 @@ static const char *read_plain(
 	return at;
 }
 
+/* A warning's text has the line's number in words, as the report names the file before it. */
 static int read_skipped(void *ctx, const struct err *why)
 {
 	struct sum_reader *reader = ctx;
-	char text[1300];
+	struct sums *sums = reader->sums;
+	const char *line = strrchr(why->place, ':'),
+		   *reason = why->detail[0] ? why->detail : "malformed";
+	size_t number = sums->warning_count;
+	char text[sizeof(why->detail) + 60];
 
-	reader->sums->skip_count++;
-	return sums_warn(reader->sums, err_text(why, text, sizeof(text)));
+	snprintf(text, sizeof(text), "line %.20s was left out: %s", line ? line + 1 : "?", reason);
+	sums->skip_count++;
+	if (sums_warn(sums, text))
+		return -ERR_NOMEM;
+	if (number >= WARNINGS_MAX)
+		return 0;
+	sums->left_out[number] =
+		(struct left_out){arena_text(&sums->arena, why->place, strlen(why->place)),
+			sums->warnings[number] + strlen(text) - strlen(reason)};
+	return sums->left_out[number].place ? 0 : -ERR_NOMEM;
 }
 
 /* Adds what entries without a stack add up to to the one stack of their id, now that it is known

@@ -31,6 +31,12 @@ struct cell {
 	struct census sums;
 };
 
+/* A malformed line that was passed over. */
+struct left_out {
+	const char *place; /* "file:line"; NULL: the warning is another one */
+	const char *why;
+};
+
 struct sums {
 	struct arena arena;
 	const char *path; /* as it was given */
@@ -52,6 +58,7 @@ struct sums {
 	const char
 		*warnings[WARNINGS_MAX]; /* the first ones: what the dump lacks, a sentence each */
 	size_t warning_count; /* of all */
+	struct left_out left_out[WARNINGS_MAX]; /* what warning number n is on */
 	size_t skip_count; /* malformed lines that were passed over; a warning tells of each */
 	bool is_cut; /* the end of the file is missing */
 };

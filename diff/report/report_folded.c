@@ -98,7 +98,7 @@ static int add_frame(struct folded_report *report, struct line *line, const stru
 	buf_clear(text);
 	if (report->view->group == GROUP_STACK)
 		rc = clean_frame(text, frame, true);
-	else if (!(rc = group_name(&report->group, frame, report->view->group)))
+	else if (!(rc = group_name(report->view, frame, &report->group)))
 		rc = clean_text(text, report->group.data, true);
 	return rc ? rc : add_name(report, line);
 }

@@ -93,11 +93,11 @@ static void a_bad_pattern_is_named_with_its_place(void **state)
 {
 	(void)state;
 	make();
-	refused("hdiff: ab(c: ", "-i", "ab(c", "new.txt");
+	refused("hdiff: -i ab(c: ", "-i", "ab(c", "new.txt");
 	refused(" at offset 4)", "-i", "ab(c", "new.txt"); /* where it ends */
-	refused("hdiff: x[z-a]: ", "-x", "x[z-a]", "new.txt");
+	refused("hdiff: -x x[z-a]: ", "-x", "x[z-a]", "new.txt");
 	refused(" at offset 4)", "-x", "x[z-a]", "new.txt"); /* behind z-a, counted from 0 */
-	refused("hdiff: bad\xff", "-i", "bad\xff", "new.txt");
+	refused("hdiff: -i bad\xff", "-i", "bad\xff", "new.txt");
 }
 
 /* Backtracks for 2^n steps on n letters. */
@@ -112,11 +112,11 @@ static void a_match_that_takes_too_long_is_an_error(void **state)
 	put_block(&maker, 64, 8, "1", 1);
 	dump_end(&maker, "new.txt");
 	assert_int_equal(shown_of("-i", "!a+b$", "new.txt"), 64);
-	refused("hdiff: !(a+)+[c-d]: ", "-i", "!(a+)+[c-d]", "new.txt");
-	refused("hdiff: !(a+)+[c-d]: ", "-x", "!(a+)+[c-d]", "new.txt");
+	refused("hdiff: -i !(a+)+[c-d]: ", "-i", "!(a+)+[c-d]", "new.txt");
+	refused("hdiff: -x !(a+)+[c-d]: ", "-x", "!(a+)+[c-d]", "new.txt");
 	refused("cannot be held against app!aaaa", "-x", "!(a+)+[c-d]", "new.txt");
 	/* The same without JIT. */
-	refused("hdiff: (*NO_JIT)!(a+)+[c-d]: ", "-i", "(*NO_JIT)!(a+)+[c-d]", "new.txt");
+	refused("hdiff: -i (*NO_JIT)!(a+)+[c-d]: ", "-i", "(*NO_JIT)!(a+)+[c-d]", "new.txt");
 }
 
 static void texts_that_are_no_utf_8_are_matched(void **state)

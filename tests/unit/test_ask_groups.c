@@ -1,6 +1,8 @@
 /* Groups: what stacks with something in common add up to. */
 #include "tests/unit/test_ask_view.h"
 
+#include "core/out.h"
+
 static made_stack stacks[] = {
 	{NEW, LEAK, MAIN}, /* 1 */
 	{MALLOC, CACHE, MAIN}, /* 2 */
@@ -326,6 +328,87 @@ static void self_of_all_groups_adds_up_to_what_is_selected(void **state)
 	}
 }
 
+/* ---------------------------------------------------------------- one module, two spellings */
+
+/* Blocks of 1, 2, 4 ... bytes, each with one frame of its own in a module of such a name and one
+ * that has a function. */
+static void write_spelt(const char *path, const char *const *modules, size_t count, unsigned offset)
+{
+	struct maker maker = {.eol = "\n"};
+
+	buf_init(&maker.text);
+	put(&maker, "// Loaded modules: ");
+	put(&maker, "//     Base Size Module");
+	for (size_t i = 0; i < count; i++)
+		put(&maker, "//    %16" PRIX64 " %8X C:\\made up\\%zu\\%s", APP_BASE + 0x10000 * i,
+			0x10000, i, modules[i]);
+	put(&maker, "//\n// Process modules enumerated.");
+	put(&maker, "// hsnap: name addr=%" PRIX64 " function=f offset=5", APP_BASE + 0x3010);
+	put(&maker, "*- - - - - Heap 1E0000 Hogs - - - - -\n");
+	for (size_t i = 0; i < count; i++) {
+		put_entry(&maker, UINT64_C(1) << i, 8, "1");
+		put(&maker, "\t%" PRIX64 "\n\t%" PRIX64 "\n", APP_BASE + 0x10000 * i + offset,
+			APP_BASE + 0x3010);
+	}
+	dump_end(&maker, path);
+}
+
+/* The name of every group, with what it grew by, and the report for flame graphs. */
+static void check_spelt(enum view_group group, const char *wanted, const char *folded)
+{
+	static const struct report_style style = {0};
+	struct asked asked;
+	struct buf names;
+	struct out out;
+	char *text;
+
+	asked_begin(&asked, true, true);
+	asked.request.group = group;
+	asked_do(&asked);
+	buf_init(&names);
+	for (size_t i = 0; i < asked.view.group_count; i++)
+		assert_int_equal(buf_printf(&names, "%s %" PRId64 ",", asked.view.groups[i].name,
+					 change_delta(&asked.view.groups[i].total).requested_bytes),
+			0);
+	assert_string_equal(names.data, wanted);
+	buf_release(&names);
+	assert_int_equal(out_open(&out, "out.txt", &asked.err), 0);
+	report_folded(&out, &asked.view, &style);
+	assert_int_equal(out_commit(&out, &asked.err), 0);
+	text = read_text("out.txt");
+	assert_string_equal(text, folded);
+	free(text);
+	asked_end(&asked);
+}
+
+static void a_module_is_one_group_as_the_newest_dump_spells_it(void **state)
+{
+	static const char *const lower[] = {"ntdll.dll"}, *const upper[] = {"NTDLL.DLL"};
+
+	(void)state;
+	write_spelt("old.txt", lower, 1, 0x1010);
+	write_spelt("new.txt", upper, 1, 0x2010);
+	check_spelt(GROUP_MODULE, "NTDLL 0,", "NTDLL 1 1\n");
+	check_spelt(GROUP_FUNCTION, "NTDLL!? 0,NTDLL!f 0,", "NTDLL!f;NTDLL!? 1 1\n");
+	write_spelt("old.txt", upper, 1, 0x1010);
+	write_spelt("new.txt", lower, 1, 0x2010);
+	check_spelt(GROUP_MODULE, "ntdll 0,", "ntdll 1 1\n");
+}
+
+static void of_several_spellings_in_a_dump_the_first_by_bytes_is_shown(void **state)
+{
+	static const char *const names[] = {
+		"ntdll.dll", "NTDLL.DLL", "Ntdll.dll", "ntdll.dll", "NTDLL.DLL"};
+	static const char *const none[] = {"nTDLL.DLL"};
+
+	(void)state;
+	write_spelt("old.txt", none, 1, 0x1010);
+	for (size_t first = 0; first < 3; first++) {
+		write_spelt("new.txt", names + first, 3, 0x2010);
+		check_spelt(GROUP_MODULE, "NTDLL 6,", "NTDLL 1 7\n");
+	}
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, enter_folder, leave_folder)
@@ -340,6 +423,8 @@ int main(void)
 		TEST(groups_alike_are_sorted_by_total_and_name),
 		TEST(groups_are_of_what_is_selected),
 		TEST(self_of_all_groups_adds_up_to_what_is_selected),
+		TEST(a_module_is_one_group_as_the_newest_dump_spells_it),
+		TEST(of_several_spellings_in_a_dump_the_first_by_bytes_is_shown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

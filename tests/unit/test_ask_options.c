@@ -86,27 +86,69 @@ static void a_limit_is_for_what_is_selected_not_for_what_is_shown(void **state)
 	result_free(result);
 }
 
+/* What is missing counts for more than what is too much, unless --force allows it. */
+static void growth_of_a_damaged_dump_is_said_and_status_2(void **state)
+{
+	struct maker maker;
+
+	(void)state;
+	dump_begin(&maker, (struct maker){0});
+	put_block(&maker, 40, 8, "1", 1);
+	put(&maker, "1 bytes + 2 at zz by BackTrace1");
+	dump_end(&maker, "new.txt");
+	for (int is_forced = 0; is_forced < 2; is_forced++) {
+		struct result *result = ask_hdiff(
+			"--max-growth", "39", is_forced ? "--force" : "--strip", "new.txt");
+
+		assert_int_equal(result->status, is_forced ? 1 : 2);
+		assert_non_null(strstr(result->words, "growth of 40 bytes is 1 over the limit"));
+		assert_int_equal(result->row_count, 1);
+		result_free(result);
+	}
+}
+
 /* ---------------------------------------------------------------- options */
 
-static void wrong_values_are_refused(void **state)
+static void wrong_values_are_refused_with_their_option(void **state)
 {
 	(void)state;
 	make();
-	refused("hdiff: 5X: ", "--max-growth", "5X", "new.txt");
-	refused("hdiff: ,5: ", "--max-growth", ",5", "new.txt");
+	refused("hdiff: --max-growth 5X: ", "--max-growth", "5X", "new.txt");
+	refused("hdiff: --max-growth 1K,: ", "--max-growth=1K,", "new.txt");
+	refused("hdiff: --max-growth ,5: ", "--max-growth", ",5", "new.txt");
 	refused("decimal number", "--max-growth", "5,", "new.txt");
-	refused("hdiff: 99999999999T: ", "--min-bytes", "99999999999T", "new.txt");
-	refused("hdiff: 1K: ", "--min-count", "1K", "new.txt");
-	refused("hdiff: -1: ", "-n", "-1", "new.txt");
-	refused("hdiff: 12G4: ", "--heap", "12G4", "new.txt");
-	refused("hdiff: 0x: ", "--heap", "0x", "new.txt");
-	refused("hdiff: 11112222333344445: ", "--heap", "11112222333344445", "new.txt");
+	refused("hdiff: --max-growth 5Q: ", "-max-growth:5Q", "new.txt");
+	refused("hdiff: --min-bytes 99999999999T: ", "--min-bytes", "99999999999T", "new.txt");
+	refused("hdiff: --min-count 1K: ", "--min-count", "1K", "new.txt");
+	refused("hdiff: -n -1: ", "-n", "-1", "new.txt");
+	refused("hdiff: -n 5x: ", "-n5x", "new.txt");
+	refused("hdiff: --heap 12G4: ", "--heap", "12G4", "new.txt");
+	refused("hdiff: --heap 0x: ", "--heap", "0x", "new.txt");
+	refused("hdiff: --heap 11112222333344445: ", "--heap", "11112222333344445", "new.txt");
+	refused("hdiff: --sort size: ", "--sort", "size", "new.txt");
 	refused("bytes, count, new, old, name", "--sort", "size", "new.txt");
+	refused("hdiff: --group line: ", "--group", "line", "new.txt");
 	refused("stack, function, file, module, heap", "--group", "line", "new.txt");
+	refused("hdiff: --match name: ", "--match", "name", "new.txt");
 	refused("auto, id, address, module, symbol", "--match", "name", "new.txt");
+	refused("hdiff: --input-base 8: ", "--input-base", "8", "new.txt");
 	refused("hex, decimal", "--input-base", "8", "new.txt");
+	refused("hdiff: -o xml: ", "-o:xml", "new.txt");
+	refused("hdiff: --format xml: ", "--format", "xml", "new.txt");
+	refused("hdiff: -i a(: ", "--include", "a(", "new.txt");
+	refused("hdiff: -x a(: ", "-x", "a(", "new.txt");
 	refused("hdiff: --invert: ", "--group", "module", "--invert", "new.txt");
-	refused("hdiff: -: ", "-", "-");
+}
+
+static void standard_input_is_read_once_only(void **state)
+{
+	(void)state;
+	make();
+	refused("hdiff: -: wrong usage (standard input can be read once only)", "-", "-");
+	refused("hdiff: -: wrong usage (standard", "--suppress", "-", "-");
+	refused("hdiff: -: wrong usage (standard", "-", "--strip-file", "-");
+	refused("hdiff: -: wrong usage (standard", "--strip-file=-", "--suppress=-", "new.txt");
+	refused("hdiff: -: wrong usage (standard", "--suppress=-", "--suppress=-", "new.txt");
 }
 
 static void an_unknown_format_lists_what_there_is(void **state)
@@ -181,6 +223,33 @@ static void values_reach_their_places(void **state)
 	options_release(&options);
 }
 
+static void of_an_option_given_twice_the_last_one_counts(void **state)
+{
+	static const struct {
+		const char *first, *second;
+		bool strip, hex;
+		size_t shown_max;
+	} cases[] = {{"--strip", "--no-strip", false, false, SIZE_MAX},
+		{"--strip-file=x", "--no-strip", false, false, SIZE_MAX},
+		{"--no-strip", "--strip-file=x", true, false, SIZE_MAX},
+		{"--hex", "-d", false, false, SIZE_MAX}, {"-d", "--hex", false, true, SIZE_MAX},
+		{"-n7", "-n5", false, false, 5}};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+		char *argv[] = {(char *)(uintptr_t) "hdiff", (char *)(uintptr_t)cases[i].first,
+			(char *)(uintptr_t)cases[i].second};
+		struct options options;
+		struct err err;
+
+		assert_int_equal(options_parse(&options, 3, argv, &err), 0);
+		assert_int_equal(options_strip(&options), cases[i].strip);
+		assert_int_equal(options.style.hex, cases[i].hex);
+		assert_int_equal(options.shown_max, cases[i].shown_max);
+		options_release(&options);
+	}
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, enter_folder, leave_folder)
@@ -188,11 +257,14 @@ int main(void)
 		TEST(growth_over_a_limit_is_status_1_and_says_by_how_much),
 		TEST(growth_up_to_a_limit_is_status_0),
 		TEST(a_limit_is_for_what_is_selected_not_for_what_is_shown),
-		TEST(wrong_values_are_refused),
+		TEST(growth_of_a_damaged_dump_is_said_and_status_2),
+		TEST(wrong_values_are_refused_with_their_option),
+		TEST(standard_input_is_read_once_only),
 		TEST(an_unknown_format_lists_what_there_is),
 		TEST(the_report_takes_the_place_of_no_list),
 		TEST(defaults_are_these),
 		TEST(values_reach_their_places),
+		TEST(of_an_option_given_twice_the_last_one_counts),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

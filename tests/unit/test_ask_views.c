@@ -421,6 +421,33 @@ static void what_is_suppressed_is_not_in_the_rows(void **state)
 	asked_end(&asked);
 }
 
+/* Suppressing takes away what is named and nothing else; stacks that are asked for have changed. */
+static void what_did_not_change_is_selected_unless_stacks_were_asked_for(void **state)
+{
+	static made_stack of[] = {{LEAK}, {CACHE}, {HELPER}}; /* 1, which stays, 2 and 4 */
+
+	(void)state;
+	for (int is_asked = 0; is_asked < 2; is_asked++) {
+		struct asked asked;
+
+		write_stacks("old.txt", of, 1);
+		write_stacks("new.txt", of, 3);
+		write_bytes("more.txt", "leak:Cache\n", 11);
+		asked_begin(&asked, true, true);
+		assert_int_equal(
+			suppressions_add_file(&asked.suppressions, "more.txt", &asked.err), 0);
+		asked.request.suppressions = &asked.suppressions;
+		if (is_asked)
+			assert_int_equal(patterns_add(&asked.filter.include, ".", &asked.err), 0);
+		asked_do(&asked);
+		assert_int_equal(asked.view.selected.old.requested_bytes, is_asked ? 0 : 1);
+		assert_int_equal(asked.view.selected.new.requested_bytes, is_asked ? 4 : 1 + 4);
+		assert_int_equal(asked.view.suppressed.new.requested_bytes, 2);
+		assert_true(asked.view.is_filtered);
+		asked_end(&asked);
+	}
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, enter_folder, leave_folder)
@@ -436,6 +463,7 @@ int main(void)
 		TEST(selected_suppressed_and_left_out_add_up_to_all),
 		TEST(a_part_of_the_blocks_is_a_filter),
 		TEST(what_is_suppressed_is_not_in_the_rows),
+		TEST(what_did_not_change_is_selected_unless_stacks_were_asked_for),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

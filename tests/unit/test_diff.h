@@ -340,6 +340,16 @@ static inline struct result *run_list(const char *const *args)
 
 #define run_hdiff(...) run_list((const char *const[]){__VA_ARGS__, NULL})
 
+/* How often a word is in a text. */
+static inline size_t times(const char *text, const char *word)
+{
+	size_t count = 0;
+
+	for (; (text = strstr(text, word)); text++)
+		count++;
+	return count;
+}
+
 static inline void result_free(struct result *result)
 {
 	free(result->text);

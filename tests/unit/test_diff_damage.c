@@ -22,11 +22,42 @@ static void malformed_lines_are_left_out(void **state)
 		dump_end(&maker, "new.txt");
 		result = run_hdiff("new.txt", is_forced ? "--force" : "-d");
 		assert_int_equal(result->status, is_forced ? 0 : 2);
-		assert_non_null(strstr(result->words, "new.txt:14: bad line ("));
+		/* Each line once, with what became of it. */
+		assert_int_equal(times(result->words, "hdiff: new.txt:14: warning: left out: "), 1);
+		assert_int_equal(times(result->words, "\n"), 1);
+		assert_int_equal(
+			times(result->text, "\n// warning: new.txt: line 14 was left out: "), 1);
+		assert_int_equal(times(result->text, "// warning: "), 1);
 		assert_int_equal(result->row_count, 2);
 		assert_int_equal(result->requested, 100);
 		result_free(result);
 	}
+}
+
+/* Beside other warnings and in the order of the file; 23 in all, of which 20 are said. */
+static void lines_left_out_and_other_warnings_keep_their_order(void **state)
+{
+	struct result *result;
+	struct maker maker;
+
+	(void)state;
+	dump_begin(&maker, (struct maker){.is_ours = true});
+	put(&maker, "// hsnap: warning text=first");
+	put(&maker, "1 bytes + 2 at zz by BackTrace1");
+	put_block(&maker, 40, 8, "1", 1);
+	put(&maker, "// hsnap: warning text=last");
+	for (unsigned i = 0; i < 20; i++)
+		put(&maker, "1 bytes + 2 at zz by BackTrace1");
+	dump_end(&maker, "new.txt");
+	result = run_hdiff("new.txt", "--force");
+	assert_int_equal(result->status, 0);
+	assert_ptr_equal(strstr(result->words, "hdiff: new.txt: warning: first\nhdiff: new.txt:11: "
+					       "warning: left out: "),
+		result->words);
+	assert_non_null(strstr(result->words, "\nhdiff: new.txt: warning: last\n"));
+	assert_int_equal(times(result->words, " warning: left out: "), 18);
+	assert_non_null(strstr(result->words, "\nhdiff: new.txt: warning: and 3 more\n"));
+	result_free(result);
 }
 
 static void too_many_malformed_lines_are_refused(void **state)
@@ -174,6 +205,7 @@ int main(void)
 #define TEST(name) cmocka_unit_test_setup_teardown(name, enter_folder, leave_folder)
 	const struct CMUnitTest tests[] = {
 		TEST(malformed_lines_are_left_out),
+		TEST(lines_left_out_and_other_warnings_keep_their_order),
 		TEST(too_many_malformed_lines_are_refused),
 		TEST(a_malformed_note_counts_for_nothing),
 		TEST(a_dump_without_a_heap_is_told_of),

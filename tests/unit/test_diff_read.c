@@ -264,15 +264,6 @@ static void the_output_is_none_of_the_dumps(void **state)
 	free(before);
 }
 
-static size_t times(const char *text, const char *word)
-{
-	size_t count = 0;
-
-	for (; (text = strstr(text, word)); text++)
-		count++;
-	return count;
-}
-
 static void warnings_in_a_dump_reach_the_reader(void **state)
 {
 	(void)state;

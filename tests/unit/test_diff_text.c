@@ -129,7 +129,8 @@ static void names_inlined_functions_and_lines_are_shown(void **state)
 				     "\tlib!inlined+1F (a,(1).c, 7)\n"
 				     "\tapp+800 : 140000800\n\n"));
 	assert_int_equal(naming_missing(&naming, &words), 0);
-	assert_string_equal(words.data, "1 of 3 frames have no name: 1 in app");
+	assert_string_equal(words.data, "1 of 3 frames have no name: 1 in app; hsym can add names "
+					"where the modules' files are");
 	free(text);
 	buf_release(&words);
 	naming_release(&naming);
@@ -158,7 +159,31 @@ static void names_that_a_dump_carries_are_used(void **state)
 	free(text);
 	rewind(say);
 	assert_non_null(fgets(words, sizeof(words), say));
-	assert_string_equal(words, "hdiff: 2 of 3 frames have no name: 1 in app, 1 in lib\n");
+	assert_string_equal(words, "hdiff: 2 of 3 frames have no name: 1 in app, 1 in lib; hsym "
+				   "can add names where the modules' files are\n");
+	assert_int_equal(fclose(say), 0);
+}
+
+/* No file anywhere has a name for an address that lies in no module. */
+static void addresses_in_no_module_have_no_remedy(void **state)
+{
+	char *argv[] = {(char *)(uintptr_t) "hdiff", (char *)(uintptr_t) "-fout.txt",
+		(char *)(uintptr_t) "new.txt"};
+	FILE *say = tmpfile();
+	struct maker maker;
+	char words[200];
+
+	(void)state;
+	assert_non_null(say);
+	dump_begin(&maker, (struct maker){.is_ours = true});
+	put(&maker, "%s", "");
+	put_entry(&maker, 5, 8, "1");
+	put(&maker, "\t1234\n");
+	dump_end(&maker, "new.txt");
+	assert_int_equal(hdiff_run(3, argv, say), 0);
+	rewind(say);
+	assert_non_null(fgets(words, sizeof(words), say));
+	assert_string_equal(words, "hdiff: 1 of 1 frames have no name: 1 in no module\n");
 	assert_int_equal(fclose(say), 0);
 }
 
@@ -273,7 +298,8 @@ static void names_of_the_old_dump_are_used_where_the_new_has_none(void **state)
 	free(text);
 	rewind(say);
 	assert_non_null(fgets(words, sizeof(words), say));
-	assert_string_equal(words, "hdiff: 6 of 9 frames have no name: 3 in app, 3 in lib\n");
+	assert_string_equal(words, "hdiff: 6 of 9 frames have no name: 3 in app, 3 in lib; hsym "
+				   "can add names where the modules' files are\n");
 	assert_int_equal(fclose(say), 0);
 }
 
@@ -377,6 +403,7 @@ int main(void)
 		TEST(the_header_names_the_dumps),
 		TEST(names_inlined_functions_and_lines_are_shown),
 		TEST(names_that_a_dump_carries_are_used),
+		TEST(addresses_in_no_module_have_no_remedy),
 		TEST(wrong_usage_is_refused),
 		TEST(further_ids_are_listed_up_to_a_limit),
 		TEST(what_a_terminal_obeys_is_not_printed),

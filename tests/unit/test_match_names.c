@@ -330,7 +330,8 @@ static void each_place_is_kept_once_however_many_rows_have_it(void **state)
 	assert_int_equal(compared.comparison.names->count, 2 * 50 + 1);
 	buf_init(&words);
 	assert_int_equal(naming_missing(&naming, &words), 0);
-	assert_string_equal(words.data, "150 of 150 frames have no name: 100 in app, 50 in lib");
+	assert_string_equal(words.data, "150 of 150 frames have no name: 100 in app, 50 in lib; "
+					"hsym can add names where the modules' files are");
 	buf_release(&words);
 	naming_release(&naming);
 	compared_release(&compared);
