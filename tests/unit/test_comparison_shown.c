@@ -1,6 +1,8 @@
 /* hdiff: printed comparisons as arguments, and its own reports read back. */
 #include "tests/unit/test_comparison.h"
 
+#include "diff/read/comparison_find.h"
+
 /* ---------------------------------------------------------------- what a file is */
 
 static void a_comparison_is_known_by_its_first_lines(void **state)
