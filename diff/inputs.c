@@ -152,37 +152,42 @@ static int look_further(const char *path, enum file_kind *kind, struct err *err)
 	return rc;
 }
 
-/* What to say of a file that is no dump, or NULL. */
-static const char *other_words(const char *path, enum file_kind kind, const char *report)
+/* Finds out what a source is, and words for a refusal or NULL. 0 or an error. */
+static int find_kind(const char *path, struct source *source, enum file_kind *kind,
+	const char **words, struct err *err)
 {
-	if (report || kind != FILE_UNKNOWN)
-		return report;
-	return is_read_once(path) ? "nor does it start like a comparison; in a file more is looked "
-				    "through than in a pipe" :
-				    "nor is it a comparison";
+	const char *bytes;
+	int64_t len = source_peek(source, &bytes, err);
+
+	if (len < 0)
+		return (int)len;
+	*kind = file_kind_of(bytes, (size_t)len);
+	*words = report_is(bytes, (size_t)len);
+	if (*kind != FILE_UNKNOWN || *words)
+		return 0;
+	*words = "nor is it a comparison";
+	if ((size_t)len < SOURCE_PEEK_BYTES)
+		return 0;
+	if (!is_read_once(path))
+		return look_further(path, kind, err);
+	*words = "nor does it start like a comparison; in a file more is searched";
+	return 0;
 }
 
 static int read_as(const struct options *options, struct listener *listener, size_t number,
 	struct source *source, enum file_kind *kind, struct err *err)
 {
-	const char *bytes, *report, *words;
-	int64_t len = source_peek(source, &bytes, err);
-	int rc = 0;
+	const char *words;
+	int rc = find_kind(listener->path, source, kind, &words, err);
 
-	if (len < 0)
-		return (int)len;
-	report = report_is(bytes, (size_t)len);
-	*kind = file_kind_of(bytes, (size_t)len);
-	if (*kind == FILE_UNKNOWN && (size_t)len >= SOURCE_PEEK_BYTES &&
-		!is_read_once(listener->path))
-		rc = look_further(listener->path, kind, err);
 	if (rc)
 		return rc;
 	if (*kind == FILE_COMPARISON)
 		return read_comparison(options, listener, source, err);
 	rc = read_dump(listener, number, source, err);
-	words = rc == -ERR_NOT_DUMP ? other_words(listener->path, *kind, report) : NULL;
-	return words ? err_set(err, ERR_NOT_DUMP, source_name(source), "%s", words) : rc;
+	if (rc == -ERR_NOT_DUMP && words)
+		return err_set(err, ERR_NOT_DUMP, source_name(source), "%s", words);
+	return rc;
 }
 
 /* Reads input number. 1: it was a printed comparison; 0: a dump; or an error. */

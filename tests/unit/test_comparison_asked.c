@@ -148,6 +148,21 @@ static void a_comparison_is_found_behind_any_number_of_messages(void **state)
 	check_refused(raw("new.txt"), "nor is it a comparison");
 }
 
+/* What is behind them is not known before it is too late to begin again. */
+static void from_standard_input_that_is_refused_with_a_remedy(void **state)
+{
+	(void)state;
+	write_behind_messages(hex_text);
+	assert_non_null(freopen("new.txt", "r", stdin));
+	check_refused(raw("-"), "in a file more is searched");
+	write_new("Dear diary\n");
+	assert_non_null(freopen("new.txt", "r", stdin));
+	check_refused(raw("-"), "nor is it a comparison");
+	write_new(hex_text);
+	assert_non_null(freopen("new.txt", "r", stdin));
+	result_free(run_hdiff("-"));
+}
+
 static void the_first_sign_tells_what_a_file_is(void **state)
 {
 	static const struct {
@@ -271,6 +286,7 @@ int main(void)
 		INSIDE(a_grouped_report_is_refused_as_such),
 		INSIDE(other_forms_of_our_reports_are_named),
 		INSIDE(a_comparison_is_found_behind_any_number_of_messages),
+		INSIDE(from_standard_input_that_is_refused_with_a_remedy),
 		INSIDE(the_first_sign_tells_what_a_file_is),
 		INSIDE(rows_with_a_header_and_no_total_line_are_cut_short),
 		INSIDE(a_report_says_what_its_comparison_lacks),
