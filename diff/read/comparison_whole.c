@@ -100,7 +100,7 @@ static bool complete(struct comparison *to, const struct whole *whole)
 	to->old_total = old;
 	to->new_total = new;
 	to->has_overhead = whole->has_overhead;
-	to->lacks_rows = bytes || blocks;
+	to->lacks_rows |= bytes || blocks;
 	return true;
 }
 
@@ -110,6 +110,7 @@ bool whole_settle(const struct whole_text *text, int reading, struct comparison 
 	struct whole whole = {.bytes = rows.requested_bytes, .blocks = rows.block_count};
 	bool adds_up;
 
+	to->lacks_rows = text->has_rest || text->has_all; /* also when these cancel */
 	if (!text->has_total)
 		return true;
 	if (!total_holds(&text->total, reading))

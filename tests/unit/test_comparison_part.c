@@ -64,6 +64,7 @@ static void the_total_line_is_the_whole_when_rows_are_missing(void **state)
 		assert_int_equal(got->warning_count, 1);
 		assert_non_null(strstr(got->warnings, "do not add up"));
 		assert_row(got, 0, 1, 9, 1, 1);
+		assert_int_equal(got->skip_count, 0);
 		check_delta(got, totals[i].bytes, totals[i].overhead, 0);
 		got_free(got);
 	}
@@ -145,6 +146,30 @@ static void only_our_own_reports_may_say_that_they_show_a_part(void **state)
 		assert_int_equal(got->comparison.is_partial, !is_ours);
 		assert_int_equal(got->warning_count, !is_ours);
 		check_delta(got, 40, 0, is_ours);
+		got_free(got);
+	}
+}
+
+/* What adds up to nothing may still have grown: a filter could tell. */
+static void stacks_that_are_not_shown_are_missing_even_if_they_cancel(void **state)
+{
+	static const char *const parts[] = {"",
+		"// 2 more stacks are not shown; they add up to +0 bytes, +0 blocks\n",
+		"//            +8             ?         +0  all\n"};
+
+	(void)state;
+	for (size_t i = 0; i < COUNT(parts); i++) {
+		char text[1000];
+		struct got *got;
+
+		snprintf(text, sizeof(text),
+			"// hdiff 1: heap growth by stack\n" GOOD "%sTotal increase == 8\n",
+			parts[i]);
+		got = read_in(text, 10);
+		assert_int_equal(got->rc, 0);
+		assert_int_equal(got->comparison.lacks_rows, i != 0);
+		assert_false(got->comparison.is_partial);
+		check_delta(got, 8, 0, 0);
 		got_free(got);
 	}
 }
@@ -312,6 +337,7 @@ int main(void)
 		INSIDE(a_total_that_no_sum_can_hold_is_not_taken),
 		INSIDE(missing_rows_are_trouble_and_show_as_left_out),
 		INSIDE(only_our_own_reports_may_say_that_they_show_a_part),
+		INSIDE(stacks_that_are_not_shown_are_missing_even_if_they_cancel),
 		INSIDE(a_report_of_the_first_stacks_is_whole_with_what_it_counts),
 		INSIDE(a_report_of_a_part_read_again_keeps_the_whole),
 		INSIDE(a_report_of_ours_whose_rows_were_lost_is_trouble),
