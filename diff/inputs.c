@@ -91,7 +91,7 @@ static const char *no_limit(const struct options *options, const struct comparis
 
 	if (!has_limit)
 		return NULL;
-	if (comparison->lacks_rows || comparison->lacks_total)
+	if (comparison->lacks_rows || comparison->may_lack_rows)
 		return "it may not show all that grew";
 	if (comparison->is_guess)
 		return "whether its numbers are hexadecimal was guessed; say --input-base";

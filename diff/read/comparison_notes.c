@@ -91,6 +91,11 @@ bool note_id(struct words *rest, struct words *id)
 	return true;
 }
 
+bool note_is_of_cut(struct words comment)
+{
+	return is_of_file(comment) && holds(comment, ", CUT SHORT: sums are of what is there");
+}
+
 bool note_rest(struct words comment, struct rest_text *rest)
 {
 	static const char more[] = " more stacks are not shown; they add up to";

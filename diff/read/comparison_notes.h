@@ -31,6 +31,9 @@ bool note_is_ambiguous(struct words comment);
 bool note_also(struct words *comment);
 bool note_id(struct words *rest, struct words *id);
 
+/* "// NEW: ..., CUT SHORT: sums are of what is there" */
+bool note_is_of_cut(struct words comment);
+
 /* "// 5 more stacks are not shown; they add up to +500 bytes, -5 blocks" */
 struct rest_text {
 	struct signed_number bytes, blocks;

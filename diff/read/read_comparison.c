@@ -34,7 +34,7 @@ struct reader {
 	bool is_ambiguous, has_ids;
 	size_t id_at; /* of the ids; the first is left free for the label */
 	struct whole_text whole;
-	bool has_header, is_ours, is_inverted; /* what the header says */
+	bool has_header, is_ours, is_inverted, is_of_cut; /* what the header says */
 	bool has_row, has_bad_total, packed_end, has_more_ids;
 	const char *cut; /* why the file is not whole, or NULL */
 	struct base_signs signs;
@@ -259,6 +259,7 @@ static int header_line(struct reader *reader, struct words words)
 	reader->has_header |= note_is_header(words);
 	reader->is_ours |= note_is_ours(words);
 	reader->is_inverted |= reader->is_ours && note_is_inverted(words);
+	reader->is_of_cut |= reader->is_ours && note_is_of_cut(words);
 	note_base(words, reader->signs.is_said);
 	return 0;
 }
@@ -394,7 +395,9 @@ static int warn_of_rows(struct reader *reader, bool adds_up)
 				  "use before, it is taken to be the new one");
 	if (!rc && reader->has_more_ids)
 		rc = warn(reader, "stacks have more ids than it lists");
-	if (!rc && !reader->cut && to->lacks_total)
+	if (!rc && reader->is_of_cut)
+		rc = warn(reader, "it was made from what was cut short");
+	if (!rc && !reader->cut && !reader->whole.has_total)
 		rc = warn(reader, "no total line: it may be cut short");
 	else if (!rc && !adds_up && !reader->voice.skips)
 		rc = warn(reader, "the rows do not add up to the total line: some are missing");
@@ -431,7 +434,7 @@ static int settle(struct reader *reader, unsigned base)
 	adds_up = whole_settle(&reader->whole, reading, to);
 	to->is_cut = reader->cut != NULL;
 	to->is_partial = reader->cut || reader->voice.skips || !adds_up;
-	to->lacks_total = !reader->whole.has_total;
+	to->may_lack_rows = !reader->whole.has_total || reader->is_of_cut;
 	to->lacks_counts = read_rows_uncounted(&reader->rows, reading) != 0;
 	return warn_of_rows(reader, adds_up);
 }

@@ -254,6 +254,27 @@ static void a_report_says_what_its_comparison_lacks(void **state)
 	}
 }
 
+static void a_report_of_what_was_cut_short_stays_one(void **state)
+{
+	struct result *made, *again;
+
+	(void)state;
+	write_new(GOOD "+ 1 ( 1 ");
+	made = raw("new.txt");
+	assert_int_equal(made->status, 2);
+	write_new(made->text);
+	again = raw("new.txt");
+	assert_int_equal(again->status, 0);
+	assert_non_null(strstr(again->words, "made from what was cut short"));
+	assert_non_null(strstr(again->text, "// warning: new.txt: it was made from what was cut"));
+	result_free(again);
+	again = raw("--max-growth", "8", "new.txt");
+	assert_int_equal(again->status, 2);
+	assert_non_null(strstr(again->words, "may not show all"));
+	result_free(again);
+	result_free(made);
+}
+
 static void of_many_warnings_the_first_are_kept_and_all_are_counted(void **state)
 {
 	struct result *result;
@@ -290,6 +311,7 @@ int main(void)
 		INSIDE(the_first_sign_tells_what_a_file_is),
 		INSIDE(rows_with_a_header_and_no_total_line_are_cut_short),
 		INSIDE(a_report_says_what_its_comparison_lacks),
+		INSIDE(a_report_of_what_was_cut_short_stays_one),
 		INSIDE(of_many_warnings_the_first_are_kept_and_all_are_counted),
 	};
 
