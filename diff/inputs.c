@@ -3,8 +3,10 @@
 #include <string.h>
 
 #include "core/buf.h"
+#include "core/os.h"
 #include "core/source.h"
 #include "core/text.h"
+#include "diff/read/comparison_find.h"
 #include "diff/read/read_comparison.h"
 
 /* Who is told. */
@@ -72,15 +74,54 @@ static int say_warnings(const struct listener *listener, const struct sums *sums
 	return rc;
 }
 
+/* What cannot be asked of a comparison that is read, or NULL. */
+static const char *too_much(const struct options *options)
+{
+	if (options->path_count > 1)
+		return "a comparison is read alone";
+	if (options->heap_count || options->group == GROUP_HEAP)
+		return "a comparison does not tell heaps";
+	if (options->match != MATCH_AUTO)
+		return "a comparison is matched already";
+	return NULL;
+}
+
+/* Why growth cannot be held against the limits that are asked for, or NULL: none must be kept only
+ * because rows are missing or numbers were guessed. */
+static const char *no_limit(const struct options *options, const struct comparison *comparison)
+{
+	bool has_limit =
+		options->growth_max_bytes != UINT64_MAX || options->growth_max_blocks != UINT64_MAX;
+
+	if (!has_limit)
+		return NULL;
+	if (comparison->lacks_rows || comparison->may_lack_rows)
+		return "it may not show all that grew";
+	if (comparison->is_guess)
+		return "whether its numbers are hexadecimal was guessed; say --input-base";
+	if (comparison->lacks_counts && options->growth_max_blocks != UINT64_MAX)
+		return "it does not tell by how many blocks";
+	return NULL;
+}
+
 static int read_comparison(const struct options *options, struct listener *listener,
 	struct source *source, struct err *err)
 {
 	struct read_words words = {listener, say_skipped, say_sentence};
+	const char *why = too_much(options);
+	int rc;
 
-	if (options->path_count > 1)
-		return err_set(err, ERR_USAGE, listener->path, "a comparison is read alone");
-	return comparison_read(
+	if (why)
+		return err_set(err, ERR_USAGE, listener->path, "%s", why);
+	rc = comparison_read(
 		&listener->inputs->comparison, source, (unsigned)options->input_base, &words, err);
+	if (rc && rc != -ERR_CUT)
+		return rc;
+	why = no_limit(options, &listener->inputs->comparison);
+	listener->inputs->is_partial |= why || listener->inputs->comparison.is_partial;
+	if (why && say_warning(listener, listener->path, "--max-growth cannot judge it: ", why))
+		return err_set(err, ERR_NOMEM, NULL, NULL);
+	return rc;
 }
 
 static int read_dump(
@@ -96,32 +137,80 @@ static int read_dump(
 	return rc;
 }
 
+static bool is_read_once(const char *path)
+{
+	return !strcmp(path, "-") || os_is_special(path);
+}
+
+/* Looks for the first sign of what a file is, where a peek shows nothing but messages of the symbol
+ * engine. */
+static int look_further(const char *path, enum file_kind *kind, struct err *err)
+{
+	struct source *source;
+	int rc = source_open(&source, path, err);
+
+	if (rc)
+		return rc;
+	rc = file_kind_find(kind, source, err);
+	source_close(source);
+	return rc;
+}
+
+/* Finds out what a source is, and words for a refusal or NULL. 0 or an error. */
+static int find_kind(const char *path, struct source *source, enum file_kind *kind,
+	const char **words, struct err *err)
+{
+	const char *bytes;
+	int64_t len = source_peek(source, &bytes, err);
+
+	if (len == -ERR_CUT) /* there is nothing that could be used */
+		return err_set(err, ERR_EMPTY, path, "what is packed in it is cut off");
+	if (len < 0)
+		return (int)len;
+	*kind = file_kind_of(bytes, (size_t)len);
+	*words = report_is(bytes, (size_t)len);
+	if (*kind != FILE_UNKNOWN || *words)
+		return 0;
+	*words = "nor is it a comparison";
+	if ((size_t)len < SOURCE_PEEK_BYTES)
+		return 0;
+	if (!is_read_once(path))
+		return look_further(path, kind, err);
+	*words = "nor does it start like a comparison; in a file more is searched";
+	return 0;
+}
+
+static int read_as(const struct options *options, struct listener *listener, size_t number,
+	struct source *source, enum file_kind *kind, struct err *err)
+{
+	const char *words;
+	int rc = find_kind(listener->path, source, kind, &words, err);
+
+	if (rc)
+		return rc;
+	if (*kind == FILE_COMPARISON)
+		return read_comparison(options, listener, source, err);
+	rc = read_dump(listener, number, source, err);
+	if (rc == -ERR_NOT_DUMP && words)
+		return err_set(err, ERR_NOT_DUMP, source_name(source), "%s", words);
+	return rc;
+}
+
 /* Reads input number. 1: it was a printed comparison; 0: a dump; or an error. */
 static int read_one(
 	const struct options *options, struct listener *listener, size_t number, struct err *err)
 {
+	enum file_kind kind = FILE_UNKNOWN;
 	struct source *source;
-	const char *bytes;
 	int rc = source_open(&source, listener->path, err);
-	bool is_comparison;
-	int64_t len;
 
 	if (rc)
 		return rc;
-	len = source_peek(source, &bytes, err);
-	is_comparison = len > 0 && comparison_is(bytes, (size_t)len);
-	if (len == -ERR_CUT) /* there is nothing that could be used */
-		rc = err_set(err, ERR_EMPTY, listener->path, "what is packed in it is cut off");
-	else if (len < 0)
-		rc = (int)len;
-	else if (is_comparison)
-		rc = read_comparison(options, listener, source, err);
-	else
-		rc = read_dump(listener, number, source, err);
+	rc = read_as(options, listener, number, source, &kind, err);
 	if (rc == -ERR_CUT)
 		rc = say_cut(listener, err) ? err_set(err, ERR_NOMEM, NULL, NULL) : 0;
 	source_close(source);
-	return rc ? rc : is_comparison;
+	return rc ? rc : kind == FILE_COMPARISON;
 }
 
 int inputs_read(struct inputs *inputs, const struct options *options, FILE *say, struct err *err)

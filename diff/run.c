@@ -163,7 +163,7 @@ static int report(struct run *run, const struct comparison *comparison, struct e
 		.sort = options->sort,
 		.shown_max = options->shown_max,
 		.is_inverted = options->is_inverted,
-		.is_part = options->heap_count != 0,
+		.is_part = options->heap_count != 0 || comparison->lacks_rows,
 		.filter = &run->filter,
 		.suppressions = run->suppressions.count ? &run->suppressions : NULL,
 		.strip = options_strip(options) ? &run->strip : NULL};

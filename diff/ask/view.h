@@ -78,7 +78,7 @@ struct view {
 	struct change selected; /* of rows */
 	struct change suppressed; /* of rows a suppression took away */
 	size_t suppressed_count;
-	bool is_filtered; /* something was left out on purpose: selected is not all */
+	bool is_filtered; /* something was left out on purpose or has no rows: selected is not all */
 	bool is_inverted; /* frames come outermost first */
 	struct strip *strip; /* or NULL */
 	struct spellings *spellings; /* of modules in names of groups; or NULL */

@@ -75,6 +75,15 @@ struct comparison {
 	 * line in the file nothing does: has_overhead false. */
 	const char *read_from;
 	bool has_overhead;
+	bool is_cut; /* its end is missing */
+	bool is_guess; /* nothing told whether its numbers are hexadecimal or decimal */
+	bool lacks_rows; /* the totals count stacks of which there are no rows */
+	/* There is no total line, or it was made from what was cut short. */
+	bool may_lack_rows;
+	bool lacks_counts; /* OLD's number of blocks is not told by all rows that have any */
+	bool is_partial; /* rows that ought to be there are not */
+	const char *warnings[WARNINGS_MAX]; /* the first ones: what it lacks, a sentence each */
+	size_t warning_count; /* of all */
 	struct row *rows; /* that changed; largest growth first: a total order */
 	size_t row_count;
 	/* When it was made: where addresses lie, and the names that matching or naming looked for. */

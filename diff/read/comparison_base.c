@@ -13,6 +13,8 @@ static void see_growth(struct base_signs *signs, const struct growth_text *growt
 	see(signs, &growth->growth);
 	see(signs, &growth->new);
 	see(signs, &growth->old);
+	for (int i = 0; i < READINGS; i++)
+		signs->padded[i] += growth->is_padded[i];
 }
 
 /* Whether it is worth to look further: letters in what cannot be hexadecimal are damage. */
@@ -55,11 +57,15 @@ int base_choose(const struct base_signs *signs, const struct read_rows *rows,
 	*is_guess = false;
 	if (signs->is_said[AS_HEX] != signs->is_said[AS_DECIMAL])
 		return signs->is_said[AS_HEX] ? AS_HEX : AS_DECIMAL;
-	if (signs->has_letters)
+	if (signs->has_letters && hex >= decimal) /* else they are damage */
 		return AS_HEX;
 	if (hex == decimal) {
 		hex += base_adds_up(rows, total, AS_HEX);
 		decimal += base_adds_up(rows, total, AS_DECIMAL);
+	}
+	if (hex == decimal) {
+		hex += signs->padded[AS_HEX];
+		decimal += signs->padded[AS_DECIMAL];
 	}
 	*is_guess = hex == decimal && signs->is_unsure;
 	return decimal > hex ? AS_DECIMAL : AS_HEX;

@@ -15,6 +15,7 @@ struct base_signs {
 	bool is_said[READINGS]; /* by hdiff's own header */
 	size_t holds[READINGS]; /* lines that agree with themselves in this reading only */
 	bool has_letters; /* digits from a to f */
+	size_t padded[READINGS]; /* numbers that are padded as UMDH does in this reading */
 	bool is_unsure; /* numbers that the readings differ in */
 };
 

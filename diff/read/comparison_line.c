@@ -58,14 +58,32 @@ static bool take_number(struct cursor *cursor, struct number *number)
 	return cursor->at != from && (number->fits[AS_HEX] || number->fits[AS_DECIMAL]);
 }
 
+/* UMDH gives OLD five columns for hexadecimal numbers and six for decimal ones, behind a blank, as
+ * measured on published samples. */
+static bool take_old(struct cursor *cursor, struct growth_text *growth)
+{
+	static const size_t columns[READINGS] = {[AS_HEX] = 5, [AS_DECIMAL] = 6};
+	struct cursor start = *cursor;
+	size_t all, blanks;
+
+	if (!take_number(cursor, &growth->old))
+		return false;
+	all = (size_t)(cursor->at - start.at);
+	pass_blanks(&start);
+	blanks = all - (size_t)(cursor->at - start.at);
+	for (int i = 0; i < READINGS; i++)
+		growth->is_padded[i] = blanks > 1 && all == columns[i] + 1;
+	return true;
+}
+
 static bool take_growth(struct cursor *cursor, struct growth_text *growth)
 {
 	if (cursor->at == cursor->end || (*cursor->at != '+' && *cursor->at != '-'))
 		return false;
 	growth->is_minus = *cursor->at++ == '-';
 	return take_number(cursor, &growth->growth) && take(cursor, "(") &&
-	       take_number(cursor, &growth->new) && take(cursor, "-") &&
-	       take_number(cursor, &growth->old) && take(cursor, ")");
+	       take_number(cursor, &growth->new) && take(cursor, "-") && take_old(cursor, growth) &&
+	       take(cursor, ")");
 }
 
 bool words_start(struct words words, const char *prefix)
@@ -202,11 +220,36 @@ enum line_kind line_parse(
 	return kind == LINE_OTHER && is_chatter(line) ? LINE_CHATTER : kind;
 }
 
+bool words_signed(struct words *words, struct signed_number *number)
+{
+	struct cursor cursor = {words->text, words->text + words->len};
+	bool is_minus = take(&cursor, "-");
+
+	if ((!is_minus && !take(&cursor, "+")) || cursor.at == cursor.end || is_blank(*cursor.at) ||
+		!take_number(&cursor, &number->number))
+		return false;
+	number->is_minus = is_minus;
+	*words = (struct words){cursor.at, (size_t)(cursor.end - cursor.at)};
+	return true;
+}
+
 /* ---------------------------------------------------------------- arithmetic */
 
 static bool fits(const struct number *number, int reading)
 {
 	return number->fits[reading] && number->value[reading] <= INT64_MAX;
+}
+
+bool signed_holds(const struct signed_number *number, int reading)
+{
+	return fits(&number->number, reading);
+}
+
+int64_t signed_value(const struct signed_number *number, int reading)
+{
+	int64_t value = (int64_t)number->number.value[reading];
+
+	return number->is_minus ? -value : value;
 }
 
 bool growth_holds(const struct growth_text *growth, int reading)
@@ -264,32 +307,4 @@ bool line_is_of_dump(struct words line)
 			return true;
 	}
 	return take_number(&cursor, &number) && take(&cursor, "bytes ");
-}
-
-static bool is_of_comparison(struct words line)
-{
-	struct row_text row;
-	struct total_text total;
-	enum line_kind kind = line_parse(line.text, line.len, &row, &total);
-
-	if (kind == LINE_COMMENT)
-		return words_start(line, "// hdiff ") || words_start(line, "// + BYTES_DELTA ");
-	return kind == LINE_BYTES || kind == LINE_COUNTS || kind == LINE_TOTAL;
-}
-
-bool comparison_is(const char *bytes, size_t len)
-{
-	const char *end = bytes + len;
-
-	while (bytes < end) {
-		const char *newline = memchr(bytes, '\n', (size_t)(end - bytes));
-		struct words line = {bytes, (size_t)((newline ? newline : end) - bytes)};
-
-		if (is_of_comparison(line))
-			return true;
-		if (line_is_of_dump(line))
-			return false;
-		bytes = newline ? newline + 1 : end;
-	}
-	return false;
 }

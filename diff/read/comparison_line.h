@@ -24,6 +24,8 @@ struct number {
 struct growth_text {
 	bool is_minus;
 	struct number growth, new, old;
+	/* OLD is padded to as many columns as UMDH gives it in this reading. */
+	bool is_padded[READINGS];
 };
 
 /* Not NUL-terminated; part of the line. */
@@ -69,6 +71,18 @@ bool words_start(struct words words, const char *prefix);
 
 bool words_equal(struct words words, const char *text);
 
+/* Takes a number with its sign, '+' or '-', and the blanks before it off words. False: there is
+ * none, and words are as they were. */
+struct signed_number {
+	bool is_minus;
+	struct number number;
+};
+bool words_signed(struct words *words, struct signed_number *number);
+
+/* Whether it fits into 63 bits in this reading, and what it is then. */
+bool signed_holds(const struct signed_number *number, int reading);
+int64_t signed_value(const struct signed_number *number, int reading);
+
 /* words without blanks around them. */
 struct words words_trim(struct words words);
 
@@ -83,11 +97,5 @@ int64_t total_part(const struct total_text *total, int part, int reading);
 
 /* True for what only dumps hold: entries, headings, notes. */
 bool line_is_of_dump(struct words line);
-
-/*
- * Whether a text that starts like this is a printed comparison and not a dump: its own header, a
- * row or a total line comes before any sign of a dump.
- */
-bool comparison_is(const char *bytes, size_t len);
 
 #endif

@@ -26,9 +26,25 @@ static bool take(struct words *words, const char *start)
 	return true;
 }
 
+bool note_is_ours(struct words comment)
+{
+	return words_start(comment, "// hdiff ");
+}
+
 bool note_is_header(struct words comment)
 {
-	return words_start(comment, "// hdiff ") || words_start(comment, "// + BYTES_DELTA ");
+	return note_is_ours(comment) || words_start(comment, "// + BYTES_DELTA ");
+}
+
+bool note_is_grouped(struct words comment)
+{
+	return note_is_ours(comment) && holds(comment, ": heap growth by ") &&
+	       !holds(comment, ": heap growth by stack");
+}
+
+bool note_is_inverted(struct words comment)
+{
+	return words_equal(words_trim(comment), "// frames: outermost first");
 }
 
 /* "// WORD: ...", behind which anything may stand: a file's name, a warning. */
@@ -73,6 +89,37 @@ bool note_id(struct words *rest, struct words *id)
 	id->len = (size_t)(at.text - id->text);
 	*rest = at;
 	return true;
+}
+
+bool note_is_of_cut(struct words comment)
+{
+	return is_of_file(comment) && holds(comment, ", CUT SHORT: sums are of what is there");
+}
+
+bool note_rest(struct words comment, struct rest_text *rest)
+{
+	static const char more[] = " more stacks are not shown; they add up to";
+
+	if (!take(&comment, "// "))
+		return false;
+	while (comment.len && *comment.text >= '0' && *comment.text <= '9')
+		comment = (struct words){comment.text + 1, comment.len - 1};
+	return take(&comment, more) && words_signed(&comment, &rest->bytes) &&
+	       take(&comment, " bytes,") && words_signed(&comment, &rest->blocks) &&
+	       words_equal(words_trim(comment), "blocks");
+}
+
+bool note_all(struct words comment, struct all_text *all)
+{
+	if (!take(&comment, "//") || !words_signed(&comment, &all->requested))
+		return false;
+	all->has_overhead = words_signed(&comment, &all->overhead);
+	if (!all->has_overhead) {
+		comment = words_trim(comment);
+		if (!take(&comment, "?"))
+			return false;
+	}
+	return words_signed(&comment, &all->blocks) && words_equal(words_trim(comment), "all");
 }
 
 /* "(one of 12 stacks under this id)" */

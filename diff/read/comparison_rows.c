@@ -23,12 +23,23 @@ void read_rows_release(struct read_rows *rows)
 	table_release(&rows->numbers);
 }
 
+/* UMDH's id of blocks that it has no stack for is 0. */
+static enum row_kind kind_without_stack(const char *id)
+{
+	return id[strspn(id, "0")] ? ROW_UNKNOWN : ROW_STACKLESS;
+}
+
 int read_rows_add(struct read_rows *rows, const struct read_row *row)
 {
+	struct read_row *own;
+
 	if (rows->count >= NO_ROW ||
 		array_grow((void **)&rows->items, &rows->cap, rows->count, sizeof(*row)))
 		return -ERR_NOMEM;
-	rows->items[rows->count++] = *row;
+	own = &rows->items[rows->count++];
+	*own = *row;
+	if (!own->frame_count && own->kind <= ROW_AMBIGUOUS)
+		own->kind = kind_without_stack(rows->ids[own->id_at]);
 	return 0;
 }
 
@@ -68,6 +79,28 @@ int read_rows_part(struct read_rows *rows)
 	return add_number(rows, READ_PART);
 }
 
+static void turn(uint32_t *items, size_t count)
+{
+	for (size_t i = 0; i < count / 2; i++) {
+		uint32_t other = items[i];
+
+		items[i] = items[count - 1 - i];
+		items[count - 1 - i] = other;
+	}
+}
+
+void read_rows_turn(struct read_rows *rows, size_t frame_at)
+{
+	size_t from = frame_at;
+
+	for (size_t i = frame_at; i <= rows->frame_count; i++) {
+		if (i < rows->frame_count && rows->frames[i] != READ_PART)
+			continue;
+		turn(rows->frames + from, i - from);
+		from = i + 1;
+	}
+}
+
 int read_rows_id(struct read_rows *rows, struct words id)
 {
 	const char *own = arena_text(rows->arena, id.text, id.len);
@@ -87,6 +120,15 @@ bool read_row_holds(const struct read_row *row, int reading)
 	return !row->has_counts ||
 	       (growth_holds(&row->counts, reading) &&
 		       row->counts.new.value[reading] == row->count.value[reading]);
+}
+
+size_t read_rows_uncounted(const struct read_rows *rows, int reading)
+{
+	size_t count = 0;
+
+	for (size_t i = 0; i < rows->count; i++)
+		count += !rows->items[i].has_counts && rows->items[i].bytes.old.value[reading];
+	return count;
 }
 
 uint64_t read_rows_growth(const struct read_rows *rows, int reading)

@@ -48,14 +48,20 @@ struct read_rows {
 void read_rows_init(struct read_rows *rows, struct arena *arena);
 void read_rows_release(struct read_rows *rows);
 
-/* Each adds one item at the end. 0 or -ERR_NOMEM. */
+/* Each adds one item at the end. 0 or -ERR_NOMEM. A row without frames is given its kind. */
 int read_rows_add(struct read_rows *rows, const struct read_row *row);
 int read_rows_frame(struct read_rows *rows, struct words text);
 int read_rows_part(struct read_rows *rows);
 int read_rows_id(struct read_rows *rows, struct words id);
 
+/* Turns the stack round that was added last, from that frame on; each candidate by itself. */
+void read_rows_turn(struct read_rows *rows, size_t frame_at);
+
 /* Whether a row's numbers agree with each other, read this way. */
 bool read_row_holds(const struct read_row *row, int reading);
+
+/* How many rows do not tell OLD's number of blocks though there are such. */
+size_t read_rows_uncounted(const struct read_rows *rows, int reading);
 
 /* What the rows that hold add up to, NEW - OLD, modulo 2^64. */
 uint64_t read_rows_growth(const struct read_rows *rows, int reading);

@@ -1,6 +1,5 @@
 #include "diff/read/read_comparison.h"
 
-#include <inttypes.h>
 #include <string.h>
 
 #include "core/dump.h"
@@ -8,6 +7,8 @@
 #include "diff/read/comparison_base.h"
 #include "diff/read/comparison_notes.h"
 #include "diff/read/comparison_rows.h"
+#include "diff/read/comparison_whole.h"
+#include "diff/read/comparison_words.h"
 
 /* Where in a row the reader is. */
 enum place {
@@ -22,7 +23,7 @@ enum place {
 struct reader {
 	struct comparison *to;
 	struct source *source;
-	const struct read_words *words;
+	struct reader_voice voice;
 	struct err *err;
 	struct lines lines;
 	struct read_rows rows;
@@ -32,24 +33,19 @@ struct reader {
 	/* What notes said of the row to come. */
 	bool is_ambiguous, has_ids;
 	size_t id_at; /* of the ids; the first is left free for the label */
-	struct total_text total;
-	bool has_header, has_row, has_total, packed_end, has_more_ids;
+	struct whole_text whole;
+	bool has_header, is_ours, is_inverted, is_of_cut; /* what the header says */
+	bool has_row, has_bad_total, packed_end, has_more_ids;
 	const char *cut; /* why the file is not whole, or NULL */
 	struct base_signs signs;
-	size_t skips;
 };
 
+/* read_refusal's */
 static int refuse(void *ctx, uint64_t line, const char *why)
 {
 	struct reader *reader = ctx;
-	struct err err;
-	char place[600];
 
-	snprintf(place, sizeof(place), "%.500s:%" PRIu64, source_name(reader->source), line);
-	if (!reader->words->skipped || reader->skips++ >= DUMP_SKIPS_MAX)
-		return err_set(reader->err, ERR_BAD_LINE, place, "%s", why);
-	err_set(&err, ERR_BAD_LINE, place, "%s", why);
-	return reader->words->skipped(reader->words->ctx, &err);
+	return voice_skip(&reader->voice, line, why);
 }
 
 static int refuse_line(struct reader *reader, const char *why)
@@ -57,9 +53,9 @@ static int refuse_line(struct reader *reader, const char *why)
 	return refuse(reader, reader->lines.number, why);
 }
 
-static int warn(const struct reader *reader, const char *text)
+static int warn(struct reader *reader, const char *text)
 {
-	return reader->words->warning ? reader->words->warning(reader->words->ctx, text) : 0;
+	return voice_warn(&reader->voice, text);
 }
 
 /* ---------------------------------------------------------------- rows */
@@ -88,12 +84,6 @@ static int refuse_inside(struct reader *reader, const char *why)
 	return refuse_line(reader, why);
 }
 
-/* UMDH's id of blocks that it has no stack for is 0. */
-static enum row_kind kind_without_stack(const char *id)
-{
-	return id[strspn(id, "0")] ? ROW_UNKNOWN : ROW_STACKLESS;
-}
-
 static int row_end(struct reader *reader)
 {
 	struct read_row *row = &reader->row;
@@ -103,13 +93,13 @@ static int row_end(struct reader *reader)
 		return 0;
 	}
 	row->frame_count = frames_here(reader);
-	if (!row->frame_count && row->kind <= ROW_AMBIGUOUS)
-		row->kind = kind_without_stack(reader->rows.ids[row->id_at]);
 	if (!read_row_holds(row, AS_HEX) && !read_row_holds(row, AS_DECIMAL)) {
 		row_drop(reader);
 		return refuse(reader, row->line, "its numbers contradict each other");
 	}
 	reader->place = BETWEEN;
+	if (reader->is_inverted)
+		read_rows_turn(&reader->rows, row->frame_at);
 	base_see_row(&reader->signs, row);
 	return read_rows_add(&reader->rows, row);
 }
@@ -129,7 +119,7 @@ static int row_begin(struct reader *reader, const struct row_text *text)
 
 	if (rc)
 		return rc;
-	if (reader->has_total)
+	if (reader->whole.has_total)
 		return refuse_row(reader, "it is behind the total line");
 	reader->has_row = true;
 	rc = read_rows_id(rows, text->id);
@@ -154,7 +144,6 @@ static int row_begin(struct reader *reader, const struct row_text *text)
 static int row_counts(struct reader *reader, const struct row_text *text)
 {
 	const char *label;
-
 	int rc;
 
 	if (reader->place == IN_BAD)
@@ -220,18 +209,24 @@ static int other_line(struct reader *reader, struct words words)
 	return refuse_inside(reader, "it is no part of a comparison");
 }
 
+static int bad_total(struct reader *reader, const char *why)
+{
+	reader->has_bad_total = true;
+	return refuse_line(reader, why);
+}
+
 static int total_line(struct reader *reader, const struct total_text *total)
 {
 	int rc = row_end(reader);
 
 	if (rc)
 		return rc;
-	if (reader->has_total)
+	if (reader->whole.has_total)
 		return refuse_line(reader, "there is a total line already");
 	if (!total_holds(total, AS_HEX) && !total_holds(total, AS_DECIMAL))
-		return refuse_line(reader, "its numbers contradict each other");
-	reader->total = *total;
-	reader->has_total = true;
+		return bad_total(reader, "its numbers contradict each other");
+	reader->whole.total = *total;
+	reader->whole.has_total = true;
 	base_see_total(&reader->signs, total);
 	return 0;
 }
@@ -255,14 +250,28 @@ static int also(struct reader *reader, struct words rest)
 	return rc;
 }
 
+/* What the header tells of all that is behind it. */
+static int header_line(struct reader *reader, struct words words)
+{
+	if (note_is_grouped(words))
+		return err_set(reader->err, ERR_NOT_DUMP, source_name(reader->source),
+			"it is a report that is grouped: there are no stacks in it");
+	reader->has_header |= note_is_header(words);
+	reader->is_ours |= note_is_ours(words);
+	reader->is_inverted |= reader->is_ours && note_is_inverted(words);
+	reader->is_of_cut |= reader->is_ours && note_is_of_cut(words);
+	note_base(words, reader->signs.is_said);
+	return 0;
+}
+
 static int comment_line(struct reader *reader, struct words words)
 {
-	if (note_is_header(words))
-		reader->has_header = true;
-	if (!reader->has_row)
-		note_base(words, reader->signs.is_said);
+	if (!reader->has_row && header_line(reader, words))
+		return -ERR_NOT_DUMP;
 	if (note_is_ambiguous(words))
 		reader->is_ambiguous = true;
+	if (reader->is_ours)
+		whole_note(&reader->whole, words);
 	return note_also(&words) ? also(reader, words) : 0;
 }
 
@@ -275,7 +284,7 @@ static bool is_partial(
 	if (!reader->lines.no_newline || kind == LINE_BLANK)
 		return false;
 	if (kind == LINE_COMMENT || kind == LINE_CHATTER)
-		return !reader->has_total;
+		return !reader->whole.has_total;
 	return kind != LINE_TOTAL || !total->has_overhead ||
 	       (!total_holds(total, AS_HEX) && !total_holds(total, AS_DECIMAL));
 }
@@ -298,7 +307,7 @@ static int long_line(struct reader *reader, const struct line *line)
 	if (words_start((struct words){line->text, line->len}, "//"))
 		return 0;
 	if (line->len <= DUMP_LINE_MAX)
-		reader->skips = DUMP_SKIPS_MAX; /* the rest would come as further lines */
+		reader->voice.skips = DUMP_SKIPS_MAX; /* the rest would come as further lines */
 	return refuse_inside(reader, why);
 }
 
@@ -326,7 +335,7 @@ static int read_line(struct reader *reader, const struct line *line)
 	case LINE_COUNTS: return row_counts(reader, &row);
 	case LINE_BAD_ROW: return bad_row(reader);
 	case LINE_TOTAL: return total_line(reader, &total);
-	case LINE_BAD_TOTAL: return refuse_line(reader, "it is no whole total line");
+	case LINE_BAD_TOTAL: return bad_total(reader, "it is no whole total line");
 	case LINE_FRAME: return row_frame(reader, words);
 	case LINE_OTHER: break;
 	}
@@ -365,62 +374,50 @@ static int end_of_rows(struct reader *reader)
 		reader->cut = "what it is packed in ends in the middle";
 	if (!reader->cut && is_open(reader) && !has_stack)
 		reader->cut = "it ends in the middle of a row";
-	if (!reader->cut && !reader->has_total && (reader->has_ids || reader->is_ambiguous))
+	if (!reader->cut && !reader->whole.has_total && (reader->has_ids || reader->is_ambiguous))
 		reader->cut = "a row is missing behind its note";
+	if (!reader->cut && reader->has_header && reader->has_row && !reader->whole.has_total &&
+		!reader->has_bad_total)
+		reader->cut = "the total line is missing";
 	if (reader->place == COUNTS_NEXT)
 		row_drop(reader); /* what is missing tells OLD's number of blocks */
 	reader->row.is_own |= reader->cut != NULL;
 	return row_end(reader);
 }
 
-/* Growth of overhead, when the total line tells. */
-static void take_overhead(struct reader *reader, int reading)
+static int warn_of_rows(struct reader *reader, bool adds_up)
 {
 	struct comparison *to = reader->to;
-	int64_t overhead;
-
-	if (!reader->has_total || !reader->total.has_overhead ||
-		!total_holds(&reader->total, reading))
-		return;
-	overhead = total_part(&reader->total, 1, reading);
-	if (to->new_total.requested_bytes > INT64_MAX - (uint64_t)(overhead > 0 ? overhead : 0) ||
-		to->old_total.requested_bytes >
-			INT64_MAX - (uint64_t)(overhead < 0 ? -overhead : 0))
-		return; /* nonsense, and no number of ours could hold it */
-	to->has_overhead = true;
-	if (overhead > 0)
-		to->new_total.overhead_bytes = (uint64_t)overhead;
-	else
-		to->old_total.overhead_bytes = (uint64_t)-overhead;
-}
-
-static int warn_of_rows(const struct reader *reader, int reading, size_t uncounted)
-{
 	int rc = 0;
 
-	if (uncounted)
+	if (to->lacks_counts)
 		rc = warn(reader, "rows do not tell the old number of blocks; where bytes were in "
 				  "use before, it is taken to be the new one");
 	if (!rc && reader->has_more_ids)
 		rc = warn(reader, "stacks have more ids than it lists");
-	if (!rc && !reader->cut && !reader->has_total)
+	if (!rc && reader->is_of_cut)
+		rc = warn(reader, "it was made from what was cut short");
+	if (!rc && !reader->cut && !reader->whole.has_total)
 		rc = warn(reader, "no total line: it may be cut short");
-	else if (!rc && !reader->cut && !reader->skips &&
-		 !base_adds_up(&reader->rows, &reader->total, reading))
-		rc = warn(reader, "the rows do not add up to the total line: some may be missing");
+	else if (!rc && !adds_up && !reader->voice.skips)
+		rc = warn(reader, reader->is_ours ?
+					  "the rows do not add up to the total line: some are "
+					  "missing" :
+					  "the rows do not add up to the total line: it "
+					  "counts blocks without a stack, or some are missing");
 	return rc;
 }
 
 static int choose(struct reader *reader, unsigned base, int *reading)
 {
-	bool is_guess = false;
+	bool *is_guess = &reader->to->is_guess;
 
 	if (base)
 		*reading = base == 10 ? AS_DECIMAL : AS_HEX;
 	else
 		*reading = base_choose(&reader->signs, &reader->rows,
-			reader->has_total ? &reader->total : NULL, &is_guess);
-	return !is_guess ?
+			reader->whole.has_total ? &reader->whole.total : NULL, is_guess);
+	return !*is_guess ?
 		       0 :
 		       warn(reader, "nothing in it tells whether its numbers are hexadecimal or "
 				    "decimal; they are taken as hexadecimal, UMDH's default; say "
@@ -430,22 +427,26 @@ static int choose(struct reader *reader, unsigned base, int *reading)
 static int settle(struct reader *reader, unsigned base)
 {
 	struct read_refusal refusal = {reader, refuse};
-	size_t uncounted = 0;
+	struct comparison *to = reader->to;
 	int reading, rc = choose(reader, base, &reading);
+	bool adds_up;
 
 	if (!rc)
-		rc = read_rows_settle(&reader->rows, reading, reader->to, &refusal);
+		rc = read_rows_settle(&reader->rows, reading, to, &refusal);
 	if (rc)
 		return rc;
-	take_overhead(reader, reading);
-	for (size_t i = 0; i < reader->rows.count; i++)
-		uncounted += !reader->rows.items[i].has_counts &&
-			     reader->rows.items[i].bytes.old.value[reading];
-	return warn_of_rows(reader, reading, uncounted);
+	adds_up = whole_settle(&reader->whole, reading, to);
+	to->is_cut = reader->cut != NULL;
+	/* UMDH's total line counts blocks that have no stack, and no row. */
+	to->is_partial = reader->cut || reader->voice.skips ||
+			 (!adds_up && (reader->is_ours || !to->lacks_rows));
+	to->may_lack_rows = !reader->whole.has_total || reader->is_of_cut;
+	to->lacks_counts = read_rows_uncounted(&reader->rows, reading) != 0;
+	return warn_of_rows(reader, adds_up);
 }
 
-/* What the file is, when it has neither a row nor a total line. */
-static int nothing(const struct reader *reader)
+/* What the file is, when it has neither a row nor a total line: 0, it is cut short, or an error. */
+static int nothing(struct reader *reader)
 {
 	const char *name = source_name(reader->source);
 
@@ -453,7 +454,8 @@ static int nothing(const struct reader *reader)
 		return err_set(reader->err, ERR_EMPTY, name, NULL);
 	if (!reader->has_header && !reader->packed_end)
 		return err_set(reader->err, ERR_NOT_DUMP, name, "nor is it a comparison");
-	return err_set(reader->err, ERR_CUT, name, "nothing is behind its header");
+	reader->cut = "nothing is behind its header";
+	return 0;
 }
 
 static int read_all(struct reader *reader, unsigned base)
@@ -462,8 +464,8 @@ static int read_all(struct reader *reader, unsigned base)
 
 	if (!rc)
 		rc = end_of_rows(reader);
-	if (!rc && !reader->has_row && !reader->has_total)
-		return nothing(reader);
+	if (!rc && !reader->has_row && !reader->whole.has_total)
+		rc = nothing(reader);
 	if (!rc)
 		rc = settle(reader, base);
 	if (!rc && reader->cut)
@@ -476,7 +478,10 @@ int comparison_read(struct comparison *comparison, struct source *source, unsign
 {
 	const char *name = source_name(source);
 	struct err own = {0};
-	struct reader reader = {.to = comparison, .source = source, .words = words, .err = &own};
+	struct reader reader = {.to = comparison,
+		.source = source,
+		.voice = {comparison, name, words, &own, 0},
+		.err = &own};
 	int rc = -ERR_NOMEM;
 
 	*comparison = (struct comparison){.dump_count = 2};

@@ -31,7 +31,7 @@ struct sum_reader {
 int sum_reader_total(struct sum_reader *reader, const struct census *more);
 
 /* Notes: what the dump says about itself. See struct dump_sink. */
-int sum_reader_note(void *ctx, const char *kind, const struct kv *pairs);
+int sum_reader_note(void *ctx, const char *kind, const struct kv *kv);
 
 /* Keeps a sentence for the reader of the report. 0 or -ERR_NOMEM. */
 int sums_warn(struct sums *sums, const char *text);

@@ -108,22 +108,22 @@ static const char *frames_take(
 	return at;
 }
 
-uint32_t tally_stack_take(struct tally *tally, const struct entry_plain *entry, const char *at,
+uint32_t tally_stack_take(struct tally *tally, const struct entry_plain *entry, const char *lines,
 	const char *end, uint32_t number)
 {
 	struct tally_stack *known = &tally->stacks[number];
 	struct stack stack = {.same_id = STACK_NONE};
 	struct cell cell = {
 		.heap = tally->heap, .sums = {1, entry->requested_bytes, entry->overhead_bytes}};
-	struct pool_text text = {.text = at};
+	struct pool_text text = {.text = lines};
 	char id[ID_BYTES];
 	size_t id_len = id_text(entry->id, id);
-	const char *behind = frames_take(tally, at, end, &stack);
+	const char *behind = frames_take(tally, lines, end, &stack);
 
 	stack.id = id;
 	if (!behind)
 		return 0;
-	text.len = (uint32_t)(behind - at); /* of at most DUMP_FRAMES_MAX short lines */
+	text.len = (uint32_t)(behind - lines); /* of at most DUMP_FRAMES_MAX short lines */
 	text.line_count = stack.frame_count;
 	if (pool_stack(tally->pool, &stack, id_len, &cell.stack, &text))
 		return 0;

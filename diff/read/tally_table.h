@@ -24,9 +24,9 @@ struct tally_stack {
 /* Makes a number for an id that is new. 0 or -ERR_NOMEM. */
 int tally_id_add(struct tally *tally, uint32_t id, uint32_t *number);
 
-/* Counts an entry whose stack, at stack, is not the known one of its id. How many lines the stack has,
+/* Counts an entry whose stack, at lines, is not the known one of its id. How many lines the stack has,
  * or 0: it is not plain, or memory is out. */
-uint32_t tally_stack_take(struct tally *tally, const struct entry_plain *entry, const char *stack,
+uint32_t tally_stack_take(struct tally *tally, const struct entry_plain *entry, const char *lines,
 	const char *end, uint32_t number);
 
 /* tally_plain() for processors of today. */

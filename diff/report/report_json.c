@@ -80,6 +80,17 @@ static void put_date(struct json *json, const char *key, int64_t ms)
 		json_text(json, key, date_text(ms, text));
 }
 
+/* What a file lacks. */
+static void put_lacks(struct json *json, bool is_cut, const char *const *warnings, size_t count)
+{
+	json_bool(json, "cut", is_cut);
+	json_number(json, "warning_count", count);
+	json_open(json, "warnings", '[');
+	for (size_t i = 0; i < count && i < WARNINGS_MAX; i++)
+		json_text(json, NULL, warnings[i]);
+	json_close(json, ']');
+}
+
 static void put_dump(struct json *json, const char *role, const struct sums *dump)
 {
 	json_line(json);
@@ -92,12 +103,17 @@ static void put_dump(struct json *json, const char *role, const struct sums *dum
 		json_number(json, "pid", dump->pid);
 	put_date(json, "start", dump->start_ms);
 	put_date(json, "time", dump->time_ms);
-	json_bool(json, "cut", dump->is_cut);
-	json_number(json, "warning_count", dump->warning_count);
-	json_open(json, "warnings", '[');
-	for (size_t i = 0; i < dump->warning_count && i < WARNINGS_MAX; i++)
-		json_text(json, NULL, dump->warnings[i]);
-	json_close(json, ']');
+	put_lacks(json, dump->is_cut, dump->warnings, dump->warning_count);
+	json_close(json, '}');
+}
+
+static void put_read(struct json *json, const struct comparison *comparison)
+{
+	json_line(json);
+	json_open(json, NULL, '{');
+	json_text(json, "role", "comparison");
+	json_text(json, "path", comparison->read_from ? comparison->read_from : "");
+	put_lacks(json, comparison->is_cut, comparison->warnings, comparison->warning_count);
 	json_close(json, '}');
 }
 
@@ -110,13 +126,8 @@ static void put_inputs(struct json_report *report)
 	json_open(json, "inputs", '[');
 	for (size_t i = 0; comparison->dumps && i < comparison->dump_count; i++)
 		put_dump(json, dump_role(comparison, i), &comparison->dumps[i]);
-	if (!comparison->dumps) {
-		json_line(json);
-		json_open(json, NULL, '{');
-		json_text(json, "role", "comparison");
-		json_text(json, "path", comparison->read_from ? comparison->read_from : "");
-		json_close(json, '}');
-	}
+	if (!comparison->dumps)
+		put_read(json, comparison);
 	json_close(json, ']');
 }
 

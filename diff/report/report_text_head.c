@@ -4,6 +4,8 @@
 #include "core/model.h"
 #include "diff/report/report_parts.h"
 
+#define CUT_SHORT ", CUT SHORT: sums are of what is there"
+
 static void put_dump(struct out *out, const char *role, const struct sums *sums)
 {
 	char time[DATE_TEXT_BYTES];
@@ -21,21 +23,22 @@ static void put_dump(struct out *out, const char *role, const struct sums *sums)
 	if (sums->time_ms)
 		out_printf(out, ", taken %s", date_text(sums->time_ms, time));
 	if (sums->is_cut)
-		out_text(out, ", CUT SHORT: sums are of what is there");
+		out_text(out, CUT_SHORT);
 	out_text(out, "\n");
 }
 
-/* What a dump lacks. */
-static void put_warnings(struct out *out, const struct sums *sums)
+/* What a file lacks. */
+static void put_warnings(
+	struct out *out, const char *path, const char *const *warnings, size_t count)
 {
-	for (size_t i = 0; i < sums->warning_count && i <= WARNINGS_MAX; i++) {
+	for (size_t i = 0; i < count && i <= WARNINGS_MAX; i++) {
 		out_text(out, "// warning: ");
-		out_harmless(out, sums->path);
+		out_harmless(out, path);
 		out_text(out, ": ");
 		if (i < WARNINGS_MAX)
-			out_harmless(out, sums->warnings[i]);
+			out_harmless(out, warnings[i]);
 		else
-			out_printf(out, "and %zu more", sums->warning_count - WARNINGS_MAX);
+			out_printf(out, "and %zu more", count - WARNINGS_MAX);
 		out_text(out, "\n");
 	}
 }
@@ -53,14 +56,21 @@ static void put_dumps(struct out *out, const struct comparison *comparison)
 	if (count < 2)
 		out_text(out, "// OLD: none: everything counts as new\n");
 	for (size_t i = count; i--;)
-		put_warnings(out, &comparison->dumps[i]);
+		put_warnings(out, comparison->dumps[i].path, comparison->dumps[i].warnings,
+			comparison->dumps[i].warning_count);
 }
 
-static void put_read(struct out *out, const char *path)
+static void put_read(struct out *out, const struct comparison *comparison)
 {
+	const char *path = comparison->read_from ? comparison->read_from : "";
+
 	out_text(out, "// COMPARISON: ");
-	out_harmless(out, path ? path : "");
-	out_text(out, ": read as it is, not made from dumps\n");
+	out_harmless(out, path);
+	out_text(out, ": read as it is, not made from dumps");
+	if (comparison->is_cut)
+		out_text(out, CUT_SHORT);
+	out_text(out, "\n");
+	put_warnings(out, path, comparison->warnings, comparison->warning_count);
 }
 
 /* A view may be in any order: the header promises what is so. */
@@ -137,7 +147,7 @@ void text_head(struct text_report *report)
 	if (report->comparison->dumps)
 		put_dumps(out, report->comparison);
 	else
-		put_read(out, report->comparison->read_from);
+		put_read(out, report->comparison);
 	out_text(out, "//\n");
 	if (report->view->group == GROUP_STACK)
 		put_stack_legend(report);

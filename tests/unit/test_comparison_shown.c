@@ -1,6 +1,8 @@
 /* hdiff: printed comparisons as arguments, and its own reports read back. */
 #include "tests/unit/test_comparison.h"
 
+#include "diff/read/comparison_find.h"
+
 /* ---------------------------------------------------------------- what a file is */
 
 static void a_comparison_is_known_by_its_first_lines(void **state)
@@ -197,6 +199,61 @@ static void our_own_report_read_again_gives_the_same_rows(void **state)
 	}
 }
 
+static void an_inverted_report_read_again_is_turned_back(void **state)
+{
+	static const char *const bases[] = {"-d", "--hex"};
+
+	(void)state;
+	make_dump("old.txt", 1);
+	make_dump("new.txt", 3);
+	for (size_t i = 0; i < 2; i++) {
+		struct result *plain = run_hdiff("old.txt", "new.txt", bases[i]), *again;
+		struct result *made = run_hdiff("old.txt", "new.txt", bases[i], "--invert");
+
+		assert_string_not_equal(rows_in(made->text), rows_in(plain->text));
+		write_bytes("more.txt", made->text, strlen(made->text));
+		again = run_hdiff("more.txt", bases[i]);
+		assert_string_equal(again->words, "");
+		assert_string_equal(rows_in(again->text), rows_in(plain->text));
+		result_free(again);
+		again = run_hdiff("more.txt", bases[i], "--invert");
+		assert_string_equal(rows_in(again->text), rows_in(made->text));
+		result_free(again);
+		result_free(made);
+		result_free(plain);
+	}
+}
+
+/* Each candidate by itself; and only our own header is obeyed. */
+static void stacks_are_turned_where_our_header_says_so(void **state)
+{
+	static const char *const headers[] = {"// hdiff 1: heap growth by stack\n", "// UMDH\n"};
+	static const char rest[] = "// frames: outermost first\n"
+				   "+ 8 ( 9 - 1) 1 allocs\tBackTrace1\n"
+				   "+ 0 ( 1 - 1)\tBackTrace1\tallocations\n\n"
+				   "\tm!a+1\n\tm!b+1\n\tm!c+1\n\tAlias\n\tm!d+1\n\tm!e+1\n\n"
+				   "Total increase == 8\n";
+
+	(void)state;
+	for (size_t i = 0; i < 2; i++) {
+		static const char *const wanted[] = {"cbaed", "abcde"};
+		const struct frames *frames;
+		char text[1000];
+		struct got *got;
+
+		snprintf(text, sizeof(text), "%s%s", headers[i], rest);
+		got = read_in(text, 10);
+		assert_int_equal(got->rc, 0);
+		frames = got->comparison.rows[0].frames;
+		assert_int_equal(frames->count, 5);
+		assert_int_equal(frames->part_count, 1);
+		assert_int_equal(frames->part_at[0], 3);
+		for (size_t k = 0; k < 5; k++)
+			assert_int_equal(frames->items[k].function[0], wanted[i][k]);
+		got_free(got);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -206,6 +263,8 @@ int main(void)
 		INSIDE(names_of_a_comparison_are_its_own),
 		INSIDE(what_is_left_out_is_said_with_its_place),
 		INSIDE(our_own_report_read_again_gives_the_same_rows),
+		INSIDE(an_inverted_report_read_again_is_turned_back),
+		INSIDE(stacks_are_turned_where_our_header_says_so),
 	};
 
 	return cmocka_run_group_tests_name("comparisons shown again", tests, NULL, NULL);

@@ -1,6 +1,8 @@
 /* hdiff: printed comparisons, read back. */
 #include "tests/unit/test_comparison.h"
 
+#include "diff/read/comparison_find.h"
+
 /* ---------------------------------------------------------------- UMDH's */
 
 static void rows_of_umdh_are_read_in_hexadecimal(void **state)
@@ -96,7 +98,7 @@ static void samples_of_umdh_are_read(void **state)
 		size_t rows, frames, skips;
 		int64_t requested;
 	} samples[] = {
-		{"cmp_dec_win10_x64_mahdytech_fragment.txt", 10, 1, 8, 0, 154944},
+		{"cmp_dec_win10_x64_mahdytech_fragment.txt", 0, 1, 8, 0, 154944},
 		{"cmp_hex_v6_wow64_cppresourceleaks_fragment.txt", 0, 2, 8, 0, 0x2a98c90 - 0x2018},
 		{"cmp_noargs_10.0.19041_stdout.txt", 0, 0, 0, 0, 0},
 		{"legacy_msdocs_dhcmp_and_hogs_fragment.txt", 0, 1, 0, 1, 0x5320},
@@ -119,6 +121,7 @@ static void samples_of_umdh_are_read(void **state)
 		got = read_in(text, samples[i].base);
 		assert_int_equal(got->rc, 0);
 		assert_int_equal(got->skip_count, samples[i].skips);
+		assert_false(got->comparison.is_guess);
 		assert_int_equal(got->comparison.row_count, samples[i].rows);
 		if (samples[i].rows)
 			assert_int_equal(got->comparison.rows[0].frames->count, samples[i].frames);
@@ -202,8 +205,10 @@ static void the_base_is_found_in_what_the_file_tells(void **state)
 	} texts[] = {
 		/* A letter. */
 		{ONE_ROW("a", "a", "0"), 10, false},
-		/* One counts for more than all that could be damage. */
-		{ONE_ROW("a", "a", "0") ONE_ROW("3", "12", "9") ONE_ROW("3", "22", "19"), 10,
+		/* One letter is as likely in hexadecimal as one row is in decimal; among more of
+		 * these it is damage. */
+		{ONE_ROW("a", "a", "0") ONE_ROW("3", "12", "9"), 10, false},
+		{ONE_ROW("a", "a", "0") ONE_ROW("3", "12", "9") ONE_ROW("3", "22", "19"), 12 + 22,
 			false},
 		/* 0x10 - 8 = 8, and 12 - 9 = 3. */
 		{ONE_ROW("8", "10", "8"), 16, false},
@@ -223,6 +228,15 @@ static void the_base_is_found_in_what_the_file_tells(void **state)
 			false},
 		{ONE_ROW("98", "98", "0") ONE_ROW("68", "68", "0") "Total increase == 100\n", 0x100,
 			false},
+		/* OLD in five columns behind a blank, or in six: published samples. But rows that
+		 * hold in one base only count more, and a wide number has no padding. */
+		{ONE_ROW("100", "100", "    0"), 0x100, false},
+		{ONE_ROW("100", "100", "     0"), 100, false},
+		{ONE_ROW("8", "10", "     8"), 0x10, false},
+		{ONE_ROW("3", "12", "    9"), 12, false},
+		{ONE_ROW("1", "10001", "10000"), 0x10001, true},
+		{ONE_ROW("1", "10001", " 10000"), 10001, false},
+		{ONE_ROW("1", "100001", "100000"), 0x100001, true},
 		/* Nothing tells. */
 		{ONE_ROW("100", "100", "0"), 0x100, true},
 		{ONE_ROW("100", "100", "0") "Total increase == 100\n", 0x100, true},

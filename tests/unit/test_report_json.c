@@ -239,14 +239,19 @@ static void overhead_that_is_not_known_is_null(void **state)
 		.new_total = {5, 5320, 80}};
 	made_view(made);
 	text = made_report(made, "json", false);
-	has(text, "'inputs':[\n{'role':'comparison','path':'cmp.txt'}],\n");
+	has(text, "'inputs':[\n{'role':'comparison','path':'cmp.txt',"
+		  "'cut':false,'warning_count':0,'warnings':[]}],\n");
 	has(text, "'growth':{'bytes':5320,'blocks':5,'overhead':80}},\n'selected'");
 	has(text, "'ids':['B53'],'old':{'bytes':0,'blocks':0,'overhead':null},"
 		  "'new':{'bytes':5320,'blocks':5,'overhead':null},"
 		  "'growth':{'bytes':5320,'blocks':5,'overhead':null},'frames':[");
 	free(text);
 	made->comparison.has_overhead = false;
+	made->comparison.is_cut = true;
+	made->comparison.warnings[0] = "no \"total\"";
+	made->comparison.warning_count = 1;
 	text = made_report(made, "json", false);
+	has(text, "'cut':true,'warning_count':1,'warnings':['no \\'total\\'']}],\n");
 	has(text, "'all':{'old':{'bytes':0,'blocks':0,'overhead':null},");
 	lacks(text, "'overhead':0");
 	lacks(text, "'overhead':80");

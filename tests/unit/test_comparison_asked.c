@@ -1,0 +1,319 @@
+/* hdiff: what can be asked of a printed comparison, and what is refused. */
+#include "tests/unit/test_comparison.h"
+
+#include "diff/read/comparison_find.h"
+
+/* Runs hdiff with the arguments, which say where the report goes: new.txt is read. */
+static struct result *run_raw(const char *const *args)
+{
+	struct result *result = calloc(1, sizeof(*result));
+	static char name[] = "hdiff";
+	char *argv[20] = {name};
+	FILE *say = tmpfile();
+	int argc = 1;
+
+	assert_non_null(result);
+	assert_non_null(say);
+	for (; *args; args++)
+		argv[argc++] = (char *)(uintptr_t)*args;
+	remove("out.txt");
+	result->status = hdiff_run(argc, argv, say);
+	rewind(say);
+	result->words[fread(result->words, 1, sizeof(result->words) - 1, say)] = '\0';
+	assert_int_equal(fclose(say), 0);
+	result->text = read_text("out.txt");
+	return result;
+}
+
+#define raw(...) run_raw((const char *const[]){"-f", "out.txt", __VA_ARGS__, NULL})
+
+static void write_new(const char *text)
+{
+	write_bytes("new.txt", text, strlen(text));
+}
+
+/* One line with these words, and no report. */
+static void check_refused(struct result *result, const char *words)
+{
+	if (result->status != 2 || result->text || !strstr(result->words, words))
+		fail_msg("status %d, said: %s, wanted: %s", result->status, result->words, words);
+	assert_ptr_equal(strchr(result->words, '\n'), strrchr(result->words, '\n'));
+	result_free(result);
+}
+
+static void what_a_comparison_does_not_tell_is_refused(void **state)
+{
+	(void)state;
+	write_new(hex_text);
+	check_refused(raw("--heap", "1E0000", "new.txt"), "a comparison does not tell heaps");
+	check_refused(raw("--group", "heap", "new.txt"), "a comparison does not tell heaps");
+	check_refused(raw("--match", "id", "new.txt"), "a comparison is matched already");
+	check_refused(raw("--match", "address", "new.txt"), "a comparison is matched already");
+	check_refused(raw("--match", "module", "new.txt"), "a comparison is matched already");
+	check_refused(raw("--match", "symbol", "new.txt"), "a comparison is matched already");
+	result_free(run_hdiff("new.txt", "--match", "auto")); /* which takes the report apart */
+}
+
+/* There is nothing else that stacks could be told by. */
+static void names_stay_where_no_symbols_are_asked_for(void **state)
+{
+	struct result *with, *without;
+
+	(void)state;
+	write_new(hex_text);
+	with = raw("new.txt");
+	without = raw("--no-symbols", "new.txt");
+	assert_int_equal(with->status, 0);
+	assert_int_equal(without->status, 0);
+	assert_string_equal(with->text, without->text);
+	assert_string_equal(without->words, "");
+	assert_non_null(strstr(without->text,
+		"\tCppResourceLeaks!LeakHeapMemory+83 (...\\cppresourceleaks.cpp, "
+		"228)\n"));
+	result_free(with);
+	result_free(without);
+}
+
+static void a_grouped_report_is_refused_as_such(void **state)
+{
+	static const char *const groups[] = {"function", "file", "module"};
+
+	(void)state;
+	write_new(hex_text);
+	for (size_t i = 0; i < COUNT(groups); i++) {
+		struct result *result = raw("--group", groups[i], "new.txt");
+
+		assert_int_equal(result->status, 0);
+		write_bytes("more.txt", result->text, strlen(result->text));
+		result_free(result);
+		check_refused(raw("more.txt"), "it is a report that is grouped");
+		check_refused(raw("--force", "more.txt"), "it is a report that is grouped");
+	}
+	/* But not because of a name. */
+	write_new("// hdiff 1: heap growth by stack\n// NEW: hdiff 1: heap growth by file\n" GOOD
+		  "Total increase == 8\n");
+	result_free(run_hdiff("new.txt"));
+}
+
+static void other_forms_of_our_reports_are_named(void **state)
+{
+	static const char *const asked[][3] = {{"json", "stack", "in JSON"},
+		{"json", "module", "in JSON"}, {"csv", "stack", "in CSV"},
+		{"csv", "module", "in CSV"}};
+
+	(void)state;
+	write_new(hex_text);
+	for (size_t i = 0; i < COUNT(asked); i++) {
+		struct result *result = raw("-o", asked[i][0], "--group", asked[i][1], "new.txt");
+
+		assert_int_equal(result->status, 0);
+		write_bytes("more.txt", result->text, strlen(result->text));
+		result_free(result);
+		check_refused(raw("more.txt"), asked[i][2]);
+	}
+	write_new("Dear diary\n");
+	check_refused(raw("new.txt"), "nor is it a comparison");
+}
+
+/* ---------------------------------------------------------------- far behind messages */
+
+/* Two lines for each module, as UMDH prints them where it looks for symbols. */
+static void write_behind_messages(const char *text)
+{
+	struct buf all;
+
+	buf_init(&all);
+	while (all.len < 2 * SOURCE_PEEK_BYTES)
+		assert_int_equal(buf_add_text(&all, "DBGHELP: ntdll - public symbols  \n"
+						    "         d:\\symbols\\ntdll.pdb\n"),
+			0);
+	assert_int_equal(buf_add_text(&all, text), 0);
+	write_bytes("new.txt", all.data, all.len);
+	buf_release(&all);
+}
+
+static void a_comparison_is_found_behind_any_number_of_messages(void **state)
+{
+	struct result *result;
+
+	(void)state;
+	write_behind_messages(hex_text);
+	result = run_hdiff("new.txt");
+	assert_int_equal(result->status, 0);
+	assert_string_equal(result->words, "");
+	assert_int_equal(result->row_count, 2);
+	assert_int_equal(growth(&result->rows[0]), 0x2a98c90);
+	result_free(result);
+	write_behind_messages("");
+	check_refused(raw("new.txt"), "nor is it a comparison");
+}
+
+/* What is behind them is not known before it is too late to begin again. */
+static void from_standard_input_that_is_refused_with_a_remedy(void **state)
+{
+	(void)state;
+	write_behind_messages(hex_text);
+	assert_non_null(freopen("new.txt", "r", stdin));
+	check_refused(raw("-"), "in a file more is searched");
+	write_new("Dear diary\n");
+	assert_non_null(freopen("new.txt", "r", stdin));
+	check_refused(raw("-"), "nor is it a comparison");
+	write_new(hex_text);
+	assert_non_null(freopen("new.txt", "r", stdin));
+	result_free(run_hdiff("-"));
+}
+
+static void the_first_sign_tells_what_a_file_is(void **state)
+{
+	static const struct {
+		const char *text;
+		enum file_kind kind;
+	} texts[] = {{"", FILE_UNKNOWN}, {GOOD, FILE_COMPARISON},
+		{"// Loaded modules: \n" GOOD, FILE_DUMP},
+		{GOOD "// Loaded modules: \n", FILE_COMPARISON}};
+
+	(void)state;
+	for (size_t i = 0; i < COUNT(texts); i++) {
+		enum file_kind kind = FILE_UNKNOWN;
+		struct source *source;
+		struct err err;
+
+		write_behind_messages(texts[i].text);
+		assert_int_equal(source_open(&source, "new.txt", &err), 0);
+		assert_int_equal(file_kind_find(&kind, source, &err), 0);
+		assert_int_equal(kind, texts[i].kind);
+		source_close(source);
+	}
+}
+
+/* ---------------------------------------------------------------- what it lacks */
+
+static void rows_with_a_header_and_no_total_line_are_cut_short(void **state)
+{
+	static const struct {
+		const char *header;
+		int status;
+	} texts[] = {
+		{"", 0},
+		{"// Debug library initialized ...\n", 0},
+		{"// + BYTES_DELTA (NEW_BYTES - OLD_BYTES) NEW_COUNT allocs BackTrace TRACEID\n",
+			2},
+		{"// hdiff 1: heap growth by stack\n", 2},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < COUNT(texts); i++) {
+		char text[1000];
+		struct result *result;
+
+		snprintf(text, sizeof(text), "%s" GOOD, texts[i].header);
+		write_new(text);
+		result = run_hdiff("new.txt");
+		assert_int_equal(result->status, texts[i].status);
+		assert_int_equal(result->row_count, 1);
+		assert_non_null(strstr(result->words, "total line"));
+		assert_int_equal(
+			strstr(result->words, "it is cut short") != NULL, texts[i].status == 2);
+		result_free(result);
+		result = run_hdiff("--force", "new.txt");
+		assert_int_equal(result->status, 0);
+		result_free(result);
+	}
+}
+
+static void a_report_says_what_its_comparison_lacks(void **state)
+{
+	static const struct {
+		const char *text, *header, *json;
+	} texts[] = {
+		{GOOD "Total increase == 8\n", "not made from dumps\n//\n",
+			"\"cut\":false,\"warning_count\":0,\"warnings\":[]}"},
+		{GOOD "+ 1 ( 1 ", "not made from dumps, CUT SHORT: sums are of what is there\n",
+			"\"cut\":true,"},
+		{ONE_ROW("10", "10", "0") "Total increase == 10\n",
+			"\n// warning: new.txt: nothing in it tells whether its numbers are hex",
+			"\"cut\":false,\"warning_count\":1,\"warnings\":[\"nothing in it tells"},
+		{GOOD "+ 5 ( hello\nTotal increase == 8\n",
+			"\n// warning: new.txt: line 6 was left out: it begins like a row",
+			"\"cut\":false,\"warning_count\":1,\"warnings\":[\"line 6 was left out: "},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < COUNT(texts); i++) {
+		struct result *result;
+
+		write_new(texts[i].text);
+		result = raw("new.txt");
+		if (!strstr(result->text, texts[i].header))
+			fail_msg("no %s in %s", texts[i].header, result->text);
+		result_free(result);
+		result = raw("-o", "json", "new.txt");
+		if (!strstr(result->text, texts[i].json))
+			fail_msg("no %s in %s", texts[i].json, result->text);
+		result_free(result);
+	}
+}
+
+static void a_report_of_what_was_cut_short_stays_one(void **state)
+{
+	struct result *made, *again;
+
+	(void)state;
+	write_new(GOOD "+ 1 ( 1 ");
+	made = raw("new.txt");
+	assert_int_equal(made->status, 2);
+	write_new(made->text);
+	again = raw("new.txt");
+	assert_int_equal(again->status, 0);
+	assert_non_null(strstr(again->words, "made from what was cut short"));
+	assert_non_null(strstr(again->text, "// warning: new.txt: it was made from what was cut"));
+	result_free(again);
+	again = raw("--max-growth", "8", "new.txt");
+	assert_int_equal(again->status, 2);
+	assert_non_null(strstr(again->words, "may not show all"));
+	result_free(again);
+	result_free(made);
+}
+
+static void of_many_warnings_the_first_are_kept_and_all_are_counted(void **state)
+{
+	struct result *result;
+	struct buf text;
+	size_t count = 0;
+
+	(void)state;
+	buf_init(&text);
+	for (unsigned i = 0; i < 25; i++)
+		assert_int_equal(buf_add_text(&text, "+ 5 ( hello\n"), 0);
+	assert_int_equal(buf_add_text(&text, GOOD "Total increase == 8\n"), 0);
+	write_new(text.data);
+	result = raw("new.txt");
+	for (const char *at = result->text; (at = strstr(at, "\n// warning: new.txt: line ")); at++)
+		count++;
+	assert_int_equal(count, 20);
+	assert_non_null(strstr(result->text, "\n// warning: new.txt: and 5 more\n"));
+	result_free(result);
+	result = raw("-o", "json", "new.txt");
+	assert_non_null(strstr(result->text, "\"warning_count\":25,"));
+	result_free(result);
+	buf_release(&text);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		INSIDE(what_a_comparison_does_not_tell_is_refused),
+		INSIDE(names_stay_where_no_symbols_are_asked_for),
+		INSIDE(a_grouped_report_is_refused_as_such),
+		INSIDE(other_forms_of_our_reports_are_named),
+		INSIDE(a_comparison_is_found_behind_any_number_of_messages),
+		INSIDE(from_standard_input_that_is_refused_with_a_remedy),
+		INSIDE(the_first_sign_tells_what_a_file_is),
+		INSIDE(rows_with_a_header_and_no_total_line_are_cut_short),
+		INSIDE(a_report_says_what_its_comparison_lacks),
+		INSIDE(a_report_of_what_was_cut_short_stays_one),
+		INSIDE(of_many_warnings_the_first_are_kept_and_all_are_counted),
+	};
+
+	return cmocka_run_group_tests_name("what comparisons are asked", tests, NULL, NULL);
+}
