@@ -385,6 +385,9 @@ static int end_of_rows(struct reader *reader)
 	return row_end(reader);
 }
 
+#define OURS_LACKS "the rows do not add up to the total line: some are missing"
+#define UMDH_COUNTS_MORE OURS_LACKS ", or it counts blocks without a stack"
+
 static int warn_of_rows(struct reader *reader, bool adds_up)
 {
 	struct comparison *to = reader->to;
@@ -400,11 +403,7 @@ static int warn_of_rows(struct reader *reader, bool adds_up)
 	if (!rc && !reader->cut && !reader->whole.has_total)
 		rc = warn(reader, "no total line: it may be cut short");
 	else if (!rc && !adds_up && !reader->voice.skips)
-		rc = warn(reader, reader->is_ours ?
-					  "the rows do not add up to the total line: some are "
-					  "missing" :
-					  "the rows do not add up to the total line: it "
-					  "counts blocks without a stack, or some are missing");
+		rc = warn(reader, reader->is_ours ? OURS_LACKS : UMDH_COUNTS_MORE);
 	return rc;
 }
 
