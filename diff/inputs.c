@@ -183,7 +183,7 @@ static int find_kind(const char *path, struct source *source, enum file_kind *ki
 static int read_as(const struct options *options, struct listener *listener, size_t number,
 	struct source *source, enum file_kind *kind, struct err *err)
 {
-	const char *words;
+	const char *words = NULL;
 	int rc = find_kind(listener->path, source, kind, &words, err);
 
 	if (rc)

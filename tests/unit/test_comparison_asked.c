@@ -16,7 +16,7 @@ static struct result *run_raw(const char *const *args)
 	assert_non_null(say);
 	for (; *args; args++)
 		argv[argc++] = (char *)(uintptr_t)*args;
-	remove("out.txt");
+	(void)remove("out.txt");
 	result->status = hdiff_run(argc, argv, say);
 	rewind(say);
 	result->words[fread(result->words, 1, sizeof(result->words) - 1, say)] = '\0';

@@ -210,7 +210,7 @@ static void no_damage_breaks_what_always_holds(void **state)
 		size_t len = strlen(whole);
 		struct got *got;
 
-		memcpy(text, whole, len);
+		memcpy(text, whole, len + 1);
 		for (unsigned k = 0; k < i % 13; k++) {
 			seed = seed * UINT64_C(6364136223846793005) + 1442695040888963407;
 			text[(seed >> 40) % len] = bytes[(seed >> 33) % (sizeof(bytes) - 1)];

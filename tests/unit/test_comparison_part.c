@@ -253,8 +253,10 @@ static void a_report_of_ours_whose_rows_were_lost_is_trouble(void **state)
 	text = read_text("more.txt");
 	row = strstr(text, "\n+     500");
 	next = row ? strstr(row, "\n+     300") : NULL;
-	assert_non_null(next);
-	memmove(row, next, strlen(next) + 1);
+	if (!row || !next)
+		fail_msg("no such rows");
+	else
+		memmove(row, next, strlen(next) + 1);
 	write_bytes("more.txt", text, strlen(text));
 	result = run_hdiff("more.txt");
 	assert_int_equal(result->status, 2);
@@ -308,7 +310,8 @@ static void a_limit_is_not_kept_by_what_is_not_known(void **state)
 		assert_non_null(result->text);
 		said = strstr(result->words, "--max-growth cannot judge it: ");
 		assert_int_equal(said != NULL, files[i].words != NULL);
-		assert_true(!said || strstr(said, files[i].words));
+		if (said && files[i].words)
+			assert_non_null(strstr(said, files[i].words));
 		result_free(result);
 	}
 }
