@@ -30,6 +30,12 @@ for my $program (sort keys %programs) {
 	is($said->{status}, 0, "$program --version: status 0");
 	like($said->{out}, qr/^$name \Q$version\E\r?\n\z/, "$program --version: name and version, one line");
 }
+
+# Allocators' frames: the list that hdiff has is the one that its manual shows.
+my @has = slurp("$root/diff/ask/allocators.c") =~ /^\t"([^"]+)",$/mg;
+my ($list) = slurp("$root/man/hdiff.1") =~ /^The whole list.*?\n\.Bd[^\n]*\n(.*?)^\.Ed/ms;
+cmp_ok(scalar @has, '>', 50, 'hdiff knows allocators');
+is_deeply([split /\n/, $list // ''], \@has, 'hdiff.1 lists them');
 done_testing;
 
 # The lines that opt_help() prints: "  -p, --pid PID   words".

@@ -3,8 +3,9 @@
  *
  * Sources: names without an underscore in front are public interfaces that Microsoft, the C and C++
  * standards or GNU document, as are _strdup, _wcsdup, _recalloc, _aligned_*, _expand, _malloc_dbg
- * and their kin (CRT reference); *_base and _heap_alloc* are exports of ucrtbase or in the CRT
- * sources that Visual Studio installs; Rtlp*, RtlDebug*Heap and RtlAllocateHeapSlowly are in
+ * and their kin (CRT reference); *_base are exports of ucrtbase; _nh_malloc*, _heap_alloc* and what
+ * is like them are in published stacks and in the public symbols of debug CRTs; Rtlp*,
+ * RtlDebug*Heap and RtlAllocateHeapSlowly are in
  * published UMDH logs and Microsoft's public symbols of ntdll; AVrf* in those of verifier.dll,
  * CRetailMalloc_* in those of combase, APP_DATA in those of oleaut32; std::_* and __gnu_cxx are in
  * the open sources of Microsoft's and GNU's C++ libraries; _Zn* are C++'s operators in the Itanium
