@@ -6,6 +6,8 @@
 #include "diff/read/comparison_line.h"
 #include "diff/read/comparison_notes.h"
 
+#define FIND_BYTES_MAX ((size_t)16 << 20) /* of messages before the first sign of anything */
+
 static enum file_kind kind_of_line(struct words line)
 {
 	struct row_text row;
@@ -33,16 +35,28 @@ enum file_kind file_kind_of(const char *bytes, size_t len)
 	return kind;
 }
 
-static int64_t read_source(void *ctx, void *bytes, size_t len, struct err *err)
-{
-	int64_t got = source_read(ctx, bytes, len, err);
+/* As much of a source as is worth looking at. */
+struct beginning {
+	struct source *source;
+	size_t left_bytes;
+};
 
+static int64_t read_beginning(void *ctx, void *bytes, size_t len, struct err *err)
+{
+	struct beginning *from = ctx;
+	int64_t got;
+
+	len = len < from->left_bytes ? len : from->left_bytes;
+	got = len ? source_read(from->source, bytes, len, err) : 0;
+	if (got > 0)
+		from->left_bytes -= (size_t)got;
 	return got == -ERR_CUT ? 0 : got;
 }
 
 int file_kind_find(enum file_kind *kind, struct source *source, struct err *err)
 {
-	struct dump_source from = {read_source, source, source_name(source)};
+	struct beginning beginning = {source, FIND_BYTES_MAX};
+	struct dump_source from = {read_beginning, &beginning, source_name(source)};
 	enum file_kind found = FILE_UNKNOWN;
 	struct lines lines;
 	struct line line;

@@ -19,7 +19,7 @@ enum file_kind {
 /* What a text is that starts like this. */
 enum file_kind file_kind_of(const char *bytes, size_t len);
 
-/* The same for all of a source, which is read up to the first sign. Fills kind and returns 0, or
+/* The same for the first 16 MiB of a source, which is read up to the first sign. Fills kind and returns 0, or
  * -ERR_READ or -ERR_NOMEM; what is packed and ends in the middle is judged by what is there. */
 int file_kind_find(enum file_kind *kind, struct source *source, struct err *err);
 

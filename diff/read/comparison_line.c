@@ -298,7 +298,7 @@ bool total_holds(const struct total_text *total, int reading)
 bool line_is_of_dump(struct words line)
 {
 	static const char *const starts[] = {"// hsnap:", "// UMDH: version", "// Loaded modules",
-		"// Process modules", "*- - ", "REQUESTED bytes"};
+		"// Process modules", "*- ", "REQUESTED bytes"};
 	struct cursor cursor = {line.text, line.text + line.len};
 	struct number number;
 
