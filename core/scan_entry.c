@@ -57,6 +57,20 @@ static bool was_entry(const struct scan_line *line)
 	return false;
 }
 
+/* Whether a line is the start of an entry and no more. */
+static bool is_start(const struct scan_line *line)
+{
+	static const char one[] = " bytes + ", sum[] = " bytes in ";
+	const char *at = line->text, *end = line->text + line->len;
+	size_t len;
+
+	while (at < end && hex_digits[(unsigned char)*at])
+		at++;
+	len = (size_t)(end - at);
+	return at > line->text && ((len < sizeof(one) && !memcmp(at, one, len)) ||
+					  (len < sizeof(sum) && !memcmp(at, sum, len)));
+}
+
 enum kind { NO_ENTRY, BAD_ENTRY, ONE_BLOCK, SUM };
 
 static enum kind entry_parse(const struct scan_line *line, struct dump_entry *entry)
@@ -88,9 +102,9 @@ int scan_entry_line(struct dump_scanner *scanner, const struct scan_line *line)
 	struct scan_entry *open = &scanner->open;
 	enum kind kind = entry_parse(line, &entry);
 
-	if (kind == NO_ENTRY)
+	if (kind == NO_ENTRY && !(scanner->is_dump && is_start(line)))
 		return 0;
-	if (kind == BAD_ENTRY)
+	if (kind <= BAD_ENTRY)
 		return scan_skip_or_cut(scanner, "bad entry");
 	if (scanner->ended)
 		return scan_fail(scanner, ERR_BAD_LINE, "there is an entry behind the end mark");

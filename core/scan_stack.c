@@ -128,7 +128,8 @@ static int orphan(struct dump_scanner *scanner, const char *at, const char *end)
 	uint64_t addr;
 	bool is_frame = is_alias(at, end) || (hex_take(&at, &addr) && at == end);
 
-	return is_frame && (scanner->is_dump || scanner->sink.skipped) ?
+	/* In a dump nothing else starts with a TAB. */
+	return scanner->is_dump || (is_frame && scanner->sink.skipped) ?
 		       scan_skip(scanner, "a stack without an entry") :
 		       0;
 }

@@ -11,7 +11,7 @@
 
 /* Who is told. */
 struct listener {
-	const char *path;
+	const char *path, *name; /* as it was given, and as it is called */
 	FILE *say;
 	struct inputs *inputs;
 };
@@ -45,7 +45,7 @@ static int say_sentence(void *ctx, const char *text)
 {
 	const struct listener *listener = ctx;
 
-	return say_warning(listener, listener->path, "", text);
+	return say_warning(listener, listener->name, "", text);
 }
 
 static int say_cut(const struct listener *listener, const struct err *err)
@@ -65,11 +65,11 @@ static int say_warnings(const struct listener *listener, const struct sums *sums
 		const struct left_out *line = &sums->left_out[i];
 
 		rc = line->place ? say_warning(listener, line->place, "left out: ", line->why) :
-				   say_warning(listener, listener->path, "", sums->warnings[i]);
+				   say_warning(listener, listener->name, "", sums->warnings[i]);
 	}
 	if (!rc && sums->warning_count > WARNINGS_MAX) {
 		snprintf(text, sizeof(text), "and %zu more", sums->warning_count - WARNINGS_MAX);
-		rc = say_warning(listener, listener->path, "", text);
+		rc = say_warning(listener, listener->name, "", text);
 	}
 	return rc;
 }
@@ -90,13 +90,13 @@ static const char *too_much(const struct options *options)
  * because rows are missing or numbers were guessed. */
 static const char *no_limit(const struct options *options, const struct comparison *comparison)
 {
-	bool has_limit =
-		options->growth_max_bytes != UINT64_MAX || options->growth_max_blocks != UINT64_MAX;
+	bool has_limit = !options->force && (options->growth_max_bytes != UINT64_MAX ||
+						    options->growth_max_blocks != UINT64_MAX);
 
 	if (!has_limit)
 		return NULL;
 	if (comparison->lacks_rows || comparison->may_lack_rows)
-		return "it may not show all that grew";
+		return "it may not show all that grew; compare the dumps, or use --force";
 	if (comparison->is_guess)
 		return "whether its numbers are hexadecimal was guessed; say --input-base";
 	if (comparison->lacks_counts && options->growth_max_blocks != UINT64_MAX)
@@ -112,14 +112,14 @@ static int read_comparison(const struct options *options, struct listener *liste
 	int rc;
 
 	if (why)
-		return err_set(err, ERR_USAGE, listener->path, "%s", why);
+		return err_set(err, ERR_USAGE, listener->name, "%s", why);
 	rc = comparison_read(
 		&listener->inputs->comparison, source, (unsigned)options->input_base, &words, err);
 	if (rc && rc != -ERR_CUT)
 		return rc;
 	why = no_limit(options, &listener->inputs->comparison);
 	listener->inputs->is_partial |= why || listener->inputs->comparison.is_partial;
-	if (why && say_warning(listener, listener->path, "--max-growth cannot judge it: ", why))
+	if (why && say_warning(listener, listener->name, "--max-growth cannot judge it: ", why))
 		return err_set(err, ERR_NOMEM, NULL, NULL);
 	return rc;
 }
@@ -206,6 +206,7 @@ static int read_one(
 
 	if (rc)
 		return rc;
+	listener->name = source_name(source);
 	rc = read_as(options, listener, number, source, &kind, err);
 	if (rc == -ERR_CUT)
 		rc = say_cut(listener, err) ? err_set(err, ERR_NOMEM, NULL, NULL) : 0;
@@ -226,7 +227,7 @@ int inputs_read(struct inputs *inputs, const struct options *options, FILE *say,
 	for (size_t i = 0; i < DUMPS_MAX; i++)
 		sums_init(&inputs->dumps[i]);
 	for (size_t i = 0; !rc && i < options->path_count; i++) {
-		struct listener listener = {options->paths[i], say, inputs};
+		struct listener listener = {options->paths[i], options->paths[i], say, inputs};
 
 		rc = read_one(options, &listener, i, err);
 	}

@@ -148,6 +148,12 @@ static int piece_count(struct crew *crew, struct tally *tally, struct text *text
 	return 0;
 }
 
+static int changes(const struct crew *crew)
+{
+	return err_set(crew->reader->err, ERR_READ, source_name(crew->source),
+		"it changes while it is read");
+}
+
 /* Reads once more a piece that was counted. */
 static int text_read_again(
 	const struct crew *crew, struct text *text, size_t index, const struct piece *piece)
@@ -156,8 +162,7 @@ static int text_read_again(
 	int rc = text_read(crew, text, index, &same);
 
 	if (!rc && (same.offset != piece->offset || same.len != piece->len))
-		rc = err_set(crew->reader->err, ERR_READ, source_name(crew->source),
-			"it changes while it is read");
+		rc = changes(crew);
 	return rc;
 }
 
@@ -173,8 +178,12 @@ static int piece_count_for(struct crew *crew, const struct text *text, const str
 	tally.heap = heap;
 	tally.take_away = take_away;
 	tally_plain(&tally, text->start, text->start + piece->counted_bytes, &again);
-	/* Were the file another one now it would have been seen; memory is what else can lack. */
-	rc = again.line_count == piece->progress.line_count ? tally_flush(&tally) : -ERR_NOMEM;
+	if (tally.no_memory)
+		rc = -ERR_NOMEM;
+	else if (memcmp(&again, &piece->progress, sizeof(again)) != 0)
+		rc = changes(crew);
+	else
+		rc = tally_flush(&tally);
 	tally_release(&tally);
 	return rc;
 }

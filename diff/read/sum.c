@@ -204,6 +204,20 @@ static int read_all(struct sum_reader *reader, struct source *source, const stru
 		      dump_scanner_read(reader->scanner, &stream, reader->err);
 }
 
+/* Parts that are more than the whole: other bytes were counted away than were counted. */
+static bool has_nonsense(const struct sums *sums)
+{
+	for (size_t i = 0; i < sums->cell_count; i++) {
+		const struct census *of = &sums->cells[i].sums;
+
+		if (of->block_count > sums->total.block_count ||
+			of->requested_bytes > sums->total.requested_bytes ||
+			of->overhead_bytes > sums->total.overhead_bytes)
+			return true;
+	}
+	return false;
+}
+
 /* What is known only at the end, also at that of a dump that is cut short. */
 static int finish(struct sum_reader *reader, int rc)
 {
@@ -218,6 +232,8 @@ static int finish(struct sum_reader *reader, int rc)
 		return rc;
 	if (tally_flush(&reader->tally) || bare_settle(reader))
 		return err_set(reader->err, ERR_NOMEM, sums->path, NULL);
+	if (has_nonsense(sums))
+		return err_set(reader->err, ERR_READ, sums->path, "it changes while it is read");
 	if (!sums->heap_count && !sums->cell_count && sums_warn(sums, "there is no heap in it"))
 		return err_set(reader->err, ERR_NOMEM, sums->path, NULL);
 	if (reader->is_over)

@@ -79,8 +79,10 @@ static size_t id_text(uint32_t id, char text[ID_BYTES])
 int tally_id_add(struct tally *tally, uint32_t id, uint32_t *number)
 {
 	if (tally->count >= UINT32_MAX / 2 || (tally->count == tally->cap && ids_grow(tally)) ||
-		(2 * tally->count >= tally->slot_count && slots_grow(tally)))
+		(2 * tally->count >= tally->slot_count && slots_grow(tally))) {
+		tally->no_memory = true;
 		return -ERR_NOMEM;
+	}
 	*number = (uint32_t)tally->count++;
 	tally->ids[*number] = (struct tally_id){.id = id};
 	tally->stacks[*number] = (struct tally_stack){.stack = STACK_NONE};
@@ -125,8 +127,10 @@ uint32_t tally_stack_take(struct tally *tally, const struct entry_plain *entry, 
 		return 0;
 	text.len = (uint32_t)(behind - lines); /* of at most DUMP_FRAMES_MAX short lines */
 	text.line_count = stack.frame_count;
-	if (pool_stack(tally->pool, &stack, id_len, &cell.stack, &text))
+	if (pool_stack(tally->pool, &stack, id_len, &cell.stack, &text)) {
+		tally->no_memory = true;
 		return 0;
+	}
 	if (known->stack == STACK_NONE) {
 		known->text = text;
 		known->stack = cell.stack;
@@ -134,6 +138,8 @@ uint32_t tally_stack_take(struct tally *tally, const struct entry_plain *entry, 
 	if (known->stack == cell.stack)
 		tally_count_known(tally, number, entry);
 	else if (pool_count(tally->pool, &cell, 1, tally->take_away))
+		tally->no_memory = true;
+	if (tally->no_memory)
 		return 0;
 	return stack.frame_count;
 }

@@ -16,6 +16,7 @@ struct tally {
 	struct pool *pool;
 	uint32_t heap; /* that is counted for, or HEAP_NONE */
 	bool take_away; /* what was counted by mistake */
+	bool no_memory; /* it stopped at what was new for want of memory */
 	uint64_t *slots; /* open table: 0, or id | (number + 1) << 32 */
 	size_t slot_count;
 	uint64_t mixer; /* random: nobody can make ids that collide */
