@@ -27,9 +27,9 @@ static int fill(struct stackset *set, struct stack *stack, const struct stack *w
 	size_t frame_bytes = wanted->frame_count * sizeof(*wanted->frames);
 	size_t alias_bytes = wanted->alias_count * sizeof(*wanted->alias_at);
 	uint64_t *frames = arena_alloc(&set->arena, frame_bytes + 1);
-	uint32_t *alias_at = arena_alloc(&set->arena, alias_bytes + 1);
+	uint32_t *alias_at = alias_bytes ? arena_alloc(&set->arena, alias_bytes) : NULL;
 
-	if (!frames || !alias_at)
+	if (!frames || (alias_bytes && !alias_at))
 		return -ERR_NOMEM;
 	memcpy(frames, wanted->frames, frame_bytes);
 	if (alias_bytes)

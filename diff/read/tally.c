@@ -197,3 +197,14 @@ int tally_flush(struct tally *tally)
 	}
 	return rc;
 }
+
+int tally_reset(struct tally *tally)
+{
+	if (tally_flush(tally)) {
+		tally->no_memory = true;
+		return -ERR_NOMEM;
+	}
+	memset(tally->slots, 0, tally->slot_count * sizeof(*tally->slots));
+	tally->count = 0;
+	return 0;
+}

@@ -141,6 +141,8 @@ static const char *plain(
 	struct batch batch;
 
 	do {
+		if (tally->count >= TALLY_IDS_MAX && tally_reset(tally))
+			break;
 		batch_fill(tally, &batch, at, end);
 		batch_find(tally, &batch);
 		batch_prefetch(tally, &batch);

@@ -21,6 +21,11 @@ struct tally_stack {
 	uint32_t stack;
 };
 
+#define TALLY_IDS_MAX ((size_t)1 << 17) /* about: with more of them a tally starts afresh */
+
+/* Hands all sums over and forgets all ids. 0 or -ERR_NOMEM. */
+int tally_reset(struct tally *tally);
+
 /* Makes a number for an id that is new. 0 or -ERR_NOMEM. */
 int tally_id_add(struct tally *tally, uint32_t id, uint32_t *number);
 

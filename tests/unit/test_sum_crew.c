@@ -322,6 +322,40 @@ static void what_is_no_dump_is_none_in_pieces(void **unused)
 	}
 }
 
+/* Each id twice, far apart, so that a tally has begun afresh in between. */
+static void more_ids_than_a_tally_holds_are_counted(void **unused)
+{
+	enum { COUNT = 140000 };
+	struct crew_plan plan = {.threads = 2, .piece_bytes = 100000};
+	struct source *source;
+	struct sums sums;
+	struct maker maker;
+
+	(void)unused;
+	dump_begin(&maker, (struct maker){0});
+	for (unsigned i = 0; i < 2 * COUNT; i++) {
+		put(&maker, "%X bytes + 8 at 1000 by BackTrace%X", i % COUNT + 1, i % COUNT + 7);
+		if (i < COUNT)
+			put(&maker, "\t%X", 0x1000 + i);
+	}
+	dump_end(&maker, "new.txt");
+	assert_int_equal(source_open(&source, "new.txt", NULL), 0);
+	assert_true(source_is_plain(source, &plan.from, &plan.to));
+	source_close(source);
+	for (int in_pieces = 0; in_pieces < 2; in_pieces++) {
+		free(read_by(in_pieces ? &plan : NULL, &sums));
+		assert_int_equal(sums.cell_count, COUNT);
+		for (size_t i = 0; i < sums.cell_count; i++) {
+			const struct cell *cell = &sums.cells[i];
+			uint64_t number = sums.stacks.stacks[cell->stack].frames[0] - 0x1000;
+
+			assert_int_equal(cell->sums.block_count, 2);
+			assert_int_equal(cell->sums.requested_bytes, 2 * (number + 1));
+		}
+		sums_release(&sums);
+	}
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, enter_folder, leave_folder)
@@ -330,6 +364,7 @@ int main(void)
 		TEST(a_file_that_cannot_be_cut_is_read_by_one_thread),
 		TEST(nothing_takes_the_square_of_the_size),
 		TEST(what_is_no_dump_is_none_in_pieces),
+		TEST(more_ids_than_a_tally_holds_are_counted),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
