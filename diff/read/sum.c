@@ -8,8 +8,8 @@
 #include "diff/read/sum_reader.h"
 
 #define THREADS_MAX 8
-#define PIECE_BYTES ((uint64_t)256 << 10) /* with what else is in use, a processor's own cache */
-#define PIECES_MIN 16 /* for which threads are worth while */
+#define PIECE_BYTES ((uint64_t)512 << 10) /* with what else is in use, a processor's own cache */
+#define PIECES_MIN 8 /* for which threads are worth while */
 
 void sums_init(struct sums *sums)
 {
