@@ -1,5 +1,6 @@
 #include "diff/inputs.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "core/buf.h"
@@ -223,9 +224,11 @@ int inputs_read(struct inputs *inputs, const struct options *options, FILE *say,
 		.heap_count = options->heap_count};
 	int rc = 0;
 
-	*inputs = (struct inputs){.is_partial = false};
-	for (size_t i = 0; i < DUMPS_MAX; i++)
-		sums_init(&inputs->dumps[i]);
+	*inputs = (struct inputs){.dumps = calloc(options->path_count, sizeof(*inputs->dumps))};
+	if (!inputs->dumps)
+		return err_set(err, ERR_NOMEM, NULL, NULL);
+	for (; inputs->dump_count < options->path_count; inputs->dump_count++)
+		sums_init(&inputs->dumps[inputs->dump_count]);
 	for (size_t i = 0; !rc && i < options->path_count; i++) {
 		struct listener listener = {options->paths[i], options->paths[i], say, inputs};
 
@@ -241,6 +244,7 @@ int inputs_read(struct inputs *inputs, const struct options *options, FILE *say,
 void inputs_release(struct inputs *inputs)
 {
 	comparison_release(&inputs->comparison);
-	for (size_t i = 0; i < DUMPS_MAX; i++)
+	for (size_t i = 0; i < inputs->dump_count; i++)
 		sums_release(&inputs->dumps[i]);
+	free(inputs->dumps);
 }

@@ -17,7 +17,8 @@
 #include "diff/read/sum.h"
 
 struct inputs {
-	struct sums dumps[DUMPS_MAX];
+	struct sums *dumps; /* as many as the options name */
+	size_t dump_count;
 	struct comparison comparison;
 	bool is_partial;
 };

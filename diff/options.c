@@ -228,7 +228,7 @@ static int take_item(struct option_list *list, const char *text, struct err *err
 static int take_path(struct options *options, const char *path, struct err *err)
 {
 	if (options->path_count == DUMPS_MAX)
-		return err_set(err, ERR_USAGE, path, "two dumps at most");
+		return err_set(err, ERR_USAGE, path, "%d dumps at most", DUMPS_MAX);
 	options->paths[options->path_count++] = path;
 	return 0;
 }
@@ -399,7 +399,7 @@ bool options_strip(const struct options *options)
 
 void options_usage(FILE *to)
 {
-	fprintf(to, "usage: hdiff [options] OLD [NEW]\n"
+	fprintf(to, "usage: hdiff [options] OLD [NEW [NEWER...]]\n"
 		    "Say which stacks grew from one heap dump to the next.\n\n");
 	opt_help(hdiff_options, to);
 }

@@ -17,7 +17,7 @@
 #include "diff/report/report.h"
 #include "diff/ask/view.h"
 
-#define DUMPS_MAX 2
+#define DUMPS_MAX 1000
 
 /* The options; ends with an entry whose id is 0. */
 extern const struct opt hdiff_options[];

@@ -313,10 +313,20 @@ static void wrong_usage_is_refused(void **state)
 	(void)state;
 	dump_begin(&maker, (struct maker){0});
 	dump_end(&maker, "new.txt");
-	result = run_hdiff("new.txt", "new.txt", "new.txt");
-	assert_int_equal(result->status, 2);
-	assert_non_null(strstr(result->words, "two dumps at most"));
-	result_free(result);
+	{
+		char *argv[1002];
+		FILE *say = tmpfile();
+		char words[200];
+
+		assert_non_null(say);
+		for (size_t i = 0; i < 1002; i++)
+			argv[i] = (char *)(uintptr_t)(i ? "new.txt" : "hdiff");
+		assert_int_equal(hdiff_run(1002, argv, say), 2);
+		rewind(say);
+		assert_non_null(fgets(words, sizeof(words), say));
+		assert_non_null(strstr(words, "1000 dumps at most"));
+		assert_int_equal(fclose(say), 0);
+	}
 	result = run_hdiff("--nonsense", "new.txt");
 	assert_int_equal(result->status, 2);
 	assert_non_null(strstr(result->words, "there is no such option"));

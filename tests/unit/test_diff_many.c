@@ -1,0 +1,42 @@
+/* hdiff: more than two dumps. */
+#include "tests/unit/test_diff.h"
+
+/* Each dump in another place in memory; what counts is the last against the first. */
+static void of_many_dumps_the_growth_is_from_the_first_to_the_last(void **state)
+{
+	static const char *const paths[] = {"old.txt", "2.txt", "3.txt", "4.txt", "new.txt"};
+	static const unsigned bytes[] = {100, 900, 20, 7, 160};
+	struct result *result;
+
+	(void)state;
+	for (unsigned i = 0; i < 5; i++) {
+		struct maker maker;
+
+		dump_begin(&maker, (struct maker){.slide = 0x100000 * i});
+		put_block(&maker, bytes[i], 16, "A", 1);
+		put_block(&maker, 50, 16, "B", 2);
+		if (i == 2)
+			put_block(&maker, 1000, 16, "C", 3);
+		dump_end(&maker, paths[i]);
+	}
+	result = run_hdiff("old.txt", "2.txt", "3.txt", "4.txt", "new.txt");
+	assert_int_equal(result->status, 0);
+	assert_int_equal(result->row_count, 1);
+	assert_int_equal(growth(row_of(result, 1)), 60);
+	assert_int_equal(row_of(result, 1)->old_bytes, 100);
+	assert_int_equal(result->requested, 60);
+	assert_int_equal(times(result->text, "\n// BETWEEN: "), 3);
+	result_free(result);
+	for (unsigned i = 1; i < 4; i++)
+		assert_int_equal(remove(paths[i]), 0);
+}
+
+int main(void)
+{
+#define TEST(name) cmocka_unit_test_setup_teardown(name, enter_folder, leave_folder)
+	const struct CMUnitTest tests[] = {
+		TEST(of_many_dumps_the_growth_is_from_the_first_to_the_last),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
