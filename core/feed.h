@@ -10,8 +10,8 @@
 
 #include "core/err.h"
 
-/* Returns how many bytes, 0 at the end, or a negative error code. */
-/* len is 16 or more. */
+/* Returns how many bytes, 0 at the end, or a negative error code. len is 16 or more: there is room
+ * for whole characters. */
 typedef int64_t feed_reader(void *ctx, void *bytes, size_t len, struct err *err);
 
 struct feed {

@@ -75,11 +75,6 @@ int file_kind_find(enum file_kind *kind, struct source *source, struct err *err)
 	return 0;
 }
 
-bool comparison_is(const char *bytes, size_t len)
-{
-	return file_kind_of(bytes, len) == FILE_COMPARISON;
-}
-
 const char *report_is(const char *bytes, size_t len)
 {
 	static const char json[] = "{\"schema\":\"hdiff/",

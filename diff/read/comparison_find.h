@@ -19,12 +19,10 @@ enum file_kind {
 /* What a text is that starts like this. */
 enum file_kind file_kind_of(const char *bytes, size_t len);
 
-/* The same for the first 16 MiB of a source, which is read up to the first sign. Fills kind and returns 0, or
- * -ERR_READ or -ERR_NOMEM; what is packed and ends in the middle is judged by what is there. */
+/* The same for the first 16 MiB of a source, which is read up to the first sign. Fills kind and
+ * returns 0, or -ERR_READ or -ERR_NOMEM; what is packed and ends in the middle is judged by what is
+ * there. */
 int file_kind_find(enum file_kind *kind, struct source *source, struct err *err);
-
-/* Whether a text that starts like this is a printed comparison. */
-bool comparison_is(const char *bytes, size_t len);
 
 /* A sentence when a text that starts like this is a report of hdiff's in a form that is not read,
  * else NULL. */

@@ -132,7 +132,7 @@ static void write_behind_messages(const char *text)
 	buf_release(&all);
 }
 
-static void a_comparison_is_found_behind_any_number_of_messages(void **state)
+static void a_comparison_is_found_behind_many_messages(void **state)
 {
 	struct result *result;
 
@@ -306,7 +306,7 @@ int main(void)
 		INSIDE(names_stay_where_no_symbols_are_asked_for),
 		INSIDE(a_grouped_report_is_refused_as_such),
 		INSIDE(other_forms_of_our_reports_are_named),
-		INSIDE(a_comparison_is_found_behind_any_number_of_messages),
+		INSIDE(a_comparison_is_found_behind_many_messages),
 		INSIDE(from_standard_input_that_is_refused_with_a_remedy),
 		INSIDE(the_first_sign_tells_what_a_file_is),
 		INSIDE(rows_with_a_header_and_no_total_line_are_cut_short),

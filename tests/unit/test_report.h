@@ -61,6 +61,18 @@ static inline struct made *made_read(size_t dump_count)
 	return made;
 }
 
+/* A grouped view of old.txt and new.txt that shows the first of two groups. */
+static inline struct made *made_grouped(enum view_group group, struct view_group_row groups[2])
+{
+	struct made *made = made_read(2);
+
+	made->view.group = group;
+	made->view.groups = groups;
+	made->view.group_count = 2;
+	made->view.shown_count = 1;
+	return made;
+}
+
 static inline char *made_report(const struct made *made, const char *name, bool hex)
 {
 	struct report_style style = {.hex = hex};

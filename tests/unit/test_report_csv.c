@@ -146,11 +146,7 @@ static void a_group_is_a_row_with_self_and_total(void **state)
 
 	(void)state;
 	write_three();
-	made = made_read(2);
-	made->view.group = GROUP_MODULE;
-	made->view.groups = groups;
-	made->view.group_count = 2;
-	made->view.shown_count = 1;
+	made = made_grouped(GROUP_MODULE, groups);
 	text = made_report(made, "csv", false);
 	assert_string_equal(text,
 		"self_growth_bytes,self_new_bytes,self_old_bytes,"

@@ -199,11 +199,7 @@ static void groups_take_the_place_of_rows(void **state)
 
 	(void)state;
 	write_three();
-	made = made_read(2);
-	made->view.group = GROUP_FILE;
-	made->view.groups = groups;
-	made->view.group_count = 2;
-	made->view.shown_count = 1;
+	made = made_grouped(GROUP_FILE, groups);
 	text = made_report(made, "json", false);
 	has(text, "'group':'file',\n");
 	has(text, "'row_count':3,\n'suppressed_count':0,\n'group_count':2,\n'shown_count':1,\n");
