@@ -1,6 +1,6 @@
 # hsnap, hdiff and hsym. 'make help' says what there is to make.
 #
-#   build/linux   hdiff and hsym for this machine, and unit tests
+#   build/linux   hdiff, hsym and hsnap for this machine, and unit tests
 #   build/asan    the same unit tests with the sanitizers
 #   build/win64   everything for Windows, made with mingw
 #   build/deps    libraries for Windows, made from Debian's sources
@@ -16,6 +16,7 @@ VERSION := 0.1.0
 CORE := $(wildcard core/*.c)
 TRACER := $(wildcard snapshot/tracer/*.c)
 SNAPSHOT := $(filter-out $(TRACER),$(wildcard snapshot/*.c snapshot/*/*.c))
+IMAGES := $(wildcard tests/images/*.c)
 SYMBOLIZE := $(wildcard symbolize/*.c)
 DIFF := $(wildcard diff/*.c diff/*/*.c)
 MAINS := snapshot/hsnap.c diff/hdiff.c symbolize/hsym.c
@@ -64,6 +65,7 @@ tracer_FLAGS = $(windows_FLAGS) -O2 -gdwarf-4 -ffreestanding -fno-stack-protecto
 
 linux_hdiff_LIBS := -lpcre2-8 -lz
 linux_hsym_LIBS := -lz
+linux_hsnap_LIBS := -lz
 win64_hdiff_LIBS := -lpcre2-8 -lz
 win64_hsym_LIBS := -lz
 win64_hsnap_LIBS := -lz -lntdll
@@ -83,17 +85,22 @@ linux_hdiff := $(call linux_objects,$(CORE) $(filter-out $(MAINS),$(SYMBOLIZE)) 
 linux_hsym := $(call linux_objects,$(CORE) $(SYMBOLIZE))
 win64_hdiff := $(call win64_objects,$(CORE) $(filter-out $(MAINS),$(SYMBOLIZE)) $(DIFF))
 win64_hsym := $(call win64_objects,$(CORE) $(SYMBOLIZE))
+linux_hsnap := $(call linux_objects,$(CORE) $(SNAPSHOT))
 win64_hsnap := $(call win64_objects,$(CORE) $(SNAPSHOT))
 win64_tracer := $(patsubst snapshot/tracer/%.c,build/win64/tracer/%.o,$(call windows_of,$(TRACER)))
 
 LINUX_PROGRAMS := $(if $(wildcard diff/hdiff.c),build/linux/hdiff) \
-	$(if $(wildcard symbolize/hsym.c),build/linux/hsym)
+	$(if $(wildcard symbolize/hsym.c),build/linux/hsym) \
+	$(if $(wildcard snapshot/hsnap.c),build/linux/hsnap)
 WIN64_PROGRAMS := $(if $(wildcard snapshot/hsnap.c),build/win64/hsnap.exe) \
 	$(if $(TRACER),build/win64/hsnap-tracer64.dll) \
 	$(if $(wildcard diff/hdiff.c),build/win64/hdiff.exe) \
 	$(if $(wildcard symbolize/hsym.c),build/win64/hsym.exe)
 SAMPLE_PROGRAMS := $(SAMPLES:samples/%.c=build/win64/samples/%.exe)
-TEST_PROGRAMS := $(UNIT_TESTS:tests/unit/%.c=build/linux/tests/%) \
+# hsnap once more, with the sanitizers: it reads damaged files in tests.
+TEST_PROGRAMS := $(if $(wildcard snapshot/hsnap.c),build/asan/hsnap) \
+	$(if $(IMAGES),build/linux/images/make_image) \
+	$(UNIT_TESTS:tests/unit/%.c=build/linux/tests/%) \
 	$(UNIT_TESTS:tests/unit/%.c=build/asan/tests/%) \
 	$(WIN_TESTS:tests/win/%.c=build/win64/tests/%.exe) \
 	$(WIN_TARGETS:tests/targets/%.c=build/win64/targets/%.exe)
@@ -109,7 +116,7 @@ endif
 .PHONY: all linux win64 samples tests packages deps prefix demo check bench lint clean help
 
 all: linux win64 ## both sides (the default)
-linux: $(LINUX_PROGRAMS) ## hdiff and hsym for this machine
+linux: $(LINUX_PROGRAMS) ## hdiff, hsym and hsnap for this machine
 win64: $(WIN64_PROGRAMS) ## everything for Windows
 samples: $(SAMPLE_PROGRAMS) ## leaky programs to practise on
 tests: $(TEST_PROGRAMS)
@@ -177,9 +184,19 @@ build/win64/tracer/%.o: snapshot/tracer/%.c Makefile | deps
 
 .SECONDEXPANSION:
 
-build/linux/hdiff build/linux/hsym: build/linux/%: $$(linux_$$*)
+build/linux/hdiff build/linux/hsym build/linux/hsnap: build/linux/%: $$(linux_$$*)
 	echo "== $@"
 	$(CC) $(CFLAGS) $(LDFLAGS) $^ $(linux_$*_LIBS) -o $@
+
+build/asan/hsnap: $$(patsubst build/linux/%,build/asan/%,$$(linux_hsnap))
+	echo "== $@"
+	$(CC) -fsanitize=address,undefined $^ $(linux_hsnap_LIBS) -o $@
+
+# Minidumps of made processes, and the truth about them.
+build/linux/images/make_image: $(IMAGES:%.c=build/linux/obj/%.o)
+	mkdir -p $(@D)
+	echo "== $@"
+	$(CC) $(CFLAGS) $^ -o $@
 
 build/win64/hsnap.exe build/win64/hdiff.exe build/win64/hsym.exe: build/win64/%.exe: $$(win64_$$*)
 	echo "== $@"

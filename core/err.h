@@ -39,6 +39,15 @@
 		"try again; report it if it stays")                                                \
 	X(ERR_START, "cannot start the program", "check its name and that it can run here")        \
 	X(ERR_INJECT, "cannot load the tracer", "keep hsnap-tracer64.dll beside hsnap.exe")        \
+	X(ERR_PLATFORM, "this needs Windows",                                                      \
+		"run hsnap.exe there, or read a minidump with -z FILE.dmp")                        \
+	X(ERR_NOT_MINIDUMP, "is not a minidump", "write one with procdump -ma PID")                \
+	X(ERR_NO_HEAPS, "the heaps' memory is not in it",                                          \
+		"write a dump with full memory, as procdump -ma PID does")                         \
+	X(ERR_NO_STACKS, "its blocks carry no such stacks",                                        \
+		"see what --stacks=auto finds, or 'hsnap ust on' its image and start it again")    \
+	X(ERR_IMAGE_NAME, "is not the name of an image", "give a file name alone, as app.exe")     \
+	X(ERR_ADMIN, "no right to change this", "run hsnap as administrator")                      \
 	X(ERR_SYSTEM, "the system refused", "")                                                    \
 	X(ERR_SYMBOLS, "no names", "")                                                             \
 	X(ERR_INTERRUPTED, "interrupted", "nothing was written")

@@ -39,7 +39,9 @@ static inline void census_add(struct census *to, const struct census *more)
 
 struct heap {
 	uint64_t addr;
-	const char *kind; /* "wine", "unknown": who walked it */
+	unsigned bits; /* 32, 64; 0 when not recorded */
+	const char *kind; /* "nt", "segment", "page", "wine", "unknown": who walked it */
+	const char *layout; /* which of its kind's layouts was used, or NULL */
 	uint64_t committed_bytes, reserved_bytes;
 	struct census stackless; /* blocks no stack is known for; they are not in blocks[] */
 	bool unwalked; /* no walker knows this heap: blocks are those the tracer saw */

@@ -14,7 +14,26 @@
 #define WALKS_MAX 3 /* while something in the heaps makes no sense */
 #define RETRY_MS 1
 
+int capture_stacks_parse(const char *name, enum capture_stacks *stacks, struct err *err)
+{
+	static const char *const names[] = {
+		[STACKS_AUTO] = "auto",
+		[STACKS_UST] = "ust",
+		[STACKS_OS] = "os",
+		[STACKS_TRACER] = "tracer",
+	};
+
+	for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++) {
+		if (!strcmp(name, names[i])) {
+			*stacks = (enum capture_stacks)i;
+			return 0;
+		}
+	}
+	return err_set(err, ERR_USAGE, name, "stacks come from auto, ust, os or tracer");
+}
+
 struct raw {
+	struct memory memory;
 	struct walk walk;
 	struct tracer_copy tracer;
 	uint64_t area_addr;
@@ -26,7 +45,8 @@ static int take_held(struct target *target, struct raw *raw, struct err *err)
 	int rc;
 
 	walk_clear(&raw->walk);
-	rc = heaps_walk(target, &raw->walk, err);
+	memory_clear(&raw->memory);
+	rc = heaps_walk(&raw->memory, &raw->walk, err);
 	return rc ? rc : tracer_copy_take(&raw->tracer, target, raw->area_addr, err);
 }
 
@@ -264,14 +284,17 @@ static int build(struct snapshot *snapshot, struct raw *raw)
 	return rc;
 }
 
-int capture(struct target *target, struct snapshot *snapshot, struct capture_stats *stats,
-	struct err *err)
+int capture(struct target *target, const struct capture_options *options, struct snapshot *snapshot,
+	struct capture_stats *stats, struct err *err)
 {
 	struct raw raw = {0};
 	int rc = target->ops->modules(target, snapshot, err);
 
+	(void)options;
 	walk_init(&raw.walk);
 	tracer_copy_init(&raw.tracer);
+	if (!rc && memory_init(&raw.memory, target))
+		rc = err_set(err, ERR_NOMEM, target->name, NULL);
 	if (rc)
 		goto out;
 	rc = tracer_find(target, snapshot->modules, snapshot->module_count, &raw.area_addr, err);
@@ -285,6 +308,7 @@ int capture(struct target *target, struct snapshot *snapshot, struct capture_sta
 	if (!rc && build(snapshot, &raw))
 		rc = err_set(err, ERR_NOMEM, target->name, NULL);
 out:
+	memory_release(&raw.memory);
 	walk_release(&raw.walk);
 	tracer_copy_release(&raw.tracer);
 	return rc;

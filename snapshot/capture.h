@@ -8,6 +8,21 @@
 #include "core/model.h"
 #include "snapshot/target.h"
 
+/* Where stacks come from; the names are those of --stacks and of the dump's "stacks source". */
+enum capture_stacks {
+	STACKS_AUTO, /* what the target has: tracer, else ust, else none */
+	STACKS_UST,
+	STACKS_OS,
+	STACKS_TRACER,
+};
+
+/* Returns 0, or -ERR_USAGE when there is no source of that name. */
+int capture_stacks_parse(const char *name, enum capture_stacks *stacks, struct err *err);
+
+struct capture_options {
+	enum capture_stacks stacks;
+};
+
 struct capture_stats {
 	int64_t held_ms; /* how long the target stood still, all tries together */
 	unsigned tries;
@@ -15,9 +30,10 @@ struct capture_stats {
 
 /*
  * Fills snapshot (initialised by the caller). The target runs again when this returns, whatever it
- * returns: 0, -ERR_NOT_TRACED, -ERR_INJECT (its tracer failed), -ERR_GONE, -ERR_TARGET, -ERR_RIGHTS, -ERR_NOMEM.
+ * returns: 0, -ERR_NOT_TRACED and -ERR_NO_STACKS (the wanted stacks are not there), -ERR_INJECT (its
+ * tracer failed), -ERR_GONE, -ERR_TARGET, -ERR_NO_HEAPS, -ERR_RIGHTS, -ERR_NOMEM.
  */
-int capture(struct target *target, struct snapshot *snapshot, struct capture_stats *stats,
-	struct err *err);
+int capture(struct target *target, const struct capture_options *options, struct snapshot *snapshot,
+	struct capture_stats *stats, struct err *err);
 
 #endif

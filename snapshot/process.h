@@ -13,7 +13,11 @@
  * -ERR_GONE, -ERR_USAGE (hsnap itself). target->ops->close() ends it. */
 int target_open_live(struct target *target, uint32_t pid, struct err *err);
 
-/* The same for a process that the caller has a handle of, which stays the caller's. */
+/* Opens the process that a minidump holds (target_minidump.c). Returns 0; -ERR_OPEN, -ERR_READ,
+ * -ERR_NOT_MINIDUMP (with the place in the file), -ERR_NOMEM. */
+int target_open_minidump(struct target *target, const char *path, struct err *err);
+
+/* The same as target_open_live() for a process that the caller has a handle of, which stays the caller's. */
 int target_open_handle(struct target *target, void *process, struct err *err);
 
 /* The one process whose image is called name ("app.exe" or "app", any case). Returns 0 and *pid;

@@ -33,6 +33,18 @@ int target_u64(struct target *target, uint64_t addr, uint64_t *value)
 	return rc;
 }
 
+uint64_t target_committed_bytes(struct target *target)
+{
+	struct target_region region = {0};
+	uint64_t bytes = 0;
+
+	if (!target->ops->region)
+		return TARGET_SPACE_BYTES;
+	while (!target->ops->region(target, region.end, &region) && region.end > region.addr)
+		bytes += region.end - region.addr;
+	return bytes < TARGET_SPACE_BYTES ? bytes : TARGET_SPACE_BYTES;
+}
+
 int target_err(struct target *target, uint64_t addr, const char *what, struct err *err)
 {
 	if (!target->ops->is_alive(target))

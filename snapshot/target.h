@@ -1,8 +1,8 @@
 /*
  * The process that is looked at, behind one interface: read its memory, list its modules, hold it.
  *
- * target_live_windows.c reads a live process. Addresses are the target's and always uint64_t.
- * Nothing read from it is trusted.
+ * target_live_windows.c reads a live process, target_minidump.c a file. Addresses are the target's
+ * and always uint64_t. Nothing read from it is trusted. snapshot/target_memory.h reads it with few calls.
  */
 #ifndef SNAPSHOT_TARGET_H
 #define SNAPSHOT_TARGET_H
@@ -15,12 +15,35 @@
 #include "core/model.h"
 #include "core/pe.h"
 
+/* Of x64 address space: all that a process holds lies in it. */
+#define TARGET_SPACE_BYTES ((uint64_t)1 << 47)
+
 struct target;
+
+enum target_access {
+	TARGET_READ = 1,
+	TARGET_WRITE = 2,
+	TARGET_EXECUTE = 4,
+};
+
+/* Committed memory of one kind: addr..end. */
+struct target_region {
+	uint64_t addr, end;
+	unsigned access; /* enum target_access; a guard page has none */
+	bool is_image; /* a part of a module */
+};
 
 struct target_ops {
 	/* Exactly len bytes: 0, or -ERR_READ when a part of them is not there. */
 	int (*read)(struct target *target, uint64_t addr, void *bytes, size_t len);
-	/* Adds the loaded modules (base, size_bytes, path) to snapshot: 0 or an error. */
+	/* The region that addr lies in, else the next above it: 0, or -ERR_READ when there is none.
+	 * NULL: regions are not known, only reading tells. */
+	int (*region)(struct target *target, uint64_t addr, struct target_region *region);
+	/* The bytes at addr where they lie (in a mapped file) and how many of them; NULL when they
+	 * are not there. They stay until close(). NULL: memory has to be read. */
+	const unsigned char *(*view)(struct target *target, uint64_t addr, size_t *len);
+	/* Adds the loaded modules (base, size_bytes, path; of a file also what identifies them) to
+	 * snapshot, and a warning for whatever the target cannot tell: 0 or an error. */
 	int (*modules)(struct target *target, struct snapshot *snapshot, struct err *err);
 	/* Stops and continues all threads. resume() is harmless when nothing is suspended, and may
 	 * be called from an interrupt. */
@@ -37,8 +60,12 @@ struct target {
 	char name[40]; /* "pid 12", for messages */
 	uint32_t pid;
 	unsigned bits;
-	uint64_t peb; /* address of the process environment block */
+	uint64_t peb; /* address of the process environment block, of a process of that many bits */
+	uint64_t host_peb; /* of a 32-bit process on 64-bit Windows: its 64-bit one; else 0 */
+	uint32_t os_build; /* 0: not known */
+	bool is_wine; /* known to be; a file does not tell */
 	int64_t start_ms;
+	int64_t time_ms; /* when the process was as it is seen; 0: now */
 	char image[1024], os[80]; /* UTF-8 */
 	uint64_t reads, read_bytes; /* how many calls, for -v */
 };
@@ -48,6 +75,9 @@ int target_read(struct target *target, uint64_t addr, void *bytes, size_t len);
 /* Numbers in the target's memory: 0 or -ERR_READ. */
 int target_u32(struct target *target, uint64_t addr, uint32_t *value);
 int target_u64(struct target *target, uint64_t addr, uint64_t *value);
+
+/* How many bytes of the target are committed; all that can be addressed when that is not known. */
+uint64_t target_committed_bytes(struct target *target);
 
 /* The error for a failed read: ERR_GONE when the process has ended, else ERR_TARGET with the
  * address and what was looked for. Returns its negative. */

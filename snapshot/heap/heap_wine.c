@@ -5,11 +5,9 @@
 #include "snapshot/heap/heap.h"
 #include "snapshot/heap/wine_layout.h"
 
-/* Bounds for a process that is damaged or wants to harm: of all lists together, of the subheaps,
- * and of x64 address space, which all that heaps hold lies in and which it cannot exceed. */
+/* Bounds for a process that is damaged or wants to harm: of all lists together, of the subheaps. */
 #define ENTRIES_MAX ((size_t)1 << 20)
 #define SUBHEAPS_MAX ((size_t)2 * HEAPS_MAX)
-#define SPACE_BYTES ((uint64_t)1 << 47)
 #define STRUCT_BYTES_MAX 0x100 /* of what one read takes of any structure */
 
 struct range {
@@ -45,8 +43,8 @@ static bool probe(struct target *target, uint64_t addr)
 /* True when a process can have that many more bytes there. */
 static bool claim(struct wine_walk *wine, uint64_t addr, uint64_t bytes)
 {
-	if (addr > SPACE_BYTES || bytes > SPACE_BYTES - addr ||
-		bytes > SPACE_BYTES - wine->seen_bytes)
+	if (addr > TARGET_SPACE_BYTES || bytes > TARGET_SPACE_BYTES - addr ||
+		bytes > TARGET_SPACE_BYTES - wine->seen_bytes)
 		return false;
 	wine->seen_bytes += bytes;
 	return true;
@@ -106,7 +104,7 @@ static int walk_subheap(struct wine_walk *wine, uint64_t data, uint64_t end, uin
 			uint64_t overhead = layout->block_bytes + block.tail_bytes;
 
 			rc = walk_add_block(wine->walk, addr + layout->block_bytes,
-				block.bytes - overhead, overhead);
+				block.bytes - overhead, overhead, 0);
 		}
 		addr += block.bytes;
 	}
@@ -188,7 +186,7 @@ static int large(struct wine_walk *wine, uint64_t addr, const unsigned char *byt
 	heap->committed_bytes += block_bytes;
 	heap->reserved_bytes += block_bytes;
 	return walk_add_block(
-		wine->walk, addr + layout->large_bytes, data_bytes, block_bytes - data_bytes);
+		wine->walk, addr + layout->large_bytes, data_bytes, block_bytes - data_bytes, 0);
 }
 
 /* A doubly linked list and the structures on it. */
@@ -236,7 +234,7 @@ static struct list list_at(uint64_t addr, const unsigned char *heap_bytes, uint3
 
 static int walk_heap(struct wine_walk *wine, uint64_t addr, const unsigned char *bytes)
 {
-	struct heap heap = {.addr = addr, .kind = heap_walker_wine.kind};
+	struct heap heap = {.addr = addr, .bits = 64, .kind = "wine"};
 	struct list subheaps = list_at(addr, bytes, layout->heap_subheaps);
 	struct list larges = list_at(addr, bytes, layout->heap_larges);
 	int rc;
@@ -295,10 +293,10 @@ static bool is_busy(struct target *target, uint64_t first_heap)
 	return walk.busy_count > 0;
 }
 
-static int walk_all(struct target *target, uint64_t first_heap, struct walk *walk, struct err *err)
+static int walk_all(struct memory *memory, uint64_t first_heap, struct walk *walk, struct err *err)
 {
-	struct wine_walk wine = {.target = target, .walk = walk};
-	int rc = window_init(&wine.window, target);
+	struct wine_walk wine = {.target = memory->target, .walk = walk};
+	int rc = window_init(&wine.window, memory->target);
 
 	(void)err;
 	if (!rc)
@@ -309,7 +307,6 @@ static int walk_all(struct target *target, uint64_t first_heap, struct walk *wal
 }
 
 const struct heap_walker heap_walker_wine = {
-	.kind = "wine",
 	.probe = probe,
 	.is_busy = is_busy,
 	.walk = walk_all,

@@ -3,18 +3,12 @@
 
 #include "core/buf.h"
 #include "snapshot/heap/heap.h"
+#include "snapshot/peb_layout.h"
 
 static const struct heap_walker *const walkers[] = {
 	&heap_walker_wine,
+	&heap_walker_nt,
 };
-
-/*
- * struct _PEB, 64-bit: ProcessHeap, NumberOfHeaps, ProcessHeaps; public symbols of ntdll,
- * Windows 7 to 11; Wine 8.0 keeps ProcessHeap there too and leaves the other two 0.
- */
-#define PEB_PROCESS_HEAP 0x30
-#define PEB_HEAP_COUNT 0xe8
-#define PEB_HEAP_LIST 0xf0
 
 void walk_init(struct walk *walk)
 {
@@ -46,8 +40,8 @@ int walk_add_heap(struct walk *walk, const struct heap *heap)
 	return 0;
 }
 
-int walk_add_block(
-	struct walk *walk, uint64_t addr, uint64_t requested_bytes, uint64_t overhead_bytes)
+int walk_add_block(struct walk *walk, uint64_t addr, uint64_t requested_bytes,
+	uint64_t overhead_bytes, uint64_t record)
 {
 	if (array_grow((void **)&walk->blocks, &walk->block_cap, walk->block_count,
 		    sizeof(*walk->blocks)))
@@ -55,6 +49,7 @@ int walk_add_block(
 	walk->blocks[walk->block_count++] = (struct walked_block){.addr = addr,
 		.requested_bytes = requested_bytes,
 		.overhead_bytes = overhead_bytes,
+		.record = record,
 		.heap = (uint32_t)walk->heap_count - 1};
 	return 0;
 }
@@ -68,68 +63,47 @@ int walk_broken(struct walk *walk, uint64_t addr, const char *what)
 	return 0;
 }
 
-/* The heaps of a kind nobody here knows, from the list that Windows keeps in the PEB. */
-static int list_unknown(
-	struct target *target, uint64_t first_heap, struct walk *walk, struct err *err)
+/* Who understands the heaps of a process; the last one takes all. */
+static const struct heap_walker *walker_of(struct target *target, uint64_t first_heap)
 {
-	struct heap heap = {.addr = first_heap, .kind = "unknown", .unwalked = true};
-	unsigned char *list = NULL;
-	uint64_t list_addr = 0;
-	uint32_t count = 0;
-	int rc = walk_add_heap(walk, &heap);
+	size_t i = 0;
 
-	if (target_u32(target, target->peb + PEB_HEAP_COUNT, &count) ||
-		target_u64(target, target->peb + PEB_HEAP_LIST, &list_addr))
-		return target_err(target, target->peb, "unreadable PEB", err);
-	count = count < HEAPS_MAX ? count : HEAPS_MAX;
-	if (!rc && count) {
-		list = malloc((size_t)count * 8);
-		rc = list ? 0 : -ERR_NOMEM;
-		if (list && target_read(target, list_addr, list, (size_t)count * 8))
-			rc = target_err(target, list_addr, "unreadable heap list", err);
-	}
-	for (uint32_t i = 0; !rc && i < count; i++) {
-		heap.addr = bytes_u64(list + (size_t)i * 8);
-		if (heap.addr && heap.addr != first_heap)
-			rc = walk_add_heap(walk, &heap);
-	}
-	free(list);
-	return rc;
+	while (!walkers[i]->probe(target, first_heap))
+		i++;
+	return walkers[i];
 }
 
-/* Who understands the heap at addr, or NULL. */
-static const struct heap_walker *walker_of(struct target *target, uint64_t addr)
+/* The process heap: 0, or -ERR_READ. */
+static int first_heap_of(struct target *target, uint64_t *addr)
 {
-	for (size_t i = 0; i < sizeof(walkers) / sizeof(*walkers); i++) {
-		if (walkers[i]->probe(target, addr))
-			return walkers[i];
-	}
-	return NULL;
+	unsigned char bytes[8];
+	int rc = target_read(target, target->peb + peb_layout(target->bits)->process_heap, bytes,
+		target->bits / 8);
+
+	if (!rc)
+		*addr = bytes_ptr(bytes, target->bits);
+	return rc;
 }
 
 bool heaps_are_busy(struct target *target)
 {
-	const struct heap_walker *walker;
 	uint64_t first_heap = 0;
 
-	if (target_u64(target, target->peb + PEB_PROCESS_HEAP, &first_heap) || !first_heap)
+	if (first_heap_of(target, &first_heap) || !first_heap)
 		return false;
-	walker = walker_of(target, first_heap);
-	return walker && walker->is_busy(target, first_heap);
+	return walker_of(target, first_heap)->is_busy(target, first_heap);
 }
 
-int heaps_walk(struct target *target, struct walk *walk, struct err *err)
+int heaps_walk(struct memory *memory, struct walk *walk, struct err *err)
 {
-	const struct heap_walker *walker;
+	struct target *target = memory->target;
 	uint64_t first_heap = 0;
 	int rc;
 
-	if (target_u64(target, target->peb + PEB_PROCESS_HEAP, &first_heap))
+	if (first_heap_of(target, &first_heap))
 		return target_err(target, target->peb, "unreadable PEB", err);
 	if (!first_heap)
 		return err_set(err, ERR_TARGET, target->name, "it has no heap yet");
-	walker = walker_of(target, first_heap);
-	rc = walker ? walker->walk(target, first_heap, walk, err) :
-		      list_unknown(target, first_heap, walk, err);
+	rc = walker_of(target, first_heap)->walk(memory, first_heap, walk, err);
 	return rc == -ERR_NOMEM ? err_set(err, ERR_NOMEM, target->name, NULL) : rc;
 }

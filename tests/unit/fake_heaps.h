@@ -260,6 +260,7 @@ struct image {
 	struct fake fake;
 	struct truth truth;
 	struct walk walk;
+	struct memory memory;
 	struct err err;
 	uint64_t mapped_bytes;
 };
@@ -281,6 +282,7 @@ static inline struct image *image_new(uint64_t seed)
 	seed = seed * 2 + 1;
 	fake_init(fake);
 	walk_init(&image->walk);
+	assert_int_equal(memory_init(&image->memory, &fake->target), 0);
 	fill_whole(heap_place(fake, truth, HEAP_A, 0x8000, 0x10000), &seed);
 	fill_whole(heap_extend(fake, truth, HEAP_A, SUB_A1, 0x20000, 0x20000), &seed);
 	fill_whole(heap_extend(fake, truth, HEAP_A, SUB_A2, 0x4000, 0x200000), &seed);
@@ -302,15 +304,22 @@ static inline struct image *image_new(uint64_t seed)
 static inline void image_free(struct image *image)
 {
 	walk_release(&image->walk);
+	memory_release(&image->memory);
 	fake_release(&image->fake);
 	free(image);
 }
 
-static inline void image_walk(struct image *image)
+static inline int image_walk_all(struct image *image)
 {
 	walk_clear(&image->walk);
+	memory_clear(&image->memory);
 	image->fake.is_held = true;
-	assert_int_equal(heaps_walk(&image->fake.target, &image->walk, &image->err), 0);
+	return heaps_walk(&image->memory, &image->walk, &image->err);
+}
+
+static inline void image_walk(struct image *image)
+{
+	assert_int_equal(image_walk_all(image), 0);
 }
 
 /* ---------------------------------------------------------------- what is true */

@@ -26,6 +26,7 @@ struct scene {
 	struct image *image;
 	struct fake *fake;
 	struct snapshot snapshot;
+	struct capture_options options;
 	struct capture_stats stats;
 	struct err err;
 	uint32_t stacks[STACKS];
@@ -112,7 +113,7 @@ static int take(struct scene *scene)
 	snapshot_init(&scene->snapshot);
 	fake->reads = fake->suspends = fake->resumes = 0;
 	scene->err = (struct err){0};
-	rc = capture(&fake->target, &scene->snapshot, &scene->stats, &scene->err);
+	rc = capture(&fake->target, &scene->options, &scene->snapshot, &scene->stats, &scene->err);
 	assert_int_equal(fake->suspends, fake->resumes);
 	assert_false(fake->is_held);
 	assert_int_equal(fake->loose_reads, 0);

@@ -45,6 +45,7 @@ static void a_block_may_end_right_before_the_last_8_bytes(void **state)
 	(void)state;
 	assert_non_null(image);
 	fake_init(&image->fake);
+	assert_int_equal(memory_init(&image->memory, &image->fake.target), 0);
 	fill = heap_place(&image->fake, &image->truth, HEAP_A, 0x1000, 0x10000);
 	while (fill_room(&fill) > 16)
 		fill_used(&fill, fill_room(&fill) > 256 ? 100 : 1, 0);
@@ -340,7 +341,8 @@ static void heaps_of_an_unknown_kind_are_listed_from_the_peb(void **state)
 	const uint64_t list = FAKE_PEB + 0x400, heaps[] = {HEAP_A, 0x910000, 0, HEAP_B};
 
 	(void)state;
-	fake_put(fake, HEAP_A + HEAP_MAGIC, 0, 4);
+	fake_put(fake, HEAP_A + HEAP_SIGNATURE, 0, 4);
+	fake_put(fake, HEAP_B + HEAP_SIGNATURE, 0, 4);
 	fake_put(fake, FAKE_PEB + FAKE_PEB_HEAP_COUNT, 4, 4);
 	fake_put(fake, FAKE_PEB + FAKE_PEB_HEAP_LIST, list, 8);
 	for (unsigned i = 0; i < 4; i++)
@@ -353,9 +355,11 @@ static void heaps_of_an_unknown_kind_are_listed_from_the_peb(void **state)
 		assert_true(image->walk.heaps[i].unwalked);
 		assert_string_equal(image->walk.heaps[i].kind, "unknown");
 	}
+	assert_broken(image, 1, 0x910000); /* not there */
 	fake_put(fake, FAKE_PEB + FAKE_PEB_HEAP_COUNT, UINT32_MAX, 4);
-	walk_clear(&image->walk);
-	assert_int_equal(heaps_walk(&fake->target, &image->walk, &image->err), -ERR_TARGET);
+	image_walk(image);
+	assert_true(image->walk.heap_count >= 3);
+	assert_true(image->walk.broken_count > 1);
 	image_free(image);
 }
 
@@ -365,11 +369,11 @@ static void a_process_without_a_heap_is_an_error(void **state)
 
 	(void)state;
 	fake_put(&image->fake, FAKE_PEB + FAKE_PEB_HEAP, 0, 8);
-	assert_int_equal(heaps_walk(&image->fake.target, &image->walk, &image->err), -ERR_TARGET);
+	assert_int_equal(image_walk_all(image), -ERR_TARGET);
 	fake_unmap(&image->fake, FAKE_PEB);
-	assert_int_equal(heaps_walk(&image->fake.target, &image->walk, &image->err), -ERR_TARGET);
+	assert_int_equal(image_walk_all(image), -ERR_TARGET);
 	image->fake.is_dead = true;
-	assert_int_equal(heaps_walk(&image->fake.target, &image->walk, &image->err), -ERR_GONE);
+	assert_int_equal(image_walk_all(image), -ERR_GONE);
 	image_free(image);
 }
 

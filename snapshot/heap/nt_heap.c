@@ -1,0 +1,127 @@
+#include "snapshot/heap/nt_heap.h"
+
+#define LIST_ENTRIES_MAX ((uint32_t)1 << 24)
+
+int nt_list_walk(struct nt_walk *nt, const struct nt_list *list)
+{
+	unsigned pointer_bytes = nt->process->bits / 8;
+	uint64_t link = list->head, previous = list->head, next, back;
+	int rc = 0;
+
+	for (;;) {
+		const unsigned char *bytes = memory_at(nt->memory, link, (size_t)pointer_bytes * 2);
+		uint64_t key = list->is_coded ? link : 0;
+
+		if (!bytes)
+			return walk_broken(nt->walk, link, "unreadable list");
+		next = bytes_ptr(bytes, nt->process->bits) ^ key;
+		back = bytes_ptr(bytes + pointer_bytes, nt->process->bits) ^ key;
+		if (link != list->head && back != previous)
+			return walk_broken(nt->walk, link, "broken list");
+		if (link != list->head)
+			rc = list->each(list->ctx, link);
+		if (rc || next == list->head)
+			return rc;
+		if (nt->list_entries++ == LIST_ENTRIES_MAX)
+			return walk_broken(nt->walk, link, "lists of no end");
+		previous = link;
+		link = next;
+	}
+}
+
+/* A heap of a kind that nobody here knows. */
+static int unknown_heap(struct nt_walk *nt, uint64_t addr)
+{
+	struct heap heap = {
+		.addr = addr, .bits = nt->process->bits, .kind = "unknown", .unwalked = true};
+
+	return walk_add_heap(nt->walk, &heap);
+}
+
+static int walk_heap(struct nt_walk *nt, uint64_t addr)
+{
+	uint32_t signature = 0;
+
+	if (memory_u32(nt->memory, addr + NT_HEAP_SIGNATURE_AT(nt->process->bits), &signature))
+		walk_broken(nt->walk, addr, "unreadable heap");
+	switch (signature) {
+	case NT_HEAP_SIGNATURE: return nt_backend_walk(nt, addr);
+	case SEGMENT_HEAP_SIGNATURE: return segment_heap_walk(nt, addr);
+	default: return unknown_heap(nt, addr);
+	}
+}
+
+/* The heaps of one PEB; a 32-bit process has two of them. */
+static int walk_process(struct memory *memory, uint64_t peb, unsigned bits, struct walk *walk,
+	struct claims *claims, struct err *err)
+{
+	struct nt_process process;
+	struct nt_walk nt = {
+		.memory = memory, .process = &process, .walk = walk, .claims = *claims};
+	int rc = nt_process_read(&process, memory, peb, bits, err);
+
+	if (rc)
+		return rc;
+	rc = page_heaps_walk(&nt);
+	for (size_t i = 0; !rc && i < process.heap_count; i++)
+		rc = walk_heap(&nt, process.heaps[i]);
+	if (process.is_heap_list_cut)
+		walk_broken(walk, peb, "unreadable heap list");
+	nt_process_release(&process);
+	*claims = nt.claims;
+	return rc;
+}
+
+static int walk_all(struct memory *memory, uint64_t first_heap, struct walk *walk, struct err *err)
+{
+	struct target *target = memory->target;
+	struct claims claims;
+	struct err host_err;
+	uint64_t addr;
+	int rc;
+
+	(void)first_heap;
+	claims_init(&claims, target_committed_bytes(target));
+	rc = walk_process(memory, target->peb, target->bits, walk, &claims, err);
+	if (!rc && target->host_peb) {
+		rc = walk_process(memory, target->host_peb, 64, walk, &claims, &host_err);
+		/* The process is the 32-bit one; its host's heaps may be missing from a file. */
+		if (rc && rc != -ERR_NOMEM)
+			rc = walk_broken(walk, target->host_peb, "unreadable 64-bit PEB");
+	}
+	if (claims_overlaps(&claims, &addr))
+		walk_broken(walk, addr, "memory that two heaps claim");
+	claims_release(&claims);
+	return rc;
+}
+
+static bool probe(struct target *target, uint64_t addr)
+{
+	(void)target;
+	(void)addr;
+	return true;
+}
+
+static bool is_busy(struct target *target, uint64_t first_heap)
+{
+	struct nt_process process;
+	struct memory memory;
+	bool busy = false;
+
+	(void)first_heap;
+	if (memory_init(&memory, target))
+		return false;
+	if (!nt_process_read(&process, &memory, target->peb, target->bits, NULL)) {
+		for (size_t i = 0; !busy && i < process.heap_count; i++)
+			busy = nt_heap_is_busy(&memory, &process, process.heaps[i]);
+		nt_process_release(&process);
+	}
+	memory_release(&memory);
+	return busy;
+}
+
+const struct heap_walker heap_walker_nt = {
+	.probe = probe,
+	.is_busy = is_busy,
+	.walk = walk_all,
+};

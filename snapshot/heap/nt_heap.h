@@ -1,0 +1,75 @@
+/*
+ * Windows' own heaps: what their walkers share.
+ *
+ * A heap is of the kind that its signature says: an NT heap (nt_backend.c) or a segment heap
+ * (segment_heap.c). Blocks of page heaps (page_heap.c) come in addition. Each walker takes the
+ * heap's address and adds one struct heap and its live blocks to nt->walk; what makes no sense it
+ * notes with walk_broken() and goes on where it can. An error stops the whole walk: -ERR_NOMEM.
+ *
+ * Everything is bounded: lists are followed by nt_list_walk(), and memory that blocks lie in is
+ * claimed, so that no process or file makes a walker see more bytes than it has.
+ */
+#ifndef SNAPSHOT_HEAP_NT_HEAP_H
+#define SNAPSHOT_HEAP_NT_HEAP_H
+
+#include "snapshot/heap/claims.h"
+#include "snapshot/heap/heap.h"
+#include "snapshot/nt_process.h"
+
+/* What lies where every kind of heap has its signature: _HEAP.SegmentSignature, _SEGMENT_HEAP
+ * .Signature; at NT_HEAP_SIGNATURE_AT of the heap's address. Public symbols; facts as in the rows of
+ * nt_layout.c and segment_layout.c. */
+#define NT_HEAP_SIGNATURE 0xffeeffeeu
+#define SEGMENT_HEAP_SIGNATURE 0xddeeddeeu
+#define NT_HEAP_SIGNATURE_AT(bits) ((bits) == 64 ? 0x10u : 0x08u)
+
+struct nt_walk {
+	struct memory *memory;
+	const struct nt_process *process;
+	struct walk *walk;
+	struct claims claims;
+	uint32_t list_entries; /* of all lists so far */
+};
+
+/* The heap at addr, which has the kind's signature. 0 or -ERR_NOMEM. */
+int nt_backend_walk(struct nt_walk *nt, uint64_t addr);
+int segment_heap_walk(struct nt_walk *nt, uint64_t addr);
+
+/*
+ * All full page heaps of the process and the blocks in them. Called before the heaps of the PEB's
+ * list are walked. Light page heap is not this one's: its blocks lie in NT heaps, where
+ * nt_backend.c knows them by page_block_parse().
+ */
+int page_heaps_walk(struct nt_walk *nt);
+
+/* What a page heap's DPH_BLOCK_INFORMATION, right before the user's bytes, says. */
+struct page_block {
+	uint64_t requested_bytes, record;
+	bool is_full; /* of a full page heap; else of a light one */
+};
+
+/* Reads the information before user_addr, in a process of that many bits. True when a sound one of a
+ * live block is there. */
+bool page_block_parse(
+	struct memory *memory, unsigned bits, uint64_t user_addr, struct page_block *block);
+
+/* True when a thread holds the lock of the heap at addr, as far as that can be known. */
+bool nt_heap_is_busy(struct memory *memory, const struct nt_process *process, uint64_t addr);
+
+/*
+ * Follows a doubly linked list of Windows (_LIST_ENTRY: Flink, Blink) from its head and calls each()
+ * with the address of every link but the head's. A link's Blink must be the link before, so that no
+ * list leads round; where it is not, and where memory is not there, the list is broken and ends.
+ * is_coded: each pointer is stored XORed with the address of the entry that holds it.
+ * Returns 0 or what each() returned.
+ */
+struct nt_list {
+	uint64_t head;
+	int (*each)(void *ctx, uint64_t link);
+	void *ctx;
+	bool is_coded;
+};
+
+int nt_list_walk(struct nt_walk *nt, const struct nt_list *list);
+
+#endif

@@ -1,0 +1,71 @@
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "core/dump.h"
+#include "snapshot/command.h"
+
+/* The target that an interrupt has to let go; one at a time. */
+static struct target *held;
+
+static void on_interrupt(void)
+{
+	if (held)
+		held->ops->resume(held);
+	out_interrupted();
+}
+
+static void report(const struct snapshot *snapshot, const struct target *target,
+	const struct capture_stats *stats)
+{
+	struct census total = snapshot_total(snapshot);
+	uint64_t stackless = 0;
+
+	for (size_t i = 0; i < snapshot->heap_count; i++)
+		stackless += snapshot->heaps[i].stackless.block_count;
+	fprintf(stderr,
+		"hsnap: %s: %" PRIu64 " blocks, %" PRIu64 " bytes requested, %" PRIu64
+		" overhead, %" PRIu64 " blocks without a stack, %zu heaps, %zu stacks\n"
+		"hsnap: %s: held for %" PRId64 " ms, %u tries, %" PRIu64 " reads of %" PRIu64
+		" bytes\n",
+		target->name, total.block_count, total.requested_bytes, total.overhead_bytes,
+		stackless, snapshot->heap_count, snapshot->stacks.count, target->name,
+		stats->held_ms, stats->tries, target->reads, target->read_bytes);
+}
+
+int take(const struct take *take, struct target *target, const char *path, struct err *err)
+{
+	struct capture_stats stats = {0};
+	struct snapshot snapshot;
+	struct out out;
+	int rc = out_open(&out, path, err);
+
+	if (rc)
+		return rc;
+	snapshot_init(&snapshot);
+	held = target;
+	rc = capture(target, &take->options, &snapshot, &stats, err);
+	held = NULL;
+	if (rc) {
+		out_abort(&out);
+	} else {
+		dump_write(&out, &snapshot);
+		rc = out_commit(&out, err);
+	}
+	for (size_t i = 0; !rc && i < snapshot.warning_count; i++)
+		fprintf(stderr, "hsnap: %s: warning: %s\n", target->name, snapshot.warnings[i]);
+	if (!rc && take->is_verbose)
+		report(&snapshot, target, &stats);
+	snapshot_release(&snapshot);
+	return rc;
+}
+
+void take_guard_interrupts(void)
+{
+	os_on_interrupt(on_interrupt);
+}
+
+int command_fail(const struct err *err)
+{
+	err_print(stderr, "hsnap", err);
+	return 2;
+}
