@@ -1,0 +1,254 @@
+/*
+ * A segment heap: what it keeps of itself, and how many blocks each of its allocators has.
+ */
+#include <stdlib.h>
+
+#include "tests/images/segment_parts.h"
+
+#define HEAP_SIGNATURE 0xddeeddeeu
+#define META_BYTES 0x40000u
+#define LAST_STATE 8u /* of growth */
+
+uint64_t segment_random(struct segment_model *model, uint64_t limit)
+{
+	/* xorshift64*, by Sebastiano Vigna (public domain) */
+	model->random ^= model->random >> 12;
+	model->random ^= model->random << 25;
+	model->random ^= model->random >> 27;
+	return (model->random * 0x2545f4914f6cdd1dull >> 32) % limit;
+}
+
+/* Of 100 places 64 are live in all states, 6 until one of them, 15 from one on, 15 never. */
+static bool plan_life(struct segment_model *model)
+{
+	uint64_t kind = segment_random(model, 100);
+	unsigned state = 1 + (unsigned)segment_random(model, LAST_STATE);
+	if (kind < 64)
+		return true;
+	if (kind < 70)
+		return model->growth < state;
+	return kind < 85 && model->growth >= state;
+}
+
+/* One in 16 was made before stacks were recorded, and one in 32 got none. */
+static void plan_stack(struct segment_model *model, struct segment_block *block)
+{
+	uint64_t kind = segment_random(model, 32);
+	uint64_t stack = segment_random(model, UINT32_MAX);
+	unsigned count = image_stack_count(model->image);
+	block->stack = STACK_NOTHING;
+	if (!image_has_ust(model->image) || kind < 2)
+		return;
+	block->has_stack_place = true;
+	if (kind > 2 && count)
+		block->stack = (unsigned)(stack % count);
+}
+
+struct segment_block segment_plan_block(struct segment_model *model, uint32_t least, uint32_t most)
+{
+	struct segment_block block = {0};
+	block.requested = least + (uint32_t)segment_random(model, most - least + 1);
+	block.is_live = plan_life(model);
+	plan_stack(model, &block);
+	return block;
+}
+
+uint64_t segment_meta(struct segment_model *model, uint64_t bytes)
+{
+	uint64_t addr = model->meta;
+	model->meta += (bytes + 15) / 16 * 16;
+	if (model->meta > model->meta_end)
+		image_die("a segment heap's own memory is full");
+	return addr;
+}
+
+void *segment_room(void *rows, size_t *capacity, size_t count, size_t row_bytes)
+{
+	if (count < *capacity)
+		return rows;
+	*capacity = *capacity ? 2 * *capacity : 16;
+	rows = realloc(rows, *capacity * row_bytes);
+	if (!rows)
+		image_die("out of memory");
+	return rows;
+}
+
+void segment_tell(struct segment_model *model, const struct segment_block *block, uint64_t addr,
+	uint64_t place_bytes)
+{
+	truth_block(model->image, model->heap, addr, block->requested,
+		place_bytes - block->requested, block->stack);
+}
+
+/* ---- the heap itself */
+
+static void put_heap(struct segment_model *model)
+{
+	const struct segment_image_layout *at = model->at;
+	struct image *image = model->image;
+	unsigned ptr = image_ptr_bytes(image);
+	model->heap = image_reserve(image, META_BYTES, 0);
+	image_commit(image, model->heap, META_BYTES, IMAGE_READ | IMAGE_WRITE);
+	model->meta = model->heap + (at->heap.bytes + 63u) / 64 * 64;
+	model->meta_end = model->heap + META_BYTES;
+	image_put(image, model->heap + at->heap.signature, HEAP_SIGNATURE, 4);
+	image_put(image, model->heap + at->heap.global_flags, 2, 4);
+	if (at->heap.interceptor && image_has_ust(image))
+		image_put(image, model->heap + at->heap.interceptor, 1, 4);
+	if (at->heap.allocated_base) {
+		uint64_t base = model->heap + at->heap.allocated_base;
+		image_put_ptr(image, base, model->meta);
+		image_put_ptr(image, base + ptr, model->meta_end);
+		image_put_ptr(image, base + 2ull * ptr, model->meta_end);
+	}
+}
+
+/* Two thirds of the places and more are the LFH's, the rest mostly VS chunks. */
+static void fill(struct segment_model *model, unsigned block_count, bool is_encoded)
+{
+	unsigned places = block_count + block_count / 2;
+	unsigned big = places / 50 < 40 ? places / 50 + 3 : 40;
+	lfh_plan(model, places - places / 4);
+	for (unsigned i = 0; i < places / 4; i++) {
+		bool is_big = !segment_random(model, 64);
+		struct segment_block block =
+			segment_plan_block(model, is_big ? 0x800 : 1, is_big ? 0x9000 : 0x400);
+		vs_add_block(model, &block);
+	}
+	for (unsigned i = 0; i < big; i++) {
+		struct segment_block block = segment_plan_block(model, 0x20000, 0x30000);
+		backend_place_block(model, 0, &block);
+	}
+	for (unsigned i = 0; i < big / 8 + 3; i++) {
+		struct segment_block block = segment_plan_block(model, 0x7f001, 0xc0000);
+		backend_place_block(model, 1, &block);
+	}
+	large_write(model, big / 2 + 4, is_encoded);
+}
+
+/* So that LFH subsegments lie between blocks. */
+static void shuffle_items(struct segment_model *model)
+{
+	for (size_t i = model->item_count; i > 1; i--) {
+		size_t other = segment_random(model, i);
+		struct vs_item item = model->items[i - 1];
+		model->items[i - 1] = model->items[other];
+		model->items[other] = item;
+	}
+}
+
+uint64_t segment_model_make(struct image *image, const struct model_request *request)
+{
+	const struct profile *profile = image_profile(image);
+	struct segment_model model = {.image = image, .growth = request->growth};
+	model.at = segment_image_layout_of(profile->bits, profile->os_build);
+	if (!model.at)
+		image_die("%s has no segment heap", profile->name);
+	model.heap_key = image_hp_heap_key(image);
+	model.lfh_key = image_hp_lfh_key(image);
+	model.unit = 2 * image_ptr_bytes(image);
+	model.random = 1 + image_random(image, UINT32_MAX);
+	put_heap(&model);
+	backend_init(&model);
+	fill(&model, request->block_count, request->is_process_heap);
+	shuffle_items(&model);
+	vs_write(&model);
+	lfh_write(&model);
+	backend_write(&model);
+	truth_heap(image, model.heap, "segment");
+	image_enter_heap(image, model.heap, request->is_process_heap);
+	backend_release(&model);
+	lfh_release(&model);
+	free(model.items);
+	return model.heap;
+}
+
+/* ---- damage */
+
+static void large_cycle(struct image *image)
+{
+	uint64_t tree = image_marked(image, "large tree", 0);
+	uint64_t root = image_get_ptr(image, tree); /* as encoded as its children are */
+	image_put_ptr(image, image_marked(image, "large node", 0), root);
+	image_put_ptr(image, image_marked(image, "large node", 2), root);
+	image_put_ptr(image, image_marked(image, "large node", 5), root);
+}
+
+static void segment_cycle(struct image *image)
+{
+	uint64_t first = image_marked(image, "page segment", 0);
+	image_put_ptr(image, first, first);
+}
+
+static void segment_key(struct image *image)
+{
+	const struct profile *profile = image_profile(image);
+	const struct segment_image_layout *at =
+		segment_image_layout_of(profile->bits, profile->os_build);
+	uint64_t place = image_marked(image, "page segment", 1) + at->segment.signature;
+	image_put_ptr(image, place, image_get_ptr(image, place) ^ 0x5500);
+}
+
+static const struct segment_image_layout *layout_of(struct image *image)
+{
+	const struct profile *profile = image_profile(image);
+	return segment_image_layout_of(profile->bits, profile->os_build);
+}
+
+static void vs_cycle(struct image *image)
+{
+	uint64_t second = image_marked(image, "vs subsegment", 1);
+	uint64_t first = image_marked(image, "vs subsegment", 0);
+	uint64_t at = second ? second : first;
+	image_put_ptr(image, at, first ^ at);
+}
+
+static void unit_size(struct image *image)
+{
+	uint64_t place =
+		image_marked(image, "segment user range", 0) + layout_of(image)->range.unit;
+	image_put(image, place, 0, 1);
+}
+
+static void vs_size(struct image *image)
+{
+	uint64_t addr = image_marked(image, "vs chunk", 3);
+	image_put_ptr(image, addr, addr ^ image_hp_heap_key(image));
+}
+
+static void vs_huge(struct image *image)
+{
+	uint64_t addr = image_marked(image, "vs chunk", 3);
+	uint64_t all = layout_of(image)->bits == 64 ? 0x0001fffffffffffeull : 0xfffffffe;
+	image_put_ptr(image, addr, all ^ addr ^ image_hp_heap_key(image));
+}
+
+static void lfh_block_size(struct image *image)
+{
+	uint64_t addr = image_marked(image, "lfh subsegment", 0);
+	uint32_t key = (uint32_t)image_hp_lfh_key(image) ^ (uint32_t)addr >> 12;
+	uint64_t place = addr + layout_of(image)->subsegment.offsets;
+	uint32_t plain = (uint32_t)image_get(image, place, 4) ^ key;
+	image_put(image, place, (plain & 0xffff0000) ^ key, 4);
+}
+
+static void lfh_block_count(struct image *image)
+{
+	for (size_t i = 0; i < 2; i++) {
+		uint64_t addr = image_marked(image, "lfh subsegment", i);
+		image_put(image, addr + layout_of(image)->subsegment.block_count, 0xffff, 2);
+	}
+}
+
+const struct image_break segment_breaks[] = {
+	{"segment-large-cycle", "the tree of large blocks is a circle", large_cycle},
+	{"segment-list-cycle", "a page segment follows itself", segment_cycle},
+	{"segment-key", "a page segment's signature is another heap's", segment_key},
+	{"segment-vs-cycle", "the list of VS subsegments is a circle without its head", vs_cycle},
+	{"segment-unit-size-0", "a range of the back end has no units", unit_size},
+	{"segment-vs-size-0", "a VS chunk has no size", vs_size},
+	{"segment-vs-size-ffff", "a VS chunk is larger than its subsegment", vs_huge},
+	{"segment-lfh-size-0", "an LFH subsegment's blocks have no size", lfh_block_size},
+	{"segment-lfh-count-ffff", "LFH subsegments count FFFF blocks", lfh_block_count},
+	{0},
+};
