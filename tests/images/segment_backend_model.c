@@ -44,7 +44,7 @@ static void init_context(struct segment_model *model, unsigned number, unsigned 
 }
 
 /* Segment masks of 1 MB and 16 MB [1]. */
-void backend_init(struct segment_model *model)
+void segment_backend_init(struct segment_model *model)
 {
 	init_context(model, 0, 12);
 	init_context(model, 1, 16);
@@ -88,7 +88,7 @@ static struct segment_range *take(struct segment_model *model, struct segment_co
 	return range;
 }
 
-uint64_t backend_take(
+uint64_t segment_backend_take(
 	struct segment_model *model, unsigned context, uint64_t bytes, enum range_type type)
 {
 	uint64_t addr;
@@ -101,7 +101,7 @@ uint64_t backend_take(
 }
 
 /* Pages that nothing of a block without an extra reaches stay uncommitted in some. */
-void backend_place_block(
+void segment_backend_place_block(
 	struct segment_model *model, unsigned number, const struct segment_block *block)
 {
 	struct segment_context *context = &model->contexts[number];
@@ -223,13 +223,13 @@ static void write_context(struct segment_model *model, struct segment_context *c
 	free(nodes.at);
 }
 
-void backend_write(struct segment_model *model)
+void segment_backend_write(struct segment_model *model)
 {
 	write_context(model, &model->contexts[0]);
 	write_context(model, &model->contexts[1]);
 }
 
-void backend_release(struct segment_model *model)
+void segment_backend_release(struct segment_model *model)
 {
 	free(model->contexts[0].segments);
 	free(model->contexts[1].segments);

@@ -28,7 +28,7 @@ static void put_node(struct segment_model *model, const struct segment_block *bl
 	image_mark(model->image, "large node", node);
 }
 
-void large_write(struct segment_model *model, unsigned count, bool is_encoded)
+void segment_large_write(struct segment_model *model, unsigned count, bool is_encoded)
 {
 	uint64_t nodes[MOST_LARGE];
 	size_t node_count = 0;

@@ -53,7 +53,7 @@ static uint32_t first_offset(
 	return round_up(*commit_state + 2 * pages, model->unit);
 }
 
-static void plan_count(const struct segment_model *model, struct lfh_subsegment *subsegment)
+static void plan_count(const struct segment_model *model, struct segment_subsegment *subsegment)
 {
 	uint32_t count = subsegment->bytes / subsegment->block_bytes, state;
 	uint32_t first = first_offset(model, subsegment->bytes, count, &state);
@@ -64,7 +64,7 @@ static void plan_count(const struct segment_model *model, struct lfh_subsegment 
 	subsegment->commit_state = (uint16_t)state;
 }
 
-static bool is_over_page(const struct lfh_subsegment *subsegment, uint32_t number)
+static bool is_over_page(const struct segment_subsegment *subsegment, uint32_t number)
 {
 	uint32_t first = subsegment->first_offset + number * subsegment->block_bytes;
 	uint32_t last = first + subsegment->block_bytes - 1;
@@ -91,7 +91,7 @@ static struct segment_block plan_block(struct segment_model *model, unsigned buc
 	return block;
 }
 
-static void plan_blocks(struct segment_model *model, struct lfh_subsegment *subsegment)
+static void plan_blocks(struct segment_model *model, struct segment_subsegment *subsegment)
 {
 	uint32_t count = subsegment->block_count;
 	subsegment->blocks = calloc(count, sizeof *subsegment->blocks);
@@ -121,7 +121,7 @@ static uint32_t choose_bytes(
 
 static unsigned add_subsegment(struct segment_model *model, unsigned bucket, unsigned wanted)
 {
-	struct lfh_subsegment *subsegment = calloc(1, sizeof *subsegment);
+	struct segment_subsegment *subsegment = calloc(1, sizeof *subsegment);
 	if (!subsegment)
 		image_die("out of memory");
 	subsegment->bucket = (uint16_t)bucket;
@@ -135,16 +135,16 @@ static unsigned add_subsegment(struct segment_model *model, unsigned bucket, uns
 	plan_count(model, subsegment);
 	plan_blocks(model, subsegment);
 	if (subsegment->is_in_vs)
-		vs_add_subsegment(model, subsegment);
+		segment_vs_add_subsegment(model, subsegment);
 	else
-		subsegment->addr = backend_take(model, 0, subsegment->bytes, RANGE_LFH);
+		subsegment->addr = segment_backend_take(model, 0, subsegment->bytes, RANGE_LFH);
 	model->subsegments = segment_room(model->subsegments, &model->subsegment_capacity,
 		model->subsegment_count, sizeof *model->subsegments);
 	model->subsegments[model->subsegment_count++] = subsegment;
 	return subsegment->block_count;
 }
 
-void lfh_plan(struct segment_model *model, unsigned place_count)
+void segment_lfh_plan(struct segment_model *model, unsigned place_count)
 {
 	static const uint8_t buckets[BUCKETS_USED] = {
 		1, 2, 3, 4, 5, 6, 8, 12, 16, 24, 40, 64, 68, 90};
@@ -158,7 +158,7 @@ void lfh_plan(struct segment_model *model, unsigned place_count)
 
 /* ---- writing */
 
-static void put_blocks(struct segment_model *model, struct lfh_subsegment *subsegment)
+static void put_blocks(struct segment_model *model, struct segment_subsegment *subsegment)
 {
 	uint64_t bitmap = subsegment->addr + model->at->subsegment.bitmap;
 	unsigned withheld = 0;
@@ -184,7 +184,7 @@ static void put_blocks(struct segment_model *model, struct lfh_subsegment *subse
 }
 
 /* The pages after the last live block are given back. */
-static void trim(struct segment_model *model, const struct lfh_subsegment *subsegment)
+static void trim(struct segment_model *model, const struct segment_subsegment *subsegment)
 {
 	uint32_t end = subsegment->first_offset;
 	for (uint32_t i = 0; i < subsegment->block_count; i++) {
@@ -197,7 +197,7 @@ static void trim(struct segment_model *model, const struct lfh_subsegment *subse
 }
 
 static void put_subsegment(
-	struct segment_model *model, struct lfh_subsegment *subsegment, uint64_t owner)
+	struct segment_model *model, struct segment_subsegment *subsegment, uint64_t owner)
 {
 	const struct segment_image_layout *at = model->at;
 	uint64_t addr = subsegment->addr;
@@ -246,7 +246,7 @@ static uint64_t new_bucket(struct segment_model *model, unsigned number, uint64_
 }
 
 /* The number'th of its bucket: active in a slot, or in a list of the bucket's. */
-static void put_owned(struct segment_model *model, struct lfh_subsegment *subsegment,
+static void put_owned(struct segment_model *model, struct segment_subsegment *subsegment,
 	uint64_t bucket, const uint64_t slots[SLOT_COUNT], unsigned number)
 {
 	const struct segment_image_layout *at = model->at;
@@ -271,7 +271,7 @@ static void write_bucket(struct segment_model *model, unsigned number)
 	uint64_t slots[SLOT_COUNT], bucket = 0, blocks = 0;
 	unsigned count = 0;
 	for (size_t i = 0; i < model->subsegment_count; i++) {
-		struct lfh_subsegment *subsegment = model->subsegments[i];
+		struct segment_subsegment *subsegment = model->subsegments[i];
 		if (subsegment->bucket != number)
 			continue;
 		if (!bucket)
@@ -290,7 +290,7 @@ static void write_bucket(struct segment_model *model, unsigned number)
 	}
 }
 
-void lfh_write(struct segment_model *model)
+void segment_lfh_write(struct segment_model *model)
 {
 	image_put_ptr(model->image, model->heap + model->at->heap.lfh + model->at->lfh.backend,
 		model->contexts[0].addr);
@@ -298,7 +298,7 @@ void lfh_write(struct segment_model *model)
 		write_bucket(model, number);
 }
 
-void lfh_release(struct segment_model *model)
+void segment_lfh_release(struct segment_model *model)
 {
 	for (size_t i = 0; i < model->subsegment_count; i++) {
 		free(model->subsegments[i]->blocks);

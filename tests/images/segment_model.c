@@ -7,27 +7,10 @@
 
 #define HEAP_SIGNATURE 0xddeeddeeu
 #define META_BYTES 0x40000u
-#define LAST_STATE 8u /* of growth */
 
 uint64_t segment_random(struct segment_model *model, uint64_t limit)
 {
-	/* xorshift64*, by Sebastiano Vigna (public domain) */
-	model->random ^= model->random >> 12;
-	model->random ^= model->random << 25;
-	model->random ^= model->random >> 27;
-	return (model->random * 0x2545f4914f6cdd1dull >> 32) % limit;
-}
-
-/* Of 100 places 64 are live in all states, 6 until one of them, 15 from one on, 15 never. */
-static bool plan_life(struct segment_model *model)
-{
-	uint64_t kind = segment_random(model, 100);
-	unsigned state = 1 + (unsigned)segment_random(model, LAST_STATE);
-	if (kind < 64)
-		return true;
-	if (kind < 70)
-		return model->growth < state;
-	return kind < 85 && model->growth >= state;
+	return model_random(&model->plan, limit);
 }
 
 /* One in 16 was made before stacks were recorded, and one in 32 got none. */
@@ -48,7 +31,7 @@ struct segment_block segment_plan_block(struct segment_model *model, uint32_t le
 {
 	struct segment_block block = {0};
 	block.requested = least + (uint32_t)segment_random(model, most - least + 1);
-	block.is_live = plan_life(model);
+	block.is_live = model_life(&model->plan);
 	plan_stack(model, &block);
 	return block;
 }
@@ -103,27 +86,27 @@ static void put_heap(struct segment_model *model)
 	}
 }
 
-/* Two thirds of the places and more are the LFH's, the rest mostly VS chunks. */
+/* Three quarters of the places and more are the LFH's, the rest mostly VS chunks. */
 static void fill(struct segment_model *model, unsigned block_count, bool is_encoded)
 {
-	unsigned places = block_count + block_count / 2;
+	unsigned places = model_places(block_count);
 	unsigned big = places / 50 < 40 ? places / 50 + 3 : 40;
-	lfh_plan(model, places - places / 4);
+	segment_lfh_plan(model, places - places / 4);
 	for (unsigned i = 0; i < places / 4; i++) {
 		bool is_big = !segment_random(model, 64);
 		struct segment_block block =
 			segment_plan_block(model, is_big ? 0x800 : 1, is_big ? 0x9000 : 0x400);
-		vs_add_block(model, &block);
+		segment_vs_add_block(model, &block);
 	}
 	for (unsigned i = 0; i < big; i++) {
 		struct segment_block block = segment_plan_block(model, 0x20000, 0x30000);
-		backend_place_block(model, 0, &block);
+		segment_backend_place_block(model, 0, &block);
 	}
 	for (unsigned i = 0; i < big / 8 + 3; i++) {
 		struct segment_block block = segment_plan_block(model, 0x7f001, 0xc0000);
-		backend_place_block(model, 1, &block);
+		segment_backend_place_block(model, 1, &block);
 	}
-	large_write(model, big / 2 + 4, is_encoded);
+	segment_large_write(model, big / 2 + 4, is_encoded);
 }
 
 /* So that LFH subsegments lie between blocks. */
@@ -140,25 +123,25 @@ static void shuffle_items(struct segment_model *model)
 uint64_t segment_model_make(struct image *image, const struct model_request *request)
 {
 	const struct profile *profile = image_profile(image);
-	struct segment_model model = {.image = image, .growth = request->growth};
+	struct segment_model model = {.image = image};
 	model.at = segment_image_layout_of(profile->bits, profile->os_build);
 	if (!model.at)
 		image_die("%s has no segment heap", profile->name);
 	model.heap_key = image_hp_heap_key(image);
 	model.lfh_key = image_hp_lfh_key(image);
 	model.unit = 2 * image_ptr_bytes(image);
-	model.random = 1 + image_random(image, UINT32_MAX);
+	model.plan = model_plan_of(image, request);
 	put_heap(&model);
-	backend_init(&model);
+	segment_backend_init(&model);
 	fill(&model, request->block_count, request->is_process_heap);
 	shuffle_items(&model);
-	vs_write(&model);
-	lfh_write(&model);
-	backend_write(&model);
+	segment_vs_write(&model);
+	segment_lfh_write(&model);
+	segment_backend_write(&model);
 	truth_heap(image, model.heap, "segment");
 	image_enter_heap(image, model.heap, request->is_process_heap);
-	backend_release(&model);
-	lfh_release(&model);
+	segment_backend_release(&model);
+	segment_lfh_release(&model);
 	free(model.items);
 	return model.heap;
 }

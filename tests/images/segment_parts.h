@@ -8,6 +8,7 @@
 #define TESTS_IMAGES_SEGMENT_PARTS_H
 
 #include "tests/images/made_image.h"
+#include "tests/images/model_plan.h"
 #include "tests/images/segment_image_layout.h"
 
 #define SEGMENT_PAGE 0x1000u
@@ -51,11 +52,11 @@ struct segment_context {
 /* What is to lie in a VS chunk: a block, or an LFH subsegment. */
 struct vs_item {
 	struct segment_block block;
-	struct lfh_subsegment *subsegment;
+	struct segment_subsegment *subsegment;
 	uint32_t bytes; /* wanted of the chunk's user part */
 };
 
-struct lfh_subsegment {
+struct segment_subsegment {
 	uint64_t addr;
 	uint32_t bytes;
 	uint16_t bucket, block_bytes, block_count, first_offset, commit_state;
@@ -68,15 +69,14 @@ struct segment_model {
 	struct image *image;
 	const struct segment_image_layout *at;
 	uint64_t heap, heap_key, lfh_key;
-	uint64_t random;
-	unsigned growth;
+	struct model_plan plan;
 	unsigned unit; /* the heap's granularity, bytes */
 	uint64_t meta, meta_end; /* the heap's own memory not yet used */
 	struct segment_context contexts[2];
 
 	struct vs_item *items;
 	size_t item_count, item_capacity;
-	struct lfh_subsegment **subsegments; /* by bucket */
+	struct segment_subsegment **subsegments; /* by bucket */
 	size_t subsegment_count, subsegment_capacity;
 };
 
@@ -108,33 +108,33 @@ void segment_put_block(struct segment_model *model, const struct segment_block *
 
 /* ---- segment_backend_model.c */
 
-void backend_init(struct segment_model *model);
+void segment_backend_init(struct segment_model *model);
 /* Takes a range of a context's units, committed, for a subsegment. */
-uint64_t backend_take(
+uint64_t segment_backend_take(
 	struct segment_model *model, unsigned context, uint64_t bytes, enum range_type type);
-void backend_place_block(
+void segment_backend_place_block(
 	struct segment_model *model, unsigned context, const struct segment_block *block);
 /* Writes all that was taken. */
-void backend_write(struct segment_model *model);
-void backend_release(struct segment_model *model);
+void segment_backend_write(struct segment_model *model);
+void segment_backend_release(struct segment_model *model);
 
 /* ---- segment_vs_model.c */
 
-/* To lie in some chunk; vs_write() finds the place of all. */
-void vs_add_block(struct segment_model *model, const struct segment_block *block);
-void vs_add_subsegment(struct segment_model *model, struct lfh_subsegment *subsegment);
-void vs_write(struct segment_model *model);
+/* To lie in some chunk; segment_vs_write() finds the place of all. */
+void segment_vs_add_block(struct segment_model *model, const struct segment_block *block);
+void segment_vs_add_subsegment(struct segment_model *model, struct segment_subsegment *subsegment);
+void segment_vs_write(struct segment_model *model);
 
 /* ---- segment_lfh_model.c */
 
 /* Plans about that many places for blocks; those of subsegments in VS chunks are put among the VS
- * items. lfh_write() is for after vs_write(). */
-void lfh_plan(struct segment_model *model, unsigned place_count);
-void lfh_write(struct segment_model *model);
-void lfh_release(struct segment_model *model);
+ * items. segment_lfh_write() is for after segment_vs_write(). */
+void segment_lfh_plan(struct segment_model *model, unsigned place_count);
+void segment_lfh_write(struct segment_model *model);
+void segment_lfh_release(struct segment_model *model);
 
 /* ---- segment_large_model.c */
 
-void large_write(struct segment_model *model, unsigned count, bool is_encoded);
+void segment_large_write(struct segment_model *model, unsigned count, bool is_encoded);
 
 #endif

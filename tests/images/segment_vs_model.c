@@ -46,7 +46,7 @@ static void add_item(struct segment_model *model, const struct vs_item *item)
 	model->items[model->item_count++] = *item;
 }
 
-void vs_add_block(struct segment_model *model, const struct segment_block *block)
+void segment_vs_add_block(struct segment_model *model, const struct segment_block *block)
 {
 	uint32_t bytes = (block->requested + model->unit - 1) / model->unit * model->unit;
 	bytes += segment_tail_bytes(model, block);
@@ -56,7 +56,7 @@ void vs_add_block(struct segment_model *model, const struct segment_block *block
 }
 
 /* Its last two bytes say what lies there. */
-void vs_add_subsegment(struct segment_model *model, struct lfh_subsegment *subsegment)
+void segment_vs_add_subsegment(struct segment_model *model, struct segment_subsegment *subsegment)
 {
 	add_item(
 		model, &(struct vs_item){.subsegment = subsegment, .bytes = subsegment->bytes + 2});
@@ -216,7 +216,7 @@ static void open_subsegment(
 {
 	uint32_t bytes =
 		item_bytes > SUBSEGMENT_BYTES / 2 ? BIG_SUBSEGMENT_BYTES : SUBSEGMENT_BYTES;
-	subsegment->addr = backend_take(model, 0, bytes, RANGE_VS);
+	subsegment->addr = segment_backend_take(model, 0, bytes, RANGE_VS);
 	subsegment->units = bytes / model->unit;
 	subsegment->next = model->at->vs_subsegment.first_chunk / model->unit;
 	subsegment->chunk_count = 0;
@@ -281,7 +281,7 @@ static void place_items(
 		write_subsegment(model, subsegment, lists[1]);
 }
 
-void vs_write(struct segment_model *model)
+void segment_vs_write(struct segment_model *model)
 {
 	struct vs_nodes subsegments = {0}, free_chunks = {0};
 	struct subsegment *subsegment = calloc(1, sizeof *subsegment);
