@@ -126,7 +126,10 @@ static unsigned add_subsegment(struct segment_model *model, unsigned bucket, uns
 		image_die("out of memory");
 	subsegment->bucket = (uint16_t)bucket;
 	subsegment->block_bytes = (uint16_t)(bucket_units(bucket) * model->unit);
-	subsegment->is_in_vs = segment_random(model, 3) == 0 && subsegment->block_bytes <= 0x100;
+	/* Where few are wanted, a page of the smallest ones would be too many. */
+	bool is_few = wanted * subsegment->block_bytes < SEGMENT_PAGE / 2;
+	subsegment->is_in_vs =
+		(!segment_random(model, 3) || is_few) && subsegment->block_bytes <= 0x100;
 	subsegment->bytes =
 		choose_bytes(model, subsegment->block_bytes, subsegment->is_in_vs, wanted);
 	subsegment->has_withheld = !subsegment->is_in_vs && subsegment->block_bytes > 0x100 &&
