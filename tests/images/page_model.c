@@ -12,8 +12,6 @@
 #include "tests/images/model_plan.h"
 #include "tests/images/page_parts.h"
 
-#pragma weak nt_model_make
-
 #define PAGE 0x1000u
 #define REGION_BYTES 0x100000u
 #define ROOT_SIGNATURE 0xffeeddccu
@@ -217,9 +215,8 @@ uint64_t page_full_make(struct image *image, const struct model_request *request
 	truth_heap(image, model.root, "page");
 	image_enter_heap(image, model.root, request->is_process_heap);
 	struct model_request normal = {20, request->growth, false};
-	if (nt_model_make)
-		image_put_ptr(
-			image, model.root + model.at->root.normal, nt_model_make(image, &normal));
+	uint64_t normal_heap = nt_model_make(image, &normal);
+	image_put_ptr(image, model.root + model.at->root.normal, normal_heap);
 	free(model.blocks);
 	return model.root;
 }
