@@ -2,7 +2,7 @@
 
 /* ntdll listing of Windows 10 x64; the table's offsets from its public declaration */
 static const struct page_layout layout_x64 = {
-	.name = "page-x64",
+	.name = "page 10.0 x64",
 	.bits = 64,
 	.root_storage_bytes = 0x30, /* nVirtualStorageBytes */
 	.root_busy_table = 0x38, /* BusyNodesTable */
@@ -32,7 +32,7 @@ static const struct page_layout layout_x64 = {
 
 /* ntdll listing of Windows 7 x86 */
 static const struct page_layout layout_x86 = {
-	.name = "page-x86",
+	.name = "page 6.1 x86",
 	.bits = 32,
 	.root_storage_bytes = 0x1c,
 	.root_busy_table = 0x20,

@@ -80,7 +80,7 @@ static const struct segment_parts parts_x86 = {
 const struct segment_layout segment_layouts[] = {
 	{
 		/* ntkrnlmp listings of 20348 and 22000 x64 */
-		.name = "20348-x64",
+		.name = "segment 10.0.20348-22000 x64",
 		.parts = &parts_x64,
 		.large_tree = 0x48, /* LargeAllocMetadata */
 		.large_reserved = 0x58, /* LargeReservedPages */
@@ -102,7 +102,7 @@ const struct segment_layout segment_layouts[] = {
 	},
 	{
 		/* ntkrnlmp listings of 17763, 18362 and 19041 x64; one of ntdll 19041 */
-		.name = "17763-x64",
+		.name = "segment 10.0.17763-19041 x64",
 		.parts = &parts_x64,
 		.large_tree = 0x48,
 		.large_reserved = 0x58,
@@ -124,7 +124,7 @@ const struct segment_layout segment_layouts[] = {
 	},
 	{
 		/* one listing of ntdll 17134 x64 */
-		.name = "17134-x64",
+		.name = "segment 10.0.17134 x64",
 		.parts = &parts_x64,
 		.large_tree = 0x50,
 		.contexts = 0x70,
@@ -142,7 +142,7 @@ const struct segment_layout segment_layouts[] = {
 	},
 	{
 		/* one listing of ntdll 16299 x64 */
-		.name = "16299-x64",
+		.name = "segment 10.0.16299 x64",
 		.parts = &parts_x64,
 		.large_tree = 0x50,
 		.contexts = 0x70,
@@ -160,7 +160,7 @@ const struct segment_layout segment_layouts[] = {
 	},
 	{
 		/* a listing of ntdll 19041 x86; two open-source readers have the same for later ones */
-		.name = "19041-x86",
+		.name = "segment 10.0.19041 x86",
 		.parts = &parts_x86,
 		.large_tree = 0x44,
 		.large_reserved = 0x4c,
