@@ -25,11 +25,12 @@ static void report(const struct snapshot *snapshot, const struct target *target,
 	fprintf(stderr,
 		"hsnap: %s: %" PRIu64 " blocks, %" PRIu64 " bytes requested, %" PRIu64
 		" overhead, %" PRIu64 " blocks without a stack, %zu heaps, %zu stacks\n"
-		"hsnap: %s: held for %" PRId64 " ms, %u tries, %" PRIu64 " reads of %" PRIu64
+		"hsnap: %s: %s for %" PRId64 " ms, %u tries, %" PRIu64 " reads of %" PRIu64
 		" bytes\n",
 		target->name, total.block_count, total.requested_bytes, total.overhead_bytes,
 		stackless, snapshot->heap_count, snapshot->stacks.count, target->name,
-		stats->held_ms, stats->tries, target->reads, target->read_bytes);
+		target->is_cloned ? "read from a clone" : "held", stats->held_ms, stats->tries,
+		target->reads, target->read_bytes);
 }
 
 int take(const struct take *take, struct target *target, const char *path, struct err *err)
