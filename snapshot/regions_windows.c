@@ -11,7 +11,7 @@ static bool query(HANDLE process, uint64_t addr, MEMORY_BASIC_INFORMATION *info)
 }
 
 /* The system tells of a region what lies from the page asked for on. Whoever reads in pieces wants
- * the piece's start too, when it is of the same kind. */
+ * the start too, as far back as addr's piece goes. */
 static uint64_t region_start(HANDLE process, uint64_t addr, const MEMORY_BASIC_INFORMATION *info)
 {
 	uint64_t base = (uint64_t)info->BaseAddress;
@@ -20,9 +20,13 @@ static uint64_t region_start(HANDLE process, uint64_t addr, const MEMORY_BASIC_I
 
 	if (from < (uint64_t)info->AllocationBase)
 		from = (uint64_t)info->AllocationBase;
-	if (from < base && query(process, from, &before) && before.State == MEM_COMMIT &&
-		(uint64_t)before.BaseAddress + before.RegionSize > addr)
-		return (uint64_t)before.BaseAddress;
+	while (from < base && query(process, from, &before)) {
+		uint64_t end = (uint64_t)before.BaseAddress + before.RegionSize;
+
+		if (end > addr)
+			return (uint64_t)before.BaseAddress;
+		from = end;
+	}
 	return base;
 }
 
