@@ -39,7 +39,7 @@ void doctor_report_print(const struct doctor_report *report, FILE *to)
 
 	fprintf(to, ROW, "source", "heap", "what", "expected", "found", "");
 	for (; row < end; row++) {
-		if (strcmp(source, row->source))
+		if (strcmp(source, row->source) != 0)
 			fputc('\n', to);
 		source = row->source;
 		print_row(row, to);

@@ -263,7 +263,7 @@ static const char *printed(const struct doctor_report *report)
 	rewind(file);
 	len = fread(text, 1, sizeof(text) - 1, file);
 	text[len] = 0;
-	fclose(file);
+	(void)fclose(file);
 	return text;
 }
 
