@@ -21,6 +21,21 @@ static void write_quoted(struct out *out, const char *key, const char *value)
 	buf_release(&text);
 }
 
+static void write_records(struct out *out, const struct stack_records *records)
+{
+	out_printf(out, "// hsnap: ust records=%" PRIu64 " broken-records=%" PRIu64,
+		records->record_count, records->broken_count);
+	if (records->database)
+		out_printf(out,
+			" database=%" PRIX64 " entries=%" PRIu64 " lookups=%" PRIu64
+			" failures=%" PRIu64 " indexed=%" PRIu64 " chained=%" PRIu64
+			" used=%" PRIu64 " reserved=%" PRIu64,
+			records->database, records->entry_count, records->lookup_count,
+			records->failure_count, records->indexed_count, records->chained_count,
+			records->used_bytes, records->reserved_bytes);
+	out_text(out, EOL);
+}
+
 static void write_process(struct out *out, const struct snapshot *snapshot)
 {
 	char time[DATE_TEXT_BYTES];
@@ -38,6 +53,8 @@ static void write_process(struct out *out, const struct snapshot *snapshot)
 	out_text(out, EOL);
 	if (snapshot->stack_source)
 		out_printf(out, "// hsnap: stacks source=%s" EOL, snapshot->stack_source);
+	if (snapshot->records.is_known)
+		write_records(out, &snapshot->records);
 	for (size_t i = 0; i < snapshot->warning_count; i++) {
 		out_text(out, "// hsnap: warning");
 		write_quoted(out, "text", snapshot->warnings[i]);
@@ -85,13 +102,17 @@ static void write_modules(struct out *out, const struct snapshot *snapshot)
 
 static void write_heap_note(struct out *out, const struct heap *heap)
 {
+	out_printf(out, "// hsnap: heap addr=%" PRIX64 " kind=%s", heap->addr,
+		heap->kind ? heap->kind : "unknown");
+	if (heap->bits)
+		out_printf(out, " bits=%u", heap->bits);
+	write_quoted(out, "layout", heap->layout);
 	out_printf(out,
-		"// hsnap: heap addr=%" PRIX64 " kind=%s committed=%" PRIu64 " reserved=%" PRIu64
-		" stackless-blocks=%" PRIu64 " stackless-requested=%" PRIu64
-		" stackless-overhead=%" PRIu64 "%s" EOL,
-		heap->addr, heap->kind ? heap->kind : "unknown", heap->committed_bytes,
-		heap->reserved_bytes, heap->stackless.block_count, heap->stackless.requested_bytes,
-		heap->stackless.overhead_bytes, heap->unwalked ? " unwalked=1" : "");
+		" committed=%" PRIu64 " reserved=%" PRIu64 " stackless-blocks=%" PRIu64
+		" stackless-requested=%" PRIu64 " stackless-overhead=%" PRIu64 "%s" EOL,
+		heap->committed_bytes, heap->reserved_bytes, heap->stackless.block_count,
+		heap->stackless.requested_bytes, heap->stackless.overhead_bytes,
+		heap->unwalked ? " unwalked=1" : "");
 }
 
 static void write_stack(struct out *out, const struct stack *stack)
