@@ -6,6 +6,7 @@ use warnings;
 use FindBin qw($Bin);
 use lib "$Bin/lib";
 use Test::More;
+use Time::HiRes qw(time);
 use Hunt;
 
 my $exe = "$root/build/win64/hsnap.exe";
@@ -31,17 +32,25 @@ for my $source ('walk', 'walk+ust', 'tracer') {
 		    if $heap ne 'process heap';
 	}
 }
+for my $heap (@heaps[1 .. 3]) {
+	my %sums = map { $_->{what} => $_->{found} }
+	    grep { $_->{source} eq 'sums' && $_->{heap} eq $heap } @rows;
+	cmp_ok($sums{'number of blocks'}, '>', 500, "$heap: the sums are right");
+	cmp_ok($sums{'bytes in them'}, '>', 500_000, "$heap: in bytes too");
+}
 my ($stacks) = map { $_->{found} } grep { $_->{source} eq 'tracer' && $_->{what} eq 'stacks' } @rows;
 cmp_ok($stacks, '>', 2000, 'stacks of thousands of blocks lead to where they were allocated');
 my %verdicts = map { ("$_->{source} $_->{what}" => $_->{ok}) } @rows;
-is($verdicts{'ust stacks'}, 'not there', 'Wine has no stacks of +ust, and that is not called ok');
+is($verdicts{'ust dump'}, 'not there', 'Wine has no stacks of +ust, and that is not called ok');
+is($verdicts{'os the child'}, 'not there', 'nor has it stacks of its own');
 is($verdicts{'walk segment heap'}, 'not there', 'nor a segment heap');
 like($doctor->{out}, qr/^NtGlobalFlag +1000 in the child with \+ust\r?$/m, 'the flag was set in the child');
-like($doctor->{out}, qr/^\Q$_\E +kind wine, layout /m, "$_: the layout that read it") for @heaps;
-is_deeply([unix_pids($exe)], [], 'no process is left');
+like($doctor->{out}, qr/^\Q$_\E +kind wine\b/m, "$_: the layout that read it") for @heaps;
+is_deeply([unix_pids($exe), children()], [], 'no process is left');
 
 # What a lie is about, and the rows that it turns off.
 my $small = 'blocks of 0 to 1024 bytes';
+my ($number, $bytes) = ('number of blocks', 'bytes in them');
 my %lies = (
 	size => ['growable', $small],
 	place => ['growable', $small, 'other blocks'],
@@ -65,10 +74,17 @@ for my $lie (sort keys %lies) {
 	}
 	# A block that is not found has no stack either.
 	delete @off{ map { my $source = $_; map { "$source, $heap, $_" } @whats, 'stacks' } @sources };
+	my %sums = (size => [$bytes], silent => [$number, $bytes], freed => [$number, $bytes], heap => [$number, $bytes]);
+	for my $what (@{ $sums{$lie} // [] }) {
+		for my $sum_of ($lie eq 'heap' ? ('growable', $heap) : $heap) {
+			ok(delete $off{"sums, $sum_of, $what"}, "a lie ($lie): $what in $sum_of is off");
+		}
+	}
 	is_deeply([sort keys %off], [], "a lie ($lie): nothing else is off");
-	like($result->{out}, qr/rows are OFF: do not trust/, "a lie ($lie): the last line says so");
+	like($result->{out}, qr/rows? (?:is|are) OFF: do not trust/, "a lie ($lie): the last line says so");
 }
-is_deeply([unix_pids($exe)], [], 'no process is left by a doctor that finds faults');
+is_deeply([unix_pids($exe), children()], [], 'no process is left by a doctor that finds faults');
+die_after($_) for 0, 0.1, 0.3;
 
 check_error(hsnap('doctor', 'me'), 'hsnap', 'an argument', 'me', 'doctor');
 check_error(hsnap('doctor', '--fast'), 'hsnap', 'an unknown option', '--fast');
@@ -77,6 +93,42 @@ is(hsnap('doctor', '--child', 1, 2, 3, 'x')->{status}, 2, 'nor with handles that
 my $linux = run(["$root/build/linux/hsnap", 'doctor']);
 check_error($linux, 'hsnap', 'elsewhere', 'doctor', 'Windows');
 done_testing;
+
+# The doctor's children that run in our prefix.
+sub children {
+	my $prefix = $ENV{HSNAP_WINE_PREFIX} // "$root/build/wine";
+	return grep {
+		my $pid = $_;
+		my ($command, $environ) = map { eval { slurp("/proc/$pid/$_") } // '' } qw(cmdline environ);
+		$command =~ /^hsnap\0doctor\0--child\0/ && "\0$environ" =~ /\0WINEPREFIX=\Q$prefix\E\0/;
+	} map { m{(\d+)$} } glob '/proc/[0-9]*';
+}
+
+# True when $done->() is, within a time in which it must be.
+sub soon {
+	my ($done) = @_;
+	my $until = time + 60;
+	until ($done->()) {
+		return 0 if time > $until;
+		select undef, undef, undef, 0.005;
+	}
+	return 1;
+}
+
+# A doctor that is killed leaves no child, at whatever moment: its first child is
+# there, or has been for a while.
+sub die_after {
+	my ($seconds) = @_;
+	my $pid = Hunt::start([wine($exe, 'doctor')]);
+	my $what = "killed $seconds s after its first child began";
+	ok(soon(sub { children() }), "$what: there is one");
+	select undef, undef, undef, $seconds;
+	my @doctor = unix_pids($exe);
+	kill KILL => @doctor;
+	cmp_ok(scalar @doctor, '>', 0, "$what: so it is");
+	Hunt::finish($pid);
+	ok(soon(sub { !children() }), "$what: and the child ends");
+}
 
 sub doctor {
 	my ($lie) = @_;

@@ -10,6 +10,7 @@
 #include "snapshot/command.h"
 #include "snapshot/doctor/doctor_judge.h"
 #include "snapshot/peb_layout.h"
+#include "snapshot/stacks/os_stacks.h"
 
 enum {
 	OPT_HELP = 1,
@@ -18,6 +19,16 @@ enum {
 static const struct opt options[] = {
 	{OPT_HELP, "h", "help", NULL, "print this help"},
 	{0},
+};
+
+struct doctor;
+
+/* A way of taking a snapshot, and how it is judged. */
+struct dump {
+	const char *source;
+	enum capture_stacks stacks;
+	bool must_be; /* that it is not to be had is a mistake */
+	int (*judge)(struct doctor *doctor, const struct doctor_found *found);
 };
 
 struct doctor {
@@ -63,11 +74,24 @@ static int note_layouts(struct doctor *doctor, const struct doctor_found *found)
 
 		if (!doctor->truth->heaps[i] || !heap)
 			continue;
-		snprintf(line, sizeof(line), "%-14s  kind %s, layout %s, front end %s%s\n",
+		snprintf(line, sizeof(line), "%-14s  kind %s%s%s, front end %s%s\n",
 			doctor_heap_name((enum doctor_heap)i), heap->kind ? heap->kind : "unknown",
-			heap->layout ? heap->layout : "of its kind",
+			heap->layout ? ", layout " : "", heap->layout ? heap->layout : "",
 			front_end_name(doctor->truth->front_ends[i]),
 			heap->unwalked ? ", not walked" : "");
+		rc = note(doctor, line);
+	}
+	return rc;
+}
+
+static int note_warnings(struct doctor *doctor, const char *source, const struct snapshot *snapshot)
+{
+	char line[700];
+	int rc = 0;
+
+	for (size_t i = 0; !rc && i < snapshot->warning_count; i++) {
+		snprintf(line, sizeof(line), "%-14s  warning: %.600s\n", source,
+			snapshot->warnings[i]);
 		rc = note(doctor, line);
 	}
 	return rc;
@@ -78,6 +102,11 @@ static int judge(struct doctor *doctor, const struct doctor_found *found)
 	int rc = doctor_judge(&doctor->report, doctor->truth, found);
 
 	return rc ? rc : note_layouts(doctor, found);
+}
+
+static int judge_sums(struct doctor *doctor, const struct doctor_found *found)
+{
+	return doctor_judge_sums(&doctor->report, doctor->truth, found);
 }
 
 static int say(struct doctor *doctor, const char *source, const char *what,
@@ -100,6 +129,21 @@ static int walk_held(struct memory *memory, struct walk *walk, struct err *err)
 	return rc;
 }
 
+/* Where the walkers met with what they could not make sense of. */
+static int say_broken(struct doctor *doctor, const char *source, const struct walk *walk)
+{
+	struct doctor_row row = {.source = source,
+		.heap = "",
+		.what = "places without sense",
+		.found = walk->broken_count,
+		.verdict = walk->broken_count ? DOCTOR_OFF : DOCTOR_OK};
+
+	if (walk->broken_count)
+		snprintf(row.detail, sizeof(row.detail), "%s at %" PRIX64, walk->broken_what,
+			walk->broken_addr);
+	return doctor_report_add(&doctor->report, &row);
+}
+
 /* Every block that the walkers list, with a stack or without. */
 static int examine_walk(struct doctor *doctor, struct target *target, const char *source)
 {
@@ -118,10 +162,8 @@ static int examine_walk(struct doctor *doctor, struct target *target, const char
 	} else {
 		rc = doctor_found_by_walk(&found, &walk);
 		found.source = source;
-		if (!rc && walk.broken_count)
-			rc = doctor_report_say(&doctor->report, source, "places without sense",
-				DOCTOR_OFF, walk.broken_what);
 		rc = rc ? rc : judge(doctor, &found);
+		rc = rc ? rc : say_broken(doctor, source, &walk);
 	}
 	doctor_found_release(&found);
 	walk_release(&walk);
@@ -135,11 +177,10 @@ static bool is_not_there(enum err_code code)
 	return code == ERR_NO_STACKS || code == ERR_NOT_TRACED || code == ERR_PLATFORM;
 }
 
-/* Blocks and stacks as a dump of that source would have them. */
-static int examine_stacks(struct doctor *doctor, struct target *target, enum capture_stacks stacks,
-	const char *source, bool must_be)
+/* What a dump would have, of the stacks that are wanted. */
+static int examine_dump(struct doctor *doctor, struct target *target, const struct dump *dump)
 {
-	struct capture_options want = {.stacks = stacks};
+	struct capture_options want = {.stacks = dump->stacks};
 	struct capture_stats stats = {0};
 	struct doctor_found found = {0};
 	struct snapshot snapshot;
@@ -148,36 +189,45 @@ static int examine_stacks(struct doctor *doctor, struct target *target, enum cap
 
 	snapshot_init(&snapshot);
 	if (capture(target, &want, &snapshot, &stats, &err)) {
-		rc = say(doctor, source, "stacks",
-			!must_be && is_not_there(err.code) ? DOCTOR_NOT_THERE : DOCTOR_OFF, &err);
+		rc = say(doctor, dump->source, "dump",
+			!dump->must_be && is_not_there(err.code) ? DOCTOR_NOT_THERE : DOCTOR_OFF,
+			&err);
 	} else {
 		rc = doctor_found_by_snapshot(&found, &snapshot);
-		found.source = source;
-		rc = rc ? rc : judge(doctor, &found);
+		found.source = dump->source;
+		rc = rc ? rc : dump->judge(doctor, &found);
+		rc = rc ? rc : note_warnings(doctor, dump->source, &snapshot);
 	}
 	doctor_found_release(&found);
 	snapshot_release(&snapshot);
 	return rc;
 }
 
+static int say_not_there(struct doctor *doctor, const char *what, const char *why)
+{
+	return doctor_report_say(&doctor->report, "walk", what, DOCTOR_NOT_THERE, why);
+}
+
 static int examine_plain(struct doctor *doctor, struct doctor_child *child)
 {
+	static const struct dump sums = {"sums", STACKS_AUTO, true, judge_sums};
 	int rc = examine_walk(doctor, &child->target, "walk");
 	bool has_front_end = false;
 
 	for (int i = 0; i < DOCTOR_HEAPS; i++)
 		has_front_end = has_front_end || doctor->truth->front_ends[i] == 2;
 	if (!rc && !has_front_end)
-		rc = doctor_report_say(&doctor->report, "walk", "low fragmentation heap",
-			DOCTOR_NOT_THERE, "no heap of the child has got one");
+		rc = say_not_there(doctor, "low fragmentation heap",
+			"the system gave no heap of the child one");
 	if (!rc && !doctor->truth->heaps[DOCTOR_SEGMENT])
-		rc = doctor_report_say(&doctor->report, "walk", "segment heap", DOCTOR_NOT_THERE,
-			"this system makes none for a program that asks for one");
-	return rc;
+		rc = say_not_there(doctor, "segment heap",
+			"the system makes none for a program that asks for one");
+	return rc ? rc : examine_dump(doctor, &child->target, &sums);
 }
 
 static int examine_ust(struct doctor *doctor, struct doctor_child *child)
 {
+	static const struct dump dump = {"ust", STACKS_UST, false, judge};
 	uint64_t addr = child->target.peb + peb_layout(64)->global_flag;
 	uint32_t flag = 0;
 	char line[100];
@@ -190,39 +240,66 @@ static int examine_ust(struct doctor *doctor, struct doctor_child *child)
 			return -ERR_NOMEM;
 	}
 	rc = examine_walk(doctor, &child->target, "walk+ust");
-	return rc ? rc : examine_stacks(doctor, &child->target, STACKS_UST, "ust", false);
+	return rc ? rc : examine_dump(doctor, &child->target, &dump);
+}
+
+static int switch_os_on(struct doctor_child *child, struct err *err)
+{
+	return os_stacks_switch(child->target.pid, true, err);
+}
+
+static int examine_os(struct doctor *doctor, struct doctor_child *child)
+{
+	static const struct dump dump = {"os", STACKS_OS, false, judge};
+
+	return examine_dump(doctor, &child->target, &dump);
 }
 
 static int examine_tracer(struct doctor *doctor, struct doctor_child *child)
 {
-	return examine_stacks(doctor, &child->target, STACKS_TRACER, "tracer", true);
+	static const struct dump dump = {"tracer", STACKS_TRACER, true, judge};
+
+	return examine_dump(doctor, &child->target, &dump);
 }
 
 static const struct trial {
 	const char *source;
 	enum doctor_start how;
+	/* What the child has to have before it makes its blocks; without it there is no trial. */
+	int (*prepare)(struct doctor_child *child, struct err *err);
 	int (*examine)(struct doctor *doctor, struct doctor_child *child);
 } trials[] = {
-	{"walk", DOCTOR_PLAIN, examine_plain},
-	{"ust", DOCTOR_WITH_UST, examine_ust},
-	{"tracer", DOCTOR_WITH_TRACER, examine_tracer},
+	{"walk", DOCTOR_PLAIN, NULL, examine_plain},
+	{"ust", DOCTOR_WITH_UST, NULL, examine_ust},
+	{"os", DOCTOR_PLAIN, switch_os_on, examine_os},
+	{"tracer", DOCTOR_WITH_TRACER, NULL, examine_tracer},
 };
 
 #define TRIALS (sizeof(trials) / sizeof(*trials))
 
-/* One child from its start to its end. What goes wrong with it is a finding. */
+/* A child that is there. What goes wrong with it is a finding. */
+static int examine_child(
+	struct doctor *doctor, const struct trial *trial, struct doctor_child *child)
+{
+	struct err err = {0};
+
+	snprintf(doctor->os, sizeof(doctor->os), "%s", child->target.os);
+	if (trial->prepare && trial->prepare(child, &err))
+		return say(doctor, trial->source, "the child", DOCTOR_NOT_THERE, &err);
+	if (doctor_child_work(child, doctor->truth, &err))
+		return say(doctor, trial->source, "the child", DOCTOR_OFF, &err);
+	return trial->examine(doctor, child);
+}
+
+/* One child from its start to its end. */
 static int try(struct doctor *doctor, const struct trial *trial)
 {
 	struct doctor_child child;
 	struct err err = {0};
 	int rc = doctor_child_start(&child, trial->how, &err);
 
-	if (!rc)
-		rc = doctor_child_work(&child, doctor->truth, &err);
-	if (!rc)
-		snprintf(doctor->os, sizeof(doctor->os), "%s", child.target.os);
 	rc = rc ? say(doctor, trial->source, "the child", DOCTOR_OFF, &err) :
-		  trial->examine(doctor, &child);
+		  examine_child(doctor, trial, &child);
 	doctor_child_end(&child);
 	return rc;
 }
@@ -248,7 +325,8 @@ static void print(const struct doctor *doctor)
 		printf("\nTo try +ust as an administrator sets it: 'hsnap ust on hsnap.exe', "
 		       "hsnap doctor once more,\nthen 'hsnap ust off hsnap.exe'.\n");
 	if (off)
-		printf("\n%zu rows are OFF: do not trust what hsnap says on this system.\n", off);
+		printf("\n%zu row%s OFF: do not trust what hsnap says on this system.\n", off,
+			off == 1 ? " is" : "s are");
 	else
 		printf("\nAll that is there is as it should be.\n");
 }

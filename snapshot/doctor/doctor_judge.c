@@ -227,9 +227,15 @@ static int judge_sums_of(struct doctor_report *report, const struct doctor_truth
 		blocks.expected++;
 		bytes.expected += block->requested_bytes;
 	}
+	for (size_t i = 0; i < found->block_count; i++) {
+		if (found->blocks[i].heap != truth->heaps[id])
+			continue;
+		blocks.found++;
+		bytes.found += found->blocks[i].requested_bytes;
+	}
 	if (heap) {
-		blocks.found = heap->stackless.block_count;
-		bytes.found = heap->stackless.requested_bytes;
+		blocks.found += heap->stackless.block_count;
+		bytes.found += heap->stackless.requested_bytes;
 	}
 	return add_row(report, found->source, id, "number of blocks", &blocks) ?
 		       -ERR_NOMEM :

@@ -22,8 +22,8 @@ uint64_t doctor_overhead_max(uint64_t requested_bytes);
 int doctor_judge(struct doctor_report *report, const struct doctor_truth *truth,
 	const struct doctor_found *found);
 
-/* The same for a source that only counts: blocks and bytes of the child's own heaps, by what the
- * heaps say of blocks without a stack. */
+/* The same by numbers alone: blocks and bytes of the child's own heaps, those that are listed and those
+ * that heaps only count because they have no stack. 0 or -ERR_NOMEM. */
 int doctor_judge_sums(struct doctor_report *report, const struct doctor_truth *truth,
 	const struct doctor_found *found);
 

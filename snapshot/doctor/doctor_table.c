@@ -37,7 +37,7 @@ void doctor_report_print(const struct doctor_report *report, FILE *to)
 	const char *source = "";
 	bool first = true;
 
-	fprintf(to, ROW, "source", "heap", "what", "expected", "found", "");
+	fprintf(to, ROW, "source", "heap", "what", "expected", "found", "ok");
 	for (; row < end; row++) {
 		if (strcmp(source, row->source) != 0)
 			fputc('\n', to);

@@ -376,6 +376,7 @@ static void test_either_site_may_be_on_a_reallocated_blocks_stack(void **state)
 /* Of the growable heap: 1 + 24 + 2000 + 70000 + 0x100000 bytes in 5 blocks; of the other: 20 in 1. */
 static void count_all(struct scene *scene)
 {
+	scene->found.block_count = 0;
 	scene->heaps[0].stackless = (struct census){1000, 12345, 1};
 	scene->heaps[1].stackless = (struct census){5, 72025 + 0x100000, 80};
 	scene->heaps[2].stackless = (struct census){1, 20, 16};
@@ -390,6 +391,17 @@ static void test_sums_are_those_of_the_childs_own_heaps(void **state)
 	assert_int_equal(scene->report.count, 4);
 	assert_int_equal(doctor_report_off(&scene->report), 0);
 	assert_int_equal(row(scene, DOCTOR_GROWABLE, "number of blocks")->expected, 5);
+}
+
+static void test_listed_blocks_are_in_the_sums(void **state)
+{
+	struct scene *scene = *state;
+
+	assert_int_equal(doctor_judge_sums(&scene->report, &scene->truth, &scene->found), 0);
+	assert_int_equal(doctor_report_off(&scene->report), 0);
+	scene->heaps[1].stackless.block_count = 1;
+	assert_int_equal(doctor_judge_sums(&scene->report, &scene->truth, &scene->found), 0);
+	assert_int_equal(doctor_report_off(&scene->report), 1);
 }
 
 static void test_a_wrong_sum_is_off(void **state)
@@ -428,6 +440,7 @@ int main(void)
 		SCENE(test_a_stack_is_its_innermost_own_frame_and_the_outer_function),
 		SCENE(test_either_site_may_be_on_a_reallocated_blocks_stack),
 		SCENE(test_sums_are_those_of_the_childs_own_heaps),
+		SCENE(test_listed_blocks_are_in_the_sums),
 		SCENE(test_a_wrong_sum_is_off),
 	};
 
