@@ -132,7 +132,8 @@ static void warn_of_unwalked(struct snapshot *snapshot, const struct walk *walk,
 				     "its blocks are missing");
 	}
 	if (count > UNWALKED_NAMED)
-		snapshot_warn(snapshot, "%zu more heaps are of kinds that cannot be walked", count - UNWALKED_NAMED);
+		snapshot_warn(snapshot, "%zu more heaps are of kinds that cannot be walked",
+			count - UNWALKED_NAMED);
 }
 
 static void warn_of_heaps(struct snapshot *snapshot, const struct walk *walk, bool has_tracer)
