@@ -11,6 +11,7 @@ static const struct profile profiles[] = {
 	{"win81-x64", 64, 6, 3, 9600, false},
 	{"win81-x86", 32, 6, 3, 9600, false},
 	{"win10-10240-x64", 64, 10, 0, 10240, false},
+	{"win10-14393-x64", 64, 10, 0, 14393, false},
 	{"win10-17134-x64", 64, 10, 0, 17134, false},
 	{"win10-17134-x86", 32, 10, 0, 17134, false},
 	{"win10-x86", 32, 10, 0, 19041, false},
