@@ -23,12 +23,19 @@
 #define SEGMENT_HEAP_SIGNATURE 0xddeeddeeu
 #define NT_HEAP_SIGNATURE_AT(bits) ((bits) == 64 ? 0x10u : 0x08u)
 
+#define NT_PROBES 65536
+
 struct nt_walk {
 	struct memory *memory;
 	const struct nt_process *process;
 	struct walk *walk;
 	struct claims claims;
 	uint32_t list_entries; /* of all lists so far */
+	/* Where regions are not known: how many pages may still be tried. */
+	uint32_t probes_left;
+	/* RtlpLFHKey of the process's ntdll, when has_lfh_key: all its heaps use it. */
+	uint32_t lfh_key;
+	bool has_lfh_key;
 };
 
 /* The heap at addr, which has the kind's signature. 0 or -ERR_NOMEM. */
