@@ -25,6 +25,16 @@
 
 #define NT_PROBES 65536
 
+/* What all segment heaps of a process encode things with; recovered once (segment_keys.c). */
+struct segment_keys {
+	bool is_known; /* it has been tried */
+	bool has_page, has_lfh; /* it was found */
+	bool is_wide; /* the LFH's mask is made from the whole address: from 26100 on */
+	uint64_t page; /* of page segments: heap ^ a constant */
+	uint64_t heap;
+	uint32_t lfh;
+};
+
 struct nt_walk {
 	struct memory *memory;
 	const struct nt_process *process;
@@ -36,6 +46,9 @@ struct nt_walk {
 	/* RtlpLFHKey of the process's ntdll, when has_lfh_key: all its heaps use it. */
 	uint32_t lfh_key;
 	bool has_lfh_key;
+	struct segment_keys segment_keys;
+	/* Page heaps among walk->heaps, by address. */
+	size_t page_heap_first, page_heap_count;
 };
 
 /* The heap at addr, which has the kind's signature. 0 or -ERR_NOMEM. */
@@ -48,6 +61,9 @@ int segment_heap_walk(struct nt_walk *nt, uint64_t addr);
  * nt_backend.c knows them by page_block_parse().
  */
 int page_heaps_walk(struct nt_walk *nt);
+
+/* True when the heap handle at addr is that of a page heap: it has been walked. */
+bool page_heap_knows(const struct nt_walk *nt, uint64_t addr);
 
 /* What a page heap's DPH_BLOCK_INFORMATION, right before the user's bytes, says. */
 struct page_block {
