@@ -11,4 +11,35 @@ NTSYSAPI NTSTATUS NTAPI NtResumeProcess(HANDLE process);
 NTSYSAPI NTSTATUS NTAPI NtQueueApcThread(
 	HANDLE thread, void *function, ULONG_PTR first, ULONG_PTR second, ULONG_PTR third);
 
+#define NT_PROCESS_WOW64_INFORMATION 26 /* of NtQueryInformationProcess(): a 32-bit PEB, or 0 */
+
+/* RtlQueryHeapInformation() and RtlSetHeapInformation(), with no heap, of class 5. */
+#define NT_HEAP_STACK_DATABASE 5
+#define NT_HEAP_STACK_ENABLE 1
+#define NT_HEAP_STACK_DISABLE 2
+
+struct nt_heap_stack_control {
+	USHORT version; /* 1 */
+	USHORT flags; /* NT_HEAP_STACK_ENABLE or NT_HEAP_STACK_DISABLE */
+	HANDLE process;
+};
+
+struct nt_heap_stack_query {
+	ULONG version; /* 2; 1: without the last two */
+	HANDLE process;
+	void *write; /* a function that is handed the answer piece by piece */
+	void *context;
+	UCHAR level, flags;
+};
+
+/* KEY_NAME_INFORMATION, class 3 of NtQueryKey(). */
+#define NT_KEY_NAME 3
+
+struct nt_key_name {
+	ULONG bytes;
+	WCHAR name[1];
+};
+
+NTSYSAPI NTSTATUS NTAPI NtQueryKey(HANDLE key, int what, void *info, ULONG bytes, ULONG *needed);
+
 #endif

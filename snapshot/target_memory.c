@@ -3,6 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define PAGE_BYTES 4096u /* what can be read or not as a whole */
+
 int memory_init(struct memory *memory, struct target *target)
 {
 	*memory = (struct memory){.target = target};
@@ -51,24 +53,29 @@ static bool piece_range(struct memory *memory, uint64_t addr, uint64_t *start, u
 	return true;
 }
 
-/* Reads the piece that addr lies in; without knowledge of regions from addr on, page by page less. */
+static bool piece_try(
+	struct memory *memory, struct memory_piece *piece, uint64_t start, uint64_t end)
+{
+	if (target_read(memory->target, start, piece->bytes, (size_t)(end - start)))
+		return false;
+	piece->addr = start;
+	piece->len = (size_t)(end - start);
+	return true;
+}
+
+/* Reads the piece that addr lies in; when not all of it is there, addr's page. */
 static bool piece_read(struct memory *memory, struct memory_piece *piece, uint64_t addr)
 {
-	uint64_t start, end;
+	uint64_t page = addr - addr % PAGE_BYTES, start, end;
 
 	piece->len = 0;
 	if (!piece->bytes)
 		piece->bytes = malloc(MEMORY_PIECE_BYTES);
 	if (!piece->bytes || !piece_range(memory, addr, &start, &end))
 		return false;
-	for (; end > addr; end -= (end - addr + 1) / 2, start = addr) {
-		if (!target_read(memory->target, start, piece->bytes, (size_t)(end - start))) {
-			piece->addr = start;
-			piece->len = (size_t)(end - start);
-			return true;
-		}
-	}
-	return false;
+	return piece_try(memory, piece, start, end) ||
+	       piece_try(memory, piece, page > start ? page : start,
+		       page + PAGE_BYTES < end ? page + PAGE_BYTES : end);
 }
 
 /* Makes the bytes at addr those that were found last. */

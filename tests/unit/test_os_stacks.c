@@ -1,0 +1,372 @@
+/* What Windows answers about its heap stacks, made here from the forms that facts give. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "snapshot/stacks/os_stacks_parse.h"
+
+struct record {
+	unsigned char bytes[2048];
+	size_t len;
+};
+
+static void add(struct record *record, uint64_t value, size_t len)
+{
+	for (size_t i = 0; i < len; i++)
+		record->bytes[record->len++] = (unsigned char)(value >> 8 * i);
+}
+
+/* An exact copy, so that a read past its end is seen. */
+static int put(struct os_stacks *stacks, const struct record *record)
+{
+	unsigned char *bytes = malloc(record->len ? record->len : 1);
+	int rc;
+
+	assert_non_null(bytes);
+	memcpy(bytes, record->bytes, record->len);
+	rc = os_stacks_put(stacks, bytes, record->len);
+	free(bytes);
+	return rc;
+}
+
+static int put_init(struct os_stacks *stacks)
+{
+	struct record record = {0};
+
+	add(&record, 2, 4);
+	add(&record, 3, 4);
+	add(&record, 0, 4);
+	return put(stacks, &record);
+}
+
+/* Version, PointerSize, [padding,] Heap, TotalCommit, TotalReserve. */
+static int put_header(struct os_stacks *stacks, size_t pointer)
+{
+	struct record record = {0};
+
+	add(&record, 2, 2);
+	add(&record, pointer, 2);
+	add(&record, 0, pointer - 4);
+	add(&record, 0x1230000, pointer);
+	add(&record, 0x100000, pointer);
+	add(&record, 0x200000, pointer);
+	return put(stacks, &record);
+}
+
+/* Version, PointerSize, MappingCount, Heap. */
+static int put_old_header(struct os_stacks *stacks, size_t pointer)
+{
+	struct record record = {0};
+
+	add(&record, 1, 2);
+	add(&record, pointer, 2);
+	add(&record, 7, 4);
+	add(&record, 0x1230000, pointer);
+	return put(stacks, &record);
+}
+
+static void add_allocation(struct record *record, size_t pointer, uint64_t addr, uint64_t bytes)
+{
+	add(record, addr, pointer);
+	add(record, 0, pointer);
+	add(record, bytes, pointer);
+}
+
+static int put_allocation(struct os_stacks *stacks, size_t pointer, uint64_t addr, uint64_t bytes)
+{
+	struct record record = {0};
+
+	add_allocation(&record, pointer, addr, bytes);
+	return put(stacks, &record);
+}
+
+static void add_frames(struct record *record, size_t pointer, uint64_t first, size_t count)
+{
+	size_t places = (count + 7) / 8 * 8;
+
+	for (size_t i = 0; i < places; i++)
+		add(record, i < count ? first + 0x10 * i : 0, pointer);
+}
+
+static int put_frames(struct os_stacks *stacks, size_t pointer, uint64_t first, size_t count)
+{
+	struct record record = {0};
+
+	add_frames(&record, pointer, first, count);
+	return put(stacks, &record);
+}
+
+static struct os_stacks *begin(size_t pointer)
+{
+	struct os_stacks *stacks = os_stacks_new();
+
+	assert_non_null(stacks);
+	assert_false(os_stacks_is_begun(stacks));
+	assert_int_equal(put_init(stacks), 0);
+	assert_true(os_stacks_is_begun(stacks));
+	assert_int_equal(put_header(stacks, pointer), 0);
+	return stacks;
+}
+
+static void expect(const struct os_stacks *stacks, uint64_t addr, uint64_t bytes, uint64_t first,
+	uint32_t count)
+{
+	const uint64_t *frames = NULL;
+
+	assert_int_equal(os_stacks_bytes(stacks, addr), bytes);
+	assert_int_equal(os_stacks_find(stacks, addr, &frames), count);
+	for (uint32_t i = 0; i < count; i++)
+		assert_int_equal(frames[i], first + 0x10 * i);
+}
+
+/* Blocks of one process in no order of addresses, with stacks of 3, 8, 12 and no frames. */
+static void check_blocks(size_t pointer)
+{
+	struct os_stacks *stacks = begin(pointer);
+
+	assert_int_equal(put_allocation(stacks, pointer, 0x50000, 100), 0);
+	assert_int_equal(put_frames(stacks, pointer, 0x401000, 3), 0);
+	assert_int_equal(put_allocation(stacks, pointer, 0x40000, 200), 0);
+	assert_int_equal(put_frames(stacks, pointer, 0x402000, 8), 0);
+	assert_int_equal(put_header(stacks, pointer), 0);
+	assert_int_equal(put_allocation(stacks, pointer, 0x60000, 300), 0);
+	assert_int_equal(put_frames(stacks, pointer, 0x403000, 8), 0);
+	assert_int_equal(put_frames(stacks, pointer, 0x403080, 4), 0);
+	assert_int_equal(put_allocation(stacks, pointer, 0x70000, 400), 0);
+	assert_int_equal(os_stacks_end(stacks), 0);
+	expect(stacks, 0x50000, 100, 0x401000, 3);
+	expect(stacks, 0x40000, 200, 0x402000, 8);
+	expect(stacks, 0x60000, 300, 0x403000, 12);
+	expect(stacks, 0x70000, 400, 0, 0);
+	expect(stacks, 0x50008, 0, 0, 0);
+	expect(stacks, 0, 0, 0, 0);
+	expect(stacks, UINT64_MAX, 0, 0, 0);
+	assert_int_equal(os_stacks_count(stacks), 3);
+	os_stacks_free(stacks);
+}
+
+static void blocks_of_both_bitnesses_are_found_by_address(void **state)
+{
+	(void)state;
+	check_blocks(8);
+	check_blocks(4);
+}
+
+static void an_allocation_may_bring_its_frames_in_one_piece(void **state)
+{
+	(void)state;
+	for (size_t pointer = 4; pointer <= 8; pointer += 4) {
+		struct os_stacks *stacks = begin(pointer);
+		struct record record = {0};
+
+		add_allocation(&record, pointer, 0x50000, 100);
+		add_frames(&record, pointer, 0x401000, 11);
+		assert_int_equal(put(stacks, &record), 0);
+		assert_int_equal(os_stacks_end(stacks), 0);
+		expect(stacks, 0x50000, 100, 0x401000, 11);
+		os_stacks_free(stacks);
+	}
+}
+
+static void the_older_header_is_known_too(void **state)
+{
+	(void)state;
+	for (size_t pointer = 4; pointer <= 8; pointer += 4) {
+		struct os_stacks *stacks = os_stacks_new();
+
+		assert_int_equal(put_init(stacks), 0);
+		assert_int_equal(put_old_header(stacks, pointer), 0);
+		assert_int_equal(put_allocation(stacks, pointer, 0x50000, 100), 0);
+		assert_int_equal(put_frames(stacks, pointer, 0x401000, 2), 0);
+		assert_int_equal(put_old_header(stacks, pointer), 0);
+		assert_int_equal(put_allocation(stacks, pointer, 0x60000, 200), 0);
+		assert_int_equal(put_frames(stacks, pointer, 0x402000, 2), 0);
+		assert_int_equal(os_stacks_end(stacks), 0);
+		expect(stacks, 0x50000, 100, 0x401000, 2);
+		expect(stacks, 0x60000, 200, 0x402000, 2);
+		assert_int_equal(os_stacks_count(stacks), 2);
+		os_stacks_free(stacks);
+	}
+}
+
+static void the_last_word_about_an_address_counts(void **state)
+{
+	struct os_stacks *stacks = begin(8);
+
+	(void)state;
+	for (uint64_t i = 1; i <= 100; i++) {
+		assert_int_equal(put_allocation(stacks, 8, 0x50000, i), 0);
+		assert_int_equal(put_frames(stacks, 8, 0x401000 * i, 1), 0);
+	}
+	assert_int_equal(os_stacks_end(stacks), 0);
+	expect(stacks, 0x50000, 100, 0x401000 * 100, 1);
+	assert_int_equal(os_stacks_count(stacks), 1);
+	os_stacks_free(stacks);
+}
+
+static void a_stack_without_end_is_cut(void **state)
+{
+	struct os_stacks *stacks = begin(8);
+
+	(void)state;
+	assert_int_equal(put_allocation(stacks, 8, 0x50000, 100), 0);
+	for (uint64_t i = 0; i < 10000; i++)
+		assert_int_equal(put_frames(stacks, 8, 0x401000 + 0x80 * i, 8), 0);
+	assert_int_equal(os_stacks_end(stacks), 0);
+	expect(stacks, 0x50000, 100, 0x401000, OS_STACKS_DEPTH_MAX);
+	os_stacks_free(stacks);
+}
+
+static void frames_behind_the_end_of_a_stack_are_none(void **state)
+{
+	struct os_stacks *stacks = begin(8);
+	struct record record = {0};
+
+	(void)state;
+	assert_int_equal(put_allocation(stacks, 8, 0x50000, 100), 0);
+	add(&record, 0x401000, 8);
+	add(&record, 0, 8);
+	for (size_t i = 0; i < 6; i++)
+		add(&record, UINT64_MAX, 8);
+	assert_int_equal(put(stacks, &record), 0);
+	assert_int_equal(os_stacks_end(stacks), 0);
+	expect(stacks, 0x50000, 100, 0x401000, 1);
+	os_stacks_free(stacks);
+}
+
+/* A stream that goes well until one wrong record comes, of len bytes that all are value. */
+static void refuse(bool with_header, size_t len, unsigned char value)
+{
+	struct os_stacks *stacks = with_header ? begin(8) : os_stacks_new();
+	struct record record = {.len = len};
+
+	memset(record.bytes, value, len);
+	assert_int_equal(put(stacks, &record), -ERR_TARGET);
+	assert_int_equal(put_allocation(stacks, 8, 0x50000, 100), -ERR_TARGET);
+	assert_int_equal(os_stacks_end(stacks), -ERR_TARGET);
+	os_stacks_free(stacks);
+}
+
+static void what_is_no_record_spoils_the_answer(void **state)
+{
+	(void)state;
+	refuse(false, 0, 0);
+	refuse(false, 11, 0);
+	refuse(false, 13, 0);
+	refuse(true, 0, 0);
+	refuse(true, 1, 0xff);
+	refuse(true, 12, 0);
+	refuse(true, 0x20, 0xff); /* a header's length, but none */
+	refuse(true, 0x20, 0);
+	refuse(true, 0x18, 0); /* an allocation at NULL */
+	refuse(true, 0x18, 0xff); /* and at the end of all memory */
+	refuse(true, 0x40, 1); /* frames of nothing */
+	refuse(true, 0x19, 1);
+	refuse(true, 0x58 + 1, 1);
+	refuse(true, 1999, 0x41);
+}
+
+static void frames_out_of_the_address_space_spoil_it(void **state)
+{
+	struct os_stacks *stacks = begin(8);
+
+	(void)state;
+	assert_int_equal(put_allocation(stacks, 8, 0x50000, 100), 0);
+	assert_int_equal(put_frames(stacks, 8, UINT64_C(0xfffff80000000000), 1), -ERR_TARGET);
+	os_stacks_free(stacks);
+	stacks = begin(8);
+	assert_int_equal(put_allocation(stacks, 8, 0x50000, UINT64_C(1) << 63), -ERR_TARGET);
+	os_stacks_free(stacks);
+}
+
+static void frames_behind_a_header_belong_to_nothing(void **state)
+{
+	const uint64_t *frames;
+	struct os_stacks *stacks = begin(8);
+
+	(void)state;
+	assert_int_equal(put_allocation(stacks, 8, 0x50000, 100), 0);
+	assert_int_equal(put_header(stacks, 8), 0);
+	assert_int_equal(put_frames(stacks, 8, 0x401000, 2), 0);
+	assert_int_equal(os_stacks_end(stacks), 0);
+	assert_int_equal(os_stacks_find(stacks, 0x50000, &frames), 0);
+	os_stacks_free(stacks);
+}
+
+static void heaps_of_two_bitnesses_are_not_taken_for_one(void **state)
+{
+	struct os_stacks *stacks = begin(8);
+
+	(void)state;
+	assert_int_equal(put_header(stacks, 4), -ERR_TARGET);
+	os_stacks_free(stacks);
+}
+
+static void an_answer_that_never_began_is_none(void **state)
+{
+	struct os_stacks *stacks = os_stacks_new();
+
+	(void)state;
+	assert_int_equal(os_stacks_end(stacks), -ERR_TARGET);
+	os_stacks_free(stacks);
+	stacks = os_stacks_new();
+	assert_int_equal(put_init(stacks), 0);
+	assert_int_equal(os_stacks_end(stacks), 0);
+	assert_int_equal(os_stacks_count(stacks), 0);
+	os_stacks_free(stacks);
+	os_stacks_free(NULL);
+}
+
+static void random_records_end_well(void **state)
+{
+	static const size_t lens[] = {0, 4, 12, 16, 24, 32, 64, 88, 128, 152};
+	uint64_t seed = 7;
+
+	(void)state;
+	for (int round = 0; round < 2000; round++) {
+		struct os_stacks *stacks =
+			round % 2 ? begin(round % 4 == 1 ? 4 : 8) : os_stacks_new();
+
+		for (int i = 0; i < 30; i++) {
+			struct record record = {0};
+			size_t len;
+
+			seed = seed * 6364136223846793005u + 1442695040888963407u;
+			len = lens[seed >> 33 & 7];
+			while (record.len < len) {
+				seed = seed * 6364136223846793005u + 1442695040888963407u;
+				add(&record, seed >> 34 & 0x7ffff, 4);
+			}
+			put(stacks, &record);
+		}
+		os_stacks_end(stacks);
+		expect(stacks, 1, 0, 0, 0);
+		os_stacks_free(stacks);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(blocks_of_both_bitnesses_are_found_by_address),
+		cmocka_unit_test(an_allocation_may_bring_its_frames_in_one_piece),
+		cmocka_unit_test(the_older_header_is_known_too),
+		cmocka_unit_test(the_last_word_about_an_address_counts),
+		cmocka_unit_test(a_stack_without_end_is_cut),
+		cmocka_unit_test(frames_behind_the_end_of_a_stack_are_none),
+		cmocka_unit_test(what_is_no_record_spoils_the_answer),
+		cmocka_unit_test(frames_out_of_the_address_space_spoil_it),
+		cmocka_unit_test(frames_behind_a_header_belong_to_nothing),
+		cmocka_unit_test(heaps_of_two_bitnesses_are_not_taken_for_one),
+		cmocka_unit_test(an_answer_that_never_began_is_none),
+		cmocka_unit_test(random_records_end_well),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,253 @@
+/* A target's memory as bytes at hand: whole, in few reads, and never what is not there. */
+#include "tests/unit/fake_target.h"
+
+#include "snapshot/target_memory.h"
+
+#define PIECE ((uint64_t)MEMORY_PIECE_BYTES)
+#define BASE ((uint64_t)0x7ff600000000)
+
+struct scene {
+	struct fake fake;
+	struct target_ops ops;
+	struct memory memory;
+};
+
+/* Every range of the fake is a region; the first `execute_only` of them cannot be read. */
+static unsigned unreadable;
+
+static int region(struct target *target, uint64_t addr, struct target_region *region)
+{
+	const struct fake *fake = target->system;
+	const struct fake_range *best = NULL;
+
+	for (size_t i = 0; i < fake->range_count; i++) {
+		const struct fake_range *range = &fake->ranges[i];
+
+		if (range->addr + range->len > addr && (!best || range->addr < best->addr))
+			best = range;
+	}
+	if (!best)
+		return -ERR_READ;
+	*region = (struct target_region){.addr = best->addr,
+		.end = best->addr + best->len,
+		.access = best - fake->ranges <= unreadable ? TARGET_EXECUTE : TARGET_READ};
+	return 0;
+}
+
+static const unsigned char *view(struct target *target, uint64_t addr, size_t *len)
+{
+	const struct fake_range *range = fake_range_at(target->system, addr);
+
+	if (!range)
+		return NULL;
+	*len = range->len - (size_t)(addr - range->addr);
+	return range->bytes + (addr - range->addr);
+}
+
+static void open_scene(struct scene *scene, bool knows_regions, bool is_mapped)
+{
+	unreadable = 0; /* the PEB, which fake_init() maps first */
+	fake_init(&scene->fake);
+	scene->ops = *scene->fake.target.ops;
+	scene->ops.region = knows_regions ? region : NULL;
+	scene->ops.view = is_mapped ? view : NULL;
+	scene->fake.target.ops = &scene->ops;
+	assert_int_equal(memory_init(&scene->memory, &scene->fake.target), 0);
+}
+
+static void close_scene(struct scene *scene)
+{
+	memory_release(&scene->memory);
+	fake_release(&scene->fake);
+}
+
+/* Each byte tells its address. */
+static unsigned char byte_at(uint64_t addr)
+{
+	return (unsigned char)(addr * 0x9e3779b97f4a7c15u >> 56);
+}
+
+static void map(struct scene *scene, uint64_t addr, size_t len)
+{
+	const struct fake_range *range = fake_map(&scene->fake, addr, len);
+
+	for (size_t i = 0; i < len; i++)
+		range->bytes[i] = byte_at(addr + i);
+}
+
+static void assert_bytes(const unsigned char *bytes, uint64_t addr, size_t len)
+{
+	assert_non_null(bytes);
+	for (size_t i = 0; i < len; i++)
+		assert_int_equal(bytes[i], byte_at(addr + i));
+}
+
+static void bytes_are_those_at_the_address_however_they_are_cut(void **state)
+{
+	(void)state;
+	for (unsigned kind = 0; kind < 4; kind++) {
+		struct scene scene;
+		uint64_t seed = 7 + kind;
+
+		open_scene(&scene, kind & 1, kind & 2);
+		map(&scene, BASE + 0x3000, 0x5000);
+		map(&scene, BASE + 0x8000, 3 * PIECE);
+		for (unsigned i = 0; i < 2000; i++) {
+			size_t len = 1 + fake_random(&seed) % (i % 100 ? 64 : MEMORY_AT_MAX);
+			uint64_t addr =
+				BASE + 0x3000 + fake_random(&seed) % (0x5000 + 3 * PIECE - len + 1);
+
+			assert_bytes(memory_at(&scene.memory, addr, len), addr, len);
+		}
+		close_scene(&scene);
+	}
+}
+
+static void what_is_not_there_is_not_given(void **state)
+{
+	(void)state;
+	for (unsigned kind = 0; kind < 4; kind++) {
+		struct scene scene;
+		uint64_t value = 77;
+		size_t len;
+
+		open_scene(&scene, kind & 1, kind & 2);
+		map(&scene, BASE, 0x1000);
+		map(&scene, BASE + 0x3000, 0x1000);
+		assert_null(memory_at(&scene.memory, BASE - 1, 1));
+		assert_null(memory_at(&scene.memory, BASE - 1, 2));
+		assert_null(memory_at(&scene.memory, BASE + 0xfff, 2));
+		assert_null(memory_at(&scene.memory, BASE + 0x1000, 1));
+		assert_null(memory_from(&scene.memory, BASE + 0x2fff, &len));
+		assert_null(memory_at(&scene.memory, UINT64_MAX, 1));
+		assert_null(memory_at(&scene.memory, UINT64_MAX - 2, 8));
+		assert_int_equal(memory_u64(&scene.memory, BASE + 0xff9, &value), -ERR_READ);
+		assert_int_equal(value, 77);
+		/* What is there is still found after all that. */
+		assert_bytes(memory_at(&scene.memory, BASE + 0xff8, 8), BASE + 0xff8, 8);
+		assert_bytes(memory_at(&scene.memory, BASE + 0x3000, 8), BASE + 0x3000, 8);
+		assert_bytes(memory_from(&scene.memory, BASE + 0x3ffe, &len), BASE + 0x3ffe, 2);
+		assert_int_equal(len, 2);
+		close_scene(&scene);
+	}
+}
+
+static void memory_that_may_not_be_read_is_not_read(void **state)
+{
+	struct scene scene;
+	uint64_t reads;
+
+	(void)state;
+	open_scene(&scene, true, false);
+	map(&scene, BASE, 0x1000);
+	unreadable = 1;
+	reads = scene.fake.reads;
+	assert_null(memory_at(&scene.memory, BASE, 4));
+	assert_int_equal(scene.fake.reads, reads);
+	close_scene(&scene);
+}
+
+static void a_walk_upwards_costs_one_read_a_piece(void **state)
+{
+	struct scene scene;
+
+	(void)state;
+	open_scene(&scene, true, false);
+	map(&scene, BASE, 8 * PIECE);
+	for (uint64_t at = 0; at + 16 <= 8 * PIECE; at += 24)
+		assert_bytes(memory_at(&scene.memory, BASE + at, 16), BASE + at, 16);
+	assert_int_equal(scene.fake.reads, 8);
+	for (uint64_t at = 0; at < 8 * PIECE; at += PIECE / 2)
+		assert_bytes(memory_at(&scene.memory, BASE + at, 16), BASE + at, 16);
+	assert_int_equal(scene.fake.reads, 8); /* all of it is still at hand */
+	close_scene(&scene);
+}
+
+static void what_was_cleared_is_read_again(void **state)
+{
+	struct scene scene;
+
+	(void)state;
+	open_scene(&scene, true, false);
+	map(&scene, BASE, 0x1000);
+	assert_bytes(memory_at(&scene.memory, BASE, 16), BASE, 16);
+	fake_put(&scene.fake, BASE, 0x1122334455667788, 8);
+	memory_clear(&scene.memory);
+	assert_int_equal(bytes_u64(memory_at(&scene.memory, BASE, 8)), 0x1122334455667788);
+	close_scene(&scene);
+}
+
+static void numbers_are_little_endian_and_as_wide_as_the_process(void **state)
+{
+	struct scene scene;
+	uint64_t wide = 0;
+	uint32_t word = 0;
+	uint16_t half = 0;
+	uint8_t byte = 0;
+
+	(void)state;
+	open_scene(&scene, false, false);
+	fake_map(&scene.fake, BASE, 0x1000);
+	fake_put(&scene.fake, BASE, 0x8899aabbccddeeff, 8);
+	assert_int_equal(memory_u8(&scene.memory, BASE + 7, &byte), 0);
+	assert_int_equal(byte, 0x88);
+	assert_int_equal(memory_u16(&scene.memory, BASE, &half), 0);
+	assert_int_equal(half, 0xeeff);
+	assert_int_equal(memory_u32(&scene.memory, BASE + 4, &word), 0);
+	assert_int_equal(word, 0x8899aabb);
+	assert_int_equal(memory_ptr(&scene.memory, 32, BASE, &wide), 0);
+	assert_int_equal(wide, 0xccddeeff);
+	assert_int_equal(memory_ptr(&scene.memory, 64, BASE, &wide), 0);
+	assert_int_equal(wide, 0x8899aabbccddeeff);
+	close_scene(&scene);
+}
+
+static void large_copies_go_over_any_number_of_pieces(void **state)
+{
+	struct scene scene;
+	size_t len = 3 * MEMORY_PIECE_BYTES;
+	unsigned char *bytes = malloc(len);
+
+	(void)state;
+	assert_non_null(bytes);
+	open_scene(&scene, true, false);
+	map(&scene, BASE + 0x1000, len);
+	assert_int_equal(memory_copy(&scene.memory, BASE + 0x1000, bytes, len), 0);
+	assert_bytes(bytes, BASE + 0x1000, len);
+	assert_int_equal(memory_copy(&scene.memory, BASE + 0x1001, bytes, len), -ERR_READ);
+	free(bytes);
+	close_scene(&scene);
+}
+
+static void committed_bytes_are_counted_over_all_regions(void **state)
+{
+	struct scene scene;
+
+	(void)state;
+	open_scene(&scene, true, false);
+	map(&scene, BASE, 0x1000);
+	map(&scene, BASE + 0x1000, 0x3000);
+	map(&scene, BASE + 0x10000, 0x2000);
+	/* and the PEB's page */
+	assert_int_equal(target_committed_bytes(&scene.fake.target), 0x7000);
+	close_scene(&scene);
+	open_scene(&scene, false, false);
+	assert_int_equal(target_committed_bytes(&scene.fake.target), TARGET_SPACE_BYTES);
+	close_scene(&scene);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(bytes_are_those_at_the_address_however_they_are_cut),
+		cmocka_unit_test(what_is_not_there_is_not_given),
+		cmocka_unit_test(memory_that_may_not_be_read_is_not_read),
+		cmocka_unit_test(a_walk_upwards_costs_one_read_a_piece),
+		cmocka_unit_test(what_was_cleared_is_read_again),
+		cmocka_unit_test(numbers_are_little_endian_and_as_wide_as_the_process),
+		cmocka_unit_test(large_copies_go_over_any_number_of_pieces),
+		cmocka_unit_test(committed_bytes_are_counted_over_all_regions),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
