@@ -58,8 +58,11 @@ static int walk_process(struct memory *memory, uint64_t peb, unsigned bits, stru
 	struct claims *claims, struct err *err)
 {
 	struct nt_process process;
-	struct nt_walk nt = {
-		.memory = memory, .process = &process, .walk = walk, .claims = *claims};
+	struct nt_walk nt = {.memory = memory,
+		.process = &process,
+		.walk = walk,
+		.claims = *claims,
+		.probes_left = NT_PROBES};
 	int rc = nt_process_read(&process, memory, peb, bits, err);
 
 	if (rc)
