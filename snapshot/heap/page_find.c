@@ -9,8 +9,8 @@
 
 /*
  * The list of page heaps has its head in verifier.dll, under a name that only symbols know. A root is
- * known by what it points to: it is linked from both sides, its table of blocks hangs on it, and
- * behind it stands an ordinary heap. Roots are looked for where the PEB's heap handles lead, along
+ * known by what it points to: behind it stands an ordinary heap, and it is linked from both sides or a
+ * table of blocks hangs on it. Roots are looked for where the PEB's heap handles lead, along
  * their list, and from the writable parts of verifier.dll.
  */
 
@@ -42,15 +42,13 @@ static bool link_fits(struct nt_walk *nt, uint64_t link, uint64_t next, uint64_t
 	       back == link && !memory_ptr(nt->memory, bits, previous, &forth) && forth == link;
 }
 
-/* The table's first node points back to the table, or there is none. */
-static bool table_fits(struct nt_walk *nt, const struct page_layout *layout, uint64_t table,
-	uint64_t top, uint32_t count)
+/* The table's first node points back to the table. */
+static bool table_fits(
+	struct nt_walk *nt, const struct page_layout *layout, uint64_t table, uint64_t top)
 {
 	uint64_t parent;
 
-	if (!count || !top)
-		return !count && !top;
-	return !memory_ptr(nt->memory, layout->bits, top + layout->links_parent, &parent) &&
+	return top && !memory_ptr(nt->memory, layout->bits, top + layout->links_parent, &parent) &&
 	       parent == table;
 }
 
@@ -63,12 +61,11 @@ static bool is_root(struct nt_walk *nt, uint64_t addr)
 	unsigned bits = layout->bits;
 
 	return addr && !memory_copy(nt->memory, addr, root, layout->root_bytes) &&
-	       link_fits(nt, addr + layout->root_next, bytes_ptr(link, bits),
-		       bytes_ptr(link + bits / 8, bits)) &&
-	       table_fits(nt, layout, addr + layout->root_busy_table,
-		       bytes_ptr(table + layout->links_right, bits),
-		       bytes_u32(table + layout->table_count)) &&
-	       heap_is_there(nt, bytes_ptr(root + layout->root_normal_heap, bits));
+	       heap_is_there(nt, bytes_ptr(root + layout->root_normal_heap, bits)) &&
+	       (link_fits(nt, addr + layout->root_next, bytes_ptr(link, bits),
+			bytes_ptr(link + bits / 8, bits)) ||
+		       table_fits(nt, layout, addr + layout->root_busy_table,
+			       bytes_ptr(table + layout->links_right, bits)));
 }
 
 /* ---------------------------------------------------------------- where they are */

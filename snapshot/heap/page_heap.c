@@ -31,6 +31,7 @@ static int each_block(void *ctx, uint64_t node)
 	const struct page_layout *layout = page->layout;
 	struct walk *walk = page->nt->walk;
 	const unsigned char *bytes = memory_at(page->nt->memory, node, layout->block_bytes);
+	uint64_t space = layout->bits == 64 ? TARGET_SPACE_BYTES : (uint64_t)1 << 32;
 	uint64_t user, addr, place, requested, trace;
 	int rc;
 
@@ -42,7 +43,8 @@ static int each_block(void *ctx, uint64_t node)
 	requested = ptr_at(page, bytes, layout->block_requested);
 	trace = ptr_at(page, bytes, layout->block_trace);
 	page->block_count++;
-	if (!addr || user < addr || user - addr > place || requested > place - (user - addr))
+	if (!addr || addr >= space || place > space - addr || user < addr || user - addr > place ||
+		requested > place - (user - addr))
 		return walk_broken(walk, node, "page heap block outside of its pages"), 1;
 	rc = claim(page, addr, user + requested);
 	if (rc == -ERR_TARGET)

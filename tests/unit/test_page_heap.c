@@ -231,27 +231,29 @@ static void verifier_dll_is_not_read_without_its_flags(void **state)
 	page_release(&p);
 }
 
-/* Each check of what is a root refuses one damage. */
+/* A heap stands behind a root, and it is linked or has a table: what has less is none. */
 static void what_only_looks_like_a_root_is_none(void **state)
 {
 	(void)state;
-	for (unsigned damage = 0; damage < 4; damage++) {
+	for (unsigned damage = 0; damage < 8; damage++) {
 		struct page p;
 		const struct page_facts *f = &facts[0];
+		bool is_root = !(damage & 1) && (damage & 6) != 6;
+		size_t found = 0;
 
 		page_init(&p, f);
 		table(&p, ROOT_A, node(&p, 0, 8), 1);
 		p.heaps[p.process.heap_count++] = ROOT_A;
-		if (damage == 0)
+		if (damage & 1)
 			put(&p, ROOT_A + f->normal, NODES);
-		else if (damage == 1)
+		if (damage & 2)
 			put(&p, ROOT_B + f->next + f->ptr, NODES);
-		else if (damage == 2)
+		if (damage & 4)
 			put(&p, NODES, NODES);
-		else
-			fake_put(&p.fake, ROOT_A + f->table + f->count, 0, 4);
 		page_walk(&p, TARGET_SPACE_BYTES);
-		assert_int_equal(p.walk.heap_count, 0);
+		for (size_t i = 0; i < p.walk.heap_count; i++)
+			found += p.walk.heaps[i].addr == ROOT_A;
+		assert_int_equal(found, is_root);
 		page_release(&p);
 	}
 }
@@ -332,11 +334,11 @@ static void wrong_counts_and_wild_pointers_are_noted(void **state)
 static void a_block_outside_of_its_pages_is_none(void **state)
 {
 	(void)state;
-	for (unsigned damage = 0; damage < 4; damage++) {
+	for (unsigned damage = 0; damage < 6; damage++) {
 		struct page p;
 		uint64_t at = node_at(2);
 
-		page_init(&p, &facts[0]);
+		page_init(&p, &facts[damage / 5]);
 		put_blocks(&p);
 		if (damage == 0)
 			put(&p, at + p.f->requested, UINT64_MAX);
@@ -344,7 +346,11 @@ static void a_block_outside_of_its_pages_is_none(void **state)
 			put(&p, at + p.f->user, BLOCKS);
 		else if (damage == 2)
 			put(&p, at + p.f->virtual_bytes, 0);
-		else
+		else if (damage > 3) { /* at the end of all addresses */
+			put(&p, at + p.f->virtual_block,
+				damage == 5 ? 0xfffff000 : INT64_MAX - 4095);
+			put(&p, at + p.f->user, damage == 5 ? 0xfffff000 : INT64_MAX - 4095);
+		} else
 			put(&p, at + p.f->virtual_block, 0);
 		assert_broken(&p, 2, 1);
 	}

@@ -49,6 +49,7 @@ static void assert_row_is_listed(const char *list, const struct segment_layout *
 	assert_listed(list, "_HEAP_SEG_CONTEXT", "Heap", row->to_heap);
 	assert_listed(list, "_HEAP_SEG_CONTEXT", "SegmentListHead", row->segment_list);
 	assert_listed(list, "_HEAP_VS_CONTEXT", "SubsegmentList", row->vs_list);
+	assert_listed(list, "_HEAP_PAGE_RANGE_DESCRIPTOR", "UnitSize", row->range_units);
 }
 
 #define RANGE "_HEAP_PAGE_RANGE_DESCRIPTOR"
@@ -61,7 +62,6 @@ static void assert_parts_are_listed(const char *list, const struct segment_parts
 	assert_listed(list, RANGE, "UnusedBytes", parts->range_unused);
 	assert_listed(list, RANGE, "ExtraPresent", parts->range_extra);
 	assert_listed(list, RANGE, "RangeFlags", parts->range_flags);
-	assert_listed(list, RANGE, "UnitSize", parts->range_units);
 	assert_listed(list, "_HEAP_VS_SUBSEGMENT", "Size", parts->vs_size);
 	assert_listed(list, "_HEAP_VS_SUBSEGMENT", "Signature", parts->vs_signature);
 	assert_listed(list, "_HEAP_VS_CHUNK_HEADER", NULL, parts->vs_chunk_bytes);
