@@ -9,13 +9,17 @@
 #include "core/err.h"
 #include "snapshot/target.h"
 
-/* Opens a live process for snapshots. Returns 0; -ERR_NO_PROCESS, -ERR_RIGHTS, -ERR_BITS,
- * -ERR_GONE, -ERR_USAGE (hsnap itself). target->ops->close() ends it. */
+/* Opens a live process for snapshots. Returns 0; -ERR_NO_PROCESS, -ERR_RIGHTS,
+ * -ERR_GONE, -ERR_USAGE (hsnap itself). A 32-bit process has target->bits 32 and a host_peb. target->ops->close() ends it. */
 int target_open_live(struct target *target, uint32_t pid, struct err *err);
 
 /* Opens the process that a minidump holds (target_minidump.c). Returns 0; -ERR_OPEN, -ERR_READ,
- * -ERR_NOT_MINIDUMP (with the place in the file), -ERR_NOMEM. */
+ * -ERR_EMPTY, -ERR_NOT_MINIDUMP, -ERR_NO_HEAPS (nothing can be listed), -ERR_NOMEM. */
 int target_open_minidump(struct target *target, const char *path, struct err *err);
+
+/* The same for a file that is in memory, which must outlive the target. */
+int target_open_minidump_bytes(
+	struct target *target, const void *bytes, size_t len, const char *name, struct err *err);
 
 /* The same as target_open_live() for a process that the caller has a handle of, which stays the caller's. */
 int target_open_handle(struct target *target, void *process, struct err *err);
