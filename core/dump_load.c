@@ -106,11 +106,37 @@ static int note_warning(struct snapshot *snapshot, const struct kv *kv)
 	return 0;
 }
 
+static int note_ust(struct snapshot *snapshot, const struct kv *kv)
+{
+	struct stack_records read = {.is_known = true};
+	const struct {
+		const char *key;
+		uint64_t *value;
+	} numbers[] = {
+		{"records", &read.record_count},
+		{"broken-records", &read.broken_count},
+		{"entries", &read.entry_count},
+		{"lookups", &read.lookup_count},
+		{"failures", &read.failure_count},
+		{"indexed", &read.indexed_count},
+		{"chained", &read.chained_count},
+		{"used", &read.used_bytes},
+		{"reserved", &read.reserved_bytes},
+	};
+	int rc = kv_get_number(kv, "database", 16, &read.database);
+
+	for (size_t i = 0; !rc && i < sizeof(numbers) / sizeof(*numbers); i++)
+		rc = kv_get_number(kv, numbers[i].key, 10, numbers[i].value);
+	if (!rc)
+		snapshot->records = read;
+	return rc;
+}
+
 static int note_heap(struct snapshot *snapshot, const struct kv *kv)
 {
 	uint64_t addr = 0, unwalked = 0;
 	struct heap *heap;
-	uint32_t index;
+	uint32_t index, bits = 0;
 	int rc = kv_get_number(kv, "addr", 16, &addr);
 
 	if (!rc)
@@ -119,7 +145,11 @@ static int note_heap(struct snapshot *snapshot, const struct kv *kv)
 		return rc;
 	heap = &snapshot->heaps[index];
 	heap->kind = keep(snapshot, kv, "kind");
-	rc = kv_get_number(kv, "committed", 10, &heap->committed_bytes);
+	heap->layout = keep(snapshot, kv, "layout");
+	rc = kv_get_u32(kv, "bits", 10, &bits);
+	heap->bits = bits;
+	if (!rc)
+		rc = kv_get_number(kv, "committed", 10, &heap->committed_bytes);
 	if (!rc)
 		rc = kv_get_number(kv, "reserved", 10, &heap->reserved_bytes);
 	if (!rc)
@@ -143,6 +173,7 @@ static int load_note(void *ctx, const char *kind, const struct kv *kv)
 		{"dump", note_dump},
 		{"process", note_process},
 		{"stacks", note_stacks},
+		{"ust", note_ust},
 		{"warning", note_warning},
 		{"heap", note_heap},
 	};

@@ -52,6 +52,23 @@ struct block *snapshot_add_block(struct snapshot *snapshot)
 		sizeof(*snapshot->blocks));
 }
 
+int snapshot_reserve_blocks(struct snapshot *snapshot, size_t more)
+{
+	size_t wanted = snapshot->block_count + more;
+	void *grown;
+
+	if (more <= snapshot->block_cap - snapshot->block_count)
+		return 0;
+	if (wanted < more || wanted > SIZE_MAX / sizeof(*snapshot->blocks))
+		return -ERR_NOMEM;
+	grown = realloc(snapshot->blocks, wanted * sizeof(*snapshot->blocks));
+	if (!grown)
+		return -ERR_NOMEM;
+	snapshot->blocks = grown;
+	snapshot->block_cap = wanted;
+	return 0;
+}
+
 void snapshot_warn(struct snapshot *snapshot, const char *format, ...)
 {
 	char text[400];

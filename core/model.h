@@ -53,13 +53,26 @@ struct block {
 	uint32_t stack; /* index into stacks.stacks */
 };
 
+/* What is known of the system's database of stacks, where blocks point into it (source "ust"). */
+struct stack_records {
+	bool is_known; /* that there are such records at all */
+	uint64_t record_count,
+		broken_count; /* that blocks point to; of these, those without sense */
+	uint64_t database; /* its address; 0: it was not found, and what follows is not known */
+	/* Stacks in it; questions asked of it; allocations whose stack found no room. */
+	uint64_t entry_count, lookup_count, failure_count;
+	/* Of the entries, how many its index and how many its hash chains lead to. */
+	uint64_t indexed_count, chained_count;
+	uint64_t used_bytes, reserved_bytes;
+};
+
 struct snapshot {
 	struct arena arena;
 	uint32_t pid;
 	unsigned bits; /* 32, 64; 0 when not recorded */
 	int64_t time_ms, start_ms; /* of the snapshot and of the process; 0 when not recorded */
 	const char *image, *os; /* or NULL */
-	const char *stack_source; /* "tracer", "ust", "none"; NULL when not recorded */
+	const char *stack_source; /* "tracer", "ust", "os", "none"; NULL when not recorded */
 	struct module *modules;
 	size_t module_count, module_cap;
 	struct heap *heaps;
@@ -67,6 +80,7 @@ struct snapshot {
 	struct block *blocks;
 	size_t block_count, block_cap;
 	struct stackset stacks;
+	struct stack_records records;
 	const char **warnings; /* what could not be read, one sentence each */
 	size_t warning_count, warning_cap;
 };
@@ -78,6 +92,9 @@ void snapshot_release(struct snapshot *snapshot);
 struct module *snapshot_add_module(struct snapshot *snapshot);
 struct heap *snapshot_add_heap(struct snapshot *snapshot);
 struct block *snapshot_add_block(struct snapshot *snapshot);
+
+/* Makes room for so many blocks more, so that adding them does not fail: 0 or -ERR_NOMEM. */
+int snapshot_reserve_blocks(struct snapshot *snapshot, size_t more);
 
 /* Adds a printf-formatted warning; one that does not fit in memory is dropped. */
 void snapshot_warn(struct snapshot *snapshot, const char *format, ...) PRINTF_LIKE(2, 3);

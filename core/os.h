@@ -44,6 +44,17 @@ uint64_t os_size(struct os_file *file);
 
 void os_close(struct os_file *file);
 
+/* A file's bytes, where they lie: the system reads them when they are looked at. */
+struct os_map {
+	const unsigned char *bytes;
+	size_t len; /* > 0 */
+};
+
+/* Maps a regular file read-only: 0, -ERR_OPEN, -ERR_EMPTY, -ERR_READ. Nobody may cut the file short
+ * while it is mapped. */
+int os_map(struct os_map *map, const char *path, struct err *err);
+void os_unmap(struct os_map *map);
+
 /* True when path is there and is neither a regular file nor a folder (a device, a pipe). */
 bool os_is_special(const char *path);
 

@@ -5,6 +5,7 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
@@ -103,6 +104,39 @@ void os_close(struct os_file *file)
 {
 	if (file->handle != STDIN_FILENO)
 		close((int)file->handle);
+}
+
+int os_map(struct os_map *map, const char *path, struct err *err)
+{
+	struct os_file file;
+	struct stat st;
+	void *bytes = MAP_FAILED;
+	int rc;
+
+	if (os_is_special(path)) /* it could keep us waiting */
+		return err_set(err, ERR_READ, path, "it is no regular file");
+	rc = os_open(&file, path, err);
+	if (rc)
+		return rc;
+	if (fstat((int)file.handle, &st) || !S_ISREG(st.st_mode)) {
+		rc = err_set(err, ERR_READ, path, "it is no regular file");
+	} else if (!st.st_size) {
+		rc = err_set(err, ERR_EMPTY, path, NULL);
+	} else {
+		bytes = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_PRIVATE, (int)file.handle, 0);
+		if (bytes == MAP_FAILED)
+			rc = err_set(err, ERR_READ, path, "%s", strerror(errno));
+		else
+			*map = (struct os_map){bytes, (size_t)st.st_size};
+	}
+	os_close(&file);
+	return rc;
+}
+
+void os_unmap(struct os_map *map)
+{
+	munmap((void *)(uintptr_t)map->bytes, map->len);
+	*map = (struct os_map){0};
 }
 
 bool os_is_special(const char *path)

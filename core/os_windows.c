@@ -205,6 +205,51 @@ void os_close(struct os_file *file)
 		CloseHandle((HANDLE)file->handle);
 }
 
+/* A view of the whole file; NULL with the last error set. */
+static void *map_whole(HANDLE file)
+{
+	HANDLE mapping = CreateFileMappingW(file, NULL, PAGE_READONLY, 0, 0, NULL);
+	void *bytes = mapping ? MapViewOfFile(mapping, FILE_MAP_READ, 0, 0, 0) : NULL;
+	DWORD code = GetLastError();
+
+	if (mapping)
+		CloseHandle(mapping); /* the view keeps it */
+	SetLastError(code);
+	return bytes;
+}
+
+int os_map(struct os_map *map, const char *path, struct err *err)
+{
+	struct os_file file;
+	LARGE_INTEGER size;
+	char text[300];
+	void *bytes;
+	int rc = os_open(&file, path, err);
+
+	if (rc)
+		return rc;
+	if (GetFileType((HANDLE)file.handle) != FILE_TYPE_DISK ||
+		!GetFileSizeEx((HANDLE)file.handle, &size)) {
+		rc = err_set(err, ERR_READ, path, "it is no regular file");
+	} else if (!size.QuadPart) {
+		rc = err_set(err, ERR_EMPTY, path, NULL);
+	} else {
+		bytes = map_whole((HANDLE)file.handle);
+		if (bytes)
+			*map = (struct os_map){bytes, (size_t)size.QuadPart};
+		else
+			rc = err_set(err, ERR_READ, path, "%s", error_text(text, sizeof(text)));
+	}
+	os_close(&file);
+	return rc;
+}
+
+void os_unmap(struct os_map *map)
+{
+	UnmapViewOfFile(map->bytes);
+	*map = (struct os_map){0};
+}
+
 bool os_is_special(const char *path)
 {
 	HANDLE handle;

@@ -19,6 +19,7 @@ enum {
 	DIRECTORY_DEBUG = 6,
 	SECTION_BYTES = 40,
 	SECTION_CODE = 0x20 | 0x20000000, /* contains code, can be executed */
+	SECTION_WRITABLE = (int)0x80000000,
 	DEBUG_BYTES = 28,
 	DEBUG_ENTRIES_MAX = 64,
 	DEBUG_CODEVIEW = 2,
@@ -74,6 +75,7 @@ static int take_section(struct pe_image *image, const unsigned char *bytes)
 	section->file_bytes = pe_u32(bytes + 16);
 	section->file_offset = pe_u32(bytes + 20);
 	section->is_code = (pe_u32(bytes + 36) & SECTION_CODE) != 0;
+	section->is_writable = (pe_u32(bytes + 36) & SECTION_WRITABLE) != 0;
 	if (!section->size_bytes)
 		section->size_bytes = section->file_bytes;
 	if (section->rva > image->size_of_image ||

@@ -31,7 +31,7 @@ struct pe_section {
 	char name[9];
 	uint32_t rva, size_bytes; /* in memory */
 	uint32_t file_offset, file_bytes;
-	bool is_code;
+	bool is_code, is_writable;
 };
 
 struct pe_range {

@@ -1,5 +1,7 @@
 #include "core/utf16.h"
 
+#include <string.h>
+
 #define REPLACEMENT 0xfffd
 
 static uint32_t unit_at(const struct utf16 *utf16, size_t offset)
@@ -9,21 +11,23 @@ static uint32_t unit_at(const struct utf16 *utf16, size_t offset)
 	return utf16->is_big ? (uint32_t)at[0] << 8 | at[1] : (uint32_t)at[1] << 8 | at[0];
 }
 
+/* The character that starts with the unit high; of a pair low is the other half, and *is_pair. */
+static uint32_t join_units(uint32_t high, uint32_t low, bool *is_pair)
+{
+	*is_pair = high >= 0xd800 && high < 0xdc00 && low >= 0xdc00 && low <= 0xdfff;
+	if (*is_pair)
+		return 0x10000 + ((high & 0x3ff) << 10 | (low & 0x3ff));
+	return high < 0xd800 || high > 0xdfff ? high : REPLACEMENT;
+}
+
 /* The character at hand, of ready bytes; takes its bytes. */
 static uint32_t take_char(struct utf16 *utf16, size_t ready)
 {
-	uint32_t high = unit_at(utf16, 0), low;
+	bool is_pair;
+	uint32_t c = join_units(unit_at(utf16, 0), ready >= 4 ? unit_at(utf16, 2) : 0, &is_pair);
 
-	if (high < 0xd800 || high > 0xdfff) {
-		utf16->from->at += 2;
-		return high;
-	}
-	low = high < 0xdc00 && ready >= 4 ? unit_at(utf16, 2) : 0;
-	utf16->from->at += 2;
-	if (low < 0xdc00 || low > 0xdfff)
-		return REPLACEMENT;
-	utf16->from->at += 2;
-	return 0x10000 + ((high & 0x3ff) << 10 | (low & 0x3ff));
+	utf16->from->at += is_pair ? 4 : 2;
+	return c;
 }
 
 static size_t put_char(uint32_t c, unsigned char *to)
@@ -60,4 +64,32 @@ int64_t utf16_read(void *ctx, void *bytes, size_t len, struct err *err)
 		used += put_char(take_char(utf16, (size_t)ready), to + used);
 	}
 	return (int64_t)used;
+}
+
+static uint32_t little_unit(const unsigned char *bytes, size_t index, size_t count)
+{
+	return index < count ? (uint32_t)bytes[2 * index] | (uint32_t)bytes[2 * index + 1] << 8 : 0;
+}
+
+size_t utf16_text(const unsigned char *bytes, size_t units, char *text, size_t size)
+{
+	size_t needed = 0, used = 0;
+
+	for (size_t i = 0; i < units && little_unit(bytes, i, units); i++) {
+		unsigned char utf8[4];
+		bool is_pair;
+		size_t len = put_char(join_units(little_unit(bytes, i, units),
+					      little_unit(bytes, i + 1, units), &is_pair),
+			utf8);
+
+		if (used == needed && needed + len < size) {
+			memcpy(text + used, utf8, len);
+			used += len;
+		}
+		needed += len;
+		i += is_pair;
+	}
+	if (size)
+		text[used] = '\0';
+	return needed;
 }

@@ -3,6 +3,7 @@
 #define CORE_UTF16_H
 
 #include <stdbool.h>
+#include <stddef.h>
 
 #include "core/feed.h"
 
@@ -18,5 +19,10 @@ struct utf16 {
 /* A feed_reader; ctx is a struct utf16, len at least UTF16_MIN_BYTES. Half a pair becomes U+FFFD;
  * half a unit at the end is -ERR_CUT when all before it was handed out. */
 int64_t utf16_read(void *ctx, void *bytes, size_t len, struct err *err);
+
+/* The same for bytes at hand: units little-endian ones, up to a NUL among them. Writes whole characters
+ * that fit into size bytes, with a NUL behind, and returns how many bytes all would need without it;
+ * text may be NULL when size is 0. */
+size_t utf16_text(const unsigned char *bytes, size_t units, char *text, size_t size);
 
 #endif

@@ -1,13 +1,12 @@
 #include "snapshot/capture.h"
 
-#include <inttypes.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "core/os.h"
-#include "core/table.h"
-#include "snapshot/heap/heap.h"
-#include "snapshot/stacks/tracer_table.h"
+#include "snapshot/describe.h"
+#include "snapshot/join.h"
+#include "snapshot/nt_process.h"
+#include "snapshot/peb_layout.h"
 
 #define TRIES_MAX 100 /* while a thread stands inside a heap */
 #define BUSY_MS_MAX 300 /* so long the target is held for nothing */
@@ -32,44 +31,124 @@ int capture_stacks_parse(const char *name, enum capture_stacks *stacks, struct e
 	return err_set(err, ERR_USAGE, name, "stacks come from auto, ust, os or tracer");
 }
 
-struct raw {
-	struct memory memory;
-	struct walk walk;
-	struct tracer_copy tracer;
-	uint64_t area_addr;
-};
+/*
+ * Finds out whether there is a tracer. That there is none is an error only if stacks have to come
+ * from it; of a file it may be that what would tell is missing.
+ */
+static int find_tracer(struct target *target, const struct snapshot *snapshot,
+	enum capture_stacks wanted, struct captured *captured, struct err *err)
+{
+	struct err why = {0};
+	int rc = tracer_find(
+		target, snapshot->modules, snapshot->module_count, &captured->area_addr, &why);
+
+	captured->has_tracer = !rc;
+	if (rc == -ERR_NOT_TRACED && !target->ops->is_alive(target))
+		return err_set(err, ERR_GONE, target->name, NULL);
+	if (rc && rc != -ERR_NOMEM && wanted == STACKS_AUTO) {
+		if (rc == -ERR_NOT_TRACED)
+			return 0;
+		if (target->is_file) {
+			captured->tracer_err = why;
+			return 0;
+		}
+	}
+	if (rc && err)
+		*err = why;
+	return rc;
+}
+
+/* Was the process, or the 64-bit part of a 32-bit one, started with +ust? */
+static bool is_flagged(const struct target *target, struct memory *memory)
+{
+	uint32_t flag = 0, host_flag = 0;
+
+	memory_u32(memory, target->peb + peb_layout(target->bits)->global_flag, &flag);
+	if (target->host_peb)
+		memory_u32(memory, target->host_peb + peb_layout(64)->global_flag, &host_flag);
+	return (flag | host_flag) & NT_FLAG_UST;
+}
+
+/* Of a file, what can be known is: heaps that are not in it are no error. */
+static int walk_heaps(struct memory *memory, struct captured *captured, struct err *err)
+{
+	struct err why = {0};
+	int rc = heaps_walk(memory, &captured->walk, &why);
+
+	if (rc && rc != -ERR_NOMEM && memory->target->is_file) {
+		captured->heaps_err = why;
+		return 0;
+	}
+	if (rc && err)
+		*err = why;
+	return rc;
+}
+
+static int take_stacks(struct memory *memory, const struct snapshot *snapshot,
+	struct captured *captured, struct err *err)
+{
+	struct target *target = memory->target;
+	int rc = 0;
+
+	if (captured->has_tracer)
+		rc = tracer_copy_take(&captured->tracer, target, captured->area_addr, err);
+	if (rc && rc != -ERR_NOMEM && target->is_file) {
+		captured->has_tracer = false;
+		captured->tracer_err = *err;
+		tracer_copy_release(&captured->tracer);
+		rc = 0;
+	}
+	if (rc || !captured->wants_ust)
+		return rc;
+	captured->is_flagged = is_flagged(target, memory);
+	if (ust_take(captured->ust, memory, &captured->walk, snapshot->modules,
+		    snapshot->module_count, captured->is_flagged))
+		return err_set(err, ERR_NOMEM, target->name, NULL);
+	return 0;
+}
 
 /* Everything that needs the target to stand still. */
-static int take_held(struct target *target, struct raw *raw, struct err *err)
+static int take_held(struct memory *memory, const struct snapshot *snapshot,
+	struct captured *captured, struct capture_stats *stats, struct err *err)
 {
+	int64_t start = os_time_ms(), walked;
 	int rc;
 
-	walk_clear(&raw->walk);
-	memory_clear(&raw->memory);
-	rc = heaps_walk(&raw->memory, &raw->walk, err);
-	return rc ? rc : tracer_copy_take(&raw->tracer, target, raw->area_addr, err);
+	walk_clear(&captured->walk);
+	memory_clear(memory);
+	rc = walk_heaps(memory, captured, err);
+	walked = os_time_ms();
+	if (!rc)
+		rc = take_stacks(memory, snapshot, captured, err);
+	stats->walk_ms = walked - start;
+	stats->stacks_ms = os_time_ms() - walked;
+	return rc;
 }
 
 /*
  * A thread that was stopped inside a heap leaves it half changed: the target is let go and held
  * again. That is found out before the walk, which costs more. A lock that stays held (its thread
- * hangs or was ended) is no reason to give up: then the heap is walked as it is.
+ * hangs or was ended) is no reason to give up: then the heap is walked as it is. So is a file, which
+ * stays as it is.
  */
-static int take(
-	struct target *target, struct raw *raw, struct capture_stats *stats, struct err *err)
+static int take(struct memory *memory, const struct snapshot *snapshot, struct captured *captured,
+	struct capture_stats *stats, struct err *err)
 {
+	struct target *target = memory->target;
 	unsigned walks = 0;
 
-	*stats = (struct capture_stats){0};
 	for (;;) {
 		int64_t start = os_time_ms();
 		int rc = target->ops->suspend(target, err);
-		bool is_last = ++stats->tries >= TRIES_MAX || stats->held_ms > BUSY_MS_MAX;
+		bool is_last = target->is_file || stats->tries + 1 >= TRIES_MAX ||
+			       stats->held_ms > BUSY_MS_MAX;
 		bool again = !rc && !is_last && heaps_are_busy(target);
 
+		stats->tries++;
 		if (!rc && !again) {
-			rc = take_held(target, raw, err);
-			again = !rc && raw->walk.broken_count && ++walks < WALKS_MAX;
+			rc = take_held(memory, snapshot, captured, stats, err);
+			again = !rc && captured->walk.broken_count && !target->is_file &&
+				++walks < WALKS_MAX;
 		}
 		target->ops->resume(target);
 		stats->held_ms += os_time_ms() - start;
@@ -79,237 +158,83 @@ static int take(
 	}
 }
 
-static const char *keep(struct snapshot *snapshot, const char *text)
+/* Stacks that were asked for by name have to be there. */
+static int check_wanted(const struct target *target, enum capture_stacks wanted,
+	const struct captured *captured, struct err *err)
 {
-	return *text ? arena_text(&snapshot->arena, text, strlen(text)) : NULL;
+	if (wanted == STACKS_TRACER && captured->tracer_err.code) {
+		*err = captured->tracer_err;
+		return -(int)err->code;
+	}
+	if (wanted != STACKS_UST || ust_record_count(captured->ust))
+		return 0;
+	if (!captured->is_flagged)
+		return err_set(err, ERR_NO_STACKS, target->name, "it was not started with +ust");
+	if (!captured->walk.block_count)
+		return 0;
+	return err_set(err, ERR_NO_STACKS, target->name,
+		"it was started with +ust, but no block leads to a record");
 }
 
-/* What identifies a module's build; one that is gone by now has none. */
-static void identify(struct target *target, struct snapshot *snapshot, struct module *module,
-	struct pe_image *image)
+static int build(struct target *target, struct snapshot *snapshot, struct captured *captured,
+	struct err *err)
 {
-	struct target_image at = {target, module->base};
-	struct pe_source source = target_image_source(&at);
+	int rc = describe(target, snapshot);
 
-	if (pe_read_headers(&source, image))
-		return;
-	module->has_identity = true;
-	module->timestamp = image->timestamp;
-	module->checksum = image->checksum;
-	module->pdb = keep(snapshot, image->pdb);
-	module->pdb_guid = keep(snapshot, image->pdb_guid);
-	module->pdb_age = image->pdb_age;
-}
-
-static int describe(struct target *target, struct snapshot *snapshot, struct err *err)
-{
-	struct pe_image *image = malloc(sizeof(*image));
-
-	if (!image)
+	if (!rc)
+		rc = join(snapshot, captured);
+	if (rc)
 		return err_set(err, ERR_NOMEM, target->name, NULL);
-	for (size_t i = 0; i < snapshot->module_count; i++)
-		identify(target, snapshot, &snapshot->modules[i], image);
-	free(image);
-	snapshot->pid = target->pid;
-	snapshot->bits = target->bits;
-	snapshot->start_ms = target->start_ms;
-	snapshot->image = keep(snapshot, target->image);
-	snapshot->os = keep(snapshot, target->os);
-	snapshot->stack_source = "tracer";
+	describe_stacks(snapshot, captured);
+	describe_gaps(snapshot, captured);
 	return 0;
 }
 
-/* The index of the stack that the tracer has for a block, or STACK_NONE. */
-static int put_stack(
-	struct snapshot *snapshot, const struct tracer_copy *tracer, uint32_t id, uint32_t *index)
+/* All that reads the target. */
+static int read_target(struct target *target, const struct capture_options *options,
+	struct snapshot *snapshot, struct captured *captured, struct capture_stats *stats,
+	struct err *err)
 {
-	uint64_t frames[TRACER_DEPTH_MAX];
-	char text[16];
-	struct stack stack = {.id = text, .same_id = STACK_NONE, .frames = frames};
-	int len;
-
-	*index = STACK_NONE;
-	stack.frame_count = tracer_copy_stack(tracer, id, frames);
-	if (!stack.frame_count)
-		return 0;
-	len = snprintf(text, sizeof(text), "%" PRIX32, id);
-	return stackset_put(&snapshot->stacks, &stack, (size_t)len, index);
-}
-
-static int add_block(struct snapshot *snapshot, const struct walked_block *walked, uint32_t stack)
-{
-	struct block *block;
-
-	if (stack == STACK_NONE) {
-		struct census *stackless = &snapshot->heaps[walked->heap].stackless;
-
-		stackless->block_count++;
-		stackless->requested_bytes += walked->requested_bytes;
-		stackless->overhead_bytes += walked->overhead_bytes;
-		return 0;
-	}
-	block = snapshot_add_block(snapshot);
-	if (!block)
-		return -ERR_NOMEM;
-	block->addr = walked->addr;
-	block->requested_bytes = walked->requested_bytes;
-	block->overhead_bytes = walked->overhead_bytes;
-	block->heap = walked->heap;
-	block->stack = stack;
-	return 0;
-}
-
-/*
- * Gives each walked block the stack the tracer has for it. An entry of another size or heap is not
- * about this block: the block counts as one without a stack.
- */
-static int join(
-	struct snapshot *snapshot, const struct walk *walk, const struct tracer_copy *tracer)
-{
-	uint64_t mismatches = 0;
+	struct memory memory;
 	int rc = 0;
 
-	for (size_t i = 0; !rc && i < walk->block_count; i++) {
-		const struct walked_block *walked = &walk->blocks[i];
-		const struct tracer_block *traced = tracer_copy_find(tracer, walked->addr);
-		uint32_t stack = STACK_NONE;
-
-		if (traced && (traced->size_bytes != walked->requested_bytes ||
-				      traced->heap != walk->heaps[walked->heap].addr)) {
-			mismatches++;
-			traced = NULL;
-		}
-		if (traced)
-			rc = put_stack(snapshot, tracer, traced->stack, &stack);
-		if (!rc)
-			rc = add_block(snapshot, walked, stack);
-	}
-	if (mismatches)
-		snapshot_warn(snapshot,
-			"%" PRIu64
-			" blocks have another size or heap in the tracer's table; they are "
-			"counted without a stack",
-			mismatches);
-	return rc;
-}
-
-static int add_traced(struct snapshot *snapshot, const struct tracer_copy *tracer,
-	const struct tracer_block *traced, uint32_t heap)
-{
-	struct walked_block block = {
-		.addr = traced->addr, .requested_bytes = traced->size_bytes, .heap = heap};
-	uint32_t stack;
-	int rc = put_stack(snapshot, tracer, traced->stack, &stack);
-
-	return rc ? rc : add_block(snapshot, &block, stack);
-}
-
-/* Blocks in heaps that no walker knows: what the tracer saw is all there is. */
-static int join_unwalked(
-	struct snapshot *snapshot, const struct walk *walk, const struct tracer_copy *tracer)
-{
-	struct table unwalked; /* address -> index */
-	int rc = 0;
-
-	table_init(&unwalked);
-	for (size_t i = 0; !rc && i < walk->heap_count; i++) {
-		uint64_t addr = walk->heaps[i].addr;
-
-		if (walk->heaps[i].unwalked && !table_find(&unwalked, &addr, sizeof(addr)))
-			rc = table_add(&unwalked, &addr, sizeof(addr), i);
-	}
-	for (size_t i = 0; !rc && unwalked.count && i < tracer->block_count; i++) {
-		const struct tracer_block *traced = &tracer->blocks[i];
-		uint64_t *heap = table_find(&unwalked, &traced->heap, sizeof(traced->heap));
-
-		if (heap)
-			rc = add_traced(snapshot, tracer, traced, (uint32_t)*heap);
-	}
-	table_release(&unwalked);
-	return rc;
-}
-
-/* What the reader of the dump has to know about its gaps. */
-static void warn(struct snapshot *snapshot, const struct raw *raw)
-{
-	const struct tracer_area *area = &raw->tracer.area;
-
-	if (raw->walk.broken_count)
-		snapshot_warn(snapshot,
-			"%u places in the heaps made no sense; the first: %s at %" PRIX64,
-			raw->walk.broken_count, raw->walk.broken_what, raw->walk.broken_addr);
-	if (raw->walk.busy_count)
-		snapshot_warn(snapshot,
-			"%u heaps had their lock held all the time; they were walked nevertheless",
-			raw->walk.busy_count);
-	if (area->dropped_blocks)
-		snapshot_warn(snapshot, "the tracer had no room for %" PRIu64 " blocks",
-			area->dropped_blocks);
-	if (area->dropped_stacks)
-		snapshot_warn(snapshot,
-			"the tracer had no room for the stacks of %" PRIu64 " blocks",
-			area->dropped_stacks);
-	if (raw->tracer.broken_shards)
-		snapshot_warn(snapshot,
-			"%u of the %d parts of the tracer's table were left locked by a thread "
-			"that ended; their blocks are counted without a stack",
-			raw->tracer.broken_shards, TRACER_SHARDS);
-	for (size_t i = 0; i < raw->walk.heap_count; i++) {
-		if (raw->walk.heaps[i].unwalked)
-			snapshot_warn(snapshot,
-				"heap %" PRIX64 " is of a kind that cannot be walked; only traced "
-				"blocks are listed, their overhead is not known",
-				raw->walk.heaps[i].addr);
-	}
-}
-
-static int build(struct snapshot *snapshot, struct raw *raw)
-{
-	int rc = 0;
-
-	for (size_t i = 0; !rc && i < raw->walk.heap_count; i++) {
-		struct heap *heap = snapshot_add_heap(snapshot);
-
-		if (heap)
-			*heap = raw->walk.heaps[i];
-		else
-			rc = -ERR_NOMEM;
-	}
-	tracer_copy_sort(&raw->tracer);
+	if (memory_init(&memory, target))
+		return err_set(err, ERR_NOMEM, target->name, NULL);
+	if (options->stacks == STACKS_AUTO || options->stacks == STACKS_TRACER)
+		rc = find_tracer(target, snapshot, options->stacks, captured, err);
+	if (options->stacks == STACKS_OS)
+		rc = os_stacks_take(target, &captured->os, err);
 	if (!rc)
-		rc = join(snapshot, &raw->walk, &raw->tracer);
-	if (!rc)
-		rc = join_unwalked(snapshot, &raw->walk, &raw->tracer);
-	warn(snapshot, raw);
-	return rc;
+		rc = take(&memory, snapshot, captured, stats, err);
+	memory_release(&memory);
+	return rc ? rc : check_wanted(target, options->stacks, captured, err);
 }
 
 int capture(struct target *target, const struct capture_options *options, struct snapshot *snapshot,
 	struct capture_stats *stats, struct err *err)
 {
-	struct raw raw = {0};
-	int rc = target->ops->modules(target, snapshot, err);
+	struct captured captured = {.ust = ust_new()};
+	struct err local;
+	int64_t start;
+	int rc;
 
-	(void)options;
-	walk_init(&raw.walk);
-	tracer_copy_init(&raw.tracer);
-	if (!rc && memory_init(&raw.memory, target))
-		rc = err_set(err, ERR_NOMEM, target->name, NULL);
-	if (rc)
-		goto out;
-	rc = tracer_find(target, snapshot->modules, snapshot->module_count, &raw.area_addr, err);
-	if (rc == -ERR_NOT_TRACED && !target->ops->is_alive(target))
-		rc = err_set(err, ERR_GONE, target->name, NULL);
+	*stats = (struct capture_stats){0};
+	err = err ? err : &local;
+	walk_init(&captured.walk);
+	tracer_copy_init(&captured.tracer);
+	captured.wants_ust = options->stacks == STACKS_AUTO || options->stacks == STACKS_UST;
+	rc = captured.ust ? target->ops->modules(target, snapshot, err) :
+			    err_set(err, ERR_NOMEM, target->name, NULL);
 	if (!rc)
-		rc = take(target, &raw, stats, err);
-	snapshot->time_ms = os_time_ms();
+		rc = read_target(target, options, snapshot, &captured, stats, err);
+	start = os_time_ms();
 	if (!rc)
-		rc = describe(target, snapshot, err);
-	if (!rc && build(snapshot, &raw))
-		rc = err_set(err, ERR_NOMEM, target->name, NULL);
-out:
-	memory_release(&raw.memory);
-	walk_release(&raw.walk);
-	tracer_copy_release(&raw.tracer);
+		rc = build(target, snapshot, &captured, err);
+	stats->join_ms = os_time_ms() - start;
+	stats->block_count = captured.walk.block_count;
+	walk_release(&captured.walk);
+	tracer_copy_release(&captured.tracer);
+	ust_free(captured.ust);
+	os_stacks_free(captured.os);
 	return rc;
 }

@@ -1,6 +1,6 @@
 /*
- * Taking one snapshot: hold the target, walk its heaps and copy the tracer's tables, let it go,
- * then join the two into the model.
+ * Taking one snapshot: hold the target, walk its heaps and copy what tells the stacks of blocks, let it
+ * go, then join the two into the model.
  */
 #ifndef SNAPSHOT_CAPTURE_H
 #define SNAPSHOT_CAPTURE_H
@@ -10,7 +10,7 @@
 
 /* Where stacks come from; the names are those of --stacks and of the dump's "stacks source". */
 enum capture_stacks {
-	STACKS_AUTO, /* what the target has: tracer, else ust, else none */
+	STACKS_AUTO, /* what each block has: of the tracer, else of ust, else none */
 	STACKS_UST,
 	STACKS_OS,
 	STACKS_TRACER,
@@ -26,6 +26,10 @@ struct capture_options {
 struct capture_stats {
 	int64_t held_ms; /* how long the target stood still, all tries together */
 	unsigned tries;
+	/* Of the last try, how long finding the blocks took, and reading what tells their stacks;
+	 * then how long it took to put them together. */
+	int64_t walk_ms, stacks_ms, join_ms;
+	uint64_t block_count; /* with those without a stack */
 };
 
 /*

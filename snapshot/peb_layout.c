@@ -5,6 +5,11 @@
  * OSMinorVersion, OSBuildNumber, Ldr. Public symbols of ntdll and of the kernel, XP to Windows 11
  * 22000, the same in all; as listed by Volatility, ntdiff and phnt. Wine 8.0 has ProcessHeap and
  * NtGlobalFlag there too and leaves the heap list empty.
+ *
+ * ProcessParameters, _RTL_USER_PROCESS_PARAMETERS.ImagePathName, _UNICODE_STRING.Buffer,
+ * _TEB.NtTib.Self, _TEB.ProcessEnvironmentBlock: the same sources, XP to Windows 11 22000; phnt and
+ * Microsoft's winternl.h for the last but one. That a 64-bit _TEB's NtTib.ExceptionList leads to the
+ * 32-bit _TEB: HeapStat, phnt, and a dump of a 32-bit program written by 64-bit Windows 7.
  */
 static const struct peb_layout layouts[] = {
 	{.bits = 32,
@@ -16,7 +21,13 @@ static const struct peb_layout layouts[] = {
 		.os_minor = 0xa8,
 		.os_build = 0xac,
 		.ldr = 0x0c,
-		.bytes = 0xb0},
+		.parameters = 0x10,
+		.bytes = 0xb0,
+		.image_path = 0x38,
+		.string_buffer = 4,
+		.teb_wow = 0,
+		.teb_self = 0x18,
+		.teb_peb = 0x30},
 	{.bits = 64,
 		.process_heap = 0x30,
 		.global_flag = 0xbc,
@@ -26,7 +37,13 @@ static const struct peb_layout layouts[] = {
 		.os_minor = 0x11c,
 		.os_build = 0x120,
 		.ldr = 0x18,
-		.bytes = 0x124},
+		.parameters = 0x20,
+		.bytes = 0x124,
+		.image_path = 0x60,
+		.string_buffer = 8,
+		.teb_wow = 0,
+		.teb_self = 0x30,
+		.teb_peb = 0x60},
 };
 
 const struct peb_layout *peb_layout(unsigned bits)

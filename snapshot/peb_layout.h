@@ -1,5 +1,5 @@
 /*
- * Where fields of the process environment block lie.
+ * Where fields of the process environment block, and of what leads to it and from it, lie.
  */
 #ifndef SNAPSHOT_PEB_LAYOUT_H
 #define SNAPSHOT_PEB_LAYOUT_H
@@ -8,10 +8,15 @@
 
 struct peb_layout {
 	unsigned bits;
+	/* _PEB */
 	uint16_t process_heap, global_flag, heap_count, heap_list;
 	uint16_t os_major, os_minor, os_build;
-	uint16_t ldr;
+	uint16_t ldr, parameters;
 	uint16_t bytes; /* so many hold all of these */
+	uint16_t image_path; /* _RTL_USER_PROCESS_PARAMETERS.ImagePathName */
+	uint16_t string_buffer; /* _UNICODE_STRING.Buffer; .Length is at 0 */
+	/* _TEB; of a 32-bit process in 64-bit Windows the 64-bit one's teb_wow leads to the 32-bit one */
+	uint16_t teb_wow, teb_self, teb_peb;
 };
 
 /* The row for processes of that many bits. */

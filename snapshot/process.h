@@ -16,8 +16,12 @@
 int target_open_live(struct target *target, uint32_t pid, struct err *err);
 
 /* Opens the process that a minidump holds (target_minidump.c). Returns 0; -ERR_OPEN, -ERR_READ,
- * -ERR_NOT_MINIDUMP (with the place in the file), -ERR_NOMEM. */
+ * -ERR_EMPTY, -ERR_NOT_MINIDUMP, -ERR_NO_HEAPS (nothing can be listed), -ERR_NOMEM. */
 int target_open_minidump(struct target *target, const char *path, struct err *err);
+
+/* The same for a file that is in memory, which must outlive the target. */
+int target_open_minidump_bytes(
+	struct target *target, const void *bytes, size_t len, const char *name, struct err *err);
 
 /* The same as target_open_live() for a process that the caller has a handle of, which stays the caller's. */
 int target_open_handle(struct target *target, void *process, struct err *err);

@@ -65,6 +65,7 @@ struct target {
 	uint32_t os_build; /* 0: not known */
 	bool is_cloned; /* the last suspend() made a copy to read, and the process ran on */
 	bool is_wine; /* known to be; a file does not tell */
+	bool is_file; /* it neither runs nor changes, and parts of its memory may be missing for good */
 	int64_t start_ms;
 	int64_t time_ms; /* when the process was as it is seen; 0: now */
 	char image[1024], os[80]; /* UTF-8 */

@@ -4,16 +4,22 @@
  *
  * A walker finds for a block where its record lies (walked_block.record). ust_take() reads every
  * record that blocks have, once, while the target is held; afterwards each is a number.
+ *
+ * How many frames a record has is not certain from published facts: public symbols name one place
+ * (Depth), programs that were tested on Windows read another (Index). What is taken is what makes
+ * sense as return addresses; ust.c says how.
  */
 #ifndef SNAPSHOT_STACKS_UST_H
 #define SNAPSHOT_STACKS_UST_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 #include "snapshot/heap/heap.h"
 
 #define UST_DEPTH_MAX 32 /* frames; RTL_STACK_TRACE_ENTRY.BackTrace */
+#define UST_NONE UINT32_MAX
 
 /* What the database says of itself, when it was found. */
 struct ust_database {
@@ -21,6 +27,9 @@ struct ust_database {
 	uint32_t entry_count; /* stacks in it */
 	uint32_t lookup_count;
 	uint32_t failure_count; /* allocations whose stack found no room */
+	/* How many of the entries its index leads to, and how many of those its hash chains do: where
+	 * the three are one, it is laid out as it is known here, and whole. */
+	uint32_t indexed_count, chained_count;
 	uint64_t used_bytes, reserved_bytes;
 };
 
@@ -31,21 +40,33 @@ struct ust *ust_new(void);
 void ust_free(struct ust *ust);
 
 /*
- * Reads the records of all blocks of a walk, and looks for the database. modules are sorted by base.
- * What was there before is gone. Returns 0 or -ERR_NOMEM; a record that makes no sense has no frames.
+ * Reads the records of all blocks of a walk, and, when there are any or is_flagged (the PEB says so),
+ * looks for the database. What was there before is gone. Returns 0 or -ERR_NOMEM; a record that makes
+ * no sense has no frames.
  */
 int ust_take(struct ust *ust, struct memory *memory, const struct walk *walk,
-	const struct module *modules, size_t module_count);
+	const struct module *modules, size_t module_count, bool is_flagged);
 
-/* The frames of a record, innermost first, and in *first_slot the address of the first one's slot,
- * which is the id that UMDH prints; 0: the record has none. */
-uint32_t ust_frames(const struct ust *ust, uint64_t record, unsigned bits, const uint64_t **frames,
-	uint64_t *first_slot);
+/* The number of the record that a block points to, below ust_record_count(), or UST_NONE when it
+ * points to none. bits: of the block's heap. */
+uint32_t ust_number(const struct ust *ust, uint64_t record, unsigned bits);
+
+/* How many frames a record has, and the frames, innermost first; in *first_slot the address of the
+ * first one's slot, which is the id that UMDH prints. */
+uint32_t ust_frames(
+	const struct ust *ust, uint32_t number, const uint64_t **frames, uint64_t *first_slot);
 
 /* How many distinct records blocks have, and how many of these make no sense. */
 size_t ust_record_count(const struct ust *ust);
 size_t ust_broken_count(const struct ust *ust);
 
 const struct ust_database *ust_database(const struct ust *ust);
+
+/*
+ * Finds the database of the ntdll of that many bits among the modules, by what it looks like, and
+ * checks it (ust_database.c); database->addr is 0 when there is none. 0 or -ERR_NOMEM.
+ */
+int ust_database_find(struct ust_database *database, struct memory *memory, unsigned bits,
+	const struct module *modules, size_t module_count);
 
 #endif

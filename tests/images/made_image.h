@@ -19,7 +19,28 @@ struct profile {
 	const char *name; /* "win7-x86", "win10-x64", ... */
 	unsigned bits;
 	unsigned os_major, os_minor, os_build;
+	bool is_wow64; /* a 32-bit process that a 64-bit Windows runs and dumps */
 };
+
+/* The profiles by number; NULL past the last. profile_find: NULL when there is none of that name. */
+const struct profile *profile_at(size_t number);
+const struct profile *profile_find(const char *name);
+
+struct image_options {
+	uint64_t seed;
+	unsigned stack_count;
+	uint32_t nt_global_flag; /* 1000: ust, 2000000: page heap, 70: a debugger's */
+	bool is_page_heap_full;
+	bool has_lfh;
+	bool is_depth_in_index_slot; /* where a trace's count of frames is kept */
+	bool is_partial; /* only what a dump without full memory holds */
+};
+
+#define FLAG_HEAP_TAIL_CHECK 0x10u
+#define FLAG_HEAP_FREE_CHECK 0x20u
+#define FLAG_HEAP_VALIDATE 0x40u
+#define FLAG_STACK_TRACES 0x1000u
+#define FLAG_PAGE_HEAP 0x2000000u
 
 enum image_access {
 	IMAGE_READ = 1,
@@ -29,21 +50,32 @@ enum image_access {
 
 struct image;
 
-struct image *image_new(const struct profile *profile, uint64_t seed);
+/* profile must outlive the image. */
+struct image *image_new(const struct profile *profile, const struct image_options *options);
 void image_free(struct image *image);
+const struct image_options *image_options(const struct image *image);
+/* Of the side being made: a WOW64 process is made of a 32-bit and a 64-bit one, and image_side()
+ * chooses (32 at first). Everything below is about the chosen side. */
 const struct profile *image_profile(const struct image *image);
 unsigned image_ptr_bytes(const struct image *image);
+void image_side(struct image *image, unsigned bits);
+/* Begins the number'th of count heaps: random numbers and places for it are its own, so that what
+ * one heap does moves nothing in another. */
+void image_begin_heap(struct image *image, unsigned number, unsigned count);
 
 /* A repeatable random number below limit (> 0). */
 uint64_t image_random(struct image *image, uint64_t limit);
 
-/* ---- memory. Reserves address space of 64 KiB granules, at a free place of the image's choice, and commits
- * (zeroed) or decommits pages of it. Committed pages go into the dump. */
+_Noreturn void image_die(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
+/* ---- memory. Reserves address space of 64 KiB granules, at a free place of the image's choice,
+ * and commits (zeroed) or decommits pages of it. Committed pages go into the dump. align: a power
+ * of two; less than a granule means a granule. */
 uint64_t image_reserve(struct image *image, uint64_t bytes, uint64_t align);
 void image_commit(struct image *image, uint64_t addr, uint64_t bytes, unsigned access);
 void image_decommit(struct image *image, uint64_t addr, uint64_t bytes);
 
-/* Little-endian; the bytes must be committed. */
+/* Little-endian; the bytes must be committed. bytes: 1 to 8. */
 void image_put(struct image *image, uint64_t addr, uint64_t value, size_t bytes);
 void image_put_ptr(struct image *image, uint64_t addr, uint64_t value);
 uint64_t image_get(struct image *image, uint64_t addr, size_t bytes);
@@ -54,8 +86,20 @@ void image_fill(struct image *image, uint64_t addr, int byte, uint64_t bytes);
 void image_list_init(struct image *image, uint64_t head);
 void image_list_add(struct image *image, uint64_t head, uint64_t entry);
 
-/* ---- stacks. A stack is a number; its frames lie in the image's modules. record: where a block's pointer
- * leads to (its RTL_STACK_TRACE_ENTRY); 0 when the process was not started with +ust. */
+/* ---- the process. Enters a heap in the PEB's ProcessHeaps (and as ProcessHeap). */
+void image_enter_heap(struct image *image, uint64_t heap, bool is_process_heap);
+
+/* What ntdll's .data holds at its start: the values of RtlpLFHKey, and of RtlpHpHeapGlobals'
+ * HeapKey and LfhKey. */
+uint32_t image_lfh_key(const struct image *image);
+uint64_t image_hp_heap_key(const struct image *image);
+uint64_t image_hp_lfh_key(const struct image *image);
+
+/* verifier.dll's list head AVrfpDphPageHeapList, empty at first; only with FLAG_PAGE_HEAP. */
+uint64_t image_page_heap_list(const struct image *image);
+
+/* ---- stacks. A stack is a number; its frames lie in the image's modules. record: where a block's
+ * pointer leads to (its RTL_STACK_TRACE_ENTRY); 0 when the process was not started with +ust. */
 #define STACK_NOTHING UINT32_MAX
 unsigned image_stack_count(const struct image *image);
 uint64_t image_stack_record(struct image *image, unsigned stack);
@@ -66,9 +110,30 @@ void truth_heap(struct image *image, uint64_t heap, const char *kind);
 void truth_block(struct image *image, uint64_t heap, uint64_t addr, uint64_t requested_bytes,
 	uint64_t overhead_bytes, unsigned stack);
 
+/* ---- damage. A model marks places by a name of its own, and its breaks, applied when all is
+ * made, find and damage them. image_marked: 0 when there is no number'th of that name. */
+void image_mark(struct image *image, const char *name, uint64_t addr);
+uint64_t image_marked(const struct image *image, const char *name, size_t number);
+
+struct image_break {
+	const char *name;
+	const char *says;
+	void (*apply)(struct image *image);
+};
+
+/* One table per file that knows how to do damage; each ends with a row without a name. */
+extern const struct image_break dump_breaks[];
+extern const struct image_break nt_breaks[];
+extern const struct image_break lfh_breaks[];
+extern const struct image_break ust_breaks[];
+extern const struct image_break segment_breaks[];
+extern const struct image_break page_breaks[];
+
 /* ---- models. Each makes one heap, enters it in the PEB's list, and fills it with about that many
  * blocks that are live, and others that were freed. Of each heap the growth'th state is made: what
- * is live in state 0 is live and in its place in all later ones; each adds blocks of some stacks. */
+ * is live in state 0 is in its place in all later ones, live or since freed; each state adds blocks
+ * of some stacks. Random numbers must not be drawn differently for one state than for another
+ * before the last block of state 0 is placed. */
 struct model_request {
 	unsigned block_count;
 	unsigned growth;

@@ -83,10 +83,17 @@ static void make_snapshot(struct snapshot *snapshot)
 	snapshot_warn(snapshot, "%s", "one \\ \"warning\"\r\nof two lines");
 	snapshot_warn(snapshot, "%s", "");
 	put_modules(snapshot);
-	*snapshot_add_heap(snapshot) = (struct heap){
-		0x650000, text(snapshot, "wine"), 65536, 1 << 20, {3, 300, 24}, false};
+	snapshot->records =
+		(struct stack_records){true, 7, 1, UINT64_C(1) << 46, 9, 11, 2, 8, 6, 4096, 65536};
+	*snapshot_add_heap(snapshot) = (struct heap){.addr = 0x650000,
+		.bits = 32,
+		.kind = text(snapshot, "nt"),
+		.layout = text(snapshot, "Windows \"7\" x86"),
+		.committed_bytes = 65536,
+		.reserved_bytes = 1 << 20,
+		.stackless = {3, 300, 24}};
 	*snapshot_add_heap(snapshot) =
-		(struct heap){0x10000, text(snapshot, "unknown"), 0, 0, {0, 0, 0}, true};
+		(struct heap){.addr = 0x10000, .kind = text(snapshot, "unknown"), .unwalked = true};
 	one = put_stack(snapshot, "2A", 4, frames, 0, NULL);
 	two = put_stack(snapshot, "F0", 3, more, 0, NULL);
 	two_again = put_stack(snapshot, "F1", 3, more, 0, NULL); /* equal, another id */
@@ -130,7 +137,9 @@ static void assert_same_heaps(const struct snapshot *a, const struct snapshot *b
 		const struct heap *x = &a->heaps[i], *y = &b->heaps[i];
 
 		assert_true(x->addr == y->addr);
+		assert_int_equal(x->bits, y->bits);
 		assert_string_equal(x->kind, y->kind);
+		assert_same_text(x->layout, y->layout);
 		assert_true(x->committed_bytes == y->committed_bytes);
 		assert_true(x->reserved_bytes == y->reserved_bytes);
 		assert_memory_equal(&x->stackless, &y->stackless, sizeof(x->stackless));
@@ -184,6 +193,10 @@ static void what_is_written_is_read_back(void **state)
 	assert_same_text(read.image, made.image);
 	assert_same_text(read.os, made.os);
 	assert_same_text(read.stack_source, made.stack_source);
+	assert_true(read.records.is_known && read.records.database == made.records.database);
+	assert_int_equal(read.records.failure_count, 2);
+	assert_int_equal(read.records.chained_count, 6);
+	assert_int_equal(read.records.reserved_bytes, 65536);
 	assert_int_equal(read.warning_count, made.warning_count);
 	for (size_t i = 0; i < made.warning_count; i++)
 		assert_string_equal(read.warnings[i], made.warnings[i]);
@@ -205,6 +218,12 @@ static void a_written_dump_has_the_lines_of_umdh(void **state)
 		"\r\n// Loaded modules: \r\n//     Base Size Module\r\n",
 		"\r\n//           140000000    24000 C:\\a b\\",
 		"\r\n// Process modules enumerated.\r\n",
+		"\r\n// hsnap: ust records=7 broken-records=1 database=400000000000 entries=9 "
+		"lookups=11 "
+		"failures=2 indexed=8 chained=6 used=4096 reserved=65536\r\n",
+		"\r\n// hsnap: heap addr=650000 kind=nt bits=32 layout=\"Windows \\\"7\\\" x86\" "
+		"committed=65536 reserved=1048576 stackless-blocks=3 ",
+		"\r\n// hsnap: heap addr=10000 kind=unknown committed=0 reserved=0 ",
 		"\r\n*- - - - - - - - - - Start of data for heap @ 650000 - - - - - - - - - -\r\n",
 		"\r\n*- - - - - - - - - - Heap 650000 Hogs - - - - - - - - - -\r\n",
 		"\r\n*- - - - - - - - - - End of data for heap @ 10000 - - - - - - - - - -\r\n",

@@ -1,0 +1,243 @@
+#include "snapshot/join.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/table.h"
+#include "core/u64map.h"
+
+struct joining {
+	struct snapshot *snapshot;
+	const struct captured *captured;
+	struct u64map traced; /* the tracer's number of a stack -> the snapshot's, or STACK_NONE */
+	uint32_t *
+		recorded; /* the number of a record -> the snapshot's of its stack, or STACK_NONE */
+	struct table named; /* frames that the system gave -> the snapshot's number of the stack */
+	uint64_t mismatches;
+};
+
+static int put_stack(struct snapshot *snapshot, uint64_t id, const uint64_t *frames, uint32_t count,
+	uint32_t *index)
+{
+	char text[20];
+	struct stack stack = {
+		.id = text, .same_id = STACK_NONE, .frames = frames, .frame_count = count};
+	int len = snprintf(text, sizeof(text), "%" PRIX64, id);
+
+	*index = STACK_NONE;
+	return count ? stackset_put(&snapshot->stacks, &stack, (size_t)len, index) : 0;
+}
+
+/* The index of the stack that the tracer has under id, or STACK_NONE. */
+static int traced_stack(struct joining *joining, uint32_t id, uint32_t *index)
+{
+	uint64_t frames[TRACER_DEPTH_MAX];
+	uint32_t count;
+	int rc;
+
+	if (u64map_find(&joining->traced, id, index))
+		return 0;
+	count = tracer_copy_stack(&joining->captured->tracer, id, frames);
+	rc = put_stack(joining->snapshot, id, frames, count, index);
+	if (!rc)
+		rc = u64map_put(&joining->traced, id, index);
+	return rc < 0 ? rc : 0;
+}
+
+/* Adds the stacks of all records, each once. */
+static int put_records(struct joining *joining)
+{
+	const struct ust *ust = joining->captured->ust;
+	size_t count = joining->captured->wants_ust ? ust_record_count(ust) : 0;
+	int rc = 0;
+
+	joining->recorded = calloc(count + 1, sizeof(*joining->recorded));
+	if (!joining->recorded)
+		return -ERR_NOMEM;
+	for (size_t i = 0; !rc && i < count; i++) {
+		const uint64_t *frames;
+		uint64_t id;
+		uint32_t frame_count = ust_frames(ust, (uint32_t)i, &frames, &id);
+
+		rc = put_stack(joining->snapshot, id, frames, frame_count, &joining->recorded[i]);
+	}
+	return rc;
+}
+
+/* The index of the stack that the system has for a block of that size, or STACK_NONE. It was asked
+ * before the target was held: of another size, it is an earlier block's. Its stacks have no ids; they
+ * get numbers. */
+static int os_stack(struct joining *joining, const struct walked_block *walked, uint32_t *index)
+{
+	const struct os_stacks *os = joining->captured->os;
+	const uint64_t *frames;
+	uint32_t count = os_stacks_find(os, walked->addr, &frames);
+	uint64_t *known;
+	int rc;
+
+	if (!count || os_stacks_bytes(os, walked->addr) != walked->requested_bytes)
+		return 0;
+	known = table_find(&joining->named, frames, count * sizeof(*frames));
+	if (known) {
+		*index = (uint32_t)*known;
+		return 0;
+	}
+	rc = put_stack(joining->snapshot, joining->named.count + 1, frames, count, index);
+	return rc ? rc : table_add(&joining->named, frames, count * sizeof(*frames), *index);
+}
+
+/* An entry of the tracer's of another size or heap is not about this block. */
+static const struct tracer_block *traced_block(
+	struct joining *joining, const struct walked_block *walked)
+{
+	const struct captured *captured = joining->captured;
+	const struct tracer_block *traced;
+
+	if (!captured->has_tracer)
+		return NULL;
+	traced = tracer_copy_find(&captured->tracer, walked->addr);
+	if (!traced || (traced->size_bytes == walked->requested_bytes &&
+			       traced->heap == captured->walk.heaps[walked->heap].addr))
+		return traced;
+	joining->mismatches++;
+	return NULL;
+}
+
+/* The tracer knows best; a block that it did not see may have a record from before. */
+static int stack_of(struct joining *joining, const struct walked_block *walked, uint32_t *index)
+{
+	const struct captured *captured = joining->captured;
+	const struct tracer_block *traced = traced_block(joining, walked);
+	uint32_t number = UST_NONE;
+	int rc = 0;
+
+	*index = STACK_NONE;
+	if (captured->os)
+		return os_stack(joining, walked, index);
+	if (traced)
+		rc = traced_stack(joining, traced->stack, index);
+	if (rc || *index != STACK_NONE)
+		return rc;
+	if (walked->record && captured->wants_ust)
+		number = ust_number(
+			captured->ust, walked->record, captured->walk.heaps[walked->heap].bits);
+	if (number != UST_NONE)
+		*index = joining->recorded[number];
+	return 0;
+}
+
+static int add_block(struct snapshot *snapshot, const struct walked_block *walked, uint32_t stack)
+{
+	struct block *block;
+
+	if (stack == STACK_NONE) {
+		struct census more = {1, walked->requested_bytes, walked->overhead_bytes};
+
+		census_add(&snapshot->heaps[walked->heap].stackless, &more);
+		return 0;
+	}
+	block = snapshot_add_block(snapshot);
+	if (!block)
+		return -ERR_NOMEM;
+	*block = (struct block){.addr = walked->addr,
+		.requested_bytes = walked->requested_bytes,
+		.overhead_bytes = walked->overhead_bytes,
+		.heap = walked->heap,
+		.stack = stack};
+	return 0;
+}
+
+static int join_walked(struct joining *joining)
+{
+	const struct captured *captured = joining->captured;
+	const struct walk *walk = &captured->walk;
+	const struct walked_block *last = NULL;
+	uint32_t stack = STACK_NONE;
+	int rc = snapshot_reserve_blocks(joining->snapshot, walk->block_count);
+
+	for (size_t i = 0; !rc && i < walk->block_count; i++) {
+		const struct walked_block *walked = &walk->blocks[i];
+
+		/* Neighbours often have one record. */
+		if (captured->has_tracer || captured->os || !last ||
+			walked->record != last->record || walked->heap != last->heap)
+			rc = stack_of(joining, walked, &stack);
+		if (!rc)
+			rc = add_block(joining->snapshot, walked, stack);
+		last = walked;
+	}
+	return rc;
+}
+
+static int add_traced(struct joining *joining, const struct tracer_block *traced, uint32_t heap)
+{
+	struct walked_block block = {
+		.addr = traced->addr, .requested_bytes = traced->size_bytes, .heap = heap};
+	uint32_t stack;
+	int rc = traced_stack(joining, traced->stack, &stack);
+
+	return rc ? rc : add_block(joining->snapshot, &block, stack);
+}
+
+/* Blocks in heaps that no walker knows: what the tracer saw is all there is. */
+static int join_unwalked(struct joining *joining)
+{
+	const struct walk *walk = &joining->captured->walk;
+	const struct tracer_copy *tracer = &joining->captured->tracer;
+	struct u64map unwalked; /* address -> index */
+	uint32_t heap;
+	int rc = 0;
+
+	u64map_init(&unwalked);
+	for (size_t i = 0; rc >= 0 && i < walk->heap_count; i++) {
+		heap = (uint32_t)i;
+		if (walk->heaps[i].unwalked)
+			rc = u64map_put(&unwalked, walk->heaps[i].addr, &heap);
+	}
+	rc = rc < 0 ? rc : 0;
+	for (size_t i = 0; !rc && unwalked.count && i < tracer->block_count; i++) {
+		if (u64map_find(&unwalked, tracer->blocks[i].heap, &heap))
+			rc = add_traced(joining, &tracer->blocks[i], heap);
+	}
+	u64map_release(&unwalked);
+	return rc;
+}
+
+static int add_heaps(struct snapshot *snapshot, const struct walk *walk)
+{
+	for (size_t i = 0; i < walk->heap_count; i++) {
+		struct heap *heap = snapshot_add_heap(snapshot);
+
+		if (!heap)
+			return -ERR_NOMEM;
+		*heap = walk->heaps[i];
+	}
+	return 0;
+}
+
+int join(struct snapshot *snapshot, struct captured *captured)
+{
+	struct joining joining = {.snapshot = snapshot, .captured = captured};
+	int rc = add_heaps(snapshot, &captured->walk);
+
+	table_init(&joining.named);
+	u64map_init(&joining.traced);
+	tracer_copy_sort(&captured->tracer);
+	if (!rc)
+		rc = put_records(&joining);
+	if (!rc)
+		rc = join_walked(&joining);
+	if (!rc)
+		rc = join_unwalked(&joining);
+	if (joining.mismatches)
+		snapshot_warn(snapshot,
+			"%" PRIu64
+			" blocks have another size or heap in the tracer's table; they are "
+			"counted without a stack",
+			joining.mismatches);
+	u64map_release(&joining.traced);
+	table_release(&joining.named);
+	free(joining.recorded);
+	return rc;
+}

@@ -1,0 +1,98 @@
+#include "snapshot/stacks/code_ranges.h"
+
+#include <stdlib.h>
+
+#include "core/buf.h"
+
+void code_ranges_init(struct code_ranges *ranges)
+{
+	*ranges = (struct code_ranges){0};
+}
+
+void code_ranges_release(struct code_ranges *ranges)
+{
+	free(ranges->list);
+	code_ranges_init(ranges);
+}
+
+static int add(struct code_ranges *ranges, uint64_t addr, uint64_t end)
+{
+	if (end <= addr)
+		return 0;
+	if (array_grow((void **)&ranges->list, &ranges->cap, ranges->count, sizeof(*ranges->list)))
+		return -ERR_NOMEM;
+	ranges->list[ranges->count++] = (struct code_range){addr, end};
+	return 0;
+}
+
+static int by_addr(const void *a, const void *b)
+{
+	const struct code_range *x = a, *y = b;
+
+	return x->addr < y->addr ? -1 : x->addr > y->addr;
+}
+
+static void merge(struct code_ranges *ranges)
+{
+	size_t kept = 0;
+
+	if (!ranges->count)
+		return;
+	qsort(ranges->list, ranges->count, sizeof(*ranges->list), by_addr);
+	for (size_t i = 1; i < ranges->count; i++) {
+		struct code_range *last = &ranges->list[kept], *next = &ranges->list[i];
+
+		if (next->addr > last->end)
+			ranges->list[++kept] = *next;
+		else if (next->end > last->end)
+			last->end = next->end;
+	}
+	ranges->count = kept + 1;
+}
+
+static int add_executable(struct code_ranges *ranges, struct target *target)
+{
+	struct target_region region;
+	uint64_t from = 0;
+	int rc = 0;
+
+	if (!target->ops->region)
+		return 0;
+	while (!rc && !target->ops->region(target, from, &region) && region.end > from) {
+		if (region.access & TARGET_EXECUTE)
+			rc = add(ranges, region.addr, region.end);
+		from = region.end;
+	}
+	return rc;
+}
+
+int code_ranges_take(struct code_ranges *ranges, struct target *target,
+	const struct module *modules, size_t module_count)
+{
+	int rc = 0;
+
+	ranges->count = 0;
+	for (size_t i = 0; !rc && i < module_count; i++)
+		rc = add(ranges, modules[i].base, modules[i].base + modules[i].size_bytes);
+	if (!rc)
+		rc = add_executable(ranges, target);
+	merge(ranges);
+	return rc;
+}
+
+bool code_ranges_have_return(const struct code_ranges *ranges, uint64_t addr)
+{
+	size_t low = 0, count = ranges->count;
+
+	while (count) { /* the last one that starts before addr */
+		size_t half = count / 2;
+
+		if (ranges->list[low + half].addr < addr) {
+			low += half + 1;
+			count -= half + 1;
+		} else {
+			count = half;
+		}
+	}
+	return low && addr <= ranges->list[low - 1].end;
+}

@@ -1,0 +1,138 @@
+/*
+ * What a made process is made of; for the files that make it, not for the models.
+ */
+#ifndef TESTS_IMAGES_IMAGE_INSIDE_H
+#define TESTS_IMAGES_IMAGE_INSIDE_H
+
+#include <stdio.h>
+
+#include "tests/images/made_image.h"
+
+#define PAGE_BYTES 0x1000u
+#define GRANULE_BYTES 0x10000u
+#define MOST_FRAMES 32
+#define MOST_MODULES 16
+
+/* One reservation: its pages' access (0: not committed) and their bytes. */
+struct region {
+	uint64_t base;
+	uint64_t bytes;
+	uint8_t *access;
+	uint8_t *data;
+	bool is_module;
+	bool is_early; /* of the process itself, not of a heap */
+};
+
+struct made_module {
+	const char *path;
+	unsigned bits;
+	uint64_t base;
+	uint32_t bytes;
+	uint32_t text_offset, text_bytes;
+	uint32_t data_offset, data_bytes;
+	uint32_t timestamp;
+	uint8_t guid[16];
+	uint32_t age;
+	char pdb[32];
+};
+
+struct made_stack {
+	uint64_t record;
+	unsigned frame_count;
+	bool is_used;
+	uint64_t frames[MOST_FRAMES];
+};
+
+struct truth_heap_row {
+	uint64_t heap;
+	const char *kind;
+	bool is_other; /* of the 64-bit side of a WOW64 process */
+};
+
+struct truth_block_row {
+	uint64_t heap, addr, requested, overhead;
+	unsigned stack;
+	bool is_other;
+};
+
+struct mark {
+	const char *name;
+	uint64_t addr;
+};
+
+/* What of a process there is once per bitness. */
+struct side {
+	struct profile profile;
+	uint64_t cursor; /* where the next reservation may lie */
+	uint64_t heaps_from; /* where the first heap's may */
+	uint64_t teb, peb, ldr, parameters;
+	uint64_t heap_list; /* PEB.ProcessHeaps */
+	uint32_t heap_count;
+	uint64_t ntdll; /* base of its module */
+	uint64_t page_heap_list;
+	uint32_t lfh_key;
+	uint64_t hp_heap_key, hp_lfh_key;
+	uint64_t database;
+	uint64_t database_variable;
+	uint32_t database_entries, database_lookups, database_failures;
+	struct made_stack *stacks;
+};
+
+/* Numbers written into the minidump instead of the true ones; 0: the true one. */
+struct dump_lies {
+	uint64_t module_count, range_count, info_count, thread_count;
+	uint64_t module_bytes, range_bytes, range_start;
+	uint64_t base_rva;
+};
+
+struct image {
+	struct image_options options;
+	const struct profile *profile;
+	uint64_t random_state;
+	unsigned bits; /* of the side being made */
+	struct side sides[2]; /* 32 and 64 bits */
+
+	struct region *regions; /* by base */
+	size_t region_count, region_capacity;
+	struct region *last;
+	bool is_late; /* the process is made; heaps follow */
+
+	struct made_module modules[MOST_MODULES];
+	size_t module_count;
+
+	struct truth_heap_row *heaps;
+	size_t heap_count, heap_capacity;
+	struct truth_block_row *blocks;
+	size_t block_count, block_capacity;
+	struct mark *marks;
+	size_t mark_count, mark_capacity;
+	struct dump_lies lies;
+};
+
+struct side *image_at_side(struct image *image);
+/* True on the side that is not the process's own. */
+bool image_is_other_side(const struct image *image);
+uint64_t image_hash(uint64_t value);
+
+/* Room for one more row; returns where it goes. */
+void *image_grow(void *rows, size_t *capacity, size_t count, size_t row_bytes);
+
+/* Reserves at that very place. */
+struct region *image_reserve_at(struct image *image, uint64_t base, uint64_t bytes);
+struct region *image_region(struct image *image, uint64_t addr);
+void image_put_bytes(struct image *image, uint64_t addr, const void *bytes, size_t count);
+void image_put_text(struct image *image, uint64_t addr, const char *text); /* as UTF-16 */
+/* A UNICODE_STRING whose text lies at text_addr. */
+void image_put_string(struct image *image, uint64_t addr, uint64_t text_addr, const char *text);
+
+struct made_module *image_add_module(
+	struct image *image, const char *path, uint64_t base, unsigned bits);
+void image_make_process(struct image *image);
+void image_make_stacks(struct image *image);
+void ust_model_make(struct image *image);
+
+/* Both end the program when the file cannot be written. */
+void image_write_minidump(struct image *image, const char *path);
+void image_write_truth(struct image *image, const char *path);
+
+#endif

@@ -1,0 +1,372 @@
+/*
+ * Writes the process as a minidump: the format of minidumpapiset.h, as Microsoft publishes it.
+ *
+ * The streams are built in memory first, each where the one before it ends; the memory itself
+ * comes last and goes straight to the file.
+ */
+#include "tests/images/image_inside.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define MOST_STREAMS 8
+
+enum stream_type {
+	STREAM_THREADS = 3,
+	STREAM_MODULES = 4,
+	STREAM_MEMORY = 5,
+	STREAM_SYSTEM = 7,
+	STREAM_MEMORY64 = 9,
+	STREAM_MISC = 15,
+	STREAM_MEMORY_INFO = 16,
+};
+
+struct dump {
+	struct image *image;
+	FILE *file;
+	uint8_t *bytes;
+	size_t count, capacity;
+	unsigned stream_count;
+	size_t stream_start;
+	struct range *ranges;
+	size_t range_count, range_capacity;
+};
+
+/* Pages in a row that are in the file. */
+struct range {
+	uint64_t start, bytes;
+	const uint8_t *data;
+};
+
+static size_t need(struct dump *dump, size_t bytes)
+{
+	if (dump->count + bytes > dump->capacity) {
+		dump->capacity = 2 * (dump->count + bytes);
+		dump->bytes = realloc(dump->bytes, dump->capacity);
+		if (!dump->bytes) {
+			image_die("out of memory");
+		}
+	}
+	memset(dump->bytes + dump->count, 0, bytes);
+	size_t at = dump->count;
+	dump->count += bytes;
+	return at;
+}
+
+static void set(struct dump *dump, size_t at, uint64_t value, size_t bytes)
+{
+	for (size_t i = 0; i < bytes; i++) {
+		dump->bytes[at + i] = (uint8_t)(value >> (8 * i));
+	}
+}
+
+static void put(struct dump *dump, uint64_t value, size_t bytes)
+{
+	set(dump, need(dump, bytes), value, bytes);
+}
+
+static void align(struct dump *dump, size_t to)
+{
+	need(dump, (to - dump->count % to) % to);
+}
+
+/* Header and directory are at the start; streams enter themselves there. */
+static void stream_begin(struct dump *dump)
+{
+	align(dump, 8);
+	dump->stream_start = dump->count;
+}
+
+static void stream_end(struct dump *dump, enum stream_type type, size_t bytes)
+{
+	size_t row = 32 + 12 * dump->stream_count++;
+	set(dump, row, type, 4);
+	set(dump, row + 4, bytes, 4);
+	set(dump, row + 8, dump->stream_start, 4);
+}
+
+/* MINIDUMP_STRING: bytes, UTF-16, and a zero that does not count. */
+static size_t put_name(struct dump *dump, const char *text)
+{
+	align(dump, 4);
+	size_t at = dump->count;
+	put(dump, 2 * strlen(text), 4);
+	for (; *text; text++) {
+		put(dump, (unsigned char)*text, 2);
+	}
+	put(dump, 0, 2);
+	return at;
+}
+
+static void put_system(struct dump *dump)
+{
+	const struct profile *profile = dump->image->profile;
+	bool is_64 = profile->bits == 64 || profile->is_wow64;
+	stream_begin(dump);
+	put(dump, is_64 ? 9 : 0, 2);
+	put(dump, 6, 2);
+	put(dump, 0x5e03, 2);
+	put(dump, 2, 1);
+	put(dump, 1, 1);
+	put(dump, profile->os_major, 4);
+	put(dump, profile->os_minor, 4);
+	put(dump, profile->os_build, 4);
+	put(dump, 2, 4);
+	size_t service_pack = need(dump, 4);
+	put(dump, 0x100, 4);
+	need(dump, 24);
+	stream_end(dump, STREAM_SYSTEM, dump->count - dump->stream_start);
+	set(dump, service_pack, put_name(dump, profile->os_build == 7601 ? "Service Pack 1" : ""),
+		4);
+}
+
+static void put_misc(struct dump *dump)
+{
+	stream_begin(dump);
+	put(dump, 24, 4);
+	put(dump, 3, 4); /* has a process id, has times */
+	put(dump, 4660, 4);
+	put(dump, 0x5fb7a000, 4);
+	put(dump, 1, 4);
+	put(dump, 1, 4);
+	stream_end(dump, STREAM_MISC, dump->count - dump->stream_start);
+}
+
+static void put_threads(struct dump *dump)
+{
+	struct image *image = dump->image;
+	bool is_64 = image->profile->bits == 64 || image->profile->is_wow64;
+	size_t context_bytes = is_64 ? 1232 : 716;
+	stream_begin(dump);
+	put(dump, image->lies.thread_count ? image->lies.thread_count : 1, 4);
+	put(dump, 4664, 4);
+	put(dump, 0, 4);
+	put(dump, 0x20, 4);
+	put(dump, 0, 4);
+	put(dump, image->sides[is_64].teb, 8);
+	need(dump, 16); /* its stack is in the memory list */
+	put(dump, context_bytes, 4);
+	size_t context = need(dump, 4);
+	stream_end(dump, STREAM_THREADS, dump->count - dump->stream_start);
+	align(dump, 16);
+	set(dump, context, dump->count, 4);
+	size_t at = need(dump, context_bytes);
+	set(dump, at + (is_64 ? 0x30 : 0), is_64 ? 0x10000f : 0x1003f, 4);
+}
+
+static void put_codeview(struct dump *dump, size_t row, const struct made_module *module)
+{
+	align(dump, 4);
+	set(dump, row + 76, 24 + strlen(module->pdb) + 1, 4);
+	set(dump, row + 80, dump->count, 4);
+	put(dump, 0x53445352, 4); /* RSDS */
+	for (size_t i = 0; i < sizeof(module->guid); i++) {
+		put(dump, module->guid[i], 1);
+	}
+	put(dump, module->age, 4);
+	size_t at = need(dump, strlen(module->pdb) + 1);
+	memcpy(dump->bytes + at, module->pdb, strlen(module->pdb));
+}
+
+static void put_module(struct dump *dump, size_t row, const struct made_module *module)
+{
+	uint64_t lie = dump->image->lies.module_bytes;
+	set(dump, row, module->base, 8);
+	set(dump, row + 8, lie ? lie : module->bytes, 4);
+	set(dump, row + 16, module->timestamp, 4);
+	set(dump, row + 20, put_name(dump, module->path), 4);
+	set(dump, row + 24, 0xfeef04bd, 4); /* VS_FIXEDFILEINFO */
+	set(dump, row + 28, 0x10000, 4);
+	put_codeview(dump, row, module);
+}
+
+static void put_modules(struct dump *dump)
+{
+	struct image *image = dump->image;
+	uint64_t lie = image->lies.module_count;
+	stream_begin(dump);
+	put(dump, lie ? lie : image->module_count, 4);
+	size_t rows = need(dump, 108 * image->module_count);
+	stream_end(dump, STREAM_MODULES, dump->count - dump->stream_start);
+	for (size_t i = 0; i < image->module_count; i++) {
+		put_module(dump, rows + 108 * i, &image->modules[i]);
+	}
+}
+
+static size_t run_end(const struct region *region, size_t first, bool is_same_access)
+{
+	size_t end = first;
+	while (end < region->bytes / PAGE_BYTES &&
+		(is_same_access ? region->access[end] == region->access[first] :
+				  !region->access[end] == !region->access[first])) {
+		end++;
+	}
+	return end;
+}
+
+/* A dump without full memory holds the thread's stack, its TEB, and the PEB. */
+static bool is_kept(const struct image *image, const struct region *region)
+{
+	return !image->options.is_partial || (region->is_early && !region->is_module);
+}
+
+static void list_ranges(struct dump *dump)
+{
+	struct image *image = dump->image;
+	for (size_t i = 0; i < image->region_count; i++) {
+		const struct region *region = &image->regions[i];
+		for (size_t page = 0;
+			page < region->bytes / PAGE_BYTES && is_kept(image, region);) {
+			size_t end = run_end(region, page, false);
+			if (region->access[page]) {
+				dump->ranges = image_grow(dump->ranges, &dump->range_capacity,
+					dump->range_count, sizeof(*dump->ranges));
+				dump->ranges[dump->range_count++] = (struct range){
+					region->base + page * PAGE_BYTES, (end - page) * PAGE_BYTES,
+					region->data + page * PAGE_BYTES};
+			}
+			page = end;
+		}
+	}
+}
+
+static void put_memory64(struct dump *dump)
+{
+	const struct dump_lies *lies = &dump->image->lies;
+	stream_begin(dump);
+	put(dump, lies->range_count ? lies->range_count : dump->range_count, 8);
+	size_t base = need(dump, 8);
+	for (size_t i = 0; i < dump->range_count; i++) {
+		bool is_lie = i == dump->range_count / 2;
+		put(dump, is_lie && lies->range_start ? lies->range_start : dump->ranges[i].start,
+			8);
+		put(dump, is_lie && lies->range_bytes ? lies->range_bytes : dump->ranges[i].bytes,
+			8);
+	}
+	stream_end(dump, STREAM_MEMORY64, dump->count - dump->stream_start);
+	align(dump, 8);
+	set(dump, base, lies->base_rva ? lies->base_rva : dump->count, 8);
+}
+
+/* MemoryList: the ranges say where in the file they are. */
+static void put_memory(struct dump *dump)
+{
+	stream_begin(dump);
+	put(dump, dump->range_count, 4);
+	size_t rows = need(dump, 16 * dump->range_count);
+	stream_end(dump, STREAM_MEMORY, dump->count - dump->stream_start);
+	uint64_t rva = dump->count;
+	for (size_t i = 0; i < dump->range_count; i++) {
+		set(dump, rows + 16 * i, dump->ranges[i].start, 8);
+		set(dump, rows + 16 * i + 8, dump->ranges[i].bytes, 4);
+		set(dump, rows + 16 * i + 12, rva, 4);
+		rva += dump->ranges[i].bytes;
+	}
+}
+
+enum memory_state {
+	STATE_COMMIT = 0x1000,
+	STATE_RESERVE = 0x2000,
+	STATE_FREE = 0x10000,
+};
+
+static void put_info(struct dump *dump, uint64_t base, uint64_t bytes, enum memory_state state,
+	unsigned access, const struct region *region)
+{
+	static const uint8_t protections[8] = {0, 2, 4, 4, 0x10, 0x20, 0x40, 0x40};
+	put(dump, base, 8);
+	put(dump, region ? region->base : 0, 8);
+	put(dump, !region ? 0 : region->is_module ? 0x80 : 4, 4);
+	put(dump, 0, 4);
+	put(dump, bytes, 8);
+	put(dump, state, 4);
+	put(dump, state == STATE_FREE ? 1 : protections[access & 7], 4);
+	put(dump, !region ? 0 : region->is_module ? 0x1000000 : 0x20000, 4);
+	put(dump, 0, 4);
+}
+
+static size_t put_region_infos(struct dump *dump, const struct region *region)
+{
+	size_t count = 0;
+	for (size_t page = 0; page < region->bytes / PAGE_BYTES; count++) {
+		size_t end = run_end(region, page, true);
+		unsigned access = region->access[page];
+		put_info(dump, region->base + page * PAGE_BYTES, (end - page) * PAGE_BYTES,
+			access ? STATE_COMMIT : STATE_RESERVE, access, region);
+		page = end;
+	}
+	return count;
+}
+
+/* Every address once, what is free too. */
+static void put_memory_info(struct dump *dump)
+{
+	const struct image *image = dump->image;
+	bool is_64 = image->profile->bits == 64 || image->profile->is_wow64;
+	uint64_t end = is_64 ? 0x7ffffffe0000 : 0x7fff0000;
+	stream_begin(dump);
+	put(dump, 16, 4);
+	put(dump, 48, 4);
+	size_t count_at = need(dump, 8);
+	size_t count = 0;
+	uint64_t next = 0;
+	for (size_t i = 0; i < image->region_count; i++) {
+		const struct region *region = &image->regions[i];
+		if (region->base > next) {
+			put_info(dump, next, region->base - next, STATE_FREE, 0, NULL);
+			count++;
+		}
+		count += put_region_infos(dump, region);
+		next = region->base + region->bytes;
+	}
+	put_info(dump, next, end - next, STATE_FREE, 0, NULL);
+	set(dump, count_at, image->lies.info_count ? image->lies.info_count : count + 1, 8);
+	stream_end(dump, STREAM_MEMORY_INFO, dump->count - dump->stream_start);
+}
+
+static void put_header(struct dump *dump)
+{
+	need(dump, 32 + 12 * MOST_STREAMS);
+	set(dump, 0, 0x504d444d, 4); /* MDMP */
+	set(dump, 4, 0xa793, 4);
+	set(dump, 12, 32, 4);
+	set(dump, 20, 0x5fb7a001, 4);
+	/* MiniDumpWithFullMemory and WithFullMemoryInfo */
+	set(dump, 24, dump->image->options.is_partial ? 0 : 0x802, 8);
+}
+
+static void put_streams(struct dump *dump)
+{
+	put_header(dump);
+	put_system(dump);
+	put_misc(dump);
+	put_threads(dump);
+	put_modules(dump);
+	if (!dump->image->options.is_partial) {
+		put_memory_info(dump);
+		put_memory64(dump);
+	} else {
+		put_memory(dump);
+	}
+	set(dump, 8, dump->stream_count, 4);
+}
+
+void image_write_minidump(struct image *image, const char *path)
+{
+	struct dump dump = {.image = image, .file = fopen(path, "wb")};
+	if (!dump.file) {
+		image_die("%s: %s", path, strerror(errno));
+	}
+	list_ranges(&dump);
+	put_streams(&dump);
+	fwrite(dump.bytes, 1, dump.count, dump.file);
+	for (size_t i = 0; i < dump.range_count; i++) {
+		fwrite(dump.ranges[i].data, 1, dump.ranges[i].bytes, dump.file);
+	}
+	if (ferror(dump.file) | fclose(dump.file)) {
+		image_die("%s: cannot be written", path);
+	}
+	free(dump.ranges);
+	free(dump.bytes);
+}

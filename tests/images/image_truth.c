@@ -1,0 +1,108 @@
+#include "tests/images/image_inside.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <string.h>
+
+void truth_heap(struct image *image, uint64_t heap, const char *kind)
+{
+	image->heaps = image_grow(
+		image->heaps, &image->heap_capacity, image->heap_count, sizeof(*image->heaps));
+	image->heaps[image->heap_count++] =
+		(struct truth_heap_row){heap, kind, image_is_other_side(image)};
+}
+
+void truth_block(struct image *image, uint64_t heap, uint64_t addr, uint64_t requested_bytes,
+	uint64_t overhead_bytes, unsigned stack)
+{
+	image->blocks = image_grow(
+		image->blocks, &image->block_capacity, image->block_count, sizeof(*image->blocks));
+	image->blocks[image->block_count++] = (struct truth_block_row){
+		heap, addr, requested_bytes, overhead_bytes, stack, image_is_other_side(image)};
+	if (stack != STACK_NOTHING) {
+		image_at_side(image)->stacks[stack].is_used = true;
+	}
+}
+
+static void put_places(FILE *file, const struct image *image)
+{
+	for (size_t i = 0; i < image->module_count; i++) {
+		const struct made_module *module = &image->modules[i];
+		fprintf(file, "module %" PRIX64 " %" PRIu32 " %s\n", module->base, module->bytes,
+			module->path);
+	}
+	for (size_t i = 0; i < image->heap_count; i++) {
+		const struct truth_heap_row *heap = &image->heaps[i];
+		fprintf(file, "heap%s %" PRIX64 " %s\n", heap->is_other ? "64" : "", heap->heap,
+			heap->kind);
+	}
+}
+
+static void put_stacks(FILE *file, const struct image *image, const struct side *side)
+{
+	uint64_t frames_at = side->profile.bits == 64 ? 0x10 : 0xc;
+	for (unsigned i = 0; side->stacks && i < image->options.stack_count; i++) {
+		const struct made_stack *stack = &side->stacks[i];
+		if (!stack->is_used) {
+			continue;
+		}
+		fprintf(file, "stack %u %" PRIX64, i, stack->record + frames_at);
+		for (unsigned k = 0; k < stack->frame_count; k++) {
+			fprintf(file, " %" PRIX64, stack->frames[k]);
+		}
+		fputc('\n', file);
+	}
+	if (side->database) {
+		fprintf(file, "database %" PRIu32 " %" PRIu32 " %" PRIu32 "\n",
+			side->database_entries, side->database_lookups, side->database_failures);
+	}
+}
+
+static void put_block(FILE *file, const struct truth_block_row *block)
+{
+	fprintf(file, "block%s %" PRIX64 " %" PRIX64 " %" PRIu64 " %" PRIu64,
+		block->is_other ? "64" : "", block->heap, block->addr, block->requested,
+		block->overhead);
+	if (block->stack == STACK_NOTHING) {
+		fputs(" -\n", file);
+	} else {
+		fprintf(file, " %u\n", block->stack);
+	}
+}
+
+static void put_blocks(FILE *file, const struct image *image, bool is_other)
+{
+	size_t count = 0;
+	uint64_t requested = 0;
+	uint64_t overhead = 0;
+	for (size_t i = 0; i < image->block_count; i++) {
+		if (image->blocks[i].is_other == is_other) {
+			put_block(file, &image->blocks[i]);
+			count++;
+			requested += image->blocks[i].requested;
+			overhead += image->blocks[i].overhead;
+		}
+	}
+	fprintf(file, "total%s %zu %" PRIu64 " %" PRIu64 "\n", is_other ? "64" : "", count,
+		requested, overhead);
+}
+
+void image_write_truth(struct image *image, const char *path)
+{
+	FILE *file = fopen(path, "wb");
+	if (!file) {
+		image_die("%s: %s", path, strerror(errno));
+	}
+	fprintf(file, "process pid=%u bits=%u build=%u flags=%" PRIX32 "\n", 4660u,
+		image->profile->bits, image->profile->os_build, image->options.nt_global_flag);
+	put_places(file, image);
+	put_stacks(file, image, &image->sides[0]);
+	put_stacks(file, image, &image->sides[1]);
+	put_blocks(file, image, false);
+	if (image->profile->is_wow64) {
+		put_blocks(file, image, true);
+	}
+	if (ferror(file) | fclose(file)) {
+		image_die("%s: cannot be written", path);
+	}
+}

@@ -1,0 +1,94 @@
+/*
+ * Listings of structures from public symbols, to hold layout tables against: where a field lies in a
+ * structure of one build. The files are not ours and lie beside the checkout, or not at all.
+ *
+ * Two forms: "struct NAME size=0x.." then "+0xOFFSET field type", and "== ntdll!NAME" then
+ * "+0xOFFSET field : type". Offsets are hexadecimal.
+ */
+#ifndef TESTS_UNIT_LAYOUT_LISTING_H
+#define TESTS_UNIT_LAYOUT_LISTING_H
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#define LISTINGS "../shared/data/layouts/"
+#define LISTING_NONE (-1L)
+
+/* The listing of one build, name without ".txt"; NULL: it is not there. */
+static inline FILE *listing_open(const char *name)
+{
+	char path[256];
+
+	snprintf(path, sizeof(path), LISTINGS "%s.txt", name);
+	return fopen(path, "r");
+}
+
+/* Skips the test, with a word, when there are no listings. */
+static inline void listings_or_skip(void)
+{
+	FILE *file = listing_open("vol_win7_sp1_x64");
+
+	if (!file) {
+		print_message("skipped: no listings of structures in " LISTINGS "\n");
+		skip();
+	}
+	fclose(file);
+}
+
+/* True when line begins a structure; *is_it: the one that is looked for. size: as listed, or none. */
+static inline bool listing_is_head(const char *line, const char *wanted, bool *is_it, long *size)
+{
+	char name[128];
+	unsigned long bytes;
+
+	*size = LISTING_NONE;
+	if (sscanf(line, "struct %127s size=%lx", name, &bytes) == 2)
+		*size = (long)bytes;
+	else if (sscanf(line, "== ntdll!%127s", name) != 1)
+		return false;
+	*is_it = strcmp(name, wanted) == 0;
+	return true;
+}
+
+/* Where field lies in structure; field NULL: how large structure is. LISTING_NONE: not listed. */
+static inline long listing_find(const char *listing, const char *structure, const char *field)
+{
+	FILE *file = listing_open(listing);
+	char line[512], name[128];
+	long found = LISTING_NONE, size;
+	bool is_it = false;
+	unsigned long at;
+
+	if (!file)
+		fail_msg("no listing %s", listing);
+	while (found == LISTING_NONE && fgets(line, sizeof(line), file)) {
+		if (listing_is_head(line, structure, &is_it, &size))
+			found = is_it && !field ? size : LISTING_NONE;
+		else if (is_it && field && sscanf(line, " +%lx %127s", &at, name) == 2 &&
+			 strcmp(name, field) == 0)
+			found = (long)at;
+	}
+	fclose(file);
+	return found;
+}
+
+/* Fails the test when the listing knows the field and has it elsewhere, or does not know it. */
+static inline void assert_listed(
+	const char *listing, const char *structure, const char *field, long offset)
+{
+	long found = listing_find(listing, structure, field);
+
+	if (found != offset)
+		fail_msg("%s: %s.%s is at %ld (%#lx) there, at %ld (%#lx) in our table", listing,
+			structure, field ? field : "(size)", found, (unsigned long)found, offset,
+			(unsigned long)offset);
+}
+
+#endif
