@@ -22,6 +22,12 @@ int command_ust(int argc, char **argv)
 	return refuse(argv[0]);
 }
 
+int command_os(int argc, char **argv)
+{
+	(void)argc;
+	return refuse(argv[0]);
+}
+
 int command_ps(int argc, char **argv)
 {
 	(void)argc;
@@ -41,10 +47,15 @@ int guard_main(int argc, char **argv)
 
 void command_run_help(FILE *to)
 {
-	fprintf(to, "hsnap run, ust, ps and doctor are for Windows.\n");
+	fprintf(to, "hsnap run, ust, os, ps and doctor are for Windows.\n");
 }
 
 void command_ust_help(FILE *to)
+{
+	(void)to;
+}
+
+void command_os_help(FILE *to)
 {
 	(void)to;
 }
