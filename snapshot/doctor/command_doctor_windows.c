@@ -9,6 +9,7 @@
 #include "core/opt.h"
 #include "snapshot/command.h"
 #include "snapshot/doctor/doctor_judge.h"
+#include "snapshot/nt_process.h"
 #include "snapshot/peb_layout.h"
 #include "snapshot/stacks/os_stacks.h"
 
@@ -36,6 +37,8 @@ struct doctor {
 	struct doctor_truth *truth; /* of the child that is looked at */
 	struct buf notes; /* lines, each once: what was used */
 	char os[80];
+	bool is_wine;
+	bool has_ust; /* every child is started with +ust: the registry says so */
 };
 
 void command_doctor_help(FILE *to)
@@ -196,7 +199,8 @@ static int examine_dump(struct doctor *doctor, struct target *target, const stru
 		rc = doctor_found_by_snapshot(&found, &snapshot);
 		found.source = dump->source;
 		rc = rc ? rc : dump->judge(doctor, &found);
-		rc = rc ? rc : note_warnings(doctor, dump->source, &snapshot);
+		if (!rc && dump->stacks != STACKS_AUTO) /* that there are none is no surprise */
+			rc = note_warnings(doctor, dump->source, &snapshot);
 	}
 	doctor_found_release(&found);
 	snapshot_release(&snapshot);
@@ -208,12 +212,22 @@ static int say_not_there(struct doctor *doctor, const char *what, const char *wh
 	return doctor_report_say(&doctor->report, "walk", what, DOCTOR_NOT_THERE, why);
 }
 
+static uint32_t global_flag(struct doctor_child *child)
+{
+	uint32_t flag = 0;
+
+	return target_u32(&child->target, child->target.peb + peb_layout(64)->global_flag, &flag) ?
+		       0 :
+		       flag;
+}
+
 static int examine_plain(struct doctor *doctor, struct doctor_child *child)
 {
 	static const struct dump sums = {"sums", STACKS_AUTO, true, judge_sums};
 	int rc = examine_walk(doctor, &child->target, "walk");
 	bool has_front_end = false;
 
+	doctor->has_ust = global_flag(child) & NT_FLAG_UST;
 	for (int i = 0; i < DOCTOR_HEAPS; i++)
 		has_front_end = has_front_end || doctor->truth->front_ends[i] == 2;
 	if (!rc && !has_front_end)
@@ -227,19 +241,14 @@ static int examine_plain(struct doctor *doctor, struct doctor_child *child)
 
 static int examine_ust(struct doctor *doctor, struct doctor_child *child)
 {
-	static const struct dump dump = {"ust", STACKS_UST, false, judge};
-	uint64_t addr = child->target.peb + peb_layout(64)->global_flag;
-	uint32_t flag = 0;
+	const struct dump dump = {"ust", STACKS_UST, doctor->has_ust && !doctor->is_wine, judge};
 	char line[100];
 	int rc;
 
-	if (!target_u32(&child->target, addr, &flag)) {
-		snprintf(line, sizeof(line), "%-14s  %" PRIX32 " in the child with +ust\n",
-			"NtGlobalFlag", flag);
-		if (note(doctor, line))
-			return -ERR_NOMEM;
-	}
-	rc = examine_walk(doctor, &child->target, "walk+ust");
+	snprintf(line, sizeof(line), "%-14s  %" PRIX32 " in the child with +ust\n", "NtGlobalFlag",
+		global_flag(child));
+	rc = note(doctor, line);
+	rc = rc ? rc : examine_walk(doctor, &child->target, "walk+ust");
 	return rc ? rc : examine_dump(doctor, &child->target, &dump);
 }
 
@@ -284,6 +293,7 @@ static int examine_child(
 	struct err err = {0};
 
 	snprintf(doctor->os, sizeof(doctor->os), "%s", child->target.os);
+	doctor->is_wine = child->target.is_wine;
 	if (trial->prepare && trial->prepare(child, &err))
 		return say(doctor, trial->source, "the child", DOCTOR_NOT_THERE, &err);
 	if (doctor_child_work(child, doctor->truth, &err))
@@ -321,7 +331,7 @@ static void print(const struct doctor *doctor)
 	printf("hsnap %s on %s\n\n", HSNAP_VERSION, *doctor->os ? doctor->os : "an unknown system");
 	doctor_report_print(&doctor->report, stdout);
 	printf("\nused:\n%s", doctor->notes.len ? doctor->notes.data : "nothing\n");
-	if (has_row(&doctor->report, "ust", DOCTOR_NOT_THERE) && !strstr(doctor->os, "Wine"))
+	if (has_row(&doctor->report, "ust", DOCTOR_NOT_THERE) && !doctor->is_wine)
 		printf("\nTo try +ust as an administrator sets it: 'hsnap ust on hsnap.exe', "
 		       "hsnap doctor once more,\nthen 'hsnap ust off hsnap.exe'.\n");
 	if (off)
