@@ -2,10 +2,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/block_order.h"
 #include "core/date.h"
 #include "core/dump.h"
 
 #define EOL "\r\n" /* as UMDH ends its lines */
+#define LABEL_BYTES 22
+#define LINE_BYTES 128 /* more than an entry's line with an id that is shorter */
 
 static void write_quoted(struct out *out, const char *key, const char *value)
 {
@@ -115,68 +118,124 @@ static void write_heap_note(struct out *out, const struct heap *heap)
 		heap->unwalked ? " unwalked=1" : "");
 }
 
+static char *put_text(char *to, const char *text, size_t len)
+{
+	memcpy(to, text, len);
+	return to + len;
+}
+
+/* Puts text that the compiler knows. */
+#define PUT(to, literal) put_text(to, literal, sizeof(literal) - 1)
+
 static void write_stack(struct out *out, const struct stack *stack)
 {
 	uint32_t alias = 0;
 
 	for (uint32_t i = 0; i < stack->frame_count; i++) {
+		char *start, *to;
+
 		if (alias < stack->alias_count && stack->alias_at[alias] == i) {
 			out_text(out, "\tAlias" EOL);
 			alias++;
 		}
-		out_text(out, "\t");
-		out_hex(out, stack->frames[i]);
-		out_text(out, EOL);
+		start = to = out_room(out, LINE_BYTES);
+		*to++ = '\t';
+		to += out_hex_digits(to, stack->frames[i]);
+		to = PUT(to, EOL);
+		out->len += (size_t)(to - start);
 	}
 	out_text(out, EOL);
 }
 
-static void write_block(
-	struct out *out, const struct snapshot *snapshot, const struct block *block, bool *known)
-{
-	const struct stack *stack = &snapshot->stacks.stacks[block->stack];
-	bool first = !known[block->stack] && stack->frame_count;
+/* The id of a stack, at hand. */
+struct label {
+	char text[LABEL_BYTES];
+	unsigned char len; /* 0: not looked at yet; LABEL_BYTES: the id is too long */
+	bool is_shown; /* the stack's frames were written */
+};
 
-	if (first)
-		out_text(out, EOL);
-	out_hex(out, block->requested_bytes);
-	out_text(out, " bytes + ");
-	out_hex(out, block->overhead_bytes);
-	out_text(out, " at ");
-	out_hex(out, block->addr);
-	out_text(out, " by BackTrace");
-	out_text(out, stack->id);
+/* Of a dump in the making. */
+struct entries {
+	struct out *out;
+	const struct snapshot *snapshot;
+	const struct block **order; /* NULL: as they stand */
+	struct label *labels; /* of each stack */
+	size_t at; /* the next block */
+};
+
+static const struct block *block_at(const struct entries *entries, size_t i)
+{
+	return entries->order ? entries->order[i] : &entries->snapshot->blocks[i];
+}
+
+static void label_fill(struct label *label, const char *id)
+{
+	size_t len = strlen(id);
+
+	label->len = len < LABEL_BYTES ? (unsigned char)len : LABEL_BYTES;
+	if (len < LABEL_BYTES)
+		memcpy(label->text, id, len);
+}
+
+/* "REQUESTED bytes + OVERHEAD at ADDRESS by BackTraceID" */
+static void write_line(
+	struct out *out, const struct block *block, const struct label *label, const char *id)
+{
+	char *start = out_room(out, LINE_BYTES), *to = start;
+
+	to += out_hex_digits(to, block->requested_bytes);
+	to = PUT(to, " bytes + ");
+	to += out_hex_digits(to, block->overhead_bytes);
+	to = PUT(to, " at ");
+	to += out_hex_digits(to, block->addr);
+	to = PUT(to, " by BackTrace");
+	if (label->len < LABEL_BYTES) {
+		memcpy(to, label->text, LABEL_BYTES); /* what is too much is written over */
+		to = PUT(to + label->len, EOL);
+		out->len += (size_t)(to - start);
+		return;
+	}
+	out->len += (size_t)(to - start);
+	out_text(out, id);
 	out_text(out, EOL);
+}
+
+static void write_block(struct entries *entries, const struct block *block)
+{
+	const struct stack *stack = &entries->snapshot->stacks.stacks[block->stack];
+	struct label *label = &entries->labels[block->stack];
+	bool first = !label->is_shown && stack->frame_count;
+
+	if (!label->len)
+		label_fill(label, stack->id);
 	if (first)
-		write_stack(out, stack);
-	known[block->stack] = true;
+		out_text(entries->out, EOL);
+	write_line(entries->out, block, label, stack->id);
+	if (first)
+		write_stack(entries->out, stack);
+	label->is_shown = true;
 }
 
-static int by_heap_and_addr(const void *a, const void *b)
+static void write_heap(struct entries *entries, uint32_t heap)
 {
-	const struct block *x = *(const struct block *const *)a;
-	const struct block *y = *(const struct block *const *)b;
-
-	if (x->heap != y->heap)
-		return x->heap < y->heap ? -1 : 1;
-	return x->addr < y->addr ? -1 : x->addr > y->addr;
-}
-
-static void write_heap(struct out *out, const struct snapshot *snapshot, uint32_t heap,
-	const struct block **blocks, size_t count, bool *known)
-{
+	const struct snapshot *snapshot = entries->snapshot;
 	uint64_t addr = snapshot->heaps[heap].addr;
 
-	out_printf(out,
+	out_printf(entries->out,
 		EOL "*- - - - - - - - - - Start of data for heap @ %" PRIX64
 		    " - - - - - - - - - -" EOL EOL
 		    "REQUESTED bytes + OVERHEAD at ADDRESS by BackTraceID" EOL
 		    "     STACK if not already dumped." EOL EOL "*- - - - - - - - - - Heap %" PRIX64
 		    " Hogs - - - - - - - - - -" EOL EOL,
 		addr, addr);
-	for (size_t i = 0; i < count; i++)
-		write_block(out, snapshot, blocks[i], known);
-	out_printf(out,
+	for (; entries->at < snapshot->block_count; entries->at++) {
+		const struct block *block = block_at(entries, entries->at);
+
+		if (block->heap != heap)
+			break;
+		write_block(entries, block);
+	}
+	out_printf(entries->out,
 		EOL "*- - - - - - - - - - End of data for heap @ %" PRIX64
 		    " - - - - - - - - - -" EOL,
 		addr);
@@ -184,33 +243,24 @@ static void write_heap(struct out *out, const struct snapshot *snapshot, uint32_
 
 void dump_write(struct out *out, const struct snapshot *snapshot)
 {
-	size_t count = snapshot->block_count, at = 0;
-	const struct block **order = malloc((count + 1) * sizeof(*order));
-	bool *known = calloc(snapshot->stacks.count + 1, sizeof(*known));
+	struct entries entries = {.out = out, .snapshot = snapshot};
 	struct census total = snapshot_total(snapshot);
 
-	if (!order || !known) {
+	entries.labels = calloc(snapshot->stacks.count + 1, sizeof(*entries.labels));
+	if (!entries.labels || block_order(snapshot, &entries.order)) {
 		err_set(&out->err, ERR_NOMEM, out->path, NULL);
 		goto out;
 	}
-	for (size_t i = 0; i < count; i++)
-		order[i] = &snapshot->blocks[i];
-	qsort(order, count, sizeof(*order), by_heap_and_addr);
 	write_process(out, snapshot);
 	write_modules(out, snapshot);
 	for (size_t i = 0; i < snapshot->heap_count; i++)
 		write_heap_note(out, &snapshot->heaps[i]);
-	for (uint32_t heap = 0; heap < snapshot->heap_count; heap++) {
-		size_t from = at;
-
-		while (at < count && order[at]->heap == heap)
-			at++;
-		write_heap(out, snapshot, heap, order + from, at - from, known);
-	}
+	for (uint32_t heap = 0; heap < snapshot->heap_count; heap++)
+		write_heap(&entries, heap);
 	out_printf(out,
 		EOL "// hsnap: end blocks=%" PRIu64 " requested=%" PRIu64 " overhead=%" PRIu64 EOL,
 		total.block_count, total.requested_bytes, total.overhead_bytes);
 out:
-	free(order);
-	free(known);
+	free(entries.order);
+	free(entries.labels);
 }

@@ -71,8 +71,7 @@ static void flush(struct out *out)
 	out->len = 0;
 }
 
-/* Where len bytes, far less than the buffer, can be put before the caller adds them to out->len. */
-static char *space_for(struct out *out, size_t len)
+char *out_room(struct out *out, size_t len)
 {
 	if (OUT_BUFFER_BYTES - out->len < len)
 		flush(out);
@@ -179,6 +178,11 @@ static inline size_t hex_digits_of(char to[16], uint64_t value, char letter)
 	return count;
 }
 
+size_t out_hex_digits(char to[16], uint64_t value)
+{
+	return hex_digits_of(to, value, 'A');
+}
+
 static size_t decimal_digits_of(char to[NUMBER_MAX], uint64_t value)
 {
 	uint64_t rest = value;
@@ -200,7 +204,7 @@ void out_signed(struct out *out, char sign, uint64_t value, unsigned base, unsig
 	size_t len = count + (sign != '\0');
 	size_t blanks = len < width && width <= NUMBER_WIDTH_MAX ? width - len : 0;
 
-	to = space_for(out, blanks + len);
+	to = out_room(out, blanks + len);
 	memset(to, ' ', blanks);
 	to += blanks;
 	if (sign)
@@ -216,7 +220,7 @@ void out_number(struct out *out, uint64_t value, unsigned base, unsigned width)
 
 void out_hex(struct out *out, uint64_t value)
 {
-	out->len += hex_digits_of(space_for(out, 16), value, 'A');
+	out->len += hex_digits_of(out_room(out, 16), value, 'A');
 }
 
 /* Closes; with rename, puts the file in place; else, or when that fails, leaves nothing. */

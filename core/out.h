@@ -56,6 +56,12 @@ void out_signed(struct out *out, char sign, uint64_t value, unsigned base, unsig
 /* Upper-case hexadecimal without prefix or padding, as UMDH prints it. */
 void out_hex(struct out *out, uint64_t value);
 
+/* The same for a writer of many small pieces: room for len bytes, far less than the buffer; what of
+ * them it fills it adds to out->len. How many digits value has, which are in to[]; what is behind them
+ * there is anything. */
+char *out_room(struct out *out, size_t len);
+size_t out_hex_digits(char to[16], uint64_t value);
+
 /* Finishes and closes: 0 or the first error; then no file is left. */
 int out_commit(struct out *out, struct err *err);
 

@@ -202,6 +202,8 @@ static int read_target(struct target *target, const struct capture_options *opti
 		return err_set(err, ERR_NOMEM, target->name, NULL);
 	if (options->stacks == STACKS_AUTO || options->stacks == STACKS_TRACER)
 		rc = find_tracer(target, snapshot, options->stacks, captured, err);
+	if (options->stacks == STACKS_OS)
+		rc = os_stacks_take(target, &captured->os, err);
 	if (!rc)
 		rc = take(&memory, snapshot, captured, stats, err);
 	memory_release(&memory);
@@ -233,5 +235,6 @@ int capture(struct target *target, const struct capture_options *options, struct
 	walk_release(&captured.walk);
 	tracer_copy_release(&captured.tracer);
 	ust_free(captured.ust);
+	os_stacks_free(captured.os);
 	return rc;
 }

@@ -11,6 +11,7 @@
 
 #include "core/err.h"
 #include "snapshot/heap/heap.h"
+#include "snapshot/stacks/os_stacks.h"
 #include "snapshot/stacks/tracer_table.h"
 #include "snapshot/stacks/ust.h"
 
@@ -23,6 +24,7 @@ struct captured {
 	struct tracer_copy tracer;
 	bool wants_ust, is_flagged; /* the process was started with +ust */
 	struct ust *ust;
+	struct os_stacks *os; /* NULL unless they were asked for */
 };
 
 /* True when stacks come from the system's database, or were to. */

@@ -92,16 +92,25 @@ static void warn_of_records(struct snapshot *snapshot)
 			records->used_bytes, records->reserved_bytes, larger);
 }
 
+static const char *source_of(const struct captured *captured)
+{
+	if (captured->os)
+		return "os";
+	if (captured->has_tracer)
+		return "tracer";
+	return captured_has_ust(captured) ? "ust" : "none";
+}
+
 void describe_stacks(struct snapshot *snapshot, const struct captured *captured)
 {
 	bool has_ust = captured_has_ust(captured);
 
-	snapshot->stack_source = captured->has_tracer ? "tracer" : has_ust ? "ust" : "none";
+	snapshot->stack_source = source_of(captured);
 	if (has_ust)
 		record_ust(snapshot, captured->ust);
 	if (has_ust && (!captured->has_tracer || snapshot->records.record_count))
 		warn_of_records(snapshot);
-	if (!has_ust && !captured->has_tracer && snapshot_total(snapshot).block_count)
+	if (!strcmp(snapshot->stack_source, "none") && snapshot_total(snapshot).block_count)
 		snapshot_warn(snapshot,
 			"no block has a stack: the process was started neither by 'hsnap run' "
 			"nor with +ust");

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/table.h"
 #include "core/u64map.h"
 
 struct joining {
@@ -12,6 +13,7 @@ struct joining {
 	struct u64map traced; /* the tracer's number of a stack -> the snapshot's, or STACK_NONE */
 	uint32_t *
 		recorded; /* the number of a record -> the snapshot's of its stack, or STACK_NONE */
+	struct table named; /* frames that the system gave -> the snapshot's number of the stack */
 	uint64_t mismatches;
 };
 
@@ -63,6 +65,28 @@ static int put_records(struct joining *joining)
 	return rc;
 }
 
+/* The index of the stack that the system has for a block of that size, or STACK_NONE. It was asked
+ * before the target was held: of another size, it is an earlier block's. Its stacks have no ids; they
+ * get numbers. */
+static int os_stack(struct joining *joining, const struct walked_block *walked, uint32_t *index)
+{
+	const struct os_stacks *os = joining->captured->os;
+	const uint64_t *frames;
+	uint32_t count = os_stacks_find(os, walked->addr, &frames);
+	uint64_t *known;
+	int rc;
+
+	if (!count || os_stacks_bytes(os, walked->addr) != walked->requested_bytes)
+		return 0;
+	known = table_find(&joining->named, frames, count * sizeof(*frames));
+	if (known) {
+		*index = (uint32_t)*known;
+		return 0;
+	}
+	rc = put_stack(joining->snapshot, joining->named.count + 1, frames, count, index);
+	return rc ? rc : table_add(&joining->named, frames, count * sizeof(*frames), *index);
+}
+
 /* An entry of the tracer's of another size or heap is not about this block. */
 static const struct tracer_block *traced_block(
 	struct joining *joining, const struct walked_block *walked)
@@ -89,6 +113,8 @@ static int stack_of(struct joining *joining, const struct walked_block *walked, 
 	int rc = 0;
 
 	*index = STACK_NONE;
+	if (captured->os)
+		return os_stack(joining, walked, index);
 	if (traced)
 		rc = traced_stack(joining, traced->stack, index);
 	if (rc || *index != STACK_NONE)
@@ -124,7 +150,8 @@ static int add_block(struct snapshot *snapshot, const struct walked_block *walke
 
 static int join_walked(struct joining *joining)
 {
-	const struct walk *walk = &joining->captured->walk;
+	const struct captured *captured = joining->captured;
+	const struct walk *walk = &captured->walk;
 	const struct walked_block *last = NULL;
 	uint32_t stack = STACK_NONE;
 	int rc = snapshot_reserve_blocks(joining->snapshot, walk->block_count);
@@ -133,8 +160,8 @@ static int join_walked(struct joining *joining)
 		const struct walked_block *walked = &walk->blocks[i];
 
 		/* Neighbours often have one record. */
-		if (joining->captured->has_tracer || !last || walked->record != last->record ||
-			walked->heap != last->heap)
+		if (captured->has_tracer || captured->os || !last ||
+			walked->record != last->record || walked->heap != last->heap)
 			rc = stack_of(joining, walked, &stack);
 		if (!rc)
 			rc = add_block(joining->snapshot, walked, stack);
@@ -194,6 +221,7 @@ int join(struct snapshot *snapshot, struct captured *captured)
 	struct joining joining = {.snapshot = snapshot, .captured = captured};
 	int rc = add_heaps(snapshot, &captured->walk);
 
+	table_init(&joining.named);
 	u64map_init(&joining.traced);
 	tracer_copy_sort(&captured->tracer);
 	if (!rc)
@@ -209,6 +237,7 @@ int join(struct snapshot *snapshot, struct captured *captured)
 			"counted without a stack",
 			joining.mismatches);
 	u64map_release(&joining.traced);
+	table_release(&joining.named);
 	free(joining.recorded);
 	return rc;
 }

@@ -35,6 +35,7 @@ struct minidump_gaps {
 	uint64_t cut_ranges, cut_bytes; /* of memory, behind the end of the file */
 	uint64_t cut_entries; /* of lists, behind the end of the file or of their stream */
 	size_t overlaps; /* ranges of memory that were there before */
+	size_t shared; /* ranges of memory that are more than the file can hold */
 	size_t odd_modules; /* empty, or one inside another */
 	size_t cut_names; /* texts that are not there, or more than a file of that size can hold */
 	size_t repeated; /* streams of a kind that was there before */

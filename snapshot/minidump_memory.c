@@ -130,6 +130,26 @@ static int read_infos(struct minidump *dump)
 	return rc;
 }
 
+/*
+ * In a sound file every byte of memory has a place of its own. Where ranges share places, a small file
+ * could hold any amount of memory: what is more than the file is left out.
+ */
+static void bound_memory(struct minidump *dump)
+{
+	uint64_t left = dump->len;
+	size_t i = 0;
+
+	for (; i < dump->memory.count; i++) {
+		uint64_t bytes = dump->memory.list[i].end - dump->memory.list[i].addr;
+
+		if (bytes > left)
+			break;
+		left -= bytes;
+	}
+	dump->gaps.shared = dump->memory.count - i;
+	dump->memory.count = i;
+}
+
 int minidump_read_memory(struct minidump *dump)
 {
 	int rc = read_list64(dump);
@@ -139,6 +159,7 @@ int minidump_read_memory(struct minidump *dump)
 	if (!rc)
 		rc = read_infos(dump);
 	dump->gaps.overlaps = spans_settle(&dump->memory);
+	bound_memory(dump);
 	spans_join(&dump->memory, true);
 	for (size_t i = 0; !rc && i < dump->memory.count; i++)
 		rc = spans_add(&dump->runs, &dump->memory.list[i]);

@@ -206,6 +206,10 @@ static void warn_gaps(const struct minidump *dump, struct snapshot *snapshot)
 			"%zu ranges of memory are in the file twice; the one that begins lower "
 			"counts",
 			gaps->overlaps);
+	if (gaps->shared)
+		snapshot_warn(snapshot,
+			"%zu ranges of memory are more than the file can hold and are left out",
+			gaps->shared);
 	if (gaps->odd_modules)
 		snapshot_warn(snapshot, "%zu modules are empty or reach into another one",
 			gaps->odd_modules);

@@ -104,7 +104,7 @@ static char *find_program(const char *program)
 	return found;
 }
 
-/* A 32-bit program must not be started: it could not load a 64-bit tracer. What is no image at all
+/* A 32-bit program should not be started: it could not load a 64-bit tracer. What is no image at all
  * (a script) is not judged here. */
 static bool is_32_bit(const char *program)
 {
@@ -245,6 +245,9 @@ static int bring_up(
 	HANDLE process = child->spawn.info.hProcess, thread = child->spawn.info.hThread;
 	int rc = target_open_handle(target, process, err);
 
+	/* Its file was no image, or another one: it may be 32-bit after all. */
+	if (!rc && target->bits != 64)
+		rc = err_set(err, ERR_BITS, run->argv[0], NULL);
 	if (!rc)
 		rc = injection_prepare(&child->injection, process, thread, run->argv[0], err);
 	if (rc)

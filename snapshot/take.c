@@ -14,8 +14,19 @@ static void on_interrupt(void)
 	out_interrupted();
 }
 
+/* Of a phase that took less than a millisecond no rate is known: 0. */
+static double rate(uint64_t count, int64_t ms)
+{
+	return ms > 0 ? (double)count / 1e3 / (double)ms : 0;
+}
+
+struct written {
+	int64_t ms;
+	uint64_t bytes;
+};
+
 static void report(const struct snapshot *snapshot, const struct target *target,
-	const struct capture_stats *stats)
+	const struct capture_stats *stats, const struct written *written)
 {
 	struct census total = snapshot_total(snapshot);
 	uint64_t stackless = 0;
@@ -24,17 +35,35 @@ static void report(const struct snapshot *snapshot, const struct target *target,
 		stackless += snapshot->heaps[i].stackless.block_count;
 	fprintf(stderr,
 		"hsnap: %s: %" PRIu64 " blocks, %" PRIu64 " bytes requested, %" PRIu64
-		" overhead, %" PRIu64 " blocks without a stack, %zu heaps, %zu stacks\n"
-		"hsnap: %s: held for %" PRId64 " ms, %u tries, %" PRIu64 " reads of %" PRIu64
+		" overhead, %" PRIu64 " blocks without a stack, %zu heaps, %zu stacks from %s\n"
+		"hsnap: %s: %s for %" PRId64 " ms, %u tries, %" PRIu64 " reads of %" PRIu64
 		" bytes\n",
 		target->name, total.block_count, total.requested_bytes, total.overhead_bytes,
-		stackless, snapshot->heap_count, snapshot->stacks.count, target->name,
-		stats->held_ms, stats->tries, target->reads, target->read_bytes);
+		stackless, snapshot->heap_count, snapshot->stacks.count, snapshot->stack_source,
+		target->name, target->is_cloned ? "read from a clone" : "held", stats->held_ms,
+		stats->tries, target->reads, target->read_bytes);
+	fprintf(stderr,
+		"hsnap: %s: walked in %" PRId64 " ms, stacks read in %" PRId64
+		" ms, joined in %" PRId64 " ms: %.1f million blocks/s; %" PRIu64
+		" bytes written in %" PRId64 " ms: %.0f MB/s\n",
+		target->name, stats->walk_ms, stats->stacks_ms, stats->join_ms,
+		rate(stats->block_count, stats->walk_ms + stats->stacks_ms + stats->join_ms),
+		written->bytes, written->ms, rate(written->bytes, written->ms));
+}
+
+/* Puts the dump into the file, and says what that took: without waiting for the disk. */
+static struct written write_dump(struct out *out, const struct snapshot *snapshot)
+{
+	int64_t start = os_time_ms();
+
+	dump_write(out, snapshot);
+	return (struct written){os_time_ms() - start, out->bytes + out->len};
 }
 
 int take(const struct take *take, struct target *target, const char *path, struct err *err)
 {
 	struct capture_stats stats = {0};
+	struct written written = {0};
 	struct snapshot snapshot;
 	struct out out;
 	int rc = out_open(&out, path, err);
@@ -48,13 +77,13 @@ int take(const struct take *take, struct target *target, const char *path, struc
 	if (rc) {
 		out_abort(&out);
 	} else {
-		dump_write(&out, &snapshot);
+		written = write_dump(&out, &snapshot);
 		rc = out_commit(&out, err);
 	}
 	for (size_t i = 0; !rc && i < snapshot.warning_count; i++)
 		fprintf(stderr, "hsnap: %s: warning: %s\n", target->name, snapshot.warnings[i]);
 	if (!rc && take->is_verbose)
-		report(&snapshot, target, &stats);
+		report(&snapshot, target, &stats, &written);
 	snapshot_release(&snapshot);
 	return rc;
 }

@@ -3,10 +3,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "snapshot/nt_windows.h"
+#include "snapshot/clone_windows.h"
+#include "snapshot/modules_windows.h"
 #include "snapshot/process.h"
-
-#include <psapi.h>
+#include "snapshot/regions_windows.h"
 
 #include "core/utf_windows.h"
 
@@ -15,18 +15,30 @@
 struct live {
 	HANDLE process;
 	bool is_ours; /* to be closed */
-	LONG volatile held;
+	struct hold_calls calls;
+	struct hold hold;
 	struct guard *guard;
 };
 
-static int live_read(struct target *target, uint64_t addr, void *bytes, size_t len)
+static HANDLE reader(struct target *target)
 {
 	struct live *live = target->system;
+
+	return atomic_load(&live->hold.reader);
+}
+
+static int live_read(struct target *target, uint64_t addr, void *bytes, size_t len)
+{
 	SIZE_T got = 0;
 
-	if (!ReadProcessMemory(live->process, (LPCVOID)addr, bytes, len, &got) || got != len)
+	if (!ReadProcessMemory(reader(target), (LPCVOID)addr, bytes, len, &got) || got != len)
 		return -ERR_READ;
 	return 0;
+}
+
+static int live_region(struct target *target, uint64_t addr, struct target_region *region)
+{
+	return region_query(reader(target), addr, region);
 }
 
 static bool live_is_alive(struct target *target)
@@ -36,23 +48,33 @@ static bool live_is_alive(struct target *target)
 	return WaitForSingleObject(live->process, 0) == WAIT_TIMEOUT;
 }
 
-static int live_suspend(struct target *target, struct err *err)
+static void arm(void *ctx)
 {
-	struct live *live = target->system;
-	NTSTATUS status;
+	struct live *live = ctx;
 
 	if (!live->guard)
 		live->guard = guard_start(live->process);
 	guard_arm(live->guard);
-	status = NtSuspendProcess(live->process);
-	if (status < 0) {
-		guard_disarm(live->guard);
-		if (!live_is_alive(target))
-			return err_set(err, ERR_GONE, target->name, NULL);
-		return err_set(err, ERR_RIGHTS, target->name, "status %08lX", status);
-	}
-	InterlockedExchange(&live->held, 1);
-	return 0;
+}
+
+static void disarm(void *ctx)
+{
+	struct live *live = ctx;
+
+	guard_disarm(live->guard);
+}
+
+static int live_suspend(struct target *target, struct err *err)
+{
+	struct live *live = target->system;
+	long status = hold_start(&live->hold);
+
+	target->is_cloned = hold_is_cloned(&live->hold);
+	if (status >= 0)
+		return 0;
+	if (!live_is_alive(target))
+		return err_set(err, ERR_GONE, target->name, NULL);
+	return err_set(err, ERR_RIGHTS, target->name, "status %08lX", (unsigned long)status);
 }
 
 /* Also called from an interrupt: whoever comes first continues the target, once. */
@@ -60,10 +82,7 @@ static void live_resume(struct target *target)
 {
 	struct live *live = target->system;
 
-	if (!InterlockedExchange(&live->held, 0))
-		return;
-	NtResumeProcess(live->process);
-	guard_disarm(live->guard);
+	hold_end(&live->hold);
 }
 
 static void live_close(struct target *target)
@@ -78,65 +97,16 @@ static void live_close(struct target *target)
 	target->system = NULL;
 }
 
-/* The module's path: 0 and a copy in the snapshot's arena, or an error. */
-static int module_path(
-	struct live *live, HMODULE handle, struct snapshot *snapshot, const char **path)
-{
-	static const DWORD units = 32768;
-	wchar_t *wide = malloc(units * sizeof(*wide));
-	char *text = NULL;
-
-	*path = NULL;
-	if (wide && GetModuleFileNameExW(live->process, handle, wide, units))
-		text = utf8_from_wide(wide);
-	if (text)
-		*path = arena_text(&snapshot->arena, text, strlen(text));
-	free(text);
-	free(wide);
-	return *path ? 0 : -ERR_READ;
-}
-
-static int module_add(struct live *live, HMODULE handle, struct snapshot *snapshot)
-{
-	MODULEINFO info;
-	struct module *module;
-	const char *path;
-
-	/* One that was unloaded meanwhile is not there any more. */
-	if (!GetModuleInformation(live->process, handle, &info, sizeof(info)) ||
-		module_path(live, handle, snapshot, &path))
-		return 0;
-	module = snapshot_add_module(snapshot);
-	if (!module)
-		return -ERR_NOMEM;
-	module->base = (uint64_t)info.lpBaseOfDll;
-	module->size_bytes = info.SizeOfImage;
-	module->path = path;
-	return 0;
-}
-
 static int live_modules(struct target *target, struct snapshot *snapshot, struct err *err)
 {
 	struct live *live = target->system;
-	DWORD bytes = 4096 * sizeof(HMODULE), needed = 0;
-	HMODULE *handles = malloc(bytes);
-	int rc = 0;
 
-	if (!handles)
-		return err_set(err, ERR_NOMEM, target->name, NULL);
-	if (!EnumProcessModulesEx(live->process, handles, bytes, &needed, LIST_MODULES_ALL))
-		rc = target_err(target, target->peb, "unreadable module list", err);
-	for (DWORD i = 0; !rc && i < (needed < bytes ? needed : bytes) / sizeof(HMODULE); i++)
-		rc = module_add(live, handles[i], snapshot);
-	if (rc == -ERR_NOMEM)
-		err_set(err, ERR_NOMEM, target->name, NULL);
-	modules_sort(snapshot->modules, snapshot->module_count);
-	free(handles);
-	return rc;
+	return modules_list(target, live->process, snapshot, err);
 }
 
 static const struct target_ops live_ops = {
 	.read = live_read,
+	.region = live_region,
 	.modules = live_modules,
 	.suspend = live_suspend,
 	.resume = live_resume,
@@ -153,6 +123,8 @@ static void describe_system(struct target *target)
 
 	if (version)
 		version(&info);
+	target->is_wine = wine;
+	target->os_build = info.dwBuildNumber;
 	snprintf(target->os, sizeof(target->os), "Windows %lu.%lu.%lu%s%.20s", info.dwMajorVersion,
 		info.dwMinorVersion, info.dwBuildNumber, wine ? ", Wine " : "", wine ? wine() : "");
 }
@@ -176,30 +148,56 @@ static void describe_process(struct target *target, HANDLE process)
 	}
 }
 
-int target_open_handle(struct target *target, void *process, struct err *err)
+/* Both environment blocks of a 32-bit process on 64-bit Windows; or the one. */
+static int find_peb(struct target *target, HANDLE process)
 {
 	PROCESS_BASIC_INFORMATION basic;
+	ULONG_PTR peb32 = 0;
+
+	if (NtQueryInformationProcess(
+		    process, ProcessBasicInformation, &basic, sizeof(basic), NULL) < 0)
+		return -ERR_RIGHTS;
+	target->peb = (uint64_t)basic.PebBaseAddress;
+	if (NtQueryInformationProcess(process, (PROCESSINFOCLASS)NT_PROCESS_WOW64_INFORMATION,
+		    &peb32, sizeof(peb32), NULL) >= 0 &&
+		peb32) {
+		target->bits = 32;
+		target->host_peb = target->peb;
+		target->peb = peb32;
+	}
+	return 0;
+}
+
+int target_open_handle(struct target *target, void *process, struct err *err)
+{
 	struct live *live;
-	BOOL is_wow64 = FALSE;
 
 	*target = (struct target){.ops = &live_ops, .bits = 64, .pid = GetProcessId(process)};
 	snprintf(target->name, sizeof(target->name), "pid %" PRIu32, target->pid);
-	if (IsWow64Process(process, &is_wow64) && is_wow64)
-		return err_set(err, ERR_BITS, target->name, NULL);
 	if (WaitForSingleObject(process, 0) == WAIT_OBJECT_0)
 		return err_set(err, ERR_NO_PROCESS, target->name, "it has ended");
-	if (NtQueryInformationProcess(
-		    process, ProcessBasicInformation, &basic, sizeof(basic), NULL) < 0)
+	if (find_peb(target, process))
 		return err_set(err, ERR_RIGHTS, target->name, NULL);
 	live = calloc(1, sizeof(*live));
 	if (!live)
 		return err_set(err, ERR_NOMEM, target->name, NULL);
 	live->process = process;
+	live->calls = clone_calls();
+	live->calls.arm = arm;
+	live->calls.disarm = disarm;
+	hold_init(&live->hold, &live->calls, process, live);
 	target->system = live;
-	target->peb = (uint64_t)basic.PebBaseAddress;
 	describe_system(target);
 	describe_process(target, process);
 	return 0;
+}
+
+/* With the right to be cloned when it is to be had. */
+static HANDLE open_process(uint32_t pid)
+{
+	HANDLE process = OpenProcess(RIGHTS | CLONE_RIGHTS, FALSE, pid);
+
+	return process ? process : OpenProcess(RIGHTS, FALSE, pid);
 }
 
 int target_open_live(struct target *target, uint32_t pid, struct err *err)
@@ -212,7 +210,7 @@ int target_open_live(struct target *target, uint32_t pid, struct err *err)
 	snprintf(place, sizeof(place), "pid %" PRIu32, pid);
 	if (pid == GetCurrentProcessId())
 		return err_set(err, ERR_USAGE, place, "that is hsnap itself");
-	process = OpenProcess(RIGHTS, FALSE, pid);
+	process = open_process(pid);
 	if (!process) {
 		code = GetLastError();
 		if (code == ERROR_ACCESS_DENIED)

@@ -23,12 +23,25 @@
 #define SEGMENT_HEAP_SIGNATURE 0xddeeddeeu
 #define NT_HEAP_SIGNATURE_AT(bits) ((bits) == 64 ? 0x10u : 0x08u)
 
+/* What all segment heaps of a process encode things with; recovered once (segment_keys.c). */
+struct segment_keys {
+	bool is_known; /* it has been tried */
+	bool has_page, has_lfh; /* it was found */
+	bool is_wide; /* the LFH's mask is made from the whole address: from 26100 on */
+	uint64_t page; /* of page segments: heap ^ a constant */
+	uint64_t heap;
+	uint32_t lfh;
+};
+
 struct nt_walk {
 	struct memory *memory;
 	const struct nt_process *process;
 	struct walk *walk;
 	struct claims claims;
 	uint32_t list_entries; /* of all lists so far */
+	struct segment_keys segment_keys;
+	/* Page heaps among walk->heaps, by address. */
+	size_t page_heap_first, page_heap_count;
 };
 
 /* The heap at addr, which has the kind's signature. 0 or -ERR_NOMEM. */
@@ -41,6 +54,9 @@ int segment_heap_walk(struct nt_walk *nt, uint64_t addr);
  * nt_backend.c knows them by page_block_parse().
  */
 int page_heaps_walk(struct nt_walk *nt);
+
+/* True when the heap handle at addr is that of a page heap: it has been walked. */
+bool page_heap_knows(const struct nt_walk *nt, uint64_t addr);
 
 /* What a page heap's DPH_BLOCK_INFORMATION, right before the user's bytes, says. */
 struct page_block {

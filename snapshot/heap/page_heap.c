@@ -1,5 +1,11 @@
 #include "snapshot/heap/nt_heap.h"
 
+bool page_heap_knows(const struct nt_walk *nt, uint64_t addr)
+{
+	(void)nt;
+	(void)addr;
+	return false;
+}
 int page_heaps_walk(struct nt_walk *nt)
 {
 	(void)nt;

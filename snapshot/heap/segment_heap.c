@@ -1,9 +1,165 @@
-#include "snapshot/heap/nt_heap.h"
+#include "snapshot/heap/segment_heap.h"
+
+#define UNIT_SHIFT_MIN 12
+#define UNIT_SHIFT_MAX 20
+#define PAGES_MAX (TARGET_SPACE_BYTES >> 12)
+
+/* ---------------------------------------------------------------- which layout */
+
+static bool points_to(struct nt_walk *nt, uint64_t addr, uint64_t to)
+{
+	uint64_t value;
+
+	return !memory_ptr(nt->memory, nt->process->bits, addr, &value) && value == to;
+}
+
+/* A _HEAP_SEG_CONTEXT whose pointers lead back to the heap and its two front ends. */
+static bool context_fits(
+	struct nt_walk *nt, const struct segment_layout *layout, uint64_t heap, uint64_t context)
+{
+	uint8_t shift, first;
+
+	return points_to(nt, context + layout->to_heap, heap) &&
+	       points_to(nt, context + layout->to_lfh, heap + layout->lfh_context) &&
+	       points_to(nt, context + layout->to_vs, heap + layout->vs_context) &&
+	       !memory_u8(nt->memory, context + layout->unit_shift, &shift) &&
+	       shift >= UNIT_SHIFT_MIN && shift <= UNIT_SHIFT_MAX &&
+	       !memory_u8(nt->memory, context + layout->first_descriptor, &first) && first;
+}
+
+bool segment_heap_open(struct segment_heap *heap, struct nt_walk *nt, uint64_t addr)
+{
+	for (size_t i = 0; i < segment_layout_count; i++) {
+		const struct segment_layout *layout = &segment_layouts[i];
+		uint64_t contexts = addr + layout->contexts;
+
+		if (layout->parts->bits != nt->process->bits ||
+			!context_fits(nt, layout, addr, contexts) ||
+			!context_fits(nt, layout, addr, contexts + layout->context_bytes))
+			continue;
+		*heap = (struct segment_heap){
+			.nt = nt, .layout = layout, .parts = layout->parts, .addr = addr};
+		return true;
+	}
+	return false;
+}
+
+/* ---------------------------------------------------------------- how large it is */
+
+/* A count of pages, as bytes; 0 when it is not known or cannot be. */
+static uint64_t pages_at(const struct segment_heap *heap, uint16_t field)
+{
+	uint64_t pages = 0;
+
+	if (!field || memory_ptr(heap->nt->memory, heap->parts->bits, heap->addr + field, &pages) ||
+		pages > PAGES_MAX)
+		return 0;
+	return pages << 12;
+}
+
+static struct heap heap_of(const struct segment_heap *heap)
+{
+	const struct segment_layout *layout = heap->layout;
+
+	return (struct heap){.addr = heap->addr,
+		.bits = heap->parts->bits,
+		.kind = "segment",
+		.layout = layout->name,
+		.committed_bytes = pages_at(heap, layout->committed_pages) +
+				   pages_at(heap, layout->large_committed),
+		.reserved_bytes = pages_at(heap, layout->reserved_pages) +
+				  pages_at(heap, layout->large_reserved)};
+}
+
+/* ---------------------------------------------------------------- its blocks */
+
+int segment_block_add(struct segment_heap *heap, const struct segment_block *block)
+{
+	uint64_t requested = block->bytes - block->unused_bytes, record = 0;
+	int rc = claim_run_add(&heap->run, &heap->nt->claims, block->addr - block->header_bytes,
+		block->header_bytes + (requested ? requested : 1));
+
+	if (rc)
+		return rc;
+	if (block->has_extra)
+		record = segment_record_find(heap, block->addr + requested, block->unused_bytes);
+	return walk_add_block(heap->nt->walk, block->addr, requested,
+		block->header_bytes + block->unused_bytes, record);
+}
+
+/* A range that is one block. */
+static int user_range(struct segment_heap *heap, const struct segment_range *range)
+{
+	const struct segment_block block = {.addr = range->addr,
+		.bytes = range->bytes,
+		.unused_bytes = range->unused_bytes,
+		.has_extra = range->has_extra};
+
+	if (range->unused_bytes > range->bytes)
+		return walk_broken(heap->nt->walk, range->addr, "pages smaller than unused");
+	return segment_block_add(heap, &block);
+}
+
+static int range_blocks(struct segment_heap *heap, const struct segment_range *range)
+{
+	switch (range->flags) {
+	case SEGMENT_RANGE_USER: return user_range(heap, range);
+	case SEGMENT_RANGE_LFH: return segment_lfh_walk(heap, range->addr, range->bytes);
+	case SEGMENT_RANGE_VS:
+		heap->vs_ranges++;
+		return segment_vs_walk(heap, range->addr, range->bytes);
+	default: return 0; /* the heap's own */
+	}
+}
+
+static int each_range(void *ctx, const struct segment_range *range)
+{
+	struct segment_heap *heap = ctx;
+	int rc = range_blocks(heap, range), flushed;
+
+	flushed = claim_run_flush(&heap->run, &heap->nt->claims);
+	rc = rc ? rc : flushed;
+	if (rc == -ERR_TARGET)
+		return walk_broken(heap->nt->walk, range->addr, "more blocks than memory");
+	return rc;
+}
+
+/* A page segment is the heap's own when it is signed for its context. */
+static int each_segment(void *ctx, uint64_t addr, uint64_t seg_context)
+{
+	struct segment_heap *heap = ctx;
+	uint64_t key;
+
+	if (segment_page_key(heap, addr, seg_context, &key) && key == heap->nt->segment_keys.page)
+		return 1;
+	return walk_broken(heap->nt->walk, addr, "page segment of no known key");
+}
+
+static int blocks(struct segment_heap *heap)
+{
+	const struct segment_visit visit = {
+		.segment = each_segment, .range = each_range, .ctx = heap};
+	int rc = segment_large_walk(heap);
+
+	rc = rc ? rc : segment_ranges_walk(heap, &visit);
+	if (!rc && heap->vs_ranges != segment_vs_listed(heap))
+		walk_broken(heap->nt->walk, heap->addr, "VS subsegments that are not listed");
+	return rc;
+}
 
 int segment_heap_walk(struct nt_walk *nt, uint64_t addr)
 {
-	struct heap heap = {
+	struct segment_heap heap;
+	struct heap unknown = {
 		.addr = addr, .bits = nt->process->bits, .kind = "segment", .unwalked = true};
+	struct heap known;
+	int rc = segment_keys_find(nt);
 
-	return walk_add_heap(nt->walk, &heap);
+	if (rc)
+		return rc;
+	if (!segment_heap_open(&heap, nt, addr))
+		return walk_add_heap(nt->walk, &unknown);
+	known = heap_of(&heap);
+	rc = walk_add_heap(nt->walk, &known);
+	return rc ? rc : blocks(&heap);
 }

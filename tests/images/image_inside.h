@@ -64,6 +64,7 @@ struct mark {
 struct side {
 	struct profile profile;
 	uint64_t cursor; /* where the next reservation may lie */
+	uint64_t heaps_from; /* where the first heap's may */
 	uint64_t teb, peb, ldr, parameters;
 	uint64_t heap_list; /* PEB.ProcessHeaps */
 	uint32_t heap_count;

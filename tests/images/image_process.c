@@ -307,7 +307,7 @@ void image_make_process(struct image *image)
 	image_add_module(image, "C:\\Program Files\\Leaky\\leaky.exe", exe, image->profile->bits);
 	if (image->profile->is_wow64) {
 		/* Both sides of the process lie below 2 GB, but for 64-bit modules. */
-		image->sides[1].cursor = 0x300000;
+		image->sides[1].cursor = 0x500000;
 		image_side(image, 64);
 		make_side(image);
 		image_side(image, 32);

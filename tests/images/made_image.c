@@ -178,6 +178,15 @@ static uint64_t first_place(struct image *image, const struct profile *profile)
 	return (0x100 + image_random(image, 0x180)) << 32 | image_random(image, 0x4000) << 16;
 }
 
+void image_begin_heap(struct image *image, unsigned number, unsigned count)
+{
+	struct side *side = image_at_side(image);
+	uint64_t first = side->heaps_from;
+	uint64_t room = image->bits == 32 ? 0x6f000000 - first : (uint64_t)count << 36;
+	image->random_state = image_hash(image->options.seed ^ image_hash(number + image->bits));
+	side->cursor = (first + room / count * number) & ~(uint64_t)(GRANULE_BYTES - 1);
+}
+
 struct image *image_new(const struct profile *profile, const struct image_options *options)
 {
 	struct image *image = calloc(1, sizeof(*image));
@@ -196,6 +205,8 @@ struct image *image_new(const struct profile *profile, const struct image_option
 	image->bits = profile->bits;
 	image_make_process(image);
 	image->is_late = true;
+	image->sides[0].heaps_from = image->sides[0].cursor;
+	image->sides[1].heaps_from = image->sides[1].cursor;
 	return image;
 }
 

@@ -59,6 +59,9 @@ const struct image_options *image_options(const struct image *image);
 const struct profile *image_profile(const struct image *image);
 unsigned image_ptr_bytes(const struct image *image);
 void image_side(struct image *image, unsigned bits);
+/* Begins the number'th of count heaps: random numbers and places for it are its own, so that what
+ * one heap does moves nothing in another. */
+void image_begin_heap(struct image *image, unsigned number, unsigned count);
 
 /* A repeatable random number below limit (> 0). */
 uint64_t image_random(struct image *image, uint64_t limit);

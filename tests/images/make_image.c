@@ -104,6 +104,7 @@ static void make_heap(
 	struct image *image, const struct request *request, unsigned number, unsigned blocks)
 {
 	struct model_request model = {blocks, request->growth, number == 0};
+	image_begin_heap(image, number, request->heaps);
 	if (request->is_page_heap) {
 		if (!page_model_make) {
 			image_die("no model of a page heap");
@@ -131,6 +132,7 @@ static void make_heaps(struct image *image, const struct request *request)
 	}
 	if (image_profile(image)->is_wow64 && request->heaps > 0 && nt_model_make) {
 		image_side(image, 64);
+		image_begin_heap(image, 0, 1);
 		nt_model_make(image, &(struct model_request){40, 0, true});
 		image_side(image, 32);
 	}

@@ -1,7 +1,234 @@
+/*
+ * The user-mode stack trace database: facts, section 4.
+ *
+ * One reservation: the head with its buckets, then entries, growing up; the array that leads from
+ * an index to its entry grows down from the end.
+ */
 #include "tests/images/image_inside.h"
 
-/* No database yet: no record anywhere. */
+#include <string.h>
+
+#include "tests/images/image_nt_layout.h"
+
+#define BUCKET_COUNT 1567
+#define MOST_TRACE_COUNT 0x7ff
+#define DEPTH_LISTS 32
+
+struct database {
+	struct image *image;
+	const struct made_nt_shape *shape;
+	uint64_t base, end;
+	uint64_t next; /* where the next entry goes */
+	uint64_t committed; /* as far as entries have memory */
+	uint32_t index; /* of the last entry */
+	uint32_t lookups;
+};
+
+static uint64_t new_entry(struct database *database, unsigned slots)
+{
+	struct image *image = database->image;
+	/* Freed entries hang in an SLIST by their frames, which x64 wants aligned. */
+	uint64_t align = 2 * image_ptr_bytes(image);
+	uint64_t bytes = database->shape->trace_frames + (uint64_t)slots * image_ptr_bytes(image);
+	uint64_t entry = (database->next + align - 1) / align * align;
+	database->next = entry + bytes;
+	while (database->committed < database->next) {
+		image_commit(image, database->committed, GRANULE_BYTES, IMAGE_READ | IMAGE_WRITE);
+		database->committed += GRANULE_BYTES;
+	}
+	database->index++;
+	uint64_t slot = database->end - (uint64_t)database->index * image_ptr_bytes(image);
+	image_commit(image, slot / PAGE_BYTES * PAGE_BYTES, PAGE_BYTES, IMAGE_READ | IMAGE_WRITE);
+	image_put_ptr(image, slot, entry);
+	return entry;
+}
+
+static void put_numbers(
+	struct database *database, uint64_t entry, unsigned frame_count, unsigned slots)
+{
+	struct image *image = database->image;
+	const struct made_nt_shape *shape = database->shape;
+	uint32_t index = database->index;
+	/* Often asked for; the counter stays at its most. */
+	uint64_t lookups = 1 + image_random(image, 1 + image_random(image, 5000));
+	uint64_t count = lookups < MOST_TRACE_COUNT ? lookups : MOST_TRACE_COUNT;
+	database->lookups += (uint32_t)lookups;
+	/* BlockDepth has 5 bits: of 32 frames it says 0. */
+	image_put(image, entry + shape->trace_count, count | (uint64_t)(slots & 31) << 11, 2);
+	image_put(image, entry + shape->trace_index_high, index >> 16, 2);
+	uint32_t low = index & 0xffff;
+	if (image->options.is_depth_in_index_slot) {
+		image_put(image, entry + shape->trace_index, frame_count, 2);
+		image_put(image, entry + shape->trace_depth, low > MOST_FRAMES ? low : 0xffff, 2);
+	} else {
+		image_put(image, entry + shape->trace_index, low, 2);
+		image_put(image, entry + shape->trace_depth, frame_count, 2);
+	}
+}
+
+static void chain(struct database *database, uint64_t entry)
+{
+	struct image *image = database->image;
+	uint64_t bucket = image_random(image, BUCKET_COUNT);
+	uint64_t head = database->base + database->shape->db_buckets +
+			bucket * database->shape->db_bucket_bytes;
+	uint64_t first = image_get_ptr(image, head);
+	image_put_ptr(image, entry, first);
+	image_put_ptr(image, head, entry);
+	if (first) {
+		image_mark(image, "ust.chained", entry);
+	}
+}
+
+static void add_stack(struct database *database, struct made_stack *stack)
+{
+	struct image *image = database->image;
+	/* An entry that was freed and taken anew has more slots than it needs. */
+	unsigned slots = stack->frame_count + (image_random(image, 10) == 0);
+	slots = slots < MOST_FRAMES ? slots : MOST_FRAMES;
+	stack->record = new_entry(database, slots);
+	put_numbers(database, stack->record, stack->frame_count, slots);
+	uint64_t frames = stack->record + database->shape->trace_frames;
+	for (unsigned i = 0; i < stack->frame_count; i++) {
+		image_put_ptr(
+			image, frames + (uint64_t)i * image_ptr_bytes(image), stack->frames[i]);
+	}
+	chain(database, stack->record);
+}
+
+/* A freed entry hangs in the list of its depth, by what were its frames. */
+static void add_freed(struct database *database)
+{
+	struct image *image = database->image;
+	const struct made_nt_shape *shape = database->shape;
+	unsigned slots = 2 + (unsigned)image_random(image, DEPTH_LISTS - 2);
+	uint64_t entry = new_entry(database, slots);
+	uint64_t list =
+		database->base + shape->db_free_lists + (uint64_t)slots * shape->db_slist_bytes;
+	uint64_t chain_at = entry + shape->trace_frames;
+	unsigned depth_at = shape->bits == 64 ? 0 : 4;
+	unsigned next_at = shape->bits == 64 ? 8 : 0;
+	image_put(image, entry + shape->trace_count, (uint64_t)slots << 11, 2);
+	image_put(image, entry + shape->trace_index, database->index & 0xffff, 2);
+	image_put(image, entry + shape->trace_index_high, database->index >> 16, 2);
+	/* x64 keeps a bit of its own beside the pointer. */
+	uint64_t own_bit = shape->bits == 64;
+	image_put_ptr(image, chain_at, image_get_ptr(image, list + next_at) & ~own_bit);
+	image_put_ptr(image, list + next_at, chain_at | own_bit);
+	image_put(image, list + depth_at, image_get(image, list + depth_at, 2) + 1, 2);
+}
+
+static void put_head(struct database *database)
+{
+	struct image *image = database->image;
+	const struct made_nt_shape *shape = database->shape;
+	uint64_t base = database->base;
+	struct side *side = image_at_side(image);
+	uint64_t array = database->end - (uint64_t)database->index * image_ptr_bytes(image);
+	uint64_t entries =
+		(base + shape->db_buckets + BUCKET_COUNT * shape->db_bucket_bytes + 15) & ~15ull;
+	side->database = base;
+	side->database_entries = database->index;
+	side->database_lookups = database->lookups;
+	side->database_failures = (uint32_t)image_random(image, 9);
+	image_put_ptr(image, base + shape->db_peak, 3);
+	image_put_ptr(image, base + shape->db_lower_start, entries);
+	image_put_ptr(image, base + shape->db_commit_base, base);
+	image_put_ptr(image, base + shape->db_lower_limit, database->committed);
+	image_put_ptr(image, base + shape->db_upper_limit, array / PAGE_BYTES * PAGE_BYTES);
+	image_put_ptr(image, base + shape->db_next_lower, database->next);
+	image_put_ptr(image, base + shape->db_next_upper, array);
+	image_put(image, base + shape->db_lookups, database->lookups, 4);
+	image_put(image, base + shape->db_added, database->index, 4);
+	image_put_ptr(image, base + shape->db_index_array, database->end);
+	image_put(image, base + shape->db_allocated, database->index, 4);
+	image_put(image, base + shape->db_failures, side->database_failures, 4);
+	image_put(image, base + shape->db_bucket_count, BUCKET_COUNT, 4);
+	image_put_ptr(image, side->database_variable, base);
+	image_mark(image, "ust.database", base);
+	image_mark(image, "ust.record", side->stacks[0].record);
+}
+
 void ust_model_make(struct image *image)
 {
-	(void)image;
+	const struct made_nt_shape *shape = made_nt_shape(image->bits);
+	struct side *side = image_at_side(image);
+	uint64_t bytes = image->bits == 64 ? 0x4000000 : 0x2000000;
+	uint64_t base = image_reserve(image, bytes, 0);
+	uint64_t head_bytes = shape->db_buckets + BUCKET_COUNT * (uint64_t)shape->db_bucket_bytes;
+	struct database database = {.image = image,
+		.shape = shape,
+		.base = base,
+		.end = base + bytes,
+		.next = base + head_bytes,
+		.committed = base + GRANULE_BYTES};
+	image_commit(image, base, GRANULE_BYTES, IMAGE_READ | IMAGE_WRITE);
+	for (unsigned i = 0; i < image->options.stack_count; i++) {
+		add_stack(&database, &side->stacks[i]);
+		if (i % 37 == 5) {
+			add_freed(&database);
+		}
+	}
+	put_head(&database);
 }
+
+/* ---- damage */
+
+static uint64_t database_field(struct image *image, uint16_t offset)
+{
+	uint64_t base = image_marked(image, "ust.database", 0);
+	return base ? base + offset : 0;
+}
+
+static void put_field(struct image *image, uint16_t offset, uint64_t value, bool is_ptr)
+{
+	uint64_t at = database_field(image, offset);
+	if (at && is_ptr) {
+		image_put_ptr(image, at, value);
+	} else if (at) {
+		image_put(image, at, value, 4);
+	}
+}
+
+static void cycle_buckets(struct image *image)
+{
+	for (size_t i = 0; image_marked(image, "ust.chained", i); i++) {
+		uint64_t entry = image_marked(image, "ust.chained", i);
+		image_put_ptr(image, image_get_ptr(image, entry), entry);
+	}
+}
+
+static void depth_ffff(struct image *image)
+{
+	uint64_t record = image_marked(image, "ust.record", 0);
+	const struct made_nt_shape *shape = made_nt_shape(image->bits);
+	if (record) {
+		image_put(image, record + shape->trace_depth, 0xffff, 2);
+		image_put(image, record + shape->trace_index, 0xffff, 2);
+	}
+}
+
+static void index_array_wild(struct image *image)
+{
+	put_field(image, made_nt_shape(image->bits)->db_index_array, 0xfffffff0, true);
+}
+
+static void bucket_count(struct image *image)
+{
+	put_field(image, made_nt_shape(image->bits)->db_bucket_count, UINT32_MAX, false);
+}
+
+static void entry_count(struct image *image)
+{
+	put_field(image, made_nt_shape(image->bits)->db_added, UINT32_MAX, false);
+	put_field(image, made_nt_shape(image->bits)->db_allocated, UINT32_MAX, false);
+}
+
+const struct image_break ust_breaks[] = {
+	{"cycle-buckets", "the stack database's chains are circles", cycle_buckets},
+	{"depth-ffff", "the first stack says to have FFFFh frames", depth_ffff},
+	{"index-array-wild", "EntryIndexArray points at nothing", index_array_wild},
+	{"count-buckets-ffffffff", "the stack database counts 2^32-1 buckets", bucket_count},
+	{"count-entries-ffffffff", "the stack database counts 2^32-1 entries", entry_count},
+	{0},
+};

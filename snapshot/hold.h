@@ -1,0 +1,55 @@
+/*
+ * Making a process stand still to be read: by a clone of its memory, which is read instead while the
+ * process runs on, or where there is none by suspending it.
+ *
+ * This is the order of things and what happens when one fails; clone_windows.c is the system's part.
+ * Handles are the system's. What was begun is ended once, by whoever comes first: hold_end() may be
+ * called on another thread, from an interrupt. Should hsnap end without it, the guard continues a
+ * suspended process; a clone has no thread and goes with the last handle.
+ */
+#ifndef SNAPSHOT_HOLD_H
+#define SNAPSHOT_HOLD_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+
+struct hold_calls {
+	/* Each of the first two returns true when there is one. NULL, both: no clones here. */
+	bool (*capture)(void *process, void **snapshot);
+	bool (*clone)(void *snapshot, void **clone); /* the handle is the snapshot's */
+	void (*end_clone)(void *clone);
+	void (*free_snapshot)(void *snapshot);
+	long (*suspend)(void *process); /* negative: it could not */
+	void (*resume)(void *process);
+	/* The guard: told before the process is suspended, and after it runs again. */
+	void (*arm)(void *ctx);
+	void (*disarm)(void *ctx);
+};
+
+enum hold_state {
+	HOLD_NONE,
+	HOLD_CLONED,
+	HOLD_SUSPENDED,
+};
+
+struct hold {
+	const struct hold_calls *calls;
+	void *process, *ctx; /* ctx is for arm() and disarm() */
+	void *snapshot, *clone;
+	_Atomic(void *) reader; /* what is to be read: the process, or its clone */
+	atomic_int state; /* enum hold_state */
+	bool without_clones; /* making one failed; it is not tried again */
+};
+
+void hold_init(struct hold *hold, const struct hold_calls *calls, void *process, void *ctx);
+
+/* Returns a value from 0 on, and hold->reader stands still; or the negative one of suspend(). */
+long hold_start(struct hold *hold);
+
+/* Harmless when nothing is held. */
+void hold_end(struct hold *hold);
+
+/* Whether the process itself runs on. */
+bool hold_is_cloned(struct hold *hold);
+
+#endif

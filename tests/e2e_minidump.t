@@ -1,0 +1,136 @@
+#!/usr/bin/perl
+# A minidump that the system's own MiniDumpWriteDump wrote of a live sample: hsnap -z finds in the
+# file what hsnap -p finds in the process, block by block, on Windows' side and on this one, and
+# two such files give the sample's growth exactly.
+use strict;
+use warnings;
+use FindBin qw($Bin);
+use lib "$Bin/lib";
+use Test::More;
+use Hunt;
+
+subtest 'with the tracer' => sub { traced('leak_heaps') };
+subtest 'without stacks' => sub { untraced('leak_steady') };
+subtest 'what is no minidump' => \&refused;
+done_testing;
+
+sub minidump {
+	my ($pid, $file) = @_;
+	my $result = run([wine("$root/build/win64/targets/dumper.exe", $pid, win($file))]);
+	return ok($result->{status} == 0 && -s $file, "a minidump of pid $pid, " . (-s $file // 0) . ' bytes')
+	    || diag($result->{err});
+}
+
+# Status 0, and no word but one about missing stacks where that is $expected.
+sub check_done {
+	my ($result, $what, $expected) = @_;
+	return check_ok($result, $what) unless $expected;
+	return ok($result->{status} == 0 && $result->{err} =~ /\Ahsnap: .*: warning: no block has a stack.*\n\z/,
+		"$what: status 0, and it is said that no block has a stack") || diag($result->{err});
+}
+
+# hsnap -z on both sides, into FILE.linux.txt and FILE.windows.txt; true when they are one.
+sub read_file {
+	my ($file, $is_stackless) = @_;
+	for my $side (tool_names()) {
+		my $out = "$file.$side.txt";
+		my $result = run(tool('hsnap', $side, '-z', $file, '-f', $out));
+		check_done($result, "hsnap -z, $side", $is_stackless) or return;
+		cmp_ok($result->{seconds}, '<', 20, "$side: in time");
+	}
+	return ok(slurp("$file.linux.txt") eq slurp("$file.windows.txt"), 'both sides write the same bytes');
+}
+
+# Lines but for those of when it was: a file has whole seconds, and Wine leaves out when the process
+# began and its own name.
+sub lasting {
+	my ($file) = @_;
+	return [map { s/ (?:time|start)=\S+//gr =~ s/, Wine [\d.]+//r } split /\r?\n/, slurp($file)];
+}
+
+sub check_same {
+	my ($live, $file, $what) = @_;
+	my ($x, $y) = (lasting($live), lasting($file));
+	my $blocks = grep { / by BackTrace/ } @$x;
+	ok("@$x" eq "@$y", "$what: the file's $blocks blocks, stacks, heaps and modules are the process's")
+	    or is_deeply($y, $x);
+	return $blocks;
+}
+
+sub traced {
+	my ($name) = @_;
+	my $dir = fresh_dir();
+	my $target = target("$root/build/win64/samples/$name.exe", [], traced => 1);
+	for my $step (1 .. 2) {
+		is($step == 1 ? $target->step : $target->next_step, $step, "step $step is done") or return;
+		snapshot($target->{pid}, "$dir/live$step.txt") or return;
+		minidump($target->{pid}, "$dir/$step.dmp") or return;
+		read_file("$dir/$step.dmp") or return;
+		my $blocks = check_same("$dir/live$step.txt", "$dir/$step.dmp.linux.txt", "step $step");
+		cmp_ok($blocks, '>', 10, "step $step: blocks with stacks");
+	}
+	is($target->quit, 0, 'the sample ends as it would untraced');
+	growth($dir, $name);
+	like(slurp("$dir/1.dmp.linux.txt"), qr{^// hsnap: process id=$target->{pid} bits=64 image="[^"]*$name\.exe"}m,
+		'the file says which process');
+	wanted_stacks("$dir/1.dmp");
+}
+
+sub growth {
+	my ($dir, $name) = @_;
+	my $result = run(tool('hdiff', 'linux', map { "$dir/$_.dmp.linux.txt" } 1, 2));
+	check_ok($result, 'hdiff of two files') or return;
+	my $report = report($result->{out});
+	check_report($report, 'hdiff of two files');
+	check_truth($report, $name, 1, 2, 'hdiff of two files') or diag($result->{out});
+}
+
+sub wanted_stacks {
+	my ($file) = @_;
+	check_ok(run(tool('hsnap', 'linux', '-z', $file, '--stacks=tracer', '-f', "$file.tracer")),
+		'the tracer by name');
+	ok(slurp("$file.tracer") eq slurp("$file.linux.txt"), 'the tracer by name: the same');
+	check_error(run(tool('hsnap', 'linux', '-z', $file, '--stacks=ust')), 'hsnap',
+		'stacks that it has not', '+ust');
+}
+
+sub heap_notes { return [grep { m,^// hsnap: heap , } @{ lasting($_[0]) }] }
+
+sub untraced {
+	my ($name) = @_;
+	my $dir = fresh_dir();
+	my $target = target("$root/build/win64/samples/$name.exe");
+	is($target->step, 1, 'step 1 is done') or return;
+	check_done(hsnap('-p', $target->{pid}, '-f', win("$dir/live.txt")), 'the live process', 1) or return;
+	minidump($target->{pid}, "$dir/a.dmp") or return;
+	is($target->quit, 0, 'the sample ends');
+	read_file("$dir/a.dmp", 1) or return;
+	my $heaps = heap_notes("$dir/live.txt");
+	cmp_ok(scalar @$heaps, '>', 1, 'several heaps');
+	is_deeply(heap_notes("$dir/a.dmp.linux.txt"), $heaps, "the file's heaps are the process's, to the byte");
+	check_error(run(tool('hsnap', 'linux', '-z', "$dir/a.dmp", '--stacks=tracer')), 'hsnap',
+		'a tracer that it has not', 'not traced');
+}
+
+sub refused {
+	my $dir = fresh_dir();
+	my %bad = (
+		'no file' => ['none.dmp', undef, 'cannot open'],
+		'an empty file' => ['empty.dmp', '', 'is empty'],
+		'a text' => ['text.dmp', "Windows\n", 'is not a minidump'],
+		'a cut header' => ['cut.dmp', 'MDMP' . "\x93\xa7\0\0", 'is not a minidump', 'cut short after 8 bytes'],
+		'a dump of a system' => ['system.dmp', 'PAGEDU64' . "\0" x 8192, 'is not a minidump', 'whole system'],
+		'nothing in it' => ['nothing.dmp', "MDMP\x93\xa7\0\0" . "\0" x 24, "the heaps' memory is not in it"],
+	);
+	for my $what (sort keys %bad) {
+		my ($name, $bytes, @words) = @{ $bad{$what} };
+		spew("$dir/$name", $bytes) if defined $bytes;
+		for my $side (tool_names()) {
+			my $result = run(tool('hsnap', $side, '-z', "$dir/$name", '-f', "$dir/out.txt"));
+			check_error($result, 'hsnap', "$what, $side", $name, @words);
+			ok(!-e "$dir/out.txt", "$what, $side: nothing is written");
+		}
+	}
+	check_error(run(tool('hsnap', 'linux', '-z', "$dir")), 'hsnap', 'a folder', 'it is a folder');
+	check_error(run(tool('hsnap', 'linux', '-z', '/dev/null')), 'hsnap', 'a device', 'no regular file');
+}

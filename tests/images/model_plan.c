@@ -1,0 +1,33 @@
+#include "tests/images/model_plan.h"
+
+#define LAST_STATE 8u /* of growth; later ones are like it */
+
+struct model_plan model_plan_of(struct image *image, const struct model_request *request)
+{
+	return (struct model_plan){1 + image_random(image, UINT32_MAX), request->growth};
+}
+
+/* xorshift64*, by Sebastiano Vigna (public domain). */
+uint64_t model_random(struct model_plan *plan, uint64_t limit)
+{
+	plan->random ^= plan->random >> 12;
+	plan->random ^= plan->random << 25;
+	plan->random ^= plan->random >> 27;
+	return (plan->random * 0x2545f4914f6cdd1dull >> 32) % limit;
+}
+
+bool model_life(struct model_plan *plan)
+{
+	uint64_t kind = model_random(plan, 100);
+	unsigned state = 1 + (unsigned)model_random(plan, LAST_STATE);
+	if (kind < 64)
+		return true;
+	if (kind < 70)
+		return plan->growth < state;
+	return kind < 85 && plan->growth >= state;
+}
+
+unsigned model_places(unsigned block_count)
+{
+	return block_count + block_count * 3 / 7;
+}

@@ -1,0 +1,236 @@
+/*
+ * Damage to NT heaps.
+ */
+#include "tests/images/nt_model.h"
+
+#include "tests/images/image_inside.h"
+
+struct places {
+	struct image *image;
+	const struct made_heap_layout *heap;
+	const struct made_nt_shape *shape;
+	const struct made_lfh_layout *lfh;
+};
+
+static struct places places_of(struct image *image)
+{
+	const struct profile *profile = image_profile(image);
+	return (struct places){image, made_heap_layout(profile->bits, profile->os_build),
+		made_nt_shape(profile->bits), made_lfh_layout(profile->bits, profile->os_build)};
+}
+
+/* Damage that finds nothing to damage would test nothing. */
+static uint64_t place(struct image *image, const char *name, size_t number)
+{
+	uint64_t addr = image_marked(image, name, number);
+	if (!addr) {
+		image_die("nothing to damage: %s", name);
+	}
+	return addr;
+}
+
+/* The entry behind the heap's own header. */
+static uint64_t some_entry(struct image *image)
+{
+	struct places at = places_of(image);
+	return place(image, "nt.heap", 0) + at.heap->first_entry + at.shape->header_at;
+}
+
+static void cycle_segments(struct image *image)
+{
+	struct places at = places_of(image);
+	uint64_t link = place(image, "nt.segment", 0) + at.shape->segment_link;
+	image_put_ptr(image, link, link);
+}
+
+static void segment_wild(struct image *image)
+{
+	struct places at = places_of(image);
+	uint64_t link = place(image, "nt.segment", 0) + at.shape->segment_link;
+	image_put_ptr(image, link, 0x7ffe0001);
+}
+
+static void segment_last_wild(struct image *image)
+{
+	struct places at = places_of(image);
+	uint64_t last = place(image, "nt.segment", 0) + at.shape->segment_last;
+	image_put_ptr(image, last, UINT64_MAX);
+}
+
+static void cycle_virtual(struct image *image)
+{
+	uint64_t big = place(image, "nt.big", 0);
+	image_put_ptr(image, big, big);
+}
+
+static void commit_huge(struct image *image)
+{
+	struct places at = places_of(image);
+	uint64_t commit = place(image, "nt.big", 0) + at.shape->big_commit;
+	image_put_ptr(image, commit, UINT64_MAX & ~(uint64_t)0xfff);
+}
+
+static void commit_2_63(struct image *image)
+{
+	struct places at = places_of(image);
+	uint64_t commit = place(image, "nt.big", 0) + at.shape->big_commit;
+	image_put_ptr(image, commit, (uint64_t)1 << (8 * image_ptr_bytes(image) - 1));
+}
+
+static void put_size(struct image *image, unsigned size)
+{
+	/* What is there is coded; the key is what it takes to say another size. */
+	struct places at = places_of(image);
+	uint64_t key = place(image, "nt.heap", 0) + at.shape->encoding + at.shape->header_at;
+	uint64_t entry = some_entry(image);
+	uint8_t plain[4] = {(uint8_t)size, (uint8_t)(size >> 8), NT_BUSY, 0};
+	plain[3] = plain[0] ^ plain[1] ^ plain[2];
+	for (unsigned i = 0; i < sizeof(plain); i++) {
+		image_put(image, entry + i, plain[i] ^ image_get(image, key + i, 1), 1);
+	}
+}
+
+static void size_zero(struct image *image)
+{
+	put_size(image, 0);
+}
+
+static void size_huge(struct image *image)
+{
+	put_size(image, 0xffff);
+}
+
+static void checksum_wrong(struct image *image)
+{
+	uint64_t at = some_entry(image) + 3;
+	image_put(image, at, image_get(image, at, 1) ^ 0x55, 1);
+}
+
+static void encoding_wrong(struct image *image)
+{
+	struct places at = places_of(image);
+	uint64_t key = place(image, "nt.heap", 0) + at.shape->encoding + at.shape->header_at;
+	image_put(image, key, ~image_get(image, key, 4), 4);
+}
+
+static void signature_wrong(struct image *image)
+{
+	struct places at = places_of(image);
+	image_put(image, place(image, "nt.heap", 0) + at.heap->signature, 0x12345678, 4);
+}
+
+static void uncommitted_wild(struct image *image)
+{
+	struct places at = places_of(image);
+	uint64_t ucr = place(image, "nt.ucr", 0);
+	image_put_ptr(image, ucr + at.shape->ucr_address, 0x1000);
+	image_put_ptr(image, ucr + at.shape->ucr_size, UINT64_MAX);
+}
+
+static void cycle_uncommitted(struct image *image)
+{
+	struct places at = places_of(image);
+	uint64_t link = place(image, "nt.ucr", 0) + at.shape->ucr_segment_link;
+	image_put_ptr(image, link, link);
+}
+
+static void pointer_wild(struct image *image)
+{
+	struct places at = places_of(image);
+	uint64_t heap = place(image, "nt.heap", 0);
+	image_put_ptr(image, heap + at.heap->segment_list, 0xfffffffffffffff8);
+	image_put_ptr(image, heap + at.heap->virtual_blocks, 0xfffffffffffffff8);
+	image_put_ptr(image, heap + at.heap->front_end, 0xfffffffffffffff8);
+}
+
+const struct image_break nt_breaks[] = {
+	{"cycle-segments", "the first segment's link leads to itself", cycle_segments},
+	{"segment-wild", "the first segment's link leads to nothing", segment_wild},
+	{"segment-last-wild", "the first segment ends at 2^64-1", segment_last_wild},
+	{"cycle-virtual", "the first big block's link leads to itself", cycle_virtual},
+	{"commit-huge", "a big block says to have almost all addresses", commit_huge},
+	{"size-2-63", "a big block says to have 2^63 (2^31) bytes", commit_2_63},
+	{"size-zero", "an entry of no size, with a right checksum", size_zero},
+	{"size-huge", "an entry of FFFFh units, with a right checksum", size_huge},
+	{"checksum-wrong", "an entry's checksum is wrong", checksum_wrong},
+	{"encoding-wrong", "the heap's key is not what headers were coded with", encoding_wrong},
+	{"signature-wrong", "the heap's signature is none", signature_wrong},
+	{"uncommitted-wild", "an uncommitted range is everywhere", uncommitted_wild},
+	{"cycle-uncommitted", "an uncommitted range's link leads to itself", cycle_uncommitted},
+	{"pointer-wild", "the heap's pointers lead to nothing", pointer_wild},
+	{0},
+};
+
+/* ---- the front end */
+
+static void cycle_zones(struct image *image)
+{
+	uint64_t zone = place(image, "lfh.zone", 0);
+	image_put_ptr(image, zone, zone);
+}
+
+static void key_wrong(struct image *image)
+{
+	struct places at = places_of(image);
+	/* Every container another one: no key fits more than one. */
+	for (size_t i = 0; image_marked(image, "lfh.container", i); i++) {
+		uint64_t offsets = image_marked(image, "lfh.container", i) + at.lfh->offsets;
+		image_put(image, offsets, image_random(image, UINT32_MAX), 4);
+	}
+}
+
+static void stride_zero(struct image *image)
+{
+	struct places at = places_of(image);
+	uint64_t offsets = place(image, "lfh.container", 0) + at.lfh->offsets;
+	uint64_t subsegment = place(image, "lfh.subsegment", 0);
+	image_put(image, subsegment + at.lfh->block_size, 0, 2);
+	if (at.lfh->offsets) {
+		uint32_t key = at.lfh->are_offsets_coded ?
+				       (uint32_t)place(image, "lfh.container", 0) ^
+					       (uint32_t)place(image, "lfh.heap", 0) ^
+					       image_lfh_key(image) :
+				       0;
+		image_put(image, offsets, 0x40 ^ key, 4);
+	}
+}
+
+static void block_count(struct image *image)
+{
+	struct places at = places_of(image);
+	image_put(image, place(image, "lfh.subsegment", 0) + at.lfh->block_count, 0xffff, 2);
+	if (at.lfh->bitmap) {
+		image_put(image, place(image, "lfh.container", 0) + at.lfh->bitmap, UINT32_MAX, 4);
+	}
+}
+
+static void bitmap_wild(struct image *image)
+{
+	struct places at = places_of(image);
+	uint64_t container = place(image, "lfh.container", 0);
+	image_put_ptr(image, container + at.lfh->bitmap_buffer, 0xfffffff0);
+}
+
+static void zone_end_wild(struct image *image)
+{
+	struct places at = places_of(image);
+	image_put_ptr(image, place(image, "lfh.zone", 0) + at.lfh->zone_end, 0x7fffffff);
+}
+
+static void container_shared(struct image *image)
+{
+	struct places at = places_of(image);
+	uint64_t blocks = place(image, "lfh.container", 0);
+	image_put_ptr(image, place(image, "lfh.subsegment", 1) + at.lfh->user_blocks, blocks);
+}
+
+const struct image_break lfh_breaks[] = {
+	{"cycle-zones", "the first zone's link leads to itself", cycle_zones},
+	{"lfh-key-wrong", "no key fits more than one container", key_wrong},
+	{"lfh-stride-zero", "a container's blocks have no size", stride_zero},
+	{"lfh-count-ffff", "a container says to have FFFFh blocks, or more", block_count},
+	{"lfh-bitmap-wild", "a container's bitmap is elsewhere", bitmap_wild},
+	{"lfh-zone-end-wild", "a zone says to have 2^31-1 subsegments", zone_end_wild},
+	{"lfh-container-shared", "two subsegments have one container", container_shared},
+	{0},
+};

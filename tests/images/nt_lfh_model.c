@@ -1,0 +1,264 @@
+/*
+ * The low fragmentation front end of an NT heap: facts, section 2.6.
+ *
+ * Its blocks lie in containers, which are chunks of the back end; a subsegment describes each, and
+ * subsegments lie in zones, which are chunks too.
+ */
+#include "tests/images/nt_model.h"
+
+#include <stdlib.h>
+
+#include "tests/images/image_inside.h"
+
+#define LFH_BLOCK 0x80u
+#define LFH_PREFIX 0x40u
+#define LFH_MOST_BYTES 0x4000u
+#define HEADER_OVERHEAD 8u
+#define ZONE_BYTES 0x800u
+#define FRONT_END_LFH 2
+#define NO_FREE_BLOCK 0xffffu
+
+struct lfh {
+	const struct made_lfh_layout *layout;
+	uint64_t addr; /* of the _LFH_HEAP */
+	uint64_t zone, next, limit; /* where the next subsegment goes */
+	uint32_t used; /* subsegments of the zone */
+};
+
+/* One container being filled. */
+struct container {
+	uint64_t blocks; /* its _HEAP_USERDATA_HEADER */
+	uint64_t subsegment;
+	uint32_t first, stride, units;
+	unsigned block_count, free_count;
+	uint32_t last_free; /* from the container's start, in units */
+};
+
+uint32_t lfh_units_of(const struct nt_heap *heap, uint64_t requested)
+{
+	uint64_t bytes = requested + HEADER_OVERHEAD;
+	bytes += heap->has_prefix ? heap->shape->prefix_bytes : 0;
+	if (bytes > LFH_MOST_BYTES) {
+		return 0;
+	}
+	uint64_t step = heap->shape->unit;
+	for (uint64_t from = 16 * (uint64_t)heap->shape->unit; bytes > 2 * from; from *= 2) {
+		step *= 2;
+	}
+	uint64_t units = (bytes + step - 1) / step * step / heap->shape->unit;
+	return (uint32_t)(units < 2 ? 2 : units);
+}
+
+static void end_zone(struct nt_heap *heap)
+{
+	struct lfh *lfh = heap->lfh;
+	if (!lfh->zone) {
+		return;
+	}
+	uint64_t at = lfh->zone + lfh->layout->zone_end;
+	if (lfh->layout->is_zone_end_index) {
+		image_put(heap->image, at, lfh->used, 4);
+	} else {
+		image_put_ptr(heap->image, at, lfh->next);
+	}
+	if (lfh->layout->zone_limit) {
+		image_put_ptr(heap->image, lfh->zone + lfh->layout->zone_limit, lfh->limit);
+	}
+}
+
+static void new_zone(struct nt_heap *heap)
+{
+	struct lfh *lfh = heap->lfh;
+	end_zone(heap);
+	lfh->zone = nt_add_internal(heap, ZONE_BYTES);
+	lfh->next = lfh->zone + lfh->layout->zone_first;
+	lfh->limit = lfh->zone + ZONE_BYTES;
+	lfh->used = 0;
+	image_list_add(heap->image, lfh->addr + lfh->layout->zones, lfh->zone);
+	image_mark(heap->image, "lfh.zone", lfh->zone);
+}
+
+static uint64_t new_subsegment(struct nt_heap *heap)
+{
+	struct lfh *lfh = heap->lfh;
+	if (!lfh->zone || lfh->limit - lfh->next < lfh->layout->subsegment_bytes) {
+		new_zone(heap);
+	}
+	uint64_t subsegment = lfh->next;
+	lfh->next += lfh->layout->subsegment_bytes;
+	lfh->used++;
+	return subsegment;
+}
+
+struct lfh *lfh_new(struct nt_heap *heap)
+{
+	struct image *image = heap->image;
+	struct lfh *lfh = calloc(1, sizeof(*lfh));
+	if (!lfh) {
+		image_die("out of memory");
+	}
+	const struct profile *profile = image_profile(image);
+	lfh->layout = made_lfh_layout(profile->bits, profile->os_build);
+	if (profile->os_build < 9200) {
+		lfh->addr = nt_add_internal(heap, lfh->layout->heap_bytes);
+	} else {
+		lfh->addr = image_reserve(image, lfh->layout->heap_bytes, 0);
+		image_commit(image, lfh->addr, lfh->layout->heap_bytes, IMAGE_READ | IMAGE_WRITE);
+	}
+	image_list_init(image, lfh->addr + lfh->layout->zones);
+	image_put_ptr(image, lfh->addr + lfh->layout->heap, heap->base);
+	image_put_ptr(image, heap->base + heap->layout->front_end, lfh->addr);
+	image_put(image, heap->base + heap->layout->front_end_type, FRONT_END_LFH, 1);
+	image_mark(image, "lfh.heap", lfh->addr);
+	return lfh;
+}
+
+void lfh_finish(struct nt_heap *heap)
+{
+	end_zone(heap);
+	free(heap->lfh);
+	heap->lfh = NULL;
+}
+
+static unsigned bitmap_bytes(const struct nt_heap *heap, unsigned block_count)
+{
+	unsigned ptr = image_ptr_bytes(heap->image);
+	return heap->lfh->layout->bitmap ? (block_count + 8 * ptr - 1) / (8 * ptr) * ptr : 0;
+}
+
+static void put_bitmap(struct nt_heap *heap, const struct container *container)
+{
+	const struct made_lfh_layout *layout = heap->lfh->layout;
+	if (layout->bitmap) {
+		uint64_t at = container->blocks + layout->bitmap;
+		image_put(heap->image, at, container->block_count, 4);
+		image_put_ptr(heap->image, container->blocks + layout->bitmap_buffer,
+			container->blocks + layout->bitmap_data);
+	}
+}
+
+static void put_container(struct nt_heap *heap, const struct container *container)
+{
+	struct image *image = heap->image;
+	const struct made_lfh_layout *layout = heap->lfh->layout;
+	uint64_t blocks = container->blocks;
+	image_put_ptr(image, blocks, container->subsegment);
+	image_put(image, blocks + layout->blocks_size_index, container->units & 0x7f, 1);
+	image_put(image, blocks + layout->blocks_signature, 0xf0e0d0c0, 4);
+	if (layout->offsets) {
+		uint32_t offsets = container->first | container->stride << 16;
+		if (layout->are_offsets_coded) {
+			offsets ^=
+				(uint32_t)blocks ^ (uint32_t)heap->lfh->addr ^ image_lfh_key(image);
+		}
+		image_put(image, blocks + layout->offsets, offsets, 4);
+	}
+	put_bitmap(heap, container);
+	image_mark(image, "lfh.container", blocks);
+}
+
+static void put_subsegment(struct nt_heap *heap, const struct container *container)
+{
+	struct image *image = heap->image;
+	const struct made_lfh_layout *layout = heap->lfh->layout;
+	uint64_t at = container->subsegment;
+	image_put_ptr(image, at, heap->lfh->addr + 0x400 + 8 * (uint64_t)(container->units & 0x7f));
+	image_put_ptr(image, at + layout->user_blocks, container->blocks);
+	image_put(image, at + layout->exchange, container->free_count, 2);
+	/* Windows 7: the first free block; later: where to begin to look for one. */
+	image_put(image, at + layout->exchange + 2, container->last_free & 0x7fff, 2);
+	image_put(image, at + layout->block_size, container->units, 2);
+	image_put(image, at + layout->block_count, container->block_count, 2);
+	image_put(image, at + layout->size_index, container->units & 0x7f, 1);
+	image_mark(image, "lfh.subsegment", at);
+}
+
+static void put_block_header(struct nt_heap *heap, const struct container *container,
+	unsigned number, uint64_t entry, unsigned unused)
+{
+	struct image *image = heap->image;
+	uint32_t code = (uint32_t)heap->base ^ image_lfh_key(image) ^ (uint32_t)(entry >> 4);
+	if (heap->lfh->layout->is_header_coded) {
+		code ^= (uint32_t)((entry - container->blocks) << 12);
+	} else {
+		code ^= (uint32_t)container->subsegment;
+	}
+	uint64_t at = entry + heap->shape->header_at;
+	image_put(image, at, code, 4);
+	image_put(image, at + 4, (number & 0xff) << 8, 2);
+	image_put(image, at + 6, 0, 1);
+	image_put(image, at + 7, unused, 1);
+}
+
+static void put_free_block(
+	struct nt_heap *heap, struct container *container, unsigned number, uint64_t entry)
+{
+	put_block_header(heap, container, number, entry, LFH_BLOCK);
+	/* What was there before it was freed mostly still is: also a prefix. */
+	if (heap->has_prefix && number % 3 == 0) {
+		nt_put_prefix(
+			heap, entry, &(struct nt_block){.stack = 0}, heap->shape->prefix_header);
+	}
+	if (!heap->lfh->layout->bitmap) {
+		image_put(heap->image, entry + heap->shape->unit,
+			container->free_count ? container->last_free : NO_FREE_BLOCK, 2);
+	}
+	container->last_free = (uint32_t)(entry - container->blocks) / heap->shape->unit;
+	container->free_count++;
+}
+
+static void put_busy_block(struct nt_heap *heap, const struct container *container, unsigned number,
+	uint64_t entry, const struct nt_block *block)
+{
+	struct image *image = heap->image;
+	const struct made_nt_shape *shape = heap->shape;
+	bool has_prefix = nt_block_has_prefix(heap, block);
+	uint32_t unused = container->stride - (uint32_t)block->requested;
+	unsigned said = has_prefix		   ? LFH_PREFIX | 2 :
+			unused < NT_UNUSED_IN_SLOT ? unused :
+						     NT_UNUSED_IN_SLOT;
+	uint64_t user = entry + shape->unit + (has_prefix ? shape->prefix_bytes : 0);
+	put_block_header(heap, container, number, entry, LFH_BLOCK | said);
+	nt_put_contents(heap, user, block);
+	if (has_prefix) {
+		nt_put_prefix(heap, entry, block, unused);
+	} else if (said == NT_UNUSED_IN_SLOT) {
+		image_put_ptr(image, entry + container->stride - image_ptr_bytes(image), unused);
+	}
+	uint16_t bitmap = heap->lfh->layout->bitmap_data;
+	if (bitmap) {
+		uint64_t at = container->blocks + bitmap + number / 8;
+		image_put(image, at, image_get(image, at, 1) | 1u << number % 8, 1);
+	}
+	truth_block(image, heap->base, user, block->requested, unused,
+		has_prefix ? block->stack : STACK_NOTHING);
+}
+
+void lfh_add_container(
+	struct nt_heap *heap, uint32_t units, unsigned block_count, lfh_fill *fill, void *context)
+{
+	uint32_t unit = heap->shape->unit;
+	const struct made_lfh_layout *layout = heap->lfh->layout;
+	struct container container = {.units = units,
+		.stride = units * unit,
+		.block_count = block_count,
+		.subsegment = new_subsegment(heap)};
+	uint32_t head = layout->bitmap ? layout->bitmap_data : layout->blocks_bytes;
+	container.first = (head + bitmap_bytes(heap, block_count) + unit - 1) / unit * unit;
+	container.blocks = nt_add_internal(
+		heap, container.first + (uint64_t)container.stride * block_count + HEADER_OVERHEAD);
+	put_container(heap, &container);
+	uint32_t overhead =
+		heap->has_prefix ? heap->shape->prefix_bytes + HEADER_OVERHEAD : HEADER_OVERHEAD;
+	for (unsigned i = 0; i < block_count; i++) {
+		uint64_t entry =
+			container.blocks + container.first + (uint64_t)i * container.stride;
+		struct nt_block block = {.stack = STACK_NOTHING};
+		if (fill(context, i, container.stride - overhead, &block)) {
+			put_busy_block(heap, &container, i, entry, &block);
+		} else {
+			put_free_block(heap, &container, i, entry);
+		}
+	}
+	put_subsegment(heap, &container);
+}

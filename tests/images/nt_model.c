@@ -1,0 +1,239 @@
+/*
+ * What a program did with an NT heap: blocks of all sizes, holes, big blocks, and the low
+ * fragmentation front end; and what it did later, as growth.
+ */
+#include "tests/images/nt_model.h"
+
+#include <stdlib.h>
+
+#include "tests/images/image_inside.h"
+
+/* Later states free some blocks, and take some free places: each once, at a state below this. */
+#define LAST_CHANGE 4
+#define GROWTH_BLOCKS 25
+
+struct program {
+	struct nt_heap *heap;
+	struct image *image;
+	const struct model_request *request;
+	unsigned placed; /* live in state 0 */
+	bool is_growing; /* state 0 is complete */
+	unsigned state; /* being made, once growing */
+	uint32_t class_units;
+};
+
+/* Few stacks have most blocks; those that grow are among the first. */
+static unsigned any_stack(struct program *program)
+{
+	unsigned count = image_stack_count(program->image);
+	if (program->is_growing) {
+		return (program->state + (unsigned)image_random(program->image, 3)) % count;
+	}
+	uint64_t below = 1 + image_random(program->image, count);
+	return (unsigned)image_random(program->image, below);
+}
+
+/* Traces that lead nowhere: facts, section 5.3. */
+static uint64_t no_trace(struct program *program)
+{
+	uint64_t odd = image_ptr_bytes(program->image) == 8 ? 0x0101000000000000 : 0x01010000;
+	return image_random(program->image, 2) ? odd : 0;
+}
+
+static struct nt_block any_block(struct program *program, uint64_t requested)
+{
+	struct nt_block block = {.requested = requested, .stack = any_stack(program)};
+	uint64_t kind = image_random(program->image, 100);
+	/* The first blocks are from before stacks were taken. */
+	block.is_bare = !program->is_growing && program->placed < 24;
+	if (!program->is_growing && kind == 0) {
+		block.stack = STACK_NOTHING;
+		block.trace = no_trace(program);
+	}
+	if (kind < 4) {
+		/* Too little was left over to be a block of its own. */
+		block.slack = kind == 3 ? 2 + (unsigned)image_random(program->image, 30) : 1;
+	}
+	return block;
+}
+
+static uint64_t any_size(struct program *program)
+{
+	uint64_t kind = image_random(program->image, 100);
+	uint64_t most = kind < 60 ? 128 : kind < 90 ? 1024 : kind < 99 ? 4096 : 20000;
+	return image_random(program->image, most);
+}
+
+static void add(struct program *program, uint64_t requested)
+{
+	struct nt_block block = any_block(program, requested);
+	nt_add_block(program->heap, &block);
+	program->placed++;
+}
+
+/* A place that one state frees, or that one state takes. Its neighbours stay. */
+static void add_changing(struct program *program, bool is_freed)
+{
+	struct nt_block block = any_block(program, any_size(program) % 2000);
+	unsigned when = 1 + (unsigned)image_random(program->image, LAST_CHANGE);
+	bool is_live = is_freed == (program->request->growth < when);
+	if (is_live) {
+		nt_add_block(program->heap, &block);
+	} else {
+		nt_add_freed(program->heap, &block);
+	}
+	program->placed += is_freed;
+	add(program, any_size(program) % 200);
+}
+
+/* Blocks in the back end, with free ones and holes between them. */
+static void add_run(struct program *program, unsigned count)
+{
+	struct image *image = program->image;
+	unsigned end = program->placed + count;
+	while (program->placed < end) {
+		add(program, any_size(program));
+		uint64_t next = image_random(image, 200);
+		if (next < 14) {
+			nt_add_free(program->heap, 2 + (unsigned)image_random(image, 62));
+			add(program, image_random(image, 64));
+		} else if (next < 20) {
+			add_changing(program, next < 17);
+		} else if (next == 20) {
+			nt_add_hole(program->heap, 1 + (unsigned)image_random(image, 6));
+		}
+	}
+}
+
+/* Every size that is somehow special, up to the largest, and some beyond that. */
+static void add_ladder(struct program *program)
+{
+	uint64_t unit = program->heap->shape->unit;
+	uint64_t most = unit * program->heap->shape->most_units;
+	for (uint64_t size = 0; size <= 40; size++) {
+		add(program, size);
+	}
+	for (uint64_t size = 48; size < most / 2; size = size * 3 / 2) {
+		add(program, size);
+		add(program, size + 1);
+	}
+	add(program, most - 0x80);
+	add(program, most + 1);
+	add(program, 0x200000);
+	add(program, 0x123456);
+}
+
+static bool fill_block(void *context, unsigned number, uint64_t most_bytes, struct nt_block *block)
+{
+	struct program *program = context;
+	struct image *image = program->image;
+	/* What a smaller class serves does not come here, but for what was shrunk. */
+	uint64_t range = most_bytes < 16 ? most_bytes + 1 : number % 16 == 7 ? most_bytes : 16;
+	*block = any_block(program, most_bytes - image_random(image, range));
+	block->is_bare = block->is_bare && number % 2;
+	uint64_t kind = image_random(image, 100);
+	unsigned when = 1 + (unsigned)image_random(image, LAST_CHANGE);
+	unsigned growth = program->request->growth;
+	if (program->is_growing) {
+		return kind < 90;
+	}
+	bool is_live = kind >= 15;
+	program->placed += is_live;
+	if (kind < 5) {
+		return growth >= when; /* free, but taken later */
+	}
+	return is_live && !(kind < 20 && growth >= when);
+}
+
+/* As many containers of one size as it takes for about count live blocks. */
+static void add_containers(struct program *program, uint64_t requested, unsigned count)
+{
+	struct nt_heap *heap = program->heap;
+	uint32_t units = lfh_units_of(heap, requested);
+	/* A container has at most what fits into a quarter of a megabyte. */
+	unsigned most = 0x40000 / (units * heap->shape->unit);
+	unsigned end = program->placed + count;
+	while (program->placed < end) {
+		unsigned blocks = 8u << image_random(program->image, count > 1000 ? 8 : 5);
+		blocks = blocks < most ? blocks : most;
+		lfh_add_container(heap, units, blocks, fill_block, program);
+		if (image_random(program->image, 4) == 0) {
+			add_run(program, 1);
+		}
+	}
+}
+
+static void add_front_end(struct program *program, unsigned count)
+{
+	struct image *image = program->image;
+	program->heap->lfh = lfh_new(program->heap);
+	unsigned end = program->placed + count;
+	while (program->placed < end) {
+		uint64_t kind = image_random(image, 100);
+		uint64_t most = kind < 80 ? 256 : kind < 97 ? 2048 : 0x3f00;
+		unsigned left = end - program->placed;
+		unsigned share = left < 64 ? left : left / 8;
+		add_containers(program, image_random(image, most), share);
+	}
+}
+
+/* A block of the program's own that holds what a container begins with. */
+static void add_decoy(struct program *program)
+{
+	struct image *image = program->image;
+	unsigned stack = any_stack(program);
+	uint64_t user =
+		nt_add_block(program->heap, &(struct nt_block){.requested = 256, .stack = stack});
+	const struct made_lfh_layout *layout =
+		made_lfh_layout(image_profile(image)->bits, image_profile(image)->os_build);
+	image_put_ptr(image, user, user + 64);
+	image_put(image, user + layout->blocks_signature, 0xf0e0d0c0, 4);
+	program->placed++;
+}
+
+static bool grow_block(void *context, unsigned number, uint64_t most_bytes, struct nt_block *block)
+{
+	struct program *program = context;
+	*block = (struct nt_block){.requested = most_bytes, .stack = any_stack(program)};
+	return number % 8 != 7;
+}
+
+static void grow(struct program *program)
+{
+	program->is_growing = true;
+	for (unsigned state = 1; state <= program->request->growth; state++) {
+		program->state = state;
+		for (unsigned i = 0; i < GROWTH_BLOCKS; i++) {
+			add(program, 24 + 8 * (uint64_t)i);
+		}
+		if (program->heap->lfh) {
+			uint32_t units = lfh_units_of(program->heap, 100);
+			lfh_add_container(program->heap, units, 32, grow_block, program);
+		}
+	}
+}
+
+uint64_t nt_model_make(struct image *image, const struct model_request *request)
+{
+	struct nt_heap *heap = nt_heap_new(image, request->is_process_heap);
+	struct program program = {.heap = heap, .image = image, .request = request};
+	uint64_t base = heap->base;
+	bool has_lfh = image_options(image)->has_lfh && !heap->has_tail;
+	unsigned all = request->block_count;
+	image_enter_heap(image, base, request->is_process_heap);
+	truth_heap(image, base, "nt");
+	add_run(&program, all / 20);
+	if (request->is_process_heap && all >= 100) {
+		add_ladder(&program);
+		add_decoy(&program);
+	}
+	if (has_lfh && all > program.placed) {
+		add_front_end(&program, (all - program.placed) / 4 * 3);
+	}
+	if (all > program.placed) {
+		add_run(&program, all - program.placed);
+	}
+	grow(&program);
+	nt_heap_finish(heap);
+	return base;
+}

@@ -1,0 +1,47 @@
+#include "tests/images/rb_image.h"
+
+#include "tests/images/made_image.h"
+
+struct rb_build {
+	struct image *image;
+	const uint64_t *nodes;
+	uint64_t mask; /* what links are XORed with */
+	unsigned red_depth;
+};
+
+static uint64_t encoded(const struct rb_build *build, uint64_t link)
+{
+	return link ? link ^ build->mask : 0;
+}
+
+/* Makes the tree of nodes first..end-1, halved each time: only its last level may have gaps, and
+ * that one is red. Returns its root. */
+static uint64_t build_part(
+	const struct rb_build *build, size_t first, size_t end, uint64_t parent, unsigned depth)
+{
+	if (first == end)
+		return 0;
+	size_t middle = first + (end - first) / 2;
+	uint64_t node = build->nodes[middle];
+	unsigned ptr = image_ptr_bytes(build->image);
+	uint64_t left = build_part(build, first, middle, node, depth + 1);
+	uint64_t right = build_part(build, middle + 1, end, node, depth + 1);
+	bool is_red = depth && depth == build->red_depth;
+	image_put_ptr(build->image, node, encoded(build, left));
+	image_put_ptr(build->image, node + ptr, encoded(build, right));
+	image_put_ptr(build->image, node + 2ull * ptr, parent | is_red);
+	return node;
+}
+
+void rb_image_build(struct image *image, uint64_t tree_addr, const uint64_t *nodes, size_t count,
+	bool is_encoded)
+{
+	struct rb_build build = {
+		.image = image, .nodes = nodes, .mask = is_encoded ? tree_addr : 0};
+	while (count >> (build.red_depth + 1))
+		build.red_depth++;
+	uint64_t root = build_part(&build, 0, count, 0, 0);
+	uint64_t least = count ? nodes[0] : 0;
+	image_put_ptr(image, tree_addr, encoded(&build, root));
+	image_put_ptr(image, tree_addr + image_ptr_bytes(image), least | is_encoded);
+}

@@ -1,0 +1,236 @@
+/*
+ * A segment heap's back end: page segments of 256 units, the first of which describe all.
+ *
+ * RangeFlags: 1 allocated, 2 first of its range, then the type in bits 2 and 3; so 3 a user's block,
+ * 0B an LFH subsegment, 0F a VS subsegment [2+]. The other units of a range keep the flags without
+ * bit 1 and how far they are from the first [inf]. A free range's first unit has flags 0, its
+ * length, and a node of FreePageRanges where a used one has its signature.
+ */
+#include <stdlib.h>
+
+#include "tests/images/rb_image.h"
+#include "tests/images/segment_parts.h"
+
+#define UNITS_PER_SEGMENT 256u
+#define RANGE_SIGNATURE 0xccddccddu
+#define SIGNATURE_CONSTANT 0xa2e64eada2e64eadull
+
+static uint64_t units_addr(
+	const struct segment_context *context, const struct page_segment *segment, unsigned unit)
+{
+	return segment->addr + ((uint64_t)unit << context->unit_shift);
+}
+
+static void init_context(struct segment_model *model, unsigned number, unsigned shift)
+{
+	struct segment_context *context = &model->contexts[number];
+	const struct segment_image_layout *at = model->at;
+	uint64_t addr = model->heap + at->heap.contexts + (uint64_t)number * at->context.bytes;
+	unsigned first = at->segment.header_bytes >> shift;
+	context->addr = addr;
+	context->unit_shift = shift;
+	context->first_index = first ? first : 1;
+	uint64_t segment_bytes = (uint64_t)UNITS_PER_SEGMENT << shift;
+	uint64_t most = segment_bytes / 2 - (UINT64_C(1) << shift);
+	image_put_ptr(model->image, addr + at->context.mask, ~(segment_bytes - 1));
+	image_put(model->image, addr + at->context.unit_shift, shift, 1);
+	image_put(model->image, addr + at->context.pages_shift, shift - 12, 1);
+	image_put(model->image, addr + at->context.first_index, context->first_index, 1);
+	image_put(model->image, addr + at->context.max_bytes, most, 4);
+	image_put_ptr(model->image, addr + at->context.lfh, model->heap + at->heap.lfh);
+	image_put_ptr(model->image, addr + at->context.vs, model->heap + at->heap.vs);
+	image_put_ptr(model->image, addr + at->context.heap, model->heap);
+	image_list_init(model->image, addr + at->context.list);
+}
+
+/* Segment masks of 1 MB and 16 MB [1]. */
+void segment_backend_init(struct segment_model *model)
+{
+	init_context(model, 0, 12);
+	init_context(model, 1, 16);
+}
+
+static struct page_segment *add_segment(
+	struct segment_model *model, struct segment_context *context)
+{
+	context->segments = segment_room(
+		context->segments, &context->capacity, context->count, sizeof *context->segments);
+	struct page_segment *segment = &context->segments[context->count++];
+	uint64_t bytes = (uint64_t)UNITS_PER_SEGMENT << context->unit_shift;
+	*segment = (struct page_segment){
+		.addr = image_reserve(model->image, bytes, bytes), .next = context->first_index};
+	image_commit(model->image, segment->addr, model->at->segment.header_bytes,
+		IMAGE_READ | IMAGE_WRITE);
+	return segment;
+}
+
+/* Some units are left free before a range now and then. */
+static struct segment_range *take(struct segment_model *model, struct segment_context *context,
+	uint64_t bytes, uint64_t *addr)
+{
+	uint64_t unit = UINT64_C(1) << context->unit_shift;
+	uint64_t units = (bytes + unit - 1) / unit;
+	if (!units || units > UNITS_PER_SEGMENT / 2)
+		image_die("no range of %llu units", (unsigned long long)units);
+	unsigned gap = segment_random(model, 4) ? 0 : 1 + (unsigned)segment_random(model, 3);
+	struct page_segment *segment =
+		context->count ? &context->segments[context->count - 1] : NULL;
+	if (!segment || segment->next + gap + units > UNITS_PER_SEGMENT)
+		segment = add_segment(model, context);
+	struct segment_range *range = &segment->ranges[segment->range_count++];
+	*range = (struct segment_range){.first = (uint16_t)(segment->next + gap),
+		.units = (uint16_t)units,
+		.pages_per_unit = (uint16_t)(unit / SEGMENT_PAGE)};
+	if (range->first + units > UNITS_PER_SEGMENT)
+		range->first = (uint16_t)segment->next;
+	segment->next = range->first + range->units;
+	*addr = units_addr(context, segment, range->first);
+	return range;
+}
+
+uint64_t segment_backend_take(
+	struct segment_model *model, unsigned context, uint64_t bytes, enum range_type type)
+{
+	uint64_t addr;
+	struct segment_range *range = take(model, &model->contexts[context], bytes, &addr);
+	range->flags = (uint8_t)(3 | type << 2);
+	image_commit(model->image, addr,
+		(uint64_t)range->units << model->contexts[context].unit_shift,
+		IMAGE_READ | IMAGE_WRITE);
+	return addr;
+}
+
+/* Pages that nothing of a block without an extra reaches stay uncommitted in some. */
+void segment_backend_place_block(
+	struct segment_model *model, unsigned number, const struct segment_block *block)
+{
+	struct segment_context *context = &model->contexts[number];
+	uint64_t bytes = block->requested;
+	bytes = (bytes + model->unit - 1) / model->unit * model->unit;
+	bytes += segment_tail_bytes(model, block);
+	uint64_t addr;
+	struct segment_range *range = take(model, context, bytes, &addr);
+	bool is_sparse = !segment_random(model, 2) && !block->has_stack_place;
+	if (!block->is_live)
+		return;
+	uint64_t length = (uint64_t)range->units << context->unit_shift;
+	uint64_t committed = is_sparse ? bytes : length;
+	image_commit(model->image, addr, committed, IMAGE_READ | IMAGE_WRITE);
+	range->flags = 3;
+	range->has_extra = block->has_stack_place;
+	range->unused = (uint32_t)(length - block->requested);
+	segment_put_block(model, block, addr, length, TAIL_WORD_NONE);
+	segment_tell(model, block, addr, length);
+}
+
+/* ---- writing */
+
+static uint64_t descriptor(
+	const struct segment_model *model, const struct page_segment *segment, unsigned unit)
+{
+	return segment->addr + (uint64_t)unit * model->at->range.bytes;
+}
+
+static void put_flags(
+	struct segment_model *model, uint64_t descriptor_addr, unsigned flags, unsigned pages)
+{
+	const struct segment_image_layout *at = model->at;
+	if (at->range.is_count_in_flags) {
+		image_put(model->image, descriptor_addr + at->range.flags, flags | (pages & 7) << 5,
+			1);
+		return;
+	}
+	image_put(model->image, descriptor_addr + at->range.flags, flags, 1);
+	image_put(model->image, descriptor_addr + at->range.committed, pages, 1);
+}
+
+static void put_range(struct segment_model *model, const struct page_segment *segment,
+	const struct segment_range *range)
+{
+	const struct segment_image_layout *at = model->at;
+	uint64_t first = descriptor(model, segment, range->first);
+	image_put(model->image, first, RANGE_SIGNATURE, 4);
+	image_put(model->image, first + at->range.unused, range->unused, 4);
+	image_put(model->image, first + at->range.extra, range->has_extra, 2);
+	put_flags(model, first, range->flags, range->pages_per_unit);
+	image_put(model->image, first + at->range.unit, range->units, 1);
+	for (unsigned i = 1; i < range->units; i++) {
+		uint64_t addr = descriptor(model, segment, range->first + i);
+		put_flags(model, addr, range->flags & ~2u, range->pages_per_unit);
+		image_put(model->image, addr + at->range.unit, i, 1);
+	}
+	if ((range->flags & 0xf) == 3)
+		image_mark(model->image, "segment user range", first);
+}
+
+struct nodes {
+	uint64_t *at;
+	size_t count, capacity;
+};
+
+static void put_free(struct segment_model *model, const struct page_segment *segment,
+	struct nodes *nodes, unsigned from, unsigned to)
+{
+	if (from == to)
+		return;
+	uint64_t first = descriptor(model, segment, from);
+	uint64_t last = descriptor(model, segment, to - 1);
+	image_put(model->image, last + model->at->range.unit, to - 1 - from, 1);
+	image_put(model->image, first + model->at->range.unit, to - from, 1);
+	nodes->at = segment_room(nodes->at, &nodes->capacity, nodes->count, sizeof *nodes->at);
+	nodes->at[nodes->count++] = first;
+}
+
+static void put_ranges(struct segment_model *model, const struct segment_context *context,
+	const struct page_segment *segment, struct nodes *nodes)
+{
+	unsigned free_from = context->first_index;
+	for (size_t i = 0; i < segment->range_count; i++) {
+		const struct segment_range *range = &segment->ranges[i];
+		if (!range->flags)
+			continue;
+		put_free(model, segment, nodes, free_from, range->first);
+		put_range(model, segment, range);
+		free_from = range->first + range->units;
+	}
+	put_free(model, segment, nodes, free_from, UNITS_PER_SEGMENT);
+}
+
+static int by_address(const void *left, const void *right)
+{
+	const uint64_t *a = left, *b = right;
+	return (*a > *b) - (*a < *b);
+}
+
+static void write_context(struct segment_model *model, struct segment_context *context)
+{
+	const struct segment_image_layout *at = model->at;
+	struct nodes nodes = {0};
+	for (size_t i = 0; i < context->count; i++) {
+		const struct page_segment *segment = &context->segments[i];
+		image_list_add(model->image, context->addr + at->context.list, segment->addr);
+		image_put_ptr(model->image, segment->addr + at->segment.signature,
+			segment->addr ^ context->addr ^ model->heap_key ^ SIGNATURE_CONSTANT);
+		image_put(model->image, segment->addr + at->segment.watermark, segment->next & 0xff,
+			1);
+		put_ranges(model, context, segment, &nodes);
+		image_mark(model->image, "page segment", segment->addr);
+	}
+	image_put_ptr(model->image, context->addr + at->context.count, context->count);
+	qsort(nodes.at, nodes.count, sizeof *nodes.at, by_address);
+	rb_image_build(model->image, context->addr + at->context.free_ranges, nodes.at, nodes.count,
+		false);
+	free(nodes.at);
+}
+
+void segment_backend_write(struct segment_model *model)
+{
+	write_context(model, &model->contexts[0]);
+	write_context(model, &model->contexts[1]);
+}
+
+void segment_backend_release(struct segment_model *model)
+{
+	free(model->contexts[0].segments);
+	free(model->contexts[1].segments);
+}

@@ -1,0 +1,62 @@
+/*
+ * Where the fields of a segment heap lie, for the model that makes one. Offsets are bytes from the
+ * start of the structure that the group is named for.
+ */
+#ifndef TESTS_IMAGES_SEGMENT_IMAGE_LAYOUT_H
+#define TESTS_IMAGES_SEGMENT_IMAGE_LAYOUT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct segment_image_layout {
+	unsigned bits, build_first, build_last;
+
+	struct { /* _SEGMENT_HEAP */
+		uint16_t bytes, signature, global_flags, interceptor, list_index;
+		uint16_t large_tree, allocated_base, contexts, vs, lfh;
+	} heap;
+	struct { /* _HEAP_SEG_CONTEXT */
+		uint8_t bytes, mask, unit_shift, pages_shift, first_index, max_bytes;
+		uint8_t lfh, vs, heap, list, count, free_ranges;
+	} context;
+	struct { /* _HEAP_PAGE_SEGMENT */
+		uint16_t signature, watermark, header_bytes;
+	} segment;
+	struct { /* _HEAP_PAGE_RANGE_DESCRIPTOR */
+		uint8_t bytes, unused, extra, flags, committed, unit;
+		bool is_count_in_flags; /* CommittedPageCount is bits 5..7 of the flags' byte */
+	} range;
+	struct { /* _HEAP_VS_CONTEXT */
+		uint8_t free_tree, list, backend;
+	} vs;
+	struct { /* _HEAP_VS_SUBSEGMENT */
+		uint8_t bitmap, size, signature, first_chunk;
+	} vs_subsegment;
+	struct { /* _HEAP_VS_CHUNK_HEADER and _HEAP_VS_CHUNK_FREE_HEADER */
+		uint8_t bits, bytes, free_node, least_free;
+	} chunk;
+	struct { /* _HEAP_LFH_CONTEXT */
+		uint8_t backend, buckets;
+	} lfh;
+	struct { /* _HEAP_LFH_SUBSEGMENT_OWNER */
+		uint8_t bytes, available_count, available, full;
+	} owner;
+	struct { /* _HEAP_LFH_BUCKET */
+		uint8_t bytes, block_count, subsegment_count, reciprocal, slots;
+	} bucket;
+	struct { /* _HEAP_LFH_AFFINITY_SLOT */
+		uint8_t bytes, active;
+	} slot;
+	struct { /* _HEAP_LFH_SUBSEGMENT */
+		uint8_t owner, free_count, block_count, free_hint, location, withheld;
+		uint8_t offsets, commit_shift, commit_count, commit_state, bitmap;
+	} subsegment;
+	struct { /* _HEAP_LARGE_ALLOC_DATA */
+		uint8_t bytes, address, pages;
+	} large;
+};
+
+/* NULL for a Windows without segment heaps, or whose layout is not known. */
+const struct segment_image_layout *segment_image_layout_of(unsigned bits, unsigned build);
+
+#endif

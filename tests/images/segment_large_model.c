@@ -1,0 +1,53 @@
+/*
+ * A segment heap's large blocks: each a reservation of its own, described by a node of
+ * LargeAllocMetadata. The low 16 bits of VirtualAddress count the unused bytes; a guard page may
+ * follow [2+, PDB]. The blocks are smaller than those Windows treats so, to keep images small.
+ */
+#include "tests/images/rb_image.h"
+#include "tests/images/segment_parts.h"
+
+#define MOST_LARGE 64u
+#define GUARD_PAGE 2u
+#define EXTRA_PRESENT 1u
+
+static uint64_t large_pages(const struct segment_model *model, const struct segment_block *block)
+{
+	uint64_t bytes = (block->requested + model->unit - 1) / model->unit * model->unit;
+	bytes += segment_tail_bytes(model, block);
+	return (bytes + SEGMENT_PAGE - 1) / SEGMENT_PAGE;
+}
+
+static void put_node(struct segment_model *model, const struct segment_block *block, uint64_t node,
+	uint64_t addr, uint64_t pages)
+{
+	uint64_t unused = pages * SEGMENT_PAGE - block->requested;
+	uint64_t extra = block->has_stack_place ? EXTRA_PRESENT : 0;
+	image_put_ptr(model->image, node + model->at->large.address, addr | unused);
+	image_put_ptr(
+		model->image, node + model->at->large.pages, pages << 12 | GUARD_PAGE | extra);
+	image_mark(model->image, "large node", node);
+}
+
+void segment_large_write(struct segment_model *model, unsigned count, bool is_encoded)
+{
+	uint64_t nodes[MOST_LARGE];
+	size_t node_count = 0;
+	for (unsigned i = 0; i < count && i < MOST_LARGE; i++) {
+		struct segment_block block = segment_plan_block(model, 0x10000, 0x30000);
+		uint64_t pages = large_pages(model, &block);
+		uint64_t addr =
+			image_reserve(model->image, (pages + 1) * SEGMENT_PAGE, SEGMENT_PAGE);
+		uint64_t node = segment_meta(model, model->at->large.bytes);
+		if (!block.is_live)
+			continue;
+		uint64_t bytes = pages * SEGMENT_PAGE;
+		image_commit(model->image, addr, bytes, IMAGE_READ | IMAGE_WRITE);
+		put_node(model, &block, node, addr, pages);
+		segment_put_block(model, &block, addr, bytes, TAIL_WORD_NONE);
+		segment_tell(model, &block, addr, bytes);
+		nodes[node_count++] = node;
+	}
+	uint64_t tree = model->heap + model->at->heap.large_tree;
+	rb_image_build(model->image, tree, nodes, node_count, is_encoded);
+	image_mark(model->image, "large tree", tree);
+}

@@ -1,0 +1,311 @@
+/*
+ * A segment heap's low-fragmentation allocator: subsegments of blocks of one size.
+ *
+ * Two bits of BlockBitmap for each block: busy, and has unused bytes [2+]. A block over a page's
+ * edge may be withheld: neither busy nor to be had; it counts in BlockCount and in
+ * WitheldBlockCount [inf]. BlockOffsets {BlockSize, FirstBlockOffset} is XORed with LfhKey and with
+ * bits 12..31 of the subsegment's address [2+, builds before 26100].
+ *
+ * A subsegment lies in the back end or in a VS chunk, and is in one list of its bucket or is the
+ * active one of an affinity slot, with a count of references in the low 12 bits [PDB].
+ */
+#include <stdlib.h>
+
+#include "tests/images/segment_parts.h"
+
+#define BUCKET_COUNT 129u
+#define SLOT_COUNT 2u
+#define BUCKETS_USED 14u
+#define BUSY 1u
+#define HAS_UNUSED 2u
+
+/* The sizes of the 128 buckets, in units: 64 of one, then 16 each of 4, 8, 16 and 32 [inf for x86;
+ * published for x64]. */
+static uint32_t bucket_units(unsigned bucket)
+{
+	static const struct {
+		unsigned last, base, step;
+	} parts[] = {{64, 0, 1}, {80, 64, 4}, {96, 128, 8}, {112, 256, 16}, {128, 512, 32}};
+	unsigned before = 0;
+	for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
+		if (bucket <= parts[i].last)
+			return parts[i].base + (bucket - before) * parts[i].step;
+		before = parts[i].last;
+	}
+	image_die("no bucket %u", bucket);
+}
+
+static uint32_t round_up(uint32_t value, uint32_t to)
+{
+	return (value + to - 1) / to * to;
+}
+
+/* ---- planning */
+
+/* Where the first of so many blocks lies: after the bitmap and a word of state for each page. */
+static uint32_t first_offset(
+	const struct segment_model *model, uint32_t bytes, uint32_t count, uint32_t *commit_state)
+{
+	uint32_t word = model->at->bits / 8;
+	uint32_t bitmap = round_up((count * 2 + 7) / 8, word);
+	*commit_state = model->at->subsegment.bitmap + bitmap;
+	uint32_t pages = (bytes + SEGMENT_PAGE - 1) / SEGMENT_PAGE;
+	return round_up(*commit_state + 2 * pages, model->unit);
+}
+
+static void plan_count(const struct segment_model *model, struct segment_subsegment *subsegment)
+{
+	uint32_t count = subsegment->bytes / subsegment->block_bytes, state;
+	uint32_t first = first_offset(model, subsegment->bytes, count, &state);
+	while (count && first + count * subsegment->block_bytes > subsegment->bytes)
+		first = first_offset(model, subsegment->bytes, --count, &state);
+	subsegment->block_count = (uint16_t)count;
+	subsegment->first_offset = (uint16_t)first;
+	subsegment->commit_state = (uint16_t)state;
+}
+
+static bool is_over_page(const struct segment_subsegment *subsegment, uint32_t number)
+{
+	uint32_t first = subsegment->first_offset + number * subsegment->block_bytes;
+	uint32_t last = first + subsegment->block_bytes - 1;
+	return subsegment->has_withheld && first / SEGMENT_PAGE != last / SEGMENT_PAGE;
+}
+
+/* The smallest blocks have no room for what an interceptor adds. */
+static struct segment_block plan_block(struct segment_model *model, unsigned bucket)
+{
+	uint32_t most = bucket_units(bucket) * model->unit;
+	uint32_t least = bucket_units(bucket - 1) * model->unit + 1;
+	struct segment_block block = segment_plan_block(model, least, most);
+	uint32_t tail = segment_tail_bytes(model, &block);
+	if (tail > most) {
+		block.has_stack_place = false;
+		block.stack = STACK_NOTHING;
+		return block;
+	}
+	uint32_t room = most - tail;
+	if (tail)
+		block.requested = block.requested > tail ? block.requested - tail : 0;
+	if (block.requested > room)
+		block.requested = room;
+	return block;
+}
+
+static void plan_blocks(struct segment_model *model, struct segment_subsegment *subsegment)
+{
+	uint32_t count = subsegment->block_count;
+	subsegment->blocks = calloc(count, sizeof *subsegment->blocks);
+	if (!subsegment->blocks)
+		image_die("out of memory");
+	for (uint32_t i = 0; i < count; i++) {
+		subsegment->blocks[i] = plan_block(model, subsegment->bucket);
+		if (is_over_page(subsegment, i))
+			subsegment->blocks[i].is_live = false;
+	}
+}
+
+static uint32_t choose_bytes(
+	struct segment_model *model, uint32_t block_bytes, bool is_in_vs, unsigned wanted)
+{
+	if (is_in_vs) {
+		uint32_t count = 8 + (uint32_t)segment_random(model, 40);
+		return 0x80 + count * block_bytes;
+	}
+	uint32_t most = 1 + wanted * block_bytes / SEGMENT_PAGE;
+	uint32_t least = round_up(block_bytes * 4 + 0x100, SEGMENT_PAGE) / SEGMENT_PAGE;
+	uint32_t pages = least + (uint32_t)segment_random(model, 8);
+	if (pages > most)
+		pages = most > least ? most : least;
+	return (pages > 15 ? 15 : pages) * SEGMENT_PAGE;
+}
+
+static unsigned add_subsegment(struct segment_model *model, unsigned bucket, unsigned wanted)
+{
+	struct segment_subsegment *subsegment = calloc(1, sizeof *subsegment);
+	if (!subsegment)
+		image_die("out of memory");
+	subsegment->bucket = (uint16_t)bucket;
+	subsegment->block_bytes = (uint16_t)(bucket_units(bucket) * model->unit);
+	/* Where few are wanted, a page of the smallest ones would be too many. */
+	bool is_few = wanted * subsegment->block_bytes < SEGMENT_PAGE / 2;
+	subsegment->is_in_vs =
+		(!segment_random(model, 3) || is_few) && subsegment->block_bytes <= 0x100;
+	subsegment->bytes =
+		choose_bytes(model, subsegment->block_bytes, subsegment->is_in_vs, wanted);
+	subsegment->has_withheld = !subsegment->is_in_vs && subsegment->block_bytes > 0x100 &&
+				   subsegment->block_bytes < SEGMENT_PAGE / 2 &&
+				   segment_random(model, 2);
+	plan_count(model, subsegment);
+	plan_blocks(model, subsegment);
+	if (subsegment->is_in_vs)
+		segment_vs_add_subsegment(model, subsegment);
+	else
+		subsegment->addr = segment_backend_take(model, 0, subsegment->bytes, RANGE_LFH);
+	model->subsegments = segment_room(model->subsegments, &model->subsegment_capacity,
+		model->subsegment_count, sizeof *model->subsegments);
+	model->subsegments[model->subsegment_count++] = subsegment;
+	return subsegment->block_count;
+}
+
+void segment_lfh_plan(struct segment_model *model, unsigned place_count)
+{
+	static const uint8_t buckets[BUCKETS_USED] = {
+		1, 2, 3, 4, 5, 6, 8, 12, 16, 24, 40, 64, 68, 90};
+	for (unsigned i = 0; i < BUCKETS_USED; i++) {
+		unsigned big = buckets[i] > 16 ? 40 : 10;
+		unsigned wanted = place_count / big + 4;
+		for (unsigned got = 0; got < wanted;)
+			got += add_subsegment(model, buckets[i], wanted - got);
+	}
+}
+
+/* ---- writing */
+
+static void put_blocks(struct segment_model *model, struct segment_subsegment *subsegment)
+{
+	uint64_t bitmap = subsegment->addr + model->at->subsegment.bitmap;
+	unsigned withheld = 0;
+	for (uint32_t i = 0; i < subsegment->block_count; i++) {
+		const struct segment_block *block = &subsegment->blocks[i];
+		uint64_t addr =
+			subsegment->addr + subsegment->first_offset + i * subsegment->block_bytes;
+		unsigned bits = is_over_page(subsegment, i) ? HAS_UNUSED : 0;
+		withheld += is_over_page(subsegment, i);
+		if (block->is_live) {
+			bits = BUSY | (block->requested < subsegment->block_bytes ? HAS_UNUSED : 0);
+			segment_put_block(
+				model, block, addr, subsegment->block_bytes, TAIL_WORD_PRESENT);
+			segment_tell(model, block, addr, subsegment->block_bytes);
+		} else {
+			subsegment->free_count++;
+		}
+		uint64_t byte = image_get(model->image, bitmap + i / 4, 1);
+		image_put(model->image, bitmap + i / 4, byte | bits << i % 4 * 2, 1);
+	}
+	subsegment->free_count -= withheld;
+	image_put(model->image, subsegment->addr + model->at->subsegment.withheld, withheld, 1);
+}
+
+/* The pages after the last live block are given back. */
+static void trim(struct segment_model *model, const struct segment_subsegment *subsegment)
+{
+	uint32_t end = subsegment->first_offset;
+	for (uint32_t i = 0; i < subsegment->block_count; i++) {
+		if (subsegment->blocks[i].is_live)
+			end = subsegment->first_offset + (i + 1) * subsegment->block_bytes;
+	}
+	end = round_up(end, SEGMENT_PAGE);
+	if (!subsegment->is_in_vs && end < subsegment->bytes)
+		image_decommit(model->image, subsegment->addr + end, subsegment->bytes - end);
+}
+
+static void put_subsegment(
+	struct segment_model *model, struct segment_subsegment *subsegment, uint64_t owner)
+{
+	const struct segment_image_layout *at = model->at;
+	uint64_t addr = subsegment->addr;
+	put_blocks(model, subsegment);
+	trim(model, subsegment);
+	uint32_t offsets = subsegment->block_bytes | (uint32_t)subsegment->first_offset << 16;
+	offsets ^= (uint32_t)model->lfh_key ^ (uint32_t)addr >> 12;
+	image_put_ptr(model->image, addr + at->subsegment.owner, owner);
+	image_put(model->image, addr + at->subsegment.free_count, subsegment->free_count, 2);
+	image_put(model->image, addr + at->subsegment.block_count, subsegment->block_count, 2);
+	image_put(model->image, addr + at->subsegment.offsets, offsets, 4);
+	image_put(model->image, addr + at->subsegment.commit_shift, 12, 1);
+	image_put(model->image, addr + at->subsegment.commit_count,
+		(subsegment->bytes + SEGMENT_PAGE - 1) / SEGMENT_PAGE, 1);
+	image_put(model->image, addr + at->subsegment.commit_state, subsegment->commit_state, 2);
+	image_mark(model->image, "lfh subsegment", addr);
+}
+
+static void init_owner(
+	struct segment_model *model, uint64_t owner, unsigned bucket, bool is_bucket, unsigned slot)
+{
+	image_put(model->image, owner, is_bucket, 1);
+	image_put(model->image, owner + 1, bucket, 1);
+	image_put(model->image, owner + 2, slot, 1);
+	image_list_init(model->image, owner + model->at->owner.available);
+	image_list_init(model->image, owner + model->at->owner.full);
+}
+
+static uint64_t new_bucket(struct segment_model *model, unsigned number, uint64_t slots[SLOT_COUNT])
+{
+	const struct segment_image_layout *at = model->at;
+	unsigned ptr = image_ptr_bytes(model->image);
+	uint64_t bucket = segment_meta(model, at->bucket.bytes);
+	uint64_t array = segment_meta(model, (uint64_t)SLOT_COUNT * ptr);
+	uint32_t bytes = bucket_units(number) * model->unit;
+	init_owner(model, bucket, number, true, SLOT_COUNT);
+	image_put(model->image, bucket + at->bucket.reciprocal, (UINT32_MAX / bytes) + 1, 4);
+	image_put_ptr(model->image, bucket + at->bucket.slots, array);
+	for (unsigned i = 0; i < SLOT_COUNT; i++) {
+		slots[i] = segment_meta(model, at->slot.bytes);
+		init_owner(model, slots[i], number, false, i);
+		image_put_ptr(model->image, array + (uint64_t)i * ptr, slots[i]);
+	}
+	image_mark(model->image, "lfh bucket", bucket);
+	return bucket;
+}
+
+/* The number'th of its bucket: active in a slot, or in a list of the bucket's. */
+static void put_owned(struct segment_model *model, struct segment_subsegment *subsegment,
+	uint64_t bucket, const uint64_t slots[SLOT_COUNT], unsigned number)
+{
+	const struct segment_image_layout *at = model->at;
+	if (number < SLOT_COUNT) {
+		put_subsegment(model, subsegment, slots[number]);
+		image_put_ptr(model->image, slots[number] + at->slot.active, subsegment->addr | 1);
+		return;
+	}
+	put_subsegment(model, subsegment, bucket);
+	uint64_t count = bucket + at->owner.available_count;
+	bool is_full = !subsegment->free_count;
+	image_list_add(model->image, bucket + (is_full ? at->owner.full : at->owner.available),
+		subsegment->addr);
+	if (!is_full)
+		image_put_ptr(model->image, count, image_get_ptr(model->image, count) + 1);
+}
+
+static void write_bucket(struct segment_model *model, unsigned number)
+{
+	const struct segment_image_layout *at = model->at;
+	unsigned ptr = image_ptr_bytes(model->image);
+	uint64_t slots[SLOT_COUNT], bucket = 0, blocks = 0;
+	unsigned count = 0;
+	for (size_t i = 0; i < model->subsegment_count; i++) {
+		struct segment_subsegment *subsegment = model->subsegments[i];
+		if (subsegment->bucket != number)
+			continue;
+		if (!bucket)
+			bucket = new_bucket(model, number, slots);
+		put_owned(model, subsegment, bucket, slots, count++);
+		blocks += subsegment->block_count;
+	}
+	uint64_t pointer = model->heap + at->heap.lfh + at->lfh.buckets + (uint64_t)number * ptr;
+	if (!bucket) /* _HEAP_LFH_ONDEMAND_POINTER: not made yet, and how often it was asked for */
+		image_put_ptr(model->image, pointer, 1 | (uint64_t)(number % 16) << 16);
+	else
+		image_put_ptr(model->image, pointer, bucket);
+	if (bucket) {
+		image_put_ptr(model->image, bucket + at->bucket.block_count, blocks);
+		image_put_ptr(model->image, bucket + at->bucket.subsegment_count, count);
+	}
+}
+
+void segment_lfh_write(struct segment_model *model)
+{
+	image_put_ptr(model->image, model->heap + model->at->heap.lfh + model->at->lfh.backend,
+		model->contexts[0].addr);
+	for (unsigned number = 0; number < BUCKET_COUNT; number++)
+		write_bucket(model, number);
+}
+
+void segment_lfh_release(struct segment_model *model)
+{
+	for (size_t i = 0; i < model->subsegment_count; i++) {
+		free(model->subsegments[i]->blocks);
+		free(model->subsegments[i]);
+	}
+	free(model->subsegments);
+}

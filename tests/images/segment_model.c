@@ -1,0 +1,147 @@
+/*
+ * A segment heap: what it keeps of itself, and how many blocks each of its allocators has.
+ */
+#include <stdlib.h>
+
+#include "tests/images/segment_parts.h"
+
+#define HEAP_SIGNATURE 0xddeeddeeu
+#define META_BYTES 0x40000u
+
+uint64_t segment_random(struct segment_model *model, uint64_t limit)
+{
+	return model_random(&model->plan, limit);
+}
+
+/* One in 16 was made before stacks were recorded, and one in 32 got none. */
+static void plan_stack(struct segment_model *model, struct segment_block *block)
+{
+	uint64_t kind = segment_random(model, 32);
+	uint64_t stack = segment_random(model, UINT32_MAX);
+	unsigned count = image_stack_count(model->image);
+	block->stack = STACK_NOTHING;
+	if (!image_has_ust(model->image) || kind < 2)
+		return;
+	block->has_stack_place = true;
+	if (kind > 2 && count)
+		block->stack = (unsigned)(stack % count);
+}
+
+struct segment_block segment_plan_block(struct segment_model *model, uint32_t least, uint32_t most)
+{
+	struct segment_block block = {0};
+	block.requested = least + (uint32_t)segment_random(model, most - least + 1);
+	block.is_live = model_life(&model->plan);
+	plan_stack(model, &block);
+	return block;
+}
+
+uint64_t segment_meta(struct segment_model *model, uint64_t bytes)
+{
+	uint64_t addr = model->meta;
+	model->meta += (bytes + 15) / 16 * 16;
+	if (model->meta > model->meta_end)
+		image_die("a segment heap's own memory is full");
+	return addr;
+}
+
+void *segment_room(void *rows, size_t *capacity, size_t count, size_t row_bytes)
+{
+	if (count < *capacity)
+		return rows;
+	*capacity = *capacity ? 2 * *capacity : 16;
+	rows = realloc(rows, *capacity * row_bytes);
+	if (!rows)
+		image_die("out of memory");
+	return rows;
+}
+
+void segment_tell(struct segment_model *model, const struct segment_block *block, uint64_t addr,
+	uint64_t place_bytes)
+{
+	truth_block(model->image, model->heap, addr, block->requested,
+		place_bytes - block->requested, block->stack);
+}
+
+/* ---- the heap itself */
+
+static void put_heap(struct segment_model *model)
+{
+	const struct segment_image_layout *at = model->at;
+	struct image *image = model->image;
+	unsigned ptr = image_ptr_bytes(image);
+	model->heap = image_reserve(image, META_BYTES, 0);
+	image_commit(image, model->heap, META_BYTES, IMAGE_READ | IMAGE_WRITE);
+	model->meta = model->heap + (at->heap.bytes + 63u) / 64 * 64;
+	model->meta_end = model->heap + META_BYTES;
+	image_put(image, model->heap + at->heap.signature, HEAP_SIGNATURE, 4);
+	image_put(image, model->heap + at->heap.global_flags, 2, 4);
+	if (at->heap.interceptor && image_has_ust(image))
+		image_put(image, model->heap + at->heap.interceptor, 1, 4);
+	if (at->heap.allocated_base) {
+		uint64_t base = model->heap + at->heap.allocated_base;
+		image_put_ptr(image, base, model->meta);
+		image_put_ptr(image, base + ptr, model->meta_end);
+		image_put_ptr(image, base + 2ull * ptr, model->meta_end);
+	}
+}
+
+/* Three quarters of the places and more are the LFH's, the rest mostly VS chunks. */
+static void fill(struct segment_model *model, unsigned block_count, bool is_encoded)
+{
+	unsigned places = model_places(block_count);
+	unsigned big = places / 50 < 40 ? places / 50 + 3 : 40;
+	segment_lfh_plan(model, places - places / 4);
+	for (unsigned i = 0; i < places / 4; i++) {
+		bool is_big = !segment_random(model, 64);
+		struct segment_block block =
+			segment_plan_block(model, is_big ? 0x800 : 1, is_big ? 0x9000 : 0x400);
+		segment_vs_add_block(model, &block);
+	}
+	for (unsigned i = 0; i < big; i++) {
+		struct segment_block block = segment_plan_block(model, 0x20000, 0x30000);
+		segment_backend_place_block(model, 0, &block);
+	}
+	for (unsigned i = 0; i < big / 8 + 3; i++) {
+		struct segment_block block = segment_plan_block(model, 0x7f001, 0xc0000);
+		segment_backend_place_block(model, 1, &block);
+	}
+	segment_large_write(model, big / 2 + 4, is_encoded);
+}
+
+/* So that LFH subsegments lie between blocks. */
+static void shuffle_items(struct segment_model *model)
+{
+	for (size_t i = model->item_count; i > 1; i--) {
+		size_t other = segment_random(model, i);
+		struct vs_item item = model->items[i - 1];
+		model->items[i - 1] = model->items[other];
+		model->items[other] = item;
+	}
+}
+
+uint64_t segment_model_make(struct image *image, const struct model_request *request)
+{
+	const struct profile *profile = image_profile(image);
+	struct segment_model model = {.image = image};
+	model.at = segment_image_layout_of(profile->bits, profile->os_build);
+	if (!model.at)
+		image_die("%s has no segment heap", profile->name);
+	model.heap_key = image_hp_heap_key(image);
+	model.lfh_key = image_hp_lfh_key(image);
+	model.unit = 2 * image_ptr_bytes(image);
+	model.plan = model_plan_of(image, request);
+	put_heap(&model);
+	segment_backend_init(&model);
+	fill(&model, request->block_count, request->is_process_heap);
+	shuffle_items(&model);
+	segment_vs_write(&model);
+	segment_lfh_write(&model);
+	segment_backend_write(&model);
+	truth_heap(image, model.heap, "segment");
+	image_enter_heap(image, model.heap, request->is_process_heap);
+	segment_backend_release(&model);
+	segment_lfh_release(&model);
+	free(model.items);
+	return model.heap;
+}

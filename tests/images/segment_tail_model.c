@@ -1,0 +1,102 @@
+/*
+ * What follows a block's bytes in a segment heap.
+ *
+ * Sources say: the last u16 of a place counts its unused bytes when it has any; bit 15 alone: one
+ * byte, which has no room for a u16, so only its high byte is there; bit 14: an extra is present
+ * (PDB, two readers). The stack's pointer lies in the unused tail; a reader finds it by searching
+ * there for 01 01 and zeros (12 on x64, 4 on x86) and takes the next pointer [1].
+ *
+ * Read as structures [inf] that is
+ *
+ *	_SEGMENT_HEAP_EXTRA	AllocationTag u16 0, InterceptorIndex 1 (one byte with UserFlags 0),
+ *				ExtraSizeInUnits 1, Settable 0; 10h bytes on x64, 8 on x86
+ *	interceptor's unit	pointer to the RTL_STACK_TRACE_ENTRY; 10h bytes on x64, 8 on x86
+ *
+ * and the last two bytes of the second can be the u16 above, so the pair can end the place. It may
+ * as well follow the user's bytes, rounded up to a unit: nothing known says which. Both are made,
+ * by turns; a search finds either.
+ */
+#include "tests/images/segment_parts.h"
+
+#define ONE_BYTE_UNUSED 0x80u /* of the last byte */
+#define EXTRA_PRESENT 0x4000u
+
+static uint64_t round_up(uint64_t value, uint64_t to)
+{
+	return (value + to - 1) / to * to;
+}
+
+/* Chosen by place, not by turn: what is drawn may not differ between growth states. */
+static uint64_t chance(const struct segment_model *model, uint64_t addr, uint64_t limit)
+{
+	uint64_t value = (addr ^ model->heap_key) * 0x9e3779b97f4a7c15;
+	return (value >> 32) % limit;
+}
+
+uint32_t segment_tail_bytes(const struct segment_model *model, const struct segment_block *block)
+{
+	return block->has_stack_place ? 2 * model->unit : 0;
+}
+
+static void put_extra(struct segment_model *model, uint64_t addr, uint64_t record)
+{
+	image_fill(model->image, addr, 0, model->unit);
+	image_put(model->image, addr + 2, 1, 1);
+	image_put(model->image, addr + 3, 1, 1);
+	image_put_ptr(model->image, addr + model->unit, record);
+}
+
+/* Bytes of the user's own that look like an extra: they lead nowhere. */
+static void put_decoy(struct segment_model *model, const struct segment_block *block, uint64_t user)
+{
+	if (block->requested < 4 * model->unit || chance(model, user, 8))
+		return;
+	uint64_t end = (user + block->requested) / model->unit * model->unit;
+	put_extra(model, end - 2 * model->unit, image_stack_record(model->image, 0));
+}
+
+/* A block with user flags and a settable value, but no interceptor. */
+static bool put_settable(struct segment_model *model, uint64_t addr, uint64_t end)
+{
+	if (addr + model->unit + 2 > end || chance(model, addr, 4))
+		return false;
+	image_fill(model->image, addr, 0, model->unit);
+	image_put(model->image, addr + 2, 0x20, 1);
+	image_put_ptr(model->image, addr + model->unit / 2, 0x5e77ab1e);
+	return true;
+}
+
+static void put_word(struct segment_model *model, uint64_t end, uint64_t unused, bool has_extra)
+{
+	if (unused == 1)
+		image_put(model->image, end - 1, ONE_BYTE_UNUSED, 1);
+	else if (unused)
+		image_put(model->image, end - 2, unused | (has_extra ? EXTRA_PRESENT : 0), 2);
+}
+
+static bool put_tail(struct segment_model *model, const struct segment_block *block, uint64_t user,
+	uint64_t end, enum tail_word word)
+{
+	uint64_t first = user + round_up(block->requested, model->unit);
+	uint64_t last = end - 2 * model->unit;
+	if (!block->has_stack_place)
+		return word == TAIL_WORD_PRESENT && put_settable(model, first, end);
+	uint64_t record =
+		block->stack == STACK_NOTHING ? 0 : image_stack_record(model->image, block->stack);
+	put_extra(model, chance(model, user, 2) ? first : last, record);
+	return true;
+}
+
+void segment_put_block(struct segment_model *model, const struct segment_block *block,
+	uint64_t user, uint64_t usable, enum tail_word word)
+{
+	uint64_t unused = usable - block->requested;
+	if (block->requested >= 8)
+		image_put(model->image, user, 0x6f6c6c6568ull + (user << 40), 8);
+	put_decoy(model, block, user);
+	if (unused <= 0x200)
+		image_fill(model->image, user + block->requested, 0xdd, unused);
+	bool has_extra = put_tail(model, block, user, user + usable, word);
+	if (word == TAIL_WORD_PRESENT)
+		put_word(model, user + usable, unused, has_extra);
+}

@@ -1,0 +1,291 @@
+/*
+ * Segment heaps made by hand, from the published layouts: a test places ranges, chunks and blocks,
+ * and says by that what the walker must find.
+ */
+#ifndef TESTS_UNIT_FAKE_SEGMENT_H
+#define TESTS_UNIT_FAKE_SEGMENT_H
+
+#include "tests/unit/fake_target.h"
+
+#include "snapshot/heap/nt_heap.h"
+
+/* Numbers of facts, written down once more here, apart from the walker's tables. */
+struct fake_layout {
+	const char *name;
+	unsigned bits, build, ptr, unit;
+	unsigned heap_signature, tree, contexts, context_bytes, vs, lfh, mem_stats;
+	unsigned c_shift, c_first, c_lfh, c_vs, c_heap, c_list, first_index;
+	unsigned s_signature, d_bytes, d_unused, d_extra, d_flags, d_units;
+	unsigned v_list, v_size, v_signature, v_first, v_header, v_bits;
+	unsigned l_owner, l_count, l_withheld, l_offsets, l_bitmap;
+	unsigned n_left, n_right, n_parent, n_address, n_pages;
+};
+
+static const struct fake_layout fake_22000_x64 = {"segment 10.0.20348-22000 x64", 64, 22000, 8, 16,
+	0x10, 0x48, 0x140, 0xc0, 0x2c0, 0x380, 0x80, 8, 0xa, 0x18, 0x20, 0x38, 0x48, 2, 0x10, 0x20,
+	4, 8, 0x18, 0x1f, 0x20, 0x20, 0x22, 0x30, 0x10, 8, 0x10, 0x22, 0x27, 0x28, 0x30, 0, 8, 0x10,
+	0x18, 0x20};
+static const struct fake_layout fake_19041_x64 = {"segment 10.0.17763-19041 x64", 64, 19041, 8, 16,
+	0x10, 0x48, 0x100, 0xc0, 0x280, 0x340, 0x80, 8, 0xa, 0x18, 0x20, 0x38, 0x48, 2, 0x10, 0x20,
+	4, 8, 0x18, 0x1f, 0x20, 0x20, 0x22, 0x30, 0x10, 8, 0x10, 0x22, 0x27, 0x28, 0x30, 0, 8, 0x10,
+	0x18, 0x20};
+static const struct fake_layout fake_19041_x86 = {"segment 10.0.19041 x86", 32, 19041, 4, 8, 8,
+	0x44, 0x100, 0x80, 0x200, 0x2c0, 0x80, 4, 6, 0x14, 0x18, 0x24, 0x44, 1, 8, 0x10, 4, 8, 0xc,
+	0xf, 0x10, 0x14, 0x16, 0x18, 8, 4, 8, 0x12, 0x17, 0x18, 0x20, 0, 4, 8, 0xc, 0x10};
+
+#define FAKE_HEAP 0x10000000u
+#define FAKE_META 0x11000000u /* nodes of the tree, owners, records */
+#define FAKE_SEGMENTS 0x20000000u
+#define FAKE_CONSTANT 0xa2e64eada2e64eadu
+
+struct fake_segment {
+	struct fake fake;
+	const struct fake_layout *l;
+	uint64_t heap_key, constant;
+	uint32_t lfh_key;
+	bool is_wide;
+	uint64_t meta, segment; /* where the next of either goes */
+	uint64_t heaps[2];
+	struct nt_process process;
+	struct memory memory;
+	struct walk walk;
+	struct nt_walk nt;
+};
+
+static inline void seg_ptr(struct fake_segment *s, uint64_t addr, uint64_t value)
+{
+	fake_put(&s->fake, addr, value, s->l->ptr);
+}
+
+static inline uint64_t seg_mask(const struct fake_segment *s)
+{
+	return s->l->bits == 64 ? UINT64_MAX : UINT32_MAX;
+}
+
+/* Lists whose pointers are stored XORed with where they lie, or not. */
+static inline void seg_list_init(struct fake_segment *s, uint64_t head, bool coded)
+{
+	seg_ptr(s, head, head ^ (coded ? head : 0));
+	seg_ptr(s, head + s->l->ptr, head ^ (coded ? head : 0));
+}
+
+static inline void seg_list_add(struct fake_segment *s, uint64_t head, uint64_t link, bool coded)
+{
+	uint64_t p = s->l->ptr, k = coded ? seg_mask(s) : 0;
+	uint64_t last = fake_get(&s->fake, head + p, p) ^ (head & k);
+
+	seg_ptr(s, link, head ^ (link & k));
+	seg_ptr(s, link + p, last ^ (link & k));
+	seg_ptr(s, last, link ^ (last & k));
+	seg_ptr(s, head + p, link ^ (head & k));
+}
+
+static inline uint64_t seg_context(const struct fake_segment *s, uint64_t heap, unsigned i)
+{
+	return heap + s->l->contexts + i * s->l->context_bytes;
+}
+
+/* An empty heap. */
+static inline void seg_heap(struct fake_segment *s, uint64_t heap)
+{
+	const struct fake_layout *l = s->l;
+
+	fake_map(&s->fake, heap, 0x1000);
+	fake_put(&s->fake, heap + l->heap_signature, 0xddeeddee, 4);
+	for (unsigned i = 0; i < 2; i++) {
+		uint64_t c = seg_context(s, heap, i);
+
+		fake_put(&s->fake, c + l->c_shift, i ? 16 : 12, 1);
+		fake_put(&s->fake, c + l->c_first, i ? 1 : l->first_index, 1);
+		seg_ptr(s, c + l->c_lfh, heap + l->lfh);
+		seg_ptr(s, c + l->c_vs, heap + l->vs);
+		seg_ptr(s, c + l->c_heap, heap);
+		seg_list_init(s, c + l->c_list, false);
+	}
+	seg_list_init(s, heap + l->vs + l->v_list, true);
+	s->heaps[s->process.heap_count++] = heap;
+}
+
+static inline void seg_init(struct fake_segment *s, const struct fake_layout *l)
+{
+	*s = (struct fake_segment){.l = l};
+	fake_init(&s->fake);
+	s->fake.target.bits = l->bits;
+	s->heap_key = 0x5b1d3c9f7a82e641u & seg_mask(s);
+	s->constant = FAKE_CONSTANT & seg_mask(s);
+	s->lfh_key = 0x9e4c71d3;
+	s->meta = FAKE_META;
+	s->segment = FAKE_SEGMENTS;
+	s->process = (struct nt_process){.bits = l->bits, .os_build = l->build, .heaps = s->heaps};
+	fake_map(&s->fake, FAKE_META, 0x10000);
+	seg_heap(s, FAKE_HEAP);
+	walk_init(&s->walk);
+}
+
+static inline uint64_t seg_meta(struct fake_segment *s, unsigned bytes)
+{
+	uint64_t addr = s->meta;
+
+	s->meta += (bytes + 15) / 16 * 16;
+	return addr;
+}
+
+/* A page segment of the heap's i'th context. */
+static inline uint64_t seg_segment(struct fake_segment *s, uint64_t heap, unsigned i)
+{
+	uint64_t addr = s->segment, c = seg_context(s, heap, i);
+
+	s->segment += 0x1000000;
+	fake_map(&s->fake, addr, (size_t)256 << (i ? 16 : 12));
+	seg_list_add(s, c + s->l->c_list, addr, false);
+	seg_ptr(s, addr + s->l->s_signature, addr ^ c ^ s->heap_key ^ s->constant);
+	return addr;
+}
+
+/* A range of units from index on; returns where it begins. */
+static inline uint64_t seg_range(struct fake_segment *s, uint64_t segment, unsigned shift,
+	unsigned index, unsigned units, unsigned flags, uint32_t unused, bool extra)
+{
+	const struct fake_layout *l = s->l;
+	uint64_t d = segment + (uint64_t)index * l->d_bytes;
+
+	fake_put(&s->fake, d, 0xccddccdd, 4);
+	fake_put(&s->fake, d + l->d_unused, unused, 4);
+	fake_put(&s->fake, d + l->d_extra, extra, 2);
+	/* On x86 a count of pages shares the byte. */
+	fake_put(&s->fake, d + l->d_flags, flags | (l->bits == 32 ? 0xa0 : 0), 1);
+	fake_put(&s->fake, d + l->d_units, units, 1);
+	return segment + ((uint64_t)index << shift);
+}
+
+/* ---------------------------------------------------------------- VS */
+
+struct fake_vs {
+	uint64_t addr, next, previous_bytes;
+};
+
+static inline struct fake_vs seg_vs(struct fake_segment *s, uint64_t heap, uint64_t addr)
+{
+	seg_list_add(s, heap + s->l->vs + s->l->v_list, addr, true);
+	return (struct fake_vs){addr, addr + s->l->v_first, 0};
+}
+
+/* A chunk of bytes with its header; returns where its user's bytes begin. tail: its last word. */
+static inline uint64_t seg_chunk(
+	struct fake_segment *s, struct fake_vs *vs, uint64_t bytes, bool allocated, unsigned tail)
+{
+	const struct fake_layout *l = s->l;
+	uint64_t units = bytes / l->unit, previous = vs->previous_bytes / l->unit, at = vs->next;
+	uint64_t key = (at ^ s->heap_key) & seg_mask(s);
+
+	if (l->bits == 64)
+		fake_put(&s->fake, at,
+			(0x1234 | units << 16 | previous << 32 | (uint64_t)allocated << 48) ^ key,
+			8);
+	else
+		fake_put(&s->fake, at,
+			(1 | units << 1 | previous << 16 | (uint64_t)allocated << 31) ^ key, 4);
+	fake_put(&s->fake, at + l->v_bits, (0x5a ^ (key & 0xff)) | (tail ? 0x100 : 0), 4);
+	if (tail)
+		fake_put(&s->fake, at + bytes - 2, tail, 2);
+	vs->next += bytes;
+	vs->previous_bytes = bytes;
+	return at + l->v_header;
+}
+
+/* The chunks end here. */
+static inline void seg_vs_end(struct fake_segment *s, const struct fake_vs *vs, bool counts_header)
+{
+	uint64_t bytes = vs->next - vs->addr - (counts_header ? 0 : s->l->v_first);
+	unsigned units = (unsigned)(bytes / s->l->unit);
+
+	fake_put(&s->fake, vs->addr + s->l->v_size, units, 2);
+	fake_put(&s->fake, vs->addr + s->l->v_signature, ((units ^ 0x2bed) & 0x7fff) | 0x8000, 2);
+}
+
+/* ---------------------------------------------------------------- LFH */
+
+struct fake_lfh {
+	uint64_t addr;
+	unsigned block_bytes, first, count;
+};
+
+static inline unsigned seg_lfh_room(const struct fake_segment *s, unsigned count)
+{
+	unsigned word = s->l->ptr * 8,
+		 head = s->l->l_bitmap + (count * 2 + word - 1) / word * s->l->ptr;
+
+	return (head + s->l->unit - 1) / s->l->unit * s->l->unit;
+}
+
+/* As many blocks as find room in bytes. bucket: what its owner says. */
+static inline struct fake_lfh seg_lfh(struct fake_segment *s, uint64_t addr, unsigned bytes,
+	unsigned block_bytes, unsigned bucket)
+{
+	struct fake_lfh lfh = {addr, block_bytes, 0, bytes / block_bytes};
+	uint64_t owner = seg_meta(s, 0x40),
+		 shifted = s->is_wide ? addr >> 12 : (uint32_t)addr >> 12;
+
+	while (seg_lfh_room(s, lfh.count) + lfh.count * block_bytes > bytes)
+		lfh.count--;
+	lfh.first = seg_lfh_room(s, lfh.count);
+	seg_ptr(s, addr + s->l->l_owner, owner);
+	fake_put(&s->fake, owner + 1, bucket, 1);
+	fake_put(&s->fake, addr + s->l->l_count, lfh.count, 2);
+	fake_put(&s->fake, addr + s->l->l_offsets,
+		(block_bytes | (uint64_t)lfh.first << 16) ^ s->lfh_key ^ (uint32_t)shifted, 4);
+	return lfh;
+}
+
+static inline uint64_t seg_lfh_addr(const struct fake_lfh *lfh, unsigned k)
+{
+	return lfh->addr + lfh->first + (uint64_t)k * lfh->block_bytes;
+}
+
+/* Marks block k; tail: its last word, or 0. */
+static inline uint64_t seg_lfh_block(
+	struct fake_segment *s, const struct fake_lfh *lfh, unsigned k, unsigned tail)
+{
+	uint64_t byte = lfh->addr + s->l->l_bitmap + k / 4, addr = seg_lfh_addr(lfh, k);
+
+	fake_put(&s->fake, byte, fake_get(&s->fake, byte, 1) | (tail ? 3u : 1u) << k % 4 * 2, 1);
+	if (tail)
+		fake_put(&s->fake, addr + lfh->block_bytes - 2, tail, 2);
+	return addr;
+}
+
+/* ---------------------------------------------------------------- walking */
+
+static inline void seg_walk_limited(struct fake_segment *s, uint64_t limit)
+{
+	assert_int_equal(memory_init(&s->memory, &s->fake.target), 0);
+	s->nt = (struct nt_walk){.memory = &s->memory, .process = &s->process, .walk = &s->walk};
+	claims_init(&s->nt.claims, limit);
+	for (size_t i = 0; i < s->process.heap_count; i++)
+		assert_int_equal(segment_heap_walk(&s->nt, s->process.heaps[i]), 0);
+}
+
+static inline void seg_walk(struct fake_segment *s)
+{
+	seg_walk_limited(s, TARGET_SPACE_BYTES);
+}
+
+static inline void seg_release(struct fake_segment *s)
+{
+	memory_release(&s->memory);
+	claims_release(&s->nt.claims);
+	walk_release(&s->walk);
+	fake_release(&s->fake);
+}
+
+static inline void assert_block(const struct fake_segment *s, size_t i, uint64_t addr,
+	uint64_t requested, uint64_t overhead, uint64_t record)
+{
+	assert_true(i < s->walk.block_count);
+	assert_int_equal(s->walk.blocks[i].addr, addr);
+	assert_int_equal(s->walk.blocks[i].requested_bytes, requested);
+	assert_int_equal(s->walk.blocks[i].overhead_bytes, overhead);
+	assert_int_equal(s->walk.blocks[i].record, record);
+}
+
+#endif

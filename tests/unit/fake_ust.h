@@ -1,0 +1,57 @@
+/*
+ * Records of stacks and their database placed in a made process, laid out after the facts known of
+ * Windows 7 to 10, and not after the program's own table.
+ */
+#ifndef TESTS_UNIT_FAKE_UST_H
+#define TESTS_UNIT_FAKE_UST_H
+
+#include "tests/unit/fake_target.h"
+
+#include "snapshot/stacks/ust.h"
+
+#define CODE_BASE 0x10000000u /* of a module */
+#define CODE_BYTES 0x100000u
+#define RECORDS 0x20000000u /* memory for records */
+#define RECORDS_BYTES 0x10000u
+
+/* RTL_STACK_TRACE_ENTRY */
+struct made_record {
+	uint64_t chain;
+	unsigned trace_count, block_depth;
+	uint32_t index; /* its number in the database; some say that its lower half counts frames */
+	unsigned depth;
+	unsigned frame_count; /* that are there */
+	uint64_t first_frame; /* the others follow, 16 bytes apart */
+};
+
+static inline uint64_t slot_at(unsigned bits, uint64_t record)
+{
+	return record + (bits == 64 ? 0x10 : 0x0c);
+}
+
+static inline void put_record(
+	struct fake *fake, unsigned bits, uint64_t addr, const struct made_record *record)
+{
+	unsigned size = bits / 8;
+
+	fake_put(fake, addr, record->chain, size);
+	fake_put(fake, addr + size, record->trace_count | record->block_depth << 11, 2);
+	fake_put(fake, addr + size + 2, record->index >> 16, 2);
+	fake_put(fake, addr + size + 4, record->index & 0xffff, 2);
+	fake_put(fake, addr + size + 6, record->depth, 2);
+	for (unsigned i = 0; i < record->frame_count; i++)
+		fake_put(fake, slot_at(bits, addr) + i * size, record->first_frame + i * 16, size);
+}
+
+/* A module with code in it, and memory for records. */
+static inline void ust_place(struct fake *fake, unsigned bits)
+{
+	fake_init(fake);
+	fake->target.bits = bits;
+	fake->modules[fake->module_count++] = (struct module){
+		.base = CODE_BASE, .size_bytes = CODE_BYTES, .path = "C:\\app\\app.exe"};
+	fake_map(fake, RECORDS, RECORDS_BYTES)->needs_hold = true;
+	fake->is_held = true;
+}
+
+#endif

@@ -1,0 +1,378 @@
+/* Minidumps that are sound: what the file says is what the target says. */
+#include "tests/unit/test_minidump.h"
+
+#include "core/os.h"
+#include "core/utf16.h"
+
+static struct dmp dmp;
+static struct opened opened;
+
+static void check_image(void)
+{
+	assert_string_equal(opened.target.image, DMP_IMAGE);
+}
+
+/* ---------------------------------------------------------------- streams */
+
+static void says_what_the_streams_say(void **state)
+{
+	(void)state;
+	dmp_make_full(&dmp);
+	dmp_open(&opened, &dmp);
+	assert_string_equal(opened.target.name, "made.dmp");
+	assert_string_equal(opened.target.os, "Windows 10.0.19041");
+	assert_int_equal(opened.target.os_build, 19041);
+	assert_int_equal(opened.target.bits, 64);
+	assert_int_equal(opened.target.pid, DMP_PID);
+	assert_true(opened.target.start_ms == (int64_t)DMP_START * 1000);
+	assert_true(opened.target.time_ms == (int64_t)DMP_TIME * 1000);
+	assert_true(opened.target.peb == DMP_PEB);
+	assert_true(opened.target.host_peb == 0);
+	assert_true(opened.target.is_file);
+	assert_false(opened.target.is_wine);
+	check_image();
+	assert_int_equal(opened.snapshot.warning_count, 0);
+	dmp_survey(&opened, dmp.len);
+	dmp_close(&opened);
+}
+
+static void modules_say_what_identifies_them(void **state)
+{
+	const struct module *modules;
+
+	(void)state;
+	dmp_make_full(&dmp);
+	dmp_open(&opened, &dmp);
+	modules = opened.snapshot.modules;
+	assert_int_equal(opened.snapshot.module_count, 2);
+	assert_true(modules[0].base == DMP_DLL && modules[1].base == DMP_EXE);
+	assert_true(modules[1].size_bytes == 0x5000);
+	assert_string_equal(modules[1].path, DMP_IMAGE);
+	assert_true(modules[1].has_identity);
+	assert_int_equal(modules[1].checksum, 0xabcd);
+	assert_int_equal(modules[1].timestamp, 0x5f000001);
+	assert_string_equal(modules[1].pdb, "program.pdb");
+	assert_string_equal(modules[1].pdb_guid, "123456789ABCDEF00123456789ABCDEF");
+	assert_int_equal(modules[1].pdb_age, 3);
+	assert_string_equal(modules[0].path, "C:\\App\\low.dll");
+	assert_int_equal(modules[0].timestamp, 0x5f000002);
+	assert_null(modules[0].pdb);
+	assert_null(modules[0].pdb_guid);
+	dmp_close(&opened);
+}
+
+/* As some writers align what follows. */
+static void lists_may_leave_four_bytes_behind_their_number(void **state)
+{
+	static const uint64_t tebs[] = {DMP_TEB};
+	struct dmp_process process;
+	struct dmp_range ranges[6];
+	size_t count = dmp_ranges_64(&process, ranges);
+
+	(void)state;
+	dmp_start(&dmp, 4, 2);
+	dmp_system(&dmp, 9);
+	dmp_threads(&dmp, tebs, 1, 4);
+	dmp_modules(&dmp, dmp_program, 2, 4);
+	dmp_memory64(&dmp, ranges, count);
+	dmp_open(&opened, &dmp);
+	assert_true(opened.target.peb == DMP_PEB);
+	assert_int_equal(opened.snapshot.module_count, 2);
+	assert_true(opened.snapshot.modules[1].base == DMP_EXE);
+	dmp_close(&opened);
+}
+
+static void names_outside_of_ascii_become_utf8(void **state)
+{
+	/* U+00E9, U+20AC, U+1F600 as a pair, half a pair */
+	static const unsigned char units[] = {
+		0xe9, 0, 0xac, 0x20, 0x3d, 0xd8, 0x00, 0xde, 0x3d, 0xd8, 'x', 0};
+	static const char utf8[] = "\xc3\xa9\xe2\x82\xac\xf0\x9f\x98\x80\xef\xbf\xbdx";
+	char text[32];
+
+	(void)state;
+	assert_int_equal(utf16_text(units, 6, text, sizeof(text)), strlen(utf8));
+	assert_string_equal(text, utf8);
+	assert_int_equal(utf16_text(units, 6, NULL, 0), strlen(utf8));
+	/* cut before the character that does not fit */
+	assert_int_equal(utf16_text(units, 6, text, 8), strlen(utf8));
+	assert_string_equal(text, "\xc3\xa9\xe2\x82\xac");
+	assert_int_equal(utf16_text(units, 3, text, sizeof(text)), 8);
+	assert_string_equal(text, "\xc3\xa9\xe2\x82\xac\xef\xbf\xbd");
+	assert_int_equal(utf16_text((const unsigned char *)"a\0\0\0b", 2, text, sizeof(text)), 1);
+	assert_string_equal(text, "a");
+}
+
+/* ---------------------------------------------------------------- memory */
+
+static unsigned char pattern[64];
+
+static void check_bytes(uint64_t addr, size_t from, size_t len)
+{
+	unsigned char bytes[64];
+
+	assert_int_equal(target_read(&opened.target, addr, bytes, len), 0);
+	assert_memory_equal(bytes, pattern + from, len);
+}
+
+/* In memory they lie side by side, in the file they do not, nor in that order. */
+static void unsorted_ranges_read_as_one(void **state)
+{
+	const struct dmp_range ranges[] = {
+		{0x2020, pattern + 0x20, 0x10},
+		{0x2000, pattern, 0x10},
+		{0x2030, pattern + 0x30, 0x10},
+		{0x2010, pattern + 0x10, 0x10},
+		{0x5000, pattern, 4},
+	};
+	struct target_region region;
+	unsigned char bytes[64];
+	size_t len;
+
+	(void)state;
+	dmp_start(&dmp, 3, 0);
+	dmp_system(&dmp, 9);
+	dmp_modules(&dmp, dmp_program, 2, 0);
+	dmp_memory(&dmp, ranges, 5);
+	dmp_open(&opened, &dmp);
+	check_bytes(0x2000, 0, 0x40);
+	check_bytes(0x200f, 0xf, 2);
+	assert_int_equal(target_read(&opened.target, 0x2000, bytes, 0x40), 0);
+	assert_int_equal(target_read(&opened.target, 0x2001, bytes, 0x40), -ERR_READ);
+	assert_int_equal(target_read(&opened.target, 0x1fff, bytes, 2), -ERR_READ);
+	assert_int_equal(target_read(&opened.target, UINT64_MAX, bytes, 1), -ERR_READ);
+	assert_int_equal(opened.target.ops->region(&opened.target, 0, &region), 0);
+	assert_true(region.addr == 0x2000 && region.end == 0x2040);
+	assert_int_equal(opened.target.ops->region(&opened.target, 0x2033, &region), 0);
+	assert_true(region.addr == 0x2000 && region.end == 0x2040);
+	assert_int_equal(opened.target.ops->region(&opened.target, 0x2040, &region), 0);
+	assert_true(region.addr == 0x5000 && region.end == 0x5004);
+	assert_int_equal(opened.target.ops->region(&opened.target, 0x5004, &region), -ERR_READ);
+	assert_memory_equal(
+		opened.target.ops->view(&opened.target, 0x2024, &len), pattern + 0x24, 0xc);
+	assert_int_equal(len, 0xc);
+	assert_null(opened.target.ops->view(&opened.target, 0x4fff, &len));
+	dmp_close(&opened);
+}
+
+/* All of it lies in the file as it does in memory: one view shows the rest. */
+static void a_view_goes_on_over_ranges(void **state)
+{
+	const struct dmp_range ranges[] = {{0x1000, pattern, 0x10}, {0x1010, pattern + 0x10, 0x20},
+		{0x1030, pattern + 0x30, 0x10}, {0x1050, pattern, 0x10}};
+	const unsigned char *bytes;
+	size_t len;
+
+	(void)state;
+	dmp_start(&dmp, 3, 2);
+	dmp_system(&dmp, 9);
+	dmp_modules(&dmp, dmp_program, 2, 0);
+	dmp_memory64(&dmp, ranges, 4);
+	dmp_open(&opened, &dmp);
+	bytes = opened.target.ops->view(&opened.target, 0x1008, &len);
+	assert_int_equal(len, 0x38);
+	assert_memory_equal(bytes, pattern + 8, 0x38);
+	/* not a copy: it lies in the file */
+	assert_true(bytes > opened.bytes && bytes + len <= opened.bytes + dmp.len);
+	assert_int_equal(opened.target.reads, 0);
+	dmp_close(&opened);
+}
+
+static void of_overlapping_ranges_the_lower_one_counts(void **state)
+{
+	static const unsigned char other[64] = {0};
+	const struct dmp_range ranges[] = {
+		{0x1010, other, 0x20}, /* its end counts */
+		{0x1000, pattern, 0x18}, {0x1004, other, 4}, /* inside */
+		{0x1000, other, 8}, /* the same begin, later in the file */
+	};
+	unsigned char bytes[64];
+
+	(void)state;
+	dmp_start(&dmp, 3, 0);
+	dmp_system(&dmp, 9);
+	dmp_modules(&dmp, dmp_program, 2, 0);
+	dmp_memory(&dmp, ranges, 4);
+	dmp_open(&opened, &dmp);
+	check_bytes(0x1000, 0, 0x18);
+	assert_int_equal(target_read(&opened.target, 0x1018, bytes, 0x18), 0);
+	assert_memory_equal(bytes, other, 0x18);
+	assert_int_equal(target_read(&opened.target, 0x1018, bytes, 0x19), -ERR_READ);
+	assert_int_equal(dmp_warnings(&opened, "3 ranges of memory are in the file twice"), 1);
+	dmp_close(&opened);
+}
+
+static void both_lists_of_memory_count(void **state)
+{
+	const struct dmp_range one = {0x1000, pattern, 0x10}, other = {0x1010, pattern + 16, 0x10};
+
+	(void)state;
+	dmp_start(&dmp, 4, 2);
+	dmp_system(&dmp, 9);
+	dmp_modules(&dmp, dmp_program, 2, 0);
+	dmp_memory(&dmp, &one, 1);
+	dmp_memory64(&dmp, &other, 1);
+	dmp_open(&opened, &dmp);
+	check_bytes(0x1000, 0, 0x20);
+	dmp_close(&opened);
+}
+
+/* ---------------------------------------------------------------- regions */
+
+struct wanted_region {
+	uint64_t addr, end;
+	unsigned access;
+	bool is_image;
+};
+
+static void check_regions(const struct wanted_region *wanted, size_t count)
+{
+	struct target_region region = {0};
+
+	for (size_t i = 0; i < count; i++) {
+		assert_int_equal(opened.target.ops->region(&opened.target, region.end, &region), 0);
+		assert_true(region.addr == wanted[i].addr);
+		assert_true(region.end == wanted[i].end);
+		assert_int_equal(region.access, wanted[i].access);
+		assert_int_equal(region.is_image, wanted[i].is_image);
+	}
+	assert_int_equal(opened.target.ops->region(&opened.target, region.end, &region), -ERR_READ);
+}
+
+static void regions_have_the_access_of_the_list(void **state)
+{
+	static unsigned char page[0x1000];
+	const struct dmp_range ranges[] = {{0x20000, page, 0x1000}, {0x21000, page, 0x1000},
+		{0x22000, page, 0x1000}, {0x23000, page, 0x1000}, {0x24000, page, 0x1000},
+		{0x25000, page, 0x1000}, {0x26000, page, 0x1000}, {0x30000, page, 0x1000}};
+	static const struct dmp_info infos[] = {
+		{0x30000, 0x4000, 0x1000, 0x04, 0x20000}, /* more than is in the file */
+		{0x20000, 0x1000, 0x1000, 0x02, 0x20000}, /* read */
+		{0x21000, 0x1000, 0x1000, 0x104, 0x20000}, /* guard */
+		{0x22000, 0x1000, 0x1000, 0x10, 0x20000}, /* execute */
+		{0x23000, 0x1000, 0x1000, 0x20, 0x1000000}, /* execute, read; an image's */
+		{0x24000, 0x1000, 0x1000, 0x40, 0x20000}, /* execute, read, write */
+		{0x25000, 0x1000, 0x2000, 0x00, 0x20000}, /* reserved: not listed */
+		{0x26000, 0x1000, 0x1000, 0x08, 0x40000}, /* write to a copy */
+		{0x50000, 0x1000, 0x1000, 0x04, 0x20000}, /* not in the file */
+	};
+	static const struct wanted_region wanted[] = {
+		{0x20000, 0x21000, TARGET_READ, false},
+		{0x21000, 0x22000, 0, false},
+		{0x22000, 0x23000, TARGET_EXECUTE, false},
+		{0x23000, 0x24000, TARGET_READ | TARGET_EXECUTE, true},
+		{0x24000, 0x25000, TARGET_READ | TARGET_WRITE | TARGET_EXECUTE, false},
+		{0x25000, 0x26000, TARGET_READ, false}, /* nothing is known, but it is there */
+		{0x26000, 0x27000, TARGET_READ | TARGET_WRITE, false},
+		{0x30000, 0x31000, TARGET_READ | TARGET_WRITE, false},
+	};
+
+	(void)state;
+	dmp_start(&dmp, 4, 2);
+	dmp_system(&dmp, 9);
+	dmp_modules(&dmp, dmp_program, 2, 0);
+	dmp_infos(&dmp, infos, 9);
+	dmp_memory64(&dmp, ranges, 8);
+	dmp_open(&opened, &dmp);
+	check_regions(wanted, 8);
+	assert_true(target_committed_bytes(&opened.target) == 0x8000);
+	dmp_close(&opened);
+}
+
+static void without_the_list_modules_can_be_executed(void **state)
+{
+	static unsigned char page[0x6000];
+	/* around the module DMP_DLL, 0x10000 to 0x13000 */
+	const struct dmp_range ranges[] = {{0xf000, page, 0x5000}, {0x401000, page, 0x1000}};
+	static const struct wanted_region wanted[] = {
+		{0xf000, 0x10000, TARGET_READ, false},
+		{0x10000, 0x13000, TARGET_READ | TARGET_EXECUTE, true},
+		{0x13000, 0x14000, TARGET_READ, false},
+		{0x401000, 0x402000, TARGET_READ | TARGET_EXECUTE, true},
+	};
+
+	(void)state;
+	dmp_start(&dmp, 3, 2);
+	dmp_system(&dmp, 9);
+	dmp_modules(&dmp, dmp_program, 2, 0);
+	dmp_memory64(&dmp, ranges, 2);
+	dmp_open(&opened, &dmp);
+	check_regions(wanted, 4);
+	dmp_close(&opened);
+}
+
+/* ---------------------------------------------------------------- the file */
+
+static void a_file_is_mapped(void **state)
+{
+	const char *base = getenv("TMPDIR");
+	char path[300];
+	int fd;
+	struct target target;
+	struct err err;
+	struct os_map map;
+	FILE *file;
+
+	(void)state;
+	snprintf(path, sizeof(path), "%s/minidump-XXXXXX", base ? base : "build");
+	fd = mkstemp(path);
+	assert_true(fd >= 0);
+	file = fdopen(fd, "wb");
+	assert_non_null(file);
+	assert_int_equal(target_open_minidump(&target, path, &err), -ERR_EMPTY);
+	dmp_make_full(&dmp);
+	assert_int_equal(fwrite(dmp.bytes, 1, dmp.len, file), dmp.len);
+	assert_int_equal(fclose(file), 0);
+	assert_int_equal(os_map(&map, path, &err), 0);
+	assert_int_equal(map.len, dmp.len);
+	assert_memory_equal(map.bytes, dmp.bytes, dmp.len);
+	os_unmap(&map);
+	assert_null(map.bytes);
+	assert_int_equal(target_open_minidump(&target, path, &err), 0);
+	assert_true(target.peb == DMP_PEB);
+	target.ops->close(&target);
+	os_remove(path);
+	assert_int_equal(target_open_minidump(&target, path, &err), -ERR_OPEN);
+	assert_string_equal(err.place, path);
+	assert_int_equal(target_open_minidump(&target, "/dev/null", &err), -ERR_READ);
+	assert_int_equal(target_open_minidump(&target, "/", &err), -ERR_OPEN);
+}
+
+static void a_long_name_keeps_its_end(void **state)
+{
+	struct target target;
+	struct err err;
+
+	(void)state;
+	dmp_make_full(&dmp);
+	assert_int_equal(target_open_minidump_bytes(&target, dmp.bytes, dmp.len,
+				 "x/\xc3\xa9"
+				 "123456789012345678901234567890123\x1b.dmp",
+				 &err),
+		0);
+	/* 40 bytes are one too many: the first character goes whole; a control byte is not shown */
+	assert_string_equal(target.name, "123456789012345678901234567890123?.dmp");
+	target.ops->close(&target);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(says_what_the_streams_say),
+		cmocka_unit_test(modules_say_what_identifies_them),
+		cmocka_unit_test(lists_may_leave_four_bytes_behind_their_number),
+		cmocka_unit_test(names_outside_of_ascii_become_utf8),
+		cmocka_unit_test(unsorted_ranges_read_as_one),
+		cmocka_unit_test(a_view_goes_on_over_ranges),
+		cmocka_unit_test(of_overlapping_ranges_the_lower_one_counts),
+		cmocka_unit_test(both_lists_of_memory_count),
+		cmocka_unit_test(regions_have_the_access_of_the_list),
+		cmocka_unit_test(without_the_list_modules_can_be_executed),
+		cmocka_unit_test(a_file_is_mapped),
+		cmocka_unit_test(a_long_name_keeps_its_end),
+	};
+
+	for (size_t i = 0; i < sizeof(pattern); i++)
+		pattern[i] = (unsigned char)(i * 7 + 1);
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

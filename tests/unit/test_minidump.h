@@ -1,0 +1,470 @@
+/*
+ * Minidumps for tests, written piece by piece after Microsoft's public description of the format
+ * (minidumpapiset.h), with numbers of its own; and a small process to put into them.
+ */
+#ifndef TESTS_UNIT_TEST_MINIDUMP_H
+#define TESTS_UNIT_TEST_MINIDUMP_H
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "core/err.h"
+#include "core/model.h"
+#include "snapshot/process.h"
+
+enum {
+	DMP_THREADS = 3,
+	DMP_MODULES = 4,
+	DMP_MEMORY = 5,
+	DMP_SYSTEM = 7,
+	DMP_MEMORY64 = 9,
+	DMP_MISC = 15,
+	DMP_INFOS = 16,
+};
+
+#define DMP_TIME 1700000000u
+#define DMP_PID 4711u
+#define DMP_START 1699990000u
+
+struct dmp {
+	unsigned char bytes[1 << 17];
+	size_t len;
+	unsigned streams, streams_max;
+};
+
+struct dmp_range {
+	uint64_t addr;
+	const unsigned char *bytes;
+	size_t len;
+};
+
+struct dmp_module {
+	uint64_t base;
+	uint32_t size, checksum, timestamp;
+	const char *path; /* ASCII */
+	const char *pdb; /* NULL: no CodeView record */
+};
+
+/* ---------------------------------------------------------------- bytes */
+
+static inline void dmp_set(struct dmp *dmp, size_t at, uint64_t value, size_t len)
+{
+	assert_true(at + len <= sizeof(dmp->bytes));
+	for (size_t i = 0; i < len; i++)
+		dmp->bytes[at + i] = (unsigned char)(value >> 8 * i);
+}
+
+/* Each appends and returns the place. */
+static inline size_t dmp_put(struct dmp *dmp, uint64_t value, size_t len)
+{
+	size_t at = dmp->len;
+
+	dmp_set(dmp, at, value, len);
+	dmp->len += len;
+	return at;
+}
+
+static inline size_t dmp_put_bytes(struct dmp *dmp, const void *bytes, size_t len)
+{
+	size_t at = dmp->len;
+
+	assert_true(at + len <= sizeof(dmp->bytes));
+	memcpy(dmp->bytes + at, bytes, len);
+	dmp->len += len;
+	return at;
+}
+
+static inline size_t dmp_put_zeros(struct dmp *dmp, size_t len)
+{
+	size_t at = dmp->len;
+
+	assert_true(at + len <= sizeof(dmp->bytes));
+	memset(dmp->bytes + at, 0, len);
+	dmp->len += len;
+	return at;
+}
+
+/* MINIDUMP_STRING */
+static inline size_t dmp_put_text(struct dmp *dmp, const char *text)
+{
+	size_t at = dmp_put(dmp, 2 * strlen(text), 4);
+
+	for (; *text; text++)
+		dmp_put(dmp, (unsigned char)*text, 2);
+	dmp_put(dmp, 0, 2);
+	return at;
+}
+
+/* ---------------------------------------------------------------- the file */
+
+static inline void dmp_start(struct dmp *dmp, unsigned streams_max, uint64_t flags)
+{
+	*dmp = (struct dmp){.streams_max = streams_max};
+	dmp_put_bytes(dmp, "MDMP", 4);
+	dmp_put(dmp, 0x5678a793, 4);
+	dmp_put(dmp, 0, 4); /* streams */
+	dmp_put(dmp, 32, 4);
+	dmp_put(dmp, 0, 4);
+	dmp_put(dmp, DMP_TIME, 4);
+	dmp_put(dmp, flags, 8);
+	dmp_put_zeros(dmp, (size_t)12 * streams_max);
+}
+
+static inline void dmp_stream(struct dmp *dmp, uint32_t type, uint64_t at, uint64_t len)
+{
+	size_t entry = 32 + (size_t)12 * dmp->streams++;
+
+	assert_true(dmp->streams <= dmp->streams_max);
+	dmp_set(dmp, entry, type, 4);
+	dmp_set(dmp, entry + 4, len, 4);
+	dmp_set(dmp, entry + 8, at, 4);
+	dmp_set(dmp, 8, dmp->streams, 4);
+}
+
+/* architecture: 0 x86, 9 x64. */
+static inline void dmp_system(struct dmp *dmp, unsigned architecture)
+{
+	size_t at = dmp_put(dmp, architecture, 2);
+
+	dmp_put(dmp, 0, 2); /* level */
+	dmp_put(dmp, 0, 2); /* revision */
+	dmp_put(dmp, 0x0104, 2); /* processors, product */
+	dmp_put(dmp, 10, 4);
+	dmp_put(dmp, 0, 4);
+	dmp_put(dmp, 19041, 4);
+	dmp_put(dmp, 2, 4);
+	dmp_put_zeros(dmp, 32);
+	dmp_stream(dmp, DMP_SYSTEM, at, 56);
+}
+
+static inline void dmp_misc(struct dmp *dmp)
+{
+	size_t at = dmp_put(dmp, 24, 4);
+
+	dmp_put(dmp, 3, 4);
+	dmp_put(dmp, DMP_PID, 4);
+	dmp_put(dmp, DMP_START, 4);
+	dmp_put(dmp, 11, 4);
+	dmp_put(dmp, 12, 4);
+	dmp_stream(dmp, DMP_MISC, at, 24);
+}
+
+/* gap: bytes between the number and the entries, 0 or 4. */
+static inline void dmp_threads(struct dmp *dmp, const uint64_t *tebs, size_t count, size_t gap)
+{
+	size_t at = dmp_put(dmp, count, 4);
+
+	dmp_put_zeros(dmp, gap);
+	for (size_t i = 0; i < count; i++) {
+		dmp_put(dmp, 100 + i, 4);
+		dmp_put_zeros(dmp, 12);
+		dmp_put(dmp, tebs[i], 8);
+		dmp_put_zeros(dmp, 24);
+	}
+	dmp_stream(dmp, DMP_THREADS, at, dmp->len - at);
+}
+
+static inline size_t dmp_codeview(struct dmp *dmp, const struct dmp_module *module, size_t *len)
+{
+	size_t at = dmp->len;
+
+	*len = 0;
+	if (!module->pdb)
+		return 0;
+	dmp_put_bytes(dmp, "RSDS", 4);
+	dmp_put(dmp, 0x12345678, 4);
+	dmp_put(dmp, 0x9abc, 2);
+	dmp_put(dmp, 0xdef0, 2);
+	dmp_put_bytes(dmp, "\x01\x23\x45\x67\x89\xab\xcd\xef", 8);
+	dmp_put(dmp, 3, 4);
+	dmp_put_bytes(dmp, module->pdb, strlen(module->pdb) + 1);
+	*len = dmp->len - at;
+	return at;
+}
+
+static inline void dmp_modules(
+	struct dmp *dmp, const struct dmp_module *modules, size_t count, size_t gap)
+{
+	size_t texts[16], records[16], lens[16], at;
+
+	assert_true(count <= 16);
+	for (size_t i = 0; i < count; i++) {
+		texts[i] = dmp_put_text(dmp, modules[i].path);
+		records[i] = dmp_codeview(dmp, &modules[i], &lens[i]);
+	}
+	at = dmp_put(dmp, count, 4);
+	dmp_put_zeros(dmp, gap);
+	for (size_t i = 0; i < count; i++) {
+		dmp_put(dmp, modules[i].base, 8);
+		dmp_put(dmp, modules[i].size, 4);
+		dmp_put(dmp, modules[i].checksum, 4);
+		dmp_put(dmp, modules[i].timestamp, 4);
+		dmp_put(dmp, texts[i], 4);
+		dmp_put_zeros(dmp, 52); /* VS_FIXEDFILEINFO */
+		dmp_put(dmp, lens[i], 4);
+		dmp_put(dmp, records[i], 4);
+		dmp_put_zeros(dmp, 24);
+	}
+	dmp_stream(dmp, DMP_MODULES, at, dmp->len - at);
+}
+
+/* MINIDUMP_MEMORY_LIST; the bytes lie in the file in the order of the ranges, each with 3 before it. */
+static inline void dmp_memory(struct dmp *dmp, const struct dmp_range *ranges, size_t count)
+{
+	size_t places[32], at;
+
+	assert_true(count <= 32);
+	for (size_t i = 0; i < count; i++) {
+		dmp_put(dmp, 0, 3);
+		places[i] = dmp_put_bytes(dmp, ranges[i].bytes, ranges[i].len);
+	}
+	at = dmp_put(dmp, count, 4);
+	for (size_t i = 0; i < count; i++) {
+		dmp_put(dmp, ranges[i].addr, 8);
+		dmp_put(dmp, ranges[i].len, 4);
+		dmp_put(dmp, places[i], 4);
+	}
+	dmp_stream(dmp, DMP_MEMORY, at, dmp->len - at);
+}
+
+/* MINIDUMP_MEMORY64_LIST, the bytes behind it: to be the last thing in the file. */
+static inline void dmp_memory64(struct dmp *dmp, const struct dmp_range *ranges, size_t count)
+{
+	size_t at = dmp_put(dmp, count, 8);
+
+	dmp_put(dmp, at + 16 + 16 * count, 8);
+	for (size_t i = 0; i < count; i++) {
+		dmp_put(dmp, ranges[i].addr, 8);
+		dmp_put(dmp, ranges[i].len, 8);
+	}
+	dmp_stream(dmp, DMP_MEMORY64, at, dmp->len - at);
+	for (size_t i = 0; i < count; i++)
+		dmp_put_bytes(dmp, ranges[i].bytes, ranges[i].len);
+}
+
+struct dmp_info {
+	uint64_t addr, len;
+	uint32_t state, protect, type;
+};
+
+static inline void dmp_infos(struct dmp *dmp, const struct dmp_info *infos, size_t count)
+{
+	size_t at = dmp_put(dmp, 16, 4);
+
+	dmp_put(dmp, 48, 4);
+	dmp_put(dmp, count, 8);
+	for (size_t i = 0; i < count; i++) {
+		dmp_put(dmp, infos[i].addr, 8);
+		dmp_put(dmp, infos[i].addr, 8);
+		dmp_put(dmp, 4, 8);
+		dmp_put(dmp, infos[i].len, 8);
+		dmp_put(dmp, infos[i].state, 4);
+		dmp_put(dmp, infos[i].protect, 4);
+		dmp_put(dmp, infos[i].type, 4);
+		dmp_put(dmp, 0, 4);
+	}
+	dmp_stream(dmp, DMP_INFOS, at, dmp->len - at);
+}
+
+/* ---------------------------------------------------------------- a process */
+
+#define DMP_TEB 0x7ff501000u
+#define DMP_PEB 0x7ff500000u
+#define DMP_TEB32 0x7ef02000u
+#define DMP_PEB32 0x7ef00000u
+#define DMP_PARAMETERS 0x7e0000u
+#define DMP_HEAP 0x1d0000u
+#define DMP_EXE 0x400000u
+#define DMP_DLL 0x10000u /* lower than the program */
+#define DMP_IMAGE "C:\\App\\program.exe"
+
+/* Pages of it, as _TEB, _PEB and _RTL_USER_PROCESS_PARAMETERS have them. */
+struct dmp_process {
+	unsigned bits;
+	unsigned char teb[0x1000], peb[0x1000], teb32[0x1000], peb32[0x1000];
+	unsigned char parameters[0x200], heap[0x400];
+};
+
+static inline void dmp_poke(unsigned char *page, size_t at, uint64_t value, size_t len)
+{
+	for (size_t i = 0; i < len; i++)
+		page[at + i] = (unsigned char)(value >> 8 * i);
+}
+
+static inline void dmp_fill_parameters(unsigned char *page, bool is_64)
+{
+	const char *image = DMP_IMAGE;
+	size_t at = is_64 ? 0x60 : 0x38;
+
+	dmp_poke(page, at, 2 * strlen(image), 2);
+	dmp_poke(page, at + 2, 2 * strlen(image) + 2, 2);
+	dmp_poke(page, at + (is_64 ? 8 : 4), DMP_PARAMETERS + 0x100, is_64 ? 8 : 4);
+	for (size_t i = 0; image[i]; i++)
+		dmp_poke(page, 0x100 + 2 * i, (unsigned char)image[i], 2);
+}
+
+static inline void dmp_fill_32(struct dmp_process *process, uint64_t teb, uint64_t peb)
+{
+	dmp_poke(process->teb32, 0x18, teb, 4);
+	dmp_poke(process->teb32, 0x30, peb, 4);
+	dmp_poke(process->peb32, 0x10, DMP_PARAMETERS, 4);
+	dmp_poke(process->peb32, 0x18, DMP_HEAP, 4);
+}
+
+static inline void dmp_fill_64(struct dmp_process *process)
+{
+	dmp_poke(process->teb, 0x30, DMP_TEB, 8);
+	dmp_poke(process->teb, 0x60, DMP_PEB, 8);
+	dmp_poke(process->peb, 0x20, DMP_PARAMETERS, 8);
+	dmp_poke(process->peb, 0x30, DMP_HEAP, 8);
+}
+
+/* The ranges of a 64-bit process, of a 32-bit one, or of a 32-bit one in 64-bit Windows. */
+static inline size_t dmp_ranges_64(struct dmp_process *process, struct dmp_range ranges[4])
+{
+	*process = (struct dmp_process){.bits = 64};
+	dmp_fill_64(process);
+	dmp_fill_parameters(process->parameters, true);
+	ranges[0] = (struct dmp_range){DMP_HEAP, process->heap, sizeof(process->heap)};
+	ranges[1] = (struct dmp_range){
+		DMP_PARAMETERS, process->parameters, sizeof(process->parameters)};
+	ranges[2] = (struct dmp_range){DMP_PEB, process->peb, sizeof(process->peb)};
+	ranges[3] = (struct dmp_range){DMP_TEB, process->teb, sizeof(process->teb)};
+	return 4;
+}
+
+static inline size_t dmp_ranges_wow64(struct dmp_process *process, struct dmp_range ranges[6])
+{
+	size_t count = dmp_ranges_64(process, ranges);
+
+	dmp_fill_32(process, DMP_TEB32, DMP_PEB32);
+	memset(process->parameters, 0, sizeof(process->parameters));
+	dmp_fill_parameters(process->parameters, false);
+	dmp_poke(process->teb, 0, DMP_TEB32, 8);
+	ranges[count++] = (struct dmp_range){DMP_PEB32, process->peb32, sizeof(process->peb32)};
+	ranges[count++] = (struct dmp_range){DMP_TEB32, process->teb32, sizeof(process->teb32)};
+	return count;
+}
+
+static const struct dmp_module dmp_program[] = {
+	{DMP_EXE, 0x5000, 0xabcd, 0x5f000001, DMP_IMAGE, "program.pdb"},
+	{DMP_DLL, 0x3000, 0x1234, 0x5f000002, "C:\\App\\low.dll", NULL},
+};
+
+/* A sound dump of the 64-bit process with everything in it. */
+static inline void dmp_make_full(struct dmp *dmp)
+{
+	static const uint64_t tebs[] = {DMP_TEB};
+	static const struct dmp_info infos[] = {
+		{DMP_HEAP, 0x1000, 0x1000, 0x04, 0x20000},
+		{DMP_PARAMETERS, 0x1000, 0x1000, 0x04, 0x20000},
+		{DMP_PEB, 0x2000, 0x1000, 0x04, 0x20000},
+	};
+	struct dmp_process process;
+	struct dmp_range ranges[6];
+	size_t count = dmp_ranges_64(&process, ranges);
+
+	dmp_start(dmp, 6, 2);
+	dmp_system(dmp, 9);
+	dmp_misc(dmp);
+	dmp_threads(dmp, tebs, 1, 0);
+	dmp_modules(dmp, dmp_program, 2, 0);
+	dmp_infos(dmp, infos, 3);
+	dmp_memory64(dmp, ranges, count);
+}
+
+/* ---------------------------------------------------------------- looking at it */
+
+/* An open dump. Its file is an allocation of its own, so that reading past its end is seen. */
+struct opened {
+	struct target target;
+	struct snapshot snapshot;
+	unsigned char *bytes;
+	struct err err;
+};
+
+/* 0, or the error of opening, and then nothing is to be closed. */
+static inline int dmp_open_bytes(struct opened *opened, const unsigned char *bytes, size_t len)
+{
+	int rc;
+
+	*opened = (struct opened){.bytes = malloc(len ? len : 1)};
+	assert_non_null(opened->bytes);
+	memcpy(opened->bytes, bytes, len);
+	rc = target_open_minidump_bytes(
+		&opened->target, opened->bytes, len, "dir/made.dmp", &opened->err);
+	if (rc) {
+		free(opened->bytes);
+		return rc;
+	}
+	snapshot_init(&opened->snapshot);
+	assert_int_equal(
+		opened->target.ops->modules(&opened->target, &opened->snapshot, &opened->err), 0);
+	return 0;
+}
+
+static inline void dmp_open(struct opened *opened, const struct dmp *dmp)
+{
+	assert_int_equal(dmp_open_bytes(opened, dmp->bytes, dmp->len), 0);
+}
+
+static inline void dmp_close(struct opened *opened)
+{
+	opened->target.ops->close(&opened->target);
+	snapshot_release(&opened->snapshot);
+	free(opened->bytes);
+}
+
+/* How many warnings have these words. */
+static inline size_t dmp_warnings(const struct opened *opened, const char *words)
+{
+	size_t count = 0;
+
+	for (size_t i = 0; i < opened->snapshot.warning_count; i++)
+		count += strstr(opened->snapshot.warnings[i], words) != NULL;
+	return count;
+}
+
+/* Looks at all that a dump offers; what must hold of any. Returns a sum of all bytes seen. */
+static inline unsigned dmp_survey(struct opened *opened, size_t file_len)
+{
+	struct target *target = &opened->target;
+	struct target_region region = {0};
+	uint64_t last = 0, total = 0;
+	unsigned sum = 0;
+
+	assert_true(opened->snapshot.module_count <= file_len / 108);
+	while (!target->ops->region(target, region.end, &region)) {
+		assert_true(region.addr < region.end && region.addr >= last);
+		last = region.end;
+		total += region.end - region.addr;
+		assert_true(total <= file_len);
+		for (uint64_t addr = region.addr; addr < region.end;) {
+			size_t len;
+			const unsigned char *bytes = target->ops->view(target, addr, &len);
+
+			assert_non_null(bytes);
+			assert_true(len > 0 && len <= file_len);
+			len = len < region.end - addr ? len : (size_t)(region.end - addr);
+			sum += bytes[0] + bytes[len - 1];
+			addr += len;
+		}
+	}
+	for (size_t i = 0; i < opened->snapshot.module_count; i++) {
+		const struct module *module = &opened->snapshot.modules[i];
+
+		sum += (unsigned)strlen(module->path);
+		assert_true(i == 0 || module[-1].base + module[-1].size_bytes <= module->base);
+	}
+	return sum;
+}
+
+#endif

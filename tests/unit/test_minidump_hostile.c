@@ -1,0 +1,401 @@
+/* Minidumps that are damaged or want to harm: whatever is in them, nothing outside of the file is read,
+ * and what is kept is bounded by its size. */
+#include "tests/unit/test_minidump.h"
+
+#include "snapshot/nt_process.h"
+
+static struct dmp dmp;
+static struct opened opened;
+static unsigned sum; /* of what was seen, so that it is looked at */
+
+/* Opens and looks at everything, if it opens. */
+static bool survey_bytes(const unsigned char *bytes, size_t len)
+{
+	struct nt_process process;
+	struct memory memory;
+	int rc = dmp_open_bytes(&opened, bytes, len);
+
+	if (rc) {
+		assert_true(rc == -ERR_NOT_MINIDUMP || rc == -ERR_NO_HEAPS);
+		return false;
+	}
+	sum += dmp_survey(&opened, len);
+	assert_int_equal(memory_init(&memory, &opened.target), 0);
+	if (!nt_process_read(&process, &memory, opened.target.peb, opened.target.bits, NULL))
+		nt_process_release(&process);
+	memory_release(&memory);
+	dmp_close(&opened);
+	return true;
+}
+
+static bool survey(void)
+{
+	return survey_bytes(dmp.bytes, dmp.len);
+}
+
+/* Where a stream's entry in the directory, and the stream itself, lie. */
+static size_t entry_of(unsigned type)
+{
+	for (size_t i = 0; i < dmp.streams; i++) {
+		if (dmp.bytes[32 + 12 * i] == type)
+			return 32 + 12 * i;
+	}
+	fail();
+	return 0;
+}
+
+static size_t place_of(unsigned type)
+{
+	const unsigned char *rva = dmp.bytes + entry_of(type) + 8;
+
+	return rva[0] | (size_t)rva[1] << 8 | (size_t)rva[2] << 16;
+}
+
+static void any_truncation_is_survived(void **state)
+{
+	size_t opened_count = 0, len;
+	unsigned char page[256];
+
+	(void)state;
+	dmp_make_full(&dmp);
+	len = dmp.len;
+	for (size_t cut = 0; cut < len; cut++)
+		opened_count += survey_bytes(dmp.bytes, cut);
+	/* all but those that cut the modules and the threads off */
+	assert_true(opened_count > len / 2);
+
+	assert_int_equal(dmp_open_bytes(&opened, dmp.bytes, len - 1), 0);
+	assert_int_equal(dmp_warnings(&opened, "the file is cut short: 1 bytes of memory in 1 "
+					       "ranges are missing"),
+		1);
+	dmp_close(&opened);
+	/* half of the TEB is gone, the PEB before it is not found, the heap is there */
+	assert_int_equal(dmp_open_bytes(&opened, dmp.bytes, len - 0x1000), 0);
+	assert_int_equal(dmp_warnings(&opened, "cut short: 4096 bytes of memory in 1 ranges"), 1);
+	assert_int_equal(target_read(&opened.target, DMP_HEAP, page, sizeof(page)), 0);
+	dmp_close(&opened);
+}
+
+static void a_number_of_entries_is_not_believed(void **state)
+{
+	static const unsigned types[] = {DMP_THREADS, DMP_MODULES};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(types) / sizeof(*types); i++) {
+		dmp_make_full(&dmp);
+		dmp_set(&dmp, place_of(types[i]), UINT32_MAX, 4);
+		dmp_open(&opened, &dmp);
+		assert_int_equal(opened.snapshot.module_count, 2);
+		assert_true(opened.target.peb == DMP_PEB);
+		/* one of 1, two of 2 entries are there */
+		assert_int_equal(dmp_warnings(&opened, i ? "cut short: 4294967293 entries" :
+							   "cut short: 4294967294 entries"),
+			1);
+		dmp_close(&opened);
+	}
+	dmp_make_full(&dmp);
+	dmp_set(&dmp, place_of(DMP_MEMORY64), UINT64_MAX, 8);
+	assert_true(survey());
+	dmp_make_full(&dmp);
+	dmp_set(&dmp, place_of(DMP_INFOS) + 8, UINT64_MAX, 8);
+	assert_true(survey());
+	dmp_make_full(&dmp);
+	dmp_set(&dmp, 8, UINT32_MAX, 4); /* streams */
+	assert_true(survey());
+}
+
+static void places_outside_of_the_file_are_not_read(void **state)
+{
+	static const uint64_t places[] = {UINT32_MAX, 0x7fffffff, 0x80000000};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(places) / sizeof(*places); i++) {
+		static const unsigned types[] = {
+			DMP_THREADS, DMP_MODULES, DMP_SYSTEM, DMP_MISC, DMP_MEMORY64, DMP_INFOS};
+
+		for (size_t k = 0; k < sizeof(types) / sizeof(*types); k++) {
+			dmp_make_full(&dmp);
+			dmp_set(&dmp, entry_of(types[k]) + 8, places[i], 4);
+			dmp_open(&opened, &dmp);
+			assert_true(dmp_warnings(&opened, "cut short") >= 1);
+			sum += dmp_survey(&opened, dmp.len);
+			dmp_close(&opened);
+			/* and a size that reaches out of it */
+			dmp_make_full(&dmp);
+			dmp_set(&dmp, entry_of(types[k]) + 4, places[i], 4);
+			assert_true(survey());
+		}
+		dmp_make_full(&dmp);
+		dmp_set(&dmp, 12, places[i], 4); /* the directory */
+		assert_false(survey());
+		dmp_make_full(&dmp);
+		dmp_set(&dmp, place_of(DMP_MODULES) + 4 + 20, places[i], 4); /* a name */
+		dmp_set(&dmp, place_of(DMP_MODULES) + 4 + 80, places[i], 4); /* CodeView */
+		dmp_open(&opened, &dmp);
+		assert_string_equal(opened.snapshot.modules[1].path, "?");
+		assert_null(opened.snapshot.modules[1].pdb);
+		assert_int_equal(dmp_warnings(&opened, "1 names of modules are not"), 1);
+		dmp_close(&opened);
+	}
+}
+
+static void sizes_of_2_to_the_63_are_clipped(void **state)
+{
+	static const uint64_t sizes[] = {1ull << 63, UINT64_MAX, 1ull << 47, (1ull << 63) - 1};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(sizes) / sizeof(*sizes); i++) {
+		for (size_t range = 0; range < 4; range++) {
+			dmp_make_full(&dmp);
+			dmp_set(&dmp, place_of(DMP_MEMORY64) + 16 + 16 * range + 8, sizes[i], 8);
+			assert_true(survey());
+			/* and its address as high as can be */
+			dmp_set(&dmp, place_of(DMP_MEMORY64) + 16 + 16 * range, UINT64_MAX - 7, 8);
+			assert_true(survey());
+			dmp_make_full(&dmp);
+			dmp_set(&dmp, place_of(DMP_INFOS) + 16 + 24, sizes[i], 8);
+			assert_true(survey());
+		}
+		dmp_make_full(&dmp);
+		dmp_set(&dmp, place_of(DMP_MEMORY64) + 8, sizes[i], 8); /* where all begins */
+		dmp_open(&opened, &dmp);
+		assert_int_equal(dmp_warnings(&opened, "in 4 ranges are missing"), 1);
+		assert_true(opened.target.peb == 0);
+		dmp_close(&opened);
+	}
+}
+
+static void odd_heads_of_the_list_of_regions_are_refused(void **state)
+{
+	static const uint32_t odd[][2] = {
+		{0, 48}, {15, 48}, {16, 47}, {16, 0}, {UINT32_MAX, 48}, {16, UINT32_MAX}};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(odd) / sizeof(*odd); i++) {
+		dmp_make_full(&dmp);
+		dmp_set(&dmp, place_of(DMP_INFOS), odd[i][0], 4);
+		dmp_set(&dmp, place_of(DMP_INFOS) + 4, odd[i][1], 4);
+		dmp_open(&opened, &dmp);
+		assert_int_equal(dmp_warnings(&opened, "cut short"), 1);
+		sum += dmp_survey(&opened, dmp.len);
+		dmp_close(&opened);
+	}
+}
+
+static void names_of_odd_length_lose_half_a_character(void **state)
+{
+	size_t name;
+
+	(void)state;
+	dmp_make_full(&dmp);
+	name = dmp.bytes[place_of(DMP_MODULES) + 4 + 20] |
+	       (size_t)dmp.bytes[place_of(DMP_MODULES) + 4 + 21] << 8;
+	dmp_set(&dmp, name, 7, 4); /* bytes */
+	dmp_open(&opened, &dmp);
+	assert_string_equal(opened.snapshot.modules[1].path, "C:\\");
+	dmp_close(&opened);
+	dmp_set(&dmp, name, 1, 4);
+	dmp_open(&opened, &dmp);
+	assert_string_equal(opened.snapshot.modules[1].path, "?");
+	dmp_close(&opened);
+	dmp_set(&dmp, name, UINT32_MAX, 4); /* it ends with its NUL */
+	dmp_open(&opened, &dmp);
+	assert_string_equal(opened.snapshot.modules[1].path, DMP_IMAGE);
+	dmp_close(&opened);
+}
+
+/* ---------------------------------------------------------------- more than there is */
+
+/* Every range says that it is the whole file. */
+static void shared_bytes_are_not_much_memory(void **state)
+{
+	struct target_region region = {0};
+	uint64_t total = 0;
+	size_t at;
+
+	(void)state;
+	dmp_start(&dmp, 3, 2);
+	dmp_system(&dmp, 9);
+	dmp_modules(&dmp, dmp_program, 2, 0);
+	at = dmp_put(&dmp, 4000, 4);
+	for (size_t i = 0; i < 4000; i++) {
+		dmp_put(&dmp, 0x100000 * (i + 1), 8);
+		dmp_put(&dmp, 0xffff, 4);
+		dmp_put(&dmp, 0, 4);
+	}
+	dmp_stream(&dmp, DMP_MEMORY, at, dmp.len - at);
+	dmp_open(&opened, &dmp);
+	while (!opened.target.ops->region(&opened.target, region.end, &region))
+		total += region.end - region.addr;
+	assert_true(total <= dmp.len);
+	assert_int_equal(dmp_warnings(&opened, "ranges of memory are more than the file"), 1);
+	dmp_close(&opened);
+}
+
+/* Every module says that it has the same very long name. */
+static void shared_names_are_not_much_text(void **state)
+{
+	uint64_t bytes = 0;
+	size_t name, at;
+
+	(void)state;
+	dmp_start(&dmp, 2, 2);
+	dmp_system(&dmp, 9);
+	name = dmp_put(&dmp, 60000, 4);
+	for (size_t i = 0; i < 30000; i++)
+		dmp_put(&dmp, 0x20ac, 2); /* 3 bytes of UTF-8 */
+	at = dmp_put(&dmp, 600, 4);
+	for (size_t i = 0; i < 600; i++) {
+		dmp_put(&dmp, 0x100000 * (i + 1), 8);
+		dmp_put(&dmp, 0x1000, 4);
+		dmp_put(&dmp, 0, 8);
+		dmp_put(&dmp, name, 4);
+		dmp_put_zeros(&dmp, 84);
+	}
+	dmp_stream(&dmp, DMP_MODULES, at, dmp.len - at);
+	dmp_open(&opened, &dmp);
+	assert_int_equal(opened.snapshot.module_count, 600);
+	for (size_t i = 0; i < 600; i++)
+		bytes += strlen(opened.snapshot.modules[i].path);
+	assert_true(bytes <= 2 * dmp.len + 600);
+	assert_int_equal(dmp_warnings(&opened, "names of modules are not in the file"), 1);
+	dmp_close(&opened);
+}
+
+static void modules_are_made_not_to_overlap(void **state)
+{
+	static const struct dmp_module modules[] = {
+		{0x10000, 0x10000000, 0, 0, "lies.dll", NULL},
+		{0x40000, 0x1000, 0, 0, "true.dll", NULL},
+		{0x50000, 0, 0, 0, "empty.dll", NULL},
+		{UINT64_MAX - 0xfff, 0x80000000, 0, 0, "end.dll", NULL},
+	};
+
+	(void)state;
+	dmp_start(&dmp, 2, 2);
+	dmp_system(&dmp, 9);
+	dmp_modules(&dmp, modules, 4, 0);
+	dmp_open(&opened, &dmp);
+	assert_int_equal(opened.snapshot.module_count, 3);
+	assert_true(opened.snapshot.modules[0].size_bytes == 0x30000);
+	assert_string_equal(opened.snapshot.modules[1].path, "true.dll");
+	assert_true(opened.snapshot.modules[2].size_bytes == 0xfff);
+	assert_int_equal(dmp_warnings(&opened, "2 modules are empty or reach into another one"), 1);
+	sum += dmp_survey(&opened, dmp.len);
+	dmp_close(&opened);
+}
+
+static void of_streams_of_a_kind_the_first_counts(void **state)
+{
+	size_t at;
+
+	(void)state;
+	dmp_start(&dmp, 500, 2);
+	dmp_system(&dmp, 9);
+	dmp_modules(&dmp, dmp_program, 2, 0);
+	at = place_of(DMP_MODULES);
+	while (dmp.streams < 500)
+		dmp_stream(&dmp, DMP_MODULES, at, 4 + 2 * 108);
+	dmp_open(&opened, &dmp);
+	assert_int_equal(opened.snapshot.module_count, 2);
+	assert_int_equal(dmp_warnings(&opened, "498 lists are in the file twice"), 1);
+	dmp_close(&opened);
+}
+
+/* ---------------------------------------------------------------- at random */
+
+static uint64_t seed;
+
+static uint64_t dice(uint64_t limit)
+{
+	seed ^= seed << 13;
+	seed ^= seed >> 7;
+	seed ^= seed << 17;
+	return (seed * 0x2545f4914f6cdd1du >> 16) % limit;
+}
+
+/* Some bytes, most of them among the first, which hold the lists. */
+static void damage(unsigned char *bytes, size_t len)
+{
+	static const uint32_t numbers[] = {0, 1, 4, 0x7fffffff, 0x80000000, UINT32_MAX};
+
+	for (uint64_t left = 1 + dice(8); left; left--) {
+		size_t at = (size_t)dice(dice(4) ? (len < 0x900 ? len : 0x900) : len);
+
+		if (dice(2))
+			bytes[at] = (unsigned char)dice(256);
+		else if (at + 4 <= len)
+			memcpy(bytes + at, &numbers[dice(6)], 4);
+	}
+}
+
+static void mutate(const unsigned char *bytes, size_t len, int rounds)
+{
+	unsigned char *copy = malloc(len);
+
+	assert_non_null(copy);
+	for (int i = 0; i < rounds; i++) {
+		memcpy(copy, bytes, len);
+		damage(copy, len);
+		survey_bytes(copy, dice(8) ? len : (size_t)dice(len + 1));
+	}
+	free(copy);
+}
+
+static void random_damage_is_survived(void **state)
+{
+	(void)state;
+	seed = 20261120;
+	dmp_make_full(&dmp);
+	mutate(dmp.bytes, dmp.len, 20000);
+}
+
+static void random_damage_to_real_dumps_is_survived(void **state)
+{
+	static const char *const files[] = {"node-minidump_windows_x64_14393",
+		"syzygy_notepad-larger-32bit", "syzygy_notepad-larger-64bit"};
+	static unsigned char bytes[1 << 18];
+	size_t read_count = 0;
+
+	(void)state;
+	seed = 4711;
+	for (size_t i = 0; i < sizeof(files) / sizeof(*files); i++) {
+		char path[200];
+		FILE *file;
+		size_t len;
+
+		snprintf(path, sizeof(path), "../shared/data/dumps/%s.dmp", files[i]);
+		file = fopen(path, "rb");
+		if (!file)
+			continue;
+		len = fread(bytes, 1, sizeof(bytes), file);
+		(void)fclose(file);
+		assert_true(survey_bytes(bytes, len));
+		mutate(bytes, len, 1000);
+		read_count++;
+	}
+	if (!read_count) {
+		print_message("the real dumps are not here\n");
+		skip();
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(any_truncation_is_survived),
+		cmocka_unit_test(a_number_of_entries_is_not_believed),
+		cmocka_unit_test(places_outside_of_the_file_are_not_read),
+		cmocka_unit_test(sizes_of_2_to_the_63_are_clipped),
+		cmocka_unit_test(odd_heads_of_the_list_of_regions_are_refused),
+		cmocka_unit_test(names_of_odd_length_lose_half_a_character),
+		cmocka_unit_test(shared_bytes_are_not_much_memory),
+		cmocka_unit_test(shared_names_are_not_much_text),
+		cmocka_unit_test(modules_are_made_not_to_overlap),
+		cmocka_unit_test(of_streams_of_a_kind_the_first_counts),
+		cmocka_unit_test(random_damage_is_survived),
+		cmocka_unit_test(random_damage_to_real_dumps_is_survived),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

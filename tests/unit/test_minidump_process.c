@@ -1,0 +1,245 @@
+/* Whose minidump it is: the PEB that threads lead to, 32 bits in 64, and words for what is missing. */
+#include "tests/unit/test_minidump.h"
+
+static struct dmp dmp;
+static struct opened opened;
+static struct dmp_process process;
+static struct dmp_range ranges[6];
+
+static const uint64_t teb_list[] = {0x123000, DMP_TEB, DMP_TEB32};
+
+/* The ranges as they are now. */
+static void make(unsigned architecture, const uint64_t *tebs, size_t threads,
+	const struct dmp_module *modules, size_t module_count, size_t range_count)
+{
+	dmp_start(&dmp, 5, 2);
+	dmp_system(&dmp, architecture);
+	dmp_misc(&dmp);
+	dmp_threads(&dmp, tebs, threads, 0);
+	dmp_modules(&dmp, modules, module_count, 0);
+	dmp_memory64(&dmp, ranges, range_count);
+	dmp_open(&opened, &dmp);
+}
+
+/* ---------------------------------------------------------------- the PEB */
+
+static void any_thread_leads_to_the_peb(void **state)
+{
+	size_t count = dmp_ranges_64(&process, ranges);
+
+	(void)state;
+	make(9, teb_list, 2, dmp_program, 2, count); /* the first one's TEB is not there */
+	assert_int_equal(opened.target.bits, 64);
+	assert_true(opened.target.peb == DMP_PEB);
+	assert_string_equal(opened.target.image, DMP_IMAGE);
+	dmp_close(&opened);
+}
+
+static void what_does_not_name_itself_is_no_teb(void **state)
+{
+	size_t count = dmp_ranges_64(&process, ranges);
+
+	(void)state;
+	dmp_poke(process.teb, 0x30, DMP_TEB + 8, 8);
+	make(9, &teb_list[1], 1, dmp_program, 2, count);
+	assert_true(opened.target.peb == 0);
+	assert_int_equal(dmp_warnings(&opened, "environment blocks, which lead to the heaps"), 1);
+	assert_int_equal(opened.snapshot.module_count, 2);
+	/* the first module of the file is the program, though another lies lower */
+	assert_string_equal(opened.target.image, DMP_IMAGE);
+	dmp_close(&opened);
+}
+
+static void a_dump_of_32_bits_has_one_peb(void **state)
+{
+	(void)state;
+	dmp_ranges_wow64(&process, ranges);
+	ranges[2] = ranges[4];
+	ranges[3] = ranges[5];
+	make(0, &teb_list[2], 1, dmp_program, 2, 4);
+	assert_int_equal(opened.target.bits, 32);
+	assert_true(opened.target.peb == DMP_PEB32);
+	assert_true(opened.target.host_peb == 0);
+	assert_string_equal(opened.target.image, DMP_IMAGE);
+	dmp_close(&opened);
+}
+
+/* Above 2 GiB some writers spread bit 31 over the upper half. */
+static void addresses_of_32_bits_may_be_sign_extended(void **state)
+{
+	static const struct dmp_module high[] = {
+		{0xfffffffff0000000u, 0x2000, 0, 0, "high.dll", NULL}};
+	static const uint64_t teb[] = {0xffffffff9ef02000u};
+
+	(void)state;
+	dmp_ranges_wow64(&process, ranges);
+	dmp_fill_32(&process, 0x9ef02000, 0x9ef00000);
+	ranges[2] = (struct dmp_range){0xffffffff9ef00000u, process.peb32, 0x1000};
+	ranges[3] = (struct dmp_range){0xffffffff9ef02000u, process.teb32, 0x1000};
+	make(0, teb, 1, high, 1, 4);
+	assert_true(opened.target.peb == 0x9ef00000);
+	assert_true(opened.snapshot.modules[0].base == 0xf0000000);
+	dmp_close(&opened);
+}
+
+static void a_64_bit_dump_of_32_bits_has_two_pebs(void **state)
+{
+	size_t count = dmp_ranges_wow64(&process, ranges);
+
+	(void)state;
+	make(9, teb_list, 2, dmp_program, 2, count);
+	assert_int_equal(opened.target.bits, 32);
+	assert_true(opened.target.peb == DMP_PEB32);
+	assert_true(opened.target.host_peb == DMP_PEB);
+	assert_string_equal(opened.target.image, DMP_IMAGE);
+	dmp_close(&opened);
+}
+
+/* A 64-bit thread may have an exception list, which is no 32-bit TEB. */
+static void an_exception_list_makes_no_32_bits(void **state)
+{
+	size_t count = dmp_ranges_wow64(&process, ranges);
+
+	(void)state;
+	dmp_poke(process.teb32, 0x18, DMP_TEB32 + 4, 4);
+	make(9, teb_list, 2, dmp_program, 2, count);
+	assert_int_equal(opened.target.bits, 64);
+	assert_true(opened.target.peb == DMP_PEB);
+	assert_true(opened.target.host_peb == 0);
+	dmp_close(&opened);
+}
+
+/* wow64.dll says that it is a 32-bit process, but its own half is not in the file. */
+static void a_missing_32_bit_half_is_said(void **state)
+{
+	static const struct dmp_module modules[] = {{DMP_EXE, 0x5000, 0, 0, DMP_IMAGE, NULL},
+		{0x75380000, 0x3f000, 0, 0, "C:\\Windows\\System32\\WOW64.dll", NULL}};
+
+	(void)state;
+	dmp_ranges_wow64(&process, ranges);
+	make(9, teb_list, 2, modules, 2, 4);
+	assert_int_equal(opened.target.bits, 32);
+	assert_true(opened.target.peb == 0);
+	assert_true(opened.target.host_peb == DMP_PEB);
+	assert_string_equal(opened.target.image, DMP_IMAGE);
+	assert_int_equal(dmp_warnings(&opened, "environment blocks, which lead to the heaps"), 1);
+	dmp_close(&opened);
+}
+
+/* ---------------------------------------------------------------- what is missing */
+
+static void missing_memory_is_named(void **state)
+{
+	size_t count = dmp_ranges_64(&process, ranges);
+
+	(void)state;
+	dmp_poke(process.peb, 0xe8, 7, 4);
+	dmp_poke(process.peb, 0xf0, 0x77007700, 8);
+	dmp_poke(process.peb, 0x30, 0xabcd0000, 8);
+	dmp_start(&dmp, 3, 0);
+	dmp_system(&dmp, 9);
+	dmp_threads(&dmp, &teb_list[1], 1, 0);
+	dmp_memory(&dmp, ranges, count);
+	dmp_open(&opened, &dmp);
+	assert_int_equal(dmp_warnings(&opened, "no memory of the process heap at ABCD0000"), 1);
+	assert_int_equal(dmp_warnings(&opened, "no memory of the list of 7 heaps at 77007700"), 1);
+	/* 0x400 + 0x200 + 0x1000 + 0x1000 */
+	assert_int_equal(dmp_warnings(&opened, "the dump has 4 ranges of memory of 9728 bytes; it "
+					       "was written without full memory"),
+		1);
+	assert_int_equal(dmp_warnings(&opened, "no list of modules"), 1);
+	assert_int_equal(dmp_warnings(&opened, "pid and start time"), 1);
+	assert_int_equal(opened.snapshot.warning_count, 5);
+	dmp_close(&opened);
+}
+
+static void a_missing_peb_is_named(void **state)
+{
+	(void)state;
+	dmp_ranges_64(&process, ranges);
+	ranges[2].len = 0x120; /* one field less than all */
+	make(9, &teb_list[1], 1, dmp_program, 2, 4);
+	assert_int_equal(
+		dmp_warnings(&opened, "no memory of the process environment block at 7FF500000"),
+		1);
+	assert_int_equal(opened.snapshot.warning_count, 1);
+	dmp_close(&opened);
+}
+
+static void modules_alone_are_something(void **state)
+{
+	(void)state;
+	dmp_start(&dmp, 1, 0);
+	dmp_modules(&dmp, dmp_program, 2, 0);
+	dmp_open(&opened, &dmp);
+	assert_int_equal(opened.snapshot.module_count, 2);
+	assert_int_equal(opened.target.bits, 32); /* by where they lie */
+	assert_int_equal(dmp_warnings(&opened, "names no known processor; taken for 32-bit"), 1);
+	assert_int_equal(dmp_warnings(&opened, "no list of threads"), 1);
+	assert_int_equal(dmp_warnings(&opened, "which Windows"), 1);
+	assert_string_equal(opened.target.os, "");
+	dmp_close(&opened);
+}
+
+static void check_refused(const struct dmp *bad, int rc, const char *words)
+{
+	struct err err;
+
+	assert_int_equal(dmp_open_bytes(&opened, bad->bytes, bad->len), rc);
+	err = opened.err;
+	assert_string_equal(err.place, "dir/made.dmp");
+	assert_non_null(strstr(err.detail, words));
+}
+
+static void what_is_no_minidump_is_named(void **state)
+{
+	(void)state;
+	dmp_start(&dmp, 0, 0);
+	check_refused(&dmp, -ERR_NO_HEAPS, "nor are its modules or threads");
+	dmp.len = 31;
+	check_refused(&dmp, -ERR_NOT_MINIDUMP, "cut short after 31 bytes");
+	dmp.len = 3;
+	check_refused(&dmp, -ERR_NOT_MINIDUMP, "does not begin with MDMP");
+	dmp_start(&dmp, 0, 0);
+	dmp_set(&dmp, 4, 0xa794, 2);
+	check_refused(&dmp, -ERR_NOT_MINIDUMP, "version A794");
+	dmp_set(&dmp, 0, 0x45474150, 4); /* PAGE */
+	dmp_set(&dmp, 4, 0x34365544, 4); /* DU64 */
+	check_refused(&dmp, -ERR_NOT_MINIDUMP, "a dump of the whole system");
+}
+
+static void another_system_is_no_windows(void **state)
+{
+	(void)state;
+	dmp_make_full(&dmp);
+	for (size_t i = 0; i < dmp.streams; i++) {
+		size_t entry = 32 + 12 * i;
+
+		if (dmp.bytes[entry] == DMP_SYSTEM)
+			dmp_set(&dmp, dmp.bytes[entry + 8] + (size_t)20, 0x8201, 4);
+	}
+	dmp_open(&opened, &dmp);
+	assert_string_equal(opened.target.os, "platform 8201");
+	assert_int_equal(opened.target.os_build, 0);
+	dmp_close(&opened);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(any_thread_leads_to_the_peb),
+		cmocka_unit_test(what_does_not_name_itself_is_no_teb),
+		cmocka_unit_test(a_dump_of_32_bits_has_one_peb),
+		cmocka_unit_test(addresses_of_32_bits_may_be_sign_extended),
+		cmocka_unit_test(a_64_bit_dump_of_32_bits_has_two_pebs),
+		cmocka_unit_test(an_exception_list_makes_no_32_bits),
+		cmocka_unit_test(a_missing_32_bit_half_is_said),
+		cmocka_unit_test(missing_memory_is_named),
+		cmocka_unit_test(a_missing_peb_is_named),
+		cmocka_unit_test(modules_alone_are_something),
+		cmocka_unit_test(what_is_no_minidump_is_named),
+		cmocka_unit_test(another_system_is_no_windows),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,159 @@
+/* Real minidumps without full memory, when they are here: what was found out about them by hand. */
+#include "tests/unit/test_minidump.h"
+
+#define FOLDER "../shared/data/dumps/"
+
+static struct target target;
+static struct snapshot snapshot;
+static struct err err;
+
+/* False when it is not here. */
+static bool open_real(const char *name)
+{
+	char path[300];
+	FILE *file;
+
+	snprintf(path, sizeof(path), FOLDER "%s.dmp", name);
+	file = fopen(path, "rb");
+	if (!file) {
+		print_message("%s is not here\n", path);
+		return false;
+	}
+	(void)fclose(file);
+	assert_int_equal(target_open_minidump(&target, path, &err), 0);
+	snapshot_init(&snapshot);
+	assert_int_equal(target.ops->modules(&target, &snapshot, &err), 0);
+	return true;
+}
+
+static void close_real(void)
+{
+	target.ops->close(&target);
+	snapshot_release(&snapshot);
+}
+
+static uint32_t number_at(uint64_t addr)
+{
+	uint32_t value;
+
+	assert_int_equal(target_u32(&target, addr, &value), 0);
+	return value;
+}
+
+static const struct module *module_named(const char *name)
+{
+	for (size_t i = 0; i < snapshot.module_count; i++) {
+		if (!strcmp(path_base(snapshot.modules[i].path), name))
+			return &snapshot.modules[i];
+	}
+	fail_msg("no module %s", name);
+	return NULL;
+}
+
+static size_t warnings(const char *words)
+{
+	size_t count = 0;
+
+	for (size_t i = 0; i < snapshot.warning_count; i++)
+		count += strstr(snapshot.warnings[i], words) != NULL;
+	return count;
+}
+
+/* All modules there are of Microsoft's and Google's compilers, which leave a CodeView record. */
+static void check_modules(size_t count)
+{
+	assert_int_equal(snapshot.module_count, count);
+	for (size_t i = 0; i < count; i++) {
+		const struct module *module = &snapshot.modules[i];
+
+		assert_true(module->has_identity && module->timestamp && module->pdb_age);
+		assert_non_null(module->pdb);
+		assert_int_equal(strlen(module->pdb_guid), 32);
+		assert_int_equal(strspn(module->pdb_guid, "0123456789ABCDEF"), 32);
+		assert_true(module->size_bytes % 0x1000 == 0 && module->base % 0x1000 == 0);
+	}
+}
+
+/* Windows 10 14393, x64: the PEB has 4 heaps and no global flag; its list lies in ntdll's data, which
+ * is not in the dump. */
+static void windows_10_x64(void **state)
+{
+	uint64_t list;
+
+	(void)state;
+	if (!open_real("node-minidump_windows_x64_14393"))
+		skip();
+	assert_string_equal(target.os, "Windows 10.0.14393");
+	assert_int_equal(target.os_build, 14393);
+	assert_int_equal(target.bits, 64);
+	assert_true(target.host_peb == 0);
+	assert_int_equal(number_at(target.peb + 0x120) & 0xffff, 14393); /* OSBuildNumber */
+	assert_int_equal(number_at(target.peb + 0xbc), 0); /* NtGlobalFlag */
+	assert_int_equal(number_at(target.peb + 0xe8), 4); /* NumberOfHeaps */
+	assert_int_equal(target_u64(&target, target.peb + 0xf0, &list), 0);
+	assert_ptr_equal(module_at(snapshot.modules, snapshot.module_count, list),
+		module_named("ntdll.dll"));
+	check_modules(58); /* 6268 bytes of the stream: 4 and 58 of 108 */
+	assert_string_equal(module_named("ntdll.dll")->pdb, "ntdll.pdb");
+	assert_non_null(strstr(target.image, "electron.exe"));
+	assert_int_equal(warnings("no memory of the list of 4 heaps"), 1);
+	assert_int_equal(warnings("without full memory"), 1);
+	close_real();
+}
+
+/* Windows 7, x86: started by a debugger, hence 70; parts of the heap 8B0000, and the header of the 64-bit
+ * heap 10000. */
+static void windows_7_x86(void **state)
+{
+	(void)state;
+	if (!open_real("syzygy_notepad-larger-32bit"))
+		skip();
+	assert_string_equal(target.os, "Windows 6.1.7601");
+	assert_int_equal(target.bits, 32);
+	assert_int_equal(number_at(target.peb + 0x68), 0x70);
+	assert_int_equal(number_at(target.peb + 0xac) & 0xffff, 7601);
+	assert_ptr_equal(
+		module_at(snapshot.modules, snapshot.module_count, number_at(target.peb + 0x90)),
+		module_named("ntdll.dll"));
+	assert_true(number_at(0x8b0008) == 0xffeeffee);
+	assert_true(number_at(0x8b0064) == 0xeeffeeff);
+	assert_true(number_at(0x10010) == 0xffeeffee);
+	check_modules(22); /* 2380 bytes */
+	assert_string_equal(path_base(target.image), "notepad.exe");
+	close_real();
+}
+
+/* The same program seen by a 64-bit dumper: the first pointer of its 64-bit TEB leads to 7EFDD000,
+ * the 32-bit TEB, which is not in the dump. */
+static void windows_7_wow64(void **state)
+{
+	uint64_t teb, self;
+
+	(void)state;
+	if (!open_real("syzygy_notepad-larger-64bit"))
+		skip();
+	assert_int_equal(target.bits, 32);
+	assert_true(target.peb == 0);
+	assert_int_equal(number_at(target.host_peb + 0xbc), 0x70);
+	assert_int_equal(number_at(target.host_peb + 0x120) & 0xffff, 7601);
+	/* a 64-bit TEB has two pages before the 32-bit one */
+	assert_int_equal(target_u64(&target, 0x7efdd000 - 0x2000, &teb), 0);
+	assert_true(teb == 0x7efdd000);
+	assert_int_equal(target_u64(&target, 0x7efdd000 - 0x2000 + 0x30, &self), 0);
+	assert_true(self == 0x7efdd000 - 0x2000);
+	check_modules(5); /* 544 bytes */
+	assert_string_equal(path_base(target.image), "notepad.exe");
+	assert_int_equal(warnings("environment blocks, which lead to the heaps"), 1);
+	close_real();
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(windows_10_x64),
+		cmocka_unit_test(windows_7_x86),
+		cmocka_unit_test(windows_7_wow64),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

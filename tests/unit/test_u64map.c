@@ -1,0 +1,74 @@
+/* The map from numbers to numbers against arithmetic. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "core/u64map.h"
+
+#define COUNT 100000u
+
+/* All different: an odd factor permutes the numbers of 64 bits. */
+static uint64_t number_of(uint32_t i)
+{
+	return i * UINT64_C(0x9e3779b97f4a7c15) * (i % 3 ? 1 : UINT64_C(1) << 20);
+}
+
+static void what_was_put_is_found_and_nothing_else(void **state)
+{
+	struct u64map map;
+	uint32_t value;
+
+	(void)state;
+	u64map_init(&map);
+	assert_false(u64map_find(&map, 0, &value));
+	for (uint32_t i = 1; i < COUNT; i++) {
+		value = i;
+		assert_int_equal(u64map_put(&map, i % 2 ? i : number_of(i), &value), 1);
+	}
+	assert_int_equal(map.count, COUNT - 1);
+	for (uint32_t i = 1; i < COUNT; i++) {
+		value = 0;
+		assert_true(u64map_find(&map, i % 2 ? i : number_of(i), &value));
+		assert_int_equal(value, i);
+		value = 0;
+		assert_int_equal(u64map_put(&map, i % 2 ? i : number_of(i), &value), 0);
+		assert_int_equal(value, i);
+		value = 77;
+		assert_false(u64map_find(&map, ((uint64_t)1 << 63) + i, &value));
+		assert_int_equal(value, 77);
+	}
+	u64map_release(&map);
+}
+
+static void zero_and_the_last_number_are_numbers(void **state)
+{
+	const uint64_t numbers[] = {0, UINT64_MAX};
+	struct u64map map;
+	uint32_t value;
+
+	(void)state;
+	u64map_init(&map);
+	for (uint32_t i = 0; i < 2; i++) {
+		value = i;
+		assert_int_equal(u64map_put(&map, numbers[i], &value), 1);
+	}
+	for (uint32_t i = 0; i < 2; i++) {
+		assert_true(u64map_find(&map, numbers[i], &value));
+		assert_int_equal(value, i);
+	}
+	u64map_release(&map);
+	assert_false(u64map_find(&map, 0, &value));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(what_was_put_is_found_and_nothing_else),
+		cmocka_unit_test(zero_and_the_last_number_are_numbers),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

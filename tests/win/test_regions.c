@@ -1,0 +1,97 @@
+/* What region_query() tells of memory that this program has laid out itself. Speaks TAP. */
+#include <stdio.h>
+
+#include "snapshot/regions_windows.h"
+
+#define PAGE ((uint64_t)0x1000)
+#define SPAN ((size_t)0x200000)
+
+static int count, failed;
+
+static void ok(bool good, const char *what)
+{
+	count++;
+	failed += !good;
+	printf("%sok %d - %s\n", good ? "" : "not ", count, what);
+}
+
+static bool is(uint64_t at, uint64_t addr, uint64_t end, unsigned access)
+{
+	struct target_region region = {0};
+
+	if (region_query(GetCurrentProcess(), at, &region))
+		return false;
+	if (region.addr == addr && region.end == end && region.access == access && !region.is_image)
+		return true;
+	printf("# %llx: %llx..%llx %x\n", (unsigned long long)at, (unsigned long long)region.addr,
+		(unsigned long long)region.end, region.access);
+	return false;
+}
+
+static void commit(uint64_t addr, uint64_t bytes, DWORD protect)
+{
+	if (!VirtualAlloc((void *)addr, bytes, MEM_COMMIT, protect))
+		ok(false, "memory to look at");
+}
+
+/* reserved: [read-write 1] [hole 1] [read-only 2] [guard 1] [no access 1] [execute 1] ... [far] */
+static void check_small(uint64_t base)
+{
+	uint64_t large = base + 0x100000, at = large + 0x71234, aligned = at & ~(uint64_t)0x3ffff;
+
+	commit(base, PAGE, PAGE_READWRITE);
+	commit(base + 2 * PAGE, 2 * PAGE, PAGE_READONLY);
+	commit(base + 4 * PAGE, PAGE, PAGE_READWRITE | PAGE_GUARD);
+	commit(base + 5 * PAGE, PAGE, PAGE_NOACCESS);
+	commit(base + 6 * PAGE, PAGE, PAGE_EXECUTE_READ);
+	commit(large, 0x80000, PAGE_READWRITE);
+	ok(is(base, base, base + PAGE, TARGET_READ | TARGET_WRITE), "committed memory");
+	ok(is(base + 0xfff, base, base + PAGE, TARGET_READ | TARGET_WRITE), "its last byte");
+	ok(is(base + PAGE, base + 2 * PAGE, base + 4 * PAGE, TARGET_READ),
+		"behind a hole the next one");
+	ok(is(base + 3 * PAGE, base + 2 * PAGE, base + 4 * PAGE, TARGET_READ),
+		"its start is found from its middle");
+	ok(is(base + 4 * PAGE, base + 4 * PAGE, base + 5 * PAGE, 0), "a guard page has no access");
+	ok(is(base + 5 * PAGE, base + 5 * PAGE, base + 6 * PAGE, 0), "a closed page neither");
+	ok(is(base + 6 * PAGE, base + 6 * PAGE, base + 7 * PAGE, TARGET_READ | TARGET_EXECUTE),
+		"code");
+	ok(is(at, aligned > large ? aligned : large, large + 0x80000, TARGET_READ | TARGET_WRITE),
+		"of a large one what lies from an aligned address on");
+}
+
+/* All that is committed, from one region's end to the next one: in order, each once, and with an end. */
+static void check_all(void)
+{
+	struct target_region region = {0};
+	bool ordered = true, image = false;
+	unsigned long regions = 0;
+	uint64_t end = 0, self = (uint64_t)GetModuleHandleW(NULL);
+
+	while (regions < 1000000 && !region_query(GetCurrentProcess(), end, &region)) {
+		ordered = ordered && region.addr >= end && region.end > region.addr;
+		image = image || (region.is_image && self >= region.addr && self < region.end);
+		end = region.end;
+		regions++;
+	}
+	printf("# %lu regions\n", regions);
+	ok(ordered, "regions are in order and do not overlap");
+	ok(image, "the program's own image is one");
+	ok(regions > 10 && regions < 1000000, "there is an end");
+	ok(region_query(GetCurrentProcess(), UINT64_MAX, &region) == -ERR_READ,
+		"nothing at the very end of all addresses");
+	ok(region_query(GetCurrentProcess(), (uint64_t)1 << 63, &region) == -ERR_READ,
+		"nothing in the system's half");
+}
+
+int main(void)
+{
+	void *base = VirtualAlloc(NULL, SPAN, MEM_RESERVE, PAGE_NOACCESS);
+
+	if (base)
+		check_small((uint64_t)base);
+	else
+		ok(false, "memory to reserve");
+	check_all();
+	printf("1..%d\n", count);
+	return failed != 0;
+}
