@@ -12,6 +12,8 @@
 #include "snapshot/peb_layout.h"
 #include "snapshot/stacks/os_stacks.h"
 
+#define WALKS_MAX 3 /* while something in the heaps makes no sense */
+
 /* A way of taking a snapshot, and how it is judged. */
 struct dump {
 	const char *source;
@@ -55,6 +57,15 @@ static int note_layouts(struct doctor *doctor, const struct doctor_found *found)
 	return rc;
 }
 
+static int note_held(struct doctor *doctor, const struct target *target)
+{
+	char line[100];
+
+	snprintf(line, sizeof(line), "%-14s  %s\n", "held",
+		target->is_cloned ? "by a clone of its memory" : "by suspending it");
+	return note(doctor, line);
+}
+
 static int note_warnings(struct doctor *doctor, const char *source, const struct snapshot *snapshot)
 {
 	char line[700];
@@ -92,11 +103,26 @@ static int say(struct doctor *doctor, const char *source, const char *what,
 static int walk_held(struct memory *memory, struct walk *walk, struct err *err)
 {
 	struct target *target = memory->target;
-	int rc = target->ops->suspend(target, err);
+	int rc;
 
+	walk_clear(walk);
+	memory_clear(memory);
+	rc = target->ops->suspend(target, err);
 	if (!rc)
 		rc = heaps_walk(memory, walk, err);
 	target->ops->resume(target);
+	return rc;
+}
+
+/* The child waits, but a thread of the system's in it may have stood inside a heap. */
+static int walk_child(struct memory *memory, struct walk *walk, struct err *err)
+{
+	unsigned walks = 0;
+	int rc;
+
+	do {
+		rc = walk_held(memory, walk, err);
+	} while (!rc && walk->broken_count && ++walks < WALKS_MAX);
 	return rc;
 }
 
@@ -127,7 +153,7 @@ static int examine_walk(struct doctor *doctor, struct target *target, const char
 	if (memory_init(&memory, target))
 		return -ERR_NOMEM;
 	walk_init(&walk);
-	rc = walk_held(&memory, &walk, &err);
+	rc = walk_child(&memory, &walk, &err);
 	if (rc) {
 		rc = say(doctor, source, "walking the heaps", DOCTOR_OFF, &err);
 	} else {
@@ -135,6 +161,7 @@ static int examine_walk(struct doctor *doctor, struct target *target, const char
 		found.source = source;
 		rc = rc ? rc : judge(doctor, &found);
 		rc = rc ? rc : say_broken(doctor, source, &walk);
+		rc = rc ? rc : note_held(doctor, target);
 	}
 	doctor_found_release(&found);
 	walk_release(&walk);
