@@ -1,0 +1,55 @@
+/*
+ * The doctor's two processes: the child that makes blocks, and how the parent starts and ends it.
+ *
+ * The child is hsnap.exe with a hidden command. It inherits four handles: the memory for its truth, two events that
+ * take turns (it says it is there, waits, does its work, says so and waits for its end), and its
+ * parent, whose end ends it.
+ */
+#ifndef SNAPSHOT_DOCTOR_DOCTOR_WINDOWS_H
+#define SNAPSHOT_DOCTOR_DOCTOR_WINDOWS_H
+
+#include "snapshot/doctor/doctor.h"
+#include "snapshot/inject_windows.h"
+#include "snapshot/spawn_windows.h"
+#include "snapshot/target.h"
+
+#define DOCTOR_CHILD "--child" /* hsnap doctor --child HANDLE ... */
+
+enum {
+	DOCTOR_MEMORY, /* struct doctor_truth */
+	DOCTOR_SAID, /* set by the child */
+	DOCTOR_GO, /* set by the parent */
+	DOCTOR_PARENT,
+	DOCTOR_HANDLES,
+};
+
+/* The child's main(): arguments as the parent gives them. Returns its exit status. */
+int doctor_child_main(int argc, char **argv);
+
+struct doctor_child {
+	struct spawn spawn;
+	HANDLE handles[DOCTOR_HANDLES];
+	struct doctor_truth *shared; /* as the child writes it; not to be trusted */
+	struct injection injection;
+	struct target target; /* the child, open */
+};
+
+/* How the child is started. */
+enum doctor_start {
+	DOCTOR_WITH_UST, /* with the flag that makes Windows keep stacks */
+	DOCTOR_WITH_TRACER,
+	DOCTOR_PLAIN,
+};
+
+/* Starts the child and waits until it is there and waits. 0, -ERR_START, -ERR_INJECT or another
+ * error; doctor_child_end() in all cases. */
+int doctor_child_start(struct doctor_child *child, enum doctor_start how, struct err *err);
+
+/* Lets it make its blocks and copies its truth. 0, -ERR_GONE, -ERR_SYSTEM (it could not, or what it
+ * says makes no sense). */
+int doctor_child_work(struct doctor_child *child, struct doctor_truth *truth, struct err *err);
+
+/* Ends the child, whatever it does, and closes everything. */
+void doctor_child_end(struct doctor_child *child);
+
+#endif

@@ -1,0 +1,322 @@
+/*
+ * What the doctor's child allocates, the truth it tells about it, and the table that is printed.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "snapshot/doctor/doctor_lie.h"
+#include "snapshot/doctor/doctor_plan.h"
+#include "snapshot/doctor/doctor_report.h"
+
+static int make_plan(void **state)
+{
+	struct doctor_plan *plan = calloc(1, sizeof(*plan));
+
+	assert_non_null(plan);
+	assert_int_equal(doctor_plan_make(plan), 0);
+	*state = plan;
+	return 0;
+}
+
+static int release_plan(void **state)
+{
+	doctor_plan_release(*state);
+	free(*state);
+	return 0;
+}
+
+/* How many steps of a heap allocate from .. to bytes, and stay if they must. */
+static size_t count(const struct doctor_plan *plan, enum doctor_heap heap, uint64_t from,
+	uint64_t to, bool that_stay)
+{
+	size_t count = 0;
+
+	for (size_t i = 0; i < plan->count; i++) {
+		const struct doctor_step *step = &plan->steps[i];
+
+		count += step->heap == heap && step->bytes >= from && step->bytes <= to &&
+			 !(that_stay && (step->is_freed || step->then_bytes));
+	}
+	return count;
+}
+
+static void test_every_step_of_8_bytes_to_1024_is_there_often_enough(void **state)
+{
+	static const enum doctor_heap heaps[] = {
+		DOCTOR_PROCESS_HEAP, DOCTOR_GROWABLE, DOCTOR_SEGMENT};
+
+	for (size_t i = 0; i < sizeof(heaps) / sizeof(*heaps); i++) {
+		for (uint64_t bytes = 0; bytes <= 1024; bytes += 8) {
+			uint64_t from = bytes ? bytes - 7 : 0;
+
+			/* 18 wake the low fragmentation heap for a size */
+			assert_true(count(*state, heaps[i], from, bytes, false) > 18);
+			assert_true(count(*state, heaps[i], from, bytes, true) > 2);
+		}
+	}
+}
+
+static void test_every_size_of_a_class_is_there(void **state)
+{
+	for (uint64_t bytes = 1; bytes <= 1024; bytes++)
+		assert_true(count(*state, DOCTOR_GROWABLE, bytes, bytes, true) > 0);
+}
+
+static void test_big_blocks_lie_on_both_sides_of_every_threshold(void **state)
+{
+	/* 508 KiB; 1020 KiB; HEAP_MIN_LARGE_BLOCK_SIZE of Wine 8.0, which is for 8 bytes more */
+	static const uint64_t thresholds[] = {0x7f000, 0xff000, 0xfeff0 - 8};
+
+	for (size_t i = 0; i < sizeof(thresholds) / sizeof(*thresholds); i++) {
+		uint64_t at = thresholds[i];
+
+		assert_true(count(*state, DOCTOR_GROWABLE, at - 0x20, at - 1, true) > 0);
+		assert_true(count(*state, DOCTOR_GROWABLE, at + 1, at + 0x20, true) > 0);
+	}
+	assert_true(count(*state, DOCTOR_GROWABLE, 0x200000, UINT64_MAX, true) > 0);
+}
+
+static void test_a_heap_of_a_fixed_size_is_not_asked_for_more(void **state)
+{
+	const struct doctor_plan *plan = *state;
+	uint64_t bytes = 0;
+
+	for (size_t i = 0; i < plan->count; i++) {
+		const struct doctor_step *step = &plan->steps[i];
+
+		if (step->heap != DOCTOR_FIXED)
+			continue;
+		assert_true(step->bytes < 508 * 1024 && step->then_bytes < 508 * 1024);
+		bytes += step->bytes + step->then_bytes + 0x60;
+	}
+	assert_true(bytes < DOCTOR_FIXED_BYTES / 2);
+}
+
+static void test_the_truth_has_room_for_the_plan(void **state)
+{
+	const struct doctor_plan *plan = *state;
+	size_t blocks = 0;
+
+	/* A block that is moved is two: one freed, one live. */
+	for (size_t i = 0; i < plan->count; i++)
+		blocks += plan->steps[i].then_bytes ? 2 : 1;
+	assert_true(blocks <= DOCTOR_BLOCKS_MAX);
+}
+
+static void test_late_blocks_stay_and_every_site_is_used(void **state)
+{
+	const struct doctor_plan *plan = *state;
+	size_t late = 0, sites[DOCTOR_SITES] = {0};
+
+	for (size_t i = 0; i < plan->count; i++) {
+		const struct doctor_step *step = &plan->steps[i];
+
+		assert_false(step->is_late && (step->is_freed || step->then_bytes));
+		assert_true((step->then_bytes != 0) == (step->group == DOCTOR_RESIZED));
+		assert_true(step->heap < DOCTOR_HEAPS && step->group < DOCTOR_GROUPS);
+		late += step->is_late;
+		sites[step->site]++;
+	}
+	assert_true(late > 100);
+	for (int i = 0; i < DOCTOR_SITES; i++)
+		assert_true(sites[i] > 100);
+}
+
+/* A truth whose every field is sound, with blocks at 0x1000, 0x1010, ... */
+static int make_truth(void **state)
+{
+	struct doctor_truth *truth = calloc(1, sizeof(*truth));
+
+	assert_non_null(truth);
+	truth->magic = DOCTOR_MAGIC;
+	truth->heaps[DOCTOR_GROWABLE] = 0x500;
+	truth->image = truth->outer = (struct doctor_range){1, 2};
+	for (int i = 0; i <= DOCTOR_SITES; i++)
+		truth->sites[i] = (struct doctor_range){1, 2};
+	for (unsigned i = 0; i < 40; i++) {
+		const struct doctor_block block = {.addr = 0x1000 + i * 16,
+			.requested_bytes = i,
+			.heap = DOCTOR_GROWABLE,
+			.site = (uint8_t)(i % DOCTOR_SITES)};
+
+		assert_true(doctor_truth_add(truth, &block));
+	}
+	*state = truth;
+	return 0;
+}
+
+static int free_truth(void **state)
+{
+	free(*state);
+	return 0;
+}
+
+static void test_a_place_that_is_taken_again_is_not_free(void **state)
+{
+	struct doctor_truth *truth = *state;
+	struct doctor_block again = {.addr = 0x1020, .heap = DOCTOR_GROWABLE, .is_freed = true};
+
+	assert_true(doctor_truth_add(truth, &again)); /* freed, then taken by a live block */
+	again.addr = 0x900; /* freed twice at one place */
+	assert_true(doctor_truth_add(truth, &again));
+	assert_true(doctor_truth_add(truth, &again));
+	doctor_truth_settle(truth);
+	assert_int_equal(truth->block_count, 41);
+	assert_true(doctor_truth_find(truth, 0x900)->is_freed);
+	assert_false(doctor_truth_find(truth, 0x1020)->is_freed);
+	assert_int_equal(doctor_truth_find(truth, 0x1020)->requested_bytes, 2);
+	assert_null(doctor_truth_find(truth, 0x1021));
+	assert_null(doctor_truth_find(truth, 0xffffffff));
+	assert_true(doctor_truth_is_sound(truth));
+}
+
+static void test_a_full_truth_takes_no_more(void **state)
+{
+	struct doctor_truth *truth = *state;
+	const struct doctor_block block = {.addr = 1};
+
+	truth->block_count = DOCTOR_BLOCKS_MAX;
+	assert_false(doctor_truth_add(truth, &block));
+	assert_int_equal(truth->block_count, DOCTOR_BLOCKS_MAX);
+}
+
+/* The truth is sound until one byte of a kind is changed. */
+#define UNSOUND(change, undo)                                                                      \
+	do {                                                                                       \
+		assert_true(doctor_truth_is_sound(truth));                                         \
+		change;                                                                            \
+		assert_false(doctor_truth_is_sound(truth));                                        \
+		undo;                                                                              \
+	} while (0)
+
+static void test_an_unsound_truth_is_refused(void **state)
+{
+	struct doctor_truth *truth = *state;
+
+	UNSOUND(truth->magic++, truth->magic--);
+	UNSOUND(truth->block_count = 0, truth->block_count = 40);
+	UNSOUND(truth->block_count = DOCTOR_BLOCKS_MAX + 1, truth->block_count = 40);
+	UNSOUND(truth->block_count = UINT32_MAX, truth->block_count = 40);
+	UNSOUND(truth->image.to = 1, truth->image.to = 2);
+	UNSOUND(truth->outer.from = 2, truth->outer.from = 1);
+	UNSOUND(truth->sites[DOCTOR_RESIZE_SITE].to = 0, truth->sites[DOCTOR_RESIZE_SITE].to = 2);
+	UNSOUND(truth->blocks[7].heap = DOCTOR_HEAPS, truth->blocks[7].heap = DOCTOR_GROWABLE);
+	UNSOUND(truth->blocks[7].heap = DOCTOR_FIXED, truth->blocks[7].heap = DOCTOR_GROWABLE);
+	UNSOUND(truth->blocks[7].group = DOCTOR_GROUPS, truth->blocks[7].group = 0);
+	UNSOUND(truth->blocks[7].site = DOCTOR_SITES, truth->blocks[7].site = 0);
+	UNSOUND(truth->blocks[7].addr -= 16, truth->blocks[7].addr += 16);
+	UNSOUND(truth->blocks[0].addr = 0, truth->blocks[0].addr = 0x1000);
+}
+
+static bool is_same(const struct doctor_block *a, const struct doctor_block *b)
+{
+	return a->addr == b->addr && a->requested_bytes == b->requested_bytes &&
+	       a->heap == b->heap && a->group == b->group && a->site == b->site &&
+	       a->is_resized == b->is_resized && a->is_freed == b->is_freed;
+}
+
+static void test_every_lie_changes_one_block(void **state)
+{
+	static const char *const lies[] = {"size", "place", "heap", "site", "freed", "silent"};
+	struct doctor_truth *truth = *state, *before = malloc(sizeof(*before));
+
+	assert_non_null(before);
+	truth->heaps[DOCTOR_UNLOCKED] = 0x600;
+	memcpy(before, truth, sizeof(*before));
+	for (size_t i = 0; i < sizeof(lies) / sizeof(*lies); i++) {
+		unsigned missing = 0;
+
+		memcpy(truth, before, sizeof(*before));
+		assert_true(doctor_lie(truth, lies[i]));
+		assert_true(doctor_truth_is_sound(truth));
+		for (uint32_t k = 0; k < before->block_count; k++) {
+			const struct doctor_block *was = &before->blocks[k],
+						  *is = doctor_truth_find(truth, was->addr);
+
+			missing += !is || !is_same(is, was);
+		}
+		assert_int_equal(missing, 1);
+	}
+	assert_false(doctor_lie(truth, "so"));
+	truth->block_count = 5;
+	assert_false(doctor_lie(truth, "size"));
+	free(before);
+}
+
+/* What is printed of a report, in memory that the next call takes. */
+static const char *printed(const struct doctor_report *report)
+{
+	static char text[4000];
+	FILE *file = tmpfile();
+	size_t len;
+
+	assert_non_null(file);
+	doctor_report_print(report, file);
+	rewind(file);
+	len = fread(text, 1, sizeof(text) - 1, file);
+	text[len] = 0;
+	(void)fclose(file);
+	return text;
+}
+
+static void test_the_table_says_what_is_off_and_why(void **state)
+{
+	const struct doctor_row good = {
+		.source = "walk", .heap = "here", .what = "blocks", .expected = 7, .found = 7};
+	struct doctor_row bad = {.source = "ust",
+		.heap = "there",
+		.what = "others",
+		.expected = 0,
+		.found = UINT64_MAX,
+		.verdict = DOCTOR_OFF,
+		.detail = "a reason"};
+	struct doctor_report report;
+	const char *text;
+
+	(void)state;
+	doctor_report_init(&report);
+	assert_int_equal(doctor_report_add(&report, &good), 0);
+	assert_int_equal(doctor_report_off(&report), 0);
+	assert_null(strstr(printed(&report), "OFF"));
+	assert_int_equal(doctor_report_add(&report, &bad), 0);
+	assert_int_equal(
+		doctor_report_say(&report, "os", "stacks", DOCTOR_NOT_THERE, "no such"), 0);
+	assert_int_equal(doctor_report_off(&report), 1);
+	text = printed(&report);
+	assert_non_null(strstr(text, "7         7  ok\n"));
+	assert_non_null(strstr(text, "0 18446744073709551615  OFF\n"));
+	assert_non_null(strstr(text, "-         -  not there\n"));
+	assert_non_null(strstr(text, "\nOFF: ust, there, others: a reason\n"));
+	assert_non_null(strstr(text, "\nnot there: os, stacks: no such\n"));
+	doctor_report_release(&report);
+}
+
+#define PLAN(test) cmocka_unit_test_setup_teardown(test, make_plan, release_plan)
+#define TRUTH(test) cmocka_unit_test_setup_teardown(test, make_truth, free_truth)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		PLAN(test_every_step_of_8_bytes_to_1024_is_there_often_enough),
+		PLAN(test_every_size_of_a_class_is_there),
+		PLAN(test_big_blocks_lie_on_both_sides_of_every_threshold),
+		PLAN(test_a_heap_of_a_fixed_size_is_not_asked_for_more),
+		PLAN(test_the_truth_has_room_for_the_plan),
+		PLAN(test_late_blocks_stay_and_every_site_is_used),
+		TRUTH(test_a_place_that_is_taken_again_is_not_free),
+		TRUTH(test_a_full_truth_takes_no_more),
+		TRUTH(test_an_unsound_truth_is_refused),
+		TRUTH(test_every_lie_changes_one_block),
+		cmocka_unit_test(test_the_table_says_what_is_off_and_why),
+	};
+
+	return cmocka_run_group_tests_name("doctor plan", tests, NULL, NULL);
+}
