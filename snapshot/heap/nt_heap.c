@@ -42,6 +42,8 @@ static int walk_heap(struct nt_walk *nt, uint64_t addr)
 {
 	uint32_t signature = 0;
 
+	if (page_heap_knows(nt, addr))
+		return 0;
 	if (memory_u32(nt->memory, addr + NT_HEAP_SIGNATURE_AT(nt->process->bits), &signature))
 		walk_broken(nt->walk, addr, "unreadable heap");
 	switch (signature) {

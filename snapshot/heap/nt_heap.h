@@ -23,8 +23,6 @@
 #define SEGMENT_HEAP_SIGNATURE 0xddeeddeeu
 #define NT_HEAP_SIGNATURE_AT(bits) ((bits) == 64 ? 0x10u : 0x08u)
 
-#define NT_PROBES 65536
-
 /* What all segment heaps of a process encode things with; recovered once (segment_keys.c). */
 struct segment_keys {
 	bool is_known; /* it has been tried */
@@ -35,20 +33,22 @@ struct segment_keys {
 	uint32_t lfh;
 };
 
+#define NT_PROBES 65536
+
 struct nt_walk {
 	struct memory *memory;
 	const struct nt_process *process;
 	struct walk *walk;
 	struct claims claims;
 	uint32_t list_entries; /* of all lists so far */
+	struct segment_keys segment_keys;
+	/* Page heaps among walk->heaps, by address. */
+	size_t page_heap_first, page_heap_count;
 	/* Where regions are not known: how many pages may still be tried. */
 	uint32_t probes_left;
 	/* RtlpLFHKey of the process's ntdll, when has_lfh_key: all its heaps use it. */
 	uint32_t lfh_key;
 	bool has_lfh_key;
-	struct segment_keys segment_keys;
-	/* Page heaps among walk->heaps, by address. */
-	size_t page_heap_first, page_heap_count;
 };
 
 /* The heap at addr, which has the kind's signature. 0 or -ERR_NOMEM. */
