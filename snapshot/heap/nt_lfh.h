@@ -23,12 +23,17 @@ struct nt_container {
 	uint32_t block_count;
 };
 
+/* A container as a subsegment in a zone has it. */
+struct nt_listed {
+	uint64_t container, subsegment;
+};
+
 struct nt_lfh {
 	uint64_t addr; /* _LFH_HEAP; 0: none */
 	uint64_t
 		*internals; /* where it and its zones lie, sorted: they may be blocks like others */
 	size_t internal_count, internal_cap;
-	uint64_t *listed; /* containers that subsegments in zones have */
+	struct nt_listed *listed; /* sorted */
 	size_t listed_count, listed_cap;
 	struct nt_container *containers;
 	size_t container_count, container_cap;

@@ -6,11 +6,21 @@
 #include "snapshot/heap/nt_chain.h"
 #include "snapshot/heap/nt_lfh.h"
 
-static int add_addr(uint64_t **list, size_t *cap, size_t *count, uint64_t addr)
+static int add_internal(struct nt_lfh *lfh, uint64_t addr)
 {
-	if (array_grow((void **)list, cap, *count, sizeof(**list)))
+	if (array_grow((void **)&lfh->internals, &lfh->internal_cap, lfh->internal_count,
+		    sizeof(*lfh->internals)))
 		return -ERR_NOMEM;
-	(*list)[(*count)++] = addr;
+	lfh->internals[lfh->internal_count++] = addr;
+	return 0;
+}
+
+static int add_listed(struct nt_lfh *lfh, uint64_t container, uint64_t subsegment)
+{
+	if (array_grow((void **)&lfh->listed, &lfh->listed_cap, lfh->listed_count,
+		    sizeof(*lfh->listed)))
+		return -ERR_NOMEM;
+	lfh->listed[lfh->listed_count++] = (struct nt_listed){container, subsegment};
 	return 0;
 }
 
@@ -19,6 +29,15 @@ static int by_value(const void *a, const void *b)
 	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
 
 	return x < y ? -1 : x > y;
+}
+
+static int by_container(const void *a, const void *b)
+{
+	const struct nt_listed *x = a, *y = b;
+
+	if (x->container != y->container)
+		return x->container < y->container ? -1 : 1;
+	return x->subsegment < y->subsegment ? -1 : x->subsegment > y->subsegment;
 }
 
 /* Memory of the heap's own is no more than the process has, and no other heap's. */
@@ -32,11 +51,10 @@ static bool is_ours(const struct nt_heap *heap, uint64_t addr, uint64_t bytes)
 static int add_zone(void *ctx, uint64_t link)
 {
 	struct nt_heap *heap = ctx;
-	struct nt_lfh *lfh = &heap->lfh;
 
 	if (!is_ours(heap, link, heap->layout->lfh->zone_first))
 		return walk_broken(heap->nt->walk, link, "LFH zone outside of the heap");
-	return add_addr(&lfh->internals, &lfh->internal_cap, &lfh->internal_count, link);
+	return add_internal(&heap->lfh, link);
 }
 
 /* Where the subsegments of a zone end that are or were in use. */
@@ -59,7 +77,6 @@ static uint64_t zone_end(struct nt_heap *heap, uint64_t zone)
 static int list_zone(struct nt_heap *heap, uint64_t zone, uint64_t limit)
 {
 	const struct nt_lfh_layout *layout = heap->layout->lfh;
-	struct nt_lfh *lfh = &heap->lfh;
 	uint64_t at = zone + layout->zone_first, end = zone_end(heap, zone), data;
 	int rc = 0;
 
@@ -74,7 +91,7 @@ static int list_zone(struct nt_heap *heap, uint64_t zone, uint64_t limit)
 			return walk_broken(heap->nt->walk, at, "unreadable LFH subsegment");
 		data = bytes_ptr(bytes + layout->sub_data, heap->layout->bits);
 		if (data && bytes_u16(bytes + layout->sub_block_size))
-			rc = add_addr(&lfh->listed, &lfh->listed_cap, &lfh->listed_count, data);
+			rc = add_listed(&heap->lfh, data, at);
 	}
 	return rc;
 }
@@ -100,27 +117,28 @@ int nt_lfh_open(struct nt_heap *heap)
 		rc = list_zone(heap, lfh->internals[i],
 			i + 1 < lfh->internal_count ? lfh->internals[i + 1] : UINT64_MAX);
 	if (lfh->listed_count)
-		qsort(lfh->listed, lfh->listed_count, sizeof(*lfh->listed), by_value);
+		qsort(lfh->listed, lfh->listed_count, sizeof(*lfh->listed), by_container);
 	if (!rc)
-		rc = add_addr(&lfh->internals, &lfh->internal_cap, &lfh->internal_count, lfh->addr);
+		rc = add_internal(lfh, lfh->addr);
 	if (!rc)
 		qsort(lfh->internals, lfh->internal_count, sizeof(*lfh->internals), by_value);
 	return rc;
 }
 
-/* Takes over what the container's subsegment says. False: it is another container's by now. */
-static bool describe(struct nt_heap *heap, struct nt_container *container)
+/* Takes over what a subsegment says of the container. False: it is another container's by now. */
+static bool describe(struct nt_heap *heap, struct nt_container *container, uint64_t subsegment)
 {
 	const struct nt_lfh_layout *layout = heap->layout->lfh;
-	const unsigned char *bytes =
-		memory_at(heap->nt->memory, container->subsegment, layout->sub_bytes);
+	const unsigned char *bytes = memory_at(heap->nt->memory, subsegment, layout->sub_bytes);
 
 	if (!bytes || bytes_ptr(bytes + layout->sub_data, heap->layout->bits) != container->addr)
 		return false;
 	container->stride =
 		(uint32_t)bytes_u16(bytes + layout->sub_block_size) * heap->layout->common->unit;
 	container->block_count = bytes_u16(bytes + layout->sub_block_count);
-	return container->stride != 0;
+	if (!container->stride)
+		walk_broken(heap->nt->walk, container->addr, "LFH container of blocks of no size");
+	return true;
 }
 
 /* Where a container ends at the earliest: its blocks begin as early as they can. */
@@ -136,53 +154,70 @@ static uint64_t least_end(const struct nt_heap *heap, const struct nt_container 
  * A container that zones list and the back end does not have. When it lies where the walk of the
  * back end saw nothing, it is taken; elsewhere its bytes were walked already.
  */
-static int take_missing(struct nt_heap *heap, uint64_t addr)
+static int take_missing(struct nt_heap *heap, const struct nt_listed *listed)
 {
 	struct nt_lfh *lfh = &heap->lfh;
-	const struct nt_part *gap = nt_parts_at(&heap->gaps, addr);
+	const struct nt_part *gap = nt_parts_at(&heap->gaps, listed->container);
 	size_t before = lfh->container_count;
 	struct nt_container *container;
 	int rc;
 
-	walk_broken(heap->nt->walk, addr, "LFH container that the back end does not have");
-	if (!gap || addr < lfh->taken_end)
+	walk_broken(
+		heap->nt->walk, listed->container, "LFH container that the back end does not have");
+	if (!gap || listed->container < lfh->taken_end)
 		return 0;
 	nt_span_forget(&heap->span);
-	rc = nt_lfh_note(heap, addr, gap->end);
+	rc = nt_lfh_note(heap, listed->container, gap->end);
 	if (lfh->container_count == before)
 		return rc;
 	container = &lfh->containers[before];
 	/* No two may share memory: there are no more blocks than bytes. */
-	if (describe(heap, container) && least_end(heap, container) <= gap->end)
+	if (describe(heap, container, listed->subsegment) && least_end(heap, container) <= gap->end)
 		lfh->taken_end = least_end(heap, container);
 	else
 		lfh->container_count = before;
 	return 0;
 }
 
+/* A container that both have: zones may describe it where its own pointer does not lead there. */
+static void match(struct nt_heap *heap, struct nt_container *container, bool is_described,
+	const struct nt_listed *listed)
+{
+	if (is_described)
+		return;
+	walk_broken(heap->nt->walk, container->addr, "LFH container without its subsegment");
+	describe(heap, container, listed->subsegment);
+}
+
 /* Holds one list against the other; both are sorted. found: of the containers, how many are. */
 static int compare(struct nt_heap *heap, size_t found)
 {
 	struct nt_lfh *lfh = &heap->lfh;
-	size_t i = 0;
+	size_t i = 0, j = 0;
 	int rc = 0;
 
-	for (size_t j = 0; !rc && (i < found || j < lfh->listed_count);) {
-		uint64_t ours = i < found ? lfh->containers[i].addr : UINT64_MAX;
-		uint64_t listed = j < lfh->listed_count ? lfh->listed[j] : UINT64_MAX;
-		bool is_described = i < found && lfh->containers[i].stride;
+	while (!rc && (i < found || j < lfh->listed_count)) {
+		struct nt_container *ours = i < found ? &lfh->containers[i] : NULL;
+		const struct nt_listed *listed = j < lfh->listed_count ? &lfh->listed[j] : NULL;
+		/* What is not described is empty and kept for later. */
+		bool is_described = ours && describe(heap, ours, ours->subsegment);
 
-		if (ours < listed && is_described)
-			walk_broken(heap->nt->walk, ours, "LFH container that no zone lists");
-		else if (ours == listed && !is_described)
-			walk_broken(heap->nt->walk, ours, "LFH container without its subsegment");
-		else if (listed < ours)
-			rc = take_missing(heap, listed);
-		i += ours <= listed;
-		if (listed > ours)
+		if (ours && (!listed || ours->addr < listed->container)) {
+			if (is_described)
+				walk_broken(heap->nt->walk, ours->addr,
+					"LFH container that no zone lists");
+			i++;
 			continue;
-		while (++j < lfh->listed_count && lfh->listed[j] == listed)
-			walk_broken(heap->nt->walk, listed, "LFH container of two subsegments");
+		}
+		if (ours && ours->addr == listed->container) {
+			match(heap, ours, is_described, listed);
+			i++;
+		} else {
+			rc = take_missing(heap, listed);
+		}
+		while (++j < lfh->listed_count && lfh->listed[j].container == listed->container)
+			walk_broken(heap->nt->walk, listed->container,
+				"LFH container of two subsegments");
 	}
 	return rc;
 }
@@ -190,10 +225,12 @@ static int compare(struct nt_heap *heap, size_t found)
 int nt_lfh_match(struct nt_heap *heap)
 {
 	struct nt_lfh *lfh = &heap->lfh;
+	int rc = 0;
 
-	/* What is not described is empty and kept for later: its subsegment has another one now. */
-	for (size_t i = 0; i < lfh->container_count; i++)
-		describe(heap, &lfh->containers[i]);
+	if (lfh->addr)
+		rc = compare(heap, lfh->container_count);
+	for (size_t i = 0; !lfh->addr && i < lfh->container_count; i++)
+		describe(heap, &lfh->containers[i], lfh->containers[i].subsegment);
 	nt_span_forget(&heap->span);
-	return lfh->addr ? compare(heap, lfh->container_count) : 0;
+	return rc;
 }

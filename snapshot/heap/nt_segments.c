@@ -95,10 +95,13 @@ static const char *read_segment(struct nt_heap *heap, uint64_t addr, struct segm
 	segment->addr = addr;
 	segment->first = bytes_ptr(bytes + layout->segment_first, bits);
 	segment->end = bytes_ptr(bytes + layout->segment_end, bits);
-	if (segment->first <= addr || segment->end < segment->first ||
-		segment->end - addr > reserved || addr + reserved < addr ||
-		addr + reserved > TARGET_SPACE_BYTES)
+	if (segment->first <= addr || segment->first - addr >= reserved ||
+		reserved > TARGET_SPACE_BYTES || addr > TARGET_SPACE_BYTES - reserved)
 		return "segment of an impossible size";
+	if (segment->end < segment->first || segment->end - addr > reserved) {
+		walk_broken(heap->nt->walk, addr, "segment that ends elsewhere");
+		segment->end = addr + reserved;
+	}
 	segment->reserved_bytes = reserved;
 	return NULL;
 }
