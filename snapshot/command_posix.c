@@ -22,6 +22,12 @@ int command_ust(int argc, char **argv)
 	return refuse(argv[0]);
 }
 
+int command_os(int argc, char **argv)
+{
+	(void)argc;
+	return refuse(argv[0]);
+}
+
 int command_ps(int argc, char **argv)
 {
 	(void)argc;
@@ -47,6 +53,11 @@ void command_run_help(FILE *to)
 void command_ust_help(FILE *to)
 {
 	fprintf(to, "hsnap ust, on Windows: lets the system record the stacks of an image's blocks\n");
+}
+
+void command_os_help(FILE *to)
+{
+	fprintf(to, "hsnap os, on Windows: switches the system's own recording of stacks\n");
 }
 
 void command_ps_help(FILE *to)
