@@ -3,6 +3,7 @@
 # notice: a child that lies about one block in any way turns the row about it off.
 use strict;
 use warnings;
+use File::Copy qw(copy);
 use FindBin qw($Bin);
 use lib "$Bin/lib";
 use Test::More;
@@ -46,6 +47,7 @@ is($verdicts{'os the child'}, 'not there', 'nor has it stacks of its own');
 is($verdicts{'walk segment heap'}, 'not there', 'nor a segment heap');
 like($doctor->{out}, qr/^NtGlobalFlag +1000 in the child with \+ust\r?$/m, 'the flag was set in the child');
 like($doctor->{out}, qr/^\Q$_\E +kind wine\b/m, "$_: the layout that read it") for @heaps;
+like($doctor->{out}, qr/^held +by suspending it\r?$/m, 'how it was held: Wine has no clones');
 is_deeply([unix_pids($exe), children()], [], 'no process is left');
 
 # What a lie is about, and the rows that it turns off.
@@ -84,6 +86,16 @@ for my $lie (sort keys %lies) {
 	like($result->{out}, qr/rows? (?:is|are) OFF: do not trust/, "a lie ($lie): the last line says so");
 }
 is_deeply([unix_pids($exe), children()], [], 'no process is left by a doctor that finds faults');
+
+# hsnap.exe alone: the tracer cannot be tried, which is a fault that can be mended.
+my $dir = fresh_dir();
+copy($exe, "$dir/hsnap.exe") or die "$dir/hsnap.exe: $!\n";
+my $alone = run([wine("$dir/hsnap.exe", 'doctor')]);
+is($alone->{status}, 1, 'without its DLL: status 1');
+like($alone->{out}, qr/^OFF: tracer, the child: .*keep hsnap-tracer64\.dll beside hsnap\.exe/m, 'and what to do');
+is_deeply([map { "$_->{source}, $_->{what}" } grep { $_->{ok} eq 'OFF' } rows($alone->{out})],
+	['tracer, the child'], 'the rest is tried all the same');
+
 die_after($_) for 0, 0.1, 0.3;
 
 check_error(hsnap('doctor', 'me'), 'hsnap', 'an argument', 'me', 'doctor');

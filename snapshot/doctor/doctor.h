@@ -40,9 +40,9 @@ enum doctor_group {
 
 struct doctor_block {
 	uint64_t addr, requested_bytes;
+	uint64_t was_bytes; /* before it was reallocated; 0: it was not */
 	uint8_t heap, group;
-	uint8_t site; /* where it was allocated */
-	bool is_resized; /* and then reallocated: either site may be on its stack */
+	uint8_t site; /* where it was allocated; the stack of a reallocated one may show either */
 	bool is_freed;
 };
 

@@ -85,7 +85,7 @@ static bool note(struct work *work, size_t i, void *addr, uint64_t bytes, bool i
 		.heap = step->heap,
 		.group = step->group,
 		.site = step->site,
-		.is_resized = step->then_bytes != 0,
+		.was_bytes = step->then_bytes ? step->bytes : 0,
 		.is_freed = is_freed};
 
 	return doctor_truth_add(work->truth, &block) || fail(work, 0);

@@ -15,9 +15,12 @@ struct heap_tally {
 	uint64_t unseen; /* live blocks that are not listed at all */
 };
 
-uint64_t doctor_overhead_max(uint64_t requested_bytes)
+uint64_t doctor_overhead_max(const struct doctor_block *block)
 {
-	return 512 + requested_bytes / 4 + (requested_bytes > 16384 ? 131072 : 0);
+	uint64_t bytes = block->requested_bytes > block->was_bytes ? block->requested_bytes :
+								     block->was_bytes;
+
+	return 512 + bytes / 4 + (bytes > 16384 ? 131072 : 0) + block->was_bytes;
 }
 
 static void wrong(struct tally *tally, const char *format, ...) PRINTF_LIKE(2, 3);
@@ -47,7 +50,7 @@ bool doctor_stack_fits(const struct doctor_truth *truth, const struct doctor_blo
 		i++;
 	if (i == frame_count ||
 		!(is_in(&truth->sites[block->site], frames[i]) ||
-			(block->is_resized && is_in(&truth->sites[DOCTOR_RESIZE_SITE], frames[i]))))
+			(block->was_bytes && is_in(&truth->sites[DOCTOR_RESIZE_SITE], frames[i]))))
 		return false;
 	for (i++; i < frame_count; i++) {
 		if (is_in(&truth->outer, frames[i]))
@@ -72,7 +75,7 @@ static bool is_right(const struct doctor_truth *truth, const struct doctor_block
 			"the block at %" PRIX64 " has %" PRIu64
 			" bytes and is listed with %" PRIu64,
 			block->addr, block->requested_bytes, at->requested_bytes);
-	else if (at->overhead_bytes > doctor_overhead_max(block->requested_bytes))
+	else if (at->overhead_bytes > doctor_overhead_max(block))
 		wrong(tally,
 			"the block at %" PRIX64 " of %" PRIu64
 			" bytes is listed with an overhead of %" PRIu64,

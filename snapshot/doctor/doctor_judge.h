@@ -11,9 +11,9 @@
 #include "snapshot/doctor/doctor_found.h"
 #include "snapshot/doctor/doctor_report.h"
 
-/* More heap than this on top of one block of a size is no overhead but a mistake: it has room for
- * what page-sized and larger units leave over. */
-uint64_t doctor_overhead_max(uint64_t requested_bytes);
+/* More heap than this on top of a block is no overhead but a mistake: it has room for what page-sized
+ * and larger units leave over, and for what a block had before it was made smaller in its place. */
+uint64_t doctor_overhead_max(const struct doctor_block *block);
 
 /*
  * Adds the rows for every heap of the truth: its blocks by group, its freed blocks, what else is in

@@ -46,7 +46,7 @@ static void put(struct scene *scene, uint64_t addr, uint64_t bytes, enum doctor_
 		.heap = (uint8_t)heap,
 		.group = (uint8_t)group,
 		.site = (uint8_t)(truth->block_count % DOCTOR_SITES),
-		.is_resized = group == DOCTOR_RESIZED};
+		.was_bytes = group == DOCTOR_RESIZED ? 9 : 0};
 
 	assert_true(doctor_truth_add(truth, &block));
 }
@@ -259,18 +259,28 @@ static void test_an_absurd_overhead_is_off(void **state)
 {
 	struct scene *scene = *state;
 
-	at(scene, 0x210000)->overhead_bytes = doctor_overhead_max(1) + 1;
+	at(scene, 0x210000)->overhead_bytes = 4096;
 	judge_off(scene, DOCTOR_GROWABLE, group(DOCTOR_SMALL), NULL);
+}
+
+static uint64_t overhead_max(uint64_t bytes, uint64_t was_bytes)
+{
+	const struct doctor_block block = {.requested_bytes = bytes, .was_bytes = was_bytes};
+
+	return doctor_overhead_max(&block);
 }
 
 static void test_overhead_may_be_what_real_heaps_have(void **state)
 {
 	(void)state;
 	/* The extended prefix with header and rounding; a page; Windows' unit of 64 KiB. */
-	assert_true(doctor_overhead_max(0) >= 0x30 + 16 + 15);
-	assert_true(doctor_overhead_max(20000) >= 0x1000 + 0x60);
-	assert_true(doctor_overhead_max(0x80000) >= 0x10000 + 0x60);
-	assert_true(doctor_overhead_max(100) < 0x1000);
+	assert_true(overhead_max(0, 0) >= 0x30 + 16 + 15);
+	assert_true(overhead_max(20000, 0) >= 0x1000 + 0x60);
+	assert_true(overhead_max(0x80000, 0) >= 0x10000 + 0x60);
+	assert_true(overhead_max(100, 0) < 0x1000);
+	/* What was left when a block was made smaller in its place. */
+	assert_true(overhead_max(100, 1000) >= 900 + 0x30 + 16 + 15);
+	assert_true(overhead_max(300, 2000000) >= 2000000 - 300 + 0x10000);
 }
 
 static void test_a_block_that_nobody_made_is_off(void **state)
@@ -365,7 +375,7 @@ static void test_a_stack_is_its_innermost_own_frame_and_the_outer_function(void 
 static void test_either_site_may_be_on_a_reallocated_blocks_stack(void **state)
 {
 	struct scene *scene = *state;
-	const struct doctor_block block = {.site = 2, .is_resized = true}, plain = {.site = 2};
+	const struct doctor_block block = {.site = 2, .was_bytes = 5}, plain = {.site = 2};
 
 	assert_true(fits(scene, &block, scene->frames[2], 4));
 	assert_true(fits(scene, &block, scene->frames[DOCTOR_RESIZE_SITE], 4));

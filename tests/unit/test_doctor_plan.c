@@ -220,7 +220,7 @@ static bool is_same(const struct doctor_block *a, const struct doctor_block *b)
 {
 	return a->addr == b->addr && a->requested_bytes == b->requested_bytes &&
 	       a->heap == b->heap && a->group == b->group && a->site == b->site &&
-	       a->is_resized == b->is_resized && a->is_freed == b->is_freed;
+	       a->was_bytes == b->was_bytes && a->is_freed == b->is_freed;
 }
 
 static void test_every_lie_changes_one_block(void **state)
