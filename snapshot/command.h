@@ -11,12 +11,14 @@
 /* "hsnap NAME ...": argv[0] is the name. Each prints its own errors and returns the exit status. */
 int command_run(int argc, char **argv);
 int command_ust(int argc, char **argv);
+int command_os(int argc, char **argv);
 int command_ps(int argc, char **argv);
 int command_doctor(int argc, char **argv);
 
 /* Each prints how it is used, and its options. */
 void command_run_help(FILE *to);
 void command_ust_help(FILE *to);
+void command_os_help(FILE *to);
 void command_ps_help(FILE *to);
 void command_doctor_help(FILE *to);
 

@@ -22,6 +22,12 @@ int command_ust(int argc, char **argv)
 	return refuse(argv[0]);
 }
 
+int command_os(int argc, char **argv)
+{
+	(void)argc;
+	return refuse(argv[0]);
+}
+
 int command_ps(int argc, char **argv)
 {
 	(void)argc;
@@ -41,22 +47,27 @@ int guard_main(int argc, char **argv)
 
 void command_run_help(FILE *to)
 {
-	fprintf(to, "hsnap run, ust, ps and doctor are for Windows.\n");
+	fprintf(to, "hsnap run, on Windows: starts a program with the tracer in it\n");
 }
 
 void command_ust_help(FILE *to)
 {
-	(void)to;
+	fprintf(to, "hsnap ust, on Windows: lets the system record the stacks of an image's blocks\n");
+}
+
+void command_os_help(FILE *to)
+{
+	fprintf(to, "hsnap os, on Windows: switches the system's own recording of stacks\n");
 }
 
 void command_ps_help(FILE *to)
 {
-	(void)to;
+	fprintf(to, "hsnap ps, on Windows: lists processes and where their stacks come from\n");
 }
 
 void command_doctor_help(FILE *to)
 {
-	(void)to;
+	fprintf(to, "hsnap doctor, on Windows: finds out whether hsnap reads this system rightly\n");
 }
 
 int process_by_name(const char *name, uint32_t *pid, struct err *err)

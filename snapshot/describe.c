@@ -6,6 +6,8 @@
 
 #include "core/os.h"
 
+#define UNWALKED_NAMED 8
+
 #define FULL_PERCENT 95 /* of the database of stacks: more is said */
 
 static const char *keep(struct snapshot *snapshot, const char *text)
@@ -116,6 +118,24 @@ void describe_stacks(struct snapshot *snapshot, const struct captured *captured)
 			"nor with +ust");
 }
 
+/* A damaged list names very many: a few stand for all. */
+static void warn_of_unwalked(struct snapshot *snapshot, const struct walk *walk, bool has_tracer)
+{
+	size_t count = 0;
+
+	for (size_t i = 0; i < walk->heap_count; i++) {
+		if (!walk->heaps[i].unwalked || ++count > UNWALKED_NAMED)
+			continue;
+		snapshot_warn(snapshot, "heap %" PRIX64 " is of a kind that cannot be walked; %s",
+			walk->heaps[i].addr,
+			has_tracer ? "only traced blocks are listed, their overhead is not known" :
+				     "its blocks are missing");
+	}
+	if (count > UNWALKED_NAMED)
+		snapshot_warn(snapshot, "%zu more heaps are of kinds that cannot be walked",
+			count - UNWALKED_NAMED);
+}
+
 static void warn_of_heaps(struct snapshot *snapshot, const struct walk *walk, bool has_tracer)
 {
 	if (walk->broken_count)
@@ -126,15 +146,7 @@ static void warn_of_heaps(struct snapshot *snapshot, const struct walk *walk, bo
 		snapshot_warn(snapshot,
 			"%u heaps had their lock held all the time; they were walked nevertheless",
 			walk->busy_count);
-	for (size_t i = 0; i < walk->heap_count; i++) {
-		if (walk->heaps[i].unwalked)
-			snapshot_warn(snapshot,
-				"heap %" PRIX64 " is of a kind that cannot be walked; %s",
-				walk->heaps[i].addr,
-				has_tracer ? "only traced blocks are listed, their overhead is "
-					     "not known" :
-					     "its blocks are missing");
-	}
+	warn_of_unwalked(snapshot, walk, has_tracer);
 }
 
 static void warn_of_tracer(struct snapshot *snapshot, const struct tracer_copy *tracer)

@@ -38,6 +38,7 @@ static const struct command {
 } commands[] = {
 	{"run", command_run, command_run_help},
 	{"ust", command_ust, command_ust_help},
+	{"os", command_os, command_os_help},
 	{"ps", command_ps, command_ps_help},
 	{"doctor", command_doctor, command_doctor_help},
 };

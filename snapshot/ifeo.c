@@ -90,9 +90,11 @@ int ifeo_check_name(const char *name, struct err *err)
 {
 	size_t count = plain_length(name), len = strlen(name);
 
+	if (!*name)
+		return err_set(err, ERR_IMAGE_NAME, "an empty word", NULL);
 	if (!count)
 		return err_set(err, ERR_IMAGE_NAME, name,
-			"it is empty, or has a character that file names do not have");
+			"it has a character that file names do not have");
 	if (count > IFEO_NAME_MAX)
 		return err_set(err, ERR_IMAGE_NAME, name, "it is too long");
 	if (name[0] == ' ')

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/out.h"
 #include "core/table.h"
 #include "core/u64map.h"
 
@@ -20,13 +21,13 @@ struct joining {
 static int put_stack(struct snapshot *snapshot, uint64_t id, const uint64_t *frames, uint32_t count,
 	uint32_t *index)
 {
-	char text[20];
+	char text[16];
+	size_t len = out_hex_digits(text, id);
 	struct stack stack = {
 		.id = text, .same_id = STACK_NONE, .frames = frames, .frame_count = count};
-	int len = snprintf(text, sizeof(text), "%" PRIX64, id);
 
 	*index = STACK_NONE;
-	return count ? stackset_put(&snapshot->stacks, &stack, (size_t)len, index) : 0;
+	return count ? stackset_put(&snapshot->stacks, &stack, len, index) : 0;
 }
 
 /* The index of the stack that the tracer has under id, or STACK_NONE. */
@@ -119,9 +120,8 @@ static int stack_of(struct joining *joining, const struct walked_block *walked, 
 		rc = traced_stack(joining, traced->stack, index);
 	if (rc || *index != STACK_NONE)
 		return rc;
-	if (walked->record && captured->wants_ust)
-		number = ust_number(
-			captured->ust, walked->record, captured->walk.heaps[walked->heap].bits);
+	if (captured->wants_ust)
+		number = ust_number(captured->ust, (size_t)(walked - captured->walk.blocks));
 	if (number != UST_NONE)
 		*index = joining->recorded[number];
 	return 0;
@@ -150,22 +150,15 @@ static int add_block(struct snapshot *snapshot, const struct walked_block *walke
 
 static int join_walked(struct joining *joining)
 {
-	const struct captured *captured = joining->captured;
-	const struct walk *walk = &captured->walk;
-	const struct walked_block *last = NULL;
-	uint32_t stack = STACK_NONE;
+	const struct walk *walk = &joining->captured->walk;
 	int rc = snapshot_reserve_blocks(joining->snapshot, walk->block_count);
 
 	for (size_t i = 0; !rc && i < walk->block_count; i++) {
-		const struct walked_block *walked = &walk->blocks[i];
+		uint32_t stack;
 
-		/* Neighbours often have one record. */
-		if (captured->has_tracer || captured->os || !last ||
-			walked->record != last->record || walked->heap != last->heap)
-			rc = stack_of(joining, walked, &stack);
+		rc = stack_of(joining, &walk->blocks[i], &stack);
 		if (!rc)
-			rc = add_block(joining->snapshot, walked, stack);
-		last = walked;
+			rc = add_block(joining->snapshot, &walk->blocks[i], stack);
 	}
 	return rc;
 }

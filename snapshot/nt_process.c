@@ -43,6 +43,9 @@ static int read_heaps(
 			process->is_heap_list_cut = true;
 			break;
 		}
+		/* Where the count says nothing, the list ends where its unused part begins. */
+		if (process->is_heap_list_cut && !addr)
+			break;
 		rc = add(process, &known, addr);
 	}
 	table_release(&known);

@@ -4,6 +4,8 @@
 #ifndef SNAPSHOT_PROCESS_H
 #define SNAPSHOT_PROCESS_H
 
+#include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "core/err.h"
@@ -27,6 +29,24 @@ int target_open_handle(struct target *target, void *process, struct err *err);
 /* The one process whose image is called name ("app.exe" or "app", any case). Returns 0 and *pid;
  * -ERR_NO_PROCESS; -ERR_MANY with all pids in the message. */
 int process_by_name(const char *name, uint32_t *pid, struct err *err);
+
+struct process_entry {
+	uint32_t pid;
+	char *name; /* of its image, without the folder; UTF-8 as it is, hostile */
+};
+
+struct process_list {
+	struct process_entry *items; /* by pid */
+	size_t count, cap;
+};
+
+/* All processes but the idle one and hsnap itself. Returns 0, -ERR_SYSTEM or -ERR_NOMEM; then
+ * process_list_release() in both cases. */
+int process_list_take(struct process_list *list, struct err *err);
+void process_list_release(struct process_list *list);
+
+/* Whether a process is called name: "app.exe" is app.exe and app, in any case. */
+bool process_is_called(const char *image, const char *name);
 
 /*
  * A helper process that continues the target if hsnap is ended while it holds it, in whatever way.

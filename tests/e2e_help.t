@@ -12,6 +12,7 @@ my %programs = (
 	'hsym' => tool('hsym', 'linux'),
 	'hdiff.exe' => tool('hdiff', 'windows'),
 	'hsym.exe' => tool('hsym', 'windows'),
+	'hsnap' => tool('hsnap', 'linux'),
 	'hsnap.exe' => [wine("$root/build/win64/hsnap.exe")],
 );
 my ($version) = slurp("$root/Makefile") =~ /^VERSION\s*:?=\s*(\S+)/m;
@@ -21,8 +22,14 @@ for my $program (sort keys %programs) {
 	my $help = run([@{ $programs{$program} }, '--help']);
 	is($help->{status}, 0, "$program --help: status 0");
 	is($help->{err}, '', "$program --help: on stdout");
-	is_deeply([helped($help->{out})], [documented("$root/man/$name.1")],
-		"$program --help and $name.1 list the same options");
+	my @helped = helped($help->{out});
+	my @documented = documented("$root/man/$name.1");
+	if ($program eq 'hsnap') { # most of its commands are for Windows
+		my %is_documented = map { $_ => 1 } @documented;
+		cmp_ok(scalar @helped, '>', 10, "$program --help lists options");
+		@documented = grep { $is_documented{$_} } @helped;
+	}
+	is_deeply(\@helped, \@documented, "$program --help and $name.1 list the same options");
 	my ($longest) = sort { $b <=> $a } map { length } split /\r?\n/, $help->{out};
 	cmp_ok($longest, '<=', 100, "$program --help fits on a screen");
 

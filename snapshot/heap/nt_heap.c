@@ -42,6 +42,8 @@ static int walk_heap(struct nt_walk *nt, uint64_t addr)
 {
 	uint32_t signature = 0;
 
+	if (page_heap_knows(nt, addr))
+		return 0;
 	if (memory_u32(nt->memory, addr + NT_HEAP_SIGNATURE_AT(nt->process->bits), &signature))
 		walk_broken(nt->walk, addr, "unreadable heap");
 	switch (signature) {
@@ -56,8 +58,11 @@ static int walk_process(struct memory *memory, uint64_t peb, unsigned bits, stru
 	struct claims *claims, struct err *err)
 {
 	struct nt_process process;
-	struct nt_walk nt = {
-		.memory = memory, .process = &process, .walk = walk, .claims = *claims};
+	struct nt_walk nt = {.memory = memory,
+		.process = &process,
+		.walk = walk,
+		.claims = *claims,
+		.probes_left = NT_PROBES};
 	int rc = nt_process_read(&process, memory, peb, bits, err);
 
 	if (rc)

@@ -33,6 +33,8 @@ struct segment_keys {
 	uint32_t lfh;
 };
 
+#define NT_PROBES 65536
+
 struct nt_walk {
 	struct memory *memory;
 	const struct nt_process *process;
@@ -42,6 +44,11 @@ struct nt_walk {
 	struct segment_keys segment_keys;
 	/* Page heaps among walk->heaps, by address. */
 	size_t page_heap_first, page_heap_count;
+	/* Where regions are not known: how many pages may still be tried. */
+	uint32_t probes_left;
+	/* RtlpLFHKey of the process's ntdll, when has_lfh_key: all its heaps use it. */
+	uint32_t lfh_key;
+	bool has_lfh_key;
 };
 
 /* The heap at addr, which has the kind's signature. 0 or -ERR_NOMEM. */

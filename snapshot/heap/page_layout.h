@@ -13,7 +13,7 @@ struct page_layout {
 	const char *name;
 	unsigned bits;
 	/* _DPH_HEAP_ROOT */
-	uint16_t root_storage_bytes, root_busy_table, root_busy_count, root_busy_committed;
+	uint16_t root_storage_bytes, root_busy_table, root_busy_committed;
 	uint16_t root_free_committed, root_next, root_normal_heap, root_bytes;
 	/* _RTL_AVL_TABLE, _RTL_BALANCED_LINKS */
 	uint16_t table_count, links_parent, links_left, links_right;

@@ -2,6 +2,7 @@
 
 #define UNIT_SHIFT_MIN 12
 #define UNIT_SHIFT_MAX 20
+#define TRIAL_SEGMENTS 8u /* looked at to choose between layouts */
 #define PAGES_MAX (TARGET_SPACE_BYTES >> 12)
 
 /* ---------------------------------------------------------------- which layout */
@@ -27,8 +28,64 @@ static bool context_fits(
 	       !memory_u8(nt->memory, context + layout->first_descriptor, &first) && first;
 }
 
+struct trial {
+	unsigned segments_left;
+};
+
+static int trial_segment(void *ctx, uint64_t addr, uint64_t seg_context)
+{
+	struct trial *trial = ctx;
+
+	(void)addr;
+	(void)seg_context;
+	if (!trial->segments_left)
+		return 0;
+	trial->segments_left--;
+	return 1;
+}
+
+static int trial_range(void *ctx, const struct segment_range *range)
+{
+	(void)ctx;
+	(void)range;
+	return 0;
+}
+
+/* How many page ranges of the first segments make no sense, seen with the layout. */
+static unsigned range_faults(
+	const struct nt_walk *nt, const struct segment_layout *layout, uint64_t addr)
+{
+	struct trial trial = {.segments_left = TRIAL_SEGMENTS};
+	const struct segment_visit visit = {
+		.segment = trial_segment, .range = trial_range, .ctx = &trial};
+	struct walk unheard;
+	struct nt_walk quiet = *nt;
+	struct segment_heap heap = {
+		.nt = &quiet, .layout = layout, .parts = layout->parts, .addr = addr};
+
+	walk_init(&unheard);
+	quiet.walk = &unheard;
+	segment_ranges_walk(&heap, &visit);
+	return unheard.broken_count;
+}
+
+/* Whether a fits the heap better than b. */
+static bool is_better(const struct nt_walk *nt, uint64_t addr, const struct segment_layout *a,
+	const struct segment_layout *b)
+{
+	unsigned faults_a = range_faults(nt, a, addr), faults_b = range_faults(nt, b, addr);
+	uint32_t build = nt->process->os_build;
+
+	if (faults_a != faults_b)
+		return faults_a < faults_b;
+	return a->first_build <= build &&
+	       (b->first_build > build || b->first_build < a->first_build);
+}
+
 bool segment_heap_open(struct segment_heap *heap, struct nt_walk *nt, uint64_t addr)
 {
+	const struct segment_layout *best = NULL;
+
 	for (size_t i = 0; i < segment_layout_count; i++) {
 		const struct segment_layout *layout = &segment_layouts[i];
 		uint64_t contexts = addr + layout->contexts;
@@ -37,11 +94,13 @@ bool segment_heap_open(struct segment_heap *heap, struct nt_walk *nt, uint64_t a
 			!context_fits(nt, layout, addr, contexts) ||
 			!context_fits(nt, layout, addr, contexts + layout->context_bytes))
 			continue;
-		*heap = (struct segment_heap){
-			.nt = nt, .layout = layout, .parts = layout->parts, .addr = addr};
-		return true;
+		if (!best || is_better(nt, addr, layout, best))
+			best = layout;
 	}
-	return false;
+	if (best)
+		*heap = (struct segment_heap){
+			.nt = nt, .layout = best, .parts = best->parts, .addr = addr};
+	return best != NULL;
 }
 
 /* ---------------------------------------------------------------- how large it is */

@@ -12,7 +12,6 @@ static const struct segment_parts parts_x64 = {
 	.range_unused = 0x04, /* UnusedBytes */
 	.range_extra = 0x08, /* ExtraPresent, bit 0 */
 	.range_flags = 0x18, /* RangeFlags */
-	.range_units = 0x1f, /* UnitSize */
 	.vs_size = 0x20,
 	.vs_signature = 0x22,
 	.vs_first_chunk = 0x30,
@@ -49,7 +48,6 @@ static const struct segment_parts parts_x86 = {
 	.range_unused = 0x04,
 	.range_extra = 0x08,
 	.range_flags = 0x0c, /* RangeFlags, 5 bits */
-	.range_units = 0x0f,
 	.vs_size = 0x14,
 	.vs_signature = 0x16,
 	.vs_first_chunk = 0x18,
@@ -79,6 +77,31 @@ static const struct segment_parts parts_x86 = {
 /* The newest first. */
 const struct segment_layout segment_layouts[] = {
 	{
+		/* as before, which is what one open-source reader has for it too; where a range
+		 * keeps its size is from another */
+		.name = "segment 10.0.26100 x64",
+		.parts = &parts_x64,
+		.large_tree = 0x48,
+		.large_reserved = 0x58,
+		.large_committed = 0x60,
+		.reserved_pages = 0x80,
+		.committed_pages = 0x88,
+		.contexts = 0x140,
+		.context_bytes = 0xc0,
+		.vs_context = 0x2c0,
+		.lfh_context = 0x380,
+		.heap_bytes = 0x840,
+		.unit_shift = 0x08,
+		.first_descriptor = 0x0a,
+		.to_lfh = 0x18,
+		.to_vs = 0x20,
+		.to_heap = 0x38,
+		.segment_list = 0x48,
+		.vs_list = 0x20,
+		.range_units = 0x1a,
+		.first_build = 26100,
+	},
+	{
 		/* ntkrnlmp listings of 20348 and 22000 x64 */
 		.name = "segment 10.0.20348-22000 x64",
 		.parts = &parts_x64,
@@ -99,6 +122,8 @@ const struct segment_layout segment_layouts[] = {
 		.to_heap = 0x38, /* Heap */
 		.segment_list = 0x48, /* SegmentListHead */
 		.vs_list = 0x20, /* SubsegmentList */
+		.range_units = 0x1f, /* UnitSize */
+		.first_build = 20348,
 	},
 	{
 		/* ntkrnlmp listings of 17763, 18362 and 19041 x64; one of ntdll 19041 */
@@ -121,6 +146,8 @@ const struct segment_layout segment_layouts[] = {
 		.to_heap = 0x38,
 		.segment_list = 0x48,
 		.vs_list = 0x20,
+		.range_units = 0x1f,
+		.first_build = 17763,
 	},
 	{
 		/* one listing of ntdll 17134 x64 */
@@ -139,6 +166,8 @@ const struct segment_layout segment_layouts[] = {
 		.to_heap = 0x70,
 		.segment_list = 0x20,
 		.vs_list = 0x20,
+		.range_units = 0x1f,
+		.first_build = 17134,
 	},
 	{
 		/* one listing of ntdll 16299 x64 */
@@ -157,6 +186,8 @@ const struct segment_layout segment_layouts[] = {
 		.to_heap = 0x60,
 		.segment_list = 0x20,
 		.vs_list = 0x18,
+		.range_units = 0x1f,
+		.first_build = 16299,
 	},
 	{
 		/* a listing of ntdll 19041 x86; two open-source readers have the same for later ones */
@@ -179,6 +210,8 @@ const struct segment_layout segment_layouts[] = {
 		.to_heap = 0x24,
 		.segment_list = 0x44,
 		.vs_list = 0x10,
+		.range_units = 0x0f,
+		.first_build = 19041,
 	},
 };
 

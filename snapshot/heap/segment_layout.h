@@ -2,7 +2,8 @@
  * The segment heap of Windows 10 and 11: offsets, in bytes, of what its walker reads.
  *
  * What differs by build is in a row; what is the same in all builds of one bitness hangs on it. Which
- * row a heap has is found by probing: pointers back to the heap must stand where the row says.
+ * row a heap has is found by probing: pointers back to the heap must stand where the row says, and
+ * where that is so for several rows, page ranges must make sense.
  *
  * Sources: type listings made from public symbols of ntkrnlmp (which shares the heap library) and
  * ntdll; the row says which. Structure and field are named beside each number.
@@ -19,7 +20,7 @@ struct segment_parts {
 	/* _HEAP_PAGE_SEGMENT */
 	uint16_t segment_signature;
 	/* _HEAP_PAGE_RANGE_DESCRIPTOR */
-	uint16_t range_bytes, range_signature, range_unused, range_extra, range_flags, range_units;
+	uint16_t range_bytes, range_signature, range_unused, range_extra, range_flags;
 	/* _HEAP_VS_SUBSEGMENT, _HEAP_VS_CHUNK_HEADER */
 	uint16_t vs_size, vs_signature, vs_first_chunk, vs_chunk_bytes, vs_chunk_bits;
 	/* _HEAP_LFH_SUBSEGMENT, _HEAP_LFH_SUBSEGMENT_OWNER */
@@ -42,6 +43,10 @@ struct segment_layout {
 	uint16_t unit_shift, first_descriptor, to_lfh, to_vs, to_heap, segment_list;
 	/* _HEAP_VS_CONTEXT */
 	uint16_t vs_list;
+	/* _HEAP_PAGE_RANGE_DESCRIPTOR */
+	uint16_t range_units;
+	/* Which builds are likelier to be this row's, when several fit. */
+	uint32_t first_build;
 };
 
 #define SEGMENT_CONTEXTS 2

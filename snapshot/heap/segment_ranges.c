@@ -23,10 +23,12 @@ bool segment_page_key(struct segment_heap *heap, uint64_t addr, uint64_t seg_con
 }
 
 /* Takes a descriptor apart. Returns whether it begins a range in use. */
-static bool range_parse(const struct segment_parts *parts, const unsigned char *descriptor,
+static bool range_parse(const struct segment_layout *layout, const unsigned char *descriptor,
 	unsigned *units, struct segment_range *range)
 {
-	*units = descriptor[parts->range_units];
+	const struct segment_parts *parts = layout->parts;
+
+	*units = descriptor[layout->range_units];
 	range->flags = descriptor[parts->range_flags] & SEGMENT_RANGE_FLAGS;
 	range->unused_bytes = bytes_u32(descriptor + parts->range_unused);
 	range->has_extra = descriptor[parts->range_extra] & 1;
@@ -56,7 +58,7 @@ static int segment_walk(const struct context_walk *walk, uint64_t addr, const un
 		struct segment_range range;
 		const char *fault;
 
-		if (!range_parse(parts, descriptor, &units, &range))
+		if (!range_parse(walk->heap->layout, descriptor, &units, &range))
 			continue;
 		fault = range_fault(parts, descriptor, i, units);
 		range.addr = addr + ((uint64_t)i << walk->unit_shift);

@@ -4,6 +4,8 @@
 
 #include "core/buf.h"
 
+#define RECENT 4096
+
 void code_ranges_init(struct code_ranges *ranges)
 {
 	*ranges = (struct code_ranges){0};
@@ -12,6 +14,7 @@ void code_ranges_init(struct code_ranges *ranges)
 void code_ranges_release(struct code_ranges *ranges)
 {
 	free(ranges->list);
+	free(ranges->recent);
 	code_ranges_init(ranges);
 }
 
@@ -71,6 +74,10 @@ int code_ranges_take(struct code_ranges *ranges, struct target *target,
 {
 	int rc = 0;
 
+	free(ranges->recent);
+	ranges->recent = calloc(RECENT, sizeof(*ranges->recent));
+	if (!ranges->recent)
+		return -ERR_NOMEM;
 	ranges->count = 0;
 	for (size_t i = 0; !rc && i < module_count; i++)
 		rc = add(ranges, modules[i].base, modules[i].base + modules[i].size_bytes);
@@ -80,11 +87,12 @@ int code_ranges_take(struct code_ranges *ranges, struct target *target,
 	return rc;
 }
 
-bool code_ranges_have_return(const struct code_ranges *ranges, uint64_t addr)
+/* How many start before addr. */
+static size_t count_before(const struct code_ranges *ranges, uint64_t addr)
 {
 	size_t low = 0, count = ranges->count;
 
-	while (count) { /* the last one that starts before addr */
+	while (count) {
 		size_t half = count / 2;
 
 		if (ranges->list[low + half].addr < addr) {
@@ -94,5 +102,20 @@ bool code_ranges_have_return(const struct code_ranges *ranges, uint64_t addr)
 			count = half;
 		}
 	}
-	return low && addr <= ranges->list[low - 1].end;
+	return low;
+}
+
+bool code_ranges_have_return(struct code_ranges *ranges, uint64_t addr)
+{
+	uint32_t *recent = &ranges->recent[(addr >> 16 ^ addr >> 28) % RECENT];
+	size_t before;
+
+	if (*recent < ranges->count && ranges->list[*recent].addr < addr &&
+		addr <= ranges->list[*recent].end)
+		return true;
+	before = count_before(ranges, addr);
+	if (!before || addr > ranges->list[before - 1].end)
+		return false;
+	*recent = (uint32_t)(before - 1);
+	return true;
 }

@@ -18,6 +18,7 @@ struct code_range {
 struct code_ranges {
 	struct code_range *list; /* by address; none touches the next */
 	size_t count, cap;
+	uint32_t *recent; /* by place in the address space, which one was found there last */
 };
 
 void code_ranges_init(struct code_ranges *ranges);
@@ -29,6 +30,6 @@ int code_ranges_take(struct code_ranges *ranges, struct target *target,
 
 /* True when addr can be where a call returns to: that may lie right behind the code when the call
  * never returns. */
-bool code_ranges_have_return(const struct code_ranges *ranges, uint64_t addr);
+bool code_ranges_have_return(struct code_ranges *ranges, uint64_t addr);
 
 #endif

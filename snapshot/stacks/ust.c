@@ -21,6 +21,7 @@ struct record {
 
 struct ust {
 	struct u64map numbers[2]; /* of 32- and of 64-bit heaps: address -> index into records */
+	uint32_t *of_blocks; /* the record of each block, or UST_NONE */
 	struct record *records;
 	size_t record_count, record_cap, broken_count;
 	uint64_t *frames;
@@ -47,6 +48,8 @@ static void clear(struct ust *ust)
 {
 	u64map_release(&ust->numbers[0]);
 	u64map_release(&ust->numbers[1]);
+	free(ust->of_blocks);
+	ust->of_blocks = NULL;
 	ust->record_count = ust->broken_count = ust->frame_count = 0;
 	ust->database = (struct ust_database){0};
 }
@@ -76,32 +79,39 @@ static bool can_be_there(const struct record *record)
 	return record->addr % (record->bits / 8u) == 0 && record->addr < space;
 }
 
-static int add_frame(struct ust *ust, uint64_t frame)
+/* The frames from the first slot up to where something is no code address; how many. */
+static uint32_t read_frames(struct ust *ust, struct memory *memory, uint64_t slot, unsigned bits,
+	uint64_t frames[UST_DEPTH_MAX])
 {
-	if (array_grow(
-		    (void **)&ust->frames, &ust->frame_cap, ust->frame_count, sizeof(*ust->frames)))
-		return -ERR_NOMEM;
-	ust->frames[ust->frame_count++] = frame;
-	return 0;
+	size_t size = bits / 8;
+	const unsigned char *all = memory_at(memory, slot, UST_DEPTH_MAX * size);
+	uint32_t count = 0;
+
+	for (; count < UST_DEPTH_MAX && count < ust->frames_left; count++) {
+		/* At the end of memory they may not be all there. */
+		const unsigned char *bytes =
+			all ? all + count * size : memory_at(memory, slot + count * size, size);
+
+		if (!bytes)
+			break;
+		frames[count] = bytes_ptr(bytes, bits);
+		if (!code_ranges_have_return(&ust->code, frames[count]))
+			break;
+	}
+	return count;
 }
 
-/* Adds the frames from the first one up to where something is no code address, and says in *count
- * how many. */
-static int add_frames(
-	struct ust *ust, struct memory *memory, uint64_t slot, unsigned bits, uint32_t *count)
+/* Adds a record's frames. */
+static int keep_frames(struct ust *ust, const uint64_t *frames, uint32_t count)
 {
-	uint64_t frame;
-	int rc = 0;
-
-	*count = 0;
-	while (!rc && *count < UST_DEPTH_MAX && *count < ust->frames_left &&
-		!memory_ptr(memory, bits, slot, &frame) &&
-		code_ranges_have_return(&ust->code, frame)) {
-		rc = add_frame(ust, frame);
-		slot += bits / 8;
-		++*count;
+	for (uint32_t i = 0; i < count; i++) {
+		if (array_grow((void **)&ust->frames, &ust->frame_cap, ust->frame_count,
+			    sizeof(*ust->frames)))
+			return -ERR_NOMEM;
+		ust->frames[ust->frame_count++] = frames[i];
 	}
-	return rc;
+	ust->frames_left -= count;
+	return 0;
 }
 
 static uint8_t least(uint32_t a, uint32_t b)
@@ -120,9 +130,9 @@ static int read_record(struct ust *ust, struct memory *memory, struct record *re
 {
 	const struct ust_layout *layout = ust_layout(record->bits);
 	const unsigned char *head;
+	uint64_t frames[UST_DEPTH_MAX];
 	uint16_t depth, index;
 	uint32_t count, used;
-	int rc;
 
 	if (!can_be_there(record))
 		return 0;
@@ -132,25 +142,24 @@ static int read_record(struct ust *ust, struct memory *memory, struct record *re
 	depth = bytes_u16(head + layout->depth);
 	index = bytes_u16(head + layout->index);
 	record->block_depth = (uint8_t)(bytes_u16(head + layout->trace_count) >> 11);
-	rc = add_frames(ust, memory, record->addr + layout->frames, record->bits, &count);
+	count = read_frames(ust, memory, record->addr + layout->frames, record->bits, frames);
 	record->depth = possible(depth, count);
 	record->index = possible(index, count);
 	record->last_resort = least(count, record->block_depth ? record->block_depth : count);
 	used = record->depth > record->index ? record->depth : record->index;
-	used = used ? used : record->last_resort;
-	ust->frame_count -= count - used;
-	ust->frames_left -= used;
-	return rc;
+	return keep_frames(ust, frames, used ? used : record->last_resort);
 }
 
-static int add_record(struct ust *ust, struct memory *memory, uint64_t addr, unsigned bits)
+/* Finds the record at addr, or reads and adds it. */
+static int add_record(
+	struct ust *ust, struct memory *memory, uint64_t addr, unsigned bits, uint32_t *number)
 {
-	uint32_t number = (uint32_t)ust->record_count;
 	int rc;
 
+	*number = (uint32_t)ust->record_count;
 	if (ust->record_count >= UST_NONE - 1)
 		return -ERR_NOMEM;
-	rc = u64map_put(&ust->numbers[bits == 64], addr, &number);
+	rc = u64map_put(&ust->numbers[bits == 64], addr, number);
 	if (rc <= 0)
 		return rc;
 	if (array_grow((void **)&ust->records, &ust->record_cap, ust->record_count,
@@ -163,17 +172,22 @@ static int add_record(struct ust *ust, struct memory *memory, uint64_t addr, uns
 
 static int add_records(struct ust *ust, struct memory *memory, const struct walk *walk)
 {
-	const struct walked_block *last = NULL; /* neighbours often have one stack */
 	int rc = 0;
 
+	ust->of_blocks = malloc((walk->block_count + 1) * sizeof(*ust->of_blocks));
+	if (!ust->of_blocks)
+		return -ERR_NOMEM;
 	for (size_t i = 0; !rc && i < walk->block_count; i++) {
 		const struct walked_block *block = &walk->blocks[i];
 
-		if (is_nothing(block->record) ||
-			(last && block->record == last->record && block->heap == last->heap))
-			continue;
-		rc = add_record(ust, memory, block->record, walk->heaps[block->heap].bits);
-		last = block;
+		if (is_nothing(block->record))
+			ust->of_blocks[i] = UST_NONE;
+		/* Neighbours often have one stack. */
+		else if (i && block->record == block[-1].record && block->heap == block[-1].heap)
+			ust->of_blocks[i] = ust->of_blocks[i - 1];
+		else
+			rc = add_record(ust, memory, block->record, walk->heaps[block->heap].bits,
+				&ust->of_blocks[i]);
 	}
 	return rc;
 }
@@ -232,13 +246,9 @@ int ust_take(struct ust *ust, struct memory *memory, const struct walk *walk,
 	return rc;
 }
 
-uint32_t ust_number(const struct ust *ust, uint64_t record, unsigned bits)
+uint32_t ust_number(const struct ust *ust, size_t i)
 {
-	uint32_t number;
-
-	if (is_nothing(record) || !u64map_find(&ust->numbers[bits == 64], record, &number))
-		return UST_NONE;
-	return number;
+	return ust->of_blocks[i];
 }
 
 uint32_t ust_frames(

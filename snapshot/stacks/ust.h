@@ -47,9 +47,9 @@ void ust_free(struct ust *ust);
 int ust_take(struct ust *ust, struct memory *memory, const struct walk *walk,
 	const struct module *modules, size_t module_count, bool is_flagged);
 
-/* The number of the record that a block points to, below ust_record_count(), or UST_NONE when it
- * points to none. bits: of the block's heap. */
-uint32_t ust_number(const struct ust *ust, uint64_t record, unsigned bits);
+/* The number of the record that block i of the walk points to, below ust_record_count(), or UST_NONE
+ * when it points to none. */
+uint32_t ust_number(const struct ust *ust, size_t i);
 
 /* How many frames a record has, and the frames, innermost first; in *first_slot the address of the
  * first one's slot, which is the id that UMDH prints. */

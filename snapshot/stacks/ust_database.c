@@ -12,6 +12,7 @@
 #define PAGE_BYTES 0x1000u
 #define SCAN_BYTES_MAX ((uint64_t)16 << 20) /* of ntdll; it has far less */
 #define BUCKETS_MAX ((uint32_t)1 << 20)
+#define INDEX_LOOKED 16
 #define HEADS_MAX ((uint32_t)1 << 22) /* bucket heads looked at, of all that might be databases */
 
 struct search {
@@ -102,6 +103,22 @@ static bool are_buckets_sound(struct search *search, const struct head *head)
 	return true;
 }
 
+/* Most of the first slots of the index lead to records. */
+static bool is_index_sound(struct memory *memory, const struct head *head)
+{
+	uint32_t looked = head->entry_count < INDEX_LOOKED ? head->entry_count : INDEX_LOOKED;
+	uint32_t sound = 0;
+	uint64_t record;
+
+	for (uint32_t i = 1; i <= looked; i++) {
+		uint64_t slot = head->index_array - (uint64_t)i * (head->bits / 8);
+
+		sound += !memory_ptr(memory, head->bits, slot, &record) &&
+			 is_record_place(head, record);
+	}
+	return sound * 2 >= looked;
+}
+
 /* The records that the index leads to and that bear the number they have there. */
 static uint32_t count_indexed(struct memory *memory, const struct head *head)
 {
@@ -150,7 +167,8 @@ static bool take(struct search *search, uint64_t addr)
 	struct memory *memory = search->memory;
 	struct head head;
 
-	if (!read_head(search, addr, &head) || !are_buckets_sound(search, &head))
+	if (!read_head(search, addr, &head) || !are_buckets_sound(search, &head) ||
+		!is_index_sound(memory, &head))
 		return false;
 	memory_u32(memory, addr + head.layout->lookups, &found->lookup_count);
 	memory_u32(memory, addr + head.layout->failures, &found->failure_count);

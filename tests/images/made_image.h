@@ -66,7 +66,7 @@ void image_begin_heap(struct image *image, unsigned number, unsigned count);
 /* A repeatable random number below limit (> 0). */
 uint64_t image_random(struct image *image, uint64_t limit);
 
-_Noreturn void image_die(const char *format, ...) __attribute__((format(printf, 1, 2)));
+void image_die(const char *format, ...) __attribute__((noreturn, format(printf, 1, 2)));
 
 /* ---- memory. Reserves address space of 64 KiB granules, at a free place of the image's choice,
  * and commits (zeroed) or decommits pages of it. Committed pages go into the dump. align: a power

@@ -45,34 +45,11 @@ struct request {
 	bool is_segment, is_page_heap;
 };
 
-/* Models that are not linked in are said to be missing. */
-#pragma weak nt_model_make
-#pragma weak segment_model_make
-#pragma weak page_model_make
-#pragma weak nt_breaks
-#pragma weak lfh_breaks
-#pragma weak ust_breaks
-#pragma weak segment_breaks
-#pragma weak page_breaks
-
-static const struct image_break *const *break_tables(void)
-{
-	static const struct image_break *tables[6];
-	const struct image_break *all[] = {
-		dump_breaks, nt_breaks, lfh_breaks, ust_breaks, segment_breaks, page_breaks};
-	size_t count = 0;
-	for (size_t i = 0; i < sizeof(all) / sizeof(*all); i++) {
-		if (all[i]) {
-			tables[count++] = all[i];
-		}
-	}
-	return tables;
-}
-
 static const struct image_break *next_break(size_t number)
 {
-	const struct image_break *const *tables = break_tables();
-	for (size_t i = 0; i < 6 && tables[i]; i++) {
+	static const struct image_break *const tables[] = {
+		dump_breaks, nt_breaks, lfh_breaks, ust_breaks, segment_breaks, page_breaks};
+	for (size_t i = 0; i < sizeof(tables) / sizeof(*tables); i++) {
 		for (const struct image_break *row = tables[i]; row->name; row++) {
 			if (number-- == 0) {
 				return row;
@@ -106,19 +83,11 @@ static void make_heap(
 	struct model_request model = {blocks, request->growth, number == 0};
 	image_begin_heap(image, number, request->heaps);
 	if (request->is_page_heap) {
-		if (!page_model_make) {
-			image_die("no model of a page heap");
-		}
 		page_model_make(image, &model, request->options.is_page_heap_full);
 	} else if (request->is_segment && number % 2 == 0) {
-		if (!segment_model_make) {
-			image_die("no model of a segment heap");
-		}
 		segment_model_make(image, &model);
-	} else if (nt_model_make) {
-		nt_model_make(image, &model);
 	} else {
-		image_die("no model of an NT heap");
+		nt_model_make(image, &model);
 	}
 }
 
@@ -130,7 +99,7 @@ static void make_heaps(struct image *image, const struct request *request)
 		make_heap(image, request, i,
 			i ? share : request->blocks - share * (request->heaps - 1));
 	}
-	if (image_profile(image)->is_wow64 && request->heaps > 0 && nt_model_make) {
+	if (image_profile(image)->is_wow64 && request->heaps > 0) {
 		image_side(image, 64);
 		image_begin_heap(image, 0, 1);
 		nt_model_make(image, &(struct model_request){40, 0, true});

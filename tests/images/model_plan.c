@@ -1,5 +1,7 @@
 #include "tests/images/model_plan.h"
 
+#include <stdlib.h>
+
 #define LAST_STATE 8u /* of growth; later ones are like it */
 
 struct model_plan model_plan_of(struct image *image, const struct model_request *request)
@@ -30,4 +32,12 @@ bool model_life(struct model_plan *plan)
 unsigned model_places(unsigned block_count)
 {
 	return block_count + block_count * 3 / 7;
+}
+
+void *model_zeroed(size_t count, size_t bytes)
+{
+	void *rows = calloc(count ? count : 1, bytes);
+	if (!rows)
+		image_die("out of memory");
+	return rows;
 }

@@ -22,4 +22,7 @@ bool model_life(struct model_plan *plan);
 /* The places that about so many live blocks need. */
 unsigned model_places(unsigned block_count);
 
+/* Zeroed, for free(). */
+void *model_zeroed(size_t count, size_t bytes);
+
 #endif

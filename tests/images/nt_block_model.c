@@ -147,5 +147,11 @@ uint64_t nt_add_block(struct nt_heap *heap, const struct nt_block *block)
 
 void nt_add_freed(struct nt_heap *heap, const struct nt_block *block)
 {
-	nt_add_free(heap, nt_units_of(heap, block));
+	uint32_t units = nt_units_of(heap, block);
+	nt_add_free(heap, units);
+	/* What it held is still there, but for the list's links: also its prefix. */
+	if (nt_block_has_prefix(heap, block) && !heap->has_tail) {
+		nt_put_prefix(heap, heap->last_entry, block,
+			(uint64_t)units * heap->shape->unit - block->requested);
+	}
 }

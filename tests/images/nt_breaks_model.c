@@ -143,7 +143,20 @@ static void pointer_wild(struct image *image)
 	image_put_ptr(image, heap + at.heap->front_end, 0xfffffffffffffff8);
 }
 
+/* The page is in no range of the dump, though no uncommitted range says so. */
+static void page_missing(struct image *image)
+{
+	image_decommit(image, place(image, "nt.heap", 0) + 0x5000, 0x1000);
+}
+
+static void header_missing(struct image *image)
+{
+	image_decommit(image, place(image, "nt.segment", 0), 0x1000);
+}
+
 const struct image_break nt_breaks[] = {
+	{"page-missing", "a page of the first heap's first segment is not there", page_missing},
+	{"header-missing", "the first heap's first page is not there", header_missing},
 	{"cycle-segments", "the first segment's link leads to itself", cycle_segments},
 	{"segment-wild", "the first segment's link leads to nothing", segment_wild},
 	{"segment-last-wild", "the first segment ends at 2^64-1", segment_last_wild},

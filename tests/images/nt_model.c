@@ -177,18 +177,24 @@ static void add_front_end(struct program *program, unsigned count)
 	}
 }
 
-/* A block of the program's own that holds what a container begins with. */
-static void add_decoy(struct program *program)
+static void put_decoy(struct image *image, uint64_t user)
 {
-	struct image *image = program->image;
-	unsigned stack = any_stack(program);
-	uint64_t user =
-		nt_add_block(program->heap, &(struct nt_block){.requested = 256, .stack = stack});
 	const struct made_lfh_layout *layout =
 		made_lfh_layout(image_profile(image)->bits, image_profile(image)->os_build);
 	image_put_ptr(image, user, user + 64);
 	image_put(image, user + layout->blocks_signature, 0xf0e0d0c0, 4);
+}
+
+/* A block of the program's own, and a free one, that hold what a container begins with. */
+static void add_decoys(struct program *program)
+{
+	struct nt_heap *heap = program->heap;
+	struct nt_block block = {.requested = 256, .stack = any_stack(program), .is_bare = true};
+	put_decoy(program->image, nt_add_block(heap, &block));
 	program->placed++;
+	nt_add_free(heap, 32);
+	put_decoy(program->image, heap->last_entry + heap->shape->unit);
+	add(program, 64);
 }
 
 static bool grow_block(void *context, unsigned number, uint64_t most_bytes, struct nt_block *block)
@@ -225,7 +231,7 @@ uint64_t nt_model_make(struct image *image, const struct model_request *request)
 	add_run(&program, all / 20);
 	if (request->is_process_heap && all >= 100) {
 		add_ladder(&program);
-		add_decoy(&program);
+		add_decoys(&program);
 	}
 	if (has_lfh && all > program.placed) {
 		add_front_end(&program, (all - program.placed) / 4 * 3);

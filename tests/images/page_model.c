@@ -163,10 +163,8 @@ static void put_free_list(struct page_model *model)
 static void put_tree(struct page_model *model)
 {
 	const struct page_image_layout *at = model->at;
-	uint64_t *nodes = calloc(model->count + 1, sizeof *nodes);
+	uint64_t *nodes = model_zeroed(model->count + 1, sizeof *nodes);
 	size_t count = 0;
-	if (!nodes)
-		image_die("out of memory");
 	for (unsigned i = 0; i < model->count; i++) {
 		if (model->blocks[i].plan.is_live)
 			nodes[count++] = model->blocks[i].node;
@@ -197,9 +195,7 @@ uint64_t page_full_make(struct image *image, const struct model_request *request
 		.image = image, .at = page_image_layout_of(image_ptr_bytes(image) * 8)};
 	model.plan = model_plan_of(image, request);
 	model.count = model_places(request->block_count);
-	model.blocks = calloc(model.count + 1, sizeof *model.blocks);
-	if (!model.blocks)
-		image_die("out of memory");
+	model.blocks = model_zeroed(model.count + 1, sizeof *model.blocks);
 	put_root(&model);
 	place_nodes(&model);
 	for (unsigned i = 0; i < model.count; i++) {

@@ -217,7 +217,8 @@ static void write_context(struct segment_model *model, struct segment_context *c
 		image_mark(model->image, "page segment", segment->addr);
 	}
 	image_put_ptr(model->image, context->addr + at->context.count, context->count);
-	qsort(nodes.at, nodes.count, sizeof *nodes.at, by_address);
+	if (nodes.count)
+		qsort(nodes.at, nodes.count, sizeof *nodes.at, by_address);
 	rb_image_build(model->image, context->addr + at->context.free_ranges, nodes.at, nodes.count,
 		false);
 	free(nodes.at);

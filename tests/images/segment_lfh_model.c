@@ -94,9 +94,7 @@ static struct segment_block plan_block(struct segment_model *model, unsigned buc
 static void plan_blocks(struct segment_model *model, struct segment_subsegment *subsegment)
 {
 	uint32_t count = subsegment->block_count;
-	subsegment->blocks = calloc(count, sizeof *subsegment->blocks);
-	if (!subsegment->blocks)
-		image_die("out of memory");
+	subsegment->blocks = model_zeroed(count, sizeof *subsegment->blocks);
 	for (uint32_t i = 0; i < count; i++) {
 		subsegment->blocks[i] = plan_block(model, subsegment->bucket);
 		if (is_over_page(subsegment, i))
@@ -121,9 +119,7 @@ static uint32_t choose_bytes(
 
 static unsigned add_subsegment(struct segment_model *model, unsigned bucket, unsigned wanted)
 {
-	struct segment_subsegment *subsegment = calloc(1, sizeof *subsegment);
-	if (!subsegment)
-		image_die("out of memory");
+	struct segment_subsegment *subsegment = model_zeroed(1, sizeof *subsegment);
 	subsegment->bucket = (uint16_t)bucket;
 	subsegment->block_bytes = (uint16_t)(bucket_units(bucket) * model->unit);
 	/* Where few are wanted, a page of the smallest ones would be too many. */
@@ -229,15 +225,15 @@ static void init_owner(
 	image_list_init(model->image, owner + model->at->owner.full);
 }
 
-static uint64_t new_bucket(struct segment_model *model, unsigned number, uint64_t slots[SLOT_COUNT])
+static uint64_t new_bucket(struct segment_model *model, unsigned number, uint32_t block_bytes,
+	uint64_t slots[SLOT_COUNT])
 {
 	const struct segment_image_layout *at = model->at;
 	unsigned ptr = image_ptr_bytes(model->image);
 	uint64_t bucket = segment_meta(model, at->bucket.bytes);
 	uint64_t array = segment_meta(model, (uint64_t)SLOT_COUNT * ptr);
-	uint32_t bytes = bucket_units(number) * model->unit;
 	init_owner(model, bucket, number, true, SLOT_COUNT);
-	image_put(model->image, bucket + at->bucket.reciprocal, (UINT32_MAX / bytes) + 1, 4);
+	image_put(model->image, bucket + at->bucket.reciprocal, (UINT32_MAX / block_bytes) + 1, 4);
 	image_put_ptr(model->image, bucket + at->bucket.slots, array);
 	for (unsigned i = 0; i < SLOT_COUNT; i++) {
 		slots[i] = segment_meta(model, at->slot.bytes);
@@ -278,7 +274,7 @@ static void write_bucket(struct segment_model *model, unsigned number)
 		if (subsegment->bucket != number)
 			continue;
 		if (!bucket)
-			bucket = new_bucket(model, number, slots);
+			bucket = new_bucket(model, number, subsegment->block_bytes, slots);
 		put_owned(model, subsegment, bucket, slots, count++);
 		blocks += subsegment->block_count;
 	}

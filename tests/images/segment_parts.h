@@ -113,7 +113,7 @@ void segment_backend_init(struct segment_model *model);
 uint64_t segment_backend_take(
 	struct segment_model *model, unsigned context, uint64_t bytes, enum range_type type);
 void segment_backend_place_block(
-	struct segment_model *model, unsigned context, const struct segment_block *block);
+	struct segment_model *model, unsigned number, const struct segment_block *block);
 /* Writes all that was taken. */
 void segment_backend_write(struct segment_model *model);
 void segment_backend_release(struct segment_model *model);

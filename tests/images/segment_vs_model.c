@@ -284,12 +284,11 @@ static void place_items(
 void segment_vs_write(struct segment_model *model)
 {
 	struct vs_nodes subsegments = {0}, free_chunks = {0};
-	struct subsegment *subsegment = calloc(1, sizeof *subsegment);
-	if (!subsegment)
-		image_die("out of memory");
+	struct subsegment *subsegment = model_zeroed(1, sizeof *subsegment);
 	place_items(model, subsegment, (struct vs_nodes *[]){&subsegments, &free_chunks});
 	link_all(model, subsegments.at, subsegments.count);
-	qsort(free_chunks.at, free_chunks.count, sizeof *free_chunks.at, by_address);
+	if (free_chunks.count)
+		qsort(free_chunks.at, free_chunks.count, sizeof *free_chunks.at, by_address);
 	uint64_t vs = model->heap + model->at->heap.vs;
 	rb_image_build(model->image, vs + model->at->vs.free_tree, free_chunks.at,
 		free_chunks.count, false);

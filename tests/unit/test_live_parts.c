@@ -4,10 +4,14 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
+#include <string.h>
 
 #include <cmocka.h>
 
+#include "snapshot/name_pattern.h"
 #include "snapshot/protection.h"
+#include "snapshot/ps_table.h"
 #include "snapshot/target.h"
 #include "snapshot/wow64_path.h"
 
@@ -76,12 +80,85 @@ static void paths_of_32_bit_modules_lead_to_their_files(void **state)
 	check_path("", "");
 }
 
+static void a_word_is_a_part_of_a_name(void **state)
+{
+	(void)state;
+	assert_true(name_is_like("app.exe", "app"));
+	assert_true(name_is_like("app.exe", "EXE"));
+	assert_true(name_is_like("APP.exe", "app.EXE"));
+	assert_true(name_is_like("aab.exe", "ab"));
+	assert_true(name_is_like("app.exe", ""));
+	assert_true(name_is_like("", ""));
+	assert_false(name_is_like("app.exe", "apps"));
+	assert_false(name_is_like("app.exe", "app.exe2"));
+	assert_false(name_is_like("", "a"));
+	assert_true(name_is_like("a.exe", "."));
+	assert_false(name_is_like("aexe", "."));
+}
+
+static void a_pattern_is_the_whole_of_it(void **state)
+{
+	(void)state;
+	assert_true(name_is_like("app.exe", "*"));
+	assert_true(name_is_like("", "*"));
+	assert_true(name_is_like("app.exe", "a*.EXE"));
+	assert_true(name_is_like("app.exe", "a?p.exe"));
+	assert_true(name_is_like("app.exe", "**a***e"));
+	assert_true(name_is_like("aXbXc", "*X*X*"));
+	assert_false(name_is_like("app.exe", "a*x"));
+	assert_false(name_is_like("app.exe", "?pp"));
+	assert_false(name_is_like("app.exe", "app.exe?"));
+	assert_false(name_is_like("", "?"));
+}
+
+/* Would take years if every star tried everything. */
+static void many_stars_take_no_long_time(void **state)
+{
+	char name[2001], pattern[2001];
+
+	(void)state;
+	memset(name, 'a', 2000);
+	name[2000] = 0;
+	for (int i = 0; i < 1998; i += 2)
+		memcpy(pattern + i, "*a", 2);
+	strcpy(pattern + 1998, "b");
+	assert_false(name_is_like(name, pattern));
+}
+
+static void processes_are_listed_in_columns(void **state)
+{
+	static const struct ps_row rows[] = {
+		{4, 0, -1, NULL, "System"},
+		{1234, 32, 5, "ust", "a b.exe"},
+		{4294967295u, 64, 65536, "tracer", "\x1b[2Jevil\n.exe"},
+		{5678, 64, -1, "none", ""},
+	};
+	char text[1000] = "";
+	FILE *to = tmpfile();
+
+	(void)state;
+	assert_non_null(to);
+	assert_int_equal(ps_print(to, rows, 4), 0);
+	rewind(to);
+	assert_true(fread(text, 1, sizeof(text) - 1, to) > 0);
+	fclose(to);
+	assert_string_equal(text, "       pid bits heaps  stacks  name\n"
+				  "         4    ?     ?  ?       System\n"
+				  "      1234   32     5  ust     a b.exe\n"
+				  "4294967295   64 65536  tracer  ?[2Jevil?.exe\n"
+				  "      5678   64     ?  none    \n");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(protections_say_what_may_be_done),
 		cmocka_unit_test(guarded_and_closed_pages_are_not_to_be_read),
 		cmocka_unit_test(paths_of_32_bit_modules_lead_to_their_files),
+		cmocka_unit_test(a_word_is_a_part_of_a_name),
+		cmocka_unit_test(a_pattern_is_the_whole_of_it),
+		cmocka_unit_test(many_stars_take_no_long_time),
+		cmocka_unit_test(processes_are_listed_in_columns),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -2,7 +2,7 @@
 #include "tests/unit/fake_segment.h"
 
 static const struct fake_layout *const layouts[] = {
-	&fake_22000_x64, &fake_19041_x64, &fake_19041_x86};
+	&fake_26100_x64, &fake_22000_x64, &fake_19041_x64, &fake_19041_x86};
 
 #define EACH_LAYOUT(l)                                                                             \
 	for (size_t i_ = 0; i_ < sizeof(layouts) / sizeof(*layouts); i_++)                         \
@@ -44,6 +44,27 @@ static void a_heap_of_no_known_layout_is_listed_as_unwalked(void **state)
 		seg_walk(&s);
 		assert_int_equal(s.walk.heap_count, 1);
 		assert_true(s.walk.heaps[0].unwalked);
+		seg_release(&s);
+	}
+}
+
+/* Two layouts differ only in where a range keeps its size: ranges show which it is. */
+static void ranges_tell_layouts_apart_whatever_the_build(void **state)
+{
+	static const struct fake_layout *const both[] = {&fake_26100_x64, &fake_22000_x64};
+
+	(void)state;
+	for (unsigned i = 0; i < 8; i++) {
+		static const uint32_t builds[] = {0, 22000, 26100, 99999};
+		struct fake_segment s;
+
+		seg_init(&s, both[i % 2]);
+		s.process.os_build = builds[i / 2];
+		seg_range(&s, seg_segment(&s, FAKE_HEAP, 0), 12, 2, 3, 3, 0, false);
+		seg_walk(&s);
+		assert_string_equal(s.walk.heaps[0].layout, both[i % 2]->name);
+		assert_int_equal(s.walk.block_count, 1);
+		assert_int_equal(s.walk.blocks[0].requested_bytes, 0x3000);
 		seg_release(&s);
 	}
 }
@@ -272,6 +293,7 @@ static void the_lfh_key_is_found_with_either_mask(void **state)
 
 		seg_init(&s, &fake_22000_x64);
 		s.is_wide = i;
+		s.process.os_build = 22000;
 		for (unsigned k = 0; k < 4; k++) {
 			struct fake_lfh lfh;
 
@@ -444,6 +466,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_heap_is_known_by_the_pointers_back_to_it),
 		cmocka_unit_test(a_heap_of_no_known_layout_is_listed_as_unwalked),
+		cmocka_unit_test(ranges_tell_layouts_apart_whatever_the_build),
 		cmocka_unit_test(a_range_of_the_back_end_is_one_block),
 		cmocka_unit_test(
 			chunks_of_a_vs_subsegment_are_blocks_with_either_meaning_of_its_size),

@@ -270,8 +270,8 @@ static void a_chain_that_leads_round_ends(void **state)
 	}
 }
 
-/* Counts that no memory stands for: the work is by what is there. */
-static void claimed_counts_do_not_cost_more_than_there_is(void **state)
+/* Counts and places that no memory stands for: the work is by what is there. */
+static void an_index_that_is_elsewhere_is_none(void **state)
 {
 	const struct places *at = places_of(64);
 	struct scene scene;
@@ -283,10 +283,30 @@ static void claimed_counts_do_not_cost_more_than_there_is(void **state)
 	put_ptr(&scene, DATABASE + at->upper_free, UINT64_C(1) << 45);
 	put_ptr(&scene, DATABASE + at->upper_commit, UINT64_C(1) << 45);
 	scene.fake.reads = 0;
+	assert_false(is_found(&scene));
+	assert_in_range(scene.fake.reads, 1, 1000);
+	scene_release(&scene);
+}
+
+/* So many entries that the rest of the index is not there. */
+static void claimed_entries_do_not_cost_more_than_there_is(void **state)
+{
+	const struct places *at = places_of(64);
+	const uint64_t end = DATABASE + DATABASE_BYTES + 0x1000040000;
+	struct scene scene;
+
+	(void)state;
+	scene_init(&scene, 64);
+	fake_map(&scene.fake, end - 0x1000, 0x1000);
+	for (uint64_t i = 1; i <= 0x1000 / 8; i++)
+		put_ptr(&scene, end - i * 8, DATABASE + 0x400);
+	fake_put(&scene.fake, DATABASE + at->added, 0xffffffff / 8, 4);
+	put_ptr(&scene, DATABASE + at->index_array, end);
+	scene.fake.reads = 0;
 	assert_true(is_found(&scene));
-	assert_int_equal(scene.found.entry_count, 0xffffffff);
-	assert_int_equal(scene.found.indexed_count, 0);
-	assert_in_range(scene.found.chained_count, 0, 1);
+	assert_int_equal(scene.found.entry_count, 0xffffffff / 8);
+	assert_int_equal(scene.found.indexed_count, 1);
+	assert_in_range(scene.found.chained_count, 0, 2);
 	assert_in_range(scene.fake.reads, 1, 1000);
 	scene_release(&scene);
 }
@@ -350,7 +370,8 @@ int main(void)
 		cmocka_unit_test(a_torn_index_counts_as_far_as_it_is_there),
 		cmocka_unit_test(entries_that_bear_another_number_do_not_count),
 		cmocka_unit_test(a_chain_that_leads_round_ends),
-		cmocka_unit_test(claimed_counts_do_not_cost_more_than_there_is),
+		cmocka_unit_test(an_index_that_is_elsewhere_is_none),
+		cmocka_unit_test(claimed_entries_do_not_cost_more_than_there_is),
 		cmocka_unit_test(many_near_misses_end_quickly),
 		cmocka_unit_test(whichever_word_of_it_is_damaged_nothing_is_harmed),
 	};

@@ -1,0 +1,22 @@
+/* What 'hsnap ps' prints about processes. */
+#ifndef SNAPSHOT_PS_TABLE_H
+#define SNAPSHOT_PS_TABLE_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+struct ps_row {
+	uint32_t pid;
+	unsigned bits; /* 0: the process could not be looked at */
+	int64_t heap_count; /* -1: not known */
+	const char
+		*stacks; /* where they would come from: "ust", "tracer", "none"; NULL: not known */
+	const char *name; /* hostile */
+};
+
+/* A header line, and one line for each row, in columns. Characters that a terminal would obey are
+ * made harmless. Returns 0 or -ERR_NOMEM. */
+int ps_print(FILE *to, const struct ps_row *rows, size_t count);
+
+#endif

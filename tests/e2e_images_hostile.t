@@ -1,0 +1,132 @@
+#!/usr/bin/perl
+# Damaged minidumps of made processes: whatever is wrong in them, hsnap -z ends soon, with what it
+# could read or with one line that names the error, without a read outside of what it was given, and
+# with memory bounded by the file's size. (tests/unit/test_image_damage.c does random damage by the hundred.)
+#
+# With arguments, those of make_image, only that process.
+use strict;
+use warnings;
+use FindBin qw($Bin);
+use lib "$Bin/lib";
+use Test::More;
+use Hunt;
+use Images;
+
+my $seconds = 20;    # so many with the sanitizers is for ever
+my $dir = fresh_dir();
+my @kinds = breaks();
+my %known = map { $_ => 1 } profiles();
+my $seed = 20261120;
+
+cmp_ok(scalar @kinds, '>=', 10, 'several kinds of damage');
+my @processes = @ARGV ? [@ARGV] : (
+	['win10-x64', '--ust'], ['win7-x86', '--ust'], ['win10-x64', '--segment', '--ust'],
+	['win10-x64', '--page-heap', 'full', '--ust'], ['wow64', '--ust'], ['win81-x64'],
+);
+for my $how (@processes) {
+	ok($known{ $how->[0] }, "there is $how->[0]");
+	subtest "@$how" => sub { hurt(@$how) };
+}
+done_testing;
+
+sub hurt {
+	my @how = (@_, '--blocks', 300);
+	make_image("$dir/sound.dmp", @how) or return fail('a sound image');
+	ok(with_sanitizers("$dir/sound.dmp", "@how") && in_little_memory("$dir/sound.dmp", "@how"),
+		'the sound image') or return;
+	targeted(@how);
+	at_random(slurp("$dir/sound.dmp"));
+	cut(slurp("$dir/sound.dmp"));
+}
+
+# What is wrong with how hsnap took a file; '' when nothing is. Seconds are asked for last.
+sub wrong {
+	my ($result, $is_written) = @_;
+	my @lines = split /\n/, $result->{err};
+	return 'a sanitizer speaks' if $result->{err} =~ /Sanitizer|runtime error:|^==\d+==/m;
+	return "status $result->{status}" if $result->{status} != 0 && $result->{status} != 2;
+	return 'words of another kind' if grep { !/^hsnap: / } @lines;
+	return 'not printable' if $result->{err} =~ /[^\n\x20-\x7e]/;
+	return 'too many words' if @lines > 40;
+	return 'no error is named' if $result->{status} == 2 && (@lines != 1 || $lines[0] !~ /: .*; /);
+	return 'no memory' if $result->{err} =~ /out of memory/;
+	return 'no dump' if $result->{status} == 0 && !$is_written;
+	return $result->{seconds} > $seconds ? "$result->{seconds} seconds" : '';
+}
+
+sub with_sanitizers {
+	my ($file, $what) = @_;
+	return look("$what, with the sanitizers", "$root/build/asan/hsnap", '-z', $file, '-f', "$dir/out.txt");
+}
+
+# In as much memory as the file, which is mapped, takes, some times its size, and a start.
+sub in_little_memory {
+	my ($file, $what) = @_;
+	my $kib = 64 * 1024 + 24 * int((-s $file) / 1024);
+	return look("$what, in $kib KiB", 'sh', '-c', "ulimit -v $kib; exec \"\$@\"", 'sh',
+			"$root/build/linux/hsnap", '-z', $file, '-f', "$dir/out.txt");
+}
+
+sub look {
+	my ($what, @command) = @_;
+	unlink "$dir/out.txt";
+	my $result = run(\@command, limit => 2 * $seconds);
+	my $wrong = wrong($result, -s "$dir/out.txt") or return 1;
+	diag("$what: $wrong\n", substr $result->{err}, 0, 4000);
+	return;
+}
+
+sub targeted {
+	my @how = @_;
+	my @bad;
+	my $count = 0;
+	for my $kind (@kinds) {
+		# A kind of damage that this process has no place for is none.
+		unlink "$dir/bad.dmp";
+		next if run(["$root/build/linux/images/make_image", @how, '--break', $kind, "$dir/bad.dmp"])->{status};
+		$count++;
+		with_sanitizers("$dir/bad.dmp", $kind) && in_little_memory("$dir/bad.dmp", $kind) or push @bad, $kind;
+	}
+	cmp_ok($count, '>=', 10, "$count kinds of damage fit");
+	is_deeply(\@bad, [], 'each is survived');
+}
+
+# A number below $limit, the same in every run.
+sub dice {
+	my ($limit) = @_;
+	$seed = ($seed * 1103515245 + 12345) % 2**31;
+	return int($seed / 2**31 * $limit);
+}
+
+# Numbers as damage leaves them, and as those want them who do harm.
+sub number {
+	my @numbers = ("\0" x 8, "\xff" x 8, "\xff\xff\xff\xff", "\0\0\0\x80", "\0" x 7 . "\x80", "\1", "\0", "\xff\xff");
+	return $numbers[dice(scalar @numbers)] if dice(2);
+	return pack 'C', dice(256);
+}
+
+sub at_random {
+	my ($sound) = @_;
+	my @bad;
+	for my $try (1 .. 24) {
+		my $bytes = $sound;
+		for (1 .. 1 + dice(200)) {
+			my $number = number();
+			substr $bytes, dice(length($bytes) - 8), length $number, $number;
+		}
+		spew("$dir/bad.dmp", $bytes);
+		($try % 3 ? with_sanitizers("$dir/bad.dmp", "try $try") : in_little_memory("$dir/bad.dmp", "try $try"))
+		    or push @bad, $try;
+	}
+	is_deeply(\@bad, [], '24 times random damage is survived');
+}
+
+sub cut {
+	my ($sound) = @_;
+	my @bad;
+	my @lengths = (1, 31, 32, 33, 100, map { dice(length $sound) } 1 .. 7);
+	for my $length (@lengths) {
+		with_sanitizers(spew("$dir/bad.dmp", substr $sound, 0, $length), "cut to $length") or push @bad, $length;
+	}
+	is_deeply(\@bad, [], @lengths . ' cuts are survived');
+}

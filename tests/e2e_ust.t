@@ -1,0 +1,161 @@
+#!/usr/bin/perl
+# hsnap ust sets one bit in the registry: programs started then have it, what
+# others had set stays, and what was there comes back to the byte. The registry
+# is that of our own Wine prefix; reg.exe is the witness.
+use strict;
+use warnings;
+use File::Copy qw(copy);
+use FindBin qw($Bin);
+use lib "$Bin/lib";
+use Test::More;
+use Hunt;
+
+my $dir = fresh_dir();
+my $image = "flagged$$.exe"; # a name that nobody else has
+my $exe = "$dir/$image";
+my $root_key = 'HKLM\\SOFTWARE\\Microsoft\\Windows NT\\CurrentVersion\\Image File Execution Options';
+my $key = "$root_key\\$image";
+copy("$root/build/win64/targets/own_flags.exe", $exe) or die "own_flags.exe: $!\n";
+
+# One Windows process stays, so that Wine's server does.
+my $stays = target($exe);
+is(flags($stays), '00000000', 'at first a program has no flags');
+my $first = exported();
+
+# Also when a test dies in between.
+END {
+	local $?;
+	run([wine('reg', 'delete', $key, '/f')], limit => 20) if $key && has_key();
+}
+
+subtest 'names' => \&names;
+subtest 'usage' => \&usage;
+subtest 'an image nobody knows' => \&fresh;
+subtest 'flags that others set' => \&others;
+subtest 'a flag as text, with more in the key' => \&text_and_more;
+is(exported(), $first, 'at the end the registry is as it was');
+is($stays->quit, 0, 'the first program ends');
+SKIP: {
+	skip 'without the right to change the registry: Wine gives it to everybody', 1;
+}
+done_testing;
+
+# What it prints, and then it waits.
+sub flags {
+	my ($target) = @_;
+	my ($flags) = (join ' ', $target->line // '', $target->line // '') =~ /^flags ([0-9A-F]{8}) heaps \d+$/;
+	$target->step;
+	return $flags // 'none';
+}
+
+sub started_flags {
+	my $target = target($exe);
+	my $flags = flags($target);
+	is($target->quit, 0, 'it ends');
+	return $flags;
+}
+
+sub ust { return hsnap('ust', @_) }
+
+sub reg {
+	my (@args) = @_;
+	my $result = run([wine('reg', @args)]);
+	is($result->{status}, 0, "reg $args[0]") or diag($result->{out}, $result->{err});
+	return $result->{out};
+}
+
+sub has_key { return run([wine('reg', 'query', $key)])->{status} == 0 }
+
+# All of the key, as reg.exe writes it.
+sub exported {
+	my $file = "$dir/export.reg";
+	unlink $file;
+	reg('export', $root_key, win($file), '/y');
+	return slurp($file);
+}
+
+# The lines of our key: NAME => [TYPE, VALUE]
+sub values_now {
+	my %values;
+	for (split /\r?\n/, run([wine('reg', 'query', $key)])->{out}) {
+		$values{$1} = [$2, $3] if /^\s+(\S+)\s+(REG_\w+)\s+(.*?)\s*$/;
+	}
+	return \%values;
+}
+
+sub names {
+	for my $name ('..\\app.exe', 'C:\\app.exe', 'dir/app.exe', '*.exe', '..', 'app', '') {
+		my $what = "refused: '$name'";
+		check_error(ust('on', $name), 'hsnap', $what, 'is not the name of an image', 'app.exe');
+	}
+	is(exported(), $first, 'nothing was written');
+}
+
+sub usage {
+	check_error(ust(), 'hsnap', 'nothing asked', 'on, off or show');
+	check_error(ust('maybe', $image), 'hsnap', 'no such word', 'maybe');
+	check_error(ust('on'), 'hsnap', 'no image', 'image');
+	check_error(ust('on', $image, $image), 'hsnap', 'two images', 'one image');
+	for my $db (0, 4096, -1, '12x', '99999999999999999999') {
+		check_error(ust('on', $image, '--db-mb', $db), 'hsnap', "--db-mb $db", '1 to 4095');
+	}
+	check_error(ust('off', $image, '--db-mb', 5), 'hsnap', '--db-mb with off', '--db-mb');
+	is(exported(), $first, 'nothing was written');
+}
+
+sub fresh {
+	my $on = ust('on', $image);
+	check_ok($on, 'on');
+	like($on->{out}, qr/^ust is on for \Q$image\E: .*started from now on/, 'which is said');
+	like($on->{out}, qr/^running now: pid $stays->{pid}; start it again/m, 'and who runs without it');
+	is_deeply(values_now(), { GlobalFlag => ['REG_DWORD', '0x1000'] }, 'one value, a number');
+
+	my $target = target($exe);
+	is(flags($target), '00001000', 'a program started now finds the bit in itself');
+	my $ps = hsnap('ps', $image);
+	is($ps->{status}, 0, 'ps');
+	is_deeply([map { [$1, $2] if /^\s*(\d+)\s+64\s+\d+\s+(\w+)\s+\Q$image\E\r?$/ } grep { !/pid bits/ }
+			split /\n/, $ps->{out}],
+		[sort { $a->[0] <=> $b->[0] } [$stays->{pid}, 'none'], [$target->{pid}, 'ust']],
+		'ps sees it in the one and not in the other');
+	like($ps->{err}, qr/^hsnap: ust is on for .*\Q$image\E.*'hsnap ust off/, 'and reminds');
+	is($target->quit, 0, 'it ends');
+
+	my $show = ust('show', $image);
+	check_ok($show, 'show');
+	like($show->{out}, qr/^\Q$image\E: ust is on in .* GlobalFlag 00001000 ust\r?$/m, 'show');
+	like($show->{out}, qr/^ust is on for .*\Q$image\E/m, 'show reminds');
+	check_ok(ust('off', uc $image), 'off, the name in capitals');
+	is(exported(), $first, 'the registry is as it was');
+	is(started_flags(), '00000000', 'a program started now has no flags');
+	unlike(ust('show')->{out}, qr/\Q$image\E/, 'nothing to remind of');
+	check_ok(ust('off', $image), 'off once more');
+	is(exported(), $first, 'changes nothing');
+}
+
+sub others {
+	reg('add', $key, '/v', 'GlobalFlag', '/t', 'REG_DWORD', '/d', '0x70', '/f');
+	my $before = exported();
+	check_ok(ust('on', $image), 'on');
+	is(started_flags(), '00001070', 'the program has all of them');
+	like(ust('show', $image)->{out}, qr/GlobalFlag 00001070 htc hfc hpc ust\r?$/m, 'show names them');
+	check_ok(ust('on', $image), 'on again');
+	check_ok(ust('off', $image), 'off');
+	is(exported(), $before, 'what others set is there as it was');
+}
+
+sub text_and_more {
+	reg('add', $key, '/v', 'GlobalFlag', '/t', 'REG_SZ', '/d', '0x00000070', '/f');
+	reg('add', $key, '/v', 'StackTraceDatabaseSizeInMb', '/t', 'REG_DWORD', '/d', '16', '/f');
+	reg('add', $key, '/v', 'Debugger', '/t', 'REG_SZ', '/d', '', '/f');
+	reg('add', "$key\\sub", '/f');
+	my $before = exported();
+	check_ok(ust('on', $image, '--db-mb', 64), 'on with --db-mb');
+	my $values = values_now();
+	is_deeply($values->{GlobalFlag}, ['REG_DWORD', '0x1070'], 'the text is a number now');
+	is_deeply($values->{StackTraceDatabaseSizeInMb}, ['REG_DWORD', '0x40'], '--db-mb is there');
+	like(ust('show', $image)->{out}, qr/GlobalFlag 00001070 .*, database of 64 MB/, 'show tells both');
+	check_ok(ust('off', $image), 'off');
+	is(exported(), $before, 'the text, the size and the rest are as they were');
+	reg('delete', $key, '/f');
+}

@@ -1,0 +1,146 @@
+# Made processes: what tests/images/make_image writes as a minidump and says of it,
+# and what hsnap found in it.
+package Images;
+use strict;
+use warnings;
+no warnings 'portable';    # numbers of 64 bits
+use Exporter qw(import);
+use Test::More;
+use Hunt;
+
+our @EXPORT = qw(profiles breaks make_image truth found check_found growth_of);
+
+my $maker = "$root/build/linux/images/make_image";
+
+sub listed {
+	my ($option) = @_;
+	my $result = run([$maker, $option]);
+	return map { /^(\S+)/ ? $1 : () } split /\n/, $result->{out};
+}
+
+sub profiles { return listed('--list-profiles') }
+
+sub breaks { return listed('--list-breaks') }
+
+# Writes FILE and FILE.truth; true when there is one.
+sub make_image {
+	my ($file, @how) = @_;
+	my $result = run([$maker, @how, $file]);
+	return $result->{status} == 0 && -s $file || !diag("make_image @how: status $result->{status} $result->{err}");
+}
+
+# What the maker says, as found() has it.
+sub truth {
+	my ($file) = @_;
+	my %truth = (blocks => {}, heaps => {}, modules => {}, census => {});
+	my ($side, %stacks) = ('');
+	for (split /\n/, slurp($file)) {
+		my ($kind, @words) = split / /;
+		if ($kind eq 'process') {
+			$truth{process} = { map { split /=/ } @words };
+		} elsif ($kind eq 'module') {
+			$truth{modules}{ $words[0] } = [$words[1], join ' ', @words[2 .. $#words]];
+		} elsif ($kind =~ /^heap(64)?$/) {
+			$truth{heaps}{ $words[0] } = $words[1];
+			$truth{census}{ $words[0] } = [0, 0, 0];
+		} elsif ($kind eq 'stack') {
+			my ($number, $id, @frames) = @words;
+			$stacks{"$side$number"} = [$id, "@frames"];
+		} elsif ($kind eq 'database') {
+			$truth{database} //= [@words];
+			$side = '64/'; # what follows is of the other half
+		} elsif ($kind =~ /^block(64)?$/) {
+			my $prefix = $1 ? '64/' : '';
+			my ($heap, $addr, $requested, $overhead, $stack) = @words;
+			$truth{count}++;
+			$truth{bytes} += $requested;
+			$truth{overhead} += $overhead;
+			if ($stack eq '-') {
+				my $census = $truth{census}{$heap};
+				$census->[0]++;
+				$census->[1] += $requested;
+				$census->[2] += $overhead;
+			} else {
+				my $is = $stacks{"$prefix$stack"} // die "$file: no stack $prefix$stack\n";
+				$truth{blocks}{$addr} = join ' ', $heap, $requested, $overhead, @$is;
+			}
+		}
+	}
+	return \%truth;
+}
+
+# A dump of hsnap's: blocks { ADDR => "HEAP REQUESTED OVERHEAD ID FRAME..." }, heaps { ADDR => KIND },
+# modules, and census { HEAP => [BLOCKS, REQUESTED, OVERHEAD] } of blocks without a stack.
+sub found {
+	my ($file) = @_;
+	my %found = (blocks => {}, heaps => {}, modules => {}, census => {}, odd => []);
+	my ($heap, $id, %frames, @blocks);
+	for (split /\r?\n/, slurp($file)) {
+		if (/^([0-9A-F]+) bytes \+ ([0-9A-F]+) at ([0-9A-F]+) by BackTrace(\S+)$/) {
+			push @blocks, [$3, $heap, hex $1, hex $2, $id = $4];
+		} elsif (/^\t([0-9A-F]+)$/) {
+			push @{ $frames{$id} }, $1;
+		} elsif (/Start of data for heap @ ([0-9A-F]+)/) {
+			$heap = $1;
+		} elsif (m{^// hsnap: heap (.*)}) {
+			my %is = map { split /=/, $_, 2 } split / /, $1;
+			push @{ $found{odd} }, "heap $is{addr} is there twice" if $found{heaps}{ $is{addr} };
+			$found{heaps}{ $is{addr} } = $is{kind} . ($is{unwalked} ? ' unwalked' : '');
+			$found{census}{ $is{addr} } = [map { $is{"stackless-$_"} } qw(blocks requested overhead)];
+		} elsif (m{^// hsnap: end blocks=(\d+) requested=(\d+) overhead=(\d+)}) {
+			@found{qw(count bytes overhead)} = ($1, $2, $3);
+		} elsif (m{^//\s+([0-9A-F]+)\s+([0-9A-F]+) (.*)}) {
+			$found{modules}{$1} = [hex $2, $3];
+		} elsif (m{^// hsnap: process (.*)}) {
+			$found{process} = { map { split /=/, $_, 2 } split / /, $1 };
+		}
+	}
+	for my $block (@blocks) {
+		my ($addr, @is) = @$block;
+		push @{ $found{odd} }, "block $addr is there twice" if $found{blocks}{$addr};
+		$found{blocks}{$addr} = join ' ', @is, @{ $frames{ $is[3] } // ['no frames'] };
+	}
+	return \%found;
+}
+
+sub differences {
+	my ($what, $wanted, $got) = @_;
+	my @wrong;
+	for my $key (sort { length $a <=> length $b || $a cmp $b } keys %{ { %$wanted, %$got } }) {
+		my ($x, $y) = map { ref $_ ? "@$_" : $_ // 'nothing' } $wanted->{$key}, $got->{$key};
+		push @wrong, "$what $key: found $y; the truth is $x" if $x ne $y;
+	}
+	return @wrong > 8 ? (@wrong[0 .. 7], '... ' . @wrong . " of these in all") : @wrong;
+}
+
+# Exactly the truth: heaps, blocks, sizes, stacks, modules, and nothing else.
+sub check_found {
+	my ($found, $truth, $what) = @_;
+	my @wrong = @{ $found->{odd} };
+	push @wrong, map { differences($_, $truth->{"${_}s"}, $found->{"${_}s"}) } qw(heap module block);
+	push @wrong, differences('blocks without a stack in', $truth->{census}, $found->{census});
+	push @wrong, differences('sum of', map { my $it = $_; +{ map { $_ => $it->{$_} } qw(count bytes overhead) } }
+		    $truth, $found) if !@wrong;
+	push @wrong, "it has $found->{process}{bits} bits and the pid $found->{process}{id}"
+	    if $found->{process}{bits} != $truth->{process}{bits} || $found->{process}{id} != $truth->{process}{pid};
+	return ok(!@wrong, "$what: exactly the truth, $truth->{count} blocks in " . keys(%{ $truth->{heaps} }) . ' heaps')
+	    || diag(join "\n", @wrong);
+}
+
+# From one truth to the next: { FRAMES => [BYTES, BLOCKS] } of stacks that are not as they were.
+sub growth_of {
+	my ($old, $new) = @_;
+	my %growth;
+	for my $side ([$old, -1], [$new, 1]) {
+		my ($truth, $sign) = @$side;
+		for (values %{ $truth->{blocks} }) {
+			my (undef, $requested, undef, undef, @frames) = split / /;
+			$growth{"@frames"}[0] += $sign * $requested;
+			$growth{"@frames"}[1] += $sign;
+		}
+	}
+	delete @growth{ grep { !$growth{$_}[0] && !$growth{$_}[1] } keys %growth };
+	return \%growth;
+}
+
+1;

@@ -1,0 +1,150 @@
+/* Real memory of Windows 7: a part of a heap, with the chain of blocks that was read from it by hand. */
+#include "tests/unit/nt_fragment.h"
+
+#include "snapshot/heap/nt_chain.h"
+
+#define HEAP_32 0x8b0000u
+#define HEAP_64 0x10000u
+
+struct real {
+	struct fake fake;
+	struct memory memory;
+	struct nt_process process;
+	struct walk walk;
+	struct nt_walk nt;
+};
+
+static struct real *real_new(unsigned bits)
+{
+	struct real *real;
+
+	fragment_or_skip();
+	real = calloc(1, sizeof(*real));
+	assert_non_null(real);
+	fake_init(&real->fake);
+	fragment_map(&real->fake);
+	real->fake.target.bits = bits;
+	real->process = (struct nt_process){.bits = bits, .global_flag = 0x70, .os_build = 7601};
+	assert_int_equal(memory_init(&real->memory, &real->fake.target), 0);
+	walk_init(&real->walk);
+	real->nt = (struct nt_walk){.memory = &real->memory,
+		.process = &real->process,
+		.walk = &real->walk,
+		.probes_left = NT_PROBES};
+	claims_init(&real->nt.claims, TARGET_SPACE_BYTES);
+	return real;
+}
+
+static void real_free(struct real *real)
+{
+	claims_release(&real->nt.claims);
+	walk_release(&real->walk);
+	memory_release(&real->memory);
+	fake_release(&real->fake);
+	free(real);
+}
+
+/* One line of the chain: true. */
+static bool read_line(FILE *file, unsigned *entry, unsigned *size, struct walked_block *block)
+{
+	char line[512];
+	unsigned user, bytes;
+
+	while (fgets(line, sizeof(line), file))
+		if (sscanf(line,
+			    "%x size %x flags 07 prev %*x segoff 00 unused %*x user=%x ubytes=%x",
+			    entry, size, &user, &bytes) == 4) {
+			*block = (struct walked_block){.addr = user,
+				.requested_bytes = bytes,
+				.overhead_bytes = *size - bytes};
+			return true;
+		}
+	return false;
+}
+
+/* Every block of the chain is among those from first on, in this order. How many there are. */
+static size_t assert_chain(const struct walk *walk, unsigned *from, unsigned *end)
+{
+	FILE *file = fopen("../shared/data/dumps/syzygy_notepad-larger-32bit.walk.txt", "r");
+	struct walked_block want;
+	unsigned entry, size;
+	size_t count = 0, i = 0;
+
+	assert_non_null(file);
+	while (read_line(file, &entry, &size, &want)) {
+		*from = count++ ? *from : entry;
+		*end = entry + size;
+		if (!walk)
+			continue;
+		while (i < walk->block_count && walk->blocks[i].addr != want.addr)
+			i++;
+		assert_true(i < walk->block_count);
+		assert_int_equal(walk->blocks[i].requested_bytes, want.requested_bytes);
+		assert_int_equal(walk->blocks[i].overhead_bytes, want.overhead_bytes);
+		assert_int_equal(walk->blocks[i].record, 0);
+	}
+	fclose(file);
+	assert_int_equal(count, 7);
+	return count;
+}
+
+static void a_real_chain_of_windows_7_decodes_to_what_it_is(void **state)
+{
+	struct real *real = real_new(32);
+	unsigned from, end;
+	struct nt_heap heap;
+
+	(void)state;
+	assert_chain(NULL, &from, &end);
+	assert_true(nt_heap_open(&heap, &real->nt, HEAP_32));
+	assert_string_equal(heap.layout->name, "nt 6.1.7600-7601 x86");
+	assert_int_equal(nt_chain_walk(&heap, from, end), 0);
+	assert_int_equal(real->walk.broken_count, 0);
+	assert_int_equal(real->walk.block_count, assert_chain(&real->walk, &from, &end));
+	nt_heap_close(&heap);
+	real_free(real);
+}
+
+/* The heap's own head is there, the first blocks are not, and most of its list's memory is not. */
+static void a_real_heap_with_holes_gives_the_chain_that_is_left(void **state)
+{
+	struct real *real = real_new(32);
+	unsigned from, end;
+
+	(void)state;
+	assert_int_equal(nt_backend_walk(&real->nt, HEAP_32), 0);
+	assert_true(real->walk.broken_count > 0);
+	assert_chain(&real->walk, &from, &end);
+	assert_int_equal(real->walk.heaps[0].reserved_bytes, 0x100000);
+	real_free(real);
+}
+
+static void a_real_64_bit_heap_is_known_by_its_signatures(void **state)
+{
+	struct real *real = real_new(64);
+	struct nt_header header;
+	struct nt_heap heap;
+	uint64_t coded;
+
+	(void)state;
+	real->process.os_build = 0;
+	assert_true(nt_heap_open(&heap, &real->nt, HEAP_64));
+	assert_string_equal(heap.layout->name, "nt 6.1.7600-7601 x64");
+	assert_int_equal(memory_u64(&real->memory, HEAP_64 + 8, &coded), 0);
+	assert_true(nt_header_decode(coded, heap.key, &header));
+	assert_int_equal(header.units, 0xa8);
+	assert_false(nt_header_decode(coded ^ 0x40, heap.key, &header));
+	nt_heap_close(&heap);
+	real_free(real);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_real_chain_of_windows_7_decodes_to_what_it_is),
+		cmocka_unit_test(a_real_heap_with_holes_gives_the_chain_that_is_left),
+		cmocka_unit_test(a_real_64_bit_heap_is_known_by_its_signatures),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
