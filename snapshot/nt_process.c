@@ -49,7 +49,7 @@ static int read_heaps(
 			break;
 		/* A heap is in the list once: where one is there again, another is lost. */
 		if (addr == first ? is_first_seen : addr && table_find(&known, &addr, sizeof(addr)))
-			process->is_heap_list_cut = true;
+			process->is_heap_twice = true;
 		is_first_seen = is_first_seen || addr == first;
 		rc = add(process, &known, addr);
 	}
