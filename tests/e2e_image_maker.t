@@ -316,7 +316,7 @@ sub check {
 
 for my $profile (profiles()) {
 	subtest "$profile, plain" => sub { check($profile, 'depth') };
-	subtest "$profile, with stacks" => sub { check($profile, 'depth', '--ust', '--heaps', 4, '--blocks', 6000) };
+	subtest "$profile, with stacks" => sub { check($profile, 'depth', '--ust', '--made-code', '--heaps', 4, '--blocks', 6000) };
 	subtest "$profile, tails" => sub { check($profile, 'index', '--ust', '--debug-flags', '--depth-slot', 'index') };
 	subtest "$profile, headers in clear" => sub { check($profile, 'depth', '--ust', '--plain-headers', '--heaps', 3) };
 	subtest "$profile, no front end" => sub { check($profile, 'depth', '--no-lfh', '--seed', 7) };

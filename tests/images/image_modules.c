@@ -116,7 +116,7 @@ struct made_module *image_add_module(
 static uint64_t make_frame(struct image *image, unsigned place)
 {
 	uint64_t kind = image_random(image, 64);
-	if (kind == 0) {
+	if (kind == 0 && image->options.has_made_code) {
 		return image_at_side(image)->made_code + 8 +
 		       image_random(image, GRANULE_BYTES - 16);
 	}

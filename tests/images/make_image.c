@@ -25,6 +25,7 @@ static const char help_text[] =
 	"  --seed S           another process of the same kind (1)\n"
 	"  --depth-slot index|depth  where a trace keeps its count of frames (depth)\n"
 	"  --ust-flag-only    the PEB says +ust, but the process was started without\n"
+	"  --made-code        some frames are in executable memory of no module\n"
 	"  --unloaded         some frames are in a module that was unloaded since\n"
 	"  --memory-list      all memory in a MemoryList, as smaller dumps have it\n"
 	"  --no-memory-info   without a MemoryInfoList\n"
@@ -140,6 +141,7 @@ static const struct option long_options[] = {
 	{"debug-flags", no_argument, NULL, 'd'},
 	{"no-lfh", no_argument, NULL, 'l'},
 	{"ust-flag-only", no_argument, NULL, 'f'},
+	{"made-code", no_argument, NULL, 'j'},
 	{"unloaded", no_argument, NULL, 'o'},
 	{"memory-list", no_argument, NULL, 'm'},
 	{"no-memory-info", no_argument, NULL, 'y'},
@@ -185,6 +187,7 @@ static void take_option(struct request *request, int option)
 		options->is_flag_only = true;
 		options->nt_global_flag |= FLAG_STACK_TRACES;
 		break;
+	case 'j': options->has_made_code = true; break;
 	case 'o': options->has_unloaded = true; break;
 	case 'm': options->is_memory_list = true; break;
 	case 'y': options->has_no_infos = true; break;
