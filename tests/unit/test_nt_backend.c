@@ -171,6 +171,46 @@ static void a_long_number_of_unused_bytes_is_in_the_last_slot(void **state)
 	for_each_row(assert_long_unused);
 }
 
+/* On x64 a block's last 8 bytes are the first of the next header. */
+static void a_long_number_may_be_in_the_next_headers_first_bytes(void **state)
+{
+	struct made *made = made_new(X64);
+	uint64_t entry;
+
+	(void)state;
+	made_heap(made, 0x2000, 0x2000);
+	entry = made_block(made, 0x400, NT_BLOCK_BUSY, NT_UNUSED_LONG);
+	fake_put(&made->fake, entry + 0x400, 0x123, 8);
+	made_expect(made, entry + 16, 0x400 - 0x123, 0x123, 0);
+	made_block(made, MADE_HEAP + 0x2000 - made->at, 0, 0);
+	made_walk(made);
+	made_assert_broken(made, 0, NULL);
+	made_assert_blocks(made);
+	made_free(made);
+}
+
+static void a_long_number_that_is_not_long_or_too_long_is_none(void **state)
+{
+	static const uint64_t wrong[] = {1, 0x3e, 0x401, 0xffffffff};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
+		struct made *made = made_new(i % 2 ? X64 : X86);
+		unsigned pointer = made->row->bits / 8;
+		uint64_t entry;
+
+		made_heap(made, 0x2000, 0x2000);
+		entry = made_block(made, 0x400, NT_BLOCK_BUSY, NT_UNUSED_LONG);
+		made_put_ptr(made, entry + 0x400 - pointer, wrong[i]);
+		made_expect(made, entry + made->common->entry_bytes, 0x3f8, 8, 0);
+		made_block(made, MADE_HEAP + 0x2000 - made->at, 0, 0);
+		made_walk(made);
+		made_assert_broken(made, 1, "block with an impossible number of unused bytes");
+		made_assert_blocks(made);
+		made_free(made);
+	}
+}
+
 static void an_impossible_number_of_unused_bytes_is_counted_and_the_block_is_kept(void **state)
 {
 	static const uint8_t wrong[] = {0, 1, 4, 7, 0x21, 0x80, 0xc2, NT_UNUSED_LONG};
@@ -450,6 +490,8 @@ int main(void)
 		cmocka_unit_test(all_segments_of_the_list_are_walked),
 		cmocka_unit_test(windows_own_blocks_are_no_blocks_of_the_program),
 		cmocka_unit_test(a_long_number_of_unused_bytes_is_in_the_last_slot),
+		cmocka_unit_test(a_long_number_may_be_in_the_next_headers_first_bytes),
+		cmocka_unit_test(a_long_number_that_is_not_long_or_too_long_is_none),
 		cmocka_unit_test(
 			an_impossible_number_of_unused_bytes_is_counted_and_the_block_is_kept),
 		cmocka_unit_test(a_prefix_leads_to_the_record_of_the_stack),

@@ -94,6 +94,22 @@ static void a_block_that_does_not_know_the_one_before_is_counted_and_found(void 
 	made_free(made);
 }
 
+/* Bytes of the program's that look like one header, in a block whose own header is damaged. */
+static void what_looks_like_a_header_is_no_block_unless_the_next_agrees(void **state)
+{
+	struct plain plain = make_plain(X64);
+	struct made *made = plain.made;
+
+	(void)state;
+	made_header(made, plain.entries[3] + 0x20, 0x50, 0x2, NT_BLOCK_BUSY, 8);
+	fake_put(&made->fake, plain.entries[3] + 8, 0, 4);
+	forget_block(made, plain.entries[3]);
+	made_walk(made);
+	made_assert_broken(made, 1, "block whose checksum is wrong");
+	made_assert_blocks(made);
+	made_free(made);
+}
+
 static void a_wrong_key_gives_no_blocks(void **state)
 {
 	struct plain plain = make_plain(X64);
@@ -357,6 +373,7 @@ int main(void)
 		cmocka_unit_test(a_block_of_no_size_costs_itself),
 		cmocka_unit_test(a_block_beyond_its_segment_costs_itself),
 		cmocka_unit_test(a_block_that_does_not_know_the_one_before_is_counted_and_found),
+		cmocka_unit_test(what_looks_like_a_header_is_no_block_unless_the_next_agrees),
 		cmocka_unit_test(a_wrong_key_gives_no_blocks),
 		cmocka_unit_test(
 			a_hole_without_a_descriptor_is_counted_and_the_walk_goes_on_behind_it),

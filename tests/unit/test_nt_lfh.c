@@ -242,6 +242,48 @@ static void a_container_with_another_key_is_counted_and_its_blocks_found(void **
 	made_free(made);
 }
 
+static void keys_that_fit_one_container_each_are_none(void **state)
+{
+	struct made *made = made_new(X64);
+	uint64_t seed = 5;
+	struct made_lfh lfh;
+
+	(void)state;
+	made_heap(made, HEAP_BYTES, HEAP_BYTES);
+	lfh = made_lfh(made);
+	for (uint32_t i = 0; i < 8; i++) {
+		struct made_container c;
+
+		lfh.key = (uint32_t)fake_random(&seed);
+		c = made_container(&lfh, 0x50, 40, 0);
+		made_lfh_fill(&lfh, &c, &seed);
+	}
+	made_rest(made, HEAP_BYTES);
+	walk_and_assert(made, 1, "LFH key that does not verify");
+	assert_false(made->nt.has_lfh_key);
+	made_free(made);
+}
+
+static void the_key_of_another_heap_is_tried_first_and_verified(void **state)
+{
+	(void)state;
+	for (int i = 0; i < 2; i++) {
+		struct made *made = make_single(true);
+
+		made_walk(made);
+		made_assert_broken(made, 1, "LFH key that does not verify");
+		walk_clear(&made->walk);
+		claims_release(&made->nt.claims);
+		claims_init(&made->nt.claims, TARGET_SPACE_BYTES);
+		made->nt.has_lfh_key = true;
+		made->nt.lfh_key = i ? MADE_LFH_KEY : ~MADE_LFH_KEY;
+		assert_int_equal(nt_backend_walk(&made->nt, MADE_HEAP), 0);
+		made_assert_broken(made, !i, NULL);
+		made_assert_blocks(made);
+		made_free(made);
+	}
+}
+
 static void the_key_is_found_whatever_it_is(void **state)
 {
 	uint64_t seed = 99;
@@ -380,6 +422,48 @@ static void no_damage_to_a_container_makes_a_block_of_what_is_none(void **state)
 	}
 }
 
+static void without_a_sound_bitmap_marks_say_what_is_busy_and_it_is_counted(void **state)
+{
+	(void)state;
+	for (int i = 0; i < 6; i++) {
+		struct made *made = made_new(X64);
+		struct made_lfh lfh = make_plain(made);
+		uint64_t sub = lfh.zone + lfh.layout->zone_first;
+		uint64_t container = fake_get(&made->fake, sub + lfh.layout->sub_data, 8);
+		/* The first container has 20 blocks of 20h bytes: its end, and some places. */
+		uint64_t end = container + 0x40 + 20 * 0x20;
+		uint64_t wrong[] = {0, container, UINT64_MAX, end + 0x10, end - 2};
+
+		if (i == 5)
+			made_put_ptr(made, container + lfh.layout->data_bitmap_count, 19);
+		else
+			made_put_ptr(made, container + lfh.layout->data_bitmap_bytes, wrong[i]);
+		made_walk(made);
+		assert_string_equal(made->walk.broken_what, "LFH container without its bitmap");
+		made_assert_blocks(made);
+		made_free(made);
+	}
+}
+
+static void a_zone_that_reaches_into_the_next_is_cut_and_counted(void **state)
+{
+	struct made *made = made_new(X64);
+	struct made_lfh lfh;
+	uint64_t second;
+
+	(void)state;
+	made_heap(made, HEAP_BYTES, HEAP_BYTES);
+	lfh = made_lfh(made);
+	second = made_block(made, 0x400, NT_BLOCK_BUSY, 8) + 16;
+	made_list_add(made, lfh.addr + lfh.layout->lfh_zones, second);
+	fake_put(&made->fake, second + lfh.layout->zone_end, 0, 4);
+	fake_put(&made->fake, lfh.zone + lfh.layout->zone_end, MADE_SUBSEGMENTS + 1, 4);
+	made_rest(made, HEAP_BYTES);
+	walk_and_assert(made, 1, "LFH zone of an impossible size");
+	assert_int_equal(made->walk.broken_addr, lfh.zone);
+	made_free(made);
+}
+
 static void a_zone_of_any_length_ends_where_the_heap_does(void **state)
 {
 	static const uint64_t wrong[] = {0x7fffffff, 0xffffffff, 0x10000};
@@ -411,6 +495,8 @@ int main(void)
 		cmocka_unit_test(a_single_container_is_believed_when_its_headers_agree),
 		cmocka_unit_test(without_a_key_blocks_are_found_by_their_marks_and_it_is_said),
 		cmocka_unit_test(a_container_with_another_key_is_counted_and_its_blocks_found),
+		cmocka_unit_test(keys_that_fit_one_container_each_are_none),
+		cmocka_unit_test(the_key_of_another_heap_is_tried_first_and_verified),
 		cmocka_unit_test(the_key_is_found_whatever_it_is),
 		cmocka_unit_test(a_container_that_no_zone_lists_is_counted_and_found),
 		cmocka_unit_test(a_container_that_only_zones_have_is_counted_and_not_taken_twice),
@@ -419,6 +505,8 @@ int main(void)
 		cmocka_unit_test(
 			a_front_end_of_another_heap_is_counted_and_blocks_are_found_without_it),
 		cmocka_unit_test(no_damage_to_a_container_makes_a_block_of_what_is_none),
+		cmocka_unit_test(without_a_sound_bitmap_marks_say_what_is_busy_and_it_is_counted),
+		cmocka_unit_test(a_zone_that_reaches_into_the_next_is_cut_and_counted),
 		cmocka_unit_test(a_zone_of_any_length_ends_where_the_heap_does),
 	};
 
