@@ -1,6 +1,8 @@
 /* What of a block the program got: numbers of unused bytes, prefixes. */
 #include "tests/unit/nt_made.h"
 
+#include "snapshot/heap/page_layout.h"
+
 #define X64 "nt 10.0.17763-22000 x64"
 #define X86 "nt 6.1.7600-7601 x86"
 
@@ -185,6 +187,65 @@ static void a_prefix_of_impossible_lengths_is_none(void **state)
 	}
 }
 
+/* ---------------------------------------------------------------- light page heap */
+
+/* What a page heap writes before the bytes of a live block of bytes. */
+static void put_page_block(struct made *made, uint64_t at, uint64_t bytes, uint32_t start)
+{
+	const struct page_layout *page = page_layout(made->row->bits);
+
+	fake_put(&made->fake, at, start, 4);
+	made_put_ptr(made, at + page->info_heap, MADE_HEAP);
+	made_put_ptr(made, at + page->info_requested, bytes);
+	made_put_ptr(made, at + page->info_actual, bytes + page->info_bytes);
+	made_put_ptr(made, at + page->info_trace, 0x765430);
+	fake_put(&made->fake, at + page->info_end,
+		start == PAGE_START_LIGHT ? PAGE_END_LIGHT : PAGE_END_FULL, 4);
+}
+
+static void assert_light(struct made *made)
+{
+	uint64_t info_bytes = made->row->bits == 64 ? 0x40 : 0x20, user;
+
+	made->process.global_flag = NT_FLAG_HPA;
+	made_heap(made, 0x2000, 0x2000);
+	user = made_block(made, 0x100, NT_BLOCK_BUSY, 12) + made->common->entry_bytes;
+	put_page_block(made, user, 0x51, PAGE_START_LIGHT);
+	made_expect(made, user + info_bytes, 0x51, 0x100 - 0x51, 0x765430);
+	made_busy(made, 0x80, 9); /* Windows' own: as any block */
+	/* No such block: it says to be larger than what it lies in, or is of a full page heap. */
+	user = made_busy(made, 0x100, 12) + made->common->entry_bytes;
+	put_page_block(made, user, 0x100 - 12 - info_bytes + 1, PAGE_START_LIGHT);
+	user = made_busy(made, 0x100, 12) + made->common->entry_bytes;
+	put_page_block(made, user, 0x20, PAGE_START_FULL);
+	made_block(made, MADE_HEAP + 0x2000 - made->at, 0, 0);
+	made_walk(made);
+	made_assert_broken(made, 0, NULL);
+	made_assert_blocks(made);
+}
+
+static void a_block_of_a_light_page_heap_begins_behind_its_information(void **state)
+{
+	(void)state;
+	made_each_layout(assert_light);
+}
+
+static void without_page_heaps_no_block_is_one_of_theirs(void **state)
+{
+	struct made *made = made_new(X64);
+	uint64_t user;
+
+	(void)state;
+	made_heap(made, 0x2000, 0x2000);
+	user = made_busy(made, 0x100, 12) + 16;
+	put_page_block(made, user, 0x51, PAGE_START_LIGHT);
+	made_block(made, MADE_HEAP + 0x2000 - made->at, 0, 0);
+	made_walk(made);
+	made_assert_broken(made, 0, NULL);
+	made_assert_blocks(made);
+	made_free(made);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -196,6 +257,8 @@ int main(void)
 		cmocka_unit_test(a_prefix_leads_to_the_record_of_the_stack),
 		cmocka_unit_test(a_prefix_is_believed_where_an_interceptor_or_the_header_says_so),
 		cmocka_unit_test(a_prefix_of_impossible_lengths_is_none),
+		cmocka_unit_test(a_block_of_a_light_page_heap_begins_behind_its_information),
+		cmocka_unit_test(without_page_heaps_no_block_is_one_of_theirs),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
