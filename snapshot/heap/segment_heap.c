@@ -28,7 +28,7 @@ static bool context_fits(
 	       !memory_u8(nt->memory, context + layout->first_descriptor, &first) && first;
 }
 
-/* True when both neighbours of a list's head point back to it. */
+/* True when a neighbour of a list's head points back to it: the other may be damaged. */
 static bool list_fits(struct nt_walk *nt, uint64_t head, bool is_coded)
 {
 	unsigned bits = nt->process->bits;
@@ -39,7 +39,7 @@ static bool list_fits(struct nt_walk *nt, uint64_t head, bool is_coded)
 		return false;
 	next ^= key;
 	previous ^= key;
-	return points_to(nt, next + bits / 8, is_coded ? head ^ next : head) &&
+	return points_to(nt, next + bits / 8, is_coded ? head ^ next : head) ||
 	       points_to(nt, previous, is_coded ? head ^ previous : head);
 }
 
