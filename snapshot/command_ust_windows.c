@@ -33,7 +33,7 @@ void command_ust_help(FILE *to)
 }
 
 struct request {
-	const char *what, *image;
+	const char *what, *image; /* what is "" until it was given, image NULL */
 	uint32_t db_mb;
 };
 
@@ -50,7 +50,7 @@ static int take_megabytes(const char *text, uint32_t *db_mb, struct err *err)
 
 static int take_argument(struct request *request, const char *text, struct err *err)
 {
-	if (!request->what)
+	if (!*request->what)
 		request->what = text;
 	else if (!request->image)
 		request->image = text;
@@ -62,11 +62,11 @@ static int take_argument(struct request *request, const char *text, struct err *
 /* Whether the request makes sense as a whole. */
 static int check(const struct request *request, struct err *err)
 {
-	bool is_show = request->what && !strcmp(request->what, "show");
-	bool is_on = request->what && !strcmp(request->what, "on");
+	bool is_show = !strcmp(request->what, "show");
+	bool is_on = !strcmp(request->what, "on");
 
-	if (!request->what || (!is_show && !is_on && strcmp(request->what, "off") != 0))
-		return err_set(err, ERR_USAGE, request->what ? request->what : "ust",
+	if (!is_show && !is_on && strcmp(request->what, "off") != 0)
+		return err_set(err, ERR_USAGE, *request->what ? request->what : "ust",
 			"it takes on, off or show");
 	if (request->db_mb && !is_on)
 		return err_set(err, ERR_USAGE, "--db-mb", "it goes with on");
@@ -165,7 +165,7 @@ static int show(const struct request *request, struct err *err)
 
 int command_ust(int argc, char **argv)
 {
-	struct request request = {0};
+	struct request request = {.what = ""};
 	struct opt_state state;
 	struct err err = {0};
 	int id, rc = 0;

@@ -1,5 +1,6 @@
 #include "snapshot/ifeo_windows.h"
 
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -194,11 +195,13 @@ static int registry_make(void *ctx, enum ifeo_view view, const char *name, struc
 /* What somebody put into it this very moment stays: subkeys by the system's rule, values by a look. */
 static int registry_remove(void *ctx, enum ifeo_view view, const char *name, struct err *err)
 {
-	struct ifeo_image image;
+	struct ifeo_image image = {0};
 	wchar_t path[PATH_UNITS];
 	LSTATUS status;
 	int rc = registry_read(ctx, view, name, &image, err);
 
+	for (int i = 0; i < IFEO_NAMES; i++)
+		image.has_others = image.has_others || image.values[i].kind != IFEO_NONE;
 	if (rc || !image.exists || image.has_others)
 		return rc;
 	if (!key_path(name, path))
@@ -207,8 +210,13 @@ static int registry_remove(void *ctx, enum ifeo_view view, const char *name, str
 	return status && status != ERROR_FILE_NOT_FOUND ? fail(status, view, name, err) : 0;
 }
 
-/* The system's own name of a view's root, of any length that fits; false: it cannot be known. */
-static bool root_name(enum ifeo_view view, void *info, ULONG bytes)
+union key_name {
+	struct nt_key_name info;
+	unsigned char bytes[1024];
+};
+
+/* The system's own name of a view's root; false: it cannot be known. */
+static bool root_name(enum ifeo_view view, union key_name *name)
 {
 	ULONG needed = 0;
 	HKEY key;
@@ -216,7 +224,8 @@ static bool root_name(enum ifeo_view view, void *info, ULONG bytes)
 
 	if (RegOpenKeyExW(HKEY_LOCAL_MACHINE, ROOT, 0, KEY_READ | view_flags[view], &key))
 		return false;
-	good = NtQueryKey(key, NT_KEY_NAME, info, bytes, &needed) >= 0;
+	good = NtQueryKey(key, NT_KEY_NAME, name, sizeof(*name), &needed) >= 0 &&
+	       name->info.bytes <= sizeof(*name) - offsetof(struct nt_key_name, name);
 	RegCloseKey(key);
 	return good;
 }
@@ -224,15 +233,12 @@ static bool root_name(enum ifeo_view view, void *info, ULONG bytes)
 /* One view's key may be a link to the other's. */
 static bool registry_is_one(void *ctx)
 {
-	union {
-		struct nt_key_name info;
-		unsigned char bytes[1024];
-	} names[IFEO_VIEWS] = {0};
+	union key_name one, other;
 
 	(void)ctx;
-	return root_name(IFEO_64, &names[IFEO_64], sizeof(names[IFEO_64])) &&
-	       root_name(IFEO_32, &names[IFEO_32], sizeof(names[IFEO_32])) &&
-	       !memcmp(&names[IFEO_64], &names[IFEO_32], sizeof(names[IFEO_64]));
+	return root_name(IFEO_64, &one) && root_name(IFEO_32, &other) &&
+	       one.info.bytes == other.info.bytes &&
+	       !memcmp(one.info.name, other.info.name, one.info.bytes);
 }
 
 struct ifeo_calls ifeo_registry(void)

@@ -19,15 +19,17 @@ static bool lies_in(const char *path, const char *folder, size_t len)
 
 const char *wow64_path(struct arena *arena, const char *path, const char *system, const char *wow64)
 {
-	size_t path_len = strlen(path), system_len = strlen(system), wow64_len = strlen(wow64);
+	size_t system_len = strlen(system), wow64_len = strlen(wow64);
+	const char *rest;
 	char *result;
 
-	if (path_len <= system_len || !lies_in(path, system, system_len))
+	if (strlen(path) <= system_len || !lies_in(path, system, system_len))
 		return path;
-	result = arena_alloc(arena, wow64_len + path_len - system_len + 1);
+	rest = path + system_len;
+	result = arena_alloc(arena, wow64_len + strlen(rest) + 1);
 	if (!result)
 		return NULL;
-	memcpy(result, wow64, wow64_len);
-	memcpy(result + wow64_len, path + system_len, path_len - system_len + 1);
+	strcpy(result, wow64);
+	strcpy(result + wow64_len, rest);
 	return result;
 }

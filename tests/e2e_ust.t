@@ -30,14 +30,12 @@ END {
 
 subtest 'names' => \&names;
 subtest 'usage' => \&usage;
+subtest 'no rights' => \&no_rights;
 subtest 'an image nobody knows' => \&fresh;
 subtest 'flags that others set' => \&others;
 subtest 'a flag as text, with more in the key' => \&text_and_more;
 is(exported(), $first, 'at the end the registry is as it was');
 is($stays->quit, 0, 'the first program ends');
-SKIP: {
-	skip 'without the right to change the registry: Wine gives it to everybody', 1;
-}
 done_testing;
 
 # What it prints, and then it waits.
@@ -100,6 +98,25 @@ sub usage {
 		check_error(ust('on', $image, '--db-mb', $db), 'hsnap', "--db-mb $db", '1 to 4095');
 	}
 	check_error(ust('off', $image, '--db-mb', 5), 'hsnap', '--db-mb with off', '--db-mb');
+	is(exported(), $first, 'nothing was written');
+}
+
+# A key that can be read stands for what users have who are no administrators.
+sub no_rights {
+	for my $mode ([], ['read']) {
+		my $locked = target("$root/build/win64/targets/lock_key.exe", [$image, @$mode]);
+		is($locked->step, 1, "a key is locked @$mode");
+		my @denied = qw(on);
+		push @denied, qw(off show) if !@$mode;
+		check_error(ust($_, $image), 'hsnap', $_, $image, 'no right', 'administrator') for @denied;
+		if (@$mode) {
+			unlike(ust('on', $image)->{err}, qr/put back/, 'nothing is left half done');
+			like(ust('show', $image)->{out}, qr/ust is off in .* no GlobalFlag\r?$/m, 'show may look');
+			check_ok(ust('off', $image), 'off has nothing to do');
+		}
+		is(ust('show')->{status}, 0, 'show without an image passes it by');
+		is($locked->quit, 0, 'the key goes');
+	}
 	is(exported(), $first, 'nothing was written');
 }
 

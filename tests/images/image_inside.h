@@ -119,6 +119,8 @@ void *image_grow(void *rows, size_t *capacity, size_t count, size_t row_bytes);
 
 /* Reserves at that very place. */
 struct region *image_reserve_at(struct image *image, uint64_t base, uint64_t bytes);
+/* Whether a page of that access is in the dump. */
+bool image_is_held(unsigned access);
 struct region *image_region(struct image *image, uint64_t addr);
 void image_put_bytes(struct image *image, uint64_t addr, const void *bytes, size_t count);
 void image_put_text(struct image *image, uint64_t addr, const char *text); /* as UTF-16 */

@@ -33,6 +33,7 @@ struct image_options {
 	bool is_page_heap_full;
 	bool has_lfh;
 	bool is_depth_in_index_slot; /* where a trace's count of frames is kept */
+	bool is_plain; /* NT heaps whose headers are not coded */
 	bool is_partial; /* only what a dump without full memory holds */
 };
 
@@ -46,6 +47,7 @@ enum image_access {
 	IMAGE_READ = 1,
 	IMAGE_WRITE = 2,
 	IMAGE_EXECUTE = 4,
+	IMAGE_GUARD = 8, /* committed, but nobody may touch it: not in the dump */
 };
 
 struct image;

@@ -20,6 +20,7 @@ static const char help_text[] =
 	"  --page-heap full|light  started with +hpa\n"
 	"  --debug-flags      as under a debugger: htc, hfc and hpc\n"
 	"  --no-lfh           NT heaps without a low fragmentation front end\n"
+	"  --plain-headers    NT heaps whose headers are not coded\n"
 	"  --growth G         the G'th later state of the same process (0)\n"
 	"  --seed S           another process of the same kind (1)\n"
 	"  --depth-slot index|depth  where a trace keeps its count of frames (depth)\n"
@@ -134,6 +135,7 @@ static const struct option long_options[] = {
 	{"page-heap", required_argument, NULL, 'p'},
 	{"debug-flags", no_argument, NULL, 'd'},
 	{"no-lfh", no_argument, NULL, 'l'},
+	{"plain-headers", no_argument, NULL, 'c'},
 	{"growth", required_argument, NULL, 'g'},
 	{"seed", required_argument, NULL, 'r'},
 	{"depth-slot", required_argument, NULL, 'i'},
@@ -171,6 +173,7 @@ static void take_option(struct request *request, int option)
 			FLAG_HEAP_TAIL_CHECK | FLAG_HEAP_FREE_CHECK | FLAG_HEAP_VALIDATE;
 		break;
 	case 'l': options->has_lfh = false; break;
+	case 'c': options->is_plain = true; break;
 	case 'g': request->growth = number_of(optarg); break;
 	case 'r': options->seed = number_of(optarg); break;
 	case 'i': options->is_depth_in_index_slot = is_first_word(optarg, "index", "depth"); break;

@@ -67,12 +67,12 @@ static void light_requested(struct image *image)
 }
 
 const struct image_break page_breaks[] = {
-	{"page-avl-cycle", "the tree of busy blocks is a circle", avl_cycle},
-	{"page-avl-wild", "the tree of busy blocks hangs from nothing", avl_wild},
-	{"page-list-wild", "the list of page heaps leads nowhere", list_wild},
-	{"page-list-cycle", "a page heap's root follows itself", list_cycle},
-	{"page-requested-huge", "a block asked for half of all addresses", requested},
-	{"page-block-wild", "a block lies at the end of all addresses", base_wild},
+	{"page-heap-avl-cycle", "the tree of busy blocks is a circle", avl_cycle},
+	{"page-heap-avl-wild", "the tree of busy blocks hangs from nothing", avl_wild},
+	{"page-heap-list-wild", "the list of page heaps leads nowhere", list_wild},
+	{"page-heap-list-cycle", "a page heap's root follows itself", list_cycle},
+	{"page-heap-requested-huge", "a block asked for half of all addresses", requested},
+	{"page-heap-block-wild", "a block lies at the end of all addresses", base_wild},
 	{"light-stamp", "a light page heap's block has the stamp of a freed one", light_stamp},
 	{"light-requested-huge", "a light page heap's block asked for 2^63 bytes", light_requested},
 	{0},

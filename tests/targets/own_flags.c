@@ -15,7 +15,7 @@ int main(int argc, char **argv)
 	HANDLE heaps[64];
 
 	printf("flags %08lX\n", *(const unsigned long *)(peb + PEB_GLOBAL_FLAG));
-	for (int i = argc > 1 ? atoi(argv[1]) : 0; i > 0; i--)
+	for (int i = argc > 1 ? (int)strtol(argv[1], NULL, 10) : 0; i > 0; i--)
 		step_leak(HeapCreate(0, 0, 0));
 	printf("heaps %lu\n", GetProcessHeaps(64, heaps));
 	fflush(stdout);

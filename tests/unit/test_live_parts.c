@@ -120,7 +120,7 @@ static void many_stars_take_no_long_time(void **state)
 	memset(name, 'a', 2000);
 	name[2000] = 0;
 	for (int i = 0; i < 1998; i += 2)
-		memcpy(pattern + i, "*a", 2);
+		strcpy(pattern + i, "*a");
 	strcpy(pattern + 1998, "b");
 	assert_false(name_is_like(name, pattern));
 }
@@ -141,7 +141,7 @@ static void processes_are_listed_in_columns(void **state)
 	assert_int_equal(ps_print(to, rows, 4), 0);
 	rewind(to);
 	assert_true(fread(text, 1, sizeof(text) - 1, to) > 0);
-	fclose(to);
+	assert_int_equal(fclose(to), 0);
 	assert_string_equal(text, "       pid bits heaps  stacks  name\n"
 				  "         4    ?     ?  ?       System\n"
 				  "      1234   32     5  ust     a b.exe\n"
