@@ -82,8 +82,8 @@ sub check_growth {
 
 sub check_damage {
 	my ($profile, @options) = @_;
-	my $prefix = $options[0] eq '--segment' ? 'segment-heap' : $options[1] eq 'full' ? 'page-heap' : 'light';
-	my @names = run([$tool, '--list-breaks'])->{out} =~ /^($prefix-\S+)/mg;
+	my $prefix = $options[0] eq '--segment' ? 'segment-heap-' : $options[1] eq 'full' ? 'page-heap-(?!light)' : 'page-heap-light';
+	my @names = run([$tool, '--list-breaks'])->{out} =~ /^($prefix\S+)/mg;
 	cmp_ok(scalar @names, '>', 1, "$prefix: kinds of damage");
 	my $whole = make($profile, 'a.dmp', @options, '--blocks', 300);
 	for my $name (@names) {
