@@ -13,6 +13,7 @@ subtest 'with the tracer' => sub { traced('leak_heaps') };
 subtest 'without stacks' => sub { untraced('leak_steady') };
 subtest 'real files without full memory' => \&real;
 subtest 'what is no minidump' => \&refused;
+subtest 'what needs Windows' => \&elsewhere;
 done_testing;
 
 sub minidump {
@@ -166,4 +167,15 @@ sub real {
 		like(slurp("$dir/syzygy_notepad-larger-32bit.txt"), qr{^// hsnap: end blocks=$count requested=$sum }m,
 			"the $count blocks of $sum bytes that were read by hand");
 	}
+}
+
+# Where there are no Windows processes, files are read and the rest is refused by name.
+sub elsewhere {
+	for my $args (['-p', 1], ['-pn', 'app.exe'], ['run', 'app.exe'], ['ust', 'show', 'app.exe'], ['ps'], ['doctor']) {
+		check_error(run(tool('hsnap', 'linux', @$args)), 'hsnap', "hsnap @$args", 'this needs Windows', '-z FILE.dmp');
+	}
+	check_error(run(tool('hsnap', 'linux', '-z', 'a.dmp', '-p', 1)), 'hsnap', 'two processes', 'give one of them');
+	my $help = run(tool('hsnap', 'linux', '--help'));
+	is($help->{status}, 0, '--help: status 0');
+	like($help->{out}, qr/^\s+-z, --dump FILE\s/m, '--help has -z');
 }
