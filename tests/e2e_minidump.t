@@ -171,7 +171,8 @@ sub real {
 
 # Where there are no Windows processes, files are read and the rest is refused by name.
 sub elsewhere {
-	for my $args (['-p', 1], ['-pn', 'app.exe'], ['run', 'app.exe'], ['ust', 'show', 'app.exe'], ['ps'], ['doctor']) {
+	for my $args (['-p', 1], ['-pn', 'app.exe'], ['run', 'app.exe'], ['ust', 'show', 'app.exe'], ['ps'], ['doctor'],
+		['os', 'on', '-p', 1]) {
 		check_error(run(tool('hsnap', 'linux', @$args)), 'hsnap', "hsnap @$args", 'this needs Windows', '-z FILE.dmp');
 	}
 	check_error(run(tool('hsnap', 'linux', '-z', 'a.dmp', '-p', 1)), 'hsnap', 'two processes', 'give one of them');

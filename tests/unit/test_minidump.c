@@ -1,6 +1,8 @@
 /* Minidumps that are sound: what the file says is what the target says. */
 #include "tests/unit/test_minidump.h"
 
+#include <unistd.h>
+
 #include "core/os.h"
 #include "core/utf16.h"
 
@@ -338,6 +340,67 @@ static void a_file_is_mapped(void **state)
 	assert_int_equal(target_open_minidump(&target, "/", &err), -ERR_OPEN);
 }
 
+#define HUGE_ADDR 0x200000000u
+#define HUGE_BYTES (((uint64_t)5 << 30) + 0x123) /* more than 32 bits can count */
+
+/* The sound process behind so much memory that is all zero; the file has a hole there. */
+static void make_huge(FILE *file)
+{
+	static const uint64_t tebs[] = {DMP_TEB};
+	struct dmp_process process;
+	struct dmp_range ranges[6];
+	size_t count = dmp_ranges_64(&process, ranges), at;
+
+	dmp_start(&dmp, 4, 2);
+	dmp_system(&dmp, 9);
+	dmp_threads(&dmp, tebs, 1, 0);
+	dmp_modules(&dmp, dmp_program, 2, 0);
+	at = dmp_put(&dmp, count + 1, 8);
+	dmp_put(&dmp, at + 16 + 16 * (count + 1), 8);
+	dmp_put(&dmp, HUGE_ADDR, 8);
+	dmp_put(&dmp, HUGE_BYTES, 8);
+	for (size_t i = 0; i < count; i++) {
+		dmp_put(&dmp, ranges[i].addr, 8);
+		dmp_put(&dmp, ranges[i].len, 8);
+	}
+	dmp_stream(&dmp, DMP_MEMORY64, at, dmp.len - at);
+	assert_int_equal(fwrite(dmp.bytes, 1, dmp.len, file), dmp.len);
+	assert_int_equal(fseeko(file, (off_t)(dmp.len + HUGE_BYTES), SEEK_SET), 0);
+	for (size_t i = 0; i < count; i++)
+		assert_int_equal(fwrite(ranges[i].bytes, 1, ranges[i].len, file), ranges[i].len);
+}
+
+static void a_file_of_more_than_4_gib_is_read_where_it_lies(void **state)
+{
+	const char *base = getenv("TMPDIR");
+	char path[300];
+	unsigned char bytes[4];
+	struct target target;
+	struct err err;
+	size_t len;
+	FILE *file;
+	int fd;
+
+	(void)state;
+	snprintf(path, sizeof(path), "%s/minidump-XXXXXX", base ? base : "build");
+	fd = mkstemp(path);
+	assert_true(fd >= 0);
+	file = fdopen(fd, "wb");
+	assert_non_null(file);
+	make_huge(file);
+	assert_int_equal(fclose(file), 0);
+	assert_int_equal(target_open_minidump(&target, path, &err), 0);
+	os_remove(path);
+	assert_true(target.peb == DMP_PEB);
+	assert_string_equal(target.image, DMP_IMAGE);
+	assert_non_null(target.ops->view(&target, HUGE_ADDR, &len));
+	assert_true(len == HUGE_BYTES);
+	assert_int_equal(target_read(&target, HUGE_ADDR + HUGE_BYTES - 4, bytes, 4), 0);
+	assert_memory_equal(bytes, "\0\0\0", 4);
+	assert_int_equal(target_read(&target, HUGE_ADDR + HUGE_BYTES - 3, bytes, 4), -ERR_READ);
+	target.ops->close(&target);
+}
+
 static void a_long_name_keeps_its_end(void **state)
 {
 	struct target target;
@@ -369,6 +432,7 @@ int main(void)
 		cmocka_unit_test(regions_have_the_access_of_the_list),
 		cmocka_unit_test(without_the_list_modules_can_be_executed),
 		cmocka_unit_test(a_file_is_mapped),
+		cmocka_unit_test(a_file_of_more_than_4_gib_is_read_where_it_lies),
 		cmocka_unit_test(a_long_name_keeps_its_end),
 	};
 
