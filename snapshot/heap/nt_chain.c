@@ -84,7 +84,7 @@ static bool find_page_block(struct nt_heap *heap, struct nt_found *found)
 	if (found->requested_bytes < info_bytes)
 		return false;
 	is_one = page_block_parse(heap->nt->memory, heap->layout->bits, addr, &block) &&
-		 !block.is_full && block.requested_bytes <= found->requested_bytes;
+		 !block.is_full && block.requested_bytes <= found->requested_bytes - info_bytes;
 	nt_span_forget(&heap->span);
 	if (!is_one)
 		return false;

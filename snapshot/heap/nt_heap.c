@@ -76,6 +76,8 @@ static int walk_process(struct memory *memory, uint64_t peb, unsigned bits, stru
 		rc = walk_heap(&nt, process.heaps[i]);
 	if (process.is_heap_list_cut)
 		walk_broken(walk, peb, "unreadable heap list");
+	if (process.is_heap_twice)
+		walk_broken(walk, peb, "heap that is listed twice");
 	nt_process_release(&process);
 	*claims = nt.claims;
 	return rc;

@@ -70,6 +70,7 @@ struct side {
 	uint32_t heap_count;
 	uint64_t ntdll; /* base of its module */
 	uint64_t page_heap_list;
+	uint64_t made_code; /* memory with code in no module */
 	uint32_t lfh_key;
 	uint64_t hp_heap_key, hp_lfh_key;
 	uint64_t database;

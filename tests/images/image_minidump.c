@@ -346,8 +346,11 @@ static void put_streams(struct dump *dump)
 	put_misc(dump);
 	put_threads(dump);
 	put_modules(dump);
-	if (!dump->image->options.is_partial) {
+	const struct image_options *options = &dump->image->options;
+	if (!options->is_partial && !options->has_no_infos) {
 		put_memory_info(dump);
+	}
+	if (!options->is_partial && !options->is_memory_list) {
 		put_memory64(dump);
 	} else {
 		put_memory(dump);

@@ -78,7 +78,7 @@ static void new_zone(struct nt_heap *heap)
 	image_mark(heap->image, "lfh.zone", lfh->zone);
 }
 
-static uint64_t new_subsegment(struct nt_heap *heap)
+static uint64_t take_slot(struct nt_heap *heap)
 {
 	struct lfh *lfh = heap->lfh;
 	if (!lfh->zone || lfh->limit - lfh->next < lfh->layout->subsegment_bytes) {
@@ -88,6 +88,17 @@ static uint64_t new_subsegment(struct nt_heap *heap)
 	lfh->next += lfh->layout->subsegment_bytes;
 	lfh->used++;
 	return subsegment;
+}
+
+/* Some slots of a zone are unused: never filled, or their container is gone. */
+static uint64_t new_subsegment(struct nt_heap *heap)
+{
+	if (image_random(heap->image, 10) == 0) {
+		uint64_t unused = take_slot(heap);
+		uint64_t size = image_random(heap->image, 2) * 4;
+		image_put(heap->image, unused + heap->lfh->layout->block_size, size, 2);
+	}
+	return take_slot(heap);
 }
 
 struct lfh *lfh_new(struct nt_heap *heap)

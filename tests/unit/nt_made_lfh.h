@@ -8,6 +8,7 @@
 
 #define MADE_LFH_KEY 0xa5c37e19u
 #define MADE_SUBSEGMENTS 40
+#define MADE_LFH_BYTES 0x80000u /* of the heap in made_lfh_plain() */
 
 struct made_lfh {
 	struct made *made;
@@ -159,6 +160,32 @@ static inline void made_rest(struct made *made, uint64_t committed_bytes)
 		part = left < 0x8000 ? left : 0x8000;
 		made_block(made, part, 0, 0);
 	}
+}
+
+/* A heap with a front end and containers of several sizes. */
+static inline struct made_lfh made_lfh_plain(struct made *made)
+{
+	uint64_t seed = 7;
+	struct made_lfh lfh;
+
+	made_heap(made, MADE_LFH_BYTES, MADE_LFH_BYTES);
+	made_busy(made, 0x40, 8);
+	lfh = made_lfh(made);
+	for (uint32_t i = 0; i < 12; i++) {
+		struct made_container c = made_container(&lfh, 0x20 + 0x10 * i, 20 + 25 * i, 0);
+
+		made_lfh_fill(&lfh, &c, &seed);
+		made_busy(made, 0x90, 9);
+	}
+	made_rest(made, MADE_LFH_BYTES);
+	return lfh;
+}
+
+static inline void made_walk_and_assert(struct made *made, unsigned broken, const char *what)
+{
+	made_walk(made);
+	made_assert_broken(made, broken, what);
+	made_assert_blocks(made);
 }
 
 #endif

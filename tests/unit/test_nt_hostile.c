@@ -94,6 +94,22 @@ static void a_block_that_does_not_know_the_one_before_is_counted_and_found(void 
 	made_free(made);
 }
 
+/* Bytes of the program's that look like one header, in a block whose own header is damaged. */
+static void what_looks_like_a_header_is_no_block_unless_the_next_agrees(void **state)
+{
+	struct plain plain = make_plain(X64);
+	struct made *made = plain.made;
+
+	(void)state;
+	made_header(made, plain.entries[3] + 0x20, 0x50, 0x2, NT_BLOCK_BUSY, 8);
+	fake_put(&made->fake, plain.entries[3] + 8, 0, 4);
+	forget_block(made, plain.entries[3]);
+	made_walk(made);
+	made_assert_broken(made, 1, "block whose checksum is wrong");
+	made_assert_blocks(made);
+	made_free(made);
+}
+
 static void a_wrong_key_gives_no_blocks(void **state)
 {
 	struct plain plain = make_plain(X64);
@@ -265,6 +281,26 @@ static void no_memory_is_walked_as_a_part_of_two_segments(void **state)
 	made_free(made);
 }
 
+static void no_more_memory_is_walked_than_the_process_has(void **state)
+{
+	(void)state;
+	for (uint64_t limit = 0x3000; limit <= 0x4000; limit += 0x1000) {
+		struct plain plain = make_plain(X64);
+		struct made *made = plain.made;
+
+		made->nt = (struct nt_walk){
+			.memory = &made->memory, .process = &made->process, .walk = &made->walk};
+		claims_init(&made->nt.claims, limit);
+		assert_int_equal(nt_backend_walk(&made->nt, MADE_HEAP), 0);
+		if (limit == 0x3000)
+			made->expected_count = 0;
+		made_assert_broken(made, limit == 0x3000,
+			limit == 0x3000 ? "more heap memory than the process has" : NULL);
+		made_assert_blocks(made);
+		made_free(made);
+	}
+}
+
 /* ---------------------------------------------------------------- lists */
 
 static void a_list_that_leads_round_or_away_ends(void **state)
@@ -357,6 +393,7 @@ int main(void)
 		cmocka_unit_test(a_block_of_no_size_costs_itself),
 		cmocka_unit_test(a_block_beyond_its_segment_costs_itself),
 		cmocka_unit_test(a_block_that_does_not_know_the_one_before_is_counted_and_found),
+		cmocka_unit_test(what_looks_like_a_header_is_no_block_unless_the_next_agrees),
 		cmocka_unit_test(a_wrong_key_gives_no_blocks),
 		cmocka_unit_test(
 			a_hole_without_a_descriptor_is_counted_and_the_walk_goes_on_behind_it),
@@ -366,6 +403,7 @@ int main(void)
 		cmocka_unit_test(a_segment_of_an_impossible_size_is_counted_and_left_out),
 		cmocka_unit_test(a_segment_that_says_to_be_endless_ends_where_memory_does),
 		cmocka_unit_test(no_memory_is_walked_as_a_part_of_two_segments),
+		cmocka_unit_test(no_more_memory_is_walked_than_the_process_has),
 		cmocka_unit_test(a_list_that_leads_round_or_away_ends),
 		cmocka_unit_test(a_list_of_one_entry_that_follows_itself_ends),
 		cmocka_unit_test(

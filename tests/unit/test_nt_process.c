@@ -97,6 +97,29 @@ static void heaps_come_in_order_each_once_and_the_process_heap_first(void **stat
 	}
 }
 
+/* Where one is there again, another is lost. */
+static void a_heap_that_is_listed_twice_is_said(void **state)
+{
+	static const uint64_t lists[][3] = {
+		{HEAP_0, 0x720000, 0x9000000}, /* sound */
+		{HEAP_0, 0x720000, 0x720000},
+		{HEAP_0, 0x720000, HEAP_0},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < 3; i++) {
+		struct seen *seen = seen_new(64);
+
+		put_peb(seen, HEAP_0, 3);
+		for (uint32_t k = 0; k < 3; k++)
+			put_heap(seen, k, lists[i][k]);
+		assert_int_equal(read_peb(seen), 0);
+		assert_int_equal(seen->process.heap_count, i ? 2 : 3);
+		assert_int_equal(seen->process.is_heap_twice, i > 0);
+		seen_free(seen);
+	}
+}
+
 static void a_list_that_is_not_there_leaves_the_process_heap(void **state)
 {
 	struct seen *seen = seen_new(64);
@@ -282,6 +305,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(heaps_come_in_order_each_once_and_the_process_heap_first),
+		cmocka_unit_test(a_heap_that_is_listed_twice_is_said),
 		cmocka_unit_test(a_list_that_is_not_there_leaves_the_process_heap),
 		cmocka_unit_test(a_count_that_cannot_be_reads_up_to_the_unused_part),
 		cmocka_unit_test(a_process_without_a_heap_or_a_readable_peb_is_an_error),

@@ -2,7 +2,7 @@
 #include "tests/unit/fake_segment.h"
 
 static const struct fake_layout *const layouts[] = {
-	&fake_26100_x64, &fake_22000_x64, &fake_19041_x64, &fake_19041_x86};
+	&fake_26100_x64, &fake_22000_x64, &fake_19041_x64, &fake_19041_x86, &fake_14393_x64};
 
 #define EACH_LAYOUT(l)                                                                             \
 	for (size_t i_ = 0; i_ < sizeof(layouts) / sizeof(*layouts); i_++)                         \
