@@ -172,6 +172,10 @@ static inline size_t hex_digits_of(char to[16], uint64_t value, char letter)
 {
 	size_t count = (size_t)(67 - __builtin_clzll(value | 1)) / 4;
 
+	if (count <= 8) {
+		put_eight(to, value << 4 * (8 - count) & UINT32_MAX, letter);
+		return count;
+	}
 	value <<= 4 * (16 - count);
 	put_eight(to, value >> 32, letter);
 	put_eight(to + 8, value & UINT32_MAX, letter);

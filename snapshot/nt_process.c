@@ -26,6 +26,7 @@ static int read_heaps(
 	const struct peb_layout *layout = peb_layout(process->bits);
 	uint64_t list = bytes_ptr(peb + layout->heap_list, process->bits);
 	uint32_t count = bytes_u32(peb + layout->heap_count);
+	bool is_first_seen = false;
 	struct table known;
 	uint64_t addr;
 	int rc;
@@ -46,6 +47,10 @@ static int read_heaps(
 		/* Where the count says nothing, the list ends where its unused part begins. */
 		if (process->is_heap_list_cut && !addr)
 			break;
+		/* A heap is in the list once: where one is there again, another is lost. */
+		if (addr == first ? is_first_seen : addr && table_find(&known, &addr, sizeof(addr)))
+			process->is_heap_twice = true;
+		is_first_seen = is_first_seen || addr == first;
 		rc = add(process, &known, addr);
 	}
 	table_release(&known);

@@ -23,6 +23,7 @@ struct nt_process {
 	uint64_t *heaps;
 	size_t heap_count;
 	bool is_heap_list_cut; /* it could not be read to its end */
+	bool is_heap_twice; /* it names one heap twice, where another should be */
 };
 
 /* Reads a PEB. Returns 0; -ERR_GONE, -ERR_TARGET (not readable, or no heap yet), -ERR_NOMEM. */

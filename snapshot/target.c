@@ -101,18 +101,3 @@ const unsigned char *window_at(struct target_window *window, uint64_t addr, size
 	window->len = (size_t)left;
 	return window->bytes;
 }
-
-uint16_t bytes_u16(const unsigned char *bytes)
-{
-	return (uint16_t)(bytes[0] | bytes[1] << 8);
-}
-
-uint32_t bytes_u32(const unsigned char *bytes)
-{
-	return bytes_u16(bytes) | (uint32_t)bytes_u16(bytes + 2) << 16;
-}
-
-uint64_t bytes_u64(const unsigned char *bytes)
-{
-	return bytes_u32(bytes) | (uint64_t)bytes_u32(bytes + 4) << 32;
-}

@@ -117,9 +117,20 @@ void window_range(struct target_window *window, uint64_t end);
 /* len (at most 4096) bytes at addr, or NULL when they are not in the range or cannot be read. */
 const unsigned char *window_at(struct target_window *window, uint64_t addr, size_t len);
 
-/* Little-endian numbers in bytes that were read. */
-uint16_t bytes_u16(const unsigned char *bytes);
-uint32_t bytes_u32(const unsigned char *bytes);
-uint64_t bytes_u64(const unsigned char *bytes);
+/* Little-endian numbers in bytes that were read. In line: most of what walkers do is this. */
+static inline uint16_t bytes_u16(const unsigned char *bytes)
+{
+	return (uint16_t)(bytes[0] | bytes[1] << 8);
+}
+
+static inline uint32_t bytes_u32(const unsigned char *bytes)
+{
+	return bytes_u16(bytes) | (uint32_t)bytes_u16(bytes + 2) << 16;
+}
+
+static inline uint64_t bytes_u64(const unsigned char *bytes)
+{
+	return bytes_u32(bytes) | (uint64_t)bytes_u32(bytes + 4) << 32;
+}
 
 #endif

@@ -3,6 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define VIEW_BYTES 0x10000u /* the granules of an address space */
+
 #define PAGE_BYTES 4096u /* what can be read or not as a whole */
 
 int memory_init(struct memory *memory, struct target *target)
@@ -28,7 +30,7 @@ void memory_release(struct memory *memory)
 
 void memory_clear(struct memory *memory)
 {
-	memory->len = 0;
+	memory->len = memory->before.len = 0;
 	for (size_t i = 0; memory->pieces && i < MEMORY_PIECES; i++)
 		memory->pieces[i].len = 0;
 }
@@ -78,18 +80,42 @@ static bool piece_read(struct memory *memory, struct memory_piece *piece, uint64
 		       page + PAGE_BYTES < end ? page + PAGE_BYTES : end);
 }
 
+/* What was found last becomes what was found before, and the other way round. */
+static void swap(struct memory *memory)
+{
+	struct memory_seen before = memory->before;
+
+	memory->before = (struct memory_seen){memory->addr, memory->len, memory->bytes};
+	memory->addr = before.addr;
+	memory->len = before.len;
+	memory->bytes = before.bytes;
+}
+
+/* Makes the bytes of a file from start on those that were found last, if addr is among them. */
+static bool view_from(struct memory *memory, uint64_t start, uint64_t addr)
+{
+	memory->bytes = memory->target->ops->view(memory->target, start, &memory->len);
+	memory->addr = start;
+	if (!memory->bytes || memory->len <= addr - start)
+		memory->len = 0;
+	return memory->len > 0;
+}
+
+/* Walkers go to and fro between a block and what it points to, and look back a little. */
+static bool view(struct memory *memory, uint64_t addr)
+{
+	swap(memory);
+	return (addr >= memory->addr && addr - memory->addr < memory->len) ||
+	       view_from(memory, addr - addr % VIEW_BYTES, addr) || view_from(memory, addr, addr);
+}
+
 /* Makes the bytes at addr those that were found last. */
 static bool find(struct memory *memory, uint64_t addr)
 {
 	struct memory_piece *piece;
 
-	if (!memory->pieces) {
-		memory->bytes = memory->target->ops->view(memory->target, addr, &memory->len);
-		memory->addr = addr;
-		if (!memory->bytes)
-			memory->len = 0;
-		return memory->len > 0;
-	}
+	if (!memory->pieces)
+		return view(memory, addr);
 	piece = &memory->pieces[addr / MEMORY_PIECE_BYTES % MEMORY_PIECES];
 	if ((addr < piece->addr || addr - piece->addr >= piece->len) &&
 		!piece_read(memory, piece, addr)) {

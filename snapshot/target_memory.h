@@ -23,12 +23,19 @@ struct memory_piece {
 	unsigned char *bytes; /* MEMORY_PIECE_BYTES, or NULL: not needed yet */
 };
 
+struct memory_seen {
+	uint64_t addr;
+	size_t len; /* 0: nothing */
+	const unsigned char *bytes;
+};
+
 struct memory {
 	struct target *target;
 	/* What was found last: the commonest answer. */
 	uint64_t addr;
 	size_t len;
 	const unsigned char *bytes;
+	struct memory_seen before; /* of a mapped file, what was found before that */
 	struct memory_piece *pieces; /* MEMORY_PIECES, by address; NULL for a mapped file */
 	unsigned char *joined; /* MEMORY_AT_MAX bytes that lie in two pieces */
 };

@@ -47,6 +47,7 @@ is($verdicts{'os the child'}, 'not there', 'nor has it stacks of its own');
 is($verdicts{'walk segment heap'}, 'not there', 'nor a segment heap');
 like($doctor->{out}, qr/^NtGlobalFlag +1000 in the child with \+ust\r?$/m, 'the flag was set in the child');
 like($doctor->{out}, qr/^\Q$_\E +kind wine\b/m, "$_: the layout that read it") for @heaps;
+unlike($doctor->{out}, qr/as an administrator/, 'which no administrator can help');
 like($doctor->{out}, qr/^held +by suspending it\r?$/m, 'how it was held: Wine has no clones');
 is_deeply([unix_pids($exe), children()], [], 'no process is left');
 

@@ -71,7 +71,7 @@ sub not_traced {
 	my $target = target($exe);
 	is($target->step, 1, 'the target runs untraced');
 	refused('not traced', ['-p', $target->{pid}, '--stacks=tracer'], qr/\b$target->{pid}\b/, 'not traced', 'hsnap run');
-	refused('no ust', ['-p', $target->{pid}, '--stacks=ust'], qr/\b$target->{pid}\b/, 'not started with \+ust', 'hsnap ust on');
+	refused('no ust', ['-p', $target->{pid}, '--stacks=ust'], qr/\b$target->{pid}\b/, 'not started with +ust', 'hsnap ust on');
 	my $census = hsnap('-p', $target->{pid});
 	is($census->{status}, 0, 'without a wish for stacks it is a census');
 	like($census->{err}, qr/\Ahsnap: [^\n]*warning: no block has a stack[^\n]*\n\z/, 'which one line says');

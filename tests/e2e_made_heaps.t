@@ -14,7 +14,7 @@ my $tool = "$root/build/linux/images/make_image";
 my %kinds = (segment => ['--segment', '--heaps', 1], full => ['--page-heap', 'full'],
 	light => ['--page-heap', 'light']);
 my %profiles = (
-	segment => [qw(win10-16299-x64 win10-x64 win10-x86 win11-x64 win10-17134-x64 win10-17763-x64)],
+	segment => [qw(win10-16299-x64 win10-x64 win10-x86 win11-x64 win10-17134-x64 win10-17763-x64 win10-14393-x64)],
 	full => [qw(win7-x86 win7-x64 win10-x64 win10-x86 win11-x64)],
 	light => [qw(win7-x86 win7-x64 win81-x64 win10-x86)],
 );
@@ -82,8 +82,8 @@ sub check_growth {
 
 sub check_damage {
 	my ($profile, @options) = @_;
-	my $prefix = $options[0] eq '--segment' ? 'segment-heap' : $options[1] eq 'full' ? 'page' : 'light';
-	my @names = run([$tool, '--list-breaks'])->{out} =~ /^($prefix-\S+)/mg;
+	my $prefix = $options[0] eq '--segment' ? 'segment-heap-' : $options[1] eq 'full' ? 'page-heap-(?!light)' : 'page-heap-light';
+	my @names = run([$tool, '--list-breaks'])->{out} =~ /^($prefix\S+)/mg;
 	cmp_ok(scalar @names, '>', 1, "$prefix: kinds of damage");
 	my $whole = make($profile, 'a.dmp', @options, '--blocks', 300);
 	for my $name (@names) {

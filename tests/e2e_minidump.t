@@ -11,6 +11,7 @@ use Hunt;
 
 subtest 'with the tracer' => sub { traced('leak_heaps') };
 subtest 'without stacks' => sub { untraced('leak_steady') };
+subtest 'real files without full memory' => \&real;
 subtest 'what is no minidump' => \&refused;
 done_testing;
 
@@ -133,4 +134,36 @@ sub refused {
 	}
 	check_error(run(tool('hsnap', 'linux', '-z', "$dir")), 'hsnap', 'a folder', 'it is a folder');
 	check_error(run(tool('hsnap', 'linux', '-z', '/dev/null')), 'hsnap', 'a device', 'no regular file');
+}
+
+# Of Windows, written without full memory: the modules are listed, what is missing is said, and of the one
+# heap that is partly there the blocks are those that were read from it by hand.
+sub real {
+	my ($dir, $dumps) = (fresh_dir(), "$root/../shared/data/dumps");
+	my %modules = (
+		'node-minidump_windows_x64_14393' => 58,
+		'syzygy_notepad-larger-32bit' => 22,
+		'syzygy_notepad-larger-64bit' => 5,
+	);
+	for my $name (sort keys %modules) {
+		SKIP: {
+			skip "$name.dmp is not here", 4 if !-e "$dumps/$name.dmp";
+			my $result = run(tool('hsnap', 'linux', '-z', "$dumps/$name.dmp", '-f', "$dir/$name.txt"));
+			is($result->{status}, 0, "$name: status 0");
+			like($result->{err}, qr/warning: the dump has \d+ ranges .* without full memory\n/, "$name: it is said");
+			my $text = slurp("$dir/$name.txt");
+			my $count = () = $text =~ m{^// {3,}[0-9A-F]+ +[0-9A-F]+ [A-Z]:\\}mg;
+			is($count, $modules{$name}, "$name: its modules");
+			like($text, qr{^// hsnap: end blocks=\d+}m, "$name: a whole dump");
+		}
+	}
+	my $walk = "$dumps/syzygy_notepad-larger-32bit.walk.txt";
+	SKIP: {
+		skip 'the chain read by hand is not here', 1 if !-e $walk;
+		my @bytes = map { hex } slurp($walk) =~ /^\S+ size .* user=\w+ ubytes=(\w+)/mg;
+		my ($count, $sum) = (scalar @bytes, 0);
+		$sum += $_ for @bytes;
+		like(slurp("$dir/syzygy_notepad-larger-32bit.txt"), qr{^// hsnap: end blocks=$count requested=$sum }m,
+			"the $count blocks of $sum bytes that were read by hand");
+	}
 }

@@ -110,11 +110,14 @@ static void judge_live(struct heap_tally *tally, const struct doctor_truth *trut
 			block->addr);
 }
 
-static void judge_freed(struct heap_tally *tally, const struct doctor_block *block,
-	const struct doctor_found *found)
+/* The place may be another heap's by now, when the memory had gone back to the system. */
+static void judge_freed(struct heap_tally *tally, const struct doctor_truth *truth,
+	const struct doctor_block *block, const struct doctor_found *found)
 {
+	const struct doctor_found_block *at = doctor_found_at(found, block->addr);
+
 	tally->freed.expected++;
-	if (doctor_found_at(found, block->addr))
+	if (at && at->heap == truth->heaps[block->heap])
 		wrong(&tally->freed, "the block at %" PRIX64 " was freed and is listed",
 			block->addr);
 	else
@@ -195,7 +198,7 @@ static int judge_heap(struct doctor_report *report, const struct doctor_truth *t
 		if (block->heap != heap)
 			continue;
 		if (block->is_freed)
-			judge_freed(&tally, block, found);
+			judge_freed(&tally, truth, block, found);
 		else
 			judge_live(&tally, truth, block, found);
 	}

@@ -68,7 +68,7 @@ bool heaps_are_busy(struct target *target);
 
 /*
  * Lists the heaps and the live blocks of those that a walker knows; the others are listed as
- * unwalked. Returns 0, -ERR_GONE, -ERR_TARGET or -ERR_NOMEM.
+ * unwalked. Returns 0, -ERR_GONE, -ERR_TARGET, -ERR_NO_HEAPS (of a file) or -ERR_NOMEM.
  */
 int heaps_walk(struct memory *memory, struct walk *walk, struct err *err);
 

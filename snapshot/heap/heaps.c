@@ -1,3 +1,4 @@
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -101,7 +102,9 @@ int heaps_walk(struct memory *memory, struct walk *walk, struct err *err)
 	int rc;
 
 	if (first_heap_of(target, &first_heap))
-		return target_err(target, target->peb, "unreadable PEB", err);
+		return target->is_file ? err_set(err, ERR_NO_HEAPS, target->name,
+						 "unreadable PEB at %" PRIX64, target->peb) :
+					 target_err(target, target->peb, "unreadable PEB", err);
 	if (!first_heap)
 		return err_set(err, ERR_TARGET, target->name, "it has no heap yet");
 	rc = walker_of(target, first_heap)->walk(memory, first_heap, walk, err);

@@ -1,5 +1,7 @@
 #include "snapshot/heap/nt_chain.h"
 
+#include "snapshot/heap/page_layout.h"
+
 #define PREVIOUS_ANY UINT32_MAX
 
 /* A block as its header says; NULL, or what is wrong with it. */
@@ -74,14 +76,15 @@ static int skip(struct nt_heap *heap, uint64_t at, uint64_t end, const char *wha
 /* The block of a light page heap that an NT block holds: its information, then the user's bytes. */
 static bool find_page_block(struct nt_heap *heap, struct nt_found *found)
 {
-	uint64_t addr = found->addr + heap->layout->common->page_block_bytes;
+	uint64_t info_bytes = page_layout(heap->layout->bits)->info_bytes;
+	uint64_t addr = found->addr + info_bytes;
 	struct page_block block;
 	bool is_one;
 
-	if (found->requested_bytes < heap->layout->common->page_block_bytes)
+	if (found->requested_bytes < info_bytes)
 		return false;
 	is_one = page_block_parse(heap->nt->memory, heap->layout->bits, addr, &block) &&
-		 !block.is_full && block.requested_bytes <= found->requested_bytes;
+		 !block.is_full && block.requested_bytes <= found->requested_bytes - info_bytes;
 	nt_span_forget(&heap->span);
 	if (!is_one)
 		return false;

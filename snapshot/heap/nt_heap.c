@@ -5,7 +5,7 @@
 int nt_list_walk(struct nt_walk *nt, const struct nt_list *list)
 {
 	unsigned pointer_bytes = nt->process->bits / 8;
-	uint64_t link = list->head, previous = list->head, next, back;
+	uint64_t link = list->head, previous = list->head, last = 0, next, back;
 	int rc = 0;
 
 	for (;;) {
@@ -16,10 +16,14 @@ int nt_list_walk(struct nt_walk *nt, const struct nt_list *list)
 			return walk_broken(nt->walk, link, "unreadable list");
 		next = bytes_ptr(bytes, nt->process->bits) ^ key;
 		back = bytes_ptr(bytes + pointer_bytes, nt->process->bits) ^ key;
-		if (link != list->head && back != previous)
+		if (link == list->head)
+			last = back;
+		else if (back != previous)
 			return walk_broken(nt->walk, link, "broken list");
-		if (link != list->head)
+		else
 			rc = list->each(list->ctx, link);
+		if (!rc && next == list->head && link != last)
+			return walk_broken(nt->walk, link, "list that ends early");
 		if (rc || next == list->head)
 			return rc;
 		if (nt->list_entries++ == LIST_ENTRIES_MAX)
@@ -72,6 +76,8 @@ static int walk_process(struct memory *memory, uint64_t peb, unsigned bits, stru
 		rc = walk_heap(&nt, process.heaps[i]);
 	if (process.is_heap_list_cut)
 		walk_broken(walk, peb, "unreadable heap list");
+	if (process.is_heap_twice)
+		walk_broken(walk, peb, "heap that is listed twice");
 	nt_process_release(&process);
 	*claims = nt.claims;
 	return rc;

@@ -82,7 +82,8 @@ bool nt_heap_is_busy(struct memory *memory, const struct nt_process *process, ui
 /*
  * Follows a doubly linked list of Windows (_LIST_ENTRY: Flink, Blink) from its head and calls each()
  * with the address of every link but the head's. A link's Blink must be the link before, so that no
- * list leads round; where it is not, and where memory is not there, the list is broken and ends.
+ * list leads round, and the head's the last; where it is not, and where memory is not there, the list
+ * is broken and ends.
  * is_coded: each pointer is stored XORed with the address of the entry that holds it.
  * Returns 0 or what each() returned.
  */

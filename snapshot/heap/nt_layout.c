@@ -5,8 +5,8 @@
 /*
  * What all builds share. _HEAP_ENTRY, _HEAP_SEGMENT, _HEAP_UCR_DESCRIPTOR, _HEAP_VIRTUAL_ALLOC_ENTRY:
  * public symbols of ntdll and of the kernel, Windows 7 to 11 22000, as listed by Volatility, ntdiff
- * and JPCERT/CC's tables; also seen in memory of Windows 7. _RTL_CRITICAL_SECTION,
- * _DPH_BLOCK_INFORMATION: public symbols of ntdll. prefix_*: HeapStat (tested by its author on 7 to
+ * and JPCERT/CC's tables; also seen in memory of Windows 7. _RTL_CRITICAL_SECTION:
+ * public symbols of ntdll. prefix_*: HeapStat (tested by its author on 7 to
  * 8.1) and DbgHelpUtils (10, 11), which agree; no_record: DbgHelpUtils.
  */
 static const struct nt_common_layout common_x86 = {
@@ -35,7 +35,6 @@ static const struct nt_common_layout common_x86 = {
 	.prefix_user = 0x18,
 	.prefix_unused_min = 0x18,
 	.lock_owner = 0x0c,
-	.page_block_bytes = 0x20,
 	.no_record = 0x01010000,
 };
 
@@ -65,7 +64,6 @@ static const struct nt_common_layout common_x64 = {
 	.prefix_user = 0x30,
 	.prefix_unused_min = 0x28,
 	.lock_owner = 0x10,
-	.page_block_bytes = 0x40,
 	.no_record = 0x0101000000000000,
 };
 

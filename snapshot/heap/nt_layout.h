@@ -61,8 +61,8 @@ struct nt_common_layout {
 	/* A block with a stack's record, from its header on: pointer to the record, extended header,
 	 * the user's bytes; and the smallest number of unused bytes. */
 	uint16_t prefix_record, prefix_header, prefix_user, prefix_unused_min;
-	/* _RTL_CRITICAL_SECTION.OwningThread; size of _DPH_BLOCK_INFORMATION */
-	uint16_t lock_owner, page_block_bytes;
+	/* _RTL_CRITICAL_SECTION.OwningThread */
+	uint16_t lock_owner;
 	/* What says that there is no record. */
 	uint64_t no_record;
 };

@@ -119,6 +119,13 @@ static void read_bitmap(struct nt_heap *heap, struct view *view)
 	view->has_bitmap = true;
 }
 
+static void view_init(struct view *view, struct nt_heap *heap, const struct nt_container *container)
+{
+	view->container = container;
+	view->block_count = container->block_count;
+	read_bitmap(heap, view);
+}
+
 static bool is_busy(const struct view *view, uint32_t block)
 {
 	return view->busy[block / 8] >> block % 8 & 1;
@@ -144,9 +151,9 @@ static bool is_marked(struct nt_heap *heap, const struct view *view, uint32_t fi
 bool nt_offsets_are_marked(
 	struct nt_heap *heap, const struct nt_container *container, struct nt_offsets offsets)
 {
-	struct view view = {.container = container, .block_count = container->block_count};
+	struct view view;
 
-	read_bitmap(heap, &view);
+	view_init(&view, heap, container);
 	return is_marked(heap, &view, offsets.first);
 }
 
@@ -227,11 +234,11 @@ static bool find_offsets(struct nt_heap *heap, struct view *view, const uint32_t
 static int walk_container(
 	struct nt_heap *heap, const struct nt_container *container, const uint32_t *key)
 {
-	struct view view = {.container = container, .block_count = container->block_count};
+	struct view view;
 
 	if (!container->stride || !container->block_count)
 		return 0;
-	read_bitmap(heap, &view);
+	view_init(&view, heap, container);
 	if (!find_offsets(heap, &view, key))
 		return walk_broken(heap->nt->walk, container->addr,
 			"LFH container whose blocks cannot be found");

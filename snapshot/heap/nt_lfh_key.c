@@ -100,6 +100,8 @@ static void try_key(
 {
 	struct guess guess = {.key = key};
 
+	if (best->fits && key == best->key)
+		return;
 	guess.fits = count_fits(heap, samples, key, &guess.headers);
 	if (guess.fits > best->fits || (guess.fits == best->fits && guess.headers > best->headers))
 		*best = guess;

@@ -9,6 +9,7 @@
 #define VS_UNUSED 0x1fffu
 #define LFH_UNUSED 0x3fffu
 
+#define RECORD_BYTES_MIN 16 /* of any record with a frame */
 #define MARKS_MAX 4 /* that lead nowhere, in one tail */
 
 bool segment_tail_read(struct segment_heap *heap, uint64_t end, uint64_t bytes,
@@ -52,21 +53,22 @@ static bool is_mark(const struct segment_parts *parts, const unsigned char *byte
 	return true;
 }
 
-/* A pointer to a record is aligned, and leads to memory that is there. */
+/* A pointer to a record is aligned, and leads to memory that is there. Records lie close together. */
 static bool record_is_there(struct segment_heap *heap, uint64_t record)
 {
-	unsigned pointer_bytes = heap->parts->bits / 8;
-	uint64_t *known = &heap->records[(record >> 4) * 0x9e3779b97f4a7c15u >> 56];
-	unsigned char head[16];
+	struct claim *known = &heap->records;
+	size_t len;
 
-	if (!record || record % pointer_bytes)
+	if (!record || record % (heap->parts->bits / 8))
 		return false;
-	if (*known == record)
-		return true;
-	if (memory_copy(heap->nt->memory, record, head, sizeof(head)))
+	if (record >= known->addr && record < known->end)
+		return known->end - record >= RECORD_BYTES_MIN;
+	if (!memory_from(heap->nt->memory, record, &len))
 		return false;
-	*known = record;
-	return true;
+	known->end =
+		record < known->addr && len >= known->addr - record ? known->end : record + len;
+	known->addr = record;
+	return known->end - record >= RECORD_BYTES_MIN;
 }
 
 /* The pointer behind a mark at bytes[i], or 0. */

@@ -28,6 +28,35 @@ static bool context_fits(
 	       !memory_u8(nt->memory, context + layout->first_descriptor, &first) && first;
 }
 
+/* True when a neighbour of a list's head points back to it: the other may be damaged. */
+static bool list_fits(struct nt_walk *nt, uint64_t head, bool is_coded)
+{
+	unsigned bits = nt->process->bits;
+	uint64_t next, previous, key = is_coded ? head : 0;
+
+	if (memory_ptr(nt->memory, bits, head, &next) ||
+		memory_ptr(nt->memory, bits, head + bits / 8, &previous))
+		return false;
+	next ^= key;
+	previous ^= key;
+	return points_to(nt, next + bits / 8, is_coded ? head ^ next : head) ||
+	       points_to(nt, previous, is_coded ? head ^ previous : head);
+}
+
+/* A heap without contexts has only its lists to be known by. */
+static bool layout_fits(struct nt_walk *nt, const struct segment_layout *layout, uint64_t addr)
+{
+	uint64_t contexts = addr + layout->contexts;
+	uint64_t vs_list = addr + layout->vs_context + layout->vs_list;
+
+	if (layout->parts->bits != nt->process->bits)
+		return false;
+	if (layout->context_bytes)
+		return context_fits(nt, layout, addr, contexts) &&
+		       context_fits(nt, layout, addr, contexts + layout->context_bytes);
+	return list_fits(nt, addr + layout->segment_list, false) && list_fits(nt, vs_list, true);
+}
+
 struct trial {
 	unsigned segments_left;
 };
@@ -88,13 +117,8 @@ bool segment_heap_open(struct segment_heap *heap, struct nt_walk *nt, uint64_t a
 
 	for (size_t i = 0; i < segment_layout_count; i++) {
 		const struct segment_layout *layout = &segment_layouts[i];
-		uint64_t contexts = addr + layout->contexts;
 
-		if (layout->parts->bits != nt->process->bits ||
-			!context_fits(nt, layout, addr, contexts) ||
-			!context_fits(nt, layout, addr, contexts + layout->context_bytes))
-			continue;
-		if (!best || is_better(nt, addr, layout, best))
+		if (layout_fits(nt, layout, addr) && (!best || is_better(nt, addr, layout, best)))
 			best = layout;
 	}
 	if (best)
@@ -105,12 +129,12 @@ bool segment_heap_open(struct segment_heap *heap, struct nt_walk *nt, uint64_t a
 
 /* ---------------------------------------------------------------- how large it is */
 
-/* A count of pages, as bytes; 0 when it is not known or cannot be. */
+/* A count of pages, as bytes; 0 when it cannot be. */
 static uint64_t pages_at(const struct segment_heap *heap, uint16_t field)
 {
 	uint64_t pages = 0;
 
-	if (!field || memory_ptr(heap->nt->memory, heap->parts->bits, heap->addr + field, &pages) ||
+	if (memory_ptr(heap->nt->memory, heap->parts->bits, heap->addr + field, &pages) ||
 		pages > PAGES_MAX)
 		return 0;
 	return pages << 12;
@@ -120,14 +144,18 @@ static struct heap heap_of(const struct segment_heap *heap)
 {
 	const struct segment_layout *layout = heap->layout;
 
-	return (struct heap){.addr = heap->addr,
+	struct heap found = {.addr = heap->addr,
 		.bits = heap->parts->bits,
 		.kind = "segment",
-		.layout = layout->name,
-		.committed_bytes = pages_at(heap, layout->committed_pages) +
-				   pages_at(heap, layout->large_committed),
-		.reserved_bytes = pages_at(heap, layout->reserved_pages) +
-				  pages_at(heap, layout->large_reserved)};
+		.layout = layout->name};
+
+	if (layout->committed_pages) {
+		found.committed_bytes = pages_at(heap, layout->committed_pages) +
+					pages_at(heap, layout->large_committed);
+		found.reserved_bytes = pages_at(heap, layout->reserved_pages) +
+				       pages_at(heap, layout->large_reserved);
+	}
+	return found;
 }
 
 /* ---------------------------------------------------------------- its blocks */

@@ -16,15 +16,13 @@
 #include "snapshot/heap/nt_heap.h"
 #include "snapshot/heap/segment_layout.h"
 
-#define SEGMENT_RECORDS 256
-
 struct segment_heap {
 	struct nt_walk *nt;
 	const struct segment_layout *layout;
 	const struct segment_parts *parts;
 	uint64_t addr;
 	struct claim_run run;
-	uint64_t records[SEGMENT_RECORDS]; /* stack records known to be there, by a hash */
+	struct claim records; /* a range of memory that is there, where a stack's record was */
 	uint64_t vs_ranges; /* VS subsegments met */
 };
 

@@ -9,6 +9,7 @@
  */
 
 #define SAMPLES_MAX ((size_t)512) /* of LFH subsegments */
+#define SAMPLES_ENOUGH ((size_t)64)
 #define PAGE_KEYS_MAX 16
 #define VS_TRIALS_MAX 16
 #define VS_CHUNKS_TRIED 64
@@ -107,13 +108,16 @@ static int note_lfh(struct search *search, uint64_t addr, uint64_t bytes)
 	return search->sample_count == SAMPLES_MAX;
 }
 
-static int note_lfh_of_vs(struct search *search, const struct segment_range *range)
+static int note_lfh_of_vs(void *ctx, const struct segment_range *range)
 {
+	struct search *search = ctx;
 	struct vs_cursor cursor;
 	struct vs_chunk chunk;
 	int rc = 0;
 
-	if (!vs_cursor_init(&cursor, &search->heap, search->keys.heap, range->addr, range->bytes))
+	if (range->flags != SEGMENT_RANGE_VS ||
+		!vs_cursor_init(
+			&cursor, &search->heap, search->keys.heap, range->addr, range->bytes))
 		return 0;
 	while (!rc && vs_cursor_next(&cursor, &chunk)) {
 		uint64_t addr, bytes;
@@ -124,15 +128,9 @@ static int note_lfh_of_vs(struct search *search, const struct segment_range *ran
 	return rc;
 }
 
-static int note_samples(void *ctx, const struct segment_range *range)
+static int note_lfh_range(void *ctx, const struct segment_range *range)
 {
-	struct search *search = ctx;
-
-	switch (range->flags) {
-	case SEGMENT_RANGE_LFH: return note_lfh(search, range->addr, range->bytes);
-	case SEGMENT_RANGE_VS: return note_lfh_of_vs(search, range);
-	default: return 0;
-	}
+	return range->flags == SEGMENT_RANGE_LFH ? note_lfh(ctx, range->addr, range->bytes) : 0;
 }
 
 /* ---------------------------------------------------------------- all heaps */
@@ -172,7 +170,10 @@ static int search_all(struct search *search)
 	if (rc)
 		return rc;
 	keys->heap = search->heap_keys[search->vs_good[1] > search->vs_good[0]];
-	rc = all_heaps(search, NULL, note_samples);
+	rc = all_heaps(search, NULL, note_lfh_range);
+	/* Chunks are many: they are looked through only when there is need. */
+	if (!rc && search->sample_count < SAMPLES_ENOUGH)
+		rc = all_heaps(search, NULL, note_lfh_of_vs);
 	if (!rc && search->sample_count)
 		keys->has_lfh = lfh_key_find(&search->heap, search->samples, search->sample_count,
 			&keys->lfh, &keys->is_wide);

@@ -9,8 +9,6 @@ static const struct segment_parts parts_x64 = {
 	.segment_signature = 0x10,
 	.range_bytes = 0x20,
 	.range_signature = 0x00, /* TreeSignature */
-	.range_unused = 0x04, /* UnusedBytes */
-	.range_extra = 0x08, /* ExtraPresent, bit 0 */
 	.range_flags = 0x18, /* RangeFlags */
 	.vs_size = 0x20,
 	.vs_signature = 0x22,
@@ -19,7 +17,6 @@ static const struct segment_parts parts_x64 = {
 	.vs_chunk_bits = 0x08, /* AllocatedChunkBits */
 	.lfh_owner = 0x10,
 	.lfh_block_count = 0x22,
-	.lfh_withheld = 0x27, /* WitheldBlockCount */
 	.lfh_offsets = 0x28, /* BlockOffsets */
 	.lfh_commit_count = 0x2d, /* CommitUnitCount */
 	.lfh_commit_state = 0x2e, /* CommitStateOffset */
@@ -45,8 +42,6 @@ static const struct segment_parts parts_x86 = {
 	.segment_signature = 0x08,
 	.range_bytes = 0x10,
 	.range_signature = 0x00,
-	.range_unused = 0x04,
-	.range_extra = 0x08,
 	.range_flags = 0x0c, /* RangeFlags, 5 bits */
 	.vs_size = 0x14,
 	.vs_signature = 0x16,
@@ -55,7 +50,6 @@ static const struct segment_parts parts_x86 = {
 	.vs_chunk_bits = 0x04,
 	.lfh_owner = 0x08,
 	.lfh_block_count = 0x12,
-	.lfh_withheld = 0x17,
 	.lfh_offsets = 0x18,
 	.lfh_commit_count = 0x1d,
 	.lfh_commit_state = 0x1e,
@@ -98,7 +92,11 @@ const struct segment_layout segment_layouts[] = {
 		.to_heap = 0x38,
 		.segment_list = 0x48,
 		.vs_list = 0x20,
+		.range_unused = 0x04,
+		.range_unused_bytes = 4,
+		.range_extra = 0x08,
 		.range_units = 0x1a,
+		.lfh_withheld = 0x27,
 		.first_build = 26100,
 	},
 	{
@@ -122,7 +120,11 @@ const struct segment_layout segment_layouts[] = {
 		.to_heap = 0x38, /* Heap */
 		.segment_list = 0x48, /* SegmentListHead */
 		.vs_list = 0x20, /* SubsegmentList */
+		.range_unused = 0x04, /* UnusedBytes */
+		.range_unused_bytes = 4,
+		.range_extra = 0x08, /* ExtraPresent, bit 0 */
 		.range_units = 0x1f, /* UnitSize */
+		.lfh_withheld = 0x27, /* WitheldBlockCount */
 		.first_build = 20348,
 	},
 	{
@@ -146,7 +148,11 @@ const struct segment_layout segment_layouts[] = {
 		.to_heap = 0x38,
 		.segment_list = 0x48,
 		.vs_list = 0x20,
+		.range_unused = 0x04,
+		.range_unused_bytes = 4,
+		.range_extra = 0x08,
 		.range_units = 0x1f,
+		.lfh_withheld = 0x27,
 		.first_build = 17763,
 	},
 	{
@@ -166,6 +172,9 @@ const struct segment_layout segment_layouts[] = {
 		.to_heap = 0x70,
 		.segment_list = 0x20,
 		.vs_list = 0x20,
+		.range_unused = 0x04,
+		.range_unused_bytes = 4,
+		.range_extra = 0x08,
 		.range_units = 0x1f,
 		.first_build = 17134,
 	},
@@ -186,8 +195,32 @@ const struct segment_layout segment_layouts[] = {
 		.to_heap = 0x60,
 		.segment_list = 0x20,
 		.vs_list = 0x18,
+		.range_unused = 0x04,
+		.range_unused_bytes = 4,
+		.range_extra = 0x08,
 		.range_units = 0x1f,
 		.first_build = 16299,
+	},
+	{
+		/* the ntdll listing of Windows 10 x64 of the 1607 and 1703 generation, and one of 14393
+		 * and 15063 */
+		.name = "segment 10.0.14393-15063 x64",
+		.parts = &parts_x64,
+		.large_tree = 0x38,
+		.large_reserved = 0x48,
+		.large_committed = 0x50,
+		.reserved_pages = 0x00, /* TotalReservedPages */
+		.committed_pages = 0x08, /* TotalCommittedPages */
+		.vs_context = 0xb0,
+		.lfh_context = 0x120,
+		.heap_bytes = 0x5f0,
+		.segment_list = 0x60,
+		.vs_list = 0x18,
+		.range_unused = 0x06,
+		.range_unused_bytes = 2,
+		.range_extra = 0x04,
+		.range_units = 0x1b, /* Size */
+		.first_build = 14393,
 	},
 	{
 		/* a listing of ntdll 19041 x86; two open-source readers have the same for later ones */
@@ -210,7 +243,11 @@ const struct segment_layout segment_layouts[] = {
 		.to_heap = 0x24,
 		.segment_list = 0x44,
 		.vs_list = 0x10,
+		.range_unused = 0x04,
+		.range_unused_bytes = 4,
+		.range_extra = 0x08,
 		.range_units = 0x0f,
+		.lfh_withheld = 0x17,
 		.first_build = 19041,
 	},
 };

@@ -20,11 +20,11 @@ struct segment_parts {
 	/* _HEAP_PAGE_SEGMENT */
 	uint16_t segment_signature;
 	/* _HEAP_PAGE_RANGE_DESCRIPTOR */
-	uint16_t range_bytes, range_signature, range_unused, range_extra, range_flags;
+	uint16_t range_bytes, range_signature, range_flags;
 	/* _HEAP_VS_SUBSEGMENT, _HEAP_VS_CHUNK_HEADER */
 	uint16_t vs_size, vs_signature, vs_first_chunk, vs_chunk_bytes, vs_chunk_bits;
 	/* _HEAP_LFH_SUBSEGMENT, _HEAP_LFH_SUBSEGMENT_OWNER */
-	uint16_t lfh_owner, lfh_block_count, lfh_withheld, lfh_offsets, lfh_commit_count;
+	uint16_t lfh_owner, lfh_block_count, lfh_offsets, lfh_commit_count;
 	uint16_t lfh_commit_state, lfh_bitmap, owner_bucket;
 	/* _HEAP_LARGE_ALLOC_DATA, _RTL_BALANCED_NODE in it, _RTL_RB_TREE */
 	uint16_t large_address, large_pages, node_left, node_right, node_parent, tree_root,
@@ -36,20 +36,24 @@ struct segment_parts {
 struct segment_layout {
 	const char *name;
 	const struct segment_parts *parts;
-	/* _SEGMENT_HEAP; 0: not known */
+	/* _SEGMENT_HEAP; committed_pages 0: these counts are not known */
 	uint16_t large_tree, large_reserved, large_committed, reserved_pages, committed_pages;
+	/* Two _HEAP_SEG_CONTEXTs; context_bytes 0: there are none, the heap is its only one. */
 	uint16_t contexts, context_bytes, vs_context, lfh_context, heap_bytes;
-	/* _HEAP_SEG_CONTEXT */
+	/* _HEAP_SEG_CONTEXT, or of the heap: there UnitShift and FirstDescriptorIndex are constants */
 	uint16_t unit_shift, first_descriptor, to_lfh, to_vs, to_heap, segment_list;
 	/* _HEAP_VS_CONTEXT */
 	uint16_t vs_list;
 	/* _HEAP_PAGE_RANGE_DESCRIPTOR */
-	uint16_t range_units;
+	uint16_t range_unused, range_unused_bytes, range_extra, range_units;
+	/* _HEAP_LFH_SUBSEGMENT; 0: it has no such field */
+	uint16_t lfh_withheld;
 	/* Which builds are likelier to be this row's, when several fit. */
 	uint32_t first_build;
 };
 
-#define SEGMENT_CONTEXTS 2
+#define SEGMENT_ONLY_SHIFT 12 /* of a heap without contexts */
+#define SEGMENT_ONLY_FIRST 2 /* the descriptors that its 256 take */
 #define SEGMENT_DESCRIPTORS 256 /* _HEAP_PAGE_SEGMENT.DescArray */
 #define SEGMENT_RANGE_SIGNATURE 0xccddccddu /* _HEAP_PAGE_RANGE_DESCRIPTOR.TreeSignature */
 #define SEGMENT_RANGE_FLAGS 0x1fu /* on x86 the other bits are a page count */

@@ -30,6 +30,7 @@ bool lfh_sample_read(
 {
 	const struct segment_parts *parts = heap->parts;
 	const unsigned char *header;
+	uint16_t withheld = heap->layout->lfh_withheld;
 	uint32_t state;
 
 	if (bytes < parts->lfh_bitmap)
@@ -43,7 +44,7 @@ bool lfh_sample_read(
 		.block_count = bytes_u16(header + parts->lfh_block_count),
 		.commit_end = state ? state + 2u * header[parts->lfh_commit_count] : 0,
 		.encoded = bytes_u32(header + parts->lfh_offsets),
-		.withheld_count = header[parts->lfh_withheld]};
+		.withheld_count = withheld ? header[withheld] : 0};
 	sample->header_bytes = header_bytes(parts, sample->block_count);
 	sample->bucket = bucket_of(heap, addr);
 	return sample->block_count && sample->header_bytes < bytes;

@@ -101,9 +101,10 @@ static uint32_t aligned(const struct segment_parts *parts, uint32_t offset)
 static bool is_first_place(const struct segment_parts *parts, const struct lfh_sample *sample,
 	const struct lfh_offsets *offsets)
 {
-	return offsets->first == aligned(parts, sample->header_bytes) ||
-	       (sample->commit_end > sample->header_bytes &&
-		       offsets->first == aligned(parts, sample->commit_end));
+	uint32_t end = sample->commit_end > sample->header_bytes ? sample->commit_end :
+								   sample->header_bytes;
+
+	return offsets->first == aligned(parts, end);
 }
 
 /* Blocks that are not all used must end with how much. */

@@ -30,8 +30,10 @@ static bool range_parse(const struct segment_layout *layout, const unsigned char
 
 	*units = descriptor[layout->range_units];
 	range->flags = descriptor[parts->range_flags] & SEGMENT_RANGE_FLAGS;
-	range->unused_bytes = bytes_u32(descriptor + parts->range_unused);
-	range->has_extra = descriptor[parts->range_extra] & 1;
+	range->unused_bytes = layout->range_unused_bytes == 4 ?
+				      bytes_u32(descriptor + layout->range_unused) :
+				      bytes_u16(descriptor + layout->range_unused);
+	range->has_extra = descriptor[layout->range_extra] & 1;
 	return range->flags & SEGMENT_RANGE_FIRST;
 }
 
@@ -90,14 +92,16 @@ static int each_link(void *ctx, uint64_t link)
 
 static int context_walk(struct segment_heap *heap, const struct segment_visit *visit, uint64_t addr)
 {
+	const struct segment_layout *layout = heap->layout;
 	struct context_walk walk = {.heap = heap, .visit = visit, .addr = addr};
 	const struct nt_list list = {
-		.head = addr + heap->layout->segment_list, .each = each_link, .ctx = &walk};
-	uint8_t shift, first;
+		.head = addr + layout->segment_list, .each = each_link, .ctx = &walk};
+	uint8_t shift = SEGMENT_ONLY_SHIFT, first = SEGMENT_ONLY_FIRST;
 
 	/* segment_heap_open() has seen that they are there and what they are. */
-	if (memory_u8(heap->nt->memory, addr + heap->layout->unit_shift, &shift) ||
-		memory_u8(heap->nt->memory, addr + heap->layout->first_descriptor, &first))
+	if (layout->context_bytes &&
+		(memory_u8(heap->nt->memory, addr + layout->unit_shift, &shift) ||
+			memory_u8(heap->nt->memory, addr + layout->first_descriptor, &first)))
 		return walk_broken(heap->nt->walk, addr, "unreadable segment context");
 	walk.unit_shift = shift % 32;
 	walk.first = first;
@@ -106,11 +110,10 @@ static int context_walk(struct segment_heap *heap, const struct segment_visit *v
 
 int segment_ranges_walk(struct segment_heap *heap, const struct segment_visit *visit)
 {
-	const struct segment_layout *layout = heap->layout;
-	int rc = 0;
+	uint64_t addr = heap->addr + heap->layout->contexts;
+	int rc = context_walk(heap, visit, addr);
 
-	for (unsigned i = 0; !rc && i < SEGMENT_CONTEXTS; i++)
-		rc = context_walk(heap, visit,
-			heap->addr + layout->contexts + (uint64_t)i * layout->context_bytes);
+	if (!rc && heap->layout->context_bytes)
+		rc = context_walk(heap, visit, addr + heap->layout->context_bytes);
 	return rc;
 }

@@ -29,6 +29,8 @@ struct ust {
 	/* So many frames the target's memory can hold at most, if no two records share theirs. */
 	uint64_t frames_left;
 	struct code_ranges code;
+	const struct module *modules; /* the caller's, while records are taken */
+	size_t module_count;
 	struct ust_database database;
 };
 
@@ -150,6 +152,13 @@ static int read_record(struct ust *ust, struct memory *memory, struct record *re
 	return keep_frames(ust, frames, used ? used : record->last_resort);
 }
 
+/* What has to be known before the first record is read; most processes have none. */
+static int prepare(struct ust *ust, struct target *target)
+{
+	ust->frames_left = target_committed_bytes(target) / 4;
+	return code_ranges_take(&ust->code, target, ust->modules, ust->module_count);
+}
+
 /* Finds the record at addr, or reads and adds it. */
 static int add_record(
 	struct ust *ust, struct memory *memory, uint64_t addr, unsigned bits, uint32_t *number)
@@ -157,7 +166,8 @@ static int add_record(
 	int rc;
 
 	*number = (uint32_t)ust->record_count;
-	if (ust->record_count >= UST_NONE - 1)
+	if (ust->record_count >= UST_NONE - 1 ||
+		(!ust->record_count && prepare(ust, memory->target)))
 		return -ERR_NOMEM;
 	rc = u64map_put(&ust->numbers[bits == 64], addr, number);
 	if (rc <= 0)
@@ -230,19 +240,18 @@ static void choose_all(struct ust *ust)
 int ust_take(struct ust *ust, struct memory *memory, const struct walk *walk,
 	const struct module *modules, size_t module_count, bool is_flagged)
 {
-	struct target *target = memory->target;
 	int rc;
 
 	clear(ust);
-	rc = code_ranges_take(&ust->code, target, modules, module_count);
-	ust->frames_left = target_committed_bytes(target) / 4;
-	if (!rc)
-		rc = add_records(ust, memory, walk);
+	ust->modules = modules;
+	ust->module_count = module_count;
+	rc = add_records(ust, memory, walk);
 	if (rc)
 		return rc;
 	choose_all(ust);
 	if (ust->record_count || is_flagged)
-		rc = ust_database_find(&ust->database, memory, target->bits, modules, module_count);
+		rc = ust_database_find(
+			&ust->database, memory, memory->target->bits, modules, module_count);
 	return rc;
 }
 

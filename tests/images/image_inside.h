@@ -70,6 +70,7 @@ struct side {
 	uint32_t heap_count;
 	uint64_t ntdll; /* base of its module */
 	uint64_t page_heap_list;
+	uint64_t made_code; /* memory with code in no module */
 	uint32_t lfh_key;
 	uint64_t hp_heap_key, hp_lfh_key;
 	uint64_t database;
@@ -119,6 +120,8 @@ void *image_grow(void *rows, size_t *capacity, size_t count, size_t row_bytes);
 
 /* Reserves at that very place. */
 struct region *image_reserve_at(struct image *image, uint64_t base, uint64_t bytes);
+/* Whether a page of that access is in the dump. */
+bool image_is_held(unsigned access);
 struct region *image_region(struct image *image, uint64_t addr);
 void image_put_bytes(struct image *image, uint64_t addr, const void *bytes, size_t count);
 void image_put_text(struct image *image, uint64_t addr, const char *text); /* as UTF-16 */

@@ -100,6 +100,11 @@ void image_commit(struct image *image, uint64_t addr, uint64_t bytes, unsigned a
 	memset(region->access + first, (int)access, end - first);
 }
 
+bool image_is_held(unsigned access)
+{
+	return access != 0 && access != IMAGE_GUARD;
+}
+
 void image_decommit(struct image *image, uint64_t addr, uint64_t bytes)
 {
 	image_commit(image, addr, bytes, 0);
@@ -112,8 +117,8 @@ static uint8_t *bytes_at(struct image *image, uint64_t addr, uint64_t bytes)
 	struct region *region = image_region(image, addr);
 	uint64_t offset = region ? addr - region->base : 0;
 	if (!region || bytes == 0 || bytes > region->bytes - offset ||
-		!region->access[offset / PAGE_BYTES] ||
-		!region->access[(offset + bytes - 1) / PAGE_BYTES]) {
+		!image_is_held(region->access[offset / PAGE_BYTES]) ||
+		!image_is_held(region->access[(offset + bytes - 1) / PAGE_BYTES])) {
 		image_die("not committed: %" PRIX64 " + %" PRIX64, addr, bytes);
 	}
 	return region->data + offset;

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #define MOST_STREAMS 8
+#define PAGE_NO_ACCESS 1
 
 enum stream_type {
 	STREAM_THREADS = 3,
@@ -199,7 +200,8 @@ static size_t run_end(const struct region *region, size_t first, bool is_same_ac
 	size_t end = first;
 	while (end < region->bytes / PAGE_BYTES &&
 		(is_same_access ? region->access[end] == region->access[first] :
-				  !region->access[end] == !region->access[first])) {
+				  image_is_held(region->access[end]) ==
+					  image_is_held(region->access[first]))) {
 		end++;
 	}
 	return end;
@@ -219,7 +221,7 @@ static void list_ranges(struct dump *dump)
 		for (size_t page = 0;
 			page < region->bytes / PAGE_BYTES && is_kept(image, region);) {
 			size_t end = run_end(region, page, false);
-			if (region->access[page]) {
+			if (image_is_held(region->access[page])) {
 				dump->ranges = image_grow(dump->ranges, &dump->range_capacity,
 					dump->range_count, sizeof(*dump->ranges));
 				dump->ranges[dump->range_count++] = (struct range){
@@ -281,7 +283,8 @@ static void put_info(struct dump *dump, uint64_t base, uint64_t bytes, enum memo
 	put(dump, 0, 4);
 	put(dump, bytes, 8);
 	put(dump, state, 4);
-	put(dump, state == STATE_FREE ? 1 : protections[access & 7], 4);
+	bool is_none = state == STATE_FREE || access == IMAGE_GUARD;
+	put(dump, is_none ? PAGE_NO_ACCESS : protections[access & 7], 4);
 	put(dump, !region ? 0 : region->is_module ? 0x1000000 : 0x20000, 4);
 	put(dump, 0, 4);
 }
@@ -343,8 +346,11 @@ static void put_streams(struct dump *dump)
 	put_misc(dump);
 	put_threads(dump);
 	put_modules(dump);
-	if (!dump->image->options.is_partial) {
+	const struct image_options *options = &dump->image->options;
+	if (!options->is_partial && !options->has_no_infos) {
 		put_memory_info(dump);
+	}
+	if (!options->is_partial && !options->is_memory_list) {
 		put_memory64(dump);
 	} else {
 		put_memory(dump);

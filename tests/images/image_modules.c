@@ -115,6 +115,14 @@ struct made_module *image_add_module(
 /* A frame is where a call returns to: somewhere in code, just behind a call instruction. */
 static uint64_t make_frame(struct image *image, unsigned place)
 {
+	uint64_t kind = image_random(image, 64);
+	if (kind == 0 && image->options.has_made_code) {
+		return image_at_side(image)->made_code + 8 +
+		       image_random(image, GRANULE_BYTES - 16);
+	}
+	if (kind == 1 && image->options.has_unloaded) {
+		return image_at_side(image)->ntdll - 0x600000 + image_random(image, 0x10000);
+	}
 	const struct made_module *module;
 	do {
 		module = &image->modules[image_random(image, image->module_count)];

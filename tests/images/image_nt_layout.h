@@ -53,6 +53,7 @@ struct made_lfh_layout {
 	bool are_offsets_coded;
 	uint16_t bitmap, bitmap_buffer, bitmap_data; /* 0: there is none */
 	bool is_header_coded;
+	uint16_t guard; /* in the container's header: a guard page follows; 0: none ever does */
 };
 
 const struct made_heap_layout *made_heap_layout(unsigned bits, unsigned build);

@@ -317,6 +317,10 @@ void image_make_process(struct image *image)
 		join_sides(image);
 		image->sides[1].cursor = 0x100000000;
 	}
+	struct side *side = image_at_side(image);
+	side->made_code = image_reserve(image, GRANULE_BYTES, 0);
+	image_commit(
+		image, side->made_code, GRANULE_BYTES, IMAGE_READ | IMAGE_WRITE | IMAGE_EXECUTE);
 	image_make_stacks(image);
 	if (image_has_ust(image)) {
 		ust_model_make(image);

@@ -8,6 +8,7 @@ static const struct profile profiles[] = {
 	{"win7-x86", 32, 6, 1, 7601, false},
 	{"win7-x64", 64, 6, 1, 7601, false},
 	{"win8-x64", 64, 6, 2, 9200, false},
+	{"win8-x86", 32, 6, 2, 9200, false},
 	{"win81-x64", 64, 6, 3, 9600, false},
 	{"win81-x86", 32, 6, 3, 9600, false},
 	{"win10-10240-x64", 64, 10, 0, 10240, false},
@@ -113,7 +114,8 @@ unsigned image_ptr_bytes(const struct image *image)
 
 bool image_has_ust(const struct image *image)
 {
-	return (image->options.nt_global_flag & FLAG_STACK_TRACES) && !image_is_other_side(image);
+	return (image->options.nt_global_flag & FLAG_STACK_TRACES) && !image_is_other_side(image) &&
+	       !image->options.is_flag_only;
 }
 
 unsigned image_stack_count(const struct image *image)

@@ -33,6 +33,12 @@ struct image_options {
 	bool is_page_heap_full;
 	bool has_lfh;
 	bool is_depth_in_index_slot; /* where a trace's count of frames is kept */
+	bool is_flag_only; /* the PEB says +ust, but stacks are not taken */
+	bool has_made_code; /* some frames are in executable memory of no module */
+	bool has_unloaded; /* some frames are in a module that was unloaded since */
+	bool is_memory_list; /* a dump with a MemoryList for all its memory */
+	bool has_no_infos; /* a dump without a MemoryInfoList */
+	bool is_plain; /* NT heaps whose headers are not coded */
 	bool is_partial; /* only what a dump without full memory holds */
 };
 
@@ -46,6 +52,7 @@ enum image_access {
 	IMAGE_READ = 1,
 	IMAGE_WRITE = 2,
 	IMAGE_EXECUTE = 4,
+	IMAGE_GUARD = 8, /* committed, but nobody may touch it: not in the dump */
 };
 
 struct image;

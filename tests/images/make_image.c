@@ -20,9 +20,15 @@ static const char help_text[] =
 	"  --page-heap full|light  started with +hpa\n"
 	"  --debug-flags      as under a debugger: htc, hfc and hpc\n"
 	"  --no-lfh           NT heaps without a low fragmentation front end\n"
+	"  --plain-headers    NT heaps whose headers are not coded\n"
 	"  --growth G         the G'th later state of the same process (0)\n"
 	"  --seed S           another process of the same kind (1)\n"
 	"  --depth-slot index|depth  where a trace keeps its count of frames (depth)\n"
+	"  --ust-flag-only    the PEB says +ust, but the process was started without\n"
+	"  --made-code        some frames are in executable memory of no module\n"
+	"  --unloaded         some frames are in a module that was unloaded since\n"
+	"  --memory-list      all memory in a MemoryList, as smaller dumps have it\n"
+	"  --no-memory-info   without a MemoryInfoList\n"
 	"  --partial          a dump without full memory\n"
 	"  --break KIND       with damage; --list-breaks names the kinds\n"
 	"\n"
@@ -134,6 +140,12 @@ static const struct option long_options[] = {
 	{"page-heap", required_argument, NULL, 'p'},
 	{"debug-flags", no_argument, NULL, 'd'},
 	{"no-lfh", no_argument, NULL, 'l'},
+	{"ust-flag-only", no_argument, NULL, 'f'},
+	{"made-code", no_argument, NULL, 'j'},
+	{"unloaded", no_argument, NULL, 'o'},
+	{"memory-list", no_argument, NULL, 'm'},
+	{"no-memory-info", no_argument, NULL, 'y'},
+	{"plain-headers", no_argument, NULL, 'c'},
 	{"growth", required_argument, NULL, 'g'},
 	{"seed", required_argument, NULL, 'r'},
 	{"depth-slot", required_argument, NULL, 'i'},
@@ -171,6 +183,15 @@ static void take_option(struct request *request, int option)
 			FLAG_HEAP_TAIL_CHECK | FLAG_HEAP_FREE_CHECK | FLAG_HEAP_VALIDATE;
 		break;
 	case 'l': options->has_lfh = false; break;
+	case 'f':
+		options->is_flag_only = true;
+		options->nt_global_flag |= FLAG_STACK_TRACES;
+		break;
+	case 'j': options->has_made_code = true; break;
+	case 'o': options->has_unloaded = true; break;
+	case 'm': options->is_memory_list = true; break;
+	case 'y': options->has_no_infos = true; break;
+	case 'c': options->is_plain = true; break;
 	case 'g': request->growth = number_of(optarg); break;
 	case 'r': options->seed = number_of(optarg); break;
 	case 'i': options->is_depth_in_index_slot = is_first_word(optarg, "index", "depth"); break;

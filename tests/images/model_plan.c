@@ -41,3 +41,11 @@ void *model_zeroed(size_t count, size_t bytes)
 		image_die("out of memory");
 	return rows;
 }
+
+uint64_t model_marked(const struct image *image, const char *name, size_t number)
+{
+	uint64_t addr = image_marked(image, name, number);
+	if (!addr)
+		image_die("nothing to damage: %s", name);
+	return addr;
+}

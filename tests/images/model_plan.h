@@ -25,4 +25,8 @@ unsigned model_places(unsigned block_count);
 /* Zeroed, for free(). */
 void *model_zeroed(size_t count, size_t bytes);
 
+/* The number'th place marked so. Damage that finds nothing to damage ends the program: it would
+ * test nothing. */
+uint64_t model_marked(const struct image *image, const char *name, size_t number);
+
 #endif

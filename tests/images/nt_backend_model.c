@@ -35,7 +35,7 @@ void nt_put_header(struct nt_heap *heap, uint64_t entry, uint32_t units, unsigne
 	uint8_t bytes[8] = {(uint8_t)units, (uint8_t)(units >> 8), (uint8_t)flags, 0,
 		(uint8_t)previous_units, (uint8_t)(previous_units >> 8), (uint8_t)segment_offset,
 		(uint8_t)unused};
-	bytes[3] = bytes[0] ^ bytes[1] ^ bytes[2];
+	bytes[3] = heap->is_plain ? 0 : bytes[0] ^ bytes[1] ^ bytes[2];
 	for (unsigned i = 0; i < sizeof(bytes); i++) {
 		bytes[i] ^= heap->key[i];
 	}
@@ -190,6 +190,12 @@ static void make_room(struct nt_heap *heap, uint64_t bytes)
 	}
 }
 
+uint64_t nt_next_entry(struct nt_heap *heap, uint64_t bytes)
+{
+	make_room(heap, bytes);
+	return heap->cursor;
+}
+
 uint64_t nt_place_entry(struct nt_heap *heap, uint32_t units, unsigned flags, unsigned unused)
 {
 	make_room(heap, (uint64_t)units * heap->shape->unit);
@@ -218,6 +224,11 @@ void nt_add_free(struct nt_heap *heap, unsigned units)
 	}
 }
 
+void nt_add_guard(struct nt_heap *heap, uint64_t addr)
+{
+	image_commit(heap->image, addr, PAGE_BYTES, IMAGE_GUARD);
+}
+
 uint64_t nt_add_internal(struct nt_heap *heap, uint64_t bytes)
 {
 	uint32_t unit = heap->shape->unit;
@@ -232,6 +243,9 @@ uint64_t nt_add_internal(struct nt_heap *heap, uint64_t bytes)
 static void put_encoding(struct nt_heap *heap)
 {
 	struct image *image = heap->image;
+	if (heap->is_plain) {
+		return;
+	}
 	/* The last two bytes are zero: SegmentOffset and UnusedBytes stay clear (facts, 2.4). */
 	for (unsigned i = 0; i < 6; i++) {
 		heap->key[i] = (uint8_t)image_random(image, 256);
@@ -291,17 +305,20 @@ struct nt_heap *nt_heap_new(struct image *image, bool is_process_heap)
 		image_has_ust(image) && !(image_options(image)->nt_global_flag & FLAG_PAGE_HEAP);
 	heap->has_tail = !image_is_other_side(image) &&
 			 (image_options(image)->nt_global_flag & FLAG_HEAP_TAIL_CHECK);
+	heap->is_plain = image_options(image)->is_plain;
 	/* The facts leave open what the entry's own byte says before a prefix. */
 	heap->prefix_unused = is_process_heap ? NT_UNUSED_PREFIX : 0x42;
+	/* What HeapCreate reserves when it is not told. */
+	uint64_t first_bytes = is_process_heap ? FIRST_SEGMENT_BYTES : GRANULE_BYTES;
 	heap->next_segment_bytes = 2 * FIRST_SEGMENT_BYTES;
-	heap->base = image_reserve(image, FIRST_SEGMENT_BYTES, 0);
+	heap->base = image_reserve(image, first_bytes, 0);
 	heap->segment = heap->base;
 	heap->committed = heap->base;
 	commit_to(heap, heap->base + heap->layout->first_entry);
 	put_heap(heap);
 	put_encoding(heap);
 	put_flags(heap, is_process_heap);
-	put_segment(heap, FIRST_SEGMENT_BYTES, heap->base + heap->layout->first_entry);
+	put_segment(heap, first_bytes, heap->base + heap->layout->first_entry);
 	image_mark(image, "nt.heap", heap->base);
 	return heap;
 }

@@ -25,6 +25,8 @@ uint32_t nt_units_of(const struct nt_heap *heap, const struct nt_block *block)
 	if (heap->has_tail) {
 		/* The extra is the block's last unit, so nothing of the block lies in the next header. */
 		bytes += (uint64_t)shape->header_at + shape->tail_bytes + shape->extra_bytes;
+	} else if (block->has_extra) {
+		bytes += (uint64_t)shape->header_at + shape->extra_bytes;
 	}
 	uint64_t units = (bytes + shape->unit - 1) / shape->unit;
 	return (uint32_t)(units < 2 ? 2 : units) + block->slack;
@@ -88,11 +90,16 @@ uint64_t nt_place_block(struct nt_heap *heap, const struct nt_block *block, uint
 	unsigned said = has_prefix		   ? heap->prefix_unused :
 			unused < NT_UNUSED_IN_SLOT ? (unsigned)unused :
 						     NT_UNUSED_IN_SLOT;
-	uint64_t entry = nt_place_entry(heap, units, NT_BUSY | tail_flags(heap), said);
+	unsigned flags = NT_BUSY | tail_flags(heap) | block->user_flags;
+	flags |= block->has_extra ? NT_EXTRA : 0;
+	uint64_t entry = nt_place_entry(heap, units, flags, said);
 	uint64_t user = entry + shape->unit + (has_prefix ? shape->prefix_bytes : 0);
 	nt_put_contents(heap, user, block);
 	if (heap->has_tail) {
 		put_tail(heap, user, block->requested, entry + all);
+	}
+	if (block->has_extra && !heap->has_tail) {
+		image_put_ptr(heap->image, entry + all - image_ptr_bytes(heap->image), user);
 	}
 	if (has_prefix) {
 		nt_put_prefix(heap, entry, block, unused);

@@ -155,8 +155,8 @@ static void header_missing(struct image *image)
 }
 
 const struct image_break nt_breaks[] = {
-	{"page-missing", "a page of the first heap's first segment is not there", page_missing},
-	{"header-missing", "the first heap's first page is not there", header_missing},
+	{"missing-page", "a page of the first heap's first segment is not there", page_missing},
+	{"missing-header", "the first heap's first page is not there", header_missing},
 	{"cycle-segments", "the first segment's link leads to itself", cycle_segments},
 	{"segment-wild", "the first segment's link leads to nothing", segment_wild},
 	{"segment-last-wild", "the first segment ends at 2^64-1", segment_last_wild},

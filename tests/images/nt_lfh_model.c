@@ -78,7 +78,7 @@ static void new_zone(struct nt_heap *heap)
 	image_mark(heap->image, "lfh.zone", lfh->zone);
 }
 
-static uint64_t new_subsegment(struct nt_heap *heap)
+static uint64_t take_slot(struct nt_heap *heap)
 {
 	struct lfh *lfh = heap->lfh;
 	if (!lfh->zone || lfh->limit - lfh->next < lfh->layout->subsegment_bytes) {
@@ -88,6 +88,17 @@ static uint64_t new_subsegment(struct nt_heap *heap)
 	lfh->next += lfh->layout->subsegment_bytes;
 	lfh->used++;
 	return subsegment;
+}
+
+/* Some slots of a zone are unused: never filled, or their container is gone. */
+static uint64_t new_subsegment(struct nt_heap *heap)
+{
+	if (image_random(heap->image, 10) == 0) {
+		uint64_t unused = take_slot(heap);
+		uint64_t size = image_random(heap->image, 2) * 4;
+		image_put(heap->image, unused + heap->lfh->layout->block_size, size, 2);
+	}
+	return take_slot(heap);
 }
 
 struct lfh *lfh_new(struct nt_heap *heap)
@@ -234,6 +245,26 @@ static void put_busy_block(struct nt_heap *heap, const struct container *contain
 		has_prefix ? block->stack : STACK_NOTHING);
 }
 
+/* The chunk of a container; now and then its last page is one that nobody may touch. */
+static uint64_t place_container(struct nt_heap *heap, uint64_t bytes)
+{
+	uint16_t guard = heap->lfh->layout->guard;
+	bool has_guard = image_random(heap->image, 6) == 0 && guard;
+	if (!has_guard) {
+		return nt_add_internal(heap, bytes);
+	}
+	uint64_t blocks = nt_next_entry(heap, bytes + 4 * PAGE_BYTES) + heap->shape->unit;
+	uint64_t end = (blocks + bytes + PAGE_BYTES - 1) / PAGE_BYTES * PAGE_BYTES + PAGE_BYTES;
+	if (nt_add_internal(heap, end - blocks) != blocks) {
+		image_die("a container is not where it was to be");
+	}
+	image_put(heap->image, blocks + guard, 1, 1);
+	image_put(heap->image, blocks + guard + 1, end - PAGE_BYTES - (blocks + bytes), 2);
+	nt_add_guard(heap, end - PAGE_BYTES);
+	image_mark(heap->image, "lfh.guard", end - PAGE_BYTES);
+	return blocks;
+}
+
 void lfh_add_container(
 	struct nt_heap *heap, uint32_t units, unsigned block_count, lfh_fill *fill, void *context)
 {
@@ -245,7 +276,7 @@ void lfh_add_container(
 		.subsegment = new_subsegment(heap)};
 	uint32_t head = layout->bitmap ? layout->bitmap_data : layout->blocks_bytes;
 	container.first = (head + bitmap_bytes(heap, block_count) + unit - 1) / unit * unit;
-	container.blocks = nt_add_internal(
+	container.blocks = place_container(
 		heap, container.first + (uint64_t)container.stride * block_count + HEADER_OVERHEAD);
 	put_container(heap, &container);
 	uint32_t overhead =

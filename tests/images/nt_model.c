@@ -52,8 +52,13 @@ static struct nt_block any_block(struct program *program, uint64_t requested)
 	}
 	if (kind < 4) {
 		/* Too little was left over to be a block of its own. */
+		/* Or two to thirty, so that the header's byte cannot say it. */
 		block.slack = kind == 3 ? 2 + (unsigned)image_random(program->image, 30) : 1;
 	}
+	if (kind == 4) {
+		block.user_flags = 0x20u << image_random(program->image, 3);
+	}
+	block.has_extra = kind == 5;
 	return block;
 }
 

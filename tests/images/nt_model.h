@@ -40,6 +40,7 @@ struct nt_heap {
 	uint64_t base;
 	uint8_t key[8]; /* XORed onto an entry's coded 8 bytes */
 	bool has_prefix, has_tail;
+	bool is_plain; /* headers are not coded, and have no checksum */
 	uint8_t prefix_unused; /* what a header says before a prefix */
 	/* the segment being filled */
 	uint64_t segment, segment_end, cursor, committed;
@@ -59,6 +60,8 @@ struct nt_block {
 	unsigned stack; /* or STACK_NOTHING */
 	bool is_bare; /* without a prefix though the process has stacks */
 	unsigned slack; /* units more than needed */
+	unsigned user_flags; /* E0: what programs may set */
+	bool has_extra; /* a value of the program's, in the block's last unit */
 	uint64_t trace; /* with STACK_NOTHING and a prefix: what it says instead of a record */
 };
 
@@ -76,10 +79,14 @@ void nt_add_freed(struct nt_heap *heap, const struct nt_block *block);
 void nt_add_free(struct nt_heap *heap, unsigned units);
 /* A chunk that belongs to the heap itself; returns its first byte behind the header. */
 uint64_t nt_add_internal(struct nt_heap *heap, uint64_t bytes);
+/* Makes a page of such a chunk one that nobody may touch. */
+void nt_add_guard(struct nt_heap *heap, uint64_t addr);
 /* Ends the committed part with an uncommitted range of that many pages, and goes on behind it. */
 void nt_add_hole(struct nt_heap *heap, unsigned pages);
 
 /* For the files of the model. */
+/* Where the next entry will be, if it has no more than that many bytes. */
+uint64_t nt_next_entry(struct nt_heap *heap, uint64_t bytes);
 uint64_t nt_place_entry(struct nt_heap *heap, uint32_t units, unsigned flags, unsigned unused);
 void nt_put_header(struct nt_heap *heap, uint64_t entry, uint32_t units, unsigned flags,
 	uint32_t previous_units, unsigned segment_offset, unsigned unused);

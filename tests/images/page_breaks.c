@@ -1,6 +1,7 @@
 /*
  * Damage to page heaps.
  */
+#include "tests/images/model_plan.h"
 #include "tests/images/page_parts.h"
 
 static const struct page_image_layout *layout_of(struct image *image)
@@ -10,7 +11,7 @@ static const struct page_image_layout *layout_of(struct image *image)
 
 static uint64_t top_of_tree(struct image *image)
 {
-	uint64_t table = image_marked(image, "page table", 0);
+	uint64_t table = model_marked(image, "page table", 0);
 	return image_get_ptr(image, table + 2ull * image_ptr_bytes(image));
 }
 
@@ -19,61 +20,64 @@ static void avl_cycle(struct image *image)
 {
 	uint64_t top = top_of_tree(image);
 	for (size_t i = 0; i < 5; i++) {
-		uint64_t node = image_marked(image, "page node", i);
+		uint64_t node = model_marked(image, "page node", i);
 		image_put_ptr(image, node + image_ptr_bytes(image), top);
 	}
 }
 
 static void avl_wild(struct image *image)
 {
-	uint64_t table = image_marked(image, "page table", 0);
+	uint64_t table = model_marked(image, "page table", 0);
 	image_put_ptr(image, table + 2ull * image_ptr_bytes(image), 0x7ffe1232);
 }
 
 static void list_wild(struct image *image)
 {
-	image_put_ptr(image, image_page_heap_list(image), 0x7ffe1232);
+	uint64_t link = model_marked(image, "page root", 0) + layout_of(image)->root.next;
+	image_put_ptr(image, image_get_ptr(image, link + image_ptr_bytes(image)), 0x7ffe1232);
 }
 
 static void list_cycle(struct image *image)
 {
-	uint64_t link = image_marked(image, "page root", 0) + layout_of(image)->root.next;
+	uint64_t link = model_marked(image, "page root", 0) + layout_of(image)->root.next;
 	image_put_ptr(image, link, link);
 }
 
 static void requested(struct image *image)
 {
 	unsigned ptr = image_ptr_bytes(image);
-	uint64_t field = image_marked(image, "page node", 1) + layout_of(image)->block.requested;
+	uint64_t field = model_marked(image, "page node", 1) + layout_of(image)->block.requested;
 	image_put_ptr(image, field, UINT64_C(1) << (ptr * 8 - 1));
 }
 
 static void base_wild(struct image *image)
 {
-	uint64_t node = image_marked(image, "page node", 1);
+	uint64_t node = model_marked(image, "page node", 1);
 	image_put_ptr(image, node + layout_of(image)->block.base, UINT64_MAX - 0xfff);
 	image_put_ptr(image, node + layout_of(image)->block.user, UINT64_MAX - 0xf);
 }
 
 static void light_stamp(struct image *image)
 {
-	image_put(image, image_marked(image, "light info", 1), 0xabcdaaa9, 4);
+	image_put(image, model_marked(image, "light info", 1), 0xabcdaaa9, 4);
 }
 
 static void light_requested(struct image *image)
 {
-	uint64_t info = image_marked(image, "light info", 1);
+	uint64_t info = model_marked(image, "light info", 1);
 	image_put_ptr(image, info + layout_of(image)->info.requested, UINT64_MAX / 2);
 }
 
 const struct image_break page_breaks[] = {
-	{"page-avl-cycle", "the tree of busy blocks is a circle", avl_cycle},
-	{"page-avl-wild", "the tree of busy blocks hangs from nothing", avl_wild},
-	{"page-list-wild", "the list of page heaps leads nowhere", list_wild},
-	{"page-list-cycle", "a page heap's root follows itself", list_cycle},
-	{"page-requested-huge", "a block asked for half of all addresses", requested},
-	{"page-block-wild", "a block lies at the end of all addresses", base_wild},
-	{"light-stamp", "a light page heap's block has the stamp of a freed one", light_stamp},
-	{"light-requested-huge", "a light page heap's block asked for 2^63 bytes", light_requested},
+	{"page-heap-avl-cycle", "the tree of busy blocks is a circle", avl_cycle},
+	{"page-heap-avl-wild", "the tree of busy blocks hangs from nothing", avl_wild},
+	{"page-heap-list-wild", "the list of page heaps leads nowhere", list_wild},
+	{"page-heap-list-cycle", "a page heap's root follows itself", list_cycle},
+	{"page-heap-requested-huge", "a block asked for half of all addresses", requested},
+	{"page-heap-block-wild", "a block lies at the end of all addresses", base_wild},
+	{"page-heap-light-stamp", "a light page heap's block has the stamp of a freed one",
+		light_stamp},
+	{"page-heap-light-requested-huge", "a light page heap's block asked for 2^63 bytes",
+		light_requested},
 	{0},
 };

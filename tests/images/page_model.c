@@ -1,7 +1,8 @@
 /*
  * Page heap, full: every block at the end of pages of its own, with a page behind it that cannot be
- * touched. A _DPH_HEAP_ROOT describes the heap and is its handle; what it does not place itself
- * lies in its NormalHeap, an ordinary one. Its blocks' nodes are in an AVL tree, those of freed
+ * touched. A _DPH_HEAP_ROOT describes the heap; what it does not place itself lies in its
+ * NormalHeap, an ordinary one. The sources do not say where the root lies from the handle: that of
+ * the process's heap is the handle, others lie a page behind it, as public debugger output has it. Its blocks' nodes are in an AVL tree, those of freed
  * blocks, whose pages are shut, in a list.
  *
  * Stamps: ABCDBBBB before a block's information when it is busy (mona, HeapStat), DCBABBBB at its
@@ -17,6 +18,7 @@
 #define ROOT_SIGNATURE 0xffeeddccu
 #define FILL_NEW 0xc0
 #define FILL_AFTER 0xd0
+#define FILL_HANDLE 0xee
 
 struct page_block {
 	struct page_plan plan;
@@ -28,7 +30,7 @@ struct page_model {
 	struct image *image;
 	const struct page_image_layout *at;
 	struct model_plan plan;
-	uint64_t root;
+	uint64_t handle, root;
 	uint64_t region, region_next, region_end;
 	struct page_block *blocks;
 	unsigned count;
@@ -119,7 +121,7 @@ static void put_busy(struct page_model *model, const struct page_block *block)
 			.requested = block->plan.requested,
 			.stack = stack_record(model, block),
 			.is_full = true});
-	truth_block(image, model->root, block->user, block->plan.requested,
+	truth_block(image, model->handle, block->user, block->plan.requested,
 		block->access_bytes + PAGE - block->plan.requested, block->plan.stack);
 	image_mark(image, "page node", block->node);
 }
@@ -176,12 +178,15 @@ static void put_tree(struct page_model *model)
 	free(nodes);
 }
 
-static void put_root(struct page_model *model)
+static void put_root(struct page_model *model, bool is_handle)
 {
 	const struct page_image_layout *at = model->at;
 	struct image *image = model->image;
-	model->root = image_reserve(image, PAGE, 0);
-	image_commit(image, model->root, PAGE, IMAGE_READ | IMAGE_WRITE);
+	model->handle = image_reserve(image, 2 * PAGE, 0);
+	model->root = is_handle ? model->handle : model->handle + PAGE;
+	image_commit(image, model->handle, 2 * PAGE, IMAGE_READ | IMAGE_WRITE);
+	image_fill(image, model->handle, FILL_HANDLE, PAGE);
+	image_fill(image, model->root, 0, PAGE);
 	image_put(image, model->root + at->root.signature, ROOT_SIGNATURE, 4);
 	image_put(image, model->root + at->root.flags, 0x01001002, 4);
 	image_put(image, model->root + at->root.seed, 0x1234, 4);
@@ -196,7 +201,7 @@ uint64_t page_full_make(struct image *image, const struct model_request *request
 	model.plan = model_plan_of(image, request);
 	model.count = model_places(request->block_count);
 	model.blocks = model_zeroed(model.count + 1, sizeof *model.blocks);
-	put_root(&model);
+	put_root(&model, request->is_process_heap);
 	place_nodes(&model);
 	for (unsigned i = 0; i < model.count; i++) {
 		struct page_block *block = &model.blocks[i];
@@ -208,13 +213,13 @@ uint64_t page_full_make(struct image *image, const struct model_request *request
 	}
 	put_free_list(&model);
 	put_tree(&model);
-	truth_heap(image, model.root, "page");
-	image_enter_heap(image, model.root, request->is_process_heap);
+	truth_heap(image, model.handle, "page");
+	image_enter_heap(image, model.handle, request->is_process_heap);
 	struct model_request normal = {20, request->growth, false};
 	uint64_t normal_heap = nt_model_make(image, &normal);
 	image_put_ptr(image, model.root + model.at->root.normal, normal_heap);
 	free(model.blocks);
-	return model.root;
+	return model.handle;
 }
 
 uint64_t page_model_make(struct image *image, const struct model_request *request, bool is_full)

@@ -30,6 +30,9 @@ static void init_context(struct segment_model *model, unsigned number, unsigned 
 	context->addr = addr;
 	context->unit_shift = shift;
 	context->first_index = first ? first : 1;
+	image_list_init(model->image, addr + at->context.list);
+	if (!at->context.bytes)
+		return;
 	uint64_t segment_bytes = (uint64_t)UNITS_PER_SEGMENT << shift;
 	uint64_t most = segment_bytes / 2 - (UINT64_C(1) << shift);
 	image_put_ptr(model->image, addr + at->context.mask, ~(segment_bytes - 1));
@@ -40,14 +43,18 @@ static void init_context(struct segment_model *model, unsigned number, unsigned 
 	image_put_ptr(model->image, addr + at->context.lfh, model->heap + at->heap.lfh);
 	image_put_ptr(model->image, addr + at->context.vs, model->heap + at->heap.vs);
 	image_put_ptr(model->image, addr + at->context.heap, model->heap);
-	image_list_init(model->image, addr + at->context.list);
+}
+
+unsigned segment_backend_count(const struct segment_model *model)
+{
+	return model->at->context.bytes ? 2 : 1;
 }
 
 /* Segment masks of 1 MB and 16 MB [1]. */
 void segment_backend_init(struct segment_model *model)
 {
-	init_context(model, 0, 12);
-	init_context(model, 1, 16);
+	for (unsigned i = 0; i < segment_backend_count(model); i++)
+		init_context(model, i, i ? 16 : 12);
 }
 
 static struct page_segment *add_segment(
@@ -141,7 +148,8 @@ static void put_flags(
 		return;
 	}
 	image_put(model->image, descriptor_addr + at->range.flags, flags, 1);
-	image_put(model->image, descriptor_addr + at->range.committed, pages, 1);
+	if (at->range.committed)
+		image_put(model->image, descriptor_addr + at->range.committed, pages, 1);
 }
 
 static void put_range(struct segment_model *model, const struct page_segment *segment,
@@ -150,7 +158,7 @@ static void put_range(struct segment_model *model, const struct page_segment *se
 	const struct segment_image_layout *at = model->at;
 	uint64_t first = descriptor(model, segment, range->first);
 	image_put(model->image, first, RANGE_SIGNATURE, 4);
-	image_put(model->image, first + at->range.unused, range->unused, 4);
+	image_put(model->image, first + at->range.unused, range->unused, at->range.unused_bytes);
 	image_put(model->image, first + at->range.extra, range->has_extra, 2);
 	put_flags(model, first, range->flags, range->pages_per_unit);
 	image_put(model->image, first + at->range.unit, range->units, 1);
@@ -211,8 +219,9 @@ static void write_context(struct segment_model *model, struct segment_context *c
 		image_list_add(model->image, context->addr + at->context.list, segment->addr);
 		image_put_ptr(model->image, segment->addr + at->segment.signature,
 			segment->addr ^ context->addr ^ model->heap_key ^ SIGNATURE_CONSTANT);
-		image_put(model->image, segment->addr + at->segment.watermark, segment->next & 0xff,
-			1);
+		if (at->segment.watermark)
+			image_put(model->image, segment->addr + at->segment.watermark,
+				segment->next & 0xff, 1);
 		put_ranges(model, context, segment, &nodes);
 		image_mark(model->image, "page segment", segment->addr);
 	}
@@ -226,8 +235,8 @@ static void write_context(struct segment_model *model, struct segment_context *c
 
 void segment_backend_write(struct segment_model *model)
 {
-	write_context(model, &model->contexts[0]);
-	write_context(model, &model->contexts[1]);
+	for (unsigned i = 0; i < segment_backend_count(model); i++)
+		write_context(model, &model->contexts[i]);
 }
 
 void segment_backend_release(struct segment_model *model)

@@ -15,15 +15,17 @@ struct segment_image_layout {
 		uint16_t bytes, signature, global_flags, interceptor, list_index;
 		uint16_t large_tree, allocated_base, contexts, vs, lfh;
 	} heap;
-	struct { /* _HEAP_SEG_CONTEXT */
+	/* _HEAP_SEG_CONTEXT, two of them; bytes 0: the heap itself is the only one, and knows no more
+	 * than its list, its count and its free ranges. */
+	struct {
 		uint8_t bytes, mask, unit_shift, pages_shift, first_index, max_bytes;
 		uint8_t lfh, vs, heap, list, count, free_ranges;
 	} context;
 	struct { /* _HEAP_PAGE_SEGMENT */
 		uint16_t signature, watermark, header_bytes;
 	} segment;
-	struct { /* _HEAP_PAGE_RANGE_DESCRIPTOR */
-		uint8_t bytes, unused, extra, flags, committed, unit;
+	struct { /* _HEAP_PAGE_RANGE_DESCRIPTOR; committed 0: there is none */
+		uint8_t bytes, unused, unused_bytes, extra, flags, committed, unit;
 		bool is_count_in_flags; /* CommittedPageCount is bits 5..7 of the flags' byte */
 	} range;
 	struct { /* _HEAP_VS_CONTEXT */
@@ -44,10 +46,10 @@ struct segment_image_layout {
 	struct { /* _HEAP_LFH_BUCKET */
 		uint8_t bytes, block_count, subsegment_count, reciprocal, slots;
 	} bucket;
-	struct { /* _HEAP_LFH_AFFINITY_SLOT */
+	struct { /* _HEAP_LFH_AFFINITY_SLOT; active 0: it has no ActiveSubsegment */
 		uint8_t bytes, active;
 	} slot;
-	struct { /* _HEAP_LFH_SUBSEGMENT */
+	struct { /* _HEAP_LFH_SUBSEGMENT; withheld 0: no block is */
 		uint8_t owner, free_count, block_count, free_hint, location, withheld;
 		uint8_t offsets, commit_shift, commit_count, commit_state, bitmap;
 	} subsegment;

@@ -128,7 +128,8 @@ static unsigned add_subsegment(struct segment_model *model, unsigned bucket, uns
 		(!segment_random(model, 3) || is_few) && subsegment->block_bytes <= 0x100;
 	subsegment->bytes =
 		choose_bytes(model, subsegment->block_bytes, subsegment->is_in_vs, wanted);
-	subsegment->has_withheld = !subsegment->is_in_vs && subsegment->block_bytes > 0x100 &&
+	subsegment->has_withheld = model->at->subsegment.withheld && !subsegment->is_in_vs &&
+				   subsegment->block_bytes > 0x100 &&
 				   subsegment->block_bytes < SEGMENT_PAGE / 2 &&
 				   segment_random(model, 2);
 	plan_count(model, subsegment);
@@ -179,7 +180,9 @@ static void put_blocks(struct segment_model *model, struct segment_subsegment *s
 		image_put(model->image, bitmap + i / 4, byte | bits << i % 4 * 2, 1);
 	}
 	subsegment->free_count -= withheld;
-	image_put(model->image, subsegment->addr + model->at->subsegment.withheld, withheld, 1);
+	if (withheld)
+		image_put(model->image, subsegment->addr + model->at->subsegment.withheld, withheld,
+			1);
 }
 
 /* The pages after the last live block are given back. */
@@ -244,20 +247,20 @@ static uint64_t new_bucket(struct segment_model *model, unsigned number, uint32_
 	return bucket;
 }
 
-/* The number'th of its bucket: active in a slot, or in a list of the bucket's. */
+/* The number'th of its bucket: active in a slot, or in a list of the slot's or the bucket's. */
 static void put_owned(struct segment_model *model, struct segment_subsegment *subsegment,
 	uint64_t bucket, const uint64_t slots[SLOT_COUNT], unsigned number)
 {
 	const struct segment_image_layout *at = model->at;
-	if (number < SLOT_COUNT) {
-		put_subsegment(model, subsegment, slots[number]);
-		image_put_ptr(model->image, slots[number] + at->slot.active, subsegment->addr | 1);
+	uint64_t owner = number < SLOT_COUNT ? slots[number] : bucket;
+	put_subsegment(model, subsegment, owner);
+	if (number < SLOT_COUNT && at->slot.active) {
+		image_put_ptr(model->image, owner + at->slot.active, subsegment->addr | 1);
 		return;
 	}
-	put_subsegment(model, subsegment, bucket);
-	uint64_t count = bucket + at->owner.available_count;
+	uint64_t count = owner + at->owner.available_count;
 	bool is_full = !subsegment->free_count;
-	image_list_add(model->image, bucket + (is_full ? at->owner.full : at->owner.available),
+	image_list_add(model->image, owner + (is_full ? at->owner.full : at->owner.available),
 		subsegment->addr);
 	if (!is_full)
 		image_put_ptr(model->image, count, image_get_ptr(model->image, count) + 1);

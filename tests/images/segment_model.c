@@ -102,7 +102,7 @@ static void fill(struct segment_model *model, unsigned block_count, bool is_enco
 		struct segment_block block = segment_plan_block(model, 0x20000, 0x30000);
 		segment_backend_place_block(model, 0, &block);
 	}
-	for (unsigned i = 0; i < big / 8 + 3; i++) {
+	for (unsigned i = 0; i < big / 8 + 3 && segment_backend_count(model) > 1; i++) {
 		struct segment_block block = segment_plan_block(model, 0x7f001, 0xc0000);
 		segment_backend_place_block(model, 1, &block);
 	}
@@ -133,7 +133,9 @@ uint64_t segment_model_make(struct image *image, const struct model_request *req
 	model.plan = model_plan_of(image, request);
 	put_heap(&model);
 	segment_backend_init(&model);
-	fill(&model, request->block_count, request->is_process_heap);
+	/* RTL_RB_TREE.Encoded: from 1703 on. */
+	bool is_encoded = request->is_process_heap && profile->os_build >= 15063;
+	fill(&model, request->block_count, is_encoded);
 	shuffle_items(&model);
 	segment_vs_write(&model);
 	segment_lfh_write(&model);

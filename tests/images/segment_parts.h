@@ -108,6 +108,7 @@ void segment_put_block(struct segment_model *model, const struct segment_block *
 
 /* ---- segment_backend_model.c */
 
+unsigned segment_backend_count(const struct segment_model *model); /* of contexts */
 void segment_backend_init(struct segment_model *model);
 /* Takes a range of a context's units, committed, for a subsegment. */
 uint64_t segment_backend_take(

@@ -25,6 +25,10 @@ static const struct fake_layout fake_26100_x64 = {"segment 10.0.26100 x64", 64, 
 	0x48, 0x140, 0xc0, 0x2c0, 0x380, 0x80, 8, 0xa, 0x18, 0x20, 0x38, 0x48, 2, 0x10, 0x20, 4, 8,
 	0x18, 0x1a, 0x20, 0x20, 0x22, 0x30, 0x10, 8, 0x10, 0x22, 0x27, 0x28, 0x30, 0, 8, 0x10, 0x18,
 	0x20};
+/* Has one list of segments and no contexts. */
+static const struct fake_layout fake_14393_x64 = {"segment 10.0.14393-15063 x64", 64, 14393, 8, 16,
+	0x10, 0x38, 0, 0, 0xb0, 0x120, 0, 0, 0, 0, 0, 0, 0x60, 2, 0x10, 0x20, 6, 4, 0x18, 0x1b,
+	0x18, 0x20, 0x22, 0x30, 0x10, 8, 0x10, 0x22, 0, 0x28, 0x30, 0, 8, 0x10, 0x18, 0x20};
 static const struct fake_layout fake_22000_x64 = {"segment 10.0.20348-22000 x64", 64, 22000, 8, 16,
 	0x10, 0x48, 0x140, 0xc0, 0x2c0, 0x380, 0x80, 8, 0xa, 0x18, 0x20, 0x38, 0x48, 2, 0x10, 0x20,
 	4, 8, 0x18, 0x1f, 0x20, 0x20, 0x22, 0x30, 0x10, 8, 0x10, 0x22, 0x27, 0x28, 0x30, 0, 8, 0x10,
@@ -96,7 +100,9 @@ static inline void seg_heap(struct fake_segment *s, uint64_t heap)
 
 	fake_map(&s->fake, heap, 0x1000);
 	fake_put(&s->fake, heap + l->heap_signature, 0xddeeddee, 4);
-	for (unsigned i = 0; i < 2; i++) {
+	if (!l->context_bytes)
+		seg_list_init(s, heap + l->c_list, false);
+	for (unsigned i = 0; l->context_bytes && i < 2; i++) {
 		uint64_t c = seg_context(s, heap, i);
 
 		fake_put(&s->fake, c + l->c_shift, i ? 16 : 12, 1);
@@ -155,7 +161,7 @@ static inline uint64_t seg_range(struct fake_segment *s, uint64_t segment, unsig
 	uint64_t d = segment + (uint64_t)index * l->d_bytes;
 
 	fake_put(&s->fake, d, 0xccddccdd, 4);
-	fake_put(&s->fake, d + l->d_unused, unused, 4);
+	fake_put(&s->fake, d + l->d_unused, unused, l->context_bytes ? 4 : 2);
 	fake_put(&s->fake, d + l->d_extra, extra, 2);
 	/* On x86 a count of pages shares the byte. */
 	fake_put(&s->fake, d + l->d_flags, flags | (l->bits == 32 ? 0xa0 : 0), 1);

@@ -250,4 +250,16 @@ static inline void made_assert_broken(const struct made *made, unsigned count, c
 		assert_string_equal(made->walk.broken_what, what);
 }
 
+/* Calls test() with a fresh process of each layout. */
+static inline void made_each_layout(void (*test)(struct made *made))
+{
+	assert_int_equal(nt_layout_count, 10);
+	for (size_t i = 0; i < nt_layout_count; i++) {
+		struct made *made = made_new(nt_layouts[i].name);
+
+		test(made);
+		made_free(made);
+	}
+}
+
 #endif

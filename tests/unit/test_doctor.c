@@ -323,6 +323,17 @@ static void test_a_freed_block_that_is_listed_is_off(void **state)
 	assert_int_equal(row(scene, DOCTOR_GROWABLE, "freed blocks gone")->found, 0);
 }
 
+static void test_the_place_of_a_freed_block_may_be_another_heaps(void **state)
+{
+	struct scene *scene = *state;
+	const struct doctor_found_block block = {
+		.addr = FREED, .requested_bytes = 20, .heap = PROCESS};
+
+	find(scene, &block);
+	assert_int_equal(doctor_judge(&scene->report, &scene->truth, &scene->found), 0);
+	assert_int_equal(doctor_report_off(&scene->report), 0);
+}
+
 static void test_a_stack_through_another_site_is_off(void **state)
 {
 	struct scene *scene = *state;
@@ -445,6 +456,7 @@ int main(void)
 		SCENE(test_more_blocks_without_a_stack_are_off),
 		SCENE(test_a_block_without_a_stack_is_no_other_block),
 		SCENE(test_a_freed_block_that_is_listed_is_off),
+		SCENE(test_the_place_of_a_freed_block_may_be_another_heaps),
 		SCENE(test_a_stack_through_another_site_is_off),
 		SCENE(test_a_heap_that_is_not_listed_is_off),
 		SCENE(test_a_stack_is_its_innermost_own_frame_and_the_outer_function),

@@ -358,7 +358,8 @@ static void heaps_of_an_unknown_kind_are_listed_from_the_peb(void **state)
 	assert_broken(image, 1, 0x910000); /* not there */
 	fake_put(fake, FAKE_PEB + FAKE_PEB_HEAP_COUNT, UINT32_MAX, 4);
 	image_walk(image);
-	assert_true(image->walk.heap_count >= 3);
+	assert_int_equal(
+		image->walk.heap_count, 2); /* a list of no sound length ends with its null */
 	assert_true(image->walk.broken_count > 1);
 	image_free(image);
 }

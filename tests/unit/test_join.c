@@ -282,6 +282,19 @@ static void a_database_that_is_full_is_warned_of(void **state)
 	assert_int_equal(scene->snapshot.warning_count, 1);
 }
 
+static void of_many_heaps_of_no_known_kind_some_are_named(void **state)
+{
+	struct scene *scene = *state;
+
+	for (uint64_t i = 0; i < 1000; i++)
+		walk_add_heap(&scene->captured.walk,
+			&(struct heap){.addr = 0x5000000 + i * 0x10000, .unwalked = true});
+	describe_gaps(&scene->snapshot, &scene->captured);
+	assert_int_equal(scene->snapshot.warning_count, 9);
+	assert_true(has_warning(scene, "heap 5000000 is of a kind that cannot be walked"));
+	assert_true(has_warning(scene, "992 more heaps are of kinds"));
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 
 int main(void)
@@ -292,6 +305,7 @@ int main(void)
 		TEST(records_that_are_not_wanted_are_not_shown),
 		TEST(the_systems_stacks_are_for_blocks_of_that_size),
 		TEST(a_database_that_is_full_is_warned_of),
+		TEST(of_many_heaps_of_no_known_kind_some_are_named),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,34 +1,8 @@
 /* The walker of NT heaps' back end, on small made heaps: each rule, for each layout. */
 #include "tests/unit/nt_made.h"
 
-static const char *const rows[] = {
-	"nt 10.0.17763-22000 x64",
-	"nt 10.0.14393-17134 x64",
-	"nt 6.3.9600-10.0.10586 x64",
-	"nt 6.2.9200 x64",
-	"nt 6.1.7600-7601 x64",
-	"nt 10.0.17763-19041 x86",
-	"nt 10.0.14393-17134 x86",
-	"nt 6.3.9600-10.0.10586 x86",
-	"nt 6.2.9200 x86",
-	"nt 6.1.7600-7601 x86",
-};
-
-#define ROW_COUNT (sizeof(rows) / sizeof(rows[0]))
 #define X64 "nt 10.0.17763-22000 x64"
 #define X86 "nt 6.1.7600-7601 x86"
-
-/* Calls test() with a fresh process of each layout. */
-static void for_each_row(void (*test)(struct made *made))
-{
-	assert_int_equal(ROW_COUNT, nt_layout_count);
-	for (size_t i = 0; i < ROW_COUNT; i++) {
-		struct made *made = made_new(rows[i]);
-
-		test(made);
-		made_free(made);
-	}
-}
 
 /* A heap of 4 pages of 16, with a few blocks. */
 static void make_plain(struct made *made)
@@ -66,7 +40,7 @@ static void assert_plain(struct made *made)
 static void busy_blocks_are_found_in_every_layout(void **state)
 {
 	(void)state;
-	for_each_row(assert_plain);
+	made_each_layout(assert_plain);
 }
 
 static void assert_without_a_code(struct made *made)
@@ -84,7 +58,7 @@ static void assert_without_a_code(struct made *made)
 static void headers_are_decoded_only_where_the_heap_says_so(void **state)
 {
 	(void)state;
-	for_each_row(assert_without_a_code);
+	made_each_layout(assert_without_a_code);
 }
 
 static void assert_round_holes(struct made *made)
@@ -105,7 +79,7 @@ static void assert_round_holes(struct made *made)
 static void the_walk_goes_on_behind_what_is_not_committed(void **state)
 {
 	(void)state;
-	for_each_row(assert_round_holes);
+	made_each_layout(assert_round_holes);
 }
 
 static void assert_in_all_segments(struct made *made)
@@ -129,7 +103,7 @@ static void assert_in_all_segments(struct made *made)
 static void all_segments_of_the_list_are_walked(void **state)
 {
 	(void)state;
-	for_each_row(assert_in_all_segments);
+	made_each_layout(assert_in_all_segments);
 }
 
 static void windows_own_blocks_are_no_blocks_of_the_program(void **state)
@@ -146,147 +120,6 @@ static void windows_own_blocks_are_no_blocks_of_the_program(void **state)
 	made_assert_broken(made, 0, NULL);
 	made_assert_blocks(made);
 	made_free(made);
-}
-
-/* ---------------------------------------------------------------- what is unused in a block */
-
-static void assert_long_unused(struct made *made)
-{
-	unsigned pointer = made->row->bits / 8;
-	uint64_t entry;
-
-	made_heap(made, 0x2000, 0x2000);
-	entry = made_block(made, 0x400, NT_BLOCK_BUSY, NT_UNUSED_LONG);
-	made_put_ptr(made, entry + 0x400 - pointer, 0x123);
-	made_expect(made, entry + made->common->entry_bytes, 0x400 - 0x123, 0x123, 0);
-	made_block(made, MADE_HEAP + 0x2000 - made->at, 0, 0);
-	made_walk(made);
-	made_assert_broken(made, 0, NULL);
-	made_assert_blocks(made);
-}
-
-static void a_long_number_of_unused_bytes_is_in_the_last_slot(void **state)
-{
-	(void)state;
-	for_each_row(assert_long_unused);
-}
-
-static void an_impossible_number_of_unused_bytes_is_counted_and_the_block_is_kept(void **state)
-{
-	static const uint8_t wrong[] = {0, 1, 4, 7, 0x21, 0x80, 0xc2, NT_UNUSED_LONG};
-
-	(void)state;
-	for (size_t i = 0; i < sizeof(wrong); i++) {
-		struct made *made = made_new(X64);
-		uint64_t entry;
-
-		made_heap(made, 0x1000, 0x1000);
-		entry = made_block(made, 0x20, NT_BLOCK_BUSY, wrong[i]);
-		made_expect(made, entry + 16, 0x18, 8, 0);
-		made_block(made, MADE_HEAP + 0x1000 - made->at, 0, 0);
-		made_walk(made);
-		made_assert_broken(made, 1, "block with an impossible number of unused bytes");
-		assert_int_equal(made->walk.broken_addr, entry);
-		made_assert_blocks(made);
-		made_free(made);
-	}
-}
-
-/* ---------------------------------------------------------------- prefixes */
-
-/* A block with a prefix, whose header says what it says. */
-static uint64_t put_prefixed(
-	struct made *made, uint64_t size_bytes, uint8_t unused, uint16_t length, uint64_t record)
-{
-	uint64_t entry = made_block(made, size_bytes, NT_BLOCK_BUSY, unused);
-
-	made_put_ptr(made, entry + made->common->prefix_record, record);
-	fake_put(&made->fake, entry + made->common->prefix_header,
-		0x0502000000000001 | (uint64_t)length << 32, 8);
-	return entry;
-}
-
-static void expect_prefixed(
-	struct made *made, uint64_t entry, uint64_t size_bytes, uint16_t length, uint64_t record)
-{
-	made_expect(made, entry + made->common->prefix_user, size_bytes - length, length, record);
-}
-
-static void assert_prefixes(struct made *made)
-{
-	uint64_t record = made->row->bits == 64 ? 0x7ff612345678 : 0x12345678;
-	uint64_t entry;
-
-	made->process.global_flag = NT_FLAG_UST;
-	made_heap(made, 0x2000, 0x2000);
-	entry = put_prefixed(made, 0x60, NT_UNUSED_EXTENDED, 0x30, record);
-	expect_prefixed(made, entry, 0x60, 0x30, record);
-	/* the shortest */
-	entry = put_prefixed(made, 0x30, 0x42, made->common->prefix_unused_min, 0);
-	expect_prefixed(made, entry, 0x30, made->common->prefix_unused_min, 0);
-	/* "no record" has a value of its own */
-	entry = put_prefixed(made, 0x100, 0x42, 0x40, made->common->no_record);
-	expect_prefixed(made, entry, 0x100, 0x40, 0);
-	made_busy(made, 0x80, 0x10); /* older than the database: no prefix */
-	made_block(made, MADE_HEAP + 0x2000 - made->at, 0, 0);
-	made_walk(made);
-	made_assert_broken(made, 0, NULL);
-	made_assert_blocks(made);
-}
-
-static void a_prefix_leads_to_the_record_of_the_stack(void **state)
-{
-	(void)state;
-	for_each_row(assert_prefixes);
-}
-
-static void a_prefix_is_believed_where_an_interceptor_or_the_header_says_so(void **state)
-{
-	struct made *made = made_new(X64);
-	uint64_t entry;
-
-	(void)state;
-	made_heap(made, 0x2000, 0x2000);
-	entry = put_prefixed(made, 0x60, NT_UNUSED_EXTENDED, 0x30, 0x1000);
-	expect_prefixed(made, entry, 0x60, 0x30, 0x1000);
-	/* Leftovers in a process without the database are the program's bytes. */
-	entry = put_prefixed(made, 0x60, 0x10, 0x30, 0x2000);
-	made_expect(made, entry + 16, 0x50, 0x10, 0);
-	made_block(made, MADE_HEAP + 0x2000 - made->at, 0, 0);
-	made_walk(made);
-	made_assert_broken(made, 0, NULL);
-	made_assert_blocks(made);
-	fake_put(&made->fake, MADE_HEAP + made->row->interceptor, 0x11223344, 4);
-	made->expected_count = 1;
-	expect_prefixed(made, entry, 0x60, 0x30, 0x2000);
-	walk_clear(&made->walk);
-	claims_release(&made->nt.claims);
-	memory_clear(&made->memory);
-	made_walk(made);
-	made_assert_broken(made, 0, NULL);
-	made_assert_blocks(made);
-	made_free(made);
-}
-
-static void a_prefix_of_impossible_lengths_is_none(void **state)
-{
-	static const uint16_t wrong[] = {0, 0x27, 0x61, 0xffff};
-
-	(void)state;
-	for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
-		struct made *made = made_new(X64);
-		uint64_t entry;
-
-		made->process.global_flag = NT_FLAG_UST;
-		made_heap(made, 0x1000, 0x1000);
-		entry = put_prefixed(made, 0x60, NT_UNUSED_EXTENDED, wrong[i], 0x1000);
-		made_expect(made, entry + 16, 0x58, 8, 0);
-		made_block(made, MADE_HEAP + 0x1000 - made->at, 0, 0);
-		made_walk(made);
-		made_assert_broken(made, 1, "block without the prefix that its header promises");
-		made_assert_blocks(made);
-		made_free(made);
-	}
 }
 
 /* ---------------------------------------------------------------- large blocks */
@@ -331,7 +164,7 @@ static void assert_large(struct made *made)
 static void large_blocks_have_memory_of_their_own(void **state)
 {
 	(void)state;
-	for_each_row(assert_large);
+	made_each_layout(assert_large);
 }
 
 static void a_large_block_that_cannot_be_is_counted_and_left_out(void **state)
@@ -390,7 +223,7 @@ static void assert_lock(struct made *made)
 static void a_heap_is_busy_while_a_thread_has_its_lock(void **state)
 {
 	(void)state;
-	for_each_row(assert_lock);
+	made_each_layout(assert_lock);
 }
 
 /* ---------------------------------------------------------------- layouts */
@@ -398,8 +231,8 @@ static void a_heap_is_busy_while_a_thread_has_its_lock(void **state)
 static void without_a_build_number_the_signatures_pick_a_layout_that_reads_all(void **state)
 {
 	(void)state;
-	for (size_t i = 0; i < ROW_COUNT; i++) {
-		struct made *made = made_new(rows[i]);
+	for (size_t i = 0; i < nt_layout_count; i++) {
+		struct made *made = made_new(nt_layouts[i].name);
 
 		made->process.os_build = 0;
 		make_plain(made);
@@ -407,7 +240,8 @@ static void without_a_build_number_the_signatures_pick_a_layout_that_reads_all(v
 		made_walk(made);
 		made_assert_broken(made, 0, NULL);
 		made_assert_blocks(made);
-		assert_true(!strstr(made->walk.heaps[0].layout, "6.1") == !strstr(rows[i], "6.1"));
+		assert_true(!strstr(made->walk.heaps[0].layout, "6.1") ==
+			    !strstr(nt_layouts[i].name, "6.1"));
 		made_free(made);
 	}
 }
@@ -449,12 +283,6 @@ int main(void)
 		cmocka_unit_test(the_walk_goes_on_behind_what_is_not_committed),
 		cmocka_unit_test(all_segments_of_the_list_are_walked),
 		cmocka_unit_test(windows_own_blocks_are_no_blocks_of_the_program),
-		cmocka_unit_test(a_long_number_of_unused_bytes_is_in_the_last_slot),
-		cmocka_unit_test(
-			an_impossible_number_of_unused_bytes_is_counted_and_the_block_is_kept),
-		cmocka_unit_test(a_prefix_leads_to_the_record_of_the_stack),
-		cmocka_unit_test(a_prefix_is_believed_where_an_interceptor_or_the_header_says_so),
-		cmocka_unit_test(a_prefix_of_impossible_lengths_is_none),
 		cmocka_unit_test(large_blocks_have_memory_of_their_own),
 		cmocka_unit_test(a_large_block_that_cannot_be_is_counted_and_left_out),
 		cmocka_unit_test(a_heap_is_busy_while_a_thread_has_its_lock),

@@ -2,6 +2,7 @@
 #define _XOPEN_SOURCE 700 /* P_tmpdir */
 #include <dirent.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -105,6 +106,28 @@ static void commit_replaces_the_old_file_at_once(void **state)
 	assert_file_is("new 0 FFFFFFFFFFFFFFFF words 7%\r\n");
 	assert_int_equal(out.bytes, strlen("new 0 FFFFFFFFFFFFFFFF words 7%\r\n"));
 	assert_int_equal(count_files(), 1);
+}
+
+static void assert_digits(uint64_t value)
+{
+	char digits[16], expected[17];
+	int len = snprintf(expected, sizeof(expected), "%" PRIX64, value);
+
+	assert_int_equal(out_hex_digits(digits, value), len);
+	assert_memory_equal(digits, expected, (size_t)len);
+}
+
+static void a_number_of_any_length_has_its_digits(void **state)
+{
+	(void)state;
+	for (unsigned bits = 0; bits < 64; bits++) {
+		uint64_t power = UINT64_C(1) << bits;
+
+		assert_digits(power - 1);
+		assert_digits(power);
+		assert_digits(power + 1);
+		assert_digits(UINT64_C(0xfedcba9876543210) >> bits);
+	}
 }
 
 static void a_dash_is_standard_output(void **state)
@@ -327,6 +350,7 @@ int main(void)
 {
 	static const struct CMUnitTest tests[] = {
 		CASE(commit_replaces_the_old_file_at_once),
+		CASE(a_number_of_any_length_has_its_digits),
 		CASE(a_dash_is_standard_output),
 		CASE(rights_and_links_stay),
 		CASE(abort_leaves_the_old_file),

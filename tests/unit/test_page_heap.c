@@ -23,7 +23,6 @@ static const struct page_facts facts[] = {
 #define NORMAL 0x12000000u
 #define NODES 0x13000000u
 #define VERIFIER 0x14000000u
-#define HEAD (VERIFIER + 0x2010u)
 #define BLOCKS 0x20000000u
 
 struct page {
@@ -39,6 +38,12 @@ struct page {
 static void put(struct page *p, uint64_t addr, uint64_t value)
 {
 	fake_put(&p->fake, addr, value, p->f->ptr);
+}
+
+/* Across the end of a piece of verifier.dll's data, of whatever size up to 64 KiB that is a power of 2. */
+static uint64_t head_at(const struct page *p)
+{
+	return VERIFIER + 0x2000 + 0x10000 - p->f->ptr;
 }
 
 static void link_up(struct page *p, uint64_t a, uint64_t b)
@@ -60,13 +65,13 @@ static void page_init(struct page *p, const struct page_facts *f)
 	fake_init(&p->fake);
 	fake_map(&p->fake, NORMAL, 0x1000);
 	fake_map(&p->fake, NODES, 0x10000);
-	fake_map(&p->fake, VERIFIER, 0x4000);
+	fake_map(&p->fake, VERIFIER, 0x20000);
 	fake_put(&p->fake, NORMAL + f->signature, 0xffeeffee, 4);
 	root(p, ROOT_A);
 	root(p, ROOT_B);
-	link_up(p, HEAD, ROOT_A + f->next);
+	link_up(p, head_at(p), ROOT_A + f->next);
 	link_up(p, ROOT_A + f->next, ROOT_B + f->next);
-	link_up(p, ROOT_B + f->next, HEAD);
+	link_up(p, ROOT_B + f->next, head_at(p));
 	p->process =
 		(struct nt_process){.bits = f->bits, .heaps = p->heaps, .global_flag = NT_FLAG_HPA};
 	p->fake.target.bits = f->bits;
@@ -86,16 +91,16 @@ static void put_verifier(struct page *p, const char *path)
 	fake_put(&p->fake, at + 6, 1, 2);
 	fake_put(&p->fake, at + 20, opt_bytes, 2);
 	fake_put(&p->fake, opt, is_64 ? 0x20b : 0x10b, 2);
-	fake_put(&p->fake, opt + 56, 0x4000, 4);
+	fake_put(&p->fake, opt + 56, 0x20000, 4);
 	fake_put(&p->fake, opt + 60, 0x1000, 4);
 	fake_put(&p->fake, opt + (is_64 ? 108 : 92), 16, 4);
 	sections = opt + opt_bytes;
 	fake_put(&p->fake, sections, 0x617461642eu, 8); /* .data */
-	fake_put(&p->fake, sections + 8, 0x1000, 4);
+	fake_put(&p->fake, sections + 8, 0x18000, 4);
 	fake_put(&p->fake, sections + 12, 0x2000, 4);
 	fake_put(&p->fake, sections + 36, 0xc0000040, 4);
 	p->fake.modules[p->fake.module_count++] =
-		(struct module){.base = VERIFIER, .size_bytes = 0x4000, .path = path};
+		(struct module){.base = VERIFIER, .size_bytes = 0x20000, .path = path};
 }
 
 static uint64_t node_at(unsigned k)

@@ -16,6 +16,9 @@ static const struct listed {
 	{"segment 10.0.17763-19041 x64", "ntkrnlmp_win10_19041_x64"},
 };
 
+#define RANGE "_HEAP_PAGE_RANGE_DESCRIPTOR"
+#define LFH "_HEAP_LFH_SUBSEGMENT"
+
 static const struct segment_layout *row_named(const char *name)
 {
 	for (size_t i = 0; i < segment_layout_count; i++) {
@@ -49,18 +52,16 @@ static void assert_row_is_listed(const char *list, const struct segment_layout *
 	assert_listed(list, "_HEAP_SEG_CONTEXT", "Heap", row->to_heap);
 	assert_listed(list, "_HEAP_SEG_CONTEXT", "SegmentListHead", row->segment_list);
 	assert_listed(list, "_HEAP_VS_CONTEXT", "SubsegmentList", row->vs_list);
-	assert_listed(list, "_HEAP_PAGE_RANGE_DESCRIPTOR", "UnitSize", row->range_units);
+	assert_listed(list, RANGE, "UnitSize", row->range_units);
+	assert_listed(list, RANGE, "UnusedBytes", row->range_unused);
+	assert_listed(list, RANGE, "ExtraPresent", row->range_extra);
+	assert_listed(list, LFH, "WitheldBlockCount", row->lfh_withheld);
 }
-
-#define RANGE "_HEAP_PAGE_RANGE_DESCRIPTOR"
-#define LFH "_HEAP_LFH_SUBSEGMENT"
 
 static void assert_parts_are_listed(const char *list, const struct segment_parts *parts)
 {
 	assert_listed(list, RANGE, NULL, parts->range_bytes);
 	assert_listed(list, RANGE, "TreeSignature", parts->range_signature);
-	assert_listed(list, RANGE, "UnusedBytes", parts->range_unused);
-	assert_listed(list, RANGE, "ExtraPresent", parts->range_extra);
 	assert_listed(list, RANGE, "RangeFlags", parts->range_flags);
 	assert_listed(list, "_HEAP_VS_SUBSEGMENT", "Size", parts->vs_size);
 	assert_listed(list, "_HEAP_VS_SUBSEGMENT", "Signature", parts->vs_signature);
@@ -69,7 +70,6 @@ static void assert_parts_are_listed(const char *list, const struct segment_parts
 	assert_listed(list, "_HEAP_VS_CHUNK_HEADER", "SkipDuringWalk", parts->vs_chunk_bits);
 	assert_listed(list, LFH, "Owner", parts->lfh_owner);
 	assert_listed(list, LFH, "BlockCount", parts->lfh_block_count);
-	assert_listed(list, LFH, "WitheldBlockCount", parts->lfh_withheld);
 	assert_listed(list, LFH, "BlockOffsets", parts->lfh_offsets);
 	assert_listed(list, LFH, "CommitUnitCount", parts->lfh_commit_count);
 	assert_listed(list, LFH, "CommitStateOffset", parts->lfh_commit_state);
@@ -98,6 +98,40 @@ static void rows_of_the_segment_heap_are_as_listed(void **state)
 		assert_row_is_listed(listed[i].listing, row);
 		assert_parts_are_listed(listed[i].listing, row->parts);
 	}
+}
+
+/* This listing has fewer types, and names some fields otherwise. */
+static void the_row_of_1607_is_as_listed(void **state)
+{
+	const char *list = "r2_ntdll_Win10x64";
+	const struct segment_layout *row = row_named("segment 10.0.14393-15063 x64");
+
+	(void)state;
+	listings_or_skip();
+	assert_listed(list, "_SEGMENT_HEAP", "LargeAllocMetadata", row->large_tree);
+	assert_listed(list, "_SEGMENT_HEAP", "LargeReservedPages", row->large_reserved);
+	assert_listed(list, "_SEGMENT_HEAP", "LargeCommittedPages", row->large_committed);
+	assert_listed(list, "_SEGMENT_HEAP", "TotalReservedPages", row->reserved_pages);
+	assert_listed(list, "_SEGMENT_HEAP", "TotalCommittedPages", row->committed_pages);
+	assert_listed(list, "_SEGMENT_HEAP", "SegmentListHead", row->segment_list);
+	assert_listed(list, "_SEGMENT_HEAP", "VsContext", row->vs_context);
+	assert_listed(list, "_SEGMENT_HEAP", "LfhContext", row->lfh_context);
+	assert_listed(list, "_HEAP_VS_CONTEXT", "SubsegmentList", row->vs_list);
+	assert_listed(list, RANGE, "UnusedBytes", row->range_unused);
+	assert_listed(list, RANGE, "ExtraPresent", row->range_extra);
+	assert_listed(list, RANGE, "RangeFlags", row->parts->range_flags);
+	assert_listed(list, RANGE, "Size", row->range_units);
+	assert_listed(list, "_HEAP_VS_SUBSEGMENT", "Size", row->parts->vs_size);
+	assert_listed(list, "_HEAP_VS_SUBSEGMENT", "Signature", row->parts->vs_signature);
+	assert_listed(list, LFH, "Owner", row->parts->lfh_owner);
+	assert_listed(list, LFH, "BlockCount", row->parts->lfh_block_count);
+	assert_listed(list, LFH, "BlockOffsets", row->parts->lfh_offsets);
+	assert_listed(list, LFH, "CommitUnitCount", row->parts->lfh_commit_count);
+	assert_listed(list, LFH, "CommitStateOffset", row->parts->lfh_commit_state);
+	assert_listed(list, LFH, "BlockBitmap", row->parts->lfh_bitmap);
+	assert_listed(list, "_HEAP_LARGE_ALLOC_DATA", "VirtualAddress", row->parts->large_address);
+	assert_listed(list, "_HEAP_LARGE_ALLOC_DATA", "AllocatedPages", row->parts->large_pages);
+	assert_int_equal(row->lfh_withheld, 0);
 }
 
 #define ROOT "_DPH_HEAP_ROOT"
@@ -145,6 +179,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(rows_of_the_segment_heap_are_as_listed),
+		cmocka_unit_test(the_row_of_1607_is_as_listed),
 		cmocka_unit_test(rows_of_the_page_heap_are_as_listed),
 	};
 

@@ -34,10 +34,13 @@ static int region(struct target *target, uint64_t addr, struct target_region *re
 	return 0;
 }
 
+static unsigned views; /* how often bytes were asked for */
+
 static const unsigned char *view(struct target *target, uint64_t addr, size_t *len)
 {
 	const struct fake_range *range = fake_range_at(target->system, addr);
 
+	views++;
 	if (!range)
 		return NULL;
 	*len = range->len - (size_t)(addr - range->addr);
@@ -236,6 +239,27 @@ static void committed_bytes_are_counted_over_all_regions(void **state)
 	close_scene(&scene);
 }
 
+static void going_to_and_fro_in_a_mapped_file_costs_two_looks(void **state)
+{
+	struct scene scene;
+
+	(void)state;
+	open_scene(&scene, false, true);
+	map(&scene, BASE, 0x20000);
+	map(&scene, BASE + PIECE, 0x20000);
+	views = 0;
+	for (uint64_t i = 0; i < 1000; i++) {
+		uint64_t back = BASE + 0xff00 - i * 16, forth = BASE + PIECE + i * 16;
+
+		assert_bytes(memory_at(&scene.memory, back, 16), back, 16);
+		assert_bytes(memory_at(&scene.memory, forth, 16), forth, 16);
+	}
+	assert_int_equal(views, 2);
+	assert_null(memory_at(&scene.memory, BASE - 1, 1));
+	assert_null(memory_at(&scene.memory, BASE + 0x20000, 1));
+	close_scene(&scene);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -247,6 +271,7 @@ int main(void)
 		cmocka_unit_test(numbers_are_little_endian_and_as_wide_as_the_process),
 		cmocka_unit_test(large_copies_go_over_any_number_of_pieces),
 		cmocka_unit_test(committed_bytes_are_counted_over_all_regions),
+		cmocka_unit_test(going_to_and_fro_in_a_mapped_file_costs_two_looks),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

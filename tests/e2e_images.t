@@ -1,0 +1,129 @@
+#!/usr/bin/perl
+# Made processes of every kind of Windows, as minidumps: hsnap -z finds exactly what their maker
+# says that it placed, each block with its sizes and its stack, and nothing else; and two states of
+# one process differ by what the maker added.
+#
+# With arguments, those of make_image, only that process.
+use strict;
+use warnings;
+use FindBin qw($Bin);
+use lib "$Bin/lib";
+use Test::More;
+use Hunt;
+use Images;
+
+my @profiles = profiles();
+# Those that have segment heaps whose layout is known.
+my @segment = grep { /^win10-(?:17134-x64|x64|x86)$|^win11-x64$/ } @profiles;
+my $dir = fresh_dir();
+
+if (@ARGV) {
+	check(@ARGV);
+	grows(@ARGV) if grep { $_ eq '--ust' } @ARGV;
+	done_testing;
+	exit;
+}
+cmp_ok(scalar @profiles, '>=', 6, 'several kinds of Windows');
+cmp_ok(scalar @segment, '>=', 2, 'some of them with segment heaps');
+for my $profile (@profiles) {
+	subtest $profile => sub {
+		check($profile, @$_) for [], ['--ust'], ['--ust', '--no-lfh'], ['--ust', '--depth-slot', 'index'],
+		    ['--debug-flags'], ['--ust', '--debug-flags'], ['--ust', '--heaps', 7, '--seed', 2],
+		    ['--ust', '--seed', 3, '--blocks', 300], ['--blocks', 20, '--heaps', 1, '--seed', 4];
+		check($profile, '--page-heap', $_), check($profile, '--ust', '--page-heap', $_) for qw(full light);
+		grows($profile, '--ust');
+		partial($profile, '--ust');
+	};
+}
+for my $profile (@segment) {
+	subtest "$profile, segment heaps" => sub {
+		check($profile, '--segment', @$_) for [], ['--ust'], ['--ust', '--seed', 2], ['--ust', '--seed', 3, '--heaps', 5];
+		grows($profile, '--ust', '--segment');
+	};
+}
+subtest 'many blocks' => sub { check('win10-x64', '--ust', '--blocks', 100000, '--heaps', 3) };
+subtest 'on Windows' => \&on_windows;
+done_testing;
+
+# Warnings that are not true of a sound image: something was not understood.
+sub odd_warnings {
+	my ($err, $truth) = @_;
+	my ($failures, $is_said) = ($truth->{database} ? $truth->{database}[2] : 0);
+	my @odd;
+	for (split /\n/, $err) {
+		next if /: warning: no block has a stack\b/ && !%{ $truth->{blocks} };
+		push @odd, $_ if !/: warning: .*database of stacks had no room for those of (\d+) alloc/ || $1 != $failures;
+		$is_said = defined $1;
+	}
+	push @odd, "it is not said that $failures stacks found no room" if $failures && !$is_said;
+	return @odd;
+}
+
+# Makes an image and reads it; what was found, or nothing.
+sub read_image {
+	my ($name, @how) = @_;
+	my ($file, $what) = ("$dir/$name.dmp", "@how");
+	make_image($file, @how) or return fail("$what: an image");
+	my $result = run(tool('hsnap', 'linux', '-z', $file, '-f', "$file.txt"));
+	my $truth = truth("$file.truth");
+	my @odd = odd_warnings($result->{err}, $truth);
+	ok($result->{status} == 0 && (!@odd || "@how" =~ /--partial/), "$what: status 0, no complaint")
+	    or diag("status $result->{status}\n", join "\n", @odd);
+	return $result->{status} == 0 ? (found("$file.txt"), $truth) : ();
+}
+
+sub check {
+	my @how = @_;
+	my ($found, $truth) = read_image('a', @how) or return;
+	my $has_ust = grep { $_ eq '--ust' } @how;
+	check_found($found, $truth, "@how");
+	ok(!!%{ $truth->{blocks} } == !!$has_ust, "@how: " . ($has_ust ? 'blocks have stacks' : 'no block has a stack'));
+}
+
+# What hdiff says of two states is what the maker says.
+sub grows {
+	my @how = @_;
+	my ($found, $old) = read_image('old', @how) or return;
+	my (undef, $new) = read_image('new', @how, '--growth', 3) or return;
+	my $result = run(tool('hdiff', 'linux', '--no-symbols', "$dir/old.dmp.txt", "$dir/new.dmp.txt"));
+	ok($result->{status} == 0 && !grep({ !/had no room/ } split /\n/, $result->{err}),
+		"@how: hdiff of two states: status 0, no complaint") or return diag($result->{err});
+	my $report = report($result->{out});
+	check_report($report, "@how: hdiff of two states");
+	my (%said, @twice);
+	for my $row (@{ $report->{rows} }) {
+		my $frames = join ' ', map { $_->{addr} // '?' } grep { !$_->{none} } @{ $row->{frames} };
+		next if $frames eq ''; # blocks without a stack have a row of their own
+		push @twice, $frames if $said{$frames};
+		$said{$frames} = [$row->{bytes}, $row->{count}];
+	}
+	my $growth = growth_of($old, $new);
+	cmp_ok(scalar keys %$growth, '>', 0, "@how: it grew");
+	is_deeply(\@twice, [], "@how: each stack has one row");
+	is_deeply(\%said, $growth, "@how: hdiff says exactly what grew, of " . keys(%$growth) . ' stacks');
+	is($report->{total}[0], $new->{bytes} - $old->{bytes}, "@how: and the growth of all")
+	    if !grep { $_->[0] } values %{ $old->{census} }, values %{ $new->{census} };
+}
+
+# Without full memory: what is listed is true, and something is said.
+sub partial {
+	my @how = (@_, '--partial');
+	my ($found, $truth) = read_image('partial', @how) or return;
+	my %truth = %{ $truth->{blocks} };
+	my @wrong = grep { ($truth{$_} // '') ne $found->{blocks}{$_} } keys %{ $found->{blocks} };
+	is_deeply(\@wrong, [], "@how: no block that is not there");
+	is_deeply([sort keys %{ $found->{modules} }], [sort keys %{ $truth->{modules} }], "@how: all modules");
+	like(slurp("$dir/partial.dmp.txt"), qr{^// hsnap: warning text="the dump has .*without full memory"}m,
+		"@how: it says what is missing");
+}
+
+# hsnap.exe finds the same.
+sub on_windows {
+	for my $how (['win10-x64', '--ust'], ['win7-x86', '--ust'], ['wow64', '--ust']) {
+		my $file = "$dir/windows.dmp";
+		read_image('windows', @$how) or next;
+		my $result = run(tool('hsnap', 'windows', '-z', $file, '-f', "$file.exe.txt"));
+		is($result->{status}, 0, "@$how: status 0");
+		ok(slurp("$file.txt") eq slurp("$file.exe.txt"), "@$how: hsnap.exe writes the same bytes");
+	}
+}

@@ -1,0 +1,71 @@
+#!/usr/bin/perl
+# Where stacks come from, on made processes: ust stacks wherever the count of frames stands, what the
+# database says of itself, and what is said when wanted stacks are not there.
+use strict;
+use warnings;
+use FindBin qw($Bin);
+use lib "$Bin/lib";
+use Test::More;
+use Hunt;
+use Images;
+
+my $dir = fresh_dir();
+my $image = "$dir/image.dmp";
+my $hsnap = "$root/build/linux/hsnap";
+
+for my $profile (qw(win7-x86 win7-x64 win10-x86 win10-x64 win11-x64 wow64)) {
+	subtest $profile => sub {
+		with_ust($profile, $_) for qw(depth index);
+		without_ust($profile);
+	};
+}
+done_testing;
+
+sub with_ust {
+	my ($profile, $slot) = @_;
+	my $what = "$profile, frames counted in $slot";
+	make_image($image, $profile, '--ust', '--depth-slot', $slot, '--blocks', 1500) or return fail("$what: an image");
+	my $truth = truth("$image.truth");
+	for my $stacks (qw(auto ust)) {
+		my $result = run([$hsnap, '-z', $image, "--stacks=$stacks", '-f', "$dir/$stacks.txt"]);
+		is($result->{status}, 0, "$what: --stacks=$stacks");
+		check_found(found("$dir/$stacks.txt"), $truth, "$what: --stacks=$stacks");
+		my $failures = $truth->{database}[2];
+		my @warned = $result->{err} =~ /had no room for those of (\d+) allocations.*--db-mb/g;
+		is("@warned", $failures || '', "$what: it is said whether stacks found no room");
+	}
+	my $dump = slurp("$dir/ust.txt");
+	ok($dump eq slurp("$dir/auto.txt"), "$what: auto finds them");
+	like($dump, qr{^// hsnap: stacks source=ust\r$}m, "$what: the dump names the source");
+	my %note = map { split /=/ } split / /, ($dump =~ m{^// hsnap: ust (.*)\r$}m)[0] // '';
+	is_deeply([@note{qw(entries lookups failures)}], $truth->{database}, "$what: what the database says");
+	is($note{'broken-records'}, 0, "$what: all records make sense");
+	my %ids = map { (split / /)[3] => 1 } values %{ $truth->{blocks} };
+	is($note{records}, scalar(keys %ids), "$what: one record for each stack of a live block");
+	cmp_ok($note{indexed}, '==', $note{entries}, "$what: its index leads to all entries") if $slot eq 'depth';
+	refused($what, 'tracer', qr/not traced/);
+	refused($what, 'os', qr/not in a file/);
+}
+
+sub without_ust {
+	my ($profile) = @_;
+	make_image($image, $profile, '--blocks', 1500) or return fail("$profile: an image");
+	my $truth = truth("$image.truth");
+	my $result = run([$hsnap, '-z', $image, '-f', "$dir/none.txt"]);
+	is($result->{status}, 0, "$profile: a process without stacks is a census");
+	like($result->{err}, qr/\Ahsnap: [^\n]*warning: no block has a stack[^\n]*\n\z/, "$profile: which one line says");
+	check_found(found("$dir/none.txt"), $truth, $profile);
+	my $dump = slurp("$dir/none.txt");
+	like($dump, qr{^// hsnap: stacks source=none\r$}m, "$profile: the dump names no source");
+	unlike($dump, qr{^// hsnap: ust }m, "$profile: nor a database");
+	refused($profile, 'ust', qr/not started with \+ust/);
+}
+
+# One line names what is not there, and no file is left.
+sub refused {
+	my ($what, $stacks, $words) = @_;
+	my $result = run([$hsnap, '-z', $image, "--stacks=$stacks", '-f', "$dir/refused.txt"]);
+	is($result->{status}, 2, "$what: --stacks=$stacks is refused");
+	like($result->{err}, qr/\Ahsnap: [^\n]*$words[^\n]*\n\z/, "$what: and why");
+	ok(!-e "$dir/refused.txt", "$what: without a file");
+}

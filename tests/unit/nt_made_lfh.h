@@ -1,0 +1,191 @@
+/*
+ * Low fragmentation heaps in small NT heaps: an _LFH_HEAP, a zone of subsegments, and containers.
+ */
+#ifndef TESTS_UNIT_NT_MADE_LFH_H
+#define TESTS_UNIT_NT_MADE_LFH_H
+
+#include "tests/unit/nt_made.h"
+
+#define MADE_LFH_KEY 0xa5c37e19u
+#define MADE_SUBSEGMENTS 40
+#define MADE_LFH_BYTES 0x80000u /* of the heap in made_lfh_plain() */
+
+struct made_lfh {
+	struct made *made;
+	const struct nt_lfh_layout *layout;
+	uint64_t addr, zone, next_subsegment;
+	uint32_t key; /* RtlpLFHKey */
+	bool wrong_headers; /* block headers are not coded with the key */
+};
+
+/* The front end of the heap, in blocks of it. */
+static inline struct made_lfh made_lfh(struct made *made)
+{
+	struct made_lfh lfh = {.made = made, .layout = made->row->lfh, .key = MADE_LFH_KEY};
+	uint64_t bytes = lfh.layout->zone_first + MADE_SUBSEGMENTS * lfh.layout->sub_bytes;
+
+	lfh.addr = made_block(made, 0x100, NT_BLOCK_BUSY, 8) + made->common->entry_bytes;
+	made_put_ptr(made, lfh.addr + lfh.layout->lfh_heap, MADE_HEAP);
+	made_list_init(made, lfh.addr + lfh.layout->lfh_zones);
+	made_put_ptr(made, MADE_HEAP + made->row->front_end, lfh.addr);
+	fake_put(&made->fake, MADE_HEAP + made->row->front_end_type, NT_FRONT_END_LFH, 1);
+	lfh.zone = made_block(made, (bytes + 0x2f) / 16 * 16, NT_BLOCK_BUSY, 8) +
+		   made->common->entry_bytes;
+	made_list_add(made, lfh.addr + lfh.layout->lfh_zones, lfh.zone);
+	lfh.next_subsegment = lfh.zone + lfh.layout->zone_first;
+	return lfh;
+}
+
+/* Says where the zone's used part ends. */
+static inline void made_zone_end(struct made_lfh *lfh)
+{
+	uint64_t first = lfh->zone + lfh->layout->zone_first;
+
+	if (lfh->layout->zone_counts)
+		fake_put(&lfh->made->fake, lfh->zone + lfh->layout->zone_end,
+			(lfh->next_subsegment - first) / lfh->layout->sub_bytes, 4);
+	else
+		made_put_ptr(lfh->made, lfh->zone + lfh->layout->zone_end, lfh->next_subsegment);
+}
+
+static inline uint64_t made_subsegment(
+	struct made_lfh *lfh, uint64_t container, uint32_t stride, uint32_t count)
+{
+	uint64_t sub = lfh->next_subsegment;
+
+	lfh->next_subsegment += lfh->layout->sub_bytes;
+	made_put_ptr(lfh->made, sub + lfh->layout->sub_data, container);
+	fake_put(&lfh->made->fake, sub + lfh->layout->sub_block_size,
+		stride / lfh->made->common->unit, 2);
+	fake_put(&lfh->made->fake, sub + lfh->layout->sub_block_count, count, 2);
+	made_zone_end(lfh);
+	return sub;
+}
+
+/* Where the first block is that nothing pushes back. */
+static inline uint32_t made_first_offset(const struct made_lfh *lfh, uint32_t count)
+{
+	bool is_wide = lfh->made->row->bits == 64;
+	uint32_t words = is_wide ? (count + 63) / 64 * 8 : (count + 31) / 32 * 4;
+	uint32_t head = is_wide ? 0x30 : 0x1c, unit = is_wide ? 16 : 8;
+
+	if (!lfh->layout->data_offsets)
+		return is_wide ? 0x20 : 0x10;
+	return (head + words + unit - 1) / unit * unit;
+}
+
+/* A header of a block in a container: only its last byte is in clear. */
+static inline void made_lfh_header(
+	struct made_lfh *lfh, uint64_t container, uint64_t entry, uint8_t mark)
+{
+	uint32_t code =
+		MADE_HEAP ^ (uint32_t)(entry >> 4) ^ lfh->key ^ (uint32_t)(entry - container) << 12;
+	uint64_t at = entry + lfh->made->common->entry_coded;
+
+	fake_put(&lfh->made->fake, at, lfh->wrong_headers ? ~code : code, 4);
+	fake_put(&lfh->made->fake, at + 7, mark, 1);
+}
+
+struct made_container {
+	uint64_t addr, subsegment;
+	uint32_t first, stride, count;
+};
+
+/* A container of count free blocks, the first of them at first (0: as early as can be). */
+static inline struct made_container made_container(
+	struct made_lfh *lfh, uint32_t stride, uint32_t count, uint32_t first)
+{
+	struct made *made = lfh->made;
+	const struct nt_lfh_layout *l = lfh->layout;
+	struct made_container c = {.stride = stride, .count = count};
+	uint64_t bytes;
+
+	c.first = first ? first : made_first_offset(lfh, count);
+	bytes = made->common->entry_bytes + c.first + (uint64_t)count * stride;
+	c.addr = made_block(made, (bytes + 15) / 16 * 16, NT_BLOCK_BUSY | NT_BLOCK_INTERNAL, 8) +
+		 made->common->entry_bytes;
+	c.subsegment = made_subsegment(lfh, c.addr, stride, count);
+	made_put_ptr(made, c.addr + l->data_sub, c.subsegment);
+	fake_put(&made->fake, c.addr + l->data_signature, NT_LFH_SIGNATURE, 4);
+	if (l->data_offsets) {
+		uint32_t plain = c.first | stride << 16;
+
+		if (l->data_is_coded)
+			plain ^= (uint32_t)c.addr ^ (uint32_t)lfh->addr ^ lfh->key;
+		fake_put(&made->fake, c.addr + l->data_offsets, plain, 4);
+		made_put_ptr(made, c.addr + l->data_bitmap_count, count);
+		made_put_ptr(made, c.addr + l->data_bitmap_bytes, c.addr + l->data_bitmap);
+	}
+	for (uint32_t i = 0; i < count; i++)
+		made_lfh_header(lfh, c.addr, c.addr + c.first + (uint64_t)i * stride, 0x80);
+	return c;
+}
+
+/* Makes block i busy. Returns its header's address. */
+static inline uint64_t made_lfh_busy(
+	struct made_lfh *lfh, const struct made_container *c, uint32_t i, uint8_t mark)
+{
+	uint64_t entry = c->addr + c->first + (uint64_t)i * c->stride;
+	uint64_t byte = c->addr + lfh->layout->data_bitmap + i / 8;
+
+	made_lfh_header(lfh, c->addr, entry, mark);
+	if (lfh->layout->data_offsets)
+		fake_put(&lfh->made->fake, byte, fake_get(&lfh->made->fake, byte, 1) | 1u << i % 8,
+			1);
+	return entry;
+}
+
+/* Some of a container's blocks are busy, and must be found. */
+static inline void made_lfh_fill(
+	struct made_lfh *lfh, const struct made_container *c, uint64_t *seed)
+{
+	for (uint32_t i = 0; i < c->count; i++) {
+		uint8_t unused = (uint8_t)(8 + fake_random(seed) % 16);
+		uint64_t entry;
+
+		if (fake_random(seed) % 2)
+			continue;
+		entry = made_lfh_busy(lfh, c, i, 0x80 | unused);
+		made_expect(lfh->made, entry + lfh->made->common->entry_bytes, c->stride - unused,
+			unused, 0);
+	}
+}
+
+/* Fills what is left of a segment of committed bytes. */
+static inline void made_rest(struct made *made, uint64_t committed_bytes)
+{
+	uint64_t left = MADE_HEAP + committed_bytes - made->at;
+
+	for (uint64_t part; left; left -= part) {
+		part = left < 0x8000 ? left : 0x8000;
+		made_block(made, part, 0, 0);
+	}
+}
+
+/* A heap with a front end and containers of several sizes. */
+static inline struct made_lfh made_lfh_plain(struct made *made)
+{
+	uint64_t seed = 7;
+	struct made_lfh lfh;
+
+	made_heap(made, MADE_LFH_BYTES, MADE_LFH_BYTES);
+	made_busy(made, 0x40, 8);
+	lfh = made_lfh(made);
+	for (uint32_t i = 0; i < 12; i++) {
+		struct made_container c = made_container(&lfh, 0x20 + 0x10 * i, 20 + 25 * i, 0);
+
+		made_lfh_fill(&lfh, &c, &seed);
+		made_busy(made, 0x90, 9);
+	}
+	made_rest(made, MADE_LFH_BYTES);
+	return lfh;
+}
+
+static inline void made_walk_and_assert(struct made *made, unsigned broken, const char *what)
+{
+	made_walk(made);
+	made_assert_broken(made, broken, what);
+	made_assert_blocks(made);
+}
+
+#endif

@@ -1,0 +1,82 @@
+/* Claims: together no more than there is, and what is taken twice is seen. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "core/err.h"
+#include "snapshot/heap/claims.h"
+
+static void claims_are_no_more_than_the_limit_in_all(void **state)
+{
+	struct claims claims;
+
+	(void)state;
+	claims_init(&claims, 0x3000);
+	assert_int_equal(claims_add(&claims, 0x1000, 0x1000), 0);
+	assert_int_equal(claims_add(&claims, 0x5000, 0x2001), -ERR_TARGET);
+	assert_int_equal(claims_add(&claims, 0x5000, 0x2000), 0);
+	assert_int_equal(claims_add(&claims, 0x9000, 1), -ERR_TARGET);
+	assert_int_equal(claims.count, 2);
+	assert_int_equal(claims.left_bytes, 0);
+	claims_release(&claims);
+}
+
+static void a_claim_of_nothing_or_round_the_end_of_addresses_is_refused(void **state)
+{
+	struct claims claims;
+
+	(void)state;
+	claims_init(&claims, UINT64_MAX);
+	assert_int_equal(claims_add(&claims, 0x1000, 0), -ERR_TARGET);
+	assert_int_equal(claims_add(&claims, 0x1000, UINT64_MAX - 0xffe), -ERR_TARGET);
+	assert_int_equal(claims_add(&claims, UINT64_MAX - 0xf, 0x10), -ERR_TARGET);
+	assert_int_equal(claims_add(&claims, UINT64_MAX - 0xf, 0xf), 0);
+	claims_release(&claims);
+}
+
+static void claims_side_by_side_do_not_overlap(void **state)
+{
+	struct claims claims;
+	uint64_t addr = 1;
+
+	(void)state;
+	claims_init(&claims, UINT64_MAX);
+	assert_int_equal(claims_overlaps(&claims, &addr), 0);
+	for (uint64_t i = 0; i < 100; i++)
+		assert_int_equal(claims_add(&claims, 0x1000 * (i * 37 % 100), 0x1000), 0);
+	assert_int_equal(claims_overlaps(&claims, &addr), 0);
+	assert_int_equal(addr, 1);
+	claims_release(&claims);
+}
+
+static void what_is_claimed_twice_is_counted_with_its_first_place(void **state)
+{
+	struct claims claims;
+	uint64_t addr = 1;
+
+	(void)state;
+	claims_init(&claims, UINT64_MAX);
+	assert_int_equal(claims_add(&claims, 0x9000, 0x1000), 0);
+	assert_int_equal(claims_add(&claims, 0x1000, 0x5000), 0);
+	assert_int_equal(claims_add(&claims, 0x2000, 0x1000), 0);
+	assert_int_equal(claims_add(&claims, 0x4000, 0x1000), 0); /* behind one that ended */
+	assert_int_equal(claims_add(&claims, 0x9fff, 1), 0);
+	assert_int_equal(claims_overlaps(&claims, &addr), 3);
+	assert_int_equal(addr, 0x2000);
+	claims_release(&claims);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(claims_are_no_more_than_the_limit_in_all),
+		cmocka_unit_test(a_claim_of_nothing_or_round_the_end_of_addresses_is_refused),
+		cmocka_unit_test(claims_side_by_side_do_not_overlap),
+		cmocka_unit_test(what_is_claimed_twice_is_counted_with_its_first_place),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,225 @@
+/* Where blocks lie in containers of the low fragmentation heap: the key, found and verified. */
+#include "tests/unit/nt_made_lfh.h"
+
+#define X64 "nt 10.0.17763-22000 x64"
+#define X86 "nt 10.0.17763-19041 x86"
+
+/* ---------------------------------------------------------------- the key */
+
+static void first_blocks_that_lie_later_do_not_spoil_the_key(void **state)
+{
+	(void)state;
+	for (unsigned later = 0; later < 8; later++) {
+		struct made *made = made_new(later % 2 ? X64 : X86);
+		uint64_t seed = later + 1;
+		struct made_lfh lfh;
+
+		made_heap(made, MADE_LFH_BYTES, MADE_LFH_BYTES);
+		lfh = made_lfh(made);
+		for (uint32_t i = 0; i < 8; i++) {
+			uint32_t first = i < later ? 0x100 + 0x20 * i : 0;
+			struct made_container c = made_container(&lfh, 0x30, 30 + i, first);
+
+			made_lfh_fill(&lfh, &c, &seed);
+		}
+		made_rest(made, MADE_LFH_BYTES);
+		made_walk_and_assert(made, 0, NULL);
+		assert_int_equal(made->nt.lfh_key, MADE_LFH_KEY);
+		made_free(made);
+	}
+}
+
+/* All first blocks lie later, so that no guess fits: headers have to say it. */
+static void headers_lead_to_the_key_where_no_guess_fits(void **state)
+{
+	struct made *made = made_new(X64);
+	uint64_t seed = 3;
+	struct made_lfh lfh;
+
+	(void)state;
+	made_heap(made, MADE_LFH_BYTES, MADE_LFH_BYTES);
+	lfh = made_lfh(made);
+	for (uint32_t i = 0; i < 5; i++) {
+		struct made_container c = made_container(&lfh, 0x30, 30, 0x80 + 0x30 * i);
+
+		made_lfh_fill(&lfh, &c, &seed);
+	}
+	made_rest(made, MADE_LFH_BYTES);
+	made_walk_and_assert(made, 0, NULL);
+	assert_int_equal(made->nt.lfh_key, MADE_LFH_KEY);
+	made_free(made);
+}
+
+static struct made *make_single(bool wrong_headers)
+{
+	struct made *made = made_new(X64);
+	uint64_t seed = 5;
+	struct made_container c;
+	struct made_lfh lfh;
+
+	made_heap(made, MADE_LFH_BYTES, MADE_LFH_BYTES);
+	lfh = made_lfh(made);
+	lfh.wrong_headers = wrong_headers;
+	c = made_container(&lfh, 0x50, 40, 0);
+	made_lfh_fill(&lfh, &c, &seed);
+	made_rest(made, MADE_LFH_BYTES);
+	return made;
+}
+
+static void a_single_container_is_believed_when_its_headers_agree(void **state)
+{
+	struct made *made = make_single(false);
+
+	(void)state;
+	made_walk_and_assert(made, 0, NULL);
+	assert_int_equal(made->nt.lfh_key, MADE_LFH_KEY);
+	made_free(made);
+}
+
+static void without_a_key_blocks_are_found_by_their_marks_and_it_is_said(void **state)
+{
+	struct made *made = make_single(true);
+
+	(void)state;
+	made_walk_and_assert(made, 1, "LFH key that does not verify");
+	assert_false(made->nt.has_lfh_key);
+	made_free(made);
+}
+
+static void a_container_with_another_key_is_counted_and_its_blocks_found(void **state)
+{
+	struct made *made = made_new(X64);
+	struct made_lfh lfh = made_lfh_plain(made);
+	uint64_t sub = lfh.zone + lfh.layout->zone_first;
+	uint64_t container = fake_get(&made->fake, sub + lfh.layout->sub_data, 8);
+
+	(void)state;
+	fake_put(&made->fake, container + lfh.layout->data_offsets, 0x12345678, 4);
+	made_walk_and_assert(made, 1, "LFH container with impossible offsets");
+	assert_int_equal(made->walk.broken_addr, container);
+	made_free(made);
+}
+
+static void keys_that_fit_one_container_each_are_none(void **state)
+{
+	struct made *made = made_new(X64);
+	uint64_t seed = 5;
+	struct made_lfh lfh;
+
+	(void)state;
+	made_heap(made, MADE_LFH_BYTES, MADE_LFH_BYTES);
+	lfh = made_lfh(made);
+	for (uint32_t i = 0; i < 8; i++) {
+		struct made_container c;
+
+		lfh.key = (uint32_t)fake_random(&seed);
+		c = made_container(&lfh, 0x50, 40, 0);
+		made_lfh_fill(&lfh, &c, &seed);
+	}
+	made_rest(made, MADE_LFH_BYTES);
+	made_walk_and_assert(made, 1, "LFH key that does not verify");
+	assert_false(made->nt.has_lfh_key);
+	made_free(made);
+}
+
+static void the_key_of_another_heap_is_tried_first_and_verified(void **state)
+{
+	(void)state;
+	for (int i = 0; i < 2; i++) {
+		struct made *made = make_single(true);
+
+		made_walk(made);
+		made_assert_broken(made, 1, "LFH key that does not verify");
+		walk_clear(&made->walk);
+		claims_release(&made->nt.claims);
+		claims_init(&made->nt.claims, TARGET_SPACE_BYTES);
+		made->nt.has_lfh_key = true;
+		made->nt.lfh_key = i ? MADE_LFH_KEY : ~MADE_LFH_KEY;
+		assert_int_equal(nt_backend_walk(&made->nt, MADE_HEAP), 0);
+		made_assert_broken(made, !i, NULL);
+		made_assert_blocks(made);
+		made_free(made);
+	}
+}
+
+static void the_key_is_found_whatever_it_is(void **state)
+{
+	uint64_t seed = 99;
+
+	(void)state;
+	for (int i = 0; i < 200; i++) {
+		struct made *made = made_new(i % 2 ? X64 : X86);
+		uint32_t key = (uint32_t)fake_random(&seed);
+		struct made_lfh lfh;
+
+		made_heap(made, MADE_LFH_BYTES, MADE_LFH_BYTES);
+		lfh = made_lfh(made);
+		lfh.key = key;
+		lfh.wrong_headers = i % 4 > 1;
+		for (uint32_t j = 0; j < 4; j++) {
+			struct made_container c = made_container(
+				&lfh, 0x30 + 0x10 * j, 10 + (uint32_t)fake_random(&seed) % 200, 0);
+
+			made_lfh_fill(&lfh, &c, &seed);
+		}
+		made_rest(made, MADE_LFH_BYTES);
+		made_walk_and_assert(made, 0, NULL);
+		assert_int_equal(made->nt.lfh_key, key);
+		made_free(made);
+	}
+}
+
+static void impossible_offsets_in_clear_are_counted_and_blocks_are_found_by_their_marks(
+	void **state)
+{
+	/* first | stride << 16: the first container's are 0x40 and 0x20 */
+	static const uint32_t wrong[] = {
+		0, 0x200030, 0x200044, 0x201008, 0x20fff0, 0x100040, 0x400040, 0xffffffff};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
+		struct made *made = made_new("nt 6.2.9200 x64");
+		struct made_lfh lfh = made_lfh_plain(made);
+		uint64_t sub = lfh.zone + lfh.layout->zone_first;
+		uint64_t container = fake_get(&made->fake, sub + lfh.layout->sub_data, 8);
+
+		fake_put(&made->fake, container + lfh.layout->data_offsets, wrong[i], 4);
+		made_walk_and_assert(made, 1, "LFH container with impossible offsets");
+		made_free(made);
+	}
+}
+
+static void a_first_block_lies_no_later_than_it_may(void **state)
+{
+	struct made *made = made_new("nt 6.2.9200 x64");
+	struct made_container c;
+	struct made_lfh lfh;
+
+	(void)state;
+	made_heap(made, MADE_LFH_BYTES, MADE_LFH_BYTES);
+	lfh = made_lfh(made);
+	c = made_container(&lfh, 0x50, 40, 0x1010);
+	made_lfh_busy(&lfh, &c, 1, 0x88);
+	made_rest(made, MADE_LFH_BYTES);
+	made_walk_and_assert(made, 2, "LFH container with impossible offsets");
+	made_free(made);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(first_blocks_that_lie_later_do_not_spoil_the_key),
+		cmocka_unit_test(headers_lead_to_the_key_where_no_guess_fits),
+		cmocka_unit_test(a_single_container_is_believed_when_its_headers_agree),
+		cmocka_unit_test(without_a_key_blocks_are_found_by_their_marks_and_it_is_said),
+		cmocka_unit_test(a_container_with_another_key_is_counted_and_its_blocks_found),
+		cmocka_unit_test(keys_that_fit_one_container_each_are_none),
+		cmocka_unit_test(the_key_of_another_heap_is_tried_first_and_verified),
+		cmocka_unit_test(the_key_is_found_whatever_it_is),
+		cmocka_unit_test(
+			impossible_offsets_in_clear_are_counted_and_blocks_are_found_by_their_marks),
+		cmocka_unit_test(a_first_block_lies_no_later_than_it_may),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
