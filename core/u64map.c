@@ -42,7 +42,7 @@ bool u64map_find(const struct u64map *map, uint64_t number, uint32_t *value)
 
 static int grow(struct u64map *map)
 {
-	struct u64map larger = {.key = map->key, .count = map->count};
+	struct u64map larger = {.key = map->key};
 
 	/* A hash has 32 bits: past that, numbers would have to share places. */
 	if (map->cap > UINT32_MAX / 2)
@@ -56,7 +56,8 @@ static int grow(struct u64map *map)
 			*slot_of(&larger, map->slots[i].number) = map->slots[i];
 	}
 	free(map->slots);
-	*map = larger;
+	map->slots = larger.slots;
+	map->cap = larger.cap;
 	return 0;
 }
 

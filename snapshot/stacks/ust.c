@@ -8,13 +8,20 @@
 #include "snapshot/stacks/code_ranges.h"
 #include "snapshot/stacks/ust_layout.h"
 
+#define RECORD_HEAD_MAX 16 /* bytes before the frames */
+#define CLEAR_MIN 8 /* so many records at least show where the number is */
+#define ADDRESS_MIN 0x10000u /* below, Windows has no memory */
+
 struct record {
 	uint64_t addr;
 	size_t frames_at; /* into ust.frames */
-	/* What stands where Depth and Index are; 0 when it is no possible number of frames. */
+	/* What stands where Depth and Index are; 0 when it is not the number of frames that all lie in
+	 * code. */
 	uint8_t depth, index;
+	/* When neither is: what stands there, 0 when it cannot be a number of frames at all; and how
+	 * many frames in code there are. */
+	uint8_t said_depth, said_index, last_resort;
 	uint8_t block_depth;
-	uint8_t last_resort; /* frames when neither is possible */
 	uint8_t frame_count;
 	uint8_t bits;
 };
@@ -81,9 +88,9 @@ static bool can_be_there(const struct record *record)
 	return record->addr % (record->bits / 8u) == 0 && record->addr < space;
 }
 
-/* The frames from the first slot up to where something is no code address; how many. */
-static uint32_t read_frames(struct ust *ust, struct memory *memory, uint64_t slot, unsigned bits,
-	uint64_t frames[UST_DEPTH_MAX])
+/* What is in the slots of frames, as far as it is there; how many. */
+static uint32_t read_slots(const struct ust *ust, struct memory *memory, uint64_t slot,
+	unsigned bits, uint64_t frames[UST_DEPTH_MAX])
 {
 	size_t size = bits / 8;
 	const unsigned char *all = memory_at(memory, slot, UST_DEPTH_MAX * size);
@@ -97,10 +104,18 @@ static uint32_t read_frames(struct ust *ust, struct memory *memory, uint64_t slo
 		if (!bytes)
 			break;
 		frames[count] = bytes_ptr(bytes, bits);
-		if (!code_ranges_have_return(&ust->code, frames[count]))
-			break;
 	}
 	return count;
+}
+
+/* How many of them, from the first one on, lie in code. */
+static uint32_t count_code(struct ust *ust, const uint64_t *frames, uint32_t count)
+{
+	uint32_t in_code = 0;
+
+	while (in_code < count && code_ranges_have_return(&ust->code, frames[in_code]))
+		in_code++;
+	return in_code;
 }
 
 /* Adds a record's frames. */
@@ -116,40 +131,50 @@ static int keep_frames(struct ust *ust, const uint64_t *frames, uint32_t count)
 	return 0;
 }
 
-static uint8_t least(uint32_t a, uint32_t b)
-{
-	return (uint8_t)(a < b ? a : b);
-}
-
-/* What is no number of frames that are all code addresses is 0. */
+/* What is no number of so many frames is 0. */
 static uint8_t possible(uint16_t said, uint32_t frame_count)
 {
 	return said <= frame_count ? (uint8_t)said : 0;
+}
+
+static uint32_t larger(uint32_t a, uint32_t b)
+{
+	return a > b ? a : b;
+}
+
+/* Looks for the number of frames where it may stand; returns how many frames are to be kept. */
+static uint32_t read_depth(
+	struct record *record, const unsigned char *head, uint32_t slots, uint32_t in_code)
+{
+	const struct ust_layout *layout = ust_layout(record->bits);
+	uint16_t depth = bytes_u16(head + layout->depth);
+	uint16_t index = bytes_u16(head + layout->index);
+	uint32_t room = (uint32_t)bytes_u16(head + layout->trace_count) >> 11;
+
+	record->block_depth = (uint8_t)room;
+	record->depth = possible(depth, in_code);
+	record->index = possible(index, in_code);
+	if (record->depth || record->index)
+		return larger(record->depth, record->index);
+	record->said_depth = possible(depth, slots);
+	record->said_index = possible(index, slots);
+	record->last_resort = (uint8_t)(room && room < in_code ? room : in_code);
+	return larger(record->last_resort, larger(record->said_depth, record->said_index));
 }
 
 /* Reads the record that was just added. */
 static int read_record(struct ust *ust, struct memory *memory, struct record *record)
 {
 	const struct ust_layout *layout = ust_layout(record->bits);
-	const unsigned char *head;
-	uint64_t frames[UST_DEPTH_MAX];
-	uint16_t depth, index;
-	uint32_t count, used;
+	unsigned char head[RECORD_HEAD_MAX];
+	uint64_t frames[UST_DEPTH_MAX] = {0};
+	uint32_t slots;
 
-	if (!can_be_there(record))
+	if (!can_be_there(record) || memory_copy(memory, record->addr, head, layout->frames))
 		return 0;
-	head = memory_at(memory, record->addr, layout->frames);
-	if (!head)
-		return 0;
-	depth = bytes_u16(head + layout->depth);
-	index = bytes_u16(head + layout->index);
-	record->block_depth = (uint8_t)(bytes_u16(head + layout->trace_count) >> 11);
-	count = read_frames(ust, memory, record->addr + layout->frames, record->bits, frames);
-	record->depth = possible(depth, count);
-	record->index = possible(index, count);
-	record->last_resort = least(count, record->block_depth ? record->block_depth : count);
-	used = record->depth > record->index ? record->depth : record->index;
-	return keep_frames(ust, frames, used ? used : record->last_resort);
+	slots = read_slots(ust, memory, record->addr + layout->frames, record->bits, frames);
+	return keep_frames(
+		ust, frames, read_depth(record, head, slots, count_code(ust, frames, slots)));
 }
 
 /* What has to be known before the first record is read; most processes have none. */
@@ -202,37 +227,77 @@ static int add_records(struct ust *ust, struct memory *memory, const struct walk
 	return rc;
 }
 
+/* Where most records of a process have the number of their frames. */
+enum habit {
+	HABIT_DEPTH,
+	HABIT_INDEX,
+};
+
 /*
  * Depth or Index? What is possible is taken; of two that are, the one that has room in the record
  * (BlockDepth, where that is known); of two that have, the one that is possible in more of the
  * process's records, and else Depth, which is what public symbols call it.
  */
-static uint8_t choose(const struct record *record, bool is_index_better)
+static uint8_t choose(const struct record *record, enum habit habit)
 {
 	uint8_t room = record->block_depth;
 	bool depth_fits = record->depth <= room, index_fits = record->index <= room;
 
-	if (!record->depth && !record->index)
-		return record->last_resort;
 	if (!record->depth || !record->index)
 		return record->depth ? record->depth : record->index;
 	if (room && depth_fits != index_fits)
 		return depth_fits ? record->depth : record->index;
-	return is_index_better ? record->index : record->depth;
+	return habit == HABIT_INDEX ? record->index : record->depth;
+}
+
+/* True when so many frames may be a stack that leads through code which is not there any more: all
+ * are addresses, and some lie in code. */
+static bool is_likely(struct ust *ust, const struct record *record, uint32_t count)
+{
+	const uint64_t *frames = ust->frames + record->frames_at;
+	bool has_code = false;
+
+	for (uint32_t i = 0; i < count; i++) {
+		if (frames[i] < ADDRESS_MIN || frames[i] >= TARGET_SPACE_BYTES)
+			return false;
+		has_code = has_code || code_ranges_have_return(&ust->code, frames[i]);
+	}
+	return has_code;
+}
+
+/* Of a record that has frames outside of code, as when a DLL was unloaded: what stands where the
+ * process's other records have the number, or else the frames up to there. */
+static uint8_t choose_broken(struct ust *ust, const struct record *record, enum habit habit)
+{
+	uint8_t room = record->block_depth, said = record->said_depth;
+
+	if (habit == HABIT_INDEX)
+		said = record->said_index;
+	else if (room && said > room)
+		said = 0;
+	return said && is_likely(ust, record, said) ? said : record->last_resort;
 }
 
 static void choose_all(struct ust *ust)
 {
 	size_t depths = 0, indexes = 0;
+	enum habit habit;
+	bool is_clear;
 
 	for (size_t i = 0; i < ust->record_count; i++) {
 		depths += ust->records[i].depth > 0;
 		indexes += ust->records[i].index > 0;
 	}
+	habit = indexes > depths ? HABIT_INDEX : HABIT_DEPTH;
+	depths = indexes > depths ? indexes : depths;
+	is_clear = depths >= CLEAR_MIN && depths > ust->record_count / 2;
 	for (size_t i = 0; i < ust->record_count; i++) {
 		struct record *record = &ust->records[i];
 
-		record->frame_count = choose(record, indexes > depths);
+		record->frame_count = choose(record, habit);
+		if (!record->frame_count)
+			record->frame_count =
+				is_clear ? choose_broken(ust, record, habit) : record->last_resort;
 		ust->broken_count += !record->frame_count;
 	}
 }

@@ -184,9 +184,8 @@ static void what_contradicts_itself_is_no_database(void **state)
 	for (unsigned bits = 32; bits <= 64; bits += 32) {
 		const struct places *at = places_of(bits);
 		const struct {
-			unsigned place;
-			uint64_t value;
-			unsigned bytes;
+			uint64_t place, value;
+			size_t bytes;
 		} wrong[] = {
 			{at->commit_base, DATABASE - 8, bits / 8},
 			{at->commit_base, DATABASE + 0x3000, bits / 8},
