@@ -48,7 +48,11 @@ sub wrong {
 	return 'words of another kind' if grep { !/^hsnap: / } @lines;
 	return 'not printable' if $result->{err} =~ /[^\n\x20-\x7e]/;
 	return 'too many words' if @lines > 40;
-	return 'no error is named' if $result->{status} == 2 && (@lines != 1 || $lines[0] !~ /: .*; /);
+	# What is not a warning is the one error, which comes last.
+	my @errors = grep { !/^hsnap: [^:]+: warning: / } @lines;
+	return 'no one error is named' if $result->{status} == 2
+	    && (@errors != 1 || $errors[0] ne $lines[-1] || $errors[0] !~ /: .*; /);
+	return 'an error, but status 0' if $result->{status} == 0 && @errors;
 	return 'no memory' if $result->{err} =~ /out of memory/;
 	return 'no dump' if $result->{status} == 0 && !$is_written;
 	return $result->{seconds} > $seconds ? "$result->{seconds} seconds" : '';
