@@ -35,13 +35,15 @@ static void report(const struct snapshot *snapshot, const struct target *target,
 		stackless += snapshot->heaps[i].stackless.block_count;
 	fprintf(stderr,
 		"hsnap: %s: %" PRIu64 " blocks, %" PRIu64 " bytes requested, %" PRIu64
-		" overhead, %" PRIu64 " blocks without a stack, %zu heaps, %zu stacks from %s\n"
-		"hsnap: %s: %s for %" PRId64 " ms, %u tries, %" PRIu64 " reads of %" PRIu64
-		" bytes\n",
+		" overhead, %" PRIu64 " blocks without a stack, %zu heaps, %zu stacks from %s\n",
 		target->name, total.block_count, total.requested_bytes, total.overhead_bytes,
-		stackless, snapshot->heap_count, snapshot->stacks.count, snapshot->stack_source,
-		target->name, target->is_cloned ? "read from a clone" : "held", stats->held_ms,
-		stats->tries, target->reads, target->read_bytes);
+		stackless, snapshot->heap_count, snapshot->stacks.count, snapshot->stack_source);
+	if (!target->is_file)
+		fprintf(stderr,
+			"hsnap: %s: held for %" PRId64 " ms, %u tries, %" PRIu64
+			" reads of %" PRIu64 " bytes\n",
+			target->name, stats->held_ms, stats->tries, target->reads,
+			target->read_bytes);
 	fprintf(stderr,
 		"hsnap: %s: walked in %" PRId64 " ms, stacks read in %" PRId64
 		" ms, joined in %" PRId64 " ms: %.1f million blocks/s; %" PRIu64
