@@ -20,6 +20,13 @@ static double rate(uint64_t count, int64_t ms)
 	return ms > 0 ? (double)count / 1e3 / (double)ms : 0;
 }
 
+static const char *how_read(const struct target *target)
+{
+	if (target->is_file)
+		return "read";
+	return target->is_cloned ? "read from a clone" : "held";
+}
+
 struct written {
 	int64_t ms;
 	uint64_t bytes;
@@ -35,15 +42,13 @@ static void report(const struct snapshot *snapshot, const struct target *target,
 		stackless += snapshot->heaps[i].stackless.block_count;
 	fprintf(stderr,
 		"hsnap: %s: %" PRIu64 " blocks, %" PRIu64 " bytes requested, %" PRIu64
-		" overhead, %" PRIu64 " blocks without a stack, %zu heaps, %zu stacks from %s\n",
+		" overhead, %" PRIu64 " blocks without a stack, %zu heaps, %zu stacks from %s\n"
+		"hsnap: %s: %s for %" PRId64 " ms, %u tries, %" PRIu64 " reads of %" PRIu64
+		" bytes\n",
 		target->name, total.block_count, total.requested_bytes, total.overhead_bytes,
-		stackless, snapshot->heap_count, snapshot->stacks.count, snapshot->stack_source);
-	if (!target->is_file)
-		fprintf(stderr,
-			"hsnap: %s: held for %" PRId64 " ms, %u tries, %" PRIu64
-			" reads of %" PRIu64 " bytes\n",
-			target->name, stats->held_ms, stats->tries, target->reads,
-			target->read_bytes);
+		stackless, snapshot->heap_count, snapshot->stacks.count, snapshot->stack_source,
+		target->name, how_read(target), stats->held_ms, stats->tries, target->reads,
+		target->read_bytes);
 	fprintf(stderr,
 		"hsnap: %s: walked in %" PRId64 " ms, stacks read in %" PRId64
 		" ms, joined in %" PRId64 " ms: %.1f million blocks/s; %" PRIu64
@@ -60,6 +65,22 @@ static struct written write_dump(struct out *out, const struct snapshot *snapsho
 
 	dump_write(out, snapshot);
 	return (struct written){os_time_ms() - start, out->bytes + out->len};
+}
+
+/*
+ * A file that lacks the heaps lists what it has, but nobody may take that for a process without
+ * blocks: two such would compare as equal.
+ */
+static int check_heaps(
+	const struct target *target, const struct snapshot *snapshot, struct err *err)
+{
+	for (size_t i = 0; i < snapshot->heap_count; i++) {
+		if (!snapshot->heaps[i].unwalked)
+			return 0;
+	}
+	if (!target->is_file || snapshot_total(snapshot).block_count)
+		return 0;
+	return err_set(err, ERR_NO_HEAPS, target->name, "what there is was written");
 }
 
 int take(const struct take *take, struct target *target, const char *path, struct err *err)
@@ -86,6 +107,8 @@ int take(const struct take *take, struct target *target, const char *path, struc
 		fprintf(stderr, "hsnap: %s: warning: %s\n", target->name, snapshot.warnings[i]);
 	if (!rc && take->is_verbose)
 		report(&snapshot, target, &stats, &written);
+	if (!rc)
+		rc = check_heaps(target, &snapshot, err);
 	snapshot_release(&snapshot);
 	return rc;
 }

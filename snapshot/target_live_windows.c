@@ -114,6 +114,17 @@ static const struct target_ops live_ops = {
 	.close = live_close,
 };
 
+/* Wine has a thread of the target answer what its regions are; when the target is killed at that
+ * moment, nobody ever does. Reading needs no answer of anybody. */
+static const struct target_ops live_ops_wine = {
+	.read = live_read,
+	.modules = live_modules,
+	.suspend = live_suspend,
+	.resume = live_resume,
+	.is_alive = live_is_alive,
+	.close = live_close,
+};
+
 static void describe_system(struct target *target)
 {
 	HMODULE ntdll = GetModuleHandleW(L"ntdll.dll");
@@ -188,6 +199,8 @@ int target_open_handle(struct target *target, void *process, struct err *err)
 	hold_init(&live->hold, &live->calls, process, live);
 	target->system = live;
 	describe_system(target);
+	if (target->is_wine)
+		target->ops = &live_ops_wine;
 	describe_process(target, process);
 	return 0;
 }

@@ -149,7 +149,8 @@ sub real {
 		SKIP: {
 			skip "$name.dmp is not here", 4 if !-e "$dumps/$name.dmp";
 			my $result = run(tool('hsnap', 'linux', '-z', "$dumps/$name.dmp", '-f', "$dir/$name.txt"));
-			is($result->{status}, 0, "$name: status 0");
+			# Of one alone a part of a heap is there.
+			is($result->{status}, $name =~ /32bit/ ? 0 : 2, "$name: status");
 			like($result->{err}, qr/warning: the dump has \d+ ranges .* without full memory\n/, "$name: it is said");
 			my $text = slurp("$dir/$name.txt");
 			my $count = () = $text =~ m{^// {3,}[0-9A-F]+ +[0-9A-F]+ [A-Z]:\\}mg;

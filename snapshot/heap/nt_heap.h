@@ -25,7 +25,7 @@
 
 /* What all segment heaps of a process encode things with; recovered once (segment_keys.c). */
 struct segment_keys {
-	bool is_known; /* it has been tried */
+	bool is_tried, is_lfh_tried; /* the LFH's only when there is an LFH */
 	bool has_page, has_lfh; /* it was found */
 	bool is_wide; /* the LFH's mask is made from the whole address: from 26100 on */
 	uint64_t page; /* of page segments: heap ^ a constant */

@@ -179,11 +179,18 @@ static int take_missing(struct nt_heap *heap, const struct nt_listed *listed)
 	return 0;
 }
 
-/* A container that both have: zones may describe it where its own pointer does not lead there. */
-static void match(struct nt_heap *heap, struct nt_container *container, bool is_described,
-	const struct nt_listed *listed)
+/*
+ * A container of the back end, and what a zone has for it (or NULL). Zones may describe it where its
+ * own pointer does not lead there; what nobody describes is empty and kept for later.
+ */
+static void match(
+	struct nt_heap *heap, struct nt_container *container, const struct nt_listed *listed)
 {
-	if (is_described)
+	bool is_described = describe(heap, container, container->subsegment);
+
+	if (is_described && !listed)
+		walk_broken(heap->nt->walk, container->addr, "LFH container that no zone lists");
+	if (is_described || !listed)
 		return;
 	walk_broken(heap->nt->walk, container->addr, "LFH container without its subsegment");
 	describe(heap, container, listed->subsegment);
@@ -193,32 +200,26 @@ static void match(struct nt_heap *heap, struct nt_container *container, bool is_
 static int compare(struct nt_heap *heap, size_t found)
 {
 	struct nt_lfh *lfh = &heap->lfh;
-	size_t i = 0, j = 0;
+	size_t i = 0;
 	int rc = 0;
 
-	while (!rc && (i < found || j < lfh->listed_count)) {
-		struct nt_container *ours = i < found ? &lfh->containers[i] : NULL;
-		const struct nt_listed *listed = j < lfh->listed_count ? &lfh->listed[j] : NULL;
-		/* What is not described is empty and kept for later. */
-		bool is_described = ours && describe(heap, ours, ours->subsegment);
+	for (size_t j = 0; !rc && j < lfh->listed_count; j++) {
+		const struct nt_listed *listed = &lfh->listed[j];
 
-		if (ours && (!listed || ours->addr < listed->container)) {
-			if (is_described)
-				walk_broken(heap->nt->walk, ours->addr,
-					"LFH container that no zone lists");
-			i++;
-			continue;
-		}
-		if (ours && ours->addr == listed->container) {
-			match(heap, ours, is_described, listed);
-			i++;
-		} else {
-			rc = take_missing(heap, listed);
-		}
-		while (++j < lfh->listed_count && lfh->listed[j].container == listed->container)
+		if (j && listed[-1].container == listed->container) {
 			walk_broken(heap->nt->walk, listed->container,
 				"LFH container of two subsegments");
+			continue;
+		}
+		for (; i < found && lfh->containers[i].addr < listed->container; i++)
+			match(heap, &lfh->containers[i], NULL);
+		if (i < found && lfh->containers[i].addr == listed->container)
+			match(heap, &lfh->containers[i++], listed);
+		else
+			rc = take_missing(heap, listed);
 	}
+	for (; i < found; i++)
+		match(heap, &lfh->containers[i], NULL);
 	return rc;
 }
 

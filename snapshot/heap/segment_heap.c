@@ -68,9 +68,9 @@ static int trial_segment(void *ctx, uint64_t addr, uint64_t seg_context)
 	(void)addr;
 	(void)seg_context;
 	if (!trial->segments_left)
-		return 0;
+		return SEGMENT_STOP;
 	trial->segments_left--;
-	return 1;
+	return SEGMENT_TAKE;
 }
 
 static int trial_range(void *ctx, const struct segment_range *range)

@@ -36,9 +36,13 @@ struct segment_range {
 	bool has_extra;
 };
 
-/* Calls each() with every range in use; when it returns something else than 0 that is the end.
+/* Calls range() with every range in use; when it returns something else than 0 that is the end.
  * segment(), when there is one, is called before with each page segment's address, and answers
- * whether its ranges are wanted: 1, or 0, or a negative error. */
+ * whether its ranges are wanted, or a negative error. */
+#define SEGMENT_SKIP 0
+#define SEGMENT_TAKE 1
+#define SEGMENT_STOP 2 /* that is the end */
+
 struct segment_visit {
 	int (*segment)(void *ctx, uint64_t addr, uint64_t seg_context);
 	int (*range)(void *ctx, const struct segment_range *range);
@@ -109,8 +113,9 @@ bool lfh_key_find(struct segment_heap *heap, const struct lfh_sample *samples, s
 /* ---- the rest */
 int segment_large_walk(struct segment_heap *heap);
 
-/* Recovers the process's keys, once. */
+/* Recovers the process's keys, once: those of page segments and VS chunks; that of the LFH. */
 int segment_keys_find(struct nt_walk *nt);
+int segment_lfh_key_find(struct nt_walk *nt);
 
 /* What the last two bytes of a block that is not all used say. */
 struct segment_tail {

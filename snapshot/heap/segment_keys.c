@@ -5,7 +5,8 @@
 
 /*
  * The keys of a process lie in ntdll, under names that only symbols know. They are computed from what
- * they encode, and verified on more of it, before any heap is walked.
+ * they encode, and verified on more of it: before any heap is walked, and before the first LFH
+ * subsegment is.
  */
 
 #define SAMPLES_MAX ((size_t)512) /* of LFH subsegments */
@@ -33,10 +34,9 @@ static int note_page_key(void *ctx, uint64_t addr, uint64_t seg_context)
 	struct search *search = ctx;
 	uint64_t key;
 
-	if (search->page_key_count < PAGE_KEYS_MAX &&
-		segment_page_key(&search->heap, addr, seg_context, &key))
+	if (segment_page_key(&search->heap, addr, seg_context, &key))
 		search->page_keys[search->page_key_count++] = key;
-	return 0;
+	return search->page_key_count == PAGE_KEYS_MAX ? SEGMENT_STOP : SEGMENT_SKIP;
 }
 
 /* What most page segments say. */
@@ -157,9 +157,8 @@ static int all_heaps(struct search *search, int (*segment)(void *, uint64_t, uin
 	return rc < 0 ? rc : 0;
 }
 
-static int search_all(struct search *search)
+static int find_page_and_heap_key(struct search *search)
 {
-	struct segment_keys *keys = &search->keys;
 	int rc = all_heaps(search, note_page_key, NULL);
 
 	if (rc)
@@ -167,34 +166,50 @@ static int search_all(struct search *search)
 	page_key_choose(search);
 	heap_keys_set(search);
 	rc = all_heaps(search, NULL, try_vs);
-	if (rc)
-		return rc;
-	keys->heap = search->heap_keys[search->vs_good[1] > search->vs_good[0]];
-	rc = all_heaps(search, NULL, note_lfh_range);
+	search->keys.heap = search->heap_keys[search->vs_good[1] > search->vs_good[0]];
+	search->keys.is_tried = true;
+	return rc;
+}
+
+static int find_lfh_key(struct search *search)
+{
+	struct segment_keys *keys = &search->keys;
+	int rc = all_heaps(search, NULL, note_lfh_range);
+
 	/* Chunks are many: they are looked through only when there is need. */
 	if (!rc && search->sample_count < SAMPLES_ENOUGH)
 		rc = all_heaps(search, NULL, note_lfh_of_vs);
 	if (!rc && search->sample_count)
 		keys->has_lfh = lfh_key_find(&search->heap, search->samples, search->sample_count,
 			&keys->lfh, &keys->is_wide);
+	keys->is_lfh_tried = true;
+	return rc;
+}
+
+/* Searches with a walk of its own, which nobody hears of. */
+static int search_quietly(struct nt_walk *nt, int (*find)(struct search *))
+{
+	struct walk unheard;
+	struct nt_walk quiet = *nt;
+	struct search search = {.nt = &quiet, .keys = nt->segment_keys};
+	int rc;
+
+	walk_init(&unheard);
+	quiet.walk = &unheard;
+	rc = find(&search);
+	if (!rc)
+		nt->segment_keys = search.keys;
+	free(search.samples);
+	walk_release(&unheard);
 	return rc;
 }
 
 int segment_keys_find(struct nt_walk *nt)
 {
-	struct walk unheard;
-	struct nt_walk quiet = *nt;
-	struct search search = {.nt = &quiet};
-	int rc;
+	return nt->segment_keys.is_tried ? 0 : search_quietly(nt, find_page_and_heap_key);
+}
 
-	if (nt->segment_keys.is_known)
-		return 0;
-	walk_init(&unheard);
-	quiet.walk = &unheard;
-	rc = search_all(&search);
-	nt->segment_keys = search.keys;
-	nt->segment_keys.is_known = true;
-	free(search.samples);
-	walk_release(&unheard);
-	return rc;
+int segment_lfh_key_find(struct nt_walk *nt)
+{
+	return nt->segment_keys.is_lfh_tried ? 0 : search_quietly(nt, find_lfh_key);
 }

@@ -142,7 +142,10 @@ int segment_lfh_walk(struct segment_heap *heap, uint64_t addr, uint64_t bytes)
 	struct lfh_sample sample;
 	struct lfh lfh = {.heap = heap, .sample = &sample};
 	struct lfh_offsets offsets;
+	int rc = segment_lfh_key_find(heap->nt);
 
+	if (rc)
+		return rc;
 	if (!lfh_sample_read(heap, addr, bytes, &sample))
 		return walk_broken(walk, addr, "broken LFH subsegment");
 	if (!keys->has_lfh)

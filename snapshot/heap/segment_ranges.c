@@ -80,10 +80,10 @@ static int each_link(void *ctx, uint64_t link)
 	const struct segment_visit *visit = walk->visit;
 	unsigned char all[DESCRIPTORS_BYTES_MAX];
 	size_t len = (size_t)SEGMENT_DESCRIPTORS * walk->heap->parts->range_bytes;
-	int wanted = visit->segment ? visit->segment(visit->ctx, link, walk->addr) : 1;
+	int answer = visit->segment ? visit->segment(visit->ctx, link, walk->addr) : SEGMENT_TAKE;
 
-	if (wanted <= 0)
-		return wanted;
+	if (answer != SEGMENT_TAKE)
+		return answer;
 	if (link + ((uint64_t)SEGMENT_DESCRIPTORS << walk->unit_shift) < link ||
 		memory_copy(nt->memory, link, all, len))
 		return walk_broken(nt->walk, link, "unreadable page segment");

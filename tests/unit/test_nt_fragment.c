@@ -44,30 +44,39 @@ static void real_free(struct real *real)
 	free(real);
 }
 
+/* The hexadecimal number behind name in line. */
+static bool number_after(const char *line, const char *name, uint64_t *value)
+{
+	const char *at = strstr(line, name);
+
+	if (at)
+		*value = strtoull(at + strlen(name), NULL, 16);
+	return at != NULL;
+}
+
 /* One line of the chain: true. */
-static bool read_line(FILE *file, unsigned *entry, unsigned *size, struct walked_block *block)
+static bool read_line(FILE *file, uint64_t *entry, uint64_t *size, struct walked_block *block)
 {
 	char line[512];
-	unsigned user, bytes;
 
-	while (fgets(line, sizeof(line), file))
-		if (sscanf(line,
-			    "%x size %x flags 07 prev %*x segoff 00 unused %*x user=%x ubytes=%x",
-			    entry, size, &user, &bytes) == 4) {
-			*block = (struct walked_block){.addr = user,
-				.requested_bytes = bytes,
-				.overhead_bytes = *size - bytes};
-			return true;
-		}
+	while (fgets(line, sizeof(line), file)) {
+		*entry = strtoull(line, NULL, 16);
+		if (!strstr(line, " flags 07 ") || !number_after(line, " size ", size) ||
+			!number_after(line, " user=", &block->addr) ||
+			!number_after(line, " ubytes=", &block->requested_bytes))
+			continue;
+		block->overhead_bytes = *size - block->requested_bytes;
+		return true;
+	}
 	return false;
 }
 
 /* Every block of the chain is among those from first on, in this order. How many there are. */
-static size_t assert_chain(const struct walk *walk, unsigned *from, unsigned *end)
+static size_t assert_chain(const struct walk *walk, uint64_t *from, uint64_t *end)
 {
 	FILE *file = fopen("../shared/data/dumps/syzygy_notepad-larger-32bit.walk.txt", "r");
-	struct walked_block want;
-	unsigned entry, size;
+	struct walked_block want = {0};
+	uint64_t entry, size;
 	size_t count = 0, i = 0;
 
 	assert_non_null(file);
@@ -83,7 +92,7 @@ static size_t assert_chain(const struct walk *walk, unsigned *from, unsigned *en
 		assert_int_equal(walk->blocks[i].overhead_bytes, want.overhead_bytes);
 		assert_int_equal(walk->blocks[i].record, 0);
 	}
-	fclose(file);
+	assert_int_equal(fclose(file), 0);
 	assert_int_equal(count, 7);
 	return count;
 }
@@ -91,7 +100,7 @@ static size_t assert_chain(const struct walk *walk, unsigned *from, unsigned *en
 static void a_real_chain_of_windows_7_decodes_to_what_it_is(void **state)
 {
 	struct real *real = real_new(32);
-	unsigned from, end;
+	uint64_t from, end;
 	struct nt_heap heap;
 
 	(void)state;
@@ -109,7 +118,7 @@ static void a_real_chain_of_windows_7_decodes_to_what_it_is(void **state)
 static void a_real_heap_with_holes_gives_the_chain_that_is_left(void **state)
 {
 	struct real *real = real_new(32);
-	unsigned from, end;
+	uint64_t from, end;
 
 	(void)state;
 	assert_int_equal(nt_backend_walk(&real->nt, HEAP_32), 0);
