@@ -52,7 +52,8 @@ void command_run_help(FILE *to)
 
 void command_ust_help(FILE *to)
 {
-	fprintf(to, "hsnap ust, on Windows: lets the system record the stacks of an image's blocks\n");
+	fprintf(to,
+		"hsnap ust, on Windows: lets the system record the stacks of an image's blocks\n");
 }
 
 void command_os_help(FILE *to)
@@ -67,7 +68,8 @@ void command_ps_help(FILE *to)
 
 void command_doctor_help(FILE *to)
 {
-	fprintf(to, "hsnap doctor, on Windows: finds out whether hsnap reads this system rightly\n");
+	fprintf(to,
+		"hsnap doctor, on Windows: finds out whether hsnap reads this system rightly\n");
 }
 
 int process_by_name(const char *name, uint32_t *pid, struct err *err)

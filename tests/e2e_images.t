@@ -14,7 +14,7 @@ use Images;
 
 my @profiles = profiles();
 # Those that have segment heaps whose layout is known.
-my @segment = grep { /^win10-(?:17134-x64|x64|x86)$|^win11-x64$/ } @profiles;
+my @segment = grep { /^win10-(?:(?:14393|16299|17134|17763)-x64|x64|x86)$|^win11-x64$/ } @profiles;
 my $dir = fresh_dir();
 
 if (@ARGV) {
