@@ -278,7 +278,7 @@ void minidump_warn(
 
 	for (size_t i = 0; i < dump->memory.count; i++)
 		bytes += dump->memory.list[i].end - dump->memory.list[i].addr;
-	if (!dump->streams[MD_MEMORY64].bytes)
+	if (!dump->streams[MD_MEMORY64].bytes && !(dump->flags & MD_WITH_FULL_MEMORY))
 		snapshot_warn(snapshot,
 			"the dump has %" PRIu64 " ranges of memory of %" PRIu64
 			" bytes; it was written without full memory",

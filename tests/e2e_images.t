@@ -29,6 +29,7 @@ for my $profile (@profiles) {
 	subtest $profile => sub {
 		check($profile, @$_) for [], ['--ust'], ['--ust', '--no-lfh'], ['--ust', '--depth-slot', 'index'],
 		    ['--debug-flags'], ['--ust', '--debug-flags'], ['--ust', '--heaps', 7, '--seed', 2],
+		    ['--ust', '--plain-headers'], ['--ust', '--memory-list'], ['--ust', '--no-memory-info'],
 		    ['--ust', '--seed', 3, '--blocks', 300], ['--blocks', 20, '--heaps', 1, '--seed', 4];
 		check($profile, '--page-heap', $_), check($profile, '--ust', '--page-heap', $_) for qw(full light);
 		grows($profile, '--ust');

@@ -16,7 +16,8 @@ static int add_large(void *ctx, uint64_t link)
 	commit = bytes_ptr(bytes + layout->virtual_commit, heap->layout->bits);
 	reserve = bytes_ptr(bytes + layout->virtual_reserve, heap->layout->bits);
 	if (!nt_header_decode(bytes_u64(bytes + layout->virtual_entry + layout->entry_coded),
-		    heap->key, &header))
+		    heap->key, &header) &&
+		heap->is_coded)
 		return walk_broken(heap->nt->walk, link, "large block whose checksum is wrong");
 	if (commit < layout->virtual_bytes || commit > reserve || reserve > TARGET_SPACE_BYTES)
 		return walk_broken(heap->nt->walk, link, "large block of an impossible size");
@@ -74,7 +75,8 @@ bool nt_heap_open(struct nt_heap *heap, struct nt_walk *nt, uint64_t addr)
 		memory_u64(
 			memory, addr + layout->encoding + layout->common->entry_coded, &heap->key))
 		walk_broken(nt->walk, addr, "unreadable heap");
-	if (!mask)
+	heap->is_coded = mask != 0;
+	if (!heap->is_coded)
 		heap->key = 0;
 	heap->has_prefixes = interceptor || (flags & NT_FLAG_UST);
 	heap->has_page_blocks = flags & NT_FLAG_HPA;

@@ -19,7 +19,8 @@ struct nt_header {
 	uint8_t flags, unused;
 };
 
-/* Decodes a header's 8 coded bytes with the heap's key. False: its checksum is wrong. */
+/* Decodes a header's 8 coded bytes with the heap's key. False: its checksum is wrong, which tells
+ * nothing of a heap whose headers are in clear: there the byte is a tag's number (SmallTagIndex). */
 static inline bool nt_header_decode(uint64_t coded, uint64_t key, struct nt_header *header)
 {
 	uint64_t plain = coded ^ key;

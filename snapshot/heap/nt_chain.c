@@ -13,7 +13,8 @@ static inline const char *header_at(struct nt_heap *heap, uint64_t at, uint64_t 
 
 	if (!bytes)
 		return "heap memory that is not there";
-	if (!nt_header_decode(bytes_u64(bytes + layout->entry_coded), heap->key, header))
+	if (!nt_header_decode(bytes_u64(bytes + layout->entry_coded), heap->key, header) &&
+		heap->is_coded)
 		return "block whose checksum is wrong";
 	if (!header->units || (uint64_t)header->units * layout->unit > end - at)
 		return "block of an impossible size";

@@ -37,6 +37,7 @@ struct nt_heap {
 	const struct nt_layout *layout;
 	uint64_t addr;
 	uint64_t key; /* what headers are XORed with */
+	bool is_coded; /* they are, and have a checksum */
 	bool has_prefixes; /* blocks may lead to a record of their stack */
 	bool has_page_blocks; /* the process uses page heaps: blocks may be of a light one */
 	uint64_t committed_bytes, reserved_bytes;

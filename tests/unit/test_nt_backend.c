@@ -43,12 +43,17 @@ static void busy_blocks_are_found_in_every_layout(void **state)
 	made_each_layout(assert_plain);
 }
 
+/* The byte that is a checksum elsewhere is a tag's number then. */
 static void assert_without_a_code(struct made *made)
 {
+	uint64_t entry;
+
 	made_heap(made, 0x1000, 0x1000);
 	made->key = 0;
 	fake_put(&made->fake, MADE_HEAP + made->row->encode_mask, 0, 4);
+	entry = made->at;
 	made_busy(made, 0x80, 8);
+	fake_put(&made->fake, entry + made->common->entry_coded + 3, 0x5a, 1);
 	made_block(made, MADE_HEAP + 0x1000 - made->at, 0, 0);
 	made_walk(made);
 	made_assert_broken(made, 0, NULL);
