@@ -15,7 +15,7 @@ VERSION := 0.1.0
 # *_windows.c for Windows only, every other one for both.
 CORE := $(wildcard core/*.c)
 TRACER := $(wildcard snapshot/tracer/*.c)
-SNAPSHOT := $(filter-out $(TRACER),$(wildcard snapshot/*.c snapshot/*/*.c))
+SNAPSHOT := $(filter-out $(TRACER),$(wildcard snapshot/*.c snapshot/*/*.c snapshot/*/*/*.c))
 IMAGES := $(wildcard tests/images/*.c)
 SYMBOLIZE := $(wildcard symbolize/*.c)
 DIFF := $(wildcard diff/*.c diff/*/*.c)

@@ -5,8 +5,8 @@
 #include "core/os.h"
 #include "snapshot/describe.h"
 #include "snapshot/join.h"
-#include "snapshot/nt_process.h"
-#include "snapshot/peb_layout.h"
+#include "snapshot/target/nt_process.h"
+#include "snapshot/target/peb_layout.h"
 
 #define TRIES_MAX 100 /* while a thread stands inside a heap */
 #define BUSY_MS_MAX 300 /* so long the target is held for nothing */

@@ -6,7 +6,7 @@
 #define SNAPSHOT_CAPTURE_H
 
 #include "core/model.h"
-#include "snapshot/target.h"
+#include "snapshot/target/target.h"
 
 /* Where stacks come from; the names are those of --stacks and of the dump's "stacks source". */
 enum capture_stacks {

@@ -4,8 +4,8 @@
 #include "core/kv.h"
 #include "core/opt.h"
 #include "core/os.h"
-#include "snapshot/command.h"
-#include "snapshot/process.h"
+#include "snapshot/command/command.h"
+#include "snapshot/live/process.h"
 
 enum {
 	OPT_PID = 1,

@@ -2,7 +2,7 @@
 #include <string.h>
 
 #include "core/opt.h"
-#include "snapshot/command.h"
+#include "snapshot/command/command.h"
 #include "snapshot/doctor/doctor_trials_windows.h"
 #include "snapshot/doctor/doctor_windows.h"
 

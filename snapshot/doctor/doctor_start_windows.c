@@ -6,9 +6,9 @@
 #include "snapshot/doctor/doctor_windows.h"
 
 #include "core/utf_windows.h"
-#include "snapshot/nt_process.h"
-#include "snapshot/peb_layout.h"
-#include "snapshot/process.h"
+#include "snapshot/target/nt_process.h"
+#include "snapshot/target/peb_layout.h"
+#include "snapshot/live/process.h"
 
 #define WAIT_MS 60000 /* for each thing the child does */
 #define END_MS 5000

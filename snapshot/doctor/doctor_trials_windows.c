@@ -8,8 +8,8 @@
 #include "snapshot/capture.h"
 #include "snapshot/doctor/doctor_judge.h"
 #include "snapshot/doctor/doctor_windows.h"
-#include "snapshot/nt_process.h"
-#include "snapshot/peb_layout.h"
+#include "snapshot/target/nt_process.h"
+#include "snapshot/target/peb_layout.h"
 #include "snapshot/stacks/os_stacks.h"
 
 #define WALKS_MAX 3 /* while something in the heaps makes no sense */

@@ -9,9 +9,9 @@
 #define SNAPSHOT_DOCTOR_DOCTOR_WINDOWS_H
 
 #include "snapshot/doctor/doctor.h"
-#include "snapshot/inject_windows.h"
-#include "snapshot/spawn_windows.h"
-#include "snapshot/target.h"
+#include "snapshot/live/inject_windows.h"
+#include "snapshot/live/spawn_windows.h"
+#include "snapshot/target/target.h"
 
 #define DOCTOR_CHILD "--child" /* hsnap doctor --child HANDLE ... */
 

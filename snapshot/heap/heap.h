@@ -14,7 +14,7 @@
 #include <stdint.h>
 
 #include "core/model.h"
-#include "snapshot/target_memory.h"
+#include "snapshot/target/target_memory.h"
 
 #define HEAPS_MAX 65536 /* in one process; more is a broken list */
 

@@ -4,7 +4,7 @@
 
 #include "core/buf.h"
 #include "snapshot/heap/heap.h"
-#include "snapshot/peb_layout.h"
+#include "snapshot/target/peb_layout.h"
 
 static const struct heap_walker *const walkers[] = {
 	&heap_walker_wine,

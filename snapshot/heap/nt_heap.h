@@ -14,7 +14,7 @@
 
 #include "snapshot/heap/claims.h"
 #include "snapshot/heap/heap.h"
-#include "snapshot/nt_process.h"
+#include "snapshot/target/nt_process.h"
 
 /* What lies where every kind of heap has its signature: _HEAP.SegmentSignature, _SEGMENT_HEAP
  * .Signature; at NT_HEAP_SIGNATURE_AT of the heap's address. Public symbols; facts as in the rows of

@@ -9,7 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "snapshot/target.h"
+#include "snapshot/target/target.h"
 
 struct code_range {
 	uint64_t addr, end;

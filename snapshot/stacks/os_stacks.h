@@ -13,7 +13,7 @@
 #include <stdint.h>
 
 #include "core/err.h"
-#include "snapshot/target.h"
+#include "snapshot/target/target.h"
 
 #define OS_STACKS_DEPTH_MAX 64 /* frames of one stack that are kept */
 

@@ -4,7 +4,7 @@
 
 #include "core/buf.h"
 #include "snapshot/stacks/os_stacks_layout.h"
-#include "snapshot/target_memory.h"
+#include "snapshot/target/target_memory.h"
 
 #define VERSIONS_MAX 15 /* of a header; 1 and 2 are known */
 

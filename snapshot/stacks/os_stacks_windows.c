@@ -1,4 +1,4 @@
-#include "snapshot/nt_windows.h"
+#include "snapshot/live/nt_windows.h"
 
 #include <inttypes.h>
 #include <stddef.h>

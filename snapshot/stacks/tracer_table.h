@@ -8,7 +8,7 @@
 #include <stdint.h>
 
 #include "core/model.h"
-#include "snapshot/target.h"
+#include "snapshot/target/target.h"
 #include "snapshot/tracer/shared.h"
 
 struct tracer_copy {

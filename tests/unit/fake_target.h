@@ -18,7 +18,7 @@
 
 #include "core/err.h"
 #include "core/model.h"
-#include "snapshot/target.h"
+#include "snapshot/target/target.h"
 
 #define FAKE_RANGES_MAX 64
 #define FAKE_PEB 0x7ffd0000u

@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "snapshot/hold.h"
+#include "snapshot/live/hold.h"
 
 struct world {
 	struct hold hold;

@@ -11,7 +11,7 @@
 
 #include <cmocka.h>
 
-#include "snapshot/ifeo.h"
+#include "snapshot/ifeo/ifeo.h"
 
 #define NAME "app.exe"
 

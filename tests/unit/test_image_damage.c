@@ -13,7 +13,7 @@
 #include <cmocka.h>
 
 #include "snapshot/capture.h"
-#include "snapshot/process.h"
+#include "snapshot/live/process.h"
 
 #define MAKER "build/linux/images/make_image"
 #define ROUNDS "250"

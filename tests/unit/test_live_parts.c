@@ -9,11 +9,11 @@
 
 #include <cmocka.h>
 
-#include "snapshot/name_pattern.h"
-#include "snapshot/protection.h"
-#include "snapshot/ps_table.h"
-#include "snapshot/target.h"
-#include "snapshot/wow64_path.h"
+#include "snapshot/command/name_pattern.h"
+#include "snapshot/live/protection.h"
+#include "snapshot/command/ps_table.h"
+#include "snapshot/target/target.h"
+#include "snapshot/live/wow64_path.h"
 
 /* PAGE_* as the Windows SDK defines them. */
 enum {

@@ -18,7 +18,7 @@
 
 #include "core/err.h"
 #include "core/model.h"
-#include "snapshot/process.h"
+#include "snapshot/live/process.h"
 
 enum {
 	DMP_THREADS = 3,

@@ -2,7 +2,7 @@
  * and what is kept is bounded by its size. */
 #include "tests/unit/test_minidump.h"
 
-#include "snapshot/nt_process.h"
+#include "snapshot/target/nt_process.h"
 
 static struct dmp dmp;
 static struct opened opened;

@@ -2,8 +2,8 @@
 #include "tests/unit/layout_listing.h"
 
 #include "snapshot/heap/nt_heap.h"
-#include "snapshot/heap/nt_layout.h"
-#include "snapshot/peb_layout.h"
+#include "snapshot/heap/nt/nt_layout.h"
+#include "snapshot/target/peb_layout.h"
 
 /* Which listings are of builds that a row stands for. */
 static const struct listed {

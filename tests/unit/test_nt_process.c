@@ -2,7 +2,7 @@
 #include "tests/unit/fake_target.h"
 
 #include "snapshot/heap/nt_heap.h"
-#include "snapshot/peb_layout.h"
+#include "snapshot/target/peb_layout.h"
 
 #define LIST 0x500000u
 #define HEAP_0 0x610000u

@@ -1,7 +1,7 @@
 /* A target's memory as bytes at hand: whole, in few reads, and never what is not there. */
 #include "tests/unit/fake_target.h"
 
-#include "snapshot/target_memory.h"
+#include "snapshot/target/target_memory.h"
 
 #define PIECE ((uint64_t)MEMORY_PIECE_BYTES)
 #define BASE ((uint64_t)0x7ff600000000)

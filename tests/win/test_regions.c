@@ -1,7 +1,7 @@
 /* What region_query() tells of memory that this program has laid out itself. Speaks TAP. */
 #include <stdio.h>
 
-#include "snapshot/regions_windows.h"
+#include "snapshot/live/regions_windows.h"
 
 #define PAGE ((uint64_t)0x1000)
 #define SPAN ((size_t)0x200000)

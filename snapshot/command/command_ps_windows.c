@@ -1,0 +1,189 @@
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/opt.h"
+#include "snapshot/command/command.h"
+#include "snapshot/heap/heap.h"
+#include "snapshot/heap/wine_layout.h"
+#include "snapshot/ifeo/ifeo_windows.h"
+#include "snapshot/command/name_pattern.h"
+#include "snapshot/target/nt_process.h"
+#include "snapshot/live/process.h"
+#include "snapshot/command/ps_table.h"
+#include "snapshot/tracer/shared.h"
+
+enum {
+	OPT_HELP = 1,
+};
+
+static const struct opt options[] = {
+	{OPT_HELP, "h", "help", NULL, "print this help"},
+	{0},
+};
+
+void command_ps_help(FILE *to)
+{
+	fprintf(to,
+		"usage: hsnap ps [PATTERN]\n"
+		"\n"
+		"Lists processes, and where their stacks would come from. PATTERN is a part of\n"
+		"the name, or with * and ? the whole of it, in any case.\n"
+		"\n");
+	opt_help(options, to);
+}
+
+/* Wine's heaps hang on each other; -1 when the ring does not close. */
+static int64_t count_ring(struct target *target, uint64_t first)
+{
+	uint64_t entry = wine_layout_8_0_x64.heap_entry, at = first + entry, next;
+
+	for (int64_t count = 1; count <= HEAPS_MAX; count++) {
+		if (target_u64(target, at, &next))
+			return -1;
+		if (next == first + entry)
+			return count;
+		at = next;
+	}
+	return -1;
+}
+
+/* The heaps that an environment block lists, and its flags; -1 when it cannot be read. */
+static int64_t look_at_peb(
+	struct target *target, struct memory *memory, uint64_t peb, unsigned bits, uint32_t *flags)
+{
+	struct nt_process process;
+	int64_t count;
+
+	if (nt_process_read(&process, memory, peb, bits, NULL))
+		return -1;
+	*flags = process.global_flag;
+	count = target->is_wine ? count_ring(target, process.heaps[0]) :
+				  (int64_t)process.heap_count;
+	nt_process_release(&process);
+	return count;
+}
+
+/* Of a 32-bit process on 64-bit Windows its own heaps and those that serve it. */
+static int64_t look_at_heaps(struct target *target, uint32_t *flags)
+{
+	struct memory memory;
+	uint32_t host_flags;
+	int64_t count, host_count;
+
+	if (memory_init(&memory, target))
+		return -1;
+	count = look_at_peb(target, &memory, target->peb, target->bits, flags);
+	if (target->host_peb && count >= 0) {
+		host_count = look_at_peb(target, &memory, target->host_peb, 64, &host_flags);
+		count += host_count > 0 ? host_count : 0;
+	}
+	memory_release(&memory);
+	return count;
+}
+
+static bool has_tracer(struct target *target)
+{
+	struct snapshot modules;
+	bool found = false;
+
+	snapshot_init(&modules);
+	if (!target->ops->modules(target, &modules, NULL)) {
+		for (size_t i = 0; !found && i < modules.module_count; i++) {
+			const char *path = modules.modules[i].path;
+			const char *slash = strrchr(path, '\\');
+
+			found = process_is_called(slash ? slash + 1 : path, TRACER_DLL);
+		}
+	}
+	snapshot_release(&modules);
+	return found;
+}
+
+static void look(struct ps_row *row)
+{
+	struct target target;
+	uint32_t flags = 0;
+
+	row->heap_count = -1;
+	if (target_open_live(&target, row->pid, NULL))
+		return;
+	row->bits = target.bits;
+	row->heap_count = look_at_heaps(&target, &flags);
+	if (has_tracer(&target))
+		row->stacks = "tracer";
+	else if (row->heap_count >= 0)
+		row->stacks = flags & NT_FLAG_UST ? "ust" : "none";
+	target.ops->close(&target);
+}
+
+/* The rows of all processes that are like pattern (NULL: all), and how many were closed to us. */
+static size_t look_at_all(const struct process_list *list, const char *pattern, struct ps_row *rows,
+	size_t *closed_count)
+{
+	size_t count = 0;
+
+	for (size_t i = 0; i < list->count; i++) {
+		struct ps_row *row = &rows[count];
+
+		if (pattern && !name_is_like(list->items[i].name, pattern))
+			continue;
+		*row = (struct ps_row){.pid = list->items[i].pid, .name = list->items[i].name};
+		look(row);
+		*closed_count += !row->bits;
+		count++;
+	}
+	return count;
+}
+
+static int list_processes(const char *pattern, struct err *err)
+{
+	struct process_list list;
+	size_t count = 0, closed_count = 0;
+	struct ps_row *rows = NULL;
+	int rc = process_list_take(&list, err);
+
+	if (rc)
+		goto out;
+	rows = calloc(list.count + 1, sizeof(*rows));
+	if (!rows) {
+		rc = err_set(err, ERR_NOMEM, "ps", NULL);
+		goto out;
+	}
+	count = look_at_all(&list, pattern, rows, &closed_count);
+	if (!count)
+		rc = err_set(err, ERR_NO_PROCESS, pattern ? pattern : "ps", NULL);
+	else if (ps_print(stdout, rows, count))
+		rc = err_set(err, ERR_NOMEM, "ps", NULL);
+	if (!rc && closed_count)
+		fprintf(stderr, "hsnap: no right to look at %zu of them (?)\n", closed_count);
+	if (!rc)
+		ifeo_remind();
+out:
+	free(rows);
+	process_list_release(&list);
+	return rc;
+}
+
+int command_ps(int argc, char **argv)
+{
+	const char *pattern = NULL;
+	struct opt_state state;
+	struct err err = {0};
+	int id, rc = 0;
+
+	opt_init(&state, options, argc, argv);
+	while (!rc && (id = opt_next(&state, &err))) {
+		switch (id) {
+		case OPT_ARGUMENT:
+			if (pattern)
+				rc = err_set(&err, ERR_USAGE, state.value, "one pattern at a time");
+			pattern = state.value;
+			break;
+		case OPT_HELP: command_ps_help(stdout); return 0;
+		default: rc = id; break;
+		}
+	}
+	if (!rc)
+		rc = list_processes(pattern, &err);
+	return rc ? command_fail(&err) : 0;
+}

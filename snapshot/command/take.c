@@ -1,0 +1,125 @@
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "core/dump.h"
+#include "snapshot/command/command.h"
+
+/* The target that an interrupt has to let go; one at a time. */
+static struct target *held;
+
+static void on_interrupt(void)
+{
+	if (held)
+		held->ops->resume(held);
+	out_interrupted();
+}
+
+/* Of a phase that took less than a millisecond no rate is known: 0. */
+static double rate(uint64_t count, int64_t ms)
+{
+	return ms > 0 ? (double)count / 1e3 / (double)ms : 0;
+}
+
+static const char *how_read(const struct target *target)
+{
+	if (target->is_file)
+		return "read";
+	return target->is_cloned ? "read from a clone" : "held";
+}
+
+struct written {
+	int64_t ms;
+	uint64_t bytes;
+};
+
+static void report(const struct snapshot *snapshot, const struct target *target,
+	const struct capture_stats *stats, const struct written *written)
+{
+	struct census total = snapshot_total(snapshot);
+	uint64_t stackless = 0;
+
+	for (size_t i = 0; i < snapshot->heap_count; i++)
+		stackless += snapshot->heaps[i].stackless.block_count;
+	fprintf(stderr,
+		"hsnap: %s: %" PRIu64 " blocks, %" PRIu64 " bytes requested, %" PRIu64
+		" overhead, %" PRIu64 " blocks without a stack, %zu heaps, %zu stacks from %s\n"
+		"hsnap: %s: %s for %" PRId64 " ms, %u tries, %" PRIu64 " reads of %" PRIu64
+		" bytes\n",
+		target->name, total.block_count, total.requested_bytes, total.overhead_bytes,
+		stackless, snapshot->heap_count, snapshot->stacks.count, snapshot->stack_source,
+		target->name, how_read(target), stats->held_ms, stats->tries, target->reads,
+		target->read_bytes);
+	fprintf(stderr,
+		"hsnap: %s: walked in %" PRId64 " ms, stacks read in %" PRId64
+		" ms, joined in %" PRId64 " ms: %.1f million blocks/s; %" PRIu64
+		" bytes written in %" PRId64 " ms: %.0f MB/s\n",
+		target->name, stats->walk_ms, stats->stacks_ms, stats->join_ms,
+		rate(stats->block_count, stats->walk_ms + stats->stacks_ms + stats->join_ms),
+		written->bytes, written->ms, rate(written->bytes, written->ms));
+}
+
+/* Puts the dump into the file, and says what that took: without waiting for the disk. */
+static struct written write_dump(struct out *out, const struct snapshot *snapshot)
+{
+	int64_t start = os_time_ms();
+
+	dump_write(out, snapshot);
+	return (struct written){os_time_ms() - start, out->bytes + out->len};
+}
+
+/*
+ * A file that lacks the heaps lists what it has, but nobody may take that for a process without
+ * blocks: two such would compare as equal.
+ */
+static int check_heaps(
+	const struct target *target, const struct snapshot *snapshot, struct err *err)
+{
+	for (size_t i = 0; i < snapshot->heap_count; i++) {
+		if (!snapshot->heaps[i].unwalked)
+			return 0;
+	}
+	if (!target->is_file || snapshot_total(snapshot).block_count)
+		return 0;
+	return err_set(err, ERR_NO_HEAPS, target->name, "what there is was written");
+}
+
+int take(const struct take *take, struct target *target, const char *path, struct err *err)
+{
+	struct capture_stats stats = {0};
+	struct written written = {0};
+	struct snapshot snapshot;
+	struct out out;
+	int rc = out_open(&out, path, err);
+
+	if (rc)
+		return rc;
+	snapshot_init(&snapshot);
+	held = target;
+	rc = capture(target, &take->options, &snapshot, &stats, err);
+	held = NULL;
+	if (rc) {
+		out_abort(&out);
+	} else {
+		written = write_dump(&out, &snapshot);
+		rc = out_commit(&out, err);
+	}
+	for (size_t i = 0; !rc && i < snapshot.warning_count; i++)
+		fprintf(stderr, "hsnap: %s: warning: %s\n", target->name, snapshot.warnings[i]);
+	if (!rc && take->is_verbose)
+		report(&snapshot, target, &stats, &written);
+	if (!rc)
+		rc = check_heaps(target, &snapshot, err);
+	snapshot_release(&snapshot);
+	return rc;
+}
+
+void take_guard_interrupts(void)
+{
+	os_on_interrupt(on_interrupt);
+}
+
+int command_fail(const struct err *err)
+{
+	err_print(stderr, "hsnap", err);
+	return 2;
+}

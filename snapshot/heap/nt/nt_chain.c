@@ -1,0 +1,156 @@
+#include "snapshot/heap/nt/nt_chain.h"
+
+#include "snapshot/heap/page/page_layout.h"
+
+#define PREVIOUS_ANY UINT32_MAX
+
+/* A block as its header says; NULL, or what is wrong with it. */
+static inline const char *header_at(struct nt_heap *heap, uint64_t at, uint64_t end,
+	uint32_t previous, struct nt_header *header)
+{
+	const struct nt_common_layout *layout = heap->layout->common;
+	const unsigned char *bytes = nt_span_at(&heap->span, at, layout->entry_bytes);
+
+	if (!bytes)
+		return "heap memory that is not there";
+	if (!nt_header_decode(bytes_u64(bytes + layout->entry_coded), heap->key, header) &&
+		heap->is_coded)
+		return "block whose checksum is wrong";
+	if (!header->units || (uint64_t)header->units * layout->unit > end - at)
+		return "block of an impossible size";
+	if (previous != PREVIOUS_ANY && header->previous_units != previous)
+		return "block that does not follow the one before";
+	return NULL;
+}
+
+/* The next address above at that may be there: where memory begins again. */
+static uint64_t next_memory(struct nt_heap *heap, uint64_t at, uint64_t end)
+{
+	struct target *target = heap->nt->memory->target;
+	struct target_region region;
+	uint64_t next = (at | (NT_PAGE_BYTES - 1)) + 1;
+
+	if (target->ops->region) {
+		if (target->ops->region(target, at, &region))
+			return end;
+		next = region.addr > at ? region.addr : region.end;
+	} else if (!heap->nt->probes_left || !heap->nt->probes_left--) {
+		return end;
+	}
+	next += (uint64_t) - (int64_t)next & (heap->layout->common->unit - 1);
+	return next > at && next < end ? next : end;
+}
+
+/* True when a block is at at and the next one agrees, or it is the last. */
+static bool is_block(struct nt_heap *heap, uint64_t at, uint64_t end)
+{
+	struct nt_header header, next;
+
+	if (header_at(heap, at, end, PREVIOUS_ANY, &header))
+		return false;
+	at += (uint64_t)header.units * heap->layout->common->unit;
+	return at == end || !header_at(heap, at, end, header.units, &next);
+}
+
+/* The first place from at on where the chain can be taken up; end: none. */
+static uint64_t resume(struct nt_heap *heap, uint64_t at, uint64_t end)
+{
+	while (at < end && !is_block(heap, at, end)) {
+		if (nt_span_at(&heap->span, at, heap->layout->common->entry_bytes))
+			at += heap->layout->common->unit;
+		else
+			at = next_memory(heap, at, end);
+	}
+	return at < end ? at : end;
+}
+
+/* Goes round what makes no sense at at: *next is where to go on. */
+static int skip(struct nt_heap *heap, uint64_t at, uint64_t end, const char *what, uint64_t *next)
+{
+	walk_broken(heap->nt->walk, at, what);
+	*next = resume(heap, at, end);
+	if (*next == at)
+		return 0;
+	return nt_parts_add(&heap->gaps, at, *next);
+}
+
+/* The block of a light page heap that an NT block holds: its information, then the user's bytes. */
+static bool find_page_block(struct nt_heap *heap, struct nt_found *found)
+{
+	uint64_t info_bytes = page_layout(heap->layout->bits)->info_bytes;
+	uint64_t addr = found->addr + info_bytes;
+	struct page_block block;
+	bool is_one;
+
+	if (found->requested_bytes < info_bytes)
+		return false;
+	is_one = page_block_parse(heap->nt->memory, heap->layout->bits, addr, &block) &&
+		 !block.is_full && block.requested_bytes <= found->requested_bytes - info_bytes;
+	nt_span_forget(&heap->span);
+	if (!is_one)
+		return false;
+	found->addr = addr;
+	found->requested_bytes = block.requested_bytes;
+	found->record = block.record ? block.record : found->record;
+	return true;
+}
+
+int nt_block_add(struct nt_heap *heap, const struct nt_block *block)
+{
+	struct nt_found found;
+
+	nt_block_parse(heap->layout->common, heap->layout->bits, &heap->span, block, &found);
+	if (heap->has_page_blocks)
+		find_page_block(heap, &found);
+	if (found.doubt)
+		walk_broken(heap->nt->walk, block->entry, found.doubt);
+	return walk_add_block(heap->nt->walk, found.addr, found.requested_bytes,
+		block->size_bytes - found.requested_bytes, found.record);
+}
+
+/* A block that is in use: the program's, a container, or Windows' own. */
+static int take(struct nt_heap *heap, uint64_t at, const struct nt_header *header)
+{
+	struct nt_block block = {
+		.entry = at,
+		.size_bytes = (uint64_t)header->units * heap->layout->common->unit,
+		.unused = header->unused,
+		.is_extended =
+			header->unused == NT_UNUSED_EXTENDED ||
+			(header->unused & (NT_UNUSED_LFH | NT_UNUSED_OFFSET)) == NT_UNUSED_OFFSET,
+		.may_be_extended = heap->has_prefixes,
+	};
+	uint64_t user = at + heap->layout->common->entry_bytes;
+
+	if (header->unused == NT_UNUSED_END)
+		return 0;
+	if (header->flags & NT_BLOCK_INTERNAL)
+		return nt_lfh_note(heap, user, at + block.size_bytes);
+	if (nt_lfh_owns(&heap->lfh, user, at + block.size_bytes))
+		return 0;
+	return nt_block_add(heap, &block);
+}
+
+int nt_chain_walk(struct nt_heap *heap, uint64_t from, uint64_t end)
+{
+	unsigned unit = heap->layout->common->unit;
+	uint32_t previous = PREVIOUS_ANY;
+	uint64_t at = from;
+	int rc = 0;
+
+	while (at < end && !rc) {
+		struct nt_header header;
+		const char *fault = header_at(heap, at, end, previous, &header);
+
+		if (fault) {
+			rc = skip(heap, at, end, fault, &at);
+			previous = PREVIOUS_ANY;
+			continue;
+		}
+		if (header.flags & NT_BLOCK_BUSY)
+			rc = take(heap, at, &header);
+		previous = header.units;
+		at += (uint64_t)header.units * unit;
+	}
+	return rc;
+}

@@ -1,0 +1,237 @@
+/* The subsegments of an LFH, which describe its containers: found through its zones, and held against
+ * the containers that were found in the back end. */
+#include <stdlib.h>
+
+#include "core/buf.h"
+#include "snapshot/heap/nt/nt_chain.h"
+#include "snapshot/heap/nt/nt_lfh.h"
+
+static int add_internal(struct nt_lfh *lfh, uint64_t addr)
+{
+	if (array_grow((void **)&lfh->internals, &lfh->internal_cap, lfh->internal_count,
+		    sizeof(*lfh->internals)))
+		return -ERR_NOMEM;
+	lfh->internals[lfh->internal_count++] = addr;
+	return 0;
+}
+
+static int add_listed(struct nt_lfh *lfh, uint64_t container, uint64_t subsegment)
+{
+	if (array_grow((void **)&lfh->listed, &lfh->listed_cap, lfh->listed_count,
+		    sizeof(*lfh->listed)))
+		return -ERR_NOMEM;
+	lfh->listed[lfh->listed_count++] = (struct nt_listed){container, subsegment};
+	return 0;
+}
+
+static int by_value(const void *a, const void *b)
+{
+	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+
+	return x < y ? -1 : x > y;
+}
+
+static int by_container(const void *a, const void *b)
+{
+	const struct nt_listed *x = a, *y = b;
+
+	if (x->container != y->container)
+		return x->container < y->container ? -1 : 1;
+	return x->subsegment < y->subsegment ? -1 : x->subsegment > y->subsegment;
+}
+
+/* Memory of the heap's own is no more than the process has, and no other heap's. */
+static bool is_ours(const struct nt_heap *heap, uint64_t addr, uint64_t bytes)
+{
+	const struct nt_part *run = nt_parts_at(&heap->runs, addr);
+
+	return run && run->end - addr >= bytes;
+}
+
+static int add_zone(void *ctx, uint64_t link)
+{
+	struct nt_heap *heap = ctx;
+
+	if (!is_ours(heap, link, heap->layout->lfh->zone_first))
+		return walk_broken(heap->nt->walk, link, "LFH zone outside of the heap");
+	return add_internal(&heap->lfh, link);
+}
+
+/* Where the subsegments of a zone end that are or were in use. */
+static uint64_t zone_end(struct nt_heap *heap, uint64_t zone)
+{
+	const struct nt_lfh_layout *layout = heap->layout->lfh;
+	uint64_t end = 0;
+	uint32_t count = 0;
+
+	if (!layout->zone_counts) {
+		memory_ptr(heap->nt->memory, heap->layout->bits, zone + layout->zone_end, &end);
+		return end;
+	}
+	if (memory_u32(heap->nt->memory, zone + layout->zone_end, &count) || count > INT32_MAX)
+		return zone;
+	return zone + layout->zone_first + (uint64_t)count * layout->sub_bytes;
+}
+
+/* Lists the containers that the zone's subsegments have, up to limit, where the next zone begins. */
+static int list_zone(struct nt_heap *heap, uint64_t zone, uint64_t limit)
+{
+	const struct nt_lfh_layout *layout = heap->layout->lfh;
+	uint64_t at = zone + layout->zone_first, end = zone_end(heap, zone), data;
+	int rc = 0;
+
+	if (end > limit) {
+		walk_broken(heap->nt->walk, zone, "LFH zone of an impossible size");
+		end = limit;
+	}
+	for (; !rc && at < end && end - at >= layout->sub_bytes; at += layout->sub_bytes) {
+		const unsigned char *bytes = memory_at(heap->nt->memory, at, layout->sub_bytes);
+
+		if (!bytes || !is_ours(heap, at, layout->sub_bytes))
+			return walk_broken(heap->nt->walk, at, "unreadable LFH subsegment");
+		data = bytes_ptr(bytes + layout->sub_data, heap->layout->bits);
+		if (data && bytes_u16(bytes + layout->sub_block_size))
+			rc = add_listed(&heap->lfh, data, at);
+	}
+	return rc;
+}
+
+int nt_lfh_open(struct nt_heap *heap)
+{
+	struct nt_lfh *lfh = &heap->lfh;
+	struct nt_list list = {.each = add_zone, .ctx = heap};
+	uint8_t type = 0;
+	int rc;
+
+	lfh->addr = nt_front_end(heap->nt->memory, heap->layout, heap->addr);
+	memory_u8(heap->nt->memory, heap->addr + heap->layout->front_end_type, &type);
+	if (!lfh->addr)
+		return type == NT_FRONT_END_LFH ? walk_broken(heap->nt->walk, heap->addr,
+							  "front end that is not the heap's") :
+						  0;
+	list.head = lfh->addr + heap->layout->lfh->lfh_zones;
+	rc = nt_list_walk(heap->nt, &list);
+	if (lfh->internal_count)
+		qsort(lfh->internals, lfh->internal_count, sizeof(*lfh->internals), by_value);
+	for (size_t i = 0; !rc && i < lfh->internal_count; i++)
+		rc = list_zone(heap, lfh->internals[i],
+			i + 1 < lfh->internal_count ? lfh->internals[i + 1] : UINT64_MAX);
+	if (lfh->listed_count)
+		qsort(lfh->listed, lfh->listed_count, sizeof(*lfh->listed), by_container);
+	if (!rc)
+		rc = add_internal(lfh, lfh->addr);
+	if (!rc)
+		qsort(lfh->internals, lfh->internal_count, sizeof(*lfh->internals), by_value);
+	return rc;
+}
+
+/* Takes over what a subsegment says of the container. False: it is another container's by now. */
+static bool describe(struct nt_heap *heap, struct nt_container *container, uint64_t subsegment)
+{
+	const struct nt_lfh_layout *layout = heap->layout->lfh;
+	const unsigned char *bytes = memory_at(heap->nt->memory, subsegment, layout->sub_bytes);
+
+	if (!bytes || bytes_ptr(bytes + layout->sub_data, heap->layout->bits) != container->addr)
+		return false;
+	container->stride =
+		(uint32_t)bytes_u16(bytes + layout->sub_block_size) * heap->layout->common->unit;
+	container->block_count = bytes_u16(bytes + layout->sub_block_count);
+	if (!container->stride)
+		walk_broken(heap->nt->walk, container->addr, "LFH container of blocks of no size");
+	return true;
+}
+
+/* Where a container ends at the earliest: its blocks begin as early as they can. */
+static uint64_t least_end(const struct nt_heap *heap, const struct nt_container *container)
+{
+	uint64_t first = heap->layout->lfh->data_offsets ? nt_first_offset_min(heap, container) :
+							   heap->layout->lfh->data_bytes;
+
+	return container->addr + first + (uint64_t)container->block_count * container->stride;
+}
+
+/*
+ * A container that zones list and the back end does not have. When it lies where the walk of the
+ * back end saw nothing, it is taken; elsewhere its bytes were walked already.
+ */
+static int take_missing(struct nt_heap *heap, const struct nt_listed *listed)
+{
+	struct nt_lfh *lfh = &heap->lfh;
+	const struct nt_part *gap = nt_parts_at(&heap->gaps, listed->container);
+	size_t before = lfh->container_count;
+	struct nt_container *container;
+	int rc;
+
+	walk_broken(
+		heap->nt->walk, listed->container, "LFH container that the back end does not have");
+	if (!gap || listed->container < lfh->taken_end)
+		return 0;
+	nt_span_forget(&heap->span);
+	rc = nt_lfh_note(heap, listed->container, gap->end);
+	if (lfh->container_count == before)
+		return rc;
+	container = &lfh->containers[before];
+	/* No two may share memory: there are no more blocks than bytes. */
+	if (describe(heap, container, listed->subsegment) && least_end(heap, container) <= gap->end)
+		lfh->taken_end = least_end(heap, container);
+	else
+		lfh->container_count = before;
+	return 0;
+}
+
+/*
+ * A container of the back end, and what a zone has for it (or NULL). Zones may describe it where its
+ * own pointer does not lead there; what nobody describes is empty and kept for later.
+ */
+static void match(
+	struct nt_heap *heap, struct nt_container *container, const struct nt_listed *listed)
+{
+	bool is_described = describe(heap, container, container->subsegment);
+
+	if (is_described && !listed)
+		walk_broken(heap->nt->walk, container->addr, "LFH container that no zone lists");
+	if (is_described || !listed)
+		return;
+	walk_broken(heap->nt->walk, container->addr, "LFH container without its subsegment");
+	describe(heap, container, listed->subsegment);
+}
+
+/* Holds one list against the other; both are sorted. found: of the containers, how many are. */
+static int compare(struct nt_heap *heap, size_t found)
+{
+	struct nt_lfh *lfh = &heap->lfh;
+	size_t i = 0;
+	int rc = 0;
+
+	for (size_t j = 0; !rc && j < lfh->listed_count; j++) {
+		const struct nt_listed *listed = &lfh->listed[j];
+
+		if (j && listed[-1].container == listed->container) {
+			walk_broken(heap->nt->walk, listed->container,
+				"LFH container of two subsegments");
+			continue;
+		}
+		for (; i < found && lfh->containers[i].addr < listed->container; i++)
+			match(heap, &lfh->containers[i], NULL);
+		if (i < found && lfh->containers[i].addr == listed->container)
+			match(heap, &lfh->containers[i++], listed);
+		else
+			rc = take_missing(heap, listed);
+	}
+	for (; i < found; i++)
+		match(heap, &lfh->containers[i], NULL);
+	return rc;
+}
+
+int nt_lfh_match(struct nt_heap *heap)
+{
+	struct nt_lfh *lfh = &heap->lfh;
+	int rc = 0;
+
+	if (lfh->addr)
+		rc = compare(heap, lfh->container_count);
+	for (size_t i = 0; !lfh->addr && i < lfh->container_count; i++)
+		describe(heap, &lfh->containers[i], lfh->containers[i].subsegment);
+	nt_span_forget(&heap->span);
+	return rc;
+}

@@ -1,0 +1,257 @@
+/* The segments of an NT heap, and what of them is committed. */
+#include <stdlib.h>
+
+#include "core/buf.h"
+#include "snapshot/heap/nt/nt_chain.h"
+
+int nt_parts_add(struct nt_parts *parts, uint64_t addr, uint64_t end)
+{
+	if (array_grow((void **)&parts->list, &parts->cap, parts->count, sizeof(*parts->list)))
+		return -ERR_NOMEM;
+	parts->list[parts->count++] = (struct nt_part){addr, end};
+	return 0;
+}
+
+void nt_parts_release(struct nt_parts *parts)
+{
+	free(parts->list);
+	*parts = (struct nt_parts){0};
+}
+
+static int by_addr(const void *a, const void *b)
+{
+	const struct nt_part *x = a, *y = b;
+
+	if (x->addr != y->addr)
+		return x->addr < y->addr ? -1 : 1;
+	return x->end < y->end ? -1 : x->end > y->end;
+}
+
+size_t nt_parts_sort(struct nt_parts *parts)
+{
+	size_t overlaps = 0, kept = 0;
+	uint64_t end = 0;
+
+	if (parts->count)
+		qsort(parts->list, parts->count, sizeof(*parts->list), by_addr);
+	for (size_t i = 0; i < parts->count; i++) {
+		struct nt_part part = parts->list[i];
+
+		overlaps += part.addr < end;
+		part.addr = part.addr < end ? end : part.addr;
+		if (part.addr >= part.end)
+			continue;
+		end = part.end;
+		parts->list[kept++] = part;
+	}
+	parts->count = kept;
+	return overlaps;
+}
+
+const struct nt_part *nt_parts_at(const struct nt_parts *parts, uint64_t addr)
+{
+	size_t low = 0, high = parts->count;
+
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+
+		if (parts->list[middle].end <= addr)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low < parts->count && parts->list[low].addr <= addr ? &parts->list[low] : NULL;
+}
+
+/* A segment that looks sound. */
+struct segment {
+	uint64_t addr, first, end; /* first: the first block's header; end: of the last block */
+	uint64_t reserved_bytes;
+};
+
+struct finder {
+	struct nt_heap *heap;
+	struct segment *segments;
+	size_t count, cap;
+	struct nt_parts holes; /* of one segment */
+	const struct segment *segment; /* whose holes are looked for */
+};
+
+/* Reads the segment at addr: NULL, or what is wrong with it. */
+static const char *read_segment(struct nt_heap *heap, uint64_t addr, struct segment *segment)
+{
+	const struct nt_common_layout *layout = heap->layout->common;
+	const unsigned char *bytes = memory_at(heap->nt->memory, addr, layout->segment_bytes);
+	unsigned bits = heap->layout->bits;
+	uint64_t reserved;
+
+	if (!bytes)
+		return "unreadable segment";
+	if (bytes_u32(bytes + layout->segment_signature) != NT_HEAP_SIGNATURE ||
+		bytes_ptr(bytes + layout->segment_heap, bits) != heap->addr ||
+		bytes_ptr(bytes + layout->segment_base, bits) != addr)
+		return "segment of another heap";
+	reserved = (uint64_t)bytes_u32(bytes + layout->segment_pages) * NT_PAGE_BYTES;
+	segment->addr = addr;
+	segment->first = bytes_ptr(bytes + layout->segment_first, bits);
+	segment->end = bytes_ptr(bytes + layout->segment_end, bits);
+	if (segment->first <= addr || segment->first - addr >= reserved ||
+		reserved > TARGET_SPACE_BYTES || addr > TARGET_SPACE_BYTES - reserved)
+		return "segment of an impossible size";
+	if (segment->end < segment->first || segment->end - addr > reserved) {
+		walk_broken(heap->nt->walk, addr, "segment that ends elsewhere");
+		segment->end = addr + reserved;
+	}
+	segment->reserved_bytes = reserved;
+	return NULL;
+}
+
+static int add_segment(void *ctx, uint64_t link)
+{
+	struct finder *finder = ctx;
+	struct nt_heap *heap = finder->heap;
+	uint64_t addr = link - heap->layout->common->segment_link;
+	struct segment segment;
+	const char *fault = read_segment(heap, addr, &segment);
+
+	if (fault)
+		return walk_broken(heap->nt->walk, addr, fault);
+	if (array_grow((void **)&finder->segments, &finder->cap, finder->count,
+		    sizeof(*finder->segments)))
+		return -ERR_NOMEM;
+	finder->segments[finder->count++] = segment;
+	return 0;
+}
+
+static int add_hole(void *ctx, uint64_t link)
+{
+	struct finder *finder = ctx;
+	struct nt_heap *heap = finder->heap;
+	const struct nt_common_layout *layout = heap->layout->common;
+	uint64_t descriptor = link - layout->hole_link, addr, bytes;
+	const unsigned char *at = memory_at(heap->nt->memory, descriptor, layout->hole_bytes);
+
+	if (!at)
+		return walk_broken(heap->nt->walk, descriptor, "unreadable uncommitted range");
+	addr = bytes_ptr(at + layout->hole_address, heap->layout->bits);
+	bytes = bytes_ptr(at + layout->hole_size, heap->layout->bits);
+	if (!bytes || addr < finder->segment->first || addr >= finder->segment->end ||
+		bytes > finder->segment->end - addr)
+		return walk_broken(heap->nt->walk, descriptor, "impossible uncommitted range");
+	return nt_parts_add(&finder->holes, addr, addr + bytes);
+}
+
+/* Claims what is committed of from..end. How far that goes: to end, unless there is too much. */
+static int claim(struct nt_heap *heap, uint64_t from, uint64_t end, uint64_t *claimed_end)
+{
+	struct target *target = heap->nt->memory->target;
+	uint64_t at = from;
+
+	while (at < end) {
+		struct target_region region = {.addr = at, .end = end};
+		int rc;
+
+		if (target->ops->region && target->ops->region(target, at, &region))
+			break;
+		if (region.addr >= end || region.end <= at)
+			break;
+		at = region.addr > at ? region.addr : at;
+		region.end = region.end < end ? region.end : end;
+		rc = claims_add(&heap->nt->claims, at, region.end - at);
+		if (rc == -ERR_TARGET) {
+			*claimed_end = at;
+			return walk_broken(
+				heap->nt->walk, at, "more heap memory than the process has");
+		}
+		if (rc)
+			return rc;
+		at = region.end;
+	}
+	*claimed_end = end;
+	return 0;
+}
+
+/* Adds what lies between the header (or hole) that ends at from and end: blocks begin at first. */
+static int add_run(struct nt_heap *heap, uint64_t from, uint64_t first, uint64_t end)
+{
+	uint64_t claimed_end = from;
+	int rc = from < end ? claim(heap, from, end, &claimed_end) : 0;
+
+	heap->committed_bytes += end - from;
+	if (!rc && first < claimed_end)
+		rc = nt_parts_add(&heap->runs, first, claimed_end);
+	return rc;
+}
+
+static int split_segment(struct finder *finder, const struct segment *segment)
+{
+	struct nt_heap *heap = finder->heap;
+	struct nt_list list = {
+		.head = segment->addr + heap->layout->common->segment_holes,
+		.each = add_hole,
+		.ctx = finder,
+	};
+	uint64_t from = segment->addr, first = segment->first;
+	int rc;
+
+	finder->holes.count = 0;
+	finder->segment = segment;
+	rc = nt_list_walk(heap->nt, &list);
+	if (nt_parts_sort(&finder->holes))
+		walk_broken(heap->nt->walk, segment->addr, "uncommitted ranges that overlap");
+	heap->reserved_bytes += segment->reserved_bytes;
+	for (size_t i = 0; !rc && i < finder->holes.count; i++) {
+		rc = add_run(heap, from, first, finder->holes.list[i].addr);
+		from = first = finder->holes.list[i].end;
+	}
+	return rc ? rc : add_run(heap, from, first, segment->end);
+}
+
+static int segment_by_addr(const void *a, const void *b)
+{
+	const struct segment *x = a, *y = b;
+
+	return x->addr < y->addr ? -1 : x->addr > y->addr;
+}
+
+/* All segments that were found, but those that begin in another. */
+static int split_segments(struct finder *finder)
+{
+	uint64_t end = 0;
+	int rc = 0;
+
+	if (finder->count)
+		qsort(finder->segments, finder->count, sizeof(*finder->segments), segment_by_addr);
+	for (size_t i = 0; !rc && i < finder->count; i++) {
+		const struct segment *segment = &finder->segments[i];
+
+		if (segment->addr < end) {
+			walk_broken(finder->heap->nt->walk, segment->addr, "segments that overlap");
+			continue;
+		}
+		end = segment->end;
+		rc = split_segment(finder, segment);
+	}
+	return rc;
+}
+
+int nt_segments_find(struct nt_heap *heap)
+{
+	struct finder finder = {.heap = heap};
+	struct nt_list list = {
+		.head = heap->addr + heap->layout->segment_list,
+		.each = add_segment,
+		.ctx = &finder,
+	};
+	int rc = nt_list_walk(heap->nt, &list);
+
+	/* A heap begins with a segment, whatever its list says. */
+	if (!rc && !finder.count)
+		rc = add_segment(&finder, heap->addr + heap->layout->common->segment_link);
+	if (!rc)
+		rc = split_segments(&finder);
+	nt_parts_sort(&heap->runs);
+	free(finder.segments);
+	nt_parts_release(&finder.holes);
+	return rc;
+}

@@ -1,0 +1,158 @@
+#include "snapshot/heap/page/page_heap.h"
+
+#include <stdlib.h>
+
+#include "snapshot/heap/claim_run.h"
+#include "snapshot/heap/nt/nt_tree.h"
+
+struct page_walk {
+	struct nt_walk *nt;
+	const struct page_layout *layout;
+	uint64_t block_count;
+};
+
+static uint64_t ptr_at(const struct page_walk *page, const unsigned char *bytes, uint16_t field)
+{
+	return bytes_ptr(bytes + field, page->layout->bits);
+}
+
+/* Claims what is committed of a block: not the page behind it that nobody may touch. */
+static int claim(struct page_walk *page, uint64_t addr, uint64_t end)
+{
+	uint64_t bytes = end > addr ? end - addr : 1;
+
+	bytes = (bytes + CLAIM_PAGE_BYTES - 1) / CLAIM_PAGE_BYTES * CLAIM_PAGE_BYTES;
+	return claims_add(&page->nt->claims, addr, bytes);
+}
+
+static int each_block(void *ctx, uint64_t node)
+{
+	struct page_walk *page = ctx;
+	const struct page_layout *layout = page->layout;
+	struct walk *walk = page->nt->walk;
+	const unsigned char *bytes = memory_at(page->nt->memory, node, layout->block_bytes);
+	uint64_t space = layout->bits == 64 ? TARGET_SPACE_BYTES : (uint64_t)1 << 32;
+	uint64_t user, addr, place, requested, trace;
+	int rc;
+
+	if (!bytes)
+		return walk_broken(walk, node, "unreadable page heap block"), 1;
+	user = ptr_at(page, bytes, layout->block_user);
+	addr = ptr_at(page, bytes, layout->block_virtual);
+	place = ptr_at(page, bytes, layout->block_virtual_bytes);
+	requested = ptr_at(page, bytes, layout->block_requested);
+	trace = ptr_at(page, bytes, layout->block_trace);
+	page->block_count++;
+	if (!addr || addr >= space || place > space - addr || user < addr || user - addr > place ||
+		requested > place - (user - addr))
+		return walk_broken(walk, node, "page heap block outside of its pages"), 1;
+	rc = claim(page, addr, user + requested);
+	if (rc == -ERR_TARGET)
+		return walk_broken(walk, node, "more blocks than memory"), 1;
+	return rc ? rc : walk_add_block(walk, user, requested, place - requested, trace);
+}
+
+static int blocks(struct page_walk *page, uint64_t root)
+{
+	const struct page_layout *layout = page->layout;
+	uint64_t table = root + layout->root_busy_table;
+	struct nt_tree tree = {.left = layout->links_left,
+		.right = layout->links_right,
+		.parent = layout->links_parent,
+		.each = each_block,
+		.ctx = page};
+	uint32_t count;
+	int rc;
+
+	if (memory_ptr(page->nt->memory, layout->bits, table + layout->links_right, &tree.root) ||
+		memory_u32(page->nt->memory, table + layout->table_count, &count))
+		return walk_broken(page->nt->walk, root, "unreadable page heap");
+	rc = nt_tree_walk(page->nt, &tree);
+	if (!rc && page->block_count != count)
+		walk_broken(page->nt->walk, root, "page heap of another number of blocks");
+	return rc;
+}
+
+static int walk_root(struct nt_walk *nt, const struct page_root *root)
+{
+	struct page_walk page = {.nt = nt, .layout = page_layout(nt->process->bits)};
+	const struct page_layout *layout = page.layout;
+	const unsigned char *bytes = memory_at(nt->memory, root->root, layout->root_bytes);
+	struct heap heap = {
+		.addr = root->handle, .bits = layout->bits, .kind = "page", .layout = layout->name};
+	int rc;
+
+	if (bytes) {
+		heap.reserved_bytes = ptr_at(&page, bytes, layout->root_storage_bytes);
+		heap.committed_bytes = ptr_at(&page, bytes, layout->root_busy_committed) +
+				       ptr_at(&page, bytes, layout->root_free_committed);
+	}
+	rc = walk_add_heap(nt->walk, &heap);
+	return rc ? rc : blocks(&page, root->root);
+}
+
+int page_heaps_walk(struct nt_walk *nt)
+{
+	struct page_roots roots = {0};
+	int rc = page_roots_find(nt, &roots);
+
+	nt->page_heap_first = nt->walk->heap_count;
+	for (size_t i = 0; !rc && i < roots.count; i++)
+		rc = walk_root(nt, &roots.list[i]);
+	nt->page_heap_count = nt->walk->heap_count - nt->page_heap_first;
+	free(roots.list);
+	return rc;
+}
+
+bool page_heap_knows(const struct nt_walk *nt, uint64_t addr)
+{
+	size_t low = nt->page_heap_first, high = low + nt->page_heap_count;
+
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+		uint64_t at = nt->walk->heaps[middle].addr;
+
+		if (at == addr)
+			return true;
+		if (at < addr)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return false;
+}
+
+/* ---------------------------------------------------------------- before a block */
+
+/* Whether both ends of the information say that a live block is there, and of which heap. */
+static bool stamps_fit(const unsigned char *info, const struct page_layout *layout, bool *is_full)
+{
+	uint32_t start = bytes_u32(info), end = bytes_u32(info + layout->info_end);
+
+	*is_full = start == PAGE_START_FULL;
+	return *is_full ? end == PAGE_END_FULL : start == PAGE_START_LIGHT && end == PAGE_END_LIGHT;
+}
+
+bool page_block_parse(
+	struct memory *memory, unsigned bits, uint64_t user_addr, struct page_block *block)
+{
+	const struct page_layout *layout = page_layout(bits);
+	const unsigned char *info;
+	uint64_t requested;
+	bool is_full;
+
+	if (user_addr < layout->info_bytes)
+		return false;
+	info = memory_at(memory, user_addr - layout->info_bytes, layout->info_bytes);
+	if (!info || !stamps_fit(info, layout, &is_full))
+		return false;
+	requested = bytes_ptr(info + layout->info_requested, bits);
+	if (!bytes_ptr(info + layout->info_heap, bits) ||
+		requested > bytes_ptr(info + layout->info_actual, bits) ||
+		requested > TARGET_SPACE_BYTES)
+		return false;
+	*block = (struct page_block){.requested_bytes = requested,
+		.record = bytes_ptr(info + layout->info_trace, bits),
+		.is_full = is_full};
+	return true;
+}

@@ -1,0 +1,215 @@
+#include <stdlib.h>
+
+#include "core/buf.h"
+#include "snapshot/heap/segment/segment_heap.h"
+
+/*
+ * The keys of a process lie in ntdll, under names that only symbols know. They are computed from what
+ * they encode, and verified on more of it: before any heap is walked, and before the first LFH
+ * subsegment is.
+ */
+
+#define SAMPLES_MAX ((size_t)512) /* of LFH subsegments */
+#define SAMPLES_ENOUGH ((size_t)64)
+#define PAGE_KEYS_MAX 16
+#define VS_TRIALS_MAX 16
+#define VS_CHUNKS_TRIED 64
+
+struct search {
+	struct nt_walk *nt; /* what is noted while searching is thrown away */
+	struct segment_keys keys;
+	uint64_t page_keys[PAGE_KEYS_MAX];
+	size_t page_key_count;
+	uint64_t heap_keys[2]; /* with and without the constant; the likelier first */
+	unsigned vs_good[2], vs_trials;
+	struct lfh_sample *samples;
+	size_t sample_count, sample_cap;
+	struct segment_heap heap; /* that is looked at */
+};
+
+/* ---------------------------------------------------------------- page segments */
+
+static int note_page_key(void *ctx, uint64_t addr, uint64_t seg_context)
+{
+	struct search *search = ctx;
+	uint64_t key;
+
+	if (segment_page_key(&search->heap, addr, seg_context, &key))
+		search->page_keys[search->page_key_count++] = key;
+	return search->page_key_count == PAGE_KEYS_MAX ? SEGMENT_STOP : SEGMENT_SKIP;
+}
+
+/* What most page segments say. */
+static void page_key_choose(struct search *search)
+{
+	size_t best = 0;
+
+	for (size_t i = 0; i < search->page_key_count; i++) {
+		size_t votes = 0;
+
+		for (size_t j = 0; j < search->page_key_count; j++)
+			votes += search->page_keys[j] == search->page_keys[i];
+		if (votes > best) {
+			best = votes;
+			search->keys.page = search->page_keys[i];
+		}
+	}
+	search->keys.has_page = best > 0;
+}
+
+/* ---------------------------------------------------------------- the heap key */
+
+static bool vs_verifies(struct search *search, uint64_t key, const struct segment_range *range)
+{
+	struct vs_cursor cursor;
+	struct vs_chunk chunk;
+	unsigned count = 0;
+
+	if (!vs_cursor_init(&cursor, &search->heap, key, range->addr, range->bytes))
+		return false;
+	while (count < VS_CHUNKS_TRIED && vs_cursor_next(&cursor, &chunk))
+		count++;
+	return count && !cursor.broken;
+}
+
+static int try_vs(void *ctx, const struct segment_range *range)
+{
+	struct search *search = ctx;
+
+	if (range->flags != SEGMENT_RANGE_VS)
+		return 0;
+	for (unsigned i = 0; i < 2; i++)
+		search->vs_good[i] += vs_verifies(search, search->heap_keys[i], range);
+	return ++search->vs_trials == VS_TRIALS_MAX;
+}
+
+static void heap_keys_set(struct search *search)
+{
+	uint64_t mask = search->nt->process->bits == 64 ? UINT64_MAX : UINT32_MAX;
+	uint64_t with = (search->keys.page ^ SEGMENT_CONSTANT) & mask;
+	bool is_new = search->nt->process->os_build >= SEGMENT_BUILD_WIDE;
+
+	search->heap_keys[0] = is_new ? search->keys.page : with;
+	search->heap_keys[1] = is_new ? with : search->keys.page;
+}
+
+/* ---------------------------------------------------------------- LFH subsegments */
+
+static int note_lfh(struct search *search, uint64_t addr, uint64_t bytes)
+{
+	struct lfh_sample sample;
+
+	if (!lfh_sample_read(&search->heap, addr, bytes, &sample))
+		return 0;
+	if (array_grow((void **)&search->samples, &search->sample_cap, search->sample_count,
+		    sizeof(sample)))
+		return -ERR_NOMEM;
+	search->samples[search->sample_count++] = sample;
+	return search->sample_count == SAMPLES_MAX;
+}
+
+static int note_lfh_of_vs(void *ctx, const struct segment_range *range)
+{
+	struct search *search = ctx;
+	struct vs_cursor cursor;
+	struct vs_chunk chunk;
+	int rc = 0;
+
+	if (range->flags != SEGMENT_RANGE_VS ||
+		!vs_cursor_init(
+			&cursor, &search->heap, search->keys.heap, range->addr, range->bytes))
+		return 0;
+	while (!rc && vs_cursor_next(&cursor, &chunk)) {
+		uint64_t addr, bytes;
+
+		if (vs_chunk_lfh(&search->heap, &chunk, &addr, &bytes))
+			rc = note_lfh(search, addr, bytes);
+	}
+	return rc;
+}
+
+static int note_lfh_range(void *ctx, const struct segment_range *range)
+{
+	return range->flags == SEGMENT_RANGE_LFH ? note_lfh(ctx, range->addr, range->bytes) : 0;
+}
+
+/* ---------------------------------------------------------------- all heaps */
+
+/* Looks at all segment heaps of the process, until a visitor has seen enough. */
+static int all_heaps(struct search *search, int (*segment)(void *, uint64_t, uint64_t),
+	int (*range)(void *, const struct segment_range *))
+{
+	const struct nt_process *process = search->nt->process;
+	const struct segment_visit visit = {.segment = segment, .range = range, .ctx = search};
+	int rc = 0;
+
+	for (size_t i = 0; !rc && i < process->heap_count; i++) {
+		uint64_t addr = process->heaps[i];
+		uint32_t signature;
+
+		if (memory_u32(search->nt->memory, addr + NT_HEAP_SIGNATURE_AT(process->bits),
+			    &signature) ||
+			signature != SEGMENT_HEAP_SIGNATURE ||
+			!segment_heap_open(&search->heap, search->nt, addr))
+			continue;
+		rc = segment_ranges_walk(&search->heap, &visit);
+	}
+	return rc < 0 ? rc : 0;
+}
+
+static int find_page_and_heap_key(struct search *search)
+{
+	int rc = all_heaps(search, note_page_key, NULL);
+
+	if (rc)
+		return rc;
+	page_key_choose(search);
+	heap_keys_set(search);
+	rc = all_heaps(search, NULL, try_vs);
+	search->keys.heap = search->heap_keys[search->vs_good[1] > search->vs_good[0]];
+	search->keys.is_tried = true;
+	return rc;
+}
+
+static int find_lfh_key(struct search *search)
+{
+	struct segment_keys *keys = &search->keys;
+	int rc = all_heaps(search, NULL, note_lfh_range);
+
+	/* Chunks are many: they are looked through only when there is need. */
+	if (!rc && search->sample_count < SAMPLES_ENOUGH)
+		rc = all_heaps(search, NULL, note_lfh_of_vs);
+	if (!rc && search->sample_count)
+		keys->has_lfh = lfh_key_find(&search->heap, search->samples, search->sample_count,
+			&keys->lfh, &keys->is_wide);
+	keys->is_lfh_tried = true;
+	return rc;
+}
+
+/* Searches with a walk of its own, which nobody hears of. */
+static int search_quietly(struct nt_walk *nt, int (*find)(struct search *))
+{
+	struct walk unheard;
+	struct nt_walk quiet = *nt;
+	struct search search = {.nt = &quiet, .keys = nt->segment_keys};
+	int rc;
+
+	walk_init(&unheard);
+	quiet.walk = &unheard;
+	rc = find(&search);
+	if (!rc)
+		nt->segment_keys = search.keys;
+	free(search.samples);
+	walk_release(&unheard);
+	return rc;
+}
+
+int segment_keys_find(struct nt_walk *nt)
+{
+	return nt->segment_keys.is_tried ? 0 : search_quietly(nt, find_page_and_heap_key);
+}
+
+int segment_lfh_key_find(struct nt_walk *nt)
+{
+	return nt->segment_keys.is_lfh_tried ? 0 : search_quietly(nt, find_lfh_key);
+}

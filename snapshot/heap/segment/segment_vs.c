@@ -1,0 +1,205 @@
+#include "snapshot/heap/segment/segment_heap.h"
+
+#define SIGNATURE_BITS 0x7fffu /* bit 15 beside it is FullCommit */
+#define CHUNK_UNUSED 0x100u /* _HEAP_VS_CHUNK_HEADER.UnusedBytes */
+#define CHUNK_SKIPPED 0x200u /* .SkipDuringWalk */
+#define BROKEN_NO_END "VS chunks that do not fill their subsegment"
+
+/* A chunk's sizes, in units. */
+struct sizes {
+	uint64_t units, previous_units;
+	bool is_allocated;
+};
+
+/* _HEAP_VS_CHUNK_HEADER.Sizes: 64 bits of MemoryCost:16, UnsafeSize:16, UnsafePrevSize:16,
+ * Allocated:8; or 32 of MemoryCost:1, UnsafeSize:15, UnsafePrevSize:15, Allocated:1. */
+static struct sizes sizes_decode(const unsigned char *header, unsigned bits, uint64_t key)
+{
+	if (bits == 64) {
+		uint64_t word = bytes_u64(header) ^ key;
+
+		return (struct sizes){
+			word >> 16 & 0xffff, word >> 32 & 0xffff, (word >> 48 & 0xff) != 0};
+	} else {
+		uint32_t word = bytes_u32(header) ^ (uint32_t)key;
+
+		return (struct sizes){word >> 1 & 0x7fff, word >> 16 & 0x7fff, word >> 31};
+	}
+}
+
+bool vs_cursor_init(struct vs_cursor *cursor, struct segment_heap *heap, uint64_t key,
+	uint64_t addr, uint64_t range_bytes)
+{
+	const struct segment_parts *parts = heap->parts;
+	uint16_t units, signature;
+
+	if (memory_u16(heap->nt->memory, addr + parts->vs_size, &units) ||
+		memory_u16(heap->nt->memory, addr + parts->vs_signature, &signature) ||
+		((signature ^ units ^ SEGMENT_VS_SIGNATURE) & SIGNATURE_BITS) ||
+		(uint64_t)units * parts->unit > range_bytes ||
+		(uint64_t)units * parts->unit < parts->vs_first_chunk)
+		return false;
+	*cursor = (struct vs_cursor){.heap = heap,
+		.key = key,
+		.next = addr + parts->vs_first_chunk,
+		.end = addr + (uint64_t)units * parts->unit,
+		.limit = addr + range_bytes};
+	return true;
+}
+
+/*
+ * The subsegment's size may or may not count what stands before the first chunk: both have been
+ * described. Behind the end that counts it there may be one more chunk, which then knows how large
+ * the one before it is, and fills the rest.
+ */
+static bool is_last_chunk(const struct vs_cursor *cursor, const struct sizes *sizes)
+{
+	const struct segment_parts *parts = cursor->heap->parts;
+
+	return sizes->previous_units == cursor->previous_units && sizes->units &&
+	       cursor->next + sizes->units * parts->unit == cursor->end + parts->vs_first_chunk;
+}
+
+static bool sizes_read(struct vs_cursor *cursor, const unsigned char **header, struct sizes *sizes)
+{
+	const struct segment_parts *parts = cursor->heap->parts;
+
+	*header = memory_at(cursor->heap->nt->memory, cursor->next, parts->vs_chunk_bytes);
+	if (*header)
+		*sizes = sizes_decode(*header, parts->bits, cursor->next ^ cursor->key);
+	return *header != NULL;
+}
+
+static bool fail(struct vs_cursor *cursor, const char *what)
+{
+	cursor->broken = what;
+	return false;
+}
+
+/* Where chunks begin that reach past the end that counts the header. */
+static uint64_t cursor_room(const struct vs_cursor *cursor)
+{
+	uint64_t end = cursor->end + cursor->heap->parts->vs_first_chunk;
+
+	return (end <= cursor->limit ? end : cursor->end) - cursor->next;
+}
+
+bool vs_cursor_next(struct vs_cursor *cursor, struct vs_chunk *chunk)
+{
+	const struct segment_parts *parts = cursor->heap->parts;
+	const unsigned char *header;
+	struct sizes sizes;
+	uint32_t bits;
+
+	if (cursor->broken || cursor->next > cursor->end)
+		return false;
+	if (cursor->limit - cursor->next < parts->vs_chunk_bytes)
+		return false;
+	if (!sizes_read(cursor, &header, &sizes))
+		return cursor->next < cursor->end && fail(cursor, "unreadable VS chunk");
+	if (cursor->next == cursor->end && !is_last_chunk(cursor, &sizes))
+		return false;
+	if (!sizes.units)
+		return fail(cursor, "VS chunk of no size");
+	if (sizes.units * parts->unit > cursor_room(cursor))
+		return fail(cursor, BROKEN_NO_END);
+	if (cursor->previous_units && sizes.previous_units != cursor->previous_units)
+		return fail(cursor, "VS chunk that does not fit the one before");
+	bits = bytes_u32(header + parts->vs_chunk_bits);
+	*chunk = (struct vs_chunk){.addr = cursor->next,
+		.bytes = sizes.units * parts->unit,
+		.is_allocated = sizes.is_allocated,
+		.has_unused = sizes.is_allocated && (bits & CHUNK_UNUSED),
+		.is_skipped = sizes.is_allocated && (bits & CHUNK_SKIPPED)};
+	cursor->next += chunk->bytes;
+	cursor->previous_units = sizes.units;
+	return true;
+}
+
+/* ---------------------------------------------------------------- live chunks */
+
+/* What a chunk's user could have, and what of it is not used. */
+static bool chunk_tail(struct segment_heap *heap, const struct vs_chunk *chunk, uint64_t *bytes,
+	struct segment_tail *tail)
+{
+	*bytes = chunk->bytes - heap->parts->vs_chunk_bytes;
+	*tail = (struct segment_tail){0};
+	return chunk->bytes > heap->parts->vs_chunk_bytes &&
+	       (!chunk->has_unused || segment_tail_read(heap, chunk->addr + chunk->bytes, *bytes,
+					      SEGMENT_TAIL_VS, tail));
+}
+
+int vs_chunk_lfh(
+	struct segment_heap *heap, const struct vs_chunk *chunk, uint64_t *addr, uint64_t *bytes)
+{
+	struct segment_tail tail;
+
+	if (!chunk->has_unused || !chunk_tail(heap, chunk, bytes, &tail) || !tail.is_lfh)
+		return 0;
+	*addr = chunk->addr + heap->parts->vs_chunk_bytes;
+	*bytes -= tail.unused_bytes;
+	return 1;
+}
+
+static int allocated_chunk(struct segment_heap *heap, const struct vs_chunk *chunk)
+{
+	unsigned header = heap->parts->vs_chunk_bytes;
+	uint64_t addr = chunk->addr + header, bytes;
+	struct segment_block block = {.addr = addr, .header_bytes = header};
+	struct segment_tail tail;
+
+	if (!chunk_tail(heap, chunk, &bytes, &tail)) {
+		if (chunk->bytes <= header)
+			return walk_broken(heap->nt->walk, chunk->addr, "VS block of no size");
+		walk_broken(heap->nt->walk, chunk->addr, "VS block smaller than unused");
+	}
+	if (tail.is_lfh)
+		return segment_lfh_walk(heap, addr, bytes - tail.unused_bytes);
+	if (chunk->is_skipped)
+		return 0;
+	block.bytes = bytes;
+	block.unused_bytes = tail.unused_bytes;
+	block.has_extra = tail.has_extra;
+	return segment_block_add(heap, &block);
+}
+
+int segment_vs_walk(struct segment_heap *heap, uint64_t addr, uint64_t range_bytes)
+{
+	struct vs_cursor cursor;
+	struct vs_chunk chunk;
+	int rc = 0;
+
+	if (!vs_cursor_init(&cursor, heap, heap->nt->segment_keys.heap, addr, range_bytes))
+		return walk_broken(heap->nt->walk, addr, "broken VS subsegment");
+	while (!rc && vs_cursor_next(&cursor, &chunk)) {
+		if (chunk.is_allocated)
+			rc = allocated_chunk(heap, &chunk);
+	}
+	if (!rc && !cursor.broken && cursor.next < cursor.end)
+		cursor.broken = BROKEN_NO_END;
+	if (cursor.broken)
+		walk_broken(heap->nt->walk, cursor.next, cursor.broken);
+	return rc;
+}
+
+/* ---------------------------------------------------------------- the list */
+
+static int count_link(void *ctx, uint64_t link)
+{
+	(void)link;
+	++*(uint64_t *)ctx;
+	return 0;
+}
+
+uint64_t segment_vs_listed(struct segment_heap *heap)
+{
+	uint64_t count = 0;
+	const struct nt_list list = {
+		.head = heap->addr + heap->layout->vs_context + heap->layout->vs_list,
+		.each = count_link,
+		.ctx = &count,
+		.is_coded = true};
+
+	nt_list_walk(heap->nt, &list);
+	return count;
+}

@@ -1,0 +1,119 @@
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/kv.h"
+#include "snapshot/live/nt_windows.h"
+#include "snapshot/live/process.h"
+#include "snapshot/live/spawn_windows.h"
+
+enum {
+	HSNAP, /* this process */
+	TARGET,
+	ARMED, /* an event: the target is held */
+	DONE, /* an event: the helper may end */
+	HANDLE_COUNT,
+};
+
+struct guard {
+	HANDLE handles[HANDLE_COUNT];
+};
+
+static void close_all(struct guard *guard)
+{
+	for (int i = 0; i < HANDLE_COUNT; i++) {
+		if (guard->handles[i])
+			CloseHandle(guard->handles[i]);
+	}
+	free(guard);
+}
+
+static bool open_all(struct guard *guard, HANDLE process)
+{
+	SECURITY_ATTRIBUTES inherit = {.nLength = sizeof(inherit), .bInheritHandle = TRUE};
+	HANDLE self = GetCurrentProcess();
+
+	if (!DuplicateHandle(self, self, self, &guard->handles[HSNAP], SYNCHRONIZE, TRUE, 0) ||
+		!DuplicateHandle(self, process, self, &guard->handles[TARGET], 0, TRUE,
+			DUPLICATE_SAME_ACCESS))
+		return false;
+	guard->handles[ARMED] = CreateEventW(&inherit, TRUE, FALSE, NULL);
+	guard->handles[DONE] = CreateEventW(&inherit, TRUE, FALSE, NULL);
+	return guard->handles[ARMED] && guard->handles[DONE];
+}
+
+/* hsnap's own image with the handles as arguments, which alone it inherits. */
+static bool start(struct guard *guard)
+{
+	wchar_t image[32768], command[200];
+	struct spawn_request request = {.image = image,
+		.command = command,
+		.flags = DETACHED_PROCESS | CREATE_NEW_PROCESS_GROUP,
+		.handles = guard->handles,
+		.handle_count = HANDLE_COUNT};
+	struct spawn spawn;
+
+	_snwprintf(command, 200, L"hsnap " GUARD_COMMAND L" %llx %llx %llx %llx",
+		(unsigned long long)guard->handles[HSNAP],
+		(unsigned long long)guard->handles[TARGET],
+		(unsigned long long)guard->handles[ARMED],
+		(unsigned long long)guard->handles[DONE]);
+	if (!GetModuleFileNameW(NULL, image, 32768) || !spawn_start(&spawn, &request))
+		return false;
+	spawn_let_go(&spawn);
+	CloseHandle(spawn.info.hThread);
+	CloseHandle(spawn.info.hProcess);
+	return true;
+}
+
+struct guard *guard_start(void *process)
+{
+	struct guard *guard = calloc(1, sizeof(*guard));
+
+	if (guard && (!open_all(guard, process) || !start(guard))) {
+		close_all(guard);
+		guard = NULL;
+	}
+	return guard;
+}
+
+void guard_arm(struct guard *guard)
+{
+	if (guard)
+		SetEvent(guard->handles[ARMED]);
+}
+
+void guard_disarm(struct guard *guard)
+{
+	if (guard)
+		ResetEvent(guard->handles[ARMED]);
+}
+
+void guard_stop(struct guard *guard)
+{
+	if (!guard)
+		return;
+	SetEvent(guard->handles[DONE]);
+	close_all(guard);
+}
+
+int guard_main(int argc, char **argv)
+{
+	HANDLE handles[HANDLE_COUNT], wait[2];
+	uint64_t value;
+
+	if (argc != 2 + HANDLE_COUNT)
+		return 2;
+	for (int i = 0; i < HANDLE_COUNT; i++) {
+		if (kv_number(argv[2 + i], 16, &value))
+			return 2;
+		handles[i] = (HANDLE)(ULONG_PTR)value;
+	}
+	wait[0] = handles[DONE];
+	wait[1] = handles[HSNAP];
+	if (WaitForMultipleObjects(2, wait, FALSE, INFINITE) == WAIT_OBJECT_0 + 1 &&
+		WaitForSingleObject(handles[ARMED], 0) == WAIT_OBJECT_0)
+		NtResumeProcess(handles[TARGET]);
+	return 0;
+}

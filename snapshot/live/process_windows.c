@@ -1,0 +1,127 @@
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "snapshot/live/nt_windows.h"
+#include "snapshot/live/process.h"
+
+#include <tlhelp32.h>
+
+#include "core/buf.h"
+#include "core/utf_windows.h"
+
+/* 0: not known. */
+static size_t wide_pair(const char *image, const char *name, wchar_t **wide)
+{
+	wide[0] = wide_from_utf8(image);
+	wide[1] = wide_from_utf8(name);
+	return wide[0] && wide[1] ? wcslen(wide[0]) : 0;
+}
+
+bool process_is_called(const char *image, const char *name)
+{
+	wchar_t *wide[2];
+	size_t len = wide_pair(image, name, wide);
+	bool is = len && !_wcsicmp(wide[0], wide[1]);
+
+	if (!is && len > 4 && !_wcsicmp(wide[0] + len - 4, L".exe"))
+		is = wcslen(wide[1]) == len - 4 && !_wcsnicmp(wide[0], wide[1], len - 4);
+	free(wide[0]);
+	free(wide[1]);
+	return is;
+}
+
+static int add(struct process_list *list, const PROCESSENTRY32W *entry)
+{
+	char *name;
+
+	/* The idle process is none, and hsnap itself is never a target. */
+	if (!entry->th32ProcessID || entry->th32ProcessID == GetCurrentProcessId())
+		return 0;
+	name = utf8_from_wide(entry->szExeFile);
+	if (!name ||
+		array_grow((void **)&list->items, &list->cap, list->count, sizeof(*list->items))) {
+		free(name);
+		return -ERR_NOMEM;
+	}
+	list->items[list->count++] =
+		(struct process_entry){.pid = entry->th32ProcessID, .name = name};
+	return 0;
+}
+
+static int compare(const void *a, const void *b)
+{
+	const struct process_entry *left = a, *right = b;
+
+	return left->pid < right->pid ? -1 : left->pid > right->pid;
+}
+
+int process_list_take(struct process_list *list, struct err *err)
+{
+	HANDLE processes = CreateToolhelp32Snapshot(TH32CS_SNAPPROCESS, 0);
+	PROCESSENTRY32W entry = {.dwSize = sizeof(entry)};
+	char text[300];
+	int rc = 0;
+
+	*list = (struct process_list){0};
+	if (processes == INVALID_HANDLE_VALUE)
+		return err_set(err, ERR_SYSTEM, "the list of processes", "%s",
+			windows_error(GetLastError(), text, sizeof(text)));
+	for (BOOL more = Process32FirstW(processes, &entry); more && !rc;
+		more = Process32NextW(processes, &entry))
+		rc = add(list, &entry);
+	CloseHandle(processes);
+	if (rc)
+		return err_set(err, ERR_NOMEM, "the list of processes", NULL);
+	if (list->count)
+		qsort(list->items, list->count, sizeof(*list->items), compare);
+	return 0;
+}
+
+void process_list_release(struct process_list *list)
+{
+	for (size_t i = 0; i < list->count; i++)
+		free(list->items[i].name);
+	free(list->items);
+	*list = (struct process_list){0};
+}
+
+/* The pids of the processes of that name, with commas: 0 or -ERR_NOMEM. */
+static int find(const struct process_list *list, const char *name, struct buf *pids, uint32_t *pid,
+	unsigned *count)
+{
+	int rc = 0;
+
+	for (size_t i = 0; !rc && i < list->count; i++) {
+		const struct process_entry *entry = &list->items[i];
+
+		if (!process_is_called(entry->name, name))
+			continue;
+		*pid = entry->pid;
+		rc = buf_printf(pids, "%s%" PRIu32, (*count)++ ? ", " : "", entry->pid);
+	}
+	return rc;
+}
+
+int process_by_name(const char *name, uint32_t *pid, struct err *err)
+{
+	struct process_list list;
+	uint32_t found = 0;
+	unsigned count = 0;
+	struct buf pids;
+	int rc = process_list_take(&list, err);
+
+	buf_init(&pids);
+	if (!rc && find(&list, name, &pids, &found, &count))
+		rc = err_set(err, ERR_NOMEM, name, NULL);
+	else if (!rc && !count)
+		rc = err_set(err, ERR_NO_PROCESS, name, NULL);
+	else if (!rc && count > 1)
+		rc = err_set(err, ERR_MANY, name, "pids %s", pids.data);
+	else if (!rc)
+		*pid = found;
+	buf_release(&pids);
+	process_list_release(&list);
+	return rc;
+}

@@ -1,0 +1,241 @@
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "snapshot/live/clone_windows.h"
+#include "snapshot/live/modules_windows.h"
+#include "snapshot/live/process.h"
+#include "snapshot/live/regions_windows.h"
+
+#include "core/utf_windows.h"
+
+#define RIGHTS (PROCESS_VM_READ | PROCESS_QUERY_INFORMATION | PROCESS_SUSPEND_RESUME | SYNCHRONIZE)
+
+struct live {
+	HANDLE process;
+	bool is_ours; /* to be closed */
+	struct hold_calls calls;
+	struct hold hold;
+	struct guard *guard;
+};
+
+static HANDLE reader(struct target *target)
+{
+	struct live *live = target->system;
+
+	return atomic_load(&live->hold.reader);
+}
+
+static int live_read(struct target *target, uint64_t addr, void *bytes, size_t len)
+{
+	SIZE_T got = 0;
+
+	if (!ReadProcessMemory(reader(target), (LPCVOID)addr, bytes, len, &got) || got != len)
+		return -ERR_READ;
+	return 0;
+}
+
+static int live_region(struct target *target, uint64_t addr, struct target_region *region)
+{
+	return region_query(reader(target), addr, region);
+}
+
+static bool live_is_alive(struct target *target)
+{
+	struct live *live = target->system;
+
+	return WaitForSingleObject(live->process, 0) == WAIT_TIMEOUT;
+}
+
+static void arm(void *ctx)
+{
+	struct live *live = ctx;
+
+	if (!live->guard)
+		live->guard = guard_start(live->process);
+	guard_arm(live->guard);
+}
+
+static void disarm(void *ctx)
+{
+	struct live *live = ctx;
+
+	guard_disarm(live->guard);
+}
+
+static int live_suspend(struct target *target, struct err *err)
+{
+	struct live *live = target->system;
+	long status = hold_start(&live->hold);
+
+	target->is_cloned = hold_is_cloned(&live->hold);
+	if (status >= 0)
+		return 0;
+	if (!live_is_alive(target))
+		return err_set(err, ERR_GONE, target->name, NULL);
+	return err_set(err, ERR_RIGHTS, target->name, "status %08lX", (unsigned long)status);
+}
+
+/* Also called from an interrupt: whoever comes first continues the target, once. */
+static void live_resume(struct target *target)
+{
+	struct live *live = target->system;
+
+	hold_end(&live->hold);
+}
+
+static void live_close(struct target *target)
+{
+	struct live *live = target->system;
+
+	live_resume(target);
+	guard_stop(live->guard);
+	if (live->is_ours)
+		CloseHandle(live->process);
+	free(live);
+	target->system = NULL;
+}
+
+static int live_modules(struct target *target, struct snapshot *snapshot, struct err *err)
+{
+	struct live *live = target->system;
+
+	return modules_list(target, live->process, snapshot, err);
+}
+
+static const struct target_ops live_ops = {
+	.read = live_read,
+	.region = live_region,
+	.modules = live_modules,
+	.suspend = live_suspend,
+	.resume = live_resume,
+	.is_alive = live_is_alive,
+	.close = live_close,
+};
+
+/* Wine has a thread of the target answer what its regions are; when the target is killed at that
+ * moment, nobody ever does. Reading needs no answer of anybody. */
+static const struct target_ops live_ops_wine = {
+	.read = live_read,
+	.modules = live_modules,
+	.suspend = live_suspend,
+	.resume = live_resume,
+	.is_alive = live_is_alive,
+	.close = live_close,
+};
+
+static void describe_system(struct target *target)
+{
+	HMODULE ntdll = GetModuleHandleW(L"ntdll.dll");
+	LONG(WINAPI * version)(OSVERSIONINFOW *) = (void *)GetProcAddress(ntdll, "RtlGetVersion");
+	const char *(CDECL * wine)(void) = (void *)GetProcAddress(ntdll, "wine_get_version");
+	OSVERSIONINFOW info = {.dwOSVersionInfoSize = sizeof(info)};
+
+	if (version)
+		version(&info);
+	target->is_wine = wine;
+	target->os_build = info.dwBuildNumber;
+	snprintf(target->os, sizeof(target->os), "Windows %lu.%lu.%lu%s%.20s", info.dwMajorVersion,
+		info.dwMinorVersion, info.dwBuildNumber, wine ? ", Wine " : "", wine ? wine() : "");
+}
+
+static void describe_process(struct target *target, HANDLE process)
+{
+	wchar_t wide[1024];
+	DWORD units = 1024;
+	FILETIME start, exit, kernel, user;
+	char *image;
+
+	if (QueryFullProcessImageNameW(process, 0, wide, &units) &&
+		(image = utf8_from_wide(wide))) {
+		snprintf(target->image, sizeof(target->image), "%s", image);
+		free(image);
+	}
+	if (GetProcessTimes(process, &start, &exit, &kernel, &user)) {
+		uint64_t ticks = (uint64_t)start.dwHighDateTime << 32 | start.dwLowDateTime;
+
+		target->start_ms = (int64_t)(ticks / 10000) - 11644473600000;
+	}
+}
+
+/* Both environment blocks of a 32-bit process on 64-bit Windows; or the one. */
+static int find_peb(struct target *target, HANDLE process)
+{
+	PROCESS_BASIC_INFORMATION basic;
+	ULONG_PTR peb32 = 0;
+
+	if (NtQueryInformationProcess(
+		    process, ProcessBasicInformation, &basic, sizeof(basic), NULL) < 0)
+		return -ERR_RIGHTS;
+	target->peb = (uint64_t)basic.PebBaseAddress;
+	if (NtQueryInformationProcess(process, (PROCESSINFOCLASS)NT_PROCESS_WOW64_INFORMATION,
+		    &peb32, sizeof(peb32), NULL) >= 0 &&
+		peb32) {
+		target->bits = 32;
+		target->host_peb = target->peb;
+		target->peb = peb32;
+	}
+	return 0;
+}
+
+int target_open_handle(struct target *target, void *process, struct err *err)
+{
+	struct live *live;
+
+	*target = (struct target){.ops = &live_ops, .bits = 64, .pid = GetProcessId(process)};
+	snprintf(target->name, sizeof(target->name), "pid %" PRIu32, target->pid);
+	if (WaitForSingleObject(process, 0) == WAIT_OBJECT_0)
+		return err_set(err, ERR_NO_PROCESS, target->name, "it has ended");
+	if (find_peb(target, process))
+		return err_set(err, ERR_RIGHTS, target->name, NULL);
+	live = calloc(1, sizeof(*live));
+	if (!live)
+		return err_set(err, ERR_NOMEM, target->name, NULL);
+	live->process = process;
+	live->calls = clone_calls();
+	live->calls.arm = arm;
+	live->calls.disarm = disarm;
+	hold_init(&live->hold, &live->calls, process, live);
+	target->system = live;
+	describe_system(target);
+	if (target->is_wine)
+		target->ops = &live_ops_wine;
+	describe_process(target, process);
+	return 0;
+}
+
+/* With the right to be cloned when it is to be had. */
+static HANDLE open_process(uint32_t pid)
+{
+	HANDLE process = OpenProcess(RIGHTS | CLONE_RIGHTS, FALSE, pid);
+
+	return process ? process : OpenProcess(RIGHTS, FALSE, pid);
+}
+
+int target_open_live(struct target *target, uint32_t pid, struct err *err)
+{
+	char place[40], text[300];
+	HANDLE process;
+	DWORD code;
+	int rc;
+
+	snprintf(place, sizeof(place), "pid %" PRIu32, pid);
+	if (pid == GetCurrentProcessId())
+		return err_set(err, ERR_USAGE, place, "that is hsnap itself");
+	process = open_process(pid);
+	if (!process) {
+		code = GetLastError();
+		if (code == ERROR_ACCESS_DENIED)
+			return err_set(err, ERR_RIGHTS, place, NULL);
+		return err_set(err, ERR_NO_PROCESS, place,
+			code == ERROR_INVALID_PARAMETER ? NULL : "%s",
+			windows_error(code, text, sizeof(text)));
+	}
+	rc = target_open_handle(target, process, err);
+	if (rc)
+		CloseHandle(process);
+	else
+		((struct live *)target->system)->is_ours = true;
+	return rc;
+}

@@ -1,0 +1,291 @@
+#include "snapshot/minidump/minidump_process.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#include "core/text.h"
+#include "core/utf16.h"
+#include "snapshot/minidump/minidump_layout.h"
+#include "snapshot/target/peb_layout.h"
+
+#define HOST_MODULE "wow64.dll" /* of 32-bit processes, in their 64-bit half */
+
+/* A pointer of bits bits: 0 or -ERR_READ. */
+static int read_ptr(const struct minidump *dump, unsigned bits, uint64_t addr, uint64_t *value)
+{
+	unsigned char bytes[8] = {0};
+	int rc = minidump_copy(dump, addr, bytes, bits / 8);
+
+	if (!rc)
+		*value = bits == 64 ? bytes_u64(bytes) : bytes_u32(bytes);
+	return rc;
+}
+
+static bool is_there(const struct minidump *dump, uint64_t addr, uint64_t bytes)
+{
+	size_t i = spans_find(&dump->runs, addr);
+
+	return i < dump->runs.count && dump->runs.list[i].addr <= addr &&
+	       dump->runs.list[i].end - addr >= bytes;
+}
+
+/* ---------------------------------------------------------------- PEB */
+
+/* The PEB that a thread's TEB of bits bits names: 0 or -ERR_READ, when it is not one. */
+static int peb_of(const struct minidump *dump, unsigned bits, uint64_t teb, uint64_t *peb)
+{
+	const struct peb_layout *layout = peb_layout(bits);
+	uint64_t self, found;
+
+	if (!teb || read_ptr(dump, bits, teb + layout->teb_self, &self) || self != teb ||
+		read_ptr(dump, bits, teb + layout->teb_peb, &found) || !found)
+		return -ERR_READ;
+	*peb = found;
+	return 0;
+}
+
+static bool has_module(const struct minidump *dump, const char *name)
+{
+	for (size_t i = 0; i < dump->module_count; i++) {
+		const char *base = path_base(dump->modules[i].path);
+		size_t k = 0;
+
+		while (name[k] && (base[k] == name[k] || base[k] == name[k] - ('a' - 'A')))
+			k++;
+		if (!name[k] && !base[k])
+			return true;
+	}
+	return false;
+}
+
+/*
+ * In a 64-bit TEB of a 32-bit process the first pointer leads to the 32-bit TEB; in others it is 0, or
+ * of no use. A TEB that is not in the file is believed when the process has the 64-bit half of such.
+ */
+static bool find_guest(
+	const struct minidump *dump, uint64_t teb, bool has_host, struct target *target)
+{
+	uint64_t guest, peb;
+
+	if (read_ptr(dump, 64, teb + peb_layout(64)->teb_wow, &guest) || !guest ||
+		guest > UINT32_MAX)
+		return false;
+	if (!peb_of(dump, 32, guest, &peb)) {
+		target->bits = 32;
+		target->peb = peb;
+		return true;
+	}
+	if (has_host) {
+		target->bits = 32;
+		target->peb = 0;
+	}
+	return false;
+}
+
+/* By the first thread that leads to both, else by what threads lead to. */
+static void find_pebs(struct minidump *dump, struct target *target)
+{
+	struct minidump_list threads = minidump_list(dump, MD_THREADS, MD_THREAD_BYTES);
+	bool has_host = dump->bits == 64 && has_module(dump, HOST_MODULE);
+	uint64_t peb = 0;
+
+	target->bits = dump->bits;
+	for (size_t i = 0; i < threads.count; i++) {
+		const unsigned char *entry = threads.entries + i * MD_THREAD_BYTES;
+		uint64_t teb = minidump_addr(dump, bytes_u64(entry + MD_THREAD_TEB)), found;
+
+		if (peb_of(dump, dump->bits, teb, &found))
+			continue;
+		if (!peb)
+			peb = found;
+		if (dump->bits == 32 || find_guest(dump, teb, has_host, target))
+			break;
+	}
+	if (target->bits == dump->bits)
+		target->peb = peb;
+	else
+		target->host_peb = peb;
+}
+
+/* ---------------------------------------------------------------- what it is */
+
+static void cut_text(char *to, size_t size, const char *from)
+{
+	size_t len = strlen(from);
+
+	if (len >= size) {
+		len = size - 1;
+		while (len && ((unsigned char)from[len] & 0xc0) == 0x80)
+			len--; /* not inside a character */
+	}
+	memcpy(to, from, len);
+	to[len] = '\0';
+}
+
+/* The program's path, as its PEB has it: 0 or -ERR_READ. */
+static int image_of_peb(const struct minidump *dump, struct target *target)
+{
+	const struct peb_layout *layout = peb_layout(target->bits);
+	unsigned char name[2], units[2048];
+	uint64_t parameters, text;
+	size_t len;
+
+	if (read_ptr(dump, target->bits, target->peb + layout->parameters, &parameters) ||
+		minidump_copy(dump, parameters + layout->image_path, name, sizeof(name)) ||
+		read_ptr(dump, target->bits,
+			parameters + layout->image_path + layout->string_buffer, &text))
+		return -ERR_READ;
+	len = bytes_u16(name);
+	len = len < sizeof(units) ? len : sizeof(units);
+	if (len < 2 || minidump_copy(dump, text, units, len))
+		return -ERR_READ;
+	utf16_text(units, len / 2, target->image, sizeof(target->image));
+	return 0;
+}
+
+static void describe_system(const struct minidump *dump, struct target *target)
+{
+	const struct minidump_stream *system = &dump->streams[MD_SYSTEM];
+	uint32_t platform;
+
+	if (system->len < MD_SYSTEM_MIN_BYTES)
+		return;
+	platform = bytes_u32(system->bytes + MD_SYSTEM_PLATFORM);
+	if (platform != MD_PLATFORM_NT) {
+		snprintf(target->os, sizeof(target->os), "platform %" PRIX32, platform);
+		return;
+	}
+	target->os_build = bytes_u32(system->bytes + MD_SYSTEM_BUILD);
+	snprintf(target->os, sizeof(target->os), "Windows %" PRIu32 ".%" PRIu32 ".%" PRIu32,
+		bytes_u32(system->bytes + MD_SYSTEM_MAJOR),
+		bytes_u32(system->bytes + MD_SYSTEM_MINOR), target->os_build);
+}
+
+static void describe_process(const struct minidump *dump, struct target *target)
+{
+	const struct minidump_stream *misc = &dump->streams[MD_MISC];
+	uint32_t flags;
+
+	if (misc->len < MD_MISC_MIN_BYTES)
+		return;
+	flags = bytes_u32(misc->bytes + MD_MISC_FLAGS);
+	if (flags & MD_MISC_HAS_PID)
+		target->pid = bytes_u32(misc->bytes + MD_MISC_PID);
+	if (flags & MD_MISC_HAS_TIMES)
+		target->start_ms = (int64_t)bytes_u32(misc->bytes + MD_MISC_START) * 1000;
+}
+
+void minidump_describe(struct minidump *dump, struct target *target)
+{
+	target->time_ms = dump->time_ms;
+	describe_system(dump, target);
+	describe_process(dump, target);
+	find_pebs(dump, target);
+	if (image_of_peb(dump, target) && dump->first_module < dump->module_count)
+		cut_text(target->image, sizeof(target->image),
+			dump->modules[dump->first_module].path);
+}
+
+/* ---------------------------------------------------------------- what is missing */
+
+static void warn_gaps(const struct minidump *dump, struct snapshot *snapshot)
+{
+	const struct minidump_gaps *gaps = &dump->gaps;
+
+	if (gaps->cut_ranges)
+		snapshot_warn(snapshot,
+			"the file is cut short: %" PRIu64 " bytes of memory in %" PRIu64
+			" ranges are missing",
+			gaps->cut_bytes, gaps->cut_ranges);
+	if (gaps->cut_entries)
+		snapshot_warn(snapshot,
+			"the file is cut short: %" PRIu64 " entries of its lists are missing",
+			gaps->cut_entries);
+	if (gaps->overlaps)
+		snapshot_warn(snapshot,
+			"%zu ranges of memory are in the file twice; the one that begins lower "
+			"counts",
+			gaps->overlaps);
+	if (gaps->shared)
+		snapshot_warn(snapshot,
+			"%zu ranges of memory are more than the file can hold and are left out",
+			gaps->shared);
+	if (gaps->odd_modules)
+		snapshot_warn(snapshot, "%zu modules are empty or reach into another one",
+			gaps->odd_modules);
+	if (gaps->cut_names)
+		snapshot_warn(
+			snapshot, "%zu names of modules are not in the file", gaps->cut_names);
+	if (gaps->repeated)
+		snapshot_warn(snapshot, "%zu lists are in the file twice; the first counts",
+			gaps->repeated);
+}
+
+static void warn_streams(const struct minidump *dump, struct snapshot *snapshot)
+{
+	static const struct {
+		enum minidump_stream_type type;
+		const char *words;
+	} wanted[] = {
+		{MD_MODULES, "the dump has no list of modules"},
+		{MD_THREADS, "the dump has no list of threads, which lead to the heaps"},
+		{MD_SYSTEM, "the dump does not say which Windows it is of"},
+		{MD_MISC, "the dump does not say the process's pid and start time"},
+	};
+
+	for (size_t i = 0; i < sizeof(wanted) / sizeof(*wanted); i++) {
+		if (!dump->streams[wanted[i].type].bytes)
+			snapshot_warn(snapshot, "%s", wanted[i].words);
+	}
+	if (dump->is_bits_guessed)
+		snapshot_warn(snapshot, "the dump names no known processor; taken for %u-bit",
+			dump->bits);
+}
+
+static void warn_peb(const struct minidump *dump, unsigned bits, uint64_t peb, const char *which,
+	struct snapshot *snapshot)
+{
+	const struct peb_layout *layout = peb_layout(bits);
+	uint64_t heap = 0, list = 0;
+	unsigned char count[4];
+
+	if (!peb) {
+		snapshot_warn(snapshot,
+			"no memory of its threads' %senvironment blocks, which lead to the heaps",
+			which);
+		return;
+	}
+	if (!is_there(dump, peb, layout->bytes)) {
+		snapshot_warn(snapshot, "no memory of the %sprocess environment block at %" PRIX64,
+			which, peb);
+		return;
+	}
+	if (read_ptr(dump, bits, peb + layout->process_heap, &heap) ||
+		(heap && !is_there(dump, heap, 1)))
+		snapshot_warn(snapshot, "no memory of the %sprocess heap at %" PRIX64, which, heap);
+	if (read_ptr(dump, bits, peb + layout->heap_list, &list) ||
+		minidump_copy(dump, peb + layout->heap_count, count, sizeof(count)))
+		return;
+	if (bytes_u32(count) && !is_there(dump, list, 1))
+		snapshot_warn(snapshot, "no memory of the %slist of %" PRIu32 " heaps at %" PRIX64,
+			which, bytes_u32(count), list);
+}
+
+void minidump_warn(
+	const struct minidump *dump, const struct target *target, struct snapshot *snapshot)
+{
+	uint64_t bytes = 0;
+
+	for (size_t i = 0; i < dump->memory.count; i++)
+		bytes += dump->memory.list[i].end - dump->memory.list[i].addr;
+	if (!dump->streams[MD_MEMORY64].bytes && !(dump->flags & MD_WITH_FULL_MEMORY))
+		snapshot_warn(snapshot,
+			"the dump has %" PRIu64 " ranges of memory of %" PRIu64
+			" bytes; it was written without full memory",
+			dump->range_count, bytes);
+	warn_streams(dump, snapshot);
+	warn_peb(dump, target->bits, target->peb, "", snapshot);
+	if (target->bits != dump->bits)
+		warn_peb(dump, 64, target->host_peb, "64-bit ", snapshot);
+	warn_gaps(dump, snapshot);
+}

@@ -1,0 +1,91 @@
+#include "snapshot/target/nt_process.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/table.h"
+#include "snapshot/heap/heap.h"
+#include "snapshot/target/peb_layout.h"
+
+/* Keeps the heap at addr unless it is there: 0 or -ERR_NOMEM. */
+static int add(struct nt_process *process, struct table *known, uint64_t addr)
+{
+	int rc;
+
+	if (!addr || table_find(known, &addr, sizeof(addr)))
+		return 0;
+	rc = table_add(known, &addr, sizeof(addr), 0);
+	if (!rc)
+		process->heaps[process->heap_count++] = addr;
+	return rc;
+}
+
+static int read_heaps(
+	struct nt_process *process, struct memory *memory, uint64_t first, const unsigned char *peb)
+{
+	const struct peb_layout *layout = peb_layout(process->bits);
+	uint64_t list = bytes_ptr(peb + layout->heap_list, process->bits);
+	uint32_t count = bytes_u32(peb + layout->heap_count);
+	bool is_first_seen = false;
+	struct table known;
+	uint64_t addr;
+	int rc;
+
+	process->is_heap_list_cut = count > HEAPS_MAX;
+	count = count < HEAPS_MAX ? count : HEAPS_MAX;
+	process->heaps = calloc((size_t)count + 1, sizeof(*process->heaps));
+	if (!process->heaps)
+		return -ERR_NOMEM;
+	table_init(&known);
+	rc = add(process, &known, first);
+	for (uint32_t i = 0; !rc && i < count; i++) {
+		if (memory_ptr(memory, process->bits, list + (uint64_t)i * (process->bits / 8),
+			    &addr)) {
+			process->is_heap_list_cut = true;
+			break;
+		}
+		/* Where the count says nothing, the list ends where its unused part begins. */
+		if (process->is_heap_list_cut && !addr)
+			break;
+		/* A heap is in the list once: where one is there again, another is lost. */
+		if (addr == first ? is_first_seen : addr && table_find(&known, &addr, sizeof(addr)))
+			process->is_heap_twice = true;
+		is_first_seen = is_first_seen || addr == first;
+		rc = add(process, &known, addr);
+	}
+	table_release(&known);
+	return rc;
+}
+
+int nt_process_read(struct nt_process *process, struct memory *memory, uint64_t peb, unsigned bits,
+	struct err *err)
+{
+	const struct peb_layout *layout = peb_layout(bits);
+	struct nt_process found = {.bits = bits, .peb = peb};
+	unsigned char bytes[0x200];
+	uint64_t first;
+	int rc;
+
+	if (memory_copy(memory, peb, bytes, layout->bytes))
+		return target_err(memory->target, peb, "unreadable PEB", err);
+	first = bytes_ptr(bytes + layout->process_heap, bits);
+	if (!first)
+		return err_set(err, ERR_TARGET, memory->target->name, "it has no heap yet");
+	found.global_flag = bytes_u32(bytes + layout->global_flag);
+	found.os_major = bytes_u32(bytes + layout->os_major);
+	found.os_minor = bytes_u32(bytes + layout->os_minor);
+	found.os_build = bytes_u16(bytes + layout->os_build);
+	rc = read_heaps(&found, memory, first, bytes);
+	if (rc) {
+		nt_process_release(&found);
+		return err_set(err, (enum err_code) - rc, memory->target->name, NULL);
+	}
+	*process = found;
+	return 0;
+}
+
+void nt_process_release(struct nt_process *process)
+{
+	free(process->heaps);
+	*process = (struct nt_process){0};
+}

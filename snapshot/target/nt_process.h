@@ -1,0 +1,34 @@
+/*
+ * What Windows keeps about a process in its environment block (PEB): its heaps, its global flags, its
+ * build. A 32-bit process on 64-bit Windows has two, each with heaps of its own.
+ */
+#ifndef SNAPSHOT_NT_PROCESS_H
+#define SNAPSHOT_NT_PROCESS_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "core/err.h"
+#include "snapshot/target/target_memory.h"
+
+#define NT_FLAG_UST 0x1000u /* FLG_USER_STACK_TRACE_DB */
+#define NT_FLAG_HPA 0x2000000u /* FLG_HEAP_PAGE_ALLOCS */
+
+struct nt_process {
+	unsigned bits;
+	uint64_t peb;
+	uint32_t global_flag; /* PEB.NtGlobalFlag */
+	uint32_t os_major, os_minor, os_build; /* as the PEB says; 0 under Wine before its start */
+	/* In the PEB's order, each once; the process heap first. Owned. */
+	uint64_t *heaps;
+	size_t heap_count;
+	bool is_heap_list_cut; /* it could not be read to its end */
+	bool is_heap_twice; /* it names one heap twice, where another should be */
+};
+
+/* Reads a PEB. Returns 0; -ERR_GONE, -ERR_TARGET (not readable, or no heap yet), -ERR_NOMEM. */
+int nt_process_read(struct nt_process *process, struct memory *memory, uint64_t peb, unsigned bits,
+	struct err *err);
+void nt_process_release(struct nt_process *process);
+
+#endif

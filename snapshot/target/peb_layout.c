@@ -1,0 +1,52 @@
+#include "snapshot/target/peb_layout.h"
+
+/*
+ * struct _PEB: ProcessHeap, NtGlobalFlag, NumberOfHeaps, ProcessHeaps, OSMajorVersion,
+ * OSMinorVersion, OSBuildNumber, Ldr. Public symbols of ntdll and of the kernel, XP to Windows 11
+ * 22000, the same in all; as listed by Volatility, ntdiff and phnt. Wine 8.0 has ProcessHeap and
+ * NtGlobalFlag there too and leaves the heap list empty.
+ *
+ * ProcessParameters, _RTL_USER_PROCESS_PARAMETERS.ImagePathName, _UNICODE_STRING.Buffer,
+ * _TEB.NtTib.Self, _TEB.ProcessEnvironmentBlock: the same sources, XP to Windows 11 22000; phnt and
+ * Microsoft's winternl.h for the last but one. That a 64-bit _TEB's NtTib.ExceptionList leads to the
+ * 32-bit _TEB: HeapStat, phnt, and a dump of a 32-bit program written by 64-bit Windows 7.
+ */
+static const struct peb_layout layouts[] = {
+	{.bits = 32,
+		.process_heap = 0x18,
+		.global_flag = 0x68,
+		.heap_count = 0x88,
+		.heap_list = 0x90,
+		.os_major = 0xa4,
+		.os_minor = 0xa8,
+		.os_build = 0xac,
+		.ldr = 0x0c,
+		.parameters = 0x10,
+		.bytes = 0xb0,
+		.image_path = 0x38,
+		.string_buffer = 4,
+		.teb_wow = 0,
+		.teb_self = 0x18,
+		.teb_peb = 0x30},
+	{.bits = 64,
+		.process_heap = 0x30,
+		.global_flag = 0xbc,
+		.heap_count = 0xe8,
+		.heap_list = 0xf0,
+		.os_major = 0x118,
+		.os_minor = 0x11c,
+		.os_build = 0x120,
+		.ldr = 0x18,
+		.parameters = 0x20,
+		.bytes = 0x124,
+		.image_path = 0x60,
+		.string_buffer = 8,
+		.teb_wow = 0,
+		.teb_self = 0x30,
+		.teb_peb = 0x60},
+};
+
+const struct peb_layout *peb_layout(unsigned bits)
+{
+	return &layouts[bits == 64];
+}

@@ -1,0 +1,136 @@
+/*
+ * The process that is looked at, behind one interface: read its memory, list its modules, hold it.
+ *
+ * target_live_windows.c reads a live process, target_minidump.c a file. Addresses are the target's
+ * and always uint64_t. Nothing read from it is trusted. snapshot/target/target_memory.h reads it with few calls.
+ */
+#ifndef SNAPSHOT_TARGET_H
+#define SNAPSHOT_TARGET_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "core/err.h"
+#include "core/model.h"
+#include "core/pe.h"
+
+/* Of x64 address space: all that a process holds lies in it. */
+#define TARGET_SPACE_BYTES ((uint64_t)1 << 47)
+
+struct target;
+
+enum target_access {
+	TARGET_READ = 1,
+	TARGET_WRITE = 2,
+	TARGET_EXECUTE = 4,
+};
+
+/* Committed memory of one kind: addr..end. */
+struct target_region {
+	uint64_t addr, end;
+	unsigned access; /* enum target_access; a guard page has none */
+	bool is_image; /* a part of a module */
+};
+
+struct target_ops {
+	/* Exactly len bytes: 0, or -ERR_READ when a part of them is not there. */
+	int (*read)(struct target *target, uint64_t addr, void *bytes, size_t len);
+	/* The region that addr lies in, else the next above it: 0, or -ERR_READ when there is none.
+	 * NULL: regions are not known, only reading tells. */
+	int (*region)(struct target *target, uint64_t addr, struct target_region *region);
+	/* The bytes at addr where they lie (in a mapped file) and how many of them; NULL when they
+	 * are not there. They stay until close(). NULL: memory has to be read. */
+	const unsigned char *(*view)(struct target *target, uint64_t addr, size_t *len);
+	/* Adds the loaded modules (base, size_bytes, path; of a file also what identifies them) to
+	 * snapshot, and a warning for whatever the target cannot tell: 0 or an error. */
+	int (*modules)(struct target *target, struct snapshot *snapshot, struct err *err);
+	/* Stops and continues all threads. resume() is harmless when nothing is suspended, and may
+	 * be called from an interrupt. */
+	int (*suspend)(struct target *target, struct err *err);
+	void (*resume)(struct target *target);
+	/* False when the process has ended. */
+	bool (*is_alive)(struct target *target);
+	void (*close)(struct target *target);
+};
+
+struct target {
+	const struct target_ops *ops;
+	void *system; /* the implementation's own */
+	char name[40]; /* "pid 12", for messages */
+	uint32_t pid;
+	unsigned bits;
+	uint64_t peb; /* address of the process environment block, of a process of that many bits */
+	uint64_t host_peb; /* of a 32-bit process on 64-bit Windows: its 64-bit one; else 0 */
+	uint32_t os_build; /* 0: not known */
+	bool is_cloned; /* the last suspend() made a copy to read, and the process ran on */
+	bool is_wine; /* known to be; a file does not tell */
+	bool is_file; /* it neither runs nor changes, and parts of its memory may be missing for good */
+	int64_t start_ms;
+	int64_t time_ms; /* when the process was as it is seen; 0: now */
+	char image[1024], os[80]; /* UTF-8 */
+	uint64_t reads, read_bytes; /* how many calls, for -v */
+};
+
+int target_read(struct target *target, uint64_t addr, void *bytes, size_t len);
+
+/* Numbers in the target's memory: 0 or -ERR_READ. */
+int target_u32(struct target *target, uint64_t addr, uint32_t *value);
+int target_u64(struct target *target, uint64_t addr, uint64_t *value);
+
+/* How many bytes of the target are committed; all that can be addressed when that is not known. */
+uint64_t target_committed_bytes(struct target *target);
+
+/* The error for a failed read: ERR_GONE when the process has ended, else ERR_TARGET with the
+ * address and what was looked for. Returns its negative. */
+int target_err(struct target *target, uint64_t addr, const char *what, struct err *err);
+
+/* A loaded module as core/pe.h reads it; image must outlive the source. */
+struct target_image {
+	struct target *target;
+	uint64_t base;
+};
+
+struct pe_source target_image_source(struct target_image *image);
+
+/*
+ * A window onto a range of the target's memory that is walked upwards: it is read in pieces of
+ * WINDOW_BYTES, so walking costs few reads, and bytes that are jumped over are not read.
+ */
+#define TARGET_WINDOW_BYTES ((size_t)1 << 20)
+
+struct target_window {
+	struct target *target;
+	uint64_t end; /* of the range */
+	uint64_t addr; /* of bytes[0] */
+	size_t len;
+	unsigned char *bytes;
+};
+
+/* 0 or -ERR_NOMEM. */
+int window_init(struct target_window *window, struct target *target);
+void window_release(struct target_window *window);
+
+/* Sets the range that may be read: [.., end). What was read before is forgotten. */
+void window_range(struct target_window *window, uint64_t end);
+
+/* len (at most 4096) bytes at addr, or NULL when they are not in the range or cannot be read. */
+const unsigned char *window_at(struct target_window *window, uint64_t addr, size_t len);
+
+/* Little-endian numbers in bytes that were read. In line: most of what walkers do is this. */
+static inline uint16_t bytes_u16(const unsigned char *bytes)
+{
+	return (uint16_t)(bytes[0] | bytes[1] << 8);
+}
+
+static inline uint32_t bytes_u32(const unsigned char *bytes)
+{
+	return bytes_u16(bytes) | (uint32_t)bytes_u16(bytes + 2) << 16;
+}
+
+static inline uint64_t bytes_u64(const unsigned char *bytes)
+{
+	return bytes_u32(bytes) | (uint64_t)bytes_u32(bytes + 4) << 32;
+}
+
+#endif

@@ -1,0 +1,220 @@
+#include "snapshot/target/target_memory.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define VIEW_BYTES 0x10000u /* the granules of an address space */
+
+#define PAGE_BYTES 4096u /* what can be read or not as a whole */
+
+int memory_init(struct memory *memory, struct target *target)
+{
+	*memory = (struct memory){.target = target};
+	memory->joined = malloc(MEMORY_AT_MAX);
+	if (!target->ops->view)
+		memory->pieces = calloc(MEMORY_PIECES, sizeof(*memory->pieces));
+	if (memory->joined && (memory->pieces || target->ops->view))
+		return 0;
+	memory_release(memory);
+	return -ERR_NOMEM;
+}
+
+void memory_release(struct memory *memory)
+{
+	for (size_t i = 0; memory->pieces && i < MEMORY_PIECES; i++)
+		free(memory->pieces[i].bytes);
+	free(memory->pieces);
+	free(memory->joined);
+	*memory = (struct memory){0};
+}
+
+void memory_clear(struct memory *memory)
+{
+	memory->len = memory->before.len = 0;
+	for (size_t i = 0; memory->pieces && i < MEMORY_PIECES; i++)
+		memory->pieces[i].len = 0;
+}
+
+/* The part of addr's aligned piece that can be read at once. Where regions are not known, all. */
+static bool piece_range(struct memory *memory, uint64_t addr, uint64_t *start, uint64_t *end)
+{
+	struct target *target = memory->target;
+	struct target_region region;
+
+	*start = addr - addr % MEMORY_PIECE_BYTES;
+	*end = *start + MEMORY_PIECE_BYTES;
+	if (*end < *start)
+		return false;
+	if (!target->ops->region)
+		return true;
+	if (target->ops->region(target, addr, &region) || region.addr > addr ||
+		region.end <= addr || !(region.access & TARGET_READ))
+		return false;
+	*start = region.addr > *start ? region.addr : *start;
+	*end = region.end < *end ? region.end : *end;
+	return true;
+}
+
+static bool piece_try(
+	struct memory *memory, struct memory_piece *piece, uint64_t start, uint64_t end)
+{
+	if (target_read(memory->target, start, piece->bytes, (size_t)(end - start)))
+		return false;
+	piece->addr = start;
+	piece->len = (size_t)(end - start);
+	return true;
+}
+
+/* Reads the piece that addr lies in; when not all of it is there, addr's page. */
+static bool piece_read(struct memory *memory, struct memory_piece *piece, uint64_t addr)
+{
+	uint64_t page = addr - addr % PAGE_BYTES, start, end;
+
+	piece->len = 0;
+	if (!piece->bytes)
+		piece->bytes = malloc(MEMORY_PIECE_BYTES);
+	if (!piece->bytes || !piece_range(memory, addr, &start, &end))
+		return false;
+	return piece_try(memory, piece, start, end) ||
+	       piece_try(memory, piece, page > start ? page : start,
+		       page + PAGE_BYTES < end ? page + PAGE_BYTES : end);
+}
+
+/* What was found last becomes what was found before, and the other way round. */
+static void swap(struct memory *memory)
+{
+	struct memory_seen before = memory->before;
+
+	memory->before = (struct memory_seen){memory->addr, memory->len, memory->bytes};
+	memory->addr = before.addr;
+	memory->len = before.len;
+	memory->bytes = before.bytes;
+}
+
+/* Makes the bytes of a file from start on those that were found last, if addr is among them. */
+static bool view_from(struct memory *memory, uint64_t start, uint64_t addr)
+{
+	memory->bytes = memory->target->ops->view(memory->target, start, &memory->len);
+	memory->addr = start;
+	if (!memory->bytes || memory->len <= addr - start)
+		memory->len = 0;
+	return memory->len > 0;
+}
+
+/* Walkers go to and fro between a block and what it points to, and look back a little. */
+static bool view(struct memory *memory, uint64_t addr)
+{
+	swap(memory);
+	return (addr >= memory->addr && addr - memory->addr < memory->len) ||
+	       view_from(memory, addr - addr % VIEW_BYTES, addr) || view_from(memory, addr, addr);
+}
+
+/* Makes the bytes at addr those that were found last. */
+static bool find(struct memory *memory, uint64_t addr)
+{
+	struct memory_piece *piece;
+
+	if (!memory->pieces)
+		return view(memory, addr);
+	piece = &memory->pieces[addr / MEMORY_PIECE_BYTES % MEMORY_PIECES];
+	if ((addr < piece->addr || addr - piece->addr >= piece->len) &&
+		!piece_read(memory, piece, addr)) {
+		memory->len = 0;
+		return false;
+	}
+	memory->addr = piece->addr;
+	memory->len = piece->len;
+	memory->bytes = piece->bytes;
+	return true;
+}
+
+const unsigned char *memory_from(struct memory *memory, uint64_t addr, size_t *len)
+{
+	if ((addr < memory->addr || addr - memory->addr >= memory->len) && !find(memory, addr))
+		return NULL;
+	*len = memory->len - (size_t)(addr - memory->addr);
+	return memory->bytes + (addr - memory->addr);
+}
+
+int memory_copy(struct memory *memory, uint64_t addr, void *bytes, size_t len)
+{
+	unsigned char *to = bytes;
+
+	while (len) {
+		size_t left;
+		const unsigned char *from = memory_from(memory, addr, &left);
+
+		if (!from)
+			return -ERR_READ;
+		left = left < len ? left : len;
+		memcpy(to, from, left);
+		to += left;
+		len -= left;
+		if (addr + left < addr && len)
+			return -ERR_READ;
+		addr += left;
+	}
+	return 0;
+}
+
+const unsigned char *memory_at(struct memory *memory, uint64_t addr, size_t len)
+{
+	size_t left;
+	const unsigned char *bytes = memory_from(memory, addr, &left);
+
+	if (!bytes || left >= len)
+		return bytes;
+	if (len > MEMORY_AT_MAX || memory_copy(memory, addr, memory->joined, len))
+		return NULL;
+	return memory->joined;
+}
+
+int memory_u8(struct memory *memory, uint64_t addr, uint8_t *value)
+{
+	const unsigned char *bytes = memory_at(memory, addr, 1);
+
+	if (!bytes)
+		return -ERR_READ;
+	*value = *bytes;
+	return 0;
+}
+
+int memory_u16(struct memory *memory, uint64_t addr, uint16_t *value)
+{
+	const unsigned char *bytes = memory_at(memory, addr, 2);
+
+	if (!bytes)
+		return -ERR_READ;
+	*value = bytes_u16(bytes);
+	return 0;
+}
+
+int memory_u32(struct memory *memory, uint64_t addr, uint32_t *value)
+{
+	const unsigned char *bytes = memory_at(memory, addr, 4);
+
+	if (!bytes)
+		return -ERR_READ;
+	*value = bytes_u32(bytes);
+	return 0;
+}
+
+int memory_u64(struct memory *memory, uint64_t addr, uint64_t *value)
+{
+	const unsigned char *bytes = memory_at(memory, addr, 8);
+
+	if (!bytes)
+		return -ERR_READ;
+	*value = bytes_u64(bytes);
+	return 0;
+}
+
+int memory_ptr(struct memory *memory, unsigned bits, uint64_t addr, uint64_t *value)
+{
+	const unsigned char *bytes = memory_at(memory, addr, bits / 8);
+
+	if (!bytes)
+		return -ERR_READ;
+	*value = bytes_ptr(bytes, bits);
+	return 0;
+}

@@ -1,0 +1,74 @@
+/*
+ * A target's memory as bytes at hand: walkers ask for what they want to see, and it is read in
+ * large pieces, or not at all where a file is mapped.
+ *
+ * Bytes are kept until memory_clear(); nothing may be kept over a time in which the target ran.
+ */
+#ifndef SNAPSHOT_TARGET_MEMORY_H
+#define SNAPSHOT_TARGET_MEMORY_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "snapshot/target/target.h"
+
+#define MEMORY_PIECE_BYTES ((size_t)1 << 18)
+#define MEMORY_PIECES 512 /* 128 MiB at most */
+#define MEMORY_AT_MAX ((size_t)1 << 16)
+
+/* A part of one region, within one aligned piece of the address space. */
+struct memory_piece {
+	uint64_t addr;
+	size_t len; /* 0: nothing */
+	unsigned char *bytes; /* MEMORY_PIECE_BYTES, or NULL: not needed yet */
+};
+
+struct memory_seen {
+	uint64_t addr;
+	size_t len; /* 0: nothing */
+	const unsigned char *bytes;
+};
+
+struct memory {
+	struct target *target;
+	/* What was found last: the commonest answer. */
+	uint64_t addr;
+	size_t len;
+	const unsigned char *bytes;
+	struct memory_seen before; /* of a mapped file, what was found before that */
+	struct memory_piece *pieces; /* MEMORY_PIECES, by address; NULL for a mapped file */
+	unsigned char *joined; /* MEMORY_AT_MAX bytes that lie in two pieces */
+};
+
+/* 0 or -ERR_NOMEM. */
+int memory_init(struct memory *memory, struct target *target);
+void memory_release(struct memory *memory);
+
+/* Forgets what was read. */
+void memory_clear(struct memory *memory);
+
+/* len (1..MEMORY_AT_MAX) bytes at addr, valid until the next call; NULL when they are not all there
+ * or cannot be read. */
+const unsigned char *memory_at(struct memory *memory, uint64_t addr, size_t len);
+
+/* The bytes from addr on as far as they are at hand, and how many (at least 1); NULL as above. */
+const unsigned char *memory_from(struct memory *memory, uint64_t addr, size_t *len);
+
+/* Copies any number of bytes: 0 or -ERR_READ. */
+int memory_copy(struct memory *memory, uint64_t addr, void *bytes, size_t len);
+
+/* Little-endian numbers in the target: 0 or -ERR_READ, then with *value as it was. memory_ptr() reads a
+ * pointer of a process of that many bits. */
+int memory_u8(struct memory *memory, uint64_t addr, uint8_t *value);
+int memory_u16(struct memory *memory, uint64_t addr, uint16_t *value);
+int memory_u32(struct memory *memory, uint64_t addr, uint32_t *value);
+int memory_u64(struct memory *memory, uint64_t addr, uint64_t *value);
+int memory_ptr(struct memory *memory, unsigned bits, uint64_t addr, uint64_t *value);
+
+/* A pointer in bytes that were read. */
+static inline uint64_t bytes_ptr(const unsigned char *bytes, unsigned bits)
+{
+	return bits == 64 ? bytes_u64(bytes) : bytes_u32(bytes);
+}
+
+#endif
