@@ -11,6 +11,7 @@ struct node {
 struct tree_walk {
 	struct nt_walk *nt;
 	const struct nt_tree *tree;
+	uint64_t root;
 	struct node path[DEPTH_MAX]; /* nodes whose right part is still to come */
 	unsigned path_count, depths[DEPTH_MAX]; /* of each: how deep it lies */
 	uint64_t parent_key;
@@ -48,8 +49,8 @@ static bool is_parent(uint64_t stored, uint64_t key, uint64_t parent)
 static bool is_child_of(struct tree_walk *walk, const struct node *node, uint64_t parent)
 {
 	if (!walk->is_parent_key_known) {
-		walk->is_parent_key_known = true;
 		walk->parent_key = is_parent(node->parent, 0, parent) ? 0 : walk->tree->key;
+		walk->is_parent_key_known = is_parent(node->parent, walk->parent_key, parent);
 	}
 	return is_parent(node->parent, walk->parent_key, parent);
 }
@@ -60,7 +61,10 @@ static bool broken(struct tree_walk *walk, uint64_t addr, const char *what)
 	return false;
 }
 
-/* Goes from a node down its left children. parent 0: it is the root. False: the tree is broken. */
+/*
+ * Goes from a node down its left children. parent 0: it is the root. False: the tree is broken there.
+ * A node is entered only from its parent, and the root only once: so no node is met twice.
+ */
 static bool descend(struct tree_walk *walk, uint64_t addr, uint64_t parent, unsigned depth)
 {
 	struct node node;
@@ -70,7 +74,7 @@ static bool descend(struct tree_walk *walk, uint64_t addr, uint64_t parent, unsi
 			return broken(walk, addr, "tree of no end");
 		if (!node_read(walk, addr, &node))
 			return broken(walk, addr, "unreadable tree");
-		if ((parent && !is_child_of(walk, &node, parent)) ||
+		if ((parent && (addr == walk->root || !is_child_of(walk, &node, parent))) ||
 			(node.left && node.left == node.right))
 			return broken(walk, addr, "broken tree");
 		walk->depths[walk->path_count] = ++depth;
@@ -83,15 +87,17 @@ static bool descend(struct tree_walk *walk, uint64_t addr, uint64_t parent, unsi
 int nt_tree_walk(struct nt_walk *nt, const struct nt_tree *tree)
 {
 	struct tree_walk walk = {.nt = nt, .tree = tree};
-	bool sound = descend(&walk, child(tree, tree->root), 0, 0);
+	bool sound;
 	int rc = 0;
 
+	walk.root = child(tree, tree->root);
+	sound = descend(&walk, walk.root, 0, 0) || tree->goes_on;
 	while (sound && !rc && walk.path_count) {
 		struct node node = walk.path[--walk.path_count];
 		unsigned depth = walk.depths[walk.path_count];
 
 		rc = tree->each(tree->ctx, node.addr);
-		sound = rc || descend(&walk, node.right, node.addr, depth);
+		sound = rc || descend(&walk, node.right, node.addr, depth) || tree->goes_on;
 	}
 	return rc < 0 ? rc : 0;
 }

@@ -19,6 +19,7 @@ struct nt_tree {
 	 * ends; negative: an error. */
 	int (*each)(void *ctx, uint64_t node);
 	void *ctx;
+	bool goes_on; /* behind a node that makes no sense, with those that can still be reached */
 };
 
 /* Returns 0 or an error of each(). */
