@@ -263,6 +263,40 @@ static void what_only_looks_like_a_root_is_none(void **state)
 	}
 }
 
+/*
+ * An ordinary heap whose memory has a list and a pointer to the heap where a root would have them, as
+ * the low fragmentation heap of Windows 7 x64 does (_LFH_HEAP.SubSegmentZones 28, .Heap 40).
+ */
+static void an_ordinary_heap_is_no_page_heap(void **state)
+{
+	(void)state;
+	EACH_FACTS(f)
+	{
+		uint64_t heap = 0x15000000, inside = heap + 0x1000;
+		struct page p;
+
+		page_init(&p, f);
+		fake_map(&p.fake, heap, 0x2000);
+		fake_put(&p.fake, heap + f->signature, 0xffeeffee, 4);
+		link_up(&p, inside + f->next, inside + f->next);
+		put(&p, inside + f->normal, heap);
+		p.heaps[p.process.heap_count++] = heap;
+		page_walk(&p, TARGET_SPACE_BYTES);
+		assert_int_equal(p.walk.heap_count, 0);
+		page_release(&p);
+		/* Nor where another heap is pointed to. */
+		page_init(&p, f);
+		fake_map(&p.fake, heap, 0x2000);
+		fake_put(&p.fake, heap + f->signature, 0xffeeffee, 4);
+		link_up(&p, inside + f->next, inside + f->next);
+		put(&p, inside + f->normal, NORMAL);
+		p.heaps[p.process.heap_count++] = heap;
+		page_walk(&p, TARGET_SPACE_BYTES);
+		assert_int_equal(p.walk.heap_count, 0);
+		page_release(&p);
+	}
+}
+
 /* ---------------------------------------------------------------- trees that harm */
 
 /* How many blocks the first page heap is found to have, and what is noted. */
@@ -447,6 +481,7 @@ int main(void)
 		cmocka_unit_test(roots_are_found_from_the_data_of_verifier_dll),
 		cmocka_unit_test(verifier_dll_is_not_read_without_its_flags),
 		cmocka_unit_test(what_only_looks_like_a_root_is_none),
+		cmocka_unit_test(an_ordinary_heap_is_no_page_heap),
 		cmocka_unit_test(a_tree_that_leads_round_ends),
 		cmocka_unit_test(a_tree_deeper_than_any_sound_one_ends),
 		cmocka_unit_test(wrong_counts_and_wild_pointers_are_noted),
