@@ -2,6 +2,7 @@
 
 #include <stdlib.h>
 
+#include "core/buf.h"
 #include "snapshot/heap/claim_run.h"
 #include "snapshot/heap/nt/nt_tree.h"
 
@@ -73,6 +74,51 @@ static int blocks(struct page_walk *page, uint64_t root)
 	return rc;
 }
 
+static int add_behind(struct nt_walk *nt, uint64_t normal_heap)
+{
+	if (array_grow(
+		    (void **)&nt->behind, &nt->behind_cap, nt->behind_count, sizeof(*nt->behind)))
+		return -ERR_NOMEM;
+	nt->behind[nt->behind_count++] = normal_heap;
+	return 0;
+}
+
+static int by_value(const void *a, const void *b)
+{
+	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+
+	return x < y ? -1 : x > y;
+}
+
+/* Leaves of the heaps behind page heaps those that the PEB does not list, each once. */
+static int drop_listed(struct nt_walk *nt)
+{
+	const struct nt_process *process = nt->process;
+	size_t bytes = process->heap_count * sizeof(*process->heaps), kept = 0;
+	uint64_t *listed = nt->behind_count && bytes ? malloc(bytes) : NULL;
+
+	if (!nt->behind_count)
+		return 0;
+	if (bytes && !listed)
+		return -ERR_NOMEM;
+	for (size_t i = 0; i < process->heap_count; i++)
+		listed[i] = process->heaps[i];
+	if (listed)
+		qsort(listed, process->heap_count, sizeof(*listed), by_value);
+	qsort(nt->behind, nt->behind_count, sizeof(*nt->behind), by_value);
+	for (size_t i = 0; i < nt->behind_count; i++) {
+		uint64_t addr = nt->behind[i];
+
+		if ((!kept || nt->behind[kept - 1] != addr) &&
+			!(listed && bsearch(&addr, listed, process->heap_count, sizeof(*listed),
+					    by_value)))
+			nt->behind[kept++] = addr;
+	}
+	nt->behind_count = kept;
+	free(listed);
+	return 0;
+}
+
 static int walk_root(struct nt_walk *nt, const struct page_root *root)
 {
 	struct page_walk page = {.nt = nt, .layout = page_layout(nt->process->bits)};
@@ -80,14 +126,16 @@ static int walk_root(struct nt_walk *nt, const struct page_root *root)
 	const unsigned char *bytes = memory_at(nt->memory, root->root, layout->root_bytes);
 	struct heap heap = {
 		.addr = root->handle, .bits = layout->bits, .kind = "page", .layout = layout->name};
-	int rc;
+	int rc = 0;
 
 	if (bytes) {
+		rc = add_behind(nt, ptr_at(&page, bytes, layout->root_normal_heap));
 		heap.reserved_bytes = ptr_at(&page, bytes, layout->root_storage_bytes);
 		heap.committed_bytes = ptr_at(&page, bytes, layout->root_busy_committed) +
 				       ptr_at(&page, bytes, layout->root_free_committed);
 	}
-	rc = walk_add_heap(nt->walk, &heap);
+	if (!rc)
+		rc = walk_add_heap(nt->walk, &heap);
 	return rc ? rc : blocks(&page, root->root);
 }
 
@@ -101,7 +149,14 @@ int page_heaps_walk(struct nt_walk *nt)
 		rc = walk_root(nt, &roots.list[i]);
 	nt->page_heap_count = nt->walk->heap_count - nt->page_heap_first;
 	free(roots.list);
-	return rc;
+	return rc ? rc : drop_listed(nt);
+}
+
+void page_heaps_release(struct nt_walk *nt)
+{
+	free(nt->behind);
+	nt->behind = NULL;
+	nt->behind_count = nt->behind_cap = 0;
 }
 
 bool page_heap_knows(const struct nt_walk *nt, uint64_t addr)
