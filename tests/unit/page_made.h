@@ -11,15 +11,16 @@
 /* Numbers of facts, written down once more here, apart from the walker's table. */
 struct page_facts {
 	unsigned bits, ptr, table, top, count, next, normal, signature;
-	unsigned left, right, user, virtual_block, virtual_bytes, requested, trace;
+	unsigned left, right, user, virtual_block, virtual_bytes, access_bytes;
+	unsigned requested, trace;
 	unsigned info, i_heap, i_requested, i_actual, i_trace, i_end;
 };
 
 static const struct page_facts facts[] = {
-	{64, 8, 0x38, 0x10, 0x2c, 0x138, 0x150, 0x10, 8, 0x10, 0x20, 0x28, 0x30, 0x40, 0x60, 0x40,
-		8, 0x10, 0x18, 0x30, 0x3c},
-	{32, 4, 0x20, 8, 0x18, 0xa4, 0xb4, 8, 4, 8, 0x10, 0x14, 0x18, 0x20, 0x30, 0x20, 4, 8, 0xc,
-		0x18, 0x1c},
+	{64, 8, 0x38, 0x10, 0x2c, 0x138, 0x150, 0x10, 8, 0x10, 0x20, 0x28, 0x30, 0x38, 0x40, 0x60,
+		0x40, 8, 0x10, 0x18, 0x30, 0x3c},
+	{32, 4, 0x20, 8, 0x18, 0xa4, 0xb4, 8, 4, 8, 0x10, 0x14, 0x18, 0x1c, 0x20, 0x30, 0x20, 4, 8,
+		0xc, 0x18, 0x1c},
 };
 
 #define ROOT_A 0x10000000u
@@ -121,6 +122,7 @@ static inline uint64_t node(struct page *p, unsigned k, uint64_t requested)
 	put(p, at + p->f->user, pages + 0x1000 - requested);
 	put(p, at + p->f->virtual_block, pages);
 	put(p, at + p->f->virtual_bytes, 0x2000);
+	put(p, at + p->f->access_bytes, 0x1000);
 	put(p, at + p->f->requested, requested);
 	put(p, at + p->f->trace, 0x30000000 + 0x100 * k);
 	return at;

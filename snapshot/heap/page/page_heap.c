@@ -6,6 +6,10 @@
 #include "snapshot/heap/claim_run.h"
 #include "snapshot/heap/nt/nt_tree.h"
 
+/* How much of a block's memory at most nobody may touch: a page, and what is left of a unit of
+ * address space (64 KiB) where blocks begin at whole ones. */
+#define GUARD_BYTES_MAX 0x11000u
+
 struct page_walk {
 	struct nt_walk *nt;
 	const struct page_layout *layout;
@@ -26,31 +30,54 @@ static int claim(struct page_walk *page, uint64_t addr, uint64_t end)
 	return claims_add(&page->nt->claims, addr, bytes);
 }
 
+/* A block's pages: those that may be touched, and with the one that nobody may. */
+struct pages {
+	uint64_t addr, bytes, access_bytes, user, requested_bytes;
+};
+
+/*
+ * The page that nobody may touch lies behind the program's bytes or, when the process asks for that,
+ * before them; what may be touched is as much as is needed, in whole pages.
+ */
+static bool pages_fit(const struct page_walk *page, const struct pages *pages)
+{
+	uint64_t space = page->layout->bits == 64 ? TARGET_SPACE_BYTES : (uint64_t)1 << 32;
+
+	return pages->addr && pages->addr < space && pages->bytes <= space - pages->addr &&
+	       pages->user >= pages->addr && pages->user - pages->addr <= pages->bytes &&
+	       pages->requested_bytes <= pages->bytes - (pages->user - pages->addr) &&
+	       pages->access_bytes <= pages->bytes &&
+	       pages->requested_bytes <= pages->access_bytes &&
+	       pages->bytes - pages->access_bytes <= GUARD_BYTES_MAX;
+}
+
 static int each_block(void *ctx, uint64_t node)
 {
 	struct page_walk *page = ctx;
 	const struct page_layout *layout = page->layout;
 	struct walk *walk = page->nt->walk;
 	const unsigned char *bytes = memory_at(page->nt->memory, node, layout->block_bytes);
-	uint64_t space = layout->bits == 64 ? TARGET_SPACE_BYTES : (uint64_t)1 << 32;
-	uint64_t user, addr, place, requested, trace;
+	struct pages pages;
+	uint64_t trace;
 	int rc;
 
 	if (!bytes)
-		return walk_broken(walk, node, "unreadable page heap block"), 1;
-	user = ptr_at(page, bytes, layout->block_user);
-	addr = ptr_at(page, bytes, layout->block_virtual);
-	place = ptr_at(page, bytes, layout->block_virtual_bytes);
-	requested = ptr_at(page, bytes, layout->block_requested);
+		return walk_broken(walk, node, "unreadable page heap block");
+	pages.user = ptr_at(page, bytes, layout->block_user);
+	pages.addr = ptr_at(page, bytes, layout->block_virtual);
+	pages.bytes = ptr_at(page, bytes, layout->block_virtual_bytes);
+	pages.access_bytes = ptr_at(page, bytes, layout->block_access_bytes);
+	pages.requested_bytes = ptr_at(page, bytes, layout->block_requested);
 	trace = ptr_at(page, bytes, layout->block_trace);
 	page->block_count++;
-	if (!addr || addr >= space || place > space - addr || user < addr || user - addr > place ||
-		requested > place - (user - addr))
-		return walk_broken(walk, node, "page heap block outside of its pages"), 1;
-	rc = claim(page, addr, user + requested);
+	if (!pages_fit(page, &pages))
+		return walk_broken(walk, node, "page heap block outside of its pages");
+	rc = claim(page, pages.addr, pages.user + pages.requested_bytes);
 	if (rc == -ERR_TARGET)
 		return walk_broken(walk, node, "more blocks than memory"), 1;
-	return rc ? rc : walk_add_block(walk, user, requested, place - requested, trace);
+	return rc ? rc :
+		    walk_add_block(walk, pages.user, pages.requested_bytes,
+			    pages.bytes - pages.requested_bytes, trace);
 }
 
 static int blocks(struct page_walk *page, uint64_t root)
