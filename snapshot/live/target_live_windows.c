@@ -69,6 +69,9 @@ static int live_suspend(struct target *target, struct err *err)
 	struct live *live = target->system;
 	long status = hold_start(&live->hold);
 
+	/* The interrupt ends this process. Until then its thread uses what would go if this one went on. */
+	if (status == HOLD_OVER)
+		Sleep(INFINITE);
 	target->is_cloned = hold_is_cloned(&live->hold);
 	if (status >= 0)
 		return 0;
@@ -77,12 +80,18 @@ static int live_suspend(struct target *target, struct err *err)
 	return err_set(err, ERR_RIGHTS, target->name, "status %08lX", (unsigned long)status);
 }
 
-/* Also called from an interrupt: whoever comes first continues the target, once. */
 static void live_resume(struct target *target)
 {
 	struct live *live = target->system;
 
 	hold_end(&live->hold);
+}
+
+static void live_interrupt(struct target *target)
+{
+	struct live *live = target->system;
+
+	hold_interrupt(&live->hold);
 }
 
 static void live_close(struct target *target)
@@ -110,6 +119,7 @@ static const struct target_ops live_ops = {
 	.modules = live_modules,
 	.suspend = live_suspend,
 	.resume = live_resume,
+	.interrupt = live_interrupt,
 	.is_alive = live_is_alive,
 	.close = live_close,
 };
@@ -121,6 +131,7 @@ static const struct target_ops live_ops_wine = {
 	.modules = live_modules,
 	.suspend = live_suspend,
 	.resume = live_resume,
+	.interrupt = live_interrupt,
 	.is_alive = live_is_alive,
 	.close = live_close,
 };
