@@ -50,7 +50,7 @@ static void a_tree_that_leads_round_costs_no_block(void **state)
 	EACH_ZOO(&z)
 	{
 		seg_ptr(&z.s, z.nodes[0] + z.s.l->n_left, z.nodes[2]);
-		zoo_end(&z, ZOO_BLOCKS - 3, 1);
+		zoo_end(&z, ZOO_BLOCKS - 1, 1);
 	}
 }
 

@@ -199,7 +199,7 @@ static void more_free_blocks_than_blocks_are_noted(void **state)
 		uint64_t count = fake_get(&z.s.fake, z.lfh + z.s.l->l_count, 2);
 
 		fake_put(&z.s.fake, z.lfh + z.s.l->l_count, count / 2, 2);
-		assert_noted(&z, ZOO_BLOCKS, "more free LFH blocks than blocks");
+		assert_noted(&z, ZOO_BLOCKS, "more free LFH blocks than there are");
 	}
 }
 

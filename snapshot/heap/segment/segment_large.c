@@ -95,7 +95,6 @@ int segment_large_walk(struct segment_heap *heap)
 	struct nt_tree tree = {.left = parts->node_left,
 		.right = parts->node_right,
 		.parent = parts->node_parent,
-		.goes_on = true,
 		.each = each_large,
 		.ctx = &walk};
 	int rc;

@@ -123,6 +123,9 @@ static void counts_check(const struct lfh *lfh)
 	if (busy_count(lfh) + sample->free_count + sample->withheld_count < sample->block_count)
 		walk_broken(
 			lfh->heap->nt->walk, sample->addr, "LFH blocks neither free nor in use");
+	if (sample->free_count > sample->block_count)
+		walk_broken(
+			lfh->heap->nt->walk, sample->addr, "more free LFH blocks than there are");
 }
 
 static int live_block(struct lfh *lfh, uint64_t addr, bool has_unused)
