@@ -26,8 +26,9 @@ static void write_quoted(struct out *out, const char *key, const char *value)
 
 static void write_records(struct out *out, const struct stack_records *records)
 {
-	out_printf(out, "// hsnap: ust records=%" PRIu64 " broken-records=%" PRIu64,
-		records->record_count, records->broken_count);
+	out_printf(out,
+		"// hsnap: ust records=%" PRIu64 " broken-records=%" PRIu64 " cut-records=%" PRIu64,
+		records->record_count, records->broken_count, records->cut_count);
 	if (records->database)
 		out_printf(out,
 			" database=%" PRIX64 " entries=%" PRIu64 " lookups=%" PRIu64

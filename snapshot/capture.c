@@ -58,15 +58,15 @@ static int find_tracer(struct target *target, const struct snapshot *snapshot,
 	return rc;
 }
 
-/* Was the process, or the 64-bit part of a 32-bit one, started with +ust? */
-static bool is_flagged(const struct target *target, struct memory *memory)
+/* The flags that the process, or the 64-bit part of a 32-bit one, was started with. */
+static uint32_t global_flag(const struct target *target, struct memory *memory)
 {
 	uint32_t flag = 0, host_flag = 0;
 
 	memory_u32(memory, target->peb + peb_layout(target->bits)->global_flag, &flag);
 	if (target->host_peb)
 		memory_u32(memory, target->host_peb + peb_layout(64)->global_flag, &host_flag);
-	return (flag | host_flag) & NT_FLAG_UST;
+	return flag | host_flag;
 }
 
 /* Of a file, what can be known is: heaps that are not in it are no error. */
@@ -88,6 +88,7 @@ static int take_stacks(struct memory *memory, const struct snapshot *snapshot,
 	struct captured *captured, struct err *err)
 {
 	struct target *target = memory->target;
+	uint32_t flags;
 	int rc = 0;
 
 	if (captured->has_tracer)
@@ -100,9 +101,10 @@ static int take_stacks(struct memory *memory, const struct snapshot *snapshot,
 	}
 	if (rc || !captured->wants_ust)
 		return rc;
-	captured->is_flagged = is_flagged(target, memory);
+	flags = global_flag(target, memory);
+	captured->is_flagged = flags & NT_FLAG_UST;
 	if (ust_take(captured->ust, memory, &captured->walk, snapshot->modules,
-		    snapshot->module_count, captured->is_flagged))
+		    snapshot->module_count, flags))
 		return err_set(err, ERR_NOMEM, target->name, NULL);
 	return 0;
 }

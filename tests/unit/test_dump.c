@@ -83,8 +83,8 @@ static void make_snapshot(struct snapshot *snapshot)
 	snapshot_warn(snapshot, "%s", "one \\ \"warning\"\r\nof two lines");
 	snapshot_warn(snapshot, "%s", "");
 	put_modules(snapshot);
-	snapshot->records =
-		(struct stack_records){true, 7, 1, UINT64_C(1) << 46, 9, 11, 2, 8, 6, 4096, 65536};
+	snapshot->records = (struct stack_records){
+		true, 7, 1, 2, UINT64_C(1) << 46, 9, 11, 2, 8, 6, 4096, 65536};
 	*snapshot_add_heap(snapshot) = (struct heap){.addr = 0x650000,
 		.bits = 32,
 		.kind = text(snapshot, "nt"),
@@ -218,7 +218,8 @@ static void a_written_dump_has_the_lines_of_umdh(void **state)
 		"\r\n// Loaded modules: \r\n//     Base Size Module\r\n",
 		"\r\n//           140000000    24000 C:\\a b\\",
 		"\r\n// Process modules enumerated.\r\n",
-		"\r\n// hsnap: ust records=7 broken-records=1 database=400000000000 entries=9 "
+		"\r\n// hsnap: ust records=7 broken-records=1 cut-records=2 database=400000000000 "
+		"entries=9 "
 		"lookups=11 "
 		"failures=2 indexed=8 chained=6 used=4096 reserved=65536\r\n",
 		"\r\n// hsnap: heap addr=650000 kind=nt bits=32 layout=\"Windows \\\"7\\\" x86\" "
