@@ -236,7 +236,7 @@ static void the_systems_stacks_are_for_blocks_of_that_size(void **state)
 	unsigned char init[12] = {3, 0, 0, 0, 3}, header[32] = {1, 0, 8};
 
 	scene->captured.wants_ust = false;
-	scene->captured.os = os_stacks_new();
+	scene->captured.os = os_stacks_new(1 << 20);
 	assert_int_equal(os_stacks_put(scene->captured.os, init, sizeof(init)), 0);
 	put_number(header + 8, HEAP, 8);
 	assert_int_equal(os_stacks_put(scene->captured.os, header, sizeof(header)), 0);
