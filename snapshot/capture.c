@@ -5,6 +5,7 @@
 #include "core/os.h"
 #include "snapshot/describe.h"
 #include "snapshot/join.h"
+#include "snapshot/module_merge.h"
 #include "snapshot/target/nt_process.h"
 #include "snapshot/target/peb_layout.h"
 
@@ -192,6 +193,27 @@ static int build(struct target *target, struct snapshot *snapshot, struct captur
 	return 0;
 }
 
+/* What was loaded after the first list and before the target was held. That it cannot be listed a
+ * second time, as when it has ended, is no error: the first list holds. */
+static int list_modules_again(struct target *target, struct snapshot *snapshot, struct err *err)
+{
+	struct snapshot later;
+	int replaced = 0;
+
+	snapshot_init(&later);
+	if (!target->ops->modules(target, &later, NULL))
+		replaced = module_merge(snapshot, later.modules, later.module_count);
+	snapshot_release(&later);
+	if (replaced < 0)
+		return err_set(err, ERR_NOMEM, target->name, NULL);
+	if (replaced)
+		snapshot_warn(snapshot,
+			"%d modules were loaded in the place of others while the snapshot was "
+			"taken; addresses there are taken for those of the earlier ones",
+			replaced);
+	return 0;
+}
+
 /* All that reads the target. */
 static int read_target(struct target *target, const struct capture_options *options,
 	struct snapshot *snapshot, struct captured *captured, struct capture_stats *stats,
@@ -209,6 +231,8 @@ static int read_target(struct target *target, const struct capture_options *opti
 	if (!rc)
 		rc = take(&memory, snapshot, captured, stats, err);
 	memory_release(&memory);
+	if (!rc && !target->is_file)
+		rc = list_modules_again(target, snapshot, err);
 	return rc ? rc : check_wanted(target, options->stacks, captured, err);
 }
 
