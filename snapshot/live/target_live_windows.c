@@ -5,6 +5,7 @@
 
 #include "snapshot/live/clone_windows.h"
 #include "snapshot/live/modules_windows.h"
+#include "snapshot/live/open_windows.h"
 #include "snapshot/live/process.h"
 #include "snapshot/live/regions_windows.h"
 
@@ -69,6 +70,9 @@ static int live_suspend(struct target *target, struct err *err)
 	struct live *live = target->system;
 	long status = hold_start(&live->hold);
 
+	/* The interrupt ends this process. Until then its thread uses what would go if this one went on. */
+	if (status == HOLD_OVER)
+		Sleep(INFINITE);
 	target->is_cloned = hold_is_cloned(&live->hold);
 	if (status >= 0)
 		return 0;
@@ -77,12 +81,18 @@ static int live_suspend(struct target *target, struct err *err)
 	return err_set(err, ERR_RIGHTS, target->name, "status %08lX", (unsigned long)status);
 }
 
-/* Also called from an interrupt: whoever comes first continues the target, once. */
 static void live_resume(struct target *target)
 {
 	struct live *live = target->system;
 
 	hold_end(&live->hold);
+}
+
+static void live_interrupt(struct target *target)
+{
+	struct live *live = target->system;
+
+	hold_interrupt(&live->hold);
 }
 
 static void live_close(struct target *target)
@@ -110,6 +120,7 @@ static const struct target_ops live_ops = {
 	.modules = live_modules,
 	.suspend = live_suspend,
 	.resume = live_resume,
+	.interrupt = live_interrupt,
 	.is_alive = live_is_alive,
 	.close = live_close,
 };
@@ -121,6 +132,7 @@ static const struct target_ops live_ops_wine = {
 	.modules = live_modules,
 	.suspend = live_suspend,
 	.resume = live_resume,
+	.interrupt = live_interrupt,
 	.is_alive = live_is_alive,
 	.close = live_close,
 };
@@ -205,33 +217,13 @@ int target_open_handle(struct target *target, void *process, struct err *err)
 	return 0;
 }
 
-/* With the right to be cloned when it is to be had. */
-static HANDLE open_process(uint32_t pid)
-{
-	HANDLE process = OpenProcess(RIGHTS | CLONE_RIGHTS, FALSE, pid);
-
-	return process ? process : OpenProcess(RIGHTS, FALSE, pid);
-}
-
 int target_open_live(struct target *target, uint32_t pid, struct err *err)
 {
-	char place[40], text[300];
-	HANDLE process;
-	DWORD code;
-	int rc;
+	HANDLE process = NULL;
+	int rc = process_open(pid, RIGHTS, CLONE_RIGHTS, &process, err);
 
-	snprintf(place, sizeof(place), "pid %" PRIu32, pid);
-	if (pid == GetCurrentProcessId())
-		return err_set(err, ERR_USAGE, place, "that is hsnap itself");
-	process = open_process(pid);
-	if (!process) {
-		code = GetLastError();
-		if (code == ERROR_ACCESS_DENIED)
-			return err_set(err, ERR_RIGHTS, place, NULL);
-		return err_set(err, ERR_NO_PROCESS, place,
-			code == ERROR_INVALID_PARAMETER ? NULL : "%s",
-			windows_error(code, text, sizeof(text)));
-	}
+	if (rc)
+		return rc;
 	rc = target_open_handle(target, process, err);
 	if (rc)
 		CloseHandle(process);

@@ -45,10 +45,12 @@ struct target_ops {
 	/* Adds the loaded modules (base, size_bytes, path; of a file also what identifies them) to
 	 * snapshot, and a warning for whatever the target cannot tell: 0 or an error. */
 	int (*modules)(struct target *target, struct snapshot *snapshot, struct err *err);
-	/* Stops and continues all threads. resume() is harmless when nothing is suspended, and may
-	 * be called from an interrupt. */
+	/* Stops and continues all threads. resume() is harmless when nothing is suspended. */
 	int (*suspend)(struct target *target, struct err *err);
 	void (*resume)(struct target *target);
+	/* resume() for good, from an interrupt that then ends this process: a suspend() after it
+	 * never returns. NULL: nothing is ever held. */
+	void (*interrupt)(struct target *target);
 	/* False when the process has ended. */
 	bool (*is_alive)(struct target *target);
 	void (*close)(struct target *target);
