@@ -154,6 +154,7 @@ static int take(struct memory *memory, const struct snapshot *snapshot, struct c
 				++walks < WALKS_MAX;
 		}
 		target->ops->resume(target);
+		start = target->held_from_ms ? target->held_from_ms : start;
 		stats->held_ms += os_time_ms() - start;
 		if (!again)
 			return rc;

@@ -4,6 +4,8 @@
  */
 #include "tests/unit/capture_scene.h"
 
+#include "core/os.h"
+
 /* ---------------------------------------------------------------- joining */
 
 static void each_block_gets_the_stack_the_tracer_has_for_it(void **state)
@@ -228,6 +230,26 @@ static void a_heap_that_stays_broken_is_walked_as_it_is_and_said(void **state)
 	assert_true(has_warning(scene, "broken list at 600020"));
 }
 
+/* A target knows when holding it begins, which may be long after it was asked to: time before that, as
+ * of starting a helper, neither counts nor ends the tries. That it says a second more shows that it
+ * is asked. */
+static void hold_for_a_second(struct fake *fake)
+{
+	be_busy(fake);
+	fake->target.held_from_ms = os_time_ms() - 1000;
+}
+
+static void the_target_says_from_when_it_is_held(void **state)
+{
+	struct scene *scene = *state;
+
+	be_busy_at(scene, HEAP_B + HEAP_LOCK_OWNER, 7);
+	scene->fake->on_suspend = hold_for_a_second;
+	assert_int_equal(take(scene), 0);
+	assert_int_equal(scene->stats.tries, 2); /* that was too long */
+	assert_in_range(scene->stats.held_ms, 2000, 2999);
+}
+
 /* ---------------------------------------------------------------- errors */
 
 static void errors_come_out_as_they_are_and_nothing_is_held(void **state)
@@ -320,6 +342,7 @@ int main(void)
 		TEST(a_lock_that_stays_held_costs_one_walk),
 		TEST(a_heap_that_was_half_changed_is_tried_again),
 		TEST(a_heap_that_stays_broken_is_walked_as_it_is_and_said),
+		TEST(the_target_says_from_when_it_is_held),
 		TEST(errors_come_out_as_they_are_and_nothing_is_held),
 		TEST(whichever_read_fails_the_process_goes_on),
 	};
