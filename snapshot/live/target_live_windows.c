@@ -3,13 +3,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/os.h"
 #include "snapshot/live/clone_windows.h"
 #include "snapshot/live/modules_windows.h"
 #include "snapshot/live/open_windows.h"
 #include "snapshot/live/process.h"
 #include "snapshot/live/regions_windows.h"
 
-#include "core/os.h"
 #include "core/utf_windows.h"
 
 #define RIGHTS (PROCESS_VM_READ | PROCESS_QUERY_INFORMATION | PROCESS_SUSPEND_RESUME | SYNCHRONIZE)
