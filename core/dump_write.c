@@ -5,6 +5,7 @@
 #include "core/block_order.h"
 #include "core/date.h"
 #include "core/dump.h"
+#include "core/text.h"
 
 #define EOL "\r\n" /* as UMDH ends its lines */
 #define LABEL_BYTES 22
@@ -81,10 +82,14 @@ static void write_identity(struct out *out, const struct module *module)
 /* A path as one line of text: a name may hold anything, a line may not. */
 static void write_path(struct out *out, const char *path)
 {
-	for (; *path; path++) {
-		char c = (unsigned char)*path < ' ' ? '?' : *path;
+	uint32_t code;
 
-		out_write(out, &c, 1);
+	while (*path) {
+		size_t unfit = text_unfit(path);
+		size_t len = unfit ? unfit : text_utf8(path, &code);
+
+		out_write(out, unfit ? "??" : path, len);
+		path += len;
 	}
 }
 

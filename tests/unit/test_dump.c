@@ -14,6 +14,8 @@
 
 #include "tests/unit/test_dump.h"
 
+#include "core/text.h"
+
 /* ---------------------------------------------------------------- round trip */
 
 static const char *text(struct snapshot *snapshot, const char *words)
@@ -255,6 +257,50 @@ static void a_written_dump_has_the_lines_of_umdh(void **state)
 	snapshot_release(&made);
 }
 
+/* Names of files may hold anything: what a terminal obeys and what is no UTF-8 does not get out, and
+ * notes bring it back. */
+static void names_of_files_come_out_as_harmless_text(void **state)
+{
+	static const char *const names[][2] = {
+		{"C:\\a\xc2\x9b"
+		 "31mx.dll",
+			"C:\\a??31mx.dll"},
+		{"C:\\b\xc2\x85\x7f.dll", "C:\\b???.dll"},
+		{"C:\\c\xff\xc3", "C:\\c??"},
+		{"C:\\d\xc3\xa9\xf0\x9f\x90\x9b.dll", "C:\\d\xc3\xa9\xf0\x9f\x90\x9b.dll"},
+	};
+	struct snapshot made, read;
+	struct err err;
+	char *dump;
+	size_t len;
+
+	(void)state;
+	snapshot_init(&made);
+	made.image = names[0][0];
+	for (size_t i = 0; i < COUNT(names); i++)
+		*snapshot_add_module(&made) = (struct module){.base = 0x10000 * (i + 1),
+			.size_bytes = 0x1000,
+			.path = names[i][0],
+			.pdb = names[i][0],
+			.has_identity = true};
+	snapshot_warn(&made, "no %s", names[2][0]);
+	dump = written(&made, &len);
+	for (const char *at = dump; *at; at += text_unfit(at) ? text_unfit(at) : 1) {
+		if (*at != '\r' && *at != '\n' && ((unsigned char)*at & 0xc0) != 0x80)
+			assert_int_equal(text_unfit(at), 0);
+	}
+	assert_int_equal(load(&read, dump, len, SIZE_MAX, &err), 0);
+	assert_string_equal(read.image, made.image);
+	assert_string_equal(read.warnings[0], made.warnings[0]);
+	for (size_t i = 0; i < COUNT(names); i++) {
+		assert_string_equal(read.modules[i].path, names[i][1]);
+		assert_string_equal(read.modules[i].pdb, names[i][0]);
+	}
+	free(dump);
+	snapshot_release(&made);
+	snapshot_release(&read);
+}
+
 static void an_empty_snapshot_is_a_dump(void **state)
 {
 	struct snapshot made, read;
@@ -343,6 +389,7 @@ int main(void)
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(what_is_written_is_read_back),
 		cmocka_unit_test(a_written_dump_has_the_lines_of_umdh),
+		cmocka_unit_test(names_of_files_come_out_as_harmless_text),
 		cmocka_unit_test(an_empty_snapshot_is_a_dump),
 		cmocka_unit_test(a_dump_of_ours_cut_anywhere_is_known_as_cut),
 		cmocka_unit_test(a_damaged_dump_harms_nobody),
