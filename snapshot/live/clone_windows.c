@@ -7,8 +7,7 @@
 #define CAPTURE_VA_CLONE 1u /* PSS_CAPTURE_VA_CLONE */
 #define CREATE_BREAKAWAY_OPTIONAL 0x04000000u /* PSS_CREATE_BREAKAWAY_OPTIONAL, with the next one */
 #define CREATE_BREAKAWAY 0x08000000u /* PSS_CREATE_BREAKAWAY: out of the process's job */
-#define CREATE_RELEASE_SECTION                                                                     \
-	0x80000000u /* PSS_CREATE_RELEASE_SECTION: of the image */
+#define CREATE_RELEASE_SECTION 0x80000000u /* PSS_CREATE_RELEASE_SECTION: of the image */
 #define QUERY_VA_CLONE 1 /* PSS_QUERY_VA_CLONE_INFORMATION */
 
 struct va_clone {

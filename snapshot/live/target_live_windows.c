@@ -32,16 +32,16 @@ static HANDLE reader(struct target *target)
 
 static int live_read(struct target *target, uint64_t addr, void *bytes, size_t len)
 {
-	SIZE_T got = 0;
+	struct live *live = target->system;
 
-	if (!ReadProcessMemory(reader(target), (LPCVOID)addr, bytes, len, &got) || got != len)
-		return -ERR_READ;
-	return 0;
+	return memory_read_either(reader(target), live->process, addr, bytes, len);
 }
 
 static int live_region(struct target *target, uint64_t addr, struct target_region *region)
 {
-	return region_query(reader(target), addr, region);
+	struct live *live = target->system;
+
+	return region_query_either(reader(target), live->process, addr, region);
 }
 
 static bool live_is_alive(struct target *target)
