@@ -10,7 +10,7 @@
 
 #define MODULES_MAX 65536
 #define PATH_UNITS 32768
-#define LIST_TRIES 20
+#define LIST_TRIES 10
 #define LIST_RETRY_MS 10
 
 /* Whether a module is 32-bit, as its header in memory says. */
