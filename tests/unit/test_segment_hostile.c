@@ -315,12 +315,12 @@ static void a_tree_that_leads_round_ends(void **state)
 	{
 		seg_ptr(&z.s, z.nodes[1] + z.s.l->n_left, z.nodes[0]);
 		seg_ptr(&z.s, z.nodes[0] + z.s.l->n_parent, z.nodes[1]);
-		zoo_end(&z, ZOO_BLOCKS - 3, 1);
+		zoo_end(&z, ZOO_BLOCKS, 1);
 	}
 	EACH_ZOO(&z)
 	{
 		seg_ptr(&z.s, z.nodes[0] + z.s.l->n_left, z.nodes[2]);
-		zoo_end(&z, ZOO_BLOCKS - 3, 1);
+		zoo_end(&z, ZOO_BLOCKS - 1, 1);
 	}
 }
 

@@ -160,6 +160,7 @@ static void rows_of_the_page_heap_are_as_listed(void **state)
 		assert_listed(list, BLOCK, "pUserAllocation", row->block_user);
 		assert_listed(list, BLOCK, "pVirtualBlock", row->block_virtual);
 		assert_listed(list, BLOCK, "nVirtualBlockSize", row->block_virtual_bytes);
+		assert_listed(list, BLOCK, "nVirtualAccessSize", row->block_access_bytes);
 		assert_listed(list, BLOCK, "nUserRequestedSize", row->block_requested);
 		assert_listed(list, BLOCK, "StackTrace", row->block_trace);
 		assert_listed(list, BLOCK, "AdjacencyEntry", row->block_bytes);
