@@ -67,7 +67,7 @@ struct side {
 	uint64_t heaps_from; /* where the first heap's may */
 	uint64_t teb, peb, ldr, parameters;
 	uint64_t heap_list; /* PEB.ProcessHeaps */
-	uint32_t heap_count;
+	uint32_t heap_count, most_heaps;
 	uint64_t ntdll; /* base of its module */
 	uint64_t page_heap_list;
 	uint64_t made_code; /* memory with code in no module */

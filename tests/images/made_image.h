@@ -29,6 +29,7 @@ const struct profile *profile_find(const char *name);
 struct image_options {
 	uint64_t seed;
 	unsigned stack_count;
+	unsigned most_heaps; /* that will be entered; 0: few */
 	uint32_t nt_global_flag; /* 1000: ust, 2000000: page heap, 70: a debugger's */
 	bool is_page_heap_full;
 	bool has_lfh;

@@ -221,6 +221,8 @@ static struct request parse(int argc, char **argv)
 	if (!request.profile) {
 		image_die("no such profile: %s", argv[optind]);
 	}
+	/* A page heap has an ordinary one beside it. */
+	request.options.most_heaps = 2 * request.heaps;
 	if (request.options.stack_count == 0) {
 		unsigned count = 64 + request.blocks / 100;
 		request.options.stack_count = count < 20000 ? count : 20000;

@@ -149,13 +149,25 @@ static void put_head(struct database *database)
 	image_mark(image, "ust.record", side->stacks[0].record);
 }
 
+/* What Windows reserves when it is not told, or more as StackTraceDatabaseSizeInMb would ask for. */
+static uint64_t database_bytes(const struct image *image, uint64_t head_bytes)
+{
+	uint64_t usual = image->bits == 64 ? 0x4000000 : 0x2000000;
+	uint64_t ptr = image->bits / 8;
+	/* Each stack, and one in 37 more that was freed: its head, slots, and its place in the array. */
+	uint64_t most_entry = 0x20 + (MOST_FRAMES + 2) * ptr;
+	uint64_t entries = image->options.stack_count + image->options.stack_count / 37u + 2;
+	uint64_t wanted = head_bytes + entries * most_entry + 2 * (uint64_t)GRANULE_BYTES;
+	return wanted < usual ? usual : wanted;
+}
+
 void ust_model_make(struct image *image)
 {
 	const struct made_nt_shape *shape = made_nt_shape(image->bits);
 	struct side *side = image_at_side(image);
-	uint64_t bytes = image->bits == 64 ? 0x4000000 : 0x2000000;
-	uint64_t base = image_reserve(image, bytes, 0);
 	uint64_t head_bytes = shape->db_buckets + BUCKET_COUNT * (uint64_t)shape->db_bucket_bytes;
+	uint64_t bytes = database_bytes(image, head_bytes);
+	uint64_t base = image_reserve(image, bytes, 0);
 	struct database database = {.image = image,
 		.shape = shape,
 		.base = base,
