@@ -81,6 +81,7 @@ sub check {
 	my ($found, $truth) = read_image('a', @how) or return;
 	my $has_ust = grep { $_ eq '--ust' } @how;
 	check_found($found, $truth, "@how");
+	check_walked(walked("$dir/a.dmp"), $truth, "@how");
 	ok(!!%{ $truth->{blocks} } == !!$has_ust, "@how: " . ($has_ust ? 'blocks have stacks' : 'no block has a stack'));
 }
 

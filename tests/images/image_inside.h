@@ -47,6 +47,7 @@ struct truth_heap_row {
 	uint64_t heap;
 	const char *kind;
 	bool is_other; /* of the 64-bit side of a WOW64 process */
+	uint64_t committed, reserved; /* 0: not known */
 };
 
 struct truth_block_row {

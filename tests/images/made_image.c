@@ -77,6 +77,15 @@ uint64_t image_random(struct image *image, uint64_t limit)
 	return image_hash(image->random_state) % limit;
 }
 
+uint64_t image_chance(const struct image *image, const char *what, uint64_t limit)
+{
+	uint64_t hash = image->options.seed;
+	for (; *what; what++) {
+		hash = image_hash(hash ^ (unsigned char)*what);
+	}
+	return hash % limit;
+}
+
 struct side *image_at_side(struct image *image)
 {
 	return &image->sides[image->bits == 64];
