@@ -8,7 +8,7 @@ use Exporter qw(import);
 use Test::More;
 use Hunt;
 
-our @EXPORT = qw(profiles breaks make_image truth found walked check_found check_walked growth_of);
+our @EXPORT = qw(profiles breaks make_image truth found walked wrong_of check_found check_walked growth_of);
 
 my $maker = "$root/build/linux/images/make_image";
 
@@ -128,6 +128,16 @@ sub walked {
 		}
 	}
 	return \%walked;
+}
+
+# In what hsnap and its walkers are not at one with the truth.
+sub wrong_of {
+	my ($found, $walked, $truth) = @_;
+	my @wrong = (@{ $found->{odd} }, @{ $walked->{odd} });
+	push @wrong, differences('heap', $truth->{heaps}, $found->{heaps});
+	push @wrong, differences('block', $truth->{all}, $walked->{all});
+	push @wrong, differences('block', $truth->{blocks}, $found->{blocks}) if !@wrong;
+	return @wrong;
 }
 
 # Exactly the truth of every block, with a stack or without: its address, its heap and its sizes.
