@@ -70,7 +70,7 @@ static void end_zone(struct nt_heap *heap)
 static uint64_t place_zone(struct nt_heap *heap)
 {
 	struct image *image = heap->image;
-	if (image_profile(image)->os_build < 9200 || image_chance(image, "zones outside", 2)) {
+	if (image_profile(image)->os_build < 9200 || !image_chance(image, "zones outside", 2)) {
 		return nt_add_internal(heap, ZONE_BYTES);
 	}
 	uint64_t zone = image_reserve(image, ZONE_BYTES, 0);
