@@ -22,6 +22,7 @@ cmp_ok(scalar @kinds, '>=', 10, 'several kinds of damage');
 my @processes = @ARGV ? [@ARGV] : (
 	['win10-x64', '--ust'], ['win7-x86', '--ust'], ['win10-x64', '--segment', '--ust'],
 	['win10-x64', '--page-heap', 'full', '--ust'], ['wow64', '--ust'], ['win81-x64'],
+	['win7-x64', '--page-heap', 'light', '--ust'],
 );
 for my $how (@processes) {
 	ok($known{ $how->[0] }, "there is $how->[0]");
@@ -34,6 +35,8 @@ sub hurt {
 	make_image("$dir/sound.dmp", @how) or return fail('a sound image');
 	ok(with_sanitizers("$dir/sound.dmp", "@how") && in_little_memory("$dir/sound.dmp", "@how"),
 		'the sound image') or return;
+	my $said = run(tool('hsnap', 'linux', '-z', "$dir/sound.dmp", '-f', "$dir/out.txt"))->{err};
+	is(join("\n", words_of($said, truth("$dir/sound.dmp.truth"))), '', 'of which nothing is said');
 	targeted(@how);
 	at_random(slurp("$dir/sound.dmp"));
 	cut(slurp("$dir/sound.dmp"));
