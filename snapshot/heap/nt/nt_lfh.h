@@ -56,9 +56,16 @@ void nt_lfh_release(struct nt_lfh *lfh);
 /* True when the LFH's own structures begin in addr..end. */
 bool nt_lfh_owns(const struct nt_lfh *lfh, uint64_t addr, uint64_t end);
 
+/* True when addr..end is a container as the zones have it, whatever its own header says. */
+bool nt_lfh_lists(struct nt_heap *heap, uint64_t addr, uint64_t end);
+
 /* Holds the containers against what zones list, and lets subsegments describe them
  * (nt_lfh_zones.c). 0 or -ERR_NOMEM. */
 int nt_lfh_match(struct nt_heap *heap);
+
+/* Takes over what the subsegment that a container points to says of it, when that has no container
+ * any more. False: it has another one, or there is none. */
+bool nt_lfh_last_described(struct nt_heap *heap, struct nt_container *container);
 
 /* What the offsets of a container say. */
 struct nt_offsets {

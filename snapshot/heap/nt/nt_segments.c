@@ -67,6 +67,7 @@ const struct nt_part *nt_parts_at(const struct nt_parts *parts, uint64_t addr)
 struct segment {
 	uint64_t addr, first, end; /* first: the first block's header; end: of the last block */
 	uint64_t reserved_bytes;
+	uint32_t hole_pages; /* not committed, as it says */
 };
 
 struct finder {
@@ -103,6 +104,9 @@ static const char *read_segment(struct nt_heap *heap, uint64_t addr, struct segm
 		segment->end = addr + reserved;
 	}
 	segment->reserved_bytes = reserved;
+	segment->hole_pages = bytes_u32(bytes + layout->segment_hole_pages);
+	if (addr == heap->addr)
+		heap->own_end = segment->first;
 	return NULL;
 }
 
@@ -183,6 +187,18 @@ static int add_run(struct nt_heap *heap, uint64_t from, uint64_t first, uint64_t
 	return rc;
 }
 
+/* A range that says to be larger than it is hides blocks. */
+static void check_holes(struct finder *finder, const struct segment *segment)
+{
+	uint64_t bytes = 0;
+
+	for (size_t i = 0; i < finder->holes.count; i++)
+		bytes += finder->holes.list[i].end - finder->holes.list[i].addr;
+	if (bytes != (uint64_t)segment->hole_pages * NT_PAGE_BYTES)
+		walk_doubt(finder->heap->nt->walk, segment->addr,
+			"uncommitted ranges of another size than the segment says");
+}
+
 static int split_segment(struct finder *finder, const struct segment *segment)
 {
 	struct nt_heap *heap = finder->heap;
@@ -197,6 +213,7 @@ static int split_segment(struct finder *finder, const struct segment *segment)
 	finder->holes.count = 0;
 	finder->segment = segment;
 	rc = nt_list_walk(heap->nt, &list);
+	check_holes(finder, segment);
 	if (nt_parts_sort(&finder->holes))
 		walk_broken(heap->nt->walk, segment->addr, "uncommitted ranges that overlap");
 	heap->reserved_bytes += segment->reserved_bytes;

@@ -215,6 +215,20 @@ static bool stamps_fit(const unsigned char *info, const struct page_layout *layo
 	return *is_full ? end == PAGE_END_FULL : start == PAGE_START_LIGHT && end == PAGE_END_LIGHT;
 }
 
+bool page_block_is_damaged(struct memory *memory, unsigned bits, uint64_t user_addr)
+{
+	const struct page_layout *layout = page_layout(bits);
+	const unsigned char *info = NULL;
+	struct page_block block;
+
+	if (user_addr >= layout->info_bytes)
+		info = memory_at(memory, user_addr - layout->info_bytes, layout->info_bytes);
+	if (!info || (bytes_u32(info) != PAGE_START_LIGHT &&
+			     bytes_u32(info + layout->info_end) != PAGE_END_LIGHT))
+		return false;
+	return !page_block_parse(memory, bits, user_addr, &block) || block.is_full;
+}
+
 bool page_block_parse(
 	struct memory *memory, unsigned bits, uint64_t user_addr, struct page_block *block)
 {
