@@ -163,6 +163,7 @@ static inline void made_segment(struct made *made, uint64_t addr, uint64_t commi
 	made_list_init(made, addr + c->segment_holes);
 	if (addr != MADE_HEAP)
 		made_list_add(made, MADE_HEAP + made->row->segment_list, addr + c->segment_link);
+	made_header(made, addr, first_bytes, 0, NT_BLOCK_BUSY, NT_UNUSED_OWN);
 	made->segment = addr;
 	made->previous = (uint32_t)(first_bytes / c->unit);
 	made->at = addr + first_bytes;

@@ -25,6 +25,7 @@ static void assert_plain(struct made *made)
 	made_end(made, MADE_HEAP + 0x4000, 0xc000);
 	made_walk(made);
 	made_assert_broken(made, 0, NULL);
+	made_assert_doubt(made, 0, NULL);
 	made_assert_blocks(made);
 	assert_int_equal(made->walk.heap_count, 1);
 	heap = &made->walk.heaps[0];
@@ -51,6 +52,7 @@ static void assert_without_a_code(struct made *made)
 	made_heap(made, 0x1000, 0x1000);
 	made->key = 0;
 	fake_put(&made->fake, MADE_HEAP + made->row->encode_mask, 0, 4);
+	made_header(made, MADE_HEAP, made->at - MADE_HEAP, 0, NT_BLOCK_BUSY, NT_UNUSED_OWN);
 	entry = made->at;
 	made_busy(made, 0x80, 8);
 	fake_put(&made->fake, entry + made->common->entry_coded + 3, 0x5a, 1);
@@ -208,6 +210,47 @@ static void a_hole_that_grew_is_in_doubt(void **state)
 {
 	(void)state;
 	made_each_layout(assert_larger_hole);
+}
+
+/* Blocks before the first or behind the last are seen by nobody. */
+static void assert_ends(struct made *made)
+{
+	const struct nt_common_layout *c = made->common;
+	uint64_t first;
+
+	make_plain(made);
+	made_end(made, MADE_HEAP + 0x4000, 0xc000);
+	first = fake_get(&made->fake, MADE_HEAP + c->segment_first, 4);
+	made_put_ptr(made, MADE_HEAP + c->segment_first, first + 0x40);
+	made_walk(made);
+	made_assert_broken(made, 0, NULL);
+	made_assert_doubt(made, 1, "segment whose first block is not where its own entry ends");
+	assert_int_equal(made->walk.block_count, made->expected_count - 1);
+}
+
+static void a_first_block_elsewhere_than_behind_the_segment_is_in_doubt(void **state)
+{
+	(void)state;
+	made_each_layout(assert_ends);
+}
+
+static void a_segment_that_ends_before_its_end_is_in_doubt(void **state)
+{
+	struct made *made = made_new(X64);
+	uint64_t last;
+
+	(void)state;
+	made_heap(made, 0x4000, 0x4000);
+	made_busy(made, 0x40, 8);
+	made_block(made, 0x1000, 0, 0);
+	last = made->at;
+	made_block(made, MADE_HEAP + 0x4000 - made->at, NT_BLOCK_BUSY, 8);
+	made_put_ptr(made, MADE_HEAP + made->common->segment_end, last);
+	made_walk(made);
+	made_assert_broken(made, 0, NULL);
+	made_assert_doubt(made, 1, "segment whose blocks do not go up to its end");
+	made_assert_blocks(made);
+	made_free(made);
 }
 
 /* ---------------------------------------------------------------- large blocks */
@@ -423,6 +466,8 @@ int main(void)
 		cmocka_unit_test(a_last_block_that_is_not_the_last_is_taken_and_counted),
 		cmocka_unit_test(a_last_block_before_memory_that_is_not_there_is_one),
 		cmocka_unit_test(a_hole_that_grew_is_in_doubt),
+		cmocka_unit_test(a_first_block_elsewhere_than_behind_the_segment_is_in_doubt),
+		cmocka_unit_test(a_segment_that_ends_before_its_end_is_in_doubt),
 		cmocka_unit_test(a_large_block_whose_prefix_is_damaged_is_counted),
 		cmocka_unit_test(a_large_block_is_no_larger_than_what_is_committed),
 		cmocka_unit_test(large_blocks_have_memory_of_their_own),

@@ -113,11 +113,39 @@ static void a_container_without_a_subsegment_that_is_in_use_is_in_doubt(void **s
 	}
 }
 
+/* Without a bitmap a header that lost its mark would hide its block. */
+static void a_block_that_lost_its_mark_is_in_doubt_where_there_is_no_bitmap(void **state)
+{
+	static const char *const rows[] = {"nt 6.1.7600-7601 x64", "nt 6.1.7600-7601 x86"};
+
+	(void)state;
+	for (unsigned i = 0; i < 4; i++) {
+		struct made *made = made_new(rows[i / 2]);
+		struct made_lfh lfh;
+		struct made_container c;
+		uint64_t entry;
+
+		made_heap(made, MADE_LFH_BYTES, MADE_LFH_BYTES);
+		lfh = made_lfh(made);
+		c = made_container(&lfh, 0x40, 60, 0);
+		entry = made_lfh_busy(&lfh, &c, 5, 0x88);
+		if (i % 2)
+			made_lfh_header(&lfh, c.addr, entry, 0x80);
+		else
+			made_expect(made, entry + made->common->entry_bytes, 0x40 - 8, 8, 0);
+		made_rest(made, MADE_LFH_BYTES);
+		made_walk_and_assert(made, 0, NULL);
+		made_assert_doubt(made, i % 2, NULL);
+		made_free(made);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(
 			where_there_is_a_bitmap_it_decides_and_headers_that_say_otherwise_are_counted),
+		cmocka_unit_test(a_block_that_lost_its_mark_is_in_doubt_where_there_is_no_bitmap),
 		cmocka_unit_test(a_block_whose_header_says_free_is_in_doubt),
 		cmocka_unit_test(a_container_of_more_blocks_than_its_subsegment_has_is_counted),
 		cmocka_unit_test(a_container_without_a_subsegment_that_is_in_use_is_in_doubt),

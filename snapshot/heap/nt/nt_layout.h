@@ -78,6 +78,8 @@ struct nt_lfh_layout {
 	bool zone_counts;
 	/* _HEAP_SUBSEGMENT */
 	uint16_t sub_data, sub_block_size, sub_block_count, sub_bytes;
+	/* .AggregateExchg.Depth: how many blocks are free; 0 where a bitmap tells. */
+	uint16_t sub_free_count;
 	/* _HEAP_USERDATA_HEADER; data_offsets and the bitmap: 0 where there are none */
 	uint16_t data_sub, data_signature, data_offsets;
 	bool data_is_coded; /* the offsets are */

@@ -216,12 +216,14 @@ static int add_block(struct nt_heap *heap, const struct view *view, uint64_t ent
 static int add_blocks(struct nt_heap *heap, const struct view *view)
 {
 	uint64_t entry = view->container->addr + view->offsets.first, odd = 0;
+	uint32_t free_count = 0;
 	int rc = 0;
 
 	for (uint32_t i = 0; !rc && i < view->block_count; i++, entry += view->offsets.stride) {
 		uint8_t mark = mark_at(heap, entry);
 		bool is_used = view->has_bitmap ? is_busy(view, i) : is_live(mark);
 
+		free_count += mark == NT_UNUSED_LFH;
 		if (is_used && mark == NT_UNUSED_LFH)
 			/* Being freed by another thread later (DelayFreeList), or damaged. */
 			walk_doubt(heap->nt->walk, entry,
@@ -233,6 +235,9 @@ static int add_blocks(struct nt_heap *heap, const struct view *view)
 		else if (view->has_bitmap && is_live(mark) && !odd)
 			odd = entry;
 	}
+	if (heap->layout->lfh->sub_free_count && free_count != view->container->free_count)
+		walk_doubt(heap->nt->walk, view->container->addr,
+			"LFH container of another number of free blocks than its subsegment has");
 	if (odd)
 		walk_broken(
 			heap->nt->walk, odd, "LFH block in use that its container has not in use");

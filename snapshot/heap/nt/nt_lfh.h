@@ -21,6 +21,7 @@ struct nt_container {
 	uint32_t offsets; /* as they are stored; 0: its layout has none */
 	uint32_t stride; /* from block to block, in bytes, by its subsegment; 0: none has it */
 	uint32_t block_count;
+	uint32_t free_count; /* by its subsegment, where the layout has that */
 };
 
 /* A container as a subsegment in a zone has it. */

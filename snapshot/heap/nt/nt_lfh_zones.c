@@ -173,6 +173,8 @@ static bool describe(struct nt_heap *heap, struct nt_container *container, uint6
 	container->stride =
 		(uint32_t)bytes_u16(bytes + layout->sub_block_size) * heap->layout->common->unit;
 	container->block_count = bytes_u16(bytes + layout->sub_block_count);
+	if (layout->sub_free_count)
+		container->free_count = bytes_u16(bytes + layout->sub_free_count);
 	if (!container->stride)
 		walk_broken(heap->nt->walk, container->addr, "LFH container of blocks of no size");
 	return true;

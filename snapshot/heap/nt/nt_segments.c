@@ -78,6 +78,26 @@ struct finder {
 	const struct segment *segment; /* whose holes are looked for */
 };
 
+/*
+ * A segment begins with an entry, which ends where its first block begins, and its blocks end where it
+ * does: else there are blocks that nobody sees.
+ */
+static void check_ends(
+	struct nt_heap *heap, const unsigned char *bytes, const struct segment *segment)
+{
+	const struct nt_common_layout *layout = heap->layout->common;
+	struct nt_header header;
+
+	if ((!nt_header_decode(bytes_u64(bytes + layout->entry_coded), heap->key, &header) &&
+		    heap->is_coded) ||
+		(uint64_t)header.units * layout->unit != segment->first - segment->addr)
+		walk_doubt(heap->nt->walk, segment->addr,
+			"segment whose first block is not where its own entry ends");
+	if (segment->end - segment->addr != segment->reserved_bytes)
+		walk_doubt(heap->nt->walk, segment->addr,
+			"segment whose blocks do not go up to its end");
+}
+
 /* Reads the segment at addr: NULL, or what is wrong with it. */
 static const char *read_segment(struct nt_heap *heap, uint64_t addr, struct segment *segment)
 {
@@ -94,6 +114,8 @@ static const char *read_segment(struct nt_heap *heap, uint64_t addr, struct segm
 		return "segment of another heap";
 	reserved = (uint64_t)bytes_u32(bytes + layout->segment_pages) * NT_PAGE_BYTES;
 	segment->addr = addr;
+	segment->reserved_bytes = reserved;
+	segment->hole_pages = bytes_u32(bytes + layout->segment_hole_pages);
 	segment->first = bytes_ptr(bytes + layout->segment_first, bits);
 	segment->end = bytes_ptr(bytes + layout->segment_end, bits);
 	if (segment->first <= addr || segment->first - addr >= reserved ||
@@ -103,8 +125,7 @@ static const char *read_segment(struct nt_heap *heap, uint64_t addr, struct segm
 		walk_broken(heap->nt->walk, addr, "segment that ends elsewhere");
 		segment->end = addr + reserved;
 	}
-	segment->reserved_bytes = reserved;
-	segment->hole_pages = bytes_u32(bytes + layout->segment_hole_pages);
+	check_ends(heap, bytes, segment);
 	if (addr == heap->addr)
 		heap->own_end = segment->first;
 	return NULL;
