@@ -6,7 +6,7 @@
 #include "snapshot/heap/claim_run.h"
 #include "snapshot/heap/nt/nt_tree.h"
 
-/* How much of a block's memory at most nobody may touch: a page, and what is left of a unit of
+/* How much of a block's memory nobody may touch, as far as is known: a page, and what is left of a unit of
  * address space (64 KiB) where blocks begin at whole ones. */
 #define GUARD_BYTES_MAX 0x11000u
 
@@ -46,9 +46,7 @@ static bool pages_fit(const struct page_walk *page, const struct pages *pages)
 	return pages->addr && pages->addr < space && pages->bytes <= space - pages->addr &&
 	       pages->user >= pages->addr && pages->user - pages->addr <= pages->bytes &&
 	       pages->requested_bytes <= pages->bytes - (pages->user - pages->addr) &&
-	       pages->access_bytes <= pages->bytes &&
-	       pages->requested_bytes <= pages->access_bytes &&
-	       pages->bytes - pages->access_bytes <= GUARD_BYTES_MAX;
+	       pages->access_bytes <= pages->bytes && pages->requested_bytes <= pages->access_bytes;
 }
 
 static int each_block(void *ctx, uint64_t node)
@@ -72,6 +70,8 @@ static int each_block(void *ctx, uint64_t node)
 	page->block_count++;
 	if (!pages_fit(page, &pages))
 		return walk_broken(walk, node, "page heap block outside of its pages");
+	if (pages.bytes - pages.access_bytes > GUARD_BYTES_MAX)
+		walk_doubt(walk, node, "page heap block of more pages than it needs");
 	rc = claim(page, pages.addr, pages.user + pages.requested_bytes);
 	if (rc == -ERR_TARGET)
 		return walk_broken(walk, node, "more blocks than memory"), 1;
