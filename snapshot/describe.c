@@ -148,6 +148,10 @@ static void warn_of_heaps(struct snapshot *snapshot, const struct walk *walk, bo
 		snapshot_warn(snapshot,
 			"%u places in the heaps made no sense; the first: %s at %" PRIX64,
 			walk->broken_count, walk->broken_what, walk->broken_addr);
+	if (walk->doubt_count)
+		snapshot_warn(snapshot,
+			"%u places in the heaps may be damaged; the first: %s at %" PRIX64,
+			walk->doubt_count, walk->doubt_what, walk->doubt_addr);
 	if (walk->busy_count)
 		snapshot_warn(snapshot,
 			"%u heaps had their lock held all the time; they were walked nevertheless",

@@ -36,6 +36,10 @@ struct walk {
 	unsigned busy_count, broken_count;
 	uint64_t broken_addr;
 	const char *broken_what;
+	/* Places that can be read in two ways, and the first of them: trying again does not help. */
+	unsigned doubt_count;
+	uint64_t doubt_addr;
+	const char *doubt_what;
 };
 
 void walk_init(struct walk *walk);
@@ -50,6 +54,9 @@ int walk_add_block(struct walk *walk, uint64_t addr, uint64_t requested_bytes,
 /* Notes that the bytes at addr make no sense; always returns 0: other heaps may be sound. what is a
  * literal. */
 int walk_broken(struct walk *walk, uint64_t addr, const char *what);
+
+/* Notes that the bytes at addr may be damaged, or be right in a way that is not known; returns 0. */
+int walk_doubt(struct walk *walk, uint64_t addr, const char *what);
 
 struct heap_walker {
 	/* True when the process whose process heap is at addr has heaps of this kind. */

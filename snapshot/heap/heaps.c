@@ -64,6 +64,15 @@ int walk_broken(struct walk *walk, uint64_t addr, const char *what)
 	return 0;
 }
 
+int walk_doubt(struct walk *walk, uint64_t addr, const char *what)
+{
+	if (!walk->doubt_count++) {
+		walk->doubt_addr = addr;
+		walk->doubt_what = what;
+	}
+	return 0;
+}
+
 /* Who understands the heaps of a process; the last one takes all. */
 static const struct heap_walker *walker_of(struct target *target, uint64_t first_heap)
 {

@@ -2,6 +2,14 @@
 
 #define LIST_ENTRIES_MAX ((uint32_t)1 << 24)
 
+bool nt_list_entry(struct nt_walk *nt)
+{
+	if (nt->list_entries == LIST_ENTRIES_MAX)
+		return false;
+	nt->list_entries++;
+	return true;
+}
+
 int nt_list_walk(struct nt_walk *nt, const struct nt_list *list)
 {
 	unsigned pointer_bytes = nt->process->bits / 8;
@@ -26,7 +34,7 @@ int nt_list_walk(struct nt_walk *nt, const struct nt_list *list)
 			return walk_broken(nt->walk, link, "list that ends early");
 		if (rc || next == list->head)
 			return rc;
-		if (nt->list_entries++ == LIST_ENTRIES_MAX)
+		if (!nt_list_entry(nt))
 			return walk_broken(nt->walk, link, "lists of no end");
 		previous = link;
 		link = next;
@@ -116,20 +124,29 @@ static bool probe(struct target *target, uint64_t addr)
 	return true;
 }
 
-static bool is_busy(struct target *target, uint64_t first_heap)
+static bool is_process_busy(struct memory *memory, uint64_t peb, unsigned bits)
 {
 	struct nt_process process;
-	struct memory memory;
 	bool busy = false;
+
+	if (nt_process_read(&process, memory, peb, bits, NULL))
+		return false;
+	for (size_t i = 0; !busy && i < process.heap_count; i++)
+		busy = nt_heap_is_busy(memory, &process, process.heaps[i]);
+	nt_process_release(&process);
+	return busy;
+}
+
+static bool is_busy(struct target *target, uint64_t first_heap)
+{
+	struct memory memory;
+	bool busy;
 
 	(void)first_heap;
 	if (memory_init(&memory, target))
 		return false;
-	if (!nt_process_read(&process, &memory, target->peb, target->bits, NULL)) {
-		for (size_t i = 0; !busy && i < process.heap_count; i++)
-			busy = nt_heap_is_busy(&memory, &process, process.heaps[i]);
-		nt_process_release(&process);
-	}
+	busy = is_process_busy(&memory, target->peb, target->bits) ||
+	       (target->host_peb && is_process_busy(&memory, target->host_peb, 64));
 	memory_release(&memory);
 	return busy;
 }

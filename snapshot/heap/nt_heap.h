@@ -81,6 +81,10 @@ struct page_block {
 bool page_block_parse(
 	struct memory *memory, unsigned bits, uint64_t user_addr, struct page_block *block);
 
+/* True when what lies there is no sound information, but was that of a light page heap's live block:
+ * one of its stamps is right at least. */
+bool page_block_is_damaged(struct memory *memory, unsigned bits, uint64_t user_addr);
+
 /* True when a thread holds the lock of the heap at addr, as far as that can be known. */
 bool nt_heap_is_busy(struct memory *memory, const struct nt_process *process, uint64_t addr);
 
@@ -100,5 +104,8 @@ struct nt_list {
 };
 
 int nt_list_walk(struct nt_walk *nt, const struct nt_list *list);
+
+/* Counts one entry more of what lists lead to. False: those are too many already. */
+bool nt_list_entry(struct nt_walk *nt);
 
 #endif

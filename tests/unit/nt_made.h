@@ -163,6 +163,7 @@ static inline void made_segment(struct made *made, uint64_t addr, uint64_t commi
 	made_list_init(made, addr + c->segment_holes);
 	if (addr != MADE_HEAP)
 		made_list_add(made, MADE_HEAP + made->row->segment_list, addr + c->segment_link);
+	made_header(made, addr, first_bytes, 0, NT_BLOCK_BUSY, NT_UNUSED_OWN);
 	made->segment = addr;
 	made->previous = (uint32_t)(first_bytes / c->unit);
 	made->at = addr + first_bytes;
@@ -188,7 +189,9 @@ static inline void made_heap(struct made *made, uint64_t committed_bytes, uint64
 static inline void made_hole(struct made *made, uint64_t entry, uint64_t addr, uint64_t bytes)
 {
 	uint64_t descriptor = entry + made->common->entry_bytes;
+	uint64_t pages = made->segment + (made->row->bits == 64 ? 0x50 : 0x2c);
 
+	fake_put(&made->fake, pages, fake_get(&made->fake, pages, 4) + bytes / NT_PAGE_BYTES, 4);
 	made_put_ptr(made, descriptor + made->common->hole_address, addr);
 	made_put_ptr(made, descriptor + made->common->hole_size, bytes);
 	made_list_add(made, made->segment + made->common->segment_holes,
@@ -248,6 +251,13 @@ static inline void made_assert_broken(const struct made *made, unsigned count, c
 	assert_int_equal(made->walk.broken_count, count);
 	if (what)
 		assert_string_equal(made->walk.broken_what, what);
+}
+
+static inline void made_assert_doubt(const struct made *made, unsigned count, const char *what)
+{
+	assert_int_equal(made->walk.doubt_count, count);
+	if (what)
+		assert_string_equal(made->walk.doubt_what, what);
 }
 
 /* Calls test() with a fresh process of each layout. */

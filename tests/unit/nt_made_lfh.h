@@ -48,6 +48,12 @@ static inline void made_zone_end(struct made_lfh *lfh)
 		made_put_ptr(lfh->made, lfh->zone + lfh->layout->zone_end, lfh->next_subsegment);
 }
 
+/* _HEAP_SUBSEGMENT.AggregateExchg.Depth, of Windows 7. */
+static inline uint64_t made_depth_at(const struct made_lfh *lfh, uint64_t subsegment)
+{
+	return subsegment + (lfh->made->row->bits == 64 ? 0x10 : 8);
+}
+
 static inline uint64_t made_subsegment(
 	struct made_lfh *lfh, uint64_t container, uint32_t stride, uint32_t count)
 {
@@ -58,6 +64,8 @@ static inline uint64_t made_subsegment(
 	fake_put(&lfh->made->fake, sub + lfh->layout->sub_block_size,
 		stride / lfh->made->common->unit, 2);
 	fake_put(&lfh->made->fake, sub + lfh->layout->sub_block_count, count, 2);
+	if (lfh->layout->sub_free_count)
+		fake_put(&lfh->made->fake, made_depth_at(lfh, sub), count, 2);
 	made_zone_end(lfh);
 	return sub;
 }
@@ -129,6 +137,11 @@ static inline uint64_t made_lfh_busy(
 	uint64_t byte = c->addr + lfh->layout->data_bitmap + i / 8;
 
 	made_lfh_header(lfh, c->addr, entry, mark);
+	if (lfh->layout->sub_free_count && mark != 0x80) {
+		uint64_t depth = made_depth_at(lfh, c->subsegment);
+
+		fake_put(&lfh->made->fake, depth, fake_get(&lfh->made->fake, depth, 2) - 1, 2);
+	}
 	if (lfh->layout->data_offsets)
 		fake_put(&lfh->made->fake, byte, fake_get(&lfh->made->fake, byte, 1) | 1u << i % 8,
 			1);

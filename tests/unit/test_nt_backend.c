@@ -25,6 +25,7 @@ static void assert_plain(struct made *made)
 	made_end(made, MADE_HEAP + 0x4000, 0xc000);
 	made_walk(made);
 	made_assert_broken(made, 0, NULL);
+	made_assert_doubt(made, 0, NULL);
 	made_assert_blocks(made);
 	assert_int_equal(made->walk.heap_count, 1);
 	heap = &made->walk.heaps[0];
@@ -51,6 +52,7 @@ static void assert_without_a_code(struct made *made)
 	made_heap(made, 0x1000, 0x1000);
 	made->key = 0;
 	fake_put(&made->fake, MADE_HEAP + made->row->encode_mask, 0, 4);
+	made_header(made, MADE_HEAP, made->at - MADE_HEAP, 0, NT_BLOCK_BUSY, NT_UNUSED_OWN);
 	entry = made->at;
 	made_busy(made, 0x80, 8);
 	fake_put(&made->fake, entry + made->common->entry_coded + 3, 0x5a, 1);
@@ -111,18 +113,142 @@ static void all_segments_of_the_list_are_walked(void **state)
 	made_each_layout(assert_in_all_segments);
 }
 
+/* UnusedBytes 1: the _HEAP's own entry in memory of Windows 7, and what lies right behind it. */
 static void windows_own_blocks_are_no_blocks_of_the_program(void **state)
 {
 	struct made *made = made_new(X64);
 
 	(void)state;
-	made_heap(made, 0x1000, 0x1000);
-	made_block(made, 0x100, NT_BLOCK_BUSY | NT_BLOCK_INTERNAL, 8);
-	made_block(made, 0x40, NT_BLOCK_BUSY, NT_UNUSED_END);
+	made_heap(made, 0x1000, 0x4000);
+	made_block(made, 0x230, NT_BLOCK_BUSY, NT_UNUSED_OWN);
+	made_block(made, 0x40, NT_BLOCK_BUSY, NT_UNUSED_OWN);
 	made_busy(made, 0x40, 8);
-	made_block(made, MADE_HEAP + 0x1000 - made->at, 0, 0);
+	made_block(made, 0x100, NT_BLOCK_BUSY | NT_BLOCK_INTERNAL, 8);
+	made_busy(made, 0x40, 8);
+	made_end(made, MADE_HEAP + 0x1000, 0x3000);
 	made_walk(made);
 	made_assert_broken(made, 0, NULL);
+	made_assert_doubt(made, 0, NULL);
+	made_assert_blocks(made);
+	made_free(made);
+}
+
+static void a_block_that_says_to_be_windows_own_elsewhere_is_in_doubt(void **state)
+{
+	struct made *made = made_new(X64);
+	uint64_t entry;
+
+	(void)state;
+	make_plain(made);
+	entry = made_block(made, 0x40, NT_BLOCK_BUSY, NT_UNUSED_OWN);
+	made_end(made, MADE_HEAP + 0x4000, 0xc000);
+	made_walk(made);
+	made_assert_broken(made, 0, NULL);
+	made_assert_doubt(made, 1, "block that is Windows' own, as it says");
+	assert_int_equal(made->walk.doubt_addr, entry);
+	made_assert_blocks(made);
+	made_free(made);
+}
+
+/* What says to be the last block hides none that others follow. */
+static void assert_last_block(struct made *made)
+{
+	uint64_t entry;
+
+	make_plain(made);
+	entry = made_block(made, 0x40, NT_BLOCK_BUSY, NT_UNUSED_END);
+	made_expect(made, entry + made->common->entry_bytes, 0x40 - 8, 8, 0);
+	made_busy(made, 0x50, 8);
+	made_end(made, MADE_HEAP + 0x4000, 0xc000);
+	made_walk(made);
+	made_assert_broken(made, 1, "block with an impossible number of unused bytes");
+	assert_int_equal(made->walk.broken_addr, entry);
+	made_assert_blocks(made);
+}
+
+static void a_last_block_that_is_not_the_last_is_taken_and_counted(void **state)
+{
+	(void)state;
+	made_each_layout(assert_last_block);
+}
+
+/* Nor where the list of what is not committed is lost. */
+static void a_last_block_before_memory_that_is_not_there_is_one(void **state)
+{
+	struct made *made = made_new(X64);
+
+	(void)state;
+	make_plain(made);
+	made_end(made, MADE_HEAP + 0x4000, 0xc000);
+	made_list_init(made, MADE_HEAP + made->common->segment_holes);
+	made_walk(made);
+	made_assert_broken(made, 1, "heap memory that is not there");
+	made_assert_doubt(made, 1, "uncommitted ranges of another size than the segment says");
+	made_assert_blocks(made);
+	made_free(made);
+}
+
+/* A range that is said to be larger than it is: what lies in it cannot be known. */
+static void assert_larger_hole(struct made *made)
+{
+	uint64_t second = MADE_HEAP + 0x9000;
+
+	make_plain(made);
+	made_end(made, MADE_HEAP + 0x4000, 0x5000);
+	fake_map(&made->fake, second, 0x2000);
+	made_block(made, 0x1000, NT_BLOCK_BUSY, 8);
+	made_busy(made, 0x50, 9);
+	made_end(made, second + 0x2000, 0x5000);
+	made_put_ptr(made, MADE_HEAP + 0x4000 - made->common->hole_bytes + made->common->hole_size,
+		0x6000);
+	made_walk(made);
+	made_assert_doubt(made, 1, "uncommitted ranges of another size than the segment says");
+	made_assert_blocks(made);
+}
+
+static void a_hole_that_grew_is_in_doubt(void **state)
+{
+	(void)state;
+	made_each_layout(assert_larger_hole);
+}
+
+/* Blocks before the first or behind the last are seen by nobody. */
+static void assert_ends(struct made *made)
+{
+	const struct nt_common_layout *c = made->common;
+	uint64_t first;
+
+	make_plain(made);
+	made_end(made, MADE_HEAP + 0x4000, 0xc000);
+	first = fake_get(&made->fake, MADE_HEAP + c->segment_first, 4);
+	made_put_ptr(made, MADE_HEAP + c->segment_first, first + 0x40);
+	made_walk(made);
+	made_assert_broken(made, 0, NULL);
+	made_assert_doubt(made, 1, "segment whose first block is not where its own entry ends");
+	assert_int_equal(made->walk.block_count, made->expected_count - 1);
+}
+
+static void a_first_block_elsewhere_than_behind_the_segment_is_in_doubt(void **state)
+{
+	(void)state;
+	made_each_layout(assert_ends);
+}
+
+static void a_segment_that_ends_before_its_end_is_in_doubt(void **state)
+{
+	struct made *made = made_new(X64);
+	uint64_t last;
+
+	(void)state;
+	made_heap(made, 0x4000, 0x4000);
+	made_busy(made, 0x40, 8);
+	made_block(made, 0x1000, 0, 0);
+	last = made->at;
+	made_block(made, MADE_HEAP + 0x4000 - made->at, NT_BLOCK_BUSY, 8);
+	made_put_ptr(made, MADE_HEAP + made->common->segment_end, last);
+	made_walk(made);
+	made_assert_broken(made, 0, NULL);
+	made_assert_doubt(made, 1, "segment whose blocks do not go up to its end");
 	made_assert_blocks(made);
 	made_free(made);
 }
@@ -166,6 +292,49 @@ static void assert_large(struct made *made)
 	assert_int_equal(made->walk.heaps[0].reserved_bytes, 0x10000 + 0x101000 + 0x100000);
 }
 
+/* Their header does not say whether they have a prefix. */
+static void a_large_block_whose_prefix_is_damaged_is_counted(void **state)
+{
+	static const uint64_t wrong[] = {
+		0x0502077700000000, /* FunctionIndex */
+		0x0502000700000001, 0x0502ffff00000001, /* length */
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
+		struct made *made = made_new(X64);
+		const struct nt_common_layout *c = made->common;
+		uint64_t addr;
+
+		make_plain(made);
+		made_end(made, MADE_HEAP + 0x4000, 0xc000);
+		made->process.global_flag = NT_FLAG_UST;
+		addr = put_large(made, 0x2000000, 0x1000, 0x1000, 0x50);
+		fake_put(&made->fake, addr + c->virtual_entry + c->prefix_header, wrong[i], 8);
+		made_expect(made, addr + c->virtual_bytes, 0x1000 - 0x30 - 8, 8, 0);
+		made_walk(made);
+		made_assert_broken(made, 1, "large block with a damaged prefix");
+		assert_int_equal(made->walk.block_count, made->expected_count);
+		made_free(made);
+	}
+}
+
+static void a_large_block_is_no_larger_than_what_is_committed(void **state)
+{
+	struct made *made = made_new(X64);
+
+	(void)state;
+	make_plain(made);
+	made_end(made, MADE_HEAP + 0x4000, 0xc000);
+	put_large(made, 0x2000000, 0x3000, 0x8000, 0x50);
+	made_put_ptr(made, 0x2000000 + made->common->virtual_commit, 0x8000);
+	made_expect(made, 0x2000040, 0x3000 - 0x50, 0x50, 0);
+	made_walk(made);
+	made_assert_broken(made, 1, "large block that is not all there");
+	made_assert_blocks(made);
+	made_free(made);
+}
+
 static void large_blocks_have_memory_of_their_own(void **state)
 {
 	(void)state;
@@ -195,6 +364,9 @@ static void a_large_block_that_cannot_be_is_counted_and_left_out(void **state)
 		made_expect(made, 0x3000040, 0x1000 - 0x50, 0x50, 0);
 		made_put_ptr(made, 0x2000000 + made->common->virtual_commit, wrong[i].commit);
 		made_put_ptr(made, 0x2000000 + made->common->virtual_reserve, wrong[i].reserve);
+		if (wrong[i].commit > 0x1000 && wrong[i].commit <= wrong[i].reserve)
+			/* As much of it as there is. */
+			made_expect(made, 0x2000040, 0x1000 - 0x50, 0x50, 0);
 		made_walk(made);
 		made_assert_broken(made, 1, NULL);
 		assert_int_equal(made->walk.broken_addr, 0x2000000);
@@ -221,6 +393,8 @@ static void assert_lock(struct made *made)
 	assert_false(is_busy(made));
 	made_put_ptr(made, lock + made->common->lock_owner, 0x1234);
 	assert_true(is_busy(made));
+	made_walk(made);
+	assert_int_equal(made->walk.busy_count, 1);
 	made_put_ptr(made, MADE_HEAP + made->row->lock, 0x66660000);
 	assert_false(is_busy(made));
 }
@@ -288,6 +462,14 @@ int main(void)
 		cmocka_unit_test(the_walk_goes_on_behind_what_is_not_committed),
 		cmocka_unit_test(all_segments_of_the_list_are_walked),
 		cmocka_unit_test(windows_own_blocks_are_no_blocks_of_the_program),
+		cmocka_unit_test(a_block_that_says_to_be_windows_own_elsewhere_is_in_doubt),
+		cmocka_unit_test(a_last_block_that_is_not_the_last_is_taken_and_counted),
+		cmocka_unit_test(a_last_block_before_memory_that_is_not_there_is_one),
+		cmocka_unit_test(a_hole_that_grew_is_in_doubt),
+		cmocka_unit_test(a_first_block_elsewhere_than_behind_the_segment_is_in_doubt),
+		cmocka_unit_test(a_segment_that_ends_before_its_end_is_in_doubt),
+		cmocka_unit_test(a_large_block_whose_prefix_is_damaged_is_counted),
+		cmocka_unit_test(a_large_block_is_no_larger_than_what_is_committed),
 		cmocka_unit_test(large_blocks_have_memory_of_their_own),
 		cmocka_unit_test(a_large_block_that_cannot_be_is_counted_and_left_out),
 		cmocka_unit_test(a_heap_is_busy_while_a_thread_has_its_lock),

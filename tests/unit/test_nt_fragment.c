@@ -124,6 +124,11 @@ static void a_real_heap_with_holes_gives_the_chain_that_is_left(void **state)
 	assert_int_equal(nt_backend_walk(&real->nt, HEAP_32), 0);
 	assert_true(real->walk.broken_count > 0);
 	assert_chain(&real->walk, &from, &end);
+	/* Its first block and its end are where they should be; its uncommitted range is described in
+	 * a page that the file does not have. */
+	assert_int_equal(real->walk.doubt_count, 1);
+	assert_string_equal(
+		real->walk.doubt_what, "uncommitted ranges of another size than the segment says");
 	assert_int_equal(real->walk.heaps[0].reserved_bytes, 0x100000);
 	real_free(real);
 }

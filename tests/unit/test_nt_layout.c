@@ -141,6 +141,7 @@ static void what_all_builds_share_lies_where_the_symbols_say(void **state)
 			{"_HEAP_SEGMENT", "NumberOfPages", c->segment_pages},
 			{"_HEAP_SEGMENT", "FirstEntry", c->segment_first},
 			{"_HEAP_SEGMENT", "LastValidEntry", c->segment_end},
+			{"_HEAP_SEGMENT", "NumberOfUnCommittedPages", c->segment_hole_pages},
 			{"_HEAP_SEGMENT", "UCRSegmentList", c->segment_holes},
 			{"_HEAP_SEGMENT", NULL, c->segment_bytes},
 			{"_HEAP_UCR_DESCRIPTOR", "SegmentEntry", c->hole_link},

@@ -103,19 +103,30 @@ static void without_a_bitmap_the_headers_say_what_is_busy(void **state)
 	made_free(made);
 }
 
-static void where_there_is_a_bitmap_it_decides(void **state)
+/* No fact says that flag 8 is always there. */
+static void a_container_is_one_without_its_flag_when_a_zone_lists_it(void **state)
 {
-	struct made *made = made_new(X64);
-	struct made_lfh lfh = made_lfh_plain(made);
-	uint64_t lone;
-
 	(void)state;
-	/* Busy by its header only. */
-	for (lone = lfh.addr; fake_get(&made->fake, lone + 15, 1) != 0x80;)
-		lone += 16;
-	fake_put(&made->fake, lone + 15, 0x88, 1);
-	made_walk_and_assert(made, 0, NULL);
-	made_free(made);
+	for (size_t i = 0; i < nt_layout_count; i++) {
+		struct made *made = made_new(nt_layouts[i].name);
+		struct made_lfh lfh;
+		struct made_container c;
+		uint64_t entry, block, size;
+		uint32_t previous;
+
+		made_heap(made, MADE_LFH_BYTES, MADE_LFH_BYTES);
+		lfh = made_lfh(made);
+		previous = made->previous;
+		block = made->at;
+		c = made_container(&lfh, 0x40, 20, 0);
+		size = made->at - block;
+		made_header(made, block, size, previous, NT_BLOCK_BUSY, 8);
+		entry = made_lfh_busy(&lfh, &c, 13, 0x88);
+		made_expect(made, entry + made->common->entry_bytes, 0x40 - 8, 8, 0);
+		made_rest(made, MADE_LFH_BYTES);
+		made_walk_and_assert(made, 0, NULL);
+		made_free(made);
+	}
 }
 
 /* ---------------------------------------------------------------- both ways */
@@ -147,7 +158,32 @@ static void a_container_that_only_zones_have_must_fit_into_what_was_lost(void **
 	made_free(made);
 }
 
-static void a_zone_is_memory_of_the_heap(void **state)
+static void a_zone_may_lie_outside_of_the_heap(void **state)
+{
+	struct made *made = made_new(X64);
+	struct made_lfh lfh = made_lfh_plain(made);
+	uint64_t away = 0x9990000, first = lfh.zone + lfh.layout->zone_first;
+
+	(void)state;
+	/* The subsegments move there. */
+	fake_map(&made->fake, away, 0x2000);
+	made_list_add(made, lfh.addr + lfh.layout->lfh_zones, away);
+	fake_put(&made->fake, away + lfh.layout->zone_end, 12, 4);
+	fake_put(&made->fake, lfh.zone + lfh.layout->zone_end, 0, 4);
+	for (uint64_t at = first; at < lfh.next_subsegment; at += 8)
+		fake_put(&made->fake, away + lfh.layout->zone_first + at - first,
+			fake_get(&made->fake, at, 8), 8);
+	for (unsigned i = 0; i < 12; i++) {
+		uint64_t sub = away + lfh.layout->zone_first + i * lfh.layout->sub_bytes;
+		uint64_t container = fake_get(&made->fake, sub + lfh.layout->sub_data, 8);
+
+		made_put_ptr(made, container + lfh.layout->data_sub, sub);
+	}
+	made_walk_and_assert(made, 0, NULL);
+	made_free(made);
+}
+
+static void a_zone_outside_of_the_heap_ends_where_memory_does(void **state)
 {
 	struct made *made = made_new(X64);
 	struct made_lfh lfh = made_lfh_plain(made);
@@ -156,9 +192,8 @@ static void a_zone_is_memory_of_the_heap(void **state)
 	(void)state;
 	fake_map(&made->fake, away, 0x1000);
 	made_list_add(made, lfh.addr + lfh.layout->lfh_zones, away);
-	fake_put(&made->fake, away + lfh.layout->zone_end, 8, 4);
-	made_walk_and_assert(made, 1, "LFH zone outside of the heap");
-	assert_int_equal(made->walk.broken_addr, away);
+	fake_put(&made->fake, away + lfh.layout->zone_end, 0x7fffffff, 4);
+	made_walk_and_assert(made, 1, "unreadable LFH subsegment");
 	made_free(made);
 }
 
@@ -338,9 +373,10 @@ int main(void)
 		cmocka_unit_test(a_long_number_of_unused_bytes_is_in_the_blocks_last_slot),
 		cmocka_unit_test(a_container_that_is_kept_for_later_has_no_blocks),
 		cmocka_unit_test(without_a_bitmap_the_headers_say_what_is_busy),
-		cmocka_unit_test(where_there_is_a_bitmap_it_decides),
+		cmocka_unit_test(a_container_is_one_without_its_flag_when_a_zone_lists_it),
 		cmocka_unit_test(a_container_that_only_zones_have_must_fit_into_what_was_lost),
-		cmocka_unit_test(a_zone_is_memory_of_the_heap),
+		cmocka_unit_test(a_zone_may_lie_outside_of_the_heap),
+		cmocka_unit_test(a_zone_outside_of_the_heap_ends_where_memory_does),
 		cmocka_unit_test(a_container_that_no_zone_lists_is_counted_and_found),
 		cmocka_unit_test(a_container_that_only_zones_have_is_counted_and_not_taken_twice),
 		cmocka_unit_test(a_container_in_memory_the_back_end_lost_is_found_through_its_zone),

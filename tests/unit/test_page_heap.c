@@ -167,6 +167,8 @@ static void information_before_a_block_is_read(void **state)
 			assert_int_equal(block.requested_bytes, 0x123);
 			assert_int_equal(block.record, 0x30000040);
 			assert_int_equal(block.is_full, full);
+			assert_false(
+				!full && page_block_is_damaged(&p.memory, f->bits, NODES + 0x100));
 			page_release(&p);
 		}
 	}
@@ -177,7 +179,7 @@ static void information_of_a_freed_or_damaged_block_is_none(void **state)
 	(void)state;
 	EACH_FACTS(f)
 	{
-		for (unsigned damage = 0; damage < 6; damage++) {
+		for (unsigned damage = 0; damage < 7; damage++) {
 			struct page p;
 			struct page_block block;
 			uint64_t user = NODES + 0x100, at = user - f->info;
@@ -193,9 +195,15 @@ static void information_of_a_freed_or_damaged_block_is_none(void **state)
 				put(&p, at + f->i_requested, 0x181);
 			else if (damage == 3)
 				put(&p, at + f->i_heap, 0);
-			else
+			else if (damage < 6)
 				user = damage == 4 ? 8 : 0x7fff0000;
+			else { /* both, as of what was freed */
+				fake_put(&p.fake, at, 0xabcdaaa9, 4);
+				fake_put(&p.fake, at + f->i_end, 0xdcbaaaa9, 4);
+			}
 			assert_false(page_block_parse(&p.memory, f->bits, user, &block));
+			assert_int_equal(
+				page_block_is_damaged(&p.memory, f->bits, user), damage < 4);
 			page_release(&p);
 		}
 	}

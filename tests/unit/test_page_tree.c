@@ -105,7 +105,7 @@ static void wrong_counts_and_wild_pointers_are_noted(void **state)
 static void a_block_outside_of_its_pages_is_none(void **state)
 {
 	(void)state;
-	for (unsigned damage = 0; damage < 10; damage++) {
+	for (unsigned damage = 0; damage < 9; damage++) {
 		struct page p;
 		uint64_t at = node_at(2);
 
@@ -122,8 +122,6 @@ static void a_block_outside_of_its_pages_is_none(void **state)
 		else if (damage == 7)
 			put(&p, at + p.f->access_bytes, 0xf);
 		else if (damage == 8)
-			put(&p, at + p.f->virtual_bytes, 0x1000000);
-		else if (damage == 9)
 			put(&p, at + p.f->access_bytes, 0);
 		else if (damage > 3) { /* at the end of all addresses */
 			put(&p, at + p.f->virtual_block,
@@ -133,6 +131,22 @@ static void a_block_outside_of_its_pages_is_none(void **state)
 			put(&p, at + p.f->virtual_block, 0);
 		assert_broken(&p, 2, 1);
 	}
+}
+
+static void a_block_of_too_many_pages_is_in_doubt(void **state)
+{
+	struct page p;
+
+	(void)state;
+	page_init(&p, &facts[0]);
+	put_blocks(&p);
+	p.heaps[p.process.heap_count++] = ROOT_A;
+	put(&p, node_at(2) + p.f->virtual_bytes, 0x1000000);
+	page_walk(&p, TARGET_SPACE_BYTES);
+	assert_int_equal(p.walk.broken_count, 0);
+	assert_int_equal(p.walk.block_count, 4);
+	assert_int_equal(p.walk.doubt_count, 1);
+	page_release(&p);
 }
 
 static void blocks_are_no_more_than_memory(void **state)
@@ -157,6 +171,7 @@ int main(void)
 		cmocka_unit_test(what_hangs_elsewhere_than_on_a_damaged_node_is_found),
 		cmocka_unit_test(wrong_counts_and_wild_pointers_are_noted),
 		cmocka_unit_test(a_block_outside_of_its_pages_is_none),
+		cmocka_unit_test(a_block_of_too_many_pages_is_in_doubt),
 		cmocka_unit_test(blocks_are_no_more_than_memory),
 	};
 

@@ -1,12 +1,27 @@
 #include "snapshot/heap/nt/nt_chain.h"
 
+/* How far from..end is committed, as far as that is known. */
+static uint64_t committed_end(const struct nt_heap *heap, uint64_t from, uint64_t end)
+{
+	struct target *target = heap->nt->memory->target;
+	struct target_region region;
+	uint64_t at = from;
+
+	if (!target->ops->region)
+		return end;
+	while (at < end && !target->ops->region(target, at, &region) && region.addr <= at &&
+		region.end > at)
+		at = region.end;
+	return at < end ? at : end;
+}
+
 /* A block that has its own memory: it is on the heap's list of these. */
 static int add_large(void *ctx, uint64_t link)
 {
 	struct nt_heap *heap = ctx;
 	const struct nt_common_layout *layout = heap->layout->common;
 	const unsigned char *bytes = memory_at(heap->nt->memory, link, layout->virtual_bytes);
-	uint64_t commit, reserve;
+	uint64_t commit, reserve, end;
 	struct nt_header header;
 	struct nt_block block;
 	int rc;
@@ -21,6 +36,10 @@ static int add_large(void *ctx, uint64_t link)
 		return walk_broken(heap->nt->walk, link, "large block whose checksum is wrong");
 	if (commit < layout->virtual_bytes || commit > reserve || reserve > TARGET_SPACE_BYTES)
 		return walk_broken(heap->nt->walk, link, "large block of an impossible size");
+	end = committed_end(heap, link, link + commit);
+	if (end < link + commit)
+		walk_broken(heap->nt->walk, link, "large block that is not all there");
+	commit = end - link;
 	rc = claims_add(&heap->nt->claims, link, commit);
 	if (rc == -ERR_TARGET)
 		return walk_broken(heap->nt->walk, link, "more heap memory than the process has");
@@ -119,6 +138,7 @@ int nt_backend_walk(struct nt_walk *nt, uint64_t addr)
 		return rc;
 	if (found.unwalked)
 		return walk_broken(nt->walk, addr, "heap of no layout that is known");
+	nt->walk->busy_count += nt_heap_is_busy(nt->memory, nt->process, addr);
 	rc = walk_parts(&heap);
 	nt->walk->heaps[index].committed_bytes = heap.committed_bytes;
 	nt->walk->heaps[index].reserved_bytes = heap.reserved_bytes;

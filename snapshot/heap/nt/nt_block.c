@@ -40,6 +40,16 @@ static bool parse_prefix(const struct nt_common_layout *layout, unsigned bits, s
 	return true;
 }
 
+/* What would be a prefix, but for a number in it. Any bytes may look like that, two of 65536 do. */
+static bool has_damaged_prefix(
+	const struct nt_common_layout *layout, struct nt_span *span, const struct nt_block *block)
+{
+	const unsigned char *bytes = nt_span_at(span, block->entry, layout->prefix_user);
+
+	return bytes && bytes_u64(bytes + layout->prefix_header) >> NT_EXTENDED_SIGNATURE ==
+				NT_EXTENDED_VALUE >> NT_EXTENDED_SIGNATURE;
+}
+
 /*
  * The number of unused bytes that does not fit into the header: in the block's last slot for a
  * pointer. On x64 a block reaches into the next header, whose first 8 bytes are its last ones then.
@@ -71,6 +81,9 @@ void nt_block_parse(const struct nt_common_layout *layout, unsigned bits, struct
 		return;
 	if (block->is_extended)
 		found->doubt = "block without the prefix that its header promises";
+	else if (block->is_large && block->may_be_extended &&
+		 has_damaged_prefix(layout, span, block))
+		found->doubt = "large block with a damaged prefix";
 	else if (unused == NT_UNUSED_LONG && !block->is_large)
 		unused = long_unused(layout, bits, span, block);
 	if (!found->doubt && (unused < NT_UNUSED_MIN || unused > block->size_bytes))

@@ -86,6 +86,9 @@ static bool find_page_block(struct nt_heap *heap, struct nt_found *found)
 		return false;
 	is_one = page_block_parse(heap->nt->memory, heap->layout->bits, addr, &block) &&
 		 !block.is_full && block.requested_bytes <= found->requested_bytes - info_bytes;
+	if (!is_one && page_block_is_damaged(heap->nt->memory, heap->layout->bits, addr))
+		walk_doubt(heap->nt->walk, addr - info_bytes,
+			"page heap's information before a block");
 	nt_span_forget(&heap->span);
 	if (!is_one)
 		return false;
@@ -108,8 +111,23 @@ int nt_block_add(struct nt_heap *heap, const struct nt_block *block)
 		block->size_bytes - found.requested_bytes, found.record);
 }
 
+/*
+ * True when a block says that it is Windows' own and stands where these stand: right behind the
+ * _HEAP, or before what is not committed.
+ */
+static bool is_own(struct nt_heap *heap, uint64_t at, uint64_t block_end, uint64_t run_end,
+	const struct nt_header *header)
+{
+	if (header->unused == NT_UNUSED_END)
+		return block_end == run_end || !nt_span_at(&heap->span, block_end, 1);
+	if (header->unused != NT_UNUSED_OWN || at != heap->own_end)
+		return false;
+	heap->own_end = block_end;
+	return true;
+}
+
 /* A block that is in use: the program's, a container, or Windows' own. */
-static int take(struct nt_heap *heap, uint64_t at, const struct nt_header *header)
+static int take(struct nt_heap *heap, uint64_t at, uint64_t run_end, const struct nt_header *header)
 {
 	struct nt_block block = {
 		.entry = at,
@@ -120,14 +138,16 @@ static int take(struct nt_heap *heap, uint64_t at, const struct nt_header *heade
 			(header->unused & (NT_UNUSED_LFH | NT_UNUSED_OFFSET)) == NT_UNUSED_OFFSET,
 		.may_be_extended = heap->has_prefixes,
 	};
-	uint64_t user = at + heap->layout->common->entry_bytes;
+	uint64_t user = at + heap->layout->common->entry_bytes, block_end = at + block.size_bytes;
 
-	if (header->unused == NT_UNUSED_END)
+	if (is_own(heap, at, block_end, run_end, header))
 		return 0;
-	if (header->flags & NT_BLOCK_INTERNAL)
-		return nt_lfh_note(heap, user, at + block.size_bytes);
-	if (nt_lfh_owns(&heap->lfh, user, at + block.size_bytes))
+	if (header->flags & NT_BLOCK_INTERNAL || nt_lfh_lists(heap, user, block_end))
+		return nt_lfh_note(heap, user, block_end);
+	if (nt_lfh_owns(&heap->lfh, user, block_end))
 		return 0;
+	if (header->unused == NT_UNUSED_OWN)
+		return walk_doubt(heap->nt->walk, at, "block that is Windows' own, as it says");
 	return nt_block_add(heap, &block);
 }
 
@@ -148,7 +168,7 @@ int nt_chain_walk(struct nt_heap *heap, uint64_t from, uint64_t end)
 			continue;
 		}
 		if (header.flags & NT_BLOCK_BUSY)
-			rc = take(heap, at, &header);
+			rc = take(heap, at, end, &header);
 		previous = header.units;
 		at += (uint64_t)header.units * unit;
 	}

@@ -40,6 +40,7 @@ struct nt_heap {
 	bool is_coded; /* they are, and have a checksum */
 	bool has_prefixes; /* blocks may lead to a record of their stack */
 	bool has_page_blocks; /* the process uses page heaps: blocks may be of a light one */
+	uint64_t own_end; /* so far the heap's first blocks are Windows' own */
 	uint64_t committed_bytes, reserved_bytes;
 	struct nt_span span;
 	struct nt_parts runs; /* from header to header, between what is not committed; sorted */

@@ -34,6 +34,7 @@
 #define NT_BLOCK_INTERNAL 0x08u
 
 /* _HEAP_ENTRY.UnusedBytes that are no number of bytes, or not only. */
+#define NT_UNUSED_OWN 0x01u /* Windows' own: the _HEAP itself, and what it keeps right behind */
 #define NT_UNUSED_END 0x03u /* the last entry before what is not committed: Windows' own */
 #define NT_UNUSED_EXTENDED 0x05u /* an extended header follows */
 #define NT_UNUSED_LONG 0x3fu /* the number is in the block's last pointer-sized slot */
@@ -47,13 +48,15 @@
 #define NT_EXTENDED_MASK 0xffff0000ffffffffu
 #define NT_EXTENDED_VALUE 0x0502000000000001u
 #define NT_EXTENDED_UNUSED 32 /* shift; 16 bits */
+#define NT_EXTENDED_SIGNATURE 48 /* shift; EntryOffset and ExtendedBlockSignature */
 
 struct nt_common_layout {
 	/* _HEAP_ENTRY: its size, where its coded 8 bytes lie; the unit that sizes count in */
 	uint16_t entry_bytes, entry_coded, unit;
 	/* _HEAP_SEGMENT */
 	uint16_t segment_signature, segment_link, segment_heap, segment_base, segment_pages;
-	uint16_t segment_first, segment_end, segment_holes, segment_bytes;
+	uint16_t segment_first, segment_end, segment_hole_pages, segment_holes;
+	uint16_t segment_bytes;
 	/* _HEAP_UCR_DESCRIPTOR */
 	uint16_t hole_link, hole_address, hole_size, hole_bytes;
 	/* _HEAP_VIRTUAL_ALLOC_ENTRY */
@@ -75,6 +78,8 @@ struct nt_lfh_layout {
 	bool zone_counts;
 	/* _HEAP_SUBSEGMENT */
 	uint16_t sub_data, sub_block_size, sub_block_count, sub_bytes;
+	/* .AggregateExchg.Depth: how many blocks are free; 0 where a bitmap tells. */
+	uint16_t sub_free_count;
 	/* _HEAP_USERDATA_HEADER; data_offsets and the bitmap: 0 where there are none */
 	uint16_t data_sub, data_signature, data_offsets;
 	bool data_is_coded; /* the offsets are */

@@ -5,13 +5,14 @@
 #include "core/buf.h"
 #include "snapshot/heap/nt/nt_chain.h"
 
+#define NT_MARKS_PER_ODD 8 /* so many headers agree with the bitmap for one that does not */
 #define BLOCKS_MAX 65536 /* of a container: its count is a u16 */
 
 /* A container that is about to be walked. */
 struct view {
 	const struct nt_container *container;
 	struct nt_offsets offsets;
-	uint32_t block_count;
+	uint32_t block_count, bit_count; /* bits: what there is of the bitmap */
 	bool has_bitmap;
 	unsigned char busy[BLOCKS_MAX / 8];
 };
@@ -95,35 +96,54 @@ static inline uint8_t mark_at(struct nt_heap *heap, uint64_t entry)
 	return bytes ? bytes[layout->entry_coded + NT_ENTRY_UNUSED / 8] : 0;
 }
 
-/* Reads which blocks are busy, where the container says it in a bitmap. */
-static void read_bitmap(struct nt_heap *heap, struct view *view)
+static bool is_live(uint8_t mark)
+{
+	return mark & NT_UNUSED_LFH && mark != NT_UNUSED_LFH;
+}
+
+/* Reads what the bitmap has for more blocks than the container is said to have. */
+static void read_more_bits(struct memory *memory, struct view *view, uint64_t at, uint32_t count)
+{
+	uint64_t bytes = (count + 7) / 8;
+
+	view->bit_count = view->block_count;
+	if (count > view->block_count && view->container->end - at >= bytes &&
+		!memory_copy(memory, at, view->busy, (size_t)bytes))
+		view->bit_count = count;
+}
+
+/* Reads which blocks are busy, where the container says it in a bitmap. False: it should, and does
+ * not. */
+static bool read_bitmap(struct nt_heap *heap, struct view *view)
 {
 	const struct nt_lfh_layout *layout = heap->layout->lfh;
 	const struct nt_container *container = view->container;
-	unsigned bits = heap->layout->bits;
-	uint64_t count = 0, bytes = (view->block_count + 7) / 8, at = 0;
+	uint64_t bytes = (view->block_count + 7) / 8, at = 0;
 	struct memory *memory = heap->nt->memory;
+	uint32_t count = 0;
 
 	view->has_bitmap = false;
+	view->bit_count = 0;
 	if (!layout->data_bitmap)
-		return;
+		return true;
 	nt_span_forget(&heap->span);
-	memory_ptr(memory, bits, container->addr + layout->data_bitmap_count, &count);
-	memory_ptr(memory, bits, container->addr + layout->data_bitmap_bytes, &at);
+	memory_u32(memory, container->addr + layout->data_bitmap_count, &count);
+	memory_ptr(memory, heap->layout->bits, container->addr + layout->data_bitmap_bytes, &at);
 	if (count < view->block_count || at < container->addr + layout->data_bytes ||
 		at >= container->end || container->end - at < bytes ||
-		memory_copy(memory, at, view->busy, (size_t)bytes)) {
-		walk_broken(heap->nt->walk, container->addr, "LFH container without its bitmap");
-		return;
-	}
+		memory_copy(memory, at, view->busy, (size_t)bytes))
+		return false;
 	view->has_bitmap = true;
+	read_more_bits(memory, view, at, count < BLOCKS_MAX ? count : BLOCKS_MAX);
+	return true;
 }
 
 static void view_init(struct view *view, struct nt_heap *heap, const struct nt_container *container)
 {
 	view->container = container;
 	view->block_count = container->block_count;
-	read_bitmap(heap, view);
+	if (!read_bitmap(heap, view))
+		walk_broken(heap->nt->walk, container->addr, "LFH container without its bitmap");
 }
 
 static bool is_busy(const struct view *view, uint32_t block)
@@ -131,21 +151,23 @@ static bool is_busy(const struct view *view, uint32_t block)
 	return view->busy[block / 8] >> block % 8 & 1;
 }
 
-/* Where a container's blocks begin, when their marks lie there as the bitmap says. */
+/* Where a container's blocks begin, when their marks lie there and, mostly, are as the bitmap says:
+ * of a block whose header and whose bit disagree, others than it are sound. */
 static bool is_marked(struct nt_heap *heap, const struct view *view, uint32_t first)
 {
 	const struct nt_container *container = view->container;
-	uint32_t step = view->block_count / NT_MARK_SAMPLES + 1;
+	uint32_t step = view->block_count / NT_MARK_SAMPLES + 1, samples = 0, odd = 0;
 
 	for (uint32_t i = 0; i < view->block_count; i += step) {
 		uint8_t mark =
 			mark_at(heap, container->addr + first + (uint64_t)i * container->stride);
 
-		if (!(mark & NT_UNUSED_LFH) ||
-			(view->has_bitmap && is_busy(view, i) != (mark != NT_UNUSED_LFH)))
+		if (!(mark & NT_UNUSED_LFH))
 			return false;
+		samples++;
+		odd += view->has_bitmap && is_busy(view, i) != is_live(mark);
 	}
-	return view->block_count > 0;
+	return samples && odd <= samples / NT_MARKS_PER_ODD;
 }
 
 bool nt_offsets_are_marked(
@@ -190,23 +212,86 @@ static int add_block(struct nt_heap *heap, const struct view *view, uint64_t ent
 	return nt_block_add(heap, &block);
 }
 
+/* The bitmap says which are in use; where there is none, headers do. */
 static int add_blocks(struct nt_heap *heap, const struct view *view)
 {
-	uint64_t entry = view->container->addr + view->offsets.first;
+	uint64_t entry = view->container->addr + view->offsets.first, odd = 0;
+	uint32_t free_count = 0;
 	int rc = 0;
 
 	for (uint32_t i = 0; !rc && i < view->block_count; i++, entry += view->offsets.stride) {
-		uint8_t mark;
+		uint8_t mark = mark_at(heap, entry);
+		bool is_used = view->has_bitmap ? is_busy(view, i) : is_live(mark);
 
-		if (view->has_bitmap && !is_busy(view, i))
-			continue;
-		mark = mark_at(heap, entry);
-		if (view->has_bitmap || (mark & NT_UNUSED_LFH && mark != NT_UNUSED_LFH))
+		free_count += mark == NT_UNUSED_LFH;
+		if (is_used && mark == NT_UNUSED_LFH)
+			/* Being freed by another thread later (DelayFreeList), or damaged. */
+			walk_doubt(heap->nt->walk, entry,
+				"LFH block that its container has in use and its header has not");
+		else if (is_used)
 			rc = add_block(heap, view, entry, mark);
-		else if (!(mark & NT_UNUSED_LFH))
+		else if (!view->has_bitmap && !(mark & NT_UNUSED_LFH))
 			walk_broken(heap->nt->walk, entry, "LFH block without its mark");
+		else if (view->has_bitmap && is_live(mark) && !odd)
+			odd = entry;
 	}
+	if (heap->layout->lfh->sub_free_count && free_count != view->container->free_count)
+		walk_doubt(heap->nt->walk, view->container->addr,
+			"LFH container of another number of free blocks than its subsegment has");
+	if (odd)
+		walk_broken(
+			heap->nt->walk, odd, "LFH block in use that its container has not in use");
 	return rc;
+}
+
+/* Blocks in use behind the last that the container is said to have: it has more. Bits alone may be
+ * what rounds a bitmap up. */
+static void look_behind(struct nt_heap *heap, const struct view *view)
+{
+	for (uint32_t i = view->block_count; i < view->bit_count; i++) {
+		uint64_t entry = view->container->addr + view->offsets.first +
+				 (uint64_t)i * view->offsets.stride;
+
+		if (entry + view->offsets.stride > view->container->end)
+			return;
+		if (is_busy(view, i) && is_live(mark_at(heap, entry))) {
+			walk_broken(heap->nt->walk, entry,
+				"LFH container of more blocks than its subsegment has");
+			return;
+		}
+	}
+}
+
+/*
+ * A container that no subsegment describes is empty and kept for later. True when its bitmap or, by
+ * the size of the subsegment that it had, its headers say otherwise.
+ */
+static bool is_in_use(struct nt_heap *heap, const struct nt_container *container)
+{
+	struct nt_container had = *container;
+	struct view view;
+
+	if (!nt_lfh_last_described(heap, &had))
+		return false;
+	nt_span_forget(&heap->span);
+	view.container = &had;
+	view.block_count = had.block_count;
+	read_bitmap(heap, &view);
+	for (uint32_t i = 0; view.has_bitmap && i < view.block_count; i++)
+		if (is_busy(&view, i))
+			return true;
+	if (heap->layout->lfh->data_bitmap || had.end - had.addr < heap->layout->lfh->data_bytes)
+		return false;
+	for (uint32_t i = 0; i < had.block_count; i++) {
+		uint64_t entry =
+			had.addr + heap->layout->lfh->data_bytes + (uint64_t)i * had.stride;
+
+		if (entry + had.stride > had.end)
+			return false;
+		if (is_live(mark_at(heap, entry)))
+			return true;
+	}
+	return false;
 }
 
 /* Where the container's blocks lie, by what its layout has to say about it. */
@@ -236,13 +321,28 @@ static int walk_container(
 {
 	struct view view;
 
-	if (!container->stride || !container->block_count)
-		return 0;
+	if (!container->stride)
+		return is_in_use(heap, container) ?
+			       walk_doubt(heap->nt->walk, container->addr,
+				       "LFH container in use without a subsegment") :
+			       0;
+	if (!container->block_count)
+		return walk_broken(heap->nt->walk, container->addr, "LFH container of no blocks");
 	view_init(&view, heap, container);
 	if (!find_offsets(heap, &view, key))
 		return walk_broken(heap->nt->walk, container->addr,
 			"LFH container whose blocks cannot be found");
+	look_behind(heap, &view);
 	return add_blocks(heap, &view);
+}
+
+/* Whether there are blocks to be found: containers may all be empty and kept for later. */
+static bool has_blocks(const struct nt_lfh *lfh)
+{
+	for (size_t i = 0; i < lfh->container_count; i++)
+		if (lfh->containers[i].stride && lfh->containers[i].block_count)
+			return true;
+	return false;
 }
 
 int nt_lfh_walk(struct nt_heap *heap)
@@ -252,7 +352,7 @@ int nt_lfh_walk(struct nt_heap *heap)
 	bool has_key = false;
 	int rc = nt_lfh_match(heap);
 
-	if (!rc && lfh->container_count && heap->layout->lfh->data_is_coded) {
+	if (!rc && has_blocks(lfh) && heap->layout->lfh->data_is_coded) {
 		has_key = nt_lfh_key_find(heap, &key);
 		if (!has_key)
 			walk_broken(heap->nt->walk, lfh->containers[0].addr,

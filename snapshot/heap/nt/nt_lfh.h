@@ -21,6 +21,7 @@ struct nt_container {
 	uint32_t offsets; /* as they are stored; 0: its layout has none */
 	uint32_t stride; /* from block to block, in bytes, by its subsegment; 0: none has it */
 	uint32_t block_count;
+	uint32_t free_count; /* by its subsegment, where the layout has that */
 };
 
 /* A container as a subsegment in a zone has it. */
@@ -56,9 +57,16 @@ void nt_lfh_release(struct nt_lfh *lfh);
 /* True when the LFH's own structures begin in addr..end. */
 bool nt_lfh_owns(const struct nt_lfh *lfh, uint64_t addr, uint64_t end);
 
+/* True when addr..end is a container as the zones have it, whatever its own header says. */
+bool nt_lfh_lists(struct nt_heap *heap, uint64_t addr, uint64_t end);
+
 /* Holds the containers against what zones list, and lets subsegments describe them
  * (nt_lfh_zones.c). 0 or -ERR_NOMEM. */
 int nt_lfh_match(struct nt_heap *heap);
+
+/* Takes over what the subsegment that a container points to says of it, when that has no container
+ * any more. False: it has another one, or there is none. */
+bool nt_lfh_last_described(struct nt_heap *heap, struct nt_container *container);
 
 /* What the offsets of a container say. */
 struct nt_offsets {

@@ -40,20 +40,28 @@ static int by_container(const void *a, const void *b)
 	return x->subsegment < y->subsegment ? -1 : x->subsegment > y->subsegment;
 }
 
-/* Memory of the heap's own is no more than the process has, and no other heap's. */
-static bool is_ours(const struct nt_heap *heap, uint64_t addr, uint64_t bytes)
+static int has_container(const void *a, const void *b)
+{
+	const struct nt_listed *x = a, *y = b;
+
+	return x->container < y->container ? -1 : x->container > y->container;
+}
+
+/*
+ * The heap's own memory is no more than the process has, and no other heap's. Zones may have memory
+ * of their own; what is read there is bounded as lists are.
+ */
+static bool may_read(struct nt_heap *heap, uint64_t addr, uint64_t bytes)
 {
 	const struct nt_part *run = nt_parts_at(&heap->runs, addr);
 
-	return run && run->end - addr >= bytes;
+	return (run && run->end - addr >= bytes) || nt_list_entry(heap->nt);
 }
 
 static int add_zone(void *ctx, uint64_t link)
 {
 	struct nt_heap *heap = ctx;
 
-	if (!is_ours(heap, link, heap->layout->lfh->zone_first))
-		return walk_broken(heap->nt->walk, link, "LFH zone outside of the heap");
 	return add_internal(&heap->lfh, link);
 }
 
@@ -87,7 +95,7 @@ static int list_zone(struct nt_heap *heap, uint64_t zone, uint64_t limit)
 	for (; !rc && at < end && end - at >= layout->sub_bytes; at += layout->sub_bytes) {
 		const unsigned char *bytes = memory_at(heap->nt->memory, at, layout->sub_bytes);
 
-		if (!bytes || !is_ours(heap, at, layout->sub_bytes))
+		if (!bytes || !may_read(heap, at, layout->sub_bytes))
 			return walk_broken(heap->nt->walk, at, "unreadable LFH subsegment");
 		data = bytes_ptr(bytes + layout->sub_data, heap->layout->bits);
 		if (data && bytes_u16(bytes + layout->sub_block_size))
@@ -125,6 +133,35 @@ int nt_lfh_open(struct nt_heap *heap)
 	return rc;
 }
 
+bool nt_lfh_lists(struct nt_heap *heap, uint64_t addr, uint64_t end)
+{
+	const struct nt_lfh_layout *layout = heap->layout->lfh;
+	const struct nt_lfh *lfh = &heap->lfh;
+	const struct nt_listed wanted = {.container = addr};
+	const unsigned char *bytes;
+
+	if (!lfh->listed_count || end - addr < layout->data_bytes)
+		return false;
+	bytes = nt_span_at(&heap->span, addr, layout->data_bytes);
+	return bytes && bytes_u32(bytes + layout->data_signature) == NT_LFH_SIGNATURE &&
+	       bsearch(&wanted, lfh->listed, lfh->listed_count, sizeof(*lfh->listed),
+		       has_container);
+}
+
+bool nt_lfh_last_described(struct nt_heap *heap, struct nt_container *container)
+{
+	const struct nt_lfh_layout *layout = heap->layout->lfh;
+	const unsigned char *bytes =
+		memory_at(heap->nt->memory, container->subsegment, layout->sub_bytes);
+
+	if (!bytes || bytes_ptr(bytes + layout->sub_data, heap->layout->bits))
+		return false;
+	container->stride =
+		(uint32_t)bytes_u16(bytes + layout->sub_block_size) * heap->layout->common->unit;
+	container->block_count = bytes_u16(bytes + layout->sub_block_count);
+	return container->stride && container->block_count;
+}
+
 /* Takes over what a subsegment says of the container. False: it is another container's by now. */
 static bool describe(struct nt_heap *heap, struct nt_container *container, uint64_t subsegment)
 {
@@ -136,6 +173,8 @@ static bool describe(struct nt_heap *heap, struct nt_container *container, uint6
 	container->stride =
 		(uint32_t)bytes_u16(bytes + layout->sub_block_size) * heap->layout->common->unit;
 	container->block_count = bytes_u16(bytes + layout->sub_block_count);
+	if (layout->sub_free_count)
+		container->free_count = bytes_u16(bytes + layout->sub_free_count);
 	if (!container->stride)
 		walk_broken(heap->nt->walk, container->addr, "LFH container of blocks of no size");
 	return true;

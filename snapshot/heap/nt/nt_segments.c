@@ -67,6 +67,7 @@ const struct nt_part *nt_parts_at(const struct nt_parts *parts, uint64_t addr)
 struct segment {
 	uint64_t addr, first, end; /* first: the first block's header; end: of the last block */
 	uint64_t reserved_bytes;
+	uint32_t hole_pages; /* not committed, as it says */
 };
 
 struct finder {
@@ -76,6 +77,26 @@ struct finder {
 	struct nt_parts holes; /* of one segment */
 	const struct segment *segment; /* whose holes are looked for */
 };
+
+/*
+ * A segment begins with an entry, which ends where its first block begins, and its blocks end where it
+ * does: else there are blocks that nobody sees.
+ */
+static void check_ends(
+	struct nt_heap *heap, const unsigned char *bytes, const struct segment *segment)
+{
+	const struct nt_common_layout *layout = heap->layout->common;
+	struct nt_header header;
+
+	if ((!nt_header_decode(bytes_u64(bytes + layout->entry_coded), heap->key, &header) &&
+		    heap->is_coded) ||
+		(uint64_t)header.units * layout->unit != segment->first - segment->addr)
+		walk_doubt(heap->nt->walk, segment->addr,
+			"segment whose first block is not where its own entry ends");
+	if (segment->end - segment->addr != segment->reserved_bytes)
+		walk_doubt(heap->nt->walk, segment->addr,
+			"segment whose blocks do not go up to its end");
+}
 
 /* Reads the segment at addr: NULL, or what is wrong with it. */
 static const char *read_segment(struct nt_heap *heap, uint64_t addr, struct segment *segment)
@@ -93,6 +114,8 @@ static const char *read_segment(struct nt_heap *heap, uint64_t addr, struct segm
 		return "segment of another heap";
 	reserved = (uint64_t)bytes_u32(bytes + layout->segment_pages) * NT_PAGE_BYTES;
 	segment->addr = addr;
+	segment->reserved_bytes = reserved;
+	segment->hole_pages = bytes_u32(bytes + layout->segment_hole_pages);
 	segment->first = bytes_ptr(bytes + layout->segment_first, bits);
 	segment->end = bytes_ptr(bytes + layout->segment_end, bits);
 	if (segment->first <= addr || segment->first - addr >= reserved ||
@@ -102,7 +125,9 @@ static const char *read_segment(struct nt_heap *heap, uint64_t addr, struct segm
 		walk_broken(heap->nt->walk, addr, "segment that ends elsewhere");
 		segment->end = addr + reserved;
 	}
-	segment->reserved_bytes = reserved;
+	check_ends(heap, bytes, segment);
+	if (addr == heap->addr)
+		heap->own_end = segment->first;
 	return NULL;
 }
 
@@ -183,6 +208,18 @@ static int add_run(struct nt_heap *heap, uint64_t from, uint64_t first, uint64_t
 	return rc;
 }
 
+/* A range that says to be larger than it is hides blocks. */
+static void check_holes(struct finder *finder, const struct segment *segment)
+{
+	uint64_t bytes = 0;
+
+	for (size_t i = 0; i < finder->holes.count; i++)
+		bytes += finder->holes.list[i].end - finder->holes.list[i].addr;
+	if (bytes != (uint64_t)segment->hole_pages * NT_PAGE_BYTES)
+		walk_doubt(finder->heap->nt->walk, segment->addr,
+			"uncommitted ranges of another size than the segment says");
+}
+
 static int split_segment(struct finder *finder, const struct segment *segment)
 {
 	struct nt_heap *heap = finder->heap;
@@ -197,6 +234,7 @@ static int split_segment(struct finder *finder, const struct segment *segment)
 	finder->holes.count = 0;
 	finder->segment = segment;
 	rc = nt_list_walk(heap->nt, &list);
+	check_holes(finder, segment);
 	if (nt_parts_sort(&finder->holes))
 		walk_broken(heap->nt->walk, segment->addr, "uncommitted ranges that overlap");
 	heap->reserved_bytes += segment->reserved_bytes;

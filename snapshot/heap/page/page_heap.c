@@ -6,7 +6,7 @@
 #include "snapshot/heap/claim_run.h"
 #include "snapshot/heap/nt/nt_tree.h"
 
-/* How much of a block's memory at most nobody may touch: a page, and what is left of a unit of
+/* How much of a block's memory nobody may touch, as far as is known: a page, and what is left of a unit of
  * address space (64 KiB) where blocks begin at whole ones. */
 #define GUARD_BYTES_MAX 0x11000u
 
@@ -46,9 +46,7 @@ static bool pages_fit(const struct page_walk *page, const struct pages *pages)
 	return pages->addr && pages->addr < space && pages->bytes <= space - pages->addr &&
 	       pages->user >= pages->addr && pages->user - pages->addr <= pages->bytes &&
 	       pages->requested_bytes <= pages->bytes - (pages->user - pages->addr) &&
-	       pages->access_bytes <= pages->bytes &&
-	       pages->requested_bytes <= pages->access_bytes &&
-	       pages->bytes - pages->access_bytes <= GUARD_BYTES_MAX;
+	       pages->access_bytes <= pages->bytes && pages->requested_bytes <= pages->access_bytes;
 }
 
 static int each_block(void *ctx, uint64_t node)
@@ -72,6 +70,8 @@ static int each_block(void *ctx, uint64_t node)
 	page->block_count++;
 	if (!pages_fit(page, &pages))
 		return walk_broken(walk, node, "page heap block outside of its pages");
+	if (pages.bytes - pages.access_bytes > GUARD_BYTES_MAX)
+		walk_doubt(walk, node, "page heap block of more pages than it needs");
 	rc = claim(page, pages.addr, pages.user + pages.requested_bytes);
 	if (rc == -ERR_TARGET)
 		return walk_broken(walk, node, "more blocks than memory"), 1;
@@ -213,6 +213,20 @@ static bool stamps_fit(const unsigned char *info, const struct page_layout *layo
 
 	*is_full = start == PAGE_START_FULL;
 	return *is_full ? end == PAGE_END_FULL : start == PAGE_START_LIGHT && end == PAGE_END_LIGHT;
+}
+
+bool page_block_is_damaged(struct memory *memory, unsigned bits, uint64_t user_addr)
+{
+	const struct page_layout *layout = page_layout(bits);
+	const unsigned char *info = NULL;
+	struct page_block block;
+
+	if (user_addr >= layout->info_bytes)
+		info = memory_at(memory, user_addr - layout->info_bytes, layout->info_bytes);
+	if (!info || (bytes_u32(info) != PAGE_START_LIGHT &&
+			     bytes_u32(info + layout->info_end) != PAGE_END_LIGHT))
+		return false;
+	return !page_block_parse(memory, bits, user_addr, &block) || block.is_full;
 }
 
 bool page_block_parse(

@@ -1,0 +1,38 @@
+/* What is said of heaps that are not as they should be. */
+#include "tests/unit/fake_target.h"
+
+#include "snapshot/describe.h"
+
+static void places_are_said_by_what_is_known_of_them(void **state)
+{
+	struct captured captured = {0};
+	struct snapshot snapshot;
+
+	(void)state;
+	snapshot_init(&snapshot);
+	describe_gaps(&snapshot, &captured);
+	assert_int_equal(snapshot.warning_count, 0);
+	walk_doubt(&captured.walk, 0xabc000, "odd thing");
+	walk_doubt(&captured.walk, 0xdef000, "other thing");
+	describe_gaps(&snapshot, &captured);
+	assert_int_equal(snapshot.warning_count, 1);
+	assert_string_equal(snapshot.warnings[0],
+		"2 places in the heaps may be damaged; the first: odd thing at ABC000");
+	walk_broken(&captured.walk, 0x123000, "bad thing");
+	describe_gaps(&snapshot, &captured);
+	assert_int_equal(snapshot.warning_count, 3);
+	assert_string_equal(snapshot.warnings[1],
+		"1 places in the heaps made no sense; the first: bad thing at 123000");
+	walk_clear(&captured.walk);
+	assert_int_equal(captured.walk.doubt_count, 0);
+	snapshot_release(&snapshot);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(places_are_said_by_what_is_known_of_them),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
