@@ -108,9 +108,12 @@ static void withheld_find(struct lfh *lfh)
 
 static uint32_t busy_count(const struct lfh *lfh)
 {
-	uint32_t count = 0;
+	static const uint8_t of_four_bits[16] = {0, 1, 0, 1, 1, 2, 1, 2, 0, 1, 0, 1, 1, 2, 1, 2};
+	uint32_t whole = lfh->sample->block_count / 4, count = 0;
 
-	for (uint32_t k = 0; k < lfh->sample->block_count; k++)
+	for (uint32_t i = 0; i < whole; i++)
+		count += of_four_bits[lfh->bitmap[i] & 15] + of_four_bits[lfh->bitmap[i] >> 4];
+	for (uint32_t k = whole * 4; k < lfh->sample->block_count; k++)
 		count += state_of(lfh, k) & 1;
 	return count;
 }
