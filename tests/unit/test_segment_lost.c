@@ -115,6 +115,21 @@ static void an_lfh_range_that_became_another_is_noted(void **state)
 	}
 }
 
+static void a_range_of_no_known_kind_is_noted(void **state)
+{
+	static const unsigned flags[] = {2, 6, 0x13, 0x1f};
+	struct zoo z;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(flags) / sizeof(*flags); i++) {
+		EACH_ZOO(&z)
+		{
+			flags_put(&z, 0, flags[i]);
+			assert_noted(&z, ZOO_BLOCKS - 1, "page range of no known kind");
+		}
+	}
+}
+
 /* A block may hold what was a subsegment, of which nothing is live any more. */
 static void what_was_an_lfh_subsegment_is_no_doubt(void **state)
 {
@@ -320,6 +335,7 @@ int main(void)
 		cmocka_unit_test(old_signatures_within_a_free_range_are_no_doubt),
 		cmocka_unit_test(a_range_that_lost_its_first_flag_is_noted),
 		cmocka_unit_test(an_lfh_range_that_became_another_is_noted),
+		cmocka_unit_test(a_range_of_no_known_kind_is_noted),
 		cmocka_unit_test(what_was_an_lfh_subsegment_is_no_doubt),
 		cmocka_unit_test(a_range_that_covers_another_is_noted_and_ends_there),
 		cmocka_unit_test(a_page_segment_at_an_odd_place_is_noted),
