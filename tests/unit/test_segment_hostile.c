@@ -221,6 +221,8 @@ static void withheld_blocks_that_cannot_be_told_are_noted(void **state)
 	{
 		for (unsigned k = 0; k < 0x80; k++)
 			fake_put(&z.s.fake, z.lfh + z.s.l->l_bitmap + k / 4, 0x55, 1);
+		fake_put(&z.s.fake, z.lfh + z.s.l->l_count - 2,
+			fake_get(&z.s.fake, z.lfh + z.s.l->l_count, 2) - 0x80, 2);
 		if (z.s.l->l_withheld)
 			fake_put(&z.s.fake, z.lfh + z.s.l->l_withheld, 1, 1);
 		zoo_end(&z, ZOO_BLOCKS - 1 + 0x80, z.s.l->l_withheld != 0);

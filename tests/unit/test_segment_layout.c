@@ -85,6 +85,8 @@ static void assert_parts_are_listed(const char *list, const struct segment_parts
 	assert_listed(list, "_SEGMENT_HEAP_EXTRA", "ExtraSizeInUnits", parts->extra_units);
 	assert_listed(list, "_SEGMENT_HEAP_EXTRA", "Settable", parts->extra_settable);
 	assert_listed(list, "_SEGMENT_HEAP_EXTRA", NULL, parts->extra_bytes);
+	assert_listed(list, "_RTLP_HP_HEAP_GLOBALS", "HeapKey", parts->globals_heap_key);
+	assert_listed(list, "_RTLP_HP_HEAP_GLOBALS", "LfhKey", parts->globals_lfh_key);
 }
 
 static void rows_of_the_segment_heap_are_as_listed(void **state)

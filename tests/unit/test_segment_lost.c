@@ -115,6 +115,21 @@ static void an_lfh_range_that_became_another_is_noted(void **state)
 	}
 }
 
+static void a_range_of_no_known_kind_is_noted(void **state)
+{
+	static const unsigned flags[] = {2, 6, 0x13, 0x1f};
+	struct zoo z;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(flags) / sizeof(*flags); i++) {
+		EACH_ZOO(&z)
+		{
+			flags_put(&z, 0, flags[i]);
+			assert_noted(&z, ZOO_BLOCKS - 1, "page range of no known kind");
+		}
+	}
+}
+
 /* A block may hold what was a subsegment, of which nothing is live any more. */
 static void what_was_an_lfh_subsegment_is_no_doubt(void **state)
 {
@@ -132,7 +147,7 @@ static void what_was_an_lfh_subsegment_is_no_doubt(void **state)
 	}
 }
 
-static void a_range_within_another_is_noted(void **state)
+static void a_range_that_covers_another_is_noted_and_ends_there(void **state)
 {
 	struct zoo z;
 
@@ -140,7 +155,7 @@ static void a_range_within_another_is_noted(void **state)
 	EACH_ZOO(&z)
 	{
 		units_put(&z, 0, 2);
-		assert_noted(&z, ZOO_BLOCKS - 4, "page range within another");
+		assert_noted(&z, ZOO_BLOCKS, "page range that covers another one");
 	}
 }
 
@@ -189,7 +204,7 @@ static void blocks_neither_free_nor_in_use_are_noted(void **state)
 	}
 }
 
-static void more_free_blocks_than_blocks_are_noted(void **state)
+static void more_blocks_free_and_in_use_than_there_are_are_noted(void **state)
 {
 	struct zoo z;
 
@@ -199,7 +214,7 @@ static void more_free_blocks_than_blocks_are_noted(void **state)
 		uint64_t count = fake_get(&z.s.fake, z.lfh + z.s.l->l_count, 2);
 
 		fake_put(&z.s.fake, z.lfh + z.s.l->l_count, count / 2, 2);
-		assert_noted(&z, ZOO_BLOCKS, "more free LFH blocks than there are");
+		assert_noted(&z, ZOO_BLOCKS, "more LFH blocks free and in use than there are");
 	}
 }
 
@@ -320,12 +335,13 @@ int main(void)
 		cmocka_unit_test(old_signatures_within_a_free_range_are_no_doubt),
 		cmocka_unit_test(a_range_that_lost_its_first_flag_is_noted),
 		cmocka_unit_test(an_lfh_range_that_became_another_is_noted),
+		cmocka_unit_test(a_range_of_no_known_kind_is_noted),
 		cmocka_unit_test(what_was_an_lfh_subsegment_is_no_doubt),
-		cmocka_unit_test(a_range_within_another_is_noted),
+		cmocka_unit_test(a_range_that_covers_another_is_noted_and_ends_there),
 		cmocka_unit_test(a_page_segment_at_an_odd_place_is_noted),
 		cmocka_unit_test(units_are_no_larger_than_any_known),
 		cmocka_unit_test(blocks_neither_free_nor_in_use_are_noted),
-		cmocka_unit_test(more_free_blocks_than_blocks_are_noted),
+		cmocka_unit_test(more_blocks_free_and_in_use_than_there_are_are_noted),
 		cmocka_unit_test(withheld_blocks_may_be_neither_free_nor_in_use),
 		cmocka_unit_test(an_lfh_subsegment_that_became_a_vs_block_is_noted),
 		cmocka_unit_test(a_stack_that_leads_nowhere_is_noted),

@@ -202,7 +202,9 @@ static int range_blocks(struct segment_heap *heap, const struct segment_range *r
 	case SEGMENT_RANGE_VS:
 		heap->vs_ranges++;
 		return segment_vs_walk(heap, range->addr, range->bytes);
-	default: return segment_lfh_notice(heap, range->addr, range->bytes); /* the heap's own */
+	case SEGMENT_RANGE_INTERNAL: /* the heap's own */
+		return segment_lfh_notice(heap, range->addr, range->bytes);
+	default: return walk_broken(heap->nt->walk, range->addr, "page range of no known kind");
 	}
 }
 

@@ -61,6 +61,7 @@ struct segment_layout {
 #define SEGMENT_RANGE_FLAGS 0x1fu /* on x86 the other bits are a page count */
 #define SEGMENT_RANGE_FIRST 0x02u
 #define SEGMENT_RANGE_USER 0x03u
+#define SEGMENT_RANGE_INTERNAL 0x07u
 #define SEGMENT_RANGE_LFH 0x0bu
 #define SEGMENT_RANGE_VS 0x0fu
 #define SEGMENT_VS_SIGNATURE 0x2bedu

@@ -108,24 +108,27 @@ static void withheld_find(struct lfh *lfh)
 
 static uint32_t busy_count(const struct lfh *lfh)
 {
-	uint32_t count = 0;
+	static const uint8_t of_four_bits[16] = {0, 1, 0, 1, 1, 2, 1, 2, 0, 1, 0, 1, 1, 2, 1, 2};
+	uint32_t whole = lfh->sample->block_count / 4, count = 0;
 
-	for (uint32_t k = 0; k < lfh->sample->block_count; k++)
+	for (uint32_t i = 0; i < whole; i++)
+		count += of_four_bits[lfh->bitmap[i] & 15] + of_four_bits[lfh->bitmap[i] >> 4];
+	for (uint32_t k = whole * 4; k < lfh->sample->block_count; k++)
 		count += state_of(lfh, k) & 1;
 	return count;
 }
 
-/* Blocks that are withheld may count as either or as neither. */
-static void counts_check(const struct lfh *lfh)
+/* Why a subsegment's counts cannot be true, or NULL. Withheld blocks may count as either or neither. */
+static const char *counts_fault(const struct lfh *lfh)
 {
 	const struct lfh_sample *sample = lfh->sample;
+	uint32_t sum = busy_count(lfh) + sample->free_count;
 
-	if (busy_count(lfh) + sample->free_count + sample->withheld_count < sample->block_count)
-		walk_broken(
-			lfh->heap->nt->walk, sample->addr, "LFH blocks neither free nor in use");
-	if (sample->free_count > sample->block_count)
-		walk_broken(
-			lfh->heap->nt->walk, sample->addr, "more free LFH blocks than there are");
+	if (sum + sample->withheld_count < sample->block_count)
+		return "LFH blocks neither free nor in use";
+	if (sum > sample->block_count + sample->withheld_count)
+		return "more LFH blocks free and in use than there are";
+	return NULL;
 }
 
 static int live_block(struct lfh *lfh, uint64_t addr, bool has_unused)
@@ -171,6 +174,7 @@ int segment_lfh_walk(struct segment_heap *heap, uint64_t addr, uint64_t bytes)
 	struct lfh_sample sample;
 	struct lfh lfh = {.heap = heap, .sample = &sample};
 	struct lfh_offsets offsets;
+	const char *fault;
 	int rc = segment_lfh_key_find(heap->nt);
 
 	if (rc)
@@ -185,7 +189,9 @@ int segment_lfh_walk(struct segment_heap *heap, uint64_t addr, uint64_t bytes)
 	if (!lfh_open(&lfh, &offsets))
 		return walk_broken(walk, addr, "unreadable LFH subsegment");
 	withheld_find(&lfh);
-	counts_check(&lfh);
+	fault = counts_fault(&lfh);
+	if (fault)
+		walk_broken(walk, addr, fault);
 	return live_blocks(&lfh);
 }
 
@@ -210,15 +216,12 @@ static bool is_live_lfh(struct lfh *lfh)
 	const struct segment_keys *keys = &lfh->heap->nt->segment_keys;
 	const struct lfh_sample *sample = lfh->sample;
 	struct lfh_offsets offsets = lfh_decode(sample, keys->lfh, keys->is_wide);
-	uint32_t busy;
 
 	if (!keys->has_lfh || !lfh_offsets_fit(lfh->heap->parts, sample, &offsets) ||
 		lfh_bucket_bytes(lfh->heap->parts, sample->bucket) != offsets.block_bytes ||
 		!lfh_open(lfh, &offsets))
 		return false;
-	busy = busy_count(lfh);
-	return busy > sample->withheld_count && busy + sample->free_count <= sample->block_count &&
-	       busy + sample->free_count + sample->withheld_count >= sample->block_count;
+	return busy_count(lfh) > sample->withheld_count && !counts_fault(lfh);
 }
 
 int segment_lfh_notice(struct segment_heap *heap, uint64_t addr, uint64_t bytes)

@@ -86,40 +86,52 @@ static const char *free_fault(
 	return NULL;
 }
 
+/* A range in use, or as much of it as no other one covers; *step: how many descriptors it takes. */
+static int used_range(const struct context_walk *walk, const unsigned char *all, unsigned i,
+	unsigned units, struct segment_range *range, unsigned *step)
+{
+	struct nt_walk *nt = walk->heap->nt;
+	const struct segment_parts *parts = walk->heap->parts;
+	const char *fault = range_fault(parts, all + (size_t)i * parts->range_bytes, i, units);
+	unsigned inner;
+
+	*step = 1;
+	if (fault)
+		return walk_broken(nt->walk, range->addr, fault);
+	inner = inner_first(walk, all, i, units);
+	if (inner)
+		walk_broken(nt->walk, range->addr, "page range that covers another one");
+	*step = inner ? inner - i : units;
+	range->bytes = (uint64_t)*step << walk->unit_shift;
+	return walk->visit->range(walk->visit->ctx, range);
+}
+
 /*
  * Ranges in use are passed as a whole. What a free one says of its length is held against what it
  * covers, but not believed: all its descriptors are looked at.
  */
 static int segment_walk(const struct context_walk *walk, uint64_t addr, const unsigned char *all)
 {
-	struct nt_walk *nt = walk->heap->nt;
-	const struct segment_parts *parts = walk->heap->parts;
+	const struct segment_layout *layout = walk->heap->layout;
 	unsigned free_end = 0, step;
 	int rc = 0;
 
 	for (unsigned i = walk->first, units; !rc && i < SEGMENT_DESCRIPTORS; i += step) {
-		const unsigned char *descriptor = all + (size_t)i * parts->range_bytes;
+		const unsigned char *descriptor = all + (size_t)i * layout->parts->range_bytes;
 		struct segment_range range;
-		const char *fault = NULL;
+		const char *fault;
 
 		step = 1;
 		range.addr = addr + ((uint64_t)i << walk->unit_shift);
-		if (!range_parse(walk->heap->layout, descriptor, &units, &range)) {
-			if (i >= free_end) {
-				fault = free_fault(walk, all, i, units);
-				free_end = i + units;
-			}
-		} else {
-			range.bytes = (uint64_t)units << walk->unit_shift;
-			fault = range_fault(parts, descriptor, i, units);
-			if (!fault && inner_first(walk, all, i, units))
-				walk_broken(nt->walk, range.addr, "page range within another");
-			step = fault || !units ? 1 : units;
-			rc = fault ? 0 : walk->visit->range(walk->visit->ctx, &range);
+		if (range_parse(layout, descriptor, &units, &range)) {
+			rc = used_range(walk, all, i, units, &range, &step);
 			free_end = 0;
+		} else if (i >= free_end) {
+			fault = free_fault(walk, all, i, units);
+			free_end = i + units;
+			if (fault)
+				walk_broken(walk->heap->nt->walk, range.addr, fault);
 		}
-		if (fault)
-			walk_broken(nt->walk, range.addr, fault);
 	}
 	return rc;
 }

@@ -158,7 +158,8 @@ static int allocated_chunk(struct segment_heap *heap, const struct vs_chunk *chu
 		return segment_lfh_walk(heap, addr, bytes - tail.unused_bytes);
 	if (chunk->is_skipped)
 		return 0;
-	rc = segment_lfh_notice(heap, addr, bytes);
+	/* A subsegment has such a tail: it may have lost the bit that says so. */
+	rc = chunk->has_unused ? 0 : segment_lfh_notice(heap, addr, bytes);
 	if (rc)
 		return rc;
 	block.bytes = bytes;
