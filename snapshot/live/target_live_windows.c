@@ -10,8 +10,9 @@
 #include "snapshot/live/process.h"
 #include "snapshot/live/regions_windows.h"
 
-#include "core/utf_windows.h"
+#include "core/utf16.h"
 
+#define PATH_UNITS 32768
 #define RIGHTS (PROCESS_VM_READ | PROCESS_QUERY_INFORMATION | PROCESS_SUSPEND_RESUME | SYNCHRONIZE)
 
 struct live {
@@ -21,6 +22,7 @@ struct live {
 	struct hold_calls calls;
 	struct hold hold;
 	struct guard *guard;
+	bool is_guard_tried;
 };
 
 static HANDLE reader(struct target *target)
@@ -32,16 +34,16 @@ static HANDLE reader(struct target *target)
 
 static int live_read(struct target *target, uint64_t addr, void *bytes, size_t len)
 {
-	SIZE_T got = 0;
+	struct live *live = target->system;
 
-	if (!ReadProcessMemory(reader(target), (LPCVOID)addr, bytes, len, &got) || got != len)
-		return -ERR_READ;
-	return 0;
+	return memory_read_either(reader(target), live->process, addr, bytes, len);
 }
 
 static int live_region(struct target *target, uint64_t addr, struct target_region *region)
 {
-	return region_query(reader(target), addr, region);
+	struct live *live = target->system;
+
+	return region_query_either(reader(target), live->process, addr, region);
 }
 
 static bool live_is_alive(struct target *target)
@@ -55,8 +57,15 @@ static void arm(void *ctx)
 {
 	struct live *live = ctx;
 
-	if (!live->guard)
+	if (!live->is_guard_tried) {
+		live->is_guard_tried = true;
 		live->guard = guard_start(live->process);
+		if (!live->guard)
+			fprintf(stderr,
+				"hsnap: pid %lu: warning: its helper cannot be started: if "
+				"hsnap is ended by force the process stays suspended\n",
+				GetProcessId(live->process));
+	}
 	guard_arm(live->guard);
 	/* Until here nothing was held: a helper may take long to start. */
 	live->from_ms = os_time_ms();
@@ -162,16 +171,14 @@ static void describe_system(struct target *target)
 
 static void describe_process(struct target *target, HANDLE process)
 {
-	wchar_t wide[1024];
-	DWORD units = 1024;
+	wchar_t *wide = malloc(PATH_UNITS * sizeof(*wide));
+	DWORD units = PATH_UNITS;
 	FILETIME start, exit, kernel, user;
-	char *image;
 
-	if (QueryFullProcessImageNameW(process, 0, wide, &units) &&
-		(image = utf8_from_wide(wide))) {
-		snprintf(target->image, sizeof(target->image), "%s", image);
-		free(image);
-	}
+	if (wide && QueryFullProcessImageNameW(process, 0, wide, &units))
+		utf16_text(
+			(const unsigned char *)wide, units, target->image, sizeof(target->image));
+	free(wide);
 	if (GetProcessTimes(process, &start, &exit, &kernel, &user)) {
 		uint64_t ticks = (uint64_t)start.dwHighDateTime << 32 | start.dwLowDateTime;
 
