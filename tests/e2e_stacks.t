@@ -19,6 +19,7 @@ for my $profile (qw(win7-x86 win7-x64 win10-x86 win10-x64 win11-x64 wow64)) {
 		without_ust($profile);
 	};
 }
+names_are_harmless();
 done_testing;
 
 sub with_ust {
@@ -68,4 +69,15 @@ sub refused {
 	is($result->{status}, 2, "$what: --stacks=$stacks is refused");
 	like($result->{err}, qr/\Ahsnap: [^\n]*$words[^\n]*\n\z/, "$what: and why");
 	ok(!-e "$dir/refused.txt", "$what: without a file");
+}
+
+# What a file is called gets to the terminal as text.
+sub names_are_harmless {
+	my $named = "$dir/a\xc2\x9b31m\x1b.dmp";
+	make_image($image, 'win10-x64', '--blocks', 100) or return fail('an image');
+	rename $image, $named or return fail('a name');
+	my $result = run([$hsnap, '-z', $named, '-v', '-f', "$dir/named.txt"]);
+	is($result->{status}, 0, 'a file of any name is read');
+	like($result->{err}, qr/warning: no block has a stack/, 'a warning names it');
+	unlike($result->{err}, qr/\xc2\x9b|\x1b/, 'without control characters');
 }

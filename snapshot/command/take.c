@@ -2,6 +2,7 @@
 #include <stdio.h>
 
 #include "core/dump.h"
+#include "core/text.h"
 #include "snapshot/command/command.h"
 
 /* The target that an interrupt has to let go; one at a time. */
@@ -25,6 +26,15 @@ static const char *how_read(const struct target *target)
 	if (target->is_file)
 		return "read";
 	return target->is_cloned ? "read from a clone" : "held";
+}
+
+/* It may hold what a file or a module is called. */
+static void print_warning(const struct target *target, const char *warning)
+{
+	char text[1600];
+
+	snprintf(text, sizeof(text), "hsnap: %s: warning: %s", target->name, warning);
+	fprintf(stderr, "%s\n", text_harmless(text));
 }
 
 struct written {
@@ -104,7 +114,7 @@ int take(const struct take *take, struct target *target, const char *path, struc
 		rc = out_commit(&out, err);
 	}
 	for (size_t i = 0; !rc && i < snapshot.warning_count; i++)
-		fprintf(stderr, "hsnap: %s: warning: %s\n", target->name, snapshot.warnings[i]);
+		print_warning(target, snapshot.warnings[i]);
 	if (!rc && take->is_verbose)
 		report(&snapshot, target, &stats, &written);
 	if (!rc)
