@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/os.h"
 #include "snapshot/live/clone_windows.h"
 #include "snapshot/live/modules_windows.h"
 #include "snapshot/live/open_windows.h"
@@ -16,6 +17,7 @@
 
 struct live {
 	HANDLE process;
+	int64_t from_ms; /* when holding it began */
 	bool is_ours; /* to be closed */
 	struct hold_calls calls;
 	struct hold hold;
@@ -65,6 +67,8 @@ static void arm(void *ctx)
 				GetProcessId(live->process));
 	}
 	guard_arm(live->guard);
+	/* Until here nothing was held: a helper may take long to start. */
+	live->from_ms = os_time_ms();
 }
 
 static void disarm(void *ctx)
@@ -77,7 +81,11 @@ static void disarm(void *ctx)
 static int live_suspend(struct target *target, struct err *err)
 {
 	struct live *live = target->system;
-	long status = hold_start(&live->hold);
+	long status;
+
+	live->from_ms = os_time_ms();
+	status = hold_start(&live->hold);
+	target->held_from_ms = live->from_ms;
 
 	/* The interrupt ends this process. Until then its thread uses what would go if this one went on. */
 	if (status == HOLD_OVER)

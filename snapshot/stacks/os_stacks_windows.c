@@ -165,7 +165,7 @@ int os_stacks_take(struct target *target, struct os_stacks **stacks, struct err 
 	if (rc)
 		return target->ops->is_alive(target) ? rc :
 						       err_set(err, ERR_GONE, target->name, NULL);
-	answer.stacks = os_stacks_new();
+	answer.stacks = os_stacks_new(target_committed_bytes(target));
 	if (answer.stacks) {
 		status = ask(&calls, process, &answer);
 		rc = judge(&answer, status, target->name, err);
