@@ -141,15 +141,16 @@ static struct {
 	void (*handler)(void);
 } guarded;
 
-/* Only of the map it is known why. Another one's is as without a handler: the instruction is run again
- * when this returns. */
+/* Only of the map it is known why. Any other ends the process as without a handler. */
 static void on_bus_error(int number, siginfo_t *info, void *context)
 {
 	uintptr_t addr = (uintptr_t)info->si_addr, start = (uintptr_t)guarded.map.bytes;
 
 	(void)context;
-	if (!guarded.map.len || addr < start || addr - start >= guarded.map.len) {
+	if (info->si_code <= 0 || !guarded.map.len || addr < start ||
+		addr - start >= guarded.map.len) {
 		signal(number, SIG_DFL);
+		raise(number); /* when this returns */
 		return;
 	}
 	guarded.handler();

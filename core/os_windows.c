@@ -220,7 +220,7 @@ static void *map_whole(HANDLE file)
 
 int os_map(struct os_map *map, const char *path, struct err *err)
 {
-	struct os_file file;
+	struct os_file file = {-1};
 	LARGE_INTEGER size;
 	char text[300];
 	void *bytes;
