@@ -4,6 +4,8 @@
 # with the memory. Our own readers of dumps and heaps have no part in it.
 use strict;
 use warnings;
+use FindBin qw($Bin);
+use lib "$Bin/lib";
 use Test::More;
 use Hunt;
 use Minidump;
