@@ -59,9 +59,14 @@ static void base_wild(struct image *image)
 
 /* ---- what is only seen by comparing one thing with another */
 
+/* A field of some node whose block has bytes. */
 static uint64_t node_field(struct image *image, unsigned offset)
 {
-	return model_marked(image, "page node", 1) + offset;
+	unsigned requested = layout_of(image)->block.requested;
+	size_t number = 1;
+	while (image_get_ptr(image, model_marked(image, "page node", number) + requested) < 0x40)
+		number++;
+	return model_marked(image, "page node", number) + offset;
 }
 
 static void size_huge(struct image *image)
