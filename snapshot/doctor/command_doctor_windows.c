@@ -36,11 +36,22 @@ static void print_reasons(const struct doctor_report *report)
 		doctor_report_print_details(report, verdicts[i], stdout);
 }
 
+static void print_verdict(const struct doctor_report *report)
+{
+	size_t off = doctor_report_off(report);
+
+	if (off)
+		printf("\n%zu row%s OFF: do not trust what hsnap says on this system.\n", off,
+			off == 1 ? " is" : "s are");
+	else if (doctor_report_count(report, DOCTOR_NOTE))
+		printf("\nNothing is off; what is noted above may well be right.\n");
+	else
+		printf("\nAll that is there is as it should be.\n");
+}
+
 /* What matters most is last, where a terminal shows it: what is off, and the verdict. */
 static void print(const struct doctor *doctor, bool is_verbose)
 {
-	size_t off = doctor_report_off(&doctor->report);
-
 	printf("hsnap %s on %s\n\n", HSNAP_VERSION, *doctor->os ? doctor->os : "an unknown system");
 	if (is_verbose)
 		doctor_report_print_rows(&doctor->report, stdout);
@@ -51,11 +62,7 @@ static void print(const struct doctor *doctor, bool is_verbose)
 		printf("To try +ust as an administrator sets it: 'hsnap ust on hsnap.exe', "
 		       "hsnap doctor once more,\nthen 'hsnap ust off hsnap.exe'.\n\n");
 	print_reasons(&doctor->report);
-	if (off)
-		printf("\n%zu row%s OFF: do not trust what hsnap says on this system.\n", off,
-			off == 1 ? " is" : "s are");
-	else
-		printf("\nAll that is there is as it should be.\n");
+	print_verdict(&doctor->report);
 }
 
 static int run_doctor(bool is_verbose)

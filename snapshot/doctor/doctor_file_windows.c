@@ -71,8 +71,8 @@ int doctor_file_write(struct doctor_file *file, HANDLE process, DWORD pid, struc
 
 	*file = (struct doctor_file){.handle = INVALID_HANDLE_VALUE};
 	if (!write_dump)
-		return err_set(err, ERR_PLATFORM, "dbghelp.dll",
-			"the system has none that can write minidumps");
+		return err_set(
+			err, ERR_SYSTEM, "dbghelp.dll", "there is none that writes minidumps");
 	rc = create_somewhere(file, err);
 	if (!rc && !write_dump(process, pid, file->handle,
 			   MiniDumpWithFullMemory | MiniDumpWithFullMemoryInfo, NULL, NULL, NULL))

@@ -14,7 +14,7 @@ struct doctor_file {
 	char *path; /* UTF-8, owned */
 };
 
-/* 0; -ERR_PLATFORM (there is no dbghelp.dll that can), -ERR_CREATE, -ERR_WRITE, -ERR_NOMEM.
+/* 0; -ERR_SYSTEM (there is no dbghelp.dll that can), -ERR_CREATE, -ERR_WRITE, -ERR_NOMEM.
  * doctor_file_remove() in all cases. */
 int doctor_file_write(struct doctor_file *file, HANDLE process, DWORD pid, struct err *err);
 void doctor_file_remove(struct doctor_file *file);

@@ -256,10 +256,11 @@ static void make_notes(struct heap_tally *tally, const struct scene *scene)
 	if (tally->freed.is_note)
 		doctor_tally_more(
 			&tally->freed, "; Windows may put blocks aside when they are freed");
+	if (tally->others.is_note && !scene->found->has_stacks)
+		doctor_tally_more(
+			&tally->others, ", %" PRIu64 " bytes with all such", tally->other_bytes);
 	if (tally->others.is_note)
-		doctor_tally_more(&tally->others,
-			"; all such have %" PRIu64 " bytes and may be the heap's own",
-			tally->other_bytes);
+		doctor_tally_more(&tally->others, "; it may be the heap's own");
 }
 
 static int add_rows(

@@ -16,13 +16,18 @@ void doctor_report_release(struct doctor_report *report)
 	doctor_report_init(report);
 }
 
-size_t doctor_report_off(const struct doctor_report *report)
+size_t doctor_report_count(const struct doctor_report *report, enum doctor_verdict verdict)
 {
 	size_t count = 0;
 
 	for (size_t i = 0; i < report->count; i++)
-		count += report->rows[i].verdict == DOCTOR_OFF;
+		count += report->rows[i].verdict == verdict;
 	return count;
+}
+
+size_t doctor_report_off(const struct doctor_report *report)
+{
+	return doctor_report_count(report, DOCTOR_OFF);
 }
 
 int doctor_report_add(struct doctor_report *report, const struct doctor_row *row)

@@ -34,7 +34,8 @@ struct doctor_report {
 void doctor_report_init(struct doctor_report *report);
 void doctor_report_release(struct doctor_report *report);
 
-/* How many rows are off. */
+/* How many rows have this verdict, and how many are off. */
+size_t doctor_report_count(const struct doctor_report *report, enum doctor_verdict verdict);
 size_t doctor_report_off(const struct doctor_report *report);
 
 /* Adds a copy of row. 0 or -ERR_NOMEM. */

@@ -77,6 +77,7 @@ static void test_a_few_blocks_of_the_heaps_own_are_a_note(void **state)
 	struct scene *scene = *state;
 	const struct doctor_row *others;
 
+	scene->found.has_stacks = false;
 	for (unsigned i = 0; i < 3; i++)
 		find_at(scene, other_addr(i));
 	others = judge_one(scene, NULL, "other blocks");
@@ -103,6 +104,18 @@ static void test_a_block_inside_one_of_the_childs_is_no_block_of_the_heaps_own(v
 	assert_int_equal(doctor_judge(&scene->report, &scene->truth, &scene->found, NULL), 0);
 	assert_int_equal(doctor_report_off(&scene->report), 1);
 	assert_int_equal(row(scene, DOCTOR_GROWABLE, "blocks that overlap")->verdict, DOCTOR_OFF);
+}
+
+/* Of those that are counted without a stack there is no size. */
+static void test_a_few_blocks_without_a_stack_are_a_note(void **state)
+{
+	struct scene *scene = *state;
+	const struct doctor_row *others;
+
+	scene->heaps[1].stackless.block_count = 3;
+	others = judge_one(scene, NULL, "other blocks");
+	assert_int_equal(others->verdict, DOCTOR_NOTE);
+	assert_null(strstr(others->detail, "bytes"));
 }
 
 /* One that is listed for a block of the child's, which is not, is wrong whatever it is. */
@@ -232,6 +245,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		MANY_SCENE(test_a_few_blocks_of_the_heaps_own_are_a_note),
 		MANY_SCENE(test_more_than_a_few_are_off),
+		MANY_SCENE(test_a_few_blocks_without_a_stack_are_a_note),
 		MANY_SCENE(test_a_block_inside_one_of_the_childs_is_no_block_of_the_heaps_own),
 		MANY_SCENE(test_a_block_over_a_missing_one_overlaps),
 		MANY_SCENE(test_no_block_is_wines_own),
