@@ -74,10 +74,13 @@ static int walk_process(struct memory *memory, uint64_t peb, unsigned bits, stru
 	rc = page_heaps_walk(&nt);
 	for (size_t i = 0; !rc && i < process.heap_count; i++)
 		rc = walk_heap(&nt, process.heaps[i]);
+	for (size_t i = 0; !rc && i < nt.behind_count; i++)
+		rc = walk_heap(&nt, nt.behind[i]);
 	if (process.is_heap_list_cut)
 		walk_broken(walk, peb, "unreadable heap list");
 	if (process.is_heap_twice)
 		walk_broken(walk, peb, "heap that is listed twice");
+	page_heaps_release(&nt);
 	nt_process_release(&process);
 	*claims = nt.claims;
 	return rc;

@@ -44,6 +44,10 @@ struct nt_walk {
 	struct segment_keys segment_keys;
 	/* Page heaps among walk->heaps, by address. */
 	size_t page_heap_first, page_heap_count;
+	/* The ordinary heaps behind them that the PEB does not list, each once. page_heaps_release()
+	 * frees them. */
+	uint64_t *behind;
+	size_t behind_count, behind_cap;
 	/* Where regions are not known: how many pages may still be tried. */
 	uint32_t probes_left;
 	/* RtlpLFHKey of the process's ntdll, when has_lfh_key: all its heaps use it. */
@@ -58,9 +62,10 @@ int segment_heap_walk(struct nt_walk *nt, uint64_t addr);
 /*
  * All full page heaps of the process and the blocks in them. Called before the heaps of the PEB's
  * list are walked. Light page heap is not this one's: its blocks lie in NT heaps, where
- * nt_backend.c knows them by page_block_parse().
+ * nt_backend.c knows them by page_block_parse(). Leaves in nt->behind what else is to be walked.
  */
 int page_heaps_walk(struct nt_walk *nt);
+void page_heaps_release(struct nt_walk *nt);
 
 /* True when the heap handle at addr is that of a page heap: it has been walked. */
 bool page_heap_knows(const struct nt_walk *nt, uint64_t addr);

@@ -48,50 +48,61 @@ static bool is_parent(uint64_t stored, uint64_t key, uint64_t parent)
 static bool is_child_of(struct tree_walk *walk, const struct node *node, uint64_t parent)
 {
 	if (!walk->is_parent_key_known) {
-		walk->is_parent_key_known = true;
 		walk->parent_key = is_parent(node->parent, 0, parent) ? 0 : walk->tree->key;
+		walk->is_parent_key_known = is_parent(node->parent, walk->parent_key, parent);
 	}
 	return is_parent(node->parent, walk->parent_key, parent);
 }
 
-static bool broken(struct tree_walk *walk, uint64_t addr, const char *what)
+/* Reads a child of parent, or (parent 0) the root. NULL, or what is wrong with it. */
+static const char *node_at(
+	struct tree_walk *walk, uint64_t addr, uint64_t parent, unsigned depth, struct node *node)
 {
-	walk_broken(walk->nt->walk, addr, what);
-	return false;
+	if (depth == DEPTH_MAX)
+		return "tree of no end";
+	/* Nodes that overlap could have one child in common, whose parent's low bits are flags. */
+	if (addr & PARENT_FLAGS || (parent && addr == child(walk->tree, walk->tree->root)))
+		return "broken tree";
+	if (!node_read(walk, addr, node))
+		return "unreadable tree";
+	return parent && !is_child_of(walk, node, parent) ? "broken tree" : NULL;
 }
 
-/* Goes from a node down its left children. parent 0: it is the root. False: the tree is broken. */
-static bool descend(struct tree_walk *walk, uint64_t addr, uint64_t parent, unsigned depth)
+/* Goes from a node down its left children. parent 0: it is the root. */
+static void descend(struct tree_walk *walk, uint64_t addr, uint64_t parent, unsigned depth)
 {
 	struct node node;
 
 	for (; addr; addr = node.left) {
-		if (depth == DEPTH_MAX)
-			return broken(walk, addr, "tree of no end");
-		if (!node_read(walk, addr, &node))
-			return broken(walk, addr, "unreadable tree");
-		if ((parent && !is_child_of(walk, &node, parent)) ||
-			(node.left && node.left == node.right))
-			return broken(walk, addr, "broken tree");
+		const char *fault = node_at(walk, addr, parent, depth, &node);
+
+		if (fault) {
+			walk_broken(walk->nt->walk, addr, fault);
+			return;
+		}
+		if (node.left && node.left == node.right) {
+			walk_broken(walk->nt->walk, addr, "broken tree");
+			node.left = 0;
+		}
 		walk->depths[walk->path_count] = ++depth;
 		walk->path[walk->path_count++] = node;
 		parent = addr;
 	}
-	return true;
 }
 
 int nt_tree_walk(struct nt_walk *nt, const struct nt_tree *tree)
 {
 	struct tree_walk walk = {.nt = nt, .tree = tree};
-	bool sound = descend(&walk, child(tree, tree->root), 0, 0);
 	int rc = 0;
 
-	while (sound && !rc && walk.path_count) {
+	descend(&walk, child(tree, tree->root), 0, 0);
+	while (!rc && walk.path_count) {
 		struct node node = walk.path[--walk.path_count];
 		unsigned depth = walk.depths[walk.path_count];
 
 		rc = tree->each(tree->ctx, node.addr);
-		sound = rc || descend(&walk, node.right, node.addr, depth);
+		if (!rc)
+			descend(&walk, node.right, node.addr, depth);
 	}
 	return rc < 0 ? rc : 0;
 }

@@ -1,8 +1,9 @@
 /*
  * Binary trees in a target, as Windows' heaps keep them (_RTL_RB_TREE, RTL_AVL_TABLE).
  *
- * A node's child must point back to it, and no tree is deeper than a balanced one of all address
- * space: so nothing leads round, and no memory is needed.
+ * A node's child must point back to it and is not the root, and no tree is deeper than a balanced one
+ * of all address space: so nothing leads round, and no memory is needed. What is damaged is left out
+ * with what hangs on it; the rest is walked.
  */
 #ifndef SNAPSHOT_HEAP_NT_TREE_H
 #define SNAPSHOT_HEAP_NT_TREE_H

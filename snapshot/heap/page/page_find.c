@@ -11,7 +11,9 @@
  * The list of page heaps has its head in verifier.dll, under a name that only symbols know. A root is
  * known by what it points to: behind it stands an ordinary heap, and it is linked from both sides or a
  * table of blocks hangs on it. Roots are looked for where the PEB's heap handles lead, along
- * their list, and from the writable parts of verifier.dll.
+ * their list, and from the writable parts of verifier.dll. A handle that is an ordinary heap leads
+ * to none: what follows it is the heap's own, and may look like anything (the _LFH_HEAP of Windows 7
+ * has a list, and a pointer to its heap as far behind it as a root has).
  */
 
 #define ROOT_AFTER_HANDLE 0x1000u /* where a handle is a page of its own before the root */
@@ -52,16 +54,21 @@ static bool table_fits(
 	       parent == table;
 }
 
-static bool is_root(struct nt_walk *nt, uint64_t addr)
+/* A root that handle leads to. */
+static bool is_root(struct nt_walk *nt, uint64_t handle, uint64_t addr)
 {
 	const struct page_layout *layout = page_layout(nt->process->bits);
 	unsigned char root[PAGE_ROOT_BYTES_MAX];
 	const unsigned char *table = root + layout->root_busy_table;
 	const unsigned char *link = root + layout->root_next;
 	unsigned bits = layout->bits;
+	uint64_t normal;
 
-	return addr && !memory_copy(nt->memory, addr, root, layout->root_bytes) &&
-	       heap_is_there(nt, bytes_ptr(root + layout->root_normal_heap, bits)) &&
+	if (!addr || memory_copy(nt->memory, addr, root, layout->root_bytes))
+		return false;
+	normal = bytes_ptr(root + layout->root_normal_heap, bits);
+	return normal != handle && normal != addr && heap_is_there(nt, normal) &&
+	       !heap_is_there(nt, handle) &&
 	       (link_fits(nt, addr + layout->root_next, bytes_ptr(link, bits),
 			bytes_ptr(link + bits / 8, bits)) ||
 		       table_fits(nt, layout, addr + layout->root_busy_table,
@@ -85,9 +92,9 @@ static int from_handles(struct nt_walk *nt, struct page_roots *roots)
 	for (size_t i = 0; !rc && i < nt->process->heap_count; i++) {
 		uint64_t handle = nt->process->heaps[i];
 
-		if (is_root(nt, handle))
+		if (is_root(nt, handle, handle))
 			rc = add(roots, handle, handle);
-		else if (is_root(nt, handle + ROOT_AFTER_HANDLE))
+		else if (is_root(nt, handle, handle + ROOT_AFTER_HANDLE))
 			rc = add(roots, handle, handle + ROOT_AFTER_HANDLE);
 	}
 	return rc;
@@ -104,7 +111,7 @@ static int each_link(void *ctx, uint64_t link)
 	struct list_search *search = ctx;
 	uint64_t root = link - page_layout(search->nt->process->bits)->root_next;
 
-	return is_root(search->nt, root) ? add(search->roots, root, root) : 0;
+	return is_root(search->nt, root, root) ? add(search->roots, root, root) : 0;
 }
 
 /* All roots on the list that link is on. */
@@ -126,7 +133,8 @@ static bool is_head(struct nt_walk *nt, uint64_t addr, const unsigned char *byte
 	uint64_t previous = bytes_ptr(bytes + layout->bits / 8, layout->bits);
 
 	return next && next != addr && next % (layout->bits / 8) == 0 &&
-	       link_fits(nt, addr, next, previous) && is_root(nt, next - layout->root_next);
+	       link_fits(nt, addr, next, previous) &&
+	       is_root(nt, next - layout->root_next, next - layout->root_next);
 }
 
 /* Looks for the head in a piece of data. Returns its address, or 0. */

@@ -2,8 +2,13 @@
 
 #include <stdlib.h>
 
+#include "core/buf.h"
 #include "snapshot/heap/claim_run.h"
 #include "snapshot/heap/nt/nt_tree.h"
+
+/* How much of a block's memory at most nobody may touch: a page, and what is left of a unit of
+ * address space (64 KiB) where blocks begin at whole ones. */
+#define GUARD_BYTES_MAX 0x11000u
 
 struct page_walk {
 	struct nt_walk *nt;
@@ -25,31 +30,54 @@ static int claim(struct page_walk *page, uint64_t addr, uint64_t end)
 	return claims_add(&page->nt->claims, addr, bytes);
 }
 
+/* A block's pages: those that may be touched, and with the one that nobody may. */
+struct pages {
+	uint64_t addr, bytes, access_bytes, user, requested_bytes;
+};
+
+/*
+ * The page that nobody may touch lies behind the program's bytes or, when the process asks for that,
+ * before them; what may be touched is as much as is needed, in whole pages.
+ */
+static bool pages_fit(const struct page_walk *page, const struct pages *pages)
+{
+	uint64_t space = page->layout->bits == 64 ? TARGET_SPACE_BYTES : (uint64_t)1 << 32;
+
+	return pages->addr && pages->addr < space && pages->bytes <= space - pages->addr &&
+	       pages->user >= pages->addr && pages->user - pages->addr <= pages->bytes &&
+	       pages->requested_bytes <= pages->bytes - (pages->user - pages->addr) &&
+	       pages->access_bytes <= pages->bytes &&
+	       pages->requested_bytes <= pages->access_bytes &&
+	       pages->bytes - pages->access_bytes <= GUARD_BYTES_MAX;
+}
+
 static int each_block(void *ctx, uint64_t node)
 {
 	struct page_walk *page = ctx;
 	const struct page_layout *layout = page->layout;
 	struct walk *walk = page->nt->walk;
 	const unsigned char *bytes = memory_at(page->nt->memory, node, layout->block_bytes);
-	uint64_t space = layout->bits == 64 ? TARGET_SPACE_BYTES : (uint64_t)1 << 32;
-	uint64_t user, addr, place, requested, trace;
+	struct pages pages;
+	uint64_t trace;
 	int rc;
 
 	if (!bytes)
-		return walk_broken(walk, node, "unreadable page heap block"), 1;
-	user = ptr_at(page, bytes, layout->block_user);
-	addr = ptr_at(page, bytes, layout->block_virtual);
-	place = ptr_at(page, bytes, layout->block_virtual_bytes);
-	requested = ptr_at(page, bytes, layout->block_requested);
+		return walk_broken(walk, node, "unreadable page heap block");
+	pages.user = ptr_at(page, bytes, layout->block_user);
+	pages.addr = ptr_at(page, bytes, layout->block_virtual);
+	pages.bytes = ptr_at(page, bytes, layout->block_virtual_bytes);
+	pages.access_bytes = ptr_at(page, bytes, layout->block_access_bytes);
+	pages.requested_bytes = ptr_at(page, bytes, layout->block_requested);
 	trace = ptr_at(page, bytes, layout->block_trace);
 	page->block_count++;
-	if (!addr || addr >= space || place > space - addr || user < addr || user - addr > place ||
-		requested > place - (user - addr))
-		return walk_broken(walk, node, "page heap block outside of its pages"), 1;
-	rc = claim(page, addr, user + requested);
+	if (!pages_fit(page, &pages))
+		return walk_broken(walk, node, "page heap block outside of its pages");
+	rc = claim(page, pages.addr, pages.user + pages.requested_bytes);
 	if (rc == -ERR_TARGET)
 		return walk_broken(walk, node, "more blocks than memory"), 1;
-	return rc ? rc : walk_add_block(walk, user, requested, place - requested, trace);
+	return rc ? rc :
+		    walk_add_block(walk, pages.user, pages.requested_bytes,
+			    pages.bytes - pages.requested_bytes, trace);
 }
 
 static int blocks(struct page_walk *page, uint64_t root)
@@ -73,6 +101,51 @@ static int blocks(struct page_walk *page, uint64_t root)
 	return rc;
 }
 
+static int add_behind(struct nt_walk *nt, uint64_t normal_heap)
+{
+	if (array_grow(
+		    (void **)&nt->behind, &nt->behind_cap, nt->behind_count, sizeof(*nt->behind)))
+		return -ERR_NOMEM;
+	nt->behind[nt->behind_count++] = normal_heap;
+	return 0;
+}
+
+static int by_value(const void *a, const void *b)
+{
+	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+
+	return x < y ? -1 : x > y;
+}
+
+/* Leaves of the heaps behind page heaps those that the PEB does not list, each once. */
+static int drop_listed(struct nt_walk *nt)
+{
+	const struct nt_process *process = nt->process;
+	size_t bytes = process->heap_count * sizeof(*process->heaps), kept = 0;
+	uint64_t *listed = nt->behind_count && bytes ? malloc(bytes) : NULL;
+
+	if (!nt->behind_count)
+		return 0;
+	if (bytes && !listed)
+		return -ERR_NOMEM;
+	for (size_t i = 0; i < process->heap_count; i++)
+		listed[i] = process->heaps[i];
+	if (listed)
+		qsort(listed, process->heap_count, sizeof(*listed), by_value);
+	qsort(nt->behind, nt->behind_count, sizeof(*nt->behind), by_value);
+	for (size_t i = 0; i < nt->behind_count; i++) {
+		uint64_t addr = nt->behind[i];
+
+		if ((!kept || nt->behind[kept - 1] != addr) &&
+			!(listed && bsearch(&addr, listed, process->heap_count, sizeof(*listed),
+					    by_value)))
+			nt->behind[kept++] = addr;
+	}
+	nt->behind_count = kept;
+	free(listed);
+	return 0;
+}
+
 static int walk_root(struct nt_walk *nt, const struct page_root *root)
 {
 	struct page_walk page = {.nt = nt, .layout = page_layout(nt->process->bits)};
@@ -80,14 +153,16 @@ static int walk_root(struct nt_walk *nt, const struct page_root *root)
 	const unsigned char *bytes = memory_at(nt->memory, root->root, layout->root_bytes);
 	struct heap heap = {
 		.addr = root->handle, .bits = layout->bits, .kind = "page", .layout = layout->name};
-	int rc;
+	int rc = 0;
 
 	if (bytes) {
+		rc = add_behind(nt, ptr_at(&page, bytes, layout->root_normal_heap));
 		heap.reserved_bytes = ptr_at(&page, bytes, layout->root_storage_bytes);
 		heap.committed_bytes = ptr_at(&page, bytes, layout->root_busy_committed) +
 				       ptr_at(&page, bytes, layout->root_free_committed);
 	}
-	rc = walk_add_heap(nt->walk, &heap);
+	if (!rc)
+		rc = walk_add_heap(nt->walk, &heap);
 	return rc ? rc : blocks(&page, root->root);
 }
 
@@ -101,7 +176,14 @@ int page_heaps_walk(struct nt_walk *nt)
 		rc = walk_root(nt, &roots.list[i]);
 	nt->page_heap_count = nt->walk->heap_count - nt->page_heap_first;
 	free(roots.list);
-	return rc;
+	return rc ? rc : drop_listed(nt);
+}
+
+void page_heaps_release(struct nt_walk *nt)
+{
+	free(nt->behind);
+	nt->behind = NULL;
+	nt->behind_count = nt->behind_cap = 0;
 }
 
 bool page_heap_knows(const struct nt_walk *nt, uint64_t addr)

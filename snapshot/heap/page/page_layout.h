@@ -18,8 +18,8 @@ struct page_layout {
 	/* _RTL_AVL_TABLE, _RTL_BALANCED_LINKS */
 	uint16_t table_count, links_parent, links_left, links_right;
 	/* _DPH_HEAP_BLOCK */
-	uint16_t block_user, block_virtual, block_virtual_bytes, block_requested, block_trace;
-	uint16_t block_bytes;
+	uint16_t block_user, block_virtual, block_virtual_bytes, block_access_bytes;
+	uint16_t block_requested, block_trace, block_bytes;
 	/* _DPH_BLOCK_INFORMATION */
 	uint16_t info_heap, info_requested, info_actual, info_trace, info_end, info_bytes;
 };
