@@ -1,6 +1,7 @@
 #include "core/err.h"
 
 #include <stdarg.h>
+#include <string.h>
 
 #include "core/text.h"
 
@@ -29,14 +30,23 @@ int err_set(struct err *err, enum err_code code, const char *place, const char *
 	return -(int)code;
 }
 
+const char *err_reason(const struct err *err, char *text, size_t size)
+{
+	snprintf(text, size, "%s%s%s%s%s%s", err->place, err->place[0] ? ": " : "",
+		messages[err->code].sentence, err->detail[0] ? " (" : "", err->detail,
+		err->detail[0] ? ")" : "");
+	return text_harmless(text);
+}
+
 const char *err_text(const struct err *err, char *text, size_t size)
 {
 	const char *remedy = messages[err->code].remedy;
+	size_t len;
 
-	snprintf(text, size, "%s%s%s%s%s%s%s%s", err->place, err->place[0] ? ": " : "",
-		messages[err->code].sentence, err->detail[0] ? " (" : "", err->detail,
-		err->detail[0] ? ")" : "", remedy[0] ? "; " : "", remedy);
-	return text_harmless(text);
+	err_reason(err, text, size);
+	len = strlen(text);
+	snprintf(text + len, size - len, "%s%s", remedy[0] ? "; " : "", remedy);
+	return text;
 }
 
 void err_print(FILE *to, const char *program, const struct err *err)

@@ -74,6 +74,9 @@ int err_set(struct err *err, enum err_code code, const char *place, const char *
  * size. Returns text. */
 const char *err_text(const struct err *err, char *text, size_t size);
 
+/* The same without what to do about it. */
+const char *err_reason(const struct err *err, char *text, size_t size);
+
 /* Prints "PROGRAM: " and err_text() as one line. */
 void err_print(FILE *to, const char *program, const struct err *err);
 

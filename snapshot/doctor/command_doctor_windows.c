@@ -8,9 +8,11 @@
 
 enum {
 	OPT_HELP = 1,
+	OPT_VERBOSE,
 };
 
 static const struct opt options[] = {
+	{OPT_VERBOSE, "v", "verbose", NULL, "print every row of the table"},
 	{OPT_HELP, "h", "help", NULL, "print this help"},
 	{0},
 };
@@ -18,7 +20,7 @@ static const struct opt options[] = {
 void command_doctor_help(FILE *to)
 {
 	fprintf(to,
-		"usage: hsnap doctor\n"
+		"usage: hsnap doctor [-v]\n"
 		"\n"
 		"Starts a program with known blocks, reads it in every way there is and compares.\n"
 		"Ends with 1 when anything is not as it should be.\n"
@@ -26,34 +28,44 @@ void command_doctor_help(FILE *to)
 	opt_help(options, to);
 }
 
-static bool has_row(
-	const struct doctor_report *report, const char *source, enum doctor_verdict verdict)
+static void print_reasons(const struct doctor_report *report)
 {
-	for (size_t i = 0; i < report->count; i++) {
-		if (!strcmp(report->rows[i].source, source) && report->rows[i].verdict == verdict)
-			return true;
-	}
-	return false;
+	static const enum doctor_verdict verdicts[] = {DOCTOR_NOT_THERE, DOCTOR_NOTE, DOCTOR_OFF};
+
+	for (size_t i = 0; i < sizeof(verdicts) / sizeof(*verdicts); i++)
+		doctor_report_print_details(report, verdicts[i], stdout);
 }
 
-static void print(const struct doctor *doctor)
+static void print_verdict(const struct doctor_report *report)
 {
-	size_t off = doctor_report_off(&doctor->report);
+	size_t off = doctor_report_off(report);
 
-	printf("hsnap %s on %s\n\n", HSNAP_VERSION, *doctor->os ? doctor->os : "an unknown system");
-	doctor_report_print(&doctor->report, stdout);
-	printf("\nused:\n%s", doctor->notes.len ? doctor->notes.data : "nothing\n");
-	if (has_row(&doctor->report, "ust", DOCTOR_NOT_THERE) && !doctor->is_wine)
-		printf("\nTo try +ust as an administrator sets it: 'hsnap ust on hsnap.exe', "
-		       "hsnap doctor once more,\nthen 'hsnap ust off hsnap.exe'.\n");
 	if (off)
 		printf("\n%zu row%s OFF: do not trust what hsnap says on this system.\n", off,
 			off == 1 ? " is" : "s are");
+	else if (doctor_report_count(report, DOCTOR_NOTE))
+		printf("\nNothing is off; what is noted above may well be right.\n");
 	else
 		printf("\nAll that is there is as it should be.\n");
 }
 
-static int run_doctor(void)
+/* What matters most is last, where a terminal shows it: what is off, and the verdict. */
+static void print(const struct doctor *doctor, bool is_verbose)
+{
+	printf("hsnap %s on %s\n\n", HSNAP_VERSION, *doctor->os ? doctor->os : "an unknown system");
+	if (is_verbose)
+		doctor_report_print_rows(&doctor->report, stdout);
+	else
+		doctor_report_print_short(&doctor->report, stdout);
+	printf("\nused:\n%s\n", doctor->notes.len ? doctor->notes.data : "nothing\n");
+	if (doctor_report_has(&doctor->report, "ust", DOCTOR_NOT_THERE) && !doctor->is_wine)
+		printf("To try +ust as an administrator sets it: 'hsnap ust on hsnap.exe', "
+		       "hsnap doctor once more,\nthen 'hsnap ust off hsnap.exe'.\n\n");
+	print_reasons(&doctor->report);
+	print_verdict(&doctor->report);
+}
+
+static int run_doctor(bool is_verbose)
 {
 	struct doctor doctor;
 	struct err err = {0};
@@ -63,7 +75,7 @@ static int run_doctor(void)
 		err_set(&err, ERR_NOMEM, "doctor", NULL);
 		status = command_fail(&err);
 	} else {
-		print(&doctor);
+		print(&doctor, is_verbose);
 		status = doctor_report_off(&doctor.report) ? 1 : 0;
 	}
 	doctor_release(&doctor);
@@ -74,6 +86,7 @@ int command_doctor(int argc, char **argv)
 {
 	struct opt_state state;
 	struct err err = {0};
+	bool is_verbose = false;
 	int id;
 
 	if (argc > 1 && !strcmp(argv[1], DOCTOR_CHILD))
@@ -84,9 +97,12 @@ int command_doctor(int argc, char **argv)
 			command_doctor_help(stdout);
 			return 0;
 		}
+		is_verbose = is_verbose || id == OPT_VERBOSE;
+		if (id == OPT_VERBOSE)
+			continue;
 		if (id == OPT_ARGUMENT)
 			err_set(&err, ERR_USAGE, state.value, "doctor takes no arguments");
 		return command_fail(&err);
 	}
-	return run_doctor();
+	return run_doctor(is_verbose);
 }

@@ -77,6 +77,9 @@ void doctor_truth_settle(struct doctor_truth *truth);
 /* True when everything in it has its bounds, as the parent asks of what it was handed. */
 bool doctor_truth_is_sound(const struct doctor_truth *truth);
 
+/* The index of the first block at or above addr, or block_count. */
+size_t doctor_truth_from(const struct doctor_truth *truth, uint64_t addr);
+
 /* The block at addr, freed or not, or NULL. */
 const struct doctor_block *doctor_truth_find(const struct doctor_truth *truth, uint64_t addr);
 

@@ -226,7 +226,6 @@ static bool work(struct doctor_truth *truth)
 	if (!work.blocks) {
 		fail(&work, 0);
 	} else {
-		make_heaps(truth);
 		ok = perform(&work);
 	}
 	doctor_truth_settle(truth);
@@ -263,6 +262,9 @@ int doctor_child_main(int argc, char **argv)
 	truth = MapViewOfFile(
 		handles[DOCTOR_MEMORY], FILE_MAP_READ | FILE_MAP_WRITE, 0, 0, sizeof(*truth));
 	if (!truth || !take_turns(handles))
+		return 2;
+	make_heaps(truth);
+	if (!take_turns(handles))
 		return 2;
 	work(truth);
 	take_turns(handles);

@@ -1,18 +1,25 @@
 #include "snapshot/doctor/doctor_judge.h"
 
 #include <inttypes.h>
-#include <stdarg.h>
-#include <stdio.h>
+#include <string.h>
 
-/* One row in the making. */
-struct tally {
-	uint64_t expected, found;
-	char first[200]; /* wrong thing; empty: none */
-};
+#include "snapshot/doctor/doctor_tally.h"
 
 struct heap_tally {
-	struct tally groups[DOCTOR_GROUPS], stacks, freed, others; /* freed: found is those gone */
-	uint64_t unseen; /* live blocks that are not listed at all */
+	enum doctor_heap heap;
+	struct doctor_tally groups[DOCTOR_GROUPS], stacks;
+	struct doctor_tally freed; /* found is those gone */
+	struct doctor_tally others, overlapping;
+	uint64_t
+		unseen; /* live blocks, and those that were there before, that are not listed at all */
+	uint64_t other_bytes;
+};
+
+/* What is compared. */
+struct scene {
+	const struct doctor_truth *truth;
+	const struct doctor_found *found;
+	const struct doctor_found *before; /* or NULL */
 };
 
 uint64_t doctor_overhead_max(const struct doctor_block *block)
@@ -21,19 +28,6 @@ uint64_t doctor_overhead_max(const struct doctor_block *block)
 								     block->was_bytes;
 
 	return 512 + bytes / 4 + (bytes > 16384 ? 131072 : 0) + block->was_bytes;
-}
-
-static void wrong(struct tally *tally, const char *format, ...) PRINTF_LIKE(2, 3);
-
-static void wrong(struct tally *tally, const char *format, ...)
-{
-	va_list args;
-
-	if (tally->first[0])
-		return;
-	va_start(args, format);
-	vsnprintf(tally->first, sizeof(tally->first), format, args);
-	va_end(args);
 }
 
 static bool is_in(const struct doctor_range *range, uint64_t addr)
@@ -61,22 +55,23 @@ bool doctor_stack_fits(const struct doctor_truth *truth, const struct doctor_blo
 
 /* True when the block is found once and is what it should be; says in tally what is not. */
 static bool is_right(const struct doctor_truth *truth, const struct doctor_block *block,
-	const struct doctor_found *found, const struct doctor_found_block *at, struct tally *tally)
+	const struct doctor_found *found, const struct doctor_found_block *at,
+	struct doctor_tally *tally)
 {
 	const struct doctor_found_block *next = at + 1;
 
 	if (next < found->blocks + found->block_count && next->addr == at->addr)
-		wrong(tally, "the block at %" PRIX64 " is listed twice", block->addr);
+		doctor_tally_wrong(tally, "the block at %" PRIX64 " is listed twice", block->addr);
 	else if (at->heap != truth->heaps[block->heap])
-		wrong(tally, "the block at %" PRIX64 " is listed in heap %" PRIX64, block->addr,
-			at->heap);
+		doctor_tally_wrong(tally, "the block at %" PRIX64 " is listed in heap %" PRIX64,
+			block->addr, at->heap);
 	else if (at->requested_bytes != block->requested_bytes)
-		wrong(tally,
+		doctor_tally_wrong(tally,
 			"the block at %" PRIX64 " has %" PRIu64
 			" bytes and is listed with %" PRIu64,
 			block->addr, block->requested_bytes, at->requested_bytes);
 	else if (at->overhead_bytes > doctor_overhead_max(block))
-		wrong(tally,
+		doctor_tally_wrong(tally,
 			"the block at %" PRIX64 " of %" PRIu64
 			" bytes is listed with an overhead of %" PRIu64,
 			block->addr, block->requested_bytes, at->overhead_bytes);
@@ -85,177 +80,284 @@ static bool is_right(const struct doctor_truth *truth, const struct doctor_block
 	return false;
 }
 
-static void judge_live(struct heap_tally *tally, const struct doctor_truth *truth,
-	const struct doctor_block *block, const struct doctor_found *found)
+static void judge_live(
+	struct heap_tally *tally, const struct scene *scene, const struct doctor_block *block)
 {
+	const struct doctor_found *found = scene->found;
 	const struct doctor_found_block *at = doctor_found_at(found, block->addr);
-	struct tally *group = &tally->groups[block->group];
+	struct doctor_tally *group = &tally->groups[block->group];
 
 	group->expected++;
 	tally->stacks.expected++;
 	if (!at) {
 		tally->unseen++;
-		wrong(group, "the block of %" PRIu64 " bytes at %" PRIX64 " is not listed%s",
+		doctor_tally_wrong(group,
+			"the block of %" PRIu64 " bytes at %" PRIX64 " is not listed%s",
 			block->requested_bytes, block->addr,
 			found->has_stacks ? ", or not with a stack" : "");
 		return;
 	}
-	group->found += is_right(truth, block, found, at, group);
-	if (doctor_stack_fits(truth, block, at->frames, at->frames ? at->frame_count : 0))
+	group->found += is_right(scene->truth, block, found, at, group);
+	if (doctor_stack_fits(scene->truth, block, at->frames, at->frames ? at->frame_count : 0))
 		tally->stacks.found++;
 	else
-		wrong(&tally->stacks,
+		doctor_tally_wrong(&tally->stacks,
 			"the stack of the block at %" PRIX64
 			" does not lead to where it was allocated",
 			block->addr);
 }
 
 /* The place may be another heap's by now, when the memory had gone back to the system. */
-static void judge_freed(struct heap_tally *tally, const struct doctor_truth *truth,
-	const struct doctor_block *block, const struct doctor_found *found)
+static void judge_freed(
+	struct heap_tally *tally, const struct scene *scene, const struct doctor_block *block)
 {
-	const struct doctor_found_block *at = doctor_found_at(found, block->addr);
+	const struct doctor_found_block *at = doctor_found_at(scene->found, block->addr);
 
 	tally->freed.expected++;
-	if (at && at->heap == truth->heaps[block->heap])
-		wrong(&tally->freed, "the block at %" PRIX64 " was freed and is listed",
-			block->addr);
+	if (at && at->heap == scene->truth->heaps[block->heap])
+		doctor_tally_wrong(&tally->freed,
+			"the block at %" PRIX64 " was freed and is listed", block->addr);
 	else
 		tally->freed.found++;
 }
 
-/* Blocks of the heap that the child did not make. */
-static void judge_others(struct heap_tally *tally, const struct doctor_truth *truth,
-	const struct doctor_found *found, uint64_t heap)
+static uint64_t end_of(uint64_t addr, uint64_t bytes)
 {
+	uint64_t end = addr + (bytes ? bytes : 1);
+
+	return end > addr ? end : UINT64_MAX;
+}
+
+/* A live block of the truth that lies in a found block at another address, or NULL. */
+static const struct doctor_block *covered_by(
+	const struct doctor_truth *truth, const struct doctor_found_block *at)
+{
+	uint64_t end = end_of(at->addr, at->requested_bytes);
+
+	for (size_t i = doctor_truth_from(truth, at->addr); i-- > 0;) {
+		const struct doctor_block *block = &truth->blocks[i];
+
+		if (block->is_freed)
+			continue;
+		if (end_of(block->addr, block->requested_bytes) > at->addr)
+			return block;
+		break;
+	}
+	for (size_t i = doctor_truth_from(truth, at->addr); i < truth->block_count; i++) {
+		const struct doctor_block *block = &truth->blocks[i];
+
+		if (block->addr >= end)
+			break;
+		if (!block->is_freed && block->addr != at->addr)
+			return block;
+	}
+	return NULL;
+}
+
+/* No two blocks of a heap share a byte. */
+static void judge_overlapping(struct heap_tally *tally, const struct scene *scene)
+{
+	uint64_t heap = scene->truth->heaps[tally->heap], end = 0, last = 0;
+
+	for (size_t i = 0; i < scene->found->block_count; i++) {
+		const struct doctor_found_block *at = &scene->found->blocks[i];
+		const struct doctor_block *block;
+
+		if (at->heap != heap)
+			continue;
+		block = covered_by(scene->truth, at);
+		if (at->addr < end || block) {
+			tally->overlapping.found++;
+			doctor_tally_wrong(&tally->overlapping,
+				"the blocks at %" PRIX64 " and %" PRIX64 " share memory", at->addr,
+				block ? block->addr : last);
+		}
+		if (end_of(at->addr, at->requested_bytes) > end) {
+			end = end_of(at->addr, at->requested_bytes);
+			last = at->addr;
+		}
+	}
+}
+
+static bool was_there(const struct scene *scene, uint64_t addr)
+{
+	return scene->before && doctor_found_at(scene->before, addr);
+}
+
+/* Blocks of the heap that the child did not make. */
+static void judge_others(struct heap_tally *tally, const struct scene *scene)
+{
+	const struct doctor_found *found = scene->found;
+	uint64_t heap = scene->truth->heaps[tally->heap];
+
 	for (size_t i = 0; i < found->block_count; i++) {
 		const struct doctor_found_block *at = &found->blocks[i];
 
-		if (at->heap != heap || doctor_truth_find(truth, at->addr))
+		if (at->heap != heap || doctor_truth_find(scene->truth, at->addr) ||
+			was_there(scene, at->addr))
 			continue;
 		tally->others.found++;
-		wrong(&tally->others, "a block of %" PRIu64 " bytes at %" PRIX64 " is listed",
+		tally->other_bytes += at->requested_bytes;
+		doctor_tally_wrong(&tally->others,
+			"a block of %" PRIu64 " bytes at %" PRIX64 " is listed",
 			at->requested_bytes, at->addr);
 	}
 }
 
-/* Those without a stack are only counted: as many as are missing may be the missing ones. */
-static void judge_stackless(
-	struct heap_tally *tally, const struct doctor_found *found, uint64_t heap_addr)
+/* Those that were in the heap before and have no stack are counted without one. */
+static void pass_over_before(struct heap_tally *tally, const struct scene *scene)
 {
-	const struct heap *heap = doctor_found_heap(found, heap_addr);
+	uint64_t heap = scene->truth->heaps[tally->heap];
+
+	for (size_t i = 0; scene->before && i < scene->before->block_count; i++) {
+		const struct doctor_found_block *at = &scene->before->blocks[i];
+
+		tally->unseen += at->heap == heap && !doctor_found_at(scene->found, at->addr);
+	}
+}
+
+/* Those without a stack are only counted: as many as are missing may be the missing ones. */
+static void judge_stackless(struct heap_tally *tally, const struct scene *scene)
+{
+	const struct heap *heap = doctor_found_heap(scene->found, scene->truth->heaps[tally->heap]);
 	uint64_t stackless = heap ? heap->stackless.block_count : 0;
 
-	if (!found->has_stacks || stackless <= tally->unseen)
+	if (!scene->found->has_stacks || stackless <= tally->unseen)
 		return;
 	tally->others.found += stackless - tally->unseen;
-	wrong(&tally->others, "%" PRIu64 " more blocks are counted without a stack",
+	doctor_tally_wrong(&tally->others, "%" PRIu64 " more blocks are counted without a stack",
 		stackless - tally->unseen);
 }
 
-static int add_row(struct doctor_report *report, const char *source, enum doctor_heap heap,
-	const char *what, const struct tally *tally)
+static uint64_t live_count(const struct heap_tally *tally)
 {
-	struct doctor_row row = {.source = source,
-		.heap = doctor_heap_name(heap),
-		.what = what,
-		.expected = tally->expected,
-		.found = tally->found,
-		.verdict = tally->expected == tally->found && !tally->first[0] ? DOCTOR_OK :
-										 DOCTOR_OFF};
+	uint64_t count = 0;
 
-	snprintf(row.detail, sizeof(row.detail), "%s", tally->first);
-	return doctor_report_add(report, &row);
+	for (int group = 0; group < DOCTOR_GROUPS; group++)
+		count += tally->groups[group].expected;
+	return count;
 }
 
-static int add_rows(struct doctor_report *report, const struct doctor_found *found,
-	enum doctor_heap heap, const struct heap_tally *tally)
+static bool are_few(uint64_t count, uint64_t of, unsigned part)
 {
+	return count <= DOCTOR_FEW_MAX && count <= of / part;
+}
+
+/* What may differ without a mistake of ours; doctor_judge.h says why. */
+static void make_notes(struct heap_tally *tally, const struct scene *scene)
+{
+	const struct heap *heap = doctor_found_heap(scene->found, scene->truth->heaps[tally->heap]);
+	uint64_t listed = tally->freed.expected - tally->freed.found;
+
+	if (!heap || !heap->kind || !strcmp(heap->kind, "wine"))
+		return;
+	tally->freed.is_note = are_few(listed, tally->freed.expected, DOCTOR_FREED_PART);
+	tally->others.is_note = are_few(tally->others.found, live_count(tally), DOCTOR_OTHERS_PART);
+	if (tally->freed.is_note)
+		doctor_tally_more(
+			&tally->freed, "; Windows may put blocks aside when they are freed");
+	if (tally->others.is_note && !scene->found->has_stacks)
+		doctor_tally_more(
+			&tally->others, ", %" PRIu64 " bytes with all such", tally->other_bytes);
+	if (tally->others.is_note)
+		doctor_tally_more(&tally->others, "; it may be the heap's own");
+}
+
+static int add_rows(
+	struct doctor_report *report, const char *source, const struct heap_tally *tally)
+{
+	struct doctor_subject subject = {source, tally->heap, NULL, "blocks"};
 	int rc = 0;
 
 	for (int group = 0; !rc && group < DOCTOR_GROUPS; group++) {
+		subject.what = doctor_group_name((enum doctor_group)group);
 		if (tally->groups[group].expected)
-			rc = add_row(report, found->source, heap,
-				doctor_group_name((enum doctor_group)group), &tally->groups[group]);
+			rc = doctor_tally_add(report, &subject, &tally->groups[group]);
 	}
-	if (!rc && heap != DOCTOR_PROCESS_HEAP)
-		rc = add_row(report, found->source, heap, "freed blocks gone", &tally->freed);
-	if (!rc && heap != DOCTOR_PROCESS_HEAP)
-		rc = add_row(report, found->source, heap, "other blocks", &tally->others);
-	if (!rc && found->has_stacks)
-		rc = add_row(report, found->source, heap, "stacks", &tally->stacks);
-	return rc;
+	subject.what = "freed blocks gone";
+	subject.part = "freed";
+	if (!rc && tally->heap != DOCTOR_PROCESS_HEAP)
+		rc = doctor_tally_add(report, &subject, &tally->freed);
+	subject.what = "other blocks";
+	subject.part = "other";
+	if (!rc && tally->heap != DOCTOR_PROCESS_HEAP)
+		rc = doctor_tally_add(report, &subject, &tally->others);
+	subject.what = "blocks that overlap";
+	subject.part = "overlap";
+	return rc ? rc : doctor_tally_add(report, &subject, &tally->overlapping);
 }
 
-static int judge_heap(struct doctor_report *report, const struct doctor_truth *truth,
-	const struct doctor_found *found, enum doctor_heap heap)
+static int add_stacks(
+	struct doctor_report *report, const char *source, const struct heap_tally *tally)
 {
-	struct heap_tally tally = {0};
+	const struct doctor_subject subject = {source, tally->heap, "stacks", "stacks"};
 
+	return doctor_tally_add(report, &subject, &tally->stacks);
+}
+
+/* True when the heap is only named, as hsnap does with what it knows no layout of. */
+static bool is_unwalked(const struct doctor_found *found, uint64_t addr)
+{
+	const struct heap *heap = doctor_found_heap(found, addr);
+	size_t i = 0;
+
+	while (i < found->block_count && found->blocks[i].heap != addr)
+		i++;
+	return heap && heap->unwalked && i == found->block_count;
+}
+
+/* Of segment heaps the first systems that had them are left out, and dumps say so. */
+static int say_unwalked(struct doctor_report *report, const char *source, enum doctor_heap heap)
+{
+	const struct doctor_row row = {.source = source,
+		.heap = doctor_heap_name(heap),
+		.what = "walking it",
+		.part = "walking it",
+		.verdict = heap == DOCTOR_SEGMENT ? DOCTOR_NOT_THERE : DOCTOR_OFF,
+		.has_no_numbers = true,
+		.detail = "no layout is known for it; in dumps it is a heap that was not walked"};
+
+	return doctor_report_add(report, &row);
+}
+
+static int judge_heap(
+	struct doctor_report *report, const struct scene *scene, enum doctor_heap heap)
+{
+	const struct doctor_truth *truth = scene->truth;
+	struct heap_tally tally = {.heap = heap};
+	int rc;
+
+	if (is_unwalked(scene->found, truth->heaps[heap]))
+		return say_unwalked(report, scene->found->source, heap);
 	for (uint32_t i = 0; i < truth->block_count; i++) {
 		const struct doctor_block *block = &truth->blocks[i];
 
 		if (block->heap != heap)
 			continue;
 		if (block->is_freed)
-			judge_freed(&tally, truth, block, found);
+			judge_freed(&tally, scene, block);
 		else
-			judge_live(&tally, truth, block, found);
+			judge_live(&tally, scene, block);
 	}
-	judge_others(&tally, truth, found, truth->heaps[heap]);
-	judge_stackless(&tally, found, truth->heaps[heap]);
-	return add_rows(report, found, heap, &tally);
+	pass_over_before(&tally, scene);
+	judge_others(&tally, scene);
+	judge_stackless(&tally, scene);
+	judge_overlapping(&tally, scene);
+	make_notes(&tally, scene);
+	rc = add_rows(report, scene->found->source, &tally);
+	return rc || !scene->found->has_stacks ? rc :
+						 add_stacks(report, scene->found->source, &tally);
 }
 
 int doctor_judge(struct doctor_report *report, const struct doctor_truth *truth,
-	const struct doctor_found *found)
+	const struct doctor_found *found, const struct doctor_found *before)
 {
+	const struct scene scene = {truth, found, before};
 	int rc = 0;
 
 	for (int heap = 0; !rc && heap < DOCTOR_HEAPS; heap++) {
 		if (truth->heaps[heap])
-			rc = judge_heap(report, truth, found, (enum doctor_heap)heap);
-	}
-	return rc;
-}
-
-static int judge_sums_of(struct doctor_report *report, const struct doctor_truth *truth,
-	const struct doctor_found *found, enum doctor_heap id)
-{
-	const struct heap *heap = doctor_found_heap(found, truth->heaps[id]);
-	struct tally blocks = {0}, bytes = {0};
-
-	for (uint32_t i = 0; i < truth->block_count; i++) {
-		const struct doctor_block *block = &truth->blocks[i];
-
-		if (block->heap != id || block->is_freed)
-			continue;
-		blocks.expected++;
-		bytes.expected += block->requested_bytes;
-	}
-	for (size_t i = 0; i < found->block_count; i++) {
-		if (found->blocks[i].heap != truth->heaps[id])
-			continue;
-		blocks.found++;
-		bytes.found += found->blocks[i].requested_bytes;
-	}
-	if (heap) {
-		blocks.found += heap->stackless.block_count;
-		bytes.found += heap->stackless.requested_bytes;
-	}
-	return add_row(report, found->source, id, "number of blocks", &blocks) ?
-		       -ERR_NOMEM :
-		       add_row(report, found->source, id, "bytes in them", &bytes);
-}
-
-int doctor_judge_sums(struct doctor_report *report, const struct doctor_truth *truth,
-	const struct doctor_found *found)
-{
-	int rc = 0;
-
-	for (int heap = DOCTOR_PROCESS_HEAP + 1; !rc && heap < DOCTOR_HEAPS; heap++) {
-		if (truth->heaps[heap])
-			rc = judge_sums_of(report, truth, found, (enum doctor_heap)heap);
+			rc = judge_heap(report, &scene, (enum doctor_heap)heap);
 	}
 	return rc;
 }

@@ -9,16 +9,17 @@
 #define SMALL_STEP 8
 
 /* A size class of Windows' low fragmentation heap goes live after some 18 allocations, so there are
- * more than that of each where such a heap is to be tried. */
+ * more than that of each where such a heap is to be tried. Blocks of a megabyte are tried once for each
+ * kind of heap: all of the child's memory goes into a minidump too. */
 static const struct repeats {
 	unsigned small, middle, back_end, big;
-	uint64_t resized_max; /* larger ones are left out */
+	uint64_t big_max, resized_max; /* larger ones are left out */
 } repeats[DOCTOR_HEAPS] = {
-	[DOCTOR_PROCESS_HEAP] = {24, 21, 4, 2, UINT64_MAX},
-	[DOCTOR_GROWABLE] = {24, 21, 4, 2, UINT64_MAX},
-	[DOCTOR_FIXED] = {6, 3, 3, 0, 200000},
-	[DOCTOR_UNLOCKED] = {6, 3, 3, 2, UINT64_MAX},
-	[DOCTOR_SEGMENT] = {24, 21, 4, 2, UINT64_MAX},
+	[DOCTOR_PROCESS_HEAP] = {24, 21, 4, 2, 0x80000, 200000},
+	[DOCTOR_GROWABLE] = {24, 21, 4, 2, UINT64_MAX, UINT64_MAX},
+	[DOCTOR_FIXED] = {6, 3, 3, 0, 0, 200000},
+	[DOCTOR_UNLOCKED] = {6, 3, 3, 2, 0x80000, 200000},
+	[DOCTOR_SEGMENT] = {24, 21, 4, 2, UINT64_MAX, UINT64_MAX},
 };
 
 static const uint32_t middle[] = {1025, 1280, 1536, 2047, 2048, 3072, 4095, 4096, 5000, 6144, 8191,
@@ -30,7 +31,7 @@ static const uint32_t back_end[] = {
 /* About the sizes from which on a block has memory of its own: of segment heaps and x86 NT heaps
  * (508 KiB), of x64 NT heaps (1020 KiB), of Wine (0xfeff0). */
 static const uint32_t big[] = {0x7eff0, 0x7f000, 0x7f001, 0x7f010, 0x80000, 0xfefd0, 0xfefe8,
-	0xfeff0, 0xfeff8, 0xff000, 0xff001, 0x100000, 0x100001, 0x234567, 0x800000};
+	0xfeff0, 0xfeff8, 0xff000, 0xff001, 0x100000, 0x100001, 0x234567, 0x400000};
 
 static const struct {
 	uint32_t from, to;
@@ -63,12 +64,14 @@ static int add_class(struct doctor_plan *plan, struct doctor_step step, uint64_t
 }
 
 static int add_list(struct doctor_plan *plan, struct doctor_step step, const uint32_t *sizes,
-	size_t count, unsigned times)
+	size_t count, unsigned times, uint64_t max)
 {
 	int rc = 0;
 
-	for (size_t i = 0; !rc && i < count; i++)
-		rc = add_class(plan, step, sizes[i], times, 1);
+	for (size_t i = 0; !rc && i < count; i++) {
+		if (sizes[i] <= max)
+			rc = add_class(plan, step, sizes[i], times, 1);
+	}
 	return rc;
 }
 
@@ -101,11 +104,11 @@ static int add_heap(struct doctor_plan *plan, enum doctor_heap heap)
 	int rc = add_small(plan, step, times->small);
 
 	step.group = DOCTOR_MIDDLE;
-	rc = rc ? rc : add_list(plan, step, middle, COUNT(middle), times->middle);
+	rc = rc ? rc : add_list(plan, step, middle, COUNT(middle), times->middle, UINT64_MAX);
 	step.group = DOCTOR_BACK_END;
-	rc = rc ? rc : add_list(plan, step, back_end, COUNT(back_end), times->back_end);
+	rc = rc ? rc : add_list(plan, step, back_end, COUNT(back_end), times->back_end, UINT64_MAX);
 	step.group = DOCTOR_BIG;
-	rc = rc ? rc : add_list(plan, step, big, COUNT(big), times->big);
+	rc = rc ? rc : add_list(plan, step, big, COUNT(big), times->big, times->big_max);
 	step.group = DOCTOR_RESIZED;
 	return rc ? rc : add_resized(plan, step, times->resized_max);
 }

@@ -11,12 +11,15 @@
 
 enum doctor_verdict {
 	DOCTOR_OK,
+	DOCTOR_NOTE, /* not as expected, and no mistake for sure */
 	DOCTOR_OFF,
 	DOCTOR_NOT_THERE, /* not to be had in this place: nothing is wrong, nothing is proven */
 };
 
 struct doctor_row {
 	const char *source, *heap, *what; /* literals; heap may be empty */
+	const char
+		*part; /* a literal: the word for it in the short table, where such rows are one */
 	uint64_t expected, found;
 	enum doctor_verdict verdict;
 	bool has_no_numbers;
@@ -31,7 +34,8 @@ struct doctor_report {
 void doctor_report_init(struct doctor_report *report);
 void doctor_report_release(struct doctor_report *report);
 
-/* How many rows are off. */
+/* How many rows have this verdict, and how many are off. */
+size_t doctor_report_count(const struct doctor_report *report, enum doctor_verdict verdict);
 size_t doctor_report_off(const struct doctor_report *report);
 
 /* Adds a copy of row. 0 or -ERR_NOMEM. */
@@ -41,7 +45,19 @@ int doctor_report_add(struct doctor_report *report, const struct doctor_row *row
 int doctor_report_say(struct doctor_report *report, const char *source, const char *what,
 	enum doctor_verdict verdict, const char *detail);
 
-/* Prints all rows as a table, then a line for each that is not ok. */
-void doctor_report_print(const struct doctor_report *report, FILE *to);
+/* True when there is a row of this source with this verdict. */
+bool doctor_report_has(
+	const struct doctor_report *report, const char *source, enum doctor_verdict verdict);
+
+/* Prints every row. */
+void doctor_report_print_rows(const struct doctor_report *report, FILE *to);
+
+/* Prints one line for each source and heap, with its rows' numbers in it; rows that have neither are left
+ * to doctor_report_print_details(). */
+void doctor_report_print_short(const struct doctor_report *report, FILE *to);
+
+/* Prints a line for each row of this verdict, with the reason. */
+void doctor_report_print_details(
+	const struct doctor_report *report, enum doctor_verdict verdict, FILE *to);
 
 #endif

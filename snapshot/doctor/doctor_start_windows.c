@@ -129,6 +129,12 @@ int doctor_child_start(struct doctor_child *child, enum doctor_start how, struct
 	return rc ? rc : bring_up(child, how, err);
 }
 
+int doctor_child_make_heaps(struct doctor_child *child, struct err *err)
+{
+	SetEvent(child->handles[DOCTOR_GO]);
+	return wait_for(child, child->handles[DOCTOR_SAID], err);
+}
+
 int doctor_child_work(struct doctor_child *child, struct doctor_truth *truth, struct err *err)
 {
 	int rc;

@@ -95,7 +95,7 @@ bool doctor_truth_is_sound(const struct doctor_truth *truth)
 	return are_blocks_sound(truth);
 }
 
-const struct doctor_block *doctor_truth_find(const struct doctor_truth *truth, uint64_t addr)
+size_t doctor_truth_from(const struct doctor_truth *truth, uint64_t addr)
 {
 	size_t low = 0, high = truth->block_count;
 
@@ -107,6 +107,12 @@ const struct doctor_block *doctor_truth_find(const struct doctor_truth *truth, u
 		else
 			high = middle;
 	}
-	return low < truth->block_count && truth->blocks[low].addr == addr ? &truth->blocks[low] :
-									     NULL;
+	return low;
+}
+
+const struct doctor_block *doctor_truth_find(const struct doctor_truth *truth, uint64_t addr)
+{
+	size_t i = doctor_truth_from(truth, addr);
+
+	return i < truth->block_count && truth->blocks[i].addr == addr ? &truth->blocks[i] : NULL;
 }

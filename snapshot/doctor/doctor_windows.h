@@ -1,9 +1,9 @@
 /*
  * The doctor's two processes: the child that makes blocks, and how the parent starts and ends it.
  *
- * The child is hsnap.exe with a hidden command. It inherits four handles: the memory for its truth, two events that
- * take turns (it says it is there, waits, does its work, says so and waits for its end), and its
- * parent, whose end ends it.
+ * The child is hsnap.exe with a hidden command. It inherits four handles: the memory for its truth, two
+ * events that take turns (it says it is there, waits, makes its heaps, waits, does its work, says so and
+ * waits for its end), and its parent, whose end ends it.
  */
 #ifndef SNAPSHOT_DOCTOR_DOCTOR_WINDOWS_H
 #define SNAPSHOT_DOCTOR_DOCTOR_WINDOWS_H
@@ -44,6 +44,10 @@ enum doctor_start {
 /* Starts the child and waits until it is there and waits. 0, -ERR_START, -ERR_INJECT or another
  * error; doctor_child_end() in all cases. */
 int doctor_child_start(struct doctor_child *child, enum doctor_start how, struct err *err);
+
+/* Lets it make its heaps, so that what the system puts into a heap can be seen: 0 or -ERR_GONE or
+ * another error. */
+int doctor_child_make_heaps(struct doctor_child *child, struct err *err);
 
 /* Lets it make its blocks and copies its truth. 0, -ERR_GONE, -ERR_SYSTEM (it could not, or what it
  * says makes no sense). */

@@ -35,6 +35,7 @@ struct walk {
 	 * bytes made no sense: when either is set, trying again may help. */
 	unsigned busy_count, broken_count;
 	uint64_t broken_addr;
+	uint64_t broken_heap; /* the heap that place is in: the one added last; 0: none was */
 	const char *broken_what;
 	/* Places that can be read in two ways, and the first of them: trying again does not help. */
 	unsigned doubt_count;

@@ -234,7 +234,7 @@ static struct list list_at(uint64_t addr, const unsigned char *heap_bytes, uint3
 
 static int walk_heap(struct wine_walk *wine, uint64_t addr, const unsigned char *bytes)
 {
-	struct heap heap = {.addr = addr, .bits = 64, .kind = "wine"};
+	struct heap heap = {.addr = addr, .bits = 64, .kind = "wine", .layout = layout->name};
 	struct list subheaps = list_at(addr, bytes, layout->heap_subheaps);
 	struct list larges = list_at(addr, bytes, layout->heap_larges);
 	int rc;

@@ -60,6 +60,8 @@ int walk_broken(struct walk *walk, uint64_t addr, const char *what)
 	if (!walk->broken_count++) {
 		walk->broken_addr = addr;
 		walk->broken_what = what;
+		if (walk->heap_count)
+			walk->broken_heap = walk->heaps[walk->heap_count - 1].addr;
 	}
 	return 0;
 }

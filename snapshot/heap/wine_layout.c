@@ -1,6 +1,7 @@
 #include "snapshot/heap/wine_layout.h"
 
 const struct wine_layout wine_layout_8_0_x64 = {
+	.name = "wine 8.0 x64",
 	.heap_signature = 0x10,
 	.heap_entry = 0x78,
 	.heap_subheaps = 0x88,

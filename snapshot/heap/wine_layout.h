@@ -10,6 +10,7 @@
 #include <stdint.h>
 
 struct wine_layout {
+	const char *name;
 	/* struct heap */
 	uint32_t heap_signature; /* 0xffeeffee */
 	uint32_t heap_entry; /* ring of all heaps, the process heap's entry is its head */

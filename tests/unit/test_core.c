@@ -382,6 +382,21 @@ static void options_are_listed(void **state)
 	free(text);
 }
 
+static void a_reason_is_an_error_without_its_remedy(void **state)
+{
+	struct err err;
+	char text[100], reason[100];
+
+	(void)state;
+	err_set(&err, ERR_OPEN, "a.txt", "it is a folder");
+	assert_string_equal(
+		err_reason(&err, reason, sizeof(reason)), "a.txt: cannot open (it is a folder)");
+	assert_string_equal(err_text(&err, text, sizeof(text)),
+		"a.txt: cannot open (it is a folder); check the name and the rights");
+	assert_string_equal(err_text(&err, text, 10), "a.txt: ca");
+	assert_string_equal(err_reason(&err, text, 10), "a.txt: ca");
+}
+
 static void errors_are_one_line(void **state)
 {
 	struct err err;
@@ -417,6 +432,7 @@ int main(void)
 		cmocka_unit_test(options_and_arguments),
 		cmocka_unit_test(options_that_are_wrong),
 		cmocka_unit_test(options_are_listed),
+		cmocka_unit_test(a_reason_is_an_error_without_its_remedy),
 		cmocka_unit_test(errors_are_one_line),
 	};
 

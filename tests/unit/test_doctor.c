@@ -2,194 +2,13 @@
  * The doctor's judgement: what agrees with the truth is ok, and every kind of mistake that a walker
  * or a source of stacks can make turns exactly the row off that is about it.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
-
-#include "snapshot/doctor/doctor_judge.h"
-
-#define PROCESS 0x10000u
-#define GROWABLE 0x20000u
-#define UNLOCKED 0x30000u
-#define LIVE_BIG 0x300000u
-#define FREED 0x210040u
-#define OUTER_FRAME 0x140005010u
-#define MAIN_FRAME 0x140006020u
-#define SYSTEM_FRAME 0x7ff000001000u
-
-struct scene {
-	struct doctor_truth truth;
-	struct doctor_found found;
-	struct doctor_report report;
-	struct heap heaps[3];
-	struct doctor_found_block blocks[32];
-	uint64_t frames[DOCTOR_SITES + 1][4]; /* stacks through each site */
-};
-
-static struct doctor_range site_code(unsigned site)
-{
-	return (struct doctor_range){0x140001000 + site * 0x100, 0x140001080 + site * 0x100};
-}
-
-static void put(struct scene *scene, uint64_t addr, uint64_t bytes, enum doctor_heap heap,
-	enum doctor_group group)
-{
-	struct doctor_truth *truth = &scene->truth;
-	const struct doctor_block block = {.addr = addr,
-		.requested_bytes = bytes,
-		.heap = (uint8_t)heap,
-		.group = (uint8_t)group,
-		.site = (uint8_t)(truth->block_count % DOCTOR_SITES),
-		.was_bytes = group == DOCTOR_RESIZED ? 9 : 0};
-
-	assert_true(doctor_truth_add(truth, &block));
-}
-
-static void put_all(struct scene *scene)
-{
-	const struct doctor_block freed = {
-		.addr = FREED, .requested_bytes = 20, .heap = DOCTOR_GROWABLE, .is_freed = true};
-
-	put(scene, 0x110000, 0, DOCTOR_PROCESS_HEAP, DOCTOR_SMALL);
-	put(scene, 0x110020, 100, DOCTOR_PROCESS_HEAP, DOCTOR_SMALL);
-	put(scene, 0x210000, 1, DOCTOR_GROWABLE, DOCTOR_SMALL);
-	put(scene, 0x210020, 24, DOCTOR_GROWABLE, DOCTOR_SMALL);
-	put(scene, 0x210060, 2000, DOCTOR_GROWABLE, DOCTOR_MIDDLE);
-	put(scene, 0x211000, 70000, DOCTOR_GROWABLE, DOCTOR_RESIZED);
-	put(scene, LIVE_BIG, 0x100000, DOCTOR_GROWABLE, DOCTOR_BIG);
-	put(scene, 0x410000, 20, DOCTOR_UNLOCKED, DOCTOR_SMALL);
-	assert_true(doctor_truth_add(&scene->truth, &freed));
-	doctor_truth_settle(&scene->truth);
-}
-
-/* What a source finds that makes no mistake: all live blocks, and one more in the process heap. */
-static void find_all(struct scene *scene)
-{
-	struct doctor_found *found = &scene->found;
-
-	found->blocks = scene->blocks;
-	found->block_count = 0;
-	for (uint32_t i = 0; i < scene->truth.block_count; i++) {
-		const struct doctor_block *block = &scene->truth.blocks[i];
-
-		if (block->is_freed)
-			continue;
-		found->blocks[found->block_count++] =
-			(struct doctor_found_block){.addr = block->addr,
-				.requested_bytes = block->requested_bytes,
-				.overhead_bytes = 16,
-				.heap = scene->truth.heaps[block->heap],
-				.frames = scene->frames[block->site],
-				.frame_count = 4};
-	}
-	found->blocks[found->block_count++] = (struct doctor_found_block){
-		.addr = 0x110100, .requested_bytes = 7, .heap = PROCESS};
-	doctor_found_sort(found);
-}
-
-static int set_up(void **state)
-{
-	struct scene *scene = calloc(1, sizeof(*scene));
-
-	assert_non_null(scene);
-	scene->truth.magic = DOCTOR_MAGIC;
-	scene->truth.heaps[DOCTOR_PROCESS_HEAP] = PROCESS;
-	scene->truth.heaps[DOCTOR_GROWABLE] = GROWABLE;
-	scene->truth.heaps[DOCTOR_UNLOCKED] = UNLOCKED;
-	scene->truth.image = (struct doctor_range){0x140000000, 0x140010000};
-	scene->truth.outer = (struct doctor_range){0x140005000, 0x140005100};
-	for (unsigned i = 0; i <= DOCTOR_SITES; i++) {
-		const uint64_t frames[4] = {SYSTEM_FRAME, site_code(i).to, OUTER_FRAME, MAIN_FRAME};
-
-		scene->truth.sites[i] = site_code(i);
-		memcpy(scene->frames[i], frames, sizeof(frames));
-	}
-	put_all(scene);
-	scene->heaps[0].addr = PROCESS;
-	scene->heaps[1].addr = GROWABLE;
-	scene->heaps[2].addr = UNLOCKED;
-	scene->found = (struct doctor_found){
-		.source = "test", .has_stacks = true, .heaps = scene->heaps, .heap_count = 3};
-	find_all(scene);
-	assert_true(doctor_truth_is_sound(&scene->truth));
-	*state = scene;
-	return 0;
-}
-
-static int tear_down(void **state)
-{
-	struct scene *scene = *state;
-
-	doctor_report_release(&scene->report);
-	free(scene);
-	return 0;
-}
-
-static struct doctor_found_block *at(struct scene *scene, uint64_t addr)
-{
-	for (size_t i = 0; i < scene->found.block_count; i++) {
-		if (scene->found.blocks[i].addr == addr)
-			return &scene->found.blocks[i];
-	}
-	fail_msg("no block at %llx", (unsigned long long)addr);
-	return NULL;
-}
-
-static void find(struct scene *scene, const struct doctor_found_block *block)
-{
-	scene->blocks[scene->found.block_count++] = *block;
-	doctor_found_sort(&scene->found);
-}
-
-static void lose(struct scene *scene, uint64_t addr)
-{
-	struct doctor_found_block *block = at(scene, addr);
-
-	*block = scene->blocks[--scene->found.block_count];
-	doctor_found_sort(&scene->found);
-}
-
-static const struct doctor_row *row(
-	const struct scene *scene, enum doctor_heap heap, const char *what)
-{
-	for (size_t i = 0; i < scene->report.count; i++) {
-		const struct doctor_row *row = &scene->report.rows[i];
-
-		if (!strcmp(row->heap, doctor_heap_name(heap)) && !strcmp(row->what, what))
-			return row;
-	}
-	fail_msg("no row for %s", what);
-	return NULL;
-}
-
-/* The rows named are off, with a word why, and no other. */
-static void judge_off(
-	struct scene *scene, enum doctor_heap heap, const char *what, const char *also)
-{
-	assert_int_equal(doctor_judge(&scene->report, &scene->truth, &scene->found), 0);
-	assert_int_equal(doctor_report_off(&scene->report), also ? 2 : 1);
-	assert_int_equal(row(scene, heap, what)->verdict, DOCTOR_OFF);
-	assert_true(row(scene, heap, what)->detail[0]);
-	if (also)
-		assert_int_equal(row(scene, heap, also)->verdict, DOCTOR_OFF);
-}
-
-static const char *group(enum doctor_group group)
-{
-	return doctor_group_name(group);
-}
+#include "tests/unit/doctor_scene.h"
 
 static void test_the_truth_is_ok(void **state)
 {
 	struct scene *scene = *state;
 
-	assert_int_equal(doctor_judge(&scene->report, &scene->truth, &scene->found), 0);
+	assert_int_equal(doctor_judge(&scene->report, &scene->truth, &scene->found, NULL), 0);
 	assert_int_equal(doctor_report_off(&scene->report), 0);
 	assert_int_equal(row(scene, DOCTOR_GROWABLE, group(DOCTOR_SMALL))->expected, 2);
 	assert_int_equal(row(scene, DOCTOR_GROWABLE, group(DOCTOR_SMALL))->found, 2);
@@ -197,8 +16,9 @@ static void test_the_truth_is_ok(void **state)
 	assert_int_equal(row(scene, DOCTOR_GROWABLE, "freed blocks gone")->found, 1);
 	assert_int_equal(row(scene, DOCTOR_GROWABLE, "stacks")->expected, 5);
 	assert_int_equal(row(scene, DOCTOR_PROCESS_HEAP, "stacks")->found, 2);
-	/* 2 + 1 + 1 + 1 groups of live blocks; freed and other blocks of two heaps; stacks of three */
-	assert_int_equal(scene->report.count, 1 + 4 + 1 + 2 * 2 + 3);
+	assert_int_equal(row(scene, DOCTOR_PROCESS_HEAP, "blocks that overlap")->found, 0);
+	/* Groups of live blocks; freed and other blocks of two heaps; overlaps and stacks of three */
+	assert_int_equal(scene->report.count, 1 + 4 + 1 + 2 * 2 + 3 + 3);
 }
 
 static void test_a_source_without_stacks_has_no_row_for_them(void **state)
@@ -206,7 +26,7 @@ static void test_a_source_without_stacks_has_no_row_for_them(void **state)
 	struct scene *scene = *state;
 
 	scene->found.has_stacks = false;
-	assert_int_equal(doctor_judge(&scene->report, &scene->truth, &scene->found), 0);
+	assert_int_equal(doctor_judge(&scene->report, &scene->truth, &scene->found, NULL), 0);
 	assert_int_equal(doctor_report_off(&scene->report), 0);
 	for (size_t i = 0; i < scene->report.count; i++)
 		assert_string_not_equal(scene->report.rows[i].what, "stacks");
@@ -251,8 +71,92 @@ static void test_a_block_listed_twice_is_off(void **state)
 	struct scene *scene = *state;
 
 	find(scene, at(scene, 0x210020));
-	judge_off(scene, DOCTOR_GROWABLE, group(DOCTOR_SMALL), NULL);
+	judge_off(scene, DOCTOR_GROWABLE, group(DOCTOR_SMALL), "blocks that overlap");
 	assert_int_equal(row(scene, DOCTOR_GROWABLE, group(DOCTOR_SMALL))->found, 1);
+}
+
+/* It reaches into the child's first block: each of the two is in the other. */
+static void test_blocks_that_share_memory_are_off(void **state)
+{
+	struct scene *scene = *state;
+	const struct doctor_found_block block = {
+		.addr = 0x10ff00, .requested_bytes = 0x101, .heap = PROCESS};
+
+	find(scene, &block);
+	judge_off(scene, DOCTOR_PROCESS_HEAP, "blocks that overlap", NULL);
+	assert_int_equal(row(scene, DOCTOR_PROCESS_HEAP, "blocks that overlap")->found, 2);
+}
+
+static void test_two_strange_blocks_that_share_memory_are_off(void **state)
+{
+	struct scene *scene = *state;
+	const struct doctor_found_block block = {
+		.addr = 0x110106, .requested_bytes = 1, .heap = PROCESS};
+
+	find(scene, &block);
+	judge_off(scene, DOCTOR_PROCESS_HEAP, "blocks that overlap", NULL);
+}
+
+static void test_blocks_side_by_side_share_no_memory(void **state)
+{
+	struct scene *scene = *state;
+	const struct doctor_found_block after = {.addr = 0x110107,
+						.requested_bytes = 1,
+						.heap = PROCESS},
+					before = {.addr = 0x10ff00,
+						.requested_bytes = 0x100,
+						.heap = PROCESS};
+
+	find(scene, &after);
+	find(scene, &before);
+	assert_int_equal(doctor_judge(&scene->report, &scene->truth, &scene->found, NULL), 0);
+	assert_int_equal(doctor_report_off(&scene->report), 0);
+}
+
+/* A block without end must not wrap around. */
+static void test_a_block_without_end_overlaps(void **state)
+{
+	struct scene *scene = *state;
+	const struct doctor_found_block block = {
+		.addr = 0x110101, .requested_bytes = UINT64_MAX, .heap = PROCESS};
+
+	find(scene, &block);
+	judge_off(scene, DOCTOR_PROCESS_HEAP, "blocks that overlap", NULL);
+}
+
+static void test_a_heap_that_is_not_walked_is_off_but_for_segment_heaps(void **state)
+{
+	struct scene *scene = *state;
+
+	lose(scene, 0x410000);
+	scene->heaps[2].unwalked = true;
+	judge_off(scene, DOCTOR_UNLOCKED, "walking it", NULL);
+	doctor_report_release(&scene->report);
+	for (uint32_t i = 0; i < scene->truth.block_count; i++) {
+		struct doctor_block *block = &scene->truth.blocks[i];
+
+		if (block->heap == DOCTOR_UNLOCKED)
+			block->heap = DOCTOR_SEGMENT;
+	}
+	scene->truth.heaps[DOCTOR_SEGMENT] = UNLOCKED;
+	scene->truth.heaps[DOCTOR_UNLOCKED] = 0;
+	assert_int_equal(doctor_judge(&scene->report, &scene->truth, &scene->found, NULL), 0);
+	assert_int_equal(doctor_report_off(&scene->report), 0);
+	assert_int_equal(row(scene, DOCTOR_SEGMENT, "walking it")->verdict, DOCTOR_NOT_THERE);
+	doctor_report_release(&scene->report);
+	assert_int_equal(doctor_judge_sums(&scene->report, &scene->truth, &scene->found, NULL), 0);
+	assert_int_equal(doctor_report_off(&scene->report), 0);
+}
+
+/* The tracer's blocks are known of such heaps too. */
+static void test_a_heap_that_is_not_walked_may_have_the_tracers_blocks(void **state)
+{
+	struct scene *scene = *state;
+
+	scene->heaps[2].unwalked = true;
+	assert_int_equal(doctor_judge(&scene->report, &scene->truth, &scene->found, NULL), 0);
+	assert_int_equal(doctor_report_off(&scene->report), 0);
+	assert_int_equal(row(scene, DOCTOR_UNLOCKED, "stacks")->found, 1);
 }
 
 static void test_an_absurd_overhead_is_off(void **state)
@@ -287,7 +191,7 @@ static void test_a_block_that_nobody_made_is_off(void **state)
 {
 	struct scene *scene = *state;
 	const struct doctor_found_block block = {
-		.addr = 0x210100, .requested_bytes = 5, .heap = GROWABLE};
+		.addr = 0x210900, .requested_bytes = 5, .heap = GROWABLE};
 
 	find(scene, &block);
 	judge_off(scene, DOCTOR_GROWABLE, "other blocks", NULL);
@@ -330,7 +234,7 @@ static void test_the_place_of_a_freed_block_may_be_another_heaps(void **state)
 		.addr = FREED, .requested_bytes = 20, .heap = PROCESS};
 
 	find(scene, &block);
-	assert_int_equal(doctor_judge(&scene->report, &scene->truth, &scene->found), 0);
+	assert_int_equal(doctor_judge(&scene->report, &scene->truth, &scene->found, NULL), 0);
 	assert_int_equal(doctor_report_off(&scene->report), 0);
 }
 
@@ -408,7 +312,7 @@ static void test_sums_are_those_of_the_childs_own_heaps(void **state)
 	struct scene *scene = *state;
 
 	count_all(scene);
-	assert_int_equal(doctor_judge_sums(&scene->report, &scene->truth, &scene->found), 0);
+	assert_int_equal(doctor_judge_sums(&scene->report, &scene->truth, &scene->found, NULL), 0);
 	assert_int_equal(scene->report.count, 4);
 	assert_int_equal(doctor_report_off(&scene->report), 0);
 	assert_int_equal(row(scene, DOCTOR_GROWABLE, "number of blocks")->expected, 5);
@@ -418,10 +322,10 @@ static void test_listed_blocks_are_in_the_sums(void **state)
 {
 	struct scene *scene = *state;
 
-	assert_int_equal(doctor_judge_sums(&scene->report, &scene->truth, &scene->found), 0);
+	assert_int_equal(doctor_judge_sums(&scene->report, &scene->truth, &scene->found, NULL), 0);
 	assert_int_equal(doctor_report_off(&scene->report), 0);
 	scene->heaps[1].stackless.block_count = 1;
-	assert_int_equal(doctor_judge_sums(&scene->report, &scene->truth, &scene->found), 0);
+	assert_int_equal(doctor_judge_sums(&scene->report, &scene->truth, &scene->found, NULL), 0);
 	assert_int_equal(doctor_report_off(&scene->report), 1);
 }
 
@@ -432,13 +336,11 @@ static void test_a_wrong_sum_is_off(void **state)
 	count_all(scene);
 	scene->heaps[1].stackless.block_count--;
 	scene->heaps[2].stackless.requested_bytes++;
-	assert_int_equal(doctor_judge_sums(&scene->report, &scene->truth, &scene->found), 0);
+	assert_int_equal(doctor_judge_sums(&scene->report, &scene->truth, &scene->found, NULL), 0);
 	assert_int_equal(doctor_report_off(&scene->report), 2);
 	assert_int_equal(row(scene, DOCTOR_GROWABLE, "number of blocks")->verdict, DOCTOR_OFF);
 	assert_int_equal(row(scene, DOCTOR_UNLOCKED, "bytes in them")->verdict, DOCTOR_OFF);
 }
-
-#define SCENE(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
 
 int main(void)
 {
@@ -450,6 +352,12 @@ int main(void)
 		SCENE(test_a_wrong_size_is_off),
 		SCENE(test_a_block_in_the_wrong_heap_is_off),
 		SCENE(test_a_block_listed_twice_is_off),
+		SCENE(test_blocks_that_share_memory_are_off),
+		SCENE(test_two_strange_blocks_that_share_memory_are_off),
+		SCENE(test_blocks_side_by_side_share_no_memory),
+		SCENE(test_a_block_without_end_overlaps),
+		SCENE(test_a_heap_that_is_not_walked_is_off_but_for_segment_heaps),
+		SCENE(test_a_heap_that_is_not_walked_may_have_the_tracers_blocks),
 		SCENE(test_an_absurd_overhead_is_off),
 		cmocka_unit_test(test_overhead_may_be_what_real_heaps_have),
 		SCENE(test_a_block_that_nobody_made_is_off),

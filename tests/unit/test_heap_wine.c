@@ -30,6 +30,7 @@ static void heaps_are_as_large_as_the_memory_they_took(void **state)
 
 		assert_non_null(placed);
 		assert_string_equal(heap->kind, "wine");
+		assert_string_equal(heap->layout, "wine 8.0 x64");
 		assert_false(heap->unwalked);
 		assert_int_equal(heap->committed_bytes, placed->committed_bytes);
 		assert_int_equal(heap->reserved_bytes, placed->reserved_bytes);
