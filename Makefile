@@ -17,6 +17,7 @@ CORE := $(wildcard core/*.c)
 TRACER := $(wildcard snapshot/tracer/*.c)
 SNAPSHOT := $(filter-out $(TRACER),$(wildcard snapshot/*.c snapshot/*/*.c snapshot/*/*/*.c))
 IMAGES := $(wildcard tests/images/*.c)
+WALK := $(wildcard tests/walk/*.c)
 SYMBOLIZE := $(wildcard symbolize/*.c)
 DIFF := $(wildcard diff/*.c diff/*/*.c)
 MAINS := snapshot/hsnap.c diff/hdiff.c symbolize/hsym.c
@@ -100,6 +101,7 @@ SAMPLE_PROGRAMS := $(SAMPLES:samples/%.c=build/win64/samples/%.exe)
 # hsnap once more, with the sanitizers: it reads damaged files in tests.
 TEST_PROGRAMS := $(if $(wildcard snapshot/hsnap.c),build/asan/hsnap) \
 	$(if $(IMAGES),build/linux/images/make_image) \
+	$(WALK:tests/%.c=build/linux/%) \
 	$(UNIT_TESTS:tests/unit/%.c=build/linux/tests/%) \
 	$(UNIT_TESTS:tests/unit/%.c=build/asan/tests/%) \
 	$(WIN_TESTS:tests/win/%.c=build/win64/tests/%.exe) \
@@ -239,6 +241,12 @@ build/linux/tests/%: build/linux/obj/tests/unit/%.o build/linux/library.a
 	mkdir -p $(@D)
 	echo "== $@"
 	$(CC) $^ -lcmocka -lpcre2-8 -lz -lpthread -o $@
+
+# What the walkers find, to compare it with that truth.
+build/linux/walk/%: build/linux/obj/tests/walk/%.o build/linux/library.a
+	mkdir -p $(@D)
+	echo "== $@"
+	$(CC) $^ -lpcre2-8 -lz -lpthread -o $@
 
 build/asan/tests/%: build/asan/obj/tests/unit/%.o build/asan/library.a
 	mkdir -p $(@D)

@@ -115,6 +115,7 @@ static int note_ust(struct snapshot *snapshot, const struct kv *kv)
 	} numbers[] = {
 		{"records", &read.record_count},
 		{"broken-records", &read.broken_count},
+		{"cut-records", &read.cut_count},
 		{"entries", &read.entry_count},
 		{"lookups", &read.lookup_count},
 		{"failures", &read.failure_count},

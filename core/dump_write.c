@@ -5,6 +5,7 @@
 #include "core/block_order.h"
 #include "core/date.h"
 #include "core/dump.h"
+#include "core/text.h"
 
 #define EOL "\r\n" /* as UMDH ends its lines */
 #define LABEL_BYTES 22
@@ -26,8 +27,9 @@ static void write_quoted(struct out *out, const char *key, const char *value)
 
 static void write_records(struct out *out, const struct stack_records *records)
 {
-	out_printf(out, "// hsnap: ust records=%" PRIu64 " broken-records=%" PRIu64,
-		records->record_count, records->broken_count);
+	out_printf(out,
+		"// hsnap: ust records=%" PRIu64 " broken-records=%" PRIu64 " cut-records=%" PRIu64,
+		records->record_count, records->broken_count, records->cut_count);
 	if (records->database)
 		out_printf(out,
 			" database=%" PRIX64 " entries=%" PRIu64 " lookups=%" PRIu64
@@ -80,10 +82,14 @@ static void write_identity(struct out *out, const struct module *module)
 /* A path as one line of text: a name may hold anything, a line may not. */
 static void write_path(struct out *out, const char *path)
 {
-	for (; *path; path++) {
-		char c = (unsigned char)*path < ' ' ? '?' : *path;
+	uint32_t code;
 
-		out_write(out, &c, 1);
+	while (*path) {
+		size_t unfit = text_unfit(path);
+		size_t len = unfit ? unfit : text_utf8(path, &code);
+
+		out_write(out, unfit ? "??" : path, len);
+		path += len;
 	}
 }
 

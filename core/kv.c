@@ -2,6 +2,8 @@
 
 #include <string.h>
 
+#include "core/text.h"
+
 void kv_init(struct kv *kv)
 {
 	kv->count = 0;
@@ -160,19 +162,33 @@ int kv_get_u32(const struct kv *kv, const char *key, int base, uint32_t *value)
 	return rc;
 }
 
+/* One character of UTF-8, and goes on behind it. */
+static int add_fit(struct buf *buf, const char **text)
+{
+	uint32_t code;
+	size_t len = text_utf8(*text, &code);
+	int rc = 0;
+
+	if (code == '"' || code == '\\')
+		rc = buf_add(buf, "\\", 1);
+	if (!rc)
+		rc = buf_add(buf, *text, len);
+	*text += len;
+	return rc;
+}
+
 int kv_quote(struct buf *buf, const char *value)
 {
 	int rc = buf_add(buf, "\"", 1);
 
-	for (; *value && !rc; value++) {
-		unsigned char c = (unsigned char)*value;
+	while (*value && !rc) {
+		size_t unfit = text_unfit(value);
 
-		if (c == '"' || c == '\\')
-			rc = buf_printf(buf, "\\%c", c);
-		else if (c < ' ' || c == 0x7f)
-			rc = buf_printf(buf, "\\x%02X", c);
-		else
-			rc = buf_add(buf, value, 1);
+		for (size_t i = 0; i < unfit && !rc; i++)
+			rc = buf_printf(buf, "\\x%02X", (unsigned char)value[i]);
+		value += unfit;
+		if (!unfit)
+			rc = add_fit(buf, &value);
 	}
 	return rc ? rc : buf_add(buf, "\"", 1);
 }

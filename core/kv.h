@@ -35,7 +35,7 @@ int kv_get_number(const struct kv *kv, const char *key, int base, uint64_t *valu
 
 int kv_get_u32(const struct kv *kv, const char *key, int base, uint32_t *value);
 
-/* A value in quotes, safe on one line. */
+/* A value in quotes, safe on one line: what text_unfit() finds is escaped. */
 int kv_quote(struct buf *buf, const char *value);
 
 /* 0, or -ERR_BAD_LINE unless text is one whole number in base that fits. */

@@ -57,7 +57,8 @@ struct block {
 struct stack_records {
 	bool is_known; /* that there are such records at all */
 	uint64_t record_count,
-		broken_count; /* that blocks point to; of these, those without sense */
+		broken_count, /* that blocks point to; of these, those without sense */
+		cut_count; /* and those that say they have more frames than could be read */
 	uint64_t database; /* its address; 0: it was not found, and what follows is not known */
 	/* Stacks in it; questions asked of it; allocations whose stack found no room. */
 	uint64_t entry_count, lookup_count, failure_count;

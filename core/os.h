@@ -50,10 +50,16 @@ struct os_map {
 	size_t len; /* > 0 */
 };
 
-/* Maps a regular file read-only: 0, -ERR_OPEN, -ERR_EMPTY, -ERR_READ. Nobody may cut the file short
- * while it is mapped. */
+/* Maps a regular file read-only: 0, -ERR_OPEN, -ERR_EMPTY, -ERR_READ. Whoever reads what is no longer
+ * there, because somebody has cut the file short or its disk is gone, ends this process. */
 int os_map(struct os_map *map, const char *path, struct err *err);
 void os_unmap(struct os_map *map);
+
+/* From now on such an end is an orderly one: handler is called as by os_on_interrupt(), line (copied;
+ * up to OS_LINE_BYTES of it) is written to standard error as it is, and the exit status is 2. One map
+ * at a time. */
+#define OS_LINE_BYTES 1500
+void os_guard_map(const struct os_map *map, const char *line, void (*handler)(void));
 
 /* True when path is there and is neither a regular file nor a folder (a device, a pipe). */
 bool os_is_special(const char *path);

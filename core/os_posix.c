@@ -133,8 +133,47 @@ int os_map(struct os_map *map, const char *path, struct err *err)
 	return rc;
 }
 
+/* The map that is guarded; of no bytes: none. */
+static struct {
+	struct os_map map;
+	char line[OS_LINE_BYTES];
+	size_t line_len;
+	void (*handler)(void);
+} guarded;
+
+/* Only of the map it is known why. Another one's is as without a handler: the instruction is run again
+ * when this returns. */
+static void on_bus_error(int number, siginfo_t *info, void *context)
+{
+	uintptr_t addr = (uintptr_t)info->si_addr, start = (uintptr_t)guarded.map.bytes;
+
+	(void)context;
+	if (!guarded.map.len || addr < start || addr - start >= guarded.map.len) {
+		signal(number, SIG_DFL);
+		return;
+	}
+	guarded.handler();
+	if (write(STDERR_FILENO, guarded.line, guarded.line_len) < 0)
+		_exit(2); /* nobody to tell */
+	_exit(2);
+}
+
+void os_guard_map(const struct os_map *map, const char *line, void (*handler)(void))
+{
+	struct sigaction action = {.sa_sigaction = on_bus_error, .sa_flags = SA_SIGINFO};
+
+	guarded.line_len = strnlen(line, sizeof(guarded.line));
+	memcpy(guarded.line, line, guarded.line_len);
+	guarded.handler = handler;
+	guarded.map = *map;
+	sigfillset(&action.sa_mask);
+	sigaction(SIGBUS, &action, NULL);
+}
+
 void os_unmap(struct os_map *map)
 {
+	if (guarded.map.bytes == map->bytes)
+		guarded.map = (struct os_map){0};
 	munmap((void *)(uintptr_t)map->bytes, map->len);
 	*map = (struct os_map){0};
 }

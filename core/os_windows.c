@@ -244,8 +244,49 @@ int os_map(struct os_map *map, const char *path, struct err *err)
 	return rc;
 }
 
+/* The map that is guarded; of no bytes: none. */
+static struct {
+	struct os_map map;
+	char line[OS_LINE_BYTES];
+	DWORD line_len;
+	void (*handler)(void);
+	bool is_watched;
+} guarded;
+
+/* All of a map may be read: a failure there, whatever it is called, is the file's. */
+static LONG CALLBACK on_exception(EXCEPTION_POINTERS *exception)
+{
+	const EXCEPTION_RECORD *record = exception->ExceptionRecord;
+	uintptr_t start = (uintptr_t)guarded.map.bytes, addr;
+	DWORD put;
+
+	if ((record->ExceptionCode != (DWORD)EXCEPTION_IN_PAGE_ERROR &&
+		    record->ExceptionCode != (DWORD)EXCEPTION_ACCESS_VIOLATION) ||
+		record->NumberParameters < 2)
+		return EXCEPTION_CONTINUE_SEARCH;
+	addr = record->ExceptionInformation[1];
+	if (!guarded.map.len || addr < start || addr - start >= guarded.map.len)
+		return EXCEPTION_CONTINUE_SEARCH;
+	guarded.handler();
+	WriteFile(GetStdHandle(STD_ERROR_HANDLE), guarded.line, guarded.line_len, &put, NULL);
+	TerminateProcess(GetCurrentProcess(), 2);
+	return EXCEPTION_CONTINUE_SEARCH;
+}
+
+void os_guard_map(const struct os_map *map, const char *line, void (*handler)(void))
+{
+	guarded.line_len = (DWORD)strnlen(line, sizeof(guarded.line));
+	memcpy(guarded.line, line, guarded.line_len);
+	guarded.handler = handler;
+	guarded.map = *map;
+	if (!guarded.is_watched)
+		guarded.is_watched = AddVectoredExceptionHandler(1, on_exception) != NULL;
+}
+
 void os_unmap(struct os_map *map)
 {
+	if (guarded.map.bytes == map->bytes)
+		guarded.map = (struct os_map){0};
 	UnmapViewOfFile(map->bytes);
 	*map = (struct os_map){0};
 }

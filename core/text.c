@@ -14,6 +14,14 @@ size_t text_obeyed(const char *text)
 	return (c[0] < ' ' && c[0]) || c[0] == 0x7f;
 }
 
+size_t text_unfit(const char *text)
+{
+	uint32_t code;
+	size_t obeyed = text_obeyed(text);
+
+	return obeyed ? obeyed : *text && !text_utf8(text, &code);
+}
+
 char *text_harmless(char *text)
 {
 	for (char *c = text; *c; c++) {

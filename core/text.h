@@ -14,6 +14,9 @@ char *text_harmless(char *text);
  * end. */
 size_t text_obeyed(const char *text);
 
+/* The same of what must not stand in a file of text: also 1 for a byte that is no UTF-8. */
+size_t text_unfit(const char *text);
+
 /* Whether text is ASCII without control characters, of which text_harmless() changes nothing. */
 bool text_is_plain(const char *text, size_t len);
 

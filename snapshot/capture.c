@@ -5,6 +5,7 @@
 #include "core/os.h"
 #include "snapshot/describe.h"
 #include "snapshot/join.h"
+#include "snapshot/module_merge.h"
 #include "snapshot/target/nt_process.h"
 #include "snapshot/target/peb_layout.h"
 
@@ -58,15 +59,15 @@ static int find_tracer(struct target *target, const struct snapshot *snapshot,
 	return rc;
 }
 
-/* Was the process, or the 64-bit part of a 32-bit one, started with +ust? */
-static bool is_flagged(const struct target *target, struct memory *memory)
+/* The flags that the process, or the 64-bit part of a 32-bit one, was started with. */
+static uint32_t global_flag(const struct target *target, struct memory *memory)
 {
 	uint32_t flag = 0, host_flag = 0;
 
 	memory_u32(memory, target->peb + peb_layout(target->bits)->global_flag, &flag);
 	if (target->host_peb)
 		memory_u32(memory, target->host_peb + peb_layout(64)->global_flag, &host_flag);
-	return (flag | host_flag) & NT_FLAG_UST;
+	return flag | host_flag;
 }
 
 /* Of a file, what can be known is: heaps that are not in it are no error. */
@@ -88,6 +89,7 @@ static int take_stacks(struct memory *memory, const struct snapshot *snapshot,
 	struct captured *captured, struct err *err)
 {
 	struct target *target = memory->target;
+	uint32_t flags;
 	int rc = 0;
 
 	if (captured->has_tracer)
@@ -100,9 +102,10 @@ static int take_stacks(struct memory *memory, const struct snapshot *snapshot,
 	}
 	if (rc || !captured->wants_ust)
 		return rc;
-	captured->is_flagged = is_flagged(target, memory);
+	flags = global_flag(target, memory);
+	captured->is_flagged = flags & NT_FLAG_UST;
 	if (ust_take(captured->ust, memory, &captured->walk, snapshot->modules,
-		    snapshot->module_count, captured->is_flagged))
+		    snapshot->module_count, flags))
 		return err_set(err, ERR_NOMEM, target->name, NULL);
 	return 0;
 }
@@ -151,6 +154,7 @@ static int take(struct memory *memory, const struct snapshot *snapshot, struct c
 				++walks < WALKS_MAX;
 		}
 		target->ops->resume(target);
+		start = target->held_from_ms ? target->held_from_ms : start;
 		stats->held_ms += os_time_ms() - start;
 		if (!again)
 			return rc;
@@ -190,6 +194,27 @@ static int build(struct target *target, struct snapshot *snapshot, struct captur
 	return 0;
 }
 
+/* What was loaded after the first list and before the target was held. That it cannot be listed a
+ * second time, as when it has ended, is no error: the first list holds. */
+static int list_modules_again(struct target *target, struct snapshot *snapshot, struct err *err)
+{
+	struct snapshot later;
+	int replaced = 0;
+
+	snapshot_init(&later);
+	if (!target->ops->modules(target, &later, NULL))
+		replaced = module_merge(snapshot, later.modules, later.module_count);
+	snapshot_release(&later);
+	if (replaced < 0)
+		return err_set(err, ERR_NOMEM, target->name, NULL);
+	if (replaced)
+		snapshot_warn(snapshot,
+			"%d modules were loaded in the place of others while the snapshot was "
+			"taken; addresses there are taken for those of the earlier ones",
+			replaced);
+	return 0;
+}
+
 /* All that reads the target. */
 static int read_target(struct target *target, const struct capture_options *options,
 	struct snapshot *snapshot, struct captured *captured, struct capture_stats *stats,
@@ -207,6 +232,8 @@ static int read_target(struct target *target, const struct capture_options *opti
 	if (!rc)
 		rc = take(&memory, snapshot, captured, stats, err);
 	memory_release(&memory);
+	if (!rc && !target->is_file)
+		rc = list_modules_again(target, snapshot, err);
 	return rc ? rc : check_wanted(target, options->stacks, captured, err);
 }
 

@@ -58,6 +58,7 @@ static void record_ust(struct snapshot *snapshot, const struct ust *ust)
 		.is_known = true,
 		.record_count = ust_record_count(ust),
 		.broken_count = ust_broken_count(ust),
+		.cut_count = ust_cut_count(ust),
 		.database = database->addr,
 		.entry_count = database->entry_count,
 		.lookup_count = database->lookup_count,
@@ -82,6 +83,11 @@ static void warn_of_records(struct snapshot *snapshot)
 			"%" PRIu64 " of %" PRIu64 " records of stacks make no sense; their blocks "
 			"are counted without a stack",
 			records->broken_count, records->record_count);
+	if (records->cut_count)
+		snapshot_warn(snapshot,
+			"%" PRIu64 " of %" PRIu64 " stacks are cut: their records say that they "
+			"have more frames, but what stands there is none",
+			records->cut_count, records->record_count);
 	if (records->failure_count)
 		snapshot_warn(snapshot,
 			"the system's database of stacks had no room for those of %" PRIu64

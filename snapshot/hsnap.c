@@ -61,6 +61,7 @@ static void print_help(FILE *to)
 
 struct request {
 	const char *pid, *name, *dump, *out;
+	unsigned process_count; /* how often one was named */
 	struct take take;
 };
 
@@ -79,16 +80,26 @@ static int open_live(const struct request *request, struct target *target, struc
 	return target_open_live(target, (uint32_t)number, err);
 }
 
+/* A snapshot is of one process, and must not take the place of what it is made from. */
+static int check(const struct request *request, struct err *err)
+{
+	if (request->process_count != 1)
+		return err_set(err, ERR_USAGE, request->process_count ? "-p, -pn and -z" : "hsnap",
+			request->process_count ? "give one of them, once" :
+						 "say which process: -p PID, -pn NAME or -z FILE");
+	if (request->dump && request->out && !os_is_special(request->out) &&
+		os_same_file(request->dump, request->out))
+		return err_set(err, ERR_USAGE, request->out, "it is the minidump");
+	return 0;
+}
+
 static int snapshot(const struct request *request, struct err *err)
 {
 	struct target target;
-	int count = !!request->pid + !!request->name + !!request->dump;
-	int rc;
+	int rc = check(request, err);
 
-	if (count != 1)
-		return err_set(err, ERR_USAGE, count ? "-p, -pn and -z" : "hsnap",
-			count ? "give one of them" :
-				"say which process: -p PID, -pn NAME or -z FILE");
+	if (rc)
+		return rc;
 	take_guard_interrupts();
 	rc = request->dump ? target_open_minidump(&target, request->dump, err) :
 			     open_live(request, &target, err);
@@ -108,6 +119,7 @@ static int main_options(int argc, char **argv)
 
 	opt_init(&state, options, argc, argv);
 	while ((id = opt_next(&state, &err))) {
+		request.process_count += id == OPT_PID || id == OPT_NAME || id == OPT_DUMP;
 		switch (id) {
 		case OPT_PID: request.pid = state.value; break;
 		case OPT_NAME: request.name = state.value; break;

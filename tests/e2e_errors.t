@@ -43,6 +43,11 @@ sub no_such_process {
 	refused('a pid nobody has', ['-p', 999999], '999999');
 	refused('pid 0', ['-p', 0], qr/\b0\b/);
 	refused('a pid that is no number', ['-p', '12x'], '12x');
+	my $target = target($exe);
+	is($target->step, 1, 'a program runs');
+	refused("a number $_ above its pid", ['-p', $target->{pid} + $_], 'no such process', $target->{pid} + $_)
+	    for 1 .. 3;
+	is($target->quit, 0, 'it ends');
 	refused('a name nobody has', ['-pn', 'nobody-has-this.exe'], 'nobody-has-this.exe');
 	refused('the same by --process-name of UMDH', ['-pn:nobody-has-this.exe'], 'nobody-has-this.exe');
 }

@@ -4,6 +4,8 @@
 # with the memory. Our own readers of dumps and heaps have no part in it.
 use strict;
 use warnings;
+use FindBin qw($Bin);
+use lib "$Bin/lib";
 use Test::More;
 use Hunt;
 use Minidump;
@@ -92,7 +94,11 @@ sub check_process {
 	my $count = number($dump, $peb + $f->{heap_count}, 4);
 	my $list = pointer($dump, $peb + $f->{heaps});
 	my @heaps = map { pointer($dump, $list + $_ * $ptr) } 0 .. $count - 1;
-	is_deeply([sort { $a <=> $b } @heaps], [sort { $a <=> $b } keys %{ $truth->{heaps} // {} }], 'the heaps');
+	# The ordinary heap behind a page heap may be in no list.
+	my %is_listed = map { $_ => 1 } @heaps;
+	my $has_page = grep { $_ eq 'page' } values %{ $truth->{heaps} // {} };
+	my @true = grep { $is_listed{$_} || !$has_page || $truth->{heaps}{$_} ne 'nt' } keys %{ $truth->{heaps} // {} };
+	is_deeply([sort { $a <=> $b } @heaps], [sort { $a <=> $b } @true], 'the heaps');
 	is(pointer($dump, $peb + $f->{process_heap}), $heaps[0], 'the first is the process heap') if @heaps;
 	my $head = pointer($dump, $peb + $f->{ldr}) + $f->{load};
 	my %in_truth = map { $_->[0] => $_->[1] } @{ $truth->{modules} };
@@ -182,6 +188,9 @@ sub segment_blocks {
 	my $f = $dump->{f};
 	my $holes = holes_of($dump, $segment);
 	my ($at, $end) = map { pointer($dump, $segment + $f->{$_}) } qw(first last);
+	$heap->{reserved} += $end - $segment;
+	$heap->{committed} += $end - $segment;
+	$heap->{committed} -= $_ for values %$holes;
 	my ($before) = entry_at($dump, $heap, $segment);
 	my ($was_free, $was_hole, @found) = (0, 0);
 	while ($at < $end) {
@@ -194,7 +203,7 @@ sub segment_blocks {
 			my $sign = number($dump, $user + ($dump->{bits} == 32 ? 0xc : $dump->{build} < 9200 ? 0x18 : 0x14), 4);
 			push @found, container_blocks($dump, $heap, $user) if $sign == 0xf0e0d0c0;
 		}
-		elsif ($flags & 1 && $unused != 3) {
+		elsif ($flags & 1 && $unused != 3 && $unused != 1) { # 1: Windows' own
 			push @found, block_at($dump, $at, $next - $at, $unused);
 		}
 		($was_free, $was_hole, $before) = (!($flags & 1), 0, $size);
@@ -211,6 +220,7 @@ sub segment_blocks {
 
 sub big_blocks {
 	my ($dump, $heap, $head) = @_;
+	my ($reserve_at) = $dump->{bits} == 64 ? 0x28 : 0x14;
 	my ($commit_at, $entry_at) = $dump->{bits} == 64 ? (0x20, 0x30) : (0x10, 0x18);
 	my (@found, %seen);
 	for (my $at = pointer($dump, $head); $at != $head; $at = pointer($dump, $at)) {
@@ -218,6 +228,8 @@ sub big_blocks {
 		my ($size, $flags, undef, $unused) = entry_at($dump, $heap, $at + $entry_at);
 		die sprintf "big block at %X\n", $at if $unused != 4 || !($flags & 8);
 		my $commit = pointer($dump, $at + $commit_at);
+		$heap->{committed} += $commit;
+		$heap->{reserved} += pointer($dump, $at + $reserve_at);
 		my $mark = $at + $entry_at + ($dump->{bits} == 64 ? 0x28 : 0x10);
 		if (number($dump, $mark + 6, 2) == 0x502 && number($dump, $mark, 4) == 1) {
 			my $block = block_at($dump, $at + $entry_at, $commit, 5);
@@ -236,11 +248,12 @@ sub heap_blocks {
 	my $is7 = $dump->{build} < 9200;
 	my ($list, $virtual) =
 	    $dump->{bits} == 64 ? ($is7 ? (0x128, 0x118) : (0x120, 0x110)) : ($is7 ? (0xa8, 0xa0) : (0xa4, 0x9c));
-	my $heap = { key => memory($dump, $addr + $f->{encoding} + $f->{coded}, 8) };
+	my $heap = { key => memory($dump, $addr + $f->{encoding} + $f->{coded}, 8), committed => 0, reserved => 0 };
 	my @found = big_blocks($dump, $heap, $addr + $virtual);
 	for (my $at = pointer($dump, $addr + $list); $at != $addr + $list; $at = pointer($dump, $at)) {
 		push @found, segment_blocks($dump, $heap, $at - $f->{link});
 	}
+	$dump->{sizes}{$addr} = "$heap->{committed} $heap->{reserved}";
 	return @found;
 }
 
@@ -252,6 +265,7 @@ sub check_blocks {
 	for my $heap (sort { $a <=> $b } grep { $truth->{heaps}{$_} eq 'nt' } keys %{ $truth->{heaps} }) {
 		my @found = eval { heap_blocks($dump, $heap) };
 		return fail("heap: $@") if $@;
+		return fail("bytes: $dump->{sizes}{$heap}") if $dump->{sizes}{$heap} ne ($truth->{sizes}{$heap} // '');
 		for my $block (@found) {
 			my ($addr, $requested, $overhead, $trace) = @$block;
 			my $said = delete $left{$addr} or return fail(sprintf 'no block at %X', $addr);

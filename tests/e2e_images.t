@@ -30,18 +30,29 @@ for my $profile (@profiles) {
 		check($profile, @$_) for [], ['--ust'], ['--ust', '--no-lfh'], ['--ust', '--depth-slot', 'index'],
 		    ['--debug-flags'], ['--ust', '--debug-flags'], ['--ust', '--heaps', 7, '--seed', 2],
 		    ['--ust', '--plain-headers'], ['--ust', '--memory-list'], ['--ust', '--no-memory-info'],
-		    ['--ust', '--seed', 3, '--blocks', 300], ['--blocks', 20, '--heaps', 1, '--seed', 4];
-		check($profile, '--page-heap', $_), check($profile, '--ust', '--page-heap', $_) for qw(full light);
+		    ['--ust', '--seed', 3, '--blocks', 300], ['--blocks', 20, '--heaps', 1, '--seed', 4],
+		    ['--seed', 12, '--blocks', 500];
+		check($profile, '--page-heap', $_), check($profile, '--ust', '--seed', 3, '--page-heap', $_) for qw(full light);
+		# What is beside a depth: always 1, small numbers, any, 0.
+		check($profile, '--ust', '--depth-slot', 'index', '--blocks', 200, '--seed', $_) for 3, 4, 6, 12;
 		grows($profile, '--ust');
 		partial($profile, '--ust');
 	};
 }
 for my $profile (@segment) {
 	subtest "$profile, segment heaps" => sub {
-		check($profile, '--segment', @$_) for [], ['--ust'], ['--ust', '--seed', 2], ['--ust', '--seed', 3, '--heaps', 5];
+		check($profile, '--segment', @$_) for [], ['--ust'], ['--ust', '--seed', 2], ['--ust', '--seed', 3, '--heaps', 5],
+		    ['--ust', '--seed', 10, '--blocks', 500], map { ['--seed', $_, '--blocks', 500] } 7, 13, 16;
 		grows($profile, '--ust', '--segment');
 	};
 }
+# A heap's address may look like something else.
+subtest 'many heaps' => sub {
+	check('win7-x64', '--heaps', 20, '--ust', '--seed', $_) for 6, 21, 25, 46;
+	check('win7-x64', '--heaps', 20, '--seed', $_) for 6, 25, 56;
+	check('win10-x64', '--ust', '--heaps', 600, '--blocks', 6000);
+	check('win7-x86', '--ust', '--heaps', 200, '--blocks', 2000);
+};
 subtest 'many blocks' => sub { check('win10-x64', '--ust', '--blocks', 100000, '--heaps', 3) };
 subtest 'on Windows' => \&on_windows;
 done_testing;
@@ -81,6 +92,7 @@ sub check {
 	my ($found, $truth) = read_image('a', @how) or return;
 	my $has_ust = grep { $_ eq '--ust' } @how;
 	check_found($found, $truth, "@how");
+	check_walked(walked("$dir/a.dmp"), $truth, "@how");
 	ok(!!%{ $truth->{blocks} } == !!$has_ust, "@how: " . ($has_ust ? 'blocks have stacks' : 'no block has a stack'));
 }
 

@@ -26,7 +26,7 @@ for my $kind (sort keys %kinds) {
 			check_image("$profile $kind" . ($ust ? ' with stacks' : ''), $profile, $ust, @options);
 		}
 	}
-	check_damage($_, @{ $kinds{$kind} }) for $profiles{$kind}[1], $profiles{$kind}[2];
+	check_damage($_, @{ $kinds{$kind} }, '--ust') for $profiles{$kind}[1], $profiles{$kind}[2];
 }
 done_testing;
 

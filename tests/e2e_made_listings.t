@@ -108,6 +108,10 @@ sub walk_segment_heap {
 	my $globals = index $dump->{bytes}, pack 'Q<', $heap_key;
 	cmp_ok($globals, '>', 0, 'the key is kept somewhere');
 	$lfh_key = unpack 'Q<', substr $dump->{bytes}, $globals + $offset{'_RTLP_HP_HEAP_GLOBALS.LfhKey'}, 8;
+	my $stats = at($heap, '_SEGMENT_HEAP', 'MemStats');
+	my @pages = map { field($heap, '_SEGMENT_HEAP', "Large${_}Pages", 8)
+		    + field($stats, '_HEAP_RUNTIME_MEMORY_STATS', "Total${_}Pages", 8) } qw(Committed Reserved);
+	is(join(' ', map { $_ * 0x1000 } @pages), $truth->{sizes}{$heap}, 'its pages');
 	walk_large(at($heap, '_SEGMENT_HEAP', 'LargeAllocMetadata'));
 	walk_context($context + $_ * $offset{'_HEAP_SEG_CONTEXT.size'}) for 0, 1;
 }

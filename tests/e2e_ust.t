@@ -162,6 +162,12 @@ sub others {
 }
 
 sub text_and_more {
+	reg('add', $key, '/v', 'GlobalFlag', '/t', 'REG_SZ', '/d', '4096', '/f');
+	my $digits = exported();
+	check_error(ust($_, $image), 'hsnap', "$_, with digits that can mean two numbers", 'GlobalFlag', "'4096'",
+		'Image File Execution Options', '0x in front') for qw(on off);
+	like(ust('show', $image)->{out}, qr/without 0x, which may be ust\r?$/m, 'show says so');
+	is(exported(), $digits, 'nothing was written');
 	reg('add', $key, '/v', 'GlobalFlag', '/t', 'REG_SZ', '/d', '0x00000070', '/f');
 	reg('add', $key, '/v', 'StackTraceDatabaseSizeInMb', '/t', 'REG_DWORD', '/d', '16', '/f');
 	reg('add', $key, '/v', 'Debugger', '/t', 'REG_SZ', '/d', '', '/f');

@@ -99,14 +99,17 @@ static bool has_tracer(struct target *target)
 	return found;
 }
 
-static void look(struct ps_row *row)
+/* 0, or why it could not be opened. */
+static int look(struct ps_row *row)
 {
 	struct target target;
 	uint32_t flags = 0;
+	int rc;
 
 	row->heap_count = -1;
-	if (target_open_live(&target, row->pid, NULL))
-		return;
+	rc = target_open_live(&target, row->pid, NULL);
+	if (rc)
+		return rc;
 	row->bits = target.bits;
 	row->heap_count = look_at_heaps(&target, &flags);
 	if (has_tracer(&target))
@@ -114,52 +117,59 @@ static void look(struct ps_row *row)
 	else if (row->heap_count >= 0)
 		row->stacks = flags & NT_FLAG_UST ? "ust" : "none";
 	target.ops->close(&target);
+	return 0;
 }
 
-/* The rows of all processes that are like pattern (NULL: all), and how many were closed to us. */
-static size_t look_at_all(const struct process_list *list, const char *pattern, struct ps_row *rows,
-	size_t *closed_count)
-{
-	size_t count = 0;
+struct seen {
+	struct ps_row *rows;
+	size_t count;
+	size_t closed_count, ended_count; /* closed: among them; ended: not */
+};
 
+/* All processes that are like pattern (NULL: all): 0 or -ERR_NOMEM. */
+static int look_at_all(const struct process_list *list, const char *pattern, struct seen *seen)
+{
 	for (size_t i = 0; i < list->count; i++) {
-		struct ps_row *row = &rows[count];
+		struct ps_row *row = &seen->rows[seen->count];
+		int rc;
 
 		if (pattern && !name_is_like(list->items[i].name, pattern))
 			continue;
 		*row = (struct ps_row){.pid = list->items[i].pid, .name = list->items[i].name};
-		look(row);
-		*closed_count += !row->bits;
-		count++;
+		rc = look(row);
+		if (rc == -ERR_NOMEM)
+			return rc;
+		if (rc == -ERR_NO_PROCESS) {
+			seen->ended_count++;
+			continue;
+		}
+		seen->closed_count += rc != 0;
+		seen->count++;
 	}
-	return count;
+	return 0;
 }
 
 static int list_processes(const char *pattern, struct err *err)
 {
 	struct process_list list;
-	size_t count = 0, closed_count = 0;
-	struct ps_row *rows = NULL;
+	struct seen seen = {0};
 	int rc = process_list_take(&list, err);
 
 	if (rc)
 		goto out;
-	rows = calloc(list.count + 1, sizeof(*rows));
-	if (!rows) {
+	seen.rows = calloc(list.count + 1, sizeof(*seen.rows));
+	if (!seen.rows || look_at_all(&list, pattern, &seen))
 		rc = err_set(err, ERR_NOMEM, "ps", NULL);
-		goto out;
-	}
-	count = look_at_all(&list, pattern, rows, &closed_count);
-	if (!count)
+	else if (!seen.count)
 		rc = err_set(err, ERR_NO_PROCESS, pattern ? pattern : "ps", NULL);
-	else if (ps_print(stdout, rows, count))
+	else if (ps_print(stdout, seen.rows, seen.count))
 		rc = err_set(err, ERR_NOMEM, "ps", NULL);
-	if (!rc && closed_count)
-		fprintf(stderr, "hsnap: no right to look at %zu of them (?)\n", closed_count);
-	if (!rc)
-		ifeo_remind();
+	if (rc)
+		goto out;
+	ps_print_missing(stderr, seen.closed_count, seen.ended_count);
+	ifeo_remind();
 out:
-	free(rows);
+	free(seen.rows);
 	process_list_release(&list);
 	return rc;
 }

@@ -40,3 +40,11 @@ int ps_print(FILE *to, const struct ps_row *rows, size_t count)
 		rc = print_row(to, &rows[i]);
 	return rc;
 }
+
+void ps_print_missing(FILE *to, size_t closed_count, size_t ended_count)
+{
+	if (closed_count)
+		fprintf(to, "hsnap: no right to look at %zu of them (?)\n", closed_count);
+	if (ended_count)
+		fprintf(to, "hsnap: %zu more ended meanwhile\n", ended_count);
+}

@@ -19,4 +19,8 @@ struct ps_row {
  * made harmless. Returns 0 or -ERR_NOMEM. */
 int ps_print(FILE *to, const struct ps_row *rows, size_t count);
 
+/* Of the processes that could not be looked at: how many let nobody in, and how many had ended. One
+ * line for each, if any. */
+void ps_print_missing(FILE *to, size_t closed_count, size_t ended_count);
+
 #endif

@@ -9,8 +9,8 @@ static struct target *held;
 
 static void on_interrupt(void)
 {
-	if (held)
-		held->ops->resume(held);
+	if (held && held->ops->interrupt)
+		held->ops->interrupt(held);
 	out_interrupted();
 }
 

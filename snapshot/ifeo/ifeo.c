@@ -104,17 +104,38 @@ int ifeo_check_name(const char *name, struct err *err)
 	return 0;
 }
 
-static bool text_number(const char *text, uint32_t *number)
+static bool digits_number(const char *digits, unsigned base, uint32_t *number)
 {
-	bool prefixed = text[0] == '0' && lower(text[1]) == 'x';
-	const char *digits = prefixed ? text + 2 : text;
 	uint64_t value;
 
-	if (kv_number(digits, !prefixed && strlen(digits) > 8 ? 10 : 16, &value) ||
-		value > UINT32_MAX)
+	if (kv_number(digits, base, &value) || value > UINT32_MAX)
 		return false;
 	*number = (uint32_t)value;
 	return true;
+}
+
+/* Without 0x, gflags' readers take digits for hexadecimal and the loader takes them for decimal: text
+ * stands for a number when both find the same. */
+static bool text_number(const char *text, uint32_t *number)
+{
+	uint32_t hex, decimal;
+
+	if (text[0] == '0' && lower(text[1]) == 'x')
+		return digits_number(text + 2, 16, number);
+	if (!digits_number(text, 16, &hex) || !digits_number(text, 10, &decimal) || hex != decimal)
+		return false;
+	*number = hex;
+	return true;
+}
+
+bool ifeo_may_have_ust(const struct ifeo_value *value)
+{
+	uint32_t number;
+
+	if (value->kind != IFEO_TEXT || text_number(value->text, &number))
+		return false;
+	return (digits_number(value->text, 16, &number) && number & IFEO_UST) ||
+	       (digits_number(value->text, 10, &number) && number & IFEO_UST);
 }
 
 bool ifeo_number(const struct ifeo_value *value, uint32_t *number)
@@ -159,6 +180,8 @@ int ifeo_describe(struct buf *text, const struct ifeo_image *image)
 		rc = buf_add_text(text, "no GlobalFlag");
 	else if (ifeo_number(flag, &number))
 		rc = describe_flags(text, number);
+	else if (ifeo_may_have_ust(flag))
+		rc = buf_add_text(text, "a GlobalFlag in digits without 0x, which may be ust");
 	else
 		rc = buf_add_text(text, "a GlobalFlag that is no number");
 	if (!rc && image->exists && db->kind == IFEO_DWORD)

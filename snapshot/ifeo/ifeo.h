@@ -15,6 +15,8 @@
 
 #include "core/buf.h"
 
+#define IFEO_KEY                                                                                   \
+	"HKLM\\SOFTWARE\\Microsoft\\Windows NT\\CurrentVersion\\Image File Execution Options"
 #define IFEO_UST 0x1000u
 #define IFEO_NAME_MAX 255
 #define IFEO_TEXT_BYTES 160
@@ -79,13 +81,18 @@ struct ifeo_change {
 /* 0, or -ERR_IMAGE_NAME unless name is a file name alone of a program. */
 int ifeo_check_name(const char *name, struct err *err);
 
-/* The number that a flag value stands for: text is hexadecimal as gflags shows it, with or without
- * 0x; more than eight digits are taken for a decimal number. False: it stands for none. */
+/* The number that a flag value stands for: text is hexadecimal with 0x, as gflags writes it; without,
+ * it stands for a number only if it is the same one in hexadecimal and decimal. False: it stands for
+ * none. */
 bool ifeo_number(const struct ifeo_value *value, uint32_t *number);
+
+/* Whether value stands for no number, but has ust in one of the ways to read it. */
+bool ifeo_may_have_ust(const struct ifeo_value *value);
 
 bool ifeo_has_ust(const struct ifeo_image *image);
 
-/* What a key is to become. 0, or -ERR_SYSTEM: it holds something that is better left alone. */
+/* What a key is to become. 0, or -ERR_SYSTEM: it holds something that is better left alone, or it may
+ * have what is to go. */
 int ifeo_plan(const struct ifeo_image *before, const struct ifeo_change *change,
 	struct ifeo_image *after, const char *name, struct err *err);
 

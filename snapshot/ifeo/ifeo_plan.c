@@ -117,10 +117,15 @@ static bool take_mark(const struct ifeo_value *value, struct mark *mark)
 
 /* ---------------------------------------------------------------- plans */
 
-static int leave_alone(const char *name, enum ifeo_name which, struct err *err)
+static int leave_alone(
+	const char *name, enum ifeo_name which, const struct ifeo_value *value, struct err *err)
 {
 	return err_set(err, ERR_SYSTEM, name,
-		"the registry value %s holds something that hsnap leaves alone", ifeo_names[which]);
+		"the value %s of its key under " IFEO_KEY
+		" holds %s%.40s%s, which hsnap leaves alone; make it a REG_DWORD, or a text with "
+		"0x in front",
+		ifeo_names[which], value->kind == IFEO_TEXT ? "the text '" : "something else",
+		value->kind == IFEO_TEXT ? value->text : "", value->kind == IFEO_TEXT ? "'" : "");
 }
 
 /* Whether off would put things back without a mark. */
@@ -138,9 +143,9 @@ static int plan_on(const struct ifeo_image *before, uint32_t db_mb, struct ifeo_
 	uint32_t number = 0;
 
 	if (!can_be_kept(flag))
-		return leave_alone(name, IFEO_FLAG, err);
+		return leave_alone(name, IFEO_FLAG, flag, err);
 	if (db_mb && !can_be_kept(db))
-		return leave_alone(name, IFEO_DB, err);
+		return leave_alone(name, IFEO_DB, db, err);
 	if (!take_mark(&before->values[IFEO_MARK], &mark)) {
 		mark.key_was_there = before->exists && is_empty(before);
 		mark.flag = *flag;
@@ -178,16 +183,19 @@ static void clear_flag(const struct mark *mark, uint32_t number, struct ifeo_val
 	*flag = (struct ifeo_value){.kind = number ? IFEO_DWORD : IFEO_NONE, .number = number};
 }
 
-static void plan_off(const struct ifeo_image *before, struct ifeo_image *after)
+static int plan_off(const struct ifeo_image *before, struct ifeo_image *after, const char *name,
+	struct err *err)
 {
 	const struct ifeo_value *db = &before->values[IFEO_DB];
 	struct mark mark;
 	bool is_ours = take_mark(&before->values[IFEO_MARK], &mark), has_flag;
 	uint32_t number = 0;
 
+	if (ifeo_may_have_ust(&before->values[IFEO_FLAG]))
+		return leave_alone(name, IFEO_FLAG, &before->values[IFEO_FLAG], err);
 	has_flag = ifeo_number(&before->values[IFEO_FLAG], &number) && number & IFEO_UST;
 	if (!has_flag && !is_ours)
-		return;
+		return 0;
 	if (has_flag)
 		clear_flag(&mark, number, &after->values[IFEO_FLAG]);
 	if (mark.db_mb && db->kind == IFEO_DWORD && db->number == mark.db_mb)
@@ -195,6 +203,7 @@ static void plan_off(const struct ifeo_image *before, struct ifeo_image *after)
 	if (is_ours)
 		after->values[IFEO_MARK] = (struct ifeo_value){.kind = IFEO_NONE};
 	after->exists = !is_empty(after) || mark.key_was_there;
+	return 0;
 }
 
 int ifeo_plan(const struct ifeo_image *before, const struct ifeo_change *change,
@@ -206,7 +215,7 @@ int ifeo_plan(const struct ifeo_image *before, const struct ifeo_change *change,
 	if (change->on)
 		rc = plan_on(before, change->db_mb, &planned, name, err);
 	else if (before->exists)
-		plan_off(before, &planned);
+		rc = plan_off(before, &planned, name, err);
 	if (!rc)
 		*after = planned;
 	return rc;

@@ -5,6 +5,9 @@
  * since Windows 7 and Wine do not have it.
  */
 #define CAPTURE_VA_CLONE 1u /* PSS_CAPTURE_VA_CLONE */
+#define CREATE_BREAKAWAY_OPTIONAL 0x04000000u /* PSS_CREATE_BREAKAWAY_OPTIONAL, with the next one */
+#define CREATE_BREAKAWAY 0x08000000u /* PSS_CREATE_BREAKAWAY: out of the process's job */
+#define CREATE_RELEASE_SECTION 0x80000000u /* PSS_CREATE_RELEASE_SECTION: of the image */
 #define QUERY_VA_CLONE 1 /* PSS_QUERY_VA_CLONE_INFORMATION */
 
 struct va_clone {
@@ -24,7 +27,12 @@ static struct {
 
 static bool capture(void *process, void **snapshot)
 {
-	return pss.capture(process, CAPTURE_VA_CLONE, 0, snapshot) == ERROR_SUCCESS;
+	const DWORD flags = CAPTURE_VA_CLONE | CREATE_BREAKAWAY_OPTIONAL | CREATE_BREAKAWAY |
+			    CREATE_RELEASE_SECTION;
+
+	/* A clone counts in the job of its process, which may be full. */
+	return pss.capture(process, flags, 0, snapshot) == ERROR_SUCCESS ||
+	       pss.capture(process, CAPTURE_VA_CLONE, 0, snapshot) == ERROR_SUCCESS;
 }
 
 static bool clone(void *snapshot, void **process)

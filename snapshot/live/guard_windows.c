@@ -49,7 +49,7 @@ static bool start(struct guard *guard)
 	wchar_t image[32768], command[200];
 	struct spawn_request request = {.image = image,
 		.command = command,
-		.flags = DETACHED_PROCESS | CREATE_NEW_PROCESS_GROUP,
+		.flags = DETACHED_PROCESS | CREATE_NEW_PROCESS_GROUP | CREATE_BREAKAWAY_FROM_JOB,
 		.handles = guard->handles,
 		.handle_count = HANDLE_COUNT};
 	struct spawn spawn;
@@ -59,8 +59,14 @@ static bool start(struct guard *guard)
 		(unsigned long long)guard->handles[TARGET],
 		(unsigned long long)guard->handles[ARMED],
 		(unsigned long long)guard->handles[DONE]);
-	if (!GetModuleFileNameW(NULL, image, 32768) || !spawn_start(&spawn, &request))
+	if (!GetModuleFileNameW(NULL, image, 32768))
 		return false;
+	/* A job that ends all its processes should not end this one; few let their processes go. */
+	if (!spawn_start(&spawn, &request)) {
+		request.flags &= ~(DWORD)CREATE_BREAKAWAY_FROM_JOB;
+		if (!spawn_start(&spawn, &request))
+			return false;
+	}
 	spawn_let_go(&spawn);
 	CloseHandle(spawn.info.hThread);
 	CloseHandle(spawn.info.hProcess);

@@ -7,6 +7,7 @@ void hold_init(struct hold *hold, const struct hold_calls *calls, void *process,
 	*hold = (struct hold){.calls = calls, .process = process, .ctx = ctx};
 	atomic_init(&hold->reader, process);
 	atomic_init(&hold->state, HOLD_NONE);
+	atomic_init(&hold->is_over, false);
 }
 
 /* A clone that could not be made now (no right, no memory, a protected process) cannot be made a
@@ -25,16 +26,12 @@ static bool make_clone(struct hold *hold)
 	return false;
 }
 
-long hold_start(struct hold *hold)
+/* The guard is armed here alone, and never after an interrupt found something to end: whoever ends a
+ * suspension may disarm it. */
+static long suspend(struct hold *hold)
 {
 	long status;
 
-	hold_end(hold);
-	if (make_clone(hold)) {
-		atomic_store(&hold->reader, hold->clone);
-		atomic_store(&hold->state, HOLD_CLONED);
-		return 0;
-	}
 	hold->calls->arm(hold->ctx);
 	status = hold->calls->suspend(hold->process);
 	if (status < 0)
@@ -42,6 +39,26 @@ long hold_start(struct hold *hold)
 	else
 		atomic_store(&hold->state, HOLD_SUSPENDED);
 	return status;
+}
+
+long hold_start(struct hold *hold)
+{
+	long status = 0;
+
+	hold_end(hold);
+	if (atomic_load(&hold->is_over))
+		return HOLD_OVER;
+	if (make_clone(hold)) {
+		atomic_store(&hold->reader, hold->clone);
+		atomic_store(&hold->state, HOLD_CLONED);
+	} else if (!atomic_load(&hold->is_over)) {
+		status = suspend(hold);
+	}
+	/* Either the interrupt saw what was begun, or it is seen here. */
+	if (!atomic_load(&hold->is_over))
+		return status;
+	hold_end(hold);
+	return HOLD_OVER;
 }
 
 void hold_end(struct hold *hold)
@@ -57,6 +74,12 @@ void hold_end(struct hold *hold)
 		hold->calls->end_clone(hold->clone);
 		hold->calls->free_snapshot(hold->snapshot);
 	}
+}
+
+void hold_interrupt(struct hold *hold)
+{
+	atomic_store(&hold->is_over, true);
+	hold_end(hold);
 }
 
 bool hold_is_cloned(struct hold *hold)

@@ -3,13 +3,19 @@
  * process runs on, or where there is none by suspending it.
  *
  * This is the order of things and what happens when one fails; clone_windows.c is the system's part.
- * Handles are the system's. What was begun is ended once, by whoever comes first: hold_end() may be
- * called on another thread, from an interrupt. Should hsnap end without it, the guard continues a
- * suspended process; a clone has no thread and goes with the last handle.
+ * Handles are the system's. What was begun is ended once, by whoever comes first: an interrupt ends it
+ * on another thread, for good. Should hsnap end without it, the guard continues a suspended process; a
+ * clone has no thread and goes with the last handle.
+ *
+ * The guard is armed from before the process is suspended until after it runs again: ended in between
+ * by force, hsnap may leave it to continue a process that runs already. That does nothing, unless
+ * somebody else has suspended the process as well: threads count how often they were suspended, and
+ * theirs would count one less. The other order could leave the process suspended, which is worse.
  */
 #ifndef SNAPSHOT_HOLD_H
 #define SNAPSHOT_HOLD_H
 
+#include <limits.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 
@@ -38,16 +44,24 @@ struct hold {
 	void *snapshot, *clone;
 	_Atomic(void *) reader; /* what is to be read: the process, or its clone */
 	atomic_int state; /* enum hold_state */
+	atomic_bool is_over; /* an interrupt came */
 	bool without_clones; /* making one failed; it is not tried again */
 };
 
 void hold_init(struct hold *hold, const struct hold_calls *calls, void *process, void *ctx);
 
-/* Returns a value from 0 on, and hold->reader stands still; or the negative one of suspend(). */
+#define HOLD_OVER LONG_MIN /* no status of a system's */
+
+/* Returns a value from 0 on, and hold->reader stands still; the negative one of suspend(); or HOLD_OVER
+ * after an interrupt, and nothing is held. */
 long hold_start(struct hold *hold);
 
 /* Harmless when nothing is held. */
 void hold_end(struct hold *hold);
+
+/* hold_end() for an interrupt, on any thread at any moment: nothing is held from now on. What the
+ * other thread has just begun it ends itself, or, when this process ends before, the guard does. */
+void hold_interrupt(struct hold *hold);
 
 /* Whether the process itself runs on. */
 bool hold_is_cloned(struct hold *hold);

@@ -1,6 +1,7 @@
 #include "snapshot/live/modules_windows.h"
 
 #include <psapi.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -9,6 +10,8 @@
 
 #define MODULES_MAX 65536
 #define PATH_UNITS 32768
+#define LIST_TRIES 10
+#define LIST_RETRY_MS 10
 
 /* Whether a module is 32-bit, as its header in memory says. */
 static bool is_32_bit(struct target *target, uint64_t base)
@@ -49,23 +52,30 @@ static const char *true_path(
 	return result;
 }
 
-/* The module's path: a copy in the snapshot's arena, or NULL. */
+/* The path as the system tells it; one that cannot be told is named by its place, for it lies there
+ * all the same. NULL: out of memory. */
+static char *told_path(HANDLE process, HMODULE handle, uint64_t base)
+{
+	wchar_t *wide = malloc(PATH_UNITS * sizeof(*wide));
+	char *text = NULL;
+
+	if (wide && !GetModuleFileNameExW(process, handle, wide, PATH_UNITS))
+		_snwprintf(wide, PATH_UNITS, L"?%llX", (unsigned long long)base);
+	if (wide)
+		text = utf8_from_wide(wide);
+	free(wide);
+	return text;
+}
+
+/* The module's path: a copy in the snapshot's arena, or NULL: out of memory. */
 static const char *module_path(struct target *target, HANDLE process, HMODULE handle, uint64_t base,
 	struct snapshot *snapshot)
 {
-	wchar_t *wide = malloc(PATH_UNITS * sizeof(*wide));
-	const char *path = NULL;
-	char *text = NULL;
+	char *text = told_path(process, handle, base);
+	const char *path = text ? arena_text(&snapshot->arena, text, strlen(text)) : NULL;
 
-	if (wide && GetModuleFileNameExW(process, handle, wide, PATH_UNITS))
-		text = utf8_from_wide(wide);
-	if (text)
-		path = arena_text(&snapshot->arena, text, strlen(text));
-	if (path)
-		path = true_path(target, base, snapshot, path);
 	free(text);
-	free(wide);
-	return path;
+	return path ? true_path(target, base, snapshot, path) : NULL;
 }
 
 static int add(struct target *target, HANDLE process, HMODULE handle, struct snapshot *snapshot)
@@ -80,9 +90,7 @@ static int add(struct target *target, HANDLE process, HMODULE handle, struct sna
 		return 0;
 	base = (uint64_t)info.lpBaseOfDll;
 	path = module_path(target, process, handle, base, snapshot);
-	if (!path)
-		return 0;
-	module = snapshot_add_module(snapshot);
+	module = path ? snapshot_add_module(snapshot) : NULL;
 	if (!module)
 		return -ERR_NOMEM;
 	module->base = base;
@@ -98,43 +106,65 @@ static int compare(const void *a, const void *b)
 	return left < right ? -1 : left > right;
 }
 
-/* All handles, by address; *count of them. The caller's to free; NULL: none, or out of memory. */
-static HMODULE *list(HANDLE process, size_t *count)
+/* The system reads the process's own lists, which may be changed while it does, or not be there yet:
+ * that is over in a moment. */
+static bool enumerate(HANDLE process, HMODULE *handles, DWORD bytes, DWORD *needed)
+{
+	for (int i = 0; i < LIST_TRIES; i++) {
+		if (EnumProcessModulesEx(process, handles, bytes, needed, LIST_MODULES_ALL))
+			return true;
+		if (GetLastError() != ERROR_PARTIAL_COPY)
+			return false;
+		Sleep(LIST_RETRY_MS);
+	}
+	return false;
+}
+
+struct handles {
+	HMODULE *items; /* the caller's to free */
+	size_t count;
+};
+
+/* All handles, by address: 0, -ERR_NOMEM, or -ERR_TARGET: they cannot be listed. */
+static int list(HANDLE process, struct handles *handles)
 {
 	DWORD bytes = 4096 * sizeof(HMODULE), needed = 0;
 
 	for (;;) {
-		HMODULE *handles = malloc(bytes);
+		HMODULE *items = malloc(bytes);
 
-		if (!handles ||
-			!EnumProcessModulesEx(process, handles, bytes, &needed, LIST_MODULES_ALL)) {
-			free(handles);
-			return NULL;
+		if (!items)
+			return -ERR_NOMEM;
+		if (!enumerate(process, items, bytes, &needed)) {
+			free(items);
+			return -ERR_TARGET;
 		}
 		if (needed <= bytes || bytes >= MODULES_MAX * sizeof(HMODULE)) {
-			*count = (needed < bytes ? needed : bytes) / sizeof(HMODULE);
-			qsort(handles, *count, sizeof(*handles), compare);
-			return handles;
+			handles->items = items;
+			handles->count = (needed < bytes ? needed : bytes) / sizeof(HMODULE);
+			qsort(items, handles->count, sizeof(*items), compare);
+			return 0;
 		}
-		free(handles);
+		free(items);
 		bytes = MODULES_MAX * sizeof(HMODULE);
 	}
 }
 
 int modules_list(struct target *target, HANDLE process, struct snapshot *snapshot, struct err *err)
 {
-	size_t count = 0;
-	HMODULE *handles = list(process, &count);
-	int rc = handles ? 0 : target_err(target, target->peb, "unreadable module list", err);
+	struct handles handles = {0};
+	int rc = list(process, &handles);
 
-	for (size_t i = 0; !rc && i < count; i++) {
+	if (rc == -ERR_TARGET)
+		rc = target_err(target, target->peb, "unreadable module list", err);
+	for (size_t i = 0; !rc && i < handles.count; i++) {
 		/* A 32-bit program is in the lists of both kinds. */
-		if (!i || handles[i] != handles[i - 1])
-			rc = add(target, process, handles[i], snapshot);
+		if (!i || handles.items[i] != handles.items[i - 1])
+			rc = add(target, process, handles.items[i], snapshot);
 	}
 	if (rc == -ERR_NOMEM)
 		err_set(err, ERR_NOMEM, target->name, NULL);
 	modules_sort(snapshot->modules, snapshot->module_count);
-	free(handles);
+	free(handles.items);
 	return rc;
 }

@@ -40,7 +40,7 @@ struct process_list {
 	size_t count, cap;
 };
 
-/* All processes but the idle one and hsnap itself. Returns 0, -ERR_SYSTEM or -ERR_NOMEM; then
+/* All processes but the idle one, those without threads, and hsnap itself. Returns 0, -ERR_SYSTEM or -ERR_NOMEM; then
  * process_list_release() in both cases. */
 int process_list_take(struct process_list *list, struct err *err);
 void process_list_release(struct process_list *list);
@@ -50,7 +50,7 @@ bool process_is_called(const char *image, const char *name);
 
 /*
  * A helper process that continues the target if hsnap is ended while it holds it, in whatever way.
- * process is a HANDLE. A guard that cannot be started is no error: *guard is NULL then.
+ * process is a HANDLE. NULL: it could not be started.
  */
 struct guard;
 struct guard *guard_start(void *process);

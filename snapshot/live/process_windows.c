@@ -36,8 +36,10 @@ static int add(struct process_list *list, const PROCESSENTRY32W *entry)
 {
 	char *name;
 
-	/* The idle process is none, and hsnap itself is never a target. */
-	if (!entry->th32ProcessID || entry->th32ProcessID == GetCurrentProcessId())
+	/* The idle process is none, and hsnap itself is never a target. Without a thread it is a clone
+	 * that somebody reads, or has ended and is remembered. */
+	if (!entry->th32ProcessID || !entry->cntThreads ||
+		entry->th32ProcessID == GetCurrentProcessId())
 		return 0;
 	name = utf8_from_wide(entry->szExeFile);
 	if (!name ||

@@ -48,3 +48,58 @@ int region_query(HANDLE process, uint64_t addr, struct target_region *region)
 	region->is_image = info.Type == MEM_IMAGE;
 	return 0;
 }
+
+/* Shared memory of the process that begins or goes on at addr or above it, and below end; false: there
+ * is none. */
+static bool find_shared(HANDLE process, uint64_t addr, uint64_t end, struct target_region *region)
+{
+	MEMORY_BASIC_INFORMATION info;
+
+	while (addr < end && query(process, addr, &info)) {
+		const uint64_t info_end = (uint64_t)info.BaseAddress + info.RegionSize;
+
+		if (info.State == MEM_COMMIT && info.Type == MEM_MAPPED) {
+			region->addr = region_start(process, addr, &info);
+			region->end = info_end < end ? info_end : end;
+			region->access = protection_access(info.Protect);
+			region->is_image = false;
+			return true;
+		}
+		addr = info_end;
+	}
+	return false;
+}
+
+int region_query_either(HANDLE clone, HANDLE process, uint64_t addr, struct target_region *region)
+{
+	struct target_region found = {0};
+	int rc = region_query(clone, addr, &found);
+
+	if (clone != process && (rc || found.addr > addr) &&
+		find_shared(process, addr, rc ? UINT64_MAX : found.addr, &found))
+		rc = 0;
+	if (!rc)
+		*region = found;
+	return rc;
+}
+
+static bool read_all(HANDLE process, uint64_t addr, void *bytes, size_t len)
+{
+	SIZE_T got = 0;
+
+	return ReadProcessMemory(process, (LPCVOID)addr, bytes, len, &got) && got == len;
+}
+
+int memory_read_either(HANDLE clone, HANDLE process, uint64_t addr, void *bytes, size_t len)
+{
+	MEMORY_BASIC_INFORMATION info;
+	struct target_region region;
+
+	if (read_all(clone, addr, bytes, len))
+		return 0;
+	if (clone == process || (query(clone, addr, &info) && info.State == MEM_COMMIT) ||
+		!find_shared(process, addr, addr + 1, &region) ||
+		!read_all(process, addr, bytes, len))
+		return -ERR_READ;
+	return 0;
+}

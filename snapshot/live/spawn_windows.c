@@ -33,24 +33,29 @@ static void list_free(LPPROC_THREAD_ATTRIBUTE_LIST list)
 	free(list);
 }
 
-/* A job that ends its process when this one dies, or NULL. */
-static HANDLE job_for(LPPROC_THREAD_ATTRIBUTE_LIST list, HANDLE *job)
+/* A job that ends its process when this one dies, or NULL. Processes that its process starts are none
+ * of its business. */
+static HANDLE job_new(void)
 {
-	*job = CreateJobObjectW(NULL, NULL);
-	if (*job)
-		limit_job(*job, JOB_OBJECT_LIMIT_KILL_ON_JOB_CLOSE);
-	if (*job && !UpdateProcThreadAttribute(
-			    list, 0, ATTRIBUTE_JOB_LIST, job, sizeof(*job), NULL, NULL)) {
-		CloseHandle(*job);
-		*job = NULL;
-	}
-	return *job;
+	HANDLE job = CreateJobObjectW(NULL, NULL);
+
+	if (job)
+		limit_job(job,
+			JOB_OBJECT_LIMIT_KILL_ON_JOB_CLOSE | JOB_OBJECT_LIMIT_SILENT_BREAKAWAY_OK);
+	return job;
 }
 
-bool spawn_start(struct spawn *spawn, const struct spawn_request *request)
+static void drop_job(struct spawn *spawn)
+{
+	if (spawn->job)
+		CloseHandle(spawn->job);
+	spawn->job = NULL;
+}
+
+/* Starts the process as one of the job, or of no job; with the last error set when it fails. */
+static bool create(struct spawn *spawn, const struct spawn_request *request, bool in_job)
 {
 	STARTUPINFOEXW startup = {.StartupInfo = request->startup};
-	struct spawn started = {0};
 	DWORD code;
 	BOOL ok;
 
@@ -58,29 +63,69 @@ bool spawn_start(struct spawn *spawn, const struct spawn_request *request)
 	startup.lpAttributeList = list_new();
 	if (!startup.lpAttributeList)
 		return false;
-	job_for(startup.lpAttributeList, &started.job);
-	ok = !request->handle_count ||
-	     UpdateProcThreadAttribute(startup.lpAttributeList, 0,
-		     PROC_THREAD_ATTRIBUTE_HANDLE_LIST, request->handles,
-		     request->handle_count * sizeof(*request->handles), NULL, NULL);
+	ok = !in_job || UpdateProcThreadAttribute(startup.lpAttributeList, 0, ATTRIBUTE_JOB_LIST,
+				&spawn->job, sizeof(spawn->job), NULL, NULL);
+	ok = ok && (!request->handle_count ||
+			   UpdateProcThreadAttribute(startup.lpAttributeList, 0,
+				   PROC_THREAD_ATTRIBUTE_HANDLE_LIST, request->handles,
+				   request->handle_count * sizeof(*request->handles), NULL, NULL));
 	ok = ok && CreateProcessW(request->image, request->command, NULL, NULL, TRUE,
 			   request->flags | EXTENDED_STARTUPINFO_PRESENT, NULL, NULL,
-			   &startup.StartupInfo, &started.info);
+			   &startup.StartupInfo, &spawn->info);
 	code = GetLastError();
 	list_free(startup.lpAttributeList);
-	if (ok)
-		*spawn = started;
-	else if (started.job)
-		CloseHandle(started.job);
 	SetLastError(code);
 	return ok;
+}
+
+/* Whether the system starts a process as one of a job: since Windows 10. */
+static bool knows_job_lists(HANDLE *job)
+{
+	LPPROC_THREAD_ATTRIBUTE_LIST list = list_new();
+	bool knows = list && UpdateProcThreadAttribute(
+				     list, 0, ATTRIBUTE_JOB_LIST, job, sizeof(*job), NULL, NULL);
+
+	if (list)
+		list_free(list);
+	return knows;
+}
+
+/* Before Windows 8 a process that is in a job already cannot be put into another one. */
+bool spawn_tie(struct spawn *spawn)
+{
+	if (!spawn->job)
+		spawn->job = job_new();
+	if (spawn->job && AssignProcessToJobObject(spawn->job, spawn->info.hProcess))
+		return true;
+	drop_job(spawn);
+	return false;
+}
+
+bool spawn_start(struct spawn *spawn, const struct spawn_request *request)
+{
+	struct spawn started = {.job = job_new()};
+	bool in_job = started.job && knows_job_lists(&started.job);
+
+	if (!create(&started, request, in_job)) {
+		DWORD code = GetLastError();
+
+		drop_job(&started);
+		SetLastError(code);
+		return false;
+	}
+	/* One that runs needs no tie, and might be gone. */
+	if (!in_job && request->flags & CREATE_SUSPENDED)
+		spawn_tie(&started);
+	else if (!in_job)
+		drop_job(&started);
+	*spawn = started;
+	return true;
 }
 
 void spawn_let_go(struct spawn *spawn)
 {
 	if (!spawn->job)
 		return;
-	limit_job(spawn->job, 0);
-	CloseHandle(spawn->job);
-	spawn->job = NULL;
+	limit_job(spawn->job, JOB_OBJECT_LIMIT_SILENT_BREAKAWAY_OK);
+	drop_job(spawn);
 }

@@ -1,12 +1,14 @@
 /*
  * Starting a process that does not outlive this one before it is let go: whenever this process dies
- * on the way, nothing half started is left behind. Where the system cannot do that (before Windows
- * 10) the process is started all the same.
+ * on the way, nothing half started is left behind. Before Windows 10 a process is tied to this one a
+ * moment after it was made: ended just there, this one leaves it suspended. Before Windows 8 it cannot
+ * be tied at all when this one is in a job itself; it is started all the same.
  */
 #ifndef SNAPSHOT_SPAWN_WINDOWS_H
 #define SNAPSHOT_SPAWN_WINDOWS_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <windows.h>
 
 struct spawn {
@@ -26,6 +28,10 @@ struct spawn_request {
 
 /* False with the last error set; then nothing is open. */
 bool spawn_start(struct spawn *spawn, const struct spawn_request *request);
+
+/* Ties a process that was started otherwise: what spawn_start() does where it has to. False: it cannot
+ * be. */
+bool spawn_tie(struct spawn *spawn);
 
 /* From now on the process lives on its own. */
 void spawn_let_go(struct spawn *spawn);

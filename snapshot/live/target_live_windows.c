@@ -3,21 +3,26 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/os.h"
 #include "snapshot/live/clone_windows.h"
 #include "snapshot/live/modules_windows.h"
+#include "snapshot/live/open_windows.h"
 #include "snapshot/live/process.h"
 #include "snapshot/live/regions_windows.h"
 
-#include "core/utf_windows.h"
+#include "core/utf16.h"
 
+#define PATH_UNITS 32768
 #define RIGHTS (PROCESS_VM_READ | PROCESS_QUERY_INFORMATION | PROCESS_SUSPEND_RESUME | SYNCHRONIZE)
 
 struct live {
 	HANDLE process;
+	int64_t from_ms; /* when holding it began */
 	bool is_ours; /* to be closed */
 	struct hold_calls calls;
 	struct hold hold;
 	struct guard *guard;
+	bool is_guard_tried;
 };
 
 static HANDLE reader(struct target *target)
@@ -29,16 +34,16 @@ static HANDLE reader(struct target *target)
 
 static int live_read(struct target *target, uint64_t addr, void *bytes, size_t len)
 {
-	SIZE_T got = 0;
+	struct live *live = target->system;
 
-	if (!ReadProcessMemory(reader(target), (LPCVOID)addr, bytes, len, &got) || got != len)
-		return -ERR_READ;
-	return 0;
+	return memory_read_either(reader(target), live->process, addr, bytes, len);
 }
 
 static int live_region(struct target *target, uint64_t addr, struct target_region *region)
 {
-	return region_query(reader(target), addr, region);
+	struct live *live = target->system;
+
+	return region_query_either(reader(target), live->process, addr, region);
 }
 
 static bool live_is_alive(struct target *target)
@@ -52,9 +57,18 @@ static void arm(void *ctx)
 {
 	struct live *live = ctx;
 
-	if (!live->guard)
+	if (!live->is_guard_tried) {
+		live->is_guard_tried = true;
 		live->guard = guard_start(live->process);
+		if (!live->guard)
+			fprintf(stderr,
+				"hsnap: pid %lu: warning: its helper cannot be started: if "
+				"hsnap is ended by force the process stays suspended\n",
+				GetProcessId(live->process));
+	}
 	guard_arm(live->guard);
+	/* Until here nothing was held: a helper may take long to start. */
+	live->from_ms = os_time_ms();
 }
 
 static void disarm(void *ctx)
@@ -67,8 +81,15 @@ static void disarm(void *ctx)
 static int live_suspend(struct target *target, struct err *err)
 {
 	struct live *live = target->system;
-	long status = hold_start(&live->hold);
+	long status;
 
+	live->from_ms = os_time_ms();
+	status = hold_start(&live->hold);
+	target->held_from_ms = live->from_ms;
+
+	/* The interrupt ends this process. Until then its thread uses what would go if this one went on. */
+	if (status == HOLD_OVER)
+		Sleep(INFINITE);
 	target->is_cloned = hold_is_cloned(&live->hold);
 	if (status >= 0)
 		return 0;
@@ -77,12 +98,18 @@ static int live_suspend(struct target *target, struct err *err)
 	return err_set(err, ERR_RIGHTS, target->name, "status %08lX", (unsigned long)status);
 }
 
-/* Also called from an interrupt: whoever comes first continues the target, once. */
 static void live_resume(struct target *target)
 {
 	struct live *live = target->system;
 
 	hold_end(&live->hold);
+}
+
+static void live_interrupt(struct target *target)
+{
+	struct live *live = target->system;
+
+	hold_interrupt(&live->hold);
 }
 
 static void live_close(struct target *target)
@@ -110,6 +137,7 @@ static const struct target_ops live_ops = {
 	.modules = live_modules,
 	.suspend = live_suspend,
 	.resume = live_resume,
+	.interrupt = live_interrupt,
 	.is_alive = live_is_alive,
 	.close = live_close,
 };
@@ -121,6 +149,7 @@ static const struct target_ops live_ops_wine = {
 	.modules = live_modules,
 	.suspend = live_suspend,
 	.resume = live_resume,
+	.interrupt = live_interrupt,
 	.is_alive = live_is_alive,
 	.close = live_close,
 };
@@ -142,16 +171,14 @@ static void describe_system(struct target *target)
 
 static void describe_process(struct target *target, HANDLE process)
 {
-	wchar_t wide[1024];
-	DWORD units = 1024;
+	wchar_t *wide = malloc(PATH_UNITS * sizeof(*wide));
+	DWORD units = PATH_UNITS;
 	FILETIME start, exit, kernel, user;
-	char *image;
 
-	if (QueryFullProcessImageNameW(process, 0, wide, &units) &&
-		(image = utf8_from_wide(wide))) {
-		snprintf(target->image, sizeof(target->image), "%s", image);
-		free(image);
-	}
+	if (wide && QueryFullProcessImageNameW(process, 0, wide, &units))
+		utf16_text(
+			(const unsigned char *)wide, units, target->image, sizeof(target->image));
+	free(wide);
 	if (GetProcessTimes(process, &start, &exit, &kernel, &user)) {
 		uint64_t ticks = (uint64_t)start.dwHighDateTime << 32 | start.dwLowDateTime;
 
@@ -205,33 +232,13 @@ int target_open_handle(struct target *target, void *process, struct err *err)
 	return 0;
 }
 
-/* With the right to be cloned when it is to be had. */
-static HANDLE open_process(uint32_t pid)
-{
-	HANDLE process = OpenProcess(RIGHTS | CLONE_RIGHTS, FALSE, pid);
-
-	return process ? process : OpenProcess(RIGHTS, FALSE, pid);
-}
-
 int target_open_live(struct target *target, uint32_t pid, struct err *err)
 {
-	char place[40], text[300];
-	HANDLE process;
-	DWORD code;
-	int rc;
+	HANDLE process = NULL;
+	int rc = process_open(pid, RIGHTS, CLONE_RIGHTS, &process, err);
 
-	snprintf(place, sizeof(place), "pid %" PRIu32, pid);
-	if (pid == GetCurrentProcessId())
-		return err_set(err, ERR_USAGE, place, "that is hsnap itself");
-	process = open_process(pid);
-	if (!process) {
-		code = GetLastError();
-		if (code == ERROR_ACCESS_DENIED)
-			return err_set(err, ERR_RIGHTS, place, NULL);
-		return err_set(err, ERR_NO_PROCESS, place,
-			code == ERROR_INVALID_PARAMETER ? NULL : "%s",
-			windows_error(code, text, sizeof(text)));
-	}
+	if (rc)
+		return rc;
 	rc = target_open_handle(target, process, err);
 	if (rc)
 		CloseHandle(process);

@@ -1,7 +1,8 @@
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/os.h"
+#include "core/out.h"
 #include "core/text.h"
 #include "snapshot/minidump/minidump_process.h"
 #include "snapshot/live/process.h"
@@ -150,6 +151,17 @@ int target_open_minidump_bytes(
 	return rc;
 }
 
+/* The memory of a file that somebody cuts short ends wherever it is read. */
+static void guard(const struct os_map *map, const char *path)
+{
+	char text[OS_LINE_BYTES - 20], line[OS_LINE_BYTES];
+	struct err err = {0};
+
+	err_set(&err, ERR_READ, path, "it was changed while it was read");
+	snprintf(line, sizeof(line), "hsnap: %s\n", err_text(&err, text, sizeof(text)));
+	os_guard_map(map, line, out_interrupted);
+}
+
 int target_open_minidump(struct target *target, const char *path, struct err *err)
 {
 	struct file *file = calloc(1, sizeof(*file));
@@ -158,8 +170,10 @@ int target_open_minidump(struct target *target, const char *path, struct err *er
 	if (!file)
 		return err_set(err, ERR_NOMEM, path, NULL);
 	rc = os_map(&file->map, path, err);
-	if (!rc)
+	if (!rc) {
+		guard(&file->map, path);
 		rc = open_bytes(target, file, file->map.bytes, file->map.len, path, err);
+	}
 	if (!rc)
 		return 0;
 	if (file->map.bytes)

@@ -7,7 +7,7 @@
  *	allocation  address, flags, size
  *	frames      groups of eight return addresses of the allocation before them; NULL ends a stack
  *
- * A record's kind is known by its length. Nothing in it is trusted.
+ * A record's kind is known by its length. Nothing in it is trusted. Each distinct stack is kept once.
  */
 #ifndef SNAPSHOT_OS_STACKS_PARSE_H
 #define SNAPSHOT_OS_STACKS_PARSE_H
@@ -18,8 +18,9 @@
 
 #define OS_STACKS_BLOCKS_MAX ((size_t)1 << 26) /* of one process; more is a broken answer */
 
-/* NULL: out of memory. */
-struct os_stacks *os_stacks_new(void);
+/* Of a process that has so much memory: an answer with more blocks or stacks than have room in it is
+ * a broken one. NULL: out of memory. */
+struct os_stacks *os_stacks_new(uint64_t committed_bytes);
 
 /* Takes one record. Returns 0; -ERR_TARGET when it is none that may come now, -ERR_NOMEM. After an
  * error every further record is refused with the same. */

@@ -4,7 +4,7 @@
 #include <stddef.h>
 #include <stdio.h>
 
-#include "core/utf_windows.h"
+#include "snapshot/live/open_windows.h"
 #include "snapshot/stacks/os_stacks_parse.h"
 
 #define FIRST_BUILD 14393 /* Windows 10 1607: the first with this class in its symbols */
@@ -46,21 +46,6 @@ static int not_here(const char *place, struct err *err)
 {
 	return err_set(err, ERR_NO_STACKS, place,
 		"os stacks need Windows 10 1607 or later, and are not Wine's");
-}
-
-static HANDLE open_process(uint32_t pid, const char *place, DWORD rights, struct err *err)
-{
-	HANDLE process = OpenProcess(rights, FALSE, pid);
-	DWORD code = GetLastError();
-	char text[300];
-
-	if (process)
-		return process;
-	if (code == ERROR_ACCESS_DENIED)
-		err_set(err, ERR_RIGHTS, place, NULL);
-	else
-		err_set(err, ERR_NO_PROCESS, place, "%s", windows_error(code, text, sizeof(text)));
-	return NULL;
 }
 
 static int refused(NTSTATUS status, enum err_code code, const char *place, struct err *err)
@@ -176,13 +161,11 @@ int os_stacks_take(struct target *target, struct os_stacks **stacks, struct err 
 			"os stacks are the system's, not in a file");
 	if (!calls_find(&calls))
 		return not_here(target->name, err);
-	process = OpenProcess(SWITCH_RIGHTS, FALSE, target->pid);
-	if (!process)
-		process = open_process(target->pid, target->name, QUERY_RIGHTS, err);
-	if (!process)
-		return target->ops->is_alive(target) ? -ERR_RIGHTS :
+	rc = process_open(target->pid, QUERY_RIGHTS, SWITCH_RIGHTS, &process, err);
+	if (rc)
+		return target->ops->is_alive(target) ? rc :
 						       err_set(err, ERR_GONE, target->name, NULL);
-	answer.stacks = os_stacks_new();
+	answer.stacks = os_stacks_new(target_committed_bytes(target));
 	if (answer.stacks) {
 		status = ask(&calls, process, &answer);
 		rc = judge(&answer, status, target->name, err);
@@ -204,13 +187,14 @@ int os_stacks_switch(uint32_t pid, bool on, struct err *err)
 	struct heap_calls calls;
 	NTSTATUS status;
 	char place[40];
+	int rc;
 
 	snprintf(place, sizeof(place), "pid %" PRIu32, pid);
 	if (!calls_find(&calls))
 		return not_here(place, err);
-	control.process = open_process(pid, place, SWITCH_RIGHTS, err);
-	if (!control.process)
-		return err ? -(int)err->code : -ERR_RIGHTS;
+	rc = process_open(pid, SWITCH_RIGHTS, 0, &control.process, err);
+	if (rc)
+		return rc;
 	status = calls.set(NULL, NT_HEAP_STACK_DATABASE, &control, sizeof(control));
 	CloseHandle(control.process);
 	return status < 0 ? refused(status, ERR_SYSTEM, place, err) : 0;

@@ -6,31 +6,34 @@
 #include "core/buf.h"
 #include "core/u64map.h"
 #include "snapshot/stacks/code_ranges.h"
+#include "snapshot/stacks/ust_depth.h"
 #include "snapshot/stacks/ust_layout.h"
+#include "snapshot/target/nt_process.h"
 
-#define RECORD_HEAD_MAX 16 /* bytes before the frames */
-#define CLEAR_MIN 8 /* so many records at least show where the number is */
-#define ADDRESS_MIN 0x10000u /* below, Windows has no memory */
+#define RECORD_HEAD_MAX 64 /* bytes that tell where the frames are, and how many */
+
+/* Records of one kind: what holds for one in doubt is what the others of its kind show. */
+enum record_kind {
+	ENTRY_32, /* of the database */
+	ENTRY_64,
+	TRACE_32, /* of a page heap's own */
+	TRACE_64,
+	RECORD_KINDS,
+};
 
 struct record {
-	uint64_t addr;
+	uint64_t addr, first_slot;
 	size_t frames_at; /* into ust.frames */
-	/* What stands where Depth and Index are; 0 when it is not the number of frames that all lie in
-	 * code. */
-	uint8_t depth, index;
-	/* When neither is: what stands there, 0 when it cannot be a number of frames at all; and how
-	 * many frames in code there are. */
-	uint8_t said_depth, said_index, last_resort;
-	uint8_t block_depth;
+	struct ust_depth depth;
+	uint8_t kind; /* enum record_kind */
 	uint8_t frame_count;
-	uint8_t bits;
 };
 
 struct ust {
 	struct u64map numbers[2]; /* of 32- and of 64-bit heaps: address -> index into records */
 	uint32_t *of_blocks; /* the record of each block, or UST_NONE */
 	struct record *records;
-	size_t record_count, record_cap, broken_count;
+	size_t record_count, record_cap, broken_count, cut_count;
 	uint64_t *frames;
 	size_t frame_count, frame_cap;
 	/* So many frames the target's memory can hold at most, if no two records share theirs. */
@@ -59,7 +62,7 @@ static void clear(struct ust *ust)
 	u64map_release(&ust->numbers[1]);
 	free(ust->of_blocks);
 	ust->of_blocks = NULL;
-	ust->record_count = ust->broken_count = ust->frame_count = 0;
+	ust->record_count = ust->broken_count = ust->cut_count = ust->frame_count = 0;
 	ust->database = (struct ust_database){0};
 }
 
@@ -80,12 +83,17 @@ static bool is_nothing(uint64_t record)
 	return !record || record == 0x01010000 || record == UINT64_C(0x0101000000000000);
 }
 
-/* A record begins with a pointer, and so do all. */
-static bool can_be_there(const struct record *record)
+static unsigned bits_of(const struct record *record)
 {
-	uint64_t space = record->bits == 64 ? TARGET_SPACE_BYTES : UINT64_C(1) << 32;
+	return record->kind % 2 ? 64 : 32;
+}
 
-	return record->addr % (record->bits / 8u) == 0 && record->addr < space;
+/* Records hold pointers, and so do lists of frames. */
+static bool can_be_there(uint64_t addr, unsigned bits)
+{
+	uint64_t space = bits == 64 ? TARGET_SPACE_BYTES : UINT64_C(1) << 32;
+
+	return addr % (bits / 8u) == 0 && addr < space;
 }
 
 /* What is in the slots of frames, as far as it is there; how many. */
@@ -108,16 +116,6 @@ static uint32_t read_slots(const struct ust *ust, struct memory *memory, uint64_
 	return count;
 }
 
-/* How many of them, from the first one on, lie in code. */
-static uint32_t count_code(struct ust *ust, const uint64_t *frames, uint32_t count)
-{
-	uint32_t in_code = 0;
-
-	while (in_code < count && code_ranges_have_return(&ust->code, frames[in_code]))
-		in_code++;
-	return in_code;
-}
-
 /* Adds a record's frames. */
 static int keep_frames(struct ust *ust, const uint64_t *frames, uint32_t count)
 {
@@ -131,50 +129,77 @@ static int keep_frames(struct ust *ust, const uint64_t *frames, uint32_t count)
 	return 0;
 }
 
-/* What is no number of so many frames is 0. */
-static uint8_t possible(uint16_t said, uint32_t frame_count)
+/* What is in the slots, held against the numbers that the head has. */
+static uint32_t read_frames(struct ust *ust, struct memory *memory, struct record *record,
+	const uint16_t said[UST_SLOTS], unsigned room, uint64_t frames[UST_DEPTH_MAX])
 {
-	return said <= frame_count ? (uint8_t)said : 0;
+	uint32_t slots = read_slots(ust, memory, record->first_slot, bits_of(record), frames);
+
+	ust_depth_read(&record->depth, said, room, &ust->code, frames, slots);
+	return ust_depth_most(&record->depth);
 }
 
-static uint32_t larger(uint32_t a, uint32_t b)
+/* What is no number of frames is 0. */
+static uint16_t number(const unsigned char *bytes)
 {
-	return a > b ? a : b;
+	uint32_t value = bytes_u32(bytes);
+
+	return value <= UST_DEPTH_MAX ? (uint16_t)value : 0;
 }
 
-/* Looks for the number of frames where it may stand; returns how many frames are to be kept. */
-static uint32_t read_depth(
-	struct record *record, const unsigned char *head, uint32_t slots, uint32_t in_code)
+/*
+ * Page heap may keep its stacks in traces of its own, which no fact tells from entries of the
+ * database but what they look like: they lead to their frames. Which of their two numbers counts
+ * these is no fact either. Returns how many frames are to be kept; 0: it is none.
+ */
+static uint32_t read_trace(struct ust *ust, struct memory *memory, struct record *record,
+	uint64_t frames[UST_DEPTH_MAX])
 {
-	const struct ust_layout *layout = ust_layout(record->bits);
-	uint16_t depth = bytes_u16(head + layout->depth);
-	uint16_t index = bytes_u16(head + layout->index);
-	uint32_t room = (uint32_t)bytes_u16(head + layout->trace_count) >> 11;
+	unsigned bits = bits_of(record);
+	const struct ust_layout *layout = ust_layout(bits);
+	struct record trace = *record;
+	unsigned char head[RECORD_HEAD_MAX];
+	uint16_t said[UST_SLOTS];
+	uint32_t most;
 
-	record->block_depth = (uint8_t)room;
-	record->depth = possible(depth, in_code);
-	record->index = possible(index, in_code);
-	if (record->depth || record->index)
-		return larger(record->depth, record->index);
-	record->said_depth = possible(depth, slots);
-	record->said_index = possible(index, slots);
-	record->last_resort = (uint8_t)(room && room < in_code ? room : in_code);
-	return larger(record->last_resort, larger(record->said_depth, record->said_index));
+	if (memory_copy(memory, record->addr, head, layout->trace_bytes))
+		return 0;
+	said[UST_SLOT_DEPTH] = number(head + layout->trace_number);
+	said[UST_SLOT_INDEX] = number(head + layout->trace_size);
+	trace.first_slot = bytes_ptr(head + layout->trace_frames, bits);
+	trace.kind = bits == 64 ? TRACE_64 : TRACE_32;
+	if (!can_be_there(trace.first_slot, bits))
+		return 0;
+	most = read_frames(ust, memory, &trace, said, 0, frames);
+	/* In an image made of nothing but chance a code address is rare, a number that fits rarer. */
+	if (!trace.depth.fit[UST_SLOT_DEPTH] && !trace.depth.fit[UST_SLOT_INDEX])
+		return 0;
+	*record = trace;
+	return most;
 }
 
 /* Reads the record that was just added. */
 static int read_record(struct ust *ust, struct memory *memory, struct record *record)
 {
-	const struct ust_layout *layout = ust_layout(record->bits);
+	unsigned bits = bits_of(record);
+	const struct ust_layout *layout = ust_layout(bits);
 	unsigned char head[RECORD_HEAD_MAX];
-	uint64_t frames[UST_DEPTH_MAX] = {0};
-	uint32_t slots;
+	uint64_t frames[UST_DEPTH_MAX] = {0}, others[UST_DEPTH_MAX] = {0};
+	uint16_t said[UST_SLOTS];
+	uint32_t most, other;
 
-	if (!can_be_there(record) || memory_copy(memory, record->addr, head, layout->frames))
+	if (!can_be_there(record->addr, bits) ||
+		memory_copy(memory, record->addr, head, layout->frames))
 		return 0;
-	slots = read_slots(ust, memory, record->addr + layout->frames, record->bits, frames);
-	return keep_frames(
-		ust, frames, read_depth(record, head, slots, count_code(ust, frames, slots)));
+	said[UST_SLOT_DEPTH] = bytes_u16(head + layout->depth);
+	said[UST_SLOT_INDEX] = bytes_u16(head + layout->index);
+	most = read_frames(ust, memory, record, said,
+		(unsigned)bytes_u16(head + layout->trace_count) >> 11, frames);
+	if (record->depth.in_code || record->depth.fit[UST_SLOT_DEPTH] ||
+		record->depth.fit[UST_SLOT_INDEX])
+		return keep_frames(ust, frames, most);
+	other = read_trace(ust, memory, record, others);
+	return other ? keep_frames(ust, others, other) : keep_frames(ust, frames, most);
 }
 
 /* What has to be known before the first record is read; most processes have none. */
@@ -200,8 +225,10 @@ static int add_record(
 	if (array_grow((void **)&ust->records, &ust->record_cap, ust->record_count,
 		    sizeof(*ust->records)))
 		return -ERR_NOMEM;
-	ust->records[ust->record_count] =
-		(struct record){.addr = addr, .frames_at = ust->frame_count, .bits = (uint8_t)bits};
+	ust->records[ust->record_count] = (struct record){.addr = addr,
+		.first_slot = addr + ust_layout(bits)->frames,
+		.frames_at = ust->frame_count,
+		.kind = bits == 64 ? ENTRY_64 : ENTRY_32};
 	return read_record(ust, memory, &ust->records[ust->record_count++]);
 }
 
@@ -227,83 +254,39 @@ static int add_records(struct ust *ust, struct memory *memory, const struct walk
 	return rc;
 }
 
-/* Where most records of a process have the number of their frames. */
-enum habit {
-	HABIT_DEPTH,
-	HABIT_INDEX,
-};
-
-/*
- * Depth or Index? What is possible is taken; of two that are, the one that has room in the record
- * (BlockDepth, where that is known); of two that have, the one that is possible in more of the
- * process's records, and else Depth, which is what public symbols call it.
- */
-static uint8_t choose(const struct record *record, enum habit habit)
+/* Where the number stands, if the records do not tell: where programs that were tested on Windows read
+ * it, by the process's flags; and else where public symbols say. */
+static enum ust_slot guess(uint32_t global_flag)
 {
-	uint8_t room = record->block_depth;
-	bool depth_fits = record->depth <= room, index_fits = record->index <= room;
+	bool is_index = global_flag & NT_FLAG_UST && !(global_flag & NT_FLAG_HPA);
 
-	if (!record->depth || !record->index)
-		return record->depth ? record->depth : record->index;
-	if (room && depth_fits != index_fits)
-		return depth_fits ? record->depth : record->index;
-	return habit == HABIT_INDEX ? record->index : record->depth;
+	return is_index ? UST_SLOT_INDEX : UST_SLOT_DEPTH;
 }
 
-/* True when so many frames may be a stack that leads through code which is not there any more: all
- * are addresses, and some lie in code. */
-static bool is_likely(struct ust *ust, const struct record *record, uint32_t count)
+static void choose_all(struct ust *ust, uint32_t global_flag)
 {
-	const uint64_t *frames = ust->frames + record->frames_at;
-	bool has_code = false;
+	struct ust_votes votes[RECORD_KINDS] = {0};
+	struct ust_habit habits[RECORD_KINDS];
 
-	for (uint32_t i = 0; i < count; i++) {
-		if (frames[i] < ADDRESS_MIN || frames[i] >= TARGET_SPACE_BYTES)
-			return false;
-		has_code = has_code || code_ranges_have_return(&ust->code, frames[i]);
-	}
-	return has_code;
-}
-
-/* Of a record that has frames outside of code, as when a DLL was unloaded: what stands where the
- * process's other records have the number, or else the frames up to there. */
-static uint8_t choose_broken(struct ust *ust, const struct record *record, enum habit habit)
-{
-	uint8_t room = record->block_depth, said = record->said_depth;
-
-	if (habit == HABIT_INDEX)
-		said = record->said_index;
-	else if (room && said > room)
-		said = 0;
-	return said && is_likely(ust, record, said) ? said : record->last_resort;
-}
-
-static void choose_all(struct ust *ust)
-{
-	size_t depths = 0, indexes = 0;
-	enum habit habit;
-	bool is_clear;
-
-	for (size_t i = 0; i < ust->record_count; i++) {
-		depths += ust->records[i].depth > 0;
-		indexes += ust->records[i].index > 0;
-	}
-	habit = indexes > depths ? HABIT_INDEX : HABIT_DEPTH;
-	depths = indexes > depths ? indexes : depths;
-	is_clear = depths >= CLEAR_MIN && depths > ust->record_count / 2;
+	for (size_t i = 0; i < ust->record_count; i++)
+		ust_votes_add(&votes[ust->records[i].kind], &ust->records[i].depth);
+	for (int i = 0; i < RECORD_KINDS; i++)
+		habits[i] = ust_votes_habit(
+			&votes[i], i < TRACE_32 ? guess(global_flag) : UST_SLOT_DEPTH);
 	for (size_t i = 0; i < ust->record_count; i++) {
 		struct record *record = &ust->records[i];
+		bool is_cut;
 
-		record->frame_count = choose(record, habit);
-		if (!record->frame_count)
-			record->frame_count =
-				is_clear ? choose_broken(ust, record, habit) : record->last_resort;
+		record->frame_count =
+			(uint8_t)ust_depth_choose(&record->depth, &habits[record->kind], &ust->code,
+				ust->frames + record->frames_at, &is_cut);
 		ust->broken_count += !record->frame_count;
+		ust->cut_count += is_cut;
 	}
 }
 
 int ust_take(struct ust *ust, struct memory *memory, const struct walk *walk,
-	const struct module *modules, size_t module_count, bool is_flagged)
+	const struct module *modules, size_t module_count, uint32_t global_flag)
 {
 	int rc;
 
@@ -313,8 +296,8 @@ int ust_take(struct ust *ust, struct memory *memory, const struct walk *walk,
 	rc = add_records(ust, memory, walk);
 	if (rc)
 		return rc;
-	choose_all(ust);
-	if (ust->record_count || is_flagged)
+	choose_all(ust, global_flag);
+	if (ust->record_count || global_flag & NT_FLAG_UST)
 		rc = ust_database_find(
 			&ust->database, memory, memory->target->bits, modules, module_count);
 	return rc;
@@ -331,7 +314,7 @@ uint32_t ust_frames(
 	const struct record *record = &ust->records[number];
 
 	*frames = ust->frames + record->frames_at;
-	*first_slot = record->addr + ust_layout(record->bits)->frames;
+	*first_slot = record->first_slot;
 	return record->frame_count;
 }
 
@@ -343,6 +326,11 @@ size_t ust_record_count(const struct ust *ust)
 size_t ust_broken_count(const struct ust *ust)
 {
 	return ust->broken_count;
+}
+
+size_t ust_cut_count(const struct ust *ust)
+{
+	return ust->cut_count;
 }
 
 const struct ust_database *ust_database(const struct ust *ust)

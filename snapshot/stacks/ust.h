@@ -5,9 +5,8 @@
  * A walker finds for a block where its record lies (walked_block.record). ust_take() reads every
  * record that blocks have, once, while the target is held; afterwards each is a number.
  *
- * How many frames a record has is not certain from published facts: public symbols name one place
- * (Depth), programs that were tested on Windows read another (Index). What is taken is what makes
- * sense as return addresses; ust.c says how.
+ * How many frames a record has is not certain from published facts; ust_depth.h says what is done
+ * about that.
  */
 #ifndef SNAPSHOT_STACKS_UST_H
 #define SNAPSHOT_STACKS_UST_H
@@ -17,8 +16,8 @@
 #include <stdint.h>
 
 #include "snapshot/heap/heap.h"
+#include "snapshot/stacks/ust_depth.h"
 
-#define UST_DEPTH_MAX 32 /* frames; RTL_STACK_TRACE_ENTRY.BackTrace */
 #define UST_NONE UINT32_MAX
 
 /* What the database says of itself, when it was found. */
@@ -40,12 +39,12 @@ struct ust *ust_new(void);
 void ust_free(struct ust *ust);
 
 /*
- * Reads the records of all blocks of a walk, and, when there are any or is_flagged (the PEB says so),
- * looks for the database. What was there before is gone. Returns 0 or -ERR_NOMEM; a record that makes
+ * Reads the records of all blocks of a walk, and, when there are any or the process's global_flag says
+ * that there should be, looks for the database. What was there before is gone. Returns 0 or -ERR_NOMEM; a record that makes
  * no sense has no frames.
  */
 int ust_take(struct ust *ust, struct memory *memory, const struct walk *walk,
-	const struct module *modules, size_t module_count, bool is_flagged);
+	const struct module *modules, size_t module_count, uint32_t global_flag);
 
 /* The number of the record that block i of the walk points to, below ust_record_count(), or UST_NONE
  * when it points to none. */
@@ -56,9 +55,11 @@ uint32_t ust_number(const struct ust *ust, size_t i);
 uint32_t ust_frames(
 	const struct ust *ust, uint32_t number, const uint64_t **frames, uint64_t *first_slot);
 
-/* How many distinct records blocks have, and how many of these make no sense. */
+/* How many distinct records blocks have, how many of these make no sense, and how many say that they
+ * have more frames than they have. */
 size_t ust_record_count(const struct ust *ust);
 size_t ust_broken_count(const struct ust *ust);
+size_t ust_cut_count(const struct ust *ust);
 
 const struct ust_database *ust_database(const struct ust *ust);
 

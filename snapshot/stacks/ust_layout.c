@@ -2,6 +2,8 @@
 
 /*
  * struct _RTL_STACK_TRACE_ENTRY: TraceCount with BlockDepth, IndexHigh, Index, Depth, BackTrace.
+ * struct _RTL_TRACE_BLOCK: Count, Size, Trace; radare2's listings alone (7 x86, 10 x64), which that
+ * a StackTrace of page heap may lead there is from, too.
  * struct _STACK_TRACE_DATABASE: CommitBase, CurrentLowerCommitLimit, CurrentUpperCommitLimit,
  * NextFreeLowerMemory, NextFreeUpperMemory, NumberOfEntriesLookedUp, NumberOfEntriesAdded,
  * EntryIndexArray, NumberOfAllocationFailures, NumberOfBuckets, Buckets; each bucket is a struct
@@ -15,6 +17,10 @@ static const struct ust_layout layouts[] = {
 		.index = 0x08,
 		.depth = 0x0a,
 		.frames = 0x0c,
+		.trace_number = 0x04,
+		.trace_size = 0x08,
+		.trace_frames = 0x1c,
+		.trace_bytes = 0x20,
 		.commit_base = 0x48,
 		.lower_commit = 0x4c,
 		.upper_commit = 0x50,
@@ -33,6 +39,10 @@ static const struct ust_layout layouts[] = {
 		.index = 0x0c,
 		.depth = 0x0e,
 		.frames = 0x10,
+		.trace_number = 0x04,
+		.trace_size = 0x08,
+		.trace_frames = 0x30,
+		.trace_bytes = 0x38,
 		.commit_base = 0x88,
 		.lower_commit = 0x90,
 		.upper_commit = 0x98,

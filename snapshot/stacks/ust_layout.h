@@ -11,6 +11,9 @@ struct ust_layout {
 	/* One record: _RTL_STACK_TRACE_ENTRY. */
 	uint16_t trace_count; /* 16 bits: the upper 5 are BlockDepth */
 	uint16_t index_high, index, depth, frames;
+	/* A page heap's own: _RTL_TRACE_BLOCK. */
+	uint16_t trace_number, trace_size, trace_frames; /* Count, Size, Trace */
+	uint16_t trace_bytes;
 	/* The database: _STACK_TRACE_DATABASE. */
 	uint16_t commit_base, lower_commit, upper_commit, lower_free, upper_free;
 	uint16_t lookups, added, index_array, failures;

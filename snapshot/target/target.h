@@ -45,10 +45,12 @@ struct target_ops {
 	/* Adds the loaded modules (base, size_bytes, path; of a file also what identifies them) to
 	 * snapshot, and a warning for whatever the target cannot tell: 0 or an error. */
 	int (*modules)(struct target *target, struct snapshot *snapshot, struct err *err);
-	/* Stops and continues all threads. resume() is harmless when nothing is suspended, and may
-	 * be called from an interrupt. */
+	/* Stops and continues all threads. resume() is harmless when nothing is suspended. */
 	int (*suspend)(struct target *target, struct err *err);
 	void (*resume)(struct target *target);
+	/* resume() for good, from an interrupt that then ends this process: a suspend() after it
+	 * never returns. NULL: nothing is ever held. */
+	void (*interrupt)(struct target *target);
 	/* False when the process has ended. */
 	bool (*is_alive)(struct target *target);
 	void (*close)(struct target *target);
@@ -63,6 +65,7 @@ struct target {
 	uint64_t peb; /* address of the process environment block, of a process of that many bits */
 	uint64_t host_peb; /* of a 32-bit process on 64-bit Windows: its 64-bit one; else 0 */
 	uint32_t os_build; /* 0: not known */
+	int64_t held_from_ms; /* when the last suspend() began to hold it; 0: when it was called */
 	bool is_cloned; /* the last suspend() made a copy to read, and the process ran on */
 	bool is_wine; /* known to be; a file does not tell */
 	bool is_file; /* it neither runs nor changes, and parts of its memory may be missing for good */

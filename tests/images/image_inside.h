@@ -47,6 +47,7 @@ struct truth_heap_row {
 	uint64_t heap;
 	const char *kind;
 	bool is_other; /* of the 64-bit side of a WOW64 process */
+	uint64_t committed, reserved; /* 0: not known */
 };
 
 struct truth_block_row {
@@ -67,7 +68,7 @@ struct side {
 	uint64_t heaps_from; /* where the first heap's may */
 	uint64_t teb, peb, ldr, parameters;
 	uint64_t heap_list; /* PEB.ProcessHeaps */
-	uint32_t heap_count;
+	uint32_t heap_count, most_heaps;
 	uint64_t ntdll; /* base of its module */
 	uint64_t page_heap_list;
 	uint64_t made_code; /* memory with code in no module */

@@ -100,6 +100,17 @@ void image_commit(struct image *image, uint64_t addr, uint64_t bytes, unsigned a
 	memset(region->access + first, (int)access, end - first);
 }
 
+uint64_t image_committed(struct image *image, uint64_t addr, uint64_t bytes)
+{
+	struct region *region = region_of_all(image, addr, bytes, "count");
+	uint64_t first = (addr - region->base) / PAGE_BYTES;
+	uint64_t count = 0;
+	for (uint64_t i = 0; i < bytes / PAGE_BYTES; i++) {
+		count += region->access[first + i] != 0;
+	}
+	return count * PAGE_BYTES;
+}
+
 bool image_is_held(unsigned access)
 {
 	return access != 0 && access != IMAGE_GUARD;

@@ -69,7 +69,7 @@ static const uint16_t process_fields[][2] = {
 	[PARAMETERS_ENVIRONMENT] = {0x48, 0x80},
 };
 
-#define MOST_HEAPS 512
+#define FEW_HEAPS 512
 #define DATA_LISTS 0x40
 #define DATA_HEAPS 0x200
 #define DATA_GLOBALS 0x2000
@@ -84,7 +84,7 @@ static uint64_t at(const struct image *image, uint64_t base, enum process_field 
 void image_enter_heap(struct image *image, uint64_t heap, bool is_process_heap)
 {
 	struct side *side = image_at_side(image);
-	if (side->heap_count == MOST_HEAPS) {
+	if (side->heap_count == side->most_heaps) {
 		image_die("too many heaps");
 	}
 	image_put_ptr(image, side->heap_list + side->heap_count * image_ptr_bytes(image), heap);
@@ -107,7 +107,7 @@ static void fill_peb(struct image *image, const struct made_module *exe, uint64_
 	uint32_t flag = image_is_other_side(image) ? 0 : image->options.nt_global_flag;
 	image_put(image, at(image, peb, PEB_NT_GLOBAL_FLAG), flag, 4);
 	image_put_ptr(image, at(image, peb, PEB_HEAP_SEGMENT_RESERVE), 0x100000);
-	image_put(image, at(image, peb, PEB_MAXIMUM_HEAPS), MOST_HEAPS, 4);
+	image_put(image, at(image, peb, PEB_MAXIMUM_HEAPS), side->most_heaps, 4);
 	image_put_ptr(image, at(image, peb, PEB_PROCESS_HEAPS), side->heap_list);
 	image_put(image, at(image, peb, PEB_OS_MAJOR), profile->os_major, 4);
 	image_put(image, at(image, peb, PEB_OS_MINOR), profile->os_minor, 4);
@@ -238,6 +238,21 @@ static struct made_module *add_system_module(
 
 #define SYSTEM(name) "C:\\Windows\\System32\\" name, "C:\\Windows\\SysWOW64\\" name
 
+/* In ntdll's data at first; elsewhere once it has grown. */
+static void place_heap_list(struct image *image, uint64_t in_data)
+{
+	struct side *side = image_at_side(image);
+	uint32_t most = image->options.most_heaps;
+	side->heap_list = in_data;
+	side->most_heaps = FEW_HEAPS;
+	if (most > FEW_HEAPS && !image_is_other_side(image)) {
+		uint64_t bytes = (uint64_t)most * image_ptr_bytes(image);
+		side->heap_list = image_reserve(image, bytes, 0);
+		side->most_heaps = most;
+		image_commit(image, side->heap_list, bytes, IMAGE_READ | IMAGE_WRITE);
+	}
+}
+
 static void add_modules(struct image *image)
 {
 	uint64_t high = image->bits == 32		? 0x70000000 :
@@ -248,7 +263,7 @@ static void add_modules(struct image *image)
 	side->ntdll = ntdll->base;
 	uint64_t data = ntdll->base + ntdll->data_offset;
 	side->ldr = data + DATA_LISTS;
-	side->heap_list = data + DATA_HEAPS;
+	place_heap_list(image, data + DATA_HEAPS);
 	add_system_module(image, SYSTEM("kernel32.dll"), high + 0x5000000);
 	if (image_is_other_side(image)) {
 		add_system_module(image, SYSTEM("wow64.dll"), high + 0x4000000);

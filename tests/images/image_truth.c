@@ -9,7 +9,17 @@ void truth_heap(struct image *image, uint64_t heap, const char *kind)
 	image->heaps = image_grow(
 		image->heaps, &image->heap_capacity, image->heap_count, sizeof(*image->heaps));
 	image->heaps[image->heap_count++] =
-		(struct truth_heap_row){heap, kind, image_is_other_side(image)};
+		(struct truth_heap_row){heap, kind, image_is_other_side(image), 0, 0};
+}
+
+void truth_heap_bytes(struct image *image, uint64_t heap, uint64_t committed, uint64_t reserved)
+{
+	for (size_t i = 0; i < image->heap_count; i++) {
+		if (image->heaps[i].heap == heap) {
+			image->heaps[i].committed = committed;
+			image->heaps[i].reserved = reserved;
+		}
+	}
 }
 
 void truth_block(struct image *image, uint64_t heap, uint64_t addr, uint64_t requested_bytes,
@@ -35,6 +45,11 @@ static void put_places(FILE *file, const struct image *image)
 		const struct truth_heap_row *heap = &image->heaps[i];
 		fprintf(file, "heap%s %" PRIX64 " %s\n", heap->is_other ? "64" : "", heap->heap,
 			heap->kind);
+		if (heap->reserved) {
+			fprintf(file, "heapsize%s %" PRIX64 " %" PRIu64 " %" PRIu64 "\n",
+				heap->is_other ? "64" : "", heap->heap, heap->committed,
+				heap->reserved);
+		}
 	}
 }
 

@@ -77,6 +77,15 @@ uint64_t image_random(struct image *image, uint64_t limit)
 	return image_hash(image->random_state) % limit;
 }
 
+uint64_t image_chance(const struct image *image, const char *what, uint64_t limit)
+{
+	uint64_t hash = image->options.seed;
+	for (; *what; what++) {
+		hash = image_hash(hash ^ (unsigned char)*what);
+	}
+	return hash % limit;
+}
+
 struct side *image_at_side(struct image *image)
 {
 	return &image->sides[image->bits == 64];
@@ -183,13 +192,26 @@ static uint64_t first_place(struct image *image, const struct profile *profile)
 	return (0x100 + image_random(image, 0x180)) << 32 | image_random(image, 0x4000) << 16;
 }
 
+/* Where heaps may lie: below modules; of 64 bits, 64 GB for each as long as there are few. */
+static uint64_t room_for_heaps(struct image *image, unsigned count)
+{
+	uint64_t end = 0x6f000000;
+	if (image->bits == 64) {
+		end = image_profile(image)->os_build < 9200 ? 0x7f000000000 : 0x7f0000000000;
+	}
+	uint64_t room = end - image_at_side(image)->heaps_from;
+	return image->bits == 64 && count < room >> 36 ? (uint64_t)count << 36 : room;
+}
+
 void image_begin_heap(struct image *image, unsigned number, unsigned count)
 {
 	struct side *side = image_at_side(image);
-	uint64_t first = side->heaps_from;
-	uint64_t room = image->bits == 32 ? 0x6f000000 - first : (uint64_t)count << 36;
+	uint64_t room = room_for_heaps(image, count);
+	/* Of many heaps the first has most: a quarter. */
+	uint64_t first = count > 100 ? room / 4 : room / count;
+	uint64_t from = number ? first + (room - first) / (count - 1) * (number - 1) : 0;
 	image->random_state = image_hash(image->options.seed ^ image_hash(number + image->bits));
-	side->cursor = (first + room / count * number) & ~(uint64_t)(GRANULE_BYTES - 1);
+	side->cursor = (side->heaps_from + from) & ~(uint64_t)(GRANULE_BYTES - 1);
 }
 
 struct image *image_new(const struct profile *profile, const struct image_options *options)

@@ -29,6 +29,7 @@ const struct profile *profile_find(const char *name);
 struct image_options {
 	uint64_t seed;
 	unsigned stack_count;
+	unsigned most_heaps; /* that will be entered; 0: few */
 	uint32_t nt_global_flag; /* 1000: ust, 2000000: page heap, 70: a debugger's */
 	bool is_page_heap_full;
 	bool has_lfh;
@@ -73,6 +74,10 @@ void image_begin_heap(struct image *image, unsigned number, unsigned count);
 /* A repeatable random number below limit (> 0). */
 uint64_t image_random(struct image *image, uint64_t limit);
 
+/* What the seed alone decides about something (a literal's name), below limit (> 0): the same for
+ * every heap and state, and no random number is drawn for it. */
+uint64_t image_chance(const struct image *image, const char *what, uint64_t limit);
+
 void image_die(const char *format, ...) __attribute__((noreturn, format(printf, 1, 2)));
 
 /* ---- memory. Reserves address space of 64 KiB granules, at a free place of the image's choice,
@@ -80,6 +85,8 @@ void image_die(const char *format, ...) __attribute__((noreturn, format(printf, 
  * of two; less than a granule means a granule. */
 uint64_t image_reserve(struct image *image, uint64_t bytes, uint64_t align);
 void image_commit(struct image *image, uint64_t addr, uint64_t bytes, unsigned access);
+uint64_t image_committed(
+	struct image *image, uint64_t addr, uint64_t bytes); /* of these, how many */
 void image_decommit(struct image *image, uint64_t addr, uint64_t bytes);
 
 /* Little-endian; the bytes must be committed. bytes: 1 to 8. */
@@ -114,6 +121,8 @@ bool image_has_ust(const struct image *image);
 
 /* ---- truth. kind: "nt", "segment", "page". */
 void truth_heap(struct image *image, uint64_t heap, const char *kind);
+/* Where the facts say what a heap's memory is: all of it, with what it keeps for itself. */
+void truth_heap_bytes(struct image *image, uint64_t heap, uint64_t committed, uint64_t reserved);
 void truth_block(struct image *image, uint64_t heap, uint64_t addr, uint64_t requested_bytes,
 	uint64_t overhead_bytes, unsigned stack);
 
@@ -132,8 +141,10 @@ struct image_break {
 extern const struct image_break dump_breaks[];
 extern const struct image_break nt_breaks[];
 extern const struct image_break lfh_breaks[];
+extern const struct image_break nt_silent_breaks[];
 extern const struct image_break ust_breaks[];
 extern const struct image_break segment_breaks[];
+extern const struct image_break segment_silent_breaks[];
 extern const struct image_break page_breaks[];
 
 /* ---- models. Each makes one heap, enters it in the PEB's list, and fills it with about that many
@@ -145,6 +156,7 @@ struct model_request {
 	unsigned block_count;
 	unsigned growth;
 	bool is_process_heap;
+	bool is_unlisted; /* is in no list of the PEB's */
 };
 
 uint64_t nt_model_make(struct image *image, const struct model_request *request);

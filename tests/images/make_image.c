@@ -36,11 +36,12 @@ static const char help_text[] =
 	"  process pid=N bits=N build=N flags=HEX\n"
 	"  module BASE SIZE PATH\n"
 	"  heap ADDR nt|segment|page\n"
+	"  heapsize ADDR COMMITTED RESERVED      of those whose memory is known\n"
 	"  stack NUMBER ID FRAME...      ID: address of the first frame's slot\n"
 	"  database ENTRIES LOOKUPS FAILURES\n"
 	"  block HEAP ADDR REQUESTED OVERHEAD STACK|-\n"
 	"  total BLOCKS REQUESTED OVERHEAD\n"
-	"Of the 64-bit side of a WOW64 process: heap64, block64, total64.\n";
+	"Of the 64-bit side of a WOW64 process: heap64, heapsize64, block64, total64.\n";
 
 struct request {
 	struct image_options options;
@@ -53,8 +54,8 @@ struct request {
 
 static const struct image_break *next_break(size_t number)
 {
-	static const struct image_break *const tables[] = {
-		dump_breaks, nt_breaks, lfh_breaks, ust_breaks, segment_breaks, page_breaks};
+	static const struct image_break *const tables[] = {dump_breaks, nt_breaks, lfh_breaks,
+		nt_silent_breaks, ust_breaks, segment_breaks, segment_silent_breaks, page_breaks};
 	for (size_t i = 0; i < sizeof(tables) / sizeof(*tables); i++) {
 		for (const struct image_break *row = tables[i]; row->name; row++) {
 			if (number-- == 0) {
@@ -86,7 +87,8 @@ static void apply_break(struct image *image, const char *kind)
 static void make_heap(
 	struct image *image, const struct request *request, unsigned number, unsigned blocks)
 {
-	struct model_request model = {blocks, request->growth, number == 0};
+	struct model_request model = {
+		.block_count = blocks, .growth = request->growth, .is_process_heap = number == 0};
 	image_begin_heap(image, number, request->heaps);
 	if (request->is_page_heap) {
 		page_model_make(image, &model, request->options.is_page_heap_full);
@@ -108,7 +110,8 @@ static void make_heaps(struct image *image, const struct request *request)
 	if (image_profile(image)->is_wow64 && request->heaps > 0) {
 		image_side(image, 64);
 		image_begin_heap(image, 0, 1);
-		nt_model_make(image, &(struct model_request){40, 0, true});
+		nt_model_make(
+			image, &(struct model_request){.block_count = 40, .is_process_heap = true});
 		image_side(image, 32);
 	}
 }
@@ -221,6 +224,8 @@ static struct request parse(int argc, char **argv)
 	if (!request.profile) {
 		image_die("no such profile: %s", argv[optind]);
 	}
+	/* A page heap has an ordinary one beside it. */
+	request.options.most_heaps = 2 * request.heaps;
 	if (request.options.stack_count == 0) {
 		unsigned count = 64 + request.blocks / 100;
 		request.options.stack_count = count < 20000 ? count : 20000;

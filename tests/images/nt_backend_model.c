@@ -13,6 +13,7 @@
 #define MOST_SEGMENT_BYTES 0xfd0000u
 /* Less than this is kept free at a segment's end for the last entries. */
 #define SEGMENT_TAIL_BYTES 0x3000u
+#define OWN_BYTES 0x240u
 
 static uint64_t ptr_of(const struct nt_heap *heap)
 {
@@ -67,6 +68,8 @@ static void put_segment(struct nt_heap *heap, uint64_t bytes, uint64_t first_ent
 	heap->hole_count = 0;
 	heap->is_last_free = false;
 	heap->segment_count++;
+	heap->committed_bytes += bytes;
+	heap->reserved_bytes += bytes;
 	image_mark(image, "nt.segment", segment);
 }
 
@@ -141,6 +144,7 @@ static void put_marker(struct nt_heap *heap, uint64_t hole, uint64_t hole_bytes)
 	image_mark(image, "nt.ucr", descriptor);
 	heap->hole_count++;
 	heap->hole_pages += (uint32_t)(hole_bytes / PAGE_BYTES);
+	heap->committed_bytes -= hole_bytes;
 }
 
 /* Fills up to where a marker must begin so that it ends with a page; returns that page's end. */
@@ -319,6 +323,10 @@ struct nt_heap *nt_heap_new(struct image *image, bool is_process_heap)
 	put_encoding(heap);
 	put_flags(heap, is_process_heap);
 	put_segment(heap, first_bytes, heap->base + heap->layout->first_entry);
+	if (image_chance(image, "own entry", 2)) {
+		/* Windows' own: no block of a program's has less than its header unused. */
+		put_entry(heap, OWN_BYTES / heap->shape->unit, NT_BUSY, 1);
+	}
 	image_mark(image, "nt.heap", heap->base);
 	return heap;
 }
@@ -356,6 +364,7 @@ void nt_heap_finish(struct nt_heap *heap)
 	}
 	close_segment(heap);
 	link_frees(heap);
+	truth_heap_bytes(heap->image, heap->base, heap->committed_bytes, heap->reserved_bytes);
 	free(heap->frees);
 	free(heap);
 }

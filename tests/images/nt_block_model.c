@@ -93,6 +93,7 @@ uint64_t nt_place_block(struct nt_heap *heap, const struct nt_block *block, uint
 	unsigned flags = NT_BUSY | tail_flags(heap) | block->user_flags;
 	flags |= block->has_extra ? NT_EXTRA : 0;
 	uint64_t entry = nt_place_entry(heap, units, flags, said);
+	image_mark(heap->image, "nt.block", entry);
 	uint64_t user = entry + shape->unit + (has_prefix ? shape->prefix_bytes : 0);
 	nt_put_contents(heap, user, block);
 	if (heap->has_tail) {
@@ -126,12 +127,15 @@ uint64_t nt_place_big(struct nt_heap *heap, const struct nt_block *block, uint64
 	image_list_add(image, heap->base + heap->layout->virtual_blocks, place);
 	image_put_ptr(image, place + shape->big_commit, commit);
 	image_put_ptr(image, place + shape->big_reserve, commit);
+	heap->committed_bytes += commit;
+	heap->reserved_bytes += commit;
 	uint64_t unused = commit - block->requested;
 	uint64_t entry = place + shape->big_entry;
 	nt_put_header(heap, entry, (uint32_t)unused, NT_BUSY | NT_INTERNAL | tail_flags(heap), 0, 0,
 		NT_UNUSED_BIG);
 	if (has_prefix) {
 		nt_put_prefix(heap, entry, block, unused);
+		image_mark(image, "nt.big prefix", entry);
 	}
 	nt_put_contents(heap, place + head, block);
 	image_fill(image, place + head + block->requested, 0xab, tail);

@@ -66,11 +66,23 @@ static void end_zone(struct nt_heap *heap)
 	}
 }
 
+/* In a chunk of the heap's, or, from Windows 8 on, maybe in memory of its own. */
+static uint64_t place_zone(struct nt_heap *heap)
+{
+	struct image *image = heap->image;
+	if (image_profile(image)->os_build < 9200 || !image_chance(image, "zones outside", 2)) {
+		return nt_add_internal(heap, ZONE_BYTES);
+	}
+	uint64_t zone = image_reserve(image, ZONE_BYTES, 0);
+	image_commit(image, zone, ZONE_BYTES, IMAGE_READ | IMAGE_WRITE);
+	return zone;
+}
+
 static void new_zone(struct nt_heap *heap)
 {
 	struct lfh *lfh = heap->lfh;
 	end_zone(heap);
-	lfh->zone = nt_add_internal(heap, ZONE_BYTES);
+	lfh->zone = place_zone(heap);
 	lfh->next = lfh->zone + lfh->layout->zone_first;
 	lfh->limit = lfh->zone + ZONE_BYTES;
 	lfh->used = 0;

@@ -231,7 +231,9 @@ uint64_t nt_model_make(struct image *image, const struct model_request *request)
 	uint64_t base = heap->base;
 	bool has_lfh = image_options(image)->has_lfh && !heap->has_tail;
 	unsigned all = request->block_count;
-	image_enter_heap(image, base, request->is_process_heap);
+	if (!request->is_unlisted) {
+		image_enter_heap(image, base, request->is_process_heap);
+	}
 	truth_heap(image, base, "nt");
 	add_run(&program, all / 20);
 	if (request->is_process_heap && all >= 100) {

@@ -41,6 +41,7 @@ struct nt_heap {
 	uint8_t key[8]; /* XORed onto an entry's coded 8 bytes */
 	bool has_prefix, has_tail;
 	bool is_plain; /* headers are not coded, and have no checksum */
+	uint64_t committed_bytes, reserved_bytes; /* of all segments and big blocks */
 	uint8_t prefix_unused; /* what a header says before a prefix */
 	/* the segment being filled */
 	uint64_t segment, segment_end, cursor, committed;
@@ -66,7 +67,8 @@ struct nt_block {
 };
 
 struct nt_heap *nt_heap_new(struct image *image, bool is_process_heap);
-/* Finishes segments and lists, and frees the struct. Does not enter the heap anywhere. */
+/* Finishes segments and lists, tells the truth of their bytes, and frees the struct. Does not enter the
+ * heap anywhere: its truth_heap() comes before. */
 void nt_heap_finish(struct nt_heap *heap);
 
 /* Places a block and returns its user address; says nothing to the truth. bytes, if not NULL, gets

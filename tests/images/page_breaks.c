@@ -57,6 +57,60 @@ static void base_wild(struct image *image)
 	image_put_ptr(image, node + layout_of(image)->block.user, UINT64_MAX - 0xf);
 }
 
+/* ---- what is only seen by comparing one thing with another */
+
+static uint64_t node_field(struct image *image, unsigned offset)
+{
+	return model_marked(image, "page node", 1) + offset;
+}
+
+static void size_huge(struct image *image)
+{
+	uint64_t most = UINT64_C(1) << (image_ptr_bytes(image) == 8 ? 46 : 31);
+	image_put_ptr(image, node_field(image, layout_of(image)->block.base_bytes), most);
+}
+
+static void into_guard(struct image *image)
+{
+	uint64_t field = node_field(image, layout_of(image)->block.requested);
+	image_put_ptr(image, field, image_get_ptr(image, field) + 0x800);
+}
+
+static void user_moved(struct image *image)
+{
+	uint64_t field = node_field(image, layout_of(image)->block.user);
+	image_put_ptr(image, field, image_get_ptr(image, field) - 0x20);
+}
+
+static void same_base(struct image *image)
+{
+	const uint8_t fields[] = {layout_of(image)->block.user, layout_of(image)->block.base,
+		layout_of(image)->block.requested, layout_of(image)->block.base_bytes};
+	uint64_t other = model_marked(image, "page node", 0);
+	for (size_t i = 0; i < sizeof fields; i++)
+		image_put_ptr(image, node_field(image, fields[i]),
+			image_get_ptr(image, other + fields[i]));
+}
+
+static void avl_child(struct image *image)
+{
+	image_put_ptr(image, top_of_tree(image) + image_ptr_bytes(image), 0);
+}
+
+/* What is behind it is nothing, and nothing else may be lost. */
+static void avl_leaf(struct image *image)
+{
+	unsigned ptr = image_ptr_bytes(image);
+	for (size_t i = 0; image_marked(image, "page node", i); i++) {
+		uint64_t node = image_marked(image, "page node", i);
+		if (!image_get_ptr(image, node + ptr) && !image_get_ptr(image, node + 2ull * ptr)) {
+			image_put_ptr(image, node + ptr, 0x7ffe1232);
+			return;
+		}
+	}
+	image_die("nothing to damage: a leaf");
+}
+
 static void light_stamp(struct image *image)
 {
 	image_put(image, model_marked(image, "light info", 1), 0xabcdaaa9, 4);
@@ -75,6 +129,12 @@ const struct image_break page_breaks[] = {
 	{"page-heap-list-cycle", "a page heap's root follows itself", list_cycle},
 	{"page-heap-requested-huge", "a block asked for half of all addresses", requested},
 	{"page-heap-block-wild", "a block lies at the end of all addresses", base_wild},
+	{"page-heap-size-huge", "a block's pages are almost all there are", size_huge},
+	{"page-heap-into-guard", "a block reaches into the page behind it", into_guard},
+	{"page-heap-user-moved", "a block's address is not where its pages want it", user_moved},
+	{"page-heap-same-place", "two blocks lie in the same place", same_base},
+	{"page-heap-avl-child-0", "half of the tree of busy blocks is not linked", avl_child},
+	{"page-heap-avl-leaf-wild", "a leaf of the tree of busy blocks has a wild child", avl_leaf},
 	{"page-heap-light-stamp", "a light page heap's block has the stamp of a freed one",
 		light_stamp},
 	{"page-heap-light-requested-huge", "a light page heap's block asked for 2^63 bytes",

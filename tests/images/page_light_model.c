@@ -61,8 +61,8 @@ uint64_t page_light_make(struct image *image, const struct model_request *reques
 							 .stack = STACK_NOTHING,
 							 .is_bare = true});
 	}
-	nt_heap_finish(model.heap);
 	truth_heap(image, model.base, "nt");
+	nt_heap_finish(model.heap);
 	image_enter_heap(image, model.base, request->is_process_heap);
 	return model.base;
 }

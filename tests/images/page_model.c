@@ -215,7 +215,10 @@ uint64_t page_full_make(struct image *image, const struct model_request *request
 	put_tree(&model);
 	truth_heap(image, model.handle, "page");
 	image_enter_heap(image, model.handle, request->is_process_heap);
-	struct model_request normal = {20, request->growth, false};
+	/* Nothing known says whether the PEB lists it. */
+	struct model_request normal = {.block_count = 20,
+		.growth = request->growth,
+		.is_unlisted = image_chance(image, "unlisted", 2)};
 	uint64_t normal_heap = nt_model_make(image, &normal);
 	image_put_ptr(image, model.root + model.at->root.normal, normal_heap);
 	free(model.blocks);

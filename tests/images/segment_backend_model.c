@@ -28,6 +28,7 @@ static void init_context(struct segment_model *model, unsigned number, unsigned 
 	uint64_t addr = model->heap + at->heap.contexts + (uint64_t)number * at->context.bytes;
 	unsigned first = at->segment.header_bytes >> shift;
 	context->addr = addr;
+	image_mark(model->image, "segment context", addr);
 	context->unit_shift = shift;
 	context->first_index = first ? first : 1;
 	image_list_init(model->image, addr + at->context.list);
@@ -169,6 +170,8 @@ static void put_range(struct segment_model *model, const struct page_segment *se
 	}
 	if ((range->flags & 0xf) == 3)
 		image_mark(model->image, "segment user range", first);
+	if ((range->flags & 0xf) == 0xb)
+		image_mark(model->image, "segment lfh range", first);
 }
 
 struct nodes {
@@ -185,6 +188,7 @@ static void put_free(struct segment_model *model, const struct page_segment *seg
 	uint64_t last = descriptor(model, segment, to - 1);
 	image_put(model->image, last + model->at->range.unit, to - 1 - from, 1);
 	image_put(model->image, first + model->at->range.unit, to - from, 1);
+	image_mark(model->image, "segment free range", first);
 	nodes->at = segment_room(nodes->at, &nodes->capacity, nodes->count, sizeof *nodes->at);
 	nodes->at[nodes->count++] = first;
 }
@@ -237,6 +241,20 @@ void segment_backend_write(struct segment_model *model)
 {
 	for (unsigned i = 0; i < segment_backend_count(model); i++)
 		write_context(model, &model->contexts[i]);
+}
+
+void segment_backend_count_pages(struct segment_model *model)
+{
+	for (unsigned i = 0; i < segment_backend_count(model); i++) {
+		const struct segment_context *context = &model->contexts[i];
+		uint64_t bytes = (uint64_t)UNITS_PER_SEGMENT << context->unit_shift;
+		for (size_t k = 0; k < context->count; k++) {
+			uint64_t addr = context->segments[k].addr;
+			model->committed +=
+				image_committed(model->image, addr, bytes) / SEGMENT_PAGE;
+			model->reserved += bytes / SEGMENT_PAGE;
+		}
+	}
 }
 
 void segment_backend_release(struct segment_model *model)

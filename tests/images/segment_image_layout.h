@@ -14,6 +14,9 @@ struct segment_image_layout {
 	struct { /* _SEGMENT_HEAP */
 		uint16_t bytes, signature, global_flags, interceptor, list_index;
 		uint16_t large_tree, allocated_base, contexts, vs, lfh;
+		/* LargeReservedPages, LargeCommittedPages; TotalReservedPages and TotalCommittedPages of
+		 * MemStats; not known: large_reserved 0 */
+		uint16_t large_reserved, large_committed, total_reserved, total_committed;
 	} heap;
 	/* _HEAP_SEG_CONTEXT, two of them; bytes 0: the heap itself is the only one, and knows no more
 	 * than its list, its count and its free ranges. */

@@ -45,6 +45,8 @@ void segment_large_write(struct segment_model *model, unsigned count, bool is_en
 		put_node(model, &block, node, addr, pages);
 		segment_put_block(model, &block, addr, bytes, TAIL_WORD_NONE);
 		segment_tell(model, &block, addr, bytes);
+		model->large_committed += pages;
+		model->large_reserved += pages + 1;
 		nodes[node_count++] = node;
 	}
 	uint64_t tree = model->heap + model->at->heap.large_tree;

@@ -50,7 +50,9 @@ static uint32_t first_offset(
 	uint32_t bitmap = round_up((count * 2 + 7) / 8, word);
 	*commit_state = model->at->subsegment.bitmap + bitmap;
 	uint32_t pages = (bytes + SEGMENT_PAGE - 1) / SEGMENT_PAGE;
-	return round_up(*commit_state + 2 * pages, model->unit);
+	/* Nothing known says how soon after these it is. */
+	uint32_t later = (uint32_t)image_chance(model->image, "first block", 5);
+	return round_up(*commit_state + 2 * pages, model->unit) + later * model->unit;
 }
 
 static void plan_count(const struct segment_model *model, struct segment_subsegment *subsegment)
@@ -148,9 +150,13 @@ void segment_lfh_plan(struct segment_model *model, unsigned place_count)
 {
 	static const uint8_t buckets[BUCKETS_USED] = {
 		1, 2, 3, 4, 5, 6, 8, 12, 16, 24, 40, 64, 68, 90};
+	/* A program may ask for blocks of one size alone. */
+	uint64_t only = image_chance(model->image, "one bucket", 4 * BUCKETS_USED);
 	for (unsigned i = 0; i < BUCKETS_USED; i++) {
 		unsigned big = buckets[i] > 16 ? 40 : 10;
 		unsigned wanted = place_count / big + 4;
+		if (only < BUCKETS_USED && only != i)
+			continue;
 		for (unsigned got = 0; got < wanted;)
 			got += add_subsegment(model, buckets[i], wanted - got);
 	}

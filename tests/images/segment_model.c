@@ -120,6 +120,25 @@ static void shuffle_items(struct segment_model *model)
 	}
 }
 
+/* Whether MemStats counts the heap's own memory is not known; here it does. */
+static void put_pages(struct segment_model *model)
+{
+	const struct segment_image_layout *at = model->at;
+	struct image *image = model->image;
+	if (!at->heap.large_reserved)
+		return;
+	segment_backend_count_pages(model);
+	model->committed += META_BYTES / SEGMENT_PAGE;
+	model->reserved += META_BYTES / SEGMENT_PAGE;
+	image_put_ptr(image, model->heap + at->heap.large_reserved, model->large_reserved);
+	image_put_ptr(image, model->heap + at->heap.large_committed, model->large_committed);
+	image_put_ptr(image, model->heap + at->heap.total_reserved, model->reserved);
+	image_put_ptr(image, model->heap + at->heap.total_committed, model->committed);
+	truth_heap_bytes(image, model->heap,
+		(model->committed + model->large_committed) * SEGMENT_PAGE,
+		(model->reserved + model->large_reserved) * SEGMENT_PAGE);
+}
+
 uint64_t segment_model_make(struct image *image, const struct model_request *request)
 {
 	const struct profile *profile = image_profile(image);
@@ -141,6 +160,7 @@ uint64_t segment_model_make(struct image *image, const struct model_request *req
 	segment_lfh_write(&model);
 	segment_backend_write(&model);
 	truth_heap(image, model.heap, "segment");
+	put_pages(&model);
 	image_enter_heap(image, model.heap, request->is_process_heap);
 	segment_backend_release(&model);
 	segment_lfh_release(&model);

@@ -73,6 +73,8 @@ struct segment_model {
 	unsigned unit; /* the heap's granularity, bytes */
 	uint64_t meta, meta_end; /* the heap's own memory not yet used */
 	struct segment_context contexts[2];
+	uint64_t large_committed, large_reserved, committed,
+		reserved; /* pages, as it counts them */
 
 	struct vs_item *items;
 	size_t item_count, item_capacity;
@@ -117,6 +119,8 @@ void segment_backend_place_block(
 	struct segment_model *model, unsigned number, const struct segment_block *block);
 /* Writes all that was taken. */
 void segment_backend_write(struct segment_model *model);
+/* Counts the pages of its segments. */
+void segment_backend_count_pages(struct segment_model *model);
 void segment_backend_release(struct segment_model *model);
 
 /* ---- segment_vs_model.c */

@@ -83,7 +83,10 @@ static bool put_tail(struct segment_model *model, const struct segment_block *bl
 		return word == TAIL_WORD_PRESENT && put_settable(model, first, end);
 	uint64_t record =
 		block->stack == STACK_NOTHING ? 0 : image_stack_record(model->image, block->stack);
-	put_extra(model, chance(model, user, 2) ? first : last, record);
+	uint64_t extra = chance(model, user, 2) ? first : last;
+	put_extra(model, extra, record);
+	if (record)
+		image_mark(model->image, "segment record", extra + model->unit);
 	return true;
 }
 

@@ -43,6 +43,18 @@ static uint64_t new_entry(struct database *database, unsigned slots)
 	return entry;
 }
 
+/* Nothing known says what the depth's slot holds when the depth is not there. */
+static uint32_t other_depth(struct image *image, uint32_t low)
+{
+	switch (image_chance(image, "other depth", 5)) {
+	case 0: return 0;
+	case 1: return 1;
+	case 2: return 1 + (uint32_t)image_random(image, 6);
+	case 3: return (uint32_t)image_random(image, 0x10000);
+	default: return low > MOST_FRAMES ? low : 0xffff;
+	}
+}
+
 static void put_numbers(
 	struct database *database, uint64_t entry, unsigned frame_count, unsigned slots)
 {
@@ -59,7 +71,7 @@ static void put_numbers(
 	uint32_t low = index & 0xffff;
 	if (image->options.is_depth_in_index_slot) {
 		image_put(image, entry + shape->trace_index, frame_count, 2);
-		image_put(image, entry + shape->trace_depth, low > MOST_FRAMES ? low : 0xffff, 2);
+		image_put(image, entry + shape->trace_depth, other_depth(image, low), 2);
 	} else {
 		image_put(image, entry + shape->trace_index, low, 2);
 		image_put(image, entry + shape->trace_depth, frame_count, 2);
@@ -149,13 +161,25 @@ static void put_head(struct database *database)
 	image_mark(image, "ust.record", side->stacks[0].record);
 }
 
+/* What Windows reserves when it is not told, or more as StackTraceDatabaseSizeInMb would ask for. */
+static uint64_t database_bytes(const struct image *image, uint64_t head_bytes)
+{
+	uint64_t usual = image->bits == 64 ? 0x4000000 : 0x2000000;
+	uint64_t ptr = image->bits / 8;
+	/* Each stack, and one in 37 more that was freed: its head, slots, and its place in the array. */
+	uint64_t most_entry = 0x20 + (MOST_FRAMES + 2) * ptr;
+	uint64_t entries = image->options.stack_count + image->options.stack_count / 37u + 2;
+	uint64_t wanted = head_bytes + entries * most_entry + 2 * (uint64_t)GRANULE_BYTES;
+	return wanted < usual ? usual : wanted;
+}
+
 void ust_model_make(struct image *image)
 {
 	const struct made_nt_shape *shape = made_nt_shape(image->bits);
 	struct side *side = image_at_side(image);
-	uint64_t bytes = image->bits == 64 ? 0x4000000 : 0x2000000;
-	uint64_t base = image_reserve(image, bytes, 0);
 	uint64_t head_bytes = shape->db_buckets + BUCKET_COUNT * (uint64_t)shape->db_bucket_bytes;
+	uint64_t bytes = database_bytes(image, head_bytes);
+	uint64_t base = image_reserve(image, bytes, 0);
 	struct database database = {.image = image,
 		.shape = shape,
 		.base = base,
@@ -224,9 +248,28 @@ static void entry_count(struct image *image)
 	put_field(image, made_nt_shape(image->bits)->db_allocated, UINT32_MAX, false);
 }
 
+/* Some frames in the midst of stacks are in no code. */
+static void frames_wild(struct image *image)
+{
+	const struct side *side = image_at_side(image);
+	uint64_t second = made_nt_shape(image->bits)->trace_frames + image_ptr_bytes(image);
+	unsigned count = 0;
+	for (unsigned i = 0; side->database && i < image->options.stack_count; i++) {
+		const struct made_stack *stack = &side->stacks[i];
+		if (stack->is_used && stack->frame_count > 3 && count < 5) {
+			image_put_ptr(image, stack->record + second, 0x7ffe1231);
+			count++;
+		}
+	}
+	if (count == 0) {
+		image_die("nothing to damage: stacks");
+	}
+}
+
 const struct image_break ust_breaks[] = {
 	{"cycle-buckets", "the stack database's chains are circles", cycle_buckets},
 	{"depth-ffff", "the first stack says to have FFFFh frames", depth_ffff},
+	{"frames-wild", "some stacks have a frame that is in no code", frames_wild},
 	{"index-array-wild", "EntryIndexArray points at nothing", index_array_wild},
 	{"count-buckets-ffffffff", "the stack database counts 2^32-1 buckets", bucket_count},
 	{"count-entries-ffffffff", "the stack database counts 2^32-1 entries", entry_count},

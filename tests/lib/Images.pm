@@ -8,7 +8,7 @@ use Exporter qw(import);
 use Test::More;
 use Hunt;
 
-our @EXPORT = qw(profiles breaks make_image truth found check_found growth_of);
+our @EXPORT = qw(profiles breaks make_image truth found walked wrong_of check_found check_walked growth_of);
 
 my $maker = "$root/build/linux/images/make_image";
 
@@ -32,7 +32,7 @@ sub make_image {
 # What the maker says, as found() has it.
 sub truth {
 	my ($file) = @_;
-	my %truth = (blocks => {}, heaps => {}, modules => {}, census => {});
+	my %truth = (blocks => {}, heaps => {}, modules => {}, census => {}, all => {}, sizes => {});
 	my ($side, %stacks) = ('');
 	for (split /\n/, slurp($file)) {
 		my ($kind, @words) = split / /;
@@ -43,6 +43,8 @@ sub truth {
 		} elsif ($kind =~ /^heap(64)?$/) {
 			$truth{heaps}{ $words[0] } = $words[1];
 			$truth{census}{ $words[0] } = [0, 0, 0];
+		} elsif ($kind =~ /^heapsize(64)?$/) {
+			$truth{sizes}{ $words[0] } = "$words[1] committed, $words[2] reserved";
 		} elsif ($kind eq 'stack') {
 			my ($number, $id, @frames) = @words;
 			$stacks{"$side$number"} = [$id, "@frames"];
@@ -55,6 +57,7 @@ sub truth {
 			$truth{count}++;
 			$truth{bytes} += $requested;
 			$truth{overhead} += $overhead;
+			$truth{all}{$addr} = "$heap $requested $overhead";
 			if ($stack eq '-') {
 				my $census = $truth{census}{$heap};
 				$census->[0]++;
@@ -101,6 +104,60 @@ sub found {
 		$found{blocks}{$addr} = join ' ', @is, @{ $frames{ $is[3] } // ['no frames'] };
 	}
 	return \%found;
+}
+
+# What the walkers find: all { ADDR => "HEAP REQUESTED OVERHEAD" }, heaps { ADDR => KIND }, sizes { ADDR =>
+# "COMMITTED committed, RESERVED reserved" }, records { ADDR => RECORD } of blocks that have one, and broken.
+sub walked {
+	my ($file) = @_;
+	my $result = run(["$root/build/linux/walk/list_blocks", $file]);
+	my %walked = (all => {}, heaps => {}, sizes => {}, records => {}, odd => [], broken => 0);
+	push @{ $walked{odd} }, "list_blocks: status $result->{status} $result->{err}" if $result->{status};
+	for (split /\n/, $result->{out}) {
+		my ($kind, @words) = split / /;
+		if ($kind eq 'heap') {
+			$walked{heaps}{ $words[0] } = $words[1];
+			$walked{sizes}{ $words[0] } = "$words[2] committed, $words[3] reserved";
+		} elsif ($kind eq 'block') {
+			my ($heap, $addr, $requested, $overhead, $record) = @words;
+			push @{ $walked{odd} }, "block $addr is there twice" if $walked{all}{$addr};
+			$walked{all}{$addr} = "$heap $requested $overhead";
+			$walked{records}{$addr} = hex $record if $record;
+		} elsif ($kind eq 'broken') {
+			$walked{broken} = $words[0];
+		}
+	}
+	return \%walked;
+}
+
+# In what hsnap and its walkers are not at one with the truth.
+sub wrong_of {
+	my ($found, $walked, $truth) = @_;
+	my @wrong = (@{ $found->{odd} }, @{ $walked->{odd} });
+	push @wrong, differences('heap', $truth->{heaps}, $found->{heaps});
+	push @wrong, differences('block', $truth->{all}, $walked->{all});
+	push @wrong, differences('block', $truth->{blocks}, $found->{blocks}) if !@wrong;
+	return @wrong;
+}
+
+# Exactly the truth of every block, with a stack or without: its address, its heap and its sizes.
+sub check_walked {
+	my ($walked, $truth, $what) = @_;
+	my @wrong = @{ $walked->{odd} };
+	push @wrong, "$walked->{broken} places made no sense" if $walked->{broken};
+	push @wrong, differences('heap', $truth->{heaps}, $walked->{heaps});
+	push @wrong, differences('block', $truth->{all}, $walked->{all});
+	push @wrong, differences('size of heap', $truth->{sizes},
+		{ map { $_ => $walked->{sizes}{$_} } keys %{ $truth->{sizes} } });
+	my $frames_at = $truth->{process}{bits} == 64 ? 0x10 : 0xc;
+	for my $addr (sort keys %{ $truth->{blocks} }) {
+		my $id = (split / /, $truth->{blocks}{$addr})[3];
+		my $got = $walked->{records}{$addr} // 0;
+		push @wrong, sprintf 'block %s: its record is at %X; the truth is %X', $addr, $got, hex($id) - $frames_at
+		    if $got + $frames_at != hex $id;
+	}
+	@wrong = (@wrong[0 .. 15], '... ' . @wrong . ' in all') if @wrong > 16;
+	return ok(!@wrong, "$what: the walkers find exactly the truth, $truth->{count} blocks") || diag(join "\n", @wrong);
 }
 
 sub differences {

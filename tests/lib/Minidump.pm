@@ -129,6 +129,7 @@ sub truth_of {
 		if ($word eq 'process') { $truth->{process} = { map { split /=/ } @rest } }
 		elsif ($word eq 'module') { push @{ $truth->{modules} }, [hex $rest[0], $rest[1], join ' ', @rest[2 .. $#rest]] }
 		elsif ($word eq 'heap') { $truth->{heaps}{ hex $rest[0] } = $rest[1] }
+		elsif ($word eq 'heapsize') { $truth->{sizes}{ hex $rest[0] } = "@rest[1, 2]" }
 		elsif ($word eq 'stack') { $truth->{stacks}{ $rest[0] } = [map { hex } @rest[1 .. $#rest]] }
 		elsif ($word =~ /^(total|database)$/) { $truth->{$word} = \@rest }
 		elsif ($word eq 'block') {

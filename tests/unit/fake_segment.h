@@ -44,6 +44,9 @@ static const struct fake_layout fake_19041_x86 = {"segment 10.0.19041 x86", 32, 
 #define FAKE_HEAP 0x10000000u
 #define FAKE_META 0x11000000u /* nodes of the tree, owners, records */
 #define FAKE_SEGMENTS 0x20000000u
+#define FAKE_NTDLL 0x77000000u
+#define FAKE_NTDLL_DATA 0x2000u /* where its writable section begins, of a page */
+#define FAKE_GLOBALS (FAKE_NTDLL + FAKE_NTDLL_DATA + 0x340u)
 #define FAKE_CONSTANT 0xa2e64eada2e64eadu
 
 struct fake_segment {
@@ -116,6 +119,42 @@ static inline void seg_heap(struct fake_segment *s, uint64_t heap)
 	s->heaps[s->process.heap_count++] = heap;
 }
 
+/* ntdll, whose data holds the keys, as RtlpHpHeapGlobals has them. Offsets of Microsoft's "PE Format". */
+static inline void seg_ntdll(struct fake_segment *s)
+{
+	struct fake *fake = &s->fake;
+	uint64_t pe = FAKE_NTDLL + 0x80, opt = pe + 24, opt_bytes = s->l->bits == 64 ? 240 : 224;
+
+	fake_map(fake, FAKE_NTDLL, 0x4000);
+	fake_put(fake, FAKE_NTDLL, 0x5a4d, 2);
+	fake_put(fake, FAKE_NTDLL + 60, 0x80, 4);
+	fake_put(fake, pe, 0x4550, 4);
+	fake_put(fake, pe + 4, s->l->bits == 64 ? 0x8664 : 0x14c, 2);
+	fake_put(fake, pe + 6, 2, 2);
+	fake_put(fake, pe + 20, opt_bytes, 2);
+	fake_put(fake, opt, s->l->bits == 64 ? 0x20b : 0x10b, 2);
+	fake_put(fake, opt + 56, 0x4000, 4);
+	fake_put(fake, opt + 60, 0x1000, 4);
+	for (unsigned i = 0; i < 2; i++) { /* code, then data */
+		uint64_t section = opt + opt_bytes + 40ull * i;
+
+		fake_put(fake, section + 8, 0x1000, 4);
+		fake_put(fake, section + 12, i ? FAKE_NTDLL_DATA : 0x1000, 4);
+		fake_put(fake, section + 36, i ? 0xc0000040 : 0x60000020, 4);
+	}
+	seg_ptr(s, FAKE_GLOBALS, s->heap_key);
+	seg_ptr(s, FAKE_GLOBALS + s->l->ptr, s->lfh_key | 0x1234567800000000u);
+	fake->modules[fake->module_count++] = (struct module){.base = FAKE_NTDLL,
+		.size_bytes = 0x4000,
+		.path = "C:\\Windows\\System32\\NTDLL.dll"};
+}
+
+/* As in a dump without ntdll's data. */
+static inline void seg_no_ntdll(struct fake_segment *s)
+{
+	s->fake.module_count = 0;
+}
+
 static inline void seg_init(struct fake_segment *s, const struct fake_layout *l)
 {
 	*s = (struct fake_segment){.l = l};
@@ -129,6 +168,7 @@ static inline void seg_init(struct fake_segment *s, const struct fake_layout *l)
 	s->segment = FAKE_SEGMENTS;
 	s->process = (struct nt_process){.bits = l->bits, .os_build = l->build, .heaps = s->heaps};
 	fake_map(&s->fake, FAKE_META, 0x10000);
+	seg_ntdll(s);
 	seg_heap(s, FAKE_HEAP);
 	walk_init(&s->walk);
 }
@@ -160,7 +200,7 @@ static inline uint64_t seg_range(struct fake_segment *s, uint64_t segment, unsig
 	const struct fake_layout *l = s->l;
 	uint64_t d = segment + (uint64_t)index * l->d_bytes;
 
-	fake_put(&s->fake, d, 0xccddccdd, 4);
+	fake_put(&s->fake, d, flags & 2 ? 0xccddccdd : 0, 4);
 	fake_put(&s->fake, d + l->d_unused, unused, l->context_bytes ? 4 : 2);
 	fake_put(&s->fake, d + l->d_extra, extra, 2);
 	/* On x86 a count of pages shares the byte. */
@@ -229,6 +269,12 @@ static inline unsigned seg_lfh_room(const struct fake_segment *s, unsigned count
 	return (head + s->l->unit - 1) / s->l->unit * s->l->unit;
 }
 
+/* FreeCount stands before BlockCount. */
+static inline void seg_lfh_free_put(struct fake_segment *s, const struct fake_lfh *lfh, unsigned n)
+{
+	fake_put(&s->fake, lfh->addr + s->l->l_count - 2, n, 2);
+}
+
 /* As many blocks as find room in bytes. bucket: what its owner says. */
 static inline struct fake_lfh seg_lfh(struct fake_segment *s, uint64_t addr, unsigned bytes,
 	unsigned block_bytes, unsigned bucket)
@@ -243,6 +289,7 @@ static inline struct fake_lfh seg_lfh(struct fake_segment *s, uint64_t addr, uns
 	seg_ptr(s, addr + s->l->l_owner, owner);
 	fake_put(&s->fake, owner + 1, bucket, 1);
 	fake_put(&s->fake, addr + s->l->l_count, lfh.count, 2);
+	seg_lfh_free_put(s, &lfh, lfh.count);
 	fake_put(&s->fake, addr + s->l->l_offsets,
 		(block_bytes | (uint64_t)lfh.first << 16) ^ s->lfh_key ^ (uint32_t)shifted, 4);
 	return lfh;
@@ -258,7 +305,10 @@ static inline uint64_t seg_lfh_block(
 	struct fake_segment *s, const struct fake_lfh *lfh, unsigned k, unsigned tail)
 {
 	uint64_t byte = lfh->addr + s->l->l_bitmap + k / 4, addr = seg_lfh_addr(lfh, k);
+	uint64_t free_count = lfh->addr + s->l->l_count - 2;
 
+	if (!(fake_get(&s->fake, byte, 1) >> k % 4 * 2 & 1))
+		seg_lfh_free_put(s, lfh, (unsigned)fake_get(&s->fake, free_count, 2) - 1);
 	fake_put(&s->fake, byte, fake_get(&s->fake, byte, 1) | (tail ? 3u : 1u) << k % 4 * 2, 1);
 	if (tail)
 		fake_put(&s->fake, addr + lfh->block_bytes - 2, tail, 2);

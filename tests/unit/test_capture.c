@@ -4,6 +4,8 @@
  */
 #include "tests/unit/capture_scene.h"
 
+#include "core/os.h"
+
 /* ---------------------------------------------------------------- joining */
 
 static void each_block_gets_the_stack_the_tracer_has_for_it(void **state)
@@ -91,6 +93,83 @@ static void of_heaps_that_cannot_be_walked_the_traced_blocks_are_listed(void **s
 	assert_true(has_warning(scene, "heap 210000 is of a kind that cannot be walked"));
 }
 
+/* ---------------------------------------------------------------- modules that come and go */
+
+static void load(struct fake *fake, uint64_t base, uint64_t size, const char *path)
+{
+	fake->modules[fake->module_count++] =
+		(struct module){.base = base, .size_bytes = size, .path = path};
+}
+
+static void load_two(struct fake *fake)
+{
+	load(fake, 0x70000000, 0x4000, "C:\\late\\late.dll");
+	load(fake, 0x1000, 0x1000, "C:\\late\\low.dll");
+}
+
+static void what_is_loaded_before_the_process_is_held_is_listed(void **state)
+{
+	struct scene *scene = *state;
+	const struct snapshot *snapshot = &scene->snapshot;
+
+	scene->fake->on_suspend = load_two;
+	assert_int_equal(take(scene), 0);
+	assert_int_equal(snapshot->module_count, 4);
+	assert_string_equal(snapshot->modules[0].path, "C:\\late\\low.dll");
+	assert_string_equal(
+		module_at(snapshot->modules, 4, 0x70003fff)->path, "C:\\late\\late.dll");
+	for (size_t i = 1; i < 4; i++)
+		assert_true(snapshot->modules[i - 1].base < snapshot->modules[i].base);
+	assert_int_equal(snapshot->warning_count, 1); /* of sizes and heaps */
+	assert_whole(scene);
+}
+
+static void replace(struct fake *fake)
+{
+	struct module *modules = fake->modules;
+
+	modules[fake->module_count - 1] = (struct module){
+		.base = 0x70001000, .size_bytes = 0x800, .path = "C:\\app\\inside.dll"};
+	load(fake, 0x6fff0000, 0x10001, "C:\\app\\over.dll");
+	load(fake, 0x80000000, 0x2000, "C:\\app\\same.dll");
+	load(fake, 0x90000000, 0x2000, "C:\\app\\other.dll");
+}
+
+static void a_module_that_gives_way_to_another_stays_and_is_said(void **state)
+{
+	struct scene *scene = *state;
+	const struct snapshot *snapshot = &scene->snapshot;
+
+	load(scene->fake, 0x80000000, 0x2000, "C:\\App\\same.dll");
+	load(scene->fake, 0x90000000, 0x2000, "C:\\app\\one.dll");
+	load(scene->fake, 0x70000000, 0x4000, "C:\\app\\app.dll");
+	modules_sort(scene->fake->modules, scene->fake->module_count);
+	scene->fake->on_suspend = NULL;
+	assert_int_equal(take(scene), 0);
+	assert_int_equal(snapshot->module_count, 5);
+	assert_int_equal(snapshot->warning_count, 1);
+	scene->fake->on_suspend = replace;
+	assert_int_equal(take(scene), 0);
+	assert_int_equal(snapshot->module_count, 5);
+	assert_string_equal(module_at(snapshot->modules, 5, 0x70001000)->path, "C:\\app\\app.dll");
+	assert_true(has_warning(scene, "3 modules were loaded in the place of others"));
+}
+
+static void lose_modules(struct fake *fake)
+{
+	fake->modules_rc = -ERR_TARGET;
+}
+
+static void modules_that_cannot_be_listed_twice_are_those_of_the_first_time(void **state)
+{
+	struct scene *scene = *state;
+
+	scene->fake->on_suspend = lose_modules;
+	assert_int_equal(take(scene), 0);
+	assert_int_equal(scene->snapshot.module_count, 2);
+	assert_whole(scene);
+}
+
 /* ---------------------------------------------------------------- trying again */
 
 static void a_heap_that_is_being_changed_is_tried_again(void **state)
@@ -149,6 +228,26 @@ static void a_heap_that_stays_broken_is_walked_as_it_is_and_said(void **state)
 	assert_int_equal(scene->stats.tries, 3);
 	assert_true(has_warning(scene, "1 places in the heaps made no sense"));
 	assert_true(has_warning(scene, "broken list at 600020"));
+}
+
+/* A target knows when holding it begins, which may be long after it was asked to: time before that, as
+ * of starting a helper, neither counts nor ends the tries. That it says a second more shows that it
+ * is asked. */
+static void hold_for_a_second(struct fake *fake)
+{
+	be_busy(fake);
+	fake->target.held_from_ms = os_time_ms() - 1000;
+}
+
+static void the_target_says_from_when_it_is_held(void **state)
+{
+	struct scene *scene = *state;
+
+	be_busy_at(scene, HEAP_B + HEAP_LOCK_OWNER, 7);
+	scene->fake->on_suspend = hold_for_a_second;
+	assert_int_equal(take(scene), 0);
+	assert_int_equal(scene->stats.tries, 2); /* that was too long */
+	assert_in_range(scene->stats.held_ms, 2000, 2999);
 }
 
 /* ---------------------------------------------------------------- errors */
@@ -235,11 +334,15 @@ int main(void)
 		TEST(the_snapshot_says_whose_it_is),
 		TEST(what_the_tracer_dropped_is_said),
 		TEST(of_heaps_that_cannot_be_walked_the_traced_blocks_are_listed),
+		TEST(what_is_loaded_before_the_process_is_held_is_listed),
+		TEST(a_module_that_gives_way_to_another_stays_and_is_said),
+		TEST(modules_that_cannot_be_listed_twice_are_those_of_the_first_time),
 		TEST(a_heap_that_is_being_changed_is_tried_again),
 		TEST(a_lock_that_stays_held_costs_a_hundred_tries_at_most),
 		TEST(a_lock_that_stays_held_costs_one_walk),
 		TEST(a_heap_that_was_half_changed_is_tried_again),
 		TEST(a_heap_that_stays_broken_is_walked_as_it_is_and_said),
+		TEST(the_target_says_from_when_it_is_held),
 		TEST(errors_come_out_as_they_are_and_nothing_is_held),
 		TEST(whichever_read_fails_the_process_goes_on),
 	};

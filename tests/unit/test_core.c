@@ -111,6 +111,43 @@ static void kv_quotes_every_byte(void **state)
 	buf_release(&text);
 }
 
+/* What a terminal obeys and what is no UTF-8 comes out as it was, but does not stand in the line. */
+static void kv_quotes_what_is_no_text(void **state)
+{
+	static const struct {
+		const char *value, *quoted;
+	} cases[] = {
+		{"caf\xc3\xa9 \xe2\x82\xac \xf0\x9f\x90\x9b",
+			"\"caf\xc3\xa9 \xe2\x82\xac \xf0\x9f\x90\x9b\""},
+		{"a\xc2\x9b"
+		 "31m",
+			"\"a\\xC2\\x9B31m\""},
+		{"\xc2\x85\xc2\x80\xc2\xa0", "\"\\xC2\\x85\\xC2\\x80\xc2\xa0\""},
+		{"\x9b", "\"\\x9B\""},
+		{"\xff\xc3", "\"\\xFF\\xC3\""},
+		{"\xc3\"\\", "\"\\xC3\\\"\\\\\""},
+		{"\xed\xa0\x80|\xc0\xaf", "\"\\xED\\xA0\\x80|\\xC0\\xAF\""},
+		{"\x1b\x7f", "\"\\x1B\\x7F\""},
+		{"", "\"\""},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+		struct buf text;
+		struct kv kv;
+
+		buf_init(&text);
+		kv_init(&kv);
+		assert_int_equal(buf_add_text(&text, "v="), 0);
+		assert_int_equal(kv_quote(&text, cases[i].value), 0);
+		assert_string_equal(text.data + 2, cases[i].quoted);
+		assert_int_equal(kv_parse(&kv, text.data, text.len), 0);
+		assert_string_equal(kv_get(&kv, "v"), cases[i].value);
+		kv_release(&kv);
+		buf_release(&text);
+	}
+}
+
 static void kv_numbers_are_whole_and_fit(void **state)
 {
 	static const char *const wrong[] = {"", "-1", "+1", " 1", "1 ", "0x10", "1a", "1.0",
@@ -368,6 +405,7 @@ int main(void)
 		cmocka_unit_test(kv_refuses_what_is_wrong),
 		cmocka_unit_test(kv_has_a_limit_of_pairs),
 		cmocka_unit_test(kv_quotes_every_byte),
+		cmocka_unit_test(kv_quotes_what_is_no_text),
 		cmocka_unit_test(kv_numbers_are_whole_and_fit),
 		cmocka_unit_test(date_knows_these),
 		cmocka_unit_test(date_agrees_with_the_library),

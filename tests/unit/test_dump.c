@@ -14,6 +14,8 @@
 
 #include "tests/unit/test_dump.h"
 
+#include "core/text.h"
+
 /* ---------------------------------------------------------------- round trip */
 
 static const char *text(struct snapshot *snapshot, const char *words)
@@ -83,8 +85,8 @@ static void make_snapshot(struct snapshot *snapshot)
 	snapshot_warn(snapshot, "%s", "one \\ \"warning\"\r\nof two lines");
 	snapshot_warn(snapshot, "%s", "");
 	put_modules(snapshot);
-	snapshot->records =
-		(struct stack_records){true, 7, 1, UINT64_C(1) << 46, 9, 11, 2, 8, 6, 4096, 65536};
+	snapshot->records = (struct stack_records){
+		true, 7, 1, 2, UINT64_C(1) << 46, 9, 11, 2, 8, 6, 4096, 65536};
 	*snapshot_add_heap(snapshot) = (struct heap){.addr = 0x650000,
 		.bits = 32,
 		.kind = text(snapshot, "nt"),
@@ -218,7 +220,8 @@ static void a_written_dump_has_the_lines_of_umdh(void **state)
 		"\r\n// Loaded modules: \r\n//     Base Size Module\r\n",
 		"\r\n//           140000000    24000 C:\\a b\\",
 		"\r\n// Process modules enumerated.\r\n",
-		"\r\n// hsnap: ust records=7 broken-records=1 database=400000000000 entries=9 "
+		"\r\n// hsnap: ust records=7 broken-records=1 cut-records=2 database=400000000000 "
+		"entries=9 "
 		"lookups=11 "
 		"failures=2 indexed=8 chained=6 used=4096 reserved=65536\r\n",
 		"\r\n// hsnap: heap addr=650000 kind=nt bits=32 layout=\"Windows \\\"7\\\" x86\" "
@@ -252,6 +255,50 @@ static void a_written_dump_has_the_lines_of_umdh(void **state)
 			    (dump[i] == '\n' && dump[i - 1] == '\r'));
 	free(dump);
 	snapshot_release(&made);
+}
+
+/* Names of files may hold anything: what a terminal obeys and what is no UTF-8 does not get out, and
+ * notes bring it back. */
+static void names_of_files_come_out_as_harmless_text(void **state)
+{
+	static const char *const names[][2] = {
+		{"C:\\a\xc2\x9b"
+		 "31mx.dll",
+			"C:\\a??31mx.dll"},
+		{"C:\\b\xc2\x85\x7f.dll", "C:\\b???.dll"},
+		{"C:\\c\xff\xc3", "C:\\c??"},
+		{"C:\\d\xc3\xa9\xf0\x9f\x90\x9b.dll", "C:\\d\xc3\xa9\xf0\x9f\x90\x9b.dll"},
+	};
+	struct snapshot made, read;
+	struct err err;
+	char *dump;
+	size_t len;
+
+	(void)state;
+	snapshot_init(&made);
+	made.image = names[0][0];
+	for (size_t i = 0; i < COUNT(names); i++)
+		*snapshot_add_module(&made) = (struct module){.base = 0x10000 * (i + 1),
+			.size_bytes = 0x1000,
+			.path = names[i][0],
+			.pdb = names[i][0],
+			.has_identity = true};
+	snapshot_warn(&made, "no %s", names[2][0]);
+	dump = written(&made, &len);
+	for (const char *at = dump; *at; at += text_unfit(at) ? text_unfit(at) : 1) {
+		if (*at != '\r' && *at != '\n' && ((unsigned char)*at & 0xc0) != 0x80)
+			assert_int_equal(text_unfit(at), 0);
+	}
+	assert_int_equal(load(&read, dump, len, SIZE_MAX, &err), 0);
+	assert_string_equal(read.image, made.image);
+	assert_string_equal(read.warnings[0], made.warnings[0]);
+	for (size_t i = 0; i < COUNT(names); i++) {
+		assert_string_equal(read.modules[i].path, names[i][1]);
+		assert_string_equal(read.modules[i].pdb, names[i][0]);
+	}
+	free(dump);
+	snapshot_release(&made);
+	snapshot_release(&read);
 }
 
 static void an_empty_snapshot_is_a_dump(void **state)
@@ -342,6 +389,7 @@ int main(void)
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(what_is_written_is_read_back),
 		cmocka_unit_test(a_written_dump_has_the_lines_of_umdh),
+		cmocka_unit_test(names_of_files_come_out_as_harmless_text),
 		cmocka_unit_test(an_empty_snapshot_is_a_dump),
 		cmocka_unit_test(a_dump_of_ours_cut_anywhere_is_known_as_cut),
 		cmocka_unit_test(a_damaged_dump_harms_nobody),

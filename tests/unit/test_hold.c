@@ -1,5 +1,6 @@
 /* In what order a process is cloned, suspended and let go, and what is left when a step fails: with
  * made calls of the system, each of which writes down one letter. */
+#include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdbool.h>
@@ -18,10 +19,58 @@ struct world {
 	long suspend_status;
 	int process, snapshot, clone; /* their addresses are the handles */
 	int snapshots, clones, suspended, armed; /* open or in force now */
-	int ends_in; /* hold_end() on another thread: during this call from now on; 0: never */
 };
 
 static struct world *world;
+
+/*
+ * Two threads, of which one runs at a time: the one that takes snapshots and the one of the interrupt.
+ * Each call of the system is two moments, before and after it has an effect.
+ */
+static struct {
+	pthread_mutex_t mutex;
+	pthread_cond_t changed;
+	pthread_t main, other;
+	bool is_mains_turn, other_begun, other_ended;
+	int main_moments, other_moments; /* left until the turn goes over; 0: never */
+	bool suspended_at_end, armed_at_end; /* when the interrupt had done its work */
+} turns = {.mutex = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER};
+
+/* Gives the turn to the other thread, and waits until it comes back. */
+static void give_turn(bool to_main)
+{
+	turns.is_mains_turn = to_main;
+	pthread_cond_broadcast(&turns.changed);
+	while (turns.is_mains_turn == to_main)
+		pthread_cond_wait(&turns.changed, &turns.mutex);
+}
+
+static void *interrupt(void *ctx)
+{
+	pthread_mutex_lock(&turns.mutex);
+	while (turns.is_mains_turn)
+		pthread_cond_wait(&turns.changed, &turns.mutex);
+	hold_interrupt(ctx);
+	turns.other_ended = true;
+	/* Here the process ends: what the first thread has not done yet never happens. */
+	turns.suspended_at_end = world->suspended > 0;
+	turns.armed_at_end = world->armed > 0;
+	turns.is_mains_turn = true;
+	pthread_cond_broadcast(&turns.changed);
+	pthread_mutex_unlock(&turns.mutex);
+	return NULL;
+}
+
+static void moment(void)
+{
+	bool is_main = pthread_equal(pthread_self(), turns.main);
+	int *left = is_main ? &turns.main_moments : &turns.other_moments;
+
+	if (!*left || --*left || turns.other_ended)
+		return;
+	turns.other_begun = true;
+	give_turn(!is_main);
+}
 
 static void note(char letter)
 {
@@ -29,8 +78,7 @@ static void note(char letter)
 
 	assert_true(len + 1 < sizeof(world->log));
 	world->log[len] = letter;
-	if (world->ends_in && !--world->ends_in)
-		hold_end(&world->hold);
+	moment();
 }
 
 static bool capture(void *process, void **snapshot)
@@ -41,6 +89,7 @@ static bool capture(void *process, void **snapshot)
 		return false;
 	world->snapshots++;
 	*snapshot = &world->snapshot;
+	moment();
 	return true;
 }
 
@@ -52,6 +101,7 @@ static bool clone(void *snapshot, void **process)
 		return false;
 	world->clones++;
 	*process = &world->clone;
+	moment();
 	return true;
 }
 
@@ -61,6 +111,7 @@ static void end_clone(void *process)
 	assert_int_equal(world->snapshots, 1); /* whose handle it is */
 	note('e');
 	world->clones--;
+	moment();
 }
 
 static void free_snapshot(void *snapshot)
@@ -68,6 +119,7 @@ static void free_snapshot(void *snapshot)
 	assert_ptr_equal(snapshot, &world->snapshot);
 	note('f');
 	world->snapshots--;
+	moment();
 }
 
 static long suspend(void *process)
@@ -77,6 +129,7 @@ static long suspend(void *process)
 	note('s');
 	if (world->suspend_status >= 0)
 		world->suspended++;
+	moment();
 	return world->suspend_status;
 }
 
@@ -86,6 +139,7 @@ static void resume(void *process)
 	assert_int_equal(world->armed, 1);
 	note('r');
 	world->suspended--;
+	moment();
 }
 
 static void arm(void *ctx)
@@ -93,6 +147,7 @@ static void arm(void *ctx)
 	assert_ptr_equal(ctx, world);
 	note('a');
 	world->armed++;
+	moment();
 }
 
 static void disarm(void *ctx)
@@ -100,6 +155,7 @@ static void disarm(void *ctx)
 	assert_ptr_equal(ctx, world);
 	note('d');
 	world->armed--;
+	moment();
 }
 
 static const struct hold_calls with_clones = {
@@ -213,23 +269,70 @@ static void starting_twice_leaves_nothing_behind(void **state)
 	check_nothing_left("asrdasrd");
 }
 
-/* An interrupt ends what is held while any call of the first's is under way: nothing is ended twice,
- * and the second hold_end() finds nothing left. */
-static void an_interrupt_during_any_call_ends_things_once(void **state)
+/* Snapshots, as often as a busy heap has them taken again; the interrupt comes at the first thread's
+ * moment number main_moments, and gives way once at its own number other_moments (0: never). False:
+ * there are not that many moments. */
+static bool interrupted(const struct hold_calls *calls, int main_moments, int other_moments)
+{
+	struct world fresh = {0};
+	bool came;
+
+	begin(&fresh, calls);
+	turns.main = pthread_self();
+	turns.is_mains_turn = true;
+	turns.other_begun = turns.other_ended = false;
+	turns.main_moments = main_moments;
+	turns.other_moments = other_moments;
+	assert_int_equal(pthread_create(&turns.other, NULL, interrupt, &fresh.hold), 0);
+	pthread_mutex_lock(&turns.mutex);
+	for (int i = 0; i < 3; i++) {
+		long status = hold_start(&fresh.hold);
+
+		assert_true(status == 0 || (turns.other_begun && status == HOLD_OVER));
+		hold_end(&fresh.hold);
+	}
+	came = turns.other_begun;
+	while (!turns.other_ended)
+		give_turn(false);
+	assert_int_equal(hold_start(&fresh.hold), HOLD_OVER);
+	pthread_mutex_unlock(&turns.mutex);
+	assert_int_equal(pthread_join(turns.other, NULL), 0);
+	check_nothing_left(fresh.log);
+	assert_true(!turns.suspended_at_end || turns.armed_at_end);
+	return came;
+}
+
+/* Whatever the two threads do at the same time: all is ended once, nothing is begun after it, and when
+ * hsnap ends with a process suspended the guard knows. */
+static void an_interrupt_at_any_moment_leaves_nothing_held(void **state)
 {
 	(void)state;
-	for (int during = 1; during <= 8; during++) {
-		struct world fresh = {.ends_in = during}, other = {.ends_in = during};
+	for (int other = 0; other <= 5; other++) {
+		int with = 1, without = 1;
 
-		begin(&fresh, &with_clones);
-		hold_start(&fresh.hold);
-		hold_end(&fresh.hold);
-		check_nothing_left("cqef");
-		begin(&other, &without_clones);
-		hold_start(&other.hold);
-		hold_end(&other.hold);
-		check_nothing_left("asrd");
+		while (interrupted(&with_clones, with, other))
+			with++;
+		while (interrupted(&without_clones, without, other))
+			without++;
+		/* three times four calls, two moments each */
+		assert_int_equal(with, 25);
+		assert_int_equal(without, 25);
 	}
+}
+
+static void after_an_interrupt_nothing_is_begun(void **state)
+{
+	struct world fresh = {0}, other = {0};
+
+	(void)state;
+	begin(&fresh, &with_clones);
+	hold_interrupt(&fresh.hold);
+	assert_int_equal(hold_start(&fresh.hold), HOLD_OVER);
+	check_nothing_left("");
+	begin(&other, &without_clones);
+	hold_interrupt(&other.hold);
+	assert_int_equal(hold_start(&other.hold), HOLD_OVER);
+	check_nothing_left("");
 }
 
 int main(void)
@@ -241,7 +344,8 @@ int main(void)
 		cmocka_unit_test(a_snapshot_without_a_clone_is_freed),
 		cmocka_unit_test(a_process_that_cannot_be_suspended_is_not_guarded),
 		cmocka_unit_test(starting_twice_leaves_nothing_behind),
-		cmocka_unit_test(an_interrupt_during_any_call_ends_things_once),
+		cmocka_unit_test(an_interrupt_at_any_moment_leaves_nothing_held),
+		cmocka_unit_test(after_an_interrupt_nothing_is_begun),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

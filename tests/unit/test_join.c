@@ -89,7 +89,7 @@ static void join_all(struct scene *scene)
 			tracer_copy_take(&captured->tracer, &scene->fake.target, TRACER_AREA, NULL),
 			0);
 	assert_int_equal(ust_take(captured->ust, &scene->memory, &captured->walk,
-				 scene->fake.modules, scene->fake.module_count, false),
+				 scene->fake.modules, scene->fake.module_count, 0),
 		0);
 	assert_int_equal(join(&scene->snapshot, captured), 0);
 	describe_stacks(&scene->snapshot, captured);
@@ -152,6 +152,22 @@ static void blocks_have_the_stacks_of_their_records(void **state)
 	assert_int_equal(scene->snapshot.records.record_count, 3);
 	assert_int_equal(scene->snapshot.records.broken_count, 1);
 	assert_true(has_warning(scene, "1 of 3 records of stacks make no sense"));
+	assert_int_equal(scene->snapshot.warning_count, 1);
+}
+
+static void a_stack_that_is_cut_is_there_and_said(void **state)
+{
+	struct scene *scene = *state;
+	uint64_t cut = put_stack(scene, 0, 7, FRAME);
+
+	fake_put(&scene->fake, cut + 0x10 + 3 * 8, 0x66, 8); /* its fourth frame */
+	add(scene, 0x3000, 10, cut);
+	add(scene, 0x3100, 10, put_stack(scene, 1, 7, FRAME));
+	join_all(scene);
+	assert_block(scene, 0x3000, "20000010", 3, FRAME);
+	assert_block(scene, 0x3100, "20000110", 7, FRAME);
+	assert_int_equal(scene->snapshot.records.cut_count, 1);
+	assert_true(has_warning(scene, "1 of 2 stacks are cut"));
 	assert_int_equal(scene->snapshot.warning_count, 1);
 }
 
@@ -220,7 +236,7 @@ static void the_systems_stacks_are_for_blocks_of_that_size(void **state)
 	unsigned char init[12] = {3, 0, 0, 0, 3}, header[32] = {1, 0, 8};
 
 	scene->captured.wants_ust = false;
-	scene->captured.os = os_stacks_new();
+	scene->captured.os = os_stacks_new(1 << 20);
 	assert_int_equal(os_stacks_put(scene->captured.os, init, sizeof(init)), 0);
 	put_number(header + 8, HEAP, 8);
 	assert_int_equal(os_stacks_put(scene->captured.os, header, sizeof(header)), 0);
@@ -253,7 +269,7 @@ static void describe_with(
 	walk_add_heap(&scene->captured.walk, &(struct heap){.addr = HEAP, .bits = 64});
 	add(scene, 0x3000, 10, put_stack(scene, 0, 4, FRAME));
 	assert_int_equal(ust_take(scene->captured.ust, &scene->memory, &scene->captured.walk,
-				 scene->fake.modules, scene->fake.module_count, false),
+				 scene->fake.modules, scene->fake.module_count, 0),
 		0);
 	database = (struct ust_database *)ust_database(scene->captured.ust);
 	*database = (struct ust_database){.addr = 0x5000,
@@ -301,6 +317,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(blocks_have_the_stacks_of_their_records),
+		TEST(a_stack_that_is_cut_is_there_and_said),
 		TEST(what_the_tracer_knows_counts_before_records),
 		TEST(records_that_are_not_wanted_are_not_shown),
 		TEST(the_systems_stacks_are_for_blocks_of_that_size),

@@ -149,6 +149,29 @@ static void processes_are_listed_in_columns(void **state)
 				  "      5678   64     ?  none    \n");
 }
 
+static void check_missing(size_t closed_count, size_t ended_count, const char *expected)
+{
+	char text[200] = "";
+	FILE *to = tmpfile();
+
+	assert_non_null(to);
+	ps_print_missing(to, closed_count, ended_count);
+	rewind(to);
+	fread(text, 1, sizeof(text) - 1, to);
+	assert_int_equal(fclose(to), 0);
+	assert_string_equal(text, expected);
+}
+
+static void those_that_ended_are_told_from_those_that_are_closed(void **state)
+{
+	(void)state;
+	check_missing(0, 0, "");
+	check_missing(3, 0, "hsnap: no right to look at 3 of them (?)\n");
+	check_missing(0, 1, "hsnap: 1 more ended meanwhile\n");
+	check_missing(
+		1, 2, "hsnap: no right to look at 1 of them (?)\nhsnap: 2 more ended meanwhile\n");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -159,6 +182,7 @@ int main(void)
 		cmocka_unit_test(a_pattern_is_the_whole_of_it),
 		cmocka_unit_test(many_stars_take_no_long_time),
 		cmocka_unit_test(processes_are_listed_in_columns),
+		cmocka_unit_test(those_that_ended_are_told_from_those_that_are_closed),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -11,6 +11,8 @@
 
 #include "snapshot/stacks/os_stacks_parse.h"
 
+#define MEMORY_BYTES ((uint64_t)1 << 30) /* of the process */
+
 struct record {
 	unsigned char bytes[2048];
 	size_t len;
@@ -104,7 +106,7 @@ static int put_frames(struct os_stacks *stacks, size_t pointer, uint64_t first, 
 
 static struct os_stacks *begin(size_t pointer)
 {
-	struct os_stacks *stacks = os_stacks_new();
+	struct os_stacks *stacks = os_stacks_new(MEMORY_BYTES);
 
 	assert_non_null(stacks);
 	assert_false(os_stacks_is_begun(stacks));
@@ -178,7 +180,7 @@ static void the_older_header_is_known_too(void **state)
 {
 	(void)state;
 	for (size_t pointer = 4; pointer <= 8; pointer += 4) {
-		struct os_stacks *stacks = os_stacks_new();
+		struct os_stacks *stacks = os_stacks_new(MEMORY_BYTES);
 
 		assert_int_equal(put_init(stacks), 0);
 		assert_int_equal(put_old_header(stacks, pointer), 0);
@@ -207,6 +209,62 @@ static void the_last_word_about_an_address_counts(void **state)
 	assert_int_equal(os_stacks_end(stacks), 0);
 	expect(stacks, 0x50000, 100, 0x401000 * 100, 1);
 	assert_int_equal(os_stacks_count(stacks), 1);
+	os_stacks_free(stacks);
+}
+
+static struct os_stacks *begin_in(uint64_t memory_bytes)
+{
+	struct os_stacks *stacks = os_stacks_new(memory_bytes);
+
+	assert_non_null(stacks);
+	assert_int_equal(put_init(stacks), 0);
+	assert_int_equal(put_header(stacks, 8), 0);
+	return stacks;
+}
+
+/* Told of without end, it takes no more memory than its stacks that differ. */
+static void one_address_told_again_and_again_is_one_block(void **state)
+{
+	struct os_stacks *stacks = begin_in(100);
+
+	(void)state;
+	for (uint64_t i = 1; i <= 100000; i++) {
+		assert_int_equal(put_allocation(stacks, 8, 0x50000, i), 0);
+		assert_int_equal(put_frames(stacks, 8, 0x401000, 5), 0);
+	}
+	assert_int_equal(os_stacks_end(stacks), 0);
+	expect(stacks, 0x50000, 100000, 0x401000, 5);
+	assert_int_equal(os_stacks_count(stacks), 1);
+	os_stacks_free(stacks);
+}
+
+static void no_more_blocks_than_the_process_has_memory_for(void **state)
+{
+	struct os_stacks *stacks = begin_in(8 * 100);
+
+	(void)state;
+	for (uint64_t i = 0; i < 100; i++)
+		assert_int_equal(put_allocation(stacks, 8, 0x50000 + i * 8, 1), 0);
+	assert_int_equal(put_allocation(stacks, 8, 0x50000, 2), 0);
+	assert_int_equal(put_allocation(stacks, 8, 0x60000, 1), -ERR_TARGET);
+	assert_int_equal(os_stacks_end(stacks), -ERR_TARGET);
+	os_stacks_free(stacks);
+}
+
+/* A stack of ten frames takes 56 bytes at least, however many blocks have it. */
+static void no_more_stacks_than_the_process_has_memory_for(void **state)
+{
+	struct os_stacks *stacks = begin_in(56 * 10 + 55);
+
+	(void)state;
+	for (uint64_t i = 0; i < 50; i++) {
+		assert_int_equal(put_allocation(stacks, 8, 0x50000 + i * 8, 1), 0);
+		assert_int_equal(put_frames(stacks, 8, 0x401000 * (1 + i % 10), 10), 0);
+	}
+	assert_int_equal(put_allocation(stacks, 8, 0x60000, 1), 0);
+	expect(stacks, 0x50000 + 49 * 8, 1, 0x401000 * 10, 10);
+	assert_int_equal(put_frames(stacks, 8, 0x409000, 10), 0);
+	assert_int_equal(os_stacks_end(stacks), -ERR_TARGET);
 	os_stacks_free(stacks);
 }
 
@@ -243,7 +301,7 @@ static void frames_behind_the_end_of_a_stack_are_none(void **state)
 /* A stream that goes well until one wrong record comes, of len bytes that all are value. */
 static void refuse(bool with_header, size_t len, unsigned char value)
 {
-	struct os_stacks *stacks = with_header ? begin(8) : os_stacks_new();
+	struct os_stacks *stacks = with_header ? begin(8) : os_stacks_new(MEMORY_BYTES);
 	struct record record = {.len = len};
 
 	memset(record.bytes, value, len);
@@ -310,12 +368,12 @@ static void heaps_of_two_bitnesses_are_not_taken_for_one(void **state)
 
 static void an_answer_that_never_began_is_none(void **state)
 {
-	struct os_stacks *stacks = os_stacks_new();
+	struct os_stacks *stacks = os_stacks_new(MEMORY_BYTES);
 
 	(void)state;
 	assert_int_equal(os_stacks_end(stacks), -ERR_TARGET);
 	os_stacks_free(stacks);
-	stacks = os_stacks_new();
+	stacks = os_stacks_new(MEMORY_BYTES);
 	assert_int_equal(put_init(stacks), 0);
 	assert_int_equal(os_stacks_end(stacks), 0);
 	assert_int_equal(os_stacks_count(stacks), 0);
@@ -331,7 +389,7 @@ static void random_records_end_well(void **state)
 	(void)state;
 	for (int round = 0; round < 2000; round++) {
 		struct os_stacks *stacks =
-			round % 2 ? begin(round % 4 == 1 ? 4 : 8) : os_stacks_new();
+			round % 2 ? begin(round % 4 == 1 ? 4 : 8) : os_stacks_new(MEMORY_BYTES);
 
 		for (int i = 0; i < 30; i++) {
 			struct record record = {0};
@@ -358,6 +416,9 @@ int main(void)
 		cmocka_unit_test(an_allocation_may_bring_its_frames_in_one_piece),
 		cmocka_unit_test(the_older_header_is_known_too),
 		cmocka_unit_test(the_last_word_about_an_address_counts),
+		cmocka_unit_test(one_address_told_again_and_again_is_one_block),
+		cmocka_unit_test(no_more_blocks_than_the_process_has_memory_for),
+		cmocka_unit_test(no_more_stacks_than_the_process_has_memory_for),
 		cmocka_unit_test(a_stack_without_end_is_cut),
 		cmocka_unit_test(frames_behind_the_end_of_a_stack_are_none),
 		cmocka_unit_test(what_is_no_record_spoils_the_answer),

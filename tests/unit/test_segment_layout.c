@@ -69,10 +69,9 @@ static void assert_parts_are_listed(const char *list, const struct segment_parts
 	assert_listed(list, "_HEAP_VS_CHUNK_HEADER", "UnusedBytes", parts->vs_chunk_bits);
 	assert_listed(list, "_HEAP_VS_CHUNK_HEADER", "SkipDuringWalk", parts->vs_chunk_bits);
 	assert_listed(list, LFH, "Owner", parts->lfh_owner);
+	assert_listed(list, LFH, "FreeCount", parts->lfh_free_count);
 	assert_listed(list, LFH, "BlockCount", parts->lfh_block_count);
 	assert_listed(list, LFH, "BlockOffsets", parts->lfh_offsets);
-	assert_listed(list, LFH, "CommitUnitCount", parts->lfh_commit_count);
-	assert_listed(list, LFH, "CommitStateOffset", parts->lfh_commit_state);
 	assert_listed(list, LFH, "BlockBitmap", parts->lfh_bitmap);
 	assert_listed(list, "_HEAP_LFH_SUBSEGMENT_OWNER", "BucketIndex", parts->owner_bucket);
 	assert_listed(list, "_HEAP_LARGE_ALLOC_DATA", "VirtualAddress", parts->large_address);
@@ -124,10 +123,9 @@ static void the_row_of_1607_is_as_listed(void **state)
 	assert_listed(list, "_HEAP_VS_SUBSEGMENT", "Size", row->parts->vs_size);
 	assert_listed(list, "_HEAP_VS_SUBSEGMENT", "Signature", row->parts->vs_signature);
 	assert_listed(list, LFH, "Owner", row->parts->lfh_owner);
+	assert_listed(list, LFH, "FreeCount", row->parts->lfh_free_count);
 	assert_listed(list, LFH, "BlockCount", row->parts->lfh_block_count);
 	assert_listed(list, LFH, "BlockOffsets", row->parts->lfh_offsets);
-	assert_listed(list, LFH, "CommitUnitCount", row->parts->lfh_commit_count);
-	assert_listed(list, LFH, "CommitStateOffset", row->parts->lfh_commit_state);
 	assert_listed(list, LFH, "BlockBitmap", row->parts->lfh_bitmap);
 	assert_listed(list, "_HEAP_LARGE_ALLOC_DATA", "VirtualAddress", row->parts->large_address);
 	assert_listed(list, "_HEAP_LARGE_ALLOC_DATA", "AllocatedPages", row->parts->large_pages);

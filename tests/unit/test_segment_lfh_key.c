@@ -1,4 +1,5 @@
-/* The key of the LFH is found by whatever evidence there is; each test leaves only one kind of it. */
+/* The key of the LFH is taken from ntdll, and without that found by whatever evidence there is: each
+ * test leaves only one kind of it. Where that is not enough no block is listed. */
 #include "tests/unit/fake_segment.h"
 
 static const struct fake_layout *const layouts[] = {
@@ -32,6 +33,14 @@ static void count_put(struct fake_segment *s, struct fake_lfh *lfh, unsigned cou
 {
 	lfh->count = count;
 	fake_put(&s->fake, lfh->addr + s->l->l_count, count, 2);
+	seg_lfh_free_put(s, lfh, count);
+}
+
+/* Some blocks of which 2 and more bytes are not used. */
+static void some_tails(struct fake_segment *s, const struct fake_lfh *lfh)
+{
+	for (unsigned k = 0; k < 4 && k < lfh->count; k++)
+		seg_lfh_block(s, lfh, k, 2 + k);
 }
 
 static void assert_key_found(struct fake_segment *s)
@@ -43,24 +52,130 @@ static void assert_key_found(struct fake_segment *s)
 	seg_release(s);
 }
 
+/* Subsegments are noted, and none of their blocks is listed. */
+static void assert_no_key(struct fake_segment *s, unsigned subsegments)
+{
+	seg_walk(s);
+	assert_false(s->nt.segment_keys.has_lfh);
+	assert_int_equal(s->walk.block_count, 0);
+	assert_int_equal(s->walk.broken_count, subsegments);
+	assert_string_equal(s->walk.broken_what, "LFH subsegment of no certain key");
+	seg_release(s);
+}
+
+/* ---------------------------------------------------------------- in ntdll */
+
+/* Blocks of one kind that begin later than would be expected. */
+static struct fake_lfh odd_subsegments(struct fake_segment *s)
+{
+	uint64_t segment = seg_segment(s, FAKE_HEAP, 0);
+	struct fake_lfh lfh = {0};
+
+	for (unsigned k = 0; k < 4; k++) {
+		lfh = subsegment(s, segment, k, 0x60, 0x60 / s->l->unit);
+		count_put(s, &lfh, lfh.count - 1);
+		shift_first(s, &lfh, lfh.first + 2 * s->l->unit);
+	}
+	seg_lfh_block(s, &lfh, 3, 0);
+	return lfh;
+}
+
+static void the_key_stands_beside_the_heap_key_in_ntdll(void **state)
+{
+	(void)state;
+	EACH_LAYOUT(l)
+	{
+		struct fake_segment s;
+		struct fake_lfh lfh;
+
+		seg_init(&s, l);
+		lfh = odd_subsegments(&s);
+		seg_walk(&s);
+		assert_int_equal(s.nt.segment_keys.lfh, s.lfh_key);
+		assert_int_equal(s.walk.broken_count, 0);
+		assert_int_equal(s.walk.block_count, 1);
+		assert_block(&s, 0, seg_lfh_addr(&lfh, 3), 0x60, 0, 0);
+		seg_release(&s);
+	}
+}
+
+/* Whatever page segments are signed with, which without VS subsegments nothing else tells. */
+static void the_heap_key_in_ntdll_may_be_either(void **state)
+{
+	(void)state;
+	EACH_LAYOUT(l)
+	{
+		struct fake_segment s;
+
+		seg_init(&s, l);
+		s.constant ^= FAKE_CONSTANT & seg_mask(&s);
+		odd_subsegments(&s);
+		assert_key_found(&s);
+	}
+}
+
+static void a_value_like_the_heap_key_is_not_believed(void **state)
+{
+	(void)state;
+	EACH_LAYOUT(l)
+	{
+		struct fake_segment s;
+
+		seg_init(&s, l);
+		seg_ptr(&s, FAKE_GLOBALS - 0x80, s.heap_key);
+		seg_ptr(&s, FAKE_GLOBALS - 0x80 + l->ptr, 0x5fff1237);
+		odd_subsegments(&s);
+		assert_key_found(&s);
+	}
+}
+
+/* In a dump ntdll may be listed, and its data be missing or from elsewhere. */
+static void without_ntdll_s_data_the_key_of_one_kind_is_not_certain(void **state)
+{
+	(void)state;
+	EACH_LAYOUT(l)
+	{
+		for (unsigned i = 0; i < 4; i++) {
+			struct fake_segment s;
+
+			seg_init(&s, l);
+			odd_subsegments(&s);
+			if (i == 0)
+				seg_no_ntdll(&s);
+			else if (i == 1)
+				fake_unmap(&s.fake, FAKE_NTDLL);
+			else if (i == 2)
+				seg_ptr(&s, FAKE_GLOBALS, s.heap_key + 1);
+			else
+				seg_ptr(&s, FAKE_GLOBALS + l->ptr, s.lfh_key ^ 0x80008001);
+			assert_no_key(&s, 4);
+		}
+	}
+}
+
+/* ---------------------------------------------------------------- guessed */
+
 /* As long as there are so many that one unit more or less makes a difference. */
-static void blocks_that_fill_their_subsegment_are_enough(void **state)
+static void blocks_that_fill_their_subsegment_show_their_size(void **state)
 {
 	(void)state;
 	EACH_LAYOUT(l)
 	{
 		for (unsigned bytes = 0x30; bytes < 0x120; bytes += 0x30) {
 			struct fake_segment s;
+			struct fake_lfh lfh;
 
 			seg_init(&s, l);
-			subsegment(&s, seg_segment(&s, FAKE_HEAP, 0), 0, bytes, NO_BUCKET);
+			seg_no_ntdll(&s);
+			lfh = subsegment(&s, seg_segment(&s, FAKE_HEAP, 0), 0, bytes, NO_BUCKET);
+			some_tails(&s, &lfh);
 			assert_key_found(&s);
 		}
 	}
 }
 
 /* So few blocks that many sizes would do. */
-static void a_bucket_s_size_class_is_enough(void **state)
+static void a_bucket_s_size_class_shows_their_size(void **state)
 {
 	/* Documented: 8 bytes apart up to 256, then 16 to 512, 32 to 1024, 64 to 2048. */
 	static const unsigned x86[][2] = {
@@ -77,12 +192,37 @@ static void a_bucket_s_size_class_is_enough(void **state)
 			struct fake_lfh lfh;
 
 			seg_init(&s, l);
+			seg_no_ntdll(&s);
 			lfh = subsegment(
 				&s, seg_segment(&s, FAKE_HEAP, 0), 0, bucket[1], bucket[0]);
 			count_put(&s, &lfh, 5);
 			shift_first(&s, &lfh, seg_lfh_room(&s, 5));
+			some_tails(&s, &lfh);
 			assert_key_found(&s);
 		}
+	}
+}
+
+/* With blocks of one unit no other place is left for the first one. */
+static void a_subsegment_without_room_to_spare_shows_where_the_first_block_is(void **state)
+{
+	(void)state;
+	EACH_LAYOUT(l)
+	{
+		struct fake_segment s;
+		uint64_t segment;
+
+		seg_init(&s, l);
+		seg_no_ntdll(&s);
+		segment = seg_segment(&s, FAKE_HEAP, 0);
+		subsegment(&s, segment, 0, l->unit, 1);
+		for (unsigned k = 1; k < 5; k++) {
+			struct fake_lfh lfh = subsegment(&s, segment, k, 0x90, 0x90 / l->unit);
+
+			count_put(&s, &lfh, lfh.count - 1);
+			shift_first(&s, &lfh, lfh.first + 2 * l->unit);
+		}
+		assert_key_found(&s);
 	}
 }
 
@@ -97,38 +237,68 @@ static void tails_show_where_the_first_block_is(void **state)
 		uint64_t segment;
 
 		seg_init(&s, l);
+		seg_no_ntdll(&s);
 		segment = seg_segment(&s, FAKE_HEAP, 0);
 		for (unsigned k = 0; k < 4; k++) {
 			lfh = subsegment(&s, segment, k, 0x50 + 0x20 * k, NO_BUCKET);
 			count_put(&s, &lfh, lfh.count - 2);
 			shift_first(&s, &lfh, lfh.first + 0x40);
 			fake_put(&s.fake, lfh.addr + lfh.first - 0x40, 0xffffffffffffffff, 8);
-			for (unsigned b = 0; b < 4; b++)
-				seg_lfh_block(&s, &lfh, b, 3 + b);
+			some_tails(&s, &lfh);
 		}
 		assert_key_found(&s);
 	}
 }
 
-/* CommitStateOffset and CommitUnitCount: what stands between the bitmap and the first block. */
-static void the_first_block_lies_behind_the_commit_state(void **state)
+/* Memory is full of what would do as the end of a block; marks of stacks are not. */
+static void marks_of_stacks_show_where_the_first_block_is(void **state)
 {
 	(void)state;
 	EACH_LAYOUT(l)
 	{
-		unsigned at_count = l->l_offsets + 5, at_state = l->l_offsets + 6;
+		for (unsigned marks = 0; marks < 2; marks++) {
+			struct fake_segment s;
+			struct fake_lfh lfh;
+			uint64_t end;
+
+			seg_init(&s, l);
+			seg_no_ntdll(&s);
+			lfh = subsegment(
+				&s, seg_segment(&s, FAKE_HEAP, 0), 0, 0x60, 0x60 / l->unit);
+			count_put(&s, &lfh, lfh.count - 2);
+			shift_first(&s, &lfh, lfh.first + 4 * l->unit);
+			for (unsigned at = 0; at < 0x1000; at += 2) /* extra present, 2 bytes */
+				fake_put(&s.fake, lfh.addr + lfh.first + at, 0x4002, 2);
+			for (unsigned k = 0; k < 4; k++) {
+				end = seg_lfh_block(&s, &lfh, k, 0x4000 | 0x20) + 0x60;
+				memset(fake_bytes(&s.fake, end - 0x20, 0x1e), 0, 0x1e);
+				if (marks)
+					fake_put(&s.fake, end - 0x20 + 2, 0x0101, 2);
+			}
+			if (marks)
+				assert_key_found(&s);
+			else
+				assert_no_key(&s, 1);
+		}
+	}
+}
+
+/* Any word with its topmost bit set would do as the end of a block but for one byte. */
+static void one_unused_byte_shows_nothing(void **state)
+{
+	(void)state;
+	EACH_LAYOUT(l)
+	{
 		struct fake_segment s;
 		struct fake_lfh lfh;
-		unsigned head;
 
 		seg_init(&s, l);
-		lfh = subsegment(&s, seg_segment(&s, FAKE_HEAP, 0), 0, 0x40, NO_BUCKET);
-		head = lfh.first;
-		count_put(&s, &lfh, lfh.count - 1);
-		shift_first(&s, &lfh, head + l->unit);
-		fake_put(&s.fake, lfh.addr + at_count, 2, 1);
-		fake_put(&s.fake, lfh.addr + at_state, head, 2);
-		assert_key_found(&s);
+		seg_no_ntdll(&s);
+		lfh = odd_subsegments(&s);
+		memset(fake_bytes(&s.fake, lfh.addr + lfh.first, 0x1000), 0xff, 0x1000);
+		for (unsigned k = 0; k < 8; k++)
+			seg_lfh_block(&s, &lfh, k, 0x80ff);
+		assert_no_key(&s, 4);
 	}
 }
 
@@ -143,6 +313,7 @@ static void keys_that_differ_are_none(void **state)
 		uint64_t segment;
 
 		seg_init(&s, l);
+		seg_no_ntdll(&s);
 		segment = seg_segment(&s, FAKE_HEAP, 0);
 		for (unsigned k = 0; k < 12; k++) {
 			struct fake_lfh lfh = subsegment(&s, segment, k, 0x40, 4);
@@ -150,11 +321,7 @@ static void keys_that_differ_are_none(void **state)
 			seg_lfh_block(&s, &lfh, 0, 0);
 			fake_put(&s.fake, lfh.addr + l->l_offsets, fake_random(&seed), 4);
 		}
-		seg_walk(&s);
-		assert_false(s.nt.segment_keys.has_lfh);
-		assert_int_equal(s.walk.block_count, 0);
-		assert_int_equal(s.walk.broken_count, 12);
-		seg_release(&s);
+		assert_no_key(&s, 12);
 	}
 }
 
@@ -169,13 +336,15 @@ static void the_key_is_the_process_s(void **state)
 		uint64_t second = FAKE_HEAP + 0x100000, segment;
 
 		seg_init(&s, l);
+		seg_no_ntdll(&s);
 		lfh = subsegment(&s, seg_segment(&s, FAKE_HEAP, 0), 0, 0x90, NO_BUCKET);
 		count_put(&s, &lfh, 2);
 		shift_first(&s, &lfh, seg_lfh_room(&s, 2));
 		seg_lfh_block(&s, &lfh, 1, 0);
 		seg_heap(&s, second);
 		segment = seg_segment(&s, second, 0);
-		for (unsigned k = 0; k < 4; k++)
+		subsegment(&s, segment, 0, l->unit, 1);
+		for (unsigned k = 1; k < 4; k++)
 			subsegment(&s, segment, k, 0x40 + 0x30 * k, NO_BUCKET);
 		seg_walk(&s);
 		assert_int_equal(s.nt.segment_keys.lfh, s.lfh_key);
@@ -189,10 +358,16 @@ static void the_key_is_the_process_s(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(blocks_that_fill_their_subsegment_are_enough),
-		cmocka_unit_test(a_bucket_s_size_class_is_enough),
+		cmocka_unit_test(the_key_stands_beside_the_heap_key_in_ntdll),
+		cmocka_unit_test(the_heap_key_in_ntdll_may_be_either),
+		cmocka_unit_test(a_value_like_the_heap_key_is_not_believed),
+		cmocka_unit_test(without_ntdll_s_data_the_key_of_one_kind_is_not_certain),
+		cmocka_unit_test(blocks_that_fill_their_subsegment_show_their_size),
+		cmocka_unit_test(a_bucket_s_size_class_shows_their_size),
+		cmocka_unit_test(a_subsegment_without_room_to_spare_shows_where_the_first_block_is),
 		cmocka_unit_test(tails_show_where_the_first_block_is),
-		cmocka_unit_test(the_first_block_lies_behind_the_commit_state),
+		cmocka_unit_test(marks_of_stacks_show_where_the_first_block_is),
+		cmocka_unit_test(one_unused_byte_shows_nothing),
 		cmocka_unit_test(keys_that_differ_are_none),
 		cmocka_unit_test(the_key_is_the_process_s),
 	};

@@ -113,6 +113,7 @@ static void random_memory_harms_nobody(void **state)
 static void assert_row(const char *listing, const struct ust_layout *row)
 {
 	const char *entry = "_RTL_STACK_TRACE_ENTRY", *database = "_STACK_TRACE_DATABASE";
+	const char *trace = "_RTL_TRACE_BLOCK";
 	const struct {
 		const char *structure, *field;
 		uint16_t offset;
@@ -123,6 +124,9 @@ static void assert_row(const char *listing, const struct ust_layout *row)
 		{entry, "Index", row->index},
 		{entry, "Depth", row->depth},
 		{entry, "BackTrace", row->frames},
+		{trace, "Count", row->trace_number},
+		{trace, "Size", row->trace_size},
+		{trace, "Trace", row->trace_frames},
 		{database, "CommitBase", row->commit_base},
 		{database, "CurrentLowerCommitLimit", row->lower_commit},
 		{database, "CurrentUpperCommitLimit", row->upper_commit},
@@ -140,6 +144,7 @@ static void assert_row(const char *listing, const struct ust_layout *row)
 		assert_listed(listing, fields[i].structure, fields[i].field, fields[i].offset);
 	assert_listed(listing, "_RTL_STD_LIST_HEAD", "Lock", row->bits / 8);
 	assert_int_equal(row->bucket_bytes, row->bits / 4);
+	assert_int_equal(row->trace_bytes, row->trace_frames + row->bits / 8);
 }
 
 static void both_rows_are_as_public_symbols_have_them(void **state)

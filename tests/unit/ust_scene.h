@@ -16,6 +16,7 @@ struct scene {
 	struct walk walk;
 	struct ust *ust;
 	unsigned bits;
+	uint32_t global_flag;
 };
 
 static inline int set_up(void **state)
@@ -62,7 +63,7 @@ static inline void add_block(struct scene *scene, uint64_t record)
 static inline void take(struct scene *scene)
 {
 	assert_int_equal(ust_take(scene->ust, &scene->memory, &scene->walk, scene->fake.modules,
-				 scene->fake.module_count, false),
+				 scene->fake.module_count, scene->global_flag),
 		0);
 	assert_int_equal(scene->fake.loose_reads, 0);
 }

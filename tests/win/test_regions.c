@@ -1,10 +1,17 @@
-/* What region_query() tells of memory that this program has laid out itself. Speaks TAP. */
+/* What region_query() tells of memory that this program has laid out itself, and what is seen of it
+ * where another process stands for its clone. Speaks TAP. */
 #include <stdio.h>
+#include <string.h>
+#include <wchar.h>
 
 #include "snapshot/live/regions_windows.h"
 
 #define PAGE ((uint64_t)0x1000)
 #define SPAN ((size_t)0x200000)
+#define SHARED ((size_t)0x30000)
+/* Where nothing lies by itself: Wine reserves much of the rest, and reads that as zeros. */
+#define FAR_SHARED ((ULONG_PTR)0x100000000000)
+#define FAR_PRIVATE ((ULONG_PTR)0x100001000000)
 
 static int count, failed;
 
@@ -83,15 +90,90 @@ static void check_all(void)
 		"nothing in the system's half");
 }
 
-int main(void)
+/* Another process of this program, which waits for its end. */
+static HANDLE start_other(void)
 {
-	void *base = VirtualAlloc(NULL, SPAN, MEM_RESERVE, PAGE_NOACCESS);
+	STARTUPINFOW startup = {.cb = sizeof(startup)};
+	PROCESS_INFORMATION info;
+	wchar_t image[MAX_PATH], command[] = L"test wait";
 
+	if (!GetModuleFileNameW(NULL, image, MAX_PATH) ||
+		!CreateProcessW(image, command, NULL, NULL, FALSE, 0, NULL, NULL, &startup, &info))
+		return NULL;
+	CloseHandle(info.hThread);
+	return info.hProcess;
+}
+
+/* Whether the other process has nothing where we have memory: only then do the checks say something. */
+static bool is_ours_alone(HANDLE other, uint64_t addr)
+{
+	struct target_region region;
+
+	return addr && (region_query(other, addr, &region) || region.addr >= addr + SHARED);
+}
+
+static void check_shared(HANDLE other, uint64_t shared, uint64_t private)
+{
+	struct target_region region = {0};
+	HANDLE self = GetCurrentProcess();
+	char text[8] = "";
+
+	strcpy((char *)shared + 0x1230, "shared");
+	strcpy((char *)private, "private");
+	ok(!region_query_either(other, self, shared + 0x1230, &region) && region.addr == shared &&
+			region.end == shared + SHARED && !region.is_image &&
+			region.access == (TARGET_READ | TARGET_WRITE),
+		"shared memory that the clone lacks is the process's");
+	ok(!memory_read_either(other, self, shared + 0x1230, text, 7) && !strcmp(text, "shared"),
+		"and is read there");
+	ok(memory_read_either(other, self, shared + SHARED - 3, text, 7) == -ERR_READ,
+		"as far as it goes");
+	ok(region_query_either(other, self, private, &region) || region.addr > private,
+		"other memory is the clone's alone");
+	strcpy(text, "nothing");
+	ok(memory_read_either(other, self, private, text, 8) == -ERR_READ &&
+			!strcmp(text, "nothing"),
+		"and is not read from the process");
+	ok(!memory_read_either(self, self, private, text, 8) && !strcmp(text, "private"),
+		"without a clone all is read there");
+}
+
+static void check_clone(uint64_t private)
+{
+	HANDLE section = CreateFileMappingW(
+		INVALID_HANDLE_VALUE, NULL, PAGE_READWRITE, 0, (DWORD)SHARED, NULL);
+	uint64_t shared =
+		(uint64_t)MapViewOfFileEx(section, FILE_MAP_WRITE, 0, 0, 0, (void *)FAR_SHARED);
+	HANDLE other = start_other();
+
+	ok(other && is_ours_alone(other, shared) && is_ours_alone(other, private),
+		"another process without our memory");
+	if (other && shared)
+		check_shared(other, shared, private);
+	TerminateProcess(other, 0);
+	CloseHandle(other);
+	CloseHandle(section);
+}
+
+int main(int argc, char **argv)
+{
+	void *base;
+
+	if (argc > 1 && !strcmp(argv[1], "wait")) {
+		Sleep(60000);
+		return 0;
+	}
+	base = VirtualAlloc(NULL, SPAN, MEM_RESERVE, PAGE_NOACCESS);
 	if (base)
 		check_small((uint64_t)base);
 	else
 		ok(false, "memory to reserve");
 	check_all();
+	base = VirtualAlloc((void *)FAR_PRIVATE, SHARED, MEM_RESERVE | MEM_COMMIT, PAGE_READWRITE);
+	if (base)
+		check_clone((uint64_t)base);
+	else
+		ok(false, "memory of our own");
 	printf("1..%d\n", count);
 	return failed != 0;
 }

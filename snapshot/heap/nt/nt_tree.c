@@ -48,8 +48,8 @@ static bool is_parent(uint64_t stored, uint64_t key, uint64_t parent)
 static bool is_child_of(struct tree_walk *walk, const struct node *node, uint64_t parent)
 {
 	if (!walk->is_parent_key_known) {
-		walk->is_parent_key_known = true;
 		walk->parent_key = is_parent(node->parent, 0, parent) ? 0 : walk->tree->key;
+		walk->is_parent_key_known = is_parent(node->parent, walk->parent_key, parent);
 	}
 	return is_parent(node->parent, walk->parent_key, parent);
 }

@@ -71,38 +71,30 @@ static bool record_is_there(struct segment_heap *heap, uint64_t record)
 	return known->end - record >= RECORD_BYTES_MIN;
 }
 
-/* The pointer behind a mark at bytes[i], or 0. */
-static uint64_t record_at(struct segment_heap *heap, const unsigned char *bytes, size_t i)
+/* Finds the next mark from *i on, and the pointer behind it; *i moves on. False: there is none. */
+static bool mark_next(const struct segment_parts *parts, const unsigned char *bytes, size_t len,
+	size_t *i, uint64_t *record)
 {
-	const struct segment_parts *parts = heap->parts;
+	size_t need = mark_bytes(parts) + parts->bits / 8;
 
-	if (!is_mark(parts, bytes + i))
-		return 0;
-	return bytes_ptr(bytes + i + mark_bytes(parts), parts->bits);
-}
-
-/* Looks for a mark from *i on, and moves *i behind it. Returns the pointer that follows it, or 0. */
-static uint64_t mark_search(
-	struct segment_heap *heap, const unsigned char *bytes, size_t len, size_t *i)
-{
-	size_t need = mark_bytes(heap->parts) + heap->parts->bits / 8;
-	uint64_t record = 0;
-
-	while (!record && *i + need <= len) {
+	while (*i + need <= len) {
 		const unsigned char *found = memchr(bytes + *i, 1, len - need - *i + 1);
 
 		if (!found)
-			return 0;
-		*i = (size_t)(found - bytes);
-		record = record_at(heap, bytes, (*i)++);
+			return false;
+		*i = (size_t)(found - bytes) + 1;
+		if (is_mark(parts, found)) {
+			*record = bytes_ptr(found + mark_bytes(parts), parts->bits);
+			return true;
+		}
 	}
-	return record;
+	return false;
 }
 
 /* The bytes of a tail that are there: its last pages may not be committed. */
 static const unsigned char *tail_bytes_at(struct memory *memory, uint64_t tail, size_t *len)
 {
-	const unsigned char *bytes = memory_at(memory, tail, *len);
+	const unsigned char *bytes = *len ? memory_at(memory, tail, *len) : NULL;
 	size_t page_left = CLAIM_PAGE_BYTES - (size_t)(tail % CLAIM_PAGE_BYTES);
 
 	if (bytes || *len <= page_left)
@@ -111,18 +103,58 @@ static const unsigned char *tail_bytes_at(struct memory *memory, uint64_t tail, 
 	return memory_at(memory, tail, *len);
 }
 
+static size_t looked_bytes(uint64_t tail_bytes)
+{
+	return tail_bytes < MEMORY_AT_MAX ? (size_t)tail_bytes : MEMORY_AT_MAX;
+}
+
+bool segment_mark_is_there(struct segment_heap *heap, uint64_t tail, uint64_t tail_bytes)
+{
+	size_t len = looked_bytes(tail_bytes), i = 0;
+	const unsigned char *bytes = tail_bytes_at(heap->nt->memory, tail, &len);
+	uint64_t record;
+
+	return bytes && mark_next(heap->parts, bytes, len, &i, &record);
+}
+
+static bool has_no_interceptor(struct segment_heap *heap, uint64_t extra)
+{
+	uint8_t index;
+
+	return !memory_u8(heap->nt->memory, extra + heap->parts->extra_interceptor, &index) &&
+	       !(index & 0xf);
+}
+
+/* Extras also hold what users set; those need no stack. It stands where the tail begins, or ends. */
+static bool may_have_no_mark(struct segment_heap *heap, uint64_t tail, uint64_t tail_bytes)
+{
+	unsigned unit = heap->parts->unit;
+
+	return !(heap->nt->process->global_flag & NT_FLAG_UST) ||
+	       has_no_interceptor(heap, (tail + unit - 1) / unit * unit) ||
+	       (tail_bytes >= 2 * unit && has_no_interceptor(heap, tail + tail_bytes - 2 * unit));
+}
+
 uint64_t segment_record_find(struct segment_heap *heap, uint64_t tail, uint64_t tail_bytes)
 {
-	size_t len = tail_bytes < MEMORY_AT_MAX ? (size_t)tail_bytes : MEMORY_AT_MAX, i = 0;
+	size_t len = looked_bytes(tail_bytes), i = 0;
+	unsigned wild_count = 0;
+	bool has_null = false;
 
-	for (unsigned tries = 0; len && tries < MARKS_MAX; tries++) {
+	while (wild_count < MARKS_MAX) {
 		const unsigned char *bytes = tail_bytes_at(heap->nt->memory, tail, &len);
-		uint64_t record = bytes ? mark_search(heap, bytes, len, &i) : 0;
+		uint64_t record;
 
+		if (!bytes || !mark_next(heap->parts, bytes, len, &i, &record))
+			break;
 		if (!record)
-			return 0;
-		if (record_is_there(heap, record))
+			has_null = true;
+		else if (record_is_there(heap, record))
 			return record;
+		else
+			wild_count++;
 	}
+	if (!has_null && (wild_count || !may_have_no_mark(heap, tail, tail_bytes)))
+		walk_broken(heap->nt->walk, tail, "block without the stack that its end promises");
 	return 0;
 }

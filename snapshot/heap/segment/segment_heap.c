@@ -1,7 +1,7 @@
 #include "snapshot/heap/segment/segment_heap.h"
 
 #define UNIT_SHIFT_MIN 12
-#define UNIT_SHIFT_MAX 20
+#define UNIT_SHIFT_MAX 16
 #define TRIAL_SEGMENTS 8u /* looked at to choose between layouts */
 #define PAGES_MAX (TARGET_SPACE_BYTES >> 12)
 
@@ -129,8 +129,7 @@ bool segment_heap_open(struct segment_heap *heap, struct nt_walk *nt, uint64_t a
 
 /* ---------------------------------------------------------------- how large it is */
 
-/* A count of pages, as bytes; 0 when it cannot be. */
-static uint64_t pages_at(const struct segment_heap *heap, uint16_t field)
+uint64_t segment_pages_at(const struct segment_heap *heap, uint16_t field)
 {
 	uint64_t pages = 0;
 
@@ -150,28 +149,33 @@ static struct heap heap_of(const struct segment_heap *heap)
 		.layout = layout->name};
 
 	if (layout->committed_pages) {
-		found.committed_bytes = pages_at(heap, layout->committed_pages) +
-					pages_at(heap, layout->large_committed);
-		found.reserved_bytes = pages_at(heap, layout->reserved_pages) +
-				       pages_at(heap, layout->large_reserved);
+		found.committed_bytes = segment_pages_at(heap, layout->committed_pages) +
+					segment_pages_at(heap, layout->large_committed);
+		found.reserved_bytes = segment_pages_at(heap, layout->reserved_pages) +
+				       segment_pages_at(heap, layout->large_reserved);
 	}
 	return found;
 }
 
 /* ---------------------------------------------------------------- its blocks */
 
-int segment_block_add(struct segment_heap *heap, const struct segment_block *block)
+int segment_block_list(struct segment_heap *heap, const struct segment_block *block)
 {
 	uint64_t requested = block->bytes - block->unused_bytes, record = 0;
-	int rc = claim_run_add(&heap->run, &heap->nt->claims, block->addr - block->header_bytes,
-		block->header_bytes + (requested ? requested : 1));
 
-	if (rc)
-		return rc;
 	if (block->has_extra)
 		record = segment_record_find(heap, block->addr + requested, block->unused_bytes);
 	return walk_add_block(heap->nt->walk, block->addr, requested,
 		block->header_bytes + block->unused_bytes, record);
+}
+
+int segment_block_add(struct segment_heap *heap, const struct segment_block *block)
+{
+	uint64_t requested = block->bytes - block->unused_bytes;
+	int rc = claim_run_add(&heap->run, &heap->nt->claims, block->addr - block->header_bytes,
+		block->header_bytes + (requested ? requested : 1));
+
+	return rc ? rc : segment_block_list(heap, block);
 }
 
 /* A range that is one block. */
@@ -181,7 +185,10 @@ static int user_range(struct segment_heap *heap, const struct segment_range *ran
 		.bytes = range->bytes,
 		.unused_bytes = range->unused_bytes,
 		.has_extra = range->has_extra};
+	int rc = segment_lfh_notice(heap, range->addr, range->bytes);
 
+	if (rc)
+		return rc;
 	if (range->unused_bytes > range->bytes)
 		return walk_broken(heap->nt->walk, range->addr, "pages smaller than unused");
 	return segment_block_add(heap, &block);
@@ -195,7 +202,7 @@ static int range_blocks(struct segment_heap *heap, const struct segment_range *r
 	case SEGMENT_RANGE_VS:
 		heap->vs_ranges++;
 		return segment_vs_walk(heap, range->addr, range->bytes);
-	default: return 0; /* the heap's own */
+	default: return segment_lfh_notice(heap, range->addr, range->bytes); /* the heap's own */
 	}
 }
 

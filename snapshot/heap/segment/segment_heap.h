@@ -26,6 +26,9 @@ struct segment_heap {
 	uint64_t vs_ranges; /* VS subsegments met */
 };
 
+/* A count of pages in the heap's own structure, as bytes; 0 when it cannot be. */
+uint64_t segment_pages_at(const struct segment_heap *heap, uint16_t field);
+
 /* Finds the layout of the heap at addr. False: none fits. */
 bool segment_heap_open(struct segment_heap *heap, struct nt_walk *nt, uint64_t addr);
 
@@ -85,8 +88,7 @@ uint64_t segment_vs_listed(struct segment_heap *heap);
 /* ---- LFH. */
 struct lfh_sample {
 	uint64_t addr, bytes;
-	uint32_t block_count, header_bytes; /* header with bitmap */
-	uint32_t commit_end; /* where the commit state ends, or 0 */
+	uint32_t free_count, block_count, header_bytes; /* header with bitmap */
 	uint32_t encoded, withheld_count;
 	int bucket; /* -1: not known */
 };
@@ -103,12 +105,32 @@ bool lfh_offsets_fit(const struct segment_parts *parts, const struct lfh_sample 
 	const struct lfh_offsets *offsets);
 int segment_lfh_walk(struct segment_heap *heap, uint64_t addr, uint64_t bytes);
 
+/* Notes when what is said to be something else is, in every respect, an LFH subsegment with live
+ * blocks. 0 or -ERR_NOMEM. */
+int segment_lfh_notice(struct segment_heap *heap, uint64_t addr, uint64_t bytes);
+
 /* The size that blocks of a bucket have; 0: there is no such bucket. */
 uint32_t lfh_bucket_bytes(const struct segment_parts *parts, int bucket);
 
-/* Recovers the LFH's key from samples, which may be of several heaps of one bitness. */
-bool lfh_key_find(struct segment_heap *heap, const struct lfh_sample *samples, size_t count,
+/* Whether most samples, which may be of several heaps of one bitness, make sense with the key, and which
+ * mask they then have. */
+bool lfh_key_fits(struct segment_heap *heap, const struct lfh_sample *samples, size_t count,
+	uint32_t key, bool *is_wide);
+
+/* Guesses the LFH's key from samples. False: what they say fits several keys about as well. */
+bool lfh_key_guess(struct segment_heap *heap, const struct lfh_sample *samples, size_t count,
 	uint32_t *key, bool *is_wide);
+
+/* Looks in ntdll's writable data for the heap key, and asks fits() of what stands there as the LFH's.
+ * False: there is none that fits. */
+struct segment_globals {
+	uint64_t heap_key;
+	bool (*fits)(void *ctx, uint32_t lfh_key);
+	void *ctx;
+};
+
+bool segment_globals_find(struct nt_walk *nt, const struct segment_parts *parts,
+	const struct segment_globals *wanted);
 
 /* ---- the rest */
 int segment_large_walk(struct segment_heap *heap);
@@ -138,7 +160,14 @@ struct segment_block {
 
 int segment_block_add(struct segment_heap *heap, const struct segment_block *block);
 
-/* Where the record of a block's stack lies, as its unused tail says; 0: nowhere. */
+/* The same without a claim. */
+int segment_block_list(struct segment_heap *heap, const struct segment_block *block);
+
+/* Whether a stack's mark stands in an unused tail, whatever it leads to. */
+bool segment_mark_is_there(struct segment_heap *heap, uint64_t tail, uint64_t tail_bytes);
+
+/* Where the record of a block's stack lies, as its unused tail says; 0: nowhere. A tail that should lead
+ * to one and does not is noted. */
 uint64_t segment_record_find(struct segment_heap *heap, uint64_t tail, uint64_t tail_bytes);
 
 #endif

@@ -6,7 +6,8 @@
 /*
  * The keys of a process lie in ntdll, under names that only symbols know. They are computed from what
  * they encode, and verified on more of it: before any heap is walked, and before the first LFH
- * subsegment is.
+ * subsegment is. The LFH's is taken from beside the heap key in ntdll (segment_globals.c), where that
+ * is there; else it is guessed.
  */
 
 #define SAMPLES_MAX ((size_t)512) /* of LFH subsegments */
@@ -171,17 +172,41 @@ static int find_page_and_heap_key(struct search *search)
 	return rc;
 }
 
+static bool is_lfh_key(void *ctx, uint32_t lfh_key)
+{
+	struct search *search = ctx;
+
+	search->keys.lfh = lfh_key;
+	return lfh_key_fits(&search->heap, search->samples, search->sample_count, lfh_key,
+		&search->keys.is_wide);
+}
+
+/* Without VS subsegments either heap key may be the right one. */
+static bool lfh_key_in_ntdll(struct search *search)
+{
+	struct segment_globals wanted = {
+		.heap_key = search->keys.heap, .fits = is_lfh_key, .ctx = search};
+
+	if (segment_globals_find(search->nt, search->heap.parts, &wanted))
+		return true;
+	wanted.heap_key = search->heap_keys[search->keys.heap == search->heap_keys[0]];
+	return segment_globals_find(search->nt, search->heap.parts, &wanted);
+}
+
 static int find_lfh_key(struct search *search)
 {
 	struct segment_keys *keys = &search->keys;
-	int rc = all_heaps(search, NULL, note_lfh_range);
+	int rc;
 
+	heap_keys_set(search);
+	rc = all_heaps(search, NULL, note_lfh_range);
 	/* Chunks are many: they are looked through only when there is need. */
 	if (!rc && search->sample_count < SAMPLES_ENOUGH)
 		rc = all_heaps(search, NULL, note_lfh_of_vs);
 	if (!rc && search->sample_count)
-		keys->has_lfh = lfh_key_find(&search->heap, search->samples, search->sample_count,
-			&keys->lfh, &keys->is_wide);
+		keys->has_lfh = lfh_key_in_ntdll(search) ||
+				lfh_key_guess(&search->heap, search->samples, search->sample_count,
+					&keys->lfh, &keys->is_wide);
 	keys->is_lfh_tried = true;
 	return rc;
 }

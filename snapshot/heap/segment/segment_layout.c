@@ -2,7 +2,7 @@
 
 /* ntkrnlmp listings of 17763, 19041, 20348 and 22000 x64 agree in all of these; the place of a VS
  * subsegment's first chunk, and which of the fields are encoded, as two open-source readers have
- * it. */
+ * it; they and listings have RtlpHpHeapGlobals. */
 static const struct segment_parts parts_x64 = {
 	.bits = 64,
 	.unit = 16,
@@ -16,10 +16,9 @@ static const struct segment_parts parts_x64 = {
 	.vs_chunk_bytes = 0x10,
 	.vs_chunk_bits = 0x08, /* AllocatedChunkBits */
 	.lfh_owner = 0x10,
-	.lfh_block_count = 0x22,
+	.lfh_free_count = 0x20, /* FreeCount */
+	.lfh_block_count = 0x22, /* BlockCount */
 	.lfh_offsets = 0x28, /* BlockOffsets */
-	.lfh_commit_count = 0x2d, /* CommitUnitCount */
-	.lfh_commit_state = 0x2e, /* CommitStateOffset */
 	.lfh_bitmap = 0x30, /* BlockBitmap */
 	.owner_bucket = 0x01, /* BucketIndex */
 	.large_address = 0x18, /* VirtualAddress */
@@ -33,6 +32,8 @@ static const struct segment_parts parts_x64 = {
 	.extra_units = 0x03, /* ExtraSizeInUnits */
 	.extra_settable = 0x08,
 	.extra_bytes = 0x10,
+	.globals_heap_key = 0x00, /* HeapKey */
+	.globals_lfh_key = 0x08, /* LfhKey */
 };
 
 /* A listing of ntdll 19041 x86; what it leaves out stands in x64's order with smaller pointers. */
@@ -49,10 +50,9 @@ static const struct segment_parts parts_x86 = {
 	.vs_chunk_bytes = 0x08,
 	.vs_chunk_bits = 0x04,
 	.lfh_owner = 0x08,
+	.lfh_free_count = 0x10,
 	.lfh_block_count = 0x12,
 	.lfh_offsets = 0x18,
-	.lfh_commit_count = 0x1d,
-	.lfh_commit_state = 0x1e,
 	.lfh_bitmap = 0x20,
 	.owner_bucket = 0x01,
 	.large_address = 0x0c,
@@ -66,6 +66,8 @@ static const struct segment_parts parts_x86 = {
 	.extra_units = 0x03,
 	.extra_settable = 0x04,
 	.extra_bytes = 0x08,
+	.globals_heap_key = 0x00,
+	.globals_lfh_key = 0x04,
 };
 
 /* The newest first. */

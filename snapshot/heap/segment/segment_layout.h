@@ -24,13 +24,15 @@ struct segment_parts {
 	/* _HEAP_VS_SUBSEGMENT, _HEAP_VS_CHUNK_HEADER */
 	uint16_t vs_size, vs_signature, vs_first_chunk, vs_chunk_bytes, vs_chunk_bits;
 	/* _HEAP_LFH_SUBSEGMENT, _HEAP_LFH_SUBSEGMENT_OWNER */
-	uint16_t lfh_owner, lfh_block_count, lfh_offsets, lfh_commit_count;
-	uint16_t lfh_commit_state, lfh_bitmap, owner_bucket;
+	uint16_t lfh_owner, lfh_free_count, lfh_block_count, lfh_offsets;
+	uint16_t lfh_bitmap, owner_bucket;
 	/* _HEAP_LARGE_ALLOC_DATA, _RTL_BALANCED_NODE in it, _RTL_RB_TREE */
 	uint16_t large_address, large_pages, node_left, node_right, node_parent, tree_root,
 		tree_min;
 	/* _SEGMENT_HEAP_EXTRA */
 	uint16_t extra_interceptor, extra_units, extra_settable, extra_bytes;
+	/* ntdll!RtlpHpHeapGlobals */
+	uint16_t globals_heap_key, globals_lfh_key;
 };
 
 struct segment_layout {

@@ -31,18 +31,16 @@ bool lfh_sample_read(
 	const struct segment_parts *parts = heap->parts;
 	const unsigned char *header;
 	uint16_t withheld = heap->layout->lfh_withheld;
-	uint32_t state;
 
 	if (bytes < parts->lfh_bitmap)
 		return false;
 	header = memory_at(heap->nt->memory, addr, parts->lfh_bitmap);
 	if (!header)
 		return false;
-	state = bytes_u16(header + parts->lfh_commit_state);
 	*sample = (struct lfh_sample){.addr = addr,
 		.bytes = bytes,
+		.free_count = bytes_u16(header + parts->lfh_free_count),
 		.block_count = bytes_u16(header + parts->lfh_block_count),
-		.commit_end = state ? state + 2u * header[parts->lfh_commit_count] : 0,
 		.encoded = bytes_u32(header + parts->lfh_offsets),
 		.withheld_count = withheld ? header[withheld] : 0};
 	sample->header_bytes = header_bytes(parts, sample->block_count);
@@ -108,6 +106,28 @@ static void withheld_find(struct lfh *lfh)
 			"LFH blocks of which some are withheld");
 }
 
+static uint32_t busy_count(const struct lfh *lfh)
+{
+	uint32_t count = 0;
+
+	for (uint32_t k = 0; k < lfh->sample->block_count; k++)
+		count += state_of(lfh, k) & 1;
+	return count;
+}
+
+/* Blocks that are withheld may count as either or as neither. */
+static void counts_check(const struct lfh *lfh)
+{
+	const struct lfh_sample *sample = lfh->sample;
+
+	if (busy_count(lfh) + sample->free_count + sample->withheld_count < sample->block_count)
+		walk_broken(
+			lfh->heap->nt->walk, sample->addr, "LFH blocks neither free nor in use");
+	if (sample->free_count > sample->block_count)
+		walk_broken(
+			lfh->heap->nt->walk, sample->addr, "more free LFH blocks than there are");
+}
+
 static int live_block(struct lfh *lfh, uint64_t addr, bool has_unused)
 {
 	struct segment_block block = {.addr = addr, .bytes = lfh->block_bytes};
@@ -135,6 +155,15 @@ static int live_blocks(struct lfh *lfh)
 	return rc;
 }
 
+/* Reads the bitmap and finds the first block: false when it is not there. */
+static bool lfh_open(struct lfh *lfh, const struct lfh_offsets *offsets)
+{
+	lfh->first = lfh->sample->addr + offsets->first;
+	lfh->block_bytes = offsets->block_bytes;
+	return !memory_copy(lfh->heap->nt->memory, lfh->sample->addr + lfh->heap->parts->lfh_bitmap,
+		lfh->bitmap, (lfh->sample->block_count + 3) / 4);
+}
+
 int segment_lfh_walk(struct segment_heap *heap, uint64_t addr, uint64_t bytes)
 {
 	const struct segment_keys *keys = &heap->nt->segment_keys;
@@ -149,15 +178,60 @@ int segment_lfh_walk(struct segment_heap *heap, uint64_t addr, uint64_t bytes)
 	if (!lfh_sample_read(heap, addr, bytes, &sample))
 		return walk_broken(walk, addr, "broken LFH subsegment");
 	if (!keys->has_lfh)
-		return walk_broken(walk, addr, "LFH subsegment of no known key");
+		return walk_broken(walk, addr, "LFH subsegment of no certain key");
 	offsets = lfh_decode(&sample, keys->lfh, keys->is_wide);
 	if (!lfh_offsets_fit(heap->parts, &sample, &offsets))
 		return walk_broken(walk, addr, "LFH subsegment of another key");
-	if (memory_copy(heap->nt->memory, addr + heap->parts->lfh_bitmap, lfh.bitmap,
-		    (sample.block_count + 3) / 4))
+	if (!lfh_open(&lfh, &offsets))
 		return walk_broken(walk, addr, "unreadable LFH subsegment");
-	lfh.first = addr + offsets.first;
-	lfh.block_bytes = offsets.block_bytes;
 	withheld_find(&lfh);
+	counts_check(&lfh);
 	return live_blocks(&lfh);
+}
+
+/* ---------------------------------------------------------------- what may be one */
+
+/* Cheap, for many blocks are asked: few bytes are such counts. */
+static bool may_be_lfh(struct segment_heap *heap, uint64_t addr, uint64_t bytes)
+{
+	const struct segment_parts *parts = heap->parts;
+	const unsigned char *header = bytes > parts->lfh_bitmap ?
+					      memory_at(heap->nt->memory, addr, parts->lfh_bitmap) :
+					      NULL;
+	uint32_t blocks = header ? bytes_u16(header + parts->lfh_block_count) : 0;
+
+	return blocks && bytes_u16(header + parts->lfh_free_count) < blocks &&
+	       (uint64_t)blocks * parts->unit < bytes;
+}
+
+/* What was a subsegment once has no live blocks any more. */
+static bool is_live_lfh(struct lfh *lfh)
+{
+	const struct segment_keys *keys = &lfh->heap->nt->segment_keys;
+	const struct lfh_sample *sample = lfh->sample;
+	struct lfh_offsets offsets = lfh_decode(sample, keys->lfh, keys->is_wide);
+	uint32_t busy;
+
+	if (!keys->has_lfh || !lfh_offsets_fit(lfh->heap->parts, sample, &offsets) ||
+		lfh_bucket_bytes(lfh->heap->parts, sample->bucket) != offsets.block_bytes ||
+		!lfh_open(lfh, &offsets))
+		return false;
+	busy = busy_count(lfh);
+	return busy > sample->withheld_count && busy + sample->free_count <= sample->block_count &&
+	       busy + sample->free_count + sample->withheld_count >= sample->block_count;
+}
+
+int segment_lfh_notice(struct segment_heap *heap, uint64_t addr, uint64_t bytes)
+{
+	struct lfh_sample sample;
+	struct lfh lfh = {.heap = heap, .sample = &sample};
+	int rc;
+
+	if (!may_be_lfh(heap, addr, bytes) || !lfh_sample_read(heap, addr, bytes, &sample) ||
+		sample.bucket < 0)
+		return 0;
+	rc = segment_lfh_key_find(heap->nt);
+	if (!rc && is_live_lfh(&lfh))
+		walk_broken(heap->nt->walk, addr, "what looks like an LFH subsegment");
+	return rc;
 }

@@ -48,27 +48,78 @@ static const char *range_fault(const struct segment_parts *parts, const unsigned
 	return units > SEGMENT_DESCRIPTORS - i ? "page range past its segment" : NULL;
 }
 
+/*
+ * The descriptors of a range but the first say how far that is, where the first says how long the range
+ * is: the flag that it is the first must tell them apart. 0, or the one that has it too.
+ */
+static unsigned inner_first(
+	const struct context_walk *walk, const unsigned char *all, unsigned i, unsigned units)
+{
+	const struct segment_layout *layout = walk->heap->layout;
+	struct segment_range inner;
+	unsigned ignored;
+
+	for (unsigned k = i + 1; k < i + units; k++) {
+		if (range_parse(
+			    layout, all + (size_t)k * layout->parts->range_bytes, &ignored, &inner))
+			return k;
+	}
+	return 0;
+}
+
+/* A descriptor where a range begins, which is not in use: NULL, or why it could yet be. */
+static const char *free_fault(
+	const struct context_walk *walk, const unsigned char *all, unsigned i, unsigned units)
+{
+	const struct segment_parts *parts = walk->heap->parts;
+	unsigned inner;
+
+	if (bytes_u32(all + (size_t)i * parts->range_bytes + parts->range_signature) ==
+		SEGMENT_RANGE_SIGNATURE)
+		return "free page range with the signature of one in use";
+	if (units > SEGMENT_DESCRIPTORS - i)
+		return "free page range past its segment";
+	inner = inner_first(walk, all, i, units);
+	if (inner && bytes_u32(all + (size_t)inner * parts->range_bytes + parts->range_signature) ==
+			     SEGMENT_RANGE_SIGNATURE)
+		return "page range in use within a free one";
+	return NULL;
+}
+
+/*
+ * Ranges in use are passed as a whole. What a free one says of its length is held against what it
+ * covers, but not believed: all its descriptors are looked at.
+ */
 static int segment_walk(const struct context_walk *walk, uint64_t addr, const unsigned char *all)
 {
 	struct nt_walk *nt = walk->heap->nt;
 	const struct segment_parts *parts = walk->heap->parts;
+	unsigned free_end = 0, step;
 	int rc = 0;
 
-	for (unsigned i = walk->first, units; !rc && i < SEGMENT_DESCRIPTORS;
-		i += units ? units : 1) {
+	for (unsigned i = walk->first, units; !rc && i < SEGMENT_DESCRIPTORS; i += step) {
 		const unsigned char *descriptor = all + (size_t)i * parts->range_bytes;
 		struct segment_range range;
-		const char *fault;
+		const char *fault = NULL;
 
-		if (!range_parse(walk->heap->layout, descriptor, &units, &range))
-			continue;
-		fault = range_fault(parts, descriptor, i, units);
+		step = 1;
 		range.addr = addr + ((uint64_t)i << walk->unit_shift);
-		range.bytes = (uint64_t)units << walk->unit_shift;
+		if (!range_parse(walk->heap->layout, descriptor, &units, &range)) {
+			if (i >= free_end) {
+				fault = free_fault(walk, all, i, units);
+				free_end = i + units;
+			}
+		} else {
+			range.bytes = (uint64_t)units << walk->unit_shift;
+			fault = range_fault(parts, descriptor, i, units);
+			if (!fault && inner_first(walk, all, i, units))
+				walk_broken(nt->walk, range.addr, "page range within another");
+			step = fault || !units ? 1 : units;
+			rc = fault ? 0 : walk->visit->range(walk->visit->ctx, &range);
+			free_end = 0;
+		}
 		if (fault)
 			walk_broken(nt->walk, range.addr, fault);
-		else
-			rc = walk->visit->range(walk->visit->ctx, &range);
 	}
 	return rc;
 }
@@ -80,12 +131,16 @@ static int each_link(void *ctx, uint64_t link)
 	const struct segment_visit *visit = walk->visit;
 	unsigned char all[DESCRIPTORS_BYTES_MAX];
 	size_t len = (size_t)SEGMENT_DESCRIPTORS * walk->heap->parts->range_bytes;
-	int answer = visit->segment ? visit->segment(visit->ctx, link, walk->addr) : SEGMENT_TAKE;
+	uint64_t bytes = (uint64_t)SEGMENT_DESCRIPTORS << walk->unit_shift;
+	int answer;
 
+	/* They are found by masking addresses; so no two of one kind overlap either. */
+	if (link % bytes)
+		return walk_broken(nt->walk, link, "page segment at an odd place");
+	answer = visit->segment ? visit->segment(visit->ctx, link, walk->addr) : SEGMENT_TAKE;
 	if (answer != SEGMENT_TAKE)
 		return answer;
-	if (link + ((uint64_t)SEGMENT_DESCRIPTORS << walk->unit_shift) < link ||
-		memory_copy(nt->memory, link, all, len))
+	if (link + bytes < link || memory_copy(nt->memory, link, all, len))
 		return walk_broken(nt->walk, link, "unreadable page segment");
 	return segment_walk(walk, link, all);
 }

@@ -147,6 +147,7 @@ static int allocated_chunk(struct segment_heap *heap, const struct vs_chunk *chu
 	uint64_t addr = chunk->addr + header, bytes;
 	struct segment_block block = {.addr = addr, .header_bytes = header};
 	struct segment_tail tail;
+	int rc;
 
 	if (!chunk_tail(heap, chunk, &bytes, &tail)) {
 		if (chunk->bytes <= header)
@@ -157,6 +158,9 @@ static int allocated_chunk(struct segment_heap *heap, const struct vs_chunk *chu
 		return segment_lfh_walk(heap, addr, bytes - tail.unused_bytes);
 	if (chunk->is_skipped)
 		return 0;
+	rc = segment_lfh_notice(heap, addr, bytes);
+	if (rc)
+		return rc;
 	block.bytes = bytes;
 	block.unused_bytes = tail.unused_bytes;
 	block.has_extra = tail.has_extra;

@@ -1,0 +1,45 @@
+#!/usr/bin/perl
+# hsnap takes one process, and never puts the snapshot in the place of the minidump that it is made
+# from.
+use strict;
+use warnings;
+use FindBin qw($Bin);
+use lib "$Bin/lib";
+use Test::More;
+use Hunt;
+use Images;
+
+my $dir = fresh_dir();
+my $image = "$dir/image.dmp";
+my $other = "$dir/other.dmp";
+my $hsnap = "$root/build/linux/hsnap";
+
+make_image($_, 'win10-x64', '--blocks', 100) or BAIL_OUT('no image') for $image, $other;
+my $bytes = slurp($image);
+
+mkdir "$dir/sub" or die;
+symlink $image, "$dir/symbolic" or die;
+link $image, "$dir/hard" or die;
+for my $path ($image, "$dir/sub/../image.dmp", "$dir/symbolic", "$dir/hard") {
+	my $name = $path =~ s{\Q$dir\E/}{}r;
+	refused(["-z", $image, "-f", $path], qr/\Q$path\E: wrong usage \(it is the minidump\)/, "$name as the output");
+	ok(slurp($image) eq $bytes, "$name: the minidump is as it was");
+}
+ok(-l "$dir/symbolic", 'a link stays one');
+is(run([$hsnap, '-z', $image, '-f', "$dir/new.txt"])->{status}, 0, 'another file is written');
+is(run([$hsnap, '-z', $image, '-f', $other])->{status}, 0, 'even one that is there');
+is(run([$hsnap, '-z', $image, '-f', '/dev/null'])->{status}, 0, 'and a device');
+
+for my $twice ([qw(-p 1 -p 1)], [qw(-pn a -pn b)], ['-z', $image, '-z', $image], ['-z', $image, '-p', '1']) {
+	my $what = join ' ', map { $_ eq $image ? 'FILE' : $_ } @$twice;
+	refused([@$twice, '-f', "$dir/none.txt"], qr/-p, -pn and -z: wrong usage \(give one of them, once\)/, $what);
+	ok(!-e "$dir/none.txt", "$what: without a file");
+}
+done_testing;
+
+sub refused {
+	my ($arguments, $words, $what) = @_;
+	my $result = run([$hsnap, @$arguments]);
+	is($result->{status}, 2, "$what is refused");
+	like($result->{err}, qr/\Ahsnap: [^\n]*$words[^\n]*\n\z/, "$what: and why");
+}

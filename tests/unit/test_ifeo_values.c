@@ -1,0 +1,163 @@
+/* Names of images, and what the values of flags stand for. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "snapshot/ifeo/ifeo.h"
+
+/* ---------------------------------------------------------------- names */
+
+static void refuse(const char *name)
+{
+	struct err err = {0};
+
+	assert_int_equal(ifeo_check_name(name, &err), -ERR_IMAGE_NAME);
+	assert_int_equal(err.code, ERR_IMAGE_NAME);
+}
+
+static void a_file_name_alone_is_taken(void **state)
+{
+	static const char *const names[] = {"app.exe", "APP.EXE", "a.exe", "my app.exe",
+		"a.b.c.exe", "tool.com", "saver.ScR", "gr\xc3\xb6\xc3\x9fX.exe", "-x.exe", "..exe"};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++)
+		assert_int_equal(ifeo_check_name(names[i], NULL), 0);
+}
+
+static void anything_else_is_refused(void **state)
+{
+	static const char *const names[] = {"", ".", "..", "exe", ".exe", "app", "app.dll",
+		"app.exe.", "app.exe ", " app.exe", "C:\\app.exe", "c:app.exe", "\\app.exe",
+		"/app.exe", "dir/app.exe", "..\\app.exe", "../app.exe", "*.exe", "a?p.exe",
+		"a\"p.exe", "<a>.exe", "a|b.exe", "app.exe:stream", "a\np.exe", "a\x1b[m.exe",
+		"a\x7f.exe", "a\xc2\x9b.exe", "\xff.exe", "a\xed\xa0\x80.exe", "app.exe\\"};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++)
+		refuse(names[i]);
+}
+
+static void a_name_has_up_to_255_characters(void **state)
+{
+	char name[2100];
+
+	(void)state;
+	memset(name, 'a', sizeof(name));
+	strcpy(name + 251, ".exe");
+	assert_int_equal(ifeo_check_name(name, NULL), 0);
+	memset(name, 'a', sizeof(name));
+	strcpy(name + 252, ".exe");
+	refuse(name);
+	/* 126 characters that Windows counts twice */
+	for (int i = 0; i < 126; i++)
+		strcpy(name + 4 * i, "\xf0\x9f\x98\x80");
+	strcpy(name + 4 * 125, ".exe");
+	assert_int_equal(ifeo_check_name(name, NULL), 0);
+	strcpy(name + 4 * 125, "\xf0\x9f\x98\x80.exe");
+	refuse(name);
+}
+
+/* ---------------------------------------------------------------- numbers */
+
+static struct ifeo_value dword(uint32_t number)
+{
+	return (struct ifeo_value){.kind = IFEO_DWORD, .number = number};
+}
+
+static struct ifeo_value text(const char *text)
+{
+	struct ifeo_value value = {.kind = IFEO_TEXT};
+
+	assert_true(strlen(text) < sizeof(value.text));
+	strcpy(value.text, text);
+	return value;
+}
+
+static void check_number(struct ifeo_value value, bool good, uint32_t expected)
+{
+	uint32_t number = 12345;
+
+	assert_int_equal(ifeo_number(&value, &number), good);
+	assert_int_equal(number, good ? expected : 12345);
+}
+
+static void flags_are_read_as_gflags_writes_them(void **state)
+{
+	(void)state;
+	check_number(dword(0x1070), true, 0x1070);
+	check_number(text("0x00001000"), true, 0x1000);
+	check_number(text("0X2001000"), true, 0x2001000);
+	check_number(text("0xffffffff"), true, 0xffffffff);
+	check_number(text("4294967296"), false, 0);
+	check_number(text("0x100000000"), false, 0);
+	check_number(text(""), false, 0);
+	check_number(text("0x"), false, 0);
+	check_number(text("ust"), false, 0);
+	check_number(text("-1"), false, 0);
+	check_number(text(" 1000"), false, 0);
+	check_number(text("1000 "), false, 0);
+	check_number((struct ifeo_value){.kind = IFEO_NONE}, false, 0);
+	check_number((struct ifeo_value){.kind = IFEO_OTHER}, false, 0);
+}
+
+/* Some read digits as hexadecimal, others as decimal. */
+static void digits_without_0x_count_when_they_are_one_number(void **state)
+{
+	(void)state;
+	check_number(text("0"), true, 0);
+	check_number(text("00000000"), true, 0);
+	check_number(text("9"), true, 9);
+	check_number(text("00001000"), false, 0);
+	check_number(text("4096"), false, 0);
+	check_number(text("10"), false, 0);
+	check_number(text("a"), false, 0);
+	check_number(text("ffffffff"), false, 0);
+	check_number(text("4294967295"), false, 0);
+	check_number(text("0b1000"), false, 0);
+}
+
+static void flags_are_told_by_their_names(void **state)
+{
+	struct ifeo_image image = {.exists = true};
+	struct buf words;
+
+	(void)state;
+	buf_init(&words);
+	image.values[IFEO_FLAG] = dword(0x02001270);
+	image.values[IFEO_DB] = dword(64);
+	assert_int_equal(ifeo_describe(&words, &image), 0);
+	assert_string_equal(
+		words.data, "GlobalFlag 02001270 htc hfc hpc ust hpa and 200, database of 64 MB");
+	buf_clear(&words);
+	image.values[IFEO_FLAG] = text("1000");
+	assert_int_equal(ifeo_describe(&words, &image), 0);
+	assert_string_equal(words.data,
+		"a GlobalFlag in digits without 0x, which may be ust, database of 64 MB");
+	buf_clear(&words);
+	image = (struct ifeo_image){0};
+	assert_int_equal(ifeo_describe(&words, &image), 0);
+	assert_string_equal(words.data, "no GlobalFlag");
+	buf_release(&words);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_file_name_alone_is_taken),
+		cmocka_unit_test(anything_else_is_refused),
+		cmocka_unit_test(a_name_has_up_to_255_characters),
+		cmocka_unit_test(flags_are_read_as_gflags_writes_them),
+		cmocka_unit_test(digits_without_0x_count_when_they_are_one_number),
+		cmocka_unit_test(flags_are_told_by_their_names),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,337 @@
+/* What could get lost in a segment heap without a word, is noted. */
+#include "tests/unit/segment_zoo.h"
+
+static void flags_put(struct zoo *z, unsigned index, unsigned flags)
+{
+	fake_put(&z->s.fake, descriptor(z, index) + z->s.l->d_flags, flags, 1);
+}
+
+static void units_put(struct zoo *z, unsigned index, unsigned units)
+{
+	fake_put(&z->s.fake, descriptor(z, index) + z->s.l->d_units, units, 1);
+}
+
+static void assert_noted(struct zoo *z, size_t blocks, const char *what)
+{
+	seg_walk(&z->s);
+	assert_int_equal(z->s.walk.block_count, blocks);
+	assert_true(z->s.walk.broken_count > 0);
+	assert_string_equal(z->s.walk.broken_what, what);
+	seg_release(&z->s);
+}
+
+/* ---------------------------------------------------------------- page ranges */
+
+/* Ranges begin at the descriptors 0, 1 and 3, the last one has four; the rest is free. */
+static void a_free_range_is_passed_whatever_its_length_says(void **state)
+{
+	struct zoo z;
+
+	(void)state;
+	EACH_ZOO(&z)
+	{
+		uint64_t far = seg_range(&z.s, z.segment, 12, 200, 2, 3, 0, false);
+
+		units_put(&z, 7, 200 - 7 - z.s.l->first_index);
+		seg_walk(&z.s);
+		assert_int_equal(z.s.walk.broken_count, 0);
+		assert_int_equal(z.s.walk.block_count, ZOO_BLOCKS + 1);
+		assert_block(&z.s, ZOO_BLOCKS, far, 0x2000, 0, 0);
+		seg_release(&z.s);
+	}
+}
+
+static void a_free_range_that_covers_one_in_use_is_noted(void **state)
+{
+	struct zoo z;
+
+	(void)state;
+	EACH_ZOO(&z)
+	{
+		seg_range(&z.s, z.segment, 12, 200, 2, 3, 0, false);
+		units_put(&z, 7, 220);
+		assert_noted(&z, ZOO_BLOCKS + 1, "page range in use within a free one");
+	}
+}
+
+static void a_free_range_past_its_segment_is_noted(void **state)
+{
+	struct zoo z;
+
+	(void)state;
+	EACH_ZOO(&z)
+	{
+		seg_range(&z.s, z.segment, 12, 200, 2, 3, 0, false);
+		units_put(&z, 7, 255);
+		assert_noted(&z, ZOO_BLOCKS + 1, "free page range past its segment");
+	}
+}
+
+/* What free ranges leave behind within them says nothing. */
+static void old_signatures_within_a_free_range_are_no_doubt(void **state)
+{
+	struct zoo z;
+
+	(void)state;
+	EACH_ZOO(&z)
+	{
+		units_put(&z, 7, 20);
+		fake_put(&z.s.fake, descriptor(&z, 9), 0xccddccdd, 4);
+		fake_put(&z.s.fake, descriptor(&z, 10) + z.s.l->d_flags, 2, 1);
+		fake_put(&z.s.fake, descriptor(&z, 10), 0xccddccdd, 4);
+		fake_put(&z.s.fake, descriptor(&z, 10) + z.s.l->d_flags, 1, 1);
+		zoo_end(&z, ZOO_BLOCKS, 0);
+	}
+}
+
+static void a_range_that_lost_its_first_flag_is_noted(void **state)
+{
+	static const unsigned flags[] = {0, 1, 9};
+	struct zoo z;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(flags) / sizeof(*flags); i++) {
+		EACH_ZOO(&z)
+		{
+			flags_put(&z, 3, flags[i]);
+			assert_noted(&z, ZOO_BLOCKS - 1,
+				"free page range with the signature of one in use");
+		}
+	}
+}
+
+static void an_lfh_range_that_became_another_is_noted(void **state)
+{
+	static const unsigned flags[] = {7, 3};
+	struct zoo z;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(flags) / sizeof(*flags); i++) {
+		EACH_ZOO(&z)
+		{
+			flags_put(&z, 3, flags[i]);
+			assert_noted(&z, ZOO_BLOCKS - 1 + i, "what looks like an LFH subsegment");
+		}
+	}
+}
+
+/* A block may hold what was a subsegment, of which nothing is live any more. */
+static void what_was_an_lfh_subsegment_is_no_doubt(void **state)
+{
+	struct zoo z;
+
+	(void)state;
+	EACH_ZOO(&z)
+	{
+		struct fake_lfh lfh;
+
+		lfh = seg_lfh(&z.s, seg_range(&z.s, z.segment, 12, 100, 4, 3, 0, false), 0x4000,
+			0x60, 0x60 / z.s.l->unit);
+		assert_true(lfh.count);
+		zoo_end(&z, ZOO_BLOCKS + 1, 0);
+	}
+}
+
+static void a_range_within_another_is_noted(void **state)
+{
+	struct zoo z;
+
+	(void)state;
+	EACH_ZOO(&z)
+	{
+		units_put(&z, 0, 2);
+		assert_noted(&z, ZOO_BLOCKS - 4, "page range within another");
+	}
+}
+
+/* ---------------------------------------------------------------- page segments */
+
+static void a_page_segment_at_an_odd_place_is_noted(void **state)
+{
+	struct zoo z;
+
+	(void)state;
+	EACH_ZOO(&z)
+	{
+		z.s.segment += 0x1000;
+		seg_range(&z.s, seg_segment(&z.s, FAKE_HEAP, 0), 12, 5, 1, 3, 0, false);
+		assert_noted(&z, ZOO_BLOCKS, "page segment at an odd place");
+	}
+}
+
+static void units_are_no_larger_than_any_known(void **state)
+{
+	struct zoo z;
+
+	(void)state;
+	EACH_ZOO(&z)
+	{
+		if (z.s.l->context_bytes)
+			fake_put(
+				&z.s.fake, seg_context(&z.s, FAKE_HEAP, 1) + z.s.l->c_shift, 17, 1);
+		seg_walk(&z.s);
+		assert_int_equal(z.s.walk.heaps[0].unwalked, z.s.l->context_bytes != 0);
+		seg_release(&z.s);
+	}
+}
+
+/* ---------------------------------------------------------------- LFH */
+
+static void blocks_neither_free_nor_in_use_are_noted(void **state)
+{
+	struct zoo z;
+
+	(void)state;
+	EACH_ZOO(&z)
+	{
+		fake_put(&z.s.fake, z.lfh + z.s.l->l_bitmap, 0, 1);
+		assert_noted(&z, ZOO_BLOCKS - 1, "LFH blocks neither free nor in use");
+	}
+}
+
+static void more_free_blocks_than_blocks_are_noted(void **state)
+{
+	struct zoo z;
+
+	(void)state;
+	EACH_ZOO(&z)
+	{
+		uint64_t count = fake_get(&z.s.fake, z.lfh + z.s.l->l_count, 2);
+
+		fake_put(&z.s.fake, z.lfh + z.s.l->l_count, count / 2, 2);
+		assert_noted(&z, ZOO_BLOCKS, "more free LFH blocks than there are");
+	}
+}
+
+static void withheld_blocks_may_be_neither_free_nor_in_use(void **state)
+{
+	struct zoo z;
+
+	(void)state;
+	EACH_ZOO(&z)
+	{
+		uint64_t free_count = fake_get(&z.s.fake, z.lfh + z.s.l->l_count - 2, 2);
+
+		if (!z.s.l->l_withheld) {
+			seg_release(&z.s);
+			continue;
+		}
+		fake_put(&z.s.fake, z.lfh + z.s.l->l_withheld, 3, 1);
+		fake_put(&z.s.fake, z.lfh + z.s.l->l_count - 2, free_count - 3, 2);
+		zoo_end(&z, ZOO_BLOCKS, 0);
+	}
+}
+
+static void an_lfh_subsegment_that_became_a_vs_block_is_noted(void **state)
+{
+	struct zoo z;
+
+	(void)state;
+	EACH_ZOO(&z)
+	{
+		uint64_t bits = z.inner - z.s.l->v_header + z.s.l->v_bits;
+
+		fake_put(&z.s.fake, bits, fake_get(&z.s.fake, bits, 4) & ~0x100u, 4);
+		assert_noted(&z, ZOO_BLOCKS, "what looks like an LFH subsegment");
+	}
+}
+
+/* ---------------------------------------------------------------- stacks */
+
+#define EXTRA 0x4000u
+#define EXTRA_BLOCK_BYTES 0x100u
+
+/* One more block, which promises a stack; where its last 40h bytes, unused ones, begin. */
+static uint64_t promise(struct zoo *z, bool is_ust)
+{
+	struct fake_segment *s = &z->s;
+	struct fake_vs vs;
+
+	s->process.global_flag = is_ust ? 0x1000 : 0;
+	vs = seg_vs(s, FAKE_HEAP, seg_range(s, z->segment, 12, 50, 1, 15, 0, false));
+	seg_chunk(s, &vs, EXTRA_BLOCK_BYTES, true, EXTRA | 0x40);
+	seg_vs_end(s, &vs, true);
+	memset(fake_bytes(&s->fake, vs.next - 0x40, 0x3e), 0xdd, 0x3e);
+	return vs.next - 0x40;
+}
+
+static void put_extra(struct zoo *z, uint64_t addr, unsigned mark, uint64_t record)
+{
+	unsigned unit = z->s.l->unit;
+
+	memset(fake_bytes(&z->s.fake, addr, unit), 0, unit);
+	fake_put(&z->s.fake, addr + 2, mark, 2);
+	seg_ptr(&z->s, addr + unit, record);
+}
+
+#define PROMISED "block without the stack that its end promises"
+
+static void a_stack_that_leads_nowhere_is_noted(void **state)
+{
+	struct zoo z;
+
+	(void)state;
+	EACH_ZOO(&z)
+	{
+		put_extra(&z, promise(&z, false), 0x0101, 0x66666660);
+		assert_noted(&z, ZOO_BLOCKS + 1, PROMISED);
+	}
+}
+
+static void a_stack_s_mark_that_is_not_there_is_noted_under_ust(void **state)
+{
+	struct zoo z;
+
+	(void)state;
+	for (unsigned ust = 0; ust < 2; ust++) {
+		EACH_ZOO(&z)
+		{
+			promise(&z, ust);
+			if (ust)
+				assert_noted(&z, ZOO_BLOCKS + 1, PROMISED);
+			else
+				zoo_end(&z, ZOO_BLOCKS + 1, 0);
+		}
+	}
+}
+
+/* The allocation found no room for its stack; or the extra holds what a user set. */
+static void a_block_may_have_no_stack(void **state)
+{
+	static const unsigned marks[] = {0x0101, 0x0020, 0};
+	struct zoo z;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(marks) / sizeof(*marks); i++) {
+		EACH_ZOO(&z)
+		{
+			put_extra(&z, promise(&z, true), marks[i], 0);
+			zoo_end(&z, ZOO_BLOCKS + 1, 0);
+		}
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_free_range_is_passed_whatever_its_length_says),
+		cmocka_unit_test(a_free_range_that_covers_one_in_use_is_noted),
+		cmocka_unit_test(a_free_range_past_its_segment_is_noted),
+		cmocka_unit_test(old_signatures_within_a_free_range_are_no_doubt),
+		cmocka_unit_test(a_range_that_lost_its_first_flag_is_noted),
+		cmocka_unit_test(an_lfh_range_that_became_another_is_noted),
+		cmocka_unit_test(what_was_an_lfh_subsegment_is_no_doubt),
+		cmocka_unit_test(a_range_within_another_is_noted),
+		cmocka_unit_test(a_page_segment_at_an_odd_place_is_noted),
+		cmocka_unit_test(units_are_no_larger_than_any_known),
+		cmocka_unit_test(blocks_neither_free_nor_in_use_are_noted),
+		cmocka_unit_test(more_free_blocks_than_blocks_are_noted),
+		cmocka_unit_test(withheld_blocks_may_be_neither_free_nor_in_use),
+		cmocka_unit_test(an_lfh_subsegment_that_became_a_vs_block_is_noted),
+		cmocka_unit_test(a_stack_that_leads_nowhere_is_noted),
+		cmocka_unit_test(a_stack_s_mark_that_is_not_there_is_noted_under_ust),
+		cmocka_unit_test(a_block_may_have_no_stack),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,103 @@
+/* A part of a mapped file that cannot be had ends the process with a line and status 2, and what is
+ * elsewhere does not. The system's word for it is raised by hand. Speaks TAP. */
+#include <stdio.h>
+#include <string.h>
+#include <wchar.h>
+#include <windows.h>
+
+#include "core/os.h"
+
+#define LINE "the file is gone\n"
+
+static int count, failed;
+static HANDLE output; /* where a child's words go */
+
+static void ok(bool good, const char *what)
+{
+	count++;
+	failed += !good;
+	printf("%sok %d - %s\n", good ? "" : "not ", count, what);
+}
+
+static void on_lost(void)
+{
+	DWORD put;
+
+	WriteFile(GetStdHandle(STD_ERROR_HANDLE), "handled: ", 9, &put, NULL);
+}
+
+/* The child: maps its own image, and reads what is not there. */
+static int lose(const char *self, const char *how)
+{
+	const bool is_inside = !strcmp(how, "inside");
+	ULONG_PTR arguments[3] = {0, 0, 0xc000009c};
+	struct os_map map;
+	struct err err;
+
+	if (os_map(&map, self, &err))
+		return 78;
+	os_guard_map(&map, LINE, on_lost);
+	arguments[1] = (ULONG_PTR)map.bytes + map.len - is_inside;
+	if (!strcmp(how, "closed")) {
+		arguments[1] = (ULONG_PTR)map.bytes;
+		os_unmap(&map);
+	}
+	RaiseException((DWORD)EXCEPTION_IN_PAGE_ERROR, 0, 3, arguments);
+	return 79;
+}
+
+/* Runs a child and takes what it wrote: its exit status. */
+static DWORD run_child(const char *how, char *text, DWORD size)
+{
+	STARTUPINFOW startup = {.cb = sizeof(startup), .dwFlags = STARTF_USESTDHANDLES};
+	PROCESS_INFORMATION info;
+	wchar_t image[MAX_PATH], command[40];
+	DWORD status = 77, len = 0, got = 0;
+	HANDLE from;
+
+	if (!GetModuleFileNameW(NULL, image, MAX_PATH) ||
+		!CreatePipe(&from, &output,
+			&(SECURITY_ATTRIBUTES){
+				.nLength = sizeof(SECURITY_ATTRIBUTES), .bInheritHandle = TRUE},
+			0))
+		return status;
+	_snwprintf(command, 40, L"test %hs", how);
+	startup.hStdError = output;
+	if (CreateProcessW(image, command, NULL, NULL, TRUE, 0, NULL, NULL, &startup, &info)) {
+		WaitForSingleObject(info.hProcess, 30000);
+		GetExitCodeProcess(info.hProcess, &status);
+		CloseHandle(info.hThread);
+		CloseHandle(info.hProcess);
+	}
+	CloseHandle(output);
+	while (len < size - 1 && ReadFile(from, text + len, size - 1 - len, &got, NULL) && got)
+		len += got;
+	text[len] = '\0';
+	CloseHandle(from);
+	return status;
+}
+
+static LONG WINAPI end_quietly(EXCEPTION_POINTERS *exception)
+{
+	(void)exception;
+	ExitProcess(80);
+}
+
+int main(int argc, char **argv)
+{
+	char text[200], self[MAX_PATH];
+
+	if (argc > 1) {
+		SetUnhandledExceptionFilter(end_quietly);
+		GetModuleFileNameA(NULL, self, MAX_PATH);
+		return lose(self, argv[1]);
+	}
+	ok(run_child("inside", text, sizeof(text)) == 2, "a failure inside the map: status 2");
+	ok(!strcmp(text, "handled: " LINE), "the handler and the line");
+	ok(run_child("outside", text, sizeof(text)) == 80, "one byte behind it: as without");
+	ok(!*text, "and nothing is said");
+	ok(run_child("closed", text, sizeof(text)) == 80, "so when it is no longer mapped");
+	ok(!*text, "and nothing is said");
+	printf("1..%d\n", count);
+	return failed != 0;
+}
