@@ -172,7 +172,6 @@ static void a_last_block_that_is_not_the_last_is_taken_and_counted(void **state)
 	made_each_layout(assert_last_block);
 }
 
-/* Nor where the list of what is not committed is lost. */
 static void a_last_block_before_memory_that_is_not_there_is_one(void **state)
 {
 	struct made *made = made_new(X64);
@@ -188,7 +187,6 @@ static void a_last_block_before_memory_that_is_not_there_is_one(void **state)
 	made_free(made);
 }
 
-/* A range that is said to be larger than it is: what lies in it cannot be known. */
 static void assert_larger_hole(struct made *made)
 {
 	uint64_t second = MADE_HEAP + 0x9000;
@@ -292,7 +290,6 @@ static void assert_large(struct made *made)
 	assert_int_equal(made->walk.heaps[0].reserved_bytes, 0x10000 + 0x101000 + 0x100000);
 }
 
-/* Their header does not say whether they have a prefix. */
 static void a_large_block_whose_prefix_is_damaged_is_counted(void **state)
 {
 	static const uint64_t wrong[] = {
@@ -317,6 +314,23 @@ static void a_large_block_whose_prefix_is_damaged_is_counted(void **state)
 		assert_int_equal(made->walk.block_count, made->expected_count);
 		made_free(made);
 	}
+}
+
+static void a_large_block_that_has_more_than_it_says_is_in_doubt(void **state)
+{
+	struct made *made = made_new(X64);
+
+	(void)state;
+	make_plain(made);
+	made_end(made, MADE_HEAP + 0x4000, 0xc000);
+	put_large(made, 0x2000000, 0x4000, 0x4000, 0x50);
+	made_put_ptr(made, 0x2000000 + made->common->virtual_commit, 0x2000);
+	made_expect(made, 0x2000040, 0x2000 - 0x50, 0x50, 0);
+	made_walk(made);
+	made_assert_broken(made, 0, NULL);
+	made_assert_doubt(made, 1, "large block of less than is committed for it");
+	made_assert_blocks(made);
+	made_free(made);
 }
 
 static void a_large_block_is_no_larger_than_what_is_committed(void **state)
@@ -469,6 +483,7 @@ int main(void)
 		cmocka_unit_test(a_first_block_elsewhere_than_behind_the_segment_is_in_doubt),
 		cmocka_unit_test(a_segment_that_ends_before_its_end_is_in_doubt),
 		cmocka_unit_test(a_large_block_whose_prefix_is_damaged_is_counted),
+		cmocka_unit_test(a_large_block_that_has_more_than_it_says_is_in_doubt),
 		cmocka_unit_test(a_large_block_is_no_larger_than_what_is_committed),
 		cmocka_unit_test(large_blocks_have_memory_of_their_own),
 		cmocka_unit_test(a_large_block_that_cannot_be_is_counted_and_left_out),

@@ -149,6 +149,34 @@ static void a_block_of_too_many_pages_is_in_doubt(void **state)
 	page_release(&p);
 }
 
+/* The information before a block, when it can be read, is about that block. */
+static void a_block_whose_information_says_otherwise_is_in_doubt(void **state)
+{
+	(void)state;
+	EACH_FACTS(f)
+	{
+		for (unsigned odd = 0; odd < 3; odd++) {
+			struct page p;
+			uint64_t user = BLOCKS + 0x20000 + 0x1000 - 0x12, at = user - f->info;
+
+			page_init(&p, f);
+			put_blocks(&p);
+			fake_map(&p.fake, BLOCKS + 0x20000, 0x1000);
+			fake_put(&p.fake, at, odd == 1 ? 0xabcdbbba : 0xabcdbbbb, 4);
+			put(&p, at + f->i_heap, ROOT_A);
+			put(&p, at + f->i_requested, odd == 2 ? 0x11 : 0x12);
+			put(&p, at + f->i_actual, 0x80);
+			fake_put(&p.fake, at + f->i_end, 0xdcbabbbb, 4);
+			p.heaps[p.process.heap_count++] = ROOT_A;
+			page_walk(&p, TARGET_SPACE_BYTES);
+			assert_int_equal(p.walk.broken_count, 0);
+			assert_int_equal(p.walk.block_count, 4);
+			assert_int_equal(p.walk.doubt_count, odd > 0);
+			page_release(&p);
+		}
+	}
+}
+
 static void blocks_are_no_more_than_memory(void **state)
 {
 	struct page p;
@@ -172,6 +200,7 @@ int main(void)
 		cmocka_unit_test(wrong_counts_and_wild_pointers_are_noted),
 		cmocka_unit_test(a_block_outside_of_its_pages_is_none),
 		cmocka_unit_test(a_block_of_too_many_pages_is_in_doubt),
+		cmocka_unit_test(a_block_whose_information_says_otherwise_is_in_doubt),
 		cmocka_unit_test(blocks_are_no_more_than_memory),
 	};
 

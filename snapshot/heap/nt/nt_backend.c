@@ -15,6 +15,15 @@ static uint64_t committed_end(const struct nt_heap *heap, uint64_t from, uint64_
 	return at < end ? at : end;
 }
 
+static bool is_committed(const struct nt_heap *heap, uint64_t addr)
+{
+	struct target *target = heap->nt->memory->target;
+	struct target_region region;
+
+	return target->ops->region && !target->ops->region(target, addr, &region) &&
+	       region.addr <= addr && region.end > addr;
+}
+
 /* A block that has its own memory: it is on the heap's list of these. */
 static int add_large(void *ctx, uint64_t link)
 {
@@ -39,6 +48,8 @@ static int add_large(void *ctx, uint64_t link)
 	end = committed_end(heap, link, link + commit);
 	if (end < link + commit)
 		walk_broken(heap->nt->walk, link, "large block that is not all there");
+	else if (end < link + reserve && is_committed(heap, end))
+		walk_doubt(heap->nt->walk, link, "large block of less than is committed for it");
 	commit = end - link;
 	rc = claims_add(&heap->nt->claims, link, commit);
 	if (rc == -ERR_TARGET)

@@ -49,6 +49,21 @@ static bool pages_fit(const struct page_walk *page, const struct pages *pages)
 	       pages->access_bytes <= pages->bytes && pages->requested_bytes <= pages->access_bytes;
 }
 
+/* The information right before the program's bytes says the same, if it is there to be read. */
+static bool info_agrees(const struct page_walk *page, const struct pages *pages)
+{
+	struct memory *memory = page->nt->memory;
+	unsigned bits = page->layout->bits;
+	struct page_block block;
+
+	if (pages->user - pages->addr < page->layout->info_bytes ||
+		!memory_at(
+			memory, pages->user - page->layout->info_bytes, page->layout->info_bytes))
+		return true;
+	return page_block_parse(memory, bits, pages->user, &block) && block.is_full &&
+	       block.requested_bytes == pages->requested_bytes;
+}
+
 static int each_block(void *ctx, uint64_t node)
 {
 	struct page_walk *page = ctx;
@@ -72,6 +87,8 @@ static int each_block(void *ctx, uint64_t node)
 		return walk_broken(walk, node, "page heap block outside of its pages");
 	if (pages.bytes - pages.access_bytes > GUARD_BYTES_MAX)
 		walk_doubt(walk, node, "page heap block of more pages than it needs");
+	if (!info_agrees(page, &pages))
+		walk_doubt(walk, node, "page heap block without its information before it");
 	rc = claim(page, pages.addr, pages.user + pages.requested_bytes);
 	if (rc == -ERR_TARGET)
 		return walk_broken(walk, node, "more blocks than memory"), 1;
