@@ -158,12 +158,11 @@ static int list_processes(const char *pattern, struct err *err)
 	if (rc)
 		goto out;
 	seen.rows = calloc(list.count + 1, sizeof(*seen.rows));
-	if (!seen.rows || look_at_all(&list, pattern, &seen))
+	if (!seen.rows || look_at_all(&list, pattern, &seen) ||
+		(seen.count && ps_print(stdout, seen.rows, seen.count)))
 		rc = err_set(err, ERR_NOMEM, "ps", NULL);
 	else if (!seen.count)
 		rc = err_set(err, ERR_NO_PROCESS, pattern ? pattern : "ps", NULL);
-	else if (ps_print(stdout, seen.rows, seen.count))
-		rc = err_set(err, ERR_NOMEM, "ps", NULL);
 	if (rc)
 		goto out;
 	ps_print_missing(stderr, seen.closed_count, seen.ended_count);

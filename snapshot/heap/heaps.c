@@ -78,9 +78,9 @@ int walk_doubt(struct walk *walk, uint64_t addr, const char *what)
 /* Who understands the heaps of a process; the last one takes all. */
 static const struct heap_walker *walker_of(struct target *target, uint64_t first_heap)
 {
-	size_t i = 0;
+	size_t i = 0, last = sizeof(walkers) / sizeof(*walkers) - 1;
 
-	while (!walkers[i]->probe(target, first_heap))
+	while (i < last && !walkers[i]->probe(target, first_heap))
 		i++;
 	return walkers[i];
 }

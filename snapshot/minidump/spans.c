@@ -105,6 +105,7 @@ const struct span *spans_narrow(
 		narrow(region, span->addr, span->end);
 		return span;
 	}
-	narrow(region, i ? spans->list[i - 1].end : 0, span ? span->addr : UINT64_MAX);
+	narrow(region, i && spans->list ? spans->list[i - 1].end : 0,
+		span ? span->addr : UINT64_MAX);
 	return NULL;
 }

@@ -84,8 +84,10 @@ static const char *line(const char *text, const char *start)
 
 	while (at && strncmp(at, start, strlen(start)) != 0)
 		at = strchr(at, '\n') ? strchr(at, '\n') + 1 : NULL;
-	if (!at || !*at)
+	if (!at || !*at) {
 		fail_msg("no line starts with %s in\n%s", start, text);
+		return "";
+	}
 	snprintf(found, sizeof(found), "%.*s", (int)strcspn(at, "\n"), at);
 	return found;
 }

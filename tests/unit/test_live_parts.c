@@ -157,7 +157,7 @@ static void check_missing(size_t closed_count, size_t ended_count, const char *e
 	assert_non_null(to);
 	ps_print_missing(to, closed_count, ended_count);
 	rewind(to);
-	fread(text, 1, sizeof(text) - 1, to);
+	text[fread(text, 1, sizeof(text) - 1, to)] = '\0';
 	assert_int_equal(fclose(to), 0);
 	assert_string_equal(text, expected);
 }

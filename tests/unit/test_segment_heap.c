@@ -4,9 +4,11 @@
 static const struct fake_layout *const layouts[] = {
 	&fake_26100_x64, &fake_22000_x64, &fake_19041_x64, &fake_19041_x86, &fake_14393_x64};
 
+/* l is declared here. NOLINTBEGIN(bugprone-macro-parentheses) */
 #define EACH_LAYOUT(l)                                                                             \
 	for (size_t i_ = 0; i_ < sizeof(layouts) / sizeof(*layouts); i_++)                         \
 		for (const struct fake_layout *l = layouts[i_]; l; l = NULL)
+/* NOLINTEND(bugprone-macro-parentheses) */
 
 static void a_heap_is_known_by_the_pointers_back_to_it(void **state)
 {

@@ -75,7 +75,7 @@ static bool goes_on(DWORD limits)
 	SECURITY_ATTRIBUTES inherit = {.nLength = sizeof(inherit), .bInheritHandle = TRUE};
 	HANDLE ready = CreateEventW(&inherit, TRUE, FALSE, NULL);
 	HANDLE go = CreateEventW(&inherit, TRUE, FALSE, NULL), process = NULL;
-	PROCESS_INFORMATION held, holder;
+	PROCESS_INFORMATION held = {0}, holder = {0};
 	wchar_t arguments[80];
 	DWORD status = 0;
 	bool ended;

@@ -55,6 +55,7 @@ static DWORD run_child(const char *how, char *text, DWORD size)
 	DWORD status = 77, len = 0, got = 0;
 	HANDLE from;
 
+	*text = '\0';
 	if (!GetModuleFileNameW(NULL, image, MAX_PATH) ||
 		!CreatePipe(&from, &output,
 			&(SECURITY_ATTRIBUTES){

@@ -269,7 +269,7 @@ static void look_behind(struct nt_heap *heap, const struct view *view)
 static bool is_in_use(struct nt_heap *heap, const struct nt_container *container)
 {
 	struct nt_container had = *container;
-	struct view view;
+	struct view view = {0};
 
 	if (!nt_lfh_last_described(heap, &had))
 		return false;

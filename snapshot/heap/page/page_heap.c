@@ -145,7 +145,7 @@ static int drop_listed(struct nt_walk *nt)
 		return 0;
 	if (bytes && !listed)
 		return -ERR_NOMEM;
-	for (size_t i = 0; i < process->heap_count; i++)
+	for (size_t i = 0; listed && i < process->heap_count; i++)
 		listed[i] = process->heaps[i];
 	if (listed)
 		qsort(listed, process->heap_count, sizeof(*listed), by_value);
