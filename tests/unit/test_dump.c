@@ -219,13 +219,15 @@ static void a_written_dump_has_the_lines_of_umdh(void **state)
 	static const char ust_note[] =
 		"\r\n// hsnap: ust records=7 broken-records=1 cut-records=2 database=400000000000 "
 		"entries=9 lookups=11 failures=2 indexed=8 chained=6 used=4096 reserved=65536\r\n";
+	static const char heap_note[] =
+		"\r\n// hsnap: heap addr=650000 kind=nt bits=32 layout=\"Windows \\\"7\\\" x86\" "
+		"committed=65536 reserved=1048576 stackless-blocks=3 ";
 	static const char *const lines[] = {
 		"\r\n// Loaded modules: \r\n//     Base Size Module\r\n",
 		"\r\n//           140000000    24000 C:\\a b\\",
 		"\r\n// Process modules enumerated.\r\n",
 		ust_note,
-		"\r\n// hsnap: heap addr=650000 kind=nt bits=32 layout=\"Windows \\\"7\\\" x86\" "
-		"committed=65536 reserved=1048576 stackless-blocks=3 ",
+		heap_note,
 		"\r\n// hsnap: heap addr=10000 kind=unknown committed=0 reserved=0 ",
 		"\r\n*- - - - - - - - - - Start of data for heap @ 650000 - - - - - - - - - -\r\n",
 		"\r\n*- - - - - - - - - - Heap 650000 Hogs - - - - - - - - - -\r\n",
