@@ -120,6 +120,26 @@ static inline uint64_t fake_get(struct fake *fake, uint64_t addr, size_t len)
 
 /* ---------------------------------------------------------------- struct target_ops */
 
+/* Every range is a region. Not among the operations of fake_init(): a test adds it. */
+static inline int fake_region(struct target *target, uint64_t addr, struct target_region *region)
+{
+	const struct fake *fake = target->system;
+	const struct fake_range *best = NULL;
+
+	for (size_t i = 0; i < fake->range_count; i++) {
+		const struct fake_range *range = &fake->ranges[i];
+
+		if (range->addr + range->len > addr && (!best || range->addr < best->addr))
+			best = range;
+	}
+	if (!best)
+		return -ERR_READ;
+	*region = (struct target_region){.addr = best->addr,
+		.end = best->addr + best->len,
+		.access = TARGET_READ | TARGET_WRITE};
+	return 0;
+}
+
 static inline bool fake_read_fails(const struct fake *fake)
 {
 	return fake->fail_from && fake->reads >= fake->fail_from &&

@@ -10,26 +10,6 @@
 #define FRAGMENT "../shared/data/dumps/syzygy_notepad-larger-32bit.dmp"
 #define FRAGMENT_STREAM_MEMORY 5u
 
-/* Every range of the file is a region. */
-static inline int fragment_region(
-	struct target *target, uint64_t addr, struct target_region *region)
-{
-	const struct fake *fake = target->system;
-	const struct fake_range *best = NULL;
-
-	for (size_t i = 0; i < fake->range_count; i++) {
-		const struct fake_range *range = &fake->ranges[i];
-
-		if (range->addr + range->len > addr && (!best || range->addr < best->addr))
-			best = range;
-	}
-	if (!best)
-		return -ERR_READ;
-	*region = (struct target_region){
-		.addr = best->addr, .end = best->addr + best->len, .access = TARGET_READ};
-	return 0;
-}
-
 struct fragment {
 	unsigned char *bytes;
 	size_t len;
@@ -80,7 +60,7 @@ static inline void fragment_map(struct fake *fake)
 
 	assert_non_null(from);
 	ops = *fake->target.ops;
-	ops.region = fragment_region;
+	ops.region = fake_region;
 	fake->target.ops = &ops;
 	file.bytes = malloc((size_t)1 << 24);
 	assert_non_null(file.bytes);

@@ -28,26 +28,6 @@ struct made {
 	bool has_regions;
 };
 
-/* Every range of the target is a region. */
-static inline int made_region(struct target *target, uint64_t addr, struct target_region *region)
-{
-	const struct fake *fake = target->system;
-	const struct fake_range *best = NULL;
-
-	for (size_t i = 0; i < fake->range_count; i++) {
-		const struct fake_range *range = &fake->ranges[i];
-
-		if (range->addr + range->len > addr && (!best || range->addr < best->addr))
-			best = range;
-	}
-	if (!best)
-		return -ERR_READ;
-	*region = (struct target_region){.addr = best->addr,
-		.end = best->addr + best->len,
-		.access = TARGET_READ | TARGET_WRITE};
-	return 0;
-}
-
 static inline void made_put_ptr(struct made *made, uint64_t addr, uint64_t value)
 {
 	fake_put(&made->fake, addr, value, made->row->bits / 8);
@@ -84,7 +64,7 @@ static inline struct made *made_new(const char *row)
 	made->common = made->row->common;
 	fake_init(&made->fake);
 	ops = *made->fake.target.ops;
-	ops.region = made_region;
+	ops.region = fake_region;
 	made->fake.target.ops = &ops;
 	made->fake.target.bits = made->row->bits;
 	made->process.bits = made->row->bits;

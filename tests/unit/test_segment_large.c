@@ -120,29 +120,10 @@ static void a_tree_without_its_first_node_is_noted(void **state)
 
 /* ---------------------------------------------------------------- how long they are */
 
-/* The range that addr is in, or the next; ranges that touch are one. */
-static int region_of(struct target *target, uint64_t addr, struct target_region *region)
-{
-	const struct fake *fake = target->system;
-	const struct fake_range *best = NULL;
-
-	for (size_t i = 0; i < fake->range_count; i++) {
-		const struct fake_range *range = &fake->ranges[i];
-
-		if (range->addr + range->len > addr && (!best || range->addr < best->addr))
-			best = range;
-	}
-	if (!best)
-		return -ERR_READ;
-	*region = (struct target_region){
-		best->addr, best->addr + best->len, TARGET_READ | TARGET_WRITE, false};
-	return 0;
-}
-
 static void know_regions(struct zoo *z, struct target_ops *ops)
 {
 	*ops = *z->s.fake.target.ops;
-	ops->region = region_of;
+	ops->region = fake_region;
 	z->s.fake.target.ops = ops;
 }
 

@@ -12,26 +12,17 @@ struct scene {
 	struct memory memory;
 };
 
-/* Every range of the fake is a region; the first `execute_only` of them cannot be read. */
+/* The first ranges of the fake, up to this one, cannot be read. */
 static unsigned unreadable;
 
 static int region(struct target *target, uint64_t addr, struct target_region *region)
 {
 	const struct fake *fake = target->system;
-	const struct fake_range *best = NULL;
+	int rc = fake_region(target, addr, region);
 
-	for (size_t i = 0; i < fake->range_count; i++) {
-		const struct fake_range *range = &fake->ranges[i];
-
-		if (range->addr + range->len > addr && (!best || range->addr < best->addr))
-			best = range;
-	}
-	if (!best)
-		return -ERR_READ;
-	*region = (struct target_region){.addr = best->addr,
-		.end = best->addr + best->len,
-		.access = best - fake->ranges <= unreadable ? TARGET_EXECUTE : TARGET_READ};
-	return 0;
+	if (!rc && fake_range_at(target->system, region->addr) <= &fake->ranges[unreadable])
+		region->access = TARGET_EXECUTE;
+	return rc;
 }
 
 static unsigned views; /* how often bytes were asked for */
