@@ -43,6 +43,9 @@ void tracer_copy_sort(struct tracer_copy *copy);
 /* The block at addr, or NULL. */
 const struct tracer_block *tracer_copy_find(const struct tracer_copy *copy, uint64_t addr);
 
+/* The handle of the heap that a block is in; 0 when that is not known. */
+uint64_t tracer_copy_heap(const struct tracer_copy *copy, const struct tracer_block *block);
+
 /* The frames of a stack, copied to frames; how many, or 0 when id names no sound record. */
 uint32_t tracer_copy_stack(
 	const struct tracer_copy *copy, uint32_t id, uint64_t frames[TRACER_DEPTH_MAX]);
