@@ -89,7 +89,7 @@ win64_hsym := $(call win64_objects,$(CORE) $(SYMBOLIZE))
 # Controlling a tracer is for Windows.
 linux_hsnap := $(call linux_objects,$(CORE) $(filter-out snapshot/control/%,$(SNAPSHOT)))
 win64_hsnap := $(call win64_objects,$(CORE) $(SNAPSHOT))
-win64_tracer := $(patsubst snapshot/tracer/%.c,build/win64/tracer/%.o,$(call windows_of,$(TRACER)))
+win64_tracer := $(patsubst snapshot/tracer/%.c,build/win64/tracer/%.o,$(filter-out %_x86.c,$(call windows_of,$(TRACER))))
 
 LINUX_PROGRAMS := $(if $(wildcard diff/hdiff.c),build/linux/hdiff) \
 	$(if $(wildcard symbolize/hsym.c),build/linux/hsym) \

@@ -19,7 +19,6 @@ NTSYSAPI NTSTATUS NTAPI NtAllocateVirtualMemory(
 NTSYSAPI NTSTATUS NTAPI NtFreeVirtualMemory(HANDLE process, PVOID *base, PSIZE_T bytes, ULONG type);
 NTSYSAPI NTSTATUS NTAPI NtProtectVirtualMemory(
 	HANDLE process, PVOID *base, PSIZE_T bytes, ULONG protect, PULONG old);
-NTSYSAPI void NTAPI RtlRaiseStatus(NTSTATUS status);
 NTSYSAPI NTSTATUS NTAPI NtYieldExecution(void);
 NTSYSAPI NTSTATUS NTAPI NtDelayExecution(BOOLEAN alertable, const LARGE_INTEGER *interval);
 NTSYSAPI BOOLEAN NTAPI RtlDllShutdownInProgress(void);
