@@ -173,12 +173,18 @@ static int copy_shard(struct tracer_copy *copy, struct target *target,
 	return rc;
 }
 
+static bool stacks_are_sound(const struct tracer_area *area)
+{
+	return area->stacks_top <= area->stacks_committed &&
+	       area->stacks_top <= area->stacks_limit &&
+	       area->stacks_limit <= STACKTABLE_RESERVE_BYTES && area->stacks_top >= 8;
+}
+
 static int copy_stacks(struct tracer_copy *copy, struct target *target)
 {
 	const struct tracer_area *area = &copy->area;
 
-	if (area->stacks_top > area->stacks_committed || area->stacks_top > area->stacks_limit ||
-		area->stacks_limit > STACKTABLE_RESERVE_BYTES || area->stacks_top < 8)
+	if (!stacks_are_sound(area))
 		return -ERR_TARGET;
 	copy->stacks = malloc((size_t)area->stacks_top);
 	if (!copy->stacks)
@@ -222,6 +228,25 @@ int tracer_copy_take(
 	if (rc == -ERR_NOMEM)
 		return err_set(err, ERR_NOMEM, target->name, NULL);
 	return rc ? target_err(target, area_addr, "damaged tracer table", err) : 0;
+}
+
+int tracer_plan(struct target *target, uint64_t area_addr, struct target_ranges *ranges)
+{
+	int rc = ranges_add(ranges, area_addr, sizeof(struct tracer_area));
+	struct tracer_area area;
+
+	if (rc || tracer_area_read(target, area_addr, &area, NULL) || !are_sound(area.shards))
+		return rc;
+	if (area.stacks_committed && stacks_are_sound(&area))
+		rc = ranges_add(ranges, area.stacks, area.stacks_top);
+	for (unsigned i = 0; !rc && i < TRACER_SHARDS; i++) {
+		const struct tracer_shard *shard = &area.shards[i];
+
+		if (!shard->broken)
+			rc = ranges_add(ranges, table_addr(shard),
+				entry_count(shard) * sizeof(struct tracer_block));
+	}
+	return rc;
 }
 
 static int by_addr(const void *a, const void *b)

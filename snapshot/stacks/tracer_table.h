@@ -9,6 +9,7 @@
 
 #include "core/model.h"
 #include "snapshot/target/target.h"
+#include "snapshot/target/target_ranges.h"
 #include "snapshot/tracer/shared.h"
 
 struct tracer_copy {
@@ -36,6 +37,10 @@ int tracer_area_read(
  * what copy held before is gone. */
 int tracer_copy_take(
 	struct tracer_copy *copy, struct target *target, uint64_t area_addr, struct err *err);
+
+/* Adds what tracer_copy_take() would read of a target. 0 or -ERR_NOMEM; a tracer that cannot be read
+ * adds no more than its area. */
+int tracer_plan(struct target *target, uint64_t area_addr, struct target_ranges *ranges);
 
 /* Orders the blocks for tracer_copy_find(). */
 void tracer_copy_sort(struct tracer_copy *copy);
