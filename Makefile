@@ -22,7 +22,7 @@ SYMBOLIZE := $(wildcard symbolize/*.c)
 DIFF := $(wildcard diff/*.c diff/*/*.c)
 MAINS := snapshot/hsnap.c diff/hdiff.c symbolize/hsym.c
 # The part of the tracer that runs outside a target too, in tests.
-TRACER_TABLES := $(filter %/blocktable.c %/stacktable.c %/memory_posix.c %/memory_windows.c,$(TRACER))
+TRACER_TABLES := $(filter %/tables.c %/blocktable.c %/stacktable.c %/heapindex.c %/sample.c %/unloads.c %/ranges.c,$(TRACER))
 
 SAMPLES := $(wildcard samples/*.c)
 UNIT_TESTS := $(wildcard tests/unit/test_*.c)
@@ -50,26 +50,26 @@ OURS = -std=c11 -I. -DHSNAP_VERSION='"$(VERSION)"' $(WARN) -MMD -MP
 linux_FLAGS = $(OURS) -D_XOPEN_SOURCE=700 $(CPPFLAGS) $(CFLAGS)
 asan_FLAGS = $(linux_FLAGS) -O1 -fno-omit-frame-pointer \
 	-fsanitize=address,undefined -fno-sanitize-recover=all
+# The switches that setup/zydis builds the library with.
+zydis_FLAGS = -DZYDIS_STATIC_BUILD -DZYCORE_STATIC_BUILD -DZYAN_NO_LIBC \
+	-DZYDIS_DISABLE_FORMATTER -DZYDIS_DISABLE_ENCODER -DZYDIS_DISABLE_SEGMENT
 # DWARF 4 because Wine's DbgHelp reads no later one.
 # min-pagesize: else gcc 12 takes a read at gs:[offset] for one past an object.
 windows_FLAGS = $(OURS) --param=min-pagesize=0 -isystem $(DEPS)/include -D_WIN32_WINNT=0x0601 -DUNICODE -D_UNICODE \
-	-D__USE_MINGW_ANSI_STDIO=1 -DPCRE2_STATIC $(CPPFLAGS)
+	-D__USE_MINGW_ANSI_STDIO=1 -DPCRE2_STATIC $(zydis_FLAGS) $(CPPFLAGS)
 win64_FLAGS = $(windows_FLAGS) $(CFLAGS) -gdwarf-4
 # Samples and tests are read by their stacks: every call must leave a frame. Of two lines at one
 # address Wine's DbgHelp keeps the first; without statement frontiers there are none such.
 sample_FLAGS = $(windows_FLAGS) -O1 -gdwarf-4 -gno-statement-frontiers -fno-optimize-sibling-calls
-# The tracer lives in a stranger's process: no C library, no start-up code. The
-# ZYD* and ZYAN* switches are those setup/zydis builds the library with.
-tracer_FLAGS = $(windows_FLAGS) -O2 -gdwarf-4 -ffreestanding -fno-stack-protector \
-	-DZYDIS_STATIC_BUILD -DZYCORE_STATIC_BUILD -DZYAN_NO_LIBC \
-	-DZYDIS_DISABLE_FORMATTER -DZYDIS_DISABLE_ENCODER -DZYDIS_DISABLE_SEGMENT
+# The tracer lives in a stranger's process: no C library, no start-up code.
+tracer_FLAGS = $(windows_FLAGS) -O2 -gdwarf-4 -ffreestanding -fno-stack-protector
 
 linux_hdiff_LIBS := -lpcre2-8 -lz
 linux_hsym_LIBS := -lz
 linux_hsnap_LIBS := -lz
 win64_hdiff_LIBS := -lpcre2-8 -lz
 win64_hsym_LIBS := -lz
-win64_hsnap_LIBS := -lz -lntdll
+win64_hsnap_LIBS := -lz -lzydis -lntdll
 win64_LDFLAGS := -static -static-libgcc -L$(DEPS)/lib
 
 # ---------------------------------------------------------------- what from what
@@ -86,7 +86,8 @@ linux_hdiff := $(call linux_objects,$(CORE) $(filter-out $(MAINS),$(SYMBOLIZE)) 
 linux_hsym := $(call linux_objects,$(CORE) $(SYMBOLIZE))
 win64_hdiff := $(call win64_objects,$(CORE) $(filter-out $(MAINS),$(SYMBOLIZE)) $(DIFF))
 win64_hsym := $(call win64_objects,$(CORE) $(SYMBOLIZE))
-linux_hsnap := $(call linux_objects,$(CORE) $(SNAPSHOT))
+# Controlling a tracer is for Windows.
+linux_hsnap := $(call linux_objects,$(CORE) $(filter-out snapshot/control/%,$(SNAPSHOT)))
 win64_hsnap := $(call win64_objects,$(CORE) $(SNAPSHOT))
 win64_tracer := $(patsubst snapshot/tracer/%.c,build/win64/tracer/%.o,$(call windows_of,$(TRACER)))
 
@@ -206,7 +207,7 @@ build/win64/hsnap.exe build/win64/hdiff.exe build/win64/hsym.exe: build/win64/%.
 
 build/win64/hsnap-tracer64.dll: $(win64_tracer)
 	echo "== $@"
-	$(MINGW)gcc -shared -nostdlib -Wl,-e,DllMain $^ -L$(DEPS)/lib -lzydis -lkernel32 -lntdll -o $@
+	$(MINGW)gcc -shared -nostdlib -Wl,-e,DllMain $^ -lkernel32 -lntdll -o $@
 
 build/win64/samples/%.exe: samples/%.c Makefile | deps
 	mkdir -p $(@D)
@@ -240,23 +241,23 @@ build/win64/library.a: $(call win64_objects,$(LIBRARY)) | deps
 build/linux/tests/%: build/linux/obj/tests/unit/%.o build/linux/library.a
 	mkdir -p $(@D)
 	echo "== $@"
-	$(CC) $^ -lcmocka -lpcre2-8 -lz -lpthread -o $@
+	$(CC) $^ -lcmocka -lpcre2-8 -lZydis -lz -lpthread -o $@
 
 # What the walkers find, to compare it with that truth.
 build/linux/walk/%: build/linux/obj/tests/walk/%.o build/linux/library.a
 	mkdir -p $(@D)
 	echo "== $@"
-	$(CC) $^ -lpcre2-8 -lz -lpthread -o $@
+	$(CC) $^ -lpcre2-8 -lZydis -lz -lpthread -o $@
 
 build/asan/tests/%: build/asan/obj/tests/unit/%.o build/asan/library.a
 	mkdir -p $(@D)
 	echo "== $@"
-	$(CC) -fsanitize=address,undefined $^ -lcmocka -lpcre2-8 -lz -lpthread -o $@
+	$(CC) -fsanitize=address,undefined $^ -lcmocka -lpcre2-8 -lZydis -lz -lpthread -o $@
 
 build/win64/tests/%.exe: build/win64/obj/tests/win/%.o build/win64/library.a
 	mkdir -p $(@D)
 	echo "== $@"
-	$(MINGW)gcc $^ $(win64_LDFLAGS) -lpcre2-8 -lz -lntdll -o $@
+	$(MINGW)gcc $^ $(win64_LDFLAGS) -lpcre2-8 -lz -lzydis -lntdll -o $@
 
 -include $(shell [ ! -d build ] || find build/linux build/asan build/win64 -name '*.d' 2>/dev/null)
 
@@ -264,7 +265,7 @@ build/win64/tests/%.exe: build/win64/obj/tests/win/%.o build/win64/library.a
 
 ALL_C = $(shell find . -path ./build -prune -o -name '*.[ch]' -print | sed 's,^\./,,' | sort)
 ALL_SCRIPTS = $(shell grep -lE '^\#!/bin/(ba)?sh' .ci/* setup/* samples/* tests/* 2>/dev/null)
-LINT_WINDOWS = $(filter %_windows.c snapshot/tracer/% samples/% tests/win/% tests/bench/pairs.c tests/targets/%,$(filter %.c,$(ALL_C)))
+LINT_WINDOWS = $(filter %_windows.c snapshot/tracer/% samples/% tests/win/% tests/bench/pairs.c tests/bench/mixed.c tests/targets/%,$(filter %.c,$(ALL_C)))
 LINT_LINUX = $(filter-out $(LINT_WINDOWS),$(filter %.c,$(ALL_C)))
 # -MMD and the like are for gcc alone
 # clang takes all flags but those that steer gcc's output

@@ -168,7 +168,9 @@ static int take(struct taking *taking, struct err *err)
 		stats->held_ms += os_time_ms() - start;
 		if (is_copied)
 			rc = walk(taking, &taking->copying->memory, err);
-		if (is_taken)
+		if (is_copied && rc == -ERR_TARGET)
+			again = copying_failed(taking->copying);
+		else if (is_taken)
 			again = !rc && taking->captured->walk.broken_count && !target->is_file &&
 				++walks < WALKS_MAX;
 		if (!again)

@@ -1,6 +1,7 @@
 #include "snapshot/copying.h"
 
 #include "core/os.h"
+#include "snapshot/stacks/tracer_plan.h"
 #include "snapshot/target/nt_process.h"
 
 #define LIMIT_BYTES ((uint64_t)2 << 30)
@@ -14,7 +15,7 @@ int copying_init(struct copying *copying, struct target *target, uint64_t limit_
 {
 	copying->is_on = false;
 	copying->why_not = NULL;
-	ranges_init(&copying->wanted);
+	target_ranges_init(&copying->wanted);
 	target_copy_init(&copying->copy, target, limit_bytes);
 	return memory_init(&copying->memory, &copying->copy.target);
 }
@@ -23,7 +24,7 @@ void copying_release(struct copying *copying)
 {
 	memory_release(&copying->memory);
 	target_copy_release(&copying->copy);
-	ranges_release(&copying->wanted);
+	target_ranges_release(&copying->wanted);
 }
 
 uint64_t copying_limit(void)
@@ -38,7 +39,7 @@ static int plan(struct copying *copying, struct target *target, const struct cap
 {
 	int rc;
 
-	ranges_clear(&copying->wanted);
+	target_ranges_clear(&copying->wanted);
 	rc = heaps_plan(target, &copying->wanted);
 	if (!rc)
 		rc = nt_plan_flags(target, &copying->wanted);
@@ -51,8 +52,8 @@ static bool make_room(struct copying *copying)
 {
 	uint64_t limit = copying->copy.limit_bytes, bytes;
 
-	ranges_settle(&copying->wanted);
-	bytes = ranges_bytes(&copying->wanted);
+	target_ranges_settle(&copying->wanted);
+	bytes = target_ranges_bytes(&copying->wanted);
 	if (bytes > limit) {
 		copying->why_not = "it is too large to be copied";
 		return false;
@@ -98,4 +99,11 @@ bool copying_take(struct copying *copying, const struct captured *captured)
 	copying->is_on = false;
 	copying->why_not = "too much has changed before it was held";
 	return false;
+}
+
+bool copying_failed(struct copying *copying)
+{
+	copying->is_on = false;
+	copying->why_not = "its copy lacks something";
+	return true;
 }

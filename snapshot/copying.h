@@ -33,6 +33,9 @@ void copying_look(struct copying *copying, const struct captured *captured);
 /* Copies, the process being held. False: it has to be walked now, and is_on is so no more. */
 bool copying_take(struct copying *copying, const struct captured *captured);
 
+/* No sense could be made of the copy: the process has to be held again and walked. Returns true. */
+bool copying_failed(struct copying *copying);
+
 /* How much may be copied on this machine: some, but not so much that it gets slow by that. */
 uint64_t copying_limit(void);
 

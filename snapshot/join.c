@@ -98,8 +98,9 @@ static const struct tracer_block *traced_block(
 	if (!captured->has_tracer)
 		return NULL;
 	traced = tracer_copy_find(&captured->tracer, walked->addr);
-	if (!traced || (traced->size_bytes == walked->requested_bytes &&
-			       traced->heap == captured->walk.heaps[walked->heap].addr))
+	if (!traced || (tracer_block_bytes(traced) == walked->requested_bytes &&
+			       tracer_copy_heap(&captured->tracer, traced) ==
+				       captured->walk.heaps[walked->heap].addr))
 		return traced;
 	joining->mismatches++;
 	return NULL;
@@ -117,7 +118,7 @@ static int stack_of(struct joining *joining, const struct walked_block *walked, 
 	if (captured->os)
 		return os_stack(joining, walked, index);
 	if (traced)
-		rc = traced_stack(joining, traced->stack, index);
+		rc = traced_stack(joining, tracer_block_stack(traced), index);
 	if (rc || *index != STACK_NONE)
 		return rc;
 	if (captured->wants_ust)
@@ -165,10 +166,11 @@ static int join_walked(struct joining *joining)
 
 static int add_traced(struct joining *joining, const struct tracer_block *traced, uint32_t heap)
 {
-	struct walked_block block = {
-		.addr = traced->addr, .requested_bytes = traced->size_bytes, .heap = heap};
+	struct walked_block block = {.addr = tracer_block_addr(traced),
+		.requested_bytes = tracer_block_bytes(traced),
+		.heap = heap};
 	uint32_t stack;
-	int rc = traced_stack(joining, traced->stack, &stack);
+	int rc = traced_stack(joining, tracer_block_stack(traced), &stack);
 
 	return rc ? rc : add_block(joining->snapshot, &block, stack);
 }
@@ -190,7 +192,7 @@ static int join_unwalked(struct joining *joining)
 	}
 	rc = rc < 0 ? rc : 0;
 	for (size_t i = 0; !rc && unwalked.count && i < tracer->block_count; i++) {
-		if (u64map_find(&unwalked, tracer->blocks[i].heap, &heap))
+		if (u64map_find(&unwalked, tracer_copy_heap(tracer, &tracer->blocks[i]), &heap))
 			rc = add_traced(joining, &tracer->blocks[i], heap);
 	}
 	u64map_release(&unwalked);

@@ -92,7 +92,7 @@ static bool has_tracer(struct target *target)
 			const char *path = modules.modules[i].path;
 			const char *slash = strrchr(path, '\\');
 
-			found = process_is_called(slash ? slash + 1 : path, TRACER_DLL);
+			found = process_is_called(slash ? slash + 1 : path, TRACER_DLL_64);
 		}
 	}
 	snapshot_release(&modules);

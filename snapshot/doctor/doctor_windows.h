@@ -9,8 +9,8 @@
 #define SNAPSHOT_DOCTOR_DOCTOR_WINDOWS_H
 
 #include "snapshot/doctor/doctor.h"
-#include "snapshot/live/inject_windows.h"
-#include "snapshot/live/spawn_windows.h"
+#include "snapshot/control/inject_windows.h"
+#include "snapshot/control/spawn_windows.h"
 #include "snapshot/target/target.h"
 
 #define DOCTOR_CHILD "--child" /* hsnap doctor --child HANDLE ... */

@@ -172,7 +172,7 @@ static int subheap(struct wine_walk *wine, uint64_t addr, const unsigned char *b
 	heap->committed_bytes += before + committed;
 	heap->reserved_bytes += before + reserved;
 	if (wine->wanted)
-		return ranges_add(wine->wanted, data - before, before + committed);
+		return target_ranges_add(wine->wanted, data - before, before + committed);
 	return walk_subheap(wine, data, data + committed, data + reserved);
 }
 
@@ -190,7 +190,7 @@ static int large(struct wine_walk *wine, uint64_t addr, const unsigned char *byt
 	heap->committed_bytes += block_bytes;
 	heap->reserved_bytes += block_bytes;
 	if (wine->wanted)
-		return ranges_add(wine->wanted, addr, layout->large_bytes);
+		return target_ranges_add(wine->wanted, addr, layout->large_bytes);
 	return walk_add_block(
 		wine->walk, addr + layout->large_bytes, data_bytes, block_bytes - data_bytes, 0);
 }
@@ -259,7 +259,7 @@ static int walk_heap(struct wine_walk *wine, uint64_t addr, const unsigned char 
 	larges.each = large;
 	rc = walk_add_heap(wine->walk, &heap);
 	if (!rc && wine->wanted)
-		rc = ranges_add(wine->wanted, addr, layout->heap_read_bytes);
+		rc = target_ranges_add(wine->wanted, addr, layout->heap_read_bytes);
 	if (!rc)
 		rc = walk_list(wine, &subheaps);
 	if (!rc)

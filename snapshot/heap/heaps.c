@@ -117,7 +117,7 @@ int heaps_plan(struct target *target, struct target_ranges *ranges)
 	walker = walker_of(target, first_heap);
 	if (!walker->plan)
 		return -ERR_NO_HEAPS;
-	rc = ranges_add(ranges, field, target->bits / 8);
+	rc = target_ranges_add(ranges, field, target->bits / 8);
 	return rc ? rc : walker->plan(target, first_heap, ranges);
 }
 

@@ -6,7 +6,7 @@
 #include "core/kv.h"
 #include "snapshot/live/nt_windows.h"
 #include "snapshot/live/process.h"
-#include "snapshot/live/spawn_windows.h"
+#include "snapshot/control/spawn_windows.h"
 
 enum {
 	HSNAP, /* this process */

@@ -4,9 +4,8 @@
 #include <string.h>
 
 #include "core/buf.h"
-#include "snapshot/tracer/stacktable.h"
 
-#define ENTRIES_LOG2_MAX 24 /* of one shard: a thousand million blocks in all */
+#define ENTRIES_LOG2_MAX 26 /* of one shard */
 #define PIECE_BYTES ((size_t)1 << 20) /* of one read */
 
 void tracer_copy_init(struct tracer_copy *copy)
@@ -23,7 +22,7 @@ void tracer_copy_release(struct tracer_copy *copy)
 
 static bool is_tracer(const char *path)
 {
-	const char *name = path_base(path), *ours = TRACER_DLL;
+	const char *name = path_base(path), *ours = TRACER_DLL_64;
 
 	while (*name && *ours && (*name | 0x20) == (*ours | 0x20)) {
 		name++;
@@ -62,29 +61,22 @@ int tracer_find(struct target *target, const struct module *modules, size_t coun
 int tracer_area_read(
 	struct target *target, uint64_t area_addr, struct tracer_area *area, struct err *err)
 {
-	static const char *const failures[] = {
-		[TRACER_OK] = "it failed, and does not say why",
-		[TRACER_NO_MEMORY] = "it found no memory near ntdll",
-		[TRACER_NO_TLS_SLOT] = "it found no free TLS slot",
-		[TRACER_NO_EXPORT] = "ntdll lacks a function it needs",
-		[TRACER_NOT_PATCHABLE] = "ntdll's functions begin with code it cannot move",
-	};
-	struct tracer_area found;
+	struct tracer_area *found = malloc(sizeof(*found));
+	int rc = 0;
 
-	if (target_read(target, area_addr, &found, sizeof(found)))
-		return target_err(target, area_addr, "unreadable tracer", err);
-	if (found.magic != TRACER_MAGIC || found.version != TRACER_VERSION ||
-		found.area_bytes != sizeof(found))
-		return target_err(target, area_addr, "a tracer of another version", err);
-	if (found.state == TRACER_OFF)
-		return err_set(err, ERR_INJECT, target->name, "it is not ready yet");
-	if (found.state != TRACER_ON) {
-		if (found.failure >= sizeof(failures) / sizeof(*failures))
-			found.failure = TRACER_OK;
-		return err_set(err, ERR_INJECT, target->name, "%s", failures[found.failure]);
-	}
-	*area = found;
-	return 0;
+	if (!found)
+		return err_set(err, ERR_NOMEM, target->name, NULL);
+	if (target_read(target, area_addr, found, sizeof(*found)))
+		rc = target_err(target, area_addr, "unreadable tracer", err);
+	else if (found->magic != TRACER_MAGIC || found->version != TRACER_VERSION ||
+		 found->area_bytes != sizeof(*found))
+		rc = target_err(target, area_addr, "a tracer of another version", err);
+	else if (found->state == TRACER_FAILED)
+		rc = err_set(err, ERR_INJECT, target->name, "it found no free TLS slot");
+	else
+		*area = *found;
+	free(found);
+	return rc;
 }
 
 static int copy_bytes(struct target *target, uint64_t addr, unsigned char *bytes, uint64_t len)
@@ -105,7 +97,7 @@ static int copy_bytes(struct target *target, uint64_t addr, unsigned char *bytes
 static int keep_valid(struct tracer_copy *copy, const struct tracer_block *piece, size_t count)
 {
 	for (size_t i = 0; i < count; i++) {
-		if (!piece[i].addr)
+		if (!piece[i].key)
 			continue;
 		if (array_grow((void **)&copy->blocks, &copy->block_cap, copy->block_count,
 			    sizeof(*copy->blocks)))
@@ -173,18 +165,12 @@ static int copy_shard(struct tracer_copy *copy, struct target *target,
 	return rc;
 }
 
-static bool stacks_are_sound(const struct tracer_area *area)
-{
-	return area->stacks_top <= area->stacks_committed &&
-	       area->stacks_top <= area->stacks_limit &&
-	       area->stacks_limit <= STACKTABLE_RESERVE_BYTES && area->stacks_top >= 8;
-}
-
 static int copy_stacks(struct tracer_copy *copy, struct target *target)
 {
 	const struct tracer_area *area = &copy->area;
 
-	if (!stacks_are_sound(area))
+	if (area->stacks_top > area->stacks_committed || area->stacks_top > area->stacks_limit ||
+		area->stacks_limit > (uint64_t)8 << TRACER_STACK_BITS || area->stacks_top < 8)
 		return -ERR_TARGET;
 	copy->stacks = malloc((size_t)area->stacks_top);
 	if (!copy->stacks)
@@ -230,30 +216,13 @@ int tracer_copy_take(
 	return rc ? target_err(target, area_addr, "damaged tracer table", err) : 0;
 }
 
-int tracer_plan(struct target *target, uint64_t area_addr, struct target_ranges *ranges)
-{
-	int rc = ranges_add(ranges, area_addr, sizeof(struct tracer_area));
-	struct tracer_area area;
-
-	if (rc || tracer_area_read(target, area_addr, &area, NULL) || !are_sound(area.shards))
-		return rc;
-	if (area.stacks_committed && stacks_are_sound(&area))
-		rc = ranges_add(ranges, area.stacks, area.stacks_top);
-	for (unsigned i = 0; !rc && i < TRACER_SHARDS; i++) {
-		const struct tracer_shard *shard = &area.shards[i];
-
-		if (!shard->broken)
-			rc = ranges_add(ranges, table_addr(shard),
-				entry_count(shard) * sizeof(struct tracer_block));
-	}
-	return rc;
-}
-
 static int by_addr(const void *a, const void *b)
 {
 	const struct tracer_block *x = a, *y = b;
 
-	return x->addr < y->addr ? -1 : x->addr > y->addr;
+	uint64_t left = tracer_block_addr(x), right = tracer_block_addr(y);
+
+	return left < right ? -1 : left > right;
 }
 
 void tracer_copy_sort(struct tracer_copy *copy)
@@ -264,7 +233,7 @@ void tracer_copy_sort(struct tracer_copy *copy)
 		return;
 	qsort(copy->blocks, copy->block_count, sizeof(*copy->blocks), by_addr);
 	for (size_t i = 1; i < copy->block_count; i++) {
-		if (copy->blocks[i].addr != copy->blocks[kept].addr)
+		if (tracer_block_addr(&copy->blocks[i]) != tracer_block_addr(&copy->blocks[kept]))
 			copy->blocks[++kept] = copy->blocks[i];
 	}
 	copy->block_count = kept + 1;
@@ -272,11 +241,18 @@ void tracer_copy_sort(struct tracer_copy *copy)
 
 const struct tracer_block *tracer_copy_find(const struct tracer_copy *copy, uint64_t addr)
 {
-	struct tracer_block wanted = {.addr = addr};
+	struct tracer_block wanted = {.key = addr};
 
 	if (!copy->block_count)
 		return NULL;
 	return bsearch(&wanted, copy->blocks, copy->block_count, sizeof(wanted), by_addr);
+}
+
+uint64_t tracer_copy_heap(const struct tracer_copy *copy, const struct tracer_block *block)
+{
+	uint32_t index = tracer_block_heap(block);
+
+	return index < 1u << TRACER_HEAPS_LOG2 ? copy->area.heaps[index] : 0;
 }
 
 uint32_t tracer_copy_stack(

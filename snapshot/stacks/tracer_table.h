@@ -9,7 +9,6 @@
 
 #include "core/model.h"
 #include "snapshot/target/target.h"
-#include "snapshot/target/target_ranges.h"
 #include "snapshot/tracer/shared.h"
 
 struct tracer_copy {
@@ -38,15 +37,14 @@ int tracer_area_read(
 int tracer_copy_take(
 	struct tracer_copy *copy, struct target *target, uint64_t area_addr, struct err *err);
 
-/* Adds what tracer_copy_take() would read of a target. 0 or -ERR_NOMEM; a tracer that cannot be read
- * adds no more than its area. */
-int tracer_plan(struct target *target, uint64_t area_addr, struct target_ranges *ranges);
-
 /* Orders the blocks for tracer_copy_find(). */
 void tracer_copy_sort(struct tracer_copy *copy);
 
 /* The block at addr, or NULL. */
 const struct tracer_block *tracer_copy_find(const struct tracer_copy *copy, uint64_t addr);
+
+/* The handle of the heap that a block is in; 0 when that is not known. */
+uint64_t tracer_copy_heap(const struct tracer_copy *copy, const struct tracer_block *block);
 
 /* The frames of a stack, copied to frames; how many, or 0 when id names no sound record. */
 uint32_t tracer_copy_stack(

@@ -112,9 +112,9 @@ uint32_t nt_global_flag(struct target *target)
 
 int nt_plan_flags(const struct target *target, struct target_ranges *ranges)
 {
-	int rc = ranges_add(ranges, flag_addr(target), sizeof(uint32_t));
+	int rc = target_ranges_add(ranges, flag_addr(target), sizeof(uint32_t));
 
 	if (!rc && target->host_peb)
-		rc = ranges_add(ranges, host_flag_addr(target), sizeof(uint32_t));
+		rc = target_ranges_add(ranges, host_flag_addr(target), sizeof(uint32_t));
 	return rc;
 }

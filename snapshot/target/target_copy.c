@@ -220,7 +220,7 @@ int target_copy_take(struct target_copy *copy, struct target_ranges *ranges)
 	int rc;
 
 	if (!ranges->is_settled)
-		ranges_settle(ranges);
+		target_ranges_settle(ranges);
 	rc = add_lacking(copy, ranges, &count);
 	if (rc || count == copy->count)
 		return rc;

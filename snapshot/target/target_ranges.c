@@ -7,29 +7,29 @@
 
 #define PAGE_BYTES 4096u /* the smallest there are */
 
-void ranges_init(struct target_ranges *ranges)
+void target_ranges_init(struct target_ranges *ranges)
 {
 	*ranges = (struct target_ranges){0};
 }
 
-void ranges_release(struct target_ranges *ranges)
+void target_ranges_release(struct target_ranges *ranges)
 {
 	free(ranges->items);
-	ranges_init(ranges);
+	target_ranges_init(ranges);
 }
 
-void ranges_clear(struct target_ranges *ranges)
+void target_ranges_clear(struct target_ranges *ranges)
 {
 	ranges->count = 0;
 	ranges->is_settled = false;
 }
 
-int ranges_add(struct target_ranges *ranges, uint64_t addr, uint64_t len)
+int target_ranges_add(struct target_ranges *ranges, uint64_t addr, uint64_t len)
 {
 	if (!len)
 		return 0;
 	if (len > TARGET_SPACE_BYTES || addr > TARGET_SPACE_BYTES - len ||
-		ranges->count >= RANGES_MAX ||
+		ranges->count >= TARGET_RANGES_MAX ||
 		array_grow((void **)&ranges->items, &ranges->cap, ranges->count,
 			sizeof(*ranges->items)))
 		return -ERR_NOMEM;
@@ -51,7 +51,7 @@ static bool is_one(const struct target_range *last, const struct target_range *n
 	return next->addr <= last->end || next->addr / PAGE_BYTES == (last->end - 1) / PAGE_BYTES;
 }
 
-void ranges_settle(struct target_ranges *ranges)
+void target_ranges_settle(struct target_ranges *ranges)
 {
 	struct target_range *items = ranges->items;
 	size_t kept = 0;
@@ -69,7 +69,7 @@ void ranges_settle(struct target_ranges *ranges)
 	ranges->count = kept + 1;
 }
 
-uint64_t ranges_bytes(const struct target_ranges *ranges)
+uint64_t target_ranges_bytes(const struct target_ranges *ranges)
 {
 	uint64_t bytes = 0;
 

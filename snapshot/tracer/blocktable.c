@@ -3,8 +3,9 @@
 #include <stddef.h>
 
 #include "snapshot/tracer/memory.h"
+#include "snapshot/tracer/tables.h"
 
-#define FIRST_LOG2 11 /* entries of a shard's first table: 64 KiB */
+#define FIRST_LOG2 8 /* entries of a shard's first table */
 #define SPINS 2000
 
 static uint64_t hash_addr(uint64_t addr)
@@ -58,67 +59,76 @@ static uint64_t home(uint64_t hash, uint64_t count)
 /* Publishes an entry: whoever looks at any instant sees it whole or not at all. */
 static void entry_set(struct tracer_block *entry, const struct tracer_block *block)
 {
-	__atomic_store_n(&entry->addr, 0, __ATOMIC_RELEASE);
+	__atomic_store_n(&entry->key, 0, __ATOMIC_RELEASE);
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
-	entry->size_bytes = block->size_bytes;
-	entry->heap = block->heap;
-	entry->stack = block->stack;
-	__atomic_store_n(&entry->addr, block->addr, __ATOMIC_RELEASE);
+	entry->what = block->what;
+	__atomic_store_n(&entry->key, block->key, __ATOMIC_RELEASE);
 }
 
 static struct tracer_block *find(struct tracer_block *table, uint64_t count, uint64_t addr)
 {
 	uint64_t at = home(hash_addr(addr), count);
 
-	while (table[at].addr && table[at].addr != addr)
+	while (table[at].key && tracer_block_addr(&table[at]) != addr)
 		at = (at + 1) & (count - 1);
 	return &table[at];
 }
 
-static bool grow(struct tracer_shard *shard)
+/* The tables of a shard lie behind one another in its room, each twice as large as the last. */
+static struct tracer_block *room_for(
+	const struct tracer_area *area, const struct tracer_shard *shard, uint64_t log2)
+{
+	uint64_t bytes = sizeof(struct tracer_block) << log2;
+	uint64_t from = bytes - BLOCKTABLE_FIRST_BYTES;
+
+	if (bytes > area->shard_bytes || from > area->shard_bytes - bytes)
+		return NULL;
+	return (struct tracer_block *)(uintptr_t)(area->shard_tables +
+						  (uint64_t)(shard - area->shards) *
+							  area->shard_bytes +
+						  from);
+}
+
+static bool grow(struct tracer_area *area, struct tracer_shard *shard)
 {
 	uint64_t old_count = entry_count(shard);
 	uint64_t log2 = shard->table ? (shard->table & 63) + 1 : FIRST_LOG2;
 	uint64_t count = (uint64_t)1 << log2;
-	struct tracer_block *old = entries(shard);
-	struct tracer_block *table = memory_reserve(count * sizeof(*table));
+	struct tracer_block *old = entries(shard), *table = room_for(area, shard, log2);
 
-	if (!table)
+	if (!table || !tables_commit(area, table, count * sizeof(*table)))
 		return false;
-	if (!memory_commit(table, count * sizeof(*table))) {
-		memory_release(table, count * sizeof(*table));
-		return false;
-	}
 	for (uint64_t i = 0; i < old_count; i++) {
-		if (old[i].addr)
-			*find(table, count, old[i].addr) = old[i];
+		if (old[i].key)
+			*find(table, count, tracer_block_addr(&old[i])) = old[i];
 	}
 	__atomic_store_n(&shard->table, (uint64_t)(uintptr_t)table | log2, __ATOMIC_RELEASE);
 	if (old_count)
-		memory_release(old, old_count * sizeof(*old));
+		tables_decommit(area, old, old_count * sizeof(*old));
 	return true;
 }
 
 /* Where a block goes: its entry, or a free one, made by growing when there are too few. */
-static struct tracer_block *place_for(struct tracer_shard *shard, uint64_t addr)
+static struct tracer_block *place_for(
+	struct tracer_area *area, struct tracer_shard *shard, uint64_t addr)
 {
 	uint64_t count = entry_count(shard);
 	struct tracer_block *entry = count ? find(entries(shard), count, addr) : NULL;
 
-	if (entry && (entry->addr || shard->count < count / 4 * 3))
+	if (entry && (entry->key || shard->count < count / 4 * 3))
 		return entry;
-	return grow(shard) ? find(entries(shard), entry_count(shard), addr) : NULL;
+	return grow(area, shard) ? find(entries(shard), entry_count(shard), addr) : NULL;
 }
 
 void blocktable_put(struct tracer_area *area, const struct tracer_block *block)
 {
-	struct tracer_shard *shard = shard_of(area, hash_addr(block->addr));
+	struct tracer_shard *shard = shard_of(area, hash_addr(tracer_block_addr(block)));
 	struct tracer_block *entry = NULL;
 
 	if (shard_lock(shard)) {
-		entry = place_for(shard, block->addr);
+		entry = place_for(area, shard, tracer_block_addr(block));
 		if (entry) {
-			shard->count += !entry->addr;
+			shard->count += !entry->key;
 			entry_set(entry, block);
 		}
 		shard_unlock(shard);
@@ -132,15 +142,16 @@ static void close_gap(struct tracer_block *table, uint64_t count, uint64_t hole)
 {
 	uint64_t mask = count - 1;
 
-	for (uint64_t at = (hole + 1) & mask; table[at].addr; at = (at + 1) & mask) {
-		uint64_t distance = (at - home(hash_addr(table[at].addr), count)) & mask;
+	for (uint64_t at = (hole + 1) & mask; table[at].key; at = (at + 1) & mask) {
+		uint64_t distance =
+			(at - home(hash_addr(tracer_block_addr(&table[at])), count)) & mask;
 
 		if (distance < ((at - hole) & mask))
 			continue;
 		entry_set(&table[hole], &table[at]);
 		hole = at;
 	}
-	__atomic_store_n(&table[hole].addr, 0, __ATOMIC_RELEASE);
+	__atomic_store_n(&table[hole].key, 0, __ATOMIC_RELEASE);
 }
 
 bool blocktable_take(struct tracer_area *area, uint64_t addr, struct tracer_block *block)
@@ -154,7 +165,7 @@ bool blocktable_take(struct tracer_area *area, uint64_t addr, struct tracer_bloc
 		struct tracer_block *table = entries(shard);
 		struct tracer_block *entry = find(table, entry_count(shard), addr);
 
-		if (entry->addr) {
+		if (entry->key) {
 			*block = *entry;
 			close_gap(table, entry_count(shard), (uint64_t)(entry - table));
 			shard->count--;

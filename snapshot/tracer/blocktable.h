@@ -12,7 +12,10 @@
 
 #include "snapshot/tracer/shared.h"
 
-/* Adds a block; one that is there under the same address is replaced. */
+#define BLOCKTABLE_FIRST_BYTES                                                                     \
+	((uint64_t)4096) /* of a shard's first table; each next one is twice as large */
+
+/* Adds a block, made by tracer_block_make(); one that is there under the same address is replaced. */
 void blocktable_put(struct tracer_area *area, const struct tracer_block *block);
 
 /* Takes a block out: true and *block when it was there. */

@@ -1,5 +1,6 @@
 #include "snapshot/tracer/memory.h"
 
+#include "snapshot/tracer/hooks.h"
 #include "snapshot/tracer/nt.h"
 
 /* A holder that was moved off its processor comes back in some ms; one that is suspended may take
@@ -7,31 +8,26 @@
 #define YIELDS 100
 #define SLEEPS 10000 /* of 1 ms and more */
 
-void *memory_reserve(uint64_t bytes)
-{
-	PVOID base = NULL;
-	SIZE_T size = (SIZE_T)bytes;
-
-	if (size != bytes || NtAllocateVirtualMemory(THIS_PROCESS, &base, 0, &size, MEM_RESERVE,
-				     PAGE_READWRITE) < 0)
-		return NULL;
-	return base;
-}
+/* The system's own functions: calls through the hooks would be taken for the target's. */
+typedef NTSTATUS(NTAPI *allocate_fn)(
+	HANDLE process, PVOID *base, ULONG_PTR zero_bits, PSIZE_T bytes, ULONG type, ULONG protect);
+typedef NTSTATUS(NTAPI *free_fn)(HANDLE process, PVOID *base, PSIZE_T bytes, ULONG type);
 
 bool memory_commit(void *at, uint64_t bytes)
 {
+	allocate_fn allocate =
+		(allocate_fn)(ULONG_PTR)hsnap_tracer.hooks[HOOK_VIRTUAL_ALLOCATE].original;
 	SIZE_T size = (SIZE_T)bytes;
 
-	return NtAllocateVirtualMemory(THIS_PROCESS, &at, 0, &size, MEM_COMMIT, PAGE_READWRITE) >=
-	       0;
+	return allocate(THIS_PROCESS, &at, 0, &size, MEM_COMMIT, PAGE_READWRITE) >= 0;
 }
 
-void memory_release(void *at, uint64_t bytes)
+void memory_decommit(void *at, uint64_t bytes)
 {
-	SIZE_T size = 0;
+	free_fn free = (free_fn)(ULONG_PTR)hsnap_tracer.hooks[HOOK_VIRTUAL_FREE].original;
+	SIZE_T size = (SIZE_T)bytes;
 
-	(void)bytes;
-	NtFreeVirtualMemory(THIS_PROCESS, &at, &size, MEM_RELEASE);
+	free(THIS_PROCESS, &at, &size, MEM_DECOMMIT);
 }
 
 bool memory_wait(unsigned tries)

@@ -1,53 +1,93 @@
 /*
- * The memory that the tracer keeps in the target and hsnap reads from outside.
+ * The memory that the tracer keeps in the target, and that hsnap sets up and reads from outside.
  *
- * struct tracer_area is the DLL's data export TRACER_EXPORT. Everything in it and behind it can be
- * read at any instant, also while every thread of the target is suspended wherever it stood:
- *  - A block entry is valid when its addr is not 0; addr is written last and cleared first.
- *    An entry that is being moved is there twice; it is never missing.
- *  - A stack record is complete before its id is handed out, and never changes after that.
+ * struct tracer_area is the DLL's data export TRACER_EXPORT. The DLL does nothing by itself: hsnap
+ * reserves memory for its tables, fills in the part "set by hsnap", sets the state to TRACER_ON, and
+ * then writes jumps to the hooks into ntdll (snapshot/control/).
+ *
+ * Everything here and in the tables can be read at any instant, also while every thread of the target
+ * is suspended wherever it stood:
+ *  - A block entry is valid when its key is not 0; the key is written last and cleared first. An
+ *    entry that is being moved is there twice; it is never missing.
+ *  - A stack record is complete before its id is handed out; of it only born changes after that.
+ *  - Ranges are being changed while tracer_ranges.changing is odd: then they are read again later.
+ *  - Modules and unloads are complete below their counts, and never change.
  * Integers are little-endian and laid out alike for 32- and 64-bit targets.
  */
 #ifndef SNAPSHOT_TRACER_SHARED_H
 #define SNAPSHOT_TRACER_SHARED_H
 
+#include <stddef.h>
 #include <stdint.h>
 
-#define TRACER_DLL "hsnap-tracer64.dll"
+#define TRACER_DLL_64 "hsnap-tracer64.dll"
+#define TRACER_DLL_32 "hsnap-tracer32.dll"
 #define TRACER_EXPORT "hsnap_tracer"
-#define TRACER_MAGIC 0x315243415254u /* "TRACR1" */
-#define TRACER_VERSION 1
+#define TRACER_MAGIC 0x54534e4148435254u /* "TRCHANST" */
+#define TRACER_VERSION 2
 
 #define TRACER_DEPTH_MAX 64 /* frames kept of one stack */
 #define TRACER_SHARDS 64
+#define TRACER_HEAPS_LOG2 12
 
 enum tracer_state {
-	TRACER_OFF,
+	TRACER_LOADED, /* nothing is set up yet */
 	TRACER_ON,
-	TRACER_FAILED, /* nothing is hooked; tracer_area.failure says at which step */
+	TRACER_OFF, /* was on; the hooks are out and record nothing, the tables are gone */
+	TRACER_FAILED, /* it cannot be used; tracer_area.failure says why */
 };
 
-/* Steps of setting up, for messages. */
 enum tracer_failure {
 	TRACER_OK,
-	TRACER_NO_MEMORY,
 	TRACER_NO_TLS_SLOT,
-	TRACER_NO_EXPORT,
-	TRACER_NOT_PATCHABLE,
 };
 
-/* One live block. */
-struct tracer_block {
-	uint64_t addr; /* 0: free entry */
-	uint64_t size_bytes; /* requested */
-	uint64_t heap;
-	uint32_t stack; /* id; 0: its stack found no room */
+/*
+ * The functions of ntdll that are hooked. Optional ones are not there in every Windows; the last one
+ * is hooked only where child processes are followed.
+ */
+enum tracer_hook_id {
+	HOOK_ALLOCATE, /* RtlAllocateHeap */
+	HOOK_REALLOCATE, /* RtlReAllocateHeap */
+	HOOK_FREE, /* RtlFreeHeap */
+	HOOK_CREATE_HEAP, /* RtlCreateHeap */
+	HOOK_DESTROY_HEAP, /* RtlDestroyHeap */
+	HOOK_VIRTUAL_ALLOCATE, /* NtAllocateVirtualMemory */
+	HOOK_VIRTUAL_ALLOCATE_EX, /* NtAllocateVirtualMemoryEx, optional */
+	HOOK_VIRTUAL_FREE, /* NtFreeVirtualMemory */
+	HOOK_MAP, /* NtMapViewOfSection */
+	HOOK_MAP_EX, /* NtMapViewOfSectionEx, optional */
+	HOOK_UNMAP, /* NtUnmapViewOfSection */
+	HOOK_UNMAP_EX, /* NtUnmapViewOfSectionEx, optional */
+	HOOK_TERMINATE, /* NtTerminateProcess */
+	HOOK_CREATE_PROCESS, /* NtCreateUserProcess, optional */
+	HOOK_COUNT,
+};
+
+struct tracer_hook {
+	uint64_t hook; /* set by the DLL: our function; 0: this DLL does not hook it */
+	/* Set by hsnap: */
+	uint64_t function; /* in ntdll */
+	uint64_t original; /* a trampoline: calls the function as it was. Stays after detaching. */
+	uint8_t old_bytes[16], new_bytes[16];
+	uint32_t patch_bytes; /* how many of them; 0: not hooked */
 	uint32_t unused;
 };
 
+/* One live block: 16 bytes, see tracer_block_*() below. */
+struct tracer_block {
+	uint64_t
+		key; /* address in the low 48 bits, index into tracer_area.heaps above; 0: free entry */
+	uint64_t what; /* stack id in the low TRACER_STACK_BITS, requested bytes above, saturated */
+};
+
+#define TRACER_ADDR_BITS 48
+#define TRACER_STACK_BITS 27
+#define TRACER_SIZE_MAX (((uint64_t)1 << (64 - TRACER_STACK_BITS)) - 1)
+
 /* A part of the live-block table, chosen by the block's address. */
 struct tracer_shard {
-	/* Address of an array of struct tracer_block, aligned to 64 KiB; its low 6 bits are the
+	/* Address of an array of struct tracer_block, aligned to 4 KiB; its low 6 bits are the
 	 * binary logarithm of the number of entries. 0: empty yet. */
 	uint64_t table;
 	uint32_t lock;
@@ -61,25 +101,146 @@ struct tracer_shard {
 struct tracer_stack {
 	uint32_t next; /* id of the next record with the same bucket, or 0 */
 	uint32_t hash;
-	uint32_t depth;
-	uint32_t unused;
+	uint16_t depth;
+	uint16_t
+		stale; /* a module it passes through has been unloaded since: never handed out again */
+	/* How many unloads there had been when it was last handed out. A frame belongs to the first
+	 * unload from there on that covers it, and if there is none to a module that is still there. */
+	uint32_t born;
 	uint64_t frames[]; /* return addresses, innermost first */
+};
+
+/* A module that was unloaded, as identified when it was there; records are packed, 8-byte aligned. */
+struct tracer_module {
+	uint32_t record_bytes; /* with path and pdb */
+	uint32_t image_bytes, timestamp, checksum; /* of its headers */
+	uint8_t guid[16]; /* of its RSDS debug record; all 0 and age 0: it has none */
+	uint32_t age;
+	uint16_t path_units, pdb_bytes; /* UTF-16 units, UTF-8 bytes; without an end mark */
+	/* then the path, then the pdb's name */
+};
+
+struct tracer_unload {
+	uint64_t base, end;
+	uint64_t module; /* offset in the area of modules */
+};
+
+enum tracer_range_kind {
+	RANGE_NONE, /* a free node */
+	RANGE_RESERVED,
+	RANGE_COMMITTED,
+	RANGE_MAPPED,
+};
+
+/* Pages of virtual memory that did not come from a heap; a node of a tree (ranges.c). Nodes do not
+ * overlap, but for those just being taken out. */
+struct tracer_range {
+	uint64_t start, end;
+	uint64_t allocation; /* base of what was reserved or mapped at once; 0: not known */
+	uint32_t kind;
+	uint32_t stack; /* id: who committed it, reserved it, mapped it */
+	uint32_t reserve_stack; /* id: who reserved what lies below a commit */
+	uint32_t left, right, priority; /* indices + 1 of nodes; the tracer's own business */
+};
+
+struct tracer_ranges {
+	uint64_t nodes, node_limit; /* address, and how many there can be */
+	uint32_t node_count; /* nodes ever used: all that can be valid */
+	uint32_t changing; /* odd: while they change */
+	uint32_t lock, root, free, broken;
 };
 
 struct tracer_area {
 	uint64_t magic;
 	uint32_t version, area_bytes;
 	uint32_t state, failure;
+	uint32_t pointer_bytes;
+	uint32_t flags; /* set by hsnap: TRACER_FLAG_* */
+
+	/* Set by hsnap before the state is TRACER_ON. The tables' parts are of one reservation
+	 * (snapshot/tracer/parts.h). */
+	uint64_t reserved, reserved_bytes;
+	uint64_t limit_bytes; /* so much of it may be committed */
+	uint64_t sample_bytes; /* 0: every block is recorded; else one in so many bytes */
+	uint64_t trampolines, trampolines_bytes;
+
+	uint64_t committed_bytes; /* of all tables */
 	uint64_t stacks; /* address of the stack area */
 	uint64_t stacks_top; /* bytes used of it */
 	uint64_t stacks_committed, stacks_limit; /* bytes */
 	uint64_t stack_buckets; /* address; the tracer's own business */
-	uint64_t dropped_blocks; /* not recorded: no memory, or a broken shard */
-	uint64_t dropped_stacks; /* blocks recorded with stack 0 */
+	uint64_t shard_tables, shard_bytes; /* address of the first shard's room, and of each */
+	uint64_t modules, modules_top, modules_limit; /* address, bytes */
+	uint64_t unloads, unload_count, unload_limit; /* address, how many */
+	struct tracer_ranges ranges;
+
+	/* What the tables say too little about. */
+	uint64_t dropped_blocks; /* not recorded: no room, or a broken shard */
+	uint64_t dropped_stacks; /* blocks and ranges recorded with stack 0 */
+	uint64_t dropped_ranges, dropped_unloads;
+	uint64_t unwind_mismatches; /* stacks where the cached unwinder was found wrong */
+
 	/* Set by hsnap before the program starts: handles of the target's process, or 0. At exit
 	 * the target sets exit_reached and waits for exit_continue or the end of hsnap_process. */
 	uint64_t exit_reached, exit_continue, hsnap_process;
+	/* TRACER_FLAG_CHILDREN: a thread that has created a process puts its ids here, sets
+	 * child_created, and waits for child_taken or the end of hsnap_process, one at a time. */
+	uint64_t child_created, child_taken;
+	uint32_t child_pid, child_tid, child_lock, unused;
+
+	struct tracer_hook hooks[HOOK_COUNT];
 	struct tracer_shard shards[TRACER_SHARDS];
+	uint64_t heaps[(size_t)1 << TRACER_HEAPS_LOG2]; /* handles; index 0: not known */
 };
+
+#define TRACER_FLAG_ATTACHED                                                                       \
+	1u /* the program ran before: there may be blocks that it did not see */
+#define TRACER_FLAG_CHILDREN 2u
+
+_Static_assert(sizeof(struct tracer_hook) == 64, "layout");
+_Static_assert(sizeof(struct tracer_block) == 16, "layout");
+_Static_assert(sizeof(struct tracer_shard) == 64, "layout");
+_Static_assert(sizeof(struct tracer_stack) == 16, "layout");
+_Static_assert(sizeof(struct tracer_module) == 40, "layout");
+_Static_assert(sizeof(struct tracer_unload) == 24, "layout");
+_Static_assert(sizeof(struct tracer_range) == 48, "layout");
+_Static_assert(sizeof(struct tracer_ranges) == 40, "layout");
+_Static_assert(offsetof(struct tracer_area, ranges) == 192, "layout");
+_Static_assert(offsetof(struct tracer_area, hooks) == 328, "layout");
+_Static_assert(sizeof(struct tracer_area) ==
+		       328 + 64 * (HOOK_COUNT + TRACER_SHARDS) + (8 << TRACER_HEAPS_LOG2),
+	"layout");
+
+static inline uint64_t tracer_block_addr(const struct tracer_block *block)
+{
+	return block->key & (((uint64_t)1 << TRACER_ADDR_BITS) - 1);
+}
+
+static inline uint32_t tracer_block_heap(const struct tracer_block *block)
+{
+	return (uint32_t)(block->key >> TRACER_ADDR_BITS);
+}
+
+static inline uint32_t tracer_block_stack(const struct tracer_block *block)
+{
+	return (uint32_t)(block->what & (((uint32_t)1 << TRACER_STACK_BITS) - 1));
+}
+
+static inline uint64_t tracer_block_bytes(const struct tracer_block *block)
+{
+	return block->what >> TRACER_STACK_BITS;
+}
+
+/* stack 0: its stack found no room. */
+static inline struct tracer_block tracer_block_make(
+	uint64_t addr, uint32_t heap, uint32_t stack, uint64_t bytes)
+{
+	if (bytes > TRACER_SIZE_MAX)
+		bytes = TRACER_SIZE_MAX;
+	return (struct tracer_block){
+		.key = addr | (uint64_t)heap << TRACER_ADDR_BITS,
+		.what = bytes << TRACER_STACK_BITS | stack,
+	};
+}
 
 #endif

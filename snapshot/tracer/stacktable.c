@@ -1,30 +1,8 @@
 #include "snapshot/tracer/stacktable.h"
 
-#include "snapshot/tracer/memory.h"
+#include "snapshot/tracer/tables.h"
 
-#define BUCKETS_LOG2 18
-#define BUCKET_COUNT ((uint64_t)1 << BUCKETS_LOG2)
 #define COMMIT_BYTES ((uint64_t)1 << 20)
-
-bool stacktable_init(struct tracer_area *area, uint64_t limit_bytes)
-{
-	void *buckets = memory_reserve(BUCKET_COUNT * sizeof(uint32_t));
-	void *stacks = memory_reserve(limit_bytes);
-
-	if (!buckets || !stacks || !memory_commit(buckets, BUCKET_COUNT * sizeof(uint32_t))) {
-		if (buckets)
-			memory_release(buckets, BUCKET_COUNT * sizeof(uint32_t));
-		if (stacks)
-			memory_release(stacks, limit_bytes);
-		return false;
-	}
-	area->stack_buckets = (uint64_t)(uintptr_t)buckets;
-	area->stacks = (uint64_t)(uintptr_t)stacks;
-	area->stacks_limit = limit_bytes;
-	area->stacks_top = 8; /* no record has id 0 */
-	area->stacks_committed = 0;
-	return true;
-}
 
 static struct tracer_stack *record(const struct tracer_area *area, uint32_t id)
 {
@@ -70,7 +48,8 @@ static bool commit_up_to(struct tracer_area *area, uint64_t end)
 
 		if (more > area->stacks_limit)
 			more = area->stacks_limit;
-		if (!memory_commit((void *)(uintptr_t)(area->stacks + committed), more - committed))
+		if (!tables_commit(
+			    area, (void *)(uintptr_t)(area->stacks + committed), more - committed))
 			return false;
 		__atomic_compare_exchange_n(&area->stacks_committed, &committed, more, false,
 			__ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE);
@@ -97,8 +76,8 @@ uint32_t stacktable_intern(struct tracer_area *area, const uint64_t *frames, uin
 {
 	uint64_t hash = hash_frames(frames, depth);
 	uint32_t short_hash = (uint32_t)hash;
-	uint32_t *bucket =
-		(uint32_t *)(uintptr_t)area->stack_buckets + (hash >> (64 - BUCKETS_LOG2));
+	uint32_t *bucket = (uint32_t *)(uintptr_t)area->stack_buckets +
+			   (hash >> (64 - STACKTABLE_BUCKETS_LOG2));
 	uint32_t head = __atomic_load_n(bucket, __ATOMIC_ACQUIRE);
 	uint32_t id = chain_find(area, head, 0, short_hash, frames, depth);
 	struct tracer_stack *stack;
@@ -111,7 +90,9 @@ uint32_t stacktable_intern(struct tracer_area *area, const uint64_t *frames, uin
 		return 0;
 	stack = record(area, fresh);
 	stack->hash = short_hash;
-	stack->depth = depth;
+	stack->depth = (uint16_t)depth;
+	stack->stale = 0;
+	stack->born = (uint32_t)area->unload_count;
 	for (uint32_t i = 0; i < depth; i++)
 		stack->frames[i] = frames[i];
 	stack->next = head;

@@ -9,10 +9,8 @@
 
 #include "snapshot/tracer/shared.h"
 
-#define STACKTABLE_RESERVE_BYTES ((uint64_t)1 << 30)
-
-/* Reserves address space; memory is committed as it fills. False when there is none. */
-bool stacktable_init(struct tracer_area *area, uint64_t limit_bytes);
+#define STACKTABLE_BUCKETS_LOG2 18
+#define STACKTABLE_BUCKET_BYTES ((uint64_t)sizeof(uint32_t) << STACKTABLE_BUCKETS_LOG2)
 
 /* The id of the stack with these frames (depth of 1 to TRACER_DEPTH_MAX); 0 when it is new and
  * there is no room left. */

@@ -91,24 +91,25 @@ static void ranges_that_meet_or_share_a_page_are_one(void **state)
 	struct target_ranges ranges;
 
 	(void)state;
-	ranges_init(&ranges);
-	assert_int_equal(ranges_add(&ranges, 0x5000, 0x1000), 0);
-	assert_int_equal(ranges_add(&ranges, 0x9ff0, 0x20), 0); /* it ends in the next one's page */
-	assert_int_equal(ranges_add(&ranges, 0x1000, 0x100), 0);
-	assert_int_equal(ranges_add(&ranges, 0xaf00, 8), 0);
-	assert_int_equal(ranges_add(&ranges, 0x6000, 0x10), 0); /* it meets the first */
-	assert_int_equal(ranges_add(&ranges, 0x5100, 0x10), 0); /* it lies in it */
-	assert_int_equal(ranges_add(&ranges, 0x2000, 0), 0);
-	ranges_settle(&ranges);
+	target_ranges_init(&ranges);
+	assert_int_equal(target_ranges_add(&ranges, 0x5000, 0x1000), 0);
+	assert_int_equal(
+		target_ranges_add(&ranges, 0x9ff0, 0x20), 0); /* it ends in the next one's page */
+	assert_int_equal(target_ranges_add(&ranges, 0x1000, 0x100), 0);
+	assert_int_equal(target_ranges_add(&ranges, 0xaf00, 8), 0);
+	assert_int_equal(target_ranges_add(&ranges, 0x6000, 0x10), 0); /* it meets the first */
+	assert_int_equal(target_ranges_add(&ranges, 0x5100, 0x10), 0); /* it lies in it */
+	assert_int_equal(target_ranges_add(&ranges, 0x2000, 0), 0);
+	target_ranges_settle(&ranges);
 	assert_int_equal(ranges.count, 3);
 	assert_true(ranges.items[0].addr == 0x1000 && ranges.items[0].end == 0x1100);
 	assert_true(ranges.items[1].addr == 0x5000 && ranges.items[1].end == 0x6010);
 	assert_true(ranges.items[2].addr == 0x9ff0 && ranges.items[2].end == 0xaf08);
-	assert_int_equal(ranges_bytes(&ranges), 0x100 + 0x1010 + 0xf18);
-	ranges_clear(&ranges);
-	ranges_settle(&ranges);
-	assert_int_equal(ranges_bytes(&ranges), 0);
-	ranges_release(&ranges);
+	assert_int_equal(target_ranges_bytes(&ranges), 0x100 + 0x1010 + 0xf18);
+	target_ranges_clear(&ranges);
+	target_ranges_settle(&ranges);
+	assert_int_equal(target_ranges_bytes(&ranges), 0);
+	target_ranges_release(&ranges);
 }
 
 static void ranges_that_cannot_be_are_refused_and_so_are_too_many(void **state)
@@ -116,17 +117,17 @@ static void ranges_that_cannot_be_are_refused_and_so_are_too_many(void **state)
 	struct target_ranges ranges;
 
 	(void)state;
-	ranges_init(&ranges);
-	assert_int_equal(ranges_add(&ranges, UINT64_MAX, 1), -ERR_NOMEM);
-	assert_int_equal(ranges_add(&ranges, UINT64_MAX - 7, 16), -ERR_NOMEM);
-	assert_int_equal(ranges_add(&ranges, 16, UINT64_MAX), -ERR_NOMEM);
-	assert_int_equal(ranges_add(&ranges, 1, TARGET_SPACE_BYTES), -ERR_NOMEM);
+	target_ranges_init(&ranges);
+	assert_int_equal(target_ranges_add(&ranges, UINT64_MAX, 1), -ERR_NOMEM);
+	assert_int_equal(target_ranges_add(&ranges, UINT64_MAX - 7, 16), -ERR_NOMEM);
+	assert_int_equal(target_ranges_add(&ranges, 16, UINT64_MAX), -ERR_NOMEM);
+	assert_int_equal(target_ranges_add(&ranges, 1, TARGET_SPACE_BYTES), -ERR_NOMEM);
 	assert_int_equal(ranges.count, 0);
-	assert_int_equal(ranges_add(&ranges, 0, TARGET_SPACE_BYTES), 0);
-	for (uint64_t i = 1; i < RANGES_MAX; i++)
-		assert_int_equal(ranges_add(&ranges, i << 20, 8), 0);
-	assert_int_equal(ranges_add(&ranges, 0, 8), -ERR_NOMEM);
-	ranges_release(&ranges);
+	assert_int_equal(target_ranges_add(&ranges, 0, TARGET_SPACE_BYTES), 0);
+	for (uint64_t i = 1; i < TARGET_RANGES_MAX; i++)
+		assert_int_equal(target_ranges_add(&ranges, i << 20, 8), 0);
+	assert_int_equal(target_ranges_add(&ranges, 0, 8), -ERR_NOMEM);
+	target_ranges_release(&ranges);
 }
 
 /* ---------------------------------------------------------------- reading at once */
@@ -177,7 +178,7 @@ static void add_some(struct target_ranges *ranges, uint64_t *seed, unsigned char
 		uint64_t len = 1 + fake_random(seed) % (fake_random(seed) % 4 ? 0x3000 : 0x200000);
 		uint64_t at = fake_random(seed) % (SPACE_BYTES - len);
 
-		assert_int_equal(ranges_add(ranges, BASE + at, len), 0);
+		assert_int_equal(target_ranges_add(ranges, BASE + at, len), 0);
 		memset(is_wanted + at, 1, len);
 	}
 }
@@ -196,7 +197,7 @@ static void what_is_taken_is_there_and_is_read_once(void **state)
 		struct target_copy copy;
 
 		memset(is_wanted, 0, SPACE_BYTES);
-		ranges_init(&ranges);
+		target_ranges_init(&ranges);
 		target_copy_init(&copy, &made->target, SPACE_BYTES * 2);
 		if (round % 2)
 			assert_int_equal(target_copy_reserve(&copy, 0x300000), 0);
@@ -204,7 +205,7 @@ static void what_is_taken_is_there_and_is_read_once(void **state)
 		for (unsigned i = 0; i < 3; i++) {
 			uint64_t some = BASE + fake_random(&seed) % (SPACE_BYTES - 8), number;
 
-			ranges_clear(&ranges);
+			target_ranges_clear(&ranges);
 			add_some(&ranges, &seed, is_wanted);
 			assert_int_equal(target_copy_take(&copy, &ranges), 0);
 			assert_int_equal(target_u64(&copy.target, some, &number), 0);
@@ -229,7 +230,7 @@ static void what_is_taken_is_there_and_is_read_once(void **state)
 			copy.bytes -= is_wanted[at];
 		assert_int_equal(copy.bytes, 0);
 		target_copy_release(&copy);
-		ranges_release(&ranges);
+		target_ranges_release(&ranges);
 		free(made);
 	}
 	free(is_wanted);
@@ -243,12 +244,12 @@ static void what_cannot_be_read_costs_its_own_piece_only(void **state)
 	uint64_t reads;
 
 	(void)state;
-	ranges_init(&ranges);
+	target_ranges_init(&ranges);
 	target_copy_init(&copy, &made->target, SPACE_BYTES * 2);
 	target_copy_open(&copy);
 	made->hole = BASE + BULK_PIECE_BYTES + 0x5000;
-	assert_int_equal(ranges_add(&ranges, BASE, 4 * BULK_PIECE_BYTES), 0);
-	assert_int_equal(ranges_add(&ranges, BASE - 0x100000, 0x10), 0);
+	assert_int_equal(target_ranges_add(&ranges, BASE, 4 * BULK_PIECE_BYTES), 0);
+	assert_int_equal(target_ranges_add(&ranges, BASE - 0x100000, 0x10), 0);
 	assert_int_equal(target_copy_take(&copy, &ranges), 0);
 	assert_is_copied(&copy, BASE, BASE + BULK_PIECE_BYTES);
 	assert_is_copied(&copy, BASE + 2 * BULK_PIECE_BYTES, BASE + 4 * BULK_PIECE_BYTES);
@@ -262,7 +263,7 @@ static void what_cannot_be_read_costs_its_own_piece_only(void **state)
 	assert_is_not_copied(&copy, BASE - 0x100000);
 	assert_false(copy.is_short);
 	target_copy_release(&copy);
-	ranges_release(&ranges);
+	target_ranges_release(&ranges);
 	free(made);
 }
 
@@ -308,24 +309,24 @@ static void no_range_makes_a_copy_larger_than_its_limit(void **state)
 	unsigned char byte;
 
 	(void)state;
-	ranges_init(&ranges);
+	target_ranges_init(&ranges);
 	target_copy_init(&copy, &made->target, 0x10000);
 	assert_int_equal(target_copy_reserve(&copy, TARGET_SPACE_BYTES), -ERR_NOMEM);
 	assert_int_equal(target_copy_reserve(&copy, 0x10001), -ERR_NOMEM);
 	target_copy_open(&copy);
-	assert_int_equal(ranges_add(&ranges, 0, TARGET_SPACE_BYTES), 0);
+	assert_int_equal(target_ranges_add(&ranges, 0, TARGET_SPACE_BYTES), 0);
 	assert_int_equal(target_copy_take(&copy, &ranges), -ERR_NOMEM);
 	assert_int_equal(made->reads, 0);
-	ranges_clear(&ranges);
+	target_ranges_clear(&ranges);
 	target_copy_open(&copy);
-	assert_int_equal(ranges_add(&ranges, BASE, 0x10000), 0);
+	assert_int_equal(target_ranges_add(&ranges, BASE, 0x10000), 0);
 	assert_int_equal(target_copy_take(&copy, &ranges), 0);
 	assert_is_copied(&copy, BASE, BASE + 0x10000);
 	assert_false(copy.is_short);
 	assert_int_equal(target_read(&copy.target, BASE + 0x10000, &byte, 1), -ERR_READ);
 	assert_true(copy.is_short);
 	target_copy_release(&copy);
-	ranges_release(&ranges);
+	target_ranges_release(&ranges);
 	free(made);
 }
 
@@ -360,22 +361,22 @@ static void what_fits_the_room_made_before_needs_no_more(void **state)
 	struct target_copy copy;
 
 	(void)state;
-	ranges_init(&ranges);
+	target_ranges_init(&ranges);
 	target_copy_init(&copy, &made->target, SPACE_BYTES);
 	assert_int_equal(target_copy_reserve(&copy, 3 * BULK_PIECE_BYTES), 0);
 	assert_int_equal(target_copy_reserve(&copy, BULK_PIECE_BYTES), 0);
-	assert_int_equal(ranges_add(&ranges, BASE, 3 * BULK_PIECE_BYTES), 0);
+	assert_int_equal(target_ranges_add(&ranges, BASE, 3 * BULK_PIECE_BYTES), 0);
 	for (unsigned i = 0; i < 3; i++) {
 		target_copy_open(&copy);
 		assert_int_equal(target_copy_take(&copy, &ranges), 0);
 		assert_int_equal(copy.room_count, 1);
 	}
-	assert_int_equal(ranges_add(&ranges, BASE + 4 * BULK_PIECE_BYTES, 1), 0);
+	assert_int_equal(target_ranges_add(&ranges, BASE + 4 * BULK_PIECE_BYTES, 1), 0);
 	assert_int_equal(target_copy_take(&copy, &ranges), 0);
 	assert_int_equal(copy.room_count, 2);
 	assert_is_copied(&copy, BASE, BASE + 3 * BULK_PIECE_BYTES);
 	target_copy_release(&copy);
-	ranges_release(&ranges);
+	target_ranges_release(&ranges);
 	free(made);
 }
 

@@ -2,7 +2,7 @@
 #include <stdlib.h>
 #include <wchar.h>
 
-#include "snapshot/live/inject_windows.h"
+#include "snapshot/control/inject_windows.h"
 
 #include "core/utf_windows.h"
 #include "snapshot/live/nt_windows.h"
@@ -22,7 +22,7 @@ static int fail(const char *name, const char *what, struct err *err)
 static bool dll_path(wchar_t path[PATH_UNITS])
 {
 	DWORD len = GetModuleFileNameW(NULL, path, PATH_UNITS);
-	const wchar_t *name = L"" TRACER_DLL;
+	const wchar_t *name = L"" TRACER_DLL_64;
 
 	while (len && path[len - 1] != L'\\' && path[len - 1] != L'/')
 		len--;
@@ -72,7 +72,7 @@ int injection_prepare(struct injection *injection, HANDLE process, HANDLE thread
 	injection->loaded = CreateEventW(NULL, TRUE, FALSE, NULL);
 	injection->go = CreateMutexW(NULL, TRUE, NULL);
 	if (!dll_path(path))
-		rc = fail(name, TRACER_DLL, err);
+		rc = fail(name, TRACER_DLL_64, err);
 	else if (!place_path(injection, path))
 		rc = fail(name, "no memory in it", err);
 	else if (!share(injection, injection->loaded, EVENT_MODIFY_STATE,

@@ -9,9 +9,10 @@
 #include "core/os.h"
 #include "core/pe.h"
 #include "core/utf_windows.h"
-#include "snapshot/live/inject_windows.h"
+#include "snapshot/control/inject_windows.h"
+#include "snapshot/control/install_windows.h"
 #include "snapshot/live/process.h"
-#include "snapshot/live/spawn_windows.h"
+#include "snapshot/control/spawn_windows.h"
 #include "snapshot/stacks/tracer_table.h"
 
 #define PATH_UNITS 32768
@@ -176,8 +177,8 @@ static int arrange_exit(struct child *child, uint64_t area_addr, struct err *err
 /* Makes sure that the tracer is at work, and tells it what to do at the end. */
 static int trace(const struct run *run, struct child *child, struct target *target, struct err *err)
 {
+	struct install_options options = {.limit_bytes = (uint64_t)4 << 30};
 	struct snapshot modules;
-	struct tracer_area area;
 	uint64_t area_addr = 0;
 	int rc;
 
@@ -186,9 +187,9 @@ static int trace(const struct run *run, struct child *child, struct target *targ
 	if (!rc)
 		rc = tracer_find(target, modules.modules, modules.module_count, &area_addr, err);
 	if (rc == -ERR_NOT_TRACED)
-		rc = err_set(err, ERR_INJECT, run->argv[0], "it does not load " TRACER_DLL);
+		rc = err_set(err, ERR_INJECT, run->argv[0], "it does not load " TRACER_DLL_64);
 	if (!rc)
-		rc = tracer_area_read(target, area_addr, &area, err);
+		rc = install(target, child->spawn.info.hProcess, area_addr, &options, err);
 	if (!rc && run->at_exit)
 		rc = arrange_exit(child, area_addr, err);
 	snapshot_release(&modules);

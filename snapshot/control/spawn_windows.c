@@ -1,4 +1,4 @@
-#include "snapshot/live/spawn_windows.h"
+#include "snapshot/control/spawn_windows.h"
 
 #include <stdlib.h>
 
