@@ -24,6 +24,9 @@ struct module {
 	uint32_t pdb_age;
 	uint32_t timestamp, checksum; /* of the image's headers */
 	bool has_identity;
+	/* Where it lay last, when it is not loaded any more: base then is one that it never had, to tell
+	 * its frames from those of what came to its place. Else 0. */
+	uint64_t unloaded_at;
 };
 
 struct census {

@@ -119,9 +119,9 @@ void describe_stacks(struct snapshot *snapshot, const struct captured *captured)
 	if (has_ust && (!captured->has_tracer || snapshot->records.record_count))
 		warn_of_records(snapshot);
 	if (!strcmp(snapshot->stack_source, "none") && snapshot_total(snapshot).block_count)
-		snapshot_warn(snapshot,
-			"no block has a stack: the process was started neither by 'hsnap run' "
-			"nor with +ust");
+		snapshot_warn(snapshot, "no block has a stack: the process %s",
+			captured->is_detached ? "was traced, and is detached: attach to it again" :
+						"was started neither by 'hsnap run' nor with +ust");
 }
 
 /* A damaged list names very many: a few stand for all. */
