@@ -40,7 +40,7 @@ static int find_tracer(struct target *target, const struct snapshot *snapshot,
 	enum capture_stacks wanted, struct captured *captured, struct err *err)
 {
 	struct err why = {0};
-	int rc = tracer_find(
+	int rc = tracer_find_on(
 		target, snapshot->modules, snapshot->module_count, &captured->area_addr, &why);
 
 	captured->has_tracer = !rc;

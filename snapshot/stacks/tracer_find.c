@@ -21,7 +21,7 @@ static bool is_tracer(const struct target *target, const char *path)
 	return is_called(path_base(path), target->bits == 32 ? TRACER_DLL_32 : TRACER_DLL_64);
 }
 
-int tracer_locate(struct target *target, const struct module *modules, size_t count,
+int tracer_find(struct target *target, const struct module *modules, size_t count,
 	uint64_t *area_addr, struct err *err)
 {
 	for (size_t i = 0; i < count; i++) {
@@ -64,7 +64,17 @@ static int check_version(
 	return 0;
 }
 
-static int check_state(const struct target *target, const struct tracer_area *area, struct err *err)
+static int check_failure(
+	const struct target *target, const struct tracer_area *area, struct err *err)
+{
+	if (area->state != TRACER_FAILED)
+		return 0;
+	return err_set(err, ERR_INJECT, target->name,
+		area->failure == TRACER_NO_TLS_SLOT ? "it found no free TLS slot" :
+						      "its tracer failed");
+}
+
+static int check_is_on(const struct target *target, const struct tracer_area *area, struct err *err)
 {
 	switch (area->state) {
 	case TRACER_ON: return 0;
@@ -72,12 +82,20 @@ static int check_state(const struct target *target, const struct tracer_area *ar
 		return err_set(err, ERR_NOT_TRACED, target->name,
 			"its tracer is loaded, and was never switched on");
 	case TRACER_OFF: return err_set(err, ERR_NOT_TRACED, target->name, "it was detached");
-	case TRACER_FAILED:
-		return err_set(err, ERR_INJECT, target->name,
-			area->failure == TRACER_NO_TLS_SLOT ? "it found no free TLS slot" :
-							      "its tracer failed");
 	default: return err_set(err, ERR_TARGET, target->name, "its tracer is in no known state");
 	}
+}
+
+/* Reads the first bytes of the area, which are there in every version. */
+static int read_head(
+	struct target *target, uint64_t area_addr, struct tracer_area *area, struct err *err)
+{
+	int rc;
+
+	if (target_read(target, area_addr, area, HEAD_BYTES))
+		return target_err(target, area_addr, "unreadable tracer", err);
+	rc = check_version(target, area, err);
+	return rc ? rc : check_failure(target, area, err);
 }
 
 int tracer_check(struct target *target, uint64_t area_addr, struct err *err)
@@ -87,21 +105,18 @@ int tracer_check(struct target *target, uint64_t area_addr, struct err *err)
 
 	if (!area)
 		return err_set(err, ERR_NOMEM, target->name, NULL);
-	if (target_read(target, area_addr, area, HEAD_BYTES))
-		rc = target_err(target, area_addr, "unreadable tracer", err);
-	else
-		rc = check_version(target, area, err);
+	rc = read_head(target, area_addr, area, err);
 	if (!rc)
-		rc = check_state(target, area, err);
+		rc = check_is_on(target, area, err);
 	free(area);
 	return rc;
 }
 
-int tracer_find(struct target *target, const struct module *modules, size_t count,
+int tracer_find_on(struct target *target, const struct module *modules, size_t count,
 	uint64_t *area_addr, struct err *err)
 {
 	uint64_t found;
-	int rc = tracer_locate(target, modules, count, &found, err);
+	int rc = tracer_find(target, modules, count, &found, err);
 
 	if (!rc)
 		rc = tracer_check(target, found, err);
@@ -122,7 +137,7 @@ int tracer_area_read(
 	struct target *target, uint64_t area_addr, struct tracer_area *area, struct err *err)
 {
 	struct tracer_area *found = malloc(sizeof(*found));
-	int rc = found ? tracer_check(target, area_addr, err) :
+	int rc = found ? read_head(target, area_addr, found, err) :
 			 err_set(err, ERR_NOMEM, target->name, NULL);
 
 	if (!rc && target_read(target, area_addr, found, sizeof(*found)))

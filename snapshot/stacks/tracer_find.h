@@ -15,7 +15,7 @@
 
 /* The address of the area of the tracer among the target's modules, whatever its state is. Returns 0;
  * -ERR_NOT_TRACED; -ERR_TARGET when a DLL of its name is there that is none. */
-int tracer_locate(struct target *target, const struct module *modules, size_t count,
+int tracer_find(struct target *target, const struct module *modules, size_t count,
 	uint64_t *area_addr, struct err *err);
 
 /*
@@ -23,14 +23,14 @@ int tracer_locate(struct target *target, const struct module *modules, size_t co
  * with a word in err when a tracer is there but not on; -ERR_INJECT when it failed; -ERR_TARGET when
  * it is not one that this hsnap knows; -ERR_NOMEM.
  */
-int tracer_find(struct target *target, const struct module *modules, size_t count,
+int tracer_find_on(struct target *target, const struct module *modules, size_t count,
 	uint64_t *area_addr, struct err *err);
 
-/* The state of the tracer at that address: what tracer_find() returns for it. */
+/* The state of the tracer at that address: what tracer_find_on() returns for it. */
 int tracer_check(struct target *target, uint64_t area_addr, struct err *err);
 
-/* Reads the area of a tracer that is at work and checks that what it says of itself can be: tables
- * in their room. Errors as tracer_find(), and -ERR_GONE. */
+/* Reads the area of a tracer in any state but failed, and checks that it is one that this hsnap knows:
+ * 0, -ERR_INJECT, -ERR_TARGET, -ERR_GONE, -ERR_NOMEM. */
 int tracer_area_read(
 	struct target *target, uint64_t area_addr, struct tracer_area *area, struct err *err);
 

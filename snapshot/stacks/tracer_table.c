@@ -159,7 +159,9 @@ static int plan(
 	int rc;
 
 	forget(copy);
-	rc = tracer_area_read(target, area_addr, &copy->area, err);
+	rc = tracer_check(target, area_addr, err);
+	if (!rc)
+		rc = tracer_area_read(target, area_addr, &copy->area, err);
 	if (rc)
 		return rc;
 	rc = set_parts(copy);

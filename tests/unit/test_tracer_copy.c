@@ -42,8 +42,8 @@ static int take(struct scene *scene)
 static int find(struct scene *scene, uint64_t *addr)
 {
 	scene->err = (struct err){0};
-	return tracer_find(&scene->fake.target, scene->fake.modules, scene->fake.module_count, addr,
-		&scene->err);
+	return tracer_find_on(&scene->fake.target, scene->fake.modules, scene->fake.module_count,
+		addr, &scene->err);
 }
 
 /* ---------------------------------------------------------------- finding it */
@@ -154,7 +154,7 @@ static void a_tracer_that_is_not_on_traces_nothing(void **state)
 	assert_int_equal(find(scene, &addr), -ERR_NOT_TRACED);
 	assert_non_null(strstr(scene->err.detail, "never switched on"));
 	assert_int_equal(addr, 7);
-	assert_int_equal(tracer_locate(&scene->fake.target, scene->fake.modules,
+	assert_int_equal(tracer_find(&scene->fake.target, scene->fake.modules,
 				 scene->fake.module_count, &addr, &scene->err),
 		0);
 	assert_int_equal(addr, TRACER_AREA);
