@@ -9,6 +9,7 @@
 #define MODULES_MAX ((uint64_t)1 << 26)
 #define UNLOADS_MAX ((uint64_t)1 << 20)
 #define RANGES_MAX ((uint64_t)1 << 24)
+#define SAMPLE_MAX ((uint64_t)1 << 40) /* bytes, as the tracer can */
 
 void tracer_copy_init(struct tracer_copy *copy)
 {
@@ -135,7 +136,7 @@ static bool are_apart(struct tracer_copy *copy)
 
 static int set_parts(struct tracer_copy *copy)
 {
-	int rc = 0;
+	int rc = copy->area.sample_bytes <= SAMPLE_MAX ? 0 : -ERR_TARGET;
 
 	for (size_t i = 0; !rc && i < TRACER_SHARDS; i++)
 		rc = set_shard(copy, i);

@@ -148,4 +148,59 @@ static inline uint32_t tracer_put_stack(struct fake *fake, uint64_t first, uint3
 	return (uint32_t)(top / 8);
 }
 
+#define TRACER_RANGES 0x790000000u
+#define TRACER_MODULES 0x7a0000000u
+#define TRACER_UNLOADS 0x7b0000000u
+#define TRACER_OTHERS_BYTES 0x10000u
+
+/* Room for what is not blocks and stacks. */
+static inline void tracer_place_others(struct fake *fake)
+{
+	fake_map(fake, TRACER_RANGES, TRACER_OTHERS_BYTES)->needs_hold = true;
+	fake_map(fake, TRACER_MODULES, TRACER_OTHERS_BYTES)->needs_hold = true;
+	fake_map(fake, TRACER_UNLOADS, TRACER_OTHERS_BYTES)->needs_hold = true;
+	AREA_PUT(fake, ranges.nodes, TRACER_RANGES);
+	AREA_PUT(fake, ranges.node_limit, TRACER_OTHERS_BYTES / 48);
+	AREA_PUT(fake, modules, TRACER_MODULES);
+	AREA_PUT(fake, modules_limit, TRACER_OTHERS_BYTES);
+	AREA_PUT(fake, unloads, TRACER_UNLOADS);
+	AREA_PUT(fake, unload_limit, TRACER_OTHERS_BYTES / 24);
+}
+
+/* Appends a node: kind 1 is reserved, 2 committed, 3 mapped, 0 free. */
+static inline void tracer_put_range(
+	struct fake *fake, uint64_t start, uint64_t end, uint32_t kind, uint32_t stack)
+{
+	uint32_t count = (uint32_t)AREA_GET(fake, ranges.node_count);
+	uint64_t at = TRACER_RANGES + count * 48;
+
+	fake_put(fake, at, start, 8);
+	fake_put(fake, at + 8, end, 8);
+	fake_put(fake, at + 24, kind, 4);
+	fake_put(fake, at + 28, stack, 4);
+	AREA_PUT(fake, ranges.node_count, count + 1);
+}
+
+/* Appends a module that was unloaded from there. */
+static inline void tracer_put_unload(
+	struct fake *fake, const char *path, uint64_t base, uint32_t image_bytes)
+{
+	uint64_t count = AREA_GET(fake, unload_count), record = AREA_GET(fake, modules_top);
+	uint64_t at = TRACER_MODULES + record, units = strlen(path);
+	uint64_t len = (40 + 2 * units + 7) & ~(uint64_t)7;
+
+	fake_put(fake, at, len, 4);
+	fake_put(fake, at + 4, image_bytes, 4);
+	fake_put(fake, at + 8, 0x5eed, 4);
+	fake_put(fake, at + 36, units, 2);
+	for (uint64_t i = 0; i < units; i++)
+		fake_put(fake, at + 40 + 2 * i, (unsigned char)path[i], 2);
+	AREA_PUT(fake, modules_top, record + len);
+	at = TRACER_UNLOADS + count * 24;
+	fake_put(fake, at, base, 8);
+	fake_put(fake, at + 8, base + image_bytes, 8);
+	fake_put(fake, at + 16, record, 8);
+	AREA_PUT(fake, unload_count, count + 1);
+}
+
 #endif
