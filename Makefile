@@ -22,7 +22,7 @@ SYMBOLIZE := $(wildcard symbolize/*.c)
 DIFF := $(wildcard diff/*.c diff/*/*.c)
 MAINS := snapshot/hsnap.c diff/hdiff.c symbolize/hsym.c
 # The part of the tracer that runs outside a target too, in tests.
-TRACER_TABLES := $(filter %/tables.c %/blocktable.c %/stacktable.c %/heapindex.c %/sample.c %/unloads.c %/ranges.c,$(TRACER))
+TRACER_TABLES := $(filter %/tables.c %/blocktable.c %/stacktable.c %/heapindex.c %/sample.c %/unloads.c %/ranges.c %/rangetree.c,$(TRACER))
 
 SAMPLES := $(wildcard samples/*.c)
 UNIT_TESTS := $(wildcard tests/unit/test_*.c)
