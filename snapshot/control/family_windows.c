@@ -1,6 +1,7 @@
 #include "snapshot/control/family_windows.h"
 
 #include <stdio.h>
+#include <string.h>
 
 #include "core/text.h"
 #include "snapshot/control/out_pattern.h"
@@ -53,12 +54,16 @@ void family_end(struct family *family)
 	DeleteCriticalSection(&family->turn);
 }
 
+/* One line about a process; an error that is about the same place does not name it again. */
 static void warn(struct family *family, const char *name, const char *what, const struct err *err)
 {
+	struct err about = *err;
 	char text[1600], reason[1400];
 
+	if (!strcmp(about.place, name))
+		about.place[0] = '\0';
 	snprintf(text, sizeof(text), "hsnap: %s: warning: %s: %s", name, what,
-		err_reason(err, reason, sizeof(reason)));
+		err_reason(&about, reason, sizeof(reason)));
 	EnterCriticalSection(&family->turn);
 	fprintf(stderr, "%s\n", text_harmless(text));
 	LeaveCriticalSection(&family->turn);
@@ -94,8 +99,7 @@ static bool is_child(HANDLE process, uint32_t parent_pid)
 /* Finds the child and has it load the tracer. */
 static int adopt(struct follower *follower, const struct birth *birth, struct err *err)
 {
-	int rc = process_open(birth->child.pid, TRACED_RIGHTS, PROCESS_QUERY_INFORMATION,
-		&follower->process, err);
+	int rc = process_open(birth->child.pid, TRACED_RIGHTS, 0, &follower->process, err);
 
 	if (rc)
 		return rc;
