@@ -8,7 +8,6 @@
 #include "snapshot/control/parts.h"
 #include "snapshot/control/patch_plan.h"
 #include "snapshot/stacks/tracer_table.h"
-#include "snapshot/tracer/stacktable.h"
 
 #define GRANULE ((uint64_t)0x10000)
 #define SLOTS_BYTES ((uint64_t)4096)
@@ -166,10 +165,6 @@ static int reserve(
 		return err_set(err, ERR_INJECT, installing->target->name,
 			"no address space for its tables");
 	parts_set(area, (uint64_t)base, options->limit_bytes);
-	if (!VirtualAllocEx(installing->process, (void *)area->stack_buckets,
-		    STACKTABLE_BUCKET_BYTES, MEM_COMMIT, PAGE_READWRITE))
-		return err_set(err, ERR_INJECT, installing->target->name, "no memory in it");
-	area->committed_bytes = STACKTABLE_BUCKET_BYTES;
 	area->sample_bytes = options->sample_bytes;
 	area->flags = options->flags;
 	area->trampolines = near_room(installing);

@@ -97,7 +97,7 @@ static int copy_bytes(struct target *target, uint64_t addr, unsigned char *bytes
 static int keep_valid(struct tracer_copy *copy, const struct tracer_block *piece, size_t count)
 {
 	for (size_t i = 0; i < count; i++) {
-		if (!piece[i].key)
+		if (!piece[i].key || !tracer_block_is_live(&copy->area, &piece[i]))
 			continue;
 		if (array_grow((void **)&copy->blocks, &copy->block_cap, copy->block_count,
 			    sizeof(*copy->blocks)))
@@ -250,9 +250,7 @@ const struct tracer_block *tracer_copy_find(const struct tracer_copy *copy, uint
 
 uint64_t tracer_copy_heap(const struct tracer_copy *copy, const struct tracer_block *block)
 {
-	uint32_t index = tracer_block_heap(block);
-
-	return index < 1u << TRACER_HEAPS_LOG2 ? copy->area.heaps[index] : 0;
+	return tracer_heap_handle(&copy->area, tracer_block_heap(block));
 }
 
 uint32_t tracer_copy_stack(
