@@ -23,6 +23,11 @@
 
 #define TRACER_DLL_64 "hsnap-tracer64.dll"
 #define TRACER_DLL_32 "hsnap-tracer32.dll"
+#if UINTPTR_MAX > UINT32_MAX /* of programs of our own bitness */
+#define TRACER_DLL TRACER_DLL_64
+#else
+#define TRACER_DLL TRACER_DLL_32
+#endif
 #define TRACER_EXPORT "hsnap_tracer"
 #define TRACER_MAGIC 0x54534e4148435254u /* "TRCHANST" */
 #define TRACER_VERSION 2
