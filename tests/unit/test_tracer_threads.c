@@ -18,6 +18,7 @@ static int set_up(void **state)
 {
 	(void)state;
 	fake_begin(LIMIT);
+	memory.waits_max = UINT32_MAX; /* nobody dies here, however slow */
 	return 0;
 }
 
@@ -123,7 +124,7 @@ static void threads_agree_on_ids_and_lose_no_block(void **state)
 	assert_non_null(workers);
 	for (unsigned round = 0; round < ROUNDS; round++) {
 		fake_end();
-		fake_begin(LIMIT);
+		set_up(state);
 		assert_int_equal(pthread_barrier_init(&start, NULL, THREADS), 0);
 		for (unsigned t = 0; t < THREADS; t++) {
 			workers[t] = (struct worker){.start = &start, .number = t};
