@@ -21,7 +21,6 @@ NTSYSAPI NTSTATUS NTAPI NtQueryVirtualMemory(
 	HANDLE process, LPCVOID at, ULONG what, PVOID info, SIZE_T bytes, PSIZE_T returned);
 NTSYSAPI NTSTATUS NTAPI NtProtectVirtualMemory(
 	HANDLE process, PVOID *base, PSIZE_T bytes, ULONG protect, PULONG old);
-NTSYSAPI void NTAPI RtlRaiseStatus(NTSTATUS status);
 NTSYSAPI NTSTATUS NTAPI NtYieldExecution(void);
 NTSYSAPI NTSTATUS NTAPI NtDelayExecution(BOOLEAN alertable, const LARGE_INTEGER *interval);
 NTSYSAPI BOOLEAN NTAPI RtlDllShutdownInProgress(void);
