@@ -113,6 +113,9 @@ TEST_PROGRAMS := $(if $(wildcard snapshot/hsnap.c),build/asan/hsnap) \
 	$(WIN_TESTS:tests/win/%.c=build/win64/tests/%.exe) \
 	$(WIN_TARGETS:tests/targets/%.c=build/win64/targets/%.exe)
 
+BENCH_PROGRAMS := build/linux/bench/gen_dump build/linux/images/make_image build/win64/bench/pairs.exe \
+	build/win64/bench/system/hsnap.exe build/win64/bench/system/hsnap-tracer64.dll
+
 # ---------------------------------------------------------------- what to ask for
 
 ifndef V
@@ -136,7 +139,7 @@ check: all samples tests prefix build/linux/bench/gen_dump ## build everything a
 	echo "== running tests"
 	tests/run
 
-bench: all samples prefix build/linux/bench/gen_dump build/linux/images/make_image build/win64/bench/pairs.exe ## what it costs, as ratios
+bench: all samples prefix $(BENCH_PROGRAMS) ## what it costs, as ratios
 	setup/packages bench
 	tests/bench/bench
 
@@ -213,6 +216,22 @@ build/win64/hsnap.exe build/win64/hdiff.exe build/win64/hsym.exe: build/win64/%.
 build/win64/hsnap-tracer64.dll: $(win64_tracer)
 	echo "== $@"
 	$(MINGW)gcc -shared -nostdlib -Wl,-e,DllMain $^ -lkernel32 -lntdll -o $@
+
+# The same tracer with the system's unwinder, and an hsnap beside it, to compare with.
+system_tracer := $(filter-out build/win64/tracer/unwind%,$(win64_tracer)) build/win64/bench/unwind_system_windows.o
+
+build/win64/bench/%.o: tests/bench/%.c Makefile | deps
+	mkdir -p $(@D)
+	$(MINGW)gcc $(tracer_FLAGS) -c $< -o $@
+
+build/win64/bench/system/hsnap-tracer64.dll: $(system_tracer)
+	mkdir -p $(@D)
+	echo "== $@"
+	$(MINGW)gcc -shared -nostdlib -Wl,-e,DllMain $^ -lkernel32 -lntdll -o $@
+
+build/win64/bench/system/hsnap.exe: build/win64/hsnap.exe
+	mkdir -p $(@D)
+	cp $< $@
 
 build/win64/samples/%.exe: samples/%.c Makefile | deps
 	mkdir -p $(@D)
