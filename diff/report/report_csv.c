@@ -123,8 +123,8 @@ static int put_heap(struct csv_report *report, uint64_t heap)
 		put_comma(report);
 		return 0;
 	}
-	rc = buf_add_text(&report->field, "0x");
-	if (!rc)
+	rc = buf_add_text(&report->field, heap_name(heap) ? heap_name(heap) : "0x");
+	if (!rc && !heap_name(heap))
 		rc = clean_hex(&report->field, heap);
 	if (!rc)
 		put_text(report, report->field.data);
