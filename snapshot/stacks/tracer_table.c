@@ -239,7 +239,7 @@ static void keep_valid(struct tracer_copy *copy, const struct tracer_part *part)
 		struct tracer_block *block = &copy->blocks[copy->block_count];
 
 		memcpy(block, part->copy + at, sizeof(*block));
-		copy->block_count += block->key != 0;
+		copy->block_count += block->key && tracer_block_is_live(&copy->area, block);
 	}
 }
 
@@ -322,9 +322,7 @@ const struct tracer_block *tracer_copy_find(const struct tracer_copy *copy, uint
 
 uint64_t tracer_copy_heap(const struct tracer_copy *copy, const struct tracer_block *block)
 {
-	uint32_t index = tracer_block_heap(block);
-
-	return index && index < 1u << TRACER_HEAPS_LOG2 ? copy->area.heaps[index] : 0;
+	return tracer_heap_handle(&copy->area, tracer_block_heap(block));
 }
 
 uint32_t tracer_copy_stack(

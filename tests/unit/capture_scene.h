@@ -114,6 +114,7 @@ static inline int take(struct scene *scene)
 	snapshot_release(&scene->snapshot);
 	snapshot_init(&scene->snapshot);
 	fake->reads = fake->suspends = fake->resumes = 0;
+	fake->may_look = true;
 	scene->err = (struct err){0};
 	rc = capture(&fake->target, &scene->options, &scene->snapshot, &scene->stats, &scene->err);
 	assert_int_equal(fake->suspends, fake->resumes);

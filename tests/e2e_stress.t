@@ -1,0 +1,76 @@
+#!/usr/bin/perl
+# Eight threads allocate, reallocate and free each other's blocks while libraries come and go and
+# snapshots are taken: nothing crashes, no block is lost, none has another's stack.
+use strict;
+use warnings;
+use FindBin qw($Bin);
+use lib "$Bin/lib";
+use List::Util qw(sum0);
+use Test::More;
+use Hunt;
+
+my $dir = fresh_dir();
+my $threads = 8;
+my $rounds = $ENV{HSNAP_STRESS_ROUNDS} // 150_000;
+for my $seed (1, 2) {
+	my $target = target("$root/build/win64/targets/stress.exe", [$threads, $rounds, $seed], traced => 1);
+	is($target->step, 1, "seed $seed: it begins") or last;
+	my $before = stackless(taken($target, "before$seed"));
+	syswrite $target->{to}, "\n";
+	# A block that its thread has got and not yet recorded, or not yet given back, one a thread.
+	my $during = 0;
+	while (!has_spoken($target)) {
+		my $found = stackless(taken($target, "while$seed"));
+		cmp_ok($found, '<=', $before + $threads + 1, 'snapshot while they work: every block has its stack');
+		$during++;
+	}
+	cmp_ok($during, '>', 2, 'snapshots were taken while they worked');
+	my (%made, $line);
+	while (defined($line = $target->line) && $line =~ /^made (\w+) (\d+) (\d+)$/) {
+		$made{$1} = [$2, $3] if $2;
+	}
+	like($line // 'nothing', qr/^step 2 pid \d+$/, 'all threads have ended') or last;
+	my $file = taken($target, "after$seed");
+	cmp_ok(scalar(keys %made), '>', 16, 'blocks are left of many makers');
+	is_deeply(rows_of($file), \%made, 'what is left has the stacks of those who made it, to the byte');
+	is(stackless($file), $before, 'no block is without a stack that was made meanwhile');
+	is($target->next_step, 3, 'everything is freed') or last;
+	is_deeply(rows_of(taken($target, "freed$seed")), {}, 'and nothing of it is listed any more');
+	is($target->quit, 0, 'the program ends well');
+}
+done_testing;
+
+sub taken {
+	my ($target, $name) = @_;
+	my $result = hsnap('-p', $target->{pid}, '-f', win("$dir/$name.txt"));
+	check_ok($result, "snapshot $name");
+	return "$dir/$name.txt";
+}
+
+# Whether it has written something that was not read yet.
+sub has_spoken {
+	my ($target) = @_;
+	my $ready = '';
+	vec($ready, fileno $target->{from}, 1) = 1;
+	return length $target->{bytes} || select($ready, undef, undef, 0);
+}
+
+sub stackless {
+	my ($file) = @_;
+	return sum0(slurp($file) =~ /^\/\/ hsnap: heap .*\bstackless-blocks=(\d+)/mg);
+}
+
+# Blocks and bytes by the function of the program that allocates.
+sub rows_of {
+	my ($file) = @_;
+	my $diff = run(tool('hdiff', 'linux', $file));
+	check_ok($diff, 'hdiff');
+	my %rows;
+	for my $row (@{ report($diff->{out})->{rows} }) {
+		my ($first) = chain_of($row, 'stress') or next;
+		next if $first->{function} !~ /^(?:re)?make_/;
+		$rows{ $first->{function} }[0] += $row->{count};
+		$rows{ $first->{function} }[1] += $row->{bytes};
+	}
+	return \%rows;
+}
