@@ -120,20 +120,29 @@ static void headings_are_known_by_name(void **state)
 	result_free(result);
 }
 
+/* What hdiff writes of old.txt and new.txt in another form than text. */
+static char *report_as(const char *format)
+{
+	const char *const args[] = {
+		"hdiff", "--no-symbols", "-o", format, "-f", "more.txt", "old.txt", "new.txt"};
+	FILE *say = tmpfile();
+	char *argv[8];
+
+	for (int i = 0; i < 8; i++)
+		argv[i] = (char *)(uintptr_t)args[i];
+	assert_int_equal(hdiff_run(8, argv, say), 0);
+	assert_int_equal(fclose(say), 0);
+	return read_text("more.txt");
+}
+
 static void json_tells_address_space_apart(void **state)
 {
-	static const char *const args[] = {"-o", "json", "-f", "more.txt", "old.txt", "new.txt"};
-	char *argv[8] = {(char *)(uintptr_t) "hdiff", (char *)(uintptr_t) "--no-symbols"}, *text;
-	FILE *say = tmpfile();
+	char *text;
 
 	(void)state;
 	make("old.txt", 4096, 65536, 8192);
 	make("new.txt", 4096, 1073741824, 8192);
-	for (int i = 0; i < 6; i++)
-		argv[2 + i] = (char *)(uintptr_t)args[i];
-	assert_int_equal(hdiff_run(8, argv, say), 0);
-	assert_int_equal(fclose(say), 0);
-	text = read_text("more.txt");
+	text = report_as("json");
 	assert_non_null(strstr(text, "\n\"reserved\":{\"old\":{\"bytes\":69632,\"blocks\":2,"));
 	assert_non_null(strstr(text, "\"growth\":{\"bytes\":1073676288,\"blocks\":0,"));
 	free(text);
@@ -207,6 +216,7 @@ static void make_sample(const char *path, const char *sample, unsigned count)
 static void estimates_are_called_so(void **state)
 {
 	struct result *result;
+	char *text;
 
 	(void)state;
 	make_sample("old.txt", "4096", 10);
@@ -217,6 +227,13 @@ static void estimates_are_called_so(void **state)
 	assert_int_equal(result->requested, 20 * 64);
 	assert_int_equal(times(result->text, ", ESTIMATES: one in 4096 bytes was recorded\n"), 2);
 	result_free(result);
+	text = report_as("json");
+	assert_int_equal(times(text, "\"sample_bytes\":4096,"), 2);
+	free(text);
+	text = report_as("csv");
+	assert_non_null(strstr(text, ",stack,sample_bytes\r\n1280,1920,640,20,30,10,"));
+	assert_int_equal(times(text, ",4096\r\n"), 1);
+	free(text);
 }
 
 static void a_sample_and_what_is_none_are_not_compared_silently(void **state)
