@@ -3,6 +3,7 @@
  */
 #include "snapshot/tracer/guard.h"
 #include "snapshot/tracer/hooks.h"
+#include "snapshot/tracer/loader_notes.h"
 #include "snapshot/tracer/nt.h"
 #include "snapshot/tracer/record.h"
 
@@ -37,5 +38,6 @@ BOOL WINAPI DllMain(HINSTANCE instance, DWORD reason, LPVOID reserved)
 	hooks_heap_init();
 	hooks_virtual_init();
 	hooks_process_init();
+	loader_notes_init();
 	return TRUE;
 }
