@@ -8,7 +8,6 @@
 #include "snapshot/control/remove_windows.h"
 #include "snapshot/control/threads_windows.h"
 #include "snapshot/control/tracee_windows.h"
-#include "snapshot/tracer/stacktable.h"
 
 #define GRANULE ((uint64_t)0x10000)
 #define SLOTS_BYTES ((uint64_t)4096)
@@ -71,10 +70,6 @@ static int reserve(struct installing *installing, struct err *err)
 		area->reserved = 0;
 		return refuse(installing, "its memory cannot be written", err);
 	}
-	if (!VirtualAllocEx(tracee->process, at(area->stack_buckets), STACKTABLE_BUCKET_BYTES,
-		    MEM_COMMIT, PAGE_READWRITE))
-		return refuse(installing, "no memory in it", err);
-	area->committed_bytes = STACKTABLE_BUCKET_BYTES;
 	area->sample_bytes = installing->options->sample_bytes;
 	area->flags = installing->options->flags;
 	if (installing->options->limit_found)
