@@ -138,7 +138,7 @@ sub hsnap_is_killed {
 	check_ok(detach($target), 'detach');
 	my $step = 1;
 	for my $command ('attach', 'detach') {
-		for my $part (3 .. 9) {
+		for my $part (2, 4, 6, 8, 9) {
 			attach($target) if $command eq 'detach';
 			kill_after($part / 10 * $attach_seconds, $command, '-p', $target->{pid});
 			my $what = sprintf '%s killed after %.2f s', $command, $part / 10 * $attach_seconds;

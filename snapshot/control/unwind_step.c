@@ -182,14 +182,15 @@ static bool undo_function(struct stepping *stepping, const struct unwind_functio
 	return false;
 }
 
-/* Whether a jump leaves the function: the tail of one that calls another. */
+/* Whether a jump leaves the function: the tail of one that calls another. Compilers mark indirect ones
+ * that do by a prefix; those without are switches. */
 static bool leaves(const struct unwind_source *source, const struct unwind_function *function,
 	const ZydisDecodedInstruction *instruction, uint64_t ip)
 {
 	uint64_t offset;
 
 	if (!instruction->raw.imm[0].is_relative)
-		return true;
+		return instruction->raw.rex.W || instruction->attributes & ZYDIS_ATTRIB_IS_RELATIVE;
 	offset = ip + instruction->length + (uint64_t)instruction->raw.imm[0].value.s -
 		 source->image;
 	return offset <= function->begin || offset >= function->end;
