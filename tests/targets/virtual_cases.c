@@ -312,9 +312,7 @@ static void reserved_before(void)
 		CloseHandle(child.hThread);
 		CloseHandle(child.hProcess);
 	}
-	base = from_outside;
-	if (!base)
-		wrong("nothing came from outside");
+	base = step_leak(from_outside);
 	commit_found(base);
 	VirtualFree(base + 0x2000, 0x1000, MEM_DECOMMIT);
 	state("committed", base, 0x2000, "commit_found");

@@ -181,10 +181,8 @@ static char *volatile in_fiber; /* an address on its stack */
 
 static void WINAPI run_fiber(void *unused)
 {
-	char here;
-
 	(void)unused;
-	in_fiber = &here;
+	in_fiber = __builtin_frame_address(0);
 	SwitchToFiber(main_fiber);
 }
 
