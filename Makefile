@@ -28,6 +28,8 @@ TRACER_TABLES := $(filter %/tables.c %/blocktable.c %/stacktable.c %/heapindex.c
 	%/unwind_cache_x64.c %/unwind_fast_x64.c %/unwind_chain_x86.c,$(TRACER))
 # The unwinder, which tests of it link too.
 UNWINDER := $(wildcard snapshot/tracer/unwind*_x64.c)
+# And the hooks for virtual memory.
+VIRTUAL := snapshot/tracer/hooks_virtual.c snapshot/tracer/pages.c
 
 SAMPLES := $(wildcard samples/*.c)
 UNIT_TESTS := $(wildcard tests/unit/test_*.c)
@@ -256,7 +258,7 @@ build/linux/bench/%: tests/bench/%.c Makefile | packages
 # Tests link what they need of everything but the mains.
 build/linux/library.a: $(call linux_objects,$(LIBRARY)) | packages
 build/asan/library.a: $(call asan_objects,$(LIBRARY)) | packages
-build/win64/library.a: $(call win64_objects,$(LIBRARY) $(UNWINDER)) | deps
+build/win64/library.a: $(call win64_objects,$(LIBRARY) $(UNWINDER) $(VIRTUAL)) | deps
 %/library.a:
 	mkdir -p $(@D)
 	rm -f $@

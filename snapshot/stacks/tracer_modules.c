@@ -84,16 +84,19 @@ static const char *path_text(struct arena *arena, const unsigned char *units, si
 	return text;
 }
 
-/* The record at bytes, of which left are there; its length, or 0 when it is none. */
+/* The record at bytes, of which left are there; how many it takes up, or 0 when it is none. */
 static size_t take_head(struct tracer_module *head, const unsigned char *bytes, size_t left)
 {
+	uint64_t place;
+
 	if (left < sizeof(*head))
 		return 0;
 	memcpy(head, bytes, sizeof(*head));
-	if (head->record_bytes > left || head->record_bytes % 8 ||
+	place = ((uint64_t)head->record_bytes + 7) & ~(uint64_t)7;
+	if (place > left ||
 		head->record_bytes < sizeof(*head) + (size_t)head->path_units * 2 + head->pdb_bytes)
 		return 0;
-	return head->record_bytes;
+	return (size_t)place;
 }
 
 static int fill(struct tracer_modules *modules, struct tracer_unloaded *item,

@@ -67,10 +67,11 @@ static uint64_t put_record(struct scene *scene, const char *path, uint32_t bytes
 		.age = pdb_bytes ? 3 : 0,
 		.path_units = (uint16_t)units,
 		.pdb_bytes = (uint16_t)pdb_bytes};
-	size_t len = (sizeof(head) + 2 * units + pdb_bytes + 7) & ~(size_t)7;
+	size_t len;
 
+	head.record_bytes = (uint32_t)(sizeof(head) + 2 * units + pdb_bytes);
+	len = (head.record_bytes + (size_t)7) & ~(size_t)7;
 	assert_true(at + len <= RECORDS_BYTES);
-	head.record_bytes = (uint32_t)len;
 	for (unsigned i = 0; pdb_bytes && i < 16; i++)
 		head.guid[i] = (uint8_t)(0x10 + i);
 	memcpy(scene->records + at, &head, sizeof(head));
