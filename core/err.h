@@ -35,7 +35,11 @@
 		"put the 32-bit hsnap beside hsnap.exe as hsnap32.exe, or 'hsnap ust on' its "     \
 		"image")                                                                           \
 	X(ERR_64_BITS, "it is 64-bit", "use the 64-bit hsnap")                                     \
-	X(ERR_NOT_TRACED, "the process is not traced", "start it with 'hsnap run -- PROG'")        \
+	X(ERR_NOT_TRACED, "the process is not traced",                                             \
+		"start it with 'hsnap run -- PROG', or use 'hsnap attach'")                        \
+	X(ERR_TRACED, "the process is traced already",                                             \
+		"take snapshots with hsnap -p, or 'hsnap detach' it first")                        \
+	X(ERR_BUSY, "this cannot be done now", "nothing was changed; try again")                   \
 	X(ERR_GONE, "the process ended meanwhile", "start it again; nothing was written")          \
 	X(ERR_TARGET, "cannot make sense of the process's memory",                                 \
 		"try again; report it if it stays")                                                \

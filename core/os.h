@@ -26,6 +26,9 @@ int64_t os_time_ms(void);
 
 void os_sleep_ms(unsigned ms);
 
+/* The machine's memory in bytes; 0: not known. */
+uint64_t os_memory_bytes(void);
+
 struct os_file {
 	intptr_t handle;
 };

@@ -110,6 +110,13 @@ int64_t os_time_ms(void)
 	       11644473600000;
 }
 
+uint64_t os_memory_bytes(void)
+{
+	MEMORYSTATUSEX memory = {.dwLength = sizeof(memory)};
+
+	return GlobalMemoryStatusEx(&memory) ? memory.ullTotalPhys : 0;
+}
+
 void os_sleep_ms(unsigned ms)
 {
 	Sleep(ms);

@@ -3,11 +3,11 @@
 #include <string.h>
 
 #include "core/os.h"
+#include "snapshot/copying.h"
 #include "snapshot/describe.h"
 #include "snapshot/join.h"
 #include "snapshot/module_merge.h"
 #include "snapshot/target/nt_process.h"
-#include "snapshot/target/peb_layout.h"
 
 #define TRIES_MAX 100 /* while a thread stands inside a heap */
 #define BUSY_MS_MAX 300 /* so long the target is held for nothing */
@@ -40,10 +40,11 @@ static int find_tracer(struct target *target, const struct snapshot *snapshot,
 	enum capture_stacks wanted, struct captured *captured, struct err *err)
 {
 	struct err why = {0};
-	int rc = tracer_find(
+	int rc = tracer_find_on(
 		target, snapshot->modules, snapshot->module_count, &captured->area_addr, &why);
 
 	captured->has_tracer = !rc;
+	captured->is_detached = rc == -ERR_NOT_TRACED && why.detail[0];
 	if (rc == -ERR_NOT_TRACED && !target->ops->is_alive(target))
 		return err_set(err, ERR_GONE, target->name, NULL);
 	if (rc && rc != -ERR_NOMEM && wanted == STACKS_AUTO) {
@@ -57,17 +58,6 @@ static int find_tracer(struct target *target, const struct snapshot *snapshot,
 	if (rc && err)
 		*err = why;
 	return rc;
-}
-
-/* The flags that the process, or the 64-bit part of a 32-bit one, was started with. */
-static uint32_t global_flag(const struct target *target, struct memory *memory)
-{
-	uint32_t flag = 0, host_flag = 0;
-
-	memory_u32(memory, target->peb + peb_layout(target->bits)->global_flag, &flag);
-	if (target->host_peb)
-		memory_u32(memory, target->host_peb + peb_layout(64)->global_flag, &host_flag);
-	return flag | host_flag;
 }
 
 /* Of a file, what can be known is: heaps that are not in it are no error. */
@@ -102,7 +92,7 @@ static int take_stacks(struct memory *memory, const struct snapshot *snapshot,
 	}
 	if (rc || !captured->wants_ust)
 		return rc;
-	flags = global_flag(target, memory);
+	flags = nt_global_flag(target);
 	captured->is_flagged = flags & NT_FLAG_UST;
 	if (ust_take(captured->ust, memory, &captured->walk, snapshot->modules,
 		    snapshot->module_count, flags))
@@ -110,10 +100,19 @@ static int take_stacks(struct memory *memory, const struct snapshot *snapshot,
 	return 0;
 }
 
-/* Everything that needs the target to stand still. */
-static int take_held(struct memory *memory, const struct snapshot *snapshot,
-	struct captured *captured, struct capture_stats *stats, struct err *err)
+/* What one capture is about: the target's memory as it is, or a copy of it. */
+struct taking {
+	struct memory *memory; /* of the target */
+	struct copying *copying;
+	const struct snapshot *snapshot;
+	struct captured *captured;
+	struct capture_stats *stats;
+};
+
+/* Finds the blocks and what tells their stacks: in the copy, or in the target, which is held then. */
+static int walk(struct taking *taking, struct memory *memory, struct err *err)
 {
+	struct captured *captured = taking->captured;
 	int64_t start = os_time_ms(), walked;
 	int rc;
 
@@ -122,22 +121,42 @@ static int take_held(struct memory *memory, const struct snapshot *snapshot,
 	rc = walk_heaps(memory, captured, err);
 	walked = os_time_ms();
 	if (!rc)
-		rc = take_stacks(memory, snapshot, captured, err);
-	stats->walk_ms = walked - start;
-	stats->stacks_ms = os_time_ms() - walked;
+		rc = take_stacks(memory, taking->snapshot, captured, err);
+	taking->stats->walk_ms = walked - start;
+	taking->stats->stacks_ms = os_time_ms() - walked;
 	return rc;
 }
 
+/* Everything that needs the target to stand still. *is_copied: walking does not. */
+static int take_held(struct taking *taking, bool *is_copied, struct err *err)
+{
+	struct copying *copying = taking->copying;
+	int64_t start = os_time_ms();
+
+	/* A clone stands still for as long as is wanted. */
+	*is_copied = copying->is_on && !taking->memory->target->is_cloned &&
+		     copying_take(copying, taking->captured);
+	taking->stats->copied_bytes = *is_copied ? copying->copy.bytes : 0;
+	taking->stats->copy_ms = *is_copied ? os_time_ms() - start : 0;
+	return *is_copied ? 0 : walk(taking, taking->memory, err);
+}
+
+static bool is_busy(struct target *target, const struct captured *captured)
+{
+	return heaps_are_busy(target) ||
+	       (captured->has_tracer && tracer_is_busy(target, captured->area_addr));
+}
+
 /*
- * A thread that was stopped inside a heap leaves it half changed: the target is let go and held
+ * A thread that was stopped inside a heap or the tracer leaves it half changed: the target is let go and held
  * again. That is found out before the walk, which costs more. A lock that stays held (its thread
  * hangs or was ended) is no reason to give up: then the heap is walked as it is. So is a file, which
  * stays as it is.
  */
-static int take(struct memory *memory, const struct snapshot *snapshot, struct captured *captured,
-	struct capture_stats *stats, struct err *err)
+static int take(struct taking *taking, struct err *err)
 {
-	struct target *target = memory->target;
+	struct target *target = taking->memory->target;
+	struct capture_stats *stats = taking->stats;
 	unsigned walks = 0;
 
 	for (;;) {
@@ -145,21 +164,48 @@ static int take(struct memory *memory, const struct snapshot *snapshot, struct c
 		int rc = target->ops->suspend(target, err);
 		bool is_last = target->is_file || stats->tries + 1 >= TRIES_MAX ||
 			       stats->held_ms > BUSY_MS_MAX;
-		bool again = !rc && !is_last && heaps_are_busy(target);
+		bool again = !rc && !is_last && is_busy(target, taking->captured);
+		bool is_taken = !rc && !again, is_copied = false;
 
 		stats->tries++;
-		if (!rc && !again) {
-			rc = take_held(memory, snapshot, captured, stats, err);
-			again = !rc && captured->walk.broken_count && !target->is_file &&
-				++walks < WALKS_MAX;
-		}
+		if (is_taken)
+			rc = take_held(taking, &is_copied, err);
 		target->ops->resume(target);
 		start = target->held_from_ms ? target->held_from_ms : start;
 		stats->held_ms += os_time_ms() - start;
+		if (is_copied)
+			rc = walk(taking, &taking->copying->memory, err);
+		if (is_copied && rc == -ERR_TARGET)
+			again = copying_failed(taking->copying);
+		else if (is_taken)
+			again = !rc && taking->captured->walk.broken_count && !target->is_file &&
+				++walks < WALKS_MAX;
 		if (!again)
 			return rc;
 		os_sleep_ms(RETRY_MS);
 	}
+}
+
+/* Looks at what there is to copy, then takes it. */
+static int look_and_take(struct memory *memory, const struct capture_options *options,
+	const struct snapshot *snapshot, struct captured *captured, struct capture_stats *stats,
+	struct err *err)
+{
+	struct target *target = memory->target;
+	uint64_t limit = options->copy_limit_bytes ? options->copy_limit_bytes : copying_limit();
+	struct copying copying;
+	struct taking taking = {memory, &copying, snapshot, captured, stats};
+	int rc;
+
+	if (copying_init(&copying, target, limit)) {
+		rc = err_set(err, ERR_NOMEM, target->name, NULL);
+	} else {
+		copying_look(&copying, captured);
+		rc = take(&taking, err);
+	}
+	stats->why_not_copied = copying.why_not;
+	copying_release(&copying);
+	return rc;
 }
 
 /* Stacks that were asked for by name have to be there. */
@@ -230,7 +276,7 @@ static int read_target(struct target *target, const struct capture_options *opti
 	if (options->stacks == STACKS_OS)
 		rc = os_stacks_take(target, &captured->os, err);
 	if (!rc)
-		rc = take(&memory, snapshot, captured, stats, err);
+		rc = look_and_take(&memory, options, snapshot, captured, stats, err);
 	memory_release(&memory);
 	if (!rc && !target->is_file)
 		rc = list_modules_again(target, snapshot, err);

@@ -5,7 +5,8 @@
  * Windows', which the PEB lists and which are of several kinds (nt_heap.h). One more kind is one
  * more walker, one layout table, one line in a list, one test image.
  *
- * Walking happens while the target is held: struct walk only keeps what it is given.
+ * Walking happens while the target is held: struct walk only keeps what it is given. Or what walking
+ * reads is copied then (snapshot/target/target_copy.h) and walked later.
  */
 #ifndef SNAPSHOT_HEAP_HEAP_H
 #define SNAPSHOT_HEAP_HEAP_H
@@ -15,6 +16,7 @@
 
 #include "core/model.h"
 #include "snapshot/target/target_memory.h"
+#include "snapshot/target/target_ranges.h"
 
 #define HEAPS_MAX 65536 /* in one process; more is a broken list */
 
@@ -64,6 +66,9 @@ struct heap_walker {
 	bool (*probe)(struct target *target, uint64_t addr);
 	/* True when a thread stands inside one of the heaps: cheap, to be asked before walking. */
 	bool (*is_busy)(struct target *target, uint64_t first_heap);
+	/* Adds what walk() would read. 0 or -ERR_NOMEM; what is broken is as for walk(). NULL: that is
+	 * known after walking only. */
+	int (*plan)(struct target *target, uint64_t first_heap, struct target_ranges *ranges);
 	/* Adds all heaps of the target, the process heap being first_heap. 0, or an error. */
 	int (*walk)(struct memory *memory, uint64_t first_heap, struct walk *walk, struct err *err);
 };
@@ -73,6 +78,12 @@ extern const struct heap_walker heap_walker_nt; /* also what no other knows */
 
 /* True when the target should be let go for a moment, since a thread stands inside a heap. */
 bool heaps_are_busy(struct target *target);
+
+/*
+ * Adds to ranges what heaps_walk() would read, as far as lists tell it: a fraction of the reads that
+ * walking takes. 0; -ERR_NO_HEAPS when that cannot be told of these heaps; -ERR_NOMEM.
+ */
+int heaps_plan(struct target *target, struct target_ranges *ranges);
 
 /*
  * Lists the heaps and the live blocks of those that a walker knows; the others are listed as

@@ -17,7 +17,9 @@ struct range {
 struct wine_walk {
 	struct target *target;
 	struct walk *walk;
-	struct target_window window;
+	struct memory *memory; /* of the target, for walking */
+	struct target_ranges
+		*wanted; /* not NULL: nothing is walked, what would be read goes here */
 	uint64_t heap; /* the one that is walked */
 	size_t entry_count;
 	uint64_t seen_bytes;
@@ -86,10 +88,10 @@ static int walk_subheap(struct wine_walk *wine, uint64_t data, uint64_t end, uin
 	uint64_t addr = data - (layout->subheap_bytes - layout->subheap_first_block);
 	int rc = 0;
 
-	window_range(&wine->window, end);
+	memory_within(wine->memory, addr, end);
 	/* The last 8 bytes are no block: one starts at end - 16 at the latest. */
 	while (!rc && addr <= end - layout->block_unit) {
-		const unsigned char *header = window_at(&wine->window, addr, layout->block_bytes);
+		const unsigned char *header = memory_at(wine->memory, addr, layout->block_bytes);
 		struct wine_block block;
 		const char *wrong;
 
@@ -169,6 +171,8 @@ static int subheap(struct wine_walk *wine, uint64_t addr, const unsigned char *b
 		return walk_broken(wine->walk, addr, "subheap inside another");
 	heap->committed_bytes += before + committed;
 	heap->reserved_bytes += before + reserved;
+	if (wine->wanted)
+		return target_ranges_add(wine->wanted, data - before, before + committed);
 	return walk_subheap(wine, data, data + committed, data + reserved);
 }
 
@@ -185,6 +189,8 @@ static int large(struct wine_walk *wine, uint64_t addr, const unsigned char *byt
 		return walk_broken(wine->walk, addr, "large block of no sound size");
 	heap->committed_bytes += block_bytes;
 	heap->reserved_bytes += block_bytes;
+	if (wine->wanted)
+		return target_ranges_add(wine->wanted, addr, layout->large_bytes);
 	return walk_add_block(
 		wine->walk, addr + layout->large_bytes, data_bytes, block_bytes - data_bytes, 0);
 }
@@ -252,6 +258,8 @@ static int walk_heap(struct wine_walk *wine, uint64_t addr, const unsigned char 
 	larges.bytes = layout->large_bytes;
 	larges.each = large;
 	rc = walk_add_heap(wine->walk, &heap);
+	if (!rc && wine->wanted)
+		rc = target_ranges_add(wine->wanted, addr, layout->heap_read_bytes);
 	if (!rc)
 		rc = walk_list(wine, &subheaps);
 	if (!rc)
@@ -293,21 +301,30 @@ static bool is_busy(struct target *target, uint64_t first_heap)
 	return walk.busy_count > 0;
 }
 
+static int plan(struct target *target, uint64_t first_heap, struct target_ranges *ranges)
+{
+	struct walk walk = {0};
+	struct wine_walk wine = {.target = target, .walk = &walk, .wanted = ranges};
+	int rc = for_each_heap(&wine, first_heap, walk_heap);
+
+	free(wine.subheaps);
+	walk_release(&walk);
+	return rc;
+}
+
 static int walk_all(struct memory *memory, uint64_t first_heap, struct walk *walk, struct err *err)
 {
-	struct wine_walk wine = {.target = memory->target, .walk = walk};
-	int rc = window_init(&wine.window, memory->target);
+	struct wine_walk wine = {.target = memory->target, .walk = walk, .memory = memory};
+	int rc = for_each_heap(&wine, first_heap, walk_heap);
 
 	(void)err;
-	if (!rc)
-		rc = for_each_heap(&wine, first_heap, walk_heap);
 	free(wine.subheaps);
-	window_release(&wine.window);
 	return rc;
 }
 
 const struct heap_walker heap_walker_wine = {
 	.probe = probe,
 	.is_busy = is_busy,
+	.plan = plan,
 	.walk = walk_all,
 };

@@ -89,3 +89,32 @@ void nt_process_release(struct nt_process *process)
 	free(process->heaps);
 	*process = (struct nt_process){0};
 }
+
+static uint64_t flag_addr(const struct target *target)
+{
+	return target->peb + peb_layout(target->bits)->global_flag;
+}
+
+static uint64_t host_flag_addr(const struct target *target)
+{
+	return target->host_peb + peb_layout(64)->global_flag;
+}
+
+uint32_t nt_global_flag(struct target *target)
+{
+	uint32_t flag = 0, host_flag = 0;
+
+	target_u32(target, flag_addr(target), &flag);
+	if (target->host_peb)
+		target_u32(target, host_flag_addr(target), &host_flag);
+	return flag | host_flag;
+}
+
+int nt_plan_flags(const struct target *target, struct target_ranges *ranges)
+{
+	int rc = target_ranges_add(ranges, flag_addr(target), sizeof(uint32_t));
+
+	if (!rc && target->host_peb)
+		rc = target_ranges_add(ranges, host_flag_addr(target), sizeof(uint32_t));
+	return rc;
+}

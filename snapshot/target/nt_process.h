@@ -10,6 +10,7 @@
 
 #include "core/err.h"
 #include "snapshot/target/target_memory.h"
+#include "snapshot/target/target_ranges.h"
 
 #define NT_FLAG_UST 0x1000u /* FLG_USER_STACK_TRACE_DB */
 #define NT_FLAG_HPA 0x2000000u /* FLG_HEAP_PAGE_ALLOCS */
@@ -30,5 +31,12 @@ struct nt_process {
 int nt_process_read(struct nt_process *process, struct memory *memory, uint64_t peb, unsigned bits,
 	struct err *err);
 void nt_process_release(struct nt_process *process);
+
+/* The flags that the process, or the 64-bit part of a 32-bit one, was started with; those that cannot
+ * be read are 0. */
+uint32_t nt_global_flag(struct target *target);
+
+/* Adds what nt_global_flag() reads. 0 or -ERR_NOMEM. */
+int nt_plan_flags(const struct target *target, struct target_ranges *ranges);
 
 #endif

@@ -1,8 +1,6 @@
 #include "snapshot/target/target.h"
 
 #include <inttypes.h>
-#include <stdlib.h>
-#include <string.h>
 
 int target_read(struct target *target, uint64_t addr, void *bytes, size_t len)
 {
@@ -62,42 +60,4 @@ static int read_image(void *ctx, uint64_t offset, void *bytes, size_t len)
 struct pe_source target_image_source(struct target_image *image)
 {
 	return (struct pe_source){.read = read_image, .ctx = image, .in_memory = true};
-}
-
-int window_init(struct target_window *window, struct target *target)
-{
-	*window = (struct target_window){.target = target, .bytes = malloc(TARGET_WINDOW_BYTES)};
-	return window->bytes ? 0 : -ERR_NOMEM;
-}
-
-void window_release(struct target_window *window)
-{
-	free(window->bytes);
-	window->bytes = NULL;
-}
-
-void window_range(struct target_window *window, uint64_t end)
-{
-	window->end = end;
-	window->len = 0;
-}
-
-const unsigned char *window_at(struct target_window *window, uint64_t addr, size_t len)
-{
-	uint64_t left;
-
-	if (addr >= window->addr && addr - window->addr <= window->len &&
-		window->len - (addr - window->addr) >= len)
-		return window->bytes + (addr - window->addr);
-	if (addr >= window->end || window->end - addr < len)
-		return NULL;
-	left = window->end - addr;
-	window->len = 0;
-	if (left > TARGET_WINDOW_BYTES)
-		left = TARGET_WINDOW_BYTES;
-	if (target_read(window->target, addr, window->bytes, (size_t)left))
-		return NULL;
-	window->addr = addr;
-	window->len = (size_t)left;
-	return window->bytes;
 }

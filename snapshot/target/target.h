@@ -72,6 +72,7 @@ struct target {
 	int64_t start_ms;
 	int64_t time_ms; /* when the process was as it is seen; 0: now */
 	char image[1024], os[80]; /* UTF-8 */
+	unsigned reader_count; /* so many threads calling read() at once are worth it; 0: one */
 	uint64_t reads, read_bytes; /* how many calls, for -v */
 };
 
@@ -95,30 +96,6 @@ struct target_image {
 };
 
 struct pe_source target_image_source(struct target_image *image);
-
-/*
- * A window onto a range of the target's memory that is walked upwards: it is read in pieces of
- * WINDOW_BYTES, so walking costs few reads, and bytes that are jumped over are not read.
- */
-#define TARGET_WINDOW_BYTES ((size_t)1 << 20)
-
-struct target_window {
-	struct target *target;
-	uint64_t end; /* of the range */
-	uint64_t addr; /* of bytes[0] */
-	size_t len;
-	unsigned char *bytes;
-};
-
-/* 0 or -ERR_NOMEM. */
-int window_init(struct target_window *window, struct target *target);
-void window_release(struct target_window *window);
-
-/* Sets the range that may be read: [.., end). What was read before is forgotten. */
-void window_range(struct target_window *window, uint64_t end);
-
-/* len (at most 4096) bytes at addr, or NULL when they are not in the range or cannot be read. */
-const unsigned char *window_at(struct target_window *window, uint64_t addr, size_t len);
 
 /* Little-endian numbers in bytes that were read. In line: most of what walkers do is this. */
 static inline uint16_t bytes_u16(const unsigned char *bytes)

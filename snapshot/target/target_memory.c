@@ -31,24 +31,34 @@ void memory_release(struct memory *memory)
 void memory_clear(struct memory *memory)
 {
 	memory->len = memory->before.len = 0;
-	for (size_t i = 0; memory->pieces && i < MEMORY_PIECES; i++)
+	for (size_t i = 0; memory->pieces && i < MEMORY_PIECES; i++) {
 		memory->pieces[i].len = 0;
+		memory->pieces[i].is_torn = false;
+	}
+}
+
+void memory_within(struct memory *memory, uint64_t addr, uint64_t end)
+{
+	memory->within = addr;
+	memory->within_end = end;
 }
 
 /* The part of addr's aligned piece that can be read at once. Where regions are not known, all. */
 static bool piece_range(struct memory *memory, uint64_t addr, uint64_t *start, uint64_t *end)
 {
 	struct target *target = memory->target;
-	struct target_region region;
+	struct target_region region = {
+		.addr = memory->within, .end = memory->within_end, .access = TARGET_READ};
 
 	*start = addr - addr % MEMORY_PIECE_BYTES;
 	*end = *start + MEMORY_PIECE_BYTES;
 	if (*end < *start)
 		return false;
-	if (!target->ops->region)
+	if (!target->ops->region && (addr < region.addr || addr >= region.end))
 		return true;
-	if (target->ops->region(target, addr, &region) || region.addr > addr ||
-		region.end <= addr || !(region.access & TARGET_READ))
+	if (target->ops->region && target->ops->region(target, addr, &region))
+		return false;
+	if (region.addr > addr || region.end <= addr || !(region.access & TARGET_READ))
 		return false;
 	*start = region.addr > *start ? region.addr : *start;
 	*end = region.end < *end ? region.end : *end;
@@ -75,9 +85,14 @@ static bool piece_read(struct memory *memory, struct memory_piece *piece, uint64
 		piece->bytes = malloc(MEMORY_PIECE_BYTES);
 	if (!piece->bytes || !piece_range(memory, addr, &start, &end))
 		return false;
-	return piece_try(memory, piece, start, end) ||
-	       piece_try(memory, piece, page > start ? page : start,
-		       page + PAGE_BYTES < end ? page + PAGE_BYTES : end);
+	if (!piece->is_torn || piece->torn != start) {
+		if (piece_try(memory, piece, start, end))
+			return true;
+		piece->torn = start;
+		piece->is_torn = true;
+	}
+	return piece_try(memory, piece, page > start ? page : start,
+		page + PAGE_BYTES < end ? page + PAGE_BYTES : end);
 }
 
 /* What was found last becomes what was found before, and the other way round. */

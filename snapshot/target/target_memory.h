@@ -21,6 +21,8 @@ struct memory_piece {
 	uint64_t addr;
 	size_t len; /* 0: nothing */
 	unsigned char *bytes; /* MEMORY_PIECE_BYTES, or NULL: not needed yet */
+	uint64_t torn; /* what was last found to be there in part only: where it begins */
+	bool is_torn;
 };
 
 struct memory_seen {
@@ -38,6 +40,7 @@ struct memory {
 	struct memory_seen before; /* of a mapped file, what was found before that */
 	struct memory_piece *pieces; /* MEMORY_PIECES, by address; NULL for a mapped file */
 	unsigned char *joined; /* MEMORY_AT_MAX bytes that lie in two pieces */
+	uint64_t within, within_end; /* as memory_within() says */
 };
 
 /* 0 or -ERR_NOMEM. */
@@ -46,6 +49,10 @@ void memory_release(struct memory *memory);
 
 /* Forgets what was read. */
 void memory_clear(struct memory *memory);
+
+/* Says that addr..end is a region, as the walker knows. Where the target does not know its regions,
+ * what is asked for in there is read without what lies around it, which may not be there. */
+void memory_within(struct memory *memory, uint64_t addr, uint64_t end);
 
 /* len (1..MEMORY_AT_MAX) bytes at addr, valid until the next call; NULL when they are not all there
  * or cannot be read. */

@@ -161,7 +161,10 @@ static struct tracer_block *place_for(
 	clean(area, shard);
 	if (count && shard->count < count / 8 * 5)
 		return find(entries(shard), count, addr);
-	return resize(area, shard, log2) ? find(entries(shard), entry_count(shard), addr) : NULL;
+	/* Without memory a fuller one has to do, up to where searching takes too long. */
+	if (!resize(area, shard, log2) && shard->count >= count / 8 * 7)
+		return NULL;
+	return find(entries(shard), entry_count(shard), addr);
 }
 
 void blocktable_put(struct tracer_area *area, const struct tracer_block *block)

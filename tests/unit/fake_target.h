@@ -44,8 +44,10 @@ struct fake {
 	uint64_t reads, got_bytes, loose_reads; /* loose: not held, though it had to be */
 	unsigned suspends, resumes;
 	bool is_held, is_dead;
+	bool may_look; /* before it is held for the first time */
 	int modules_rc, suspend_rc;
 	void (*on_suspend)(struct fake *fake);
+	void (*on_resume)(struct fake *fake);
 	/* Memory made up as it is read; false: it is not there. */
 	bool (*made_up)(struct fake *fake, uint64_t addr, unsigned char *bytes, size_t len);
 };
@@ -164,7 +166,8 @@ static inline int fake_read(struct target *target, uint64_t addr, void *bytes, s
 
 		if (!range)
 			return -ERR_READ;
-		fake->loose_reads += range->needs_hold && !fake->is_held;
+		fake->loose_reads +=
+			range->needs_hold && !fake->is_held && !(fake->may_look && !fake->suspends);
 		part = range->len - (size_t)(addr - range->addr);
 		part = part < len ? part : len;
 		memcpy(to, range->bytes + (addr - range->addr), part);
@@ -209,6 +212,8 @@ static inline void fake_resume(struct target *target)
 {
 	struct fake *fake = target->system;
 
+	if (fake->is_held && fake->on_resume)
+		fake->on_resume(fake);
 	fake->resumes += fake->is_held;
 	fake->is_held = false;
 }

@@ -15,7 +15,8 @@ static void blocks_that_many_subheaps_claim_are_found_once(void **state)
 	size_t before = image->truth.block_count;
 
 	(void)state;
-	fake_map(fake, base, headers * SUBHEAP_DATA + blocks * 16)->needs_hold = true;
+	fake_map(fake, base, (headers * SUBHEAP_DATA + blocks * 16 + 0xfff) & ~(size_t)0xfff)
+		->needs_hold = true;
 	for (unsigned i = 0; i < headers; i++) {
 		uint64_t part = base + i * (uint64_t)SUBHEAP_DATA;
 		uint64_t first = part + SUBHEAP_FIRST_BLOCK, bytes = data + blocks * 16 + 8 - first;
@@ -125,7 +126,8 @@ static struct flip flip(struct image *image, uint64_t *seed)
 static void assert_bounded(const struct image *image)
 {
 	assert_true(image->fake.reads < 200);
-	assert_true(image->fake.got_bytes <= image->mapped_bytes + 200 * 0x100);
+	/* What cannot be read as a whole is read once more, page by page. */
+	assert_true(image->fake.got_bytes <= 2 * image->mapped_bytes + 200 * 0x100);
 	assert_true(image->walk.heap_count <= 3);
 	assert_true(image->walk.block_count <= image->mapped_bytes / 16);
 	for (size_t i = 0; i < image->walk.heap_count; i++)

@@ -312,9 +312,25 @@ static void a_subheap_of_another_heap_is_passed_over(void **state)
 	damage_part(HEAP_A + HEAP_FIRST_SUBHEAP, SUBHEAP_HEAP, HEAP_A + 1);
 }
 
+/* Where the first header begins that does not lie below end, of a subheap at part. */
+static uint64_t header_from(struct fake *fake, uint64_t part, uint64_t end)
+{
+	uint64_t at = part + SUBHEAP_FIRST_BLOCK;
+
+	while (at + 8 <= end) {
+		uint64_t units = fake_get(fake, at, 2);
+
+		if (fake_get(fake, at + 2, 1) & FLAG_FREE)
+			units += fake_get(fake, at + 3, 1) << 16;
+		at += units * 16;
+	}
+	return at;
+}
+
 static void memory_that_is_not_there_costs_its_own_blocks_only(void **state)
 {
 	struct image *image = image_new(8);
+	uint64_t missing;
 
 	(void)state;
 	fake_unmap(&image->fake, SUB_A1);
@@ -323,9 +339,10 @@ static void memory_that_is_not_there_costs_its_own_blocks_only(void **state)
 	assert_one_wound(image, SUB_A1 + SUBHEAP_LINKS);
 
 	image = image_new(8);
+	missing = header_from(&image->fake, SUB_A1, SUB_A1 + 0x1000);
 	fake_range_at(&image->fake, SUB_A1)->len = 0x1000;
-	lose(image, SUB_A1, 0);
-	assert_one_wound(image, SUB_A1 + SUBHEAP_FIRST_BLOCK);
+	lose(image, SUB_A1, missing);
+	assert_one_wound(image, missing);
 
 	image = image_new(8);
 	fake_unmap(&image->fake, HEAP_B);
