@@ -24,7 +24,7 @@ SYMBOLIZE := $(wildcard symbolize/*.c)
 DIFF := $(wildcard diff/*.c diff/*/*.c)
 MAINS := snapshot/hsnap.c diff/hdiff.c symbolize/hsym.c
 # The part of the tracer that runs outside a target too, in tests.
-TRACER_TABLES := $(filter %/tables.c %/blocktable.c %/stacktable.c %/heapindex.c %/sample.c %/unloads.c %/ranges.c %/rangetree.c \
+TRACER_TABLES := $(filter %/tables.c %/blocktable.c %/stacktable.c %/heapindex.c %/sample.c %/unloads.c %/module_record.c %/ranges.c %/rangetree.c \
 	%/unwind_cache_x64.c %/unwind_fast_x64.c %/unwind_chain_x86.c,$(TRACER))
 # The unwinder, which tests of it link too.
 UNWINDER := $(wildcard snapshot/tracer/unwind*_x64.c)
