@@ -131,7 +131,7 @@ check: all samples tests prefix build/linux/bench/gen_dump ## build everything a
 	echo "== running tests"
 	tests/run
 
-bench: all samples prefix build/linux/bench/gen_dump build/linux/images/make_image build/win64/bench/pairs.exe ## what it costs, as ratios
+bench: all samples prefix build/linux/bench/gen_dump build/linux/images/make_image build/win64/bench/pairs.exe build/win64/targets/gaps.exe ## what it costs, as ratios
 	setup/packages bench
 	tests/bench/bench
 
