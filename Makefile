@@ -15,6 +15,8 @@ VERSION := 0.1.0
 # *_windows.c for Windows only, every other one for both.
 CORE := $(wildcard core/*.c)
 TRACER := $(wildcard snapshot/tracer/*.c)
+# Files *_x64.c and *_x86.c are for that processor only.
+TRACER64 := $(filter-out %_x86.c,$(TRACER))
 SNAPSHOT := $(filter-out $(TRACER),$(wildcard snapshot/*.c snapshot/*/*.c snapshot/*/*/*.c))
 IMAGES := $(wildcard tests/images/*.c)
 WALK := $(wildcard tests/walk/*.c)
@@ -22,7 +24,10 @@ SYMBOLIZE := $(wildcard symbolize/*.c)
 DIFF := $(wildcard diff/*.c diff/*/*.c)
 MAINS := snapshot/hsnap.c diff/hdiff.c symbolize/hsym.c
 # The part of the tracer that runs outside a target too, in tests.
-TRACER_TABLES := $(filter %/tables.c %/blocktable.c %/stacktable.c %/heapindex.c %/sample.c %/unloads.c %/ranges.c,$(TRACER))
+TRACER_TABLES := $(filter %/tables.c %/blocktable.c %/stacktable.c %/heapindex.c %/sample.c %/unloads.c %/ranges.c %/rangetree.c \
+	%/unwind_cache_x64.c %/unwind_fast_x64.c %/unwind_chain_x86.c,$(TRACER))
+# The unwinder, which tests of it link too.
+UNWINDER := $(wildcard snapshot/tracer/unwind*_x64.c)
 
 SAMPLES := $(wildcard samples/*.c)
 UNIT_TESTS := $(wildcard tests/unit/test_*.c)
@@ -89,7 +94,7 @@ win64_hsym := $(call win64_objects,$(CORE) $(SYMBOLIZE))
 # Controlling a tracer is for Windows.
 linux_hsnap := $(call linux_objects,$(CORE) $(filter-out snapshot/control/%,$(SNAPSHOT)))
 win64_hsnap := $(call win64_objects,$(CORE) $(SNAPSHOT))
-win64_tracer := $(patsubst snapshot/tracer/%.c,build/win64/tracer/%.o,$(call windows_of,$(TRACER)))
+win64_tracer := $(patsubst snapshot/tracer/%.c,build/win64/tracer/%.o,$(call windows_of,$(TRACER64)))
 
 LINUX_PROGRAMS := $(if $(wildcard diff/hdiff.c),build/linux/hdiff) \
 	$(if $(wildcard symbolize/hsym.c),build/linux/hsym) \
@@ -232,7 +237,7 @@ build/linux/bench/%: tests/bench/%.c Makefile | packages
 # Tests link what they need of everything but the mains.
 build/linux/library.a: $(call linux_objects,$(LIBRARY)) | packages
 build/asan/library.a: $(call asan_objects,$(LIBRARY)) | packages
-build/win64/library.a: $(call win64_objects,$(LIBRARY)) | deps
+build/win64/library.a: $(call win64_objects,$(LIBRARY) $(UNWINDER)) | deps
 %/library.a:
 	mkdir -p $(@D)
 	rm -f $@

@@ -106,13 +106,24 @@ static int note_warning(struct snapshot *snapshot, const struct kv *kv)
 	return 0;
 }
 
+struct number {
+	const char *key;
+	uint64_t *value;
+};
+
+static int get_numbers(const struct kv *kv, const struct number *numbers, size_t count)
+{
+	int rc = 0;
+
+	for (size_t i = 0; !rc && i < count; i++)
+		rc = kv_get_number(kv, numbers[i].key, 10, numbers[i].value);
+	return rc;
+}
+
 static int note_ust(struct snapshot *snapshot, const struct kv *kv)
 {
 	struct stack_records read = {.is_known = true};
-	const struct {
-		const char *key;
-		uint64_t *value;
-	} numbers[] = {
+	const struct number numbers[] = {
 		{"records", &read.record_count},
 		{"broken-records", &read.broken_count},
 		{"cut-records", &read.cut_count},
@@ -126,8 +137,8 @@ static int note_ust(struct snapshot *snapshot, const struct kv *kv)
 	};
 	int rc = kv_get_number(kv, "database", 16, &read.database);
 
-	for (size_t i = 0; !rc && i < sizeof(numbers) / sizeof(*numbers); i++)
-		rc = kv_get_number(kv, numbers[i].key, 10, numbers[i].value);
+	if (!rc)
+		rc = get_numbers(kv, numbers, sizeof(numbers) / sizeof(*numbers));
 	if (!rc)
 		snapshot->records = read;
 	return rc;
@@ -147,22 +158,58 @@ static int note_heap(struct snapshot *snapshot, const struct kv *kv)
 	heap = &snapshot->heaps[index];
 	heap->kind = keep(snapshot, kv, "kind");
 	heap->layout = keep(snapshot, kv, "layout");
+	heap->has_exact = kv_get(kv, "exact-blocks") != NULL;
 	rc = kv_get_u32(kv, "bits", 10, &bits);
 	heap->bits = bits;
-	if (!rc)
-		rc = kv_get_number(kv, "committed", 10, &heap->committed_bytes);
-	if (!rc)
-		rc = kv_get_number(kv, "reserved", 10, &heap->reserved_bytes);
-	if (!rc)
-		rc = kv_get_number(kv, "stackless-blocks", 10, &heap->stackless.block_count);
-	if (!rc)
-		rc = kv_get_number(kv, "stackless-requested", 10, &heap->stackless.requested_bytes);
-	if (!rc)
-		rc = kv_get_number(kv, "stackless-overhead", 10, &heap->stackless.overhead_bytes);
-	if (!rc)
-		rc = kv_get_number(kv, "unwalked", 10, &unwalked);
+	if (!rc) {
+		const struct number numbers[] = {
+			{"committed", &heap->committed_bytes},
+			{"reserved", &heap->reserved_bytes},
+			{"stackless-blocks", &heap->stackless.block_count},
+			{"stackless-requested", &heap->stackless.requested_bytes},
+			{"stackless-overhead", &heap->stackless.overhead_bytes},
+			{"exact-blocks", &heap->exact.block_count},
+			{"exact-requested", &heap->exact.requested_bytes},
+			{"exact-overhead", &heap->exact.overhead_bytes},
+			{"unwalked", &unwalked},
+		};
+
+		rc = get_numbers(kv, numbers, sizeof(numbers) / sizeof(*numbers));
+	}
 	heap->unwalked = unwalked != 0;
 	return rc;
+}
+
+static int note_tracer(struct snapshot *snapshot, const struct kv *kv)
+{
+	struct tracer_facts read = {.sample_bytes = snapshot->tracer.sample_bytes};
+	uint64_t attached = 0;
+	const struct number numbers[] = {
+		{"dropped-blocks", &read.dropped_blocks},
+		{"dropped-stacks", &read.dropped_stacks},
+		{"dropped-ranges", &read.dropped_ranges},
+		{"dropped-unloads", &read.dropped_unloads},
+		{"mismatches", &read.mismatch_count},
+		{"attached", &attached},
+		{"before-blocks", &read.before.block_count},
+		{"before-requested", &read.before.requested_bytes},
+		{"before-overhead", &read.before.overhead_bytes},
+		{"limit", &read.limit_bytes},
+		{"committed", &read.committed_bytes},
+	};
+	int rc = kv_get_u32(kv, "version", 10, &read.version);
+
+	if (!rc)
+		rc = get_numbers(kv, numbers, sizeof(numbers) / sizeof(*numbers));
+	read.is_attached = attached != 0;
+	if (!rc)
+		snapshot->tracer = read;
+	return rc;
+}
+
+static int note_sample(struct snapshot *snapshot, const struct kv *kv)
+{
+	return kv_get_number(kv, "bytes", 10, &snapshot->tracer.sample_bytes);
 }
 
 static int load_note(void *ctx, const char *kind, const struct kv *kv)
@@ -175,6 +222,8 @@ static int load_note(void *ctx, const char *kind, const struct kv *kv)
 		{"process", note_process},
 		{"stacks", note_stacks},
 		{"ust", note_ust},
+		{"tracer", note_tracer},
+		{"sample", note_sample},
 		{"warning", note_warning},
 		{"heap", note_heap},
 	};

@@ -1,4 +1,5 @@
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -41,6 +42,26 @@ static void write_records(struct out *out, const struct stack_records *records)
 	out_text(out, EOL);
 }
 
+static void write_tracer(struct out *out, const struct tracer_facts *tracer)
+{
+	out_printf(out,
+		"// hsnap: tracer version=%" PRIu32 " dropped-blocks=%" PRIu64
+		" dropped-stacks=%" PRIu64 " dropped-ranges=%" PRIu64 " dropped-unloads=%" PRIu64
+		" mismatches=%" PRIu64 " limit=%" PRIu64 " committed=%" PRIu64,
+		tracer->version, tracer->dropped_blocks, tracer->dropped_stacks,
+		tracer->dropped_ranges, tracer->dropped_unloads, tracer->mismatch_count,
+		tracer->limit_bytes, tracer->committed_bytes);
+	if (tracer->is_attached)
+		out_printf(out,
+			" attached=1 before-blocks=%" PRIu64 " before-requested=%" PRIu64
+			" before-overhead=%" PRIu64,
+			tracer->before.block_count, tracer->before.requested_bytes,
+			tracer->before.overhead_bytes);
+	out_text(out, EOL);
+	if (tracer->sample_bytes)
+		out_printf(out, "// hsnap: sample bytes=%" PRIu64 EOL, tracer->sample_bytes);
+}
+
 static void write_process(struct out *out, const struct snapshot *snapshot)
 {
 	char time[DATE_TEXT_BYTES];
@@ -60,6 +81,8 @@ static void write_process(struct out *out, const struct snapshot *snapshot)
 		out_printf(out, "// hsnap: stacks source=%s" EOL, snapshot->stack_source);
 	if (snapshot->records.is_known)
 		write_records(out, &snapshot->records);
+	if (snapshot->tracer.version)
+		write_tracer(out, &snapshot->tracer);
 	for (size_t i = 0; i < snapshot->warning_count; i++) {
 		out_text(out, "// hsnap: warning");
 		write_quoted(out, "text", snapshot->warnings[i]);
@@ -76,6 +99,8 @@ static void write_identity(struct out *out, const struct module *module)
 	write_quoted(out, "pdb", module->pdb);
 	if (module->pdb_guid)
 		out_printf(out, " guid=%s age=%" PRIX32, module->pdb_guid, module->pdb_age);
+	if (module->unloaded_at)
+		out_printf(out, " unloaded=1 at=%" PRIX64, module->unloaded_at);
 	out_text(out, EOL);
 }
 
@@ -118,10 +143,16 @@ static void write_heap_note(struct out *out, const struct heap *heap)
 	write_quoted(out, "layout", heap->layout);
 	out_printf(out,
 		" committed=%" PRIu64 " reserved=%" PRIu64 " stackless-blocks=%" PRIu64
-		" stackless-requested=%" PRIu64 " stackless-overhead=%" PRIu64 "%s" EOL,
+		" stackless-requested=%" PRIu64 " stackless-overhead=%" PRIu64,
 		heap->committed_bytes, heap->reserved_bytes, heap->stackless.block_count,
-		heap->stackless.requested_bytes, heap->stackless.overhead_bytes,
-		heap->unwalked ? " unwalked=1" : "");
+		heap->stackless.requested_bytes, heap->stackless.overhead_bytes);
+	if (heap->has_exact)
+		out_printf(out,
+			" exact-blocks=%" PRIu64 " exact-requested=%" PRIu64
+			" exact-overhead=%" PRIu64,
+			heap->exact.block_count, heap->exact.requested_bytes,
+			heap->exact.overhead_bytes);
+	out_text(out, heap->unwalked ? " unwalked=1" EOL : EOL);
 }
 
 static char *put_text(char *to, const char *text, size_t len)
@@ -166,7 +197,7 @@ struct entries {
 	const struct snapshot *snapshot;
 	const struct block **order; /* NULL: as they stand */
 	struct label *labels; /* of each stack */
-	size_t at; /* the next block */
+	size_t at, sum_at; /* the next block, and the next sum */
 };
 
 static const struct block *block_at(const struct entries *entries, size_t i)
@@ -206,41 +237,77 @@ static void write_line(
 	out_text(out, EOL);
 }
 
-static void write_block(struct entries *entries, const struct block *block)
+/* "REQUESTED bytes in 0xCOUNT allocations (@ 0xREQUESTED + 0xOVERHEAD) by: BackTraceID" */
+static void write_sum_line(struct out *out, const struct block_sum *sum, const char *id)
 {
-	const struct stack *stack = &entries->snapshot->stacks.stacks[block->stack];
-	struct label *label = &entries->labels[block->stack];
+	out_printf(out,
+		"%" PRIX64 " bytes in 0x%" PRIX64 " allocations (@ 0x%" PRIX64 " + 0x%" PRIX64
+		") by: BackTrace",
+		sum->block_count * sum->requested_bytes, sum->block_count, sum->requested_bytes,
+		sum->overhead_bytes);
+	out_text(out, id);
+	out_text(out, EOL);
+}
+
+/* Writes an entry: of a block, or, when that is NULL, of a sum; and its stack where it comes first. */
+static void write_entry(struct entries *entries, const struct block *block,
+	const struct block_sum *sum, uint32_t stack_index)
+{
+	const struct stack *stack = &entries->snapshot->stacks.stacks[stack_index];
+	struct label *label = &entries->labels[stack_index];
 	bool first = !label->is_shown && stack->frame_count;
 
 	if (!label->len)
 		label_fill(label, stack->id);
 	if (first)
 		out_text(entries->out, EOL);
-	write_line(entries->out, block, label, stack->id);
+	if (block)
+		write_line(entries->out, block, label, stack->id);
+	else
+		write_sum_line(entries->out, sum, stack->id);
 	if (first)
 		write_stack(entries->out, stack);
 	label->is_shown = true;
 }
 
-static void write_heap(struct entries *entries, uint32_t heap)
+static void write_entries(struct entries *entries, uint32_t heap)
 {
 	const struct snapshot *snapshot = entries->snapshot;
-	uint64_t addr = snapshot->heaps[heap].addr;
 
-	out_printf(entries->out,
-		EOL "*- - - - - - - - - - Start of data for heap @ %" PRIX64
-		    " - - - - - - - - - -" EOL EOL
-		    "REQUESTED bytes + OVERHEAD at ADDRESS by BackTraceID" EOL
-		    "     STACK if not already dumped." EOL EOL "*- - - - - - - - - - Heap %" PRIX64
-		    " Hogs - - - - - - - - - -" EOL EOL,
-		addr, addr);
 	for (; entries->at < snapshot->block_count; entries->at++) {
 		const struct block *block = block_at(entries, entries->at);
 
 		if (block->heap != heap)
 			break;
-		write_block(entries, block);
+		write_entry(entries, block, NULL, block->stack);
 	}
+	for (; entries->sum_at < snapshot->sum_count; entries->sum_at++) {
+		const struct block_sum *sum = &snapshot->sums[entries->sum_at];
+
+		if (sum->heap != heap)
+			break;
+		write_entry(entries, NULL, sum, sum->stack);
+	}
+}
+
+static void write_heap(struct entries *entries, uint32_t heap)
+{
+	uint64_t addr = entries->snapshot->heaps[heap].addr;
+	const char *name = heap_name(addr);
+	char own[20];
+
+	if (!name) {
+		snprintf(own, sizeof(own), "%" PRIX64, addr);
+		name = own;
+	}
+	out_printf(entries->out,
+		EOL "*- - - - - - - - - - Start of data for heap @ %" PRIX64
+		    " - - - - - - - - - -" EOL EOL
+		    "REQUESTED bytes + OVERHEAD at ADDRESS by BackTraceID" EOL
+		    "     STACK if not already dumped." EOL EOL "*- - - - - - - - - - Heap %s"
+		    " Hogs - - - - - - - - - -" EOL EOL,
+		addr, name);
+	write_entries(entries, heap);
 	out_printf(entries->out,
 		EOL "*- - - - - - - - - - End of data for heap @ %" PRIX64
 		    " - - - - - - - - - -" EOL,

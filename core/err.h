@@ -32,9 +32,13 @@
 	X(ERR_MANY, "several processes have this name", "choose one of them with -p PID")          \
 	X(ERR_RIGHTS, "no right to read the process", "run hsnap as its user or as administrator") \
 	X(ERR_BITS, "it is 32-bit",                                                                \
-		"the tracer is for 64-bit programs; 'hsnap ust on' its image, or use a 64-bit "    \
-		"build")                                                                           \
-	X(ERR_NOT_TRACED, "the process is not traced", "start it with 'hsnap run -- PROG'")        \
+		"put the 32-bit hsnap beside hsnap.exe as hsnap32.exe, or 'hsnap ust on' its "     \
+		"image")                                                                           \
+	X(ERR_NOT_TRACED, "the process is not traced",                                             \
+		"start it with 'hsnap run -- PROG', or use 'hsnap attach'")                        \
+	X(ERR_TRACED, "the process is traced already",                                             \
+		"take snapshots with hsnap -p, or 'hsnap detach' it first")                        \
+	X(ERR_BUSY, "this cannot be done now", "nothing was changed; try again")                   \
 	X(ERR_GONE, "the process ended meanwhile", "start it again; nothing was written")          \
 	X(ERR_TARGET, "cannot make sense of the process's memory",                                 \
 		"try again; report it if it stays")                                                \

@@ -18,6 +18,7 @@ void snapshot_release(struct snapshot *snapshot)
 	free(snapshot->modules);
 	free(snapshot->heaps);
 	free(snapshot->blocks);
+	free(snapshot->sums);
 	free(snapshot->warnings);
 	stackset_release(&snapshot->stacks);
 	arena_release(&snapshot->arena);
@@ -50,6 +51,23 @@ struct block *snapshot_add_block(struct snapshot *snapshot)
 {
 	return item_add((void **)&snapshot->blocks, &snapshot->block_cap, &snapshot->block_count,
 		sizeof(*snapshot->blocks));
+}
+
+struct block_sum *snapshot_add_sum(struct snapshot *snapshot)
+{
+	return item_add((void **)&snapshot->sums, &snapshot->sum_cap, &snapshot->sum_count,
+		sizeof(*snapshot->sums));
+}
+
+const char *heap_name(uint64_t addr)
+{
+	static const char *const names[] = {
+		[HEAP_VIRTUAL] = "VirtualAlloc",
+		[HEAP_RESERVED] = "VirtualAlloc reserved",
+		[HEAP_MAPPED] = "Mapped",
+	};
+
+	return addr < sizeof(names) / sizeof(*names) ? names[addr] : NULL;
 }
 
 int snapshot_reserve_blocks(struct snapshot *snapshot, size_t more)
@@ -94,6 +112,13 @@ struct census snapshot_total(const struct snapshot *snapshot)
 	for (size_t i = 0; i < snapshot->block_count; i++) {
 		total.requested_bytes += snapshot->blocks[i].requested_bytes;
 		total.overhead_bytes += snapshot->blocks[i].overhead_bytes;
+	}
+	for (size_t i = 0; i < snapshot->sum_count; i++) {
+		const struct block_sum *sum = &snapshot->sums[i];
+
+		total.block_count += sum->block_count;
+		total.requested_bytes += sum->block_count * sum->requested_bytes;
+		total.overhead_bytes += sum->block_count * sum->overhead_bytes;
 	}
 	for (size_t i = 0; i < snapshot->heap_count; i++) {
 		const struct census *stackless = &snapshot->heaps[i].stackless;

@@ -24,6 +24,9 @@ struct module {
 	uint32_t pdb_age;
 	uint32_t timestamp, checksum; /* of the image's headers */
 	bool has_identity;
+	/* Where it lay last, when it is not loaded any more: base then is one that it never had, to tell
+	 * its frames from those of what came to its place. Else 0. */
+	uint64_t unloaded_at;
 };
 
 struct census {
@@ -40,17 +43,41 @@ static inline void census_add(struct census *to, const struct census *more)
 struct heap {
 	uint64_t addr;
 	unsigned bits; /* 32, 64; 0 when not recorded */
-	const char *kind; /* "nt", "segment", "page", "wine", "unknown": who walked it */
+	/* "nt", "segment", "page", "wine", "unknown": who walked it; "virtual", "reserved", "mapped":
+	 * it is none, see heap_name() */
+	const char *kind;
 	const char *layout; /* which of its kind's layouts was used, or NULL */
 	uint64_t committed_bytes, reserved_bytes;
+	/* Of a sample, where entries and stackless are estimates: what the walk counted. */
+	bool has_exact;
+	struct census exact;
 	struct census stackless; /* blocks no stack is known for; they are not in blocks[] */
 	bool unwalked; /* no walker knows this heap: blocks are those the tracer saw */
 };
+
+/*
+ * Headings of memory that is in no heap, in the place of a heap's address: nothing can lie there.
+ * "reserved" is address space that is not committed, and no memory.
+ */
+enum {
+	HEAP_VIRTUAL = 1, /* committed by VirtualAlloc */
+	HEAP_RESERVED, /* reserved by it */
+	HEAP_MAPPED, /* views of sections */
+};
+
+/* What such a heading is called, "VirtualAlloc reserved"; NULL: it is a heap's address. */
+const char *heap_name(uint64_t addr);
 
 struct block {
 	uint64_t addr, requested_bytes, overhead_bytes;
 	uint32_t heap; /* index into heaps */
 	uint32_t stack; /* index into stacks.stacks */
+};
+
+/* Blocks of one stack, heap and size, in a snapshot that tells no single ones. */
+struct block_sum {
+	uint64_t block_count, requested_bytes, overhead_bytes; /* of one */
+	uint32_t heap, stack; /* as those of a block */
 };
 
 /* What is known of the system's database of stacks, where blocks point into it (source "ust"). */
@@ -67,6 +94,18 @@ struct stack_records {
 	uint64_t used_bytes, reserved_bytes;
 };
 
+/* What is known of the tracer that stacks come from. */
+struct tracer_facts {
+	uint32_t version; /* 0: there is none */
+	/* What it had no room for. */
+	uint64_t dropped_blocks, dropped_stacks, dropped_ranges, dropped_unloads;
+	uint64_t mismatch_count; /* stacks where its fast unwinder was found wrong */
+	bool is_attached; /* the program ran before: */
+	struct census before; /* so many blocks, at most, are from before, without a stack */
+	uint64_t limit_bytes, committed_bytes; /* of its tables */
+	uint64_t sample_bytes; /* one in so many was recorded, all figures are estimates; 0: all */
+};
+
 struct snapshot {
 	struct arena arena;
 	uint32_t pid;
@@ -80,8 +119,11 @@ struct snapshot {
 	size_t heap_count, heap_cap;
 	struct block *blocks;
 	size_t block_count, block_cap;
+	struct block_sum *sums; /* beside blocks; by heap */
+	size_t sum_count, sum_cap;
 	struct stackset stacks;
 	struct stack_records records;
+	struct tracer_facts tracer;
 	const char **warnings; /* what could not be read, one sentence each */
 	size_t warning_count, warning_cap;
 };
@@ -93,6 +135,7 @@ void snapshot_release(struct snapshot *snapshot);
 struct module *snapshot_add_module(struct snapshot *snapshot);
 struct heap *snapshot_add_heap(struct snapshot *snapshot);
 struct block *snapshot_add_block(struct snapshot *snapshot);
+struct block_sum *snapshot_add_sum(struct snapshot *snapshot);
 
 /* Makes room for so many blocks more, so that adding them does not fail: 0 or -ERR_NOMEM. */
 int snapshot_reserve_blocks(struct snapshot *snapshot, size_t more);

@@ -47,6 +47,8 @@ int module_list_note(struct module_list *list, const struct kv *pairs)
 	int rc = kv_get_number(pairs, "base", 16, &said.base);
 
 	if (!rc)
+		rc = kv_get_number(pairs, "at", 16, &said.unloaded_at);
+	if (!rc)
 		rc = kv_get_u32(pairs, "timestamp", 16, &said.timestamp);
 	if (!rc)
 		rc = kv_get_u32(pairs, "checksum", 16, &said.checksum);

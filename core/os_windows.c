@@ -125,7 +125,7 @@ void os_sleep_ms(unsigned ms)
 /* CreateFileW by UTF-8 name; INVALID_HANDLE_VALUE with the last error set. */
 static HANDLE file_handle(const char *path, DWORD access, DWORD how)
 {
-	wchar_t *wide = wide_from_utf8(path);
+	wchar_t *wide = wide_path(path);
 	HANDLE handle = INVALID_HANDLE_VALUE;
 	DWORD code = ERROR_INVALID_NAME;
 
@@ -143,7 +143,7 @@ static HANDLE file_handle(const char *path, DWORD access, DWORD how)
 
 static DWORD path_attributes(const char *path)
 {
-	wchar_t *wide = wide_from_utf8(path);
+	wchar_t *wide = wide_path(path);
 	DWORD attributes = wide ? GetFileAttributesW(wide) : INVALID_FILE_ATTRIBUTES;
 
 	free(wide);
@@ -401,7 +401,7 @@ int os_sync(struct os_file *file, const char *path, struct err *err)
 
 int os_replace(const char *from, const char *to, struct err *err)
 {
-	wchar_t *wide_from = wide_from_utf8(from), *wide_to = wide_from_utf8(to);
+	wchar_t *wide_from = wide_path(from), *wide_to = wide_path(to);
 	char text[300];
 	int rc = 0;
 
@@ -416,7 +416,7 @@ int os_replace(const char *from, const char *to, struct err *err)
 
 void os_remove(const char *path)
 {
-	wchar_t *wide = wide_from_utf8(path);
+	wchar_t *wide = wide_path(path);
 
 	if (wide)
 		DeleteFileW(wide);

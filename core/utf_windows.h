@@ -9,6 +9,12 @@
 wchar_t *wide_from_utf8(const char *text);
 char *utf8_from_wide(const wchar_t *wide);
 
+/* The same for a path, to hand it to the system: one that is too long for the system's usual form, as it
+ * is or from the current folder on, is made one of the form that has no limit ("\\?\C:\..."). The second
+ * takes path, which may be NULL, over. */
+wchar_t *wide_path(const char *path);
+wchar_t *wide_path_long(wchar_t *path);
+
 /* The text of a Windows error code. Returns text. */
 const char *windows_error(unsigned long code, char *text, size_t size);
 

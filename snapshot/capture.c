@@ -40,10 +40,11 @@ static int find_tracer(struct target *target, const struct snapshot *snapshot,
 	enum capture_stacks wanted, struct captured *captured, struct err *err)
 {
 	struct err why = {0};
-	int rc = tracer_find(
+	int rc = tracer_find_on(
 		target, snapshot->modules, snapshot->module_count, &captured->area_addr, &why);
 
 	captured->has_tracer = !rc;
+	captured->is_detached = rc == -ERR_NOT_TRACED && why.detail[0];
 	if (rc == -ERR_NOT_TRACED && !target->ops->is_alive(target))
 		return err_set(err, ERR_GONE, target->name, NULL);
 	if (rc && rc != -ERR_NOMEM && wanted == STACKS_AUTO) {
@@ -140,8 +141,14 @@ static int take_held(struct taking *taking, bool *is_copied, struct err *err)
 	return *is_copied ? 0 : walk(taking, taking->memory, err);
 }
 
+static bool is_busy(struct target *target, const struct captured *captured)
+{
+	return heaps_are_busy(target) ||
+	       (captured->has_tracer && tracer_is_busy(target, captured->area_addr));
+}
+
 /*
- * A thread that was stopped inside a heap leaves it half changed: the target is let go and held
+ * A thread that was stopped inside a heap or the tracer leaves it half changed: the target is let go and held
  * again. That is found out before the walk, which costs more. A lock that stays held (its thread
  * hangs or was ended) is no reason to give up: then the heap is walked as it is. So is a file, which
  * stays as it is.
@@ -157,7 +164,7 @@ static int take(struct taking *taking, struct err *err)
 		int rc = target->ops->suspend(target, err);
 		bool is_last = target->is_file || stats->tries + 1 >= TRIES_MAX ||
 			       stats->held_ms > BUSY_MS_MAX;
-		bool again = !rc && !is_last && heaps_are_busy(target);
+		bool again = !rc && !is_last && is_busy(target, taking->captured);
 		bool is_taken = !rc && !again, is_copied = false;
 
 		stats->tries++;

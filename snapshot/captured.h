@@ -19,6 +19,7 @@ struct captured {
 	struct walk walk;
 	struct err heaps_err; /* of a file: why its heaps could not be walked; else its code is 0 */
 	bool has_tracer;
+	bool is_detached; /* a tracer is loaded, and off */
 	uint64_t area_addr; /* of the tracer */
 	struct err tracer_err; /* of a file: why its tracer could not be read */
 	struct tracer_copy tracer;

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "core/os.h"
+#include "snapshot/tracer_describe.h"
 
 #define UNWALKED_NAMED 8
 
@@ -119,9 +120,9 @@ void describe_stacks(struct snapshot *snapshot, const struct captured *captured)
 	if (has_ust && (!captured->has_tracer || snapshot->records.record_count))
 		warn_of_records(snapshot);
 	if (!strcmp(snapshot->stack_source, "none") && snapshot_total(snapshot).block_count)
-		snapshot_warn(snapshot,
-			"no block has a stack: the process was started neither by 'hsnap run' "
-			"nor with +ust");
+		snapshot_warn(snapshot, "no block has a stack: the process %s",
+			captured->is_detached ? "was traced, and is detached: attach to it again" :
+						"was started neither by 'hsnap run' nor with +ust");
 }
 
 /* A damaged list names very many: a few stand for all. */
@@ -159,22 +160,6 @@ static void warn_of_heaps(struct snapshot *snapshot, const struct walk *walk, bo
 	warn_of_unwalked(snapshot, walk, has_tracer);
 }
 
-static void warn_of_tracer(struct snapshot *snapshot, const struct tracer_copy *tracer)
-{
-	if (tracer->area.dropped_blocks)
-		snapshot_warn(snapshot, "the tracer had no room for %" PRIu64 " blocks",
-			tracer->area.dropped_blocks);
-	if (tracer->area.dropped_stacks)
-		snapshot_warn(snapshot,
-			"the tracer had no room for the stacks of %" PRIu64 " blocks",
-			tracer->area.dropped_stacks);
-	if (tracer->broken_shards)
-		snapshot_warn(snapshot,
-			"%u of the %d parts of the tracer's table were left locked by a thread "
-			"that ended; their blocks are counted without a stack",
-			tracer->broken_shards, TRACER_SHARDS);
-}
-
 static void warn_of_error(struct snapshot *snapshot, const char *what, const struct err *why)
 {
 	struct err said = *why;
@@ -190,5 +175,6 @@ void describe_gaps(struct snapshot *snapshot, const struct captured *captured)
 	warn_of_error(snapshot, "its heaps are not listed", &captured->heaps_err);
 	warn_of_error(snapshot, "its tracer was not read", &captured->tracer_err);
 	warn_of_heaps(snapshot, &captured->walk, captured->has_tracer);
-	warn_of_tracer(snapshot, &captured->tracer);
+	describe_tracer(snapshot, captured);
+	warn_of_tracer(snapshot, captured);
 }

@@ -37,6 +37,8 @@ static const struct command {
 	void (*help)(FILE *to);
 } commands[] = {
 	{"run", command_run, command_run_help},
+	{"attach", command_attach, command_attach_help},
+	{"detach", command_detach, command_detach_help},
 	{"ust", command_ust, command_ust_help},
 	{"os", command_os, command_os_help},
 	{"ps", command_ps, command_ps_help},

@@ -7,6 +7,8 @@
 #include "core/out.h"
 #include "core/table.h"
 #include "core/u64map.h"
+#include "snapshot/join_sample.h"
+#include "snapshot/join_virtual.h"
 
 struct joining {
 	struct snapshot *snapshot;
@@ -199,6 +201,18 @@ static int join_unwalked(struct joining *joining)
 	return rc;
 }
 
+static int join_all(struct joining *joining)
+{
+	int rc = join_walked(joining);
+
+	return rc ? rc : join_unwalked(joining);
+}
+
+static bool is_sample(const struct captured *captured)
+{
+	return captured->has_tracer && captured->tracer.area.sample_bytes;
+}
+
 static int add_heaps(struct snapshot *snapshot, const struct walk *walk)
 {
 	for (size_t i = 0; i < walk->heap_count; i++) {
@@ -219,12 +233,16 @@ int join(struct snapshot *snapshot, struct captured *captured)
 	table_init(&joining.named);
 	u64map_init(&joining.traced);
 	tracer_copy_sort(&captured->tracer);
+	tracer_modules_place(&captured->tracer.modules, snapshot->bits, snapshot->modules,
+		snapshot->module_count);
 	if (!rc)
 		rc = put_records(&joining);
 	if (!rc)
-		rc = join_walked(&joining);
+		rc = is_sample(captured) ? join_sampled(snapshot, captured) : join_all(&joining);
 	if (!rc)
-		rc = join_unwalked(&joining);
+		rc = join_virtual(snapshot, captured);
+	if (!rc)
+		rc = tracer_modules_list(&captured->tracer.modules, snapshot);
 	if (joining.mismatches)
 		snapshot_warn(snapshot,
 			"%" PRIu64

@@ -10,6 +10,8 @@
 
 /* "hsnap NAME ...": argv[0] is the name. Each prints its own errors and returns the exit status. */
 int command_run(int argc, char **argv);
+int command_attach(int argc, char **argv);
+int command_detach(int argc, char **argv);
 int command_ust(int argc, char **argv);
 int command_os(int argc, char **argv);
 int command_ps(int argc, char **argv);
@@ -17,6 +19,8 @@ int command_doctor(int argc, char **argv);
 
 /* Each prints how it is used, and its options. */
 void command_run_help(FILE *to);
+void command_attach_help(FILE *to);
+void command_detach_help(FILE *to);
 void command_ust_help(FILE *to);
 void command_os_help(FILE *to);
 void command_ps_help(FILE *to);

@@ -16,6 +16,18 @@ int command_run(int argc, char **argv)
 	return refuse(argv[0]);
 }
 
+int command_attach(int argc, char **argv)
+{
+	(void)argc;
+	return refuse(argv[0]);
+}
+
+int command_detach(int argc, char **argv)
+{
+	(void)argc;
+	return refuse(argv[0]);
+}
+
 int command_ust(int argc, char **argv)
 {
 	(void)argc;
@@ -48,6 +60,16 @@ int guard_main(int argc, char **argv)
 void command_run_help(FILE *to)
 {
 	fprintf(to, "hsnap run, on Windows: starts a program with the tracer in it\n");
+}
+
+void command_attach_help(FILE *to)
+{
+	fprintf(to, "hsnap attach, on Windows: loads the tracer into a process that runs\n");
+}
+
+void command_detach_help(FILE *to)
+{
+	fprintf(to, "hsnap detach, on Windows: takes the tracer out of a process\n");
 }
 
 void command_ust_help(FILE *to)

@@ -1,18 +1,37 @@
 #include <stdio.h>
+#include <string.h>
 
+#include "core/kv.h"
 #include "core/opt.h"
 #include "core/out.h"
+#include "core/size.h"
 #include "snapshot/command/command.h"
-#include "snapshot/live/process.h"
+#include "snapshot/control/out_pattern.h"
+#include "snapshot/control/run_windows.h"
+
+/* Of tables, in MiB: a 32-bit program has little address space. */
+#define MB_DEFAULT (sizeof(void *) == 8 ? 4096 : 128)
+#define MB_MIN 16
+#define MB_MAX (sizeof(void *) == 8 ? 1 << 20 : 1024)
+#define SAMPLE_MAX ((uint64_t)1 << 40)
 
 enum {
 	OPT_AT_EXIT = 1,
+	OPT_CHILDREN,
+	OPT_KEEP_BSTR_CACHE,
+	OPT_MAX_MB,
+	OPT_SAMPLE,
 	OPT_VERBOSE,
 	OPT_HELP,
 };
 
 static const struct opt options[] = {
 	{OPT_AT_EXIT, NULL, "at-exit", "OUT", "write a snapshot to OUT when PROG ends"},
+	{OPT_CHILDREN, NULL, "children", NULL, "trace the processes that it starts, too"},
+	{OPT_KEEP_BSTR_CACHE, NULL, "keep-bstr-cache", NULL,
+		"do not set OANOCACHE=1 for PROG: COM keeps freed strings"},
+	{OPT_MAX_MB, NULL, "max-mb", "N", "memory that the tracer's tables may take, in MiB"},
+	{OPT_SAMPLE, NULL, "sample", "BYTES", "record one block in about so many bytes (512K, 1M)"},
 	{OPT_VERBOSE, "v", "verbose", NULL, "say on standard error what was found"},
 	{OPT_HELP, "h", "help", NULL, "print this help"},
 	{0},
@@ -20,21 +39,34 @@ static const struct opt options[] = {
 
 void command_run_help(FILE *to)
 {
-	fprintf(to, "usage: hsnap run [-v] [--at-exit OUT] [--] PROG [ARG ...]\n"
+	fprintf(to, "usage: hsnap run [-v] [--at-exit OUT] [--children] [--keep-bstr-cache]\n"
+		    "                 [--max-mb N] [--sample BYTES] [--] PROG [ARG ...]\n"
 		    "\n"
 		    "Starts PROG with the tracer in it and ends with its exit status.\n"
+		    "In OUT {name} and {pid} stand for PROG's image and process, {{ for a brace.\n"
 		    "\n");
 	opt_help(options, to);
 }
 
-/* Whether a file can be written to path: better known before the program runs than after. */
-static int check_output(const char *path, struct err *err)
+/* Whether files can be written: better known before the program runs than after. */
+static int check_output(const struct run *request, struct err *err)
 {
+	bool has_pid;
+	struct buf path;
 	struct out out;
-	int rc = out_open(&out, path, err);
+	int rc = out_pattern_check(request->at_exit, &has_pid, err);
 
-	if (!rc)
+	if (!rc && request->with_children && !has_pid)
+		rc = err_set(err, ERR_USAGE, request->at_exit,
+			"with --children each process needs a file of its own: put {pid} into it");
+	if (rc)
+		return rc;
+	buf_init(&path);
+	if (out_pattern_add(&path, request->at_exit, request->argv[0], (uint32_t)os_pid()))
+		rc = err_set(err, ERR_NOMEM, request->at_exit, NULL);
+	else if (!(rc = out_open(&out, path.data, err)))
 		out_abort(&out);
+	buf_release(&path);
 	return rc;
 }
 
@@ -45,39 +77,77 @@ static int snapshot_at_exit(struct target *target, const char *path, struct err 
 	return take(&at_exit, target, path, err);
 }
 
-int command_run(int argc, char **argv)
+static int set_max_mb(struct run *request, const char *value, struct err *err)
 {
-	struct opt_state state;
-	struct run request = {.snapshot = snapshot_at_exit};
-	struct err err = {0};
-	uint32_t exit_status = 2;
-	int id;
+	uint64_t megabytes;
 
-	opt_init(&state, options, argc, argv);
-	state.stop_at_argument = true;
-	while ((id = opt_next(&state, &err)) && id != OPT_ARGUMENT) {
-		if (id < 0)
-			return command_fail(&err);
-		if (id == OPT_HELP) {
-			command_run_help(stdout);
-			return 0;
-		}
-		if (id == OPT_VERBOSE)
-			at_exit.is_verbose = true;
-		else
-			request.at_exit = state.value;
+	if (kv_number(value, 10, &megabytes) || megabytes < MB_MIN || megabytes > MB_MAX)
+		return err_set(err, ERR_USAGE, value, "a size in MiB is a number from %d to %d",
+			MB_MIN, MB_MAX);
+	request->limit_bytes = megabytes << 20;
+	return 0;
+}
+
+static int set_sample(struct run *request, const char *value, struct err *err)
+{
+	uint64_t bytes;
+
+	if (size_parse(value, strlen(value), &bytes) || !bytes || bytes > SAMPLE_MAX)
+		return err_set(err, ERR_USAGE, value,
+			"it takes a number of bytes up to 1T, as 65536, 512K or 1M");
+	request->sample_bytes = bytes;
+	return 0;
+}
+
+/* Takes one option: 0, or an error. */
+static int set_option(struct run *request, int id, const struct opt_state *state, struct err *err)
+{
+	switch (id) {
+	case OPT_AT_EXIT: request->at_exit = state->value; return 0;
+	case OPT_CHILDREN: request->with_children = true; return 0;
+	case OPT_KEEP_BSTR_CACHE: request->keep_bstr_cache = true; return 0;
+	case OPT_MAX_MB: return set_max_mb(request, state->value, err);
+	case OPT_SAMPLE: return set_sample(request, state->value, err);
+	case OPT_VERBOSE: at_exit.is_verbose = true; return 0;
+	default: return id;
 	}
-	if (!id) {
-		err_set(&err, ERR_USAGE, "run", "it needs a program to start");
-		return command_fail(&err);
-	}
-	if (request.at_exit && check_output(request.at_exit, &err))
-		return command_fail(&err);
-	request.argv = argv + state.at - 1;
-	if (run(&request, &exit_status, &err)) {
+}
+
+static int start(const struct run *request)
+{
+	uint32_t exit_status = 0;
+	struct err err = {0};
+
+	if (run(request, &exit_status, &err)) {
 		command_fail(&err);
 		/* A program that ran has a status of its own; one that failed keeps it. */
 		return exit_status ? (int)exit_status : 2;
 	}
 	return (int)exit_status;
+}
+
+int command_run(int argc, char **argv)
+{
+	struct opt_state state;
+	struct run request = {
+		.limit_bytes = (uint64_t)MB_DEFAULT << 20, .snapshot = snapshot_at_exit};
+	struct err err = {0};
+	int id, rc = 0;
+
+	opt_init(&state, options, argc, argv);
+	state.stop_at_argument = true;
+	while (!rc && (id = opt_next(&state, &err)) && id != OPT_ARGUMENT) {
+		if (id == OPT_HELP) {
+			command_run_help(stdout);
+			return 0;
+		}
+		rc = set_option(&request, id, &state, &err);
+	}
+	if (!rc && !id)
+		rc = err_set(&err, ERR_USAGE, "run", "it needs a program to start");
+	if (!rc) {
+		request.argv = (const char *const *)argv + state.at - 1;
+		rc = request.at_exit ? check_output(&request, &err) : 0;
+	}
+	return rc ? command_fail(&err) : start(&request);
 }

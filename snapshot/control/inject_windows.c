@@ -1,14 +1,12 @@
-#include <stdbool.h>
 #include <stdlib.h>
 #include <wchar.h>
 
 #include "snapshot/control/inject_windows.h"
 
 #include "core/utf_windows.h"
+#include "snapshot/control/program_windows.h"
 #include "snapshot/live/nt_windows.h"
 #include "snapshot/tracer/shared.h"
-
-#define PATH_UNITS 32768
 
 static int fail(const char *name, const char *what, struct err *err)
 {
@@ -16,20 +14,6 @@ static int fail(const char *name, const char *what, struct err *err)
 
 	return err_set(err, ERR_INJECT, name, "%s: %s", what,
 		windows_error(GetLastError(), text, sizeof(text)));
-}
-
-/* The DLL's full path: beside this program. */
-static bool dll_path(wchar_t path[PATH_UNITS])
-{
-	DWORD len = GetModuleFileNameW(NULL, path, PATH_UNITS);
-	const wchar_t *name = L"" TRACER_DLL_64;
-
-	while (len && path[len - 1] != L'\\' && path[len - 1] != L'/')
-		len--;
-	if (!len || len + wcslen(name) >= PATH_UNITS)
-		return false;
-	wcscpy(path + len, name);
-	return GetFileAttributesW(path) != INVALID_FILE_ATTRIBUTES;
 }
 
 /* A copy of the path in the process. */
@@ -63,16 +47,14 @@ static bool queue(HANDLE thread, const char *function, const void *first, ULONG_
 int injection_prepare(struct injection *injection, HANDLE process, HANDLE thread, const char *name,
 	struct err *err)
 {
-	wchar_t *path = malloc(PATH_UNITS * sizeof(*path));
+	wchar_t *path = program_beside(L"" TRACER_DLL);
 	int rc = 0;
 
 	*injection = (struct injection){.process = process};
-	if (!path)
-		return err_set(err, ERR_NOMEM, name, NULL);
 	injection->loaded = CreateEventW(NULL, TRUE, FALSE, NULL);
 	injection->go = CreateMutexW(NULL, TRUE, NULL);
-	if (!dll_path(path))
-		rc = fail(name, TRACER_DLL_64, err);
+	if (!path)
+		rc = fail(name, TRACER_DLL, err);
 	else if (!place_path(injection, path))
 		rc = fail(name, "no memory in it", err);
 	else if (!share(injection, injection->loaded, EVENT_MODIFY_STATE,

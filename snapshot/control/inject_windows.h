@@ -9,6 +9,7 @@
 #ifndef SNAPSHOT_INJECT_WINDOWS_H
 #define SNAPSHOT_INJECT_WINDOWS_H
 
+#include <stdbool.h>
 #include <windows.h>
 
 #include "core/err.h"

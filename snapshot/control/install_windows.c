@@ -1,246 +1,374 @@
 #include "snapshot/control/install_windows.h"
 
 #include <stdlib.h>
-#include <windows.h>
+#include <string.h>
 
-#include "core/buf.h"
-#include "core/utf_windows.h"
 #include "snapshot/control/parts.h"
 #include "snapshot/control/patch_plan.h"
-#include "snapshot/stacks/tracer_table.h"
-#include "snapshot/tracer/stacktable.h"
+#include "snapshot/control/threads_windows.h"
+#include "snapshot/control/tracee_windows.h"
 
 #define GRANULE ((uint64_t)0x10000)
 #define SLOTS_BYTES ((uint64_t)4096)
+#define LIMIT_MIN ((uint64_t)1 << 20) /* less is of no use */
 _Static_assert(HOOK_COUNT *PATCH_SLOT_BYTES <= SLOTS_BYTES, "trampolines");
 
-static const struct {
-	const char *name;
-	bool is_optional;
-} functions[HOOK_COUNT] = {
-	[HOOK_ALLOCATE] = {"RtlAllocateHeap", false},
-	[HOOK_REALLOCATE] = {"RtlReAllocateHeap", false},
-	[HOOK_FREE] = {"RtlFreeHeap", false},
-	[HOOK_CREATE_HEAP] = {"RtlCreateHeap", false},
-	[HOOK_DESTROY_HEAP] = {"RtlDestroyHeap", false},
-	[HOOK_VIRTUAL_ALLOCATE] = {"NtAllocateVirtualMemory", false},
-	[HOOK_VIRTUAL_ALLOCATE_EX] = {"NtAllocateVirtualMemoryEx", true},
-	[HOOK_VIRTUAL_FREE] = {"NtFreeVirtualMemory", false},
-	[HOOK_MAP] = {"NtMapViewOfSection", false},
-	[HOOK_MAP_EX] = {"NtMapViewOfSectionEx", true},
-	[HOOK_UNMAP] = {"NtUnmapViewOfSection", false},
-	[HOOK_UNMAP_EX] = {"NtUnmapViewOfSectionEx", true},
-	[HOOK_TERMINATE] = {"NtTerminateProcess", false},
-	[HOOK_CREATE_PROCESS] = {"NtCreateUserProcess", true},
-};
-
 struct installing {
-	struct target *target;
-	HANDLE process;
-	uint64_t area_addr;
-	struct tracer_area *area;
-	struct module ntdll;
+	struct tracee *tracee;
+	const struct install_options *options;
+	struct patch_plan plans[HOOK_COUNT];
 	uint8_t slots[SLOTS_BYTES];
+	struct threads threads;
+	uint32_t state_before;
 };
 
-static bool is_ntdll(const char *path)
+static int refuse(const struct installing *installing, const char *what, struct err *err)
 {
-	const char *name = path_base(path), *ntdll = "ntdll.dll";
-
-	while (*name && *ntdll && (*name | 0x20) == (*ntdll | 0x20)) {
-		name++;
-		ntdll++;
-	}
-	return !*name && !*ntdll;
+	return err_set(err, ERR_INJECT, installing->tracee->target->name, "%s", what);
 }
 
-static int find_ntdll(struct installing *installing, struct err *err)
+static void *at(uint64_t addr)
 {
-	struct target *target = installing->target;
-	struct snapshot modules;
-	int rc;
+	return (void *)(ULONG_PTR)addr;
+}
 
-	snapshot_init(&modules);
-	rc = target->ops->modules(target, &modules, err);
-	if (!rc) {
-		rc = -ERR_INJECT;
-		for (size_t i = 0; i < modules.module_count && rc; i++) {
-			if (!is_ntdll(modules.modules[i].path))
-				continue;
-			installing->ntdll.base = modules.modules[i].base;
-			installing->ntdll.size_bytes = modules.modules[i].size_bytes;
-			rc = 0;
-		}
-		if (rc)
-			err_set(err, ERR_INJECT, target->name, "it has no ntdll");
+/* Writes a part of the area as it is here. */
+static bool publish(const struct tracee *tracee, const void *part, size_t len)
+{
+	size_t offset = (size_t)((const char *)part - (const char *)&tracee->area);
+
+	return tracee_write(tracee, tracee->area_addr + offset, part, len);
+}
+
+/* ---------------------------------------------------------------- memory */
+
+static uint64_t reserve_tables(struct installing *installing, uint64_t limit)
+{
+	uint64_t bytes = parts_reserve_bytes(limit);
+
+	if (bytes > SIZE_MAX)
+		return 0;
+	return (ULONG_PTR)VirtualAllocEx(
+		installing->tracee->process, NULL, (SIZE_T)bytes, MEM_RESERVE, PAGE_READWRITE);
+}
+
+/* As much as there is address space for. */
+static int reserve(struct installing *installing, struct err *err)
+{
+	struct tracee *tracee = installing->tracee;
+	struct tracer_area *area = &tracee->area;
+	uint64_t limit = installing->options->limit_bytes, base;
+
+	while (!(base = reserve_tables(installing, limit)) && limit / 2 >= LIMIT_MIN)
+		limit /= 2;
+	if (!base)
+		return refuse(installing, "no address space for its tables", err);
+	parts_set(area, base, limit);
+	if (!publish(tracee, &area->reserved, 2 * sizeof(area->reserved))) {
+		VirtualFreeEx(tracee->process, at(base), 0, MEM_RELEASE);
+		area->reserved = 0;
+		return refuse(installing, "its memory cannot be written", err);
 	}
-	snapshot_release(&modules);
+	area->sample_bytes = installing->options->sample_bytes;
+	area->flags = installing->options->flags;
+	if (installing->options->limit_found)
+		*installing->options->limit_found = limit;
+	return 0;
+}
+
+static uint64_t take_page(const struct tracee *tracee, uint64_t addr)
+{
+	return (ULONG_PTR)VirtualAllocEx(
+		tracee->process, at(addr), SLOTS_BYTES, MEM_RESERVE | MEM_COMMIT, PAGE_READWRITE);
+}
+
+/* Room for the trampolines within reach of all of ntdll. */
+static uint64_t near_room(const struct tracee *tracee)
+{
+	uint64_t center = tracee->ntdll.base & ~(GRANULE - 1), room = 0;
+	uint64_t reach = PATCH_REACH - tracee->ntdll.bytes;
+
+	if (tracee->target->bits == 32)
+		return take_page(tracee, 0);
+	if (tracee->ntdll.bytes > PATCH_REACH)
+		return 0;
+	for (uint64_t away = GRANULE; away < reach && !room; away += GRANULE) {
+		room = take_page(tracee, center + away);
+		if (!room && center > away)
+			room = take_page(tracee, center - away);
+	}
+	return room;
+}
+
+/* ---------------------------------------------------------------- planning */
+
+static int plan_one(struct installing *installing, enum tracer_hook_id id, struct err *err)
+{
+	struct tracee *tracee = installing->tracee;
+	struct tracer_hook *hook = &tracee->area.hooks[id];
+	struct patch_plan *plan = &installing->plans[id];
+	uint64_t slot = tracee->area.trampolines + (uint64_t)id * PATCH_SLOT_BYTES;
+	uint8_t code[PATCH_CODE_BYTES];
+	struct patch_request request = {
+		tracee->target->bits, code, sizeof(code), hook->function, slot, hook->hook};
+
+	if (!tracee_is_in(&tracee->dll, hook->hook))
+		return refuse(installing, "its tracer's hooks are not in the tracer", err);
+	if (target_read(tracee->target, hook->function, code, sizeof(code)) ||
+		!patch_plan(plan, &request))
+		return err_set(err, ERR_INJECT, tracee->target->name,
+			"ntdll's %s begins with code that cannot be moved",
+			tracee_function_name(id));
+	hook->original = slot + plan->original;
+	hook->patch_bytes = plan->patch_bytes;
+	memcpy(hook->old_bytes, plan->old_bytes, sizeof(plan->old_bytes));
+	memcpy(hook->new_bytes, plan->new_bytes, sizeof(plan->new_bytes));
+	memcpy(installing->slots + (size_t)id * PATCH_SLOT_BYTES, plan->slot, PATCH_SLOT_BYTES);
+	return 0;
+}
+
+/* A function that is not hooked is called where it is. */
+static int plan(struct installing *installing, struct err *err)
+{
+	struct tracee *tracee = installing->tracee;
+	int rc = 0;
+
+	memset(installing->slots, 0, sizeof(installing->slots));
+	for (int i = 0; i < HOOK_COUNT && !rc; i++) {
+		struct tracer_hook *hook = &tracee->area.hooks[i];
+
+		hook->function = hook->original = tracee->functions[i];
+		hook->patch_bytes = 0;
+		if (!hook->function || !hook->hook ||
+			(i == HOOK_CREATE_PROCESS && !(tracee->area.flags & TRACER_FLAG_CHILDREN)))
+			continue;
+		rc = plan_one(installing, i, err);
+	}
 	return rc;
 }
 
-static int find_functions(struct installing *installing, struct err *err)
+/* ---------------------------------------------------------------- trampolines */
+
+/* A thread may still be on its way through a trampoline of an earlier time, so they never change. */
+static bool are_there(const struct installing *installing)
 {
-	struct target *target = installing->target;
-	struct target_image at = {target, installing->ntdll.base};
-	struct pe_source source = target_image_source(&at);
-	struct pe_image *image = malloc(sizeof(*image));
-	int rc = image ? pe_read_headers(&source, image) : -ERR_NOMEM;
+	const struct tracee *tracee = installing->tracee;
+	MEMORY_BASIC_INFORMATION info;
+	uint8_t found[SLOTS_BYTES];
 
-	for (int i = 0; !rc && i < HOOK_COUNT; i++) {
-		struct tracer_hook *hook = &installing->area->hooks[i];
-		uint32_t rva = 0;
-
-		if (!pe_find_export(&source, image, functions[i].name, &rva))
-			hook->function = installing->ntdll.base + rva;
-		else if (!functions[i].is_optional)
-			rc = err_set(
-				err, ERR_INJECT, target->name, "ntdll lacks %s", functions[i].name);
-	}
-	free(image);
-	return rc == -ERR_INJECT || !rc ? rc : err_set(err, ERR_INJECT, target->name, "no ntdll");
+	return !target_read(tracee->target, tracee->area.trampolines, found, sizeof(found)) &&
+	       !memcmp(found, installing->slots, sizeof(found)) &&
+	       VirtualQueryEx(tracee->process, at(tracee->area.trampolines), &info, sizeof(info)) ==
+		       sizeof(info) &&
+	       info.Protect == PAGE_EXECUTE_READ && info.RegionSize >= SLOTS_BYTES;
 }
 
-/* Room for the trampolines within reach of ntdll. */
-static uint64_t near_room(const struct installing *installing)
+static int write_trampolines(struct installing *installing, struct err *err)
 {
-	uint64_t center = installing->ntdll.base & ~(GRANULE - 1);
+	struct tracee *tracee = installing->tracee;
+	struct tracer_area *area = &tracee->area;
+	DWORD old;
+	int rc;
 
-	for (uint64_t away = GRANULE; away < PATCH_REACH; away += GRANULE) {
-		uint64_t at[] = {center + away, center > away ? center - away : center + away};
+	area->trampolines = near_room(tracee);
+	area->trampolines_bytes = SLOTS_BYTES;
+	if (!area->trampolines)
+		return refuse(installing, "no memory near its ntdll", err);
+	rc = plan(installing, err);
+	if (!rc && tracee_write(tracee, area->trampolines, installing->slots, SLOTS_BYTES) &&
+		VirtualProtectEx(tracee->process, at(area->trampolines), SLOTS_BYTES,
+			PAGE_EXECUTE_READ, &old) &&
+		FlushInstructionCache(tracee->process, at(area->trampolines), SLOTS_BYTES) &&
+		publish(tracee, &area->trampolines, 2 * sizeof(area->trampolines)))
+		return 0;
+	VirtualFreeEx(tracee->process, at(area->trampolines), 0, MEM_RELEASE);
+	return rc ? rc : refuse(installing, "its memory cannot be written", err);
+}
 
-		for (int i = 0; i < 2; i++) {
-			void *room = VirtualAllocEx(installing->process, (void *)at[i], SLOTS_BYTES,
-				MEM_RESERVE | MEM_COMMIT, PAGE_READWRITE);
+/* Those of the last time if they are the same, else new ones. */
+static int set_trampolines(struct installing *installing, struct err *err)
+{
+	const struct tracer_area *area = &installing->tracee->area;
 
-			if (room)
-				return (uint64_t)room;
+	if (area->trampolines && area->trampolines_bytes == SLOTS_BYTES) {
+		int rc = plan(installing, NULL);
+
+		if (!rc && are_there(installing))
+			return 0;
+	}
+	return write_trampolines(installing, err);
+}
+
+/* ---------------------------------------------------------------- hooking */
+
+/* The functions are what they were when they were looked at. */
+static int check_bytes(const struct installing *installing, struct err *err)
+{
+	for (int i = 0; i < HOOK_COUNT; i++) {
+		if (tracee_jump(installing->tracee, i) != JUMP_OUT)
+			return err_set(err, ERR_INJECT, installing->tracee->target->name,
+				"its %s is being changed by another program",
+				tracee_function_name(i));
+	}
+	return 0;
+}
+
+/* Where a thread that stands inside the bytes that change goes on instead; 0: it may stay. */
+static uint64_t moved_to(const struct installing *installing, uint64_t ip)
+{
+	const struct tracer_area *area = &installing->tracee->area;
+
+	for (int i = 0; i < HOOK_COUNT; i++) {
+		const struct patch_plan *plan = &installing->plans[i];
+		uint64_t offset = ip - area->hooks[i].function;
+
+		if (offset == 0 || offset >= area->hooks[i].patch_bytes)
+			continue;
+		for (uint32_t k = 0; k < plan->move_count; k++) {
+			if (plan->moves[k].from == offset)
+				return area->hooks[i].original - plan->original + plan->moves[k].to;
 		}
 	}
 	return 0;
 }
 
-static bool write(const struct installing *installing, uint64_t addr, const void *bytes, size_t len)
+/* The trampolines do the same as the functions, whether these are hooked or not. */
+static int move_threads(struct installing *installing, struct err *err)
 {
-	return WriteProcessMemory(installing->process, (void *)addr, bytes, len, NULL);
-}
+	for (size_t i = 0; i < installing->threads.count; i++) {
+		struct held_thread *thread = &installing->threads.items[i];
+		uint64_t to = moved_to(installing, thread->ip);
 
-static int plan(struct installing *installing, struct err *err)
-{
-	struct tracer_area *area = installing->area;
-
-	for (int i = 0; i < HOOK_COUNT; i++) {
-		struct tracer_hook *hook = &area->hooks[i];
-		uint64_t slot = area->trampolines + (uint64_t)i * PATCH_SLOT_BYTES;
-		uint8_t code[PATCH_CODE_BYTES];
-		struct patch_plan plan;
-		struct patch_request request = {
-			64, code, sizeof(code), hook->function, slot, hook->hook};
-
-		if (!hook->function)
-			continue;
-		if (target_read(installing->target, hook->function, code, sizeof(code)) ||
-			!patch_plan(&plan, &request))
-			return err_set(err, ERR_INJECT, installing->target->name,
-				"ntdll's %s begins with code that cannot be moved",
-				functions[i].name);
-		hook->original = slot + plan.original;
-		if (hook->hook && (i != HOOK_CREATE_PROCESS || area->flags & TRACER_FLAG_CHILDREN))
-			hook->patch_bytes = plan.patch_bytes;
-		memcpy(hook->old_bytes, plan.old_bytes, sizeof(plan.old_bytes));
-		memcpy(hook->new_bytes, plan.new_bytes, sizeof(plan.new_bytes));
-		memcpy(installing->slots + (size_t)i * PATCH_SLOT_BYTES, plan.slot,
-			PATCH_SLOT_BYTES);
+		if (to && !threads_move(thread, to))
+			return refuse(installing, "a thread of it cannot be moved on", err);
 	}
 	return 0;
 }
 
-static int reserve(
-	struct installing *installing, const struct install_options *options, struct err *err)
-{
-	struct tracer_area *area = installing->area;
-	uint64_t bytes = parts_reserve_bytes(options->limit_bytes);
-	void *base = VirtualAllocEx(
-		installing->process, NULL, (SIZE_T)bytes, MEM_RESERVE, PAGE_READWRITE);
+/* Those that take blocks out of the tables first: so none is there for long that is not live. */
+static const enum tracer_hook_id order[] = {HOOK_FREE, HOOK_DESTROY_HEAP, HOOK_VIRTUAL_FREE,
+	HOOK_UNMAP, HOOK_UNMAP_EX, HOOK_TERMINATE, HOOK_CREATE_PROCESS, HOOK_REALLOCATE,
+	HOOK_CREATE_HEAP, HOOK_VIRTUAL_ALLOCATE, HOOK_VIRTUAL_ALLOCATE_EX, HOOK_MAP, HOOK_MAP_EX,
+	HOOK_ALLOCATE};
+_Static_assert(sizeof(order) / sizeof(*order) == HOOK_COUNT, "every hook");
 
-	if (!base)
-		return err_set(err, ERR_INJECT, installing->target->name,
-			"no address space for its tables");
-	parts_set(area, (uint64_t)base, options->limit_bytes);
-	if (!VirtualAllocEx(installing->process, (void *)area->stack_buckets,
-		    STACKTABLE_BUCKET_BYTES, MEM_COMMIT, PAGE_READWRITE))
-		return err_set(err, ERR_INJECT, installing->target->name, "no memory in it");
-	area->committed_bytes = STACKTABLE_BUCKET_BYTES;
-	area->sample_bytes = options->sample_bytes;
-	area->flags = options->flags;
-	area->trampolines = near_room(installing);
-	area->trampolines_bytes = SLOTS_BYTES;
-	return area->trampolines ? 0 :
-				   err_set(err, ERR_INJECT, installing->target->name,
-					   "no memory near its ntdll");
+/* False when something of it is left. */
+static bool take_back(struct installing *installing, int count)
+{
+	bool ok = true;
+
+	while (count-- > 0)
+		ok = tracee_patch(installing->tracee, order[count], false) && ok;
+	return ok && tracee_set_state(installing->tracee, installing->state_before);
 }
 
-static bool patch(const struct installing *installing, const struct tracer_hook *hook)
+static int put_in(struct installing *installing, struct err *err)
 {
-	void *at = (void *)hook->function;
-	DWORD old, unused;
+	struct tracee *tracee = installing->tracee;
 	bool ok;
 
-	if (!hook->patch_bytes)
-		return true;
-	if (!VirtualProtectEx(
-		    installing->process, at, hook->patch_bytes, PAGE_EXECUTE_READWRITE, &old))
-		return false;
-	ok = write(installing, hook->function, hook->new_bytes, hook->patch_bytes);
-	VirtualProtectEx(installing->process, at, hook->patch_bytes, old, &unused);
-	FlushInstructionCache(installing->process, at, hook->patch_bytes);
-	return ok;
+	tracee->area.state = TRACER_ON;
+	ok = tracee_write(tracee, tracee->area_addr, &tracee->area, sizeof(tracee->area));
+	for (int i = 0; ok && i < HOOK_COUNT; i++) {
+		ok = tracee_patch(tracee, order[i], true);
+		if (!ok && !take_back(installing, i))
+			tracee->area.reserved = 0; /* still in use */
+	}
+	return ok ? 0 : refuse(installing, "its memory cannot be written", err);
+}
+
+/* A process that is being started has one thread, and that waits for us. */
+static int hold(struct installing *installing, struct err *err)
+{
+	const struct tracee *tracee = installing->tracee;
+
+	if (!(installing->options->flags & TRACER_FLAG_ATTACHED) &&
+		threads_count(tracee->process) == 1)
+		return 0;
+	return threads_hold(&installing->threads, err);
 }
 
 static int apply(struct installing *installing, struct err *err)
 {
-	struct tracer_area *area = installing->area;
-	DWORD old;
-	bool ok;
+	int rc;
 
-	area->state = TRACER_ON;
-	ok = write(installing, area->trampolines, installing->slots, SLOTS_BYTES) &&
-	     VirtualProtectEx(installing->process, (void *)area->trampolines, SLOTS_BYTES,
-		     PAGE_EXECUTE_READ, &old) &&
-	     write(installing, installing->area_addr, area, sizeof(*area));
-	for (int i = 0; ok && i < HOOK_COUNT; i++)
-		ok = patch(installing, &area->hooks[i]);
-	return ok ? 0 :
-		    err_set(err, ERR_INJECT, installing->target->name,
-			    "its memory cannot be written");
+	threads_init(&installing->threads, installing->tracee->process,
+		installing->tracee->target->name);
+	rc = hold(installing, err);
+	if (!rc)
+		rc = check_bytes(installing, err);
+	if (!rc)
+		rc = move_threads(installing, err);
+	if (!rc)
+		rc = put_in(installing, err);
+	threads_release(&installing->threads);
+	return rc;
+}
+
+static int set_up(struct installing *installing, struct err *err)
+{
+	int rc;
+
+	tracee_free_tables(installing->tracee); /* of an install() that did not end */
+	rc = reserve(installing, err);
+	if (!rc)
+		rc = set_trampolines(installing, err);
+	if (!rc)
+		rc = apply(installing, err);
+	if (rc)
+		tracee_free_tables(installing->tracee);
+	return rc;
+}
+
+/* ---------------------------------------------------------------- what was there before */
+
+/* ON, with every jump there, or with a foreign one on top. */
+static bool is_whole(const struct tracee *tracee)
+{
+	for (int i = 0; i < HOOK_COUNT; i++) {
+		if (tracee->area.hooks[i].patch_bytes && tracee_jump(tracee, i) == JUMP_OUT)
+			return false;
+	}
+	return true;
+}
+
+/* Leaves *tracee as one whose tracer is off. */
+static int end_last(struct tracee **tracee, struct err *err)
+{
+	struct tracee *old = *tracee;
+	int rc;
+
+	if (old->area.state != TRACER_ON)
+		return 0;
+	if (is_whole(old))
+		return err_set(err, ERR_TRACED, old->target->name, NULL);
+	rc = remove_tracer(old->target, old->process, old->area_addr, err);
+	if (!rc)
+		rc = tracee_new(tracee, old->target, old->process, old->area_addr, err);
+	if (!rc)
+		tracee_free(old);
+	return rc;
 }
 
 int install(struct target *target, void *process, uint64_t area_addr,
 	const struct install_options *options, struct err *err)
 {
 	struct installing *installing = calloc(1, sizeof(*installing));
-	int rc = 0;
+	struct tracee *tracee = NULL;
+	int rc;
 
 	if (!installing)
 		return err_set(err, ERR_NOMEM, target->name, NULL);
-	installing->area = malloc(sizeof(*installing->area));
-	installing->target = target;
-	installing->process = process;
-	installing->area_addr = area_addr;
-	if (!installing->area)
-		rc = err_set(err, ERR_NOMEM, target->name, NULL);
+	rc = tracee_new(&tracee, target, process, area_addr, err);
 	if (!rc)
-		rc = tracer_area_read(target, area_addr, installing->area, err);
-	if (!rc)
-		rc = find_ntdll(installing, err);
-	if (!rc)
-		rc = find_functions(installing, err);
-	if (!rc)
-		rc = reserve(installing, options, err);
-	if (!rc)
-		rc = plan(installing, err);
-	if (!rc)
-		rc = apply(installing, err);
-	free(installing->area);
+		rc = end_last(&tracee, err);
+	if (!rc) {
+		installing->tracee = tracee;
+		installing->options = options;
+		installing->state_before = tracee->area.state;
+		rc = set_up(installing, err);
+	}
+	tracee_free(tracee);
 	free(installing);
 	return rc;
 }

@@ -39,8 +39,9 @@ void parts_set(struct tracer_area *area, uint64_t base, uint64_t limit_bytes)
 
 	area->limit_bytes = limit_bytes;
 	area->committed_bytes = 0;
-	area->stack_buckets = take(&next, STACKTABLE_BUCKET_BYTES);
 	area->stacks_limit = at_most(limit_bytes, STACKS_MAX);
+	area->stack_buckets =
+		take(&next, stacktable_index_offset(stacktable_levels(area->stacks_limit)));
 	area->stacks = take(&next, area->stacks_limit);
 	area->stacks_top = 8; /* no record has id 0 */
 	area->stacks_committed = 0;
@@ -52,6 +53,10 @@ void parts_set(struct tracer_area *area, uint64_t base, uint64_t limit_bytes)
 	area->unload_limit = UNLOADS_MAX;
 	area->unloads = take(&next, area->unload_limit * sizeof(struct tracer_unload));
 	area->unload_count = 0;
+	area->unload_lock = area->unload_broken = 0;
+	area->lost_from = UINT64_MAX;
+	area->lost_to = 0;
+	area->heaps_destroyed = 0;
 	area->ranges = (struct tracer_ranges){0};
 	area->ranges.node_limit =
 		at_most(limit_bytes / 16 / sizeof(struct tracer_range), RANGES_MAX);

@@ -5,96 +5,323 @@
 #include <Zydis/Zydis.h>
 
 #define JUMP_BYTES 5 /* jmp rel32 */
-#define FAR_JUMP_BYTES 14 /* jmp [rip+0], then the address */
-#define MOVED_MAX (PATCH_SLOT_BYTES - 2 * FAR_JUMP_BYTES)
+#define FAR_64_BYTES 14 /* jmp [rip+0], then the address */
+#define FAR_32_BYTES 5 /* jmp rel32 reaches all there is */
+#define ORIGINAL 16 /* in the slot, behind the jump to the hook */
 
-static uint8_t *far_jump(uint8_t *at, uint64_t addr)
+/* The longest that one instruction becomes: a jump around a jump. */
+#define MOVED_BYTES_MAX (ZYDIS_MAX_INSTRUCTION_LENGTH + 4 + FAR_64_BYTES)
+
+struct planning {
+	struct patch_plan *plan;
+	const struct patch_request *request;
+	ZydisDecoder decoder;
+	uint32_t from, to; /* how far the function has been moved, and the slot filled */
+};
+
+static bool is_64(const struct planning *planning)
 {
-	static const uint8_t code[] = {0xff, 0x25, 0, 0, 0, 0};
-
-	memcpy(at, code, sizeof(code));
-	memcpy(at + sizeof(code), &addr, sizeof(addr));
-	return at + FAR_JUMP_BYTES;
+	return planning->request->bits == 64;
 }
 
-/* Corrects a 32-bit distance inside an instruction that moved so far. */
-static bool adjust(uint8_t *field, int64_t away)
+/* Addresses of 32-bit code wrap around. */
+static uint64_t address(const struct planning *planning, uint64_t value)
 {
-	int32_t distance;
-	int64_t moved;
+	return is_64(planning) ? value : (uint32_t)value;
+}
 
-	memcpy(&distance, field, sizeof(distance));
-	moved = (int64_t)distance - away;
-	if (moved < INT32_MIN || moved > INT32_MAX)
+static void emit(struct planning *planning, const void *bytes, size_t len)
+{
+	memcpy(planning->plan->slot + planning->to, bytes, len);
+	planning->to += (uint32_t)len;
+}
+
+/* The distance from the end of an instruction at the slot's offset end to addr. */
+static bool distance(const struct planning *planning, uint32_t end, uint64_t addr, int32_t *result)
+{
+	uint64_t away = addr - (planning->request->slot + end);
+
+	*result = (int32_t)(uint32_t)away;
+	return !is_64(planning) || (uint64_t)(int64_t)*result == away;
+}
+
+/* A jump that reaches everywhere, and changes no register. */
+static void emit_far_jump(struct planning *planning, uint64_t addr)
+{
+	static const uint8_t through_memory[] = {0xff, 0x25, 0, 0, 0, 0};
+	static const uint8_t relative = 0xe9;
+	int32_t away;
+
+	if (is_64(planning)) {
+		emit(planning, through_memory, sizeof(through_memory));
+		emit(planning, &addr, sizeof(addr));
+		return;
+	}
+	distance(planning, planning->to + FAR_32_BYTES, addr, &away);
+	emit(planning, &relative, 1);
+	emit(planning, &away, sizeof(away));
+}
+
+static void emit_jump(struct planning *planning, uint64_t addr)
+{
+	uint8_t jump[JUMP_BYTES] = {0xe9};
+	int32_t away;
+
+	if (!distance(planning, planning->to + JUMP_BYTES, addr, &away)) {
+		emit_far_jump(planning, addr);
+		return;
+	}
+	memcpy(jump + 1, &away, sizeof(away));
+	emit(planning, jump, sizeof(jump));
+}
+
+static void emit_call(struct planning *planning, uint64_t addr)
+{
+	/* call [rip+2], then a jump over the address */
+	static const uint8_t through_memory[] = {0xff, 0x15, 2, 0, 0, 0, 0xeb, 8};
+	uint8_t call[JUMP_BYTES] = {0xe8};
+	int32_t away;
+
+	if (!distance(planning, planning->to + JUMP_BYTES, addr, &away)) {
+		emit(planning, through_memory, sizeof(through_memory));
+		emit(planning, &addr, sizeof(addr));
+		return;
+	}
+	memcpy(call + 1, &away, sizeof(away));
+	emit(planning, call, sizeof(call));
+}
+
+/* condition: the low four bits of its opcode. */
+static void emit_conditional(struct planning *planning, uint8_t condition, uint64_t addr)
+{
+	uint8_t jump[6] = {0x0f, (uint8_t)(0x80 | condition)};
+	uint8_t around[] = {(uint8_t)(0x70 | (condition ^ 1)), FAR_64_BYTES};
+	int32_t away;
+
+	if (!distance(planning, planning->to + sizeof(jump), addr, &away)) {
+		emit(planning, around, sizeof(around));
+		emit_far_jump(planning, addr);
+		return;
+	}
+	memcpy(jump + 2, &away, sizeof(away));
+	emit(planning, jump, sizeof(jump));
+}
+
+/* loop and jcxz are short only: the jump is taken to a long one behind a jump around it. */
+static void emit_counting(
+	struct planning *planning, const ZydisDecodedInstruction *instruction, uint64_t addr)
+{
+	uint8_t around[] = {0xeb, 0};
+	uint32_t at;
+
+	emit(planning, planning->request->code + planning->from, instruction->length);
+	planning->plan->slot[planning->to - 1] = sizeof(around);
+	at = planning->to;
+	emit(planning, around, sizeof(around));
+	emit_jump(planning, addr);
+	planning->plan->slot[at + 1] = (uint8_t)(planning->to - at - sizeof(around));
+}
+
+static uint64_t target_of(
+	const struct planning *planning, uint32_t at, const ZydisDecodedInstruction *instruction)
+{
+	return address(planning, planning->request->function + at + instruction->length +
+					 (uint64_t)instruction->raw.imm[0].value.s);
+}
+
+static bool is_jump_or_call(const ZydisDecodedInstruction *instruction)
+{
+	return instruction->raw.imm[0].is_relative;
+}
+
+/* Whether a jump or a call goes to what is between the first byte and the end of the bytes that move;
+ * the first byte is the hook's. */
+static bool leads_inside(const struct planning *planning, uint64_t target, uint32_t end)
+{
+	uint64_t offset = address(planning, target - planning->request->function);
+
+	return offset > 0 && offset < end;
+}
+
+/* A prefix that changes the width of a jump's distance or of the instruction pointer. */
+static bool has_odd_width(
+	const struct planning *planning, const ZydisDecodedInstruction *instruction)
+{
+	return instruction->attributes & ZYDIS_ATTRIB_HAS_OPERANDSIZE ||
+	       (instruction->raw.imm[0].size != 8 && instruction->raw.imm[0].size != 32) ||
+	       (!is_64(planning) && instruction->operand_width == 16);
+}
+
+static bool move_jump(struct planning *planning, const ZydisDecodedInstruction *instruction)
+{
+	uint64_t target = target_of(planning, planning->from, instruction);
+	uint8_t opcode = instruction->opcode;
+	bool is_two_byte = instruction->opcode_map == ZYDIS_OPCODE_MAP_0F;
+
+	if (has_odd_width(planning, instruction))
 		return false;
-	distance = (int32_t)moved;
-	memcpy(field, &distance, sizeof(distance));
+	if (is_two_byte ? (opcode & 0xf0) == 0x80 : (opcode & 0xf0) == 0x70)
+		emit_conditional(planning, opcode & 0x0f, target);
+	else if (is_two_byte || instruction->opcode_map != ZYDIS_OPCODE_MAP_DEFAULT)
+		return false;
+	else if (opcode == 0xe9 || opcode == 0xeb)
+		emit_jump(planning, target);
+	else if (opcode >= 0xe0 && opcode <= 0xe3)
+		emit_counting(planning, instruction, target);
+	else if (opcode == 0xe8 &&
+		 target != address(planning, planning->request->function + planning->from +
+						     instruction->length)) /* it asks where it is */
+		emit_call(planning, target);
+	else
+		return false;
 	return true;
 }
 
-/* Copies one instruction; false when it cannot work at its new place. */
-static bool move_instruction(
-	const ZydisDecodedInstruction *instruction, const uint8_t *from, uint8_t *to, int64_t away)
+/* An operand in memory that is told by its distance: only 64-bit code has them. */
+static bool move_operand(struct planning *planning, const ZydisDecodedInstruction *instruction)
 {
-	memcpy(to, from, instruction->length);
-	if (!(instruction->attributes & ZYDIS_ATTRIB_IS_RELATIVE))
-		return true;
-	if (instruction->raw.disp.size == 32)
-		return adjust(to + instruction->raw.disp.offset, away);
-	if (instruction->raw.imm[0].is_relative && instruction->raw.imm[0].size == 32)
-		return adjust(to + instruction->raw.imm[0].offset, away);
+	uint32_t at = planning->to;
+	uint64_t addr = planning->request->function + planning->from + instruction->length +
+			(uint64_t)instruction->raw.disp.value;
+	int32_t away;
+
+	if (instruction->raw.disp.size != 32 || instruction->address_width != 64 ||
+		!distance(planning, at + instruction->length, addr, &away))
+		return false;
+	emit(planning, planning->request->code + planning->from, instruction->length);
+	memcpy(planning->plan->slot + at + instruction->raw.disp.offset, &away, sizeof(away));
+	return true;
+}
+
+static bool move_instruction(struct planning *planning, const ZydisDecodedInstruction *instruction)
+{
+	if (is_jump_or_call(instruction))
+		return move_jump(planning, instruction);
+	if (instruction->attributes & ZYDIS_ATTRIB_IS_RELATIVE)
+		return move_operand(planning, instruction);
+	emit(planning, planning->request->code + planning->from, instruction->length);
+	return true;
+}
+
+/* What may never go on to the next instruction, or comes back to it from outside: neither may be
+ * followed by bytes that change. */
+static bool leaves(const ZydisDecodedInstruction *instruction)
+{
+	switch (instruction->meta.category) {
+	case ZYDIS_CATEGORY_RET:
+	case ZYDIS_CATEGORY_UNCOND_BR:
+	case ZYDIS_CATEGORY_CALL:
+	case ZYDIS_CATEGORY_INTERRUPT:
+	case ZYDIS_CATEGORY_SYSCALL:
+	case ZYDIS_CATEGORY_SYSRET: return true;
+	default:
+		return instruction->mnemonic == ZYDIS_MNEMONIC_UD0 ||
+		       instruction->mnemonic == ZYDIS_MNEMONIC_UD1 ||
+		       instruction->mnemonic == ZYDIS_MNEMONIC_UD2 ||
+		       instruction->mnemonic == ZYDIS_MNEMONIC_HLT;
+	}
+}
+
+static bool decode(
+	const struct planning *planning, uint32_t at, ZydisDecodedInstruction *instruction)
+{
+	const struct patch_request *request = planning->request;
+
+	return at < request->code_bytes &&
+	       !ZYAN_FAILED(ZydisDecoderDecodeInstruction(&planning->decoder, NULL,
+		       request->code + at, request->code_bytes - at, instruction));
+}
+
+/* Moves whole instructions until the jump fits in their place. */
+static bool move_prologue(struct planning *planning)
+{
+	struct patch_plan *plan = planning->plan;
+	ZydisDecodedInstruction instruction;
+
+	while (planning->from < JUMP_BYTES) {
+		if (!decode(planning, planning->from, &instruction) ||
+			planning->from + instruction.length > PATCH_BYTES_MAX ||
+			planning->to + MOVED_BYTES_MAX + FAR_64_BYTES > PATCH_SLOT_BYTES)
+			return false;
+		plan->moves[plan->move_count++] =
+			(struct patch_move){(uint8_t)planning->from, (uint8_t)planning->to};
+		if (!move_instruction(planning, &instruction))
+			return false;
+		planning->from += instruction.length;
+		if (planning->from < JUMP_BYTES && leaves(&instruction))
+			return false;
+	}
+	return true;
+}
+
+/* Whether any jump that can be seen goes into the bytes that change. Behind what moves these are the
+ * jump's; a jump among what moves would have to be corrected. */
+static bool is_entered(const struct planning *planning)
+{
+	ZydisDecodedInstruction instruction;
+	uint32_t at = 0;
+
+	while (decode(planning, at, &instruction)) {
+		if (is_jump_or_call(&instruction) &&
+			leads_inside(planning, target_of(planning, at, &instruction),
+				at < planning->from ? planning->from : JUMP_BYTES))
+			return true;
+		at += instruction.length;
+	}
 	return false;
 }
 
-/* Control that never comes back to the next instruction: what follows may be anything. */
-static bool ends_function(const ZydisDecodedInstruction *instruction)
+static bool planning_init(
+	struct planning *planning, struct patch_plan *plan, const struct patch_request *request)
 {
-	return instruction->meta.category == ZYDIS_CATEGORY_RET ||
-	       instruction->meta.category == ZYDIS_CATEGORY_UNCOND_BR;
+	*planning = (struct planning){.plan = plan, .request = request};
+	if (request->bits != 32 && request->bits != 64)
+		return false;
+	return !ZYAN_FAILED(request->bits == 64 ?
+				    ZydisDecoderInit(&planning->decoder, ZYDIS_MACHINE_MODE_LONG_64,
+					    ZYDIS_STACK_WIDTH_64) :
+				    ZydisDecoderInit(&planning->decoder,
+					    ZYDIS_MACHINE_MODE_LEGACY_32, ZYDIS_STACK_WIDTH_32));
 }
 
-/* Moves whole instructions until the jump fits in their place: how many bytes, or 0. */
-static uint32_t move_prologue(struct patch_plan *plan, const struct patch_request *request)
+static bool is_in_reach(const struct patch_request *request)
 {
-	ZydisDecoder decoder;
-	uint32_t moved = 0;
+	uint64_t away = request->slot - request->function;
 
-	ZydisDecoderInit(&decoder, ZYDIS_MACHINE_MODE_LONG_64, ZYDIS_STACK_WIDTH_64);
-	while (moved < JUMP_BYTES) {
-		ZydisDecodedInstruction instruction;
-		uint32_t to = plan->original + moved;
-
-		if (ZYAN_FAILED(ZydisDecoderDecodeInstruction(&decoder, NULL, request->code + moved,
-			    request->code_bytes - moved, &instruction)) ||
-			moved + instruction.length > MOVED_MAX ||
-			!move_instruction(&instruction, request->code + moved, plan->slot + to,
-				(int64_t)(request->slot + to - request->function - moved)))
-			return 0;
-		plan->moves[plan->move_count++] = (struct patch_move){(uint8_t)moved, (uint8_t)to};
-		moved += instruction.length;
-		if (moved < JUMP_BYTES && ends_function(&instruction))
-			return 0;
-	}
-	return moved;
+	return request->bits == 32 || away + PATCH_REACH <= 2 * PATCH_REACH;
 }
 
 bool patch_plan(struct patch_plan *plan, const struct patch_request *request)
 {
-	int32_t distance = (int32_t)(request->slot - (request->function + JUMP_BYTES));
+	int32_t away = (int32_t)(uint32_t)(request->slot - (request->function + JUMP_BYTES));
+	struct planning planning;
 
 	memset(plan, 0, sizeof(*plan));
-	if (request->bits != 64 || request->code_bytes < PATCH_BYTES_MAX)
+	if (!planning_init(&planning, plan, request) || !is_in_reach(request))
 		return false;
-	plan->original = FAR_JUMP_BYTES;
-	far_jump(plan->slot, request->hook);
-	plan->patch_bytes = move_prologue(plan, request);
-	if (!plan->patch_bytes || plan->patch_bytes > PATCH_BYTES_MAX)
+	emit_far_jump(&planning, request->hook);
+	planning.to = ORIGINAL;
+	if (!move_prologue(&planning) || is_entered(&planning))
 		return false;
-	far_jump(plan->slot + plan->original + plan->patch_bytes,
-		request->function + plan->patch_bytes);
-	memcpy(plan->old_bytes, request->code, plan->patch_bytes);
-	memcpy(plan->new_bytes, request->code, plan->patch_bytes);
+	emit_far_jump(&planning, address(&planning, request->function + planning.from));
+	plan->original = ORIGINAL;
+	plan->patch_bytes = planning.from;
+	memcpy(plan->old_bytes, request->code, planning.from);
+	memcpy(plan->new_bytes, request->code, planning.from);
 	plan->new_bytes[0] = 0xe9;
-	memcpy(plan->new_bytes + 1, &distance, sizeof(distance));
+	memcpy(plan->new_bytes + 1, &away, sizeof(away));
+	return true;
+}
+
+bool patch_follow(const struct patch_request *request, uint64_t *to)
+{
+	ZydisDecodedInstruction instruction;
+	struct planning planning;
+	struct patch_plan unused;
+
+	if (!planning_init(&planning, &unused, request) || !decode(&planning, 0, &instruction) ||
+		instruction.opcode_map != ZYDIS_OPCODE_MAP_DEFAULT || instruction.opcode != 0xeb)
+		return false;
+	*to = target_of(&planning, 0, &instruction);
 	return true;
 }

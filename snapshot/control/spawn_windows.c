@@ -78,6 +78,18 @@ static bool create(struct spawn *spawn, const struct spawn_request *request, boo
 	return ok;
 }
 
+void spawn_pass_streams(STARTUPINFOW *startup)
+{
+	HANDLE *streams[] = {&startup->hStdInput, &startup->hStdOutput, &startup->hStdError};
+	static const DWORD which[] = {STD_INPUT_HANDLE, STD_OUTPUT_HANDLE, STD_ERROR_HANDLE};
+
+	startup->dwFlags |= STARTF_USESTDHANDLES;
+	for (int i = 0; i < 3; i++) {
+		*streams[i] = GetStdHandle(which[i]);
+		SetHandleInformation(*streams[i], HANDLE_FLAG_INHERIT, HANDLE_FLAG_INHERIT);
+	}
+}
+
 /* Whether the system starts a process as one of a job: since Windows 10. */
 static bool knows_job_lists(HANDLE *job)
 {

@@ -26,6 +26,9 @@ struct spawn_request {
 	size_t handle_count;
 };
 
+/* The process gets the streams of this one, whatever they are, closed ones too. */
+void spawn_pass_streams(STARTUPINFOW *startup);
+
 /* False with the last error set; then nothing is open. */
 bool spawn_start(struct spawn *spawn, const struct spawn_request *request);
 

@@ -62,18 +62,4 @@ void guard_stop(struct guard *guard);
 #define GUARD_COMMAND "--guard"
 int guard_main(int argc, char **argv);
 
-struct run {
-	const char *at_exit; /* where the snapshot at the end goes, or NULL */
-	char **argv; /* the program and its arguments, NULL-terminated */
-	/* Takes the snapshot at exit; what it returns does not change the program's status. */
-	int (*snapshot)(struct target *target, const char *path, struct err *err);
-};
-
-/*
- * Starts a program with the tracer in it and waits for its end. Standard streams, working folder
- * and Ctrl-C are the program's. Returns 0 and its exit status; -ERR_START, -ERR_BITS, -ERR_INJECT
- * (the program was ended before its own code began), or what the snapshot returned.
- */
-int run(const struct run *run, uint32_t *exit_status, struct err *err);
-
 #endif

@@ -3,226 +3,298 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/buf.h"
-
 #define ENTRIES_LOG2_MAX 26 /* of one shard */
 #define PIECE_BYTES ((size_t)1 << 20) /* of one read */
+#define STACKS_MAX ((uint64_t)8 << TRACER_STACK_BITS) /* what an id can reach */
+#define MODULES_MAX ((uint64_t)1 << 26)
+#define UNLOADS_MAX ((uint64_t)1 << 20)
+#define RANGES_MAX ((uint64_t)1 << 24)
+#define SAMPLE_MAX ((uint64_t)1 << 40) /* bytes, as the tracer can */
 
 void tracer_copy_init(struct tracer_copy *copy)
 {
 	memset(copy, 0, sizeof(*copy));
+	tracer_modules_init(&copy->modules);
+}
+
+/* Without the area: it is large. */
+static void forget(struct tracer_copy *copy)
+{
+	for (size_t i = 0; i < PART_COUNT; i++) {
+		free(copy->parts[i].copy);
+		copy->parts[i] = (struct tracer_part){0};
+	}
+	free(copy->blocks);
+	copy->blocks = NULL;
+	copy->block_count = 0;
+	copy->broken_shards = 0;
+	tracer_modules_release(&copy->modules);
+	tracer_ranges_release(&copy->ranges);
 }
 
 void tracer_copy_release(struct tracer_copy *copy)
 {
-	free(copy->blocks);
-	free(copy->stacks);
+	forget(copy);
 	tracer_copy_init(copy);
 }
 
-static bool is_tracer(const char *path)
-{
-	const char *name = path_base(path), *ours = TRACER_DLL_64;
+/* ---------------------------------------------------------------- where the tables lie */
 
-	while (*name && *ours && (*name | 0x20) == (*ours | 0x20)) {
-		name++;
-		ours++;
-	}
-	return !*name && !*ours;
+static int set_part(
+	struct tracer_copy *copy, size_t id, uint64_t addr, uint64_t bytes, uint64_t bytes_max)
+{
+	if (bytes > bytes_max)
+		return -ERR_TARGET;
+	copy->parts[id].addr = addr;
+	copy->parts[id].bytes = bytes;
+	return 0;
 }
 
-int tracer_find(struct target *target, const struct module *modules, size_t count,
-	uint64_t *area_addr, struct err *err)
+/* A shard whose lock was never given back says what may be long past. */
+static int set_shard(struct tracer_copy *copy, size_t id)
 {
-	for (size_t i = 0; i < count; i++) {
-		struct target_image at = {target, modules[i].base};
-		struct pe_source source = target_image_source(&at);
-		struct pe_image *image;
-		uint32_t rva = 0;
-		int rc;
+	const struct tracer_shard *shard = &copy->area.shards[id];
+	unsigned log2 = shard->table & 63;
 
-		if (!is_tracer(modules[i].path))
-			continue;
-		image = malloc(sizeof(*image));
-		if (!image)
-			return err_set(err, ERR_NOMEM, target->name, NULL);
-		rc = pe_read_headers(&source, image);
-		if (!rc)
-			rc = pe_find_export(&source, image, TRACER_EXPORT, &rva);
-		free(image);
-		if (rc)
-			return target_err(target, modules[i].base, "no tracer in its DLL", err);
-		*area_addr = modules[i].base + rva;
+	copy->broken_shards += shard->broken != 0;
+	if (!shard->table || shard->broken)
 		return 0;
-	}
-	return err_set(err, ERR_NOT_TRACED, target->name, NULL);
+	if (log2 > ENTRIES_LOG2_MAX)
+		return -ERR_TARGET;
+	return set_part(copy, id, shard->table & ~(uint64_t)63, sizeof(struct tracer_block) << log2,
+		UINT64_MAX);
 }
 
-int tracer_area_read(
-	struct target *target, uint64_t area_addr, struct tracer_area *area, struct err *err)
+/* A fresh process has committed nothing: its stack area is empty. */
+static int set_stacks(struct tracer_copy *copy)
 {
-	struct tracer_area *found = malloc(sizeof(*found));
-	int rc = 0;
+	const struct tracer_area *area = &copy->area;
 
-	if (!found)
-		return err_set(err, ERR_NOMEM, target->name, NULL);
-	if (target_read(target, area_addr, found, sizeof(*found)))
-		rc = target_err(target, area_addr, "unreadable tracer", err);
-	else if (found->magic != TRACER_MAGIC || found->version != TRACER_VERSION ||
-		 found->area_bytes != sizeof(*found))
-		rc = target_err(target, area_addr, "a tracer of another version", err);
-	else if (found->state == TRACER_FAILED)
-		rc = err_set(err, ERR_INJECT, target->name, "it found no free TLS slot");
-	else
-		*area = *found;
-	free(found);
+	if (area->stacks_top < 8 || area->stacks_top > area->stacks_limit ||
+		(area->stacks_committed && area->stacks_top > area->stacks_committed))
+		return -ERR_TARGET;
+	return set_part(copy, PART_STACKS, area->stacks,
+		area->stacks_committed ? area->stacks_top : 0, STACKS_MAX);
+}
+
+static int set_others(struct tracer_copy *copy)
+{
+	const struct tracer_area *area = &copy->area;
+	const struct tracer_ranges *ranges = &area->ranges;
+	int rc = -ERR_TARGET;
+
+	if (area->modules_top <= area->modules_limit && area->unload_count <= area->unload_limit &&
+		area->unload_count <= UNLOADS_MAX && ranges->node_count <= ranges->node_limit)
+		rc = set_part(copy, PART_MODULES, area->modules, area->modules_top, MODULES_MAX);
+	if (!rc)
+		rc = set_part(copy, PART_UNLOADS, area->unloads,
+			area->unload_count * sizeof(struct tracer_unload), UINT64_MAX);
+	if (!rc)
+		rc = set_part(copy, PART_RANGES, ranges->nodes,
+			(uint64_t)ranges->node_count * sizeof(struct tracer_range),
+			RANGES_MAX * sizeof(struct tracer_range));
 	return rc;
 }
 
-static int copy_bytes(struct target *target, uint64_t addr, unsigned char *bytes, uint64_t len)
+static int by_addr_of_part(const void *a, const void *b)
 {
-	while (len) {
-		size_t part = len < PIECE_BYTES ? (size_t)len : PIECE_BYTES;
+	const struct tracer_part *x = *(struct tracer_part *const *)a,
+				 *y = *(struct tracer_part *const *)b;
 
-		if (target_read(target, addr, bytes, part))
-			return -ERR_READ;
-		addr += part;
-		bytes += part;
-		len -= part;
-	}
-	return 0;
-}
-
-/* Adds the valid entries of one piece of a shard's table. */
-static int keep_valid(struct tracer_copy *copy, const struct tracer_block *piece, size_t count)
-{
-	for (size_t i = 0; i < count; i++) {
-		if (!piece[i].key)
-			continue;
-		if (array_grow((void **)&copy->blocks, &copy->block_cap, copy->block_count,
-			    sizeof(*copy->blocks)))
-			return -ERR_NOMEM;
-		copy->blocks[copy->block_count++] = piece[i];
-	}
-	return 0;
-}
-
-static uint64_t table_addr(const struct tracer_shard *shard)
-{
-	return shard->table & ~(uint64_t)63;
-}
-
-/* Of its table; 0 when it has none, or one larger than can be. */
-static uint64_t entry_count(const struct tracer_shard *shard)
-{
-	unsigned log2 = shard->table & 63;
-
-	return shard->table && log2 <= ENTRIES_LOG2_MAX ? (uint64_t)1 << log2 : 0;
+	return x->addr < y->addr ? -1 : x->addr > y->addr;
 }
 
 /*
- * False when a table is too large or two of them share memory: then a few bytes in the target could
- * be made to look like any number of blocks.
+ * All parts lie in the one reservation and none on another: else a few bytes in the target could be
+ * made to look like any number of blocks.
  */
-static bool are_sound(const struct tracer_shard *shards)
+static bool are_apart(struct tracer_copy *copy)
 {
-	for (unsigned i = 0; i < TRACER_SHARDS; i++) {
-		uint64_t addr = table_addr(&shards[i]), count = entry_count(&shards[i]);
+	const struct tracer_area *area = &copy->area;
+	struct tracer_part *parts[PART_COUNT];
+	size_t count = 0;
 
-		if (shards[i].table && !count)
+	for (size_t i = 0; i < PART_COUNT; i++) {
+		struct tracer_part *part = &copy->parts[i];
+
+		if (!part->bytes)
+			continue;
+		if (part->addr < area->reserved ||
+			part->addr - area->reserved > area->reserved_bytes ||
+			part->bytes > area->reserved_bytes - (part->addr - area->reserved))
 			return false;
-		for (unsigned k = 0; k < i; k++) {
-			uint64_t other = table_addr(&shards[k]);
-
-			if (addr - other < entry_count(&shards[k]) * sizeof(struct tracer_block) ||
-				other - addr < count * sizeof(struct tracer_block))
-				return false;
-		}
+		parts[count++] = part;
+	}
+	if (count)
+		qsort(parts, count, sizeof(*parts), by_addr_of_part);
+	for (size_t i = 1; i < count; i++) {
+		if (parts[i]->addr - parts[i - 1]->addr < parts[i - 1]->bytes)
+			return false;
 	}
 	return true;
 }
 
-static int copy_shard(struct tracer_copy *copy, struct target *target,
-	const struct tracer_shard *shard, struct tracer_block *piece)
+static int set_parts(struct tracer_copy *copy)
 {
-	uint64_t addr = table_addr(shard), count = entry_count(shard);
-	int rc = 0;
+	int rc = copy->area.sample_bytes <= SAMPLE_MAX ? 0 : -ERR_TARGET;
 
-	if (shard->broken) { /* what it says may be long past */
-		copy->broken_shards++;
-		return 0;
-	}
-	while (count && !rc) {
-		size_t part = PIECE_BYTES / sizeof(*piece);
-
-		part = count < part ? (size_t)count : part;
-		rc = target_read(target, addr, piece, part * sizeof(*piece));
-		if (!rc)
-			rc = keep_valid(copy, piece, part);
-		addr += part * sizeof(*piece);
-		count -= part;
-	}
-	return rc;
+	for (size_t i = 0; !rc && i < TRACER_SHARDS; i++)
+		rc = set_shard(copy, i);
+	if (!rc)
+		rc = set_stacks(copy);
+	if (!rc)
+		rc = set_others(copy);
+	return rc ? rc : are_apart(copy) ? 0 : -ERR_TARGET;
 }
 
-static int copy_stacks(struct tracer_copy *copy, struct target *target)
+static int fail(struct target *target, uint64_t area_addr, int rc, struct err *err)
 {
-	const struct tracer_area *area = &copy->area;
+	if (rc == -ERR_NOMEM)
+		return err_set(err, ERR_NOMEM, target->name, NULL);
+	return target_err(target, area_addr, "damaged tracer table", err);
+}
 
-	if (area->stacks_top > area->stacks_committed || area->stacks_top > area->stacks_limit ||
-		area->stacks_limit > (uint64_t)8 << TRACER_STACK_BITS || area->stacks_top < 8)
-		return -ERR_TARGET;
-	copy->stacks = malloc((size_t)area->stacks_top);
-	if (!copy->stacks)
-		return -ERR_NOMEM;
-	if (copy_bytes(target, area->stacks, copy->stacks, area->stacks_top))
-		return -ERR_READ;
-	copy->stacks_bytes = area->stacks_top;
+static int plan(
+	struct tracer_copy *copy, struct target *target, uint64_t area_addr, struct err *err)
+{
+	int rc;
+
+	forget(copy);
+	rc = tracer_check(target, area_addr, err);
+	if (!rc)
+		rc = tracer_area_read(target, area_addr, &copy->area, err);
+	if (rc)
+		return rc;
+	rc = set_parts(copy);
+	return rc ? fail(target, area_addr, rc, err) : 0;
+}
+
+/* What is not there in the target fails when it is read: of what was asked for, at most one part was
+ * not. */
+static int room_for(struct tracer_part *part)
+{
+	if (part->bytes)
+		part->copy = malloc((size_t)part->bytes);
+	return part->bytes && !part->copy ? -ERR_NOMEM : 0;
+}
+
+int tracer_copy_plan(
+	struct tracer_copy *copy, struct target *target, uint64_t area_addr, struct err *err)
+{
+	int rc = plan(copy, target, area_addr, err);
+
+	if (rc)
+		return rc;
+	for (size_t i = 0; !rc && i < PART_COUNT; i++)
+		rc = room_for(&copy->parts[i]);
+	return rc ? fail(target, area_addr, rc, err) : 0;
+}
+
+static int read_part(struct target *target, const struct tracer_part *part)
+{
+	for (uint64_t at = 0; at < part->bytes;) {
+		size_t piece =
+			part->bytes - at < PIECE_BYTES ? (size_t)(part->bytes - at) : PIECE_BYTES;
+
+		if (target_read(target, part->addr + at, part->copy + at, piece))
+			return -ERR_READ;
+		at += piece;
+	}
 	return 0;
 }
 
-/* The tables behind copy->area. */
-static int copy_tables(struct tracer_copy *copy, struct target *target)
+int tracer_copy_hold(
+	struct tracer_copy *copy, struct target *target, uint64_t area_addr, struct err *err)
 {
-	struct tracer_block *piece = malloc(PIECE_BYTES);
-	int rc = piece ? 0 : -ERR_NOMEM;
+	int rc = plan(copy, target, area_addr, err);
 
-	if (!rc && !are_sound(copy->area.shards))
-		rc = -ERR_TARGET;
-	/* A fresh process has committed nothing: its stack area is empty. */
-	if (!rc && copy->area.stacks_committed)
-		rc = copy_stacks(copy, target);
-	for (unsigned i = 0; !rc && i < TRACER_SHARDS; i++)
-		rc = copy_shard(copy, target, &copy->area.shards[i], piece);
-	free(piece);
-	return rc;
+	if (rc)
+		return rc;
+	for (size_t i = 0; !rc && i < PART_COUNT; i++) {
+		rc = room_for(&copy->parts[i]);
+		if (!rc)
+			rc = read_part(target, &copy->parts[i]);
+	}
+	return rc ? fail(target, area_addr, rc, err) : 0;
+}
+
+/* ---------------------------------------------------------------- what they say */
+
+static size_t count_valid(const struct tracer_part *part)
+{
+	size_t count = 0;
+
+	for (uint64_t at = 0; at < part->bytes; at += sizeof(struct tracer_block)) {
+		uint64_t key;
+
+		memcpy(&key, part->copy + at, sizeof(key));
+		count += key != 0;
+	}
+	return count;
+}
+
+static void keep_valid(struct tracer_copy *copy, const struct tracer_part *part)
+{
+	for (uint64_t at = 0; at < part->bytes; at += sizeof(struct tracer_block)) {
+		struct tracer_block *block = &copy->blocks[copy->block_count];
+
+		memcpy(block, part->copy + at, sizeof(*block));
+		copy->block_count += block->key && tracer_block_is_live(&copy->area, block);
+	}
+}
+
+static int parse_blocks(struct tracer_copy *copy)
+{
+	size_t count = 0;
+
+	for (size_t i = 0; i < TRACER_SHARDS; i++)
+		count += count_valid(&copy->parts[i]);
+	/* One more: what is not valid is looked at behind the last. */
+	copy->blocks = malloc((count + 1) * sizeof(*copy->blocks));
+	if (!copy->blocks)
+		return -ERR_NOMEM;
+	for (size_t i = 0; i < TRACER_SHARDS; i++) {
+		keep_valid(copy, &copy->parts[i]);
+		free(copy->parts[i].copy);
+		copy->parts[i] = (struct tracer_part){0};
+	}
+	return 0;
+}
+
+int tracer_copy_parse(
+	struct tracer_copy *copy, struct target *target, uint64_t area_addr, struct err *err)
+{
+	const struct tracer_part *modules = &copy->parts[PART_MODULES],
+				 *unloads = &copy->parts[PART_UNLOADS],
+				 *ranges = &copy->parts[PART_RANGES];
+	int rc = parse_blocks(copy);
+
+	if (!rc)
+		rc = tracer_modules_parse(&copy->modules, modules->copy, (size_t)modules->bytes,
+			unloads->copy, (size_t)unloads->bytes / sizeof(struct tracer_unload));
+	if (!rc)
+		rc = tracer_ranges_parse(&copy->ranges, ranges->copy,
+			(size_t)ranges->bytes / sizeof(struct tracer_range));
+	return rc ? fail(target, area_addr, rc, err) : 0;
 }
 
 int tracer_copy_take(
 	struct tracer_copy *copy, struct target *target, uint64_t area_addr, struct err *err)
 {
-	int rc = tracer_area_read(target, area_addr, &copy->area, err);
+	int rc = tracer_copy_hold(copy, target, area_addr, err);
 
-	free(copy->stacks);
-	copy->stacks = NULL;
-	copy->stacks_bytes = 0;
-	copy->block_count = 0;
-	copy->broken_shards = 0;
+	if (!rc)
+		rc = tracer_copy_parse(copy, target, area_addr, err);
 	if (rc)
-		return rc;
-	rc = copy_tables(copy, target);
-	if (rc == -ERR_NOMEM)
-		return err_set(err, ERR_NOMEM, target->name, NULL);
-	return rc ? target_err(target, area_addr, "damaged tracer table", err) : 0;
+		forget(copy);
+	return rc;
 }
 
 static int by_addr(const void *a, const void *b)
 {
-	const struct tracer_block *x = a, *y = b;
+	uint64_t x = tracer_block_addr(a), y = tracer_block_addr(b);
 
-	uint64_t left = tracer_block_addr(x), right = tracer_block_addr(y);
-
-	return left < right ? -1 : left > right;
+	return x < y ? -1 : x > y;
 }
 
 void tracer_copy_sort(struct tracer_copy *copy)
@@ -243,31 +315,33 @@ const struct tracer_block *tracer_copy_find(const struct tracer_copy *copy, uint
 {
 	struct tracer_block wanted = {.key = addr};
 
-	if (!copy->block_count)
+	if (!copy->block_count || addr >> TRACER_ADDR_BITS)
 		return NULL;
 	return bsearch(&wanted, copy->blocks, copy->block_count, sizeof(wanted), by_addr);
 }
 
 uint64_t tracer_copy_heap(const struct tracer_copy *copy, const struct tracer_block *block)
 {
-	uint32_t index = tracer_block_heap(block);
-
-	return index < 1u << TRACER_HEAPS_LOG2 ? copy->area.heaps[index] : 0;
+	return tracer_heap_handle(&copy->area, tracer_block_heap(block));
 }
 
 uint32_t tracer_copy_stack(
 	const struct tracer_copy *copy, uint32_t id, uint64_t frames[TRACER_DEPTH_MAX])
 {
+	const struct tracer_part *stacks = &copy->parts[PART_STACKS];
 	uint64_t at = (uint64_t)id * 8;
 	struct tracer_stack head;
 
-	if (!id || copy->stacks_bytes < sizeof(head) || at > copy->stacks_bytes - sizeof(head))
+	if (!id || stacks->bytes < sizeof(head) || at > stacks->bytes - sizeof(head))
 		return 0;
-	memcpy(&head, copy->stacks + at, sizeof(head));
+	memcpy(&head, stacks->copy + at, sizeof(head));
 	at += sizeof(head);
-	if (!head.depth || head.depth > TRACER_DEPTH_MAX ||
-		head.depth * 8 > copy->stacks_bytes - at)
+	if (!head.depth || head.depth > TRACER_DEPTH_MAX || head.depth * 8u > stacks->bytes - at)
 		return 0;
-	memcpy(frames, copy->stacks + at, head.depth * 8);
+	memcpy(frames, stacks->copy + at, head.depth * 8u);
+	if (head.born < copy->modules.extent_count) {
+		for (uint32_t i = 0; i < head.depth; i++)
+			frames[i] = tracer_modules_resolve(&copy->modules, head.born, frames[i]);
+	}
 	return head.depth;
 }

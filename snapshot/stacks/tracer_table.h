@@ -1,5 +1,9 @@
 /*
- * What the tracer in a target knows, read from outside: its live blocks and their stacks.
+ * What the tracer in a target knows, read from outside and copied: its live blocks, their stacks, the
+ * modules that are gone, and virtual memory. Nothing of it is believed before it was checked.
+ *
+ * While the target is held there are only reads of ranges that are known beforehand
+ * (tracer_copy_hold()); they are understood when it runs again (tracer_copy_parse()).
  */
 #ifndef SNAPSHOT_STACKS_TRACER_TABLE_H
 #define SNAPSHOT_STACKS_TRACER_TABLE_H
@@ -7,33 +11,55 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "core/model.h"
-#include "snapshot/target/target.h"
-#include "snapshot/tracer/shared.h"
+#include "snapshot/stacks/tracer_find.h"
+#include "snapshot/stacks/tracer_modules.h"
+#include "snapshot/stacks/tracer_ranges.h"
+
+/* Ranges of the target's memory that are read: a table of each shard, then these. */
+enum tracer_part_id {
+	PART_STACKS = TRACER_SHARDS,
+	PART_MODULES,
+	PART_UNLOADS,
+	PART_RANGES,
+	PART_COUNT,
+};
+
+struct tracer_part {
+	uint64_t addr, bytes; /* in the target; 0 bytes: there is none */
+	unsigned char *copy; /* as many bytes; a shard's are given back by tracer_copy_parse() */
+};
 
 struct tracer_copy {
 	struct tracer_area area; /* its counters */
+	struct tracer_part parts[PART_COUNT];
 	struct tracer_block *blocks; /* after tracer_copy_sort(): by address, each once */
-	size_t block_count, block_cap;
-	unsigned char *stacks; /* the stack area's first stacks_bytes bytes */
-	uint64_t stacks_bytes;
+	size_t block_count;
 	unsigned broken_shards; /* left out */
+	struct tracer_modules modules;
+	struct tracer_range_list ranges;
 };
 
 void tracer_copy_init(struct tracer_copy *copy);
 void tracer_copy_release(struct tracer_copy *copy);
 
-/* Finds the tracer among the target's modules. Returns 0 and its area's address; -ERR_NOT_TRACED;
- * -ERR_TARGET when a tracer is there but not one that this hsnap knows. */
-int tracer_find(struct target *target, const struct module *modules, size_t count,
-	uint64_t *area_addr, struct err *err);
+/*
+ * For a reader of its own, while the target is held: reads the area, checks where the tables lie, and
+ * has room for each part ready. Then parts may be read in any order. Errors as tracer_copy_take().
+ */
+int tracer_copy_plan(
+	struct tracer_copy *copy, struct target *target, uint64_t area_addr, struct err *err);
 
-/* Reads the area's head and checks it. Errors as tracer_find(). */
-int tracer_area_read(
-	struct target *target, uint64_t area_addr, struct tracer_area *area, struct err *err);
+/* tracer_copy_plan(), and reads the parts. */
+int tracer_copy_hold(
+	struct tracer_copy *copy, struct target *target, uint64_t area_addr, struct err *err);
 
-/* Copies the tables; the target should be held. Returns 0, -ERR_GONE, -ERR_TARGET, -ERR_NOMEM;
- * what copy held before is gone. */
+/* Understands what was read; the target is asked no more than whether it lives. 0, -ERR_TARGET,
+ * -ERR_GONE, -ERR_NOMEM. */
+int tracer_copy_parse(
+	struct tracer_copy *copy, struct target *target, uint64_t area_addr, struct err *err);
+
+/* Both: returns 0, -ERR_NOT_TRACED (by now), -ERR_GONE, -ERR_TARGET, -ERR_NOMEM; what copy held
+ * before is gone. */
 int tracer_copy_take(
 	struct tracer_copy *copy, struct target *target, uint64_t area_addr, struct err *err);
 
@@ -46,7 +72,11 @@ const struct tracer_block *tracer_copy_find(const struct tracer_copy *copy, uint
 /* The handle of the heap that a block is in; 0 when that is not known. */
 uint64_t tracer_copy_heap(const struct tracer_copy *copy, const struct tracer_block *block);
 
-/* The frames of a stack, copied to frames; how many, or 0 when id names no sound record. */
+/*
+ * The frames of a stack, copied to frames; how many, or 0 when id names no sound record. Those in
+ * modules that are gone are at their synthetic bases, once tracer_modules_place() has chosen them; the
+ * modules count as used then. Several threads may ask.
+ */
 uint32_t tracer_copy_stack(
 	const struct tracer_copy *copy, uint32_t id, uint64_t frames[TRACER_DEPTH_MAX]);
 

@@ -53,7 +53,7 @@ static uint64_t entry_count(const struct tracer_shard *shard)
 /* The top 6 bits of the hash chose the shard; the next ones choose the entry. */
 static uint64_t home(uint64_t hash, uint64_t count)
 {
-	return (hash << 6) >> (64 - (unsigned)__builtin_ctzll(count));
+	return (hash << 6) >> (64 - (unsigned)__builtin_ctz((uint32_t)count));
 }
 
 /* Publishes an entry: whoever looks at any instant sees it whole or not at all. */
@@ -89,52 +89,27 @@ static struct tracer_block *room_for(
 						  from);
 }
 
-static bool grow(struct tracer_area *area, struct tracer_shard *shard)
+/* Gives a shard a table of another size, and leaves out what no heap has any more. */
+static bool resize(struct tracer_area *area, struct tracer_shard *shard, uint64_t log2)
 {
-	uint64_t old_count = entry_count(shard);
-	uint64_t log2 = shard->table ? (shard->table & 63) + 1 : FIRST_LOG2;
-	uint64_t count = (uint64_t)1 << log2;
+	uint64_t old_count = entry_count(shard), count = (uint64_t)1 << log2;
 	struct tracer_block *old = entries(shard), *table = room_for(area, shard, log2);
+	uint32_t live = 0;
 
 	if (!table || !tables_commit(area, table, count * sizeof(*table)))
 		return false;
+	/* The order of entries is about that of their hashes, in both: this goes from page to page. */
 	for (uint64_t i = 0; i < old_count; i++) {
-		if (old[i].key)
-			*find(table, count, tracer_block_addr(&old[i])) = old[i];
+		if (!old[i].key || !tracer_block_is_live(area, &old[i]))
+			continue;
+		*find(table, count, tracer_block_addr(&old[i])) = old[i];
+		live++;
 	}
+	shard->count = live;
 	__atomic_store_n(&shard->table, (uint64_t)(uintptr_t)table | log2, __ATOMIC_RELEASE);
 	if (old_count)
 		tables_decommit(area, old, old_count * sizeof(*old));
 	return true;
-}
-
-/* Where a block goes: its entry, or a free one, made by growing when there are too few. */
-static struct tracer_block *place_for(
-	struct tracer_area *area, struct tracer_shard *shard, uint64_t addr)
-{
-	uint64_t count = entry_count(shard);
-	struct tracer_block *entry = count ? find(entries(shard), count, addr) : NULL;
-
-	if (entry && (entry->key || shard->count < count / 4 * 3))
-		return entry;
-	return grow(area, shard) ? find(entries(shard), entry_count(shard), addr) : NULL;
-}
-
-void blocktable_put(struct tracer_area *area, const struct tracer_block *block)
-{
-	struct tracer_shard *shard = shard_of(area, hash_addr(tracer_block_addr(block)));
-	struct tracer_block *entry = NULL;
-
-	if (shard_lock(shard)) {
-		entry = place_for(area, shard, tracer_block_addr(block));
-		if (entry) {
-			shard->count += !entry->key;
-			entry_set(entry, block);
-		}
-		shard_unlock(shard);
-	}
-	if (!entry)
-		__atomic_fetch_add(&area->dropped_blocks, 1, __ATOMIC_RELAXED);
 }
 
 /* Closes the gap at hole: entries behind it move up when their home allows it. */
@@ -154,10 +129,74 @@ static void close_gap(struct tracer_block *table, uint64_t count, uint64_t hole)
 	__atomic_store_n(&table[hole].key, 0, __ATOMIC_RELEASE);
 }
 
+/* Takes out the blocks of destroyed heaps, if there can be any. */
+static void clean(struct tracer_area *area, struct tracer_shard *shard)
+{
+	uint32_t now = (uint32_t)__atomic_load_n(&area->heaps_destroyed, __ATOMIC_RELAXED);
+	struct tracer_block *table = entries(shard);
+	uint64_t count = entry_count(shard), i = 0;
+
+	if (shard->cleaned == now)
+		return;
+	shard->cleaned = now;
+	while (i < count) {
+		if (!table[i].key || tracer_block_is_live(area, &table[i])) {
+			i++;
+			continue;
+		}
+		close_gap(table, count, i); /* another one may be there now */
+		shard->count--;
+	}
+}
+
+/* Where a block goes: its entry, or a free one, made by growing when there are too few. */
+static struct tracer_block *place_for(
+	struct tracer_area *area, struct tracer_shard *shard, uint64_t addr)
+{
+	uint64_t count = entry_count(shard), log2 = count ? (shard->table & 63) + 1 : FIRST_LOG2;
+	struct tracer_block *entry = count ? find(entries(shard), count, addr) : NULL;
+
+	if (entry && (entry->key || shard->count < count / 4 * 3))
+		return entry;
+	clean(area, shard);
+	if (count && shard->count < count / 8 * 5)
+		return find(entries(shard), count, addr);
+	/* Without memory a fuller one has to do, up to where searching takes too long. */
+	if (!resize(area, shard, log2) && shard->count >= count / 8 * 7)
+		return NULL;
+	return find(entries(shard), entry_count(shard), addr);
+}
+
+void blocktable_put(struct tracer_area *area, const struct tracer_block *block)
+{
+	struct tracer_shard *shard = shard_of(area, hash_addr(tracer_block_addr(block)));
+	struct tracer_block *entry = NULL;
+
+	if (shard_lock(shard)) {
+		entry = place_for(area, shard, tracer_block_addr(block));
+		if (entry) {
+			shard->count += !entry->key;
+			entry_set(entry, block);
+		}
+		shard_unlock(shard);
+	}
+	if (!entry)
+		__atomic_fetch_add(&area->dropped_blocks, 1, __ATOMIC_RELAXED);
+}
+
+/* Halves the table when little of it is used; now and then again when there was no memory for it. */
+static void shrink(struct tracer_area *area, struct tracer_shard *shard)
+{
+	uint64_t log2 = shard->table & 63, too_few = ((uint64_t)1 << log2) / 4 - 1;
+
+	if (shard->count <= too_few && log2 > FIRST_LOG2 && (too_few - shard->count) % 64 == 0)
+		resize(area, shard, log2 - 1);
+}
+
 bool blocktable_take(struct tracer_area *area, uint64_t addr, struct tracer_block *block)
 {
 	struct tracer_shard *shard = shard_of(area, hash_addr(addr));
-	bool found = false;
+	bool is_live = false;
 
 	if (!__atomic_load_n(&shard->table, __ATOMIC_ACQUIRE) || !shard_lock(shard))
 		return false;
@@ -166,12 +205,50 @@ bool blocktable_take(struct tracer_area *area, uint64_t addr, struct tracer_bloc
 		struct tracer_block *entry = find(table, entry_count(shard), addr);
 
 		if (entry->key) {
-			*block = *entry;
+			is_live = tracer_block_is_live(area, entry);
+			if (is_live)
+				*block = *entry;
 			close_gap(table, entry_count(shard), (uint64_t)(entry - table));
 			shard->count--;
-			found = true;
+			shrink(area, shard);
 		}
 	}
 	shard_unlock(shard);
-	return found;
+	return is_live;
+}
+
+/* The state of a heap changes only from the one that its tag says, or to it. */
+static bool change_heap(struct tracer_area *area, uint32_t tag, uint64_t from, uint64_t to)
+{
+	uint64_t *heap = &area->heaps[tag & ((1u << TRACER_HEAPS_LOG2) - 1)];
+	uint64_t generation = tag >> TRACER_HEAPS_LOG2;
+	uint64_t found = __atomic_load_n(heap, __ATOMIC_RELAXED);
+
+	return tag && (found & TRACER_HEAP_STATE) == (from | generation) &&
+	       __atomic_compare_exchange_n(
+		       heap, &found, found - from + to, false, __ATOMIC_RELEASE, __ATOMIC_RELAXED);
+}
+
+void blocktable_forget_heap(struct tracer_area *area, uint32_t heap)
+{
+	if (change_heap(area, heap, 0, TRACER_HEAP_DEAD))
+		__atomic_fetch_add(&area->heaps_destroyed, 1, __ATOMIC_RELEASE);
+}
+
+void blocktable_restore_heap(struct tracer_area *area, uint32_t heap)
+{
+	change_heap(area, heap, TRACER_HEAP_DEAD, 0);
+}
+
+void blocktable_clean(struct tracer_area *area)
+{
+	for (unsigned i = 0; i < TRACER_SHARDS; i++) {
+		struct tracer_shard *shard = &area->shards[i];
+
+		if (!__atomic_load_n(&shard->table, __ATOMIC_ACQUIRE) || !shard_lock(shard))
+			continue;
+		clean(area, shard);
+		shrink(area, shard);
+		shard_unlock(shard);
+	}
 }

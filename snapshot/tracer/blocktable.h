@@ -4,6 +4,9 @@
  * Open addressing in shards, each with a lock of its own that is held for a few memory accesses and
  * never across a call that can block. A lock that is not given back (its thread was ended inside)
  * breaks its shard: waiting ends, what comes after is counted as dropped.
+ *
+ * A shard's table is between a quarter and three quarters full, but for the smallest one: of 16 bytes
+ * an entry, a live block costs 64 at most. It grows and shrinks by that.
  */
 #ifndef SNAPSHOT_TRACER_BLOCKTABLE_H
 #define SNAPSHOT_TRACER_BLOCKTABLE_H
@@ -12,13 +15,23 @@
 
 #include "snapshot/tracer/shared.h"
 
-#define BLOCKTABLE_FIRST_BYTES                                                                     \
-	((uint64_t)4096) /* of a shard's first table; each next one is twice as large */
+/* Of a shard's first table; each next one is twice as large. */
+#define BLOCKTABLE_FIRST_BYTES ((uint64_t)4096)
 
 /* Adds a block, made by tracer_block_make(); one that is there under the same address is replaced. */
 void blocktable_put(struct tracer_area *area, const struct tracer_block *block);
 
 /* Takes a block out: true and *block when it was there. */
 bool blocktable_take(struct tracer_area *area, uint64_t addr, struct tracer_block *block);
+
+/* Takes out all blocks of a heap that is about to be destroyed, by its tag; in no time, for they are
+ * only disowned (see shared.h), and leave the table later. */
+void blocktable_forget_heap(struct tracer_area *area, uint32_t heap);
+
+/* The heap was not destroyed after all: its blocks are back. */
+void blocktable_restore_heap(struct tracer_area *area, uint32_t heap);
+
+/* Takes out what is left of destroyed heaps; each shard's lock is held while it is looked through. */
+void blocktable_clean(struct tracer_area *area);
 
 #endif

@@ -1,52 +1,33 @@
 #include "snapshot/tracer/guard.h"
 
-#include "snapshot/tracer/nt.h"
-
-/*
- * The slot is read in the TEB itself, since TlsGetValue() changes the last error; offsets: TlsSlots in
- * struct _TEB, public symbols of ntdll, x64, Windows 7 to 11.
- */
-#define TEB_TLS_SLOTS 0x1480
-#define TLS_SLOT_COUNT 64
+#define TLS_SLOT_COUNT 64 /* more lie elsewhere, in memory that the system takes when it needs it */
 #define WHAT_MASK ((uintptr_t)3)
 
-static DWORD slot;
+uint32_t guard_offset;
+
+uint32_t guard_new_slot(void)
+{
+	DWORD slot = TlsAlloc();
+
+	if (slot < TLS_SLOT_COUNT)
+		return guard_teb_slots + slot * (uint32_t)sizeof(void *);
+	if (slot != TLS_OUT_OF_INDEXES)
+		TlsFree(slot);
+	return 0;
+}
 
 bool guard_init(void)
 {
-	slot = TlsAlloc();
-	return slot < TLS_SLOT_COUNT;
-}
-
-static uintptr_t get(void)
-{
-	return __readgsqword((unsigned)(TEB_TLS_SLOTS + slot * 8));
-}
-
-static void set(uintptr_t value)
-{
-	__writegsqword((unsigned)(TEB_TLS_SLOTS + slot * 8), value);
+	guard_offset = guard_new_slot();
+	return guard_offset;
 }
 
 enum guard guard_now(void)
 {
-	uintptr_t here = (uintptr_t)__builtin_frame_address(0), guard = get();
+	uintptr_t here = (uintptr_t)__builtin_frame_address(0), guard = *guard_slot(guard_offset);
 	uintptr_t began = guard & ~WHAT_MASK;
 
 	if (!guard || here >= began || began > (uintptr_t)((NT_TIB *)NtCurrentTeb())->StackBase)
 		return GUARD_NONE;
 	return (enum guard)(guard & WHAT_MASK);
-}
-
-uintptr_t guard_begin(enum guard what)
-{
-	uintptr_t before = get();
-
-	set(((uintptr_t)__builtin_frame_address(0) & ~WHAT_MASK) | what);
-	return before;
-}
-
-void guard_end(uintptr_t before)
-{
-	set(before);
 }

@@ -2,9 +2,9 @@
  * What the calling thread is doing: whether it stands inside a call of the real heap, or in the
  * tracer's own work.
  *
- * A TLS slot of the thread holds the stack address of the hook that began it, and what it is in the
- * low bits. It counts only while the stack is deeper than that, for an exception may have passed
- * through the hook.
+ * A TLS slot of the thread holds the stack address of where that began, and what it is in the low
+ * bits. It counts only while the stack is deeper than that: a jump out of a call that unwinds nothing
+ * leaves the slot behind, and the next call puts that right.
  */
 #ifndef SNAPSHOT_TRACER_GUARD_H
 #define SNAPSHOT_TRACER_GUARD_H
@@ -12,20 +12,59 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "snapshot/tracer/nt.h"
+#include "snapshot/tracer/shared.h"
+
 enum guard {
 	GUARD_NONE,
 	GUARD_HEAP, /* inside the real heap: memory it takes from the system is its own */
 	GUARD_TRACER, /* inside the tracer: finding unwind data may call the target's code */
 };
 
+/* Where the system keeps the first TLS slots of a thread, from its TEB on: guard_x64.c, guard_x86.c. */
+extern const uint32_t guard_teb_slots;
+
+/* The guard's slot, from the TEB on. The code in guard_x64.c and guard_x86.c reads it by its name. */
+extern uint32_t guard_offset;
+
 /* Takes the TLS slot; false when there is none. */
 bool guard_init(void);
+
+/* Takes one more TLS slot that can be reached in the TEB: where, from the TEB on; or 0. */
+uint32_t guard_new_slot(void);
+
+/* TlsGetValue() would change the last error. */
+static inline uintptr_t *guard_slot(uint32_t offset)
+{
+	return (uintptr_t *)((char *)NtCurrentTeb() + offset);
+}
 
 /* What the thread is doing. */
 enum guard guard_now(void);
 
 /* Begins something; guard_end() takes what this returned. */
-uintptr_t guard_begin(enum guard what);
-void guard_end(uintptr_t before);
+static inline uintptr_t guard_begin(enum guard what)
+{
+	uintptr_t *slot = guard_slot(guard_offset), before = *slot;
+
+	*slot = ((uintptr_t)__builtin_frame_address(0) & ~(uintptr_t)3) | (uintptr_t)what;
+	return before;
+}
+
+static inline void guard_end(uintptr_t before)
+{
+	*guard_slot(guard_offset) = before;
+}
+
+/*
+ * Calls function(a1 ... a6) under GUARD_HEAP and returns what it returns; it may take fewer arguments.
+ * When an exception or longjmp() unwinds through the call, the guard ends, and the block *taken is put
+ * back into the table if it has a key: the call did not happen. taken may be NULL.
+ *
+ * x86 has no handlers of functions, so an exception that passes through costs the block its stack
+ * there; the guard puts itself right, as said above.
+ */
+uintptr_t guard_call(uintptr_t a1, uintptr_t a2, uintptr_t a3, uintptr_t a4, uintptr_t a5,
+	uintptr_t a6, const void *function, struct tracer_block *taken);
 
 #endif

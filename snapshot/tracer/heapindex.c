@@ -2,23 +2,91 @@
 
 #include <stdbool.h>
 
+#include "snapshot/tracer/blocktable.h"
+
 #define COUNT (1u << TRACER_HEAPS_LOG2)
-#define FILL_MAX (COUNT / 4 * 3) /* so many places are looked at */
+#define PROBES 128
+
+static uint64_t *heap_at(struct tracer_area *area, uint32_t at)
+{
+	return &area->heaps[at & (COUNT - 1)];
+}
+
+static uint32_t home(uint64_t heap)
+{
+	return (uint32_t)(heap >> 12) * 0x9e3779b1u >> (32 - TRACER_HEAPS_LOG2);
+}
+
+static uint32_t tag(uint32_t at, uint64_t heap)
+{
+	return (at & (COUNT - 1)) | (uint32_t)(heap % TRACER_HEAP_GENERATIONS) << TRACER_HEAPS_LOG2;
+}
+
+/* The next generation of an entry, for this heap; false when others did something with it. */
+static bool begin(struct tracer_area *area, uint64_t *entry, uint64_t found, uint64_t heap)
+{
+	uint64_t next = (found + 1) % TRACER_HEAP_GENERATIONS;
+
+	if (next) {
+		return __atomic_compare_exchange_n(
+			entry, &found, heap | next, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
+	}
+	/* All generations were used: what is left of the first ones would come to life again. */
+	if (!__atomic_compare_exchange_n(entry, &found, heap | TRACER_HEAP_CLEANING, false,
+		    __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+		return false;
+	blocktable_clean(area);
+	__atomic_store_n(entry, heap, __ATOMIC_RELEASE);
+	return true;
+}
+
+/* Where the heap is, live or not, or else the entry it may have; NULL: there is none. */
+static uint64_t *find(struct tracer_area *area, uint64_t heap, uint32_t *at)
+{
+	uint32_t first = home(heap), dead = 0;
+
+	for (uint32_t i = first; i < first + PROBES; i++) {
+		uint64_t found = __atomic_load_n(heap_at(area, i), __ATOMIC_RELAXED);
+
+		if (!(i & (COUNT - 1))) /* stands for: not known */
+			continue;
+		*at = i;
+		if (!found || (found & ~(uint64_t)TRACER_HEAP_STATE) == heap)
+			return heap_at(area, i);
+		if (!dead && found & TRACER_HEAP_DEAD)
+			dead = i;
+	}
+	*at = dead;
+	return dead ? heap_at(area, dead) : NULL;
+}
+
+static uint32_t index_slowly(struct tracer_area *area, uint64_t heap)
+{
+	for (unsigned tries = 0; tries < PROBES; tries++) {
+		uint32_t at;
+		uint64_t *entry = find(area, heap, &at);
+		uint64_t found = entry ? __atomic_load_n(entry, __ATOMIC_RELAXED) : 0;
+		uint64_t nothing = 0;
+
+		if (!entry || found & TRACER_HEAP_CLEANING)
+			return 0;
+		if (found & TRACER_HEAP_DEAD)
+			begin(area, entry, found, heap);
+		else if (!found)
+			__atomic_compare_exchange_n(
+				entry, &nothing, heap, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
+		else if ((found & ~(uint64_t)TRACER_HEAP_STATE) == heap)
+			return tag(at, found);
+	}
+	return 0;
+}
 
 uint32_t heapindex_of(struct tracer_area *area, uint64_t heap)
 {
-	uint32_t at = (uint32_t)((heap >> 12) * 0x9e3779b1u) >> (32 - TRACER_HEAPS_LOG2);
+	uint32_t at = home(heap);
+	uint64_t found = __atomic_load_n(&area->heaps[at], __ATOMIC_RELAXED);
 
-	for (unsigned tries = 0; tries < FILL_MAX; tries++, at = (at + 1) & (COUNT - 1)) {
-		uint64_t found = __atomic_load_n(&area->heaps[at], __ATOMIC_RELAXED);
-
-		if (!at) /* stands for: not known */
-			continue;
-		if (!found && __atomic_compare_exchange_n(&area->heaps[at], &found, heap, false,
-				      __ATOMIC_RELAXED, __ATOMIC_RELAXED))
-			return at;
-		if (found == heap)
-			return at;
-	}
-	return 0;
+	if (found - heap < TRACER_HEAP_GENERATIONS && at)
+		return tag(at, found);
+	return heap && !(heap & TRACER_HEAP_STATE) ? index_slowly(area, heap) : 0;
 }

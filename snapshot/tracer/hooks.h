@@ -7,6 +7,8 @@
 #ifndef SNAPSHOT_TRACER_HOOKS_H
 #define SNAPSHOT_TRACER_HOOKS_H
 
+#include <stdbool.h>
+
 #include "snapshot/tracer/shared.h"
 
 extern struct tracer_area hsnap_tracer;
@@ -16,8 +18,17 @@ static inline void *hook_original(enum tracer_hook_id id)
 	return (void *)(uintptr_t)hsnap_tracer.hooks[id].original;
 }
 
+/* False before hsnap has set everything up, and after it has taken the hooks out. It does not change
+ * while a thread is inside a hook. */
+static inline bool hooks_are_on(void)
+{
+	return __builtin_expect(
+		__atomic_load_n(&hsnap_tracer.state, __ATOMIC_RELAXED) == TRACER_ON, 1);
+}
+
 /* Each fills in tracer_hook.hook for the functions it hooks. */
 void hooks_heap_init(void);
+void hooks_heaps_init(void);
 void hooks_virtual_init(void);
 void hooks_process_init(void);
 

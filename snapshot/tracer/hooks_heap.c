@@ -1,5 +1,5 @@
 /*
- * The heap's functions.
+ * The heap's functions for blocks.
  *
  * Inside a hook there is no heap use, and no lock is held across the real call. A block is taken
  * out of the table before it is freed and put in after it was allocated, so the table never names
@@ -17,11 +17,6 @@ typedef ULONG_PTR(WINAPI *allocate_fn)(PVOID heap, ULONG flags, SIZE_T bytes);
 typedef ULONG_PTR(WINAPI *reallocate_fn)(PVOID heap, ULONG flags, PVOID block, SIZE_T bytes);
 typedef ULONG_PTR(WINAPI *free_fn)(PVOID heap, ULONG flags, PVOID block);
 
-static bool is_on(void)
-{
-	return __atomic_load_n(&hsnap_tracer.state, __ATOMIC_RELAXED) == TRACER_ON;
-}
-
 static void record(PVOID heap, ULONG_PTR addr, SIZE_T bytes, const void *caller)
 {
 	struct tracer_block block = tracer_block_make(
@@ -32,56 +27,54 @@ static void record(PVOID heap, ULONG_PTR addr, SIZE_T bytes, const void *caller)
 
 static ULONG_PTR WINAPI hook_allocate(PVOID heap, ULONG flags, SIZE_T bytes)
 {
-	uintptr_t before = guard_begin(GUARD_HEAP);
-	ULONG_PTR addr = ((allocate_fn)hook_original(HOOK_ALLOCATE))(heap, flags, bytes);
+	void *original = hook_original(HOOK_ALLOCATE);
+	ULONG_PTR addr;
 
-	guard_end(before);
-	if (addr && is_on())
+	if (!hooks_are_on())
+		return ((allocate_fn)original)(heap, flags, bytes);
+	addr = guard_call((ULONG_PTR)heap, flags, bytes, 0, 0, 0, original, NULL);
+	if (addr)
 		record(heap, addr, bytes, __builtin_return_address(0));
 	return addr;
 }
 
 static ULONG_PTR WINAPI hook_free(PVOID heap, ULONG flags, PVOID block)
 {
-	free_fn original = (free_fn)hook_original(HOOK_FREE);
+	void *original = hook_original(HOOK_FREE);
 	struct tracer_block taken;
+	bool found;
 	ULONG_PTR result;
 
-	if (!block || !is_on() || !blocktable_take(&hsnap_tracer, (ULONG_PTR)block, &taken))
-		return original(heap, flags, block);
-	result = original(heap, flags, block);
-	if (!(result & 0xff)) /* refused: the block lives on */
+	if (!block || !hooks_are_on())
+		return ((free_fn)original)(heap, flags, block);
+	found = blocktable_take(&hsnap_tracer, (ULONG_PTR)block, &taken);
+	result = guard_call(
+		(ULONG_PTR)heap, flags, (ULONG_PTR)block, 0, 0, 0, original, found ? &taken : NULL);
+	if (found && !(result & 0xff)) /* refused: the block lives on */
 		blocktable_put(&hsnap_tracer, &taken);
 	return result;
 }
 
 /*
- * The block leaves the table before the call and comes back after it, so an exception that passes
- * through here would lose it. So a call that asks for one gets it from here; a heap that was created
- * to raise them loses the block's stack.
- *
  * The real one may call the hooked allocate and free for a block that moves: what they record is
  * replaced here by the same address, and the old block is unknown to them.
  */
 static ULONG_PTR WINAPI hook_reallocate(PVOID heap, ULONG flags, PVOID block, SIZE_T bytes)
 {
-	reallocate_fn original = (reallocate_fn)hook_original(HOOK_REALLOCATE);
-	struct tracer_block taken = {0};
-	uintptr_t before;
+	void *original = hook_original(HOOK_REALLOCATE);
+	struct tracer_block taken;
+	bool found;
 	ULONG_PTR addr;
 
-	if (!block || !is_on())
-		return original(heap, flags, block, bytes);
-	blocktable_take(&hsnap_tracer, (ULONG_PTR)block, &taken);
-	before = guard_begin(GUARD_HEAP);
-	addr = original(heap, flags & ~(ULONG)HEAP_GENERATE_EXCEPTIONS, block, bytes);
-	guard_end(before);
+	if (!block || !hooks_are_on())
+		return ((reallocate_fn)original)(heap, flags, block, bytes);
+	found = blocktable_take(&hsnap_tracer, (ULONG_PTR)block, &taken);
+	addr = guard_call((ULONG_PTR)heap, flags, (ULONG_PTR)block, bytes, 0, 0, original,
+		found ? &taken : NULL);
 	if (addr)
 		record(heap, addr, bytes, __builtin_return_address(0));
-	else if (taken.key) /* refused: the old block lives on */
+	else if (found) /* refused: the old block lives on */
 		blocktable_put(&hsnap_tracer, &taken);
-	if (!addr && flags & HEAP_GENERATE_EXCEPTIONS)
-		RtlRaiseStatus(STATUS_NO_MEMORY);
 	return addr;
 }
 

@@ -1,8 +1,376 @@
 /*
  * The functions for virtual memory.
+ *
+ * No lock is held across the real call. What comes is recorded after it, what goes is taken out before
+ * it, so that the table never speaks of memory that another thread may already have got. Memory that a
+ * heap takes from the system for itself is not recorded, nor is what the tracer does, nor other
+ * processes' memory; but what is freed is taken out whoever frees it.
+ *
+ * The real functions judge what they are given. What they have not written yet is read before the call
+ * only where it can be read.
+ *
+ * Sources: driver kit pages of ZwAllocateVirtualMemory, ZwFreeVirtualMemory, ZwMapViewOfSection,
+ * ZwUnmapViewOfSection; VirtualAlloc2, VirtualFree, MapViewOfFile3, UnmapViewOfFileEx for placeholders;
+ * the Ex functions by their published prototypes (phnt, ntmmapi.h).
  */
+#include "snapshot/tracer/guard.h"
 #include "snapshot/tracer/hooks.h"
+#include "snapshot/tracer/nt.h"
+#include "snapshot/tracer/pages.h"
+#include "snapshot/tracer/ranges.h"
+#include "snapshot/tracer/record.h"
+
+/* Newer than the headers; VirtualAlloc2 and VirtualFree, Microsoft Learn. */
+#define ALLOCATE_REPLACE_PLACEHOLDER 0x4000u
+#define FREE_COALESCE_PLACEHOLDERS 0x1u
+#define FREE_PRESERVE_PLACEHOLDER 0x2u
+
+/* Results and parameters are passed on as whole registers: the upper bits are the caller's business. */
+typedef ULONG_PTR any;
+typedef any(WINAPI *allocate_fn)(HANDLE, PVOID *base, any, PSIZE_T bytes, any type, any);
+typedef any(WINAPI *allocate_ex_fn)(HANDLE, PVOID *base, PSIZE_T bytes, any type, any, any, any);
+typedef any(WINAPI *free_fn)(HANDLE, PVOID *base, PSIZE_T bytes, any type);
+typedef any(WINAPI *map_fn)(
+	any, HANDLE, PVOID *base, any, any, any, PSIZE_T bytes, any, any type, any);
+typedef any(WINAPI *map_ex_fn)(
+	any, HANDLE, PVOID *base, any, PSIZE_T bytes, any type, any, any, any);
+typedef any(WINAPI *unmap_fn)(HANDLE, PVOID addr);
+typedef any(WINAPI *unmap_ex_fn)(HANDLE, PVOID addr, any flags);
+
+static bool is_on(void)
+{
+	return __atomic_load_n(&hsnap_tracer.state, __ATOMIC_RELAXED) == TRACER_ON;
+}
+
+static bool is_success(any result)
+{
+	return (NTSTATUS)result >= 0;
+}
+
+/* A handle that may not be asked whose it is counts as another process's. */
+static bool is_this_process(HANDLE process)
+{
+	PROCESS_BASIC_INFORMATION info;
+
+	if (process == THIS_PROCESS)
+		return true;
+	return NtQueryInformationProcess(
+		       process, ProcessBasicInformation, &info, sizeof(info), NULL) >= 0 &&
+	       info.UniqueProcessId == GetCurrentProcessId();
+}
+
+static bool is_recorded(HANDLE process)
+{
+	return is_on() && guard_now() == GUARD_NONE && is_this_process(process);
+}
+
+/* What a successful call has written. */
+static bool pages_given(const PVOID *base, const SIZE_T *bytes, struct pages *pages)
+{
+	return pages_around((uintptr_t)*base, *bytes, pages);
+}
+
+/* ---------------------------------------------------------------- allocating */
+
+/* What was reserved before the tracer was there, or from outside, gets known when it is committed: of
+ * what is not known the commit can only tell so what is new. */
+static void learn_reserved(const struct pages *pages)
+{
+	struct pages_kind kind;
+
+	if (ranges_is_known(&hsnap_tracer, pages->from, pages->to))
+		return;
+	for (uint64_t at = pages->from; at < pages->to && pages_ask(at, &kind);
+		at = kind.pages.to) {
+		struct tracer_range range = {.start = at,
+			.end = kind.pages.to < pages->to ? kind.pages.to : pages->to,
+			.allocation = kind.allocation,
+			.kind = RANGE_RESERVED};
+
+		if (kind.state == MEM_RESERVE && kind.type == MEM_PRIVATE)
+			ranges_fill(&hsnap_tracer, &range);
+	}
+}
+
+enum allocating {
+	ALLOCATING_UNSEEN,
+	ALLOCATING_NEW, /* address space that was free */
+	ALLOCATING_INSIDE, /* of what is reserved already */
+};
+
+/* Before the call. A commit at no address reserves as well. */
+static enum allocating allocating(HANDLE process, PVOID *base, PSIZE_T bytes, any type)
+{
+	struct pages pages;
+
+	if (!(type & (MEM_RESERVE | MEM_COMMIT)) || !is_recorded(process))
+		return ALLOCATING_UNSEEN;
+	if (type & MEM_RESERVE)
+		return type & ALLOCATE_REPLACE_PLACEHOLDER ? ALLOCATING_INSIDE : ALLOCATING_NEW;
+	if (!pages_can_read(base, sizeof(*base)) || !pages_can_read(bytes, sizeof(*bytes)))
+		return ALLOCATING_UNSEEN; /* it will be refused */
+	if (!*base)
+		return ALLOCATING_NEW;
+	if (pages_given(base, bytes, &pages))
+		learn_reserved(&pages);
+	return ALLOCATING_INSIDE;
+}
+
+/* A placeholder's address space stays its reserver's. */
+static void replaced(const struct pages *pages, uint32_t stack)
+{
+	struct tracer_range unknown = {.start = pages->from,
+		.end = pages->to,
+		.allocation = pages->from,
+		.kind = RANGE_RESERVED,
+		.stack = stack};
+
+	ranges_fill(&hsnap_tracer, &unknown);
+}
+
+static void allocated(enum allocating how, const struct pages *pages, any type, const void *caller)
+{
+	uint32_t stack = record_stack(caller);
+	struct tracer_range range = {.start = pages->from,
+		.end = pages->to,
+		.allocation = pages->from,
+		.kind = type & MEM_COMMIT ? RANGE_COMMITTED : RANGE_RESERVED,
+		.stack = stack,
+		.reserve_stack = type & MEM_COMMIT ? stack : 0};
+
+	if (how == ALLOCATING_NEW) {
+		ranges_add(&hsnap_tracer, &range);
+		return;
+	}
+	if (type & ALLOCATE_REPLACE_PLACEHOLDER)
+		replaced(pages, stack);
+	if (type & MEM_COMMIT)
+		ranges_use(&hsnap_tracer, pages->from, pages->to, RANGE_COMMITTED, stack);
+}
+
+static any WINAPI hook_virtual_allocate(
+	HANDLE process, PVOID *base, any zero_bits, PSIZE_T bytes, any type, any protect)
+{
+	enum allocating how = allocating(process, base, bytes, type);
+	any result = ((allocate_fn)hook_original(HOOK_VIRTUAL_ALLOCATE))(
+		process, base, zero_bits, bytes, type, protect);
+	struct pages pages;
+
+	if (how && is_success(result) && pages_given(base, bytes, &pages))
+		allocated(how, &pages, type, __builtin_return_address(0));
+	return result;
+}
+
+static any WINAPI hook_virtual_allocate_ex(HANDLE process, PVOID *base, PSIZE_T bytes, any type,
+	any protect, any parameters, any parameter_count)
+{
+	enum allocating how = allocating(process, base, bytes, type);
+	any result = ((allocate_ex_fn)hook_original(HOOK_VIRTUAL_ALLOCATE_EX))(
+		process, base, bytes, type, protect, parameters, parameter_count);
+	struct pages pages;
+
+	if (how && is_success(result) && pages_given(base, bytes, &pages))
+		allocated(how, &pages, type, __builtin_return_address(0));
+	return result;
+}
+
+/* ---------------------------------------------------------------- freeing */
+
+/* What a call is about to free; without a size it is the allocation at that base, as far as it is
+ * known. False when nothing is to be done about it. */
+static bool freeing(HANDLE process, PVOID *base, PSIZE_T bytes, struct pages *pages)
+{
+	struct ranges_extent extent;
+
+	if (!is_on() || !is_this_process(process) || !pages_can_read(base, sizeof(*base)) ||
+		!pages_can_read(bytes, sizeof(*bytes)))
+		return false;
+	if (*bytes)
+		return pages_given(base, bytes, pages);
+	pages->from = (uintptr_t)*base & ~(PAGE_BYTES - 1);
+	if (!ranges_find(&hsnap_tracer, pages->from, &extent) || extent.base != pages->from)
+		return false;
+	pages->to = extent.end;
+	return true;
+}
+
+/* Refused: it comes back, but for what another thread has freed meanwhile. */
+static void kept(const struct pages *pages, const struct ranges_taken *taken)
+{
+	struct pages_kind kind;
+
+	if (pages_ask(pages->from, &kind) && kind.state == MEM_FREE)
+		ranges_drop(&hsnap_tracer, taken);
+	else
+		ranges_put_back(&hsnap_tracer, taken);
+}
+
+static void went(any result, const struct pages *pages, const struct ranges_taken *taken)
+{
+	if (is_success(result))
+		ranges_drop(&hsnap_tracer, taken);
+	else
+		kept(pages, taken);
+}
+
+/* It becomes a placeholder of its own, and so does what lies behind it. */
+static void split_off(const struct pages *pages)
+{
+	struct tracer_area *area = &hsnap_tracer;
+	struct ranges_extent extent;
+
+	ranges_give_up(area, pages->from, pages->to, RANGE_COMMITTED);
+	if (ranges_find(area, pages->from, &extent) && extent.end > pages->to)
+		ranges_rebase(area, pages->to, extent.end, pages->to);
+	ranges_rebase(area, pages->from, pages->to, pages->from);
+}
+
+/* What stays the program's address space changes after the call: nobody else can get it. */
+static void given_up(const struct pages *pages, any type)
+{
+	if (type & MEM_DECOMMIT)
+		ranges_give_up(&hsnap_tracer, pages->from, pages->to, RANGE_COMMITTED);
+	else if (type & FREE_COALESCE_PLACEHOLDERS)
+		ranges_rebase(&hsnap_tracer, pages->from, pages->to, pages->from);
+	else
+		split_off(pages);
+}
+
+static any WINAPI hook_virtual_free(HANDLE process, PVOID *base, PSIZE_T bytes, any type)
+{
+	free_fn original = (free_fn)hook_original(HOOK_VIRTUAL_FREE);
+	bool leaves =
+		!(type & (MEM_DECOMMIT | FREE_COALESCE_PLACEHOLDERS | FREE_PRESERVE_PLACEHOLDER));
+	struct ranges_taken taken;
+	struct pages pages;
+	any result;
+
+	if (!freeing(process, base, bytes, &pages))
+		return original(process, base, bytes, type);
+	if (leaves && !ranges_take(&hsnap_tracer, pages.from, pages.to, &taken))
+		return original(process, base, bytes, type);
+	result = original(process, base, bytes, type);
+	if (leaves)
+		went(result, &pages, &taken);
+	else if (is_success(result))
+		given_up(&pages, type);
+	return result;
+}
+
+/* ---------------------------------------------------------------- views */
+
+/* Images are not the program's memory: modules are listed by themselves. */
+static void mapped(const PVOID *base, const SIZE_T *bytes, any type, const void *caller)
+{
+	struct pages_kind kind;
+	struct pages pages;
+	uint32_t stack;
+
+	if (!pages_given(base, bytes, &pages) || !pages_ask(pages.from, &kind) ||
+		kind.type == MEM_IMAGE)
+		return;
+	stack = record_stack(caller);
+	if (type & ALLOCATE_REPLACE_PLACEHOLDER) {
+		replaced(&pages, stack);
+		ranges_use(&hsnap_tracer, pages.from, pages.to, RANGE_MAPPED, stack);
+	} else {
+		struct tracer_range range = {.start = pages.from,
+			.end = pages.to,
+			.allocation = pages.from,
+			.kind = RANGE_MAPPED,
+			.stack = stack};
+
+		ranges_add(&hsnap_tracer, &range);
+	}
+}
+
+static any WINAPI hook_map(any section, HANDLE process, PVOID *base, any zero_bits,
+	any commit_bytes, any offset, PSIZE_T bytes, any inherit, any type, any protect)
+{
+	bool is_seen = is_recorded(process);
+	any result = ((map_fn)hook_original(HOOK_MAP))(section, process, base, zero_bits,
+		commit_bytes, offset, bytes, inherit, type, protect);
+
+	if (is_seen && is_success(result))
+		mapped(base, bytes, type, __builtin_return_address(0));
+	return result;
+}
+
+static any WINAPI hook_map_ex(any section, HANDLE process, PVOID *base, any offset, PSIZE_T bytes,
+	any type, any protect, any parameters, any parameter_count)
+{
+	bool is_seen = is_recorded(process);
+	any result = ((map_ex_fn)hook_original(HOOK_MAP_EX))(
+		section, process, base, offset, bytes, type, protect, parameters, parameter_count);
+
+	if (is_seen && is_success(result))
+		mapped(base, bytes, type, __builtin_return_address(0));
+	return result;
+}
+
+enum unmapping {
+	UNMAPPING_UNSEEN,
+	UNMAPPING_TAKEN, /* and has to be dropped or put back */
+	UNMAPPING_PLACEHOLDER, /* becomes one */
+};
+
+/* Before the call. Any address in a view names all of it. */
+static enum unmapping unmapping(
+	HANDLE process, PVOID addr, any flags, struct pages *pages, struct ranges_taken *taken)
+{
+	struct ranges_extent extent;
+
+	if (!is_on() || !is_this_process(process) ||
+		!ranges_find(&hsnap_tracer, (uintptr_t)addr, &extent) ||
+		extent.kind != RANGE_MAPPED)
+		return UNMAPPING_UNSEEN;
+	*pages = (struct pages){extent.base, extent.end};
+	if (flags & FREE_PRESERVE_PLACEHOLDER)
+		return UNMAPPING_PLACEHOLDER;
+	return ranges_take(&hsnap_tracer, pages->from, pages->to, taken) ? UNMAPPING_TAKEN :
+									   UNMAPPING_UNSEEN;
+}
+
+static void unmapped(
+	enum unmapping how, any result, const struct pages *pages, const struct ranges_taken *taken)
+{
+	if (how == UNMAPPING_TAKEN)
+		went(result, pages, taken);
+	else if (how == UNMAPPING_PLACEHOLDER && is_success(result))
+		ranges_give_up(&hsnap_tracer, pages->from, pages->to, RANGE_MAPPED);
+}
+
+static any WINAPI hook_unmap(HANDLE process, PVOID addr)
+{
+	struct ranges_taken taken;
+	struct pages pages;
+	enum unmapping how = unmapping(process, addr, 0, &pages, &taken);
+	any result = ((unmap_fn)hook_original(HOOK_UNMAP))(process, addr);
+
+	unmapped(how, result, &pages, &taken);
+	return result;
+}
+
+static any WINAPI hook_unmap_ex(HANDLE process, PVOID addr, any flags)
+{
+	struct ranges_taken taken;
+	struct pages pages;
+	enum unmapping how = unmapping(process, addr, flags, &pages, &taken);
+	any result = ((unmap_ex_fn)hook_original(HOOK_UNMAP_EX))(process, addr, flags);
+
+	unmapped(how, result, &pages, &taken);
+	return result;
+}
 
 void hooks_virtual_init(void)
 {
+	struct tracer_hook *hooks = hsnap_tracer.hooks;
+
+	hooks[HOOK_VIRTUAL_ALLOCATE].hook = (uintptr_t)hook_virtual_allocate;
+	hooks[HOOK_VIRTUAL_ALLOCATE_EX].hook = (uintptr_t)hook_virtual_allocate_ex;
+	hooks[HOOK_VIRTUAL_FREE].hook = (uintptr_t)hook_virtual_free;
+	hooks[HOOK_MAP].hook = (uintptr_t)hook_map;
+	hooks[HOOK_MAP_EX].hook = (uintptr_t)hook_map_ex;
+	hooks[HOOK_UNMAP].hook = (uintptr_t)hook_unmap;
+	hooks[HOOK_UNMAP_EX].hook = (uintptr_t)hook_unmap_ex;
 }

@@ -17,9 +17,10 @@
 NTSYSAPI NTSTATUS NTAPI NtAllocateVirtualMemory(
 	HANDLE process, PVOID *base, ULONG_PTR zero_bits, PSIZE_T bytes, ULONG type, ULONG protect);
 NTSYSAPI NTSTATUS NTAPI NtFreeVirtualMemory(HANDLE process, PVOID *base, PSIZE_T bytes, ULONG type);
+NTSYSAPI NTSTATUS NTAPI NtQueryVirtualMemory(
+	HANDLE process, LPCVOID at, ULONG what, PVOID info, SIZE_T bytes, PSIZE_T returned);
 NTSYSAPI NTSTATUS NTAPI NtProtectVirtualMemory(
 	HANDLE process, PVOID *base, PSIZE_T bytes, ULONG protect, PULONG old);
-NTSYSAPI void NTAPI RtlRaiseStatus(NTSTATUS status);
 NTSYSAPI NTSTATUS NTAPI NtYieldExecution(void);
 NTSYSAPI NTSTATUS NTAPI NtDelayExecution(BOOLEAN alertable, const LARGE_INTEGER *interval);
 NTSYSAPI BOOLEAN NTAPI RtlDllShutdownInProgress(void);

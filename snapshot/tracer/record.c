@@ -18,6 +18,8 @@ static uint32_t unwind(uint64_t *frames)
 	uint32_t depth = unwind_stack(frames, TRACER_DEPTH_MAX, &own_code);
 
 	guard_end(before);
+	if (hsnap_tracer.unwind_mismatches != unwind_mismatches)
+		hsnap_tracer.unwind_mismatches = unwind_mismatches;
 	return depth;
 }
 

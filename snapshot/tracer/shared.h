@@ -7,11 +7,12 @@
  *
  * Everything here and in the tables can be read at any instant, also while every thread of the target
  * is suspended wherever it stood:
- *  - A block entry is valid when its key is not 0; the key is written last and cleared first. An
- *    entry that is being moved is there twice; it is never missing.
+ *  - A block entry is valid when its key is not 0 and tracer_block_is_live(); the key is written last
+ *    and cleared first. An entry that is being moved is there twice; it is never missing.
  *  - A stack record is complete before its id is handed out; of it only born changes after that.
  *  - Ranges are being changed while tracer_ranges.changing is odd: then they are read again later.
- *  - Modules and unloads are complete below their counts, and never change.
+ *  - Modules and unloads are complete below their counts, and never change. Of unloads that found no
+ *    room only the number and a range around all of them are known, see tracer_unload_is_lost().
  * Integers are little-endian and laid out alike for 32- and 64-bit targets.
  */
 #ifndef SNAPSHOT_TRACER_SHARED_H
@@ -22,13 +23,20 @@
 
 #define TRACER_DLL_64 "hsnap-tracer64.dll"
 #define TRACER_DLL_32 "hsnap-tracer32.dll"
+#if UINTPTR_MAX > UINT32_MAX /* of programs of our own bitness */
+#define TRACER_DLL TRACER_DLL_64
+#else
+#define TRACER_DLL TRACER_DLL_32
+#endif
 #define TRACER_EXPORT "hsnap_tracer"
 #define TRACER_MAGIC 0x54534e4148435254u /* "TRCHANST" */
 #define TRACER_VERSION 2
 
 #define TRACER_DEPTH_MAX 64 /* frames kept of one stack */
 #define TRACER_SHARDS 64
+#define TRACER_PAGE ((uint64_t)4096)
 #define TRACER_HEAPS_LOG2 12
+#define TRACER_NO_MODULE UINT64_MAX /* tracer_unload.module: there was no room to say which */
 
 enum tracer_state {
 	TRACER_LOADED, /* nothing is set up yet */
@@ -76,8 +84,7 @@ struct tracer_hook {
 
 /* One live block: 16 bytes, see tracer_block_*() below. */
 struct tracer_block {
-	uint64_t
-		key; /* address in the low 48 bits, index into tracer_area.heaps above; 0: free entry */
+	uint64_t key; /* address in the low 48 bits, the heap's tag above; 0: free entry */
 	uint64_t what; /* stack id in the low TRACER_STACK_BITS, requested bytes above, saturated */
 };
 
@@ -91,9 +98,9 @@ struct tracer_shard {
 	 * binary logarithm of the number of entries. 0: empty yet. */
 	uint64_t table;
 	uint32_t lock;
-	uint32_t count;
+	uint32_t count; /* with blocks of destroyed heaps */
 	uint32_t broken; /* its lock was never given back: what it holds is old */
-	uint32_t unused;
+	uint32_t cleaned; /* how many heaps had been destroyed when those blocks were last out */
 	uint64_t padding[5]; /* a cache line each */
 };
 
@@ -122,7 +129,7 @@ struct tracer_module {
 
 struct tracer_unload {
 	uint64_t base, end;
-	uint64_t module; /* offset in the area of modules */
+	uint64_t module; /* offset in the area of modules, or TRACER_NO_MODULE */
 };
 
 enum tracer_range_kind {
@@ -168,10 +175,11 @@ struct tracer_area {
 	uint64_t stacks; /* address of the stack area */
 	uint64_t stacks_top; /* bytes used of it */
 	uint64_t stacks_committed, stacks_limit; /* bytes */
-	uint64_t stack_buckets; /* address; the tracer's own business */
+	uint64_t stack_buckets; /* address, and below 64 KiB the tracer's own business */
 	uint64_t shard_tables, shard_bytes; /* address of the first shard's room, and of each */
 	uint64_t modules, modules_top, modules_limit; /* address, bytes */
-	uint64_t unloads, unload_count, unload_limit; /* address, how many */
+	/* Address, and how many; the count goes on when the limit is reached. */
+	uint64_t unloads, unload_count, unload_limit;
 	struct tracer_ranges ranges;
 
 	/* What the tables say too little about. */
@@ -179,6 +187,8 @@ struct tracer_area {
 	uint64_t dropped_stacks; /* blocks and ranges recorded with stack 0 */
 	uint64_t dropped_ranges, dropped_unloads;
 	uint64_t unwind_mismatches; /* stacks where the cached unwinder was found wrong */
+	uint64_t lost_from, lost_to; /* where unloads that found no room were, all of them */
+	uint64_t heaps_destroyed; /* how many */
 
 	/* Set by hsnap before the program starts: handles of the target's process, or 0. At exit
 	 * the target sets exit_reached and waits for exit_continue or the end of hsnap_process. */
@@ -187,10 +197,13 @@ struct tracer_area {
 	 * child_created, and waits for child_taken or the end of hsnap_process, one at a time. */
 	uint64_t child_created, child_taken;
 	uint32_t child_pid, child_tid, child_lock, unused;
+	uint32_t unload_lock, unload_broken;
+	uint64_t padding[3]; /* what follows begins a cache line */
 
 	struct tracer_hook hooks[HOOK_COUNT];
 	struct tracer_shard shards[TRACER_SHARDS];
-	uint64_t heaps[(size_t)1 << TRACER_HEAPS_LOG2]; /* handles; index 0: not known */
+	/* A handle and its state each, see TRACER_HEAP_*; index 0: not known. */
+	uint64_t heaps[(size_t)1 << TRACER_HEAPS_LOG2];
 };
 
 #define TRACER_FLAG_ATTACHED                                                                       \
@@ -206,9 +219,10 @@ _Static_assert(sizeof(struct tracer_unload) == 24, "layout");
 _Static_assert(sizeof(struct tracer_range) == 48, "layout");
 _Static_assert(sizeof(struct tracer_ranges) == 40, "layout");
 _Static_assert(offsetof(struct tracer_area, ranges) == 192, "layout");
-_Static_assert(offsetof(struct tracer_area, hooks) == 328, "layout");
+_Static_assert(offsetof(struct tracer_area, hooks) == 384, "layout");
+_Static_assert(offsetof(struct tracer_area, shards) % 64 == 0, "a shard shares no cache line");
 _Static_assert(sizeof(struct tracer_area) ==
-		       328 + 64 * (HOOK_COUNT + TRACER_SHARDS) + (8 << TRACER_HEAPS_LOG2),
+		       384 + 64 * (HOOK_COUNT + TRACER_SHARDS) + (8 << TRACER_HEAPS_LOG2),
 	"layout");
 
 static inline uint64_t tracer_block_addr(const struct tracer_block *block)
@@ -216,9 +230,35 @@ static inline uint64_t tracer_block_addr(const struct tracer_block *block)
 	return block->key & (((uint64_t)1 << TRACER_ADDR_BITS) - 1);
 }
 
+/*
+ * A heap that is destroyed takes all its blocks with it, and that must not take time. So a block has
+ * its heap's tag: the index in tracer_area.heaps, and a generation that is another one when there is
+ * a heap at the same address again. Blocks of another generation than the heap's are to be ignored.
+ */
+#define TRACER_HEAP_GENERATIONS 16u
+#define TRACER_HEAP_DEAD 16u /* was destroyed: no block of it is live */
+#define TRACER_HEAP_CLEANING 32u /* comes again, when what is left of its blocks is out */
+#define TRACER_HEAP_STATE 63u /* bits of tracer_area.heaps that are not the handle's */
+
 static inline uint32_t tracer_block_heap(const struct tracer_block *block)
 {
-	return (uint32_t)(block->key >> TRACER_ADDR_BITS);
+	return (uint32_t)(block->key >> TRACER_ADDR_BITS) & ((1u << TRACER_HEAPS_LOG2) - 1);
+}
+
+static inline uint64_t tracer_heap_handle(const struct tracer_area *area, uint32_t index)
+{
+	return area->heaps[index] & ~(uint64_t)TRACER_HEAP_STATE;
+}
+
+/* Whether the heap it is in has not been destroyed. */
+static inline int tracer_block_is_live(
+	const struct tracer_area *area, const struct tracer_block *block)
+{
+	uint32_t index = tracer_block_heap(block);
+	uint64_t heap = __atomic_load_n(&area->heaps[index], __ATOMIC_RELAXED);
+	uint64_t generation = block->key >> (TRACER_ADDR_BITS + TRACER_HEAPS_LOG2);
+
+	return !index || (heap & TRACER_HEAP_STATE) == generation;
 }
 
 static inline uint32_t tracer_block_stack(const struct tracer_block *block)
@@ -231,7 +271,28 @@ static inline uint64_t tracer_block_bytes(const struct tracer_block *block)
 	return block->what >> TRACER_STACK_BITS;
 }
 
-/* stack 0: its stack found no room. */
+/* How many unloads can be looked up. */
+static inline uint64_t tracer_unloads_kept(const struct tracer_area *area)
+{
+	uint64_t count = __atomic_load_n(&area->unload_count, __ATOMIC_ACQUIRE);
+
+	return count < area->unload_limit ? count : area->unload_limit;
+}
+
+/*
+ * Whether a frame of a stack may be in a module whose unload found no room, so that its module is not
+ * known. To be asked when no unload from born on covers it, and before what is there now is.
+ */
+static inline int tracer_unload_is_lost(
+	const struct tracer_area *area, uint32_t born, uint64_t frame)
+{
+	uint64_t count = __atomic_load_n(&area->unload_count, __ATOMIC_ACQUIRE);
+
+	return count > area->unload_limit && born < count && frame >= area->lost_from &&
+	       frame < area->lost_to;
+}
+
+/* heap: its tag, from heapindex_of(). stack 0: its stack found no room. */
 static inline struct tracer_block tracer_block_make(
 	uint64_t addr, uint32_t heap, uint32_t stack, uint64_t bytes)
 {

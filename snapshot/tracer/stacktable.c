@@ -1,108 +1,335 @@
 #include "snapshot/tracer/stacktable.h"
 
-#include "snapshot/tracer/tables.h"
+#include <stddef.h>
 
-#define COMMIT_BYTES ((uint64_t)1 << 20)
+#include "snapshot/tracer/tables.h"
+#include "snapshot/tracer/unloads.h"
+
+#define STEP_BYTES ((uint64_t)65536)
+#define FIRST_LOG2 9
+#define FROZEN UINT64_MAX /* was free when its index was replaced */
+#define LEVEL_BITS ((uint64_t)0xff) /* of tracer_area.stack_buckets: indices in use, 0 at first */
+#define MOVED ((uint64_t)0x100) /* all that is in the last but one is in the last one too */
+#define ROOM_BITS (~(uint64_t)0xffff)
+
+_Static_assert(sizeof(uint64_t) << FIRST_LOG2 == STACKTABLE_FIRST_BYTES, "first index");
+
+/* An entry is the hash of a stack in its upper half, the id in its lower one; 0: free. */
+struct level {
+	uint64_t *entries;
+	uint32_t *count; /* of entries that are not free */
+	unsigned log2;
+};
+
+struct wanted {
+	const uint64_t *frames;
+	uint32_t depth, hash, now; /* how many unloads there have been */
+};
 
 static struct tracer_stack *record(const struct tracer_area *area, uint32_t id)
 {
 	return (struct tracer_stack *)(uintptr_t)(area->stacks + (uint64_t)id * 8);
 }
 
-static uint64_t hash_frames(const uint64_t *frames, uint32_t depth)
+static struct level level_of(uint64_t buckets, unsigned number)
 {
-	uint64_t hash = depth;
+	uint64_t room = buckets & ROOM_BITS;
 
-	for (uint32_t i = 0; i < depth; i++) {
-		hash ^= frames[i];
-		hash *= 0x9e3779b97f4a7c15u;
-		hash ^= hash >> 32;
-	}
-	return hash;
+	return (struct level){
+		(uint64_t *)(uintptr_t)(room + stacktable_index_offset(number)),
+		(uint32_t *)(uintptr_t)room + number,
+		FIRST_LOG2 + 2 * number,
+	};
 }
 
-/* Looks for the stack in the records from id up to, not including, end. */
-static uint32_t chain_find(const struct tracer_area *area, uint32_t id, uint32_t end, uint32_t hash,
-	const uint64_t *frames, uint32_t depth)
+static uint64_t mix(uint64_t lane, uint64_t frame)
 {
-	for (; id != end; id = record(area, id)->next) {
-		const struct tracer_stack *stack = record(area, id);
-		uint32_t i = 0;
+	lane = (lane ^ frame) * 0x9e3779b97f4a7c15u;
+	return lane << 31 | lane >> 33;
+}
 
-		if (stack->hash != hash || stack->depth != depth)
-			continue;
-		while (i < depth && stack->frames[i] == frames[i])
-			i++;
-		if (i == depth)
-			return id;
+/* Four lanes, since a multiplication takes longer than the next one has to wait for it. */
+static uint32_t hash_frames(const uint64_t *frames, uint32_t depth)
+{
+	uint64_t a = depth, b = 1, c = 2, d = 3;
+	uint32_t i = 0;
+
+	for (; i + 4 <= depth; i += 4) {
+		a = mix(a, frames[i]);
+		b = mix(b, frames[i + 1]);
+		c = mix(c, frames[i + 2]);
+		d = mix(d, frames[i + 3]);
 	}
+	for (; i < depth; i++)
+		a = mix(a, frames[i]);
+	a = mix(mix(a, b), mix(c, d));
+	a = (a ^ a >> 32) * 0xd6e8feb86659fd93u;
+	return (uint32_t)(a >> 32);
+}
+
+static bool are_equal(const uint64_t *a, const uint64_t *b, uint32_t depth)
+{
+	uint32_t i = 0;
+
+	for (; i + 4 <= depth; i += 4) {
+		if ((a[i] ^ b[i]) | (a[i + 1] ^ b[i + 1]) | (a[i + 2] ^ b[i + 2]) |
+			(a[i + 3] ^ b[i + 3]))
+			return false;
+	}
+	for (; i < depth; i++) {
+		if (a[i] != b[i])
+			return false;
+	}
+	return true;
+}
+
+/* Whether a record with these frames is this stack still; there have been unloads since. */
+static bool is_current(
+	const struct tracer_area *area, struct tracer_stack *stack, const struct wanted *wanted)
+{
+	uint32_t born = __atomic_load_n(&stack->born, __ATOMIC_RELAXED);
+
+	if (unloads_hit(area, born, wanted->frames, wanted->depth)) {
+		__atomic_store_n(&stack->stale, 1, __ATOMIC_RELAXED);
+		return false;
+	}
+	/* Others may have seen more unloads. */
+	while (born < wanted->now && !__atomic_compare_exchange_n(&stack->born, &born, wanted->now,
+					     false, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+		;
+	return true;
+}
+
+static bool is_wanted(const struct tracer_area *area, uint32_t id, const struct wanted *wanted)
+{
+	struct tracer_stack *stack = record(area, id);
+
+	return stack->depth == wanted->depth && !__atomic_load_n(&stack->stale, __ATOMIC_RELAXED) &&
+	       are_equal(stack->frames, wanted->frames, wanted->depth) &&
+	       (__atomic_load_n(&stack->born, __ATOMIC_RELAXED) == wanted->now ||
+		       is_current(area, stack, wanted));
+}
+
+/* Looks for a stack in an index: its entry, or the first that is free or frozen; NULL when neither is
+ * there. *seen is what that entry holds. */
+static uint64_t *look_up(const struct tracer_area *area, const struct level *level,
+	const struct wanted *wanted, uint64_t *seen)
+{
+	uint32_t mask = (1u << level->log2) - 1, at = wanted->hash >> (32 - level->log2);
+
+	for (uint32_t tries = 0; tries <= mask; tries++, at = (at + 1) & mask) {
+		uint64_t entry = __atomic_load_n(&level->entries[at], __ATOMIC_ACQUIRE);
+
+		*seen = entry;
+		if (!entry || entry == FROZEN)
+			return &level->entries[at];
+		if (entry >> 32 == wanted->hash && is_wanted(area, (uint32_t)entry, wanted))
+			return &level->entries[at];
+	}
+	return NULL;
+}
+
+static bool entry_swap(uint64_t *entry, uint64_t from, uint64_t to)
+{
+	return __atomic_compare_exchange_n(
+		entry, &from, to, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE);
+}
+
+/* Looks for a stack in an index that is being replaced: nobody may put it there any more. */
+static uint32_t look_up_old(
+	const struct tracer_area *area, const struct level *level, const struct wanted *wanted)
+{
+	uint64_t seen, *entry;
+
+	do {
+		entry = look_up(area, level, wanted, &seen);
+		if (entry && seen && seen != FROZEN)
+			return (uint32_t)seen;
+	} while (entry && !seen && !entry_swap(entry, 0, FROZEN));
 	return 0;
 }
 
-static bool commit_up_to(struct tracer_area *area, uint64_t end)
+static uint32_t entry_put(const struct level *level, uint64_t *entry, uint64_t value)
 {
-	uint64_t committed = __atomic_load_n(&area->stacks_committed, __ATOMIC_ACQUIRE);
+	return entry_swap(entry, 0, value) ? __atomic_add_fetch(level->count, 1, __ATOMIC_RELAXED) :
+					     0;
+}
 
-	while (committed < end) {
-		uint64_t more = (end + COMMIT_BYTES - 1) & ~(COMMIT_BYTES - 1);
+static void move_entry(const struct level *level, uint64_t value)
+{
+	uint32_t mask = (1u << level->log2) - 1, at = (uint32_t)(value >> 32) >> (32 - level->log2);
 
-		if (more > area->stacks_limit)
-			more = area->stacks_limit;
-		if (!tables_commit(
-			    area, (void *)(uintptr_t)(area->stacks + committed), more - committed))
-			return false;
-		__atomic_compare_exchange_n(&area->stacks_committed, &committed, more, false,
-			__ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE);
-		committed = __atomic_load_n(&area->stacks_committed, __ATOMIC_ACQUIRE);
+	for (uint32_t tries = 0; tries <= mask;) {
+		uint64_t found = __atomic_load_n(&level->entries[at], __ATOMIC_ACQUIRE);
+
+		if (found == value || (!found && entry_put(level, &level->entries[at], value)))
+			return;
+		if (!found)
+			continue; /* somebody was faster */
+		at = (at + 1) & mask;
+		tries++;
 	}
+}
+
+/* Any number of threads may do this at once, and none needs to finish it. */
+static void move_all(const struct level *from, const struct level *to)
+{
+	for (uint32_t at = 0; at < 1u << from->log2; at++) {
+		uint64_t value = __atomic_load_n(&from->entries[at], __ATOMIC_ACQUIRE);
+
+		while (!value && !entry_swap(&from->entries[at], 0, FROZEN))
+			value = __atomic_load_n(&from->entries[at], __ATOMIC_ACQUIRE);
+		if (value && value != FROZEN)
+			move_entry(to, value);
+	}
+}
+
+/* Commits the next index and makes it the one in use, unless another thread is faster. */
+static bool add_level(struct tracer_area *area, uint64_t buckets)
+{
+	unsigned number = buckets & LEVEL_BITS;
+	uint64_t from = number ? stacktable_index_offset(number) : 0;
+	uint64_t bytes = stacktable_index_offset(number + 1) - from;
+	uint64_t next = (buckets & ROOM_BITS) | (number + 1) | (number ? 0 : MOVED);
+
+	if (number >= stacktable_levels(area->stacks_limit) ||
+		!tables_commit(area, (void *)(uintptr_t)((buckets & ROOM_BITS) + from), bytes))
+		return false;
+	if (!entry_swap(&area->stack_buckets, buckets, next))
+		tables_share(area, bytes);
 	return true;
+}
+
+static void finish_moving(struct tracer_area *area, uint64_t buckets)
+{
+	unsigned number = buckets & LEVEL_BITS;
+	struct level from = level_of(buckets, number - 2), to = level_of(buckets, number - 1);
+
+	move_all(&from, &to);
+	entry_swap(&area->stack_buckets, buckets, buckets | MOVED);
+}
+
+/* Goes over to a larger index. */
+static void grow(struct tracer_area *area, uint64_t buckets)
+{
+	if (!(buckets & MOVED)) {
+		finish_moving(area, buckets); /* it was begun; whoever did may be gone */
+		buckets |= MOVED;
+	}
+	if (!add_level(area, buckets))
+		return;
+	buckets = __atomic_load_n(&area->stack_buckets, __ATOMIC_ACQUIRE);
+	if (!(buckets & MOVED))
+		finish_moving(area, buckets);
 }
 
 /* Room for one record, as its id; 0 when there is none. */
 static uint32_t room(struct tracer_area *area, uint32_t depth)
 {
+	const struct tables_part part = {area->stacks, area->stacks_limit, STEP_BYTES};
 	uint64_t bytes = sizeof(struct tracer_stack) + (uint64_t)depth * 8;
 	uint64_t top = __atomic_load_n(&area->stacks_top, __ATOMIC_RELAXED);
 
 	do {
-		if (bytes > area->stacks_limit - top || !commit_up_to(area, top + bytes))
+		if (!tables_extend(area, &part, &area->stacks_committed, top + bytes))
 			return 0;
 	} while (!__atomic_compare_exchange_n(
 		&area->stacks_top, &top, top + bytes, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED));
 	return (uint32_t)(top / 8);
 }
 
+/* A record of a new stack, that nobody knows yet. */
+static uint32_t make_record(struct tracer_area *area, const struct wanted *wanted)
+{
+	uint32_t id = room(area, wanted->depth);
+	struct tracer_stack *stack = record(area, id);
+
+	if (!id)
+		return 0;
+	*stack = (struct tracer_stack){
+		.hash = wanted->hash, .depth = (uint16_t)wanted->depth, .born = wanted->now};
+	for (uint32_t i = 0; i < wanted->depth; i++)
+		stack->frames[i] = wanted->frames[i];
+	return id;
+}
+
+/* Puts a stack where look_up() found it missing. Its id, that of another thread's record, or 0 when
+ * there is no room; *again: it was no place to put it, after all. */
+static uint32_t add(struct tracer_area *area, const struct wanted *wanted, uint64_t buckets,
+	uint64_t *entry, bool *again)
+{
+	struct level level = level_of(buckets, (unsigned)(buckets & LEVEL_BITS) - 1);
+	uint32_t size = 1u << level.log2, count = __atomic_load_n(level.count, __ATOMIC_RELAXED),
+		 id;
+	uint64_t seen = 0;
+
+	if (count >= size / 4 * 3)
+		return 0;
+	id = make_record(area, wanted);
+	if (!id)
+		return 0;
+	while (entry && !seen) {
+		count = entry_put(&level, entry, (uint64_t)wanted->hash << 32 | id);
+		if (count) {
+			if (count >= size / 2 && !(count % 64))
+				grow(area, buckets);
+			return id;
+		}
+		entry = look_up(area, &level, wanted, &seen);
+	}
+	*again = entry != NULL && seen == FROZEN; /* what the record took is lost */
+	return entry && !*again ? (uint32_t)seen : 0;
+}
+
+static __attribute__((noinline)) uint32_t add_slowly(
+	struct tracer_area *area, const struct wanted *wanted)
+{
+	bool again = true;
+	uint32_t id = 0;
+
+	while (again) {
+		uint64_t buckets = __atomic_load_n(&area->stack_buckets, __ATOMIC_ACQUIRE), *entry;
+		unsigned number = buckets & LEVEL_BITS;
+		struct level last, before;
+		uint64_t seen = 0;
+
+		if (!number) {
+			if (!add_level(area, buckets))
+				return 0;
+			continue;
+		}
+		last = level_of(buckets, number - 1);
+		entry = look_up(area, &last, wanted, &seen);
+		if (!entry)
+			return 0;
+		if (seen == FROZEN)
+			continue;
+		if (seen)
+			return (uint32_t)seen;
+		if (!(buckets & MOVED)) {
+			before = level_of(buckets, number - 2);
+			id = look_up_old(area, &before, wanted);
+			if (id)
+				return id;
+		}
+		again = false;
+		id = add(area, wanted, buckets, entry, &again);
+	}
+	return id;
+}
+
 uint32_t stacktable_intern(struct tracer_area *area, const uint64_t *frames, uint32_t depth)
 {
-	uint64_t hash = hash_frames(frames, depth);
-	uint32_t short_hash = (uint32_t)hash;
-	uint32_t *bucket = (uint32_t *)(uintptr_t)area->stack_buckets +
-			   (hash >> (64 - STACKTABLE_BUCKETS_LOG2));
-	uint32_t head = __atomic_load_n(bucket, __ATOMIC_ACQUIRE);
-	uint32_t id = chain_find(area, head, 0, short_hash, frames, depth);
-	struct tracer_stack *stack;
-	uint32_t fresh;
+	uint64_t buckets = __atomic_load_n(&area->stack_buckets, __ATOMIC_ACQUIRE), seen;
+	unsigned number = buckets & LEVEL_BITS;
+	const struct wanted wanted = {frames, depth, hash_frames(frames, depth),
+		(uint32_t)__atomic_load_n(&area->unload_count, __ATOMIC_ACQUIRE)};
 
-	if (id)
-		return id;
-	fresh = room(area, depth);
-	if (!fresh)
-		return 0;
-	stack = record(area, fresh);
-	stack->hash = short_hash;
-	stack->depth = (uint16_t)depth;
-	stack->stale = 0;
-	stack->born = (uint32_t)area->unload_count;
-	for (uint32_t i = 0; i < depth; i++)
-		stack->frames[i] = frames[i];
-	stack->next = head;
-	while (!__atomic_compare_exchange_n(
-		bucket, &head, fresh, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) {
-		/* Others were faster: perhaps with this very stack. Then the room is lost. */
-		id = chain_find(area, head, stack->next, short_hash, frames, depth);
-		if (id)
-			return id;
-		stack->next = head;
+	if (number) {
+		struct level last = level_of(buckets, number - 1);
+
+		if (look_up(area, &last, &wanted, &seen) && seen && seen != FROZEN)
+			return (uint32_t)seen;
 	}
-	return fresh;
+	return add_slowly(area, &wanted);
 }

@@ -1,21 +1,52 @@
 /*
- * The return addresses of the thread that calls, from the caller of the hooked function outwards.
+ * The return addresses of the thread that calls.
+ *
+ * x64: how to get from a return address to the caller's frame is learnt from the system's unwinder
+ * once and kept (unwind_cache_x64.h); a walk is then a few loads a frame, all of them between the
+ * place it starts from and the end of the thread's stack. Where an address is new, or may not be kept
+ * (it lies in no image: code made at run time, whose unwind data may be replaced; a frame that hangs
+ * on another register than RSP and RBP), the whole stack is walked with the system's unwinder, which
+ * is slow and right. Both ways give the same frames, and some walks are made both ways to see that.
+ *
+ * x86: the chain of EBP.
+ *
+ * Takes no lock, allocates nothing; any number of threads at a time. The system's unwinder calls the
+ * target's function table callbacks, and reads what the target says is unwind data. An exception in
+ * there ends the walk (the frames found so far stay); the target is not told, but its vectored
+ * handlers and a debugger see it first, as a first-chance exception inside ntdll's unwinder or the
+ * callback, called by this DLL. A stack overflow is left to the target. A callback that raised is not
+ * asked again, nor any other one: ntdll may hold a lock of its dynamic function tables for ever then
+ * (Wine does), so stacks end at code in no image from there on.
  */
 #ifndef SNAPSHOT_TRACER_UNWIND_H
 #define SNAPSHOT_TRACER_UNWIND_H
 
 #include <stdint.h>
 
-/* Frames inside [skip_from, skip_to) at the inner end are left out: the tracer's own. */
+/* Frames inside [from, to) at the inner end are left out: the tracer's own. */
 struct unwind_skip {
 	uint64_t from, to;
 };
 
 /*
- * Fills frames with up to max return addresses, innermost first, and returns how many. The walk
- * ends at the first address that is 0 (Wine goes on past it with what happens to lie there), when
- * it leaves the thread's stack, or at max.
+ * Fills frames with up to max return addresses, innermost first, and returns how many: the first is
+ * that of the caller, unless it is left out. The walk ends at the first address that is 0 (Wine goes
+ * on past it with what happens to lie there), when it leaves the thread's stack, or at max. On a
+ * stack that is not the thread's own: 0.
  */
 uint32_t unwind_stack(uint64_t *frames, uint32_t max, const struct unwind_skip *skip);
+
+/*
+ * What is known of return addresses in [from, to) is forgotten. For a module that goes: to be called
+ * after its memory is gone, and before that too if other threads may get the same addresses at once.
+ */
+void unwind_forget(uint64_t from, uint64_t to);
+void unwind_forget_all(void);
+
+/* Walks where both ways differed: what was known was then forgotten, and the slow way believed. */
+extern uint64_t unwind_mismatches;
+
+/* Walks that an exception ended. */
+extern uint64_t unwind_exceptions;
 
 #endif

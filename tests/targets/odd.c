@@ -18,7 +18,7 @@
 #include "samples/step.h"
 
 static DWORD attach_thread;
-static void *raise_to[5]; /* of __builtin_setjmp() */
+static jmp_buf raise_to;
 
 static void WINAPI on_loader(PVOID image, DWORD reason, PVOID reserved)
 {
@@ -36,7 +36,7 @@ __attribute__((section(".CRT$XLD"), used)) static PIMAGE_TLS_CALLBACK callback =
 static LONG WINAPI on_exception(EXCEPTION_POINTERS *exception)
 {
 	if (exception->ExceptionRecord->ExceptionCode == STATUS_NO_MEMORY)
-		__builtin_longjmp(raise_to, 1);
+		longjmp(raise_to, 1);
 	return EXCEPTION_CONTINUE_SEARCH;
 }
 
@@ -55,7 +55,7 @@ static int raise_and_go_on(void)
 	void *block = keep_block();
 
 	AddVectoredExceptionHandler(1, on_exception);
-	if (!__builtin_setjmp(raise_to)) {
+	if (!setjmp(raise_to)) {
 		HeapReAlloc(GetProcessHeap(), HEAP_GENERATE_EXCEPTIONS, block, 0x7ffffffffff0);
 		return 4; /* nothing was raised */
 	}

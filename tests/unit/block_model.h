@@ -5,20 +5,11 @@
 #ifndef TESTS_UNIT_BLOCK_MODEL_H
 #define TESTS_UNIT_BLOCK_MODEL_H
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <string.h>
-
-#include <cmocka.h>
-
-#include "snapshot/tracer/blocktable.h"
 #include "tests/unit/fake_memory.h"
 
+#include "snapshot/tracer/blocktable.h"
+
 static uint64_t seed;
-static struct tracer_area area;
 
 static inline struct tracer_block *table_of(const struct tracer_shard *shard, uint64_t *count)
 {
@@ -44,18 +35,15 @@ static struct {
 /* Everything about a block follows from its index and version. */
 static inline struct tracer_block block_of(uint32_t index, uint32_t version)
 {
-	return (struct tracer_block){.addr = model.addrs[index],
-		.size_bytes = (uint64_t)version << 32 | index,
-		.heap = ~(uint64_t)version,
-		.stack = version * 3 + 1};
+	return tracer_block_make(
+		model.addrs[index], version % (1u << TRACER_HEAPS_LOG2), index, version);
 }
 
 static inline bool is_block(const struct tracer_block *entry, uint32_t index, uint32_t version)
 {
 	struct tracer_block block = block_of(index, version);
 
-	return entry->addr == block.addr && entry->size_bytes == block.size_bytes &&
-	       entry->heap == block.heap && entry->stack == block.stack;
+	return entry->key == block.key && entry->what == block.what;
 }
 
 /* Counts in *found the live blocks of one shard, each once; false when an entry is wrong. */
@@ -65,11 +53,11 @@ static inline bool scan_shard(const struct tracer_shard *shard, uint32_t *found)
 	const struct tracer_block *table = table_of(shard, &count);
 
 	for (uint64_t i = 0; i < count; i++) {
-		uint32_t index = (uint32_t)table[i].size_bytes;
+		uint32_t index = tracer_block_stack(&table[i]);
 
-		if (!table[i].addr)
+		if (!table[i].key)
 			continue;
-		if (index >= model.count || model.addrs[index] != table[i].addr)
+		if (index >= model.count || model.addrs[index] != tracer_block_addr(&table[i]))
 			return false;
 		if (index == model.changing)
 			continue;
@@ -118,7 +106,7 @@ static inline void model_add_anywhere(uint32_t count)
  * table must be empty. */
 static inline bool probe_addr(uint64_t addr, uint64_t *entry, uint64_t *entry_count)
 {
-	struct tracer_block block = {.addr = addr};
+	struct tracer_block block = tracer_block_make(addr, 0, 0, 0);
 	bool is_ours;
 
 	blocktable_put(&area, &block);
@@ -126,7 +114,7 @@ static inline bool probe_addr(uint64_t addr, uint64_t *entry, uint64_t *entry_co
 	if (is_ours) {
 		const struct tracer_block *table = table_of(&area.shards[0], entry_count);
 
-		for (*entry = 0; table[*entry].addr != addr; ++*entry)
+		for (*entry = 0; table[*entry].key != addr; ++*entry)
 			assert_true(*entry < *entry_count);
 	}
 	assert_true(blocktable_take(&area, addr, &block));

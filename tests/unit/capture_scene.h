@@ -56,7 +56,7 @@ static inline uint64_t first_frame_of(size_t stack)
 static inline void say(struct scene *scene, size_t i)
 {
 	const struct placed *placed = &scene->image->truth.blocks[i];
-	struct tracer_block block = {.addr = placed->addr,
+	struct made_block block = {.addr = placed->addr,
 		.size_bytes = placed->requested_bytes,
 		.heap = placed->heap,
 		.stack = scene->stacks[i % STACKS]};
@@ -66,7 +66,7 @@ static inline void say(struct scene *scene, size_t i)
 	case OTHER_SIZE: block.size_bytes++; break;
 	case OTHER_HEAP: block.heap = HEAP_C; break;
 	case NO_STACK: block.stack = 0; break;
-	case NO_SUCH_STACK: block.stack = 0x7fffffff; break;
+	case NO_SUCH_STACK: block.stack = 0x7ffffff; break;
 	default: break;
 	}
 	tracer_put_block(scene->fake, (unsigned)i % 24, (unsigned)i / 24, &block);
@@ -75,7 +75,7 @@ static inline void say(struct scene *scene, size_t i)
 static inline int set_up(void **state)
 {
 	struct scene *scene = calloc(1, sizeof(*scene));
-	const struct tracer_block gone = {.addr = 0x99990000, .size_bytes = 8, .heap = HEAP_A};
+	const struct made_block gone = {.addr = 0x99990000, .size_bytes = 8, .heap = HEAP_A};
 
 	assert_non_null(scene);
 	scene->image = image_new(42);

@@ -1,50 +1,111 @@
 /*
- * What the tracer's tables ask the system for, in a test: address space between guards, that can be
- * read and written only where it was committed, and that is refused when the test wants it.
+ * What the tracer's tables ask the system for, in a test: the address space that hsnap reserves for
+ * them, which can be read and written only where it was committed, and which is refused when the test
+ * wants it. It keeps its own account of what is committed.
  */
 #ifndef TESTS_UNIT_FAKE_MEMORY_H
 #define TESTS_UNIT_FAKE_MEMORY_H
 
+#include <sched.h>
+#include <setjmp.h>
+#include <stdarg.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
 #include <sys/mman.h>
+
+#include <cmocka.h>
+
+#include "snapshot/control/parts.h"
+#include "snapshot/tracer/memory.h"
 
 #define FAKE_ALIGN ((uint64_t)65536)
 #define FAKE_ALWAYS INT32_MAX
+#define FAKE_PAGE ((uint64_t)4096)
 
-/* How often each still succeeds. */
-struct fake_memory {
-	int32_t reserves_left, commits_left;
-	uint32_t yields;
-};
+static struct fake_memory {
+	char *base;
+	uint64_t bytes;
+	uint8_t *is_committed; /* each page */
+	int32_t commits_left; /* how often it still succeeds */
+	uint32_t waits, waits_max; /* waiting is of no use after so many */
+	void (*on_decommit)(void);
+} memory;
 
-static inline bool fake_spend(int32_t *left)
+static struct tracer_area area;
+
+/* Pages of [at, at + bytes), which must be whole ones in the reservation. */
+static inline void fake_mark(const char *at, uint64_t bytes, bool is_committed)
 {
-	return __atomic_load_n(left, __ATOMIC_RELAXED) == FAKE_ALWAYS ||
-	       __atomic_fetch_sub(left, 1, __ATOMIC_RELAXED) > 0;
+	uint64_t first = (uint64_t)(at - memory.base) / FAKE_PAGE;
+
+	assert_true(at >= memory.base && bytes && bytes % FAKE_PAGE == 0);
+	assert_true((uint64_t)(at - memory.base) % FAKE_PAGE == 0);
+	assert_true((uint64_t)(at - memory.base) + bytes <= memory.bytes);
+	for (uint64_t i = 0; i < bytes / FAKE_PAGE; i++)
+		__atomic_store_n(&memory.is_committed[first + i], is_committed, __ATOMIC_RELAXED);
 }
 
-static inline void *fake_reserve(struct fake_memory *memory, uint64_t bytes)
+bool memory_commit(void *at, uint64_t bytes)
 {
-	char *at;
-
-	if (!fake_spend(&memory->reserves_left))
-		return NULL;
-	at = mmap(NULL, bytes + 2 * FAKE_ALIGN, PROT_NONE,
-		MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-	return at == MAP_FAILED ? NULL : at + (FAKE_ALIGN - (uintptr_t)at % FAKE_ALIGN);
-}
-
-static inline bool fake_commit(struct fake_memory *memory, void *at, uint64_t bytes)
-{
-	return fake_spend(&memory->commits_left) && !mprotect(at, bytes, PROT_READ | PROT_WRITE);
+	if (__atomic_load_n(&memory.commits_left, __ATOMIC_RELAXED) != FAKE_ALWAYS &&
+		__atomic_fetch_sub(&memory.commits_left, 1, __ATOMIC_RELAXED) <= 0)
+		return false;
+	fake_mark(at, bytes, true);
+	return !mprotect(at, bytes, PROT_READ | PROT_WRITE);
 }
 
 /* Whoever still looks there crashes. */
-static inline void fake_give_back(void *at, uint64_t bytes)
+void memory_decommit(void *at, uint64_t bytes)
 {
+	fake_mark(at, bytes, false);
 	mmap(at, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
+	if (memory.on_decommit)
+		memory.on_decommit();
+}
+
+bool memory_wait(unsigned tries)
+{
+	__atomic_fetch_add(&memory.waits, 1, __ATOMIC_RELAXED);
+	sched_yield();
+	return tries < memory.waits_max;
+}
+
+static inline uint64_t fake_committed_bytes(void)
+{
+	uint64_t count = 0;
+
+	for (uint64_t i = 0; i < memory.bytes / FAKE_PAGE; i++)
+		count += memory.is_committed[i];
+	return count * FAKE_PAGE;
+}
+
+/* An area as hsnap sets it up, all empty. */
+static inline void fake_begin(uint64_t limit_bytes)
+{
+	uint64_t bytes = parts_reserve_bytes(limit_bytes);
+	char *base = mmap(NULL, bytes + FAKE_ALIGN, PROT_NONE,
+		MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+
+	assert_true(base != MAP_FAILED);
+	memory = (struct fake_memory){.bytes = bytes,
+		.base = base + (FAKE_ALIGN - (uintptr_t)base % FAKE_ALIGN) % FAKE_ALIGN,
+		.is_committed = calloc(bytes / FAKE_PAGE, 1),
+		.commits_left = FAKE_ALWAYS,
+		.waits_max = 1000};
+	assert_non_null(memory.is_committed);
+	memset(&area, 0, sizeof(area));
+	parts_set(&area, (uint64_t)(uintptr_t)memory.base, limit_bytes);
+}
+
+static inline void fake_end(void)
+{
+	munmap(memory.base, memory.bytes);
+	free(memory.is_committed);
+	memory.base = NULL;
+	memory.is_committed = NULL;
 }
 
 static inline uint64_t fake_dice(uint64_t *seed)

@@ -15,6 +15,15 @@
 #define TRACER_TABLE_STEP 0x100000u
 #define TRACER_STACKS 0x780000000u
 #define TRACER_STACKS_BYTES 0x10000u
+#define TRACER_ROOM TRACER_TABLES /* all tables lie in it */
+#define TRACER_ROOM_BYTES 0x100000000u
+
+/* What the tracer's table says of one block. */
+struct made_block {
+	uint64_t addr, size_bytes;
+	uint64_t heap; /* its handle */
+	uint32_t stack;
+};
 
 /* Puts value into a field of the area. */
 #define AREA_PUT(fake, field, value)                                                               \
@@ -35,7 +44,7 @@ static inline void image_place(struct fake *fake, uint64_t base)
 {
 	enum { HEADERS = 64, OPTIONAL = HEADERS + 24, SECTION = OPTIONAL + 240 };
 	enum { EXPORTS = 0x1000, FUNCTIONS = 0x1040, NAMES = 0x1050, ORDINALS = 0x1060 };
-	enum { NAME = 0x1070, DATA_BYTES = 0x3000 };
+	enum { NAME = 0x1070, DATA_BYTES = 0xc000 };
 
 	fake_map(fake, base, EXPORTS + DATA_BYTES);
 	fake_put(fake, base, 'M' | 'Z' << 8, 2);
@@ -66,7 +75,7 @@ static inline void image_place(struct fake *fake, uint64_t base)
 static inline void tracer_add_module(struct fake *fake, uint64_t base, const char *path)
 {
 	fake->modules[fake->module_count++] =
-		(struct module){.base = base, .size_bytes = 0x4000, .path = path};
+		(struct module){.base = base, .size_bytes = 0xd000, .path = path};
 }
 
 /* A tracer that is at work and has seen nothing. */
@@ -74,12 +83,15 @@ static inline void tracer_place(struct fake *fake)
 {
 	image_place(fake, TRACER_BASE);
 	tracer_add_module(fake, 0x140000000, "C:\\app\\app.exe");
-	tracer_add_module(fake, TRACER_BASE, "C:\\tools\\" TRACER_DLL);
+	tracer_add_module(fake, TRACER_BASE, "C:\\tools\\" TRACER_DLL_64);
 	fake_map(fake, TRACER_STACKS, TRACER_STACKS_BYTES)->needs_hold = true;
-	AREA_PUT(fake, magic, 0x315243415254);
-	AREA_PUT(fake, version, 1);
+	AREA_PUT(fake, magic, 0x54534e4148435254);
+	AREA_PUT(fake, version, 2);
 	AREA_PUT(fake, area_bytes, sizeof(struct tracer_area));
 	AREA_PUT(fake, state, TRACER_ON);
+	AREA_PUT(fake, pointer_bytes, 8);
+	AREA_PUT(fake, reserved, TRACER_ROOM);
+	AREA_PUT(fake, reserved_bytes, TRACER_ROOM_BYTES);
 	AREA_PUT(fake, stacks, TRACER_STACKS);
 	AREA_PUT(fake, stacks_top, 8);
 	AREA_PUT(fake, stacks_committed, TRACER_STACKS_BYTES);
@@ -96,15 +108,31 @@ static inline uint64_t tracer_place_table(struct fake *fake, unsigned shard, uns
 	return addr;
 }
 
-static inline void tracer_put_block(
-	struct fake *fake, unsigned shard, unsigned entry, const struct tracer_block *block)
+/* The index of a heap's handle in the area, which has one for it from then on. */
+static inline unsigned tracer_heap_index(struct fake *fake, uint64_t heap)
 {
-	uint64_t addr = TRACER_TABLES + shard * (uint64_t)TRACER_TABLE_STEP + entry * 32;
+	for (unsigned i = 1; i < 1u << TRACER_HEAPS_LOG2; i++) {
+		uint64_t at = TRACER_AREA + offsetof(struct tracer_area, heaps) + i * 8;
+		uint64_t there = fake_get(fake, at, 8);
 
-	fake_put(fake, addr, block->addr, 8);
-	fake_put(fake, addr + 8, block->size_bytes, 8);
-	fake_put(fake, addr + 16, block->heap, 8);
-	fake_put(fake, addr + 24, block->stack, 4);
+		if (!there)
+			fake_put(fake, at, heap, 8);
+		if (!there || there == heap)
+			return i;
+	}
+	fail_msg("too many heaps");
+	return 0;
+}
+
+/* 48 bits of address and 16 of the heap's index; 27 of the stack and 37 of the size. */
+static inline void tracer_put_block(
+	struct fake *fake, unsigned shard, unsigned entry, const struct made_block *block)
+{
+	uint64_t at = TRACER_TABLES + shard * (uint64_t)TRACER_TABLE_STEP + entry * 16;
+	uint64_t heap = block->heap ? tracer_heap_index(fake, block->heap) : 0;
+
+	fake_put(fake, at, block->addr | heap << 48, 8);
+	fake_put(fake, at + 8, block->size_bytes << 27 | block->stack, 8);
 }
 
 /* Appends a stack whose i'th frame is first + 16 * i; its id. */
@@ -113,11 +141,66 @@ static inline uint32_t tracer_put_stack(struct fake *fake, uint64_t first, uint3
 	uint64_t top = AREA_GET(fake, stacks_top), addr = TRACER_STACKS + top;
 
 	fake_put(fake, addr + 4, 0xabcdef01, 4); /* a hash */
-	fake_put(fake, addr + 8, depth, 4);
+	fake_put(fake, addr + 8, depth, 2);
 	for (uint32_t i = 0; i < depth; i++)
 		fake_put(fake, addr + 16 + i * 8, first + 16 * i, 8);
 	AREA_PUT(fake, stacks_top, top + 16 + depth * 8);
 	return (uint32_t)(top / 8);
+}
+
+#define TRACER_RANGES 0x790000000u
+#define TRACER_MODULES 0x7a0000000u
+#define TRACER_UNLOADS 0x7b0000000u
+#define TRACER_OTHERS_BYTES 0x10000u
+
+/* Room for what is not blocks and stacks. */
+static inline void tracer_place_others(struct fake *fake)
+{
+	fake_map(fake, TRACER_RANGES, TRACER_OTHERS_BYTES)->needs_hold = true;
+	fake_map(fake, TRACER_MODULES, TRACER_OTHERS_BYTES)->needs_hold = true;
+	fake_map(fake, TRACER_UNLOADS, TRACER_OTHERS_BYTES)->needs_hold = true;
+	AREA_PUT(fake, ranges.nodes, TRACER_RANGES);
+	AREA_PUT(fake, ranges.node_limit, TRACER_OTHERS_BYTES / 48);
+	AREA_PUT(fake, modules, TRACER_MODULES);
+	AREA_PUT(fake, modules_limit, TRACER_OTHERS_BYTES);
+	AREA_PUT(fake, unloads, TRACER_UNLOADS);
+	AREA_PUT(fake, unload_limit, TRACER_OTHERS_BYTES / 24);
+}
+
+/* Appends a node: kind 1 is reserved, 2 committed, 3 mapped, 0 free. */
+static inline void tracer_put_range(
+	struct fake *fake, uint64_t start, uint64_t end, uint32_t kind, uint32_t stack)
+{
+	uint32_t count = (uint32_t)AREA_GET(fake, ranges.node_count);
+	uint64_t at = TRACER_RANGES + count * 48;
+
+	fake_put(fake, at, start, 8);
+	fake_put(fake, at + 8, end, 8);
+	fake_put(fake, at + 24, kind, 4);
+	fake_put(fake, at + 28, stack, 4);
+	AREA_PUT(fake, ranges.node_count, count + 1);
+}
+
+/* Appends a module that was unloaded from there. */
+static inline void tracer_put_unload(
+	struct fake *fake, const char *path, uint64_t base, uint32_t image_bytes)
+{
+	uint64_t count = AREA_GET(fake, unload_count), record = AREA_GET(fake, modules_top);
+	uint64_t at = TRACER_MODULES + record, units = strlen(path);
+	uint64_t len = (40 + 2 * units + 7) & ~(uint64_t)7;
+
+	fake_put(fake, at, len, 4);
+	fake_put(fake, at + 4, image_bytes, 4);
+	fake_put(fake, at + 8, 0x5eed, 4);
+	fake_put(fake, at + 36, units, 2);
+	for (uint64_t i = 0; i < units; i++)
+		fake_put(fake, at + 40 + 2 * i, (unsigned char)path[i], 2);
+	AREA_PUT(fake, modules_top, record + len);
+	at = TRACER_UNLOADS + count * 24;
+	fake_put(fake, at, base, 8);
+	fake_put(fake, at + 8, base + image_bytes, 8);
+	fake_put(fake, at + 16, record, 8);
+	AREA_PUT(fake, unload_count, count + 1);
 }
 
 #endif

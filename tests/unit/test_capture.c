@@ -265,7 +265,7 @@ static void errors_come_out_as_they_are_and_nothing_is_held(void **state)
 	fake->suspend_rc = 0;
 	AREA_PUT(fake, version, 9);
 	assert_int_equal(take(scene), -ERR_TARGET);
-	AREA_PUT(fake, version, 1);
+	AREA_PUT(fake, version, 2);
 	SHARD_PUT(fake, 5, table, 0xdead0000 | 11);
 	assert_int_equal(take(scene), -ERR_TARGET);
 	fake->is_dead = true;

@@ -79,6 +79,35 @@ static void without_the_tracer_wanted_it_is_not_read(void **state)
 	assert_int_equal(take(scene), -ERR_NO_STACKS);
 }
 
+static void a_process_that_was_detached_is_a_census_that_says_so(void **state)
+{
+	struct scene *scene = *state;
+
+	AREA_PUT(scene->fake, state, TRACER_OFF);
+	assert_int_equal(take(scene), 0);
+	assert_census_of_all(scene);
+	assert_true(has_warning(scene, "is detached"));
+	assert_int_equal(scene->snapshot.warning_count, 1);
+	scene->options.stacks = STACKS_TRACER;
+	assert_int_equal(take(scene), -ERR_NOT_TRACED);
+	assert_non_null(strstr(scene->err.detail, "detached"));
+}
+
+static void change_ranges(struct fake *fake)
+{
+	AREA_PUT(fake, ranges.changing, fake->suspends < 4);
+}
+
+static void a_process_that_changes_its_ranges_is_let_go_and_held_again(void **state)
+{
+	struct scene *scene = *state;
+
+	scene->fake->on_suspend = change_ranges;
+	assert_int_equal(take(scene), 0);
+	assert_int_equal(scene->stats.tries, 4);
+	assert_whole(scene);
+}
+
 /* ---------------------------------------------------------------- files */
 
 static void a_file_is_walked_once_however_busy_and_broken_it_is(void **state)
@@ -153,6 +182,8 @@ int main(void)
 		TEST(a_traced_process_with_the_flag_of_ust_is_as_without),
 		TEST(stacks_that_were_asked_for_have_to_be_there),
 		TEST(without_the_tracer_wanted_it_is_not_read),
+		TEST(a_process_that_was_detached_is_a_census_that_says_so),
+		TEST(a_process_that_changes_its_ranges_is_let_go_and_held_again),
 		TEST(a_file_is_walked_once_however_busy_and_broken_it_is),
 		TEST(a_file_without_heaps_is_a_list_of_modules_with_a_warning),
 		TEST(a_file_with_a_tracer_that_cannot_be_read_is_a_census),

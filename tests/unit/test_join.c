@@ -74,7 +74,7 @@ static void add(struct scene *scene, uint64_t addr, uint64_t bytes, uint64_t rec
 	assert_int_equal(walk_add_block(&scene->captured.walk, addr, bytes, 8, record), 0);
 }
 
-static void trace(struct scene *scene, unsigned entry, const struct tracer_block *block)
+static void trace(struct scene *scene, unsigned entry, const struct made_block *block)
 {
 	tracer_put_block(&scene->fake, 0, entry, block);
 	scene->captured.has_tracer = true;
@@ -179,10 +179,10 @@ static void what_the_tracer_knows_counts_before_records(void **state)
 	char text[16];
 
 	snprintf(text, sizeof(text), "%X", id);
-	trace(scene, 0, &(struct tracer_block){0x3000, 10, HEAP, id, 0});
-	trace(scene, 1, &(struct tracer_block){0x3100, 21, HEAP, id, 0}); /* another block's */
-	trace(scene, 2, &(struct tracer_block){0x3200, 30, OTHER_HEAP, id, 0});
-	trace(scene, 3, &(struct tracer_block){0x3300, 40, HEAP, 0x7ffffff, 0}); /* no such stack */
+	trace(scene, 0, &(struct made_block){0x3000, 10, HEAP, id});
+	trace(scene, 1, &(struct made_block){0x3100, 21, HEAP, id}); /* another block's */
+	trace(scene, 2, &(struct made_block){0x3200, 30, OTHER_HEAP, id});
+	trace(scene, 3, &(struct made_block){0x3300, 40, HEAP, 0x7ffffff}); /* no such stack */
 	for (uint64_t i = 0; i < 5; i++)
 		add(scene, 0x3000 + i * 0x100, 10 + i * 10, one);
 	add(scene, 0x3500, 60, 0);

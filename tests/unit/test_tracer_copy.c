@@ -42,8 +42,8 @@ static int take(struct scene *scene)
 static int find(struct scene *scene, uint64_t *addr)
 {
 	scene->err = (struct err){0};
-	return tracer_find(&scene->fake.target, scene->fake.modules, scene->fake.module_count, addr,
-		&scene->err);
+	return tracer_find_on(&scene->fake.target, scene->fake.modules, scene->fake.module_count,
+		addr, &scene->err);
 }
 
 /* ---------------------------------------------------------------- finding it */
@@ -101,20 +101,24 @@ static void a_dll_that_is_not_what_its_name_says_is_an_error(void **state)
 
 /* ---------------------------------------------------------------- its state */
 
-static void a_tracer_of_another_version_is_an_error(void **state)
+static void a_tracer_of_another_version_is_refused_by_name(void **state)
 {
 	struct scene *scene = *state;
 
 	assert_int_equal(take(scene), 0);
 	AREA_PUT(&scene->fake, magic, 0x325243415254);
 	assert_int_equal(take(scene), -ERR_TARGET);
-	AREA_PUT(&scene->fake, magic, 0x315243415254);
-	AREA_PUT(&scene->fake, version, 2);
+	AREA_PUT(&scene->fake, magic, 0x54534e4148435254);
+	AREA_PUT(&scene->fake, version, 3);
 	assert_int_equal(take(scene), -ERR_TARGET);
-	AREA_PUT(&scene->fake, version, 1);
+	assert_non_null(strstr(scene->err.detail, "a tracer of version 3, this hsnap knows 2"));
+	AREA_PUT(&scene->fake, version, 2);
 	AREA_PUT(&scene->fake, area_bytes, sizeof(struct tracer_area) + 8);
 	assert_int_equal(take(scene), -ERR_TARGET);
 	AREA_PUT(&scene->fake, area_bytes, sizeof(struct tracer_area));
+	AREA_PUT(&scene->fake, pointer_bytes, 4);
+	assert_int_equal(take(scene), -ERR_TARGET);
+	AREA_PUT(&scene->fake, pointer_bytes, 8);
 	assert_int_equal(take(scene), 0);
 	fake_unmap(&scene->fake, TRACER_AREA);
 	assert_int_equal(take(scene), -ERR_TARGET);
@@ -122,46 +126,83 @@ static void a_tracer_of_another_version_is_an_error(void **state)
 	assert_int_equal(take(scene), -ERR_GONE);
 }
 
-static void a_tracer_that_failed_says_at_which_step(void **state)
+static void a_tracer_that_failed_says_why(void **state)
 {
-	static const char *const words[] = {[TRACER_NO_MEMORY] = "memory",
-		[TRACER_NO_TLS_SLOT] = "TLS",
-		[TRACER_NO_EXPORT] = "lacks a function",
-		[TRACER_NOT_PATCHABLE] = "cannot move"};
 	struct scene *scene = *state;
 
-	for (unsigned i = TRACER_NO_MEMORY; i <= TRACER_NOT_PATCHABLE; i++) {
-		AREA_PUT(&scene->fake, state, TRACER_FAILED);
-		AREA_PUT(&scene->fake, failure, i);
-		assert_int_equal(take(scene), -ERR_INJECT);
-		assert_non_null(strstr(scene->err.detail, words[i]));
-	}
+	AREA_PUT(&scene->fake, state, TRACER_FAILED);
+	AREA_PUT(&scene->fake, failure, TRACER_NO_TLS_SLOT);
+	assert_int_equal(take(scene), -ERR_INJECT);
+	assert_non_null(strstr(scene->err.detail, "TLS"));
 	AREA_PUT(&scene->fake, failure, UINT32_MAX);
 	assert_int_equal(take(scene), -ERR_INJECT);
 	assert_true(strlen(scene->err.detail) > 0);
-	AREA_PUT(&scene->fake, failure, TRACER_OK);
+	AREA_PUT(&scene->fake, state, UINT32_MAX);
+	assert_int_equal(take(scene), -ERR_TARGET);
+}
+
+static void a_tracer_that_is_not_on_traces_nothing(void **state)
+{
+	struct scene *scene = *state;
+	uint64_t addr = 7;
+
 	AREA_PUT(&scene->fake, state, TRACER_OFF);
-	assert_int_equal(take(scene), -ERR_INJECT);
-	assert_non_null(strstr(scene->err.detail, "not ready"));
+	assert_int_equal(find(scene, &addr), -ERR_NOT_TRACED);
+	assert_non_null(strstr(scene->err.detail, "detached"));
+	assert_int_equal(take(scene), -ERR_NOT_TRACED);
+	AREA_PUT(&scene->fake, state, TRACER_LOADED);
+	assert_int_equal(find(scene, &addr), -ERR_NOT_TRACED);
+	assert_non_null(strstr(scene->err.detail, "never switched on"));
+	assert_int_equal(addr, 7);
+	assert_int_equal(tracer_find(&scene->fake.target, scene->fake.modules,
+				 scene->fake.module_count, &addr, &scene->err),
+		0);
+	assert_int_equal(addr, TRACER_AREA);
+}
+
+static void a_32_bit_process_has_a_tracer_of_its_own(void **state)
+{
+	struct scene *scene = *state;
+	uint64_t addr = 0;
+
+	scene->fake.target.bits = 32;
+	assert_int_equal(find(scene, &addr), -ERR_NOT_TRACED);
+	scene->fake.modules[1].path = "C:\\tools\\hsnap-tracer32.dll";
+	assert_int_equal(find(scene, &addr), 0);
+	assert_int_equal(take(scene), -ERR_TARGET); /* of 64 bits, by what it says */
+	AREA_PUT(&scene->fake, pointer_bytes, 4);
+	assert_int_equal(take(scene), 0);
+}
+
+static void it_is_busy_while_its_ranges_change(void **state)
+{
+	struct scene *scene = *state;
+
+	assert_false(tracer_is_busy(&scene->fake.target, TRACER_AREA));
+	AREA_PUT(&scene->fake, ranges.changing, 7);
+	assert_true(tracer_is_busy(&scene->fake.target, TRACER_AREA));
+	AREA_PUT(&scene->fake, ranges.changing, 8);
+	assert_false(tracer_is_busy(&scene->fake.target, TRACER_AREA));
+	assert_false(tracer_is_busy(&scene->fake.target, 0x1000));
 }
 
 /* ---------------------------------------------------------------- its tables */
 
-static struct tracer_block block_of(unsigned i)
+static struct made_block block_of(unsigned i)
 {
-	return (struct tracer_block){
+	return (struct made_block){
 		.addr = 0x1000 + i * 48ull, .size_bytes = i, .heap = 0x110000 + i % 3, .stack = i};
 }
 
 static void assert_has(struct scene *scene, unsigned i)
 {
-	const struct tracer_block block = block_of(i);
+	const struct made_block block = block_of(i);
 	const struct tracer_block *found = tracer_copy_find(&scene->copy, block.addr);
 
 	assert_non_null(found);
-	assert_int_equal(found->size_bytes, block.size_bytes);
-	assert_int_equal(found->heap, block.heap);
-	assert_int_equal(found->stack, block.stack);
+	assert_int_equal(tracer_block_bytes(found), block.size_bytes);
+	assert_int_equal(tracer_copy_heap(&scene->copy, found), block.heap);
+	assert_int_equal(tracer_block_stack(found), block.stack);
 	assert_null(tracer_copy_find(&scene->copy, block.addr + 16));
 }
 
@@ -175,7 +216,7 @@ static void every_block_of_every_shard_is_found(void **state)
 
 		tracer_place_table(&scene->fake, shard, shard / 4);
 		for (unsigned i = 0; i < entries; i += shard % 3 + 1) {
-			const struct tracer_block block = block_of(count++);
+			const struct made_block block = block_of(count++);
 
 			tracer_put_block(&scene->fake, shard, i, &block);
 		}
@@ -195,7 +236,7 @@ static void an_entry_that_is_being_moved_counts_once(void **state)
 
 	tracer_place_table(&scene->fake, 5, 6);
 	for (unsigned i = 0; i < 20; i++) {
-		const struct tracer_block block = block_of(i);
+		const struct made_block block = block_of(i);
 
 		tracer_put_block(&scene->fake, 5, 3 * i, &block);
 		if (i % 3 == 0)
@@ -227,7 +268,7 @@ static void a_tracer_that_has_seen_nothing_has_nothing(void **state)
 static void shards_that_were_left_locked_are_counted_and_not_believed(void **state)
 {
 	struct scene *scene = *state;
-	struct tracer_block block = {.addr = 0x1000, .size_bytes = 8, .stack = 1};
+	struct made_block block = {.addr = 0x1000, .size_bytes = 8, .stack = 1};
 
 	tracer_place_table(&scene->fake, 63, 4);
 	tracer_put_block(&scene->fake, 63, 3, &block);
@@ -262,7 +303,7 @@ static void stacks_of_every_depth_come_out_as_they_went_in(void **state)
 static void an_id_that_names_no_sound_record_has_no_frames(void **state)
 {
 	struct scene *scene = *state;
-	const uint32_t depths[] = {0, 65, 0x1fffffff, 0x20000000, 0x80000000, UINT32_MAX};
+	const uint32_t depths[] = {0, 65, 0x1fff, 0x2000, 0x8000, 0xffff};
 	uint32_t id = tracer_put_stack(&scene->fake, 0x1000, 4), past;
 
 	past = (uint32_t)(AREA_GET(&scene->fake, stacks_top) / 8);
@@ -272,11 +313,11 @@ static void an_id_that_names_no_sound_record_has_no_frames(void **state)
 		assert_int_equal(tracer_copy_stack(&scene->copy, wild, scene->frames), 0);
 	assert_int_equal(tracer_copy_stack(&scene->copy, UINT32_MAX, scene->frames), 0);
 	for (size_t i = 0; i < sizeof(depths) / sizeof(*depths); i++) {
-		fake_put(&scene->fake, TRACER_STACKS + id * 8ull + 8, depths[i], 4);
+		fake_put(&scene->fake, TRACER_STACKS + id * 8ull + 8, depths[i], 2);
 		assert_int_equal(take(scene), 0);
 		assert_int_equal(tracer_copy_stack(&scene->copy, id, scene->frames), 0);
 	}
-	fake_put(&scene->fake, TRACER_STACKS + id * 8ull + 8, 5, 4); /* one past the top */
+	fake_put(&scene->fake, TRACER_STACKS + id * 8ull + 8, 5, 2); /* one past the top */
 	assert_int_equal(take(scene), 0);
 	assert_int_equal(tracer_copy_stack(&scene->copy, id, scene->frames), 0);
 }
@@ -288,7 +329,8 @@ static void tables_that_cannot_be_are_an_error(void **state)
 	struct scene *scene = *state;
 	uint64_t good = tracer_place_table(&scene->fake, 9, 11);
 	const uint64_t wild[] = {64, 0xdead0000 | 11, UINT64_MAX, UINT64_MAX - 63, 1ull << 63 | 11,
-		good | 12, good | 25, good | 30, good | 31, good | 63};
+		(TRACER_ROOM - 64) | 11, (TRACER_ROOM + TRACER_ROOM_BYTES - 64) | 11, good | 12,
+		good | 25, good | 30, good | 31, good | 63};
 
 	for (size_t i = 0; i < sizeof(wild) / sizeof(*wild); i++) {
 		SHARD_PUT(&scene->fake, 9, table, wild[i]);
@@ -330,6 +372,8 @@ static void stack_areas_that_cannot_be_are_an_error(void **state)
 		{TRACER_STACKS, 0x20000, 0x20000, 1 << 30},
 		{TRACER_STACKS, UINT64_MAX, UINT64_MAX, UINT64_MAX},
 		{TRACER_STACKS, 1ull << 34, 1ull << 34, 1ull << 34},
+		{TRACER_STACKS - 8, 0x1000, 0x10000, 1 << 30},
+		{TRACER_ROOM - 0x800, 0x1000, 0x10000, 1 << 30},
 		{0, 0x1000, 0x10000, 1 << 30},
 		{UINT64_MAX - 0xfff, 0x1000, 0x10000, 1 << 30},
 		{UINT64_MAX, 0x1000, 0x10000, 1 << 30},
@@ -355,8 +399,11 @@ int main(void)
 		TEST(it_is_found_by_its_export_however_its_path_is_spelt),
 		TEST(a_process_without_it_is_not_traced),
 		TEST(a_dll_that_is_not_what_its_name_says_is_an_error),
-		TEST(a_tracer_of_another_version_is_an_error),
-		TEST(a_tracer_that_failed_says_at_which_step),
+		TEST(a_tracer_of_another_version_is_refused_by_name),
+		TEST(a_tracer_that_failed_says_why),
+		TEST(a_tracer_that_is_not_on_traces_nothing),
+		TEST(a_32_bit_process_has_a_tracer_of_its_own),
+		TEST(it_is_busy_while_its_ranges_change),
 		TEST(every_block_of_every_shard_is_found),
 		TEST(an_entry_that_is_being_moved_counts_once),
 		TEST(a_tracer_that_has_seen_nothing_has_nothing),

@@ -15,60 +15,35 @@
 
 #include <cmocka.h>
 
-#include "snapshot/tracer/blocktable.h"
-#include "snapshot/tracer/memory.h"
 #include "tests/unit/block_model.h"
-#include "tests/unit/fake_memory.h"
 
-static struct fake_memory memory;
+#define LIMIT ((uint64_t)64 << 20)
+
 static volatile bool is_stepping;
 
 static void steps_begin(void);
 
-void *memory_reserve(uint64_t bytes)
+static void on_decommit(void)
 {
-	return fake_reserve(&memory, bytes);
-}
-
-bool memory_commit(void *at, uint64_t bytes)
-{
-	return fake_commit(&memory, at, bytes);
-}
-
-void memory_release(void *at, uint64_t bytes)
-{
-	fake_give_back(at, bytes);
 	if (!is_stepping)
 		return;
 	model.wrong += !is_promise_kept(0, 0);
 	steps_begin();
 }
 
-bool memory_wait(unsigned tries)
-{
-	__atomic_fetch_add(&memory.yields, 1, __ATOMIC_RELAXED);
-	return tries < 1000;
-}
-
 static int set_up(void **state)
 {
 	(void)state;
-	memset(&area, 0, sizeof(area));
 	seed = 20240607;
-	memory = (struct fake_memory){FAKE_ALWAYS, FAKE_ALWAYS, 0};
+	fake_begin(LIMIT);
+	memory.on_decommit = on_decommit;
 	return 0;
 }
 
 static int tear_down(void **state)
 {
 	(void)state;
-	for (unsigned i = 0; i < TRACER_SHARDS; i++) {
-		uint64_t count;
-		struct tracer_block *table = table_of(&area.shards[i], &count);
-
-		if (table)
-			munmap(table, count * sizeof(*table));
-	}
+	fake_end();
 	return 0;
 }
 
@@ -138,7 +113,7 @@ static void take(uint32_t index)
 		assert_true(is_block(&block, index, model.versions[index]));
 		model.live_count--;
 	} else {
-		assert_int_equal(block.addr, 0); /* untouched */
+		assert_int_equal(block.key, 0); /* untouched */
 	}
 	model.versions[index] = 0;
 	model.changing = NONE;
@@ -211,7 +186,7 @@ static void searching_goes_on_at_the_tables_beginning(void **state)
 
 static void what_was_never_put_is_not_found(void **state)
 {
-	struct tracer_block block = {.addr = 1};
+	struct tracer_block block = {.key = 1};
 
 	(void)state;
 	model_init();
@@ -223,7 +198,7 @@ static void what_was_never_put_is_not_found(void **state)
 		assert_false(blocktable_take(&area, model.addrs[i] + 8, &block));
 		assert_false(blocktable_take(&area, model.addrs[i] - 8, &block));
 	}
-	assert_int_equal(block.addr, 1);
+	assert_int_equal(block.key, 1);
 	assert_true(is_promise_kept(0, TRACER_SHARDS - 1));
 }
 
@@ -297,43 +272,154 @@ static void while_a_table_grows_nothing_live_is_missing(void **state)
 	assert_true(is_promise_kept(0, TRACER_SHARDS - 1));
 }
 
+static void check_shrinking(void)
+{
+	const uint64_t table = area.shards[0].table;
+
+	take(model.live_count - 1);
+	assert_int_not_equal(area.shards[0].table, table);
+}
+
+static void while_a_table_shrinks_nothing_live_is_missing(void **state)
+{
+	(void)state;
+	model_at_growth();
+	put(model.live_count);
+	while (model.live_count > 4096 / 4)
+		take(model.live_count - 1);
+	assert_int_equal(area.shards[0].table & 63, 12);
+	stepping(check_shrinking, 97);
+	assert_int_equal(area.shards[0].table & 63, 11);
+	assert_true(is_promise_kept(0, TRACER_SHARDS - 1));
+}
+
+/* ---------------------------------------------------------------- what it costs */
+
+/* 64 bytes for each live block: what the tables say is committed, and what is. */
+static void assert_cheap(void)
+{
+	uint64_t bytes = 0;
+
+	for (unsigned i = 0; i < TRACER_SHARDS; i++) {
+		uint64_t count;
+
+		table_of(&area.shards[i], &count);
+		bytes += count * sizeof(struct tracer_block);
+	}
+	assert_int_equal(area.committed_bytes, bytes);
+	assert_true(bytes <= 64 * (uint64_t)model.live_count);
+}
+
+static void a_block_costs_64_bytes_at_most_whatever_their_number(void **state)
+{
+	const uint32_t few = 20000, many = 300000;
+
+	(void)state;
+	model_init();
+	model_add_anywhere(many);
+	while (model.live_count < few)
+		put(model.live_count);
+	for (unsigned round = 0; round < 3; round++) {
+		while (model.live_count < many) {
+			put(model.live_count);
+			assert_cheap();
+		}
+		assert_int_equal(fake_committed_bytes(), area.committed_bytes);
+		while (model.live_count > few) {
+			take(model.live_count - 1);
+			assert_cheap();
+		}
+		assert_int_equal(fake_committed_bytes(), area.committed_bytes);
+	}
+	assert_true(is_promise_kept(0, TRACER_SHARDS - 1));
+}
+
+static void blocks_that_come_and_go_cost_no_more_with_time(void **state)
+{
+	const uint32_t live = 30000;
+
+	(void)state;
+	model_init();
+	model_add_anywhere(400000);
+	while (model.live_count < live)
+		put(model.live_count);
+	for (uint32_t i = 0; i < 2000000; i++) { /* the oldest goes, another comes */
+		take(i % model.count);
+		put((i + live) % model.count);
+		assert_true(area.committed_bytes <= 64 * (uint64_t)live);
+	}
+	assert_int_equal(model.live_count, live);
+	assert_cheap();
+	while (model.live_count)
+		take(fake_dice(&seed) % model.count);
+	assert_true(area.committed_bytes <= TRACER_SHARDS * BLOCKTABLE_FIRST_BYTES);
+	assert_int_equal(fake_committed_bytes(), area.committed_bytes);
+}
+
+static void without_memory_a_table_shrinks_later(void **state)
+{
+	(void)state;
+	model_at_growth();
+	put(model.live_count);
+	memory.commits_left = 0;
+	while (model.live_count > 600)
+		take(model.live_count - 1);
+	assert_int_equal(area.shards[0].table & 63, 12);
+	memory.commits_left = FAKE_ALWAYS;
+	while (model.live_count > 500)
+		take(model.live_count - 1);
+	assert_int_not_equal(area.shards[0].table & 63, 12);
+	assert_true(is_promise_kept(0, TRACER_SHARDS - 1));
+}
+
 /* ---------------------------------------------------------------- what can go wrong */
 
 static void without_memory_the_table_stays_and_drops_are_counted(void **state)
 {
 	struct tracer_block late, taken;
 
-	(void)state;
-	for (int is_commit = 0; is_commit < 2; is_commit++) {
-		model_at_growth();
-		*(is_commit ? &memory.commits_left : &memory.reserves_left) = 0;
+	for (int is_limit = 0; is_limit < 2; is_limit++) {
+		model_init();
+		model_add_crowd(2048 / 8 * 7 + 1, ANY_ENTRY);
+		while (model.live_count < 2048 / 4 * 3)
+			put(model.live_count);
+		if (is_limit)
+			area.limit_bytes = area.committed_bytes + 2048 * 16 * 2 - 1;
+		else
+			memory.commits_left = 0;
+		while (model.live_count < model.count - 1) /* it gets fuller than it would */
+			put(model.live_count);
+		assert_int_equal(area.dropped_blocks, 0);
 		late = block_of(model.count - 1, 1);
 		for (uint64_t i = 1; i <= 3; i++) {
-			area.dropped_blocks = i - 1;
 			blocktable_put(&area, &late);
 			assert_int_equal(area.dropped_blocks, i);
 			assert_true(is_promise_kept(0, TRACER_SHARDS - 1));
 		}
-		assert_false(blocktable_take(&area, late.addr, &taken));
-		memory = (struct fake_memory){FAKE_ALWAYS, FAKE_ALWAYS, 0};
+		assert_false(blocktable_take(&area, tracer_block_addr(&late), &taken));
+		put(0); /* what is there can be replaced */
+		assert_int_equal(area.dropped_blocks, 3);
+		assert_int_equal(area.shards[0].table & 63, 11);
+		area.limit_bytes = LIMIT;
+		memory.commits_left = FAKE_ALWAYS;
 		put(model.count - 1); /* there is memory again */
 		assert_true(is_promise_kept(0, TRACER_SHARDS - 1));
 		assert_int_equal(area.dropped_blocks, 3);
 		tear_down(state);
-		memset(&area, 0, sizeof(area));
+		set_up(state);
 	}
 }
 
 static void the_first_table_may_find_no_memory_either(void **state)
 {
-	struct tracer_block block = {.addr = 0x1000, .size_bytes = 8};
+	struct tracer_block block = tracer_block_make(0x1000, 0, 1, 8);
 
 	(void)state;
-	memory.reserves_left = 0;
+	memory.commits_left = 0;
 	blocktable_put(&area, &block);
 	assert_int_equal(area.dropped_blocks, 1);
 	assert_false(blocktable_take(&area, 0x1000, &block));
-	memory.reserves_left = FAKE_ALWAYS;
+	memory.commits_left = FAKE_ALWAYS;
 	blocktable_put(&area, &block);
 	assert_true(blocktable_take(&area, 0x1000, &block));
 }
@@ -352,7 +438,7 @@ static void a_lock_that_is_never_given_back_breaks_its_shard_only(void **state)
 	area.shards[0].lock = 1; /* its thread was ended inside */
 	block = block_of(0, 7);
 	blocktable_put(&area, &block);
-	waited = memory.yields;
+	waited = memory.waits;
 	assert_in_range(waited, 1, patience);
 	assert_int_equal(area.shards[0].broken, 1);
 	assert_int_equal(area.dropped_blocks, 1);
@@ -360,7 +446,7 @@ static void a_lock_that_is_never_given_back_breaks_its_shard_only(void **state)
 		assert_false(blocktable_take(&area, model.addrs[i % 100], &block));
 		blocktable_put(&area, &block);
 	}
-	assert_int_equal(memory.yields, waited);
+	assert_int_equal(memory.waits, waited);
 	assert_int_equal(area.dropped_blocks, 1001);
 	assert_true(is_promise_kept(0, 0)); /* old, but whole */
 	model_init();
@@ -383,6 +469,10 @@ int main(void)
 		TEST(what_was_never_put_is_not_found),
 		TEST(while_entries_move_nothing_live_is_missing),
 		TEST(while_a_table_grows_nothing_live_is_missing),
+		TEST(while_a_table_shrinks_nothing_live_is_missing),
+		TEST(a_block_costs_64_bytes_at_most_whatever_their_number),
+		TEST(blocks_that_come_and_go_cost_no_more_with_time),
+		TEST(without_memory_a_table_shrinks_later),
 		TEST(without_memory_the_table_stays_and_drops_are_counted),
 		TEST(the_first_table_may_find_no_memory_either),
 		TEST(a_lock_that_is_never_given_back_breaks_its_shard_only),

@@ -1,0 +1,190 @@
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "core/kv.h"
+#include "core/opt.h"
+#include "core/size.h"
+#include "snapshot/command/command.h"
+#include "snapshot/control/attach.h"
+#include "snapshot/live/process.h"
+
+/* Of tables, in MiB: a 32-bit program has little address space. */
+#define MB_DEFAULT (sizeof(void *) == 8 ? 4096 : 128)
+#define MB_MIN 16
+#define MB_MAX (sizeof(void *) == 8 ? 1 << 20 : 1024)
+#define SAMPLE_MAX ((uint64_t)1 << 40)
+
+enum {
+	OPT_PID = 1,
+	OPT_NAME,
+	OPT_MAX_MB,
+	OPT_SAMPLE,
+	OPT_VERBOSE,
+	OPT_HELP,
+};
+
+static const struct opt attach_opts[] = {
+	{OPT_PID, "p", "pid", "PID", "trace this process"},
+	{OPT_NAME, "pn", "name", "NAME", "trace the process with this image name"},
+	{OPT_MAX_MB, NULL, "max-mb", "N", "memory that the tracer's tables may take, in MiB"},
+	{OPT_SAMPLE, NULL, "sample", "BYTES", "record one block in about so many bytes (512K, 1M)"},
+	{OPT_VERBOSE, "v", "verbose", NULL, "say on standard error that it is traced"},
+	{OPT_HELP, "h", "help", NULL, "print this help"},
+	{0},
+};
+
+static const struct opt detach_opts[] = {
+	{OPT_PID, "p", "pid", "PID", "stop tracing this process"},
+	{OPT_NAME, "pn", "name", "NAME", "stop tracing the process with this image name"},
+	{OPT_VERBOSE, "v", "verbose", NULL, "say on standard error that it is not traced any more"},
+	{OPT_HELP, "h", "help", NULL, "print this help"},
+	{0},
+};
+
+void command_attach_help(FILE *to)
+{
+	fprintf(to,
+		"usage: hsnap attach -p PID | -pn NAME [-v] [--max-mb N] [--sample BYTES]\n"
+		"\n"
+		"Loads the tracer into a process that runs: blocks that it allocates from now on\n"
+		"have a stack.\n"
+		"\n");
+	opt_help(attach_opts, to);
+}
+
+void command_detach_help(FILE *to)
+{
+	fprintf(to, "usage: hsnap detach -p PID | -pn NAME [-v]\n"
+		    "\n"
+		    "Takes the tracer's hooks out of a process, which forgets its stacks.\n"
+		    "\n");
+	opt_help(detach_opts, to);
+}
+
+struct request {
+	const char *command, *pid, *name;
+	struct attach_options options;
+	bool is_verbose;
+};
+
+static int find_pid(const struct request *request, uint32_t *pid, struct err *err)
+{
+	uint64_t number;
+
+	if (!request->pid == !request->name)
+		return err_set(
+			err, ERR_USAGE, request->command, "say which process: -p PID or -pn NAME");
+	if (request->name)
+		return process_by_name(request->name, pid, err);
+	if (kv_number(request->pid, 10, &number) || !number || number > UINT32_MAX)
+		return err_set(err, ERR_USAGE, request->pid, "a pid is a decimal number");
+	*pid = (uint32_t)number;
+	return 0;
+}
+
+static int set_max_mb(struct request *request, const char *value, struct err *err)
+{
+	uint64_t megabytes;
+
+	if (kv_number(value, 10, &megabytes) || megabytes < MB_MIN || megabytes > MB_MAX)
+		return err_set(err, ERR_USAGE, value, "a size in MiB is a number from %d to %d",
+			MB_MIN, MB_MAX);
+	request->options.limit_bytes = megabytes << 20;
+	return 0;
+}
+
+static int set_sample(struct request *request, const char *value, struct err *err)
+{
+	uint64_t bytes;
+
+	if (size_parse(value, strlen(value), &bytes) || !bytes || bytes > SAMPLE_MAX)
+		return err_set(err, ERR_USAGE, value,
+			"it takes a number of bytes up to 1T, as 65536, 512K or 1M");
+	request->options.sample_bytes = bytes;
+	return 0;
+}
+
+static int set_option(
+	struct request *request, int id, const struct opt_state *state, struct err *err)
+{
+	switch (id) {
+	case OPT_PID: request->pid = state->value; return 0;
+	case OPT_NAME: request->name = state->value; return 0;
+	case OPT_MAX_MB: return set_max_mb(request, state->value, err);
+	case OPT_SAMPLE: return set_sample(request, state->value, err);
+	case OPT_VERBOSE: request->is_verbose = true; return 0;
+	case OPT_ARGUMENT:
+		return err_set(err, ERR_USAGE, state->value, "%s takes no such argument",
+			request->command);
+	default: return id;
+	}
+}
+
+/* Reads the options and finds the process. 1: help was asked for. */
+static int read_options(struct request *request, const struct opt *opts, int argc, char **argv,
+	uint32_t *pid, struct err *err)
+{
+	struct opt_state state;
+	int id, rc = 0;
+
+	opt_init(&state, opts, argc, argv);
+	while (!rc && (id = opt_next(&state, err))) {
+		if (id == OPT_HELP)
+			return 1;
+		rc = set_option(request, id, &state, err);
+	}
+	return rc ? rc : find_pid(request, pid, err);
+}
+
+int command_attach(int argc, char **argv)
+{
+	struct request request = {
+		.command = argv[0], .options.limit_bytes = (uint64_t)MB_DEFAULT << 20};
+	uint64_t limit = 0;
+	uint32_t pid = 0;
+	struct err err = {0};
+	int rc = read_options(&request, attach_opts, argc, argv, &pid, &err);
+
+	if (rc > 0) {
+		command_attach_help(stdout);
+		return 0;
+	}
+	if (!rc)
+		rc = attach(pid, &request.options, &limit, &err);
+	if (rc)
+		return command_fail(&err);
+	if (limit < request.options.limit_bytes)
+		fprintf(stderr,
+			"hsnap: pid %" PRIu32 ": warning: there is address space for %" PRIu64
+			" MiB of tables only, not for %" PRIu64 "\n",
+			pid, limit >> 20, request.options.limit_bytes >> 20);
+	if (request.is_verbose)
+		fprintf(stderr,
+			"hsnap: pid %" PRIu32
+			": traced: blocks that it allocates from now on have a stack\n",
+			pid);
+	return 0;
+}
+
+int command_detach(int argc, char **argv)
+{
+	struct request request = {.command = argv[0]};
+	uint32_t pid = 0;
+	struct err err = {0};
+	int rc = read_options(&request, detach_opts, argc, argv, &pid, &err);
+
+	if (rc > 0) {
+		command_detach_help(stdout);
+		return 0;
+	}
+	if (!rc)
+		rc = detach(pid, &err);
+	if (rc)
+		return command_fail(&err);
+	if (request.is_verbose)
+		fprintf(stderr,
+			"hsnap: pid %" PRIu32 ": not traced any more: its stacks are forgotten\n",
+			pid);
+	return 0;
+}

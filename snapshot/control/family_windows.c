@@ -1,0 +1,193 @@
+#include "snapshot/control/family_windows.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "core/text.h"
+#include "snapshot/control/out_pattern.h"
+#include "snapshot/live/nt_windows.h"
+#include "snapshot/live/open_windows.h"
+
+#define STACK_BYTES ((SIZE_T)1 << 20) /* address space of a thread */
+
+/* A process that one of the family has just created, and that waits. */
+struct birth {
+	struct family *family;
+	uint32_t parent_pid;
+	struct traced_child child;
+	HANDLE taken; /* set when the child is prepared, or left alone */
+};
+
+/* What a child's thread has. */
+struct follower {
+	struct family *family;
+	HANDLE process, thread;
+	struct traced traced;
+	char name[40];
+};
+
+int family_init(struct family *family, const struct run *run, struct err *err)
+{
+	*family = (struct family){.run = run, .count = 1};
+	family->options.install.limit_bytes = run->limit_bytes;
+	family->options.install.sample_bytes = run->sample_bytes;
+	family->options.install.flags = run->with_children ? TRACER_FLAG_CHILDREN : 0;
+	family->options.stops_at_exit = run->at_exit != NULL;
+	family->all_ended = CreateEventW(NULL, TRUE, FALSE, NULL);
+	if (!family->all_ended)
+		return err_set(err, ERR_NOMEM, run->argv[0], NULL);
+	InitializeCriticalSection(&family->turn);
+	return 0;
+}
+
+static void leave(struct family *family)
+{
+	if (!InterlockedDecrement(&family->count))
+		SetEvent(family->all_ended);
+}
+
+void family_end(struct family *family)
+{
+	leave(family);
+	WaitForSingleObject(family->all_ended, INFINITE);
+	CloseHandle(family->all_ended);
+	DeleteCriticalSection(&family->turn);
+}
+
+/* One line about a process; an error that is about the same place does not name it again. */
+static void warn(struct family *family, const char *name, const char *what, const struct err *err)
+{
+	struct err about = *err;
+	char text[1600], reason[1400];
+
+	if (!strcmp(about.place, name))
+		about.place[0] = '\0';
+	snprintf(text, sizeof(text), "hsnap: %s: warning: %s: %s", name, what,
+		err_reason(&about, reason, sizeof(reason)));
+	EnterCriticalSection(&family->turn);
+	fprintf(stderr, "%s\n", text_harmless(text));
+	LeaveCriticalSection(&family->turn);
+}
+
+static int take_snapshot(struct family *family, struct traced *traced, struct err *err)
+{
+	struct target *target = &traced->target;
+	struct buf path;
+	int rc;
+
+	buf_init(&path);
+	rc = out_pattern_add(&path, family->run->at_exit, target->image, target->pid);
+	if (rc)
+		return err_set(err, ERR_NOMEM, traced->name, NULL);
+	EnterCriticalSection(&family->turn);
+	rc = family->run->snapshot(target, path.data, err);
+	LeaveCriticalSection(&family->turn);
+	buf_release(&path);
+	return rc;
+}
+
+/* Whether the pid is of a process that this parent has started: it might say any number. */
+static bool is_child(HANDLE process, uint32_t parent_pid)
+{
+	PROCESS_BASIC_INFORMATION basic;
+
+	return NtQueryInformationProcess(
+		       process, ProcessBasicInformation, &basic, sizeof(basic), NULL) >= 0 &&
+	       (uint32_t)basic.InheritedFromUniqueProcessId == parent_pid;
+}
+
+/* Finds the child and has it load the tracer. */
+static int adopt(struct follower *follower, const struct birth *birth, struct err *err)
+{
+	int rc = process_open(birth->child.pid, TRACED_RIGHTS, 0, &follower->process, err);
+
+	if (rc)
+		return rc;
+	if (!is_child(follower->process, birth->parent_pid))
+		return err_set(err, ERR_INJECT, NULL, "its parent is another process");
+	follower->thread = OpenThread(TRACED_THREAD_RIGHTS, FALSE, birth->child.tid);
+	if (!follower->thread || GetProcessIdOfThread(follower->thread) != birth->child.pid)
+		return err_set(err, ERR_INJECT, NULL, "its thread cannot be opened");
+	return traced_prepare(
+		&follower->traced, follower->process, follower->thread, follower->name, err);
+}
+
+static void release(struct follower *follower)
+{
+	traced_release(&follower->traced);
+	if (follower->thread)
+		CloseHandle(follower->thread);
+	if (follower->process)
+		CloseHandle(follower->process);
+}
+
+/* The life of a child, from birth on, which ends with its parent's wait. */
+static DWORD WINAPI follow_child(void *ctx)
+{
+	const struct birth *birth = ctx;
+	struct follower follower = {.family = birth->family};
+	struct family *family = birth->family;
+	struct err err = {0};
+	int rc;
+
+	snprintf(follower.name, sizeof(follower.name), "pid %lu", (unsigned long)birth->child.pid);
+	rc = adopt(&follower, birth, &err);
+	SetEvent(birth->taken);
+	if (!rc)
+		rc = traced_bring_up(&follower.traced, &family->options, &err);
+	if (rc) {
+		traced_release(&follower.traced); /* it goes on */
+		warn(family, follower.name, "this child process is not traced", &err);
+	} else if (family_follow(family, &follower.traced, &err)) {
+		warn(family, follower.name, "no snapshot at its exit", &err);
+	}
+	release(&follower);
+	leave(family);
+	return 0;
+}
+
+/* A child is there, and its parent waits until it is prepared. */
+static void begin_child(struct family *family, struct traced *parent)
+{
+	struct birth birth = {.family = family, .parent_pid = parent->target.pid};
+	struct err err = {0};
+	HANDLE thread = NULL;
+
+	birth.taken = CreateEventW(NULL, TRUE, FALSE, NULL);
+	InterlockedIncrement(&family->count);
+	if (birth.taken && traced_child(parent, &birth.child))
+		thread = CreateThread(NULL, STACK_BYTES, follow_child, &birth,
+			STACK_SIZE_PARAM_IS_A_RESERVATION, NULL);
+	if (thread) {
+		WaitForSingleObject(birth.taken, INFINITE);
+		CloseHandle(thread);
+	} else {
+		leave(family);
+		err_set(&err, ERR_NOMEM, NULL, NULL);
+		warn(family, parent->target.name, "its child process is not traced", &err);
+	}
+	if (birth.taken)
+		CloseHandle(birth.taken);
+	SetEvent(parent->child_taken);
+}
+
+int family_follow(struct family *family, struct traced *traced, struct err *err)
+{
+	bool has_exited = false;
+	enum traced_event event;
+	int rc = 0;
+
+	while ((event = traced_wait(traced)) != TRACED_ENDED) {
+		if (event == TRACED_CHILD) {
+			begin_child(family, traced);
+			continue;
+		}
+		has_exited = true;
+		rc = take_snapshot(family, traced, err);
+		SetEvent(traced->exit_continue);
+	}
+	if (family->options.stops_at_exit && !has_exited)
+		rc = err_set(err, ERR_GONE, traced->name,
+			"before it came to its own exit: a crash, or another process");
+	return rc;
+}

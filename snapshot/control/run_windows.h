@@ -1,0 +1,35 @@
+/*
+ * Running a program with the tracer in it, from before its first instruction to its end.
+ */
+#ifndef SNAPSHOT_RUN_WINDOWS_H
+#define SNAPSHOT_RUN_WINDOWS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "core/err.h"
+#include "snapshot/target/target.h"
+
+struct run {
+	const char *const *argv; /* the program and its arguments, NULL-terminated */
+	/* Where the snapshot at the end goes: as out_pattern_check() wants it. NULL: none is taken. */
+	const char *at_exit;
+	uint64_t limit_bytes; /* for the tracer's tables */
+	uint64_t sample_bytes; /* 0: every block is recorded */
+	bool keep_bstr_cache; /* else COM is told not to keep freed strings */
+	bool with_children; /* trace the processes that it starts, too, and those that they start */
+	/* Takes the snapshot at exit, one at a time. */
+	int (*snapshot)(struct target *target, const char *path, struct err *err);
+};
+
+/*
+ * Starts the program and waits for its end, and that of the children that are traced. Standard
+ * streams, working folder and Ctrl-C are the program's. Returns 0 and its exit status; -ERR_START,
+ * -ERR_BITS, -ERR_INJECT (the program was ended before its own code began), or, with the exit status,
+ * what the snapshot returned. A child that cannot be traced or read is a line on standard error.
+ *
+ * A program of the other bitness is left to the hsnap for it, see delegate_windows.h.
+ */
+int run(const struct run *run, uint32_t *exit_status, struct err *err);
+
+#endif

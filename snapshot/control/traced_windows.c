@@ -1,0 +1,160 @@
+#include "snapshot/control/traced_windows.h"
+
+#include <stddef.h>
+
+#include "snapshot/control/program_windows.h"
+#include "snapshot/live/process.h"
+#include "snapshot/stacks/tracer_table.h"
+
+int traced_prepare(
+	struct traced *traced, HANDLE process, HANDLE thread, const char *name, struct err *err)
+{
+	int rc;
+
+	*traced = (struct traced){.process = process, .name = name};
+	rc = target_open_handle(&traced->target, process, err);
+	if (!rc && traced->target.bits != OUR_BITS)
+		rc = err_set(err, ERR_BITS, name, NULL);
+	if (!rc)
+		rc = injection_prepare(&traced->injection, process, thread, name, err);
+	return rc;
+}
+
+static int find_area(struct traced *traced, struct err *err)
+{
+	struct target *target = &traced->target;
+	struct snapshot modules;
+	int rc;
+
+	snapshot_init(&modules);
+	rc = target->ops->modules(target, &modules, err);
+	if (!rc)
+		rc = tracer_find(
+			target, modules.modules, modules.module_count, &traced->area_addr, err);
+	if (rc == -ERR_NOT_TRACED)
+		rc = err_set(err, ERR_INJECT, traced->name, "it does not load " TRACER_DLL);
+	snapshot_release(&modules);
+	return rc;
+}
+
+/* A handle of the process's for one of ours, or 0. */
+static uint64_t give(struct traced *traced, HANDLE ours, DWORD access)
+{
+	HANDLE theirs = NULL;
+
+	if (!ours || !DuplicateHandle(
+			     GetCurrentProcess(), ours, traced->process, &theirs, access, FALSE, 0))
+		return 0;
+	return (uintptr_t)theirs;
+}
+
+/* Two events at which the process meets hsnap: one that it sets, at addr in its memory, and one that it
+ * waits for, behind it. */
+static bool share_events(
+	struct traced *traced, HANDLE *reached, HANDLE *go_on, bool is_once, uint64_t addr)
+{
+	uint64_t theirs[2];
+
+	*reached = CreateEventW(NULL, is_once, FALSE, NULL);
+	*go_on = CreateEventW(NULL, is_once, FALSE, NULL);
+	theirs[0] = give(traced, *reached, EVENT_MODIFY_STATE | SYNCHRONIZE);
+	theirs[1] = give(traced, *go_on, SYNCHRONIZE);
+	return theirs[0] && theirs[1] &&
+	       WriteProcessMemory(
+		       traced->process, (void *)(uintptr_t)addr, theirs, sizeof(theirs), NULL);
+}
+
+/* As share_events() and traced_child() take them. */
+_Static_assert(offsetof(struct tracer_area, exit_continue) ==
+			       offsetof(struct tracer_area, exit_reached) + 8 &&
+		       offsetof(struct tracer_area, child_taken) ==
+			       offsetof(struct tracer_area, child_created) + 8 &&
+		       offsetof(struct tracer_area, child_tid) ==
+			       offsetof(struct tracer_area, child_pid) + 4,
+	"layout");
+
+#define FIELD(traced, name) ((traced)->area_addr + offsetof(struct tracer_area, name))
+
+/* Tells the tracer when to wait, and for whom. */
+static int arrange_meetings(
+	struct traced *traced, const struct traced_options *options, struct err *err)
+{
+	uint64_t us = give(traced, GetCurrentProcess(), SYNCHRONIZE);
+	bool ok = us &&
+		  WriteProcessMemory(traced->process,
+			  (void *)(uintptr_t)FIELD(traced, hsnap_process), &us, sizeof(us), NULL);
+
+	if (ok && options->stops_at_exit)
+		ok = share_events(traced, &traced->exit_reached, &traced->exit_continue, true,
+			FIELD(traced, exit_reached));
+	if (ok && options->install.flags & TRACER_FLAG_CHILDREN)
+		ok = share_events(traced, &traced->child_created, &traced->child_taken, false,
+			FIELD(traced, child_created));
+	return ok ? 0 :
+		    err_set(err, ERR_INJECT, traced->name,
+			    "its memory cannot be written, or it takes no handles");
+}
+
+int traced_bring_up(struct traced *traced, const struct traced_options *options, struct err *err)
+{
+	int rc = 0;
+
+	if (injection_wait(&traced->injection)) {
+		rc = find_area(traced, err);
+		if (!rc)
+			rc = install(&traced->target, traced->process, traced->area_addr,
+				&options->install, err);
+		if (!rc)
+			rc = arrange_meetings(traced, options, err);
+	}
+	if (!rc)
+		injection_release(&traced->injection);
+	return rc;
+}
+
+enum traced_event traced_wait(struct traced *traced)
+{
+	enum traced_event events[3];
+	HANDLE handles[3];
+	DWORD count = 0, got;
+
+	/* In this order: what a process did before it ended comes before its end. */
+	if (traced->child_created) {
+		events[count] = TRACED_CHILD;
+		handles[count++] = traced->child_created;
+	}
+	if (traced->exit_reached &&
+		WaitForSingleObject(traced->exit_continue, 0) != WAIT_OBJECT_0) {
+		events[count] = TRACED_AT_EXIT;
+		handles[count++] = traced->exit_reached;
+	}
+	events[count] = TRACED_ENDED;
+	handles[count++] = traced->process;
+	got = WaitForMultipleObjects(count, handles, FALSE, INFINITE) - WAIT_OBJECT_0;
+	return got < count ? events[got] : TRACED_ENDED;
+}
+
+bool traced_child(struct traced *traced, struct traced_child *child)
+{
+	uint32_t ids[2];
+
+	if (target_read(&traced->target, FIELD(traced, child_pid), ids, sizeof(ids)))
+		return false;
+	*child = (struct traced_child){ids[0], ids[1]};
+	return true;
+}
+
+void traced_release(struct traced *traced)
+{
+	HANDLE events[] = {traced->exit_reached, traced->exit_continue, traced->child_created,
+		traced->child_taken};
+
+	injection_release(&traced->injection);
+	for (size_t i = 0; i < sizeof(events) / sizeof(*events); i++) {
+		if (events[i])
+			CloseHandle(events[i]);
+	}
+	if (traced->target.system)
+		traced->target.ops->close(&traced->target);
+	*traced = (struct traced){0};
+}

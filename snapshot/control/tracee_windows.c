@@ -1,0 +1,290 @@
+#include "snapshot/control/tracee_windows.h"
+
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/buf.h"
+#include "snapshot/control/patch_plan.h"
+#include "snapshot/stacks/tracer_table.h"
+
+#define FOLLOW_MAX 4 /* short jumps to short jumps */
+
+static const struct {
+	const char *name;
+	bool is_optional;
+} functions[HOOK_COUNT] = {
+	[HOOK_ALLOCATE] = {"RtlAllocateHeap", false},
+	[HOOK_REALLOCATE] = {"RtlReAllocateHeap", false},
+	[HOOK_FREE] = {"RtlFreeHeap", false},
+	[HOOK_CREATE_HEAP] = {"RtlCreateHeap", false},
+	[HOOK_DESTROY_HEAP] = {"RtlDestroyHeap", false},
+	[HOOK_VIRTUAL_ALLOCATE] = {"NtAllocateVirtualMemory", false},
+	[HOOK_VIRTUAL_ALLOCATE_EX] = {"NtAllocateVirtualMemoryEx", true},
+	[HOOK_VIRTUAL_FREE] = {"NtFreeVirtualMemory", false},
+	[HOOK_MAP] = {"NtMapViewOfSection", false},
+	[HOOK_MAP_EX] = {"NtMapViewOfSectionEx", true},
+	[HOOK_UNMAP] = {"NtUnmapViewOfSection", false},
+	[HOOK_UNMAP_EX] = {"NtUnmapViewOfSectionEx", true},
+	[HOOK_TERMINATE] = {"NtTerminateProcess", false},
+	[HOOK_CREATE_PROCESS] = {"NtCreateUserProcess", true},
+};
+
+const char *tracee_function_name(enum tracer_hook_id id)
+{
+	return functions[id].name;
+}
+
+bool tracee_is_in(const struct tracee_range *range, uint64_t addr)
+{
+	return addr - range->base < range->bytes;
+}
+
+/* len bytes at addr are code of ntdll's image. */
+static bool is_in_ntdll(const struct tracee *tracee, uint64_t addr, size_t len)
+{
+	return len <= tracee->ntdll.bytes && addr >= tracee->ntdll.base &&
+	       addr - tracee->ntdll.base <= tracee->ntdll.bytes - len;
+}
+
+static bool is_ntdll(const char *path)
+{
+	const char *name = path_base(path), *ntdll = "ntdll.dll";
+
+	while (*name && *ntdll && (*name | 0x20) == (*ntdll | 0x20)) {
+		name++;
+		ntdll++;
+	}
+	return !*name && !*ntdll;
+}
+
+/* A 32-bit process on 64-bit Windows has two ntdlls. */
+static bool has_bits(struct target *target, uint64_t base)
+{
+	struct target_image at = {target, base};
+	struct pe_source source = target_image_source(&at);
+	struct pe_image *image = malloc(sizeof(*image));
+	bool has = image && !pe_read_headers(&source, image) && image->bits == target->bits;
+
+	free(image);
+	return has;
+}
+
+int tracee_find(struct target *target, uint64_t *area_addr, struct err *err)
+{
+	struct snapshot modules;
+	int rc;
+
+	snapshot_init(&modules);
+	rc = target->ops->modules(target, &modules, err);
+	if (!rc)
+		rc = tracer_find(target, modules.modules, modules.module_count, area_addr, err);
+	snapshot_release(&modules);
+	return rc;
+}
+
+static int find_modules(struct tracee *tracee, struct err *err)
+{
+	struct target *target = tracee->target;
+	struct snapshot modules;
+	int rc;
+
+	snapshot_init(&modules);
+	rc = target->ops->modules(target, &modules, err);
+	for (size_t i = 0; !rc && i < modules.module_count; i++) {
+		const struct module *module = &modules.modules[i];
+		struct tracee_range range = {module->base, module->size_bytes};
+
+		if (tracee_is_in(&range, tracee->area_addr))
+			tracee->dll = range;
+		if (!tracee->ntdll.bytes && is_ntdll(module->path) &&
+			has_bits(target, module->base))
+			tracee->ntdll = range;
+	}
+	snapshot_release(&modules);
+	if (!rc && !tracee->ntdll.bytes)
+		rc = err_set(err, ERR_INJECT, target->name, "it has no ntdll");
+	if (!rc && !tracee->dll.bytes)
+		rc = err_set(err, ERR_GONE, target->name, NULL);
+	return rc;
+}
+
+/* Where a function's hook goes: behind short jumps, as far as they lead inside ntdll. */
+static uint64_t hooked_place(const struct tracee *tracee, uint64_t function)
+{
+	uint8_t code[PATCH_CODE_BYTES];
+	struct patch_request request = {
+		.bits = tracee->target->bits, .code = code, .code_bytes = sizeof(code)};
+
+	for (int i = 0; i < FOLLOW_MAX; i++) {
+		uint64_t to = 0;
+
+		request.function = function;
+		if (target_read(tracee->target, function, code, sizeof(code)) ||
+			!patch_follow(&request, &to) || !is_in_ntdll(tracee, to, sizeof(code)))
+			break;
+		function = to;
+	}
+	return function;
+}
+
+static int find_functions(struct tracee *tracee, struct err *err)
+{
+	struct target *target = tracee->target;
+	struct target_image at = {target, tracee->ntdll.base};
+	struct pe_source source = target_image_source(&at);
+	struct pe_image *image = malloc(sizeof(*image));
+	int rc = image ? 0 : err_set(err, ERR_NOMEM, target->name, NULL);
+
+	if (!rc && pe_read_headers(&source, image))
+		rc = target_err(target, tracee->ntdll.base, "no ntdll", err);
+	for (int i = 0; !rc && i < HOOK_COUNT; i++) {
+		uint32_t rva = 0;
+		bool has = !pe_find_export(&source, image, functions[i].name, &rva) &&
+			   is_in_ntdll(tracee, tracee->ntdll.base + rva, PATCH_CODE_BYTES);
+
+		if (has)
+			tracee->functions[i] = hooked_place(tracee, tracee->ntdll.base + rva);
+		else if (!functions[i].is_optional)
+			rc = err_set(
+				err, ERR_INJECT, target->name, "ntdll lacks %s", functions[i].name);
+	}
+	free(image);
+	return rc;
+}
+
+/* In whatever state its tracer is; tracee_new() fails when it is of another kind than this program. */
+static int read_area(struct tracee *tracee, struct err *err)
+{
+	const struct tracer_area *area = &tracee->area;
+	struct target *target = tracee->target;
+
+	if (target_read(target, tracee->area_addr, &tracee->area, sizeof(tracee->area)))
+		return target_err(target, tracee->area_addr, "unreadable tracer", err);
+	if (area->magic != TRACER_MAGIC)
+		return err_set(err, ERR_TARGET, target->name, "its tracer is not one of hsnap's");
+	if (area->version != TRACER_VERSION)
+		return err_set(err, ERR_TARGET, target->name,
+			"it has a tracer of version %lu, this hsnap knows %d",
+			(unsigned long)area->version, TRACER_VERSION);
+	if (area->area_bytes != sizeof(*area) || area->pointer_bytes != sizeof(void *))
+		return err_set(err, ERR_TARGET, target->name, "its tracer is of another build");
+	if (area->state == TRACER_FAILED)
+		return err_set(err, ERR_INJECT, target->name, "%s",
+			area->failure == TRACER_NO_TLS_SLOT ? "it found no free TLS slot" :
+							      "its tracer failed");
+	if (area->state > TRACER_FAILED)
+		return err_set(err, ERR_TARGET, target->name, "its tracer is in no known state");
+	return 0;
+}
+
+int tracee_new(struct tracee **tracee, struct target *target, HANDLE process, uint64_t area_addr,
+	struct err *err)
+{
+	struct tracee *made;
+	int rc;
+
+	if (target->bits != 8 * sizeof(void *))
+		return err_set(err, ERR_BITS, target->name, NULL);
+	made = calloc(1, sizeof(*made));
+	if (!made)
+		return err_set(err, ERR_NOMEM, target->name, NULL);
+	made->target = target;
+	made->process = process;
+	made->area_addr = area_addr;
+	rc = read_area(made, err);
+	if (!rc)
+		rc = find_modules(made, err);
+	if (!rc)
+		rc = find_functions(made, err);
+	if (rc)
+		free(made);
+	else
+		*tracee = made;
+	return rc;
+}
+
+void tracee_free(struct tracee *tracee)
+{
+	free(tracee);
+}
+
+bool tracee_write(const struct tracee *tracee, uint64_t addr, const void *bytes, size_t len)
+{
+	return WriteProcessMemory(tracee->process, (void *)(ULONG_PTR)addr, bytes, len, NULL);
+}
+
+bool tracee_set_state(struct tracee *tracee, enum tracer_state state)
+{
+	uint32_t value = state;
+
+	if (!tracee_write(tracee, tracee->area_addr + offsetof(struct tracer_area, state), &value,
+		    sizeof(value)))
+		return false;
+	tracee->area.state = value;
+	return true;
+}
+
+enum tracee_jump tracee_jump(const struct tracee *tracee, enum tracer_hook_id id)
+{
+	const struct tracer_hook *hook = &tracee->area.hooks[id];
+	uint8_t bytes[PATCH_BYTES_MAX];
+
+	if (!hook->patch_bytes)
+		return JUMP_OUT;
+	if (hook->patch_bytes > sizeof(bytes) ||
+		!is_in_ntdll(tracee, hook->function, hook->patch_bytes) ||
+		target_read(tracee->target, hook->function, bytes, hook->patch_bytes))
+		return JUMP_UNREADABLE;
+	if (!memcmp(bytes, hook->new_bytes, hook->patch_bytes))
+		return JUMP_IN;
+	return memcmp(bytes, hook->old_bytes, hook->patch_bytes) ? JUMP_FOREIGN : JUMP_OUT;
+}
+
+bool tracee_patch(const struct tracee *tracee, enum tracer_hook_id id, bool in)
+{
+	const struct tracer_hook *hook = &tracee->area.hooks[id];
+	void *at = (void *)(ULONG_PTR)hook->function;
+	DWORD old, unused;
+	bool ok;
+
+	if (!hook->patch_bytes)
+		return true;
+	if (hook->patch_bytes > PATCH_BYTES_MAX ||
+		!is_in_ntdll(tracee, hook->function, hook->patch_bytes) ||
+		!VirtualProtectEx(
+			tracee->process, at, hook->patch_bytes, PAGE_EXECUTE_READWRITE, &old))
+		return false;
+	ok = tracee_write(
+		tracee, hook->function, in ? hook->new_bytes : hook->old_bytes, hook->patch_bytes);
+	VirtualProtectEx(tracee->process, at, hook->patch_bytes, old, &unused);
+	FlushInstructionCache(tracee->process, at, hook->patch_bytes);
+	return ok;
+}
+
+/* Memory that was reserved at this address as private memory, which images are not. */
+static bool is_reservation(const struct tracee *tracee, uint64_t addr)
+{
+	MEMORY_BASIC_INFORMATION info;
+	void *at = (void *)(ULONG_PTR)addr;
+
+	return VirtualQueryEx(tracee->process, at, &info, sizeof(info)) == sizeof(info) &&
+	       info.AllocationBase == at && info.Type == MEM_PRIVATE;
+}
+
+void tracee_free_tables(struct tracee *tracee)
+{
+	uint64_t none[2] = {0};
+	uint64_t reserved = tracee->area.reserved;
+
+	if (!reserved)
+		return;
+	/* First forgotten: memory that nobody names is lost, but memory that is freed twice may be
+	 * somebody else's the second time. */
+	if (!tracee_write(tracee, tracee->area_addr + offsetof(struct tracer_area, reserved), none,
+		    sizeof(none)))
+		return;
+	tracee->area.reserved = tracee->area.reserved_bytes = 0;
+	if (is_reservation(tracee, reserved))
+		VirtualFreeEx(tracee->process, (void *)(ULONG_PTR)reserved, 0, MEM_RELEASE);
+}

@@ -1,0 +1,163 @@
+#include "snapshot/stacks/tracer_find.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* What every version's area begins with. */
+#define HEAD_BYTES offsetof(struct tracer_area, pointer_bytes)
+
+static bool is_called(const char *name, const char *ours)
+{
+	while (*name && *ours && (*name | 0x20) == (*ours | 0x20)) {
+		name++;
+		ours++;
+	}
+	return !*name && !*ours;
+}
+
+/* A 32-bit process has 64-bit modules too, but no 64-bit tracer. */
+static bool is_tracer(const struct target *target, const char *path)
+{
+	return is_called(path_base(path), target->bits == 32 ? TRACER_DLL_32 : TRACER_DLL_64);
+}
+
+int tracer_find(struct target *target, const struct module *modules, size_t count,
+	uint64_t *area_addr, struct err *err)
+{
+	for (size_t i = 0; i < count; i++) {
+		struct target_image at = {target, modules[i].base};
+		struct pe_source source = target_image_source(&at);
+		struct pe_image *image;
+		uint32_t rva = 0;
+		int rc;
+
+		if (!is_tracer(target, modules[i].path))
+			continue;
+		image = malloc(sizeof(*image));
+		if (!image)
+			return err_set(err, ERR_NOMEM, target->name, NULL);
+		rc = pe_read_headers(&source, image);
+		if (!rc)
+			rc = pe_find_export(&source, image, TRACER_EXPORT, &rva);
+		free(image);
+		if (rc)
+			return target_err(target, modules[i].base, "no tracer in its DLL", err);
+		*area_addr = modules[i].base + rva;
+		return 0;
+	}
+	return err_set(err, ERR_NOT_TRACED, target->name, NULL);
+}
+
+static int check_version(
+	const struct target *target, const struct tracer_area *area, struct err *err)
+{
+	if (area->magic != TRACER_MAGIC)
+		return err_set(err, ERR_TARGET, target->name, "its tracer is not one of hsnap's");
+	if (area->version != TRACER_VERSION)
+		return err_set(err, ERR_TARGET, target->name,
+			"a tracer of version %lu, this hsnap knows %d",
+			(unsigned long)area->version, TRACER_VERSION);
+	if (area->area_bytes != sizeof(*area))
+		return err_set(err, ERR_TARGET, target->name,
+			"a tracer with %lu bytes of counters, this hsnap knows %zu",
+			(unsigned long)area->area_bytes, sizeof(*area));
+	return 0;
+}
+
+static int check_failure(
+	const struct target *target, const struct tracer_area *area, struct err *err)
+{
+	if (area->state != TRACER_FAILED)
+		return 0;
+	return err_set(err, ERR_INJECT, target->name,
+		area->failure == TRACER_NO_TLS_SLOT ? "it found no free TLS slot" :
+						      "its tracer failed");
+}
+
+static int check_is_on(const struct target *target, const struct tracer_area *area, struct err *err)
+{
+	switch (area->state) {
+	case TRACER_ON: return 0;
+	case TRACER_LOADED:
+		return err_set(err, ERR_NOT_TRACED, target->name,
+			"its tracer is loaded, and was never switched on");
+	case TRACER_OFF: return err_set(err, ERR_NOT_TRACED, target->name, "it was detached");
+	default: return err_set(err, ERR_TARGET, target->name, "its tracer is in no known state");
+	}
+}
+
+/* Reads the first bytes of the area, which are there in every version. */
+static int read_head(
+	struct target *target, uint64_t area_addr, struct tracer_area *area, struct err *err)
+{
+	int rc;
+
+	if (target_read(target, area_addr, area, HEAD_BYTES))
+		return target_err(target, area_addr, "unreadable tracer", err);
+	rc = check_version(target, area, err);
+	return rc ? rc : check_failure(target, area, err);
+}
+
+int tracer_check(struct target *target, uint64_t area_addr, struct err *err)
+{
+	struct tracer_area *area = calloc(1, sizeof(*area));
+	int rc;
+
+	if (!area)
+		return err_set(err, ERR_NOMEM, target->name, NULL);
+	rc = read_head(target, area_addr, area, err);
+	if (!rc)
+		rc = check_is_on(target, area, err);
+	free(area);
+	return rc;
+}
+
+int tracer_find_on(struct target *target, const struct module *modules, size_t count,
+	uint64_t *area_addr, struct err *err)
+{
+	uint64_t found;
+	int rc = tracer_find(target, modules, count, &found, err);
+
+	if (!rc)
+		rc = tracer_check(target, found, err);
+	if (!rc)
+		*area_addr = found;
+	return rc;
+}
+
+/* Its room is below the end of any address space; where in it the tables lie is tracer_table.c's. */
+static bool is_sound(const struct target *target, const struct tracer_area *area)
+{
+	return area->pointer_bytes == (target->bits == 32 ? 4 : 8) &&
+	       area->reserved_bytes <= TARGET_SPACE_BYTES &&
+	       area->reserved <= TARGET_SPACE_BYTES - area->reserved_bytes;
+}
+
+int tracer_area_read(
+	struct target *target, uint64_t area_addr, struct tracer_area *area, struct err *err)
+{
+	struct tracer_area *found = malloc(sizeof(*found));
+	int rc = found ? read_head(target, area_addr, found, err) :
+			 err_set(err, ERR_NOMEM, target->name, NULL);
+
+	if (!rc && target_read(target, area_addr, found, sizeof(*found)))
+		rc = target_err(target, area_addr, "unreadable tracer", err);
+	if (!rc && !is_sound(target, found))
+		rc = target_err(target, area_addr, "damaged tracer", err);
+	if (!rc)
+		*area = *found;
+	free(found);
+	return rc;
+}
+
+bool tracer_is_busy(struct target *target, uint64_t area_addr)
+{
+	uint32_t changing = 0;
+
+	if (target_u32(target,
+		    area_addr + offsetof(struct tracer_area, ranges) +
+			    offsetof(struct tracer_ranges, changing),
+		    &changing))
+		return false;
+	return changing & 1;
+}

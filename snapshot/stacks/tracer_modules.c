@@ -1,0 +1,449 @@
+#include "snapshot/stacks/tracer_modules.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/buf.h"
+#include "core/err.h"
+#include "core/table.h"
+#include "core/utf16.h"
+
+/*
+ * Synthetic bases begin here. On x64 no program has an address from 2^47 on; in 32 bits few programs
+ * may use the upper half, and no system puts DLLs there by itself.
+ */
+#define BASE_64 ((uint64_t)1 << 47)
+#define BASE_32 ((uint64_t)1 << 31)
+#define LIMIT_64 ((uint64_t)1 << 63)
+#define LIMIT_32 ((uint64_t)1 << 32)
+#define GRANULE ((uint64_t)0x10000) /* as modules are loaded; one is left free behind each */
+
+#define RECORDS_MAX ((size_t)1 << 28) /* bytes */
+#define UNLOADS_MAX ((size_t)1 << 20)
+
+struct tracer_unloaded {
+	struct module module;
+	char guid[33];
+	uint8_t is_used;
+};
+
+/* Where a module lay until it was unloaded. */
+struct tracer_extent {
+	uint64_t base, end;
+	uint32_t module;
+};
+
+/* Records by where they begin. */
+struct record {
+	uint64_t at;
+	uint32_t module;
+};
+
+void tracer_modules_init(struct tracer_modules *modules)
+{
+	*modules = (struct tracer_modules){0};
+	arena_init(&modules->arena);
+}
+
+void tracer_modules_release(struct tracer_modules *modules)
+{
+	free(modules->items);
+	free(modules->extents);
+	free(modules->edges);
+	free(modules->first);
+	free(modules->list);
+	arena_release(&modules->arena);
+	tracer_modules_init(modules);
+}
+
+static uint64_t round_up(uint64_t bytes)
+{
+	return (bytes + GRANULE - 1) & ~(GRANULE - 1);
+}
+
+/* ---------------------------------------------------------------- records */
+
+/* As core/pe.h spells it. */
+static void guid_text(char text[33], const uint8_t *guid)
+{
+	static const unsigned char order[] = {3, 2, 1, 0, 5, 4, 7, 6, 8, 9, 10, 11, 12, 13, 14, 15};
+
+	for (int i = 0; i < 16; i++)
+		snprintf(text + 2 * i, 3, "%02X", guid[order[i]]);
+}
+
+static const char *path_text(struct arena *arena, const unsigned char *units, size_t count)
+{
+	size_t len = utf16_text(units, count, NULL, 0);
+	char *text = len ? arena_alloc(arena, len + 1) : arena_text(arena, "(unknown)", 9);
+
+	if (text && len)
+		utf16_text(units, count, text, len + 1);
+	return text;
+}
+
+/* The record at bytes, of which left are there; its length, or 0 when it is none. */
+static size_t take_head(struct tracer_module *head, const unsigned char *bytes, size_t left)
+{
+	if (left < sizeof(*head))
+		return 0;
+	memcpy(head, bytes, sizeof(*head));
+	if (head->record_bytes > left || head->record_bytes % 8 ||
+		head->record_bytes < sizeof(*head) + (size_t)head->path_units * 2 + head->pdb_bytes)
+		return 0;
+	return head->record_bytes;
+}
+
+static int fill(struct tracer_modules *modules, struct tracer_unloaded *item,
+	const struct tracer_module *head, const unsigned char *texts)
+{
+	static const uint8_t none[16];
+	struct module *module = &item->module;
+
+	*item = (struct tracer_unloaded){.module = {.size_bytes = head->image_bytes,
+						 .timestamp = head->timestamp,
+						 .checksum = head->checksum,
+						 .pdb_age = head->age,
+						 .has_identity = true}};
+	module->path = path_text(&modules->arena, texts, head->path_units);
+	if (!module->path)
+		return -ERR_NOMEM;
+	if (head->age || memcmp(head->guid, none, sizeof(none)) != 0) {
+		guid_text(item->guid, head->guid);
+		module->pdb_guid = item->guid;
+	}
+	if (head->pdb_bytes) {
+		module->pdb = arena_text(&modules->arena,
+			(const char *)texts + head->path_units * 2, head->pdb_bytes);
+		if (!module->pdb)
+			return -ERR_NOMEM;
+	}
+	return 0;
+}
+
+/* Takes one record: a module that is known already, or a new one. */
+static int take_record(struct tracer_modules *modules, struct table *known, size_t *cap,
+	const struct tracer_module *head, const unsigned char *bytes, uint32_t *number)
+{
+	const unsigned char *key = bytes + sizeof(head->record_bytes);
+	size_t key_bytes = sizeof(*head) - sizeof(head->record_bytes) +
+			   (size_t)head->path_units * 2 + head->pdb_bytes;
+	const uint64_t *found = table_find(known, key, key_bytes);
+	int rc;
+
+	*number = found ? (uint32_t)*found : (uint32_t)modules->count;
+	if (found)
+		return 0;
+	rc = array_grow((void **)&modules->items, cap, modules->count, sizeof(*modules->items));
+	if (!rc)
+		rc = fill(modules, &modules->items[modules->count], head, bytes + sizeof(*head));
+	if (!rc)
+		rc = table_add(known, key, key_bytes, modules->count);
+	modules->count += !rc;
+	return rc;
+}
+
+/* *records: where each begins, in their order. */
+static int take_records(struct tracer_modules *modules, const unsigned char *bytes, size_t len,
+	struct record **records, size_t *count)
+{
+	size_t cap = 0, item_cap = 0;
+	struct table known;
+	int rc = 0;
+
+	table_init(&known);
+	for (size_t at = 0; !rc && at < len;) {
+		struct tracer_module head;
+		size_t record_bytes = take_head(&head, bytes + at, len - at);
+		uint32_t number = 0;
+
+		rc = record_bytes ?
+			     take_record(modules, &known, &item_cap, &head, bytes + at, &number) :
+			     -ERR_TARGET;
+		if (!rc)
+			rc = array_grow((void **)records, &cap, *count, sizeof(**records));
+		if (!rc)
+			(*records)[(*count)++] = (struct record){at, number};
+		at += record_bytes;
+	}
+	table_release(&known);
+	/* They do not move any more. */
+	for (size_t i = 0; i < modules->count; i++) {
+		if (modules->items[i].module.pdb_guid)
+			modules->items[i].module.pdb_guid = modules->items[i].guid;
+	}
+	return rc;
+}
+
+/* ---------------------------------------------------------------- unloads */
+
+static int by_place(const void *a, const void *b)
+{
+	const struct record *x = a, *y = b;
+
+	return x->at < y->at ? -1 : x->at > y->at;
+}
+
+static int take_unloads(struct tracer_modules *modules, const unsigned char *bytes, size_t count,
+	const struct record *records, size_t record_count)
+{
+	modules->extents = calloc(count + 1, sizeof(*modules->extents));
+	if (!modules->extents)
+		return -ERR_NOMEM;
+	for (size_t i = 0; i < count; i++) {
+		struct tracer_unload unload;
+		struct tracer_extent *extent = &modules->extents[i];
+		struct record wanted;
+		const struct record *record;
+		uint64_t span;
+
+		memcpy(&unload, bytes + i * sizeof(unload), sizeof(unload));
+		wanted.at = unload.module;
+		record = record_count ?
+				 bsearch(&wanted, records, record_count, sizeof(wanted), by_place) :
+				 NULL;
+		if (!record || unload.base >= unload.end)
+			return -ERR_TARGET;
+		/* What lies behind the image is none of it. */
+		span = round_up(modules->items[record->module].module.size_bytes);
+		if (unload.end - unload.base > span)
+			unload.end = unload.base + span;
+		*extent = (struct tracer_extent){unload.base, unload.end, record->module};
+		modules->items[record->module].module.unloaded_at = unload.base;
+	}
+	modules->extent_count = count;
+	return 0;
+}
+
+/* ---------------------------------------------------------------- which covers what */
+
+static int by_value(const void *a, const void *b)
+{
+	const uint64_t *x = a, *y = b;
+
+	return *x < *y ? -1 : *x > *y;
+}
+
+static int make_edges(struct tracer_modules *modules)
+{
+	size_t count = 0, kept = 0;
+
+	modules->edges = calloc(2 * modules->extent_count + 1, sizeof(*modules->edges));
+	if (!modules->edges)
+		return -ERR_NOMEM;
+	for (size_t i = 0; i < modules->extent_count; i++) {
+		modules->edges[count++] = modules->extents[i].base;
+		modules->edges[count++] = modules->extents[i].end;
+	}
+	qsort(modules->edges, count, sizeof(*modules->edges), by_value);
+	for (size_t i = 0; i < count; i++) {
+		if (!i || modules->edges[i] != modules->edges[kept - 1])
+			modules->edges[kept++] = modules->edges[i];
+	}
+	modules->edge_count = kept;
+	return 0;
+}
+
+/* How many edges are not above addr. */
+static size_t edges_below(const struct tracer_modules *modules, uint64_t addr)
+{
+	size_t low = 0, count = modules->edge_count;
+
+	while (count) {
+		size_t half = count / 2;
+
+		if (modules->edges[low + half] <= addr) {
+			low += half + 1;
+			count -= half + 1;
+		} else {
+			count = half;
+		}
+	}
+	return low;
+}
+
+/*
+ * A segment tree: leaf i, at edge_count + i, is what lies between edge i and the next; a node has
+ * those below it. Each unload is put at the few nodes that make up its extent.
+ */
+static void put_in_tree(const struct tracer_modules *modules, uint32_t number,
+	void (*put)(const struct tracer_modules *modules, size_t node, uint32_t number))
+{
+	const struct tracer_extent *extent = &modules->extents[number];
+	size_t from, to;
+
+	if (extent->base == extent->end)
+		return;
+	from = edges_below(modules, extent->base) - 1 + modules->edge_count;
+	to = edges_below(modules, extent->end) - 1 + modules->edge_count;
+	for (; from < to; from /= 2, to /= 2) {
+		if (from & 1)
+			put(modules, from++, number);
+		if (to & 1)
+			put(modules, --to, number);
+	}
+}
+
+static void count_at(const struct tracer_modules *modules, size_t node, uint32_t number)
+{
+	(void)number;
+	modules->first[node]++;
+}
+
+/* From the end of a node's part of the list to its start. */
+static void add_at(const struct tracer_modules *modules, size_t node, uint32_t number)
+{
+	modules->list[--modules->first[node]] = number;
+}
+
+static int make_tree(struct tracer_modules *modules)
+{
+	size_t nodes = 2 * modules->edge_count;
+	uint32_t sum = 0;
+
+	modules->first = calloc(nodes + 1, sizeof(*modules->first));
+	if (!modules->first)
+		return -ERR_NOMEM;
+	for (size_t i = 0; i < modules->extent_count; i++)
+		put_in_tree(modules, (uint32_t)i, count_at);
+	for (size_t i = 0; i < nodes; i++)
+		modules->first[i] = sum += modules->first[i];
+	modules->first[nodes] = sum;
+	modules->list = calloc((size_t)sum + 1, sizeof(*modules->list));
+	if (!modules->list)
+		return -ERR_NOMEM;
+	for (size_t i = modules->extent_count; i--;)
+		put_in_tree(modules, (uint32_t)i, add_at);
+	return 0;
+}
+
+/* The first unload from born on that covers addr; extent_count: none. */
+static size_t find_unload(const struct tracer_modules *modules, uint32_t born, uint64_t addr)
+{
+	size_t best = modules->extent_count, below = edges_below(modules, addr);
+
+	if (!below || below == modules->edge_count)
+		return best;
+	for (size_t node = below - 1 + modules->edge_count; node; node /= 2) {
+		size_t low = modules->first[node], count = modules->first[node + 1] - low;
+		size_t end = low + count;
+
+		while (count) {
+			size_t half = count / 2;
+
+			if (modules->list[low + half] < born) {
+				low += half + 1;
+				count -= half + 1;
+			} else {
+				count = half;
+			}
+		}
+		if (low < end && modules->list[low] < best)
+			best = modules->list[low];
+	}
+	return best;
+}
+
+int tracer_modules_parse(struct tracer_modules *modules, const unsigned char *records,
+	size_t record_bytes, const unsigned char *unloads, size_t unload_count)
+{
+	struct record *starts = NULL;
+	size_t count = 0;
+	int rc = -ERR_TARGET;
+
+	if (record_bytes <= RECORDS_MAX && unload_count <= UNLOADS_MAX)
+		rc = take_records(modules, records, record_bytes, &starts, &count);
+	if (!rc)
+		rc = take_unloads(modules, unloads, unload_count, starts, count);
+	if (!rc && unload_count)
+		rc = make_edges(modules);
+	if (!rc && unload_count)
+		rc = make_tree(modules);
+	free(starts);
+	return rc;
+}
+
+/* ---------------------------------------------------------------- their places */
+
+/* The first place from at on that keeps clear of live modules. */
+static uint64_t clear_place(
+	uint64_t at, uint64_t span, const struct module *live, size_t live_count)
+{
+	for (size_t i = 0; i < live_count; i++) {
+		if (live[i].base < at + span && live[i].base + live[i].size_bytes > at)
+			at = round_up(live[i].base + live[i].size_bytes) + GRANULE;
+	}
+	return at;
+}
+
+void tracer_modules_place(
+	struct tracer_modules *modules, unsigned bits, const struct module *live, size_t live_count)
+{
+	uint64_t next = bits == 32 ? BASE_32 : BASE_64, limit = bits == 32 ? LIMIT_32 : LIMIT_64;
+
+	for (size_t i = 0; i < modules->count; i++) {
+		struct module *module = &modules->items[i].module;
+		uint64_t span = round_up(module->size_bytes) + GRANULE, at = next;
+
+		if (bits == 32)
+			at = clear_place(at, span, live, live_count);
+		module->base = 0;
+		if (at > limit || span > limit - at) {
+			modules->unplaced_count++;
+			continue;
+		}
+		module->base = at;
+		next = at + span;
+	}
+}
+
+uint64_t tracer_modules_resolve(const struct tracer_modules *modules, uint32_t born, uint64_t addr)
+{
+	size_t number = modules->extent_count;
+	const struct tracer_extent *extent;
+	struct tracer_unloaded *item;
+
+	if (born >= modules->extent_count || !addr)
+		return addr;
+	/* The call before the return address is what counts. */
+	number = find_unload(modules, born, addr - 1);
+	if (number == modules->extent_count)
+		number = find_unload(modules, born, addr);
+	if (number == modules->extent_count)
+		return addr;
+	extent = &modules->extents[number];
+	item = &modules->items[extent->module];
+	if (!item->module.base)
+		return addr;
+	__atomic_store_n(&item->is_used, 1, __ATOMIC_RELAXED);
+	return item->module.base + (addr - extent->base);
+}
+
+static const char *keep(struct snapshot *snapshot, const char *text)
+{
+	return text ? arena_text(&snapshot->arena, text, strlen(text)) : NULL;
+}
+
+int tracer_modules_list(const struct tracer_modules *modules, struct snapshot *snapshot)
+{
+	for (size_t i = 0; i < modules->count; i++) {
+		const struct module *module = &modules->items[i].module;
+		struct module copy = *module, *added;
+
+		if (!modules->items[i].is_used)
+			continue;
+		copy.path = keep(snapshot, module->path);
+		copy.pdb = keep(snapshot, module->pdb);
+		copy.pdb_guid = keep(snapshot, module->pdb_guid);
+		added = copy.path && !copy.pdb == !module->pdb &&
+					!copy.pdb_guid == !module->pdb_guid ?
+				snapshot_add_module(snapshot) :
+				NULL;
+		if (!added)
+			return -ERR_NOMEM;
+		*added = copy;
+	}
+	modules_sort(snapshot->modules, snapshot->module_count);
+	return 0;
+}

@@ -1,0 +1,58 @@
+/*
+ * Modules that a target has unloaded, as its tracer remembers them, and which of its frames lie in
+ * them.
+ *
+ * One address may have belonged to several modules, one after the other. Frames in such a module are
+ * moved to a base of its own, where nothing else can lie, so that every reader of a dump finds the
+ * module and the offset without knowing of all this. Where that is depends on nothing but the list of
+ * such modules, which only grows: it is the same in all dumps of one process.
+ */
+#ifndef SNAPSHOT_STACKS_TRACER_MODULES_H
+#define SNAPSHOT_STACKS_TRACER_MODULES_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "core/arena.h"
+#include "core/model.h"
+#include "snapshot/tracer/shared.h"
+
+struct tracer_unloaded; /* one module */
+
+struct tracer_modules {
+	struct arena arena; /* of texts */
+	struct tracer_unloaded *items; /* each identity once, in the order of their records */
+	size_t count;
+	struct tracer_extent *extents; /* of each unload, in their order */
+	size_t extent_count;
+	/* Ends of extents, sorted, and a tree over what is between them: which unloads cover it. */
+	uint64_t *edges;
+	size_t edge_count;
+	uint32_t *first, *list;
+	size_t unplaced_count; /* for which there was no room in the address space */
+};
+
+void tracer_modules_init(struct tracer_modules *modules);
+void tracer_modules_release(struct tracer_modules *modules);
+
+/*
+ * Takes record_bytes of module records and unload_count unloads, in the target's form, into modules,
+ * which were just initialised. 0, -ERR_NOMEM, or -ERR_TARGET when they cannot be.
+ */
+int tracer_modules_parse(struct tracer_modules *modules, const unsigned char *records,
+	size_t record_bytes, const unsigned char *unloads, size_t unload_count);
+
+/* Chooses their bases. live, sorted, is what they must keep clear of in a 32-bit address space; in a
+ * 64-bit one nothing can be in their way. */
+void tracer_modules_place(struct tracer_modules *modules, unsigned bits, const struct module *live,
+	size_t live_count);
+
+/* Where a return address of a stack that was handed out after born unloads is to be found in a dump:
+ * the same address, or one in a module that is gone, which then counts as used. */
+uint64_t tracer_modules_resolve(const struct tracer_modules *modules, uint32_t born, uint64_t addr);
+
+/* Adds those that were used to the snapshot's modules, and sorts these. 0 or -ERR_NOMEM. */
+int tracer_modules_list(const struct tracer_modules *modules, struct snapshot *snapshot);
+
+#endif

@@ -1,0 +1,65 @@
+/*
+ * guard_call() for x64: a function of assembly, since what is undone when an exception passes through
+ * hangs on a language handler, and on a frame of known form.
+ *
+ * At frame, the stack pointer inside the function:
+ *   +0    room for the called one's four first arguments, then a5, a6
+ *   +48   what the guard was before
+ *   +72   return address, room for our own four first arguments, a5, a6
+ *   +128  function
+ *   +136  taken
+ */
+#include "snapshot/tracer/blocktable.h"
+#include "snapshot/tracer/guard.h"
+#include "snapshot/tracer/hooks.h"
+
+/* struct _TEB, TlsSlots: public symbols of ntdll, x64, Windows 7 to 11; Wine's winternl.h */
+const uint32_t guard_teb_slots = 0x1480;
+
+#define FRAME_BEFORE 48
+#define FRAME_TAKEN 136
+_Static_assert(GUARD_HEAP == 1, "the number in the code below");
+
+EXCEPTION_DISPOSITION guard_unwound(
+	EXCEPTION_RECORD *exception, char *frame, CONTEXT *context, void *dispatch);
+
+__asm__(".text\n"
+	".p2align 4\n"
+	".globl guard_call\n"
+	".def guard_call; .scl 2; .type 32; .endef\n"
+	".seh_proc guard_call\n"
+	"guard_call:\n"
+	"	subq $72, %rsp\n"
+	"	.seh_stackalloc 72\n"
+	"	.seh_endprologue\n"
+	"	.seh_handler guard_unwound, @unwind\n"
+	"	movl guard_offset(%rip), %r10d\n"
+	"	movq %gs:(%r10), %rax\n"
+	"	movq %rax, 48(%rsp)\n"
+	"	leaq 1(%rsp), %rax\n"
+	"	movq %rax, %gs:(%r10)\n"
+	"	movq 112(%rsp), %rax\n"
+	"	movq %rax, 32(%rsp)\n"
+	"	movq 120(%rsp), %rax\n"
+	"	movq %rax, 40(%rsp)\n"
+	"	call *128(%rsp)\n"
+	"	movl guard_offset(%rip), %r10d\n"
+	"	movq 48(%rsp), %rcx\n"
+	"	movq %rcx, %gs:(%r10)\n"
+	"	addq $72, %rsp\n"
+	"	ret\n"
+	".seh_endproc\n");
+
+EXCEPTION_DISPOSITION guard_unwound(
+	EXCEPTION_RECORD *exception, char *frame, CONTEXT *context, void *dispatch)
+{
+	struct tracer_block *taken = *(struct tracer_block **)(frame + FRAME_TAKEN);
+
+	(void)exception;
+	(void)context;
+	(void)dispatch;
+	guard_end(*(uintptr_t *)(frame + FRAME_BEFORE));
+	if (taken && taken->key)
+		blocktable_put(&hsnap_tracer, taken);
+	return ExceptionContinueSearch;
+}

@@ -1,0 +1,39 @@
+/*
+ * guard_call() for x86. A called function may take fewer arguments than it is given, and takes off the
+ * stack only those (stdcall): so the stack pointer is had back from the frame.
+ *
+ * At EBP: the caller's EBP, return address, +8 a1 ... +28 a6, +32 function, +36 taken; at -4 what the
+ * guard was before.
+ */
+#include "snapshot/tracer/guard.h"
+
+/* struct _TEB, TlsSlots: public symbols of ntdll, x86, Windows 7 to 11; Wine's winternl.h */
+const uint32_t guard_teb_slots = 0xe10;
+
+_Static_assert(GUARD_HEAP == 1, "the number in the code below");
+
+/* The low bits of a stack address are 0 here: ESP is a multiple of 4. */
+__asm__(".text\n"
+	".p2align 4\n"
+	".globl _guard_call\n"
+	".def _guard_call; .scl 2; .type 32; .endef\n"
+	"_guard_call:\n"
+	"	pushl %ebp\n"
+	"	movl %esp, %ebp\n"
+	"	movl _guard_offset, %ecx\n"
+	"	pushl %fs:(%ecx)\n"
+	"	leal 1(%esp), %eax\n"
+	"	movl %eax, %fs:(%ecx)\n"
+	"	pushl 28(%ebp)\n"
+	"	pushl 24(%ebp)\n"
+	"	pushl 20(%ebp)\n"
+	"	pushl 16(%ebp)\n"
+	"	pushl 12(%ebp)\n"
+	"	pushl 8(%ebp)\n"
+	"	call *32(%ebp)\n"
+	"	movl _guard_offset, %ecx\n"
+	"	movl -4(%ebp), %edx\n"
+	"	movl %edx, %fs:(%ecx)\n"
+	"	movl %ebp, %esp\n"
+	"	popl %ebp\n"
+	"	ret\n");

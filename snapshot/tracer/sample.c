@@ -1,0 +1,96 @@
+#include "snapshot/tracer/sample.h"
+
+#define FRACTION_BITS 26
+#define LN2_32 0xb17217f8u /* of 2^32 */
+
+/*
+ * A word is 0, or the bytes to the next recorded block + 1. A distance that does not fit is gone in
+ * parts: at the end of each but the last nothing is recorded. The top bit marks those. Since the rest
+ * of an exponential distance is distributed as a fresh one, the parts need not know of each other.
+ */
+#define IS_PART ((uintptr_t)1 << (sizeof(uintptr_t) * 8 - 1))
+#define FITS_MAX (IS_PART - 3)
+
+/* -log2 of bits / 2^64, in units of 2^-FRACTION_BITS. */
+static uint64_t minus_log2(uint64_t bits)
+{
+	unsigned zeros = bits ? (unsigned)__builtin_clzll(bits) : 63;
+	uint64_t mantissa = ((bits | 1) << zeros) >> 32; /* of 2^31: 1 to 2 */
+	uint64_t log = 0; /* of the mantissa */
+
+	/* Squaring doubles a logarithm; when it passes 1, that is its next bit. */
+	for (int i = 0; i < FRACTION_BITS; i++) {
+		uint64_t square = mantissa * mantissa >> 31, carry = square >> 32;
+
+		log = log << 1 | carry;
+		mantissa = square >> carry;
+	}
+	return ((uint64_t)(zeros + 1) << FRACTION_BITS) - log;
+}
+
+uint64_t sample_distance(uint64_t bits, uint64_t mean_bytes)
+{
+	uint64_t log = minus_log2(bits); /* at most 64 << FRACTION_BITS */
+	uint64_t whole = log >> FRACTION_BITS, part = log & (((uint64_t)1 << FRACTION_BITS) - 1);
+	uint64_t high, low;
+
+	/* times ln 2 */
+	log = whole * LN2_32 + (part * LN2_32 >> FRACTION_BITS); /* of 2^32 */
+	high = log >> 16; /* of 2^16; below 2^22 */
+	low = log & 0xffff;
+	return (mean_bytes * high + (mean_bytes * low >> 16)) >> 16;
+}
+
+/* Steps through all 2^64 states, which are mixed well; after Steele, Lea and Flood, "Fast splittable
+ * pseudorandom number generators", 2014 (splitmix64). */
+static uint64_t draw(uint64_t *random)
+{
+	uint64_t bits = __atomic_add_fetch(random, 0x9e3779b97f4a7c15u, __ATOMIC_RELAXED);
+
+	bits = (bits ^ bits >> 30) * 0xbf58476d1ce4e5b9u;
+	bits = (bits ^ bits >> 27) * 0x94d049bb133111ebu;
+	return bits ^ bits >> 31;
+}
+
+static uintptr_t next_word(uint64_t *random, uint64_t mean_bytes)
+{
+	uint64_t distance = sample_distance(draw(random), mean_bytes);
+
+	return distance <= FITS_MAX ? (uintptr_t)distance + 1 : (FITS_MAX + 2) | IS_PART;
+}
+
+bool sample_crosses(uintptr_t *word, uint64_t *random, uint64_t mean_bytes, uint64_t bytes)
+{
+	uintptr_t next = *word ? *word : next_word(random, mean_bytes);
+	bool crosses = false;
+
+	bytes += !bytes;
+	while (!crosses && (next & ~IS_PART) - 1 < bytes) {
+		bytes -= (next & ~IS_PART) - 1;
+		crosses = !(next & IS_PART);
+		next = next_word(random, mean_bytes);
+	}
+	*word = crosses ? next : next - (uintptr_t)bytes;
+	return crosses;
+}
+
+void tracer_filter_add(struct tracer_filter *filter, uint64_t addr)
+{
+	uint8_t *count = tracer_filter_count(filter, addr);
+	uint8_t now = __atomic_load_n(count, __ATOMIC_RELAXED);
+
+	while (now != UINT8_MAX && !__atomic_compare_exchange_n(count, &now, (uint8_t)(now + 1),
+					   false, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+		;
+}
+
+void tracer_filter_remove(struct tracer_filter *filter, uint64_t addr)
+{
+	uint8_t *count = tracer_filter_count(filter, addr);
+	uint8_t now = __atomic_load_n(count, __ATOMIC_RELAXED);
+
+	while (now && now != UINT8_MAX &&
+		!__atomic_compare_exchange_n(
+			count, &now, (uint8_t)(now - 1), false, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+		;
+}

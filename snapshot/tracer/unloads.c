@@ -1,0 +1,170 @@
+#include "snapshot/tracer/unloads.h"
+
+#include <stddef.h>
+
+#include "snapshot/tracer/memory.h"
+#include "snapshot/tracer/tables.h"
+
+#define STEP_BYTES ((uint64_t)16384)
+#define SPINS 2000
+
+static struct tracer_unload *unload_at(const struct tracer_area *area, uint64_t index)
+{
+	return (struct tracer_unload *)(uintptr_t)(area->unloads +
+						   index * sizeof(struct tracer_unload));
+}
+
+static struct tracer_module *module_at(const struct tracer_area *area, uint64_t offset)
+{
+	return (struct tracer_module *)(uintptr_t)(area->modules + offset);
+}
+
+static bool lock(struct tracer_area *area)
+{
+	for (unsigned tries = 0; __atomic_exchange_n(&area->unload_lock, 1, __ATOMIC_ACQUIRE);
+		tries++) {
+		if (__atomic_load_n(&area->unload_broken, __ATOMIC_RELAXED))
+			return false;
+		if (tries < SPINS)
+			__builtin_ia32_pause();
+		else if (!memory_wait(tries - SPINS)) {
+			__atomic_store_n(&area->unload_broken, 1, __ATOMIC_RELAXED);
+			return false;
+		}
+	}
+	return true;
+}
+
+static void unlock(struct tracer_area *area)
+{
+	__atomic_store_n(&area->unload_lock, 0, __ATOMIC_RELEASE);
+}
+
+/* Makes room for bytes at the end of a table that has used used of it; how much of it is committed
+ * follows from that. */
+static bool extend(
+	struct tracer_area *area, uint64_t start, uint64_t limit, uint64_t used, uint64_t bytes)
+{
+	const struct tables_part part = {
+		start, (limit + TRACER_PAGE - 1) & ~(TRACER_PAGE - 1), STEP_BYTES};
+	uint64_t committed = (used + STEP_BYTES - 1) & ~(STEP_BYTES - 1);
+
+	if (bytes > limit || used > limit - bytes)
+		return false;
+	if (committed > part.limit_bytes)
+		committed = part.limit_bytes;
+	return tables_extend(area, &part, &committed, used + bytes);
+}
+
+static bool is_same(const struct tracer_module *a, const struct tracer_module *b)
+{
+	const unsigned char *x = (const unsigned char *)a, *y = (const unsigned char *)b;
+	uint32_t at = 0;
+
+	if (a->record_bytes != b->record_bytes)
+		return false;
+	while (at < a->record_bytes && x[at] == y[at])
+		at++;
+	return at == a->record_bytes;
+}
+
+static uint64_t place_bytes(const struct tracer_module *module)
+{
+	return ((uint64_t)module->record_bytes + 7) & ~(uint64_t)7;
+}
+
+/* The offset of a record, new or not. */
+static uint64_t module_intern(struct tracer_area *area, const struct tracer_module *module)
+{
+	uint64_t top = area->modules_top, bytes = place_bytes(module);
+
+	for (uint64_t at = 0; at < top; at += place_bytes(module_at(area, at))) {
+		if (is_same(module_at(area, at), module))
+			return at;
+	}
+	if (!extend(area, area->modules, area->modules_limit, top, bytes))
+		return TRACER_NO_MODULE;
+	for (uint32_t i = 0; i < module->record_bytes; i++)
+		((unsigned char *)module_at(area, top))[i] = ((const unsigned char *)module)[i];
+	__atomic_store_n(&area->modules_top, top + bytes, __ATOMIC_RELEASE);
+	return top;
+}
+
+static bool append(
+	struct tracer_area *area, uint64_t base, uint64_t end, const struct tracer_module *module)
+{
+	uint64_t index = __atomic_load_n(&area->unload_count, __ATOMIC_RELAXED);
+	const uint64_t bytes = sizeof(struct tracer_unload);
+
+	if (index >= area->unload_limit ||
+		!extend(area, area->unloads, area->unload_limit * bytes, index * bytes, bytes))
+		return false;
+	*unload_at(area, index) = (struct tracer_unload){base, end, module_intern(area, module)};
+	return __atomic_compare_exchange_n(
+		&area->unload_count, &index, index + 1, false, __ATOMIC_RELEASE, __ATOMIC_RELAXED);
+}
+
+/*
+ * From here on the count says no more which unload is which, but still when there was one: who has
+ * to know whether a stack is older than one that is lost can tell. Also without the lock.
+ */
+static void lose(struct tracer_area *area, uint64_t base, uint64_t end)
+{
+	uint64_t from = __atomic_load_n(&area->lost_from, __ATOMIC_RELAXED);
+	uint64_t to = __atomic_load_n(&area->lost_to, __ATOMIC_RELAXED);
+	uint64_t count = __atomic_load_n(&area->unload_count, __ATOMIC_RELAXED);
+
+	while (base < from && !__atomic_compare_exchange_n(&area->lost_from, &from, base, false,
+				      __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+		;
+	while (end > to && !__atomic_compare_exchange_n(&area->lost_to, &to, end, false,
+				   __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+		;
+	if (count < area->unload_limit)
+		__atomic_store_n(&area->unload_limit, count, __ATOMIC_RELEASE);
+	__atomic_fetch_add(&area->unload_count, 1, __ATOMIC_RELEASE);
+	__atomic_fetch_add(&area->dropped_unloads, 1, __ATOMIC_RELAXED);
+}
+
+bool unloads_add(
+	struct tracer_area *area, uint64_t base, uint64_t end, const struct tracer_module *module)
+{
+	bool is_kept = false;
+
+	if (lock(area)) {
+		is_kept = append(area, base, end, module);
+		if (!is_kept)
+			lose(area, base, end);
+		unlock(area);
+	} else {
+		lose(area, base, end);
+	}
+	return is_kept;
+}
+
+static bool covers(uint64_t base, uint64_t end, const uint64_t *frames, uint32_t depth)
+{
+	for (uint32_t i = 0; i < depth; i++) {
+		if (frames[i] >= base && frames[i] < end)
+			return true;
+	}
+	return false;
+}
+
+bool unloads_hit(
+	const struct tracer_area *area, uint64_t from, const uint64_t *frames, uint32_t depth)
+{
+	uint64_t count = __atomic_load_n(&area->unload_count, __ATOMIC_ACQUIRE);
+	uint64_t limit = __atomic_load_n(&area->unload_limit, __ATOMIC_RELAXED);
+	uint64_t kept = count < limit ? count : limit;
+
+	for (uint64_t i = from; i < kept; i++) {
+		const struct tracer_unload *unload = unload_at(area, i);
+
+		if (covers(unload->base, unload->end, frames, depth))
+			return true;
+	}
+	return count > limit && from < count &&
+	       covers(__atomic_load_n(&area->lost_from, __ATOMIC_RELAXED),
+		       __atomic_load_n(&area->lost_to, __ATOMIC_RELAXED), frames, depth);
+}

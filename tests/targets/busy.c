@@ -1,0 +1,168 @@
+/*
+ * busy [THREADS [WHAT]]: several threads call the functions that a tracer hooks, all the time, and
+ * check what they get; between two steps main calls leak_new(). For tracers that come and go meanwhile.
+ *
+ * Before step 1 main has called keep_old() 100 times for 1111 bytes each; before every later one
+ * leak_new() 20 times for 2222 bytes, reallocated one block of keep_old()'s in move_old() to 3333 bytes
+ * and freed another one. So step K (up to 51) has 102 - 2 K blocks of keep_old(), K - 1 of move_old()
+ * and 20 K - 20 of leak_new(). It ends with status 0 when every thread has found every block as it had left it, and the
+ * tracer's comings and goings have changed nothing that the program can see.
+ *
+ * WHAT is "heap" or "virtual" for threads that only do that; else they do both.
+ */
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "samples/step.h"
+
+#define THREADS_MAX 16
+#define OLD_BLOCKS 100
+#define SLOTS 64
+
+struct worker {
+	HANDLE thread;
+	unsigned random;
+	unsigned long rounds, failures;
+	unsigned char *blocks[SLOTS];
+	size_t bytes[SLOTS];
+};
+
+static volatile LONG over;
+static bool with_heap = true, with_virtual = true;
+static void *old_blocks[OLD_BLOCKS];
+
+static unsigned next(struct worker *worker)
+{
+	worker->random = worker->random * 1664525 + 1013904223;
+	return worker->random >> 8;
+}
+
+/* Each block is filled with what its slot and size say. */
+static unsigned char mark(unsigned slot, size_t bytes)
+{
+	return (unsigned char)(slot * 7 + bytes);
+}
+
+static bool is_intact(const struct worker *worker, unsigned slot, size_t bytes)
+{
+	for (size_t i = 0; i < bytes; i++) {
+		if (worker->blocks[slot][i] != mark(slot, worker->bytes[slot]))
+			return false;
+	}
+	return true;
+}
+
+static void heap_round(struct worker *worker)
+{
+	unsigned slot = next(worker) % SLOTS;
+	size_t bytes = next(worker) % 300 + 1, old = worker->bytes[slot];
+	HANDLE heap = GetProcessHeap();
+
+	if (!worker->blocks[slot]) {
+		worker->blocks[slot] = HeapAlloc(heap, 0, bytes);
+		old = 0;
+	} else if (next(worker) % 3) {
+		worker->failures += !is_intact(worker, slot, old);
+		worker->failures += !HeapFree(heap, 0, worker->blocks[slot]);
+		worker->blocks[slot] = NULL;
+		return;
+	} else {
+		worker->blocks[slot] = HeapReAlloc(heap, 0, worker->blocks[slot], bytes);
+		if (worker->blocks[slot])
+			worker->failures += !is_intact(worker, slot, old < bytes ? old : bytes);
+	}
+	if (!worker->blocks[slot]) {
+		worker->failures++;
+		return;
+	}
+	worker->bytes[slot] = bytes;
+	memset(worker->blocks[slot], mark(slot, bytes), bytes);
+}
+
+static void virtual_round(struct worker *worker)
+{
+	SIZE_T bytes = (next(worker) % 4 + 1) * 4096;
+	unsigned char *pages = VirtualAlloc(NULL, bytes, MEM_RESERVE | MEM_COMMIT, PAGE_READWRITE);
+
+	if (!pages) {
+		worker->failures++;
+		return;
+	}
+	worker->failures += pages[0] != 0 || pages[bytes - 1] != 0;
+	pages[bytes - 1] = 1;
+	worker->failures += !VirtualFree(pages, 0, MEM_RELEASE);
+}
+
+static DWORD WINAPI work(void *argument)
+{
+	struct worker *worker = argument;
+
+	while (!over) {
+		if (with_heap)
+			heap_round(worker);
+		if (with_virtual && (!with_heap || worker->rounds % 16 == 0))
+			virtual_round(worker);
+		worker->rounds++;
+	}
+	for (unsigned slot = 0; slot < SLOTS; slot++) {
+		if (!worker->blocks[slot])
+			continue;
+		worker->failures += !is_intact(worker, slot, worker->bytes[slot]);
+		worker->failures += !HeapFree(GetProcessHeap(), 0, worker->blocks[slot]);
+	}
+	return 0;
+}
+
+static NOINLINE void *keep_old(void)
+{
+	return step_leak(malloc(1111));
+}
+
+static NOINLINE void leak_new(void)
+{
+	step_leak(malloc(2222));
+}
+
+static NOINLINE void *move_old(void *block)
+{
+	return step_leak(realloc(block, 3333));
+}
+
+/* What happens between two steps. */
+static void go_on(unsigned step)
+{
+	for (int i = 0; i < 20; i++)
+		leak_new();
+	if (2 * step > OLD_BLOCKS)
+		return;
+	old_blocks[2 * step - 2] = move_old(old_blocks[2 * step - 2]);
+	free(old_blocks[2 * step - 1]);
+}
+
+int main(int argc, char **argv)
+{
+	static struct worker workers[THREADS_MAX];
+	int count = argc > 1 ? atoi(argv[1]) : 4;
+	unsigned long failures = 0;
+
+	if (count < 0 || count > THREADS_MAX)
+		return 3;
+	with_heap = argc < 3 || strcmp(argv[2], "virtual") != 0;
+	with_virtual = argc < 3 || strcmp(argv[2], "heap") != 0;
+	for (int i = 0; i < OLD_BLOCKS; i++)
+		old_blocks[i] = keep_old();
+	for (int i = 0; i < count; i++) {
+		workers[i].random = (unsigned)i + 1;
+		workers[i].thread = CreateThread(NULL, 0, work, &workers[i], 0, NULL);
+	}
+	for (unsigned step = 1; step_done(step); step++)
+		go_on(step);
+	over = 1;
+	for (int i = 0; i < count; i++) {
+		WaitForSingleObject(workers[i].thread, INFINITE);
+		failures += workers[i].failures + (workers[i].rounds == 0);
+	}
+	return failures ? 5 : 0;
+}

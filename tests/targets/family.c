@@ -1,0 +1,188 @@
+/*
+ * family WHAT [ARG...]: starts itself again, for hsnap run --children to follow.
+ *
+ *   tree N      prints "tree N pid P", keeps a block of (N + 1) * 1000 bytes, and starts tree N - 1 if N
+ *               is not 0; its status is 10 + N, or 99 when the child's was not as it should be
+ *   orphan      starts a child that waits for this one's end, and then keeps a block of 4321 bytes
+ *               and prints "after the end"; its own status is 5
+ *   ended       ends a child that has never run, and one that waits for ever; status 0
+ *   many T N    T threads start N children each and check that each has a status of its own; prints
+ *               how many had
+ *   closed      starts a child that nobody may open; its status, which is 8
+ *   steps       as a sample: before each step but the first it starts a child and waits for its end
+ *   end N       has the status N
+ */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "samples/step.h"
+
+static NOINLINE void keep_block(size_t bytes)
+{
+	step_leak(malloc(bytes));
+}
+
+/* Starts this program with other arguments; a handle of the process, or NULL. */
+static HANDLE start(const char *arguments, DWORD flags, SECURITY_ATTRIBUTES *security)
+{
+	STARTUPINFOW startup = {.cb = sizeof(startup)};
+	PROCESS_INFORMATION info;
+	static wchar_t image[32768];
+	wchar_t command[200];
+
+	if (!image[0])
+		GetModuleFileNameW(NULL, image, 32768);
+	_snwprintf(command, 200, L"family %hs", arguments);
+	if (!CreateProcessW(
+		    image, command, security, NULL, TRUE, flags, NULL, NULL, &startup, &info))
+		return NULL;
+	CloseHandle(info.hThread);
+	return info.hProcess;
+}
+
+static DWORD finish(HANDLE process)
+{
+	DWORD status = 98;
+
+	WaitForSingleObject(process, INFINITE);
+	GetExitCodeProcess(process, &status);
+	CloseHandle(process);
+	return status;
+}
+
+static DWORD run(const char *arguments)
+{
+	HANDLE process = start(arguments, 0, NULL);
+
+	return process ? finish(process) : 97;
+}
+
+static int tree(int depth)
+{
+	char arguments[40];
+
+	printf("tree %d pid %lu\n", depth, GetCurrentProcessId());
+	fflush(stdout);
+	keep_block((size_t)(depth + 1) * 1000);
+	snprintf(arguments, sizeof(arguments), "tree %d", depth - 1);
+	return depth && run(arguments) != (DWORD)(9 + depth) ? 99 : 10 + depth;
+}
+
+static int orphan(void)
+{
+	HANDLE me = NULL, child;
+	char arguments[60];
+
+	DuplicateHandle(GetCurrentProcess(), GetCurrentProcess(), GetCurrentProcess(), &me,
+		SYNCHRONIZE, TRUE, 0);
+	snprintf(arguments, sizeof(arguments), "after %lu", (unsigned long)(ULONG_PTR)me);
+	child = start(arguments, 0, NULL);
+	return child ? 5 : 97;
+}
+
+static int after(HANDLE parent)
+{
+	if (WaitForSingleObject(parent, INFINITE) != WAIT_OBJECT_0)
+		return 96;
+	keep_block(4321);
+	puts("after the end");
+	return 0;
+}
+
+/* Of a child that was ended from outside, whether it ran or not. */
+static bool ends(DWORD flags)
+{
+	HANDLE process = start("wait", flags, NULL);
+
+	if (!process)
+		return false;
+	TerminateProcess(process, 9);
+	return finish(process) == 9;
+}
+
+struct crowd {
+	int from, count;
+	int right;
+};
+
+static DWORD WINAPI start_many(void *ctx)
+{
+	struct crowd *crowd = ctx;
+
+	for (int i = 0; i < crowd->count; i++) {
+		int status = 1 + (crowd->from + i) % 250;
+		char arguments[40];
+
+		snprintf(arguments, sizeof(arguments), "end %d", status);
+		crowd->right += run(arguments) == (DWORD)status;
+	}
+	return 0;
+}
+
+#define THREADS_MAX 16
+
+static int many(int threads, int count)
+{
+	struct crowd crowds[THREADS_MAX];
+	HANDLE handles[THREADS_MAX];
+	int right = 0;
+
+	for (int i = 0; i < threads && i < THREADS_MAX; i++) {
+		crowds[i] = (struct crowd){i * count, count, 0};
+		handles[i] = CreateThread(NULL, 0, start_many, &crowds[i], 0, NULL);
+	}
+	for (int i = 0; i < threads && i < THREADS_MAX; i++) {
+		WaitForSingleObject(handles[i], INFINITE);
+		right += crowds[i].right;
+	}
+	printf("%d\n", right);
+	return 0;
+}
+
+/* An empty list of who may do what: nobody may do anything. */
+static int start_closed(void)
+{
+	SECURITY_DESCRIPTOR nobody;
+	SECURITY_ATTRIBUTES security = {sizeof(security), &nobody, FALSE};
+	HANDLE process;
+	ACL empty;
+
+	InitializeAcl(&empty, sizeof(empty), ACL_REVISION);
+	InitializeSecurityDescriptor(&nobody, SECURITY_DESCRIPTOR_REVISION);
+	SetSecurityDescriptorDacl(&nobody, TRUE, &empty, FALSE);
+	process = start("end 8", 0, &security);
+	return process ? (int)finish(process) : 97;
+}
+
+static int steps(void)
+{
+	for (int step = 1; step_done(step); step++) {
+		if (run("end 7") != 7)
+			return 99;
+	}
+	return 0;
+}
+
+int main(int argc, char **argv)
+{
+	const char *what = argc > 1 ? argv[1] : "";
+	int number = argc > 2 ? atoi(argv[2]) : 0;
+
+	if (!strcmp(what, "tree"))
+		return tree(number);
+	if (!strcmp(what, "orphan"))
+		return orphan();
+	if (!strcmp(what, "after"))
+		return after((HANDLE)(ULONG_PTR)(unsigned)number);
+	if (!strcmp(what, "ended"))
+		return !ends(CREATE_SUSPENDED) || !ends(0);
+	if (!strcmp(what, "many"))
+		return many(number, argc > 3 ? atoi(argv[3]) : 1);
+	if (!strcmp(what, "closed"))
+		return start_closed();
+	if (!strcmp(what, "steps"))
+		return steps();
+	if (!strcmp(what, "wait"))
+		Sleep(INFINITE);
+	return number;
+}

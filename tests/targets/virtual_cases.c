@@ -1,0 +1,716 @@
+/*
+ * virtual_cases: takes virtual memory from the system in all ways, and gives it back in all ways.
+ *
+ * First it tells where its functions are:
+ *
+ *	function NAME ADDR
+ *
+ * Then for each case it says what there must be, waits as samples do ("step K pid P"), and frees
+ * everything:
+ *
+ *	case NAME
+ *	pages KIND ADDR BYTES FUNCTION
+ *	cannot WHAT
+ *
+ * KIND is committed, reserved or mapped; FUNCTION is who made it so. Nothing else may be there that a
+ * function of this program has taken. What is said has been compared with VirtualQuery; a difference
+ * is told in a line "wrong ...". "cannot" is what this system refuses, and what is said does without.
+ * Numbers are hexadecimal.
+ */
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <winternl.h>
+
+#include "samples/step.h"
+
+#define PAGE 0x1000u
+#define THIS_PROCESS ((HANDLE)(LONG_PTR)-1)
+
+typedef NTSTATUS(NTAPI *nt_allocate_fn)(
+	HANDLE process, PVOID *base, ULONG_PTR zero_bits, PSIZE_T bytes, ULONG type, ULONG protect);
+typedef NTSTATUS(NTAPI *nt_free_fn)(HANDLE process, PVOID *base, PSIZE_T bytes, ULONG type);
+typedef PVOID(WINAPI *allocate2_fn)(HANDLE process, PVOID base, SIZE_T bytes, ULONG type,
+	ULONG protect, PVOID parameters, ULONG count);
+
+static nt_allocate_fn nt_allocate;
+static nt_free_fn nt_free;
+static allocate2_fn allocate2; /* NULL: this system is older */
+
+/* ---------------------------------------------------------------- what there must be */
+
+static char said[1 << 18], *said_end = said;
+
+static char *put_hex(char *to, uint64_t value)
+{
+	char digits[20];
+	int count = 0;
+
+	do
+		digits[count++] = "0123456789ABCDEF"[value % 16];
+	while (value /= 16);
+	while (count)
+		*to++ = digits[--count];
+	return to;
+}
+
+static void say(const char *words)
+{
+	said_end = step_text(said_end, words);
+}
+
+static void say_hex(uint64_t value)
+{
+	*said_end++ = ' ';
+	said_end = put_hex(said_end, value);
+}
+
+/* Whether the system says so of all pages. */
+static bool is_so(const char *kind, const char *addr, SIZE_T bytes)
+{
+	DWORD state = strcmp(kind, "committed") ? MEM_RESERVE : MEM_COMMIT;
+	bool is_view = !strcmp(kind, "mapped");
+	MEMORY_BASIC_INFORMATION info;
+
+	for (const char *at = addr; at < addr + bytes; at += info.RegionSize) {
+		if (!VirtualQuery(at, &info, sizeof(info)))
+			return false;
+		if (is_view ? info.Type != MEM_MAPPED :
+			      info.State != state || info.Type != MEM_PRIVATE)
+			return false;
+	}
+	return true;
+}
+
+static void state(const char *kind, const void *addr, SIZE_T bytes, const char *function)
+{
+	if (!is_so(kind, addr, bytes))
+		say("wrong ");
+	say("pages ");
+	say(kind);
+	say_hex((uintptr_t)addr);
+	say_hex(bytes);
+	say(" ");
+	say(function);
+	say("\n");
+}
+
+static void cannot(const char *what)
+{
+	say("cannot ");
+	say(what);
+	say("\n");
+}
+
+static void wrong(const char *what)
+{
+	say("wrong ");
+	say(what);
+	say("\n");
+}
+
+static void begin(const char *name)
+{
+	say("case ");
+	say(name);
+	say("\n");
+}
+
+/* Says it all, and waits. */
+static void done(void)
+{
+	static unsigned long step;
+	DWORD put;
+
+	WriteFile(GetStdHandle(STD_OUTPUT_HANDLE), said, (DWORD)(said_end - said), &put, NULL);
+	said_end = said;
+	if (!step_done(++step))
+		ExitProcess(0);
+}
+
+static void release(void *addr)
+{
+	if (!VirtualFree(addr, 0, MEM_RELEASE))
+		wrong("release");
+}
+
+/* ---------------------------------------------------------------- plainly */
+
+static NOINLINE char *both(void)
+{
+	return step_leak(VirtualAlloc(NULL, 100001, MEM_RESERVE | MEM_COMMIT, PAGE_READWRITE));
+}
+
+static NOINLINE char *only_reserve(SIZE_T bytes)
+{
+	return step_leak(VirtualAlloc(NULL, bytes, MEM_RESERVE, PAGE_READWRITE));
+}
+
+static NOINLINE char *commit_nowhere(void)
+{
+	return step_leak(VirtualAlloc(NULL, 2 * PAGE, MEM_COMMIT, PAGE_READWRITE));
+}
+
+static NOINLINE char *top_down(void)
+{
+	return step_leak(VirtualAlloc(
+		NULL, 3 * PAGE, MEM_RESERVE | MEM_COMMIT | MEM_TOP_DOWN, PAGE_EXECUTE_READWRITE));
+}
+
+static NOINLINE char *watched(void)
+{
+	return step_leak(VirtualAlloc(
+		NULL, 4 * PAGE, MEM_RESERVE | MEM_COMMIT | MEM_WRITE_WATCH, PAGE_READWRITE));
+}
+
+static NOINLINE char *in_this_process(HANDLE process)
+{
+	return step_leak(
+		VirtualAllocEx(process, NULL, 5 * PAGE, MEM_RESERVE | MEM_COMMIT, PAGE_READWRITE));
+}
+
+static NOINLINE char *newer(void)
+{
+	return allocate2(GetCurrentProcess(), NULL, 6 * PAGE, MEM_RESERVE | MEM_COMMIT,
+		PAGE_READWRITE, NULL, 0);
+}
+
+static void plainly(void)
+{
+	HANDLE process = OpenProcess(PROCESS_ALL_ACCESS, FALSE, GetCurrentProcessId());
+	char *made[] = {both(), only_reserve(0x100000), commit_nowhere(), top_down(), watched(),
+		in_this_process(process), in_this_process(GetCurrentProcess()),
+		allocate2 ? newer() : NULL};
+
+	begin("plainly");
+	state("committed", made[0], 0x19000, "both");
+	state("reserved", made[1], 0x100000, "only_reserve");
+	state("committed", made[2], 2 * PAGE, "commit_nowhere");
+	state("committed", made[3], 3 * PAGE, "top_down");
+	state("committed", made[4], 4 * PAGE, "watched");
+	state("committed", made[5], 5 * PAGE, "in_this_process");
+	state("committed", made[6], 5 * PAGE, "in_this_process");
+	if (made[7])
+		state("committed", made[7], 6 * PAGE, "newer");
+	else
+		cannot("VirtualAlloc2");
+	VirtualAlloc(made[0], 3 * PAGE, MEM_RESET, PAGE_READWRITE);
+	done();
+	begin("plainly freed");
+	if (!VirtualFreeEx(process, made[6], 0, MEM_RELEASE))
+		wrong("release by a handle");
+	for (size_t i = 0; i < sizeof(made) / sizeof(*made); i++) {
+		if (made[i] && i != 6)
+			release(made[i]);
+	}
+	CloseHandle(process);
+	done();
+}
+
+/* ---------------------------------------------------------------- in parts */
+
+/* No frame of its own: the caller is who commits. */
+static inline __attribute__((always_inline)) void commit(char *at, SIZE_T bytes)
+{
+	step_leak(VirtualAlloc(at, bytes, MEM_COMMIT, PAGE_READWRITE));
+}
+
+static NOINLINE void commit_low(char *base)
+{
+	commit(base + 0x3000, 0x2000);
+}
+
+static NOINLINE void commit_high(char *base)
+{
+	commit(base + 0x8000, 0x2000);
+}
+
+static NOINLINE void commit_over_both(char *base)
+{
+	commit(base + 0x2000, 0xa000);
+}
+
+static NOINLINE void commit_few_bytes(char *base)
+{
+	commit(base + 0x20010, 1);
+	commit(base + 0x30fff, 2);
+}
+
+static void in_parts(void)
+{
+	char *base = only_reserve(0x40000);
+
+	commit_low(base);
+	commit_high(base);
+	commit_over_both(base);
+	commit_low(base);
+	commit_few_bytes(base);
+	begin("commits");
+	state("reserved", base, 0x2000, "only_reserve");
+	state("committed", base + 0x2000, 0x1000, "commit_over_both");
+	state("committed", base + 0x3000, 0x2000, "commit_low");
+	state("committed", base + 0x5000, 0x3000, "commit_over_both");
+	state("committed", base + 0x8000, 0x2000, "commit_high");
+	state("committed", base + 0xa000, 0x2000, "commit_over_both");
+	state("reserved", base + 0xc000, 0x14000, "only_reserve");
+	state("committed", base + 0x20000, 0x1000, "commit_few_bytes");
+	state("reserved", base + 0x21000, 0xf000, "only_reserve");
+	state("committed", base + 0x30000, 0x2000, "commit_few_bytes");
+	state("reserved", base + 0x32000, 0xe000, "only_reserve");
+	done();
+	begin("decommit a part");
+	VirtualFree(base + 0x4abc, 0x4000, MEM_DECOMMIT); /* 5 pages */
+	VirtualFree(base + 0x31000, 0x1000, MEM_DECOMMIT);
+	state("reserved", base, 0x2000, "only_reserve");
+	state("committed", base + 0x2000, 0x1000, "commit_over_both");
+	state("committed", base + 0x3000, 0x1000, "commit_low");
+	state("reserved", base + 0x4000, 0x5000, "only_reserve");
+	state("committed", base + 0x9000, 0x1000, "commit_high");
+	state("committed", base + 0xa000, 0x2000, "commit_over_both");
+	state("reserved", base + 0xc000, 0x14000, "only_reserve");
+	state("committed", base + 0x20000, 0x1000, "commit_few_bytes");
+	state("reserved", base + 0x21000, 0xf000, "only_reserve");
+	state("committed", base + 0x30000, 0x1000, "commit_few_bytes");
+	state("reserved", base + 0x31000, 0xf000, "only_reserve");
+	done();
+	begin("decommit all");
+	if (!VirtualFree(base, 0, MEM_DECOMMIT))
+		wrong("decommit");
+	state("reserved", base, 0x40000, "only_reserve");
+	done();
+	begin("commit again, release all");
+	commit_low(base);
+	release(base);
+	done();
+}
+
+/* What was reserved and committed at once is its reserver's when it is decommitted. */
+static void both_then_decommit(void)
+{
+	char *base = both();
+
+	begin("decommit of both");
+	VirtualFree(base + 0x8000, 0x4000, MEM_DECOMMIT);
+	state("committed", base, 0x8000, "both");
+	state("reserved", base + 0x8000, 0x4000, "both");
+	state("committed", base + 0xc000, 0xd000, "both");
+	done();
+	release(base);
+}
+
+static void release_a_part(void)
+{
+	char *base = only_reserve(0x40000);
+	PVOID at = base + 0x10000, behind = base + 0x20000;
+	SIZE_T bytes = 0x10000;
+	bool is_split;
+
+	commit_low(base);
+	commit_few_bytes(base);
+	begin("release a part");
+	is_split = nt_free(THIS_PROCESS, &at, &bytes, MEM_RELEASE) >= 0;
+	if (!is_split) {
+		cannot("release a part");
+		state("reserved", base + 0x10000, 0x10000, "only_reserve");
+	}
+	state("reserved", base, 0x3000, "only_reserve");
+	state("committed", base + 0x3000, 0x2000, "commit_low");
+	state("reserved", base + 0x5000, 0xb000, "only_reserve");
+	state("committed", base + 0x20000, 0x1000, "commit_few_bytes");
+	state("reserved", base + 0x21000, 0xf000, "only_reserve");
+	state("committed", base + 0x30000, 0x2000, "commit_few_bytes");
+	state("reserved", base + 0x32000, 0xe000, "only_reserve");
+	done();
+	begin("release what is left");
+	release(base);
+	if (is_split)
+		release(behind);
+	done();
+}
+
+/* ---------------------------------------------------------------- refused */
+
+static bool is_refused_everywhere(char *base, char *page)
+{
+	PVOID at = base;
+	SIZE_T bytes = 0;
+	bool is_refused = !VirtualFree(base + PAGE, 0, MEM_RELEASE);
+
+	is_refused &= !VirtualFree(base, 5, MEM_RELEASE);
+	is_refused &= !VirtualFree(base + PAGE, 0, MEM_DECOMMIT);
+	is_refused &= !VirtualFree(base, 0, MEM_RELEASE | MEM_DECOMMIT);
+	is_refused &= nt_free(THIS_PROCESS, (PVOID *)(uintptr_t)8, &bytes, MEM_RELEASE) < 0;
+	is_refused &= nt_free(THIS_PROCESS, &at, (PSIZE_T)(uintptr_t)16, MEM_RELEASE) < 0;
+	is_refused &= nt_free(THIS_PROCESS, (PVOID *)page, &bytes, MEM_RELEASE) < 0;
+	is_refused &= nt_free(THIS_PROCESS, (PVOID *)(page - 4), &bytes, MEM_RELEASE) < 0;
+	is_refused &= nt_free((HANDLE)(uintptr_t)0xabcc, &at, &bytes, MEM_RELEASE) < 0;
+	is_refused &=
+		nt_allocate(THIS_PROCESS, (PVOID *)page, 0, &bytes, MEM_COMMIT, PAGE_READWRITE) < 0;
+	is_refused &= nt_allocate(THIS_PROCESS, (PVOID *)(uintptr_t)8, 0, &bytes, MEM_COMMIT,
+			      PAGE_READWRITE) < 0;
+	return is_refused;
+}
+
+static void refused(void)
+{
+	char *base = both(), *page = only_reserve(0x20000) + 0x10000;
+
+	VirtualFree(base + 0x2000, 0x1000, MEM_DECOMMIT);
+	begin("refused");
+	/* Nothing can be read at that page, and a pointer may reach across its beginning. */
+	VirtualAlloc(page - PAGE, PAGE, MEM_COMMIT, PAGE_READWRITE);
+	VirtualFree(page - PAGE, PAGE, MEM_DECOMMIT);
+	if (!is_refused_everywhere(base, page))
+		wrong("something was not refused");
+	state("committed", base, 0x2000, "both");
+	state("reserved", base + 0x2000, 0x1000, "both");
+	state("committed", base + 0x3000, 0x16000, "both");
+	state("reserved", page - 0x10000, 0x20000, "only_reserve");
+	done();
+	release(base);
+	release(page - 0x10000);
+}
+
+/* ---------------------------------------------------------------- other processes */
+
+static bool start_again(const char *arguments, PROCESS_INFORMATION *info)
+{
+	STARTUPINFOA startup = {.cb = sizeof(startup)};
+	char path[MAX_PATH], line[MAX_PATH + 100];
+
+	GetModuleFileNameA(NULL, path, sizeof(path));
+	snprintf(line, sizeof(line), "virtual_cases %s", arguments);
+	return CreateProcessA(
+		path, line, NULL, NULL, FALSE, CREATE_SUSPENDED, NULL, NULL, &startup, info);
+}
+
+static NOINLINE char *in_other_process(HANDLE process)
+{
+	return step_leak(
+		VirtualAllocEx(process, NULL, 0x10000, MEM_RESERVE | MEM_COMMIT, PAGE_READWRITE));
+}
+
+static void other_process(void)
+{
+	PROCESS_INFORMATION child;
+
+	begin("another process");
+	if (start_again("", &child)) {
+		in_other_process(child.hProcess);
+		TerminateProcess(child.hProcess, 0);
+		WaitForSingleObject(child.hProcess, INFINITE);
+		CloseHandle(child.hThread);
+		CloseHandle(child.hProcess);
+	} else {
+		wrong("no other process");
+	}
+	done();
+}
+
+/* What another process has reserved in this one: nothing was seen of that. */
+static char *volatile from_outside;
+
+static void reserve_for(const char *pid, const char *where)
+{
+	HANDLE process = OpenProcess(PROCESS_ALL_ACCESS, FALSE, strtoul(pid, NULL, 10));
+	char *base = VirtualAllocEx(process, NULL, 0x40000, MEM_RESERVE, PAGE_READWRITE);
+
+	WriteProcessMemory(
+		process, (void *)(uintptr_t)strtoull(where, NULL, 16), &base, sizeof(base), NULL);
+}
+
+static NOINLINE void commit_found(char *base)
+{
+	commit(base + 0x1000, 0x3000);
+	commit(base, 0x8000);
+}
+
+static void reserved_before(void)
+{
+	PROCESS_INFORMATION child;
+	char arguments[64];
+	char *base;
+
+	begin("reserved before");
+	snprintf(arguments, sizeof(arguments), "reserve %lu %llx", GetCurrentProcessId(),
+		(unsigned long long)(uintptr_t)&from_outside);
+	if (start_again(arguments, &child)) {
+		ResumeThread(child.hThread);
+		WaitForSingleObject(child.hProcess, INFINITE);
+		CloseHandle(child.hThread);
+		CloseHandle(child.hProcess);
+	}
+	base = from_outside;
+	if (!base)
+		wrong("nothing came from outside");
+	commit_found(base);
+	VirtualFree(base + 0x2000, 0x1000, MEM_DECOMMIT);
+	state("committed", base, 0x2000, "commit_found");
+	state("committed", base + 0x3000, 0x5000, "commit_found");
+	done();
+	begin("reserved before, released");
+	release(base);
+	done();
+}
+
+/* ---------------------------------------------------------------- views */
+
+static NOINLINE char *map_view(HANDLE section, DWORD access, SIZE_T bytes)
+{
+	return step_leak(MapViewOfFile(section, access, 0, 0, bytes));
+}
+
+static NOINLINE char *map_behind(HANDLE section)
+{
+	return step_leak(MapViewOfFile(section, FILE_MAP_READ, 0, 0x20000, 0x8001));
+}
+
+static NOINLINE char *map_there(HANDLE section, char *at)
+{
+	return step_leak(MapViewOfFileEx(section, FILE_MAP_READ, 0, 0, 0x10000, at));
+}
+
+static NOINLINE void commit_in_view(char *view)
+{
+	commit(view + 0x2000, 0x3000);
+}
+
+static HANDLE section_of(const char *path, DWORD protect, DWORD bytes)
+{
+	HANDLE file = path ? CreateFileA(path, GENERIC_READ, FILE_SHARE_READ, NULL, OPEN_EXISTING,
+				     0, NULL) :
+			     INVALID_HANDLE_VALUE;
+	HANDLE section = CreateFileMappingA(file, NULL, protect, 0, bytes, NULL);
+
+	if (path)
+		CloseHandle(file);
+	return step_leak(section);
+}
+
+static SIZE_T file_pages(const char *path)
+{
+	WIN32_FILE_ATTRIBUTE_DATA data;
+
+	GetFileAttributesExA(path, GetFileExInfoStandard, &data);
+	return (data.nFileSizeLow + PAGE - 1) & ~(SIZE_T)(PAGE - 1);
+}
+
+static void views(void)
+{
+	char path[MAX_PATH];
+	char *at = only_reserve(0x40000), *made[6];
+	HANDLE sections[4];
+
+	GetModuleFileNameA(NULL, path, sizeof(path));
+	sections[0] = section_of(NULL, PAGE_READWRITE, 300000);
+	sections[1] = section_of(path, PAGE_READONLY, 0);
+	sections[2] = section_of(path, PAGE_READONLY | SEC_IMAGE, 0);
+	sections[3] = section_of(NULL, PAGE_READWRITE | SEC_RESERVE, 0x20000);
+	made[0] = map_view(sections[0], FILE_MAP_WRITE, 0);
+	made[1] = map_behind(sections[0]);
+	release(at);
+	made[2] = map_there(sections[0], at);
+	made[3] = map_view(sections[1], FILE_MAP_READ, 0);
+	made[4] = map_view(sections[2], FILE_MAP_READ, 0);
+	made[5] = map_view(sections[3], FILE_MAP_WRITE, 0);
+	commit_in_view(made[5]);
+	begin("views");
+	state("mapped", made[0], 0x4a000, "map_view");
+	state("mapped", made[1], 0x9000, "map_behind");
+	state("mapped", made[2], 0x10000, "map_there");
+	state("mapped", made[3], file_pages(path), "map_view");
+	state("mapped", made[5], 0x20000, "map_view");
+	if (VirtualFree(made[0], 0, MEM_RELEASE) || UnmapViewOfFile(both() + 0x100000000000))
+		wrong("something was not refused");
+	state("committed", step_leaked, 0x19000, "both");
+	done();
+	release(step_leaked);
+	begin("views unmapped");
+	for (int i = 0; i < 6; i++) {
+		if (!UnmapViewOfFile(made[i] + (i == 1 ? 0x5000 : 0)))
+			wrong("unmap");
+	}
+	for (int i = 0; i < 4; i++)
+		CloseHandle(sections[i]);
+	done();
+}
+
+/* ---------------------------------------------------------------- what is not the program's own */
+
+static NOINLINE HMODULE load_library(void)
+{
+	return step_leak(LoadLibraryA("version.dll"));
+}
+
+static NOINLINE void *big_block(void)
+{
+	return step_leak(malloc(3000000));
+}
+
+static NOINLINE HANDLE new_heap(SIZE_T bytes)
+{
+	return step_leak(HeapCreate(0, 0, bytes));
+}
+
+static NOINLINE void *blocks_in(HANDLE heap)
+{
+	void *block = NULL;
+
+	for (volatile int i = 0; i < 100; i++)
+		block = step_leak(HeapAlloc(heap, 0, 20000));
+	return block;
+}
+
+static void heaps_and_modules(void)
+{
+	HMODULE module = load_library();
+	void *block = big_block();
+	HANDLE growable = new_heap(0), fixed = new_heap(0x400000);
+
+	blocks_in(growable);
+	HeapFree(fixed, 0, blocks_in(fixed));
+	begin("heaps and modules");
+	done();
+	begin("heaps and modules gone");
+	FreeLibrary(module);
+	free(block);
+	HeapDestroy(growable);
+	HeapDestroy(fixed);
+	done();
+}
+
+/* ---------------------------------------------------------------- threads */
+
+#define THREADS 4
+#define KEPT 20
+#define ROUNDS 2000
+
+struct crew {
+	uint32_t seed;
+	char *kept[KEPT]; /* of 16 pages; the first half of them is committed */
+};
+
+static NOINLINE char *crew_reserve(void)
+{
+	return step_leak(VirtualAlloc(NULL, 16 * PAGE, MEM_RESERVE, PAGE_READWRITE));
+}
+
+static NOINLINE void crew_commit(char *base, unsigned page)
+{
+	step_leak(VirtualAlloc(base + page * PAGE, PAGE, MEM_COMMIT, PAGE_READWRITE));
+}
+
+static unsigned dice(struct crew *crew)
+{
+	crew->seed = crew->seed * 1103515245 + 12345;
+	return crew->seed >> 16;
+}
+
+static DWORD WINAPI work(void *context)
+{
+	struct crew *crew = context;
+
+	for (volatile int i = 0; i < ROUNDS; i++) {
+		char **kept = &crew->kept[dice(crew) % KEPT];
+
+		if (*kept && dice(crew) % 2) {
+			VirtualFree(*kept, 0, MEM_RELEASE);
+			*kept = NULL;
+		}
+		if (!*kept)
+			*kept = crew_reserve();
+		crew_commit(*kept, dice(crew) % 16);
+		VirtualFree(*kept + dice(crew) % 16 * PAGE, PAGE, MEM_DECOMMIT);
+	}
+	for (int k = 0; k < KEPT; k++) {
+		if (!crew->kept[k])
+			crew->kept[k] = crew_reserve();
+		VirtualFree(crew->kept[k], 0, MEM_DECOMMIT);
+		for (volatile unsigned page = 0; page < 8; page++)
+			crew_commit(crew->kept[k], page);
+	}
+	return 0;
+}
+
+static void threads(void)
+{
+	static struct crew crews[THREADS];
+	HANDLE made[THREADS];
+
+	for (unsigned i = 0; i < THREADS; i++) {
+		crews[i].seed = 100 + i;
+		made[i] = CreateThread(NULL, 0, work, &crews[i], 0, NULL);
+	}
+	WaitForMultipleObjects(THREADS, made, TRUE, INFINITE);
+	begin("threads");
+	for (unsigned i = 0; i < THREADS * KEPT; i++) {
+		char *kept = crews[i / KEPT].kept[i % KEPT];
+
+		state("committed", kept, 8 * PAGE, "crew_commit");
+		state("reserved", kept + 8 * PAGE, 8 * PAGE, "crew_reserve");
+	}
+	done();
+	begin("threads, released");
+	for (unsigned i = 0; i < THREADS * KEPT; i++)
+		release(crews[i / KEPT].kept[i % KEPT]);
+	done();
+}
+
+/* ---------------------------------------------------------------- */
+
+/* Every function that takes memory, and those that call them. */
+static void say_functions(void)
+{
+#define FUNCTION(name)                                                                             \
+	{                                                                                          \
+#name, (uintptr_t)(name)                                                           \
+	}
+	static const struct {
+		const char *name;
+		uintptr_t addr;
+	} functions[] = {FUNCTION(both), FUNCTION(only_reserve), FUNCTION(commit_nowhere),
+		FUNCTION(top_down), FUNCTION(watched), FUNCTION(in_this_process), FUNCTION(newer),
+		FUNCTION(plainly), FUNCTION(commit_low), FUNCTION(commit_high),
+		FUNCTION(commit_over_both), FUNCTION(commit_few_bytes), FUNCTION(in_parts),
+		FUNCTION(both_then_decommit), FUNCTION(release_a_part),
+		FUNCTION(is_refused_everywhere), FUNCTION(refused), FUNCTION(start_again),
+		FUNCTION(in_other_process), FUNCTION(other_process), FUNCTION(commit_found),
+		FUNCTION(reserved_before), FUNCTION(map_view), FUNCTION(map_behind),
+		FUNCTION(map_there), FUNCTION(commit_in_view), FUNCTION(section_of),
+		FUNCTION(views), FUNCTION(load_library), FUNCTION(big_block), FUNCTION(new_heap),
+		FUNCTION(blocks_in), FUNCTION(heaps_and_modules), FUNCTION(crew_reserve),
+		FUNCTION(crew_commit), FUNCTION(work), FUNCTION(threads), FUNCTION(say_functions)};
+
+	for (size_t i = 0; i < sizeof(functions) / sizeof(*functions); i++) {
+		say("function ");
+		say(functions[i].name);
+		say_hex(functions[i].addr);
+		say("\n");
+	}
+}
+
+int main(int argc, char **argv)
+{
+	HMODULE ntdll = GetModuleHandleA("ntdll.dll");
+
+	if (argc == 4 && !strcmp(argv[1], "reserve")) {
+		reserve_for(argv[2], argv[3]);
+		return 0;
+	}
+	nt_allocate = (nt_allocate_fn)(void *)GetProcAddress(ntdll, "NtAllocateVirtualMemory");
+	nt_free = (nt_free_fn)(void *)GetProcAddress(ntdll, "NtFreeVirtualMemory");
+	allocate2 = (allocate2_fn)(void *)GetProcAddress(
+		GetModuleHandleA("kernelbase.dll"), "VirtualAlloc2");
+	say_functions();
+	plainly();
+	in_parts();
+	both_then_decommit();
+	release_a_part();
+	refused();
+	other_process();
+	reserved_before();
+	views();
+	heaps_and_modules();
+	threads();
+	return 0;
+}

@@ -1,0 +1,379 @@
+/*
+ * The tracer's unwinder gives the same stacks as the system's, and both what the program says of
+ * itself: every function on a way notes its return address. Ways lead through functions of many
+ * kinds, in random order. Speaks TAP.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "snapshot/tracer/unwind.h"
+#include "tests/win/unwind_truth.h"
+
+#define SAID_MAX 128
+#define THREADS 4
+#define WAYS_LONG 3000
+
+/* A way down: which functions, and what they said. */
+struct way {
+	uint64_t random;
+	unsigned left; /* functions to come */
+	bool is_plain; /* none that is called back by the system */
+	unsigned said_count;
+	uint64_t said[SAID_MAX];
+	bool is_right;
+	uint32_t frames_count;
+	unsigned long compared;
+	struct way *through; /* for callbacks that get no argument */
+};
+
+typedef void (*kind_fn)(struct way *way);
+
+static const struct unwind_skip none = {0, 0};
+static DWORD way_slot;
+
+static unsigned pick(struct way *way, unsigned count)
+{
+	way->random = way->random * 6364136223846793005u + 1442695040888963407u;
+	return (unsigned)(way->random >> 33) % count;
+}
+
+/* What was said lies in frames in order; without system code in between, at the very places. */
+static bool says_so(const struct way *way, const uint64_t *frames, uint32_t count)
+{
+	uint32_t at = 3; /* after those of unwind_stack(), compare() and arrive() */
+
+	for (unsigned i = way->said_count; i-- > 0; at++) {
+		while (!way->is_plain && at < count && frames[at] != way->said[i])
+			at++;
+		if (at >= count || frames[at] != way->said[i])
+			return false;
+	}
+	return true;
+}
+
+/* The first return addresses are those of the two calls here. */
+static NOINLINE bool compare(struct way *way)
+{
+	uint64_t ours[FRAMES_MAX], theirs[FRAMES_MAX];
+	uint32_t count, true_count;
+
+	count = unwind_stack(ours, FRAMES_MAX, &none);
+	true_count = true_stack(theirs, FRAMES_MAX);
+	way->frames_count = count;
+	way->compared++;
+	return count == true_count && count > 2 && !memcmp(ours + 1, theirs + 1, (count - 1) * 8) &&
+	       says_so(way, ours, count);
+}
+
+static NOINLINE void arrive(struct way *way)
+{
+	for (int i = 0; i < 2; i++)
+		way->is_right = compare(way) && way->is_right;
+}
+
+static kind_fn next(struct way *way);
+
+/* Notes the return address, does what makes the kind, and goes on. */
+#define SAY(way) ((way)->said[(way)->said_count++] = (uint64_t)__builtin_return_address(0))
+#define GO_ON(way)                                                                                 \
+	do {                                                                                       \
+		next(way)(way);                                                                    \
+		KEEP_FRAME();                                                                      \
+		(way)->said_count--;                                                               \
+	} while (0)
+
+static NOINLINE void go_small(struct way *way)
+{
+	SAY(way);
+	GO_ON(way);
+}
+
+static NOINLINE __attribute__((optimize("O0"))) void go_unoptimized(struct way *way)
+{
+	volatile char room[40];
+
+	room[0] = 1;
+	room[1] = room[0];
+	SAY(way);
+	GO_ON(way);
+}
+
+static NOINLINE __attribute__((optimize("omit-frame-pointer"))) void go_without_rbp(struct way *way)
+{
+	volatile char room[200];
+
+	room[3] = 1;
+	room[4] = room[3];
+	SAY(way);
+	GO_ON(way);
+}
+
+static NOINLINE __attribute__((optimize("no-omit-frame-pointer"))) void go_with_rbp(struct way *way)
+{
+	volatile char room[200];
+
+	room[3] = 1;
+	room[4] = room[3];
+	SAY(way);
+	GO_ON(way);
+}
+
+static NOINLINE void go_alloca(struct way *way)
+{
+	volatile char *room = __builtin_alloca(16 + pick(way, 700));
+
+	room[0] = 1;
+	room[1] = room[0];
+	SAY(way);
+	GO_ON(way);
+}
+
+static NOINLINE void go_large(struct way *way)
+{
+	volatile char room[9000]; /* more than a page */
+
+	room[0] = room[8999] = 1;
+	SAY(way);
+	GO_ON(way);
+}
+
+/* RBP is a register like others, holding anything, and all that a callee must save are in use. */
+static NOINLINE __attribute__((optimize("omit-frame-pointer"))) void go_registers(struct way *way)
+{
+	__asm__ volatile("xorq %%rbx, %%rbx; movq $77, %%rbp; xorq %%rsi, %%rsi; xorq %%rdi, %%rdi;"
+			 "xorq %%r12, %%r12; xorq %%r13, %%r13; xorq %%r14, %%r14"
+			 :
+			 :
+			 : "rbx", "rbp", "rsi", "rdi", "r12", "r13", "r14", "r15");
+	SAY(way);
+	GO_ON(way);
+}
+
+/* A step too wide for the cache. */
+static NOINLINE void go_huge(struct way *way)
+{
+	volatile char room[300000];
+
+	room[0] = room[299999] = 1;
+	SAY(way);
+	GO_ON(way);
+}
+
+static struct way *way_now(void)
+{
+	return TlsGetValue(way_slot);
+}
+
+static int on_sort(const void *left, const void *right)
+{
+	struct way *way = way_now();
+
+	(void)left;
+	(void)right;
+	if (way->through) {
+		way->through = NULL;
+		SAY(way);
+		GO_ON(way);
+	}
+	return 0;
+}
+
+static NOINLINE void go_qsort(struct way *way)
+{
+	int two[2] = {2, 1};
+
+	SAY(way);
+	way->through = way;
+	qsort(two, 2, sizeof(int), on_sort);
+	KEEP_FRAME();
+	way->said_count--;
+}
+
+static NOINLINE void go_bsearch(struct way *way)
+{
+	int one = 1;
+
+	SAY(way);
+	way->through = way;
+	(void)bsearch(&one, &one, 1, sizeof(int), on_sort);
+	KEEP_FRAME();
+	way->said_count--;
+}
+
+static BOOL CALLBACK on_locale(LPWSTR name)
+{
+	(void)name;
+	on_sort(NULL, NULL);
+	KEEP_FRAME();
+	return FALSE;
+}
+
+static NOINLINE void go_locales(struct way *way)
+{
+	SAY(way);
+	way->through = way;
+	EnumSystemLocalesW(on_locale, LCID_INSTALLED);
+	KEEP_FRAME();
+	way->said_count--;
+}
+
+static LONG CALLBACK on_exception(EXCEPTION_POINTERS *exception)
+{
+	if (exception->ExceptionRecord->ExceptionCode != 0xe0001234)
+		return EXCEPTION_CONTINUE_SEARCH;
+	on_sort(NULL, NULL);
+	KEEP_FRAME();
+	return EXCEPTION_CONTINUE_EXECUTION;
+}
+
+static NOINLINE void go_exception(struct way *way)
+{
+	SAY(way);
+	way->through = way;
+	RaiseException(0xe0001234, 0, 0, NULL);
+	KEEP_FRAME();
+	way->said_count--;
+}
+
+static void CALLBACK on_apc(ULONG_PTR unused)
+{
+	(void)unused;
+	on_sort(NULL, NULL);
+	KEEP_FRAME();
+}
+
+static NOINLINE void go_apc(struct way *way)
+{
+	SAY(way);
+	way->through = way;
+	QueueUserAPC(on_apc, GetCurrentThread(), 0);
+	SleepEx(0, TRUE);
+	KEEP_FRAME();
+	way->said_count--;
+}
+
+/* The rest of the way in a thread of the pool, on a stack of its own. */
+struct ride {
+	struct way *way;
+	HANDLE done;
+};
+
+static DWORD CALLBACK on_pool(void *arg)
+{
+	struct ride *ride = arg;
+	struct way *way = ride->way;
+
+	TlsSetValue(way_slot, way);
+	way->through = way;
+	on_sort(NULL, NULL);
+	SetEvent(ride->done);
+	return 0;
+}
+
+static NOINLINE void go_pool(struct way *way)
+{
+	struct ride ride = {way, CreateEventW(NULL, TRUE, FALSE, NULL)};
+	unsigned said_count = way->said_count;
+
+	way->said_count = 0;
+	QueueUserWorkItem(on_pool, &ride, WT_EXECUTEDEFAULT);
+	WaitForSingleObject(ride.done, INFINITE);
+	CloseHandle(ride.done);
+	way->said_count = said_count;
+}
+
+static const kind_fn kinds[] = {go_small, go_unoptimized, go_without_rbp, go_with_rbp, go_alloca,
+	go_large, go_registers, go_small, go_qsort, go_bsearch, go_locales, go_exception, go_apc,
+	go_pool, go_huge};
+#define KINDS ((unsigned)(sizeof(kinds) / sizeof(*kinds)))
+#define PLAIN_KINDS 8u
+
+/* The costly kinds now and then only. */
+static kind_fn next(struct way *way)
+{
+	unsigned kind;
+
+	if (!way->left)
+		return arrive;
+	way->left--;
+	kind = pick(way, way->is_plain || pick(way, 4) ? PLAIN_KINDS : KINDS);
+	if (kinds[kind] == go_huge && (way->is_plain || pick(way, 8)))
+		kind = 0;
+	return kinds[kind];
+}
+
+/* Some ways of random lengths: whether all were right. */
+static bool walk_ways(
+	uint64_t seed, unsigned ways, unsigned longest, bool is_plain, unsigned long *compared)
+{
+	struct way way = {.random = seed, .is_plain = is_plain, .is_right = true};
+
+	TlsSetValue(way_slot, &way);
+	for (unsigned i = 0; i < ways; i++) {
+		way.left = pick(&way, longest + 1);
+		way.said_count = 0;
+		next (&way)(&way);
+	}
+	*compared += way.compared;
+	return way.is_right;
+}
+
+static DWORD WINAPI in_thread(void *arg)
+{
+	unsigned long compared = 0;
+
+	return !walk_ways((uintptr_t)arg, WAYS_LONG / THREADS, 20, false, &compared);
+}
+
+static volatile LONG all_done;
+
+static DWORD WINAPI forgetful(void *unused)
+{
+	(void)unused;
+	while (!all_done)
+		unwind_forget_all();
+	return 0;
+}
+
+static bool threads_are_right(bool with_forgetting)
+{
+	HANDLE threads[THREADS], other = NULL;
+	bool right = true;
+
+	all_done = 0;
+	if (with_forgetting)
+		other = CreateThread(NULL, 0, forgetful, NULL, 0, NULL);
+	for (uintptr_t i = 0; i < THREADS; i++)
+		threads[i] = CreateThread(NULL, 0, in_thread, (void *)(i + 5), 0, NULL);
+	for (int i = 0; i < THREADS; i++) {
+		DWORD status = 1;
+
+		WaitForSingleObject(threads[i], INFINITE);
+		GetExitCodeProcess(threads[i], &status);
+		GetExitCodeThread(threads[i], &status);
+		right = right && !status;
+		CloseHandle(threads[i]);
+	}
+	all_done = 1;
+	if (other) {
+		WaitForSingleObject(other, INFINITE);
+		CloseHandle(other);
+	}
+	return right;
+}
+
+int main(void)
+{
+	unsigned long compared = 0;
+
+	way_slot = TlsAlloc();
+	AddVectoredExceptionHandler(1, on_exception);
+	ok(walk_ways(1, WAYS_LONG, 60, true, &compared), "ways through functions of all kinds");
+	ok(walk_ways(2, WAYS_LONG, 16, false, &compared), "ways through callbacks of the system");
+	ok(compared >= 4 * WAYS_LONG, "thousands of stacks were compared");
+	ok(threads_are_right(false), "several threads at once");
+	ok(threads_are_right(true), "while another one forgets all");
+	ok(unwind_mismatches == 0, "no walk was found wrong");
+	ok(unwind_exceptions == 0, "none was ended by an exception");
+	return ok_end();
+}

@@ -1,0 +1,245 @@
+/*
+ * Code made at run time: its frames are found by the unwind data that it has at that time, and unwind
+ * data that cannot be read, and callbacks that raise instead of answering, do no harm. Speaks TAP.
+ */
+#include <string.h>
+
+#include "snapshot/tracer/unwind.h"
+#include "tests/win/unwind_truth.h"
+
+#define PAGE 4096
+#define DATA 512 /* where in a page of code its unwind data lies */
+#define WAIT_MS 20000
+
+static const struct unwind_skip none = {0, 0};
+
+/* What was found from under made code. */
+static struct seen {
+	uint64_t ours[FRAMES_MAX], theirs[FRAMES_MAX];
+	uint32_t count, true_count;
+	bool with_truth; /* asked of the system too: it must be able to */
+} seen;
+
+static volatile LONG exceptions_seen; /* by a vectored handler */
+static volatile LONG callbacks;
+
+/* sub rsp, N; call rcx; add rsp, N; ret */
+static void make_code(uint8_t *at, uint8_t frame_bytes)
+{
+	const uint8_t code[] = {
+		0x48, 0x83, 0xec, frame_bytes, 0xff, 0xd1, 0x48, 0x83, 0xc4, frame_bytes, 0xc3};
+	/* version 1, a prologue of 4 bytes, 1 code: at 4, UWOP_ALLOC_SMALL, (N - 8) / 8 */
+	const uint8_t data[] = {1, 4, 1, 0, 4, (uint8_t)((frame_bytes - 8) / 8 << 4 | 2), 0, 0};
+
+	memcpy(at, code, sizeof(code));
+	memcpy(at + DATA, data, sizeof(data));
+	FlushInstructionCache(GetCurrentProcess(), at, PAGE);
+}
+
+typedef void (*made_fn)(void (*called)(void));
+
+/* A page of code, and one behind it that cannot be read. */
+static uint8_t *made_page(uint8_t frame_bytes)
+{
+	uint8_t *page = VirtualAlloc(NULL, 2 * PAGE, MEM_RESERVE, PAGE_NOACCESS);
+
+	VirtualAlloc(page, PAGE, MEM_COMMIT, PAGE_EXECUTE_READWRITE);
+	make_code(page, frame_bytes);
+	return page;
+}
+
+static NOINLINE void look(void)
+{
+	seen.count = unwind_stack(seen.ours, FRAMES_MAX, &none);
+	seen.true_count = seen.with_truth ? true_stack(seen.theirs, FRAMES_MAX) : 0;
+}
+
+/* Calls look() by way of made code. */
+static NOINLINE void go_through(const uint8_t *code, bool with_truth)
+{
+	seen.with_truth = with_truth;
+	((made_fn)(void *)code)(look);
+	KEEP_FRAME();
+}
+
+static bool is_true(void)
+{
+	return seen.count == seen.true_count && seen.count > 3 &&
+	       !memcmp(seen.ours + 1, seen.theirs + 1, (seen.count - 1) * 8);
+}
+
+/* The walk came up to the made code's return address, and ended there. */
+static bool ended_at(const uint8_t *code)
+{
+	return seen.count == 2 && seen.ours[1] == (uint64_t)code + 6;
+}
+
+static LONG CALLBACK on_exception(EXCEPTION_POINTERS *exception)
+{
+	(void)exception;
+	InterlockedIncrement(&exceptions_seen);
+	return EXCEPTION_CONTINUE_SEARCH;
+}
+
+static bool data_may_change(void)
+{
+	static RUNTIME_FUNCTION function = {0, 11, DATA};
+	uint8_t *code = made_page(0x28);
+	bool right = true;
+
+	for (int i = 0; i < 6; i++) { /* other frames, same addresses */
+		make_code(code, i % 2 ? 0x58 : 0x28);
+		RtlAddFunctionTable(&function, 1, (DWORD64)code);
+		for (int again = 0; again < 3; again++) {
+			go_through(code, true);
+			right = right && is_true() && seen.ours[1] == (uint64_t)code + 6;
+		}
+		RtlDeleteFunctionTable(&function);
+	}
+	return right;
+}
+
+/* Values in the registers that a function must keep: whether they are there after the call. */
+static NOINLINE bool registers_stay(uint8_t *code)
+{
+	void *called = (void *)look;
+	uint64_t sum = 0;
+
+	__asm__ volatile(
+		"movq %[code], %%rax; movq %[called], %%rcx;"
+		"movq %%rsp, %%rbx; andq $-16, %%rsp; subq $32, %%rsp;"
+		"movq $2, %%rsi; movq $3, %%rdi; movq $4, %%r12; movq $5, %%r13;"
+		"movq $6, %%r14; movq $7, %%r15; movq %%r14, %%xmm6; movq %%r15, %%xmm15;"
+		"call *%%rax; movq %%rbx, %%rsp;"
+		"movq %%rsi, %%rax; addq %%rdi, %%rax; addq %%r12, %%rax; addq %%r13, %%rax;"
+		"addq %%r14, %%rax; addq %%r15, %%rax; movq %%xmm6, %%rsi; addq %%rsi, %%rax;"
+		"movq %%xmm15, %%rsi; addq %%rsi, %%rax; movq %%rax, %[sum]"
+		: [sum] "=m"(sum)
+		: [code] "m"(code), [called] "m"(called)
+		: "rax", "rbx", "rcx", "rdx", "rsi", "rdi", "r8", "r9", "r10", "r11", "r12", "r13",
+		"r14", "r15", "xmm0", "xmm1", "xmm2", "xmm3", "xmm4", "xmm5", "xmm6", "xmm15",
+		"memory", "cc");
+	return sum == 2 + 3 + 4 + 5 + 6 + 7 + 6 + 7;
+}
+
+/* Twice: nothing is left behind by the first. */
+static void try_unreadable_data(void)
+{
+	static RUNTIME_FUNCTION function = {0, 11, PAGE};
+	uint8_t *code = made_page(0x28);
+
+	RtlAddFunctionTable(&function, 1, (DWORD64)code);
+	for (int i = 0; i < 2; i++) {
+		uint64_t before = unwind_exceptions;
+
+		exceptions_seen = 0;
+		go_through(code, false);
+		ok(ended_at(code), "unwind data that cannot be read ends the walk");
+		ok(unwind_exceptions == before + 1, "that is counted");
+		ok(exceptions_seen == 1, "a vectored handler sees one exception");
+	}
+	seen.with_truth = false;
+	ok(registers_stay(code), "registers are as before");
+	RtlDeleteFunctionTable(&function);
+}
+
+/* A function table's entry that says it goes on at itself. */
+static void try_endless_chain(void)
+{
+	static RUNTIME_FUNCTION function = {0, 11, DATA};
+	static const uint8_t data[] = {1 | UNW_FLAG_CHAININFO << 3, 4, 0, 0};
+	uint8_t *code = made_page(0x28);
+
+	memcpy(code + DATA, data, sizeof(data));
+	memcpy(code + DATA + sizeof(data), &function, sizeof(function));
+	RtlAddFunctionTable(&function, 1, (DWORD64)code);
+	go_through(code, false);
+	ok(ended_at(code), "chained data without an end ends the walk");
+	RtlDeleteFunctionTable(&function);
+}
+
+static DWORD raised_code, raised_flags;
+static RUNTIME_FUNCTION answer = {0, 11, DATA};
+
+static PRUNTIME_FUNCTION CALLBACK on_ask(DWORD64 pc, void *unused)
+{
+	(void)pc;
+	(void)unused;
+	InterlockedIncrement(&callbacks);
+	if (raised_code)
+		RaiseException(raised_code, raised_flags, 0, NULL);
+	return &answer;
+}
+
+static DWORD WINAPI in_thread(void *code)
+{
+	go_through(code, false);
+	return !ended_at(code);
+}
+
+static bool another_thread_walks(uint8_t *code)
+{
+	HANDLE thread = CreateThread(NULL, 0, in_thread, code, 0, NULL);
+	DWORD status = 1;
+
+	if (WaitForSingleObject(thread, WAIT_MS) == WAIT_OBJECT_0)
+		GetExitCodeThread(thread, &status);
+	return !status;
+}
+
+/* flags: a C++ exception cannot be continued. */
+static void try_callback(DWORD code_raised, DWORD flags)
+{
+	uint8_t *code = made_page(0x28);
+
+	RtlInstallFunctionTableCallback((DWORD64)code | 3, (DWORD64)code, PAGE, on_ask, NULL, NULL);
+	go_through(code, true);
+	ok(is_true() && callbacks > 0, "a callback's answer is taken");
+	raised_code = code_raised;
+	raised_flags = flags;
+	exceptions_seen = 0;
+	go_through(code, false);
+	ok(ended_at(code) && exceptions_seen == 1, "a callback that raises ends the walk");
+	callbacks = 0;
+	go_through(code, false);
+	ok(ended_at(code) && !callbacks && exceptions_seen == 1, "it is not asked again");
+	ok(another_thread_walks(code), "walks of other threads are not held up");
+}
+
+/* What cannot be undone comes last, each way in a process of its own. */
+static int be_child(void)
+{
+	AddVectoredExceptionHandler(1, on_exception);
+	try_callback(0xe06d7363, EXCEPTION_NONCONTINUABLE);
+	return ok_failed;
+}
+
+static bool child_is_right(void)
+{
+	STARTUPINFOW startup = {.cb = sizeof(startup), .dwFlags = STARTF_USESTDHANDLES};
+	PROCESS_INFORMATION info;
+	wchar_t image[MAX_PATH], command[] = L"test child";
+	DWORD status = 77;
+
+	if (!GetModuleFileNameW(NULL, image, MAX_PATH) ||
+		!CreateProcessW(image, command, NULL, NULL, FALSE, 0, NULL, NULL, &startup, &info))
+		return false;
+	if (WaitForSingleObject(info.hProcess, 2 * WAIT_MS) == WAIT_OBJECT_0)
+		GetExitCodeProcess(info.hProcess, &status);
+	return status == 0;
+}
+
+int main(int argc, char **argv)
+{
+	(void)argv;
+	if (argc > 1)
+		return be_child();
+	ok(data_may_change(), "frames of made code are always found by its present data");
+	ok(unwind_exceptions == 0 && unwind_mismatches == 0, "without any trouble");
+	AddVectoredExceptionHandler(1, on_exception);
+	try_unreadable_data();
+	try_endless_chain();
+	ok(child_is_right(), "all of it with an exception that cannot be continued");
+	try_callback(0xe0001111, 0);
+	return ok_end();
+}

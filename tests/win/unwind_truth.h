@@ -1,0 +1,91 @@
+/* Stacks as the system's unwinder gives them, one plain step after the other, for tests of ours. */
+#ifndef TESTS_WIN_UNWIND_TRUTH_H
+#define TESTS_WIN_UNWIND_TRUTH_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <windows.h>
+
+#define NOINLINE __attribute__((noinline))
+#define KEEP_FRAME() __asm__ volatile("" : : : "memory") /* after a call: no jump instead of it */
+#define FRAMES_MAX 400
+
+static int ok_count, ok_failed;
+
+static inline void ok(bool good, const char *what)
+{
+	ok_count++;
+	ok_failed += !good;
+	printf("%sok %d - %s\n", good ? "" : "not ", ok_count, what);
+	fflush(stdout);
+}
+
+static inline int ok_end(void)
+{
+	printf("1..%d\n", ok_count);
+	return ok_failed != 0;
+}
+
+/*
+ * The return addresses from that of the function that calls this outwards. They end at 0, and where
+ * the stack does; and at a frame that hangs on a register that does not point into the stack.
+ */
+static NOINLINE uint32_t true_stack(uint64_t *frames, uint32_t max)
+{
+	const NT_TIB *tib = (const NT_TIB *)NtCurrentTeb();
+	uint64_t low = (uint64_t)tib->StackLimit, high = (uint64_t)tib->StackBase;
+	uint32_t count = 0;
+	CONTEXT context;
+
+	RtlCaptureContext(&context);
+	while (count < max && context.Rsp >= low && context.Rsp < high) {
+		DWORD64 base, frame, before = context.Rsp;
+		RUNTIME_FUNCTION *function = RtlLookupFunctionEntry(context.Rip, &base, NULL);
+		void *data;
+
+		if (function) {
+			unsigned number = ((uint8_t *)base)[function->UnwindData + 3] & 15;
+			uint64_t holds = number ? (&context.Rax)[number] : low;
+
+			if (holds < low || holds >= high)
+				break;
+			RtlVirtualUnwind(UNW_FLAG_NHANDLER, base, context.Rip, function, &context,
+				&data, &frame, NULL);
+		} else {
+			context.Rip = *(DWORD64 *)context.Rsp;
+			context.Rsp += 8;
+		}
+		if (!context.Rip || context.Rsp <= before)
+			break;
+		frames[count++] = context.Rip;
+	}
+	return count;
+}
+
+/* How often the program asks the system's unwinder, from when on it is told to count. */
+static volatile LONG unwind_calls;
+static PEXCEPTION_ROUTINE(NTAPI *unwind_real)(DWORD, DWORD64, DWORD64, PRUNTIME_FUNCTION, PCONTEXT,
+	PVOID *, PDWORD64, PKNONVOLATILE_CONTEXT_POINTERS);
+
+static PEXCEPTION_ROUTINE NTAPI unwind_counted(DWORD type, DWORD64 base, DWORD64 pc,
+	PRUNTIME_FUNCTION function, PCONTEXT context, PVOID *data, PDWORD64 frame,
+	PKNONVOLATILE_CONTEXT_POINTERS pointers)
+{
+	InterlockedIncrement(&unwind_calls);
+	return unwind_real(type, base, pc, function, context, data, frame, pointers);
+}
+
+/* The program's own import, so calls from elsewhere are not counted. */
+extern void *__imp_RtlVirtualUnwind;
+
+static inline void count_unwind_calls(void)
+{
+	DWORD old;
+
+	VirtualProtect(&__imp_RtlVirtualUnwind, sizeof(void *), PAGE_READWRITE, &old);
+	*(void **)&unwind_real = __imp_RtlVirtualUnwind;
+	__imp_RtlVirtualUnwind = (void *)unwind_counted;
+}
+
+#endif
