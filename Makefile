@@ -127,7 +127,7 @@ TEST_PROGRAMS := $(if $(wildcard snapshot/hsnap.c),build/asan/hsnap) \
 	$(WIN_TESTS:tests/win/%.c=build/win64/tests/%.exe) \
 	$(WIN_TARGETS:tests/targets/%.c=build/win64/targets/%.exe)
 
-BENCH_PROGRAMS := build/linux/bench/gen_dump build/linux/images/make_image build/win64/bench/pairs.exe \
+BENCH_PROGRAMS := build/linux/bench/gen_dump build/linux/images/make_image build/win64/bench/pairs.exe build/win64/bench/mixed.exe build/win64/targets/gaps.exe \
 	build/win64/bench/system/hsnap.exe build/win64/bench/system/hsnap-tracer64.dll
 
 # ---------------------------------------------------------------- what to ask for
