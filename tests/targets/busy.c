@@ -63,7 +63,6 @@ static void heap_round(struct worker *worker)
 
 	if (!worker->blocks[slot]) {
 		worker->blocks[slot] = HeapAlloc(heap, 0, bytes);
-		old = 0;
 	} else if (next(worker) % 3) {
 		worker->failures += !is_intact(worker, slot, old);
 		worker->failures += !HeapFree(heap, 0, worker->blocks[slot]);
@@ -159,7 +158,7 @@ static void lock_loader(ULONG_PTR *cookie, bool lock)
 int main(int argc, char **argv)
 {
 	static struct worker workers[THREADS_MAX];
-	int count = argc > 1 ? atoi(argv[1]) : 4;
+	int count = argc > 1 ? (int)strtol(argv[1], NULL, 10) : 4;
 	bool is_locked = argc > 2 && !strcmp(argv[2], "locked");
 	unsigned long failures = 0;
 	ULONG_PTR cookie = 0;

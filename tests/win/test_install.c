@@ -180,7 +180,7 @@ static bool is_clean(struct child *child)
  * block and a size that cannot be had: it returns 0 to return_here. */
 static bool put_inside(HANDLE thread, HANDLE process, uint64_t at)
 {
-	CONTEXT context = {.ContextFlags = CONTEXT_CONTROL | CONTEXT_INTEGER};
+	CONTEXT context = {.ContextFlags = CONTEXT_FULL};
 	uint64_t frame[2];
 
 	if (!GetThreadContext(thread, &context))
