@@ -59,10 +59,10 @@ static bool start(struct guard *guard)
 	memcpy(inherited, guard->handles, sizeof(guard->handles));
 	inherited[HANDLE_COUNT] = guard->kept;
 	_snwprintf(command, 200, L"hsnap " GUARD_COMMAND L" %llx %llx %llx %llx",
-		(unsigned long long)guard->handles[HSNAP],
-		(unsigned long long)guard->handles[TARGET],
-		(unsigned long long)guard->handles[ARMED],
-		(unsigned long long)guard->handles[DONE]);
+		(unsigned long long)(ULONG_PTR)guard->handles[HSNAP],
+		(unsigned long long)(ULONG_PTR)guard->handles[TARGET],
+		(unsigned long long)(ULONG_PTR)guard->handles[ARMED],
+		(unsigned long long)(ULONG_PTR)guard->handles[DONE]);
 	if (!GetModuleFileNameW(NULL, image, 32768))
 		return false;
 	/* A job that ends all its processes should not end this one; few let their processes go. */

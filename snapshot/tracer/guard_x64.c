@@ -9,9 +9,8 @@
  *   +128  function
  *   +136  taken
  */
-#include "snapshot/tracer/blocktable.h"
 #include "snapshot/tracer/guard.h"
-#include "snapshot/tracer/hooks.h"
+#include "snapshot/tracer/liveblocks.h"
 
 /* struct _TEB, TlsSlots: public symbols of ntdll, x64, Windows 7 to 11; Wine's winternl.h */
 const uint32_t guard_teb_slots = 0x1480;
@@ -60,6 +59,6 @@ EXCEPTION_DISPOSITION guard_unwound(
 	(void)dispatch;
 	guard_end(*(uintptr_t *)(frame + FRAME_BEFORE));
 	if (taken && taken->key)
-		blocktable_put(&hsnap_tracer, taken);
+		liveblocks_put(taken);
 	return ExceptionContinueSearch;
 }

@@ -5,10 +5,10 @@
  * out of the table before it is freed and put in after it was allocated, so the table never names
  * memory that another thread may already have got.
  */
-#include "snapshot/tracer/blocktable.h"
 #include "snapshot/tracer/guard.h"
 #include "snapshot/tracer/heapindex.h"
 #include "snapshot/tracer/hooks.h"
+#include "snapshot/tracer/liveblocks.h"
 #include "snapshot/tracer/nt.h"
 #include "snapshot/tracer/record.h"
 
@@ -22,7 +22,7 @@ static void record(PVOID heap, ULONG_PTR addr, SIZE_T bytes, const void *caller)
 	struct tracer_block block = tracer_block_make(
 		addr, heapindex_of(&hsnap_tracer, (ULONG_PTR)heap), record_stack(caller), bytes);
 
-	blocktable_put(&hsnap_tracer, &block);
+	liveblocks_put(&block);
 }
 
 static ULONG_PTR WINAPI hook_allocate(PVOID heap, ULONG flags, SIZE_T bytes)
@@ -33,7 +33,7 @@ static ULONG_PTR WINAPI hook_allocate(PVOID heap, ULONG flags, SIZE_T bytes)
 	if (!hooks_are_on())
 		return ((allocate_fn)original)(heap, flags, bytes);
 	addr = guard_call((ULONG_PTR)heap, flags, bytes, 0, 0, 0, original, NULL);
-	if (addr)
+	if (addr && liveblocks_want(bytes))
 		record(heap, addr, bytes, __builtin_return_address(0));
 	return addr;
 }
@@ -47,11 +47,11 @@ static ULONG_PTR WINAPI hook_free(PVOID heap, ULONG flags, PVOID block)
 
 	if (!block || !hooks_are_on())
 		return ((free_fn)original)(heap, flags, block);
-	found = blocktable_take(&hsnap_tracer, (ULONG_PTR)block, &taken);
+	found = liveblocks_take((ULONG_PTR)block, &taken);
 	result = guard_call(
 		(ULONG_PTR)heap, flags, (ULONG_PTR)block, 0, 0, 0, original, found ? &taken : NULL);
 	if (found && !(result & 0xff)) /* refused: the block lives on */
-		blocktable_put(&hsnap_tracer, &taken);
+		liveblocks_put(&taken);
 	return result;
 }
 
@@ -68,13 +68,15 @@ static ULONG_PTR WINAPI hook_reallocate(PVOID heap, ULONG flags, PVOID block, SI
 
 	if (!block || !hooks_are_on())
 		return ((reallocate_fn)original)(heap, flags, block, bytes);
-	found = blocktable_take(&hsnap_tracer, (ULONG_PTR)block, &taken);
+	found = liveblocks_take((ULONG_PTR)block, &taken);
 	addr = guard_call((ULONG_PTR)heap, flags, (ULONG_PTR)block, bytes, 0, 0, original,
 		found ? &taken : NULL);
-	if (addr)
+	if (addr && liveblocks_are_sampled())
+		liveblocks_take(addr, &taken); /* chosen for what allocated it, not for this */
+	if (addr && liveblocks_want(bytes))
 		record(heap, addr, bytes, __builtin_return_address(0));
-	else if (found) /* refused: the old block lives on */
-		blocktable_put(&hsnap_tracer, &taken);
+	else if (!addr && found) /* refused: the old block lives on */
+		liveblocks_put(&taken);
 	return addr;
 }
 

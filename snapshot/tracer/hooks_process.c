@@ -1,34 +1,151 @@
 /*
  * The end of the process, and the beginning of others.
+ *
+ * Here a thread waits for hsnap: for nobody else, since each wait ends with hsnap's process, and for a
+ * new process not for ever.
  */
 #include "snapshot/tracer/hooks.h"
 #include "snapshot/tracer/nt.h"
 
 typedef ULONG_PTR(WINAPI *terminate_fn)(HANDLE process, NTSTATUS status);
+typedef ULONG_PTR(WINAPI *create_process_fn)(PHANDLE process, PHANDLE thread,
+	ACCESS_MASK process_access, ACCESS_MASK thread_access, PVOID process_attributes,
+	PVOID thread_attributes, ULONG process_flags, ULONG thread_flags, PVOID parameters,
+	PVOID create_info, PVOID attribute_list);
+
+/* THREAD_CREATE_FLAGS_CREATE_SUSPENDED: ntpsapi.h of phnt */
+#define CREATE_THREAD_SUSPENDED 1u
+#define PATIENCE_MS 30000 /* for hsnap to prepare a new process */
+
+static HANDLE handle(uint64_t value)
+{
+	return (HANDLE)(uintptr_t)value;
+}
 
 /* Holds every thread that would end the process until hsnap has taken its snapshot, or is gone. */
 static void wait_for_snapshot(void)
 {
 	static LONG waited;
 	struct tracer_area *area = &hsnap_tracer;
-	HANDLE handles[] = {
-		(HANDLE)(uintptr_t)area->exit_continue, (HANDLE)(uintptr_t)area->hsnap_process};
+	HANDLE handles[] = {handle(area->exit_continue), handle(area->hsnap_process)};
 
 	if (!area->exit_reached)
 		return;
 	if (!InterlockedExchange(&waited, 1))
-		NtSetEvent((HANDLE)(uintptr_t)area->exit_reached, NULL);
+		NtSetEvent(handle(area->exit_reached), NULL);
 	NtWaitForMultipleObjects(2, handles, 1 /* any */, FALSE, NULL);
+}
+
+/* Whether a handle is one of this process, with whatever rights. */
+static bool is_own(HANDLE process)
+{
+	PROCESS_BASIC_INFORMATION info = {0};
+	HANDLE same;
+	NTSTATUS status;
+
+	if (process == THIS_PROCESS)
+		return true;
+	if (NtDuplicateObject(THIS_PROCESS, process, THIS_PROCESS, &same,
+		    PROCESS_QUERY_LIMITED_INFORMATION, 0, 0) < 0)
+		return false;
+	status =
+		NtQueryInformationProcess(same, ProcessBasicInformation, &info, sizeof(info), NULL);
+	NtClose(same);
+	return status >= 0 && info.UniqueProcessId == GetCurrentProcessId();
 }
 
 static ULONG_PTR WINAPI hook_terminate(HANDLE process, NTSTATUS status)
 {
-	if (!process || process == THIS_PROCESS) /* NULL: "all my other threads" */
+	/* NULL: "all my other threads", the first thing that an exiting process does */
+	if (hooks_are_on() && (!process || is_own(process)))
 		wait_for_snapshot();
 	return ((terminate_fn)hook_original(HOOK_TERMINATE))(process, status);
+}
+
+/* Waits a moment; true when hsnap is gone. */
+static bool is_alone(void)
+{
+	LARGE_INTEGER one_ms = {.QuadPart = -10000};
+
+	return NtWaitForSingleObject(handle(hsnap_tracer.hsnap_process), FALSE, &one_ms) !=
+	       STATUS_TIMEOUT;
+}
+
+/* One at a time; false when there is no use in it. */
+static bool begin_announcing(void)
+{
+	for (unsigned ms = 0; ms < 2 * PATIENCE_MS; ms++) {
+		if (!__atomic_exchange_n(&hsnap_tracer.child_lock, 1, __ATOMIC_ACQUIRE))
+			return true;
+		if (is_alone())
+			break;
+	}
+	return false;
+}
+
+/* Waits until hsnap has prepared it. False when it has not in time: then no other one is announced,
+ * for an answer that comes too late would be taken for the next one's. */
+static bool is_taken(void)
+{
+	struct tracer_area *area = &hsnap_tracer;
+	HANDLE handles[] = {handle(area->child_taken), handle(area->hsnap_process)};
+	LARGE_INTEGER patience = {.QuadPart = -10000LL * PATIENCE_MS};
+
+	if (NtSetEvent(handle(area->child_created), NULL) < 0)
+		return false;
+	return NtWaitForMultipleObjects(2, handles, 1 /* any */, FALSE, &patience) == STATUS_WAIT_0;
+}
+
+static void announce(HANDLE process, HANDLE thread)
+{
+	static bool is_over;
+	PROCESS_BASIC_INFORMATION process_info = {0};
+	struct nt_thread_info thread_info = {0};
+
+	if (NtQueryInformationProcess(process, ProcessBasicInformation, &process_info,
+		    sizeof(process_info), NULL) < 0 ||
+		NtQueryInformationThread(thread, NT_THREAD_BASIC_INFORMATION, &thread_info,
+			sizeof(thread_info), NULL) < 0 ||
+		!begin_announcing())
+		return;
+	if (!is_over) {
+		hsnap_tracer.child_pid = (uint32_t)process_info.UniqueProcessId;
+		hsnap_tracer.child_tid = (uint32_t)thread_info.thread_id;
+		is_over = !is_taken();
+	}
+	__atomic_store_n(&hsnap_tracer.child_lock, 0, __ATOMIC_RELEASE);
+}
+
+/*
+ * The new process must not run before hsnap has prepared it. Kernelbase has its first thread made
+ * suspended and resumes it, always; for another caller that is done here, if the handle that it wants
+ * is good for that.
+ */
+static ULONG_PTR WINAPI hook_create_process(PHANDLE process, PHANDLE thread,
+	ACCESS_MASK process_access, ACCESS_MASK thread_access, PVOID process_attributes,
+	PVOID thread_attributes, ULONG process_flags, ULONG thread_flags, PVOID parameters,
+	PVOID create_info, PVOID attribute_list)
+{
+	create_process_fn original = (create_process_fn)hook_original(HOOK_CREATE_PROCESS);
+	bool follow = hooks_are_on() && hsnap_tracer.child_created;
+	ULONG suspend = 0;
+	ULONG_PTR result;
+
+	if (follow && thread_access & (THREAD_SUSPEND_RESUME | MAXIMUM_ALLOWED | GENERIC_ALL))
+		suspend = CREATE_THREAD_SUSPENDED & ~thread_flags;
+	follow = follow && (thread_flags | suspend) & CREATE_THREAD_SUSPENDED;
+	result = original(process, thread, process_access, thread_access, process_attributes,
+		thread_attributes, process_flags, thread_flags | suspend, parameters, create_info,
+		attribute_list);
+	if ((NTSTATUS)result >= 0 && follow)
+		announce(*process, *thread);
+	if ((NTSTATUS)result >= 0 && suspend)
+		NtResumeThread(*thread, NULL);
+	return result;
 }
 
 void hooks_process_init(void)
 {
 	hsnap_tracer.hooks[HOOK_TERMINATE].hook = (uintptr_t)hook_terminate;
+	hsnap_tracer.hooks[HOOK_CREATE_PROCESS].hook = (uintptr_t)hook_create_process;
 }

@@ -4,8 +4,8 @@
  *
  * Sources: the documented Nt and Rtl functions (Windows SDK winternl.h, winnt.h; driver kit pages
  * of NtAllocateVirtualMemory, NtFreeVirtualMemory); NtYieldExecution, NtDelayExecution,
- * NtSetEvent and RtlDllShutdownInProgress by their published prototypes (phnt, ntpsapi.h, ntexapi.h,
- * ntldr.h).
+ * NtSetEvent, NtReadVirtualMemory, NtDuplicateObject, NtResumeThread and RtlDllShutdownInProgress by
+ * their published prototypes (phnt, ntpsapi.h, ntexapi.h, ntldr.h, ntobapi.h).
  */
 #ifndef SNAPSHOT_TRACER_NT_H
 #define SNAPSHOT_TRACER_NT_H
@@ -28,6 +28,23 @@ NTSYSAPI NTSTATUS NTAPI NtSetEvent(HANDLE event, PLONG previous);
 NTSYSAPI NTSTATUS NTAPI NtWaitForMultipleObjects(ULONG count, const HANDLE *handles, ULONG wait_any,
 	BOOLEAN alertable, const LARGE_INTEGER *timeout);
 NTSYSAPI NTSTATUS NTAPI NtFlushInstructionCache(HANDLE process, LPCVOID base, SIZE_T bytes);
+
+NTSYSAPI NTSTATUS NTAPI NtDuplicateObject(HANDLE from_process, HANDLE handle, HANDLE to_process,
+	PHANDLE copy, ACCESS_MASK access, ULONG attributes, ULONG options);
+NTSYSAPI NTSTATUS NTAPI NtResumeThread(HANDLE thread, PULONG suspended_before);
+NTSYSAPI NTSTATUS NTAPI NtReadVirtualMemory(
+	HANDLE process, LPCVOID addr, PVOID bytes, SIZE_T len, PSIZE_T got);
+
+/* What NtQueryInformationThread(ThreadBasicInformation) gives: THREAD_BASIC_INFORMATION of phnt. */
+struct nt_thread_info {
+	NTSTATUS exit_status;
+	PVOID teb;
+	ULONG_PTR process_id, thread_id;
+	ULONG_PTR affinity;
+	LONG priority, base_priority;
+};
+#define NT_THREAD_BASIC_INFORMATION ((THREADINFOCLASS)0)
+#define NT_MEMORY_BASIC_INFORMATION 0u
 
 #define THIS_PROCESS ((HANDLE)(LONG_PTR)-1)
 

@@ -3,6 +3,8 @@
  */
 #include "snapshot/tracer/guard.h"
 #include "snapshot/tracer/hooks.h"
+#include "snapshot/tracer/liveblocks.h"
+#include "snapshot/tracer/loader_notes.h"
 #include "snapshot/tracer/nt.h"
 #include "snapshot/tracer/record.h"
 
@@ -29,13 +31,15 @@ BOOL WINAPI DllMain(HINSTANCE instance, DWORD reason, LPVOID reserved)
 	GetModuleHandleExW(GET_MODULE_HANDLE_EX_FLAG_PIN | GET_MODULE_HANDLE_EX_FLAG_FROM_ADDRESS,
 		(LPCWSTR)instance, &pinned);
 	DisableThreadLibraryCalls(instance);
-	if (!guard_init()) {
+	if (!guard_init() || !liveblocks_init()) {
 		hsnap_tracer.failure = TRACER_NO_TLS_SLOT;
 		hsnap_tracer.state = TRACER_FAILED;
 		return TRUE;
 	}
 	hooks_heap_init();
+	hooks_heaps_init();
 	hooks_virtual_init();
 	hooks_process_init();
+	loader_notes_init();
 	return TRUE;
 }

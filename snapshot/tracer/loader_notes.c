@@ -1,0 +1,98 @@
+#include "snapshot/tracer/loader_notes.h"
+
+#include "snapshot/tracer/hooks.h"
+#include "snapshot/tracer/memory.h"
+#include "snapshot/tracer/module_record.h"
+#include "snapshot/tracer/nt.h"
+#include "snapshot/tracer/unloads.h"
+#include "snapshot/tracer/unwind.h"
+
+/* LdrRegisterDllNotification and what it calls: Microsoft Learn. */
+#define NOTE_UNLOADED 2
+
+struct note {
+	ULONG flags;
+	const UNICODE_STRING *path, *name;
+	PVOID base;
+	ULONG bytes;
+};
+
+typedef VOID(CALLBACK *note_fn)(ULONG reason, const struct note *note, PVOID context);
+typedef NTSTATUS(NTAPI *register_fn)(ULONG flags, note_fn function, PVOID context, PVOID *cookie);
+
+/* Whatever is there: the system copies, and answers where it cannot. */
+static bool read_own(uint64_t addr, void *to, uint32_t len)
+{
+	SIZE_T got = 0;
+
+	return NtReadVirtualMemory(THIS_PROCESS, (LPCVOID)(ULONG_PTR)addr, to, len, &got) >= 0 &&
+	       got == len;
+}
+
+static bool read_nothing(uint64_t addr, void *to, uint32_t len)
+{
+	(void)addr;
+	(void)to;
+	(void)len;
+	return false;
+}
+
+/* Whether the module's own image is still there, and not something else by now. */
+static bool is_mapped(const struct note *note)
+{
+	MEMORY_BASIC_INFORMATION info = {0};
+
+	return NtQueryVirtualMemory(THIS_PROCESS, note->base, NT_MEMORY_BASIC_INFORMATION, &info,
+		       sizeof(info), NULL) >= 0 &&
+	       info.State == MEM_COMMIT && info.Type == MEM_IMAGE &&
+	       info.AllocationBase == note->base;
+}
+
+/* The loader tells one thing at a time. Should it ever not, and the record stay somebody else's, the
+ * unload is noted all the same, without a name. */
+static void add(const struct note *note)
+{
+	static struct module_record record; /* too large for a stranger's stack */
+	static uint32_t lock;
+	struct module_image image = {
+		.base = (ULONG_PTR)note->base,
+		.bytes = note->bytes,
+		.path = note->path ? note->path->Buffer : NULL,
+		.read = is_mapped(note) ? read_own : read_nothing,
+	};
+	const struct tracer_module nameless = {
+		.record_bytes = sizeof(nameless), .image_bytes = note->bytes};
+	unsigned tries = 0;
+
+	if (image.path)
+		image.path_units = note->path->Length / 2;
+	while (__atomic_exchange_n(&lock, 1, __ATOMIC_ACQUIRE)) {
+		if (!memory_wait(tries++)) {
+			unloads_add(&hsnap_tracer, image.base, image.base + image.bytes, &nameless);
+			return;
+		}
+	}
+	module_record_make(&record, &image);
+	unloads_add(&hsnap_tracer, image.base, image.base + image.bytes, &record.module);
+	__atomic_store_n(&lock, 0, __ATOMIC_RELEASE);
+}
+
+static VOID CALLBACK on_note(ULONG reason, const struct note *note, PVOID context)
+{
+	(void)context;
+	if (reason != NOTE_UNLOADED || !note)
+		return;
+	if (hooks_are_on())
+		add(note);
+	unwind_forget((ULONG_PTR)note->base, (ULONG_PTR)note->base + note->bytes);
+}
+
+void loader_notes_init(void)
+{
+	HMODULE ntdll = GetModuleHandleW(L"ntdll.dll");
+	register_fn ask = (register_fn)(void *)GetProcAddress(ntdll, "LdrRegisterDllNotification");
+	PVOID cookie;
+
+	if (ask)
+		ask(0, on_note, NULL, &cookie);
+}

@@ -1,0 +1,482 @@
+/*
+ * hook_cases: calls the heap's functions in odd ways, and prints what they answered, one line for each
+ * call: with a tracer they must answer what they answer without. When there is one, it is asked after
+ * each case what it knows of the block; where that is wrong the line "table: ..." follows, and the
+ * exit status is 9.
+ *
+ * Some cases are what only a broken program does (freeing twice, by a wrong heap, a wild pointer): Wine
+ * refuses them and goes on. Each case leaves nothing behind.
+ */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "samples/step.h"
+#include "tests/targets/code.h"
+#include "tests/targets/own_table.h"
+#include "tests/targets/registers.h"
+
+#define HUGE_BYTES ((SIZE_T)0x7ffffffffff0)
+#define MARK 0x5a5a
+
+typedef PVOID(WINAPI *rtl_create_fn)(
+	ULONG flags, PVOID base, SIZE_T reserve, SIZE_T commit, PVOID lock, PVOID parameters);
+
+static const struct tracer_area *area;
+static HANDLE heap;
+static int status;
+
+static void say(const char *format, ...)
+{
+	char line[200];
+	va_list args;
+	DWORD put;
+	int len;
+
+	va_start(args, format);
+	len = vsnprintf(line, sizeof(line) - 1, format, args);
+	va_end(args);
+	line[len++] = '\n';
+	WriteFile(GetStdHandle(STD_OUTPUT_HANDLE), line, (DWORD)len, &put, NULL);
+}
+
+/* The answer, and the error that was left behind. */
+static void answer(const char *what, unsigned long long value)
+{
+	DWORD error = GetLastError();
+
+	say("%s: %llu, error %lu", what, value, error);
+	SetLastError(MARK);
+}
+
+static void wrong(const char *what, const char *why)
+{
+	say("table: %s: %s", what, why);
+	status = 9;
+}
+
+/* The tracer knows the block: so large, of this heap, asked for somewhere below this function. */
+static void known(
+	const char *what, const void *block, uint64_t bytes, HANDLE of, const void *function)
+{
+	const struct tracer_block *found = area ? own_table_find(area, block) : NULL;
+
+	if (!area)
+		return;
+	if (!found)
+		wrong(what, "the block is not there");
+	else if (tracer_block_bytes(found) != bytes)
+		wrong(what, "another size");
+	else if (tracer_heap_handle(area, tracer_block_heap(found)) != (uintptr_t)of)
+		wrong(what, "another heap");
+	else if (!own_table_is_by(area, found, function))
+		wrong(what, "another caller");
+}
+
+static void unknown(const char *what, const void *block)
+{
+	if (area && own_table_find(area, block))
+		wrong(what, "a block that is gone");
+}
+
+static NOINLINE void nothing_at_all(void)
+{
+	char *block = HeapAlloc(heap, 0, 0);
+
+	answer("no bytes", block != NULL);
+	known("no bytes", block, 0, heap, nothing_at_all);
+	answer("no bytes, size", HeapSize(heap, 0, block));
+	answer("no bytes, free", HeapFree(heap, 0, block));
+	unknown("no bytes", block);
+	answer("free NULL", HeapFree(heap, 0, NULL));
+	answer("reallocate NULL", HeapReAlloc(heap, 0, NULL, 10) != NULL);
+	free(NULL);
+	answer("C free NULL", 0);
+}
+
+static NOINLINE void too_much(void)
+{
+	char *block = HeapAlloc(heap, HEAP_ZERO_MEMORY, 1000);
+
+	answer("huge", HeapAlloc(heap, 0, HUGE_BYTES) != NULL);
+	answer("huge by C", malloc(HUGE_BYTES) != NULL);
+	answer("all there is", HeapAlloc(heap, 0, (SIZE_T)-1) != NULL);
+	answer("grow to huge", HeapReAlloc(heap, 0, block, HUGE_BYTES) != NULL);
+	known("grow to huge", block, 1000, heap, too_much);
+	answer("grow to huge, size", HeapSize(heap, 0, block));
+	answer("grow to huge, free", HeapFree(heap, 0, block));
+	unknown("grow to huge", block);
+}
+
+static NOINLINE void in_place(void)
+{
+	char *block = HeapAlloc(heap, 0, 3000), *next = HeapAlloc(heap, 0, 3000), *same;
+
+	same = HeapReAlloc(heap, HEAP_REALLOC_IN_PLACE_ONLY, block, 200000);
+	answer("grow in place", same != NULL);
+	known("grow in place", block, 3000, heap, in_place);
+	same = HeapReAlloc(heap, HEAP_REALLOC_IN_PLACE_ONLY, block, 500);
+	answer("shrink in place", same == block);
+	known("shrink in place", block, 500, heap, in_place);
+	same = HeapReAlloc(heap, 0, block, 0);
+	answer("shrink to nothing", same != NULL);
+	answer("shrink to nothing, size", HeapSize(heap, 0, same));
+	known("shrink to nothing", same, 0, heap, in_place);
+	answer("in place, free", HeapFree(heap, 0, same) && HeapFree(heap, 0, next));
+	unknown("in place", block);
+	unknown("in place", same);
+}
+
+static NOINLINE void moving(void)
+{
+	char *block = HeapAlloc(heap, 0, 100), *next = HeapAlloc(heap, 0, 100);
+	char *moved = HeapReAlloc(heap, HEAP_ZERO_MEMORY, block, 300000), *large;
+
+	answer("move", moved && moved != block);
+	known("move", moved, 300000, heap, moving);
+	unknown("move", block);
+	large = HeapReAlloc(heap, 0, moved, 3000000);
+	answer("move to one of its own", large && large != moved);
+	known("move to one of its own", large, 3000000, heap, moving);
+	unknown("move to one of its own", moved);
+	answer("move, free", HeapFree(heap, 0, large) && HeapFree(heap, 0, next));
+	unknown("move, free", large);
+}
+
+static NOINLINE void broken(void)
+{
+	char *block = HeapAlloc(heap, 0, 700), *other = HeapAlloc(heap, 0, 800), wild[64] = "";
+
+	answer("free inside a block", HeapFree(heap, 0, block + 16));
+	answer("free on the stack", HeapFree(heap, 0, wild + 16));
+	answer("reallocate on the stack", HeapReAlloc(heap, 0, wild + 16, 10) != NULL);
+	answer("free by another heap", HeapFree(GetProcessHeap(), 0, block));
+	known("free by another heap", block, 700, heap, broken);
+	answer("reallocate by another heap",
+		HeapReAlloc(GetProcessHeap(), 0, block, 900000) != NULL);
+	known("reallocate by another heap", block, 700, heap, broken);
+	answer("free", HeapFree(heap, 0, block));
+	unknown("free", block);
+	answer("free again", HeapFree(heap, 0, block));
+	answer("reallocate what is free", HeapReAlloc(heap, 0, block, 50) != NULL);
+	unknown("free again", block);
+	known("its neighbour", other, 800, heap, broken);
+	answer("its neighbour", HeapFree(heap, 0, other));
+}
+
+/* ---------------------------------------------------------------- exceptions */
+
+static jmp_buf back;
+static void *made_in_handler, *freed_in_handler;
+
+static LONG WINAPI on_exception(EXCEPTION_POINTERS *exception)
+{
+	if (exception->ExceptionRecord->ExceptionCode != (DWORD)STATUS_NO_MEMORY)
+		return EXCEPTION_CONTINUE_SEARCH;
+	made_in_handler = HeapAlloc(heap, 0, 333);
+	HeapFree(heap, 0, freed_in_handler);
+	longjmp(back, 1);
+}
+
+/* Fails, and raises an exception where that is asked for; the block lives on. */
+static NOINLINE void fail(const char *what, HANDLE of, ULONG flags, void *block)
+{
+	freed_in_handler = HeapAlloc(heap, 0, 444);
+	made_in_handler = NULL;
+	if (setjmp(back)) {
+		answer(what, 1);
+		known("a block made meanwhile", made_in_handler, 333, heap, on_exception);
+		unknown("a block freed meanwhile", freed_in_handler);
+		HeapFree(heap, 0, made_in_handler);
+	} else if (block) {
+		answer("not raised", HeapReAlloc(of, flags, block, HUGE_BYTES) != NULL);
+	} else {
+		answer("not raised", HeapAlloc(of, flags, HUGE_BYTES) != NULL);
+	}
+	if (!made_in_handler)
+		HeapFree(heap, 0, freed_in_handler);
+}
+
+/* What the real heap raises goes through the hook to whoever catches it; Wine raises nothing for the
+ * flag of a heap. */
+static NOINLINE void raising(const char *what, HANDLE of, ULONG flags)
+{
+	PVOID handler = AddVectoredExceptionHandler(1, on_exception);
+	void *block = HeapAlloc(of, 0, 1000), *after;
+
+	fail(what, of, flags, block);
+	known(what, block, 1000, of, raising);
+	after = HeapAlloc(heap, 0, 555);
+	known("a block made afterwards", after, 555, heap, raising);
+	answer("the block made afterwards", HeapFree(heap, 0, after));
+	fail(what, of, flags, NULL);
+	known(what, block, 1000, of, raising);
+	answer("the block", HeapFree(of, 0, block));
+	unknown("the block", block);
+	RemoveVectoredExceptionHandler(handler);
+}
+
+static void exceptions(void)
+{
+	HANDLE strict = HeapCreate(HEAP_GENERATE_EXCEPTIONS, 0, 0);
+
+	raising("raise because of the call", heap, HEAP_GENERATE_EXCEPTIONS);
+	raising("raise because of the heap", strict, 0);
+	answer("destroy", HeapDestroy(strict));
+}
+
+/* ---------------------------------------------------------------- code without an image */
+
+static void *made_in_callback, *freed_in_callback;
+
+/* The tracer asks for it while it unwinds: what it allocates and frees then must not be lost. */
+static NOINLINE PRUNTIME_FUNCTION CALLBACK describe(DWORD64 pc, PVOID context)
+{
+	static RUNTIME_FUNCTION function = {0, CODE_UNWIND, CODE_UNWIND};
+
+	(void)pc;
+	(void)context;
+	if (!made_in_callback) {
+		made_in_callback = HeapAlloc(heap, 0, 666);
+		HeapFree(heap, 0, freed_in_callback);
+	}
+	return &function;
+}
+
+static NOINLINE void *below_code(void)
+{
+	return step_leak(HeapAlloc(heap, 0, 777));
+}
+
+static NOINLINE void made_code(void)
+{
+	char *code = code_make(below_code);
+	void *block;
+
+	freed_in_callback = HeapAlloc(heap, 0, 888);
+	RtlInstallFunctionTableCallback(
+		(DWORD64)code | 3, (DWORD64)code, CODE_BYTES, describe, NULL, NULL);
+	block = ((void *(*)(void))(void *)code)();
+	known("called by code without an image", block, 777, heap, below_code);
+	known("through code without an image", block, 777, heap, made_code);
+	if (area && !made_in_callback)
+		wrong("code without an image", "nobody asked for its unwind data");
+	if (area) {
+		known("a block made while unwinding", made_in_callback, 666, heap, describe);
+		unknown("a block freed while unwinding", freed_in_callback);
+	}
+	RtlDeleteFunctionTable((PRUNTIME_FUNCTION)((DWORD64)code | 3));
+	answer("code without an image", HeapFree(heap, 0, block));
+	HeapFree(heap, 0, made_in_callback ? made_in_callback : freed_in_callback);
+	VirtualFree(code, 0, MEM_RELEASE);
+	SetLastError(MARK);
+}
+
+/* ---------------------------------------------------------------- heaps */
+
+static NOINLINE void whole_heap(const char *what, HANDLE of, SIZE_T last_bytes)
+{
+	char *blocks[50], *own = HeapAlloc(GetProcessHeap(), 0, 77);
+
+	for (int i = 0; i < 50; i++)
+		blocks[i] = HeapAlloc(of, 0, i < 49 ? 50 + (SIZE_T)i : last_bytes);
+	known(what, blocks[49], last_bytes, of, whole_heap);
+	answer(what, HeapDestroy(of));
+	for (int i = 0; i < 50; i++)
+		unknown(what, blocks[i]);
+	known("a block of another heap", own, 77, GetProcessHeap(), whole_heap);
+	answer("destroy the process's heap", HeapDestroy(GetProcessHeap()));
+	known("a block of the process's heap", own, 77, GetProcessHeap(), whole_heap);
+	HeapFree(GetProcessHeap(), 0, own);
+}
+
+static void heaps(void)
+{
+	rtl_create_fn create = (rtl_create_fn)(void *)GetProcAddress(
+		GetModuleHandleW(L"ntdll.dll"), "RtlCreateHeap");
+	void *room = VirtualAlloc(NULL, 16 << 20, MEM_RESERVE | MEM_COMMIT, PAGE_READWRITE);
+	HANDLE placed;
+
+	whole_heap("destroy", HeapCreate(0, 0, 0), 2000000);
+	whole_heap("destroy again", HeapCreate(HEAP_NO_SERIALIZE, 0, 0), 20);
+	if (area && own_table_virtual(area, RANGE_COMMITTED, (uintptr_t)room,
+			    (uintptr_t)room + (16 << 20)) != 16 << 20)
+		wrong("memory for a heap", "it is not known");
+	placed = create(0, room, 16 << 20, 65536, NULL, NULL);
+	answer("a heap in memory that is there", placed == room);
+	if (area && own_table_virtual(
+			    area, RANGE_COMMITTED, (uintptr_t)room, (uintptr_t)room + (16 << 20)))
+		wrong("memory for a heap", "it is not the heap's");
+	whole_heap("destroy it", placed, 20000);
+	VirtualFree(room, 0, MEM_RELEASE);
+	SetLastError(MARK);
+	answer("a heap too large", HeapCreate(0, 0, HUGE_BYTES) != NULL);
+}
+
+/* ---------------------------------------------------------------- registers */
+
+static void registers(void)
+{
+	HMODULE ntdll = GetModuleHandleW(L"ntdll.dll");
+	void *block, *moved, *result;
+
+	answer("registers, allocate",
+		call_and_compare(&block, (void *)GetProcAddress(ntdll, "RtlAllocateHeap"), heap, 0,
+			(void *)100, 0));
+	answer("registers, reallocate",
+		call_and_compare(&moved, (void *)GetProcAddress(ntdll, "RtlReAllocateHeap"), heap,
+			0, block, 400000));
+	answer("registers, free",
+		call_and_compare(
+			&result, (void *)GetProcAddress(ntdll, "RtlFreeHeap"), heap, 0, moved, 0));
+	answer("the results", block && moved && (uintptr_t)result & 0xff);
+}
+
+/* ---------------------------------------------------------------- a sample */
+
+#define SAMPLED 100000
+#define MEAN_BYTES 4096
+#define SMALL_BYTES 16
+#define LARGE_BYTES 512
+
+/* One that shrinks where it is, and one that grows: what counts is what it is in the end. */
+static NOINLINE void *sampled(int i)
+{
+	void *block = HeapAlloc(heap, 0, 32);
+
+	return HeapReAlloc(heap, 0, block, i % 2 ? LARGE_BYTES : SMALL_BYTES);
+}
+
+/* How many blocks of that size, of this heap, are in the table. */
+static long count_known(uint64_t bytes)
+{
+	long count = 0;
+
+	for (unsigned i = 0; i < TRACER_SHARDS; i++) {
+		uint64_t table = area->shards[i].table;
+		const struct tracer_block *entries = (const void *)(uintptr_t)(table & ~63ull);
+
+		for (uint64_t at = 0; table && at < 1ull << (table & 63); at++)
+			count += entries[at].key && tracer_block_bytes(&entries[at]) == bytes &&
+				 tracer_heap_handle(area, tracer_block_heap(&entries[at])) ==
+					 (uintptr_t)heap;
+	}
+	return count;
+}
+
+/* 1 - exp(-bytes / mean) of the blocks, give or take 6 standard deviations. */
+static void right_share(const char *what, uint64_t bytes)
+{
+	double p = 1 - exp(-(double)bytes / MEAN_BYTES), mean = SAMPLED / 2 * p;
+	double away = (double)count_known(bytes) - mean;
+
+	if (away * away > 36 * mean * (1 - p)) {
+		say("%ld known, %.0f expected", count_known(bytes), mean);
+		wrong(what, "not the right share");
+	}
+}
+
+/* The tracer is told from inside to take a sample, as hsnap would have told it at the start. */
+static void sample(void)
+{
+	void **blocks;
+
+	if (!area)
+		return;
+	blocks = VirtualAlloc(NULL, SAMPLED * sizeof(*blocks), MEM_COMMIT, PAGE_READWRITE);
+	((struct tracer_area *)area)->sample_bytes = MEAN_BYTES;
+	for (int i = 0; i < SAMPLED; i++)
+		blocks[i] = sampled(i);
+	right_share("a sample of small blocks", SMALL_BYTES);
+	right_share("a sample of larger blocks", LARGE_BYTES);
+	if (count_known(32))
+		wrong("a sample", "a size that is no more");
+	for (int i = 0; i < SAMPLED; i++)
+		HeapFree(heap, 0, blocks[i]);
+	if (count_known(SMALL_BYTES) || count_known(LARGE_BYTES))
+		wrong("a sample", "blocks that are gone");
+	((struct tracer_area *)area)->sample_bytes = 0;
+	VirtualFree(blocks, 0, MEM_RELEASE);
+}
+
+/* ---------------------------------------------------------------- threads, the DLL, the end */
+
+static NOINLINE DWORD WINAPI in_thread(LPVOID unused)
+{
+	void *block = HeapAlloc(heap, 0, 4321);
+
+	(void)unused;
+	known("in a thread", block, 4321, heap, in_thread);
+	return HeapFree(heap, 0, block);
+}
+
+static void threads(void)
+{
+	for (int i = 0; i < 20; i++) {
+		HANDLE thread = CreateThread(NULL, 0, in_thread, NULL, 0, NULL);
+		DWORD result = 0;
+
+		WaitForSingleObject(thread, INFINITE);
+		GetExitCodeThread(thread, &result);
+		CloseHandle(thread);
+		if (!result)
+			answer("in a thread", result);
+	}
+}
+
+/* Loaded twice it is there once; freed too often it stays. */
+static NOINLINE void dll(void)
+{
+	wchar_t path[MAX_PATH];
+	HMODULE tracer = GetModuleHandleW(L"" TRACER_DLL_64);
+	void *block;
+
+	if (!area || !GetModuleFileNameW(tracer, path, MAX_PATH))
+		return;
+	if (LoadLibraryW(path) != tracer)
+		wrong("the DLL", "is there twice");
+	for (int i = 0; i < 20; i++)
+		FreeLibrary(tracer);
+	if (own_table() != area || area->state != TRACER_ON)
+		wrong("the DLL", "is gone");
+	block = HeapAlloc(heap, 0, 99);
+	known("after the DLL was freed", block, 99, heap, dll);
+	HeapFree(heap, 0, block);
+}
+
+static NOINLINE void WINAPI at_the_end(PVOID image, DWORD reason, PVOID reserved)
+{
+	void *block;
+
+	(void)image;
+	(void)reserved;
+	if (reason != DLL_PROCESS_DETACH || !heap)
+		return;
+	block = HeapAlloc(heap, 0, 31);
+	known("at the end", block, 31, heap, at_the_end);
+	say("at the end: %d", HeapFree(heap, 0, block));
+	unknown("at the end", block);
+	if (status)
+		TerminateProcess(GetCurrentProcess(), (UINT)status);
+}
+
+/* Where the linker collects the callbacks that run before main and after it. */
+__attribute__((section(".CRT$XLD"), used)) static PIMAGE_TLS_CALLBACK callback = at_the_end;
+
+int main(void)
+{
+	static void (*const cases[])(void) = {nothing_at_all, too_much, in_place, moving, broken,
+		exceptions, made_code, heaps, registers, sample, threads, dll};
+
+	area = own_table();
+	heap = HeapCreate(0, 0, 0);
+	SetLastError(MARK);
+	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++)
+		cases[i]();
+	if (area && (area->dropped_blocks || area->dropped_stacks))
+		wrong("all", "something was dropped");
+	return status;
+}
