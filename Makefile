@@ -28,6 +28,8 @@ TRACER_TABLES := $(filter %/tables.c %/blocktable.c %/stacktable.c %/heapindex.c
 	%/unwind_cache_x64.c %/unwind_fast_x64.c %/unwind_chain_x86.c,$(TRACER))
 # The unwinder, which tests of it link too.
 UNWINDER := $(wildcard snapshot/tracer/unwind*_x64.c)
+# And the hooks for virtual memory.
+VIRTUAL := snapshot/tracer/hooks_virtual.c snapshot/tracer/pages.c
 
 SAMPLES := $(wildcard samples/*.c)
 UNIT_TESTS := $(wildcard tests/unit/test_*.c)
@@ -125,6 +127,9 @@ TEST_PROGRAMS := $(if $(wildcard snapshot/hsnap.c),build/asan/hsnap) \
 	$(WIN_TESTS:tests/win/%.c=build/win64/tests/%.exe) \
 	$(WIN_TARGETS:tests/targets/%.c=build/win64/targets/%.exe)
 
+BENCH_PROGRAMS := build/linux/bench/gen_dump build/linux/images/make_image build/win64/bench/pairs.exe build/win64/bench/mixed.exe build/win64/targets/gaps.exe \
+	build/win64/bench/system/hsnap.exe build/win64/bench/system/hsnap-tracer64.dll
+
 # ---------------------------------------------------------------- what to ask for
 
 ifndef V
@@ -149,7 +154,7 @@ check: all win32 samples tests prefix build/linux/bench/gen_dump ## build everyt
 	echo "== running tests"
 	tests/run
 
-bench: all samples prefix build/linux/bench/gen_dump build/linux/images/make_image build/win64/bench/pairs.exe ## what it costs, as ratios
+bench: all samples prefix $(BENCH_PROGRAMS) ## what it costs, as ratios
 	setup/packages bench
 	tests/bench/bench
 
@@ -240,6 +245,22 @@ build/win64/hsnap-tracer64.dll: $(win64_tracer)
 	echo "== $@"
 	$(MINGW)gcc -shared -nostdlib -Wl,-e,DllMain $^ -lkernel32 -lntdll -o $@
 
+# The same tracer with the system's unwinder, and an hsnap beside it, to compare with.
+system_tracer := $(filter-out build/win64/tracer/unwind%,$(win64_tracer)) build/win64/bench/unwind_system_windows.o
+
+build/win64/bench/%.o: tests/bench/%.c Makefile | deps
+	mkdir -p $(@D)
+	$(MINGW)gcc $(tracer_FLAGS) -c $< -o $@
+
+build/win64/bench/system/hsnap-tracer64.dll: $(system_tracer)
+	mkdir -p $(@D)
+	echo "== $@"
+	$(MINGW)gcc -shared -nostdlib -Wl,-e,DllMain $^ -lkernel32 -lntdll -o $@
+
+build/win64/bench/system/hsnap.exe: build/win64/hsnap.exe
+	mkdir -p $(@D)
+	cp $< $@
+
 build/win32/hsnap.exe: $(win32_hsnap)
 	echo "== $@"
 	$(MINGW32)gcc $^ $(win32_LDFLAGS) $(win64_hsnap_LIBS) -o $@
@@ -271,7 +292,7 @@ build/linux/bench/%: tests/bench/%.c Makefile | packages
 # Tests link what they need of everything but the mains.
 build/linux/library.a: $(call linux_objects,$(LIBRARY)) | packages
 build/asan/library.a: $(call asan_objects,$(LIBRARY)) | packages
-build/win64/library.a: $(call win64_objects,$(LIBRARY) $(UNWINDER)) | deps
+build/win64/library.a: $(call win64_objects,$(LIBRARY) $(UNWINDER) $(VIRTUAL)) | deps
 %/library.a:
 	mkdir -p $(@D)
 	rm -f $@

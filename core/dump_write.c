@@ -1,5 +1,4 @@
 #include <inttypes.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -294,19 +293,14 @@ static void write_heap(struct entries *entries, uint32_t heap)
 {
 	uint64_t addr = entries->snapshot->heaps[heap].addr;
 	const char *name = heap_name(addr);
-	char own[20];
 
-	if (!name) {
-		snprintf(own, sizeof(own), "%" PRIX64, addr);
-		name = own;
-	}
 	out_printf(entries->out,
 		EOL "*- - - - - - - - - - Start of data for heap @ %" PRIX64
 		    " - - - - - - - - - -" EOL EOL
 		    "REQUESTED bytes + OVERHEAD at ADDRESS by BackTraceID" EOL
-		    "     STACK if not already dumped." EOL EOL "*- - - - - - - - - - Heap %s"
-		    " Hogs - - - - - - - - - -" EOL EOL,
-		addr, name);
+		    "     STACK if not already dumped." EOL EOL "*- - - - - - - - - - Heap %" PRIX64
+		    " Hogs%s%s - - - - - - - - - -" EOL EOL,
+		addr, addr, name ? ": " : "", name ? name : "");
 	write_entries(entries, heap);
 	out_printf(entries->out,
 		EOL "*- - - - - - - - - - End of data for heap @ %" PRIX64

@@ -59,15 +59,41 @@ struct block_sum *snapshot_add_sum(struct snapshot *snapshot)
 		sizeof(*snapshot->sums));
 }
 
+/* By address: what a heading is called, and its kind in notes. */
+static const char *const headings[][2] = {
+	[HEAP_VIRTUAL] = {"VirtualAlloc", "virtual"},
+	[HEAP_RESERVED] = {"VirtualAlloc reserved", "reserved"},
+	[HEAP_MAPPED] = {"Mapped", "mapped"},
+};
+
+#define HEADINGS (sizeof(headings) / sizeof(*headings))
+
 const char *heap_name(uint64_t addr)
 {
-	static const char *const names[] = {
-		[HEAP_VIRTUAL] = "VirtualAlloc",
-		[HEAP_RESERVED] = "VirtualAlloc reserved",
-		[HEAP_MAPPED] = "Mapped",
-	};
+	return addr < HEADINGS ? headings[addr][0] : NULL;
+}
 
-	return addr < sizeof(names) / sizeof(*names) ? names[addr] : NULL;
+static char lower(char c)
+{
+	return c >= 'A' && c <= 'Z' ? (char)(c + 'a' - 'A') : c;
+}
+
+static bool is_same_word(const char *a, const char *b)
+{
+	while (*a && lower(*a) == lower(*b)) {
+		a++;
+		b++;
+	}
+	return !*a && !*b;
+}
+
+uint64_t heap_by_name(const char *name)
+{
+	for (uint64_t i = HEAP_VIRTUAL; i < HEADINGS; i++) {
+		if (is_same_word(name, headings[i][0]) || is_same_word(name, headings[i][1]))
+			return i;
+	}
+	return 0;
 }
 
 int snapshot_reserve_blocks(struct snapshot *snapshot, size_t more)

@@ -68,6 +68,9 @@ enum {
 /* What such a heading is called, "VirtualAlloc reserved"; NULL: it is a heap's address. */
 const char *heap_name(uint64_t addr);
 
+/* The heading of that name, or that kind ("reserved"), in letters of either case; 0: there is none. */
+uint64_t heap_by_name(const char *name);
+
 struct block {
 	uint64_t addr, requested_bytes, overhead_bytes;
 	uint32_t heap; /* index into heaps */

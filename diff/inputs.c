@@ -9,6 +9,7 @@
 #include "core/text.h"
 #include "diff/read/comparison_find.h"
 #include "diff/read/read_comparison.h"
+#include "diff/read/sum_reader.h"
 
 /* Who is told. */
 struct listener {
@@ -215,6 +216,28 @@ static int read_one(
 	return rc ? rc : kind == FILE_COMPARISON;
 }
 
+/* Of a sample and of all there is, growth may be nothing but the sample's error. */
+static int check_samples(struct inputs *inputs, const struct options *options, FILE *say)
+{
+	size_t last = inputs->dump_count - 1;
+	struct sums *newest = &inputs->dumps[last];
+	const char *words =
+		"it was sampled in another way than the dump it is compared with: growth may "
+		"be an error of the estimates";
+
+	for (size_t i = 0; i < last; i++) {
+		struct listener listener = {
+			options->paths[last], options->paths[last], say, inputs};
+
+		if (inputs->dumps[i].sample_bytes == newest->sample_bytes)
+			continue;
+		if (sums_warn(newest, words))
+			return -ERR_NOMEM;
+		return say_warning(&listener, listener.name, "", words);
+	}
+	return 0;
+}
+
 int inputs_read(struct inputs *inputs, const struct options *options, FILE *say, struct err *err)
 {
 	struct match_request match = {.mode = options->match,
@@ -236,7 +259,8 @@ int inputs_read(struct inputs *inputs, const struct options *options, FILE *say,
 	}
 	if (rc)
 		return rc < 0 ? rc : 0;
-	if (comparison_make(&inputs->comparison, inputs->dumps, options->path_count, &match))
+	if (check_samples(inputs, options, say) ||
+		comparison_make(&inputs->comparison, inputs->dumps, options->path_count, &match))
 		return err_set(err, ERR_NOMEM, NULL, NULL);
 	return 0;
 }

@@ -202,12 +202,13 @@ static int take_limits(struct options *options, const char *text, struct err *er
 static int take_heap(struct options *options, const char *text, struct err *err)
 {
 	const char *digits = text;
-	uint64_t addr;
+	uint64_t addr = heap_by_name(text);
 
 	if (digits[0] == '0' && (digits[1] == 'x' || digits[1] == 'X'))
 		digits += 2;
-	if (kv_number(digits, 16, &addr))
-		return err_set(err, ERR_USAGE, text, "a heap is a hexadecimal address");
+	if (!addr && kv_number(digits, 16, &addr))
+		return err_set(err, ERR_USAGE, text,
+			"a heap is a hexadecimal address, or virtual, reserved or mapped");
 	if (array_grow((void **)&options->heaps, &options->heap_cap, options->heap_count,
 		    sizeof(*options->heaps)))
 		return err_set(err, ERR_NOMEM, NULL, NULL);

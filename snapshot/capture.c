@@ -148,8 +148,8 @@ static bool is_busy(struct target *target, const struct captured *captured)
 }
 
 /*
- * A thread that was stopped inside a heap or the tracer leaves it half changed: the target is let go and held
- * again. That is found out before the walk, which costs more. A lock that stays held (its thread
+ * A thread that was stopped inside a heap or the tracer leaves it half changed: the target is let go
+ * and held again. That is found out before the walk, which costs more. A lock that stays held (its thread
  * hangs or was ended) is no reason to give up: then the heap is walked as it is. So is a file, which
  * stays as it is.
  */

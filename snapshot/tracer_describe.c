@@ -65,8 +65,7 @@ static void warn_of_drops(struct snapshot *snapshot, const struct tracer_area *a
 	if (area->dropped_unloads)
 		snapshot_warn(snapshot,
 			"the tracer had no room for %" PRIu64
-			" modules that were unloaded: frames in them have no name or that of what "
-			"came to their place; " REMEDY,
+			" modules that were unloaded: frames in them have no name; " REMEDY,
 			area->dropped_unloads);
 }
 
@@ -101,6 +100,6 @@ void warn_of_tracer(struct snapshot *snapshot, const struct captured *captured)
 	if (tracer->modules.unplaced_count)
 		snapshot_warn(snapshot,
 			"there is no address space to list %zu modules that were unloaded; frames "
-			"in them have no name or that of what came to their place",
+			"in them have no name",
 			tracer->modules.unplaced_count);
 }

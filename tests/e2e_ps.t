@@ -31,7 +31,7 @@ my $all = hsnap('ps');
 is($all->{status}, 0, 'ps: status 0');
 my ($header, @lines) = split /\r?\n/, $all->{out};
 like($header, qr/^ +pid bits heaps +stacks +name$/, 'a header line');
-my @rows = map { [/^ *(\d+) +(64|32|\?) +(\d+|\?) +(tracer|ust|none|\?) +(\S.*)$/] } @lines;
+my @rows = map { [/^ *(\d+) +(64|32|\?) +(\d+|\?) +(tracer|attached|detached|ust|none|\?) +(\S.*)$/] } @lines;
 is_deeply([map { $lines[$_] } grep { !@{ $rows[$_] } } 0 .. $#rows], [], 'every other line is a process');
 is_deeply([map { $_->[0] } @rows], [sort { $a <=> $b } map { $_->[0] } @rows], 'by pid');
 is_deeply([grep { $_->[4] =~ /^hsnap/i && $_->[0] == ($traced->{pid} // 0) } @rows], [], 'hsnap is not the program');

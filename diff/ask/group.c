@@ -89,6 +89,8 @@ int group_name(const struct view *view, const struct frame *frame, struct buf *n
 int group_heap_name(struct buf *name, uint64_t heap)
 {
 	buf_clear(name);
+	if (heap_name(heap))
+		return buf_add_text(name, heap_name(heap));
 	return heap ? buf_printf(name, "%" PRIX64, heap) : buf_add_text(name, "(heap not known)");
 }
 

@@ -84,7 +84,9 @@ int unmatched_heaps(const struct comparison *comparison, const uint64_t *heaps, 
 		if (is_heap(comparison, heaps[i]))
 			continue;
 		snprintf(addr, sizeof(addr), "%" PRIX64, heaps[i]);
-		rc = say(ctx, "--heap", addr, "no dump has this heap");
+		rc = heap_name(heaps[i]) ? say(ctx, "--heap", heap_name(heaps[i]),
+						   "no dump has recorded such memory") :
+					   say(ctx, "--heap", addr, "no dump has this heap");
 	}
 	return rc;
 }

@@ -51,11 +51,6 @@ struct view_request {
 	struct strip *strip; /* must outlive the view */
 };
 
-/* Sums before and after. */
-struct change {
-	struct census old, new;
-};
-
 /* Stacks with something in common. A stack counts once, however often it is in the group. */
 struct view_group_row {
 	const char *name; /* "module!function", a path, a module, a heap's address */

@@ -166,7 +166,28 @@ static bool is_wanted(const struct match_request *request, uint64_t heap)
 		if (request->heaps[i] == heap)
 			return true;
 	}
-	return !request->heap_count;
+	return !request->heap_count && heap != HEAP_RESERVED;
+}
+
+/* Address space is counted when it was asked for, and else told apart. */
+static void count_reserved(struct comparison *comparison, const struct match_request *request)
+{
+	const struct sums *new = &comparison->dumps[comparison->dump_count - 1];
+	const struct sums *old = comparison->dump_count > 1 ? comparison->dumps : NULL;
+
+	for (size_t i = 0; i < request->heap_count; i++) {
+		if (request->heaps[i] != HEAP_RESERVED)
+			continue;
+		census_add(&comparison->new_total, &new->reserved);
+		if (old)
+			census_add(&comparison->old_total, &old->reserved);
+		return;
+	}
+	comparison->reserved.new = new->reserved;
+	if (old)
+		comparison->reserved.old = old->reserved;
+	comparison->hides_reserved =
+		comparison->reserved.new.block_count || comparison->reserved.old.block_count;
 }
 
 /* The row of each cell, and its sums. */
@@ -400,6 +421,7 @@ int comparison_make(struct comparison *comparison, const struct sums *dumps, siz
 		.has_overhead = true};
 	if (dump_count > 1)
 		comparison->old_total = dumps[0].total;
+	count_reserved(comparison, request);
 	arena_init(&comparison->arena);
 	rc = begin(&matcher);
 	for (size_t i = 0; !rc && i < dump_count; i++)

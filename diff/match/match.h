@@ -64,13 +64,21 @@ struct match_request {
 	bool no_symbols; /* names must not be looked for */
 	bool by_heap; /* the same stack in two heaps is two rows */
 	const uint64_t *heaps; /* only blocks of these; */
-	size_t heap_count; /* 0: of all */
+	size_t heap_count; /* 0: of all but what is under the heading HEAP_RESERVED */
+};
+
+/* A sum before and after. */
+struct change {
+	struct census old, new;
 };
 
 struct comparison {
 	const struct sums *dumps; /* oldest first; NULL: the comparison was read, not made */
 	size_t dump_count; /* 2 when it was read: struct row's of[0] is OLD */
-	struct census old_total, new_total; /* of all blocks, whatever was asked for */
+	/* Of all blocks, whatever was asked for; with address space only when that was. */
+	struct census old_total, new_total;
+	bool hides_reserved; /* there is some, in no total and in no row: */
+	struct change reserved;
 	/* Of a comparison that was read. Its rows do not tell their overhead, and without a total
 	 * line in the file nothing does: has_overhead false. */
 	const char *read_from;

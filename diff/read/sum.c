@@ -204,6 +204,18 @@ static int read_all(struct sum_reader *reader, struct source *source, const stru
 		      dump_scanner_read(reader->scanner, &stream, reader->err);
 }
 
+/* Address space is no memory: nobody shall take a reservation for a leak of as many bytes. */
+static void split_reserved(struct sums *sums)
+{
+	for (size_t i = 0; i < sums->cell_count; i++) {
+		if (sums->heaps[sums->cells[i].heap] == HEAP_RESERVED)
+			census_add(&sums->reserved, &sums->cells[i].sums);
+	}
+	sums->total.block_count -= sums->reserved.block_count;
+	sums->total.requested_bytes -= sums->reserved.requested_bytes;
+	sums->total.overhead_bytes -= sums->reserved.overhead_bytes;
+}
+
 /* Parts that are more than the whole: other bytes were counted away than were counted. */
 static bool has_nonsense(const struct sums *sums)
 {
@@ -234,6 +246,7 @@ static int finish(struct sum_reader *reader, int rc)
 		return err_set(reader->err, ERR_NOMEM, sums->path, NULL);
 	if (has_nonsense(sums))
 		return err_set(reader->err, ERR_READ, sums->path, "it changes while it is read");
+	split_reserved(sums);
 	if (!sums->heap_count && !sums->cell_count && sums_warn(sums, "there is no heap in it"))
 		return err_set(reader->err, ERR_NOMEM, sums->path, NULL);
 	if (reader->is_over)

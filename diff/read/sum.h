@@ -48,7 +48,15 @@ struct sums {
 	/* Of stacks that is_named: text number n is what the dump gives for a frame. */
 	const char **texts;
 	size_t text_count;
-	struct census total; /* of all blocks; requested + overhead fit into an int64_t */
+	/* Of all blocks but those of reserved, which are not memory; together they and their overhead fit
+	 * into an int64_t. */
+	struct census total;
+	struct census reserved; /* of address space: under the heading HEAP_RESERVED */
+	uint64_t
+		sample_bytes; /* all figures are estimates, one in so many bytes was recorded; or 0 */
+	/* Its tracer was attached while it ran; so much is from before, without a stack. */
+	bool is_attached;
+	struct census before;
 	struct module *modules; /* sorted by base */
 	size_t module_count;
 	struct symbol_names *names; /* that the dump carries */

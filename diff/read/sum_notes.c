@@ -106,6 +106,28 @@ static int note_heap(struct sum_reader *reader, const struct kv *kv)
 	return rc ? rc : pool_count(&reader->pool, &cell, 1, false);
 }
 
+static int note_tracer(struct sum_reader *reader, const struct kv *kv)
+{
+	struct census before = {0};
+	uint64_t attached = 0;
+	int rc = kv_get_number(kv, "attached", 10, &attached);
+
+	if (!rc)
+		rc = kv_get_number(kv, "before-blocks", 10, &before.block_count);
+	if (!rc)
+		rc = kv_get_number(kv, "before-requested", 10, &before.requested_bytes);
+	if (rc)
+		return rc;
+	reader->sums->is_attached = attached != 0;
+	reader->sums->before = before;
+	return 0;
+}
+
+static int note_sample(struct sum_reader *reader, const struct kv *kv)
+{
+	return kv_get_number(kv, "bytes", 10, &reader->sums->sample_bytes);
+}
+
 static int note_name(struct sum_reader *reader, const struct kv *kv)
 {
 	return symbol_names_note(reader->sums->names, kv);
@@ -123,6 +145,8 @@ int sum_reader_note(void *ctx, const char *kind, const struct kv *kv)
 		{"module", note_module},
 		{"heap", note_heap},
 		{"name", note_name},
+		{"tracer", note_tracer},
+		{"sample", note_sample},
 	};
 
 	for (size_t i = 0; i < sizeof(notes) / sizeof(*notes); i++) {

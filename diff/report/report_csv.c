@@ -105,10 +105,31 @@ static void put_change(struct csv_report *report, const struct change *change)
 		rows_have_overhead(report->comparison));
 }
 
+/* The coarsest of the samples that figures are estimated from; 0: they are no estimates. */
+static uint64_t sample_bytes(const struct comparison *comparison)
+{
+	uint64_t most = 0;
+
+	for (size_t i = 0; comparison->dumps && i < comparison->dump_count; i++) {
+		if (comparison->dumps[i].sample_bytes > most)
+			most = comparison->dumps[i].sample_bytes;
+	}
+	return most;
+}
+
 static void end_record(struct csv_report *report)
 {
+	uint64_t sample = sample_bytes(report->comparison);
+
+	if (sample)
+		put_number(report, sample);
 	out_text(report->out, "\r\n");
 	report->is_first = true;
+}
+
+static void end_header(struct csv_report *report)
+{
+	out_text(report->out, sample_bytes(report->comparison) ? ",sample_bytes\r\n" : "\r\n");
 }
 
 /* ---------------------------------------------------------------- rows */
@@ -123,8 +144,8 @@ static int put_heap(struct csv_report *report, uint64_t heap)
 		put_comma(report);
 		return 0;
 	}
-	rc = buf_add_text(&report->field, "0x");
-	if (!rc)
+	rc = buf_add_text(&report->field, heap_name(heap) ? heap_name(heap) : "0x");
+	if (!rc && !heap_name(heap))
 		rc = clean_hex(&report->field, heap);
 	if (!rc)
 		put_text(report, report->field.data);
@@ -215,7 +236,8 @@ static int put_rows(struct csv_report *report)
 	frames_init(&frames);
 	out_text(report->out, "growth_bytes,new_bytes,old_bytes,growth_count,new_count,old_count,"
 			      "growth_overhead,new_overhead,old_overhead,"
-			      "kind,heap,ids,module,function,file,line,stack\r\n");
+			      "kind,heap,ids,module,function,file,line,stack");
+	end_header(report);
 	for (size_t i = 0; !rc && i < report->view->shown_count && !report->out->err.code; i++)
 		rc = put_row(report, report->view->rows[i], &frames);
 	frames_release(&frames);
@@ -231,7 +253,8 @@ static int put_groups(struct csv_report *report)
 			      "self_growth_count,self_new_count,self_old_count,"
 			      "self_growth_overhead,self_new_overhead,self_old_overhead,"
 			      "growth_bytes,new_bytes,old_bytes,growth_count,new_count,old_count,"
-			      "growth_overhead,new_overhead,old_overhead,group,name\r\n");
+			      "growth_overhead,new_overhead,old_overhead,group,name");
+	end_header(report);
 	for (size_t i = 0; !rc && i < view->shown_count && !report->out->err.code; i++) {
 		put_change(report, &view->groups[i].self);
 		put_change(report, &view->groups[i].total);

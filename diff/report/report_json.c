@@ -67,6 +67,8 @@ static void put_totals(struct json_report *report)
 	put_total(json, "selected", &view->selected, selected_has_overhead(view));
 	put_total(json, "suppressed", &view->suppressed, rows_have);
 	put_total(json, "left_out", &left_out, rows_have);
+	if (report->comparison->hides_reserved)
+		put_total(json, "reserved", &report->comparison->reserved, true);
 	json_close(json, '}');
 }
 
@@ -103,6 +105,10 @@ static void put_dump(struct json *json, const char *role, const struct sums *dum
 		json_number(json, "pid", dump->pid);
 	put_date(json, "start", dump->start_ms);
 	put_date(json, "time", dump->time_ms);
+	if (dump->sample_bytes)
+		json_number(json, "sample_bytes", dump->sample_bytes);
+	if (dump->is_attached)
+		put_census(json, "before_attaching", &dump->before, false);
 	put_lacks(json, dump->is_cut, dump->warnings, dump->warning_count);
 	json_close(json, '}');
 }
@@ -189,7 +195,9 @@ static void put_row(struct json_report *report, uint32_t number, struct frames *
 	json_line(json);
 	json_open(json, NULL, '{');
 	json_text(json, "kind", row_kind_name(row->kind));
-	if (row->heap)
+	if (heap_name(row->heap))
+		json_text(json, "heap", heap_name(row->heap));
+	else if (row->heap)
 		json_hex(json, "heap", row->heap);
 	json_open(json, "ids", '[');
 	for (size_t i = 0; i < row->id_count; i++)

@@ -17,7 +17,10 @@ static void put_notes(
 
 	if (row->heap) {
 		out_text(out, "//     heap ");
-		out_hex(out, row->heap);
+		if (heap_name(row->heap))
+			out_text(out, heap_name(row->heap));
+		else
+			out_hex(out, row->heap);
 		out_char(out, '\n');
 	}
 	if (row->kind == ROW_AMBIGUOUS)

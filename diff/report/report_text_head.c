@@ -1,5 +1,7 @@
 #include "diff/report/report_text.h"
 
+#include <inttypes.h>
+
 #include "core/date.h"
 #include "core/model.h"
 #include "diff/report/report_parts.h"
@@ -22,6 +24,14 @@ static void put_dump(struct out *out, const char *role, const struct sums *sums)
 		out_printf(out, ", started %s", date_text(sums->start_ms, time));
 	if (sums->time_ms)
 		out_printf(out, ", taken %s", date_text(sums->time_ms, time));
+	if (sums->is_attached)
+		out_printf(out,
+			", attached to when %" PRIu64 " blocks of %" PRIu64
+			" bytes were there, without a stack",
+			sums->before.block_count, sums->before.requested_bytes);
+	if (sums->sample_bytes)
+		out_printf(out, ", ESTIMATES: one in %" PRIu64 " bytes was recorded",
+			sums->sample_bytes);
 	if (sums->is_cut)
 		out_text(out, CUT_SHORT);
 	out_text(out, "\n");
@@ -58,6 +68,24 @@ static void put_dumps(struct out *out, const struct comparison *comparison)
 	for (size_t i = count; i--;)
 		put_warnings(out, comparison->dumps[i].path, comparison->dumps[i].warnings,
 			comparison->dumps[i].warning_count);
+}
+
+/* What is no memory, and in none of the sums. */
+static void put_reserved(struct text_report *report)
+{
+	const struct change *reserved = &report->comparison->reserved;
+	struct growth growth =
+		growth_of(reserved->new.requested_bytes, reserved->old.requested_bytes);
+
+	if (!report->comparison->hides_reserved)
+		return;
+	out_text(report->out, "// address space reserved and not committed, not counted here: ");
+	out_signed(report->out, growth.sign, growth.amount, report->base, 0);
+	out_text(report->out, " ( ");
+	out_number(report->out, reserved->new.requested_bytes, report->base, 0);
+	out_text(report->out, " - ");
+	out_number(report->out, reserved->old.requested_bytes, report->base, 0);
+	out_text(report->out, "); --heap reserved shows by whom\n");
 }
 
 static void put_read(struct out *out, const struct comparison *comparison)
@@ -148,6 +176,7 @@ void text_head(struct text_report *report)
 		put_dumps(out, report->comparison);
 	else
 		put_read(out, report->comparison);
+	put_reserved(report);
 	out_text(out, "//\n");
 	if (report->view->group == GROUP_STACK)
 		put_stack_legend(report);

@@ -10,7 +10,7 @@
 #include "snapshot/target/nt_process.h"
 #include "snapshot/live/process.h"
 #include "snapshot/command/ps_table.h"
-#include "snapshot/tracer/shared.h"
+#include "snapshot/stacks/tracer_find.h"
 
 enum {
 	OPT_HELP = 1,
@@ -81,22 +81,37 @@ static int64_t look_at_heaps(struct target *target, uint32_t *flags)
 	return count;
 }
 
-static bool has_tracer(struct target *target)
+/* What a tracer in the target makes of it; NULL: there is none, or one that was never on. */
+static const char *look_at_tracer(struct target *target)
 {
+	struct tracer_area *area = malloc(sizeof(*area));
+	const char *state = NULL;
 	struct snapshot modules;
-	bool found = false;
+	uint64_t area_addr;
 
 	snapshot_init(&modules);
-	if (!target->ops->modules(target, &modules, NULL)) {
-		for (size_t i = 0; !found && i < modules.module_count; i++) {
-			const char *path = modules.modules[i].path;
-			const char *slash = strrchr(path, '\\');
-
-			found = process_is_called(slash ? slash + 1 : path, TRACER_DLL_64);
-		}
+	if (area && !target->ops->modules(target, &modules, NULL) &&
+		!tracer_find(target, modules.modules, modules.module_count, &area_addr, NULL) &&
+		!tracer_area_read(target, area_addr, area, NULL)) {
+		if (area->state == TRACER_ON)
+			state = area->flags & TRACER_FLAG_ATTACHED ? "attached" : "tracer";
+		else if (area->state == TRACER_OFF)
+			state = "detached";
 	}
 	snapshot_release(&modules);
-	return found;
+	free(area);
+	return state;
+}
+
+/* Where stacks of its blocks would come from; flags are those that it was started with. */
+static const char *look_at_stacks(struct target *target, uint32_t flags)
+{
+	const char *traced = look_at_tracer(target);
+	bool is_off = traced && !strcmp(traced, "detached");
+
+	if (traced && !is_off)
+		return traced;
+	return flags & NT_FLAG_UST ? "ust" : is_off ? traced : "none";
 }
 
 /* 0, or why it could not be opened. */
@@ -112,10 +127,8 @@ static int look(struct ps_row *row)
 		return rc;
 	row->bits = target.bits;
 	row->heap_count = look_at_heaps(&target, &flags);
-	if (has_tracer(&target))
-		row->stacks = "tracer";
-	else if (row->heap_count >= 0)
-		row->stacks = flags & NT_FLAG_UST ? "ust" : "none";
+	if (row->heap_count >= 0)
+		row->stacks = look_at_stacks(&target, flags);
 	target.ops->close(&target);
 	return 0;
 }

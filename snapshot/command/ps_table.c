@@ -24,7 +24,7 @@ static int print_row(FILE *to, const struct ps_row *row)
 	if (!rc) {
 		number(bits, sizeof(bits), row->bits ? (int64_t)row->bits : -1);
 		number(heaps, sizeof(heaps), row->heap_count);
-		fprintf(to, "%10" PRIu32 " %4s %5s  %-6s  %s\n", row->pid, bits, heaps,
+		fprintf(to, "%10" PRIu32 " %4s %5s  %-8s  %s\n", row->pid, bits, heaps,
 			row->stacks ? row->stacks : "?", name.data ? text_harmless(name.data) : "");
 	}
 	buf_release(&name);
@@ -35,7 +35,7 @@ int ps_print(FILE *to, const struct ps_row *rows, size_t count)
 {
 	int rc = 0;
 
-	fprintf(to, "%10s %4s %5s  %-6s  %s\n", "pid", "bits", "heaps", "stacks", "name");
+	fprintf(to, "%10s %4s %5s  %-8s  %s\n", "pid", "bits", "heaps", "stacks", "name");
 	for (size_t i = 0; !rc && i < count; i++)
 		rc = print_row(to, &rows[i]);
 	return rc;

@@ -10,8 +10,9 @@ struct ps_row {
 	uint32_t pid;
 	unsigned bits; /* 0: the process could not be looked at */
 	int64_t heap_count; /* -1: not known */
-	const char
-		*stacks; /* where they would come from: "ust", "tracer", "none"; NULL: not known */
+	/* Where they would come from: "tracer", "attached" (it was traced later), "ust", "none",
+	 * "detached" (none any more); NULL: not known. */
+	const char *stacks;
 	const char *name; /* hostile */
 };
 

@@ -54,6 +54,9 @@ bool process_is_called(const char *image, const char *name);
  */
 struct guard;
 struct guard *guard_start(void *process);
+/* The same, and the helper keeps an inheritable HANDLE open until it ends: who waits for that object to
+ * be gone knows that no helper will continue the process any more. */
+struct guard *guard_start_keeping(void *process, void *kept);
 void guard_arm(struct guard *guard); /* the target is about to be held */
 void guard_disarm(struct guard *guard); /* it runs again */
 void guard_stop(struct guard *guard);

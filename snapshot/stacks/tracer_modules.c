@@ -15,12 +15,13 @@
  */
 #define BASE_64 ((uint64_t)1 << 47)
 #define BASE_32 ((uint64_t)1 << 31)
-#define LIMIT_64 ((uint64_t)1 << 63)
+#define LIMIT_64 TRACER_LOST_BASE
 #define LIMIT_32 ((uint64_t)1 << 32)
 #define GRANULE ((uint64_t)0x10000) /* as modules are loaded; one is left free behind each */
 
 #define RECORDS_MAX ((size_t)1 << 28) /* bytes */
 #define UNLOADS_MAX ((size_t)1 << 20)
+#define MODULE_UNKNOWN UINT32_MAX
 
 struct tracer_unloaded {
 	struct module module;
@@ -31,7 +32,7 @@ struct tracer_unloaded {
 /* Where a module lay until it was unloaded. */
 struct tracer_extent {
 	uint64_t base, end;
-	uint32_t module;
+	uint32_t module; /* or MODULE_UNKNOWN */
 };
 
 /* Records by where they begin. */
@@ -83,16 +84,19 @@ static const char *path_text(struct arena *arena, const unsigned char *units, si
 	return text;
 }
 
-/* The record at bytes, of which left are there; its length, or 0 when it is none. */
+/* The record at bytes, of which left are there; how many it takes up, or 0 when it is none. */
 static size_t take_head(struct tracer_module *head, const unsigned char *bytes, size_t left)
 {
+	uint64_t place;
+
 	if (left < sizeof(*head))
 		return 0;
 	memcpy(head, bytes, sizeof(*head));
-	if (head->record_bytes > left || head->record_bytes % 8 ||
+	place = ((uint64_t)head->record_bytes + 7) & ~(uint64_t)7;
+	if (place > left ||
 		head->record_bytes < sizeof(*head) + (size_t)head->path_units * 2 + head->pdb_bytes)
 		return 0;
-	return head->record_bytes;
+	return (size_t)place;
 }
 
 static int fill(struct tracer_modules *modules, struct tracer_unloaded *item,
@@ -203,8 +207,12 @@ static int take_unloads(struct tracer_modules *modules, const unsigned char *byt
 		record = record_count ?
 				 bsearch(&wanted, records, record_count, sizeof(wanted), by_place) :
 				 NULL;
-		if (!record || unload.base >= unload.end)
+		if (unload.base >= unload.end || (!record && unload.module != TRACER_NO_MODULE))
 			return -ERR_TARGET;
+		if (!record) {
+			*extent = (struct tracer_extent){unload.base, unload.end, MODULE_UNKNOWN};
+			continue;
+		}
 		/* What lies behind the image is none of it. */
 		span = round_up(modules->items[record->module].module.size_bytes);
 		if (unload.end - unload.base > span)
@@ -413,9 +421,11 @@ uint64_t tracer_modules_resolve(const struct tracer_modules *modules, uint32_t b
 	if (number == modules->extent_count)
 		return addr;
 	extent = &modules->extents[number];
+	if (extent->module == MODULE_UNKNOWN)
+		return TRACER_LOST_BASE + addr;
 	item = &modules->items[extent->module];
 	if (!item->module.base)
-		return addr;
+		return TRACER_LOST_BASE + addr;
 	__atomic_store_n(&item->is_used, 1, __ATOMIC_RELAXED);
 	return item->module.base + (addr - extent->base);
 }

@@ -18,6 +18,10 @@
 #include "core/model.h"
 #include "snapshot/tracer/shared.h"
 
+/* Frames in a module that is gone and not known any more are at their address plus this: in no module.
+ * An address of a program is far below. */
+#define TRACER_LOST_BASE ((uint64_t)1 << 62)
+
 struct tracer_unloaded; /* one module */
 
 struct tracer_modules {
@@ -49,7 +53,8 @@ void tracer_modules_place(struct tracer_modules *modules, unsigned bits, const s
 	size_t live_count);
 
 /* Where a return address of a stack that was handed out after born unloads is to be found in a dump:
- * the same address, or one in a module that is gone, which then counts as used. */
+ * the same address, or one in a module that is gone, which then counts as used, or with
+ * TRACER_LOST_BASE. */
 uint64_t tracer_modules_resolve(const struct tracer_modules *modules, uint32_t born, uint64_t addr);
 
 /* Adds those that were used to the snapshot's modules, and sorts these. 0 or -ERR_NOMEM. */

@@ -36,8 +36,8 @@ static int add_tables(struct target_ranges *ranges, const struct tracer_area *ar
 	if (!rc)
 		rc = add_items(ranges, area->modules, area->modules_top, 1);
 	if (!rc)
-		rc = add_items(
-			ranges, area->unloads, area->unload_count, sizeof(struct tracer_unload));
+		rc = add_items(ranges, area->unloads, tracer_unloads_kept(area),
+			sizeof(struct tracer_unload));
 	if (!rc)
 		rc = add_items(ranges, area->ranges.nodes, area->ranges.node_count,
 			sizeof(struct tracer_range));

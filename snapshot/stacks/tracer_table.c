@@ -27,6 +27,7 @@ static void forget(struct tracer_copy *copy)
 	free(copy->blocks);
 	copy->blocks = NULL;
 	copy->block_count = 0;
+	tracer_index_release(&copy->index);
 	copy->broken_shards = 0;
 	tracer_modules_release(&copy->modules);
 	tracer_ranges_release(&copy->ranges);
@@ -81,14 +82,15 @@ static int set_others(struct tracer_copy *copy)
 {
 	const struct tracer_area *area = &copy->area;
 	const struct tracer_ranges *ranges = &area->ranges;
+	uint64_t unload_count = tracer_unloads_kept(area);
 	int rc = -ERR_TARGET;
 
-	if (area->modules_top <= area->modules_limit && area->unload_count <= area->unload_limit &&
-		area->unload_count <= UNLOADS_MAX && ranges->node_count <= ranges->node_limit)
+	if (area->modules_top <= area->modules_limit && unload_count <= UNLOADS_MAX &&
+		ranges->node_count <= ranges->node_limit)
 		rc = set_part(copy, PART_MODULES, area->modules, area->modules_top, MODULES_MAX);
 	if (!rc)
 		rc = set_part(copy, PART_UNLOADS, area->unloads,
-			area->unload_count * sizeof(struct tracer_unload), UINT64_MAX);
+			unload_count * sizeof(struct tracer_unload), UINT64_MAX);
 	if (!rc)
 		rc = set_part(copy, PART_RANGES, ranges->nodes,
 			(uint64_t)ranges->node_count * sizeof(struct tracer_range),
@@ -178,18 +180,6 @@ static int room_for(struct tracer_part *part)
 	return part->bytes && !part->copy ? -ERR_NOMEM : 0;
 }
 
-int tracer_copy_plan(
-	struct tracer_copy *copy, struct target *target, uint64_t area_addr, struct err *err)
-{
-	int rc = plan(copy, target, area_addr, err);
-
-	if (rc)
-		return rc;
-	for (size_t i = 0; !rc && i < PART_COUNT; i++)
-		rc = room_for(&copy->parts[i]);
-	return rc ? fail(target, area_addr, rc, err) : 0;
-}
-
 static int read_part(struct target *target, const struct tracer_part *part)
 {
 	for (uint64_t at = 0; at < part->bytes;) {
@@ -203,7 +193,7 @@ static int read_part(struct target *target, const struct tracer_part *part)
 	return 0;
 }
 
-int tracer_copy_hold(
+static int read_parts(
 	struct tracer_copy *copy, struct target *target, uint64_t area_addr, struct err *err)
 {
 	int rc = plan(copy, target, area_addr, err);
@@ -261,7 +251,7 @@ static int parse_blocks(struct tracer_copy *copy)
 	return 0;
 }
 
-int tracer_copy_parse(
+static int parse(
 	struct tracer_copy *copy, struct target *target, uint64_t area_addr, struct err *err)
 {
 	const struct tracer_part *modules = &copy->parts[PART_MODULES],
@@ -281,20 +271,13 @@ int tracer_copy_parse(
 int tracer_copy_take(
 	struct tracer_copy *copy, struct target *target, uint64_t area_addr, struct err *err)
 {
-	int rc = tracer_copy_hold(copy, target, area_addr, err);
+	int rc = read_parts(copy, target, area_addr, err);
 
 	if (!rc)
-		rc = tracer_copy_parse(copy, target, area_addr, err);
+		rc = parse(copy, target, area_addr, err);
 	if (rc)
 		forget(copy);
 	return rc;
-}
-
-static int by_addr(const void *a, const void *b)
-{
-	uint64_t x = tracer_block_addr(a), y = tracer_block_addr(b);
-
-	return x < y ? -1 : x > y;
 }
 
 void tracer_copy_sort(struct tracer_copy *copy)
@@ -303,26 +286,36 @@ void tracer_copy_sort(struct tracer_copy *copy)
 
 	if (!copy->block_count)
 		return;
-	qsort(copy->blocks, copy->block_count, sizeof(*copy->blocks), by_addr);
+	tracer_blocks_sort(copy->blocks, copy->block_count);
 	for (size_t i = 1; i < copy->block_count; i++) {
 		if (tracer_block_addr(&copy->blocks[i]) != tracer_block_addr(&copy->blocks[kept]))
 			copy->blocks[++kept] = copy->blocks[i];
 	}
 	copy->block_count = kept + 1;
+	tracer_index_release(&copy->index);
+	tracer_index_build(&copy->index, copy->blocks, copy->block_count);
 }
 
 const struct tracer_block *tracer_copy_find(const struct tracer_copy *copy, uint64_t addr)
 {
-	struct tracer_block wanted = {.key = addr};
-
-	if (!copy->block_count || addr >> TRACER_ADDR_BITS)
+	if (addr >> TRACER_ADDR_BITS)
 		return NULL;
-	return bsearch(&wanted, copy->blocks, copy->block_count, sizeof(wanted), by_addr);
+	return tracer_index_find(&copy->index, copy->blocks, copy->block_count, addr);
 }
 
 uint64_t tracer_copy_heap(const struct tracer_copy *copy, const struct tracer_block *block)
 {
 	return tracer_heap_handle(&copy->area, tracer_block_heap(block));
+}
+
+/* What is in the place of a module whose unload found no room says nothing about a frame in it. */
+static uint64_t resolve(const struct tracer_copy *copy, uint32_t born, uint64_t frame)
+{
+	uint64_t found = tracer_modules_resolve(&copy->modules, born, frame);
+
+	if (found == frame && frame && tracer_unload_is_lost(&copy->area, born, frame - 1))
+		return TRACER_LOST_BASE + frame;
+	return found;
 }
 
 uint32_t tracer_copy_stack(
@@ -339,9 +332,7 @@ uint32_t tracer_copy_stack(
 	if (!head.depth || head.depth > TRACER_DEPTH_MAX || head.depth * 8u > stacks->bytes - at)
 		return 0;
 	memcpy(frames, stacks->copy + at, head.depth * 8u);
-	if (head.born < copy->modules.extent_count) {
-		for (uint32_t i = 0; i < head.depth; i++)
-			frames[i] = tracer_modules_resolve(&copy->modules, head.born, frames[i]);
-	}
+	for (uint32_t i = 0; head.born < copy->area.unload_count && i < head.depth; i++)
+		frames[i] = resolve(copy, head.born, frames[i]);
 	return head.depth;
 }

@@ -2,8 +2,8 @@
  * What the tracer in a target knows, read from outside and copied: its live blocks, their stacks, the
  * modules that are gone, and virtual memory. Nothing of it is believed before it was checked.
  *
- * While the target is held there are only reads of ranges that are known beforehand
- * (tracer_copy_hold()); they are understood when it runs again (tracer_copy_parse()).
+ * First all ranges are read that the area names, and then they are understood: snapshot/copying.h reads
+ * the same ranges (tracer_plan.h) while the target is held.
  */
 #ifndef SNAPSHOT_STACKS_TRACER_TABLE_H
 #define SNAPSHOT_STACKS_TRACER_TABLE_H
@@ -13,6 +13,7 @@
 
 #include "snapshot/stacks/tracer_find.h"
 #include "snapshot/stacks/tracer_modules.h"
+#include "snapshot/stacks/tracer_order.h"
 #include "snapshot/stacks/tracer_ranges.h"
 
 /* Ranges of the target's memory that are read: a table of each shard, then these. */
@@ -26,7 +27,8 @@ enum tracer_part_id {
 
 struct tracer_part {
 	uint64_t addr, bytes; /* in the target; 0 bytes: there is none */
-	unsigned char *copy; /* as many bytes; a shard's are given back by tracer_copy_parse() */
+	unsigned char
+		*copy; /* as many bytes; those of shards are given back when they are understood */
 };
 
 struct tracer_copy {
@@ -34,6 +36,7 @@ struct tracer_copy {
 	struct tracer_part parts[PART_COUNT];
 	struct tracer_block *blocks; /* after tracer_copy_sort(): by address, each once */
 	size_t block_count;
+	struct tracer_index index; /* of them; none before tracer_copy_sort() */
 	unsigned broken_shards; /* left out */
 	struct tracer_modules modules;
 	struct tracer_range_list ranges;
@@ -43,23 +46,10 @@ void tracer_copy_init(struct tracer_copy *copy);
 void tracer_copy_release(struct tracer_copy *copy);
 
 /*
- * For a reader of its own, while the target is held: reads the area, checks where the tables lie, and
- * has room for each part ready. Then parts may be read in any order. Errors as tracer_copy_take().
+ * Reads the tables while the target, or the copy that is made of it, does not change, and understands
+ * them. Returns 0, -ERR_NOT_TRACED (by now), -ERR_INJECT, -ERR_GONE, -ERR_TARGET, -ERR_NOMEM; what
+ * copy held before is gone.
  */
-int tracer_copy_plan(
-	struct tracer_copy *copy, struct target *target, uint64_t area_addr, struct err *err);
-
-/* tracer_copy_plan(), and reads the parts. */
-int tracer_copy_hold(
-	struct tracer_copy *copy, struct target *target, uint64_t area_addr, struct err *err);
-
-/* Understands what was read; the target is asked no more than whether it lives. 0, -ERR_TARGET,
- * -ERR_GONE, -ERR_NOMEM. */
-int tracer_copy_parse(
-	struct tracer_copy *copy, struct target *target, uint64_t area_addr, struct err *err);
-
-/* Both: returns 0, -ERR_NOT_TRACED (by now), -ERR_GONE, -ERR_TARGET, -ERR_NOMEM; what copy held
- * before is gone. */
 int tracer_copy_take(
 	struct tracer_copy *copy, struct target *target, uint64_t area_addr, struct err *err);
 

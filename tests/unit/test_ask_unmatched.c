@@ -91,8 +91,10 @@ static void a_heap_that_no_dump_has_is_said(void **state)
 {
 	(void)state;
 	make();
-	said("hdiff: --heap 1: warning: no dump has this heap\n", 0, "--heap", "1", "--max-growth",
-		"0", "new.txt");
+	said("hdiff: --heap 10000: warning: no dump has this heap\n", 0, "--heap", "10000",
+		"--max-growth", "0", "new.txt");
+	said("hdiff: --heap VirtualAlloc: warning: no dump has recorded such memory\n", 0, "--heap",
+		"virtual", "--max-growth", "0", "new.txt");
 	said("hdiff: --heap FFFF00000001: warning: no dump has this heap\n", 1, "--heap", "1E0000",
 		"--heap", "0xffff00000001", "--max-growth", "0", "new.txt");
 	said("", 0, "--heap", "1e0000", "new.txt");

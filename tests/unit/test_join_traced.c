@@ -199,6 +199,35 @@ static void frames_in_modules_that_are_gone_keep_module_and_offset(void **state)
 	assert_int_equal(stacks[block_at(scene, 0x20000)->stack].frames[0], 0x180000123);
 }
 
+static void frames_where_unloads_found_no_room_are_in_no_module(void **state)
+{
+	struct scene *scene = *state;
+	uint32_t stack = tracer_put_stack(&scene->fake, 0x180000123, 2);
+	const struct snapshot *snapshot = &scene->snapshot;
+
+	AREA_PUT(&scene->fake, unload_limit, 0);
+	AREA_PUT(&scene->fake, unload_count, 3);
+	AREA_PUT(&scene->fake, lost_from, 0x180000000);
+	AREA_PUT(&scene->fake, lost_to, 0x180000130);
+	tracer_put_range(&scene->fake, 0x10000, 0x20000, RANGE_COMMITTED, stack);
+	join_all(scene);
+	assert_int_equal(snapshot->stacks.stacks[0].frames[0], TRACER_LOST_BASE + 0x180000123);
+	assert_int_equal(snapshot->stacks.stacks[0].frames[1], 0x180000133);
+}
+
+static void blocks_of_heaps_that_were_destroyed_are_not_there(void **state)
+{
+	struct scene *scene = *state;
+	uint32_t stack = tracer_put_stack(&scene->fake, 0x140001000, 2);
+	unsigned index = tracer_heap_index(&scene->fake, UNWALKED);
+
+	tracer_put_block(&scene->fake, 0, 0, &(struct made_block){0x5000, 50, UNWALKED, stack});
+	AREA_PUT(&scene->fake, heaps[index], UNWALKED + TRACER_HEAP_DEAD);
+	join_all(scene);
+	assert_int_equal(scene->captured.tracer.block_count, 0);
+	assert_int_equal(scene->snapshot.block_count, 0);
+}
+
 /* ---------------------------------------------------------------- samples */
 
 static void what_one_stands_for_is_as_likely_as_it_was_recorded(void **state)
@@ -348,6 +377,8 @@ int main(void)
 		TEST(headings_are_there_when_virtual_memory_is_recorded),
 		TEST(ranges_that_make_no_sense_are_left_out_and_counted),
 		TEST(frames_in_modules_that_are_gone_keep_module_and_offset),
+		TEST(frames_where_unloads_found_no_room_are_in_no_module),
+		TEST(blocks_of_heaps_that_were_destroyed_are_not_there),
 		TEST(what_one_stands_for_is_as_likely_as_it_was_recorded),
 		TEST(estimates_add_up_to_what_was_recorded_scaled),
 		TEST(of_a_sample_what_has_no_stack_is_scaled_too),

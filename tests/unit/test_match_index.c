@@ -103,7 +103,7 @@ static void an_id_of_many_stacks_in_many_heaps_is_gone_through_once(void **state
 
 		frame = i;
 		assert_int_equal(stackset_put(&sums.stacks, &stack, 1, &index), 0);
-		sums.heaps[i] = i;
+		sums.heaps[i] = i << 16;
 		sums.cells[i] = (struct cell){0, i, true, {1, 16, 0}};
 	}
 	for (unsigned i = 0; i < 4; i++) {

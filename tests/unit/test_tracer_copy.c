@@ -190,8 +190,10 @@ static void it_is_busy_while_its_ranges_change(void **state)
 
 static struct made_block block_of(unsigned i)
 {
-	return (struct made_block){
-		.addr = 0x1000 + i * 48ull, .size_bytes = i, .heap = 0x110000 + i % 3, .stack = i};
+	return (struct made_block){.addr = 0x1000 + i * 48ull,
+		.size_bytes = i,
+		.heap = 0x110000 + i % 3 * 0x10000,
+		.stack = i};
 }
 
 static void assert_has(struct scene *scene, unsigned i)

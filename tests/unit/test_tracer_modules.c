@@ -67,10 +67,11 @@ static uint64_t put_record(struct scene *scene, const char *path, uint32_t bytes
 		.age = pdb_bytes ? 3 : 0,
 		.path_units = (uint16_t)units,
 		.pdb_bytes = (uint16_t)pdb_bytes};
-	size_t len = (sizeof(head) + 2 * units + pdb_bytes + 7) & ~(size_t)7;
+	size_t len;
 
+	head.record_bytes = (uint32_t)(sizeof(head) + 2 * units + pdb_bytes);
+	len = (head.record_bytes + (size_t)7) & ~(size_t)7;
 	assert_true(at + len <= RECORDS_BYTES);
-	head.record_bytes = (uint32_t)len;
 	for (unsigned i = 0; pdb_bytes && i < 16; i++)
 		head.guid[i] = (uint8_t)(0x10 + i);
 	memcpy(scene->records + at, &head, sizeof(head));
@@ -241,6 +242,18 @@ static void in_32_bits_they_keep_clear_of_what_is_loaded(void **state)
 	found = tracer_modules_resolve(&scene->modules, 0, 0x50010);
 	assert_true(found >= 0x80201000 && found + 0x100000 < UINT32_MAX);
 	assert_int_equal(scene->modules.unplaced_count, 1);
+	assert_int_equal(
+		tracer_modules_resolve(&scene->modules, 1, 0x50010), TRACER_LOST_BASE + 0x50010);
+}
+
+static void of_an_unknown_module_a_frame_is_in_none(void **state)
+{
+	struct scene *scene = *state;
+
+	put_unload(scene, 0x50000, 0x60000, TRACER_NO_MODULE);
+	assert_int_equal(place(scene, 64), 0);
+	assert_int_equal(
+		tracer_modules_resolve(&scene->modules, 0, 0x50010), TRACER_LOST_BASE + 0x50010);
 	assert_int_equal(tracer_modules_resolve(&scene->modules, 1, 0x50010), 0x50010);
 }
 
@@ -366,6 +379,7 @@ int main(void)
 		TEST(bases_stay_when_more_modules_go),
 		TEST(equal_records_are_one_module),
 		TEST(in_32_bits_they_keep_clear_of_what_is_loaded),
+		TEST(of_an_unknown_module_a_frame_is_in_none),
 		TEST(any_frame_of_any_age_is_found),
 		TEST(records_that_cannot_be_are_an_error),
 		TEST(damaged_records_harm_nobody),

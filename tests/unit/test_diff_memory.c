@@ -1,0 +1,293 @@
+/*
+ * hdiff: memory beside the heaps, modules that are gone, and estimates. The numbers are added up here.
+ */
+#include "tests/unit/test_diff.h"
+
+static void put_heading(struct maker *maker, unsigned number, const char *name)
+{
+	put(maker, "*- - - - - Start of data for heap @ %X - - - - -", number);
+	put(maker, "*- - - - - Heap %X Hogs: %s - - - - -", number, name);
+}
+
+/* A block of 1000 bytes in a heap, and ranges of each kind. */
+static void make(const char *path, uint64_t virtual, uint64_t reserved, uint64_t mapped)
+{
+	struct maker maker;
+
+	dump_begin(&maker, (struct maker){.is_ours = true});
+	put_block(&maker, 1000, 8, "1", 1);
+	put_heading(&maker, 1, "VirtualAlloc");
+	put_block(&maker, virtual, 0, "2", 2);
+	put_heading(&maker, 2, "VirtualAlloc reserved");
+	put_block(&maker, reserved, 0, "3", 3);
+	put_block(&maker, 4096, 0, "4", 4);
+	put_heading(&maker, 3, "Mapped");
+	put_block(&maker, mapped, 0, "2", 2);
+	dump_end(&maker, path);
+}
+
+static void address_space_is_told_apart_from_memory(void **state)
+{
+	struct result *result;
+
+	(void)state;
+	make("old.txt", 4096, 65536, 8192);
+	make("new.txt", 12288, 1073741824, 8192);
+	result = run_hdiff("old.txt", "new.txt");
+	assert_int_equal(result->status, 0);
+	assert_string_equal(result->words, "");
+	assert_int_equal(result->row_count, 1);
+	assert_int_equal(growth(row_of(result, 2)), 12288 - 4096);
+	assert_int_equal(result->requested, 12288 - 4096);
+	assert_non_null(strstr(result->text,
+		"\n// address space reserved and not committed, not counted here: "
+		"+1073676288 ( 1073745920 - 69632); --heap reserved shows by whom\n"));
+	result_free(result);
+}
+
+static void no_word_is_said_of_address_space_that_is_not_there(void **state)
+{
+	struct result *result;
+	struct maker maker;
+
+	(void)state;
+	dump_begin(&maker, (struct maker){.is_ours = true});
+	put_block(&maker, 1000, 8, "1", 1);
+	dump_end(&maker, "new.txt");
+	result = run_hdiff("new.txt");
+	assert_int_equal(result->status, 0);
+	assert_null(strstr(result->text, "address space"));
+	result_free(result);
+}
+
+/* A limit of growth is one of memory. */
+static void a_reservation_is_no_growth(void **state)
+{
+	struct result *result;
+
+	(void)state;
+	make("old.txt", 4096, 65536, 8192);
+	make("new.txt", 4096, 1073741824, 8192);
+	result = run_hdiff("--max-growth", "0", "old.txt", "new.txt");
+	assert_int_equal(result->status, 0);
+	assert_int_equal(result->row_count, 0);
+	result_free(result);
+	result = run_hdiff("--max-growth", "0", "--heap", "reserved", "old.txt", "new.txt");
+	assert_int_equal(result->status, 1);
+	result_free(result);
+}
+
+static void a_leak_of_address_space_is_found_when_it_is_asked_for(void **state)
+{
+	static const char *const names[] = {
+		"reserved", "RESERVED", "VirtualAlloc reserved", "virtualalloc Reserved", "2"};
+
+	(void)state;
+	make("old.txt", 4096, 65536, 8192);
+	make("new.txt", 12288, 1073741824, 16384);
+	for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++) {
+		struct result *result = run_hdiff("--heap", names[i], "old.txt", "new.txt");
+
+		assert_int_equal(result->status, 0);
+		assert_int_equal(result->row_count, 1);
+		assert_int_equal(growth(row_of(result, 3)), 1073741824 - 65536);
+		assert_int_equal(result->requested, 1073741824 - 65536);
+		assert_null(strstr(result->text, "not counted here"));
+		/* Selected, suppressed and left out make up all. */
+		assert_non_null(strstr(result->text, "  +1073676288 "));
+		assert_non_null(strstr(result->text, "    +16384 "));
+		assert_non_null(strstr(result->text, "  +1073692672 "));
+		result_free(result);
+	}
+}
+
+static void headings_are_known_by_name(void **state)
+{
+	struct result *result;
+
+	(void)state;
+	make("old.txt", 4096, 65536, 8192);
+	make("new.txt", 12288, 1073741824, 9192);
+	result = run_hdiff("--heap", "virtual", "old.txt", "new.txt");
+	assert_int_equal(result->requested, 12288 - 4096);
+	result_free(result);
+	result = run_hdiff("--heap", "Mapped", "--heap", "VirtualAlloc", "old.txt", "new.txt");
+	assert_int_equal(result->requested, 12288 - 4096 + 1000);
+	result_free(result);
+	result = run_hdiff("--heap", "virtuall", "old.txt", "new.txt");
+	assert_int_equal(result->status, 2);
+	assert_non_null(strstr(result->words, "virtual, reserved or mapped"));
+	result_free(result);
+}
+
+/* What hdiff writes of old.txt and new.txt in another form than text. */
+static char *report_as(const char *format)
+{
+	const char *const args[] = {
+		"hdiff", "--no-symbols", "-o", format, "-f", "more.txt", "old.txt", "new.txt"};
+	FILE *say = tmpfile();
+	char *argv[8];
+
+	for (int i = 0; i < 8; i++)
+		argv[i] = (char *)(uintptr_t)args[i];
+	assert_int_equal(hdiff_run(8, argv, say), 0);
+	assert_int_equal(fclose(say), 0);
+	return read_text("more.txt");
+}
+
+static void json_tells_address_space_apart(void **state)
+{
+	char *text;
+
+	(void)state;
+	make("old.txt", 4096, 65536, 8192);
+	make("new.txt", 4096, 1073741824, 8192);
+	text = report_as("json");
+	assert_non_null(strstr(text, "\n\"reserved\":{\"old\":{\"bytes\":69632,\"blocks\":2,"));
+	assert_non_null(strstr(text, "\"growth\":{\"bytes\":1073676288,\"blocks\":0,"));
+	free(text);
+}
+
+/* ---------------------------------------------------------------- modules that are gone */
+
+/* A process whose module is at base, where it may have been unloaded from. */
+static void make_plug(const char *path, uint64_t base, bool is_gone)
+{
+	struct maker maker;
+
+	dump_begin(&maker, (struct maker){.is_ours = true});
+	put_lines(&maker, "// hsnap: process id=7 start=2026-11-20T10:00:00.000Z\n"
+			  "// Loaded modules: \n");
+	put(&maker, "//    %16" PRIX64 " 20000 C:\\app\\plug.dll", base);
+	if (is_gone)
+		put(&maker, "//           180000000 20000 C:\\app\\other.dll");
+	put(&maker, "// Process modules enumerated.");
+	put(&maker, "// hsnap: module base=%" PRIX64 " timestamp=5EED checksum=1%s", base,
+		is_gone ? " unloaded=1 at=180000000" : "");
+	put_entry(&maker, is_gone ? 300 : 100, 8, is_gone ? "9" : "1");
+	put(&maker, "\t%" PRIX64, base + 0x123);
+	put(&maker, "\t%" PRIX64, APP_BASE + 0x800);
+	put(&maker, "%s", "");
+	if (is_gone) {
+		put_entry(&maker, 64, 8, "A");
+		put(&maker, "\t180000123");
+		put(&maker, "%s", "");
+	}
+	dump_end(&maker, path);
+}
+
+static void a_module_is_the_same_before_and_after_it_was_unloaded(void **state)
+{
+	struct result *result;
+	const struct shown *row;
+
+	(void)state;
+	make_plug("old.txt", 0x180000000, false);
+	make_plug("new.txt", 0x800000000000, true);
+	result = run_hdiff("old.txt", "new.txt");
+	assert_int_equal(result->status, 0);
+	assert_string_equal(result->words, "");
+	assert_int_equal(result->row_count, 2);
+	row = row_named(result, "9");
+	assert_int_equal(growth(row), 200);
+	assert_int_equal(row->old_bytes, 100);
+	assert_non_null(strstr(row->frames, "plug+123 : 800000000123"));
+	assert_non_null(strstr(row_named(result, "A")->frames, "other+123 : 180000123"));
+	result_free(result);
+}
+
+/* ---------------------------------------------------------------- estimates */
+
+static void make_sample(const char *path, const char *sample, unsigned count)
+{
+	struct maker maker;
+
+	dump_begin(&maker, (struct maker){.is_ours = true});
+	if (sample)
+		put(&maker, "// hsnap: sample bytes=%s", sample);
+	put(&maker, "%X bytes in 0x%X allocations (@ 0x40 + 0x8) by: BackTrace1", count * 0x40,
+		count);
+	put_stack(&maker, 1);
+	put(&maker, "%s", "");
+	maker.sum = (struct census){count, (uint64_t)count * 0x40, (uint64_t)count * 8};
+	dump_end(&maker, path);
+}
+
+static void estimates_are_called_so(void **state)
+{
+	struct result *result;
+	char *text;
+
+	(void)state;
+	make_sample("old.txt", "4096", 10);
+	make_sample("new.txt", "4096", 30);
+	result = run_hdiff("old.txt", "new.txt");
+	assert_int_equal(result->status, 0);
+	assert_string_equal(result->words, "");
+	assert_int_equal(result->requested, 20 * 64);
+	assert_int_equal(times(result->text, ", ESTIMATES: one in 4096 bytes was recorded\n"), 2);
+	result_free(result);
+	text = report_as("json");
+	assert_int_equal(times(text, "\"sample_bytes\":4096,"), 2);
+	free(text);
+	text = report_as("csv");
+	assert_non_null(strstr(text, ",stack,sample_bytes\r\n1280,1920,640,20,30,10,"));
+	assert_int_equal(times(text, ",4096\r\n"), 1);
+	free(text);
+}
+
+static void a_sample_and_what_is_none_are_not_compared_silently(void **state)
+{
+	static const char *const samples[] = {NULL, "8192"};
+
+	(void)state;
+	for (size_t i = 0; i < 2; i++) {
+		struct result *result;
+
+		make_sample("old.txt", samples[i], 10);
+		make_sample("new.txt", "4096", 10);
+		result = run_hdiff("old.txt", "new.txt");
+		assert_int_equal(result->status, 0);
+		assert_int_equal(times(result->words,
+					 "hdiff: new.txt: warning: it was sampled in another way"),
+			1);
+		assert_int_equal(times(result->text, "// warning: new.txt: it was sampled"), 1);
+		result_free(result);
+	}
+}
+
+static void blocks_from_before_attaching_are_told(void **state)
+{
+	struct result *result;
+	struct maker maker;
+
+	(void)state;
+	dump_begin(&maker, (struct maker){.is_ours = true});
+	put(&maker, "// hsnap: tracer version=2 attached=1 before-blocks=12 before-requested=345");
+	put_block(&maker, 1000, 8, "1", 1);
+	dump_end(&maker, "new.txt");
+	result = run_hdiff("new.txt");
+	assert_non_null(strstr(result->text,
+		", attached to when 12 blocks of 345 bytes were there, without a stack\n"));
+	result_free(result);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, enter_folder, leave_folder)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(address_space_is_told_apart_from_memory),
+		TEST(no_word_is_said_of_address_space_that_is_not_there),
+		TEST(a_reservation_is_no_growth),
+		TEST(a_leak_of_address_space_is_found_when_it_is_asked_for),
+		TEST(headings_are_known_by_name),
+		TEST(json_tells_address_space_apart),
+		TEST(a_module_is_the_same_before_and_after_it_was_unloaded),
+		TEST(estimates_are_called_so),
+		TEST(a_sample_and_what_is_none_are_not_compared_silently),
+		TEST(blocks_from_before_attaching_are_told),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
