@@ -3,6 +3,7 @@
 # exit status; and what it does does not spoil the snapshot at its end.
 use strict;
 use warnings;
+use File::Copy qw(copy);
 use FindBin qw($Bin);
 use lib "$Bin/lib";
 use Test::More;
@@ -19,6 +20,11 @@ my $early = traced_to("$dir/early.txt", 'early');
 is($early->{status}, 33, 'also when a snapshot was to be taken at its exit');
 like($early->{err}, qr/\Ahsnap: .*before it came to its own exit.*\n\z/, 'which one line says');
 
+passed_on();
+long_paths();
+out_patterns();
+other_bitness();
+
 my $raise = rows_of('raise', 0);
 is_deeply($raise->{leak_after}, [100, 77700], 'allocations after an exception that went through a hook have their stacks');
 is_deeply($raise->{keep_block}, [1, 1000], 'and so has the block that could not be reallocated');
@@ -27,6 +33,130 @@ is_deeply($adjacent->{fill_heap}, [400, 80_000_000], 'heaps that lie side by sid
 rows_of('race', 17) for 1 .. 3;
 is_deeply([files_in($dir)], [map { "$_.txt" } qw(adjacent race raise)], 'nothing but the dumps is left');
 done_testing;
+
+# What a program gets is what it gets without hsnap.
+sub passed_on {
+	my @hsnap = (win("$root/build/win64/hsnap.exe"), 'run');
+	my $told = win("$root/build/win64/targets/told.exe");
+	for my $status (0, 1, 259, 65_536, 2_147_483_648, 3_221_225_477, 4_294_967_295) {
+		is(told('status', "@hsnap -- $told - exit $status")->{out}, sprintf('%X', $status), "exit status $status, all 32 bits");
+	}
+	my $both = sub {
+		my ($what, %how) = @_;
+		my @got = map {
+			my $file = "$dir/streams.txt";
+			my %streams = (%how, ref $how{stdin} ? (stdin => $how{stdin}->()) : ());
+			my $result = run([wine(@$_, $told, win($file), 'streams')], %streams);
+			my $got = join '|', slurp($file), @$result{qw(out err status)};
+			unlink $file;
+			$got
+		} [], [@hsnap, '--'];
+		is($got[1], $got[0], "streams: $what");
+		like($got[1], $how{expect}, "streams: $what: as they are");
+	};
+	my $in = spew("$dir/in.txt", "a line\n");
+	$both->('a file and files', stdin => $in, expect => qr/^disk\ndisk\ndisk\na line\n\|out\|err\|0$/);
+	$both->('nothing', stdin => '/dev/null', expect => qr/^char\ndisk\ndisk\n\|out\|err\|0$/);
+	$both->('a pipe', stdin => sub { pipe_with("from a pipe\n") }, expect => qr/^pipe\ndisk\ndisk\n/);
+	my @closed = map {
+		told('closed', join ' ', @$_, $told, win("$dir/closed.txt"), 'streams');
+		slurp("$dir/closed.txt")
+	} [], [@hsnap, '--'];
+	is($closed[1], $closed[0], 'streams: closed ones');
+	unlink "$dir/closed.txt", $in;
+
+	is(told_by([@hsnap, '--'], 'env', 'OANOCACHE')->{out}, '1', 'OANOCACHE=1 is set');
+	is(told_by([@hsnap, '--keep-bstr-cache', '--'], 'env', 'OANOCACHE')->{out}, 'unset', '--keep-bstr-cache leaves it');
+	is(told_by([@hsnap, '--'], 'env', 'OANOCACHE', env => { OANOCACHE => 'mine' })->{out}, 'mine', 'one that is there stays');
+	my $here = fresh_dir() . "/\x{c3}\x{a4} \x{e6}\x{9e}\x{97}";
+	mkdir $here or die "$here: $!\n";
+	is(told_by([@hsnap, '--'], 'folder', '', dir => $here)->{out}, win($here), 'the working folder');
+	copy("$root/build/win64/targets/told.exe", "$here/found.exe") or die "found.exe: $!\n";
+	for my $name ('found', 'found.exe', '.\\found') {
+		my $got = run([wine(@hsnap, '--', $name, '-', 'image')], dir => $here);
+		is($got->{out}, win("$here/found.exe"), "'$name' is found as the system does");
+	}
+	is(told_by([@hsnap, '--'], 'exit', 9)->{status}, 9, 'a status for the shell');
+	for my $event ([0, 'Ctrl-C'], [1, 'Ctrl-Break']) {
+		my ($number, $name) = @$event;
+		my ($plain, $got) = map { told('console', join ' ', @$_, $told, '- ctrl', $number)->{out} } [], [@hsnap, '--'];
+	SKIP: {
+			skip("$name: there is no console here, or no such event in it", 1) if $plain ne sprintf '%X', 55 + $number;
+			is($got, $plain, "$name is the program's, and hsnap waits for what it does");
+		}
+	}
+}
+
+# Paths longer than what Windows takes in its usual form, with more than ASCII.
+sub long_paths {
+	my $deep = fresh_dir();
+	for my $name ("\x{c3}\x{a4}" x 60, 'b' x 100, 'c d' x 30) {
+		$deep .= "/$name";
+		mkdir $deep or die "$deep: $!\n";
+	}
+	cmp_ok(length $deep, '>', 300, 'a long path');
+	copy("$root/build/win64/$_", "$deep/$_") or die "$_: $!\n" for qw(hsnap.exe hsnap-tracer64.dll);
+	copy("$root/build/win64/targets/told.exe", "$deep/told.exe") or die "told.exe: $!\n";
+	my $prog = win("$deep/told.exe");
+	my $long = win("$root/build/win64/hsnap.exe");
+	my $got = run([wine($long, 'run', '--at-exit', win("$deep/{name}.txt"), '--', $prog, win("$deep/out"), 'env', 'OANOCACHE')]);
+	is("$got->{status} $got->{err}", '0 ', 'the program and its arguments lie in a long path');
+	is(slurp("$deep/out"), '1', 'it ran');
+	ok(-s "$deep/told.txt", 'so does the snapshot at exit');
+	my $hsnap = win("$deep/hsnap.exe");
+	$got = run([wine($hsnap, 'run', '--at-exit', win("$dir/deep.txt"), '--', win($odd), 'threads')]);
+	is("$got->{status} $got->{err}", '0 ', 'hsnap and the tracer lie in a long path');
+	ok(-s "$dir/deep.txt", 'and trace');
+	unlink "$dir/deep.txt";
+}
+
+sub out_patterns {
+	my $out = fresh_dir();
+	for my $wrong ('{nam}', '{', '{pid', 'a{}b') {
+		check_error(traced_to("$out/$wrong", 'early'), 'hsnap', "OUT with $wrong", 'brace');
+	}
+	check_error(traced_to("$out/none/{name}", 'early'), 'hsnap', 'OUT in no folder', 'none');
+	for my $bad (['--max-mb', 0], ['--max-mb', 15], ['--max-mb', '1G'], ['--sample', 0], ['--sample', 'much'], ['--sample', '1e3']) {
+		check_error(hsnap('run', @$bad, '--', win($odd), 'early'), 'hsnap', "@$bad", $bad->[1]);
+	}
+	is_deeply([files_in($out)], [], 'nothing was written');
+	is(traced_to("$out/{{x}-{name}.txt", 'threads')->{status}, 0, 'good ones');
+	is_deeply([files_in($out)], ['{x}-odd.txt'], 'become names');
+	is(hsnap('run', '--max-mb', 16, '--sample', '64K', '--', win($odd), 'threads')->{status}, 0, 'sizes are taken');
+}
+
+# A program for 32 bits is left to an hsnap32.exe beside hsnap.exe, with all that there is to say. What
+# is an image is judged by its header: one of this bitness is made one of the other.
+sub other_bitness {
+	my $here = fresh_dir();
+	copy("$root/build/win64/$_", "$here/$_") or die "$_: $!\n" for qw(hsnap.exe hsnap-tracer64.dll);
+	my $image = slurp($odd);
+	substr($image, unpack('V', substr($image, 60, 4)) + 4, 2) = pack 'v', 0x14c;
+	spew("$here/old.exe", $image);
+	my @run = (wine(win("$here/hsnap.exe")), 'run', '--at-exit', '-', '--', win("$here/old.exe"), 'a b', '', 'c"d');
+	check_error(run([@run]), 'hsnap', 'a 32-bit program', 'old.exe', '32-bit', 'hsnap32.exe');
+	copy("$here/hsnap.exe", "$here/hsnap32.exe") or die "hsnap32.exe: $!\n";
+	check_error(run([@run]), 'hsnap', 'an hsnap32.exe that is for 64 bits', 'old.exe', '32-bit', 'hsnap32.exe');
+	unlink "$here/hsnap32.exe";
+	copy("$root/build/win64/targets/stand_in.exe", "$here/hsnap32.exe") or die "stand_in.exe: $!\n";
+	my $got = run([@run], stdin => spew("$here/in.txt", "a line\n"));
+	is_deeply([split /\r?\n/, $got->{out}], ['[run]', '[--at-exit]', '[-]', '[--]', '[' . win("$here/old.exe") . ']', '[a b]', '[]',
+		'[c"d]', 'a line'], 'hsnap32.exe gets the same arguments and streams');
+	is($got->{status}, 77, 'and its status is passed on');
+}
+
+sub told { return run([wine(win("$root/build/win64/targets/told.exe"), '-', @_)]) }
+
+sub told_by {
+	my ($by, $what, $arg, %how) = @_;
+	return run([wine(@$by, win("$root/build/win64/targets/told.exe"), '-', $what, $arg)], %how);
+}
+
+sub pipe_with {
+	pipe my $in, my $to or die "pipe: $!\n";
+	syswrite $to, $_[0];
+	return $in;
+}
 
 sub plain { return run([wine($odd, @_)]) }
 sub traced { return hsnap('run', '--', win($odd), @_) }
