@@ -3,6 +3,7 @@
 #   build/linux   hdiff, hsym and hsnap for this machine, and unit tests
 #   build/asan    the same unit tests with the sanitizers
 #   build/win64   everything for Windows, made with mingw
+#   build/win32   hsnap and its tracer for 32-bit programs
 #   build/deps    libraries for Windows, made from Debian's sources
 #   build/wine    a Wine prefix of our own, to run build/win64 in
 #
@@ -12,11 +13,10 @@
 VERSION := 0.1.0
 
 # Sources, in the order of the data. A file *_posix.c is for Linux only, a file
-# *_windows.c for Windows only, every other one for both.
+# *_windows.c for Windows only, every other one for both. A file *_x64.c or
+# *_x64_windows.c is for 64-bit programs only, *_x86 likewise for 32-bit ones.
 CORE := $(wildcard core/*.c)
 TRACER := $(wildcard snapshot/tracer/*.c)
-# Files *_x64.c and *_x86.c are for that processor only.
-TRACER64 := $(filter-out %_x86.c,$(TRACER))
 SNAPSHOT := $(filter-out $(TRACER),$(wildcard snapshot/*.c snapshot/*/*.c snapshot/*/*/*.c))
 IMAGES := $(wildcard tests/images/*.c)
 WALK := $(wildcard tests/walk/*.c)
@@ -28,6 +28,8 @@ TRACER_TABLES := $(filter %/tables.c %/blocktable.c %/stacktable.c %/heapindex.c
 	%/unwind_cache_x64.c %/unwind_fast_x64.c %/unwind_chain_x86.c,$(TRACER))
 # The unwinder, which tests of it link too.
 UNWINDER := $(wildcard snapshot/tracer/unwind*_x64.c)
+# And the hooks for virtual memory.
+VIRTUAL := snapshot/tracer/hooks_virtual.c snapshot/tracer/pages.c
 
 SAMPLES := $(wildcard samples/*.c)
 UNIT_TESTS := $(wildcard tests/unit/test_*.c)
@@ -42,7 +44,9 @@ WIN_PLUGS := $(wildcard tests/plugs/*.c)
 CC := gcc
 AR := ar
 MINGW := x86_64-w64-mingw32-
+MINGW32 := i686-w64-mingw32-
 DEPS := build/deps/win64
+DEPS32 := build/deps/win32
 
 WARN := -Wall -Wextra -Wshadow -Wvla -Wpointer-arith -Wwrite-strings \
 	-Wstrict-prototypes -Wmissing-prototypes
@@ -70,6 +74,10 @@ win64_FLAGS = $(windows_FLAGS) $(CFLAGS) -gdwarf-4
 sample_FLAGS = $(windows_FLAGS) -O1 -gdwarf-4 -gno-statement-frontiers -fno-optimize-sibling-calls
 # The tracer lives in a stranger's process: no C library, no start-up code.
 tracer_FLAGS = $(windows_FLAGS) -O2 -gdwarf-4 -ffreestanding -fno-stack-protector
+# Addresses in a target have 64 bits in every build; those of a 32-bit one fit where they go.
+win32_FLAGS = $(win64_FLAGS) -Wno-int-to-pointer-cast
+# Windows aligns the stack to 4 bytes, and frames are found by EBP.
+tracer32_FLAGS = $(tracer_FLAGS) -Wno-int-to-pointer-cast -mpreferred-stack-boundary=2 -fno-omit-frame-pointer
 
 linux_hdiff_LIBS := -lpcre2-8 -lz
 linux_hsym_LIBS := -lz
@@ -78,16 +86,19 @@ win64_hdiff_LIBS := -lpcre2-8 -lz
 win64_hsym_LIBS := -lz
 win64_hsnap_LIBS := -lz -lzydis -lntdll
 win64_LDFLAGS := -static -static-libgcc -L$(DEPS)/lib
+win32_LDFLAGS := -static -static-libgcc -L$(DEPS32)/lib -Wl,--large-address-aware
 
 # ---------------------------------------------------------------- what from what
 
 linux_of = $(filter-out %_windows.c,$(1))
-windows_of = $(filter-out %_posix.c,$(1))
+win64_of = $(filter-out %_posix.c %_x86.c %_x86_windows.c,$(1))
+win32_of = $(filter-out %_posix.c %_x64.c %_x64_windows.c,$(1))
 LIBRARY := $(filter-out $(MAINS),$(CORE) $(SYMBOLIZE) $(DIFF) $(SNAPSHOT)) $(TRACER_TABLES)
 
 linux_objects = $(patsubst %.c,build/linux/obj/%.o,$(linux_of))
 asan_objects = $(patsubst %.c,build/asan/obj/%.o,$(linux_of))
-win64_objects = $(patsubst %.c,build/win64/obj/%.o,$(windows_of))
+win64_objects = $(patsubst %.c,build/win64/obj/%.o,$(win64_of))
+win32_objects = $(patsubst %.c,build/win32/obj/%.o,$(win32_of))
 
 linux_hdiff := $(call linux_objects,$(CORE) $(filter-out $(MAINS),$(SYMBOLIZE)) $(DIFF))
 linux_hsym := $(call linux_objects,$(CORE) $(SYMBOLIZE))
@@ -96,7 +107,9 @@ win64_hsym := $(call win64_objects,$(CORE) $(SYMBOLIZE))
 # Controlling a tracer is for Windows.
 linux_hsnap := $(call linux_objects,$(CORE) $(filter-out snapshot/control/%,$(SNAPSHOT)))
 win64_hsnap := $(call win64_objects,$(CORE) $(SNAPSHOT))
-win64_tracer := $(patsubst snapshot/tracer/%.c,build/win64/tracer/%.o,$(call windows_of,$(TRACER64)))
+win64_tracer := $(patsubst snapshot/tracer/%.c,build/win64/tracer/%.o,$(call win64_of,$(TRACER)))
+win32_hsnap := $(call win32_objects,$(CORE) $(SNAPSHOT))
+win32_tracer := $(patsubst snapshot/tracer/%.c,build/win32/tracer/%.o,$(call win32_of,$(TRACER)))
 
 LINUX_PROGRAMS := $(if $(wildcard diff/hdiff.c),build/linux/hdiff) \
 	$(if $(wildcard symbolize/hsym.c),build/linux/hsym) \
@@ -105,6 +118,7 @@ WIN64_PROGRAMS := $(if $(wildcard snapshot/hsnap.c),build/win64/hsnap.exe) \
 	$(if $(TRACER),build/win64/hsnap-tracer64.dll) \
 	$(if $(wildcard diff/hdiff.c),build/win64/hdiff.exe) \
 	$(if $(wildcard symbolize/hsym.c),build/win64/hsym.exe)
+WIN32_PROGRAMS := build/win32/hsnap.exe build/win32/hsnap-tracer32.dll
 SAMPLE_PROGRAMS := $(SAMPLES:samples/%.c=build/win64/samples/%.exe)
 # hsnap once more, with the sanitizers: it reads damaged files in tests.
 TEST_PROGRAMS := $(if $(wildcard snapshot/hsnap.c),build/asan/hsnap) \
@@ -116,6 +130,9 @@ TEST_PROGRAMS := $(if $(wildcard snapshot/hsnap.c),build/asan/hsnap) \
 	$(WIN_TARGETS:tests/targets/%.c=build/win64/targets/%.exe) \
 	$(WIN_PLUGS:tests/plugs/%.c=build/win64/targets/%.dll)
 
+BENCH_PROGRAMS := build/linux/bench/gen_dump build/linux/images/make_image build/win64/bench/pairs.exe build/win64/bench/mixed.exe build/win64/targets/gaps.exe \
+	build/win64/bench/system/hsnap.exe build/win64/bench/system/hsnap-tracer64.dll
+
 # ---------------------------------------------------------------- what to ask for
 
 ifndef V
@@ -124,26 +141,28 @@ endif
 .DELETE_ON_ERROR:
 .SECONDARY:
 .SUFFIXES:
-.PHONY: all linux win64 samples tests packages deps prefix demo check bench lint clean help
+.PHONY: all linux win64 win32 samples tests packages deps deps32 prefix demo check bench lint clean help
 
 all: linux win64 ## both sides (the default)
 linux: $(LINUX_PROGRAMS) ## hdiff, hsym and hsnap for this machine
 win64: $(WIN64_PROGRAMS) ## everything for Windows
+win32: $(WIN32_PROGRAMS) ## hsnap and its tracer for 32-bit programs
 samples: $(SAMPLE_PROGRAMS) ## leaky programs to practise on
 tests: $(TEST_PROGRAMS)
 
 demo: all samples prefix ## find a leak, from start to end
 	samples/demo
 
-check: all samples tests prefix build/linux/bench/gen_dump ## build everything and run every test
+check: all win32 samples tests prefix build/linux/bench/gen_dump ## build everything and run every test
 	echo "== running tests"
 	tests/run
 
-bench: all samples prefix build/linux/bench/gen_dump build/linux/images/make_image build/win64/bench/pairs.exe ## what it costs, as ratios
+bench: all samples prefix $(BENCH_PROGRAMS) ## what it costs, as ratios
 	setup/packages bench
 	tests/bench/bench
 
 deps: $(DEPS)/lib/libpcre2-8.a $(DEPS)/lib/libzydis.a $(DEPS)/include/uthash.h ## libraries for Windows
+deps32: deps $(DEPS32)/lib/libzydis.a ## and for its 32-bit programs
 prefix: build/wine/system.reg ## the Wine prefix
 
 clean: ## remove build/
@@ -166,6 +185,10 @@ $(DEPS)/lib/libpcre2-8.a: setup/pcre2 | packages
 
 $(DEPS)/lib/libzydis.a: setup/zydis | packages
 	setup/step zydis "building Zydis for Windows" setup/zydis
+
+# After that, for it unpacks the same source.
+$(DEPS32)/lib/libzydis.a: setup/zydis | packages $(DEPS)/lib/libzydis.a
+	setup/step zydis32 "building Zydis for 32-bit Windows" setup/zydis win32
 
 $(DEPS)/include/uthash.h: | packages
 	mkdir -p $(@D)
@@ -193,6 +216,14 @@ build/win64/tracer/%.o: snapshot/tracer/%.c Makefile | deps
 	mkdir -p $(@D)
 	$(MINGW)gcc $(tracer_FLAGS) -c $< -o $@
 
+build/win32/obj/%.o: %.c Makefile | deps32
+	mkdir -p $(@D)
+	$(MINGW32)gcc $(win32_FLAGS) -c $< -o $@
+
+build/win32/tracer/%.o: snapshot/tracer/%.c Makefile | deps32
+	mkdir -p $(@D)
+	$(MINGW32)gcc $(tracer32_FLAGS) -c $< -o $@
+
 .SECONDEXPANSION:
 
 build/linux/hdiff build/linux/hsym build/linux/hsnap: build/linux/%: $$(linux_$$*)
@@ -216,6 +247,30 @@ build/win64/hsnap.exe build/win64/hdiff.exe build/win64/hsym.exe: build/win64/%.
 build/win64/hsnap-tracer64.dll: $(win64_tracer)
 	echo "== $@"
 	$(MINGW)gcc -shared -nostdlib -Wl,-e,DllMain $^ -lkernel32 -lntdll -o $@
+
+# The same tracer with the system's unwinder, and an hsnap beside it, to compare with.
+system_tracer := $(filter-out build/win64/tracer/unwind%,$(win64_tracer)) build/win64/bench/unwind_system_windows.o
+
+build/win64/bench/%.o: tests/bench/%.c Makefile | deps
+	mkdir -p $(@D)
+	$(MINGW)gcc $(tracer_FLAGS) -c $< -o $@
+
+build/win64/bench/system/hsnap-tracer64.dll: $(system_tracer)
+	mkdir -p $(@D)
+	echo "== $@"
+	$(MINGW)gcc -shared -nostdlib -Wl,-e,DllMain $^ -lkernel32 -lntdll -o $@
+
+build/win64/bench/system/hsnap.exe: build/win64/hsnap.exe
+	mkdir -p $(@D)
+	cp $< $@
+
+build/win32/hsnap.exe: $(win32_hsnap)
+	echo "== $@"
+	$(MINGW32)gcc $^ $(win32_LDFLAGS) $(win64_hsnap_LIBS) -o $@
+
+build/win32/hsnap-tracer32.dll: $(win32_tracer)
+	echo "== $@"
+	$(MINGW32)gcc -shared -nostdlib -Wl,-e,_DllMain@12 $^ -lkernel32 -lntdll -o $@
 
 build/win64/samples/%.exe: samples/%.c Makefile | deps
 	mkdir -p $(@D)
@@ -246,7 +301,7 @@ build/linux/bench/%: tests/bench/%.c Makefile | packages
 # Tests link what they need of everything but the mains.
 build/linux/library.a: $(call linux_objects,$(LIBRARY)) | packages
 build/asan/library.a: $(call asan_objects,$(LIBRARY)) | packages
-build/win64/library.a: $(call win64_objects,$(LIBRARY) $(UNWINDER)) | deps
+build/win64/library.a: $(call win64_objects,$(LIBRARY) $(UNWINDER) $(VIRTUAL)) | deps
 %/library.a:
 	mkdir -p $(@D)
 	rm -f $@
@@ -273,7 +328,7 @@ build/win64/tests/%.exe: build/win64/obj/tests/win/%.o build/win64/library.a
 	echo "== $@"
 	$(MINGW)gcc $^ $(win64_LDFLAGS) -lpcre2-8 -lz -lzydis -lntdll -o $@
 
--include $(shell [ ! -d build ] || find build/linux build/asan build/win64 -name '*.d' 2>/dev/null)
+-include $(shell [ ! -d build ] || find build/linux build/asan build/win64 build/win32 -name '*.d' 2>/dev/null)
 
 # ---------------------------------------------------------------- lint
 

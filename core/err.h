@@ -34,6 +34,7 @@
 	X(ERR_BITS, "it is 32-bit",                                                                \
 		"put the 32-bit hsnap beside hsnap.exe as hsnap32.exe, or 'hsnap ust on' its "     \
 		"image")                                                                           \
+	X(ERR_64_BITS, "it is 64-bit", "use the 64-bit hsnap")                                     \
 	X(ERR_NOT_TRACED, "the process is not traced",                                             \
 		"start it with 'hsnap run -- PROG', or use 'hsnap attach'")                        \
 	X(ERR_TRACED, "the process is traced already",                                             \

@@ -10,7 +10,7 @@ use Test::More;
 use Hunt;
 
 my $dir = fresh_dir();
-my %program = map { $_ => "$root/build/win64/targets/$_.exe" } qw(hook_cases let_go ends);
+my %program = map { $_ => "$root/build/win64/targets/$_.exe" } qw(hook_cases let_go ends begets);
 
 my $plain = run([wine($program{hook_cases})]);
 is($plain->{status}, 0, 'odd calls, not traced: the program is content');
@@ -34,8 +34,10 @@ for my $how (qw(pseudo handle detach other)) {
 	my $result = hsnap('run', '--at-exit', win($file), '--', win($program{ends}), $how);
 	is($result->{status}, 21, "$how: the status that it ended with");
 	is($result->{err}, '', "$how: no complaint");
-	is_deeply(kept($file), [3, 4500], "$how: the snapshot is of its end");
+	is_deeply(kept($file, 'ends', 'keep_block'), [3, 4500], "$how: the snapshot is of its end");
 }
+begets(raw => 1);
+begets(crowd => 12);
 done_testing;
 
 sub traced {
@@ -43,15 +45,28 @@ sub traced {
 	return hsnap('run', '--', win($program{$name}), @args);
 }
 
-# Blocks and bytes of keep_block().
+# A program and its children, however they are made: each has its snapshot.
+sub begets {
+	my ($how, $children) = @_;
+	my $to = fresh_dir();
+	is(run([wine($program{begets}), $how])->{status}, 41, "$how: not traced, all children are well");
+	my $result = hsnap('run', '--children', '--at-exit', win("$to/{name}-{pid}.txt"), '--',
+		win($program{begets}), $how);
+	is($result->{status}, 41, "$how: so are they when followed");
+	is($result->{err}, '', "$how: no complaint");
+	my @kept = map { join ' ', @{ kept("$to/$_", 'begets', 'child_block') // [] } } files_in($to);
+	is_deeply([sort @kept], ['0 0', ('1 2500') x $children], "$how: everybody's snapshot is of the end");
+}
+
+# Blocks and bytes of a function.
 sub kept {
-	my ($file) = @_;
+	my ($file, $module, $function) = @_;
 	my $diff = run(tool('hdiff', 'linux', $file));
 	check_ok($diff, 'hdiff') or return;
 	my @found = (0, 0);
 	for my $row (@{ report($diff->{out})->{rows} }) {
-		my ($first) = chain_of($row, 'ends');
-		next if !$first || $first->{function} ne 'keep_block';
+		my ($first) = chain_of($row, $module);
+		next if !$first || $first->{function} ne $function;
 		$found[0] += $row->{count};
 		$found[1] += $row->{bytes};
 	}

@@ -7,6 +7,7 @@
 #include "core/size.h"
 #include "snapshot/command/command.h"
 #include "snapshot/control/attach.h"
+#include "snapshot/control/delegate_windows.h"
 #include "snapshot/live/process.h"
 
 /* Of tables, in MiB: a 32-bit program has little address space. */
@@ -137,6 +138,18 @@ static int read_options(struct request *request, const struct opt *opts, int arg
 	return rc ? rc : find_pid(request, pid, err);
 }
 
+/* A process of the other bitness is another hsnap's, which is given the same words. */
+static int fail_or_delegate(int rc, uint32_t pid, struct err *err)
+{
+	uint32_t exit_status = 2;
+	char name[40];
+
+	snprintf(name, sizeof(name), "pid %" PRIu32, pid);
+	if (rc == -ERR_BITS && !delegate(name, &exit_status, err))
+		return (int)exit_status;
+	return command_fail(err);
+}
+
 int command_attach(int argc, char **argv)
 {
 	struct request request = {
@@ -153,7 +166,7 @@ int command_attach(int argc, char **argv)
 	if (!rc)
 		rc = attach(pid, &request.options, &limit, &err);
 	if (rc)
-		return command_fail(&err);
+		return fail_or_delegate(rc, pid, &err);
 	if (limit < request.options.limit_bytes)
 		fprintf(stderr,
 			"hsnap: pid %" PRIu32 ": warning: there is address space for %" PRIu64
@@ -181,7 +194,7 @@ int command_detach(int argc, char **argv)
 	if (!rc)
 		rc = detach(pid, &err);
 	if (rc)
-		return command_fail(&err);
+		return fail_or_delegate(rc, pid, &err);
 	if (request.is_verbose)
 		fprintf(stderr,
 			"hsnap: pid %" PRIu32 ": not traced any more: its stacks are forgotten\n",

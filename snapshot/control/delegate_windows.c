@@ -81,7 +81,7 @@ int delegate(const char *name, uint32_t *exit_status, struct err *err)
 	int rc;
 
 	if (OUR_BITS == 32)
-		return err_set(err, ERR_START, name, "it is 64-bit, and this is the 32-bit hsnap");
+		return err_set(err, ERR_64_BITS, name, NULL);
 	image = find_other(name, err);
 	if (!image)
 		return -ERR_BITS;

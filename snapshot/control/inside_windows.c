@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "snapshot/control/frames_windows.h"
 #include "snapshot/live/nt_windows.h"
 
 #define PIECE_BYTES ((size_t)1 << 16)
@@ -77,6 +78,32 @@ static bool is_on_stack(
 	return false;
 }
 
+struct visit {
+	const struct tracee *tracee;
+	bool found;
+};
+
+static bool look_for_tracers(void *ctx, uint64_t addr)
+{
+	struct visit *visit = ctx;
+
+	visit->found = is_tracers(visit->tracee, addr);
+	return visit->found;
+}
+
+/* Whether one of the values that look like it is a return address, as far as frames can be told. */
+static bool is_in_frames(const struct tracee *tracee, const struct held_thread *thread,
+	uint64_t from, uint64_t end, unsigned char *piece)
+{
+	struct frames *frames = frames_new(tracee->target, tracee->process);
+	struct visit visit = {.tracee = tracee};
+	uint64_t known =
+		frames ? frames_walk(frames, thread->handle, end, look_for_tracers, &visit) : 0;
+
+	frames_free(frames);
+	return visit.found || is_on_stack(tracee, known > from ? known : from, end, piece);
+}
+
 bool inside_tracer(const struct tracee *tracee, const struct held_thread *thread)
 {
 	uint64_t from = thread->sp & ~(uint64_t)(POINTER - 1), end = stack_base(tracee, thread);
@@ -90,7 +117,8 @@ bool inside_tracer(const struct tracee *tracee, const struct held_thread *thread
 	if (from >= end || end - from > STACK_BYTES_MAX)
 		return true;
 	piece = malloc(PIECE_BYTES);
-	inside = !piece || is_on_stack(tracee, from, end, piece);
+	inside = !piece || (is_on_stack(tracee, from, end, piece) &&
+				   is_in_frames(tracee, thread, from, end, piece));
 	free(piece);
 	return inside;
 }

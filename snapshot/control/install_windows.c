@@ -5,6 +5,7 @@
 
 #include "snapshot/control/parts.h"
 #include "snapshot/control/patch_plan.h"
+#include "snapshot/control/remove_windows.h"
 #include "snapshot/control/threads_windows.h"
 #include "snapshot/control/tracee_windows.h"
 
@@ -307,10 +308,10 @@ static int apply(struct installing *installing, struct err *err)
 
 static int set_up(struct installing *installing, struct err *err)
 {
-	int rc;
+	int rc = remove_rest(installing->tracee, err); /* of an install() that did not end */
 
-	tracee_free_tables(installing->tracee); /* of an install() that did not end */
-	rc = reserve(installing, err);
+	if (!rc)
+		rc = reserve(installing, err);
 	if (!rc)
 		rc = set_trampolines(installing, err);
 	if (!rc)

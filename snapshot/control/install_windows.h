@@ -31,10 +31,12 @@ int install(struct target *target, void *process, uint64_t area_addr,
 	const struct install_options *options, struct err *err);
 
 /*
- * Takes the hooks out of ntdll when no thread is in one, which is tried for some seconds, and gives
- * the tables' memory back. The DLL and its trampolines stay. Returns 0; -ERR_NOT_TRACED; -ERR_BUSY
- * (threads are in hooks all the time, or another program has changed a hooked function) and the tracer
- * goes on; errors as install().
+ * Takes the hooks out of ntdll, at a moment when no thread is in one. A program that calls hooked
+ * functions from many threads all the time may have no such moment: then the hooks go while threads
+ * are in them that are seen to come out again. A thread that stays in a hook for some seconds is an
+ * error. The tables' memory is given back when all are out; the DLL and its trampolines stay. Returns
+ * 0; -ERR_NOT_TRACED; -ERR_BUSY (a thread stays in a hook, or another program has changed a hooked
+ * function) and the tracer goes on, or if err says so its tables stay; errors as install().
  */
 int remove_tracer(struct target *target, void *process, uint64_t area_addr, struct err *err);
 

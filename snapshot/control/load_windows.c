@@ -4,16 +4,10 @@
 #include <wchar.h>
 
 #include "core/utf_windows.h"
+#include "snapshot/control/program_windows.h"
 #include "snapshot/tracer/shared.h"
 
-#define PATH_UNITS 32768
 #define PATIENCE_MS 10000
-
-#if defined(_WIN64)
-#define DLL TRACER_DLL_64
-#else
-#define DLL TRACER_DLL_32
-#endif
 
 static int fail(const char *name, const char *what, struct err *err)
 {
@@ -21,23 +15,6 @@ static int fail(const char *name, const char *what, struct err *err)
 
 	return err_set(err, ERR_INJECT, name, "%s: %s", what,
 		windows_error(GetLastError(), text, sizeof(text)));
-}
-
-/* The DLL's full path: beside this program; the caller's to free, or NULL. */
-static wchar_t *dll_path(void)
-{
-	wchar_t *path = malloc(PATH_UNITS * sizeof(*path));
-	DWORD len = path ? GetModuleFileNameW(NULL, path, PATH_UNITS) : 0;
-
-	while (len && path[len - 1] != L'\\' && path[len - 1] != L'/')
-		len--;
-	if (len && len + wcslen(L"" DLL) < PATH_UNITS) {
-		wcscpy(path + len, L"" DLL);
-		if (GetFileAttributesW(path) != INVALID_FILE_ATTRIBUTES)
-			return path;
-	}
-	free(path);
-	return NULL;
 }
 
 /* A copy of the path in the process, or NULL. */
@@ -79,13 +56,13 @@ static int wait_for(HANDLE process, HANDLE thread, void *placed, const char *nam
 
 int load_tracer(HANDLE process, const char *name, struct err *err)
 {
-	wchar_t *path = dll_path();
+	wchar_t *path = program_beside(L"" TRACER_DLL);
 	void *placed;
 	HANDLE thread;
 	int rc;
 
 	if (!path)
-		return fail(name, DLL, err);
+		return fail(name, TRACER_DLL, err);
 	placed = place(process, path);
 	free(path);
 	if (!placed)

@@ -14,6 +14,12 @@ static uint64_t at_most(uint64_t value, uint64_t max)
 	return value < max ? value : max;
 }
 
+/* Whole granules, one at least. */
+static uint64_t granules(uint64_t bytes)
+{
+	return bytes < GRANULE ? GRANULE : bytes & ~(GRANULE - 1);
+}
+
 /* The next part's address: behind one of so many bytes. */
 static uint64_t take(uint64_t *next, uint64_t bytes)
 {
@@ -23,7 +29,10 @@ static uint64_t take(uint64_t *next, uint64_t bytes)
 	return addr;
 }
 
-/* Room for all tables of a shard that can lie beside each other: each is twice as large as the last. */
+/*
+ * Room for all tables of a shard that can lie beside each other: each is twice as large as the last.
+ * The largest ones take all that may be committed, or more than half of it.
+ */
 static uint64_t shard_bytes(uint64_t limit_bytes)
 {
 	uint64_t largest = BLOCKTABLE_FIRST_BYTES;
@@ -39,7 +48,8 @@ void parts_set(struct tracer_area *area, uint64_t base, uint64_t limit_bytes)
 
 	area->limit_bytes = limit_bytes;
 	area->committed_bytes = 0;
-	area->stacks_limit = at_most(limit_bytes, STACKS_MAX);
+	/* Half of all is more than stacks are likely to take, and 32-bit targets are short of room. */
+	area->stacks_limit = granules(at_most(limit_bytes / 2, STACKS_MAX));
 	area->stack_buckets =
 		take(&next, stacktable_index_offset(stacktable_levels(area->stacks_limit)));
 	area->stacks = take(&next, area->stacks_limit);
@@ -57,6 +67,9 @@ void parts_set(struct tracer_area *area, uint64_t base, uint64_t limit_bytes)
 	area->lost_from = UINT64_MAX;
 	area->lost_to = 0;
 	area->heaps_destroyed = 0;
+	area->dropped_blocks = area->dropped_stacks = 0;
+	area->dropped_ranges = area->dropped_unloads = 0;
+	area->unwind_mismatches = 0;
 	area->ranges = (struct tracer_ranges){0};
 	area->ranges.node_limit =
 		at_most(limit_bytes / 16 / sizeof(struct tracer_range), RANGES_MAX);
@@ -71,7 +84,7 @@ void parts_set(struct tracer_area *area, uint64_t base, uint64_t limit_bytes)
 
 uint64_t parts_reserve_bytes(uint64_t limit_bytes)
 {
-	static struct tracer_area area; /* only asked for its size */
+	struct tracer_area area; /* only asked for its size */
 
 	parts_set(&area, 0, limit_bytes);
 	return area.reserved_bytes;

@@ -3,8 +3,10 @@
 #include "core/os.h"
 #include "snapshot/control/inside_windows.h"
 #include "snapshot/control/install_windows.h"
+#include "snapshot/control/remove_windows.h"
 
 #define PATIENCE_MS 5000
+#define DRAIN_MS 500 /* so long a moment is looked for when nobody is inside */
 #define PAUSE_MS 20 /* between two holds */
 #define AGAIN 1
 
@@ -22,15 +24,6 @@ static int check_jumps(const struct tracee *tracee, struct err *err)
 				"another program has changed %s since", tracee_function_name(i));
 	}
 	return 0;
-}
-
-static bool is_anybody_inside(const struct tracee *tracee, const struct threads *threads)
-{
-	for (size_t i = 0; i < threads->count; i++) {
-		if (inside_tracer(tracee, &threads->items[i]))
-			return true;
-	}
-	return false;
 }
 
 /* Those that put blocks into the tables first: so none is there for long that is not live. */
@@ -54,15 +47,78 @@ static int take_out(struct tracee *tracee, struct err *err)
 	return 0;
 }
 
-/* One hold. AGAIN: a thread is inside. */
-static int try_once(struct tracee *tracee, struct threads *threads, struct err *err)
+/* Threads that have stood still inside the tracer since the first hold. */
+struct waiting {
+	struct held_thread *items;
+	size_t count;
+	bool is_begun;
+};
+
+static const struct held_thread *find(const struct threads *threads, DWORD id)
+{
+	for (size_t i = 0; i < threads->count; i++) {
+		if (threads->items[i].id == id)
+			return &threads->items[i];
+	}
+	return NULL;
+}
+
+/* Remembers who is inside. */
+static int begin_waiting(
+	struct waiting *waiting, const struct tracee *tracee, const struct threads *threads)
+{
+	waiting->items = calloc(threads->count + 1, sizeof(*waiting->items));
+	if (!waiting->items)
+		return -ERR_NOMEM;
+	waiting->is_begun = true;
+	for (size_t i = 0; i < threads->count; i++) {
+		if (inside_tracer(tracee, &threads->items[i]))
+			waiting->items[waiting->count++] = threads->items[i];
+	}
+	return 0;
+}
+
+static bool is_anybody_inside(const struct tracee *tracee, const struct threads *threads)
+{
+	for (size_t i = 0; i < threads->count; i++) {
+		if (inside_tracer(tracee, &threads->items[i]))
+			return true;
+	}
+	return false;
+}
+
+/* Forgets those that have moved, or are out. */
+static void go_on_waiting(struct waiting *waiting, const struct threads *threads)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < waiting->count; i++) {
+		const struct held_thread *was = &waiting->items[i];
+		const struct held_thread *is = find(threads, was->id);
+
+		if (is && is->ip == was->ip && is->sp == was->sp)
+			waiting->items[kept++] = *was;
+	}
+	waiting->count = kept;
+}
+
+/*
+ * One hold. AGAIN: threads are inside, and may_drain is false or one of them does not move. With may_drain the
+ * hooks are taken out while others are inside, who come out of them by themselves.
+ */
+static int try_once(struct tracee *tracee, struct threads *threads, struct waiting *waiting,
+	bool may_drain, struct err *err)
 {
 	int rc = threads_hold(threads, err);
 
 	if (rc)
 		return rc;
 	rc = check_jumps(tracee, err);
-	if (!rc && is_anybody_inside(tracee, threads))
+	if (!rc && waiting->is_begun)
+		go_on_waiting(waiting, threads);
+	else if (!rc && begin_waiting(waiting, tracee, threads))
+		rc = err_set(err, ERR_NOMEM, tracee->target->name, NULL);
+	if (!rc && (waiting->count || !may_drain) && is_anybody_inside(tracee, threads))
 		rc = AGAIN;
 	if (!rc)
 		rc = take_out(tracee, err);
@@ -70,18 +126,79 @@ static int try_once(struct tracee *tracee, struct threads *threads, struct err *
 	return rc;
 }
 
-static int try_for_long(struct tracee *tracee, struct err *err)
+/* A program whose threads call hooked functions all the time is never seen without one inside: after
+ * some time it is enough that none of them stays there. */
+static int try_for_long(struct tracee *tracee, struct threads *threads, struct err *err)
+{
+	int64_t from = os_time_ms(), now = from;
+	struct waiting waiting = {0};
+	int rc;
+
+	while ((rc = try_once(tracee, threads, &waiting, now - from > DRAIN_MS, err)) == AGAIN &&
+		now - from < PATIENCE_MS) {
+		WaitForSingleObject(tracee->process, PAUSE_MS);
+		now = os_time_ms();
+	}
+	if (rc == AGAIN)
+		rc = err_set(err, ERR_BUSY, tracee->target->name, "its thread %lu is in a hook",
+			waiting.count ? waiting.items[0].id : 0);
+	free(waiting.items);
+	return rc;
+}
+
+/* What the tracer had is given back when nobody is in it any more. AGAIN: somebody is. */
+static int free_once(struct tracee *tracee, struct threads *threads, struct err *err)
+{
+	int rc = threads_hold(threads, err);
+	bool inside;
+
+	if (rc)
+		return rc;
+	inside = is_anybody_inside(tracee, threads);
+	threads_let_go(threads);
+	/* Without a jump nobody gets in. */
+	if (!inside)
+		tracee_free_tables(tracee);
+	return inside ? AGAIN : 0;
+}
+
+static int free_for_long(struct tracee *tracee, struct threads *threads, struct err *err)
 {
 	int64_t until = os_time_ms() + PATIENCE_MS;
+	int rc;
+
+	if (!tracee->area.reserved)
+		return 0;
+	while ((rc = free_once(tracee, threads, err)) == AGAIN && os_time_ms() < until)
+		WaitForSingleObject(tracee->process, PAUSE_MS);
+	if (rc == AGAIN)
+		rc = err_set(err, ERR_BUSY, tracee->target->name,
+			"it is not traced any more, but a thread is in a hook still, and the "
+			"tables stay");
+	return rc;
+}
+
+int remove_rest(struct tracee *tracee, struct err *err)
+{
 	struct threads threads;
 	int rc;
 
 	threads_init(&threads, tracee->process, tracee->target->name);
-	while ((rc = try_once(tracee, &threads, err)) == AGAIN && os_time_ms() < until)
-		WaitForSingleObject(tracee->process, PAUSE_MS);
+	rc = free_for_long(tracee, &threads, err);
 	threads_release(&threads);
-	if (rc == AGAIN)
-		rc = err_set(err, ERR_BUSY, tracee->target->name, "a thread is in a hook");
+	return rc;
+}
+
+static int remove_on(struct tracee *tracee, struct err *err)
+{
+	struct threads threads;
+	int rc;
+
+	threads_init(&threads, tracee->process, tracee->target->name);
+	rc = try_for_long(tracee, &threads, err);
+	if (!rc)
+		rc = free_for_long(tracee, &threads, err);
+	threads_release(&threads);
 	return rc;
 }
 
@@ -92,13 +209,14 @@ int remove_tracer(struct target *target, void *process, uint64_t area_addr, stru
 
 	if (rc)
 		return rc;
-	if (tracee->area.state == TRACER_ON)
-		rc = try_for_long(tracee, err);
-	else
-		rc = err_set(err, ERR_NOT_TRACED, target->name,
-			tracee->area.state == TRACER_OFF ? "it was detached before" : NULL);
-	if (!rc)
-		tracee_free_tables(tracee);
+	if (tracee->area.state == TRACER_ON) {
+		rc = remove_on(tracee, err);
+	} else {
+		rc = remove_rest(tracee, err);
+		if (!rc)
+			rc = err_set(err, ERR_NOT_TRACED, target->name,
+				tracee->area.state == TRACER_OFF ? "it was detached before" : NULL);
+	}
 	tracee_free(tracee);
 	return rc;
 }

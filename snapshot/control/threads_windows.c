@@ -12,6 +12,8 @@
 
 #define TRIES 100 /* to find the same threads twice */
 #define RIGHTS (THREAD_GET_CONTEXT | THREAD_SET_CONTEXT | THREAD_QUERY_INFORMATION | SYNCHRONIZE)
+#define PATIENCE_MS 30000 /* with another hsnap */
+#define PAUSE_MS 10
 #define AGAIN 1 /* threads have come or gone meanwhile */
 
 #if defined(_WIN64)
@@ -153,12 +155,47 @@ static int suspend(struct threads *threads, struct err *err)
 	return err_set(err, ERR_RIGHTS, threads->name, "status %08lX", (unsigned long)status);
 }
 
-int threads_hold(struct threads *threads, struct err *err)
+/* Waits until neither another hsnap nor a helper of one is at it. */
+static bool take_turn(struct threads *threads)
 {
+	SECURITY_ATTRIBUTES inherit = {.nLength = sizeof(inherit), .bInheritHandle = TRUE};
+	wchar_t name[60];
+
+	_snwprintf(name, 60, L"Local\\hsnap-hold-%lu", GetProcessId(threads->process));
+	for (int waited_ms = 0; waited_ms < PATIENCE_MS; waited_ms += PAUSE_MS) {
+		HANDLE turn = CreateEventW(&inherit, TRUE, FALSE, name);
+		DWORD code = GetLastError();
+
+		if (turn && code != ERROR_ALREADY_EXISTS) {
+			threads->turn = turn;
+			return true;
+		}
+		if (!turn && code != ERROR_ACCESS_DENIED)
+			return false;
+		if (turn)
+			CloseHandle(turn);
+		WaitForSingleObject(threads->process, PAUSE_MS);
+	}
+	return false;
+}
+
+static int begin(struct threads *threads, struct err *err)
+{
+	if (!threads->turn && !take_turn(threads))
+		return err_set(err, ERR_BUSY, threads->name, "another hsnap is at it");
 	if (!threads->guard)
-		threads->guard = guard_start(threads->process);
+		threads->guard = guard_start_keeping(threads->process, threads->turn);
 	if (!threads->guard)
 		return system_err(threads, "the helper that would continue it", err);
+	return 0;
+}
+
+int threads_hold(struct threads *threads, struct err *err)
+{
+	int begun = begin(threads, err);
+
+	if (begun)
+		return begun;
 	for (int i = 0; i < TRIES; i++) {
 		int rc = suspend(threads, err);
 
@@ -189,6 +226,8 @@ void threads_release(struct threads *threads)
 {
 	threads_let_go(threads);
 	guard_stop(threads->guard);
+	if (threads->turn)
+		CloseHandle(threads->turn);
 	free(threads->items);
 	*threads = (struct threads){0};
 }

@@ -2,7 +2,8 @@
  * All threads of another process, standing still where they can be looked at and moved on.
  *
  * While they are held a helper process (guard_start()) waits for this one to end: however that
- * happens, the threads go on.
+ * happens, the threads go on. One process at a time holds another one so, and the next one begins when
+ * the last one's helper has ended, too: a helper that came late would let go what is just being held.
  */
 #ifndef SNAPSHOT_CONTROL_THREADS_WINDOWS_H
 #define SNAPSHOT_CONTROL_THREADS_WINDOWS_H
@@ -23,6 +24,7 @@ struct held_thread {
 struct threads {
 	HANDLE process; /* the caller's */
 	const char *name; /* for messages; the caller's */
+	HANDLE turn; /* an object whose name says which process is held */
 	struct guard *guard;
 	struct held_thread *items;
 	size_t count, cap;
@@ -42,7 +44,7 @@ size_t threads_count(HANDLE process);
 
 /*
  * Stops them all, also those that somebody is just adding, and finds out where each stands. Returns 0;
- * -ERR_GONE, -ERR_RIGHTS (a thread cannot be looked at), -ERR_SYSTEM (the helper cannot be started,
+ * -ERR_GONE, -ERR_RIGHTS (a thread cannot be looked at), -ERR_BUSY (another hsnap holds it), -ERR_SYSTEM (the helper cannot be started,
  * or there are new threads all the time), -ERR_NOMEM: then none is held.
  */
 int threads_hold(struct threads *threads, struct err *err);

@@ -104,5 +104,9 @@ int command_doctor(int argc, char **argv)
 			err_set(&err, ERR_USAGE, state.value, "doctor takes no arguments");
 		return command_fail(&err);
 	}
+	if (sizeof(void *) != 8) { /* its program knows its own functions by what x64 has */
+		err_set(&err, ERR_USAGE, "doctor", "it is for the 64-bit hsnap alone");
+		return command_fail(&err);
+	}
 	return run_doctor(is_verbose);
 }

@@ -151,18 +151,6 @@ SITE bool perform(struct work *work)
 	return ok;
 }
 
-/* The code of a function of this program, by the table that x64 programs have for unwinding. */
-static struct doctor_range code_of(const void *function)
-{
-	DWORD64 base = 0;
-	const RUNTIME_FUNCTION *entry =
-		RtlLookupFunctionEntry((DWORD64)(ULONG_PTR)function, &base, NULL);
-
-	if (!entry)
-		return (struct doctor_range){0};
-	return (struct doctor_range){base + entry->BeginAddress, base + entry->EndAddress};
-}
-
 static void tell_code(struct doctor_truth *truth)
 {
 	const char *base = (const char *)GetModuleHandleW(NULL);
@@ -172,9 +160,9 @@ static void tell_code(struct doctor_truth *truth)
 	truth->image.from = (uint64_t)(ULONG_PTR)base;
 	truth->image.to = truth->image.from + nt->OptionalHeader.SizeOfImage;
 	for (int i = 0; i < DOCTOR_SITES; i++)
-		truth->sites[i] = code_of((const void *)(ULONG_PTR)sites[i]);
-	truth->sites[DOCTOR_RESIZE_SITE] = code_of((const void *)(ULONG_PTR)reallocate);
-	truth->outer = code_of((const void *)(ULONG_PTR)perform);
+		truth->sites[i] = doctor_code_of((const void *)(ULONG_PTR)sites[i]);
+	truth->sites[DOCTOR_RESIZE_SITE] = doctor_code_of((const void *)(ULONG_PTR)reallocate);
+	truth->outer = doctor_code_of((const void *)(ULONG_PTR)perform);
 }
 
 static void make_heaps(struct doctor_truth *truth)

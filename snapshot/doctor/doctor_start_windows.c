@@ -55,10 +55,10 @@ static int spawn(struct doctor_child *child, struct err *err)
 	if (!image)
 		return err_set(err, ERR_NOMEM, NAME, NULL);
 	_snwprintf(command, 200, L"hsnap doctor " DOCTOR_CHILD L" %llx %llx %llx %llx",
-		(unsigned long long)child->handles[DOCTOR_MEMORY],
-		(unsigned long long)child->handles[DOCTOR_SAID],
-		(unsigned long long)child->handles[DOCTOR_GO],
-		(unsigned long long)child->handles[DOCTOR_PARENT]);
+		(unsigned long long)(ULONG_PTR)child->handles[DOCTOR_MEMORY],
+		(unsigned long long)(ULONG_PTR)child->handles[DOCTOR_SAID],
+		(unsigned long long)(ULONG_PTR)child->handles[DOCTOR_GO],
+		(unsigned long long)(ULONG_PTR)child->handles[DOCTOR_PARENT]);
 	if (!GetModuleFileNameW(NULL, image, 32768) || !spawn_start(&child->spawn, &request))
 		rc = fail(ERR_START, "hsnap itself", err);
 	free(image);

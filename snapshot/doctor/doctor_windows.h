@@ -26,6 +26,9 @@ enum {
 /* The child's main(): arguments as the parent gives them. Returns its exit status. */
 int doctor_child_main(int argc, char **argv);
 
+/* The code of a function of this program; empty: it cannot be told. */
+struct doctor_range doctor_code_of(const void *function);
+
 struct doctor_child {
 	struct spawn spawn;
 	HANDLE handles[DOCTOR_HANDLES];

@@ -18,6 +18,7 @@ enum {
 
 struct guard {
 	HANDLE handles[HANDLE_COUNT];
+	HANDLE kept; /* the caller's, or NULL */
 };
 
 static void close_all(struct guard *guard)
@@ -46,19 +47,22 @@ static bool open_all(struct guard *guard, HANDLE process)
 /* hsnap's own image with the handles as arguments, which alone it inherits. */
 static bool start(struct guard *guard)
 {
+	HANDLE inherited[HANDLE_COUNT + 1];
 	wchar_t image[32768], command[200];
 	struct spawn_request request = {.image = image,
 		.command = command,
 		.flags = DETACHED_PROCESS | CREATE_NEW_PROCESS_GROUP | CREATE_BREAKAWAY_FROM_JOB,
-		.handles = guard->handles,
-		.handle_count = HANDLE_COUNT};
+		.handles = inherited,
+		.handle_count = HANDLE_COUNT + (guard->kept != NULL)};
 	struct spawn spawn;
 
+	memcpy(inherited, guard->handles, sizeof(guard->handles));
+	inherited[HANDLE_COUNT] = guard->kept;
 	_snwprintf(command, 200, L"hsnap " GUARD_COMMAND L" %llx %llx %llx %llx",
-		(unsigned long long)guard->handles[HSNAP],
-		(unsigned long long)guard->handles[TARGET],
-		(unsigned long long)guard->handles[ARMED],
-		(unsigned long long)guard->handles[DONE]);
+		(unsigned long long)(ULONG_PTR)guard->handles[HSNAP],
+		(unsigned long long)(ULONG_PTR)guard->handles[TARGET],
+		(unsigned long long)(ULONG_PTR)guard->handles[ARMED],
+		(unsigned long long)(ULONG_PTR)guard->handles[DONE]);
 	if (!GetModuleFileNameW(NULL, image, 32768))
 		return false;
 	/* A job that ends all its processes should not end this one; few let their processes go. */
@@ -75,8 +79,15 @@ static bool start(struct guard *guard)
 
 struct guard *guard_start(void *process)
 {
+	return guard_start_keeping(process, NULL);
+}
+
+struct guard *guard_start_keeping(void *process, void *kept)
+{
 	struct guard *guard = calloc(1, sizeof(*guard));
 
+	if (guard)
+		guard->kept = kept;
 	if (guard && (!open_all(guard, process) || !start(guard))) {
 		close_all(guard);
 		guard = NULL;

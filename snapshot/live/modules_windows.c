@@ -88,7 +88,7 @@ static int add(struct target *target, HANDLE process, HMODULE handle, struct sna
 	/* One that was unloaded meanwhile is not there any more. */
 	if (!GetModuleInformation(process, handle, &info, sizeof(info)))
 		return 0;
-	base = (uint64_t)info.lpBaseOfDll;
+	base = (uint64_t)(uintptr_t)info.lpBaseOfDll;
 	path = module_path(target, process, handle, base, snapshot);
 	module = path ? snapshot_add_module(snapshot) : NULL;
 	if (!module)

@@ -12,7 +12,7 @@
 #include "snapshot/target/target.h"
 
 /* Opens a live process for snapshots. Returns 0; -ERR_NO_PROCESS, -ERR_RIGHTS,
- * -ERR_GONE, -ERR_USAGE (hsnap itself). A 32-bit process has target->bits 32 and a host_peb. target->ops->close() ends it. */
+ * -ERR_GONE, -ERR_USAGE (hsnap itself), -ERR_64_BITS (and this is a 32-bit hsnap). A 32-bit process has target->bits 32 and a host_peb. target->ops->close() ends it. */
 int target_open_live(struct target *target, uint32_t pid, struct err *err);
 
 /* Opens the process that a minidump holds (target_minidump.c). Returns 0; -ERR_OPEN, -ERR_READ,
@@ -54,6 +54,9 @@ bool process_is_called(const char *image, const char *name);
  */
 struct guard;
 struct guard *guard_start(void *process);
+/* The same, and the helper keeps an inheritable HANDLE open until it ends: who waits for that object to
+ * be gone knows that no helper will continue the process any more. */
+struct guard *guard_start_keeping(void *process, void *kept);
 void guard_arm(struct guard *guard); /* the target is about to be held */
 void guard_disarm(struct guard *guard); /* it runs again */
 void guard_stop(struct guard *guard);

@@ -6,25 +6,25 @@
 static bool query(HANDLE process, uint64_t addr, MEMORY_BASIC_INFORMATION *info)
 {
 	/* None above the end of user space; and never backwards. */
-	return VirtualQueryEx(process, (LPCVOID)addr, info, sizeof(*info)) &&
-	       (uint64_t)info->BaseAddress + info->RegionSize > addr;
+	return VirtualQueryEx(process, (LPCVOID)(uintptr_t)addr, info, sizeof(*info)) &&
+	       (uint64_t)(uintptr_t)info->BaseAddress + info->RegionSize > addr;
 }
 
 /* The system tells of a region what lies from the page asked for on. Whoever reads in pieces wants
  * the start too, as far back as addr's piece goes. */
 static uint64_t region_start(HANDLE process, uint64_t addr, const MEMORY_BASIC_INFORMATION *info)
 {
-	uint64_t base = (uint64_t)info->BaseAddress;
+	uint64_t base = (uint64_t)(uintptr_t)info->BaseAddress;
 	uint64_t from = addr - addr % MEMORY_PIECE_BYTES;
 	MEMORY_BASIC_INFORMATION before;
 
-	if (from < (uint64_t)info->AllocationBase)
-		from = (uint64_t)info->AllocationBase;
+	if (from < (uint64_t)(uintptr_t)info->AllocationBase)
+		from = (uint64_t)(uintptr_t)info->AllocationBase;
 	while (from < base && query(process, from, &before)) {
-		uint64_t end = (uint64_t)before.BaseAddress + before.RegionSize;
+		uint64_t end = (uint64_t)(uintptr_t)before.BaseAddress + before.RegionSize;
 
 		if (end > addr)
-			return (uint64_t)before.BaseAddress;
+			return (uint64_t)(uintptr_t)before.BaseAddress;
 		from = end;
 	}
 	return base;
@@ -40,10 +40,10 @@ int region_query(HANDLE process, uint64_t addr, struct target_region *region)
 			return -ERR_READ;
 		if (info.State == MEM_COMMIT)
 			break;
-		at = (uint64_t)info.BaseAddress + info.RegionSize;
+		at = (uint64_t)(uintptr_t)info.BaseAddress + info.RegionSize;
 	}
 	region->addr = region_start(process, at, &info);
-	region->end = (uint64_t)info.BaseAddress + info.RegionSize;
+	region->end = (uint64_t)(uintptr_t)info.BaseAddress + info.RegionSize;
 	region->access = protection_access(info.Protect);
 	region->is_image = info.Type == MEM_IMAGE;
 	return 0;
@@ -56,7 +56,7 @@ static bool find_shared(HANDLE process, uint64_t addr, uint64_t end, struct targ
 	MEMORY_BASIC_INFORMATION info;
 
 	while (addr < end && query(process, addr, &info)) {
-		const uint64_t info_end = (uint64_t)info.BaseAddress + info.RegionSize;
+		const uint64_t info_end = (uint64_t)(uintptr_t)info.BaseAddress + info.RegionSize;
 
 		if (info.State == MEM_COMMIT && info.Type == MEM_MAPPED) {
 			region->addr = region_start(process, addr, &info);
@@ -87,7 +87,7 @@ static bool read_all(HANDLE process, uint64_t addr, void *bytes, size_t len)
 {
 	SIZE_T got = 0;
 
-	return ReadProcessMemory(process, (LPCVOID)addr, bytes, len, &got) && got == len;
+	return ReadProcessMemory(process, (LPCVOID)(uintptr_t)addr, bytes, len, &got) && got == len;
 }
 
 int memory_read_either(HANDLE clone, HANDLE process, uint64_t addr, void *bytes, size_t len)

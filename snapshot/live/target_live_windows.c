@@ -13,6 +13,7 @@
 #include "core/utf16.h"
 
 #define PATH_UNITS 32768
+#define OWN_BITS ((unsigned)(8 * sizeof(void *)))
 /* Wine's server and its clients copy by turns, so several are at work at once: three threads read two
  * and a half times as fast as one does. */
 #define READERS 3
@@ -189,7 +190,16 @@ static void describe_process(struct target *target, HANDLE process)
 	}
 }
 
-/* Both environment blocks of a 32-bit process on 64-bit Windows; or the one. */
+/* A 32-bit hsnap on 64-bit Windows. */
+static bool is_guest(void)
+{
+	BOOL result = FALSE;
+
+	return IsWow64Process(GetCurrentProcess(), &result) && result;
+}
+
+/* Both environment blocks of a 32-bit process on 64-bit Windows; or the one. A 32-bit hsnap sees but
+ * one of any. */
 static int find_peb(struct target *target, HANDLE process)
 {
 	PROCESS_BASIC_INFORMATION basic;
@@ -198,10 +208,13 @@ static int find_peb(struct target *target, HANDLE process)
 	if (NtQueryInformationProcess(
 		    process, ProcessBasicInformation, &basic, sizeof(basic), NULL) < 0)
 		return -ERR_RIGHTS;
-	target->peb = (uint64_t)basic.PebBaseAddress;
+	target->peb = (uintptr_t)basic.PebBaseAddress;
 	if (NtQueryInformationProcess(process, (PROCESSINFOCLASS)NT_PROCESS_WOW64_INFORMATION,
-		    &peb32, sizeof(peb32), NULL) >= 0 &&
-		peb32) {
+		    &peb32, sizeof(peb32), NULL) < 0)
+		peb32 = 0;
+	if (OWN_BITS == 32)
+		return !peb32 && is_guest() ? -ERR_64_BITS : 0;
+	if (peb32) {
 		target->bits = 32;
 		target->host_peb = target->peb;
 		target->peb = peb32;
@@ -212,16 +225,18 @@ static int find_peb(struct target *target, HANDLE process)
 int target_open_handle(struct target *target, void *process, struct err *err)
 {
 	struct live *live;
+	int rc;
 
 	*target = (struct target){.ops = &live_ops,
-		.bits = 64,
+		.bits = OWN_BITS,
 		.pid = GetProcessId(process),
 		.reader_count = READERS};
 	snprintf(target->name, sizeof(target->name), "pid %" PRIu32, target->pid);
 	if (WaitForSingleObject(process, 0) == WAIT_OBJECT_0)
 		return err_set(err, ERR_NO_PROCESS, target->name, "it has ended");
-	if (find_peb(target, process))
-		return err_set(err, ERR_RIGHTS, target->name, NULL);
+	rc = find_peb(target, process);
+	if (rc)
+		return err_set(err, (enum err_code) - rc, target->name, NULL);
 	live = calloc(1, sizeof(*live));
 	if (!live)
 		return err_set(err, ERR_NOMEM, target->name, NULL);

@@ -27,6 +27,7 @@ static void forget(struct tracer_copy *copy)
 	free(copy->blocks);
 	copy->blocks = NULL;
 	copy->block_count = 0;
+	tracer_index_release(&copy->index);
 	copy->broken_shards = 0;
 	tracer_modules_release(&copy->modules);
 	tracer_ranges_release(&copy->ranges);
@@ -279,34 +280,27 @@ int tracer_copy_take(
 	return rc;
 }
 
-static int by_addr(const void *a, const void *b)
-{
-	uint64_t x = tracer_block_addr(a), y = tracer_block_addr(b);
-
-	return x < y ? -1 : x > y;
-}
-
 void tracer_copy_sort(struct tracer_copy *copy)
 {
 	size_t kept = 0;
 
 	if (!copy->block_count)
 		return;
-	qsort(copy->blocks, copy->block_count, sizeof(*copy->blocks), by_addr);
+	tracer_blocks_sort(copy->blocks, copy->block_count);
 	for (size_t i = 1; i < copy->block_count; i++) {
 		if (tracer_block_addr(&copy->blocks[i]) != tracer_block_addr(&copy->blocks[kept]))
 			copy->blocks[++kept] = copy->blocks[i];
 	}
 	copy->block_count = kept + 1;
+	tracer_index_release(&copy->index);
+	tracer_index_build(&copy->index, copy->blocks, copy->block_count);
 }
 
 const struct tracer_block *tracer_copy_find(const struct tracer_copy *copy, uint64_t addr)
 {
-	struct tracer_block wanted = {.key = addr};
-
-	if (!copy->block_count || addr >> TRACER_ADDR_BITS)
+	if (addr >> TRACER_ADDR_BITS)
 		return NULL;
-	return bsearch(&wanted, copy->blocks, copy->block_count, sizeof(wanted), by_addr);
+	return tracer_index_find(&copy->index, copy->blocks, copy->block_count, addr);
 }
 
 uint64_t tracer_copy_heap(const struct tracer_copy *copy, const struct tracer_block *block)

@@ -13,6 +13,7 @@
 
 #include "snapshot/stacks/tracer_find.h"
 #include "snapshot/stacks/tracer_modules.h"
+#include "snapshot/stacks/tracer_order.h"
 #include "snapshot/stacks/tracer_ranges.h"
 
 /* Ranges of the target's memory that are read: a table of each shard, then these. */
@@ -35,6 +36,7 @@ struct tracer_copy {
 	struct tracer_part parts[PART_COUNT];
 	struct tracer_block *blocks; /* after tracer_copy_sort(): by address, each once */
 	size_t block_count;
+	struct tracer_index index; /* of them; none before tracer_copy_sort() */
 	unsigned broken_shards; /* left out */
 	struct tracer_modules modules;
 	struct tracer_range_list ranges;

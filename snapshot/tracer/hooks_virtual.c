@@ -19,6 +19,7 @@
 #include "snapshot/tracer/pages.h"
 #include "snapshot/tracer/ranges.h"
 #include "snapshot/tracer/record.h"
+#include "snapshot/tracer/unwind.h"
 
 /* Newer than the headers; VirtualAlloc2 and VirtualFree, Microsoft Learn. */
 #define ALLOCATE_REPLACE_PLACEHOLDER 0x4000u
@@ -312,6 +313,7 @@ enum unmapping {
 	UNMAPPING_UNSEEN,
 	UNMAPPING_TAKEN, /* and has to be dropped or put back */
 	UNMAPPING_PLACEHOLDER, /* becomes one */
+	UNMAPPING_IMAGE, /* its code is not what it was */
 };
 
 /* Before the call. Any address in a view names all of it. */
@@ -320,10 +322,14 @@ static enum unmapping unmapping(
 {
 	struct ranges_extent extent;
 
-	if (!is_on() || !is_this_process(process) ||
-		!ranges_find(&hsnap_tracer, (uintptr_t)addr, &extent) ||
-		extent.kind != RANGE_MAPPED)
+	if (!is_on() || !is_this_process(process))
 		return UNMAPPING_UNSEEN;
+	if (!ranges_find(&hsnap_tracer, (uintptr_t)addr, &extent) || extent.kind != RANGE_MAPPED) {
+		if (!pages_of_image((uintptr_t)addr, pages))
+			return UNMAPPING_UNSEEN;
+		unwind_forget(pages->from, pages->to);
+		return UNMAPPING_IMAGE;
+	}
 	*pages = (struct pages){extent.base, extent.end};
 	if (flags & FREE_PRESERVE_PLACEHOLDER)
 		return UNMAPPING_PLACEHOLDER;
@@ -338,6 +344,8 @@ static void unmapped(
 		went(result, pages, taken);
 	else if (how == UNMAPPING_PLACEHOLDER && is_success(result))
 		ranges_give_up(&hsnap_tracer, pages->from, pages->to, RANGE_MAPPED);
+	else if (how == UNMAPPING_IMAGE)
+		unwind_forget(pages->from, pages->to);
 }
 
 static any WINAPI hook_unmap(HANDLE process, PVOID addr)

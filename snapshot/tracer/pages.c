@@ -61,8 +61,11 @@ bool pages_of_image(uint64_t addr, struct pages *image)
 /* What is on the thread's own stack, above the caller, needs no system call to be known. */
 static bool is_on_stack(uintptr_t from, uintptr_t end)
 {
-	return from >= (uintptr_t)__builtin_frame_address(0) &&
-	       end <= (uintptr_t)((const NT_TIB *)NtCurrentTeb())->StackBase;
+	const NT_TIB *tib = (const NT_TIB *)NtCurrentTeb();
+	uintptr_t here = (uintptr_t)__builtin_frame_address(0);
+
+	return here >= (uintptr_t)tib->StackLimit && from >= here &&
+	       end <= (uintptr_t)tib->StackBase;
 }
 
 bool pages_can_read(const void *at, size_t bytes)

@@ -3,19 +3,13 @@
 #define FRACTION_BITS 26
 #define LN2_32 0xb17217f8u /* of 2^32 */
 
-/*
- * A word is 0, or the bytes to the next recorded block + 1. A distance that does not fit is gone in
- * parts: at the end of each but the last nothing is recorded. The top bit marks those. Since the rest
- * of an exponential distance is distributed as a fresh one, the parts need not know of each other.
- */
-#define IS_PART ((uintptr_t)1 << (sizeof(uintptr_t) * 8 - 1))
-#define FITS_MAX (IS_PART - 3)
+#define FITS_MAX (SAMPLE_PART - 3)
 
 /* -log2 of bits / 2^64, in units of 2^-FRACTION_BITS. */
 static uint64_t minus_log2(uint64_t bits)
 {
-	unsigned zeros = bits ? (unsigned)__builtin_clzll(bits) : 63;
-	uint64_t mantissa = ((bits | 1) << zeros) >> 32; /* of 2^31: 1 to 2 */
+	unsigned zeros = (unsigned)__builtin_clzll(bits);
+	uint64_t mantissa = bits << zeros >> 32; /* of 2^31: 1 to 2 */
 	uint64_t log = 0; /* of the mantissa */
 
 	/* Squaring doubles a logarithm; when it passes 1, that is its next bit. */
@@ -30,7 +24,7 @@ static uint64_t minus_log2(uint64_t bits)
 
 uint64_t sample_distance(uint64_t bits, uint64_t mean_bytes)
 {
-	uint64_t log = minus_log2(bits); /* at most 64 << FRACTION_BITS */
+	uint64_t log = minus_log2(bits ? bits : 1); /* at most 64 << FRACTION_BITS */
 	uint64_t whole = log >> FRACTION_BITS, part = log & (((uint64_t)1 << FRACTION_BITS) - 1);
 	uint64_t high, low;
 
@@ -52,26 +46,29 @@ static uint64_t draw(uint64_t *random)
 	return bits ^ bits >> 31;
 }
 
-static uintptr_t next_word(uint64_t *random, uint64_t mean_bytes)
+static uint32_t next_word(uint64_t *random, uint64_t mean_bytes)
 {
 	uint64_t distance = sample_distance(draw(random), mean_bytes);
 
-	return distance <= FITS_MAX ? (uintptr_t)distance + 1 : (FITS_MAX + 2) | IS_PART;
+	return distance <= FITS_MAX ? (uint32_t)distance + 1 : (FITS_MAX + 2) | SAMPLE_PART;
 }
 
-bool sample_crosses(uintptr_t *word, uint64_t *random, uint64_t mean_bytes, uint64_t bytes)
+bool sample_at_end(uint32_t *word, uint64_t *random, uint64_t mean_bytes, uint64_t bytes)
 {
-	uintptr_t next = *word ? *word : next_word(random, mean_bytes);
-	bool crosses = false;
+	uint32_t next = *word ? *word : next_word(random, mean_bytes);
 
-	bytes += !bytes;
-	while (!crosses && (next & ~IS_PART) - 1 < bytes) {
-		bytes -= (next & ~IS_PART) - 1;
-		crosses = !(next & IS_PART);
+	while ((next & ~SAMPLE_PART) <= bytes) {
+		bool is_end = !(next & SAMPLE_PART);
+
+		bytes -= (next & ~SAMPLE_PART) - 1;
 		next = next_word(random, mean_bytes);
+		if (is_end) {
+			*word = next;
+			return true;
+		}
 	}
-	*word = crosses ? next : next - (uintptr_t)bytes;
-	return crosses;
+	*word = next - (uint32_t)bytes;
+	return false;
 }
 
 void tracer_filter_add(struct tracer_filter *filter, uint64_t addr)

@@ -10,13 +10,32 @@
 #include <stdint.h>
 
 /*
+ * A thread's word is 0 before its first block, then the bytes to the next one that is recorded + 1. A
+ * distance that does not fit is gone in parts, and at the end of each but the last nothing is
+ * recorded: SAMPLE_PART marks those. Since the rest of an exponential distance is distributed as a
+ * fresh one, the parts need not know of each other.
+ */
+#define SAMPLE_PART ((uint32_t)1 << 31)
+
+/* Decides at the end of a distance; bytes is not 0. For sample_crosses(). */
+bool sample_at_end(uint32_t *word, uint64_t *random, uint64_t mean_bytes, uint64_t bytes);
+
+/*
  * Whether to record a block that was just allocated.
  *
- * word: the thread's own, one machine word (a TLS slot, say), 0 before its first block.
- * random: one for all threads, begun with anything that differs between runs; asked seldom.
+ * word: the thread's own, 0 before its first block. It fits into a TLS slot of either bitness.
+ * random: one for all threads, begun with anything that differs between runs; used seldom.
  * mean_bytes: 1 to 2^40, always the same one.
  */
-bool sample_crosses(uintptr_t *word, uint64_t *random, uint64_t mean_bytes, uint64_t bytes);
+static inline bool sample_crosses(
+	uint32_t *word, uint64_t *random, uint64_t mean_bytes, uint64_t bytes)
+{
+	bytes += !bytes;
+	if ((*word & ~SAMPLE_PART) <= bytes)
+		return sample_at_end(word, random, mean_bytes, bytes);
+	*word -= (uint32_t)bytes;
+	return false;
+}
 
 /* An exponentially distributed distance from 64 random bits, rounded down to whole bytes; what it is
  * rounded from is right to 1 part in a million of the mean. */

@@ -209,18 +209,19 @@ static void finish_moving(struct tracer_area *area, uint64_t buckets)
 	entry_swap(&area->stack_buckets, buckets, buckets | MOVED);
 }
 
-/* Goes over to a larger index. */
-static void grow(struct tracer_area *area, uint64_t buckets)
+/* Goes over to a larger index; false when there is none to be had. */
+static bool grow(struct tracer_area *area, uint64_t buckets)
 {
 	if (!(buckets & MOVED)) {
 		finish_moving(area, buckets); /* it was begun; whoever did may be gone */
 		buckets |= MOVED;
 	}
 	if (!add_level(area, buckets))
-		return;
+		return false;
 	buckets = __atomic_load_n(&area->stack_buckets, __ATOMIC_ACQUIRE);
 	if (!(buckets & MOVED))
 		finish_moving(area, buckets);
+	return true;
 }
 
 /* Room for one record, as its id; 0 when there is none. */
@@ -263,8 +264,10 @@ static uint32_t add(struct tracer_area *area, const struct wanted *wanted, uint6
 		 id;
 	uint64_t seen = 0;
 
-	if (count >= size / 4 * 3)
+	if (count >= size / 4 * 3) { /* there was no memory when it had to grow */
+		*again = grow(area, buckets);
 		return 0;
+	}
 	id = make_record(area, wanted);
 	if (!id)
 		return 0;

@@ -32,7 +32,8 @@ struct unwind_skip {
  * Fills frames with up to max return addresses, innermost first, and returns how many: the first is
  * that of the caller, unless it is left out. The walk ends at the first address that is 0 (Wine goes
  * on past it with what happens to lie there), when it leaves the thread's stack, or at max. On a
- * stack that is not the thread's own: 0.
+ * stack that is not the thread's own: 0; and where it would take the system's unwinder, but the stack
+ * is full but for 32 KiB.
  */
 uint32_t unwind_stack(uint64_t *frames, uint32_t max, const struct unwind_skip *skip);
 

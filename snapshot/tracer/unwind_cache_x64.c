@@ -4,7 +4,7 @@
 
 #define ADDR_BITS (32 + UNWIND_SETS_LOG2)
 
-uint64_t unwind_cache[UNWIND_SETS][UNWIND_WAYS];
+__attribute__((aligned(64))) struct unwind_entry unwind_cache[UNWIND_SETS * UNWIND_WAYS];
 
 static uint64_t forgets; /* how often something was forgotten */
 
@@ -32,10 +32,10 @@ uint64_t unwind_cache_begin(void)
 }
 
 /* The way to put an entry: where its address is already, or a free one, or one by chance. */
-static unsigned way_for(const uint64_t *set, uint64_t addr)
+static unsigned way_for(const struct unwind_entry *set, uint64_t addr)
 {
 	for (unsigned way = 0; way < UNWIND_WAYS; way++) {
-		uint64_t entry = __atomic_load_n(&set[way], __ATOMIC_RELAXED);
+		uint64_t entry = __atomic_load_n(&set[way].word, __ATOMIC_RELAXED);
 
 		if (!entry || entry >> 32 == unwind_tag(addr))
 			return way;
@@ -46,11 +46,12 @@ static unsigned way_for(const uint64_t *set, uint64_t addr)
 void unwind_cache_put(uint64_t addr, uint32_t packed, uint64_t begun)
 {
 	uint64_t tag = unwind_tag(addr), entry = tag << 32 | packed;
-	uint64_t *set = unwind_cache[unwind_index(addr, tag)], *at;
+	struct unwind_entry *set = &unwind_cache[unwind_index(addr, tag) * UNWIND_WAYS];
+	uint64_t *at;
 
 	if (addr >> ADDR_BITS)
 		return;
-	at = &set[way_for(set, addr)];
+	at = &set[way_for(set, addr)].word;
 	__atomic_store_n(at, entry, __ATOMIC_SEQ_CST);
 	/* Who forgets counts first and looks then: one of the two sees the other. */
 	if (__atomic_load_n(&forgets, __ATOMIC_SEQ_CST) != begun)
@@ -62,7 +63,7 @@ void unwind_forget(uint64_t from, uint64_t to)
 {
 	__atomic_fetch_add(&forgets, 1, __ATOMIC_SEQ_CST);
 	for (uint64_t i = 0; i < UNWIND_SETS * UNWIND_WAYS; i++) {
-		uint64_t *at = &unwind_cache[i / UNWIND_WAYS][i % UNWIND_WAYS];
+		uint64_t *at = &unwind_cache[i].word;
 		uint64_t entry = __atomic_load_n(at, __ATOMIC_SEQ_CST), addr;
 
 		addr = entry_addr(i / UNWIND_WAYS, entry);

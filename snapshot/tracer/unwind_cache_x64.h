@@ -8,6 +8,10 @@
  * One table for all threads, without locks: an entry is one word, read and written at once, which has
  * all of the address (what the index does not say of it, the tag does) and the step. An entry may be
  * overwritten by another at any time; none is ever wrong, unless the code at its address changed.
+ *
+ * Beside each entry stands a hint: which return address was the next one outwards, and where its entry
+ * is. To take the next entry from there, and to see meanwhile whether the stack says the same, spares
+ * a walk to wait for one look-up after the other. A hint may be wrong and does no harm then.
  */
 #ifndef SNAPSHOT_TRACER_UNWIND_CACHE_X64_H
 #define SNAPSHOT_TRACER_UNWIND_CACHE_X64_H
@@ -37,8 +41,13 @@ struct unwind_step {
 #define UNWIND_END 1u /* the walk ends here: the unwind data cannot be read */
 #define UNWIND_NEVER 0xfffc0001u /* not a fact of the address: walk the slow way */
 
-/* A set's entries: tag << 32 | packed step, or 0. */
-extern uint64_t unwind_cache[UNWIND_SETS][UNWIND_WAYS];
+struct unwind_entry {
+	uint64_t word; /* tag << 32 | packed step, or 0 */
+	uint64_t hint; /* address << 16 | number of its entry */
+};
+
+/* A set's entries stand side by side. */
+extern struct unwind_entry unwind_cache[UNWIND_SETS * UNWIND_WAYS];
 
 /* All of the address above the bits of the index: 32 bits of an address below 2^47. */
 static inline uint64_t unwind_tag(uint64_t addr)
@@ -52,19 +61,23 @@ static inline uint64_t unwind_index(uint64_t low, uint64_t tag)
 	return (low ^ (uint32_t)tag * 0x9e3779b1u >> (32 - UNWIND_SETS_LOG2)) & (UNWIND_SETS - 1);
 }
 
+/* The number of an address's entry, if it has one: else of one that is not its own. */
+static inline uint64_t unwind_cache_place(uint64_t addr)
+{
+	uint64_t tag = unwind_tag(addr), first = unwind_index(addr, tag) * UNWIND_WAYS;
+
+	return __atomic_load_n(&unwind_cache[first].word, __ATOMIC_RELAXED) >> 32 == tag ?
+		       first :
+		       first + 1;
+}
+
 /* The packed step of a return address. */
 static inline uint32_t unwind_cache_find(uint64_t addr)
 {
-	uint64_t tag = unwind_tag(addr);
-	const uint64_t *set = unwind_cache[unwind_index(addr, tag)];
+	uint64_t word =
+		__atomic_load_n(&unwind_cache[unwind_cache_place(addr)].word, __ATOMIC_RELAXED);
 
-	for (unsigned way = 0; way < UNWIND_WAYS; way++) {
-		uint64_t entry = __atomic_load_n(&set[way], __ATOMIC_RELAXED);
-
-		if (__builtin_expect(entry >> 32 == tag, way == 0))
-			return (uint32_t)entry;
-	}
-	return UNWIND_UNKNOWN;
+	return word >> 32 == unwind_tag(addr) ? (uint32_t)word : UNWIND_UNKNOWN;
 }
 
 static inline bool unwind_packed_is_from_rbp(uint32_t packed)

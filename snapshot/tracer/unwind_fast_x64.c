@@ -5,16 +5,20 @@
 #include "snapshot/tracer/unwind_cache_x64.h"
 
 #define UNLIKELY(condition) __builtin_expect(condition, 0)
+#define ALWAYS_INLINE inline __attribute__((always_inline))
 
 /* A frame: the return address that leads to it, and the registers as the code there has them. */
 struct frame {
 	uint64_t addr, rsp, rbp;
+	uint64_t place; /* where the address's entry is, if there is one */
+	uint64_t before; /* the place of the frame before */
 };
 
 enum way {
 	WAY_ON,
 	WAY_END,
 	WAY_MISS,
+	WAY_AGAIN,
 };
 
 static uint64_t load(uint64_t addr)
@@ -22,37 +26,98 @@ static uint64_t load(uint64_t addr)
 	return *(const uint64_t *)(uintptr_t)addr;
 }
 
-/*
- * To the caller's frame. What an unknown address has for a step leads nowhere, so that being unknown
- * is found out together with the rest. A frame register outside the stack is for the slow way to judge.
- */
-static inline enum way step(struct frame *frame, const struct unwind_start *start)
+/* One in 64 of wrong hints, by chance: where there is no single right one, the one that is mostly right
+ * is mostly there then, and threads seldom write what others read. */
+static bool is_to_be_renewed(uint64_t rsp, const struct unwind_start *start)
 {
-	uint32_t packed = unwind_cache_find(frame->addr);
-	uint64_t from = unwind_packed_is_from_rbp(packed) ? frame->rbp : frame->rsp;
-	uint64_t cfa = from + (uint64_t)unwind_packed_cfa(packed);
-	uint64_t saved = cfa + (uint64_t)unwind_packed_rbp(packed), rbp;
-	uint64_t room = start->high - 8 - start->slot;
+	return ((uint32_t)rsp * 0x9e3779b1u + start->number * 0x85ebca6bu) >> 26 == 0;
+}
 
-	if (UNLIKELY(cfa - frame->rsp - 1 >= start->high - frame->rsp || cfa & 7 ||
-		     saved - start->slot > room || from - start->slot > room))
-		return packed == UNWIND_END || frame->rsp > start->high - 8 ? WAY_END : WAY_MISS;
+/*
+ * Where the entry of a frame's address is, by the hint at the place before. That the hint is right is
+ * the processor's guess too: so it goes on with the next frame while this one's return address still
+ * comes from memory.
+ */
+static ALWAYS_INLINE uint64_t next_place(
+	uint64_t place, const struct frame *frame, const struct unwind_start *start)
+{
+	uint64_t *at = &unwind_cache[place].hint;
+	uint64_t hint = __atomic_load_n(at, __ATOMIC_RELAXED), next;
+
+	if (__builtin_expect(hint >> 16 == frame->addr, 1))
+		return hint & 0xffff;
+	next = unwind_cache_place(frame->addr);
+	if (!hint || is_to_be_renewed(frame->rsp, start))
+		__atomic_store_n(at, frame->addr << 16 | next, __ATOMIC_RELAXED);
+	return next;
+}
+
+/* Where a step leads nowhere. It may be that the entry is not where it was at the time of the hint. */
+static __attribute__((noinline)) enum way way_at_end(
+	struct frame frame, uint64_t word, const struct unwind_start *start)
+{
+	if (frame.rsp > start->high - 8)
+		return WAY_END;
+	if (unwind_cache_place(frame.addr) != frame.place)
+		return WAY_AGAIN;
+	return word == (unwind_tag(frame.addr) << 32 | UNWIND_END) ? WAY_END : WAY_MISS;
+}
+
+/*
+ * To the caller's frame. A frame register outside the stack is for the slow way to judge.
+ *
+ * RBP or RSP by a branch, not by a conditional move: else every step would wait for the RBP that few
+ * of them use.
+ */
+static ALWAYS_INLINE enum way step(struct frame *frame, const struct unwind_start *start)
+{
+	uint64_t word = __atomic_load_n(&unwind_cache[frame->place].word, __ATOMIC_RELAXED);
+	uint64_t room = start->high - 8 - start->slot, from = frame->rsp, cfa, saved, rbp;
+	uint32_t packed = (uint32_t)word;
+
+	if (UNLIKELY(unwind_packed_is_from_rbp(packed))) {
+		from = frame->rbp;
+		__asm__("" : "+r"(from));
+		if (UNLIKELY(from - start->slot > room || from & 7))
+			return way_at_end(*frame, word, start);
+	}
+	cfa = from + (uint64_t)unwind_packed_cfa(packed);
+	saved = cfa + (uint64_t)unwind_packed_rbp(packed);
+	if (UNLIKELY(word >> 32 != unwind_tag(frame->addr) || cfa <= frame->rsp ||
+		     cfa > start->high || saved - start->slot > room))
+		return way_at_end(*frame, word, start);
 	rbp = load(saved);
 	frame->rbp = unwind_packed_rbp(packed) == UNWIND_RBP_KEPT ? frame->rbp : rbp;
 	frame->addr = load(cfa - 8);
 	frame->rsp = cfa;
+	frame->before = frame->place;
+	frame->place = next_place(frame->place, frame, start);
 	return WAY_ON;
+}
+
+/* The same, whether or not the hint was right. */
+static ALWAYS_INLINE enum way go_on(struct frame *frame, const struct unwind_start *start)
+{
+	enum way way = step(frame, start);
+
+	while (UNLIKELY(way == WAY_AGAIN)) {
+		__atomic_store_n(&unwind_cache[frame->before].hint, 0, __ATOMIC_RELAXED);
+		frame->place = unwind_cache_place(frame->addr);
+		way = step(frame, start);
+	}
+	return way;
 }
 
 uint32_t unwind_fast(uint64_t *frames, uint32_t max, const struct unwind_skip *skip,
 	const struct unwind_start *start)
 {
-	struct frame frame = {load(start->slot), start->slot + 8, start->rbp};
-	enum way way = WAY_ON;
+	struct frame frame = {load(start->slot), start->slot + 8, start->rbp, 0, 0};
+	enum way way;
 	uint32_t count = 0;
 
+	frame.place = frame.before = unwind_cache_place(frame.addr);
 	while (frame.addr - skip->from < skip->to - skip->from) {
-		way = step(&frame, start);
+		way = go_on(&frame, start);
 		if (UNLIKELY(way != WAY_ON))
 			return way == WAY_END ? 0 : UNWIND_MISS;
 	}
@@ -60,7 +125,7 @@ uint32_t unwind_fast(uint64_t *frames, uint32_t max, const struct unwind_skip *s
 		frames[count++] = frame.addr;
 		if (count == max)
 			break;
-		way = step(&frame, start);
+		way = go_on(&frame, start);
 		if (UNLIKELY(way != WAY_ON))
 			return way == WAY_END ? count : UNWIND_MISS;
 	}

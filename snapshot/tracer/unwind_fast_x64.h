@@ -11,6 +11,7 @@ struct unwind_start {
 	uint64_t slot; /* aligned to 8 */
 	uint64_t rbp;
 	uint64_t high; /* the end of the stack, above slot and aligned to 8 */
+	uint32_t number; /* of the walk: something that changes */
 };
 
 #define UNWIND_MISS UINT32_MAX

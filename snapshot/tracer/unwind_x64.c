@@ -6,6 +6,14 @@
 #include "snapshot/tracer/unwind_learn_x64.h"
 #include "snapshot/tracer/unwind_slow_x64.h"
 
+/* Where the stack's address space begins: DeallocationStack in struct _TEB, public symbols of ntdll,
+ * x64, Windows 7 to 11. */
+#define TEB_DEALLOCATION_STACK 0x1478
+
+/* What the slow way may take of the stack: some contexts of 1,232 bytes, the system's frames, those of
+ * an exception's dispatch. */
+#define SLOW_STACK_BYTES 32768
+
 #define CHECK_EVERY 4096 /* a power of 2 */
 #define COUNTERS_LOG2 6
 
@@ -72,15 +80,27 @@ static __attribute__((noinline, cold)) uint32_t walk_slowly(struct unwind_walk *
 	return walk->count;
 }
 
-/* Of a thread's walks, the first ones at growing distances and then every so many. */
-static inline bool is_to_be_checked(const NT_TIB *tib)
+/* Whether the target's stack has room for the slow way: it must not overflow by our doing. */
+static bool has_room(uint64_t slot)
+{
+	return slot - __readgsqword(TEB_DEALLOCATION_STACK) > SLOW_STACK_BYTES;
+}
+
+/* The number of a walk, of those of the thread and perhaps some others. */
+static inline uint32_t walk_number(const NT_TIB *tib)
 {
 	uint64_t hash = (uint64_t)tib * 0x9e3779b97f4a7c15u;
 	uint32_t *counter = &counters[hash >> (64 - COUNTERS_LOG2)].walks;
-	uint32_t walks = __atomic_load_n(counter, __ATOMIC_RELAXED) + 1;
+	uint32_t number = __atomic_load_n(counter, __ATOMIC_RELAXED) + 1;
 
-	__atomic_store_n(counter, walks, __ATOMIC_RELAXED);
-	return !(walks & (CHECK_EVERY - 1)) || !(walks & (walks - 1));
+	__atomic_store_n(counter, number, __ATOMIC_RELAXED);
+	return number;
+}
+
+/* The first ones at growing distances, and then every so many. */
+static inline bool is_to_be_checked(uint32_t number)
+{
+	return !(number & (CHECK_EVERY - 1)) || !(number & (number - 1));
 }
 
 uint32_t unwind_from(
@@ -88,17 +108,23 @@ uint32_t unwind_from(
 {
 	const NT_TIB *tib = (const NT_TIB *)NtCurrentTeb();
 	uint64_t low = (uint64_t)tib->StackLimit, high = (uint64_t)tib->StackBase;
-	struct unwind_start start = {slot, rbp, high};
-	uint32_t fast;
+	uint32_t number = walk_number(tib), fast;
+	struct unwind_start start = {slot, rbp, high, number};
 
 	if (slot < low || slot >= high || high & 7)
 		return 0;
 	fast = unwind_fast(frames, max, skip, &start);
-	if (__builtin_expect(fast == UNWIND_MISS || is_to_be_checked(tib), 0)) {
-		struct unwind_walk walk = {
-			frames, max, skip, slot, low, high, false, 0, false, 0, UNWIND_STEPPING};
+	if (__builtin_expect(fast == UNWIND_MISS || is_to_be_checked(number), 0)) {
+		struct unwind_walk walk = {.frames = frames,
+			.max = max,
+			.skip = skip,
+			.slot = slot,
+			.low = low,
+			.high = high};
 
-		return walk_slowly(&walk, fast);
+		if (has_room(slot))
+			return walk_slowly(&walk, fast);
+		return fast == UNWIND_MISS ? 0 : fast;
 	}
 	return fast;
 }

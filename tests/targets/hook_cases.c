@@ -15,6 +15,7 @@
 #include <stdlib.h>
 
 #include "samples/step.h"
+#include "tests/targets/code.h"
 #include "tests/targets/own_table.h"
 #include "tests/targets/registers.h"
 
@@ -227,6 +228,53 @@ static void exceptions(void)
 	answer("destroy", HeapDestroy(strict));
 }
 
+/* ---------------------------------------------------------------- code without an image */
+
+static void *made_in_callback, *freed_in_callback;
+
+/* The tracer asks for it while it unwinds: what it allocates and frees then must not be lost. */
+static NOINLINE PRUNTIME_FUNCTION CALLBACK describe(DWORD64 pc, PVOID context)
+{
+	static RUNTIME_FUNCTION function = {0, CODE_UNWIND, CODE_UNWIND};
+
+	(void)pc;
+	(void)context;
+	if (!made_in_callback) {
+		made_in_callback = HeapAlloc(heap, 0, 666);
+		HeapFree(heap, 0, freed_in_callback);
+	}
+	return &function;
+}
+
+static NOINLINE void *below_code(void)
+{
+	return step_leak(HeapAlloc(heap, 0, 777));
+}
+
+static NOINLINE void made_code(void)
+{
+	char *code = code_make(below_code);
+	void *block;
+
+	freed_in_callback = HeapAlloc(heap, 0, 888);
+	RtlInstallFunctionTableCallback(
+		(DWORD64)code | 3, (DWORD64)code, CODE_BYTES, describe, NULL, NULL);
+	block = ((void *(*)(void))(void *)code)();
+	known("called by code without an image", block, 777, heap, below_code);
+	known("through code without an image", block, 777, heap, made_code);
+	if (area && !made_in_callback)
+		wrong("code without an image", "nobody asked for its unwind data");
+	if (area) {
+		known("a block made while unwinding", made_in_callback, 666, heap, describe);
+		unknown("a block freed while unwinding", freed_in_callback);
+	}
+	RtlDeleteFunctionTable((PRUNTIME_FUNCTION)((DWORD64)code | 3));
+	answer("code without an image", HeapFree(heap, 0, block));
+	HeapFree(heap, 0, made_in_callback ? made_in_callback : freed_in_callback);
+	VirtualFree(code, 0, MEM_RELEASE);
+	SetLastError(MARK);
+}
+
 /* ---------------------------------------------------------------- heaps */
 
 static NOINLINE void whole_heap(const char *what, HANDLE of, SIZE_T last_bytes)
@@ -421,7 +469,7 @@ __attribute__((section(".CRT$XLD"), used)) static PIMAGE_TLS_CALLBACK callback =
 int main(void)
 {
 	static void (*const cases[])(void) = {nothing_at_all, too_much, in_place, moving, broken,
-		exceptions, heaps, registers, sample, threads, dll};
+		exceptions, made_code, heaps, registers, sample, threads, dll};
 
 	area = own_table();
 	heap = HeapCreate(0, 0, 0);

@@ -1,30 +1,13 @@
 /*
- * virtual_cases: takes virtual memory from the system in all ways, and gives it back in all ways.
- *
- * First it tells where its functions are:
- *
- *	function NAME ADDR
- *
- * Then for each case it says what there must be, waits as samples do ("step K pid P"), and frees
- * everything:
- *
- *	case NAME
- *	pages KIND ADDR BYTES FUNCTION
- *	cannot WHAT
- *
- * KIND is committed, reserved or mapped; FUNCTION is who made it so. Nothing else may be there that a
- * function of this program has taken. What is said has been compared with VirtualQuery; a difference
- * is told in a line "wrong ...". "cannot" is what this system refuses, and what is said does without.
- * Numbers are hexadecimal.
+ * virtual_cases: takes memory from the system by VirtualAlloc in all ways, and gives it back in all
+ * ways. What it says is explained in virtual_said.h.
  */
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <winternl.h>
+#include <windows.h>
 
-#include "samples/step.h"
+#include "tests/targets/virtual_said.h"
 
-#define PAGE 0x1000u
 #define THIS_PROCESS ((HANDLE)(LONG_PTR)-1)
 
 typedef NTSTATUS(NTAPI *nt_allocate_fn)(
@@ -37,64 +20,6 @@ static nt_allocate_fn nt_allocate;
 static nt_free_fn nt_free;
 static allocate2_fn allocate2; /* NULL: this system is older */
 
-/* ---------------------------------------------------------------- what there must be */
-
-static char said[1 << 18], *said_end = said;
-
-static char *put_hex(char *to, uint64_t value)
-{
-	char digits[20];
-	int count = 0;
-
-	do
-		digits[count++] = "0123456789ABCDEF"[value % 16];
-	while (value /= 16);
-	while (count)
-		*to++ = digits[--count];
-	return to;
-}
-
-static void say(const char *words)
-{
-	said_end = step_text(said_end, words);
-}
-
-static void say_hex(uint64_t value)
-{
-	*said_end++ = ' ';
-	said_end = put_hex(said_end, value);
-}
-
-/* Whether the system says so of all pages. */
-static bool is_so(const char *kind, const char *addr, SIZE_T bytes)
-{
-	DWORD state = strcmp(kind, "committed") ? MEM_RESERVE : MEM_COMMIT;
-	bool is_view = !strcmp(kind, "mapped");
-	MEMORY_BASIC_INFORMATION info;
-
-	for (const char *at = addr; at < addr + bytes; at += info.RegionSize) {
-		if (!VirtualQuery(at, &info, sizeof(info)))
-			return false;
-		if (is_view ? info.Type != MEM_MAPPED :
-			      info.State != state || info.Type != MEM_PRIVATE)
-			return false;
-	}
-	return true;
-}
-
-static void state(const char *kind, const void *addr, SIZE_T bytes, const char *function)
-{
-	if (!is_so(kind, addr, bytes))
-		say("wrong ");
-	say("pages ");
-	say(kind);
-	say_hex((uintptr_t)addr);
-	say_hex(bytes);
-	say(" ");
-	say(function);
-	say("\n");
-}
-
 static void cannot(const char *what)
 {
 	say("cannot ");
@@ -102,49 +27,7 @@ static void cannot(const char *what)
 	say("\n");
 }
 
-static void wrong(const char *what)
-{
-	say("wrong ");
-	say(what);
-	say("\n");
-}
-
-static void begin(const char *name)
-{
-	say("case ");
-	say(name);
-	say("\n");
-}
-
-/* Says it all, and waits. */
-static void done(void)
-{
-	static unsigned long step;
-	DWORD put;
-
-	WriteFile(GetStdHandle(STD_OUTPUT_HANDLE), said, (DWORD)(said_end - said), &put, NULL);
-	said_end = said;
-	if (!step_done(++step))
-		ExitProcess(0);
-}
-
-static void release(void *addr)
-{
-	if (!VirtualFree(addr, 0, MEM_RELEASE))
-		wrong("release");
-}
-
 /* ---------------------------------------------------------------- plainly */
-
-static NOINLINE char *both(void)
-{
-	return step_leak(VirtualAlloc(NULL, 100001, MEM_RESERVE | MEM_COMMIT, PAGE_READWRITE));
-}
-
-static NOINLINE char *only_reserve(SIZE_T bytes)
-{
-	return step_leak(VirtualAlloc(NULL, bytes, MEM_RESERVE, PAGE_READWRITE));
-}
 
 static NOINLINE char *commit_nowhere(void)
 {
@@ -208,17 +91,6 @@ static void plainly(void)
 }
 
 /* ---------------------------------------------------------------- in parts */
-
-/* No frame of its own: the caller is who commits. */
-static inline __attribute__((always_inline)) void commit(char *at, SIZE_T bytes)
-{
-	step_leak(VirtualAlloc(at, bytes, MEM_COMMIT, PAGE_READWRITE));
-}
-
-static NOINLINE void commit_low(char *base)
-{
-	commit(base + 0x3000, 0x2000);
-}
 
 static NOINLINE void commit_high(char *base)
 {
@@ -440,9 +312,7 @@ static void reserved_before(void)
 		CloseHandle(child.hThread);
 		CloseHandle(child.hProcess);
 	}
-	base = from_outside;
-	if (!base)
-		wrong("nothing came from outside");
+	base = step_leak(from_outside);
 	commit_found(base);
 	VirtualFree(base + 0x2000, 0x1000, MEM_DECOMMIT);
 	state("committed", base, 0x2000, "commit_found");
@@ -453,244 +323,24 @@ static void reserved_before(void)
 	done();
 }
 
-/* ---------------------------------------------------------------- views */
-
-static NOINLINE char *map_view(HANDLE section, DWORD access, SIZE_T bytes)
-{
-	return step_leak(MapViewOfFile(section, access, 0, 0, bytes));
-}
-
-static NOINLINE char *map_behind(HANDLE section)
-{
-	return step_leak(MapViewOfFile(section, FILE_MAP_READ, 0, 0x20000, 0x8001));
-}
-
-static NOINLINE char *map_there(HANDLE section, char *at)
-{
-	return step_leak(MapViewOfFileEx(section, FILE_MAP_READ, 0, 0, 0x10000, at));
-}
-
-static NOINLINE void commit_in_view(char *view)
-{
-	commit(view + 0x2000, 0x3000);
-}
-
-static HANDLE section_of(const char *path, DWORD protect, DWORD bytes)
-{
-	HANDLE file = path ? CreateFileA(path, GENERIC_READ, FILE_SHARE_READ, NULL, OPEN_EXISTING,
-				     0, NULL) :
-			     INVALID_HANDLE_VALUE;
-	HANDLE section = CreateFileMappingA(file, NULL, protect, 0, bytes, NULL);
-
-	if (path)
-		CloseHandle(file);
-	return step_leak(section);
-}
-
-static SIZE_T file_pages(const char *path)
-{
-	WIN32_FILE_ATTRIBUTE_DATA data;
-
-	GetFileAttributesExA(path, GetFileExInfoStandard, &data);
-	return (data.nFileSizeLow + PAGE - 1) & ~(SIZE_T)(PAGE - 1);
-}
-
-static void views(void)
-{
-	char path[MAX_PATH];
-	char *at = only_reserve(0x40000), *made[6];
-	HANDLE sections[4];
-
-	GetModuleFileNameA(NULL, path, sizeof(path));
-	sections[0] = section_of(NULL, PAGE_READWRITE, 300000);
-	sections[1] = section_of(path, PAGE_READONLY, 0);
-	sections[2] = section_of(path, PAGE_READONLY | SEC_IMAGE, 0);
-	sections[3] = section_of(NULL, PAGE_READWRITE | SEC_RESERVE, 0x20000);
-	made[0] = map_view(sections[0], FILE_MAP_WRITE, 0);
-	made[1] = map_behind(sections[0]);
-	release(at);
-	made[2] = map_there(sections[0], at);
-	made[3] = map_view(sections[1], FILE_MAP_READ, 0);
-	made[4] = map_view(sections[2], FILE_MAP_READ, 0);
-	made[5] = map_view(sections[3], FILE_MAP_WRITE, 0);
-	commit_in_view(made[5]);
-	begin("views");
-	state("mapped", made[0], 0x4a000, "map_view");
-	state("mapped", made[1], 0x9000, "map_behind");
-	state("mapped", made[2], 0x10000, "map_there");
-	state("mapped", made[3], file_pages(path), "map_view");
-	state("mapped", made[5], 0x20000, "map_view");
-	if (VirtualFree(made[0], 0, MEM_RELEASE) || UnmapViewOfFile(both() + 0x100000000000))
-		wrong("something was not refused");
-	state("committed", step_leaked, 0x19000, "both");
-	done();
-	release(step_leaked);
-	begin("views unmapped");
-	for (int i = 0; i < 6; i++) {
-		if (!UnmapViewOfFile(made[i] + (i == 1 ? 0x5000 : 0)))
-			wrong("unmap");
-	}
-	for (int i = 0; i < 4; i++)
-		CloseHandle(sections[i]);
-	done();
-}
-
-/* ---------------------------------------------------------------- what is not the program's own */
-
-static NOINLINE HMODULE load_library(void)
-{
-	return step_leak(LoadLibraryA("version.dll"));
-}
-
-static NOINLINE void *big_block(void)
-{
-	return step_leak(malloc(3000000));
-}
-
-static NOINLINE HANDLE new_heap(SIZE_T bytes)
-{
-	return step_leak(HeapCreate(0, 0, bytes));
-}
-
-static NOINLINE void *blocks_in(HANDLE heap)
-{
-	void *block = NULL;
-
-	for (volatile int i = 0; i < 100; i++)
-		block = step_leak(HeapAlloc(heap, 0, 20000));
-	return block;
-}
-
-static void heaps_and_modules(void)
-{
-	HMODULE module = load_library();
-	void *block = big_block();
-	HANDLE growable = new_heap(0), fixed = new_heap(0x400000);
-
-	blocks_in(growable);
-	HeapFree(fixed, 0, blocks_in(fixed));
-	begin("heaps and modules");
-	done();
-	begin("heaps and modules gone");
-	FreeLibrary(module);
-	free(block);
-	HeapDestroy(growable);
-	HeapDestroy(fixed);
-	done();
-}
-
-/* ---------------------------------------------------------------- threads */
-
-#define THREADS 4
-#define KEPT 20
-#define ROUNDS 2000
-
-struct crew {
-	uint32_t seed;
-	char *kept[KEPT]; /* of 16 pages; the first half of them is committed */
-};
-
-static NOINLINE char *crew_reserve(void)
-{
-	return step_leak(VirtualAlloc(NULL, 16 * PAGE, MEM_RESERVE, PAGE_READWRITE));
-}
-
-static NOINLINE void crew_commit(char *base, unsigned page)
-{
-	step_leak(VirtualAlloc(base + page * PAGE, PAGE, MEM_COMMIT, PAGE_READWRITE));
-}
-
-static unsigned dice(struct crew *crew)
-{
-	crew->seed = crew->seed * 1103515245 + 12345;
-	return crew->seed >> 16;
-}
-
-static DWORD WINAPI work(void *context)
-{
-	struct crew *crew = context;
-
-	for (volatile int i = 0; i < ROUNDS; i++) {
-		char **kept = &crew->kept[dice(crew) % KEPT];
-
-		if (*kept && dice(crew) % 2) {
-			VirtualFree(*kept, 0, MEM_RELEASE);
-			*kept = NULL;
-		}
-		if (!*kept)
-			*kept = crew_reserve();
-		crew_commit(*kept, dice(crew) % 16);
-		VirtualFree(*kept + dice(crew) % 16 * PAGE, PAGE, MEM_DECOMMIT);
-	}
-	for (int k = 0; k < KEPT; k++) {
-		if (!crew->kept[k])
-			crew->kept[k] = crew_reserve();
-		VirtualFree(crew->kept[k], 0, MEM_DECOMMIT);
-		for (volatile unsigned page = 0; page < 8; page++)
-			crew_commit(crew->kept[k], page);
-	}
-	return 0;
-}
-
-static void threads(void)
-{
-	static struct crew crews[THREADS];
-	HANDLE made[THREADS];
-
-	for (unsigned i = 0; i < THREADS; i++) {
-		crews[i].seed = 100 + i;
-		made[i] = CreateThread(NULL, 0, work, &crews[i], 0, NULL);
-	}
-	WaitForMultipleObjects(THREADS, made, TRUE, INFINITE);
-	begin("threads");
-	for (unsigned i = 0; i < THREADS * KEPT; i++) {
-		char *kept = crews[i / KEPT].kept[i % KEPT];
-
-		state("committed", kept, 8 * PAGE, "crew_commit");
-		state("reserved", kept + 8 * PAGE, 8 * PAGE, "crew_reserve");
-	}
-	done();
-	begin("threads, released");
-	for (unsigned i = 0; i < THREADS * KEPT; i++)
-		release(crews[i / KEPT].kept[i % KEPT]);
-	done();
-}
-
 /* ---------------------------------------------------------------- */
 
-/* Every function that takes memory, and those that call them. */
-static void say_functions(void)
+static NOINLINE void no_more(void)
 {
-#define FUNCTION(name)                                                                             \
-	{                                                                                          \
-#name, (uintptr_t)(name)                                                           \
-	}
-	static const struct {
-		const char *name;
-		uintptr_t addr;
-	} functions[] = {FUNCTION(both), FUNCTION(only_reserve), FUNCTION(commit_nowhere),
-		FUNCTION(top_down), FUNCTION(watched), FUNCTION(in_this_process), FUNCTION(newer),
-		FUNCTION(plainly), FUNCTION(commit_low), FUNCTION(commit_high),
-		FUNCTION(commit_over_both), FUNCTION(commit_few_bytes), FUNCTION(in_parts),
-		FUNCTION(both_then_decommit), FUNCTION(release_a_part),
-		FUNCTION(is_refused_everywhere), FUNCTION(refused), FUNCTION(start_again),
-		FUNCTION(in_other_process), FUNCTION(other_process), FUNCTION(commit_found),
-		FUNCTION(reserved_before), FUNCTION(map_view), FUNCTION(map_behind),
-		FUNCTION(map_there), FUNCTION(commit_in_view), FUNCTION(section_of),
-		FUNCTION(views), FUNCTION(load_library), FUNCTION(big_block), FUNCTION(new_heap),
-		FUNCTION(blocks_in), FUNCTION(heaps_and_modules), FUNCTION(crew_reserve),
-		FUNCTION(crew_commit), FUNCTION(work), FUNCTION(threads), FUNCTION(say_functions)};
-
-	for (size_t i = 0; i < sizeof(functions) / sizeof(*functions); i++) {
-		say("function ");
-		say(functions[i].name);
-		say_hex(functions[i].addr);
-		say("\n");
-	}
 }
 
 int main(int argc, char **argv)
 {
+	static const struct said_function functions[] = {SAID_FUNCTION(both),
+		SAID_FUNCTION(only_reserve), SAID_FUNCTION(commit_nowhere), SAID_FUNCTION(top_down),
+		SAID_FUNCTION(watched), SAID_FUNCTION(in_this_process), SAID_FUNCTION(newer),
+		SAID_FUNCTION(plainly), SAID_FUNCTION(commit_low), SAID_FUNCTION(commit_high),
+		SAID_FUNCTION(commit_over_both), SAID_FUNCTION(commit_few_bytes),
+		SAID_FUNCTION(in_parts), SAID_FUNCTION(both_then_decommit),
+		SAID_FUNCTION(release_a_part), SAID_FUNCTION(is_refused_everywhere),
+		SAID_FUNCTION(refused), SAID_FUNCTION(start_again), SAID_FUNCTION(in_other_process),
+		SAID_FUNCTION(other_process), SAID_FUNCTION(commit_found),
+		SAID_FUNCTION(reserved_before), SAID_FUNCTION(no_more)};
 	HMODULE ntdll = GetModuleHandleA("ntdll.dll");
 
 	if (argc == 4 && !strcmp(argv[1], "reserve")) {
@@ -701,7 +351,7 @@ int main(int argc, char **argv)
 	nt_free = (nt_free_fn)(void *)GetProcAddress(ntdll, "NtFreeVirtualMemory");
 	allocate2 = (allocate2_fn)(void *)GetProcAddress(
 		GetModuleHandleA("kernelbase.dll"), "VirtualAlloc2");
-	say_functions();
+	say_functions(functions, sizeof(functions) / sizeof(*functions));
 	plainly();
 	in_parts();
 	both_then_decommit();
@@ -709,8 +359,5 @@ int main(int argc, char **argv)
 	refused();
 	other_process();
 	reserved_before();
-	views();
-	heaps_and_modules();
-	threads();
 	return 0;
 }

@@ -175,16 +175,17 @@ static inline uint32_t pages_of(const struct range_model *model, const struct tr
 	return found;
 }
 
-static inline const struct tracer_range *nodes_of(const struct tracer_area *area)
+static inline const struct tracer_range *nodes_of(const struct tracer_ranges *ranges)
 {
-	return (const struct tracer_range *)(uintptr_t)area->ranges.nodes;
+	return (const struct tracer_range *)(uintptr_t)ranges->nodes;
 }
 
 /* Everything that is known, nothing else, in as few nodes as can be. */
-static inline bool is_as_modelled(const struct tracer_area *area, const struct range_model *model)
+static inline bool is_as_modelled(
+	const struct tracer_ranges *ranges, const struct range_model *model)
 {
 	struct page pages[PAGES];
-	uint32_t found = pages_of(model, nodes_of(area), area->ranges.node_count, pages);
+	uint32_t found = pages_of(model, nodes_of(ranges), ranges->node_count, pages);
 
 	for (unsigned i = 0; i < PAGES; i++) {
 		if (!page_is(&pages[i], &model->pages[i]))

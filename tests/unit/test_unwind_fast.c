@@ -69,7 +69,8 @@ static void make(struct made *made, uint64_t *random)
 	for (uint64_t i = 0; i < made->words_count; i++)
 		made->words[i] = next_random(random);
 	made->start = (struct unwind_start){addr_of(made->words), next_random(random),
-		addr_of(made->words + made->words_count)};
+		addr_of(made->words + made->words_count), 0};
+	memset(made->frames, 0, sizeof(made->frames));
 	made->count = 0;
 	while (made->count < FRAMES_MAX) {
 		/* The word at `at` is a return address; its frame has `size` words above that. */
@@ -177,7 +178,7 @@ static void damage_leads_nowhere_outside(void **state)
 static void what_is_not_known_is_missed(void **state)
 {
 	uint64_t words[] = {0x1000, 1, 0x2000, 2, 0}, frames[8];
-	struct unwind_start start = {addr_of(words), 0, addr_of(words + 5)};
+	struct unwind_start start = {addr_of(words), 0, addr_of(words + 5), 0};
 
 	(void)state;
 	unwind_forget_all();
@@ -196,7 +197,7 @@ static void what_is_not_known_is_missed(void **state)
 static void frames_are_left_out_at_the_inner_end_only(void **state)
 {
 	uint64_t words[] = {0x1000, 0x1010, 0x2000, 0x1020, 0}, frames[8];
-	struct unwind_start start = {addr_of(words), 0, addr_of(words + 5)};
+	struct unwind_start start = {addr_of(words), 0, addr_of(words + 5), 0};
 	struct unwind_skip own = {0x1000, 0x1100}, all = {1, UINT64_MAX};
 
 	(void)state;
@@ -209,6 +210,76 @@ static void frames_are_left_out_at_the_inner_end_only(void **state)
 	assert_int_equal(unwind_fast(frames, 8, &all, &start), 0);
 }
 
+/* Three addresses of one set, which has room for two. */
+static void find_crowd(uint64_t crowd[3])
+{
+	uint64_t count = 1, index;
+
+	crowd[0] = 0x140001000;
+	index = unwind_index(crowd[0], unwind_tag(crowd[0]));
+	for (uint64_t tag = 1; count < 3; tag++) {
+		uint64_t addr = tag << UNWIND_SETS_LOG2 | unwind_index(index, tag);
+
+		if (addr != crowd[0])
+			crowd[count++] = addr;
+	}
+}
+
+/* The entry of an address moves in its set, or goes and comes again: hints are no more than that. */
+static void entries_may_move(void **state)
+{
+	uint64_t crowd[3], frames[8];
+
+	(void)state;
+	find_crowd(crowd);
+	for (int i = 0; i < 6; i++) {
+		uint64_t words[] = {0x7000, crowd[i % 3], 0x7100, 0};
+		struct unwind_start start = {addr_of(words), 0, addr_of(words + 4), 0};
+
+		unwind_forget_all();
+		know(0x7000, false, 8, UNWIND_RBP_KEPT);
+		know(0x7100, false, 8, UNWIND_RBP_KEPT);
+		know(crowd[i % 3], false, 8, UNWIND_RBP_KEPT);
+		assert_int_equal(unwind_fast(frames, 8, &none, &start), 3);
+		unwind_forget(crowd[i % 3], crowd[i % 3] + 1);
+		assert_int_equal(unwind_fast(frames, 8, &none, &start), UNWIND_MISS);
+		know(crowd[(i + 1) % 3], false, 16, UNWIND_RBP_KEPT);
+		assert_int_equal(unwind_fast(frames, 8, &none, &start), UNWIND_MISS);
+		know(crowd[i % 3], false, 8, UNWIND_RBP_KEPT);
+		for (int again = 0; again < 3; again++) {
+			assert_int_equal(unwind_fast(frames, 8, &none, &start), 3);
+			assert_memory_equal(frames, words, 3 * 8);
+		}
+	}
+}
+
+/* Whatever hints say, a walk finds the same. */
+static void hints_change_nothing(void **state)
+{
+	uint64_t random = 6, frames[FRAMES_MAX];
+
+	(void)state;
+	for (int i = 0; i < 500; i++) {
+		struct made made;
+
+		unwind_forget_all();
+		make(&made, &random);
+		for (int times = 0; times < 20; times++) {
+			uint64_t other = made.frames[below(&random, FRAMES_MAX)];
+
+			for (uint32_t at = 0; at < made.count; at++)
+				unwind_cache[unwind_cache_place(made.frames[at])].hint =
+					below(&random, 3) ? next_random(&random) :
+							    other << 16 | below(&random, 65536);
+			made.start.number++;
+			assert_int_equal(
+				unwind_fast(frames, FRAMES_MAX, &none, &made.start), made.count);
+			assert_memory_equal(frames, made.frames, made.count * 8);
+		}
+		free(made.words);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -216,6 +287,8 @@ int main(void)
 		cmocka_unit_test(a_walk_is_cut_at_max),
 		cmocka_unit_test(damage_leads_nowhere_outside),
 		cmocka_unit_test(what_is_not_known_is_missed),
+		cmocka_unit_test(entries_may_move),
+		cmocka_unit_test(hints_change_nothing),
 		cmocka_unit_test(frames_are_left_out_at_the_inner_end_only),
 	};
 

@@ -74,6 +74,18 @@ static NOINLINE LONG calls_in(unsigned walks)
 	return unwind_calls - before;
 }
 
+/* The same from a frame that hangs on RBP, for its size is known at run time only. */
+static NOINLINE LONG calls_above_rbp(unsigned walks)
+{
+	volatile char *room = __builtin_alloca(walks % 1000 + 100);
+	LONG calls;
+
+	room[0] = 1;
+	calls = calls_in(walks);
+	KEEP_FRAME();
+	return calls;
+}
+
 /* Walks by the cache, but for those that are checked: 1 in 4096 and a few at first. */
 static bool asks_rarely(void)
 {
@@ -81,7 +93,7 @@ static bool asks_rarely(void)
 
 	unwind_forget_all();
 	for (volatile int i = 0; i < 3; i++) /* not unrolled: from one place */
-		calls[i] = calls_in(i == 1 ? 4 * 4096 : 1);
+		calls[i] = calls_above_rbp(i == 1 ? 4 * 4096 : 1);
 	printf("# asked %ld, %ld, %ld times\n", calls[0], calls[1], calls[2]);
 	return calls[0] > 2 && calls[1] > 0 && calls[1] < 20 * FRAMES_MAX && calls[2] == 0;
 }
@@ -124,6 +136,41 @@ static bool damage_is_survived(void)
 	return right;
 }
 
+/* So many bytes above the end of the thread's stack: how many frames are found on a new way. */
+static NOINLINE uint32_t frames_near_end(uint64_t bytes)
+{
+	volatile char room[1024];
+	uint64_t frames[FRAMES_MAX];
+	MEMORY_BASIC_INFORMATION info;
+	uint32_t count;
+
+	room[0] = 0;
+	VirtualQuery((const void *)room, &info, sizeof(info));
+	if ((uint64_t)room - (uint64_t)info.AllocationBase > bytes) {
+		count = frames_near_end(bytes);
+		KEEP_FRAME();
+		return count;
+	}
+	unwind_forget_all();
+	return unwind_stack(frames, FRAMES_MAX, &none);
+}
+
+static DWORD WINAPI near_end(void *bytes)
+{
+	return frames_near_end((uintptr_t)bytes);
+}
+
+static DWORD frames_in_thread_near_end(uintptr_t bytes)
+{
+	HANDLE thread = CreateThread(NULL, 0, near_end, (void *)bytes, 0, NULL);
+	DWORD count = 77;
+
+	WaitForSingleObject(thread, INFINITE);
+	GetExitCodeThread(thread, &count);
+	CloseHandle(thread);
+	return count;
+}
+
 /* On memory that the system does not know as a stack of the thread. */
 static uint32_t elsewhere_count;
 
@@ -158,6 +205,8 @@ int main(void)
 	ok(skips(5), "frames of the tracer's own are left out");
 	ok(damage_is_survived(), "damaged stacks");
 	ok(frames_elsewhere() == 0, "no frames of a stack that is not the thread's");
+	ok(frames_in_thread_near_end(100000) > 200, "nearly full stacks");
+	ok(frames_in_thread_near_end(25000) == 0, "full ones are not filled further");
 	ok(unwind_mismatches == 0, "no walk was found wrong");
 	ok(unwind_exceptions == 0, "none was ended by an exception");
 	count_unwind_calls();

@@ -1,0 +1,43 @@
+/*
+ * In place of the tracer's unwinder, for measuring: one call of the system's own function for each
+ * stack. It is asked for 18 frames, of which some are the tracer's own, so of a stack under 16 calls it
+ * finds less than the tracer's unwinder does. Asked for more than there are, Wine goes on behind the
+ * end of the stack, which costs it much more; so this is the cheapest that one could measure by.
+ */
+#include <windows.h>
+
+#include "snapshot/tracer/unwind.h"
+
+#ifndef SYSTEM_FRAMES
+#define SYSTEM_FRAMES 18
+#endif
+
+uint64_t unwind_mismatches, unwind_exceptions;
+
+static int is_own(const void *frame, const struct unwind_skip *skip)
+{
+	return (uint64_t)frame >= skip->from && (uint64_t)frame < skip->to;
+}
+
+uint32_t unwind_stack(uint64_t *frames, uint32_t max, const struct unwind_skip *skip)
+{
+	PVOID found[SYSTEM_FRAMES];
+	USHORT at = 0, end = RtlCaptureStackBackTrace(0, SYSTEM_FRAMES, found, NULL);
+	uint32_t count = 0;
+
+	while (at < end && is_own(found[at], skip))
+		at++;
+	while (at < end && found[at] && count < max)
+		frames[count++] = (uint64_t)found[at++];
+	return count;
+}
+
+void unwind_forget(uint64_t from, uint64_t to)
+{
+	(void)from;
+	(void)to;
+}
+
+void unwind_forget_all(void)
+{
+}

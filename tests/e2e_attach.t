@@ -1,0 +1,198 @@
+#!/usr/bin/perl
+# hsnap attach and detach leave a program as it is, whatever its threads are doing
+# and whenever hsnap is ended; what is traced in between is exact.
+use strict;
+use warnings;
+use File::Copy qw(copy);
+use FindBin qw($Bin);
+use lib "$Bin/lib";
+use Test::More;
+use Time::HiRes qw(time);
+use Hunt;
+
+my $dir = fresh_dir();
+my $busy = "$root/build/win64/targets/busy.exe";
+my $peek = "$root/build/win64/targets/peek.exe";
+my $attach_seconds = 1;
+my $victim = "$dir/hsnap$$.exe"; # a name that nobody else has: it is killed by it
+copy("$root/build/win64/hsnap.exe", $victim) or die "hsnap.exe: $!\n";
+copy("$root/build/win64/hsnap-tracer64.dll", $dir) or die "hsnap-tracer64.dll: $!\n";
+
+subtest 'one thread' => \&one_thread;
+subtest 'busy threads' => \&busy_threads;
+subtest 'hsnap is killed' => \&hsnap_is_killed;
+subtest 'the target ends' => \&target_ends;
+subtest 'refused' => \&refused;
+done_testing;
+
+# What another process's memory looks like from outside: { ntdll => BYTES CHANGED, ... }.
+sub look {
+	my ($target) = @_;
+	my $result = run([wine($peek, $target->{pid})]);
+	die "peek: $result->{status} $result->{out} $result->{err}\n" if $result->{status};
+	return { map { /^(\w+) (.*?)\r?$/ ? ($1, $2) : () } split /\n/, $result->{out} };
+}
+
+sub attach { my ($target, @args) = @_; return hsnap('attach', '-p', $target->{pid}, @args) }
+sub detach { my ($target, @args) = @_; return hsnap('detach', '-p', $target->{pid}, @args) }
+
+# Snapshots of steps $from and $to compared: { FUNCTION => [BLOCKS, BYTES] }, 'none' for
+# blocks without a stack.
+sub growth {
+	my ($from, $to) = @_;
+	my $diff = run(tool('hdiff', 'linux', $from, $to));
+	check_ok($diff, 'hdiff');
+	my $report = report($diff->{out});
+	check_report($report, 'the growth');
+	my %growth;
+	for my $row (@{ $report->{rows} }) {
+		my ($first) = chain_of($row, 'busy');
+		my $name = $first ? $first->{function} : $row->{frames}[0]{none} ? 'none' : next;
+		$growth{$name}[0] += $row->{count};
+		$growth{$name}[1] += $row->{bytes};
+	}
+	return \%growth;
+}
+
+# Blocks of before have no stack, those of after have; what is done to either is counted rightly.
+sub one_thread {
+	my $target = target($busy, [0]);
+	is($target->step, 1, 'the target runs');
+	my $before = look($target);
+	is($before->{ntdll}, 0, 'its ntdll is as in the file');
+	check_ok(attach($target), 'attach');
+	my $attached = look($target);
+	cmp_ok($attached->{ntdll}, '>=', 15, 'ntdll has jumps');
+	check_error(attach($target), 'hsnap', 'attach again', qr/\b$target->{pid}\b/, 'traced already');
+	is_deeply(look($target), $attached, 'which changes nothing');
+	my ($first, $second) = ("$dir/first.txt", "$dir/second.txt");
+	is($target->next_step, 2, 'the target goes on');
+	snapshot($target->{pid}, $first);
+	is($target->next_step, 3, 'the target goes on');
+	snapshot($target->{pid}, $second);
+	is_deeply(growth($first, $second), {
+		leak_new => [20, 20 * 2222], move_old => [1, 3333], none => [-2, -2 * 1111],
+	}, 'a step of the target is seen to the byte');
+	my $result = detach($target, '-v');
+	is($result->{status}, 0, 'detach');
+	like($result->{err}, qr/\Ahsnap: pid $target->{pid}: .*not traced.*\n\z/, 'and it says so');
+	my $detached = look($target);
+	is($detached->{ntdll}, 0, 'ntdll is as in the file again');
+	like($detached->{state}, qr/^2 /, 'the tracer is off');
+	check_error(detach($target), 'hsnap', 'detach again', 'not traced', 'detached');
+	for my $round (1 .. 4) {
+		check_ok(attach($target), "attach, round $round");
+		is($target->next_step, $round + 3, 'the target goes on');
+		check_ok(detach($target), "detach, round $round");
+	}
+	my $last = look($target);
+	is($last->{space}, $detached->{space}, 'no address space is lost');
+	is($last->{ntdll}, 0, 'ntdll is as in the file');
+	is($target->quit, 0, 'the target has found nothing wrong');
+}
+
+# Threads stand inside the bytes that change now and then; the target itself checks what it gets.
+sub busy_threads {
+	for my $what ('both', 'heap') {
+		my $target = target($busy, [4, $what]);
+		is($target->step, 1, 'the target runs');
+		my $step = 1;
+		for my $round (1 .. 10) {
+			check_ok(attach($target), "attach, round $round");
+			is($target->next_step, ++$step, 'the target goes on') or BAIL_OUT('the target hangs');
+			check_ok(detach($target), "detach, round $round");
+			is($target->next_step, ++$step, 'the target goes on') or BAIL_OUT('the target hangs');
+		}
+		check_ok(attach($target), 'attach');
+		my ($first, $second) = ("$dir/first-$what.txt", "$dir/second-$what.txt");
+		snapshot($target->{pid}, $first);
+		is($target->next_step, ++$step, 'the target goes on');
+		snapshot($target->{pid}, $second);
+		my $growth = growth($first, $second);
+		is_deeply($growth->{leak_new}, [20, 20 * 2222], 'leak_new is seen to the byte');
+		is_deeply($growth->{move_old}, [1, 3333], 'move_old is seen to the byte');
+		is($target->quit, 0, 'the target has found nothing wrong');
+	}
+}
+
+# Starts hsnap and kills it after so many seconds, if it is still there. Time itself is what is
+# waited for: what hsnap is at then differs from run to run, what must hold does not.
+sub kill_after {
+	my ($seconds, @args) = @_;
+	my $pid = Hunt::start([wine($victim, @args)], stderr => "$dir/killed");
+	my $until = time + $seconds;
+	while (time < $until) {
+		select undef, undef, undef, 0.005;
+	}
+	kill KILL => unix_pids($victim);
+	return Hunt::finish($pid);
+}
+
+# Whatever is left of it, the target goes on, and it can be attached to and left again.
+sub hsnap_is_killed {
+	my $target = target($busy, [2]);
+	is($target->step, 1, 'the target runs');
+	my $from = time;
+	check_ok(attach($target), 'attach');
+	$attach_seconds = time - $from;
+	check_ok(detach($target), 'detach');
+	my $step = 1;
+	for my $command ('attach', 'detach') {
+		for my $part (2, 4, 6, 8, 9) {
+			attach($target) if $command eq 'detach';
+			kill_after($part / 10 * $attach_seconds, $command, '-p', $target->{pid});
+			my $what = sprintf '%s killed after %.2f s', $command, $part / 10 * $attach_seconds;
+			is($target->next_step, ++$step, "$what: the target goes on") or BAIL_OUT('the target hangs');
+			my $attached = attach($target);
+			ok($attached->{status} == 0 || $attached->{err} =~ /traced already/, "$what: it is traced then")
+			    or diag($attached->{err});
+			check_ok(detach($target), "$what: detach");
+			my $after = look($target);
+			is($after->{ntdll}, 0, "$what: ntdll is as in the file");
+			is($after->{suspended}, 0, "$what: no thread is left suspended");
+		}
+	}
+	is($target->quit, 0, 'the target has found nothing wrong');
+}
+
+# A process that ends while it is attached to: one line, or it was done before.
+sub target_ends {
+	for my $part (3, 6, 9) {
+		my $target = target($busy, [2]);
+		is($target->step, 1, 'the target runs');
+		my $pid = Hunt::start([qw(timeout -k 5 120), wine("$root/build/win64/hsnap.exe", 'attach', '-p', $target->{pid})],
+			stderr => "$dir/ended");
+		my $until = time + $part / 10 * $attach_seconds;
+		while (time < $until) {
+			select undef, undef, undef, 0.005;
+		}
+		is($target->quit, 0, 'the target has found nothing wrong');
+		my $status = Hunt::finish($pid) >> 8;
+		my $said = slurp("$dir/ended") =~ s/\r//gr;
+		ok(($status == 0 && $said eq '') || ($status == 2 && $said =~ /\Ahsnap: [^\n]*\n\z/),
+			"attach ends with status 0, or one line and status 2") or diag("$status: $said");
+	}
+}
+
+sub refused {
+	for my $command ('attach', 'detach') {
+		my $quiet = sub { my ($what, $args, @words) = @_; check_error(hsnap($command, @$args), 'hsnap', "$command: $what", @words) };
+		$quiet->('no process', ['-p', 99999996], '99999996', 'no such process');
+		$quiet->('no name', ['-pn', 'nobody-has-this.exe'], 'no such process');
+		$quiet->('nothing', [], '-p PID');
+		$quiet->('two', ['-p', 12, '-pn', 'x'], '-p PID');
+		$quiet->('no number', ['-p', '12x'], '12x', 'decimal');
+		$quiet->('a word', ['-p', 12, 'x'], 'x');
+	}
+	check_error(hsnap('attach', '-p', 12, '--max-mb', 1), 'hsnap', 'a limit too low', '1', 'MiB');
+	check_error(hsnap('attach', '-p', 12, '--sample', '1Q'), 'hsnap', 'no size', '1Q', 'bytes');
+	my $closed = target("$root/build/win64/targets/odd.exe", ['closed']);
+	is($closed->step, 1, 'a program that lets nobody open it');
+	check_error(attach($closed), 'hsnap', 'no right', qr/\b$closed->{pid}\b/, 'no right');
+	check_error(detach($closed), 'hsnap', 'no right', qr/\b$closed->{pid}\b/, 'no right');
+	is($closed->quit, 0, 'which goes on');
+	my $untraced = target($busy, [0]);
+	is($untraced->step, 1, 'a program that is not traced');
+	check_error(detach($untraced), 'hsnap', 'detach', qr/\b$untraced->{pid}\b/, 'not traced');
+	is($untraced->quit, 0, 'which goes on');
+}

@@ -1,0 +1,104 @@
+#!/usr/bin/perl
+# Virtual memory under hsnap run: every page that a program reserves, commits or
+# maps is in the dump under its heading, with who did it; and what it gives back
+# is not, however it does. What there must be is what the program says itself,
+# and has compared with VirtualQuery.
+use strict;
+use warnings;
+no warnings 'portable'; # 64 bits
+use FindBin qw($Bin);
+use lib "$Bin/lib";
+use Test::More;
+use Hunt;
+
+my %kinds = (virtual => 'committed', reserved => 'reserved', mapped => 'mapped');
+my $dir = fresh_dir();
+my (%functions, $case, %said);
+is(follow('virtual_cases'), 13, 'all cases of VirtualAlloc were seen');
+is(follow('virtual_users'), 10, 'and all of those who use it');
+done_testing;
+
+# Runs a program through its cases; how many they were.
+sub follow {
+	my ($program) = @_;
+	my $target = target("$root/build/win64/targets/$program.exe", [], traced => 1);
+	my $count = 0;
+	%functions = %said = ();
+	while (defined(my $line = $target->line)) {
+		if ($line =~ /^function (\w+) ([0-9A-F]+)$/) {
+			$functions{$1} = hex $2;
+		} elsif ($line =~ /^case (.+)$/) {
+			$case = $1;
+		} elsif ($line =~ /^pages (\w+) ([0-9A-F]+) ([0-9A-F]+) (\w+)$/) {
+			add_pages(\%said, $2, $3, "$1 by $4");
+		} elsif ($line =~ /^cannot (.+)$/) {
+			note("$case: this system refuses to $1");
+		} elsif ($line =~ /^step (\d+) pid (\d+)$/) {
+			compare($2, "$dir/$program-$1.txt");
+			$count++;
+			%said = ();
+			syswrite $target->{to}, "\n";
+		} else {
+			fail("$case: $line");
+		}
+	}
+	is($target->quit, 0, "$program came to its end");
+	return $count;
+}
+
+# Every page with its kind and who made it so: nothing depends on how ranges are cut.
+sub add_pages {
+	my ($pages, $addr, $bytes, $what) = @_;
+	($addr, $bytes) = (hex $addr, hex $bytes);
+	for (my $at = $addr; $at < $addr + $bytes; $at += 4096) {
+		$pages->{$at} .= $pages->{$at} ? " and $what" : $what;
+	}
+}
+
+sub compare {
+	my ($pid, $file) = @_;
+	return unless snapshot($pid, $file);
+	my $found = pages_in(slurp($file));
+	my @different = grep { ($said{$_} // '') ne ($found->{$_} // '') } sort { $a <=> $b } keys %{ { %said, %$found } };
+	ok(!@different, "$case: " . keys(%said) . ' pages as they are')
+	    or diag(map { sprintf "%X: %s; in the dump %s\n", $_, $said{$_} // 'nothing', $found->{$_} // 'nothing' }
+		@different[0 .. ($#different > 20 ? 20 : $#different)]);
+}
+
+# The innermost function of the program on a stack; undef when there is none.
+sub function_of {
+	my @by_addr = sort { $functions{$a} <=> $functions{$b} } keys %functions;
+	my ($first, $last) = @functions{ @by_addr[0, -1] };
+	for my $frame (grep { $_ >= $first && $_ < $last } map { hex } @_) {
+		return (grep { $functions{$_} <= $frame } @by_addr)[-1];
+	}
+	return;
+}
+
+# What the program's functions have, of what the three headings list.
+sub pages_in {
+	my ($dump) = @_;
+	my (%heap_kinds, %stacks, @ranges, $kind, $frames);
+	for (split /\r\n/, $dump) {
+		if (m{^// hsnap: heap addr=([0-9A-F]+) kind=(\w+)}) {
+			$heap_kinds{$1} = $kinds{$2};
+		} elsif (/^\*[- ]+Start of data for heap @ (\S+)/) {
+			$kind = $heap_kinds{$1};
+		} elsif (/^([0-9A-F]+) bytes \+ ([0-9A-F]+) at ([0-9A-F]+) by BackTrace(\S+)$/) {
+			push @ranges, [$kind, $3, $1, $4] if $kind;
+			ok($2 eq '0', "no overhead at $3") if $kind && $2 ne '0';
+			$frames = $stacks{$4} //= [];
+		} elsif (/^\t([0-9A-F]+)$/) {
+			push @$frames, $1;
+		}
+	}
+	my %listed = map { $_ => 1 } grep { defined } values %heap_kinds;
+	is(join(' ', sort keys %listed), 'committed mapped reserved', "$case: the three headings");
+	my %pages;
+	for (@ranges) {
+		my ($what, $addr, $bytes, $id) = @$_;
+		my $function = function_of(@{ $stacks{$id} }) or next;
+		add_pages(\%pages, $addr, $bytes, "$what by $function");
+	}
+	return \%pages;
+}

@@ -1,0 +1,340 @@
+/*
+ * Heaps by numbers, and what becomes of the blocks of one that is destroyed.
+ */
+#define _GNU_SOURCE /* MAP_ANONYMOUS */
+
+#include <pthread.h>
+
+#include "tests/unit/fake_memory.h"
+
+#include "snapshot/tracer/blocktable.h"
+#include "snapshot/tracer/heapindex.h"
+
+#define LIMIT ((uint64_t)64 << 20)
+#define HEAPS (1u << TRACER_HEAPS_LOG2)
+#define INDEX(tag) ((tag) & (HEAPS - 1))
+
+static uint64_t seed;
+
+static int set_up(void **state)
+{
+	(void)state;
+	seed = 20240607;
+	fake_begin(LIMIT);
+	memory.waits_max = UINT32_MAX; /* nobody dies here, however slow */
+	return 0;
+}
+
+static int tear_down(void **state)
+{
+	(void)state;
+	assert_int_equal(area.committed_bytes, fake_committed_bytes());
+	fake_end();
+	return 0;
+}
+
+static void put(uint64_t addr, uint32_t heap)
+{
+	struct tracer_block block = tracer_block_make(addr, heap, 1, 32);
+
+	blocktable_put(&area, &block);
+}
+
+static bool take(uint64_t addr)
+{
+	struct tracer_block block = {0};
+	bool was_there = blocktable_take(&area, addr, &block);
+
+	assert_int_equal(tracer_block_addr(&block), was_there ? addr : 0);
+	return was_there;
+}
+
+/* Blocks that a reader from outside would find. */
+static uint32_t count_live(void)
+{
+	uint32_t count = 0;
+
+	for (unsigned i = 0; i < TRACER_SHARDS; i++) {
+		uint64_t table = area.shards[i].table;
+		const struct tracer_block *blocks =
+			(const struct tracer_block *)(uintptr_t)(table & ~(uint64_t)63);
+
+		for (uint64_t k = 0; table && k < (uint64_t)1 << (table & 63); k++)
+			count += blocks[k].key && tracer_block_is_live(&area, &blocks[k]);
+	}
+	return count;
+}
+
+/* ---------------------------------------------------------------- numbers */
+
+static void each_heap_has_one_index_which_leads_to_it(void **state)
+{
+	bool is_used[HEAPS] = {false};
+
+	(void)state;
+	for (unsigned i = 1; i <= HEAPS / 4 * 3; i++) {
+		uint64_t heap = 0x7f0000000000 + (uint64_t)i * 0x10000;
+		uint32_t tag = heapindex_of(&area, heap);
+
+		assert_int_not_equal(tag, 0);
+		assert_int_equal(INDEX(tag), tag); /* the first of its kind */
+		assert_false(is_used[tag]);
+		is_used[tag] = true;
+		assert_int_equal(tracer_heap_handle(&area, tag), heap);
+	}
+	for (unsigned i = 1; i <= HEAPS / 4 * 3; i++) {
+		uint64_t heap = 0x7f0000000000 + (uint64_t)i * 0x10000;
+
+		assert_int_equal(tracer_heap_handle(&area, heapindex_of(&area, heap)), heap);
+	}
+}
+
+static void heaps_whose_places_collide_have_their_own(void **state)
+{
+	uint64_t heaps[20], handle = 0x10000;
+	uint32_t tags[20], first = 0;
+
+	(void)state;
+	for (unsigned count = 0; count < 20;
+		handle += 0x1000) { /* that would have the same alone */
+		struct tracer_area empty = {0};
+		uint32_t tag = heapindex_of(&empty, handle);
+
+		if (count && tag != first)
+			continue;
+		first = tag;
+		heaps[count++] = handle;
+	}
+	for (unsigned i = 0; i < 20; i++)
+		tags[i] = heapindex_of(&area, heaps[i]);
+	for (unsigned i = 0; i < 20; i++) {
+		assert_int_equal(heapindex_of(&area, heaps[i]), tags[i]);
+		assert_int_equal(tracer_heap_handle(&area, tags[i]), heaps[i]);
+	}
+}
+
+static void when_all_numbers_are_used_heaps_have_none(void **state)
+{
+	unsigned none = 0;
+
+	(void)state;
+	for (unsigned i = 1; i <= HEAPS * 2; i++) {
+		uint64_t heap = (uint64_t)i * 0x20000;
+		uint32_t tag = heapindex_of(&area, heap);
+
+		none += !tag;
+		assert_int_equal(tag, heapindex_of(&area, heap));
+		assert_int_equal(tracer_heap_handle(&area, tag), tag ? heap : 0);
+	}
+	assert_in_range(none, HEAPS + 1, HEAPS + HEAPS / 8); /* and few numbers are left unused */
+}
+
+static void what_cannot_be_a_heap_has_no_number(void **state)
+{
+	(void)state;
+	assert_int_equal(heapindex_of(&area, 0), 0);
+	assert_int_equal(heapindex_of(&area, 0x150001), 0);
+	for (unsigned i = 0; i < HEAPS; i++)
+		assert_int_equal(area.heaps[i], 0);
+}
+
+/* ---------------------------------------------------------------- destroyed heaps */
+
+static void a_destroyed_heap_takes_its_blocks_along_and_no_others(void **state)
+{
+	const uint64_t heap = 0x150000, other = 0x990000;
+	uint32_t tag = heapindex_of(&area, heap), other_tag = heapindex_of(&area, other), next;
+
+	(void)state;
+	for (uint64_t i = 1; i <= 5000; i++)
+		put(i * 16, i % 3 ? tag : other_tag);
+	blocktable_forget_heap(&area, tag);
+	assert_int_equal(count_live(), 5000 / 3);
+	assert_false(take(16));
+	next = heapindex_of(&area, heap);
+	assert_int_equal(INDEX(next), INDEX(tag));
+	assert_int_not_equal(next, tag);
+	assert_int_equal(tracer_heap_handle(&area, INDEX(next)), heap);
+	assert_int_equal(count_live(), 5000 / 3);
+	put(32, next);
+	put(64 + 5000 * 16, next);
+	blocktable_forget_heap(&area, tag); /* too late to mean the new one */
+	assert_int_equal(count_live(), 5000 / 3 + 2);
+	for (uint64_t i = 1; i <= 5000; i++)
+		assert_int_equal(take(i * 16), i % 3 == 0 || i == 2);
+	assert_int_equal(count_live(), 1);
+}
+
+static void a_heap_that_was_not_destroyed_after_all_has_its_blocks(void **state)
+{
+	uint32_t tag = heapindex_of(&area, 0x150000);
+
+	(void)state;
+	for (uint64_t i = 1; i <= 5000; i++)
+		put(i * 16, tag);
+	blocktable_forget_heap(&area, tag);
+	assert_int_equal(count_live(), 0);
+	blocktable_restore_heap(&area, tag);
+	assert_int_equal(count_live(), 5000);
+	assert_int_equal(heapindex_of(&area, 0x150000), tag);
+	blocktable_restore_heap(&area, tag); /* changes nothing */
+	assert_int_equal(count_live(), 5000);
+	for (uint64_t i = 1; i <= 5000; i++)
+		assert_true(take(i * 16));
+}
+
+/* Each heap leaves blocks at addresses of its own, and there are more heaps than generations. */
+static void no_block_comes_to_life_again(void **state)
+{
+	enum { BLOCKS = 10 };
+
+	(void)state;
+	for (uint64_t n = 1; n <= 100; n++) {
+		uint32_t tag = heapindex_of(&area, 0x150000);
+
+		assert_int_equal(count_live(), 0);
+		for (uint64_t i = 0; i < BLOCKS; i++)
+			put((n * BLOCKS + i) * 16, tag);
+		assert_int_equal(count_live(), BLOCKS);
+		blocktable_forget_heap(&area, tag);
+	}
+	assert_int_equal(area.heaps_destroyed, 100);
+}
+
+static void heaps_that_come_and_go_cost_no_more_with_time(void **state)
+{
+	enum { STEADY = 20000, BLOCKS = 5000 };
+	uint32_t steady = heapindex_of(&area, 0x990000);
+	uint64_t addr = 0x100000;
+
+	(void)state;
+	for (uint32_t i = 0; i < STEADY; i++)
+		put(addr += 16, steady);
+	for (uint64_t n = 0; n < 300; n++) {
+		uint32_t tag = heapindex_of(&area, 0x150000 + n % 7 * 0x10000);
+
+		for (uint32_t i = 0; i < BLOCKS; i++)
+			put(addr += 16, tag);
+		assert_true(area.committed_bytes <= 64 * (STEADY + BLOCKS));
+		blocktable_forget_heap(&area, tag);
+		assert_int_equal(area.dropped_blocks, 0);
+	}
+	assert_int_equal(count_live(), STEADY);
+}
+
+static void numbers_of_destroyed_heaps_are_used_again(void **state)
+{
+	(void)state;
+	for (uint64_t i = 1; i <= HEAPS * 8; i++) {
+		uint32_t tag = heapindex_of(&area, i * 0x10000);
+
+		assert_int_not_equal(tag, 0);
+		put(i * 16, tag);
+		assert_int_equal(count_live(), 1);
+		blocktable_forget_heap(&area, tag);
+	}
+}
+
+static void cleaning_leaves_what_is_live(void **state)
+{
+	uint32_t live = heapindex_of(&area, 0x150000), dead = heapindex_of(&area, 0x250000);
+	uint32_t count = 0, left = 0;
+
+	(void)state;
+	for (uint64_t i = 1; i <= 30000; i++) {
+		bool is_live = fake_dice(&seed) % 3 == 0;
+
+		put(i * 16, is_live ? live : dead);
+		count += is_live;
+	}
+	blocktable_forget_heap(&area, dead);
+	blocktable_clean(&area);
+	for (unsigned i = 0; i < TRACER_SHARDS; i++)
+		left += area.shards[i].count;
+	assert_int_equal(left, count);
+	assert_int_equal(count_live(), count);
+	for (uint64_t i = 1; i <= 30000; i++)
+		count -= take(i * 16);
+	assert_int_equal(count, 0);
+}
+
+/* ---------------------------------------------------------------- threads */
+
+#define THREADS 4
+#define ROUNDS 2000
+
+struct worker {
+	pthread_t thread;
+	pthread_barrier_t *start;
+	uint32_t number;
+	uint32_t tags[HEAPS / 4];
+	unsigned wrong;
+};
+
+/* All threads come with the same heaps at once, and each creates and destroys one of its own. */
+static void *work(void *context)
+{
+	struct worker *worker = context;
+	uint64_t own = 0x7f0000000000 + worker->number * 0x10000;
+
+	pthread_barrier_wait(worker->start);
+	for (unsigned i = 0; i < HEAPS / 4; i++)
+		worker->tags[i] = heapindex_of(&area, (i + 1) * 0x10000ull);
+	for (unsigned n = 0; n < ROUNDS; n++) {
+		uint32_t tag = heapindex_of(&area, own);
+		uint64_t addr = 0x100000 + ((uint64_t)n * THREADS + worker->number) * 16;
+
+		put(addr, tag);
+		worker->wrong += !tag || tracer_heap_handle(&area, INDEX(tag)) != own;
+		worker->wrong += n % 2 && !take(addr);
+		blocktable_forget_heap(&area, tag);
+		worker->wrong += take(addr);
+	}
+	return NULL;
+}
+
+static void threads_agree_on_numbers(void **state)
+{
+	struct worker *workers = calloc(THREADS, sizeof(*workers));
+	pthread_barrier_t start;
+
+	(void)state;
+	assert_non_null(workers);
+	assert_int_equal(pthread_barrier_init(&start, NULL, THREADS), 0);
+	for (unsigned t = 0; t < THREADS; t++) {
+		workers[t] = (struct worker){.start = &start, .number = t};
+		assert_int_equal(pthread_create(&workers[t].thread, NULL, work, &workers[t]), 0);
+	}
+	for (unsigned t = 0; t < THREADS; t++)
+		assert_int_equal(pthread_join(workers[t].thread, NULL), 0);
+	for (unsigned t = 0; t < THREADS; t++) {
+		assert_int_equal(workers[t].wrong, 0);
+		assert_memory_equal(workers[t].tags, workers[0].tags, sizeof(workers[t].tags));
+	}
+	for (unsigned i = 0; i < HEAPS / 4; i++)
+		assert_int_equal(tracer_heap_handle(&area, workers[0].tags[i]), (i + 1) * 0x10000);
+	assert_int_equal(count_live(), 0);
+	pthread_barrier_destroy(&start);
+	free(workers);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(each_heap_has_one_index_which_leads_to_it),
+		TEST(heaps_whose_places_collide_have_their_own),
+		TEST(when_all_numbers_are_used_heaps_have_none),
+		TEST(what_cannot_be_a_heap_has_no_number),
+		TEST(a_destroyed_heap_takes_its_blocks_along_and_no_others),
+		TEST(a_heap_that_was_not_destroyed_after_all_has_its_blocks),
+		TEST(no_block_comes_to_life_again),
+		TEST(heaps_that_come_and_go_cost_no_more_with_time),
+		TEST(numbers_of_destroyed_heaps_are_used_again),
+		TEST(cleaning_leaves_what_is_live),
+		TEST(threads_agree_on_numbers),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,146 @@
+/*
+ * Where the tracer's tables lie in the range that is reserved for them.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "snapshot/control/parts.h"
+#include "snapshot/tracer/blocktable.h"
+#include "snapshot/tracer/stacktable.h"
+
+#define MIB ((uint64_t)1 << 20)
+#define GIB ((uint64_t)1 << 30)
+#define BASE ((uint64_t)0x7ff000000000)
+
+static struct tracer_area area;
+
+static const uint64_t limits[] = {MIB, 2 * MIB, 3 * MIB, 7 * MIB, 100 * MIB, 128 * MIB, 1000 * MIB,
+	4 * GIB, 5 * GIB, 63 * GIB, 64 * GIB};
+#define LIMITS (sizeof(limits) / sizeof(*limits))
+
+static void set(uint64_t limit)
+{
+	memset(&area, 0xff, sizeof(area)); /* as an earlier tracing may have left it */
+	parts_set(&area, BASE, limit);
+}
+
+static void parts_lie_side_by_side_in_the_reservation(void **state)
+{
+	(void)state;
+	for (size_t k = 0; k < LIMITS; k++) {
+		set(limits[k]);
+
+		const struct {
+			uint64_t addr, bytes;
+		} parts[] = {
+			{area.stack_buckets,
+				stacktable_index_offset(stacktable_levels(area.stacks_limit))},
+			{area.stacks, area.stacks_limit},
+			{area.shard_tables, area.shard_bytes * TRACER_SHARDS},
+			{area.modules, area.modules_limit},
+			{area.unloads, area.unload_limit * sizeof(struct tracer_unload)},
+			{area.ranges.nodes, area.ranges.node_limit * sizeof(struct tracer_range)},
+		};
+		enum { COUNT = sizeof(parts) / sizeof(*parts) };
+
+		assert_int_equal(area.reserved, BASE);
+		assert_int_equal(area.reserved_bytes, parts_reserve_bytes(limits[k]));
+		assert_int_equal(area.limit_bytes, limits[k]);
+		for (unsigned i = 0; i < COUNT; i++) {
+			assert_int_equal(parts[i].addr % 65536, 0);
+			assert_int_not_equal(parts[i].bytes, 0);
+			assert_true(parts[i].addr >= BASE);
+			assert_true(parts[i].addr + parts[i].bytes <= BASE + area.reserved_bytes);
+			for (unsigned other = 0; other < i; other++) {
+				assert_true(
+					parts[i].addr + parts[i].bytes <= parts[other].addr ||
+					parts[other].addr + parts[other].bytes <= parts[i].addr);
+			}
+		}
+	}
+}
+
+static void everything_in_them_is_empty(void **state)
+{
+	(void)state;
+	set(GIB);
+	assert_int_equal(area.committed_bytes, 0);
+	assert_int_equal(area.stacks_committed, 0);
+	assert_int_equal(area.stacks_top, 8);
+	assert_int_equal(area.modules_top + area.unload_count, 0);
+	assert_int_equal(area.unload_lock + area.unload_broken, 0);
+	assert_int_equal(area.dropped_blocks + area.dropped_stacks, 0);
+	assert_int_equal(area.dropped_ranges + area.dropped_unloads + area.unwind_mismatches, 0);
+	assert_false(tracer_unload_is_lost(&area, 0, BASE));
+	assert_int_equal(area.ranges.node_count + area.ranges.root + area.ranges.lock, 0);
+	for (unsigned i = 0; i < TRACER_SHARDS; i++) {
+		static const struct tracer_shard empty;
+
+		assert_memory_equal(&area.shards[i], &empty, sizeof(empty));
+	}
+	for (unsigned i = 0; i < 1u << TRACER_HEAPS_LOG2; i++)
+		assert_int_equal(area.heaps[i], 0);
+}
+
+static void every_stack_can_have_an_id(void **state)
+{
+	(void)state;
+	for (size_t k = 0; k < LIMITS; k++) {
+		set(limits[k]);
+		assert_true((area.stacks_limit - 1) / 8 < (uint64_t)1 << TRACER_STACK_BITS);
+		assert_int_equal(area.stacks_limit % TRACER_PAGE, 0);
+		assert_true(area.stacks_limit <= limits[k]);
+		assert_true(area.stacks_limit >= limits[k] / 2 || area.stacks_limit == GIB);
+	}
+}
+
+/* Tables of 1, 2, 4, ... times the first one, behind one another, up to so many bytes. */
+static void shards_have_room_for_what_may_be_committed(void **state)
+{
+	(void)state;
+	for (size_t k = 0; k < LIMITS; k++) {
+		uint64_t end = 0, largest = 0;
+
+		set(limits[k]);
+		for (uint64_t bytes = BLOCKTABLE_FIRST_BYTES; end + bytes <= area.shard_bytes;
+			bytes *= 2) {
+			end += bytes;
+			largest = bytes;
+		}
+		assert_true(largest * TRACER_SHARDS <= limits[k]);
+		assert_true(largest * TRACER_SHARDS > limits[k] / 2);
+		assert_true(largest / sizeof(struct tracer_block) <= (uint64_t)1 << 26);
+	}
+}
+
+static void a_32_bit_target_keeps_its_address_space(void **state)
+{
+	(void)state;
+	assert_true(parts_reserve_bytes(128 * MIB) < 400 * MIB);
+}
+
+static void a_reservation_is_no_more_than_needed(void **state)
+{
+	(void)state;
+	for (size_t k = 0; k < LIMITS; k++)
+		assert_true(parts_reserve_bytes(limits[k]) < 3 * limits[k] + 4 * MIB);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(parts_lie_side_by_side_in_the_reservation),
+		cmocka_unit_test(everything_in_them_is_empty),
+		cmocka_unit_test(every_stack_can_have_an_id),
+		cmocka_unit_test(shards_have_room_for_what_may_be_committed),
+		cmocka_unit_test(a_32_bit_target_keeps_its_address_space),
+		cmocka_unit_test(a_reservation_is_no_more_than_needed),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

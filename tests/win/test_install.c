@@ -1,0 +1,367 @@
+/* Switching the tracer on and off in another process: a thread that stands inside the bytes that
+ * change goes on where they are now, and what is not as it should be is refused with nothing changed.
+ * Speaks TAP. */
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <wchar.h>
+
+#include "snapshot/control/install_windows.h"
+#include "snapshot/control/patch_plan.h"
+#include "snapshot/control/tracee_windows.h"
+#include "snapshot/live/process.h"
+#include "snapshot/tracer/shared.h"
+
+#define WAIT_MS 30000
+#define LIMIT ((uint64_t)64 << 20)
+
+static int count, failed;
+
+static void ok(bool good, const char *what)
+{
+	count++;
+	failed += !good;
+	printf("%sok %d - %s\n", good ? "" : "not ", count, what);
+}
+
+/* ---------------------------------------------------------------- the target */
+
+/* What it tells this process, by a section of that name both have a view of. */
+struct shared {
+	void *thread_stack; /* room that the thread is given */
+	ULONG_PTR result; /* what the function returned to after() */
+	LONG is_ready;
+};
+
+static struct shared *shared;
+
+static struct shared *open_shared(const wchar_t *name)
+{
+	HANDLE section = CreateFileMappingW(
+		INVALID_HANDLE_VALUE, NULL, PAGE_READWRITE, 0, sizeof(struct shared), name);
+
+	return MapViewOfFile(section, FILE_MAP_ALL_ACCESS, 0, 0, sizeof(struct shared));
+}
+
+/* Where the function that the thread was put into returns to, as if it had been called from here. */
+__attribute__((noreturn, used)) static void after(ULONG_PTR result)
+{
+	shared->result = result;
+	ExitThread(77);
+}
+
+__asm__(".globl return_here\nreturn_here:\n\tmovq %rax, %rcx\n\tsubq $32, %rsp\n\tcall after\n");
+extern char return_here[];
+
+static DWORD WINAPI spin(void *argument)
+{
+	(void)argument;
+	InterlockedExchange(&shared->is_ready, 1);
+	while (InterlockedCompareExchange(&shared->is_ready, 0, 0))
+		YieldProcessor();
+	return 0;
+}
+
+/* The target has the tracer in it, and a thread that spins until it is put somewhere else. */
+static int be_target(const wchar_t *name, const wchar_t *dll, HANDLE ready, HANDLE end)
+{
+	DWORD id;
+
+	shared = open_shared(name);
+	if (!shared || !LoadLibraryW(dll))
+		return 3;
+	shared->thread_stack = malloc(1);
+	if (!CreateThread(NULL, 0, spin, NULL, 0, &id))
+		return 4;
+	while (!InterlockedCompareExchange(&shared->is_ready, 0, 0))
+		SwitchToThread();
+	InterlockedExchange(&shared->is_ready, (LONG)id);
+	SetEvent(ready);
+	WaitForSingleObject(end, WAIT_MS);
+	free(malloc(100));
+	return 0;
+}
+
+/* ---------------------------------------------------------------- this process */
+
+struct child {
+	PROCESS_INFORMATION info;
+	HANDLE end;
+	struct target target;
+	uint64_t area_addr;
+};
+
+static bool dll_path(wchar_t path[MAX_PATH])
+{
+	DWORD len = GetModuleFileNameW(NULL, path, MAX_PATH);
+
+	for (int folders = 0; folders < 2; folders++) {
+		while (len && path[len - 1] != L'\\')
+			len--;
+		len -= len && !folders;
+	}
+	if (!len || len + wcslen(L"" TRACER_DLL_64) >= MAX_PATH)
+		return false;
+	wcscpy(path + len, L"" TRACER_DLL_64);
+	return true;
+}
+
+static bool start(struct child *child)
+{
+	SECURITY_ATTRIBUTES inherit = {.nLength = sizeof(inherit), .bInheritHandle = TRUE};
+	STARTUPINFOW startup = {.cb = sizeof(startup)};
+	wchar_t image[MAX_PATH], dll[MAX_PATH], name[60], command[700];
+	HANDLE ready = CreateEventW(&inherit, TRUE, FALSE, NULL);
+	struct err err = {0};
+	bool started;
+
+	_snwprintf(name, 60, L"hsnap-test-install-%lu-%d", GetCurrentProcessId(), count);
+	shared = open_shared(name);
+	memset(child, 0, sizeof(*child));
+	child->end = CreateEventW(&inherit, TRUE, FALSE, NULL);
+	if (!dll_path(dll) || !shared || !GetModuleFileNameW(NULL, image, MAX_PATH))
+		return false;
+	_snwprintf(command, 700, L"test target %ls \"%ls\" %llx %llx", name, dll,
+		(unsigned long long)ready, (unsigned long long)child->end);
+	started = CreateProcessW(
+		image, command, NULL, NULL, TRUE, 0, NULL, NULL, &startup, &child->info);
+	started = started && WaitForSingleObject(ready, WAIT_MS) == WAIT_OBJECT_0;
+	return started && !target_open_handle(&child->target, child->info.hProcess, &err) &&
+	       !tracee_find(&child->target, &child->area_addr, &err);
+}
+
+static DWORD finish(struct child *child)
+{
+	DWORD status = 99;
+
+	child->target.ops->close(&child->target);
+	SetEvent(child->end);
+	if (WaitForSingleObject(child->info.hProcess, WAIT_MS) == WAIT_OBJECT_0)
+		GetExitCodeProcess(child->info.hProcess, &status);
+	else
+		TerminateProcess(child->info.hProcess, 98);
+	return status;
+}
+
+static int do_install(struct child *child, struct err *err)
+{
+	struct install_options options = {.limit_bytes = LIMIT, .flags = TRACER_FLAG_ATTACHED};
+
+	return install(&child->target, child->info.hProcess, child->area_addr, &options, err);
+}
+
+static int do_remove(struct child *child, struct err *err)
+{
+	return remove_tracer(&child->target, child->info.hProcess, child->area_addr, err);
+}
+
+/* Bytes of ntdll's functions that are not as in this process. */
+static bool is_clean(struct child *child)
+{
+	static const char *const names[] = {"RtlAllocateHeap", "RtlReAllocateHeap", "RtlFreeHeap",
+		"NtAllocateVirtualMemory", "NtFreeVirtualMemory", "NtMapViewOfSection",
+		"NtUnmapViewOfSection", "NtTerminateProcess", "RtlDestroyHeap"};
+	HMODULE ntdll = GetModuleHandleW(L"ntdll.dll");
+
+	for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++) {
+		const void *function = (const void *)GetProcAddress(ntdll, names[i]);
+		unsigned char theirs[32];
+
+		if (!ReadProcessMemory(
+			    child->info.hProcess, function, theirs, sizeof(theirs), NULL) ||
+			memcmp(theirs, function, sizeof(theirs)) != 0)
+			return false;
+	}
+	return true;
+}
+
+/* Puts a suspended thread behind RtlReAllocateHeap's first instruction, push r15, as called with a
+ * block and a size that cannot be had: it returns 0 to return_here. */
+static bool put_inside(HANDLE thread, HANDLE process, uint64_t at)
+{
+	CONTEXT context = {.ContextFlags = CONTEXT_CONTROL | CONTEXT_INTEGER};
+	uint64_t frame[2];
+
+	if (!GetThreadContext(thread, &context))
+		return false;
+	context.Rsp = ((context.Rsp - 0x400) & ~(DWORD64)15) - 16;
+	frame[0] = context.R15;
+	frame[1] = (ULONG_PTR)return_here;
+	context.Rip = at;
+	context.Rcx = (ULONG_PTR)GetProcessHeap();
+	context.Rdx = 0;
+	context.R8 = 0; /* no block: nothing to reallocate */
+	context.R9 = 100;
+	return WriteProcessMemory(
+		       process, (void *)(ULONG_PTR)context.Rsp, frame, sizeof(frame), NULL) &&
+	       SetThreadContext(thread, &context);
+}
+
+static uint64_t ip_of(HANDLE thread)
+{
+	CONTEXT context = {.ContextFlags = CONTEXT_CONTROL};
+
+	return GetThreadContext(thread, &context) ? context.Rip : 0;
+}
+
+/* One such thread, from before the tracer is switched on until it has come out of the function. */
+static void thread_inside(void)
+{
+	const uint8_t *function = (const uint8_t *)GetProcAddress(
+		GetModuleHandleW(L"ntdll.dll"), "RtlReAllocateHeap");
+	static const uint8_t pushes[] = {0x41, 0x57, 0x41, 0x56};
+	uint64_t inside = (ULONG_PTR)function + 2, stands;
+	struct tracee *tracee = NULL;
+	struct child child;
+	struct err err = {0};
+	DWORD status = 0;
+	HANDLE thread;
+
+	if (memcmp(function, pushes, sizeof(pushes)) != 0) {
+		ok(true, "a thread inside # SKIP this ntdll's function does not begin with pushes");
+		return;
+	}
+	ok(start(&child), "a target runs");
+	shared->result = 1;
+	thread = OpenThread(THREAD_ALL_ACCESS, FALSE, (DWORD)shared->is_ready);
+	SuspendThread(thread);
+	ok(put_inside(thread, child.info.hProcess, inside) && ip_of(thread) == inside,
+		"its thread stands inside the bytes that change");
+	ok(!do_install(&child, &err), "the tracer is switched on");
+	stands = ip_of(thread);
+	ok(!tracee_new(&tracee, &child.target, child.info.hProcess, child.area_addr, &err) &&
+			tracee->area.state == TRACER_ON,
+		"and is on");
+	ok(tracee && stands == tracee->area.hooks[HOOK_REALLOCATE].original + 2,
+		"the thread stands at the same instruction in the trampoline");
+	tracee_free(tracee);
+	ok(do_remove(&child, &err) == -ERR_BUSY, "as long as it is there nothing is removed");
+	ResumeThread(thread);
+	ok(WaitForSingleObject(thread, WAIT_MS) == WAIT_OBJECT_0 &&
+			GetExitCodeThread(thread, &status) && status == 77 && !shared->result,
+		"it has come out of the function with its result");
+	ok(!do_remove(&child, &err) && is_clean(&child), "then the tracer is removed");
+	ok(finish(&child) == 0, "the target ends well");
+}
+
+static bool poke(struct child *child, uint64_t addr, const void *bytes, size_t len)
+{
+	DWORD old, unused;
+	void *at = (void *)(ULONG_PTR)addr;
+	HANDLE process = child->info.hProcess;
+	bool done = VirtualProtectEx(process, at, len, PAGE_EXECUTE_READWRITE, &old) &&
+		    WriteProcessMemory(process, at, bytes, len, NULL);
+
+	VirtualProtectEx(process, at, len, old, &unused);
+	return done;
+}
+
+#define FIELD(child, name) ((child)->area_addr + offsetof(struct tracer_area, name))
+
+/* Areas that are not one of this version's, or that lie. */
+static void refused_areas(void)
+{
+	uint32_t version = 1, right = TRACER_VERSION, state = 77, loaded = TRACER_LOADED;
+	uint64_t lie = (ULONG_PTR)GetModuleHandleW(NULL), hook = lie, own = 0;
+	struct err err = {0};
+	struct child child;
+	MEMORY_BASIC_INFORMATION info;
+
+	ok(start(&child), "a target runs");
+	poke(&child, FIELD(&child, version), &version, sizeof(version));
+	ok(do_install(&child, &err) == -ERR_TARGET && strstr(err.detail, "version 1"),
+		"a tracer of another version is refused by name");
+	poke(&child, FIELD(&child, version), &right, sizeof(right));
+	poke(&child, FIELD(&child, state), &state, sizeof(state));
+	ok(do_install(&child, &err) == -ERR_TARGET, "one in no known state is refused");
+	poke(&child, FIELD(&child, state), &loaded, sizeof(loaded));
+	target_read(&child.target, FIELD(&child, hooks[HOOK_FREE].hook), &own, sizeof(own));
+	poke(&child, FIELD(&child, hooks[HOOK_FREE].hook), &hook, sizeof(hook));
+	ok(do_install(&child, &err) == -ERR_INJECT && is_clean(&child),
+		"hooks outside the tracer are refused");
+	poke(&child, FIELD(&child, hooks[HOOK_FREE].hook), &own, sizeof(own));
+	ok(do_remove(&child, &err) == -ERR_NOT_TRACED, "what is not on is not removed");
+	poke(&child, FIELD(&child, reserved), &lie, sizeof(lie));
+	ok(!do_install(&child, &err), "the tracer is switched on");
+	ok(VirtualQueryEx(child.info.hProcess, (void *)(ULONG_PTR)lie, &info, sizeof(info)) &&
+			info.State == MEM_COMMIT,
+		"an image that was called its tables is not freed");
+	ok(do_install(&child, &err) == -ERR_TRACED, "a second time it is on already");
+	ok(!do_remove(&child, &err) && is_clean(&child), "it is removed");
+	ok(finish(&child) == 0, "the target ends well");
+}
+
+/* Another tool has put its own jump on top of ours, and takes it away again. */
+static void foreign_jump(void)
+{
+	uint64_t function =
+		(ULONG_PTR)GetProcAddress(GetModuleHandleW(L"ntdll.dll"), "RtlFreeHeap");
+	uint8_t ours[5], theirs[5];
+	struct err err = {0};
+	struct child child;
+	int32_t away;
+
+	ok(start(&child), "a target runs");
+	ok(!do_install(&child, &err) && !is_clean(&child), "the tracer is switched on");
+	target_read(&child.target, function, ours, sizeof(ours));
+	memcpy(theirs, ours, sizeof(theirs));
+	memcpy(&away, theirs + 1, sizeof(away));
+	away += 1 << 20;
+	memcpy(theirs + 1, &away, sizeof(away));
+	SuspendThread(child.info.hThread);
+	poke(&child, function, theirs, sizeof(theirs));
+	ok(do_remove(&child, &err) == -ERR_BUSY && strstr(err.detail, "RtlFreeHeap"),
+		"another tool's jump on top is named, and nothing is removed");
+	poke(&child, function, ours, sizeof(ours));
+	ResumeThread(child.info.hThread);
+	ok(!is_clean(&child), "the hooks are still there");
+	ok(!do_remove(&child, &err) && is_clean(&child), "without it the tracer is removed");
+	ok(finish(&child) == 0, "the target ends well");
+}
+
+/* hsnap was ended when some jumps were there and others not. */
+static void half_installed(void)
+{
+	struct tracee *tracee = NULL;
+	struct err err = {0};
+	struct child child;
+	const struct tracer_hook *hook;
+
+	ok(start(&child), "a target runs");
+	ok(!do_install(&child, &err) && !tracee_new(&tracee, &child.target, child.info.hProcess,
+						child.area_addr, &err),
+		"the tracer is switched on");
+	hook = &tracee->area.hooks[HOOK_ALLOCATE];
+	poke(&child, hook->function, hook->old_bytes, hook->patch_bytes);
+	ok(!do_install(&child, &err), "with a jump missing it is switched on anew");
+	ok(tracee_jump(tracee, HOOK_ALLOCATE) == JUMP_IN &&
+			tracee_jump(tracee, HOOK_FREE) == JUMP_IN,
+		"all jumps are there");
+	poke(&child, hook->function, hook->old_bytes, hook->patch_bytes);
+	ok(!do_remove(&child, &err) && is_clean(&child), "with a jump missing it is removed");
+	tracee_free(tracee);
+	ok(finish(&child) == 0, "the target ends well");
+}
+
+static HANDLE handle_of(const wchar_t *text)
+{
+	return (HANDLE)(ULONG_PTR)wcstoull(text, NULL, 16);
+}
+
+int main(int argc, char **argv)
+{
+	wchar_t **wide = CommandLineToArgvW(GetCommandLineW(), &argc);
+
+	if (argc > 1 && !strcmp(argv[1], GUARD_COMMAND))
+		return guard_main(argc, argv);
+	if (argc == 6 && !wcscmp(wide[1], L"target"))
+		return be_target(wide[2], wide[3], handle_of(wide[4]), handle_of(wide[5]));
+	setvbuf(stdout, NULL, _IONBF, 0);
+	thread_inside();
+	refused_areas();
+	foreign_jump();
+	half_installed();
+	printf("1..%d\n", count);
+	return failed != 0;
+}

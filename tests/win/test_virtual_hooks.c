@@ -1,0 +1,422 @@
+/* What the hooks for virtual memory make of calls, with a system behind them that does what the test
+ * wants: also what this one lacks or refuses (placeholders, releasing a part). Speaks TAP. */
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "snapshot/tracer/guard.h"
+#include "snapshot/tracer/hooks.h"
+#include "snapshot/tracer/memory.h"
+#include "snapshot/tracer/pages.h"
+#include "snapshot/tracer/ranges.h"
+#include "snapshot/tracer/record.h"
+#include "snapshot/tracer/unwind.h"
+
+#define PAGES_MAX 16
+#define NODES_BYTES 65536
+#define ODD_BITS ((uint64_t)0xdeadbeef00000000) /* above what a ULONG or NTSTATUS holds */
+#define REFUSED 0xc0000001u /* STATUS_UNSUCCESSFUL */
+
+#define RESERVE_PLACEHOLDER 0x40000u
+#define REPLACE_PLACEHOLDER 0x4000u
+#define PRESERVE_PLACEHOLDER 2u
+#define COALESCE_PLACEHOLDERS 1u
+
+struct tracer_area hsnap_tracer;
+
+static int count, failed;
+static char *base; /* of real memory, for the hooks may ask about it */
+
+static void ok(bool good, const char *what)
+{
+	count++;
+	failed += !good;
+	printf("%sok %d - %s\n", good ? "" : "not ", count, what);
+}
+
+/* ---------------------------------------------------------------- what the hooks stand on */
+
+static enum guard guard;
+static uint32_t stack; /* of whoever calls */
+static const void *last_caller;
+static struct pages forgotten;
+static unsigned forgotten_count;
+
+enum guard guard_now(void)
+{
+	return guard;
+}
+
+uint32_t record_stack(const void *caller)
+{
+	last_caller = caller;
+	return stack;
+}
+
+void unwind_forget(uint64_t from, uint64_t to)
+{
+	forgotten = (struct pages){from, to};
+	forgotten_count++;
+}
+
+bool memory_commit(void *at, uint64_t bytes)
+{
+	return VirtualAlloc(at, bytes, MEM_COMMIT, PAGE_READWRITE) != NULL;
+}
+
+void memory_decommit(void *at, uint64_t bytes)
+{
+	VirtualFree(at, bytes, MEM_DECOMMIT);
+}
+
+bool memory_wait(unsigned tries)
+{
+	return tries < 1000;
+}
+
+/* ---------------------------------------------------------------- the system */
+
+static uint64_t answer; /* what it returns */
+static uint64_t seen[10]; /* what it was given */
+static unsigned listed_then; /* ranges that could be seen from outside meanwhile */
+static void (*meanwhile)(void);
+
+static const struct tracer_range *nodes(void)
+{
+	return (const struct tracer_range *)(uintptr_t)hsnap_tracer.ranges.nodes;
+}
+
+static unsigned listed(void)
+{
+	unsigned live = 0;
+
+	for (uint32_t i = 0; i < hsnap_tracer.ranges.node_count; i++)
+		live += nodes()[i].kind != RANGE_NONE;
+	return live;
+}
+
+static uint64_t answer_to(unsigned given, ...)
+{
+	va_list list;
+
+	va_start(list, given);
+	for (unsigned i = 0; i < given; i++)
+		seen[i] = va_arg(list, uint64_t);
+	va_end(list);
+	listed_then = listed();
+	if (meanwhile)
+		meanwhile();
+	return answer;
+}
+
+typedef uint64_t u64;
+
+static u64 WINAPI four(u64 a, u64 b, u64 c, u64 d)
+{
+	return answer_to(4, a, b, c, d);
+}
+
+static u64 WINAPI two(u64 a, u64 b)
+{
+	return answer_to(2, a, b);
+}
+
+static u64 WINAPI three(u64 a, u64 b, u64 c)
+{
+	return answer_to(3, a, b, c);
+}
+
+static u64 WINAPI six(u64 a, u64 b, u64 c, u64 d, u64 e, u64 f)
+{
+	return answer_to(6, a, b, c, d, e, f);
+}
+
+static u64 WINAPI seven(u64 a, u64 b, u64 c, u64 d, u64 e, u64 f, u64 g)
+{
+	return answer_to(7, a, b, c, d, e, f, g);
+}
+
+static u64 WINAPI nine(u64 a, u64 b, u64 c, u64 d, u64 e, u64 f, u64 g, u64 h, u64 i)
+{
+	return answer_to(9, a, b, c, d, e, f, g, h, i);
+}
+
+static u64 WINAPI ten(u64 a, u64 b, u64 c, u64 d, u64 e, u64 f, u64 g, u64 h, u64 i, u64 j)
+{
+	return answer_to(10, a, b, c, d, e, f, g, h, i, j);
+}
+
+static void set_up(void)
+{
+	static const struct {
+		enum tracer_hook_id id;
+		void *original;
+	} originals[] = {
+		{HOOK_VIRTUAL_ALLOCATE, six},
+		{HOOK_VIRTUAL_ALLOCATE_EX, seven},
+		{HOOK_VIRTUAL_FREE, four},
+		{HOOK_MAP, ten},
+		{HOOK_MAP_EX, nine},
+		{HOOK_UNMAP, two},
+		{HOOK_UNMAP_EX, three},
+	};
+
+	hsnap_tracer.limit_bytes = NODES_BYTES;
+	hsnap_tracer.ranges.node_limit = NODES_BYTES / sizeof(struct tracer_range);
+	hsnap_tracer.ranges.nodes =
+		(uintptr_t)VirtualAlloc(NULL, NODES_BYTES, MEM_RESERVE, PAGE_READWRITE);
+	hsnap_tracer.state = TRACER_ON;
+	hooks_virtual_init();
+	for (size_t i = 0; i < sizeof(originals) / sizeof(*originals); i++)
+		hsnap_tracer.hooks[originals[i].id].original = (uintptr_t)originals[i].original;
+	base = VirtualAlloc(NULL, PAGES_MAX * PAGE_BYTES, MEM_RESERVE, PAGE_READWRITE);
+}
+
+/* ---------------------------------------------------------------- calls */
+
+#define CALL(id, type, ...) ((type)(uintptr_t)hsnap_tracer.hooks[id].hook)(__VA_ARGS__)
+#define SELF ((u64)-1)
+
+typedef u64(WINAPI *fn2)(u64, u64);
+typedef u64(WINAPI *fn3)(u64, u64, u64);
+typedef u64(WINAPI *fn4)(u64, u64, u64, u64);
+typedef u64(WINAPI *fn6)(u64, u64, u64, u64, u64, u64);
+typedef u64(WINAPI *fn7)(u64, u64, u64, u64, u64, u64, u64);
+typedef u64(WINAPI *fn9)(u64, u64, u64, u64, u64, u64, u64, u64, u64);
+typedef u64(WINAPI *fn10)(u64, u64, u64, u64, u64, u64, u64, u64, u64, u64);
+
+static u64 addr_of(unsigned page)
+{
+	return (uintptr_t)base + page * PAGE_BYTES;
+}
+
+/* Pages of the test's memory, as a call names them. */
+struct named {
+	PVOID at;
+	SIZE_T bytes;
+};
+
+static struct named named(unsigned from, unsigned to)
+{
+	return (struct named){(PVOID)(uintptr_t)addr_of(from), (to - from) * PAGE_BYTES};
+}
+
+static void allocate(unsigned from, unsigned to, u64 type, uint32_t by)
+{
+	struct named what = named(from, to);
+
+	stack = by;
+	CALL(HOOK_VIRTUAL_ALLOCATE, fn6, SELF, (u64)&what.at, 0, (u64)&what.bytes, type,
+		PAGE_READWRITE);
+}
+
+static void free_pages(unsigned from, unsigned to, u64 type)
+{
+	struct named what = named(from, to);
+
+	CALL(HOOK_VIRTUAL_FREE, fn4, SELF, (u64)&what.at, (u64)&what.bytes, type);
+}
+
+/* As the table has it: nodes from a page to another, of an allocation, by whom. */
+static bool is(unsigned from, unsigned to, unsigned allocation, uint32_t kind, uint32_t by,
+	uint32_t reserved_by)
+{
+	for (uint32_t i = 0; i < hsnap_tracer.ranges.node_count; i++) {
+		const struct tracer_range *node = &nodes()[i];
+
+		if (node->kind == kind && node->start == addr_of(from) &&
+			node->end == addr_of(to) && node->allocation == addr_of(allocation) &&
+			node->stack == by && node->reserve_stack == reserved_by)
+			return true;
+	}
+	return false;
+}
+
+/* ---------------------------------------------------------------- */
+
+static bool were_given(unsigned given, const u64 *expected)
+{
+	return !memcmp(seen, expected, given * sizeof(*expected));
+}
+
+static void check_passing_on(void)
+{
+	struct named what = named(0, 1);
+	u64 at = (u64)&what.at, bytes = (u64)&what.bytes, o = ODD_BITS, refused = o | REFUSED;
+	u64 a[] = {SELF, at, o | 1, bytes, o | 2, o | 3};
+	u64 x[] = {SELF, at, bytes, o | 2, o | 3, o | 4, o | 5};
+	u64 f[] = {SELF, at, bytes, o | MEM_RELEASE};
+	u64 m[] = {o | 1, SELF, at, o | 2, o | 3, o | 4, bytes, o | 5, o | 6, o | 7};
+	u64 e[] = {o | 1, SELF, at, o | 2, bytes, o | 3, o | 4, o | 5, o | 6};
+	u64 u[] = {SELF, o | 1, o | 2};
+
+	answer = refused;
+	ok(CALL(HOOK_VIRTUAL_ALLOCATE, fn6, a[0], a[1], a[2], a[3], a[4], a[5]) == refused &&
+			were_given(6, a),
+		"NtAllocateVirtualMemory is passed on as it came");
+	ok(CALL(HOOK_VIRTUAL_ALLOCATE_EX, fn7, x[0], x[1], x[2], x[3], x[4], x[5], x[6]) ==
+				refused &&
+			were_given(7, x),
+		"NtAllocateVirtualMemoryEx too");
+	ok(CALL(HOOK_VIRTUAL_FREE, fn4, f[0], f[1], f[2], f[3]) == refused && were_given(4, f),
+		"NtFreeVirtualMemory too");
+	ok(CALL(HOOK_MAP, fn10, m[0], m[1], m[2], m[3], m[4], m[5], m[6], m[7], m[8], m[9]) ==
+				refused &&
+			were_given(10, m),
+		"NtMapViewOfSection too");
+	ok(CALL(HOOK_MAP_EX, fn9, e[0], e[1], e[2], e[3], e[4], e[5], e[6], e[7], e[8]) ==
+				refused &&
+			were_given(9, e),
+		"NtMapViewOfSectionEx too");
+	ok(CALL(HOOK_UNMAP, fn2, u[0], u[1]) == refused && were_given(2, u),
+		"NtUnmapViewOfSection too");
+	ok(CALL(HOOK_UNMAP_EX, fn3, u[0], u[1], u[2]) == refused && were_given(3, u),
+		"NtUnmapViewOfSectionEx too");
+	ok(what.at == base && what.bytes == PAGE_BYTES && !listed(),
+		"what is refused is not recorded");
+	answer = ODD_BITS;
+}
+
+static void check_release_of_a_part(void)
+{
+	allocate(0, 16, MEM_RESERVE, 1);
+	allocate(2, 6, MEM_COMMIT, 2);
+	answer = REFUSED;
+	free_pages(4, 8, MEM_RELEASE);
+	ok(listed_then == 5 && listed() == 3 && is(0, 2, 0, RANGE_RESERVED, 1, 0) &&
+			is(2, 6, 0, RANGE_COMMITTED, 2, 1) && is(6, 16, 0, RANGE_RESERVED, 1, 0),
+		"a part that may not be released is listed all the time, and stays");
+	answer = ODD_BITS;
+	free_pages(4, 8, MEM_RELEASE);
+	ok(listed() == 3 && is(0, 2, 0, RANGE_RESERVED, 1, 0) &&
+			is(2, 4, 0, RANGE_COMMITTED, 2, 1) && is(8, 16, 8, RANGE_RESERVED, 1, 0),
+		"a part that is released goes, and what lies behind it is an allocation of its "
+		"own");
+	free_pages(0, 0, MEM_RELEASE);
+	ok(listed() == 1 && is(8, 16, 8, RANGE_RESERVED, 1, 0), "each goes");
+	free_pages(8, 8, MEM_RELEASE);
+	ok(!listed(), "by itself");
+}
+
+static void check_placeholders(void)
+{
+	struct named view = named(4, 8);
+
+	allocate(0, 16, MEM_RESERVE | RESERVE_PLACEHOLDER, 1);
+	free_pages(4, 8, MEM_RELEASE | PRESERVE_PLACEHOLDER);
+	ok(listed() == 3 && is(0, 4, 0, RANGE_RESERVED, 1, 0) &&
+			is(4, 8, 4, RANGE_RESERVED, 1, 0) && is(8, 16, 8, RANGE_RESERVED, 1, 0),
+		"a placeholder is split in three");
+	allocate(4, 8, MEM_RESERVE | MEM_COMMIT | REPLACE_PLACEHOLDER, 2);
+	ok(listed() == 3 && is(4, 8, 4, RANGE_COMMITTED, 2, 1), "and replaced by memory");
+	free_pages(4, 8, MEM_RELEASE | PRESERVE_PLACEHOLDER);
+	ok(listed() == 3 && is(4, 8, 4, RANGE_RESERVED, 1, 0), "which gives it back");
+	stack = 3;
+	CALL(HOOK_MAP_EX, fn9, 7, SELF, (u64)&view.at, 0, (u64)&view.bytes, REPLACE_PLACEHOLDER, 4,
+		0, 0);
+	ok(listed() == 3 && is(4, 8, 4, RANGE_MAPPED, 3, 1), "and replaced by a view");
+	answer = REFUSED;
+	CALL(HOOK_UNMAP_EX, fn3, SELF, addr_of(6), PRESERVE_PLACEHOLDER);
+	ok(listed() == 3 && is(4, 8, 4, RANGE_MAPPED, 3, 1), "which stays when that is refused");
+	answer = 0;
+	CALL(HOOK_UNMAP_EX, fn3, SELF, addr_of(6), PRESERVE_PLACEHOLDER);
+	ok(listed() == 3 && is(4, 8, 4, RANGE_RESERVED, 1, 0), "and gives it back");
+	free_pages(0, 16, MEM_RELEASE | COALESCE_PLACEHOLDERS);
+	ok(listed() == 1 && is(0, 16, 0, RANGE_RESERVED, 1, 0), "the three become one");
+	free_pages(0, 0, MEM_RELEASE);
+	ok(!listed(), "and go");
+	allocate(2, 4, MEM_RESERVE | MEM_COMMIT | REPLACE_PLACEHOLDER, 2);
+	ok(listed() == 1 && is(2, 4, 2, RANGE_COMMITTED, 2, 2),
+		"one from before is its replacer's");
+	free_pages(2, 2, MEM_RELEASE);
+}
+
+/* Between the call and its return the memory is another thread's already. */
+static void somebody_else(void)
+{
+	meanwhile = NULL;
+	answer = 0;
+	allocate(0, 8, MEM_RESERVE, 5);
+}
+
+static void check_other_threads(void)
+{
+	allocate(0, 16, MEM_RESERVE | MEM_COMMIT, 1);
+	meanwhile = somebody_else;
+	free_pages(0, 0, MEM_RELEASE);
+	ok(listed() == 1 && is(0, 8, 0, RANGE_RESERVED, 5, 0),
+		"what another thread gets before the call returns is its");
+	free_pages(0, 0, MEM_RELEASE);
+}
+
+static void check_views(void)
+{
+	struct named view = named(3, 9);
+	struct named image = {(PVOID)(uintptr_t)&hsnap_tracer, PAGE_BYTES};
+
+	stack = 4;
+	CALL(HOOK_MAP, fn10, 7, SELF, (u64)&view.at, 0, 0, 0, (u64)&view.bytes, 1, 0, 4);
+	ok(listed() == 1 && is(3, 9, 3, RANGE_MAPPED, 4, 0), "a view");
+	allocate(4, 5, MEM_COMMIT, 6);
+	free_pages(4, 5, MEM_DECOMMIT);
+	ok(listed() == 1, "commits inside of it change nothing");
+	answer = REFUSED;
+	CALL(HOOK_UNMAP, fn2, SELF, addr_of(8));
+	ok(listed() == 1 && is(3, 9, 3, RANGE_MAPPED, 4, 0), "which is not unmapped");
+	answer = 0;
+	CALL(HOOK_UNMAP, fn2, SELF, addr_of(8));
+	ok(!listed() && !forgotten_count, "which is unmapped by any address in it");
+	CALL(HOOK_MAP, fn10, 7, SELF, (u64)&image.at, 0, 0, 0, (u64)&image.bytes, 1, 0, 4);
+	ok(!listed(), "an image is no view");
+	CALL(HOOK_UNMAP, fn2, SELF, (u64)&hsnap_tracer);
+	ok(forgotten_count == 2 && forgotten.from == (uintptr_t)GetModuleHandleW(NULL) &&
+			forgotten.to > (uintptr_t)&hsnap_tracer && !(forgotten.to % PAGE_BYTES),
+		"its return addresses are forgotten before and after");
+}
+
+static void check_who_counts(void)
+{
+	struct named what = named(0, 4);
+
+	guard = GUARD_HEAP;
+	allocate(0, 4, MEM_RESERVE | MEM_COMMIT, 1);
+	guard = GUARD_TRACER;
+	allocate(0, 4, MEM_RESERVE | MEM_COMMIT, 1);
+	guard = GUARD_NONE;
+	hsnap_tracer.state = TRACER_OFF;
+	allocate(0, 4, MEM_RESERVE | MEM_COMMIT, 1);
+	hsnap_tracer.state = TRACER_ON;
+	CALL(HOOK_VIRTUAL_ALLOCATE, fn6, 0xabcc, (u64)&what.at, 0, (u64)&what.bytes, MEM_RESERVE,
+		PAGE_READWRITE);
+	ok(!listed(), "heaps, the tracer, after it, for others: not recorded");
+	last_caller = NULL;
+	CALL(HOOK_VIRTUAL_ALLOCATE, fn6, SELF, (u64)&what.at, 0, (u64)&what.bytes, MEM_RESERVE,
+		PAGE_READWRITE);
+	ok(listed() == 1 && (uintptr_t)last_caller > (uintptr_t)check_who_counts - 0x10000 &&
+			(uintptr_t)last_caller < (uintptr_t)check_who_counts + 0x10000,
+		"else it is, and who called is told");
+	CALL(HOOK_VIRTUAL_FREE, fn4, 0xabcc, (u64)&what.at, (u64)&what.bytes, MEM_RELEASE);
+	ok(listed() == 1, "freed in another process: it stays here");
+	guard = GUARD_HEAP;
+	free_pages(0, 0, MEM_RELEASE);
+	guard = GUARD_NONE;
+	ok(!listed(), "who frees it does not matter");
+	allocate(0, 4, MEM_RESET, 1);
+	allocate(0, 4, 0x1000000 /* MEM_RESET_UNDO */, 1);
+	ok(!listed(), "MEM_RESET is no allocation");
+}
+
+int main(void)
+{
+	set_up();
+	check_passing_on();
+	check_release_of_a_part();
+	check_placeholders();
+	check_other_threads();
+	check_views();
+	check_who_counts();
+	ok(!hsnap_tracer.dropped_ranges && hsnap_tracer.ranges.changing % 2 == 0,
+		"nothing was dropped");
+	printf("1..%d\n", count);
+	return failed != 0;
+}
