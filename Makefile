@@ -36,6 +36,8 @@ UNIT_TESTS := $(wildcard tests/unit/test_*.c)
 WIN_TESTS := $(wildcard tests/win/test_*.c)
 # Programs that tests run under hsnap.
 WIN_TARGETS := $(wildcard tests/targets/*.c)
+# DLLs that those load.
+WIN_PLUGS := $(wildcard tests/plugs/*.c)
 
 # ---------------------------------------------------------------- compilers
 
@@ -125,7 +127,8 @@ TEST_PROGRAMS := $(if $(wildcard snapshot/hsnap.c),build/asan/hsnap) \
 	$(UNIT_TESTS:tests/unit/%.c=build/linux/tests/%) \
 	$(UNIT_TESTS:tests/unit/%.c=build/asan/tests/%) \
 	$(WIN_TESTS:tests/win/%.c=build/win64/tests/%.exe) \
-	$(WIN_TARGETS:tests/targets/%.c=build/win64/targets/%.exe)
+	$(WIN_TARGETS:tests/targets/%.c=build/win64/targets/%.exe) \
+	$(WIN_PLUGS:tests/plugs/%.c=build/win64/targets/%.dll)
 
 BENCH_PROGRAMS := build/linux/bench/gen_dump build/linux/images/make_image build/win64/bench/pairs.exe build/win64/bench/mixed.exe build/win64/targets/gaps.exe \
 	build/win64/bench/system/hsnap.exe build/win64/bench/system/hsnap-tracer64.dll
@@ -279,6 +282,12 @@ build/win64/targets/%.exe: tests/targets/%.c Makefile | deps
 	echo "== $@"
 	$(MINGW)gcc $(sample_FLAGS) $< $(win64_LDFLAGS) -o $@
 
+# An address of its own, so that a test knows where it will be.
+build/win64/targets/%.dll: tests/plugs/%.c Makefile | deps
+	mkdir -p $(@D)
+	echo "== $@"
+	$(MINGW)gcc $(sample_FLAGS) -shared -nostdlib -Wl,-e,DllMain,--image-base=0x6a0000000,--disable-dynamicbase $< -lkernel32 -o $@
+
 build/win64/bench/%.exe: tests/bench/%.c Makefile | deps
 	mkdir -p $(@D)
 	echo "== $@"
@@ -325,7 +334,7 @@ build/win64/tests/%.exe: build/win64/obj/tests/win/%.o build/win64/library.a
 
 ALL_C = $(shell find . -path ./build -prune -o -name '*.[ch]' -print | sed 's,^\./,,' | sort)
 ALL_SCRIPTS = $(shell grep -lE '^\#!/bin/(ba)?sh' .ci/* setup/* samples/* tests/* 2>/dev/null)
-LINT_WINDOWS = $(filter %_windows.c snapshot/tracer/% samples/% tests/win/% tests/bench/pairs.c tests/bench/mixed.c tests/targets/%,$(filter %.c,$(ALL_C)))
+LINT_WINDOWS = $(filter %_windows.c snapshot/tracer/% samples/% tests/win/% tests/bench/pairs.c tests/bench/mixed.c tests/targets/% tests/plugs/%,$(filter %.c,$(ALL_C)))
 LINT_LINUX = $(filter-out $(LINT_WINDOWS),$(filter %.c,$(ALL_C)))
 # -MMD and the like are for gcc alone
 # clang takes all flags but those that steer gcc's output

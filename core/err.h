@@ -39,7 +39,7 @@
 		"start it with 'hsnap run -- PROG', or use 'hsnap attach'")                        \
 	X(ERR_TRACED, "the process is traced already",                                             \
 		"take snapshots with hsnap -p, or 'hsnap detach' it first")                        \
-	X(ERR_BUSY, "this cannot be done now", "nothing was changed; try again")                   \
+	X(ERR_BUSY, "this cannot be done now", "try again")                                        \
 	X(ERR_GONE, "the process ended meanwhile", "start it again; nothing was written")          \
 	X(ERR_TARGET, "cannot make sense of the process's memory",                                 \
 		"try again; report it if it stays")                                                \

@@ -23,6 +23,7 @@ subtest 'busy threads' => \&busy_threads;
 subtest 'hsnap is killed' => \&hsnap_is_killed;
 subtest 'the target ends' => \&target_ends;
 subtest 'refused' => \&refused;
+subtest 'no DLL can be loaded' => \&locked;
 done_testing;
 
 # What another process's memory looks like from outside: { ntdll => BYTES CHANGED, ... }.
@@ -80,6 +81,9 @@ sub one_thread {
 	is($detached->{ntdll}, 0, 'ntdll is as in the file again');
 	like($detached->{state}, qr/^2 /, 'the tracer is off');
 	check_error(detach($target), 'hsnap', 'detach again', 'not traced', 'detached');
+	$result = hsnap('-p', $target->{pid}, '-f', win("$dir/detached.txt"));
+	is($result->{status}, 0, 'a snapshot of a detached process');
+	like($result->{err}, qr/\Ahsnap: pid $target->{pid}: warning: .*detached.*\n\z/, 'says that it is one');
 	for my $round (1 .. 4) {
 		check_ok(attach($target), "attach, round $round");
 		is($target->next_step, $round + 3, 'the target goes on');
@@ -195,4 +199,16 @@ sub refused {
 	is($untraced->step, 1, 'a program that is not traced');
 	check_error(detach($untraced), 'hsnap', 'detach', qr/\b$untraced->{pid}\b/, 'not traced');
 	is($untraced->quit, 0, 'which goes on');
+}
+
+# What the loader does not do in time is an error, and what it does later changes nothing.
+sub locked {
+	my $target = target($busy, [0, 'locked']);
+	is($target->step, 1, 'the target holds its loader');
+	check_error(attach($target), 'hsnap', 'attach', qr/\b$target->{pid}\b/, 'loader is busy');
+	is($target->next_step, 2, 'the target goes on');
+	check_ok(attach($target), 'attach later');
+	is($target->next_step, 3, 'the target goes on');
+	check_ok(detach($target), 'detach');
+	is($target->quit, 0, 'the target has found nothing wrong');
 }

@@ -10,7 +10,7 @@ use Test::More;
 use Hunt;
 
 my $dir = fresh_dir();
-my %program = map { $_ => "$root/build/win64/targets/$_.exe" } qw(hook_cases let_go ends begets);
+my %program = map { $_ => "$root/build/win64/targets/$_.exe" } qw(hook_cases let_go ends begets elders);
 
 my $plain = run([wine($program{hook_cases})]);
 is($plain->{status}, 0, 'odd calls, not traced: the program is content');
@@ -38,6 +38,7 @@ for my $how (qw(pseudo handle detach other)) {
 }
 begets(raw => 1);
 begets(crowd => 12);
+elders();
 done_testing;
 
 sub traced {
@@ -56,6 +57,19 @@ sub begets {
 	is($result->{err}, '', "$how: no complaint");
 	my @kept = map { join ' ', @{ kept("$to/$_", 'begets', 'child_block') // [] } } files_in($to);
 	is_deeply([sort @kept], ['0 0', ('1 2500') x $children], "$how: everybody's snapshot is of the end");
+}
+
+# Threads from before are traced from the first attach on, left alone after a detach, traced again.
+sub elders {
+	my $target = target($program{elders});
+	is($target->step, 1, 'threads are there');
+	for my $step ([attach => 2], [detach => 3], [attach => 4]) {
+		my ($command, $next) = @$step;
+		my $result = hsnap($command, '-p', $target->{pid});
+		is($result->{status}, 0, "$command") or diag($result->{err});
+		is($target->next_step, $next, 'they go on');
+	}
+	is($target->quit, 0, 'and the tracer knew of them what was so');
 }
 
 # Blocks and bytes of a function.

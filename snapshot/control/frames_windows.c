@@ -123,7 +123,7 @@ static bool read(void *ctx, uint64_t addr, void *bytes, size_t len)
 
 static bool get_registers(HANDLE thread, struct unwind_registers *registers)
 {
-	CONTEXT context = {.ContextFlags = CONTEXT_CONTROL | CONTEXT_INTEGER};
+	CONTEXT context = {.ContextFlags = CONTEXT_FULL};
 	/* Rax to R15 follow one another, as instructions number them. */
 	const DWORD64 *general = &context.Rax;
 

@@ -158,13 +158,16 @@ static bool move_jump(struct planning *planning, const ZydisDecodedInstruction *
 	uint8_t opcode = instruction->opcode;
 	bool is_two_byte = instruction->opcode_map == ZYDIS_OPCODE_MAP_0F;
 
-	if (has_odd_width(planning, instruction))
+	if (has_odd_width(planning, instruction) ||
+		(instruction->opcode_map != ZYDIS_OPCODE_MAP_DEFAULT && !is_two_byte))
 		return false;
-	if (is_two_byte ? (opcode & 0xf0) == 0x80 : (opcode & 0xf0) == 0x70)
+	if ((opcode & 0xf0) == (is_two_byte ? 0x80 : 0x70)) {
 		emit_conditional(planning, opcode & 0x0f, target);
-	else if (is_two_byte || instruction->opcode_map != ZYDIS_OPCODE_MAP_DEFAULT)
+		return true;
+	}
+	if (is_two_byte)
 		return false;
-	else if (opcode == 0xe9 || opcode == 0xeb)
+	if (opcode == 0xe9 || opcode == 0xeb)
 		emit_jump(planning, target);
 	else if (opcode >= 0xe0 && opcode <= 0xe3)
 		emit_counting(planning, instruction, target);

@@ -84,19 +84,19 @@ static const char *path_text(struct arena *arena, const unsigned char *units, si
 	return text;
 }
 
-/* The record at bytes, of which left are there; how many it takes up, or 0 when it is none. */
+/* The record at bytes, of which left are there; how far it is to the next, or 0 when it is none. */
 static size_t take_head(struct tracer_module *head, const unsigned char *bytes, size_t left)
 {
-	uint64_t place;
+	size_t place;
 
 	if (left < sizeof(*head))
 		return 0;
 	memcpy(head, bytes, sizeof(*head));
-	place = ((uint64_t)head->record_bytes + 7) & ~(uint64_t)7;
+	place = ((size_t)head->record_bytes + 7) & ~(size_t)7;
 	if (place > left ||
 		head->record_bytes < sizeof(*head) + (size_t)head->path_units * 2 + head->pdb_bytes)
 		return 0;
-	return (size_t)place;
+	return place;
 }
 
 static int fill(struct tracer_modules *modules, struct tracer_unloaded *item,
@@ -159,17 +159,16 @@ static int take_records(struct tracer_modules *modules, const unsigned char *byt
 	table_init(&known);
 	for (size_t at = 0; !rc && at < len;) {
 		struct tracer_module head;
-		size_t record_bytes = take_head(&head, bytes + at, len - at);
+		size_t place = take_head(&head, bytes + at, len - at);
 		uint32_t number = 0;
 
-		rc = record_bytes ?
-			     take_record(modules, &known, &item_cap, &head, bytes + at, &number) :
+		rc = place ? take_record(modules, &known, &item_cap, &head, bytes + at, &number) :
 			     -ERR_TARGET;
 		if (!rc)
 			rc = array_grow((void **)records, &cap, *count, sizeof(**records));
 		if (!rc)
 			(*records)[(*count)++] = (struct record){at, number};
-		at += record_bytes;
+		at += place;
 	}
 	table_release(&known);
 	/* They do not move any more. */
@@ -213,6 +212,10 @@ static int take_unloads(struct tracer_modules *modules, const unsigned char *byt
 			*extent = (struct tracer_extent){unload.base, unload.end, MODULE_UNKNOWN};
 			continue;
 		}
+		/* Its headers did not tell: then its first unload does, for good. */
+		if (!modules->items[record->module].module.size_bytes)
+			modules->items[record->module].module.size_bytes =
+				(uint32_t)(unload.end - unload.base);
 		/* What lies behind the image is none of it. */
 		span = round_up(modules->items[record->module].module.size_bytes);
 		if (unload.end - unload.base > span)

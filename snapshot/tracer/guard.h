@@ -4,7 +4,7 @@
  *
  * A TLS slot of the thread holds the stack address of where that began, and what it is in the low
  * bits. It counts only while the stack is deeper than that: a jump out of a call that unwinds nothing
- * leaves the slot behind, and the next call puts that right.
+ * leaves the slot behind, and the next call that is less deep puts that right.
  */
 #ifndef SNAPSHOT_TRACER_GUARD_H
 #define SNAPSHOT_TRACER_GUARD_H
@@ -46,9 +46,10 @@ enum guard guard_now(void);
 static inline uintptr_t guard_begin(enum guard what)
 {
 	uintptr_t *slot = guard_slot(guard_offset), before = *slot;
+	uintptr_t here = (uintptr_t)__builtin_frame_address(0) & ~(uintptr_t)3;
 
-	*slot = ((uintptr_t)__builtin_frame_address(0) & ~(uintptr_t)3) | (uintptr_t)what;
-	return before;
+	*slot = here | (uintptr_t)what;
+	return before > (here | 3) ? before : 0;
 }
 
 static inline void guard_end(uintptr_t before)

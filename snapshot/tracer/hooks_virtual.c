@@ -38,11 +38,6 @@ typedef any(WINAPI *map_ex_fn)(
 typedef any(WINAPI *unmap_fn)(HANDLE, PVOID addr);
 typedef any(WINAPI *unmap_ex_fn)(HANDLE, PVOID addr, any flags);
 
-static bool is_on(void)
-{
-	return __atomic_load_n(&hsnap_tracer.state, __ATOMIC_RELAXED) == TRACER_ON;
-}
-
 static bool is_success(any result)
 {
 	return (NTSTATUS)result >= 0;
@@ -62,7 +57,7 @@ static bool is_this_process(HANDLE process)
 
 static bool is_recorded(HANDLE process)
 {
-	return is_on() && guard_now() == GUARD_NONE && is_this_process(process);
+	return hooks_are_on() && guard_now() == GUARD_NONE && is_this_process(process);
 }
 
 /* What a successful call has written. */
@@ -183,7 +178,7 @@ static bool freeing(HANDLE process, PVOID *base, PSIZE_T bytes, struct pages *pa
 {
 	struct ranges_extent extent;
 
-	if (!is_on() || !is_this_process(process) || !pages_can_read(base, sizeof(*base)) ||
+	if (!hooks_are_on() || !is_this_process(process) || !pages_can_read(base, sizeof(*base)) ||
 		!pages_can_read(bytes, sizeof(*bytes)))
 		return false;
 	if (*bytes)
@@ -322,7 +317,7 @@ static enum unmapping unmapping(
 {
 	struct ranges_extent extent;
 
-	if (!is_on() || !is_this_process(process))
+	if (!hooks_are_on() || !is_this_process(process))
 		return UNMAPPING_UNSEEN;
 	if (!ranges_find(&hsnap_tracer, (uintptr_t)addr, &extent) || extent.kind != RANGE_MAPPED) {
 		if (!pages_of_image((uintptr_t)addr, pages))

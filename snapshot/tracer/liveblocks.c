@@ -19,8 +19,8 @@ bool liveblocks_init(void)
 
 bool liveblocks_sample(uint64_t bytes)
 {
-	return sample_crosses(
-		guard_slot(word_offset), &random_state, hsnap_tracer.sample_bytes, bytes);
+	return sample_crosses((uint32_t *)guard_slot(word_offset), &random_state,
+		hsnap_tracer.sample_bytes, bytes);
 }
 
 void liveblocks_put_sampled(const struct tracer_block *block)

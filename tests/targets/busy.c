@@ -8,7 +8,8 @@
  * and 20 K - 20 of leak_new(). It ends with status 0 when every thread has found every block as it had left it, and the
  * tracer's comings and goings have changed nothing that the program can see.
  *
- * WHAT is "heap" or "virtual" for threads that only do that; else they do both.
+ * WHAT is "heap" or "virtual" for threads that only do that; else they do both. "locked": main holds
+ * the loader's lock during step 1, so that no DLL can be loaded.
  */
 #include <stdbool.h>
 #include <stdio.h>
@@ -62,7 +63,6 @@ static void heap_round(struct worker *worker)
 
 	if (!worker->blocks[slot]) {
 		worker->blocks[slot] = HeapAlloc(heap, 0, bytes);
-		old = 0;
 	} else if (next(worker) % 3) {
 		worker->failures += !is_intact(worker, slot, old);
 		worker->failures += !HeapFree(heap, 0, worker->blocks[slot]);
@@ -141,11 +141,27 @@ static void go_on(unsigned step)
 	free(old_blocks[2 * step - 1]);
 }
 
+/* LdrLockLoaderLock() and LdrUnlockLoaderLock(), exports of ntdll; phnt, ntldr.h. */
+typedef LONG(WINAPI *lock_fn)(ULONG flags, ULONG *disposition, ULONG_PTR *cookie);
+typedef LONG(WINAPI *unlock_fn)(ULONG flags, ULONG_PTR cookie);
+
+static void lock_loader(ULONG_PTR *cookie, bool lock)
+{
+	HMODULE ntdll = GetModuleHandleW(L"ntdll.dll");
+
+	if (lock)
+		((lock_fn)(void *)GetProcAddress(ntdll, "LdrLockLoaderLock"))(0, NULL, cookie);
+	else
+		((unlock_fn)(void *)GetProcAddress(ntdll, "LdrUnlockLoaderLock"))(0, *cookie);
+}
+
 int main(int argc, char **argv)
 {
 	static struct worker workers[THREADS_MAX];
-	int count = argc > 1 ? atoi(argv[1]) : 4;
+	int count = argc > 1 ? (int)strtol(argv[1], NULL, 10) : 4;
+	bool is_locked = argc > 2 && !strcmp(argv[2], "locked");
 	unsigned long failures = 0;
+	ULONG_PTR cookie = 0;
 
 	if (count < 0 || count > THREADS_MAX)
 		return 3;
@@ -157,8 +173,13 @@ int main(int argc, char **argv)
 		workers[i].random = (unsigned)i + 1;
 		workers[i].thread = CreateThread(NULL, 0, work, &workers[i], 0, NULL);
 	}
-	for (unsigned step = 1; step_done(step); step++)
+	if (is_locked)
+		lock_loader(&cookie, true);
+	for (unsigned step = 1; step_done(step); step++) {
+		if (is_locked && step == 1)
+			lock_loader(&cookie, false);
 		go_on(step);
+	}
 	over = 1;
 	for (int i = 0; i < count; i++) {
 		WaitForSingleObject(workers[i].thread, INFINITE);

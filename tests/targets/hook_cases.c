@@ -219,6 +219,38 @@ static NOINLINE void raising(const char *what, HANDLE of, ULONG flags)
 	RemoveVectoredExceptionHandler(handler);
 }
 
+static NOINLINE void *deeper(int bytes)
+{
+	volatile char room[5000]; /* deeper than the call that was left */
+
+	room[0] = 0;
+	return step_leak(HeapAlloc(heap, 0, (SIZE_T)bytes + (SIZE_T)room[0]));
+}
+
+static void *jump_to[5]; /* of __builtin_setjmp() */
+
+static LONG WINAPI on_exception_jump(EXCEPTION_POINTERS *exception)
+{
+	if (exception->ExceptionRecord->ExceptionCode == (DWORD)STATUS_NO_MEMORY)
+		__builtin_longjmp(jump_to, 1);
+	return EXCEPTION_CONTINUE_SEARCH;
+}
+
+/* A jump that unwinds nothing leaves the guard behind, until the next call that is less deep. */
+static NOINLINE void jumping(void)
+{
+	PVOID handler = AddVectoredExceptionHandler(1, on_exception_jump);
+	void *block;
+
+	if (!__builtin_setjmp(jump_to))
+		HeapAlloc(heap, HEAP_GENERATE_EXCEPTIONS, HUGE_BYTES);
+	HeapFree(heap, 0, HeapAlloc(heap, 0, 10));
+	block = deeper(20);
+	known("after a jump", block, 20, heap, jumping);
+	answer("after a jump", HeapFree(heap, 0, block));
+	RemoveVectoredExceptionHandler(handler);
+}
+
 static void exceptions(void)
 {
 	HANDLE strict = HeapCreate(HEAP_GENERATE_EXCEPTIONS, 0, 0);
@@ -350,31 +382,14 @@ static NOINLINE void *sampled(int i)
 	return HeapReAlloc(heap, 0, block, i % 2 ? LARGE_BYTES : SMALL_BYTES);
 }
 
-/* How many blocks of that size, of this heap, are in the table. */
-static long count_known(uint64_t bytes)
-{
-	long count = 0;
-
-	for (unsigned i = 0; i < TRACER_SHARDS; i++) {
-		uint64_t table = area->shards[i].table;
-		const struct tracer_block *entries = (const void *)(uintptr_t)(table & ~63ull);
-
-		for (uint64_t at = 0; table && at < 1ull << (table & 63); at++)
-			count += entries[at].key && tracer_block_bytes(&entries[at]) == bytes &&
-				 tracer_heap_handle(area, tracer_block_heap(&entries[at])) ==
-					 (uintptr_t)heap;
-	}
-	return count;
-}
-
 /* 1 - exp(-bytes / mean) of the blocks, give or take 6 standard deviations. */
 static void right_share(const char *what, uint64_t bytes)
 {
 	double p = 1 - exp(-(double)bytes / MEAN_BYTES), mean = SAMPLED / 2 * p;
-	double away = (double)count_known(bytes) - mean;
+	double away = (double)own_table_count(area, heap, bytes) - mean;
 
 	if (away * away > 36 * mean * (1 - p)) {
-		say("%ld known, %.0f expected", count_known(bytes), mean);
+		say("%ld known, %.0f expected", own_table_count(area, heap, bytes), mean);
 		wrong(what, "not the right share");
 	}
 }
@@ -392,11 +407,11 @@ static void sample(void)
 		blocks[i] = sampled(i);
 	right_share("a sample of small blocks", SMALL_BYTES);
 	right_share("a sample of larger blocks", LARGE_BYTES);
-	if (count_known(32))
+	if (own_table_count(area, heap, 32))
 		wrong("a sample", "a size that is no more");
 	for (int i = 0; i < SAMPLED; i++)
 		HeapFree(heap, 0, blocks[i]);
-	if (count_known(SMALL_BYTES) || count_known(LARGE_BYTES))
+	if (own_table_count(area, heap, SMALL_BYTES) || own_table_count(area, heap, LARGE_BYTES))
 		wrong("a sample", "blocks that are gone");
 	((struct tracer_area *)area)->sample_bytes = 0;
 	VirtualFree(blocks, 0, MEM_RELEASE);
@@ -469,7 +484,7 @@ __attribute__((section(".CRT$XLD"), used)) static PIMAGE_TLS_CALLBACK callback =
 int main(void)
 {
 	static void (*const cases[])(void) = {nothing_at_all, too_much, in_place, moving, broken,
-		exceptions, made_code, heaps, registers, sample, threads, dll};
+		exceptions, jumping, made_code, heaps, registers, sample, threads, dll};
 
 	area = own_table();
 	heap = HeapCreate(0, 0, 0);

@@ -122,7 +122,7 @@ static void print_suspended(DWORD pid)
 
 int main(int argc, char **argv)
 {
-	DWORD pid = argc > 1 ? (DWORD)atoi(argv[1]) : 0;
+	DWORD pid = argc > 1 ? strtoul(argv[1], NULL, 10) : 0;
 	HANDLE process = OpenProcess(PROCESS_VM_READ | PROCESS_QUERY_INFORMATION, FALSE, pid);
 
 	if (!process)

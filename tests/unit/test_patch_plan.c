@@ -101,7 +101,7 @@ static void check_frame(const struct made *made, uint32_t patch_bytes)
 {
 	const struct patch_plan *plan = &made->plan;
 	uint64_t jump = made->request.function + 5 + (uint64_t)(int64_t)i32_at(plan->new_bytes + 1);
-	uint32_t last = plan->original;
+	uint32_t last;
 
 	assert_true(made->ok);
 	assert_int_equal(plan->patch_bytes, patch_bytes);
@@ -256,12 +256,12 @@ static void targets_out_of_reach(void **state)
 static void counting_jumps(void **state)
 {
 	static const struct {
-		unsigned bits;
 		const char *hex;
+		unsigned bits;
 		unsigned length;
-	} cases[] = {{64, "e3 40 90 90 90", 2}, {64, "67 e3 40 90 90", 3},
-		{64, "e2 40 90 90 90", 2}, {64, "e0 40 90 90 90", 2}, {32, "e3 40 90 90 90", 2},
-		{32, "67 e1 40 90 90", 3}};
+	} cases[] = {{"e3 40 90 90 90", 64, 2}, {"67 e3 40 90 90", 64, 3},
+		{"e2 40 90 90 90", 64, 2}, {"e0 40 90 90 90", 64, 2}, {"e3 40 90 90 90", 32, 2},
+		{"67 e1 40 90 90", 32, 3}};
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {

@@ -67,18 +67,17 @@ static uint64_t put_record(struct scene *scene, const char *path, uint32_t bytes
 		.age = pdb_bytes ? 3 : 0,
 		.path_units = (uint16_t)units,
 		.pdb_bytes = (uint16_t)pdb_bytes};
-	size_t len;
+	size_t len = sizeof(head) + 2 * units + pdb_bytes;
 
-	head.record_bytes = (uint32_t)(sizeof(head) + 2 * units + pdb_bytes);
-	len = (head.record_bytes + (size_t)7) & ~(size_t)7;
 	assert_true(at + len <= RECORDS_BYTES);
+	head.record_bytes = (uint32_t)len;
 	for (unsigned i = 0; pdb_bytes && i < 16; i++)
 		head.guid[i] = (uint8_t)(0x10 + i);
 	memcpy(scene->records + at, &head, sizeof(head));
 	for (size_t i = 0; i < units; i++)
 		scene->records[at + sizeof(head) + 2 * i] = (unsigned char)path[i];
 	memcpy(scene->records + at + sizeof(head) + 2 * units, pdb, pdb_bytes);
-	scene->record_bytes = at + len;
+	scene->record_bytes = (at + len + 7) & ~(size_t)7;
 	return at;
 }
 
@@ -212,6 +211,18 @@ static void bases_stay_when_more_modules_go(void **state)
 	}
 }
 
+static void of_a_module_without_headers_the_unload_tells_the_size(void **state)
+{
+	struct scene *scene = *state;
+	uint64_t found;
+
+	put_unload(scene, 0x50000, 0x60000, put_record(scene, "C:\\a.dll", 0, ""));
+	assert_int_equal(place(scene, 64), 0);
+	found = tracer_modules_resolve(&scene->modules, 0, 0x5fff0);
+	assert_int_equal(found - listed(scene, "C:\\a.dll")->base, 0xfff0);
+	assert_int_equal(scene->snapshot.modules[0].size_bytes, 0x10000);
+}
+
 static void equal_records_are_one_module(void **state)
 {
 	struct scene *scene = *state;
@@ -314,7 +325,7 @@ static void records_that_cannot_be_are_an_error(void **state)
 	struct scene *scene = *state;
 	uint64_t a = put_record(scene, "C:\\a.dll", 0x10000, "a.pdb");
 	uint64_t b = put_record(scene, "C:\\b.dll", 0x10000, "");
-	const uint32_t lengths[] = {0, 4, 39, 41, 48, 0x10000, UINT32_MAX};
+	const uint32_t lengths[] = {0, 4, 39, 41, 48, 0x10000, UINT32_MAX - 8, UINT32_MAX};
 	uint32_t good;
 
 	put_unload(scene, 0x10000, 0x20000, b);
@@ -377,6 +388,7 @@ int main(void)
 		TEST(a_frame_belongs_to_the_first_unload_after_it_that_covers_it),
 		TEST(a_return_address_right_behind_a_module_is_its),
 		TEST(bases_stay_when_more_modules_go),
+		TEST(of_a_module_without_headers_the_unload_tells_the_size),
 		TEST(equal_records_are_one_module),
 		TEST(in_32_bits_they_keep_clear_of_what_is_loaded),
 		TEST(of_an_unknown_module_a_frame_is_in_none),

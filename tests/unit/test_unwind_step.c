@@ -49,7 +49,7 @@ static int start(void **state)
 	return 0;
 }
 
-static void info(uint32_t rva, const char *bytes, size_t len)
+static void put(uint32_t rva, const char *bytes, size_t len)
 {
 	memcpy(image + rva, bytes, len);
 }
@@ -70,8 +70,8 @@ static struct unwind_registers at(uint32_t offset, uint32_t sp)
 /* push rbx (1 byte); sub rsp, 0x20 (4); ...; add rsp, 0x20 (at 0x40); pop rbx; ret */
 static void plain_function(void)
 {
-	info(INFO, "\x01\x05\x02\x00\x05\x32\x01\x30", 8);
-	memcpy(image + BEGIN + 0x40, "\x48\x83\xc4\x20\x5b\xc3", 6);
+	put(INFO, "\x01\x05\x02\x00\x05\x32\x01\x30", 8);
+	put(BEGIN + 0x40, "\x48\x83\xc4\x20\x5b\xc3", 6);
 	push(0x120, 0xb0b0);
 	push(0x128, CALLER);
 }
@@ -113,14 +113,14 @@ static void tail_calls(void **state)
 	(void)state;
 	plain_function();
 	/* pop rbx; jmp out of the function */
-	memcpy(image + BEGIN + 0x44, "\x5b\xe9\x00\x10\x00\x00", 6);
+	put(BEGIN + 0x44, "\x5b\xe9\x00\x10\x00\x00", 6);
 	check(at(0x44, 0x120), true, 0xb0b0);
 	/* jmp inside it: not its end */
-	memcpy(image + BEGIN + 0x60, "\xeb\xc0", 2);
+	put(BEGIN + 0x60, "\xeb\xc0", 2);
 	registers = at(0x60, 0x100);
 	check(registers, true, 0xb0b0);
 	/* lea rsp, [rbp+0x20] begins one, too */
-	memcpy(image + BEGIN + 0x50, "\x48\x8d\x65\x20\x5b\xc3", 6);
+	put(BEGIN + 0x50, "\x48\x8d\x65\x20\x5b\xc3", 6);
 	registers = at(0x50, 0x40);
 	registers.general[RBP] = STACK + 0x100;
 	check(registers, true, 0xb0b0);
@@ -132,7 +132,7 @@ static void frame_register(void **state)
 
 	(void)state;
 	/* push rbp; push rbx; sub rsp, 0x28; lea rbp, [rsp+0x20], and rsp is anywhere below */
-	info(INFO, "\x01\x0b\x04\x25\x0b\x03\x06\x42\x02\x30\x01\x50", 12);
+	put(INFO, "\x01\x0b\x04\x25\x0b\x03\x06\x42\x02\x30\x01\x50", 12);
 	push(0x128, 0xb0b0); /* rbx */
 	push(0x130, 0xbbbb); /* rbp */
 	push(0x138, CALLER);
@@ -155,7 +155,7 @@ static void large_frames_and_saved_registers(void **state)
 
 	(void)state;
 	/* sub rsp, 0x100; mov [rsp+0x40], rsi; movaps [rsp+0x50], xmm6; mov [rsp+0x48], rdi (far) */
-	info(INFO,
+	put(INFO,
 		"\x01\x20\x09\x00"
 		"\x20\x75\x48\x00\x00\x00"
 		"\x18\x68\x05\x00"
@@ -169,7 +169,7 @@ static void large_frames_and_saved_registers(void **state)
 	assert_true(registers.ip == CALLER && registers.general[RSP] == STACK + 0x208);
 	assert_true(registers.general[RSI] == 0x51 && registers.general[RDI] == 0xd1);
 	/* the same by the code with 32 bits */
-	info(INFO, "\x01\x07\x03\x00\x07\x11\x00\x01\x00\x00", 10);
+	put(INFO, "\x01\x07\x03\x00\x07\x11\x00\x01\x00\x00", 10);
 	registers = at(0x30, 0x100);
 	assert_true(unwind_step(&source, &function, false, &registers));
 	assert_true(registers.ip == CALLER && registers.general[RSP] == STACK + 0x208);
@@ -181,8 +181,8 @@ static void parts_of_functions(void **state)
 
 	(void)state;
 	/* sub rsp, 8 by the part; its function is plain */
-	info(INFO + 0x40, "\x01\x05\x02\x00\x05\x32\x01\x30", 8);
-	info(INFO,
+	put(INFO + 0x40, "\x01\x05\x02\x00\x05\x32\x01\x30", 8);
+	put(INFO,
 		"\x21\x02\x01\x00\x02\x02\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x40\x08\x00\x00",
 		20);
 	push(0x128, 0xb0b0);
@@ -191,7 +191,7 @@ static void parts_of_functions(void **state)
 	assert_true(registers.ip == CALLER && registers.general[RSP] == STACK + 0x138);
 	assert_true(registers.general[RBX] == 0xb0b0);
 	/* one that is a part of itself */
-	info(INFO, "\x21\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x08\x00\x00", 16);
+	put(INFO, "\x21\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x08\x00\x00", 16);
 	registers = at(2, 0x100);
 	assert_false(unwind_step(&source, &function, false, &registers));
 }
@@ -227,12 +227,12 @@ static void refused(void **state)
 	for (size_t i = 0; i < sizeof(infos) / sizeof(*infos); i++) {
 		struct unwind_registers registers = at(0x20, 0x100), before = registers;
 
-		info(INFO, infos[i].bytes, infos[i].len);
+		put(INFO, infos[i].bytes, infos[i].len);
 		if (unwind_step(&source, &function, false, &registers))
 			fail_msg("data %zu are taken", i);
 		assert_memory_equal(&registers, &before, sizeof(before));
 	}
-	info(INFO, "\x02\x00\x01\x00\x05\x06", 6);
+	put(INFO, "\x02\x00\x01\x00\x05\x06", 6);
 	{
 		struct unwind_registers registers = at(0x20, 0x100);
 

@@ -180,7 +180,7 @@ static bool is_clean(struct child *child)
  * block and a size that cannot be had: it returns 0 to return_here. */
 static bool put_inside(HANDLE thread, HANDLE process, uint64_t at)
 {
-	CONTEXT context = {.ContextFlags = CONTEXT_CONTROL | CONTEXT_INTEGER};
+	CONTEXT context = {.ContextFlags = CONTEXT_FULL};
 	uint64_t frame[2];
 
 	if (!GetThreadContext(thread, &context))
@@ -332,6 +332,8 @@ static void half_installed(void)
 	ok(!do_install(&child, &err) && !tracee_new(&tracee, &child.target, child.info.hProcess,
 						child.area_addr, &err),
 		"the tracer is switched on");
+	if (!tracee)
+		return;
 	hook = &tracee->area.hooks[HOOK_ALLOCATE];
 	poke(&child, hook->function, hook->old_bytes, hook->patch_bytes);
 	ok(!do_install(&child, &err), "with a jump missing it is switched on anew");

@@ -1,0 +1,60 @@
+/*
+ * unload PLUG OTHER: modules that come and go. PLUG and OTHER are copies of plug.dll under different
+ * names.
+ *
+ * Step 1: PLUG is loaded, and 10 blocks of 1000 bytes were allocated by it.
+ * Step 2: at the same place of the program 5 more; then PLUG was unloaded, OTHER was loaded at its
+ *         address and allocated 7 blocks of 2000 bytes, and PLUG, loaded again elsewhere, 3 of 500.
+ * Step 3: PLUG and OTHER were unloaded.
+ * Where they were is said in a line each before the step: "same 1" when OTHER had PLUG's address, "again
+ * 1" when PLUG had another one then.
+ */
+#include <stdio.h>
+
+#include "samples/step.h"
+
+typedef void *(*keep_fn)(unsigned bytes);
+
+static HMODULE load(const char *path)
+{
+	HMODULE module = LoadLibraryA(path);
+
+	if (!module)
+		ExitProcess(3);
+	return module;
+}
+
+static NOINLINE void keep(HMODULE module, unsigned count, unsigned bytes)
+{
+	keep_fn function = (keep_fn)(void *)GetProcAddress(module, "plug_keep");
+
+	for (volatile unsigned i = 0; i < count; i++)
+		step_leak(function(bytes));
+}
+
+int main(int argc, char **argv)
+{
+	HMODULE plug, other, again;
+
+	if (argc != 3)
+		return 2;
+	plug = load(argv[1]);
+	for (volatile unsigned step = 1; step <= 2; step++) {
+		keep(plug, step == 1 ? 10 : 5, 1000);
+		if (step == 1 && !step_done(1))
+			return 0;
+	}
+	FreeLibrary(plug);
+	other = load(argv[2]);
+	keep(other, 7, 2000);
+	again = load(argv[1]);
+	keep(again, 3, 500);
+	printf("same %d\nagain %d\n", other == plug, again != plug);
+	fflush(stdout);
+	if (!step_done(2))
+		return 0;
+	FreeLibrary(again);
+	FreeLibrary(other);
+	step_done(3);
+	return 0;
+}
