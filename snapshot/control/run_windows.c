@@ -32,26 +32,6 @@ static wchar_t *command_line(const char *const *argv)
 	return wide;
 }
 
-/* Wine starts nothing from a long path, but knows short names of it. */
-static bool start_shortened(
-	struct spawn *spawn, const struct spawn_request *request, const wchar_t *path)
-{
-	struct spawn_request shortened = *request;
-	DWORD units = GetShortPathNameW(path, NULL, 0);
-	wchar_t *image = units ? malloc(units * sizeof(*image)) : NULL;
-	bool ok = false;
-
-	shortened.image = image;
-	if (image && GetShortPathNameW(path, image, units) < units) {
-		if (!wcsncmp(image, L"\\\\?\\", 4) && wcslen(image + 4) < MAX_PATH &&
-			image[5] == L':')
-			shortened.image = image + 4;
-		ok = spawn_start(spawn, &shortened);
-	}
-	free(image);
-	return ok;
-}
-
 static int create(const struct run *run, struct spawn *spawn, const wchar_t *path, struct err *err)
 {
 	struct spawn_request request = {
@@ -65,8 +45,7 @@ static int create(const struct run *run, struct spawn *spawn, const wchar_t *pat
 	if (path && wcslen(path) >= MAX_PATH)
 		request.image = path;
 	spawn_pass_streams(&request.startup);
-	if (!spawn_start(spawn, &request) &&
-		!(request.image && start_shortened(spawn, &request, path)))
+	if (!spawn_start(spawn, &request))
 		rc = err_set(err, ERR_START, run->argv[0], "%s",
 			windows_error(GetLastError(), text, sizeof(text)));
 	free(request.command);
