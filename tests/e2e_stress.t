@@ -11,7 +11,7 @@ use Hunt;
 
 my $dir = fresh_dir();
 my $threads = 8;
-my $rounds = $ENV{HSNAP_STRESS_ROUNDS} // 150_000;
+my $rounds = $ENV{HSNAP_STRESS_ROUNDS} // 600_000;
 for my $seed (1, 2) {
 	my $target = target("$root/build/win64/targets/stress.exe", [$threads, $rounds, $seed], traced => 1);
 	is($target->step, 1, "seed $seed: it begins") or last;

@@ -1,7 +1,10 @@
 /*
- * mixed THREADS OPS: in each thread so many operations on blocks of mixed sizes, of its own: about as
+ * mixed THREADS OPS [own]: in each thread so many operations on blocks of mixed sizes, of its own: about as
  * many of malloc as of realloc and of free, the first two under 8 calls. Prints how many nanoseconds
  * passed for an operation of every thread. For measuring what the tracer costs.
+ *
+ * With "own" each thread has a heap of its own: else they wait for the heap's lock most of the time,
+ * and what is measured is how the system wakes them.
  */
 #include <stdint.h>
 #include <stdlib.h>
@@ -14,6 +17,7 @@
 #define THREADS_MAX 16
 
 static unsigned long ops;
+static bool has_own;
 
 static uint32_t next_random(uint64_t *state)
 {
@@ -29,9 +33,12 @@ static size_t some_bytes(uint32_t random)
 	return 16 + ((size_t)(random >> 8 & 127) << shift);
 }
 
-static NOINLINE void *get(unsigned depth, void *old, size_t bytes)
+static NOINLINE void *get(unsigned depth, HANDLE heap, void *old, size_t bytes)
 {
-	char *block = depth ? get(depth - 1, old, bytes) : realloc(old, bytes);
+	char *block = depth ? get(depth - 1, heap, old, bytes) :
+		      !heap ? realloc(old, bytes) :
+		      old   ? HeapReAlloc(heap, 0, old, bytes) :
+			      HeapAlloc(heap, 0, bytes);
 
 	if (!block)
 		ExitProcess(3);
@@ -39,8 +46,19 @@ static NOINLINE void *get(unsigned depth, void *old, size_t bytes)
 	return block;
 }
 
+static void drop(HANDLE heap, void *block)
+{
+	if (!block)
+		return;
+	if (heap)
+		HeapFree(heap, 0, block);
+	else
+		free(block);
+}
+
 static DWORD WINAPI work(LPVOID seed)
 {
+	HANDLE heap = has_own ? HeapCreate(0, 0, 0) : NULL;
 	uint64_t state = (uintptr_t)seed;
 	void *slots[SLOTS] = {0};
 
@@ -49,14 +67,14 @@ static DWORD WINAPI work(LPVOID seed)
 		void **slot = &slots[random % SLOTS];
 
 		if (*slot && random & 1 << 20) {
-			free(*slot);
+			drop(heap, *slot);
 			*slot = NULL;
 		} else {
-			*slot = get(DEPTH, *slot, some_bytes(next_random(&state)));
+			*slot = get(DEPTH, heap, *slot, some_bytes(next_random(&state)));
 		}
 	}
 	for (unsigned i = 0; i < SLOTS; i++)
-		free(slots[i]);
+		drop(heap, slots[i]);
 	return 0;
 }
 
@@ -69,6 +87,7 @@ int main(int argc, char **argv)
 	DWORD put;
 
 	ops = argc > 2 ? strtoul(argv[2], NULL, 10) : 300000;
+	has_own = argc > 3;
 	if (!threads || threads > THREADS_MAX)
 		return 2;
 	QueryPerformanceFrequency(&per_second);
