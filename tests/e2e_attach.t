@@ -19,6 +19,7 @@ copy("$root/build/win64/hsnap.exe", $victim) or die "hsnap.exe: $!\n";
 copy("$root/build/win64/hsnap-tracer64.dll", $dir) or die "hsnap-tracer64.dll: $!\n";
 
 subtest 'one thread' => \&one_thread;
+subtest 'another sample' => \&another_sample;
 subtest 'busy threads' => \&busy_threads;
 subtest 'hsnap is killed' => \&hsnap_is_killed;
 subtest 'the target ends' => \&target_ends;
@@ -93,6 +94,23 @@ sub one_thread {
 	is($last->{space}, $detached->{space}, 'no address space is lost');
 	is($last->{ntdll}, 0, 'ntdll is as in the file');
 	is($target->quit, 0, 'the target has found nothing wrong');
+}
+
+# A thread on its way to the next block of a sample of few does not go on with it in a sample of all.
+sub another_sample {
+	my $target = target($busy, [0]);
+	is($target->step, 1, 'the target runs');
+	check_ok(attach($target, '--sample', '1G'), 'attach for one byte of 1 G');
+	is($target->next_step, 2, 'the target goes on');
+	check_ok(detach($target), 'detach');
+	check_ok(attach($target, '--sample', 1), 'attach for every byte');
+	my ($first, $second) = ("$dir/first.txt", "$dir/second.txt");
+	is(hsnap('-p', $target->{pid}, '-f', win($first))->{status}, 0, 'a snapshot');
+	is($target->next_step, 3, 'the target goes on');
+	is(hsnap('-p', $target->{pid}, '-f', win($second))->{status}, 0, 'another one');
+	is(run(tool('hdiff', 'linux', $first, $second))->{out} =~ /leak_new/, 1, 'it is recorded');
+	check_ok(detach($target), 'detach');
+	is($target->quit, 0, 'the target ends');
 }
 
 # Threads stand inside the bytes that change now and then; the target itself checks what it gets.

@@ -71,6 +71,7 @@ static int reserve(struct installing *installing, struct err *err)
 		return refuse(installing, "its memory cannot be written", err);
 	}
 	area->sample_bytes = installing->options->sample_bytes;
+	area->session += area->session == UINT32_MAX ? 2 : 1;
 	area->flags = installing->options->flags;
 	if (installing->options->limit_found)
 		*installing->options->limit_found = limit;
@@ -263,13 +264,32 @@ static bool take_back(struct installing *installing, int count)
 	return ok && tracee_set_state(installing->tracee, installing->state_before);
 }
 
+/* What the tracer remembers of an earlier session beside the area. */
+static bool clear(const struct tracee *tracee)
+{
+	static const uint8_t zeros[4096];
+	uint64_t from = tracee->area.clear, bytes = tracee->area.clear_bytes;
+
+	if (bytes && (bytes > tracee->dll.bytes || !tracee_is_in(&tracee->dll, from) ||
+			     !tracee_is_in(&tracee->dll, from + bytes - 1)))
+		return false;
+	for (uint64_t done = 0; done < bytes; done += sizeof(zeros)) {
+		uint64_t part = bytes - done < sizeof(zeros) ? bytes - done : sizeof(zeros);
+
+		if (!tracee_write(tracee, from + done, zeros, (size_t)part))
+			return false;
+	}
+	return true;
+}
+
 static int put_in(struct installing *installing, struct err *err)
 {
 	struct tracee *tracee = installing->tracee;
 	bool ok;
 
 	tracee->area.state = TRACER_ON;
-	ok = tracee_write(tracee, tracee->area_addr, &tracee->area, sizeof(tracee->area));
+	ok = clear(tracee) &&
+	     tracee_write(tracee, tracee->area_addr, &tracee->area, sizeof(tracee->area));
 	for (int i = 0; ok && i < HOOK_COUNT; i++) {
 		ok = tracee_patch(tracee, order[i], true);
 		if (!ok && !take_back(installing, i))

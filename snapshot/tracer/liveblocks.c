@@ -5,7 +5,8 @@
 
 static struct tracer_filter filter;
 static uint64_t random_state;
-static uint32_t word_offset; /* of the thread's own word, from the TEB on */
+/* Of the thread's own word, and of the session that it is from; from the TEB on. */
+static uint32_t word_offset, session_offset;
 
 bool liveblocks_init(void)
 {
@@ -14,13 +15,31 @@ bool liveblocks_init(void)
 	QueryPerformanceCounter(&now);
 	random_state = (uint64_t)now.QuadPart ^ (uint64_t)GetCurrentProcessId() << 32;
 	word_offset = guard_new_slot();
-	return word_offset;
+	/* Of a slot of 64 bits the word is only one half. */
+	session_offset = sizeof(uintptr_t) > sizeof(uint32_t) ?
+				 word_offset + (uint32_t)sizeof(uint32_t) :
+				 guard_new_slot();
+	hsnap_tracer.clear = (uintptr_t)&filter;
+	hsnap_tracer.clear_bytes = sizeof(filter);
+	return word_offset && session_offset;
+}
+
+/* A distance of an earlier session is of no use: it was drawn for another mean, say. */
+static uint32_t *thread_word(void)
+{
+	uint32_t *word = (uint32_t *)guard_slot(word_offset);
+	uint32_t *session = (uint32_t *)guard_slot(session_offset);
+
+	if (__builtin_expect(*session != hsnap_tracer.session, 0)) {
+		*session = hsnap_tracer.session;
+		*word = 0;
+	}
+	return word;
 }
 
 bool liveblocks_sample(uint64_t bytes)
 {
-	return sample_crosses((uint32_t *)guard_slot(word_offset), &random_state,
-		hsnap_tracer.sample_bytes, bytes);
+	return sample_crosses(thread_word(), &random_state, hsnap_tracer.sample_bytes, bytes);
 }
 
 void liveblocks_put_sampled(const struct tracer_block *block)

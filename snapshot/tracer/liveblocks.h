@@ -13,7 +13,7 @@
 #include "snapshot/tracer/blocktable.h"
 #include "snapshot/tracer/hooks.h"
 
-/* Takes the TLS slot for the sample; false when there is none. */
+/* Takes what TLS slots the sample needs; false when there is none. */
 bool liveblocks_init(void);
 
 /* The same three where there is a sample. */

@@ -25,7 +25,7 @@ bool sample_at_end(uint32_t *word, uint64_t *random, uint64_t mean_bytes, uint64
  *
  * word: the thread's own, 0 before its first block. It fits into a TLS slot of either bitness.
  * random: one for all threads, begun with anything that differs between runs; used seldom.
- * mean_bytes: 1 to 2^40, always the same one.
+ * mean_bytes: 1 to 2^40, always the same one for a word.
  */
 static inline bool sample_crosses(
 	uint32_t *word, uint64_t *random, uint64_t mean_bytes, uint64_t bytes)

@@ -196,9 +196,13 @@ struct tracer_area {
 	/* TRACER_FLAG_CHILDREN: a thread that has created a process puts its ids here, sets
 	 * child_created, and waits for child_taken or the end of hsnap_process, one at a time. */
 	uint64_t child_created, child_taken;
-	uint32_t child_pid, child_tid, child_lock, unused;
+	uint32_t child_pid, child_tid, child_lock;
+	uint32_t
+		session; /* set by hsnap: another number whenever the tracer is turned on, never 0 */
 	uint32_t unload_lock, unload_broken;
-	uint64_t padding[3]; /* what follows begins a cache line */
+	/* Set by the DLL: what hsnap fills with zeros before the tracer is turned on again. */
+	uint64_t clear, clear_bytes;
+	uint64_t padding[1]; /* what follows begins a cache line */
 
 	struct tracer_hook hooks[HOOK_COUNT];
 	struct tracer_shard shards[TRACER_SHARDS];
