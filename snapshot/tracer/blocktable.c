@@ -89,6 +89,16 @@ static struct tracer_block *room_for(
 						  from);
 }
 
+/* Whether no heap has it any more. One whose heap is being destroyed may yet be live. */
+static bool is_gone(const struct tracer_area *area, const struct tracer_block *block)
+{
+	uint32_t index = tracer_block_heap(block);
+	uint64_t state = __atomic_load_n(&area->heaps[index], __ATOMIC_RELAXED) & TRACER_HEAP_STATE;
+	uint64_t generation = block->key >> (TRACER_ADDR_BITS + TRACER_HEAPS_LOG2);
+
+	return index && state != generation && state != (generation | TRACER_HEAP_LEAVING);
+}
+
 /* Gives a shard a table of another size, and leaves out what no heap has any more. */
 static bool resize(struct tracer_area *area, struct tracer_shard *shard, uint64_t log2)
 {
@@ -100,7 +110,7 @@ static bool resize(struct tracer_area *area, struct tracer_shard *shard, uint64_
 		return false;
 	/* The order of entries is about that of their hashes, in both: this goes from page to page. */
 	for (uint64_t i = 0; i < old_count; i++) {
-		if (!old[i].key || !tracer_block_is_live(area, &old[i]))
+		if (!old[i].key || is_gone(area, &old[i]))
 			continue;
 		*find(table, count, tracer_block_addr(&old[i])) = old[i];
 		live++;
@@ -110,6 +120,11 @@ static bool resize(struct tracer_area *area, struct tracer_shard *shard, uint64_
 	if (old_count)
 		tables_decommit(area, old, old_count * sizeof(*old));
 	return true;
+}
+
+static uint32_t heaps_destroyed(const struct tracer_area *area)
+{
+	return (uint32_t)__atomic_load_n(&area->heaps_destroyed, __ATOMIC_ACQUIRE);
 }
 
 /* Closes the gap at hole: entries behind it move up when their home allows it. */
@@ -129,18 +144,15 @@ static void close_gap(struct tracer_block *table, uint64_t count, uint64_t hole)
 	__atomic_store_n(&table[hole].key, 0, __ATOMIC_RELEASE);
 }
 
-/* Takes out the blocks of destroyed heaps, if there can be any. */
+/* Takes out the blocks of destroyed heaps. */
 static void clean(struct tracer_area *area, struct tracer_shard *shard)
 {
-	uint32_t now = (uint32_t)__atomic_load_n(&area->heaps_destroyed, __ATOMIC_RELAXED);
 	struct tracer_block *table = entries(shard);
 	uint64_t count = entry_count(shard), i = 0;
 
-	if (shard->cleaned == now)
-		return;
-	shard->cleaned = now;
+	shard->cleaned = heaps_destroyed(area);
 	while (i < count) {
-		if (!table[i].key || tracer_block_is_live(area, &table[i])) {
+		if (!table[i].key || !is_gone(area, &table[i])) {
 			i++;
 			continue;
 		}
@@ -158,7 +170,8 @@ static struct tracer_block *place_for(
 
 	if (entry && (entry->key || shard->count < count / 4 * 3))
 		return entry;
-	clean(area, shard);
+	if (shard->cleaned != heaps_destroyed(area))
+		clean(area, shard);
 	if (count && shard->count < count / 8 * 5)
 		return find(entries(shard), count, addr);
 	/* Without memory a fuller one has to do, up to where searching takes too long. */
@@ -229,15 +242,21 @@ static bool change_heap(struct tracer_area *area, uint32_t tag, uint64_t from, u
 		       heap, &found, found - from + to, false, __ATOMIC_RELEASE, __ATOMIC_RELAXED);
 }
 
-void blocktable_forget_heap(struct tracer_area *area, uint32_t heap)
+bool blocktable_forget_heap(struct tracer_area *area, uint32_t heap)
 {
-	if (change_heap(area, heap, 0, TRACER_HEAP_DEAD))
-		__atomic_fetch_add(&area->heaps_destroyed, 1, __ATOMIC_RELEASE);
+	return change_heap(area, heap, 0, TRACER_HEAP_LEAVING);
 }
 
 void blocktable_restore_heap(struct tracer_area *area, uint32_t heap)
 {
-	change_heap(area, heap, TRACER_HEAP_DEAD, 0);
+	change_heap(area, heap, TRACER_HEAP_LEAVING, 0);
+}
+
+/* Whoever ends a generation counts it; here it may have been one that came after it. */
+void blocktable_bury_heap(struct tracer_area *area, uint32_t heap)
+{
+	if (change_heap(area, heap, TRACER_HEAP_LEAVING, TRACER_HEAP_DEAD))
+		__atomic_fetch_add(&area->heaps_destroyed, 1, __ATOMIC_RELEASE);
 }
 
 void blocktable_clean(struct tracer_area *area)

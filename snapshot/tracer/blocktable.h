@@ -24,12 +24,18 @@ void blocktable_put(struct tracer_area *area, const struct tracer_block *block);
 /* Takes a block out: true and *block when it was there. */
 bool blocktable_take(struct tracer_area *area, uint64_t addr, struct tracer_block *block);
 
-/* Takes out all blocks of a heap that is about to be destroyed, by its tag; in no time, for they are
- * only disowned (see shared.h), and leave the table later. */
-void blocktable_forget_heap(struct tracer_area *area, uint32_t heap);
+/*
+ * Takes out all blocks of a heap that is about to be destroyed, by its tag; in no time, for they are
+ * only disowned (see shared.h), and leave the table later. True when it is up to the caller to say what
+ * became of it: by one of the next two.
+ */
+bool blocktable_forget_heap(struct tracer_area *area, uint32_t heap);
 
-/* The heap was not destroyed after all: its blocks are back. */
+/* The heap was not destroyed after all: its blocks are back, and those put since. */
 void blocktable_restore_heap(struct tracer_area *area, uint32_t heap);
+
+/* It was destroyed; there may be another one at its address already. */
+void blocktable_bury_heap(struct tracer_area *area, uint32_t heap);
 
 /* Takes out what is left of destroyed heaps; each shard's lock is held while it is looked through. */
 void blocktable_clean(struct tracer_area *area);

@@ -22,22 +22,27 @@ static uint32_t tag(uint32_t at, uint64_t heap)
 	return (at & (COUNT - 1)) | (uint32_t)(heap % TRACER_HEAP_GENERATIONS) << TRACER_HEAPS_LOG2;
 }
 
-/* The next generation of an entry, for this heap; false when others did something with it. */
-static bool begin(struct tracer_area *area, uint64_t *entry, uint64_t found, uint64_t heap)
+static bool is_dead(uint64_t entry)
+{
+	return (entry & TRACER_HEAP_LEAVING) == TRACER_HEAP_DEAD;
+}
+
+/* The next generation of an entry, for this heap, unless others did something with it. */
+static void begin(struct tracer_area *area, uint64_t *entry, uint64_t found, uint64_t heap)
 {
 	uint64_t next = (found + 1) % TRACER_HEAP_GENERATIONS;
+	bool is_buried = is_dead(found);
 
-	if (next) {
-		return __atomic_compare_exchange_n(
-			entry, &found, heap | next, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
-	}
+	if (!__atomic_compare_exchange_n(entry, &found, heap | (next ? next : TRACER_HEAP_CLEANING),
+		    false, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+		return;
+	if (!is_buried)
+		__atomic_fetch_add(&area->heaps_destroyed, 1, __ATOMIC_RELEASE);
+	if (next)
+		return;
 	/* All generations were used: what is left of the first ones would come to life again. */
-	if (!__atomic_compare_exchange_n(entry, &found, heap | TRACER_HEAP_CLEANING, false,
-		    __ATOMIC_RELAXED, __ATOMIC_RELAXED))
-		return false;
 	blocktable_clean(area);
 	__atomic_store_n(entry, heap, __ATOMIC_RELEASE);
-	return true;
 }
 
 /* Where the heap is, live or not, or else the entry it may have; NULL: there is none. */
@@ -53,32 +58,41 @@ static uint64_t *find(struct tracer_area *area, uint64_t heap, uint32_t *at)
 		*at = i;
 		if (!found || (found & ~(uint64_t)TRACER_HEAP_STATE) == heap)
 			return heap_at(area, i);
-		if (!dead && found & TRACER_HEAP_DEAD)
+		if (!dead && is_dead(found))
 			dead = i;
 	}
 	*at = dead;
 	return dead ? heap_at(area, dead) : NULL;
 }
 
-static uint32_t index_slowly(struct tracer_area *area, uint64_t heap)
+static uint32_t index_slowly(struct tracer_area *area, uint64_t heap, bool is_new)
 {
 	for (unsigned tries = 0; tries < PROBES; tries++) {
 		uint32_t at;
 		uint64_t *entry = find(area, heap, &at);
 		uint64_t found = entry ? __atomic_load_n(entry, __ATOMIC_RELAXED) : 0;
-		uint64_t nothing = 0;
+		uint64_t nothing = 0, state = found & TRACER_HEAP_LEAVING;
 
-		if (!entry || found & TRACER_HEAP_CLEANING)
+		if (!entry || state == TRACER_HEAP_CLEANING)
 			return 0;
-		if (found & TRACER_HEAP_DEAD)
-			begin(area, entry, found, heap);
-		else if (!found)
+		if (!found)
 			__atomic_compare_exchange_n(
 				entry, &nothing, heap, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
-		else if ((found & ~(uint64_t)TRACER_HEAP_STATE) == heap)
+		else if (is_dead(found))
+			begin(area, entry, found, heap);
+		else if ((found & ~(uint64_t)TRACER_HEAP_STATE) != heap)
+			continue; /* another thread took the entry */
+		else if (state == TRACER_HEAP_LEAVING && is_new)
+			begin(area, entry, found, heap);
+		else
 			return tag(at, found);
 	}
 	return 0;
+}
+
+static bool can_be_heap(uint64_t heap)
+{
+	return heap && !(heap & TRACER_HEAP_STATE);
 }
 
 uint32_t heapindex_of(struct tracer_area *area, uint64_t heap)
@@ -88,5 +102,10 @@ uint32_t heapindex_of(struct tracer_area *area, uint64_t heap)
 
 	if (found - heap < TRACER_HEAP_GENERATIONS && at)
 		return tag(at, found);
-	return heap && !(heap & TRACER_HEAP_STATE) ? index_slowly(area, heap) : 0;
+	return can_be_heap(heap) ? index_slowly(area, heap, false) : 0;
+}
+
+uint32_t heapindex_new(struct tracer_area *area, uint64_t heap)
+{
+	return can_be_heap(heap) ? index_slowly(area, heap, true) : 0;
 }

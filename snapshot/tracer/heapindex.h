@@ -10,9 +10,13 @@
 
 /*
  * The tag of a heap, new or not; 0 when there is no room for more. Any thread, no lock. For a heap
- * that was destroyed this begins a new one, and now and then takes the time of blocktable_clean(): so
- * it is called when a heap was created, before others know it.
+ * that was destroyed this begins a new one, and now and then takes the time of blocktable_clean(). For
+ * one whose destruction has not returned it does not, for that may be refused.
  */
 uint32_t heapindex_of(struct tracer_area *area, uint64_t heap);
+
+/* The same for a heap that was just created, before others know it: one that was being destroyed at
+ * its address is no more. */
+uint32_t heapindex_new(struct tracer_area *area, uint64_t heap);
 
 #endif

@@ -17,6 +17,8 @@ typedef ULONG_PTR(WINAPI *destroy_fn)(PVOID heap);
 
 #define PAGE ((uint64_t)4096)
 
+static ULONG_PTR process_heap;
+
 /* The memory that a caller has a heap built in was the caller's; from now on its blocks are counted. */
 static void give(PVOID base, SIZE_T reserve)
 {
@@ -45,29 +47,36 @@ static ULONG_PTR WINAPI hook_create(
 	if (heap && base)
 		give(base, reserve);
 	if (heap) /* so that it is no other one that was here once */
-		heapindex_of(&hsnap_tracer, heap);
+		heapindex_new(&hsnap_tracer, heap);
 	return heap;
 }
 
-/* The process's own heap is refused, for one. */
+/*
+ * What others allocate from the heap meanwhile is live when the call is refused. The process's own
+ * heap always is: its blocks do not go even for that time.
+ */
 static ULONG_PTR WINAPI hook_destroy(PVOID heap)
 {
 	void *original = hook_original(HOOK_DESTROY_HEAP);
 	ULONG_PTR refused;
 	uint32_t tag;
+	bool is_forgotten;
 
-	if (!heap || !hooks_are_on())
+	if (!heap || (ULONG_PTR)heap == process_heap || !hooks_are_on())
 		return ((destroy_fn)original)(heap);
 	tag = heapindex_of(&hsnap_tracer, (ULONG_PTR)heap);
-	blocktable_forget_heap(&hsnap_tracer, tag);
+	is_forgotten = blocktable_forget_heap(&hsnap_tracer, tag);
 	refused = guard_call((ULONG_PTR)heap, 0, 0, 0, 0, 0, original, NULL);
-	if (refused)
+	if (is_forgotten && refused)
 		blocktable_restore_heap(&hsnap_tracer, tag);
+	else if (is_forgotten)
+		blocktable_bury_heap(&hsnap_tracer, tag);
 	return refused;
 }
 
 void hooks_heaps_init(void)
 {
+	process_heap = (ULONG_PTR)GetProcessHeap();
 	hsnap_tracer.hooks[HOOK_CREATE_HEAP].hook = (uintptr_t)hook_create;
 	hsnap_tracer.hooks[HOOK_DESTROY_HEAP].hook = (uintptr_t)hook_destroy;
 }

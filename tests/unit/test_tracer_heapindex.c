@@ -65,6 +65,12 @@ static uint32_t count_live(void)
 	return count;
 }
 
+static void destroy(uint32_t heap)
+{
+	if (blocktable_forget_heap(&area, heap))
+		blocktable_bury_heap(&area, heap);
+}
+
 /* ---------------------------------------------------------------- numbers */
 
 static void each_heap_has_one_index_which_leads_to_it(void **state)
@@ -148,7 +154,7 @@ static void a_destroyed_heap_takes_its_blocks_along_and_no_others(void **state)
 	(void)state;
 	for (uint64_t i = 1; i <= 5000; i++)
 		put(i * 16, i % 3 ? tag : other_tag);
-	blocktable_forget_heap(&area, tag);
+	destroy(tag);
 	assert_int_equal(count_live(), 5000 / 3);
 	assert_false(take(16));
 	next = heapindex_of(&area, heap);
@@ -158,7 +164,7 @@ static void a_destroyed_heap_takes_its_blocks_along_and_no_others(void **state)
 	assert_int_equal(count_live(), 5000 / 3);
 	put(32, next);
 	put(64 + 5000 * 16, next);
-	blocktable_forget_heap(&area, tag); /* too late to mean the new one */
+	destroy(tag); /* too late to mean the new one */
 	assert_int_equal(count_live(), 5000 / 3 + 2);
 	for (uint64_t i = 1; i <= 5000; i++)
 		assert_int_equal(take(i * 16), i % 3 == 0 || i == 2);
@@ -172,7 +178,7 @@ static void a_heap_that_was_not_destroyed_after_all_has_its_blocks(void **state)
 	(void)state;
 	for (uint64_t i = 1; i <= 5000; i++)
 		put(i * 16, tag);
-	blocktable_forget_heap(&area, tag);
+	assert_true(blocktable_forget_heap(&area, tag));
 	assert_int_equal(count_live(), 0);
 	blocktable_restore_heap(&area, tag);
 	assert_int_equal(count_live(), 5000);
@@ -181,6 +187,49 @@ static void a_heap_that_was_not_destroyed_after_all_has_its_blocks(void **state)
 	assert_int_equal(count_live(), 5000);
 	for (uint64_t i = 1; i <= 5000; i++)
 		assert_true(take(i * 16));
+}
+
+static void while_the_end_of_a_heap_may_be_refused_its_blocks_are_kept(void **state)
+{
+	uint32_t tag = heapindex_of(&area, 0x150000), other = heapindex_of(&area, 0x990000);
+
+	(void)state;
+	for (uint64_t i = 1; i <= 5000; i++)
+		put(i * 16, tag);
+	assert_true(blocktable_forget_heap(&area, tag));
+	assert_false(blocktable_forget_heap(&area, tag)); /* by another thread */
+	assert_int_equal(heapindex_of(&area, 0x150000), tag);
+	for (uint64_t i = 5001; i <= 50000; i++) /* all shards grow */
+		put(i * 16, i % 2 ? tag : other);
+	destroy(heapindex_of(&area, 0x560000));
+	blocktable_clean(&area);
+	assert_int_equal(count_live(), 45000 / 2);
+	blocktable_restore_heap(&area, tag);
+	assert_int_equal(count_live(), 50000);
+	for (uint64_t i = 1; i <= 50000; i++)
+		assert_true(take(i * 16));
+}
+
+/* The memory of a heap is free before the call that destroys it has returned. */
+static void a_heap_at_the_place_of_one_that_is_being_destroyed_is_another(void **state)
+{
+	(void)state;
+	for (uint64_t n = 1; n <= 50; n++) {
+		uint32_t tag = heapindex_of(&area, 0x150000), next;
+
+		put(n * 32, tag);
+		assert_true(blocktable_forget_heap(&area, tag));
+		next = heapindex_new(&area, 0x150000);
+		assert_int_equal(INDEX(next), INDEX(tag));
+		assert_int_not_equal(next, tag);
+		assert_int_equal(count_live(), 0);
+		put(n * 32 + 16, next);
+		blocktable_bury_heap(&area, tag);
+		blocktable_restore_heap(&area, tag); /* nor is it the one that is meant */
+		assert_int_equal(count_live(), 1);
+		assert_int_equal(area.heaps_destroyed, 2 * n - 1);
+		destroy(next);
+	}
 }
 
 /* Each heap leaves blocks at addresses of its own, and there are more heaps than generations. */
@@ -196,7 +245,7 @@ static void no_block_comes_to_life_again(void **state)
 		for (uint64_t i = 0; i < BLOCKS; i++)
 			put((n * BLOCKS + i) * 16, tag);
 		assert_int_equal(count_live(), BLOCKS);
-		blocktable_forget_heap(&area, tag);
+		destroy(tag);
 	}
 	assert_int_equal(area.heaps_destroyed, 100);
 }
@@ -216,7 +265,7 @@ static void heaps_that_come_and_go_cost_no_more_with_time(void **state)
 		for (uint32_t i = 0; i < BLOCKS; i++)
 			put(addr += 16, tag);
 		assert_true(area.committed_bytes <= 64 * (STEADY + BLOCKS));
-		blocktable_forget_heap(&area, tag);
+		destroy(tag);
 		assert_int_equal(area.dropped_blocks, 0);
 	}
 	assert_int_equal(count_live(), STEADY);
@@ -231,7 +280,7 @@ static void numbers_of_destroyed_heaps_are_used_again(void **state)
 		assert_int_not_equal(tag, 0);
 		put(i * 16, tag);
 		assert_int_equal(count_live(), 1);
-		blocktable_forget_heap(&area, tag);
+		destroy(tag);
 	}
 }
 
@@ -247,7 +296,7 @@ static void cleaning_leaves_what_is_live(void **state)
 		put(i * 16, is_live ? live : dead);
 		count += is_live;
 	}
-	blocktable_forget_heap(&area, dead);
+	destroy(dead);
 	blocktable_clean(&area);
 	for (unsigned i = 0; i < TRACER_SHARDS; i++)
 		left += area.shards[i].count;
@@ -287,7 +336,7 @@ static void *work(void *context)
 		put(addr, tag);
 		worker->wrong += !tag || tracer_heap_handle(&area, INDEX(tag)) != own;
 		worker->wrong += n % 2 && !take(addr);
-		blocktable_forget_heap(&area, tag);
+		destroy(tag);
 		worker->wrong += take(addr);
 	}
 	return NULL;
@@ -329,6 +378,8 @@ int main(void)
 		TEST(what_cannot_be_a_heap_has_no_number),
 		TEST(a_destroyed_heap_takes_its_blocks_along_and_no_others),
 		TEST(a_heap_that_was_not_destroyed_after_all_has_its_blocks),
+		TEST(while_the_end_of_a_heap_may_be_refused_its_blocks_are_kept),
+		TEST(a_heap_at_the_place_of_one_that_is_being_destroyed_is_another),
 		TEST(no_block_comes_to_life_again),
 		TEST(heaps_that_come_and_go_cost_no_more_with_time),
 		TEST(numbers_of_destroyed_heaps_are_used_again),
