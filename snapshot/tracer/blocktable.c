@@ -7,6 +7,7 @@
 
 #define FIRST_LOG2 8 /* entries of a shard's first table */
 #define SPINS 2000
+#define SCANNED 64 /* entries looked at for each use, when heaps are destroyed all the time */
 
 static uint64_t hash_addr(uint64_t addr)
 {
@@ -151,6 +152,7 @@ static void clean(struct tracer_area *area, struct tracer_shard *shard)
 	uint64_t count = entry_count(shard), i = 0;
 
 	shard->cleaned = heaps_destroyed(area);
+	shard->waited = 0;
 	while (i < count) {
 		if (!table[i].key || !is_gone(area, &table[i])) {
 			i++;
@@ -159,6 +161,27 @@ static void clean(struct tracer_area *area, struct tracer_shard *shard)
 		close_gap(table, count, i); /* another one may be there now */
 		shard->count--;
 	}
+}
+
+/* Makes the table as small as it may be. */
+static void fit(struct tracer_area *area, struct tracer_shard *shard)
+{
+	uint64_t log2 = shard->table & 63, less = log2;
+
+	while (less > FIRST_LOG2 && shard->count < (uint64_t)1 << less >> 2)
+		less--;
+	if (less < log2)
+		resize(area, shard, less);
+}
+
+/* Looking through a table takes as long as it is large: so it has to be used for long before. */
+static void clean_in_time(struct tracer_area *area, struct tracer_shard *shard)
+{
+	if (__builtin_expect(shard->cleaned == heaps_destroyed(area), 1) ||
+		++shard->waited < SCANNED + entry_count(shard) / SCANNED)
+		return;
+	clean(area, shard);
+	fit(area, shard);
 }
 
 /* Where a block goes: its entry, or a free one, made by growing when there are too few. */
@@ -172,8 +195,10 @@ static struct tracer_block *place_for(
 		return entry;
 	if (shard->cleaned != heaps_destroyed(area))
 		clean(area, shard);
-	if (count && shard->count < count / 8 * 5)
-		return find(entries(shard), count, addr);
+	if (count && shard->count < count / 8 * 5) {
+		fit(area, shard);
+		return find(entries(shard), entry_count(shard), addr);
+	}
 	/* Without memory a fuller one has to do, up to where searching takes too long. */
 	if (!resize(area, shard, log2) && shard->count >= count / 8 * 7)
 		return NULL;
@@ -186,6 +211,7 @@ void blocktable_put(struct tracer_area *area, const struct tracer_block *block)
 	struct tracer_block *entry = NULL;
 
 	if (shard_lock(shard)) {
+		clean_in_time(area, shard);
 		entry = place_for(area, shard, tracer_block_addr(block));
 		if (entry) {
 			shard->count += !entry->key;
@@ -197,13 +223,11 @@ void blocktable_put(struct tracer_area *area, const struct tracer_block *block)
 		__atomic_fetch_add(&area->dropped_blocks, 1, __ATOMIC_RELAXED);
 }
 
-/* Halves the table when little of it is used; now and then again when there was no memory for it. */
+/* After a block was taken out; only now and then again when there was no memory for it. */
 static void shrink(struct tracer_area *area, struct tracer_shard *shard)
 {
-	uint64_t log2 = shard->table & 63, too_few = ((uint64_t)1 << log2) / 4 - 1;
-
-	if (shard->count <= too_few && log2 > FIRST_LOG2 && (too_few - shard->count) % 64 == 0)
-		resize(area, shard, log2 - 1);
+	if ((shard->count + 1) % 64 == 0)
+		fit(area, shard);
 }
 
 bool blocktable_take(struct tracer_area *area, uint64_t addr, struct tracer_block *block)
@@ -213,6 +237,7 @@ bool blocktable_take(struct tracer_area *area, uint64_t addr, struct tracer_bloc
 
 	if (!__atomic_load_n(&shard->table, __ATOMIC_ACQUIRE) || !shard_lock(shard))
 		return false;
+	clean_in_time(area, shard);
 	if (shard->table) {
 		struct tracer_block *table = entries(shard);
 		struct tracer_block *entry = find(table, entry_count(shard), addr);
@@ -267,7 +292,7 @@ void blocktable_clean(struct tracer_area *area)
 		if (!__atomic_load_n(&shard->table, __ATOMIC_ACQUIRE) || !shard_lock(shard))
 			continue;
 		clean(area, shard);
-		shrink(area, shard);
+		fit(area, shard);
 		shard_unlock(shard);
 	}
 }

@@ -6,7 +6,8 @@
  * breaks its shard: waiting ends, what comes after is counted as dropped.
  *
  * A shard's table is between a quarter and three quarters full, but for the smallest one: of 16 bytes
- * an entry, a live block costs 64 at most. It grows and shrinks by that.
+ * an entry, a live block costs 64 at most. It grows and shrinks by that. The blocks of a destroyed heap
+ * count as live until their shard was used again, about as often as a 64th of its entries.
  */
 #ifndef SNAPSHOT_TRACER_BLOCKTABLE_H
 #define SNAPSHOT_TRACER_BLOCKTABLE_H

@@ -101,7 +101,9 @@ struct tracer_shard {
 	uint32_t count; /* with blocks of destroyed heaps */
 	uint32_t broken; /* its lock was never given back: what it holds is old */
 	uint32_t cleaned; /* how many heaps had been destroyed when those blocks were last out */
-	uint64_t padding[5]; /* a cache line each */
+	uint32_t waited; /* how often it was used since another one was */
+	uint32_t unused;
+	uint64_t padding[4]; /* a cache line each */
 };
 
 /* One stack. Its id is its offset in the stack area divided by 8. */

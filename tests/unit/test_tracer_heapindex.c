@@ -271,6 +271,37 @@ static void heaps_that_come_and_go_cost_no_more_with_time(void **state)
 	assert_int_equal(count_live(), STEADY);
 }
 
+/* As blocks come and go elsewhere, what a large heap's blocks took is given back. */
+static void memory_is_given_back_when_a_large_heap_is_gone(void **state)
+{
+	enum { STEADY = 20000, MANY = 600000 };
+	uint32_t steady = heapindex_of(&area, 0x990000), large = heapindex_of(&area, 0x150000);
+	uint64_t first = 16, next = 16;
+
+	(void)state;
+	for (; next < 16 * (STEADY + 1); next += 16)
+		put(next, steady);
+	for (uint64_t i = 1; i <= MANY; i++)
+		put(0x100000000 + i * 16, large);
+	assert_true(area.committed_bytes <= 64 * (STEADY + MANY));
+	destroy(large);
+	for (unsigned i = 0; i < STEADY; i++, first += 16, next += 16) {
+		assert_true(take(first));
+		put(next, steady);
+	}
+	assert_true(area.committed_bytes <= 64 * STEADY);
+	assert_int_equal(count_live(), STEADY);
+	for (uint64_t i = 1; i <= MANY; i++) /* when it came back, it would go again */
+		put(0x100000000 + i * 16, heapindex_of(&area, 0x150000));
+	destroy(heapindex_of(&area, 0x150000));
+	blocktable_clean(&area);
+	assert_true(area.committed_bytes <= 64 * STEADY);
+	for (; first < next; first += 16)
+		assert_true(take(first));
+	assert_true(area.committed_bytes <= TRACER_SHARDS * BLOCKTABLE_FIRST_BYTES);
+	assert_int_equal(area.dropped_blocks, 0);
+}
+
 static void numbers_of_destroyed_heaps_are_used_again(void **state)
 {
 	(void)state;
@@ -382,6 +413,7 @@ int main(void)
 		TEST(a_heap_at_the_place_of_one_that_is_being_destroyed_is_another),
 		TEST(no_block_comes_to_life_again),
 		TEST(heaps_that_come_and_go_cost_no_more_with_time),
+		TEST(memory_is_given_back_when_a_large_heap_is_gone),
 		TEST(numbers_of_destroyed_heaps_are_used_again),
 		TEST(cleaning_leaves_what_is_live),
 		TEST(threads_agree_on_numbers),
