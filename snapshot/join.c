@@ -100,9 +100,8 @@ static const struct tracer_block *traced_block(
 	if (!captured->has_tracer)
 		return NULL;
 	traced = tracer_copy_find(&captured->tracer, walked->addr);
-	if (!traced || (tracer_block_bytes(traced) == walked->requested_bytes &&
-			       tracer_copy_heap(&captured->tracer, traced) ==
-				       captured->walk.heaps[walked->heap].addr))
+	if (!traced || tracer_copy_matches(&captured->tracer, traced,
+			       captured->walk.heaps[walked->heap].addr, walked->requested_bytes))
 		return traced;
 	joining->mismatches++;
 	return NULL;

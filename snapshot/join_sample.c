@@ -73,9 +73,8 @@ static int add_walked(struct sampling *sampling, const struct walked_block *walk
 	};
 	int rc;
 
-	if (!traced || tracer_block_bytes(traced) != walked->requested_bytes ||
-		tracer_copy_heap(&captured->tracer, traced) !=
-			captured->walk.heaps[walked->heap].addr)
+	if (!traced || !tracer_copy_matches(&captured->tracer, traced,
+			       captured->walk.heaps[walked->heap].addr, walked->requested_bytes))
 		return 0;
 	rc = traced_stacks_find(&sampling->stacks, tracer_block_stack(traced), &sampled.stack);
 	return rc ? rc : add(sampling, &sampled);

@@ -303,6 +303,13 @@ const struct tracer_block *tracer_copy_find(const struct tracer_copy *copy, uint
 	return tracer_index_find(&copy->index, copy->blocks, copy->block_count, addr);
 }
 
+bool tracer_copy_matches(const struct tracer_copy *copy, const struct tracer_block *block,
+	uint64_t heap, uint64_t bytes)
+{
+	return tracer_block_bytes(block) == bytes &&
+	       (!tracer_block_heap(block) || tracer_copy_heap(copy, block) == heap);
+}
+
 uint64_t tracer_copy_heap(const struct tracer_copy *copy, const struct tracer_block *block)
 {
 	return tracer_heap_handle(&copy->area, tracer_block_heap(block));

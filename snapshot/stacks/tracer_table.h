@@ -62,6 +62,11 @@ const struct tracer_block *tracer_copy_find(const struct tracer_copy *copy, uint
 /* The handle of the heap that a block is in; 0 when that is not known. */
 uint64_t tracer_copy_heap(const struct tracer_copy *copy, const struct tracer_block *block);
 
+/* Whether it says of a block what is known of it: its size, and its heap, unless the tracer has no
+ * number for that (see tracer_area.heaps). */
+bool tracer_copy_matches(const struct tracer_copy *copy, const struct tracer_block *block,
+	uint64_t heap, uint64_t bytes);
+
 /*
  * The frames of a stack, copied to frames; how many, or 0 when id names no sound record. Those in
  * modules that are gone are at their synthetic bases, once tracer_modules_place() has chosen them; the

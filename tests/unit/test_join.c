@@ -196,6 +196,24 @@ static void what_the_tracer_knows_counts_before_records(void **state)
 	assert_true(has_warning(scene, "2 blocks have another size or heap"));
 }
 
+/* It has numbers for a few thousand heaps; then the size alone says whether it is the same block. */
+static void a_heap_that_the_tracer_has_no_number_for_may_be_any(void **state)
+{
+	struct scene *scene = *state;
+	uint32_t id = tracer_put_stack(&scene->fake, TRACED_FRAME, 5);
+	char text[16];
+
+	snprintf(text, sizeof(text), "%X", id);
+	trace(scene, 0, &(struct made_block){0x3000, 10, 0, id});
+	trace(scene, 1, &(struct made_block){0x3100, 21, 0, id}); /* another block's */
+	add(scene, 0x3000, 10, 0);
+	add(scene, 0x3100, 20, 0);
+	join_all(scene);
+	assert_int_equal(scene->snapshot.block_count, 1);
+	assert_block(scene, 0x3000, text, 5, TRACED_FRAME);
+	assert_true(has_warning(scene, "1 blocks have another size or heap"));
+}
+
 static void records_that_are_not_wanted_are_not_shown(void **state)
 {
 	struct scene *scene = *state;
@@ -319,6 +337,7 @@ int main(void)
 		TEST(blocks_have_the_stacks_of_their_records),
 		TEST(a_stack_that_is_cut_is_there_and_said),
 		TEST(what_the_tracer_knows_counts_before_records),
+		TEST(a_heap_that_the_tracer_has_no_number_for_may_be_any),
 		TEST(records_that_are_not_wanted_are_not_shown),
 		TEST(the_systems_stacks_are_for_blocks_of_that_size),
 		TEST(a_database_that_is_full_is_warned_of),

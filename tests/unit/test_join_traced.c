@@ -295,6 +295,22 @@ static void estimates_add_up_to_what_was_recorded_scaled(void **state)
 	assert_true(has_warning(scene, "figures are estimates: one in 4096 bytes"));
 }
 
+static void what_was_recorded_in_a_heap_without_a_number_is_scaled_too(void **state)
+{
+	struct scene *scene = *state;
+	uint32_t stack = tracer_put_stack(&scene->fake, 0x140001000, 3);
+
+	AREA_PUT(&scene->fake, sample_bytes, 1);
+	add(scene, 0x2000000, 4096);
+	add(scene, 0x2002000, 4096);
+	tracer_put_block(&scene->fake, 0, 0, &(struct made_block){0x2000000, 4096, 0, stack});
+	tracer_put_block(&scene->fake, 0, 1, &(struct made_block){0x2002000, 4095, 0, stack});
+	join_all(scene);
+	assert_int_equal(scene->snapshot.sum_count, 1);
+	assert_int_equal(scene->snapshot.sums[0].block_count, 1);
+	assert_int_equal(scene->snapshot.sums[0].requested_bytes, 4096);
+}
+
 static void of_a_sample_what_has_no_stack_is_scaled_too(void **state)
 {
 	struct scene *scene = *state;
@@ -381,6 +397,7 @@ int main(void)
 		TEST(blocks_of_heaps_that_were_destroyed_are_not_there),
 		TEST(what_one_stands_for_is_as_likely_as_it_was_recorded),
 		TEST(estimates_add_up_to_what_was_recorded_scaled),
+		TEST(what_was_recorded_in_a_heap_without_a_number_is_scaled_too),
 		TEST(of_a_sample_what_has_no_stack_is_scaled_too),
 		TEST(an_absurd_sample_is_damage),
 		TEST(blocks_from_before_it_came_are_counted_and_no_gap),
