@@ -8,6 +8,8 @@
 #ifndef SNAPSHOT_STACKS_TRACER_TABLE_H
 #define SNAPSHOT_STACKS_TRACER_TABLE_H
 
+#include <stdbool.h>
+
 #include <stddef.h>
 #include <stdint.h>
 

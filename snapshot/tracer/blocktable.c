@@ -21,6 +21,8 @@ static struct tracer_shard *shard_of(struct tracer_area *area, uint64_t hash)
 
 static bool shard_lock(struct tracer_shard *shard)
 {
+	struct memory_patience patience = {0};
+
 	for (unsigned tries = 0;; tries++) {
 		if (!__atomic_load_n(&shard->lock, __ATOMIC_RELAXED) &&
 			!__atomic_exchange_n(&shard->lock, 1, __ATOMIC_ACQUIRE))
@@ -29,7 +31,7 @@ static bool shard_lock(struct tracer_shard *shard)
 			return false;
 		if (tries < SPINS)
 			__builtin_ia32_pause();
-		else if (!memory_wait(tries - SPINS))
+		else if (!memory_wait(&patience))
 			break;
 	}
 	__atomic_store_n(&shard->broken, 1, __ATOMIC_RELAXED);

@@ -5,6 +5,7 @@
  * new process not for ever.
  */
 #include "snapshot/tracer/hooks.h"
+#include "snapshot/tracer/memory.h"
 #include "snapshot/tracer/nt.h"
 
 typedef ULONG_PTR(WINAPI *terminate_fn)(HANDLE process, NTSTATUS status);
@@ -71,14 +72,32 @@ static bool is_alone(void)
 	       STATUS_TIMEOUT;
 }
 
+/* The session in which no new process is announced any more: hsnap did not answer, or who waited for
+ * that was ended meanwhile. */
+static uint32_t over_in;
+
+static bool is_over(void)
+{
+	return __atomic_load_n(&over_in, __ATOMIC_RELAXED) == hsnap_tracer.session;
+}
+
+static void be_over(void)
+{
+	__atomic_store_n(&over_in, hsnap_tracer.session, __ATOMIC_RELAXED);
+}
+
 /* One at a time; false when there is no use in it. */
 static bool begin_announcing(void)
 {
-	for (unsigned ms = 0; ms < 2 * PATIENCE_MS; ms++) {
+	struct memory_patience patience = {0};
+
+	while (!is_over()) {
 		if (!__atomic_exchange_n(&hsnap_tracer.child_lock, 1, __ATOMIC_ACQUIRE))
 			return true;
 		if (is_alone())
-			break;
+			return false;
+		if (!memory_may_wait(&patience, (uint64_t)2 * PATIENCE_MS * 10000))
+			be_over();
 	}
 	return false;
 }
@@ -98,7 +117,6 @@ static bool is_taken(void)
 
 static void announce(HANDLE process, HANDLE thread)
 {
-	static bool is_over;
 	PROCESS_BASIC_INFORMATION process_info = {0};
 	struct nt_thread_info thread_info = {0};
 
@@ -108,10 +126,11 @@ static void announce(HANDLE process, HANDLE thread)
 			sizeof(thread_info), NULL) < 0 ||
 		!begin_announcing())
 		return;
-	if (!is_over) {
+	if (!is_over()) {
 		hsnap_tracer.child_pid = (uint32_t)process_info.UniqueProcessId;
 		hsnap_tracer.child_tid = (uint32_t)thread_info.thread_id;
-		is_over = !is_taken();
+		if (!is_taken())
+			be_over();
 	}
 	__atomic_store_n(&hsnap_tracer.child_lock, 0, __ATOMIC_RELEASE);
 }

@@ -62,12 +62,12 @@ static void add(const struct note *note)
 	};
 	const struct tracer_module nameless = {
 		.record_bytes = sizeof(nameless), .image_bytes = note->bytes};
-	unsigned tries = 0;
+	struct memory_patience patience = {0};
 
 	if (image.path)
 		image.path_units = note->path->Length / 2;
 	while (__atomic_exchange_n(&lock, 1, __ATOMIC_ACQUIRE)) {
-		if (!memory_wait(tries++)) {
+		if (!memory_wait(&patience)) {
 			unloads_add(&hsnap_tracer, image.base, image.base + image.bytes, &nameless);
 			return;
 		}

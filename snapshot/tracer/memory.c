@@ -6,7 +6,6 @@
 /* A holder that was moved off its processor comes back in some ms; one that is suspended may take
  * longer, and one that was ended never comes back. */
 #define YIELDS 100
-#define SLEEPS 10000 /* of 1 ms and more */
 
 /* The system's own functions: calls through the hooks would be taken for the target's. */
 typedef NTSTATUS(NTAPI *allocate_fn)(
@@ -30,15 +29,24 @@ void memory_decommit(void *at, uint64_t bytes)
 	free(THIS_PROCESS, &at, &size, MEM_DECOMMIT);
 }
 
-bool memory_wait(unsigned tries)
+bool memory_may_wait(struct memory_patience *patience, uint64_t limit)
+{
+	LARGE_INTEGER now = {0};
+
+	NtQuerySystemTime(&now);
+	return memory_is_patient(patience, (uint64_t)now.QuadPart, limit);
+}
+
+bool memory_wait(struct memory_patience *patience)
 {
 	LARGE_INTEGER one_ms = {.QuadPart = -10000};
 
 	if (RtlDllShutdownInProgress())
 		return false;
-	if (tries < YIELDS)
+	if (patience->tries++ < YIELDS) {
 		NtYieldExecution();
-	else
-		NtDelayExecution(FALSE, &one_ms);
-	return tries < YIELDS + SLEEPS;
+		return true;
+	}
+	NtDelayExecution(FALSE, &one_ms);
+	return memory_may_wait(patience, MEMORY_PATIENCE);
 }

@@ -14,8 +14,38 @@ bool memory_commit(void *at, uint64_t bytes);
 /* The range stays reserved. */
 void memory_decommit(void *at, uint64_t bytes);
 
-/* Waits for another thread, the longer the more tries there were before. False when waiting is of
- * no use any more: seconds have passed, or the process is ending and its other threads are gone. */
-bool memory_wait(unsigned tries);
+/* Times here are in units of 100 ns. */
+#define MEMORY_PATIENCE ((uint64_t)10 * 10000000) /* for a thread that holds a lock */
+#define MEMORY_STEP_MAX ((uint64_t)100 * 10000)
+#define MEMORY_STEP_MIN ((uint64_t)1000)
+
+/* One wait for another thread; all 0 at its beginning. */
+struct memory_patience {
+	unsigned tries;
+	uint64_t last, waited;
+};
+
+/*
+ * Whether less than limit has been waited, at a look at the clock. One sleep may take 1 ms or 20, so
+ * their number says nothing. What is far more than a sleep was no waiting: the whole process stood
+ * still, or the clock was set; and however that is set, waiting ends.
+ */
+static inline bool memory_is_patient(struct memory_patience *patience, uint64_t now, uint64_t limit)
+{
+	uint64_t step = now - patience->last;
+
+	if (!patience->last || now < patience->last || step < MEMORY_STEP_MIN)
+		step = MEMORY_STEP_MIN;
+	patience->waited += step < MEMORY_STEP_MAX ? step : MEMORY_STEP_MAX;
+	patience->last = now;
+	return patience->waited < limit;
+}
+
+/* The same, at the time that it is. */
+bool memory_may_wait(struct memory_patience *patience, uint64_t limit);
+
+/* Waits for another thread, longer when it was called before. False when waiting is of no use any
+ * more: MEMORY_PATIENCE has passed, or the process is ending and its other threads are gone. */
+bool memory_wait(struct memory_patience *patience);
 
 #endif

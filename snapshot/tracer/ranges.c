@@ -9,6 +9,8 @@
 
 static bool lock(struct tracer_ranges *ranges)
 {
+	struct memory_patience patience = {0};
+
 	for (unsigned tries = 0;; tries++) {
 		if (!__atomic_load_n(&ranges->lock, __ATOMIC_RELAXED) &&
 			!__atomic_exchange_n(&ranges->lock, 1, __ATOMIC_ACQUIRE))
@@ -17,7 +19,7 @@ static bool lock(struct tracer_ranges *ranges)
 			return false;
 		if (tries < SPINS)
 			__builtin_ia32_pause();
-		else if (!memory_wait(tries - SPINS))
+		else if (!memory_wait(&patience))
 			break;
 	}
 	__atomic_store_n(&ranges->broken, 1, __ATOMIC_RELAXED);

@@ -21,13 +21,15 @@ static struct tracer_module *module_at(const struct tracer_area *area, uint64_t 
 
 static bool lock(struct tracer_area *area)
 {
+	struct memory_patience patience = {0};
+
 	for (unsigned tries = 0; __atomic_exchange_n(&area->unload_lock, 1, __ATOMIC_ACQUIRE);
 		tries++) {
 		if (__atomic_load_n(&area->unload_broken, __ATOMIC_RELAXED))
 			return false;
 		if (tries < SPINS)
 			__builtin_ia32_pause();
-		else if (!memory_wait(tries - SPINS)) {
+		else if (!memory_wait(&patience)) {
 			__atomic_store_n(&area->unload_broken, 1, __ATOMIC_RELAXED);
 			return false;
 		}

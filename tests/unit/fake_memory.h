@@ -66,11 +66,11 @@ void memory_decommit(void *at, uint64_t bytes)
 		memory.on_decommit();
 }
 
-bool memory_wait(unsigned tries)
+bool memory_wait(struct memory_patience *patience)
 {
 	__atomic_fetch_add(&memory.waits, 1, __ATOMIC_RELAXED);
 	sched_yield();
-	return tries < memory.waits_max;
+	return patience->tries++ < memory.waits_max;
 }
 
 static inline uint64_t fake_committed_bytes(void)

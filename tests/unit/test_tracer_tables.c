@@ -458,6 +458,37 @@ static void a_lock_that_is_never_given_back_breaks_its_shard_only(void **state)
 	assert_in_range(area.dropped_blocks, 1001, 1001 + 1000 / 64 * 3);
 }
 
+#define MS ((uint64_t)10000)
+
+/* How many sleeps of that length are waited. */
+static uint64_t sleeps_of(uint64_t length)
+{
+	struct memory_patience patience = {0};
+	uint64_t now = 1000 * MS, count = 1;
+
+	while (memory_is_patient(&patience, now, MEMORY_PATIENCE) && count < UINT32_MAX) {
+		now += length;
+		count++;
+	}
+	return count;
+}
+
+static void waiting_ends_by_time_however_long_a_sleep_takes(void **state)
+{
+	struct memory_patience patience = {0};
+
+	(void)state;
+	assert_in_range(sleeps_of(1 * MS), 9990, 10010);
+	assert_in_range(sleeps_of(2 * MS), 4990, 5010);
+	assert_in_range(sleeps_of(156250), 635, 645); /* 15.625 ms, the usual clock */
+	assert_in_range(sleeps_of(0), 1000, 1000000); /* a clock that stands still */
+	assert_in_range(sleeps_of(0 - 5 * MS), 1000, 1000000); /* or is set back */
+	/* The process stood still for an hour: its holder of the lock did, too. */
+	assert_true(memory_is_patient(&patience, 5 * MS, MEMORY_PATIENCE));
+	assert_true(memory_is_patient(&patience, 3600000 * MS, MEMORY_PATIENCE));
+	assert_true(memory_is_patient(&patience, 3600015 * MS, MEMORY_PATIENCE));
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 
 int main(void)
@@ -475,6 +506,7 @@ int main(void)
 		TEST(without_memory_a_table_shrinks_later),
 		TEST(without_memory_the_table_stays_and_drops_are_counted),
 		TEST(the_first_table_may_find_no_memory_either),
+		TEST(waiting_ends_by_time_however_long_a_sleep_takes),
 		TEST(a_lock_that_is_never_given_back_breaks_its_shard_only),
 	};
 

@@ -69,9 +69,9 @@ void memory_decommit(void *at, uint64_t bytes)
 	VirtualFree(at, bytes, MEM_DECOMMIT);
 }
 
-bool memory_wait(unsigned tries)
+bool memory_wait(struct memory_patience *patience)
 {
-	return tries < 1000;
+	return patience->tries++ < 1000;
 }
 
 /* ---------------------------------------------------------------- the system */
