@@ -2,11 +2,24 @@
 
 #include "snapshot/tracer/memory.h"
 
+/* Adds only what fits: more than that would for a moment be in the way of others that do fit. */
+static bool count_in(struct tracer_area *area, uint64_t bytes)
+{
+	uint64_t now = __atomic_load_n(&area->committed_bytes, __ATOMIC_RELAXED);
+
+	do {
+		if (now > area->limit_bytes || bytes > area->limit_bytes - now)
+			return false;
+	} while (!__atomic_compare_exchange_n(&area->committed_bytes, &now, now + bytes, false,
+		__ATOMIC_RELAXED, __ATOMIC_RELAXED));
+	return true;
+}
+
 bool tables_commit(struct tracer_area *area, void *at, uint64_t bytes)
 {
-	uint64_t committed = __atomic_add_fetch(&area->committed_bytes, bytes, __ATOMIC_RELAXED);
-
-	if (committed <= area->limit_bytes && memory_commit(at, bytes))
+	if (!count_in(area, bytes))
+		return false;
+	if (memory_commit(at, bytes))
 		return true;
 	tables_share(area, bytes);
 	return false;
