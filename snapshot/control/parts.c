@@ -69,6 +69,7 @@ void parts_set(struct tracer_area *area, uint64_t base, uint64_t limit_bytes)
 	area->heaps_destroyed = 0;
 	area->dropped_blocks = area->dropped_stacks = 0;
 	area->dropped_ranges = area->dropped_unloads = 0;
+	area->unwind_base += area->unwind_mismatches; /* its tracer counts on */
 	area->unwind_mismatches = 0;
 	area->ranges = (struct tracer_ranges){0};
 	area->ranges.node_limit =
@@ -84,7 +85,7 @@ void parts_set(struct tracer_area *area, uint64_t base, uint64_t limit_bytes)
 
 uint64_t parts_reserve_bytes(uint64_t limit_bytes)
 {
-	struct tracer_area area; /* only asked for its size */
+	struct tracer_area area = {0}; /* only asked for its size */
 
 	parts_set(&area, 0, limit_bytes);
 	return area.reserved_bytes;

@@ -15,11 +15,13 @@ void record_init(uint64_t from, uint64_t to)
 static uint32_t unwind(uint64_t *frames)
 {
 	uintptr_t before = guard_begin(GUARD_TRACER);
+	uint64_t mismatches;
 	uint32_t depth = unwind_stack(frames, TRACER_DEPTH_MAX, &own_code);
 
 	guard_end(before);
-	if (hsnap_tracer.unwind_mismatches != unwind_mismatches)
-		hsnap_tracer.unwind_mismatches = unwind_mismatches;
+	mismatches = unwind_mismatches - hsnap_tracer.unwind_base;
+	if (hsnap_tracer.unwind_mismatches != mismatches)
+		hsnap_tracer.unwind_mismatches = mismatches;
 	return depth;
 }
 

@@ -131,6 +131,20 @@ static void a_reservation_is_no_more_than_needed(void **state)
 		assert_true(parts_reserve_bytes(limits[k]) < 3 * limits[k] + 4 * MIB);
 }
 
+/* The tracer's own count goes on; of each session only its own part is told. */
+static void what_was_found_wrong_in_earlier_sessions_is_remembered(void **state)
+{
+	(void)state;
+	memset(&area, 0, sizeof(area));
+	for (uint64_t found = 0, i = 1; i <= 5; i++) {
+		parts_set(&area, BASE, MIB);
+		assert_int_equal(area.unwind_base, found);
+		assert_int_equal(area.unwind_mismatches, 0);
+		area.unwind_mismatches = i;
+		found += i;
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -139,6 +153,7 @@ int main(void)
 		cmocka_unit_test(every_stack_can_have_an_id),
 		cmocka_unit_test(shards_have_room_for_what_may_be_committed),
 		cmocka_unit_test(a_32_bit_target_keeps_its_address_space),
+		cmocka_unit_test(what_was_found_wrong_in_earlier_sessions_is_remembered),
 		cmocka_unit_test(a_reservation_is_no_more_than_needed),
 	};
 
