@@ -1,9 +1,10 @@
 /*
  * The table of live blocks: address -> size, heap, stack.
  *
- * Open addressing in shards, each with a lock of its own that is held for a few memory accesses and
- * never across a call that can block. A lock that is not given back (its thread was ended inside)
- * breaks its shard: waiting ends, what comes after is counted as dropped.
+ * Open addressing in shards, each with a lock of its own. It is held for a few memory accesses, and
+ * now and then while the shard gets a table of another size: for a pass through the old one, and the
+ * real calls that commit the new one and decommit the old. A lock that is not given back (its thread
+ * was ended inside) breaks its shard: waiting ends, what comes after is counted as dropped.
  *
  * A shard's table is between a quarter and three quarters full, but for the smallest one: of 16 bytes
  * an entry, a live block costs 64 at most. It grows and shrinks by that. The blocks of a destroyed heap

@@ -18,8 +18,8 @@ static inline void *hook_original(enum tracer_hook_id id)
 	return (void *)(uintptr_t)hsnap_tracer.hooks[id].original;
 }
 
-/* False before hsnap has set everything up, and after it has taken the hooks out. It does not change
- * while a thread is inside a hook. */
+/* False before hsnap has set everything up, and from when it takes the hooks out. That may be while
+ * threads are inside hooks: the tables stay until none is. */
 static inline bool hooks_are_on(void)
 {
 	return __builtin_expect(

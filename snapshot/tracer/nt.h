@@ -1,6 +1,7 @@
 /*
- * The ntdll functions the tracer calls. It uses nothing above ntdll, so that it can be the first
- * DLL a process loads, and nothing that allocates.
+ * The ntdll functions the tracer calls, and nothing that allocates. It imports from kernel32 too: what
+ * it calls while it is loaded, what reads a number of the process, and Rtl functions that kernel32
+ * passes on to ntdll.
  *
  * Sources: the documented Nt and Rtl functions (Windows SDK winternl.h, winnt.h; driver kit pages
  * of NtAllocateVirtualMemory, NtFreeVirtualMemory); NtYieldExecution, NtDelayExecution,
