@@ -4,7 +4,6 @@
  */
 #define _GNU_SOURCE /* MAP_ANONYMOUS; the registers of an interrupted thread */
 
-#include <pthread.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -17,8 +16,6 @@
 #include <cmocka.h>
 
 #include "tests/unit/block_model.h"
-
-#include "snapshot/tracer/tables.h"
 
 #define LIMIT ((uint64_t)64 << 20)
 
@@ -461,74 +458,6 @@ static void a_lock_that_is_never_given_back_breaks_its_shard_only(void **state)
 	assert_in_range(area.dropped_blocks, 1001, 1001 + 1000 / 64 * 3);
 }
 
-/* One thread asks for more than there ever is, over and over. */
-static void *ask_for_too_much(void *stop)
-{
-	uint64_t granted = 0;
-
-	while (!__atomic_load_n((bool *)stop, __ATOMIC_RELAXED))
-		granted += tables_commit(&area, memory.base, area.limit_bytes * 2);
-	return (void *)(uintptr_t)granted;
-}
-
-static void a_request_that_is_refused_is_in_nobodys_way(void **state)
-{
-	bool stop = false;
-	uint64_t refused = 0;
-	void *granted;
-	pthread_t thread;
-
-	(void)state;
-	assert_int_equal(pthread_create(&thread, NULL, ask_for_too_much, &stop), 0);
-	for (unsigned i = 0; i < 20000; i++) {
-		if (tables_commit(&area, memory.base, TRACER_PAGE))
-			tables_share(&area, TRACER_PAGE);
-		else
-			refused++;
-	}
-	__atomic_store_n(&stop, true, __ATOMIC_RELAXED);
-	assert_int_equal(pthread_join(thread, &granted), 0);
-	assert_null(granted);
-	assert_int_equal(refused, 0);
-	assert_int_equal(area.committed_bytes, 0);
-	area.committed_bytes = area.limit_bytes - TRACER_PAGE;
-	assert_true(tables_commit(&area, memory.base, TRACER_PAGE)); /* to the last byte */
-	assert_false(tables_commit(&area, memory.base, TRACER_PAGE));
-	assert_false(tables_commit(&area, memory.base, UINT64_MAX)); /* nor does the sum wrap */
-	assert_int_equal(area.committed_bytes, area.limit_bytes);
-}
-
-#define MS ((uint64_t)10000)
-
-/* How many sleeps of that length are waited. */
-static uint64_t sleeps_of(uint64_t length)
-{
-	struct memory_patience patience = {0};
-	uint64_t now = 1000 * MS, count = 1;
-
-	while (memory_is_patient(&patience, now, MEMORY_PATIENCE) && count < UINT32_MAX) {
-		now += length;
-		count++;
-	}
-	return count;
-}
-
-static void waiting_ends_by_time_however_long_a_sleep_takes(void **state)
-{
-	struct memory_patience patience = {0};
-
-	(void)state;
-	assert_in_range(sleeps_of(1 * MS), 9990, 10010);
-	assert_in_range(sleeps_of(2 * MS), 4990, 5010);
-	assert_in_range(sleeps_of(156250), 635, 645); /* 15.625 ms, the usual clock */
-	assert_in_range(sleeps_of(0), 1000, 1000000); /* a clock that stands still */
-	assert_in_range(sleeps_of(0 - 5 * MS), 1000, 1000000); /* or is set back */
-	/* The process stood still for an hour: its holder of the lock did, too. */
-	assert_true(memory_is_patient(&patience, 5 * MS, MEMORY_PATIENCE));
-	assert_true(memory_is_patient(&patience, 3600000 * MS, MEMORY_PATIENCE));
-	assert_true(memory_is_patient(&patience, 3600015 * MS, MEMORY_PATIENCE));
-}
-
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 
 int main(void)
@@ -546,8 +475,6 @@ int main(void)
 		TEST(without_memory_a_table_shrinks_later),
 		TEST(without_memory_the_table_stays_and_drops_are_counted),
 		TEST(the_first_table_may_find_no_memory_either),
-		TEST(a_request_that_is_refused_is_in_nobodys_way),
-		TEST(waiting_ends_by_time_however_long_a_sleep_takes),
 		TEST(a_lock_that_is_never_given_back_breaks_its_shard_only),
 	};
 
