@@ -139,12 +139,16 @@ enum tracer_range_kind {
 	RANGE_MAPPED,
 };
 
+/* A bit of tracer_range.kind: the system is being asked to free it. By now somebody else may have
+ * that memory, whose node is the one that holds. */
+#define RANGE_TAKEN 0x100u
+
 /* Pages of virtual memory that did not come from a heap; a node of a tree (ranges.c). Nodes do not
- * overlap, but for those just being taken out. */
+ * overlap, but for those that are taken. */
 struct tracer_range {
 	uint64_t start, end;
 	uint64_t allocation; /* base of what was reserved or mapped at once; 0: not known */
-	uint32_t kind;
+	uint32_t kind; /* enum tracer_range_kind, and RANGE_TAKEN */
 	uint32_t stack; /* id: who committed it, reserved it, mapped it */
 	uint32_t reserve_stack; /* id: who reserved what lies below a commit */
 	uint32_t left, right, priority; /* indices + 1 of nodes; the tracer's own business */
