@@ -158,7 +158,8 @@ struct tracer_ranges {
 	uint64_t nodes, node_limit; /* address, and how many there can be */
 	uint32_t node_count; /* nodes ever used: all that can be valid */
 	uint32_t changing; /* odd: while they change */
-	uint32_t lock, root, free, broken;
+	uint32_t lock, root, free;
+	uint32_t broken; /* its lock was never given back: what it holds is old */
 };
 
 struct tracer_area {
@@ -189,7 +190,8 @@ struct tracer_area {
 	/* What the tables say too little about. */
 	uint64_t dropped_blocks; /* not recorded: no room, or a broken shard */
 	uint64_t dropped_stacks; /* blocks and ranges recorded with stack 0 */
-	uint64_t dropped_ranges, dropped_unloads;
+	uint64_t dropped_ranges; /* no room; or changes of any kind, since ranges.broken */
+	uint64_t dropped_unloads;
 	uint64_t unwind_mismatches; /* stacks where the cached unwinder was found wrong */
 	uint64_t lost_from, lost_to; /* where unloads that found no room were, all of them */
 	uint64_t heaps_destroyed; /* how many */

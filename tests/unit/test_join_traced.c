@@ -395,6 +395,22 @@ static void whatever_it_dropped_is_said_with_the_remedy(void **state)
 	assert_int_equal(scene->snapshot.warning_count, 5);
 }
 
+/* More room would not help: what came after counts as dropped, and was not for want of it. */
+static void ranges_left_locked_are_said_without_the_wrong_remedy(void **state)
+{
+	struct scene *scene = *state;
+
+	AREA_PUT(&scene->fake, dropped_ranges, 13);
+	AREA_PUT(&scene->fake, ranges.broken, 1);
+	scene->captured.walk.heaps[0].unwalked = false;
+	join_all(scene);
+	assert_true(has_warning(scene, "left locked by a thread that ended; ranges are as they "
+				       "were then"));
+	assert_true(has_warning(scene, "13 changes"));
+	assert_false(has_warning(scene, "--max-mb"));
+	assert_int_equal(scene->snapshot.warning_count, 1);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 
 int main(void)
@@ -413,6 +429,7 @@ int main(void)
 		TEST(an_absurd_sample_is_damage),
 		TEST(blocks_from_before_it_came_are_counted_and_no_gap),
 		TEST(whatever_it_dropped_is_said_with_the_remedy),
+		TEST(ranges_left_locked_are_said_without_the_wrong_remedy),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -184,6 +184,10 @@ static void it_is_busy_while_its_ranges_change(void **state)
 	AREA_PUT(&scene->fake, ranges.changing, 8);
 	assert_false(tracer_is_busy(&scene->fake.target, TRACER_AREA));
 	assert_false(tracer_is_busy(&scene->fake.target, 0x1000));
+	/* Left so by a thread that ended: nobody will ever make it even. */
+	AREA_PUT(&scene->fake, ranges.changing, 9);
+	AREA_PUT(&scene->fake, ranges.broken, 1);
+	assert_false(tracer_is_busy(&scene->fake.target, TRACER_AREA));
 }
 
 /* ---------------------------------------------------------------- its tables */
