@@ -12,6 +12,7 @@
 
 #define WAIT_MS 60000 /* for each thing the child does */
 #define END_MS 5000
+#define TABLES_BYTES ((uint64_t)64 << 20) /* for the tracer */
 #define NAME "the doctor's child"
 
 static int fail(enum err_code code, const char *what, struct err *err)
@@ -101,20 +102,19 @@ static int wait_for(struct doctor_child *child, HANDLE event, struct err *err)
 
 static int bring_up(struct doctor_child *child, enum doctor_start how, struct err *err)
 {
+	static const struct traced_options options = {.install.limit_bytes = TABLES_BYTES};
 	HANDLE process = child->spawn.info.hProcess, thread = child->spawn.info.hThread;
 	int rc = target_open_handle(&child->target, process, err);
 
 	if (!rc && how == DOCTOR_WITH_UST)
 		rc = set_ust(child, err);
 	if (!rc && how == DOCTOR_WITH_TRACER)
-		rc = injection_prepare(&child->injection, process, thread, NAME, err);
+		rc = traced_prepare(&child->traced, process, thread, NAME, err);
 	if (rc)
 		return rc;
 	ResumeThread(thread);
 	if (how == DOCTOR_WITH_TRACER)
-		rc = wait_for(child, child->injection.loaded, err);
-	if (!rc)
-		injection_release(&child->injection);
+		rc = traced_bring_up(&child->traced, &options, err);
 	return rc ? rc : wait_for(child, child->handles[DOCTOR_SAID], err);
 }
 
@@ -160,7 +160,7 @@ void doctor_child_end(struct doctor_child *child)
 	}
 	if (child->target.system)
 		child->target.ops->close(&child->target);
-	injection_release(&child->injection);
+	traced_release(&child->traced);
 	if (child->shared)
 		UnmapViewOfFile(child->shared);
 	for (int i = 0; i < DOCTOR_HANDLES; i++) {

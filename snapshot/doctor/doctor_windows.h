@@ -9,7 +9,7 @@
 #define SNAPSHOT_DOCTOR_DOCTOR_WINDOWS_H
 
 #include "snapshot/doctor/doctor.h"
-#include "snapshot/control/inject_windows.h"
+#include "snapshot/control/traced_windows.h"
 #include "snapshot/control/spawn_windows.h"
 #include "snapshot/target/target.h"
 
@@ -33,7 +33,7 @@ struct doctor_child {
 	struct spawn spawn;
 	HANDLE handles[DOCTOR_HANDLES];
 	struct doctor_truth *shared; /* as the child writes it; not to be trusted */
-	struct injection injection;
+	struct traced traced;
 	struct target target; /* the child, open */
 };
 

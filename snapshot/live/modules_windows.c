@@ -110,10 +110,13 @@ static int compare(const void *a, const void *b)
  * that is over in a moment. */
 static bool enumerate(HANDLE process, HMODULE *handles, DWORD bytes, DWORD *needed)
 {
+	DWORD code;
+
 	for (int i = 0; i < LIST_TRIES; i++) {
 		if (EnumProcessModulesEx(process, handles, bytes, needed, LIST_MODULES_ALL))
 			return true;
-		if (GetLastError() != ERROR_PARTIAL_COPY)
+		code = GetLastError();
+		if (code != ERROR_PARTIAL_COPY && code != ERROR_NOACCESS /* Wine */)
 			return false;
 		Sleep(LIST_RETRY_MS);
 	}

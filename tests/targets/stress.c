@@ -1,6 +1,7 @@
 /*
- * stress THREADS ROUNDS SEED: threads allocate, reallocate and free each other's blocks, of three
- * heaps, while one more loads and unloads libraries. Then it says what is left:
+ * stress THREADS ROUNDS SEED: so many threads allocate, reallocate and free each other's blocks, of
+ * three heaps, while one more loads and unloads libraries: until a line comes in, at most so many times
+ * each. Then it says what is left:
  *
  *	made FUNCTION COUNT BYTES
  *
@@ -32,6 +33,7 @@ static struct block *volatile slots[SLOTS];
 static HANDLE own_heap;
 static unsigned long rounds;
 static LONG working;
+static volatile bool is_over;
 
 /* Each of them a place of its own that allocates. */
 #define MAKERS(X)                                                                                  \
@@ -113,7 +115,7 @@ static DWORD WINAPI work(LPVOID seed)
 {
 	uint64_t state = (uintptr_t)seed * 0x9e3779b97f4a7c15u + 1;
 
-	for (unsigned long i = 0; i < rounds; i++)
+	for (unsigned long i = 0; i < rounds && !is_over; i++)
 		one_round(&state);
 	InterlockedDecrement(&working);
 	return 0;
@@ -159,11 +161,14 @@ static void say_what_is_left(void)
 static void run_all(unsigned threads, uintptr_t seed)
 {
 	HANDLE handles[33];
+	char line[8];
 
 	working = (LONG)threads;
 	for (unsigned i = 0; i < threads; i++)
 		handles[i] = CreateThread(NULL, 0, work, (LPVOID)(seed * 100 + i), 0, NULL);
 	handles[threads] = CreateThread(NULL, 0, load_and_unload, NULL, 0, NULL);
+	step_line(line, sizeof(line));
+	is_over = true;
 	WaitForMultipleObjects(threads + 1, handles, TRUE, INFINITE);
 	for (unsigned i = 0; i <= threads; i++)
 		CloseHandle(handles[i]);

@@ -142,11 +142,11 @@ static void processes_are_listed_in_columns(void **state)
 	rewind(to);
 	assert_true(fread(text, 1, sizeof(text) - 1, to) > 0);
 	assert_int_equal(fclose(to), 0);
-	assert_string_equal(text, "       pid bits heaps  stacks  name\n"
-				  "         4    ?     ?  ?       System\n"
-				  "      1234   32     5  ust     a b.exe\n"
-				  "4294967295   64 65536  tracer  ?[2Jevil?.exe\n"
-				  "      5678   64     ?  none    \n");
+	assert_string_equal(text, "       pid bits heaps  stacks    name\n"
+				  "         4    ?     ?  ?         System\n"
+				  "      1234   32     5  ust       a b.exe\n"
+				  "4294967295   64 65536  tracer    ?[2Jevil?.exe\n"
+				  "      5678   64     ?  none      \n");
 }
 
 static void check_missing(size_t closed_count, size_t ended_count, const char *expected)

@@ -1,0 +1,83 @@
+#!/usr/bin/perl
+# --sample: totals scaled from the recorded blocks are unbiased and marked as estimates, and what was
+# recorded goes when it is freed.
+use strict;
+use warnings;
+use FindBin qw($Bin);
+use lib "$Bin/lib";
+use Test::More;
+use Hunt;
+
+my $dir = fresh_dir();
+
+# samples/many_blocks.c: block i has 16 + i % 97 bytes. One recorded in S bytes, a block of s bytes is
+# recorded with p = 1 - exp(-s / S) and stands for s / p bytes and 1 / p blocks: so the variances of the
+# sums are those of s^2 (1 - p) / p and (1 - p) / p. Beyond five standard errors is once in a million.
+my ($blocks, $mean) = (200_000, 4096);
+my ($bytes, $bytes_variance, $count_variance) = (0, 0, 0);
+for my $i (0 .. $blocks - 1) {
+	my $size = 16 + $i % 97;
+	my $p = 1 - exp(-$size / $mean);
+	$bytes += $size;
+	$bytes_variance += $size ** 2 * (1 - $p) / $p;
+	$count_variance += (1 - $p) / $p;
+}
+my $many = target("$root/build/win64/samples/many_blocks.exe", [$blocks], traced => 1, run => ['--sample', '4K']);
+is($many->step, 1, 'the program has its blocks') or BAIL_OUT('no target');
+my $dump = taken($many, 'many');
+$many->quit;
+like(slurp($dump), qr{^// hsnap: sample bytes=$mean\r$}m, 'the dump says that it is sampled');
+my $diff = run(tool('hdiff', 'linux', $dump));
+is($diff->{status}, 0, 'hdiff reads it');
+like($diff->{out}, qr/ESTIMATES: one in $mean bytes was recorded/, 'and says that its figures are estimates');
+my $found = made_by('many_blocks', 'make_block', $diff->{out});
+within($found->[1], $bytes, sqrt $bytes_variance, 'bytes');
+within($found->[0], $blocks, sqrt $count_variance, 'blocks');
+
+# Eight threads free and reallocate each other's blocks: when all are freed none is left.
+my $stress = target("$root/build/win64/targets/stress.exe", [8, 100_000, 3], traced => 1, run => ['--sample', '512']);
+is($stress->step, 1, 'another program begins') or BAIL_OUT('no target');
+syswrite $stress->{to}, "\n\n";
+my ($line, $left) = ('', 0);
+while (defined($line = $stress->line) && $line =~ /^made \w+ (\d+) (\d+)$/) {
+	$left += $1;
+}
+like($line // 'nothing', qr/^step 2 pid (\d+)$/, 'all threads have ended');
+($stress->{pid}) = $line =~ /(\d+)$/;
+cmp_ok($left, '>', 100, 'blocks are left');
+my $kept = made_by('stress', qr/^(?:re)?make_/, run(tool('hdiff', 'linux', taken($stress, 'kept')))->{out});
+cmp_ok($kept->[0], '>', 0, 'some of them were recorded');
+is($stress->next_step, 3, 'everything is freed');
+is_deeply(made_by('stress', qr/^(?:re)?make_/, run(tool('hdiff', 'linux', taken($stress, 'freed')))->{out}), [0, 0],
+	'nothing of it is listed any more');
+$stress->quit;
+
+my $none = hsnap('run', '--sample', '0', '--', win("$root/build/win64/samples/many_blocks.exe"));
+check_error($none, 'hsnap', 'a sample of no bytes', 'number of bytes');
+done_testing;
+
+sub taken {
+	my ($target, $name) = @_;
+	my $result = hsnap('-p', $target->{pid}, '-f', win("$dir/$name.txt"));
+	is($result->{status}, 0, "snapshot $name") or diag($result->{err});
+	like($result->{err}, qr/\Ahsnap: .*warning: figures are estimates: one in \d+ bytes was recorded\n\z/, 'which one line warns of');
+	return "$dir/$name.txt";
+}
+
+# Blocks and bytes of a program's function, or of those that match.
+sub made_by {
+	my ($module, $function, $text) = @_;
+	my @sums = (0, 0);
+	for my $row (@{ report($text)->{rows} }) {
+		my ($first) = chain_of($row, $module) or next;
+		next if ref $function ? $first->{function} !~ $function : $first->{function} ne $function;
+		$sums[0] += $row->{count};
+		$sums[1] += $row->{bytes};
+	}
+	return \@sums;
+}
+
+sub within {
+	my ($found, $truth, $error, $what) = @_;
+	cmp_ok(abs($found - $truth), '<', 5 * $error, sprintf '%s: %d where %d is true, standard error %.0f', $what, $found, $truth, $error);
+}
