@@ -75,6 +75,30 @@ static int walk_heaps(struct memory *memory, struct captured *captured, struct e
 	return rc;
 }
 
+/*
+ * Reads the tracer's tables. That they cannot be read is no error of a file, nor that the tracer has
+ * gone since it was found when stacks come from wherever they are: only then are those of ust wanted
+ * too.
+ */
+static int take_tracer(struct target *target, struct captured *captured, struct err *err)
+{
+	struct err why = {0};
+	int rc = tracer_copy_take(&captured->tracer, target, captured->area_addr, &why);
+	bool is_gone = rc == -ERR_NOT_TRACED && captured->wants_ust;
+
+	if (rc && rc != -ERR_NOMEM && (is_gone || target->is_file)) {
+		captured->has_tracer = false;
+		captured->is_detached = is_gone;
+		if (!is_gone)
+			captured->tracer_err = why;
+		tracer_copy_release(&captured->tracer);
+		return 0;
+	}
+	if (rc && err)
+		*err = why;
+	return rc;
+}
+
 static int take_stacks(struct memory *memory, const struct snapshot *snapshot,
 	struct captured *captured, struct err *err)
 {
@@ -83,13 +107,7 @@ static int take_stacks(struct memory *memory, const struct snapshot *snapshot,
 	int rc = 0;
 
 	if (captured->has_tracer)
-		rc = tracer_copy_take(&captured->tracer, target, captured->area_addr, err);
-	if (rc && rc != -ERR_NOMEM && target->is_file) {
-		captured->has_tracer = false;
-		captured->tracer_err = *err;
-		tracer_copy_release(&captured->tracer);
-		rc = 0;
-	}
+		rc = take_tracer(target, captured, err);
 	if (rc || !captured->wants_ust)
 		return rc;
 	flags = nt_global_flag(target);

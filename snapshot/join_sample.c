@@ -169,7 +169,7 @@ static int put_sum(struct snapshot *snapshot, const struct sampled *of, uint64_t
 
 /*
  * Counts are whole numbers: what one is too small or too large by, up to a half, the next makes up
- * for. So all counts together are at most a half off, and all bytes half of the largest block.
+ * for. So all counts together are at most a half off, and all bytes nearly one whole largest block.
  */
 static int put_sums(struct sampling *sampling)
 {

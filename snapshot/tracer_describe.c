@@ -57,7 +57,13 @@ static void warn_of_drops(struct snapshot *snapshot, const struct tracer_area *a
 		snapshot_warn(snapshot,
 			"the tracer had no room for the stacks of %" PRIu64 " blocks; " REMEDY,
 			area->dropped_stacks);
-	if (area->dropped_ranges)
+	/* With a broken lock what was dropped is not for want of room. */
+	if (area->ranges.broken)
+		snapshot_warn(snapshot,
+			"the tracer's table of virtual memory was left locked by a thread that "
+			"ended; ranges are as they were then, and %" PRIu64 " changes are missing",
+			area->dropped_ranges);
+	else if (area->dropped_ranges)
 		snapshot_warn(snapshot,
 			"the tracer had no room for %" PRIu64
 			" ranges of virtual memory, which are not listed; " REMEDY,

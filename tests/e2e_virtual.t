@@ -16,7 +16,22 @@ my $dir = fresh_dir();
 my (%functions, $case, %said);
 is(follow('virtual_cases'), 13, 'all cases of VirtualAlloc were seen');
 is(follow('virtual_users'), 10, 'and all of those who use it');
+while_others_get_it();
 done_testing;
+
+# Threads free memory and get the same again all the time: wherever they stand when they are looked at,
+# nothing that the tracer says of it is taken for damage.
+sub while_others_get_it {
+	my $busy = target("$root/build/win64/targets/busy.exe", [4, 'virtual'], traced => 1);
+	is($busy->step, 1, 'busy threads run');
+	for my $round (1 .. 8) {
+		my $result = hsnap('-p', $busy->{pid}, '-f', win("$dir/busy.txt"));
+		is($result->{status}, 0, "snapshot $round of busy threads");
+		unlike($result->{err}, qr/warning/, 'without a warning');
+	}
+	is($busy->quit, 0, 'the busy threads have found nothing wrong');
+	return;
+}
 
 # Runs a program through its cases; how many they were.
 sub follow {
@@ -57,12 +72,33 @@ sub add_pages {
 
 sub compare {
 	my ($pid, $file) = @_;
-	return unless snapshot($pid, $file);
+	my $result = hsnap('-v', '-p', $pid, '-f', win($file));
+	is($result->{status}, 0, "$case: snapshot") or return;
 	my $found = pages_in(slurp($file));
+	check_said(slurp($file), $result->{err});
 	my @different = grep { ($said{$_} // '') ne ($found->{$_} // '') } sort { $a <=> $b } keys %{ { %said, %$found } };
 	ok(!@different, "$case: " . keys(%said) . ' pages as they are')
 	    or diag(map { sprintf "%X: %s; in the dump %s\n", $_, $said{$_} // 'nothing', $found->{$_} // 'nothing' }
 		@different[0 .. ($#different > 20 ? 20 : $#different)]);
+}
+
+# Of a dump's bytes hsnap -v says apart which are no memory: added up here from its list.
+sub check_said {
+	my ($dump, $said) = @_;
+	my (%bytes, $is_reserved);
+	$bytes{0} = $bytes{1} = 0;
+	for (split /\r\n/, $dump) {
+		if (m{^// hsnap: heap addr=([0-9A-F]+) .*stackless-requested=(\d+)}) {
+			$bytes{ $1 eq '2' ? 1 : 0 } += $2;
+		} elsif (/^\*[- ]+Start of data for heap @ (\S+)/) {
+			$is_reserved = $1 eq '2' ? 1 : 0;
+		} elsif (/^([0-9A-F]+) bytes \+ [0-9A-F]+ at /) {
+			$bytes{$is_reserved} += hex $1;
+		}
+	}
+	my ($requested, $reserved) = $said =~ /, (\d+) bytes requested(?: \(and (\d+) of address space reserved\))?,/;
+	is_deeply([$requested, $reserved // 0], [@bytes{0, 1}], "$case: bytes that are memory, and reserved ones");
+	return;
 }
 
 # The innermost function of the program on a stack; undef when there is none.

@@ -37,6 +37,18 @@ static void print_warning(const struct target *target, const char *warning)
 	fprintf(stderr, "%s\n", text_harmless(text));
 }
 
+/* What is only reserved is address space, and no memory. */
+static uint64_t reserved_bytes(const struct snapshot *snapshot)
+{
+	uint64_t bytes = 0;
+
+	for (size_t i = 0; i < snapshot->heap_count; i++) {
+		if (snapshot->heaps[i].addr == HEAP_RESERVED)
+			bytes += snapshot->heaps[i].reserved_bytes;
+	}
+	return bytes;
+}
+
 struct written {
 	int64_t ms;
 	uint64_t bytes;
@@ -46,19 +58,24 @@ static void report(const struct snapshot *snapshot, const struct target *target,
 	const struct capture_stats *stats, const struct written *written)
 {
 	struct census total = snapshot_total(snapshot);
-	uint64_t stackless = 0;
+	uint64_t stackless = 0, reserved = reserved_bytes(snapshot);
+	char apart[64] = "";
 
 	for (size_t i = 0; i < snapshot->heap_count; i++)
 		stackless += snapshot->heaps[i].stackless.block_count;
+	if (reserved)
+		snprintf(apart, sizeof(apart), " (and %" PRIu64 " of address space reserved)",
+			reserved);
 	fprintf(stderr,
-		"hsnap: %s: %" PRIu64 " blocks, %" PRIu64 " bytes requested, %" PRIu64
+		"hsnap: %s: %" PRIu64 " blocks, %" PRIu64 " bytes requested%s, %" PRIu64
 		" overhead, %" PRIu64 " blocks without a stack, %zu heaps, %zu stacks from %s\n"
 		"hsnap: %s: %s for %" PRId64 " ms, %u tries, %" PRIu64 " reads of %" PRIu64
 		" bytes; %" PRIu64 " bytes copied in %" PRId64 " ms\n",
-		target->name, total.block_count, total.requested_bytes, total.overhead_bytes,
-		stackless, snapshot->heap_count, snapshot->stacks.count, snapshot->stack_source,
-		target->name, how_read(target), stats->held_ms, stats->tries, target->reads,
-		target->read_bytes, stats->copied_bytes, stats->copy_ms);
+		target->name, total.block_count, total.requested_bytes - reserved, apart,
+		total.overhead_bytes, stackless, snapshot->heap_count, snapshot->stacks.count,
+		snapshot->stack_source, target->name, how_read(target), stats->held_ms,
+		stats->tries, target->reads, target->read_bytes, stats->copied_bytes,
+		stats->copy_ms);
 	if (stats->why_not_copied)
 		fprintf(stderr, "hsnap: %s: walked while it was held: %s\n", target->name,
 			stats->why_not_copied);

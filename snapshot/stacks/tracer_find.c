@@ -152,12 +152,11 @@ int tracer_area_read(
 
 bool tracer_is_busy(struct target *target, uint64_t area_addr)
 {
-	uint32_t changing = 0;
+	struct tracer_ranges ranges;
 
-	if (target_u32(target,
-		    area_addr + offsetof(struct tracer_area, ranges) +
-			    offsetof(struct tracer_ranges, changing),
-		    &changing))
+	if (target_read(target, area_addr + offsetof(struct tracer_area, ranges), &ranges,
+		    sizeof(ranges)))
 		return false;
-	return changing & 1;
+	/* A lock that is never given back leaves it odd for ever. */
+	return (ranges.changing & 1) && !ranges.broken;
 }

@@ -13,13 +13,16 @@ struct tracer_range_list {
 	struct tracer_range *items; /* by address; none overlaps another */
 	size_t count;
 	/* Nodes that could not be: without an extent, of no kind, outside the address space, or on top
-	 * of another. */
+	 * of another while both are live. */
 	uint64_t broken_count;
 };
 
 void tracer_ranges_release(struct tracer_range_list *list);
 
-/* Takes the live nodes out of node_count nodes, in the target's form. 0 or -ERR_NOMEM. */
+/*
+ * Takes the nodes that are not free out of node_count nodes, in the target's form; of those that are
+ * RANGE_TAKEN the ones where nothing else is, without the mark. 0 or -ERR_NOMEM.
+ */
 int tracer_ranges_parse(
 	struct tracer_range_list *list, const unsigned char *nodes, size_t node_count);
 

@@ -1,7 +1,10 @@
 #include "snapshot/stacks/tracer_table.h"
 
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "core/os.h"
 
 #define ENTRIES_LOG2_MAX 26 /* of one shard */
 #define PIECE_BYTES ((size_t)1 << 20) /* of one read */
@@ -9,6 +12,7 @@
 #define MODULES_MAX ((uint64_t)1 << 26)
 #define UNLOADS_MAX ((uint64_t)1 << 20)
 #define RANGES_MAX ((uint64_t)1 << 24)
+#define TOTAL_PART 2 /* of the machine's memory: all tables together */
 #define SAMPLE_MAX ((uint64_t)1 << 40) /* bytes, as the tracer can */
 
 void tracer_copy_init(struct tracer_copy *copy)
@@ -156,6 +160,23 @@ static int fail(struct target *target, uint64_t area_addr, int rc, struct err *e
 	return target_err(target, area_addr, "damaged tracer table", err);
 }
 
+/*
+ * Nothing has judged yet what is in the tables, and all of it is going to be read: a target may say
+ * that there is far more than this machine can hold without harm to everybody else.
+ */
+static int check_total(const struct tracer_copy *copy, struct target *target, struct err *err)
+{
+	uint64_t limit = os_memory_bytes() / TOTAL_PART, total = 0;
+
+	for (size_t i = 0; i < PART_COUNT; i++)
+		total += copy->parts[i].bytes;
+	if (!limit || total <= limit) /* without a limit: how much there is, is not known */
+		return 0;
+	return err_set(err, ERR_TARGET, target->name,
+		"its tracer's tables take %" PRIu64 " MiB, more than half of this machine's memory",
+		total >> 20);
+}
+
 static int plan(
 	struct tracer_copy *copy, struct target *target, uint64_t area_addr, struct err *err)
 {
@@ -168,7 +189,7 @@ static int plan(
 	if (rc)
 		return rc;
 	rc = set_parts(copy);
-	return rc ? fail(target, area_addr, rc, err) : 0;
+	return rc ? fail(target, area_addr, rc, err) : check_total(copy, target, err);
 }
 
 /* What is not there in the target fails when it is read: of what was asked for, at most one part was

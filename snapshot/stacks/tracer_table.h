@@ -49,8 +49,8 @@ void tracer_copy_release(struct tracer_copy *copy);
 
 /*
  * Reads the tables while the target, or the copy that is made of it, does not change, and understands
- * them. Returns 0, -ERR_NOT_TRACED (by now), -ERR_INJECT, -ERR_GONE, -ERR_TARGET, -ERR_NOMEM; what
- * copy held before is gone.
+ * them. Returns 0, -ERR_NOT_TRACED (by now), -ERR_INJECT, -ERR_GONE, -ERR_TARGET (also when they are
+ * larger than half of this machine's memory), -ERR_NOMEM; what copy held before is gone.
  */
 int tracer_copy_take(
 	struct tracer_copy *copy, struct target *target, uint64_t area_addr, struct err *err);

@@ -276,6 +276,15 @@ void ranges_rebase(struct tracer_area *area, uint64_t from, uint64_t to, uint64_
 
 /* ---------------------------------------------------------------- going */
 
+/* Before they leave the tree: from outside nothing else tells them from live ones. */
+static void mark_taken(struct tracer_ranges *ranges, uint64_t from, uint64_t to)
+{
+	struct tracer_range *node;
+
+	for (uint64_t at = from; (node = first_in(ranges, at, to)); at = node->end)
+		node->kind |= RANGE_TAKEN;
+}
+
 bool ranges_take(struct tracer_area *area, uint64_t from, uint64_t to, struct ranges_taken *taken)
 {
 	struct tracer_ranges *ranges = &area->ranges;
@@ -286,6 +295,7 @@ bool ranges_take(struct tracer_area *area, uint64_t from, uint64_t to, struct ra
 		return false;
 	cut(area, from);
 	cut(area, to);
+	mark_taken(ranges, from, to);
 	taken->nodes = rangetree_take(ranges, from, to);
 	rest = first_in(ranges, to, UINT64_MAX);
 	if (rest && rest->allocation < to) {
@@ -309,9 +319,10 @@ void ranges_drop(struct tracer_area *area, const struct ranges_taken *taken)
 /* A node that was taken, unless something else is known there by now. */
 static void put_back(struct tracer_ranges *ranges, uint32_t link)
 {
-	const struct tracer_range *node = rangetree_node(ranges, link);
+	struct tracer_range *node = rangetree_node(ranges, link);
 	uint64_t from = node->start, to = node->end;
 
+	node->kind &= ~RANGE_TAKEN;
 	if (first_in(ranges, from, to)) {
 		rangetree_free(ranges, link);
 		return;

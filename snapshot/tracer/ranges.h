@@ -57,7 +57,7 @@ struct ranges_taken {
 
 /*
  * Takes out what is in [from, to), before the system is asked to free it: then another thread that
- * gets the same memory finds nothing of it. It stays listed for whoever looks from outside until
+ * gets the same memory finds nothing of it. It stays listed, with RANGE_TAKEN, for whoever looks from outside until
  * ranges_drop() frees it, or ranges_put_back() brings it back because the system refused; but where
  * something is known by then that stays. What lies behind it in the same allocation is one by itself
  * meanwhile and after ranges_drop(), as for the system. Returns false when nothing was known; else one

@@ -141,12 +141,16 @@ enum tracer_range_kind {
 	RANGE_MAPPED,
 };
 
+/* A bit of tracer_range.kind: the system is being asked to free it. By now somebody else may have
+ * that memory, whose node is the one that holds. */
+#define RANGE_TAKEN 0x100u
+
 /* Pages of virtual memory that did not come from a heap; a node of a tree (ranges.c). Nodes do not
- * overlap, but for those just being taken out. */
+ * overlap, but for those that are taken. */
 struct tracer_range {
 	uint64_t start, end;
 	uint64_t allocation; /* base of what was reserved or mapped at once; 0: not known */
-	uint32_t kind;
+	uint32_t kind; /* enum tracer_range_kind, and RANGE_TAKEN */
 	uint32_t stack; /* id: who committed it, reserved it, mapped it */
 	uint32_t reserve_stack; /* id: who reserved what lies below a commit */
 	uint32_t left, right, priority; /* indices + 1 of nodes; the tracer's own business */
@@ -156,7 +160,8 @@ struct tracer_ranges {
 	uint64_t nodes, node_limit; /* address, and how many there can be */
 	uint32_t node_count; /* nodes ever used: all that can be valid */
 	uint32_t changing; /* odd: while they change */
-	uint32_t lock, root, free, broken;
+	uint32_t lock, root, free;
+	uint32_t broken; /* its lock was never given back: what it holds is old */
 };
 
 struct tracer_area {
@@ -187,7 +192,8 @@ struct tracer_area {
 	/* What the tables say too little about. */
 	uint64_t dropped_blocks; /* not recorded: no room, or a broken shard */
 	uint64_t dropped_stacks; /* blocks and ranges recorded with stack 0 */
-	uint64_t dropped_ranges, dropped_unloads;
+	uint64_t dropped_ranges; /* no room; or changes of any kind, since ranges.broken */
+	uint64_t dropped_unloads;
 	uint64_t unwind_mismatches; /* stacks where the cached unwinder was found wrong */
 	uint64_t lost_from, lost_to; /* where unloads that found no room were, all of them */
 	uint64_t heaps_destroyed; /* how many */

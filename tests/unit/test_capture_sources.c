@@ -93,6 +93,27 @@ static void a_process_that_was_detached_is_a_census_that_says_so(void **state)
 	assert_non_null(strstr(scene->err.detail, "detached"));
 }
 
+static void detach(struct fake *fake)
+{
+	AREA_PUT(fake, state, TRACER_OFF);
+}
+
+/* Found at work, and gone when the process is held. */
+static void a_process_that_is_detached_meanwhile_is_a_census_too(void **state)
+{
+	struct scene *scene = *state;
+
+	scene->fake->on_suspend = detach;
+	assert_int_equal(take(scene), 0);
+	assert_census_of_all(scene);
+	assert_true(has_warning(scene, "is detached"));
+	assert_string_equal(scene->snapshot.stack_source, "none");
+	AREA_PUT(scene->fake, state, TRACER_ON);
+	scene->options.stacks = STACKS_TRACER;
+	assert_int_equal(take(scene), -ERR_NOT_TRACED);
+	assert_non_null(strstr(scene->err.detail, "detached"));
+}
+
 static void change_ranges(struct fake *fake)
 {
 	AREA_PUT(fake, ranges.changing, fake->suspends < 4);
@@ -183,6 +204,7 @@ int main(void)
 		TEST(stacks_that_were_asked_for_have_to_be_there),
 		TEST(without_the_tracer_wanted_it_is_not_read),
 		TEST(a_process_that_was_detached_is_a_census_that_says_so),
+		TEST(a_process_that_is_detached_meanwhile_is_a_census_too),
 		TEST(a_process_that_changes_its_ranges_is_let_go_and_held_again),
 		TEST(a_file_is_walked_once_however_busy_and_broken_it_is),
 		TEST(a_file_without_heaps_is_a_list_of_modules_with_a_warning),

@@ -171,6 +171,33 @@ static void ranges_that_make_no_sense_are_left_out_and_counted(void **state)
 	assert_true(has_warning(scene, "5 ranges of virtual memory in the tracer's table"));
 }
 
+/* A range that is just being freed is listed, but where somebody else has got its memory by now. */
+static void ranges_that_are_being_freed_yield_to_live_ones(void **state)
+{
+	struct scene *scene = *state;
+	uint32_t dead = tracer_put_stack(&scene->fake, 0x140001000, 3);
+	uint32_t live = tracer_put_stack(&scene->fake, 0x140002000, 3);
+
+	tracer_put_range(&scene->fake, 0x30000, 0x50000, RANGE_COMMITTED | RANGE_TAKEN, dead);
+	tracer_put_range(&scene->fake, 0x40000, 0x60000, RANGE_COMMITTED, live);
+	tracer_put_range(&scene->fake, 0x70000, 0x80000, RANGE_COMMITTED | RANGE_TAKEN, dead);
+	tracer_put_range(&scene->fake, 0x70000, 0x80000, RANGE_COMMITTED, live);
+	tracer_put_range(&scene->fake, 0x90000, 0x94000, RANGE_COMMITTED, live);
+	tracer_put_range(&scene->fake, 0x93000, 0x95000, RANGE_COMMITTED | RANGE_TAKEN, dead);
+	/* Freed twice, and refused or not yet asked for: */
+	tracer_put_range(&scene->fake, 0xa0000, 0xb0000, RANGE_COMMITTED | RANGE_TAKEN, dead);
+	tracer_put_range(&scene->fake, 0xa0000, 0xb0000, RANGE_COMMITTED | RANGE_TAKEN, dead);
+	tracer_put_range(&scene->fake, 0x10000, 0x20000, RANGE_MAPPED | RANGE_TAKEN, dead);
+	join_all(scene);
+	assert_int_equal(scene->snapshot.block_count, 5);
+	assert_range(scene, 0x10000, 0x10000, HEAP_MAPPED, 0x140001000);
+	assert_range(scene, 0x40000, 0x20000, HEAP_VIRTUAL, 0x140002000);
+	assert_range(scene, 0x70000, 0x10000, HEAP_VIRTUAL, 0x140002000);
+	assert_range(scene, 0x90000, 0x4000, HEAP_VIRTUAL, 0x140002000);
+	assert_range(scene, 0xa0000, 0x10000, HEAP_VIRTUAL, 0x140001000);
+	assert_false(has_warning(scene, "make no sense"));
+}
+
 /* ---------------------------------------------------------------- modules that are gone */
 
 static void frames_in_modules_that_are_gone_keep_module_and_offset(void **state)
@@ -384,6 +411,22 @@ static void whatever_it_dropped_is_said_with_the_remedy(void **state)
 	assert_int_equal(scene->snapshot.warning_count, 5);
 }
 
+/* More room would not help: what came after counts as dropped, and was not for want of it. */
+static void ranges_left_locked_are_said_without_the_wrong_remedy(void **state)
+{
+	struct scene *scene = *state;
+
+	AREA_PUT(&scene->fake, dropped_ranges, 13);
+	AREA_PUT(&scene->fake, ranges.broken, 1);
+	scene->captured.walk.heaps[0].unwalked = false;
+	join_all(scene);
+	assert_true(has_warning(scene, "left locked by a thread that ended; ranges are as they "
+				       "were then"));
+	assert_true(has_warning(scene, "13 changes"));
+	assert_false(has_warning(scene, "--max-mb"));
+	assert_int_equal(scene->snapshot.warning_count, 1);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 
 int main(void)
@@ -392,6 +435,7 @@ int main(void)
 		TEST(each_range_is_a_block_under_its_heading),
 		TEST(headings_are_there_when_virtual_memory_is_recorded),
 		TEST(ranges_that_make_no_sense_are_left_out_and_counted),
+		TEST(ranges_that_are_being_freed_yield_to_live_ones),
 		TEST(frames_in_modules_that_are_gone_keep_module_and_offset),
 		TEST(frames_where_unloads_found_no_room_are_in_no_module),
 		TEST(blocks_of_heaps_that_were_destroyed_are_not_there),
@@ -402,6 +446,7 @@ int main(void)
 		TEST(an_absurd_sample_is_damage),
 		TEST(blocks_from_before_it_came_are_counted_and_no_gap),
 		TEST(whatever_it_dropped_is_said_with_the_remedy),
+		TEST(ranges_left_locked_are_said_without_the_wrong_remedy),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

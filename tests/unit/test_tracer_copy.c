@@ -1,6 +1,7 @@
 /* Reading the tracer's tables from outside: what they say, and what they may say to do harm. */
 #include "tests/unit/fake_tracer.h"
 
+#include "core/os.h"
 #include "snapshot/stacks/tracer_table.h"
 
 struct scene {
@@ -174,6 +175,23 @@ static void a_32_bit_process_has_a_tracer_of_its_own(void **state)
 	assert_int_equal(take(scene), 0);
 }
 
+/* Each part may be as it says; all together are more than anybody is going to read. */
+static void tables_larger_than_half_of_the_memory_are_refused(void **state)
+{
+	struct scene *scene = *state;
+	const uint64_t shard_bytes = (uint64_t)1 << 30; /* 2^26 entries of 16 bytes */
+	uint64_t first = TRACER_ROOM + TRACER_ROOM_BYTES;
+
+	if (os_memory_bytes() / 2 >= TRACER_SHARDS * shard_bytes)
+		skip();
+	AREA_PUT(&scene->fake, reserved_bytes, TRACER_ROOM_BYTES + TRACER_SHARDS * shard_bytes);
+	for (unsigned shard = 0; shard < TRACER_SHARDS; shard++)
+		SHARD_PUT(&scene->fake, shard, table, (first + shard * shard_bytes) | 26);
+	assert_int_equal(take(scene), -ERR_TARGET);
+	assert_non_null(strstr(scene->err.detail, "of this machine's memory"));
+	assert_null(strchr(scene->err.detail, '\n'));
+}
+
 static void it_is_busy_while_its_ranges_change(void **state)
 {
 	struct scene *scene = *state;
@@ -184,6 +202,10 @@ static void it_is_busy_while_its_ranges_change(void **state)
 	AREA_PUT(&scene->fake, ranges.changing, 8);
 	assert_false(tracer_is_busy(&scene->fake.target, TRACER_AREA));
 	assert_false(tracer_is_busy(&scene->fake.target, 0x1000));
+	/* Left so by a thread that ended: nobody will ever make it even. */
+	AREA_PUT(&scene->fake, ranges.changing, 9);
+	AREA_PUT(&scene->fake, ranges.broken, 1);
+	assert_false(tracer_is_busy(&scene->fake.target, TRACER_AREA));
 }
 
 /* ---------------------------------------------------------------- its tables */
@@ -405,6 +427,7 @@ int main(void)
 		TEST(a_tracer_that_failed_says_why),
 		TEST(a_tracer_that_is_not_on_traces_nothing),
 		TEST(a_32_bit_process_has_a_tracer_of_its_own),
+		TEST(tables_larger_than_half_of_the_memory_are_refused),
 		TEST(it_is_busy_while_its_ranges_change),
 		TEST(every_block_of_every_shard_is_found),
 		TEST(an_entry_that_is_being_moved_counts_once),

@@ -65,6 +65,57 @@ static void test_is_known(void **state)
 	assert_true(ranges_is_known(&area, BASE + 6 * PAGE, BASE + 9 * PAGE));
 }
 
+/* ---------------------------------------------------------------- taken */
+
+static uint32_t kind_at(uint64_t start, uint32_t stack)
+{
+	for (uint32_t i = 0; i < area.ranges.node_count; i++) {
+		const struct tracer_range *node = &nodes_of(&area.ranges)[i];
+
+		if (node->kind && node->start == start && node->stack == stack)
+			return node->kind;
+	}
+	return RANGE_NONE;
+}
+
+/* Of an allocation of 9 pages, page 2 of which is committed, what is taken is marked; nothing else. */
+static void test_what_is_taken_is_marked(void **state)
+{
+	struct tracer_range range = {.start = BASE,
+		.end = BASE + 9 * PAGE,
+		.allocation = BASE,
+		.kind = RANGE_RESERVED,
+		.stack = 1};
+	struct tracer_range other = {.start = BASE + PAGE,
+		.end = BASE + 2 * PAGE,
+		.allocation = BASE + PAGE,
+		.kind = RANGE_MAPPED,
+		.stack = 3};
+	struct ranges_taken taken;
+
+	(void)state;
+	ranges_add(&area, &range);
+	ranges_use(&area, BASE + 2 * PAGE, BASE + 3 * PAGE, RANGE_COMMITTED, 2);
+	assert_true(ranges_take(&area, BASE + PAGE, BASE + 6 * PAGE, &taken));
+	assert_int_equal(kind_at(BASE, 1), RANGE_RESERVED);
+	assert_int_equal(kind_at(BASE + PAGE, 1), RANGE_RESERVED | RANGE_TAKEN);
+	assert_int_equal(kind_at(BASE + 2 * PAGE, 2), RANGE_COMMITTED | RANGE_TAKEN);
+	assert_int_equal(kind_at(BASE + 3 * PAGE, 1), RANGE_RESERVED | RANGE_TAKEN);
+	assert_int_equal(kind_at(BASE + 6 * PAGE, 1), RANGE_RESERVED);
+	ranges_put_back(&area, &taken);
+	assert_int_equal(kind_at(BASE, 1), RANGE_RESERVED);
+	assert_int_equal(kind_at(BASE + 2 * PAGE, 2), RANGE_COMMITTED);
+	assert_int_equal(kind_at(BASE + 3 * PAGE, 1), RANGE_RESERVED);
+	assert_true(ranges_take(&area, BASE, BASE + 9 * PAGE, &taken));
+	ranges_add(&area, &other);
+	assert_int_equal(kind_at(BASE, 1), RANGE_RESERVED | RANGE_TAKEN);
+	assert_int_equal(kind_at(BASE + PAGE, 3), RANGE_MAPPED);
+	ranges_drop(&area, &taken);
+	assert_int_equal(kind_at(BASE, 1), RANGE_NONE);
+	assert_int_equal(kind_at(BASE + 2 * PAGE, 2), RANGE_NONE);
+	assert_int_equal(kind_at(BASE + PAGE, 3), RANGE_MAPPED);
+}
+
 /* ---------------------------------------------------------------- many, and far */
 
 /* Commits page by page, in an order that meets nobody's neighbour first: in the end one node. */
@@ -276,6 +327,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(test_every_page_is_as_modelled, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_is_known, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_what_is_taken_is_marked, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_neighbours_become_one, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_no_order_makes_it_slow, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_extreme_addresses, set_up, tear_down),
