@@ -118,6 +118,11 @@ int pe_export_compare(const void *a, const void *b);
 int pe_find_export(const struct pe_source *source, const struct pe_image *image, const char *name,
 	uint32_t *rva);
 
+/* Finds count of them while the table is read once: rvas[i] is that of names[i], or 0. Returns 0,
+ * -ERR_READ, -ERR_TARGET or -ERR_NOMEM: then some may be missing in rvas. */
+int pe_find_exports(const struct pe_source *source, const struct pe_image *image,
+	const char *const *names, size_t count, uint32_t *rvas);
+
 /* The function that covers rva, by the table of functions (exceptions) that 64-bit images have.
  * Returns 1 and *start: rva of its first byte; 0 and *start: no function does, and *start is the
  * end of the last one before it, or 0; else -ERR_READ, -ERR_TARGET or -ERR_SYMBOLS (no table). */

@@ -13,25 +13,88 @@ enum {
 	EXPORTS_MAX = 65536, /* ordinals have 16 bits */
 	NAME_MAX_BYTES = 4096,
 	NAMES_MAX_BYTES = 32 << 20, /* of one table; more is nonsense: many names at one place */
+	RANGE_MAX_BYTES = 8 << 20, /* of what is read at once */
 };
 
 /* The three arrays of an export table, as they stand in the image. */
 struct export_table {
+	const struct pe_source *source;
+	const struct pe_image *image;
+	/* What the headers call the range of exports: all of the table, and its names, where linkers are
+	 * honest. Read at once, for a read of another process's memory is dear. NULL: not to be had. */
+	unsigned char *range;
+	size_t range_bytes;
 	unsigned char *functions, *names, *ordinals;
 	uint32_t function_count, name_count, first_ordinal;
 };
 
-static int read_array(const struct pe_source *source, const struct pe_image *image, uint32_t rva,
-	size_t bytes, unsigned char **array)
+static void read_range(struct export_table *table)
+{
+	const struct pe_range *range = &table->image->exports;
+
+	if (range->size_bytes > RANGE_MAX_BYTES ||
+		range->size_bytes > pe_left_at(table->image, range->rva))
+		return;
+	table->range = malloc(range->size_bytes + (size_t)1);
+	table->range_bytes = range->size_bytes;
+	if (table->range && pe_read(table->source, table->image, range->rva, table->range,
+				    table->range_bytes)) {
+		free(table->range);
+		table->range = NULL;
+	}
+}
+
+/* Where the bytes from rva on are in the range that was read, and how many they are; NULL: outside. */
+static const unsigned char *in_range(const struct export_table *table, uint32_t rva, size_t *left)
+{
+	uint32_t from = table->image->exports.rva;
+
+	if (!table->range || rva < from || rva - from >= table->range_bytes)
+		return NULL;
+	*left = table->range_bytes - (rva - from);
+	return table->range + (rva - from);
+}
+
+static int read_part(const struct export_table *table, uint32_t rva, void *bytes, size_t len)
+{
+	size_t left = 0;
+	const unsigned char *at = in_range(table, rva, &left);
+
+	if (!at || len > left)
+		return pe_read(table->source, table->image, rva, bytes, len);
+	memcpy(bytes, at, len);
+	return 0;
+}
+
+/* As pe_read_text(). */
+static int read_name(const struct export_table *table, uint32_t i, char *text, size_t size)
+{
+	uint32_t rva = pe_u32(table->names + i * (size_t)4);
+	size_t left = 0, len;
+	const unsigned char *at = in_range(table, rva, &left);
+	const unsigned char *end = at ? memchr(at, 0, left) : NULL;
+
+	if (!end)
+		return pe_read_text(table->source, table->image, rva, text, size);
+	len = (size_t)(end - at);
+	if (len >= size)
+		len = size - 1;
+	memcpy(text, at, len);
+	text[len] = '\0';
+	return 0;
+}
+
+static int read_array(
+	const struct export_table *table, uint32_t rva, size_t bytes, unsigned char **array)
 {
 	int rc;
 
-	if (bytes > pe_left_at(image, rva))
+	if (bytes > pe_left_at(table->image, rva))
 		return -ERR_TARGET;
 	*array = malloc(bytes + 1);
 	if (!*array)
 		return -ERR_NOMEM;
-	rc = pe_read(source, image, rva, *array, bytes);
+	rc = read_part(table, rva, *array, bytes);
 	if (rc) {
 		free(*array);
 		*array = NULL;
@@ -41,6 +104,7 @@ static int read_array(const struct pe_source *source, const struct pe_image *ima
 
 static void table_free(struct export_table *table)
 {
+	free(table->range);
 	free(table->functions);
 	free(table->names);
 	free(table->ordinals);
@@ -52,35 +116,38 @@ static int read_table(
 	unsigned char head[EXPORTS_BYTES];
 	int rc;
 
-	*table = (struct export_table){0};
+	*table = (struct export_table){.source = source, .image = image};
 	if (!image->exports.rva)
 		return 0;
-	rc = pe_read(source, image, image->exports.rva, head, sizeof(head));
-	if (rc)
+	read_range(table);
+	rc = read_part(table, image->exports.rva, head, sizeof(head));
+	if (rc) {
+		table_free(table);
 		return rc;
+	}
 	table->first_ordinal = pe_u32(head + 16);
 	table->function_count = pe_u32(head + 20);
 	table->name_count = pe_u32(head + 24);
 	if (table->function_count > EXPORTS_MAX || table->name_count > EXPORTS_MAX)
-		return -ERR_TARGET;
-	if (table->function_count)
-		rc = read_array(source, image, pe_u32(head + 28), table->function_count * (size_t)4,
+		rc = -ERR_TARGET;
+	if (!rc && table->function_count)
+		rc = read_array(table, pe_u32(head + 28), table->function_count * (size_t)4,
 			&table->functions);
 	if (!rc && table->name_count)
-		rc = read_array(source, image, pe_u32(head + 32), table->name_count * (size_t)4,
-			&table->names);
+		rc = read_array(
+			table, pe_u32(head + 32), table->name_count * (size_t)4, &table->names);
 	if (!rc && table->name_count)
-		rc = read_array(source, image, pe_u32(head + 36), table->name_count * (size_t)2,
-			&table->ordinals);
+		rc = read_array(
+			table, pe_u32(head + 36), table->name_count * (size_t)2, &table->ordinals);
 	if (rc)
 		table_free(table);
 	return rc;
 }
 
 /* The rva of one export, 0 when it is none: a hole, or a text "DLL.Name" for another to fulfil. */
-static uint32_t function_rva(
-	const struct pe_image *image, const struct export_table *table, uint32_t index)
+static uint32_t function_rva(const struct export_table *table, uint32_t index)
 {
+	const struct pe_image *image = table->image;
 	uint32_t rva =
 		index < table->function_count ? pe_u32(table->functions + index * (size_t)4) : 0;
 
@@ -103,7 +170,7 @@ static int add_export(struct pe_exports *exports, uint32_t rva, uint32_t ordinal
 	return 0;
 }
 
-static int add_named(const struct pe_source *source, const struct pe_image *image,
+static int add_named(
 	const struct export_table *table, struct pe_exports *exports, unsigned char *is_named)
 {
 	char name[NAME_MAX_BYTES];
@@ -111,12 +178,11 @@ static int add_named(const struct pe_source *source, const struct pe_image *imag
 
 	for (uint32_t i = 0; !rc && i < table->name_count; i++) {
 		uint32_t index = pe_u16(table->ordinals + i * (size_t)2);
-		uint32_t rva = function_rva(image, table, index);
+		uint32_t rva = function_rva(table, index);
 
 		if (!rva)
 			continue;
-		rc = pe_read_text(
-			source, image, pe_u32(table->names + i * (size_t)4), name, sizeof(name));
+		rc = read_name(table, i, name, sizeof(name));
 		if (!rc)
 			rc = add_export(exports, rva, table->first_ordinal + index, name);
 		is_named[index] = 1;
@@ -124,14 +190,14 @@ static int add_named(const struct pe_source *source, const struct pe_image *imag
 	return rc;
 }
 
-static int add_nameless(const struct pe_image *image, const struct export_table *table,
-	struct pe_exports *exports, const unsigned char *is_named)
+static int add_nameless(
+	const struct export_table *table, struct pe_exports *exports, const unsigned char *is_named)
 {
 	char name[32];
 	int rc = 0;
 
 	for (uint32_t i = 0; !rc && i < table->function_count; i++) {
-		uint32_t rva = function_rva(image, table, i);
+		uint32_t rva = function_rva(table, i);
 
 		if (!rva || is_named[i])
 			continue;
@@ -166,9 +232,9 @@ int pe_exports_read(
 		malloc((table.function_count + (size_t)table.name_count + 1) * sizeof(*fresh.list));
 	rc = is_named && fresh.list ? 0 : -ERR_NOMEM;
 	if (!rc)
-		rc = add_named(source, image, &table, &fresh, is_named);
+		rc = add_named(&table, &fresh, is_named);
 	if (!rc)
-		rc = add_nameless(image, &table, &fresh, is_named);
+		rc = add_nameless(&table, &fresh, is_named);
 	free(is_named);
 	table_free(&table);
 	if (rc) {
@@ -187,29 +253,52 @@ void pe_exports_release(struct pe_exports *exports)
 	*exports = (struct pe_exports){0};
 }
 
-int pe_find_export(const struct pe_source *source, const struct pe_image *image, const char *name,
-	uint32_t *rva)
+/* Notes where a function of this name is, of those that are not found yet; how many there were. */
+static size_t note(
+	const char *text, uint32_t rva, const char *const *names, size_t count, uint32_t *rvas)
+{
+	size_t noted = 0;
+
+	for (size_t i = 0; i < count; i++) {
+		if (!rvas[i] && !strcmp(text, names[i])) {
+			rvas[i] = rva;
+			noted++;
+		}
+	}
+	return noted;
+}
+
+int pe_find_exports(const struct pe_source *source, const struct pe_image *image,
+	const char *const *names, size_t count, uint32_t *rvas)
 {
 	struct export_table table;
 	char text[NAME_MAX_BYTES];
+	size_t left = count;
 	int rc = read_table(source, image, &table);
 
+	memset(rvas, 0, count * sizeof(*rvas));
 	if (rc)
 		return rc;
-	rc = -ERR_SYMBOLS;
-	for (uint32_t i = 0; rc == -ERR_SYMBOLS && i < table.name_count; i++) {
-		uint32_t found =
-			function_rva(image, &table, pe_u16(table.ordinals + i * (size_t)2));
-		int bad = pe_read_text(
-			source, image, pe_u32(table.names + i * (size_t)4), text, sizeof(text));
+	for (uint32_t i = 0; !rc && left && i < table.name_count; i++) {
+		uint32_t rva = function_rva(&table, pe_u16(table.ordinals + i * (size_t)2));
 
-		if (bad) {
-			rc = bad;
-		} else if (found && !strcmp(text, name)) {
-			*rva = found;
-			rc = 0;
-		}
+		rc = read_name(&table, i, text, sizeof(text));
+		if (!rc && rva)
+			left -= note(text, rva, names, count, rvas);
 	}
 	table_free(&table);
+	return rc;
+}
+
+int pe_find_export(const struct pe_source *source, const struct pe_image *image, const char *name,
+	uint32_t *rva)
+{
+	uint32_t found;
+	int rc = pe_find_exports(source, image, &name, 1, &found);
+
+	if (!rc && !found)
+		rc = -ERR_SYMBOLS;
+	if (!rc)
+		*rva = found;
 	return rc;
 }

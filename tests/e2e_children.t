@@ -49,6 +49,16 @@ my $gone = 'before it came to its own exit: a crash, or another process';
 	is(scalar files_in($out), 1, 'and no file');
 }
 {
+	my $out = fresh_dir();
+	my $left = followed($out, 'abandon');
+	is($left->{status}, 5, 'a program ends and leaves a child suspended: hsnap does not wait for it');
+	my ($pid, $tid) = $left->{out} =~ /^abandoned (\d+) (\d+)\r?$/m;
+	like($left->{err}, qr/\Ahsnap: pid $pid: warning: this child process is not traced: .*left it suspended\)\n\z/,
+		'one line says so');
+	is(scalar files_in($out), 1, 'the first program has its snapshot');
+	is(run([wine($family, 'revive', $pid, $tid)])->{status}, 7, 'resumed after all, the child runs as ever');
+}
+{
 	my $many = hsnap('run', '--children', '--', win($family), 'many', 4, 10);
 	is($many->{out} =~ s/\s//gr, 40, 'four threads start ten children each');
 	is("$many->{status} $many->{err}", '0 ', 'no complaint');

@@ -13,7 +13,7 @@
 /* A process that one of the family has just created, and that waits. */
 struct birth {
 	struct family *family;
-	uint32_t parent_pid;
+	const struct traced *parent;
 	struct traced_child child;
 	HANDLE taken; /* set when the child is prepared, or left alone */
 };
@@ -21,7 +21,7 @@ struct birth {
 /* What a child's thread has. */
 struct follower {
 	struct family *family;
-	HANDLE process, thread;
+	HANDLE process, thread, parent;
 	struct traced traced;
 	char name[40];
 };
@@ -103,8 +103,12 @@ static int adopt(struct follower *follower, const struct birth *birth, struct er
 
 	if (rc)
 		return rc;
-	if (!is_child(follower->process, birth->parent_pid))
+	if (!is_child(follower->process, birth->parent->target.pid))
 		return err_set(err, ERR_INJECT, NULL, "its parent is another process");
+	/* The thread that follows the parent closes its handle when it will. */
+	if (!DuplicateHandle(GetCurrentProcess(), birth->parent->process, GetCurrentProcess(),
+		    &follower->parent, SYNCHRONIZE, FALSE, 0))
+		return err_set(err, ERR_NOMEM, NULL, NULL);
 	follower->thread = OpenThread(TRACED_THREAD_RIGHTS, FALSE, birth->child.tid);
 	if (!follower->thread || GetProcessIdOfThread(follower->thread) != birth->child.pid)
 		return err_set(err, ERR_INJECT, NULL, "its thread cannot be opened");
@@ -117,6 +121,8 @@ static void release(struct follower *follower)
 	traced_release(&follower->traced);
 	if (follower->thread)
 		CloseHandle(follower->thread);
+	if (follower->parent)
+		CloseHandle(follower->parent);
 	if (follower->process)
 		CloseHandle(follower->process);
 }
@@ -134,7 +140,7 @@ static DWORD WINAPI follow_child(void *ctx)
 	rc = adopt(&follower, birth, &err);
 	SetEvent(birth->taken);
 	if (!rc)
-		rc = traced_bring_up(&follower.traced, &family->options, &err);
+		rc = traced_bring_up(&follower.traced, follower.parent, &family->options, &err);
 	if (rc) {
 		traced_release(&follower.traced); /* it goes on */
 		warn(family, follower.name, "this child process is not traced", &err);
@@ -149,7 +155,7 @@ static DWORD WINAPI follow_child(void *ctx)
 /* A child is there, and its parent waits until it is prepared. */
 static void begin_child(struct family *family, struct traced *parent)
 {
-	struct birth birth = {.family = family, .parent_pid = parent->target.pid};
+	struct birth birth = {.family = family, .parent = parent};
 	struct err err = {0};
 	HANDLE thread = NULL;
 

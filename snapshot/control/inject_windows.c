@@ -1,12 +1,15 @@
+#include "snapshot/control/inject_windows.h"
+
 #include <stdlib.h>
 #include <wchar.h>
-
-#include "snapshot/control/inject_windows.h"
 
 #include "core/utf_windows.h"
 #include "snapshot/control/program_windows.h"
 #include "snapshot/live/nt_windows.h"
 #include "snapshot/tracer/shared.h"
+
+/* So long may a process whose parent has ended take to load the tracer: it runs, or it never will. */
+#define ORPHAN_MS 10000
 
 static int fail(const char *name, const char *what, struct err *err)
 {
@@ -44,6 +47,13 @@ static bool queue(HANDLE thread, const char *function, const void *first, ULONG_
 	return NtQueueApcThread(thread, kernel32(function), (ULONG_PTR)first, second, 0) >= 0;
 }
 
+static bool queue_all(struct injection *injection, HANDLE thread)
+{
+	injection->is_queued = queue(thread, "LoadLibraryW", injection->their_path, 0);
+	return injection->is_queued && queue(thread, "SetEvent", injection->their_loaded, 0) &&
+	       queue(thread, "WaitForSingleObject", injection->their_go, INFINITE);
+}
+
 int injection_prepare(struct injection *injection, HANDLE process, HANDLE thread, const char *name,
 	struct err *err)
 {
@@ -61,19 +71,31 @@ int injection_prepare(struct injection *injection, HANDLE process, HANDLE thread
 			 &injection->their_loaded) ||
 		 !share(injection, injection->go, SYNCHRONIZE, &injection->their_go))
 		rc = fail(name, "it takes no handles", err);
-	else if (!queue(thread, "LoadLibraryW", injection->their_path, 0) ||
-		 !queue(thread, "SetEvent", injection->their_loaded, 0) ||
-		 !queue(thread, "WaitForSingleObject", injection->their_go, INFINITE))
+	else if (!queue_all(injection, thread))
 		rc = fail(name, "its thread takes no calls", err);
 	free(path);
 	return rc;
 }
 
-bool injection_wait(struct injection *injection)
+enum injection_state injection_wait(struct injection *injection, HANDLE parent)
 {
-	HANDLE handles[] = {injection->loaded, injection->process};
+	HANDLE handles[] = {injection->loaded, injection->process, parent};
+	DWORD got = WaitForMultipleObjects(parent ? 3 : 2, handles, FALSE, INFINITE);
 
-	return WaitForMultipleObjects(2, handles, FALSE, INFINITE) == WAIT_OBJECT_0;
+	if (got == WAIT_OBJECT_0 + 2)
+		got = WaitForMultipleObjects(2, handles, FALSE, ORPHAN_MS);
+	switch (got) {
+	case WAIT_OBJECT_0: return INJECTION_LOADED;
+	case WAIT_TIMEOUT: return INJECTION_ORPHANED;
+	default: return INJECTION_ENDED;
+	}
+}
+
+/* The path is read, and the handles are used, by calls that a thread makes when it is resumed: maybe
+ * later than now, and maybe by somebody else. */
+static bool is_in_use(const struct injection *injection)
+{
+	return injection->is_queued && WaitForSingleObject(injection->loaded, 0) != WAIT_OBJECT_0;
 }
 
 static void close_theirs(struct injection *injection, HANDLE handle)
@@ -83,17 +105,25 @@ static void close_theirs(struct injection *injection, HANDLE handle)
 			injection->process, handle, NULL, NULL, 0, FALSE, DUPLICATE_CLOSE_SOURCE);
 }
 
+static void release_theirs(struct injection *injection)
+{
+	close_theirs(injection, injection->their_loaded);
+	close_theirs(injection, injection->their_go);
+	if (injection->their_path)
+		VirtualFreeEx(injection->process, injection->their_path, 0, MEM_RELEASE);
+}
+
 void injection_release(struct injection *injection)
 {
+	bool in_use = is_in_use(injection);
+
 	if (injection->go) {
 		ReleaseMutex(injection->go);
 		CloseHandle(injection->go);
 	}
 	if (injection->loaded)
 		CloseHandle(injection->loaded);
-	close_theirs(injection, injection->their_loaded);
-	close_theirs(injection, injection->their_go);
-	if (injection->their_path)
-		VirtualFreeEx(injection->process, injection->their_path, 0, MEM_RELEASE);
+	if (!in_use)
+		release_theirs(injection);
 	*injection = (struct injection){0};
 }

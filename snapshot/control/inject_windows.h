@@ -19,6 +19,7 @@ struct injection {
 	HANDLE loaded, go; /* an event, a mutex */
 	HANDLE their_loaded, their_go; /* the same, in the process */
 	void *their_path;
+	bool is_queued; /* the thread may use what is theirs */
 };
 
 /* Before the thread is resumed. Returns 0 or -ERR_INJECT; injection_release() in both cases. name is
@@ -26,11 +27,17 @@ struct injection {
 int injection_prepare(struct injection *injection, HANDLE process, HANDLE thread, const char *name,
 	struct err *err);
 
-/* After that: true when the thread has tried to load the tracer and waits; false when the process
- * has ended before. */
-bool injection_wait(struct injection *injection);
+enum injection_state {
+	INJECTION_LOADED, /* the thread has tried to load the tracer and waits */
+	INJECTION_ENDED, /* the process has ended before */
+	INJECTION_ORPHANED, /* so has its parent, and the thread does not seem to be resumed */
+};
 
-/* Lets the thread go on to the program, and closes everything. */
+/* After that. parent is a HANDLE of the process that is to resume the thread, or NULL: it runs. */
+enum injection_state injection_wait(struct injection *injection, HANDLE parent);
+
+/* Lets the thread go on to the program, and closes everything; but what a thread that was not seen to
+ * wait may still use is left to its process. */
 void injection_release(struct injection *injection);
 
 #endif

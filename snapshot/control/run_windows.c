@@ -80,7 +80,7 @@ static int bring_up(const struct run *run, struct spawn *spawn, struct traced *t
 		return rc;
 	ResumeThread(spawn->info.hThread);
 	spawn_let_go(spawn);
-	return traced_bring_up(traced, options, err);
+	return traced_bring_up(traced, NULL, options, err);
 }
 
 static int run_started(const struct run *run, struct spawn *spawn, struct family *family,

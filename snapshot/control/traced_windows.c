@@ -95,17 +95,30 @@ static int arrange_meetings(
 			    "its memory cannot be written, or it takes no handles");
 }
 
-int traced_bring_up(struct traced *traced, const struct traced_options *options, struct err *err)
+static int switch_on(struct traced *traced, const struct traced_options *options, struct err *err)
+{
+	int rc = find_area(traced, err);
+
+	if (!rc)
+		rc = install(&traced->target, traced->process, traced->area_addr, &options->install,
+			err);
+	if (!rc)
+		rc = arrange_meetings(traced, options, err);
+	return rc;
+}
+
+int traced_bring_up(
+	struct traced *traced, HANDLE parent, const struct traced_options *options, struct err *err)
 {
 	int rc = 0;
 
-	if (injection_wait(&traced->injection)) {
-		rc = find_area(traced, err);
-		if (!rc)
-			rc = install(&traced->target, traced->process, traced->area_addr,
-				&options->install, err);
-		if (!rc)
-			rc = arrange_meetings(traced, options, err);
+	switch (injection_wait(&traced->injection, parent)) {
+	case INJECTION_LOADED: rc = switch_on(traced, options, err); break;
+	case INJECTION_ENDED: break;
+	case INJECTION_ORPHANED:
+		rc = err_set(err, ERR_INJECT, traced->name,
+			"its parent has ended and left it suspended");
+		break;
 	}
 	if (!rc)
 		injection_release(&traced->injection);

@@ -46,11 +46,13 @@ int traced_prepare(
 	struct traced *traced, HANDLE process, HANDLE thread, const char *name, struct err *err);
 
 /*
- * Waits until that thread, which runs now, has loaded the tracer; switches it on, and lets the program
- * begin. Returns 0, also when the process ends before; or an error: the thread still waits, until
- * traced_release().
+ * Waits until that thread has loaded the tracer; switches it on, and lets the program begin. parent is a
+ * HANDLE of the process that resumes the thread, or NULL: it was resumed. Returns 0, also when the
+ * process ends before; or an error: the thread still waits, until traced_release(), or it was never
+ * resumed.
  */
-int traced_bring_up(struct traced *traced, const struct traced_options *options, struct err *err);
+int traced_bring_up(struct traced *traced, HANDLE parent, const struct traced_options *options,
+	struct err *err);
 
 enum traced_event traced_wait(struct traced *traced);
 

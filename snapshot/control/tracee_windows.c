@@ -128,28 +128,40 @@ static uint64_t hooked_place(const struct tracee *tracee, uint64_t function)
 	return function;
 }
 
-static int find_functions(struct tracee *tracee, struct err *err)
+/* Where ntdll's exports say that they are. */
+static int find_exports(const struct tracee *tracee, uint32_t rvas[HOOK_COUNT], struct err *err)
 {
 	struct target *target = tracee->target;
 	struct target_image at = {target, tracee->ntdll.base};
 	struct pe_source source = target_image_source(&at);
 	struct pe_image *image = malloc(sizeof(*image));
+	const char *names[HOOK_COUNT];
 	int rc = image ? 0 : err_set(err, ERR_NOMEM, target->name, NULL);
 
+	for (int i = 0; i < HOOK_COUNT; i++)
+		names[i] = functions[i].name;
 	if (!rc && pe_read_headers(&source, image))
 		rc = target_err(target, tracee->ntdll.base, "no ntdll", err);
-	for (int i = 0; !rc && i < HOOK_COUNT; i++) {
-		uint32_t rva = 0;
-		bool has = !pe_find_export(&source, image, functions[i].name, &rva) &&
-			   is_in_ntdll(tracee, tracee->ntdll.base + rva, PATCH_CODE_BYTES);
-
-		if (has)
-			tracee->functions[i] = hooked_place(tracee, tracee->ntdll.base + rva);
-		else if (!functions[i].is_optional)
-			rc = err_set(
-				err, ERR_INJECT, target->name, "ntdll lacks %s", functions[i].name);
-	}
+	if (!rc && pe_find_exports(&source, image, names, HOOK_COUNT, rvas))
+		rc = target_err(target, tracee->ntdll.base, "unreadable exports of ntdll", err);
 	free(image);
+	return rc;
+}
+
+static int find_functions(struct tracee *tracee, struct err *err)
+{
+	uint32_t rvas[HOOK_COUNT];
+	int rc = find_exports(tracee, rvas, err);
+
+	for (int i = 0; !rc && i < HOOK_COUNT; i++) {
+		uint64_t function = tracee->ntdll.base + rvas[i];
+
+		if (rvas[i] && is_in_ntdll(tracee, function, PATCH_CODE_BYTES))
+			tracee->functions[i] = hooked_place(tracee, function);
+		else if (!functions[i].is_optional)
+			rc = err_set(err, ERR_INJECT, tracee->target->name, "ntdll lacks %s",
+				functions[i].name);
+	}
 	return rc;
 }
 

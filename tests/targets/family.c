@@ -9,6 +9,9 @@
  *   many T N    T threads start N children each and check that each has a status of its own; prints
  *               how many had
  *   closed      starts a child that nobody may open; its status, which is 8
+ *   abandon     starts a child suspended, prints "abandoned P T", its process and thread, and leaves it
+ *               so; its own status is 5
+ *   revive P T  resumes such a one; its status is the child's, which is 7, or 97
  *   steps       as a sample: before each step but the first it starts a child and waits for its end
  *   end N       has the status N
  */
@@ -22,19 +25,27 @@ static NOINLINE void keep_block(size_t bytes)
 	step_leak(malloc(bytes));
 }
 
-/* Starts this program with other arguments; a handle of the process, or NULL. */
-static HANDLE start(const char *arguments, DWORD flags, SECURITY_ATTRIBUTES *security)
+/* Starts this program with other arguments. */
+static bool create(const char *arguments, DWORD flags, SECURITY_ATTRIBUTES *security,
+	PROCESS_INFORMATION *info)
 {
 	STARTUPINFOW startup = {.cb = sizeof(startup)};
-	PROCESS_INFORMATION info;
 	static wchar_t image[32768];
 	wchar_t command[200];
 
 	if (!image[0])
 		GetModuleFileNameW(NULL, image, 32768);
 	_snwprintf(command, 200, L"family %hs", arguments);
-	if (!CreateProcessW(
-		    image, command, security, NULL, TRUE, flags, NULL, NULL, &startup, &info))
+	return CreateProcessW(
+		image, command, security, NULL, TRUE, flags, NULL, NULL, &startup, info);
+}
+
+/* The same: a handle of the process, or NULL. */
+static HANDLE start(const char *arguments, DWORD flags, SECURITY_ATTRIBUTES *security)
+{
+	PROCESS_INFORMATION info;
+
+	if (!create(arguments, flags, security, &info))
 		return NULL;
 	CloseHandle(info.hThread);
 	return info.hProcess;
@@ -154,6 +165,27 @@ static int start_closed(void)
 	return process ? (int)finish(process) : 97;
 }
 
+static int abandon(void)
+{
+	PROCESS_INFORMATION info;
+
+	if (!create("end 7", CREATE_SUSPENDED, NULL, &info))
+		return 97;
+	printf("abandoned %lu %lu\n", info.dwProcessId, info.dwThreadId);
+	return 5;
+}
+
+static int revive(DWORD pid, DWORD tid)
+{
+	HANDLE process = OpenProcess(SYNCHRONIZE | PROCESS_QUERY_INFORMATION, FALSE, pid);
+	HANDLE thread = OpenThread(THREAD_SUSPEND_RESUME, FALSE, tid);
+
+	if (!process || !thread || ResumeThread(thread) != 1)
+		return 97;
+	CloseHandle(thread);
+	return (int)finish(process);
+}
+
 static int steps(void)
 {
 	for (int step = 1; step_done(step); step++) {
@@ -180,6 +212,10 @@ int main(int argc, char **argv)
 		return many(number, argc > 3 ? atoi(argv[3]) : 1);
 	if (!strcmp(what, "closed"))
 		return start_closed();
+	if (!strcmp(what, "abandon"))
+		return abandon();
+	if (!strcmp(what, "revive"))
+		return revive((DWORD)number, argc > 3 ? (DWORD)atoi(argv[3]) : 0);
 	if (!strcmp(what, "steps"))
 		return steps();
 	if (!strcmp(what, "wait"))
