@@ -114,7 +114,7 @@ static int bring_up(struct doctor_child *child, enum doctor_start how, struct er
 		return rc;
 	ResumeThread(thread);
 	if (how == DOCTOR_WITH_TRACER)
-		rc = traced_bring_up(&child->traced, &options, err);
+		rc = traced_bring_up(&child->traced, NULL, &options, err);
 	return rc ? rc : wait_for(child, child->handles[DOCTOR_SAID], err);
 }
 
