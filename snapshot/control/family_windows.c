@@ -1,5 +1,6 @@
 #include "snapshot/control/family_windows.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -177,12 +178,28 @@ static void begin_child(struct family *family, struct traced *parent)
 	SetEvent(parent->child_taken);
 }
 
+/* A process that ended before its tracer was switched on has none. */
+static void warn_of_limit(struct family *family, const struct traced *traced)
+{
+	uint64_t wanted = family->options.install.limit_bytes;
+
+	if (!traced->limit_bytes || traced->limit_bytes >= wanted)
+		return;
+	EnterCriticalSection(&family->turn);
+	fprintf(stderr,
+		"hsnap: %s: warning: address space for %" PRIu64 " MiB of tables only, not %" PRIu64
+		" MiB\n",
+		traced->target.name, traced->limit_bytes >> 20, wanted >> 20);
+	LeaveCriticalSection(&family->turn);
+}
+
 int family_follow(struct family *family, struct traced *traced, struct err *err)
 {
 	bool has_exited = false;
 	enum traced_event event;
 	int rc = 0;
 
+	warn_of_limit(family, traced);
 	while ((event = traced_wait(traced)) != TRACED_ENDED) {
 		if (event == TRACED_CHILD) {
 			begin_child(family, traced);
@@ -194,6 +211,7 @@ int family_follow(struct family *family, struct traced *traced, struct err *err)
 	}
 	if (family->options.stops_at_exit && !has_exited)
 		rc = err_set(err, ERR_GONE, traced->name,
-			"before it came to its own exit: a crash, or another process");
+			"before it came to its own exit: a crash, another process, or it was "
+			"detached");
 	return rc;
 }

@@ -97,11 +97,12 @@ static int arrange_meetings(
 
 static int switch_on(struct traced *traced, const struct traced_options *options, struct err *err)
 {
+	struct install_options with = options->install;
 	int rc = find_area(traced, err);
 
+	with.limit_found = &traced->limit_bytes;
 	if (!rc)
-		rc = install(&traced->target, traced->process, traced->area_addr, &options->install,
-			err);
+		rc = install(&traced->target, traced->process, traced->area_addr, &with, err);
 	if (!rc)
 		rc = arrange_meetings(traced, options, err);
 	return rc;

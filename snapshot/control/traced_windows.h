@@ -18,6 +18,8 @@ struct traced {
 	struct target target; /* open while it is prepared */
 	struct injection injection;
 	uint64_t area_addr;
+	uint64_t
+		limit_bytes; /* of its tables: less than was asked for where address space is short */
 	/* Events that the process has, too; NULL: that was not asked for. */
 	HANDLE exit_reached, exit_continue, child_created, child_taken;
 };
