@@ -211,7 +211,7 @@ struct tracer_area {
 	/* Set by the DLL: what hsnap fills with zeros before the tracer is turned on again. */
 	uint64_t clear, clear_bytes;
 	uint64_t unwind_base;
-		/* set by hsnap: unwind_mismatches of all earlier sessions */ /* what follows begins a cache line */
+	/* set by hsnap: unwind_mismatches of all earlier sessions */ /* what follows begins a cache line */
 
 	struct tracer_hook hooks[HOOK_COUNT];
 	struct tracer_shard shards[TRACER_SHARDS];
