@@ -12,7 +12,7 @@ use Hunt;
 
 my $dir = fresh_dir();
 my $family = "$root/build/win64/targets/family.exe";
-my $gone = 'before it came to its own exit: a crash, or another process';
+my $gone = 'before it came to its own exit: a crash, another process, or it was detached';
 
 {
 	my $out = fresh_dir();
