@@ -183,15 +183,10 @@ static int join_unwalked(struct joining *joining)
 	const struct tracer_copy *tracer = &joining->captured->tracer;
 	struct u64map unwalked; /* address -> index */
 	uint32_t heap;
-	int rc = 0;
+	int rc;
 
 	u64map_init(&unwalked);
-	for (size_t i = 0; rc >= 0 && i < walk->heap_count; i++) {
-		heap = (uint32_t)i;
-		if (walk->heaps[i].unwalked)
-			rc = u64map_put(&unwalked, walk->heaps[i].addr, &heap);
-	}
-	rc = rc < 0 ? rc : 0;
+	rc = walk_unwalked(walk, &unwalked);
 	for (size_t i = 0; !rc && unwalked.count && i < tracer->block_count; i++) {
 		if (u64map_find(&unwalked, tracer_copy_heap(tracer, &tracer->blocks[i]), &heap))
 			rc = add_traced(joining, &tracer->blocks[i], heap);

@@ -104,16 +104,10 @@ static int add_unwalked(struct sampling *sampling)
 	const struct walk *walk = &sampling->captured->walk;
 	const struct tracer_copy *tracer = &sampling->captured->tracer;
 	struct u64map unwalked; /* address -> index */
-	uint32_t heap;
-	int rc = 0;
+	int rc;
 
 	u64map_init(&unwalked);
-	for (size_t i = 0; rc >= 0 && i < walk->heap_count; i++) {
-		heap = (uint32_t)i;
-		if (walk->heaps[i].unwalked)
-			rc = u64map_put(&unwalked, walk->heaps[i].addr, &heap);
-	}
-	rc = rc < 0 ? rc : 0;
+	rc = walk_unwalked(walk, &unwalked);
 	for (size_t i = 0; !rc && unwalked.count && i < tracer->block_count; i++) {
 		const struct tracer_block *traced = &tracer->blocks[i];
 		struct sampled sampled = {.requested_bytes = tracer_block_bytes(traced)};

@@ -35,9 +35,11 @@ within($found->[1], $bytes, sqrt $bytes_variance, 'bytes');
 within($found->[0], $blocks, sqrt $count_variance, 'blocks');
 
 # Eight threads free and reallocate each other's blocks: when all are freed none is left.
-my $stress = target("$root/build/win64/targets/stress.exe", [8, 100_000, 3], traced => 1, run => ['--sample', '512']);
+my $stress = target("$root/build/win64/targets/stress.exe", [8, 10_000_000, 3], traced => 1, run => ['--sample', '512']);
 is($stress->step, 1, 'another program begins') or BAIL_OUT('no target');
-syswrite $stress->{to}, "\n\n";
+syswrite $stress->{to}, "\n";
+taken($stress, 'while');
+syswrite $stress->{to}, "\n";
 my ($line, $left) = ('', 0);
 while (defined($line = $stress->line) && $line =~ /^made \w+ (\d+) (\d+)$/) {
 	$left += $1;

@@ -1,20 +1,13 @@
 #include <inttypes.h>
 #include <stdio.h>
-#include <string.h>
 
 #include "core/kv.h"
 #include "core/opt.h"
-#include "core/size.h"
 #include "snapshot/command/command.h"
+#include "snapshot/command/table_options.h"
 #include "snapshot/control/attach.h"
 #include "snapshot/control/delegate_windows.h"
 #include "snapshot/live/process.h"
-
-/* Of tables, in MiB: a 32-bit program has little address space. */
-#define MB_DEFAULT (sizeof(void *) == 8 ? 4096 : 128)
-#define MB_MIN 16
-#define MB_MAX (sizeof(void *) == 8 ? 1 << 20 : 1024)
-#define SAMPLE_MAX ((uint64_t)1 << 40)
 
 enum {
 	OPT_PID = 1,
@@ -84,36 +77,15 @@ static int find_pid(const struct request *request, uint32_t *pid, struct err *er
 	return 0;
 }
 
-static int set_max_mb(struct request *request, const char *value, struct err *err)
-{
-	uint64_t megabytes;
-
-	if (kv_number(value, 10, &megabytes) || megabytes < MB_MIN || megabytes > MB_MAX)
-		return err_set(err, ERR_USAGE, value, "a size in MiB is a number from %d to %d",
-			MB_MIN, MB_MAX);
-	request->options.limit_bytes = megabytes << 20;
-	return 0;
-}
-
-static int set_sample(struct request *request, const char *value, struct err *err)
-{
-	uint64_t bytes;
-
-	if (size_parse(value, strlen(value), &bytes) || !bytes || bytes > SAMPLE_MAX)
-		return err_set(err, ERR_USAGE, value,
-			"it takes a number of bytes up to 1T, as 65536, 512K or 1M");
-	request->options.sample_bytes = bytes;
-	return 0;
-}
-
 static int set_option(
 	struct request *request, int id, const struct opt_state *state, struct err *err)
 {
 	switch (id) {
 	case OPT_PID: request->pid = state->value; return 0;
 	case OPT_NAME: request->name = state->value; return 0;
-	case OPT_MAX_MB: return set_max_mb(request, state->value, err);
-	case OPT_SAMPLE: return set_sample(request, state->value, err);
+	case OPT_MAX_MB: return table_limit_parse(state->value, &request->options.limit_bytes, err);
+	case OPT_SAMPLE:
+		return table_sample_parse(state->value, &request->options.sample_bytes, err);
 	case OPT_VERBOSE: request->is_verbose = true; return 0;
 	case OPT_ARGUMENT:
 		return err_set(err, ERR_USAGE, state->value, "%s takes no such argument",
@@ -152,8 +124,7 @@ static int fail_or_delegate(int rc, uint32_t pid, struct err *err)
 
 int command_attach(int argc, char **argv)
 {
-	struct request request = {
-		.command = argv[0], .options.limit_bytes = (uint64_t)MB_DEFAULT << 20};
+	struct request request = {.command = argv[0], .options.limit_bytes = TABLES_DEFAULT_BYTES};
 	uint64_t limit = 0;
 	uint32_t pid = 0;
 	struct err err = {0};

@@ -1,19 +1,11 @@
 #include <stdio.h>
-#include <string.h>
 
-#include "core/kv.h"
 #include "core/opt.h"
 #include "core/out.h"
-#include "core/size.h"
 #include "snapshot/command/command.h"
+#include "snapshot/command/table_options.h"
 #include "snapshot/control/out_pattern.h"
 #include "snapshot/control/run_windows.h"
-
-/* Of tables, in MiB: a 32-bit program has little address space. */
-#define MB_DEFAULT (sizeof(void *) == 8 ? 4096 : 128)
-#define MB_MIN 16
-#define MB_MAX (sizeof(void *) == 8 ? 1 << 20 : 1024)
-#define SAMPLE_MAX ((uint64_t)1 << 40)
 
 enum {
 	OPT_AT_EXIT = 1,
@@ -77,28 +69,6 @@ static int snapshot_at_exit(struct target *target, const char *path, struct err 
 	return take(&at_exit, target, path, err);
 }
 
-static int set_max_mb(struct run *request, const char *value, struct err *err)
-{
-	uint64_t megabytes;
-
-	if (kv_number(value, 10, &megabytes) || megabytes < MB_MIN || megabytes > MB_MAX)
-		return err_set(err, ERR_USAGE, value, "a size in MiB is a number from %d to %d",
-			MB_MIN, MB_MAX);
-	request->limit_bytes = megabytes << 20;
-	return 0;
-}
-
-static int set_sample(struct run *request, const char *value, struct err *err)
-{
-	uint64_t bytes;
-
-	if (size_parse(value, strlen(value), &bytes) || !bytes || bytes > SAMPLE_MAX)
-		return err_set(err, ERR_USAGE, value,
-			"it takes a number of bytes up to 1T, as 65536, 512K or 1M");
-	request->sample_bytes = bytes;
-	return 0;
-}
-
 /* Takes one option: 0, or an error. */
 static int set_option(struct run *request, int id, const struct opt_state *state, struct err *err)
 {
@@ -106,8 +76,8 @@ static int set_option(struct run *request, int id, const struct opt_state *state
 	case OPT_AT_EXIT: request->at_exit = state->value; return 0;
 	case OPT_CHILDREN: request->with_children = true; return 0;
 	case OPT_KEEP_BSTR_CACHE: request->keep_bstr_cache = true; return 0;
-	case OPT_MAX_MB: return set_max_mb(request, state->value, err);
-	case OPT_SAMPLE: return set_sample(request, state->value, err);
+	case OPT_MAX_MB: return table_limit_parse(state->value, &request->limit_bytes, err);
+	case OPT_SAMPLE: return table_sample_parse(state->value, &request->sample_bytes, err);
 	case OPT_VERBOSE: at_exit.is_verbose = true; return 0;
 	default: return id;
 	}
@@ -129,8 +99,7 @@ static int start(const struct run *request)
 int command_run(int argc, char **argv)
 {
 	struct opt_state state;
-	struct run request = {
-		.limit_bytes = (uint64_t)MB_DEFAULT << 20, .snapshot = snapshot_at_exit};
+	struct run request = {.limit_bytes = TABLES_DEFAULT_BYTES, .snapshot = snapshot_at_exit};
 	struct err err = {0};
 	int id, rc = 0;
 

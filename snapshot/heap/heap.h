@@ -15,6 +15,7 @@
 #include <stdint.h>
 
 #include "core/model.h"
+#include "core/u64map.h"
 #include "snapshot/target/target_memory.h"
 #include "snapshot/target/target_ranges.h"
 
@@ -60,6 +61,9 @@ int walk_broken(struct walk *walk, uint64_t addr, const char *what);
 
 /* Notes that the bytes at addr may be damaged, or be right in a way that is not known; returns 0. */
 int walk_doubt(struct walk *walk, uint64_t addr, const char *what);
+
+/* Puts the heaps that no walker knows into map: address -> index. 0 or -ERR_NOMEM. */
+int walk_unwalked(const struct walk *walk, struct u64map *map);
 
 struct heap_walker {
 	/* True when the process whose process heap is at addr has heaps of this kind. */

@@ -75,6 +75,19 @@ int walk_doubt(struct walk *walk, uint64_t addr, const char *what)
 	return 0;
 }
 
+int walk_unwalked(const struct walk *walk, struct u64map *map)
+{
+	int rc = 0;
+
+	for (size_t i = 0; rc >= 0 && i < walk->heap_count; i++) {
+		uint32_t index = (uint32_t)i;
+
+		if (walk->heaps[i].unwalked)
+			rc = u64map_put(map, walk->heaps[i].addr, &index);
+	}
+	return rc < 0 ? rc : 0;
+}
+
 /* Who understands the heaps of a process; the last one takes all. */
 static const struct heap_walker *walker_of(struct target *target, uint64_t first_heap)
 {
