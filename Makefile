@@ -20,7 +20,7 @@ TRACER := $(wildcard snapshot/tracer/*.c)
 SNAPSHOT := $(filter-out $(TRACER),$(wildcard snapshot/*.c snapshot/*/*.c snapshot/*/*/*.c))
 IMAGES := $(wildcard tests/images/*.c)
 WALK := $(wildcard tests/walk/*.c)
-SYMBOLIZE := $(wildcard symbolize/*.c)
+SYMBOLIZE := $(wildcard symbolize/*.c symbolize/*/*.c)
 DIFF := $(wildcard diff/*.c diff/*/*.c)
 MAINS := snapshot/hsnap.c diff/hdiff.c symbolize/hsym.c
 # The part of the tracer that runs outside a target too, in tests.

@@ -5,7 +5,7 @@
 #include "core/opt.h"
 #include "core/os.h"
 #include "core/out.h"
-#include "symbolize/addnames.h"
+#include "symbolize/command/addnames.h"
 
 enum {
 	OPT_OUT = 1,

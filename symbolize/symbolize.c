@@ -6,26 +6,30 @@
 #include "core/arena.h"
 #include "core/buf.h"
 #include "core/table.h"
-#include "symbolize/backend.h"
-#include "symbolize/image.h"
+#include "symbolize/backend/backend.h"
+#include "symbolize/cache/name_cache.h"
 #include "symbolize/keep.h"
 
 struct symbolizer {
+	const struct symbol_options *options;
 	struct arena arena; /* names */
-	struct table images; /* what tells a build from others -> index into list */
+	struct table keys; /* what tells a build from others -> index into subjects */
 	struct table answers; /* struct place -> index into answer_list */
 	struct symbols *answer_list;
 	size_t answer_count, answer_cap;
-	struct image *list;
-	size_t image_count, image_cap;
-	struct backend *backend;
+	struct subject **subjects;
+	size_t subject_count, subject_cap;
+	struct finder *finder;
+	struct backend *backends[BACKENDS_MAX];
+	size_t backend_count;
+	struct name_cache *cache;
 	const struct module *last; /* within one call: most queries follow one of the same module */
-	uint32_t last_image;
+	uint32_t last_subject;
 };
 
 /* What an address means, whatever the dump and wherever it had loaded the image. */
 struct place {
-	uint32_t image, rva;
+	uint32_t subject, rva;
 };
 
 struct item {
@@ -33,35 +37,61 @@ struct item {
 	const struct module *module;
 };
 
-struct symbolizer *symbolizer_new(struct err *err)
+static const struct symbol_options defaults = {0};
+
+static int make_backends(struct symbolizer *symbolizer)
+{
+	for (size_t i = 0; backends[i]; i++) {
+		symbolizer->backends[i] =
+			backends[i]->make(symbolizer->options, symbolizer->finder);
+		if (!symbolizer->backends[i])
+			return -ERR_NOMEM;
+		symbolizer->backend_count++;
+	}
+	return 0;
+}
+
+struct symbolizer *symbolizer_new(const struct symbol_options *options, struct err *err)
 {
 	struct symbolizer *symbolizer = calloc(1, sizeof(*symbolizer));
-	struct backend *backend = backend_new();
 
-	if (!symbolizer || !backend) {
-		free(symbolizer);
-		if (backend)
-			backend_free(backend);
+	if (!symbolizer) {
 		err_set(err, ERR_NOMEM, NULL, NULL);
 		return NULL;
 	}
 	arena_init(&symbolizer->arena);
-	table_init(&symbolizer->images);
+	table_init(&symbolizer->keys);
 	table_init(&symbolizer->answers);
-	symbolizer->backend = backend;
-	return symbolizer;
+	symbolizer->options = options ? options : &defaults;
+	symbolizer->finder = finder_new(symbolizer->options, err);
+	if (symbolizer->finder && make_backends(symbolizer))
+		err_set(err, ERR_NOMEM, NULL, NULL);
+	else if (symbolizer->finder)
+		return symbolizer;
+	symbolizer_free(symbolizer);
+	return NULL;
+}
+
+static void subject_free(struct subject *subject)
+{
+	tables_free(subject->tables);
+	module_files_release(&subject->files);
+	free(subject);
 }
 
 void symbolizer_free(struct symbolizer *symbolizer)
 {
 	if (!symbolizer)
 		return;
-	backend_free(symbolizer->backend);
-	for (size_t i = 0; i < symbolizer->image_count; i++)
-		image_release(&symbolizer->list[i]);
-	free(symbolizer->list);
+	for (size_t i = 0; i < symbolizer->backend_count; i++)
+		backends[i]->release(symbolizer->backends[i]);
+	name_cache_close(symbolizer->cache);
+	for (size_t i = 0; i < symbolizer->subject_count; i++)
+		subject_free(symbolizer->subjects[i]);
+	finder_free(symbolizer->finder);
+	free(symbolizer->subjects);
 	free(symbolizer->answer_list);
-	table_release(&symbolizer->images);
+	table_release(&symbolizer->keys);
 	table_release(&symbolizer->answers);
 	arena_release(&symbolizer->arena);
 	free(symbolizer);
@@ -77,7 +107,7 @@ static void one_spelling(char *path)
 }
 
 /* The same for two modules exactly when they are one build of one file. */
-static int image_key(struct buf *key, const struct module *module)
+static int module_key(struct buf *key, const struct module *module)
 {
 	size_t at;
 	int rc = buf_printf(key, "%llx %d %lx %lx %s %lx ", (unsigned long long)module->size_bytes,
@@ -93,38 +123,49 @@ static int image_key(struct buf *key, const struct module *module)
 	return rc;
 }
 
-static int add_image(struct symbolizer *symbolizer, const struct buf *key, uint32_t *index)
+static int add_subject(struct symbolizer *symbolizer, const struct module *module,
+	const struct buf *key, uint32_t *index)
 {
-	if (array_grow((void **)&symbolizer->list, &symbolizer->image_cap, symbolizer->image_count,
-		    sizeof(*symbolizer->list)) ||
-		table_add(&symbolizer->images, key->data, key->len, symbolizer->image_count))
+	struct subject *subject = calloc(1, sizeof(*subject));
+
+	if (subject)
+		subject->tables = tables_new(&subject->files, symbolizer->options->no_demangle);
+	if (!subject || !subject->tables ||
+		array_grow((void **)&symbolizer->subjects, &symbolizer->subject_cap,
+			symbolizer->subject_count, sizeof(struct subject *)) ||
+		table_add(&symbolizer->keys, key->data, key->len, symbolizer->subject_count)) {
+		if (subject)
+			subject_free(subject);
 		return -ERR_NOMEM;
-	*index = (uint32_t)symbolizer->image_count;
-	symbolizer->list[symbolizer->image_count++] = (struct image){0};
+	}
+	subject->number = (uint32_t)symbolizer->subject_count;
+	subject->module = module;
+	*index = subject->number;
+	symbolizer->subjects[symbolizer->subject_count++] = subject;
 	return 0;
 }
 
-static int image_of(struct symbolizer *symbolizer, const struct module *module, uint32_t *index)
+static int subject_of(struct symbolizer *symbolizer, const struct module *module, uint32_t *index)
 {
 	struct buf key;
 	uint64_t *known;
 	int rc;
 
 	if (module == symbolizer->last) {
-		*index = symbolizer->last_image;
+		*index = symbolizer->last_subject;
 		return 0;
 	}
 	buf_init(&key);
-	rc = image_key(&key, module);
-	known = rc ? NULL : table_find(&symbolizer->images, key.data, key.len);
+	rc = module_key(&key, module);
+	known = rc ? NULL : table_find(&symbolizer->keys, key.data, key.len);
 	if (known)
 		*index = (uint32_t)*known;
 	else if (!rc)
-		rc = add_image(symbolizer, &key, index);
+		rc = add_subject(symbolizer, module, &key, index);
 	buf_release(&key);
 	if (!rc) {
 		symbolizer->last = module;
-		symbolizer->last_image = *index;
+		symbolizer->last_subject = *index;
 	}
 	return rc;
 }
@@ -149,8 +190,8 @@ static int place_of(
 	if (rva >= module->size_bytes || rva >= UINT32_MAX)
 		return 0;
 	*place = (struct place){.rva = (uint32_t)rva};
-	rc = image_of(symbolizer, module, &place->image);
-	return rc ? rc : !symbolizer->list[place->image].is_absent;
+	rc = subject_of(symbolizer, module, &place->subject);
+	return rc ? rc : 1;
 }
 
 static int by_place(const void *a, const void *b)
@@ -158,14 +199,14 @@ static int by_place(const void *a, const void *b)
 	const struct place *x = &((const struct item *)a)->place;
 	const struct place *y = &((const struct item *)b)->place;
 
-	if (x->image != y->image)
-		return x->image < y->image ? -1 : 1;
+	if (x->subject != y->subject)
+		return x->subject < y->subject ? -1 : 1;
 	return x->rva < y->rva ? -1 : x->rva > y->rva;
 }
 
 static bool same_place(const struct place *a, const struct place *b)
 {
-	return a->image == b->image && a->rva == b->rva;
+	return a->subject == b->subject && a->rva == b->rva;
 }
 
 /* The places nobody asked about before, sorted, each once. Returns how many, or -ERR_NOMEM. */
@@ -200,7 +241,7 @@ static int64_t new_places(struct symbolizer *symbolizer, const struct symbol_que
 
 /* A name from a table that knows only where functions begin may be that of another function far
  * below; one with a line comes from true debug information. */
-static bool is_believable(const struct image *image, const struct lookup *lookup)
+static bool is_believable(struct subject *subject, const struct lookup *lookup)
 {
 	const struct symbol *function = &lookup->found.list[lookup->found.count - 1];
 	uint64_t end = (uint64_t)lookup->rva + 1;
@@ -208,32 +249,33 @@ static bool is_believable(const struct image *image, const struct lookup *lookup
 	if (function->line)
 		return true;
 	return function->offset_bytes && function->offset_bytes <= end &&
-	       image_reaches(image, (uint32_t)(end - function->offset_bytes), lookup->rva);
+	       tables_reach(subject->tables, (uint32_t)(end - function->offset_bytes), lookup->rva);
 }
 
-static int ask_tables(struct image *image, struct lookup *lookup, struct arena *arena)
+static int ask_tables(struct subject *subject, struct lookup *lookup, struct arena *arena)
 {
-	const struct pe_export *function = image_function_at(image, lookup->rva);
 	struct symbol symbol;
+	const char *by;
+	int rc = tables_find(subject->tables, lookup->rva, arena, &symbol, &by);
 
-	if (!function)
-		return 0;
-	symbol = (struct symbol){.function = function->name,
-		.offset_bytes = (uint64_t)lookup->rva + 1 - function->rva};
-	return symbols_keep(arena, &symbol, 1, &lookup->found);
+	return rc == 1 ? symbols_keep(arena, &symbol, 1, &lookup->found) : rc;
 }
 
-static int ask_image(
-	struct symbolizer *symbolizer, struct image *image, struct lookup *lookups, size_t count)
+static int ask_all(struct symbolizer *symbolizer, struct subject *subject, struct lookup *lookups,
+	size_t count)
 {
-	int rc = backend_resolve(symbolizer->backend, image, lookups, count, &symbolizer->arena);
+	int rc = finder_find(symbolizer->finder, subject->module, &subject->files);
 
+	for (size_t i = 0; !rc && i < symbolizer->backend_count; i++)
+		rc = backends[i]->resolve(
+			symbolizer->backends[i], subject, lookups, count, &symbolizer->arena);
 	for (size_t i = 0; !rc && i < count; i++) {
-		if (lookups[i].found.count && !is_believable(image, &lookups[i]))
+		if (lookups[i].found.count && !is_believable(subject, &lookups[i]))
 			lookups[i].found = (struct symbols){0};
 		if (!lookups[i].found.count)
-			rc = ask_tables(image, &lookups[i], &symbolizer->arena);
+			rc = ask_tables(subject, &lookups[i], &symbolizer->arena);
 	}
+	tables_rest(subject->tables);
 	return rc;
 }
 
@@ -254,23 +296,19 @@ static int add_answers(struct symbolizer *symbolizer, const struct item *items,
 	return rc;
 }
 
-/* All items are of one image. */
-static int resolve_image(struct symbolizer *symbolizer, const struct item *items, size_t count)
+/* All items are of one subject. */
+static int resolve_subject(struct symbolizer *symbolizer, const struct item *items, size_t count)
 {
-	struct image *image = &symbolizer->list[items->place.image];
+	struct subject *subject = symbolizer->subjects[items->place.subject];
 	struct lookup *lookups = calloc(count, sizeof(*lookups));
-	int rc = lookups ? image_open(image, items->module) : -ERR_NOMEM;
+	int rc = lookups ? 0 : -ERR_NOMEM;
 
 	for (size_t i = 0; lookups && i < count; i++)
 		lookups[i].rva = items[i].place.rva;
 	if (!rc)
-		rc = ask_image(symbolizer, image, lookups, count);
-	image_close(image);
+		rc = ask_all(symbolizer, subject, lookups, count);
 	if (!rc) /* that there is no name is an answer too */
 		rc = add_answers(symbolizer, items, lookups, count);
-	image->is_absent = rc == -ERR_SYMBOLS;
-	if (image->is_absent)
-		rc = 0;
 	free(lookups);
 	return rc;
 }
@@ -304,10 +342,10 @@ int symbolizer_resolve(
 	rc = found < 0 ? -ERR_NOMEM : 0;
 	for (size_t from = 0, to; !rc && from < (size_t)found; from = to) {
 		for (to = from + 1; to < (size_t)found; to++) {
-			if (items[to].place.image != items[from].place.image)
+			if (items[to].place.subject != items[from].place.subject)
 				break;
 		}
-		rc = resolve_image(symbolizer, items + from, to - from);
+		rc = resolve_subject(symbolizer, items + from, to - from);
 	}
 	for (size_t i = 0; !rc && i < count; i++)
 		rc = answer(symbolizer, &queries[i]);
@@ -315,12 +353,34 @@ int symbolizer_resolve(
 	return rc ? err_set(err, ERR_NOMEM, NULL, NULL) : 0;
 }
 
-void symbolizer_set_patience(struct symbolizer *symbolizer, unsigned ms)
-{
-	backend_set_patience(symbolizer->backend, ms);
-}
-
 const char *symbolizer_trouble(const struct symbolizer *symbolizer)
 {
-	return backend_trouble(symbolizer->backend);
+	for (size_t i = 0; i < symbolizer->backend_count; i++) {
+		const char *trouble = backends[i]->trouble(symbolizer->backends[i]);
+
+		if (trouble)
+			return trouble;
+	}
+	return NULL;
+}
+
+int symbolizer_story(struct symbolizer *symbolizer, const struct module *module,
+	struct symbol_story *story, struct err *err)
+{
+	struct subject *subject;
+	uint32_t index;
+	int rc;
+
+	symbolizer->last = NULL;
+	rc = subject_of(symbolizer, module, &index);
+	if (!rc)
+		rc = finder_find(symbolizer->finder, module, &symbolizer->subjects[index]->files);
+	if (rc)
+		return err_set(err, ERR_NOMEM, NULL, NULL);
+	subject = symbolizer->subjects[index];
+	*story = (struct symbol_story){.image = subject->files.image,
+		.debug = subject->files.pdb,
+		.by = "",
+		.reason = subject->files.reason.len ? subject->files.reason.data : ""};
+	return 0;
 }

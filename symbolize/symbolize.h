@@ -2,11 +2,14 @@
  * Names for addresses: address -> module!function+offset (file, line).
  *
  * The only header of this room that others include. A dump may carry names (hsym writes them);
- * else the module's own file is asked, through the backends that this platform has, in this order:
- * DbgHelp (Windows), llvm-symbolizer (elsewhere), the image's own symbol and export tables. A file
- * that is not the build which the dump recorded is not asked, and no symbol that merely lies
+ * else they come from the user's cache, and else from the module's own files, which are looked for,
+ * checked to be those that the dump means, and asked through the backends that this platform has
+ * (backend/backend.h), in their order, and last the files' own tables of symbols (tables/tables.h).
+ * A file that is not the build which the dump recorded is not asked, and no symbol that merely lies
  * somewhere below an address is given: no name is better than a wrong one.
- * What no backend knows is found == 0, and the caller shows module+offset.
+ * What nobody knows is found.count == 0, and the caller shows module+offset.
+ *
+ * A symbolizer belongs to one thread.
  */
 #ifndef SYMBOLIZE_SYMBOLIZE_H
 #define SYMBOLIZE_SYMBOLIZE_H
@@ -35,6 +38,8 @@ struct symbols {
 	size_t count; /* 0: no name */
 };
 
+/* ---------------------------------------------------------------- names that a dump carries */
+
 /* The names one dump carries ("// hsnap: name" lines), by return address. */
 struct symbol_names;
 struct symbol_names *symbol_names_new(void); /* NULL: out of memory */
@@ -50,6 +55,36 @@ struct symbols symbol_names_find(const struct symbol_names *names, uint64_t addr
 void symbol_names_write(
 	struct out *out, uint64_t addr, const struct symbols *symbols, const char *eol);
 
+/* ---------------------------------------------------------------- what is asked for */
+
+/* How a symbolizer speaks with the one who uses it, while it works. Each may be NULL. */
+struct symbol_listener {
+	void *ctx; /* handed to each */
+	/* One sentence, one line, harmless to print: a file that is another build, a server that is
+	 * not asked. Each once. */
+	void (*warn)(void *ctx, const char *sentence);
+	/* done of total addresses have been looked up; module: file name of the one whose turn it is.
+	 * Called often, at least every 100 ms while another process or DbgHelp lets it. */
+	void (*progress)(void *ctx, const char *module, size_t done, size_t total);
+	/* true: stop looking. What was found by then stays, the rest has no names. Asked as often as
+	 * progress is told. */
+	bool (*is_cancelled)(void *ctx);
+};
+
+/* All zero is a good default. Whoever fills it in keeps it alive as long as the symbolizer. */
+struct symbol_options {
+	const char *symbol_path; /* as _NT_SYMBOL_PATH, which is used when this is NULL */
+	const char *const *maps; /* "FROM=TO": paths that begin with FROM are looked for at TO */
+	size_t map_count;
+	const char *const *strip_paths; /* file names that begin with one are shown without it */
+	size_t strip_count;
+	bool no_demangle; /* names as the compiler made them */
+	bool allow_mismatch; /* use a file that is another build, too */
+	bool no_cache;
+	unsigned patience_ms; /* for one answer of another process; 0: 20000 */
+	struct symbol_listener listener;
+};
+
 struct symbol_query {
 	uint64_t addr; /* a return address in the dump's process: looked up at addr - 1 */
 	const struct module *module; /* module_of_return(); NULL: there is no name */
@@ -59,23 +94,35 @@ struct symbol_query {
 
 struct symbolizer;
 
-/* Starts nothing yet. Returns NULL and fills err when memory is out. */
-struct symbolizer *symbolizer_new(struct err *err);
+/* Starts nothing yet. options may be NULL. Returns NULL and fills err: -ERR_NOMEM, or -ERR_USAGE for
+ * a map or a symbol path that makes no sense. */
+struct symbolizer *symbolizer_new(const struct symbol_options *options, struct err *err);
 
-/* Ends helper processes and frees all names it gave. */
+/* Ends helper processes, writes what is new to the cache and frees all names it gave. */
 void symbolizer_free(struct symbolizer *symbolizer);
 
 /*
  * Answers queries, as many at once as there are: each distinct address is resolved once. The names
- * live as long as the symbolizer. Returns 0 (also when there are no names) or -ERR_NOMEM.
+ * live as long as the symbolizer. Returns 0 (also when there are no names, or it was cancelled) or
+ * -ERR_NOMEM.
  */
 int symbolizer_resolve(
 	struct symbolizer *symbolizer, struct symbol_query *queries, size_t count, struct err *err);
 
-/* How long a helper process may take for one answer, in milliseconds: without it 20000. */
-void symbolizer_set_patience(struct symbolizer *symbolizer, unsigned ms);
-
 /* Why there may be fewer names than there could be, a few words; NULL: nothing went wrong. */
 const char *symbolizer_trouble(const struct symbolizer *symbolizer);
+
+/* How the names of one module came about, or why there are none. Texts live as long as the
+ * symbolizer, or until it resolves more. */
+struct symbol_story {
+	const char *image, *debug; /* the files that were used, on this machine; or NULL */
+	const char
+		*by; /* who answered: "cache", "DbgHelp", "llvm-symbolizer", "exports", ...; "" */
+	const char *reason; /* why there are no names or poor ones, one line; "": nothing to say */
+};
+
+/* Looks for the files of a module, also when no query was about it. 0 or -ERR_NOMEM. */
+int symbolizer_story(struct symbolizer *symbolizer, const struct module *module,
+	struct symbol_story *story, struct err *err);
 
 #endif

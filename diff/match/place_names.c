@@ -148,7 +148,7 @@ int names_resolve(struct names *names, struct err *err)
 	if (!count)
 		return 0;
 	if (!names->symbolizer)
-		names->symbolizer = symbolizer_new(err);
+		names->symbolizer = symbolizer_new(NULL, err);
 	queries = calloc(count, sizeof(*queries));
 	if (!names->symbolizer || !queries) {
 		free(queries);

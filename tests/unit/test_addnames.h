@@ -3,7 +3,7 @@
 #define TESTS_UNIT_TEST_ADDNAMES_H
 
 #include "core/dump.h"
-#include "symbolize/addnames.h"
+#include "symbolize/command/addnames.h"
 
 #define MODULES                                                                                    \
 	"// Loaded modules: \n//     Base Size Module\n"                                           \

@@ -33,7 +33,8 @@ static void no_fake_llvm(void)
  * whether it gave trouble. */
 static bool ask_fake(const char *script, char names[2][100])
 {
-	struct symbolizer *symbolizer = symbolizer_new(NULL);
+	struct symbol_options options = {.patience_ms = SHORT_MS, .no_cache = true};
+	struct symbolizer *symbolizer = symbolizer_new(&options, NULL);
 	struct symbol_query queries[] = {{.addr = BASE + hidden_return, .module = &module},
 		{.addr = BASE + api_return, .module = &module}};
 	bool is_trouble;
@@ -41,7 +42,6 @@ static bool ask_fake(const char *script, char names[2][100])
 
 	assert_true(hidden_return < api_return);
 	fake_llvm(script);
-	symbolizer_set_patience(symbolizer, SHORT_MS);
 	assert_int_equal(symbolizer_resolve(symbolizer, queries, 2, &err), 0);
 	for (size_t i = 0; i < 2; i++) {
 		assert_int_equal(queries[i].found.count, 1);
@@ -122,7 +122,7 @@ static void test_no_helper_outlives_us(void **state)
 		dup2(ends[1], 9);
 		close(ends[1]);
 		close(ends[0]);
-		ask(symbolizer_new(NULL), &module, api_return);
+		ask(symbolizer_new(NULL, NULL), &module, api_return);
 		_exit(0);
 	}
 	close(ends[1]);
@@ -171,11 +171,11 @@ static void test_one_file_is_asked_once_however_its_path_is_spelled(void **state
 	(void)state;
 	need_exe();
 	other.path = "C:/mixed case\\APP.exe";
-	symbolizer = symbolizer_new(NULL);
+	symbolizer = symbolizer_new(NULL, NULL);
 	assert_ptr_equal(ask(symbolizer, &module, api_return).list,
 		ask(symbolizer, &other, api_return).list);
 	symbolizer_free(symbolizer);
-	assert_true(sizeof(struct image) < 256); /* there is one for every module */
+	assert_true(sizeof(struct subject) < 256); /* there is one for every module */
 }
 
 static void test_control_characters_of_names_are_made_harmless(void **state)

@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "symbolize/llvm_json.h"
+#include "symbolize/backend/llvm_json.h"
 
 static const char answer[] =
 	"{\"Address\":\"0x15bd\",\"ModuleName\":\"C:\\\\a\",\"Symbol\":[{\"Column\":9,"

@@ -8,7 +8,7 @@ static void test_functions_lines_and_offsets_are_exact(void **state)
 
 	(void)state;
 	need_llvm();
-	symbolizer = symbolizer_new(NULL);
+	symbolizer = symbolizer_new(NULL, NULL);
 	found = ask(symbolizer, &module, hidden_return);
 	assert_int_equal(found.count, 1);
 	assert_string_equal(found.list[0].function, "hidden");
@@ -30,7 +30,7 @@ static void test_another_build_gives_no_names(void **state)
 
 	(void)state;
 	need_exe();
-	symbolizer = symbolizer_new(NULL);
+	symbolizer = symbolizer_new(NULL, NULL);
 	other = module;
 	other.timestamp++;
 	assert_int_equal(ask(symbolizer, &other, api_return).count, 0);
@@ -57,7 +57,7 @@ static void test_what_is_no_call_in_a_module_has_no_name(void **state)
 
 	(void)state;
 	need_exe();
-	symbolizer = symbolizer_new(NULL);
+	symbolizer = symbolizer_new(NULL, NULL);
 	assert_int_equal(symbolizer_resolve(symbolizer, &query, 1, &err), 0);
 	assert_int_equal(query.found.count, 0);
 	query = (struct symbol_query){.addr = BASE + api_return, .found = {NULL, 9}};
@@ -103,7 +103,7 @@ static void test_many_addresses_at_once_do_not_block(void **state)
 
 	(void)state;
 	need_llvm();
-	symbolizer = symbolizer_new(NULL);
+	symbolizer = symbolizer_new(NULL, NULL);
 	queries = calloc(COUNT, sizeof(*queries));
 	assert_non_null(queries);
 	for (uint32_t i = 0; i < COUNT; i++)
@@ -121,7 +121,7 @@ static void test_many_addresses_at_once_do_not_block(void **state)
 static void test_names_of_the_dump_come_first(void **state)
 {
 	struct symbol_names *names = symbol_names_new();
-	struct symbolizer *symbolizer = symbolizer_new(NULL);
+	struct symbolizer *symbolizer = symbolizer_new(NULL, NULL);
 	struct symbol_query query = {.addr = 0x1234, .names = names};
 	struct err err;
 	struct kv pairs;

@@ -22,8 +22,8 @@
 
 #include "core/os.h"
 #include "core/pe.h"
-#include "symbolize/addnames.h"
-#include "symbolize/image.h"
+#include "symbolize/command/addnames.h"
+#include "symbolize/backend/backend.h"
 #include "symbolize/symbolize.h"
 
 /* The call of line 7 is in hidden(), that of line 11 in api(). */
@@ -194,7 +194,7 @@ static inline struct symbols ask(
 /* What the image's own tables know: functions, no lines. */
 static inline void check_tables(const struct module *in, bool has_symbols)
 {
-	struct symbolizer *symbolizer = symbolizer_new(NULL);
+	struct symbolizer *symbolizer = symbolizer_new(NULL, NULL);
 	struct symbols found = ask(symbolizer, in, api_return);
 
 	assert_int_equal(found.count, 1);

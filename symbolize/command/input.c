@@ -1,4 +1,4 @@
-#include "symbolize/input.h"
+#include "symbolize/command/input.h"
 
 #include <string.h>
 

@@ -1,4 +1,4 @@
-#include "symbolize/llvm_json.h"
+#include "symbolize/backend/llvm_json.h"
 
 #include <string.h>
 

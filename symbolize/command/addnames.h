@@ -10,7 +10,7 @@
 
 #include "core/module_list.h"
 #include "core/out.h"
-#include "symbolize/input.h"
+#include "symbolize/command/input.h"
 #include "symbolize/symbolize.h"
 
 struct addnames {

@@ -1,4 +1,4 @@
-#include "symbolize/paths.h"
+#include "symbolize/files/local_path.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -27,7 +27,7 @@ static bool is_file(const char *path)
 	       !(attributes & (FILE_ATTRIBUTE_DIRECTORY | FILE_ATTRIBUTE_DEVICE));
 }
 
-bool module_files(const char *module_path, const struct path_user *user)
+bool local_files(const char *module_path, const struct path_user *user)
 {
 	if (!strncmp(module_path, "\\\\?\\", 4) || !strncmp(module_path, "\\??\\", 4))
 		module_path += 4;

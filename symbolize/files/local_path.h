@@ -1,6 +1,6 @@
-/* Where a module's file may be on this machine. paths_posix.c or paths_windows.c. */
-#ifndef SYMBOLIZE_PATHS_H
-#define SYMBOLIZE_PATHS_H
+/* Where a module's file may be on this machine. local_path_posix.c or local_path_windows.c. */
+#ifndef SYMBOLIZE_LOCAL_PATH_H
+#define SYMBOLIZE_LOCAL_PATH_H
 
 #include <stdbool.h>
 
@@ -13,6 +13,6 @@ struct path_user {
 
 /* Hands on, one after the other, the files that a module's path, as the dump has it, may mean here;
  * only regular files. Returns true as soon as one is used. */
-bool module_files(const char *module_path, const struct path_user *user);
+bool local_files(const char *module_path, const struct path_user *user);
 
 #endif

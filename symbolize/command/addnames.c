@@ -1,4 +1,4 @@
-#include "symbolize/addnames.h"
+#include "symbolize/command/addnames.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -29,7 +29,7 @@ int addnames_init(struct addnames *work, struct err *err)
 	work->seen = calloc((size_t)1 << SEEN_BITS, sizeof(*work->seen));
 	if (!work->names || !work->seen)
 		return err_set(err, ERR_NOMEM, NULL, NULL);
-	work->symbolizer = symbolizer_new(err);
+	work->symbolizer = symbolizer_new(NULL, err);
 	return work->symbolizer ? 0 : -ERR_NOMEM;
 }
 

@@ -1,4 +1,4 @@
-#include "symbolize/paths.h"
+#include "symbolize/files/local_path.h"
 
 #include <dirent.h>
 #include <stdlib.h>
@@ -168,7 +168,7 @@ static bool try_wine(const char *path, const struct path_user *user)
 	return used;
 }
 
-bool module_files(const char *module_path, const struct path_user *user)
+bool local_files(const char *module_path, const struct path_user *user)
 {
 	struct buf file;
 	bool used;

@@ -1,4 +1,4 @@
-#include "symbolize/backend.h"
+#include "symbolize/backend/backend.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -45,6 +45,9 @@ struct backend {
 	bool is_tried, is_alive, has_inlines, has_true_lines;
 	HANDLE session; /* any number that no other user of DbgHelp in this process has */
 	uint64_t next_base;
+	/* By number of the subject: where it was loaded; 0: it was not tried yet; 1: in vain. */
+	uint64_t *loaded;
+	size_t loaded_count;
 	/* NOLINTNEXTLINE(bugprone-macro-parentheses) */
 #define X(type, name, parameters) type(WINAPI *name) parameters;
 	NEEDED(X)
@@ -56,25 +59,22 @@ struct backend {
 	} symbol;
 };
 
-struct backend *backend_new(void)
+static struct backend *dbghelp_make(
+	const struct symbol_options *options, const struct finder *finder)
 {
+	(void)options;
+	(void)finder;
 	return calloc(1, sizeof(struct backend));
 }
 
 /* No SymCleanup: in Wine 8 it frees what it must not and crashes; the process ends soon. */
-void backend_free(struct backend *backend)
+static void dbghelp_release(struct backend *backend)
 {
+	free(backend->loaded);
 	free(backend);
 }
 
-/* It works in this process, where nobody could stop it. */
-void backend_set_patience(struct backend *backend, unsigned ms)
-{
-	(void)backend;
-	(void)ms;
-}
-
-const char *backend_trouble(const struct backend *backend)
+static const char *dbghelp_trouble(const struct backend *backend)
 {
 	(void)backend;
 	return NULL;
@@ -130,17 +130,34 @@ static void start(struct backend *backend)
 	backend->is_alive = backend->SymInitializeW(backend->session, NULL, FALSE);
 }
 
-/* 0, also when image->is_refused then; or -ERR_NOMEM. */
-static int load_image(struct backend *backend, struct image *image)
+static int find_room(struct backend *backend, const struct subject *subject)
 {
-	wchar_t *path = wide_from_utf8(image->path);
-	uint64_t size = (image->pe->size_of_image + UINT64_C(0xffff)) & ~UINT64_C(0xffff);
+	size_t count = backend->loaded_count;
+	uint64_t *more;
+
+	if (subject->number < count)
+		return 0;
+	more = realloc(backend->loaded, (subject->number + (size_t)64) * sizeof(*more));
+	if (!more)
+		return -ERR_NOMEM;
+	backend->loaded = more;
+	backend->loaded_count = subject->number + (size_t)64;
+	memset(more + count, 0, (backend->loaded_count - count) * sizeof(*more));
+	return 0;
+}
+
+/* 0, also when it is refused; or -ERR_NOMEM. */
+static int load_image(struct backend *backend, const struct subject *subject)
+{
+	const struct pe_image *pe = subject->files.pe;
+	wchar_t *path = wide_from_utf8(subject->files.image);
+	uint64_t size = (pe->size_of_image + UINT64_C(0xffff)) & ~UINT64_C(0xffff), base;
 
 	if (!path)
 		return -ERR_NOMEM;
-	image->loaded_base = backend->SymLoadModuleExW(backend->session, NULL, path, NULL,
-		backend->next_base, image->pe->size_of_image, NULL, 0);
-	image->is_refused = !image->loaded_base;
+	base = backend->SymLoadModuleExW(
+		backend->session, NULL, path, NULL, backend->next_base, pe->size_of_image, NULL, 0);
+	backend->loaded[subject->number] = base ? base : 1;
 	backend->next_base += size;
 	free(path);
 	return 0;
@@ -257,18 +274,31 @@ out:
 	return rc;
 }
 
-int backend_resolve(struct backend *backend, struct image *image, struct lookup *lookups,
+static int dbghelp_resolve(struct backend *backend, struct subject *subject, struct lookup *lookups,
 	size_t count, struct arena *arena)
 {
+	uint64_t *loaded;
 	int rc = 0;
 
 	if (!backend->is_tried)
 		start(backend);
-	if (!backend->is_alive)
+	if (!backend->is_alive || !subject->files.image)
 		return 0;
-	if (!image->loaded_base && !image->is_refused)
-		rc = load_image(backend, image);
-	for (size_t i = 0; !rc && image->loaded_base && i < count; i++)
-		rc = look_up(backend, image->loaded_base, &lookups[i], arena);
+	rc = find_room(backend, subject);
+	if (rc)
+		return rc;
+	loaded = &backend->loaded[subject->number];
+	if (!*loaded)
+		rc = load_image(backend, subject);
+	for (size_t i = 0; !rc && *loaded > 1 && i < count; i++)
+		rc = look_up(backend, *loaded, &lookups[i], arena);
 	return rc;
 }
+
+const struct backend_kind dbghelp_backend = {
+	.name = "DbgHelp",
+	.make = dbghelp_make,
+	.release = dbghelp_release,
+	.resolve = dbghelp_resolve,
+	.trouble = dbghelp_trouble,
+};

@@ -1,4 +1,4 @@
-#include "symbolize/backend.h"
+#include "symbolize/backend/backend.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -17,7 +17,7 @@
 
 #include "core/buf.h"
 #include "symbolize/keep.h"
-#include "symbolize/llvm_json.h"
+#include "symbolize/backend/llvm_json.h"
 
 /*
  * One llvm-symbolizer for the whole run: a question is a line 'CODE "path" 0xRVA', its answer one
@@ -34,6 +34,7 @@
 #define PATIENCE_MS 20000 /* for one answer: a large PDB takes its time */
 
 struct backend {
+	const struct symbol_options *options;
 	bool is_tried, is_alive, gave_up;
 	pid_t pid;
 	int fd;
@@ -42,21 +43,19 @@ struct backend {
 	struct buf questions, answers;
 };
 
-struct backend *backend_new(void)
+static struct backend *llvm_make(const struct symbol_options *options, const struct finder *finder)
 {
 	struct backend *backend = calloc(1, sizeof(*backend));
 
-	if (backend)
-		backend->patience_ms = PATIENCE_MS;
+	(void)finder;
+	if (backend) {
+		backend->options = options;
+		backend->patience_ms = options->patience_ms ? options->patience_ms : PATIENCE_MS;
+	}
 	return backend;
 }
 
-void backend_set_patience(struct backend *backend, unsigned ms)
-{
-	backend->patience_ms = ms;
-}
-
-const char *backend_trouble(const struct backend *backend)
+static const char *llvm_trouble(const struct backend *backend)
 {
 	return backend->gave_up ? "llvm-symbolizer failed before it had answered all" : NULL;
 }
@@ -77,7 +76,7 @@ static void stop(struct backend *backend)
 	reap(backend->pid);
 }
 
-void backend_free(struct backend *backend)
+static void llvm_release(struct backend *backend)
 {
 	stop(backend);
 	buf_release(&backend->questions);
@@ -191,16 +190,17 @@ static int receive_some(struct backend *backend)
 
 /* 0 when it is not recorded where the function begins: so for much that is inlined. */
 static uint64_t offset_of(
-	const struct image *image, const struct lookup *lookup, const struct llvm_frame *frame)
+	const struct subject *subject, const struct lookup *lookup, const struct llvm_frame *frame)
 {
-	uint64_t addr = image->pe->preferred_base + lookup->rva + 1;
+	uint64_t addr = subject->files.pe->preferred_base + lookup->rva + 1;
 
-	return frame->start >= image->pe->preferred_base && frame->start && frame->start < addr ?
+	return frame->start >= subject->files.pe->preferred_base && frame->start &&
+			       frame->start < addr ?
 		       addr - frame->start :
 		       0;
 }
 
-static int keep_frames(const struct image *image, const struct llvm_frame *frames, size_t count,
+static int keep_frames(const struct subject *subject, const struct llvm_frame *frames, size_t count,
 	struct lookup *lookup, struct arena *arena)
 {
 	struct symbol chain[SYMBOL_CHAIN_MAX];
@@ -209,7 +209,7 @@ static int keep_frames(const struct image *image, const struct llvm_frame *frame
 		if (!frames[i].function[0])
 			return 0;
 		chain[i] = (struct symbol){.function = frames[i].function,
-			.offset_bytes = offset_of(image, lookup, &frames[i]),
+			.offset_bytes = offset_of(subject, lookup, &frames[i]),
 			.file = frames[i].file[0] ? frames[i].file : NULL,
 			.line = frames[i].line};
 	}
@@ -218,14 +218,14 @@ static int keep_frames(const struct image *image, const struct llvm_frame *frame
 	/* From a PDB it never tells where a function begins. With a line the name is sure; without
 	 * one it may be that of some symbol far below, and the caller will not believe it. */
 	if (!chain[count - 1].offset_bytes && chain[count - 1].line)
-		chain[count - 1].offset_bytes = image_function_offset(image, lookup->rva);
+		chain[count - 1].offset_bytes = tables_offset(subject->tables, lookup->rva);
 	return symbols_keep(arena, chain, count, &lookup->found);
 }
 
 /* All questions about one image, and how far they are answered. */
 struct talk {
 	struct backend *backend;
-	const struct image *image;
+	const struct subject *subject;
 	struct lookup *lookups;
 	size_t count, answered, sent;
 	struct arena *arena;
@@ -264,11 +264,11 @@ static int take_answer(struct talk *talk, char *line, size_t len)
 
 	if (!question.has_addr)
 		return ++talk->backend->stray_count > STRAY_MAX ? -ERR_READ : 0;
-	if (question.addr != lookup->rva || !same_path(question.module, talk->image->path))
+	if (question.addr != lookup->rva || !same_path(question.module, talk->subject->files.image))
 		return -ERR_READ;
 	talk->answered++;
 	talk->deadline_ms = now_ms() + talk->backend->patience_ms;
-	return keep_frames(talk->image, frames, count, lookup, talk->arena);
+	return keep_frames(talk->subject, frames, count, lookup, talk->arena);
 }
 
 /* Takes the whole lines received so far. */
@@ -324,35 +324,34 @@ static int converse(struct talk *talk)
 	return talk->answered == talk->count && rc != -ERR_NOMEM ? 0 : rc;
 }
 
-static int ask(struct buf *questions, const struct image *image, const struct lookup *lookups,
-	size_t count)
+static int ask(struct buf *questions, const char *path, const struct lookup *lookups, size_t count)
 {
 	int rc = 0;
 
 	buf_clear(questions);
 	for (size_t i = 0; !rc && i < count; i++)
-		rc = buf_printf(
-			questions, "CODE \"%s\" 0x%" PRIx32 "\n", image->path, lookups[i].rva);
+		rc = buf_printf(questions, "CODE \"%s\" 0x%" PRIx32 "\n", path, lookups[i].rva);
 	return rc;
 }
 
-int backend_resolve(struct backend *backend, struct image *image, struct lookup *lookups,
+static int llvm_resolve(struct backend *backend, struct subject *subject, struct lookup *lookups,
 	size_t count, struct arena *arena)
 {
 	struct talk talk = {.backend = backend,
-		.image = image,
+		.subject = subject,
 		.lookups = lookups,
 		.count = count,
 		.arena = arena};
+	const char *path = subject->files.image;
 	int rc;
 
-	if (strpbrk(image->path, "\"\r\n")) /* its input cannot say such a path */
+	if (!path || strpbrk(path, "\"\r\n")) /* its input cannot say such a path */
 		return 0;
 	if (!backend->is_tried)
 		start(backend);
 	if (!backend->is_alive)
 		return 0;
-	rc = ask(&backend->questions, image, lookups, count);
+	rc = ask(&backend->questions, path, lookups, count);
 	if (!rc)
 		rc = converse(&talk);
 	if (rc)
@@ -360,3 +359,11 @@ int backend_resolve(struct backend *backend, struct image *image, struct lookup 
 	backend->gave_up |= rc == -ERR_READ;
 	return rc == -ERR_NOMEM ? rc : 0;
 }
+
+const struct backend_kind llvm_backend = {
+	.name = "llvm-symbolizer",
+	.make = llvm_make,
+	.release = llvm_release,
+	.resolve = llvm_resolve,
+	.trouble = llvm_trouble,
+};

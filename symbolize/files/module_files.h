@@ -1,0 +1,47 @@
+/*
+ * The files of a module on this machine: its image and its PDB, found and checked to be those that the
+ * dump means.
+ *
+ * Where is looked, in this order, for the image: the path that the dump gives (through --map, then as
+ * it is: through the Wine prefix elsewhere than on Windows); the folders and stores of the symbol path.
+ * For the PDB: the path that the image gives, as above; beside the image; the symbol path. Only what is
+ * the dump's build is taken: a PDB by GUID and age, an image by size and time stamp and, where they are
+ * known, GUID and age or else the checksum. UMDH's dumps record but path and size. What is found and
+ * does not fit is said once through the listener, with both values and the path.
+ */
+#ifndef SYMBOLIZE_MODULE_FILES_H
+#define SYMBOLIZE_MODULE_FILES_H
+
+#include "core/buf.h"
+#include "core/pe.h"
+#include "symbolize/symbolize.h"
+
+struct module_files {
+	bool is_searched;
+	char *image; /* UTF-8 path here; NULL: there is none */
+	struct pe_image
+		*pe; /* its headers; NULL when image is. Large, and most files are not there. */
+	char *pdb; /* the PDB; NULL: there is none. It can be here without the image. */
+	char guid
+		[33]; /* of the PDB that belongs to the module, 32 upper-case digits; "": not known */
+	uint32_t age;
+	bool has_dwarf; /* in the image */
+	bool is_mismatch; /* taken for --allow-mismatch: what they say may be wrong */
+	struct buf reason; /* why something is missing or poor: one line, may be empty */
+};
+
+struct finder;
+
+/* Parses the symbol path and the maps; touches no file. NULL and -ERR_NOMEM, -ERR_USAGE. options must
+ * outlive it. */
+struct finder *finder_new(const struct symbol_options *options, struct err *err);
+void finder_free(struct finder *finder);
+
+/* Fills *files, which is zeroed the first time; later calls change nothing. 0 or -ERR_NOMEM. */
+int finder_find(struct finder *finder, const struct module *module, struct module_files *files);
+void module_files_release(struct module_files *files);
+
+/* The symbol path for one who asks servers too (DbgHelp), or NULL when it names none. Owned by finder. */
+const char *finder_servers(const struct finder *finder);
+
+#endif

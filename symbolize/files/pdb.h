@@ -1,0 +1,31 @@
+/*
+ * PDB files ("MSF 7.00"), as far as they are read here: whom they belong to, and their public symbols.
+ *
+ * Layout after LLVM's published description of the format ("The PDB File Format": MSF, PDB info
+ * stream, DBI stream, public symbols). Nothing in a file is trusted: every block, offset, size and
+ * count is checked, memory is bounded by the size of the file. Lines and types are for the backends.
+ */
+#ifndef SYMBOLIZE_PDB_H
+#define SYMBOLIZE_PDB_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "core/arena.h"
+#include "core/err.h"
+#include "core/pe.h"
+
+struct pdb_identity {
+	char guid[33]; /* 32 upper-case digits, as pe_image.pdb_guid */
+	uint32_t age; /* that of the DBI stream, which is the one that images record */
+};
+
+/* Returns 0; -ERR_OPEN, -ERR_READ with err filled; -ERR_TARGET: it is no PDB or it is damaged (cut),
+ * err's detail says which; -ERR_NOMEM. */
+int pdb_read_identity(const char *path, struct pdb_identity *identity, struct err *err);
+
+/* The functions among its public symbols, by rva then name; their ordinals are 0. Names are as the
+ * compiler made them. Errors as above; the caller releases *functions after success. */
+int pdb_read_functions(const char *path, struct pe_exports *functions, struct err *err);
+
+#endif

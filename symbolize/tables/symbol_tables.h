@@ -1,0 +1,42 @@
+/*
+ * What a module's own tables know of an address: the last resort for its name, and the judge of the
+ * names that others give without a line.
+ *
+ * The tables are the symbols that mingw leaves in an image, the public symbols of its PDB, its exports,
+ * and its table of functions (exceptions). Each is read when first needed, once. One that cannot be read
+ * has nothing in it.
+ */
+#ifndef SYMBOLIZE_TABLES_H
+#define SYMBOLIZE_TABLES_H
+
+#include "core/arena.h"
+#include "symbolize/files/module_files.h"
+
+struct tables;
+
+/* Opens nothing yet. files must outlive it; no_demangle: names as they are. NULL: out of memory. */
+struct tables *tables_new(const struct module_files *files, bool no_demangle);
+void tables_free(struct tables *tables);
+
+/* Closes the files; what was learned stays. */
+void tables_rest(struct tables *tables);
+
+/*
+ * The last function that begins at or below rva and can reach it: 1, *symbol (texts in the arena, offset
+ * that of the byte behind rva) and *by, "symbols", "publics" or "exports"; 0: none; or -ERR_NOMEM.
+ */
+int tables_find(struct tables *tables, uint32_t rva, struct arena *arena, struct symbol *symbol,
+	const char **by);
+
+/* False when the function at start cannot be the one that rva belongs to: they lie in different
+ * sections, or another function lies between. */
+bool tables_reach(struct tables *tables, uint32_t start, uint32_t rva);
+
+/* From the start of the function that covers rva to the byte behind rva; 0: not known. */
+uint64_t tables_offset(struct tables *tables, uint32_t rva);
+
+/* The name of a function that begins at exactly this rva, as the compiler made it (mangled); NULL: no
+ * table has one. */
+const char *tables_name_at(struct tables *tables, uint32_t rva);
+
+#endif
