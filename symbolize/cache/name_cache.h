@@ -14,7 +14,7 @@
 
 struct name_cache;
 
-/* Opens the cache at path; NULL: where HSYM_CACHE says (empty: there is none), else in the user's folder
+/* Opens the cache at path; NULL: where HSYM_CACHE says ("off": there is none), else in the user's folder
  * for caches. NULL: there is none, or out of memory. */
 struct name_cache *name_cache_open(const char *path);
 

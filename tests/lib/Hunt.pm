@@ -22,7 +22,7 @@ our $root = abs_path(dirname(__FILE__) . '/../..');
 my $limit = $ENV{HSNAP_STEP_TIMEOUT} // 60;    # seconds for one event
 my %running;                                   # pids of ours
 $SIG{PIPE} = 'IGNORE';
-$ENV{HSYM_CACHE} = '';    # names are looked up, not remembered from an earlier run
+$ENV{HSYM_CACHE} = 'off';  # names are looked up, not remembered from an earlier run
 $SIG{$_} = sub { exit 1 } for qw(INT TERM HUP);
 chdir $root or die "$root: $!\n";
 
