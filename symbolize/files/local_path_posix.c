@@ -139,7 +139,8 @@ static int own_path(struct local_paths *paths, const char *path, struct buf *her
 		return rc ? rc : kind_of(&st);
 	here->len = start;
 	here->data[start] = '\0';
-	return local_below(paths, here, path);
+	/* Another machine, or the root of nobody knows which drive. */
+	return *path == '\\' ? LOCAL_NONE : local_below(paths, here, path);
 }
 
 /* Where Wine keeps its drives; an empty path when nobody knows. */

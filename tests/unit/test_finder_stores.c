@@ -175,8 +175,11 @@ static void test_a_relative_folder_becomes_a_full_path(void **state)
 	assert_int_equal(chdir(dir), 0);
 	use_path("here\\-");
 	scene_find();
-	assert_int_equal(chdir(old), 0);
 	check_files(NULL, "here/-/app.pdb");
+	use_path("\\\\here\\-;\\here\\-"); /* another machine, another drive's root */
+	scene_find();
+	assert_int_equal(chdir(old), 0);
+	check_files(NULL, NULL);
 }
 
 static void test_packed_files_are_named_as_not_read(void **state)

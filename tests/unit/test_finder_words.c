@@ -12,6 +12,7 @@
 
 static void test_files_of_another_build_are_used_when_asked_for(void **state)
 {
+	const char *maps[1];
 	struct image_plan plan = scene_plan();
 
 	(void)state;
@@ -41,6 +42,15 @@ static void test_files_of_another_build_are_used_when_asked_for(void **state)
 	check_told(PDB " is another build: GUID and age " MADE_GUID " 3 in the image, 030201CC");
 	assert_int_equal(told_count, 1);
 	assert_string_equal(files.guid, MADE_GUID);
+	/* What else is wrong with images is no matter beside the right one. */
+	maps[0] = "C:\\App=C:\\Other";
+	options.maps = maps;
+	options.map_count = 1;
+	scene_image("prefix/dosdevices/c:/Other/app.exe", &plan);
+	scene_find();
+	check_files(IMAGE, PDB);
+	assert_int_equal(told_count, 1);
+	options.map_count = 0;
 	/* And what fits is used as ever. */
 	scene_pdb(PDB, 0, 3);
 	scene_find();
