@@ -23,12 +23,14 @@ static const char no_name[] = "-";
 
 static void tell_progress(void *ctx, const char *module, size_t done, size_t total)
 {
-	const struct sources *sources = ctx;
+	struct sources *sources = ctx;
 
 	(void)total;
+	if (sources->told_count < sources->done_count + done)
+		sources->told_count = sources->done_count + done;
 	if (sources->listener.progress)
-		sources->listener.progress(sources->listener.ctx, module,
-			sources->done_count + done, sources->total_count);
+		sources->listener.progress(
+			sources->listener.ctx, module, sources->told_count, sources->total_count);
 }
 
 static void tell_warning(void *ctx, const char *sentence)

@@ -305,6 +305,7 @@ static int resolve_all(struct symbolizer *symbolizer, const struct item *items, 
 	int rc = 0;
 
 	sources->total_count = count;
+	sources->told_count = 0;
 	for (size_t from = 0, to; !rc && from < count; from = to) {
 		const struct module *module = items[from].module;
 
