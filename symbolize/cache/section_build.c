@@ -1,7 +1,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/table.h"
+#include "core/u64map.h"
 #include "symbolize/cache/section.h"
 #include "symbolize/cache/section_bytes.h"
 #include "symbolize/keep.h"
@@ -57,21 +57,21 @@ size_t section_sort(struct section_answer *answers, size_t count)
 /* A section in the making. */
 struct making {
 	struct buf symbols, texts;
-	struct table places; /* of texts */
+	struct u64map places; /* hash of a text -> place of the first text that has it */
 	size_t answer_count;
 };
 
 static void making_init(struct making *making)
 {
 	*making = (struct making){0};
-	table_init(&making->places);
+	u64map_init(&making->places);
 }
 
 static void making_release(struct making *making)
 {
 	buf_release(&making->symbols);
 	buf_release(&making->texts);
-	table_release(&making->places);
+	u64map_release(&making->places);
 }
 
 static size_t making_bytes(const struct making *making)
@@ -79,16 +79,20 @@ static size_t making_bytes(const struct making *making)
 	return making->answer_count * 8 + making->symbols.len + making->texts.len;
 }
 
+/* Of texts that have one hash only the first is shared. */
 static int put_text(struct making *making, const char *text, uint32_t *place)
 {
-	size_t len = text ? strlen(text) : 0;
-	const uint64_t *known = text ? table_find(&making->places, text, len) : NULL;
+	size_t len = strlen(text);
+	uint32_t known = (uint32_t)making->texts.len;
+	int rc = u64map_put(&making->places, check_of((const unsigned char *)text, len), &known);
 
-	*place = !text ? NO_TEXT : known ? (uint32_t)*known : (uint32_t)making->texts.len;
-	if (!text || known)
+	if (rc < 0)
+		return rc;
+	*place = (uint32_t)making->texts.len;
+	if (rc == 0 && !strcmp(making->texts.data + known, text)) {
+		*place = known;
 		return 0;
-	if (table_add(&making->places, text, len, making->texts.len))
-		return -ERR_NOMEM;
+	}
 	return buf_add(&making->texts, text, len + 1);
 }
 
@@ -99,10 +103,10 @@ static int put_answer(struct making *making, const struct symbols *symbols)
 	for (size_t i = 0; !rc && i < symbols->count; i++) {
 		const struct symbol *symbol = &symbols->list[i];
 		unsigned char bytes[SYMBOL_BYTES];
-		uint32_t function, file;
+		uint32_t function, file = NO_TEXT;
 
 		rc = put_text(making, symbol->function, &function);
-		if (!rc)
+		if (!rc && symbol->file)
 			rc = put_text(making, symbol->file, &file);
 		if (rc)
 			break;

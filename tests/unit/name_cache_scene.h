@@ -168,8 +168,10 @@ static inline char *scene_bytes(size_t *len)
 /* The cache becomes a file of these bytes. */
 static inline void scene_put(const void *bytes, size_t len)
 {
-	FILE *file = fopen(scene_path, "wb");
+	FILE *file;
 
+	unlink(scene_path); /* one that was emptied would be put on the disk at once */
+	file = fopen(scene_path, "wb");
 	assert_non_null(file);
 	assert_int_equal(fwrite(bytes, 1, len, file), len);
 	assert_int_equal(fclose(file), 0);
