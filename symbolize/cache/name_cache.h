@@ -3,8 +3,8 @@
  * from all others, and by offset.
  *
  * Only names that cannot become better or wrong are kept in it: see who adds (symbolize.c). The file is
- * a help and never a need: one that is not there, cannot be read, is damaged, is somebody else's or too
- * large is as an empty one. Several programs may use it at once. What is damaged goes at the next write
+ * a help and never a need: one that is not there, cannot be read, is damaged or somebody else's is as an
+ * empty one, and of one that is too large the rest is not read. Several programs may use it at once. What is damaged goes at the next write
  * by someone who met it; when there is too much, the oldest goes (section_file.h).
  */
 #ifndef SYMBOLIZE_NAME_CACHE_H
