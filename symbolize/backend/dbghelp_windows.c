@@ -7,7 +7,6 @@
 #include "symbolize/backend/dbghelp_module_windows.h"
 #include "symbolize/keep.h"
 #include "symbolize/listen.h"
-#include "symbolize/tables/demangle.h"
 
 /*
  * Asking DbgHelp. With DWARF 5 the one of Wine 8 has no names and says nothing of it; functions of its
@@ -164,21 +163,6 @@ static int function_line(struct backend *backend, struct question *question, str
 	return take_line(&line, question, symbol);
 }
 
-/* The name as the compiler made it, which debug information does not have: a function's own tables. */
-static int take_raw_name(struct question *question, struct tables *tables, uint32_t rva)
-{
-	struct symbol *symbol = &question->chain[question->count - 1];
-	uint64_t end = (uint64_t)rva + 1;
-	const char *raw = symbol->offset_bytes <= end ?
-				  tables_name_at(tables, (uint32_t)(end - symbol->offset_bytes)) :
-				  NULL;
-
-	if (!raw || !is_mangled(raw))
-		return 0;
-	symbol->function = arena_text(&question->texts, raw, strlen(raw));
-	return symbol->function ? 0 : -ERR_NOMEM;
-}
-
 /* The function itself. What is inlined in one without a name is left out with it. */
 static int ask_function(struct backend *backend, struct question *question)
 {
@@ -197,7 +181,7 @@ static int ask_function(struct backend *backend, struct question *question)
 }
 
 static int look_up(struct backend *backend, const struct dbghelp_module *module,
-	const struct subject *subject, struct lookup *lookup, struct arena *arena)
+	struct lookup *lookup, struct arena *arena)
 {
 	struct question question = {.module = module, .addr = module->base + lookup->rva};
 	int rc = 0;
@@ -207,10 +191,9 @@ static int look_up(struct backend *backend, const struct dbghelp_module *module,
 		rc = ask_inlined(backend, &question);
 	if (!rc)
 		rc = ask_function(backend, &question);
-	if (!rc && question.count && backend->options->no_demangle)
-		rc = take_raw_name(&question, subject->tables, lookup->rva);
 	if (!rc && question.count)
 		rc = symbols_keep(arena, question.chain, question.count, &lookup->found);
+	lookup->is_answered = !rc;
 	arena_release(&question.texts);
 	return rc;
 }
@@ -248,7 +231,7 @@ static int dbghelp_resolve(struct backend *backend, struct subject *subject, str
 		if (!go_on(backend, subject->module, i, count))
 			break;
 		if (!lookups[i].found.count)
-			rc = look_up(backend, &module, subject, &lookups[i], arena);
+			rc = look_up(backend, &module, &lookups[i], arena);
 	}
 	return rc;
 }
