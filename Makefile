@@ -34,6 +34,8 @@ VIRTUAL := snapshot/tracer/hooks_virtual.c snapshot/tracer/pages.c
 SAMPLES := $(wildcard samples/*.c)
 UNIT_TESTS := $(wildcard tests/unit/test_*.c)
 WIN_TESTS := $(wildcard tests/win/test_*.c)
+# Programs that scripts run to ask a part of ours alone.
+WIN_ASKS := $(wildcard tests/win/ask_*.c)
 # Programs that tests run under hsnap.
 WIN_TARGETS := $(wildcard tests/targets/*.c)
 # DLLs that those load.
@@ -135,6 +137,7 @@ TEST_PROGRAMS := $(if $(wildcard snapshot/hsnap.c),build/asan/hsnap) \
 	$(UNIT_TESTS:tests/unit/%.c=build/linux/tests/%) \
 	$(UNIT_TESTS:tests/unit/%.c=build/asan/tests/%) \
 	$(WIN_TESTS:tests/win/%.c=build/win64/tests/%.exe) \
+	$(WIN_ASKS:tests/win/%.c=build/win64/tests/%.exe) \
 	$(WIN_TARGETS:tests/targets/%.c=build/win64/targets/%.exe) \
 	$(WIN_PLUGS:tests/plugs/%.c=build/win64/targets/%.dll) \
 	$(NAMED_PROGRAMS)
