@@ -9,6 +9,7 @@
 #include "symbolize/backend/backend.h"
 #include "symbolize/cache/name_cache.h"
 #include "symbolize/keep.h"
+#include "symbolize/listen.h"
 
 struct symbolizer {
 	const struct symbol_options *options;
@@ -340,13 +341,17 @@ int symbolizer_resolve(
 	symbolizer->last = NULL;
 	found = items ? new_places(symbolizer, queries, count, items) : -ERR_NOMEM;
 	rc = found < 0 ? -ERR_NOMEM : 0;
+	listener_busy(symbolizer->options, true);
 	for (size_t from = 0, to; !rc && from < (size_t)found; from = to) {
+		if (listener_is_cancelled(symbolizer->options))
+			break;
 		for (to = from + 1; to < (size_t)found; to++) {
 			if (items[to].place.subject != items[from].place.subject)
 				break;
 		}
 		rc = resolve_subject(symbolizer, items + from, to - from);
 	}
+	listener_busy(symbolizer->options, false);
 	for (size_t i = 0; !rc && i < count; i++)
 		rc = answer(symbolizer, &queries[i]);
 	free(items);
