@@ -129,8 +129,9 @@ static void names_inlined_functions_and_lines_are_shown(void **state)
 				     "\tlib!inlined+1F (a,(1).c, 7)\n"
 				     "\tapp+800 : 140000800\n\n"));
 	assert_int_equal(naming_missing(&naming, false, &words), 0);
-	assert_string_equal(words.data, "1 of 3 frames have no name: 1 in app; hsym --explain new.txt "
-					"says why");
+	assert_string_equal(words.data,
+		"1 of 3 frames have no name: 1 in app; hsym --explain new.txt "
+		"says why");
 	free(text);
 	buf_release(&words);
 	naming_release(&naming);
