@@ -100,7 +100,7 @@ static void test_also_while_the_oldest_go_names_are_right(void **state)
 static void test_a_writer_that_is_killed_harms_nobody(void **state)
 {
 	(void)state;
-	for (size_t round = 0; round < 30; round++) {
+	for (size_t round = 0; round < 15; round++) {
 		int status;
 
 		if (is_child(0)) {
