@@ -1,7 +1,7 @@
 /* Whatever becomes of the file's bytes, the cache gives right names or none, and is whole again after
  * the next write. Files that pass the checks and still mean harm are made by hand. */
-#include "symbolize/cache/section.h"
 #include "symbolize/cache/section_bytes.h"
+#include "symbolize/cache/section_file.h"
 #include "symbolize/cache/section_header.h"
 #include "tests/unit/name_cache_scene.h"
 
@@ -29,31 +29,42 @@ static size_t read_small(void)
 
 #define ALL ((size_t)(KEYS + 1) * EACH_KEY)
 
+/* The file is a header and sections, all whole. */
+static void check_whole(void)
+{
+	struct section_refs refs;
+	struct os_file opened;
+	size_t len;
+	char *bytes = scene_bytes(&len);
+
+	section_refs_init(&refs);
+	assert_int_equal(own_file_open(&opened, scene_path), 0);
+	assert_int_equal(section_refs_read(&refs, &opened, BYTES), 0);
+	assert_true(refs.is_header_whole && !refs.has_gaps && refs.end == len);
+	for (size_t i = 0; i < refs.count; i++) {
+		const char *at = bytes + refs.list[i].offset + SECTION_HEAD_BYTES;
+
+		assert_true(section_is_whole(&refs.list[i].head, (const unsigned char *)at));
+	}
+	section_refs_release(&refs);
+	os_close(&opened);
+	free(bytes);
+}
+
 /* A write by someone who met the damage leaves a file without any. */
 static void check_next_write(void)
 {
 	struct name_cache *cache = name_cache_open_small(scene_path, BYTES);
 	struct arena arena;
-	size_t len, again;
-	char *bytes, *after;
 
 	arena_init(&arena);
 	for (unsigned key = 0; key < KEYS; key++)
 		scene_find(cache, &arena, key, 0);
 	scene_add(cache, &arena, 7, 7);
 	name_cache_close(cache);
-	assert_int_equal(scene_read(BYTES, 7, 7, 1, 1), 1);
-	bytes = scene_bytes(&len);
-	cache = name_cache_open_small(scene_path, BYTES);
-	for (unsigned key = 0; key < KEYS; key++)
-		scene_find(cache, &arena, key, 0);
-	scene_add(cache, &arena, 8, 8);
-	name_cache_close(cache);
-	after = scene_bytes(&again);
-	assert_true(again > len && !memcmp(after, bytes, len)); /* nothing was left to mend */
-	free(bytes);
-	free(after);
 	arena_release(&arena);
+	assert_int_equal(scene_read(BYTES, 7, 7, 1, 1), 1);
+	check_whole();
 }
 
 static void test_a_changed_byte_costs_one_section_at_most(void **state)
@@ -154,7 +165,7 @@ static unsigned char *begin(void)
 	return (unsigned char *)file.data + HEADER_BYTES;
 }
 
-static int find(uint32_t rva, const char *function)
+static int find_of(const char *key, uint32_t rva, const char *function)
 {
 	struct name_cache *cache;
 	struct symbols found;
@@ -164,7 +175,7 @@ static int find(uint32_t rva, const char *function)
 	arena_init(&arena);
 	scene_put(file.data, file.len);
 	cache = name_cache_open_small(scene_path, BYTES);
-	rc = name_cache_find(cache, "key", rva, &arena, &found);
+	rc = name_cache_find(cache, key, rva, &arena, &found);
 	if (rc == 1) {
 		assert_int_equal(found.count, 1);
 		assert_string_equal(found.list[0].function, function);
@@ -172,6 +183,11 @@ static int find(uint32_t rva, const char *function)
 	name_cache_close(cache);
 	arena_release(&arena);
 	return rc;
+}
+
+static int find(uint32_t rva, const char *function)
+{
+	return find_of("key", rva, function);
 }
 
 /* The body's parts: key 3, offsets 2 * 4, first symbols 2 * 4, symbols 2 * 20, texts "one f two ". */
@@ -229,6 +245,21 @@ static void test_huge_counts_are_no_section(void **state)
 		seal();
 		assert_int_equal(find(16, ""), 0);
 	}
+}
+
+/* The hash only says where to look. */
+static void test_a_key_is_more_than_its_hash(void **state)
+{
+	(void)state;
+	put_le32(begin() + 20, section_key_hash("kex"));
+	memcpy((unsigned char *)file.data + HEADER_BYTES + SECTION_HEAD_BYTES, "kez", 3);
+	seal();
+	assert_int_equal(find_of("kex", 16, ""), 0);
+	assert_int_equal(find_of("kez", 16, ""), 0);
+	put_le32(begin() + 20, section_key_hash("kez"));
+	memcpy((unsigned char *)file.data + HEADER_BYTES + SECTION_HEAD_BYTES, "kez", 3);
+	seal();
+	assert_int_equal(find_of("kez", 16, "one"), 1);
 }
 
 static void test_control_characters_in_the_file_are_made_harmless(void **state)
@@ -293,6 +324,7 @@ int main(void)
 		TEST(test_a_file_that_is_cut_while_it_is_used_is_no_trouble),
 		TEST(test_sections_that_pass_the_checks_lead_nowhere),
 		TEST(test_huge_counts_are_no_section),
+		TEST(test_a_key_is_more_than_its_hash),
 		TEST(test_control_characters_in_the_file_are_made_harmless),
 		TEST(test_chains_have_an_end),
 	};

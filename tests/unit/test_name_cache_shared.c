@@ -7,7 +7,7 @@
 
 #define BOUND ((size_t)40 << 10)
 
-enum { WRITERS = 8, READERS = 2, ROUNDS = 40, EACH = 10, KEYS = 3 };
+enum { WRITERS = 8, READERS = 2, ROUNDS = 25, EACH = 10, KEYS = 3 };
 
 static pid_t children[WRITERS + READERS];
 
@@ -100,7 +100,7 @@ static void test_also_while_the_oldest_go_names_are_right(void **state)
 static void test_a_writer_that_is_killed_harms_nobody(void **state)
 {
 	(void)state;
-	for (size_t round = 0; round < 30; round++) {
+	for (size_t round = 0; round < 15; round++) {
 		int status;
 
 		if (is_child(0)) {
@@ -115,6 +115,49 @@ static void test_a_writer_that_is_killed_harms_nobody(void **state)
 		scene_write(BOUND, 9, (uint32_t)round, 1, 1);
 		assert_int_equal(scene_read(BOUND, 9, (uint32_t)round, 1, 1), 1);
 	}
+}
+
+/* Of the small sections that write_mixed() writes, what is found; it is right. */
+static size_t find_mixed(struct name_cache *cache, uint32_t first, size_t count)
+{
+	struct arena arena;
+	size_t found = 0;
+
+	arena_init(&arena);
+	for (uint32_t i = 0; i < count; i++) {
+		for (uint32_t j = 0; j < 5 + i % 3; j++)
+			found += (size_t)scene_find(cache, &arena, i % 4, first + i * 100 + j);
+	}
+	name_cache_close(cache);
+	arena_release(&arena);
+	return found;
+}
+
+static void write_mixed(uint32_t first, size_t count)
+{
+	for (uint32_t i = 0; i < count; i++)
+		scene_write(BOUND, i % 4, first + i * 100, 5 + i % 3, 1);
+}
+
+/* One who has seen where the sections are, before others move them. */
+static void test_what_moves_under_a_reader_is_right_or_nothing(void **state)
+{
+	size_t all = 0, least = SIZE_MAX;
+
+	(void)state;
+	for (size_t moves = 0; moves < 60; moves++) {
+		struct name_cache *cache;
+		size_t found;
+
+		write_mixed(0, 30);
+		cache = name_cache_open_small(scene_path, BOUND);
+		write_mixed(5000, moves);
+		found = find_mixed(cache, 0, 30);
+		all = moves ? all : found;
+		least = found < least ? found : least;
+	}
+	assert_int_equal(all, 30 * 6); /* nothing had moved */
+	assert_true(least < all); /* and then something had */
 }
 
 static void test_a_cache_that_is_deleted_meanwhile_begins_anew(void **state)
@@ -143,6 +186,7 @@ int main(void)
 		TEST(test_nobody_s_names_are_lost),
 		TEST(test_also_while_the_oldest_go_names_are_right),
 		TEST(test_a_writer_that_is_killed_harms_nobody),
+		TEST(test_what_moves_under_a_reader_is_right_or_nothing),
 		TEST(test_a_cache_that_is_deleted_meanwhile_begins_anew),
 	};
 
