@@ -290,8 +290,10 @@ static int dbghelp_resolve(struct backend *backend, struct subject *subject, str
 	loaded = &backend->loaded[subject->number];
 	if (!*loaded)
 		rc = load_image(backend, subject);
-	for (size_t i = 0; !rc && *loaded > 1 && i < count; i++)
+	for (size_t i = 0; !rc && *loaded > 1 && i < count; i++) {
 		rc = look_up(backend, *loaded, &lookups[i], arena);
+		lookups[i].is_answered = !rc;
+	}
 	return rc;
 }
 
