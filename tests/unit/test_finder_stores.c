@@ -4,9 +4,9 @@
 static char path_text[2000];
 
 /* Sets the symbol path; each %s is dir. */
-static void use_path(const char *format)
+static void use_path(const char *path)
 {
-	snprintf(path_text, sizeof(path_text), format, dir, dir, dir);
+	scene_words(path_text, sizeof(path_text), path);
 	options.symbol_path = path_text;
 }
 
