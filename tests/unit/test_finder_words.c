@@ -348,10 +348,14 @@ static void test_names_of_folders_are_kept(void **state)
 	scene_write("a/Bb.txt", "x", 1);
 	assert_string_equal(spelling_of(names, dir, "A"), "a");
 	scene_path(folder, sizeof(folder), "a");
+	assert_false(folder_names_lack(names, folder, "c")); /* not read yet */
 	assert_string_equal(spelling_of(names, folder, "BB.TXT"), "Bb.txt");
 	scene_write("a/later", "x", 1);
 	assert_null(spelling_of(names, folder, "Later")); /* as it was when it was read */
+	assert_true(folder_names_lack(names, folder, "LATER"));
+	assert_false(folder_names_lack(names, folder, "bB.TXt"));
 	assert_null(spelling_of(names, "nowhere", "a"));
+	assert_false(folder_names_lack(names, "nowhere", "a")); /* it cannot be read */
 	folder_names_free(names);
 	names = folder_names_new(10);
 	for (int i = 0; i < 30; i++) {
@@ -362,6 +366,7 @@ static void test_names_of_folders_are_kept(void **state)
 		scene_path(folder, sizeof(folder), "many");
 		snprintf(name, sizeof(name), "f%d", i);
 		found += spelling_of(names, folder, name) != NULL;
+		assert_false(folder_names_lack(names, folder, name));
 	}
 	assert_in_range(found, 8, 10); /* "." and ".." are names, too */
 	folder_names_free(names);
