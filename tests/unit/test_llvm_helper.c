@@ -402,6 +402,52 @@ static void test_without_a_helper_the_story_says_so(void **state)
 	setenv("PATH", old_path, 1);
 }
 
+/* Asks with these options; the helper answers the path it was started by and its arguments. */
+static void ask_how(const struct symbol_options *options, char *name, size_t size)
+{
+	struct symbolizer *symbolizer = symbolizer_new(options, NULL);
+
+	snprintf(name, size, "%s", ask(symbolizer, &module, api_return).list[0].function);
+	symbolizer_free(symbolizer);
+}
+
+static void test_which_program_is_started_and_how(void **state)
+{
+	static const char *const others[] = {
+		"llvm-symbolizer-12", "llvm-symbolizer-14", "llvm-symbolizer-16", "named"};
+	static const char script[] =
+		"#!/bin/sh\nwhile read -r line; do printf '%s\\n%s\\n"
+		"  Filename: s.c\\n  Line: 7\\n\\n' \"${line##* }\" \"$0 $*\"; "
+		"done\n";
+	struct symbol_options options = {.no_demangle = true, .no_cache = true};
+	char name[1000], path[400];
+
+	(void)state;
+	need_exe();
+	fake_llvm("");
+	write_file("bin/llvm-symbolizer", script, 0755);
+	ask_how(NULL, name, sizeof(name));
+	assert_non_null(strstr(name, "bin/llvm-symbolizer "));
+	assert_non_null(strstr(name, " --demangle "));
+	for (size_t i = 0; i < sizeof(others) / sizeof(*others); i++) {
+		snprintf(path, sizeof(path), "bin/%s", others[i]);
+		write_file(path, script, 0755);
+	}
+	ask_how(&options, name, sizeof(name));
+	assert_non_null(strstr(name, "bin/llvm-symbolizer-16 "));
+	assert_non_null(strstr(name, " --no-demangle "));
+	snprintf(path, sizeof(path), "%s/bin/named", dir);
+	setenv("HSYM_LLVM", path, 1);
+	ask_how(NULL, name, sizeof(name));
+	assert_non_null(strstr(name, "bin/named "));
+	unsetenv("HSYM_LLVM");
+	for (size_t i = 0; i < sizeof(others) / sizeof(*others); i++) {
+		snprintf(path, sizeof(path), "%s/bin/%s", dir, others[i]);
+		unlink(path);
+	}
+	no_fake_llvm();
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -416,6 +462,7 @@ int main(void)
 		cmocka_unit_test(test_one_helper_serves_all_and_one_that_dies_is_replaced),
 		cmocka_unit_test(test_the_listener_can_stop_it),
 		cmocka_unit_test(test_without_a_helper_the_story_says_so),
+		cmocka_unit_test(test_which_program_is_started_and_how),
 	};
 
 	return cmocka_run_group_tests(tests, build, clean);
