@@ -93,7 +93,7 @@ static inline uint64_t header(const char *word)
 
 static inline void write_file(const char *name, const char *text, int mode)
 {
-	char path[500];
+	char path[800];
 	FILE *file;
 
 	snprintf(path, sizeof(path), "%s/%s", dir, name);
