@@ -1,8 +1,9 @@
 /*
  * llvm_stand_in: speaks as llvm-symbolizer does, where there is none. Asked about an address in a file it
  * says as the function what the file begins with, of an image that names a PDB what that begins with,
- * and as the line the address; or, when STAND_IN_ANSWERS names a file, what stands there behind the
- * address, as the true one has printed it. STAND_IN_MODE: "hang", "die" or "babble" after the first
+ * and as the line the address; or, when STAND_IN_ANSWERS names a file, about files whose names end with
+ * STAND_IN_FOR what stands there behind the address, as the true one has printed it, and of others
+ * nothing. STAND_IN_MODE: "hang", "die" or "babble" after the first
  * answer, "inline" to answer two functions. STAND_IN_PID: a file to write its process id into.
  * STAND_IN_VERSION: what it says to --version.
  */
@@ -84,18 +85,21 @@ static void look(const char *path, char *word, size_t size)
 			bytes);
 }
 
-/* What was recorded about an address; false: nothing. */
-static bool say_recorded(unsigned long long addr)
+/* What was recorded about an address in a file. */
+static void say_recorded(const char *path, unsigned long long addr)
 {
-	char head[40];
+	size_t len = strlen(path), known = strlen(env("STAND_IN_FOR"));
+	bool is_known = len >= known && !strcmp(path + len - known, env("STAND_IN_FOR"));
 	const char *at, *end;
+	char head[40];
 
 	snprintf(head, sizeof(head), "\n0x%llx\n", addr);
-	at = contents ? strstr(contents, head) : NULL;
+	at = is_known ? strstr(contents, head) : NULL;
 	end = at ? strstr(at + strlen(head), "\n\n") : NULL;
 	if (end)
 		printf("%.*s\n\n", (int)(end - at - 1), at + 1);
-	return end != NULL;
+	else
+		printf("0x%llx\n??\n  Filename: ??\n  Line: 0\n  Column: 0\n\n", addr);
 }
 
 static void answer(const char *path, unsigned long long addr)
@@ -103,8 +107,10 @@ static void answer(const char *path, unsigned long long addr)
 	static char last[LINE_BYTES], word[100];
 	bool is_inline = !strcmp(env("STAND_IN_MODE"), "inline");
 
-	if (say_recorded(addr))
+	if (contents) {
+		say_recorded(path, addr);
 		return;
+	}
 	if (strcmp(last, path)) {
 		snprintf(last, sizeof(last), "%s", path);
 		look(path, word, sizeof(word));
