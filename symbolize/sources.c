@@ -23,12 +23,14 @@ static const char no_name[] = "-";
 
 static void tell_progress(void *ctx, const char *module, size_t done, size_t total)
 {
-	const struct sources *sources = ctx;
+	struct sources *sources = ctx;
 
 	(void)total;
+	if (sources->told_count < sources->done_count + done)
+		sources->told_count = sources->done_count + done;
 	if (sources->listener.progress)
-		sources->listener.progress(sources->listener.ctx, module,
-			sources->done_count + done, sources->total_count);
+		sources->listener.progress(
+			sources->listener.ctx, module, sources->told_count, sources->total_count);
 }
 
 static void tell_warning(void *ctx, const char *sentence)
@@ -47,6 +49,14 @@ static bool ask_cancelled(void *ctx)
 	       sources->listener.is_cancelled(sources->listener.ctx);
 }
 
+static void tell_busy(void *ctx, bool is_busy)
+{
+	const struct sources *sources = ctx;
+
+	if (sources->listener.busy)
+		sources->listener.busy(sources->listener.ctx, is_busy);
+}
+
 /* ---------------------------------------------------------------- beginning and end */
 
 int sources_init(struct sources *sources, const struct symbol_options *options, struct err *err)
@@ -55,7 +65,8 @@ int sources_init(struct sources *sources, const struct symbol_options *options, 
 	sources->options.listener = (struct symbol_listener){.ctx = sources,
 		.warn = tell_warning,
 		.progress = tell_progress,
-		.is_cancelled = ask_cancelled};
+		.is_cancelled = ask_cancelled,
+		.busy = tell_busy};
 	sources->finder = finder_new(&sources->options, err);
 	if (!sources->finder)
 		return -(int)(err ? err->code : ERR_NOMEM);

@@ -19,7 +19,8 @@ struct sources {
 	struct name_cache *cache;
 	bool is_cache_tried;
 	struct symbol_listener listener; /* the user's */
-	size_t done_count, total_count; /* of the addresses asked for now */
+	/* Of the addresses asked for now. What a second backend asks again was told before. */
+	size_t done_count, total_count, told_count;
 };
 
 /* 0, -ERR_NOMEM or -ERR_USAGE; sources_release() in any case. sources must not move. */
