@@ -267,6 +267,7 @@ static int take_answer(struct talk *talk, char *line, size_t len)
 	if (question.addr != lookup->rva || !same_path(question.module, talk->subject->files.image))
 		return -ERR_READ;
 	talk->answered++;
+	lookup->is_answered = true;
 	talk->deadline_ms = now_ms() + talk->backend->patience_ms;
 	return keep_frames(talk->subject, frames, count, lookup, talk->arena);
 }

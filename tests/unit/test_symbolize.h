@@ -120,6 +120,7 @@ static inline int build(void **state)
 		return -1;
 	old_path = strdup(path ? path : "");
 	setenv("WINEPREFIX", dir, 1);
+	setenv("HSYM_CACHE", "off", 1);
 	write_file("s.c", source_text, 0644);
 	snprintf(command, sizeof(command),
 		"cd %s && mkdir bin dosdevices drive_c 'drive_c/Mixed Case' && "

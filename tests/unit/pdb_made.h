@@ -1,0 +1,255 @@
+/*
+ * PDB files made from arithmetic: the container, and in it the few streams that are read. Their layout is
+ * written down here a second time, from LLVM's description of the format, to check the reader with.
+ */
+#ifndef TESTS_UNIT_PDB_MADE_H
+#define TESTS_UNIT_PDB_MADE_H
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#define MADE_NIL UINT32_MAX /* a stream that is not there */
+enum {
+	MADE_STREAMS = 8,
+	MADE_INFO = 1,
+	MADE_DBI = 3,
+	MADE_SYMBOLS = 5,
+	MADE_SECTIONS = 6,
+	MADE_OMAP = 7
+};
+
+struct made_bytes {
+	unsigned char *bytes;
+	size_t len, cap;
+};
+
+struct made_stream {
+	struct made_bytes content;
+	bool is_nil;
+};
+
+struct made_pdb {
+	struct made_stream streams[MADE_STREAMS];
+	uint32_t block_bytes;
+	struct made_bytes file; /* made_finish() fills it */
+	size_t directory_at, map_at; /* in file */
+};
+
+static inline void made_add(struct made_bytes *to, const void *bytes, size_t len)
+{
+	if (to->len + len > to->cap) {
+		to->cap = (to->len + len) * 2;
+		to->bytes = realloc(to->bytes, to->cap);
+		assert_non_null(to->bytes);
+	}
+	if (len)
+		memcpy(to->bytes + to->len, bytes, len);
+	to->len += len;
+}
+
+static inline void made_set(struct made_bytes *to, size_t at, uint64_t value, size_t len)
+{
+	assert_true(at + len <= to->len);
+	for (size_t i = 0; i < len; i++)
+		to->bytes[at + i] = (unsigned char)(value >> 8 * i);
+}
+
+static inline void made_number(struct made_bytes *to, uint64_t value, size_t len)
+{
+	unsigned char zeros[8] = {0};
+
+	made_add(to, zeros, len);
+	made_set(to, to->len - len, value, len);
+}
+
+static inline void made_fill(struct made_bytes *to, size_t len)
+{
+	while (to->len < len)
+		made_number(to, 0, 1);
+}
+
+/* ---------------------------------------------------------------- streams */
+
+/* The GUID's bytes count up: 00 01 ... 0F, which is spelled MADE_GUID. */
+#define MADE_GUID                                                                                  \
+	"03020100050407060809"                                                                     \
+	"0A0B0C0D0E0F"
+
+static inline void made_info(struct made_pdb *pdb, uint32_t age)
+{
+	struct made_bytes *info = &pdb->streams[MADE_INFO].content;
+
+	made_number(info, 20000404, 4);
+	made_number(info, 0x12345678, 4); /* signature */
+	made_number(info, age, 4);
+	for (unsigned i = 0; i < 16; i++)
+		made_number(info, i, 1);
+}
+
+/* modules_bytes: of the part behind the header, which the list of further streams follows. */
+static inline void made_dbi(
+	struct made_pdb *pdb, uint32_t age, uint16_t machine, uint32_t modules_bytes)
+{
+	struct made_bytes *dbi = &pdb->streams[MADE_DBI].content;
+
+	made_number(dbi, UINT32_MAX, 4);
+	made_number(dbi, 19990903, 4);
+	made_number(dbi, age, 4);
+	made_fill(dbi, 20);
+	made_number(dbi, MADE_SYMBOLS, 2);
+	made_fill(dbi, 24);
+	made_number(dbi, modules_bytes, 4);
+	made_fill(dbi, 48);
+	made_number(dbi, 22, 4); /* 11 further streams */
+	made_fill(dbi, 58);
+	made_number(dbi, machine, 2);
+	made_fill(dbi, 64 + modules_bytes);
+	for (unsigned i = 0; i < 11; i++)
+		made_number(dbi, i == 5 ? MADE_SECTIONS : 0xffff, 2);
+}
+
+static inline void made_section(
+	struct made_pdb *pdb, const char *name, uint32_t rva, uint32_t bytes)
+{
+	struct made_bytes *sections = &pdb->streams[MADE_SECTIONS].content;
+	char text[8] = {0};
+
+	memcpy(text, name, strlen(name));
+	made_add(sections, text, 8);
+	made_number(sections, bytes, 4);
+	made_number(sections, rva, 4);
+	made_number(sections, bytes, 4); /* in the file */
+	made_number(sections, rva, 4);
+	made_fill(sections, sections->len + 12);
+	made_number(sections, 0x60000020, 4); /* code */
+}
+
+/* Another kind of record than publics. */
+static inline void made_record(struct made_pdb *pdb, uint16_t kind, const void *bytes, size_t len)
+{
+	struct made_bytes *symbols = &pdb->streams[MADE_SYMBOLS].content;
+	size_t padded = (len + 4 + 3) & ~(size_t)3;
+	size_t end = symbols->len + padded;
+
+	made_number(symbols, padded - 2, 2);
+	made_number(symbols, kind, 2);
+	made_add(symbols, bytes, len);
+	made_fill(symbols, end);
+}
+
+static inline void made_public(
+	struct made_pdb *pdb, uint32_t flags, uint16_t section, uint32_t offset, const char *name)
+{
+	struct made_bytes body = {0};
+
+	made_number(&body, flags, 4);
+	made_number(&body, offset, 4);
+	made_number(&body, section, 2);
+	made_add(&body, name, strlen(name) + 1);
+	made_record(pdb, 0x110e, body.bytes, body.len);
+	free(body.bytes);
+}
+
+/* ---------------------------------------------------------------- container */
+
+static inline size_t made_blocks(const struct made_pdb *pdb, size_t bytes)
+{
+	return (bytes + pdb->block_bytes - 1) / pdb->block_bytes;
+}
+
+/* Puts bytes into new blocks at the end of the file, in backward order, and lists their numbers. */
+static inline void made_place(
+	struct made_pdb *pdb, const struct made_bytes *content, struct made_bytes *list)
+{
+	size_t count = made_blocks(pdb, content->len), first = pdb->file.len / pdb->block_bytes;
+
+	made_fill(&pdb->file, pdb->file.len + count * pdb->block_bytes);
+	for (size_t i = 0; i < count; i++) {
+		size_t from = i * pdb->block_bytes, left = content->len - from;
+		size_t number = first + count - 1 - i;
+
+		memcpy(pdb->file.bytes + number * pdb->block_bytes, content->bytes + from,
+			left < pdb->block_bytes ? left : pdb->block_bytes);
+		made_number(list, number, 4);
+	}
+}
+
+static inline void made_super(struct made_pdb *pdb, size_t directory_bytes)
+{
+	static const char magic[32] = "Microsoft C/C++ MSF 7.00\r\n\032DS";
+
+	memcpy(pdb->file.bytes, magic, 32);
+	made_set(&pdb->file, 32, pdb->block_bytes, 4);
+	made_set(&pdb->file, 36, 1, 4); /* the free blocks */
+	made_set(&pdb->file, 40, pdb->file.len / pdb->block_bytes, 4);
+	made_set(&pdb->file, 44, directory_bytes, 4);
+}
+
+/* The map lists the directory's blocks, the directory those of the streams. */
+static inline void made_finish(struct made_pdb *pdb)
+{
+	struct made_bytes lists = {0}, directory = {0}, map = {0}, maps = {0};
+
+	pdb->block_bytes = pdb->block_bytes ? pdb->block_bytes : 4096;
+	made_fill(&pdb->file, (size_t)pdb->block_bytes * 3);
+	made_number(&directory, MADE_STREAMS, 4);
+	for (size_t i = 0; i < MADE_STREAMS; i++) {
+		const struct made_stream *stream = &pdb->streams[i];
+
+		made_number(&directory, stream->is_nil ? MADE_NIL : stream->content.len, 4);
+		made_place(pdb, &stream->content, &lists);
+	}
+	made_add(&directory, lists.bytes, lists.len);
+	pdb->directory_at = pdb->file.len;
+	made_place(pdb, &directory, &map);
+	pdb->map_at = pdb->file.len;
+	made_place(pdb, &map, &maps);
+	made_super(pdb, directory.len);
+	memcpy(pdb->file.bytes + 52, maps.bytes, maps.len);
+	free(lists.bytes);
+	free(directory.bytes);
+	free(map.bytes);
+	free(maps.bytes);
+}
+
+static inline void made_free(struct made_pdb *pdb)
+{
+	for (size_t i = 0; i < MADE_STREAMS; i++)
+		free(pdb->streams[i].content.bytes);
+	free(pdb->file.bytes);
+	*pdb = (struct made_pdb){0};
+}
+
+/* A PDB with a few symbols of a made image; see the tests for which. */
+static inline struct made_pdb made_small(uint32_t block_bytes)
+{
+	struct made_pdb pdb = {.block_bytes = block_bytes};
+
+	made_info(&pdb, 7);
+	pdb.streams[2].is_nil = true;
+	made_dbi(&pdb, 3, 0x8664, 100);
+	made_section(&pdb, ".text", 0x1000, 0x2000);
+	made_section(&pdb, ".data", 0x3000, 0x1000);
+	made_section(&pdb, ".code2", 0x4000, 0x1000);
+	return pdb;
+}
+
+static inline void made_write(const char *path, const void *bytes, size_t len)
+{
+	FILE *file = fopen(path, "wb");
+
+	assert_non_null(file);
+	assert_int_equal(fwrite(bytes, 1, len, file), len);
+	assert_int_equal(fclose(file), 0);
+}
+
+#endif
