@@ -312,8 +312,8 @@ named_dwarf5 = $(named_gcc) -gdwarf-5 -o $@
 named_stripped = $(named_gcc) -s -o $@
 named_lld = $(named_clang) -gdwarf-4 -o $@
 named_pdb_gnu = $(named_clang) $(named_pdb) -o $@
-named_pdb_other = $(named_clang) $(named_pdb) -DOTHER_BUILD -o $@
-named_pdb_msvc = $(CLANG) --target=x86_64-pc-windows-msvc $(named_FLAGS) -DOWN_ENTRY -g -gcodeview -c $< -o $(basename $@).obj && \
+named_pdb_other = $(named_pdb_msvc)
+named_pdb_msvc = $(CLANG) --target=x86_64-pc-windows-msvc $(named_FLAGS) $(if $(filter %/pdb_other/,$(@D)/),-DOTHER_BUILD) -DOWN_ENTRY -g -gcodeview -c $< -o $(basename $@).obj && \
 	lld-link$(LLD:lld%=%) /nologo /debug /pdb:$(basename $@).pdb '/pdbaltpath:C:\made\pdb_msvc\$(notdir $(basename $@)).pdb' \
 		/subsystem:console $(if $(filter %.dll,$@),/dll /entry:DllMainCRTStartup,/entry:main) /out:$@ $(basename $@).obj \
 		$$($(MINGW)gcc -print-file-name=libmsvcrt.a) $$($(MINGW)gcc -print-file-name=libkernel32.a)

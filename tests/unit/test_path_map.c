@@ -24,11 +24,11 @@ static void test_a_prefix_fits_in_any_case_and_with_either_slash(void **state)
 	assert_string_equal(rest("C:\\Build\\x=/src", "c:/bUILD\\X\\Sub/App.exe"), "Sub/App.exe");
 	assert_string_equal(rest("C:/build=/src", "C:\\build\\a.dll"), "a.dll");
 	assert_string_equal(rest("C:\\build\\=/src", "C:\\build\\\\a.dll"), "a.dll");
-	assert_string_equal(rest("/home/ci=D:\\x", "/home/ci/out/a.pdb"), "out/a.pdb");
+	assert_string_equal(rest("/srv/ci=D:\\x", "/srv/ci/out/a.pdb"), "out/a.pdb");
 	assert_string_equal(rest("C:=/drive", "c:\\a"), "a");
 	assert_string_equal(rest("C:\\a.exe=/b.exe", "C:\\A.EXE"), "");
 	assert_string_equal(rest("\\\\host\\share=/mnt", "\\\\HOST\\share\\a.dll"), "a.dll");
-	assert_string_equal(rest("/=/root", "/a"), "a");
+	assert_string_equal(rest("/=/src", "/a"), "a");
 }
 
 static void test_a_prefix_ends_where_a_component_does(void **state)

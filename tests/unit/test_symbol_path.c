@@ -41,7 +41,7 @@ static void test_folders_are_taken_in_order_each_once(void **state)
 	check("", "");
 	check(";; ;", "");
 	check("C:\\sym", "F[C:\\sym]");
-	check("C:\\a b;/home/x;..;C:\\a b", "F[C:\\a b]F[/home/x]F[..]");
+	check("C:\\a b;/srv/x;..;C:\\a b", "F[C:\\a b]F[/srv/x]F[..]");
 	check(" \"C:\\a b\" ; D:\\ ", "F[C:\\a b]F[D:\\]");
 	check("\\\\host\\share\\sym", "F[\\\\host\\share\\sym]");
 }
