@@ -13,7 +13,7 @@ use Hunt;
 use Test::More;
 
 our @EXPORT = qw(kinds program pdb_of notes frames_of_sources identity place dump_of names_in
-    names_by_hsym names_by_hdiff check_names has_pdb function_start);
+    names_by_hsym names_by_hdiff check_names has_pdb function_start functions_of);
 
 my $built = "$root/build/win64/symbols";
 my $sources = "$root/tests/symbols";
@@ -94,21 +94,22 @@ sub read_identity {
 my %starts;
 sub function_start {
 	my ($file, $rva) = @_;
-	my $base = hex identity($file)->{base};
-	my $starts = $starts{$file} //= [sort { $a->[0] <=> $b->[0] } unwound($file, $base)];
+	my $starts = $starts{$file} //= [functions_of($file)];
 	my ($found) = grep { $_->[0] <= $rva && $rva < $_->[1] } @$starts;
 	die sprintf("%s: no function at %x\n", $file, $rva) unless $found;
 	return $found->[0];
 }
 
-sub unwound {
-	my ($file, $base) = @_;
+# Where each function begins and ends, in order.
+sub functions_of {
+	my ($file) = @_;
+	my $base = hex identity($file)->{base};
 	my $text = run(['llvm-readobj-16', '--unwind', $file])->{out};
 	my @found;
 	while ($text =~ /StartAddress: .*\(0x([0-9A-F]+)\)\s+EndAddress: .*\(0x([0-9A-F]+)\)/g) {
 		push @found, [hex($1) - $base, hex($2) - $base];
 	}
-	return @found;
+	return sort { $a->[0] <=> $b->[0] } @found;
 }
 
 # ---------------------------------------------------------------- dumps
