@@ -114,7 +114,8 @@ sub functions_of {
 
 # ---------------------------------------------------------------- dumps
 
-# Where the addresses of a program are, for dump_of(): one module for each that it said notes about.
+# Where the addresses of a program are, for dump_of(): one module for each that it said notes about,
+# the program first.
 #   files     { MODULE => FILE }: instead of those that were built, for identity
 #   path      path of the modules' folder in the dump, with its last slash; else the folder they are in
 #   only      this module and no other
@@ -123,7 +124,8 @@ sub place {
 	my $notes = notes($kind, $name);
 	my $base = $first_base;
 	my @modules;
-	for my $module (grep { $_ eq ($how{only} // $_) } reverse sort keys %$notes) {
+	my @names = sort { ($b eq $name) <=> ($a eq $name) || $a cmp $b } keys %$notes;
+	for my $module (grep { $_ eq ($how{only} // $_) } @names) {
 		my $file = $how{files}{$module} // program($kind, $module);
 		push @modules, {
 			name => $module, file => $file, built => program($kind, $module), kind => $kind,
