@@ -152,6 +152,8 @@ static void test_the_environment_has_a_symbol_path_too(void **state)
 	setenv("_NT_SYMBOL_PATH", path_text, 1);
 	scene_find();
 	check_files(NULL, "sym/app.pdb");
+	check_told("_NT_SYMBOL_PATH: odd*thing is passed over");
+	assert_int_equal(told_count, 1);
 	unsetenv("_NT_SYMBOL_PATH");
 }
 
