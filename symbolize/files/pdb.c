@@ -35,7 +35,7 @@ static void take_guid(const unsigned char *guid, char *text, size_t size)
 
 static int read_info(struct msf *msf, struct pdb_identity *identity, struct err *err)
 {
-	unsigned char info[INFO_BYTES];
+	unsigned char info[INFO_BYTES] = {0};
 	struct msf_stream stream;
 	int rc = msf_find(msf, STREAM_INFO, &stream, err);
 
@@ -50,7 +50,7 @@ static int read_info(struct msf *msf, struct pdb_identity *identity, struct err 
 
 int pdb_read_dbi(struct msf *msf, struct pdb_dbi *dbi, struct err *err)
 {
-	unsigned char header[DBI_BYTES];
+	unsigned char header[DBI_BYTES] = {0};
 	struct pdb_dbi fresh = {.extra_at = DBI_BYTES};
 	int rc = msf_find(msf, STREAM_DBI, &fresh.stream, err);
 
@@ -76,7 +76,7 @@ int pdb_read_dbi(struct msf *msf, struct pdb_dbi *dbi, struct err *err)
 int pdb_read_identity(const char *path, struct pdb_identity *identity, struct err *err)
 {
 	struct pdb_identity fresh = {0};
-	struct pdb_dbi dbi;
+	struct pdb_dbi dbi = {0};
 	struct msf msf;
 	int rc = msf_open(&msf, path, err);
 

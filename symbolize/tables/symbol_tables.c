@@ -125,7 +125,8 @@ static const struct pe_export *last_below(const struct pe_exports *table, uint32
 {
 	size_t count = count_below(table, (uint64_t)rva + 1);
 
-	return count ? &table->list[count_below(table, table->list[count - 1].rva)] : NULL;
+	return count && table->list ? &table->list[count_below(table, table->list[count - 1].rva)] :
+				      NULL;
 }
 
 /* The same of all tables. NULL: there is none. */
