@@ -34,10 +34,19 @@ VIRTUAL := snapshot/tracer/hooks_virtual.c snapshot/tracer/pages.c
 SAMPLES := $(wildcard samples/*.c)
 UNIT_TESTS := $(wildcard tests/unit/test_*.c)
 WIN_TESTS := $(wildcard tests/win/test_*.c)
+# Programs that scripts run to ask a part of ours alone.
+WIN_ASKS := $(wildcard tests/win/ask_*.c)
 # Programs that tests run under hsnap.
 WIN_TARGETS := $(wildcard tests/targets/*.c)
 # DLLs that those load.
 WIN_PLUGS := $(wildcard tests/plugs/*.c)
+# Programs whose names are looked up, and the ways in which they are built.
+NAMED := names_c.exe names_cpp.exe names_dll.dll
+NAMED_KINDS := dwarf4 dwarf5 pdb_gnu pdb_msvc stripped lld
+NAMED_PROGRAMS := $(foreach kind,$(NAMED_KINDS),$(NAMED:%=build/win64/symbols/$(kind)/%)) \
+	build/win64/symbols/pdb_other/names_c.exe
+# One with very many.
+MANY_NAMES := build/win64/bench/dwarf5/names_many.exe build/win64/bench/pdb_gnu/names_many.exe
 
 # ---------------------------------------------------------------- compilers
 
@@ -45,6 +54,9 @@ CC := gcc
 AR := ar
 MINGW := x86_64-w64-mingw32-
 MINGW32 := i686-w64-mingw32-
+# Writes PDBs, which gcc does not.
+CLANG := clang-16
+LLD := lld-16
 DEPS := build/deps/win64
 DEPS32 := build/deps/win32
 
@@ -129,11 +141,13 @@ TEST_PROGRAMS := $(if $(wildcard snapshot/hsnap.c),build/asan/hsnap) \
 	$(UNIT_TESTS:tests/unit/%.c=build/linux/tests/%) \
 	$(UNIT_TESTS:tests/unit/%.c=build/asan/tests/%) \
 	$(WIN_TESTS:tests/win/%.c=build/win64/tests/%.exe) \
+	$(WIN_ASKS:tests/win/%.c=build/win64/tests/%.exe) \
 	$(WIN_TARGETS:tests/targets/%.c=build/win64/targets/%.exe) \
-	$(WIN_PLUGS:tests/plugs/%.c=build/win64/targets/%.dll)
+	$(WIN_PLUGS:tests/plugs/%.c=build/win64/targets/%.dll) \
+	$(NAMED_PROGRAMS)
 
 BENCH_PROGRAMS := build/linux/bench/gen_dump build/linux/images/make_image build/win64/bench/pairs.exe build/win64/bench/mixed.exe build/win64/targets/gaps.exe \
-	build/win64/bench/system/hsnap.exe build/win64/bench/system/hsnap-tracer64.dll
+	build/win64/bench/system/hsnap.exe build/win64/bench/system/hsnap-tracer64.dll $(MANY_NAMES)
 
 # ---------------------------------------------------------------- what to ask for
 
@@ -290,6 +304,39 @@ build/win64/targets/%.dll: tests/plugs/%.c Makefile | deps
 	echo "== $@"
 	$(MINGW)gcc $(sample_FLAGS) -shared -nostdlib -Wl,-e,DllMain,--image-base=0x6a0000000,--disable-dynamicbase $< -lkernel32 -o $@
 
+# One program in several ways. The PDB that an image names is C:\made\KIND\NAME.pdb in those for
+# MSVC, and a bare name in the others: no path of this machine.
+named_FLAGS = -I. -O2 $(filter-out %-prototypes,$(WARN)) -fno-optimize-sibling-calls -fno-exceptions
+named_gcc = $(MINGW)$(if $(filter %.cpp,$<),g++,gcc) $(named_FLAGS) $< $(if $(filter %.dll,$@),-shared) $(win64_LDFLAGS)
+named_clang = $(CLANG) --target=x86_64-w64-mingw32 $(named_FLAGS) $< $(if $(filter %.dll,$@),-shared) -static \
+	-fuse-ld=$(LLD) -L$$(dirname $$($(MINGW)gcc -print-libgcc-file-name))
+named_pdb = -g -gcodeview -Wl,--pdb=$(basename $@).pdb,-Xlink=-pdbaltpath:$(notdir $(basename $@)).pdb
+named_dwarf4 = $(named_gcc) -gdwarf-4 -gno-statement-frontiers -o $@
+named_dwarf5 = $(named_gcc) -gdwarf-5 -o $@
+named_stripped = $(named_gcc) -s -o $@
+named_lld = $(named_clang) -gdwarf-4 -o $@
+named_pdb_gnu = $(named_clang) $(named_pdb) -o $@
+named_pdb_other = $(named_pdb_msvc)
+named_pdb_msvc = $(CLANG) --target=x86_64-pc-windows-msvc $(named_FLAGS) $(if $(filter %/pdb_other/,$(@D)/),-DOTHER_BUILD) -DOWN_ENTRY -g -gcodeview -c $< -o $(basename $@).obj && \
+	lld-link$(LLD:lld%=%) /nologo /debug /pdb:$(basename $@).pdb '/pdbaltpath:C:\made\pdb_msvc\$(notdir $(basename $@)).pdb' \
+		/subsystem:console $(if $(filter %.dll,$@),/dll /entry:DllMainCRTStartup,/entry:main) /out:$@ $(basename $@).obj \
+		$$($(MINGW)gcc -print-file-name=libmsvcrt.a) $$($(MINGW)gcc -print-file-name=libkernel32.a)
+
+$(NAMED_PROGRAMS): build/win64/symbols/%: $$(wildcard tests/symbols/$$(basename $$(notdir $$*)).c*) $(wildcard tests/symbols/*.h) Makefile | packages
+	mkdir -p $(@D)
+	echo "== $@"
+	$(named_$(notdir $(@D)))
+
+build/win64/bench/sources/names_main.c: tests/bench/gen_program
+	mkdir -p $(@D)
+	rm -f $(@D)/*.c
+	$< $(@D)
+
+$(MANY_NAMES): build/win64/bench/sources/names_main.c Makefile | packages
+	mkdir -p $(@D)
+	echo "== $@"
+	$(subst $<,$(<D)/*.c,$(named_$(notdir $(@D))))
+
 build/win64/bench/%.exe: tests/bench/%.c Makefile | deps
 	mkdir -p $(@D)
 	echo "== $@"
@@ -336,7 +383,7 @@ build/win64/tests/%.exe: build/win64/obj/tests/win/%.o build/win64/library.a
 
 ALL_C = $(shell find . -path ./build -prune -o -name '*.[ch]' -print | sed 's,^\./,,' | sort)
 ALL_SCRIPTS = $(shell grep -lE '^\#!/bin/(ba)?sh' .ci/* setup/* samples/* tests/* 2>/dev/null)
-LINT_WINDOWS = $(filter %_windows.c snapshot/tracer/% samples/% tests/win/% tests/bench/pairs.c tests/bench/mixed.c tests/targets/% tests/plugs/%,$(filter %.c,$(ALL_C)))
+LINT_WINDOWS = $(filter %_windows.c snapshot/tracer/% samples/% tests/win/% tests/bench/pairs.c tests/bench/mixed.c tests/targets/% tests/plugs/% tests/symbols/%,$(filter %.c,$(ALL_C)))
 LINT_LINUX = $(filter-out $(LINT_WINDOWS),$(filter %.c,$(ALL_C)))
 # -MMD and the like are for gcc alone
 # clang takes all flags but those that steer gcc's output

@@ -6,12 +6,12 @@
 #include "core/arena.h"
 #include "core/buf.h"
 #include "core/table.h"
-#include "symbolize/backend/backend.h"
-#include "symbolize/cache/name_cache.h"
 #include "symbolize/keep.h"
+#include "symbolize/listen.h"
+#include "symbolize/sources.h"
+#include "symbolize/strip_path.h"
 
 struct symbolizer {
-	const struct symbol_options *options;
 	struct arena arena; /* names */
 	struct table keys; /* what tells a build from others -> index into subjects */
 	struct table answers; /* struct place -> index into answer_list */
@@ -19,10 +19,8 @@ struct symbolizer {
 	size_t answer_count, answer_cap;
 	struct subject **subjects;
 	size_t subject_count, subject_cap;
-	struct finder *finder;
-	struct backend *backends[BACKENDS_MAX];
-	size_t backend_count;
-	struct name_cache *cache;
+	struct sources sources;
+	struct buf by; /* what symbolizer_story() said last */
 	const struct module *last; /* within one call: most queries follow one of the same module */
 	uint32_t last_subject;
 };
@@ -37,22 +35,9 @@ struct item {
 	const struct module *module;
 };
 
-static const struct symbol_options defaults = {0};
-
-static int make_backends(struct symbolizer *symbolizer)
-{
-	for (size_t i = 0; backends[i]; i++) {
-		symbolizer->backends[i] =
-			backends[i]->make(symbolizer->options, symbolizer->finder);
-		if (!symbolizer->backends[i])
-			return -ERR_NOMEM;
-		symbolizer->backend_count++;
-	}
-	return 0;
-}
-
 struct symbolizer *symbolizer_new(const struct symbol_options *options, struct err *err)
 {
+	static const struct symbol_options defaults = {0};
 	struct symbolizer *symbolizer = calloc(1, sizeof(*symbolizer));
 
 	if (!symbolizer) {
@@ -62,11 +47,8 @@ struct symbolizer *symbolizer_new(const struct symbol_options *options, struct e
 	arena_init(&symbolizer->arena);
 	table_init(&symbolizer->keys);
 	table_init(&symbolizer->answers);
-	symbolizer->options = options ? options : &defaults;
-	symbolizer->finder = finder_new(symbolizer->options, err);
-	if (symbolizer->finder && make_backends(symbolizer))
-		err_set(err, ERR_NOMEM, NULL, NULL);
-	else if (symbolizer->finder)
+	buf_init(&symbolizer->by);
+	if (!sources_init(&symbolizer->sources, options ? options : &defaults, err))
 		return symbolizer;
 	symbolizer_free(symbolizer);
 	return NULL;
@@ -83,16 +65,14 @@ void symbolizer_free(struct symbolizer *symbolizer)
 {
 	if (!symbolizer)
 		return;
-	for (size_t i = 0; i < symbolizer->backend_count; i++)
-		backends[i]->release(symbolizer->backends[i]);
-	name_cache_close(symbolizer->cache);
+	sources_release(&symbolizer->sources); /* before the names that it may remember go */
 	for (size_t i = 0; i < symbolizer->subject_count; i++)
 		subject_free(symbolizer->subjects[i]);
-	finder_free(symbolizer->finder);
 	free(symbolizer->subjects);
 	free(symbolizer->answer_list);
 	table_release(&symbolizer->keys);
 	table_release(&symbolizer->answers);
+	buf_release(&symbolizer->by);
 	arena_release(&symbolizer->arena);
 	free(symbolizer);
 }
@@ -129,7 +109,8 @@ static int add_subject(struct symbolizer *symbolizer, const struct module *modul
 	struct subject *subject = calloc(1, sizeof(*subject));
 
 	if (subject)
-		subject->tables = tables_new(&subject->files, symbolizer->options->no_demangle);
+		subject->tables =
+			tables_new(&subject->files, symbolizer->sources.options.no_demangle);
 	if (!subject || !subject->tables ||
 		array_grow((void **)&symbolizer->subjects, &symbolizer->subject_cap,
 			symbolizer->subject_count, sizeof(struct subject *)) ||
@@ -166,6 +147,8 @@ static int subject_of(struct symbolizer *symbolizer, const struct module *module
 	if (!rc) {
 		symbolizer->last = module;
 		symbolizer->last_subject = *index;
+		/* That of an earlier call may be gone. */
+		symbolizer->subjects[*index]->module = module;
 	}
 	return rc;
 }
@@ -239,44 +222,25 @@ static int64_t new_places(struct symbolizer *symbolizer, const struct symbol_que
 	return (int64_t)kept;
 }
 
-/* A name from a table that knows only where functions begin may be that of another function far
- * below; one with a line comes from true debug information. */
-static bool is_believable(struct subject *subject, const struct lookup *lookup)
+/* File names as they are shown: without what --strip-path says. 0 or -ERR_NOMEM. */
+static int strip_files(struct symbolizer *symbolizer, struct symbols *found)
 {
-	const struct symbol *function = &lookup->found.list[lookup->found.count - 1];
-	uint64_t end = (uint64_t)lookup->rva + 1;
+	const struct symbol_options *options = &symbolizer->sources.options;
+	struct symbol *list;
 
-	if (function->line)
-		return true;
-	return function->offset_bytes && function->offset_bytes <= end &&
-	       tables_reach(subject->tables, (uint32_t)(end - function->offset_bytes), lookup->rva);
-}
-
-static int ask_tables(struct subject *subject, struct lookup *lookup, struct arena *arena)
-{
-	struct symbol symbol;
-	const char *by;
-	int rc = tables_find(subject->tables, lookup->rva, arena, &symbol, &by);
-
-	return rc == 1 ? symbols_keep(arena, &symbol, 1, &lookup->found) : rc;
-}
-
-static int ask_all(struct symbolizer *symbolizer, struct subject *subject, struct lookup *lookups,
-	size_t count)
-{
-	int rc = finder_find(symbolizer->finder, subject->module, &subject->files);
-
-	for (size_t i = 0; !rc && i < symbolizer->backend_count; i++)
-		rc = backends[i]->resolve(
-			symbolizer->backends[i], subject, lookups, count, &symbolizer->arena);
-	for (size_t i = 0; !rc && i < count; i++) {
-		if (lookups[i].found.count && !is_believable(subject, &lookups[i]))
-			lookups[i].found = (struct symbols){0};
-		if (!lookups[i].found.count)
-			rc = ask_tables(subject, &lookups[i], &symbolizer->arena);
+	if (!options->strip_count || !found->count)
+		return 0;
+	list = arena_alloc(&symbolizer->arena, found->count * sizeof(*list));
+	if (!list)
+		return -ERR_NOMEM;
+	for (size_t i = 0; i < found->count; i++) {
+		list[i] = found->list[i];
+		if (list[i].file)
+			list[i].file = strip_path(
+				list[i].file, options->strip_paths, options->strip_count);
 	}
-	tables_rest(subject->tables);
-	return rc;
+	found->list = list;
+	return 0;
 }
 
 static int add_answers(struct symbolizer *symbolizer, const struct item *items,
@@ -285,13 +249,18 @@ static int add_answers(struct symbolizer *symbolizer, const struct item *items,
 	int rc = 0;
 
 	for (size_t i = 0; !rc && i < count; i++) {
+		if (!lookups[i].is_answered)
+			continue;
 		rc = array_grow((void **)&symbolizer->answer_list, &symbolizer->answer_cap,
 			symbolizer->answer_count, sizeof(*symbolizer->answer_list));
 		if (!rc)
 			rc = table_add(&symbolizer->answers, &items[i].place,
 				sizeof(items[i].place), symbolizer->answer_count);
-		if (!rc)
+		if (!rc) {
 			symbolizer->answer_list[symbolizer->answer_count++] = lookups[i].found;
+			rc = strip_files(
+				symbolizer, &symbolizer->answer_list[symbolizer->answer_count - 1]);
+		}
 	}
 	return rc;
 }
@@ -306,7 +275,7 @@ static int resolve_subject(struct symbolizer *symbolizer, const struct item *ite
 	for (size_t i = 0; lookups && i < count; i++)
 		lookups[i].rva = items[i].place.rva;
 	if (!rc)
-		rc = ask_all(symbolizer, subject, lookups, count);
+		rc = sources_ask(&symbolizer->sources, subject, lookups, count, &symbolizer->arena);
 	if (!rc) /* that there is no name is an answer too */
 		rc = add_answers(symbolizer, items, lookups, count);
 	free(lookups);
@@ -320,7 +289,7 @@ static int answer(struct symbolizer *symbolizer, struct symbol_query *query)
 	int rc;
 
 	if (names_know(query, &query->found))
-		return 0;
+		return strip_files(symbolizer, &query->found);
 	rc = place_of(symbolizer, query, &place);
 	if (rc <= 0)
 		return rc;
@@ -328,6 +297,33 @@ static int answer(struct symbolizer *symbolizer, struct symbol_query *query)
 	if (index)
 		query->found = symbolizer->answer_list[*index];
 	return 0;
+}
+
+static int resolve_all(struct symbolizer *symbolizer, const struct item *items, size_t count)
+{
+	struct sources *sources = &symbolizer->sources;
+	int rc = 0;
+
+	sources->total_count = count;
+	sources->told_count = 0;
+	for (size_t from = 0, to; !rc && from < count; from = to) {
+		const struct module *module = items[from].module;
+
+		for (to = from + 1; to < count; to++) {
+			if (items[to].place.subject != items[from].place.subject)
+				break;
+		}
+		sources->done_count = from;
+		listener_progress(&sources->options, path_base(module->path), 0, to - from);
+		if (listener_is_cancelled(&sources->options))
+			break;
+		rc = resolve_subject(symbolizer, items + from, to - from);
+	}
+	sources->done_count = count;
+	if (!rc && count)
+		listener_progress(
+			&sources->options, path_base(items[count - 1].module->path), 0, count);
+	return rc;
 }
 
 int symbolizer_resolve(
@@ -340,12 +336,10 @@ int symbolizer_resolve(
 	symbolizer->last = NULL;
 	found = items ? new_places(symbolizer, queries, count, items) : -ERR_NOMEM;
 	rc = found < 0 ? -ERR_NOMEM : 0;
-	for (size_t from = 0, to; !rc && from < (size_t)found; from = to) {
-		for (to = from + 1; to < (size_t)found; to++) {
-			if (items[to].place.subject != items[from].place.subject)
-				break;
-		}
-		rc = resolve_subject(symbolizer, items + from, to - from);
+	if (found > 0) {
+		listener_busy(&symbolizer->sources.options, true);
+		rc = resolve_all(symbolizer, items, (size_t)found);
+		listener_busy(&symbolizer->sources.options, false);
 	}
 	for (size_t i = 0; !rc && i < count; i++)
 		rc = answer(symbolizer, &queries[i]);
@@ -355,13 +349,7 @@ int symbolizer_resolve(
 
 const char *symbolizer_trouble(const struct symbolizer *symbolizer)
 {
-	for (size_t i = 0; i < symbolizer->backend_count; i++) {
-		const char *trouble = backends[i]->trouble(symbolizer->backends[i]);
-
-		if (trouble)
-			return trouble;
-	}
-	return NULL;
+	return sources_trouble(&symbolizer->sources);
 }
 
 int symbolizer_story(struct symbolizer *symbolizer, const struct module *module,
@@ -373,14 +361,17 @@ int symbolizer_story(struct symbolizer *symbolizer, const struct module *module,
 
 	symbolizer->last = NULL;
 	rc = subject_of(symbolizer, module, &index);
+	subject = rc ? NULL : symbolizer->subjects[index];
 	if (!rc)
-		rc = finder_find(symbolizer->finder, module, &symbolizer->subjects[index]->files);
+		rc = finder_find(symbolizer->sources.finder, module, &subject->files);
+	buf_clear(&symbolizer->by);
+	if (!rc)
+		rc = sources_say(subject, &symbolizer->by);
 	if (rc)
 		return err_set(err, ERR_NOMEM, NULL, NULL);
-	subject = symbolizer->subjects[index];
 	*story = (struct symbol_story){.image = subject->files.image,
 		.debug = subject->files.pdb,
-		.by = "",
+		.by = symbolizer->by.len ? symbolizer->by.data : "",
 		.reason = subject->files.reason.len ? subject->files.reason.data : ""};
 	return 0;
 }

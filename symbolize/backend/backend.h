@@ -18,12 +18,15 @@ struct subject {
 	const struct module *module;
 	struct module_files files;
 	struct tables *tables;
-	uint8_t answered_by; /* bits: 1 << number of the backend; see symbolize.c */
+	uint8_t answered_by; /* bits, see sources.c */
 };
 
 struct lookup {
 	uint32_t rva; /* of the call: one byte before the return address */
 	struct symbols found; /* offsets are those of the return address */
+	/* The backend asked its files and this is what they know, be it nothing: no answer is what a
+	 * helper that is not there, or died, gives. */
+	bool is_answered;
 };
 
 struct backend;
@@ -37,7 +40,8 @@ struct backend_kind {
 
 	/*
 	 * Fills in found, in the arena, for those of the lookups that it knows a name for and that have
-	 * none yet; they are sorted by rva. Returns early when the listener cancels. May add to
+	 * none yet, and marks those it got an answer for; they are sorted by rva. Returns early when the
+	 * listener cancels. May add to
 	 * subject->files.reason why it knows none. 0 or -ERR_NOMEM.
 	 */
 	int (*resolve)(struct backend *backend, struct subject *subject, struct lookup *lookups,

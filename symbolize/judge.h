@@ -1,0 +1,19 @@
+/*
+ * Which name an address gets, of those that a backend gave and those that the module's own tables have.
+ *
+ * A name with a line comes from true debug information. One without may be that of some symbol far below
+ * the address: then the tables decide, and what they know nothing of is kept only when it can reach the
+ * address. Where tables know a C++ function by its whole name and the backend only by the first part, the
+ * whole name is taken, which tells overloads apart.
+ */
+#ifndef SYMBOLIZE_JUDGE_H
+#define SYMBOLIZE_JUDGE_H
+
+#include "symbolize/backend/backend.h"
+
+/* Decides on lookup->found; texts are in the arena. *by: the table that the name is from, or NULL: the
+ * backend's stands, or there is none. 0 or -ERR_NOMEM. */
+int judge(struct subject *subject, struct lookup *lookup, bool no_demangle, struct arena *arena,
+	const char **by);
+
+#endif

@@ -1,0 +1,36 @@
+#!/usr/bin/perl
+# Names of functions, inlined ones too, files and lines are those that the sources tell, whatever
+# kind of debug information there is: every frame that is asked about has exactly one right answer.
+use strict;
+use warnings;
+use FindBin qw($Bin);
+use lib "$Bin/lib";
+use Test::More;
+use Hunt;
+use Symbols;
+
+my $dir = fresh_dir();
+# What can be known. Wine's DbgHelp reads no DWARF 5, and llvm-symbolizer is not there under Wine: the
+# image's own symbols have names without lines.
+my %level = (
+	linux => { stripped => 'exports' },
+	windows => { dwarf4 => 'dbghelp', pdb_gnu => 'dbghelp', pdb_msvc => 'dbghelp', stripped => 'exports', dwarf5 => 'functions', lld => 'functions' },
+);
+
+for my $kind (kinds()) {
+	for my $name (qw(names_c.exe names_cpp.exe)) {
+		my $modules = place($kind, $name);
+		my $dump = dump_of("$dir/$kind-$name.txt", $modules);
+		for my $side (tool_names()) {
+			my $level = $level{$side}{$kind} // 'lines';
+			my $what = "$side, $name, $kind, level $level";
+			my ($names, $result) = names_by_hsym($side, $modules, $dump);
+			check_ok($result, "hsym on $what");
+			check_names($names, $modules, $level, "hsym on $what: names are the sources'");
+			($names, $result) = names_by_hdiff($side, $modules, $dump);
+			check_ok($result, "hdiff on $what");
+			check_names($names, $modules, $level, "hdiff on $what: names are the sources'");
+		}
+	}
+}
+done_testing;

@@ -1,0 +1,300 @@
+# What the tests of names share: the programs of tests/symbols/, what their
+# return addresses stand for (said by comments in their sources), where those
+# are (said by the programs when they run), dumps that hold them, and the
+# comparison of what hsym and hdiff say with all that.
+package Symbols;
+use strict;
+use warnings;
+no warnings 'portable';  # addresses have 64 bits
+use Exporter qw(import);
+use File::Basename qw(basename);
+use File::Copy qw(copy);
+use Hunt;
+use Test::More;
+
+our @EXPORT = qw(kinds program pdb_of notes frames_of_sources identity place dump_of names_in
+    names_by_hsym names_by_hdiff check_names has_pdb function_start functions_of);
+
+my $built = "$root/build/win64/symbols";
+my $sources = "$root/tests/symbols";
+my $first_base = 0x140000000;
+
+sub kinds { return qw(dwarf4 dwarf5 pdb_gnu pdb_msvc stripped lld) }
+sub has_pdb { return $_[0] =~ /^pdb_/ }
+sub program { return "$built/$_[0]/$_[1]" }    # program('dwarf4', 'names_c.exe')
+sub pdb_of { return $_[0] =~ s/\.\w+$/.pdb/r }
+
+# ---------------------------------------------------------------- what the programs say
+
+# What a program prints when it runs: { MODULE => { MARKER => RVA } }. Each is run once.
+my %notes;
+sub notes {
+	my ($kind, $name) = @_;
+	return $notes{"$kind/$name"} //= run_program(program($kind, $name));
+}
+
+sub run_program {
+	my ($exe) = @_;
+	my $result = run([wine(win($exe))]);
+	die "$exe: status $result->{status}\n$result->{err}" if $result->{status};
+	my %said;
+	for (split /\r?\n/, $result->{out}) {
+		next unless /^note (\S+) (\S+) ([0-9a-f]+)$/;
+		die "$exe: two places for $1\n" if exists $said{$2}{$1} && $said{$2}{$1} != hex $3;
+		$said{$2}{$1} = hex $3;
+	}
+	return \%said;
+}
+
+# What the sources say: { FILE => { MARKER => [{ function, file, line }, ...] } }, the innermost first.
+# A header's frames are those of the files that include it.
+sub frames_of_sources {
+	my %marked;
+	for my $file (grep { /^names_\w+\.(?:c|cpp|h)$/ } files_in($sources)) {
+		my $line = 0;
+		for (split /\n/, slurp("$sources/$file")) {
+			$line++;
+			while (m{/\* frame (\S+) (\d+) (.+?) \*/}g) {
+				die "$file:$line: two frames $1 $2\n" if $marked{$file}{$1}[$2 - 1];
+				$marked{$file}{$1}[$2 - 1] = { function => $3, file => "tests/symbols/$file", line => $line };
+			}
+		}
+	}
+	my $header = delete $marked{'names_inline.h'};
+	for my $marker (keys %$header) {
+		$marked{'names_c.c'}{$marker}[$_] = $header->{$marker}[$_] for 0 .. $#{ $header->{$marker} };
+	}
+	return { map { my ($file, $frames) = ($_, $marked{$_}); ($file =~ s/\.c(?:pp)?$//r => $frames) } keys %marked };
+}
+
+# ---------------------------------------------------------------- what another tool says of a file
+
+my %identity;
+sub identity {
+	my ($file) = @_;
+	return $identity{"$file " . ((stat $file)[9] // '')} //= read_identity($file);
+}
+
+sub read_identity {
+	my ($file) = @_;
+	my $text = run(['llvm-readobj-16', qw(--file-headers --coff-debug-directory), $file])->{out};
+	my %is;
+	($is{timestamp}) = $text =~ /TimeDateStamp: .*\(0x([0-9A-F]+)\)/ or die "$file: no time stamp\n";
+	($is{size}) = $text =~ /SizeOfImage: (\d+)/ or die "$file: no size\n";
+	($is{checksum}) = $text =~ /CheckSum: 0x([0-9A-F]+)/ or die "$file: no checksum\n";
+	($is{base}) = $text =~ /ImageBase: 0x([0-9A-F]+)/ or die "$file: no base\n";
+	if ($text =~ /PDBGUID: \(([0-9A-F ]+)\)\s+PDBAge: (\d+)\s+PDBFileName: (\S.*)/) {
+		my @bytes = split / /, $1;
+		@is{qw(guid age pdb)} = (join('', @bytes[3, 2, 1, 0, 5, 4, 7, 6, 8 .. 15]), $2, $3);
+	}
+	return \%is;
+}
+
+# Where the function that holds an offset begins, by the image's unwind information.
+my %starts;
+sub function_start {
+	my ($file, $rva) = @_;
+	my $starts = $starts{$file} //= [functions_of($file)];
+	my ($found) = grep { $_->[0] <= $rva && $rva < $_->[1] } @$starts;
+	die sprintf("%s: no function at %x\n", $file, $rva) unless $found;
+	return $found->[0];
+}
+
+# Where each function begins and ends, in order.
+sub functions_of {
+	my ($file) = @_;
+	my $base = hex identity($file)->{base};
+	my $text = run(['llvm-readobj-16', '--unwind', $file])->{out};
+	my @found;
+	while ($text =~ /StartAddress: .*\(0x([0-9A-F]+)\)\s+EndAddress: .*\(0x([0-9A-F]+)\)/g) {
+		push @found, [hex($1) - $base, hex($2) - $base];
+	}
+	return sort { $a->[0] <=> $b->[0] } @found;
+}
+
+# ---------------------------------------------------------------- dumps
+
+# Where the addresses of a program are, for dump_of(): one module for each that it said notes about,
+# the program first.
+#   files     { MODULE => FILE }: instead of those that were built, for identity
+#   path      path of the modules' folder in the dump, with its last slash; else the folder they are in
+#   only      this module and no other
+sub place {
+	my ($kind, $name, %how) = @_;
+	my $notes = notes($kind, $name);
+	my $base = $first_base;
+	my @modules;
+	my @names = sort { ($b eq $name) <=> ($a eq $name) || $a cmp $b } keys %$notes;
+	for my $module (grep { $_ eq ($how{only} // $_) } @names) {
+		my $file = $how{files}{$module} // program($kind, $module);
+		push @modules, {
+			name => $module, file => $file, built => program($kind, $module), kind => $kind,
+			base => $base, notes => $notes->{$module},
+			path => defined $how{path} ? $how{path} . $module : win($file),
+		};
+		$base += 0x40000000;
+	}
+	return \@modules;
+}
+
+# A dump with a stack of one frame for each note; it is remembered which. %how: umdh => 1 for a log
+# as UMDH writes it, which tells no identity.
+sub dump_of {
+	my ($file, $modules, %how) = @_;
+	my @lines;
+	push @lines, '// hsnap: dump format=1 tool=test time=2026-11-20T11:00:25.841Z',
+	    '// hsnap: process id=208 start=2026-11-20T11:00:22.809Z bits=64',
+	    '// hsnap: stacks source=tracer' unless $how{umdh};
+	push @lines, '//', '// Loaded modules:', '//     Base Size Module';
+	push @lines, map { sprintf '// %15X %8X %s', $_->{base}, identity($_->{built})->{size}, $_->{path} } @$modules;
+	push @lines, '//', '// Process modules enumerated.';
+	push @lines, map { module_note($_) } @$modules unless $how{umdh};
+	push @lines, '// hsnap: heap addr=650000 kind=wine bits=64' unless $how{umdh};
+	push @lines, '*- - - - - - - - - - Start of data for heap @ 650000 - - - - - - - - - -';
+	my ($bytes, $count) = (0, 0);
+	for my $entry (entries($modules)) {
+		push @lines, sprintf('%X bytes + 10 at %X by BackTrace%X', $entry->{bytes}, 0x650000 + 0x1000 * ++$count, $count),
+		    sprintf("\t%X", $entry->{addr}), '';
+		$bytes += $entry->{bytes};
+	}
+	push @lines, '*- - - - - - - - - - End of data for heap @ 650000 - - - - - - - - - -';
+	push @lines, sprintf('// hsnap: end blocks=%d requested=%d overhead=%d', $count, $bytes, 16 * $count) unless $how{umdh};
+	return spew($file, join '', map { "$_\r\n" } @lines);
+}
+
+# Each note has a size of its own, by which a report's row tells it.
+sub entries {
+	my ($modules) = @_;
+	my $size = 0;
+	return map { my $module = $_;
+		map { { module => $module, marker => $_, addr => $module->{base} + $module->{notes}{$_}, bytes => 16 * ++$size } }
+		    sort keys %{ $module->{notes} } } @$modules;
+}
+
+sub module_note {
+	my ($module) = @_;
+	my $is = identity($module->{built});
+	my $text = sprintf '// hsnap: module base=%X timestamp=%s checksum=%s', $module->{base}, $is->{timestamp}, $is->{checksum};
+	$text .= sprintf ' pdb="%s" guid=%s age=%d', $is->{pdb} =~ s/([\\"])/\\$1/gr, $is->{guid}, $is->{age} if $is->{guid};
+	return $text;
+}
+
+# ---------------------------------------------------------------- what our programs say
+
+# The names in a dump's text: { ADDR => [{ function, offset, file, line }, ...] }, the innermost first.
+sub names_in {
+	my ($text) = @_;
+	my %names;
+	for ($text =~ m{^// hsnap: name (.*?)\r?$}mg) {
+		my %pair;
+		while (/(\w+)=(?:"((?:[^"\\]|\\.)*)"|(\S*))/g) {
+			$pair{$1} = defined $2 ? plain($2) : $3;
+		}
+		push @{ $names{ hex delete $pair{addr} } }, { %pair, offset => hex($pair{offset} // '0') };
+	}
+	return \%names;
+}
+
+sub plain { return $_[0] =~ s/\\(?:x([0-9A-Fa-f]{2})|(.))/defined $1 ? chr hex $1 : $2/ger }
+
+# The names that hsym, here or under Wine, gives a dump: { MARKER => [frames] }; and what it printed.
+sub names_by_hsym {
+	my ($side, $modules, $dump, $args, %how) = @_;
+	my $result = run(tool('hsym', $side, @{ $args // [] }, $dump), %how);
+	my $names = names_in($result->{out});
+	return ({ map { $_->{marker} => $names->{ $_->{addr} } // [] } entries($modules) }, $result);
+}
+
+# The same by hdiff, from its report.
+sub names_by_hdiff {
+	my ($side, $modules, $dump, $args, %how) = @_;
+	my $result = run(tool('hdiff', $side, @{ $args // [] }, $dump), %how);
+	my %rows = map { $_->{new} => $_ } @{ report($result->{out})->{rows} };
+	my %names;
+	for my $entry (entries($modules)) {
+		my $row = $rows{ $entry->{bytes} };
+		$names{ $entry->{marker} } = [grep { defined $_->{function} } @{ $row ? $row->{frames} : [] }];
+		$names{ $entry->{marker} } = [{ function => 'NO ROW' }] if !$row;
+	}
+	return (\%names, $result);
+}
+
+# ---------------------------------------------------------------- what must hold
+
+# Spellings of one name: blanks, the words that Microsoft's put before types, and result types.
+sub one_spelling {
+	my ($name) = @_;
+	$name =~ s/^(?:int|void) (?=app::)//;
+	$name =~ s/\b(?:struct|class|enum) //g;
+	$name =~ s/`anonymous namespace'/(anonymous namespace)/g;
+	$name =~ s/\(void\)/()/g;
+	return $name =~ s/\s+//gr;
+}
+
+sub without_parameters { return one_spelling($_[0]) =~ s/\([^()]*\)(?:const)?$//r }
+
+# What is wrong with one frame. $loose: its parameters may be missing; $bare: its scope, too.
+sub faults_of_frame {
+	my ($frame, $truth, $loose, $bare) = @_;
+	my ($is, $want) = map { one_spelling($_->{function}) } $frame, $truth;
+	my $short = without_parameters($truth->{function});
+	my @wrong;
+	push @wrong, "function $frame->{function}, not $truth->{function}"
+	    unless $is eq $want || ($loose && $is eq $short) || ($bare && "::$short" =~ /::\Q$is\E$/);
+	push @wrong, "file $frame->{file}"
+	    if defined $frame->{file} && ($frame->{file} =~ tr,\\,/,r) !~ m{(?:^|/)\Q$truth->{file}\E$};
+	push @wrong, "line $frame->{line}, not $truth->{line}"
+	    if defined $frame->{line} && $frame->{line} != $truth->{line};
+	return @wrong;
+}
+
+# What is wrong with the names of one note. $level: what must be there:
+#   lines      all frames, with files and lines
+#   dbghelp    the same, but inlined functions have short names, and from DWARF no lines
+#   functions  the function itself at least
+#   exports    the same for what a DLL exports, and nothing else
+#   none       nothing
+#   any        whatever
+# What is there must be right on every level.
+sub faults {
+	my ($level, $module, $marker, $truth, $frames) = @_;
+	my $name = $truth->[-1]{function};
+	$level = $module->{name} =~ /\.dll$/ && $name =~ /^dll_(?:run|second)$/ ? 'functions' : 'none' if $level eq 'exports';
+	return @$frames ? ("names: @{[map { $_->{function} } @$frames]}") : () if $level eq 'none';
+	return $level eq 'any' ? () : 'no name' unless @$frames;
+	my $all = $level eq 'lines' || $level eq 'dbghelp';
+	return scalar(@$frames) . ' frames of ' . @$truth if $all ? @$frames != @$truth : @$frames != 1 && @$frames != @$truth;
+	my $pdb = has_pdb($module->{kind});
+	my @wrong;
+	for my $i (0 .. $#$frames) {
+		my ($frame, $want, $inlined) = ($frames->[$i], $truth->[@$truth - @$frames + $i], $i < $#$frames);
+		# A PDB has no parameters of what is inlined or seen in one file only.
+		my $loose = $pdb && ($inlined || $name =~ /anonymous namespace/);
+		push @wrong, faults_of_frame($frame, $want, $loose, $inlined && $level ne 'lines');
+		push @wrong, "$frame->{function}: no line" if $all && !(defined $frame->{file} && defined $frame->{line})
+		    && !($level eq 'dbghelp' && !$pdb && @$truth > 1);
+	}
+	my $offset = $module->{notes}{$marker} - function_start($module->{built}, $module->{notes}{$marker} - 1);
+	push @wrong, sprintf 'offset %X, not %X', $frames->[-1]{offset}, $offset if $frames->[-1]{offset} != $offset;
+	return @wrong;
+}
+
+# Names of all notes, { MARKER => [frames] }, against the truth. $level may be a sub that says it for
+# (MODULE, MARKER).
+my $truths;
+sub check_names {
+	my ($names, $modules, $level, $what) = @_;
+	my @wrong;
+	$truths //= frames_of_sources();
+	for my $module (@$modules) {
+		my $of_file = $truths->{ $module->{name} =~ s/\.\w+$//r };
+		for my $marker (sort keys %{ $module->{notes} }) {
+			my $truth = $of_file->{$marker} or die "$module->{name}: no frames of $marker in its source\n";
+			my $here = ref $level ? $level->($module, $marker) : $level;
+			push @wrong, map { "$marker: $_" } faults($here, $module, $marker, $truth, $names->{$marker} // []);
+		}
+	}
+	return ok(!@wrong, $what) || diag(join "\n", @wrong);
+}
+
+1;

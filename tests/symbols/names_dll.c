@@ -1,0 +1,41 @@
+/* A DLL whose return addresses and their names are known. When it is stripped the names of what it
+ * exports are left, and nothing else. */
+#define MODULE "names_dll.dll"
+
+#include "tests/symbols/names_note.h"
+
+__declspec(dllexport) int dll_run(int value);
+__declspec(dllexport) int dll_second(int value);
+#ifdef OWN_ENTRY
+int DllMainCRTStartup(void *self, unsigned reason, void *reserved);
+
+/* Instead of the C library's start-up code, which there is none of. */
+int DllMainCRTStartup(void *self, unsigned reason, void *reserved)
+{
+	(void)self;
+	(void)reason;
+	(void)reserved;
+	return 1;
+}
+#endif
+
+/* Not exported, and between two that are. */
+static NOINLINE int dll_hidden(int value)
+{
+	note("dll-hidden"); /* frame dll-hidden 1 dll_hidden */
+	return value + 19;
+}
+
+NOINLINE int dll_second(int value)
+{
+	note("dll-second"); /* frame dll-second 1 dll_second */
+	return dll_hidden(value) + 23;
+}
+
+NOINLINE int dll_run(int value)
+{
+	int sum = dll_second(value);
+
+	note("dll-run"); /* frame dll-run 1 dll_run */
+	return sum + 29;
+}

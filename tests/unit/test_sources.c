@@ -1,0 +1,559 @@
+/*
+ * Who is asked for a name, in which order, who is believed, and what is remembered. Backends, tables and
+ * files are made up here, so that what each knows is known.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "symbolize/backend/backend.h"
+#include "symbolize/keep.h"
+#include "symbolize/listen.h"
+
+#define BASE UINT64_C(0x140000000)
+#define RVA_MAX 64
+
+/* ---------------------------------------------------------------- what everybody knows */
+
+struct fake {
+	const struct symbol *knows; /* by rva; function NULL: nothing */
+	size_t call_count, asked_count; /* lookups without a name */
+	bool is_dead; /* answers nothing */
+};
+
+static struct fake fakes[2];
+static const char *table_names[RVA_MAX]; /* functions, by where they begin */
+static uint32_t reach_from; /* no function from before reaches further */
+static bool is_mismatch, is_cancelled;
+static size_t find_count;
+
+struct backend {
+	struct fake *fake;
+	const struct symbol_options *options;
+};
+
+static struct backend *make(struct fake *fake, const struct symbol_options *options)
+{
+	struct backend *backend = calloc(1, sizeof(*backend));
+
+	assert_non_null(backend);
+	*backend = (struct backend){fake, options};
+	return backend;
+}
+
+static struct backend *make_first(const struct symbol_options *options, const struct finder *finder)
+{
+	(void)finder;
+	return make(&fakes[0], options);
+}
+
+static struct backend *make_second(
+	const struct symbol_options *options, const struct finder *finder)
+{
+	(void)finder;
+	return make(&fakes[1], options);
+}
+
+static void release(struct backend *backend)
+{
+	free(backend);
+}
+
+static int resolve(struct backend *backend, struct subject *subject, struct lookup *lookups,
+	size_t count, struct arena *arena)
+{
+	struct fake *fake = backend->fake;
+
+	(void)subject;
+	fake->call_count++;
+	for (size_t i = 0; i < count; i++) {
+		const struct symbol *known = fake->knows ? &fake->knows[lookups[i].rva] : NULL;
+
+		if (i)
+			assert_true(lookups[i - 1].rva < lookups[i].rva);
+		if (lookups[i].found.count)
+			continue;
+		if (listener_is_cancelled(backend->options))
+			return 0;
+		fake->asked_count++;
+		lookups[i].is_answered = !fake->is_dead;
+		listener_progress(backend->options, "app.exe", i + 1, count);
+		if (!fake->is_dead && known && known->function)
+			assert_int_equal(symbols_keep(arena, known, 1, &lookups[i].found), 0);
+	}
+	return 0;
+}
+
+static const char *trouble(const struct backend *backend)
+{
+	return backend->fake->is_dead ? "it died" : NULL;
+}
+
+static const struct backend_kind first = {"first", make_first, release, resolve, trouble};
+static const struct backend_kind second = {"second", make_second, release, resolve, trouble};
+const struct backend_kind *const backends[] = {&first, &second, NULL};
+
+struct finder {
+	int nothing;
+};
+
+struct finder *finder_new(const struct symbol_options *options, struct err *err)
+{
+	(void)options;
+	(void)err;
+	return calloc(1, sizeof(struct finder));
+}
+
+void finder_free(struct finder *finder)
+{
+	free(finder);
+}
+
+int finder_find(struct finder *finder, const struct module *module, struct module_files *files)
+{
+	(void)finder;
+	(void)module;
+	if (files->is_searched)
+		return 0;
+	find_count++;
+	files->is_searched = true;
+	files->is_mismatch = is_mismatch;
+	files->image = strdup("no such file");
+	return files->image ? 0 : -ERR_NOMEM;
+}
+
+void module_files_release(struct module_files *files)
+{
+	free(files->image);
+	buf_release(&files->reason);
+}
+
+const char *finder_servers(const struct finder *finder)
+{
+	(void)finder;
+	return NULL;
+}
+
+struct tables {
+	int nothing;
+};
+
+struct tables *tables_new(const struct module_files *files, bool no_demangle)
+{
+	(void)files;
+	(void)no_demangle;
+	return calloc(1, sizeof(struct tables));
+}
+
+void tables_free(struct tables *tables)
+{
+	free(tables);
+}
+
+void tables_rest(struct tables *tables)
+{
+	(void)tables;
+}
+
+int tables_find(struct tables *tables, uint32_t rva, struct arena *arena, struct symbol *symbol,
+	const char **by)
+{
+	(void)tables;
+	(void)arena;
+	for (uint32_t start = rva + 1; start-- > 0;) {
+		if (!table_names[start])
+			continue;
+		*symbol = (struct symbol){
+			.function = table_names[start], .offset_bytes = rva + 1 - start};
+		*by = "exports";
+		return 1;
+	}
+	return 0;
+}
+
+bool tables_reach(struct tables *tables, uint32_t start, uint32_t rva)
+{
+	(void)tables;
+	return start <= rva && start >= reach_from;
+}
+
+uint64_t tables_offset(struct tables *tables, uint32_t rva)
+{
+	(void)tables;
+	(void)rva;
+	return 0;
+}
+
+const char *tables_name_at(struct tables *tables, uint32_t rva)
+{
+	(void)tables;
+	return rva < RVA_MAX ? table_names[rva] : NULL;
+}
+
+/* ---------------------------------------------------------------- asking */
+
+static char cache_path[300];
+
+static int begin(void **state)
+{
+	(void)state;
+	memset(fakes, 0, sizeof(fakes));
+	memset(table_names, 0, sizeof(table_names));
+	reach_from = 0;
+	is_mismatch = is_cancelled = false;
+	find_count = 0;
+	snprintf(cache_path, sizeof(cache_path), "%s/test_sources.%ld",
+		getenv("TMPDIR") ? getenv("TMPDIR") : "build", (long)getpid());
+	unlink(cache_path);
+	return setenv("HSYM_CACHE", cache_path, 1);
+}
+
+static int end(void **state)
+{
+	(void)state;
+	unlink(cache_path);
+	return 0;
+}
+
+static struct module app = {.base = BASE,
+	.size_bytes = 4096,
+	.path = "C:\\app.exe",
+	.has_identity = true,
+	.timestamp = 1,
+	.checksum = 2};
+
+/* The rva that the backends see is one less than that of the return address. */
+static struct symbols ask_one(struct symbolizer *symbolizer, uint32_t rva)
+{
+	struct symbol_query query = {.addr = BASE + rva + 1, .module = &app};
+	struct err err;
+
+	assert_int_equal(symbolizer_resolve(symbolizer, &query, 1, &err), 0);
+	return query.found;
+}
+
+static void check(const struct symbols found, const char *function, uint64_t offset, uint32_t line)
+{
+	assert_int_equal(found.count, 1);
+	assert_string_equal(found.list[0].function, function);
+	assert_int_equal(found.list[0].offset_bytes, offset);
+	assert_int_equal(found.list[0].line, line);
+}
+
+static struct symbolizer *start(const struct symbol_options *options)
+{
+	struct err err;
+	struct symbolizer *symbolizer = symbolizer_new(options, &err);
+
+	assert_non_null(symbolizer);
+	return symbolizer;
+}
+
+static const struct symbol_options no_cache = {.no_cache = true};
+
+/* ---------------------------------------------------------------- in turn */
+
+static const struct symbol lines_a[RVA_MAX] = {[8] = {"a", 9, "a.c", 3}};
+static const struct symbol lines_b[RVA_MAX] = {
+	[8] = {"wrong", 9, "b.c", 4}, [12] = {"b", 1, "b.c", 5}};
+
+static void test_the_next_is_asked_for_what_is_left(void **state)
+{
+	struct symbolizer *symbolizer = start(&no_cache);
+	struct symbol_query queries[] = {{.addr = BASE + 13, .module = &app},
+		{.addr = BASE + 9, .module = &app}, {.addr = BASE + 21, .module = &app},
+		{.addr = BASE + 9, .module = &app}};
+	struct symbol_story story;
+	struct err err;
+
+	(void)state;
+	fakes[0].knows = lines_a;
+	fakes[1].knows = lines_b;
+	assert_int_equal(symbolizer_resolve(symbolizer, queries, 4, &err), 0);
+	check(queries[0].found, "b", 1, 5);
+	check(queries[1].found, "a", 9, 3);
+	assert_int_equal(queries[2].found.count, 0);
+	check(queries[3].found, "a", 9, 3);
+	assert_int_equal(fakes[0].asked_count, 3); /* each once */
+	assert_int_equal(fakes[1].asked_count, 2);
+	assert_int_equal(symbolizer_story(symbolizer, &app, &story, &err), 0);
+	assert_string_equal(story.by, "first, second");
+	assert_int_equal(symbolizer_resolve(symbolizer, queries, 4, &err), 0);
+	assert_int_equal(fakes[0].asked_count, 3);
+	assert_int_equal(find_count, 1);
+	symbolizer_free(symbolizer);
+}
+
+static void test_trouble_of_any_is_said(void **state)
+{
+	struct symbolizer *symbolizer = start(&no_cache);
+
+	(void)state;
+	assert_null(symbolizer_trouble(symbolizer));
+	fakes[1].is_dead = true;
+	assert_string_equal(symbolizer_trouble(symbolizer), "it died");
+	symbolizer_free(symbolizer);
+}
+
+/* ---------------------------------------------------------------- who is believed */
+
+static const struct symbol no_lines[RVA_MAX] = {
+	[20] = {"far", 21, NULL, 0}, [30] = {"near", 2, NULL, 0}, [40] = {"no start", 0, NULL, 0}};
+
+static void test_tables_decide_where_there_is_no_line(void **state)
+{
+	struct symbolizer *symbolizer = start(&no_cache);
+	struct symbol_story story;
+	struct err err;
+
+	(void)state;
+	fakes[0].knows = no_lines;
+	table_names[16] = "close";
+	check(ask_one(symbolizer, 20), "close", 5, 0);
+	assert_int_equal(symbolizer_story(symbolizer, &app, &story, &err), 0);
+	assert_string_equal(story.by, "exports");
+	symbolizer_free(symbolizer);
+}
+
+static void test_without_tables_only_what_can_reach_is_kept(void **state)
+{
+	struct symbolizer *symbolizer = start(&no_cache);
+
+	(void)state;
+	fakes[0].knows = no_lines;
+	reach_from = 10;
+	assert_int_equal(ask_one(symbolizer, 20).count, 0);
+	check(ask_one(symbolizer, 30), "near", 2, 0);
+	assert_int_equal(ask_one(symbolizer, 40).count, 0);
+	symbolizer_free(symbolizer);
+}
+
+static void test_overloads_are_told_apart_by_the_whole_name(void **state)
+{
+	static const struct symbol knows[RVA_MAX] = {[8] = {"app::f", 5, "a.cpp", 3},
+		[24] = {"app::f", 5, "a.cpp", 4},
+		[40] = {"app::g", 5, "a.cpp", 5},
+		[56] = {"app::f(char)", 5, "a.cpp", 6}};
+	const struct symbol_options raw = {.no_cache = true, .no_demangle = true};
+	struct symbolizer *symbolizer = start(&no_cache);
+
+	(void)state;
+	fakes[0].knows = knows;
+	table_names[4] = "_ZN3app1fEi";
+	table_names[20] = "_ZN3app1fEd";
+	table_names[36] = "_ZN3app2ghEd"; /* another function: app::gh(double) */
+	table_names[52] = "_ZN3app1fEi";
+	check(ask_one(symbolizer, 8), "app::f(int)", 5, 3);
+	check(ask_one(symbolizer, 24), "app::f(double)", 5, 4);
+	check(ask_one(symbolizer, 40), "app::g", 5, 5);
+	check(ask_one(symbolizer, 56), "app::f(char)", 5, 6);
+	symbolizer_free(symbolizer);
+	symbolizer = start(&raw);
+	check(ask_one(symbolizer, 8), "_ZN3app1fEi", 5, 3);
+	symbolizer_free(symbolizer);
+}
+
+static void test_a_backend_may_read_a_name_of_the_tables(void **state)
+{
+	static const struct symbol knows[RVA_MAX] = {
+		[8] = {"app::f(int)", 0, NULL, 0}, [24] = {"app::other(int)", 0, NULL, 0}};
+	struct symbolizer *symbolizer = start(&no_cache);
+
+	(void)state;
+	fakes[0].knows = knows;
+	table_names[4] = "?f@app@@YAHH@Z";
+	table_names[20] = "?g@app@@YAHH@Z";
+	check(ask_one(symbolizer, 8), "app::f(int)", 5, 0);
+	check(ask_one(symbolizer, 24), "?g@app@@YAHH@Z", 5, 0);
+	symbolizer_free(symbolizer);
+}
+
+/* ---------------------------------------------------------------- while it works */
+
+struct told {
+	size_t last, total, call_count;
+};
+
+static void take_progress(void *ctx, const char *module, size_t done, size_t total)
+{
+	struct told *told = ctx;
+
+	assert_non_null(module);
+	assert_true(done >= told->last && done <= total);
+	*told = (struct told){done, total, told->call_count + 1};
+}
+
+static bool take_cancelled(void *ctx)
+{
+	(void)ctx;
+	return is_cancelled;
+}
+
+static void test_progress_counts_all_modules(void **state)
+{
+	struct module other = app;
+	struct told told = {0};
+	const struct symbol_options options = {
+		.no_cache = true, .listener = {.ctx = &told, .progress = take_progress}};
+	struct symbolizer *symbolizer = start(&options);
+	struct symbol_query queries[] = {{.addr = BASE + 5, .module = &app},
+		{.addr = BASE + 9, .module = &app}, {.addr = BASE + 9, .module = &other}};
+	struct err err;
+
+	(void)state;
+	other.timestamp = 7;
+	assert_int_equal(symbolizer_resolve(symbolizer, queries, 3, &err), 0);
+	assert_int_equal(told.last, 3);
+	assert_int_equal(told.total, 3);
+	assert_true(told.call_count > 3);
+	symbolizer_free(symbolizer);
+}
+
+static void test_what_was_not_looked_up_is_looked_up_another_time(void **state)
+{
+	const struct symbol_options options = {
+		.no_cache = true, .listener = {.is_cancelled = take_cancelled}};
+	struct symbolizer *symbolizer = start(&options);
+
+	(void)state;
+	fakes[0].knows = lines_a;
+	table_names[0] = "table";
+	is_cancelled = true;
+	assert_int_equal(ask_one(symbolizer, 8).count, 0);
+	is_cancelled = false;
+	check(ask_one(symbolizer, 8), "a", 9, 3);
+	symbolizer_free(symbolizer);
+}
+
+static void test_file_names_are_shortened(void **state)
+{
+	static const struct symbol knows[RVA_MAX] = {[8] = {"a", 9, "/src/app/a.c", 3}};
+	const char *prefix = "/src";
+	const struct symbol_options options = {
+		.no_cache = true, .strip_paths = &prefix, .strip_count = 1};
+	struct symbolizer *symbolizer = start(&options);
+
+	(void)state;
+	fakes[0].knows = knows;
+	assert_string_equal(ask_one(symbolizer, 8).list[0].file, "app/a.c");
+	symbolizer_free(symbolizer);
+}
+
+/* ---------------------------------------------------------------- what is remembered */
+
+/* Asks for one address in a symbolizer of its own; how many questions the backends got. */
+static size_t questions(const struct symbol_options *options, uint32_t rva)
+{
+	struct symbolizer *symbolizer = start(options);
+
+	fakes[0].asked_count = fakes[1].asked_count = 0;
+	ask_one(symbolizer, rva);
+	symbolizer_free(symbolizer);
+	return fakes[0].asked_count + fakes[1].asked_count;
+}
+
+static void test_names_with_lines_need_no_files_the_second_time(void **state)
+{
+	struct symbolizer *symbolizer;
+	struct symbol_story story;
+	struct err err;
+
+	(void)state;
+	fakes[0].knows = lines_a;
+	assert_int_equal(questions(NULL, 8), 1);
+	find_count = 0;
+	assert_int_equal(questions(NULL, 8), 0);
+	assert_int_equal(find_count, 0);
+	fakes[0].knows = NULL;
+	symbolizer = start(NULL);
+	check(ask_one(symbolizer, 8), "a", 9, 3);
+	assert_int_equal(symbolizer_story(symbolizer, &app, &story, &err), 0);
+	assert_string_equal(story.by, "cache");
+	symbolizer_free(symbolizer);
+	assert_int_equal(questions(&no_cache, 8), 2);
+}
+
+static void test_poor_names_are_remembered_with_their_files(void **state)
+{
+	struct symbolizer *symbolizer;
+
+	(void)state;
+	table_names[4] = "table";
+	assert_int_equal(questions(NULL, 8), 2);
+	assert_int_equal(questions(NULL, 2), 2); /* no name at all */
+	table_names[4] = NULL;
+	assert_int_equal(questions(NULL, 8), 0);
+	assert_int_equal(questions(NULL, 2), 0);
+	assert_true(find_count >= 4);
+	symbolizer = start(NULL);
+	check(ask_one(symbolizer, 8), "table", 5, 0);
+	assert_int_equal(ask_one(symbolizer, 2).count, 0);
+	symbolizer_free(symbolizer);
+}
+
+static void test_what_may_be_wrong_or_poorer_is_not_remembered(void **state)
+{
+	(void)state;
+	table_names[4] = "table";
+	fakes[1].is_dead = true;
+	assert_int_equal(questions(NULL, 8), 2);
+	assert_int_equal(questions(NULL, 8), 2); /* another time it may answer */
+	fakes[1].is_dead = false;
+	fakes[0].knows = lines_a;
+	is_mismatch = true;
+	assert_int_equal(questions(NULL, 8), 1);
+	assert_int_equal(questions(NULL, 8), 1);
+}
+
+static void test_another_build_or_form_is_another_name(void **state)
+{
+	const struct symbol_options raw = {.no_demangle = true};
+	uint32_t timestamp = app.timestamp;
+
+	(void)state;
+	fakes[0].knows = lines_a;
+	assert_int_equal(questions(NULL, 8), 1);
+	assert_int_equal(questions(&raw, 8), 1);
+	app.timestamp++;
+	assert_int_equal(questions(NULL, 8), 1);
+	app.timestamp = timestamp;
+	assert_int_equal(questions(NULL, 8), 0);
+	assert_int_equal(questions(&raw, 8), 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(
+			test_the_next_is_asked_for_what_is_left, begin, end),
+		cmocka_unit_test_setup_teardown(test_trouble_of_any_is_said, begin, end),
+		cmocka_unit_test_setup_teardown(
+			test_tables_decide_where_there_is_no_line, begin, end),
+		cmocka_unit_test_setup_teardown(
+			test_without_tables_only_what_can_reach_is_kept, begin, end),
+		cmocka_unit_test_setup_teardown(
+			test_overloads_are_told_apart_by_the_whole_name, begin, end),
+		cmocka_unit_test_setup_teardown(
+			test_a_backend_may_read_a_name_of_the_tables, begin, end),
+		cmocka_unit_test_setup_teardown(test_progress_counts_all_modules, begin, end),
+		cmocka_unit_test_setup_teardown(
+			test_what_was_not_looked_up_is_looked_up_another_time, begin, end),
+		cmocka_unit_test_setup_teardown(test_file_names_are_shortened, begin, end),
+		cmocka_unit_test_setup_teardown(
+			test_names_with_lines_need_no_files_the_second_time, begin, end),
+		cmocka_unit_test_setup_teardown(
+			test_poor_names_are_remembered_with_their_files, begin, end),
+		cmocka_unit_test_setup_teardown(
+			test_what_may_be_wrong_or_poorer_is_not_remembered, begin, end),
+		cmocka_unit_test_setup_teardown(
+			test_another_build_or_form_is_another_name, begin, end),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
