@@ -260,6 +260,10 @@ static void test_public_symbols_of_a_linkers_pdb(void **state)
 	hidden = place_of("n.dll", "_ZL6hiddeni");
 	grab = place_of("n.dll", INT_GRAB);
 	other = place_of("n.dll", TEXT_GRAB);
+	open_scene(&scene, "n.dll", NULL, false);
+	check(&scene, hidden + 12, "hidden(int)", hidden, "symbols");
+	check(&scene, other + 12, "app::grab(char const*)", other, "symbols");
+	close_scene(&scene);
 	open_scene(&scene, "p.dll", "p.pdb", false);
 	check(&scene, grab + 12, "app::grab(int)", grab, "publics");
 	check(&scene, other + 12, "app::grab(char const*)", other, "publics");
