@@ -45,6 +45,8 @@ NAMED := names_c.exe names_cpp.exe names_dll.dll
 NAMED_KINDS := dwarf4 dwarf5 pdb_gnu pdb_msvc stripped lld
 NAMED_PROGRAMS := $(foreach kind,$(NAMED_KINDS),$(NAMED:%=build/win64/symbols/$(kind)/%)) \
 	build/win64/symbols/pdb_other/names_c.exe
+# One with very many.
+MANY_NAMES := build/win64/bench/dwarf5/names_many.exe build/win64/bench/pdb_gnu/names_many.exe
 
 # ---------------------------------------------------------------- compilers
 
@@ -145,7 +147,7 @@ TEST_PROGRAMS := $(if $(wildcard snapshot/hsnap.c),build/asan/hsnap) \
 	$(NAMED_PROGRAMS)
 
 BENCH_PROGRAMS := build/linux/bench/gen_dump build/linux/images/make_image build/win64/bench/pairs.exe build/win64/bench/mixed.exe build/win64/targets/gaps.exe \
-	build/win64/bench/system/hsnap.exe build/win64/bench/system/hsnap-tracer64.dll
+	build/win64/bench/system/hsnap.exe build/win64/bench/system/hsnap-tracer64.dll $(MANY_NAMES)
 
 # ---------------------------------------------------------------- what to ask for
 
@@ -324,6 +326,16 @@ $(NAMED_PROGRAMS): build/win64/symbols/%: $$(wildcard tests/symbols/$$(basename 
 	mkdir -p $(@D)
 	echo "== $@"
 	$(named_$(notdir $(@D)))
+
+build/win64/bench/sources/names_main.c: tests/bench/gen_program
+	mkdir -p $(@D)
+	rm -f $(@D)/*.c
+	$< $(@D)
+
+$(MANY_NAMES): build/win64/bench/sources/names_main.c Makefile | packages
+	mkdir -p $(@D)
+	echo "== $@"
+	$(subst $<,$(<D)/*.c,$(named_$(notdir $(@D))))
 
 build/win64/bench/%.exe: tests/bench/%.c Makefile | deps
 	mkdir -p $(@D)

@@ -3,6 +3,7 @@
 #ifndef SYMBOLIZE_FOLDER_NAMES_H
 #define SYMBOLIZE_FOLDER_NAMES_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "core/buf.h"
@@ -18,5 +19,8 @@ void folder_names_free(struct folder_names *names);
  * 0: there is none; or -ERR_NOMEM. spelling lives as long as names. */
 int folder_names_find(
 	struct folder_names *names, const char *folder, const char *name, const char **spelling);
+
+/* True when folder was read before, wholly, and holds no such name in any case. Nothing is read. */
+bool folder_names_lack(struct folder_names *names, const char *folder, const char *name);
 
 #endif

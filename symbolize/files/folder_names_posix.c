@@ -1,12 +1,15 @@
 #include "symbolize/files/folder_names.h"
 
 #include <dirent.h>
+#include <errno.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "core/arena.h"
 #include "core/table.h"
+
+#define IS_WHOLE (UINT64_C(1) << 63) /* set in a folder's number: all its names are kept */
 
 struct folder_names {
 	struct table folders; /* path -> its number */
@@ -75,17 +78,21 @@ static int keep_name(struct folder_names *names, uint64_t folder, const char *na
 	return 0;
 }
 
-/* Reads a folder; one that cannot be read holds nothing. */
+/* Reads a folder; one that cannot be read holds nothing that is known. Returns 1 when all names are
+ * kept, 0 or -ERR_NOMEM. */
 static int read_folder(struct folder_names *names, const char *path, uint64_t folder)
 {
 	DIR *stream = opendir(path);
-	struct dirent *entry;
+	struct dirent *entry = NULL;
 	int rc = 0;
 
 	if (!stream)
 		return 0;
+	errno = 0;
 	while (!rc && names->names.count < names->names_max && (entry = readdir(stream)))
 		rc = keep_name(names, folder, entry->d_name);
+	if (!rc)
+		rc = !entry && !errno && names->names.count < names->names_max;
 	closedir(stream);
 	return rc;
 }
@@ -93,15 +100,28 @@ static int read_folder(struct folder_names *names, const char *path, uint64_t fo
 static int number_of(struct folder_names *names, const char *path, uint64_t *folder)
 {
 	uint64_t *known = table_find(&names->folders, path, strlen(path));
+	uint64_t number = names->folders.count;
 	int rc;
 
 	if (known) {
-		*folder = *known;
+		*folder = *known & ~IS_WHOLE;
 		return 0;
 	}
-	*folder = names->folders.count;
-	rc = read_folder(names, path, *folder);
-	return rc ? rc : table_add(&names->folders, path, strlen(path), *folder);
+	rc = read_folder(names, path, number);
+	if (rc >= 0)
+		rc = table_add(&names->folders, path, strlen(path), number | (rc ? IS_WHOLE : 0));
+	if (!rc)
+		*folder = number;
+	return rc;
+}
+
+bool folder_names_lack(struct folder_names *names, const char *folder, const char *name)
+{
+	uint64_t *number = table_find(&names->folders, folder, strlen(folder));
+
+	if (!number || !(*number & IS_WHOLE) || make_key(names, *number & ~IS_WHOLE, name))
+		return false;
+	return !table_find(&names->names, names->key.data, names->key.len);
 }
 
 int folder_names_find(

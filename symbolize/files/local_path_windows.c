@@ -78,7 +78,7 @@ static bool is_device_word(const char *name, size_t len, const char *word, bool 
 	if (word[i])
 		return false;
 	if (wants_digit) {
-		/* 1 to 9, or one of the three superscript ones (C2 B9, C2 B2, C2 B3). */
+		/* Or one of three superscript ones, C2 and B9, B2, B3 in UTF-8. */
 		if (i < len && name[i] >= '0' && name[i] <= '9')
 			i++;
 		else if (i + 1 < len && (unsigned char)name[i] == 0xc2)

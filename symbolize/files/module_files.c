@@ -51,7 +51,7 @@ static int parse_maps(struct finder *finder, struct err *err)
 	if (!finder->maps)
 		return err_set(err, ERR_NOMEM, NULL, NULL);
 	for (size_t i = 0; !rc && i < options->map_count; i++)
-		rc = path_map_parse(&finder->maps[i], options->maps[i], err);
+		rc = path_map_parse(&finder->maps[i].map, options->maps[i], err);
 	return rc;
 }
 

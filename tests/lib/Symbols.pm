@@ -13,7 +13,7 @@ use Hunt;
 use Test::More;
 
 our @EXPORT = qw(kinds program pdb_of notes frames_of_sources identity place dump_of names_in
-    names_by_hsym names_by_hdiff check_names has_pdb function_start);
+    names_by_hsym names_by_hdiff check_names has_pdb function_start functions_of);
 
 my $built = "$root/build/win64/symbols";
 my $sources = "$root/tests/symbols";
@@ -94,26 +94,28 @@ sub read_identity {
 my %starts;
 sub function_start {
 	my ($file, $rva) = @_;
-	my $base = hex identity($file)->{base};
-	my $starts = $starts{$file} //= [sort { $a->[0] <=> $b->[0] } unwound($file, $base)];
+	my $starts = $starts{$file} //= [functions_of($file)];
 	my ($found) = grep { $_->[0] <= $rva && $rva < $_->[1] } @$starts;
 	die sprintf("%s: no function at %x\n", $file, $rva) unless $found;
 	return $found->[0];
 }
 
-sub unwound {
-	my ($file, $base) = @_;
+# Where each function begins and ends, in order.
+sub functions_of {
+	my ($file) = @_;
+	my $base = hex identity($file)->{base};
 	my $text = run(['llvm-readobj-16', '--unwind', $file])->{out};
 	my @found;
 	while ($text =~ /StartAddress: .*\(0x([0-9A-F]+)\)\s+EndAddress: .*\(0x([0-9A-F]+)\)/g) {
 		push @found, [hex($1) - $base, hex($2) - $base];
 	}
-	return @found;
+	return sort { $a->[0] <=> $b->[0] } @found;
 }
 
 # ---------------------------------------------------------------- dumps
 
-# Where the addresses of a program are, for dump_of(): one module for each that it said notes about.
+# Where the addresses of a program are, for dump_of(): one module for each that it said notes about,
+# the program first.
 #   files     { MODULE => FILE }: instead of those that were built, for identity
 #   path      path of the modules' folder in the dump, with its last slash; else the folder they are in
 #   only      this module and no other
@@ -122,7 +124,8 @@ sub place {
 	my $notes = notes($kind, $name);
 	my $base = $first_base;
 	my @modules;
-	for my $module (grep { $_ eq ($how{only} // $_) } reverse sort keys %$notes) {
+	my @names = sort { ($b eq $name) <=> ($a eq $name) || $a cmp $b } keys %$notes;
+	for my $module (grep { $_ eq ($how{only} // $_) } @names) {
 		my $file = $how{files}{$module} // program($kind, $module);
 		push @modules, {
 			name => $module, file => $file, built => program($kind, $module), kind => $kind,

@@ -99,8 +99,7 @@ static NOINLINE void nothing_at_all(void)
 
 static NOINLINE void too_much(void)
 {
-	char *block = HeapAlloc(heap, HEAP_ZERO_MEMORY, 1000);
-	void *volatile by_c;
+	char *block = HeapAlloc(heap, HEAP_ZERO_MEMORY, 1000), *volatile by_c;
 
 	answer("huge", HeapAlloc(heap, 0, HUGE_BYTES) != NULL);
 	by_c = malloc(HUGE_BYTES);

@@ -4,9 +4,9 @@
 static char path_text[2000];
 
 /* Sets the symbol path; each %s is dir. */
-static void use_path(const char *format)
+static void use_path(const char *path)
 {
-	snprintf(path_text, sizeof(path_text), format, dir, dir, dir);
+	scene_words(path_text, sizeof(path_text), path);
 	options.symbol_path = path_text;
 }
 
@@ -175,8 +175,11 @@ static void test_a_relative_folder_becomes_a_full_path(void **state)
 	assert_int_equal(chdir(dir), 0);
 	use_path("here\\-");
 	scene_find();
-	assert_int_equal(chdir(old), 0);
 	check_files(NULL, "here/-/app.pdb");
+	use_path("\\\\here\\-;\\here\\-"); /* another machine, another drive's root */
+	scene_find();
+	assert_int_equal(chdir(old), 0);
+	check_files(NULL, NULL);
 }
 
 static void test_packed_files_are_named_as_not_read(void **state)
