@@ -118,6 +118,11 @@ $told = asked_of_stand_in([$image, 'pdb=' . win("$apart/names_c.pdb"), @right]);
 is($told->{search_path}, win($apart), 'with a PDB: it looks where that is and nowhere else');
 $told = asked_of_stand_in(['pdb=' . win("$apart/names_c.pdb"), 'size=12000', @right]);
 is_deeply([@$told{qw(image size)}], [win("$apart/names_c.pdb"), '12000'], 'a PDB alone is loaded itself, with the size of the module');
+my $servers = 'srv*C:\\cache*https://symbols.example/x';
+is(asked_of_stand_in([$image, "path=$servers", @right])->{search_path}, $servers, 'a symbol path with servers is its business');
+is(asked_of_stand_in([$image, 'pdb=' . win("$apart/names_c.pdb"), "path=$servers", @right])->{search_path}, win($apart),
+	'but not when the PDB is here');
+is(asked_of_stand_in([$image, 'path=C:\\folder', @right])->{search_path}, win($alone), 'one without servers was searched already');
 my $odd = "$dir/one;two";
 make_path($odd);
 copy($exe, "$odd/names_c.exe") or die "$odd: $!\n";
