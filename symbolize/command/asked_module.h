@@ -8,12 +8,11 @@
 
 struct asked_module {
 	struct module module;
-	struct symbol_options
-		options; /* those that were asked for; of a PDB, with its folder first */
+	struct symbol_options options; /* those that were asked for */
 	char *name; /* without folder and extension */
 	uint64_t preferred_base; /* of the image; 0 for a PDB, which does not tell */
 	bool is_pdb;
-	char *path, *symbol_path;
+	char *path, *image_path, *symbol_path;
 	struct pe_image image;
 	struct pdb_identity identity;
 };
