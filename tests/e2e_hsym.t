@@ -13,6 +13,7 @@ use POSIX qw(mkfifo);
 use Test::More;
 use Time::HiRes qw(time);
 use Hunt;
+use Symbols;
 
 my @functions = qw(xmalloc load_texture load_sound load_level main);
 my $sample = "$root/build/win64/samples/leak_wrapper.exe";
@@ -28,6 +29,7 @@ copy($sample, $exe) or die "$exe: $!\n";
 copy($sample, "$dir/app.exe") or die "$!\n";
 
 subtest 'addresses in a file' => \&addresses;
+subtest 'addresses in a PDB alone' => \&pdb_alone;
 subtest 'what is no address and no file' => \&refused;
 subtest 'why there are no names' => \&explained;
 subtest 'a filter' => \&filter;
@@ -109,6 +111,29 @@ sub addresses {
 	my $none = run(tool('hsym', 'linux', '-e', "$dir/app.exe", sprintf '%X', $size - 1));
 	is($none->{out}, sprintf("app+%X\n", $size - 1), 'where no function is: module and offset');
 	like($none->{err}, qr/^hsym: 1 of 1 addresses have no name.*\n\z/, 'and a line says so');
+}
+
+# Truth: what unwind information and another tool say of the program that the PDB belongs to.
+sub pdb_alone {
+	my ($from) = grep { -f } map { program($_, 'names_c.exe') } qw(pdb_msvc pdb_gnu);
+	plan(skip_all => 'no program with a PDB here') unless $from;
+	my $pdb = "$odd/names_c.pdb";
+	copy(pdb_of($from), $pdb) or die "$pdb: $!\n";
+	my $preferred = hex identity($from)->{base};
+	my ($main) = grep { slurp_command('llvm-symbolizer-16', '--relative-address', "--obj=$from", sprintf '0x%x', $_) =~ /^main$/m }
+	    map { hex($_) - $preferred } slurp_command('llvm-readobj-16', '--unwind', $from) =~ /StartAddress: .*\(0x([0-9A-F]+)\)/g;
+	ok(defined $main, 'another tool knows where main() is') or return;
+	my ($line) = slurp_command('llvm-symbolizer-16', '--relative-address', "--obj=$from", sprintf '0x%x', $main) =~ /:(\d+):\d+$/m;
+	for my $side (tool_names()) {
+		my $result = run(tool('hsym', $side, '-e', $pdb, '--exact', sprintf '%X', $main));
+		is($result->{status}, 0, "$side: status 0");
+		like($result->{out}, qr/^names_c!main\+0(?: \(.*names_c\.c, $line\))?\r?\n\z/, "$side: the function, and no wrong line");
+		like($result->{out}, qr/ \(.*names_c\.c, $line\)/, "$side: with its line") if $side eq 'linux';
+	}
+	truncate $pdb, 5000 or die "$!\n";
+	check_error(run(tool('hsym', 'linux', '-e', $pdb, '10')), 'hsym', 'a PDB that was cut', 'names_c.pdb: cannot open');
+	spew($pdb, 'Microsoft C/C++ MSF 7.00');
+	check_error(run(tool('hsym', 'linux', '-e', $pdb, '10')), 'hsym', 'a PDB of a few bytes', 'names_c.pdb: cannot open');
 }
 
 sub refused {

@@ -73,10 +73,12 @@ static bool is_elsewhere(const char *path)
 /* There is no image, and none may be taken for it: its path is one that nobody has. */
 static int open_pdb(struct asked_module *asked, struct err *err)
 {
-	int rc = pdb_read_identity(asked->path, &asked->identity, err);
+	struct err why;
+	int rc = pdb_read_identity(asked->path, &asked->identity, &why);
 
-	if (rc)
-		return rc;
+	if (rc) /* of a damaged one it speaks as of a process */
+		return err_set(err, rc == -ERR_TARGET ? ERR_OPEN : why.code, asked->path, "%s",
+			why.detail);
 	asked->image_path = malloc(strlen(asked->path) + sizeof(image_of));
 	if (!asked->image_path)
 		return err_set(err, ERR_NOMEM, NULL, NULL);

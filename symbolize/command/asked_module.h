@@ -18,7 +18,7 @@ struct asked_module {
 };
 
 /* Opens the image or PDB at path. options must outlive it. 0; -ERR_OPEN, also when it is
- * neither; -ERR_READ; -ERR_TARGET: the PDB is damaged; -ERR_NOMEM. After success the caller releases it. */
+ * neither or damaged; -ERR_READ; -ERR_NOMEM. After success the caller releases it. */
 int asked_module_open(struct asked_module *asked, const char *path,
 	const struct symbol_options *options, struct err *err);
 void asked_module_release(struct asked_module *asked);
