@@ -13,7 +13,7 @@ use POSIX qw(mkfifo);
 use Test::More;
 use Time::HiRes qw(time);
 use Hunt;
-use Symbols;
+use Symbols qw(program pdb_of identity);
 
 my @functions = qw(xmalloc load_texture load_sound load_level main);
 my $sample = "$root/build/win64/samples/leak_wrapper.exe";
