@@ -90,19 +90,6 @@ static int complete_name(
 	return rc < 0 ? rc : 0;
 }
 
-static int complete(
-	struct subject *subject, struct lookup *lookup, bool no_demangle, struct arena *arena)
-{
-	struct symbol function = lookup->found.list[lookup->found.count - 1];
-
-	if (!function.offset_bytes) {
-		function.offset_bytes = tables_offset(subject->tables, lookup->rva);
-		if (function.offset_bytes && replace_function(lookup, &function, arena))
-			return -ERR_NOMEM;
-	}
-	return complete_name(subject, lookup, no_demangle, arena);
-}
-
 /* "?grab@Pool@app@@QEAAPEAXN@Z" and "app::Pool::grab(double)": does the first name in the one stand in
  * the other? */
 static bool is_same_function(const char *mangled, const char *text)
@@ -116,6 +103,60 @@ static bool is_same_function(const char *mangled, const char *text)
 		at++;
 	}
 	return false;
+}
+
+/* Whether a name as a compiler made it is that of the function: 1, 0 or -ERR_NOMEM. */
+static int is_name_of(const char *raw, const char *function)
+{
+	struct buf text;
+	int rc;
+
+	if (!is_mangled(raw))
+		return !strcmp(raw, function);
+	if (raw[0] == '?')
+		return is_same_function(raw, function);
+	buf_init(&text);
+	rc = demangle(raw, &text);
+	if (rc == 1)
+		rc = !strcmp(text.data, function) || is_whole_name(text.data, function);
+	buf_release(&text);
+	return rc;
+}
+
+/* How far the function has begun before the address, where tables tell. Without the image they know only
+ * public symbols: that of another function may be the last before a static one. */
+static int find_offset(
+	struct subject *subject, const struct lookup *lookup, struct symbol *function)
+{
+	uint64_t end = (uint64_t)lookup->rva + 1;
+	uint64_t offset = tables_offset(subject->tables, lookup->rva);
+	const char *raw;
+	int rc = 1;
+
+	if (offset && !subject->files.pe) {
+		raw = offset <= end ? tables_name_at(subject->tables, (uint32_t)(end - offset)) :
+				      NULL;
+		rc = raw ? is_name_of(raw, function->function) : 0;
+	}
+	if (rc == 1)
+		function->offset_bytes = offset;
+	return rc < 0 ? rc : 0;
+}
+
+static int complete(
+	struct subject *subject, struct lookup *lookup, bool no_demangle, struct arena *arena)
+{
+	struct symbol function = lookup->found.list[lookup->found.count - 1];
+
+	if (!function.offset_bytes) {
+		int rc = find_offset(subject, lookup, &function);
+
+		if (rc)
+			return rc;
+		if (function.offset_bytes && replace_function(lookup, &function, arena))
+			return -ERR_NOMEM;
+	}
+	return complete_name(subject, lookup, no_demangle, arena);
 }
 
 static bool is_believable(struct subject *subject, const struct lookup *lookup)
