@@ -28,12 +28,15 @@ static int replace_function(
 	return symbols_keep(arena, chain, count, &lookup->found);
 }
 
-/* Whether text is name with parameters behind it. */
-static bool is_whole_name(const char *text, const char *name)
+/* Where in text name stands with parameters behind it; before it there may be only what a function made
+ * from a template returns, which is not shown. NULL: nowhere. */
+static const char *whole_name(const char *text, const char *name)
 {
-	size_t len = strlen(name);
+	const char *at = strstr(text, name);
 
-	return !strncmp(text, name, len) && text[len] == '(';
+	if (!at || at[strlen(name)] != '(' || (at > text && at[-1] != ' '))
+		return NULL;
+	return memchr(text, '(', (size_t)(at - text)) ? NULL : at;
 }
 
 /* The name with its parameters, where tables know it and the backend did not say them. */
@@ -42,7 +45,7 @@ static int complete_name(
 {
 	struct symbol function = lookup->found.list[lookup->found.count - 1];
 	uint64_t end = (uint64_t)lookup->rva + 1;
-	const char *raw;
+	const char *raw, *whole;
 	struct buf text;
 	int rc;
 
@@ -53,8 +56,9 @@ static int complete_name(
 		return 0;
 	buf_init(&text);
 	rc = demangle(raw, &text);
-	if (rc == 1 && is_whole_name(text.data, function.function)) {
-		function.function = no_demangle ? raw : text.data;
+	whole = rc == 1 ? whole_name(text.data, function.function) : NULL;
+	if (whole) {
+		function.function = no_demangle ? raw : whole;
 		rc = replace_function(lookup, &function, arena);
 	}
 	buf_release(&text);
