@@ -45,6 +45,8 @@ NAMED := names_c.exe names_cpp.exe names_dll.dll
 NAMED_KINDS := dwarf4 dwarf5 pdb_gnu pdb_msvc stripped lld
 NAMED_PROGRAMS := $(foreach kind,$(NAMED_KINDS),$(NAMED:%=build/win64/symbols/$(kind)/%)) \
 	build/win64/symbols/pdb_other/names_c.exe
+# One with very many.
+MANY_NAMES := build/win64/bench/dwarf5/names_many.exe build/win64/bench/pdb_gnu/names_many.exe
 
 # ---------------------------------------------------------------- compilers
 
@@ -89,11 +91,13 @@ win32_FLAGS = $(win64_FLAGS) -Wno-int-to-pointer-cast
 # Windows aligns the stack to 4 bytes, and frames are found by EBP.
 tracer32_FLAGS = $(tracer_FLAGS) -Wno-int-to-pointer-cast -mpreferred-stack-boundary=2 -fno-omit-frame-pointer
 
-linux_hdiff_LIBS := -lpcre2-8 -lz
-linux_hsym_LIBS := -lz
+# gcc's C++ library, for its demangler; static, for a C++ runtime would slow every start.
+DEMANGLER := -l:libsupc++.a
+linux_hdiff_LIBS := -lpcre2-8 -lz $(DEMANGLER)
+linux_hsym_LIBS := -lz $(DEMANGLER)
 linux_hsnap_LIBS := -lz
-win64_hdiff_LIBS := -lpcre2-8 -lz
-win64_hsym_LIBS := -lz
+win64_hdiff_LIBS := -lpcre2-8 -lz $(DEMANGLER)
+win64_hsym_LIBS := -lz $(DEMANGLER)
 win64_hsnap_LIBS := -lz -lzydis -lntdll
 win64_LDFLAGS := -static -static-libgcc -L$(DEPS)/lib
 win32_LDFLAGS := -static -static-libgcc -L$(DEPS32)/lib -Wl,--large-address-aware
@@ -143,7 +147,7 @@ TEST_PROGRAMS := $(if $(wildcard snapshot/hsnap.c),build/asan/hsnap) \
 	$(NAMED_PROGRAMS)
 
 BENCH_PROGRAMS := build/linux/bench/gen_dump build/linux/images/make_image build/win64/bench/pairs.exe build/win64/bench/mixed.exe build/win64/targets/gaps.exe \
-	build/win64/bench/system/hsnap.exe build/win64/bench/system/hsnap-tracer64.dll
+	build/win64/bench/system/hsnap.exe build/win64/bench/system/hsnap-tracer64.dll $(MANY_NAMES)
 
 # ---------------------------------------------------------------- what to ask for
 
@@ -323,6 +327,16 @@ $(NAMED_PROGRAMS): build/win64/symbols/%: $$(wildcard tests/symbols/$$(basename 
 	echo "== $@"
 	$(named_$(notdir $(@D)))
 
+build/win64/bench/sources/names_main.c: tests/bench/gen_program
+	mkdir -p $(@D)
+	rm -f $(@D)/*.c
+	$< $(@D)
+
+$(MANY_NAMES): build/win64/bench/sources/names_main.c Makefile | packages
+	mkdir -p $(@D)
+	echo "== $@"
+	$(subst $<,$(<D)/*.c,$(named_$(notdir $(@D))))
+
 build/win64/bench/%.exe: tests/bench/%.c Makefile | deps
 	mkdir -p $(@D)
 	echo "== $@"
@@ -345,7 +359,7 @@ build/win64/library.a: $(call win64_objects,$(LIBRARY) $(UNWINDER) $(VIRTUAL)) |
 build/linux/tests/%: build/linux/obj/tests/unit/%.o build/linux/library.a
 	mkdir -p $(@D)
 	echo "== $@"
-	$(CC) $^ -lcmocka -lpcre2-8 -lZydis -lz -lpthread -o $@
+	$(CC) $^ -lcmocka -lpcre2-8 -lZydis -lz -lpthread $(DEMANGLER) -o $@
 
 # What the walkers find, to compare it with that truth.
 build/linux/walk/%: build/linux/obj/tests/walk/%.o build/linux/library.a
@@ -356,12 +370,12 @@ build/linux/walk/%: build/linux/obj/tests/walk/%.o build/linux/library.a
 build/asan/tests/%: build/asan/obj/tests/unit/%.o build/asan/library.a
 	mkdir -p $(@D)
 	echo "== $@"
-	$(CC) -fsanitize=address,undefined $^ -lcmocka -lpcre2-8 -lZydis -lz -lpthread -o $@
+	$(CC) -fsanitize=address,undefined $^ -lcmocka -lpcre2-8 -lZydis -lz -lpthread $(DEMANGLER) -o $@
 
 build/win64/tests/%.exe: build/win64/obj/tests/win/%.o build/win64/library.a
 	mkdir -p $(@D)
 	echo "== $@"
-	$(MINGW)gcc $^ $(win64_LDFLAGS) -lpcre2-8 -lz -lzydis -lntdll -o $@
+	$(MINGW)gcc $^ $(win64_LDFLAGS) -lpcre2-8 -lz -lzydis -lntdll $(DEMANGLER) -o $@
 
 -include $(shell [ ! -d build ] || find build/linux build/asan build/win64 build/win32 -name '*.d' 2>/dev/null)
 

@@ -109,15 +109,18 @@ static bool is_at(int fd, const char *path)
 int own_file_lock(struct os_file *file, const char *path)
 {
 	for (int i = 0; i < OWN_FILE_TRIES; i++) {
-		int fd = open_or_make(path);
+		int fd = open_or_make(path), rc;
 
 		if (fd < 0)
 			return -ERR_CREATE;
-		if (!flock(fd, LOCK_EX | LOCK_NB) && is_at(fd, path)) {
+		rc = flock(fd, LOCK_EX | LOCK_NB) ? -errno : 0;
+		if (!rc && is_at(fd, path)) {
 			file->handle = fd;
 			return 0;
 		}
 		close(fd);
+		if (rc && rc != -EWOULDBLOCK && rc != -EINTR) /* a file system without locks */
+			return -ERR_CREATE;
 		os_sleep_ms(OWN_FILE_TRY_MS);
 	}
 	return -ERR_BUSY;

@@ -100,6 +100,8 @@ int own_file_lock(struct os_file *file, const char *path)
 			file->handle = (intptr_t)handle;
 			return 0;
 		}
+		if (GetLastError() != ERROR_LOCK_VIOLATION && GetLastError() != ERROR_IO_PENDING)
+			break; /* a file system without locks */
 		Sleep(OWN_FILE_TRY_MS);
 	}
 	CloseHandle(handle);

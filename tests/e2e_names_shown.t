@@ -26,8 +26,9 @@ for my $tool (qw(hsym hdiff)) {
 		for my $prefix ("$root/", $root, "$root/tests/symbols") {
 			my ($names) = $ask->('linux', @$modules, ['--strip-path', '/no/such', '--strip-path', $prefix]);
 			my %files = map { map { ($_->{file} // 'none') => 1 } @$_ } values %$names;
-			my @long = grep { m{symbols/|^/|none} } keys %files;
-			@long = grep { !m{^tests/symbols/names_\w+\.(?:c|cpp|h)$} } @long if $prefix !~ /symbols$/;
+			# A header's name may have a folder "." in it.
+			my $rest = $prefix =~ /symbols$/ ? '' : qr{(?:\./)?tests/symbols/};
+			my @long = grep { !m{^${rest}names_\w+\.(?:c|cpp|h)$} && !m{/\./.*\.h$} } keys %files;
 			is_deeply(\@long, [], "$tool --strip-path: $modules->[0][0]{kind}, what is left is no path of this machine");
 		}
 		my ($names) = $ask->('linux', @$modules, ['--strip-path', substr($root, 0, -1)]);

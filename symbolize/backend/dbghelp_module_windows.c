@@ -266,8 +266,9 @@ int dbghelp_session_load(struct dbghelp_session *session, struct subject *subjec
 		rc = is_useful(session, subject, &info);
 	if (rc == 1) {
 		module->base = base;
-		/* Of inlined code with DWARF, Wine 8 has the lines of what is near it. */
-		module->has_inlined_lines = !session->dbghelp.is_wine || info.LoadedPdbName[0];
+		/* With DWARF, Wine 8 has the lines of what is near inlined code, and names such
+		 * functions as if they were in the scope of their caller. */
+		module->knows_inlined = !session->dbghelp.is_wine || info.LoadedPdbName[0];
 	}
 	session->modules[subject->number] = *module;
 	return rc < 0 ? rc : 0;

@@ -16,7 +16,7 @@
 struct dbghelp_module {
 	bool is_tried;
 	uint64_t base; /* where DbgHelp has it; 0: it knows nothing of it */
-	bool has_inlined_lines; /* lines of code with inlined functions are true */
+	bool knows_inlined; /* lines and scopes where functions are inlined are true */
 };
 
 struct dbghelp_session {

@@ -84,13 +84,12 @@ static SYMBOL_INFOW *symbol_room(struct backend *backend)
 	return info;
 }
 
-static int take_name(struct question *question, SYMBOL_INFOW *info, uint64_t displacement)
+static int take_name(struct question *question, const wchar_t *name, uint64_t displacement)
 {
 	struct symbol *symbol = &question->chain[question->count];
 
-	info->Name[NAME_UNITS - 1] = 0; /* a longer name may have been cut */
-	*symbol = (struct symbol){.function = text_of(info->Name, &question->texts),
-		.offset_bytes = displacement + 1};
+	*symbol = (struct symbol){
+		.function = text_of(name, &question->texts), .offset_bytes = displacement + 1};
 	if (!symbol->function)
 		return -ERR_NOMEM;
 	question->count++;
@@ -112,11 +111,28 @@ static int inlined_line(struct backend *backend, struct question *question, stru
 	IMAGEHLP_LINEW64 line = {.SizeOfStruct = sizeof(line)};
 	DWORD columns;
 
-	if (!question->module->has_inlined_lines ||
+	if (!question->module->knows_inlined ||
 		!session->dbghelp.SymGetLineFromInlineContextW(
 			session->handle, question->addr, question->context, 0, &columns, &line))
 		return 0;
 	return take_line(&line, question, symbol);
+}
+
+/* What is behind the scopes in a name. */
+static const wchar_t *without_scope(const wchar_t *name)
+{
+	const wchar_t *own = name;
+	size_t depth = 0;
+
+	for (const wchar_t *at = name; *at; at++) {
+		if (*at == '<')
+			depth++;
+		else if (*at == '>' && depth)
+			depth--;
+		else if (!depth && at[0] == ':' && at[1] == ':')
+			own = at + 2;
+	}
+	return own;
 }
 
 /* The functions inlined at the address, innermost first. */
@@ -142,7 +158,10 @@ static int ask_inlined(struct backend *backend, struct question *question)
 				session->handle, addr, question->context, &displacement, info) ||
 			!info->Name[0])
 			continue;
-		rc = take_name(question, info, displacement);
+		info->Name[NAME_UNITS - 1] = 0; /* a longer name may have been cut */
+		rc = take_name(question,
+			question->module->knows_inlined ? info->Name : without_scope(info->Name),
+			displacement);
 		if (!rc)
 			rc = inlined_line(backend, question, &question->chain[question->count - 1]);
 	}
@@ -176,7 +195,8 @@ static int ask_function(struct backend *backend, struct question *question)
 		question->count = 0;
 		return 0;
 	}
-	rc = take_name(question, info, displacement);
+	info->Name[NAME_UNITS - 1] = 0;
+	rc = take_name(question, info->Name, displacement);
 	return rc ? rc : function_line(backend, question, &question->chain[question->count - 1]);
 }
 

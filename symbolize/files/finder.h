@@ -20,10 +20,18 @@ struct finder_place {
 	bool is_store;
 };
 
+/* Where a map leads to. */
+struct finder_map {
+	struct path_map map;
+	bool is_looked;
+	int kind; /* enum local_kind of what is there */
+	const char *to; /* here, in places.arena; NULL when nothing is there */
+};
+
 struct finder {
 	const struct symbol_options *options;
 	char *symbol_path; /* its text, or NULL */
-	struct path_map *maps;
+	struct finder_map *maps;
 	struct symbol_path places;
 	/* Those of them that are folders here. */
 	struct finder_place *roots;

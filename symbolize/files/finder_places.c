@@ -8,22 +8,41 @@
 
 #define MISSING_FOLDERS_SAID 3
 
+static int look_for_target(struct finder *finder, struct finder_map *map)
+{
+	struct buf here;
+	int kind;
+
+	buf_init(&here);
+	kind = local_typed(finder->local, map->map.to, &here);
+	if (kind == LOCAL_FILE || kind == LOCAL_FOLDER) {
+		map->to = arena_text(&finder->places.arena, here.data, here.len);
+		if (!map->to)
+			kind = -ERR_NOMEM;
+	}
+	buf_release(&here);
+	map->is_looked = kind >= 0;
+	map->kind = kind;
+	return kind < 0 ? kind : 0;
+}
+
 /* What map leads path to. */
-static int use_map(struct finder *finder, const struct path_map *map, const char *path,
+static int use_map(struct finder *finder, struct finder_map *map, const char *path,
 	int (*use)(void *ctx, const char *file), void *ctx)
 {
-	const char *rest = path_map_rest(map, path);
+	const char *rest = path_map_rest(&map->map, path);
 	struct buf here;
 	int rc;
 
-	if (!rest)
+	if (!rest || (map->is_looked && !map->to))
 		return 0;
+	rc = map->is_looked ? 0 : look_for_target(finder, map);
+	if (rc || !map->to || (map->kind == LOCAL_FILE && *rest))
+		return rc;
 	buf_init(&here);
-	rc = local_typed(finder->local, map->to, &here);
-	if (rc == LOCAL_FOLDER)
-		rc = local_below(finder->local, &here, rest);
-	else if (rc == LOCAL_FILE && *rest)
-		rc = LOCAL_NONE;
+	rc = buf_add_text(&here, map->to);
+	if (!rc)
+		rc = map->kind == LOCAL_FILE ? LOCAL_FILE : local_below(finder->local, &here, rest);
 	if (rc == LOCAL_FILE)
 		rc = use(ctx, here.data);
 	else if (rc > 0)
@@ -94,6 +113,10 @@ static int open_places(struct finder *finder)
 	if (!finder->roots)
 		return -ERR_NOMEM;
 	finder->is_looked = true;
+	if (finder->places.strange)
+		listener_warn(finder->options,
+			"_NT_SYMBOL_PATH: " SHOWN " is passed over: it makes no sense here",
+			finder->places.strange);
 	buf_init(&here);
 	for (size_t i = 0; !rc && i < finder->places.count; i++)
 		rc = open_place(finder, &finder->places.places[i], &here, &said);

@@ -23,20 +23,24 @@ static int add(struct search *search, const char *format, ...)
 	return buf_printf(reason, "%s%s", reason->len ? "; " : "", text_harmless(text));
 }
 
-/* Whether the file that a misfit stands for was found elsewhere. */
-static bool is_settled(const struct search *search, const struct misfit *misfit)
-{
-	const char *used = misfit->is_pdb ? search->files->pdb : search->files->image;
-
-	return used && strcmp(used, misfit->path) != 0 && !search->files->is_mismatch;
-}
-
 /* It is used nevertheless. */
 static bool is_used(const struct search *search, const struct misfit *misfit)
 {
 	const char *used = misfit->is_pdb ? search->files->pdb : search->files->image;
 
 	return used && !strcmp(used, misfit->path);
+}
+
+/* Whether the file that a misfit stands for was found elsewhere, and is right. */
+static bool is_settled(const struct search *search, const struct misfit *misfit)
+{
+	for (size_t i = 0; i < search->misfit_count; i++) {
+		const struct misfit *other = &search->misfits[i];
+
+		if (other->is_pdb == misfit->is_pdb && is_used(search, other))
+			return false;
+	}
+	return misfit->is_pdb ? search->files->pdb : search->files->image;
 }
 
 /* Says a sentence, once. */
@@ -121,7 +125,7 @@ static int explain_pdb(struct search *search)
 	const struct module_files *files = search->files;
 	int rc = add_misfits(search, true);
 
-	if (rc < 0 || files->pdb)
+	if (rc || files->pdb) /* those say it all */
 		return rc < 0 ? rc : 0;
 	if (search->pdb_name)
 		return explain_missing_pdb(search);

@@ -1,13 +1,14 @@
 /* What folders hold, to find names without regard to the case of ASCII letters. A folder is read when
- * first asked about. folder_names_posix.c. */
+ * first asked about. */
 #ifndef SYMBOLIZE_FOLDER_NAMES_H
 #define SYMBOLIZE_FOLDER_NAMES_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "core/buf.h"
 
-/* So many names are kept in all. What did not fit is not found. */
+/* So many names are kept in all, for about 100 bytes each. What did not fit is not found. */
 #define FOLDER_NAMES_MAX 1000000
 
 struct folder_names;
@@ -18,5 +19,8 @@ void folder_names_free(struct folder_names *names);
  * 0: there is none; or -ERR_NOMEM. spelling lives as long as names. */
 int folder_names_find(
 	struct folder_names *names, const char *folder, const char *name, const char **spelling);
+
+/* True when folder was read before, wholly, and holds no such name in any case. Nothing is read. */
+bool folder_names_lack(struct folder_names *names, const char *folder, const char *name);
 
 #endif

@@ -59,21 +59,35 @@ static int kind_of(const struct stat *st)
 	return S_ISDIR(st->st_mode) ? LOCAL_FOLDER : LOCAL_NONE;
 }
 
+/* Whether the folder's names, as they are known, leave no doubt. Some file systems fold letters beyond
+ * ASCII too: those are always asked. */
+static bool is_lacking(struct local_paths *paths, const char *folder, const char *name)
+{
+	for (const char *c = name; *c; c++) {
+		if ((unsigned char)*c >= 0x80)
+			return false;
+	}
+	return strcmp(name, "..") != 0 && folder_names_lack(paths->names, folder, name);
+}
+
 /* Goes one component down, to name or what that is called there. */
 static int add_component(struct local_paths *paths, struct buf *path, const char *name)
 {
-	const char *spelling;
+	const char *spelling, *folder = path->len ? path->data : "/";
 	size_t len = path->len;
 	struct stat st;
-	int rc = buf_printf(path, "/%s", name);
+	int rc;
 
+	if (is_lacking(paths, folder, name))
+		return LOCAL_NONE;
+	rc = buf_printf(path, "/%s", name);
 	if (rc)
 		return rc;
 	if (stat(path->data, &st) == 0)
 		return kind_of(&st);
 	path->data[len] = '\0';
-	rc = folder_names_find(paths->names, len ? path->data : "/", name, &spelling);
 	path->len = len;
+	rc = folder_names_find(paths->names, len ? path->data : "/", name, &spelling);
 	if (rc != 1)
 		return rc < 0 ? rc : LOCAL_NONE;
 	rc = buf_printf(path, "/%s", spelling);
@@ -139,7 +153,8 @@ static int own_path(struct local_paths *paths, const char *path, struct buf *her
 		return rc ? rc : kind_of(&st);
 	here->len = start;
 	here->data[start] = '\0';
-	return local_below(paths, here, path);
+	/* Another machine, or the root of nobody knows which drive. */
+	return *path == '\\' ? LOCAL_NONE : local_below(paths, here, path);
 }
 
 /* Where Wine keeps its drives; an empty path when nobody knows. */

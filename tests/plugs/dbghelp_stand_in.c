@@ -1,11 +1,11 @@
 /*
  * Stands in for dbghelp.dll and tells, in the place of names, what was asked of it.
  *
- * Every address is in a function that is called as the file this was loaded from, in line 1 of a "file"
- * that says: options, search path, image, size; and, when a module was loaded, what the callback
- * answered to a question whether to stop. What it says of a loaded module comes from the environment:
- * STAND_IN_TYPE is its kind of symbols (3 is a PDB), STAND_IN_AGE the PDB's age, whose GUID is
- * 00112233-4455-6677-8899AABBCCDDEEFF; STAND_IN_UNMATCHED: that it does not match.
+ * Every address is in a function that is called as the file this was loaded from, in line STAND_IN_LINE
+ * (1) of a "file" that says, parted by bars: options, search path, image, size, base, and what the
+ * callback answered when it was asked whether to stop. What it says of a module comes from the
+ * environment: STAND_IN_TYPE is its kind of symbols (3, a PDB), STAND_IN_AGE the PDB's age (1), whose
+ * GUID is 00112233-4455-6677-8899AABBCCDDEEFF; STAND_IN_UNMATCHED: that it does not match.
  */
 #include <windows.h>
 
@@ -148,7 +148,7 @@ __declspec(dllexport) BOOL WINAPI SymGetLineFromAddrW64(
 	(void)addr;
 	*displacement = 0;
 	line->FileName = said;
-	line->LineNumber = 1;
+	line->LineNumber = number_from(L"STAND_IN_LINE", 1);
 	return TRUE;
 }
 

@@ -122,6 +122,18 @@ static void test_a_file_that_is_too_large_shrinks(void **state)
 	assert_int_equal(scene_read(BOUND, 60, 0, 10, 1), 10);
 }
 
+static void test_of_a_huge_file_the_rest_is_not_read(void **state)
+{
+	(void)state;
+	scene_write(BOUND, 1, 0, 10, 1);
+	assert_int_equal(truncate(scene_path, (off_t)1 << 42), 0);
+	assert_int_equal(scene_read(BOUND, 1, 0, 10, 1), 10);
+	scene_write(BOUND, 2, 0, 10, 1);
+	assert_true(scene_size() <= BOUND);
+	assert_int_equal(scene_read(BOUND, 1, 0, 10, 1), 10);
+	assert_int_equal(scene_read(BOUND, 2, 0, 10, 1), 10);
+}
+
 #define TEST(function) cmocka_unit_test_setup_teardown(function, scene_begin, scene_end)
 
 int main(void)
@@ -133,6 +145,7 @@ int main(void)
 		TEST(test_more_names_at_once_than_fit),
 		TEST(test_there_are_not_too_many_sections),
 		TEST(test_a_file_that_is_too_large_shrinks),
+		TEST(test_of_a_huge_file_the_rest_is_not_read),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

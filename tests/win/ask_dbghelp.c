@@ -3,14 +3,14 @@
  *
  * Asks DbgHelp alone, as names are asked for, about return addresses in a module (hexadecimal offsets
  * from its base), and prints a line "RVA function offset file line" for each frame, parted by tabs;
- * then "base N" and, if there is one, "reason ...". For tests/e2e_dbghelp.t.
+ * then "reason ...", if there is one. For tests/e2e_dbghelp.t.
  *
  *   image=FILE pdb=FILE   the files that were found
  *   guid=DIGITS age=N     of the PDB
  *   size=N                of the module (hexadecimal), when there is no image
  *   path=PATH             the symbol path
  *   raw, allow, mismatch  no_demangle, allow_mismatch, files.is_mismatch
- *   cancel                the user does not want to wait
+ *   cancel, cancel-load   the user does not want to wait; only while the module is loaded
  *   demangle=NAME         prints what that means instead
  *   repeat=N              so many times; prints the microseconds for one address
  */
@@ -56,6 +56,15 @@ static bool is_cancelled(void *ctx)
 {
 	(void)ctx;
 	return true;
+}
+
+static bool is_cancelled_once(void *ctx)
+{
+	bool *was_asked = ctx;
+	bool is_first = !*was_asked;
+
+	*was_asked = true;
+	return is_first;
 }
 
 static void warn(void *ctx, const char *sentence)
@@ -114,6 +123,8 @@ static void take(struct work *work, char *arg)
 		files->is_mismatch = true;
 	else if (!strcmp(arg, "cancel"))
 		work->options.listener.is_cancelled = is_cancelled;
+	else if (!strcmp(arg, "cancel-load"))
+		work->options.listener.is_cancelled = is_cancelled_once;
 	else if (work->count < sizeof(work->lookups) / sizeof(*work->lookups))
 		work->lookups[work->count++].rva = (uint32_t)strtoul(arg, NULL, 16) - 1;
 }
@@ -156,7 +167,9 @@ static void measure(struct work *work, struct backend *backend, struct arena *ar
 
 int main(int argc, char **argv)
 {
-	static struct work work = {.options.listener.warn = warn, .module.path = "C:\\module.dll"};
+	static bool was_asked;
+	static struct work work = {.options.listener = {.ctx = &was_asked, .warn = warn},
+		.module.path = "C:\\module.dll"};
 	struct err err = {0};
 	struct finder *finder;
 	struct backend *backend;

@@ -1,12 +1,14 @@
 #include "symbolize/files/folder_names.h"
 
-#include <dirent.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "core/arena.h"
 #include "core/table.h"
+#include "symbolize/files/folder_list.h"
+
+#define IS_WHOLE (UINT64_C(1) << 63) /* set in a folder's number: all its names are kept */
 
 struct folder_names {
 	struct table folders; /* path -> its number */
@@ -57,14 +59,24 @@ static int make_key(struct folder_names *names, uint64_t folder, const char *nam
 	return rc;
 }
 
-static int keep_name(struct folder_names *names, uint64_t folder, const char *name)
+struct reading {
+	struct folder_names *names;
+	uint64_t folder;
+};
+
+/* 1 when no more names may be kept. */
+static int keep_name(void *ctx, const char *name)
 {
-	int rc = make_key(names, folder, name);
+	const struct reading *reading = ctx;
+	struct folder_names *names = reading->names;
+	int rc = make_key(names, reading->folder, name);
 	uint64_t *known = rc ? NULL : table_find(&names->names, names->key.data, names->key.len);
 	char *spelling;
 
 	if (rc || (known && strcmp((const char *)(uintptr_t)*known, name) <= 0))
 		return rc;
+	if (!known && names->names.count >= names->names_max)
+		return 1;
 	spelling = arena_text(&names->arena, name, strlen(name));
 	if (!spelling)
 		return -ERR_NOMEM;
@@ -75,33 +87,41 @@ static int keep_name(struct folder_names *names, uint64_t folder, const char *na
 	return 0;
 }
 
-/* Reads a folder; one that cannot be read holds nothing. */
+/* Reads a folder; one that cannot be read holds nothing that is known. Returns 1 when all its names are
+ * kept, 0 or -ERR_NOMEM. */
 static int read_folder(struct folder_names *names, const char *path, uint64_t folder)
 {
-	DIR *stream = opendir(path);
-	struct dirent *entry;
-	int rc = 0;
+	struct reading reading = {names, folder};
+	int rc = folder_list(path, keep_name, &reading);
 
-	if (!stream)
-		return 0;
-	while (!rc && names->names.count < names->names_max && (entry = readdir(stream)))
-		rc = keep_name(names, folder, entry->d_name);
-	closedir(stream);
-	return rc;
+	return rc == -ERR_NOMEM ? rc : !rc;
 }
 
 static int number_of(struct folder_names *names, const char *path, uint64_t *folder)
 {
 	uint64_t *known = table_find(&names->folders, path, strlen(path));
+	uint64_t number = names->folders.count;
 	int rc;
 
 	if (known) {
-		*folder = *known;
+		*folder = *known & ~IS_WHOLE;
 		return 0;
 	}
-	*folder = names->folders.count;
-	rc = read_folder(names, path, *folder);
-	return rc ? rc : table_add(&names->folders, path, strlen(path), *folder);
+	rc = read_folder(names, path, number);
+	if (rc >= 0)
+		rc = table_add(&names->folders, path, strlen(path), number | (rc ? IS_WHOLE : 0));
+	if (!rc)
+		*folder = number;
+	return rc;
+}
+
+bool folder_names_lack(struct folder_names *names, const char *folder, const char *name)
+{
+	uint64_t *number = table_find(&names->folders, folder, strlen(folder));
+
+	if (!number || !(*number & IS_WHOLE) || make_key(names, *number & ~IS_WHOLE, name))
+		return false;
+	return !table_find(&names->names, names->key.data, names->key.len);
 }
 
 int folder_names_find(
