@@ -105,8 +105,8 @@ static char **environment(void)
 		count++;
 	env = malloc((count + 1) * sizeof(*env));
 	for (size_t i = 0; env && i < count; i++) {
-		if (strncmp(environ[i], without[0], strlen(without[0])) &&
-			strncmp(environ[i], without[1], strlen(without[1])))
+		if (strncmp(environ[i], without[0], strlen(without[0])) != 0 &&
+			strncmp(environ[i], without[1], strlen(without[1])) != 0)
 			env[kept++] = environ[i];
 	}
 	if (env)

@@ -83,8 +83,8 @@ static wchar_t *environment(void)
 		end += wcslen(end) + 1;
 	copy = to = all ? malloc((size_t)(end - all + 2) * sizeof(*copy)) : NULL;
 	for (const wchar_t *at = all; copy && *at; at += wcslen(at) + 1) {
-		if (_wcsnicmp(at, without[0], wcslen(without[0])) &&
-			_wcsnicmp(at, without[1], wcslen(without[1])))
+		if (_wcsnicmp(at, without[0], wcslen(without[0])) != 0 &&
+			_wcsnicmp(at, without[1], wcslen(without[1])) != 0)
 			to = wcscpy(to, at) + wcslen(at) + 1;
 	}
 	if (copy)

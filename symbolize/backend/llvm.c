@@ -156,7 +156,7 @@ static int take(void *ctx, struct lookup *lookup, const struct llvm_frame *frame
 {
 	const struct asked *asked = ctx;
 	bool has_lines = count < 2 || !asked->subject->files.pdb || has_true_lines(asked->backend);
-	struct symbol chain[SYMBOL_CHAIN_MAX], *function;
+	struct symbol chain[SYMBOL_CHAIN_MAX], *outer;
 
 	for (size_t i = 0; i < count; i++) {
 		bool has_line = frames[i].line && (has_lines || i + 1 == count);
@@ -170,11 +170,11 @@ static int take(void *ctx, struct lookup *lookup, const struct llvm_frame *frame
 	}
 	if (!count)
 		return 0;
-	function = &chain[count - 1];
+	outer = &chain[count - 1];
 	/* From a PDB it never tells where a function begins. With a line the name is sure; without
 	 * one it may be that of some symbol far below, and the caller will not believe it. */
-	if (!function->offset_bytes && function->line)
-		function->offset_bytes = tables_offset(asked->subject->tables, lookup->rva);
+	if (!outer->offset_bytes && outer->line)
+		outer->offset_bytes = tables_offset(asked->subject->tables, lookup->rva);
 	return symbols_keep(asked->arena, chain, count, &lookup->found);
 }
 

@@ -17,6 +17,9 @@
 #define DEBUG_DIRECTORY 6
 #define DEBUG_ENTRY_BYTES 28
 #define DEBUG_CODEVIEW 2
+#define MZ_MARK 0x5a4d /* "MZ" */
+#define PE_MARK 0x4550 /* "PE", 0, 0 */
+#define CODEVIEW_MARK 0x53445352 /* "RSDS" */
 
 /* What is assumed when there is no image: names do not depend on it. */
 #define USUAL_BASE UINT64_C(0x140000000)
@@ -75,7 +78,7 @@ static void put_optional(
 
 static void put_section(char *section, uint32_t bytes)
 {
-	memcpy(section, ".rdata", 6);
+	memcpy(section, ".rdata\0", 8);
 	put32(section + 8, bytes);
 	put32(section + 12, SECTION_RVA);
 	put32(section + 16, aligned(bytes, FILE_ALIGN));
@@ -125,16 +128,16 @@ int staging_stub(struct buf *stub, const struct module_files *files, const char 
 	image = stub->data;
 	stub->len = len;
 	memset(image, 0, (size_t)len + 1);
-	memcpy(image, "MZ", 2);
+	put16(image, MZ_MARK);
 	put32(image + PE_POINTER, PE_AT);
-	memcpy(image + PE_AT, "PE", 2);
+	put32(image + PE_AT, PE_MARK);
 	put_coff(image + COFF_AT, pe, is_64);
 	put_optional(image + OPTIONAL_AT, pe, is_64, section_bytes);
 	put_section(
 		image + OPTIONAL_AT + (is_64 ? OPTIONAL64_BYTES : OPTIONAL32_BYTES), section_bytes);
 	put_debug(image + HEADERS_BYTES, record_bytes);
 	record = image + HEADERS_BYTES + DEBUG_ENTRY_BYTES;
-	memcpy(record, "RSDS", 4);
+	put32(record, CODEVIEW_MARK);
 	put_guid(record + 4, files->guid);
 	put32(record + 20, files->age);
 	memcpy(record + 24, pdb, name_bytes);

@@ -57,7 +57,7 @@ static void read_answers(void)
 	contents[0] = '\n';
 	got = fread(contents + 1, 1, size - 2, file);
 	contents[got + 1] = '\0';
-	fclose(file);
+	(void)fclose(file);
 }
 
 /* The PDB that an image names, or NULL. */
@@ -111,7 +111,7 @@ static void answer(const char *path, unsigned long long addr)
 		say_recorded(path, addr);
 		return;
 	}
-	if (strcmp(last, path)) {
+	if (strcmp(last, path) != 0) {
 		snprintf(last, sizeof(last), "%s", path);
 		look(path, word, sizeof(word));
 	}
@@ -142,7 +142,7 @@ static void say_pid(void)
 	if (!file)
 		return;
 	fprintf(file, "%lu\n", GetCurrentProcessId());
-	fclose(file);
+	(void)fclose(file);
 }
 
 int main(int argc, char **argv)

@@ -122,7 +122,7 @@ static int build(void **state)
 	snprintf(command, sizeof(command),
 		"x86_64-w64-mingw32-objdump -d --no-show-raw-insn --start-address=0x%llx %s | "
 		"awk 'seen { print $1; exit } $2 == \"call\" { seen = 1 }'",
-		(unsigned long long)(pe.preferred_base + api_start), exe);
+		(unsigned long long)pe.preferred_base + api_start, exe);
 	call_rva = (uint32_t)(number_of(command, 16) - pe.preferred_base) - 1;
 	setenv("HSYM_LLVM", "/usr/bin/llvm-symbolizer-16", 1);
 	return 0;

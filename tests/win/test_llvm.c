@@ -42,7 +42,7 @@ static char *write_new(const wchar_t *name, const char *text)
 	if (!file)
 		return NULL;
 	fputs(text, file);
-	fclose(file);
+	(void)fclose(file);
 	return utf8_from_wide(path);
 }
 
@@ -243,11 +243,14 @@ static DWORD wait_for_number(const wchar_t *name)
 	path_in(path, name);
 	for (int i = 0; i < WAIT_MS / 20 && !number; i++) {
 		FILE *file = _wfopen(path, L"rb");
+		char line[20] = "";
 
-		if (!file || fscanf(file, "%lu", &number) != 1)
+		if (file && fgets(line, sizeof(line), file))
+			number = strtoul(line, NULL, 10);
+		if (!number)
 			Sleep(20);
 		if (file)
-			fclose(file);
+			(void)fclose(file);
 	}
 	DeleteFileW(path);
 	return number;
