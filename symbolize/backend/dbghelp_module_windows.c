@@ -158,14 +158,65 @@ static wchar_t *search_path(const struct dbghelp_session *session, const struct 
 	return files->image ? folder_of(files->image) : system_folder();
 }
 
+/* 32 digits, as symbol servers spell it. */
+static bool read_guid(const char *digits, GUID *guid)
+{
+	unsigned parts[8];
+
+	if (strlen(digits) != 32 ||
+		sscanf(digits, "%8lx%4hx%4hx%2x%2x%2x%2x%2x%2x%2x%2x", &guid->Data1, &guid->Data2,
+			&guid->Data3, &parts[0], &parts[1], &parts[2], &parts[3], &parts[4],
+			&parts[5], &parts[6], &parts[7]) != 11)
+		return false;
+	for (int i = 0; i < 8; i++)
+		guid->Data4[i] = (unsigned char)parts[i];
+	return true;
+}
+
+/* Nothing of the module is here, but the dump says what its PDB is called and is: DbgHelp asks the
+ * servers of the user's symbol path for it. NULL: there is none. */
+static wchar_t *find_on_servers(const struct dbghelp_session *session, const struct module *module)
+{
+	const char *servers = finder_servers(session->finder);
+	const char *name = module->has_identity && module->pdb ? path_base(module->pdb) : "";
+	wchar_t *path = NULL, *file = NULL, *found = NULL;
+	bool is_found = false;
+	GUID guid;
+
+	if (!servers || !*name || *name == '.' || strpbrk(name, ":*?") || !module->pdb_guid ||
+		!read_guid(module->pdb_guid, &guid) || !session->dbghelp.SymFindFileInPathW)
+		return NULL;
+	path = wide_from_utf8(servers);
+	file = wide_from_utf8(name);
+	found = calloc(MAX_PATH + 1, sizeof(*found)); /* as long as it is documented to be */
+	if (path && file && found)
+		is_found = session->dbghelp.SymFindFileInPathW(session->handle, path, file, &guid,
+			module->pdb_age, 0, SSRVOPT_GUIDPTR, found, NULL, NULL);
+	free(path);
+	free(file);
+	if (is_found && found[0])
+		return found;
+	free(found);
+	return NULL;
+}
+
+static wchar_t *file_to_load(const struct dbghelp_session *session, const struct subject *subject)
+{
+	const struct module_files *files = &subject->files;
+
+	if (files->image || files->pdb)
+		return wide_path(files->image ? files->image : files->pdb);
+	return find_on_servers(session, subject->module);
+}
+
 /* Without an image the PDB itself is loaded, which needs the size that the dump tells. Wine's DbgHelp
  * refuses it. */
 static uint64_t load_file(struct dbghelp_session *session, const struct subject *subject)
 {
 	const struct module_files *files = &subject->files;
 	uint64_t size = files->image ? files->pe->size_of_image : subject->module->size_bytes;
-	wchar_t *file = wide_path(files->image ? files->image : files->pdb);
-	wchar_t *path = search_path(session, files);
+	wchar_t *file = file_to_load(session, subject);
+	wchar_t *path = file ? search_path(session, files) : NULL;
 	uint64_t base = 0, loaded = 0;
 
 	if (file && path && size && size <= UINT32_MAX)
@@ -260,7 +311,7 @@ int dbghelp_session_load(struct dbghelp_session *session, struct subject *subjec
 	module->is_tried = true;
 	session->loading = subject;
 	session->wanted_count = wanted_count;
-	base = subject->files.image || subject->files.pdb ? load_file(session, subject) : 0;
+	base = load_file(session, subject);
 	session->loading = NULL;
 	if (base && get_info(session, base, &info))
 		rc = is_useful(session, subject, &info);

@@ -12,7 +12,10 @@
 /* What the header declares is not imported but made here. */
 #undef DECLSPEC_IMPORT
 #define DECLSPEC_IMPORT
+/* Whose path found is of bytes in mingw's. */
+#define SymFindFileInPathW SymFindFileInPathW_of_mingw
 #include <dbghelp.h>
+#undef SymFindFileInPathW
 
 #define TEXT_UNITS 2000
 
@@ -88,6 +91,27 @@ __declspec(dllexport) BOOL WINAPI SymRegisterCallbackW64(
 	(void)handle;
 	callback = function;
 	callback_context = context;
+	return TRUE;
+}
+
+BOOL WINAPI SymFindFileInPathW(HANDLE handle, PCWSTR path, PCWSTR name, PVOID id, DWORD two,
+	DWORD three, DWORD flags, PWSTR found, PFINDFILEINPATHCALLBACKW asked, PVOID context);
+
+/* Has served.pdb, of that GUID and age 1, behind one symbol path. */
+__declspec(dllexport) BOOL WINAPI SymFindFileInPathW(HANDLE handle, PCWSTR path, PCWSTR name,
+	PVOID id, DWORD two, DWORD three, DWORD flags, PWSTR found, PFINDFILEINPATHCALLBACKW asked,
+	PVOID context)
+{
+	const ULONGLONG *halves = id;
+
+	(void)handle;
+	(void)context;
+	if (asked || two != 1 || three || flags != SSRVOPT_GUIDPTR ||
+		lstrcmpW(name, L"served.pdb") ||
+		lstrcmpW(path, L"srv*C:\\cache*https://symbols.example/x") ||
+		halves[0] != 0x6677445500112233 || halves[1] != 0xffeeddccbbaa9988)
+		return FALSE;
+	lstrcpyW(found, L"C:\\cache\\served.pdb");
 	return TRUE;
 }
 

@@ -7,6 +7,7 @@
  *
  *   image=FILE pdb=FILE   the files that were found
  *   guid=DIGITS age=N     of the PDB
+ *   dump-pdb=NAME         the dump says that PDB, with the GUID and age said before it
  *   size=N                of the module (hexadecimal), when there is no image
  *   path=PATH             the symbol path
  *   raw, allow, mismatch  no_demangle, allow_mismatch, files.is_mismatch
@@ -107,7 +108,12 @@ static void take(struct work *work, char *arg)
 		snprintf(files->guid, sizeof(files->guid), "%s", value);
 	else if (is_word(arg, "age", &value))
 		files->age = (uint32_t)atoi(value);
-	else if (is_word(arg, "size", &value))
+	else if (is_word(arg, "dump-pdb", &value)) {
+		work->module.has_identity = true;
+		work->module.pdb = value;
+		work->module.pdb_guid = files->guid;
+		work->module.pdb_age = files->age;
+	} else if (is_word(arg, "size", &value))
 		work->module.size_bytes = strtoull(value, NULL, 16);
 	else if (is_word(arg, "path", &value))
 		work->options.symbol_path = value;
