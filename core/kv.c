@@ -177,13 +177,28 @@ static int add_fit(struct buf *buf, const char **text)
 	return rc;
 }
 
+/* Most names are plain from end to end, and there may be many thousands. */
+static size_t plain_len(const char *value)
+{
+	size_t len = 0;
+
+	while (value[len] >= ' ' && value[len] <= '~' && value[len] != '"' && value[len] != '\\')
+		len++;
+	return len;
+}
+
 int kv_quote(struct buf *buf, const char *value)
 {
 	int rc = buf_add(buf, "\"", 1);
 
 	while (*value && !rc) {
-		size_t unfit = text_unfit(value);
+		size_t plain = plain_len(value), unfit;
 
+		rc = buf_add(buf, value, plain);
+		value += plain;
+		if (!*value || rc)
+			break;
+		unfit = text_unfit(value);
 		for (size_t i = 0; i < unfit && !rc; i++)
 			rc = buf_printf(buf, "\\x%02X", (unsigned char)value[i]);
 		value += unfit;

@@ -51,12 +51,13 @@ static void take_item(struct progress *progress, const char *item, int64_t now_m
 	progress->item_ms = now_ms;
 }
 
-/* Over the line that stands there; blanks take away what is left of it. No more than a carriage return
- * is asked of the terminal. */
+/* Over the line that stands there; blanks take away what is left of it, and what the terminal itself
+ * showed of a Ctrl-C behind it. No more than a carriage return is asked of the terminal. */
 static void put_line(struct progress *progress, const char *line)
 {
 	size_t columns = columns_of(line);
-	size_t rest = progress->columns > columns ? progress->columns - columns : 0;
+	size_t old = progress->columns && !columns ? progress->columns + 2 : progress->columns;
+	size_t rest = old > columns ? old - columns : 0;
 
 	fprintf(progress->to, "\r%s%*s%s", line, (int)rest, "", columns ? "" : "\r");
 	fflush(progress->to);

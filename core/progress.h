@@ -16,7 +16,7 @@
 #define PROGRESS_AFTER_MS 500
 #define PROGRESS_EVERY_MS 100
 #define PROGRESS_LONG_MS 5000
-#define PROGRESS_COLUMNS 79 /* of the line, at most */
+#define PROGRESS_COLUMNS 77 /* of the line, at most: two more and the last one stay free */
 
 struct progress {
 	FILE *to;

@@ -1,6 +1,6 @@
 #!/usr/bin/perl
-# hsym's other ways of work (addresses in a file, why there are no names, a filter), and what it
-# asks for. Truth: the symbol table and the lines of a sample as nm and addr2line have them, the
+# hsym's other ways of work (addresses in a file, why there are no names, a filter), what it asks for,
+# and Ctrl-C. Truth: the symbol table and the lines of a sample as nm and addr2line have them, the
 # dumps of this test, and arithmetic.
 use strict;
 use warnings;
@@ -9,8 +9,11 @@ use utf8;
 use File::Copy qw(copy);
 use FindBin qw($Bin);
 use lib "$Bin/lib";
+use POSIX qw(mkfifo);
 use Test::More;
+use Time::HiRes qw(time);
 use Hunt;
+use Symbols qw(program pdb_of identity);
 
 my @functions = qw(xmalloc load_texture load_sound load_level main);
 my $sample = "$root/build/win64/samples/leak_wrapper.exe";
@@ -26,6 +29,7 @@ copy($sample, $exe) or die "$exe: $!\n";
 copy($sample, "$dir/app.exe") or die "$!\n";
 
 subtest 'addresses in a file' => \&addresses;
+subtest 'addresses in a PDB alone' => \&pdb_alone;
 subtest 'what is no address and no file' => \&refused;
 subtest 'why there are no names' => \&explained;
 subtest 'a filter' => \&filter;
@@ -33,6 +37,7 @@ subtest "UMDH's logs" => \&umdh;
 subtest 'modules that were unloaded' => \&unloaded;
 subtest 'wrong options' => \&wrong_options;
 subtest 'hdiff asks for what it shows' => \&only_shown;
+subtest 'Ctrl-C' => \&interrupted;
 done_testing;
 
 sub slurp_command {
@@ -106,6 +111,29 @@ sub addresses {
 	my $none = run(tool('hsym', 'linux', '-e', "$dir/app.exe", sprintf '%X', $size - 1));
 	is($none->{out}, sprintf("app+%X\n", $size - 1), 'where no function is: module and offset');
 	like($none->{err}, qr/^hsym: 1 of 1 addresses have no name.*\n\z/, 'and a line says so');
+}
+
+# Truth: what unwind information and another tool say of the program that the PDB belongs to.
+sub pdb_alone {
+	my ($from) = grep { -f } map { program($_, 'names_c.exe') } qw(pdb_msvc pdb_gnu);
+	plan(skip_all => 'no program with a PDB here') unless $from;
+	my $pdb = "$odd/names_c.pdb";
+	copy(pdb_of($from), $pdb) or die "$pdb: $!\n";
+	my $preferred = hex identity($from)->{base};
+	my ($main) = grep { slurp_command('llvm-symbolizer-16', '--relative-address', "--obj=$from", sprintf '0x%x', $_) =~ /^main$/m }
+	    map { hex($_) - $preferred } slurp_command('llvm-readobj-16', '--unwind', $from) =~ /StartAddress: .*\(0x([0-9A-F]+)\)/g;
+	ok(defined $main, 'another tool knows where main() is') or return;
+	my ($line) = slurp_command('llvm-symbolizer-16', '--relative-address', "--obj=$from", sprintf '0x%x', $main) =~ /:(\d+):\d+$/m;
+	for my $side (tool_names()) {
+		my $result = run(tool('hsym', $side, '-e', $pdb, '--exact', sprintf '%X', $main));
+		is($result->{status}, 0, "$side: status 0");
+		like($result->{out}, qr/^names_c!main\+0(?: \(.*names_c\.c, $line\))?\r?\n\z/, "$side: the function, and no wrong line");
+		like($result->{out}, qr/ \(.*names_c\.c, $line\)/, "$side: with its line") if $side eq 'linux';
+	}
+	truncate $pdb, 5000 or die "$!\n";
+	check_error(run(tool('hsym', 'linux', '-e', $pdb, '10')), 'hsym', 'a PDB that was cut', 'names_c.pdb: cannot open');
+	spew($pdb, 'Microsoft C/C++ MSF 7.00');
+	check_error(run(tool('hsym', 'linux', '-e', $pdb, '10')), 'hsym', 'a PDB of a few bytes', 'names_c.pdb: cannot open');
 }
 
 sub refused {
@@ -234,7 +262,7 @@ sub fake_llvm {
 	my ($real) = grep { -x } map { ("$_/llvm-symbolizer-16", "$_/llvm-symbolizer") } split /:/, $ENV{PATH};
 	my $bin = "$dir/bin" . ($hangs ? '.hangs' : '');
 	mkdir $bin;
-	my $work = $hangs ? "exec cat >>'$dir/asked'" : "tee -a '$dir/asked' | '$real' \"\$@\"";
+	my $work = $hangs ? "while read -r line; do echo \"\$line\" >>'$dir/asked'; done" : "tee -a '$dir/asked' | '$real' \"\$@\"";
 	spew("$bin/llvm-symbolizer", "#!/bin/sh\ncase \"\$*\" in *--version*) exec '$real' --version;; esac\n$work\n");
 	chmod 0755, "$bin/llvm-symbolizer" or die "$!\n";
 	copy("$bin/llvm-symbolizer", "$bin/llvm-symbolizer-19") or die "$!\n";
@@ -243,7 +271,10 @@ sub fake_llvm {
 	return (PATH => "$bin:$ENV{PATH}", HSYM_LLVM => "$bin/llvm-symbolizer");
 }
 
-sub asked { return sort { $a <=> $b } map { /0x([0-9a-f]+)\s*$/i ? hex $1 : () } split /\n/, slurp("$dir/asked") }
+# The offsets it was asked about. What no image is large enough for is asked to see where answers end.
+sub asked {
+	return sort { $a <=> $b } grep { $_ < 2**32 } map { /0x([0-9a-f]+)\s*$/i ? hex $1 : () } split /\n/, slurp("$dir/asked");
+}
 
 sub only_shown {
 	my @stacks = (['xmalloc', 'load_texture'], ['xmalloc', 'load_sound'], ['xmalloc', 'load_level', 'main', 'xmalloc']);
@@ -261,4 +292,66 @@ sub only_shown {
 	my %env = fake_llvm();
 	run(tool('hdiff', 'linux', '--no-symbols', $dump), env => \%env);
 	ok(!-e "$dir/asked", '--no-symbols: nobody is asked');
+}
+
+# Runs a command on a terminal of its own, types what $typed->(OUTPUT SO FAR) says, once per answer.
+sub on_terminal {
+	my ($command, $typed, %how) = @_;
+	pipe my $in, my $to or die "pipe: $!\n";
+	pipe my $from, my $out or die "pipe: $!\n";
+	my $pid = Hunt::start(['script', '-qec', $command, '/dev/null'], stdin => $in, stdout => $out, %how);
+	close $_ for $in, $out;
+	my ($seen, $until) = ('', time + 60);
+	while (time < $until) {
+		my $ready = '';
+		vec($ready, fileno $from, 1) = 1;
+		next unless select $ready, undef, undef, 1;
+		last unless sysread $from, $seen, 4096, length $seen;
+		my $keys = $typed->($seen);
+		syswrite $to, $keys if defined $keys;
+	}
+	kill TERM => $pid if time >= $until;
+	return { status => Hunt::finish($pid) >> 8, seen => $seen, is_late => time >= $until };
+}
+
+sub interrupted {
+	my $dump = spew("$dir/slow.txt", dump_of({ win("$dir/app.exe") => 0x7FF600000000 },
+		[[map { frame($_, 0x7FF600000000) } @functions]],
+		sprintf '// hsnap: name addr=%X function=known offset=8', frame('main', 0x7FF600000000)));
+	my %env = fake_llvm('hangs');
+	my @cases = (['hsym', "'$root/build/linux/hsym' -o '$dir/out.txt' '$dump'", '4 addresses have none'],
+		['hdiff', "'$root/build/linux/hdiff' -f '$dir/out.txt' '$dump'", '4 frames have none']);
+	for my $case (@cases) {
+		my ($tool, $command, $words) = @$case;
+		my $is_typed;
+		unlink "$dir/out.txt";
+		my $result = on_terminal("exec $command", sub {
+			return if $is_typed || $_[0] !~ /\r$tool: looking up names: 0 of 4, app\.exe/;
+			$is_typed = 1;
+			return "\cC";
+		}, env => \%env);
+		ok($is_typed, "$tool: a line says how far it is") or diag($result->{seen});
+		is($result->{status}, 0, "$tool: Ctrl-C while names are looked up is no failure");
+		like($result->{seen}, qr/\r *\r$tool: stopped looking for names; $words\r?$/m,
+			"$tool: the line is wiped, and another one says what is missing") or diag($result->{seen});
+		like(slurp("$dir/out.txt"), $tool eq 'hsym' ? qr/End of data/ : qr/app!known\+8.*^Total/ms, "$tool: all is written");
+	}
+	mkfifo("$dir/never", 0600) or die "$!\n"; # a dump that is being read, and never comes
+	unlink "$dir/out.txt";
+	my $writer;
+	my $early = on_terminal("echo ready; exec '$root/build/linux/hsym' -o '$dir/out.txt' '$dir/never'", sub {
+		return if $writer || $_[0] !~ /ready/;
+		open $writer, '>', "$dir/never" or die "$!\n"; # as soon as it is opened for reading
+		return "\cC";
+	});
+	is($early->{status}, 2, 'Ctrl-C at another time ends it');
+	ok(!-e "$dir/out.txt", 'with nothing written');
+	is_deeply([grep { /out\.txt/ } files_in($dir)], [], 'and nothing left');
+	unlink "$dir/asked";
+	my $pid = Hunt::start(["$root/build/linux/hsym", '-o', "$dir/out.txt", $dump], env => \%env);
+	my $until = time + 60;
+	select undef, undef, undef, 0.02 while !-s "$dir/asked" && time < $until;
+	kill TERM => $pid;
+	is(Hunt::finish($pid) >> 8, 2, 'SIGTERM ends it while names are looked up');
+	is_deeply([grep { /out\.txt/ } files_in($dir)], [], 'with nothing written');
 }

@@ -57,7 +57,7 @@ static int take_address(struct asking *asking, const char *text, const char *pla
 	uint64_t offset;
 
 	if (name_len && !same_name(text, name_len, asked->name) &&
-		!same_name(text, name_len, path_base(asked->module.path)))
+		!same_name(text, name_len, path_base(asked->path)))
 		return err_set(
 			err, ERR_USAGE, place, "it lies in another module than %s", asked->name);
 	if (read_hex(plus ? plus + 1 : text, &offset))

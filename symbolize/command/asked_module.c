@@ -11,6 +11,7 @@
 #define SAID_BASE UINT64_C(0x10000000)
 #define PDB_ALONE_BYTES 0x10000 /* at first: it grows with what is asked */
 
+static const char image_of[] = "'s image";
 static const char pdb_magic[] = "Microsoft C/C++ ";
 
 static int read_file(void *ctx, uint64_t offset, void *bytes, size_t len)
@@ -39,7 +40,8 @@ static int open_image(struct asked_module *asked, struct os_file *file, struct e
 	return 0;
 }
 
-/* Its own folder comes first in the symbol path. */
+/* Paths of dumps that lead to other machines are not followed; this one the user typed, as those in the
+ * symbol path: there its folder comes first. */
 static int make_symbol_path(struct asked_module *asked)
 {
 	const char *given = asked->options.symbol_path;
@@ -63,20 +65,31 @@ static int make_symbol_path(struct asked_module *asked)
 	return 0;
 }
 
-/* The module's path is the PDB's: there is no image, and none may be taken for it. */
+static bool is_elsewhere(const char *path)
+{
+	return (path[0] == '\\' || path[0] == '/') && path[1] == path[0];
+}
+
+/* There is no image, and none may be taken for it: its path is one that nobody has. */
 static int open_pdb(struct asked_module *asked, struct err *err)
 {
-	int rc = pdb_read_identity(asked->path, &asked->identity, err);
+	struct err why;
+	int rc = pdb_read_identity(asked->path, &asked->identity, &why);
 
-	if (rc)
-		return rc;
-	asked->is_pdb = true;
+	if (rc) /* of a damaged one it speaks as of a process */
+		return err_set(err, rc == -ERR_TARGET ? ERR_OPEN : why.code, asked->path, "%s",
+			why.detail);
+	asked->image_path = malloc(strlen(asked->path) + sizeof(image_of));
+	if (!asked->image_path)
+		return err_set(err, ERR_NOMEM, NULL, NULL);
+	strcat(strcpy(asked->image_path, asked->path), image_of);
+	asked->module.path = asked->image_path;
 	asked->module.size_bytes = PDB_ALONE_BYTES;
 	asked->module.has_identity = true;
-	asked->module.pdb = path_base(asked->path);
+	asked->module.pdb = is_elsewhere(asked->path) ? path_base(asked->path) : asked->path;
 	asked->module.pdb_guid = asked->identity.guid;
 	asked->module.pdb_age = asked->identity.age;
-	return make_symbol_path(asked) ? err_set(err, ERR_NOMEM, NULL, NULL) : 0;
+	return 0;
 }
 
 static int open_either(struct asked_module *asked, struct err *err)
@@ -94,7 +107,11 @@ static int open_either(struct asked_module *asked, struct err *err)
 	if (!asked->is_pdb)
 		rc = open_image(asked, &file, err);
 	os_close(&file);
-	return asked->is_pdb ? open_pdb(asked, err) : rc;
+	if (asked->is_pdb)
+		rc = open_pdb(asked, err);
+	if (!rc && is_elsewhere(asked->path) && make_symbol_path(asked))
+		rc = err_set(err, ERR_NOMEM, NULL, NULL);
+	return rc;
 }
 
 static char *short_name(const char *path)
@@ -133,6 +150,7 @@ int asked_module_open(struct asked_module *asked, const char *path,
 void asked_module_release(struct asked_module *asked)
 {
 	free(asked->path);
+	free(asked->image_path);
 	free(asked->name);
 	free(asked->symbol_path);
 	*asked = (struct asked_module){0};

@@ -82,6 +82,7 @@ static int search_stores(struct search *search)
 	const struct module *module = search->module;
 	char key[40];
 	struct store_question question = {.name = path_base(module->path),
+		.image = module->path,
 		.use = try_image,
 		.is_packed = packed_image,
 		.ctx = search};

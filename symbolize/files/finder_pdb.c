@@ -92,6 +92,7 @@ static int try_places(struct search *search)
 {
 	char key[48];
 	struct store_question question = {.name = search->pdb_name,
+		.image = search->module->path,
 		.key = key,
 		.use = try_pdb,
 		.is_packed = packed_pdb,

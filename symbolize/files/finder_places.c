@@ -113,6 +113,10 @@ static int open_places(struct finder *finder)
 	if (!finder->roots)
 		return -ERR_NOMEM;
 	finder->is_looked = true;
+	if (finder->places.strange)
+		listener_warn(finder->options,
+			"_NT_SYMBOL_PATH: " SHOWN " is passed over: it makes no sense here",
+			finder->places.strange);
 	buf_init(&here);
 	for (size_t i = 0; !rc && i < finder->places.count; i++)
 		rc = open_place(finder, &finder->places.places[i], &here, &said);

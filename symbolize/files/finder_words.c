@@ -125,7 +125,7 @@ static int explain_pdb(struct search *search)
 	const struct module_files *files = search->files;
 	int rc = add_misfits(search, true);
 
-	if (rc < 0 || files->pdb)
+	if (rc || files->pdb) /* those say it all */
 		return rc < 0 ? rc : 0;
 	if (search->pdb_name)
 		return explain_missing_pdb(search);

@@ -1,5 +1,5 @@
 /* What folders hold, to find names without regard to the case of ASCII letters. A folder is read when
- * first asked about. folder_names_posix.c. */
+ * first asked about. */
 #ifndef SYMBOLIZE_FOLDER_NAMES_H
 #define SYMBOLIZE_FOLDER_NAMES_H
 
@@ -8,7 +8,7 @@
 
 #include "core/buf.h"
 
-/* So many names are kept in all. What did not fit is not found. */
+/* So many names are kept in all, for about 100 bytes each. What did not fit is not found. */
 #define FOLDER_NAMES_MAX 1000000
 
 struct folder_names;

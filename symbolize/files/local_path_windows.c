@@ -8,27 +8,42 @@
 
 #include "core/table.h"
 #include "core/utf_windows.h"
+#include "symbolize/files/folder_names.h"
 
 /* Folders whose being there or not is remembered: more only cost time. */
 #define FOLDERS_MAX 100000
+/* A folder that lacked so much is read: it may be far away, and large. */
+#define MISSES 64
 
 struct local_paths {
 	struct table folders; /* path -> its enum local_kind */
+	struct table misses; /* path of a folder -> how many names it lacked */
+	struct folder_names *names;
 };
 
 struct local_paths *local_paths_new(void)
 {
 	struct local_paths *paths = calloc(1, sizeof(*paths));
 
-	if (paths)
-		table_init(&paths->folders);
+	if (!paths)
+		return NULL;
+	table_init(&paths->folders);
+	table_init(&paths->misses);
+	paths->names = folder_names_new(FOLDER_NAMES_MAX);
+	if (!paths->names) {
+		local_paths_free(paths);
+		paths = NULL;
+	}
 	return paths;
 }
 
 void local_paths_free(struct local_paths *paths)
 {
-	if (paths)
-		table_release(&paths->folders);
+	if (!paths)
+		return;
+	table_release(&paths->folders);
+	table_release(&paths->misses);
+	folder_names_free(paths->names);
 	free(paths);
 }
 
@@ -109,24 +124,72 @@ static bool is_name(const char *name, size_t len)
 	return !is_device(name, len);
 }
 
+/* Whether the folder's names, as they are known, leave no doubt. The system folds letters beyond ASCII
+ * too, passes over dots and blanks at the end, and files may have short names (A~1). */
+static bool is_lacking(struct local_paths *paths, const char *folder, const char *name)
+{
+	size_t len = strlen(name);
+
+	for (const char *c = name; *c; c++) {
+		if ((unsigned char)*c >= 0x80 || *c == '~')
+			return false;
+	}
+	return name[len - 1] != '.' && name[len - 1] != ' ' &&
+	       folder_names_lack(paths->names, folder, name);
+}
+
+/* Counts what a folder lacks, and has its names read in the end. 0 or -ERR_NOMEM. */
+static int count_miss(struct local_paths *paths, const char *folder, const char *name)
+{
+	uint64_t *misses = table_find(&paths->misses, folder, strlen(folder));
+	const char *spelling;
+	int rc = 0;
+
+	if (!misses && paths->misses.count < FOLDERS_MAX)
+		return table_add(&paths->misses, folder, strlen(folder), 1);
+	if (misses && ++*misses == MISSES)
+		rc = folder_names_find(paths->names, folder, name, &spelling);
+	return rc < 0 ? rc : 0;
+}
+
+/* Goes one component down. */
+static int add_component(
+	struct local_paths *paths, struct buf *path, const char *name, bool is_last)
+{
+	bool has_slash = path->len && strchr("/\\", path->data[path->len - 1]);
+	struct buf folder;
+	int rc;
+
+	if (is_lacking(paths, path->data, name))
+		return LOCAL_NONE;
+	buf_init(&folder);
+	rc = buf_add_text(&folder, path->data);
+	if (!rc)
+		rc = buf_printf(path, "%s%s", has_slash ? "" : "\\", name);
+	if (!rc) {
+		rc = is_last ? kind_of(path->data) : folder_kind(paths, path->data);
+		if (rc == LOCAL_NONE)
+			rc = count_miss(paths, folder.data, name);
+	}
+	buf_release(&folder);
+	return rc;
+}
+
 int local_below(struct local_paths *paths, struct buf *here, const char *rest)
 {
 	int kind = LOCAL_FOLDER;
 
 	while (*rest && kind == LOCAL_FOLDER) {
 		size_t len = strcspn(rest, "/\\");
-		bool has_slash = here->len && strchr("/\\", here->data[here->len - 1]);
+		struct buf name;
 
+		buf_init(&name);
 		if (len) {
-			kind = is_name(rest, len) ? buf_printf(here, "%s%.*s",
-							    has_slash ? "" : "\\", (int)len, rest) :
-						    LOCAL_NONE;
-			if (!is_name(rest, len))
-				return LOCAL_NONE;
-			if (!kind)
-				kind = rest[len] ? folder_kind(paths, here->data) :
-						   kind_of(here->data);
+			kind = buf_add(&name, rest, len);
+			if (!kind && is_name(rest, len))
+				kind = add_component(paths, here, name.data, !rest[len]);
 		}
+		buf_release(&name);
 		rest += len + (rest[len] != '\0');
 	}
 	return kind > 0 && kind != LOCAL_FOLDER && *rest ? LOCAL_NONE : kind;

@@ -5,7 +5,6 @@
 
 #include "core/os.h"
 #include "symbolize/files/finder.h"
-#include "symbolize/listen.h"
 
 /* The symbol path's text, copied; NULL without code in err: there is none. */
 static char *symbol_path_text(const struct symbol_options *options, struct err *err)
@@ -31,15 +30,11 @@ static int parse_symbol_path(struct finder *finder, struct err *err)
 		return options->symbol_path ? -ERR_NOMEM : 0;
 	if (symbol_path_parse(&finder->places, finder->symbol_path))
 		return err_set(err, ERR_NOMEM, NULL, NULL);
-	if (!finder->places.strange)
+	/* The environment is meant for others, too: see open_places(). */
+	if (!finder->places.strange || !options->symbol_path)
 		return 0;
-	if (options->symbol_path)
-		return err_set(err, ERR_USAGE, finder->places.strange,
-			"in a symbol path only srv, symsrv and cache stand before *");
-	/* The environment is meant for others, too. */
-	listener_warn(options, "_NT_SYMBOL_PATH: " SHOWN " is passed over: it makes no sense here",
-		finder->places.strange);
-	return 0;
+	return err_set(err, ERR_USAGE, finder->places.strange,
+		"in a symbol path only srv, symsrv and cache stand before *");
 }
 
 static int parse_maps(struct finder *finder, struct err *err)

@@ -34,4 +34,13 @@ int pdb_read_functions(const char *path, struct pe_exports *functions, struct er
  * else is 0. Errors as above. */
 int pdb_read_sections(const char *path, struct pe_image *image, struct err *err);
 
+struct pdb_parts {
+	struct pe_range *list; /* by rva; the caller frees it */
+	size_t count;
+};
+
+/* The pieces that the linker put the image together from: of one object file each, or of one function
+ * where the compiler made such. None when it does not say. Errors as above. */
+int pdb_read_parts(const char *path, struct pdb_parts *parts, struct err *err);
+
 #endif

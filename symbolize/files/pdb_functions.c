@@ -6,17 +6,6 @@
 #include "core/buf.h"
 #include "symbolize/files/pdb_dbi.h"
 
-/* Numbers of the further streams that the DBI stream lists, 2 bytes each, and sections as images have
- * them. After LLVM's "The PDB DBI Stream". */
-enum {
-	EXTRA_OMAP_TO = 3,
-	EXTRA_OMAP_FROM = 4,
-	EXTRA_SECTIONS = 5,
-	EXTRA_COUNT = 6, /* that are looked at */
-	EXTRA_NONE = 0xffff,
-	SECTION_BYTES = 40,
-};
-
 /* Symbol records, after LLVM's "CodeView Symbol Records": length without itself, kind, contents. */
 enum {
 	RECORD_HEAD = 4,
@@ -41,66 +30,6 @@ struct pdb_reader {
 	unsigned char *window; /* the records that were read last */
 	struct err *err;
 };
-
-/* ---------------------------------------------------------------- sections */
-
-static int take_sections(struct pdb_reader *reader, uint16_t number)
-{
-	unsigned char bytes[PE_SECTIONS_MAX * SECTION_BYTES];
-	struct msf_stream stream;
-	int rc = msf_find(&reader->msf, number, &stream, reader->err);
-
-	if (!rc && (stream.bytes > sizeof(bytes) || stream.bytes % SECTION_BYTES))
-		return msf_damaged(&reader->msf, reader->err);
-	if (!rc)
-		rc = msf_read(&reader->msf, &stream, 0, bytes, stream.bytes, reader->err);
-	for (uint32_t at = 0; !rc && at < stream.bytes; at += SECTION_BYTES) {
-		struct pe_section *section =
-			&reader->image->sections[reader->image->section_count++];
-
-		memcpy(section->name, bytes + at, 8);
-		section->size_bytes = pe_u32(bytes + at + 8);
-		section->rva = pe_u32(bytes + at + 12);
-		if (section->size_bytes > UINT32_MAX - section->rva)
-			return msf_damaged(&reader->msf, reader->err);
-	}
-	return rc;
-}
-
-/* The streams that the DBI stream lists at its end; those it does not list are not there. */
-static int read_extra(struct pdb_reader *reader, uint16_t numbers[EXTRA_COUNT])
-{
-	const struct pdb_dbi *dbi = &reader->dbi;
-	unsigned char bytes[EXTRA_COUNT * 2];
-	size_t len = dbi->extra_bytes < sizeof(bytes) ? dbi->extra_bytes : sizeof(bytes);
-	int rc;
-
-	memset(bytes, 0xff, sizeof(bytes));
-	rc = msf_read(&reader->msf, &dbi->stream, dbi->extra_at, bytes, len, reader->err);
-	for (size_t i = 0; i < EXTRA_COUNT; i++)
-		numbers[i] = pe_u16(bytes + i * 2);
-	return rc;
-}
-
-static int read_image(struct pdb_reader *reader)
-{
-	uint16_t numbers[EXTRA_COUNT];
-	int rc = read_extra(reader, numbers);
-
-	if (rc)
-		return rc;
-	if (numbers[EXTRA_OMAP_TO] != EXTRA_NONE || numbers[EXTRA_OMAP_FROM] != EXTRA_NONE)
-		return err_set(reader->err, ERR_TARGET, reader->msf.path,
-			"the image was rearranged after it was linked (OMAP)");
-	if (numbers[EXTRA_SECTIONS] == EXTRA_NONE)
-		return err_set(reader->err, ERR_TARGET, reader->msf.path,
-			"the PDB does not say where the sections are");
-	reader->image->machine = reader->dbi.machine;
-	reader->image->bits = reader->dbi.machine == PE_MACHINE_I386 ? 32 : 64;
-	return take_sections(reader, numbers[EXTRA_SECTIONS]);
-}
-
-/* ---------------------------------------------------------------- symbols */
 
 static int keep_function(struct pdb_reader *reader, uint32_t rva, const char *name, size_t len)
 {
@@ -184,9 +113,7 @@ static int read_symbols(struct pdb_reader *reader)
 	return !rc && len != taken ? msf_damaged(&reader->msf, reader->err) : rc;
 }
 
-/* ---------------------------------------------------------------- both */
-
-/* Reads what both need. After success the container is open. */
+/* After success the container is open. */
 static int reader_open(struct pdb_reader *reader, const char *path)
 {
 	int rc;
@@ -198,7 +125,7 @@ static int reader_open(struct pdb_reader *reader, const char *path)
 	if (!rc) {
 		rc = pdb_read_dbi(&reader->msf, &reader->dbi, reader->err);
 		if (!rc)
-			rc = read_image(reader);
+			rc = pdb_read_image(&reader->msf, &reader->dbi, reader->image, reader->err);
 		if (rc)
 			msf_close(&reader->msf);
 	}
@@ -212,18 +139,6 @@ static void reader_close(struct pdb_reader *reader)
 	msf_close(&reader->msf);
 	free(reader->image);
 	free(reader->window);
-}
-
-int pdb_read_sections(const char *path, struct pe_image *image, struct err *err)
-{
-	struct pdb_reader reader = {.err = err};
-	int rc = reader_open(&reader, path);
-
-	if (rc)
-		return rc;
-	*image = *reader.image;
-	reader_close(&reader);
-	return 0;
 }
 
 int pdb_read_functions(const char *path, struct pe_exports *functions, struct err *err)

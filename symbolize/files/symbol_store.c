@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "core/model.h"
 #include "core/text.h"
 
 struct visit {
@@ -47,14 +48,15 @@ static int look_in(struct visit *visit, const char *folder, const char *below)
 	return rc < 0 ? rc : 0;
 }
 
-static int look_in_folder(struct visit *visit, const char *root)
+/* In symbols/EXT and EXT, name ending in EXT. */
+static int look_in_kinds(struct visit *visit, const char *root, const char *name)
 {
-	const char *extension = strrchr(visit->question->name, '.');
+	const char *extension = strrchr(name, '.');
 	struct buf below;
-	int rc = look_in(visit, root, "");
+	int rc;
 
-	if (rc || !extension || !extension[1])
-		return rc;
+	if (!extension || !extension[1])
+		return 0;
 	buf_init(&below);
 	rc = buf_printf(&below, "symbols/%s", extension + 1);
 	if (!rc)
@@ -62,6 +64,17 @@ static int look_in_folder(struct visit *visit, const char *root)
 	if (!rc)
 		rc = look_in(visit, root, below.data + strlen("symbols/"));
 	buf_release(&below);
+	return rc;
+}
+
+static int look_in_folder(struct visit *visit, const char *root)
+{
+	int rc = look_in(visit, root, "");
+
+	if (!rc)
+		rc = look_in_kinds(visit, root, path_base(visit->question->image));
+	if (!rc)
+		rc = look_in_kinds(visit, root, visit->question->name);
 	return rc;
 }
 

@@ -1,7 +1,8 @@
 /*
  * A place of the symbol path, looked through for one file.
  *
- * A folder holds NAME, symbols/EXT/NAME and EXT/NAME; a store, as symbol servers and their caches are
+ * A folder holds NAME, symbols/EXT/NAME and EXT/NAME, EXT being how the image's name ends, or the
+ * file's; a store, as symbol servers and their caches are
  * laid out, NAME/KEY/NAME or, with another tier, NA/NAME/KEY/NAME. A folder may be a store too.
  */
 #ifndef SYMBOLIZE_SYMBOL_STORE_H
@@ -11,6 +12,7 @@
 
 struct store_question {
 	const char *name; /* of the file, without a path */
+	const char *image; /* name or path of the image that it belongs to, or is */
 	const char *key; /* of its build; NULL: not known, stores cannot be asked */
 	/* Returns 1 to take the file, 0 to look on, or -ERR_NOMEM. */
 	int (*use)(void *ctx, const char *file);

@@ -22,6 +22,7 @@ struct tables {
 	struct os_file file; /* the image */
 	struct pe_exports lists[TABLES];
 	struct pe_image *pdb_image; /* what the PDB says of it, when the image is not here */
+	struct pdb_parts pdb_parts; /* likewise */
 	bool is_pdb_image_read;
 };
 
@@ -60,6 +61,7 @@ void tables_free(struct tables *tables)
 	tables_rest(tables);
 	for (size_t i = 0; i < TABLES; i++)
 		pe_exports_release(&tables->lists[i]);
+	free(tables->pdb_parts.list);
 	free(tables->pdb_image);
 	free(tables);
 }
@@ -72,6 +74,8 @@ static void read_pdb_image(struct tables *tables)
 		free(tables->pdb_image);
 		tables->pdb_image = NULL;
 	}
+	if (tables->pdb_image && pdb_read_parts(tables->files->pdb, &tables->pdb_parts, NULL))
+		tables->pdb_parts = (struct pdb_parts){0};
 }
 
 /* The image's headers, when it can be read now, or else what its PDB has of them. NULL: neither is
@@ -125,7 +129,8 @@ static const struct pe_export *last_below(const struct pe_exports *table, uint32
 {
 	size_t count = count_below(table, (uint64_t)rva + 1);
 
-	return count ? &table->list[count_below(table, table->list[count - 1].rva)] : NULL;
+	return count && table->list ? &table->list[count_below(table, table->list[count - 1].rva)] :
+				      NULL;
 }
 
 /* The same of all tables. NULL: there is none. */
@@ -155,6 +160,29 @@ static int function_start(
 	return pe_function_start(&source, image, rva, start);
 }
 
+/* Functions that are not public have no name in a PDB's tables; but those of other object files, and
+ * often each, lie in a part of their own. */
+static bool is_one_part(const struct tables *tables, uint32_t start, uint32_t rva)
+{
+	const struct pdb_parts *parts = &tables->pdb_parts;
+	size_t low = 0, count = parts->count;
+
+	while (count) { /* how many begin at or below rva */
+		size_t half = count / 2;
+
+		if (parts->list[low + half].rva <= rva) {
+			low += half + 1;
+			count -= half + 1;
+		} else {
+			count = half;
+		}
+	}
+	if (!parts->list || !low)
+		return !parts->count;
+	return start >= parts->list[low - 1].rva &&
+	       rva - parts->list[low - 1].rva < parts->list[low - 1].size_bytes;
+}
+
 /* The same function, by the table of them, also when a part of it was moved away. Where that has
  * nothing, one without a frame of its own, no function may begin between. */
 static bool is_one_function(
@@ -167,7 +195,7 @@ static bool is_one_function(
 
 	if (rc == 1)
 		return function_start(tables, image, start, &other) == 1 && other == function;
-	if (rc == 0 && start < function)
+	if ((rc == 0 && start < function) || !is_one_part(tables, start, rva))
 		return false;
 	last = nearest(tables, rva, &by);
 	return !last || last->rva <= start;

@@ -177,11 +177,12 @@ static void test_names_that_nest_deeply_end(void **state)
 	free(name);
 }
 
-static const char *const seeds[] = {
+static const char tree[] =
 	"_ZNSt8_Rb_treeINSt7__cxx1112basic_stringIcSt11char_traitsIcESaIcEEESt4pairIKS5_iESt10_"
-	"Select1stIS8_ESt4lessIS5_ESaIS8_EE8_M_eraseEPSt13_Rb_tree_nodeIS8_E",
-	"_ZngILi42EEvN1AIXplT_Li2EEE1TE", "_Z1fIJicdEEvDpT_", "_ZN3app1fIZNS_1gEvEUlvE_EEvT_",
-	"_ZZN3app1gIiEEvT_ENKUlS1_E_clEi", "_Z1fM1AKFvvEPFiDpRT_EA3_c.cold"};
+	"Select1stIS8_ESt4lessIS5_ESaIS8_EE8_M_eraseEPSt13_Rb_tree_nodeIS8_E";
+static const char *const seeds[] = {tree, "_ZngILi42EEvN1AIXplT_Li2EEE1TE", "_Z1fIJicdEEvDpT_",
+	"_ZN3app1fIZNS_1gEvEUlvE_EEvT_", "_ZZN3app1gIiEEvT_ENKUlS1_E_clEi",
+	"_Z1fM1AKFvvEPFiDpRT_EA3_c.cold"};
 static const char *const tokens[] = {"S_", "S0_", "S1_", "S5_", "T_", "T0_", "Dp", "J", "I", "E",
 	"1a", "1QI", "N", "P", "R", "K", "F", "v", "Z", "Li3E", "X", "sp", "sZ", "cv", "DpT_",
 	"A3_", "M", "RT_", "sr", "L_Z", "Ul", "fr", "fp_", "DT", "\x80", "9"};
@@ -206,7 +207,8 @@ static void mutate(char *name, size_t size, unsigned *random)
 	}
 	while (times-- && len + strlen(token) + 1 < size) {
 		memmove(name + at + strlen(token), name + at, len - at + 1);
-		memcpy(name + at, token, strlen(token));
+		for (size_t i = 0; token[i]; i++)
+			name[at + i] = token[i];
 		len += strlen(token);
 	}
 }

@@ -45,9 +45,11 @@ static void test_folders_as_dbghelp_searches_them(void **state)
 	check_pdb_at("sym/App.PDB");
 	check_pdb_at("sym/symbols/pdb/app.pdb");
 	check_pdb_at("sym/Pdb/app.pdb");
+	check_pdb_at("sym/symbols/Exe/app.pdb"); /* as Microsoft's packages have them */
+	check_pdb_at("sym/EXE/App.pdb");
 	check_image_at("sym/app.exe");
-	check_image_at("sym/symbols/EXE/app.exe");
-	check_image_at("sym/exe/APP.exe");
+	check_image_at("sym/symbols/Exe/app.exe");
+	check_image_at("sym/EXE/APP.exe");
 	/* Not everything. */
 	scene_pdb("sym/deep/app.pdb", 0, 3);
 	scene_find();
@@ -152,6 +154,8 @@ static void test_the_environment_has_a_symbol_path_too(void **state)
 	setenv("_NT_SYMBOL_PATH", path_text, 1);
 	scene_find();
 	check_files(NULL, "sym/app.pdb");
+	check_told("_NT_SYMBOL_PATH: odd*thing is passed over");
+	assert_int_equal(told_count, 1);
 	unsetenv("_NT_SYMBOL_PATH");
 }
 

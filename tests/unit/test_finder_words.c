@@ -136,6 +136,7 @@ static void test_damaged_files_are_named(void **state)
 	check_reason("%s/" PDB " cannot be used: the PDB is cut short");
 	assert_int_equal(told_count, 2);
 	check_told("app.exe: %s/" PDB " cannot be used: the PDB is cut short\n");
+	assert_null(strstr(scene_reason(), "not found"));
 }
 
 static void test_words_are_harmless(void **state)

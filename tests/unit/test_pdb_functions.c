@@ -1,8 +1,6 @@
 /* Public symbols of PDBs. Truth: made files, and LLVM's own reader of real ones. */
 #include "tests/unit/pdb_made.h"
 
-#include <inttypes.h>
-
 #include "symbolize/files/pdb.h"
 
 static char dir[300], path[340];
@@ -201,24 +199,36 @@ static bool has_function(const struct pe_exports *functions, uint32_t rva, const
 	return false;
 }
 
+/* The number behind a label, which ends at *end; false: the label is not in the line. */
+static bool number_after(
+	const char *line, const char *label, int base, uint32_t *number, char **end)
+{
+	const char *at = strstr(line, label);
+
+	if (!at)
+		return false;
+	*number = (uint32_t)strtoul(at + strlen(label), end, base);
+	return true;
+}
+
 /* Each function that llvm-pdbutil lists, as
  *       508 | S_PUB32 [size = 48] `name`
  *             flags = function, addr = 0001:5568
- * must be there; returns how many those are. rvas: of the sections, by objdump. */
+ * must be there; returns how many those are. rvas: of the sections. */
 static size_t check_list(FILE *list, const struct pe_exports *functions, const uint32_t *rvas)
 {
-	char line[1000], name[1000] = "";
+	char line[1000], name[1000] = "", *from, *to, *colon;
+	uint32_t section, offset;
 	size_t count = 0;
 
 	while (fgets(line, sizeof(line), list)) {
-		unsigned section, offset;
-		char *from = strchr(line, '`'), *to = from ? strchr(from + 1, '`') : NULL;
-
+		from = strchr(line, '`');
+		to = from ? strchr(from + 1, '`') : NULL;
 		if (to) {
 			*to = '\0';
 			snprintf(name, sizeof(name), "%s", from + 1);
-		} else if (sscanf(line, " flags = function, addr = %x:%u", &section, &offset) ==
-			   2) {
+		} else if (number_after(line, "flags = function, addr = ", 10, &section, &colon)) {
+			offset = (uint32_t)strtoul(colon + 1, NULL, 10);
 			assert_true(section < 20);
 			if (!has_function(functions, rvas[section] + offset, name))
 				fail_msg("%s is not there", name);
@@ -230,17 +240,16 @@ static size_t check_list(FILE *list, const struct pe_exports *functions, const u
 
 static void read_sections(uint32_t *rvas)
 {
-	char command[500], line[300];
-	unsigned number = 0;
-	uint32_t rva;
+	char command[500], line[300], *end;
+	uint32_t number = 0, rva;
 	FILE *pipe;
 
 	snprintf(command, sizeof(command), "llvm-readobj-16 --sections %s/f.dll", dir);
 	pipe = popen(command, "r");
 	assert_non_null(pipe);
 	while (fgets(line, sizeof(line), pipe)) {
-		sscanf(line, " Number: %u", &number);
-		if (sscanf(line, " VirtualAddress: %" SCNx32, &rva) == 1 && number < 20)
+		number_after(line, " Number: ", 10, &number, &end);
+		if (number_after(line, " VirtualAddress: ", 16, &rva, &end) && number < 20)
 			rvas[number] = rva;
 	}
 	pclose(pipe);

@@ -82,7 +82,8 @@ static void a_line_is_rewritten_in_place_and_wiped(void **state)
 	progress_tell(&progress, "a.dll", 5678, 10000, 1500 + PROGRESS_EVERY_MS);
 	assert_string_equal(seen(), "\r" WHAT ": 5678 of 10000, a.dll          ");
 	progress_wipe(&progress);
-	snprintf(blanks, sizeof(blanks), "\r%*s\r", (int)strlen(WHAT ": 5678 of 10000, a.dll"), "");
+	snprintf(blanks, sizeof(blanks), "\r%*s\r", (int)strlen(WHAT ": 5678 of 10000, a.dll^C"),
+		"");
 	assert_string_equal(seen(), blanks);
 	progress_wipe(&progress);
 	assert_string_equal(seen(), "");
@@ -103,7 +104,7 @@ static void what_takes_long_is_named(void **state)
 	assert_null(strstr(seen(), "takes long"));
 }
 
-/* 79 characters, whole ones, and nothing that a terminal obeys. */
+/* Of one length, whole ones, and nothing that a terminal obeys. */
 static void a_long_or_hostile_name_stays_on_its_line(void **state)
 {
 	char name[300];

@@ -255,11 +255,15 @@ static void test_public_symbols_of_a_linkers_pdb(void **state)
 	(void)state;
 	build("clang++-16 ld.lld-16 " GXX,
 		"clang++-16 --target=x86_64-w64-mingw32 -w -O1 -fno-optimize-sibling-calls -g "
-		"-gcodeview -Dmain=unused -c t.cpp -o o.o && " LLD
+		"-gcodeview -ffunction-sections -Dmain=unused -c t.cpp -o o.o && " LLD
 		"-Wl,--pdb=p.pdb -o p.dll && " LLD "-o n.dll");
 	hidden = place_of("n.dll", "_ZL6hiddeni");
 	grab = place_of("n.dll", INT_GRAB);
 	other = place_of("n.dll", TEXT_GRAB);
+	open_scene(&scene, "n.dll", NULL, false);
+	check(&scene, hidden + 12, "hidden(int)", hidden, "symbols");
+	check(&scene, other + 12, "app::grab(char const*)", other, "symbols");
+	close_scene(&scene);
 	open_scene(&scene, "p.dll", "p.pdb", false);
 	check(&scene, grab + 12, "app::grab(int)", grab, "publics");
 	check(&scene, other + 12, "app::grab(char const*)", other, "publics");
@@ -267,6 +271,7 @@ static void test_public_symbols_of_a_linkers_pdb(void **state)
 	close_scene(&scene);
 	open_scene(&scene, NULL, "p.pdb", false);
 	check(&scene, grab + 12, "app::grab(int)", grab, "publics");
+	check(&scene, hidden + 12, NULL, 0, NULL);
 	assert_int_equal(tables_offset(scene.tables, grab + 12), 13);
 	assert_string_equal(tables_name_at(scene.tables, other), TEXT_GRAB);
 	assert_true(tables_reach(scene.tables, grab, grab + 12));
@@ -312,6 +317,34 @@ static void test_a_pdb_alone(void **state)
 	close_scene(&scene);
 }
 
+/* What is not public has no name there: it must not get that of a neighbour. */
+static void test_a_public_symbol_names_no_other_part(void **state)
+{
+	static const uint32_t parts[][3] = {
+		{1, 0x200, 0x40}, {1, 0x180, 0x80}, {1, 0x100, 0x80}, {9, 0, 1}, {1, 0x1fff, 2}};
+	static const uint32_t versions[] = {0xf12eba2d, 0xf13151e4};
+
+	(void)state;
+	for (size_t i = 0; i < 2; i++) {
+		struct made_pdb pdb = made_small(4096);
+		struct scene scene;
+
+		made_parts(&pdb, versions[i], parts, sizeof(parts) / sizeof(*parts));
+		made_public(&pdb, 2, 1, 0x100, "first");
+		made_public(&pdb, 2, 1, 0x200, "second");
+		write_pdb("parts.pdb", &pdb);
+		open_scene(&scene, NULL, "parts.pdb", false);
+		check(&scene, 0x117f, "first", 0x1100, "publics");
+		check(&scene, 0x1180, NULL, 0, NULL);
+		check(&scene, 0x11ff, NULL, 0, NULL);
+		check(&scene, 0x123f, "second", 0x1200, "publics");
+		check(&scene, 0x1240, NULL, 0, NULL);
+		assert_false(tables_reach(scene.tables, 0x1100, 0x1190));
+		assert_true(tables_reach(scene.tables, 0x1180, 0x1190));
+		close_scene(&scene);
+	}
+}
+
 static void test_files_that_are_gone_know_nothing(void **state)
 {
 	struct scene scene;
@@ -337,6 +370,7 @@ int main(void)
 		cmocka_unit_test(test_functions_of_a_dll_without_start_up_code),
 		cmocka_unit_test(test_public_symbols_of_a_linkers_pdb),
 		cmocka_unit_test(test_a_pdb_alone),
+		cmocka_unit_test(test_a_public_symbol_names_no_other_part),
 		cmocka_unit_test(test_files_that_are_gone_know_nothing),
 	};
 

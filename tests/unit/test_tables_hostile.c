@@ -260,8 +260,10 @@ static void test_damaged_images_end(void **state)
 
 static struct made_pdb pdb_to_damage(void)
 {
+	static const uint32_t parts[][3] = {{1, 0, 0x200}, {1, 0x200, 0x1000}, {3, 0, 0x100}};
 	struct made_pdb pdb = made_small(512);
 
+	made_parts(&pdb, 0xf12eba2d, parts, 3);
 	for (uint32_t i = 0; i < 40; i++) {
 		char name[40];
 

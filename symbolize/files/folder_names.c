@@ -1,13 +1,12 @@
 #include "symbolize/files/folder_names.h"
 
-#include <dirent.h>
-#include <errno.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "core/arena.h"
 #include "core/table.h"
+#include "symbolize/files/folder_list.h"
 
 #define IS_WHOLE (UINT64_C(1) << 63) /* set in a folder's number: all its names are kept */
 
@@ -60,14 +59,24 @@ static int make_key(struct folder_names *names, uint64_t folder, const char *nam
 	return rc;
 }
 
-static int keep_name(struct folder_names *names, uint64_t folder, const char *name)
+struct reading {
+	struct folder_names *names;
+	uint64_t folder;
+};
+
+/* 1 when no more names may be kept. */
+static int keep_name(void *ctx, const char *name)
 {
-	int rc = make_key(names, folder, name);
+	const struct reading *reading = ctx;
+	struct folder_names *names = reading->names;
+	int rc = make_key(names, reading->folder, name);
 	uint64_t *known = rc ? NULL : table_find(&names->names, names->key.data, names->key.len);
 	char *spelling;
 
 	if (rc || (known && strcmp((const char *)(uintptr_t)*known, name) <= 0))
 		return rc;
+	if (!known && names->names.count >= names->names_max)
+		return 1;
 	spelling = arena_text(&names->arena, name, strlen(name));
 	if (!spelling)
 		return -ERR_NOMEM;
@@ -78,23 +87,14 @@ static int keep_name(struct folder_names *names, uint64_t folder, const char *na
 	return 0;
 }
 
-/* Reads a folder; one that cannot be read holds nothing that is known. Returns 1 when all names are
+/* Reads a folder; one that cannot be read holds nothing that is known. Returns 1 when all its names are
  * kept, 0 or -ERR_NOMEM. */
 static int read_folder(struct folder_names *names, const char *path, uint64_t folder)
 {
-	DIR *stream = opendir(path);
-	struct dirent *entry = NULL;
-	int rc = 0;
+	struct reading reading = {names, folder};
+	int rc = folder_list(path, keep_name, &reading);
 
-	if (!stream)
-		return 0;
-	errno = 0;
-	while (!rc && names->names.count < names->names_max && (entry = readdir(stream)))
-		rc = keep_name(names, folder, entry->d_name);
-	if (!rc)
-		rc = !entry && !errno && names->names.count < names->names_max;
-	closedir(stream);
-	return rc;
+	return rc == -ERR_NOMEM ? rc : !rc;
 }
 
 static int number_of(struct folder_names *names, const char *path, uint64_t *folder)
