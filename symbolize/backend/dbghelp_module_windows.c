@@ -161,15 +161,20 @@ static wchar_t *search_path(const struct dbghelp_session *session, const struct 
 /* 32 digits, as symbol servers spell it. */
 static bool read_guid(const char *digits, GUID *guid)
 {
-	unsigned parts[8];
+	unsigned char bytes[16];
 
-	if (strlen(digits) != 32 ||
-		sscanf(digits, "%8lx%4hx%4hx%2x%2x%2x%2x%2x%2x%2x%2x", &guid->Data1, &guid->Data2,
-			&guid->Data3, &parts[0], &parts[1], &parts[2], &parts[3], &parts[4],
-			&parts[5], &parts[6], &parts[7]) != 11)
+	if (strlen(digits) != 32 || strspn(digits, "0123456789ABCDEFabcdef") != 32)
 		return false;
-	for (int i = 0; i < 8; i++)
-		guid->Data4[i] = (unsigned char)parts[i];
+	for (size_t i = 0; i < sizeof(bytes); i++) {
+		char pair[] = {digits[2 * i], digits[2 * i + 1], 0};
+
+		bytes[i] = (unsigned char)strtoul(pair, NULL, 16);
+	}
+	guid->Data1 =
+		(ULONG)bytes[0] << 24 | (ULONG)bytes[1] << 16 | (ULONG)bytes[2] << 8 | bytes[3];
+	guid->Data2 = (USHORT)(bytes[4] << 8 | bytes[5]);
+	guid->Data3 = (USHORT)(bytes[6] << 8 | bytes[7]);
+	memcpy(guid->Data4, bytes + 8, 8);
 	return true;
 }
 
@@ -305,9 +310,11 @@ int dbghelp_session_load(struct dbghelp_session *session, struct subject *subjec
 	int rc = find_room(session, subject);
 	uint64_t base;
 
-	*module = rc ? (struct dbghelp_module){0} : session->modules[subject->number];
-	if (rc || module->is_tried)
+	if (rc)
 		return rc;
+	*module = session->modules[subject->number];
+	if (module->is_tried)
+		return 0;
 	module->is_tried = true;
 	session->loading = subject;
 	session->wanted_count = wanted_count;

@@ -26,7 +26,9 @@ static DWORD options;
 static PSYMBOL_REGISTERED_CALLBACK64 callback;
 static ULONG64 callback_context;
 
-/* gcc makes calls of these. */
+/* NOLINTBEGIN(readability-inconsistent-declaration-parameter-name): the headers' are theirs */
+
+/* gcc makes calls of it. */
 void *memset(void *to, int byte, size_t len)
 {
 	for (volatile char *at = to; len--; at++)
@@ -183,3 +185,5 @@ BOOL WINAPI DllMain(HINSTANCE self, DWORD reason, LPVOID reserved)
 		GetModuleFileNameW(self, own_path, TEXT_UNITS);
 	return TRUE;
 }
+
+/* NOLINTEND(readability-inconsistent-declaration-parameter-name) */

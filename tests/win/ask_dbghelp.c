@@ -89,7 +89,7 @@ static bool is_word(const char *arg, const char *word, char **value)
 {
 	size_t len = strlen(word);
 
-	if (strncmp(arg, word, len) || arg[len] != '=')
+	if (strncmp(arg, word, len) != 0 || arg[len] != '=')
 		return false;
 	*value = (char *)arg + len + 1;
 	return true;
@@ -107,7 +107,7 @@ static void take(struct work *work, char *arg)
 	else if (is_word(arg, "guid", &value))
 		snprintf(files->guid, sizeof(files->guid), "%s", value);
 	else if (is_word(arg, "age", &value))
-		files->age = (uint32_t)atoi(value);
+		files->age = (uint32_t)strtoul(value, NULL, 10);
 	else if (is_word(arg, "dump-pdb", &value)) {
 		work->module.has_identity = true;
 		work->module.pdb = value;
@@ -120,7 +120,7 @@ static void take(struct work *work, char *arg)
 	else if (is_word(arg, "demangle", &value))
 		print_demangled(value);
 	else if (is_word(arg, "repeat", &value))
-		work->repeat = (size_t)atoi(value);
+		work->repeat = strtoul(value, NULL, 10);
 	else if (!strcmp(arg, "raw"))
 		work->options.no_demangle = true;
 	else if (!strcmp(arg, "allow"))
