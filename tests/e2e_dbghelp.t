@@ -123,6 +123,13 @@ is(asked_of_stand_in([$image, "path=$servers", @right])->{search_path}, $servers
 is(asked_of_stand_in([$image, 'pdb=' . win("$apart/names_c.pdb"), "path=$servers", @right])->{search_path}, win($apart),
 	'but not when the PDB is here');
 is(asked_of_stand_in([$image, 'path=C:\\folder', @right])->{search_path}, win($alone), 'one without servers was searched already');
+my @served = ("path=$servers", 'size=12000', @right);
+is(asked_of_stand_in([@served, 'dump-pdb=C:\\made\\served.pdb'])->{image}, 'C:\\cache\\served.pdb',
+	'nothing is here: the servers are asked for the PDB that the dump tells');
+is(asked_of_stand_in([@served, 'dump-pdb=other.pdb'])->{by}, '', 'they have no other one');
+is(asked_of_stand_in([@served, 'age=2', 'dump-pdb=served.pdb'])->{by}, '', 'nor of another age');
+is(asked_of_stand_in(['size=12000', @right, 'dump-pdb=served.pdb'])->{by}, '', 'nor are any asked that the user did not name');
+is(asked([@served, 'dump-pdb=served.pdb', '1000'])->{out}, '', "Wine's own DbgHelp finds none, without harm");
 my $odd = "$dir/one;two";
 make_path($odd);
 copy($exe, "$odd/names_c.exe") or die "$odd: $!\n";
@@ -244,7 +251,8 @@ sub asked_of_stand_in {
 	my ($words, %how) = @_;
 	my ($frame) = @{ asked([@$words, '1000'], env => \%with, %how)->{frames} };
 	my %told = (by => $frame->{function} // '');
-	@told{qw(options search_path image size base stop)} = map { $_ // '' } split /\|/, $frame->{file} // '';
+	my @parts = split /\|/, $frame->{file} // '';
+	@told{qw(options search_path image size base stop)} = map { $_ // '' } @parts[0 .. 5];
 	$told{options} = hex($told{options} || 0);
 	$told{stop} =~ s/stop: //;
 	return \%told;

@@ -44,6 +44,9 @@
 /* Each may be NULL. */
 #define DBGHELP_WELCOME(X)                                                                         \
 	X(BOOL, SymRegisterCallbackW64, (HANDLE, PSYMBOL_REGISTERED_CALLBACK64, ULONG64))          \
+	X(BOOL, SymFindFileInPathW,                                                                \
+		(HANDLE, PCWSTR, PCWSTR, PVOID, DWORD, DWORD, DWORD, PWSTR,                        \
+			PFINDFILEINPATHCALLBACKW, PVOID))                                          \
 	X(DWORD, UnDecorateSymbolNameW, (PCWSTR, PWSTR, DWORD, DWORD))
 
 struct dbghelp {

@@ -158,14 +158,70 @@ static wchar_t *search_path(const struct dbghelp_session *session, const struct 
 	return files->image ? folder_of(files->image) : system_folder();
 }
 
+/* 32 digits, as symbol servers spell it. */
+static bool read_guid(const char *digits, GUID *guid)
+{
+	unsigned char bytes[16];
+
+	if (strlen(digits) != 32 || strspn(digits, "0123456789ABCDEFabcdef") != 32)
+		return false;
+	for (size_t i = 0; i < sizeof(bytes); i++) {
+		char pair[] = {digits[2 * i], digits[2 * i + 1], 0};
+
+		bytes[i] = (unsigned char)strtoul(pair, NULL, 16);
+	}
+	guid->Data1 =
+		(ULONG)bytes[0] << 24 | (ULONG)bytes[1] << 16 | (ULONG)bytes[2] << 8 | bytes[3];
+	guid->Data2 = (USHORT)(bytes[4] << 8 | bytes[5]);
+	guid->Data3 = (USHORT)(bytes[6] << 8 | bytes[7]);
+	memcpy(guid->Data4, bytes + 8, 8);
+	return true;
+}
+
+/* Nothing of the module is here, but the dump says what its PDB is called and is: DbgHelp asks the
+ * servers of the user's symbol path for it. NULL: there is none. */
+static wchar_t *find_on_servers(const struct dbghelp_session *session, const struct module *module)
+{
+	const char *servers = finder_servers(session->finder);
+	const char *name = module->has_identity && module->pdb ? path_base(module->pdb) : "";
+	wchar_t *path = NULL, *file = NULL, *found = NULL;
+	bool is_found = false;
+	GUID guid;
+
+	if (!servers || !*name || *name == '.' || strpbrk(name, ":*?") || !module->pdb_guid ||
+		!read_guid(module->pdb_guid, &guid) || !session->dbghelp.SymFindFileInPathW)
+		return NULL;
+	path = wide_from_utf8(servers);
+	file = wide_from_utf8(name);
+	found = calloc(MAX_PATH + 1, sizeof(*found)); /* as long as it is documented to be */
+	if (path && file && found)
+		is_found = session->dbghelp.SymFindFileInPathW(session->handle, path, file, &guid,
+			module->pdb_age, 0, SSRVOPT_GUIDPTR, found, NULL, NULL);
+	free(path);
+	free(file);
+	if (is_found && found[0])
+		return found;
+	free(found);
+	return NULL;
+}
+
+static wchar_t *file_to_load(const struct dbghelp_session *session, const struct subject *subject)
+{
+	const struct module_files *files = &subject->files;
+
+	if (files->image || files->pdb)
+		return wide_path(files->image ? files->image : files->pdb);
+	return find_on_servers(session, subject->module);
+}
+
 /* Without an image the PDB itself is loaded, which needs the size that the dump tells. Wine's DbgHelp
  * refuses it. */
 static uint64_t load_file(struct dbghelp_session *session, const struct subject *subject)
 {
 	const struct module_files *files = &subject->files;
 	uint64_t size = files->image ? files->pe->size_of_image : subject->module->size_bytes;
-	wchar_t *file = wide_path(files->image ? files->image : files->pdb);
-	wchar_t *path = search_path(session, files);
+	wchar_t *file = file_to_load(session, subject);
+	wchar_t *path = file ? search_path(session, files) : NULL;
 	uint64_t base = 0, loaded = 0;
 
 	if (file && path && size && size <= UINT32_MAX)
@@ -254,13 +310,15 @@ int dbghelp_session_load(struct dbghelp_session *session, struct subject *subjec
 	int rc = find_room(session, subject);
 	uint64_t base;
 
-	*module = rc ? (struct dbghelp_module){0} : session->modules[subject->number];
-	if (rc || module->is_tried)
+	if (rc)
 		return rc;
+	*module = session->modules[subject->number];
+	if (module->is_tried)
+		return 0;
 	module->is_tried = true;
 	session->loading = subject;
 	session->wanted_count = wanted_count;
-	base = subject->files.image || subject->files.pdb ? load_file(session, subject) : 0;
+	base = load_file(session, subject);
 	session->loading = NULL;
 	if (base && get_info(session, base, &info))
 		rc = is_useful(session, subject, &info);

@@ -38,7 +38,7 @@ bool dbghelp_session_start(struct dbghelp_session *session, const struct symbol_
 void dbghelp_session_release(struct dbghelp_session *session);
 
 /* Loads a module unless that was tried; wanted_count: for people, how many addresses wait for it.
- * 0, also when there is nothing; or -ERR_NOMEM. */
+ * 0, also when there is nothing; or -ERR_NOMEM, then with *module as it was. */
 int dbghelp_session_load(struct dbghelp_session *session, struct subject *subject,
 	size_t wanted_count, struct dbghelp_module *module);
 

@@ -236,7 +236,7 @@ static bool go_on(struct backend *backend, const struct module *module, size_t d
 static int dbghelp_resolve(struct backend *backend, struct subject *subject, struct lookup *lookups,
 	size_t count, struct arena *arena)
 {
-	struct dbghelp_module module;
+	struct dbghelp_module module = {0};
 	int rc;
 
 	if (!backend->is_tried) {

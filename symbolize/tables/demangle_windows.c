@@ -58,7 +58,7 @@ int demangle_ms(const char *name, struct buf *text)
 	said[TEXT_UNITS - 1] = 0;
 	while (len && len < TEXT_UNITS && said[len - 1] == ' ') /* behind "const" */
 		said[--len] = 0;
-	if (len && len < TEXT_UNITS - 1 && said[0] && said[0] != '?' && wcscmp(said, wide)) {
+	if (len && len < TEXT_UNITS - 1 && said[0] && said[0] != '?') {
 		utf8 = utf8_from_wide(said);
 		rc = utf8 ? buf_add_text(text, utf8) : -ERR_NOMEM;
 		rc = rc ? rc : 1;

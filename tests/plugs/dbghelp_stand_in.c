@@ -12,7 +12,10 @@
 /* What the header declares is not imported but made here. */
 #undef DECLSPEC_IMPORT
 #define DECLSPEC_IMPORT
+/* Whose path found is of bytes in mingw's. */
+#define SymFindFileInPathW SymFindFileInPathW_of_mingw
 #include <dbghelp.h>
+#undef SymFindFileInPathW
 
 #define TEXT_UNITS 2000
 
@@ -23,7 +26,9 @@ static DWORD options;
 static PSYMBOL_REGISTERED_CALLBACK64 callback;
 static ULONG64 callback_context;
 
-/* gcc makes calls of these. */
+/* NOLINTBEGIN(readability-inconsistent-declaration-parameter-name): the headers' are theirs */
+
+/* gcc makes calls of it. */
 void *memset(void *to, int byte, size_t len)
 {
 	for (volatile char *at = to; len--; at++)
@@ -88,6 +93,27 @@ __declspec(dllexport) BOOL WINAPI SymRegisterCallbackW64(
 	(void)handle;
 	callback = function;
 	callback_context = context;
+	return TRUE;
+}
+
+BOOL WINAPI SymFindFileInPathW(HANDLE handle, PCWSTR path, PCWSTR name, PVOID id, DWORD two,
+	DWORD three, DWORD flags, PWSTR found, PFINDFILEINPATHCALLBACKW asked, PVOID context);
+
+/* Has served.pdb, of that GUID and age 1, behind one symbol path. */
+__declspec(dllexport) BOOL WINAPI SymFindFileInPathW(HANDLE handle, PCWSTR path, PCWSTR name,
+	PVOID id, DWORD two, DWORD three, DWORD flags, PWSTR found, PFINDFILEINPATHCALLBACKW asked,
+	PVOID context)
+{
+	const ULONGLONG *halves = id;
+
+	(void)handle;
+	(void)context;
+	if (asked || two != 1 || three || flags != SSRVOPT_GUIDPTR ||
+		lstrcmpW(name, L"served.pdb") ||
+		lstrcmpW(path, L"srv*C:\\cache*https://symbols.example/x") ||
+		halves[0] != 0x6677445500112233 || halves[1] != 0xffeeddccbbaa9988)
+		return FALSE;
+	lstrcpyW(found, L"C:\\cache\\served.pdb");
 	return TRUE;
 }
 
@@ -159,3 +185,5 @@ BOOL WINAPI DllMain(HINSTANCE self, DWORD reason, LPVOID reserved)
 		GetModuleFileNameW(self, own_path, TEXT_UNITS);
 	return TRUE;
 }
+
+/* NOLINTEND(readability-inconsistent-declaration-parameter-name) */

@@ -7,6 +7,7 @@
  *
  *   image=FILE pdb=FILE   the files that were found
  *   guid=DIGITS age=N     of the PDB
+ *   dump-pdb=NAME         the dump says that PDB, with the GUID and age said before it
  *   size=N                of the module (hexadecimal), when there is no image
  *   path=PATH             the symbol path
  *   raw, allow, mismatch  no_demangle, allow_mismatch, files.is_mismatch
@@ -88,7 +89,7 @@ static bool is_word(const char *arg, const char *word, char **value)
 {
 	size_t len = strlen(word);
 
-	if (strncmp(arg, word, len) || arg[len] != '=')
+	if (strncmp(arg, word, len) != 0 || arg[len] != '=')
 		return false;
 	*value = (char *)arg + len + 1;
 	return true;
@@ -106,15 +107,20 @@ static void take(struct work *work, char *arg)
 	else if (is_word(arg, "guid", &value))
 		snprintf(files->guid, sizeof(files->guid), "%s", value);
 	else if (is_word(arg, "age", &value))
-		files->age = (uint32_t)atoi(value);
-	else if (is_word(arg, "size", &value))
+		files->age = (uint32_t)strtoul(value, NULL, 10);
+	else if (is_word(arg, "dump-pdb", &value)) {
+		work->module.has_identity = true;
+		work->module.pdb = value;
+		work->module.pdb_guid = files->guid;
+		work->module.pdb_age = files->age;
+	} else if (is_word(arg, "size", &value))
 		work->module.size_bytes = strtoull(value, NULL, 16);
 	else if (is_word(arg, "path", &value))
 		work->options.symbol_path = value;
 	else if (is_word(arg, "demangle", &value))
 		print_demangled(value);
 	else if (is_word(arg, "repeat", &value))
-		work->repeat = (size_t)atoi(value);
+		work->repeat = strtoul(value, NULL, 10);
 	else if (!strcmp(arg, "raw"))
 		work->options.no_demangle = true;
 	else if (!strcmp(arg, "allow"))
