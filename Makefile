@@ -34,6 +34,8 @@ VIRTUAL := snapshot/tracer/hooks_virtual.c snapshot/tracer/pages.c
 SAMPLES := $(wildcard samples/*.c)
 UNIT_TESTS := $(wildcard tests/unit/test_*.c)
 WIN_TESTS := $(wildcard tests/win/test_*.c)
+# Programs that scripts run to ask a part of ours alone.
+WIN_ASKS := $(wildcard tests/win/ask_*.c)
 # Programs that tests run under hsnap.
 WIN_TARGETS := $(wildcard tests/targets/*.c)
 # DLLs that those load.
@@ -89,11 +91,13 @@ win32_FLAGS = $(win64_FLAGS) -Wno-int-to-pointer-cast
 # Windows aligns the stack to 4 bytes, and frames are found by EBP.
 tracer32_FLAGS = $(tracer_FLAGS) -Wno-int-to-pointer-cast -mpreferred-stack-boundary=2 -fno-omit-frame-pointer
 
-linux_hdiff_LIBS := -lpcre2-8 -lz
-linux_hsym_LIBS := -lz
+# gcc's C++ library, for its demangler; static, for a C++ runtime would slow every start.
+DEMANGLER := -l:libsupc++.a
+linux_hdiff_LIBS := -lpcre2-8 -lz $(DEMANGLER)
+linux_hsym_LIBS := -lz $(DEMANGLER)
 linux_hsnap_LIBS := -lz
-win64_hdiff_LIBS := -lpcre2-8 -lz
-win64_hsym_LIBS := -lz
+win64_hdiff_LIBS := -lpcre2-8 -lz $(DEMANGLER)
+win64_hsym_LIBS := -lz $(DEMANGLER)
 win64_hsnap_LIBS := -lz -lzydis -lntdll
 win64_LDFLAGS := -static -static-libgcc -L$(DEPS)/lib
 win32_LDFLAGS := -static -static-libgcc -L$(DEPS32)/lib -Wl,--large-address-aware
@@ -137,6 +141,7 @@ TEST_PROGRAMS := $(if $(wildcard snapshot/hsnap.c),build/asan/hsnap) \
 	$(UNIT_TESTS:tests/unit/%.c=build/linux/tests/%) \
 	$(UNIT_TESTS:tests/unit/%.c=build/asan/tests/%) \
 	$(WIN_TESTS:tests/win/%.c=build/win64/tests/%.exe) \
+	$(WIN_ASKS:tests/win/%.c=build/win64/tests/%.exe) \
 	$(WIN_TARGETS:tests/targets/%.c=build/win64/targets/%.exe) \
 	$(WIN_PLUGS:tests/plugs/%.c=build/win64/targets/%.dll) \
 	$(NAMED_PROGRAMS)
@@ -354,7 +359,7 @@ build/win64/library.a: $(call win64_objects,$(LIBRARY) $(UNWINDER) $(VIRTUAL)) |
 build/linux/tests/%: build/linux/obj/tests/unit/%.o build/linux/library.a
 	mkdir -p $(@D)
 	echo "== $@"
-	$(CC) $^ -lcmocka -lpcre2-8 -lZydis -lz -lpthread -o $@
+	$(CC) $^ -lcmocka -lpcre2-8 -lZydis -lz -lpthread $(DEMANGLER) -o $@
 
 # What the walkers find, to compare it with that truth.
 build/linux/walk/%: build/linux/obj/tests/walk/%.o build/linux/library.a
@@ -365,12 +370,12 @@ build/linux/walk/%: build/linux/obj/tests/walk/%.o build/linux/library.a
 build/asan/tests/%: build/asan/obj/tests/unit/%.o build/asan/library.a
 	mkdir -p $(@D)
 	echo "== $@"
-	$(CC) -fsanitize=address,undefined $^ -lcmocka -lpcre2-8 -lZydis -lz -lpthread -o $@
+	$(CC) -fsanitize=address,undefined $^ -lcmocka -lpcre2-8 -lZydis -lz -lpthread $(DEMANGLER) -o $@
 
 build/win64/tests/%.exe: build/win64/obj/tests/win/%.o build/win64/library.a
 	mkdir -p $(@D)
 	echo "== $@"
-	$(MINGW)gcc $^ $(win64_LDFLAGS) -lpcre2-8 -lz -lzydis -lntdll -o $@
+	$(MINGW)gcc $^ $(win64_LDFLAGS) -lpcre2-8 -lz -lzydis -lntdll $(DEMANGLER) -o $@
 
 -include $(shell [ ! -d build ] || find build/linux build/asan build/win64 build/win32 -name '*.d' 2>/dev/null)
 

@@ -248,25 +248,43 @@ static void write_sum_line(struct out *out, const struct block_sum *sum, const c
 	out_text(out, EOL);
 }
 
-/* Writes an entry: of a block, or, when that is NULL, of a sum; and its stack where it comes first. */
-static void write_entry(struct entries *entries, const struct block *block,
-	const struct block_sum *sum, uint32_t stack_index)
+/* What comes before the line of an entry: an empty one, when its stack is to follow. */
+static struct label *begin_entry(
+	struct entries *entries, const struct stack *stack, uint32_t number)
 {
-	const struct stack *stack = &entries->snapshot->stacks.stacks[stack_index];
-	struct label *label = &entries->labels[stack_index];
-	bool first = !label->is_shown && stack->frame_count;
+	struct label *label = &entries->labels[number];
 
 	if (!label->len)
 		label_fill(label, stack->id);
-	if (first)
+	if (!label->is_shown && stack->frame_count)
 		out_text(entries->out, EOL);
-	if (block)
-		write_line(entries->out, block, label, stack->id);
-	else
-		write_sum_line(entries->out, sum, stack->id);
-	if (first)
+	return label;
+}
+
+/* What comes after it: its stack, with the first entry of each. */
+static void end_entry(struct entries *entries, const struct stack *stack, struct label *label)
+{
+	if (!label->is_shown && stack->frame_count)
 		write_stack(entries->out, stack);
 	label->is_shown = true;
+}
+
+static void write_block(struct entries *entries, const struct block *block)
+{
+	const struct stack *stack = &entries->snapshot->stacks.stacks[block->stack];
+	struct label *label = begin_entry(entries, stack, block->stack);
+
+	write_line(entries->out, block, label, stack->id);
+	end_entry(entries, stack, label);
+}
+
+static void write_sum(struct entries *entries, const struct block_sum *sum)
+{
+	const struct stack *stack = &entries->snapshot->stacks.stacks[sum->stack];
+	struct label *label = begin_entry(entries, stack, sum->stack);
+
+	write_sum_line(entries->out, sum, stack->id);
+	end_entry(entries, stack, label);
 }
 
 static void write_entries(struct entries *entries, uint32_t heap)
@@ -278,14 +296,14 @@ static void write_entries(struct entries *entries, uint32_t heap)
 
 		if (block->heap != heap)
 			break;
-		write_entry(entries, block, NULL, block->stack);
+		write_block(entries, block);
 	}
 	for (; entries->sum_at < snapshot->sum_count; entries->sum_at++) {
 		const struct block_sum *sum = &snapshot->sums[entries->sum_at];
 
 		if (sum->heap != heap)
 			break;
-		write_entry(entries, NULL, sum, sum->stack);
+		write_sum(entries, sum);
 	}
 }
 

@@ -42,16 +42,16 @@ static inline void census_add(struct census *to, const struct census *more)
 
 struct heap {
 	uint64_t addr;
-	unsigned bits; /* 32, 64; 0 when not recorded */
 	/* "nt", "segment", "page", "wine", "unknown": who walked it; "virtual", "reserved", "mapped":
 	 * it is none, see heap_name() */
 	const char *kind;
 	const char *layout; /* which of its kind's layouts was used, or NULL */
 	uint64_t committed_bytes, reserved_bytes;
-	/* Of a sample, where entries and stackless are estimates: what the walk counted. */
-	bool has_exact;
+	/* Of a sample, where entries and stackless are estimates: what the walk counted, if has_exact. */
 	struct census exact;
 	struct census stackless; /* blocks no stack is known for; they are not in blocks[] */
+	unsigned bits; /* 32, 64; 0 when not recorded */
+	bool has_exact;
 	bool unwalked; /* no walker knows this heap: blocks are those the tracer saw */
 };
 

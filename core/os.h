@@ -74,6 +74,10 @@ bool os_same_file(const char *a, const char *b);
  * memory. */
 char *os_final_path(const char *path);
 
+/* path from the root on, whether anything is there or not; links stay. The caller frees it; NULL: out of
+ * memory, or the folder we are in is gone. */
+char *os_full_path(const char *path);
+
 /* Gives file the access rights that the file at path has, if there is one. */
 void os_keep_rights(struct os_file *file, const char *path);
 
@@ -103,5 +107,10 @@ unsigned long os_pid(void);
  * closing the console); then the process ends with exit status 2. The handler may run on any
  * thread or inside a signal handler: it may only do what is safe there. */
 void os_on_interrupt(void (*handler)(void));
+
+/* While held, the first Ctrl-C of a process that called os_on_interrupt() does not end it but is told by
+ * os_was_interrupted(), from then on. A second one ends it, and so does everything else. */
+void os_hold_interrupt(bool is_held);
+bool os_was_interrupted(void);
 
 #endif

@@ -208,6 +208,20 @@ char *os_final_path(const char *path)
 	return real ? real : strdup(path);
 }
 
+char *os_full_path(const char *path)
+{
+	char *dir = path[0] == '/' ? NULL : getcwd(NULL, 0), *full;
+	size_t size = (dir ? strlen(dir) : 0) + strlen(path) + 2;
+
+	if (path[0] == '/')
+		return strdup(path);
+	full = dir ? malloc(size) : NULL;
+	if (full)
+		snprintf(full, size, "%s%s%s", dir, strcmp(dir, "/") ? "/" : "", path);
+	free(dir);
+	return full;
+}
+
 void os_keep_rights(struct os_file *file, const char *path)
 {
 	struct stat st;
@@ -275,10 +289,14 @@ unsigned long os_pid(void)
 }
 
 static void (*interrupt_handler)(void);
+static volatile sig_atomic_t interrupt_held, interrupt_seen;
 
 static void on_signal(int signal)
 {
-	(void)signal;
+	if (signal == SIGINT && interrupt_held && !interrupt_seen) {
+		interrupt_seen = 1;
+		return;
+	}
 	if (interrupt_handler)
 		interrupt_handler();
 	_exit(2);
@@ -287,10 +305,21 @@ static void on_signal(int signal)
 void os_on_interrupt(void (*handler)(void))
 {
 	static const int signals[] = {SIGINT, SIGTERM, SIGHUP};
-	struct sigaction action = {.sa_handler = on_signal};
+	/* What is read or written when one is held goes on. */
+	struct sigaction action = {.sa_handler = on_signal, .sa_flags = SA_RESTART};
 
 	interrupt_handler = handler;
 	sigfillset(&action.sa_mask);
 	for (size_t i = 0; i < sizeof(signals) / sizeof(*signals); i++)
 		sigaction(signals[i], &action, NULL);
+}
+
+void os_hold_interrupt(bool is_held)
+{
+	interrupt_held = is_held;
+}
+
+bool os_was_interrupted(void)
+{
+	return interrupt_seen;
 }

@@ -430,9 +430,14 @@ unsigned long os_pid(void)
 
 static void (*interrupt_handler)(void);
 
+static volatile LONG interrupt_held, interrupt_seen;
+
+/* On a thread of its own. */
 static BOOL WINAPI on_control(DWORD type)
 {
-	(void)type;
+	if (type == CTRL_C_EVENT && interrupt_held &&
+		!InterlockedCompareExchange(&interrupt_seen, 1, 0))
+		return TRUE;
 	if (interrupt_handler)
 		interrupt_handler();
 	TerminateProcess(GetCurrentProcess(), 2);
@@ -443,4 +448,14 @@ void os_on_interrupt(void (*handler)(void))
 {
 	interrupt_handler = handler;
 	SetConsoleCtrlHandler(on_control, TRUE);
+}
+
+void os_hold_interrupt(bool is_held)
+{
+	InterlockedExchange(&interrupt_held, is_held);
+}
+
+bool os_was_interrupted(void)
+{
+	return interrupt_seen;
 }

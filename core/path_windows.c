@@ -3,6 +3,7 @@
 #include <string.h>
 #include <windows.h>
 
+#include "core/os.h"
 #include "core/utf_windows.h"
 
 /* A folder's own limit is shorter by the room that a name of the oldest kind takes. */
@@ -45,4 +46,18 @@ wchar_t *wide_path_long(wchar_t *path)
 wchar_t *wide_path(const char *path)
 {
 	return wide_path_long(wide_from_utf8(path));
+}
+
+char *os_full_path(const char *path)
+{
+	wchar_t *wide = wide_from_utf8(path);
+	DWORD units = wide ? GetFullPathNameW(wide, 0, NULL, NULL) : 0;
+	wchar_t *full = units ? malloc(units * sizeof(*full)) : NULL;
+	char *result = NULL;
+
+	if (full && GetFullPathNameW(wide, units, full, NULL) < units)
+		result = utf8_from_wide(full);
+	free(full);
+	free(wide);
+	return result;
 }

@@ -242,6 +242,7 @@ int inputs_read(struct inputs *inputs, const struct options *options, FILE *say,
 {
 	struct match_request match = {.mode = options->match,
 		.no_symbols = options->no_symbols,
+		.symbols = &options->symbols.options,
 		.by_heap = options->group == GROUP_HEAP,
 		.heaps = options->heaps,
 		.heap_count = options->heap_count};

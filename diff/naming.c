@@ -267,58 +267,99 @@ static size_t unite(struct missing *all, size_t count)
 	return kept;
 }
 
-static int say_missing(struct buf *words, const struct missing *all, size_t modules, size_t frames,
-	bool has_remedy)
+/* A file's name as it is typed in a command; for what cannot be typed or read again, a word. */
+static int add_path(struct buf *words, const char *path)
 {
-	size_t missing = 0;
+	if (!path || path[0] == '-' || strpbrk(path, "\"'`$!%\r\n"))
+		return buf_add_text(words, "DUMP");
+	return buf_printf(words, strpbrk(path, " \t*?;&|()<>#[]{}") ? "\"%s\"" : "%s", path);
+}
+
+static int say_modules(
+	struct buf *words, const struct missing *all, size_t modules, const char *path)
+{
 	int rc = 0;
 
-	for (size_t i = 0; i < modules; i++)
-		missing += all[i].count;
-	if (missing)
-		rc = buf_printf(words, "%zu of %zu frames have no name:", missing, frames);
 	for (size_t i = 0; !rc && i < modules && i < MISSING_MAX; i++)
-		rc = buf_printf(words, "%s %zu in %.*s", i ? "," : "", all[i].count,
+		rc = buf_printf(words, "%s %zu in %.*s", i ? "," : ":", all[i].count,
 			(int)all[i].len, all[i].name);
 	if (!rc && modules > MISSING_MAX)
 		rc = buf_printf(words, ", the others in %zu more", modules - MISSING_MAX);
-	if (!rc && has_remedy)
-		rc = buf_add_text(words, "; hsym can add names where the modules' files are");
-	return rc;
+	if (!rc && path)
+		rc = buf_add_text(words, "; hsym --explain ");
+	if (!rc && path)
+		rc = add_path(words, path);
+	return rc || !path ? rc : buf_add_text(words, " says why");
 }
 
-int naming_missing(const struct naming *naming, struct buf *words)
+/* Modules by dump, and what is counted of each; last, what lies in none. */
+struct count {
+	size_t *first; /* of a dump's modules, by dump; and how many there are */
+	struct missing *all;
+};
+
+static int count_init(struct count *count, const struct comparison *comparison)
+{
+	size_t dumps = comparison->dump_count, modules = 0;
+
+	*count = (struct count){.first = calloc(dumps + 1, sizeof(*count->first))};
+	for (size_t i = 0; count->first && i < dumps; i++)
+		count->first[i + 1] = count->first[i] + comparison->dumps[i].module_count;
+	if (count->first)
+		count->all = calloc(count->first[dumps] + 1, sizeof(*count->all));
+	if (!count->all)
+		return -ERR_NOMEM;
+	for (size_t i = 0; i < dumps; i++) {
+		for (size_t k = 0; k < comparison->dumps[i].module_count; k++, modules++)
+			count->all[modules].len = short_name(
+				&comparison->dumps[i].modules[k], &count->all[modules].name);
+	}
+	count->all[modules].name = "no module";
+	count->all[modules].len = strlen(count->all[modules].name);
+	return 0;
+}
+
+/* The first dump with a module that lacks names, or NULL: no file has names for what lies in none. */
+static const char *first_lacking(const struct count *count, const struct comparison *comparison)
+{
+	for (size_t i = 0; i < comparison->dump_count; i++) {
+		for (size_t k = count->first[i]; k < count->first[i + 1]; k++) {
+			if (count->all[k].count)
+				return comparison->dumps[i].path;
+		}
+	}
+	return NULL;
+}
+
+int naming_missing(const struct naming *naming, bool is_stopped, struct buf *words)
 {
 	const struct comparison *comparison = naming->comparison;
-	size_t count = comparison->dump_count, modules = 0, frames;
-	struct missing *all = NULL;
-	bool has_remedy = false; /* no file has names for what lies in no module */
-	size_t *first;
-	int rc = -ERR_NOMEM;
+	size_t frames, missing = 0, modules;
+	const char *path = NULL;
+	struct count count;
+	int rc;
 
 	if (!naming->by_name || !comparison->dumps) /* nothing was looked for */
 		return 0;
-	first = calloc(count + 1, sizeof(*first));
-	if (!first)
-		return -ERR_NOMEM;
-	for (size_t i = 0; i < count; i++)
-		first[i + 1] = first[i] + comparison->dumps[i].module_count;
-	all = calloc(first[count] + 1, sizeof(*all));
-	if (!all)
+	rc = count_init(&count, comparison);
+	if (rc)
 		goto out;
-	for (size_t i = 0; i < count; i++) {
-		for (size_t k = 0; k < comparison->dumps[i].module_count; k++, modules++)
-			all[modules].len =
-				short_name(&comparison->dumps[i].modules[k], &all[modules].name);
-	}
-	all[modules].name = "no module";
-	all[modules].len = strlen(all[modules].name);
-	frames = count_missing(naming, first, all);
+	modules = count.first[comparison->dump_count] + 1;
+	frames = count_missing(naming, count.first, count.all);
+	path = first_lacking(&count, comparison);
 	for (size_t i = 0; i < modules; i++)
-		has_remedy |= all[i].count != 0;
-	rc = say_missing(words, all, unite(all, modules + 1), frames, has_remedy);
+		missing += count.all[i].count;
+	if (!missing)
+		goto out;
+	if (is_stopped) {
+		rc = buf_printf(words, "stopped looking for names; %zu frames have none", missing);
+		goto out;
+	}
+	rc = buf_printf(words, "%zu of %zu frames have no name", missing, frames);
+	if (!rc)
+		rc = say_modules(words, count.all, unite(count.all, modules), path);
 out:
-	free(all);
-	free(first);
+	free(count.all);
+	free(count.first);
 	return rc;
 }

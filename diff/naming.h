@@ -42,7 +42,8 @@ int naming_find(struct naming *naming, const uint32_t *rows, size_t count, struc
 int naming_frames(const struct naming *naming, size_t index, struct frames *frames);
 
 /* Adds a few words on those frames that names were looked for and not found, or nothing when all
- * have names. 0 or -ERR_NOMEM. */
-int naming_missing(const struct naming *naming, struct buf *words);
+ * have names: how many, in which modules, and the command that says why, for the first dump that lacks
+ * some. With is_stopped, the looking was ended early, and only how many is said. 0 or -ERR_NOMEM. */
+int naming_missing(const struct naming *naming, bool is_stopped, struct buf *words);
 
 #endif

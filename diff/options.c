@@ -62,6 +62,7 @@ const struct opt hdiff_options[] = {
 	{MATCH, NULL, "match", "HOW", "auto (the default), id, address, module or symbol"},
 	{INPUT_BASE, NULL, "input-base", "BASE", "hex or decimal: numbers of a comparison"},
 	{NO_SYMBOLS, NULL, "no-symbols", NULL, "modules and offsets only, no names"},
+	SYMBOL_OPTS,
 	{FORCE, NULL, "force", NULL, "use a dump that is cut short as far as it goes"},
 	{HELP, "h", "help", NULL, "print this and end"},
 	{VERSION, NULL, "version", NULL, "print the version and end"},
@@ -351,7 +352,11 @@ static int take(struct options *options, int id, const struct opt_state *state, 
 		return err_set(err, ERR_USAGE, given, "there is no such option");
 	if (id < 0 || id == LOG || take_switch(options, id))
 		return id < 0 ? id : 0;
-	rc = take_value(options, id, state->value, err);
+	rc = symbol_arguments_take(&options->symbols, id, state->value, err);
+	if (!rc)
+		rc = take_value(options, id, state->value, err);
+	if (rc > 0)
+		return 0;
 	if (rc == -ERR_USAGE)
 		name_option(id, given, state->value, err);
 	return rc;
@@ -389,6 +394,7 @@ void options_release(struct options *options)
 	list_release(&options->suppress_files);
 	list_release(&options->strip_files);
 	free(options->heaps);
+	symbol_arguments_release(&options->symbols);
 	*options = defaults;
 }
 

@@ -16,6 +16,7 @@
 #include "diff/match/match.h"
 #include "diff/report/report.h"
 #include "diff/ask/view.h"
+#include "symbolize/symbolize.h"
 
 #define DUMPS_MAX 1000
 
@@ -35,6 +36,7 @@ struct options {
 	size_t path_count;
 	bool force, no_symbols;
 	int input_base; /* of the numbers in a comparison that is read: 16, 10; 0: find out */
+	struct symbol_arguments symbols; /* how names are looked for */
 	/* which stacks are the same */
 	enum match_mode match;
 	uint64_t *heaps;

@@ -17,6 +17,7 @@
 #include "diff/ask/suppress.h"
 #include "diff/ask/unmatched.h"
 #include "diff/ask/view.h"
+#include "diff/match/place_names.h"
 
 /* What the options ask for, made from them before anything is read. */
 struct run {
@@ -24,6 +25,7 @@ struct run {
 	struct filter filter;
 	struct suppressions suppressions;
 	struct strip strip;
+	struct symbol_console console;
 	FILE *say;
 	bool is_over; /* a limit of growth */
 	bool is_partial; /* what was read */
@@ -36,15 +38,19 @@ static void say_line(FILE *say, const struct buf *words)
 	fflush(say);
 }
 
-/* Says which frames have no names: not a failure, but the reader may know a remedy. */
-static int say_missing(const struct naming *naming, FILE *say)
+/* What kept names from being found. */
+static int say_trouble(const struct naming *naming, FILE *say)
 {
+	const struct names *names = naming->comparison->names;
+	const char *trouble = names ? names_trouble(names) : NULL;
 	struct buf words;
 	int rc;
 
+	if (!trouble)
+		return 0;
 	buf_init(&words);
-	rc = naming_missing(naming, &words);
-	if (!rc && words.len)
+	rc = buf_add_text(&words, trouble);
+	if (!rc)
 		say_line(say, &words);
 	buf_release(&words);
 	return rc;
@@ -145,14 +151,23 @@ static int write_report(const struct options *options, const struct view *view, 
 static int say_rest(
 	struct run *run, const struct view *view, struct naming *naming, struct err *err)
 {
-	int rc = run->options.no_symbols ? 0 : say_missing(naming, run->say);
+	struct buf missing; /* of the rows that were shown; the last that is said */
+	int rc;
 
+	buf_init(&missing);
+	rc = run->options.no_symbols ? 0 :
+				       naming_missing(naming, symbol_console_stopped(), &missing);
 	if (!rc)
 		rc = say_suppressions(&run->suppressions, run->say);
 	if (!rc)
 		rc = say_all_unmatched(run, naming);
 	if (!rc)
 		rc = check_growth(run, view);
+	if (!rc)
+		rc = say_trouble(naming, run->say);
+	if (!rc && missing.len)
+		say_line(run->say, &missing);
+	buf_release(&missing);
 	return rc ? err_set(err, ERR_NOMEM, NULL, NULL) : 0;
 }
 
@@ -247,9 +262,14 @@ static int add_lists(struct run *run, struct err *err)
 
 static int prepare(struct run *run, struct err *err)
 {
-	const struct options *options = &run->options;
+	struct options *options = &run->options;
 	struct filter *filter = &run->filter;
 	int rc = check_output(options, err);
+
+	options->symbols.options.listener =
+		symbol_console_listener(&run->console, "hdiff", run->say);
+	if (!rc && !options->no_symbols)
+		rc = symbol_options_check(&options->symbols.options, err);
 
 	filter->modules = options->modules.items;
 	filter->module_count = options->modules.count;

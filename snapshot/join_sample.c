@@ -30,8 +30,10 @@ static double chance(double x)
 
 	if (x > 64)
 		return 1;
-	for (; x > 0.25; x /= 2)
+	while (x > 0.25) {
+		x /= 2;
 		halvings++;
+	}
 	term = -x;
 	for (int i = 2; i < 20; i++) {
 		sum += term;

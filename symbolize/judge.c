@@ -5,8 +5,11 @@
 #include "symbolize/keep.h"
 #include "symbolize/tables/demangle.h"
 
-static bool has_line(const struct symbols *found)
+/* Lines, and what is inlined, are known to true debug information alone. */
+static bool is_from_debug_info(const struct symbols *found)
 {
+	if (found->count > 1)
+		return true;
 	for (size_t i = 0; i < found->count; i++) {
 		if (found->list[i].line)
 			return true;
@@ -28,12 +31,38 @@ static int replace_function(
 	return symbols_keep(arena, chain, count, &lookup->found);
 }
 
-/* Whether text is name with parameters behind it. */
+/* A function's own name in one that may have scopes before it and arguments of templates behind. */
+static const char *own_name(const char *name, size_t *len)
+{
+	const char *own = name;
+	size_t depth = 0;
+
+	for (const char *at = name; *at; at++) {
+		if (*at == '<')
+			depth++;
+		else if (*at == '>' && depth)
+			depth--;
+		else if (!depth && at[0] == ':' && at[1] == ':')
+			own = at + 2;
+	}
+	*len = strcspn(own, "<(");
+	return own;
+}
+
+/* Whether text is name with more said: parameters, scopes, a result. Both are of what begins at one
+ * address, but a linker may have folded functions that have the same code. */
 static bool is_whole_name(const char *text, const char *name)
 {
-	size_t len = strlen(name);
+	size_t len;
+	const char *own = own_name(name, &len), *at = text;
 
-	return !strncmp(text, name, len) && text[len] == '(';
+	while (len && (at = strchr(at, *own))) {
+		if (!strncmp(at, own, len) && (at[len] == '(' || at[len] == '<') &&
+			(at == text || strchr(": ", at[-1])))
+			return true;
+		at++;
+	}
+	return false;
 }
 
 /* The name with its parameters, where tables know it and the backend did not say them. */
@@ -107,7 +136,7 @@ int judge(struct subject *subject, struct lookup *lookup, bool no_demangle, stru
 	int rc;
 
 	*by = NULL;
-	if (has_line(found))
+	if (is_from_debug_info(found))
 		return complete(subject, lookup, no_demangle, arena);
 	rc = tables_find(subject->tables, lookup->rva, arena, &symbol, by);
 	if (rc == 1) {

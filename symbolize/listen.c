@@ -27,6 +27,12 @@ void listener_progress(
 		options->listener.progress(options->listener.ctx, module, done, total);
 }
 
+void listener_busy(const struct symbol_options *options, bool is_busy)
+{
+	if (options->listener.busy)
+		options->listener.busy(options->listener.ctx, is_busy);
+}
+
 bool listener_is_cancelled(const struct symbol_options *options)
 {
 	return options->listener.is_cancelled &&

@@ -10,6 +10,8 @@ void listener_warn(const struct symbol_options *options, const char *format, ...
 void listener_progress(
 	const struct symbol_options *options, const char *module, size_t done, size_t total);
 
+void listener_busy(const struct symbol_options *options, bool is_busy);
+
 bool listener_is_cancelled(const struct symbol_options *options);
 
 #endif

@@ -49,6 +49,14 @@ static bool ask_cancelled(void *ctx)
 	       sources->listener.is_cancelled(sources->listener.ctx);
 }
 
+static void tell_busy(void *ctx, bool is_busy)
+{
+	const struct sources *sources = ctx;
+
+	if (sources->listener.busy)
+		sources->listener.busy(sources->listener.ctx, is_busy);
+}
+
 /* ---------------------------------------------------------------- beginning and end */
 
 int sources_init(struct sources *sources, const struct symbol_options *options, struct err *err)
@@ -57,7 +65,8 @@ int sources_init(struct sources *sources, const struct symbol_options *options, 
 	sources->options.listener = (struct symbol_listener){.ctx = sources,
 		.warn = tell_warning,
 		.progress = tell_progress,
-		.is_cancelled = ask_cancelled};
+		.is_cancelled = ask_cancelled,
+		.busy = tell_busy};
 	sources->finder = finder_new(&sources->options, err);
 	if (!sources->finder)
 		return -(int)(err ? err->code : ERR_NOMEM);

@@ -336,8 +336,11 @@ int symbolizer_resolve(
 	symbolizer->last = NULL;
 	found = items ? new_places(symbolizer, queries, count, items) : -ERR_NOMEM;
 	rc = found < 0 ? -ERR_NOMEM : 0;
-	if (!rc)
+	if (found > 0) {
+		listener_busy(&symbolizer->sources.options, true);
 		rc = resolve_all(symbolizer, items, (size_t)found);
+		listener_busy(&symbolizer->sources.options, false);
+	}
 	for (size_t i = 0; !rc && i < count; i++)
 		rc = answer(symbolizer, &queries[i]);
 	free(items);

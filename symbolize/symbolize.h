@@ -21,7 +21,9 @@
 #include "core/err.h"
 #include "core/kv.h"
 #include "core/model.h"
+#include "core/opt.h"
 #include "core/out.h"
+#include "core/progress.h"
 
 struct symbol {
 	const char *function;
@@ -69,6 +71,8 @@ struct symbol_listener {
 	/* true: stop looking. What was found by then stays, the rest has no names. Asked as often as
 	 * progress is told. */
 	bool (*is_cancelled)(void *ctx);
+	/* A look-up that may take long begins, and ends. */
+	void (*busy)(void *ctx, bool is_busy);
 };
 
 /* All zero is a good default. Whoever fills it in keeps it alive as long as the symbolizer. */
@@ -124,5 +128,58 @@ struct symbol_story {
 /* Looks for the files of a module, also when no query was about it. 0 or -ERR_NOMEM. */
 int symbolizer_story(struct symbolizer *symbolizer, const struct module *module,
 	struct symbol_story *story, struct err *err);
+
+/* ---------------------------------------------------------------- what commands share */
+
+/* The options that every command that looks up names has: rows of a table of struct opt. */
+enum {
+	SYMBOL_OPT_PATH = 900,
+	SYMBOL_OPT_MAP,
+	SYMBOL_OPT_STRIP,
+	SYMBOL_OPT_RAW,
+	SYMBOL_OPT_MISMATCH,
+	SYMBOL_OPT_NO_CACHE,
+};
+
+/* clang-format off */
+#define SYMBOL_OPTS \
+	{SYMBOL_OPT_PATH, "y", "symbol-path", "PATH", "where symbols are, instead of _NT_SYMBOL_PATH"}, \
+	{SYMBOL_OPT_MAP, NULL, "map", "FROM=TO", "look for paths that begin with FROM at TO; repeatable"}, \
+	{SYMBOL_OPT_STRIP, NULL, "strip-path", "PREFIX", "show source files without PREFIX; repeatable"}, \
+	{SYMBOL_OPT_RAW, NULL, "no-demangle", NULL, "show names as the compiler made them"}, \
+	{SYMBOL_OPT_MISMATCH, NULL, "allow-mismatch", NULL, "use files that are another build, too"}, \
+	{SYMBOL_OPT_NO_CACHE, NULL, "no-cache", NULL, "use no names found before, and keep none"}
+/* clang-format on */
+
+/* What they say. Zeroed at first; texts are those of argv, which must outlive it. */
+struct symbol_arguments {
+	struct symbol_options options;
+	const char **maps, **strips;
+	size_t map_cap, strip_cap;
+};
+
+/* Takes what opt_next() found: 1; 0 when id is no option of these; -ERR_USAGE, with the option and its
+ * value as the place, or -ERR_NOMEM. */
+int symbol_arguments_take(
+	struct symbol_arguments *arguments, int id, const char *value, struct err *err);
+/* Whether symbolizer_new() can make sense of them, and of the environment: 0, -ERR_USAGE or -ERR_NOMEM. */
+int symbol_options_check(const struct symbol_options *options, struct err *err);
+void symbol_arguments_release(struct symbol_arguments *arguments);
+
+/* The listener of a command: warnings are lines "PROGRAM: SENTENCE", a terminal sees how far it is, and
+ * the first Ctrl-C while names are looked up ends that alone (os_hold_interrupt()). */
+struct symbol_console {
+	const char *program; /* "hsym" */
+	FILE *to;
+	char what[60];
+	struct progress progress;
+};
+
+/* The listener borrows console and program. */
+struct symbol_listener symbol_console_listener(
+	struct symbol_console *console, const char *program, FILE *to);
+
+/* Whether Ctrl-C ended the looking for names. */
+bool symbol_console_stopped(void);
 
 #endif

@@ -4,6 +4,7 @@
 # fails the test. Truth is what the dumps of this test hold.
 use strict;
 use warnings;
+use File::Copy qw(copy);
 use FindBin qw($Bin);
 use lib "$Bin/lib";
 use IO::Compress::Gzip qw(gzip $GzipError);
@@ -94,19 +95,63 @@ my %wanted = (
 	},
 );
 
-my $page = slurp('man/hdiff.1');
-my ($section) = $page =~ /^\.Sh EXAMPLES\n(.*?)^\.Sh /ms;
-my @examples = $section =~ /^\.Dl \$ (.*)$/mg;
-is_deeply([sort @examples], [sort keys %wanted], 'every example is known here');
-for my $example (@examples) {
-	subtest $example => sub {
-		my $result = run(['sh', '-c', $example], dir => $dir,
-			env => { PATH => "$root/build/linux:$ENV{PATH}" });
-		is($result->{status}, 0, 'it works') unless $example =~ /--max-growth/;
-		$wanted{$example}->($result);
-	};
-}
+run_examples('hdiff', \%wanted);
+
+# hsym's: a program that is here, as bin/app.exe; it was built at C:\build in moved.txt. What names there
+# are is told by the symbol table.
+my $program = "$root/build/win64/samples/leak_wrapper.exe";
+my ($size) = map { hex } run(['x86_64-w64-mingw32-objdump', '-p', $program])->{out} =~ /^SizeOfImage\s+([0-9a-f]+)/m;
+my %start = map { /^[0-9a-f]*?([0-9a-f]{8}) [tT] (\w+)$/ ? ($2 => hex($1) & 0xfffff) : () }
+    split /\n/, run(['x86_64-w64-mingw32-nm', $program])->{out};
+my $hdir = fresh_dir();
+mkdir "$hdir/$_" for qw(bin symbols store);
+copy($program, "$hdir/bin/app.exe") or die "$!\n";
+spew("$hdir/a.txt", program_dump(win("$hdir/bin/app.exe")));
+spew("$hdir/moved.txt", program_dump('C:\build\app.exe'));
+gzip("$hdir/a.txt" => "$hdir/a.txt.gz") or die $GzipError;
+my $named = sub { # a dump with the names of both functions
+	my ($text) = @_;
+	like($text, qr/^\/\/ hsnap: name addr=[0-9A-F]+ function="?$_"? offset=8 /m, "it has $_()") for qw(xmalloc main);
+};
+my %hsym = (
+	'hsym -o a.txt a.txt' => sub { $named->(slurp("$hdir/a.txt")) },
+	q{hsym a.txt | grep 'hsnap: name'} => sub { $named->($_[0]{out}) },
+	q{gzip -dc a.txt.gz | hsym | grep 'hsnap: name'} => sub { $named->($_[0]{out}) },
+	'hsym --explain a.txt' => sub { like($_[0]{out}, qr/^app\.exe +2 +2 /m, 'a row for app.exe') },
+	q{hsym --map 'C:\build=bin' -o named.txt moved.txt} => sub { $named->(slurp("$hdir/named.txt")) },
+	q{hsym -y 'symbols;srv*store*https://symbols.example.com' -o named.txt a.txt} => sub { $named->(slurp("$hdir/named.txt")) },
+	'hsym -e bin/app.exe +10' => sub { like($_[0]{out}, qr/^app[!+]/, 'a frame') },
+);
+$dir = $hdir;
+run_examples('hsym', \%hsym);
 done_testing;
+
+sub program_dump {
+	my ($path) = @_;
+	my $base = 0x14000 << 16;
+	my $text = sprintf "// Loaded modules:\n//     Base Size Module\n//    %16X %8X %s\n// Process modules enumerated.\n",
+	    $base, $size, $path;
+	$text .= "*- - Start of data for heap @ 1E0000 - -\n10 bytes + 10 at 200000 by BackTrace1\n";
+	$text .= sprintf "\t%X\n", $base + $start{$_} + 8 for qw(xmalloc main);
+	return "$text\n*- - End of data for heap @ 1E0000 - -\n";
+}
+
+# Runs all examples of a page, which are those of %$wanted.
+sub run_examples {
+	my ($program, $wanted) = @_;
+	my $page = slurp("man/$program.1");
+	my ($section) = $page =~ /^\.Sh EXAMPLES\n(.*?)^\.Sh /ms;
+	my @examples = map { s/\\e/\\/gr } $section =~ /^\.Dl \$ (.*)$/mg;
+	is_deeply([sort @examples], [sort keys %$wanted], "every example of $program is known here");
+	for my $example (@examples) {
+		subtest $example => sub {
+			my $result = run(['sh', '-c', $example], dir => $dir,
+				env => { PATH => "$root/build/linux:$ENV{PATH}" });
+			is($result->{status}, 0, 'it works') unless $example =~ /--max-growth/;
+			$wanted->{$example}->($result);
+		};
+	}
+}
 
 sub dump_text {
 	my ($index) = @_;

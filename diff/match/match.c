@@ -393,7 +393,7 @@ static int begin(struct matcher *matcher)
 	if (!to->places || !to->names || !matcher->rows ||
 		places_make(to->places, to->dumps, to->dump_count))
 		return -ERR_NOMEM;
-	names_init(to->names, to->places);
+	names_init(to->names, to->places, matcher->request->symbols);
 	return contents_make(&matcher->contents, to->dumps, to->dump_count, to->places, to->names,
 		matcher->request);
 }

@@ -25,6 +25,8 @@ enum row_kind {
 	ROW_STACKLESS, /* blocks no stack was recorded for */
 };
 
+struct symbol_options;
+
 struct row {
 	enum row_kind kind;
 	uint64_t heap; /* its address, when rows are kept apart by heap; else 0 */
@@ -62,6 +64,8 @@ enum match_mode {
 struct match_request {
 	enum match_mode mode;
 	bool no_symbols; /* names must not be looked for */
+	/* How names are looked for, also later, while the comparison lives; or NULL. */
+	const struct symbol_options *symbols;
 	bool by_heap; /* the same stack in two heaps is two rows */
 	const uint64_t *heaps; /* only blocks of these; */
 	size_t heap_count; /* 0: of all but what is under the heading HEAP_RESERVED */

@@ -5,9 +5,10 @@
 
 #include "core/buf.h"
 
-void names_init(struct names *names, const struct places *places)
+void names_init(
+	struct names *names, const struct places *places, const struct symbol_options *options)
 {
-	*names = (struct names){.places = places};
+	*names = (struct names){.places = places, .options = options};
 	hash_index_init(&names->index);
 }
 
@@ -148,12 +149,12 @@ int names_resolve(struct names *names, struct err *err)
 	if (!count)
 		return 0;
 	if (!names->symbolizer)
-		names->symbolizer = symbolizer_new(NULL, err);
+		names->symbolizer = symbolizer_new(names->options, err);
+	if (!names->symbolizer)
+		return err ? -(int)err->code : -ERR_NOMEM;
 	queries = calloc(count, sizeof(*queries));
-	if (!names->symbolizer || !queries) {
-		free(queries);
+	if (!queries)
 		return err_set(err, ERR_NOMEM, NULL, NULL);
-	}
 	for (size_t i = 0; i < count; i++)
 		queries[i] = (struct symbol_query){.addr = addr_of(&wanted[i]),
 			.module = wanted[i].module,
@@ -165,6 +166,11 @@ int names_resolve(struct names *names, struct err *err)
 		names->resolved_count = names->count;
 	free(queries);
 	return rc;
+}
+
+const char *names_trouble(const struct names *names)
+{
+	return names->symbolizer ? symbolizer_trouble(names->symbolizer) : NULL;
 }
 
 static const char *file_of(const struct symbol *symbol)

@@ -32,17 +32,24 @@ struct names {
 	struct named_place *list;
 	size_t count, cap;
 	size_t resolved_count; /* the first ones */
+	const struct symbol_options *options; /* or NULL */
 	struct symbolizer *symbolizer; /* NULL: not needed yet */
 };
 
-void names_init(struct names *names, const struct places *places);
+/* places, and options, which may be NULL, must outlive it. */
+void names_init(
+	struct names *names, const struct places *places, const struct symbol_options *options);
 void names_release(struct names *names);
 
 /* Asks for the names of a dump's return address. 0 or -ERR_NOMEM. */
 int names_want(struct names *names, size_t dump, uint64_t addr);
 
-/* Looks for all names that are wanted and were not looked for yet. 0 or -ERR_NOMEM. */
+/* Looks for all names that are wanted and were not looked for yet. 0 or -ERR_NOMEM; -ERR_USAGE when
+ * symbol_options_check() was not asked and would have said so. */
 int names_resolve(struct names *names, struct err *err);
+
+/* What went wrong while names were looked for, a few words, or NULL. */
+const char *names_trouble(const struct names *names);
 
 /*
  * Gives all places found so far that have a name a class, from 1: equal for those that are the same

@@ -25,7 +25,11 @@ static wchar_t *same_arguments(void)
 	const wchar_t *rest = command_line_rest(GetCommandLineW());
 	wchar_t *line = malloc(sizeof(program) + wcslen(rest) * sizeof(*line));
 
-	return line ? wcscat(wcscpy(line, program), rest) : NULL;
+	if (!line)
+		return NULL;
+	wcscpy(line, program);
+	wcscat(line, rest);
+	return line;
 }
 
 static int start(const char *name, const wchar_t *image, struct spawn *spawn, struct err *err)
@@ -77,7 +81,7 @@ static wchar_t *find_other(const char *name, struct err *err)
 int delegate(const char *name, uint32_t *exit_status, struct err *err)
 {
 	wchar_t *image;
-	struct spawn spawn;
+	struct spawn spawn = {0};
 	int rc;
 
 	if (OUR_BITS == 32)

@@ -107,7 +107,7 @@ static int run_started(const struct run *run, struct spawn *spawn, struct family
 static int run_here(const struct run *run, uint32_t *exit_status, struct err *err)
 {
 	struct family family;
-	struct spawn spawn;
+	struct spawn spawn = {0};
 	int rc = family_init(&family, run, err);
 
 	if (rc)

@@ -115,7 +115,7 @@ int tracer_check(struct target *target, uint64_t area_addr, struct err *err)
 int tracer_find_on(struct target *target, const struct module *modules, size_t count,
 	uint64_t *area_addr, struct err *err)
 {
-	uint64_t found;
+	uint64_t found = 0;
 	int rc = tracer_find(target, modules, count, &found, err);
 
 	if (!rc)
@@ -137,9 +137,11 @@ int tracer_area_read(
 	struct target *target, uint64_t area_addr, struct tracer_area *area, struct err *err)
 {
 	struct tracer_area *found = malloc(sizeof(*found));
-	int rc = found ? read_head(target, area_addr, found, err) :
-			 err_set(err, ERR_NOMEM, target->name, NULL);
+	int rc;
 
+	if (!found)
+		return err_set(err, ERR_NOMEM, target->name, NULL);
+	rc = read_head(target, area_addr, found, err);
 	if (!rc && target_read(target, area_addr, found, sizeof(*found)))
 		rc = target_err(target, area_addr, "unreadable tracer", err);
 	if (!rc && !is_sound(target, found))

@@ -411,9 +411,9 @@ void tracer_modules_place(
 
 uint64_t tracer_modules_resolve(const struct tracer_modules *modules, uint32_t born, uint64_t addr)
 {
-	size_t number = modules->extent_count;
 	const struct tracer_extent *extent;
 	struct tracer_unloaded *item;
+	size_t number;
 
 	if (born >= modules->extent_count || !addr)
 		return addr;

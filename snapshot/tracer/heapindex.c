@@ -72,19 +72,16 @@ static uint32_t index_slowly(struct tracer_area *area, uint64_t heap, bool is_ne
 		uint64_t *entry = find(area, heap, &at);
 		uint64_t found = entry ? __atomic_load_n(entry, __ATOMIC_RELAXED) : 0;
 		uint64_t nothing = 0, state = found & TRACER_HEAP_LEAVING;
+		bool is_ours = (found & ~(uint64_t)TRACER_HEAP_STATE) == heap;
 
 		if (!entry || state == TRACER_HEAP_CLEANING)
 			return 0;
 		if (!found)
 			__atomic_compare_exchange_n(
 				entry, &nothing, heap, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
-		else if (is_dead(found))
+		else if (is_dead(found) || (is_ours && is_new && state == TRACER_HEAP_LEAVING))
 			begin(area, entry, found, heap);
-		else if ((found & ~(uint64_t)TRACER_HEAP_STATE) != heap)
-			continue; /* another thread took the entry */
-		else if (state == TRACER_HEAP_LEAVING && is_new)
-			begin(area, entry, found, heap);
-		else
+		else if (is_ours) /* or else another thread took the entry */
 			return tag(at, found);
 	}
 	return 0;

@@ -11,7 +11,8 @@
 
 #include "snapshot/tracer/shared.h"
 
-extern struct tracer_area hsnap_tracer;
+/* hsnap finds it by its name, see TRACER_EXPORT. */
+extern __declspec(dllexport) struct tracer_area hsnap_tracer;
 
 static inline void *hook_original(enum tracer_hook_id id)
 {

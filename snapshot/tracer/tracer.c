@@ -8,7 +8,7 @@
 #include "snapshot/tracer/nt.h"
 #include "snapshot/tracer/record.h"
 
-__declspec(dllexport) __attribute__((aligned(64))) struct tracer_area hsnap_tracer = {
+__attribute__((aligned(64))) struct tracer_area hsnap_tracer = {
 	.magic = TRACER_MAGIC,
 	.version = TRACER_VERSION,
 	.area_bytes = sizeof(struct tracer_area),

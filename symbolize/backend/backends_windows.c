@@ -1,3 +1,3 @@
 #include "symbolize/backend/backend.h"
 
-const struct backend_kind *const backends[] = {&dbghelp_backend, NULL};
+const struct backend_kind *const backends[] = {&dbghelp_backend, &llvm_backend, NULL};

@@ -3,74 +3,58 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <windows.h>
-
-#include <dbghelp.h>
-
 #include "core/utf_windows.h"
+#include "symbolize/backend/dbghelp_module_windows.h"
 #include "symbolize/keep.h"
+#include "symbolize/listen.h"
 
 /*
- * DbgHelp, after its public documentation. It is loaded when first needed, from the system's
- * folder only.
- *
- * Modules are not loaded where the dump has them but one behind the other: two dumps that are
- * compared have other modules at the same place, and unloading is as broken as SymCleanup (below).
- *
- * What Wine 8 does otherwise: DWARF 5 gives no names and no error, so the caller falls back to
- * exports. Functions of its own DLLs begin 8 bytes late. Where something is inlined, lines are
- * those of the nearest code before that was not: such lines are left out (has_true_lines).
+ * Asking DbgHelp. With DWARF 5 the one of Wine 8 has no names and says nothing of it; functions of its
+ * own DLLs begin 8 bytes late in it.
  */
 
 #define NAME_UNITS 4000
-#define FIRST_BASE 0x10000000 /* within 32 bits, for 32-bit images */
-#define HIDDEN_LINES 0xf00f00 /* and above: marks of compilers, no lines */
-
-/* X(type of result, name, parameters); without the last four there are no inlined functions. */
-#define NEEDED(X)                                                                                  \
-	X(DWORD, SymSetOptions, (DWORD))                                                           \
-	X(BOOL, SymInitializeW, (HANDLE, PCWSTR, BOOL))                                            \
-	X(DWORD64, SymLoadModuleExW,                                                               \
-		(HANDLE, HANDLE, PCWSTR, PCWSTR, DWORD64, DWORD, MODLOAD_DATA *, DWORD))           \
-	X(BOOL, SymFromAddrW, (HANDLE, DWORD64, DWORD64 *, SYMBOL_INFOW *))                        \
-	X(BOOL, SymGetLineFromAddrW64, (HANDLE, DWORD64, DWORD *, IMAGEHLP_LINEW64 *))
-#define WELCOME(X)                                                                                 \
-	X(DWORD, SymAddrIncludeInlineTrace, (HANDLE, DWORD64))                                     \
-	X(BOOL, SymQueryInlineTrace, (HANDLE, DWORD64, DWORD, DWORD64, DWORD64, DWORD *, DWORD *)) \
-	X(BOOL, SymFromInlineContextW, (HANDLE, DWORD64, ULONG, DWORD64 *, SYMBOL_INFOW *))        \
-	X(BOOL, SymGetLineFromInlineContextW,                                                      \
-		(HANDLE, DWORD64, ULONG, DWORD64, DWORD *, IMAGEHLP_LINEW64 *))
+#define HIDDEN_LINES 0xf00f00 /* and above (0xfeefee): marks of compilers, no lines */
+#define LOOK_UP_EVERY 64 /* addresses between two looks at the clock */
+#define TELL_EVERY_MS 50
 
 struct backend {
-	bool is_tried, is_alive, has_inlines, has_true_lines;
-	HANDLE session; /* any number that no other user of DbgHelp in this process has */
-	uint64_t next_base;
-	/* By number of the subject: where it was loaded; 0: it was not tried yet; 1: in vain. */
-	uint64_t *loaded;
-	size_t loaded_count;
-	/* NOLINTNEXTLINE(bugprone-macro-parentheses) */
-#define X(type, name, parameters) type(WINAPI *name) parameters;
-	NEEDED(X)
-	WELCOME(X)
-#undef X
+	bool is_tried, is_alive;
+	const struct symbol_options *options;
+	const struct finder *finder;
+	struct dbghelp_session session;
+	ULONGLONG told_ms;
 	union { /* room for the name behind it */
 		SYMBOL_INFOW info;
 		unsigned char bytes[sizeof(SYMBOL_INFOW) + NAME_UNITS * sizeof(WCHAR)];
 	} symbol;
 };
 
+/* One address that is asked about. */
+struct question {
+	const struct dbghelp_module *module;
+	uint64_t addr; /* in DbgHelp */
+	DWORD context; /* of the function itself, when others are inlined there; or 0 */
+	struct symbol chain[SYMBOL_CHAIN_MAX];
+	size_t count;
+	struct arena texts;
+};
+
 static struct backend *dbghelp_make(
 	const struct symbol_options *options, const struct finder *finder)
 {
-	(void)options;
-	(void)finder;
-	return calloc(1, sizeof(struct backend));
+	struct backend *backend = calloc(1, sizeof(*backend));
+
+	if (backend) {
+		backend->options = options;
+		backend->finder = finder;
+	}
+	return backend;
 }
 
-/* No SymCleanup: in Wine 8 it frees what it must not and crashes; the process ends soon. */
 static void dbghelp_release(struct backend *backend)
 {
-	free(backend->loaded);
+	dbghelp_session_release(&backend->session);
 	free(backend);
 }
 
@@ -78,89 +62,6 @@ static const char *dbghelp_trouble(const struct backend *backend)
 {
 	(void)backend;
 	return NULL;
-}
-
-static HMODULE load_library(void)
-{
-	static const wchar_t name[] = L"\\dbghelp.dll";
-	wchar_t path[MAX_PATH + sizeof(name) / sizeof(*name)];
-	UINT len = GetSystemDirectoryW(path, MAX_PATH);
-
-	if (!len || len >= MAX_PATH)
-		return NULL;
-	memcpy(path + len, name, sizeof(name));
-	return LoadLibraryW(path);
-}
-
-/* The address of a function, through a type that any function pointer may be converted to. */
-static void (*function_of(HMODULE library, const char *name))(void)
-{
-	return (void (*)(void))GetProcAddress(library, name);
-}
-
-static bool find_functions(struct backend *backend, HMODULE library)
-{
-	/* NOLINTBEGIN(bugprone-macro-parentheses) */
-#define X(type, name, parameters)                                                                  \
-	backend->name = (type(WINAPI *) parameters)function_of(library, #name);
-	NEEDED(X)
-	WELCOME(X)
-#undef X
-	/* NOLINTEND(bugprone-macro-parentheses) */
-#define X(type, name, parameters) &&backend->name
-	backend->has_inlines = true WELCOME(X);
-	return true NEEDED(X);
-#undef X
-}
-
-static void start(struct backend *backend)
-{
-	HMODULE library = load_library(), ntdll = GetModuleHandleW(L"ntdll.dll");
-
-	backend->is_tried = true;
-	if (!library || !find_functions(backend, library))
-		return;
-	backend->has_true_lines = !ntdll || !function_of(ntdll, "wine_get_version");
-	/* Not DEFERRED_LOADS: every module loaded here is asked at once. EXACT_SYMBOLS: no PDB of
-	 * another build, and no exports, which we judge with more care. */
-	backend->SymSetOptions(SYMOPT_UNDNAME | SYMOPT_LOAD_LINES | SYMOPT_FAIL_CRITICAL_ERRORS |
-			       SYMOPT_NO_PROMPTS | SYMOPT_EXACT_SYMBOLS);
-	backend->session = (HANDLE)backend;
-	backend->next_base = FIRST_BASE;
-	backend->is_alive = backend->SymInitializeW(backend->session, NULL, FALSE);
-}
-
-static int find_room(struct backend *backend, const struct subject *subject)
-{
-	size_t count = backend->loaded_count;
-	uint64_t *more;
-
-	if (subject->number < count)
-		return 0;
-	more = realloc(backend->loaded, (subject->number + (size_t)64) * sizeof(*more));
-	if (!more)
-		return -ERR_NOMEM;
-	backend->loaded = more;
-	backend->loaded_count = subject->number + (size_t)64;
-	memset(more + count, 0, (backend->loaded_count - count) * sizeof(*more));
-	return 0;
-}
-
-/* 0, also when it is refused; or -ERR_NOMEM. */
-static int load_image(struct backend *backend, const struct subject *subject)
-{
-	const struct pe_image *pe = subject->files.pe;
-	wchar_t *path = wide_from_utf8(subject->files.image);
-	uint64_t size = (pe->size_of_image + UINT64_C(0xffff)) & ~UINT64_C(0xffff), base;
-
-	if (!path)
-		return -ERR_NOMEM;
-	base = backend->SymLoadModuleExW(
-		backend->session, NULL, path, NULL, backend->next_base, pe->size_of_image, NULL, 0);
-	backend->loaded[subject->number] = base ? base : 1;
-	backend->next_base += size;
-	free(path);
-	return 0;
 }
 
 /* One UTF-8 text into the arena; NULL: out of memory. */
@@ -175,124 +76,182 @@ static const char *text_of(const wchar_t *wide, struct arena *arena)
 
 static SYMBOL_INFOW *symbol_room(struct backend *backend)
 {
-	memset(&backend->symbol, 0, sizeof(backend->symbol));
-	backend->symbol.info.SizeOfStruct = sizeof(SYMBOL_INFOW);
-	backend->symbol.info.MaxNameLen = NAME_UNITS;
-	return &backend->symbol.info;
+	SYMBOL_INFOW *info = &backend->symbol.info;
+
+	memset(info, 0, sizeof(*info));
+	info->SizeOfStruct = sizeof(*info);
+	info->MaxNameLen = NAME_UNITS;
+	return info;
 }
 
-static int take_name(
-	const SYMBOL_INFOW *info, uint64_t displacement, struct arena *arena, struct symbol *symbol)
+static int take_name(struct question *question, const wchar_t *name, uint64_t displacement)
 {
+	struct symbol *symbol = &question->chain[question->count];
+
 	*symbol = (struct symbol){
-		.function = text_of(info->Name, arena), .offset_bytes = displacement + 1};
-	return symbol->function ? 0 : -ERR_NOMEM;
+		.function = text_of(name, &question->texts), .offset_bytes = displacement + 1};
+	if (!symbol->function)
+		return -ERR_NOMEM;
+	question->count++;
+	return 0;
 }
 
-static int take_line(const IMAGEHLP_LINEW64 *line, struct arena *arena, struct symbol *symbol)
+static int take_line(const IMAGEHLP_LINEW64 *line, struct question *question, struct symbol *symbol)
 {
 	if (!line->FileName || !line->LineNumber || line->LineNumber >= HIDDEN_LINES)
 		return 0;
-	symbol->file = text_of(line->FileName, arena);
+	symbol->file = text_of(line->FileName, &question->texts);
 	symbol->line = line->LineNumber;
 	return symbol->file ? 0 : -ERR_NOMEM;
 }
 
-/* The functions inlined at addr, innermost first: adds to chain. *context is then that of the
- * function they are in. */
-static int inlined(struct backend *backend, uint64_t addr, struct arena *arena,
-	struct symbol *chain, size_t *count, DWORD *context)
+static int inlined_line(struct backend *backend, struct question *question, struct symbol *symbol)
 {
-	DWORD depth = backend->SymAddrIncludeInlineTrace(backend->session, addr), index = 0;
-	int rc = 0;
-
-	if (!depth || !backend->SymQueryInlineTrace(
-			      backend->session, addr, 0, addr, addr, context, &index)) {
-		*context = 0;
-		return 0;
-	}
-	for (DWORD i = 0; !rc && i < depth; i++, ++*context) {
-		IMAGEHLP_LINEW64 line = {.SizeOfStruct = sizeof(line)};
-		SYMBOL_INFOW *info = symbol_room(backend);
-		DWORD64 displacement = 0;
-		DWORD columns;
-
-		if (*count == SYMBOL_CHAIN_MAX - 1 ||
-			!backend->SymFromInlineContextW(
-				backend->session, addr, *context, &displacement, info))
-			continue;
-		rc = take_name(info, displacement, arena, &chain[*count]);
-		if (!rc && backend->has_true_lines &&
-			backend->SymGetLineFromInlineContextW(
-				backend->session, addr, *context, 0, &columns, &line))
-			rc = take_line(&line, arena, &chain[*count]);
-		++*count;
-	}
-	return rc;
-}
-
-static int function_line(struct backend *backend, uint64_t addr, DWORD context, struct arena *arena,
-	struct symbol *symbol)
-{
+	struct dbghelp_session *session = &backend->session;
 	IMAGEHLP_LINEW64 line = {.SizeOfStruct = sizeof(line)};
 	DWORD columns;
 
-	if (context && backend->SymGetLineFromInlineContextW(
-			       backend->session, addr, context, 0, &columns, &line))
-		return take_line(&line, arena, symbol);
-	if (!backend->SymGetLineFromAddrW64(backend->session, addr, &columns, &line))
+	if (!question->module->knows_inlined ||
+		!session->dbghelp.SymGetLineFromInlineContextW(
+			session->handle, question->addr, question->context, 0, &columns, &line))
 		return 0;
-	return take_line(&line, arena, symbol);
+	return take_line(&line, question, symbol);
 }
 
-static int look_up(
-	struct backend *backend, uint64_t base, struct lookup *lookup, struct arena *arena)
+/* What is behind the scopes in a name. */
+static const wchar_t *without_scope(const wchar_t *name)
 {
-	struct symbol chain[SYMBOL_CHAIN_MAX];
-	struct arena texts;
-	SYMBOL_INFOW *info;
-	DWORD64 displacement = 0;
-	uint64_t addr = base + lookup->rva;
-	size_t count = 0;
-	DWORD context = 0;
+	const wchar_t *own = name;
+	size_t depth = 0;
+
+	for (const wchar_t *at = name; *at; at++) {
+		if (*at == '<')
+			depth++;
+		else if (*at == '>' && depth)
+			depth--;
+		else if (!depth && at[0] == ':' && at[1] == ':')
+			own = at + 2;
+	}
+	return own;
+}
+
+/* The functions inlined at the address, innermost first. */
+static int ask_inlined(struct backend *backend, struct question *question)
+{
+	struct dbghelp_session *session = &backend->session;
+	const struct dbghelp *dbghelp = &session->dbghelp;
+	uint64_t addr = question->addr;
+	DWORD depth = dbghelp->SymAddrIncludeInlineTrace(session->handle, addr), index = 0;
 	int rc = 0;
 
-	arena_init(&texts);
-	if (backend->has_inlines)
-		rc = inlined(backend, addr, &texts, chain, &count, &context);
-	info = symbol_room(backend);
-	if (rc || !backend->SymFromAddrW(backend->session, addr, &displacement, info) ||
-		!info->Name[0])
-		goto out;
-	rc = take_name(info, displacement, &texts, &chain[count]);
-	if (!rc && (!count || backend->has_true_lines))
-		rc = function_line(backend, addr, context, &texts, &chain[count]);
-	if (!rc)
-		rc = symbols_keep(arena, chain, count + 1, &lookup->found);
-out:
-	arena_release(&texts);
+	if (!depth || !dbghelp->SymQueryInlineTrace(
+			      session->handle, addr, 0, addr, addr, &question->context, &index)) {
+		question->context = 0;
+		return 0;
+	}
+	for (DWORD i = 0; !rc && i < depth; i++, question->context++) {
+		SYMBOL_INFOW *info = symbol_room(backend);
+		DWORD64 displacement = 0;
+
+		if (question->count == SYMBOL_CHAIN_MAX - 1 ||
+			!dbghelp->SymFromInlineContextW(
+				session->handle, addr, question->context, &displacement, info) ||
+			!info->Name[0])
+			continue;
+		info->Name[NAME_UNITS - 1] = 0; /* a longer name may have been cut */
+		rc = take_name(question,
+			question->module->knows_inlined ? info->Name : without_scope(info->Name),
+			displacement);
+		if (!rc)
+			rc = inlined_line(backend, question, &question->chain[question->count - 1]);
+	}
 	return rc;
+}
+
+static int function_line(struct backend *backend, struct question *question, struct symbol *symbol)
+{
+	struct dbghelp_session *session = &backend->session;
+	IMAGEHLP_LINEW64 line = {.SizeOfStruct = sizeof(line)};
+	DWORD displacement;
+
+	if (question->context)
+		return inlined_line(backend, question, symbol);
+	if (!session->dbghelp.SymGetLineFromAddrW64(
+		    session->handle, question->addr, &displacement, &line))
+		return 0;
+	return take_line(&line, question, symbol);
+}
+
+/* The function itself. What is inlined in one without a name is left out with it. */
+static int ask_function(struct backend *backend, struct question *question)
+{
+	struct dbghelp_session *session = &backend->session;
+	SYMBOL_INFOW *info = symbol_room(backend);
+	DWORD64 displacement = 0;
+	int rc;
+
+	if (!session->dbghelp.SymFromAddrW(session->handle, question->addr, &displacement, info) ||
+		!info->Name[0] || (info->Flags & SYMFLAG_EXPORT)) {
+		question->count = 0;
+		return 0;
+	}
+	info->Name[NAME_UNITS - 1] = 0;
+	rc = take_name(question, info->Name, displacement);
+	return rc ? rc : function_line(backend, question, &question->chain[question->count - 1]);
+}
+
+static int look_up(struct backend *backend, const struct dbghelp_module *module,
+	struct lookup *lookup, struct arena *arena)
+{
+	struct question question = {.module = module, .addr = module->base + lookup->rva};
+	int rc = 0;
+
+	arena_init(&question.texts);
+	if (backend->session.dbghelp.has_inlines)
+		rc = ask_inlined(backend, &question);
+	if (!rc)
+		rc = ask_function(backend, &question);
+	if (!rc && question.count)
+		rc = symbols_keep(arena, question.chain, question.count, &lookup->found);
+	lookup->is_answered = !rc;
+	arena_release(&question.texts);
+	return rc;
+}
+
+/* Tells how far it is, not too often. false: it is to stop. */
+static bool go_on(struct backend *backend, const struct module *module, size_t done, size_t total)
+{
+	ULONGLONG now_ms;
+
+	if (done % LOOK_UP_EVERY)
+		return true;
+	now_ms = GetTickCount64();
+	if (now_ms - backend->told_ms >= TELL_EVERY_MS) {
+		backend->told_ms = now_ms;
+		listener_progress(backend->options, path_base(module->path), done, total);
+	}
+	return !listener_is_cancelled(backend->options);
 }
 
 static int dbghelp_resolve(struct backend *backend, struct subject *subject, struct lookup *lookups,
 	size_t count, struct arena *arena)
 {
-	uint64_t *loaded;
-	int rc = 0;
+	struct dbghelp_module module;
+	int rc;
 
-	if (!backend->is_tried)
-		start(backend);
-	if (!backend->is_alive || !subject->files.image)
+	if (!backend->is_tried) {
+		backend->is_tried = true;
+		backend->is_alive =
+			dbghelp_session_start(&backend->session, backend->options, backend->finder);
+	}
+	if (!backend->is_alive)
 		return 0;
-	rc = find_room(backend, subject);
-	if (rc)
-		return rc;
-	loaded = &backend->loaded[subject->number];
-	if (!*loaded)
-		rc = load_image(backend, subject);
-	for (size_t i = 0; !rc && *loaded > 1 && i < count; i++) {
-		rc = look_up(backend, *loaded, &lookups[i], arena);
-		lookups[i].is_answered = !rc;
+	rc = dbghelp_session_load(&backend->session, subject, count, &module);
+	for (size_t i = 0; !rc && module.base && i < count; i++) {
+		if (!go_on(backend, subject->module, i, count))
+			break;
+		if (!lookups[i].found.count)
+			rc = look_up(backend, &module, &lookups[i], arena);
 	}
 	return rc;
 }

@@ -24,14 +24,16 @@ struct addnames {
 	size_t count;
 	struct symbol_names *names; /* that the dump has already */
 	struct symbolizer *symbolizer;
+	bool is_ours; /* there are notes in it that only hsnap writes */
 	bool is_cut; /* the end of the dump is missing */
 	int bad_lines; /* of the dump, passed over */
 	struct err first_bad;
 	uint64_t whole_bytes; /* when it is: where the unfinished entry or line begins */
 };
 
-/* Returns 0 or -ERR_NOMEM; addnames_release() in both cases. */
-int addnames_init(struct addnames *work, struct err *err);
+/* options may be NULL, or must outlive work. Returns 0, -ERR_NOMEM, or -ERR_USAGE when the options make no
+ * sense; addnames_release() in any case. */
+int addnames_init(struct addnames *work, const struct symbol_options *options, struct err *err);
 void addnames_release(struct addnames *work);
 
 /* Errors are those of dump_scan(); -ERR_CUT only unless accept_cut, or else -ERR_OPEN. */
@@ -44,6 +46,13 @@ int addnames_resolve(struct addnames *work, struct err *err);
  * -ERR_NOMEM. */
 int addnames_copy(
 	const struct addnames *work, struct input *input, struct out *out, struct err *err);
+
+/* How many of the addresses have names. */
+size_t addnames_named(const struct addnames *work);
+
+/* Whether the dump is one of UMDH's, which tells path and size of a module, and nothing of its build. */
+#define LACKS_BUILDS "UMDH recorded no GUID: files are taken by name and size alone"
+bool addnames_lacks_builds(const struct addnames *work);
 
 /* "41 of 45 addresses named" and, if that is not all, the modules that lack names, what went wrong
  * while they were looked up, and which lines of the dump could not be read. */

@@ -1,18 +1,56 @@
-/* Where a module's file may be on this machine. local_path_posix.c or local_path_windows.c. */
+/*
+ * Where a path that a dump, an image or the user speaks of lies on this machine. local_path_posix.c or
+ * local_path_windows.c.
+ *
+ * Paths may be Windows' on either side, with either slash. Elsewhere than on Windows drives are those
+ * of the Wine prefix, and what is not there as it is spelled is looked for without regard to case.
+ * Only regular files with something in them are files here: no pipe or device is ever opened.
+ */
 #ifndef SYMBOLIZE_LOCAL_PATH_H
 #define SYMBOLIZE_LOCAL_PATH_H
 
 #include <stdbool.h>
+#include <stddef.h>
 
-struct path_user {
-	/* Looks at a file; true: this is it. is_guess: it was found by name in a place that the
-	 * module's path does not speak of. */
-	bool (*use)(void *ctx, const char *file, bool is_guess);
-	void *ctx;
-};
+#include "core/buf.h"
 
-/* Hands on, one after the other, the files that a module's path, as the dump has it, may mean here;
- * only regular files. Returns true as soon as one is used. */
-bool local_files(const char *module_path, const struct path_user *user);
+enum local_kind { LOCAL_NONE, LOCAL_FILE, LOCAL_FOLDER };
+
+/* Remembers what it learned of folders, as they were when it looked. */
+struct local_paths;
+struct local_paths *local_paths_new(void); /* NULL: out of memory */
+void local_paths_free(struct local_paths *paths);
+
+/*
+ * Each of these fills *here with a full path on this machine and returns what is there, an enum
+ * local_kind, or -ERR_NOMEM. After LOCAL_NONE *here is of no use.
+ */
+
+/* A path that the user typed: any. */
+int local_typed(struct local_paths *paths, const char *path, struct buf *here);
+
+/* A full path that a stranger wrote into a file. Those that lead to another machine or to a device are
+ * LOCAL_NONE: this machine must not log on to his. */
+int local_foreign(struct local_paths *paths, const char *path, struct buf *here);
+
+/* Goes on from the folder *here to what a stranger calls rest ("" stays). */
+int local_below(struct local_paths *paths, struct buf *here, const char *rest);
+
+/* A file that may be the one at path, which is not there: Wine's own DLLs may be no copies in the
+ * prefix. *next is 0 the first time; LOCAL_NONE: there are no more. */
+int local_guess(struct local_paths *paths, const char *path, size_t *next, struct buf *here);
+
+/* True when path is one of the system's own files, and the system here is another: that those differ
+ * is nothing to wonder about. */
+bool local_is_other_system(const char *path);
+
+/* True for a path that leads to another machine or to a device. */
+bool local_is_remote(const char *path);
+
+/* Behind the prefix that says nothing but that a path may be long ("\\?\", "\??\"). */
+const char *local_plain(const char *path);
+
+/* True when there is someone who asks symbol servers (DbgHelp). */
+bool local_asks_servers(void);
 
 #endif

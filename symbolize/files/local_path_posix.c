@@ -1,19 +1,18 @@
 #include "symbolize/files/local_path.h"
 
-#include <dirent.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
-#include "core/buf.h"
 #include "core/model.h"
 #include "core/os.h"
+#include "symbolize/files/folder_names.h"
 
 /*
- * On this side a dump's process ran under Wine, or elsewhere: X:\a\b is looked for through the
- * prefix's dosdevices, without regard to case as Windows does. Wine's own DLLs may be files of
- * Wine's and no copies in the prefix: where Wine is usually installed they are guessed at by name.
+ * On this side a dump's process ran under Wine, or elsewhere: X:\a\b is looked for through the prefix's
+ * dosdevices. Where Wine is usually installed its own DLLs are guessed at by name.
  */
 
 static const char *const wine_dirs[] = {"/usr/lib/x86_64-linux-gnu/wine", "/usr/lib/wine",
@@ -23,92 +22,151 @@ static const char *const wine_dirs[] = {"/usr/lib/x86_64-linux-gnu/wine", "/usr/
 	"/usr/local/lib64/wine", "/usr/local/lib/wine"};
 static const char *const wine_kinds[] = {"x86_64-windows", "i386-windows"};
 
-static bool is_file(const char *path)
+#define WINE_KINDS (sizeof(wine_kinds) / sizeof(*wine_kinds))
+#define WINE_GUESSES (sizeof(wine_dirs) / sizeof(*wine_dirs) * WINE_KINDS)
+
+struct local_paths {
+	struct folder_names *names;
+};
+
+struct local_paths *local_paths_new(void)
 {
-	struct stat st;
+	struct local_paths *paths = calloc(1, sizeof(*paths));
 
-	return stat(path, &st) == 0 && S_ISREG(st.st_mode);
-}
-
-static bool exists(const char *path)
-{
-	struct stat st;
-
-	return stat(path, &st) == 0;
-}
-
-/* The entry of a folder that is name but for case; of several the first in order of bytes. */
-static int find_entry(const char *dir, const char *name, struct buf *found)
-{
-	DIR *stream = opendir(dir);
-	struct dirent *entry;
-	int rc = 0;
-
-	if (!stream)
-		return 0;
-	while (!rc && (entry = readdir(stream))) {
-		if (strcasecmp(entry->d_name, name) != 0 ||
-			(found->len && strcmp(found->data, entry->d_name) <= 0))
-			continue;
-		buf_clear(found);
-		rc = buf_add_text(found, entry->d_name);
+	if (paths)
+		paths->names = folder_names_new(FOLDER_NAMES_MAX);
+	if (paths && !paths->names) {
+		free(paths);
+		paths = NULL;
 	}
-	closedir(stream);
-	return rc;
+	return paths;
 }
 
-/* Adds "/name" to path, or what that is called there. Returns 0 or -ERR_NOMEM. */
-static int add_component(struct buf *path, const char *name)
+void local_paths_free(struct local_paths *paths)
 {
-	struct buf found;
+	if (!paths)
+		return;
+	folder_names_free(paths->names);
+	free(paths);
+}
+
+/* A file without bytes is none: those that the system makes up (/proc) have no size, and reading some
+ * of them does not end. */
+static int kind_of(const struct stat *st)
+{
+	if (S_ISREG(st->st_mode) && st->st_size > 0)
+		return LOCAL_FILE;
+	return S_ISDIR(st->st_mode) ? LOCAL_FOLDER : LOCAL_NONE;
+}
+
+/* Whether the folder's names, as they are known, leave no doubt. Some file systems fold letters beyond
+ * ASCII too: those are always asked. */
+static bool is_lacking(struct local_paths *paths, const char *folder, const char *name)
+{
+	for (const char *c = name; *c; c++) {
+		if ((unsigned char)*c >= 0x80)
+			return false;
+	}
+	return strcmp(name, "..") != 0 && folder_names_lack(paths->names, folder, name);
+}
+
+/* Goes one component down, to name or what that is called there. */
+static int add_component(struct local_paths *paths, struct buf *path, const char *name)
+{
+	const char *spelling, *folder = path->len ? path->data : "/";
 	size_t len = path->len;
-	int rc = buf_printf(path, "/%s", name);
+	struct stat st;
+	int rc;
 
-	if (rc || exists(path->data))
+	if (is_lacking(paths, folder, name))
+		return LOCAL_NONE;
+	rc = buf_printf(path, "/%s", name);
+	if (rc)
 		return rc;
-	buf_init(&found);
+	if (stat(path->data, &st) == 0)
+		return kind_of(&st);
 	path->data[len] = '\0';
-	rc = find_entry(len ? path->data : "/", name, &found);
-	path->data[len] = '/';
-	if (!rc && found.len) {
-		path->len = len;
-		rc = buf_printf(path, "/%s", found.data);
-	}
-	buf_release(&found);
-	return rc;
+	path->len = len;
+	rc = folder_names_find(paths->names, len ? path->data : "/", name, &spelling);
+	if (rc != 1)
+		return rc < 0 ? rc : LOCAL_NONE;
+	rc = buf_printf(path, "/%s", spelling);
+	if (rc)
+		return rc;
+	return stat(path->data, &st) == 0 ? kind_of(&st) : LOCAL_NONE;
 }
 
-/* Adds the components of rest, a path with either kind of slash. */
-static int add_components(struct buf *path, const char *rest)
+int local_below(struct local_paths *paths, struct buf *here, const char *rest)
 {
-	int rc = 0;
+	int kind = LOCAL_FOLDER;
 
-	while (!rc && *rest) {
+	while (*rest && kind == LOCAL_FOLDER) {
 		size_t len = strcspn(rest, "/\\");
 		struct buf name;
 
 		buf_init(&name);
-		if (len) {
-			rc = buf_add(&name, rest, len);
-			if (!rc)
-				rc = add_component(path, name.data);
+		if (len && (len != 1 || *rest != '.')) {
+			kind = buf_add(&name, rest, len);
+			if (!kind)
+				kind = add_component(paths, here, name.data);
 		}
 		buf_release(&name);
 		rest += len + (rest[len] != '\0');
 	}
+	return kind != LOCAL_FOLDER && *rest && kind > 0 ? LOCAL_NONE : kind;
+}
+
+/* Starts a path at the current folder unless it is a full one. */
+static int add_start(struct buf *here, const char *path)
+{
+	size_t size = 256;
+	char *folder = NULL, *text;
+	int rc = -ERR_NOMEM;
+
+	if (path[0] == '/')
+		return 0;
+	for (; size <= 65536; size *= 2) {
+		text = realloc(folder, size);
+		if (!text)
+			break;
+		folder = text;
+		if (getcwd(folder, size)) {
+			rc = strcmp(folder, "/") != 0 ? buf_add_text(here, folder) : 0;
+			break;
+		}
+	}
+	free(folder);
 	return rc;
 }
 
-/* Where Wine keeps its drives; 0 and an empty path when nobody knows. */
+/* A path of this system, or a relative one of Windows. */
+static int own_path(struct local_paths *paths, const char *path, struct buf *here)
+{
+	struct stat st;
+	size_t start;
+	int rc = add_start(here, path);
+
+	start = here->len;
+	if (!rc)
+		rc = buf_printf(here, "%s%s", path[0] == '/' ? "" : "/", path);
+	if (rc || stat(here->data, &st) == 0)
+		return rc ? rc : kind_of(&st);
+	here->len = start;
+	here->data[start] = '\0';
+	/* Another machine, or the root of nobody knows which drive. */
+	return *path == '\\' ? LOCAL_NONE : local_below(paths, here, path);
+}
+
+/* Where Wine keeps its drives; an empty path when nobody knows. */
 static int add_prefix(struct buf *path)
 {
 	char *prefix = os_env("WINEPREFIX"), *home = os_env("HOME");
-	int rc = 0;
+	const char *base = prefix && *prefix ? prefix : home && *home ? home : NULL;
+	int rc = base ? add_start(path, base) : 0;
 
-	if (prefix && *prefix)
-		rc = buf_printf(path, "%s/dosdevices", prefix);
-	else if (home && *home)
-		rc = buf_printf(path, "%s/.wine/dosdevices", home);
+	if (!rc && base)
+		rc = buf_printf(path, "%s%s%s/dosdevices", *base == '/' ? "" : "/", base,
+			base == prefix ? "" : "/.wine");
 	free(prefix);
 	free(home);
 	return rc;
@@ -122,61 +180,67 @@ static bool has_drive(const char *path)
 	       (path[2] == '\\' || path[2] == '/');
 }
 
-/* The file that path means here; false: there is none. */
-static bool mapped_file(const char *path, struct buf *file)
+static int on_drive(struct local_paths *paths, const char *path, struct buf *here)
 {
-	char drive[3] = {(char)(path[0] | 0x20), ':', '\0'};
-	int rc;
+	char drive = (char)(path[0] | 0x20);
+	struct stat st;
+	int rc = add_prefix(here);
 
-	if (!has_drive(path))
-		return path[0] == '/' && !buf_add_text(file, path) && is_file(file->data);
-	rc = add_prefix(file);
-	if (!rc && file->len)
-		rc = buf_printf(file, "/%s", drive);
-	if (!rc && (!file->len || !exists(file->data))) {
-		buf_clear(file);
-		if (drive[0] != 'z') /* by custom the whole of the machine */
-			return false;
+	if (!rc && here->len)
+		rc = buf_printf(here, "/%c:", drive);
+	if (rc)
+		return rc;
+	if (!here->len || stat(here->data, &st) || !S_ISDIR(st.st_mode)) {
+		if (drive != 'z') /* by custom the whole of the machine */
+			return LOCAL_NONE;
+		buf_clear(here);
 	}
-	if (!rc)
-		rc = add_components(file, path + 3);
-	return !rc && file->len && is_file(file->data);
+	return local_below(paths, here, path + 3);
 }
 
-static bool is_system(const char *path)
+int local_typed(struct local_paths *paths, const char *path, struct buf *here)
 {
+	path = local_plain(path);
+	buf_clear(here);
+	return has_drive(path) ? on_drive(paths, path, here) : own_path(paths, path, here);
+}
+
+int local_foreign(struct local_paths *paths, const char *path, struct buf *here)
+{
+	path = local_plain(path);
+	buf_clear(here);
+	if (has_drive(path))
+		return on_drive(paths, path, here);
+	return path[0] == '/' && path[1] != '/' ? own_path(paths, path, here) : LOCAL_NONE;
+}
+
+bool local_is_other_system(const char *path)
+{
+	path = local_plain(path);
 	return has_drive(path) && !strncasecmp(path + 3, "windows", 7) &&
 	       (path[10] == '\\' || path[10] == '/');
 }
 
-static bool try_wine(const char *path, const struct path_user *user)
+int local_guess(struct local_paths *paths, const char *path, size_t *next, struct buf *here)
 {
-	bool used = false;
+	if (!local_is_other_system(path))
+		return LOCAL_NONE;
+	while (*next < WINE_GUESSES) {
+		size_t guess = (*next)++;
+		int kind;
 
-	for (size_t i = 0; !used && i < sizeof(wine_dirs) / sizeof(*wine_dirs); i++) {
-		for (size_t kind = 0; !used && kind < 2; kind++) {
-			struct buf file;
-
-			buf_init(&file);
-			if (!buf_printf(&file, "%s/%s", wine_dirs[i], wine_kinds[kind]) &&
-				exists(file.data) && !add_component(&file, path_base(path)) &&
-				is_file(file.data))
-				used = user->use(user->ctx, file.data, true);
-			buf_release(&file);
-		}
+		buf_clear(here);
+		kind = buf_printf(here, "%s/%s", wine_dirs[guess / WINE_KINDS],
+			wine_kinds[guess % WINE_KINDS]);
+		if (!kind && access(here->data, F_OK) == 0)
+			kind = local_below(paths, here, path_base(path));
+		if (kind < 0 || kind == LOCAL_FILE)
+			return kind;
 	}
-	return used;
+	return LOCAL_NONE;
 }
 
-bool local_files(const char *module_path, const struct path_user *user)
+bool local_asks_servers(void)
 {
-	struct buf file;
-	bool used;
-
-	if (!strncmp(module_path, "\\\\?\\", 4) || !strncmp(module_path, "\\??\\", 4))
-		module_path += 4;
-	buf_init(&file);
-	used = mapped_file(module_path, &file) && user->use(user->ctx, file.data, false);
-	buf_release(&file);
-	return used || (is_system(module_path) && try_wine(module_path, user));
+	return false;
 }

@@ -4,125 +4,133 @@
 #include <string.h>
 
 #include "core/os.h"
-#include "symbolize/files/local_path.h"
+#include "symbolize/files/finder.h"
 
-#define PAGE_BYTES 4096
+/* The symbol path's text, copied; NULL without code in err: there is none. */
+static char *symbol_path_text(const struct symbol_options *options, struct err *err)
+{
+	char *text;
 
-struct finder {
-	const struct symbol_options *options;
-};
+	if (!options->symbol_path)
+		return os_env("_NT_SYMBOL_PATH");
+	text = malloc(strlen(options->symbol_path) + 1);
+	if (text)
+		memcpy(text, options->symbol_path, strlen(options->symbol_path) + 1);
+	else
+		err_set(err, ERR_NOMEM, NULL, NULL);
+	return text;
+}
+
+static int parse_symbol_path(struct finder *finder, struct err *err)
+{
+	const struct symbol_options *options = finder->options;
+
+	finder->symbol_path = symbol_path_text(options, err);
+	if (!finder->symbol_path)
+		return options->symbol_path ? -ERR_NOMEM : 0;
+	if (symbol_path_parse(&finder->places, finder->symbol_path))
+		return err_set(err, ERR_NOMEM, NULL, NULL);
+	/* The environment is meant for others, too: see open_places(). */
+	if (!finder->places.strange || !options->symbol_path)
+		return 0;
+	return err_set(err, ERR_USAGE, finder->places.strange,
+		"in a symbol path only srv, symsrv and cache stand before *");
+}
+
+static int parse_maps(struct finder *finder, struct err *err)
+{
+	const struct symbol_options *options = finder->options;
+	int rc = 0;
+
+	finder->maps = calloc(options->map_count + 1, sizeof(*finder->maps));
+	if (!finder->maps)
+		return err_set(err, ERR_NOMEM, NULL, NULL);
+	for (size_t i = 0; !rc && i < options->map_count; i++)
+		rc = path_map_parse(&finder->maps[i].map, options->maps[i], err);
+	return rc;
+}
 
 struct finder *finder_new(const struct symbol_options *options, struct err *err)
 {
 	struct finder *finder = calloc(1, sizeof(*finder));
+	int rc;
 
-	if (finder)
-		finder->options = options;
-	else
+	if (!finder) {
 		err_set(err, ERR_NOMEM, NULL, NULL);
+		return NULL;
+	}
+	finder->options = options;
+	symbol_path_init(&finder->places);
+	table_init(&finder->said);
+	finder->local = local_paths_new();
+	rc = finder->local ? 0 : err_set(err, ERR_NOMEM, NULL, NULL);
+	if (!rc)
+		rc = parse_maps(finder, err);
+	if (!rc)
+		rc = parse_symbol_path(finder, err);
+	if (rc) {
+		finder_free(finder);
+		finder = NULL;
+	}
 	return finder;
 }
 
 void finder_free(struct finder *finder)
 {
+	if (!finder)
+		return;
+	local_paths_free(finder->local);
+	symbol_path_release(&finder->places);
+	table_release(&finder->said);
+	free(finder->symbol_path);
+	free(finder->maps);
+	free(finder->roots);
 	free(finder);
 }
 
 const char *finder_servers(const struct finder *finder)
 {
-	(void)finder;
-	return NULL;
+	return finder->places.server ? finder->symbol_path : NULL;
 }
 
-static int read_file(void *ctx, uint64_t offset, void *bytes, size_t len)
+/* The files of another build, when the user wants them rather than none. An image of another build is
+ * not needed beside the right PDB. */
+static int search_others(struct search *search)
 {
-	return os_read_at(ctx, offset, bytes, len);
-}
+	struct module_files *files = search->files;
+	int rc = 0;
 
-static uint64_t in_pages(uint64_t bytes)
-{
-	return bytes / PAGE_BYTES + (bytes % PAGE_BYTES != 0);
-}
-
-static bool same_digits(const char *a, const char *b)
-{
-	for (; *a && *b; a++, b++) {
-		char x = *a >= 'a' && *a <= 'f' ? (char)(*a - 'a' + 'A') : *a;
-		char y = *b >= 'a' && *b <= 'f' ? (char)(*b - 'a' + 'A') : *b;
-
-		if (x != y)
-			return false;
+	if (!files->image && !files->pdb)
+		rc = search_other_image(search);
+	if (!rc && files->image && files->is_mismatch) {
+		search_forget_pdbs(search);
+		rc = search_pdb(search); /* the one that belongs to this image */
 	}
-	return *a == *b;
-}
-
-/* Is this file the build that the dump's process had loaded? Time stamps may be the same on
- * purpose (builds that can be repeated), so what else is known must agree too. */
-static bool is_same_build(const struct module *module, const struct pe_image *pe)
-{
-	if (module->size_bytes && in_pages(module->size_bytes) != in_pages(pe->size_of_image))
-		return false;
-	if (!module->has_identity)
-		return true;
-	if (module->timestamp != pe->timestamp)
-		return false;
-	if (module->pdb_guid && pe->pdb_guid[0])
-		return same_digits(module->pdb_guid, pe->pdb_guid) &&
-		       module->pdb_age == pe->pdb_age;
-	return !module->checksum || !pe->checksum || module->checksum == pe->checksum;
-}
-
-struct search {
-	struct module_files *files;
-	const struct module *module;
-	bool no_memory;
-};
-
-/* false: out of memory. */
-static bool keep_file(struct module_files *files, const char *path, const struct pe_image *pe)
-{
-	files->image = malloc(strlen(path) + 1);
-	files->pe = malloc(sizeof(*files->pe));
-	if (!files->image || !files->pe) {
-		free(files->image);
-		free(files->pe);
-		files->image = NULL;
-		files->pe = NULL;
-		return false;
-	}
-	memcpy(files->image, path, strlen(path) + 1);
-	*files->pe = *pe;
-	return true;
-}
-
-static bool try_file(void *ctx, const char *path, bool is_guess)
-{
-	struct search *search = ctx;
-	struct os_file file;
-	struct pe_source source = {.read = read_file, .ctx = &file};
-	struct pe_image pe;
-	bool is_it;
-
-	if ((is_guess && !search->module->has_identity) || os_open(&file, path, NULL))
-		return false;
-	is_it = !pe_read_headers(&source, &pe) && is_same_build(search->module, &pe);
-	os_close(&file);
-	if (is_it && !keep_file(search->files, path, &pe))
-		search->no_memory = true;
-	return is_it && !search->no_memory;
+	if (!rc && !files->pdb)
+		rc = search_other_pdb(search);
+	return rc;
 }
 
 int finder_find(struct finder *finder, const struct module *module, struct module_files *files)
 {
-	struct search search = {.files = files, .module = module};
-	struct path_user user = {.use = try_file, .ctx = &search};
+	struct search search = {.finder = finder, .module = module, .files = files};
+	int rc;
 
-	(void)finder;
 	if (files->is_searched)
 		return 0;
 	files->is_searched = true;
-	local_files(module->path, &user);
-	return search.no_memory ? -ERR_NOMEM : 0;
+	arena_init(&search.arena);
+	table_init(&search.tried);
+	rc = search_image(&search);
+	if (!rc)
+		rc = search_pdb(&search);
+	if (!rc && finder->options->allow_mismatch)
+		rc = search_others(&search);
+	if (!rc)
+		rc = search_explain(&search);
+	table_release(&search.tried);
+	arena_release(&search.arena);
+	return rc;
 }
 
 void module_files_release(struct module_files *files)

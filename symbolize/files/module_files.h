@@ -2,12 +2,15 @@
  * The files of a module on this machine: its image and its PDB, found and checked to be those that the
  * dump means.
  *
- * Where is looked, in this order, for the image: the path that the dump gives (through --map, then as
- * it is: through the Wine prefix elsewhere than on Windows); the folders and stores of the symbol path.
- * For the PDB: the path that the image gives, as above; beside the image; the symbol path. Only what is
- * the dump's build is taken: a PDB by GUID and age, an image by size and time stamp and, where they are
- * known, GUID and age or else the checksum. UMDH's dumps record but path and size. What is found and
- * does not fit is said once through the listener, with both values and the path.
+ * Where is looked, in this order, for the image: the path that the dump gives (through each --map that
+ * fits, then as it is: through the Wine prefix elsewhere than on Windows); the folders and stores of the
+ * symbol path; elsewhere than on Windows, for the system's own DLLs, where Wine keeps its own. For the
+ * PDB: the path that the image gives, or else the dump, as above; beside the image, or where the dump has
+ * it; the symbol path. Only what is the dump's build is taken: a PDB by GUID and age, an image by size and
+ * time stamp and, where they are known, GUID and age or else the checksum. UMDH's dumps record but path
+ * and size. What is found and does not fit is said once through the listener, with both values and the
+ * path, unless the right file is found elsewhere; so is one that is damaged or packed. Paths in dumps and
+ * images that lead to other machines or devices are not opened; nor is anything that is no regular file.
  */
 #ifndef SYMBOLIZE_MODULE_FILES_H
 #define SYMBOLIZE_MODULE_FILES_H

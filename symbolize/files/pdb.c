@@ -16,6 +16,7 @@ enum {
 	DBI_AGE = 8,
 	DBI_SYMBOLS = 20,
 	DBI_SIZES = 24, /* of the parts behind the header, but for the number among them */
+	DBI_PARTS_BYTES = 28, /* of the second part */
 	DBI_SIZES_END = 44,
 	DBI_EXTRA_BYTES = 48,
 	DBI_EC_BYTES = 52, /* of the part before the extra one */
@@ -35,7 +36,7 @@ static void take_guid(const unsigned char *guid, char *text, size_t size)
 
 static int read_info(struct msf *msf, struct pdb_identity *identity, struct err *err)
 {
-	unsigned char info[INFO_BYTES];
+	unsigned char info[INFO_BYTES] = {0};
 	struct msf_stream stream;
 	int rc = msf_find(msf, STREAM_INFO, &stream, err);
 
@@ -50,7 +51,7 @@ static int read_info(struct msf *msf, struct pdb_identity *identity, struct err 
 
 int pdb_read_dbi(struct msf *msf, struct pdb_dbi *dbi, struct err *err)
 {
-	unsigned char header[DBI_BYTES];
+	unsigned char header[DBI_BYTES] = {0};
 	struct pdb_dbi fresh = {.extra_at = DBI_BYTES};
 	int rc = msf_find(msf, STREAM_DBI, &fresh.stream, err);
 
@@ -68,6 +69,8 @@ int pdb_read_dbi(struct msf *msf, struct pdb_dbi *dbi, struct err *err)
 	for (int at = DBI_SIZES; at < DBI_SIZES_END; at += 4)
 		fresh.extra_at += pe_u32(header + at);
 	fresh.extra_at += pe_u32(header + DBI_EC_BYTES);
+	fresh.parts_at = DBI_BYTES + (uint64_t)pe_u32(header + DBI_SIZES);
+	fresh.parts_bytes = pe_u32(header + DBI_PARTS_BYTES);
 	fresh.extra_bytes = pe_u32(header + DBI_EXTRA_BYTES);
 	*dbi = fresh;
 	return 0;
@@ -76,7 +79,7 @@ int pdb_read_dbi(struct msf *msf, struct pdb_dbi *dbi, struct err *err)
 int pdb_read_identity(const char *path, struct pdb_identity *identity, struct err *err)
 {
 	struct pdb_identity fresh = {0};
-	struct pdb_dbi dbi;
+	struct pdb_dbi dbi = {0};
 	struct msf msf;
 	int rc = msf_open(&msf, path, err);
 
@@ -91,10 +94,4 @@ int pdb_read_identity(const char *path, struct pdb_identity *identity, struct er
 	}
 	msf_close(&msf);
 	return rc;
-}
-
-int pdb_read_functions(const char *path, struct pe_exports *functions, struct err *err)
-{
-	(void)functions;
-	return err_set(err, ERR_TARGET, path, "PDB files are not read yet");
 }

@@ -25,7 +25,22 @@ struct pdb_identity {
 int pdb_read_identity(const char *path, struct pdb_identity *identity, struct err *err);
 
 /* The functions among its public symbols, by rva then name; their ordinals are 0. Names are as the
- * compiler made them. Errors as above; the caller releases *functions after success. */
+ * compiler made them, those of 32-bit images without the '_' before what the source says. Errors as
+ * above, also when the image was rearranged after it was linked (OMAP): the places of its symbols are
+ * those of before. The caller releases *functions after success. */
 int pdb_read_functions(const char *path, struct pe_exports *functions, struct err *err);
+
+/* What it knows of the image it belongs to: machine, bits and sections, without what they are for; all
+ * else is 0. Errors as above. */
+int pdb_read_sections(const char *path, struct pe_image *image, struct err *err);
+
+struct pdb_parts {
+	struct pe_range *list; /* by rva; the caller frees it */
+	size_t count;
+};
+
+/* The pieces that the linker put the image together from: of one object file each, or of one function
+ * where the compiler made such. None when it does not say. Errors as above. */
+int pdb_read_parts(const char *path, struct pdb_parts *parts, struct err *err);
 
 #endif

@@ -56,7 +56,7 @@ static int load_directory(struct msf *msf, uint32_t index, struct err *err)
 {
 	uint32_t per_block = msf->block_bytes / NUMBER_BYTES;
 	uint64_t map_at = SUPER_MAP + (uint64_t)(index / per_block) * NUMBER_BYTES;
-	unsigned char number[NUMBER_BYTES];
+	unsigned char number[NUMBER_BYTES] = {0};
 	int rc;
 
 	if (msf->block_index == index)
@@ -124,7 +124,7 @@ int msf_read(struct msf *msf, const struct msf_stream *stream, uint64_t at, void
 	if (at > stream->bytes || len > stream->bytes - at)
 		return msf_damaged(msf, err);
 	while (len) {
-		uint32_t from = (uint32_t)(at % msf->block_bytes), number;
+		uint32_t from = (uint32_t)(at % msf->block_bytes), number = 0;
 		uint32_t index = (uint32_t)(at / msf->block_bytes);
 		size_t part = msf->block_bytes - from;
 		int rc = read_number(msf, stream->list_at + index * NUMBER_BYTES, &number, err);
@@ -197,8 +197,9 @@ int msf_open(struct msf *msf, const char *path, struct err *err)
 	rc = read_super(msf, err);
 	if (!rc) {
 		msf->block = malloc(msf->block_bytes);
-		if (!msf->block)
-			rc = err_set(err, ERR_NOMEM, NULL, NULL);
+		rc = msf->block ? 0 : -ERR_NOMEM;
+		if (rc)
+			err_set(err, ERR_NOMEM, NULL, NULL);
 	}
 	if (!rc)
 		rc = read_stream_count(msf, err);

@@ -3,15 +3,27 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/buf.h"
 #include "core/os.h"
+#include "symbolize/files/pdb.h"
 #include "symbolize/keep.h"
+#include "symbolize/tables/demangle.h"
+
+/* In the order in which they are believed: exports may be names for others' use. */
+enum { SYMBOLS, PUBLICS, EXPORTS, TABLES };
+enum { NAMES_LOOKED_AT = 100 };
+
+static const char *const table_names[TABLES] = {"symbols", "publics", "exports"};
 
 struct tables {
 	const struct module_files *files;
 	bool no_demangle;
 	bool is_open, is_read;
-	struct os_file file;
-	struct pe_exports symbols, exports;
+	struct os_file file; /* the image */
+	struct pe_exports lists[TABLES];
+	struct pe_image *pdb_image; /* what the PDB says of it, when the image is not here */
+	struct pdb_parts pdb_parts; /* likewise */
+	bool is_pdb_image_read;
 };
 
 static int read_file(void *ctx, uint64_t offset, void *bytes, size_t len)
@@ -47,101 +59,243 @@ void tables_free(struct tables *tables)
 	if (!tables)
 		return;
 	tables_rest(tables);
-	pe_exports_release(&tables->symbols);
-	pe_exports_release(&tables->exports);
+	for (size_t i = 0; i < TABLES; i++)
+		pe_exports_release(&tables->lists[i]);
+	free(tables->pdb_parts.list);
+	free(tables->pdb_image);
 	free(tables);
 }
 
-static bool is_ready(struct tables *tables)
+static void read_pdb_image(struct tables *tables)
 {
-	if (!tables->is_open && tables->files->image)
-		tables->is_open = !os_open(&tables->file, tables->files->image, NULL);
-	return tables->is_open;
+	tables->is_pdb_image_read = true;
+	tables->pdb_image = calloc(1, sizeof(*tables->pdb_image));
+	if (tables->pdb_image && pdb_read_sections(tables->files->pdb, tables->pdb_image, NULL)) {
+		free(tables->pdb_image);
+		tables->pdb_image = NULL;
+	}
+	if (tables->pdb_image && pdb_read_parts(tables->files->pdb, &tables->pdb_parts, NULL))
+		tables->pdb_parts = (struct pdb_parts){0};
 }
 
-bool tables_reach(struct tables *tables, uint32_t start, uint32_t rva)
+/* The image's headers, when it can be read now, or else what its PDB has of them. NULL: neither is
+ * here. */
+static const struct pe_image *image_of(struct tables *tables)
+{
+	if (tables->files->image) {
+		if (!tables->is_open)
+			tables->is_open = !os_open(&tables->file, tables->files->image, NULL);
+		return tables->is_open ? tables->files->pe : NULL;
+	}
+	if (tables->files->pdb && !tables->is_pdb_image_read)
+		read_pdb_image(tables);
+	return tables->pdb_image;
+}
+
+static void read_lists(struct tables *tables)
 {
 	struct pe_source source = file_source(tables);
-	const struct pe_section *section;
-	uint32_t function;
+	struct pe_exports *lists = tables->lists;
 
-	if (!is_ready(tables))
-		return false;
-	section = pe_section_at(tables->files->pe, rva);
-	if (!section || start > rva || start < section->rva)
-		return false;
-	if (pe_function_start(&source, tables->files->pe, rva, &function) < 0)
-		return true; /* no table says more */
-	return start >= function;
+	tables->is_read = true;
+	if (tables->is_open && pe_symbols_read(&source, tables->files->pe, &lists[SYMBOLS]))
+		lists[SYMBOLS] = (struct pe_exports){0};
+	if (tables->is_open && pe_exports_read(&source, tables->files->pe, &lists[EXPORTS]))
+		lists[EXPORTS] = (struct pe_exports){0};
+	if (tables->files->pdb && pdb_read_functions(tables->files->pdb, &lists[PUBLICS], NULL))
+		lists[PUBLICS] = (struct pe_exports){0};
 }
 
-uint64_t tables_offset(struct tables *tables, uint32_t rva)
-{
-	struct pe_source source = file_source(tables);
-	uint32_t start;
-
-	if (!is_ready(tables) || pe_function_start(&source, tables->files->pe, rva, &start) != 1)
-		return 0;
-	return (uint64_t)rva + 1 - start;
-}
-
-/* The last that begins at or below rva, of several for one place the first by name. */
-static const struct pe_export *last_below(const struct pe_exports *table, uint32_t rva)
+/* How many of the table begin below rva. */
+static size_t count_below(const struct pe_exports *table, uint64_t rva)
 {
 	size_t low = 0, count = table->count;
 
-	while (count) { /* the first that begins above rva */
+	while (count) {
 		size_t half = count / 2;
 
-		if (table->list[low + half].rva <= rva) {
+		if (table->list[low + half].rva < rva) {
 			low += half + 1;
 			count -= half + 1;
 		} else {
 			count = half;
 		}
 	}
-	while (low > 1 && table->list[low - 2].rva == table->list[low - 1].rva)
-		low--;
-	return low ? &table->list[low - 1] : NULL;
+	return low;
 }
 
-static void read_tables(struct tables *tables)
+/* The last that begins at or below rva, of several for one place the first by name. */
+static const struct pe_export *last_below(const struct pe_exports *table, uint32_t rva)
+{
+	size_t count = count_below(table, (uint64_t)rva + 1);
+
+	return count && table->list ? &table->list[count_below(table, table->list[count - 1].rva)] :
+				      NULL;
+}
+
+/* The same of all tables. NULL: there is none. */
+static const struct pe_export *nearest(struct tables *tables, uint32_t rva, const char **by)
+{
+	const struct pe_export *found = NULL;
+
+	if (!tables->is_read)
+		read_lists(tables);
+	for (size_t i = 0; i < TABLES; i++) {
+		const struct pe_export *function = last_below(&tables->lists[i], rva);
+
+		if (function && (!found || function->rva > found->rva)) {
+			found = function;
+			*by = table_names[i];
+		}
+	}
+	return found;
+}
+
+/* As pe_function_start(). What cannot be read is as no table. */
+static int function_start(
+	struct tables *tables, const struct pe_image *image, uint32_t rva, uint32_t *start)
 {
 	struct pe_source source = file_source(tables);
 
-	tables->is_read = true;
-	if (pe_symbols_read(&source, tables->files->pe, &tables->symbols))
-		tables->symbols = (struct pe_exports){0};
-	if (pe_exports_read(&source, tables->files->pe, &tables->exports))
-		tables->exports = (struct pe_exports){0};
+	return pe_function_start(&source, image, rva, start);
+}
+
+/* Functions that are not public have no name in a PDB's tables; but those of other object files, and
+ * often each, lie in a part of their own. */
+static bool is_one_part(const struct tables *tables, uint32_t start, uint32_t rva)
+{
+	const struct pdb_parts *parts = &tables->pdb_parts;
+	size_t low = 0, count = parts->count;
+
+	while (count) { /* how many begin at or below rva */
+		size_t half = count / 2;
+
+		if (parts->list[low + half].rva <= rva) {
+			low += half + 1;
+			count -= half + 1;
+		} else {
+			count = half;
+		}
+	}
+	if (!parts->list || !low)
+		return !parts->count;
+	return start >= parts->list[low - 1].rva &&
+	       rva - parts->list[low - 1].rva < parts->list[low - 1].size_bytes;
+}
+
+/* The same function, by the table of them, also when a part of it was moved away. Where that has
+ * nothing, one without a frame of its own, no function may begin between. */
+static bool is_one_function(
+	struct tables *tables, const struct pe_image *image, uint32_t start, uint32_t rva)
+{
+	uint32_t function, other;
+	const struct pe_export *last;
+	const char *by;
+	int rc = function_start(tables, image, rva, &function);
+
+	if (rc == 1)
+		return function_start(tables, image, start, &other) == 1 && other == function;
+	if ((rc == 0 && start < function) || !is_one_part(tables, start, rva))
+		return false;
+	last = nearest(tables, rva, &by);
+	return !last || last->rva <= start;
+}
+
+bool tables_reach(struct tables *tables, uint32_t start, uint32_t rva)
+{
+	const struct pe_image *image = image_of(tables);
+	const struct pe_section *section = image ? pe_section_at(image, rva) : NULL;
+
+	return section && start <= rva && start >= section->rva &&
+	       is_one_function(tables, image, start, rva);
+}
+
+/* The name of what covers rva, or NULL. */
+static const struct pe_export *find_function(struct tables *tables, uint32_t rva, const char **by)
+{
+	const struct pe_image *image = image_of(tables);
+	const struct pe_export *function = image ? nearest(tables, rva, by) : NULL;
+	uint32_t start;
+
+	if (!function || tables_reach(tables, function->rva, rva))
+		return function;
+	if (function_start(tables, image, rva, &start) != 1)
+		return NULL;
+	function = nearest(tables, start, by); /* rva is in a part that was moved away from it */
+	return function && function->rva == start ? function : NULL;
+}
+
+uint64_t tables_offset(struct tables *tables, uint32_t rva)
+{
+	const struct pe_image *image = image_of(tables);
+	const struct pe_export *function;
+	const char *by;
+	uint32_t start;
+
+	if (image && function_start(tables, image, rva, &start) == 1)
+		return start <= rva ? (uint64_t)rva + 1 - start : 0;
+	function = find_function(tables, rva, &by);
+	return function ? (uint64_t)rva + 1 - function->rva : 0;
+}
+
+/* A copy in the arena, demangled if that is wanted and possible. NULL: out of memory. */
+static const char *shown_name(struct tables *tables, const char *name, struct arena *arena)
+{
+	const char *kept = NULL;
+	struct buf text;
+	int rc;
+
+	buf_init(&text);
+	rc = tables->no_demangle ? 0 : demangle(name, &text);
+	if (rc == 1)
+		kept = arena_text(arena, text.data, text.len);
+	else if (!rc)
+		kept = arena_text(arena, name, strlen(name));
+	buf_release(&text);
+	return kept;
 }
 
 int tables_find(struct tables *tables, uint32_t rva, struct arena *arena, struct symbol *symbol,
 	const char **by)
 {
-	const struct pe_export *function;
+	const char *table = "";
+	const struct pe_export *function = find_function(tables, rva, &table);
+	const char *name;
 
-	(void)arena;
-	if (!is_ready(tables))
+	if (!function)
 		return 0;
-	if (!tables->is_read)
-		read_tables(tables);
-	*by = "symbols";
-	function = last_below(&tables->symbols, rva);
-	if (!function || !tables_reach(tables, function->rva, rva)) {
-		*by = "exports";
-		function = last_below(&tables->exports, rva);
-	}
-	if (!function || !tables_reach(tables, function->rva, rva))
-		return 0;
-	*symbol = (struct symbol){
-		.function = function->name, .offset_bytes = (uint64_t)rva + 1 - function->rva};
+	name = shown_name(tables, function->name, arena);
+	if (!name)
+		return -ERR_NOMEM;
+	*symbol = (struct symbol){.function = name,
+		.offset_bytes = function->rva <= rva ? (uint64_t)rva + 1 - function->rva : 0};
+	*by = table;
 	return 1;
+}
+
+/* Of several names for one place the first mangled one, or else the first. Not all of very many. */
+static const char *name_in(const struct pe_exports *table, uint32_t rva)
+{
+	size_t from = count_below(table, rva), end = count_below(table, (uint64_t)rva + 1);
+
+	for (size_t i = from; i < end && i - from < NAMES_LOOKED_AT; i++) {
+		if (is_mangled(table->list[i].name))
+			return table->list[i].name;
+	}
+	return from < end ? table->list[from].name : NULL;
 }
 
 const char *tables_name_at(struct tables *tables, uint32_t rva)
 {
-	(void)tables;
-	(void)rva;
-	return NULL;
+	const char *found = NULL;
+
+	if (image_of(tables) && !tables->is_read)
+		read_lists(tables);
+	for (size_t i = 0; i < TABLES; i++) {
+		const char *name = name_in(&tables->lists[i], rva);
+
+		if (name && (!found || (!is_mangled(found) && is_mangled(name))))
+			found = name;
+	}
+	return found;
 }

@@ -22,8 +22,9 @@ void tables_free(struct tables *tables);
 void tables_rest(struct tables *tables);
 
 /*
- * The last function that begins at or below rva and can reach it: 1, *symbol (texts in the arena, offset
- * that of the byte behind rva) and *by, "symbols", "publics" or "exports"; 0: none; or -ERR_NOMEM.
+ * The last function that begins at or below rva and can reach it, or the one that rva's part was moved
+ * away from: 1, *symbol (texts in the arena, offset that of the byte behind rva) and *by, "symbols",
+ * "publics" or "exports"; 0: none; or -ERR_NOMEM.
  */
 int tables_find(struct tables *tables, uint32_t rva, struct arena *arena, struct symbol *symbol,
 	const char **by);
@@ -32,7 +33,8 @@ int tables_find(struct tables *tables, uint32_t rva, struct arena *arena, struct
  * sections, or another function lies between. */
 bool tables_reach(struct tables *tables, uint32_t start, uint32_t rva);
 
-/* From the start of the function that covers rva to the byte behind rva; 0: not known. */
+/* From the start of the function that covers rva to the byte behind rva; 0: not known, or it starts
+ * behind rva, which is in a part of it that was moved away. */
 uint64_t tables_offset(struct tables *tables, uint32_t rva);
 
 /* The name of a function that begins at exactly this rva, as the compiler made it (mangled); NULL: no

@@ -76,7 +76,7 @@ static int tree(int depth)
 	fflush(stdout);
 	keep_block((size_t)(depth + 1) * 1000);
 	snprintf(arguments, sizeof(arguments), "tree %d", depth - 1);
-	return depth && run(arguments) != (DWORD)(9 + depth) ? 99 : 10 + depth;
+	return depth && run(arguments) != 9 + (DWORD)depth ? 99 : 10 + depth;
 }
 
 static int orphan(void)
@@ -195,10 +195,16 @@ static int steps(void)
 	return 0;
 }
 
+/* The argument at this place, or what stands for it when there is none. */
+static int number_at(int at, int argc, char **argv, int otherwise)
+{
+	return at < argc ? (int)strtol(argv[at], NULL, 10) : otherwise;
+}
+
 int main(int argc, char **argv)
 {
 	const char *what = argc > 1 ? argv[1] : "";
-	int number = argc > 2 ? atoi(argv[2]) : 0;
+	int number = number_at(2, argc, argv, 0);
 
 	if (!strcmp(what, "tree"))
 		return tree(number);
@@ -209,13 +215,13 @@ int main(int argc, char **argv)
 	if (!strcmp(what, "ended"))
 		return !ends(CREATE_SUSPENDED) || !ends(0);
 	if (!strcmp(what, "many"))
-		return many(number, argc > 3 ? atoi(argv[3]) : 1);
+		return many(number, number_at(3, argc, argv, 1));
 	if (!strcmp(what, "closed"))
 		return start_closed();
 	if (!strcmp(what, "abandon"))
 		return abandon();
 	if (!strcmp(what, "revive"))
-		return revive((DWORD)number, argc > 3 ? (DWORD)atoi(argv[3]) : 0);
+		return revive((DWORD)number, (DWORD)number_at(3, argc, argv, 0));
 	if (!strcmp(what, "steps"))
 		return steps();
 	if (!strcmp(what, "wait"))

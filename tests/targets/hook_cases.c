@@ -99,10 +99,12 @@ static NOINLINE void nothing_at_all(void)
 
 static NOINLINE void too_much(void)
 {
-	char *block = HeapAlloc(heap, HEAP_ZERO_MEMORY, 1000);
+	char *block = HeapAlloc(heap, HEAP_ZERO_MEMORY, 1000), *volatile by_c;
 
 	answer("huge", HeapAlloc(heap, 0, HUGE_BYTES) != NULL);
-	answer("huge by C", malloc(HUGE_BYTES) != NULL);
+	by_c = malloc(HUGE_BYTES);
+	answer("huge by C", by_c != NULL);
+	free(by_c);
 	answer("all there is", HeapAlloc(heap, 0, (SIZE_T)-1) != NULL);
 	answer("grow to huge", HeapReAlloc(heap, 0, block, HUGE_BYTES) != NULL);
 	known("grow to huge", block, 1000, heap, too_much);
@@ -385,7 +387,7 @@ static NOINLINE void *sampled(int i)
 /* 1 - exp(-bytes / mean) of the blocks, give or take 6 standard deviations. */
 static void right_share(const char *what, uint64_t bytes)
 {
-	double p = 1 - exp(-(double)bytes / MEAN_BYTES), mean = SAMPLED / 2 * p;
+	double p = 1 - exp(-(double)bytes / MEAN_BYTES), mean = SAMPLED / 2.0 * p;
 	double away = (double)own_table_count(area, heap, bytes) - mean;
 
 	if (away * away > 36 * mean * (1 - p)) {

@@ -72,14 +72,14 @@ static int compare(const struct tracer_area *area, const struct library *library
 	if (unload->module == TRACER_NO_MODULE)
 		return wrong("there is no record");
 	if (module->path_units != library->path_units ||
-		_wcsnicmp(path, library->path, library->path_units))
+		_wcsnicmp(path, library->path, library->path_units) != 0)
 		return wrong("its path");
 	if (module->image_bytes != library->image_bytes ||
 		module->timestamp != library->timestamp || module->checksum != library->checksum)
 		return wrong("its headers");
-	if (module->age != library->age || memcmp(module->guid, library->guid, 16) ||
+	if (module->age != library->age || memcmp(module->guid, library->guid, 16) != 0 ||
 		module->pdb_bytes != strlen(library->pdb) ||
-		memcmp(path + module->path_units, library->pdb, module->pdb_bytes))
+		memcmp(path + module->path_units, library->pdb, module->pdb_bytes) != 0)
 		return wrong("its debug record");
 	return 0;
 }
@@ -124,7 +124,7 @@ int main(int argc, char **argv)
 {
 	const struct tracer_area *area = own_table();
 	const struct tracer_unload *first = NULL, *unload = NULL;
-	struct library library;
+	struct library library = {0};
 
 	if (!area) {
 		puts("no tracer");

@@ -65,7 +65,7 @@ static struct block *fill(struct block *block, uint32_t maker, uint32_t bytes, u
 					       HeapReAlloc(GetProcessHeap(), 0, old, bytes) :      \
 					       HeapReAlloc(own_heap, 0, old, bytes);               \
                                                                                                    \
-		return fill(block, COUNT + n, bytes, kind);                                        \
+		return fill(block, COUNT + (n), bytes, kind);                                      \
 	}
 MAKERS(MAKER)
 

@@ -120,13 +120,10 @@ static int tell(HANDLE to, const wchar_t *what, wchar_t *arg)
 {
 	static wchar_t text[UNITS];
 
-	if (!wcscmp(what, L"env") && GetEnvironmentVariableW(arg, text, UNITS))
-		say(to, text);
-	else if (!wcscmp(what, L"env"))
-		say(to, L"unset");
-	else if (!wcscmp(what, L"folder") && GetCurrentDirectoryW(UNITS, text))
-		say(to, text);
-	else if (!wcscmp(what, L"image") && GetModuleFileNameW(NULL, text, UNITS))
+	if (!wcscmp(what, L"env"))
+		say(to, GetEnvironmentVariableW(arg, text, UNITS) ? text : L"unset");
+	else if ((!wcscmp(what, L"folder") && GetCurrentDirectoryW(UNITS, text)) ||
+		 (!wcscmp(what, L"image") && GetModuleFileNameW(NULL, text, UNITS)))
 		say(to, text);
 	else if (!wcscmp(what, L"streams"))
 		tell_streams(to);

@@ -117,6 +117,29 @@ static inline void made_dbi(
 		made_number(dbi, i == 5 ? MADE_SECTIONS : 0xffff, 2);
 }
 
+/* Says that the linker put these together: section, offset and size of each. To be called after
+ * made_dbi(). */
+static inline void made_parts(
+	struct made_pdb *pdb, uint32_t version, const uint32_t (*parts)[3], size_t count)
+{
+	struct made_bytes *dbi = &pdb->streams[MADE_DBI].content;
+	size_t entry_bytes = version == 0xf12eba2d ? 28 : 32, end;
+	unsigned char tail[22];
+
+	dbi->len -= sizeof(tail);
+	memcpy(tail, dbi->bytes + dbi->len, sizeof(tail));
+	made_set(dbi, 28, 4 + count * entry_bytes, 4);
+	made_number(dbi, version, 4);
+	for (size_t i = 0; i < count; i++) {
+		end = dbi->len + entry_bytes;
+		made_number(dbi, parts[i][0], 4);
+		made_number(dbi, parts[i][1], 4);
+		made_number(dbi, parts[i][2], 4);
+		made_fill(dbi, end);
+	}
+	made_add(dbi, tail, sizeof(tail));
+}
+
 static inline void made_section(
 	struct made_pdb *pdb, const char *name, uint32_t rva, uint32_t bytes)
 {

@@ -248,7 +248,7 @@ static void test_the_summary_names_what_is_missing(void **state)
 	assert_non_null(to);
 	write_in(OURS END, strlen(OURS END));
 	assert_int_equal(input_open(&input, in_path, &err), 0);
-	assert_int_equal(addnames_init(&work, &err), 0);
+	assert_int_equal(addnames_init(&work, &no_cache, &err), 0);
 	assert_int_equal(addnames_read(&work, &input, false, &err), 0);
 	assert_int_equal(addnames_resolve(&work, &err), 0);
 	addnames_summary(&work, to, "hsym");
@@ -301,7 +301,7 @@ static int read_kept(const char *path, size_t max_bytes, size_t *kept_bytes)
 	input.is_kept = true;
 	if (max_bytes)
 		input.max_bytes = max_bytes;
-	assert_int_equal(addnames_init(&work, &err), 0);
+	assert_int_equal(addnames_init(&work, &no_cache, &err), 0);
 	rc = addnames_read(&work, &input, false, &err);
 	*kept_bytes = input.kept.cap;
 	addnames_release(&work);

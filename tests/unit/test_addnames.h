@@ -15,6 +15,7 @@
 #define NAME_10 "// hsnap: name addr=400010 function=\"f\" offset=1\n"
 #define NAME_20 "// hsnap: name addr=400020 function=\"g\" offset=2 file=\"s.c\" line=3\n"
 
+static const struct symbol_options no_cache = {.no_cache = true};
 static char dir[300], in_path[340], out_path[340];
 
 static inline int make_dir(void **state)
@@ -73,7 +74,7 @@ static inline int add_names(bool accept_cut)
 	int rc;
 
 	assert_int_equal(input_open(&input, in_path, &err), 0);
-	assert_int_equal(addnames_init(&work, &err), 0);
+	assert_int_equal(addnames_init(&work, &no_cache, &err), 0);
 	rc = addnames_read(&work, &input, accept_cut, &err);
 	if (!rc) {
 		assert_int_equal(addnames_resolve(&work, &err), 0);

@@ -35,7 +35,7 @@ static void bad_lines_are_counted_in_the_summary(void **state)
 	assert_non_null(to);
 	write_in(dump, sizeof(dump) - 1);
 	assert_int_equal(input_open(&input, in_path, &err), 0);
-	assert_int_equal(addnames_init(&work, &err), 0);
+	assert_int_equal(addnames_init(&work, &no_cache, &err), 0);
 	assert_int_equal(addnames_read(&work, &input, false, &err), 0);
 	assert_int_equal(addnames_resolve(&work, &err), 0);
 	addnames_summary(&work, to, "hsym");

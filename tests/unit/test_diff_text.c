@@ -128,9 +128,10 @@ static void names_inlined_functions_and_lines_are_shown(void **state)
 				     "\tapp!outer<int, char>?+AB\n"
 				     "\tlib!inlined+1F (a,(1).c, 7)\n"
 				     "\tapp+800 : 140000800\n\n"));
-	assert_int_equal(naming_missing(&naming, &words), 0);
-	assert_string_equal(words.data, "1 of 3 frames have no name: 1 in app; hsym can add names "
-					"where the modules' files are");
+	assert_int_equal(naming_missing(&naming, false, &words), 0);
+	assert_string_equal(words.data,
+		"1 of 3 frames have no name: 1 in app; hsym --explain new.txt "
+		"says why");
 	free(text);
 	buf_release(&words);
 	naming_release(&naming);
@@ -160,7 +161,7 @@ static void names_that_a_dump_carries_are_used(void **state)
 	rewind(say);
 	assert_non_null(fgets(words, sizeof(words), say));
 	assert_string_equal(words, "hdiff: 2 of 3 frames have no name: 1 in app, 1 in lib; hsym "
-				   "can add names where the modules' files are\n");
+				   "--explain new.txt says why\n");
 	assert_int_equal(fclose(say), 0);
 }
 
@@ -256,7 +257,7 @@ static void without_names_no_frames_are_kept(void **state)
 	assert_int_equal(naming_make(&naming, &comparison, false, &err), 0);
 	assert_int_equal(naming_find(&naming, &(uint32_t){0}, 1, &err), 0);
 	assert_int_equal(comparison.names->count, 0);
-	assert_int_equal(naming_missing(&naming, &words), 0);
+	assert_int_equal(naming_missing(&naming, false, &words), 0);
 	assert_int_equal(words.len, 0);
 	buf_release(&words);
 	naming_release(&naming);
@@ -299,7 +300,7 @@ static void names_of_the_old_dump_are_used_where_the_new_has_none(void **state)
 	rewind(say);
 	assert_non_null(fgets(words, sizeof(words), say));
 	assert_string_equal(words, "hdiff: 6 of 9 frames have no name: 3 in app, 3 in lib; hsym "
-				   "can add names where the modules' files are\n");
+				   "--explain new.txt says why\n");
 	assert_int_equal(fclose(say), 0);
 }
 

@@ -4,14 +4,13 @@
 #define SHORT_MS 300
 
 /* A shell script that is called llvm-symbolizer. For each line that asks, $line, it can say
- * $(answer NAME); count is how many were asked. */
+ * $(answer NAME); the last line of each module asks about an address beyond all. */
 static void fake_llvm(const char *script)
 {
 	static const char head[] =
 		"#!/bin/sh\n"
-		"answer() { path=${line#CODE }; printf '{\"Address\":\"%s\",\"ModuleName\":%s,"
-		"\"Symbol\":[{\"FileName\":\"s.c\",\"FunctionName\":\"%s\",\"Line\":7,"
-		"\"StartAddress\":\"\"}]}\\n' \"${line##* }\" \"${path% *}\" \"$1\"; }\n";
+		"answer() { printf '%s\\n%s\\n  Filename: s.c\\n  Line: 7\\n  Column: 0\\n\\n' "
+		"\"${line##* }\" \"$1\"; }\n";
 	char text[2000], path[4096];
 
 	snprintf(text, sizeof(text), "%s%s", head, script);
@@ -72,8 +71,9 @@ static void test_answers_go_to_the_questions_they_answer(void **state)
 		"while read -r line; do count=$((count + 1)); answer \"f$count\"; done\n";
 	static const char swapped[] = "read -r first\nread -r line\nanswer f2\nline=$first\n"
 				      "answer f1\nread -r line\n";
-	static const char other[] = "while read -r line; do line=\"CODE \\\"/x\\\" ${line##* }\"; "
-				    "answer f; done\n";
+	static const char other[] = "while read -r line; do line=\"${line}0\"; answer f; done\n";
+	static const char late[] = "read -r line\nanswer f1\nread -r line\nanswer f2\n"
+				   "read -r line\nline='0x1'\nanswer f3\nread -r line\n";
 	static const char twice[] = "while read -r line; do answer f1; answer f2; done\n";
 
 	(void)state;
@@ -83,6 +83,7 @@ static void test_answers_go_to_the_questions_they_answer(void **state)
 	check_fake(swapped, "hidden", "api", true);
 	check_fake(other, "hidden", "api", true);
 	check_fake(twice, "f1", "api", true);
+	check_fake(late, "f1", "f2", false);
 }
 
 /* A byte now and then is no progress, a whole answer is. */
@@ -98,9 +99,8 @@ static void test_a_helper_that_hangs_is_given_up(void **state)
 	check_fake("while echo x; do sleep 0.05; done\n", "hidden", "api", true);
 	check_fake("read -r line; answer f1; exec sleep 30\n", "f1", "api", true);
 	assert_true(os_time_ms() - start < 20000);
-	check_fake("read -r line; sleep 0.2; answer f1; read -r line; sleep 0.2; answer f2\n"
-		   "read -r line\n",
-		"f1", "f2", false);
+	check_fake(
+		"while read -r line; do sleep 0.2; answer f$((n += 1)); done\n", "f1", "f2", false);
 }
 
 /* The helper says that it runs to a pipe which nobody else holds open: its end is that of the
@@ -136,30 +136,65 @@ static void test_no_helper_outlives_us(void **state)
 	no_fake_llvm();
 }
 
-/* The helper's input is lines with the path in quotes: such a path could ask what we did not. */
-static void test_paths_that_cannot_be_asked_for_are_not(void **state)
+/* Asks for api() of the module at path. */
+static void check_path_asked(const char *path)
 {
-	static const char *const names[] = {"a\"b", "a\nb", "a\rb"};
-	char path[400], to[800], started[350];
+	struct symbolizer *symbolizer = symbolizer_new(NULL, NULL);
+	struct module odd = module;
+	struct symbols found;
+	char copy[2000];
+
+	snprintf(copy, sizeof(copy), "%s", path);
+	odd.path = copy;
+	found = ask(symbolizer, &odd, api_return);
+	assert_int_equal(found.count, 1);
+	assert_string_equal(found.list[0].function, "same");
+	assert_int_equal(found.list[0].line, 7);
+	symbolizer_free(symbolizer);
+}
+
+/* Folders in folders until the path of a link to exe is longer than a question may be. */
+static void make_deep(char *path, char *to, size_t size)
+{
+	char name[201];
+
+	memset(name, 'd', sizeof(name) - 1);
+	name[sizeof(name) - 1] = '\0';
+	snprintf(path, size, "C:");
+	snprintf(to, size, "%s/drive_c", dir);
+	for (int i = 0; i < 6; i++) {
+		snprintf(path + strlen(path), size - strlen(path), "\\%s", name);
+		snprintf(to + strlen(to), size - strlen(to), "/%s", name);
+		assert_int_equal(mkdir(to, 0755), 0);
+	}
+	snprintf(path + strlen(path), size - strlen(path), "\\deep.exe");
+	snprintf(to + strlen(to), size - strlen(to), "/deep.exe");
+	assert_int_equal(symlink(exe, to), 0);
+}
+
+/* The helper's input is lines with the path in quotes, and no long ones: such a path could ask what we
+ * did not. The file has another name then. */
+static void test_paths_that_cannot_be_asked_for_are_asked_by_another_name(void **state)
+{
+	static const char *const names[] = {"a\"b", "a\nb", "a\rb", "a b", "\xc3\xa4"};
+	char path[2000], to[2000], script[1500];
 
 	(void)state;
 	need_exe();
-	snprintf(started, sizeof(started), "%s/started", dir);
-	snprintf(path, sizeof(path), "touch %s\n", started);
-	fake_llvm(path);
+	snprintf(script, sizeof(script),
+		"while read -r line; do path=${line#*\\\"}; cmp -s \"${path%%\\\"*}\" %s && "
+		"answer same; done\n",
+		exe);
+	fake_llvm(script);
 	for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++) {
-		struct module odd = module;
-
 		snprintf(path, sizeof(path), "C:\\%s", names[i]);
 		snprintf(to, sizeof(to), "%s/drive_c/%s", dir, names[i]);
 		assert_int_equal(symlink("Mixed Case/App.exe", to), 0);
-		odd.path = path;
-		check_tables(&odd, true);
+		check_path_asked(path);
 		unlink(to);
 	}
-	assert_int_equal(access(started, F_OK), -1);
-	check_tables(&module, true);
-	assert_int_equal(access(started, F_OK), 0);
+	make_deep(path, to, sizeof(path));
+	check_path_asked(path);
 	no_fake_llvm();
 }
 
@@ -184,19 +219,21 @@ static void test_control_characters_of_names_are_made_harmless(void **state)
 
 	(void)state;
 	need_exe();
-	ask_fake("while read -r line; do answer 'a\\u001b\\u009bb\\u007f'; done\n", names);
+	ask_fake("while read -r line; do answer \"$(printf 'a\\033\\302\\233b\\177')\"; done\n",
+		names);
 	assert_string_equal(names[0], "a???b?");
 }
 
 /* Names alone, without a line, are not believed where another function lies between. */
-static const char far[] = "while read -r line; do answer far | sed 's/:7/:0/; s/\"\"/\"0x1\"/'; "
-			  "done\n";
+static const char far[] = "while read -r line; do answer far | sed 's/Line: 7/Line: 0/; "
+			  "s/  Column: 0/  Function start address: 0x1/'; done\n";
 
 /* Programs called llvm-symbolizer that die, answer nonsense or never end their line. */
 static void test_a_bad_llvm_symbolizer_harms_nothing(void **state)
 {
-	const char *const bad[] = {"exit 1\n", "read -r line\necho '{\"Symbol\":[{'\nexit 0\n",
-		"while read -r line; do echo '{\"Symbol\":[]}'; done\n",
+	const char *const bad[] = {"exit 1\n", "read -r line\nanswer x | head -2\nexit 0\n",
+		"while read -r line; do echo ${line##* }; echo; done\n",
+		"while read -r line; do echo '  Filename: x'; done\n",
 		"while read -r line; do echo nonsense; echo; done\n", "yes\n",
 		"yes xxxxxxxxxxxxxxxx | tr -d '\\n'\n"};
 
@@ -207,16 +244,225 @@ static void test_a_bad_llvm_symbolizer_harms_nothing(void **state)
 	check_fake(far, "hidden", "api", false);
 }
 
+/* Names are the file's; whatever they look like, they stay with it. */
+static void test_a_name_that_looks_like_answers_is_that_of_its_file_alone(void **state)
+{
+	static const char forged[] =
+		"while read -r line; do case $line in *forged*)\n"
+		"answer \"$(printf 'a\\n\\n0x%x\\nforged\\n  Filename: f\\n  Line: 1\\n\\n')\";;\n"
+		"*) answer true;; esac; done\n";
+	struct symbol_query queries[2];
+	struct symbolizer *symbolizer;
+	struct module other = module;
+	char to[400];
+
+	(void)state;
+	need_exe();
+	snprintf(to, sizeof(to), "%s/drive_c/forged.exe", dir);
+	assert_int_equal(symlink("Mixed Case/App.exe", to), 0);
+	other.path = (char[]){"C:\\forged.exe"};
+	fake_llvm(forged);
+	symbolizer = symbolizer_new(NULL, NULL);
+	queries[0] = (struct symbol_query){.addr = BASE + api_return, .module = &other};
+	queries[1] = (struct symbol_query){.addr = BASE + api_return, .module = &module};
+	assert_int_equal(symbolizer_resolve(symbolizer, queries, 2, NULL), 0);
+	assert_string_equal(queries[0].found.list[0].function, "api");
+	assert_string_equal(queries[1].found.list[0].function, "true");
+	symbolizer_free(symbolizer);
+	no_fake_llvm();
+	unlink(to);
+}
+
+/* Asks about count modules, of which those from bad on have it die; returns how many times it was
+ * started. */
+static unsigned count_starts(size_t count, size_t bad, const char *script)
+{
+	struct symbol_options options = {.patience_ms = SHORT_MS, .no_cache = true};
+	struct symbolizer *symbolizer = symbolizer_new(&options, NULL);
+	struct module modules[8];
+	struct symbol_query queries[8];
+	char paths[8][40], text[1000];
+	unsigned starts = 0;
+	FILE *file;
+
+	snprintf(text, sizeof(text), "echo >>%s/starts\n%s", dir, script);
+	fake_llvm(text);
+	for (size_t i = 0; i < count; i++) {
+		snprintf(paths[i], sizeof(paths[i]), "C:\\%s%zu.exe", i < bad ? "good" : "bad", i);
+		snprintf(text, sizeof(text), "%s/drive_c/%s", dir, paths[i] + 3);
+		assert_int_equal(symlink("Mixed Case/App.exe", text), 0);
+		modules[i] = module;
+		modules[i].path = paths[i];
+		queries[i] =
+			(struct symbol_query){.addr = BASE + api_return, .module = &modules[i]};
+	}
+	assert_int_equal(symbolizer_resolve(symbolizer, queries, count, NULL), 0);
+	for (size_t i = 0; i < count; i++) {
+		assert_string_equal(queries[i].found.list[0].function, i < bad ? "f" : "api");
+		snprintf(text, sizeof(text), "%s/drive_c/%s", dir, paths[i] + 3);
+		unlink(text);
+	}
+	assert_int_equal(symbolizer_trouble(symbolizer) != NULL, bad < count);
+	symbolizer_free(symbolizer);
+	no_fake_llvm();
+	snprintf(text, sizeof(text), "%s/starts", dir);
+	file = fopen(text, "r");
+	assert_non_null(file);
+	for (int c; (c = getc(file)) != EOF;)
+		starts += c == '\n';
+	(void)fclose(file);
+	unlink(text);
+	return starts;
+}
+
+static void test_one_helper_serves_all_and_one_that_dies_is_replaced(void **state)
+{
+	static const char dies[] =
+		"while read -r line; do case $line in *bad*) exit 1;; *) answer f;; esac; done\n";
+	static const char hangs[] = "while read -r line; do case $line in *bad*) exec sleep 30;; "
+				    "*) answer f;; esac; done\n";
+
+	(void)state;
+	need_exe();
+	assert_int_equal(count_starts(8, 8, dies), 1);
+	assert_int_equal(count_starts(3, 1, dies), 2);
+	assert_int_equal(count_starts(8, 1, dies), 3);
+	assert_int_equal(count_starts(8, 2, hangs), 1);
+}
+
+struct told {
+	unsigned asked, told, last_done, total;
+	unsigned stop_at;
+};
+
+static void take_progress(void *ctx, const char *name, size_t done, size_t total)
+{
+	struct told *told = ctx;
+
+	assert_string_equal(name, "APP.exe");
+	told->told++;
+	told->last_done = (unsigned)done;
+	told->total = (unsigned)total;
+}
+
+static bool stop_now(void *ctx)
+{
+	struct told *told = ctx;
+
+	return ++told->asked >= told->stop_at;
+}
+
+/* It is told about a helper that says nothing, and can stop the wait; what was said stays. */
+static void test_the_listener_can_stop_it(void **state)
+{
+	struct told told = {.stop_at = 5};
+	struct symbol_options options = {.no_cache = true,
+		.listener = {.ctx = &told, .progress = take_progress, .is_cancelled = stop_now}};
+	struct symbol_query queries[] = {{.addr = BASE + hidden_return, .module = &module},
+		{.addr = BASE + api_return, .module = &module}};
+	struct symbolizer *symbolizer;
+
+	(void)state;
+	need_exe();
+	fake_llvm("read -r line; answer f1; exec sleep 60\n");
+	symbolizer = symbolizer_new(&options, NULL);
+	assert_int_equal(symbolizer_resolve(symbolizer, queries, 2, NULL), 0);
+	assert_string_equal(queries[0].found.list[0].function, "f1");
+	assert_true(told.asked >= told.stop_at && told.asked < 30);
+	assert_true(told.told > 1);
+	assert_int_equal(told.total, 2);
+	assert_null(symbolizer_trouble(symbolizer));
+	symbolizer_free(symbolizer);
+	no_fake_llvm();
+}
+
+static void test_without_a_helper_the_story_says_so(void **state)
+{
+	struct symbol_story story;
+	struct symbolizer *symbolizer;
+
+	(void)state;
+	need_exe();
+	setenv("HSYM_LLVM", "llvm-symbolizer", 1); /* no full path */
+	symbolizer = symbolizer_new(NULL, NULL);
+	assert_string_equal(ask(symbolizer, &module, api_return).list[0].function, "api");
+	assert_int_equal(symbolizer_story(symbolizer, &module, &story, NULL), 0);
+	assert_non_null(strstr(story.reason, "HSYM_LLVM is not the full path of a program"));
+	assert_null(symbolizer_trouble(symbolizer));
+	symbolizer_free(symbolizer);
+	unsetenv("HSYM_LLVM");
+	setenv("PATH", "bin:/nowhere:", 1); /* nor is the current folder looked at */
+	symbolizer = symbolizer_new(NULL, NULL);
+	ask(symbolizer, &module, api_return);
+	ask(symbolizer, &module, hidden_return);
+	assert_int_equal(symbolizer_story(symbolizer, &module, &story, NULL), 0);
+	assert_non_null(strstr(story.reason, "llvm-symbolizer is not installed"));
+	assert_null(strstr(strstr(story.reason, "not installed") + 1, "not installed"));
+	symbolizer_free(symbolizer);
+	setenv("PATH", old_path, 1);
+}
+
+/* Asks with these options; the helper answers the path it was started by and its arguments. */
+static void ask_how(const struct symbol_options *options, char *name, size_t size)
+{
+	struct symbolizer *symbolizer = symbolizer_new(options, NULL);
+
+	snprintf(name, size, "%s", ask(symbolizer, &module, api_return).list[0].function);
+	symbolizer_free(symbolizer);
+}
+
+static void test_which_program_is_started_and_how(void **state)
+{
+	static const char *const others[] = {
+		"llvm-symbolizer-12", "llvm-symbolizer-14", "llvm-symbolizer-16", "named"};
+	static const char script[] =
+		"#!/bin/sh\nwhile read -r line; do printf '%s\\n%s\\n"
+		"  Filename: s.c\\n  Line: 7\\n\\n' \"${line##* }\" \"$0 $*\"; "
+		"done\n";
+	struct symbol_options options = {.no_demangle = true, .no_cache = true};
+	char name[1000], path[400];
+
+	(void)state;
+	need_exe();
+	fake_llvm("");
+	write_file("bin/llvm-symbolizer", script, 0755);
+	ask_how(NULL, name, sizeof(name));
+	assert_non_null(strstr(name, "bin/llvm-symbolizer "));
+	assert_non_null(strstr(name, " --demangle "));
+	for (size_t i = 0; i < sizeof(others) / sizeof(*others); i++) {
+		snprintf(path, sizeof(path), "bin/%s", others[i]);
+		write_file(path, script, 0755);
+	}
+	ask_how(&options, name, sizeof(name));
+	assert_non_null(strstr(name, "bin/llvm-symbolizer-16 "));
+	assert_non_null(strstr(name, " --no-demangle "));
+	snprintf(path, sizeof(path), "%s/bin/named", dir);
+	setenv("HSYM_LLVM", path, 1);
+	ask_how(NULL, name, sizeof(name));
+	assert_non_null(strstr(name, "bin/named "));
+	unsetenv("HSYM_LLVM");
+	for (size_t i = 0; i < sizeof(others) / sizeof(*others); i++) {
+		snprintf(path, sizeof(path), "%s/bin/%s", dir, others[i]);
+		unlink(path);
+	}
+	no_fake_llvm();
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_answers_go_to_the_questions_they_answer),
 		cmocka_unit_test(test_a_helper_that_hangs_is_given_up),
 		cmocka_unit_test(test_no_helper_outlives_us),
-		cmocka_unit_test(test_paths_that_cannot_be_asked_for_are_not),
+		cmocka_unit_test(test_paths_that_cannot_be_asked_for_are_asked_by_another_name),
 		cmocka_unit_test(test_one_file_is_asked_once_however_its_path_is_spelled),
 		cmocka_unit_test(test_control_characters_of_names_are_made_harmless),
 		cmocka_unit_test(test_a_bad_llvm_symbolizer_harms_nothing),
+		cmocka_unit_test(test_a_name_that_looks_like_answers_is_that_of_its_file_alone),
+		cmocka_unit_test(test_one_helper_serves_all_and_one_that_dies_is_replaced),
+		cmocka_unit_test(test_the_listener_can_stop_it),
+		cmocka_unit_test(test_without_a_helper_the_story_says_so),
+		cmocka_unit_test(test_which_program_is_started_and_how),
 	};
 
 	return cmocka_run_group_tests(tests, build, clean);

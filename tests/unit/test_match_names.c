@@ -329,9 +329,12 @@ static void each_place_is_kept_once_however_many_rows_have_it(void **state)
 	assert_int_equal(naming_find(&naming, rows, 50, &err), 0);
 	assert_int_equal(compared.comparison.names->count, 2 * 50 + 1);
 	buf_init(&words);
-	assert_int_equal(naming_missing(&naming, &words), 0);
+	assert_int_equal(naming_missing(&naming, false, &words), 0);
 	assert_string_equal(words.data, "150 of 150 frames have no name: 100 in app, 50 in lib; "
-					"hsym can add names where the modules' files are");
+					"hsym --explain new.txt says why");
+	buf_clear(&words);
+	assert_int_equal(naming_missing(&naming, true, &words), 0);
+	assert_string_equal(words.data, "stopped looking for names; 150 frames have none");
 	buf_release(&words);
 	naming_release(&naming);
 	compared_release(&compared);
@@ -418,7 +421,7 @@ static void a_comparison_that_was_read_has_its_own_frames(void **state)
 	assert_memory_equal(frames.items, items, sizeof(items));
 	assert_int_equal(frames.part_count, 2);
 	assert_memory_equal(frames.part_at, part_at, sizeof(part_at));
-	assert_int_equal(naming_missing(&naming, &words), 0);
+	assert_int_equal(naming_missing(&naming, false, &words), 0);
 	assert_int_equal(words.len, 0);
 	naming_release(&naming);
 	frames_release(&frames);

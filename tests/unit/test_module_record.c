@@ -49,7 +49,7 @@ static void make(int bits)
 	memset(bytes, 0, IMAGE_BYTES);
 	put(0, 0x5a4d, 2);
 	put(0x3c, PE_AT, 4);
-	memcpy(bytes + PE_AT, "PE\0\0", 4);
+	put(PE_AT, 0x4550, 4); /* "PE" */
 	put(PE_AT + 8, 0x5f123456, 4);
 	put(optional, bits == 64 ? 0x20b : 0x10b, 2);
 	put(optional + 64, 0x89abc, 4);
@@ -60,7 +60,7 @@ static void make(int bits)
 	put(DEBUG_AT + 28 + 12, 2, 4);
 	put(DEBUG_AT + 28 + 16, 24 + sizeof(pdb), 4);
 	put(DEBUG_AT + 28 + 20, RSDS_AT, 4);
-	memcpy(bytes + RSDS_AT, "RSDS", 4);
+	put(RSDS_AT, 0x53445352, 4); /* "RSDS" */
 	memcpy(bytes + RSDS_AT + 4, guid, sizeof(guid));
 	put(RSDS_AT + 20, 7, 4);
 	memcpy(bytes + RSDS_AT + 24, pdb, sizeof(pdb));

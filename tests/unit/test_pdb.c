@@ -187,7 +187,7 @@ static bool word_of(const char *command, const char *label, char *word)
 
 static void test_a_linkers_file_is_read_as_llvm_does(void **state)
 {
-	char command[2000], guid[100], age[100], plain[33] = "";
+	char command[2000], guid[100] = "", age[100] = "", plain[33] = "";
 	struct pdb_identity identity;
 	struct err err;
 	size_t len = 0;
@@ -205,7 +205,7 @@ static void test_a_linkers_file_is_read_as_llvm_does(void **state)
 	}
 	snprintf(command, sizeof(command), "llvm-pdbutil-16 dump --summary %s", path);
 	assert_true(word_of(command, "GUID: {", guid) && word_of(command, "Age: ", age));
-	for (const char *c = guid; *c != '}'; c++) {
+	for (const char *c = guid; *c && *c != '}'; c++) {
 		if (*c != '-')
 			plain[len++] = *c;
 	}

@@ -93,7 +93,7 @@ static inline uint64_t header(const char *word)
 
 static inline void write_file(const char *name, const char *text, int mode)
 {
-	char path[500];
+	char path[800];
 	FILE *file;
 
 	snprintf(path, sizeof(path), "%s/%s", dir, name);
@@ -109,12 +109,14 @@ static inline int build(void **state)
 {
 	static char windows_path[] = "C:\\mixed case\\APP.exe";
 	const char *path = getenv("PATH");
-	char command[1300];
+	char command[1300], here[200];
 	struct stat st;
 	uint64_t base;
 
 	(void)state;
-	snprintf(dir, sizeof(dir), "%s/test_symbolize.XXXXXX",
+	/* A full path: programs are looked for in no other folders. */
+	snprintf(dir, sizeof(dir), "%s/%s/test_symbolize.XXXXXX",
+		getenv("TMPDIR") ? "" : getcwd(here, sizeof(here)),
 		getenv("TMPDIR") ? getenv("TMPDIR") : "build");
 	if (!mkdtemp(dir))
 		return -1;

@@ -1,0 +1,64 @@
+/*
+ * The library DbgHelp, after its public documentation: which copy of it, and its functions.
+ *
+ * A copy is loaded by its full path and never found by its name: what lies in the current folder, or
+ * in one that PATH names, is not run. In this order:
+ *
+ *   HSYM_DBGHELP   a full path, as the user wants it
+ *   the copy of the Debugging Tools, where Windows' registry says that they are; it alone comes with
+ *                  symsrv.dll, which asks servers
+ *   the copy in the system's folder
+ *
+ * It stays loaded until the process ends.
+ */
+#ifndef SYMBOLIZE_DBGHELP_LIBRARY_WINDOWS_H
+#define SYMBOLIZE_DBGHELP_LIBRARY_WINDOWS_H
+
+#include <stdbool.h>
+
+#include <windows.h>
+
+#include <dbghelp.h>
+
+#include "symbolize/symbolize.h"
+
+/* X(type of result, name, parameters) */
+#define DBGHELP_NEEDED(X)                                                                          \
+	X(DWORD, SymSetOptions, (DWORD))                                                           \
+	X(BOOL, SymInitializeW, (HANDLE, PCWSTR, BOOL))                                            \
+	X(BOOL, SymSetSearchPathW, (HANDLE, PCWSTR))                                               \
+	X(DWORD64, SymLoadModuleExW,                                                               \
+		(HANDLE, HANDLE, PCWSTR, PCWSTR, DWORD64, DWORD, MODLOAD_DATA *, DWORD))           \
+	X(BOOL, SymGetModuleInfoW64, (HANDLE, DWORD64, IMAGEHLP_MODULEW64 *))                      \
+	X(BOOL, SymFromAddrW, (HANDLE, DWORD64, DWORD64 *, SYMBOL_INFOW *))                        \
+	X(BOOL, SymGetLineFromAddrW64, (HANDLE, DWORD64, DWORD *, IMAGEHLP_LINEW64 *))
+
+/* Without all of these there are no inlined functions (before Windows 8). */
+#define DBGHELP_INLINES(X)                                                                         \
+	X(DWORD, SymAddrIncludeInlineTrace, (HANDLE, DWORD64))                                     \
+	X(BOOL, SymQueryInlineTrace, (HANDLE, DWORD64, DWORD, DWORD64, DWORD64, DWORD *, DWORD *)) \
+	X(BOOL, SymFromInlineContextW, (HANDLE, DWORD64, ULONG, DWORD64 *, SYMBOL_INFOW *))        \
+	X(BOOL, SymGetLineFromInlineContextW,                                                      \
+		(HANDLE, DWORD64, ULONG, DWORD64, DWORD *, IMAGEHLP_LINEW64 *))
+
+/* Each may be NULL. */
+#define DBGHELP_WELCOME(X)                                                                         \
+	X(BOOL, SymRegisterCallbackW64, (HANDLE, PSYMBOL_REGISTERED_CALLBACK64, ULONG64))          \
+	X(DWORD, UnDecorateSymbolNameW, (PCWSTR, PWSTR, DWORD, DWORD))
+
+struct dbghelp {
+	bool has_inlines;
+	bool is_wine; /* some copy on Wine; its own, if nobody chose another one */
+	/* NOLINTNEXTLINE(bugprone-macro-parentheses) */
+#define X(type, name, parameters) type(WINAPI *name) parameters;
+	DBGHELP_NEEDED(X)
+	DBGHELP_INLINES(X)
+	DBGHELP_WELCOME(X)
+#undef X
+};
+
+/* Fills *dbghelp from the first copy that has what is needed; false: there is none. Tells the listener
+ * of a copy that was asked for and cannot be used; options may be NULL. */
+bool dbghelp_load(const struct symbol_options *options, struct dbghelp *dbghelp);
+
+#endif

@@ -1,0 +1,241 @@
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/model.h"
+#include "core/os.h"
+#include "symbolize/backend/backend.h"
+#include "symbolize/backend/llvm_program.h"
+#include "symbolize/backend/llvm_talk.h"
+#include "symbolize/backend/staging.h"
+#include "symbolize/keep.h"
+
+/*
+ * One llvm-symbolizer for the whole run, started when first needed. It is not trusted to do as it
+ * should: when it dies or talks nonsense over a file, another one is started for the next file, a few
+ * times; when it is silent, none is. What it said by then stays.
+ */
+
+#define PATIENCE_MS 20000 /* for one answer: a large PDB takes its time */
+#define FAILURES_MAX 3
+#define TRUE_LINES_SINCE                                                                           \
+	15 /* up to 14, lines inlined from a PDB were those of the next statement */
+
+struct backend {
+	const struct symbol_options *options;
+	struct helper *helper; /* NULL: it does not run */
+	bool is_absent; /* there is none */
+	unsigned failures; /* FAILURES_MAX: it is of no use */
+	bool gave_up;
+	bool is_version_known;
+	unsigned version;
+	struct buf program; /* its path */
+	struct staging *staging;
+	struct buf name; /* of the file that is asked about, as it is asked */
+};
+
+static struct backend *llvm_make(const struct symbol_options *options, const struct finder *finder)
+{
+	struct backend *backend = calloc(1, sizeof(*backend));
+
+	(void)finder;
+	if (!backend)
+		return NULL;
+	backend->options = options;
+	backend->staging = staging_new();
+	if (backend->staging)
+		return backend;
+	free(backend);
+	return NULL;
+}
+
+static void llvm_release(struct backend *backend)
+{
+	helper_stop(backend->helper);
+	staging_free(backend->staging);
+	buf_release(&backend->program);
+	buf_release(&backend->name);
+	free(backend);
+}
+
+static const char *llvm_trouble(const struct backend *backend)
+{
+	return backend->gave_up ? "llvm-symbolizer failed before it had answered all" : NULL;
+}
+
+static bool start(struct backend *backend)
+{
+	const char *const args[] = {"--relative-address",
+		backend->options->no_demangle ? "--no-demangle" : "--demangle", "--inlines",
+		"--functions=linkage", "--output-style=LLVM", "--addresses", "--verbose", NULL};
+
+	if (!backend->helper && !backend->is_absent && backend->failures < FAILURES_MAX) {
+		backend->helper = llvm_program_start(args, &backend->program);
+		backend->is_absent = !backend->helper;
+	}
+	return backend->helper != NULL;
+}
+
+/* Adds a reason why there are no names, once. */
+static int add_reason(struct subject *subject, const char *text)
+{
+	struct buf *reason = &subject->files.reason;
+	int rc = 0;
+
+	if (reason->len && strstr(reason->data, text))
+		return 0;
+	if (reason->len)
+		rc = buf_add_text(reason, "; ");
+	return rc ? rc : buf_add_text(reason, text);
+}
+
+/* Why there is no helper. */
+static int explain(const struct backend *backend, struct subject *subject)
+{
+	char *named;
+	int rc;
+
+	if (!backend->is_absent)
+		return add_reason(subject, "llvm-symbolizer failed");
+	named = os_env("HSYM_LLVM");
+	rc = add_reason(subject, named ? "HSYM_LLVM is not the full path of a program" :
+					 "llvm-symbolizer is not installed");
+	free(named);
+	return rc;
+}
+
+/* ---------------------------------------------------------------- what to ask about */
+
+/* An image is asked itself when it names no PDB: of one that it names, any build would be taken. */
+static bool is_asked(const struct module_files *files)
+{
+	return files->pdb || (files->image && files->pe && !files->pe->pdb[0]);
+}
+
+/* Fills backend->name: 0, -ERR_CREATE or -ERR_NOMEM. */
+static int name_file(struct backend *backend, const struct subject *subject)
+{
+	const struct module_files *files = &subject->files;
+
+	if (files->pdb)
+		return staging_pdb(backend->staging, subject->number, files, &backend->name);
+	if (!llvm_can_ask(files->image))
+		return staging_file(
+			backend->staging, subject->number, files->image, &backend->name);
+	buf_clear(&backend->name);
+	return buf_add_text(&backend->name, files->image);
+}
+
+/* ---------------------------------------------------------------- what it answers */
+
+struct asked {
+	struct backend *backend;
+	struct subject *subject;
+	struct arena *arena;
+};
+
+static bool has_true_lines(struct backend *backend)
+{
+	if (!backend->is_version_known)
+		backend->version = llvm_program_version(backend->program.data);
+	backend->is_version_known = true;
+	return backend->version >= TRUE_LINES_SINCE;
+}
+
+/* 0 when it is not recorded where the function begins: so for much that is inlined. */
+static uint64_t offset_of(
+	const struct subject *subject, const struct lookup *lookup, const struct llvm_frame *frame)
+{
+	uint64_t base = subject->files.pe ? subject->files.pe->preferred_base : 0;
+	uint64_t addr = base + lookup->rva + 1;
+
+	return frame->start >= base && frame->start && frame->start < addr ? addr - frame->start :
+									     0;
+}
+
+static int take(void *ctx, struct lookup *lookup, const struct llvm_frame *frames, size_t count)
+{
+	const struct asked *asked = ctx;
+	bool has_lines = count < 2 || !asked->subject->files.pdb || has_true_lines(asked->backend);
+	struct symbol chain[SYMBOL_CHAIN_MAX], *function;
+
+	for (size_t i = 0; i < count; i++) {
+		bool has_line = frames[i].line && (has_lines || i + 1 == count);
+
+		if (!frames[i].function[0])
+			return 0;
+		chain[i] = (struct symbol){.function = frames[i].function,
+			.offset_bytes = offset_of(asked->subject, lookup, &frames[i]),
+			.file = has_line && frames[i].file[0] ? frames[i].file : NULL,
+			.line = has_line ? frames[i].line : 0};
+	}
+	if (!count)
+		return 0;
+	function = &chain[count - 1];
+	/* From a PDB it never tells where a function begins. With a line the name is sure; without
+	 * one it may be that of some symbol far below, and the caller will not believe it. */
+	if (!function->offset_bytes && function->line)
+		function->offset_bytes = tables_offset(asked->subject->tables, lookup->rva);
+	return symbols_keep(asked->arena, chain, count, &lookup->found);
+}
+
+/* ---------------------------------------------------------------- one subject */
+
+static bool is_one_unnamed(const struct lookup *lookups, size_t count)
+{
+	for (size_t i = 0; i < count; i++) {
+		if (!lookups[i].found.count)
+			return true;
+	}
+	return false;
+}
+
+/* After a talk that did not end well. */
+static int give_up(struct backend *backend, struct subject *subject, int rc, bool is_unanswered)
+{
+	helper_stop(backend->helper);
+	backend->helper = NULL;
+	if (rc == -ERR_NOMEM || rc == -ERR_INTERRUPTED)
+		return rc == -ERR_NOMEM ? rc : 0;
+	backend->failures = rc == -ERR_BUSY ? FAILURES_MAX : backend->failures + 1;
+	backend->gave_up |= is_unanswered;
+	return is_unanswered ? add_reason(subject, "llvm-symbolizer failed") : 0;
+}
+
+static int llvm_resolve(struct backend *backend, struct subject *subject, struct lookup *lookups,
+	size_t count, struct arena *arena)
+{
+	struct asked asked = {backend, subject, arena};
+	unsigned patience_ms = backend->options->patience_ms;
+	struct llvm_talk talk = {.options = backend->options,
+		.module = path_base(subject->module->path),
+		.lookups = lookups,
+		.count = count,
+		.patience_ms = patience_ms ? patience_ms : PATIENCE_MS,
+		.take = take,
+		.ctx = &asked};
+	int rc;
+
+	if (!is_asked(&subject->files) || !is_one_unnamed(lookups, count))
+		return 0;
+	if (!start(backend))
+		return explain(backend, subject);
+	rc = name_file(backend, subject);
+	if (rc)
+		return rc == -ERR_NOMEM ?
+			       rc :
+			       add_reason(subject, "llvm-symbolizer cannot be asked about it");
+	talk.helper = backend->helper;
+	talk.file = backend->name.data;
+	rc = llvm_talk(&talk);
+	if (rc)
+		rc = give_up(backend, subject, rc, talk.at < count);
+	return rc;
+}
+
+const struct backend_kind llvm_backend = {
+	.name = "llvm-symbolizer",
+	.make = llvm_make,
+	.release = llvm_release,
+	.resolve = llvm_resolve,
+	.trouble = llvm_trouble,
+};

@@ -1,0 +1,101 @@
+#include "symbolize/files/build_match.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#define PAGE_BYTES 4096
+
+bool guid_is_known(const char *guid, char *upper)
+{
+	static const char digits[] = "0123456789ABCDEFabcdef";
+	bool is_zero = true;
+	size_t len;
+
+	for (len = 0; guid && guid[len] && len < 33; len++) {
+		const char *digit = strchr(digits, guid[len]);
+
+		if (!digit || len == 32)
+			return false;
+		upper[len] = digit - digits < 16 ? *digit : digit[-6];
+		is_zero &= *digit == '0';
+	}
+	if (len != 32 || is_zero)
+		return false;
+	upper[len] = '\0';
+	return true;
+}
+
+bool build_is_unknown(const struct module *module)
+{
+	char guid[33];
+
+	return !module->has_identity ||
+	       (!module->timestamp && !module->checksum && !guid_is_known(module->pdb_guid, guid));
+}
+
+static uint64_t in_pages(uint64_t bytes)
+{
+	return bytes / PAGE_BYTES + (bytes % PAGE_BYTES != 0);
+}
+
+static bool say(char *how, const char *what, const char *ours, const char *theirs)
+{
+	snprintf(how, DIFFERENCE_BYTES, "%s %s in the dump, %s in the file", what, ours, theirs);
+	return true;
+}
+
+static bool say_numbers(
+	char *how, const char *what, int digits, unsigned long long x, unsigned long long y)
+{
+	char ours[20], theirs[20];
+
+	snprintf(ours, sizeof(ours), "%0*llX", digits, x);
+	snprintf(theirs, sizeof(theirs), "%0*llX", digits, y);
+	return say(how, what, ours, theirs);
+}
+
+/* -1: one of them does not say; else whether they differ. */
+static int guids_differ(const struct module *module, const struct pe_image *pe, char *how)
+{
+	char ours[33], theirs[33], our_key[48], their_key[48];
+
+	if (!guid_is_known(module->pdb_guid, ours))
+		return -1;
+	if (!guid_is_known(pe->pdb_guid, theirs))
+		return say(how, "GUID", ours, "none");
+	if (!strcmp(ours, theirs) && module->pdb_age == pe->pdb_age)
+		return 0;
+	snprintf(our_key, sizeof(our_key), "%s %lX", ours, (unsigned long)module->pdb_age);
+	snprintf(their_key, sizeof(their_key), "%s %lX", theirs, (unsigned long)pe->pdb_age);
+	return say(how, "GUID and age", our_key, their_key);
+}
+
+/* Time stamps may be the same on purpose (builds that can be repeated), so what else is known must
+ * agree too. */
+bool image_differs(const struct module *module, const struct pe_image *pe, char *how)
+{
+	int guids;
+
+	if (module->has_identity && module->timestamp && module->timestamp != pe->timestamp)
+		return say_numbers(how, "time stamp", 8, module->timestamp, pe->timestamp);
+	guids = module->has_identity ? guids_differ(module, pe, how) : -1;
+	if (guids > 0)
+		return true;
+	if (module->size_bytes && in_pages(module->size_bytes) != in_pages(pe->size_of_image))
+		return say_numbers(how, "size", 1, module->size_bytes, pe->size_of_image);
+	/* A checksum may come with a signature, after the build. */
+	if (guids < 0 && module->has_identity && module->checksum && pe->checksum &&
+		module->checksum != pe->checksum)
+		return say_numbers(how, "checksum", 8, module->checksum, pe->checksum);
+	return false;
+}
+
+bool pdb_differs(const char *guid, uint32_t age, const struct pdb_identity *pdb,
+	const char *by_whom, char *how)
+{
+	if (!strcmp(guid, pdb->guid) && age == pdb->age)
+		return false;
+	snprintf(how, DIFFERENCE_BYTES, "GUID and age %s %lX in the %s, %s %lX in the file", guid,
+		(unsigned long)age, by_whom, pdb->guid, (unsigned long)pdb->age);
+	return true;
+}

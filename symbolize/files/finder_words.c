@@ -1,0 +1,170 @@
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "core/text.h"
+#include "symbolize/files/finder.h"
+#include "symbolize/listen.h"
+
+#define MISFITS_IN_REASON 3
+
+/* Adds one more reason. */
+static int add(struct search *search, const char *format, ...) PRINTF_LIKE(2, 3);
+
+static int add(struct search *search, const char *format, ...)
+{
+	struct buf *reason = &search->files->reason;
+	char text[2000];
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(text, sizeof(text), format, args);
+	va_end(args);
+	return buf_printf(reason, "%s%s", reason->len ? "; " : "", text_harmless(text));
+}
+
+/* It is used nevertheless. */
+static bool is_used(const struct search *search, const struct misfit *misfit)
+{
+	const char *used = misfit->is_pdb ? search->files->pdb : search->files->image;
+
+	return used && !strcmp(used, misfit->path);
+}
+
+/* Whether the file that a misfit stands for was found elsewhere, and is right. */
+static bool is_settled(const struct search *search, const struct misfit *misfit)
+{
+	for (size_t i = 0; i < search->misfit_count; i++) {
+		const struct misfit *other = &search->misfits[i];
+
+		if (other->is_pdb == misfit->is_pdb && is_used(search, other))
+			return false;
+	}
+	return misfit->is_pdb ? search->files->pdb : search->files->image;
+}
+
+/* Says a sentence, once. */
+static int say(struct finder *finder, const char *sentence)
+{
+	if (table_find(&finder->said, sentence, strlen(sentence)))
+		return 0;
+	listener_warn(finder->options, "%s", sentence);
+	return table_add(&finder->said, sentence, strlen(sentence), 0);
+}
+
+static int say_misfit(struct search *search, const struct misfit *misfit)
+{
+	const char *remedy = "";
+	char sentence[3000];
+
+	if (misfit->is_quiet || is_settled(search, misfit))
+		return 0;
+	if (is_used(search, misfit))
+		remedy = "; it is used nevertheless (--allow-mismatch)";
+	else if (misfit->is_build && !search->finder->options->allow_mismatch)
+		remedy = "; --allow-mismatch uses it nevertheless";
+	snprintf(sentence, sizeof(sentence), "%.200s: " SHOWN " %s%s",
+		path_base(search->module->path), misfit->path, misfit->how, remedy);
+	return say(search->finder, sentence);
+}
+
+/* Adds the reasons why files of one kind do not fit. Returns how many, or -ERR_NOMEM. */
+static int add_misfits(struct search *search, bool is_pdb)
+{
+	int added = 0;
+
+	for (size_t i = 0; i < search->misfit_count && added < MISFITS_IN_REASON; i++) {
+		const struct misfit *misfit = &search->misfits[i];
+
+		if (misfit->is_pdb != is_pdb || is_settled(search, misfit))
+			continue;
+		if (add(search, SHOWN " %s%s", misfit->path, misfit->how,
+			    is_used(search, misfit) ? ", and used nevertheless" : ""))
+			return -ERR_NOMEM;
+		added++;
+	}
+	return added;
+}
+
+static int explain_image(struct search *search)
+{
+	const struct module *module = search->module;
+	int rc = add_misfits(search, false);
+
+	if (rc < 0)
+		return rc;
+	if (!search->files->image && local_is_remote(module->path))
+		return add(search,
+			SHOWN " is on another machine or a device, which is not opened: copy it "
+			      "here and name its place with --map",
+			module->path);
+	if (!search->files->image && !rc)
+		return add(search, "no file " SHOWN " here", module->path);
+	if (search->files->image && build_is_unknown(module))
+		return add(search, "%s: the file fits by name%s only",
+			module->has_identity ? "the dump does not say which build it is" :
+					       "UMDH recorded no GUID",
+			module->size_bytes ? " and size" : "");
+	return 0;
+}
+
+static int explain_missing_pdb(struct search *search)
+{
+	const struct finder *finder = search->finder;
+
+	return add(search, "%.300s (%s %lX) was not found: it is not %s%s", search->pdb_name,
+		search->files->guid, (unsigned long)search->files->age,
+		search->files->image ? "beside the image" : "where the dump says",
+		finder->places.count || finder->places.server ?
+			" nor in the symbol path" :
+			", and there is no symbol path (-y)");
+}
+
+static int explain_pdb(struct search *search)
+{
+	const struct module_files *files = search->files;
+	int rc = add_misfits(search, true);
+
+	if (rc || files->pdb) /* those say it all */
+		return rc < 0 ? rc : 0;
+	if (search->pdb_name)
+		return explain_missing_pdb(search);
+	if (!files->image || files->has_dwarf)
+		return 0;
+	return add(search, "%s",
+		files->pe->coff_symbols ? "no debug information in it, but a table of symbols" :
+					  "no debug information in it (stripped?)");
+}
+
+/* Where nobody asks servers they are told of. */
+static int explain_servers(struct search *search)
+{
+	const struct module_files *files = search->files;
+	const char *server = search->finder->places.server;
+	bool is_missing = search->pdb_name ? !files->pdb : !files->image;
+	char sentence[1000];
+	int rc;
+
+	if (!server || !is_missing || local_asks_servers())
+		return 0;
+	rc = add(search, "servers are not asked here: %.300s", server);
+	snprintf(sentence, sizeof(sentence),
+		"the symbol path names a server, and servers are not asked here: %.300s; copy what "
+		"is "
+		"missing into a folder or store that the symbol path names",
+		server);
+	return rc ? rc : say(search->finder, sentence);
+}
+
+int search_explain(struct search *search)
+{
+	int rc = 0;
+
+	for (size_t i = 0; !rc && i < search->misfit_count; i++)
+		rc = say_misfit(search, &search->misfits[i]);
+	if (!rc)
+		rc = explain_image(search);
+	if (!rc)
+		rc = explain_pdb(search);
+	return rc ? rc : explain_servers(search);
+}

@@ -1,0 +1,93 @@
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/buf.h"
+#include "symbolize/files/module_files.h"
+#include "symbolize/symbolize.h"
+
+int symbol_options_check(const struct symbol_options *options, struct err *err)
+{
+	struct finder *finder = finder_new(options, err);
+
+	if (!finder)
+		return -(int)err->code;
+	finder_free(finder);
+	return 0;
+}
+
+static int add(const char ***items, size_t *cap, size_t *count, const char *value, struct err *err)
+{
+	if (array_grow((void **)items, cap, *count, sizeof(**items)))
+		return err_set(err, ERR_NOMEM, NULL, NULL);
+	(*items)[(*count)++] = value;
+	return 0;
+}
+
+static int take_map(struct symbol_arguments *arguments, const char *value, struct err *err)
+{
+	const char *equals = strchr(value, '=');
+	/* Not the environment's symbol path: that is not this option's fault. */
+	struct symbol_options alone = {.symbol_path = ".", .maps = &value, .map_count = 1};
+	int rc = equals && equals > value && equals[1] ?
+			 symbol_options_check(&alone, err) :
+			 err_set(err, ERR_USAGE, value, "a map is FROM=TO");
+
+	if (!rc)
+		rc = add(&arguments->maps, &arguments->map_cap, &arguments->options.map_count,
+			value, err);
+	arguments->options.maps = arguments->maps;
+	return rc;
+}
+
+static int take_path(struct symbol_arguments *arguments, const char *value, struct err *err)
+{
+	struct symbol_options alone = {.symbol_path = value};
+	int rc = symbol_options_check(&alone, err);
+
+	if (!rc)
+		arguments->options.symbol_path = value;
+	return rc;
+}
+
+static int take_strip(struct symbol_arguments *arguments, const char *value, struct err *err)
+{
+	int rc = add(&arguments->strips, &arguments->strip_cap, &arguments->options.strip_count,
+		value, err);
+
+	arguments->options.strip_paths = arguments->strips;
+	return rc;
+}
+
+/* The place of an error: which option it is about. */
+static int name_option(int rc, const char *option, const char *value, struct err *err)
+{
+	if (rc == -ERR_USAGE && err)
+		snprintf(err->place, sizeof(err->place), "%s %s", option, value);
+	return rc ? rc : 1;
+}
+
+int symbol_arguments_take(
+	struct symbol_arguments *arguments, int id, const char *value, struct err *err)
+{
+	struct symbol_options *options = &arguments->options;
+
+	switch (id) {
+	case SYMBOL_OPT_PATH:
+		return name_option(take_path(arguments, value, err), "--symbol-path", value, err);
+	case SYMBOL_OPT_MAP:
+		return name_option(take_map(arguments, value, err), "--map", value, err);
+	case SYMBOL_OPT_STRIP:
+		return name_option(take_strip(arguments, value, err), "--strip-path", value, err);
+	case SYMBOL_OPT_RAW: options->no_demangle = true; return 1;
+	case SYMBOL_OPT_MISMATCH: options->allow_mismatch = true; return 1;
+	case SYMBOL_OPT_NO_CACHE: options->no_cache = true; return 1;
+	default: return 0;
+	}
+}
+
+void symbol_arguments_release(struct symbol_arguments *arguments)
+{
+	free(arguments->maps);
+	free(arguments->strips);
+	*arguments = (struct symbol_arguments){0};
+}

@@ -1,0 +1,169 @@
+/*
+ * llvm_stand_in: speaks as llvm-symbolizer does, where there is none. Asked about an address in a file it
+ * says as the function what the file begins with, of an image that names a PDB what that begins with,
+ * and as the line the address; or, when STAND_IN_ANSWERS names a file, about files whose names end with
+ * STAND_IN_FOR what stands there behind the address, as the true one has printed it, and of others
+ * nothing. STAND_IN_MODE: "hang", "die" or "babble" after the first
+ * answer, "inline" to answer two functions. STAND_IN_PID: a file to write its process id into.
+ * STAND_IN_VERSION: what it says to --version.
+ */
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <windows.h>
+
+#define LINE_BYTES 4000
+
+static char *contents; /* of STAND_IN_ANSWERS */
+
+static const char *env(const char *name)
+{
+	const char *value = getenv(name);
+
+	return value ? value : "";
+}
+
+/* The first bytes of a file, which is opened as LLVM does: others may delete it meanwhile. */
+static size_t read_start(const char *path, char *bytes, size_t size)
+{
+	wchar_t wide[LINE_BYTES];
+	HANDLE file;
+	DWORD got = 0;
+
+	if (!MultiByteToWideChar(CP_UTF8, MB_ERR_INVALID_CHARS, path, -1, wide, LINE_BYTES))
+		return 0;
+	file = CreateFileW(wide, GENERIC_READ,
+		FILE_SHARE_READ | FILE_SHARE_WRITE | FILE_SHARE_DELETE, NULL, OPEN_EXISTING,
+		FILE_ATTRIBUTE_NORMAL, NULL);
+	if (file == INVALID_HANDLE_VALUE || !ReadFile(file, bytes, (DWORD)size, &got, NULL))
+		got = 0;
+	if (file != INVALID_HANDLE_VALUE)
+		CloseHandle(file);
+	return got;
+}
+
+static void read_answers(void)
+{
+	const wchar_t *path = _wgetenv(L"STAND_IN_ANSWERS");
+	FILE *file = path ? _wfopen(path, L"rb") : NULL;
+	size_t size = 64 << 20, got;
+
+	if (!file)
+		return;
+	contents = malloc(size);
+	if (!contents)
+		exit(3);
+	contents[0] = '\n';
+	got = fread(contents + 1, 1, size - 2, file);
+	contents[got + 1] = '\0';
+	fclose(file);
+}
+
+/* The PDB that an image names, or NULL. */
+static const char *pdb_in(const char *bytes, size_t len)
+{
+	for (size_t i = 0; i + 30 < len; i++) {
+		if (!memcmp(bytes + i, "RSDS", 4))
+			return bytes + i + 24;
+	}
+	return NULL;
+}
+
+/* What a file, or its PDB, begins with: a word. */
+static void look(const char *path, char *word, size_t size)
+{
+	char bytes[4096];
+	size_t len = read_start(path, bytes, sizeof(bytes) - 1);
+	const char *pdb = pdb_in(bytes, len);
+
+	bytes[len] = '\0';
+	if (pdb)
+		look(pdb, word, size);
+	else
+		snprintf(word, size, "%.*s", (int)strspn(bytes, "ABCDEFGHIJKLMNOPQRSTUVWXYZ"),
+			bytes);
+}
+
+/* What was recorded about an address in a file. */
+static void say_recorded(const char *path, unsigned long long addr)
+{
+	size_t len = strlen(path), known = strlen(env("STAND_IN_FOR"));
+	bool is_known = len >= known && !strcmp(path + len - known, env("STAND_IN_FOR"));
+	const char *at, *end;
+	char head[40];
+
+	snprintf(head, sizeof(head), "\n0x%llx\n", addr);
+	at = is_known ? strstr(contents, head) : NULL;
+	end = at ? strstr(at + strlen(head), "\n\n") : NULL;
+	if (end)
+		printf("%.*s\n\n", (int)(end - at - 1), at + 1);
+	else
+		printf("0x%llx\n??\n  Filename: ??\n  Line: 0\n  Column: 0\n\n", addr);
+}
+
+static void answer(const char *path, unsigned long long addr)
+{
+	static char last[LINE_BYTES], word[100];
+	bool is_inline = !strcmp(env("STAND_IN_MODE"), "inline");
+
+	if (contents) {
+		say_recorded(path, addr);
+		return;
+	}
+	if (strcmp(last, path)) {
+		snprintf(last, sizeof(last), "%s", path);
+		look(path, word, sizeof(word));
+	}
+	printf("0x%llx\n", addr);
+	if (is_inline)
+		printf("inl\n  Filename: i.c\n  Line: 5\n  Column: 0\n");
+	printf("%s\n  Filename: s.c\n  Line: %lu\n  Column: 0\n\n", *word ? word : "??",
+		(unsigned long)addr);
+}
+
+static void misbehave(void)
+{
+	const char *mode = env("STAND_IN_MODE");
+
+	if (!strcmp(mode, "hang"))
+		Sleep(INFINITE);
+	if (!strcmp(mode, "die"))
+		TerminateProcess(GetCurrentProcess(), 1);
+	while (!strcmp(mode, "babble"))
+		printf("x\n");
+}
+
+static void say_pid(void)
+{
+	const wchar_t *path = _wgetenv(L"STAND_IN_PID");
+	FILE *file = path ? _wfopen(path, L"ab") : NULL;
+
+	if (!file)
+		return;
+	fprintf(file, "%lu\n", GetCurrentProcessId());
+	fclose(file);
+}
+
+int main(int argc, char **argv)
+{
+	char line[LINE_BYTES];
+
+	if (argc > 1 && !strcmp(argv[1], "--version")) {
+		printf("LLVM (http://llvm.org/):\n  LLVM version %s\n", env("STAND_IN_VERSION"));
+		return 0;
+	}
+	say_pid();
+	read_answers();
+	while (fgets(line, sizeof(line), stdin)) {
+		char *path = strchr(line, '"'), *end = path ? strchr(path + 1, '"') : NULL;
+
+		if (!end)
+			continue;
+		*end = '\0';
+		answer(path + 1, strtoull(end + 1, NULL, 16));
+		fflush(stdout);
+		misbehave();
+	}
+	return 0;
+}

@@ -1,0 +1,279 @@
+/*
+ * For the tests of the finder: a folder with a Wine prefix in it, images and PDBs made from arithmetic,
+ * a module that a dump speaks of, and what the listener was told.
+ *
+ * The module is C:\App\app.exe: time stamp 5F3A0001, size 3000, GUID MADE_GUID, age 3.
+ */
+#ifndef TESTS_UNIT_FINDER_SCENE_H
+#define TESTS_UNIT_FINDER_SCENE_H
+
+#include "tests/unit/pdb_made.h"
+
+#include <sys/stat.h>
+
+#include "symbolize/files/module_files.h"
+
+#define SCENE_STAMP 0x5f3a0001u
+#define SCENE_SIZE 0x3000u
+#define SCENE_KEY MADE_GUID "3" /* of the PDB in a store */
+#define SCENE_IMAGE_KEY "5F3A00013000"
+
+static char dir[300]; /* full path */
+static struct symbol_options options;
+static struct module module;
+static struct module_files files;
+static struct buf told; /* what the listener was told, a line each */
+static size_t told_count;
+
+/* What an image says; the defaults are the module's. */
+struct image_plan {
+	uint32_t timestamp, size, checksum, age;
+	unsigned char guid_0; /* the first byte of its GUID, which is 0 in MADE_GUID */
+	const char *pdb; /* NULL: no record at all */
+	const char *section; /* the name in the header; or NULL */
+	const char *long_name; /* at the start of the table of strings; or NULL */
+};
+
+static inline struct image_plan scene_plan(void)
+{
+	return (struct image_plan){
+		.timestamp = SCENE_STAMP, .size = SCENE_SIZE, .age = 3, .pdb = "C:\\Out\\app.pdb"};
+}
+
+static inline void scene_path(char *path, size_t size, const char *name)
+{
+	assert_true((size_t)snprintf(path, size, "%s/%s", dir, name) < size);
+}
+
+/* Copies words with dir in the place of each %s. */
+static inline void scene_words(char *text, size_t size, const char *words)
+{
+	size_t len = 0;
+
+	while (*words) {
+		const char *piece = !strncmp(words, "%s", 2) ? dir : words;
+		size_t part = piece == dir ? strlen(dir) : 1;
+
+		assert_true(len + part < size);
+		memcpy(text + len, piece, part);
+		len += part;
+		words += piece == dir ? 2 : 1;
+	}
+	text[len] = '\0';
+}
+
+/* Makes the folders that name, below dir, is in. */
+static inline void scene_folders(const char *name)
+{
+	char path[1000];
+
+	scene_path(path, sizeof(path), name);
+	for (char *at = path + strlen(dir) + 1; (at = strchr(at, '/')); at++) {
+		*at = '\0';
+		(void)mkdir(path, 0755);
+		*at = '/';
+	}
+}
+
+static inline void scene_write(const char *name, const void *bytes, size_t len)
+{
+	char path[1000];
+
+	scene_folders(name);
+	scene_path(path, sizeof(path), name);
+	made_write(path, bytes, len);
+}
+
+/* The CodeView record: "RSDS", GUID, age, name. */
+static inline void scene_record(struct made_bytes *file, const struct image_plan *plan)
+{
+	made_add(file, "RSDS", 4);
+	made_number(file, plan->guid_0, 1);
+	for (unsigned i = 1; i < 16; i++)
+		made_number(file, i, 1);
+	made_number(file, plan->age, 4);
+	made_add(file, plan->pdb, strlen(plan->pdb) + 1);
+}
+
+/* As in Microsoft's "PE Format": the DOS header, COFF header at 40, optional header at 58, the section
+ * table at 148, which holds one at most; the debug directory at 200, the record at 240; strings at
+ * 800. */
+static inline struct made_bytes scene_image_bytes(const struct image_plan *plan)
+{
+	struct made_bytes file = {0}, record = {0};
+	char name[8] = {0};
+
+	made_fill(&file, 0x900);
+	made_set(&file, 0, 0x5a4d, 2);
+	made_set(&file, 60, 0x40, 4);
+	made_set(&file, 0x40, 0x4550, 4);
+	made_set(&file, 0x44, 0x8664, 2);
+	made_set(&file, 0x46, plan->section != NULL, 2);
+	made_set(&file, 0x48, plan->timestamp, 4);
+	made_set(&file, 0x4c, plan->long_name ? 0x800 - 18 * 5 : 0, 4);
+	made_set(&file, 0x50, plan->long_name ? 5 : 0, 4);
+	made_set(&file, 0x54, 240, 2);
+	made_set(&file, 0x58, 0x20b, 2);
+	made_set(&file, 0x58 + 24, UINT64_C(0x140000000), 8);
+	made_set(&file, 0x58 + 56, plan->size, 4);
+	made_set(&file, 0x58 + 60, 0x900, 4);
+	made_set(&file, 0x58 + 64, plan->checksum, 4);
+	made_set(&file, 0x58 + 108, 16, 4);
+	if (plan->section) {
+		memcpy(name, plan->section, strlen(plan->section));
+		memcpy(file.bytes + 0x148, name, 8);
+		made_set(&file, 0x148 + 8, 0x100, 4);
+		made_set(&file, 0x148 + 12, 0x1000, 4);
+	}
+	if (plan->long_name) {
+		made_set(&file, 0x800, 0x100, 4);
+		memcpy(file.bytes + 0x804, plan->long_name, strlen(plan->long_name) + 1);
+	}
+	if (!plan->pdb)
+		return file;
+	scene_record(&record, plan);
+	assert_true(record.len <= 0x900 - 0x240);
+	memcpy(file.bytes + 0x240, record.bytes, record.len);
+	made_set(&file, 0x58 + 112 + 6 * 8, 0x200, 4);
+	made_set(&file, 0x58 + 112 + 6 * 8 + 4, 28, 4);
+	made_set(&file, 0x200 + 12, 2, 4);
+	made_set(&file, 0x200 + 16, record.len, 4);
+	made_set(&file, 0x200 + 20, 0x240, 4);
+	free(record.bytes);
+	return file;
+}
+
+static inline void scene_image(const char *name, const struct image_plan *plan)
+{
+	struct image_plan usual = scene_plan();
+	struct made_bytes file = scene_image_bytes(plan ? plan : &usual);
+
+	scene_write(name, file.bytes, file.len);
+	free(file.bytes);
+}
+
+/* guid_0 as in image_plan. */
+static inline void scene_pdb(const char *name, unsigned char guid_0, uint32_t age)
+{
+	struct made_pdb pdb = {.block_bytes = 512};
+
+	made_info(&pdb, 99);
+	made_set(&pdb.streams[MADE_INFO].content, 12, guid_0, 1);
+	pdb.streams[2].is_nil = true;
+	made_dbi(&pdb, age, 0x8664, 100);
+	made_finish(&pdb);
+	scene_write(name, pdb.file.bytes, pdb.file.len);
+	made_free(&pdb);
+}
+
+static inline void scene_listen(void *ctx, const char *sentence)
+{
+	assert_ptr_equal(ctx, &told);
+	assert_null(strchr(sentence, '\n'));
+	assert_int_equal(buf_printf(&told, "%s\n", sentence), 0);
+	told_count++;
+}
+
+static inline int scene_begin(void **state)
+{
+	char path[400];
+
+	(void)state;
+	snprintf(path, sizeof(path), "%s/test_finder.XXXXXX",
+		getenv("TMPDIR") ? getenv("TMPDIR") : "build");
+	if (!mkdtemp(path) || !realpath(path, dir))
+		return -1;
+	scene_path(path, sizeof(path), "prefix");
+	setenv("WINEPREFIX", path, 1);
+	unsetenv("_NT_SYMBOL_PATH");
+	scene_folders("prefix/dosdevices/x");
+	scene_folders("prefix/drive_c/App/x");
+	scene_path(path, sizeof(path), "prefix/dosdevices/c:");
+	if (symlink("../drive_c", path))
+		return -1;
+	options = (struct symbol_options){.listener = {.ctx = &told, .warn = scene_listen}};
+	module = (struct module){.base = 0x10000,
+		.size_bytes = SCENE_SIZE,
+		.path = "C:\\App\\app.exe",
+		.has_identity = true,
+		.timestamp = SCENE_STAMP,
+		.pdb = "C:\\Out\\app.pdb",
+		.pdb_guid = MADE_GUID,
+		.pdb_age = 3};
+	files = (struct module_files){0};
+	buf_init(&told);
+	told_count = 0;
+	return 0;
+}
+
+static inline int scene_end(void **state)
+{
+	char command[400];
+
+	(void)state;
+	module_files_release(&files);
+	buf_release(&told);
+	snprintf(command, sizeof(command), "rm -rf '%s'", dir);
+	return system(command);
+}
+
+/* Looks for the module's files afresh. */
+static inline void scene_find(void)
+{
+	struct err err;
+	struct finder *finder = finder_new(&options, &err);
+
+	assert_non_null(finder);
+	module_files_release(&files);
+	buf_clear(&told);
+	told_count = 0;
+	assert_int_equal(finder_find(finder, &module, &files), 0);
+	finder_free(finder);
+}
+
+/* name is below dir; NULL: there must be none. */
+static inline void check_file(const char *file, const char *name)
+{
+	char path[1000];
+
+	if (!name) {
+		assert_null(file);
+		return;
+	}
+	scene_path(path, sizeof(path), name);
+	assert_non_null(file);
+	assert_string_equal(file, path);
+}
+
+static inline void check_files(const char *image, const char *pdb)
+{
+	check_file(files.image, image);
+	check_file(files.pdb, pdb);
+	assert_int_equal(files.pe != NULL, image != NULL);
+}
+
+static inline const char *scene_reason(void)
+{
+	return files.reason.len ? files.reason.data : "";
+}
+
+/* The reason holds words, in which %s is dir. */
+static inline void check_reason(const char *expected)
+{
+	char words[1500];
+
+	scene_words(words, sizeof(words), expected);
+	if (!strstr(scene_reason(), words))
+		fail_msg("\"%s\" is not in \"%s\"", words, scene_reason());
+}
+
+static inline void check_told(const char *expected)
+{
+	char words[1500];
+
+	scene_words(words, sizeof(words), expected);
+	if (!told.len || !strstr(told.data, words))
+		fail_msg("\"%s\" is not in \"%s\"", words, told.len ? told.data : "");
+}
+
+#endif

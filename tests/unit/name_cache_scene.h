@@ -1,0 +1,181 @@
+/* A cache of names in a folder of its own, filled with names that are computed from key and address. */
+#ifndef TESTS_UNIT_NAME_CACHE_SCENE_H
+#define TESTS_UNIT_NAME_CACHE_SCENE_H
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "symbolize/cache/name_cache.h"
+
+static char scene_folder[64], scene_path[128];
+
+static inline int scene_begin(void **state)
+{
+	(void)state;
+	strcpy(scene_folder, "build/name_cache.XXXXXX");
+	if (!mkdtemp(scene_folder))
+		return -1;
+	snprintf(scene_path, sizeof(scene_path), "%s/names", scene_folder);
+	return 0;
+}
+
+static inline int scene_end(void **state)
+{
+	(void)state;
+	unlink(scene_path);
+	return rmdir(scene_folder);
+}
+
+/* The chain at an address: of one to three functions, some without a file. */
+static inline size_t scene_count(uint32_t rva)
+{
+	return 1 + rva % 3;
+}
+
+static inline struct symbol scene_symbol(struct arena *arena, unsigned key, uint32_t rva, size_t i)
+{
+	char text[100];
+	struct symbol symbol = {.line = rva % 1000, .offset_bytes = (uint64_t)rva << 20 | i};
+
+	snprintf(text, sizeof(text), "space%u::function%u(int, %zu)", key, rva, i);
+	symbol.function = arena_text(arena, text, strlen(text));
+	snprintf(text, sizeof(text), "/src/%u/file %u.c", key, rva % 7);
+	symbol.file = rva % 5 ? arena_text(arena, text, strlen(text)) : NULL;
+	return symbol;
+}
+
+static inline const char *scene_key(unsigned key, char *text)
+{
+	sprintf(text, "1000 1 5f3a%04x 0 {GUID-%u} 1 C:\\app\\module%u.dll", key, key, key);
+	return text;
+}
+
+static inline void scene_add(
+	struct name_cache *cache, struct arena *arena, unsigned key, uint32_t rva)
+{
+	struct symbol *list = arena_alloc(arena, scene_count(rva) * sizeof(*list));
+	struct symbols symbols = {.list = list, .count = scene_count(rva)};
+	char text[100];
+
+	assert_non_null(list);
+	for (size_t i = 0; i < symbols.count; i++)
+		list[i] = scene_symbol(arena, key, rva, i);
+	assert_int_equal(name_cache_add(cache, scene_key(key, text), rva, &symbols), 0);
+}
+
+static inline bool scene_is_same(const char *a, const char *b)
+{
+	return a && b ? !strcmp(a, b) : a == b;
+}
+
+/* Whether the names are those of scene_add(). */
+static inline bool scene_is_right(unsigned key, uint32_t rva, const struct symbols *found)
+{
+	struct arena arena;
+	bool is_right = found->count == scene_count(rva);
+
+	arena_init(&arena);
+	for (size_t i = 0; is_right && i < found->count; i++) {
+		struct symbol symbol = scene_symbol(&arena, key, rva, i);
+		const struct symbol *other = &found->list[i];
+
+		is_right = scene_is_same(symbol.function, other->function) &&
+			   scene_is_same(symbol.file, other->file) && symbol.line == other->line &&
+			   symbol.offset_bytes == other->offset_bytes;
+	}
+	arena_release(&arena);
+	return is_right;
+}
+
+/* 1 when there are names, which must be right, else 0. */
+static inline int scene_find(
+	struct name_cache *cache, struct arena *arena, unsigned key, uint32_t rva)
+{
+	struct symbols found = {NULL, 77};
+	char text[100];
+	int rc = name_cache_find(cache, scene_key(key, text), rva, arena, &found);
+
+	assert_true(rc == 0 || rc == 1);
+	if (rc)
+		assert_true(scene_is_right(key, rva, &found));
+	else
+		assert_int_equal(found.count, 77);
+	return rc;
+}
+
+/* Writes names for count addresses from first on, every step bytes. */
+static inline void scene_write(
+	size_t limit, unsigned key, uint32_t first, size_t count, uint32_t step)
+{
+	struct name_cache *cache = name_cache_open_small(scene_path, limit);
+	struct arena arena;
+
+	assert_non_null(cache);
+	arena_init(&arena);
+	for (size_t i = 0; i < count; i++)
+		scene_add(cache, &arena, key, first + (uint32_t)i * step);
+	name_cache_close(cache);
+	arena_release(&arena);
+}
+
+/* How many of those are found. */
+static inline size_t scene_read(
+	size_t limit, unsigned key, uint32_t first, size_t count, uint32_t step)
+{
+	struct name_cache *cache = name_cache_open_small(scene_path, limit);
+	struct arena arena;
+	size_t found = 0;
+
+	assert_non_null(cache);
+	arena_init(&arena);
+	for (size_t i = 0; i < count; i++)
+		found += (size_t)scene_find(cache, &arena, key, first + (uint32_t)i * step);
+	name_cache_close(cache);
+	arena_release(&arena);
+	return found;
+}
+
+static inline size_t scene_size(void)
+{
+	struct stat st;
+
+	return stat(scene_path, &st) ? 0 : (size_t)st.st_size;
+}
+
+/* The file's bytes, to be freed. */
+static inline char *scene_bytes(size_t *len)
+{
+	FILE *file = fopen(scene_path, "rb");
+	char *bytes;
+
+	assert_non_null(file);
+	*len = scene_size();
+	bytes = malloc(*len + 1);
+	assert_non_null(bytes);
+	assert_int_equal(fread(bytes, 1, *len, file), *len);
+	fclose(file);
+	return bytes;
+}
+
+/* The cache becomes a file of these bytes. */
+static inline void scene_put(const void *bytes, size_t len)
+{
+	FILE *file;
+
+	unlink(scene_path); /* one that was emptied would be put on the disk at once */
+	file = fopen(scene_path, "wb");
+	assert_non_null(file);
+	assert_int_equal(fwrite(bytes, 1, len, file), len);
+	assert_int_equal(fclose(file), 0);
+	assert_int_equal(chmod(scene_path, 0600), 0);
+}
+
+#endif

@@ -1,0 +1,250 @@
+/* C++ names. Truth: the ABI's own examples and c++filt; for hostile ones that it ends, and how much comes
+ * out. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "symbolize/tables/demangle.h"
+#include "symbolize/tables/demangle_work.h"
+
+#define TEXT_MAX 4000
+
+static void check(const char *name, const char *expected)
+{
+	struct buf text;
+	int rc;
+
+	buf_init(&text);
+	assert_int_equal(buf_add_text(&text, "before "), 0);
+	rc = demangle(name, &text);
+	assert_int_equal(rc, expected != NULL);
+	assert_memory_equal(text.data, "before ", 7);
+	assert_string_equal(text.data + 7, expected ? expected : "");
+	assert_int_equal(strlen(text.data), text.len);
+	buf_release(&text);
+}
+
+static void test_names_are_as_the_source_has_them(void **state)
+{
+	(void)state;
+	check("_ZN3app1fEi", "app::f(int)");
+	check("_ZN3app1fEPc", "app::f(char*)");
+	check("_ZN3app4PoolIdE4grabEv", "app::Pool<double>::grab()");
+	check("_ZN1N1fEv", "N::f()");
+	check("_ZngILi42EEvN1AIXplT_Li2EEE1TE", "void operator-<42>(A<(42)+(2)>::T)");
+	check("_ZSt5state", "std::state");
+	check("__ZN3app1fEi", "app::f(int)"); /* 32-bit */
+	check("_Z1fM1AKFvvE", "f(void (A::*)() const)");
+}
+
+static void test_parts_that_a_compiler_split_off_are_told_apart(void **state)
+{
+	struct buf text;
+
+	(void)state;
+	buf_init(&text);
+	assert_int_equal(demangle("_ZN3app1fEi.isra.0", &text), 1);
+	assert_memory_equal(text.data, "app::f(int)", 11);
+	assert_non_null(strstr(text.data, ".isra.0"));
+	buf_release(&text);
+}
+
+static void test_what_is_not_mangled_stays(void **state)
+{
+	(void)state;
+	assert_false(is_mangled("main"));
+	assert_false(is_mangled(""));
+	assert_false(is_mangled("_main"));
+	assert_true(is_mangled("_Z1fv"));
+	assert_true(is_mangled("__Z1fv"));
+	assert_true(is_mangled("?f@@YAXXZ"));
+	check("main", NULL);
+	check("", NULL);
+	check("_Z", NULL);
+	check("__Z", NULL);
+	check("_Zqq", NULL);
+	check("_ZN3appE", "app");
+	check("_ZN99999999999999999999appE", NULL);
+	check("?f@@YAXXZ", NULL); /* Microsoft's, on this side */
+}
+
+/* ---------------------------------------------------------------- hostile names */
+
+/* Adds "S_", "S0_", ... "SZ_", "S10_": the number-th part. */
+static void add_reference(char *name, unsigned number)
+{
+	static const char digits[] = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ";
+	char text[8] = "S_";
+
+	if (number > 36)
+		snprintf(text, sizeof(text), "S%c%c_", digits[(number - 1) / 36],
+			digits[(number - 1) % 36]);
+	else if (number)
+		snprintf(text, sizeof(text), "S%c_", digits[number - 1]);
+	strcat(name, text);
+}
+
+/* Q<a, a>, Q<Q<a, a>, Q<a, a>> and so on: each twice the one before. from: number of the first. */
+static void add_doubling(char *name, unsigned from, unsigned steps)
+{
+	for (unsigned i = 0; i < steps; i++) {
+		add_reference(name, from - 1);
+		strcat(name, "I");
+		add_reference(name, from + i);
+		add_reference(name, from + i);
+		strcat(name, "E");
+	}
+}
+
+/* Text that would fill every disk: more than 2^steps bytes. */
+static void test_names_that_explode_are_cut_or_refused(void **state)
+{
+	(void)state;
+	for (unsigned steps = 1; steps < 60; steps++) {
+		char name[2000] = "_Z1f1a1QIS_S_E"; /* a, Q, Q<a, a>: 0 to 2 */
+		struct buf text;
+		int rc;
+
+		add_doubling(name, 2, steps);
+		buf_init(&text);
+		rc = demangle(name, &text);
+		assert_true(rc == 1 ? text.len <= TEXT_MAX : text.len == 0);
+		if (steps <= 5) /* 4 * 2^n bytes and some: a human can read that */
+			assert_true(rc == 1 && text.len > 4u << steps);
+		if (steps >= 8 && steps < 11)
+			assert_true(rc == 1 && text.len == TEXT_MAX);
+		if (steps >= 30)
+			assert_int_equal(rc, 0);
+		buf_release(&text);
+	}
+}
+
+/* A pack to be looked for in all of it, before anything is printed. */
+static void test_names_that_work_in_silence_are_refused(void **state)
+{
+	(void)state;
+	for (unsigned steps = 30; steps < 80; steps++) {
+		char name[2000] = "_Z1fDp1PI1a1QIS0_S0_E"; /* P, a, Q, Q<a, a>: 0 to 3 */
+		struct buf text;
+
+		add_doubling(name, 3, steps);
+		strcat(name, "E");
+		buf_init(&text);
+		assert_int_equal(demangle(name, &text), 0);
+		assert_int_equal(text.len, 0);
+		buf_release(&text);
+	}
+}
+
+static void repeat(char *name, const char *before, const char *part, unsigned count)
+{
+	size_t len = strlen(before);
+
+	memcpy(name, before, len);
+	for (; count; count--, len += strlen(part))
+		memcpy(name + len, part, strlen(part));
+	name[len] = '\0';
+}
+
+static void test_names_that_nest_deeply_end(void **state)
+{
+	static const char *const parts[] = {"P", "N", "F", "1aI", "Dp", "cv", "A1_", "M1a", "JI",
+		"X", "pl", "Z1f", "RT_", "DT", "L_Z", "sr", "U1a", "Dv1_", "Li"};
+	struct buf text;
+	char *name = malloc(400000);
+
+	(void)state;
+	assert_non_null(name);
+	buf_init(&text);
+	for (size_t i = 0; i < sizeof(parts) / sizeof(*parts); i++) {
+		static const unsigned counts[] = {100, 250, 500, 1000, 50000};
+
+		for (size_t j = 0; j < sizeof(counts) / sizeof(*counts); j++) {
+			repeat(name, "_Z1f", parts[i], counts[j]);
+			strcat(name, "v");
+			buf_clear(&text);
+			assert_true(demangle(name, &text) >= 0);
+			assert_true(text.len <= TEXT_MAX);
+		}
+	}
+	buf_release(&text);
+	free(name);
+}
+
+static const char tree[] =
+	"_ZNSt8_Rb_treeINSt7__cxx1112basic_stringIcSt11char_traitsIcESaIcEEESt4pairIKS5_iESt10_"
+	"Select1stIS8_ESt4lessIS5_ESaIS8_EE8_M_eraseEPSt13_Rb_tree_nodeIS8_E";
+static const char *const seeds[] = {tree, "_ZngILi42EEvN1AIXplT_Li2EEE1TE", "_Z1fIJicdEEvDpT_",
+	"_ZN3app1fIZNS_1gEvEUlvE_EEvT_", "_ZZN3app1gIiEEvT_ENKUlS1_E_clEi",
+	"_Z1fM1AKFvvEPFiDpRT_EA3_c.cold"};
+static const char *const tokens[] = {"S_", "S0_", "S1_", "S5_", "T_", "T0_", "Dp", "J", "I", "E",
+	"1a", "1QI", "N", "P", "R", "K", "F", "v", "Z", "Li3E", "X", "sp", "sZ", "cv", "DpT_",
+	"A3_", "M", "RT_", "sr", "L_Z", "Ul", "fr", "fp_", "DT", "\x80", "9"};
+
+static unsigned next_random(unsigned *state, unsigned below)
+{
+	*state = *state * 1664525u + 1013904223u;
+	return (*state >> 8) % below;
+}
+
+/* Puts a token in somewhere, some times over, or takes a few bytes away. */
+static void mutate(char *name, size_t size, unsigned *random)
+{
+	size_t len = strlen(name), at = 2 + next_random(random, (unsigned)len - 2);
+	const char *token = tokens[next_random(random, sizeof(tokens) / sizeof(*tokens))];
+	unsigned times = next_random(random, 8) ? 1 : next_random(random, 60);
+	size_t gone = next_random(random, 6);
+
+	if (!next_random(random, 3) && at + gone < len) {
+		memmove(name + at, name + at + gone, len - at - gone + 1);
+		return;
+	}
+	while (times-- && len + strlen(token) + 1 < size) {
+		memmove(name + at + strlen(token), name + at, len - at + 1);
+		for (size_t i = 0; token[i]; i++)
+			name[at + i] = token[i];
+		len += strlen(token);
+	}
+}
+
+static void test_damaged_names_end_within_bounds(void **state)
+{
+	unsigned random = 7, good = 0;
+	struct buf text;
+
+	(void)state;
+	buf_init(&text);
+	for (unsigned i = 0; i < 20000; i++) {
+		char name[1200];
+
+		strcpy(name, seeds[i % (sizeof(seeds) / sizeof(*seeds))]);
+		for (unsigned times = next_random(&random, 4); times; times--)
+			mutate(name, sizeof(name), &random);
+		buf_clear(&text);
+		good += demangle(name, &text) == 1;
+		assert_true(text.len <= TEXT_MAX);
+	}
+	assert_true(good > 2000); /* it gets beyond the first letter */
+	buf_release(&text);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_names_are_as_the_source_has_them),
+		cmocka_unit_test(test_parts_that_a_compiler_split_off_are_told_apart),
+		cmocka_unit_test(test_what_is_not_mangled_stays),
+		cmocka_unit_test(test_names_that_explode_are_cut_or_refused),
+		cmocka_unit_test(test_names_that_work_in_silence_are_refused),
+		cmocka_unit_test(test_names_that_nest_deeply_end),
+		cmocka_unit_test(test_damaged_names_end_within_bounds),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,270 @@
+/* Where images and PDBs are looked for, in which order, and that they must be the dump's build. */
+#include "tests/unit/finder_scene.h"
+
+#define IMAGE "prefix/dosdevices/c:/App/app.exe"
+
+static void test_the_path_in_the_dump_and_the_one_in_the_image(void **state)
+{
+	(void)state;
+	scene_image(IMAGE, NULL);
+	scene_pdb("prefix/dosdevices/c:/Out/app.pdb", 0, 3);
+	scene_find();
+	check_files(IMAGE, "prefix/dosdevices/c:/Out/app.pdb");
+	assert_string_equal(files.guid, MADE_GUID);
+	assert_int_equal(files.age, 3);
+	assert_false(files.is_mismatch);
+	assert_string_equal(scene_reason(), "");
+	assert_int_equal(told_count, 0);
+}
+
+static void test_a_path_is_found_in_any_case(void **state)
+{
+	(void)state;
+	scene_image("prefix/dosdevices/c:/App/Sub Folder/aPP.ExE", NULL);
+	scene_pdb("prefix/dosdevices/c:/App/SUB folder/APP.pdb", 0,
+		3); /* another folder than above */
+	scene_pdb("prefix/dosdevices/c:/App/Sub Folder/App.PDB", 0, 3);
+	module.path = "c:/app/Sub Folder\\APP.EXE";
+	scene_find();
+	check_files("prefix/dosdevices/c:/App/Sub Folder/aPP.ExE",
+		"prefix/dosdevices/c:/App/Sub Folder/App.PDB");
+	module.path = "\\\\?\\C:\\App\\Sub Folder\\aPP.ExE";
+	scene_find();
+	check_file(files.image, "prefix/dosdevices/c:/App/Sub Folder/aPP.ExE");
+	module.path = "\\??\\C:\\App\\.\\Sub Folder\\\\app.exe";
+	scene_find();
+	check_file(files.image, "prefix/dosdevices/c:/App/Sub Folder/aPP.ExE");
+}
+
+static void test_letters_beyond_ascii_and_blanks(void **state)
+{
+	struct image_plan plan = scene_plan();
+
+	(void)state;
+	plan.pdb = "C:\\\xc3\xa4 \xe6\xbc\xa2\\\xc3\xbc b.pdb";
+	module.path = "C:\\\xc3\xa4 \xe6\xbc\xa2\\\xc3\xbc b.exe";
+	scene_image("prefix/dosdevices/c:/\xc3\xa4 \xe6\xbc\xa2/\xc3\xbc b.exe", &plan);
+	scene_pdb("prefix/dosdevices/c:/\xc3\xa4 \xe6\xbc\xa2/\xc3\xbc b.pdb", 0, 3);
+	scene_find();
+	check_files("prefix/dosdevices/c:/\xc3\xa4 \xe6\xbc\xa2/\xc3\xbc b.exe",
+		"prefix/dosdevices/c:/\xc3\xa4 \xe6\xbc\xa2/\xc3\xbc b.pdb");
+}
+
+/* "first=dir/sub" in a text of its own. */
+static const char *map_to(char *text, size_t size, const char *from, const char *sub)
+{
+	assert_true((size_t)snprintf(text, size, "%s=%s/%s", from, dir, sub) < size);
+	return text;
+}
+
+static void test_the_first_map_that_leads_to_the_file_wins(void **state)
+{
+	const char *maps[4];
+	char text[3][700];
+
+	(void)state;
+	maps[0] = map_to(text[0], sizeof(text[0]), "C:\\App", "nowhere");
+	maps[1] = map_to(text[1], sizeof(text[1]), "c:/APP", "first");
+	maps[2] = map_to(text[2], sizeof(text[2]), "C:", "second");
+	options.maps = maps;
+	options.map_count = 3;
+	scene_image(IMAGE, NULL);
+	scene_image("second/App/app.exe", NULL);
+	scene_pdb("second/Out/app.pdb", 0, 3);
+	scene_pdb("prefix/dosdevices/c:/Out/app.pdb", 0, 3);
+	scene_find();
+	check_files("second/App/app.exe", "second/Out/app.pdb");
+	scene_image("first/App.EXE", NULL);
+	scene_find();
+	check_files("first/App.EXE", "second/Out/app.pdb");
+	/* One that leads to another build leads nowhere. */
+	scene_image("first/App.EXE", &(struct image_plan){.timestamp = 1, .size = SCENE_SIZE});
+	scene_find();
+	check_files("second/App/app.exe", "second/Out/app.pdb");
+	assert_int_equal(told_count, 0);
+}
+
+static void test_a_map_may_be_of_a_file_and_lead_to_a_drive(void **state)
+{
+	static const char *maps[] = {
+		"C:\\App\\app.exe=C:\\kept\\old.exe", "\\\\host\\share=C:\\kept"};
+
+	(void)state;
+	options.maps = maps;
+	options.map_count = 2;
+	scene_image("prefix/dosdevices/c:/kept/old.exe", NULL);
+	scene_find();
+	check_files("prefix/dosdevices/c:/kept/old.exe", NULL);
+	module.path = "\\\\HOST\\share\\old.exe";
+	scene_find();
+	check_files("prefix/dosdevices/c:/kept/old.exe", NULL);
+}
+
+static void test_a_pdb_beside_the_image(void **state)
+{
+	struct image_plan plan = scene_plan();
+
+	(void)state;
+	plan.pdb = "app.pdb";
+	scene_image(IMAGE, &plan);
+	scene_pdb("prefix/dosdevices/c:/App/App.pdb", 0, 3);
+	scene_find();
+	check_files(IMAGE, "prefix/dosdevices/c:/App/App.pdb");
+	/* A wrong one where the image says does not hinder. */
+	scene_image(IMAGE, NULL);
+	scene_pdb("prefix/dosdevices/c:/Out/app.pdb", 1, 3);
+	scene_find();
+	check_files(IMAGE, "prefix/dosdevices/c:/App/App.pdb");
+	assert_int_equal(told_count, 0);
+	assert_string_equal(scene_reason(), "");
+}
+
+static void test_a_pdb_without_its_image(void **state)
+{
+	(void)state;
+	scene_pdb("prefix/dosdevices/c:/App/app.pdb", 0, 3);
+	scene_find();
+	check_files(NULL, "prefix/dosdevices/c:/App/app.pdb");
+	assert_string_equal(files.guid, MADE_GUID);
+	assert_int_equal(files.age, 3);
+	check_reason("no file C:\\App\\app.exe here");
+	scene_pdb("prefix/dosdevices/c:/Out/app.pdb", 0, 3);
+	scene_find();
+	check_files(NULL, "prefix/dosdevices/c:/Out/app.pdb");
+	module.pdb_guid = "0302010005040706"; /* none */
+	scene_find();
+	check_files(NULL, NULL);
+	module.pdb_guid = "00000000000000000000000000000000"; /* says nothing */
+	scene_find();
+	check_files(NULL, NULL);
+	module.pdb_guid = "../../../../../../../../../../..";
+	scene_find();
+	check_files(NULL, NULL);
+}
+
+/* An image of another build does not hide the right PDB. */
+static void test_the_right_pdb_beside_a_wrong_image(void **state)
+{
+	struct image_plan plan = scene_plan();
+
+	(void)state;
+	plan.timestamp++;
+	scene_image(IMAGE, &plan);
+	scene_pdb("prefix/dosdevices/c:/App/app.pdb", 0, 3);
+	options.allow_mismatch = true;
+	scene_find();
+	check_files(NULL, "prefix/dosdevices/c:/App/app.pdb");
+	assert_false(files.is_mismatch);
+}
+
+static void check_other(struct image_plan plan, const char *how)
+{
+	char words[600];
+
+	scene_image(IMAGE, &plan);
+	scene_find();
+	check_files(NULL, NULL);
+	snprintf(words, sizeof(words), "%%s/" IMAGE " is another build: %s", how);
+	check_reason(words);
+	snprintf(words, sizeof(words),
+		"app.exe: %%s/" IMAGE
+		" is another build: %s; --allow-mismatch uses it nevertheless\n",
+		how);
+	check_told(words);
+	assert_int_equal(told_count, 1);
+}
+
+static void test_images_of_another_build_are_said_with_both_values(void **state)
+{
+	struct image_plan plan = scene_plan();
+
+	(void)state;
+	plan.timestamp = 0x60112233;
+	check_other(plan, "time stamp 5F3A0001 in the dump, 60112233 in the file");
+	plan = scene_plan();
+	plan.size = 0x5000;
+	check_other(plan, "size 3000 in the dump, 5000 in the file");
+	plan = scene_plan();
+	plan.guid_0 = 0xbb;
+	check_other(plan, "GUID and age " MADE_GUID " 3 in the dump, 030201BB"
+			  "05040706"
+			  "08090A0B0C0D0E0F 3 in the file");
+	plan = scene_plan();
+	plan.age = 10;
+	check_other(plan, "GUID and age " MADE_GUID " 3 in the dump, " MADE_GUID " A in the file");
+	plan.pdb = NULL;
+	check_other(plan, "GUID " MADE_GUID " in the dump, none in the file");
+	module.pdb_guid = NULL;
+	module.checksum = 0x1234;
+	plan.checksum = 0xabcd;
+	check_other(plan, "checksum 00001234 in the dump, 0000ABCD in the file");
+}
+
+/* UMDH's logs; and dumps that say they know but do not. */
+static void test_without_an_identity_size_and_name_decide(void **state)
+{
+	struct image_plan plan = scene_plan();
+
+	(void)state;
+	plan.timestamp = 7;
+	module.has_identity = false;
+	scene_image(IMAGE, &plan);
+	scene_pdb("prefix/dosdevices/c:/App/app.pdb", 0, 3);
+	scene_find();
+	check_files(IMAGE, "prefix/dosdevices/c:/App/app.pdb"); /* the image's PDB */
+	check_reason("UMDH recorded no GUID: the file fits by name and size only");
+	assert_int_equal(told_count, 0);
+	module.has_identity = true;
+	module.timestamp = 0;
+	module.pdb_guid = NULL;
+	module.pdb = NULL;
+	scene_find();
+	check_files(IMAGE, "prefix/dosdevices/c:/App/app.pdb");
+	check_reason(
+		"the dump does not say which build it is: the file fits by name and size only");
+	module.size_bytes = 0x9000;
+	scene_find();
+	check_files(NULL, NULL);
+	check_told("is another build: size 9000 in the dump, 3000 in the file");
+	/* Without a time stamp a GUID is as good. */
+	module.size_bytes = SCENE_SIZE;
+	module.pdb_guid = MADE_GUID;
+	module.pdb_age = 3;
+	scene_find();
+	check_files(IMAGE, "prefix/dosdevices/c:/App/app.pdb");
+	assert_string_equal(scene_reason(), "");
+}
+
+static void test_a_second_search_changes_nothing(void **state)
+{
+	struct err err;
+	struct finder *finder = finder_new(&options, &err);
+
+	(void)state;
+	assert_non_null(finder);
+	assert_int_equal(finder_find(finder, &module, &files), 0);
+	scene_image(IMAGE, NULL);
+	assert_int_equal(finder_find(finder, &module, &files), 0);
+	check_files(NULL, NULL);
+	finder_free(finder);
+}
+
+int main(void)
+{
+#define TEST(name) cmocka_unit_test_setup_teardown(name, scene_begin, scene_end)
+	const struct CMUnitTest tests[] = {
+		TEST(test_the_path_in_the_dump_and_the_one_in_the_image),
+		TEST(test_a_path_is_found_in_any_case),
+		TEST(test_letters_beyond_ascii_and_blanks),
+		TEST(test_the_first_map_that_leads_to_the_file_wins),
+		TEST(test_a_map_may_be_of_a_file_and_lead_to_a_drive),
+		TEST(test_a_pdb_beside_the_image),
+		TEST(test_a_pdb_without_its_image),
+		TEST(test_the_right_pdb_beside_a_wrong_image),
+		TEST(test_images_of_another_build_are_said_with_both_values),
+		TEST(test_without_an_identity_size_and_name_decide),
+		TEST(test_a_second_search_changes_nothing),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

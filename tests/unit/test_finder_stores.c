@@ -1,0 +1,275 @@
+/* The symbol path: folders, stores and what lies in them. */
+#include "tests/unit/finder_scene.h"
+
+static char path_text[2000];
+
+/* Sets the symbol path; each %s is dir. */
+static void use_path(const char *path)
+{
+	scene_words(path_text, sizeof(path_text), path);
+	options.symbol_path = path_text;
+}
+
+static void check_image_at(const char *name)
+{
+	char path[1000];
+
+	scene_image(name, NULL);
+	scene_find();
+	check_files(name, NULL);
+	scene_path(path, sizeof(path), name);
+	assert_int_equal(unlink(path), 0);
+	scene_find();
+	check_files(NULL, NULL);
+}
+
+static void check_pdb_at(const char *name)
+{
+	char path[1000];
+
+	scene_pdb(name, 0, 3);
+	scene_find();
+	check_files(NULL, name);
+	scene_path(path, sizeof(path), name);
+	assert_int_equal(unlink(path), 0);
+	scene_find();
+	check_files(NULL, NULL);
+}
+
+static void test_folders_as_dbghelp_searches_them(void **state)
+{
+	(void)state;
+	scene_folders("sym/x");
+	use_path("%s/sym");
+	check_pdb_at("sym/app.pdb");
+	check_pdb_at("sym/App.PDB");
+	check_pdb_at("sym/symbols/pdb/app.pdb");
+	check_pdb_at("sym/Pdb/app.pdb");
+	check_pdb_at("sym/symbols/Exe/app.pdb"); /* as Microsoft's packages have them */
+	check_pdb_at("sym/EXE/App.pdb");
+	check_image_at("sym/app.exe");
+	check_image_at("sym/symbols/Exe/app.exe");
+	check_image_at("sym/EXE/APP.exe");
+	/* Not everything. */
+	scene_pdb("sym/deep/app.pdb", 0, 3);
+	scene_find();
+	check_files(NULL, NULL);
+}
+
+static void test_stores_of_two_and_three_tiers(void **state)
+{
+	static const char *const ways[] = {"srv*%s/sym*https://example.org", "cache*%s/sym",
+		"SymSrv*symsrv.dll*%s/sym", "srv*%s/none*%s/sym", "%s/sym"};
+
+	(void)state;
+	scene_folders("sym/x");
+	for (size_t i = 0; i < sizeof(ways) / sizeof(*ways); i++) {
+		use_path(ways[i]);
+		check_pdb_at("sym/app.pdb/" SCENE_KEY "/app.pdb");
+		check_pdb_at("sym/ap/app.pdb/" SCENE_KEY "/app.pdb");
+		check_image_at("sym/app.exe/" SCENE_IMAGE_KEY "/app.exe");
+		check_image_at("sym/ap/app.exe/" SCENE_IMAGE_KEY "/app.exe");
+	}
+}
+
+static void test_names_and_keys_in_any_case(void **state)
+{
+	(void)state;
+	scene_folders("sym/x");
+	use_path("srv*%s/sym");
+	module.pdb_guid = "0302010005040706"
+			  "08090a0b0c0d0e0f";
+	module.pdb_age = 0x1b;
+	module.timestamp = 0xabc;
+	module.size_bytes = 0x12ab000;
+	scene_pdb("sym/App.pdb/0302010005040706"
+		  "08090A0B0C0D0E0F1b/APP.PDB",
+		0, 0x1b);
+	scene_image("sym/aP/APP.EXE/00000ABC12ab000/app.exe",
+		&(struct image_plan){
+			.timestamp = 0xabc, .size = 0x12ab000, .age = 0x1b, .pdb = "app.pdb"});
+	scene_find();
+	check_files("sym/aP/APP.EXE/00000ABC12ab000/app.exe", "sym/App.pdb/0302010005040706"
+							      "08090A0B0C0D0E0F1b/APP.PDB");
+	/* Age in hexadecimal; the time stamp has always eight digits. */
+	assert_int_equal(files.age, 27);
+	assert_string_equal(files.guid, MADE_GUID);
+}
+
+static void test_what_lies_in_a_store_must_fit_too(void **state)
+{
+	struct image_plan plan = scene_plan();
+
+	(void)state;
+	use_path("srv*%s/sym");
+	plan.timestamp++;
+	scene_image("sym/app.exe/" SCENE_IMAGE_KEY "/app.exe", &plan);
+	scene_pdb("sym/app.pdb/" SCENE_KEY "/app.pdb", 0, 4);
+	scene_find();
+	check_files(NULL, NULL);
+	check_told("%s/sym/app.pdb/" SCENE_KEY "/app.pdb is another build: GUID and age " MADE_GUID
+		   " 3 in the dump, " MADE_GUID " 4 in the file; --allow-mismatch");
+	check_told("%s/sym/app.exe/" SCENE_IMAGE_KEY "/app.exe is another build: time stamp");
+}
+
+static void test_elements_are_searched_in_order_after_the_dumps_path(void **state)
+{
+	(void)state;
+	scene_image("one/app.exe", NULL);
+	scene_image("two/app.exe/" SCENE_IMAGE_KEY "/app.exe", NULL);
+	scene_pdb("two/app.pdb/" SCENE_KEY "/app.pdb", 0, 3);
+	scene_pdb("three/app.pdb", 0, 3);
+	use_path("%s/one;srv*%s/two;%s/three");
+	scene_find();
+	check_files("one/app.exe", "two/app.pdb/" SCENE_KEY "/app.pdb");
+	scene_pdb("one/app.pdb", 1, 3); /* another build is passed by */
+	use_path("srv*%s/two;%s/one;%s/three");
+	scene_find();
+	check_files("two/app.exe/" SCENE_IMAGE_KEY "/app.exe", "two/app.pdb/" SCENE_KEY "/app.pdb");
+	use_path("%s/three;%s/one;srv*%s/two");
+	scene_find();
+	check_files("one/app.exe", "three/app.pdb");
+	assert_int_equal(told_count, 0);
+	scene_image("prefix/dosdevices/c:/App/app.exe", NULL);
+	scene_pdb("prefix/dosdevices/c:/App/app.pdb", 0, 3);
+	scene_find();
+	check_files("prefix/dosdevices/c:/App/app.exe", "prefix/dosdevices/c:/App/app.pdb");
+}
+
+static void test_the_environment_has_a_symbol_path_too(void **state)
+{
+	(void)state;
+	use_path("%s/sym");
+	options.symbol_path = NULL;
+	setenv("_NT_SYMBOL_PATH", path_text, 1);
+	scene_pdb("sym/app.pdb", 0, 3);
+	scene_find();
+	check_files(NULL, "sym/app.pdb");
+	options.symbol_path = ""; /* said to be none */
+	scene_find();
+	check_files(NULL, NULL);
+	/* It is meant for others too: what is strange in it is no error. */
+	options.symbol_path = NULL;
+	snprintf(path_text, sizeof(path_text), "odd*thing;%s/sym", dir);
+	setenv("_NT_SYMBOL_PATH", path_text, 1);
+	scene_find();
+	check_files(NULL, "sym/app.pdb");
+	check_told("_NT_SYMBOL_PATH: odd*thing is passed over");
+	assert_int_equal(told_count, 1);
+	unsetenv("_NT_SYMBOL_PATH");
+}
+
+static void test_windows_paths_go_through_the_prefix(void **state)
+{
+	(void)state;
+	scene_pdb("prefix/dosdevices/c:/Symbols/app.pdb/" SCENE_KEY "/app.pdb", 0, 3);
+	use_path("srv*c:\\symbols*https://example.org/x");
+	scene_find();
+	check_files(NULL, "prefix/dosdevices/c:/Symbols/app.pdb/" SCENE_KEY "/app.pdb");
+}
+
+static void test_a_relative_folder_becomes_a_full_path(void **state)
+{
+	char old[1000];
+
+	(void)state;
+	assert_non_null(getcwd(old, sizeof(old)));
+	scene_pdb("here/-/app.pdb", 0, 3);
+	scene_folders("here/x");
+	assert_int_equal(chdir(dir), 0);
+	use_path("here\\-");
+	scene_find();
+	check_files(NULL, "here/-/app.pdb");
+	use_path("\\\\here\\-;\\here\\-"); /* another machine, another drive's root */
+	scene_find();
+	assert_int_equal(chdir(old), 0);
+	check_files(NULL, NULL);
+}
+
+static void test_packed_files_are_named_as_not_read(void **state)
+{
+	(void)state;
+	use_path("srv*%s/sym");
+	scene_write("sym/app.pdb/" SCENE_KEY "/app.pd_", "SZDD", 4);
+	scene_write("sym/app.exe/" SCENE_IMAGE_KEY "/file.ptr", "PATH:x", 6);
+	scene_find();
+	check_files(NULL, NULL);
+	check_reason("%s/sym/app.pdb/" SCENE_KEY "/app.pd_ is compressed: unpack it with expand");
+	check_reason("%s/sym/app.exe/" SCENE_IMAGE_KEY
+		     "/file.ptr only points to the file: copy that here");
+	check_told("app.exe: %s/sym/app.pdb/" SCENE_KEY "/app.pd_ is compressed");
+	scene_write("folder/app.ex_", "SZDD", 4);
+	use_path("%s/folder");
+	scene_find();
+	check_reason("%s/folder/app.ex_ is compressed: unpack it with expand");
+	/* When the file is found elsewhere there is nothing to say. */
+	scene_image("prefix/dosdevices/c:/App/app.exe", NULL);
+	scene_pdb("prefix/dosdevices/c:/App/app.pdb", 0, 3);
+	scene_find();
+	assert_string_equal(scene_reason(), "");
+	assert_int_equal(told_count, 0);
+}
+
+static void test_servers_are_named_as_not_asked_once(void **state)
+{
+	struct err err;
+	struct finder *finder;
+	struct module_files more = {0};
+
+	(void)state;
+	use_path("%s/none;srv*%s/cache*https://example.org/symbols");
+	finder = finder_new(&options, &err);
+	assert_non_null(finder);
+	assert_string_equal(finder_servers(finder), path_text);
+	assert_int_equal(finder_find(finder, &module, &files), 0);
+	check_reason("servers are not asked here: https://example.org/symbols");
+	check_told("servers are not asked here: https://example.org/symbols;");
+	check_told("the symbol path names %s/none, which is no folder here");
+	assert_int_equal(told_count, 2); /* a cache may come to be */
+	assert_int_equal(finder_find(finder, &module, &more), 0);
+	assert_int_equal(told_count, 2);
+	module_files_release(&more);
+	finder_free(finder);
+	use_path("%s/none");
+	finder = finder_new(&options, &err);
+	assert_null(finder_servers(finder));
+	finder_free(finder);
+}
+
+static void test_what_makes_no_sense_is_an_error(void **state)
+{
+	static const char *map = "C:\\build";
+	struct err err;
+
+	(void)state;
+	options.symbol_path = "C:\\a;what*is*this";
+	assert_null(finder_new(&options, &err));
+	assert_int_equal(err.code, ERR_USAGE);
+	assert_string_equal(err.place, "what*is*this");
+	options.symbol_path = NULL;
+	options.maps = &map;
+	options.map_count = 1;
+	assert_null(finder_new(&options, &err));
+	assert_int_equal(err.code, ERR_USAGE);
+	assert_string_equal(err.place, "C:\\build");
+}
+
+int main(void)
+{
+#define TEST(name) cmocka_unit_test_setup_teardown(name, scene_begin, scene_end)
+	const struct CMUnitTest tests[] = {
+		TEST(test_folders_as_dbghelp_searches_them),
+		TEST(test_stores_of_two_and_three_tiers),
+		TEST(test_names_and_keys_in_any_case),
+		TEST(test_what_lies_in_a_store_must_fit_too),
+		TEST(test_elements_are_searched_in_order_after_the_dumps_path),
+		TEST(test_the_environment_has_a_symbol_path_too),
+		TEST(test_windows_paths_go_through_the_prefix),
+		TEST(test_a_relative_folder_becomes_a_full_path),
+		TEST(test_packed_files_are_named_as_not_read),
+		TEST(test_servers_are_named_as_not_asked_once),
+		TEST(test_what_makes_no_sense_is_an_error),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,397 @@
+/* What the finder says, what it does with files that do not fit, and that nothing there can harm it. */
+#include "tests/unit/finder_scene.h"
+
+#include <errno.h>
+
+#include "symbolize/files/folder_names.h"
+
+#define IMAGE "prefix/dosdevices/c:/App/app.exe"
+#define PDB "prefix/dosdevices/c:/App/app.pdb"
+
+/* ---------------------------------------------------------------- --allow-mismatch */
+
+static void test_files_of_another_build_are_used_when_asked_for(void **state)
+{
+	const char *maps[1];
+	struct image_plan plan = scene_plan();
+
+	(void)state;
+	options.allow_mismatch = true;
+	plan.timestamp = 1;
+	plan.guid_0 = 0xbb;
+	scene_image(IMAGE, &plan);
+	scene_pdb(PDB, 0xbb, 3); /* the image's */
+	scene_find();
+	check_files(IMAGE, PDB);
+	assert_true(files.is_mismatch);
+	check_reason("is another build: time stamp 5F3A0001 in the dump, 00000001 in the file, and "
+		     "used nevertheless");
+	check_told("; it is used nevertheless (--allow-mismatch)");
+	assert_int_equal(told_count, 1);
+	/* Any PDB is better than none. */
+	scene_pdb(PDB, 0xcc, 3);
+	scene_find();
+	check_files(IMAGE, PDB);
+	assert_true(files.is_mismatch);
+	check_told("app.exe: %s/" PDB " is another build: GUID and age 030201BB");
+	/* Right image, wrong PDB. */
+	scene_image(IMAGE, NULL);
+	scene_find();
+	check_files(IMAGE, PDB);
+	assert_true(files.is_mismatch);
+	check_told(PDB " is another build: GUID and age " MADE_GUID " 3 in the image, 030201CC");
+	assert_int_equal(told_count, 1);
+	assert_string_equal(files.guid, MADE_GUID);
+	/* What else is wrong with images is no matter beside the right one. */
+	maps[0] = "C:\\App=C:\\Other";
+	options.maps = maps;
+	options.map_count = 1;
+	scene_image("prefix/dosdevices/c:/Other/app.exe", &plan);
+	scene_find();
+	check_files(IMAGE, PDB);
+	assert_int_equal(told_count, 1);
+	options.map_count = 0;
+	/* And what fits is used as ever. */
+	scene_pdb(PDB, 0, 3);
+	scene_find();
+	check_files(IMAGE, PDB);
+	assert_false(files.is_mismatch);
+	assert_int_equal(told_count, 0);
+}
+
+static void test_a_mismatch_is_said_once(void **state)
+{
+	struct image_plan plan = scene_plan();
+	struct err err;
+	struct finder *finder = finder_new(&options, &err);
+
+	(void)state;
+	assert_non_null(finder);
+	plan.timestamp = 1;
+	scene_image(IMAGE, &plan);
+	for (int i = 0; i < 3; i++) {
+		struct module_files more = {0};
+
+		assert_int_equal(finder_find(finder, &module, &more), 0);
+		assert_non_null(strstr(more.reason.data, "is another build"));
+		module_files_release(&more);
+	}
+	assert_int_equal(told_count, 1);
+	finder_free(finder);
+}
+
+/* Those of Wine differ from those of the Windows that a dump is from: said in the reason only. */
+static void test_system_files_of_another_system_are_no_news(void **state)
+{
+	struct image_plan plan = scene_plan();
+
+	(void)state;
+	plan.timestamp = 1;
+	module.path = "C:\\WINDOWS\\system32\\test.dll";
+	scene_image("prefix/dosdevices/c:/windows/system32/test.dll", &plan);
+	scene_find();
+	check_files(NULL, NULL);
+	check_reason("test.dll is another build: time stamp");
+	assert_int_equal(told_count, 0);
+}
+
+/* ---------------------------------------------------------------- reasons */
+
+static void test_reasons_name_what_is_missing(void **state)
+{
+	struct image_plan plan = scene_plan();
+
+	(void)state;
+	scene_find();
+	assert_string_equal(scene_reason(),
+		"no file C:\\App\\app.exe here; app.pdb (" MADE_GUID
+		" 3) was not found: it is not where the dump says, and there is no symbol path "
+		"(-y)");
+	scene_image(IMAGE, NULL);
+	options.symbol_path = "C:\\App";
+	scene_find();
+	assert_string_equal(scene_reason(),
+		"app.pdb (" MADE_GUID " 3) was not found: it is not beside the image nor in "
+		"the symbol path");
+	assert_int_equal(told_count, 0);
+	plan.pdb = "";
+	scene_image(IMAGE, &plan);
+	scene_find();
+	assert_string_equal(scene_reason(), "no debug information in it (stripped?)");
+	plan.section = ".text";
+	plan.long_name = ".text$a";
+	scene_image(IMAGE, &plan);
+	scene_find();
+	assert_string_equal(scene_reason(), "no debug information in it, but a table of symbols");
+}
+
+static void test_damaged_files_are_named(void **state)
+{
+	(void)state;
+	scene_write(IMAGE, "MZ", 2);
+	scene_write(PDB, "Microsoft C/C++ MSF 7.00\r\n\032DS\0\0\0", 32);
+	scene_find();
+	check_files(NULL, NULL);
+	check_reason("%s/" IMAGE " is no PE image, or damaged");
+	check_reason("%s/" PDB " cannot be used: the PDB is cut short");
+	assert_int_equal(told_count, 2);
+	check_told("app.exe: %s/" PDB " cannot be used: the PDB is cut short\n");
+	assert_null(strstr(scene_reason(), "not found"));
+}
+
+static void test_words_are_harmless(void **state)
+{
+	(void)state;
+	module.path = "C:\\App\\a\x1b[2Jb\n\xc2\x9b.exe";
+	module.pdb = "p\x07q.pdb";
+	scene_find();
+	check_reason("no file C:\\App\\a?[2Jb???.exe here; p?q.pdb (");
+	scene_write("prefix/dosdevices/c:/App/a\x1b[2Jb\n\xc2\x9b.exe", "x", 1);
+	scene_find();
+	check_reason("/App/a?[2Jb???.exe is no PE image");
+}
+
+static void test_paths_of_any_length(void **state)
+{
+	enum { LEN = 60000 };
+	char *path = malloc(LEN + 1);
+
+	(void)state;
+	assert_non_null(path);
+	for (int i = 0; i < LEN; i++)
+		path[i] = i % 2 ? '\\' : '.';
+	path[LEN] = '\0';
+	memcpy(path, "C:\\", 3);
+	module.path = path;
+	module.pdb = path;
+	scene_find();
+	check_files(NULL, NULL);
+	assert_true(files.reason.len < 2000);
+	memset(path + 3, 'a', LEN - 3);
+	scene_find();
+	check_files(NULL, NULL);
+	assert_true(files.reason.len < 2000);
+	free(path);
+}
+
+/* ---------------------------------------------------------------- DWARF */
+
+static bool has_dwarf(const char *section, const char *long_name)
+{
+	struct image_plan plan = scene_plan();
+
+	plan.section = section;
+	plan.long_name = long_name;
+	scene_image(IMAGE, &plan);
+	scene_find();
+	check_file(files.image, IMAGE);
+	return files.has_dwarf;
+}
+
+static void test_dwarf_is_told_by_long_names_of_sections(void **state)
+{
+	(void)state;
+	assert_true(has_dwarf("/4", ".debug_info"));
+	assert_true(has_dwarf("/0000004", ".debug_info"));
+	assert_true(has_dwarf("/4", ".zdebug_info"));
+	assert_false(has_dwarf("/4", ".debug_line"));
+	assert_false(has_dwarf("/4", ".debug_info.x"));
+	assert_false(has_dwarf("/4", ".zdebug_infox"));
+	assert_false(has_dwarf("/5", ".debug_info"));
+	assert_false(has_dwarf("/9999999", ".debug_info"));
+	assert_false(has_dwarf("/4x", ".debug_info"));
+	assert_false(has_dwarf("/4", NULL));
+	assert_false(has_dwarf(".text", ".debug_info"));
+	assert_false(has_dwarf(".debug_i", NULL));
+	assert_false(has_dwarf(NULL, NULL));
+}
+
+/* ---------------------------------------------------------------- what is never opened */
+
+static void test_paths_to_other_machines_are_not_opened(void **state)
+{
+	static const char *const paths[] = {"\\\\host\\share\\app.exe", "//host/share/app.exe",
+		"\\\\?\\UNC\\host\\share\\app.exe", "\\\\.\\pipe\\app.exe",
+		"\\Device\\Mup\\host\\app.exe", "\\??\\UNC\\host\\share\\app.exe"};
+
+	(void)state;
+	/* As they would be here, if they were taken for paths of this machine. */
+	for (size_t i = 0; i < sizeof(paths) / sizeof(*paths); i++) {
+		module.path = paths[i];
+		scene_find();
+		check_files(NULL, NULL);
+		assert_memory_equal(scene_reason(), paths[i], strlen(paths[i]));
+		assert_non_null(strstr(scene_reason(), " is on another machine or a device"));
+	}
+}
+
+static void test_pipes_and_loops_are_no_files(void **state)
+{
+	char path[600];
+
+	(void)state;
+	scene_path(path, sizeof(path), IMAGE);
+	assert_int_equal(mkfifo(path, 0600), 0); /* to open it would never end */
+	scene_path(path, sizeof(path), PDB);
+	assert_int_equal(symlink("app.pdb", path), 0);
+	scene_path(path, sizeof(path), "sym");
+	assert_int_equal(symlink("sym", path), 0);
+	scene_folders("other/x");
+	scene_path(path, sizeof(path), "other/App.pdb");
+	assert_int_equal(mkfifo(path, 0600), 0);
+	options.symbol_path = "";
+	scene_find();
+	check_files(NULL, NULL);
+	scene_path(path, sizeof(path), "other;srv*C:\\App\\app.exe;C:\\App\\app.pdb");
+	options.symbol_path = path;
+	scene_find();
+	check_files(NULL, NULL);
+	check_reason("no file C:\\App\\app.exe here");
+}
+
+static void test_files_that_cannot_be_opened_are_named(void **state)
+{
+	char path[600];
+
+	(void)state;
+	scene_image(IMAGE, NULL);
+	scene_path(path, sizeof(path), IMAGE);
+	assert_int_equal(chmod(path, 0), 0);
+	scene_find();
+	if (!access(path, R_OK)) /* root may read everything */
+		check_file(files.image, IMAGE);
+	else
+		check_reason("%s/" IMAGE " cannot be opened (Permission denied)");
+}
+
+/* ---------------------------------------------------------------- much of everything */
+
+static void test_many_maps_and_elements(void **state)
+{
+	enum { MAPS = 5000, ELEMENTS = 20000, MODULES = 300 };
+	const char **maps = calloc(MAPS, sizeof(*maps));
+	struct buf text;
+	struct err err;
+	struct finder *finder;
+
+	(void)state;
+	assert_non_null(maps);
+	for (int i = 0; i < MAPS; i++)
+		maps[i] = i % 2 ? "C:\\App=C:\\nowhere" : "D:\\x=/src";
+	buf_init(&text);
+	for (int i = 0; i < ELEMENTS; i++)
+		assert_int_equal(buf_printf(&text, "srv*C:\\none%d*C:\\App;", i), 0);
+	options.maps = maps;
+	options.map_count = MAPS;
+	options.symbol_path = text.data;
+	scene_pdb("prefix/dosdevices/c:/App/app.pdb/" SCENE_KEY "/app.pdb", 0, 3);
+	finder = finder_new(&options, &err);
+	assert_non_null(finder);
+	for (int i = 0; i < MODULES; i++) {
+		module_files_release(&files);
+		assert_int_equal(finder_find(finder, &module, &files), 0);
+		check_files(NULL, "prefix/dosdevices/c:/App/app.pdb/" SCENE_KEY "/app.pdb");
+	}
+	finder_free(finder);
+	buf_release(&text);
+	free(maps);
+}
+
+static bool cancel(void *ctx)
+{
+	(void)ctx;
+	return true;
+}
+
+static void test_a_long_search_can_be_cancelled(void **state)
+{
+	enum { FOLDERS = 300 };
+	struct buf text;
+
+	(void)state;
+	buf_init(&text);
+	for (int i = 0; i < FOLDERS; i++) {
+		char name[40];
+
+		snprintf(name, sizeof(name), "f%d/x", i);
+		scene_folders(name);
+		assert_int_equal(buf_printf(&text, "%s/f%d;", dir, i), 0);
+	}
+	scene_pdb("f299/app.pdb", 0, 3);
+	options.symbol_path = text.data;
+	scene_find();
+	check_files(NULL, "f299/app.pdb");
+	options.listener.is_cancelled = cancel;
+	scene_find();
+	check_files(NULL, NULL);
+	buf_release(&text);
+}
+
+static const char *spelling_of(struct folder_names *names, const char *folder, const char *name)
+{
+	const char *spelling = NULL;
+	int rc = folder_names_find(names, folder, name, &spelling);
+
+	assert_int_equal(rc, spelling != NULL);
+	return spelling;
+}
+
+/* A folder is read once, and no more names are kept than there may be. */
+static void test_names_of_folders_are_kept(void **state)
+{
+	struct folder_names *names = folder_names_new(1000);
+	char folder[400], name[40];
+	int found = 0;
+
+	(void)state;
+	assert_non_null(names);
+	scene_write("a/bB.txt", "x", 1);
+	scene_write("a/Bb.txt", "x", 1);
+	assert_string_equal(spelling_of(names, dir, "A"), "a");
+	scene_path(folder, sizeof(folder), "a");
+	assert_false(folder_names_lack(names, folder, "c")); /* not read yet */
+	assert_string_equal(spelling_of(names, folder, "BB.TXT"), "Bb.txt");
+	scene_write("a/later", "x", 1);
+	assert_null(spelling_of(names, folder, "Later")); /* as it was when it was read */
+	assert_true(folder_names_lack(names, folder, "LATER"));
+	assert_false(folder_names_lack(names, folder, "bB.TXt"));
+	assert_null(spelling_of(names, "nowhere", "a"));
+	assert_false(folder_names_lack(names, "nowhere", "a")); /* it cannot be read */
+	folder_names_free(names);
+	names = folder_names_new(10);
+	for (int i = 0; i < 30; i++) {
+		snprintf(name, sizeof(name), "many/F%d", i);
+		scene_write(name, "x", 1);
+	}
+	for (int i = 0; i < 30; i++) {
+		scene_path(folder, sizeof(folder), "many");
+		snprintf(name, sizeof(name), "f%d", i);
+		found += spelling_of(names, folder, name) != NULL;
+		assert_false(folder_names_lack(names, folder, name));
+	}
+	assert_in_range(found, 8, 10); /* "." and ".." are names, too */
+	folder_names_free(names);
+}
+
+int main(void)
+{
+#define TEST(name) cmocka_unit_test_setup_teardown(name, scene_begin, scene_end)
+	const struct CMUnitTest tests[] = {
+		TEST(test_files_of_another_build_are_used_when_asked_for),
+		TEST(test_a_mismatch_is_said_once),
+		TEST(test_system_files_of_another_system_are_no_news),
+		TEST(test_reasons_name_what_is_missing),
+		TEST(test_damaged_files_are_named),
+		TEST(test_words_are_harmless),
+		TEST(test_paths_of_any_length),
+		TEST(test_dwarf_is_told_by_long_names_of_sections),
+		TEST(test_paths_to_other_machines_are_not_opened),
+		TEST(test_pipes_and_loops_are_no_files),
+		TEST(test_files_that_cannot_be_opened_are_named),
+		TEST(test_many_maps_and_elements),
+		TEST(test_a_long_search_can_be_cancelled),
+		TEST(test_names_of_folders_are_kept),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,333 @@
+/* PDBs through llvm-symbolizer: only the one that was found is asked, whatever lies around it. The truth is
+ * in the marks of the source below; where its functions are, llvm-pdbutil and objdump say. */
+#include <dirent.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "core/arena.h"
+#include "core/os.h"
+#include "symbolize/backend/backend.h"
+
+static const char source_text[] =
+	"extern int printf(const char *, ...);\n"
+	"int sink;\n"
+	"int first(void) { return sink; }\n"
+	"static inline __attribute__((always_inline)) int inl_inner(int n)\n"
+	"{\n"
+	"\tint got;\n"
+	"\n"
+	"\tgot = printf(\"%d\", n); /* call of printf */\n"
+	"\tsink += got;\n"
+	"\treturn got + 1;\n"
+	"}\n"
+	"__attribute__((noinline)) int api(int n)\n"
+	"{\n"
+	"\tint k = inl_inner(n + 1); /* call of inl_inner */\n"
+	"\tsink += k;\n"
+	"\treturn k * 2;\n"
+	"}\n"
+	"int main(void) { return api(3); }\n"
+	"int __main(void) { return 0; }\n";
+
+static char dir[300], exe[340], pdb[340];
+static uint32_t api_start, call_rva; /* the byte before the one that the call returns to */
+static struct pe_image pe;
+
+static uint64_t number_of(const char *command, int base)
+{
+	FILE *pipe = popen(command, "r");
+	char line[100] = "";
+
+	if (!pipe || !fgets(line, sizeof(line), pipe))
+		line[0] = '\0';
+	if (pipe)
+		pclose(pipe);
+	return strtoull(line, NULL, base);
+}
+
+static uint32_t line_of(const char *mark)
+{
+	const char *at = strstr(source_text, mark);
+	uint32_t line = 1;
+
+	assert_non_null(at);
+	for (const char *c = source_text; c < at; c++)
+		line += *c == '\n';
+	return line;
+}
+
+static int read_file(void *ctx, uint64_t offset, void *bytes, size_t len)
+{
+	return os_read_at(ctx, offset, bytes, len);
+}
+
+static void read_exe(void)
+{
+	struct os_file file;
+	struct pe_source source = {.read = read_file, .ctx = &file};
+
+	assert_int_equal(os_open(&file, exe, NULL), 0);
+	assert_int_equal(pe_read_headers(&source, &pe), 0);
+	os_close(&file);
+}
+
+static void write_text(const char *path, const char *text, int mode)
+{
+	FILE *file = fopen(path, "w");
+
+	assert_non_null(file);
+	fputs(text, file);
+	(void)fclose(file);
+	assert_int_equal(chmod(path, (mode_t)mode), 0);
+}
+
+/* Builds the program; without the tools there is no exe. */
+static int build(void **state)
+{
+	char command[1500], path[400], here[200];
+
+	(void)state;
+	snprintf(dir, sizeof(dir), "%s/%s/test_llvm_pdb.XXXXXX",
+		getenv("TMPDIR") ? "" : getcwd(here, sizeof(here)),
+		getenv("TMPDIR") ? getenv("TMPDIR") : "build");
+	if (!mkdtemp(dir))
+		return -1;
+	snprintf(path, sizeof(path), "%s/s.c", dir);
+	write_text(path, source_text, 0644);
+	snprintf(command, sizeof(command),
+		"cd %s && command -v llvm-symbolizer-16 llvm-pdbutil-16 >tools && "
+		"clang-16 --target=x86_64-w64-mingw32 -O1 -g -gcodeview -c s.c && "
+		"ld.lld-16 -m i386pep --entry=main --pdb=s.pdb s.o -L/usr/x86_64-w64-mingw32/lib "
+		"-lmsvcrt -o s.exe 2>tools",
+		dir);
+	if (system(command) != 0)
+		return 0;
+	snprintf(exe, sizeof(exe), "%s/s.exe", dir);
+	snprintf(pdb, sizeof(pdb), "%s/s.pdb", dir);
+	read_exe();
+	snprintf(command, sizeof(command),
+		"llvm-pdbutil-16 dump --symbols %s | sed -n '/S_GPROC32.*`api`/{n;"
+		"s/.*addr = 0001:\\([0-9]*\\),.*/\\1/p;}'",
+		pdb);
+	api_start = pe.sections[0].rva + (uint32_t)number_of(command, 10);
+	snprintf(command, sizeof(command),
+		"x86_64-w64-mingw32-objdump -d --no-show-raw-insn --start-address=0x%llx %s | "
+		"awk 'seen { print $1; exit } $2 == \"call\" { seen = 1 }'",
+		(unsigned long long)(pe.preferred_base + api_start), exe);
+	call_rva = (uint32_t)(number_of(command, 16) - pe.preferred_base) - 1;
+	setenv("HSYM_LLVM", "/usr/bin/llvm-symbolizer-16", 1);
+	return 0;
+}
+
+static int clean(void **state)
+{
+	char command[400];
+
+	(void)state;
+	snprintf(command, sizeof(command), "rm -rf '%s'", dir);
+	return system(command);
+}
+
+static void need_exe(void)
+{
+	if (!exe[0]) {
+		print_message("# no clang-16, lld-16 and llvm-16 here\n");
+		skip();
+	}
+	assert_true(api_start > pe.sections[0].rva && call_rva > api_start &&
+		    call_rva < api_start + 100);
+}
+
+/* What one question came to. */
+struct scene {
+	struct symbol_options options;
+	struct module module;
+	struct subject subject;
+	struct lookup lookup;
+	struct arena arena;
+	bool is_trouble;
+};
+
+/* Asks for the call, with these files; the scene is to be closed. */
+static void ask(struct scene *scene, const char *image, const char *debug)
+{
+	struct backend *backend = llvm_backend.make(&scene->options, NULL);
+
+	scene->module.path = (char *)"C:\\s.exe";
+	scene->subject = (struct subject){.module = &scene->module,
+		.files = {.image = (char *)(uintptr_t)image,
+			.pe = image ? &pe : NULL,
+			.pdb = (char *)(uintptr_t)debug}};
+	scene->subject.tables = tables_new(&scene->subject.files, scene->options.no_demangle);
+	scene->lookup = (struct lookup){.rva = call_rva};
+	arena_init(&scene->arena);
+	assert_int_equal(
+		llvm_backend.resolve(backend, &scene->subject, &scene->lookup, 1, &scene->arena),
+		0);
+	scene->is_trouble = llvm_backend.trouble(backend) != NULL;
+	llvm_backend.release(backend);
+}
+
+static void close_scene(struct scene *scene)
+{
+	tables_free(scene->subject.tables);
+	buf_release(&scene->subject.files.reason);
+	arena_release(&scene->arena);
+}
+
+static void check_names(const struct scene *scene, bool has_inlined_line, bool has_offset)
+{
+	const struct symbol *list = scene->lookup.found.list;
+
+	assert_true(scene->lookup.is_answered);
+	assert_int_equal(scene->lookup.found.count, 2);
+	assert_string_equal(list[0].function, "inl_inner");
+	assert_int_equal(list[0].line, has_inlined_line ? line_of("call of printf") : 0);
+	assert_int_equal(list[0].file != NULL, has_inlined_line);
+	assert_string_equal(list[1].function, "api");
+	assert_int_equal(list[1].line, line_of("call of inl_inner"));
+	assert_non_null(strstr(list[1].file, "s.c"));
+	if (has_offset)
+		assert_int_equal(list[1].offset_bytes, call_rva + 1 - api_start);
+}
+
+static void test_a_pdb_is_asked_with_and_without_its_image(void **state)
+{
+	struct scene scene = {0};
+
+	(void)state;
+	need_exe();
+	ask(&scene, exe, pdb);
+	check_names(&scene, true, true);
+	close_scene(&scene);
+	ask(&scene, NULL, pdb);
+	check_names(&scene, true, false);
+	close_scene(&scene);
+}
+
+/* The image names s.pdb, which lies beside it: but nobody has found that to be the right one. */
+static void test_a_pdb_that_was_not_found_is_not_asked(void **state)
+{
+	struct scene scene = {0};
+
+	(void)state;
+	need_exe();
+	assert_true(pe.pdb[0]);
+	ask(&scene, exe, NULL);
+	assert_int_equal(scene.lookup.found.count, 0);
+	assert_false(scene.lookup.is_answered);
+	close_scene(&scene);
+}
+
+static void test_any_path_of_a_pdb_can_be_asked(void **state)
+{
+	static const char *const names[] = {
+		"with blanks.pdb", "\xc3\xa4\xe6\x97\xa5.pdb", "q\"uote.pdb", "new\nline.pdb", "7"};
+	struct scene scene = {0};
+	char path[400];
+
+	(void)state;
+	need_exe();
+	for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++) {
+		snprintf(path, sizeof(path), "%s/%s", dir, names[i]);
+		assert_int_equal(rename(pdb, path), 0);
+		ask(&scene, exe, path);
+		check_names(&scene, true, true);
+		close_scene(&scene);
+		assert_int_equal(rename(path, pdb), 0);
+	}
+}
+
+static void test_lines_that_a_version_has_wrong_are_left_out(void **state)
+{
+	struct scene scene = {0};
+	char path[400];
+
+	(void)state;
+	need_exe();
+	snprintf(path, sizeof(path), "%s/llvm", dir);
+	write_text(path,
+		"#!/bin/sh\n[ \"$1\" != --version ] || { echo 'Debian LLVM version 14.0.6'; exit; "
+		"}\n"
+		"exec llvm-symbolizer-16 \"$@\"\n",
+		0755);
+	setenv("HSYM_LLVM", path, 1);
+	ask(&scene, exe, pdb);
+	check_names(&scene, false, true);
+	close_scene(&scene);
+	write_text(path,
+		"#!/bin/sh\n[ \"$1\" != --version ] || { echo 'LLVM version 15.0.0'; exit; }\n"
+		"exec llvm-symbolizer-16 \"$@\"\n",
+		0755);
+	ask(&scene, exe, pdb);
+	check_names(&scene, true, true);
+	close_scene(&scene);
+	setenv("HSYM_LLVM", "/usr/bin/llvm-symbolizer-16", 1);
+}
+
+/* Cut anywhere, its names may be missing. */
+static void test_a_truncated_pdb_gives_no_wrong_names(void **state)
+{
+	static const size_t parts[] = {0, 1, 40, 4096, 20000, 60000};
+	struct scene scene = {0};
+	char path[400], command[1000];
+
+	(void)state;
+	need_exe();
+	snprintf(path, sizeof(path), "%s/cut.pdb", dir);
+	for (size_t i = 0; i < sizeof(parts) / sizeof(*parts); i++) {
+		snprintf(command, sizeof(command), "head -c %zu %s >%s", parts[i], pdb, path);
+		assert_int_equal(system(command), 0);
+		ask(&scene, exe, path);
+		if (scene.lookup.found.count && scene.lookup.found.list[0].line)
+			check_names(&scene, true, true);
+		close_scene(&scene);
+	}
+}
+
+static unsigned open_files(void)
+{
+	DIR *folder = opendir("/proc/self/fd");
+	unsigned count = 0;
+
+	assert_non_null(folder);
+	while (readdir(folder))
+		count++;
+	closedir(folder);
+	return count;
+}
+
+static void test_nothing_stays_behind(void **state)
+{
+	struct scene scene = {0};
+	unsigned before = open_files();
+
+	(void)state;
+	need_exe();
+	ask(&scene, exe, pdb);
+	close_scene(&scene);
+	assert_int_equal(open_files(), before);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_a_pdb_is_asked_with_and_without_its_image),
+		cmocka_unit_test(test_a_pdb_that_was_not_found_is_not_asked),
+		cmocka_unit_test(test_any_path_of_a_pdb_can_be_asked),
+		cmocka_unit_test(test_lines_that_a_version_has_wrong_are_left_out),
+		cmocka_unit_test(test_a_truncated_pdb_gives_no_wrong_names),
+		cmocka_unit_test(test_nothing_stays_behind),
+	};
+
+	return cmocka_run_group_tests(tests, build, clean);
+}

@@ -1,0 +1,305 @@
+/* Public symbols of PDBs. Truth: made files, and LLVM's own reader of real ones. */
+#include "tests/unit/pdb_made.h"
+
+#include "symbolize/files/pdb.h"
+
+static char dir[300], path[340];
+
+static int setup(void **state)
+{
+	(void)state;
+	snprintf(dir, sizeof(dir), "%s/test_pdb.XXXXXX",
+		getenv("TMPDIR") ? getenv("TMPDIR") : "build");
+	if (!mkdtemp(dir))
+		return -1;
+	snprintf(path, sizeof(path), "%s/a.pdb", dir);
+	return 0;
+}
+
+static int clean(void **state)
+{
+	char command[400];
+
+	(void)state;
+	snprintf(command, sizeof(command), "rm -rf %s", dir);
+	return system(command);
+}
+
+static int read_made(struct made_pdb *pdb, struct pe_exports *functions, struct err *err)
+{
+	made_finish(pdb);
+	made_write(path, pdb->file.bytes, pdb->file.len);
+	made_free(pdb);
+	return pdb_read_functions(path, functions, err);
+}
+
+static void check_function(
+	const struct pe_exports *functions, size_t i, uint32_t rva, const char *name)
+{
+	assert_true(i < functions->count);
+	assert_int_equal(functions->list[i].rva, rva);
+	assert_int_equal(functions->list[i].ordinal, 0);
+	assert_string_equal(functions->list[i].name, name);
+}
+
+/* Sections of made_small(): 1 at 0x1000, 2 at 0x3000, 3 at 0x4000. */
+static void test_functions_are_found_where_their_sections_are(void **state)
+{
+	struct made_pdb pdb = made_small(512);
+	struct pe_exports functions;
+	struct err err;
+
+	(void)state;
+	made_public(&pdb, 2, 3, 0x10, "third");
+	made_public(&pdb, 2, 1, 0x1fff, "last");
+	made_public(&pdb, 3, 1, 0, "first");
+	made_public(&pdb, 2, 1, 0, "?first@@YAHXZ");
+	made_record(&pdb, 0x1125, "\0\0\0\0\1\0\0\0\1\0first", 16); /* a reference */
+	made_public(&pdb, 0, 2, 0x20, "some_data");
+	made_public(&pdb, 1, 1, 0x30, "some_label");
+	made_public(&pdb, 2, 1, 0x2000, "outside");
+	made_public(&pdb, 2, 4, 0, "in no section");
+	made_public(&pdb, 2, 0, 0, "absolute");
+	made_public(&pdb, 2, 1, 8, "");
+	assert_int_equal(read_made(&pdb, &functions, &err), 0);
+	assert_int_equal(functions.count, 4);
+	check_function(&functions, 0, 0x1000, "?first@@YAHXZ");
+	check_function(&functions, 1, 0x1000, "first");
+	check_function(&functions, 2, 0x2fff, "last");
+	check_function(&functions, 3, 0x4010, "third");
+	pe_exports_release(&functions);
+}
+
+static void test_names_of_32_bit_images_are_those_of_the_source(void **state)
+{
+	struct made_pdb pdb = made_small(4096);
+	struct pe_exports functions;
+	struct pe_image *image = calloc(1, sizeof(*image));
+	struct err err;
+
+	(void)state;
+	assert_non_null(image);
+	made_set(&pdb.streams[MADE_DBI].content, 58, 0x14c, 2);
+	made_public(&pdb, 2, 1, 0, "_main");
+	made_public(&pdb, 2, 1, 16, "__Z1fi");
+	made_public(&pdb, 2, 1, 32, "?f@@YAHH@Z");
+	assert_int_equal(read_made(&pdb, &functions, &err), 0);
+	assert_int_equal(functions.count, 3);
+	check_function(&functions, 0, 0x1000, "main");
+	check_function(&functions, 1, 0x1010, "_Z1fi");
+	check_function(&functions, 2, 0x1020, "?f@@YAHH@Z");
+	pe_exports_release(&functions);
+	assert_int_equal(pdb_read_sections(path, image, &err), 0);
+	assert_int_equal(image->bits, 32);
+	assert_int_equal(image->section_count, 3);
+	assert_string_equal(image->sections[2].name, ".code2");
+	assert_int_equal(image->sections[2].rva, 0x4000);
+	assert_int_equal(image->sections[2].size_bytes, 0x1000);
+	free(image);
+}
+
+/* Records as long as they can be, across every boundary of blocks and reads. */
+static void test_long_and_many_names(void **state)
+{
+	struct made_pdb pdb = made_small(4096);
+	struct pe_exports functions;
+	struct err err;
+	char *name = malloc(66000);
+
+	(void)state;
+	assert_non_null(name);
+	for (uint32_t i = 0; i < 2000; i++) {
+		size_t len = i % 50 ? i % 50 : 65500 + i / 50 % 20;
+
+		memset(name, 'a' + (int)(i % 26), len);
+		name[len] = '\0';
+		made_public(&pdb, 2, 1, i * 4, name);
+	}
+	assert_int_equal(read_made(&pdb, &functions, &err), 0);
+	assert_int_equal(functions.count, 2000);
+	for (uint32_t i = 0; i < 2000; i++) {
+		size_t len = i % 50 ? i % 50 : 65500 + i / 50 % 20;
+
+		assert_int_equal(functions.list[i].rva, 0x1000 + i * 4);
+		assert_int_equal(strlen(functions.list[i].name), len);
+		assert_int_equal(functions.list[i].name[len - 1], 'a' + (int)(i % 26));
+	}
+	pe_exports_release(&functions);
+	free(name);
+}
+
+static void test_a_rearranged_image_is_refused(void **state)
+{
+	struct made_pdb pdb = made_small(4096);
+	struct pe_exports functions;
+	struct err err;
+
+	(void)state;
+	made_set(&pdb.streams[MADE_DBI].content, 64 + 100 + 3 * 2, MADE_OMAP, 2);
+	made_public(&pdb, 2, 1, 0, "f");
+	assert_int_equal(read_made(&pdb, &functions, &err), -ERR_TARGET);
+	assert_non_null(strstr(err.detail, "OMAP"));
+}
+
+static void test_records_that_make_no_sense_are_refused(void **state)
+{
+	static const struct {
+		size_t at;
+		uint64_t value;
+		size_t len;
+	} damages[] = {{0, 0, 2}, {0, 1, 2}, {0, 0xffff, 2}, {0, 0x7000, 2}};
+	struct pe_exports functions;
+	struct err err;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(damages) / sizeof(*damages); i++) {
+		struct made_pdb pdb = made_small(4096);
+
+		made_public(&pdb, 2, 1, 0, "f");
+		made_set(&pdb.streams[MADE_SYMBOLS].content, damages[i].at, damages[i].value,
+			damages[i].len);
+		assert_int_equal(read_made(&pdb, &functions, &err), -ERR_TARGET);
+		assert_string_equal(err.detail, "the PDB is damaged");
+	}
+}
+
+static void test_what_is_missing_is_said(void **state)
+{
+	struct made_pdb pdb = made_small(4096);
+	struct pe_exports functions;
+	struct err err;
+
+	(void)state;
+	made_set(&pdb.streams[MADE_DBI].content, 64 + 100 + 5 * 2, 0xffff, 2);
+	assert_int_equal(read_made(&pdb, &functions, &err), -ERR_TARGET);
+	assert_non_null(strstr(err.detail, "sections"));
+	pdb = made_small(4096);
+	made_set(&pdb.streams[MADE_DBI].content, 48, 10, 4); /* a shorter list */
+	assert_int_equal(read_made(&pdb, &functions, &err), -ERR_TARGET);
+	assert_non_null(strstr(err.detail, "sections"));
+	pdb = made_small(4096);
+	made_set(&pdb.streams[MADE_DBI].content, 24, UINT32_MAX, 4); /* a part that is too long */
+	assert_int_equal(read_made(&pdb, &functions, &err), -ERR_TARGET);
+	assert_string_equal(err.detail, "the PDB is damaged");
+	pdb = made_small(4096); /* no symbols at all is no fault */
+	made_set(&pdb.streams[MADE_DBI].content, 20, 0xffff, 2);
+	assert_int_equal(read_made(&pdb, &functions, &err), 0);
+	assert_int_equal(functions.count, 0);
+	pe_exports_release(&functions);
+}
+
+/* ---------------------------------------------------------------- a linker's file */
+
+static bool has_function(const struct pe_exports *functions, uint32_t rva, const char *name)
+{
+	for (size_t i = 0; i < functions->count; i++) {
+		if (functions->list[i].rva == rva && !strcmp(functions->list[i].name, name))
+			return true;
+	}
+	return false;
+}
+
+/* The number behind a label, which ends at *end; false: the label is not in the line. */
+static bool number_after(
+	const char *line, const char *label, int base, uint32_t *number, char **end)
+{
+	const char *at = strstr(line, label);
+
+	if (!at)
+		return false;
+	*number = (uint32_t)strtoul(at + strlen(label), end, base);
+	return true;
+}
+
+/* Each function that llvm-pdbutil lists, as
+ *       508 | S_PUB32 [size = 48] `name`
+ *             flags = function, addr = 0001:5568
+ * must be there; returns how many those are. rvas: of the sections. */
+static size_t check_list(FILE *list, const struct pe_exports *functions, const uint32_t *rvas)
+{
+	char line[1000], name[1000] = "", *from, *to, *colon;
+	uint32_t section, offset;
+	size_t count = 0;
+
+	while (fgets(line, sizeof(line), list)) {
+		from = strchr(line, '`');
+		to = from ? strchr(from + 1, '`') : NULL;
+		if (to) {
+			*to = '\0';
+			snprintf(name, sizeof(name), "%s", from + 1);
+		} else if (number_after(line, "flags = function, addr = ", 10, &section, &colon)) {
+			offset = (uint32_t)strtoul(colon + 1, NULL, 10);
+			assert_true(section < 20);
+			if (!has_function(functions, rvas[section] + offset, name))
+				fail_msg("%s is not there", name);
+			count++;
+		}
+	}
+	return count;
+}
+
+static void read_sections(uint32_t *rvas)
+{
+	char command[500], line[300], *end;
+	uint32_t number = 0, rva;
+	FILE *pipe;
+
+	snprintf(command, sizeof(command), "llvm-readobj-16 --sections %s/f.dll", dir);
+	pipe = popen(command, "r");
+	assert_non_null(pipe);
+	while (fgets(line, sizeof(line), pipe)) {
+		number_after(line, " Number: ", 10, &number, &end);
+		if (number_after(line, " VirtualAddress: ", 16, &rva, &end) && number < 20)
+			rvas[number] = rva;
+	}
+	pclose(pipe);
+}
+
+static void test_a_linkers_functions_are_those_that_llvm_reads(void **state)
+{
+	char command[2000];
+	struct pe_exports functions;
+	uint32_t rvas[20] = {0};
+	struct err err;
+	FILE *pipe;
+
+	(void)state;
+	snprintf(command, sizeof(command),
+		"command -v clang-16 ld.lld-16 llvm-pdbutil-16 >%s/which && cd %s && echo 'int "
+		"data; "
+		"static __attribute__((noinline)) int hidden(void) { return data++; } namespace "
+		"app { "
+		"int f(int n) { return n + hidden(); } __attribute__((section(\".other\"))) int "
+		"f(char *s) { return *s; } } extern \"C\" int entry(void) { return app::f(3); }' "
+		">f.cpp && clang-16 --target=x86_64-w64-mingw32 -g -gcodeview -shared -nostdlib "
+		"-fuse-ld=lld-16 -Wl,--pdb=a.pdb,-e,entry f.cpp -o f.dll",
+		dir, dir);
+	if (system(command) != 0) {
+		print_message("# no clang-16, lld-16 and llvm-16 here\n");
+		skip();
+	}
+	read_sections(rvas);
+	assert_int_equal(pdb_read_functions(path, &functions, &err), 0);
+	snprintf(command, sizeof(command), "llvm-pdbutil-16 dump --publics %s", path);
+	pipe = popen(command, "r");
+	assert_non_null(pipe);
+	assert_int_equal(check_list(pipe, &functions, rvas), functions.count);
+	pclose(pipe);
+	assert_int_equal(functions.count, 3); /* hidden() is no public symbol */
+	pe_exports_release(&functions);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_functions_are_found_where_their_sections_are),
+		cmocka_unit_test(test_names_of_32_bit_images_are_those_of_the_source),
+		cmocka_unit_test(test_long_and_many_names),
+		cmocka_unit_test(test_a_rearranged_image_is_refused),
+		cmocka_unit_test(test_records_that_make_no_sense_are_refused),
+		cmocka_unit_test(test_what_is_missing_is_said),
+		cmocka_unit_test(test_a_linkers_functions_are_those_that_llvm_reads),
+	};
+
+	return cmocka_run_group_tests(tests, setup, clean);
+}

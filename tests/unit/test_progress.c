@@ -1,0 +1,175 @@
+/* The line of progress: on a terminal only, after a while, not too often, and gone at the end. The
+ * terminal is one of this machine's own, the clock is the test's. */
+#include <fcntl.h>
+#include <poll.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "core/progress.h"
+
+#define WHAT "hsym: looking up names"
+
+static int master = -1;
+static FILE *terminal;
+
+static int open_terminal(void **state)
+{
+	int slave;
+
+	(void)state;
+	master = posix_openpt(O_RDWR | O_NOCTTY);
+	if (master < 0 || grantpt(master) || unlockpt(master))
+		return -1;
+	slave = open(ptsname(master), O_RDWR | O_NOCTTY);
+	terminal = slave < 0 ? NULL : fdopen(slave, "w");
+	return terminal ? 0 : -1;
+}
+
+static int close_terminal(void **state)
+{
+	(void)state;
+	(void)fclose(terminal);
+	return close(master);
+}
+
+/* What was written to the terminal since it was last looked at. */
+static const char *seen(void)
+{
+	static char text[2000];
+	struct pollfd poller = {.fd = master, .events = POLLIN};
+	size_t len = 0;
+
+	while (poll(&poller, 1, 0) > 0) {
+		ssize_t got = read(master, text + len, sizeof(text) - 1 - len);
+
+		assert_true(got > 0);
+		len += (size_t)got;
+	}
+	text[len] = '\0';
+	return text;
+}
+
+static void what_is_done_soon_shows_nothing(void **state)
+{
+	struct progress progress;
+
+	(void)state;
+	progress_begin(&progress, terminal, WHAT, 1000);
+	progress_tell(&progress, "app.dll", 1, 10, 1000);
+	progress_tell(&progress, "app.dll", 9, 10, 1000 + PROGRESS_AFTER_MS - 1);
+	progress_wipe(&progress);
+	assert_string_equal(seen(), "");
+}
+
+static void a_line_is_rewritten_in_place_and_wiped(void **state)
+{
+	struct progress progress;
+	char blanks[200];
+
+	(void)state;
+	progress_begin(&progress, terminal, WHAT, 1000);
+	progress_tell(&progress, "application.dll", 1234, 10000, 1500);
+	assert_string_equal(seen(), "\r" WHAT ": 1234 of 10000, application.dll");
+	progress_tell(&progress, "a.dll", 5678, 10000, 1500 + PROGRESS_EVERY_MS - 1);
+	assert_string_equal(seen(), "");
+	progress_tell(&progress, "a.dll", 5678, 10000, 1500 + PROGRESS_EVERY_MS);
+	assert_string_equal(seen(), "\r" WHAT ": 5678 of 10000, a.dll          ");
+	progress_wipe(&progress);
+	snprintf(blanks, sizeof(blanks), "\r%*s\r", (int)strlen(WHAT ": 5678 of 10000, a.dll^C"),
+		"");
+	assert_string_equal(seen(), blanks);
+	progress_wipe(&progress);
+	assert_string_equal(seen(), "");
+}
+
+static void what_takes_long_is_named(void **state)
+{
+	struct progress progress;
+
+	(void)state;
+	progress_begin(&progress, terminal, WHAT, 0);
+	progress_tell(&progress, "big.dll", 1, 2, 1000);
+	progress_tell(&progress, "big.dll", 1, 2, 1000 + PROGRESS_LONG_MS);
+	assert_null(strstr(seen(), "takes long"));
+	progress_tell(&progress, "big.dll", 1, 2, 1100 + PROGRESS_LONG_MS);
+	assert_string_equal(seen(), "\r" WHAT ": 1 of 2, big.dll takes long");
+	progress_tell(&progress, "b.dll", 2, 2, 1200 + PROGRESS_LONG_MS);
+	assert_null(strstr(seen(), "takes long"));
+}
+
+/* Of one length, whole ones, and nothing that a terminal obeys. */
+static void a_long_or_hostile_name_stays_on_its_line(void **state)
+{
+	char name[300];
+	struct progress progress;
+	const char *line;
+	size_t columns = 0;
+
+	(void)state;
+	for (size_t i = 0; i < 140; i++)
+		memcpy(name + 2 * i, "\xc3\xa4", 3);
+	progress_begin(&progress, terminal, WHAT, 0);
+	progress_tell(&progress, name, SIZE_MAX, SIZE_MAX, 1000);
+	line = seen();
+	assert_non_null(strstr(line, "\xc3\xa4"));
+	for (const char *at = line + 1; *at; at++) {
+		columns += (*at & 0xc0) != 0x80;
+		assert_true((at[0] & 0xff) != 0xc3 || (at[1] & 0xff) == 0xa4);
+	}
+	assert_true(columns <= PROGRESS_COLUMNS);
+	progress_tell(&progress, "a\x1b[2Jb\n", 1, 2, 2000);
+	line = seen();
+	assert_non_null(strstr(line, "a?[2Jb?"));
+	assert_null(strchr(line + 1, '\x1b'));
+	assert_null(strchr(line + 1, '\n'));
+}
+
+static void where_nobody_looks_nothing_is_written(void **state)
+{
+	struct progress progress;
+	FILE *file = tmpfile();
+
+	(void)state;
+	assert_non_null(file);
+	progress_begin(&progress, file, WHAT, 0);
+	progress_tell(&progress, "app.dll", 1, 10, 10000);
+	progress_wipe(&progress);
+	assert_int_equal(ftell(file), 0);
+	(void)fclose(file);
+}
+
+/* A clock that somebody set back stops no progress. */
+static void a_clock_that_goes_back_does_no_harm(void **state)
+{
+	struct progress progress;
+
+	(void)state;
+	progress_begin(&progress, terminal, WHAT, 0);
+	progress_tell(&progress, "app.dll", 1, 10, 100000);
+	assert_non_null(strstr(seen(), "1 of 10"));
+	progress_tell(&progress, "app.dll", 2, 10, 50000);
+	assert_non_null(strstr(seen(), "2 of 10"));
+	progress_wipe(&progress);
+	seen();
+}
+
+int main(void)
+{
+	static const struct CMUnitTest tests[] = {
+		cmocka_unit_test(what_is_done_soon_shows_nothing),
+		cmocka_unit_test(a_line_is_rewritten_in_place_and_wiped),
+		cmocka_unit_test(what_takes_long_is_named),
+		cmocka_unit_test(a_long_or_hostile_name_stays_on_its_line),
+		cmocka_unit_test(where_nobody_looks_nothing_is_written),
+		cmocka_unit_test(a_clock_that_goes_back_does_no_harm),
+	};
+
+	return cmocka_run_group_tests(tests, open_terminal, close_terminal);
+}

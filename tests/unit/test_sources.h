@@ -1,0 +1,267 @@
+/*
+ * For the tests of who is asked for names: backends, tables and files that are made up, so that what each
+ * knows is known. They stand in the place of the library's.
+ */
+#ifndef TESTS_UNIT_TEST_SOURCES_H
+#define TESTS_UNIT_TEST_SOURCES_H
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "symbolize/backend/backend.h"
+#include "symbolize/keep.h"
+#include "symbolize/listen.h"
+
+#define BASE UINT64_C(0x140000000)
+#define RVA_MAX 64
+
+/* ---------------------------------------------------------------- what everybody knows */
+
+struct fake {
+	const struct symbol *knows; /* by rva; function NULL: nothing */
+	size_t call_count, asked_count; /* lookups without a name */
+	bool is_dead; /* answers nothing */
+};
+
+static struct fake fakes[2];
+static const char *table_names[RVA_MAX]; /* functions, by where they begin */
+static uint32_t reach_from; /* no function from before reaches further */
+static bool is_mismatch, is_cancelled;
+static size_t find_count;
+
+struct backend {
+	struct fake *fake;
+	const struct symbol_options *options;
+};
+
+static inline struct backend *make(struct fake *fake, const struct symbol_options *options)
+{
+	struct backend *backend = calloc(1, sizeof(*backend));
+
+	assert_non_null(backend);
+	*backend = (struct backend){fake, options};
+	return backend;
+}
+
+static inline struct backend *make_first(
+	const struct symbol_options *options, const struct finder *finder)
+{
+	(void)finder;
+	return make(&fakes[0], options);
+}
+
+static inline struct backend *make_second(
+	const struct symbol_options *options, const struct finder *finder)
+{
+	(void)finder;
+	return make(&fakes[1], options);
+}
+
+static void release(struct backend *backend)
+{
+	free(backend);
+}
+
+static int resolve(struct backend *backend, struct subject *subject, struct lookup *lookups,
+	size_t count, struct arena *arena)
+{
+	struct fake *fake = backend->fake;
+
+	(void)subject;
+	fake->call_count++;
+	for (size_t i = 0; i < count; i++) {
+		const struct symbol *known = fake->knows ? &fake->knows[lookups[i].rva] : NULL;
+
+		if (i)
+			assert_true(lookups[i - 1].rva < lookups[i].rva);
+		if (lookups[i].found.count)
+			continue;
+		if (listener_is_cancelled(backend->options))
+			return 0;
+		fake->asked_count++;
+		lookups[i].is_answered = !fake->is_dead;
+		listener_progress(backend->options, "app.exe", i + 1, count);
+		if (!fake->is_dead && known && known->function)
+			assert_int_equal(symbols_keep(arena, known, 1, &lookups[i].found), 0);
+	}
+	return 0;
+}
+
+static const char *trouble(const struct backend *backend)
+{
+	return backend->fake->is_dead ? "it died" : NULL;
+}
+
+static const struct backend_kind first = {"first", make_first, release, resolve, trouble};
+static const struct backend_kind second = {"second", make_second, release, resolve, trouble};
+const struct backend_kind *const backends[] = {&first, &second, NULL};
+
+struct finder {
+	int nothing;
+};
+
+struct finder *finder_new(const struct symbol_options *options, struct err *err)
+{
+	(void)options;
+	(void)err;
+	return calloc(1, sizeof(struct finder));
+}
+
+void finder_free(struct finder *finder)
+{
+	free(finder);
+}
+
+int finder_find(struct finder *finder, const struct module *module, struct module_files *files)
+{
+	(void)finder;
+	(void)module;
+	if (files->is_searched)
+		return 0;
+	find_count++;
+	files->is_searched = true;
+	files->is_mismatch = is_mismatch;
+	files->image = strdup("no such file");
+	return files->image ? 0 : -ERR_NOMEM;
+}
+
+void module_files_release(struct module_files *files)
+{
+	free(files->image);
+	buf_release(&files->reason);
+}
+
+const char *finder_servers(const struct finder *finder)
+{
+	(void)finder;
+	return NULL;
+}
+
+struct tables {
+	int nothing;
+};
+
+struct tables *tables_new(const struct module_files *files, bool no_demangle)
+{
+	(void)files;
+	(void)no_demangle;
+	return calloc(1, sizeof(struct tables));
+}
+
+void tables_free(struct tables *tables)
+{
+	free(tables);
+}
+
+void tables_rest(struct tables *tables)
+{
+	(void)tables;
+}
+
+int tables_find(struct tables *tables, uint32_t rva, struct arena *arena, struct symbol *symbol,
+	const char **by)
+{
+	(void)tables;
+	(void)arena;
+	for (uint32_t start = rva + 1; start-- > 0;) {
+		if (!table_names[start])
+			continue;
+		*symbol = (struct symbol){
+			.function = table_names[start], .offset_bytes = rva + 1 - start};
+		*by = "exports";
+		return 1;
+	}
+	return 0;
+}
+
+bool tables_reach(struct tables *tables, uint32_t start, uint32_t rva)
+{
+	(void)tables;
+	return start <= rva && start >= reach_from;
+}
+
+uint64_t tables_offset(struct tables *tables, uint32_t rva)
+{
+	(void)tables;
+	(void)rva;
+	return 0;
+}
+
+const char *tables_name_at(struct tables *tables, uint32_t rva)
+{
+	(void)tables;
+	return rva < RVA_MAX ? table_names[rva] : NULL;
+}
+
+/* ---------------------------------------------------------------- asking */
+
+static char cache_path[300];
+
+static inline int begin(void **state)
+{
+	(void)state;
+	memset(fakes, 0, sizeof(fakes));
+	memset(table_names, 0, sizeof(table_names));
+	reach_from = 0;
+	is_mismatch = is_cancelled = false;
+	find_count = 0;
+	snprintf(cache_path, sizeof(cache_path), "%s/test_sources.%ld",
+		getenv("TMPDIR") ? getenv("TMPDIR") : "build", (long)getpid());
+	unlink(cache_path);
+	return setenv("HSYM_CACHE", cache_path, 1);
+}
+
+static inline int end(void **state)
+{
+	(void)state;
+	unlink(cache_path);
+	return 0;
+}
+
+static struct module app = {.base = BASE,
+	.size_bytes = 4096,
+	.path = "C:\\app.exe",
+	.has_identity = true,
+	.timestamp = 1,
+	.checksum = 2};
+
+/* The rva that the backends see is one less than that of the return address. */
+static inline struct symbols ask_one(struct symbolizer *symbolizer, uint32_t rva)
+{
+	struct symbol_query query = {.addr = BASE + rva + 1, .module = &app};
+	struct err err;
+
+	assert_int_equal(symbolizer_resolve(symbolizer, &query, 1, &err), 0);
+	return query.found;
+}
+
+static inline void check(
+	const struct symbols found, const char *function, uint64_t offset, uint32_t line)
+{
+	assert_int_equal(found.count, 1);
+	assert_string_equal(found.list[0].function, function);
+	assert_int_equal(found.list[0].offset_bytes, offset);
+	assert_int_equal(found.list[0].line, line);
+}
+
+static inline struct symbolizer *start(const struct symbol_options *options)
+{
+	struct err err;
+	struct symbolizer *symbolizer = symbolizer_new(options, &err);
+
+	assert_non_null(symbolizer);
+	return symbolizer;
+}
+
+static const struct symbol_options no_cache = {.no_cache = true};
+
+static const struct symbol lines_a[RVA_MAX] = {[8] = {"a", 9, "a.c", 3}};
+
+#endif

@@ -1,0 +1,100 @@
+/* Which names are remembered from one run to the next, and by what. */
+#include "tests/unit/test_sources.h"
+
+/* ---------------------------------------------------------------- what is remembered */
+
+/* Asks for one address in a symbolizer of its own; how many questions the backends got. */
+static size_t questions(const struct symbol_options *options, uint32_t rva)
+{
+	struct symbolizer *symbolizer = start(options);
+
+	fakes[0].asked_count = fakes[1].asked_count = 0;
+	ask_one(symbolizer, rva);
+	symbolizer_free(symbolizer);
+	return fakes[0].asked_count + fakes[1].asked_count;
+}
+
+static void test_names_with_lines_need_no_files_the_second_time(void **state)
+{
+	struct symbolizer *symbolizer;
+	struct symbol_story story;
+	struct err err;
+
+	(void)state;
+	fakes[0].knows = lines_a;
+	assert_int_equal(questions(NULL, 8), 1);
+	find_count = 0;
+	assert_int_equal(questions(NULL, 8), 0);
+	assert_int_equal(find_count, 0);
+	fakes[0].knows = NULL;
+	symbolizer = start(NULL);
+	check(ask_one(symbolizer, 8), "a", 9, 3);
+	assert_int_equal(symbolizer_story(symbolizer, &app, &story, &err), 0);
+	assert_string_equal(story.by, "cache");
+	symbolizer_free(symbolizer);
+	assert_int_equal(questions(&no_cache, 8), 2);
+}
+
+static void test_poor_names_are_remembered_with_their_files(void **state)
+{
+	struct symbolizer *symbolizer;
+
+	(void)state;
+	table_names[4] = "table";
+	assert_int_equal(questions(NULL, 8), 2);
+	assert_int_equal(questions(NULL, 2), 2); /* no name at all */
+	table_names[4] = NULL;
+	assert_int_equal(questions(NULL, 8), 0);
+	assert_int_equal(questions(NULL, 2), 0);
+	assert_true(find_count >= 4);
+	symbolizer = start(NULL);
+	check(ask_one(symbolizer, 8), "table", 5, 0);
+	assert_int_equal(ask_one(symbolizer, 2).count, 0);
+	symbolizer_free(symbolizer);
+}
+
+static void test_what_may_be_wrong_or_poorer_is_not_remembered(void **state)
+{
+	(void)state;
+	table_names[4] = "table";
+	fakes[1].is_dead = true;
+	assert_int_equal(questions(NULL, 8), 2);
+	assert_int_equal(questions(NULL, 8), 2); /* another time it may answer */
+	fakes[1].is_dead = false;
+	fakes[0].knows = lines_a;
+	is_mismatch = true;
+	assert_int_equal(questions(NULL, 8), 1);
+	assert_int_equal(questions(NULL, 8), 1);
+}
+
+static void test_another_build_or_form_is_another_name(void **state)
+{
+	const struct symbol_options raw = {.no_demangle = true};
+	uint32_t timestamp = app.timestamp;
+
+	(void)state;
+	fakes[0].knows = lines_a;
+	assert_int_equal(questions(NULL, 8), 1);
+	assert_int_equal(questions(&raw, 8), 1);
+	app.timestamp++;
+	assert_int_equal(questions(NULL, 8), 1);
+	app.timestamp = timestamp;
+	assert_int_equal(questions(NULL, 8), 0);
+	assert_int_equal(questions(&raw, 8), 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(
+			test_names_with_lines_need_no_files_the_second_time, begin, end),
+		cmocka_unit_test_setup_teardown(
+			test_poor_names_are_remembered_with_their_files, begin, end),
+		cmocka_unit_test_setup_teardown(
+			test_what_may_be_wrong_or_poorer_is_not_remembered, begin, end),
+		cmocka_unit_test_setup_teardown(
+			test_another_build_or_form_is_another_name, begin, end),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

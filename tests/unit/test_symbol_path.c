@@ -1,0 +1,120 @@
+/* Symbol paths, as Microsoft documents _NT_SYMBOL_PATH. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "core/buf.h"
+#include "symbolize/files/symbol_path.h"
+
+/* The places of text: "F" for a folder, "S" for a store, each with its path; "@" and the server; "!"
+ * and what makes no sense. */
+static void check(const char *text, const char *places)
+{
+	struct symbol_path path;
+	struct buf got;
+
+	symbol_path_init(&path);
+	buf_init(&got);
+	assert_int_equal(symbol_path_parse(&path, text), 0);
+	assert_int_equal(buf_add_text(&got, ""), 0);
+	for (size_t i = 0; i < path.count; i++)
+		assert_int_equal(buf_printf(&got, "%c[%s]", path.places[i].is_store ? 'S' : 'F',
+					 path.places[i].path),
+			0);
+	if (path.server)
+		assert_int_equal(buf_printf(&got, "@[%s]", path.server), 0);
+	if (path.strange)
+		assert_int_equal(buf_printf(&got, "![%s]", path.strange), 0);
+	assert_string_equal(got.data, places);
+	buf_release(&got);
+	symbol_path_release(&path);
+}
+
+static void test_folders_are_taken_in_order_each_once(void **state)
+{
+	(void)state;
+	check("", "");
+	check(";; ;", "");
+	check("C:\\sym", "F[C:\\sym]");
+	check("C:\\a b;/srv/x;..;C:\\a b", "F[C:\\a b]F[/srv/x]F[..]");
+	check(" \"C:\\a b\" ; D:\\ ", "F[C:\\a b]F[D:\\]");
+	check("\\\\host\\share\\sym", "F[\\\\host\\share\\sym]");
+}
+
+static void test_stores_stand_behind_srv(void **state)
+{
+	(void)state;
+	check("srv*C:\\cache*https://example.org/sym", "S[C:\\cache]@[https://example.org/sym]");
+	check("SRV*A*B*\\\\host\\sym*HTTP://x/", "S[A]S[B]S[\\\\host\\sym]@[HTTP://x/]");
+	check("symsrv*symsrv.dll*C:\\c*https://x", "S[C:\\c]@[https://x]");
+	check("SymSrv*my.dll*C:\\c", "S[C:\\c]");
+	check("srv**https://x;C:\\a", "F[C:\\a]@[https://x]");
+	check("srv*https://x", "@[https://x]");
+	check("srv*C:\\c", "S[C:\\c]");
+}
+
+static void test_caches_are_stores(void **state)
+{
+	(void)state;
+	check("cache*C:\\c;srv*https://x", "S[C:\\c]@[https://x]");
+	check("Cache*;D:\\a", "F[D:\\a]");
+	/* A folder that is both is searched as both. */
+	check("C:\\c;cache*C:\\c", "F[C:\\c]S[C:\\c]");
+}
+
+static void test_servers_are_named_even_when_nobody_names_them(void **state)
+{
+	(void)state;
+	check("srv*", "@[srv*]");
+	check("symsrv*symsrv.dll", "@[symsrv*symsrv.dll]");
+	check("https://x/y;C:\\a", "F[C:\\a]@[https://x/y]");
+	check("srv*https://first;srv*https://second", "@[https://first]");
+	check("c://x", "F[c://x]"); /* a drive */
+}
+
+static void test_what_makes_no_sense_is_told(void **state)
+{
+	(void)state;
+	check("C:\\a;foo*bar;D:\\b", "F[C:\\a]F[D:\\b]![foo*bar]");
+	check("*", "![*]");
+	check("*;x*y", "![*]");
+}
+
+/* 100,000 elements, and 100,000 times the same: no matter. */
+static void test_long_paths_are_read_in_no_time(void **state)
+{
+	enum { COUNT = 100000 };
+	struct symbol_path path;
+	struct buf text;
+
+	(void)state;
+	buf_init(&text);
+	for (int i = 0; i < COUNT; i++)
+		assert_int_equal(buf_printf(&text, "f%d;srv*same*s%d;", i, i), 0);
+	symbol_path_init(&path);
+	assert_int_equal(symbol_path_parse(&path, text.data), 0);
+	assert_int_equal(path.count, 2 * COUNT + 1);
+	assert_string_equal(path.places[2 * COUNT].path, "s99999");
+	assert_string_equal(path.places[1].path, "same");
+	symbol_path_release(&path);
+	buf_release(&text);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_folders_are_taken_in_order_each_once),
+		cmocka_unit_test(test_stores_stand_behind_srv),
+		cmocka_unit_test(test_caches_are_stores),
+		cmocka_unit_test(test_servers_are_named_even_when_nobody_names_them),
+		cmocka_unit_test(test_what_makes_no_sense_is_told),
+		cmocka_unit_test(test_long_paths_are_read_in_no_time),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

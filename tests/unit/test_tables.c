@@ -1,0 +1,378 @@
+/* What a module's own tables say. Truth: nm and objdump of programs built here, and made PDBs. */
+#include "tests/unit/pdb_made.h"
+
+#include "core/os.h"
+#include "symbolize/tables/symbol_tables.h"
+
+static char dir[300];
+
+/* hidden() is neither exported nor a public symbol; the two of app are told apart by their parameters. */
+static const char source_text[] =
+	"extern \"C\" __declspec(dllimport) int printf(const char *, ...);\n"
+	"extern \"C\" int some_data;\n"
+	"int some_data = 4;\n"
+	"static int __attribute__((noinline)) hidden(int n) { return printf(\"%d\", n) + n; }\n"
+	"namespace app {\n"
+	"__attribute__((noinline)) int grab(int n) { return hidden(n) + printf(\"i\"); }\n"
+	"__attribute__((noinline)) int grab(const char *s) { return hidden(*s) + printf(s); }\n"
+	"}\n"
+	"extern \"C\" __declspec(dllexport) int api(int n)\n"
+	"{ return app::grab(n) + app::grab(\"x\") + some_data; }\n"
+	"extern \"C\" int main() { return api(3) + printf(\"m\"); }\n";
+
+static int setup(void **state)
+{
+	char path[400];
+
+	(void)state;
+	snprintf(dir, sizeof(dir), "%s/test_tables.XXXXXX",
+		getenv("TMPDIR") ? getenv("TMPDIR") : "build");
+	if (!mkdtemp(dir))
+		return -1;
+	snprintf(path, sizeof(path), "%s/t.cpp", dir);
+	made_write(path, source_text, strlen(source_text));
+	return 0;
+}
+
+static int clean(void **state)
+{
+	char command[400];
+
+	(void)state;
+	snprintf(command, sizeof(command), "rm -rf %s", dir);
+	return system(command);
+}
+
+/* Runs a command in dir; skips the test when one of the tools (words) is not here. */
+static void build(const char *tools, const char *command)
+{
+	char text[2000];
+
+	snprintf(text, sizeof(text), "for i in %s; do command -v $i >%s/which || exit 1; done",
+		tools, dir);
+	if (system(text) != 0) {
+		print_message("# not here: one of %s\n", tools);
+		skip();
+	}
+	snprintf(text, sizeof(text), "cd %s && %s", dir, command);
+	assert_int_equal(system(text), 0);
+}
+
+static uint64_t number_of(const char *command)
+{
+	char text[1000], line[100] = "";
+	FILE *pipe;
+
+	snprintf(text, sizeof(text), "cd %s && %s", dir, command);
+	pipe = popen(text, "r");
+	assert_non_null(pipe);
+	if (!fgets(line, sizeof(line), pipe))
+		line[0] = '\0';
+	pclose(pipe);
+	return strtoull(line, NULL, 16);
+}
+
+/* Where nm says that a symbol is. */
+static uint32_t place_of(const char *image, const char *symbol)
+{
+	char text[500];
+	uint64_t base, at;
+
+	snprintf(text, sizeof(text),
+		"x86_64-w64-mingw32-objdump -p %s | awk '$1 == \"ImageBase\" { print $2 }'", image);
+	base = number_of(text);
+	snprintf(text, sizeof(text), "x86_64-w64-mingw32-nm %s | awk '$3 == \"%s\" { print $1 }'",
+		image, symbol);
+	at = number_of(text);
+	assert_true(at > base);
+	return (uint32_t)(at - base);
+}
+
+/* ---------------------------------------------------------------- one module */
+
+struct scene {
+	struct module_files files;
+	struct tables *tables;
+	struct arena arena;
+};
+
+static int read_file(void *ctx, uint64_t offset, void *bytes, size_t len)
+{
+	return os_read_at(ctx, offset, bytes, len);
+}
+
+static char *path_in_dir(const char *name)
+{
+	char *path = malloc(400);
+
+	assert_non_null(path);
+	snprintf(path, 400, "%s/%s", dir, name);
+	return path;
+}
+
+static void take_image(struct scene *scene, const char *name)
+{
+	struct os_file file;
+	struct pe_source source = {.read = read_file, .ctx = &file};
+
+	scene->files.image = path_in_dir(name);
+	scene->files.pe = calloc(1, sizeof(*scene->files.pe));
+	assert_non_null(scene->files.pe);
+	assert_int_equal(os_open(&file, scene->files.image, NULL), 0);
+	assert_int_equal(pe_read_headers(&source, scene->files.pe), 0);
+	os_close(&file);
+}
+
+static void open_scene(struct scene *scene, const char *image, const char *pdb, bool no_demangle)
+{
+	*scene = (struct scene){0};
+	arena_init(&scene->arena);
+	if (image)
+		take_image(scene, image);
+	if (pdb)
+		scene->files.pdb = path_in_dir(pdb);
+	scene->tables = tables_new(&scene->files, no_demangle);
+	assert_non_null(scene->tables);
+}
+
+static void close_scene(struct scene *scene)
+{
+	tables_free(scene->tables);
+	module_files_release(&scene->files);
+	arena_release(&scene->arena);
+}
+
+/* name NULL: there must be none. */
+static void check(
+	struct scene *scene, uint32_t rva, const char *name, uint32_t start, const char *by)
+{
+	struct symbol symbol;
+	const char *who = "";
+	int rc = tables_find(scene->tables, rva, &scene->arena, &symbol, &who);
+
+	assert_int_equal(rc, name != NULL);
+	if (!name)
+		return;
+	assert_string_equal(symbol.function, name);
+	assert_int_equal(symbol.offset_bytes, rva + 1 - start);
+	assert_string_equal(who, by);
+	assert_null(symbol.file);
+	assert_int_equal(symbol.line, 0);
+	tables_rest(scene->tables);
+}
+
+/* ---------------------------------------------------------------- images */
+
+#define GXX "x86_64-w64-mingw32-g++"
+#define INT_GRAB "_ZN3app4grabEi"
+#define TEXT_GRAB "_ZN3app4grabEPKc"
+
+static void test_symbols_of_an_image(void **state)
+{
+	struct scene scene;
+	uint32_t hidden, grab, other, api;
+
+	(void)state;
+	build(GXX, GXX " -O1 -fno-optimize-sibling-calls -g t.cpp -o t.exe");
+	hidden = place_of("t.exe", "_ZL6hiddeni");
+	grab = place_of("t.exe", INT_GRAB);
+	other = place_of("t.exe", TEXT_GRAB);
+	api = place_of("t.exe", "api");
+	open_scene(&scene, "t.exe", NULL, false);
+	check(&scene, hidden + 12, "hidden(int)", hidden, "symbols");
+	check(&scene, grab + 12, "app::grab(int)", grab, "symbols");
+	check(&scene, other + 12, "app::grab(char const*)", other, "symbols");
+	check(&scene, api, "api", api, "symbols");
+	assert_string_equal(tables_name_at(scene.tables, grab), INT_GRAB);
+	assert_string_equal(tables_name_at(scene.tables, api), "api");
+	assert_null(tables_name_at(scene.tables, api + 1));
+	assert_int_equal(tables_offset(scene.tables, grab + 12), 13);
+	assert_true(tables_reach(scene.tables, grab, grab + 12));
+	assert_true(tables_reach(scene.tables, grab + 4, grab + 12));
+	assert_false(tables_reach(scene.tables, grab, other + 12));
+	assert_false(tables_reach(scene.tables, grab + 12, grab));
+	check(&scene, place_of("t.exe", "some_data"), NULL, 0, NULL); /* no function */
+	check(&scene, 0x10, NULL, 0, NULL);
+	check(&scene, UINT32_MAX, NULL, 0, NULL);
+	close_scene(&scene);
+	open_scene(&scene, "t.exe", NULL, true);
+	check(&scene, grab + 12, INT_GRAB, grab, "symbols");
+	close_scene(&scene);
+}
+
+/* A nearer symbol than the export must not be taken for one that is further away. */
+static void test_exports_name_only_what_is_theirs(void **state)
+{
+	struct scene scene;
+	uint32_t hidden, api, entry;
+
+	(void)state;
+	build(GXX, GXX " -O1 -fno-optimize-sibling-calls -g t.cpp -o t.exe && "
+		       "x86_64-w64-mingw32-strip -o bare.exe t.exe");
+	hidden = place_of("t.exe", "_ZL6hiddeni");
+	api = place_of("t.exe", "api");
+	entry = place_of("t.exe", "main");
+	open_scene(&scene, "bare.exe", NULL, false);
+	check(&scene, api + 12, "api", api, "exports");
+	check(&scene, hidden + 12, NULL, 0, NULL);
+	check(&scene, entry + 12, NULL, 0, NULL);
+	assert_int_equal(tables_offset(scene.tables, hidden + 12), 13); /* the table of functions */
+	assert_string_equal(tables_name_at(scene.tables, api), "api");
+	assert_null(tables_name_at(scene.tables, hidden));
+	close_scene(&scene);
+}
+
+/* Where others take a symbol that is no function, as the linker's marks for sections, for a name. */
+static void test_functions_of_a_dll_without_start_up_code(void **state)
+{
+	struct scene scene;
+	uint32_t hidden, api;
+
+	(void)state;
+	build(GXX, GXX " -O1 -fno-optimize-sibling-calls -g -shared -nostdlib -Wl,-e,api "
+		       "-D'main()=unused()' t.cpp -lmsvcrt -o t.dll");
+	hidden = place_of("t.dll", "_ZL6hiddeni");
+	api = place_of("t.dll", "api");
+	open_scene(&scene, "t.dll", NULL, false);
+	check(&scene, hidden + 12, "hidden(int)", hidden, "symbols");
+	check(&scene, api + 12, "api", api, "symbols");
+	check(&scene, place_of("t.dll", "some_data"), NULL, 0, NULL);
+	close_scene(&scene);
+}
+
+/* ---------------------------------------------------------------- PDBs */
+
+#define LLD                                                                                        \
+	"clang++-16 --target=x86_64-w64-mingw32 -fuse-ld=lld-16 -nostdlib -shared -Wl,-e,api "     \
+	"-L/usr/x86_64-w64-mingw32/lib o.o -lmsvcrt "
+
+/* The same object code with symbols left in tells nm where what is. */
+static void test_public_symbols_of_a_linkers_pdb(void **state)
+{
+	struct scene scene;
+	uint32_t grab, other, hidden;
+
+	(void)state;
+	build("clang++-16 ld.lld-16 " GXX,
+		"clang++-16 --target=x86_64-w64-mingw32 -w -O1 -fno-optimize-sibling-calls -g "
+		"-gcodeview -ffunction-sections -Dmain=unused -c t.cpp -o o.o && " LLD
+		"-Wl,--pdb=p.pdb -o p.dll && " LLD "-o n.dll");
+	hidden = place_of("n.dll", "_ZL6hiddeni");
+	grab = place_of("n.dll", INT_GRAB);
+	other = place_of("n.dll", TEXT_GRAB);
+	open_scene(&scene, "n.dll", NULL, false);
+	check(&scene, hidden + 12, "hidden(int)", hidden, "symbols");
+	check(&scene, other + 12, "app::grab(char const*)", other, "symbols");
+	close_scene(&scene);
+	open_scene(&scene, "p.dll", "p.pdb", false);
+	check(&scene, grab + 12, "app::grab(int)", grab, "publics");
+	check(&scene, other + 12, "app::grab(char const*)", other, "publics");
+	check(&scene, hidden + 12, NULL, 0, NULL);
+	close_scene(&scene);
+	open_scene(&scene, NULL, "p.pdb", false);
+	check(&scene, grab + 12, "app::grab(int)", grab, "publics");
+	check(&scene, hidden + 12, NULL, 0, NULL);
+	assert_int_equal(tables_offset(scene.tables, grab + 12), 13);
+	assert_string_equal(tables_name_at(scene.tables, other), TEXT_GRAB);
+	assert_true(tables_reach(scene.tables, grab, grab + 12));
+	close_scene(&scene);
+}
+
+static void write_pdb(const char *name, struct made_pdb *pdb)
+{
+	char *path = path_in_dir(name);
+
+	made_finish(pdb);
+	made_write(path, pdb->file.bytes, pdb->file.len);
+	made_free(pdb);
+	free(path);
+}
+
+/* Sections of made_small(): 1 at 0x1000 to 0x3000, 2 at 0x3000, 3 at 0x4000. */
+static void test_a_pdb_alone(void **state)
+{
+	struct made_pdb pdb = made_small(4096);
+	struct scene scene;
+
+	(void)state;
+	made_public(&pdb, 2, 1, 0x100, "first");
+	made_public(&pdb, 2, 1, 0x200, "?g@@YAHXZ");
+	made_public(&pdb, 2, 1, 0x200, "g");
+	made_public(&pdb, 2, 3, 0x80, "_Z1fi");
+	write_pdb("alone.pdb", &pdb);
+	open_scene(&scene, NULL, "alone.pdb", false);
+	check(&scene, 0x10ff, NULL, 0, NULL);
+	check(&scene, 0x1100, "first", 0x1100, "publics");
+	check(&scene, 0x11ff, "first", 0x1100, "publics");
+	check(&scene, 0x1200, "?g@@YAHXZ", 0x1200, "publics");
+	check(&scene, 0x3010, NULL, 0, NULL);
+	check(&scene, 0x4010, NULL, 0, NULL);
+	check(&scene, 0x4090, "f(int)", 0x4080, "publics");
+	check(&scene, 0x5000, NULL, 0, NULL);
+	assert_true(tables_reach(scene.tables, 0x1100, 0x11ff));
+	assert_true(tables_reach(scene.tables, 0x1180, 0x11ff));
+	assert_false(tables_reach(scene.tables, 0x1100, 0x1200));
+	assert_false(tables_reach(scene.tables, 0x1200, 0x4010));
+	assert_string_equal(tables_name_at(scene.tables, 0x1200), "?g@@YAHXZ");
+	close_scene(&scene);
+}
+
+/* What is not public has no name there: it must not get that of a neighbour. */
+static void test_a_public_symbol_names_no_other_part(void **state)
+{
+	static const uint32_t parts[][3] = {
+		{1, 0x200, 0x40}, {1, 0x180, 0x80}, {1, 0x100, 0x80}, {9, 0, 1}, {1, 0x1fff, 2}};
+	static const uint32_t versions[] = {0xf12eba2d, 0xf13151e4};
+
+	(void)state;
+	for (size_t i = 0; i < 2; i++) {
+		struct made_pdb pdb = made_small(4096);
+		struct scene scene;
+
+		made_parts(&pdb, versions[i], parts, sizeof(parts) / sizeof(*parts));
+		made_public(&pdb, 2, 1, 0x100, "first");
+		made_public(&pdb, 2, 1, 0x200, "second");
+		write_pdb("parts.pdb", &pdb);
+		open_scene(&scene, NULL, "parts.pdb", false);
+		check(&scene, 0x117f, "first", 0x1100, "publics");
+		check(&scene, 0x1180, NULL, 0, NULL);
+		check(&scene, 0x11ff, NULL, 0, NULL);
+		check(&scene, 0x123f, "second", 0x1200, "publics");
+		check(&scene, 0x1240, NULL, 0, NULL);
+		assert_false(tables_reach(scene.tables, 0x1100, 0x1190));
+		assert_true(tables_reach(scene.tables, 0x1180, 0x1190));
+		close_scene(&scene);
+	}
+}
+
+static void test_files_that_are_gone_know_nothing(void **state)
+{
+	struct scene scene;
+
+	(void)state;
+	open_scene(&scene, NULL, NULL, false);
+	check(&scene, 0x1000, NULL, 0, NULL);
+	assert_int_equal(tables_offset(scene.tables, 0x1000), 0);
+	assert_false(tables_reach(scene.tables, 0x1000, 0x1000));
+	assert_null(tables_name_at(scene.tables, 0x1000));
+	close_scene(&scene);
+	open_scene(&scene, NULL, "none.pdb", false);
+	check(&scene, 0x1000, NULL, 0, NULL);
+	assert_null(tables_name_at(scene.tables, 0x1000));
+	close_scene(&scene);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_symbols_of_an_image),
+		cmocka_unit_test(test_exports_name_only_what_is_theirs),
+		cmocka_unit_test(test_functions_of_a_dll_without_start_up_code),
+		cmocka_unit_test(test_public_symbols_of_a_linkers_pdb),
+		cmocka_unit_test(test_a_pdb_alone),
+		cmocka_unit_test(test_a_public_symbol_names_no_other_part),
+		cmocka_unit_test(test_files_that_are_gone_know_nothing),
+	};
+
+	return cmocka_run_group_tests(tests, setup, clean);
+}

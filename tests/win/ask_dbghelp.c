@@ -1,0 +1,198 @@
+/*
+ * ask_dbghelp.exe [WORD=VALUE...] RVA...
+ *
+ * Asks DbgHelp alone, as names are asked for, about return addresses in a module (hexadecimal offsets
+ * from its base), and prints a line "RVA function offset file line" for each frame, parted by tabs;
+ * then "reason ...", if there is one. For tests/e2e_dbghelp.t.
+ *
+ *   image=FILE pdb=FILE   the files that were found
+ *   guid=DIGITS age=N     of the PDB
+ *   size=N                of the module (hexadecimal), when there is no image
+ *   path=PATH             the symbol path
+ *   raw, allow, mismatch  no_demangle, allow_mismatch, files.is_mismatch
+ *   cancel, cancel-load   the user does not want to wait; only while the module is loaded
+ *   demangle=NAME         prints what that means instead
+ *   repeat=N              so many times; prints the microseconds for one address
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <windows.h>
+
+#include "core/os.h"
+#include "symbolize/backend/backend.h"
+#include "symbolize/tables/demangle.h"
+
+struct work {
+	struct symbol_options options;
+	struct module module;
+	struct subject subject;
+	struct lookup lookups[20000];
+	size_t count, repeat;
+};
+
+static int read_file(void *ctx, uint64_t offset, void *bytes, size_t len)
+{
+	return os_read_at(ctx, offset, bytes, len);
+}
+
+static void take_image(struct module_files *files, char *path)
+{
+	static struct pe_image pe;
+	struct os_file file;
+	struct pe_source source = {.read = read_file, .ctx = &file};
+
+	if (os_open(&file, path, NULL) || pe_read_headers(&source, &pe)) {
+		fprintf(stderr, "%s: no image\n", path);
+		exit(2);
+	}
+	os_close(&file);
+	files->image = path;
+	files->pe = &pe;
+}
+
+static bool is_cancelled(void *ctx)
+{
+	(void)ctx;
+	return true;
+}
+
+static bool is_cancelled_once(void *ctx)
+{
+	bool *was_asked = ctx;
+	bool is_first = !*was_asked;
+
+	*was_asked = true;
+	return is_first;
+}
+
+static void warn(void *ctx, const char *sentence)
+{
+	(void)ctx;
+	printf("warning %s\n", sentence);
+}
+
+static void print_demangled(const char *name)
+{
+	struct buf text;
+	int rc;
+
+	buf_init(&text);
+	rc = demangle(name, &text);
+	printf("%d %s\n", rc, text.data ? text.data : "");
+	buf_release(&text);
+}
+
+static bool is_word(const char *arg, const char *word, char **value)
+{
+	size_t len = strlen(word);
+
+	if (strncmp(arg, word, len) || arg[len] != '=')
+		return false;
+	*value = (char *)arg + len + 1;
+	return true;
+}
+
+static void take(struct work *work, char *arg)
+{
+	struct module_files *files = &work->subject.files;
+	char *value;
+
+	if (is_word(arg, "image", &value))
+		take_image(files, value);
+	else if (is_word(arg, "pdb", &value))
+		files->pdb = value;
+	else if (is_word(arg, "guid", &value))
+		snprintf(files->guid, sizeof(files->guid), "%s", value);
+	else if (is_word(arg, "age", &value))
+		files->age = (uint32_t)atoi(value);
+	else if (is_word(arg, "size", &value))
+		work->module.size_bytes = strtoull(value, NULL, 16);
+	else if (is_word(arg, "path", &value))
+		work->options.symbol_path = value;
+	else if (is_word(arg, "demangle", &value))
+		print_demangled(value);
+	else if (is_word(arg, "repeat", &value))
+		work->repeat = (size_t)atoi(value);
+	else if (!strcmp(arg, "raw"))
+		work->options.no_demangle = true;
+	else if (!strcmp(arg, "allow"))
+		work->options.allow_mismatch = true;
+	else if (!strcmp(arg, "mismatch"))
+		files->is_mismatch = true;
+	else if (!strcmp(arg, "cancel"))
+		work->options.listener.is_cancelled = is_cancelled;
+	else if (!strcmp(arg, "cancel-load"))
+		work->options.listener.is_cancelled = is_cancelled_once;
+	else if (work->count < sizeof(work->lookups) / sizeof(*work->lookups))
+		work->lookups[work->count++].rva = (uint32_t)strtoul(arg, NULL, 16) - 1;
+}
+
+static void print(const struct work *work)
+{
+	for (size_t i = 0; i < work->count; i++) {
+		const struct lookup *lookup = &work->lookups[i];
+
+		for (size_t n = 0; n < lookup->found.count; n++) {
+			const struct symbol *symbol = &lookup->found.list[n];
+
+			printf("%x\t%s\t%llx\t%s\t%u\n", lookup->rva + 1, symbol->function,
+				(unsigned long long)symbol->offset_bytes,
+				symbol->file ? symbol->file : "-", symbol->line);
+		}
+	}
+	if (work->subject.files.reason.len)
+		printf("reason %s\n", work->subject.files.reason.data);
+}
+
+/* The same addresses once more, to see what one costs. */
+static void measure(struct work *work, struct backend *backend, struct arena *arena)
+{
+	LARGE_INTEGER from, to, frequency;
+
+	QueryPerformanceFrequency(&frequency);
+	QueryPerformanceCounter(&from);
+	for (size_t n = 0; n < work->repeat; n++) {
+		for (size_t i = 0; i < work->count; i++)
+			work->lookups[i].found.count = 0;
+		dbghelp_backend.resolve(backend, &work->subject, work->lookups, work->count, arena);
+	}
+	QueryPerformanceCounter(&to);
+	if (work->repeat)
+		printf("us %.2f\n", 1e6 * (double)(to.QuadPart - from.QuadPart) /
+					    (double)frequency.QuadPart / (double)work->repeat /
+					    (double)work->count);
+}
+
+int main(int argc, char **argv)
+{
+	static bool was_asked;
+	static struct work work = {.options.listener = {.ctx = &was_asked, .warn = warn},
+		.module.path = "C:\\module.dll"};
+	struct err err = {0};
+	struct finder *finder;
+	struct backend *backend;
+	struct arena arena;
+	int rc;
+
+	if (os_start(&argc, &argv))
+		return 2;
+	for (int i = 1; i < argc; i++)
+		take(&work, argv[i]);
+	if (!work.count)
+		return 0;
+	arena_init(&arena);
+	finder = finder_new(&work.options, &err);
+	backend = finder ? dbghelp_backend.make(&work.options, finder) : NULL;
+	work.subject.module = &work.module;
+	work.subject.tables = tables_new(&work.subject.files, work.options.no_demangle);
+	if (!backend || !work.subject.tables)
+		return 2;
+	rc = dbghelp_backend.resolve(backend, &work.subject, work.lookups, work.count, &arena);
+	if (!rc)
+		print(&work);
+	measure(&work, backend, &arena);
+	dbghelp_backend.release(backend);
+	return rc ? 2 : 0;
+}

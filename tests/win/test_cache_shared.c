@@ -1,0 +1,264 @@
+/* The cache of names on Windows: where it is, that it keeps names, and that several processes use it at
+ * once. What is right is computed from key and address. Speaks TAP. */
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <wchar.h>
+#include <windows.h>
+
+#include "core/own_file.h"
+#include "symbolize/cache/name_cache.h"
+
+enum { WRITERS = 4, ROUNDS = 12, EACH = 20, SMALL = 20000 };
+
+static int count, failed;
+static wchar_t folder[MAX_PATH]; /* where the user's caches are, in this test */
+
+static bool ok(bool good, const char *what)
+{
+	count++;
+	failed += !good;
+	printf("%sok %d - %s\n", good ? "" : "not ", count, what);
+	return good;
+}
+
+static const char *function_of(const char *key, uint32_t rva, char *text)
+{
+	sprintf(text, "%s::function%u", key, (unsigned)rva);
+	return text;
+}
+
+static void add(struct name_cache *cache, struct arena *arena, const char *key, uint32_t rva)
+{
+	struct symbol *symbol = arena_alloc(arena, sizeof(*symbol));
+	struct symbols symbols = {.list = symbol, .count = 1};
+	char text[100];
+
+	function_of(key, rva, text);
+	*symbol = (struct symbol){.function = arena_text(arena, text, strlen(text)),
+		.file = rva % 2 ? "C:\\src\\\xc3\xa4.c" : NULL,
+		.line = rva,
+		.offset_bytes = rva};
+	name_cache_add(cache, key, rva, &symbols);
+}
+
+static void put(size_t limit, const char *path, const char *key, uint32_t first)
+{
+	struct name_cache *cache =
+		path ? name_cache_open_small(path, limit) : name_cache_open(NULL);
+	struct arena arena;
+
+	arena_init(&arena);
+	for (uint32_t i = 0; i < EACH; i++)
+		add(cache, &arena, key, first + i);
+	name_cache_close(cache);
+	arena_release(&arena);
+}
+
+/* How many are found; more than there can be when one is wrong. */
+static size_t find_in(struct name_cache *cache, const char *key, uint32_t first)
+{
+	struct symbols found;
+	struct arena arena;
+	size_t right = 0;
+	char text[100];
+
+	arena_init(&arena);
+	for (uint32_t rva = first; rva < first + EACH; rva++) {
+		if (name_cache_find(cache, key, rva, &arena, &found) != 1)
+			continue;
+		right += found.count == 1 && found.list->line == rva &&
+					 found.list->offset_bytes == rva &&
+					 !strcmp(found.list->function,
+						 function_of(key, rva, text)) &&
+					 !found.list->file == !(rva % 2) ?
+				 1 :
+				 1000;
+	}
+	name_cache_close(cache);
+	arena_release(&arena);
+	return right;
+}
+
+static size_t get(const char *key, uint32_t first)
+{
+	return find_in(name_cache_open(NULL), key, first);
+}
+
+static wchar_t *in_folder(const wchar_t *name)
+{
+	static wchar_t path[4][MAX_PATH];
+	static unsigned turn;
+	wchar_t *text = path[turn++ % 4];
+
+	_snwprintf(text, MAX_PATH, L"%ls\\%ls", folder, name);
+	return text;
+}
+
+static void test_place(void)
+{
+	struct name_cache *cache;
+
+	put(0, NULL, "key", 5);
+	ok(GetFileAttributesW(in_folder(L"hsnap\\names")) != INVALID_FILE_ATTRIBUTES,
+		"it is among the user's caches, whose folders are made");
+	ok(get("key", 5) == EACH, "names come back");
+	ok(get("kez", 5) == 0 && get("key", 500) == 0, "and no others");
+	SetEnvironmentVariableW(L"HSYM_CACHE", L"off");
+	cache = name_cache_open(NULL);
+	ok(!cache, "HSYM_CACHE=off: there is none");
+	SetEnvironmentVariableW(L"HSYM_CACHE", in_folder(L"a\\b/c"));
+	put(0, NULL, "key", 5);
+	ok(get("key", 5) == EACH, "HSYM_CACHE says where it is");
+	ok(DeleteFileW(in_folder(L"a\\b\\c")) && RemoveDirectoryW(in_folder(L"a\\b")) &&
+			RemoveDirectoryW(in_folder(L"a")),
+		"there it was");
+	SetEnvironmentVariableW(L"HSYM_CACHE", L"NUL");
+	put(0, NULL, "key", 5);
+	ok(get("key", 5) == 0, "a device is no cache");
+	SetEnvironmentVariableW(L"HSYM_CACHE", folder);
+	put(0, NULL, "key", 5);
+	ok(get("key", 5) == 0, "nor is a folder");
+	SetEnvironmentVariableW(L"HSYM_CACHE", NULL);
+}
+
+static void test_foreign(void)
+{
+	static const char letter[] = "a letter to my aunt, much longer than any header\n";
+	char text[100] = "";
+	wchar_t *path = in_folder(L"letter");
+	FILE *file = _wfopen(path, L"wb");
+
+	ok(file && fputs(letter, file) >= 0 && !fclose(file), "there is a letter");
+	SetEnvironmentVariableW(L"HSYM_CACHE", path);
+	put(0, NULL, "key", 5);
+	SetEnvironmentVariableW(L"HSYM_CACHE", NULL);
+	file = _wfopen(path, L"rb");
+	text[file ? fread(text, 1, sizeof(text) - 1, file) : 0] = '\0';
+	ok(file && !fclose(file) && !strcmp(text, letter),
+		"a file that is no cache is not touched");
+	DeleteFileW(path);
+}
+
+/* ---------------------------------------------------------------- several processes */
+
+/* Writes until it is kept: another one may have the lock for too long. */
+static int write_rounds(const char *key)
+{
+	for (uint32_t round = 0; round < ROUNDS; round++) {
+		do
+			put(0, NULL, key, round * 100);
+		while (get(key, round * 100) < EACH);
+	}
+	return 7;
+}
+
+static HANDLE start(const char *key)
+{
+	STARTUPINFOW startup = {.cb = sizeof(startup)};
+	PROCESS_INFORMATION info;
+	wchar_t image[MAX_PATH], command[40];
+
+	GetModuleFileNameW(NULL, image, MAX_PATH);
+	_snwprintf(command, 40, L"test %hs", key);
+	if (!CreateProcessW(image, command, NULL, NULL, FALSE, 0, NULL, NULL, &startup, &info))
+		return NULL;
+	CloseHandle(info.hThread);
+	return info.hProcess;
+}
+
+static const char *writer_key(unsigned writer, char *text)
+{
+	sprintf(text, "key%u", writer % 2); /* two and two about one module */
+	return text;
+}
+
+static void test_processes(void)
+{
+	HANDLE processes[WRITERS];
+	DWORD status;
+	char key[10];
+	bool is_started = true, is_done = true, is_right = true;
+
+	for (unsigned i = 0; i < WRITERS; i++)
+		is_started &= !!(processes[i] = start(writer_key(i, key)));
+	if (!ok(is_started, "processes start"))
+		return;
+	for (unsigned i = 0; i < 100; i++)
+		is_right &= get(writer_key(i, key), i % ROUNDS * 100) <= EACH;
+	for (unsigned i = 0; i < WRITERS; i++) {
+		WaitForSingleObject(processes[i], 60000);
+		is_done &= GetExitCodeProcess(processes[i], &status) && status == 7;
+		CloseHandle(processes[i]);
+	}
+	ok(is_right, "what is found while others write is right");
+	ok(is_done, "each of them gets its names kept");
+	for (uint32_t round = 0; round < ROUNDS; round++)
+		is_right &= get("key0", round * 100) == EACH && get("key1", round * 100) == EACH;
+	ok(is_right && get("key", 5) == EACH, "nobody's names are lost");
+}
+
+/* One has the file open while another one moves its sections. */
+static void test_moves(void)
+{
+	wchar_t *wide = in_folder(L"small");
+	char path[3 * MAX_PATH];
+	struct name_cache *cache;
+	WIN32_FILE_ATTRIBUTE_DATA data;
+	bool is_small = true;
+
+	WideCharToMultiByte(CP_UTF8, 0, wide, -1, path, sizeof(path), NULL, NULL);
+	put(SMALL, path, "first", 0);
+	cache = name_cache_open_small(path, SMALL);
+	for (uint32_t i = 0; i < 40; i++) {
+		put(SMALL, path, "other", i * 100);
+		is_small &= GetFileAttributesExW(wide, GetFileExInfoStandard, &data) &&
+			    data.nFileSizeLow <= SMALL;
+	}
+	ok(is_small, "the bound is kept");
+	ok(find_in(cache, "first", 0) <= EACH, "what was moved away is not found wrongly");
+	ok(find_in(name_cache_open_small(path, SMALL), "first", 0) == 0, "the oldest is gone");
+	ok(find_in(name_cache_open_small(path, SMALL), "other", 3900) == EACH,
+		"the newest is there");
+	DeleteFileW(wide);
+}
+
+static void test_lock(void)
+{
+	struct os_file file;
+	char *own = own_cache_folder(), path[3 * MAX_PATH];
+
+	snprintf(path, sizeof(path), "%s/names", own);
+	free(own);
+	if (!ok(own_file_lock(&file, path) == 0, "the lock is to be had"))
+		return;
+	put(0, NULL, "late", 0);
+	ok(get("late", 0) == 0 && get("key", 5) == EACH,
+		"a lock that stays is given up, and reading needs none");
+	os_close(&file);
+	put(0, NULL, "late", 0);
+	ok(get("late", 0) == EACH, "without it all is as before");
+}
+
+int main(int argc, char **argv)
+{
+	wchar_t temp[MAX_PATH];
+
+	if (argc > 1)
+		return write_rounds(argv[1]);
+	GetTempPathW(MAX_PATH, temp);
+	_snwprintf(folder, MAX_PATH, L"%lsn\u00e4mes %lu", temp, GetCurrentProcessId());
+	SetEnvironmentVariableW(L"LOCALAPPDATA", folder);
+	SetEnvironmentVariableW(L"HSYM_CACHE", NULL);
+	test_place();
+	test_foreign();
+	test_processes();
+	test_moves();
+	test_lock();
+	ok(DeleteFileW(in_folder(L"hsnap\\names")) && RemoveDirectoryW(in_folder(L"hsnap")) &&
+			RemoveDirectoryW(folder),
+		"nothing else was left behind");
+	printf("1..%d\n", count);
+	return failed != 0;
+}

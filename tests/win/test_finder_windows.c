@@ -1,0 +1,293 @@
+/* The finder on Windows: drives and long paths, letters beyond ASCII, and what is never opened. The
+ * image that is looked for is a copy of this test. Speaks TAP. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <wchar.h>
+#include <windows.h>
+
+#include "core/os.h"
+#include "core/utf_windows.h"
+#include "symbolize/files/local_path.h"
+#include "symbolize/files/module_files.h"
+
+#define MADE_MAX 100
+
+static int count, failed;
+static wchar_t base[MAX_PATH]; /* a folder of our own */
+static char *base_text;
+static wchar_t *made[MADE_MAX]; /* what is to be removed, folders before what is in them */
+static size_t made_count;
+static struct symbol_options options;
+static struct module module;
+static struct module_files files;
+
+static void ok(bool good, const char *what)
+{
+	count++;
+	failed += !good;
+	printf("%sok %d - %s\n", good ? "" : "not ", count, what);
+}
+
+/* The full path of name, in the form without a limit. */
+static wchar_t *in_base(const wchar_t *name)
+{
+	size_t units = wcslen(base) + wcslen(name) + 8;
+	wchar_t *path = malloc(units * sizeof(*path));
+
+	if (path && made_count < MADE_MAX)
+		_snwprintf(path, units, L"\\\\?\\%ls%ls%ls", base, *name ? L"\\" : L"", name);
+	else
+		exit(2);
+	return path;
+}
+
+static void make_folder(const wchar_t *name)
+{
+	made[made_count++] = in_base(name);
+	CreateDirectoryW(made[made_count - 1], NULL);
+}
+
+static void copy_self(const wchar_t *name)
+{
+	wchar_t self[MAX_PATH];
+
+	made[made_count++] = in_base(name);
+	GetModuleFileNameW(NULL, self, MAX_PATH);
+	CopyFileW(self, made[made_count - 1], FALSE);
+}
+
+static void remove_all(void)
+{
+	while (made_count) {
+		const wchar_t *path = made[--made_count];
+
+		if (!DeleteFileW(path))
+			RemoveDirectoryW(path);
+		free(made[made_count]);
+	}
+}
+
+/* UTF-8 text of base\name, one at a time. */
+static const char *text_of(const char *name)
+{
+	static char text[2000];
+
+	snprintf(text, sizeof(text), "%s\\%s", base_text, name);
+	return text;
+}
+
+static int read_file(void *ctx, uint64_t offset, void *bytes, size_t len)
+{
+	return os_read_at(ctx, offset, bytes, len);
+}
+
+/* The module is this program. */
+static bool know_self(void)
+{
+	wchar_t self[MAX_PATH];
+	struct os_file file;
+	struct pe_source source = {.read = read_file, .ctx = &file};
+	struct pe_image pe;
+	char *path;
+	int rc;
+
+	GetModuleFileNameW(NULL, self, MAX_PATH);
+	path = utf8_from_wide(self);
+	if (!path || os_open(&file, path, NULL))
+		return false;
+	rc = pe_read_headers(&source, &pe);
+	os_close(&file);
+	free(path);
+	module = (struct module){.base = 0x10000,
+		.size_bytes = pe.size_of_image,
+		.has_identity = true,
+		.timestamp = pe.timestamp,
+		.checksum = pe.checksum};
+	return !rc;
+}
+
+/* Whether the module is found when the dump gives it this path. */
+static bool finds(const char *path)
+{
+	struct finder *finder = finder_new(&options, NULL);
+	bool is_found;
+
+	module_files_release(&files);
+	module.path = path;
+	is_found = finder && !finder_find(finder, &module, &files) && files.image;
+	finder_free(finder);
+	return is_found;
+}
+
+static void check_paths(void)
+{
+	char text[2000];
+
+	make_folder(L"\u00e4 \u6f22");
+	copy_self(L"\u00e4 \u6f22\\\u00fc b.exe");
+	ok(finds(text_of("\xc3\xa4 \xe6\xbc\xa2\\\xc3\xbc b.exe")), "letters beyond ASCII");
+	ok(finds(text_of("\xc3\xa4 \xe6\xbc\xa2/\xc3\xbc B.EXE")), "other case, other slash");
+	ok(files.image && !strncmp(files.image, base_text, 2), "a full path");
+	snprintf(text, sizeof(text), "\\\\?\\%s", text_of("\xc3\xa4 \xe6\xbc\xa2\\\xc3\xbc b.exe"));
+	ok(finds(text), "the prefix of long paths");
+	ok(!finds(text_of("\xc3\xa4 \xe6\xbc\xa2\\none.exe")), "one that is not there");
+	ok(files.reason.len && strstr(files.reason.data, "none.exe here"), "and the reason");
+	ok(!finds(text_of("\xc3\xa4 \xe6\xbc\xa2")), "a folder is none");
+	module.timestamp++;
+	ok(!finds(text_of("\xc3\xa4 \xe6\xbc\xa2\\\xc3\xbc b.exe")), "another build is not used");
+	ok(files.reason.len && strstr(files.reason.data, "is another build: time stamp"),
+		"and the reason");
+	module.timestamp--;
+}
+
+/* Longer than what Windows takes without being asked to. */
+static void check_long_path(void)
+{
+	wchar_t name[400] = L"";
+	char path[700];
+
+	for (int i = 0; i < 6; i++) {
+		wcscat(name, i ? L"\\" : L"");
+		for (int letter = 0; letter < 50; letter++)
+			wcscat(name, L"n");
+		make_folder(name);
+	}
+	wcscat(name, L"\\a.exe");
+	copy_self(name);
+	snprintf(path, sizeof(path), "%s\\%ls", base_text, name);
+	ok(strlen(path) > 300 && finds(path), "a long path");
+}
+
+static void check_symbol_path(void)
+{
+	char path[1000], key[60];
+	wchar_t name[100];
+	struct finder *finder;
+
+	snprintf(key, sizeof(key), "%08lX%lx", (unsigned long)module.timestamp,
+		(unsigned long)module.size_bytes);
+	make_folder(L"sym");
+	make_folder(L"sym\\App.exe");
+	_snwprintf(name, 100, L"sym\\App.exe\\%hs", key);
+	make_folder(name);
+	_snwprintf(name, 100, L"sym\\App.exe\\%hs\\app.exe", key);
+	copy_self(name);
+	snprintf(path, sizeof(path), "srv*%s*https://example.org", text_of("SYM"));
+	options.symbol_path = path;
+	ok(finds("C:\\none\\APP.EXE"), "a store");
+	ok(!finds("C:\\none\\other.exe"), "another name");
+	ok(files.reason.len && !strstr(files.reason.data, "not asked"), "servers are asked here");
+	finder = finder_new(&options, NULL);
+	ok(finder && finder_servers(finder) && !strcmp(finder_servers(finder), path),
+		"the symbol path for DbgHelp");
+	finder_free(finder);
+	snprintf(path, sizeof(path), "%s", text_of("sym"));
+	ok(finds("C:\\none\\APP.EXE"), "a folder that is a store");
+	options.symbol_path = NULL;
+}
+
+static void check_maps(void)
+{
+	const char *map;
+	char text[1000];
+
+	make_folder(L"to");
+	copy_self(L"to\\m.exe");
+	snprintf(text, sizeof(text), "Q:\\build=%s", text_of("TO"));
+	map = text;
+	options.maps = &map;
+	options.map_count = 1;
+	ok(finds("q:/Build/m.exe"), "a map");
+	ok(!finds("q:/Build/m.exe:stream"), "no streams");
+	ok(!finds("q:/Build/m.exe/x"), "nothing is in a file");
+	options.map_count = 0;
+}
+
+/* A folder that lacked many names is read, and what is in it is found as before. */
+static void check_many(void)
+{
+	struct local_paths *local = local_paths_new();
+	char name[40];
+	struct buf here;
+	int found = 0;
+
+	make_folder(L"many");
+	copy_self(L"many\\Some.exe");
+	copy_self(L"many\\\u00fc.exe");
+	buf_init(&here);
+	for (int i = 0; i < 300; i++) {
+		snprintf(name, sizeof(name), "many\\none%d.exe", i);
+		found += local_foreign(local, text_of(name), &here) != LOCAL_NONE;
+		if (i != 200)
+			continue;
+		copy_self(L"many\\none250.exe");
+	}
+	ok(!found, "what a folder lacked when it was read is not there");
+	ok(local_foreign(local, text_of("many\\sOME.exe"), &here) == LOCAL_FILE, "other case");
+	ok(local_foreign(local, text_of("many\\\xc3\x9c.exe"), &here) == LOCAL_FILE,
+		"other case of letters beyond ASCII");
+	ok(local_foreign(local, text_of("many\\Some.exe."), &here) == LOCAL_FILE,
+		"as the system takes names");
+	local_paths_free(local);
+	local = local_paths_new();
+	ok(local_foreign(local, text_of("many\\none250.exe"), &here) == LOCAL_FILE, "it is there");
+	buf_release(&here);
+	local_paths_free(local);
+}
+
+/* What a stranger's path must not lead to, be it there or not. */
+static void check_refused(void)
+{
+	static const char *const paths[] = {"\\\\localhost\\c$\\windows\\system32\\ntdll.dll",
+		"//localhost/c$/windows/system32/ntdll.dll",
+		"\\\\.\\C:\\windows\\system32\\ntdll.dll",
+		"\\\\?\\UNC\\localhost\\c$\\windows\\system32\\ntdll.dll",
+		"\\??\\UNC\\localhost\\c$\\windows\\system32\\ntdll.dll",
+		"\\windows\\system32\\ntdll.dll", "C:windows\\system32\\ntdll.dll", "ntdll.dll",
+		"C:\\windows\\system32\\NUL", "C:\\windows\\com1", "C:\\windows\\system32\\con.dll",
+		"C:\\Lpt9.x\\a", "C:\\aux .txt", "C:\\CONIN$", "C:\\com\xc2\xb9",
+		"C:\\windows\\system32\\ntdll.dll:x", "C:\\windows\\system32\\ntdll.dl?", ""};
+	struct local_paths *local = local_paths_new();
+	struct buf here;
+
+	buf_init(&here);
+	for (size_t i = 0; i < sizeof(paths) / sizeof(*paths); i++) {
+		int kind = local_foreign(local, paths[i], &here);
+
+		printf("# %s\n", paths[i]);
+		ok(kind == LOCAL_NONE, "refused");
+	}
+	ok(local_foreign(local, "C:\\windows\\system32\\ntdll.dll", &here) == LOCAL_FILE,
+		"but not all are");
+	ok(local_foreign(local, "C:\\", &here) == LOCAL_FOLDER, "a drive is a folder");
+	ok(local_typed(local, ".", &here) == LOCAL_FOLDER && here.data[1] == ':',
+		"what the user types may be relative");
+	buf_release(&here);
+	local_paths_free(local);
+}
+
+int main(void)
+{
+	wchar_t temporary[MAX_PATH - 60];
+
+	SetEnvironmentVariableW(L"_NT_SYMBOL_PATH", NULL);
+	GetTempPathW(MAX_PATH - 60, temporary);
+	_snwprintf(base, MAX_PATH, L"%lstest_finder.%lu", temporary, GetCurrentProcessId());
+	base_text = utf8_from_wide(base);
+	if (!base_text || !know_self())
+		return 2;
+	make_folder(L"");
+	check_paths();
+	check_long_path();
+	check_symbol_path();
+	check_maps();
+	check_many();
+	check_refused();
+	remove_all();
+	module_files_release(&files);
+	ok(GetFileAttributesW(base) == INVALID_FILE_ATTRIBUTES, "nothing is left");
+	free(base_text);
+	printf("1..%d\n", count);
+	return failed != 0;
+}

@@ -1,0 +1,379 @@
+/* llvm-symbolizer on Windows, with a stand-in for it: what it is asked and where it is found, and that
+ * nothing of it stays. Speaks TAP. */
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <windows.h>
+
+#include "core/os.h"
+#include "core/utf_windows.h"
+#include "symbolize/backend/backend.h"
+#include "symbolize/backend/llvm_program.h"
+
+#define WAIT_MS 20000
+#define MANY 5000
+
+static int count, failed;
+static wchar_t work[MAX_PATH], stand_in[MAX_PATH + 40]; /* a folder of our own; the program in it */
+
+static void ok(bool good, const char *what)
+{
+	count++;
+	failed += !good;
+	printf("%sok %d - %s\n", good ? "" : "not ", count, what);
+}
+
+/* ---------------------------------------------------------------- files */
+
+static void path_in(wchar_t *path, const wchar_t *name)
+{
+	_snwprintf(path, MAX_PATH + 40, L"%ls\\%ls", work, name);
+}
+
+/* The path of a new file in the folder; to be freed. */
+static char *write_new(const wchar_t *name, const char *text)
+{
+	wchar_t path[MAX_PATH + 40];
+	FILE *file;
+
+	path_in(path, name);
+	file = _wfopen(path, L"wb");
+	if (!file)
+		return NULL;
+	fputs(text, file);
+	fclose(file);
+	return utf8_from_wide(path);
+}
+
+/* How many there are that pattern fits, in the folder. */
+static unsigned count_files(const wchar_t *pattern)
+{
+	wchar_t path[MAX_PATH + 40];
+	WIN32_FIND_DATAW data;
+	unsigned found = 0;
+	HANDLE search;
+
+	path_in(path, pattern);
+	search = FindFirstFileW(path, &data);
+	if (search == INVALID_HANDLE_VALUE)
+		return 0;
+	do
+		found++;
+	while (FindNextFileW(search, &data));
+	FindClose(search);
+	return found;
+}
+
+static void delete (const wchar_t *name)
+{
+	wchar_t path[MAX_PATH + 40];
+
+	path_in(path, name);
+	DeleteFileW(path);
+}
+
+/* A folder with blanks and letters that no code page has all of, which is also where temporary files
+ * go, and the stand-in there. */
+static bool set_up(void)
+{
+	wchar_t from[MAX_PATH + 40], temp[MAX_PATH], *name;
+
+	if (!GetTempPathW(MAX_PATH, temp) || !GetModuleFileNameW(NULL, from, MAX_PATH))
+		return false;
+	_snwprintf(work, MAX_PATH, L"%lshsym test \u00e4\u65e5 %lu", temp, GetCurrentProcessId());
+	for (int up = 0; up < 2; up++) {
+		name = wcsrchr(from, L'\\');
+		if (!name)
+			return false;
+		*name = L'\0';
+	}
+	wcscat(from, L"\\targets\\llvm_stand_in.exe");
+	path_in(stand_in, L"llvm-symbolizer.exe");
+	return CreateDirectoryW(work, NULL) && CopyFileW(from, stand_in, TRUE) &&
+	       SetEnvironmentVariableW(L"TMP", work) && SetEnvironmentVariableW(L"TEMP", work) &&
+	       SetEnvironmentVariableW(L"HSYM_LLVM", stand_in);
+}
+
+static void tear_down(void)
+{
+	SetCurrentDirectoryW(L"C:\\");
+	for (int i = 0; i < 100 && !DeleteFileW(stand_in); i++)
+		Sleep(50); /* until the last of them is gone */
+	RemoveDirectoryW(work);
+}
+
+/* ---------------------------------------------------------------- asking */
+
+struct scene {
+	struct symbol_options options;
+	struct module module;
+	struct subject subject;
+	struct pe_image pe;
+	struct lookup *lookups;
+	size_t count;
+	struct arena arena;
+	bool is_trouble;
+	unsigned staged; /* files and folders while the backend was there */
+};
+
+/* Asks about the addresses 1, 2, ...; close_scene() afterwards. */
+static int ask(struct scene *scene, char *image, char *pdb)
+{
+	struct backend *backend = llvm_backend.make(&scene->options, NULL);
+	int rc;
+
+	scene->module.path = "C:\\a.exe";
+	scene->pe.preferred_base = 0x140000000;
+	scene->pe.bits = 64;
+	scene->pe.machine = PE_MACHINE_AMD64;
+	scene->subject = (struct subject){.module = &scene->module,
+		.files = {.image = image, .pe = image ? &scene->pe : NULL, .pdb = pdb}};
+	scene->subject.tables = tables_new(&scene->subject.files, false);
+	scene->lookups = calloc(scene->count, sizeof(*scene->lookups));
+	for (size_t i = 0; i < scene->count; i++)
+		scene->lookups[i].rva = (uint32_t)i + 1;
+	arena_init(&scene->arena);
+	rc = llvm_backend.resolve(
+		backend, &scene->subject, scene->lookups, scene->count, &scene->arena);
+	scene->is_trouble = llvm_backend.trouble(backend) != NULL;
+	scene->staged = count_files(L"hsym-*");
+	llvm_backend.release(backend);
+	return rc;
+}
+
+static void close_scene(struct scene *scene)
+{
+	free(scene->lookups);
+	tables_free(scene->subject.tables);
+	buf_release(&scene->subject.files.reason);
+	arena_release(&scene->arena);
+}
+
+/* How many of the lookups have the right line and this function. */
+static size_t count_named(const struct scene *scene, const char *function)
+{
+	size_t named = 0;
+
+	for (size_t i = 0; i < scene->count; i++) {
+		const struct symbols *found = &scene->lookups[i].found;
+		const struct symbol *last = found->count ? &found->list[found->count - 1] : NULL;
+
+		named += last && last->line == i + 1 && !strcmp(last->function, function);
+	}
+	return named;
+}
+
+static void test_many_questions(char *image)
+{
+	struct scene scene = {.count = MANY};
+
+	ok(!ask(&scene, image, NULL) && !scene.is_trouble, "it is asked about an image");
+	ok(count_named(&scene, "IMAGE") == MANY, "each answer goes to its question");
+	ok(!scene.staged, "nothing is put into the folder of temporary files for that");
+	close_scene(&scene);
+}
+
+static void test_pdb(char *image)
+{
+	char *pdb = write_new(L"some \u00e4\u65e5.pdb", "PDB");
+	struct scene scene = {.count = 3};
+
+	ok(!ask(&scene, image, pdb) && count_named(&scene, "PDB") == 3,
+		"a PDB is asked through a stub that names it");
+	ok(scene.staged == 1, "which is in a folder of its own");
+	ok(!count_files(L"hsym-*"), "and gone afterwards");
+	close_scene(&scene);
+	ok(!ask(&scene, NULL, pdb) && count_named(&scene, "PDB") == 3, "also without an image");
+	close_scene(&scene);
+	SetEnvironmentVariableW(L"STAND_IN_MODE", L"inline");
+	SetEnvironmentVariableW(L"STAND_IN_VERSION", L"14.0.6");
+	ask(&scene, NULL, pdb);
+	ok(scene.lookups[0].found.count == 2 && !scene.lookups[0].found.list[0].line &&
+			!strcmp(scene.lookups[0].found.list[0].function, "inl") &&
+			scene.lookups[0].found.list[1].line == 1,
+		"lines that a version has wrong are left out");
+	close_scene(&scene);
+	SetEnvironmentVariableW(L"STAND_IN_VERSION", L"19.1.7");
+	ask(&scene, NULL, pdb);
+	ok(scene.lookups[0].found.count == 2 && scene.lookups[0].found.list[0].line == 5,
+		"and those of a later one are not");
+	close_scene(&scene);
+	SetEnvironmentVariableW(L"STAND_IN_VERSION", NULL);
+	SetEnvironmentVariableW(L"STAND_IN_MODE", NULL);
+	delete (L"some \u00e4\u65e5.pdb");
+	free(pdb);
+}
+
+/* ---------------------------------------------------------------- a bad one */
+
+static bool stop_soon(void *ctx)
+{
+	return ++*(unsigned *)ctx > 3;
+}
+
+static void test_misbehaviour(char *image)
+{
+	static const wchar_t *const modes[] = {L"die", L"babble", L"hang"};
+	struct scene scene = {.count = MANY, .options.patience_ms = 500};
+	unsigned asked = 0;
+
+	for (size_t i = 0; i < sizeof(modes) / sizeof(*modes); i++) {
+		SetEnvironmentVariableW(L"STAND_IN_MODE", modes[i]);
+		ok(!ask(&scene, image, NULL) && scene.is_trouble &&
+				count_named(&scene, "IMAGE") == 1,
+			"one that misbehaves is given up, and what it said stays");
+		close_scene(&scene);
+	}
+	scene.options.patience_ms = WAIT_MS;
+	scene.options.listener.is_cancelled = stop_soon;
+	scene.options.listener.ctx = &asked;
+	ok(!ask(&scene, image, NULL) && !scene.is_trouble && asked < 100,
+		"the wait for one that hangs can be stopped");
+	close_scene(&scene);
+	SetEnvironmentVariableW(L"STAND_IN_MODE", NULL);
+}
+
+/* The number in a file that appears, and is deleted. */
+static DWORD wait_for_number(const wchar_t *name)
+{
+	wchar_t path[MAX_PATH + 40];
+	unsigned long number = 0;
+
+	path_in(path, name);
+	for (int i = 0; i < WAIT_MS / 20 && !number; i++) {
+		FILE *file = _wfopen(path, L"rb");
+
+		if (!file || fscanf(file, "%lu", &number) != 1)
+			Sleep(20);
+		if (file)
+			fclose(file);
+	}
+	DeleteFileW(path);
+	return number;
+}
+
+/* Another process, which asks a stand-in that hangs, and what is handed to it. */
+static bool start_middle(const wchar_t *argument, PROCESS_INFORMATION *info)
+{
+	wchar_t image[MAX_PATH], command[2 * MAX_PATH];
+	STARTUPINFOW startup = {.cb = sizeof(startup)};
+
+	GetModuleFileNameW(NULL, image, MAX_PATH);
+	_snwprintf(command, 2 * MAX_PATH, L"test \"%ls\"", argument);
+	return CreateProcessW(image, command, NULL, NULL, FALSE, 0, NULL, NULL, &startup, info);
+}
+
+static void test_it_does_not_outlive_us(char *image)
+{
+	wchar_t path[MAX_PATH + 40], *wide = wide_from_utf8(image);
+	PROCESS_INFORMATION info;
+	HANDLE process;
+	DWORD pid;
+
+	path_in(path, L"pid");
+	SetEnvironmentVariableW(L"STAND_IN_PID", path);
+	SetEnvironmentVariableW(L"STAND_IN_MODE", L"hang");
+	if (!wide || !start_middle(wide, &info)) {
+		ok(false, "a process that asks");
+		return;
+	}
+	pid = wait_for_number(L"pid");
+	process = OpenProcess(SYNCHRONIZE, FALSE, pid);
+	ok(pid && process, "it runs");
+	TerminateProcess(info.hProcess, 0);
+	ok(process && WaitForSingleObject(process, WAIT_MS) == WAIT_OBJECT_0,
+		"and ends when the one that started it is ended, though it hangs");
+	if (process)
+		CloseHandle(process);
+	CloseHandle(info.hProcess);
+	CloseHandle(info.hThread);
+	free(wide);
+	SetEnvironmentVariableW(L"STAND_IN_PID", NULL);
+	SetEnvironmentVariableW(L"STAND_IN_MODE", NULL);
+}
+
+/* A pipe's end that may be inherited: when only we have it, closing it ends the pipe. */
+static void test_it_inherits_nothing_else(void)
+{
+	SECURITY_ATTRIBUTES inherited = {.nLength = sizeof(inherited), .bInheritHandle = TRUE};
+	const char *const args[] = {"--verbose", NULL};
+	struct helper *helper = NULL;
+	HANDLE from = NULL, to = NULL;
+	struct buf path;
+	char byte;
+	DWORD got;
+
+	buf_init(&path);
+	if (CreatePipe(&from, &to, &inherited, 0))
+		helper = llvm_program_start(args, &path);
+	CloseHandle(to);
+	ok(helper && !ReadFile(from, &byte, 1, &got, NULL) && GetLastError() == ERROR_BROKEN_PIPE,
+		"it inherits no handle but its own");
+	CloseHandle(from);
+	helper_stop(helper);
+	buf_release(&path);
+}
+
+/* ---------------------------------------------------------------- where it is found */
+
+static size_t list_with(const wchar_t *path)
+{
+	struct buf list;
+	size_t len;
+
+	buf_init(&list);
+	SetEnvironmentVariableW(L"PATH", path);
+	len = llvm_program_list(&list) ? 0 : list.len;
+	buf_release(&list);
+	return len;
+}
+
+static void test_where_it_is_found(char *image)
+{
+	wchar_t path[2 * MAX_PATH];
+	char *expected = utf8_from_wide(stand_in);
+	struct scene scene = {.count = 1};
+
+	SetEnvironmentVariableW(L"HSYM_LLVM", NULL);
+	SetCurrentDirectoryW(work);
+	ok(!list_with(L".;;llvm;C:llvm"), "never in the current folder");
+	_snwprintf(path, 2 * MAX_PATH, L".;\"%ls\";C:\\nowhere", work);
+	ok(expected && list_with(path) == strlen(expected) + 1, "in a folder of PATH");
+	SetEnvironmentVariableW(L"PATH", L"");
+	ask(&scene, image, NULL);
+	ok(scene.subject.files.reason.len && !scene.is_trouble &&
+			strstr(scene.subject.files.reason.data, "not installed"),
+		"that there is none is a reason, and no trouble");
+	close_scene(&scene);
+	SetEnvironmentVariableW(L"HSYM_LLVM", L"llvm-symbolizer.exe");
+	ok(!list_with(work), "HSYM_LLVM is a full path, and the only one");
+	free(expected);
+}
+
+int main(int argc, char **argv)
+{
+	struct scene scene = {.count = 10};
+	wchar_t **wide = CommandLineToArgvW(GetCommandLineW(), &argc);
+	char *image;
+
+	(void)argv;
+	if (argc > 1) { /* the process in the middle */
+		ask(&scene, utf8_from_wide(wide[1]), NULL);
+		return 0;
+	}
+	ok(set_up(), "a folder and a stand-in");
+	image = write_new(L"image \u00e4.exe", "IMAGE of a program");
+	test_many_questions(image);
+	test_pdb(image);
+	test_misbehaviour(image);
+	test_it_does_not_outlive_us(image);
+	test_it_inherits_nothing_else();
+	test_where_it_is_found(image);
+	delete (L"image \u00e4.exe");
+	free(image);
+	LocalFree(wide);
+	tear_down();
+	printf("1..%d\n", count);
+	return failed != 0;
+}
