@@ -111,7 +111,7 @@ static int is_name_of(const char *raw, const char *function)
 	struct buf text;
 	int rc;
 
-	if (!is_mangled(raw))
+	if (!is_mangled(raw) || !strcmp(raw, function))
 		return !strcmp(raw, function);
 	if (raw[0] == '?')
 		return is_same_function(raw, function);

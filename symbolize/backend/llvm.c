@@ -171,9 +171,10 @@ static int take(void *ctx, struct lookup *lookup, const struct llvm_frame *frame
 	if (!count)
 		return 0;
 	outer = &chain[count - 1];
-	/* From a PDB it never tells where a function begins. With a line the name is sure; without
-	 * one it may be that of some symbol far below, and the caller will not believe it. */
-	if (!outer->offset_bytes && outer->line)
+	/* From a PDB it never tells where a function begins, but the image's table of functions does.
+	 * With a line the name is sure; without one it may be that of some symbol far below, and the
+	 * caller will not believe it. */
+	if (!outer->offset_bytes && outer->line && asked->subject->files.pe)
 		outer->offset_bytes = tables_offset(asked->subject->tables, lookup->rva);
 	return symbols_keep(asked->arena, chain, count, &lookup->found);
 }
