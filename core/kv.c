@@ -177,12 +177,40 @@ static int add_fit(struct buf *buf, const char **text)
 	return rc;
 }
 
-/* Most names are plain from end to end, and there may be many thousands. */
-static size_t plain_len(const char *value)
+/* ASCII from the blank on, but for what is quoted. */
+static const bool is_plain[256] = {
+#define X4(n) [n] = 1, 1, 1, 1
+#define X8(n) X4(n), 1, 1, 1, 1
+	[' '] = 1,
+	['!'] = 1,
+	[0x23] = 1,
+	X4(0x24),
+	X8(0x28),
+	X8(0x30),
+	X8(0x38),
+	X8(0x40),
+	X8(0x48),
+	X8(0x50),
+	X4(0x58),
+	[0x5d] = 1,
+	1,
+	1,
+	X8(0x60),
+	X8(0x68),
+	X8(0x70),
+	X4(0x78),
+	[0x7c] = 1,
+	1,
+	1,
+#undef X8
+#undef X4
+};
+
+size_t kv_plain_len(const char *value)
 {
 	size_t len = 0;
 
-	while (value[len] >= ' ' && value[len] <= '~' && value[len] != '"' && value[len] != '\\')
+	while (is_plain[(unsigned char)value[len]])
 		len++;
 	return len;
 }
@@ -192,7 +220,7 @@ int kv_quote(struct buf *buf, const char *value)
 	int rc = buf_add(buf, "\"", 1);
 
 	while (*value && !rc) {
-		size_t plain = plain_len(value), unfit;
+		size_t plain = kv_plain_len(value), unfit;
 
 		rc = buf_add(buf, value, plain);
 		value += plain;

@@ -35,6 +35,10 @@ int kv_get_number(const struct kv *kv, const char *key, int base, uint64_t *valu
 
 int kv_get_u32(const struct kv *kv, const char *key, int base, uint32_t *value);
 
+/* How much of value, from its first byte on, stands in quotes as it is. Most names are so from end to end,
+ * and there may be many thousands. */
+size_t kv_plain_len(const char *value);
+
 /* A value in quotes, safe on one line: what text_unfit() finds is escaped. */
 int kv_quote(struct buf *buf, const char *value);
 

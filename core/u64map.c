@@ -40,14 +40,10 @@ bool u64map_find(const struct u64map *map, uint64_t number, uint32_t *value)
 	return true;
 }
 
-static int grow(struct u64map *map)
+static int grow_to(struct u64map *map, size_t cap)
 {
-	struct u64map larger = {.key = map->key};
+	struct u64map larger = {.key = map->key, .cap = cap};
 
-	/* A hash has 32 bits: past that, numbers would have to share places. */
-	if (map->cap > UINT32_MAX / 2)
-		return -ERR_NOMEM;
-	larger.cap = map->cap ? map->cap * 2 : CAP_FIRST;
 	larger.slots = calloc(larger.cap, sizeof(*larger.slots));
 	if (!larger.slots)
 		return -ERR_NOMEM;
@@ -61,11 +57,29 @@ static int grow(struct u64map *map)
 	return 0;
 }
 
+static int grow(struct u64map *map, size_t count)
+{
+	size_t cap = map->cap ? map->cap : CAP_FIRST;
+
+	/* A hash has 32 bits: past that, numbers would have to share places. */
+	while (count > cap / 2) {
+		if (cap > UINT32_MAX / 2)
+			return -ERR_NOMEM;
+		cap *= 2;
+	}
+	return cap > map->cap ? grow_to(map, cap) : 0;
+}
+
+int u64map_reserve(struct u64map *map, size_t more)
+{
+	return more > UINT32_MAX ? -ERR_NOMEM : grow(map, map->count + more);
+}
+
 int u64map_put(struct u64map *map, uint64_t number, uint32_t *value)
 {
 	struct u64map_slot *slot;
 
-	if (map->count >= map->cap / 2 && grow(map))
+	if (map->count >= map->cap / 2 && grow(map, map->count + 1))
 		return -ERR_NOMEM;
 	slot = slot_of(map, number);
 	if (slot->is_used) {

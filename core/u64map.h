@@ -26,6 +26,9 @@ struct u64map {
 void u64map_init(struct u64map *map);
 void u64map_release(struct u64map *map);
 
+/* Makes room for so many more, which saves growing in steps: 0 or -ERR_NOMEM. */
+int u64map_reserve(struct u64map *map, size_t more);
+
 /* True and the value of number, if it is there. */
 bool u64map_find(const struct u64map *map, uint64_t number, uint32_t *value);
 

@@ -143,8 +143,8 @@ static int find_offset(
 	return rc < 0 ? rc : 0;
 }
 
-static int complete(
-	struct subject *subject, struct lookup *lookup, bool no_demangle, struct arena *arena)
+static int complete(struct subject *subject, struct lookup *lookup,
+	const struct backend_kind *given_by, bool no_demangle, struct arena *arena)
 {
 	struct symbol function = lookup->found.list[lookup->found.count - 1];
 
@@ -156,7 +156,7 @@ static int complete(
 		if (function.offset_bytes && replace_function(lookup, &function, arena))
 			return -ERR_NOMEM;
 	}
-	return complete_name(subject, lookup, no_demangle, arena);
+	return given_by->says_parameters ? 0 : complete_name(subject, lookup, no_demangle, arena);
 }
 
 static bool is_believable(struct subject *subject, const struct lookup *lookup)
@@ -168,8 +168,8 @@ static bool is_believable(struct subject *subject, const struct lookup *lookup)
 	       tables_reach(subject->tables, (uint32_t)(end - function->offset_bytes), lookup->rva);
 }
 
-int judge(struct subject *subject, struct lookup *lookup, bool no_demangle, struct arena *arena,
-	const char **by)
+int judge(struct subject *subject, struct lookup *lookup, const struct backend_kind *given_by,
+	bool no_demangle, struct arena *arena, const char **by)
 {
 	struct symbols *found = &lookup->found;
 	const char *said = found->count ? found->list[found->count - 1].function : NULL;
@@ -178,7 +178,7 @@ int judge(struct subject *subject, struct lookup *lookup, bool no_demangle, stru
 
 	*by = NULL;
 	if (is_from_debug_info(found))
-		return complete(subject, lookup, no_demangle, arena);
+		return complete(subject, lookup, given_by, no_demangle, arena);
 	rc = tables_find(subject->tables, lookup->rva, arena, &symbol, by);
 	if (rc == 1) {
 		/* Nobody here can read the table's name, but the backend could. */

@@ -11,9 +11,9 @@
 
 #include "symbolize/backend/backend.h"
 
-/* Decides on lookup->found; texts are in the arena. *by: the table that the name is from, or NULL: the
- * backend's stands, or there is none. 0 or -ERR_NOMEM. */
-int judge(struct subject *subject, struct lookup *lookup, bool no_demangle, struct arena *arena,
-	const char **by);
+/* Decides on lookup->found, which given_by gave (NULL: nobody did); texts are in the arena. *by: the table
+ * that the name is from, or NULL: the backend's stands, or there is none. 0 or -ERR_NOMEM. */
+int judge(struct subject *subject, struct lookup *lookup, const struct backend_kind *given_by,
+	bool no_demangle, struct arena *arena, const char **by);
 
 #endif

@@ -1,4 +1,3 @@
-#include <inttypes.h>
 #include <stdlib.h>
 
 #include "core/arena.h"
@@ -111,6 +110,22 @@ struct symbols symbol_names_find(const struct symbol_names *names, uint64_t addr
 		.list = names->named[*index].list, .count = names->named[*index].count};
 }
 
+/* What a note may hold of a text from elsewhere. */
+static void write_quoted(struct out *out, struct buf *text, const char *value)
+{
+	size_t len = kv_plain_len(value);
+
+	buf_clear(text);
+	if (!value[len]) {
+		out_char(out, '"');
+		out_write(out, value, len);
+		out_char(out, '"');
+	} else if (kv_quote(text, value))
+		err_set(&out->err, ERR_NOMEM, out->path, NULL);
+	else
+		out_write(out, text->data, text->len);
+}
+
 void symbol_names_write(
 	struct out *out, uint64_t addr, const struct symbols *symbols, const char *eol)
 {
@@ -119,23 +134,22 @@ void symbol_names_write(
 	buf_init(&text);
 	for (size_t i = 0; i < symbols->count; i++) {
 		const struct symbol *symbol = &symbols->list[i];
-		int rc = 0;
 
-		buf_clear(&text);
-		rc |= buf_printf(&text, "// hsnap: name addr=%" PRIX64 " function=", addr);
-		rc |= kv_quote(&text, symbol->function);
-		rc |= buf_printf(&text, " offset=%" PRIX64, symbol->offset_bytes);
+		out_text(out, "// hsnap: name addr=");
+		out_hex(out, addr);
+		out_text(out, " function=");
+		write_quoted(out, &text, symbol->function);
+		out_text(out, " offset=");
+		out_hex(out, symbol->offset_bytes);
 		if (symbol->file) {
-			rc |= buf_add_text(&text, " file=");
-			rc |= kv_quote(&text, symbol->file);
+			out_text(out, " file=");
+			write_quoted(out, &text, symbol->file);
 		}
-		if (symbol->line)
-			rc |= buf_printf(&text, " line=%" PRIu32, symbol->line);
-		rc |= buf_add_text(&text, eol);
-		if (rc)
-			err_set(&out->err, ERR_NOMEM, out->path, NULL);
-		else
-			out_write(out, text.data, text.len);
+		if (symbol->line) {
+			out_text(out, " line=");
+			out_number(out, symbol->line, 10, 0);
+		}
+		out_text(out, eol);
 	}
 	buf_release(&text);
 }

@@ -299,14 +299,15 @@ static const char *key_of(const struct round *round, size_t i)
 static int decide(struct round *round, size_t i)
 {
 	struct lookup *lookup = &round->open[i];
+	unsigned given_by = round->given_by[i];
 	const char *table, *key;
-	int rc = judge(
-		round->subject, lookup, round->sources->options.no_demangle, round->arena, &table);
+	int rc = judge(round->subject, lookup, given_by < BACKENDS_MAX ? backends[given_by] : NULL,
+		round->sources->options.no_demangle, round->arena, &table);
 
 	if (rc)
 		return rc;
 	if (lookup->found.count)
-		answered(round->subject, table ? by_of(table) : round->given_by[i]);
+		answered(round->subject, table ? by_of(table) : (int)given_by);
 	lookup->is_answered = true;
 	key = key_of(round, i);
 	return key ? remember(round->sources, key, lookup) : 0;

@@ -6,6 +6,7 @@
 #include "core/arena.h"
 #include "core/buf.h"
 #include "core/table.h"
+#include "core/u64map.h"
 #include "symbolize/keep.h"
 #include "symbolize/listen.h"
 #include "symbolize/sources.h"
@@ -14,7 +15,7 @@
 struct symbolizer {
 	struct arena arena; /* names */
 	struct table keys; /* what tells a build from others -> index into subjects */
-	struct table answers; /* struct place -> index into answer_list */
+	struct u64map answers; /* place_number() -> index into answer_list */
 	struct symbols *answer_list;
 	size_t answer_count, answer_cap;
 	struct subject **subjects;
@@ -46,7 +47,7 @@ struct symbolizer *symbolizer_new(const struct symbol_options *options, struct e
 	}
 	arena_init(&symbolizer->arena);
 	table_init(&symbolizer->keys);
-	table_init(&symbolizer->answers);
+	u64map_init(&symbolizer->answers);
 	buf_init(&symbolizer->by);
 	if (!sources_init(&symbolizer->sources, options ? options : &defaults, err))
 		return symbolizer;
@@ -71,7 +72,7 @@ void symbolizer_free(struct symbolizer *symbolizer)
 	free(symbolizer->subjects);
 	free(symbolizer->answer_list);
 	table_release(&symbolizer->keys);
-	table_release(&symbolizer->answers);
+	u64map_release(&symbolizer->answers);
 	buf_release(&symbolizer->by);
 	arena_release(&symbolizer->arena);
 	free(symbolizer);
@@ -192,6 +193,11 @@ static bool same_place(const struct place *a, const struct place *b)
 	return a->subject == b->subject && a->rva == b->rva;
 }
 
+static uint64_t place_number(const struct place *place)
+{
+	return (uint64_t)place->subject << 32 | place->rva;
+}
+
 /* The places nobody asked about before, sorted, each once. Returns how many, or -ERR_NOMEM. */
 static int64_t new_places(struct symbolizer *symbolizer, const struct symbol_query *queries,
 	size_t count, struct item *items)
@@ -199,6 +205,7 @@ static int64_t new_places(struct symbolizer *symbolizer, const struct symbol_que
 	size_t found = 0, kept = 0;
 	struct symbols named;
 	bool is_sorted = true; /* as it is when the queries are, which saves much time */
+	uint32_t known;
 
 	for (size_t i = 0; i < count; i++) {
 		struct place place;
@@ -208,7 +215,7 @@ static int64_t new_places(struct symbolizer *symbolizer, const struct symbol_que
 
 		if (rc < 0)
 			return rc;
-		if (!rc || table_find(&symbolizer->answers, &place, sizeof(place)))
+		if (!rc || u64map_find(&symbolizer->answers, place_number(&place), &known))
 			continue;
 		items[found++] = (struct item){place, queries[i].module};
 		is_sorted &= found < 2 || by_place(&items[found - 2], &items[found - 1]) <= 0;
@@ -249,13 +256,16 @@ static int add_answers(struct symbolizer *symbolizer, const struct item *items,
 	int rc = 0;
 
 	for (size_t i = 0; !rc && i < count; i++) {
+		uint32_t number = (uint32_t)symbolizer->answer_count;
+
 		if (!lookups[i].is_answered)
 			continue;
-		rc = array_grow((void **)&symbolizer->answer_list, &symbolizer->answer_cap,
-			symbolizer->answer_count, sizeof(*symbolizer->answer_list));
-		if (!rc)
-			rc = table_add(&symbolizer->answers, &items[i].place,
-				sizeof(items[i].place), symbolizer->answer_count);
+		if (symbolizer->answer_count >= UINT32_MAX ||
+			array_grow((void **)&symbolizer->answer_list, &symbolizer->answer_cap,
+				symbolizer->answer_count, sizeof(*symbolizer->answer_list)) ||
+			u64map_put(&symbolizer->answers, place_number(&items[i].place), &number) <
+				0)
+			rc = -ERR_NOMEM;
 		if (!rc) {
 			symbolizer->answer_list[symbolizer->answer_count++] = lookups[i].found;
 			rc = strip_files(
@@ -285,7 +295,7 @@ static int resolve_subject(struct symbolizer *symbolizer, const struct item *ite
 static int answer(struct symbolizer *symbolizer, struct symbol_query *query)
 {
 	struct place place;
-	uint64_t *index;
+	uint32_t index;
 	int rc;
 
 	if (names_know(query, &query->found))
@@ -293,9 +303,8 @@ static int answer(struct symbolizer *symbolizer, struct symbol_query *query)
 	rc = place_of(symbolizer, query, &place);
 	if (rc <= 0)
 		return rc;
-	index = table_find(&symbolizer->answers, &place, sizeof(place));
-	if (index)
-		query->found = symbolizer->answer_list[*index];
+	if (u64map_find(&symbolizer->answers, place_number(&place), &index))
+		query->found = symbolizer->answer_list[index];
 	return 0;
 }
 
@@ -338,7 +347,9 @@ int symbolizer_resolve(
 	rc = found < 0 ? -ERR_NOMEM : 0;
 	if (found > 0) {
 		listener_busy(&symbolizer->sources.options, true);
-		rc = resolve_all(symbolizer, items, (size_t)found);
+		rc = u64map_reserve(&symbolizer->answers, (size_t)found);
+		if (!rc)
+			rc = resolve_all(symbolizer, items, (size_t)found);
 		listener_busy(&symbolizer->sources.options, false);
 	}
 	for (size_t i = 0; !rc && i < count; i++)

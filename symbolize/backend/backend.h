@@ -33,6 +33,7 @@ struct backend;
 
 struct backend_kind {
 	const char *name; /* for people */
+	bool says_parameters; /* of C++ functions; else tables may know them */
 
 	/* Starts nothing yet. Both are borrowed. NULL: out of memory. */
 	struct backend *(*make)(const struct symbol_options *options, const struct finder *finder);

@@ -235,6 +235,7 @@ static int llvm_resolve(struct backend *backend, struct subject *subject, struct
 
 const struct backend_kind llvm_backend = {
 	.name = "llvm-symbolizer",
+	.says_parameters = true,
 	.make = llvm_make,
 	.release = llvm_release,
 	.resolve = llvm_resolve,

@@ -7,7 +7,7 @@
 #include "core/dump.h"
 #include "core/hex.h"
 
-#define WINDOW_BYTES ((size_t)1 << 20)
+#define WINDOW_BYTES ((size_t)128 << 10)
 #define SEEN_BITS 16
 #define TIDY_MIN ((size_t)1 << 20)
 

@@ -99,8 +99,16 @@ static const char *trouble(const struct backend *backend)
 	return backend->fake->is_dead ? "it died" : NULL;
 }
 
-static const struct backend_kind first = {"first", make_first, release, resolve, trouble};
-static const struct backend_kind second = {"second", make_second, release, resolve, trouble};
+static const struct backend_kind first = {.name = "first",
+	.make = make_first,
+	.release = release,
+	.resolve = resolve,
+	.trouble = trouble};
+static const struct backend_kind second = {.name = "second",
+	.make = make_second,
+	.release = release,
+	.resolve = resolve,
+	.trouble = trouble};
 const struct backend_kind *const backends[] = {&first, &second, NULL};
 
 struct finder {

@@ -6,6 +6,7 @@
 
 #include <cmocka.h>
 
+#include "core/err.h"
 #include "core/u64map.h"
 
 #define COUNT 100000u
@@ -24,6 +25,9 @@ static void what_was_put_is_found_and_nothing_else(void **state)
 	(void)state;
 	u64map_init(&map);
 	assert_false(u64map_find(&map, 0, &value));
+	assert_int_equal(u64map_reserve(&map, 1000), 0);
+	assert_true(map.cap >= 2000 && map.cap < 8000);
+	assert_int_equal(u64map_reserve(&map, SIZE_MAX), -ERR_NOMEM);
 	for (uint32_t i = 1; i < COUNT; i++) {
 		value = i;
 		assert_int_equal(u64map_put(&map, i % 2 ? i : number_of(i), &value), 1);
