@@ -173,16 +173,18 @@ static int add_file(struct buf *key, const char *path)
 static int files_key(const struct sources *sources, const struct subject *subject, struct buf *key)
 {
 	const struct module_files *files = &subject->files;
+	const struct pe_image *pe = files->pe;
 	int rc;
 
-	if ((!files->image && !files->pdb) || files->is_mismatch)
+	/* Files of one size at one path may still be two builds. */
+	if (files->is_mismatch || (!files->guid[0] && !(pe && pe->timestamp && pe->checksum)))
 		return 0;
 	rc = buf_printf(key, "files%s %s %lx", sources->options.no_demangle ? " raw" : "",
 		files->guid, (unsigned long)files->age);
-	if (!rc && files->pe)
-		rc = buf_printf(key, " %lx %lx %lx", (unsigned long)files->pe->timestamp,
-			(unsigned long)files->pe->checksum,
-			(unsigned long)files->pe->size_of_image);
+	if (!rc && pe)
+		rc = buf_printf(key, " %lx %lx %lx", (unsigned long)pe->timestamp,
+			(unsigned long)pe->checksum,
+			(unsigned long)pe->size_of_image);
 	if (!rc)
 		rc = add_file(key, files->image);
 	if (!rc)
@@ -241,6 +243,16 @@ static int by_of(const char *table)
 	return BY_EXPORTS;
 }
 
+/* Whether another file or another helper could make it no better. */
+static bool is_complete(const struct lookup *lookup)
+{
+	for (size_t i = 0; i < lookup->found.count; i++) {
+		if (!lookup->found.list[i].line)
+			return false;
+	}
+	return lookup->found.count > 0;
+}
+
 static bool has_line(const struct lookup *lookup)
 {
 	for (size_t i = 0; i < lookup->found.count; i++) {
@@ -282,16 +294,19 @@ struct round {
 	unsigned char *given_by, *answer_count;
 };
 
-/* What the cache is to remember it by, or NULL. A line can only come from the right debug information;
- * for all else every backend must have said what it knows, or another time there may be more. */
+/* What the cache is to remember it by, or NULL. A line can only come from the right debug information; where
+ * some are left out, as a helper is known to have them wrong, a later one may have them. For all else every
+ * backend must have said what it knows, or another time there may be more. */
 static const char *key_of(const struct round *round, size_t i)
 {
 	const struct sources *sources = round->sources;
 
 	if (!sources->cache || round->subject->files.is_mismatch)
 		return NULL;
-	if (has_line(&round->open[i]))
+	if (is_complete(&round->open[i]))
 		return round->build ? round->build : round->files;
+	if (has_line(&round->open[i]))
+		return NULL;
 	return round->answer_count[i] == sources->backend_count ? round->files : NULL;
 }
 

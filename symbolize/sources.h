@@ -2,8 +2,9 @@
  * Where names come from, in their order: the user's cache, the backends, the module's own tables.
  *
  * The cache is asked twice. By what the dump says of a module, when that tells its build from all others:
- * names with lines, which no other file could make better. And, when the files are found, by what they are:
- * names without lines and addresses without a name, which stand as long as no other file is found.
+ * names with all their lines, which no other file could make better. And, when the files are found, by what
+ * they are, when that tells them from all others: names without lines and addresses without a name, which
+ * stand as long as no other file is found. What has some lines only is not kept.
  */
 #ifndef SYMBOLIZE_SOURCES_H
 #define SYMBOLIZE_SOURCES_H
