@@ -310,8 +310,13 @@ void os_on_interrupt(void (*handler)(void))
 
 	interrupt_handler = handler;
 	sigfillset(&action.sa_mask);
-	for (size_t i = 0; i < sizeof(signals) / sizeof(*signals); i++)
-		sigaction(signals[i], &action, NULL);
+	for (size_t i = 0; i < sizeof(signals) / sizeof(*signals); i++) {
+		struct sigaction old;
+
+		/* nohup, or a shell for what runs behind it, has said that it is not to end. */
+		if (sigaction(signals[i], NULL, &old) || old.sa_handler != SIG_IGN)
+			sigaction(signals[i], &action, NULL);
+	}
 }
 
 void os_hold_interrupt(bool is_held)

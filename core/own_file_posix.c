@@ -12,13 +12,14 @@
 
 #define NO_WAITING (O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC)
 
-/* A folder of someone else's must not get files of this user's: HOME is the caller's under sudo. */
-static bool may_be_ours(const char *folder)
+/* A folder of someone else's must not get files of this user's: HOME is the caller's under sudo. And one
+ * that is not there is not made where it is HOME: who has no home is given such a name. */
+static bool is_our_folder(const char *folder, bool may_lack)
 {
 	struct stat st;
 
 	if (stat(folder, &st))
-		return errno == ENOENT;
+		return may_lack && errno == ENOENT;
 	return S_ISDIR(st.st_mode) && st.st_uid == geteuid();
 }
 
@@ -30,9 +31,9 @@ char *own_cache_folder(void)
 
 	buf_init(&path);
 	if (caches && *caches == '/') { /* another one means nothing, says XDG */
-		if (may_be_ours(caches))
+		if (is_our_folder(caches, true))
 			rc = buf_printf(&path, "%s/hsnap", caches);
-	} else if (home && *home == '/' && may_be_ours(home)) {
+	} else if (home && *home == '/' && is_our_folder(home, false)) {
 		rc = buf_printf(&path, "%s/.cache/hsnap", home);
 	}
 	if (rc)

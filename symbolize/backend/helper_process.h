@@ -3,7 +3,8 @@
  * answer, to listen or to end. helper_process_posix.c or helper_process_windows.c.
  *
  * It gets its standard input and output from us and nothing else of ours; what it complains about is
- * lost. Ctrl-C is not for it, and it does not outlive us, however we end.
+ * lost. Ctrl-C is not for it, and it does not outlive us, however we end; what it starts itself goes with it
+ * when it is ended, but on POSIX not when we are killed.
  */
 #ifndef SYMBOLIZE_HELPER_PROCESS_H
 #define SYMBOLIZE_HELPER_PROCESS_H

@@ -164,7 +164,10 @@ void helper_stop(struct helper *helper)
 		return;
 	close(helper->to);
 	close(helper->from);
-	kill(helper->pid, SIGKILL); /* it has nothing to save, and might not look at its input */
+	/* It has nothing to save, and might not look at its input. Its group is its own: what it started
+	 * itself, when it is a script, goes too. */
+	kill(-helper->pid, SIGKILL);
+	kill(helper->pid, SIGKILL);
 	reap(helper->pid);
 	free(helper);
 }

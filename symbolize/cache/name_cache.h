@@ -2,10 +2,11 @@
  * The names that were found before: one file of the user's, keyed by what tells one build of a module
  * from all others, and by offset.
  *
- * Only names that cannot become better or wrong are kept in it: see who adds (symbolize.c). The file is
- * a help and never a need: one that is not there, cannot be read, is damaged or somebody else's is as an
- * empty one, and of one that is too large the rest is not read. Several programs may use it at once. What is damaged goes at the next write
- * by someone who met it; when there is too much, the oldest goes (section_file.h).
+ * Only names that cannot become better or wrong are kept in it: see who adds (sources.c). The file is a
+ * help and never a need: one that is not there, cannot be read, is damaged or somebody else's is as an
+ * empty one, and of one that is too large the rest is not read. Several programs may use it at once. What
+ * is damaged goes at the next write by someone who met it; when there is too much, the oldest goes
+ * (section_file.h).
  */
 #ifndef SYMBOLIZE_NAME_CACHE_H
 #define SYMBOLIZE_NAME_CACHE_H

@@ -136,6 +136,33 @@ static void test_no_helper_outlives_us(void **state)
 	no_fake_llvm();
 }
 
+/* Nor does what it started, when it is a script: it is ended with it. */
+static void test_what_a_helper_started_ends_with_it(void **state)
+{
+	static const struct symbol_options options = {.patience_ms = SHORT_MS, .no_cache = true};
+	struct symbolizer *symbolizer;
+	struct pollfd poller = {.events = POLLIN};
+	int ends[2];
+	char byte;
+
+	(void)state;
+	need_exe();
+	fake_llvm("echo >&9\nsleep 30\n");
+	assert_int_equal(pipe(ends), 0);
+	assert_int_equal(dup2(ends[1], 9), 9);
+	close(ends[1]);
+	symbolizer = symbolizer_new(&options, NULL);
+	ask(symbolizer, &module, api_return);
+	symbolizer_free(symbolizer);
+	close(9);
+	assert_int_equal(read(ends[0], &byte, 1), 1);
+	poller.fd = ends[0];
+	assert_int_equal(poll(&poller, 1, 10000), 1);
+	assert_int_equal(read(ends[0], &byte, 1), 0);
+	close(ends[0]);
+	no_fake_llvm();
+}
+
 /* Asks for api() of the module at path. */
 static void check_path_asked(const char *path)
 {
@@ -454,6 +481,7 @@ int main(void)
 		cmocka_unit_test(test_answers_go_to_the_questions_they_answer),
 		cmocka_unit_test(test_a_helper_that_hangs_is_given_up),
 		cmocka_unit_test(test_no_helper_outlives_us),
+		cmocka_unit_test(test_what_a_helper_started_ends_with_it),
 		cmocka_unit_test(test_paths_that_cannot_be_asked_for_are_asked_by_another_name),
 		cmocka_unit_test(test_one_file_is_asked_once_however_its_path_is_spelled),
 		cmocka_unit_test(test_control_characters_of_names_are_made_harmless),

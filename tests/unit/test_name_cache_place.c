@@ -122,6 +122,8 @@ static void test_without_a_home_there_is_none(void **state)
 	assert_null(name_cache_open(NULL));
 	setenv("HOME", "relative", 1);
 	assert_null(name_cache_open(NULL));
+	setenv("HOME", in_folder("nonexistent"), 1); /* that of daemons is not to be made */
+	assert_null(name_cache_open(NULL));
 }
 
 /* As under sudo. */

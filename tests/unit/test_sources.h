@@ -33,7 +33,8 @@ struct fake {
 static struct fake fakes[2];
 static const char *table_names[RVA_MAX]; /* functions, by where they begin */
 static uint32_t reach_from; /* no function from before reaches further */
-static bool is_mismatch, is_cancelled;
+static bool is_mismatch, is_cancelled, is_nameless; /* files that nothing tells from others */
+static bool has_bare_inline; /* every name has one without a line inlined into it */
 static size_t find_count;
 
 struct backend {
@@ -88,8 +89,13 @@ static int resolve(struct backend *backend, struct subject *subject, struct look
 		fake->asked_count++;
 		lookups[i].is_answered = !fake->is_dead;
 		listener_progress(backend->options, "app.exe", i + 1, count);
-		if (!fake->is_dead && known && known->function)
-			assert_int_equal(symbols_keep(arena, known, 1, &lookups[i].found), 0);
+		if (!fake->is_dead && known && known->function) {
+			const struct symbol chain[] = {{.function = "inlined"}, *known};
+
+			assert_int_equal(symbols_keep(arena, chain + !has_bare_inline,
+						 1 + (size_t)has_bare_inline, &lookups[i].found),
+				0);
+		}
 	}
 	return 0;
 }
@@ -136,6 +142,7 @@ int finder_find(struct finder *finder, const struct module *module, struct modul
 	find_count++;
 	files->is_searched = true;
 	files->is_mismatch = is_mismatch;
+	memcpy(files->guid, "0123456789ABCDEF0123456789ABCDEF", is_nameless ? 0 : 32);
 	files->image = strdup("no such file");
 	return files->image ? 0 : -ERR_NOMEM;
 }
@@ -218,7 +225,7 @@ static inline int begin(void **state)
 	memset(fakes, 0, sizeof(fakes));
 	memset(table_names, 0, sizeof(table_names));
 	reach_from = 0;
-	is_mismatch = is_cancelled = false;
+	is_mismatch = is_cancelled = is_nameless = has_bare_inline = false;
 	find_count = 0;
 	snprintf(cache_path, sizeof(cache_path), "%s/test_sources.%ld",
 		getenv("TMPDIR") ? getenv("TMPDIR") : "build", (long)getpid());

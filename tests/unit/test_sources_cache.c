@@ -67,6 +67,29 @@ static void test_what_may_be_wrong_or_poorer_is_not_remembered(void **state)
 	assert_int_equal(questions(NULL, 8), 1);
 }
 
+/* Files of one size at one path may be two builds. */
+static void test_files_that_nothing_tells_apart_are_asked_again(void **state)
+{
+	(void)state;
+	table_names[4] = "table";
+	is_nameless = true;
+	assert_int_equal(questions(NULL, 8), 2);
+	assert_int_equal(questions(NULL, 8), 2);
+}
+
+/* An old llvm-symbolizer has to leave lines out that a new one knows. */
+static void test_what_lacks_some_lines_is_asked_again(void **state)
+{
+	(void)state;
+	fakes[0].knows = lines_a;
+	has_bare_inline = true;
+	assert_int_equal(questions(NULL, 8), 1);
+	assert_int_equal(questions(NULL, 8), 1);
+	has_bare_inline = false;
+	assert_int_equal(questions(NULL, 8), 1);
+	assert_int_equal(questions(NULL, 8), 0);
+}
+
 static void test_another_build_or_form_is_another_name(void **state)
 {
 	const struct symbol_options raw = {.no_demangle = true};
@@ -94,6 +117,10 @@ int main(void)
 			test_what_may_be_wrong_or_poorer_is_not_remembered, begin, end),
 		cmocka_unit_test_setup_teardown(
 			test_another_build_or_form_is_another_name, begin, end),
+		cmocka_unit_test_setup_teardown(
+			test_files_that_nothing_tells_apart_are_asked_again, begin, end),
+		cmocka_unit_test_setup_teardown(
+			test_what_lacks_some_lines_is_asked_again, begin, end),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
