@@ -16,7 +16,8 @@
 #define PROGRESS_AFTER_MS 500
 #define PROGRESS_EVERY_MS 100
 #define PROGRESS_LONG_MS 5000
-#define PROGRESS_COLUMNS 77 /* of the line, at most: two more and the last one stay free */
+/* Of the line, at most: two more and the last one stay free. On a narrower terminal lines stay behind. */
+#define PROGRESS_COLUMNS 77
 
 struct progress {
 	FILE *to;

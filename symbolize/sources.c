@@ -183,8 +183,7 @@ static int files_key(const struct sources *sources, const struct subject *subjec
 		files->guid, (unsigned long)files->age);
 	if (!rc && pe)
 		rc = buf_printf(key, " %lx %lx %lx", (unsigned long)pe->timestamp,
-			(unsigned long)pe->checksum,
-			(unsigned long)pe->size_of_image);
+			(unsigned long)pe->checksum, (unsigned long)pe->size_of_image);
 	if (!rc)
 		rc = add_file(key, files->image);
 	if (!rc)

@@ -172,6 +172,7 @@ struct symbol_console {
 	const char *program; /* "hsym" */
 	FILE *to;
 	char what[60];
+	bool has_warned;
 	struct progress progress;
 };
 

@@ -108,6 +108,11 @@ sub addresses {
 	my $input = spew("$dir/addresses", sprintf "%x\r\n\n  app+%X \n", $one, $two);
 	my $piped = run(tool('hsym', 'linux', '-e', 'app.exe'), stdin => $input, dir => $dir);
 	is(join(' ', $piped->{out} =~ /^app!(\w+\+\d+) /mg), 'xmalloc+4 main+9', 'from standard input, by a relative name');
+	my $long = 'app+' . '0' x 4000;
+	for my $line ((' ' x 5000) . '10', "1A2B\0zz", "10\n$long\0") {
+		check_error(run(tool('hsym', 'linux', '-e', "$dir/app.exe"), stdin => spew($input, "$line\n")), 'hsym',
+			'a line that no address is written in', 'standard input:' . (1 + ($line =~ tr/\n//)));
+	}
 	my $none = run(tool('hsym', 'linux', '-e', "$dir/app.exe", sprintf '%X', $size - 1));
 	is($none->{out}, sprintf("app+%X\n", $size - 1), 'where no function is: module and offset');
 	like($none->{err}, qr/^hsym: 1 of 1 addresses have no name.*\n\z/, 'and a line says so');
@@ -130,6 +135,12 @@ sub pdb_alone {
 		like($result->{out}, qr/^names_c!main\+0(?: \(.*names_c\.c, $line\))?\r?\n\z/, "$side: the function, and no wrong line");
 		like($result->{out}, qr/ \(.*names_c\.c, $line\)/, "$side: with its line") if $side eq 'linux';
 	}
+	my $apart = "$dir/apart";
+	mkdir $apart or die "$apart: $!\n";
+	copy($from, "$apart/names_c.exe") or die "$!\n";
+	copy(pdb_of(program('pdb_other', 'names_c.exe')), "$apart/names_c.pdb") or die "$!\n";
+	my $other = run(tool('hsym', 'linux', '-e', "$apart/names_c.exe", sprintf '%X', $main + 1));
+	is(() = $other->{err} =~ /is another build/g, 1, 'a PDB of another build is spoken of once');
 	truncate $pdb, 5000 or die "$!\n";
 	check_error(run(tool('hsym', 'linux', '-e', $pdb, '10')), 'hsym', 'a PDB that was cut', 'names_c.pdb: cannot open');
 	spew($pdb, 'Microsoft C/C++ MSF 7.00');

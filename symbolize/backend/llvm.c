@@ -136,7 +136,7 @@ struct asked {
 static bool has_true_lines(struct backend *backend)
 {
 	if (!backend->is_version_known)
-		backend->version = llvm_program_version(backend->program.data);
+		backend->version = llvm_program_version(backend->program.data, backend->options);
 	backend->is_version_known = true;
 	return backend->version >= TRUE_LINES_SINCE;
 }

@@ -3,8 +3,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "symbolize/listen.h"
+
 #define VERSION_MS 5000 /* to say its version */
 #define VERSION_BYTES 65536
+#define LISTENER_MS 100 /* the listener waits no longer than that */
 
 struct helper *llvm_program_start(const char *const *args, struct buf *path)
 {
@@ -24,17 +27,17 @@ struct helper *llvm_program_start(const char *const *args, struct buf *path)
 }
 
 /* All that a program says until it ends. */
-static void listen(struct helper *helper, struct buf *said)
+static void listen(struct helper *helper, struct buf *said, const struct symbol_options *options)
 {
 	int64_t deadline_ms = helper_clock_ms() + VERSION_MS;
-	int64_t left;
 
-	while ((left = deadline_ms - helper_clock_ms()) > 0 && said->len < VERSION_BYTES &&
-		helper_exchange(helper, "", 0, said, (unsigned)left) >= 0)
+	while (helper_clock_ms() < deadline_ms && said->len < VERSION_BYTES &&
+		!listener_is_cancelled(options) &&
+		helper_exchange(helper, "", 0, said, LISTENER_MS) >= 0)
 		;
 }
 
-unsigned llvm_program_version(const char *path)
+unsigned llvm_program_version(const char *path, const struct symbol_options *options)
 {
 	static const char *const args[] = {"--version", NULL};
 	static const char word[] = "LLVM version ";
@@ -46,7 +49,7 @@ unsigned llvm_program_version(const char *path)
 	if (!helper)
 		return 0;
 	buf_init(&said);
-	listen(helper, &said);
+	listen(helper, &said, options);
 	if (said.len)
 		at = strstr(said.data, word);
 	if (at)

@@ -4,6 +4,7 @@
 
 #include "core/buf.h"
 #include "symbolize/backend/helper_process.h"
+#include "symbolize/symbolize.h"
 
 /*
  * Adds to list, each ended by NUL, the full paths of those that are here, the best first: the one that
@@ -17,7 +18,8 @@ int llvm_program_list(struct buf *list);
  * there is none. */
 struct helper *llvm_program_start(const char *const *args, struct buf *path);
 
-/* The major version that a program says it has; 0: it does not say. Takes some 10 ms. */
-unsigned llvm_program_version(const char *path);
+/* The major version that a program says it has; 0: it does not say, or the listener cancelled. Takes some
+ * 10 ms. */
+unsigned llvm_program_version(const char *path, const struct symbol_options *options);
 
 #endif

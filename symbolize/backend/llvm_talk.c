@@ -11,6 +11,7 @@
 #define QUESTION_MAX 1000 /* bytes: LLVM 14 cuts its input at 1023 */
 #define LISTENER_MS 100 /* the listener waits no longer than that */
 #define TELL_MS 50 /* and is not told more often */
+#define READY_BYTES ((size_t)256 << 10) /* of questions */
 
 bool llvm_can_ask(const char *path)
 {
@@ -46,17 +47,28 @@ static uint64_t unforeseen(const struct llvm_talk *talk)
 	return (mix >> 2) | UINT64_C(1) << 62;
 }
 
+/* Has questions ready to be sent, but not all at once: each holds the whole path. 0 or -ERR_NOMEM. */
 static int ask(struct llvm_talk *talk)
 {
-	size_t len = strlen(talk->file);
+	struct buf *questions = &talk->questions;
+	size_t len = strlen(talk->file), left = questions->len - talk->sent;
 	int rc = 0;
 
-	for (size_t i = 0; !rc && i < talk->count; i++) {
-		if (!talk->lookups[i].found.count)
-			rc = add_question(&talk->questions, talk->file, len, talk->lookups[i].rva);
+	if (talk->is_all_asked || left >= READY_BYTES)
+		return 0;
+	if (talk->sent)
+		memmove(questions->data, questions->data + talk->sent, left);
+	questions->len = left;
+	talk->sent = 0;
+	for (; !rc && talk->next < talk->count && questions->len < 2 * READY_BYTES; talk->next++) {
+		if (!talk->lookups[talk->next].found.count)
+			rc = add_question(
+				questions, talk->file, len, talk->lookups[talk->next].rva);
 	}
-	talk->end_addr = unforeseen(talk);
-	return rc ? rc : add_question(&talk->questions, talk->file, len, talk->end_addr);
+	if (rc || talk->next < talk->count)
+		return rc;
+	talk->is_all_asked = true;
+	return add_question(questions, talk->file, len, talk->end_addr);
 }
 
 /* ---------------------------------------------------------------- answers */
@@ -171,6 +183,8 @@ static int exchange(struct llvm_talk *talk)
 	size_t had = talk->answers.len;
 	int rc = report(talk, now_ms);
 
+	if (!rc)
+		rc = ask(talk);
 	if (rc)
 		return rc;
 	took = helper_exchange(talk->helper, talk->questions.data + talk->sent,
@@ -185,12 +199,12 @@ static int exchange(struct llvm_talk *talk)
 
 int llvm_talk(struct llvm_talk *talk)
 {
-	int rc;
+	int rc = 0;
 
 	pass_named(talk);
 	if (talk->at == talk->count)
 		return 0;
-	rc = ask(talk);
+	talk->end_addr = unforeseen(talk);
 	talk->told_ms = helper_clock_ms();
 	talk->deadline_ms = talk->told_ms + talk->patience_ms;
 	while (!rc && !talk->is_done)

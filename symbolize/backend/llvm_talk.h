@@ -29,7 +29,9 @@ struct llvm_talk {
 
 	/* The rest is for llvm_talk() alone. */
 	struct buf questions, answers;
-	size_t sent, at; /* of lookups: the one whose answer is next */
+	size_t sent; /* of questions */
+	size_t next, at; /* of lookups: the one to ask about, and the one whose answer is, next */
+	bool is_all_asked;
 	struct lookup *last; /* that was answered */
 	uint64_t end_addr; /* that nobody can foresee */
 	bool is_inside, is_done; /* behind the address of an answer; of the last one */

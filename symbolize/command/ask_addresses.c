@@ -8,7 +8,7 @@
 #include "core/text.h"
 #include "symbolize/command/asked_module.h"
 
-#define TEXT_BYTES 600 /* of a line of standard input */
+#define TEXT_BYTES 5000 /* of a line of standard input */
 #define ADDRESSES_MAX ((size_t)10 << 20)
 
 struct asking {
@@ -85,16 +85,34 @@ static char *trim(char *text)
 	return text + strspn(text, " \t");
 }
 
+/* One line of standard input, without its end: 1, 0 when there is none left, or -1: it is longer than any
+ * address, or has a NUL in it. */
+static int next_line(char line[TEXT_BYTES])
+{
+	size_t len = 0;
+	int c;
+
+	while ((c = getc(stdin)) != EOF && c != '\n') {
+		if (!c || len + 1 == TEXT_BYTES)
+			return -1;
+		line[len++] = (char)c;
+	}
+	line[len] = '\0';
+	return len || c != EOF;
+}
+
 static int take_lines(struct asking *asking, struct err *err)
 {
 	char line[TEXT_BYTES], place[60];
-	int rc = 0;
+	int rc = 0, got = 1;
 
-	for (size_t number = 1; !rc && fgets(line, sizeof(line), stdin); number++) {
-		char *text = trim(line);
+	for (size_t number = 1; !rc && (got = next_line(line)); number++) {
+		char *text = got > 0 ? trim(line) : line;
 
 		snprintf(place, sizeof(place), "standard input:%zu", number);
-		if (*text)
+		if (got < 0)
+			rc = err_set(err, ERR_USAGE, place, "no address is written so");
+		else if (*text)
 			rc = take_address(asking, text, place, err);
 	}
 	if (!rc && ferror(stdin))
@@ -179,6 +197,11 @@ static void put_answer(struct out *out, const struct asking *asking, size_t numb
 	out_char(out, '\n');
 }
 
+static int add_reason(struct buf *words, const struct symbol_story *story)
+{
+	return story->reason && story->reason[0] ? buf_printf(words, "; %s", story->reason) : 0;
+}
+
 static int say_lack(
 	const struct asking *asking, struct symbolizer *symbolizer, FILE *say, struct err *err)
 {
@@ -196,8 +219,9 @@ static int say_lack(
 	buf_init(&words);
 	if (!rc)
 		rc = buf_printf(&words, "%zu of %zu addresses have no name", lack, asking->count);
-	if (!rc && story.reason && story.reason[0])
-		rc = buf_printf(&words, "; %s", story.reason);
+	/* A file that does not fit was warned about. */
+	if (!rc && !asking->request->console->has_warned && !asking->asked->is_pdb)
+		rc = add_reason(&words, &story);
 	if (!rc && trouble)
 		rc = buf_printf(&words, "; %s", trouble);
 	if (!rc && symbol_console_stopped())
