@@ -130,8 +130,7 @@ static int run_addresses(const struct request *request, struct err *err)
 		.texts = request->arguments,
 		.count = request->count,
 		.is_exact = request->is_exact,
-		.options = &request->symbols.options,
-		.console = &request->console};
+		.options = &request->symbols.options};
 	struct out out;
 	int rc = out_open(&out, request->out, err);
 

@@ -6,7 +6,6 @@ static void warn(void *ctx, const char *sentence)
 	struct symbol_console *console = ctx;
 
 	progress_wipe(&console->progress);
-	console->has_warned = true;
 	fprintf(console->to, "%s: %s\n", console->program, sentence);
 	fflush(console->to);
 }

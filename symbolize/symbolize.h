@@ -85,6 +85,9 @@ struct symbol_options {
 	bool no_demangle; /* names as the compiler made them */
 	bool allow_mismatch; /* use a file that is another build, too */
 	bool no_cache;
+	/* The user named the one file: reasons leave out what was warned of, and that a PDB's image is not
+	 * here. */
+	bool is_one_file;
 	unsigned patience_ms; /* for one answer of another process; 0: 20000 */
 	struct symbol_listener listener;
 };
@@ -172,7 +175,6 @@ struct symbol_console {
 	const char *program; /* "hsym" */
 	FILE *to;
 	char what[60];
-	bool has_warned;
 	struct progress progress;
 };
 

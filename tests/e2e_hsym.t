@@ -141,6 +141,17 @@ sub pdb_alone {
 	copy(pdb_of(program('pdb_other', 'names_c.exe')), "$apart/names_c.pdb") or die "$!\n";
 	my $other = run(tool('hsym', 'linux', '-e', "$apart/names_c.exe", sprintf '%X', $main + 1));
 	is(() = $other->{err} =~ /is another build/g, 1, 'a PDB of another build is spoken of once');
+	unlink "$apart/names_c.pdb" or die "$!\n";
+	my @far = ('--no-cache', '-e', "$apart/names_c.exe", '10');
+	like(run(tool('hsym', 'linux', '-y', "$dir/nowhere", @far))->{err},
+		qr/nowhere, which is no folder.*^hsym: 1 of 1 addresses have no name; names_c\.pdb \(.* was not found/ms,
+		'a warning of something else hides no reason');
+	my $served = run(tool('hsym', 'linux', '-y', 'srv*', @far))->{err};
+	is(() = $served =~ /servers are not asked/g, 1, 'a server is spoken of once');
+	like($served, qr/no name; names_c\.pdb \(.* was not found/, 'beside the reason');
+	is(run(tool('hsym', 'linux', '--no-cache', '-e', $pdb, '7000000'), env => { HSYM_LLVM => 'none' })->{err},
+		"hsym: 1 of 1 addresses have no name; HSYM_LLVM is not the full path of a program\n",
+		'a PDB lacks no image, but the one who reads it');
 	truncate $pdb, 5000 or die "$!\n";
 	check_error(run(tool('hsym', 'linux', '-e', $pdb, '10')), 'hsym', 'a PDB that was cut', 'names_c.pdb: cannot open');
 	spew($pdb, 'Microsoft C/C++ MSF 7.00');

@@ -197,11 +197,6 @@ static void put_answer(struct out *out, const struct asking *asking, size_t numb
 	out_char(out, '\n');
 }
 
-static int add_reason(struct buf *words, const struct symbol_story *story)
-{
-	return story->reason && story->reason[0] ? buf_printf(words, "; %s", story->reason) : 0;
-}
-
 static int say_lack(
 	const struct asking *asking, struct symbolizer *symbolizer, FILE *say, struct err *err)
 {
@@ -219,9 +214,8 @@ static int say_lack(
 	buf_init(&words);
 	if (!rc)
 		rc = buf_printf(&words, "%zu of %zu addresses have no name", lack, asking->count);
-	/* A file that does not fit was warned about. */
-	if (!rc && !asking->request->console->has_warned && !asking->asked->is_pdb)
-		rc = add_reason(&words, &story);
+	if (!rc && story.reason && story.reason[0])
+		rc = buf_printf(&words, "; %s", story.reason);
 	if (!rc && trouble)
 		rc = buf_printf(&words, "; %s", trouble);
 	if (!rc && symbol_console_stopped())

@@ -13,7 +13,6 @@ struct address_request {
 	size_t count;
 	bool is_exact; /* they are no return addresses: looked up as they are, not one byte before */
 	const struct symbol_options *options; /* not NULL */
-	const struct symbol_console *console; /* that listens: what it said is not said again */
 };
 
 /*

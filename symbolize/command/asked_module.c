@@ -133,6 +133,7 @@ int asked_module_open(struct asked_module *asked, const char *path,
 	int rc;
 
 	*asked = (struct asked_module){.options = *options};
+	asked->options.is_one_file = true;
 	asked->path = os_full_path(path);
 	asked->name = short_name(path);
 	asked->module.base = SAID_BASE;

@@ -68,7 +68,15 @@ static int say_misfit(struct search *search, const struct misfit *misfit)
 	return say(search->finder, sentence);
 }
 
-/* Adds the reasons why files of one kind do not fit. Returns how many, or -ERR_NOMEM. */
+static int add_misfit(struct search *search, const struct misfit *misfit)
+{
+	if (search->finder->options->is_one_file && !misfit->is_quiet)
+		return 0; /* it was warned of */
+	return add(search, SHOWN " %s%s", misfit->path, misfit->how,
+		is_used(search, misfit) ? ", and used nevertheless" : "");
+}
+
+/* Adds the reasons why files of one kind do not fit. Returns how many there are, or -ERR_NOMEM. */
 static int add_misfits(struct search *search, bool is_pdb)
 {
 	int added = 0;
@@ -78,8 +86,7 @@ static int add_misfits(struct search *search, bool is_pdb)
 
 		if (misfit->is_pdb != is_pdb || is_settled(search, misfit))
 			continue;
-		if (add(search, SHOWN " %s%s", misfit->path, misfit->how,
-			    is_used(search, misfit) ? ", and used nevertheless" : ""))
+		if (add_misfit(search, misfit))
 			return -ERR_NOMEM;
 		added++;
 	}
@@ -93,6 +100,8 @@ static int explain_image(struct search *search)
 
 	if (rc < 0)
 		return rc;
+	if (!search->files->image && search->finder->options->is_one_file)
+		return 0;
 	if (!search->files->image && local_is_remote(module->path))
 		return add(search,
 			SHOWN " is on another machine or a device, which is not opened: copy it "
@@ -143,11 +152,12 @@ static int explain_servers(struct search *search)
 	const char *server = search->finder->places.server;
 	bool is_missing = search->pdb_name ? !files->pdb : !files->image;
 	char sentence[1000];
-	int rc;
+	int rc = 0;
 
 	if (!server || !is_missing || local_asks_servers())
 		return 0;
-	rc = add(search, "servers are not asked here: %.300s", server);
+	if (!search->finder->options->is_one_file) /* else the warning says it */
+		rc = add(search, "servers are not asked here: %.300s", server);
 	snprintf(sentence, sizeof(sentence),
 		"the symbol path names a server, and servers are not asked here: %.300s; copy what "
 		"is "
