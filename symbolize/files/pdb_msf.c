@@ -196,7 +196,7 @@ int msf_open(struct msf *msf, const char *path, struct err *err)
 		return rc;
 	rc = read_super(msf, err);
 	if (!rc) {
-		msf->block = malloc(msf->block_bytes);
+		msf->block = calloc(1, msf->block_bytes);
 		rc = msf->block ? 0 : -ERR_NOMEM;
 		if (rc)
 			err_set(err, ERR_NOMEM, NULL, NULL);
