@@ -1,5 +1,6 @@
 /* What is asked of llvm-symbolizer, and how long it is waited for. A script of this test runs in its place
  * and answers what arithmetic says. */
+#include <limits.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -19,12 +20,16 @@
 #define PATH_BYTES 900
 #define MOST_BYTES (2 << 20) /* of questions that wait; all are 18 MB */
 
-static char dir[] = "/tmp/llvm_talk.XXXXXX", program[100];
+static char dir[PATH_MAX], program[PATH_MAX + 10];
 
 static int make_dir(void **state)
 {
+	char name[400];
+
 	(void)state;
-	if (!mkdtemp(dir))
+	snprintf(name, sizeof(name), "%s/test_llvm_talk.XXXXXX",
+		getenv("TMPDIR") ? getenv("TMPDIR") : "build");
+	if (!mkdtemp(name) || !realpath(name, dir))
 		return -1;
 	snprintf(program, sizeof(program), "%s/helper", dir);
 	return 0;
