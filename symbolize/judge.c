@@ -123,17 +123,18 @@ static int is_name_of(const char *raw, const char *function)
 	return rc;
 }
 
-/* How far the function has begun before the address, where tables tell. Without the image they know only
- * public symbols: that of another function may be the last before a static one. */
+/* How far the function has begun before the address, where tables tell. Those that do not know where all
+ * functions begin may mean another one: a public one before it. */
 static int find_offset(
 	struct subject *subject, const struct lookup *lookup, struct symbol *function)
 {
 	uint64_t end = (uint64_t)lookup->rva + 1;
-	uint64_t offset = tables_offset(subject->tables, lookup->rva);
+	bool is_sure;
+	uint64_t offset = tables_offset(subject->tables, lookup->rva, &is_sure);
 	const char *raw;
 	int rc = 1;
 
-	if (offset && !subject->files.pe) {
+	if (offset && !is_sure) {
 		raw = offset <= end ? tables_name_at(subject->tables, (uint32_t)(end - offset)) :
 				      NULL;
 		rc = raw ? is_name_of(raw, function->function) : 0;
@@ -168,6 +169,16 @@ static bool is_believable(struct subject *subject, const struct lookup *lookup)
 	       tables_reach(subject->tables, (uint32_t)(end - function->offset_bytes), lookup->rva);
 }
 
+static bool is_denied(struct subject *subject, const struct lookup *lookup)
+{
+	const struct symbols *found = &lookup->found;
+	uint64_t offset = found->count ? found->list[found->count - 1].offset_bytes : 0;
+	uint64_t end = (uint64_t)lookup->rva + 1;
+
+	return offset && offset <= end &&
+	       tables_deny(subject->tables, (uint32_t)(end - offset), lookup->rva);
+}
+
 int judge(struct subject *subject, struct lookup *lookup, const struct backend_kind *given_by,
 	bool no_demangle, struct arena *arena, const char **by)
 {
@@ -177,7 +188,12 @@ int judge(struct subject *subject, struct lookup *lookup, const struct backend_k
 	int rc;
 
 	*by = NULL;
-	if (is_from_debug_info(found))
+	/* A helper may prefer the nearest symbol's name to that of the debug information. */
+	if (is_denied(subject, lookup)) {
+		*found = (struct symbols){0};
+		said = NULL;
+	}
+	if (found->count && (lookup->is_sure || is_from_debug_info(found)))
 		return complete(subject, lookup, given_by, no_demangle, arena);
 	rc = tables_find(subject->tables, lookup->rva, arena, &symbol, by);
 	if (rc == 1) {

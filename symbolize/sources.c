@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "core/os.h"
+#include "symbolize/files/build_match.h"
 #include "symbolize/judge.h"
 #include "symbolize/keep.h"
 #include "symbolize/listen.h"
@@ -137,18 +138,16 @@ static int add_lower(struct buf *key, const char *text)
 /* What tells a module's build from all others, from the dump alone. 1, 0: nothing does; or -ERR_NOMEM. */
 static int build_key(const struct sources *sources, const struct module *module, struct buf *key)
 {
+	char guid[33] = "";
 	int rc;
 
-	if (!module->has_identity ||
-		(!module->pdb_guid && !(module->timestamp && module->checksum)))
+	if (!module->has_identity || (!guid_is_known(module->pdb_guid, guid) &&
+					     !(module->timestamp && module->checksum)))
 		return 0;
-	rc = buf_printf(key, "build%s %llx %lx %lx ", sources->options.no_demangle ? " raw" : "",
-		(unsigned long long)module->size_bytes, (unsigned long)module->timestamp,
-		(unsigned long)module->checksum);
-	if (!rc && module->pdb_guid)
-		rc = add_lower(key, module->pdb_guid);
-	if (!rc)
-		rc = buf_printf(key, " %lx ", (unsigned long)module->pdb_age);
+	rc = buf_printf(key, "build%s %llx %lx %lx %s %lx ",
+		sources->options.no_demangle ? " raw" : "", (unsigned long long)module->size_bytes,
+		(unsigned long)module->timestamp, (unsigned long)module->checksum, guid,
+		(unsigned long)module->pdb_age);
 	if (!rc)
 		rc = add_lower(key, path_base(module->path));
 	return rc ? rc : 1;

@@ -27,6 +27,7 @@ struct lookup {
 	/* The backend asked its files and this is what they know, be it nothing: no answer is what a
 	 * helper that is not there, or died, gives. */
 	bool is_answered;
+	bool is_sure; /* the debug information itself says that the function covers rva */
 };
 
 struct backend;

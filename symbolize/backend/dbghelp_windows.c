@@ -13,6 +13,7 @@
  * own DLLs begin 8 bytes late in it.
  */
 
+#define TAG_FUNCTION 5 /* SymTagFunction: not a public symbol, whose size is guessed */
 #define NAME_UNITS 4000
 #define HIDDEN_LINES 0xf00f00 /* and above (0xfeefee): marks of compilers, no lines */
 #define LOOK_UP_EVERY 64 /* addresses between two looks at the clock */
@@ -37,6 +38,7 @@ struct question {
 	DWORD context; /* of the function itself, when others are inlined there; or 0 */
 	struct symbol chain[SYMBOL_CHAIN_MAX];
 	size_t count;
+	bool is_sure; /* as in struct lookup */
 	struct arena texts;
 };
 
@@ -196,6 +198,7 @@ static int ask_function(struct backend *backend, struct question *question)
 		return 0;
 	}
 	info->Name[NAME_UNITS - 1] = 0;
+	question->is_sure = info->Tag == TAG_FUNCTION && displacement < info->Size;
 	rc = take_name(question, info->Name, displacement);
 	return rc ? rc : function_line(backend, question, &question->chain[question->count - 1]);
 }
@@ -214,6 +217,7 @@ static int look_up(struct backend *backend, const struct dbghelp_module *module,
 	if (!rc && question.count)
 		rc = symbols_keep(arena, question.chain, question.count, &lookup->found);
 	lookup->is_answered = !rc;
+	lookup->is_sure = question.is_sure;
 	arena_release(&question.texts);
 	return rc;
 }

@@ -157,6 +157,7 @@ static int take(void *ctx, struct lookup *lookup, const struct llvm_frame *frame
 	const struct asked *asked = ctx;
 	bool has_lines = count < 2 || !asked->subject->files.pdb || has_true_lines(asked->backend);
 	struct symbol chain[SYMBOL_CHAIN_MAX], *outer;
+	bool is_sure;
 
 	for (size_t i = 0; i < count; i++) {
 		bool has_line = frames[i].line && (has_lines || i + 1 == count);
@@ -174,8 +175,11 @@ static int take(void *ctx, struct lookup *lookup, const struct llvm_frame *frame
 	/* From a PDB it never tells where a function begins, but the image's table of functions does.
 	 * With a line the name is sure; without one it may be that of some symbol far below, and the
 	 * caller will not believe it. */
-	if (!outer->offset_bytes && outer->line && asked->subject->files.pe)
-		outer->offset_bytes = tables_offset(asked->subject->tables, lookup->rva);
+	if (!outer->offset_bytes && outer->line) {
+		uint64_t offset = tables_offset(asked->subject->tables, lookup->rva, &is_sure);
+
+		outer->offset_bytes = is_sure ? offset : 0;
+	}
 	return symbols_keep(asked->arena, chain, count, &lookup->found);
 }
 

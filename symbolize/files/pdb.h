@@ -39,8 +39,8 @@ struct pdb_parts {
 	size_t count;
 };
 
-/* The pieces that the linker put the image together from: of one object file each, or of one function
- * where the compiler made such. None when it does not say. Errors as above. */
+/* The pieces that the linker put the image together from, as far as each was compiled by itself (COMDAT):
+ * of one function each. None when it does not say. Errors as above. */
 int pdb_read_parts(const char *path, struct pdb_parts *parts, struct err *err);
 
 #endif

@@ -26,6 +26,8 @@ enum {
 	PART_SECTION = 0,
 	PART_OFFSET = 4,
 	PART_SIZE = 8,
+	PART_FLAGS = 12, /* those of the section in the object file, as in PE images */
+	PART_IS_COMDAT = 0x1000,
 	PARTS_AT_ONCE = 1000,
 	PARTS_MAX = 1 << 22,
 };
@@ -117,7 +119,7 @@ struct part_list {
 	size_t cap;
 };
 
-/* One that makes no sense is as none. */
+/* One that makes no sense is as none, and so is one that may hold many functions. */
 static int take_part(
 	const struct pe_image *image, const unsigned char *entry, struct part_list *list)
 {
@@ -126,7 +128,8 @@ static int take_part(
 	uint32_t size = pe_u32(entry + PART_SIZE);
 	const struct pe_section *section;
 
-	if (!number || number > image->section_count || !size)
+	if (!number || number > image->section_count || !size ||
+		!(pe_u32(entry + PART_FLAGS) & PART_IS_COMDAT))
 		return 0;
 	section = &image->sections[number - 1];
 	if (offset >= section->size_bytes || size > section->size_bytes - offset)

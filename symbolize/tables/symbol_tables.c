@@ -22,8 +22,8 @@ struct tables {
 	struct os_file file; /* the image */
 	struct pe_exports lists[TABLES];
 	struct pe_image *pdb_image; /* what the PDB says of it, when the image is not here */
-	struct pdb_parts pdb_parts; /* likewise */
-	bool is_pdb_image_read;
+	struct pdb_parts pdb_parts; /* functions that were compiled by themselves */
+	bool is_pdb_image_read, are_parts_read;
 };
 
 static int read_file(void *ctx, uint64_t offset, void *bytes, size_t len)
@@ -74,8 +74,6 @@ static void read_pdb_image(struct tables *tables)
 		free(tables->pdb_image);
 		tables->pdb_image = NULL;
 	}
-	if (tables->pdb_image && pdb_read_parts(tables->files->pdb, &tables->pdb_parts, NULL))
-		tables->pdb_parts = (struct pdb_parts){0};
 }
 
 /* The image's headers, when it can be read now, or else what its PDB has of them. NULL: neither is
@@ -160,13 +158,23 @@ static int function_start(
 	return pe_function_start(&source, image, rva, start);
 }
 
-/* Functions that are not public have no name in a PDB's tables; but those of other object files, and
- * often each, lie in a part of their own. */
-static bool is_one_part(const struct tables *tables, uint32_t start, uint32_t rva)
+static void read_parts(struct tables *tables)
+{
+	tables->are_parts_read = true;
+	if (tables->files->pdb && pdb_read_parts(tables->files->pdb, &tables->pdb_parts, NULL))
+		tables->pdb_parts = (struct pdb_parts){0};
+}
+
+/* Functions that are not public have no name in a PDB's tables or among exports, and any may lie between.
+ * Not where a function was compiled by itself. */
+static bool is_own_part(struct tables *tables, uint32_t start, uint32_t rva)
 {
 	const struct pdb_parts *parts = &tables->pdb_parts;
-	size_t low = 0, count = parts->count;
+	size_t low = 0, count;
 
+	if (!tables->are_parts_read)
+		read_parts(tables);
+	count = parts->list ? parts->count : 0;
 	while (count) { /* how many begin at or below rva */
 		size_t half = count / 2;
 
@@ -177,14 +185,25 @@ static bool is_one_part(const struct tables *tables, uint32_t start, uint32_t rv
 			count = half;
 		}
 	}
-	if (!parts->list || !low)
-		return !parts->count;
-	return start >= parts->list[low - 1].rva &&
+	return low && start >= parts->list[low - 1].rva &&
 	       rva - parts->list[low - 1].rva < parts->list[low - 1].size_bytes;
 }
 
+/* Whether the symbols of an image, which has those of functions that are not public too, have one that
+ * begins there. */
+static bool is_symbol(struct tables *tables, uint32_t start)
+{
+	const struct pe_export *function;
+
+	if (!tables->is_read)
+		read_lists(tables);
+	function = last_below(&tables->lists[SYMBOLS], start);
+	return function && function->rva == start;
+}
+
 /* The same function, by the table of them, also when a part of it was moved away. Where that has
- * nothing, one without a frame of its own, no function may begin between. */
+ * nothing, one without a frame of its own, no function may begin between; and where there is no such table,
+ * it must be known of all functions where they begin. */
 static bool is_one_function(
 	struct tables *tables, const struct pe_image *image, uint32_t start, uint32_t rva)
 {
@@ -195,7 +214,9 @@ static bool is_one_function(
 
 	if (rc == 1)
 		return function_start(tables, image, start, &other) == 1 && other == function;
-	if ((rc == 0 && start < function) || !is_one_part(tables, start, rva))
+	if (rc == 0 && start < function)
+		return false;
+	if (rc < 0 && start != rva && !is_symbol(tables, start) && !is_own_part(tables, start, rva))
 		return false;
 	last = nearest(tables, rva, &by);
 	return !last || last->rva <= start;
@@ -208,6 +229,15 @@ bool tables_reach(struct tables *tables, uint32_t start, uint32_t rva)
 
 	return section && start <= rva && start >= section->rva &&
 	       is_one_function(tables, image, start, rva);
+}
+
+bool tables_deny(struct tables *tables, uint32_t start, uint32_t rva)
+{
+	const struct pe_image *image = image_of(tables);
+	uint32_t function, other;
+
+	return image && function_start(tables, image, rva, &function) == 1 &&
+	       (function_start(tables, image, start, &other) != 1 || other != function);
 }
 
 /* The name of what covers rva, or NULL. */
@@ -225,14 +255,15 @@ static const struct pe_export *find_function(struct tables *tables, uint32_t rva
 	return function && function->rva == start ? function : NULL;
 }
 
-uint64_t tables_offset(struct tables *tables, uint32_t rva)
+uint64_t tables_offset(struct tables *tables, uint32_t rva, bool *is_sure)
 {
 	const struct pe_image *image = image_of(tables);
 	const struct pe_export *function;
 	const char *by;
 	uint32_t start;
 
-	if (image && function_start(tables, image, rva, &start) == 1)
+	*is_sure = image && function_start(tables, image, rva, &start) == 1;
+	if (*is_sure)
 		return start <= rva ? (uint64_t)rva + 1 - start : 0;
 	function = find_function(tables, rva, &by);
 	return function ? (uint64_t)rva + 1 - function->rva : 0;

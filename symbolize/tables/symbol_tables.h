@@ -29,13 +29,18 @@ void tables_rest(struct tables *tables);
 int tables_find(struct tables *tables, uint32_t rva, struct arena *arena, struct symbol *symbol,
 	const char **by);
 
-/* False when the function at start cannot be the one that rva belongs to: they lie in different
- * sections, or another function lies between. */
+/* Whether it is known that the function at start is the one that rva belongs to, as both are of one function
+ * in the table of these; or where there is none (32-bit images, PDBs alone), as no other begins between and
+ * it is known where all begin. */
 bool tables_reach(struct tables *tables, uint32_t start, uint32_t rva);
 
+/* Whether it is known that it is not: the table of functions says so. */
+bool tables_deny(struct tables *tables, uint32_t start, uint32_t rva);
+
 /* From the start of the function that covers rva to the byte behind rva; 0: not known, or it starts
- * behind rva, which is in a part of it that was moved away. */
-uint64_t tables_offset(struct tables *tables, uint32_t rva);
+ * behind rva, which is in a part of it that was moved away. Unless *is_sure it is that of the last function
+ * whose name is known, and another one may be between. */
+uint64_t tables_offset(struct tables *tables, uint32_t rva, bool *is_sure);
 
 /* The name of a function that begins at exactly this rva, as the compiler made it (mangled); NULL: no
  * table has one. */

@@ -117,10 +117,11 @@ static inline void made_dbi(
 		made_number(dbi, i == 5 ? MADE_SECTIONS : 0xffff, 2);
 }
 
-/* Says that the linker put these together: section, offset and size of each. To be called after
+/* Says that the linker put these together: section, offset, size and flags of each. To be called after
  * made_dbi(). */
+#define MADE_COMDAT 0x1000
 static inline void made_parts(
-	struct made_pdb *pdb, uint32_t version, const uint32_t (*parts)[3], size_t count)
+	struct made_pdb *pdb, uint32_t version, const uint32_t (*parts)[4], size_t count)
 {
 	struct made_bytes *dbi = &pdb->streams[MADE_DBI].content;
 	size_t entry_bytes = version == 0xf12eba2d ? 28 : 32, end;
@@ -135,6 +136,7 @@ static inline void made_parts(
 		made_number(dbi, parts[i][0], 4);
 		made_number(dbi, parts[i][1], 4);
 		made_number(dbi, parts[i][2], 4);
+		made_number(dbi, parts[i][3], 4);
 		made_fill(dbi, end);
 	}
 	made_add(dbi, tail, sizeof(tail));

@@ -77,6 +77,25 @@ static void test_without_tables_only_what_can_reach_is_kept(void **state)
 	symbolizer_free(symbolizer);
 }
 
+/* A helper may say the nearest symbol's name with the line of another function. */
+static void test_a_name_that_tables_deny_is_not_shown(void **state)
+{
+	struct symbolizer *symbolizer = start(&no_cache);
+
+	(void)state;
+	fakes[0].knows = lines_a; /* begins at 0 */
+	check(ask_one(symbolizer, 8), "a", 9, 3);
+	symbolizer_free(symbolizer);
+	symbolizer = start(&no_cache);
+	denied_below = 4;
+	assert_int_equal(ask_one(symbolizer, 8).count, 0);
+	symbolizer_free(symbolizer);
+	symbolizer = start(&no_cache);
+	table_names[4] = "true";
+	check(ask_one(symbolizer, 8), "true", 5, 0);
+	symbolizer_free(symbolizer);
+}
+
 static void test_overloads_are_told_apart_by_the_whole_name(void **state)
 {
 	static const struct symbol knows[RVA_MAX] = {[8] = {"app::f", 5, "a.cpp", 3},
@@ -200,6 +219,8 @@ int main(void)
 			test_without_tables_only_what_can_reach_is_kept, begin, end),
 		cmocka_unit_test_setup_teardown(
 			test_overloads_are_told_apart_by_the_whole_name, begin, end),
+		cmocka_unit_test_setup_teardown(
+			test_a_name_that_tables_deny_is_not_shown, begin, end),
 		cmocka_unit_test_setup_teardown(
 			test_a_backend_may_read_a_name_of_the_tables, begin, end),
 		cmocka_unit_test_setup_teardown(test_progress_counts_all_modules, begin, end),

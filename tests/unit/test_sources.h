@@ -33,6 +33,7 @@ struct fake {
 static struct fake fakes[2];
 static const char *table_names[RVA_MAX]; /* functions, by where they begin */
 static uint32_t reach_from; /* no function from before reaches further */
+static uint32_t denied_below; /* here another function begins, as is known */
 static bool is_mismatch, is_cancelled, is_nameless; /* files that nothing tells from others */
 static bool has_bare_inline; /* every name has one without a line inlined into it */
 static size_t find_count;
@@ -202,8 +203,15 @@ bool tables_reach(struct tables *tables, uint32_t start, uint32_t rva)
 	return start <= rva && start >= reach_from;
 }
 
-uint64_t tables_offset(struct tables *tables, uint32_t rva)
+bool tables_deny(struct tables *tables, uint32_t start, uint32_t rva)
 {
+	(void)tables;
+	return start < denied_below && rva >= denied_below;
+}
+
+uint64_t tables_offset(struct tables *tables, uint32_t rva, bool *is_sure)
+{
+	*is_sure = false;
 	(void)tables;
 	(void)rva;
 	return 0;
@@ -224,7 +232,7 @@ static inline int begin(void **state)
 	(void)state;
 	memset(fakes, 0, sizeof(fakes));
 	memset(table_names, 0, sizeof(table_names));
-	reach_from = 0;
+	reach_from = denied_below = 0;
 	is_mismatch = is_cancelled = is_nameless = has_bare_inline = false;
 	find_count = 0;
 	snprintf(cache_path, sizeof(cache_path), "%s/test_sources.%ld",

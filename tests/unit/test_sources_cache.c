@@ -77,6 +77,21 @@ static void test_files_that_nothing_tells_apart_are_asked_again(void **state)
 	assert_int_equal(questions(NULL, 8), 2);
 }
 
+/* A GUID of zeros is none, as in images that were linked without one. */
+static void test_a_dump_that_tells_no_build_is_looked_up_again(void **state)
+{
+	struct module old = app;
+
+	(void)state;
+	fakes[0].knows = lines_a;
+	is_nameless = true;
+	app.timestamp = app.checksum = 0;
+	app.pdb_guid = "00000000000000000000000000000000";
+	assert_int_equal(questions(NULL, 8), 1);
+	assert_int_equal(questions(NULL, 8), 1);
+	app = old;
+}
+
 /* An old llvm-symbolizer has to leave lines out that a new one knows. */
 static void test_what_lacks_some_lines_is_asked_again(void **state)
 {
@@ -121,6 +136,8 @@ int main(void)
 			test_files_that_nothing_tells_apart_are_asked_again, begin, end),
 		cmocka_unit_test_setup_teardown(
 			test_what_lacks_some_lines_is_asked_again, begin, end),
+		cmocka_unit_test_setup_teardown(
+			test_a_dump_that_tells_no_build_is_looked_up_again, begin, end),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -4,6 +4,13 @@
 #include "core/os.h"
 #include "symbolize/tables/symbol_tables.h"
 
+static uint64_t offset_at(struct tables *tables, uint32_t rva)
+{
+	bool is_sure;
+
+	return tables_offset(tables, rva, &is_sure);
+}
+
 static char dir[300];
 
 /* hidden() is neither exported nor a public symbol; the two of app are told apart by their parameters. */
@@ -186,10 +193,12 @@ static void test_symbols_of_an_image(void **state)
 	assert_string_equal(tables_name_at(scene.tables, grab), INT_GRAB);
 	assert_string_equal(tables_name_at(scene.tables, api), "api");
 	assert_null(tables_name_at(scene.tables, api + 1));
-	assert_int_equal(tables_offset(scene.tables, grab + 12), 13);
+	assert_int_equal(offset_at(scene.tables, grab + 12), 13);
 	assert_true(tables_reach(scene.tables, grab, grab + 12));
 	assert_true(tables_reach(scene.tables, grab + 4, grab + 12));
 	assert_false(tables_reach(scene.tables, grab, other + 12));
+	assert_true(tables_deny(scene.tables, grab, other + 12));
+	assert_false(tables_deny(scene.tables, grab, grab + 12));
 	assert_false(tables_reach(scene.tables, grab + 12, grab));
 	check(&scene, place_of("t.exe", "some_data"), NULL, 0, NULL); /* no function */
 	check(&scene, 0x10, NULL, 0, NULL);
@@ -216,7 +225,7 @@ static void test_exports_name_only_what_is_theirs(void **state)
 	check(&scene, api + 12, "api", api, "exports");
 	check(&scene, hidden + 12, NULL, 0, NULL);
 	check(&scene, entry + 12, NULL, 0, NULL);
-	assert_int_equal(tables_offset(scene.tables, hidden + 12), 13); /* the table of functions */
+	assert_int_equal(offset_at(scene.tables, hidden + 12), 13); /* the table of functions */
 	assert_string_equal(tables_name_at(scene.tables, api), "api");
 	assert_null(tables_name_at(scene.tables, hidden));
 	close_scene(&scene);
@@ -272,7 +281,7 @@ static void test_public_symbols_of_a_linkers_pdb(void **state)
 	open_scene(&scene, NULL, "p.pdb", false);
 	check(&scene, grab + 12, "app::grab(int)", grab, "publics");
 	check(&scene, hidden + 12, NULL, 0, NULL);
-	assert_int_equal(tables_offset(scene.tables, grab + 12), 13);
+	assert_int_equal(offset_at(scene.tables, grab + 12), 13);
 	assert_string_equal(tables_name_at(scene.tables, other), TEXT_GRAB);
 	assert_true(tables_reach(scene.tables, grab, grab + 12));
 	close_scene(&scene);
@@ -291,10 +300,13 @@ static void write_pdb(const char *name, struct made_pdb *pdb)
 /* Sections of made_small(): 1 at 0x1000 to 0x3000, 2 at 0x3000, 3 at 0x4000. */
 static void test_a_pdb_alone(void **state)
 {
+	static const uint32_t parts[][4] = {{1, 0x100, 0x100, MADE_COMDAT},
+		{1, 0x200, 0x100, MADE_COMDAT}, {3, 0x80, 0x20, MADE_COMDAT}};
 	struct made_pdb pdb = made_small(4096);
 	struct scene scene;
 
 	(void)state;
+	made_parts(&pdb, 0xf12eba2d, parts, 3);
 	made_public(&pdb, 2, 1, 0x100, "first");
 	made_public(&pdb, 2, 1, 0x200, "?g@@YAHXZ");
 	made_public(&pdb, 2, 1, 0x200, "g");
@@ -320,8 +332,9 @@ static void test_a_pdb_alone(void **state)
 /* What is not public has no name there: it must not get that of a neighbour. */
 static void test_a_public_symbol_names_no_other_part(void **state)
 {
-	static const uint32_t parts[][3] = {
-		{1, 0x200, 0x40}, {1, 0x180, 0x80}, {1, 0x100, 0x80}, {9, 0, 1}, {1, 0x1fff, 2}};
+	static const uint32_t parts[][4] = {{1, 0x200, 0x40, MADE_COMDAT},
+		{1, 0x180, 0x80, MADE_COMDAT}, {1, 0x100, 0x80, MADE_COMDAT},
+		{9, 0, 1, MADE_COMDAT}, {1, 0x1fff, 2, MADE_COMDAT}, {1, 0x400, 0x100, 0x20}};
 	static const uint32_t versions[] = {0xf12eba2d, 0xf13151e4};
 
 	(void)state;
@@ -332,6 +345,7 @@ static void test_a_public_symbol_names_no_other_part(void **state)
 		made_parts(&pdb, versions[i], parts, sizeof(parts) / sizeof(*parts));
 		made_public(&pdb, 2, 1, 0x100, "first");
 		made_public(&pdb, 2, 1, 0x200, "second");
+		made_public(&pdb, 2, 1, 0x400, "of_an_object_file");
 		write_pdb("parts.pdb", &pdb);
 		open_scene(&scene, NULL, "parts.pdb", false);
 		check(&scene, 0x117f, "first", 0x1100, "publics");
@@ -339,10 +353,28 @@ static void test_a_public_symbol_names_no_other_part(void **state)
 		check(&scene, 0x11ff, NULL, 0, NULL);
 		check(&scene, 0x123f, "second", 0x1200, "publics");
 		check(&scene, 0x1240, NULL, 0, NULL);
+		check(&scene, 0x1410, NULL, 0, NULL); /* a static function may lie between */
 		assert_false(tables_reach(scene.tables, 0x1100, 0x1190));
 		assert_true(tables_reach(scene.tables, 0x1180, 0x1190));
 		close_scene(&scene);
 	}
+}
+
+static void test_without_parts_a_public_symbol_may_be_a_neighbour_s(void **state)
+{
+	struct made_pdb pdb = made_small(4096);
+	struct scene scene;
+
+	(void)state;
+	made_public(&pdb, 2, 1, 0x100, "first");
+	write_pdb("no_parts.pdb", &pdb);
+	open_scene(&scene, NULL, "no_parts.pdb", false);
+	check(&scene, 0x1100, "first", 0x1100, "publics"); /* its first byte */
+	check(&scene, 0x1110, NULL, 0, NULL);
+	assert_false(tables_reach(scene.tables, 0x1100, 0x1110));
+	assert_false(tables_deny(scene.tables, 0x1100, 0x1110));
+	assert_string_equal(tables_name_at(scene.tables, 0x1100), "first");
+	close_scene(&scene);
 }
 
 static void test_files_that_are_gone_know_nothing(void **state)
@@ -352,7 +384,7 @@ static void test_files_that_are_gone_know_nothing(void **state)
 	(void)state;
 	open_scene(&scene, NULL, NULL, false);
 	check(&scene, 0x1000, NULL, 0, NULL);
-	assert_int_equal(tables_offset(scene.tables, 0x1000), 0);
+	assert_int_equal(offset_at(scene.tables, 0x1000), 0);
 	assert_false(tables_reach(scene.tables, 0x1000, 0x1000));
 	assert_null(tables_name_at(scene.tables, 0x1000));
 	close_scene(&scene);
@@ -371,6 +403,7 @@ int main(void)
 		cmocka_unit_test(test_public_symbols_of_a_linkers_pdb),
 		cmocka_unit_test(test_a_pdb_alone),
 		cmocka_unit_test(test_a_public_symbol_names_no_other_part),
+		cmocka_unit_test(test_without_parts_a_public_symbol_may_be_a_neighbour_s),
 		cmocka_unit_test(test_files_that_are_gone_know_nothing),
 	};
 
