@@ -13,6 +13,17 @@
 enum { SYMBOLS, PUBLICS, EXPORTS, TABLES };
 enum { NAMES_LOOKED_AT = 100 };
 
+/* The table of functions is searched again and again, a few bytes here and there: so much of the file is
+ * kept for that while it is open. */
+#define WINDOW_BYTES ((size_t)16 << 10)
+#define WINDOWS 64
+
+struct window {
+	uint64_t at; /* in the file, a multiple of WINDOW_BYTES */
+	size_t len;
+	unsigned char *bytes; /* NULL: there are none */
+};
+
 static const char *const table_names[TABLES] = {"symbols", "publics", "exports"};
 
 struct tables {
@@ -20,20 +31,50 @@ struct tables {
 	bool no_demangle;
 	bool is_open, is_read;
 	struct os_file file; /* the image */
+	uint64_t file_bytes;
+	struct window windows[WINDOWS];
 	struct pe_exports lists[TABLES];
 	struct pe_image *pdb_image; /* what the PDB says of it, when the image is not here */
 	struct pdb_parts pdb_parts; /* functions that were compiled by themselves */
 	bool is_pdb_image_read, are_parts_read;
 };
 
-static int read_file(void *ctx, uint64_t offset, void *bytes, size_t len)
+/* The window that offset lies in; NULL: it cannot be had. */
+static const struct window *window_at(struct tables *tables, uint64_t offset)
 {
-	return os_read_at(ctx, offset, bytes, len);
+	uint64_t at = offset - offset % WINDOW_BYTES;
+	struct window *window = &tables->windows[at / WINDOW_BYTES % WINDOWS];
+
+	if (window->bytes && window->at == at && window->len)
+		return window;
+	if (at >= tables->file_bytes)
+		return NULL;
+	if (!window->bytes)
+		window->bytes = malloc(WINDOW_BYTES);
+	window->at = at;
+	window->len = tables->file_bytes - at < WINDOW_BYTES ? (size_t)(tables->file_bytes - at) :
+							       WINDOW_BYTES;
+	if (window->bytes && !os_read_at(&tables->file, at, window->bytes, window->len))
+		return window;
+	window->len = 0;
+	return NULL;
 }
 
-static struct pe_source file_source(const struct tables *tables)
+static int read_file(void *ctx, uint64_t offset, void *bytes, size_t len)
 {
-	return (struct pe_source){.read = read_file, .ctx = (void *)&tables->file};
+	struct tables *tables = ctx;
+	size_t from = offset % WINDOW_BYTES;
+	const struct window *window = len <= WINDOW_BYTES - from ? window_at(tables, offset) : NULL;
+
+	if (!window || len > window->len || from > window->len - len)
+		return os_read_at(&tables->file, offset, bytes, len);
+	memcpy(bytes, window->bytes + from, len);
+	return 0;
+}
+
+static struct pe_source file_source(struct tables *tables)
+{
+	return (struct pe_source){.read = read_file, .ctx = tables};
 }
 
 struct tables *tables_new(const struct module_files *files, bool no_demangle)
@@ -52,6 +93,10 @@ void tables_rest(struct tables *tables)
 	if (tables->is_open)
 		os_close(&tables->file);
 	tables->is_open = false;
+	for (size_t i = 0; i < WINDOWS; i++) { /* another time it may be another file */
+		free(tables->windows[i].bytes);
+		tables->windows[i] = (struct window){0};
+	}
 }
 
 void tables_free(struct tables *tables)
@@ -81,8 +126,10 @@ static void read_pdb_image(struct tables *tables)
 static const struct pe_image *image_of(struct tables *tables)
 {
 	if (tables->files->image) {
-		if (!tables->is_open)
+		if (!tables->is_open) {
 			tables->is_open = !os_open(&tables->file, tables->files->image, NULL);
+			tables->file_bytes = tables->is_open ? os_size(&tables->file) : 0;
+		}
 		return tables->is_open ? tables->files->pe : NULL;
 	}
 	if (tables->files->pdb && !tables->is_pdb_image_read)
