@@ -4,6 +4,7 @@
 use strict;
 use warnings;
 no warnings 'portable';    # addresses have 64 bits
+use File::Copy qw(copy);
 use FindBin qw($Bin);
 use lib "$Bin/lib";
 use Test::More;
@@ -35,6 +36,21 @@ my %stand_in = (
 	STAND_IN_ANSWERS => win("$dir/answers"),
 	STAND_IN_FOR => "$name.exe",
 );
+# Beside the program, where it is looked for without being named; but never in the current folder.
+my $apart = "$dir/apart";
+mkdir $apart or die "$apart: $!\n";
+copy("$root/build/win64/targets/llvm_stand_in.exe", "$apart/llvm-symbolizer.exe") or die "$!\n";
+copy("$root/build/win64/hsym.exe", "$apart/hsym.exe") or die "$!\n";
+my %unnamed = map { $_ => $stand_in{$_} } qw(STAND_IN_ANSWERS STAND_IN_FOR);
+for my $place (["$apart/hsym.exe", $dir, 'beside hsym.exe', 1], ["$root/build/win64/hsym.exe", $apart, 'in the current folder', 0]) {
+	my ($hsym, $in, $what, $is_used) = @$place;
+	my $result = run([wine(win($hsym), win("$dir/1.txt"))], env => \%unnamed, dir => $in);
+	check_ok($result, "llvm-symbolizer $what");
+	my @lines = $result->{out} =~ /^.*hsnap: name .*\bfile="[^"]*\Q$name\E\.c" line=.*$/mg;
+	ok($is_used ? @lines > 0 : @lines == 0, "llvm-symbolizer $what is " . ($is_used ? 'asked' : 'not asked'))
+	    or diag($result->{out});
+}
+
 for my $with (1, 0) {
 	my $what = $with ? 'with llvm-symbolizer' : 'without';
 	my %env = (%stand_in, $with ? () : (HSYM_LLVM => 'none'));
