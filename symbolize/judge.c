@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "symbolize/keep.h"
+#include "symbolize/own_name.h"
 #include "symbolize/tables/demangle.h"
 
 /* Lines, and what is inlined, are known to true debug information alone. */
@@ -29,24 +30,6 @@ static int replace_function(
 	memcpy(chain, lookup->found.list, count * sizeof(*chain));
 	chain[count - 1] = *function;
 	return symbols_keep(arena, chain, count, &lookup->found);
-}
-
-/* A function's own name in one that may have scopes before it and arguments of templates behind. */
-static const char *own_name(const char *name, size_t *len)
-{
-	const char *own = name;
-	size_t depth = 0;
-
-	for (const char *at = name; *at; at++) {
-		if (*at == '<')
-			depth++;
-		else if (*at == '>' && depth)
-			depth--;
-		else if (!depth && at[0] == ':' && at[1] == ':')
-			own = at + 2;
-	}
-	*len = strcspn(own, "<(");
-	return own;
 }
 
 /* Whether text is name with more said: parameters, scopes, a result. Both are of what begins at one

@@ -6,6 +6,7 @@
 #include "core/utf_windows.h"
 #include "symbolize/backend/dbghelp_module_windows.h"
 #include "symbolize/keep.h"
+#include "symbolize/own_name.h"
 #include "symbolize/listen.h"
 
 /*
@@ -120,21 +121,13 @@ static int inlined_line(struct backend *backend, struct question *question, stru
 	return take_line(&line, question, symbol);
 }
 
-/* What is behind the scopes in a name. */
-static const wchar_t *without_scope(const wchar_t *name)
+static int finish_inlined(struct backend *backend, struct question *question, struct symbol *symbol)
 {
-	const wchar_t *own = name;
-	size_t depth = 0;
+	size_t len;
 
-	for (const wchar_t *at = name; *at; at++) {
-		if (*at == '<')
-			depth++;
-		else if (*at == '>' && depth)
-			depth--;
-		else if (!depth && at[0] == ':' && at[1] == ':')
-			own = at + 2;
-	}
-	return own;
+	if (!question->module->knows_inlined) /* the scopes may be those of others */
+		symbol->function = own_name(symbol->function, &len);
+	return inlined_line(backend, question, symbol);
 }
 
 /* The functions inlined at the address, innermost first. */
@@ -161,11 +154,10 @@ static int ask_inlined(struct backend *backend, struct question *question)
 			!info->Name[0])
 			continue;
 		info->Name[NAME_UNITS - 1] = 0; /* a longer name may have been cut */
-		rc = take_name(question,
-			question->module->knows_inlined ? info->Name : without_scope(info->Name),
-			displacement);
+		rc = take_name(question, info->Name, displacement);
 		if (!rc)
-			rc = inlined_line(backend, question, &question->chain[question->count - 1]);
+			rc = finish_inlined(
+				backend, question, &question->chain[question->count - 1]);
 	}
 	return rc;
 }
