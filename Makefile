@@ -118,8 +118,8 @@ linux_hdiff := $(call linux_objects,$(CORE) $(filter-out $(MAINS),$(SYMBOLIZE)) 
 linux_hsym := $(call linux_objects,$(CORE) $(SYMBOLIZE))
 win64_hdiff := $(call win64_objects,$(CORE) $(filter-out $(MAINS),$(SYMBOLIZE)) $(DIFF))
 win64_hsym := $(call win64_objects,$(CORE) $(SYMBOLIZE))
-# Controlling a tracer is for Windows.
-linux_hsnap := $(call linux_objects,$(CORE) $(filter-out snapshot/control/%,$(SNAPSHOT)))
+# Controlling a tracer is for Windows; command lines are written anywhere.
+linux_hsnap := $(call linux_objects,$(CORE) $(filter-out snapshot/control/%,$(SNAPSHOT)) snapshot/control/command_line.c)
 win64_hsnap := $(call win64_objects,$(CORE) $(SNAPSHOT))
 win64_tracer := $(patsubst snapshot/tracer/%.c,build/win64/tracer/%.o,$(call win64_of,$(TRACER)))
 win32_hsnap := $(call win32_objects,$(CORE) $(SNAPSHOT))

@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* Chunks grow: a thousand arenas with little in them each must not take much. */
+#define FIRST_BYTES ((size_t)1 << 10)
 #define CHUNK_BYTES ((size_t)64 << 10)
 #define ALIGN 16
 
@@ -29,9 +31,20 @@ void arena_release(struct arena *arena)
 	arena_init(arena);
 }
 
+/* Twice the last one; a large piece has one of its own. */
+static size_t chunk_size(const struct arena *arena, size_t bytes)
+{
+	size_t size = arena->chunks ? 2 * arena->chunks->size : FIRST_BYTES;
+
+	if (bytes > CHUNK_BYTES / 4)
+		return bytes;
+	size = size < CHUNK_BYTES ? size : CHUNK_BYTES;
+	return size < 4 * bytes ? 4 * bytes : size;
+}
+
 static struct arena_chunk *chunk_add(struct arena *arena, size_t bytes)
 {
-	size_t size = bytes > CHUNK_BYTES / 4 ? bytes : CHUNK_BYTES;
+	size_t size = chunk_size(arena, bytes);
 	struct arena_chunk *chunk = calloc(1, sizeof(*chunk) + size);
 
 	if (!chunk)

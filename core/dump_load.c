@@ -97,6 +97,14 @@ static int note_stacks(struct snapshot *snapshot, const struct kv *kv)
 	return 0;
 }
 
+static int note_sums(struct snapshot *snapshot, const struct kv *kv)
+{
+	const char *by = kv_get(kv, "by");
+
+	snapshot->is_by_stack = by && !strcmp(by, "stack");
+	return 0;
+}
+
 static int note_warning(struct snapshot *snapshot, const struct kv *kv)
 {
 	const char *text = kv_get(kv, "text");
@@ -168,6 +176,7 @@ static int note_heap(struct snapshot *snapshot, const struct kv *kv)
 			{"stackless-blocks", &heap->stackless.block_count},
 			{"stackless-requested", &heap->stackless.requested_bytes},
 			{"stackless-overhead", &heap->stackless.overhead_bytes},
+			{"rest-overhead", &heap->rest_overhead_bytes},
 			{"exact-blocks", &heap->exact.block_count},
 			{"exact-requested", &heap->exact.requested_bytes},
 			{"exact-overhead", &heap->exact.overhead_bytes},
@@ -221,6 +230,7 @@ static int load_note(void *ctx, const char *kind, const struct kv *kv)
 		{"dump", note_dump},
 		{"process", note_process},
 		{"stacks", note_stacks},
+		{"sums", note_sums},
 		{"ust", note_ust},
 		{"tracer", note_tracer},
 		{"sample", note_sample},

@@ -78,6 +78,8 @@ static void write_process(struct out *out, const struct snapshot *snapshot)
 	out_text(out, EOL);
 	if (snapshot->stack_source)
 		out_printf(out, "// hsnap: stacks source=%s" EOL, snapshot->stack_source);
+	if (snapshot->is_by_stack)
+		out_text(out, "// hsnap: sums by=stack" EOL);
 	if (snapshot->records.is_known)
 		write_records(out, &snapshot->records);
 	if (snapshot->tracer.version)
@@ -133,7 +135,23 @@ static void write_modules(struct out *out, const struct snapshot *snapshot)
 		write_identity(out, &snapshot->modules[i]);
 }
 
-static void write_heap_note(struct out *out, const struct heap *heap)
+/* What of a sum's overhead its line does not tell, which has whole bytes for each block. */
+static uint64_t rest_of(const struct block_sum *sum)
+{
+	return sum->overhead_bytes % sum->block_count;
+}
+
+/* The same of a heap's sums, the first of which *at is the number of; *at is then the next heap's. */
+static uint64_t rest_of_heap(const struct snapshot *snapshot, uint32_t heap, size_t *at)
+{
+	uint64_t rest = snapshot->heaps[heap].rest_overhead_bytes;
+
+	for (; *at < snapshot->sum_count && snapshot->sums[*at].heap == heap; ++*at)
+		rest += rest_of(&snapshot->sums[*at]);
+	return rest;
+}
+
+static void write_heap_note(struct out *out, const struct heap *heap, uint64_t rest_bytes)
 {
 	out_printf(out, "// hsnap: heap addr=%" PRIX64 " kind=%s", heap->addr,
 		heap->kind ? heap->kind : "unknown");
@@ -145,6 +163,8 @@ static void write_heap_note(struct out *out, const struct heap *heap)
 		" stackless-requested=%" PRIu64 " stackless-overhead=%" PRIu64,
 		heap->committed_bytes, heap->reserved_bytes, heap->stackless.block_count,
 		heap->stackless.requested_bytes, heap->stackless.overhead_bytes);
+	if (rest_bytes)
+		out_printf(out, " rest-overhead=%" PRIu64, rest_bytes);
 	if (heap->has_exact)
 		out_printf(out,
 			" exact-blocks=%" PRIu64 " exact-requested=%" PRIu64
@@ -152,6 +172,14 @@ static void write_heap_note(struct out *out, const struct heap *heap)
 			heap->exact.block_count, heap->exact.requested_bytes,
 			heap->exact.overhead_bytes);
 	out_text(out, heap->unwalked ? " unwalked=1" EOL : EOL);
+}
+
+static void write_heap_notes(struct out *out, const struct snapshot *snapshot)
+{
+	size_t at = 0;
+
+	for (uint32_t heap = 0; heap < snapshot->heap_count; heap++)
+		write_heap_note(out, &snapshot->heaps[heap], rest_of_heap(snapshot, heap, &at));
 }
 
 static char *put_text(char *to, const char *text, size_t len)
@@ -236,14 +264,15 @@ static void write_line(
 	out_text(out, EOL);
 }
 
-/* "REQUESTED bytes in 0xCOUNT allocations (@ 0xREQUESTED + 0xOVERHEAD) by: BackTraceID" */
+/* "REQUESTED bytes in 0xCOUNT allocations (@ 0xREQUESTED + 0xOVERHEAD) by: BackTraceID": the last two are
+ * those of one, on the average, rounded down. */
 static void write_sum_line(struct out *out, const struct block_sum *sum, const char *id)
 {
 	out_printf(out,
 		"%" PRIX64 " bytes in 0x%" PRIX64 " allocations (@ 0x%" PRIX64 " + 0x%" PRIX64
 		") by: BackTrace",
-		sum->block_count * sum->requested_bytes, sum->block_count, sum->requested_bytes,
-		sum->overhead_bytes);
+		sum->requested_bytes, sum->block_count, sum->requested_bytes / sum->block_count,
+		sum->overhead_bytes / sum->block_count);
 	out_text(out, id);
 	out_text(out, EOL);
 }
@@ -338,8 +367,7 @@ void dump_write(struct out *out, const struct snapshot *snapshot)
 	}
 	write_process(out, snapshot);
 	write_modules(out, snapshot);
-	for (size_t i = 0; i < snapshot->heap_count; i++)
-		write_heap_note(out, &snapshot->heaps[i]);
+	write_heap_notes(out, snapshot);
 	for (uint32_t heap = 0; heap < snapshot->heap_count; heap++)
 		write_heap(&entries, heap);
 	out_printf(out,

@@ -21,8 +21,10 @@
 	X(ERR_USAGE, "wrong usage", "see --help")                                                  \
 	X(ERR_OPEN, "cannot open", "check the name and the rights")                                \
 	X(ERR_READ, "cannot read", "check the disk or the rights")                                 \
+	X(ERR_EXISTS, "is there already", "choose another name")                                   \
 	X(ERR_CREATE, "cannot create", "check that the folder exists and can be written to")       \
 	X(ERR_WRITE, "cannot write", "free some space or choose another place")                    \
+	X(ERR_REMOVE, "cannot remove", "check its rights, and that no program has it open")        \
 	X(ERR_NOT_DUMP, "is not a heap dump", "give a file written by hsnap -f or umdh -f")        \
 	X(ERR_EMPTY, "is empty", "take the snapshot again")                                        \
 	X(ERR_CUT, "is cut short", "take the snapshot again, or use what is there with --force")   \
@@ -44,6 +46,8 @@
 	X(ERR_TARGET, "cannot make sense of the process's memory",                                 \
 		"try again; report it if it stays")                                                \
 	X(ERR_START, "cannot start the program", "check its name and that it can run here")        \
+	X(ERR_ELEVATION, "it asks for the rights of an administrator",                             \
+		"run hsnap as administrator")                                                      \
 	X(ERR_INJECT, "cannot load the tracer", "keep hsnap-tracer64.dll beside hsnap.exe")        \
 	X(ERR_PLATFORM, "this needs Windows",                                                      \
 		"run hsnap.exe there, or read a minidump with -z FILE.dmp")                        \
@@ -55,6 +59,10 @@
 	X(ERR_IMAGE_NAME, "is not the name of an image", "give a file name alone, as app.exe")     \
 	X(ERR_ADMIN, "no right to change this", "run hsnap as administrator")                      \
 	X(ERR_SYSTEM, "the system refused", "")                                                    \
+	X(ERR_TASK, "is not a task of hsnap's", "'hsnap schedule remove' it, and add it again")    \
+	X(ERR_NO_TASK, "no such task", "'hsnap schedule list' shows those that there are")         \
+	X(ERR_TASK_EXISTS, "there is such a task already",                                         \
+		"'hsnap schedule remove' it first, or give --replace")                             \
 	X(ERR_SYMBOLS, "no names", "")                                                             \
 	X(ERR_INTERRUPTED, "interrupted", "nothing was written")
 

@@ -143,8 +143,8 @@ struct census snapshot_total(const struct snapshot *snapshot)
 		const struct block_sum *sum = &snapshot->sums[i];
 
 		total.block_count += sum->block_count;
-		total.requested_bytes += sum->block_count * sum->requested_bytes;
-		total.overhead_bytes += sum->block_count * sum->overhead_bytes;
+		total.requested_bytes += sum->requested_bytes;
+		total.overhead_bytes += sum->overhead_bytes;
 	}
 	for (size_t i = 0; i < snapshot->heap_count; i++) {
 		const struct census *stackless = &snapshot->heaps[i].stackless;
@@ -152,6 +152,7 @@ struct census snapshot_total(const struct snapshot *snapshot)
 		total.block_count += stackless->block_count;
 		total.requested_bytes += stackless->requested_bytes;
 		total.overhead_bytes += stackless->overhead_bytes;
+		total.overhead_bytes += snapshot->heaps[i].rest_overhead_bytes;
 	}
 	return total;
 }

@@ -51,6 +51,9 @@ struct heap {
 	struct census exact;
 	struct census stackless; /* blocks no stack is known for; they are not in blocks[] */
 	unsigned bits; /* 32, 64; 0 when not recorded */
+	/* Of a dump that was read: what its sums lack of the overhead, which stands in them as whole bytes
+	 * of one block. */
+	uint64_t rest_overhead_bytes;
 	bool has_exact;
 	bool unwalked; /* no walker knows this heap: blocks are those the tracer saw */
 };
@@ -77,9 +80,9 @@ struct block {
 	uint32_t stack; /* index into stacks.stacks */
 };
 
-/* Blocks of one stack, heap and size, in a snapshot that tells no single ones. */
+/* What blocks of one stack and heap add up to, in a snapshot that does not tell them one by one. */
 struct block_sum {
-	uint64_t block_count, requested_bytes, overhead_bytes; /* of one */
+	uint64_t block_count, requested_bytes, overhead_bytes; /* of all of them; block_count > 0 */
 	uint32_t heap, stack; /* as those of a block */
 };
 
@@ -124,6 +127,7 @@ struct snapshot {
 	size_t block_count, block_cap;
 	struct block_sum *sums; /* beside blocks; by heap */
 	size_t sum_count, sum_cap;
+	bool is_by_stack; /* there is one sum for each stack and heap, and no block */
 	struct stackset stacks;
 	struct stack_records records;
 	struct tracer_facts tracer;

@@ -64,6 +64,9 @@ void os_unmap(struct os_map *map);
 #define OS_LINE_BYTES 1500
 void os_guard_map(const struct os_map *map, const char *line, void (*handler)(void));
 
+/* True when anything has that name: a file, a folder, a link that leads nowhere. */
+bool os_is_there(const char *path);
+
 /* True when path is there and is neither a regular file nor a folder (a device, a pipe). */
 bool os_is_special(const char *path);
 
@@ -98,6 +101,10 @@ int os_sync(struct os_file *file, const char *path, struct err *err);
 /* Moves a file over another in the same folder, at once: 0 or -ERR_CREATE. */
 int os_replace(const char *from, const char *to, struct err *err);
 
+/* Moves a file to another name in the same folder that nothing has: 0, -ERR_EXISTS (then nothing has
+ * changed) or -ERR_CREATE. Of two processes that do so at once one gets the name. */
+int os_move_new(const char *from, const char *to, struct err *err);
+
 void os_remove(const char *path);
 
 /* A number that differs between the processes that run now. */
@@ -112,5 +119,16 @@ void os_on_interrupt(void (*handler)(void));
  * os_was_interrupted(), from then on. A second one ends it, and so does everything else. */
 void os_hold_interrupt(bool is_held);
 bool os_was_interrupted(void);
+
+/* Milliseconds of a clock that never jumps, and goes on while the machine sleeps. Its zero means
+ * nothing. */
+int64_t os_clock_ms(void);
+
+/* Waits until that clock says until_ms, or an interrupt was held back (from then on for good), or one of
+ * the handles (of processes and the like on Windows, what poll() calls readable on POSIX) tells something.
+ * It may return earlier: waits are cut in pieces, for a machine that sleeps may leave that time out. */
+#define OS_WAIT_MAX 32 /* handles */
+#define OS_WAIT_MS 10000 /* a piece */
+void os_wait(int64_t until_ms, const intptr_t *handles, size_t count);
 
 #endif

@@ -186,6 +186,13 @@ void os_unmap(struct os_map *map)
 	*map = (struct os_map){0};
 }
 
+bool os_is_there(const char *path)
+{
+	struct stat st;
+
+	return !lstat(path, &st);
+}
+
 bool os_is_special(const char *path)
 {
 	struct stat st;
@@ -278,6 +285,46 @@ int os_replace(const char *from, const char *to, struct err *err)
 	return 0;
 }
 
+/*
+ * For file systems without hard links, as FAT: an empty file of ours claims the name, which nobody else
+ * can then, and is replaced. What is left of a race: for that moment a reader sees an empty file, which
+ * stays when this process is killed right then, and whoever opens it to write writes in vain.
+ */
+static int claim_and_move(const char *from, const char *to)
+{
+	int fd = open(to, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666), code;
+
+	if (fd < 0)
+		return errno;
+	close(fd);
+	if (!rename(from, to))
+		return 0;
+	code = errno;
+	unlink(to);
+	return code;
+}
+
+/* A link is made where nothing is, or not at all. */
+static int move_new(const char *from, const char *to)
+{
+	if (!link(from, to)) {
+		unlink(from);
+		return 0;
+	}
+	return errno == EPERM || errno == EOPNOTSUPP || errno == ENOSYS || errno == EMLINK ?
+		       claim_and_move(from, to) :
+		       errno;
+}
+
+int os_move_new(const char *from, const char *to, struct err *err)
+{
+	int code = move_new(from, to);
+
+	if (code == EEXIST)
+		return err_set(err, ERR_EXISTS, to, NULL);
+	return code ? err_set(err, ERR_CREATE, to, "%s", strerror(code)) : 0;
+}
+
 void os_remove(const char *path)
 {
 	unlink(path);
@@ -286,45 +333,4 @@ void os_remove(const char *path)
 unsigned long os_pid(void)
 {
 	return (unsigned long)getpid();
-}
-
-static void (*interrupt_handler)(void);
-static volatile sig_atomic_t interrupt_held, interrupt_seen;
-
-static void on_signal(int signal)
-{
-	if (signal == SIGINT && interrupt_held && !interrupt_seen) {
-		interrupt_seen = 1;
-		return;
-	}
-	if (interrupt_handler)
-		interrupt_handler();
-	_exit(2);
-}
-
-void os_on_interrupt(void (*handler)(void))
-{
-	static const int signals[] = {SIGINT, SIGTERM, SIGHUP};
-	/* What is read or written when one is held goes on. */
-	struct sigaction action = {.sa_handler = on_signal, .sa_flags = SA_RESTART};
-
-	interrupt_handler = handler;
-	sigfillset(&action.sa_mask);
-	for (size_t i = 0; i < sizeof(signals) / sizeof(*signals); i++) {
-		struct sigaction old;
-
-		/* nohup, or a shell for what runs behind it, has said that it is not to end. */
-		if (sigaction(signals[i], NULL, &old) || old.sa_handler != SIG_IGN)
-			sigaction(signals[i], &action, NULL);
-	}
-}
-
-void os_hold_interrupt(bool is_held)
-{
-	interrupt_held = is_held;
-}
-
-bool os_was_interrupted(void)
-{
-	return interrupt_seen;
 }

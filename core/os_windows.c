@@ -298,6 +298,11 @@ void os_unmap(struct os_map *map)
 	*map = (struct os_map){0};
 }
 
+bool os_is_there(const char *path)
+{
+	return path_attributes(path) != INVALID_FILE_ATTRIBUTES;
+}
+
 bool os_is_special(const char *path)
 {
 	HANDLE handle;
@@ -399,19 +404,38 @@ int os_sync(struct os_file *file, const char *path, struct err *err)
 	return 0;
 }
 
-int os_replace(const char *from, const char *to, struct err *err)
+/* MoveFileExW by UTF-8 names. */
+static int move_file(const char *from, const char *to, DWORD flags, struct err *err)
 {
 	wchar_t *wide_from = wide_path(from), *wide_to = wide_path(to);
 	char text[300];
 	int rc = 0;
 
-	if (!wide_from || !wide_to)
+	if (!wide_from || !wide_to) {
 		rc = err_set(err, ERR_NOMEM, to, NULL);
-	else if (!MoveFileExW(wide_from, wide_to, MOVEFILE_REPLACE_EXISTING))
-		rc = err_set(err, ERR_CREATE, to, "%s", error_text(text, sizeof(text)));
+	} else if (!MoveFileExW(wide_from, wide_to, flags)) {
+		DWORD code = GetLastError();
+
+		if (!(flags & MOVEFILE_REPLACE_EXISTING) &&
+			(code == ERROR_ALREADY_EXISTS || code == ERROR_FILE_EXISTS))
+			rc = err_set(err, ERR_EXISTS, to, NULL);
+		else
+			rc = err_set(
+				err, ERR_CREATE, to, "%s", windows_error(code, text, sizeof(text)));
+	}
 	free(wide_from);
 	free(wide_to);
 	return rc;
+}
+
+int os_replace(const char *from, const char *to, struct err *err)
+{
+	return move_file(from, to, MOVEFILE_REPLACE_EXISTING, err);
+}
+
+int os_move_new(const char *from, const char *to, struct err *err)
+{
+	return move_file(from, to, 0, err);
 }
 
 void os_remove(const char *path)
@@ -426,36 +450,4 @@ void os_remove(const char *path)
 unsigned long os_pid(void)
 {
 	return GetCurrentProcessId();
-}
-
-static void (*interrupt_handler)(void);
-
-static volatile LONG interrupt_held, interrupt_seen;
-
-/* On a thread of its own. */
-static BOOL WINAPI on_control(DWORD type)
-{
-	if (type == CTRL_C_EVENT && interrupt_held &&
-		!InterlockedCompareExchange(&interrupt_seen, 1, 0))
-		return TRUE;
-	if (interrupt_handler)
-		interrupt_handler();
-	TerminateProcess(GetCurrentProcess(), 2);
-	return TRUE;
-}
-
-void os_on_interrupt(void (*handler)(void))
-{
-	interrupt_handler = handler;
-	SetConsoleCtrlHandler(on_control, TRUE);
-}
-
-void os_hold_interrupt(bool is_held)
-{
-	InterlockedExchange(&interrupt_held, is_held);
-}
-
-bool os_was_interrupted(void)
-{
-	return interrupt_seen;
 }

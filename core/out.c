@@ -4,10 +4,19 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <zlib.h>
+
 #include "core/text.h"
 
 #define NUMBER_MAX 20 /* digits of a number of 64 bits */
 #define NUMBER_WIDTH_MAX 100
+#define PACKED_BYTES ((size_t)64 << 10)
+#define GZIP_FORM 16 /* added to zlib's bits of the window: a head and an end as gzip's */
+
+struct out_zip {
+	z_stream stream;
+	unsigned char packed[PACKED_BYTES];
+};
 
 /* The one name an interrupt has to remove: a program writes one output at a time. */
 static const char *volatile temp_open;
@@ -35,25 +44,57 @@ static int temp_make(struct out *out, const char *path, struct err *err)
 	return 0;
 }
 
-int out_open(struct out *out, const char *path, struct err *err)
+static void zip_free(struct out_zip *zip)
 {
+	if (zip)
+		deflateEnd(&zip->stream);
+	free(zip);
+}
+
+/* NULL: out of memory. */
+static struct out_zip *zip_new(void)
+{
+	struct out_zip *zip = calloc(1, sizeof(*zip));
+
+	if (zip && deflateInit2(&zip->stream, Z_DEFAULT_COMPRESSION, Z_DEFLATED,
+			   MAX_WBITS + GZIP_FORM, MAX_MEM_LEVEL, Z_DEFAULT_STRATEGY) != Z_OK) {
+		free(zip);
+		return NULL;
+	}
+	return zip;
+}
+
+/* What is to be written, path being where to, is written from here on. */
+static int place_open(struct out *out, const char *path, struct err *err)
+{
+	if (!path) {
+		os_stdout(&out->file);
+		return 0;
+	}
+	if (out->is_new && os_is_there(path))
+		return err_set(err, ERR_EXISTS, path, NULL);
+	return os_is_special(path) ? os_create(&out->file, path, false, err) :
+				     temp_make(out, out->path, err);
+}
+
+int out_open_as(struct out *out, const char *path, unsigned flags, struct err *err)
+{
+	struct out fresh = {.is_new = flags & OUT_NEW};
 	struct err local;
-	struct out fresh = {0};
 	int rc = 0;
 
 	err = err ? err : &local;
 	path = path && strcmp(path, "-") != 0 ? path : NULL;
 	fresh.buffer = malloc(OUT_BUFFER_BYTES);
-	fresh.path = path ? os_final_path(path) : NULL;
-	if (!fresh.buffer || (path && !fresh.path)) {
+	fresh.zip = flags & OUT_GZIP ? zip_new() : NULL;
+	if (path)
+		fresh.path = fresh.is_new ? strdup(path) : os_final_path(path);
+	if (!fresh.buffer || (path && !fresh.path) || (flags & OUT_GZIP && !fresh.zip))
 		rc = err_set(err, ERR_NOMEM, path, NULL);
-	} else if (!path) {
-		os_stdout(&fresh.file);
-	} else {
-		rc = os_is_special(path) ? os_create(&fresh.file, path, false, err) :
-					   temp_make(&fresh, fresh.path, err);
-	}
+	else
+		rc = place_open(&fresh, path, err);
 	if (rc) {
+		zip_free(fresh.zip);
 		free(fresh.buffer);
 		free(fresh.path);
 		return rc;
@@ -62,11 +103,43 @@ int out_open(struct out *out, const char *path, struct err *err)
 	return 0;
 }
 
-static void flush(struct out *out)
+int out_open(struct out *out, const char *path, struct err *err)
 {
-	if (!out->err.code && out->len)
-		os_write(&out->file, out->buffer, out->len,
-			out->path ? out->path : "standard output", &out->err);
+	return out_open_as(out, path, 0, err);
+}
+
+static void put(struct out *out, const void *bytes, size_t len)
+{
+	if (!out->err.code && len)
+		os_write(&out->file, bytes, len, out->path ? out->path : "standard output",
+			&out->err);
+}
+
+/* Packs what is in the buffer, and at the end what zlib has kept. */
+static void pack(struct out *out, bool is_end)
+{
+	z_stream *stream = &out->zip->stream;
+	int rc;
+
+	stream->next_in = (unsigned char *)out->buffer;
+	stream->avail_in = (unsigned)out->len;
+	do {
+		stream->next_out = out->zip->packed;
+		stream->avail_out = PACKED_BYTES;
+		rc = deflate(stream, is_end ? Z_FINISH : Z_NO_FLUSH);
+		put(out, out->zip->packed, PACKED_BYTES - stream->avail_out);
+	} while (rc == Z_OK && !stream->avail_out && !out->err.code);
+	if (rc == Z_STREAM_ERROR) /* it cannot be, but a file without an end must not be either */
+		err_set(&out->err, ERR_WRITE, out->path, "it cannot be packed");
+}
+
+/* The one place where bytes leave the buffer. */
+static void flush(struct out *out, bool is_end)
+{
+	if (!out->zip)
+		put(out, out->buffer, out->len);
+	else if (!out->err.code)
+		pack(out, is_end);
 	out->bytes += out->len;
 	out->len = 0;
 }
@@ -74,7 +147,7 @@ static void flush(struct out *out)
 char *out_room(struct out *out, size_t len)
 {
 	if (OUT_BUFFER_BYTES - out->len < len)
-		flush(out);
+		flush(out, false);
 	return out->buffer + out->len;
 }
 
@@ -96,7 +169,7 @@ void out_write(struct out *out, const void *bytes, size_t len)
 		from += part;
 		len -= part;
 		if (out->len == OUT_BUFFER_BYTES)
-			flush(out);
+			flush(out, false);
 	}
 }
 
@@ -227,6 +300,14 @@ void out_hex(struct out *out, uint64_t value)
 	out->len += hex_digits_of(out_room(out, 16), value, 'A');
 }
 
+static void put_in_place(struct out *out)
+{
+	if (out->is_new)
+		os_move_new(out->temp, out->path, &out->err);
+	else
+		os_replace(out->temp, out->path, &out->err);
+}
+
 /* Closes; with rename, puts the file in place; else, or when that fails, leaves nothing. */
 static void finish(struct out *out, bool rename)
 {
@@ -235,10 +316,12 @@ static void finish(struct out *out, bool rename)
 	if (out->path)
 		os_close(&out->file);
 	if (out->temp && rename && !out->err.code)
-		os_replace(out->temp, out->path, &out->err);
+		put_in_place(out);
 	if (out->temp && (!rename || out->err.code))
 		os_remove(out->temp);
 	temp_open = NULL;
+	zip_free(out->zip);
+	out->zip = NULL;
 	free(out->temp);
 	free(out->path);
 	free(out->buffer);
@@ -247,7 +330,7 @@ static void finish(struct out *out, bool rename)
 
 int out_commit(struct out *out, struct err *err)
 {
-	flush(out);
+	flush(out, true);
 	finish(out, true);
 	if (out->err.code && err)
 		*err = out->err;

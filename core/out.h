@@ -6,6 +6,9 @@
  * nothing new is left. A symbolic link stays one, and a file keeps its access rights where the system
  * has such (POSIX). To standard output (path NULL or "-") or to a device bytes go straight. The first
  * failure is kept and reported by out_commit(): writers need not look at each call.
+ *
+ * An output that was opened as a new one takes nobody's place: where anything has the name, be it a link
+ * that leads nowhere, it is not opened, and when something came there meanwhile it is not put there.
  */
 #ifndef CORE_OUT_H
 #define CORE_OUT_H
@@ -18,17 +21,30 @@
 
 #define OUT_BUFFER_BYTES ((size_t)256 << 10)
 
+enum {
+	OUT_NEW = 1, /* never in the place of what is there */
+	OUT_GZIP = 2, /* packed by zlib in gzip's form, as it is written */
+};
+
+struct out_zip;
+
 struct out {
 	struct os_file file;
 	char *path, *temp; /* temp is NULL when bytes go straight */
 	char *buffer;
 	size_t len;
 	struct err err;
-	uint64_t bytes;
+	uint64_t bytes; /* that were written to it, before they were packed */
+	struct out_zip *zip; /* NULL: as they are */
+	bool is_new;
 };
 
 /* Returns 0, -ERR_CREATE or -ERR_NOMEM; then nothing is open. */
 int out_open(struct out *out, const char *path, struct err *err);
+
+/* The same with flags of OUT_*. Also -ERR_EXISTS, of a new one whose name is taken; out_commit() returns
+ * that too, when it was taken since. */
+int out_open_as(struct out *out, const char *path, unsigned flags, struct err *err);
 
 void out_write(struct out *out, const void *bytes, size_t len);
 void out_text(struct out *out, const char *text);

@@ -1,4 +1,6 @@
 /* Comment lines of a dump: modules, and the notes of hsnap. */
+#include <stdio.h>
+
 #include "core/hex.h"
 #include "core/scanner.h"
 
@@ -47,17 +49,22 @@ static int get_census(const struct kv *pairs, const char *const names[3], struct
 	return rc;
 }
 
-/* What blocks without a stack add to the counts of the end mark. */
+/* What blocks without a stack add to the counts of the end mark, and what sums lack of the overhead. */
 static int count_stackless(struct dump_scanner *scanner)
 {
 	static const char *const names[] = {
 		"stackless-blocks", "stackless-requested", "stackless-overhead"};
+	uint64_t rest = 0;
 	struct census more;
 	int rc = get_census(&scanner->pairs, names, &more);
 
 	if (!rc)
-		census_add(&scanner->seen, &more);
-	return rc;
+		rc = kv_get_number(&scanner->pairs, "rest-overhead", 10, &rest);
+	if (rc)
+		return rc;
+	more.overhead_bytes += rest;
+	census_add(&scanner->seen, &more);
+	return 0;
 }
 
 static int check_end(struct dump_scanner *scanner, const char **detail)
@@ -124,6 +131,52 @@ static int note_line(struct dump_scanner *scanner, const struct scan_line *line)
 	return rc == -ERR_BAD_LINE ? scan_skip(scanner, detail) : rc;
 }
 
+/* Digits at *at, up to max bytes of them, which is moved behind them: how many. */
+static size_t take_digits(const char **at, const char *end, size_t max)
+{
+	const char *from = *at;
+
+	while (*at < end && (size_t)(*at - from) < max && **at >= '0' && **at <= '9')
+		++*at;
+	return (size_t)(*at - from);
+}
+
+/*
+ * "// UMDH: version 6.1.7650.0: Logtime 2011-08-08 20:39 - Machine=NAME - PID=4711": handed on as a note
+ * of the kind "umdh" with the time (of a clock on a wall, as if it were UTC) and the id. What differs
+ * from that form is but a comment.
+ */
+static int banner_line(struct dump_scanner *scanner, const struct scan_line *line)
+{
+	const char *end = line->text + line->len, *at = line->text, *time, *pid;
+	const char logtime[] = ": Logtime ", machine[] = " - PID=";
+	char pairs[80];
+	size_t digits;
+
+	if (!scanner->sink.note)
+		return 0;
+	while (at < end && !scan_starts(&(struct scan_line){at, (size_t)(end - at)}, logtime))
+		at++;
+	time = at + strlen(logtime);
+	if ((size_t)(end - at) < strlen(logtime) + strlen("0000-00-00 00:00"))
+		return 0;
+	while (at < end && !scan_starts(&(struct scan_line){at, (size_t)(end - at)}, machine))
+		at++;
+	if (at == end)
+		return 0;
+	pid = at += strlen(machine);
+	digits = take_digits(&at, end, 10);
+	while (at < end && *at == ' ')
+		at++;
+	if (!digits || at != end)
+		return 0;
+	snprintf(pairs, sizeof(pairs), " time=%.10sT%.5s:00Z id=%.*s", time, time + 11, (int)digits,
+		pid);
+	if (kv_parse(&scanner->pairs, pairs, strlen(pairs)))
+		return 0;
+	return scanner->sink.note(scanner->sink.ctx, "umdh", &scanner->pairs);
+}
+
 int scan_comment_line(struct dump_scanner *scanner, const struct scan_line *line)
 {
 	int rc;
@@ -132,6 +185,8 @@ int scan_comment_line(struct dump_scanner *scanner, const struct scan_line *line
 		rc = scan_is_dump(scanner);
 		return rc ? rc : note_line(scanner, line);
 	}
+	if (scan_starts(line, "// UMDH: version "))
+		return banner_line(scanner, line);
 	if (scan_starts(line, "// Loaded modules")) {
 		scanner->in_modules = true;
 		return scan_is_dump(scanner);

@@ -11,12 +11,14 @@ void stackset_init(struct stackset *set)
 {
 	*set = (struct stackset){.last = STACK_NONE};
 	arena_init(&set->arena);
+	u64map_init(&set->numbers);
 	table_init(&set->ids);
 }
 
 void stackset_release(struct stackset *set)
 {
 	free(set->stacks);
+	u64map_release(&set->numbers);
 	table_release(&set->ids);
 	arena_release(&set->arena);
 	stackset_init(set);
@@ -147,20 +149,56 @@ static int is_last(const struct stackset *set, const struct stack *wanted, size_
 	return id && !strncmp(id, wanted->id, id_len) && !id[id_len];
 }
 
+/* Whether an id is a number in upper case without leading zeros: no other id is the same one. */
+static bool is_number(const char *id, size_t len, uint64_t *number)
+{
+	uint64_t sum = 0;
+
+	if (!len || len > 16 || (*id == '0' && len > 1))
+		return false;
+	for (size_t i = 0; i < len; i++) {
+		if ((id[i] < '0' || id[i] > '9') && (id[i] < 'A' || id[i] > 'F'))
+			return false;
+		sum = sum << 4 | (uint64_t)(id[i] <= '9' ? id[i] - '0' : id[i] - 'A' + 10);
+	}
+	*number = sum;
+	return true;
+}
+
+static int first_by_number(struct stackset *set, uint64_t number, const struct stack *wanted,
+	size_t id_len, uint32_t *first)
+{
+	if (u64map_find(&set->numbers, number, first))
+		return 0;
+	if (add(set, wanted, id_len, first) || u64map_put(&set->numbers, number, first) < 0)
+		return -ERR_NOMEM;
+	return 0;
+}
+
+/* Finds or adds the first stack of an id. */
+static int first_of(
+	struct stackset *set, const struct stack *wanted, size_t id_len, uint32_t *first)
+{
+	uint64_t number, *known;
+
+	if (is_number(wanted->id, id_len, &number))
+		return first_by_number(set, number, wanted, id_len, first);
+	known = table_find(&set->ids, wanted->id, id_len);
+	if (known) {
+		*first = (uint32_t)*known;
+		return 0;
+	}
+	if (add(set, wanted, id_len, first) || table_add(&set->ids, wanted->id, id_len, *first))
+		return -ERR_NOMEM;
+	return 0;
+}
+
 static int put(struct stackset *set, const struct stack *wanted, size_t id_len, uint32_t *index)
 {
-	uint64_t *known;
-	uint32_t first;
+	uint32_t first = set->last;
 
-	if (is_last(set, wanted, id_len)) {
-		first = set->last;
-	} else if ((known = table_find(&set->ids, wanted->id, id_len))) {
-		first = (uint32_t)*known;
-	} else {
-		if (add(set, wanted, id_len, &first) ||
-			table_add(&set->ids, wanted->id, id_len, first))
-			return -ERR_NOMEM;
-	}
+	if (!is_last(set, wanted, id_len) && first_of(set, wanted, id_len, &first))
+		return -ERR_NOMEM;
 	set->last = first;
 	*index = first;
 	return wanted->frames ? choose(set, first, wanted, id_len, index) : 0;
@@ -187,4 +225,16 @@ int stackset_put(struct stackset *set, const struct stack *wanted, size_t id_len
 	rc = put(set, &tidy, id_len, index);
 	free(alias_at);
 	return rc;
+}
+
+void stackset_close(struct stackset *set, bool are_elsewhere)
+{
+	u64map_release(&set->numbers);
+	u64map_init(&set->numbers);
+	table_release(&set->ids);
+	table_init(&set->ids);
+	if (are_elsewhere) {
+		arena_release(&set->arena);
+		arena_init(&set->arena);
+	}
 }

@@ -14,6 +14,7 @@
 
 #include "core/arena.h"
 #include "core/table.h"
+#include "core/u64map.h"
 
 #define STACK_NONE UINT32_MAX
 
@@ -34,6 +35,8 @@ struct stack {
 
 struct stackset {
 	struct arena arena;
+	/* The first stack of each id: of those that are numbers as hsnap writes them, and of others. */
+	struct u64map numbers;
 	struct table ids;
 	struct stack *stacks;
 	size_t count, cap;
@@ -42,6 +45,10 @@ struct stackset {
 
 void stackset_init(struct stackset *set);
 void stackset_release(struct stackset *set);
+
+/* Gives back what only stackset_put() needs, which must not be called then; also the memory of ids,
+ * frames and candidates when the stacks were made to point elsewhere. */
+void stackset_close(struct stackset *set, bool are_elsewhere);
 
 /*
  * Finds or adds the stack that an entry of the dump names: by id alone when frames is NULL (the

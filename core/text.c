@@ -31,6 +31,16 @@ char *text_harmless(char *text)
 	return text;
 }
 
+const char *text_tail(const char *text, size_t max)
+{
+	size_t len = strlen(text);
+	const char *end = len > max ? text + len - max : text;
+
+	while (end > text && ((unsigned char)*end & 0xc0) == 0x80)
+		end++;
+	return end;
+}
+
 /* Sets the eighth bit of one of eight bytes when one of them is not from a blank to '~'. A carry or a
  * borrow comes only out of a byte that is found anyway. */
 static uint64_t suspects(const char *text)

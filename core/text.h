@@ -17,6 +17,9 @@ size_t text_obeyed(const char *text);
 /* The same of what must not stand in a file of text: also 1 for a byte that is no UTF-8. */
 size_t text_unfit(const char *text);
 
+/* The last bytes of text, max at most, from the beginning of a UTF-8 character on. */
+const char *text_tail(const char *text, size_t max);
+
 /* Whether text is ASCII without control characters, of which text_harmless() changes nothing. */
 bool text_is_plain(const char *text, size_t len);
 

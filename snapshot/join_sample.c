@@ -147,19 +147,18 @@ static int by_size(const void *a, const void *b)
 
 static int put_sum(struct snapshot *snapshot, const struct sampled *of, uint64_t count)
 {
+	const struct census all = {count, count * of->requested_bytes, count * of->overhead_bytes};
 	struct block_sum *sum;
 
 	if (of->stack == STACK_NONE) {
-		census_add(&snapshot->heaps[of->heap].stackless,
-			&(struct census){
-				count, count * of->requested_bytes, count * of->overhead_bytes});
+		census_add(&snapshot->heaps[of->heap].stackless, &all);
 		return 0;
 	}
 	sum = snapshot_add_sum(snapshot);
 	if (!sum)
 		return -ERR_NOMEM;
 	*sum = (struct block_sum){
-		count, of->requested_bytes, of->overhead_bytes, of->heap, of->stack};
+		all.block_count, all.requested_bytes, all.overhead_bytes, of->heap, of->stack};
 	return 0;
 }
 
@@ -191,7 +190,7 @@ static int put_sums(struct sampling *sampling)
 	return rc;
 }
 
-/* As the dump lists them. */
+/* As the dump lists them; of one stack in one heap, the larger blocks last. */
 static int by_heap(const void *a, const void *b)
 {
 	const struct block_sum *x = a, *y = b;
@@ -200,8 +199,11 @@ static int by_heap(const void *a, const void *b)
 	if (!order)
 		order = order_of(x->stack, y->stack);
 	if (!order)
-		order = order_of(x->requested_bytes, y->requested_bytes);
-	return order ? order : order_of(x->overhead_bytes, y->overhead_bytes);
+		order = order_of(
+			x->requested_bytes / x->block_count, y->requested_bytes / y->block_count);
+	return order ? order :
+		       order_of(x->overhead_bytes / x->block_count,
+			       y->overhead_bytes / y->block_count);
 }
 
 int join_sampled(struct snapshot *snapshot, const struct captured *captured)

@@ -6,9 +6,10 @@
 #include "symbolize/keep.h"
 #include "symbolize/symbolize.h"
 
+/* Most addresses have one name, and none many: no room is kept for more. */
 struct named {
 	struct symbol *list;
-	size_t count, cap;
+	size_t count;
 };
 
 struct symbol_names {
@@ -77,6 +78,7 @@ int symbol_names_note(struct symbol_names *names, const struct kv *pairs)
 	struct symbol symbol = {
 		.function = kv_get(pairs, "function"), .file = kv_get(pairs, "file")};
 	struct symbols kept;
+	struct symbol *list;
 	struct named *named;
 	uint64_t addr;
 	int rc;
@@ -89,8 +91,10 @@ int symbol_names_note(struct symbol_names *names, const struct kv *pairs)
 		return -ERR_NOMEM;
 	if (named->count == SYMBOL_CHAIN_MAX)
 		return -ERR_BAD_LINE;
-	if (array_grow((void **)&named->list, &named->cap, named->count, sizeof(*named->list)))
+	list = realloc(named->list, (named->count + 1) * sizeof(*list));
+	if (!list)
 		return -ERR_NOMEM;
+	named->list = list;
 	if (symbol.file && !*symbol.file)
 		symbol.file = NULL;
 	rc = symbols_keep(&names->texts, &symbol, 1, &kept);

@@ -16,9 +16,9 @@ my $exe = "$dir/$victim";
 copy("$samples/leak_steady.exe", $exe) or die "$exe: $!\n";
 
 subtest 'no such process' => \&no_such_process;
-subtest 'several processes of one name' => \&several;
-subtest 'no rights' => \&no_rights;
-subtest 'not traced' => \&not_traced;
+subtest 'practice 4: several processes of one name' => \&several;
+subtest 'practice 6: no rights' => \&no_rights;
+subtest 'practice 8: not traced' => \&not_traced;
 subtest 'ended' => \&ended;
 subtest '32-bit' => \&bits32;
 subtest 'programs that cannot be started' => \&cannot_start;

@@ -5,6 +5,7 @@ use strict;
 use warnings;
 use FindBin qw($Bin);
 use lib "$Bin/lib";
+use POSIX qw(strftime);
 use Test::More;
 use Hunt;
 use Images;
@@ -35,6 +36,15 @@ for my $twice ([qw(-p 1 -p 1)], [qw(-pn a -pn b)], ['-z', $image, '-z', $image],
 	refused([@$twice, '-f', "$dir/none.txt"], qr/-p, -pn and -z: wrong usage \(give one of them, once\)/, $what);
 	ok(!-e "$dir/none.txt", "$what: without a file");
 }
+# Words in the file's name: the process is what the dump in it says, the time that of the minidump's own
+# header (MINIDUMP_HEADER.TimeDateStamp, at 20).
+mkdir "$dir/named" or die;
+is(run([$hsnap, '-z', $image, '-f', "$dir/named/{name}-{pid}-{time}-{{.txt"])->{status}, 0, 'words in a name');
+my ($file) = files_in("$dir/named");
+my ($pid, $program) = slurp("$dir/named/$file") =~ m{^// hsnap: process id=(\d+) .*image="(?:[^"]*\\)?([^"\\]+)\.exe"}m;
+is($file, "$program-$pid-" . strftime('%Y%m%dT%H%M%SZ', gmtime unpack 'x20V', $bytes) . '-{.txt', 'stand for what they say');
+is(run([$hsnap, '-z', $image, '-f', "$dir/a{{b.txt"])->{status}, 0, 'two braces');
+ok(-s "$dir/a{b.txt", 'are one');
 done_testing;
 
 sub refused {

@@ -114,7 +114,7 @@ sub long_paths {
 
 sub out_patterns {
 	my $out = fresh_dir();
-	for my $wrong ('{nam}', '{', '{pid', 'a{}b') {
+	for my $wrong ('{nam}', '{', '{pid', 'a{}b', '{time}', '{pid}-{n}') {
 		check_error(traced_to("$out/$wrong", 'early'), 'hsnap', "OUT with $wrong", 'brace');
 	}
 	check_error(traced_to("$out/none/{name}", 'early'), 'hsnap', 'OUT in no folder', 'none');

@@ -34,6 +34,7 @@ subtest 'no rights' => \&no_rights;
 subtest 'an image nobody knows' => \&fresh;
 subtest 'flags that others set' => \&others;
 subtest 'a flag as text, with more in the key' => \&text_and_more;
+subtest 'practice 7: two at once' => \&two_at_once;
 is(exported(), $first, 'at the end the registry is as it was');
 is($stays->quit, 0, 'the first program ends');
 done_testing;
@@ -159,6 +160,29 @@ sub others {
 	check_ok(ust('on', $image), 'on again');
 	check_ok(ust('off', $image), 'off');
 	is(exported(), $before, 'what others set is there as it was');
+}
+
+# One switches it on and the other one off: whoever is the last, neither fails, and both views of the registry
+# say the same. Under Wine they are one key; tests/unit/test_ifeo.c has two.
+sub two_at_once {
+	my @wrong;
+	for my $round (1 .. 6) {
+		my @pids = map { Hunt::start([wine("$root/build/win64/hsnap.exe", 'ust', $_, $image)]) }
+		    $round % 2 ? qw(on off) : qw(off on);
+		my @statuses = map { Hunt::finish($_) } @pids;
+		my @views = map { flag_in($_) } 64, 32;
+		push @wrong, "round $round: statuses @statuses, flags @views"
+		    if grep({ $_ } @statuses) || $views[0] ne $views[1] || $views[0] !~ /^(?:none|0x1000)$/;
+	}
+	is_deeply(\@wrong, [], 'both views agree, and have the flag or no flag');
+	check_ok(ust('off', $image), 'off');
+	is(exported(), $first, 'and nothing is left');
+}
+
+sub flag_in {
+	my ($bits) = @_;
+	my $out = run([wine('reg', 'query', $key, '/v', 'GlobalFlag', "/reg:$bits")])->{out};
+	return $out =~ /GlobalFlag\s+REG_DWORD\s+(\S+)/ ? $1 : 'none';
 }
 
 sub text_and_more {

@@ -16,6 +16,11 @@ int command_ust(int argc, char **argv);
 int command_os(int argc, char **argv);
 int command_ps(int argc, char **argv);
 int command_doctor(int argc, char **argv);
+int command_schedule(int argc, char **argv);
+int command_watch(int argc, char **argv);
+
+/* hsnap without a command; argv[0] is hsnap's. help prints that of all commands. */
+int command_snapshot(int argc, char **argv, void (*help)(FILE *to));
 
 /* Each prints how it is used, and its options. */
 void command_run_help(FILE *to);
@@ -25,18 +30,38 @@ void command_ust_help(FILE *to);
 void command_os_help(FILE *to);
 void command_ps_help(FILE *to);
 void command_doctor_help(FILE *to);
+void command_schedule_help(FILE *to);
+void command_watch_help(FILE *to);
+void command_snapshot_help(FILE *to);
 
 /* Prints an error as a line of hsnap's; returns the exit status for it. */
 int command_fail(const struct err *err);
 
+/* A pid as people write it: 0 or -ERR_USAGE. */
+int command_pid_parse(const char *text, uint32_t *pid, struct err *err);
+
 struct take {
 	struct capture_options options;
 	bool is_verbose; /* say on standard error what was found */
+	bool by_stack; /* one line for each stack and heap instead of one for each block */
+	bool is_packed; /* the file, by gzip; whoever calls names it */
+	bool is_new; /* -ERR_EXISTS instead of another file in the place of one */
+	void (*warn)(void *ctx,
+		const char *line); /* says what the dump lacks; NULL: on standard error */
+	void *warn_ctx;
+};
+
+/* What was written. */
+struct taken {
+	uint64_t block_count, requested_bytes; /* without address space that is only reserved */
+	int64_t held_ms;
 };
 
 /* Takes a snapshot of an open target and writes it to path (NULL: standard output). Warnings go to
- * standard error. On an interrupt meanwhile the target is let go. 0, or an error. */
-int take(const struct take *take, struct target *target, const char *path, struct err *err);
+ * standard error. On an interrupt meanwhile the target is let go. taken may be NULL. 0, or an
+ * error. */
+int take(const struct take *take, struct target *target, const char *path, struct taken *taken,
+	struct err *err);
 
 /* To be called once before take(). */
 void take_guard_interrupts(void);

@@ -94,12 +94,6 @@ void command_doctor_help(FILE *to)
 		"hsnap doctor, on Windows: finds out whether hsnap reads this system rightly\n");
 }
 
-int process_by_name(const char *name, uint32_t *pid, struct err *err)
-{
-	(void)pid;
-	return err_set(err, ERR_PLATFORM, name, NULL);
-}
-
 int target_open_live(struct target *target, uint32_t pid, struct err *err)
 {
 	(void)target;

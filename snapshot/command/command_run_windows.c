@@ -4,7 +4,7 @@
 #include "core/out.h"
 #include "snapshot/command/command.h"
 #include "snapshot/command/table_options.h"
-#include "snapshot/control/out_pattern.h"
+#include "snapshot/series/file_pattern.h"
 #include "snapshot/control/run_windows.h"
 
 enum {
@@ -43,18 +43,22 @@ void command_run_help(FILE *to)
 /* Whether files can be written: better known before the program runs than after. */
 static int check_output(const struct run *request, struct err *err)
 {
-	bool has_pid;
+	const struct file_names names = {.program = request->argv[0], .pid = (uint32_t)os_pid()};
+	unsigned words = 0;
 	struct buf path;
 	struct out out;
-	int rc = out_pattern_check(request->at_exit, &has_pid, err);
+	int rc = file_pattern_check(request->at_exit, &words, err);
 
-	if (!rc && request->with_children && !has_pid)
+	if (!rc && words & (PATTERN_TIME | PATTERN_NUMBER))
+		rc = err_set(err, ERR_USAGE, request->at_exit,
+			"a process ends once: it knows {name}, {pid}, and {{ for a brace");
+	if (!rc && request->with_children && !(words & PATTERN_PID))
 		rc = err_set(err, ERR_USAGE, request->at_exit,
 			"with --children each process needs a file of its own: put {pid} into it");
 	if (rc)
 		return rc;
 	buf_init(&path);
-	if (out_pattern_add(&path, request->at_exit, request->argv[0], (uint32_t)os_pid()))
+	if (file_pattern_add(&path, request->at_exit, &names))
 		rc = err_set(err, ERR_NOMEM, request->at_exit, NULL);
 	else if (!(rc = out_open(&out, path.data, err)))
 		out_abort(&out);
@@ -66,7 +70,7 @@ static struct take at_exit;
 
 static int snapshot_at_exit(struct target *target, const char *path, struct err *err)
 {
-	return take(&at_exit, target, path, err);
+	return take(&at_exit, target, path, NULL, err);
 }
 
 /* Takes one option: 0, or an error. */

@@ -3,6 +3,7 @@
 
 #include "core/dump.h"
 #include "core/text.h"
+#include "snapshot/by_stack.h"
 #include "snapshot/command/command.h"
 
 /* The target that an interrupt has to let go; one at a time. */
@@ -29,12 +30,16 @@ static const char *how_read(const struct target *target)
 }
 
 /* It may hold what a file or a module is called. */
-static void print_warning(const struct target *target, const char *warning)
+static void say_warning(const struct take *take, const struct target *target, const char *warning)
 {
 	char text[1600];
 
-	snprintf(text, sizeof(text), "hsnap: %s: warning: %s", target->name, warning);
-	fprintf(stderr, "%s\n", text_harmless(text));
+	snprintf(text, sizeof(text), "%s: warning: %s", target->name, warning);
+	text_harmless(text);
+	if (take->warn)
+		take->warn(take->warn_ctx, text);
+	else
+		fprintf(stderr, "hsnap: %s\n", text);
 }
 
 /* What is only reserved is address space, and no memory. */
@@ -113,13 +118,23 @@ static int check_heaps(
 	return err_set(err, ERR_NO_HEAPS, target->name, "what there is was written");
 }
 
-int take(const struct take *take, struct target *target, const char *path, struct err *err)
+static struct taken sum_up(const struct snapshot *snapshot, const struct capture_stats *stats)
+{
+	struct census total = snapshot_total(snapshot);
+
+	return (struct taken){total.block_count, total.requested_bytes - reserved_bytes(snapshot),
+		stats->held_ms};
+}
+
+int take(const struct take *take, struct target *target, const char *path, struct taken *taken,
+	struct err *err)
 {
 	struct capture_stats stats = {0};
 	struct written written = {0};
 	struct snapshot snapshot;
 	struct out out;
-	int rc = out_open(&out, path, err);
+	int rc = out_open_as(
+		&out, path, (take->is_new ? OUT_NEW : 0) | (take->is_packed ? OUT_GZIP : 0), err);
 
 	if (rc)
 		return rc;
@@ -127,6 +142,8 @@ int take(const struct take *take, struct target *target, const char *path, struc
 	held = target;
 	rc = capture(target, &take->options, &snapshot, &stats, err);
 	held = NULL;
+	if (!rc && take->by_stack && by_stack(&snapshot))
+		rc = err_set(err, ERR_NOMEM, target->name, NULL);
 	if (rc) {
 		out_abort(&out);
 	} else {
@@ -134,9 +151,11 @@ int take(const struct take *take, struct target *target, const char *path, struc
 		rc = out_commit(&out, err);
 	}
 	for (size_t i = 0; !rc && i < snapshot.warning_count; i++)
-		print_warning(target, snapshot.warnings[i]);
+		say_warning(take, target, snapshot.warnings[i]);
 	if (!rc && take->is_verbose)
 		report(&snapshot, target, &stats, &written);
+	if (!rc && taken)
+		*taken = sum_up(&snapshot, &stats);
 	if (!rc)
 		rc = check_heaps(target, &snapshot, err);
 	snapshot_release(&snapshot);

@@ -31,18 +31,29 @@ static int add_quoted(struct buf *line, const char *arg)
 	return rc;
 }
 
+static int add_blank(struct buf *line)
+{
+	return line->len ? buf_add_text(line, " ") : 0;
+}
+
 int command_line_add(struct buf *line, const char *const *argv)
 {
 	int rc = 0;
 
 	for (; *argv && !rc; argv++) {
-		if (line->len)
-			rc = buf_add_text(line, " ");
+		rc = add_blank(line);
 		if (!rc)
 			rc = !**argv || strpbrk(*argv, " \t\n\v\"") ? add_quoted(line, *argv) :
 								      buf_add_text(line, *argv);
 	}
 	return rc;
+}
+
+int command_line_add_quoted(struct buf *line, const char *arg)
+{
+	int rc = add_blank(line);
+
+	return rc ? rc : add_quoted(line, arg);
 }
 
 const wchar_t *command_line_rest(const wchar_t *line)

@@ -14,6 +14,9 @@
  */
 int command_line_add(struct buf *line, const char *const *argv);
 
+/* The same for one argument, which stands in quotes even where it could do without. */
+int command_line_add_quoted(struct buf *line, const char *arg);
+
 /* What follows the first word of a line, by the rule for programs: a quote ends with the next one. */
 const wchar_t *command_line_rest(const wchar_t *line);
 

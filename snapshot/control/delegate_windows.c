@@ -3,10 +3,10 @@
 #include <stdlib.h>
 #include <windows.h>
 
-#include "core/utf_windows.h"
 #include "snapshot/control/command_line.h"
 #include "snapshot/control/program_windows.h"
 #include "snapshot/control/spawn_windows.h"
+#include "snapshot/control/start_fail_windows.h"
 
 static BOOL WINAPI leave_to_child(DWORD type)
 {
@@ -36,15 +36,13 @@ static int start(const char *name, const wchar_t *image, struct spawn *spawn, st
 {
 	struct spawn_request request = {
 		.image = image, .command = same_arguments(), .flags = CREATE_SUSPENDED};
-	char text[300];
 	int rc = 0;
 
 	if (!request.command)
 		return err_set(err, ERR_NOMEM, name, NULL);
 	spawn_pass_streams(&request.startup);
 	if (!spawn_start(spawn, &request))
-		rc = err_set(err, ERR_START, HSNAP_32, "%s",
-			windows_error(GetLastError(), text, sizeof(text)));
+		rc = start_fail(GetLastError(), HSNAP_32, err);
 	free(request.command);
 	return rc;
 }

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "core/text.h"
-#include "snapshot/control/out_pattern.h"
+#include "snapshot/series/file_pattern.h"
 #include "snapshot/live/nt_windows.h"
 #include "snapshot/live/open_windows.h"
 
@@ -73,11 +73,12 @@ static void warn(struct family *family, const char *name, const char *what, cons
 static int take_snapshot(struct family *family, struct traced *traced, struct err *err)
 {
 	struct target *target = &traced->target;
+	const struct file_names names = {.program = target->image, .pid = target->pid};
 	struct buf path;
 	int rc;
 
 	buf_init(&path);
-	rc = out_pattern_add(&path, family->run->at_exit, target->image, target->pid);
+	rc = file_pattern_add(&path, family->run->at_exit, &names);
 	if (rc)
 		return err_set(err, ERR_NOMEM, traced->name, NULL);
 	EnterCriticalSection(&family->turn);

@@ -9,6 +9,7 @@
 #include "snapshot/control/family_windows.h"
 #include "snapshot/control/program_windows.h"
 #include "snapshot/control/spawn_windows.h"
+#include "snapshot/control/start_fail_windows.h"
 
 /* COM keeps freed strings for the next ones, with the stacks of those before them, unless this is set;
  * "Debugging memory leaks", Microsoft Learn. */
@@ -36,7 +37,6 @@ static int create(const struct run *run, struct spawn *spawn, const wchar_t *pat
 {
 	struct spawn_request request = {
 		.command = command_line(run->argv), .flags = CREATE_SUSPENDED};
-	char text[300];
 	int rc = 0;
 
 	if (!request.command)
@@ -46,8 +46,7 @@ static int create(const struct run *run, struct spawn *spawn, const wchar_t *pat
 		request.image = path;
 	spawn_pass_streams(&request.startup);
 	if (!spawn_start(spawn, &request))
-		rc = err_set(err, ERR_START, run->argv[0], "%s",
-			windows_error(GetLastError(), text, sizeof(text)));
+		rc = start_fail(GetLastError(), run->argv[0], err);
 	free(request.command);
 	return rc;
 }

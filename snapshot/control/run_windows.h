@@ -12,7 +12,7 @@
 
 struct run {
 	const char *const *argv; /* the program and its arguments, NULL-terminated */
-	/* Where the snapshot at the end goes: as out_pattern_check() wants it. NULL: none is taken. */
+	/* Where the snapshot at the end goes: as file_pattern_check() wants it. NULL: none is taken. */
 	const char *at_exit;
 	uint64_t limit_bytes; /* for the tracer's tables */
 	uint64_t sample_bytes; /* 0: every block is recorded */

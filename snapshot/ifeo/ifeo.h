@@ -59,6 +59,9 @@ struct ifeo_image {
 };
 
 struct ifeo_calls {
+	/* Keeps other hsnaps from changing anything until unlock(held): 0 or an error. */
+	int (*lock)(void *ctx, const char *name, void **held, struct err *err);
+	void (*unlock)(void *ctx, void *held);
 	/* Each returns 0 or an error. */
 	int (*read)(void *ctx, enum ifeo_view view, const char *name, struct ifeo_image *image,
 		struct err *err);
@@ -96,7 +99,7 @@ bool ifeo_has_ust(const struct ifeo_image *image);
 int ifeo_plan(const struct ifeo_image *before, const struct ifeo_change *change,
 	struct ifeo_image *after, const char *name, struct err *err);
 
-/* Makes the change in all views. On an error all are as before, or the error says which one is not. */
+/* Makes the change in all views, under the lock. On an error all are as before, or the error says which one is not. */
 int ifeo_apply(const struct ifeo_calls *calls, const char *name, const struct ifeo_change *change,
 	struct err *err);
 

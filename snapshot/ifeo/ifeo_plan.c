@@ -277,7 +277,7 @@ static int fail(const struct ifeo_calls *calls, const char *name, const struct s
 	return rc;
 }
 
-int ifeo_apply(const struct ifeo_calls *calls, const char *name, const struct ifeo_change *change,
+static int apply(const struct ifeo_calls *calls, const char *name, const struct ifeo_change *change,
 	struct err *err)
 {
 	int views = calls->is_one(calls->ctx) ? 1 : IFEO_VIEWS, rc = 0;
@@ -294,5 +294,19 @@ int ifeo_apply(const struct ifeo_calls *calls, const char *name, const struct if
 		if (rc)
 			return fail(calls, name, steps, view, rc, err);
 	}
+	return rc;
+}
+
+/* What one reads in a view must still be there when it writes, or the views end up different. */
+int ifeo_apply(const struct ifeo_calls *calls, const char *name, const struct ifeo_change *change,
+	struct err *err)
+{
+	void *held = NULL;
+	int rc = calls->lock(calls->ctx, name, &held, err);
+
+	if (rc)
+		return rc;
+	rc = apply(calls, name, change, err);
+	calls->unlock(calls->ctx, held);
 	return rc;
 }

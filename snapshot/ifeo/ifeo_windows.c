@@ -11,6 +11,7 @@
 #include "core/utf_windows.h"
 
 #define ROOT L"SOFTWARE\\Microsoft\\Windows NT\\CurrentVersion\\Image File Execution Options"
+#define LOCK_MS 10000
 #define KEY_NAME_UNITS 256 /* of a key, with its end */
 #define PATH_UNITS (sizeof(ROOT) / sizeof(wchar_t) + 1 + KEY_NAME_UNITS)
 
@@ -241,9 +242,35 @@ static bool registry_is_one(void *ctx)
 	       !memcmp(one.info.name, other.info.name, one.info.bytes);
 }
 
+/* One for the whole machine. Who may not even ask for it, since an administrator has it, may change nothing
+ * either, which the registry says better. One that died with it has left what off puts right. */
+static int registry_lock(void *ctx, const char *name, void **held, struct err *err)
+{
+	HANDLE mutex = CreateMutexW(NULL, FALSE, L"Global\\hsnap-ust");
+
+	(void)ctx;
+	if (mutex && WaitForSingleObject(mutex, LOCK_MS) == WAIT_TIMEOUT) {
+		CloseHandle(mutex);
+		return err_set(err, ERR_BUSY, name, "another hsnap changes flags of images");
+	}
+	*held = mutex;
+	return 0;
+}
+
+static void registry_unlock(void *ctx, void *held)
+{
+	(void)ctx;
+	if (!held)
+		return;
+	ReleaseMutex(held);
+	CloseHandle(held);
+}
+
 struct ifeo_calls ifeo_registry(void)
 {
-	return (struct ifeo_calls){.read = registry_read,
+	return (struct ifeo_calls){.lock = registry_lock,
+		.unlock = registry_unlock,
+		.read = registry_read,
 		.write = registry_write,
 		.make = registry_make,
 		.remove = registry_remove,

@@ -5,7 +5,7 @@
 #include "snapshot/ifeo/ifeo.h"
 
 /* Calls for the registry of this machine. Errors are -ERR_ADMIN (no right to change it), -ERR_SYSTEM,
- * -ERR_NOMEM. */
+ * -ERR_BUSY (another hsnap is at it for seconds), -ERR_NOMEM. */
 struct ifeo_calls ifeo_registry(void);
 
 /* The names of all images that have ust on in some view, each once and in order, in *names, an array

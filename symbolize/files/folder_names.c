@@ -5,8 +5,8 @@
 #include <string.h>
 
 #include "core/arena.h"
+#include "core/folder.h"
 #include "core/table.h"
-#include "symbolize/files/folder_list.h"
 
 #define IS_WHOLE (UINT64_C(1) << 63) /* set in a folder's number: all its names are kept */
 
@@ -65,9 +65,10 @@ struct reading {
 };
 
 /* 1 when no more names may be kept. */
-static int keep_name(void *ctx, const char *name)
+static int keep_name(void *ctx, const struct folder_entry *entry)
 {
 	const struct reading *reading = ctx;
+	const char *name = entry->name;
 	struct folder_names *names = reading->names;
 	int rc = make_key(names, reading->folder, name);
 	uint64_t *known = rc ? NULL : table_find(&names->names, names->key.data, names->key.len);
@@ -92,7 +93,7 @@ static int keep_name(void *ctx, const char *name)
 static int read_folder(struct folder_names *names, const char *path, uint64_t folder)
 {
 	struct reading reading = {names, folder};
-	int rc = folder_list(path, keep_name, &reading);
+	int rc = folder_each(path, FOLDER_NAMES, keep_name, &reading, NULL);
 
 	return rc == -ERR_NOMEM ? rc : !rc;
 }

@@ -89,6 +89,9 @@ sub finish {
 	return $status;
 }
 
+# Somebody else has waited for it.
+sub forget { delete $running{ $_[0] } }
+
 # Runs a command to its end: its status (128 + signal when it was killed; 124
 # when the time was over), what it wrote, and the seconds it took.
 #

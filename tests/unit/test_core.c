@@ -307,6 +307,18 @@ static void options_in_every_spelling(void **state)
 	MEANS("1=12", "--pid=12");
 }
 
+static void the_end_of_a_text_begins_with_a_character(void **state)
+{
+	(void)state;
+	assert_string_equal(text_tail("abc", 3), "abc");
+	assert_string_equal(text_tail("abc", 2), "bc");
+	assert_string_equal(text_tail("abc", 0), "");
+	assert_string_equal(text_tail("", 5), "");
+	assert_string_equal(text_tail("a\xc3\xa4z", 3), "\xc3\xa4z");
+	assert_string_equal(text_tail("a\xc3\xa4z", 2), "z");
+	assert_string_equal(text_tail("\xf0\x9f\x98\x80", 3), "");
+}
+
 static void options_of_umdh(void **state)
 {
 	(void)state;
@@ -428,6 +440,7 @@ int main(void)
 		cmocka_unit_test(options_in_every_spelling),
 		cmocka_unit_test(long_names_behind_one_dash),
 		cmocka_unit_test(texts_are_harmless_on_a_terminal),
+		cmocka_unit_test(the_end_of_a_text_begins_with_a_character),
 		cmocka_unit_test(options_of_umdh),
 		cmocka_unit_test(options_and_arguments),
 		cmocka_unit_test(options_that_are_wrong),

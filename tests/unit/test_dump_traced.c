@@ -43,8 +43,8 @@ static void make(struct snapshot *snapshot)
 		.stackless = {1, 2, 3}};
 	*snapshot_add_heap(snapshot) = (struct heap){.addr = HEAP_RESERVED, .kind = "reserved"};
 	*snapshot_add_sum(snapshot) =
-		(struct block_sum){20, 0x428, 0x10, 0, put_stack(snapshot, "2A")};
-	*snapshot_add_sum(snapshot) = (struct block_sum){3, 0, 8, 0, put_stack(snapshot, "2B")};
+		(struct block_sum){20, 20 * 0x428, 20 * 0x10, 0, put_stack(snapshot, "2A")};
+	*snapshot_add_sum(snapshot) = (struct block_sum){3, 0, 3 * 8, 0, put_stack(snapshot, "2B")};
 	*snapshot_add_block(snapshot) =
 		(struct block){0x50000, 0x10000, 0, 1, put_stack(snapshot, "2A")};
 }

@@ -36,10 +36,36 @@ struct registry {
 	int fail_at; /* the call that fails, from 1; 0: none */
 	bool stays_broken; /* and all after it */
 	int calls, changes;
+	bool is_locked, is_busy;
+	int locks;
 };
+
+static int fake_lock(void *ctx, const char *name, void **held, struct err *err)
+{
+	struct registry *registry = ctx;
+
+	assert_string_equal(name, NAME);
+	assert_false(registry->is_locked);
+	if (registry->is_busy)
+		return err_set(err, ERR_BUSY, name, NULL);
+	registry->is_locked = true;
+	registry->locks++;
+	*held = registry;
+	return 0;
+}
+
+static void fake_unlock(void *ctx, void *held)
+{
+	struct registry *registry = ctx;
+
+	assert_ptr_equal(held, registry);
+	assert_true(registry->is_locked);
+	registry->is_locked = false;
+}
 
 static bool is_failing(struct registry *registry)
 {
+	assert_true(registry->is_locked);
 	registry->calls++;
 	return registry->fail_at &&
 	       (registry->calls == registry->fail_at ||
@@ -107,15 +133,19 @@ static bool fake_is_one(void *ctx)
 
 static int apply(struct registry *registry, bool on, uint32_t db_mb, struct err *err)
 {
-	const struct ifeo_calls calls = {.read = fake_read,
+	const struct ifeo_calls calls = {.lock = fake_lock,
+		.unlock = fake_unlock,
+		.read = fake_read,
 		.write = fake_write,
 		.make = fake_make,
 		.remove = fake_remove,
 		.is_one = fake_is_one,
 		.ctx = registry};
 	const struct ifeo_change change = {.on = on, .db_mb = db_mb};
+	int rc = ifeo_apply(&calls, NAME, &change, err);
 
-	return ifeo_apply(&calls, NAME, &change, err);
+	assert_false(registry->is_locked);
+	return rc;
 }
 
 static bool same_image(const struct ifeo_image *a, const struct ifeo_image *b)
@@ -387,9 +417,28 @@ static void what_cannot_be_taken_back_is_said(void **state)
 	assert_non_null(strstr(err.detail, "32-bit view could not be put back"));
 }
 
+/* Every call above is under the lock, and it is let go after every error. */
+static void practice_7_nothing_is_touched_while_another_one_is_at_it(void **state)
+{
+	struct registry registry = {0}, before = registry;
+	struct err err = {0};
+
+	(void)state;
+	registry.is_busy = true;
+	assert_int_equal(apply(&registry, true, 0, &err), -ERR_BUSY);
+	assert_int_equal(err.code, ERR_BUSY);
+	assert_int_equal(registry.calls, 0);
+	assert_as(&registry, &before);
+	registry.is_busy = false;
+	assert_int_equal(apply(&registry, true, 0, &err), 0);
+	assert_int_equal(registry.locks, 1);
+	assert_true(registry.calls > 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(practice_7_nothing_is_touched_while_another_one_is_at_it),
 		cmocka_unit_test(what_may_be_ust_is_never_passed_by),
 		cmocka_unit_test(on_sets_the_bit_and_keeps_the_others),
 		cmocka_unit_test(off_puts_back_exactly_what_was_there),

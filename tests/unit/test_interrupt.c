@@ -80,12 +80,76 @@ static void test_only_an_interrupt_is_held_back(void **state)
 	assert_true(called);
 }
 
+/* The status of a process that is sent a SIGINT from outside while it waits for very long, or for a pipe
+ * that its sender writes to instead: 3 for the interrupt, 4 for the pipe. */
+static int status_of_wait(bool is_interrupt)
+{
+	int status, told[2];
+	char byte;
+	pid_t pid;
+
+	assert_int_equal(pipe(ends), 0);
+	assert_int_equal(pipe(told), 0);
+	pid = fork();
+	assert_true(pid >= 0);
+	if (!pid) {
+		intptr_t handle = told[0];
+
+		signal(SIGINT, SIG_DFL); /* whoever runs this may have it ignored */
+		os_on_interrupt(say_called);
+		os_hold_interrupt(true);
+		say_called();
+		os_wait(INT64_MAX, &handle, 1);
+		_exit(os_was_interrupted() ? 3 : read(told[0], &byte, 1) == 1 ? 4 : 5);
+	}
+	assert_int_equal(read(ends[0], &byte, 1), 1);
+	if (is_interrupt)
+		assert_int_equal(kill(pid, SIGINT), 0);
+	else
+		assert_int_equal(write(told[1], "!", 1), 1);
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	for (size_t i = 0; i < 2; i++) {
+		close(ends[i]);
+		close(told[i]);
+	}
+	assert_true(WIFEXITED(status));
+	return WEXITSTATUS(status);
+}
+
+static void test_a_wait_is_ended_by_an_interrupt(void **state)
+{
+	(void)state;
+	assert_int_equal(status_of_wait(true), 3);
+}
+
+static void test_a_wait_is_ended_by_what_is_waited_for(void **state)
+{
+	(void)state;
+	assert_int_equal(status_of_wait(false), 4);
+}
+
+static void test_a_wait_until_then_is_none(void **state)
+{
+	int64_t from = os_clock_ms();
+
+	(void)state;
+	os_wait(from, NULL, 0);
+	os_wait(INT64_MIN + 1, NULL, 0);
+	do
+		os_wait(from + 20, NULL, 0);
+	while (os_clock_ms() < from + 20);
+	assert_true(os_clock_ms() - from >= 20);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_signals_end_the_process_in_order),
 		cmocka_unit_test(test_what_was_ignored_stays_so),
 		cmocka_unit_test(test_only_an_interrupt_is_held_back),
+		cmocka_unit_test(test_a_wait_is_ended_by_an_interrupt),
+		cmocka_unit_test(test_a_wait_is_ended_by_what_is_waited_for),
+		cmocka_unit_test(test_a_wait_until_then_is_none),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -309,9 +309,11 @@ static void estimates_add_up_to_what_was_recorded_scaled(void **state)
 		const struct block_sum *sum = &scene->snapshot.sums[i];
 
 		assert_true(sum->block_count > 0);
-		assert_int_equal(sum->overhead_bytes, 8 + sum->requested_bytes % 8);
+		assert_int_equal(sum->requested_bytes % sum->block_count, 0);
+		assert_int_equal(sum->overhead_bytes,
+			sum->block_count * (8 + sum->requested_bytes / sum->block_count % 8));
 		got_count += sum->block_count;
-		got_bytes += sum->block_count * sum->requested_bytes;
+		got_bytes += sum->requested_bytes;
 	}
 	assert_true((double)got_count > count - 0.51 && (double)got_count < count + 0.51);
 	assert_true((double)got_bytes > bytes - 0.51 * (double)largest);
@@ -356,7 +358,8 @@ static void of_a_sample_what_has_no_stack_is_scaled_too(void **state)
 		scene->snapshot.sums[0].block_count + heap_at(scene, HEAP)->stackless.block_count,
 		2101);
 	assert_true(heap_at(scene, HEAP)->stackless.block_count - 100 <= 1);
-	assert_int_equal(scene->snapshot.sums[0].requested_bytes, 50);
+	assert_int_equal(
+		scene->snapshot.sums[0].requested_bytes, 50 * scene->snapshot.sums[0].block_count);
 	assert_int_equal(scene->snapshot.sums[0].overhead_bytes, 0);
 	assert_false(heap_at(scene, UNWALKED)->has_exact);
 }

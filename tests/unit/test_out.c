@@ -1,92 +1,14 @@
 /* core/out: output is there completely or not at all. */
-#define _XOPEN_SOURCE 700 /* P_tmpdir */
-#include <dirent.h>
+#define _XOPEN_SOURCE 700 /* mkdtemp() */
+#include "tests/unit/test_out.h"
+
 #include <fcntl.h>
 #include <inttypes.h>
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
-#include <unistd.h>
-
-#include <cmocka.h>
 
 #include "core/out.h"
-
-/* A folder for each test, and the path in it that most of them use. */
-static char folder[200], path[256];
-
-static int make_folder(void **state)
-{
-	const char *base = getenv("TMPDIR");
-
-	(void)state;
-	snprintf(folder, sizeof(folder), "%s/test_out.XXXXXX", base ? base : P_tmpdir);
-	if (!mkdtemp(folder))
-		return -1;
-	snprintf(path, sizeof(path), "%s/out.txt", folder);
-	return 0;
-}
-
-static unsigned count_files(void)
-{
-	DIR *dir = opendir(folder);
-	unsigned count = 0;
-
-	assert_non_null(dir);
-	while (readdir(dir))
-		count++;
-	closedir(dir);
-	return count - 2;
-}
-
-static int remove_folder(void **state)
-{
-	(void)state;
-	unlink(path);
-	return rmdir(folder); /* fails when something was left */
-}
-
-static void spew(const char *text)
-{
-	FILE *file = fopen(path, "wb");
-
-	assert_non_null(file);
-	assert_true(fputs(text, file) >= 0);
-	assert_int_equal(fclose(file), 0);
-}
-
-static char *slurp(size_t *len)
-{
-	FILE *file = fopen(path, "rb");
-	char *text;
-
-	assert_non_null(file);
-	assert_int_equal(fseek(file, 0, SEEK_END), 0);
-	*len = (size_t)ftell(file);
-	rewind(file);
-	text = calloc(1, *len + 1);
-	assert_non_null(text);
-	assert_int_equal(fread(text, 1, *len, file), *len);
-	assert_int_equal(fclose(file), 0);
-	return text;
-}
-
-static void assert_file_is(const char *wanted)
-{
-	size_t len;
-	char *text = slurp(&len);
-
-	assert_string_equal(text, wanted);
-	assert_int_equal(len, strlen(wanted));
-	free(text);
-}
 
 static void commit_replaces_the_old_file_at_once(void **state)
 {
@@ -343,8 +265,6 @@ static void a_limit_on_size_leaves_the_old_file(void **state)
 	assert_file_is("old\n");
 	assert_int_equal(count_files(), 1);
 }
-
-#define CASE(test) cmocka_unit_test_setup_teardown(test, make_folder, remove_folder)
 
 int main(void)
 {

@@ -1,0 +1,45 @@
+#include "core/append.h"
+
+/* Whether the last line of the file has its end. */
+static bool is_whole(struct os_file *file, uint64_t size)
+{
+	char last;
+
+	return !size || os_read_at(file, size - 1, &last, 1) || last == '\n';
+}
+
+/* Behind what is there. */
+static int add(struct os_file *file, uint64_t size, const char *path, const char *line, size_t len,
+	struct err *err)
+{
+	int rc = is_whole(file, size) ? 0 : os_write(file, "\n", 1, path, err);
+
+	return rc ? rc : os_write(file, line, len, path, err);
+}
+
+int append_line(const char *path, const char *line, size_t len, uint64_t limit_bytes,
+	const char *aside, struct err *err)
+{
+	struct os_file file, full;
+	uint64_t size;
+	int rc = append_open(&file, path, err);
+
+	if (rc)
+		return rc;
+	size = os_size(&file);
+	if (len && size && len + 1 > limit_bytes - (size < limit_bytes ? size : limit_bytes)) {
+		/* The lock of the old file is held until the new one is there. */
+		full = file;
+		rc = os_replace(path, aside, err);
+		if (!rc)
+			rc = append_open(&file, path, err);
+		os_close(&full);
+		if (rc)
+			return rc;
+		size = os_size(&file);
+	}
+	if (len)
+		rc = add(&file, size, path, line, len, err);
+	os_close(&file);
+	return rc;
+}

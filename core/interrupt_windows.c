@@ -1,0 +1,63 @@
+#include <windows.h>
+
+#include "core/os.h"
+
+static void (*interrupt_handler)(void);
+
+static volatile LONG interrupt_held, interrupt_seen;
+/* Set from the first interrupt on that was held back; NULL: none can be. */
+static HANDLE waker;
+
+/* On a thread of its own. */
+static BOOL WINAPI on_control(DWORD type)
+{
+	if (type == CTRL_C_EVENT && interrupt_held &&
+		!InterlockedCompareExchange(&interrupt_seen, 1, 0)) {
+		SetEvent(waker);
+		return TRUE;
+	}
+	if (interrupt_handler)
+		interrupt_handler();
+	TerminateProcess(GetCurrentProcess(), 2);
+	return TRUE;
+}
+
+void os_on_interrupt(void (*handler)(void))
+{
+	interrupt_handler = handler;
+	SetConsoleCtrlHandler(on_control, TRUE);
+}
+
+void os_hold_interrupt(bool is_held)
+{
+	if (is_held && !waker)
+		waker = CreateEventW(NULL, TRUE, FALSE, NULL);
+	InterlockedExchange(&interrupt_held, is_held && waker);
+}
+
+bool os_was_interrupted(void)
+{
+	return interrupt_seen;
+}
+
+int64_t os_clock_ms(void)
+{
+	return (int64_t)GetTickCount64();
+}
+
+void os_wait(int64_t until_ms, const intptr_t *handles, size_t count)
+{
+	HANDLE all[OS_WAIT_MAX + 1];
+	int64_t now = os_clock_ms();
+	DWORD used = 0, ms;
+
+	if (until_ms <= now || interrupt_seen)
+		return;
+	ms = (DWORD)(until_ms - now < OS_WAIT_MS ? until_ms - now : OS_WAIT_MS);
+	if (waker)
+		all[used++] = waker;
+	for (size_t i = 0; i < count; i++)
+		all[used++] = (HANDLE)handles[i];
+	if (!used || WaitForMultipleObjects(used, all, FALSE, ms) == WAIT_FAILED)
+		Sleep(ms);
+}

@@ -1,0 +1,280 @@
+#include <stdio.h>
+#include <string.h>
+
+#include "core/date.h"
+#include "core/opt.h"
+#include "core/os.h"
+#include "snapshot/command/command.h"
+#include "snapshot/schedule/scheduler.h"
+#include "snapshot/schedule/task_plan.h"
+
+enum {
+	OPT_EVERY = 1,
+	OPT_DIR,
+	OPT_KEEP,
+	OPT_MAX_BYTES,
+	OPT_FULL,
+	OPT_GZIP,
+	OPT_START,
+	OPT_AT_START,
+	OPT_TIME_LIMIT,
+	OPT_AS_USER,
+	OPT_PROGRAM,
+	OPT_REPLACE,
+	OPT_PRINT_XML,
+	OPT_HELP,
+};
+
+static const struct opt options[] = {
+	{OPT_EVERY, NULL, "every", "T", "how often: whole minutes, as 30m, 2h, 1d"},
+	{OPT_DIR, NULL, "dir", "D", "the folder for dumps and log; made if it is missing"},
+	{OPT_KEEP, NULL, "keep", "N",
+		"keep the newest N files of a process (" TASK_KEEP_DEFAULT ")"},
+	{OPT_MAX_BYTES, NULL, "max-bytes", "SIZE", "and of them no more than this many bytes"},
+	{OPT_FULL, NULL, "full", NULL, "a line for each block, in place of each stack"},
+	{OPT_GZIP, NULL, "gzip", NULL, "pack the dumps"},
+	{OPT_START, NULL, "start", "TIME", "the first time: 2026-11-20T10:00, with Z for UTC"},
+	{OPT_AT_START, NULL, "at-start", NULL, "also a minute after the system has started"},
+	{OPT_TIME_LIMIT, NULL, "time-limit", "T", "end a run that takes longer (T of --every, 1h)"},
+	{OPT_AS_USER, NULL, "as-user", NULL, "run as this user, not as the system"},
+	{OPT_PROGRAM, NULL, "program", "FILE", "the hsnap.exe to run, in place of this one"},
+	{OPT_REPLACE, NULL, "replace", NULL, "put it in the place of one that is there"},
+	{OPT_PRINT_XML, NULL, "print-xml", NULL,
+		"write the file for schtasks /XML, do nothing else"},
+	{OPT_HELP, "h", "help", NULL, "print this help"},
+	{0},
+};
+
+void command_schedule_help(FILE *to)
+{
+	fprintf(to, "usage: hsnap schedule add NAME --every T --dir D [OPTION...]\n"
+		    "       hsnap schedule list\n"
+		    "       hsnap schedule remove NAME\n"
+		    "       hsnap schedule run NAME\n"
+		    "\n"
+		    "Has Windows' Task Scheduler write dumps of every process whose image is NAME. "
+		    "run\n"
+		    "does once, now, what the task does.\n"
+		    "\n");
+	opt_help(options, to);
+}
+
+struct schedule {
+	const char *verb, *name;
+	const char *folder, *program; /* as they were given */
+	const char *add_option; /* one that only add has; NULL: none was given */
+	struct task_request request;
+	bool is_as_user, may_replace, prints_xml;
+};
+
+static int take_argument(struct schedule *schedule, const char *value, struct err *err)
+{
+	if (!schedule->verb)
+		schedule->verb = value;
+	else if (!schedule->name && strcmp(schedule->verb, "list") != 0)
+		schedule->name = value;
+	else
+		return err_set(err, ERR_USAGE, value, "one name at a time");
+	return 0;
+}
+
+static void take_option(struct schedule *schedule, int id, const char *value)
+{
+	struct task_request *request = &schedule->request;
+
+	for (const struct opt *opt = options; opt->id; opt++) {
+		if (opt->id == id)
+			schedule->add_option = opt->long_name;
+	}
+	switch (id) {
+	case OPT_EVERY: request->every = value; break;
+	case OPT_DIR: schedule->folder = value; break;
+	case OPT_KEEP: request->keep = value; break;
+	case OPT_MAX_BYTES: request->max_bytes = value; break;
+	case OPT_FULL: request->is_full = true; break;
+	case OPT_GZIP: request->is_packed = true; break;
+	case OPT_START: request->start = value; break;
+	case OPT_AT_START: request->at_boot = true; break;
+	case OPT_TIME_LIMIT: request->limit = value; break;
+	case OPT_AS_USER: schedule->is_as_user = true; break;
+	case OPT_PROGRAM: schedule->program = value; break;
+	case OPT_REPLACE: schedule->may_replace = true; break;
+	case OPT_PRINT_XML: schedule->prints_xml = true; break;
+	default: break;
+	}
+}
+
+/* ---------------------------------------------------------------- add */
+
+/* The next full minute that is not about to pass. */
+static void soon(char text[DATE_TEXT_BYTES])
+{
+	int64_t minute = os_time_ms() / 60000 + 2;
+	char whole[DATE_TEXT_BYTES];
+
+	date_text(minute * 60000, whole);
+	snprintf(text, DATE_TEXT_BYTES, "%.19sZ", whole);
+}
+
+static int print_xml(const char *xml, struct err *err)
+{
+	struct buf bytes;
+	int rc;
+
+	buf_init(&bytes);
+	rc = task_xml_utf16(&bytes, xml);
+	if (rc)
+		rc = err_set(err, ERR_NOMEM, NULL, NULL);
+	else if (fwrite(bytes.data, 1, bytes.len, stdout) != bytes.len || fflush(stdout))
+		rc = err_set(err, ERR_WRITE, "standard output", NULL);
+	buf_release(&bytes);
+	return rc;
+}
+
+/* A task is not made for a program that is not there. */
+static int check_program(const char *path, struct err *err)
+{
+	struct os_file file;
+	int rc = os_open(&file, path, err);
+
+	if (!rc)
+		os_close(&file);
+	return rc;
+}
+
+static int put_in_place(const struct schedule *schedule, const struct task_plan *plan,
+	const char *xml, struct err *err)
+{
+	const struct scheduler_adding adding = {.name = schedule->name,
+		.xml = xml,
+		.is_system = !schedule->is_as_user,
+		.may_replace = schedule->may_replace};
+	int rc = scheduler_make_folder(plan->folder.data, err);
+
+	if (!rc)
+		rc = check_program(plan->program.data, err);
+	if (!rc)
+		rc = scheduler_add(&adding, err);
+	if (!rc)
+		printf("%s: every %s from %s on, the newest %s files of each process in %s\n",
+			schedule->name, schedule->request.every, plan->start.data, plan->keep,
+			plan->folder.data);
+	return rc;
+}
+
+static int add_planned(const struct schedule *schedule, struct err *err)
+{
+	struct task_plan plan;
+	struct buf xml;
+	int rc;
+
+	buf_init(&xml);
+	task_plan_init(&plan);
+	rc = task_plan_make(&plan, &schedule->request, err);
+	if (!rc)
+		rc = task_xml_add(&xml, &plan.task, err);
+	if (!rc)
+		rc = schedule->prints_xml ? print_xml(xml.data, err) :
+					    put_in_place(schedule, &plan, xml.data, err);
+	task_plan_release(&plan);
+	buf_release(&xml);
+	return rc;
+}
+
+/* What the request does not say itself: full paths, a time, and who runs it. */
+static int add(struct schedule *schedule, struct err *err)
+{
+	struct task_request *request = &schedule->request;
+	struct buf folder, program, user;
+	char start[DATE_TEXT_BYTES];
+	int rc = 0;
+
+	buf_init(&folder);
+	buf_init(&program);
+	buf_init(&user);
+	if (!request->start) {
+		soon(start);
+		request->start = start;
+	}
+	if (schedule->folder)
+		rc = scheduler_full_path(&folder, schedule->folder, err);
+	if (!rc)
+		rc = schedule->program ? scheduler_full_path(&program, schedule->program, err) :
+					 scheduler_program(&program, err);
+	if (!rc && schedule->is_as_user)
+		rc = scheduler_user(&user, err);
+	request->name = schedule->name;
+	request->folder = folder.data;
+	request->program = program.data;
+	request->user = user.data;
+	if (!rc)
+		rc = add_planned(schedule, err);
+	request->start = NULL;
+	buf_release(&folder);
+	buf_release(&program);
+	buf_release(&user);
+	return rc;
+}
+
+/* ---------------------------------------------------------------- all of them */
+
+static int need_name(const struct schedule *schedule, struct err *err)
+{
+	if (!schedule->name)
+		return err_set(err, ERR_USAGE, schedule->verb, "say which image: NAME, as app.exe");
+	return task_name_check(schedule->name, err);
+}
+
+/* *exit_status is that of a run. */
+static int act(struct schedule *schedule, uint32_t *exit_status, struct err *err)
+{
+	const char *verb = schedule->verb;
+	bool is_list = verb && !strcmp(verb, "list"), is_add = verb && !strcmp(verb, "add");
+	int rc;
+
+	if (!verb ||
+		(!is_list && !is_add && strcmp(verb, "remove") != 0 && strcmp(verb, "run") != 0))
+		return err_set(err, ERR_USAGE, verb ? verb : "schedule",
+			"it takes add, list, remove or run");
+	if (schedule->add_option && !is_add)
+		return err_set(err, ERR_USAGE, verb, "--%s is for add", schedule->add_option);
+	if (is_list)
+		return scheduler_list(err);
+	rc = need_name(schedule, err);
+	if (rc)
+		return rc;
+	if (is_add)
+		return add(schedule, err);
+	if (!strcmp(verb, "run"))
+		return scheduler_run(schedule->name, exit_status, err);
+	rc = scheduler_remove(schedule->name, err);
+	if (!rc)
+		printf("%s: its task is removed, its dumps are not\n", schedule->name);
+	return rc;
+}
+
+int command_schedule(int argc, char **argv)
+{
+	struct schedule schedule = {0};
+	struct opt_state state;
+	struct err err = {0};
+	uint32_t exit_status = 0;
+	int id, rc = 0;
+
+	opt_init(&state, options, argc, argv);
+	while (!rc && (id = opt_next(&state, &err))) {
+		switch (id) {
+		case OPT_ARGUMENT: rc = take_argument(&schedule, state.value, &err); break;
+		case OPT_HELP: command_schedule_help(stdout); return 0;
+		default:
+			if (id < 0)
+				rc = id;
+			else
+				take_option(&schedule, id, state.value);
+			break;
+		}
+	}
+	if (!rc)
+		rc = act(&schedule, &exit_status, &err);
+	return rc ? command_fail(&err) : (int)exit_status;
+}

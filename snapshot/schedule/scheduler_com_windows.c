@@ -1,0 +1,261 @@
+#define COBJMACROS
+#define INITGUID
+#include "snapshot/schedule/scheduler_com_windows.h"
+
+#include <stdlib.h>
+#include <taskschd.h>
+
+/* What is taken of ole32.dll and oleaut32.dll, which are on every Windows. */
+struct scheduler_com {
+	HMODULE ole, automation;
+	HRESULT(WINAPI *initialize)(void *, DWORD);
+	void(WINAPI *uninitialize)(void);
+	HRESULT(WINAPI *create)(REFCLSID, IUnknown *, DWORD, REFIID, void **);
+	HRESULT(WINAPI *security)
+	(void *, LONG, void *, void *, DWORD, DWORD, void *, DWORD, void *);
+	BSTR(WINAPI *text)(const OLECHAR *);
+	void(WINAPI *free_text)(BSTR);
+	INT(WINAPI *date)(DOUBLE, SYSTEMTIME *);
+	bool is_initialized;
+	ITaskService *service;
+	ITaskFolder *folder; /* NULL: it is not there */
+};
+
+static const VARIANT nothing; /* VT_EMPTY */
+
+static bool load(struct scheduler_com *com)
+{
+	com->ole = LoadLibraryW(L"ole32.dll");
+	com->automation = LoadLibraryW(L"oleaut32.dll");
+	if (!com->ole || !com->automation)
+		return false;
+	com->initialize = (void *)GetProcAddress(com->ole, "CoInitializeEx");
+	com->uninitialize = (void *)GetProcAddress(com->ole, "CoUninitialize");
+	com->create = (void *)GetProcAddress(com->ole, "CoCreateInstance");
+	com->security = (void *)GetProcAddress(com->ole, "CoInitializeSecurity");
+	com->text = (void *)GetProcAddress(com->automation, "SysAllocString");
+	com->free_text = (void *)GetProcAddress(com->automation, "SysFreeString");
+	com->date = (void *)GetProcAddress(com->automation, "VariantTimeToSystemTime");
+	return com->initialize && com->uninitialize && com->create && com->security && com->text &&
+	       com->free_text && com->date;
+}
+
+/* The scheduler acts as whoever asks: it is allowed to, as the documentation's examples do. A process that
+ * has settled that before keeps what it has. */
+static HRESULT log_on(struct scheduler_com *com)
+{
+	HRESULT hr = com->initialize(NULL, COINIT_MULTITHREADED);
+
+	if (FAILED(hr))
+		return hr;
+	com->is_initialized = true;
+	com->security(NULL, -1, NULL, NULL, RPC_C_AUTHN_LEVEL_PKT_PRIVACY,
+		RPC_C_IMP_LEVEL_IMPERSONATE, NULL, 0, NULL);
+	hr = com->create(&CLSID_TaskScheduler, NULL, CLSCTX_INPROC_SERVER, &IID_ITaskService,
+		(void **)&com->service);
+	return FAILED(hr) ? hr :
+			    ITaskService_Connect(com->service, nothing, nothing, nothing, nothing);
+}
+
+static bool is_missing(HRESULT hr)
+{
+	return hr == HRESULT_FROM_WIN32(ERROR_FILE_NOT_FOUND) ||
+	       hr == HRESULT_FROM_WIN32(ERROR_PATH_NOT_FOUND);
+}
+
+static HRESULT make_folder(struct scheduler_com *com)
+{
+	BSTR root = com->text(L"\\"), name = com->text(SCHEDULER_FOLDER);
+	ITaskFolder *top = NULL;
+	HRESULT hr =
+		root && name ? ITaskService_GetFolder(com->service, root, &top) : E_OUTOFMEMORY;
+
+	if (SUCCEEDED(hr))
+		hr = ITaskFolder_CreateFolder(top, name, nothing, &com->folder);
+	if (top)
+		ITaskFolder_Release(top);
+	com->free_text(root);
+	com->free_text(name);
+	return hr;
+}
+
+static HRESULT find_folder(struct scheduler_com *com, bool makes_folder)
+{
+	BSTR path = com->text(L"\\" SCHEDULER_FOLDER);
+	HRESULT hr =
+		path ? ITaskService_GetFolder(com->service, path, &com->folder) : E_OUTOFMEMORY;
+
+	com->free_text(path);
+	if (!is_missing(hr))
+		return hr;
+	return makes_folder ? make_folder(com) : S_OK;
+}
+
+HRESULT scheduler_com_open(struct scheduler_com **com, bool makes_folder)
+{
+	struct scheduler_com *made = calloc(1, sizeof(*made));
+	HRESULT hr;
+
+	if (!made)
+		return E_OUTOFMEMORY;
+	hr = load(made) ? log_on(made) : HRESULT_FROM_WIN32(ERROR_MOD_NOT_FOUND);
+	if (SUCCEEDED(hr))
+		hr = find_folder(made, makes_folder);
+	if (FAILED(hr))
+		scheduler_com_close(made);
+	else
+		*com = made;
+	return hr;
+}
+
+void scheduler_com_close(struct scheduler_com *com)
+{
+	if (!com)
+		return;
+	if (com->folder)
+		ITaskFolder_Release(com->folder);
+	if (com->service)
+		ITaskService_Release(com->service);
+	if (com->is_initialized)
+		com->uninitialize();
+	if (com->automation)
+		FreeLibrary(com->automation);
+	if (com->ole)
+		FreeLibrary(com->ole);
+	free(com);
+}
+
+HRESULT scheduler_com_add(struct scheduler_com *com, const wchar_t *name, const wchar_t *xml,
+	bool is_system, bool may_replace)
+{
+	BSTR path = com->text(name), text = com->text(xml);
+	IRegisteredTask *task = NULL;
+	HRESULT hr = E_OUTOFMEMORY;
+
+	if (!com->folder)
+		hr = HRESULT_FROM_WIN32(ERROR_PATH_NOT_FOUND);
+	else if (path && text)
+		hr = ITaskFolder_RegisterTask(com->folder, path, text,
+			may_replace ? TASK_CREATE_OR_UPDATE : TASK_CREATE, nothing, nothing,
+			is_system ? TASK_LOGON_SERVICE_ACCOUNT : TASK_LOGON_S4U, nothing, &task);
+	if (task)
+		IRegisteredTask_Release(task);
+	com->free_text(path);
+	com->free_text(text);
+	return hr;
+}
+
+HRESULT scheduler_com_remove(struct scheduler_com *com, const wchar_t *name)
+{
+	BSTR path = com->text(name);
+	HRESULT hr = HRESULT_FROM_WIN32(ERROR_FILE_NOT_FOUND);
+
+	if (!path)
+		hr = E_OUTOFMEMORY;
+	else if (com->folder)
+		hr = ITaskFolder_DeleteTask(com->folder, path, 0);
+	com->free_text(path);
+	return hr;
+}
+
+static HRESULT find_task(struct scheduler_com *com, const wchar_t *name, IRegisteredTask **task)
+{
+	BSTR path = com->text(name);
+	HRESULT hr = HRESULT_FROM_WIN32(ERROR_FILE_NOT_FOUND);
+
+	if (!path)
+		hr = E_OUTOFMEMORY;
+	else if (com->folder)
+		hr = ITaskFolder_GetTask(com->folder, path, task);
+	com->free_text(path);
+	return hr;
+}
+
+HRESULT scheduler_com_xml(struct scheduler_com *com, const wchar_t *name, struct buf *bytes)
+{
+	IRegisteredTask *task = NULL;
+	BSTR text = NULL;
+	HRESULT hr = find_task(com, name, &task);
+
+	if (SUCCEEDED(hr))
+		hr = IRegisteredTask_get_Xml(task, &text);
+	if (SUCCEEDED(hr) && text &&
+		(buf_add(bytes, "\xff\xfe", 2) ||
+			buf_add(bytes, text, wcslen(text) * sizeof(*text))))
+		hr = E_OUTOFMEMORY;
+	com->free_text(text);
+	if (task)
+		IRegisteredTask_Release(task);
+	return hr;
+}
+
+/* A time of the scheduler's is a local one; 0 stands for none. */
+static void time_text(struct scheduler_com *com, DATE date, char text[TASK_TIME_BYTES])
+{
+	SYSTEMTIME time;
+
+	if (date > 0 && com->date(date, &time))
+		snprintf(text, TASK_TIME_BYTES, "%04u-%02u-%02u %02u:%02u", time.wYear % 10000u,
+			time.wMonth % 100u, time.wDay % 100u, time.wHour % 100u,
+			time.wMinute % 100u);
+}
+
+void scheduler_com_state(struct scheduler_com *com, const wchar_t *name, struct task_state *state)
+{
+	IRegisteredTask *task = NULL;
+	LONG result = 0;
+	DATE date = 0;
+
+	if (FAILED(find_task(com, name, &task)))
+		return;
+	if (IRegisteredTask_get_LastRunTime(task, &date) == S_OK)
+		time_text(com, date, state->last);
+	date = 0;
+	if (IRegisteredTask_get_NextRunTime(task, &date) == S_OK)
+		time_text(com, date, state->next);
+	if (SUCCEEDED(IRegisteredTask_get_LastTaskResult(task, &result))) {
+		state->has_result = true;
+		state->result = (uint32_t)result;
+	}
+	IRegisteredTask_Release(task);
+}
+
+static HRESULT take_name(struct scheduler_com *com, IRegisteredTaskCollection *tasks, LONG number,
+	HRESULT (*each)(void *ctx, const wchar_t *name), void *ctx)
+{
+	IRegisteredTask *task = NULL;
+	VARIANT index = nothing;
+	BSTR name = NULL;
+	HRESULT hr;
+
+	V_VT(&index) = VT_I4;
+	V_I4(&index) = number;
+	hr = IRegisteredTaskCollection_get_Item(tasks, index, &task);
+	if (SUCCEEDED(hr))
+		hr = IRegisteredTask_get_Name(task, &name);
+	if (SUCCEEDED(hr) && name)
+		hr = each(ctx, name);
+	com->free_text(name);
+	if (task)
+		IRegisteredTask_Release(task);
+	return hr;
+}
+
+HRESULT scheduler_com_each(
+	struct scheduler_com *com, HRESULT (*each)(void *ctx, const wchar_t *name), void *ctx)
+{
+	IRegisteredTaskCollection *tasks = NULL;
+	LONG count = 0;
+	HRESULT hr;
+
+	if (!com->folder)
+		return S_OK;
+	hr = ITaskFolder_GetTasks(com->folder, TASK_ENUM_HIDDEN, &tasks);
+	if (SUCCEEDED(hr))
+		hr = IRegisteredTaskCollection_get_Count(tasks, &count);
+	for (LONG i = 1; SUCCEEDED(hr) && i <= count; i++)
+		hr = take_name(com, tasks, i, each, ctx);
+	if (tasks)
+		IRegisteredTaskCollection_Release(tasks);
+	return hr;
+}

@@ -1,0 +1,51 @@
+#include "snapshot/schedule/scheduler.h"
+
+static int refuse(const char *what, struct err *err)
+{
+	return err_set(err, ERR_PLATFORM, what, "only --print-xml works here");
+}
+
+int scheduler_add(const struct scheduler_adding *asked, struct err *err)
+{
+	return refuse(asked->name, err);
+}
+
+int scheduler_remove(const char *name, struct err *err)
+{
+	return refuse(name, err);
+}
+
+int scheduler_list(struct err *err)
+{
+	return refuse("schedule list", err);
+}
+
+int scheduler_run(const char *name, uint32_t *exit_status, struct err *err)
+{
+	(void)exit_status;
+	return refuse(name, err);
+}
+
+/* A path of another system: as it is. */
+int scheduler_full_path(struct buf *full, const char *path, struct err *err)
+{
+	return buf_add_text(full, path) ? err_set(err, ERR_NOMEM, NULL, NULL) : 0;
+}
+
+int scheduler_program(struct buf *path, struct err *err)
+{
+	(void)path;
+	return err_set(err, ERR_USAGE, "--program",
+		"say where hsnap.exe is on the system that the task is for");
+}
+
+int scheduler_user(struct buf *user, struct err *err)
+{
+	(void)user;
+	return refuse("--as-user", err);
+}
+
+int scheduler_make_folder(const char *path, struct err *err)
+{
+	return refuse(path, err);
+}

@@ -1,0 +1,272 @@
+#include "snapshot/schedule/scheduler.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <windows.h>
+
+#include "core/utf_windows.h"
+#include "snapshot/schedule/scheduler_com_windows.h"
+#include "snapshot/schedule/scheduler_fail_windows.h"
+#include "snapshot/schedule/schtasks_windows.h"
+#include "snapshot/schedule/task_run_windows.h"
+#include "snapshot/schedule/task_store_windows.h"
+#include "snapshot/schedule/task_table.h"
+#include "snapshot/schedule/task_xml.h"
+
+static int nomem(struct err *err)
+{
+	return err_set(err, ERR_NOMEM, NULL, NULL);
+}
+
+/* ---------------------------------------------------------------- reading one */
+
+static bool is_same(const struct buf *a, const struct buf *b)
+{
+	return a->len == b->len && (!a->len || !memcmp(a->data, b->data, a->len));
+}
+
+static bool is_same_task(const struct task_read *a, const struct task_read *b)
+{
+	return is_same(&a->program, &b->program) && is_same(&a->arguments, &b->arguments) &&
+	       is_same(&a->folder, &b->folder);
+}
+
+static int read_by_com(
+	struct scheduler_com *com, const char *name, struct task_read *task, struct err *err)
+{
+	wchar_t *wide = wide_from_utf8(name);
+	struct buf bytes;
+	HRESULT hr;
+	int rc;
+
+	buf_init(&bytes);
+	hr = wide ? scheduler_com_xml(com, wide, &bytes) : E_OUTOFMEMORY;
+	rc = FAILED(hr) ? scheduler_fail(hr, name, err) :
+			  task_read(task, bytes.data, bytes.len, name, err);
+	buf_release(&bytes);
+	free(wide);
+	return rc;
+}
+
+static int read_stored(const char *name, struct task_read *task, struct err *err)
+{
+	struct buf bytes;
+	int rc;
+
+	buf_init(&bytes);
+	rc = task_store_read(&bytes, name, err);
+	if (!rc)
+		rc = task_read(task, bytes.data ? bytes.data : "", bytes.len, name, err);
+	buf_release(&bytes);
+	return rc;
+}
+
+/* com may be NULL: it cannot be had. */
+static int read_task(
+	struct scheduler_com *com, const char *name, struct task_read *task, struct err *err)
+{
+	int rc = com ? read_by_com(com, name, task, err) : read_stored(name, task, err);
+
+	return rc == -ERR_TASK && com && task_store_is_wine() ? read_stored(name, task, err) : rc;
+}
+
+/* The connection, or NULL with 0: schtasks.exe may do. What is forbidden here is forbidden there. */
+static int open_com(struct scheduler_com **com, bool makes_folder, struct err *err)
+{
+	HRESULT hr = scheduler_com_open(com, makes_folder);
+
+	if (hr == E_ACCESSDENIED || hr == E_OUTOFMEMORY)
+		return scheduler_fail(hr, "schedule", err);
+	if (FAILED(hr))
+		*com = NULL;
+	return 0;
+}
+
+/* ---------------------------------------------------------------- adding */
+
+struct adding {
+	const struct scheduler_adding *asked;
+	const char *name;
+	wchar_t *wide_name, *wide_xml;
+	struct buf bytes; /* as a file */
+};
+
+static int prepare(struct adding *adding, struct err *err)
+{
+	adding->wide_name = wide_from_utf8(adding->name);
+	adding->wide_xml = wide_from_utf8(adding->asked->xml);
+	buf_init(&adding->bytes);
+	if (!adding->wide_name || !adding->wide_xml ||
+		task_xml_utf16(&adding->bytes, adding->asked->xml))
+		return nomem(err);
+	return 0;
+}
+
+static int add_by_schtasks(const struct adding *adding, struct err *err)
+{
+	struct task_read old;
+	int rc;
+
+	task_read_init(&old);
+	rc = adding->asked->may_replace ? -ERR_NO_TASK : read_stored(adding->name, &old, NULL);
+	task_read_release(&old);
+	if (!rc || rc == -ERR_TASK)
+		return err_set(err, ERR_TASK_EXISTS, adding->name, NULL);
+	return schtasks_add(adding->name, &adding->bytes, adding->asked->may_replace, err);
+}
+
+static int add(struct scheduler_com *com, const struct adding *adding, struct err *err)
+{
+	HRESULT hr;
+
+	if (!com)
+		return add_by_schtasks(adding, err);
+	hr = scheduler_com_add(com, adding->wide_name, adding->wide_xml, adding->asked->is_system,
+		adding->asked->may_replace);
+	return FAILED(hr) ? scheduler_fail(hr, adding->name, err) : 0;
+}
+
+/* Whether what is registered now is what was meant. */
+static int check(struct scheduler_com *com, const struct adding *adding, struct err *err)
+{
+	struct task_read meant, kept;
+	int rc;
+
+	task_read_init(&meant);
+	task_read_init(&kept);
+	rc = task_read(&meant, adding->bytes.data, adding->bytes.len, adding->name, err);
+	if (!rc)
+		rc = read_task(com, adding->name, &kept, err);
+	if (!rc && !is_same_task(&meant, &kept))
+		rc = err_set(err, ERR_SYSTEM, adding->name,
+			"Task Scheduler has kept something else; 'hsnap schedule remove' it");
+	task_read_release(&meant);
+	task_read_release(&kept);
+	return rc;
+}
+
+int scheduler_add(const struct scheduler_adding *asked, struct err *err)
+{
+	struct adding adding = {.asked = asked, .name = asked->name};
+	struct scheduler_com *com = NULL;
+	int rc = prepare(&adding, err);
+
+	if (!rc)
+		rc = open_com(&com, true, err);
+	if (!rc)
+		rc = add(com, &adding, err);
+	if (!rc && task_store_is_wine())
+		rc = task_store_write(&adding.bytes, adding.name, err);
+	if (!rc)
+		rc = check(com, &adding, err);
+	scheduler_com_close(com);
+	buf_release(&adding.bytes);
+	free(adding.wide_name);
+	free(adding.wide_xml);
+	return rc;
+}
+
+/* ---------------------------------------------------------------- removing */
+
+static int remove_by_com(struct scheduler_com *com, const char *name, struct err *err)
+{
+	wchar_t *wide = wide_from_utf8(name);
+	HRESULT hr = wide ? scheduler_com_remove(com, wide) : E_OUTOFMEMORY;
+
+	free(wide);
+	return FAILED(hr) ? scheduler_fail(hr, name, err) : 0;
+}
+
+int scheduler_remove(const char *name, struct err *err)
+{
+	struct scheduler_com *com = NULL;
+	int rc = open_com(&com, false, err);
+
+	if (!rc)
+		rc = com ? remove_by_com(com, name, err) : schtasks_remove(name, err);
+	scheduler_com_close(com);
+	return rc;
+}
+
+/* ---------------------------------------------------------------- listing */
+
+struct listing {
+	struct scheduler_com *com;
+	size_t count, bad_count;
+};
+
+/* One that cannot be read is said, and is no reason to keep quiet about the others. */
+static int print(struct listing *listing, const wchar_t *wide, const char *name)
+{
+	struct task_state state = {0};
+	struct task_read task;
+	struct err err;
+	int rc;
+
+	task_read_init(&task);
+	rc = read_task(listing->com, name, &task, &err);
+	if (!rc) {
+		if (listing->com)
+			scheduler_com_state(listing->com, wide, &state);
+		if (!listing->count++)
+			task_table_head(stdout);
+		rc = task_table_row(stdout, name, &task, &state);
+	} else if (rc != -ERR_NOMEM) {
+		listing->bad_count++;
+		err_print(stderr, "hsnap", &err);
+		rc = 0;
+	}
+	task_read_release(&task);
+	return rc;
+}
+
+static HRESULT list_one(void *ctx, const wchar_t *wide)
+{
+	char *name = utf8_from_wide(wide);
+	HRESULT hr = name && !print(ctx, wide, name) ? S_OK : E_OUTOFMEMORY;
+
+	free(name);
+	return hr;
+}
+
+/* Wine 8.0 lists nothing by its interface. */
+int scheduler_list(struct err *err)
+{
+	struct listing listing = {0};
+	HRESULT hr;
+	int rc = open_com(&listing.com, false, err);
+
+	if (rc)
+		return rc;
+	hr = listing.com ? scheduler_com_each(listing.com, list_one, &listing) : E_NOTIMPL;
+	if (hr == E_NOTIMPL)
+		hr = task_store_each(list_one, &listing);
+	scheduler_com_close(listing.com);
+	if (FAILED(hr))
+		return scheduler_fail(hr, "schedule list", err);
+	if (listing.bad_count)
+		return err_set(err, ERR_TASK, "schedule list", "%zu of %zu tasks",
+			listing.bad_count, listing.bad_count + listing.count);
+	if (!listing.count)
+		puts("there are no tasks of hsnap's");
+	return 0;
+}
+
+/* ---------------------------------------------------------------- running */
+
+int scheduler_run(const char *name, uint32_t *exit_status, struct err *err)
+{
+	struct scheduler_com *com = NULL;
+	struct task_read task;
+	int rc = open_com(&com, false, err);
+
+	if (rc)
+		return rc;
+	task_read_init(&task);
+	rc = read_task(com, name, &task, err);
+	scheduler_com_close(com);
+	if (!rc)
+		rc = task_run(&task, exit_status, err);
+	task_read_release(&task);
+	return rc;
+}

@@ -1,0 +1,250 @@
+#include "snapshot/schedule/task_plan.h"
+
+#include <string.h>
+
+#include "core/date.h"
+#include "core/duration.h"
+#include "core/kv.h"
+#include "core/size.h"
+#include "snapshot/control/command_line.h"
+#include "snapshot/ifeo/ifeo.h"
+#include "snapshot/schedule/task_paths.h"
+
+#define LIMIT_DEFAULT_MS INT64_C(3600000)
+#define LIMIT_MIN_MS INT64_C(60000)
+#define KEEP_MAX 1000000
+#define FILE_NAME "{name}-{pid}-{time}.txt"
+
+void task_plan_init(struct task_plan *plan)
+{
+	*plan = (struct task_plan){0};
+}
+
+void task_plan_release(struct task_plan *plan)
+{
+	buf_release(&plan->program);
+	buf_release(&plan->folder);
+	buf_release(&plan->arguments);
+	buf_release(&plan->description);
+	buf_release(&plan->start);
+}
+
+int task_name_check(const char *name, struct err *err)
+{
+	int rc = ifeo_check_name(name, err);
+
+	if (!rc && (strchr(name, '%') || strstr(name, "$(")))
+		rc = err_set(
+			err, ERR_IMAGE_NAME, name, "%% and $( are for variables in Task Scheduler");
+	return rc;
+}
+
+static int nomem(struct err *err)
+{
+	return err_set(err, ERR_NOMEM, NULL, NULL);
+}
+
+/* ---------------------------------------------------------------- times */
+
+/* Task Scheduler repeats by the minute. */
+static int read_span(const char *option, const char *text, int64_t min, int64_t max, int64_t *ms,
+	struct err *err)
+{
+	char from[DURATION_TEXT_BYTES], to[DURATION_TEXT_BYTES];
+	int64_t value;
+
+	if (!text)
+		return err_set(err, ERR_USAGE, option, "it must be given");
+	if (duration_parse(text, &value) || value < min || value > max || value % 60000)
+		return err_set(err, ERR_USAGE, option,
+			"%s: give whole minutes from %s to %s, as 30m or 1h30m", text,
+			duration_text(min, from), duration_text(max, to));
+	*ms = value;
+	return 0;
+}
+
+static int read_times(
+	struct scheduled_task *task, const struct task_request *request, struct err *err)
+{
+	int rc = read_span("--every", request->every, TASK_EVERY_MIN_MS, TASK_EVERY_MAX_MS,
+		&task->every_ms, err);
+
+	if (rc)
+		return rc;
+	if (request->limit)
+		return read_span("--time-limit", request->limit, LIMIT_MIN_MS, TASK_EVERY_MAX_MS,
+			&task->limit_ms, err);
+	task->limit_ms = task->every_ms < LIMIT_DEFAULT_MS ? task->every_ms : LIMIT_DEFAULT_MS;
+	return 0;
+}
+
+/* Adds the time with seconds, and looks whether there is such a time at all. */
+static int read_start(struct buf *start, const char *text, struct err *err)
+{
+	size_t len = strlen(text);
+	bool is_utc = len && text[len - 1] == 'Z';
+	struct buf whole;
+	int64_t ms;
+	int rc;
+
+	len -= is_utc;
+	buf_init(&whole);
+	rc = buf_add(start, text, len);
+	if (!rc && len == strlen("2026-11-20T10:00"))
+		rc = buf_add_text(start, ":00");
+	if (!rc)
+		rc = buf_printf(&whole, "%sZ", start->data);
+	if (!rc && is_utc)
+		rc = buf_add_text(start, "Z");
+	if (rc)
+		rc = nomem(err);
+	else if (whole.len != strlen("2026-11-20T10:00:00Z") || date_parse(whole.data, &ms))
+		rc = err_set(err, ERR_USAGE, text, "a time is written as 2026-11-20T10:00");
+	buf_release(&whole);
+	return rc;
+}
+
+/* ---------------------------------------------------------------- what is run */
+
+static int check_numbers(const struct task_request *request, struct err *err)
+{
+	uint64_t number;
+
+	if (request->keep &&
+		(kv_number(request->keep, 10, &number) || !number || number > KEEP_MAX))
+		return err_set(err, ERR_USAGE, request->keep, "--keep takes a number from 1 to %d",
+			KEEP_MAX);
+	if (request->max_bytes &&
+		(size_parse(request->max_bytes, strlen(request->max_bytes), &number) || !number))
+		return err_set(err, ERR_USAGE, request->max_bytes,
+			"--max-bytes takes a number of bytes, as 500M");
+	return 0;
+}
+
+/* In a pattern of files a brace is written twice. */
+static int add_folder(struct buf *pattern, const char *folder)
+{
+	size_t len = strlen(folder);
+	int rc = 0;
+
+	for (size_t i = 0; i < len && !rc; i++)
+		rc = buf_add(
+			pattern, folder[i] == '{' ? "{{" : folder + i, folder[i] == '{' ? 2 : 1);
+	if (!rc && folder[len - 1] != '\\')
+		rc = buf_add_text(pattern, "\\");
+	return rc;
+}
+
+/* A path in quotes, whether it has blanks or not: whoever edits the task finds them there. */
+static int add_file(struct buf *line, const char *option, const char *path)
+{
+	int rc = command_line_add(line, (const char *const[]){option, NULL});
+
+	return rc ? rc : command_line_add_quoted(line, path);
+}
+
+/* What stands between the two files. */
+static int add_limits(struct task_plan *plan, const struct task_request *request)
+{
+	const char *argv[8];
+	size_t count = 0;
+
+	if (!request->is_full)
+		argv[count++] = "--by-stack";
+	if (request->is_packed)
+		argv[count++] = "--gzip";
+	argv[count++] = "--keep";
+	argv[count++] = plan->keep;
+	if (request->max_bytes) {
+		argv[count++] = "--max-bytes";
+		argv[count++] = request->max_bytes;
+	}
+	argv[count++] = "--all";
+	argv[count] = NULL;
+	return command_line_add(&plan->arguments, argv);
+}
+
+static int add_arguments(struct task_plan *plan, const struct task_request *request)
+{
+	const char *const process[] = {"-pn", request->name, NULL}, *folder = plan->folder.data;
+	bool ends = folder[plan->folder.len - 1] == '\\';
+	struct buf pattern, log;
+	int rc;
+
+	buf_init(&pattern);
+	buf_init(&log);
+	rc = add_folder(&pattern, folder);
+	if (!rc)
+		rc = buf_add_text(&pattern, FILE_NAME);
+	if (!rc)
+		rc = buf_printf(&log, "%s%s%s.log", folder, ends ? "" : "\\", request->name);
+	if (!rc)
+		rc = command_line_add(&plan->arguments, process);
+	if (!rc)
+		rc = add_file(&plan->arguments, "-f", pattern.data);
+	if (!rc)
+		rc = add_limits(plan, request);
+	if (!rc)
+		rc = add_file(&plan->arguments, "--log", log.data);
+	buf_release(&pattern);
+	buf_release(&log);
+	return rc;
+}
+
+static int add_description(struct task_plan *plan, const struct task_request *request)
+{
+	char every[DURATION_TEXT_BYTES];
+
+	return buf_printf(&plan->description,
+		"Writes the live heap blocks of %s into %s every %s and keeps the newest %s files "
+		"of "
+		"each process. Made by hsnap schedule add.",
+		request->name, plan->folder.data, duration_text(plan->task.every_ms, every),
+		plan->keep);
+}
+
+/* A full path with its slashes as Windows has them. */
+static int add_path(struct buf *to, const char *option, const char *path, struct err *err)
+{
+	if (!path)
+		return err_set(err, ERR_USAGE, option, "it must be given");
+	if (buf_add_text(to, path))
+		return nomem(err);
+	for (char *at = to->data; *at; at++)
+		*at = *at == '/' ? '\\' : *at;
+	return task_path_check(to->data, err);
+}
+
+static int add_paths(struct task_plan *plan, const struct task_request *request, struct err *err)
+{
+	int rc = add_path(&plan->folder, "--dir", request->folder, err);
+
+	return rc ? rc : add_path(&plan->program, "--program", request->program, err);
+}
+
+int task_plan_make(struct task_plan *plan, const struct task_request *request, struct err *err)
+{
+	int rc = task_name_check(request->name, err);
+
+	if (!rc)
+		rc = check_numbers(request, err);
+	if (!rc)
+		rc = read_times(&plan->task, request, err);
+	if (!rc)
+		rc = read_start(&plan->start, request->start, err);
+	if (!rc)
+		rc = add_paths(plan, request, err);
+	if (rc)
+		return rc;
+	plan->keep = request->keep ? request->keep : TASK_KEEP_DEFAULT;
+	if (add_arguments(plan, request) || add_description(plan, request))
+		return nomem(err);
+	plan->task.description = plan->description.data;
+	plan->task.program = plan->program.data;
+	plan->task.arguments = plan->arguments.data;
+	plan->task.folder = plan->folder.data;
+	plan->task.user = request->user;
+	plan->task.start = plan->start.data;
+	plan->task.at_boot = request->at_boot;
+	return 0;
+}

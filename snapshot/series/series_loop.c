@@ -1,0 +1,201 @@
+#include "snapshot/series/series_loop.h"
+
+#include <inttypes.h>
+
+#include "core/duration.h"
+#include "snapshot/series/series_members.h"
+#include "snapshot/series/series_shot.h"
+
+struct loop {
+	struct series_members members;
+	int64_t due_ms;
+	bool is_fresh; /* all members were found just now */
+	bool is_waiting; /* for somebody to come: that is what is due */
+};
+
+static int64_t now(const struct loop *loop)
+{
+	return loop->members.ops->clock_ms(loop->members.ctx);
+}
+
+static bool is_interrupted(const struct loop *loop)
+{
+	return loop->members.ops->is_interrupted(loop->members.ctx);
+}
+
+/* Until the next one is due, or the last of the processes has ended, or an interrupt. */
+static void wait_until_due(struct loop *loop)
+{
+	struct series_members *members = &loop->members;
+
+	while (!is_interrupted(loop) && now(loop) < loop->due_ms) {
+		void *processes[SERIES_WAIT_MAX];
+		size_t count = 0, living = series_members_living(members);
+
+		for (size_t i = 0; i < members->count && count < SERIES_WAIT_MAX; i++) {
+			if (members->items[i].process)
+				processes[count++] = members->items[i].process;
+		}
+		members->ops->wait(members->ctx, loop->due_ms, processes, count);
+		series_members_reap(members);
+		if (living && !series_members_living(members))
+			return;
+	}
+}
+
+/* Sets when to take what came, or to look again. */
+static void look_for_one(struct loop *loop)
+{
+	struct series_members *members = &loop->members;
+	struct err err = {0};
+	int rc = series_members_look(members, &err);
+
+	loop->due_ms = now(loop) + (rc ? SERIES_LOOK_MS : 0);
+	loop->is_waiting = rc;
+	loop->is_fresh = !rc;
+	if (!rc)
+		members->said = (struct err){0};
+	else if (rc == -ERR_NO_PROCESS || rc == -ERR_GONE)
+		series_say_waiting(members);
+	else
+		series_say_once(members, &err);
+}
+
+/* Who came since the last time; not being able to look is no reason to leave out those that are known. */
+static void look_for_more(struct loop *loop)
+{
+	struct err err = {0};
+
+	if (!loop->is_fresh && loop->members.plan->takes_all) {
+		int rc = series_members_look(&loop->members, &err);
+
+		if (rc && rc != -ERR_NO_PROCESS && rc != -ERR_GONE)
+			series_say_once(&loop->members, &err);
+	}
+	loop->is_fresh = false;
+}
+
+static void take_each(struct loop *loop)
+{
+	struct series_members *members = &loop->members;
+
+	look_for_more(loop);
+	for (size_t i = 0; i < members->count && !is_interrupted(loop); i++)
+		series_shot(members, &members->items[i]);
+	series_members_reap(members);
+}
+
+/* The first time from now on that is a whole number of intervals behind the last. */
+static void set_next(struct loop *loop)
+{
+	const struct series_plan *plan = loop->members.plan;
+	int64_t late_ms = now(loop) - loop->due_ms, steps = 1;
+
+	if (late_ms > plan->every_ms)
+		steps = (late_ms - 1) / plan->every_ms + 1;
+	loop->due_ms += steps * plan->every_ms;
+	if (steps > 1 && !plan->growth_bytes) {
+		char text[DURATION_TEXT_BYTES];
+
+		series_say(&loop->members,
+			"%" PRId64 " time%s left out: the last snapshot was done %s after it was "
+			"due",
+			steps - 1, steps == 2 ? "" : "s", duration_text(late_ms, text));
+	}
+}
+
+/* Whether nothing is left to be done by those who are there. Once is done, too, when it failed; but who
+ * waits for a process, and saw one end before there was a file of it, waits for another. */
+static bool is_done(const struct loop *loop)
+{
+	const struct series_members *members = &loop->members;
+	bool is_there = series_members_living(members);
+
+	if (!members->plan->every_ms)
+		return !members->plan->waits || members->result.written || is_there;
+	return members->plan->file_count && is_there && !series_members_unfinished(members);
+}
+
+/* How long after the last snapshot a process that came back is taken, at least: one that ends and is started
+ * again all the time must not fill the disk, for each is a series of its own. */
+static int64_t restart_gap_ms(const struct series_plan *plan)
+{
+	if (!plan->every_ms)
+		return SERIES_LOOK_MS;
+	return plan->growth_bytes || plan->every_ms > SERIES_RESTART_MS ? SERIES_RESTART_MS :
+									  plan->every_ms;
+}
+
+/* Nobody is left: what is due next is to look for somebody. */
+static void begin_waiting(struct loop *loop)
+{
+	const struct series_members *members = &loop->members;
+	int64_t from_ms = members->shot_ms + restart_gap_ms(members->plan);
+
+	if (loop->is_waiting)
+		return;
+	loop->is_waiting = true;
+	loop->due_ms = now(loop);
+	if (members->has_shot && from_ms > loop->due_ms)
+		loop->due_ms = from_ms;
+}
+
+static void run(struct loop *loop)
+{
+	struct series_members *members = &loop->members;
+
+	while (!is_interrupted(loop)) {
+		if (!series_members_living(members)) {
+			if (!members->plan->waits)
+				return;
+			begin_waiting(loop);
+		}
+		if (now(loop) < loop->due_ms) {
+			wait_until_due(loop);
+		} else if (loop->is_waiting) {
+			look_for_one(loop);
+		} else {
+			take_each(loop);
+			if (is_done(loop))
+				return;
+			if (series_members_living(members))
+				set_next(loop);
+		}
+	}
+}
+
+static void say_end(const struct loop *loop)
+{
+	const struct series_members *members = &loop->members;
+
+	series_say(members, "%s%" PRIu64 " file%s written",
+		is_interrupted(loop) ? "interrupted: " : "", members->result.written,
+		members->result.written == 1 ? "" : "s");
+}
+
+int series_loop_run(const struct series_plan *plan, const struct series_ops *ops, void *ctx,
+	struct series_result *result, struct err *err)
+{
+	struct loop loop = {.members = {.plan = plan, .ops = ops, .ctx = ctx}, .is_fresh = true};
+	int rc = series_members_look(&loop.members, err);
+
+	loop.is_waiting = (rc == -ERR_NO_PROCESS || rc == -ERR_GONE) && plan->waits;
+	if (loop.is_waiting) {
+		series_say_waiting(&loop.members);
+		rc = 0;
+	}
+	if (!rc) {
+		loop.due_ms = now(&loop) + (loop.is_waiting ? SERIES_LOOK_MS : 0);
+		run(&loop);
+		if (plan->every_ms || is_interrupted(&loop))
+			say_end(&loop);
+		*result = loop.members.result;
+	}
+	series_members_release(&loop.members);
+	return rc;
+}
+
+int series_exit_status(const struct series_result *result)
+{
+	return result->failed || result->is_short ? 2 : 0;
+}

@@ -1,0 +1,346 @@
+#!/usr/bin/perl
+# hsnap schedule. The XML of a task is the same from each system, is what a
+# schema made from Microsoft's documentation takes, and says to an XML parser
+# what was asked for. Under Wine a task is added, listed, replaced, run with an
+# empty environment, and removed.
+use strict;
+use warnings;
+use Encode qw(decode encode);
+use File::Copy qw(copy);
+use FindBin qw($Bin);
+use lib "$Bin/lib";
+use Test::More;
+use Hunt;
+
+my $dir = fresh_dir();
+my $schema = "$root/tests/schedule/task.xsd";
+my $store = "$root/build/wine/drive_c/windows/system32/tasks/hsnap";
+my $exe = "$root/build/win64/samples/leak_steady.exe";
+my $name = 'leak_steady.exe';
+my $bare = "$root/build/win64/targets/no_environment.exe";
+my $own = win("$root/build/win64/hsnap.exe");
+
+# How every task runs, by what Microsoft documents of settingsType: on batteries
+# too, whatever the network and whether the machine idles or not, never twice at
+# a time, and as soon as it can when its time was missed.
+my %settings = (
+	AllowStartOnDemand => 'true', MultipleInstancesPolicy => 'IgnoreNew',
+	DisallowStartIfOnBatteries => 'false', StopIfGoingOnBatteries => 'false',
+	AllowHardTerminate => 'true', StartWhenAvailable => 'true', RunOnlyIfNetworkAvailable => 'false',
+	WakeToRun => 'false', 'Settings/Enabled' => 'true', Hidden => 'false', Priority => '5', RunOnlyIfIdle => 'false',
+	'Triggers//Enabled' => undef,    # none: it is on by default
+);
+my $program = 'C:\Program Files\hsnap & Co\hsnap.exe';
+
+# Also when a test dies in between.
+END {
+	local $?;
+	schedule('remove', $_) for grep { defined $store && -e "$store/$_" } $name, "closed$$.exe";
+}
+
+asks_and_answers();
+schema_can_refuse();
+usage();
+life_of_a_task();
+no_rights();
+tampered_tasks();
+done_testing;
+
+# ---------------------------------------------------------------- the XML
+
+# What is asked for, and what must be in the task; undef: not there.
+sub asks_and_answers {
+	my @start = ('--start', '2026-11-20T10:00', '--program', $program);
+	my %system = (UserId => 'S-1-5-18', LogonType => undef, RunLevel => 'HighestAvailable', BootTrigger => undef, %settings);
+	my @cases = (
+		['plain', ['app.exe', '--every', '30m', '--dir', 'D:\dumps', @start], { %system,
+			StartBoundary => '2026-11-20T10:00:00', Interval => 'PT30M', ExecutionTimeLimit => 'PT30M',
+			Command => qq("$program"), WorkingDirectory => 'D:\dumps',
+			Arguments => '-pn app.exe -f "D:\dumps\{name}-{pid}-{time}.txt" --by-stack --keep 100 --all '
+			    . '--log "D:\dumps\app.exe.log"' }],
+		['umlauts, blanks, &, quotes and braces',
+			["Gr\x{f6}\x{df}e & Co's.exe", '--every', '1d12h', '--keep', '7', '--gzip', '--full', '--at-start',
+			    '--max-bytes', '2G', '--time-limit', '2h', '--dir', "D:\\\x{e4} {&} '\x{1f600}\\", @start],
+			{ %system, Interval => 'P1DT12H', ExecutionTimeLimit => 'PT2H', Delay => 'PT1M', BootTrigger => '',
+			    WorkingDirectory => "D:\\\x{e4} {&} '\x{1f600}\\",
+			    Arguments => "-pn \"Gr\x{f6}\x{df}e & Co's.exe\" -f \"D:\\\x{e4} {{&} '\x{1f600}\\{name}-{pid}-{time}.txt\" "
+			    . "--gzip --keep 7 --max-bytes 2G --all --log \"D:\\\x{e4} {&} '\x{1f600}\\Gr\x{f6}\x{df}e & Co's.exe.log\"" }],
+		['a root, UTC', ['app.exe', '--every', '31d', '--dir', 'E:/', @start[2, 3], '--start', '2026-11-20T10:00:30Z'],
+			{ %system, Interval => 'P31D', ExecutionTimeLimit => 'PT1H', StartBoundary => '2026-11-20T10:00:30Z',
+			    Arguments => '-pn app.exe -f "E:\{name}-{pid}-{time}.txt" --by-stack --keep 100 --all '
+			    . '--log "E:\app.exe.log"' }],
+	);
+	for my $case (@cases) {
+		my ($what, $args, $expected) = @$case;
+		my @args = ('schedule', 'add', '--print-xml', map { encode('UTF-8', $_) } @$args);
+		my %by = (linux => run(["$root/build/linux/hsnap", @args]), windows => hsnap(@args));
+		check_ok($by{$_}, "$what: $_") for sort keys %by;
+		ok($by{linux}{out} eq $by{windows}{out}, "$what: the same bytes from both");
+		is(substr($by{linux}{out}, 0, 2), "\xff\xfe", "$what: UTF-16, little-endian, with a mark");
+		my $file = spew("$dir/task.xml", $by{linux}{out});
+		is(validate($file), '', "$what: the schema takes it");
+		is_deeply({ map { $_ => scalar value($file, $_) } keys %$expected }, $expected, "$what: an XML parser reads it");
+	}
+	my $user = hsnap(qw(schedule add app.exe --every 1h --dir D:\d --as-user --print-xml));
+	my $file = spew("$dir/task.xml", $user->{out});
+	is(validate($file), '', 'as the user: the schema takes it');
+	like(value($file, 'UserId'), qr/^S-1-5-21(-\d+)+$/, 'as the user: by his SID');
+	is(value($file, 'LogonType'), 'S4U', 'as the user: without a password');
+	is(value($file, 'Command'), qq("$own"), 'the program is this one by its full path');
+}
+
+# '' or what xmllint says.
+sub validate {
+	my ($file) = @_;
+	my $result = run(['xmllint', '--noout', '--nonet', '--schema', $schema, $file]);
+	return $result->{status} ? "status $result->{status}: $result->{err}" : '';
+}
+
+# The text of the only element of that name, or path, as an XML parser has it; undef: there is none.
+sub value {
+	my ($file, $element) = @_;
+	my $path = "//*[local-name()='Task']//" . $element =~ s{(\w+)}{*[local-name()='$1']}gr;
+	my $count = run(['xmllint', '--xpath', "count($path)", $file])->{out} =~ s/\s+//gr;
+	return if !$count;
+	return "$count of them" if $count != 1;
+	my $text = decode('UTF-8', run(['xmllint', '--xpath', "string($path)", $file])->{out});
+	chomp $text;
+	return $element eq 'BootTrigger' ? '' : $text;
+}
+
+# A schema that takes everything would prove nothing.
+sub schema_can_refuse {
+	my $xml = decode('UTF-16', run(["$root/build/linux/hsnap", qw(schedule add app.exe --every 30m --dir D:\d --at-start
+		--start 2026-11-20T10:00 --print-xml), '--program', $program])->{out});
+	my @wrong = (
+		['no actions', qr{<Actions.*</Actions>\r?\n}s, ''],
+		['no command', qr{<Command>.*?</Command>}, ''],
+		['two commands', qr{(<Command>.*?</Command>)}, '$1$1'],
+		['an empty command', qr{<Command>.*?</Command>}, '<Command></Command>'],
+		['a command that is too long', qr{<Command>}, '<Command>' . 'x' x 260],
+		['arguments before the command', qr{(<Command>.*?</Command>)\s*(<Arguments>.*?</Arguments>)}s, '$2$1'],
+		['actions before settings', qr{(<Settings>.*</Settings>)\s*(<Actions.*</Actions>)}s, '$2$1'],
+		['a repetition before the start', qr{(<StartBoundary>.*?</StartBoundary>)\s*(<Repetition>.*?</Repetition>)}s, '$2$1'],
+		['a delay in a trigger by time', qr{</TimeTrigger>}, '<Delay>PT1M</Delay></TimeTrigger>'],
+		['a span that is none', qr{PT30M</Interval>}, '30M</Interval>'],
+		['half a minute', qr{PT30M</Interval>}, 'PT30S</Interval>'],
+		['more than a month', qr{PT30M</Interval>}, 'P32D</Interval>'],
+		['a limit that is no span', qr{<ExecutionTimeLimit>.*?<}, '<ExecutionTimeLimit>1h<'],
+		['a day that is none', qr{2026-11-20T}, '2026-11-31T'],
+		['a truth that is none', qr{<Hidden>false}, '<Hidden>no'],
+		['a policy that is none', qr{IgnoreNew}, 'Ignore'],
+		['a principal that is none', qr{Context="Author"}, 'Context="Nobody"'],
+		['a level that is none', qr{HighestAvailable}, 'Highest'],
+		['no account name', qr{S-1-5-18}, ''],
+		['another namespace', qr{2004/02}, '2004/03'],
+		['an element that is none', qr{<Hidden>}, '<Visible>true</Visible><Hidden>'],
+		['a priority that is none', qr{<Priority>5}, '<Priority>11'],
+		['a bare ampersand', qr{&amp;}, '&'],
+	);
+	my @taken;
+	for my $case (@wrong) {
+		my ($what, $pattern, $by) = @$case;
+		my $text = $xml;
+		my $done = $text =~ s{$pattern}{ my ($one, $two) = ($1, $2); $by =~ s/\$([12])/$1 == 1 ? $one : $two/ger }e;
+		push @taken, "$what: not done" if !$done;
+		push @taken, $what if !validate(spew("$dir/wrong.xml", encode('UTF-16', $text)));
+	}
+	is_deeply(\@taken, [], scalar(@wrong) . ' wrong tasks are refused by the schema');
+	is(validate(spew("$dir/right.xml", encode('UTF-16', $xml))), '', 'and the right one is not');
+}
+
+# ---------------------------------------------------------------- how it is asked
+
+sub usage {
+	my @for = ('--program', $program);
+	my @add = ('schedule', 'add', 'app.exe', '--every', '30m', '--dir', 'D:\d');
+	my @cases = (
+		['no verb', ['schedule'], 'add, list, remove or run'],
+		['another verb', ['schedule', 'delete', 'app.exe'], 'add, list, remove or run'],
+		['no name', ['schedule', 'add', '--every', '30m', '--dir', 'D:\d'], 'NAME'],
+		['two names', [@add, 'b.exe'], 'one name'],
+		['a path', ['schedule', 'add', 'C:\app.exe', '--every', '30m', '--dir', 'D:\d', @for], 'file name alone'],
+		['no interval', ['schedule', 'add', 'app.exe', '--dir', 'D:\d', @for], '--every', 'must be given'],
+		['no folder', ['schedule', 'add', 'app.exe', '--every', '30m', @for], '--dir', 'must be given'],
+		['seconds', [@add, @for, '--every', '90s'], '90s', 'whole minutes from 1m to 31d'],
+		['a variable', [@add, @for, '--dir', 'D:\%TEMP%'], '%TEMP%', 'variables'],
+		['none to keep', [@add, @for, '--keep', '0'], '--keep'],
+		['an option of add', ['schedule', 'remove', 'app.exe', '--keep', '3'], '--keep is for add'],
+		['an option that is none', [@add, '--often'], '--often', 'no such option'],
+	);
+	my $linux = "$root/build/linux/hsnap";
+	for my $case (@cases) {
+		my ($what, $args, @words) = @$case;
+		check_error(run([$linux, @$args]), 'hsnap', $what, @words);
+	}
+	check_error(hsnap(@add, '--keep', '0'), 'hsnap', 'under Wine too', '--keep');
+	check_error(run([$linux, @add, '--print-xml']), 'hsnap', 'on Linux without a program', '--program');
+	check_error(run([$linux, @add, '--program', $program]), 'hsnap', 'on Linux', 'needs Windows', '--print-xml');
+	check_error(run([$linux, 'schedule', 'list']), 'hsnap', 'a list on Linux', 'needs Windows');
+	check_error(run([$linux, @add, '--program', $program, '--dir', 'dumps', '--print-xml']), 'hsnap',
+		'a folder of Linux', 'full path');
+}
+
+# ---------------------------------------------------------------- under Wine
+
+sub schedule { return hsnap('schedule', @_) }
+
+# As a task would be run: without an environment, but for what Wine puts there itself.
+sub run_bare { return run([wine($bare, $own, 'schedule', 'run', $name)]) }
+
+sub dumps { return grep { /\.txt$/ } files_in($_[0]) }
+
+sub life_of_a_task {
+	my $folder = "$dir/new/d\xc3\xbcmps & {more}";
+	schedule('remove', $name);    # of a run that died
+	check_error(schedule('remove', $name), 'hsnap', 'removing what is not there', $name, 'no such task');
+	check_error(schedule('run', $name), 'hsnap', 'running what is not there', $name, 'no such task');
+
+	my @add = ('add', $name, '--every', '30m', '--dir', win($folder));
+	check_error(schedule(@add, '--program', 'C:\nowhere\hsnap.exe'), 'hsnap', 'a program that is not there', 'nowhere');
+	my $added = schedule(@add, '--start', '2026-11-20T10:00Z');
+	check_ok($added, 'add');
+	like($added->{out}, qr/^\Q$name\E: every 30m from 2026-11-20T10:00:00Z on, the newest 100 files/, 'add says what it did');
+	ok(-d $folder, 'the folder is made');
+	check_error(schedule(@add), 'hsnap', 'adding it again', $name, 'already', 'remove', '--replace');
+	is_deeply([listed()], ['30m', '100', $name, win($folder)], 'list shows the first');
+	check_ok(schedule(@add, '--as-user', '--replace'), 'replacing it by one of the user');
+	check_ok(schedule(@add, '--every', '1h30m', '--keep', '2', '--replace'), 'replacing it');
+	is_deeply([listed()], ['1h30m', '2', $name, win($folder)], 'list shows the second, alone');
+
+	my $flags = image_flags();
+	runs_of_a_task($folder);
+	is(image_flags(), $flags, 'practice 7: runs of a task leave the Image File Execution Options as they were');
+
+	check_ok(schedule('remove', $name), 'remove');
+	check_error(schedule('remove', $name), 'hsnap', 'removing it again', $name, 'no such task');
+	is(schedule('list')->{out}, "there are no tasks of hsnap's\n", 'list is empty');
+	is_deeply([-d $store ? files_in($store) : ()], [], 'nothing is left in the scheduler');
+}
+
+# All that the system does to programs when they start, as reg.exe writes it.
+sub image_flags {
+	my $file = "$dir/flags.reg";
+	unlink $file;
+	my $export = run([wine('reg', 'export',
+		'HKLM\\SOFTWARE\\Microsoft\\Windows NT\\CurrentVersion\\Image File Execution Options', win($file), '/y')]);
+	is($export->{status}, 0, 'reg export');
+	return -s $file ? slurp($file) : 'nothing was exported';
+}
+
+# A process that may not be opened: the task's log says so, and what to do about it.
+sub no_rights {
+	my $image = "closed$$.exe";
+	my $folder = "$dir/closed";
+	copy("$root/build/win64/targets/odd.exe", "$dir/$image") or die "$image: $!\n";
+	check_ok(schedule('add', $image, '--every', '30m', '--dir', win($folder)), 'a task for one that lets nobody in');
+	my $closed = target("$dir/$image", ['closed']);
+	is($closed->step, 1, 'it runs');
+	my $result = schedule('run', $image);
+	is($result->{status}, 2, 'practice 6: no right to read the process: status 2') or diag($result->{err}, $result->{out});
+	my $log = "$folder/$image.log";
+	my @lines = grep { /no right/ } split /\n/, -e $log ? slurp($log) : '';
+	is(scalar @lines, 1, 'practice 6: one line in the log') or diag($result->{err});
+	like($lines[0] // '', qr/pid $closed->{pid}: no right to read the process; run hsnap as .*administrator/,
+		'practice 6: it names the process and the remedy');
+	is_deeply([dumps($folder)], [], 'practice 6: no dump');
+	is($closed->quit, 0, 'it ends');
+	check_ok(schedule('remove', $image), 'the task goes');
+}
+
+# EVERY, KEEP, NAME, FOLDER of the only task in the list.
+sub listed {
+	my $list = schedule('list');
+	check_ok($list, 'list');
+	my ($head, @lines) = split /\r?\n/, $list->{out};
+	is($head =~ s/ +/ /gr, 'every keep last run result next run name, folder', 'list has a head');
+	return scalar(@lines) . ' tasks' if @lines != 1;
+	return $lines[0] =~ /^(\S+) +(\S+) +\? +\? +\?  +(\S+)  (.*)$/;    # Wine runs no tasks
+}
+
+# The helper by itself has our variables; what it starts has none but Wine's and the system's own.
+sub no_environment {
+	local $ENV{HSNAP_MARK} = 'mine';
+	my $all = run([wine($bare)]);
+	check_ok($all, 'a program as usual');
+	like($all->{out}, qr/^HSNAP_MARK\r?$/m, 'a program as usual has our environment');
+	my $variables = run([wine($bare, win($bare))]);
+	check_ok($variables, 'a program as a task has it');
+	like($variables->{out}, qr/^SystemRoot\r?$/mi, 'it says what variables it has') or diag($variables->{out});
+	unlike($variables->{out}, qr/^(?:HSNAP_MARK|PATH|TEMP|TMP|USERPROFILE|APPDATA)\r?$/mi, 'practice 5: a task has no environment')
+	    or diag($variables->{out});
+}
+
+sub runs_of_a_task {
+	my ($folder) = @_;
+	no_environment();
+
+	my $log = "$folder/$name.log";
+	my $nobody = run_bare();
+	is($nobody->{status}, 2, 'no such process: status 2') or diag($nobody->{err});
+	is_deeply([dumps($folder)], [], 'no such process: no dump');
+	like(-e $log ? slurp($log) : '', qr/^\d{4}-\d\d-\d\dT[\d:.]+Z .*\Q$name\E.*\n\z/, 'no such process: a line in the log');
+
+	spew("$folder/notes.txt", "mine\n");
+	my $target = target($exe, [], traced => 1);
+	is($target->step, 1, 'a traced program runs');
+	my @seen;
+	for my $step (1 .. 3) {
+		is($target->next_step, $step, "step $step") if $step > 1;
+		my $result = run_bare();
+		is($result->{status}, 0, "run $step: status 0") or diag($result->{err}, $result->{out});
+		my @new = grep { my $file = $_; $file ne 'notes.txt' && !grep { $_ eq $file } @seen } dumps($folder);
+		is(scalar @new, 1, "run $step: one new dump") or diag(join ' ', files_in($folder));
+		like($new[0] // '', qr/^leak_steady-$target->{pid}-\d{8}T\d{6}Z(?:_\d+)?\.txt$/, "run $step: called as it should be");
+		push @seen, $new[0] // 'none';
+		check_growth($folder, @seen) if $step == 2;
+	}
+	is_deeply([dumps($folder)], [sort @seen[1, 2], 'notes.txt'], 'the newest two are kept, and what is not a dump');
+	is_deeply([grep { !/\.(?:txt|log)$/ } files_in($folder)], [], 'nothing half written is left');
+	my @lines = split /\n/, -e $log ? slurp($log) : '';
+	for my $seen (@seen) {
+		my @about = grep { /\Q$seen\E/ } @lines;
+		cmp_ok(scalar @about, '>=', 1, "the log names $seen") or diag(join "\n", @lines);
+	}
+	is($target->quit, 0, 'the program ends');
+}
+
+# Sums by stack, exactly what the sample says.
+sub check_growth {
+	my ($folder, $old, $new) = @_;
+	return fail('two runs wrote two dumps') if grep { !-f "$folder/$_" } $old, $new;
+	my $text = slurp("$folder/$new");
+	like($text, qr/^TOTAL|^[0-9A-F]+ bytes in 0x[0-9A-F]+ allocations/m, 'a dump by stack');
+	my $compared = run(tool('hdiff', 'linux', "$folder/$old", "$folder/$new"));
+	check_ok($compared, 'hdiff of two runs');
+	my $report = report($compared->{out});
+	check_report($report, 'two runs');
+	check_truth($report, $exe, 1, 2, 'two runs');
+}
+
+# Whoever can write there may have changed a task.
+sub tampered_tasks {
+	check_ok(schedule('add', $name, '--every', '30m', '--dir', win("$dir/x")), 'add one more');
+	my $file = "$store/$name";
+	return fail('the scheduler has it') if !-f $file;
+	my $xml = decode('UTF-16', slurp($file));
+	my %changes = (
+		'another program behind it' => [qr{</Exec>}, '</Exec><Exec><Command>"C:\x.exe"</Command></Exec>'],
+		'a program by its name alone' => [qr{<Command>.*?</Command>}, '<Command>hsnap.exe</Command>'],
+		'a variable in its path' => [qr{<Command>&quot;Z:}, '<Command>&quot;%HOMEDRIVE%'],
+		'no program' => [qr{<Command>.*?</Command>}, ''],
+		'an escape sequence' => [qr{<Arguments>}, "<Arguments>\x1b[2J"],
+	);
+	for my $what (sort keys %changes) {
+		my ($pattern, $by) = @{ $changes{$what} };
+		my $text = $xml;
+		$text =~ s/$pattern/$by/ or die "$what: not done\n";
+		spew($file, encode('UTF-16LE', "\x{feff}$text"));
+		check_error(schedule('run', $name), 'hsnap', $what, $name);
+		my $list = schedule('list');
+		is($list->{status}, 2, "$what: list says so");
+		unlike($list->{err} . $list->{out}, qr/\x1b/, "$what: harmless on a terminal");
+	}
+	check_ok(schedule('remove', $name), 'it can be removed');
+	ok(!-e $file, 'and is gone');
+}

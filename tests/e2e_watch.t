@@ -1,0 +1,58 @@
+#!/usr/bin/perl
+# hsnap watch takes a snapshot at first, and then exactly when as much was added as it was told: the
+# program adds 16 MiB at each step, and says so.
+use strict;
+use warnings;
+use FindBin qw($Bin);
+use lib "$Bin/lib";
+use Test::More;
+use Time::HiRes qw(time);
+use Hunt;
+use Looping;
+
+my $step_bytes = 16 << 20;
+my $exe = own_copy('build/win64/targets/grows.exe', 'watched');
+my $name = $exe =~ s,.*/|\.exe$,,gr;
+my $dir = fresh_dir();
+
+my $target = target($exe);
+is($target->step, 1, 'the target runs');
+# Two and a half steps: what it has beside its blocks changes by far less than half a step.
+my $watch = loop('watch', '-pn', $name, '--growth', '40M', '-f', win("$dir/{n}.txt"), '--by-stack', '--count', 3,
+	'--log', win("$dir/log"));
+ok($watch->wait_line(qr/000001\.txt: .*, private bytes \d+$/m), 'a first file at once');
+my $step = 1;
+is($target->next_step, ++$step, 'it grows') for 1, 2;
+# Nothing comes of that: looked at once a second, it has been seen.
+my $until = time + 1.5;
+$watch->until(sub { time > $until });
+is(scalar(grep { /^\d+\.txt$/ } files_in($dir)), 1, 'not enough yet');
+for my $number (2, 3) {
+	is($target->next_step, ++$step, 'it grows') for 1 .. ($number == 2 ? 1 : 3);
+	ok($watch->wait_line(qr/00000$number\.txt: .*, private bytes \d+ to \d+$/m), "file $number");
+}
+is($watch->end, 0, 'status 0');
+is_deeply([grep { /\.txt$/ } files_in($dir)], [map { "00000$_.txt" } 1 .. 3], 'as many files as the growth says');
+my @growth = $watch->said(qr/private bytes (\d+ to \d+)$/);
+my @sizes = map { [split / to /] } @growth;
+is_deeply([grep { abs($_->[1] - $_->[0] - 3 * $step_bytes) > $step_bytes / 2 } @sizes], [], 'three steps in each');
+is(scalar @sizes, 2, 'each says from where to where');
+is($sizes[1][0], $sizes[0][1], 'each from where the last one was');
+is(scalar(grep { /private bytes \d+ to \d+$/ } split /\n/, slurp("$dir/log")), 2, 'the log says it, too');
+is($target->next_step, ++$step, 'the target goes on');
+
+my $here = fresh_dir();
+is(run([wine("$root/build/win64/hsnap.exe", 'watch', '-p', $target->{pid}, '--growth', '1G', '--count', 1)], dir => $here)->{status}, 0,
+	'without a name');
+like(join(' ', files_in($here)), qr/^watched\d+-$target->{pid}-\d{8}T\d{6}Z\.txt$/, 'the file says whose it is, and when');
+
+my $idle = loop('watch', '-p', $target->{pid}, '--growth', '1G', '-f', win("$dir/idle-{n}.txt"), '--poll', '1h');
+ok($idle->wait_line(qr/idle-000001\.txt/), 'one that has nothing to do for an hour');
+$idle->interrupt;
+is($idle->end, 0, 'is ended by Ctrl-C');
+my $stop = loop('watch', '-p', $target->{pid}, '--growth', '1G', '-f', win("$dir/stop-{n}.txt"), '--poll', '1h');
+ok($stop->wait_line(qr/stop-000001\.txt/), 'another one');
+is($target->quit, 0, 'the target ends');
+is($stop->end, 0, 'and that is seen at once');
+is(scalar($stop->said(qr/^(pid $target->{pid}: the process has ended)/)), 1, 'and said');
+done_testing;

@@ -1,0 +1,47 @@
+/* Runs a program with no environment at all, and returns its exit status:
+ *
+ *   no_environment PROG [ARG...]   PROG by its full path
+ *   no_environment                 prints the names of the variables it has itself
+ */
+#include <stdio.h>
+#include <wchar.h>
+#include <windows.h>
+
+static void print_names(void)
+{
+	wchar_t *all = GetEnvironmentStringsW();
+
+	for (wchar_t *at = all; at && *at; at += wcslen(at) + 1)
+		printf("%.*ls\n", (int)wcscspn(at + 1, L"=") + 1, at);
+	FreeEnvironmentStringsW(all);
+}
+
+/* What follows the first word of our own line: none of our paths has a quote in it. */
+static wchar_t *rest(wchar_t *line)
+{
+	wchar_t *end = *line == L'"' ? wcschr(line + 1, L'"') + 1 : line + wcscspn(line, L" ");
+
+	return end + wcsspn(end, L" ");
+}
+
+int main(void)
+{
+	static wchar_t nothing[2];
+	wchar_t *line = rest(GetCommandLineW());
+	STARTUPINFOW startup = {.cb = sizeof(startup)};
+	PROCESS_INFORMATION info;
+	DWORD status = 1;
+
+	if (!*line) {
+		print_names();
+		return 0;
+	}
+	if (!CreateProcessW(NULL, line, NULL, NULL, TRUE, CREATE_UNICODE_ENVIRONMENT, nothing, NULL,
+		    &startup, &info)) {
+		fprintf(stderr, "no_environment: error %lu\n", GetLastError());
+		return 1;
+	}
+	WaitForSingleObject(info.hProcess, INFINITE);
+	GetExitCodeProcess(info.hProcess, &status);
+	return (int)status;
+}

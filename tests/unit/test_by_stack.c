@@ -1,0 +1,387 @@
+/* A snapshot by stack: what each stack has, what the dump of it tells, and that no total changes. */
+#define _XOPEN_SOURCE 700
+#include <inttypes.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "snapshot/by_stack.h"
+#include "tests/unit/test_dump.h"
+#include "tests/unit/test_sums.h"
+
+#define HEAPS 4 /* the last one holds ranges of virtual memory */
+#define STACKS 60
+#define BLOCKS 7000
+
+/* What was put in, by heap and stack. */
+struct truth {
+	struct census of[HEAPS][STACKS];
+	struct census stackless[HEAPS];
+	uint64_t state;
+};
+
+static uint64_t random_below(struct truth *truth, uint64_t limit)
+{
+	truth->state ^= truth->state << 13;
+	truth->state ^= truth->state >> 7;
+	truth->state ^= truth->state << 17;
+	return truth->state % limit;
+}
+
+static void add_stacks(struct snapshot *snapshot)
+{
+	for (uint32_t i = 0; i < STACKS; i++) {
+		uint64_t frames[] = {0x140001000 + i, 0x140002000};
+		struct stack stack = {
+			.same_id = STACK_NONE, .frames = frames, .frame_count = 1 + i % 2};
+		uint32_t index;
+		char id[20];
+
+		snprintf(id, sizeof(id), "%" PRIX32, 0x100 + i);
+		stack.id = id;
+		assert_int_equal(stackset_put(&snapshot->stacks, &stack, strlen(id), &index), 0);
+		assert_int_equal(index, i);
+	}
+}
+
+/* Few stacks have most of the blocks, and not every stack is in every heap. */
+static uint32_t any_stack(struct truth *truth, uint32_t heap)
+{
+	uint32_t below = 1 + (uint32_t)random_below(truth, STACKS);
+
+	return (uint32_t)random_below(truth, below) / (heap + 1) * (heap + 1);
+}
+
+static void add_sums(struct snapshot *snapshot, struct truth *truth, unsigned count)
+{
+	for (unsigned i = 0; i < count; i++) {
+		struct census more = {1 + random_below(truth, 9), 0, 0};
+		uint32_t stack = any_stack(truth, 1);
+
+		more.requested_bytes = more.block_count * random_below(truth, 5000);
+		more.overhead_bytes = more.block_count * random_below(truth, 40);
+		census_add(&truth->of[1][stack], &more);
+		*snapshot_add_sum(snapshot) = (struct block_sum){
+			more.block_count, more.requested_bytes, more.overhead_bytes, 1, stack};
+	}
+}
+
+static void make(struct snapshot *snapshot, struct truth *truth, uint64_t seed, unsigned sums)
+{
+	snapshot_init(snapshot);
+	*truth = (struct truth){.state = seed * UINT64_C(0x9e3779b97f4a7c15)};
+	snapshot->time_ms = 1;
+	add_stacks(snapshot);
+	for (uint32_t i = 0; i < HEAPS; i++) {
+		struct heap *heap = snapshot_add_heap(snapshot);
+
+		*heap = (struct heap){.addr = i < HEAPS - 1 ? 0x10000 * (i + 1) : HEAP_VIRTUAL};
+		heap->stackless = truth->stackless[i] =
+			(struct census){i, 100 * (uint64_t)i, 7 * (uint64_t)i};
+	}
+	for (uint32_t i = 0; i < BLOCKS; i++) {
+		uint32_t heap = (uint32_t)random_below(truth, HEAPS);
+		uint32_t stack = any_stack(truth, heap);
+		struct census one = {1, random_below(truth, 5000),
+			heap < HEAPS - 1 ? random_below(truth, 40) : 0};
+
+		census_add(&truth->of[heap][stack], &one);
+		*snapshot_add_block(snapshot) = (struct block){0x7000000 + 0x2000 * (uint64_t)i,
+			one.requested_bytes, one.overhead_bytes, heap, stack};
+	}
+	add_sums(snapshot, truth, sums);
+}
+
+static struct census total_of(const struct truth *truth)
+{
+	struct census total = {0};
+
+	for (size_t i = 0; i < HEAPS; i++) {
+		census_add(&total, &truth->stackless[i]);
+		for (size_t j = 0; j < STACKS; j++)
+			census_add(&total, &truth->of[i][j]);
+	}
+	return total;
+}
+
+static void assert_census(const struct census *is, const struct census *wanted)
+{
+	assert_int_equal(is->block_count, wanted->block_count);
+	assert_int_equal(is->requested_bytes, wanted->requested_bytes);
+	assert_int_equal(is->overhead_bytes, wanted->overhead_bytes);
+}
+
+static void check_sums(const struct snapshot *snapshot, const struct truth *truth)
+{
+	const struct block_sum *sum = snapshot->sums;
+	struct census total = snapshot_total(snapshot), wanted = total_of(truth);
+
+	assert_null(snapshot->blocks);
+	assert_int_equal(snapshot->block_count, 0);
+	assert_true(snapshot->is_by_stack);
+	for (uint32_t heap = 0; heap < HEAPS; heap++) {
+		for (uint32_t stack = 0; stack < STACKS; stack++) {
+			const struct census *of = &truth->of[heap][stack];
+
+			if (!of->block_count)
+				continue;
+			assert_true(sum < snapshot->sums + snapshot->sum_count);
+			assert_int_equal(sum->heap, heap);
+			assert_int_equal(sum->stack, stack);
+			assert_census(&(struct census){sum->block_count, sum->requested_bytes,
+					      sum->overhead_bytes},
+				of);
+			sum++;
+		}
+	}
+	assert_ptr_equal(sum, snapshot->sums + snapshot->sum_count);
+	assert_census(&total, &wanted);
+}
+
+static void blocks_add_up_by_stack_and_heap(void **state)
+{
+	struct snapshot snapshot;
+	struct truth truth;
+
+	(void)state;
+	for (uint64_t seed = 1; seed < 6; seed++) {
+		make(&snapshot, &truth, seed, 0);
+		assert_int_equal(by_stack(&snapshot), 0);
+		check_sums(&snapshot, &truth);
+		assert_int_equal(by_stack(&snapshot), 0); /* what is so stays so */
+		check_sums(&snapshot, &truth);
+		snapshot_release(&snapshot);
+	}
+}
+
+/* As those of a sample, of which there are several for one stack. */
+static void sums_add_up_with_blocks(void **state)
+{
+	struct snapshot snapshot;
+	struct truth truth;
+
+	(void)state;
+	make(&snapshot, &truth, 9, 2000);
+	assert_int_equal(by_stack(&snapshot), 0);
+	check_sums(&snapshot, &truth);
+	snapshot_release(&snapshot);
+}
+
+static void nothing_adds_up_to_nothing(void **state)
+{
+	struct snapshot snapshot;
+
+	(void)state;
+	snapshot_init(&snapshot);
+	assert_int_equal(by_stack(&snapshot), 0);
+	assert_int_equal(snapshot.sum_count, 0);
+	snapshot_release(&snapshot);
+}
+
+/* What a dump by stack says, line by line. */
+struct reading {
+	const struct truth *truth;
+	uint32_t heap; /* of HEAPS */
+	bool is_seen[HEAPS][STACKS];
+	bool has_frames[STACKS];
+	uint64_t rest[HEAPS]; /* that is missing in the lines */
+	uint64_t said_rest; /* by the notes */
+	bool says_by_stack;
+	unsigned entries;
+};
+
+static int read_heading(void *ctx, uint64_t addr)
+{
+	struct reading *reading = ctx;
+
+	reading->heap = addr == HEAP_VIRTUAL ? HEAPS - 1 : (uint32_t)(addr / 0x10000 - 1);
+	assert_true(reading->heap < HEAPS);
+	return 0;
+}
+
+static int read_entry(void *ctx, const struct dump_entry *entry)
+{
+	struct reading *reading = ctx;
+	char id[64] = "";
+	const struct census *of;
+	size_t stack;
+
+	memcpy(id, entry->stack.id, entry->id_len);
+	stack = strtoul(id, NULL, 16) - 0x100;
+	assert_true(stack < STACKS);
+	of = &reading->truth->of[reading->heap][stack];
+	assert_int_equal(entry->block_count, of->block_count);
+	assert_int_equal(entry->requested_bytes, of->requested_bytes);
+	assert_int_equal(entry->addr, 0);
+	assert_true(entry->overhead_bytes <= of->overhead_bytes);
+	assert_true(of->overhead_bytes - entry->overhead_bytes < of->block_count);
+	reading->rest[reading->heap] += of->overhead_bytes - entry->overhead_bytes;
+	assert_false(reading->is_seen[reading->heap][stack]);
+	reading->is_seen[reading->heap][stack] = true;
+	assert_int_equal(entry->stack.frame_count,
+		reading->has_frames[stack] ? 0 : 1 + stack % 2); /* at its first mention */
+	reading->has_frames[stack] = true;
+	reading->entries++;
+	return 0;
+}
+
+static int read_note(void *ctx, const char *kind, const struct kv *pairs)
+{
+	struct reading *reading = ctx;
+	uint64_t rest = 0;
+
+	if (!strcmp(kind, "sums"))
+		reading->says_by_stack = !strcmp(kv_get(pairs, "by"), "stack");
+	if (!strcmp(kind, "heap"))
+		assert_int_equal(kv_get_number(pairs, "rest-overhead", 10, &rest), 0);
+	reading->said_rest += rest;
+	return 0;
+}
+
+static int scan_text(const char *text, size_t len, const struct dump_sink *sink, struct err *err)
+{
+	struct memory memory = {.bytes = text, .len = len, .step = SIZE_MAX};
+	struct dump_source source = {.read = read_memory, .ctx = &memory, .name = "made"};
+
+	return dump_scan(&source, sink, err);
+}
+
+/* The scanner compares the end mark, which has the exact sums, with what it read. */
+static void a_dump_tells_all_of_it(void **state)
+{
+	struct snapshot snapshot;
+	struct truth truth;
+	struct reading reading = {.truth = &truth};
+	const struct dump_sink sink = {
+		.ctx = &reading, .heap = read_heading, .entry = read_entry, .note = read_note};
+	uint64_t rest = 0;
+	size_t len;
+	char *dump;
+
+	(void)state;
+	make(&snapshot, &truth, 3, 500);
+	assert_int_equal(by_stack(&snapshot), 0);
+	dump = written(&snapshot, &len);
+	assert_int_equal(scan_text(dump, len, &sink, NULL), 0);
+	assert_int_equal(reading.entries, snapshot.sum_count);
+	assert_true(reading.says_by_stack);
+	for (size_t i = 0; i < HEAPS; i++)
+		rest += reading.rest[i];
+	assert_true(rest > 0);
+	assert_int_equal(reading.said_rest, rest);
+	free(dump);
+	snapshot_release(&snapshot);
+}
+
+/* A digit of what rounding lost is changed: then the end mark does not hold. */
+static void a_wrong_rest_is_found(void **state)
+{
+	struct snapshot snapshot;
+	const struct dump_sink nothing = {0};
+	struct truth truth;
+	struct err err;
+	size_t len;
+	char *dump, *digit;
+
+	(void)state;
+	make(&snapshot, &truth, 4, 0);
+	assert_int_equal(by_stack(&snapshot), 0);
+	dump = written(&snapshot, &len);
+	digit = strstr(dump, " rest-overhead=");
+	assert_non_null(digit);
+	digit += strlen(" rest-overhead=");
+	*digit = *digit == '9' ? '8' : (char)(*digit + 1);
+	assert_int_equal(scan_text(dump, len, &nothing, &err), -ERR_BAD_LINE);
+	assert_non_null(strstr(err.detail, "sums do not match"));
+	*digit = 'x';
+	assert_int_equal(scan_text(dump, len, &nothing, &err), -ERR_BAD_LINE);
+	assert_non_null(strstr(err.detail, "bad '// hsnap:' line"));
+	free(dump);
+	snapshot_release(&snapshot);
+}
+
+static void write_to(const char *path, const struct snapshot *snapshot)
+{
+	struct out out;
+
+	assert_int_equal(out_open(&out, path, NULL), 0);
+	dump_write(&out, snapshot);
+	assert_int_equal(out_commit(&out, NULL), 0);
+}
+
+/* Requested bytes and blocks of each id in each heap, as hdiff reads them; heaps by number. */
+static void read_cells(const char *path, struct truth *found, struct census *total)
+{
+	struct sums sums;
+	struct err err;
+
+	*found = (struct truth){0};
+	sums_init(&sums);
+	assert_int_equal(read_sums(&sums, path, &err), 0);
+	for (size_t i = 0; i < sums.cell_count; i++) {
+		const struct cell *cell = &sums.cells[i];
+		uint64_t addr = sums.heaps[cell->heap];
+		size_t heap = addr == HEAP_VIRTUAL ? HEAPS - 1 : addr / 0x10000 - 1;
+
+		census_add(cell->stack == STACK_NONE ?
+				   &found->stackless[heap] :
+				   &found->of[heap][strtoul(sums.stacks.stacks[cell->stack].id,
+							    NULL, 16) -
+						    0x100],
+			&cell->sums);
+	}
+	*total = sums.total;
+	sums_release(&sums);
+}
+
+static void hdiff_reads_the_same_of_both_forms(void **state)
+{
+	const char *base = getenv("TMPDIR");
+	struct snapshot snapshot;
+	struct truth truth, full, summed;
+	struct census full_total, summed_total, wanted;
+	char path[256];
+
+	(void)state;
+	snprintf(
+		path, sizeof(path), "%s/test_by_stack.%ld", base ? base : P_tmpdir, (long)getpid());
+	make(&snapshot, &truth, 5, 0);
+	write_to(path, &snapshot);
+	read_cells(path, &full, &full_total);
+	assert_int_equal(by_stack(&snapshot), 0);
+	write_to(path, &snapshot);
+	read_cells(path, &summed, &summed_total);
+	wanted = total_of(&truth);
+	assert_census(&full_total, &wanted);
+	assert_census(&summed_total, &wanted);
+	for (size_t i = 0; i < HEAPS; i++) {
+		for (size_t j = 0; j < STACKS; j++) {
+			assert_census(&full.of[i][j], &truth.of[i][j]);
+			summed.of[i][j].overhead_bytes = truth.of[i][j].overhead_bytes;
+			assert_census(&summed.of[i][j], &truth.of[i][j]);
+		}
+	}
+	unlink(path);
+	snapshot_release(&snapshot);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(blocks_add_up_by_stack_and_heap),
+		cmocka_unit_test(sums_add_up_with_blocks),
+		cmocka_unit_test(nothing_adds_up_to_nothing),
+		cmocka_unit_test(a_dump_tells_all_of_it),
+		cmocka_unit_test(a_wrong_rest_is_found),
+		cmocka_unit_test(hdiff_reads_the_same_of_both_forms),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,337 @@
+/* Names of files by a pattern: made, and read back. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "core/folder.h"
+#include "snapshot/series/file_pattern.h"
+
+/* By "date -u -d 2026-11-20T10:25:48Z +%s". */
+#define TIME_MS INT64_C(1795170348000)
+
+enum {
+	NAME = PATTERN_NAME,
+	PID = PATTERN_PID,
+	TIME = PATTERN_TIME,
+	NUMBER = PATTERN_NUMBER,
+};
+
+static void check_words(const char *pattern, unsigned expected)
+{
+	struct err err = {0};
+	unsigned words = 99;
+
+	assert_int_equal(file_pattern_check(pattern, &words, &err), 0);
+	assert_int_equal(words, expected);
+}
+
+static void check_wrong(const char *pattern)
+{
+	struct err err = {0};
+	unsigned words = 99;
+
+	assert_int_equal(file_pattern_check(pattern, &words, &err), -ERR_USAGE);
+	assert_string_equal(err.place, pattern);
+	assert_int_equal(words, 99);
+	assert_int_equal(file_pattern_check(pattern, &words, NULL), -ERR_USAGE);
+}
+
+static void words_in_braces_are_known_or_refused(void **state)
+{
+	(void)state;
+	check_words("", 0);
+	check_words("a.txt", 0);
+	check_words("}a}", 0);
+	check_words("{name}.txt", NAME);
+	check_words("{name}-{pid}.txt", NAME | PID);
+	check_words("{pid}", PID);
+	check_words("{{pid}", 0);
+	check_words("{{{pid}", PID);
+	check_words("{{{{{time}{{n}", TIME);
+	check_words("{n}{n}", NUMBER);
+	check_words("{name}{pid}/{time}{n}", NAME | PID | TIME | NUMBER);
+	check_wrong("{");
+	check_wrong("a{pid");
+	check_wrong("{}");
+	check_wrong("{PID}");
+	check_wrong("{pid }");
+	check_wrong("{{{");
+	check_wrong("{name}{date}");
+	check_wrong("{nn}");
+}
+
+static void times_and_numbers_are_for_the_last_part(void **state)
+{
+	(void)state;
+	check_wrong("{time}/a.txt");
+	check_wrong("a{n}b/{n}");
+	check_wrong("{n}/");
+	check_wrong("/{pid}/{time}/{pid}");
+	check_words("{pid}/", PID);
+	check_words("/{{n}/{n}", NUMBER);
+	assert_string_equal(file_pattern_last("a/b/{n}.txt"), "{n}.txt");
+	assert_string_equal(file_pattern_last("{n}.txt"), "{n}.txt");
+	assert_string_equal(file_pattern_last("/{n}"), "{n}");
+	assert_string_equal(file_pattern_last("a/"), "");
+	assert_string_equal(file_pattern_last(""), "");
+	/* Windows's are tested there: tests/win/test_series_windows.c */
+	assert_string_equal(folder_rules.separators, "/");
+	assert_string_equal(file_pattern_last("a\\D:{n}"), "a\\D:{n}");
+}
+
+static void check_path(const char *pattern, const struct file_names *names, const char *expected)
+{
+	struct buf path;
+	unsigned words;
+
+	assert_int_equal(file_pattern_check(pattern, &words, NULL), 0);
+	buf_init(&path);
+	assert_int_equal(buf_add_text(&path, ""), 0);
+	assert_int_equal(file_pattern_add(&path, pattern, names), 0);
+	assert_string_equal(path.data, expected);
+	buf_release(&path);
+}
+
+static void check_name(const char *pattern, const char *program, const char *expected)
+{
+	const struct file_names names = {.program = program, .pid = UINT32_MAX};
+
+	check_path(pattern, &names, expected);
+}
+
+static void words_are_replaced(void **state)
+{
+	const struct file_names names = {"C:\\x.y\\app.exe", 7, TIME_MS + 999, 0, 12};
+	const struct file_names again = {"app", 7, TIME_MS, 2, 1234567};
+
+	(void)state;
+	check_name("d/{name}-{pid}.txt", "C:\\x.y\\app.exe", "d/app-4294967295.txt");
+	check_name("{{name}{{{pid}}", "app.exe", "{name}{4294967295}");
+	check_name("{name}", "{pid}.exe", "{pid}");
+	check_name("a.txt", "app.exe", "a.txt");
+	check_path("{name}-{pid}-{time}.txt", &names, "app-7-20261120T102548Z.txt");
+	check_path("d/{n}", &names, "d/000012");
+	check_path("{n}{time}{n}", &again, "123456720261120T102548Z_21234567");
+}
+
+static void check_time(int64_t ms, const char *expected)
+{
+	const struct file_names names = {.program = "a", .time_ms = ms};
+
+	check_path("{time}", &names, expected);
+}
+
+static void times_are_utc_to_the_second(void **state)
+{
+	(void)state;
+	check_time(0, "19700101T000000Z");
+	check_time(-1, "19691231T235959Z");
+	check_time(951827696789, "20000229T123456Z"); /* by date(1) */
+	check_time(253402300799999, "99991231T235959Z");
+	check_time(253402300800000, "19700101T000000Z"); /* no such year */
+	check_time(INT64_MIN, "19700101T000000Z");
+	check_time(INT64_MAX, "19700101T000000Z");
+}
+
+static void programs_are_called_by_their_name_alone(void **state)
+{
+	(void)state;
+	check_name("{name}", "app.EXE", "app");
+	check_name("{name}", "app", "app");
+	check_name("{name}", "a/b.exe/c.exe.exe", "c.exe");
+	check_name("{name}", "d:b.exe", "b");
+	check_name("{name}", ".exe", ".exe");
+	check_name("{name}", "exe", "exe");
+	check_name("{name}{name}", "\xc3\xa4 \xf0\x9f\x98\x80.exe",
+		"\xc3\xa4 \xf0\x9f\x98\x80\xc3\xa4 \xf0\x9f\x98\x80");
+}
+
+static void hostile_names_are_made_harmless(void **state)
+{
+	(void)state;
+	check_name("{name}", "", "_");
+	check_name("{name}", "C:\\", "_");
+	check_name("{name}/x", "..", "__/x");
+	check_name("{name}/x", ".", "_/x");
+	check_name("{name}/x", "a/../..", "__/x");
+	check_name("{name}/x", "..\\...exe", "__/x");
+	check_name("{name}", "/etc/passwd", "passwd");
+	check_name("{name}", "\\\\server\\share\\x", "x");
+	check_name("{name}", "file.txt:stream", "stream");
+	check_name("{name}", "a<b>c\"d|e?f*g.exe", "a_b_c_d_e_f_g");
+	check_name("{name}", "a\nb\x1b[2Jc\x7f", "a_b_[2Jc_");
+	check_name("{name}",
+		"a\xc2\x9b"
+		"b",
+		"a__b"); /* U+009B begins a terminal's sequence */
+	check_name("{name}", "\xff\xc3(\xe2\x82", "__(__");
+	check_name("{name}", "a. .", "a___");
+	check_name("{name}", ". a", ". a");
+	check_name("{name}", "CON", "_CON");
+	check_name("{name}", "nul.exe", "_nul");
+	check_name("{name}", "Aux.tar.exe", "_Aux.tar");
+	check_name("{name}", "prn .x", "_prn .x");
+	check_name("{name}", "com0", "_com0");
+	check_name("{name}", "LPT\xc2\xb2", "_LPT\xc2\xb2");
+	check_name("{name}", "conout$", "_conout$");
+	check_name("{name}", "console", "console");
+	check_name("{name}", "com10", "com10");
+	check_name("{name}", "com", "com");
+}
+
+/* Returns names with what the file's name tells; program is NULL when it does not fit. */
+static struct file_names read_back(const char *pattern, const char *name)
+{
+	struct file_names names = {.number = 99};
+	struct buf bound;
+
+	buf_init(&bound);
+	assert_int_equal(file_pattern_bind(&bound, pattern, "x\\a {b.exe", 42), 0);
+	names.program = file_pattern_fits(file_pattern_last(bound.data), name, &names) ? "" : NULL;
+	if (!names.program)
+		assert_int_equal(names.number, 99);
+	buf_release(&bound);
+	return names;
+}
+
+static void check_fits(
+	const char *pattern, const char *name, int64_t time_ms, unsigned again, uint64_t number)
+{
+	struct file_names names = read_back(pattern, name);
+
+	assert_non_null(names.program);
+	assert_int_equal(names.time_ms, time_ms);
+	assert_int_equal(names.again, again);
+	assert_int_equal(names.number, number);
+}
+
+static void check_unfit(const char *pattern, const char *name)
+{
+	assert_null(read_back(pattern, name).program);
+}
+
+static void what_was_made_is_read_back(void **state)
+{
+	(void)state;
+	check_fits("{name}/{name}-{pid}-{time}.txt", "a {b-42-20261120T102548Z.txt", TIME_MS, 0, 0);
+	check_fits("{time}.txt", "20261120T102548Z_2.txt", TIME_MS, 2, 0);
+	check_fits("{time}.txt", "20261120T102548Z_999999.txt", TIME_MS, 999999, 0);
+	check_fits("x{n}y", "x000007y", 0, 0, 7);
+	check_fits("x{n}y", "x999999999999y", 0, 0, PATTERN_NUMBER_MAX);
+	check_fits("{n}{pid}", "00000142", 0, 0, 1);
+	check_fits("{pid}{n}", "42000042", 0, 0, 42);
+	check_fits("{n}42", "4242424242", 0, 0, 42424242);
+	check_fits("{time}_{n}", "20261120T102548Z_123456", TIME_MS, 0, 123456);
+	check_fits("{time}_{n}", "20261120T102548Z_2_123456", TIME_MS, 2, 123456);
+	check_fits("{time}_2", "20261120T102548Z_2", TIME_MS, 0, 0);
+	check_fits("{time}{n}", "20261120T102548Z_21234567", TIME_MS, 2, 1234567);
+	check_fits("{n}{n}", "000012000012", 0, 0, 12);
+	check_fits("{time}{time}", "20261120T102548Z_320261120T102548Z_3", TIME_MS, 3, 0);
+	check_fits("a{{n}", "a{n}", 0, 0, 0);
+}
+
+static void what_was_not_made_does_not_fit(void **state)
+{
+	static const char pattern[] = "{name}-{pid}-{time}.txt";
+
+	(void)state;
+	check_fits(pattern, "a {b-42-20261120T102548Z.txt", TIME_MS, 0, 0);
+	check_unfit(pattern, "");
+	check_unfit(pattern, "a {b-42-20261120T102548Z.tx");
+	check_unfit(pattern, "a {b-42-20261120T102548Z.txt2");
+	check_unfit(pattern, "a {b-42-20261120T102548Z.txt.1234.tmp");
+	check_unfit(pattern, "a {{b-42-20261120T102548Z.txt");
+	check_unfit(pattern, "b-42-20261120T102548Z.txt");
+	check_unfit(pattern, "a {b-420-20261120T102548Z.txt");
+	check_unfit(pattern, "a {b-43-20261120T102548Z.txt");
+	check_unfit(pattern, "a {b-42-20261320T102548Z.txt");
+	check_unfit(pattern, "a {b-42-20261120T102560Z.txt");
+	check_unfit(pattern, "a {b-42-20261120t102548z.txt");
+	check_unfit(pattern, "a {b-42-20261120T102548Z_.txt");
+	check_unfit(pattern, "a {b-42-20261120T102548Z_0.txt");
+	check_unfit(pattern, "a {b-42-20261120T102548Z_1.txt");
+	check_unfit(pattern, "a {b-42-20261120T102548Z_02.txt");
+	check_unfit(pattern, "a {b-42-20261120T102548Z_1000000.txt");
+	check_unfit(pattern, "a {b-42-20261120T102548Z_-2.txt");
+	check_unfit(pattern, "A {B-42-20261120T102548Z.txt"); /* letters' case matters here */
+	check_unfit("{n}", "");
+	check_unfit("{n}", "00001");
+	check_unfit("{n}", "0000001");
+	check_unfit("{n}", "1000000000000");
+	check_unfit("{n}", "-00001");
+	check_unfit("{n}", "00000a");
+	check_unfit("{n}{n}", "000012000013");
+	check_unfit("{time}{time}", "20261120T102548Z20261120T102549Z");
+	check_unfit("{time}", "2026112");
+}
+
+/* Many words that could be read in many ways take no time. */
+static void long_names_are_soon_refused(void **state)
+{
+	char pattern[20000] = "{time}", name[20000] = "20261120T102548Z_";
+
+	(void)state;
+	for (int i = 0; i < 4000; i++)
+		strcat(pattern, "{n}");
+	memset(name + strlen(name), '1', sizeof(name) - 1 - strlen(name));
+	check_unfit(pattern, name);
+}
+
+static void made_names_and_read_ones_are_the_same(void **state)
+{
+	static const char *const patterns[] = {"{name}-{pid}-{time}.txt", "{n}", "{time}{n}{pid}",
+		"{pid}{n}{time}_{n}{name}", "{n}_{time}"};
+	struct buf path, bound;
+
+	(void)state;
+	srand(7);
+	buf_init(&path);
+	buf_init(&bound);
+	for (int i = 0; i < 5000; i++) {
+		const char *pattern = patterns[i % 5];
+		unsigned digits = (unsigned)rand() % 6;
+		const struct file_names names = {"9.exe", (uint32_t)rand() % 1000,
+			(int64_t)rand() * 100000, digits > 1 ? digits : 0,
+			(uint64_t)rand() >> (rand() % 30)};
+		struct file_names back = {0};
+		unsigned words;
+
+		assert_int_equal(file_pattern_check(pattern, &words, NULL), 0);
+		buf_clear(&path);
+		buf_clear(&bound);
+		assert_int_equal(file_pattern_add(&path, pattern, &names), 0);
+		assert_int_equal(file_pattern_bind(&bound, pattern, names.program, names.pid), 0);
+		assert_true(file_pattern_fits(bound.data, path.data, &back));
+		if (words & TIME) {
+			assert_int_equal(back.time_ms, names.time_ms / 1000 * 1000);
+			assert_int_equal(back.again, names.again);
+		}
+		if (words & NUMBER)
+			assert_int_equal(back.number, names.number);
+	}
+	buf_release(&path);
+	buf_release(&bound);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(words_in_braces_are_known_or_refused),
+		cmocka_unit_test(times_and_numbers_are_for_the_last_part),
+		cmocka_unit_test(words_are_replaced),
+		cmocka_unit_test(times_are_utc_to_the_second),
+		cmocka_unit_test(programs_are_called_by_their_name_alone),
+		cmocka_unit_test(hostile_names_are_made_harmless),
+		cmocka_unit_test(what_was_made_is_read_back),
+		cmocka_unit_test(what_was_not_made_does_not_fit),
+		cmocka_unit_test(long_names_are_soon_refused),
+		cmocka_unit_test(made_names_and_read_ones_are_the_same),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,228 @@
+/* core/out: output that is packed, and output that takes nobody's place. */
+#define _XOPEN_SOURCE 700 /* mkdtemp() */
+#include "tests/unit/test_out.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+
+#include "core/out.h"
+
+/* Whether file systems have hard links: libc's link(), or as FAT answers. */
+static bool has_no_links;
+
+int link(const char *from, const char *to)
+{
+	if (!has_no_links)
+		return linkat(AT_FDCWD, from, AT_FDCWD, to, 0);
+	errno = EPERM;
+	return -1;
+}
+
+/* What gzip(1) makes of the file. */
+static char *gunzip_by_gzip(size_t *len)
+{
+	char command[300], *text = NULL;
+	size_t got;
+	FILE *pipe;
+
+	snprintf(command, sizeof(command), "gzip -dc < '%s'", path);
+	pipe = popen(command, "r");
+	assert_non_null(pipe);
+	*len = 0;
+	do {
+		char *more = realloc(text, *len + 65536);
+
+		assert_non_null(more);
+		text = more;
+		got = fread(text + *len, 1, 65536, pipe);
+		*len += got;
+	} while (got);
+	assert_int_equal(pclose(pipe), 0);
+	return text;
+}
+
+/* len bytes that pack well, or hardly at all. */
+static char *made_bytes(size_t len, bool is_noise)
+{
+	char *bytes = malloc(len);
+	uint64_t state = 88172645463325252;
+
+	assert_non_null(bytes);
+	for (size_t i = 0; i < len; i++) {
+		state ^= state << 13;
+		state ^= state >> 7;
+		state ^= state << 17;
+		bytes[i] = is_noise ? (char)state : "0123456789ABCDEF"[state % 3];
+	}
+	return bytes;
+}
+
+static void pack_and_compare(size_t len, bool is_noise)
+{
+	char *bytes = made_bytes(len, is_noise), *text;
+	struct out out;
+	struct stat st;
+	size_t got;
+
+	assert_int_equal(out_open_as(&out, path, OUT_GZIP, NULL), 0);
+	for (size_t at = 0; at < len; at += 10007)
+		out_write(&out, bytes + at, len - at < 10007 ? len - at : 10007);
+	assert_int_equal(out_commit(&out, NULL), 0);
+	assert_int_equal(out.bytes, len);
+	text = gunzip_by_gzip(&got);
+	assert_int_equal(got, len);
+	assert_memory_equal(text, bytes, len);
+	assert_int_equal(stat(path, &st), 0);
+	if (len > 1000 && !is_noise) /* three letters need log2(3) bits of eight each */
+		assert_true((size_t)st.st_size < len / 3);
+	free(text);
+	free(bytes);
+}
+
+/* Lengths at which the buffer, and zlib's, are just full too. */
+static void what_is_packed_gzip_unpacks(void **state)
+{
+	static const size_t lens[] = {
+		0, 1, OUT_BUFFER_BYTES - 1, OUT_BUFFER_BYTES, OUT_BUFFER_BYTES + 1, 2000000};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(lens) / sizeof(*lens); i++) {
+		pack_and_compare(lens[i], false);
+		pack_and_compare(lens[i], true);
+	}
+}
+
+static void what_is_packed_and_aborted_leaves_the_old_file(void **state)
+{
+	struct out out;
+
+	(void)state;
+	spew("old\n");
+	assert_int_equal(out_open_as(&out, path, OUT_GZIP, NULL), 0);
+	out_text(&out, "new");
+	out_abort(&out);
+	assert_file_is("old\n");
+	assert_int_equal(count_files(), 1);
+}
+
+/* Both the bytes on their way and those that zlib keeps to the end. */
+static void a_full_disk_is_an_error_of_what_is_packed(void **state)
+{
+	struct err err = {0};
+	struct out out;
+
+	(void)state;
+	assert_int_equal(out_open_as(&out, "/dev/full", OUT_GZIP, &err), 0);
+	out_text(&out, "little");
+	assert_int_equal(out_commit(&out, &err), -ERR_WRITE);
+	assert_string_equal(err.place, "/dev/full");
+}
+
+static void limit_size(rlim_t bytes, unsigned flags, size_t len)
+{
+	char *bytes_made = made_bytes(len, true);
+	struct rlimit kept, limit;
+	struct err err = {0};
+	struct out out;
+	int rc;
+
+	assert_int_equal(getrlimit(RLIMIT_FSIZE, &kept), 0);
+	signal(SIGXFSZ, SIG_IGN);
+	assert_int_equal(out_open_as(&out, path, flags, &err), 0);
+	limit = kept;
+	limit.rlim_cur = bytes;
+	assert_int_equal(setrlimit(RLIMIT_FSIZE, &limit), 0);
+	out_write(&out, bytes_made, len);
+	rc = out_commit(&out, &err);
+	assert_int_equal(setrlimit(RLIMIT_FSIZE, &kept), 0);
+	assert_int_equal(rc, -ERR_WRITE);
+	assert_string_equal(err.place, path);
+	assert_int_equal(count_files(), 0);
+	free(bytes_made);
+}
+
+static void a_limit_on_size_leaves_nothing_of_a_new_file(void **state)
+{
+	(void)state;
+	limit_size(100000, OUT_NEW, 1000000);
+	limit_size(100000, OUT_NEW | OUT_GZIP, 1000000);
+	limit_size(5, OUT_NEW | OUT_GZIP, 1000); /* all of it comes at the end */
+}
+
+static void assert_taken(int rc, const struct err *err)
+{
+	assert_int_equal(rc, -ERR_EXISTS);
+	assert_int_equal(err->code, ERR_EXISTS);
+	assert_string_equal(err->place, path);
+}
+
+static void a_new_file_is_not_opened_where_something_is(void **state)
+{
+	struct err err = {0};
+	struct out out;
+
+	(void)state;
+	spew("old\n");
+	assert_taken(out_open_as(&out, path, OUT_NEW, &err), &err);
+	assert_file_is("old\n");
+	assert_int_equal(unlink(path), 0);
+	assert_int_equal(symlink("nowhere", path), 0);
+	assert_taken(out_open_as(&out, path, OUT_NEW, &err), &err);
+	assert_int_equal(unlink(path), 0);
+	assert_int_equal(mkdir(path, 0700), 0);
+	assert_taken(out_open_as(&out, path, OUT_NEW | OUT_GZIP, &err), &err);
+	assert_int_equal(rmdir(path), 0);
+	assert_int_equal(out_open_as(&out, "/dev/full", OUT_NEW, &err), -ERR_EXISTS);
+	assert_int_equal(count_files(), 0);
+}
+
+static void commit_new(bool is_taken, unsigned flags)
+{
+	struct err err = {0};
+	struct out out;
+	int rc;
+
+	assert_int_equal(out_open_as(&out, path, OUT_NEW | flags, &err), 0);
+	out_text(&out, "new\n");
+	if (is_taken)
+		spew("somebody's\n");
+	rc = out_commit(&out, &err);
+	assert_int_equal(count_files(), 1);
+	if (is_taken) {
+		assert_taken(rc, &err);
+		assert_file_is("somebody's\n");
+	} else {
+		assert_int_equal(rc, 0);
+	}
+	if (!is_taken && !flags)
+		assert_file_is("new\n");
+	assert_int_equal(unlink(path), 0);
+}
+
+/* Whether the file system has hard links or not. */
+static void a_new_file_takes_nobodys_place(void **state)
+{
+	(void)state;
+	for (int i = 0; i < 8; i++) {
+		has_no_links = i & 1;
+		commit_new(i & 2, i & 4 ? OUT_GZIP : 0);
+	}
+	has_no_links = false;
+}
+
+int main(void)
+{
+	static const struct CMUnitTest tests[] = {
+		CASE(what_is_packed_gzip_unpacks),
+		CASE(what_is_packed_and_aborted_leaves_the_old_file),
+		CASE(a_full_disk_is_an_error_of_what_is_packed),
+		CASE(a_limit_on_size_leaves_nothing_of_a_new_file),
+		CASE(a_new_file_is_not_opened_where_something_is),
+		CASE(a_new_file_takes_nobodys_place),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

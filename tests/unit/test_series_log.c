@@ -1,0 +1,232 @@
+/* The log of a loop of snapshots: lines with their times, whole, harmless, in a file that is not endless. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "core/date.h"
+#include "snapshot/series/series_log.h"
+
+#define NOON_MS 1700000000123 /* 2023-11-14T22:13:20.123Z */
+
+static char dir[] = "build/test_series_log.XXXXXX", path[80], old_path[90];
+
+static int make_dir(void **state)
+{
+	(void)state;
+	strcpy(strrchr(dir, '.') + 1, "XXXXXX");
+	if (!mkdtemp(dir))
+		return -1;
+	snprintf(path, sizeof(path), "%s/log", dir);
+	snprintf(old_path, sizeof(old_path), "%s.1", path);
+	return 0;
+}
+
+static int remove_dir(void **state)
+{
+	(void)state;
+	unlink(path);
+	unlink(old_path);
+	return rmdir(dir);
+}
+
+/* A whole file as text, for the caller to free; of none NULL. */
+static char *content(const char *name)
+{
+	FILE *from = fopen(name, "rb");
+	char *text;
+	long len;
+
+	if (!from)
+		return NULL;
+	assert_int_equal(fseek(from, 0, SEEK_END), 0);
+	len = ftell(from);
+	assert_int_equal(fseek(from, 0, SEEK_SET), 0);
+	text = calloc(1, (size_t)len + 1);
+	assert_non_null(text);
+	assert_int_equal(fread(text, 1, (size_t)len, from), len);
+	assert_int_equal(fclose(from), 0);
+	return text;
+}
+
+static void test_each_line_has_its_time_and_obeys_nobody(void **state)
+{
+	struct series_log log;
+	struct err err;
+	char *text;
+
+	(void)state;
+	assert_int_equal(series_log_start(&log, path, &err), 0);
+	assert_int_equal(series_log_add(&log, NOON_MS, "one", &err), 0);
+	assert_int_equal(series_log_add(&log, NOON_MS + 1000, "\033[2Jtwo\nthree\r\x7f", &err), 0);
+	text = content(path);
+	assert_string_equal(text, "2023-11-14T22:13:20.123Z one\n"
+				  "2023-11-14T22:13:21.123Z ?[2Jtwo?three??\n");
+	free(text);
+	/* Whoever comes later goes on behind it. */
+	assert_int_equal(series_log_start(&log, path, &err), 0);
+	assert_int_equal(series_log_add(&log, NOON_MS, "four", &err), 0);
+	text = content(path);
+	assert_non_null(strstr(text, "three??\n2023-11-14T22:13:20.123Z four\n"));
+	free(text);
+}
+
+static void test_without_a_file_nothing_is_written(void **state)
+{
+	struct series_log log;
+	struct err err;
+
+	(void)state;
+	assert_int_equal(series_log_start(&log, NULL, &err), 0);
+	assert_int_equal(series_log_add(&log, NOON_MS, "one", &err), 0);
+	assert_int_equal(access(path, F_OK), -1);
+}
+
+/* Three times as much as one file holds: all of the last part is there, no file is much longer. */
+static void test_a_long_log_is_two_files(void **state)
+{
+	static char line[10001];
+	struct series_log log;
+	struct stat st;
+	struct err err;
+	unsigned lines = 3 * SERIES_LOG_BYTES / sizeof(line), found = 0, first = 0;
+	char *names[] = {old_path, path};
+
+	(void)state;
+	assert_int_equal(series_log_start(&log, path, &err), 0);
+	for (unsigned i = 0; i < lines; i++) {
+		snprintf(line, sizeof(line), "%09u %09950u", i, 0u);
+		assert_int_equal(series_log_add(&log, NOON_MS, line, &err), 0);
+	}
+	for (size_t i = 0; i < 2; i++) {
+		char *text = content(names[i]);
+
+		assert_int_equal(stat(names[i], &st), 0);
+		assert_true((uint64_t)st.st_size < SERIES_LOG_BYTES + sizeof(line) + 100);
+		for (char *at = text; at && *at; at = strchr(at, '\n') + 1) {
+			unsigned number = (unsigned)strtoul(at + 25, NULL, 10);
+
+			first = found ? first : number;
+			assert_int_equal(number, first + found++);
+		}
+		free(text);
+	}
+	assert_int_equal(first + found, lines); /* none is missing at the end */
+	assert_true(found * sizeof(line) >= SERIES_LOG_BYTES);
+}
+
+static void test_what_is_lost_is_said_once(void **state)
+{
+	struct series_log log;
+	struct err err = {0};
+
+	(void)state;
+	assert_int_equal(series_log_start(&log, path, &err), 0);
+	assert_int_equal(unlink(path), 0);
+	assert_int_equal(rmdir(dir), 0);
+	assert_int_equal(series_log_add(&log, NOON_MS, "one", &err), -ERR_CREATE);
+	assert_string_equal(err.place, path);
+	assert_int_equal(series_log_add(&log, NOON_MS, "two", &err), 0);
+	assert_int_equal(mkdir(dir, 0777), 0);
+	assert_int_equal(series_log_add(&log, NOON_MS, "three", &err), 0);
+	assert_int_equal(unlink(path), 0); /* it was made again */
+	assert_int_equal(rmdir(dir), 0);
+	assert_int_equal(series_log_add(&log, NOON_MS, "four", &err), -ERR_CREATE);
+	assert_int_equal(series_log_start(&log, path, &err), -ERR_CREATE);
+	assert_int_equal(mkdir(dir, 0777), 0);
+}
+
+/* Several write at once what is more than one file holds, and no line is torn or lost. */
+static void test_lines_of_several_processes_do_not_mix(void **state)
+{
+	enum { PROCESSES = 4, LINES = 800 };
+	unsigned counts[PROCESSES] = {0};
+	char *text;
+
+	(void)state;
+	for (unsigned i = 0; i < PROCESSES; i++) {
+		pid_t pid = fork();
+
+		assert_true(pid >= 0);
+		if (!pid) {
+			struct series_log log;
+			struct err err;
+			char line[400];
+			int rc = series_log_start(&log, path, &err);
+
+			memset(line, 'a' + (int)i, sizeof(line) - 1);
+			line[sizeof(line) - 1] = '\0';
+			for (unsigned n = 0; !rc && n < LINES; n++)
+				rc = series_log_add(&log, NOON_MS, line, &err);
+			_exit(rc ? 1 : 0);
+		}
+	}
+	for (unsigned i = 0; i < PROCESSES; i++) {
+		int status;
+
+		assert_true(wait(&status) > 0);
+		assert_int_equal(status, 0);
+	}
+	for (unsigned i = 0; i < 2; i++) {
+		text = content(i ? old_path : path);
+		for (char *at = text; *at; at += 25 + 400) {
+			unsigned who = (unsigned)(at[25] - 'a');
+
+			assert_true(who < PROCESSES);
+			assert_int_equal(strspn(at + 25, (char[]){at[25], '\0'}), 399);
+			assert_int_equal(at[25 + 399], '\n');
+			counts[who]++;
+		}
+		free(text);
+	}
+	for (unsigned i = 0; i < PROCESSES; i++)
+		assert_int_equal(counts[i], LINES);
+}
+
+/* The disk was full in the middle of a line. */
+static void test_a_torn_line_is_not_glued_to_the_next(void **state)
+{
+	struct series_log log;
+	struct err err;
+	FILE *torn;
+	char *text;
+
+	(void)state;
+	assert_int_equal(series_log_start(&log, path, &err), 0);
+	torn = fopen(path, "wb");
+	assert_non_null(torn);
+	fputs("2023-11-14T22:13:20.123Z one\n2023-11", torn);
+	assert_int_equal(fclose(torn), 0);
+	assert_int_equal(series_log_add(&log, NOON_MS, "two", &err), 0);
+	text = content(path);
+	assert_string_equal(text, "2023-11-14T22:13:20.123Z one\n2023-11\n"
+				  "2023-11-14T22:13:20.123Z two\n");
+	free(text);
+}
+
+int main(void)
+{
+	static const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(
+			test_each_line_has_its_time_and_obeys_nobody, make_dir, remove_dir),
+		cmocka_unit_test_setup_teardown(
+			test_without_a_file_nothing_is_written, make_dir, remove_dir),
+		cmocka_unit_test_setup_teardown(test_a_long_log_is_two_files, make_dir, remove_dir),
+		cmocka_unit_test_setup_teardown(
+			test_what_is_lost_is_said_once, make_dir, remove_dir),
+		cmocka_unit_test_setup_teardown(
+			test_lines_of_several_processes_do_not_mix, make_dir, remove_dir),
+		cmocka_unit_test_setup_teardown(
+			test_a_torn_line_is_not_glued_to_the_next, make_dir, remove_dir),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,246 @@
+/* What is asked of a series of snapshots: what each option means, and what does not fit together. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "snapshot/command/series_options.h"
+#include "snapshot/series/file_pattern.h"
+
+static const struct series_request fresh = SERIES_REQUEST_INIT;
+
+static void test_each_option_is_what_it_says(void **state)
+{
+	struct series_request request = fresh;
+	struct err err;
+
+	(void)state;
+	assert_int_equal(series_option(&request, OPT_SERIES_COUNT, "48", &err), 0);
+	assert_int_equal(series_option(&request, OPT_SERIES_KEEP, "7", &err), 0);
+	assert_int_equal(series_option(&request, OPT_SERIES_MAX_BYTES, "1.5M", &err), 0);
+	assert_int_equal(series_option(&request, OPT_SERIES_ON_EXIT, "wait", &err), 0);
+	assert_int_equal(series_option(&request, OPT_SERIES_ALL, NULL, &err), 0);
+	assert_int_equal(series_option(&request, OPT_SERIES_LOG, "log", &err), 0);
+	assert_int_equal(request.file_count, 48);
+	assert_int_equal(request.keep_count, 7);
+	assert_int_equal(request.keep_bytes, 3 << 19);
+	assert_true(request.waits);
+	assert_true(request.takes_all);
+	assert_string_equal(request.log, "log");
+	assert_int_equal(series_option(&request, OPT_SERIES_ON_EXIT, "stop", &err), 0);
+	assert_false(request.waits);
+}
+
+static void test_what_an_option_cannot_be_is_refused(void **state)
+{
+	static const struct {
+		int id;
+		const char *value;
+	} cases[] = {
+		{OPT_SERIES_COUNT, "0"},
+		{OPT_SERIES_COUNT, "-1"},
+		{OPT_SERIES_COUNT, "x"},
+		{OPT_SERIES_COUNT, ""},
+		{OPT_SERIES_COUNT, "99999999999"},
+		{OPT_SERIES_KEEP, "0"},
+		{OPT_SERIES_KEEP, "3x"},
+		{OPT_SERIES_MAX_BYTES, "0"},
+		{OPT_SERIES_MAX_BYTES, "1Q"},
+		{OPT_SERIES_ON_EXIT, "go"},
+		{OPT_SERIES_ON_EXIT, ""},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+		struct series_request request = fresh;
+		struct err err = {0};
+
+		assert_int_equal(
+			series_option(&request, cases[i].id, cases[i].value, &err), -ERR_USAGE);
+		assert_true(!strncmp(err.place, "--", 2)); /* which one */
+	}
+}
+
+static void test_spans_are_a_second_to_a_year(void **state)
+{
+	static const struct {
+		const char *text;
+		int64_t ms;
+	} cases[] = {{"1s", 1000}, {"365d", INT64_C(365) * 86400000}, {"0s", -1}, {"365d1s", -1},
+		{"soon", -1}};
+	struct err err;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+		int64_t ms = -1;
+
+		assert_int_equal(series_span_parse("--every", cases[i].text, &ms, &err),
+			cases[i].ms < 0 ? -ERR_USAGE : 0);
+		assert_int_equal(ms, cases[i].ms);
+	}
+}
+
+static void test_what_does_not_fit_together_is_refused(void **state)
+{
+	static const struct {
+		struct series_request request;
+		const char *words;
+	} cases[] = {
+		{{.name = "a", .every_ms = 1000, .keep_count = SIZE_MAX, .keep_bytes = UINT64_MAX},
+			"-f PATTERN"},
+		{{.name = "a",
+			 .out = "-",
+			 .every_ms = 1000,
+			 .keep_count = SIZE_MAX,
+			 .keep_bytes = UINT64_MAX},
+			"-f PATTERN"},
+		{{.name = "a",
+			 .out = "x-{pid}",
+			 .every_ms = 1000,
+			 .keep_count = SIZE_MAX,
+			 .keep_bytes = UINT64_MAX},
+			"put {time} or {n}"},
+		{{.name = "a", .out = "x-{pid}", .keep_count = 5, .keep_bytes = UINT64_MAX},
+			"put {time} or {n}"},
+		{{.name = "a", .out = "x-{pid}", .keep_count = SIZE_MAX, .keep_bytes = 5},
+			"put {time} or {n}"},
+		{{.name = "a",
+			 .out = "x-{n}",
+			 .file_count = 5,
+			 .keep_count = SIZE_MAX,
+			 .keep_bytes = UINT64_MAX},
+			"--every"},
+		{{.name = "a",
+			 .out = "x-{n}",
+			 .takes_all = true,
+			 .keep_count = SIZE_MAX,
+			 .keep_bytes = UINT64_MAX},
+			"put {pid}"},
+		{{.pid = "1",
+			 .out = "x-{pid}",
+			 .takes_all = true,
+			 .keep_count = SIZE_MAX,
+			 .keep_bytes = UINT64_MAX},
+			"-pn NAME"},
+		{{.pid = "1",
+			 .out = "x-{n}",
+			 .waits = true,
+			 .keep_count = SIZE_MAX,
+			 .keep_bytes = UINT64_MAX},
+			"-pn NAME"},
+		{{.name = "a",
+			 .out = "x-{when}",
+			 .every_ms = 1000,
+			 .keep_count = SIZE_MAX,
+			 .keep_bytes = UINT64_MAX},
+			"{time}"},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+		unsigned words = 99;
+		struct err err = {0};
+
+		assert_int_equal(series_check(&cases[i].request, &words, &err), -ERR_USAGE);
+		if (!strstr(err.detail, cases[i].words))
+			fail_msg("case %zu: %s", i, err.detail);
+		assert_int_equal(words, 99);
+	}
+}
+
+static void test_what_fits_together_is_not(void **state)
+{
+	static const struct {
+		struct series_request request;
+		unsigned words;
+	} cases[] = {
+		{{.pid = "1",
+			 .out = "x-{time}",
+			 .every_ms = 1000,
+			 .file_count = 5,
+			 .keep_count = 5,
+			 .keep_bytes = 5},
+			PATTERN_TIME},
+		{{.name = "a",
+			 .out = "{name}-{pid}-{n}",
+			 .every_ms = 1000,
+			 .takes_all = true,
+			 .waits = true,
+			 .keep_count = SIZE_MAX,
+			 .keep_bytes = UINT64_MAX},
+			PATTERN_NAME | PATTERN_PID | PATTERN_NUMBER},
+		{{.name = "a",
+			 .out = "{name}-{pid}",
+			 .takes_all = true,
+			 .keep_count = SIZE_MAX,
+			 .keep_bytes = UINT64_MAX},
+			PATTERN_NAME | PATTERN_PID},
+		{{.name = "a", .out = "x-{time}", .keep_count = 5, .keep_bytes = UINT64_MAX},
+			PATTERN_TIME},
+		{{.name = "a",
+			 .out = "x",
+			 .log = "y",
+			 .keep_count = SIZE_MAX,
+			 .keep_bytes = UINT64_MAX},
+			0},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+		unsigned words = 99;
+		struct err err = {0};
+
+		assert_int_equal(series_check(&cases[i].request, &words, &err), 0);
+		assert_int_equal(words, cases[i].words);
+	}
+}
+
+static int check_log(const char *out, const char *log, bool is_packed)
+{
+	struct series_request request = fresh;
+	struct err err = {0};
+	unsigned words;
+	int rc;
+
+	request.pid = "1";
+	request.out = out;
+	request.log = log;
+	request.take.is_packed = is_packed;
+	rc = series_check(&request, &words, &err);
+	if (rc)
+		assert_non_null(strstr(err.detail, "log"));
+	return rc;
+}
+
+/* It would be written behind the dump's end. */
+static void test_the_log_is_another_file(void **state)
+{
+	(void)state;
+	assert_int_equal(check_log("x.txt", "x.txt", false), -ERR_USAGE);
+	assert_int_equal(check_log("x{{.txt", "x{.txt", false), -ERR_USAGE);
+	assert_int_equal(check_log("x.txt", "x.txt.gz", true), -ERR_USAGE);
+	assert_int_equal(check_log("x.txt.gz", "x.txt.gz", true), -ERR_USAGE);
+	assert_int_equal(check_log("Makefile", "./Makefile", false), -ERR_USAGE);
+	assert_int_equal(check_log("x.txt", "x.txt", true), 0);
+	assert_int_equal(check_log("x.txt", "y.txt", false), 0);
+	assert_int_equal(check_log("x-{pid}.txt", "x-{pid}.txt", false), 0);
+	assert_int_equal(check_log("/dev/null", "/dev/null", false), 0);
+	assert_int_equal(check_log("x.txt", NULL, false), 0);
+}
+
+int main(void)
+{
+	static const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_each_option_is_what_it_says),
+		cmocka_unit_test(test_what_an_option_cannot_be_is_refused),
+		cmocka_unit_test(test_spans_are_a_second_to_a_year),
+		cmocka_unit_test(test_what_does_not_fit_together_is_refused),
+		cmocka_unit_test(test_what_fits_together_is_not),
+		cmocka_unit_test(test_the_log_is_another_file),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

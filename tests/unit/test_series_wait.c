@@ -1,0 +1,221 @@
+/* Waiting for a process to come, and to come back (--on-exit wait): who is taken then, and how soon. */
+#include "tests/unit/loop_scene.h"
+
+/* Their private bytes change all the time; who they are does not. */
+static void test_several_are_listed_once_while_it_waits(void **state)
+{
+	struct scene *scene = scene_new();
+	struct series_plan plan = {.what = "app.exe", .every_ms = 1000, .waits = true};
+
+	(void)state;
+	scene_add(scene, 12, 77, 1000, NEVER)->bytes_per_s = 4096;
+	scene_add(scene, 13, 78, 1000, NEVER)->bytes_per_s = 1;
+	scene_add(scene, 13, 79, 20500, 40500); /* a third one is news, and so is its end */
+	scene->interrupt_ms = SCENE_START_MS + 60000;
+	assert_int_equal(scene_outcome(scene, &plan).status, 0);
+	assert_int_equal(scene->takes, 0);
+	assert_true(scene->looks > 50);
+	assert_int_equal(scene_said(scene, "several processes have this name"), 3);
+	free(scene);
+}
+
+/* The new process is a series of its own: it begins when it is seen, and has a count of its own. */
+static void test_the_process_is_waited_for(void **state)
+{
+	struct scene *scene = scene_new();
+	struct series_plan plan = {
+		.what = "app.exe", .every_ms = 10000, .file_count = 3, .waits = true};
+	struct outcome outcome;
+	static const int64_t at[] = {2000, 12000, 31000, 41000, 51000};
+
+	(void)state;
+	scene_add(scene, 12, 77, 1500, 15000);
+	scene_add(scene, 13, 99, 30900, NEVER);
+	outcome = scene_outcome(scene, &plan);
+	assert_int_equal(scene->shot_count, 5);
+	for (size_t i = 0; i < 5; i++) {
+		assert_int_equal(scene_at(scene, i), at[i]);
+		assert_int_equal(scene->shots[i].pid, i < 2 ? 12 : 13);
+	}
+	assert_int_equal(scene_said(scene, "app.exe: waiting for such a process"), 2);
+	/* once a second: 0 to 2 s, and from 22 s, ten behind the last snapshot, to 31 s */
+	assert_int_equal(scene->looks, 3 + 10);
+	assert_int_equal(outcome.status, 0);
+	free(scene);
+}
+
+static void test_a_wait_for_nobody_ends_by_an_interrupt(void **state)
+{
+	struct scene *scene = scene_new();
+	struct series_plan plan = {.what = "app.exe", .every_ms = 10000, .waits = true};
+	struct outcome outcome;
+
+	(void)state;
+	scene->interrupt_ms = SCENE_START_MS + 4321;
+	outcome = scene_outcome(scene, &plan);
+	assert_int_equal(outcome.status, 0);
+	assert_int_equal(scene->clock_ms, scene->interrupt_ms);
+	assert_int_equal(scene_said(scene, "interrupted: 0 files written"), 1);
+	free(scene);
+}
+
+/* It is in the list, and gone when it is to be opened: as if it had not been seen. */
+static void test_one_that_is_gone_when_it_is_opened_is_waited_for(void **state)
+{
+	static const enum err_code codes[] = {ERR_GONE, ERR_NO_PROCESS};
+
+	(void)state;
+	for (size_t i = 0; i < 2; i++) {
+		struct scene *scene = scene_new();
+		struct series_plan plan = {
+			.what = "app.exe", .every_ms = 10000, .file_count = 1, .waits = true};
+		struct outcome outcome;
+
+		scene_add(scene, 12, 77, 0, 500)->refuses = codes[i];
+		scene_add(scene, 13, 99, 1500, NEVER);
+		outcome = scene_outcome(scene, &plan);
+		assert_int_equal(outcome.rc, 0);
+		assert_int_equal(outcome.status, 0);
+		assert_int_equal(scene->shot_count, 1);
+		assert_int_equal(scene_at(scene, 0), 2000);
+		free(scene);
+	}
+}
+
+/* How many snapshots are taken in an hour of a process that lives for 50 ms, and is started again at once. */
+static size_t shots_of_a_crash_loop(const struct series_plan *plan)
+{
+	struct scene *scene = scene_new();
+	struct made_process *last = scene_add(scene, 12, 77, 0, 50);
+	struct outcome outcome;
+	size_t count;
+
+	scene->take_ms = 10;
+	scene->restarts = last;
+	scene->interrupt_ms = SCENE_START_MS + 3600000;
+	outcome = scene_outcome(scene, plan);
+	assert_int_equal(outcome.status, 0);
+	assert_true(scene->said_count < 3 * scene->shot_count + 10);
+	for (size_t i = 1; i < scene->shot_count; i++)
+		assert_true(scene->shots[i].start_ms != scene->shots[i - 1].start_ms);
+	count = scene->shot_count;
+	free(scene);
+	return count;
+}
+
+static void test_a_crash_loop_is_taken_no_more_often_than_one_that_lives(void **state)
+{
+	static const struct {
+		struct series_plan plan;
+		size_t least, most;
+	} cases[] = {
+		/* as often as was asked for; where a process dies before the next look, one later */
+		{{.what = "a", .every_ms = 10000, .waits = true}, 300, 360},
+		/* a restart is seen soon: once a minute */
+		{{.what = "a", .every_ms = 1800000, .waits = true}, 50, 60},
+		/* polls are no snapshots */
+		{{.what = "a", .every_ms = 1000, .growth_bytes = 1 << 20, .waits = true}, 50, 60},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++)
+		assert_in_range(
+			shots_of_a_crash_loop(&cases[i].plan), cases[i].least, cases[i].most);
+}
+
+/* One that is watched and comes back is taken at once when the last snapshot was long ago. */
+static void test_a_restart_is_taken_soon(void **state)
+{
+	struct scene *scene = scene_new();
+	struct series_plan plan = {
+		.what = "a", .every_ms = 1000, .growth_bytes = 1 << 20, .waits = true};
+
+	(void)state;
+	scene_add(scene, 12, 77, 0, 300000);
+	scene_add(scene, 13, 99, 300000, NEVER);
+	scene->interrupt_ms = SCENE_START_MS + 400000;
+	assert_int_equal(scene_outcome(scene, &plan).status, 0);
+	assert_int_equal(scene->shot_count, 2);
+	assert_int_equal(scene_at(scene, 1), 300000);
+	free(scene);
+}
+
+/* At the very moment when one ends another one with its pid is there. */
+static void test_a_pid_that_is_used_again_is_another_series(void **state)
+{
+	for (int is_all = 0; is_all < 2; is_all++) {
+		struct scene *scene = scene_new();
+		struct series_plan plan = {.what = "app.exe",
+			.every_ms = 10000,
+			.file_count = 3,
+			.takes_all = is_all,
+			.waits = true};
+		struct outcome outcome;
+
+		(void)state;
+		scene_add(scene, 12, 77, 0, 15000);
+		scene_add(scene, 12, 15000, 15000, NEVER);
+		outcome = scene_outcome(scene, &plan);
+		assert_int_equal(outcome.status, 0);
+		assert_int_equal(scene->shot_count, 5);
+		for (size_t i = 0; i < 5; i++)
+			assert_int_equal(scene->shots[i].start_ms, i < 2 ? 77 : 15000);
+		assert_int_equal(scene_at(scene, 2), 20000); /* ten seconds behind the last */
+		free(scene);
+	}
+}
+
+/* Asked to wait for a process it waits until there is a file of one. */
+static void test_once_with_a_wait_is_until_there_is_a_file(void **state)
+{
+	struct scene *scene = scene_new();
+	struct series_plan plan = {.what = "app.exe", .waits = true};
+	struct outcome outcome;
+
+	(void)state;
+	scene_add(scene, 12, 77, 0, NEVER);
+	scene_add(scene, 13, 99, 5500, NEVER);
+	scene->take_ms = 100;
+	scene->fail_to = 1;
+	scene->fails = ERR_GONE;
+	scene->fail_ends = 1;
+	outcome = scene_outcome(scene, &plan);
+	assert_int_equal(scene->shot_count, 1);
+	assert_int_equal(scene->shots[0].pid, 13);
+	assert_in_range(scene_at(scene, 0), 5500, 6500);
+	assert_int_equal(outcome.status, 0);
+	free(scene);
+}
+
+/* But what fails while it lives is told, and not tried for ever. */
+static void test_once_with_a_wait_fails_once(void **state)
+{
+	struct scene *scene = scene_new();
+	struct series_plan plan = {.what = "app.exe", .waits = true};
+
+	(void)state;
+	scene_add(scene, 12, 77, 0, NEVER);
+	scene->fail_to = UINT64_MAX;
+	scene->fails = ERR_WRITE;
+	assert_int_equal(scene_outcome(scene, &plan).status, 2);
+	assert_int_equal(scene->takes, 1);
+	assert_int_equal(scene->waits, 0);
+	free(scene);
+}
+
+int main(void)
+{
+	static const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_several_are_listed_once_while_it_waits),
+		cmocka_unit_test(test_the_process_is_waited_for),
+		cmocka_unit_test(test_a_wait_for_nobody_ends_by_an_interrupt),
+		cmocka_unit_test(test_one_that_is_gone_when_it_is_opened_is_waited_for),
+		cmocka_unit_test(test_a_crash_loop_is_taken_no_more_often_than_one_that_lives),
+		cmocka_unit_test(test_a_restart_is_taken_soon),
+		cmocka_unit_test(test_a_pid_that_is_used_again_is_another_series),
+		cmocka_unit_test(test_once_with_a_wait_is_until_there_is_a_file),
+		cmocka_unit_test(test_once_with_a_wait_fails_once),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,291 @@
+/* From what is asked for to what a task runs: words as Windows reads them, paths, times, numbers. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "snapshot/schedule/task_paths.h"
+#include "snapshot/schedule/task_plan.h"
+#include "snapshot/schedule/task_table.h"
+#include "snapshot/schedule/task_words.h"
+
+#define WORDS_MAX 24
+
+static struct task_request plain_request(void)
+{
+	return (struct task_request){
+		.name = "app.exe",
+		.every = "30m",
+		.folder = "C:\\dumps",
+		.program = "C:\\Program Files\\hsnap.exe",
+		.start = "2026-11-20T10:00",
+	};
+}
+
+static void assert_words(const char *line, const char *const *words)
+{
+	struct buf word;
+	int rc;
+
+	buf_init(&word);
+	for (; *words; words++) {
+		rc = task_word(&line, &word);
+		assert_int_equal(rc, 1);
+		assert_string_equal(word.data, *words);
+	}
+	assert_int_equal(task_word(&line, &word), 0);
+	buf_release(&word);
+}
+
+/* The examples of "Parsing C command-line arguments", Microsoft Learn. */
+static void test_words_as_windows_reads_them(void **state)
+{
+	static const struct {
+		const char *line, *words[WORDS_MAX];
+	} cases[] = {
+		{"\"abc\" d e", {"abc", "d", "e"}},
+		{"a\\\\b d\"e f\"g h", {"a\\\\b", "de fg", "h"}},
+		{"a\\\\\\\"b c d", {"a\\\"b", "c", "d"}},
+		{"a\\\\\\\\\"b c\" d e", {"a\\\\b c", "d", "e"}},
+		{"a\"b\"\" c d", {"ab\" c d"}},
+		{"", {NULL}},
+		{"  \t ", {NULL}},
+		{" \"\" a", {"", "a"}},
+		{"\"no end", {"no end"}},
+		{"C:\\d\\", {"C:\\d\\"}},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++)
+		assert_words(cases[i].line, cases[i].words);
+}
+
+static void test_the_word_behind_a_name(void **state)
+{
+	struct buf value;
+
+	(void)state;
+	buf_init(&value);
+	assert_int_equal(task_word_after("a --keep \"5 0\" --keep 3", "--keep", &value), 1);
+	assert_string_equal(value.data, "5 0");
+	assert_int_equal(task_word_after("a \"--keep 7\" b", "--keep", &value), 0);
+	assert_string_equal(value.data, "");
+	assert_int_equal(task_word_after("a --keep", "--keep", &value), 0);
+	buf_release(&value);
+}
+
+static void assert_arguments(const struct task_request *request, const char *const *words)
+{
+	struct task_plan plan;
+	struct err err;
+
+	task_plan_init(&plan);
+	assert_int_equal(task_plan_make(&plan, request, &err), 0);
+	assert_words(plan.task.arguments, words);
+	task_plan_release(&plan);
+}
+
+static void test_arguments(void **state)
+{
+	struct task_request request = plain_request();
+
+	(void)state;
+	assert_arguments(
+		&request, (const char *[]){"-pn", "app.exe", "-f",
+				  "C:\\dumps\\{name}-{pid}-{time}.txt", "--by-stack", "--keep",
+				  "100", "--all", "--log", "C:\\dumps\\app.exe.log", NULL});
+	request.name = "\xc3\xbc & my app.exe";
+	request.folder = "D:\\a {b} & c\\\\";
+	request.keep = "7";
+	request.max_bytes = "1G";
+	request.is_full = request.is_packed = true;
+	assert_arguments(&request, (const char *[]){"-pn", "\xc3\xbc & my app.exe", "-f",
+					   "D:\\a {{b} & c\\\\{name}-{pid}-{time}.txt", "--gzip",
+					   "--keep", "7", "--max-bytes", "1G", "--all", "--log",
+					   "D:\\a {b} & c\\\\\xc3\xbc & my app.exe.log", NULL});
+	request = plain_request();
+	request.folder = "E:/";
+	assert_arguments(&request,
+		(const char *[]){"-pn", "app.exe", "-f", "E:\\{name}-{pid}-{time}.txt",
+			"--by-stack", "--keep", "100", "--all", "--log", "E:\\app.exe.log", NULL});
+}
+
+/* Paths stand in quotes even where they have no blanks. */
+static void test_paths_are_quoted(void **state)
+{
+	static const struct {
+		const char *folder, *file, *log;
+	} cases[] = {
+		{"C:\\dumps", " -f \"C:\\dumps\\{name}-{pid}-{time}.txt\" ",
+			" --log \"C:\\dumps\\app.exe.log\""},
+		{"E:/", " -f \"E:\\{name}-{pid}-{time}.txt\" ", " --log \"E:\\app.exe.log\""},
+		{"C:\\a b\\", " -f \"C:\\a b\\{name}-{pid}-{time}.txt\" ",
+			" --log \"C:\\a b\\app.exe.log\""},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+		struct task_request request = plain_request();
+		struct task_plan plan;
+		struct err err;
+
+		request.folder = cases[i].folder;
+		task_plan_init(&plan);
+		assert_int_equal(task_plan_make(&plan, &request, &err), 0);
+		assert_non_null(strstr(plan.task.arguments, cases[i].file));
+		assert_string_equal(strstr(plan.task.arguments, " --log"), cases[i].log);
+		task_plan_release(&plan);
+	}
+}
+
+static void test_times(void **state)
+{
+	static const struct {
+		const char *every, *limit, *start, *whole_start;
+		int64_t every_ms, limit_ms;
+	} cases[] = {
+		{"1m", NULL, "2026-11-20T10:00", "2026-11-20T10:00:00", 60000, 60000},
+		{"30m", NULL, "2026-11-20T10:00Z", "2026-11-20T10:00:00Z", 1800000, 1800000},
+		{"1h", NULL, "2026-11-20T10:00:59", "2026-11-20T10:00:59", 3600000, 3600000},
+		{"1d", NULL, "2028-02-29T23:59:00Z", "2028-02-29T23:59:00Z", 86400000, 3600000},
+		{"31d", "2h", "2026-11-20T10:00", "2026-11-20T10:00:00", 2678400000, 7200000},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+		struct task_request request = plain_request();
+		struct task_plan plan;
+		struct err err;
+
+		request.every = cases[i].every;
+		request.limit = cases[i].limit;
+		request.start = cases[i].start;
+		task_plan_init(&plan);
+		assert_int_equal(task_plan_make(&plan, &request, &err), 0);
+		assert_int_equal(plan.task.every_ms, cases[i].every_ms);
+		assert_int_equal(plan.task.limit_ms, cases[i].limit_ms);
+		assert_string_equal(plan.task.start, cases[i].whole_start);
+		task_plan_release(&plan);
+	}
+}
+
+static void assert_plan_fails(const struct task_request *request, int code)
+{
+	struct task_plan plan;
+	struct err err = {0};
+	int rc;
+
+	task_plan_init(&plan);
+	rc = task_plan_make(&plan, request, &err);
+	if (rc != -code)
+		fail_msg("%d for %s %s %s %s %s", rc, request->name, request->every,
+			request->folder, request->keep ? request->keep : "", request->start);
+	task_plan_release(&plan);
+}
+
+#define ASSERT_REFUSED(field, code, ...)                                                           \
+	do {                                                                                       \
+		static const char *const bad_[] = {__VA_ARGS__};                                   \
+		for (size_t i_ = 0; i_ < sizeof(bad_) / sizeof(*bad_); i_++) {                     \
+			struct task_request request_ = plain_request();                            \
+			request_.field = bad_[i_];                                                 \
+			assert_plan_fails(&request_, code);                                        \
+		}                                                                                  \
+	} while (0)
+
+static void test_what_cannot_be_done_is_refused(void **state)
+{
+	(void)state;
+	ASSERT_REFUSED(name, ERR_IMAGE_NAME, "", "app", "a\\b.exe", "a/b.exe", "a*.exe", "C:a.exe",
+		"a\".exe", "..", "a\n.exe", "%a%.exe", "$(Arg0).exe");
+	ASSERT_REFUSED(every, ERR_USAGE, NULL, "", "0m", "59s", "30s", "90s", "61s", "32d", "31d1m",
+		"30", "-1m", "1.5h", "often");
+	ASSERT_REFUSED(limit, ERR_USAGE, "", "30s", "32d", "x");
+	ASSERT_REFUSED(start, ERR_USAGE, "", "now", "2026-11-20", "2026-13-20T10:00",
+		"2026-11-31T10:00", "2026-11-20T24:01", "2026-11-20 10:00", "2026-11-20T10:00ZZ",
+		"2026-11-20T10:00:00.5", "2026-11-20T10:00+01:00", "Z");
+	ASSERT_REFUSED(keep, ERR_USAGE, "", "0", "-1", "1000001", "many", "1 --log x");
+	ASSERT_REFUSED(max_bytes, ERR_USAGE, "", "0", "-1", "x", "1G --log x");
+	ASSERT_REFUSED(folder, ERR_USAGE, NULL, "", "dumps", "..\\dumps", "C:", "C:dumps",
+		"\\dumps", "C:\\a%b", "C:\\$(Arg0)", "C:\\a\"b", "C:\\a|b", "C:\\a?b", "C:\\a:b",
+		"C:\\a\tb", "C:\\\xff", "\\\\server", "\\\\server\\", "\\\\\\share", "\\\\?\\C:\\a",
+		"\\\\.\\C:\\a");
+	ASSERT_REFUSED(program, ERR_USAGE, NULL, "hsnap.exe", "C:\\%X%\\hsnap.exe");
+}
+
+/* 258 units and two quotes are what the schema has room for; a character beyond U+FFFF is two. */
+static void test_the_room_for_a_path(void **state)
+{
+	char path[400] = "C:\\";
+
+	(void)state;
+	memset(path + 3, 'a', 255);
+	assert_int_equal(task_path_check(path, NULL), 0);
+	path[258] = 'a';
+	assert_int_equal(task_path_check(path, NULL), -ERR_USAGE);
+	memcpy(path + 256, "\xf0\x9f\x98\x80", 5);
+	assert_int_equal(task_path_check(path, NULL), 0);
+	memcpy(path + 257, "\xf0\x9f\x98\x80", 5);
+	path[256] = 'a';
+	assert_int_equal(task_path_check(path, NULL), -ERR_USAGE);
+}
+
+static void test_results_in_words(void **state)
+{
+	char text[TASK_TIME_BYTES];
+
+	(void)state;
+	assert_string_equal(task_result_text(0, text), "0");
+	assert_string_equal(task_result_text(2, text), "2");
+	assert_string_equal(task_result_text(0x00041303, text), "not yet");
+	assert_string_equal(task_result_text(0x80070002, text), "0x80070002");
+}
+
+/* Whoever may change a task must not reach the terminal of who lists it. */
+static void test_a_table_obeys_nobody(void **state)
+{
+	struct task_read task;
+	struct task_state task_state = {
+		.last = "2026-11-20 10:00", .has_result = true, .result = 2};
+	char line[400] = {0};
+	FILE *file = tmpfile();
+
+	(void)state;
+	assert_non_null(file);
+	task_read_init(&task);
+	task.every_ms = 5400000;
+	assert_int_equal(buf_add_text(&task.arguments, "--keep \x1b[2J"), 0);
+	assert_int_equal(buf_add_text(&task.folder, "C:\\\x1b[2J"), 0);
+	assert_int_equal(task_table_row(file, "a\x1b.exe", &task, &task_state), 0);
+	rewind(file);
+	assert_non_null(fgets(line, sizeof(line), file));
+	assert_null(strchr(line, '\x1b'));
+	assert_non_null(strstr(line, "1h30m"));
+	assert_non_null(strstr(line, " ?[2J "));
+	assert_non_null(strstr(line, "  2026-11-20 10:00  2 "));
+	assert_non_null(strstr(line, "a?.exe  C:\\?[2J\n"));
+	assert_int_equal(fclose(file), 0);
+	task_read_release(&task);
+}
+
+int main(void)
+{
+	static const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_words_as_windows_reads_them),
+		cmocka_unit_test(test_the_word_behind_a_name),
+		cmocka_unit_test(test_arguments),
+		cmocka_unit_test(test_paths_are_quoted),
+		cmocka_unit_test(test_times),
+		cmocka_unit_test(test_what_cannot_be_done_is_refused),
+		cmocka_unit_test(test_the_room_for_a_path),
+		cmocka_unit_test(test_results_in_words),
+		cmocka_unit_test(test_a_table_obeys_nobody),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

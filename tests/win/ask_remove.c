@@ -1,0 +1,15 @@
+/* ask_remove.exe PATH...: removes files as core/folder.h does, and prints "removed" or "left" for each. For
+ * tests/e2e_remove_links.t. */
+#include <stdio.h>
+
+#include "core/folder.h"
+#include "core/os.h"
+
+int main(int argc, char **argv)
+{
+	if (os_start(&argc, &argv))
+		return 2;
+	for (int i = 1; i < argc; i++)
+		puts(folder_remove(argv[i], NULL) ? "left" : "removed");
+	return 0;
+}

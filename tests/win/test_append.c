@@ -1,0 +1,140 @@
+/* Files that grow, by the calls that Windows has: several write one at once, more than it may hold. Speaks TAP. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <windows.h>
+
+#include "core/append.h"
+#include "core/thread.h"
+
+#define WRITERS 4
+#define LINES 300
+#define LINE_BYTES 100
+#define LIMIT_BYTES                                                                                \
+	((uint64_t)WRITERS * LINES * LINE_BYTES * 2 / 3) /* so that there are two files */
+
+static int count, failed;
+static char folder[400], path[460], aside[470];
+static long errors;
+
+static void ok(bool good, const char *what)
+{
+	count++;
+	failed += !good;
+	printf("%sok %d - %s\n", good ? "" : "not ", count, what);
+}
+
+static bool make_folder(void)
+{
+	char base[300];
+
+	if (!GetTempPathA(sizeof(base), base))
+		return false;
+	snprintf(folder, sizeof(folder), "%shsnap-test-%lu", base, os_pid());
+	snprintf(path, sizeof(path), "%s\\log.txt", folder);
+	snprintf(aside, sizeof(aside), "%s.1", path);
+	return CreateDirectoryA(folder, NULL);
+}
+
+static void write_lines(void *ctx, unsigned number)
+{
+	char line[LINE_BYTES];
+
+	(void)ctx;
+	memset(line, 'a' + (int)number, sizeof(line) - 1);
+	line[sizeof(line) - 1] = '\n';
+	for (int i = 0; i < LINES; i++) {
+		if (append_line(path, line, sizeof(line), LIMIT_BYTES, aside, NULL))
+			InterlockedIncrement(&errors);
+	}
+}
+
+static char *content(const char *name, size_t *len)
+{
+	FILE *from = fopen(name, "rb");
+	char *text = calloc(1, WRITERS * LINES * LINE_BYTES + 1);
+
+	*len = from && text ? fread(text, 1, WRITERS * LINES * LINE_BYTES, from) : 0;
+	if (from && fclose(from))
+		*len = 0;
+	return text;
+}
+
+/* Counts the lines of each writer in a file; false when one is torn or mixed. */
+static bool count_lines(const char *name, unsigned counts[WRITERS])
+{
+	size_t len;
+	char *text = content(name, &len);
+	bool good = text && len && len % LINE_BYTES == 0 && len <= LIMIT_BYTES;
+
+	for (size_t at = 0; good && at < len; at += LINE_BYTES) {
+		unsigned who = (unsigned)(text[at] - 'a');
+
+		good = who < WRITERS && text[at + LINE_BYTES - 1] == '\n' &&
+		       !memchr(text + at, '\n', LINE_BYTES - 1);
+		for (size_t i = 1; good && i < LINE_BYTES - 1; i++)
+			good = text[at + i] == text[at];
+		if (good)
+			counts[who]++;
+	}
+	free(text);
+	return good;
+}
+
+static void test_many_writers(void)
+{
+	unsigned counts[WRITERS] = {0};
+	bool all = true;
+
+	thread_run(WRITERS, write_lines, NULL);
+	ok(!errors, "every line was written");
+	ok(count_lines(aside, counts), "the full file has whole lines, and no more than it may");
+	ok(count_lines(path, counts), "so has the new one");
+	for (unsigned i = 0; i < WRITERS; i++)
+		all &= counts[i] == LINES;
+	ok(all, "no line of any writer is lost");
+}
+
+static void test_torn_line(void)
+{
+	FILE *to = fopen(path, "wb");
+	bool is_written = to && fputs("one\ntorn", to) >= 0;
+	size_t len;
+	char *text;
+
+	if (to && fclose(to))
+		is_written = false;
+	ok(is_written, "a torn line");
+	ok(!append_line(path, "two\n", 4, LIMIT_BYTES, aside, NULL), "the next one is added");
+	text = content(path, &len);
+	ok(text && !strcmp(text, "one\ntorn\ntwo\n"), "on a line of its own");
+	free(text);
+}
+
+/* Whoever reads it is not in the way, and may move it. */
+static void test_reader(void)
+{
+	HANDLE reader = CreateFileA(path, GENERIC_READ,
+		FILE_SHARE_READ | FILE_SHARE_WRITE | FILE_SHARE_DELETE, NULL, OPEN_EXISTING, 0,
+		NULL);
+	char bytes[20];
+	DWORD got = 0;
+
+	ok(!append_line(path, "three\n", 6, LIMIT_BYTES, aside, NULL), "added while it is read");
+	ok(ReadFile(reader, bytes, sizeof(bytes), &got, NULL) && got == 19, "and it can be read");
+	ok(!append_line(path, "four\n", 5, 20, aside, NULL), "and set aside");
+	CloseHandle(reader);
+}
+
+int main(void)
+{
+	ok(make_folder(), "a folder");
+	test_many_writers();
+	test_torn_line();
+	test_reader();
+	DeleteFileA(path);
+	DeleteFileA(aside);
+	ok(RemoveDirectoryA(folder), "nothing else is left");
+	printf("1..%d\n", count);
+	return failed != 0;
+}

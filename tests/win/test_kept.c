@@ -1,0 +1,167 @@
+/* A process is known by its number and its start; its private bytes are those it uses; and whoever waits
+ * for it is woken by its end. Speaks TAP. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <wchar.h>
+
+#include "core/os.h"
+#include "snapshot/live/kept.h"
+#include "snapshot/live/nt_windows.h"
+#include "snapshot/live/process.h"
+
+#define WAIT_MS 20000
+#define GROWTH_BYTES ((size_t)64 << 20)
+
+static int count, failed;
+
+static void ok(bool good, const char *what)
+{
+	count++;
+	failed += !good;
+	printf("%sok %d - %s\n", good ? "" : "not ", count, what);
+}
+
+struct child {
+	PROCESS_INFORMATION info;
+	HANDLE go, done; /* events: it takes its next step when go is set, and sets done then */
+};
+
+/* It says that it runs, uses more memory, says so, and ends, each when it may. */
+static int be_child(HANDLE go, HANDLE done)
+{
+	unsigned char *bytes;
+
+	SetEvent(done);
+	if (WaitForSingleObject(go, WAIT_MS))
+		return 3;
+	bytes = VirtualAlloc(NULL, GROWTH_BYTES, MEM_RESERVE | MEM_COMMIT, PAGE_READWRITE);
+	for (size_t i = 0; bytes && i < GROWTH_BYTES; i += 64)
+		bytes[i] = (unsigned char)(i >> 6 | 1);
+	SetEvent(done);
+	return WaitForSingleObject(go, WAIT_MS) ? 4 : 0;
+}
+
+static bool start(struct child *child)
+{
+	SECURITY_ATTRIBUTES inherit = {.nLength = sizeof(inherit), .bInheritHandle = TRUE};
+	STARTUPINFOW startup = {.cb = sizeof(startup)};
+	wchar_t image[MAX_PATH], command[100];
+
+	child->go = CreateEventW(&inherit, FALSE, FALSE, NULL);
+	child->done = CreateEventW(&inherit, FALSE, FALSE, NULL);
+	_snwprintf(command, 100, L"test %llx %llx", (unsigned long long)(ULONG_PTR)child->go,
+		(unsigned long long)(ULONG_PTR)child->done);
+	return GetModuleFileNameW(NULL, image, MAX_PATH) &&
+	       CreateProcessW(
+		       image, command, NULL, NULL, TRUE, 0, NULL, NULL, &startup, &child->info) &&
+	       !WaitForSingleObject(child->done, WAIT_MS);
+}
+
+static bool step(struct child *child)
+{
+	SetEvent(child->go);
+	return !WaitForSingleObject(child->done, WAIT_MS);
+}
+
+/* If it was opened. */
+static void let_go(struct target *target)
+{
+	if (target->ops)
+		target->ops->close(target);
+}
+
+static void test_identity(const struct child *child, struct kept *kept)
+{
+	uint32_t pid = child->info.dwProcessId;
+	struct target target = {0};
+	struct kept other = {0};
+	struct err err;
+
+	ok(!kept_open(kept, pid, 0, &err), "a process is kept");
+	ok(kept->pid == pid && strstr(kept->image, "test_kept.exe"), "with its number and program");
+	ok(!target_open_live(&target, pid, &err) && target.start_ms == kept->start_ms,
+		"its start is that in dumps");
+	let_go(&target);
+	ok(!kept_open(&other, pid, kept->start_ms, &err), "it is found by both");
+	ok(!kept_target(&other, &target, &err) && target.pid == pid, "and opened to be read");
+	let_go(&target);
+	kept_close(&other);
+	ok(kept_open(&other, pid, kept->start_ms + 1, &err) == -ERR_GONE,
+		"with another start it is another process");
+	other = *kept;
+	other.start_ms--;
+	ok(kept_target(&other, &target, &err) == -ERR_GONE, "also when it is to be read");
+	ok(kept_open(&other, GetCurrentProcessId(), 0, &err) == -ERR_USAGE, "nobody keeps itself");
+}
+
+static void test_found(const struct kept *kept)
+{
+	struct kept_seen *seen = NULL;
+	struct err err;
+	size_t found = 0;
+
+	ok(!kept_find("TEST_KEPT", &seen, &found, &err) && found == 1 && seen[0].pid == kept->pid &&
+			seen[0].start_ms == kept->start_ms,
+		"it is found by its name, and we are not");
+	free(seen);
+	seen = NULL;
+	ok(!kept_find_pid(kept->pid, &seen, &found, &err) && found == 1 &&
+			seen[0].start_ms == kept->start_ms,
+		"and by its number");
+	free(seen);
+	seen = NULL;
+	ok(!kept_find_pid(kept->pid + 1, &seen, &found, &err) && !found, "not by one beside it");
+	free(seen);
+	seen = NULL;
+	ok(!kept_find("nobody-has-this", &seen, &found, &err) && !found, "nobody is found");
+	free(seen);
+	seen = NULL;
+}
+
+static void test_growth(struct child *child, const struct kept *kept)
+{
+	uint64_t from = 0, to = 0;
+	struct err err;
+
+	ok(!kept_private_bytes(kept, &from, &err) && from, "it has private bytes");
+	ok(step(child), "it uses more");
+	ok(!kept_private_bytes(kept, &to, &err) && to >= from + GROWTH_BYTES &&
+			to < from + GROWTH_BYTES + GROWTH_BYTES / 8,
+		"so many more");
+	printf("# from %llu to %llu\n", (unsigned long long)from, (unsigned long long)to);
+}
+
+/* The wait is far longer than a piece of one: only the event ends the loop before the last try. */
+static void test_end(struct child *child, struct kept *kept)
+{
+	int64_t from = os_clock_ms();
+	uint64_t bytes;
+	struct target target;
+	struct err err;
+
+	ok(!kept_has_ended(kept), "it runs");
+	SetEvent(child->go);
+	os_wait(INT64_MAX, &kept->handle, 1);
+	ok(kept_has_ended(kept) && os_clock_ms() - from < OS_WAIT_MS, "its end wakes who waits");
+	ok(kept_private_bytes(kept, &bytes, &err) == -ERR_GONE, "it has no private bytes");
+	ok(kept_target(kept, &target, &err) == -ERR_GONE, "and cannot be read, for that reason");
+	kept_close(kept);
+}
+
+int main(int argc, char **argv)
+{
+	struct child child = {0};
+	struct kept kept = {0};
+
+	if (argc == 3)
+		return be_child((HANDLE)(ULONG_PTR)strtoull(argv[1], NULL, 16),
+			(HANDLE)(ULONG_PTR)strtoull(argv[2], NULL, 16));
+	ok(start(&child), "a child runs");
+	test_identity(&child, &kept);
+	test_found(&kept);
+	test_growth(&child, &kept);
+	test_end(&child, &kept);
+	printf("1..%d\n", count);
+	return failed ? 1 : 0;
+}

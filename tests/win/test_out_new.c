@@ -1,0 +1,104 @@
+/* Output that takes nobody's place, and packed output, by the calls that Windows has. Speaks TAP. */
+#include <stdio.h>
+#include <string.h>
+#include <windows.h>
+
+#include "core/out.h"
+#include "core/source.h"
+
+static int count, failed;
+static char folder[400], path[460];
+
+static void ok(bool good, const char *what)
+{
+	count++;
+	failed += !good;
+	printf("%sok %d - %s\n", good ? "" : "not ", count, what);
+}
+
+static bool make_folder(void)
+{
+	char base[300];
+
+	if (!GetTempPathA(sizeof(base), base))
+		return false;
+	snprintf(folder, sizeof(folder), "%shsnap-test-%lu", base, os_pid());
+	snprintf(path, sizeof(path), "%s\\out.txt", folder);
+	return CreateDirectoryA(folder, NULL);
+}
+
+static bool spew(const char *text)
+{
+	FILE *file = fopen(path, "wb");
+
+	return file && fputs(text, file) >= 0 && !fclose(file);
+}
+
+/* Read as hdiff does, which unpacks. */
+static bool has(const char *text)
+{
+	struct source *source;
+	char bytes[100];
+	int64_t got;
+
+	if (source_open(&source, path, NULL))
+		return false;
+	got = source_read(source, bytes, sizeof(bytes), NULL);
+	source_close(source);
+	return got == (int64_t)strlen(text) && !memcmp(bytes, text, (size_t)got);
+}
+
+static int files(void)
+{
+	WIN32_FIND_DATAA found;
+	char pattern[420];
+	HANDLE find;
+	int number = 0;
+
+	snprintf(pattern, sizeof(pattern), "%s\\*", folder);
+	find = FindFirstFileA(pattern, &found);
+	if (find == INVALID_HANDLE_VALUE)
+		return -1;
+	do
+		number += !(found.dwFileAttributes & FILE_ATTRIBUTE_DIRECTORY);
+	while (FindNextFileA(find, &found));
+	FindClose(find);
+	return number;
+}
+
+static void test_new(unsigned flags)
+{
+	struct err err = {0};
+	struct out out;
+
+	ok(!out_open_as(&out, path, OUT_NEW | flags, &err), "a new file is opened");
+	out_text(&out, "new\n");
+	ok(!out_commit(&out, &err) && has("new\n") && files() == 1, "and is there, whole");
+	ok(out_open_as(&out, path, OUT_NEW | flags, &err) == -ERR_EXISTS, "not a second time");
+	DeleteFileA(path);
+	ok(!out_open_as(&out, path, OUT_NEW | flags, &err), "it is opened again");
+	out_text(&out, "new\n");
+	ok(spew("somebody's\n"), "somebody takes the name meanwhile");
+	ok(out_commit(&out, &err) == -ERR_EXISTS && err.code == ERR_EXISTS, "which is an error");
+	ok(has("somebody's\n") && files() == 1, "keeps that file, and leaves nothing");
+	ok(!out_open_as(&out, path, flags, &err), "not a new one:");
+	out_text(&out, "new\n");
+	ok(!out_commit(&out, &err) && has("new\n") && files() == 1, "it replaces the file");
+	DeleteFileA(path);
+}
+
+int main(void)
+{
+	struct err err;
+	struct out out;
+
+	ok(make_folder(), "a folder for it");
+	test_new(0);
+	test_new(OUT_GZIP);
+	ok(CreateDirectoryA(path, NULL), "a folder in the way");
+	ok(out_open_as(&out, path, OUT_NEW, &err) == -ERR_EXISTS, "has the name, too");
+	RemoveDirectoryA(path);
+	ok(RemoveDirectoryA(folder), "nothing is left");
+	printf("1..%d\n", count);
+	return failed != 0;
+}

@@ -1,0 +1,72 @@
+/* A refusal for want of rights is one line that names what was asked for and the way out. The codes are the
+ * numbers of Microsoft's "System Error Codes" and "Common HRESULT Values", as HRESULTs of facility 7. */
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "snapshot/control/start_fail_windows.h"
+#include "snapshot/schedule/scheduler_fail_windows.h"
+
+static int count, failed;
+
+static void ok(bool is_well, const char *what, unsigned long code)
+{
+	failed += !is_well;
+	printf("%sok %d - practice 6: %s (%08lX)\n", is_well ? "" : "not ", ++count, what, code);
+}
+
+static bool is_one_line(const struct err *err, const char *place, const char *remedy)
+{
+	char text[1600];
+
+	err_text(err, text, sizeof(text));
+	printf("# %s\n", text);
+	return !strncmp(text, place, strlen(place)) && strstr(text, remedy) && !strchr(text, '\n');
+}
+
+#define ADMIN "; run hsnap as administrator"
+
+static void test_scheduler(void)
+{
+	static const struct {
+		unsigned long hr;
+		enum err_code code;
+		const char *remedy;
+	} answers[] = {
+		{0x80070005, ERR_ADMIN, ADMIN}, /* E_ACCESSDENIED */
+		{0x800702e4, ERR_ADMIN, ADMIN}, /* 740, ERROR_ELEVATION_REQUIRED */
+		{0x80070522, ERR_ADMIN, ADMIN}, /* 1314, ERROR_PRIVILEGE_NOT_HELD */
+		{0x80070002, ERR_NO_TASK, "'hsnap schedule list'"}, /* no such file */
+		{0x800700b7, ERR_TASK_EXISTS, "--replace"}, /* 183, ERROR_ALREADY_EXISTS */
+		{0x80041315, ERR_SYSTEM, "net start Schedule"}, /* SCHED_E_SERVICE_NOT_RUNNING */
+	};
+
+	for (size_t i = 0; i < sizeof(answers) / sizeof(*answers); i++) {
+		struct err err = {0};
+		int rc = scheduler_fail((HRESULT)answers[i].hr, "app.exe", &err);
+
+		ok(rc == -(int)answers[i].code && err.code == answers[i].code &&
+				is_one_line(&err, "app.exe: ", answers[i].remedy),
+			"an answer of the scheduler", answers[i].hr);
+	}
+}
+
+static void test_start(void)
+{
+	struct err err = {0};
+	int rc = start_fail(740, "setup.exe", &err);
+
+	ok(rc == -ERR_ELEVATION && is_one_line(&err, "setup.exe: ", ADMIN),
+		"a program that asks for an administrator", 740);
+	rc = start_fail(2, "setup.exe", &err);
+	ok(rc == -ERR_START && is_one_line(&err, "setup.exe: ", "; check its name"),
+		"and one that is not there", 2);
+}
+
+int main(void)
+{
+	test_scheduler();
+	test_start();
+	printf("1..%d\n", count);
+	return failed != 0;
+}

@@ -1,0 +1,339 @@
+/* The files of a series on Windows: its own separators, names in any case of letters, long paths, and
+ * files that somebody has open. Speaks TAP. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <windows.h>
+
+#include "core/date.h"
+#include "core/folder.h"
+#include "core/os.h"
+#include "core/out.h"
+#include "core/utf_windows.h"
+#include "snapshot/series/file_pattern.h"
+#include "snapshot/series/series_files.h"
+
+#define PID 42
+#define START_MS INT64_C(1795168800009)
+#define TAKEN_MS INT64_C(1795170348123) /* 2026-11-20T10:25:48.123Z */
+
+/* 120 letters: three such folders make a path too long for the system's usual form. */
+#define TEN "\xc3\xa4 long name"
+#define LONG_NAME TEN TEN TEN TEN TEN TEN TEN TEN TEN TEN
+
+static int count, failed;
+
+static void ok(bool good, const char *what)
+{
+	count++;
+	failed += !good;
+	printf("%sok %d - %s\n", good ? "" : "not ", count, what);
+}
+
+/* folder, with a separator behind, and name; to be freed. */
+static char *join(const char *folder, const char *name)
+{
+	size_t size = strlen(folder) + strlen(name) + 1;
+	char *path = malloc(size);
+
+	if (!path)
+		exit(2);
+	snprintf(path, size, "%s%s", folder, name);
+	return path;
+}
+
+/* Makes a folder in another; the path with a separator behind. */
+static char *make_folder(const char *in, const char *name, const char *separator)
+{
+	char *path = join(in, name), *result;
+	wchar_t *wide = wide_path(path);
+
+	if (!wide || !CreateDirectoryW(wide, NULL))
+		printf("# %s cannot be made: %lu\n", path, GetLastError());
+	result = join(path, separator);
+	free(wide);
+	free(path);
+	return result;
+}
+
+/* A folder of this process's own among the temporary ones. */
+static char *temporary(void)
+{
+	wchar_t wide[MAX_PATH + 1];
+	char name[40], *folder = GetTempPathW(MAX_PATH, wide) ? utf8_from_wide(wide) : NULL, *made;
+
+	if (!folder)
+		exit(2);
+	snprintf(name, sizeof(name), "test_series %lu", os_pid());
+	made = make_folder(folder, name, "\\");
+	free(folder);
+	return made;
+}
+
+static void put_dump(const char *path, uint32_t pid, int64_t time_ms)
+{
+	char time[DATE_TEXT_BYTES], start[DATE_TEXT_BYTES];
+	struct out out;
+
+	if (out_open(&out, path, NULL))
+		return;
+	out_printf(&out,
+		"// hsnap: dump format=1 tool=0.1.0 time=%s\r\n"
+		"// hsnap: process id=%u start=%s bits=64\r\n",
+		date_text(time_ms, time), pid, date_text(START_MS, start));
+	out_commit(&out, NULL);
+}
+
+static void put_dump_in(const char *folder, const char *name, uint32_t pid)
+{
+	char *path = join(folder, name);
+
+	put_dump(path, pid, TAKEN_MS - 1000);
+	free(path);
+}
+
+/* Whether the folder holds these names, each with a blank behind it. */
+static bool holds(const char *folder, const char *expected)
+{
+	struct folder_list list;
+	struct err err;
+	struct buf names;
+	bool same;
+
+	buf_init(&names);
+	if (folder_list_read(folder, &list, &err)) {
+		printf("# %s: %s\n", err.place, err.detail);
+		return false;
+	}
+	for (size_t i = 0; i < list.count; i++)
+		buf_printf(&names, "%s ", list.entries[i].name);
+	same = names.data ? !strcmp(names.data, expected) : !*expected;
+	if (!same)
+		printf("# %s\n", names.data ? names.data : "nothing");
+	buf_release(&names);
+	folder_list_release(&list);
+	return same;
+}
+
+/* Removes what is in a folder, and itself. */
+static void remove_all(const char *folder)
+{
+	struct folder_list list;
+	wchar_t *wide = wide_path(folder);
+
+	if (folder_list_read(folder, &list, NULL))
+		return;
+	for (size_t i = 0; i < list.count; i++) {
+		char *path = join(folder, list.entries[i].name), *inner = join(path, "\\");
+		wchar_t *name = wide_path(path);
+
+		if (name && list.entries[i].is_file) {
+			SetFileAttributesW(name, FILE_ATTRIBUTE_NORMAL);
+			DeleteFileW(name);
+		} else if (!list.entries[i].is_link) {
+			remove_all(inner);
+		}
+		free(name);
+		free(inner);
+		free(path);
+	}
+	folder_list_release(&list);
+	if (wide)
+		RemoveDirectoryW(wide);
+	free(wide);
+}
+
+static struct series_files *new_series(const char *folder, const char *pattern, size_t keep_count)
+{
+	const struct series_limits limits = {keep_count, UINT64_MAX};
+	char *path = join(folder, pattern);
+	struct err err;
+	struct series_files *files = series_files_new(
+		path, "C:\\pro gram\\\xc3\xbc n.exe", PID, START_MS, &limits, false, &err);
+
+	if (!files)
+		exit(2);
+	free(path);
+	return files;
+}
+
+struct warned {
+	unsigned count;
+	struct err last;
+};
+
+static void count_warning(void *ctx, const struct err *why)
+{
+	struct warned *warned = ctx;
+
+	warned->count++;
+	warned->last = *why;
+}
+
+static int write_next(struct series_files *files, struct warned *warned)
+{
+	const struct series_warn warn = {count_warning, warned};
+	struct err err = {0};
+	struct buf path;
+	int rc;
+
+	buf_init(&path);
+	rc = series_files_name(files, TAKEN_MS, 0, &path, &err);
+	if (!rc) {
+		put_dump(path.data, PID, TAKEN_MS);
+		rc = series_files_written(files, path.data, &warn, &err);
+	}
+	if (rc)
+		printf("# %s: %s\n", err.place, err.detail);
+	buf_release(&path);
+	return rc;
+}
+
+static void check_separators(void)
+{
+	unsigned words = 0;
+
+	ok(!strcmp(file_pattern_last("a/b\\{n}"), "{n}") &&
+			!strcmp(file_pattern_last("a\\b/{n}"), "{n}") &&
+			!strcmp(file_pattern_last("\\\\?\\C:\\x\\{n}"), "{n}"),
+		"both separators end a folder's name");
+	ok(!strcmp(file_pattern_last("D:{n}"), "{n}"), "and so does a drive's colon");
+	ok(file_pattern_check("{n}\\a", &words, NULL) == -ERR_USAGE &&
+			file_pattern_check("{time}/a", &words, NULL) == -ERR_USAGE,
+		"times and numbers are not for folders");
+	ok(!file_pattern_check("D:{name}\\{pid}/{n}", &words, NULL) &&
+			words == (PATTERN_NAME | PATTERN_PID | PATTERN_NUMBER),
+		"but for the files in them");
+	ok(file_pattern_check("a\\{n}.", &words, NULL) == -ERR_USAGE &&
+			file_pattern_check("{time} ", &words, NULL) == -ERR_USAGE &&
+			file_pattern_check("{n}. .", &words, NULL) == -ERR_USAGE,
+		"a series needs names that Windows leaves as they are");
+	ok(!file_pattern_check("a. \\{n}", &words, NULL) &&
+			!file_pattern_check("{n}.x", &words, NULL) &&
+			!file_pattern_check("a.", &words, NULL),
+		"a file of no series, and folders, are found by any");
+}
+
+static void check_long_paths(const char *folder)
+{
+	char *one = make_folder(folder, LONG_NAME, "\\");
+	char *two = make_folder(one, LONG_NAME, "/");
+	char *three = make_folder(two, LONG_NAME, "\\");
+	struct series_files *files = new_series(three, "{name}-{pid}-{n}.txt", 2);
+	struct warned warned = {0};
+	struct err err;
+	int rc = series_files_check(files, &err);
+
+	printf("# %zu bytes\n", strlen(three));
+	ok(!rc && holds(three, ""),
+		"a folder with a long path is tried, and nothing is left there");
+	for (int i = 0; i < 4; i++)
+		rc |= write_next(files, &warned);
+	ok(!rc && !warned.count &&
+			holds(three, "\xc3\xbc n-42-000003.txt \xc3\xbc n-42-000004.txt "),
+		"the oldest go");
+	series_files_free(files);
+	free(one);
+	free(two);
+	free(three);
+}
+
+static void check_cases(const char *folder)
+{
+	char *in = make_folder(folder, "cases", "\\");
+	struct series_files *files = new_series(in, "App-{n}.txt", 1);
+	struct warned warned = {0};
+
+	put_dump_in(in, "APP-000007.TXT", PID);
+	put_dump_in(in, "app-000008.txt", PID + 1);
+	ok(!write_next(files, &warned) && holds(in, "App-000009.txt app-000008.txt "),
+		"letters may differ in case");
+	series_files_free(files);
+	free(in);
+}
+
+static HANDLE hold_open(const char *path)
+{
+	wchar_t *wide = wide_path(path);
+	HANDLE handle = wide ? CreateFileW(wide, GENERIC_READ, FILE_SHARE_READ, NULL, OPEN_EXISTING,
+				       0, NULL) :
+			       INVALID_HANDLE_VALUE;
+
+	free(wide);
+	return handle;
+}
+
+static void check_held_files(const char *folder)
+{
+	char *in = make_folder(folder, "held", "\\");
+	char *inner = make_folder(in, "000009", "\\"), *path = join(in, "000001");
+	struct series_files *files = new_series(in, "{n}", 2);
+	struct warned warned = {0};
+	HANDLE handle;
+	int rc = 0;
+
+	put_dump(path, PID, TAKEN_MS - 1000);
+	handle = hold_open(path);
+	ok(handle != INVALID_HANDLE_VALUE, "a file is held open");
+	for (int i = 0; i < 3; i++)
+		rc |= write_next(files, &warned);
+	ok(!rc && warned.count == 1 && warned.last.code == ERR_REMOVE &&
+			!strcmp(warned.last.place, path),
+		"that it cannot be removed is told once");
+	printf("# %s: %s\n", warned.last.place, warned.last.detail);
+	ok(holds(in, "000001 000009 000011 000012 "), "it stays, and so does a folder");
+	CloseHandle(handle);
+	rc = write_next(files, &warned);
+	ok(!rc && warned.count == 1 && holds(in, "000009 000012 000013 "), "then it goes");
+	series_files_free(files);
+	free(inner);
+	free(path);
+	free(in);
+}
+
+static void check_missing_folder(const char *folder)
+{
+	struct series_files *files = new_series(folder, "none\\{n}", 2);
+	char *place = join(folder, "none\\");
+	struct err err = {0};
+
+	ok(series_files_check(files, &err) == -ERR_OPEN && !strcmp(err.place, place),
+		"a folder that is not there is an error");
+	printf("# %s: %s\n", err.place, err.detail);
+	series_files_free(files);
+	free(place);
+}
+
+static void check_entries(const char *folder)
+{
+	struct folder_list list = {0};
+	bool good;
+
+	put_dump_in(folder, "\xc3\xbc", PID);
+	good = !folder_list_read(folder, &list, NULL);
+	ok(good && list.count && list.entries[0].size_bytes == 0 && !list.entries[0].is_file &&
+			!list.entries[0].is_link,
+		"a folder is told as one");
+	ok(good && list.entries[list.count - 1].is_file &&
+			list.entries[list.count - 1].size_bytes > 100,
+		"a file has a size");
+	folder_list_release(&list);
+}
+
+int main(void)
+{
+	char *folder = temporary();
+
+	check_separators();
+	check_long_paths(folder);
+	check_cases(folder);
+	check_held_files(folder);
+	check_missing_folder(folder);
+	check_entries(folder);
+	remove_all(folder);
+	ok(folder_list_read(folder, &(struct folder_list){0}, NULL) == -ERR_OPEN,
+		"nothing is left");
+	free(folder);
+	printf("1..%d\n", count);
+	return failed != 0;
+}
