@@ -1,9 +1,14 @@
 /*
  * What hdiff is given: dumps to be compared, or a comparison that was printed.
  *
- * What a file lacks is said while it is read, a line for each thing. A file that is cut short is used
- * as far as it goes, and lines that break the rules are left out: is_partial then tells that not all
- * is there, and whoever uses the numbers must know.
+ * One or two files by name are compared as they are given. More, or those of folders and patterns
+ * (diff/inputs/file_list.h), are put in the order of their own times and, when there are more than two
+ * of them or something is asked for that only a trend has, split into series, one for each process. Of
+ * many, what is no dump or damaged is left out.
+ *
+ * What a file lacks is said, a line for each thing. A file given by name that is cut short is used as
+ * far as it goes, and lines that break the rules are left out, or, of many, all of it: is_partial then
+ * tells that not all is there, and whoever uses the numbers must know.
  */
 #ifndef DIFF_INPUTS_H
 #define DIFF_INPUTS_H
@@ -14,12 +19,26 @@
 #include "core/err.h"
 #include "diff/match/match.h"
 #include "diff/options.h"
+#include "diff/read/stack_store.h"
 #include "diff/read/sum.h"
 
-struct inputs {
-	struct sums *dumps; /* as many as the options name */
-	size_t dump_count;
+/* Dumps that are compared with each other: two, or of a trend those of one process, or of several
+ * that have the same image. */
+struct series {
+	size_t first, count; /* of the dumps */
+	size_t number, of; /* among all series of a trend, from 1; 0: it is none */
+	struct trend_axis axis; /* of a trend */
+	int64_t *times_ms; /* what the axis points to, or NULL */
+	uint32_t *parts;
 	struct comparison comparison;
+};
+
+struct inputs {
+	struct sums *dumps; /* series by series, each in its order */
+	size_t dump_count;
+	struct stack_store *store; /* of many dumps: the stacks that they have in common */
+	struct series *series; /* at least one, when all was well */
+	size_t series_count;
 	bool is_partial;
 };
 

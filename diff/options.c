@@ -6,6 +6,7 @@
 #include "core/buf.h"
 #include "core/kv.h"
 #include "core/size.h"
+#include "diff/option_words.h"
 
 enum {
 	DECIMAL = 1,
@@ -18,6 +19,7 @@ enum {
 	HEAP,
 	MIN_BYTES,
 	MIN_COUNT,
+	TREND_VERDICT,
 	SHOWN,
 	SORT,
 	GROUP,
@@ -26,8 +28,14 @@ enum {
 	NO_STRIP,
 	STRIP_FILE,
 	SUPPRESS,
+	SPARK,
 	MAX_GROWTH,
 	MATCH,
+	WARM_UP,
+	SINCE,
+	UNTIL,
+	ACROSS_RESTARTS,
+	SERIES,
 	INPUT_BASE,
 	NO_SYMBOLS,
 	FORCE,
@@ -48,8 +56,11 @@ const struct opt hdiff_options[] = {
 	{HEAP, NULL, "heap", "ADDR", "only blocks of this heap; repeatable"},
 	{MIN_BYTES, NULL, "min-bytes", "SIZE", "only changes of SIZE or more"},
 	{MIN_COUNT, NULL, "min-count", "N", "only changes of N blocks or more"},
+	{TREND_VERDICT, NULL, "verdict", "LIST",
+		"of a trend: grows, grew-once, returns, steady, shrinks"},
 	{SHOWN, "n", NULL, "N", "show the first N, count all"},
-	{SORT, NULL, "sort", "KEY", "bytes (the default), count, new, old or name"},
+	{SORT, NULL, "sort", "KEY",
+		"bytes, count, new, old or name; of a trend also verdict or slope"},
 	{GROUP, NULL, "group", "WHAT", "stack (the default), function, file, module or heap"},
 	{INVERT, NULL, "invert", NULL, "frames outermost first"},
 	{STRIP, NULL, "strip", NULL,
@@ -58,8 +69,16 @@ const struct opt hdiff_options[] = {
 	{STRIP_FILE, NULL, "strip-file", "FILE",
 		"leave out also those that FILE lists; repeatable"},
 	{SUPPRESS, NULL, "suppress", "FILE", "no stacks that FILE lists; repeatable"},
-	{MAX_GROWTH, NULL, "max-growth", "SIZE[,N]", "exit status 1 when growth is more"},
+	{SPARK, NULL, "spark", "HOW", "lines of bars in a trend: auto, utf8, ascii or none"},
+	{MAX_GROWTH, NULL, "max-growth", "LIMIT",
+		"SIZE[,N], or of a trend SIZE/h or /d: status 1 when growth is more"},
 	{MATCH, NULL, "match", "HOW", "auto (the default), id, address, module or symbol"},
+	{WARM_UP, NULL, "warm-up", "N", "leave out the first N dumps of each process"},
+	{SINCE, NULL, "since", "TIME", "only dumps from TIME on: a date, or 6h before the newest"},
+	{UNTIL, NULL, "until", "TIME", "only dumps up to TIME"},
+	{ACROSS_RESTARTS, NULL, "across-restarts", NULL,
+		"one series of all processes with the same image"},
+	{SERIES, NULL, "series", "N", "only series number N"},
 	{INPUT_BASE, NULL, "input-base", "BASE", "hex or decimal: numbers of a comparison"},
 	{NO_SYMBOLS, NULL, "no-symbols", NULL, "modules and offsets only, no names"},
 	SYMBOL_OPTS,
@@ -76,98 +95,13 @@ const struct opt hdiff_options[] = {
 static const struct options defaults = {
 	.match = MATCH_AUTO,
 	.group = GROUP_STACK,
-	.sort = SORT_BYTES,
+	.sort = SORT_DEFAULT,
 	.shown_max = SIZE_MAX,
 	.strip = STRIP_DEFAULT,
 	.format = report_formats,
 	.growth_max_bytes = UINT64_MAX,
 	.growth_max_blocks = UINT64_MAX,
 };
-
-/* ---------------------------------------------------------------- words */
-
-struct word {
-	const char *name;
-	int value;
-};
-
-static const struct word sorts[] = {
-	{"bytes", SORT_BYTES},
-	{"count", SORT_COUNT},
-	{"new", SORT_NEW},
-	{"old", SORT_OLD},
-	{"name", SORT_NAME},
-	{NULL, 0},
-};
-
-static const struct word groups[] = {
-	{"stack", GROUP_STACK},
-	{"function", GROUP_FUNCTION},
-	{"file", GROUP_FILE},
-	{"module", GROUP_MODULE},
-	{"heap", GROUP_HEAP},
-	{NULL, 0},
-};
-
-static const struct word matches[] = {
-	{"auto", MATCH_AUTO},
-	{"id", MATCH_ID},
-	{"address", MATCH_ADDRESS},
-	{"module", MATCH_MODULE},
-	{"symbol", MATCH_SYMBOL},
-	{NULL, 0},
-};
-
-static const struct word bases[] = {{"hex", 16}, {"decimal", 10}, {NULL, 0}};
-
-/* An unknown word, with those that are known: next() gives them one by one. */
-static int unknown_word(const char *text, const char *(*next)(const void *all, size_t i),
-	const void *all, struct err *err)
-{
-	const char *name;
-	struct buf names;
-	int rc = 0;
-
-	buf_init(&names);
-	for (size_t i = 0; !rc && (name = next(all, i)); i++)
-		rc = buf_printf(&names, "%s%s", i ? ", " : "", name);
-	rc = rc ? err_set(err, ERR_NOMEM, NULL, NULL) :
-		  err_set(err, ERR_USAGE, text, "there are %s", names.data);
-	buf_release(&names);
-	return rc;
-}
-
-static const char *word_name(const void *all, size_t i)
-{
-	return ((const struct word *)all)[i].name;
-}
-
-static const char *format_name(const void *all, size_t i)
-{
-	return ((const struct report_format *)all)[i].name;
-}
-
-static int take_word(const struct word *words, const char *text, int *value, struct err *err)
-{
-	for (const struct word *word = words; word->name; word++) {
-		if (!strcmp(word->name, text)) {
-			*value = word->value;
-			return 0;
-		}
-	}
-	return unknown_word(text, word_name, words, err);
-}
-
-static int take_format(struct options *options, const char *text, struct err *err)
-{
-	for (const struct report_format *format = report_formats; format->name; format++) {
-		if (!strcmp(format->name, text)) {
-			options->format = format;
-			return 0;
-		}
-	}
-	return unknown_word(text, format_name, report_formats, err);
-}
 
 /* ---------------------------------------------------------------- numbers */
 
@@ -178,6 +112,26 @@ static int take_number(const char *text, uint64_t *value, struct err *err)
 		       0;
 }
 
+static int take_count(const char *text, uint64_t least, size_t *value, struct err *err)
+{
+	uint64_t number;
+
+	if (kv_number(text, 10, &number) || number < least || number > SIZE_MAX)
+		return err_set(
+			err, ERR_USAGE, text, "this is no decimal number from %d on", (int)least);
+	*value = (size_t)number;
+	return 0;
+}
+
+static int take_moment(struct moment *moment, const char *text, bool is_end, struct err *err)
+{
+	return moment_parse(text, is_end, moment) ?
+		       err_set(err, ERR_USAGE, text,
+			       "times are like 2026-11-20, 2026-11-20T10:00 (UTC) or, before the "
+			       "newest dump, 6h") :
+		       0;
+}
+
 static int take_size(const char *text, size_t len, uint64_t *value, struct err *err)
 {
 	return size_parse(text, len, value) ?
@@ -185,12 +139,32 @@ static int take_size(const char *text, size_t len, uint64_t *value, struct err *
 		       0;
 }
 
+/* "1M/h", "10M/d" */
+static int take_rate(struct options *options, const char *text, size_t len, struct err *err)
+{
+	const char *unit = text + len + 1;
+	uint64_t bytes;
+	int rc;
+
+	if (strcmp(unit, "h") != 0 && strcmp(unit, "d") != 0)
+		return err_set(err, ERR_USAGE, text, "a rate is SIZE/h or SIZE/d");
+	rc = take_size(text, len, &bytes, err);
+	if (!rc) {
+		options->rate_max_bytes = bytes;
+		options->rate_max_hours = *unit == 'h' ? 1 : 24;
+	}
+	return rc;
+}
+
 static int take_limits(struct options *options, const char *text, struct err *err)
 {
-	size_t len = strcspn(text, ",");
+	size_t len = strcspn(text, ",/");
 	uint64_t bytes, blocks = UINT64_MAX;
-	int rc = take_size(text, len, &bytes, err);
+	int rc;
 
+	if (text[len] == '/')
+		return take_rate(options, text, len, err);
+	rc = take_size(text, len, &bytes, err);
 	if (!rc && text[len])
 		rc = take_number(text + len + 1, &blocks, err);
 	if (!rc) {
@@ -246,6 +220,7 @@ static bool take_switch(struct options *options, int id)
 	case NO_STRIP: options->strip = STRIP_NO; break;
 	case NO_SYMBOLS: options->no_symbols = true; break;
 	case FORCE: options->force = true; break;
+	case ACROSS_RESTARTS: options->across_restarts = true; break;
 	case HELP: options->help = true; break;
 	case VERSION: options->version = true; break;
 	case IGNORED: break;
@@ -260,18 +235,22 @@ static int take_choice(struct options *options, int id, const char *text, struct
 
 	switch (id) {
 	case SORT:
-		rc = take_word(sorts, text, &value, err);
+		rc = word_value(sort_words, text, &value, err);
 		options->sort = (enum view_sort)value;
 		break;
+	case SPARK:
+		rc = word_value(spark_words, text, &value, err);
+		options->style.spark = (enum spark_style)value;
+		break;
 	case GROUP:
-		rc = take_word(groups, text, &value, err);
+		rc = word_value(group_words, text, &value, err);
 		options->group = (enum view_group)value;
 		break;
 	case MATCH:
-		rc = take_word(matches, text, &value, err);
+		rc = word_value(match_words, text, &value, err);
 		options->match = (enum match_mode)value;
 		break;
-	default: rc = take_word(bases, text, &options->input_base, err);
+	default: rc = word_value(base_words, text, &options->input_base, err);
 	}
 	return rc;
 }
@@ -282,7 +261,7 @@ static int take_value(struct options *options, int id, const char *text, struct 
 	int rc;
 
 	switch (id) {
-	case FORMAT: return take_format(options, text, err);
+	case FORMAT: return word_format(text, &options->format, err);
 	case OUTPUT: options->output = text; return 0;
 	case INCLUDE: return take_item(&options->includes, text, err);
 	case EXCLUDE: return take_item(&options->excludes, text, err);
@@ -290,6 +269,7 @@ static int take_value(struct options *options, int id, const char *text, struct 
 	case HEAP: return take_heap(options, text, err);
 	case MIN_BYTES: return take_size(text, strlen(text), &options->min_bytes, err);
 	case MIN_COUNT: return take_number(text, &options->min_blocks, err);
+	case TREND_VERDICT: return word_verdicts(text, &options->trend_verdicts, err);
 	case SHOWN:
 		rc = take_number(text, &number, err);
 		options->shown_max = rc || number > SIZE_MAX ? SIZE_MAX : (size_t)number;
@@ -298,6 +278,10 @@ static int take_value(struct options *options, int id, const char *text, struct 
 		options->strip = STRIP_YES;
 		return take_item(&options->strip_files, text, err);
 	case SUPPRESS: return take_item(&options->suppress_files, text, err);
+	case SINCE: return take_moment(&options->since, text, false, err);
+	case UNTIL: return take_moment(&options->until, text, true, err);
+	case WARM_UP: return take_count(text, 0, &options->warm_up, err);
+	case SERIES: return take_count(text, 1, &options->series, err);
 	case MAX_GROWTH: return take_limits(options, text, err);
 	default: return take_choice(options, id, text, err);
 	}
@@ -404,9 +388,27 @@ bool options_strip(const struct options *options)
 	       (options->strip == STRIP_DEFAULT && options->group != GROUP_STACK);
 }
 
+const char *options_of_trend(const struct options *options)
+{
+	if (options->sort == SORT_VERDICT)
+		return "--sort verdict";
+	if (options->sort == SORT_SLOPE)
+		return "--sort slope";
+	if (options->trend_verdicts)
+		return "--verdict";
+	return options->rate_max_hours ? "--max-growth SIZE/h" : NULL;
+}
+
+bool options_ask_trend(const struct options *options)
+{
+	return options->warm_up || options->since.kind || options->until.kind ||
+	       options->across_restarts || options->series;
+}
+
 void options_usage(FILE *to)
 {
-	fprintf(to, "usage: hdiff [options] OLD [NEW [NEWER...]]\n"
+	fprintf(to, "usage: hdiff [options] OLD [NEW]\n"
+		    "       hdiff [options] FILE|FOLDER|PATTERN ...\n"
 		    "Say which stacks grew from one heap dump to the next.\n\n");
 	opt_help(hdiff_options, to);
 }

@@ -13,6 +13,7 @@
 
 #include "core/err.h"
 #include "core/opt.h"
+#include "diff/inputs/moment.h"
 #include "diff/match/match.h"
 #include "diff/report/report.h"
 #include "diff/ask/view.h"
@@ -35,6 +36,11 @@ struct options {
 	const char *paths[DUMPS_MAX];
 	size_t path_count;
 	bool force, no_symbols;
+	/* which dumps make a series; each of them makes it a trend */
+	bool across_restarts;
+	size_t warm_up; /* of each process, that are left out */
+	struct moment since, until;
+	size_t series; /* its number, the only one that is shown; 0: all */
 	int input_base; /* of the numbers in a comparison that is read: 16, 10; 0: find out */
 	struct symbol_arguments symbols; /* how names are looked for */
 	/* which stacks are the same */
@@ -44,17 +50,21 @@ struct options {
 	/* which are shown, and how */
 	struct option_list includes, excludes, modules, suppress_files, strip_files;
 	uint64_t min_bytes, min_blocks;
+	unsigned trend_verdicts; /* a bit for each that is wanted; 0: all */
 	enum view_group group;
 	enum view_sort sort;
-	size_t shown_max;
 	bool is_inverted;
+	size_t shown_max;
 	enum { STRIP_DEFAULT, STRIP_YES, STRIP_NO } strip; /* default: groups are stripped */
 	/* output */
+	struct report_style style; /* spark: as it was asked for, AUTO too */
 	const struct report_format *format;
-	struct report_style style;
 	const char *output; /* NULL: standard output */
 	/* limits of growth; UINT64_MAX: none */
 	uint64_t growth_max_bytes, growth_max_blocks;
+	/* Of a trend: at most rate_max_bytes in rate_max_hours, 1 or 24; 0: none. */
+	uint64_t rate_max_bytes;
+	unsigned rate_max_hours;
 };
 
 /* Reads argv; argv[0] is skipped. Release options in any case. 0; -ERR_USAGE with the argument that
@@ -63,6 +73,12 @@ int options_parse(struct options *options, int argc, char **argv, struct err *er
 void options_release(struct options *options);
 
 bool options_strip(const struct options *options);
+
+/* What only a trend has and was asked for, as it is spelt, or NULL: it is refused of anything else. */
+const char *options_of_trend(const struct options *options);
+
+/* Whether something is asked for that makes a trend even of two dumps. */
+bool options_ask_trend(const struct options *options);
 
 /* Prints what --help prints. */
 void options_usage(FILE *to);

@@ -2,13 +2,17 @@
 
 #include <inttypes.h>
 #include <stdbool.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "core/buf.h"
 #include "core/os.h"
 #include "core/out.h"
+#include "core/table.h"
+#include "core/terminal.h"
 #include "core/text.h"
 #include "diff/ask/filter.h"
+#include "diff/growth_limits.h"
 #include "diff/inputs.h"
 #include "diff/naming.h"
 #include "diff/options.h"
@@ -27,8 +31,16 @@ struct run {
 	struct strip strip;
 	struct symbol_console console;
 	FILE *say;
-	bool is_over; /* a limit of growth */
+	struct growth_limits limits;
+	size_t series_count;
+	struct table unmatched; /* filters that name nothing -> in how many series */
 	bool is_partial; /* what was read */
+};
+
+/* What is shown of one series. */
+struct shown {
+	struct naming naming;
+	struct view view;
 };
 
 /* One line, whatever the words hold. */
@@ -36,6 +48,12 @@ static void say_line(FILE *say, const struct buf *words)
 {
 	fprintf(say, "hdiff: %s\n", text_harmless(words->data));
 	fflush(say);
+}
+
+/* growth_limits' */
+static void say_growth(void *say, const struct buf *words)
+{
+	say_line(say, words);
 }
 
 /* What kept names from being found. */
@@ -80,98 +98,143 @@ static int say_suppressions(const struct suppressions *suppressions, FILE *say)
 	return rc;
 }
 
+/* Says a line when it came up for the at-th time. */
+static int say_unmatched_at(struct run *run, const struct buf *words, size_t at)
+{
+	uint64_t *found = table_find(&run->unmatched, words->data, words->len);
+
+	if (!found) {
+		if (table_add(&run->unmatched, words->data, words->len, 0))
+			return -ERR_NOMEM;
+		found = table_find(&run->unmatched, words->data, words->len);
+	}
+	if (++*found == at)
+		say_line(run->say, words);
+	return 0;
+}
+
+/* What names nothing in one series may do so in another: said is what does in none. Patterns remember
+ * what they matched, but a series that is empty otherwise says nothing of them. */
 static int say_unmatched(void *ctx, const char *option, const char *value, const char *what)
 {
+	struct run *run = ctx;
+	bool is_pattern = !strcmp(option, run->filter.include.option);
 	struct buf words;
 	int rc;
 
 	buf_init(&words);
 	rc = buf_printf(&words, "%s %s: warning: %s", option, value, what);
 	if (!rc)
-		say_line(ctx, &words);
+		rc = say_unmatched_at(run, &words, is_pattern ? 1 : run->series_count);
 	buf_release(&words);
+	return rc;
+}
+
+static int say_nothing(void *ctx, const char *option, const char *value, const char *what)
+{
+	(void)ctx;
+	(void)option;
+	(void)value;
+	(void)what;
+	return 0;
+}
+
+/* Of several series, each tries the patterns before any is said to match nothing. */
+static int try_patterns(struct run *run, struct shown *shown, size_t count)
+{
+	bool has_heaps = run->options.heap_count != 0;
+	int rc = 0;
+
+	for (size_t i = 0; !rc && count > 1 && i < count; i++)
+		rc = unmatched_patterns(
+			&run->filter, &shown[i].naming, has_heaps, say_nothing, NULL);
+	for (size_t i = 0; !rc && i < count; i++)
+		rc = unmatched_patterns(
+			&run->filter, &shown[i].naming, has_heaps, say_unmatched, run);
 	return rc;
 }
 
 /* Filters that name nothing: a limit of growth then holds whatever grew. */
-static int say_all_unmatched(struct run *run, struct naming *naming)
+static int say_all_unmatched(struct run *run, struct shown *shown, size_t count)
 {
 	const struct options *options = &run->options;
-	int rc = unmatched_modules(&run->filter, naming, say_unmatched, run->say);
+	int rc = 0;
 
-	if (!rc)
-		rc = unmatched_heaps(naming->comparison, options->heaps, options->heap_count,
-			say_unmatched, run->say);
-	return rc ? rc :
-		    unmatched_patterns(&run->filter, naming, options->heap_count != 0,
-			    say_unmatched, run->say);
+	for (size_t i = 0; !rc && i < count; i++)
+		rc = unmatched_modules(&run->filter, &shown[i].naming, say_unmatched, run);
+	for (size_t i = 0; !rc && i < count; i++)
+		rc = unmatched_heaps(shown[i].view.comparison, options->heaps, options->heap_count,
+			say_unmatched, run);
+	return rc ? rc : try_patterns(run, shown, count);
 }
 
-/* Adds words on growth when it is over a limit. */
-static int add_over(struct buf *words, int64_t growth, uint64_t limit, const char *unit)
+/* The style that is printed in: bars where a terminal shows them. */
+static struct report_style style_of(const struct options *options)
 {
-	if (growth <= 0 || (uint64_t)growth <= limit)
-		return 0;
-	return buf_printf(words,
-		"%sgrowth of %" PRId64 " %s is %" PRIu64 " over the limit of %" PRIu64,
-		words->len ? ", " : "", growth, unit, (uint64_t)growth - limit, limit);
+	struct report_style style = options->style;
+	bool is_shown = !options->output || !strcmp(options->output, "-");
+
+	if (style.spark == SPARK_AUTO)
+		style.spark = is_shown && terminal_is_utf8() ? SPARK_UTF8 : SPARK_ASCII;
+	return style;
 }
 
-/* Holds the growth of what was selected against the limits. */
-static int check_growth(struct run *run, const struct view *view)
+static int write_report(
+	const struct options *options, const struct shown *shown, size_t count, struct err *err)
 {
-	const struct options *options = &run->options;
-	struct delta delta = change_delta(&view->selected);
-	struct buf words;
+	const struct view **views = calloc(count, sizeof(const struct view *));
+	struct report report = {.views = views, .view_count = count, .style = style_of(options)};
+	struct out out;
 	int rc;
 
-	buf_init(&words);
-	rc = add_over(&words, delta.requested_bytes, options->growth_max_bytes, "bytes");
-	if (!rc)
-		rc = add_over(&words, delta.block_count, options->growth_max_blocks, "blocks");
-	run->is_over = words.len != 0;
-	if (!rc && run->is_over)
-		say_line(run->say, &words);
-	buf_release(&words);
+	if (!views)
+		return err_set(err, ERR_NOMEM, NULL, NULL);
+	for (size_t i = 0; i < count; i++)
+		views[i] = &shown[i].view;
+	rc = out_open(&out, options->output, err);
+	if (!rc) {
+		options->format->write(&out, &report);
+		rc = out_commit(&out, err);
+	}
+	free(views);
 	return rc;
 }
 
-static int write_report(const struct options *options, const struct view *view, struct err *err)
+/* Adds words on names that are missing, of the first series that lacks some. */
+static int find_missing(
+	const struct run *run, const struct shown *shown, size_t count, struct buf *missing)
 {
-	struct out out;
-	int rc = out_open(&out, options->output, err);
+	int rc = 0;
 
-	if (rc)
-		return rc;
-	options->format->write(&out, view, &options->style);
-	return out_commit(&out, err);
+	for (size_t i = 0; !rc && !missing->len && !run->options.no_symbols && i < count; i++)
+		rc = naming_missing(&shown[i].naming, symbol_console_stopped(), missing);
+	return rc;
 }
 
 /* What there is to be said when the report is written. */
-static int say_rest(
-	struct run *run, const struct view *view, struct naming *naming, struct err *err)
+static int say_rest(struct run *run, struct shown *shown, size_t count, struct err *err)
 {
 	struct buf missing; /* of the rows that were shown; the last that is said */
-	int rc;
+	int rc = say_suppressions(&run->suppressions, run->say);
 
 	buf_init(&missing);
-	rc = run->options.no_symbols ? 0 :
-				       naming_missing(naming, symbol_console_stopped(), &missing);
 	if (!rc)
-		rc = say_suppressions(&run->suppressions, run->say);
+		rc = find_missing(run, shown, count, &missing);
 	if (!rc)
-		rc = say_all_unmatched(run, naming);
-	if (!rc)
-		rc = check_growth(run, view);
-	if (!rc)
-		rc = say_trouble(naming, run->say);
+		rc = say_all_unmatched(run, shown, count);
+	for (size_t i = 0; !rc && i < count; i++)
+		rc = growth_check(&run->limits, &shown[i].view, &shown[i].naming);
+	for (size_t i = 0; !rc && i < count; i++)
+		rc = say_trouble(&shown[i].naming, run->say);
 	if (!rc && missing.len)
 		say_line(run->say, &missing);
 	buf_release(&missing);
 	return rc ? err_set(err, ERR_NOMEM, NULL, NULL) : 0;
 }
 
-static int report(struct run *run, const struct comparison *comparison, struct err *err)
+/* Selects and orders what is asked for of one series. */
+static int show(
+	struct run *run, struct shown *shown, const struct comparison *comparison, struct err *err)
 {
 	const struct options *options = &run->options;
 	struct view_request request = {.group = options->group,
@@ -182,21 +245,55 @@ static int report(struct run *run, const struct comparison *comparison, struct e
 		.filter = &run->filter,
 		.suppressions = run->suppressions.count ? &run->suppressions : NULL,
 		.strip = options_strip(options) ? &run->strip : NULL};
-	struct naming naming;
-	struct view view = {0};
-	int rc = naming_make(&naming, comparison, !options->no_symbols, err);
+	int rc = naming_make(&shown->naming, comparison, !options->no_symbols, err);
 
-	if (!rc && view_make(&view, comparison, &naming))
+	if (!rc && view_make(&shown->view, comparison, &shown->naming))
 		rc = err_set(err, ERR_NOMEM, NULL, NULL);
+	return rc ? rc : view_ask(&shown->view, &shown->naming, &request, err);
+}
+
+/* Known only when everything is read, said before anything is written. */
+static int check_form(const struct options *options, size_t series_count, struct err *err)
+{
+	char form[40];
+
+	if (series_count < 2 || !options->format->is_of_one)
+		return 0;
+	snprintf(form, sizeof(form), "-o %s", options->format->name);
+	return err_set(err, ERR_USAGE, form,
+		"it shows one series, and there are %zu; say which with --series N", series_count);
+}
+
+static int report(struct run *run, const struct inputs *inputs, struct err *err)
+{
+	struct shown *shown = calloc(inputs->series_count, sizeof(*shown));
+	size_t count = 0;
+	int rc = shown ? check_form(&run->options, inputs->series_count, err) :
+			 err_set(err, ERR_NOMEM, NULL, NULL);
+
+	run->series_count = inputs->series_count;
+	for (; !rc && count < inputs->series_count; count++)
+		rc = show(run, &shown[count], &inputs->series[count].comparison, err);
 	if (!rc)
-		rc = view_ask(&view, &naming, &request, err);
+		rc = write_report(&run->options, shown, count, err);
 	if (!rc)
-		rc = write_report(options, &view, err);
-	if (!rc)
-		rc = say_rest(run, &view, &naming, err);
-	view_release(&view);
-	naming_release(&naming);
+		rc = say_rest(run, shown, count, err);
+	for (size_t i = 0; i < count; i++) {
+		view_release(&shown[i].view);
+		naming_release(&shown[i].naming);
+	}
+	free(shown);
 	return rc;
+}
+
+/* What only a trend has is refused of anything else. */
+static int check_trend(const struct options *options, const struct inputs *inputs, struct err *err)
+{
+	const char *asked = options_of_trend(options);
+
+	if (!asked || inputs->series[0].comparison.axis)
+		return 0;
+	return err_set(err, ERR_USAGE, asked, "only a trend has that, of more than two dumps");
 }
 
 static int compare(struct run *run, struct err *err)
@@ -205,7 +302,9 @@ static int compare(struct run *run, struct err *err)
 	int rc = inputs_read(&inputs, &run->options, run->say, err);
 
 	if (!rc)
-		rc = report(run, &inputs.comparison, err);
+		rc = check_trend(&run->options, &inputs, err);
+	if (!rc)
+		rc = report(run, &inputs, err);
 	run->is_partial = inputs.is_partial;
 	inputs_release(&inputs);
 	return rc;
@@ -275,6 +374,7 @@ static int prepare(struct run *run, struct err *err)
 	filter->module_count = options->modules.count;
 	filter->min_bytes = options->min_bytes;
 	filter->min_blocks = options->min_blocks;
+	filter->trend_verdicts = options->trend_verdicts;
 	if (!rc)
 		rc = add_patterns(&filter->include, &options->includes, err);
 	if (!rc)
@@ -289,12 +389,16 @@ static int run_all(struct run *run, struct err *err)
 	filter_init(&run->filter);
 	suppressions_init(&run->suppressions);
 	strip_init(&run->strip);
+	table_init(&run->unmatched);
+	run->limits = (struct growth_limits){
+		.options = &run->options, .strip = &run->strip, .say = say_growth, .ctx = run->say};
 	rc = prepare(run, err);
 	if (!rc)
 		rc = compare(run, err);
 	filter_release(&run->filter);
 	suppressions_release(&run->suppressions);
 	strip_release(&run->strip);
+	table_release(&run->unmatched);
 	return rc;
 }
 
@@ -319,8 +423,8 @@ int hdiff_run(int argc, char **argv, FILE *say)
 		rc = err_set(&err, ERR_WRITE, "standard output", NULL);
 	if (rc && err.code)
 		err_print(say, "hdiff", &err);
-	if (run.is_partial && !run.options.force)
+	if ((run.is_partial && !run.options.force) || growth_is_unknown(&run.limits))
 		rc = -ERR_CUT;
 	options_release(&run.options);
-	return rc ? 2 : run.is_over ? 1 : 0;
+	return rc ? 2 : run.limits.is_over ? 1 : 0;
 }

@@ -9,8 +9,10 @@ use FindBin qw($Bin);
 use lib "$Bin/lib";
 use IO::Compress::Gzip qw(gzip $GzipError);
 use JSON::PP;
+use POSIX ();
 use Test::More;
 use Hunt;
+use Series;
 
 my $dir = fresh_dir();
 
@@ -95,6 +97,24 @@ my %wanted = (
 	},
 );
 
+# Of a trend: two that leak, one of them by 2 MiB an hour, and a cache that fills up.
+mkdir "$dir/trend";
+series("$dir/trend", [map { 1763632800000 + 1_800_000 * $_ } 1 .. 12], {
+	leak => [map { (1 << 20) * $_ } 1 .. 12],
+	slow => [map { 1000 * $_ } 1 .. 12],
+	cache => [map { $_ < 6 ? 1 << 20 : 50 << 20 } 1 .. 12],
+});
+$wanted{'hdiff -n 10 --verdict grows trend/*.txt'} = sub {
+	my ($result) = @_;
+	is_deeply([map { $_->{frames}[0]{function} } @{ report($result->{out})->{rows} }], [qw(leak slow)], 'what grows, and nothing else');
+};
+$wanted{'hdiff --max-growth 1M/h trend/*.txt'} = sub {
+	my ($result) = @_;
+	is($result->{status}, 1, 'the limit is exceeded');
+	like($result->{err}, qr{growth of \d+ bytes/h is over the limit of 1048576 bytes/h; fastest: app!leak < app\+FFF, by 2097152$}m,
+		'by what is said');
+};
+
 run_examples('hdiff', \%wanted);
 
 # hsym's: a program that is here, as bin/app.exe; it was built at C:\build in moved.txt. What names there
@@ -124,7 +144,59 @@ my %hsym = (
 );
 $dir = $hdir;
 run_examples('hsym', \%hsym);
+
+# hsnap's, of a program under Wine: seconds stand for the hours, few files for many, and Ctrl-C ends what has
+# no other end.
+$dir = fresh_dir();
+mkdir "$dir/dumps";
+my $server = "$dir/server$$.exe";
+copy("$root/build/win64/targets/grows.exe", $server) or die "$server: $!\n";
+my $target = target($server);
+is($target->step, 1, 'a program runs');
+my $hsnap = "hsnap$$";
+mkdir "$dir/bin";
+copy("$root/build/win64/hsnap.exe", "$dir/bin/$hsnap.exe") or die "$!\n";
+spew("$dir/bin/hsnap", "#!/bin/sh\nexec '$root/setup/wine' '$dir/bin/$hsnap.exe' \"\$@\"\n");
+chmod 0755, "$dir/bin/hsnap";
+my $written = sub { # so many files of such names, each of them whole
+	my ($name, $count) = @_;
+	my @files = grep { $_ =~ $name } files_in("$dir/dumps");
+	is(scalar @files, $count, "$count files");
+	is(run(tool('hdiff', 'linux', "$dir/dumps/$_"))->{status}, 0, "$_ is whole") for @files;
+};
+my %series = (
+	q[hsnap -pn server -f 'dumps/{name}-{pid}-{time}.txt' --every 30m --count 48 --keep 48 --by-stack] => sub {
+		$written->(qr/^server$$-$target->{pid}-\d{8}T\d{6}Z\.txt$/, 2);
+	},
+	q[hsnap -pn server --all -f 'dumps/{pid}-{n}.txt' --every 1h --on-exit wait --keep 24 --log dumps/log] => sub {
+		$written->(qr/^$target->{pid}-000001\.txt$/, 1);
+		like(slurp("$dir/dumps/log"), qr/^\S+Z interrupted: \d+ files? written$/m, 'the log says how it ended');
+	},
+	q[hsnap watch -pn server --growth 50M -f 'dumps/{name}-{n}.txt' --count 20 --gzip] => sub {
+		$written->(qr/^server$$-000001\.txt\.gz$/, 1);
+	},
+);
+run_examples('hsnap', \%series, sub {
+	my ($example) = @_;
+	$example =~ s/ server / server$$ /;
+	$example =~ s/--every \S+/--every 1s/;
+	$example =~ s/--count \d+/$example =~ m,watch, ? '--count 1' : '--count 2'/e;
+	interrupt_after("$dir/dumps/$target->{pid}-000001.txt", "$dir/bin/$hsnap.exe") if $example =~ /--all/;
+	return $example;
+});
+is($target->quit, 0, 'the program ends well');
 done_testing;
+
+# Ctrl-C for a program once a file is there.
+sub interrupt_after {
+	my ($file, $exe) = @_;
+	my $pid = fork // die "fork: $!\n";
+	return if $pid;
+	my $until = time + 60;
+	select undef, undef, undef, 0.05 until -e $file || time > $until;
+	kill INT => unix_pids($exe);
+	POSIX::_exit(0);
+}
 
 sub program_dump {
 	my ($path) = @_;
@@ -136,17 +208,17 @@ sub program_dump {
 	return "$text\n*- - End of data for heap @ 1E0000 - -\n";
 }
 
-# Runs all examples of a page, which are those of %$wanted.
+# Runs all examples of a page, which are those of %$wanted; $change->() makes what is run of one.
 sub run_examples {
-	my ($program, $wanted) = @_;
+	my ($program, $wanted, $change) = @_;
 	my $page = slurp("man/$program.1");
 	my ($section) = $page =~ /^\.Sh EXAMPLES\n(.*?)^\.Sh /ms;
 	my @examples = map { s/\\e/\\/gr } $section =~ /^\.Dl \$ (.*)$/mg;
 	is_deeply([sort @examples], [sort keys %$wanted], "every example of $program is known here");
 	for my $example (@examples) {
 		subtest $example => sub {
-			my $result = run(['sh', '-c', $example], dir => $dir,
-				env => { PATH => "$root/build/linux:$ENV{PATH}" });
+			my $result = run(['sh', '-c', $change ? $change->($example) : $example], dir => $dir,
+				env => { PATH => "$dir/bin:$root/build/linux:$ENV{PATH}" });
 			is($result->{status}, 0, 'it works') unless $example =~ /--max-growth/;
 			$wanted->{$example}->($result);
 		};

@@ -300,7 +300,7 @@ sub check_every {
 # Every key and every column is explained.
 sub check_pages {
 	my %json = map { $_ => 1 } report_in('json') =~ /"(\w+)":/g,
-	    slurp("$root/diff/report/report_json.c") =~ /(?:json|put)_\w+\([^"()]*"([a-z_]+)"/g;
+	    (map { slurp($_) } glob "$root/diff/report/*json*.c") =~ /(?:json|put)_\w+\([^"()]*"([a-z_]+)"/g;
 	my ($columns) = report_in('csv') =~ /^(.*?)\r\n/;
 	for (['hdiff-json', sort keys %json], ['hdiff-csv', split /,/, $columns]) {
 		my ($page, @words) = @$_;

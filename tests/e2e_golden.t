@@ -8,6 +8,7 @@ use FindBin qw($Bin);
 use lib "$Bin/lib";
 use Test::More;
 use Hunt;
+use Series;
 
 my $dir = "$root/tests/golden";
 my @pair = qw(old.txt new.txt);
@@ -34,8 +35,35 @@ my %runs = (
 	'legacy' => ['legacy.txt'],
 );
 
+# Of two processes of one program, made here.
+my @times = map { 1763632800000 + 1_800_000 * $_ } 1 .. 13;
+my @trend = map { sprintf 't-%02d.txt', $_ } 0 .. $#times;
+my $made = fresh_dir();
+series($made, [@times[0 .. 6]], {
+	'leak' => [map { [1000 + 500 * $_, 2 + $_] } 0 .. 6],
+	'Cache::fill' => [[100, 1], [100, 1], map { [4000, 9] } 2 .. 6],
+	'request' => [map { $_ % 2 ? [900 + 100 * $_, 9 + $_] : [300, 3] } 0 .. 6],
+	'flat' => [map { [64, 1] } 0 .. 6],
+}, name => 't-%02d.txt');
+series($made, [@times[7 .. 12]], { 'leak' => [map { [1200 + 500 * $_, 3 + $_] } 0 .. 5], 'flat' => [map { [64, 1] } 0 .. 5] },
+	name => 'u-%02d.txt', pid => 4243, start => $times[7] - 60_000, slide => 0x200000);
+rename sprintf("$made/u-%02d.txt", $_), sprintf("$made/t-%02d.txt", $_ + 7) or die "$!\n" for 0 .. 5;
+my %trends = (
+	'trend' => [@trend],
+	'trend-utf8' => ['--spark', 'utf8', '--hex', '-n', 1, '--series', 1, @trend],
+	'trend-joined' => ['--across-restarts', '-x', 'request', @trend],
+	'trend-group' => ['--group', 'function', '--series', 1, @trend],
+	'trend-json' => ['-o', 'json', @trend],
+	'trend-json-joined' => ['-o', 'json', '--across-restarts', @trend],
+	'trend-json-group' => ['-o', 'json', '--group', 'function', '--series', 2, @trend],
+	'trend-csv' => ['-o', 'csv', @trend],
+	'trend-csv-group' => ['-o', 'csv', '--group', 'function', '--series', 2, @trend],
+	'trend-folded' => ['-o', 'folded', '--series', 1, @trend],
+);
+%runs = (%runs, %trends);
+
 for my $name (sort keys %runs) {
-	my $result = run(["$root/build/linux/hdiff", @{ $runs{$name} }], dir => $dir);
+	my $result = run(["$root/build/linux/hdiff", @{ $runs{$name} }], dir => $trends{$name} ? $made : $dir);
 	is($result->{status}, 0, "$name: status 0") or diag($result->{err});
 	$result->{out} =~ s/\bhdiff \d+\.\d+\.\d+/hdiff VERSION/g;
 	if ("@ARGV" eq '--record') {

@@ -5,6 +5,7 @@
 
 #include "core/model.h"
 #include "diff/ask/glob.h"
+#include "diff/match/series_ends.h"
 
 void filter_init(struct filter *filter)
 {
@@ -27,7 +28,7 @@ void filter_release(struct filter *filter)
 bool filter_is_active(const struct filter *filter)
 {
 	return filter->include.count || filter->exclude.count || filter->module_count ||
-	       filter->min_bytes || filter->min_blocks;
+	       filter->min_bytes || filter->min_blocks || filter->trend_verdicts;
 }
 
 static uint64_t magnitude(int64_t value)
@@ -35,10 +36,26 @@ static uint64_t magnitude(int64_t value)
 	return value < 0 ? 0 - (uint64_t)value : (uint64_t)value;
 }
 
-bool filter_growth(const struct filter *filter, const struct delta *delta)
+/* Net growth would hide what returns. */
+static struct census magnitude_of(const struct comparison *comparison, const struct row *row)
 {
-	return magnitude(delta->requested_bytes) >= filter->min_bytes &&
-	       magnitude(delta->block_count) >= filter->min_blocks;
+	struct delta delta;
+
+	if (comparison->axis)
+		return series_swing(comparison->axis, row->of);
+	delta = row_delta(comparison, row);
+	return (struct census){.block_count = magnitude(delta.block_count),
+		.requested_bytes = magnitude(delta.requested_bytes)};
+}
+
+bool filter_change(
+	const struct filter *filter, const struct comparison *comparison, const struct row *row)
+{
+	struct census change = magnitude_of(comparison, row);
+
+	return change.requested_bytes >= filter->min_bytes &&
+	       change.block_count >= filter->min_blocks &&
+	       (!filter->trend_verdicts || filter->trend_verdicts >> row->trend.verdict & 1);
 }
 
 /* ---------------------------------------------------------------- modules */

@@ -22,7 +22,10 @@ struct filter {
 	/* Kept: stacks with a frame in one of them, with or without the extension, in either case. */
 	const char *const *modules;
 	size_t module_count;
-	uint64_t min_bytes, min_blocks; /* the growth's magnitude, of both */
+	/* The growth's magnitude, of both; of a trend how far the lowest and the highest snapshot of
+	 * a process are apart. */
+	uint64_t min_bytes, min_blocks;
+	unsigned trend_verdicts; /* of a trend: a bit for each that is wanted; 0: all */
 	struct buf name, addr;
 };
 
@@ -39,8 +42,9 @@ void filter_release(struct filter *filter);
 /* Whether anything can be left out. */
 bool filter_is_active(const struct filter *filter);
 
-/* Whether the growth is large enough. */
-bool filter_growth(const struct filter *filter, const struct delta *delta);
+/* Whether what a row adds up to is wanted: its change is large enough, and its verdict right. */
+bool filter_change(
+	const struct filter *filter, const struct comparison *comparison, const struct row *row);
 
 /* Whether a row, whose frames these are, goes through one of the modules. */
 bool filter_modules(const struct filter *filter, const struct comparison *comparison,

@@ -6,6 +6,8 @@
 
 #include "core/buf.h"
 #include "core/table.h"
+#include "diff/ask/group_trends.h"
+#include "diff/ask/trend_order.h"
 
 struct grouping {
 	struct view *view;
@@ -47,16 +49,20 @@ static int group_count(struct grouping *grouping, size_t i, bool is_self)
 {
 	struct view *view = grouping->view;
 	const struct row *row = &view->comparison->rows[view->rows[i]];
+	struct view_group_row *group;
+	bool is_new;
 	size_t index;
 
 	if (group_put(grouping, &index))
 		return -ERR_NOMEM;
-	if (is_self)
-		change_add_row(&view->groups[index].self, view->comparison, row);
-	if (grouping->seen[index] != i + 1)
-		change_add_row(&view->groups[index].total, view->comparison, row);
+	group = &view->groups[index];
+	is_new = grouping->seen[index] != i + 1;
 	grouping->seen[index] = i + 1;
-	return 0;
+	if (is_self)
+		change_add_row(&group->self, view->comparison, row);
+	if (is_new)
+		change_add_row(&group->total, view->comparison, row);
+	return view->comparison->axis ? group_add_series(view, group, row, is_self, is_new) : 0;
 }
 
 static int add_text(struct buf *name, const char *text)
@@ -139,13 +145,19 @@ static int group_row(struct grouping *grouping, size_t i)
 
 struct sorted {
 	struct view_group_row group;
-	int64_t self, total; /* what to sort by */
+	uint64_t self_trend[TREND_KEYS], total_trend[TREND_KEYS]; /* what to sort by */
+	int64_t self, total; /* and then */
 };
 
 static int by_change(const void *a, const void *b)
 {
 	const struct sorted *x = a, *y = b;
+	int order = trend_keys_order(x->self_trend, y->self_trend);
 
+	if (!order)
+		order = trend_keys_order(x->total_trend, y->total_trend);
+	if (order)
+		return order;
 	if (x->self != y->self)
 		return x->self > y->self ? -1 : 1;
 	if (x->total != y->total)
@@ -157,6 +169,9 @@ static int by_change(const void *a, const void *b)
 static int64_t sort_key(const struct change *change, enum view_sort sort)
 {
 	switch (sort) {
+	case SORT_DEFAULT:
+	case SORT_VERDICT:
+	case SORT_SLOPE:
 	case SORT_BYTES: return change_delta(change).requested_bytes;
 	case SORT_COUNT: return change_delta(change).block_count;
 	case SORT_NEW: return (int64_t)change->new.requested_bytes;
@@ -172,9 +187,15 @@ static int sort_groups(struct view *view, enum view_sort sort)
 
 	if (!sorted)
 		return -ERR_NOMEM;
-	for (size_t i = 0; i < view->group_count; i++)
-		sorted[i] = (struct sorted){view->groups[i], sort_key(&view->groups[i].self, sort),
-			sort_key(&view->groups[i].total, sort)};
+	for (size_t i = 0; i < view->group_count; i++) {
+		const struct view_group_row *group = &view->groups[i];
+
+		sorted[i] = (struct sorted){.group = *group,
+			.self = sort_key(&group->self, sort),
+			.total = sort_key(&group->total, sort)};
+		trend_keys(&group->self_trend, sort, sorted[i].self_trend);
+		trend_keys(&group->total_trend, sort, sorted[i].total_trend);
+	}
 	qsort(sorted, view->group_count, sizeof(*sorted), by_change);
 	for (size_t i = 0; i < view->group_count; i++)
 		view->groups[i] = sorted[i].group;
@@ -200,6 +221,8 @@ int groups_make(struct view *view, enum view_sort sort)
 	frames_init(&grouping.frames);
 	for (size_t i = 0; !rc && i < view->row_count; i++)
 		rc = group_row(&grouping, i);
+	if (!rc && view->comparison->axis)
+		rc = groups_judge(view);
 	if (!rc)
 		rc = sort_groups(view, sort);
 	free(grouping.seen);

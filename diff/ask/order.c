@@ -4,9 +4,11 @@
 #include <string.h>
 
 #include "core/buf.h"
+#include "diff/ask/trend_order.h"
 
 struct sorted {
 	uint64_t key; /* the largest first */
+	uint64_t trend[TREND_KEYS];
 	const char *name; /* from A to Z; NULL last */
 	uint32_t row;
 };
@@ -14,8 +16,10 @@ struct sorted {
 static int by_key(const void *a, const void *b)
 {
 	const struct sorted *x = a, *y = b;
-	int order = 0;
+	int order = trend_keys_order(x->trend, y->trend);
 
+	if (order)
+		return order;
 	if (x->key != y->key)
 		return x->key > y->key ? -1 : 1;
 	if (x->name && y->name)
@@ -25,21 +29,18 @@ static int by_key(const void *a, const void *b)
 	return order ? order : x->row < y->row ? -1 : x->row > y->row;
 }
 
-/* Compares as the signed number does. */
-static uint64_t in_order(int64_t value)
-{
-	return (uint64_t)value ^ UINT64_C(1) << 63;
-}
-
 static uint64_t sort_key(const struct comparison *comparison, uint32_t number, enum view_sort sort)
 {
 	const struct row *row = &comparison->rows[number];
 
 	switch (sort) {
-	case SORT_BYTES: return in_order(row_delta(comparison, row).requested_bytes);
-	case SORT_COUNT: return in_order(row_delta(comparison, row).block_count);
+	case SORT_BYTES: return key_of_signed(row_delta(comparison, row).requested_bytes);
+	case SORT_COUNT: return key_of_signed(row_delta(comparison, row).block_count);
 	case SORT_NEW: return row_new(comparison, row).requested_bytes;
 	case SORT_OLD: return row_old(comparison, row).requested_bytes;
+	case SORT_SLOPE:
+	case SORT_VERDICT:
+	case SORT_DEFAULT:
 	case SORT_NAME: break;
 	}
 	return 0;
@@ -73,6 +74,7 @@ int view_sort_rows(struct view *view, enum view_sort sort)
 	for (size_t i = 0; !rc && i < view->row_count; i++) {
 		sorted[i].row = view->rows[i];
 		sorted[i].key = sort_key(view->comparison, view->rows[i], sort);
+		trend_keys(&view->comparison->rows[view->rows[i]].trend, sort, sorted[i].trend);
 		if (sort == SORT_NAME)
 			rc = sort_name(view, view->rows[i], &frames, &name, &sorted[i].name);
 	}

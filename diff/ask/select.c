@@ -31,12 +31,41 @@ static void sum_up(struct view *view, bool is_filtered)
 		change_add_row(&view->selected, comparison, &comparison->rows[view->rows[i]]);
 }
 
+int view_sum_series(struct view *view, const struct census *suppressed, bool is_filtered)
+{
+	const struct comparison *comparison = view->comparison;
+	size_t count = comparison->dump_count;
+	struct trend_judge *judge = trend_judge_new(comparison->axis);
+
+	if (!view->series)
+		view->series = calloc(count, sizeof(*view->series));
+	if (!judge || !view->series) {
+		trend_judge_free(judge);
+		return -ERR_NOMEM;
+	}
+	for (size_t i = 0; i < count; i++) {
+		view->series[i] = (struct census){0};
+		if (!is_filtered)
+			view->series[i] = comparison->dumps[i].total;
+		if (!is_filtered && suppressed)
+			view->series[i] = census_less(view->series[i], suppressed[i]);
+	}
+	for (size_t row = 0; row < view->row_count && is_filtered; row++) {
+		for (size_t i = 0; i < count; i++)
+			census_add(&view->series[i], &comparison->rows[view->rows[row]].of[i]);
+	}
+	trend_judge(judge, view->series, &view->trend);
+	trend_judge_free(judge);
+	return 0;
+}
+
 struct selecting {
 	struct view *view;
 	struct naming *naming;
 	const struct view_request *request;
 	struct frames frames;
 	unsigned char *verdicts; /* of view->rows */
+	struct census *suppressed; /* by snapshot */
 	struct err *err;
 };
 
@@ -58,13 +87,12 @@ static int judge_raw(struct selecting *selecting, size_t i, enum verdict *verdic
 	const struct comparison *comparison = selecting->view->comparison;
 	struct filter *filter = selecting->request->filter;
 	const struct row *row = row_at(selecting, i);
-	struct delta delta = row_delta(comparison, row);
 	int rc;
 
 	*verdict = VERDICT_KEEP;
 	if (!filter)
 		return 0;
-	if (!filter_growth(filter, &delta)) {
+	if (!filter_change(filter, comparison, row)) {
 		*verdict = VERDICT_DROP;
 		return 0;
 	}
@@ -121,6 +149,8 @@ static int suppress(struct selecting *selecting, size_t i, bool *taken)
 	if (*taken) {
 		suppression_use(&suppressions->items[index], &delta);
 		change_add_row(&selecting->view->suppressed, comparison, row);
+		for (size_t dump = 0; dump < comparison->dump_count; dump++)
+			census_add(&selecting->suppressed[dump], &row->of[dump]);
 		selecting->view->suppressed_count++;
 	}
 	return 0;
@@ -171,7 +201,8 @@ int view_select(struct view *view, struct naming *naming, const struct view_requ
 
 	frames_init(&selecting.frames);
 	selecting.verdicts = calloc(view->row_count + 1, 1);
-	if (!selecting.verdicts)
+	selecting.suppressed = calloc(view->comparison->dump_count, sizeof(*selecting.suppressed));
+	if (!selecting.verdicts || !selecting.suppressed)
 		err_set(err, ERR_NOMEM, NULL, NULL);
 	else
 		rc = judge_all_raw(&selecting);
@@ -179,7 +210,11 @@ int view_select(struct view *view, struct naming *naming, const struct view_requ
 		rc = judge_all_named(&selecting);
 	if (!rc)
 		sum_up(view, is_filtered);
+	if (!rc && view->comparison->axis &&
+		view_sum_series(view, selecting.suppressed, is_filtered))
+		rc = err_set(err, ERR_NOMEM, NULL, NULL);
 	frames_release(&selecting.frames);
 	free(selecting.verdicts);
+	free(selecting.suppressed);
 	return rc;
 }

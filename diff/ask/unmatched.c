@@ -149,9 +149,8 @@ static int find_rows(struct search *search)
 		return -ERR_NOMEM;
 	for (size_t i = 0; i < comparison->row_count; i++) {
 		const struct row *row = &comparison->rows[i];
-		struct delta delta = row_delta(comparison, row);
 
-		if (!filter_growth(filter, &delta))
+		if (!filter_change(filter, comparison, row))
 			continue;
 		if (filter->module_count && naming_frames(&search->raw, i, &search->frames))
 			return -ERR_NOMEM;
@@ -207,7 +206,8 @@ int unmatched_patterns(
 
 	if (patterns_unmatched(&filter->include, 0) == filter->include.count)
 		return 0;
-	is_part |= filter->module_count || filter->min_bytes || filter->min_blocks;
+	is_part |= filter->module_count || filter->min_bytes || filter->min_blocks ||
+		   filter->trend_verdicts;
 	frames_init(&search.frames);
 	rc = naming_make(&search.raw, naming->comparison, false, &err);
 	if (!rc)

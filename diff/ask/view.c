@@ -8,7 +8,10 @@
 
 int view_make(struct view *view, const struct comparison *comparison, const struct naming *naming)
 {
-	*view = (struct view){.comparison = comparison, .naming = naming};
+	*view = (struct view){.comparison = comparison,
+		.naming = naming,
+		.series_number = comparison->series_number,
+		.series_count = comparison->series_count};
 	arena_init(&view->arena);
 	view->rows = calloc(comparison->row_count + 1, sizeof(*view->rows));
 	if (!view->rows)
@@ -18,12 +21,13 @@ int view_make(struct view *view, const struct comparison *comparison, const stru
 	view->row_count = view->shown_count = comparison->row_count;
 	view->all = (struct change){comparison->old_total, comparison->new_total};
 	view->selected = view->all;
-	return 0;
+	return comparison->axis ? view_sum_series(view, NULL, false) : 0;
 }
 
 void view_release(struct view *view)
 {
 	free(view->rows);
+	free(view->series);
 	free(view->groups);
 	if (view->spellings)
 		spellings_release(view->spellings);
@@ -101,6 +105,13 @@ struct delta change_delta(const struct change *change)
 
 /* ---------------------------------------------------------------- what is asked for */
 
+static enum view_sort view_sort_of(const struct view *view, enum view_sort sort)
+{
+	if (sort != SORT_DEFAULT)
+		return sort;
+	return view->comparison->axis ? SORT_VERDICT : SORT_BYTES;
+}
+
 /* Groups have names of their own. */
 static bool is_by_name(const struct view_request *request)
 {
@@ -120,19 +131,21 @@ static size_t named_count(const struct view *view, const struct view_request *re
 int view_ask(struct view *view, struct naming *naming, const struct view_request *request,
 	struct err *err)
 {
-	bool by_number = request->sort != SORT_BYTES && request->sort != SORT_NAME;
+	enum view_sort sort = view_sort_of(view, request->sort);
+	bool by_number = sort != SORT_BYTES && sort != SORT_NAME;
 	size_t count;
 	int rc;
 
 	view->group = request->group;
 	view->is_inverted = request->is_inverted;
 	view->strip = request->strip;
+	view->sort = sort;
 	rc = view_select(view, naming, request, err);
 	if (!rc)
 		rc = naming_find(naming, view->rows, named_count(view, request), err);
-	if (!rc && (by_number || is_by_name(request)) && view_sort_rows(view, request->sort))
+	if (!rc && (by_number || is_by_name(request)) && view_sort_rows(view, sort))
 		rc = err_set(err, ERR_NOMEM, NULL, NULL);
-	if (!rc && view->group != GROUP_STACK && groups_make(view, request->sort))
+	if (!rc && view->group != GROUP_STACK && groups_make(view, sort))
 		rc = err_set(err, ERR_NOMEM, NULL, NULL);
 	if (rc)
 		return rc;

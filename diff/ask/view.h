@@ -31,11 +31,15 @@ enum view_group {
 
 /* What comes first. Of groups it is that of self, then that of total, then the name. */
 enum view_sort {
+	SORT_DEFAULT, /* BYTES; of a trend VERDICT */
 	SORT_BYTES, /* the largest growth in bytes */
 	SORT_COUNT, /* the largest growth in blocks */
 	SORT_NEW, /* the most bytes in NEW */
 	SORT_OLD, /* the most bytes in OLD */
 	SORT_NAME, /* the innermost frame that is shown, from A to Z; rows without one last */
+	/* Of a trend alone: */
+	SORT_VERDICT, /* the least doubtful leak: by verdict, then by what it grows by at least */
+	SORT_SLOPE, /* the most growth per hour */
 };
 
 /* What is asked for. All zero but shown_max asks for everything in the comparison's order. */
@@ -56,6 +60,10 @@ struct view_group_row {
 	const char *name; /* "module!function", a path, a module, a heap's address */
 	struct change self; /* stacks whose innermost frame is in the group: pprof's flat */
 	struct change total; /* stacks with any frame in it: pprof's cum */
+	/* Of a trend: the same at each snapshot, and what that says. self_of is NULL when there is
+	 * no such stack; self_trend then is steady. */
+	struct census *self_of, *total_of;
+	struct trend self_trend, total_trend;
 };
 
 struct view {
@@ -67,17 +75,22 @@ struct view {
 	size_t row_count;
 	size_t shown_count; /* of rows, or of groups: the first ones; the others are but counted */
 	enum view_group group;
+	enum view_sort sort; /* DEFAULT: the comparison's own order */
 	struct view_group_row *groups;
 	size_t group_count;
 	struct change all; /* of the comparison, with rows that did not change */
 	struct change selected; /* of rows */
+	/* Of a trend: what is selected adds up to at each snapshot, and what that says. Else NULL. */
+	struct census *series;
+	struct trend trend;
+	size_t series_number, series_count; /* as its comparison has them */
 	struct change suppressed; /* of rows a suppression took away */
 	size_t suppressed_count;
 	bool is_filtered; /* something was left out on purpose or has no rows: selected is not all */
 	bool is_inverted; /* frames come outermost first */
 	struct strip *strip; /* or NULL */
 	struct spellings *spellings; /* of modules in names of groups; or NULL */
-	struct arena arena; /* names of groups */
+	struct arena arena; /* what groups have */
 };
 
 /* Everything in the comparison, in its order. comparison and naming must outlive the view; release

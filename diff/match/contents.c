@@ -83,10 +83,10 @@ static int find_names(struct contents *contents, struct names *names, size_t dum
 	if (!is_needed)
 		return 0;
 	for (size_t dump = 0; !rc && dump < dump_count; dump++) {
-		const struct stackset *stacks = &contents->dumps[dump].stacks;
+		const struct sums *sums = &contents->dumps[dump];
 
-		for (size_t i = 0; !rc && i < stacks->count; i++)
-			rc = want_stack(contents, names, dump, &stacks->stacks[i]);
+		for (uint32_t i = 0; !rc && i < sums->stacks.count; i++)
+			rc = want_stack(contents, names, dump, sums_stack(sums, i));
 	}
 	if (!rc)
 		rc = names_resolve(names, &err);
@@ -113,7 +113,7 @@ static enum row_kind kind_of(const struct contents *contents, const struct stack
 
 static const struct stack *stack_of(const struct contents *contents, const struct content *content)
 {
-	return &contents->dumps[content->dump].stacks.stacks[content->stack];
+	return sums_stack(&contents->dumps[content->dump], content->stack);
 }
 
 static bool is_by_id(const struct contents *contents, enum row_kind kind)
@@ -213,10 +213,9 @@ static int add(
 	return 0;
 }
 
-int content_of(struct contents *contents, size_t dump, uint32_t stack, uint32_t *number)
+static int find_content(struct contents *contents, size_t dump, uint32_t stack,
+	const struct stack *of, uint32_t *number)
 {
-	const struct stack *of =
-		stack == STACK_NONE ? NULL : &contents->dumps[dump].stacks.stacks[stack];
 	struct content wanted = {kind_of(contents, of), (uint32_t)dump, stack};
 	struct hash_probe probe;
 	uint32_t hash, known;
@@ -233,6 +232,35 @@ int content_of(struct contents *contents, size_t dump, uint32_t stack, uint32_t 
 		}
 	}
 	return add(contents, hash, &wanted, number);
+}
+
+/* Where an earlier dump's stack is the same, and so is where its addresses lie, so is the content. An
+ * id without a stack means something in its own process only. */
+static struct content_memo *memo_of(
+	const struct contents *contents, size_t dump, uint32_t stack, const struct stack *of)
+{
+	const uint32_t *shared = contents->dumps[dump].shared;
+
+	if (!shared || !of || !of->frame_count || shared[stack] >= contents->memo_count)
+		return NULL;
+	return &contents->memo[shared[stack]];
+}
+
+int content_of(struct contents *contents, size_t dump, uint32_t stack, uint32_t *number)
+{
+	const struct stack *of =
+		stack == STACK_NONE ? NULL : sums_stack(&contents->dumps[dump], stack);
+	struct content_memo *memo = memo_of(contents, dump, stack, of);
+	int rc;
+
+	if (memo && memo->alike == contents->alike[dump]) {
+		*number = memo->number;
+		return 0;
+	}
+	rc = find_content(contents, dump, stack, of, number);
+	if (!rc && memo)
+		*memo = (struct content_memo){contents->alike[dump], *number};
+	return rc;
 }
 
 /* ---------------------------------------------------------------- order */
@@ -369,6 +397,26 @@ int content_one_of(struct contents *contents, uint32_t *all, size_t count, uint3
 
 /* ---------------------------------------------------------------- start and end */
 
+/* Room to remember what was found for stacks that the dumps have in common. */
+static int memo_make(struct contents *contents, size_t dump_count)
+{
+	for (size_t i = 0; i < dump_count; i++) {
+		const struct sums *sums = &contents->dumps[i];
+
+		for (size_t k = 0; sums->shared && k < sums->stacks.count; k++) {
+			if (sums->shared[k] != STACK_NONE &&
+				sums->shared[k] >= contents->memo_count)
+				contents->memo_count = (size_t)sums->shared[k] + 1;
+		}
+	}
+	contents->memo = malloc((contents->memo_count + 1) * sizeof(*contents->memo));
+	if (!contents->memo)
+		return -ERR_NOMEM;
+	memset(contents->memo, 0xff, contents->memo_count * sizeof(*contents->memo));
+	contents->alike = places_alike(contents->places, &contents->arena);
+	return contents->alike ? 0 : -ERR_NOMEM;
+}
+
 int contents_make(struct contents *contents, const struct sums *dumps, size_t dump_count,
 	const struct places *places, struct names *names, const struct match_request *request)
 {
@@ -380,7 +428,7 @@ int contents_make(struct contents *contents, const struct sums *dumps, size_t du
 		frame_numbers(dumps, dump_count, request->mode == MATCH_SYMBOL, &contents->arena);
 	contents->process =
 		arena_alloc(&contents->arena, dump_count * sizeof(*contents->process) + 1);
-	if (!contents->texts || !contents->process)
+	if (!contents->texts || !contents->process || memo_make(contents, dump_count))
 		return -ERR_NOMEM;
 	for (size_t i = 0; i < dump_count; i++) {
 		while (is_other_process(&dumps[contents->process[i]], &dumps[i]))
@@ -394,6 +442,7 @@ void contents_release(struct contents *contents)
 	hash_index_release(&contents->index);
 	free(contents->list);
 	free(contents->lists);
+	free(contents->memo);
 	free(contents->frames);
 	arena_release(&contents->arena);
 	*contents = (struct contents){0};

@@ -30,6 +30,12 @@ struct content_list {
 	size_t count;
 };
 
+/* What was found for a stack that dumps have in common. */
+struct content_memo {
+	uint32_t alike; /* for dumps that are like that one; UINT32_MAX: nothing yet */
+	uint32_t number;
+};
+
 struct contents {
 	const struct sums *dumps;
 	const struct places *places;
@@ -38,6 +44,10 @@ struct contents {
 	bool by_symbol; /* names are there, for some frames at least */
 	uint32_t **texts; /* see frame_numbers() */
 	size_t *process; /* by dump: the first one of its process */
+	/* By dump: the first one in which each address has the same place. */
+	uint32_t *alike;
+	struct content_memo *memo; /* by number of sums.shared */
+	size_t memo_count;
 	struct hash_index index;
 	struct content *list;
 	size_t count, cap;

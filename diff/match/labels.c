@@ -47,7 +47,7 @@ static int frames_order(const struct member *a, const struct member *b)
 static int by_id(const void *a, const void *b)
 {
 	const struct member *x = a, *y = b;
-	int order = id_order(x->stack->id, y->stack->id);
+	int order = x->stack->id == y->stack->id ? 0 : id_order(x->stack->id, y->stack->id);
 
 	if (!order)
 		order = order_of(y->dump, x->dump);
@@ -84,10 +84,23 @@ static int by_newest_stack(const void *a, const void *b)
 	return order ? order : by_stack(a, b);
 }
 
+/* Those of a row come the newest first, and most often have but one id. */
+static bool is_sorted(
+	const struct member *members, size_t count, int (*order)(const void *a, const void *b))
+{
+	for (size_t i = 1; i < count; i++) {
+		if (order(&members[i - 1], &members[i]) > 0)
+			return false;
+	}
+	return true;
+}
+
 /* Most rows have but a few members, for which qsort() costs more than it sorts. */
 static void members_sort(
 	struct member *members, size_t count, int (*order)(const void *a, const void *b))
 {
+	if (is_sorted(members, count, order))
+		return;
 	if (count > FEW) {
 		qsort(members, count, sizeof(*members), order);
 		return;
@@ -171,16 +184,42 @@ static void label(const struct contents *contents, struct row *row, struct membe
 		ids[i] = members[i].stack->id;
 }
 
-/* Counts how many members each row has, and where its first one goes. */
-static size_t place(
-	const struct comparison *comparison, uint32_t *const *rows, struct members *members)
+/* The member that a row got last. */
+struct latest {
+	uint32_t shared, dump;
+	uint32_t dump_count; /* that have had the same one, one after the other */
+};
+
+/* Whether a row needs this member beside those of newer dumps: of dumps that have the same stack under
+ * the same id, two are enough. */
+static bool is_needed(
+	const struct sums *sums, const struct cell *cell, uint32_t dump, struct latest *latest)
+{
+	uint32_t shared = sums->shared && cell->stack != STACK_NONE && !cell->is_bare ?
+				  sums->shared[cell->stack] :
+				  STACK_NONE;
+	bool is_same = shared != STACK_NONE && latest->dump_count && shared == latest->shared;
+
+	if (is_same && (dump == latest->dump || latest->dump_count > 1))
+		return false;
+	*latest = (struct latest){shared, dump, is_same ? latest->dump_count + 1 : 1};
+	return true;
+}
+
+/* Counts how many members each row has, and where its first one goes. latest is all zero. */
+static size_t place(const struct comparison *comparison, uint32_t *const *rows,
+	struct members *members, struct latest *latest)
 {
 	size_t total = 0;
 
-	for (size_t dump = 0; dump < comparison->dump_count; dump++) {
-		for (size_t i = 0; i < comparison->dumps[dump].cell_count; i++) {
-			if (rows[dump][i] != ROW_NONE)
-				members->first[rows[dump][i]]++;
+	for (uint32_t dump = (uint32_t)comparison->dump_count; dump--;) {
+		const struct sums *sums = &comparison->dumps[dump];
+
+		for (size_t i = 0; i < sums->cell_count; i++) {
+			uint32_t row = rows[dump][i];
+
+			if (row != ROW_NONE && is_needed(sums, &sums->cells[i], dump, &latest[row]))
+				members->first[row]++;
 		}
 	}
 	for (size_t i = 0; i <= comparison->row_count; i++) {
@@ -197,40 +236,45 @@ static size_t place(
 static uint32_t representative(
 	const struct contents *contents, uint32_t dump, uint32_t first, uint32_t *known)
 {
-	const struct stackset *stacks = &contents->dumps[dump].stacks;
-	struct member best = {&stacks->stacks[first], contents, dump};
+	const struct sums *sums = &contents->dumps[dump];
+	struct member best = {sums_stack(sums, first), contents, dump};
+	uint32_t found = first;
 
 	if (known[first] != STACK_NONE)
 		return known[first];
-	for (uint32_t at = best.stack->same_id; at != STACK_NONE; at = stacks->stacks[at].same_id) {
-		struct member other = {&stacks->stacks[at], contents, dump};
+	for (uint32_t at = sums_same_id(sums, first); at != STACK_NONE;
+		at = sums_same_id(sums, at)) {
+		struct member other = {sums_stack(sums, at), contents, dump};
 
-		if (by_stack(&other, &best) < 0)
-			best = other;
+		if (by_stack(&other, &best) >= 0)
+			continue;
+		best = other;
+		found = at;
 	}
-	known[first] = (uint32_t)(best.stack - stacks->stacks);
-	return known[first];
+	return known[first] = found;
 }
 
-/* Afterwards first has moved on by one row. known has room for the stacks of any dump. */
+/* Afterwards first has moved on by one row. known has room for the stacks of any dump; latest is all
+ * zero. */
 static void fill(const struct comparison *comparison, const struct contents *contents,
-	uint32_t *const *rows, struct members *members, uint32_t *known)
+	uint32_t *const *rows, struct members *members, uint32_t *known, struct latest *latest)
 {
 	static const struct stack stackless = {.id = "0", .same_id = STACK_NONE};
 
-	for (uint32_t dump = 0; dump < comparison->dump_count; dump++) {
+	for (uint32_t dump = (uint32_t)comparison->dump_count; dump--;) {
 		const struct sums *sums = &comparison->dumps[dump];
 
 		memset(known, 0xff, sums->stacks.count * sizeof(*known)); /* STACK_NONE */
 		for (size_t i = 0; i < sums->cell_count; i++) {
 			uint32_t stack = sums->cells[i].stack, row = rows[dump][i];
 
-			if (row == ROW_NONE)
+			if (row == ROW_NONE ||
+				!is_needed(sums, &sums->cells[i], dump, &latest[row]))
 				continue;
 			if (sums->cells[i].is_bare)
 				stack = representative(contents, dump, stack, known);
 			members->list[members->first[row]++] = (struct member){
-				stack == STACK_NONE ? &stackless : &sums->stacks.stacks[stack],
+				stack == STACK_NONE ? &stackless : sums_stack(sums, stack),
 				contents, dump};
 		}
 	}
@@ -252,22 +296,25 @@ int rows_label(
 {
 	struct members members = {
 		.first = calloc(comparison->row_count + 1, sizeof(*members.first))};
-	size_t total = members.first ? place(comparison, rows, &members) : 0;
+	struct latest *latest = calloc(comparison->row_count + 1, sizeof(*latest));
+	size_t total = members.first && latest ? place(comparison, rows, &members, latest) : 0;
 	const char **ids = arena_alloc(&comparison->arena, (total + 1) * sizeof(*ids));
-	uint32_t *known = malloc((most_stacks(comparison) + 1) * sizeof(*known));
+	uint32_t *known = calloc(most_stacks(comparison) + 1, sizeof(*known));
 	int rc = 0;
 
 	members.list = calloc(total + 1, sizeof(*members.list));
-	if (!members.first || !members.list || !ids || !known) {
+	if (!members.first || !members.list || !ids || !known || !latest) {
 		rc = -ERR_NOMEM;
 		goto out;
 	}
-	fill(comparison, contents, rows, &members, known);
+	memset(latest, 0, comparison->row_count * sizeof(*latest));
+	fill(comparison, contents, rows, &members, known, latest);
 	for (size_t i = 0, from = 0; i < comparison->row_count; from = members.first[i++])
 		label(contents, &comparison->rows[i], members.list + from, members.first[i] - from,
 			ids + from);
 out:
 	free(known);
+	free(latest);
 	free(members.list);
 	free(members.first);
 	return rc;

@@ -10,6 +10,8 @@
 #include "diff/match/labels.h"
 #include "diff/match/place_names.h"
 #include "diff/match/places.h"
+#include "diff/match/row_trends.h"
+#include "diff/match/series_ends.h"
 
 /* What is one row when heaps are kept apart. */
 struct tally {
@@ -40,11 +42,14 @@ static struct delta subtract(struct census new, struct census old)
 
 struct census row_new(const struct comparison *comparison, const struct row *row)
 {
-	return row->of[comparison->dump_count - 1];
+	return comparison->axis ? series_last(comparison->axis, row->of) :
+				  row->of[comparison->dump_count - 1];
 }
 
 struct census row_old(const struct comparison *comparison, const struct row *row)
 {
+	if (comparison->axis)
+		return series_first(comparison->axis, row->of);
 	return comparison->dump_count > 1 ? row->of[0] : (struct census){0};
 }
 
@@ -118,7 +123,6 @@ static int count(struct matcher *matcher, size_t dump, const struct cell *cell, 
 /* The stacks of one dump while it is matched. */
 struct dump_stacks {
 	size_t dump;
-	const struct stackset *stacks;
 	uint32_t *contents; /* of each stack */
 	/* Of entries that name but an id which has several stacks, by the first of these; INDEX_NONE:
 	 * not known yet. NULL: there are no such entries. */
@@ -137,7 +141,8 @@ static int bare_content(
 	*content = of->bare[first];
 	if (*content != INDEX_NONE)
 		return 0;
-	for (uint32_t at = first; !rc && at != STACK_NONE; at = of->stacks->stacks[at].same_id) {
+	for (uint32_t at = first; !rc && at != STACK_NONE;
+		at = sums_same_id(&matcher->to->dumps[of->dump], at)) {
 		rc = array_grow((void **)&all, &cap, count, sizeof(*all));
 		if (!rc)
 			all[count++] = of->contents[at];
@@ -169,25 +174,44 @@ static bool is_wanted(const struct match_request *request, uint64_t heap)
 	return !request->heap_count && heap != HEAP_RESERVED;
 }
 
-/* Address space is counted when it was asked for, and else told apart. */
-static void count_reserved(struct comparison *comparison, const struct match_request *request)
+/* What the dumps add up to that count as old, or as new: of all, and of address space alone. */
+static void count_ends(
+	const struct comparison *comparison, struct change *total, struct change *reserved)
 {
-	const struct sums *new = &comparison->dumps[comparison->dump_count - 1];
-	const struct sums *old = comparison->dump_count > 1 ? comparison->dumps : NULL;
+	const struct trend_axis *axis = comparison->axis;
 
-	for (size_t i = 0; i < request->heap_count; i++) {
-		if (request->heaps[i] != HEAP_RESERVED)
-			continue;
-		census_add(&comparison->new_total, &new->reserved);
-		if (old)
-			census_add(&comparison->old_total, &old->reserved);
-		return;
+	for (size_t i = 0; i < comparison->dump_count; i++) {
+		const struct sums *dump = &comparison->dumps[i];
+
+		if (axis ? axis_begins(axis, i) : !i && comparison->dump_count > 1) {
+			census_add(&total->old, &dump->total);
+			census_add(&reserved->old, &dump->reserved);
+		}
+		if (axis ? axis_ends(axis, i) : i + 1 == comparison->dump_count) {
+			census_add(&total->new, &dump->total);
+			census_add(&reserved->new, &dump->reserved);
+		}
 	}
-	comparison->reserved.new = new->reserved;
-	if (old)
-		comparison->reserved.old = old->reserved;
-	comparison->hides_reserved =
-		comparison->reserved.new.block_count || comparison->reserved.old.block_count;
+}
+
+/* Address space is counted when it was asked for, and else told apart. */
+static void count_total(struct comparison *comparison, const struct match_request *request)
+{
+	struct change total = {0}, reserved = {0};
+	bool is_asked = false;
+
+	count_ends(comparison, &total, &reserved);
+	for (size_t i = 0; i < request->heap_count; i++)
+		is_asked |= request->heaps[i] == HEAP_RESERVED;
+	if (is_asked) {
+		census_add(&total.old, &reserved.old);
+		census_add(&total.new, &reserved.new);
+	} else {
+		comparison->reserved = reserved;
+		comparison->hides_reserved = reserved.new.block_count || reserved.old.block_count;
+	}
+	comparison->old_total = total.old;
+	comparison->new_total = total.new;
 }
 
 /* The row of each cell, and its sums. */
@@ -227,7 +251,7 @@ static int dump_match(struct matcher *matcher, size_t dump)
 {
 	const struct sums *sums = &matcher->to->dumps[dump];
 	size_t bytes = (sums->stacks.count + 1) * sizeof(uint32_t);
-	struct dump_stacks of = {.dump = dump, .stacks = &sums->stacks, .contents = malloc(bytes)};
+	struct dump_stacks of = {.dump = dump, .contents = malloc(bytes)};
 	int rc = of.contents ? 0 : -ERR_NOMEM;
 
 	matcher->rows[dump] = malloc((sums->cell_count + 1) * sizeof(uint32_t));
@@ -279,9 +303,27 @@ static int by_growth(const void *a, const void *b)
 static struct delta delta_of(const struct matcher *matcher, size_t row)
 {
 	size_t dumps = matcher->to->dump_count;
+	const struct trend_axis *axis = matcher->to->axis;
 	const struct census *of = &matcher->sums[row * dumps];
 
+	if (axis)
+		return subtract(series_last(axis, of), series_first(axis, of));
 	return subtract(of[dumps - 1], dumps > 1 ? of[0] : (struct census){0});
+}
+
+/* Whether a row is to be shown: in a trend, what differs between any two snapshots of a process is. */
+static bool is_changed(const struct matcher *matcher, size_t row)
+{
+	const struct trend_axis *axis = matcher->to->axis;
+	struct census swing;
+	struct delta delta;
+
+	if (axis) {
+		swing = series_swing(axis, &matcher->sums[row * axis->count]);
+		return swing.requested_bytes || swing.block_count;
+	}
+	delta = delta_of(matcher, row);
+	return delta.requested_bytes || delta.block_count;
 }
 
 /* The rows that do not cancel, sorted. NULL: out of memory. */
@@ -291,16 +333,13 @@ static struct changed *find_changed(const struct matcher *matcher, size_t *count
 	size_t kept = 0;
 
 	*count = 0;
-	for (size_t i = 0; i < matcher->row_count; i++) {
-		struct delta delta = delta_of(matcher, i);
-
-		*count += delta.requested_bytes || delta.block_count;
-	}
+	for (size_t i = 0; i < matcher->row_count; i++)
+		*count += is_changed(matcher, i);
 	changed = malloc((*count + 1) * sizeof(*changed));
 	for (size_t i = 0; changed && i < matcher->row_count; i++) {
 		struct delta delta = delta_of(matcher, i);
 
-		if (delta.requested_bytes || delta.block_count)
+		if (is_changed(matcher, i))
 			changed[kept++] = (struct changed){
 				matcher, delta.requested_bytes, delta.block_count, (uint32_t)i};
 	}
@@ -417,11 +456,9 @@ int comparison_make(struct comparison *comparison, const struct sums *dumps, siz
 
 	*comparison = (struct comparison){.dumps = dumps,
 		.dump_count = dump_count,
-		.new_total = dumps[dump_count - 1].total,
+		.axis = request->axis,
 		.has_overhead = true};
-	if (dump_count > 1)
-		comparison->old_total = dumps[0].total;
-	count_reserved(comparison, request);
+	count_total(comparison, request);
 	arena_init(&comparison->arena);
 	rc = begin(&matcher);
 	for (size_t i = 0; !rc && i < dump_count; i++)
@@ -430,6 +467,8 @@ int comparison_make(struct comparison *comparison, const struct sums *dumps, siz
 		rc = rows_make(&matcher);
 	if (!rc)
 		rc = rows_label(comparison, &matcher.contents, matcher.rows);
+	if (!rc && comparison->axis)
+		rc = rows_judge(comparison);
 	end(&matcher);
 	return rc;
 }

@@ -16,6 +16,7 @@
 #include "core/arena.h"
 #include "diff/frame.h"
 #include "diff/read/sum.h"
+#include "diff/trend/trend.h"
 
 enum row_kind {
 	ROW_STACK,
@@ -47,6 +48,7 @@ struct row {
 	/* MATCH_ID: how many different stacks the dumps give for the id; of several only the newest
 	 * dump's first is shown. 0 in other modes. */
 	size_t id_stack_count;
+	struct trend trend; /* when the comparison has an axis */
 };
 
 /* Stacks that have no addresses but text are compared by it, and with each other only. */
@@ -69,6 +71,9 @@ struct match_request {
 	bool by_heap; /* the same stack in two heaps is two rows */
 	const uint64_t *heaps; /* only blocks of these; */
 	size_t heap_count; /* 0: of all but what is under the heading HEAP_RESERVED */
+	/* For a trend: when the dumps were taken, which must outlive the comparison. Rows are then all
+	 * stacks that differ between any two dumps of a part. NULL: only the first and the last dump count. */
+	const struct trend_axis *axis;
 };
 
 /* A sum before and after. */
@@ -79,6 +84,8 @@ struct change {
 struct comparison {
 	const struct sums *dumps; /* oldest first; NULL: the comparison was read, not made */
 	size_t dump_count; /* 2 when it was read: struct row's of[0] is OLD */
+	const struct trend_axis *axis; /* of a trend, else NULL */
+	size_t series_number, series_count; /* of a trend: among all its series, from 1 */
 	/* Of all blocks, whatever was asked for; with address space only when that was. */
 	struct census old_total, new_total;
 	bool hides_reserved; /* there is some, in no total and in no row: */
@@ -96,7 +103,7 @@ struct comparison {
 	bool is_partial; /* rows that ought to be there are not */
 	const char *warnings[WARNINGS_MAX]; /* the first ones: what it lacks, a sentence each */
 	size_t warning_count; /* of all */
-	struct row *rows; /* that changed; largest growth first: a total order */
+	struct row *rows; /* that changed; largest growth from first to last first: a total order */
 	size_t row_count;
 	/* When it was made: where addresses lie, and the names that matching or naming looked for. */
 	struct places *places;
@@ -115,7 +122,8 @@ int comparison_make(struct comparison *comparison, const struct sums *dumps, siz
 	const struct match_request *request);
 void comparison_release(struct comparison *comparison);
 
-/* The newest dump's sums, and the oldest one's: nothing when there is but one. */
+/* The newest dump's sums, and the oldest one's: nothing when there is but one, which in a trend is
+ * both. */
 struct census row_new(const struct comparison *comparison, const struct row *row);
 struct census row_old(const struct comparison *comparison, const struct row *row);
 

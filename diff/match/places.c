@@ -3,9 +3,13 @@
 #include <string.h>
 
 #include "core/err.h"
+#include "core/hasher.h"
+#include "core/u64map.h"
 
 #define GRANULE_BITS 16 /* Windows loads modules at multiples of this */
-#define MEMO_BITS 11
+#define MEMO_BITS_MIN 3
+#define MEMO_BITS_MAX 11
+#define MEMO_STACKS 4 /* for each of them one */
 
 bool is_other_process(const struct sums *a, const struct sums *b)
 {
@@ -18,6 +22,16 @@ static bool is_same_process(const struct sums *a, const struct sums *b)
 	return a->pid && a->start_ms && a->pid == b->pid && a->start_ms == b->start_ms;
 }
 
+/* Of many small dumps, that must not be most of what they take. */
+static unsigned memo_bits(size_t stack_count)
+{
+	unsigned bits = MEMO_BITS_MIN;
+
+	while (bits < MEMO_BITS_MAX && stack_count / MEMO_STACKS > (size_t)1 << bits)
+		bits++;
+	return bits;
+}
+
 static int dump_make(struct places *places, size_t number, const struct sums *sums)
 {
 	struct places_dump *dump = &places->dumps[number];
@@ -27,10 +41,11 @@ static int dump_make(struct places *places, size_t number, const struct sums *su
 	dump->ranks = places->ranks.of[number];
 	dump->bases = arena_alloc(&places->arena, (sums->module_count + 1) * sizeof(*dump->bases));
 	dump->first = arena_alloc(&places->arena, ranks_bytes + 1);
-	dump->memo = arena_alloc(&places->arena, sizeof(*dump->memo) << MEMO_BITS);
+	dump->memo_bits = memo_bits(sums->stacks.count);
+	dump->memo = arena_alloc(&places->arena, sizeof(*dump->memo) << dump->memo_bits);
 	if (!dump->bases || !dump->first || !dump->memo)
 		return -ERR_NOMEM;
-	memset(dump->memo, 0xff, sizeof(*dump->memo) << MEMO_BITS);
+	memset(dump->memo, 0xff, sizeof(*dump->memo) << dump->memo_bits);
 	memset(dump->first, 0xff, ranks_bytes);
 	for (size_t i = sums->module_count; i--;) {
 		dump->bases[i] = sums->modules[i].base;
@@ -84,7 +99,7 @@ static size_t modules_below(const struct places_dump *dump, uint64_t addr)
 {
 	uint64_t granule = addr >> GRANULE_BITS;
 	/* Upper bits spread what differs in any. */
-	size_t slot = (size_t)(granule * UINT64_C(0x9e3779b97f4a7c15) >> (64 - MEMO_BITS));
+	size_t slot = (size_t)(granule * UINT64_C(0x9e3779b97f4a7c15) >> (64 - dump->memo_bits));
 	struct places_memo *memo = &dump->memo[slot];
 	size_t below, count = dump->sums->module_count;
 
@@ -136,4 +151,50 @@ struct place place_of(
 		return (struct place){0, addr};
 	return (struct place){
 		(uint64_t)of->ranks[module - of->sums->modules] + 1, addr - module->base};
+}
+
+/* Dumps with the same modules at the same places: what only others of one process have is then the same
+ * for both, too. */
+static bool is_alike(const struct places_dump *a, const struct places_dump *b)
+{
+	if (a->sums->module_count != b->sums->module_count)
+		return false;
+	for (size_t i = 0; i < a->sums->module_count; i++) {
+		if (a->bases[i] != b->bases[i] || a->ranks[i] != b->ranks[i] ||
+			a->sums->modules[i].size_bytes != b->sums->modules[i].size_bytes)
+			return false;
+	}
+	return true;
+}
+
+static uint64_t hash_modules(const struct places_dump *dump, const struct hash_key *key)
+{
+	struct hasher hasher = hasher_begin(key);
+
+	for (size_t i = 0; i < dump->sums->module_count; i++) {
+		hasher_add(&hasher, dump->bases[i]);
+		hasher_add(&hasher, dump->ranks[i]);
+		hasher_add(&hasher, dump->sums->modules[i].size_bytes);
+	}
+	return hasher_end(&hasher);
+}
+
+uint32_t *places_alike(const struct places *places, struct arena *arena)
+{
+	struct hash_key key = hash_key();
+	uint32_t *alike = arena_alloc(arena, places->dump_count * sizeof(*alike) + 1);
+	struct u64map known;
+	int rc = alike ? 0 : -ERR_NOMEM;
+
+	u64map_init(&known);
+	for (size_t i = 0; rc >= 0 && i < places->dump_count; i++) {
+		const struct places_dump *dump = &places->dumps[i];
+
+		alike[i] = (uint32_t)i;
+		rc = u64map_put(&known, hash_modules(dump, &key), &alike[i]);
+		if (rc >= 0 && !is_alike(&places->dumps[alike[i]], dump))
+			alike[i] = (uint32_t)i;
+	}
+	u64map_release(&known);
+	return rc < 0 ? NULL : alike;
 }

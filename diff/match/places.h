@@ -31,7 +31,8 @@ struct places_memo {
 struct places_dump {
 	const struct sums *sums;
 	uint64_t *bases;
-	struct places_memo *memo;
+	struct places_memo *memo; /* 1 << memo_bits of them */
+	unsigned memo_bits;
 	const uint32_t *ranks; /* by module */
 	uint32_t *first; /* by rank: the module's index in the dump; UINT32_MAX: none */
 	/* Of the same process, so that an address has the same meaning in both. */
@@ -63,6 +64,9 @@ struct place_module {
  */
 struct place place_of(
 	const struct places *places, size_t dump, uint64_t addr, struct place_module *found);
+
+/* For each dump the first one in which every address has the same place, in arena; NULL: out of memory. */
+uint32_t *places_alike(const struct places *places, struct arena *arena);
 
 /* True when both dumps tell their process and it is not the same one. */
 bool is_other_process(const struct sums *a, const struct sums *b);

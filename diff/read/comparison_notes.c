@@ -36,10 +36,21 @@ bool note_is_header(struct words comment)
 	return note_is_ours(comment) || words_start(comment, "// + BYTES_DELTA ");
 }
 
-bool note_is_grouped(struct words comment)
+static bool is_grouped(struct words comment)
 {
-	return note_is_ours(comment) && holds(comment, ": heap growth by ") &&
-	       !holds(comment, ": heap growth by stack");
+	return (holds(comment, ": heap growth by ") && !holds(comment, ": heap growth by stack")) ||
+	       (holds(comment, ": trend by ") && !holds(comment, ": trend by stack"));
+}
+
+const char *note_refusal(struct words comment, bool is_behind)
+{
+	if (!note_is_ours(comment))
+		return NULL;
+	if (is_behind)
+		return "there are several reports in it, as of a trend of several series: print "
+		       "one, with --series";
+	return is_grouped(comment) ? "it is a report that is grouped: there are no stacks in it" :
+				     NULL;
 }
 
 bool note_is_inverted(struct words comment)
@@ -47,11 +58,14 @@ bool note_is_inverted(struct words comment)
 	return words_equal(words_trim(comment), "// frames: outermost first");
 }
 
-/* "// WORD: ...", behind which anything may stand: a file's name, a warning. */
+/* "// WORD: ...", behind which anything may stand: a file's name, a warning; of a trend also
+ * "// SERIES 1 of 2: ..." and a snapshot's line, which is indented. */
 static bool is_of_file(struct words comment)
 {
 	const char *blank;
 
+	if (words_start(comment, "// SERIES ") || words_start(comment, "//  "))
+		return true;
 	if (!take(&comment, "// "))
 		return false;
 	blank = memchr(comment.text, ' ', comment.len);

@@ -12,10 +12,13 @@
 #include "diff/match/match.h"
 
 /* Whether a comment is of the header of a comparison and of nothing else; whether that is hdiff's
- * own, and then whether it is that of a grouped report, which has no stacks. */
+ * own. */
 bool note_is_header(struct words comment);
 bool note_is_ours(struct words comment);
-bool note_is_grouped(struct words comment);
+
+/* Why a report of our own that begins like this is not read, or NULL; is_behind: behind the total
+ * line of another. */
+const char *note_refusal(struct words comment, bool is_behind);
 
 /* "// frames: outermost first" */
 bool note_is_inverted(struct words comment);
@@ -31,7 +34,7 @@ bool note_is_ambiguous(struct words comment);
 bool note_also(struct words *comment);
 bool note_id(struct words *rest, struct words *id);
 
-/* "// NEW: ..., CUT SHORT: sums are of what is there" */
+/* "// NEW: ..., CUT SHORT: sums are of what is there", or the same behind a snapshot of a trend */
 bool note_is_of_cut(struct words comment);
 
 /* "// 5 more stacks are not shown; they add up to +500 bytes, -5 blocks" */

@@ -135,6 +135,27 @@ int pool_count(struct pool *pool, const struct cell *more, size_t count, bool ta
 	return rc;
 }
 
+static int count_entry(
+	struct pool *pool, const struct pool_entry *entry, uint32_t heap, bool take_away)
+{
+	struct cell cell = {.heap = heap, .is_bare = !entry->stack.frames, .sums = entry->sums};
+	int rc = stackset_put(&pool->sums->stacks, &entry->stack, entry->id_len, &cell.stack);
+
+	return rc ? rc : count_cell(pool, &cell, take_away);
+}
+
+size_t pool_entries(struct pool *pool, const struct pool_entry *entries, size_t count,
+	uint32_t heap, bool take_away)
+{
+	size_t done = 0;
+
+	thread_lock_take(pool->lock);
+	while (done < count && !count_entry(pool, &entries[done], heap, take_away))
+		done++;
+	thread_lock_leave(pool->lock);
+	return done;
+}
+
 /* What is kept for a stack: the first text that came with it, as long as there is room. */
 static int text_put(struct pool *pool, uint32_t stack, struct pool_text *text)
 {

@@ -43,6 +43,18 @@ int pool_heap(struct pool *pool, uint64_t addr, uint32_t *index);
 /* Adds to the sums of cells, or takes away what was added before. 0 or -ERR_NOMEM. */
 int pool_count(struct pool *pool, const struct cell *more, size_t count, bool take_away);
 
+/* One entry of a dump. */
+struct pool_entry {
+	struct stack stack;
+	size_t id_len;
+	struct census sums;
+};
+
+/* Counts entries of one heap, or takes away what was counted before: how many, from the first one on;
+ * fewer than count when memory is out. */
+size_t pool_entries(struct pool *pool, const struct pool_entry *entries, size_t count,
+	uint32_t heap, bool take_away);
+
 /* As stackset_put(). When text is given it comes back as what is kept for that stack, for all
  * threads and as long as the pool lives. */
 int pool_stack(struct pool *pool, const struct stack *wanted, size_t id_len, uint32_t *index,

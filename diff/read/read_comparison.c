@@ -250,12 +250,12 @@ static int also(struct reader *reader, struct words rest)
 	return rc;
 }
 
-/* What the header tells of all that is behind it. */
 static int header_line(struct reader *reader, struct words words)
 {
-	if (note_is_grouped(words))
-		return err_set(reader->err, ERR_NOT_DUMP, source_name(reader->source),
-			"it is a report that is grouped: there are no stacks in it");
+	const char *why = note_refusal(words, reader->whole.has_total);
+
+	if (why)
+		return err_set(reader->err, ERR_NOT_DUMP, source_name(reader->source), "%s", why);
 	reader->has_header |= note_is_header(words);
 	reader->is_ours |= note_is_ours(words);
 	reader->is_inverted |= reader->is_ours && note_is_inverted(words);
@@ -266,7 +266,7 @@ static int header_line(struct reader *reader, struct words words)
 
 static int comment_line(struct reader *reader, struct words words)
 {
-	if (!reader->has_row && header_line(reader, words))
+	if ((!reader->has_row || note_is_ours(words)) && header_line(reader, words))
 		return -ERR_NOT_DUMP;
 	if (note_is_ambiguous(words))
 		reader->is_ambiguous = true;

@@ -21,6 +21,8 @@ void sums_init(struct sums *sums)
 void sums_release(struct sums *sums)
 {
 	free(sums->modules);
+	free(sums->shared);
+	free(sums->same_id);
 	free(sums->cells);
 	free(sums->heaps);
 	free(sums->texts);
@@ -287,13 +289,20 @@ int sums_read_by(struct sums *sums, const char *path, struct source *source,
 	return rc;
 }
 
-int sums_read(struct sums *sums, const char *path, struct source *source, struct err *err)
+int sums_read_with(struct sums *sums, const char *path, struct source *source, unsigned threads,
+	struct err *err)
 {
-	struct crew_plan plan = {.threads = thread_cores(), .piece_bytes = PIECE_BYTES};
+	struct crew_plan plan = {
+		.threads = threads ? threads : thread_cores(), .piece_bytes = PIECE_BYTES};
 	bool is_large = source_is_plain(source, &plan.from, &plan.to) &&
 			plan.to - plan.from >= PIECES_MIN * PIECE_BYTES;
 
 	if (plan.threads > THREADS_MAX)
 		plan.threads = THREADS_MAX;
 	return sums_read_by(sums, path, source, is_large ? &plan : NULL, err);
+}
+
+int sums_read(struct sums *sums, const char *path, struct source *source, struct err *err)
+{
+	return sums_read_with(sums, path, source, 0, err);
 }

@@ -41,6 +41,14 @@ struct sums {
 	struct arena arena;
 	const char *path; /* as it was given */
 	struct stackset stacks;
+	/* By stack: its number among those that dumps have in common (diff/read/stack_store.h), the same
+	 * for the same id with the same frames; STACK_NONE: none. NULL: they have nothing in common. */
+	uint32_t *shared;
+	/* Where these numbers lead to, when that is all there is: stacks has a count and no stacks, and
+	 * same_id, which is this dump's own, is here; NULL: each id has one stack. common is NULL: stacks has
+	 * all of it. */
+	const struct stack *const *common;
+	uint32_t *same_id;
 	struct cell *cells; /* one for each (stack, heap, is_bare) that occurs */
 	size_t cell_count;
 	uint64_t *heaps; /* addresses; 0 for entries before any heading */
@@ -63,6 +71,11 @@ struct sums {
 	uint32_t pid; /* 0 when not recorded, as the next three */
 	int64_t time_ms, start_ms;
 	const char *image;
+	/* What UMDH's banner says, 0 when there is none. The time is that of some clock on a wall, to the
+	 * minute, as if it were UTC: good for what lies between two of them. */
+	uint32_t banner_pid;
+	int64_t banner_time_ms;
+	bool has_wall_time; /* time_ms is banner_time_ms, see sums_take_banner() */
 	const char
 		*warnings[WARNINGS_MAX]; /* the first ones: what the dump lacks, a sentence each */
 	size_t warning_count; /* of all */
@@ -74,6 +87,23 @@ struct sums {
 void sums_init(struct sums *sums);
 void sums_release(struct sums *sums);
 
+/* A stack by its number in this dump. */
+static inline const struct stack *sums_stack(const struct sums *sums, uint32_t stack)
+{
+	return sums->common ? &(*sums->common)[sums->shared[stack]] : &sums->stacks.stacks[stack];
+}
+
+/* The number of the next stack under its id in this dump, or STACK_NONE. */
+static inline uint32_t sums_same_id(const struct sums *sums, uint32_t stack)
+{
+	if (sums->common)
+		return sums->same_id ? sums->same_id[stack] : STACK_NONE;
+	return sums->stacks.stacks[stack].same_id;
+}
+
+/* Takes pid and time from UMDH's banner where the dump does not tell them better. */
+void sums_take_banner(struct sums *sums);
+
 /*
  * Reads a dump into sums, which was just initialised; the caller releases it in any case. path is
  * what the user calls it. Returns 0 or an error of dump_scan_file(); -ERR_BAD_LINE also when the
@@ -81,5 +111,9 @@ void sums_release(struct sums *sums);
  * can be used. Several threads read a large file.
  */
 int sums_read(struct sums *sums, const char *path, struct source *source, struct err *err);
+
+/* The same with so many threads; 0: as many as are good for it. */
+int sums_read_with(struct sums *sums, const char *path, struct source *source, unsigned threads,
+	struct err *err);
 
 #endif

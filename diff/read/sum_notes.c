@@ -59,6 +59,32 @@ static int note_dump(struct sum_reader *reader, const struct kv *kv)
 	return time ? date_parse(time, &reader->sums->time_ms) : 0;
 }
 
+/* What core/scan_comment.c makes of UMDH's banner. The first one counts. */
+static int note_umdh(struct sum_reader *reader, const struct kv *kv)
+{
+	struct sums *sums = reader->sums;
+	const char *time = kv_get(kv, "time");
+	int64_t time_ms = 0;
+	uint32_t pid = 0;
+
+	if (sums->banner_pid || sums->banner_time_ms || kv_get_u32(kv, "id", 10, &pid) ||
+		(time && date_parse(time, &time_ms)))
+		return 0;
+	sums->banner_pid = pid;
+	sums->banner_time_ms = time_ms;
+	return 0;
+}
+
+void sums_take_banner(struct sums *sums)
+{
+	if (!sums->time_ms && sums->banner_time_ms) {
+		sums->time_ms = sums->banner_time_ms;
+		sums->has_wall_time = true;
+	}
+	if (!sums->pid)
+		sums->pid = sums->banner_pid;
+}
+
 static int note_process(struct sum_reader *reader, const struct kv *kv)
 {
 	const char *start = kv_get(kv, "start");
@@ -81,6 +107,19 @@ static int note_module(struct sum_reader *reader, const struct kv *kv)
 	return module_list_note(&reader->modules, kv);
 }
 
+/* What the sums of this heap lack of the overhead, for their lines have whole bytes for each block. Whose it
+ * is is not known. */
+static int add_rest(struct census *to, const struct kv *kv)
+{
+	uint64_t rest = 0;
+	int rc = kv_get_number(kv, "rest-overhead", 10, &rest);
+
+	if (rc || rest > UINT64_MAX - to->overhead_bytes)
+		return -ERR_BAD_LINE;
+	to->overhead_bytes += rest;
+	return 0;
+}
+
 static int note_heap(struct sum_reader *reader, const struct kv *kv)
 {
 	struct cell cell = {.stack = STACK_NONE};
@@ -92,6 +131,8 @@ static int note_heap(struct sum_reader *reader, const struct kv *kv)
 		rc = kv_get_number(kv, "stackless-requested", 10, &more->requested_bytes);
 	if (!rc)
 		rc = kv_get_number(kv, "stackless-overhead", 10, &more->overhead_bytes);
+	if (!rc)
+		rc = add_rest(more, kv);
 	if (!rc)
 		rc = kv_get_number(kv, "addr", 16, &addr);
 	if (!rc)
@@ -140,6 +181,7 @@ int sum_reader_note(void *ctx, const char *kind, const struct kv *kv)
 		int (*read)(struct sum_reader *reader, const struct kv *kv);
 	} notes[] = {
 		{"dump", note_dump},
+		{"umdh", note_umdh},
 		{"process", note_process},
 		{"warning", note_warning},
 		{"module", note_module},

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "core/hasher.h"
+#include "diff/read/tally_frames.h"
 #include "diff/read/tally_plain.h"
 
 #define ID_BYTES 9
@@ -14,10 +15,13 @@ void tally_init(struct tally *tally, struct pool *pool)
 	*tally = (struct tally){.pool = pool, .heap = HEAP_NONE, .shift = 64};
 	tally->mixer = hash_key().words[0] | 1;
 	tally->plain = plain;
+	tally->frames_take = frames_take;
 #ifdef __x86_64__
 	__builtin_cpu_init();
-	if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("bmi2"))
+	if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("bmi2")) {
 		tally->plain = tally_plain_avx2;
+		tally->frames_take = tally_frames_avx2;
+	}
 #endif
 }
 
@@ -27,6 +31,7 @@ void tally_release(struct tally *tally)
 	free(tally->ids);
 	free(tally->stacks);
 	free(tally->touched);
+	free(tally->batch);
 	*tally = (struct tally){0};
 }
 
@@ -90,37 +95,17 @@ int tally_id_add(struct tally *tally, uint32_t id, uint32_t *number)
 	return 0;
 }
 
-/* Reads plain lines of a stack. What lies behind them, or NULL when there is another kind. */
-static const char *frames_take(
-	struct tally *tally, const char *at, const char *end, struct stack *stack)
-{
-	uint32_t count = 0;
-
-	while (at < end && *at == '\t') {
-		at++;
-		if (count == DUMP_FRAMES_MAX || !hex_take(&at, &tally->frames[count]))
-			return NULL;
-		at += *at == '\r';
-		if (*at++ != '\n')
-			return NULL;
-		count++;
-	}
-	stack->frames = tally->frames;
-	stack->frame_count = count;
-	return at;
-}
-
 uint32_t tally_stack_take(struct tally *tally, const struct entry_plain *entry, const char *lines,
 	const char *end, uint32_t number)
 {
 	struct tally_stack *known = &tally->stacks[number];
-	struct stack stack = {.same_id = STACK_NONE};
+	struct stack stack = {.same_id = STACK_NONE, .frames = tally->frames};
 	struct cell cell = {
 		.heap = tally->heap, .sums = {1, entry->requested_bytes, entry->overhead_bytes}};
 	struct pool_text text = {.text = lines};
 	char id[ID_BYTES];
 	size_t id_len = id_text(entry->id, id);
-	const char *behind = frames_take(tally, lines, end, &stack);
+	const char *behind = tally->frames_take(tally->frames, lines, end, &stack.frame_count);
 
 	stack.id = id;
 	if (!behind)

@@ -24,11 +24,16 @@ struct tally {
 	struct tally_id *ids; /* by number: entries without a stack, */
 	struct tally_stack *stacks; /* and those with one */
 	size_t count, cap;
+	struct sum_batch *batch; /* of sums that are counted at once; NULL until there are any */
 	uint32_t *touched; /* 2 * number + (1: with a stack), of those that are not zero */
 	size_t touched_count;
 	/* tally_plain() for this machine */
 	const char *(*plain)(struct tally *tally, const char *at, const char *end,
 		struct dump_progress *progress);
+	/* Reads plain lines of a stack, at most DUMP_FRAMES_MAX, for this machine. What lies behind them,
+	 * or NULL when there is another kind. */
+	const char *(*frames_take)(
+		uint64_t *frames, const char *at, const char *end, uint32_t *count);
 	uint64_t frames[DUMP_FRAMES_MAX];
 };
 

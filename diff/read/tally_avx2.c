@@ -3,7 +3,13 @@
 #pragma GCC target("avx2,bmi,bmi2")
 #endif
 
+#include "diff/read/tally_frames.h"
 #include "diff/read/tally_plain.h"
+
+const char *tally_frames_avx2(uint64_t *frames, const char *at, const char *end, uint32_t *count)
+{
+	return frames_take(frames, at, end, count);
+}
 
 const char *tally_plain_avx2(
 	struct tally *tally, const char *at, const char *end, struct dump_progress *progress)

@@ -25,13 +25,6 @@ struct batch {
 	unsigned count;
 };
 
-static inline const char *blanks_skip(const char *at, uint32_t *line_count)
-{
-	for (; *at == '\n' || (*at == '\r' && at[1] == '\n'); ++*line_count)
-		at += 1 + (*at == '\r');
-	return at;
-}
-
 /* Reads entries until the batch is full or something else comes. An entry at the very end is left:
  * whether it is whole the scanner knows. */
 static inline void batch_fill(
@@ -46,7 +39,7 @@ static inline void batch_fill(
 		const char *stack;
 
 		pending->line_count = 1;
-		stack = entry_plain(&pending->entry, blanks_skip(at, &pending->line_count));
+		stack = entry_plain(&pending->entry, tally_blanks_skip(at, &pending->line_count));
 		if (!stack || stack > end)
 			return;
 		if (slots)
@@ -133,11 +126,10 @@ static inline const char *batch_count(struct tally *tally, const struct batch *b
 	return at;
 }
 
-/* See tally_plain(). */
-static const char *plain(
+/* Counts entries of one block. */
+static inline const char *plain_blocks(
 	struct tally *tally, const char *at, const char *end, struct dump_progress *progress)
 {
-	struct dump_progress own = *progress; /* nobody else's cache line */
 	struct batch batch;
 
 	do {
@@ -146,8 +138,22 @@ static const char *plain(
 		batch_fill(tally, &batch, at, end);
 		batch_find(tally, &batch);
 		batch_prefetch(tally, &batch);
-		at = batch_count(tally, &batch, at, end, &own);
+		at = batch_count(tally, &batch, at, end, progress);
 	} while (batch.count == BATCH && at == batch.items[BATCH - 1].behind && at < end);
+	return at;
+}
+
+/* See tally_plain(). */
+static const char *plain(
+	struct tally *tally, const char *at, const char *end, struct dump_progress *progress)
+{
+	struct dump_progress own = *progress; /* nobody else's cache line */
+	const char *from;
+
+	do {
+		from = plain_blocks(tally, at, end, &own);
+		at = tally_sums(tally, from, end, &own);
+	} while (at != from && !tally->no_memory);
 	for (; at < end && (*at == '\n' || (*at == '\r' && at[1] == '\n')); own.line_count++)
 		at += 1 + (*at == '\r');
 	*progress = own;

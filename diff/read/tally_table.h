@@ -34,9 +34,23 @@ int tally_id_add(struct tally *tally, uint32_t id, uint32_t *number);
 uint32_t tally_stack_take(struct tally *tally, const struct entry_plain *entry, const char *lines,
 	const char *end, uint32_t number);
 
+/* Counts sums, from the start of a line on, until something else comes; behind them. See tally_plain(). */
+const char *tally_sums(
+	struct tally *tally, const char *at, const char *end, struct dump_progress *progress);
+
+static inline const char *tally_blanks_skip(const char *at, uint32_t *line_count)
+{
+	for (; *at == '\n' || (*at == '\r' && at[1] == '\n'); ++*line_count)
+		at += 1 + (*at == '\r');
+	return at;
+}
+
 /* tally_plain() for processors of today. */
 const char *tally_plain_avx2(
 	struct tally *tally, const char *at, const char *end, struct dump_progress *progress);
+
+/* frames_take() for them. */
+const char *tally_frames_avx2(uint64_t *frames, const char *at, const char *end, uint32_t *count);
 
 static inline void tally_touch(struct tally *tally, uint32_t number, unsigned with_stack)
 {

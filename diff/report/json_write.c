@@ -1,6 +1,7 @@
 #include "diff/report/json_write.h"
 
 #include "core/text.h"
+#include "diff/report/fraction.h"
 #include "diff/report/report_parts.h"
 
 void json_init(struct json *json, struct out *out)
@@ -105,6 +106,23 @@ void json_number(struct json *json, const char *key, uint64_t value)
 {
 	put_key(json, key);
 	out_number(json->out, value, 10, 0);
+}
+
+void json_signed(struct json *json, const char *key, int64_t value)
+{
+	uint64_t bits = (uint64_t)value;
+
+	put_key(json, key);
+	out_signed(json->out, value < 0 ? '-' : '\0', value < 0 ? 0 - bits : bits, 10, 0);
+}
+
+void json_fraction(struct json *json, const char *key, double value)
+{
+	char text[FRACTION_TEXT_BYTES];
+	const char *digits = fraction_text(value, text);
+
+	put_key(json, key);
+	out_text(json->out, digits ? digits : "null");
 }
 
 void json_bool(struct json *json, const char *key, bool value)

@@ -32,6 +32,9 @@ void json_line(struct json *json);
 void json_text(struct json *json, const char *key, const char *text);
 void json_hex(struct json *json, const char *key, uint64_t value); /* a text: "7FFE0308" */
 void json_number(struct json *json, const char *key, uint64_t value);
+void json_signed(struct json *json, const char *key, int64_t value);
+/* As fraction_text() has it; null when value is no number. */
+void json_fraction(struct json *json, const char *key, double value);
 void json_bool(struct json *json, const char *key, bool value);
 void json_null(struct json *json, const char *key);
 

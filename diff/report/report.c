@@ -3,9 +3,9 @@
 #include <stddef.h>
 
 const struct report_format report_formats[] = {
-	{"text", report_text},
-	{"json", report_json},
-	{"csv", report_csv},
-	{"folded", report_folded},
-	{NULL, NULL},
+	{"text", report_text, false},
+	{"json", report_json, false},
+	{"csv", report_csv, false},
+	{"folded", report_folded, true},
+	{NULL, NULL, false},
 };

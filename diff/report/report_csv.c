@@ -1,107 +1,41 @@
 /* man/hdiff-csv.5 says what all this means: what changes here changes there. */
 #include "diff/report/report.h"
 
-#include <string.h>
-
-#include "core/text.h"
+#include "diff/report/csv_trend.h"
+#include "diff/report/csv_write.h"
 #include "diff/report/report_parts.h"
 
 struct csv_report {
-	struct out *out;
+	struct csv csv;
+	const struct report *asked;
+	size_t series; /* of the views: the one at hand */
 	const struct view *view;
 	const struct comparison *comparison;
-	struct buf field, stack;
-	bool is_first; /* of its record */
+	bool is_trend, has_sample; /* columns that are not always there */
+	struct buf stack;
 };
 
-/* ---------------------------------------------------------------- fields */
-
-static void put_comma(struct csv_report *report)
-{
-	if (!report->is_first)
-		out_char(report->out, ',');
-	report->is_first = false;
-}
-
-/* Whether a spreadsheet takes the text for a formula, or for one that was marked. The last four are
- * the signs as wide as a Chinese character, which some take too. */
-static bool is_formula(const char *text)
-{
-	static const uint32_t signs[] = {
-		'=', '+', '-', '@', '\'', '\t', '\r', '\n', 0xff1d, 0xff0b, 0xff0d, 0xff20};
-	uint32_t first;
-
-	if (!text_utf8(text, &first))
-		return false;
-	for (size_t i = 0; i < sizeof(signs) / sizeof(*signs); i++) {
-		if (first == signs[i])
-			return true;
-	}
-	return false;
-}
-
-/* A text that is clean: quoted where it has to be, marked where it would be run. */
-static void put_text(struct csv_report *report, const char *text)
-{
-	const char *quote;
-
-	put_comma(report);
-	if (!text[strcspn(text, ",\"\r\n")]) {
-		if (is_formula(text))
-			out_char(report->out, '\'');
-		out_text(report->out, text);
-		return;
-	}
-	out_char(report->out, '"');
-	if (is_formula(text))
-		out_char(report->out, '\'');
-	for (; (quote = strchr(text, '"')); text = quote + 1) {
-		out_write(report->out, text, (size_t)(quote - text + 1));
-		out_char(report->out, '"');
-	}
-	out_text(report->out, text);
-	out_char(report->out, '"');
-}
-
-static int put_name(struct csv_report *report, const char *text)
-{
-	int rc;
-
-	buf_clear(&report->field);
-	rc = clean_text(&report->field, text ? text : "", false);
-	if (!rc)
-		put_text(report, report->field.data);
-	return rc;
-}
-
-static void put_number(struct csv_report *report, uint64_t value)
-{
-	put_comma(report);
-	out_number(report->out, value, 10, 0);
-}
+/* ---------------------------------------------------------------- sums */
 
 /* Growth, NEW and OLD of one sum; empty when it is not known. */
-static void put_sums(struct csv_report *report, uint64_t new, uint64_t old, bool is_known)
+static void put_sums(struct csv *csv, uint64_t new, uint64_t old, bool is_known)
 {
-	struct growth growth = growth_of(new, old);
-
 	if (!is_known) {
-		out_text(report->out, ",,,");
+		csv_empty(csv, 3);
 		return;
 	}
-	put_comma(report);
-	out_signed(report->out, growth.sign == '-' ? '-' : '\0', growth.amount, 10, 0);
-	put_number(report, new);
-	put_number(report, old);
+	csv_growth(csv, new, old);
+	csv_number(csv, new);
+	csv_number(csv, old);
 }
 
 static void put_change(struct csv_report *report, const struct change *change)
 {
 	const struct census *new = &change->new, *old = &change->old;
 
-	put_sums(report, new->requested_bytes, old->requested_bytes, true);
-	put_sums(report, new->block_count, old->block_count, true);
-	put_sums(report, new->overhead_bytes, old->overhead_bytes,
+	put_sums(&report->csv, new->requested_bytes, old->requested_bytes, true);
+	put_sums(&report->csv, new->block_count, old->block_count, true);
+	put_sums(&report->csv, new->overhead_bytes, old->overhead_bytes,
 		rows_have_overhead(report->comparison));
 }
 
@@ -117,19 +51,44 @@ static uint64_t sample_bytes(const struct comparison *comparison)
 	return most;
 }
 
-static void end_record(struct csv_report *report)
+static bool has_sample(const struct report *asked)
+{
+	for (size_t i = 0; i < asked->view_count; i++) {
+		if (sample_bytes(asked->views[i]->comparison))
+			return true;
+	}
+	return false;
+}
+
+/* ---------------------------------------------------------------- what all records have */
+
+static int put_header(struct csv_report *report, const char *columns)
+{
+	struct csv *csv = &report->csv;
+	int rc = 0;
+
+	if (report->is_trend)
+		csv_trend_columns(csv, report->asked->views[0]->group != GROUP_STACK);
+	csv_columns(csv, columns);
+	if (report->has_sample)
+		csv_columns(csv, "sample_bytes");
+	if (report->is_trend)
+		rc = csv_series_columns(csv, report->asked);
+	csv_end(csv);
+	return rc;
+}
+
+static void end_record(struct csv_report *report, const struct census *of)
 {
 	uint64_t sample = sample_bytes(report->comparison);
 
 	if (sample)
-		put_number(report, sample);
-	out_text(report->out, "\r\n");
-	report->is_first = true;
-}
-
-static void end_header(struct csv_report *report)
-{
-	out_text(report->out, sample_bytes(report->comparison) ? ",sample_bytes\r\n" : "\r\n");
+		csv_number(&report->csv, sample);
+	else if (report->has_sample)
+		csv_empty(&report->csv, 1);
+	if (report->is_trend)
+		csv_series(&report->csv, report->asked, report->series, of);
+	csv_end(&report->csv);
 }
 
 /* ---------------------------------------------------------------- rows */
@@ -139,46 +98,47 @@ static int put_heap(struct csv_report *report, uint64_t heap)
 {
 	int rc = 0;
 
-	buf_clear(&report->field);
+	buf_clear(&report->csv.field);
 	if (!heap) {
-		put_comma(report);
+		csv_empty(&report->csv, 1);
 		return 0;
 	}
-	rc = buf_add_text(&report->field, heap_name(heap) ? heap_name(heap) : "0x");
+	rc = buf_add_text(&report->csv.field, heap_name(heap) ? heap_name(heap) : "0x");
 	if (!rc && !heap_name(heap))
-		rc = clean_hex(&report->field, heap);
+		rc = clean_hex(&report->csv.field, heap);
 	if (!rc)
-		put_text(report, report->field.data);
+		csv_text(&report->csv, report->csv.field.data);
 	return rc;
 }
 
 static int put_ids(struct csv_report *report, const struct row *row)
 {
-	int rc = buf_reserve(&report->field, 0);
+	int rc = buf_reserve(&report->csv.field, 0);
 
-	buf_clear(&report->field);
+	buf_clear(&report->csv.field);
 	for (size_t i = 0; !rc && i < row->id_count; i++) {
-		rc = buf_add_text(&report->field, i ? " BackTrace" : "BackTrace");
+		rc = buf_add_text(&report->csv.field, i ? " BackTrace" : "BackTrace");
 		if (!rc)
-			rc = clean_text(&report->field, row->ids[i], false);
+			rc = clean_text(&report->csv.field, row->ids[i], false);
 	}
 	if (!rc)
-		put_text(report, report->field.data);
+		csv_text(&report->csv, report->csv.field.data);
 	return rc;
 }
 
 static int put_first_frame(struct csv_report *report, const struct frames *frames)
 {
 	const struct frame none = {0}, *frame = frames->count ? frames->items : &none;
-	int rc = put_name(report, frame->module);
+	int rc = csv_name(&report->csv, frame->module);
 
 	if (!rc)
-		rc = put_name(report, frame->function);
+		rc = csv_name(&report->csv, frame->function);
 	if (!rc)
-		rc = put_name(report, frame->file);
-	put_comma(report);
+		rc = csv_name(&report->csv, frame->file);
 	if (frame->line)
-		out_number(report->out, frame->line, 10, 0);
+		csv_number(&report->csv, frame->line);
+	else
+		csv_empty(&report->csv, 1);
 	return rc;
 }
 
@@ -203,7 +163,7 @@ static int put_stack(struct csv_report *report, const struct row *row, const str
 			rc = clean_frame(&report->stack, &frames->items[i], false);
 	}
 	if (!rc)
-		put_text(report, report->stack.data);
+		csv_text(&report->csv, report->stack.data);
 	return rc;
 }
 
@@ -213,10 +173,14 @@ static int put_row(struct csv_report *report, uint32_t number, struct frames *fr
 	struct change change = row_change(report->comparison, row);
 	int rc = view_frames(report->view, number, frames);
 
+	if (!rc && report->is_trend)
+		rc = csv_process(&report->csv, report->view);
 	if (rc)
 		return rc;
+	if (report->is_trend)
+		csv_trend(&report->csv, report->view, &row->trend);
 	put_change(report, &change);
-	put_text(report, row_kind_name(row->kind));
+	csv_text(&report->csv, row_kind_name(row->kind));
 	rc = put_heap(report, row->heap);
 	if (!rc)
 		rc = put_ids(report, row);
@@ -224,7 +188,7 @@ static int put_row(struct csv_report *report, uint32_t number, struct frames *fr
 		rc = put_first_frame(report, frames);
 	if (!rc)
 		rc = put_stack(report, row, frames);
-	end_record(report);
+	end_record(report, row->of);
 	return rc;
 }
 
@@ -234,13 +198,27 @@ static int put_rows(struct csv_report *report)
 	int rc = 0;
 
 	frames_init(&frames);
-	out_text(report->out, "growth_bytes,new_bytes,old_bytes,growth_count,new_count,old_count,"
-			      "growth_overhead,new_overhead,old_overhead,"
-			      "kind,heap,ids,module,function,file,line,stack");
-	end_header(report);
-	for (size_t i = 0; !rc && i < report->view->shown_count && !report->out->err.code; i++)
+	for (size_t i = 0; !rc && i < report->view->shown_count && !report->csv.out->err.code; i++)
 		rc = put_row(report, report->view->rows[i], &frames);
 	frames_release(&frames);
+	return rc;
+}
+
+static int put_group(struct csv_report *report, const struct view_group_row *group)
+{
+	int rc = report->is_trend ? csv_process(&report->csv, report->view) : 0;
+
+	if (rc)
+		return rc;
+	if (report->is_trend) {
+		csv_trend(&report->csv, report->view, &group->self_trend);
+		csv_trend(&report->csv, report->view, &group->total_trend);
+	}
+	put_change(report, &group->self);
+	put_change(report, &group->total);
+	csv_text(&report->csv, group_kind_name(report->view->group));
+	rc = csv_name(&report->csv, group->name);
+	end_record(report, group->total_of);
 	return rc;
 }
 
@@ -249,34 +227,51 @@ static int put_groups(struct csv_report *report)
 	const struct view *view = report->view;
 	int rc = 0;
 
-	out_text(report->out, "self_growth_bytes,self_new_bytes,self_old_bytes,"
-			      "self_growth_count,self_new_count,self_old_count,"
-			      "self_growth_overhead,self_new_overhead,self_old_overhead,"
-			      "growth_bytes,new_bytes,old_bytes,growth_count,new_count,old_count,"
-			      "growth_overhead,new_overhead,old_overhead,group,name");
-	end_header(report);
-	for (size_t i = 0; !rc && i < view->shown_count && !report->out->err.code; i++) {
-		put_change(report, &view->groups[i].self);
-		put_change(report, &view->groups[i].total);
-		put_text(report, group_kind_name(view->group));
-		rc = put_name(report, view->groups[i].name);
-		end_record(report);
+	for (size_t i = 0; !rc && i < view->shown_count && !report->csv.out->err.code; i++)
+		rc = put_group(report, &view->groups[i]);
+	return rc;
+}
+
+/* ---------------------------------------------------------------- all of it */
+
+static const char row_columns[] = "growth_bytes,new_bytes,old_bytes,"
+				  "growth_count,new_count,old_count,"
+				  "growth_overhead,new_overhead,old_overhead,"
+				  "kind,heap,ids,module,function,file,line,stack";
+
+static const char group_columns[] = "self_growth_bytes,self_new_bytes,self_old_bytes,"
+				    "self_growth_count,self_new_count,self_old_count,"
+				    "self_growth_overhead,self_new_overhead,self_old_overhead,"
+				    "growth_bytes,new_bytes,old_bytes,"
+				    "growth_count,new_count,old_count,"
+				    "growth_overhead,new_overhead,old_overhead,group,name";
+
+static int put_all(struct csv_report *report)
+{
+	const struct report *asked = report->asked;
+	bool is_grouped = asked->views[0]->group != GROUP_STACK;
+	int rc = put_header(report, is_grouped ? group_columns : row_columns);
+
+	for (size_t i = 0; !rc && i < asked->view_count; i++) {
+		report->series = i;
+		report->view = asked->views[i];
+		report->comparison = report->view->comparison;
+		rc = is_grouped ? put_groups(report) : put_rows(report);
 	}
 	return rc;
 }
 
-void report_csv(struct out *out, const struct view *view, const struct report_style *style)
+void report_csv(struct out *out, const struct report *asked)
 {
-	struct csv_report report = {
-		.out = out, .view = view, .comparison = view->comparison, .is_first = true};
-	int rc;
+	/* Of asked->style nothing is used: numbers are decimal for spreadsheets. */
+	struct csv_report report = {.asked = asked,
+		.is_trend = report_is_trend(asked),
+		.has_sample = has_sample(asked)};
 
-	(void)style; /* numbers are decimal for spreadsheets */
-	buf_init(&report.field);
+	csv_init(&report.csv, out);
 	buf_init(&report.stack);
-	rc = view->group == GROUP_STACK ? put_rows(&report) : put_groups(&report);
-	if (rc && !out->err.code)
+	if (put_all(&report) && !out->err.code)
 		err_set(&out->err, ERR_NOMEM, NULL, NULL);
-	buf_release(&report.field);
 	buf_release(&report.stack);
+	csv_release(&report.csv);
 }

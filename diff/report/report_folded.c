@@ -148,6 +148,9 @@ static int add_row(struct folded_report *report, uint32_t number, struct frames 
 
 	if (!line.old && !line.new)
 		return 0;
+	/* It moved between the ends, of which nothing is shown here. */
+	if (report->comparison->axis && line.old == line.new)
+		return 0;
 	if (report->view->group == GROUP_HEAP) {
 		rc = add_heap(report, &line, row->heap);
 	} else {
@@ -271,12 +274,13 @@ static int put_lines(struct folded_report *report, struct out *out)
 	return 0;
 }
 
-void report_folded(struct out *out, const struct view *view, const struct report_style *style)
+void report_folded(struct out *out, const struct report *asked)
 {
+	const struct view *view = asked->views[0];
+	/* Of asked->style nothing is used: the tools that read this want decimal numbers. */
 	struct folded_report report = {.view = view, .comparison = view->comparison};
 	int rc;
 
-	(void)style; /* the tools that read this want decimal numbers */
 	arena_init(&report.arena);
 	table_init(&report.numbers);
 	buf_init(&report.text);

@@ -1,8 +1,8 @@
 /* man/hdiff-json.5 says what all this means: what changes here changes there. */
 #include "diff/report/report.h"
 
-#include "core/date.h"
-#include "diff/report/json_write.h"
+#include "diff/report/json_parts.h"
+#include "diff/report/report_json_trend.h"
 #include "diff/report/report_parts.h"
 
 #define SCHEMA "hdiff/1"
@@ -13,85 +13,7 @@ struct json_report {
 	const struct comparison *comparison;
 };
 
-/* ---------------------------------------------------------------- sums */
-
-static void put_census(
-	struct json *json, const char *key, const struct census *census, bool has_overhead)
-{
-	json_open(json, key, '{');
-	json_number(json, "bytes", census->requested_bytes);
-	json_number(json, "blocks", census->block_count);
-	if (has_overhead)
-		json_number(json, "overhead", census->overhead_bytes);
-	else
-		json_null(json, "overhead");
-	json_close(json, '}');
-}
-
-/* "old", "new" and "growth" of what the caller opened. */
-static void put_change(struct json *json, const struct change *change, bool has_overhead)
-{
-	const struct census *new = &change->new, *old = &change->old;
-
-	put_census(json, "old", old, has_overhead);
-	put_census(json, "new", new, has_overhead);
-	json_open(json, "growth", '{');
-	json_growth(json, "bytes", new->requested_bytes, old->requested_bytes);
-	json_growth(json, "blocks", new->block_count, old->block_count);
-	if (has_overhead)
-		json_growth(json, "overhead", new->overhead_bytes, old->overhead_bytes);
-	else
-		json_null(json, "overhead");
-	json_close(json, '}');
-}
-
-static void put_total(
-	struct json *json, const char *key, const struct change *change, bool has_overhead)
-{
-	json_line(json);
-	json_open(json, key, '{');
-	put_change(json, change, has_overhead);
-	json_close(json, '}');
-}
-
-static void put_totals(struct json_report *report)
-{
-	const struct view *view = report->view;
-	bool rows_have = rows_have_overhead(report->comparison);
-	struct json *json = &report->json;
-	struct change left_out = view_left_out(view);
-
-	json_line(json);
-	json_open(json, "totals", '{');
-	put_total(json, "all", &view->all, report->comparison->has_overhead);
-	put_total(json, "selected", &view->selected, selected_has_overhead(view));
-	put_total(json, "suppressed", &view->suppressed, rows_have);
-	put_total(json, "left_out", &left_out, rows_have);
-	if (report->comparison->hides_reserved)
-		put_total(json, "reserved", &report->comparison->reserved, true);
-	json_close(json, '}');
-}
-
 /* ---------------------------------------------------------------- inputs */
-
-static void put_date(struct json *json, const char *key, int64_t ms)
-{
-	char text[DATE_TEXT_BYTES];
-
-	if (ms)
-		json_text(json, key, date_text(ms, text));
-}
-
-/* What a file lacks. */
-static void put_lacks(struct json *json, bool is_cut, const char *const *warnings, size_t count)
-{
-	json_bool(json, "cut", is_cut);
-	json_number(json, "warning_count", count);
-	json_open(json, "warnings", '[');
-	for (size_t i = 0; i < count && i < WARNINGS_MAX; i++)
-		json_text(json, NULL, warnings[i]);
-	json_close(json, ']');
-}
 
 static void put_dump(struct json *json, const char *role, const struct sums *dump)
 {
@@ -103,13 +25,9 @@ static void put_dump(struct json *json, const char *role, const struct sums *dum
 		json_text(json, "image", dump->image);
 	if (dump->pid)
 		json_number(json, "pid", dump->pid);
-	put_date(json, "start", dump->start_ms);
-	put_date(json, "time", dump->time_ms);
-	if (dump->sample_bytes)
-		json_number(json, "sample_bytes", dump->sample_bytes);
-	if (dump->is_attached)
-		put_census(json, "before_attaching", &dump->before, false);
-	put_lacks(json, dump->is_cut, dump->warnings, dump->warning_count);
+	json_date(json, "start", dump->start_ms);
+	json_dump_time(json, dump);
+	json_dump_state(json, dump);
 	json_close(json, '}');
 }
 
@@ -119,7 +37,7 @@ static void put_read(struct json *json, const struct comparison *comparison)
 	json_open(json, NULL, '{');
 	json_text(json, "role", "comparison");
 	json_text(json, "path", comparison->read_from ? comparison->read_from : "");
-	put_lacks(json, comparison->is_cut, comparison->warnings, comparison->warning_count);
+	json_lacks(json, comparison->is_cut, comparison->warnings, comparison->warning_count);
 	json_close(json, '}');
 }
 
@@ -139,77 +57,17 @@ static void put_inputs(struct json_report *report)
 
 /* ---------------------------------------------------------------- rows */
 
-static void put_frame(struct json *json, const struct frame *frame)
-{
-	json_open(json, NULL, '{');
-	if (frame->module)
-		json_text(json, "module", frame->module);
-	if (frame->function)
-		json_text(json, "function", frame->function);
-	/* In a function 0 is not known, in a module it is a place. */
-	if (frame->offset_bytes || (frame->module && !frame->function))
-		json_hex(json, "offset", frame->offset_bytes);
-	if (frame->has_addr)
-		json_hex(json, "address", frame->addr);
-	if (frame->file)
-		json_text(json, "file", frame->file);
-	if (frame->line)
-		json_number(json, "line", frame->line);
-	if (frame->is_inline)
-		json_bool(json, "inline", true);
-	json_close(json, '}');
-}
-
-static void put_frames(struct json *json, const char *key, const struct frame *items, size_t count)
-{
-	json_open(json, key, '[');
-	for (size_t i = 0; i < count; i++)
-		put_frame(json, &items[i]);
-	json_close(json, ']');
-}
-
-static void put_candidates(struct json *json, const struct frames *frames)
-{
-	size_t from = 0;
-
-	json_open(json, "candidates", '[');
-	for (size_t i = 0; i <= frames->part_count; i++) {
-		size_t end = i < frames->part_count ? frames->part_at[i] : frames->count;
-
-		put_frames(json, NULL, frames->items + from, end - from);
-		from = end;
-	}
-	json_close(json, ']');
-}
-
 static void put_row(struct json_report *report, uint32_t number, struct frames *frames)
 {
 	const struct row *row = &report->comparison->rows[number];
 	struct change change = row_change(report->comparison, row);
 	struct json *json = &report->json;
 
-	if (view_frames(report->view, number, frames)) {
-		err_set(&json->out->err, ERR_NOMEM, NULL, NULL);
-		return;
-	}
 	json_line(json);
 	json_open(json, NULL, '{');
-	json_text(json, "kind", row_kind_name(row->kind));
-	if (heap_name(row->heap))
-		json_text(json, "heap", heap_name(row->heap));
-	else if (row->heap)
-		json_hex(json, "heap", row->heap);
-	json_open(json, "ids", '[');
-	for (size_t i = 0; i < row->id_count; i++)
-		json_text(json, NULL, row->ids[i]);
-	json_close(json, ']');
-	put_change(json, &change, rows_have_overhead(report->comparison));
-	if (row->kind == ROW_ONE_OF)
-		json_number(json, "candidate_count", row->candidate_count);
-	if (row->kind == ROW_AMBIGUOUS)
-		put_candidates(json, frames);
-	else
-		put_frames(json, "frames", frames->items, frames->count);
+	json_row_names(json, row);
+	json_change(json, &change, rows_have_overhead(report->comparison));
+	json_row_frames(json, report->view, number, frames);
 	json_close(json, '}');
 }
 
@@ -239,10 +97,10 @@ static void put_groups(struct json_report *report)
 		json_open(json, NULL, '{');
 		json_text(json, "name", view->groups[i].name);
 		json_open(json, "self", '{');
-		put_change(json, &view->groups[i].self, has_overhead);
+		json_change(json, &view->groups[i].self, has_overhead);
 		json_close(json, '}');
 		json_open(json, "total", '{');
-		put_change(json, &view->groups[i].total, has_overhead);
+		json_change(json, &view->groups[i].total, has_overhead);
 		json_close(json, '}');
 		json_close(json, '}');
 	}
@@ -260,41 +118,26 @@ static void put_about(struct json_report *report)
 	json_line(json);
 	json_text(json, "tool", "hdiff " HSNAP_VERSION);
 	put_inputs(report);
-	json_line(json);
-	json_text(json, "group", group_kind_name(view->group));
-	json_line(json);
-	json_text(json, "frame_order", view->is_inverted ? "outermost_first" : "innermost_first");
+	json_asked(json, view);
 	json_line(json);
 	json_bool(json, "filtered", view->is_filtered);
-	put_totals(report);
+	json_totals(json, view);
 }
 
-static void put_counts(struct json_report *report)
+void report_json(struct out *out, const struct report *asked)
 {
-	const struct view *view = report->view;
-	struct json *json = &report->json;
-
-	json_line(json);
-	json_number(json, "row_count", view->row_count);
-	json_line(json);
-	json_number(json, "suppressed_count", view->suppressed_count);
-	if (view->group != GROUP_STACK) {
-		json_line(json);
-		json_number(json, "group_count", view->group_count);
-	}
-	json_line(json);
-	json_number(json, "shown_count", view->shown_count);
-}
-
-void report_json(struct out *out, const struct view *view, const struct report_style *style)
-{
+	const struct view *view = asked->views[0];
 	struct json_report report = {.view = view, .comparison = view->comparison};
 
-	(void)style; /* numbers are decimal in JSON */
+	if (report_is_trend(asked)) {
+		report_json_trend(out, asked);
+		return;
+	}
+	/* Of asked->style nothing is used: numbers are decimal in JSON. */
 	json_init(&report.json, out);
 	json_open(&report.json, NULL, '{');
 	put_about(&report);
-	put_counts(&report);
+	json_counts(&report.json, view);
 	if (view->group == GROUP_STACK)
 		put_rows(&report);
 	else

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "core/text.h"
+#include "diff/match/series_ends.h"
 
 struct growth growth_of(uint64_t new, uint64_t old)
 {
@@ -61,6 +62,29 @@ bool selected_has_overhead(const struct view *view)
 {
 	return view->is_filtered ? rows_have_overhead(view->comparison) :
 				   view->comparison->has_overhead;
+}
+
+bool has_rates(const struct comparison *comparison)
+{
+	const struct trend_axis *axis = comparison->axis;
+
+	if (!axis || !axis->times_ms)
+		return false;
+	for (size_t i = 1; i < axis->count; i++) {
+		if (!axis_begins(axis, i))
+			return true;
+	}
+	return false;
+}
+
+const char *dump_time(const struct sums *dump, char text[DATE_TEXT_BYTES])
+{
+	*text = '\0';
+	if (dump->time_ms)
+		date_text(dump->time_ms, text);
+	if (dump->has_wall_time && strlen(text) > strlen("2026-11-20T10:25"))
+		text[strlen("2026-11-20T10:25")] = '\0';
+	return text;
 }
 
 const char *dump_role(const struct comparison *comparison, size_t index)

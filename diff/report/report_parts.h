@@ -10,6 +10,7 @@
 #include <stdint.h>
 
 #include "core/buf.h"
+#include "core/date.h"
 #include "diff/frame.h"
 #include "diff/ask/view.h"
 
@@ -31,6 +32,13 @@ struct change view_not_shown(const struct view *view, size_t *count);
 /* Whether the overhead of single rows, and of what is selected, is known. */
 bool rows_have_overhead(const struct comparison *comparison);
 bool selected_has_overhead(const struct view *view);
+
+/* Whether growth per hour can be told: times are known, and of one process there are two snapshots. */
+bool has_rates(const struct comparison *comparison);
+
+/* When a dump was taken: as date_text() has it, or "2026-11-20T10:25" by some clock on a wall, which is
+ * all that UMDH's tell; "" when it is not known. Returns text. */
+const char *dump_time(const struct sums *dump, char text[DATE_TEXT_BYTES]);
 
 /* The place of dump number index: "old", "between" or "new". */
 const char *dump_role(const struct comparison *comparison, size_t index);

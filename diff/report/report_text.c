@@ -15,6 +15,10 @@ static void put_notes(
 {
 	struct out *out = report->out;
 
+	if (report->comparison->axis) {
+		out_text(out, "//     ");
+		text_trend(report, &row->trend, row->of);
+	}
 	if (row->heap) {
 		out_text(out, "//     heap ");
 		if (heap_name(row->heap))
@@ -158,7 +162,7 @@ static void put_rows(struct text_report *report)
 	frames_release(&frames);
 }
 
-void report_text(struct out *out, const struct view *view, const struct report_style *style)
+static void put_view(struct out *out, const struct view *view, const struct report_style *style)
 {
 	struct text_report report = {.out = out,
 		.comparison = view->comparison,
@@ -168,10 +172,21 @@ void report_text(struct out *out, const struct view *view, const struct report_s
 		.sum_width = style->hex ? 5 : 6,
 		.count_width = 6};
 
+	if (view->comparison->axis)
+		spark_make(&report.spark, view->comparison->axis, style->spark, SPARK_WIDTH);
 	text_head(&report);
 	if (view->group == GROUP_STACK)
 		put_rows(&report);
 	else
 		text_groups(&report);
 	text_end(&report);
+}
+
+void report_text(struct out *out, const struct report *report)
+{
+	for (size_t i = 0; i < report->view_count && !out->err.code; i++) {
+		if (i)
+			out_text(out, "\n\n");
+		put_view(out, report->views[i], &report->style);
+	}
 }

@@ -4,9 +4,24 @@
 
 #include "core/date.h"
 #include "core/model.h"
+#include "diff/read/dump_warnings.h"
 #include "diff/report/report_parts.h"
 
 #define CUT_SHORT ", CUT SHORT: sums are of what is there"
+
+void text_dump_notes(struct out *out, const struct sums *sums)
+{
+	if (sums->is_attached)
+		out_printf(out,
+			", attached to when %" PRIu64 " blocks of %" PRIu64
+			" bytes were there, without a stack",
+			sums->before.block_count, sums->before.requested_bytes);
+	if (sums->sample_bytes)
+		out_printf(out, ", ESTIMATES: one in %" PRIu64 " bytes was recorded",
+			sums->sample_bytes);
+	if (sums->is_cut)
+		out_text(out, CUT_SHORT);
+}
 
 static void put_dump(struct out *out, const char *role, const struct sums *sums)
 {
@@ -22,18 +37,9 @@ static void put_dump(struct out *out, const char *role, const struct sums *sums)
 		out_printf(out, ", process %lu", (unsigned long)sums->pid);
 	if (sums->start_ms)
 		out_printf(out, ", started %s", date_text(sums->start_ms, time));
-	if (sums->time_ms)
-		out_printf(out, ", taken %s", date_text(sums->time_ms, time));
-	if (sums->is_attached)
-		out_printf(out,
-			", attached to when %" PRIu64 " blocks of %" PRIu64
-			" bytes were there, without a stack",
-			sums->before.block_count, sums->before.requested_bytes);
-	if (sums->sample_bytes)
-		out_printf(out, ", ESTIMATES: one in %" PRIu64 " bytes was recorded",
-			sums->sample_bytes);
-	if (sums->is_cut)
-		out_text(out, CUT_SHORT);
+	if (*dump_time(sums, time))
+		out_printf(out, ", taken %s", time);
+	text_dump_notes(out, sums);
 	out_text(out, "\n");
 }
 
@@ -53,21 +59,45 @@ static void put_warnings(
 	}
 }
 
+static void put_all_warnings(struct out *out, const struct comparison *comparison)
+{
+	for (size_t i = comparison->dump_count; i--;)
+		put_warnings(out, comparison->dumps[i].path, comparison->dumps[i].warnings,
+			comparison->dumps[i].warning_count);
+}
+
+/* Of a trend, each once. */
+static void put_series_warnings(struct out *out, const struct comparison *comparison)
+{
+	struct dump_warnings warnings;
+	struct buf words;
+	int rc = dump_warnings_gather(&warnings, comparison->dumps, comparison->dump_count);
+
+	buf_init(&words);
+	for (size_t i = 0; !rc && i < warnings.count; i++) {
+		const char *path = warnings.items[i].first->path;
+
+		buf_clear(&words);
+		rc = dump_warning_words(&words, &warnings.items[i]);
+		if (!rc)
+			put_warnings(out, path, (const char *const[]){words.data}, 1);
+	}
+	if (rc && !out->err.code)
+		err_set(&out->err, ERR_NOMEM, NULL, NULL);
+	buf_release(&words);
+	dump_warnings_release(&warnings);
+}
+
 static void put_dumps(struct out *out, const struct comparison *comparison)
 {
 	size_t count = comparison->dump_count;
 
-	for (size_t i = count; i--;)
-		put_dump(out,
-			i + 1 == count ? "NEW" :
-			i	       ? "BETWEEN" :
-					 "OLD",
-			&comparison->dumps[i]);
-	if (count < 2)
+	put_dump(out, "NEW", &comparison->dumps[count - 1]);
+	if (count > 1)
+		put_dump(out, "OLD", &comparison->dumps[0]);
+	else
 		out_text(out, "// OLD: none: everything counts as new\n");
-	for (size_t i = count; i--;)
-		put_warnings(out, comparison->dumps[i].path, comparison->dumps[i].warnings,
-			comparison->dumps[i].warning_count);
+	put_all_warnings(out, comparison);
 }
 
 /* What is no memory, and in none of the sums. */
@@ -122,57 +152,64 @@ static bool largest_come_first(const struct view *view)
 	return true;
 }
 
+/* What comes first, and that something is not there. */
+static void put_order(struct text_report *report)
+{
+	const struct view *view = report->view;
+	const char *first = NULL;
+
+	if (view->sort == SORT_VERDICT)
+		first = "The least doubtful leak";
+	else if (view->sort == SORT_SLOPE)
+		first = "The fastest growth";
+	else if (largest_come_first(view))
+		first = "The largest growth";
+	if (first)
+		out_printf(report->out, "%s comes first; what did not change is\n// left out. ",
+			first);
+	else
+		out_text(report->out, "What did not change is left out.\n// ");
+}
+
 static void put_stack_legend(struct text_report *report)
 {
 	const struct view *view = report->view;
+	bool is_trend = report->comparison->axis;
 
-	out_text(report->out, "// A stack has two lines, then its frames");
-	out_text(report->out, view->is_inverted ? ":\n" : ", the innermost first:\n");
+	out_printf(report->out, "// A stack has %s, then its frames%s:\n//\n",
+		is_trend ? "a line that judges it, two of sums" : "two lines",
+		view->is_inverted ? "" : ", the innermost first");
+	if (is_trend)
+		out_text(report->out,
+			"//     VERDICT, BYTES/h (FROM to TO), BLOCKS/h  bytes over time\n");
 	out_text(report->out,
-		"//\n"
 		"// + GROWTH ( NEW - OLD) BLOCKS allocs<TAB>BackTraceID     bytes asked for\n"
 		"// + GROWTH ( NEW - OLD)<TAB>BackTraceID<TAB>allocations   number of blocks\n"
 		"//\n");
 	if (view->is_inverted)
 		out_text(report->out, "// frames: outermost first\n//\n");
+	if (is_trend)
+		text_trend_legend(report);
 	out_printf(report->out,
 		"// BLOCKS are those in NEW. Numbers are %s; offsets and addresses are\n"
 		"// always hexadecimal. ",
 		report->base == 16 ? "hexadecimal" : "decimal");
-	if (largest_come_first(view))
-		out_text(report->out,
-			"The largest growth comes first; what did not change is\n// left out. ");
-	else
-		out_text(report->out, "What did not change is left out.\n// ");
+	put_order(report);
 	out_text(
 		report->out, "ID is what the dumps call the stack, for looking it up there.\n//\n");
-}
-
-static void put_group_legend(struct text_report *report)
-{
-	out_printf(report->out,
-		"// Growth by %s, in bytes asked for and in blocks. Groups: %zu, of stacks: %zu.\n"
-		"//\n"
-		"// self    of the stacks whose innermost frame is in the group\n"
-		"// total   of the stacks with any frame in the group; each counts once\n"
-		"//\n"
-		"// A stack is in the total of every group on it: totals of groups overlap, and "
-		"do\n"
-		"// not add up to the last line. Numbers are %s.\n"
-		"//\n"
-		"//  self bytes    blocks   total bytes    blocks  name\n",
-		group_kind_name(report->view->group), report->view->group_count,
-		report->view->row_count, report->base == 16 ? "hexadecimal" : "decimal");
 }
 
 void text_head(struct text_report *report)
 {
 	struct out *out = report->out;
 
-	out_text(out, "// hdiff " HSNAP_VERSION ": heap growth by ");
-	out_text(out, group_kind_name(report->view->group));
-	out_text(out, "\n//\n");
-	if (report->comparison->dumps)
+	out_printf(out, "// hdiff " HSNAP_VERSION ": %s by %s\n//\n",
+		report->comparison->axis ? "trend" : "heap growth",
+		group_kind_name(report->view->group));
+	if (report->comparison->axis) {
+		text_series(report);
+		put_series_warnings(out, report->comparison);
+	} else if (report->comparison->dumps)
 		put_dumps(out, report->comparison);
 	else
 		put_read(out, report->comparison);
@@ -181,5 +218,5 @@ void text_head(struct text_report *report)
 	if (report->view->group == GROUP_STACK)
 		put_stack_legend(report);
 	else
-		put_group_legend(report);
+		text_groups_legend(report);
 }

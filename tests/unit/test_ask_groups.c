@@ -373,7 +373,9 @@ static void check_spelt(enum view_group group, const char *wanted, const char *f
 	assert_string_equal(names.data, wanted);
 	buf_release(&names);
 	assert_int_equal(out_open(&out, "out.txt", &asked.err), 0);
-	report_folded(&out, &asked.view, &style);
+	report_folded(&out, &(struct report){.views = (const struct view *[]){&asked.view},
+				    .view_count = 1,
+				    .style = style});
 	assert_int_equal(out_commit(&out, &asked.err), 0);
 	text = read_text("out.txt");
 	assert_string_equal(text, folded);

@@ -188,7 +188,7 @@ static void defaults_are_these(void **state)
 	assert_int_equal(options_parse(&options, 2, argv, &err), 0);
 	assert_int_equal(options.match, MATCH_AUTO);
 	assert_int_equal(options.group, GROUP_STACK);
-	assert_int_equal(options.sort, SORT_BYTES);
+	assert_int_equal(options.sort, SORT_DEFAULT);
 	assert_int_equal(options.input_base, 0);
 	assert_int_equal(options.shown_max, SIZE_MAX);
 	assert_string_equal(options.format->name, "text");

@@ -147,7 +147,7 @@ static int64_t sort_number(const struct numbers *of, enum view_sort sort)
 	case SORT_COUNT: return (int64_t)of->new_blocks - (int64_t)of->old_blocks;
 	case SORT_NEW: return new;
 	case SORT_OLD: return old;
-	case SORT_NAME: break;
+	default: break;
 	}
 	return 0;
 }

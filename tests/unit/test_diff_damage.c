@@ -176,6 +176,22 @@ static void check_cut(size_t len, const char *text, const struct result *whole)
 	result_free(result);
 }
 
+/* Behind a whole end mark nothing can be missing but the end of its line. */
+static void check_end_of_line(const char *text, const struct result *whole)
+{
+	for (size_t missing = 1; missing <= 2; missing++) {
+		struct result *result;
+
+		write_bytes("cut.txt", text, strlen(text) - missing);
+		result = run_hdiff("cut.txt");
+		assert_int_equal(result->status, 0);
+		assert_null(strstr(result->words, "cut short"));
+		assert_true(result->requested == whole->requested);
+		assert_int_equal(result->row_count, whole->row_count);
+		result_free(result);
+	}
+}
+
 static void a_dump_cut_anywhere_is_known_as_cut(void **state)
 {
 	(void)state;
@@ -195,6 +211,8 @@ static void a_dump_cut_anywhere_is_known_as_cut(void **state)
 			       (size_t)(strstr(text, "End of") - text) + strlen("End of data");
 		for (size_t len = from; len < to; len++)
 			check_cut(len, text, whole);
+		if (is_ours)
+			check_end_of_line(text, whole);
 		result_free(whole);
 		free(text);
 	}

@@ -92,7 +92,9 @@ static char *report_with(struct naming *naming, const struct comparison *compari
 
 	assert_int_equal(out_open(&out, "out.txt", &err), 0);
 	assert_int_equal(view_make(&view, comparison, naming), 0);
-	report_text(&out, &view, &style);
+	report_text(&out,
+		&(struct report){
+			.views = (const struct view *[]){&view}, .view_count = 1, .style = style});
 	view_release(&view);
 	assert_int_equal(out_commit(&out, &err), 0);
 	return read_text("out.txt");

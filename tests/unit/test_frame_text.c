@@ -191,7 +191,8 @@ static char *print_frames(const struct frames *frames)
 	assert_int_equal(view_make(&view, &comparison, &naming), 0);
 	assert_int_equal(naming_find(&naming, view.rows, view.shown_count, NULL), 0);
 	assert_int_equal(out_open(&out, "out.txt", NULL), 0);
-	report_text(&out, &view, &(struct report_style){0});
+	report_text(
+		&out, &(struct report){.views = (const struct view *[]){&view}, .view_count = 1});
 	assert_int_equal(out_commit(&out, NULL), 0);
 	view_release(&view);
 	naming_release(&naming);

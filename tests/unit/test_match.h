@@ -92,7 +92,9 @@ static inline char *report_of(const struct comparison *comparison, bool by_name)
 	assert_int_equal(view_make(&view, comparison, &naming), 0);
 	assert_int_equal(naming_find(&naming, view.rows, view.row_count, &err), 0);
 	assert_int_equal(out_open(&out, "out.txt", &err), 0);
-	report_text(&out, &view, &style);
+	report_text(&out,
+		&(struct report){
+			.views = (const struct view *[]){&view}, .view_count = 1, .style = style});
 	assert_int_equal(out_commit(&out, &err), 0);
 	view_release(&view);
 	naming_release(&naming);

@@ -1,4 +1,5 @@
 /* hdiff: rows of made-up dumps against sums that the test makes itself, and dumps in any order. */
+#include "diff/read/stack_store.h"
 #include "tests/unit/test_match.h"
 
 #define STACKS 40
@@ -396,12 +397,101 @@ static void stacks_and_cells_in_another_order_give_the_same_report(void **state)
 	}
 }
 
+#define MANY 4
+
+/* old.txt, new.txt, old.txt ...: their report; with a store, each of their stacks is in it once. */
+static char *report_of_many(struct stack_store *store, const struct match_request *request)
+{
+	struct sums dumps[MANY];
+	struct comparison comparison;
+	struct err err;
+	char *text;
+
+	for (size_t i = 0; i < MANY; i++) {
+		sums_init(&dumps[i]);
+		assert_int_equal(read_sums(&dumps[i], i % 2 ? "new.txt" : "old.txt", &err), 0);
+		if (store)
+			assert_int_equal(stack_store_take(store, &dumps[i]), 0);
+	}
+	for (uint32_t k = 0; store && k < dumps[0].stacks.count; k++) {
+		const struct stack *stack = sums_stack(&dumps[0], k);
+		size_t same = 0;
+
+		for (uint32_t i = 0; i < dumps[2].stacks.count; i++) {
+			bool is_same = dumps[2].shared[i] == dumps[0].shared[k];
+
+			assert_true(stack->is_named || !is_same ||
+				    sums_stack(&dumps[2], i)->frames == stack->frames);
+			same += is_same;
+		}
+		assert_true(stack->is_named || same == 1); /* the same file has the same ones */
+	}
+	assert_int_equal(comparison_make(&comparison, dumps, MANY, request), 0);
+	assert_true(comparison.row_count > 5);
+	text = report_of(&comparison, true);
+	comparison_release(&comparison);
+	for (size_t i = 0; i < MANY; i++)
+		sums_release(&dumps[i]);
+	return text;
+}
+
+/* Only addresses, so that a dump needs no stack of its own; in new.txt modules lie elsewhere. Each id has
+ * one stack, or one of them has three and blocks that may be of any. */
+static void put_addresses(bool is_new, bool is_single)
+{
+	struct maker maker;
+	char id[20];
+
+	dump_begin(&maker, (struct maker){.is_ours = true, .slide = is_new ? 0x100000 : 0});
+	for (unsigned i = 0; i < 40; i++) {
+		snprintf(id, sizeof(id), "%X", 0x10 + (is_new ? 39 - i : i));
+		put_block(&maker, 1 + random_below(1000), 8, id, i % 30);
+	}
+	for (unsigned i = 0; !is_single && i < 3; i++)
+		put_block(&maker, 7, 8, "A5", 50 + (is_new ? 2 - i : i));
+	for (unsigned i = 0; !is_single && i < 3; i++)
+		put_entry(&maker, is_new ? 40 : 30, 8, "A5");
+	put_stackless(&maker, 1, is_new ? 300 : 100, 8);
+	dump_end(&maker, is_new ? "new.txt" : "old.txt");
+}
+
+static void check_common(void)
+{
+	for (unsigned i = 0; i < 10; i++) {
+		struct match_request request = {.mode = i % 5, .by_heap = i / 5};
+		struct stack_store *store = stack_store_new();
+		char *expected = report_of_many(NULL, &request), *text;
+
+		assert_non_null(store);
+		text = report_of_many(store, &request);
+		assert_string_equal(text, expected);
+		stack_store_free(store);
+		free(expected);
+		free(text);
+	}
+}
+
+static void what_dumps_have_in_common_changes_no_report(void **state)
+{
+	(void)state;
+	seed = 4712;
+	put_all_kinds(false);
+	put_all_kinds(true);
+	check_common();
+	for (int is_single = 0; is_single < 2; is_single++) {
+		put_addresses(false, is_single);
+		put_addresses(true, is_single);
+		check_common();
+	}
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, enter_folder, leave_folder)
 	const struct CMUnitTest tests[] = {
 		TEST(rows_add_up_to_what_was_put_in),
 		TEST(stacks_and_cells_in_another_order_give_the_same_report),
+		TEST(what_dumps_have_in_common_changes_no_report),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

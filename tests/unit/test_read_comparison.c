@@ -196,7 +196,7 @@ static void overhead_counts_to_the_side_that_has_more(void **state)
 
 /* ---------------------------------------------------------------- which base */
 
-static void the_base_is_found_in_what_the_file_tells(void **state)
+static void practice_11_the_base_is_found_in_what_the_file_tells(void **state)
 {
 	static const struct {
 		const char *text;
@@ -427,7 +427,7 @@ int main(void)
 		INSIDE(samples_of_umdh_are_read),
 		INSIDE(an_empty_comparison_is_no_growth),
 		INSIDE(overhead_counts_to_the_side_that_has_more),
-		INSIDE(the_base_is_found_in_what_the_file_tells),
+		INSIDE(practice_11_the_base_is_found_in_what_the_file_tells),
 		INSIDE(the_base_that_was_asked_for_is_taken),
 		INSIDE(numbers_have_63_bits_and_so_have_sums),
 		INSIDE(equal_stacks_under_several_ids_are_one_row),

@@ -75,7 +75,8 @@ static inline struct made *made_grouped(enum view_group group, struct view_group
 
 static inline char *made_report(const struct made *made, const char *name, bool hex)
 {
-	struct report_style style = {.hex = hex};
+	const struct view *views[] = {&made->view};
+	const struct report report = {.views = views, .view_count = 1, .style = {.hex = hex}};
 	const struct report_format *format = report_formats;
 	struct err err;
 	struct out out;
@@ -84,7 +85,7 @@ static inline char *made_report(const struct made *made, const char *name, bool 
 		format++;
 	assert_non_null(format->name);
 	assert_int_equal(out_open(&out, "out.txt", &err), 0);
-	format->write(&out, &made->view, &style);
+	format->write(&out, &report);
 	assert_int_equal(out_commit(&out, &err), 0);
 	return read_text("out.txt");
 }

@@ -138,7 +138,9 @@ static void stacks_that_are_turned_round_point_the_other_way(void **state)
 static void a_group_is_a_row_with_self_and_total(void **state)
 {
 	struct view_group_row groups[] = {
-		{"=x", {.new = {1, 500, 8}}, {.old = {1, 100, 8}, .new = {4, 800, 32}}},
+		{.name = "=x",
+			.self = {.new = {1, 500, 8}},
+			.total = {.old = {1, 100, 8}, .new = {4, 800, 32}}},
 		{.name = "hidden"},
 	};
 	struct made *made;

@@ -191,7 +191,9 @@ static void what_names_carry_is_there_and_nothing_else(void **state)
 static void groups_take_the_place_of_rows(void **state)
 {
 	struct view_group_row groups[] = {
-		{"a\"b", {.new = {1, 500, 8}}, {.old = {1, 100, 8}, .new = {4, 800, 32}}},
+		{.name = "a\"b",
+			.self = {.new = {1, 500, 8}},
+			.total = {.old = {1, 100, 8}, .new = {4, 800, 32}}},
 		{.name = "hidden"},
 	};
 	struct made *made;

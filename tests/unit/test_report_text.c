@@ -147,8 +147,12 @@ static void turned_frames_are_announced(void **state)
 static void groups_are_a_table_of_self_and_total(void **state)
 {
 	struct view_group_row groups[] = {
-		{"app!leak", {.new = {1, 500, 8}}, {.old = {1, 100, 8}, .new = {4, 800, 32}}},
-		{"bad\x1b\n", {.old = {3, 0x123456789ab, 0}}, {.old = {3, 0x123456789ab, 0}}},
+		{.name = "app!leak",
+			.self = {.new = {1, 500, 8}},
+			.total = {.old = {1, 100, 8}, .new = {4, 800, 32}}},
+		{.name = "bad\x1b\n",
+			.self = {.old = {3, 0x123456789ab, 0}},
+			.total = {.old = {3, 0x123456789ab, 0}}},
 		{.name = "hidden"},
 	};
 	struct made *made;

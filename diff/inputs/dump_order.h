@@ -1,0 +1,57 @@
+/*
+ * Which dumps of many make a series, and in what order.
+ *
+ * A process is its pid, the second in which it started, and its image: a pid that was used again is
+ * another process. Where a dump does not tell one of these, it is of one process with those that do not
+ * tell it either. Snapshots of a process are in the order of their own times; where one of them tells no
+ * time, all of them are in the order in which they were given.
+ */
+#ifndef DIFF_DUMP_ORDER_H
+#define DIFF_DUMP_ORDER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "diff/inputs/moment.h"
+#include "diff/read/sum.h"
+
+/* Why a snapshot is not used. */
+enum dump_use {
+	USE_IT,
+	USE_DOUBLE, /* of one process and one time with another, that is kept */
+	USE_WARM_UP,
+	USE_OUTSIDE, /* of what --since and --until say */
+	USE_TIMELESS, /* and one of these is given */
+};
+
+struct timed_dump {
+	const struct sums *dump;
+	size_t number; /* its place among those given */
+	size_t process; /* from 0, the first to begin first */
+	bool is_timeless; /* the process has snapshots without a time */
+	enum dump_use use;
+	size_t twin; /* USE_DOUBLE: the number of the one that is kept */
+};
+
+struct order_wishes {
+	size_t warm_up; /* that are left out of each process, the first ones */
+	struct moment since, until;
+};
+
+/* Fills snapshots[0..count), process by process, each in its order, and says which are used. Fails for
+ * want of memory only: -ERR_NOMEM. */
+int dumps_order(struct timed_dump *snapshots, const struct sums *dumps, size_t count,
+	const struct order_wishes *wishes);
+
+/* The name of a dump's image without its folder, as long as the dump lives; or NULL: it tells none. */
+const char *dump_image(const struct sums *dump);
+
+/* Whether both tell their image, and it is one. */
+bool dump_same_image(const struct sums *a, const struct sums *b);
+
+/* Whether both are of one process, and of one moment of it. */
+bool dump_same_process(const struct sums *a, const struct sums *b);
+bool dump_same_snapshot(const struct sums *a, const struct sums *b);
+
+#endif

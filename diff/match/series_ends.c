@@ -1,0 +1,109 @@
+#include "diff/match/series_ends.h"
+
+bool axis_begins(const struct trend_axis *axis, size_t snapshot)
+{
+	return !snapshot || (axis->parts && axis->parts[snapshot] != axis->parts[snapshot - 1]);
+}
+
+bool axis_ends(const struct trend_axis *axis, size_t snapshot)
+{
+	return snapshot + 1 == axis->count || axis_begins(axis, snapshot + 1);
+}
+
+size_t axis_longest(const struct trend_axis *axis)
+{
+	size_t longest = 0, run = 0;
+
+	for (size_t i = 0; i < axis->count; i++) {
+		run = axis_begins(axis, i) ? 1 : run + 1;
+		longest = run > longest ? run : longest;
+	}
+	return longest;
+}
+
+/* A slope lies beyond all that there are when what is left without it rises all the time, or falls: of the
+ * orders that n snapshots of a part can have, n! of them, that is one each. */
+bool axis_has_bounds(const struct trend_axis *axis)
+{
+	double orders = 1, n = 0;
+
+	for (size_t i = 0; i < axis->count && orders * 0.05 < 2; i++) {
+		n = axis_begins(axis, i) ? 1 : n + 1;
+		orders *= n;
+	}
+	return orders * 0.05 >= 2;
+}
+
+bool axis_time_passes(const struct trend_axis *axis)
+{
+	size_t longest = axis_longest(axis), first = 0;
+	size_t enough = longest < AXIS_TREND_MIN ? longest : AXIS_TREND_MIN;
+
+	for (size_t i = 0; axis->times_ms && i < axis->count; i++) {
+		first = axis_begins(axis, i) ? i : first;
+		if (axis_ends(axis, i) && i + 1 - first >= enough &&
+			axis->times_ms[i] > axis->times_ms[first])
+			return true;
+	}
+	return false;
+}
+
+/* One snapshot's numbers fit in a signed one, see sum.h; those of many processes might not. */
+static uint64_t plus(uint64_t a, uint64_t b)
+{
+	return b > INT64_MAX - a ? INT64_MAX : a + b;
+}
+
+static struct census sum_of(const struct trend_axis *axis, const struct census *of,
+	bool (*is_wanted)(const struct trend_axis *axis, size_t snapshot))
+{
+	struct census sum = {0};
+
+	for (size_t i = 0; i < axis->count; i++) {
+		if (!is_wanted(axis, i))
+			continue;
+		sum.block_count = plus(sum.block_count, of[i].block_count);
+		sum.requested_bytes = plus(sum.requested_bytes, of[i].requested_bytes);
+		sum.overhead_bytes = plus(sum.overhead_bytes, of[i].overhead_bytes);
+	}
+	return sum;
+}
+
+struct census series_first(const struct trend_axis *axis, const struct census *of)
+{
+	return axis->parts ? sum_of(axis, of, axis_begins) : of[0];
+}
+
+struct census series_last(const struct trend_axis *axis, const struct census *of)
+{
+	return axis->parts ? sum_of(axis, of, axis_ends) : of[axis->count - 1];
+}
+
+/* Lowest and highest so far. */
+struct range {
+	uint64_t low, high;
+};
+
+static void range_take(struct range *range, uint64_t value, bool is_first, uint64_t *swing)
+{
+	if (is_first || value < range->low)
+		range->low = value;
+	if (is_first || value > range->high)
+		range->high = value;
+	if (range->high - range->low > *swing)
+		*swing = range->high - range->low;
+}
+
+struct census series_swing(const struct trend_axis *axis, const struct census *of)
+{
+	struct range bytes = {0}, blocks = {0};
+	struct census swing = {0};
+
+	for (size_t i = 0; i < axis->count; i++) {
+		bool is_first = axis_begins(axis, i);
+
+		range_take(&bytes, of[i].requested_bytes, is_first, &swing.requested_bytes);
+		range_take(&blocks, of[i].block_count, is_first, &swing.block_count);
+	}
+	return swing;
+}

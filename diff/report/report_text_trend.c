@@ -1,0 +1,181 @@
+/* What the text report says of a trend: its snapshots, and what was judged from a series. */
+#include "diff/report/report_text.h"
+
+#include <math.h>
+
+#include "core/date.h"
+#include "core/model.h"
+#include "diff/match/series_ends.h"
+#include "diff/report/report_parts.h"
+
+/* ---------------------------------------------------------------- rates */
+
+#define RATE_MAX 9e18 /* what is more is nonsense */
+#define TENTHS_BELOW 100 /* less than that per hour has a digit behind the point */
+
+void text_rate(struct out *out, double rate, bool has_sign, unsigned width)
+{
+	double amount = fabs(rate);
+	uint64_t whole, tenths = 0;
+	char sign = has_sign ? '+' : '\0';
+
+	if (!isfinite(rate) || amount >= RATE_MAX) {
+		out_printf(out, "%*s", (int)width, rate > 0 ? "inf" : rate < 0 ? "-inf" : "?");
+		return;
+	}
+	whole = (uint64_t)(amount + 0.5);
+	if (amount < TENTHS_BELOW) {
+		tenths = (uint64_t)(amount * 10 + 0.5);
+		whole = tenths / 10;
+		tenths %= 10;
+	}
+	if (rate < 0 && (whole || tenths))
+		sign = '-';
+	out_signed(out, sign, whole, 10, width < 2 || !tenths ? width : width - 2);
+	if (tenths)
+		out_printf(out, ".%u", (unsigned)tenths);
+}
+
+static void put_rates(struct out *out, const struct trend *trend)
+{
+	out_text(out, ", ");
+	text_rate(out, trend->bytes_per_hour, true, 0);
+	out_text(out, " bytes/h (");
+	text_rate(out, trend->low_bytes_per_hour, false, 0);
+	out_text(out, " to ");
+	text_rate(out, trend->high_bytes_per_hour, false, 0);
+	out_text(out, "), ");
+	text_rate(out, trend->blocks_per_hour, true, 0);
+	out_text(out, " blocks/h");
+}
+
+/* A hyphen of a verdict's name is a blank in words. */
+static void put_verdict(struct out *out, enum trend_verdict verdict)
+{
+	for (const char *at = trend_verdict_name(verdict); *at; at++)
+		out_char(out, *at == '-' ? ' ' : *at);
+}
+
+void text_trend(struct text_report *report, const struct trend *trend, const struct census *of)
+{
+	struct out *out = report->out;
+
+	put_verdict(out, trend->verdict);
+	if (has_rates(report->comparison))
+		put_rates(out, trend);
+	if (report->spark.style != SPARK_NONE)
+		out_text(out, "  ");
+	spark_put(out, &report->spark, of);
+	out_char(out, '\n');
+}
+
+/* ---------------------------------------------------------------- snapshots */
+
+static void put_process(struct out *out, const struct sums *sums)
+{
+	char time[DATE_TEXT_BYTES];
+
+	if (sums->pid)
+		out_printf(out, "process %lu", (unsigned long)sums->pid);
+	else
+		out_text(out, "process not told");
+	if (sums->start_ms)
+		out_printf(out, ", started %s", date_text(sums->start_ms, time));
+}
+
+static size_t count_parts(const struct trend_axis *axis)
+{
+	size_t count = 0;
+
+	for (size_t i = 0; i < axis->count; i++)
+		count += axis_begins(axis, i);
+	return count;
+}
+
+/* "// SERIES 1 of 2: app.exe, process 4242, started TIME, 48 snapshots from TIME to TIME" */
+static void put_title(struct text_report *report, size_t parts)
+{
+	const struct trend_axis *axis = report->comparison->axis;
+	const struct sums *dumps = report->comparison->dumps;
+	const struct view *view = report->view;
+	char from[DATE_TEXT_BYTES], to[DATE_TEXT_BYTES];
+	struct out *out = report->out;
+
+	out_printf(out, "// SERIES %zu of %zu: ", view->series_number, view->series_count);
+	if (dumps[0].image) {
+		out_harmless(out, path_base(dumps[0].image));
+		out_text(out, ", ");
+	}
+	if (parts > 1)
+		out_printf(out, "%zu processes", parts);
+	else
+		put_process(out, &dumps[0]);
+	out_printf(out, ", %zu snapshot%s", axis->count, axis->count == 1 ? "" : "s");
+	if (axis->times_ms && axis->count > 1)
+		out_printf(out, " from %s to %s", dump_time(&dumps[0], from),
+			dump_time(&dumps[axis->count - 1], to));
+	out_char(out, '\n');
+}
+
+static void put_snapshot(struct text_report *report, size_t number)
+{
+	const struct sums *sums = &report->comparison->dumps[number];
+	const struct census *sum = &report->view->series[number];
+	char time[DATE_TEXT_BYTES];
+	struct out *out = report->out;
+
+	out_printf(out, "//  %4zu  %-24s ", number + 1,
+		*dump_time(sums, time) ? time : "(time not told)");
+	out_number(out, sum->requested_bytes, report->base, 12);
+	out_text(out, " bytes ");
+	out_number(out, sum->block_count, report->base, 8);
+	out_text(out, " blocks  ");
+	out_harmless(out, sums->path);
+	text_dump_notes(out, sums);
+	out_char(out, '\n');
+}
+
+void text_series(struct text_report *report)
+{
+	const struct comparison *comparison = report->comparison;
+	size_t parts = count_parts(comparison->axis);
+
+	put_title(report, parts);
+	for (size_t i = 0; i < comparison->dump_count; i++) {
+		if (parts > 1 && axis_begins(comparison->axis, i)) {
+			out_text(report->out, "//   ");
+			put_process(report->out, &comparison->dumps[i]);
+			out_char(report->out, '\n');
+		}
+		put_snapshot(report, i);
+	}
+	out_text(report->out, "//   sum: ");
+	text_trend(report, &report->view->trend, report->view->series);
+}
+
+void text_trend_legend(struct text_report *report)
+{
+	const struct trend_axis *axis = report->comparison->axis;
+	struct out *out = report->out;
+
+	if (count_parts(axis) > 1)
+		out_text(out, "// OLD is the first snapshot of each process and NEW the last of "
+			      "each, added\n"
+			      "// up: NEW - OLD is what grew within them.\n");
+	else
+		out_text(out, "// OLD is the first snapshot and NEW the last.\n");
+	if (!axis->times_ms)
+		out_text(out, "// Not all snapshots tell their time, or all tell the same: they "
+			      "count as\n"
+			      "// one hour apart, and there are no rates.\n");
+	else if (report->view->group != GROUP_STACK)
+		out_text(out, "// Rates are decimal.\n");
+	else if (axis_has_bounds(axis))
+		out_text(out,
+			"// Rates are decimal: per hour bytes grow by FROM to TO, with 95 percent\n"
+			"// confidence.\n");
+	else
+		out_text(out,
+			"// Rates are decimal: per hour bytes grow by FROM to TO, which are the\n"
+			"// least and the greatest growth from one snapshot to another.\n");
+}

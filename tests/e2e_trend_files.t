@@ -1,0 +1,356 @@
+#!/usr/bin/perl
+# Which of many dumps hdiff compares with which, from files alone: folders, patterns, order, series,
+# and what goes wrong in practice where dumps are taken for weeks.
+use strict;
+use warnings;
+use FindBin qw($Bin);
+use lib "$Bin/lib";
+use File::Basename qw(basename);
+use JSON::PP qw(decode_json);
+use POSIX qw(mkfifo);
+use Test::More;
+use Hunt;
+use Series;
+
+use constant { HOUR => 3_600_000, T0 => 1_763_634_348_000, START => 1_763_632_800_000 };
+
+# What hdiff makes of the arguments: { status, err, series => [{ files, bytes => { PLACE => [...] } }] },
+# files without their folders, rows by the innermost frame's offset.
+sub trend {
+	my (@args) = @_;
+	return trend_by('linux', @args);
+}
+
+sub trend_by {
+	my ($side, @args) = @_;
+	my $result = run(tool('hdiff', $side, '--no-symbols', '-o', 'json', @args));
+	my $json = $result->{out} =~ /^\{/ ? decode_json($result->{out}) : {};
+	my @series = map { {
+		files => join(' ', map { basename($_->{path} =~ tr,\\,/,r) } @{ $_->{snapshots} }),
+		bytes => { map { $_->{frames}[0]{offset} => join ' ', map { $_ // '-' } @{ $_->{bytes} } } @{ $_->{rows} } },
+		parts => [map { $_->{count} } @{ $_->{parts} }],
+	} } @{ $json->{series} // [] };
+	return { %$result, series => \@series, files => join(' | ', map { $_->{files} } @series), is_trend => exists $json->{series} };
+}
+
+sub place { return sprintf '%X', 0x1000 + Series::offset_of($_[0]) }
+
+# A line of complaint for each of the files, in any order, and no other.
+sub complains {
+	my ($result, $status, $what, @files) = @_;
+	my @lines = split /\n/, $result->{err};
+	my $well = $result->{status} == $status && @lines == @files;
+	for my $file (@files) {
+		$well &&= 1 == grep { ref $file ? $_ =~ $file : /^hdiff: \S*\Q$file\E(?::\d+)?: warning: left out: / } @lines;
+	}
+	ok($well, $what) or diag("$result->{command}\nstatus $result->{status}\n$result->{err}");
+	return;
+}
+
+my @six = map { T0 + $_ * HOUR } 0 .. 5;
+my %leak = (leak => [map { 1000 + 100 * $_ } 0 .. 5], flat => [(500) x 6]);
+
+subtest 'three or more snapshots are looked at for a trend, in the order of their own times' => sub {
+	my $dir = fresh_dir();
+	# Their names and the times of the files say the opposite.
+	my @files = series($dir, $_ = [reverse @six], { leak => [reverse @{ $leak{leak} }], flat => $leak{flat} }, name => 'd%d.txt');
+	utime 1_600_000_000 + $_ * 1000, 1_600_000_000 + $_ * 1000, $files[$_] for 0 .. 5;
+	my $want = 'd5.txt d4.txt d3.txt d2.txt d1.txt d0.txt';
+	for (["by name", @files], ["a folder", $dir], ["a folder with a slash", "$dir/"], ["a pattern", "$dir/d*.txt"],
+		["a pattern of one letter", "$dir/d?.txt"], ["upper case", "$dir/D?.TXT"], ["mixed", $files[3], $dir]) {
+		my ($what, @args) = @$_;
+		my $result = trend(@args);
+		is($result->{files}, $want, "$what: all, the oldest first");
+		is($result->{series}[0]{bytes}{ place('leak') }, "@{ $leak{leak} }", "$what: the series of the stack");
+		ok(!exists $result->{series}[0]{bytes}{ place('flat') }, "$what: what never changes has no row");
+		is($result->{status}, 0, "$what: status 0");
+		my @twice = $what eq 'mixed' ? ('d3.txt') : ();
+		complains($result, 0, "$what: complaints", @twice);
+	}
+	my $result = run(tool('hdiff', 'linux', '--no-symbols', @files[0, 5]));
+	like($result->{out}, qr/^-\s+500 \(\s*1000 -\s+1500\)/m, 'two by name: OLD and NEW are as they are given');
+	my $pair = fresh_dir();
+	spew("$pair/$_", slurp("$dir/$_")) for qw(d0.txt d5.txt);
+	$result = run(tool('hdiff', 'linux', '--no-symbols', $pair));
+	like($result->{out}, qr/^\+\s+500 \(\s*1500 -\s+1000\)/m, 'two of a folder: the older one is OLD');
+	like($result->{out}, qr{^// OLD: \S+/d5\.txt}m, 'and said to be');
+	ok(!trend($pair)->{is_trend}, 'two make no trend');
+	unlink "$pair/d0.txt";
+	$result = run(tool('hdiff', 'linux', '--no-symbols', $pair));
+	like($result->{out}, qr/^\+\s+1000 \(\s*1000 -\s+0\)/m, 'one of a folder is read as one dump');
+	check_error(run(tool('hdiff', 'linux', '--no-symbols', fresh_dir())), 'hdiff', 'an empty folder', 'there is no file in the folder');
+	check_error(run(tool('hdiff', 'linux', '--no-symbols', "$dir/x*")), 'hdiff', 'a pattern of nothing', 'x*', 'no file matches');
+	check_error(run(tool('hdiff', 'linux', '--no-symbols', "$dir/none/x*")), 'hdiff', 'a pattern in no folder', 'none');
+};
+
+subtest 'a file whose name is a pattern goes first' => sub {
+	my $dir = fresh_dir();
+	my @files = series($dir, [@six[0 .. 2]], { leak => [1, 2, 3] }, name => 'a%d.txt');
+	my ($plain) = series($dir, [$six[3]], { leak => [4] }, name => 'x%d.txt');
+	rename $plain, my $star = "$dir/a*.txt";
+	is(trend($star, @files[0, 1])->{files}, 'a0.txt a1.txt a*.txt', 'the file itself');
+	is(trend("$dir/a?.txt")->{files}, 'a0.txt a1.txt a2.txt a*.txt', 'another pattern finds it too');
+};
+
+# What goes wrong in practice, the first of it: the comparison starts while the dump is being written.
+subtest 'practice 1: partial dumps are passed over by their names, or named and left out' => sub {
+	my $dir = fresh_dir();
+	my @files = series($dir, [@six], {%leak}, name => 'd%d.txt');
+	my $whole = slurp($files[5]);
+	rename $files[5], "$files[5].123.tmp";
+	spew("$dir/app.log", "2026-11-20T10:25:48Z a line\n");
+	spew("$dir/app.log.1", "2026-11-20T10:25:48Z a line\n");
+	spew("$dir/.hidden", 'x');
+	mkdir "$dir/older.txt";
+	spew("$dir/older.txt/x.txt", $whole);
+	# Links are what they lead to: a pipe would keep us waiting.
+	mkfifo("$dir/$_", 0600) || die for qw(pipe.txt .pipe);
+	symlink $_->[0], "$dir/$_->[1]" or die for ['.pipe', 'to-pipe.txt'], ['older.txt', 'to-folder.txt'], ['/dev/null', 'to-device.txt'];
+	my $result = trend($dir);
+	is($result->{files}, 'd0.txt d1.txt d2.txt d3.txt d4.txt', 'not what is being written, logs, hidden files, folders');
+	complains($result, 0, 'without a word');
+	$result = trend("$dir/*");
+	is($result->{files}, 'd0.txt d1.txt d2.txt d3.txt d4.txt', 'the same by a pattern');
+	complains($result, 0, 'neither');
+	symlink "$dir/older.txt/x.txt", "$dir/to-dump.txt" or die;
+	symlink 'nothing', "$dir/to-nothing.txt" or die;
+	$result = trend($dir);
+	is($result->{files}, 'd0.txt d1.txt d2.txt d3.txt d4.txt to-dump.txt', 'a link to a dump is a dump');
+	complains($result, 0, 'one that leads nowhere is named', 'to-nothing.txt');
+	unlink map { "$dir/$_" } qw(to-dump.txt to-nothing.txt);
+	is(trend("$dir/*.tmp", @files[0, 1])->{files}, 'd0.txt d1.txt d5.txt.123.tmp', 'unless it is asked for');
+	spew($files[5], substr $whole, 0, length($whole) / 2);
+	spew("$dir/foreign.txt", "no dump\n");
+	spew("$dir/empty.txt", '');
+	spew("$dir/report.txt", run(tool('hdiff', 'linux', '--no-symbols', @files[0, 1]))->{out});
+	spew("$dir/bad.txt", slurp($files[4]) =~ s/^(.* bytes) in /$1 on /mr);
+	my @bad = qw(d5.txt foreign.txt empty.txt report.txt bad.txt);
+	$result = trend($dir);
+	is($result->{files}, 'd0.txt d1.txt d2.txt d3.txt d4.txt', 'damaged and foreign files are left out');
+	complains($result, 0, 'each is named in a line, and the status stays', @bad);
+	$result = trend(@files[0 .. 4], map { "$dir/$_" } @bad);
+	is($result->{files}, 'd0.txt d1.txt d2.txt d3.txt d4.txt', 'the same by name: the rest still answers');
+	complains($result, 2, 'and the status is 2', @bad);
+	$result = trend("$dir/empty.txt", $dir);
+	complains($result, 2, 'what is no use is not said to be used by another name', @bad);
+	$result = trend(@files[0 .. 2], "$dir/missing.txt");
+	is($result->{files}, 'd0.txt d1.txt d2.txt', 'a file that is not there');
+	complains($result, 2, 'and is named', 'missing.txt');
+	is(trend('--force', @files)->{files}, 'd0.txt d1.txt d2.txt d3.txt d4.txt d5.txt', '--force: what is cut is used as far as it goes');
+	is(trend('--force', @files)->{status}, 0, 'with status 0');
+	check_error(trend('-f', $files[2], $dir), 'hdiff', 'a dump of the folder is not written over', 'd2.txt', 'one of the dumps')
+	    if unlink map { "$dir/$_" } @bad;
+	is(run(tool('hdiff', 'linux', '--no-symbols', '-o', 'json', '-f', "$dir/report.json", $dir))->{status}, 0, 'a report in the folder');
+	$result = run(tool('hdiff', 'linux', '--no-symbols', '-o', 'json', '-f', "$dir/report.json", $dir));
+	is("$result->{status}$result->{err}", '0', 'that is written again is passed over');
+	my $alone = fresh_dir();
+	spew("$alone/d.txt", slurp($files[0]));
+	check_error(trend('-f', "$alone/d.txt", $alone), 'hdiff', 'nor is the only one', 'd.txt', 'one of the dumps');
+	my $only = fresh_dir();
+	spew("$only/$_.txt", "no dump\n") for 1 .. 3;
+	my @lines = split /\n/, trend($only)->{err};
+	like($lines[-1], qr/^hdiff: .*\bis not a heap dump \(none of 3 files/, 'nothing that can be used is an error');
+};
+
+subtest 'practice 1: of several files found, one that is left is no growth' => sub {
+	my $dir = fresh_dir();
+	my @files = series($dir, [@six[0, 1]], {%leak}, name => 'd%d.txt');
+	my $whole = slurp($files[1]);
+	for (['cut', substr $whole, 0, length($whole) / 2], ['foreign', "no dump\n"], ['a copy', slurp($files[0])]) {
+		my ($what, $text) = @$_;
+		spew($files[1], $text);
+		for my $arg ($dir, "$dir/d?.txt") {
+			my $result = trend('--max-growth', '500', $arg);
+			is("$result->{status} $result->{files}", '0 d0.txt', "$what, $arg: a series of one, within any limit");
+			complains($result, 0, "$what, $arg: said", 'd1.txt');
+		}
+	}
+	spew($files[1], substr $whole, 0, length($whole) - 100);
+	ok(!trend('--force', $dir)->{is_trend}, '--force: two dumps, whatever is missing');
+	unlink $files[1];
+	run(tool('hdiff', 'linux', '--no-symbols', '-o', 'json', '-f', "$dir/report.json", $dir)) for 1, 2;
+	is(decode_json(slurp("$dir/report.json"))->{schema}, 'hdiff/1', 'the report is no dump that is missing');
+	unlink "$dir/report.json";
+	ok(!trend($files[0], $dir)->{is_trend}, 'nor is one that is named, too');
+};
+
+# The second: names that are used again, or say another time than they mean.
+subtest 'practice 2: names that collide or lie do not matter, times do; the same snapshot counts once' => sub {
+	my $dir = fresh_dir();
+	mkdir "$dir/$_" for qw(a b);
+	series("$dir/a", [@six[0, 2, 4]], { leak => [1, 3, 5] }, name => 'umdh-08-11-%d.txt');
+	my @b = series("$dir/b", [@six[1, 3, 5]], { leak => [2, 4, 6] }, name => 'umdh-08-11-%d.txt');
+	my $result = trend("$dir/a", "$dir/b");
+	is($result->{series}[0]{bytes}{ place('leak') }, '1 2 3 4 5 6', 'names that are the same in two folders');
+	spew("$dir/a/copy.txt", slurp($b[1]));
+	link $b[2], "$dir/a/link.txt";
+	$result = trend("$dir/a", "$dir/b");
+	is($result->{series}[0]{bytes}{ place('leak') }, '1 2 3 4 5 6', 'a copy and a link count once');
+	complains($result, 0, 'and are named', 'b/umdh-08-11-1.txt', 'b/umdh-08-11-2.txt');
+	# The minute of UMDH's is no more than that: two in one minute are two.
+	my $in_no_time = qr/^hdiff: \S+: warning: all dumps of its process tell the same time: .*no rates/;
+	my @umdh = map { umdh("$dir/minute-$_.txt", '2026-11-20 10:30', 4711, 1000 + 10_000_000 * $_) } 0 .. 2;
+	$result = trend(@umdh);
+	is($result->{files}, 'minute-0.txt minute-1.txt minute-2.txt', 'three of one minute are three');
+	complains($result, 0, 'which tell nothing of growth per hour', $in_no_time);
+	my $series = decode_json($result->{out})->{series}[0];
+	is(scalar(grep { defined $_->{bytes_per_hour} } map { $_->{trend} } $series, @{ $series->{rows} }), 0, 'so there are no rates');
+	my $limit = trend('--max-growth', '1M/h', @umdh);
+	is($limit->{status}, 2, 'and a limit per hour is not kept');
+	like($limit->{err}, qr/^hdiff: --max-growth cannot judge growth per hour: /m, 'which is said');
+	my $text = run(tool('hdiff', 'linux', '--no-symbols', @umdh))->{out};
+	unlike($text, qr{bytes/h \(\d}, 'the text has none either');
+	like($text, qr{^// [^\n]*all tell the same}m, 'and says why');
+	# Of several processes, what passes in one that has no trend does not count.
+	my @later = map { umdh("$dir/later-$_.txt", "2026-11-20 1$_:30", 4712, 2000 + $_) } 1, 2;
+	$result = trend('--across-restarts', '--max-growth', '1M/h', @umdh, @later);
+	is("$result->{status} $result->{files}", "2 minute-0.txt minute-1.txt minute-2.txt later-1.txt later-2.txt", 'two of another process are no help');
+	is(trend('--max-growth', '1M/h', @umdh[0, 1], umdh("$dir/next.txt", '2026-11-20 10:31', 4711, 1001))->{status}, 0, 'a minute later is');
+};
+
+# The third: a service restarts, and the system gives its pid to another.
+subtest 'practice 3: a pid that is used again is another process, and never goes on with a series' => sub {
+	my $dir = fresh_dir();
+	series($dir, [@six], {%leak}, name => 'a%d.txt');
+	my @more = map { $_ + 24 * HOUR } @six[0 .. 3];
+	my $later = T0 + 23 * HOUR;
+	series($dir, \@more, { leak => [1, 2, 3, 4] }, name => 'b%d.txt', start => $later);
+	my $result = trend($dir);
+	is($result->{files}, 'a0.txt a1.txt a2.txt a3.txt a4.txt a5.txt | b0.txt b1.txt b2.txt b3.txt', 'two series');
+	is($result->{series}[1]{bytes}{ place('leak') }, '1 2 3 4', 'each with its own sums');
+	is(trend('--series', 2, $dir)->{files}, 'b0.txt b1.txt b2.txt b3.txt', '--series shows one of them');
+	check_error(trend('--series', 3, $dir), 'hdiff', 'a number that there is not', '--series', 'there are 2');
+	my $joined = trend('--across-restarts', $dir);
+	is($joined->{files}, $result->{files} =~ s/ \| / /r, '--across-restarts joins them');
+	is("@{ $joined->{series}[0]{parts} }", '6 4', 'in two parts');
+	# Another image under the same name of a folder, and the same at once in another process.
+	series($dir, [map { $_ + 30 * HOUR } @six[0, 1]], { leak => [7, 8] }, name => 'c%d.txt', start => $later, image => 'C:\\\\app\\\\other.exe');
+	series($dir, [map { $_ + HOUR / 2 } @six[0, 1]], { leak => [9, 10] }, name => 'd%d.txt', start => START + 3000, pid => 7, slide => 0x10000000);
+	my @four = ('a0.txt a1.txt a2.txt a3.txt a4.txt a5.txt', 'd0.txt d1.txt', 'b0.txt b1.txt b2.txt b3.txt', 'c0.txt c1.txt');
+	is(trend($dir)->{files}, join(' | ', @four), 'another image is another series; the first to begin comes first');
+	$joined = trend('--across-restarts', $dir);
+	is($joined->{files}, "@four[0 .. 2] | $four[3]", 'only the same image is joined');
+	is($joined->{series}[0]{bytes}{ place('leak') }, '1000 1100 1200 1300 1400 1500 9 10 1 2 3 4', 'by module and offset, wherever it was loaded');
+	# A minidump tells the second of the start.
+	my $seconds = fresh_dir();
+	series($seconds, [@six[0 .. 1]], { leak => [1, 2] }, name => 'a%d.txt', start => START + 678);
+	series($seconds, [@six[2 .. 3]], { leak => [3, 4] }, name => 'b%d.txt', start => START);
+	is(trend($seconds)->{files}, 'a0.txt a1.txt b0.txt b1.txt', 'the same second is the same start');
+	# Logs of UMDH's own tell the pid.
+	my @umdh = map { umdh("$seconds/u$_.txt", sprintf('2026-11-20 1%d:30', 4 - $_ % 3), 4711 + ($_ > 2), 1000 + $_) } 0 .. 5;
+	is(trend(@umdh)->{files}, 'u2.txt u1.txt u0.txt | u5.txt u4.txt u3.txt', 'by the pid and the time of a banner of UMDH');
+	is(trend('--across-restarts', @umdh)->{files}, 'u2.txt u1.txt u0.txt u5.txt u4.txt u3.txt', 'the image is the program among the modules');
+};
+
+# The eighth: the first snapshots show a process that only gets going.
+subtest 'practice 8: warm-up is left out, of each process' => sub {
+	my $dir = fresh_dir();
+	series($dir, [@six], {%leak}, name => 'a%d.txt');
+	series($dir, [map { $_ + 24 * HOUR } @six[0 .. 2]], { leak => [1, 2, 3] }, name => 'b%d.txt', start => T0 + 23 * HOUR);
+	is(trend('--warm-up', 2, $dir)->{files}, 'a2.txt a3.txt a4.txt a5.txt | b2.txt', '--warm-up 2');
+	is(trend('--warm-up', 2, '--across-restarts', $dir)->{files}, 'a2.txt a3.txt a4.txt a5.txt b2.txt', 'of each part, too');
+	my $result = trend('--warm-up', 3, $dir);
+	is($result->{files}, 'a3.txt a4.txt a5.txt', 'nothing is left of the second');
+	complains($result, 0, 'which is said', 'b2.txt');
+	my $one = trend('--warm-up', 2, '--series', 2, '--max-growth', '0', $dir);
+	is("$one->{files}; $one->{status}", 'b2.txt; 0', 'a series of one snapshot has not grown');
+	my $none = trend('--warm-up', 6, $dir);
+	is($none->{status}, 2, 'nothing left at all is an error');
+	like($none->{err}, qr/^hdiff: --warm-up, --since, --until: .*none of 9 dumps/m, 'that says so');
+	is(trend('--since', '2025-11-20T12:00', '--until', '2025-11-20T14:25:48', $dir)->{files}, 'a2.txt a3.txt a4.txt', '--since and --until');
+	is(trend('--since', '2025-11-21', $dir)->{files}, 'b0.txt b1.txt b2.txt', 'a day');
+	is(trend('--until', '2025-11-20', $dir)->{files}, 'a0.txt a1.txt a2.txt a3.txt a4.txt a5.txt', 'to the end of a day');
+	is(trend('--since', '1h', $dir)->{files}, 'b1.txt b2.txt', 'an hour before the newest');
+	is(trend('--warm-up', 1, '--until', '2025-11-20', $dir)->{files}, 'a1.txt a2.txt a3.txt a4.txt a5.txt', 'warm-up is what the process began with');
+	check_error(trend('--since', 'yesterday', $dir), 'hdiff', 'no such time', '--since yesterday');
+	check_error(trend('--warm-up', 'x', $dir), 'hdiff', 'no such number', '--warm-up x');
+	check_error(trend('--series', '0', $dir), 'hdiff', 'series are numbered from 1', '--series 0');
+};
+
+# The tenth: heaps change while they are walked; what counts is what goes on over several snapshots. So a
+# dump that tells no time must not get in between by chance.
+subtest 'practice 2: dumps that tell no time stay in the order in which they are given, and that is said' => sub {
+	my $dir = fresh_dir();
+	my @files = series($dir, [@six[0 .. 3]], { leak => [4, 3, 2, 1] }, name => 'd%d.txt', no_time => 1);
+	my $result = trend(reverse @files);
+	is($result->{files}, 'd3.txt d2.txt d1.txt d0.txt', 'as they are given');
+	complains($result, 0, 'with a warning', qr/^hdiff: \S+: warning: not all dumps of its process tell their time: .*no rates/);
+	is(trend($dir)->{files}, 'd0.txt d1.txt d2.txt d3.txt', 'by name, in a folder');
+	$result = trend('--since', '2020-01-01', $dir);
+	is($result->{status}, 2, '--since has nothing to go by');
+};
+
+subtest 'dumps of a sample and whole ones in one series are told' => sub {
+	my $dir = fresh_dir();
+	my @files = series($dir, [@six[0 .. 2]], { leak => [1, 2, 3] }, name => 'd%d.txt');
+	series($dir, [map { $_ + 24 * HOUR } @six[0, 1]], { leak => [1, 2] }, name => 'e%d.txt', start => T0 + 23 * HOUR);
+	spew($_, slurp($_) =~ s{^// hsnap: stacks}{// hsnap: sample bytes=65536\r\n// hsnap: stacks}mr) for "$dir/e0.txt", "$dir/e1.txt";
+	complains(trend($dir), 0, 'not of another series');
+	spew($files[0], slurp($files[0]) =~ s{^// hsnap: stacks}{// hsnap: sample bytes=65536\r\n// hsnap: stacks}mr);
+	complains(trend($dir), 0, 'of the same', qr/^hdiff: \S*d2\.txt: warning: it was sampled in another way/);
+};
+
+subtest 'what many dumps lack is said once of a series' => sub {
+	my $dir = fresh_dir();
+	my @files = series($dir, [@six], {%leak}, name => 'd%d.txt');
+	push @files, series($dir, [map { $_ + 24 * HOUR } @six[0, 1]], { leak => [1, 2] }, name => 'e%d.txt', start => T0 + 23 * HOUR);
+	my %lacks = (all => [0 .. 7], some => [2 .. 4], one => [5]);
+	for my $i (0 .. $#files) {
+		my $notes = join '', map { my $n = $_; qq(// hsnap: warning text="lacks $n"\r\n) x grep { $_ == $i } @{ $lacks{$n} } } qw(all some one);
+		# Twice in one dump is one dump.
+		spew($files[$i], slurp($files[$i]) =~ s{^(?=// hsnap: stacks)}{$notes . ($i == 2 ? $notes : '')}mre);
+	}
+	my %want = ('d0.txt: lacks all' => 6, 'd2.txt: lacks some' => 3, 'd5.txt: lacks one' => 1, 'e0.txt: lacks all' => 2);
+	my @want = map { my $of = $want{$_} > 1 ? " ($want{$_} dumps, of which this is the first)" : ''; "$dir/$_$of" } sort keys %want;
+	my $result = trend($dir);
+	is_deeply([sort split /\n/, $result->{err}], [sort map { my $line = $_; "hdiff: " . $line =~ s/: lacks/: warning: lacks/r } @want], 'in a line each');
+	is($result->{status}, 0, 'with status 0');
+	my $text = run(tool('hdiff', 'linux', '--no-symbols', $dir))->{out};
+	is_deeply([sort $text =~ m{^// warning: (.*)$}mg], [sort @want], 'in the header of each series');
+	my @told = map { [map { @{ $_->{warnings} // [] } } @{ $_->{snapshots} }] } @{ decode_json($result->{out})->{series} };
+	is_deeply([map { scalar @$_ } @told], [6 + 3 + 1 + 2, 2], 'JSON tells what each has');
+	is(scalar(() = trend('--series', 2, $dir)->{err} =~ /lacks/g), 1, 'of a series that is not shown nothing is said');
+	unlink @files[2 .. $#files];
+	$result = trend($dir);
+	is($result->{err}, join('', map { "hdiff: $files[$_]: warning: lacks all\n" } 0, 1), 'of two, each is told of');
+};
+
+# man/hdiff.1 says what a thousand dumps may take beside a few.
+subtest 'many small dumps take what the manual says' => sub {
+	plan skip_all => 'getrusage() has another number here' if `uname -sm` ne "Linux x86_64\n";
+	my ($few, $many) = map {
+		my $dir = fresh_dir();
+		series($dir, [map { T0 + 60_000 * $_ } 1 .. $_], { map { my $k = $_; $k => [1 .. 1000] } 'a' .. 'e' }, name => 'd%03d.txt');
+		my $result = run(['perl', '-e', 'system(@ARGV) && exit 1; syscall(98, -1, $_ = "\0" x 144); print((unpack "q18", $_)[4])',
+			"$root/build/linux/hdiff", "--no-symbols", "-f", "$dir/out.csv", '-o', 'csv', "$dir/d*.txt"]);
+		is("$result->{status}$result->{err}", "0", "$_ dumps");
+		$result->{out};
+	} 3, 1000;
+	cmp_ok($many - $few, '<', 1000 * (10 + 5 * (75 + 300) / 1000), 'KB for 1000 dumps of five stacks and names');
+};
+
+subtest 'hdiff.exe does the same with the paths of Windows' => sub {
+	my $dir = fresh_dir();
+	series($dir, [reverse @six], { leak => [reverse @{ $leak{leak} }] }, name => 'd%d.txt');
+	spew("$dir/foreign.txt", "no dump\n");
+	my $want = 'd5.txt d4.txt d3.txt d2.txt d1.txt d0.txt';
+	for ($dir, "$dir/", "$dir/D?.txt") {
+		my $result = trend_by('windows', $_);
+		is("$result->{status} $result->{files}", "0 $want", $_);
+	}
+	complains(trend_by('windows', $dir), 0, 'a foreign file is named', 'foreign.txt');
+};
+
+# A log of UMDH's with one block.
+sub umdh {
+	my ($to, $time, $pid, $bytes) = @_;
+	return spew($to, join "\r\n", '// ', "// UMDH: version 10.0.19041.1: Logtime $time - Machine=MADEUP - PID=$pid", '// ', '',
+		'// Loaded modules: ', '//     Base Size Module', '//           140000000    10000 C:\app\app.exe',
+		'//           7FF800000000    10000 C:\Windows\ntdll.dll', '//', '// Process modules enumerated.', '',
+		'*- - - - - - - - - - Start of data for heap @ 1E0000 - - - - - - - - - -', '',
+		'*- - - - - - - - - - Heap 1E0000 Hogs - - - - - - - - - -', '', '',
+		sprintf('%X bytes + 10 at 200000 by BackTrace1234', $bytes), "\t140001000", "\t7FF800001000", '', '',
+		'*- - - - - - - - - - End of data for heap @ 1E0000 - - - - - - - - - -', '');
+}
+
+done_testing;

@@ -1,0 +1,252 @@
+/* Which dumps make a series and in what order; and times and names as they are asked for. */
+#include <inttypes.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "core/date.h"
+#include "core/err.h"
+#include "diff/inputs/dump_order.h"
+#include "diff/inputs/file_glob.h"
+#include "diff/inputs/moment.h"
+
+#define DUMPS 12
+
+/* What the made dumps are ordered to, as text: "0:2,1 1:3x" is process 0 with dumps 2 and 1, process 1
+ * with dump 3, which is not used, and why: d(ouble), w(arm-up), o(utside), t(imeless). */
+static const char *order_text(const struct sums *dumps, size_t count, struct order_wishes wishes)
+{
+	static char text[400];
+	struct timed_dump order[DUMPS];
+	size_t len = 0;
+
+	assert_int_equal(dumps_order(order, dumps, count, &wishes), 0);
+	for (size_t i = 0; i < count; i++) {
+		bool goes_on = i && order[i - 1].process == order[i].process;
+
+		if (goes_on)
+			len += (size_t)snprintf(
+				text + len, sizeof(text) - len, ",%zu", order[i].number);
+		else
+			len += (size_t)snprintf(text + len, sizeof(text) - len, "%s%zu:%zu",
+				i ? " " : "", order[i].process, order[i].number);
+		if (order[i].use)
+			text[len++] = "?dwot"[order[i].use];
+		text[len] = '\0';
+		assert_ptr_equal(order[i].dump, &dumps[order[i].number]);
+	}
+	return text;
+}
+
+static struct sums made(uint32_t pid, int64_t start_ms, int64_t time_ms)
+{
+	return (struct sums){
+		.pid = pid, .start_ms = start_ms, .time_ms = time_ms, .image = "C:\\a\\app.exe"};
+}
+
+static void the_time_of_the_dump_decides(void **state)
+{
+	struct sums dumps[] = {made(1, 5000, 9000), made(1, 5000, 7000), made(1, 5000, 8000)};
+
+	(void)state;
+	assert_string_equal(order_text(dumps, 3, (struct order_wishes){0}), "0:1,2,0");
+	dumps[2].time_ms = 0; /* one without a time: all stay as they were given */
+	assert_string_equal(order_text(dumps, 3, (struct order_wishes){0}), "0:0,1,2");
+}
+
+static void a_process_is_pid_second_of_start_and_image(void **state)
+{
+	struct sums dumps[] = {made(1, 5999, 9000), made(1, 5000, 7000), made(1, 6000, 8000),
+		made(2, 5000, 6000), made(1, 5000, 9500), made(1, 0, 1000)};
+
+	(void)state;
+	dumps[4].image = "D:\\APP.EXE"; /* the same, wherever it lies */
+	assert_string_equal(order_text(dumps, 6, (struct order_wishes){0}), "0:5 1:3 2:1,0,4 3:2");
+	dumps[4].image = "C:\\a\\other.exe";
+	assert_string_equal(
+		order_text(dumps, 6, (struct order_wishes){0}), "0:5 1:3 2:1,0 3:2 4:4");
+}
+
+static void a_snapshot_counts_once(void **state)
+{
+	struct sums dumps[] = {made(1, 5000, 9000), made(1, 5000, 9000), made(2, 5000, 9000),
+		made(1, 5000, 9001), made(1, 5000, 9000)};
+
+	(void)state;
+	assert_string_equal(order_text(dumps, 5, (struct order_wishes){0}), "0:0,1d,4d,3 1:2");
+	dumps[0].is_cut = true; /* the one that is whole is kept */
+	assert_string_equal(order_text(dumps, 5, (struct order_wishes){0}), "0:0d,1,4d,3 1:2");
+	for (int i = 0; i < 5; i++) { /* of the same minute may be several */
+		dumps[i].has_wall_time = true;
+		dumps[i].start_ms = 0;
+	}
+	assert_string_equal(order_text(dumps, 5, (struct order_wishes){0}), "0:0,1,4,3 1:2");
+}
+
+static void some_are_left_out_as_asked_for(void **state)
+{
+	struct sums dumps[] = {made(1, 5000, 10000), made(1, 5000, 20000), made(1, 5000, 30000),
+		made(2, 5000, 15000), made(2, 5000, 25000), made(3, 5000, 0)};
+	struct order_wishes warm = {.warm_up = 2}, since = {.since = {MOMENT_AT, 20000}},
+			    last = {.since = {MOMENT_BEFORE_NEWEST, 5000}},
+			    both = {.warm_up = 1, .until = {MOMENT_AT, 24999}};
+
+	(void)state;
+	assert_string_equal(order_text(dumps, 5, warm), "0:0w,1w,2 1:3w,4w");
+	assert_string_equal(order_text(dumps, 5, since), "0:0o,1,2 1:3o,4");
+	assert_string_equal(order_text(dumps, 5, last), "0:0o,1o,2 1:3o,4");
+	assert_string_equal(order_text(dumps, 5, both), "0:0w,1,2o 1:3w,4o");
+	assert_string_equal(order_text(dumps, 6, since), "0:0o,1,2 1:3o,4 2:5t");
+	dumps[1].time_ms = 10000; /* a double is no warm-up */
+	assert_string_equal(order_text(dumps, 3, warm), "0:0w,1d,2w");
+}
+
+/* Whatever the order in which they are given: a hundred of them. */
+static void the_order_does_not_depend_on_how_they_are_given(void **state)
+{
+	struct sums dumps[DUMPS];
+	uint64_t random = 1;
+
+	(void)state;
+	for (size_t i = 0; i < DUMPS; i++)
+		dumps[i] = made((uint32_t)(i % 3), 5000, 10000 + (int64_t)(i * 7 % DUMPS));
+	for (int round = 0; round < 100; round++) {
+		struct timed_dump order[DUMPS];
+		struct order_wishes none = {0};
+
+		for (size_t i = DUMPS; i > 1; i--) {
+			struct sums swap = dumps[i - 1];
+			size_t pick =
+				(size_t)((random = random * 6364136223846793005 + 1) >> 33) % i;
+
+			dumps[i - 1] = dumps[pick];
+			dumps[pick] = swap;
+		}
+		assert_int_equal(dumps_order(order, dumps, DUMPS, &none), 0);
+		for (size_t i = 1; i < DUMPS; i++) {
+			const struct sums *a = order[i - 1].dump, *b = order[i].dump;
+
+			assert_int_equal(
+				order[i - 1].process == order[i].process, a->pid == b->pid);
+			if (a->pid == b->pid)
+				assert_true(a->time_ms < b->time_ms);
+		}
+	}
+}
+
+/* ---------------------------------------------------------------- asked for */
+
+static int64_t ms_of(const char *text)
+{
+	int64_t ms;
+
+	assert_int_equal(date_parse(text, &ms), 0);
+	return ms;
+}
+
+static void times_are_read(void **state)
+{
+	static const struct {
+		const char *text, *first, *last;
+	} good[] = {
+		{"2026-11-20", "2026-11-20T00:00:00Z", "2026-11-20T23:59:59.999Z"},
+		{"2024-02-29Z", "2024-02-29T00:00:00Z", "2024-02-29T23:59:59.999Z"},
+		{"2026-11-20T10:05", "2026-11-20T10:05:00Z", "2026-11-20T10:05:59.999Z"},
+		{"2026-11-20T10:05Z", "2026-11-20T10:05:00Z", "2026-11-20T10:05:59.999Z"},
+		{"2026-11-20T10:05:07", "2026-11-20T10:05:07Z", "2026-11-20T10:05:07.999Z"},
+		{"2026-11-20T10:05:07Z", "2026-11-20T10:05:07Z", "2026-11-20T10:05:07.999Z"},
+		{"2026-11-20T10:05:07.250Z", "2026-11-20T10:05:07.250Z",
+			"2026-11-20T10:05:07.250Z"},
+	};
+	static const char *const bad[] = {"", "Z", "yesterday", "2026-11-31", "2026-13-01",
+		"2026-11-20 10:05", "2026-11-20T24:00", "2026-11", "20261120", "-1h", "6", "h",
+		"2026-11-20T10:05:07.2", "2026-11-20T10:05:07.250ZZ"};
+	struct moment moment;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(good) / sizeof(*good); i++) {
+		assert_int_equal(moment_parse(good[i].text, false, &moment), 0);
+		assert_int_equal(moment_ms(&moment, 0), ms_of(good[i].first));
+		assert_int_equal(moment_parse(good[i].text, true, &moment), 0);
+		assert_int_equal(moment_ms(&moment, 0), ms_of(good[i].last));
+	}
+	moment = (struct moment){MOMENT_AT, 77};
+	for (size_t i = 0; i < sizeof(bad) / sizeof(*bad); i++) {
+		assert_int_equal(moment_parse(bad[i], false, &moment), -ERR_USAGE);
+		assert_int_equal(moment.ms, 77);
+	}
+	assert_int_equal(moment_parse("1h30m", false, &moment), 0);
+	assert_int_equal(moment_ms(&moment, 10000000), 10000000 - 5400000);
+	moment.ms = INT64_MAX;
+	assert_int_equal(moment_ms(&moment, -5), INT64_MIN);
+}
+
+static void patterns_are_those_of_a_shell(void **state)
+{
+	static const struct {
+		const char *pattern, *name;
+		bool is_so;
+	} cases[] = {
+		{"*", "a.txt", true},
+		{"*", "", true},
+		{"*", ".hidden", false},
+		{".*", ".hidden", true},
+		{"a*.txt", "a.txt", true},
+		{"a*.txt", "abc.txt", true},
+		{"a*.txt", "abc.txt.gz", false},
+		{"a?.txt", "ab.txt", true},
+		{"a?.txt", "a.txt", false},
+		{"a?.txt", "a\xc3\xa4.txt", true}, /* one character */
+		{"a?.txt", "a\xff.txt", true}, /* which is none */
+		{"A*.TXT", "abc.txt", true},
+		{"*a*b*c*", "xxaxxbxxcxx", true},
+		{"*a*b*c*", "xxaxxcxxbxx", false},
+		{"*aab", "aaaaab", true},
+		{"**?", "a", true},
+		{"", "", true},
+		{"", "a", false},
+		{"[a]", "a", false},
+		{"[a]", "[A]", true},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++)
+		assert_int_equal(file_glob_match(cases[i].pattern, cases[i].name), cases[i].is_so);
+	assert_true(file_glob_is("a*") && file_glob_is("?") && !file_glob_is("a[b]"));
+}
+
+/* A pattern of many stars against a long name that is nearly so: no more than a product of lengths. */
+static void hostile_patterns_take_no_time(void **state)
+{
+	char pattern[2001], name[20001];
+
+	(void)state;
+	for (size_t i = 0; i < 2000; i++)
+		pattern[i] = i % 2 ? 'a' : '*';
+	pattern[1999] = 'b';
+	pattern[2000] = '\0';
+	memset(name, 'a', 20000);
+	name[20000] = '\0';
+	assert_false(file_glob_match(pattern, name));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(the_time_of_the_dump_decides),
+		cmocka_unit_test(a_process_is_pid_second_of_start_and_image),
+		cmocka_unit_test(a_snapshot_counts_once),
+		cmocka_unit_test(some_are_left_out_as_asked_for),
+		cmocka_unit_test(the_order_does_not_depend_on_how_they_are_given),
+		cmocka_unit_test(times_are_read),
+		cmocka_unit_test(patterns_are_those_of_a_shell),
+		cmocka_unit_test(hostile_patterns_take_no_time),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

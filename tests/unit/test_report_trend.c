@@ -1,0 +1,251 @@
+/*
+ * JSON and CSV of a trend: the man pages to the letter. What a series says is set here by hand;
+ * tests/e2e_trend_formats.t has it from real judges and reads reports with parsers.
+ */
+#include <math.h>
+
+#include "tests/unit/test_report.h"
+
+/* Three snapshots at half past 3, 4 and 5 o'clock, of two stacks; the last is of another process. */
+struct scene {
+	struct sums dumps[3];
+	int64_t times_ms[3];
+	uint32_t parts[3];
+	struct trend_axis axis;
+	struct comparison comparison;
+	struct naming naming;
+	struct view view;
+	struct census series[3];
+};
+
+static void write_snapshot(unsigned number, unsigned process)
+{
+	struct maker maker;
+
+	dump_begin(&maker, (struct maker){.is_ours = true});
+	put(&maker, "// hsnap: dump format=1 time=2026-01-02T0%u:30:00.000Z", 3 + number);
+	put(&maker, "// hsnap: process id=%u start=2026-01-0%uT00:00:00.000Z image=app.exe",
+		70 + process, process);
+	put_function(&maker, 1, "leak");
+	for (unsigned i = 0; i <= number; i++)
+		put_block(&maker, 500, 8, "B1", 1);
+	if (number != 1)
+		put_block(&maker, 64, 8, "B2", 2);
+	dump_end(&maker, "more.txt");
+}
+
+static void scene_begin(struct scene *scene)
+{
+	static const struct trend leak = {TREND_GROWS, 500.25, 499.9996, 1e16, 0.5, 500, 1},
+				  other = {TREND_RETURNS, -0.0004, -1.5, 2, -1, -64, -1};
+	struct match_request request = {.axis = &scene->axis};
+	struct err err;
+
+	*scene = (struct scene){.parts = {0, 0, 1}};
+	for (unsigned i = 0; i < 3; i++) {
+		write_snapshot(i, i < 2 ? 1 : 2);
+		sums_init(&scene->dumps[i]);
+		assert_int_equal(read_sums(&scene->dumps[i], "more.txt", &err), 0);
+		scene->dumps[i].path = (const char *[]){"0.txt", "1.txt", "a,\n2"}[i];
+		scene->times_ms[i] = scene->dumps[i].time_ms;
+		scene->series[i] = scene->dumps[i].total;
+	}
+	scene->axis = (struct trend_axis){scene->times_ms, scene->parts, 3};
+	assert_int_equal(comparison_make(&scene->comparison, scene->dumps, 3, &request), 0);
+	assert_int_equal(naming_make(&scene->naming, &scene->comparison, true, &err), 0);
+	assert_int_equal(view_make(&scene->view, &scene->comparison, &scene->naming), 0);
+	assert_int_equal(scene->view.row_count, 2);
+	assert_int_equal(naming_find(&scene->naming, scene->view.rows, 2, &err), 0);
+	for (unsigned i = 0; i < 2; i++) {
+		struct row *row = &scene->comparison.rows[i];
+
+		row->trend = strcmp(row->ids[0], "B1") ? other : leak;
+	}
+	if (strcmp(scene->comparison.rows[0].ids[0], "B1") != 0)
+		scene->view.rows[0] = 1, scene->view.rows[1] = 0;
+	memcpy(scene->view.series, scene->series, sizeof(scene->series));
+	scene->view.series_number = scene->view.series_count = 1;
+	scene->view.trend = leak;
+}
+
+static void scene_end(struct scene *scene)
+{
+	view_release(&scene->view);
+	naming_release(&scene->naming);
+	comparison_release(&scene->comparison);
+	for (size_t i = 0; i < 3; i++)
+		sums_release(&scene->dumps[i]);
+}
+
+/* The report of the scene as count series. */
+static char *scene_report(
+	const struct scene *scene, size_t count, void (*write)(struct out *, const struct report *))
+{
+	struct view second = scene->view;
+	const struct view *views[] = {&scene->view, &second};
+	struct report report = {.views = views, .view_count = count};
+	struct err err;
+	struct out out;
+
+	second.series_number = 2;
+	assert_int_equal(out_open(&out, "out.txt", &err), 0);
+	write(&out, &report);
+	assert_int_equal(out_commit(&out, &err), 0);
+	return read_text("out.txt");
+}
+
+static void has(const char *text, const char *part)
+{
+	char quoted[2000];
+
+	snprintf(quoted, sizeof(quoted), "%s", part);
+	for (char *at = quoted; (at = strchr(at, '\''));)
+		*at = '"';
+	if (!strstr(text, quoted))
+		fail_msg("no %s in:\n%s", quoted, text);
+}
+
+static void json_is_as_the_man_page_says(void **state)
+{
+	struct scene scene;
+	char *text;
+
+	(void)state;
+	scene_begin(&scene);
+	text = scene_report(&scene, 1, report_json);
+	has(text, "{'schema':'hdiff-trend/1',\n"
+		  "'tool':'hdiff " HSNAP_VERSION "',\n"
+		  "'group':'stack',\n"
+		  "'frame_order':'innermost_first',\n"
+		  "'series_count':1,\n"
+		  "'series':[\n"
+		  "{'number':1,\n"
+		  "'parts':[\n"
+		  "{'image':'app.exe','pid':71,'start':'2026-01-01T00:00:00.000Z','first':0,'count'"
+		  ":2},"
+		  "\n{'image':'app.exe','pid':72,'start':'2026-01-02T00:00:00.000Z','first':2,'"
+		  "count':1}"
+		  "],\n'snapshots':[\n"
+		  "{'path':'0.txt','time':'2026-01-02T03:30:00.000Z',"
+		  "'selected':{'bytes':564,'blocks':2,'overhead':16},"
+		  "'cut':false,'warning_count':0,'warnings':[]},\n");
+	/* OLD and NEW are the first and the last of each process, added up. */
+	has(text, "'filtered':false,\n'totals':{\n"
+		  "'all':{'old':{'bytes':2128,'blocks':6,'overhead':48},"
+		  "'new':{'bytes':2564,'blocks':6,'overhead':48},"
+		  "'growth':{'bytes':436,'blocks':0,'overhead':0}},\n");
+	has(text, "},\n'trend':{'verdict':'grows','net_bytes':500,'net_blocks':1,"
+		  "'bytes_per_hour':500.25,'low_bytes_per_hour':500,"
+		  "'high_bytes_per_hour':10000000000000000,'blocks_per_hour':0.5},\n"
+		  "'row_count':2,\n'suppressed_count':0,\n'shown_count':2,\n'rows':[\n"
+		  "{'kind':'stack','ids':['B1'],'trend':{'verdict':'grows',");
+	has(text, "},'bytes':[500,1000,1500],'blocks':[1,2,3],"
+		  "'frames':[{'module':'app','function':'leak','offset':'2F',"
+		  "'address':'140001010'},");
+	has(text, "\n{'kind':'stack','ids':['B2'],"
+		  "'trend':{'verdict':'returns','net_bytes':-64,'net_blocks':-1,"
+		  "'bytes_per_hour':0,'low_bytes_per_hour':-1.5,"
+		  "'high_bytes_per_hour':2,'blocks_per_hour':-1},"
+		  "'bytes':[64,0,64],'blocks':[1,0,1],'frames':[");
+	free(text);
+	scene_end(&scene);
+}
+
+static void what_is_not_known_is_null(void **state)
+{
+	struct scene scene;
+	char *text;
+
+	(void)state;
+	scene_begin(&scene);
+	scene.view.trend = (struct trend){.verdict = TREND_STEADY,
+		.net_bytes = INT64_MIN,
+		.net_blocks = INT64_MAX,
+		.bytes_per_hour = NAN,
+		.low_bytes_per_hour = -INFINITY,
+		.high_bytes_per_hour = INFINITY};
+	text = scene_report(&scene, 1, report_json);
+	has(text, "'net_bytes':-9223372036854775808,'net_blocks':9223372036854775807,"
+		  "'bytes_per_hour':null,'low_bytes_per_hour':null,"
+		  "'high_bytes_per_hour':null,'blocks_per_hour':0},\n");
+	free(text);
+	scene.axis.times_ms = NULL;
+	scene.dumps[1].time_ms = scene.dumps[1].pid = 0;
+	text = scene_report(&scene, 1, report_json);
+	has(text, "{'path':'1.txt','selected':");
+	assert_int_equal(times(text, "_per_hour\":null"), 3 * 4);
+	free(text);
+	/* Each snapshot is of another process: nothing tells how fast anything grows. */
+	scene.axis.times_ms = scene.times_ms;
+	scene.parts[1] = 1;
+	scene.parts[2] = 2;
+	text = scene_report(&scene, 1, report_json);
+	assert_int_equal(times(text, "_per_hour\":null"), 3 * 4);
+	free(text);
+	scene_end(&scene);
+}
+
+static void csv_has_the_snapshots_side_by_side(void **state)
+{
+	struct scene scene;
+	char *text;
+
+	(void)state;
+	scene_begin(&scene);
+	text = scene_report(&scene, 1, report_csv);
+	assert_string_equal(text,
+		"series,image,pid,start,verdict,bytes_per_hour,low_bytes_per_hour,"
+		"high_bytes_per_hour,blocks_per_hour,net_bytes,net_blocks,"
+		"growth_bytes,new_bytes,old_bytes,growth_count,new_count,old_count,"
+		"growth_overhead,new_overhead,old_overhead,"
+		"kind,heap,ids,module,function,file,line,stack,"
+		"bytes 2026-01-02T03:30:00.000Z,bytes 2026-01-02T04:30:00.000Z,"
+		"bytes 2026-01-02T05:30:00.000Z,blocks 2026-01-02T03:30:00.000Z,"
+		"blocks 2026-01-02T04:30:00.000Z,blocks 2026-01-02T05:30:00.000Z\r\n"
+		"1,app.exe,71,2026-01-01T00:00:00.000Z,grows,500.25,500,10000000000000000,0.5,500,"
+		"1,"
+		"500,2500,2000,1,5,4,8,40,32,stack,,BackTraceB1,app,leak,,,"
+		"app!leak <- lib+501 <- app+800,500,1000,1500,1,2,3\r\n"
+		"1,app.exe,71,2026-01-01T00:00:00.000Z,returns,0,-1.5,2,-1,-64,-1,"
+		"-64,64,128,-1,1,2,-8,8,16,stack,,BackTraceB2,app,,,,"
+		"app+1020 <- lib+502 <- app+800,64,0,64,1,0,1\r\n");
+	free(text);
+	scene_end(&scene);
+}
+
+static void csv_of_several_series_has_the_columns_of_all(void **state)
+{
+	struct scene scene;
+	char *text;
+
+	(void)state;
+	scene_begin(&scene);
+	scene.axis.times_ms = NULL;
+	for (unsigned i = 0; i < 3; i++)
+		scene.dumps[i].time_ms = 0;
+	scene.dumps[0].pid = 0;
+	scene.dumps[0].start_ms = 0;
+	scene.dumps[0].image = NULL;
+	scene.view.shown_count = 1;
+	text = scene_report(&scene, 2, report_csv);
+	has(text, ",stack,bytes 0.txt,bytes 1.txt,'bytes a,?2',bytes 0.txt,bytes 1.txt,"
+		  "'bytes a,?2',blocks 0.txt,blocks 1.txt,'blocks a,?2',"
+		  "blocks 0.txt,blocks 1.txt,'blocks a,?2'\r\n1,,,,grows,,,,,500,1,");
+	has(text, " <- app+800,500,1000,1500,,,,1,2,3,,,\r\n2,,,,grows,");
+	has(text, " <- app+800,,,,500,1000,1500,,,,1,2,3\r\n");
+	free(text);
+	scene_end(&scene);
+}
+
+int main(void)
+{
+#define TEST(name) cmocka_unit_test_setup_teardown(name, enter_folder, leave_folder)
+	const struct CMUnitTest tests[] = {
+		TEST(json_is_as_the_man_page_says),
+		TEST(what_is_not_known_is_null),
+		TEST(csv_has_the_snapshots_side_by_side),
+		TEST(csv_of_several_series_has_the_columns_of_all),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,136 @@
+/* What a series begins and ends with, and how far it goes up and down, by part. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "diff/match/series_ends.h"
+
+#define COUNT 6
+
+static const struct census of[COUNT] = {
+	{1, 100, 8}, {4, 900, 32}, {2, 150, 16}, /* one process */
+	{9, 40, 72}, {5, 70, 40}, /* the next */
+	{3, 1000, 24}, /* and one with a snapshot alone */
+};
+static const uint32_t parts[COUNT] = {0, 0, 0, 1, 1, 2};
+
+static void check(struct census got, uint64_t blocks, uint64_t bytes, uint64_t overhead)
+{
+	assert_int_equal(got.block_count, blocks);
+	assert_int_equal(got.requested_bytes, bytes);
+	assert_int_equal(got.overhead_bytes, overhead);
+}
+
+static void one_part_is_first_and_last(void **state)
+{
+	const struct trend_axis axis = {.count = COUNT};
+
+	(void)state;
+	check(series_first(&axis, of), 1, 100, 8);
+	check(series_last(&axis, of), 3, 1000, 24);
+	for (size_t i = 0; i < COUNT; i++) {
+		assert_int_equal(axis_begins(&axis, i), i == 0);
+		assert_int_equal(axis_ends(&axis, i), i == COUNT - 1);
+	}
+}
+
+/* Each process's first and last, added up; one snapshot is both, and nothing grew. */
+static void of_parts_each_has_its_ends(void **state)
+{
+	const struct trend_axis axis = {.count = COUNT, .parts = parts};
+
+	(void)state;
+	check(series_first(&axis, of), 1 + 9 + 3, 100 + 40 + 1000, 8 + 72 + 24);
+	check(series_last(&axis, of), 2 + 5 + 3, 150 + 70 + 1000, 16 + 40 + 24);
+	for (size_t i = 0; i < COUNT; i++) {
+		assert_int_equal(axis_begins(&axis, i), i == 0 || i == 3 || i == 5);
+		assert_int_equal(axis_ends(&axis, i), i == 2 || i == 4 || i == 5);
+	}
+}
+
+static void the_swing_is_that_of_the_part_where_it_is_most(void **state)
+{
+	const struct trend_axis one = {.count = COUNT}, many = {.count = COUNT, .parts = parts};
+	struct census swing = series_swing(&one, of);
+
+	(void)state;
+	assert_int_equal(swing.requested_bytes, 1000 - 40);
+	assert_int_equal(swing.block_count, 9 - 1);
+	swing = series_swing(&many, of);
+	assert_int_equal(swing.requested_bytes, 900 - 100);
+	assert_int_equal(swing.block_count, 9 - 5);
+}
+
+static void sums_of_many_parts_stop_where_a_signed_number_does(void **state)
+{
+	static const struct census huge[] = {{1, INT64_MAX, 0}, {1, INT64_MAX, 0}};
+	static const uint32_t two[] = {0, 1};
+	const struct trend_axis axis = {.count = 2, .parts = two};
+
+	(void)state;
+	check(series_first(&axis, huge), 2, INT64_MAX, 0);
+	check(series_last(&axis, huge), 2, INT64_MAX, 0);
+}
+
+/* parts are of 3, 2 and 1 snapshots. */
+static void time_passes_where_there_is_a_trend(void **state)
+{
+	static const int64_t in_first[] = {5, 5, 6, 7, 7, 8}, in_second[] = {5, 5, 5, 6, 7, 8};
+	static const uint32_t pairs[] = {0, 0, 1, 1, 2, 2};
+	struct trend_axis axis = {.count = COUNT, .parts = parts};
+
+	(void)state;
+	assert_int_equal(axis_longest(&axis), 3);
+	assert_false(axis_time_passes(&axis));
+	axis.times_ms = in_first;
+	assert_true(axis_time_passes(&axis));
+	axis.times_ms = in_second;
+	assert_false(axis_time_passes(&axis));
+	axis.parts = pairs; /* none is long enough: then it is any */
+	assert_int_equal(axis_longest(&axis), 2);
+	assert_true(axis_time_passes(&axis));
+	axis.parts = NULL;
+	assert_int_equal(axis_longest(&axis), COUNT);
+	assert_true(axis_time_passes(&axis));
+}
+
+/* Snapshots of one process, or of two. */
+static bool has_bounds(size_t first, size_t second)
+{
+	uint32_t second_of[8] = {0};
+	struct trend_axis axis = {.count = first + second, .parts = second_of};
+
+	for (size_t i = first; i < first + second; i++)
+		second_of[i] = 1;
+	return axis_has_bounds(&axis);
+}
+
+/* 2 in 4! = 24, and in 3! 3! = 36, are more than 5 in 100; in 5! and in 4! 2! = 48 they are less. */
+static void bounds_need_snapshots_enough(void **state)
+{
+	(void)state;
+	assert_false(has_bounds(1, 0));
+	assert_false(has_bounds(4, 0));
+	assert_true(has_bounds(5, 0));
+	assert_true(has_bounds(8, 0));
+	assert_false(has_bounds(3, 3));
+	assert_true(has_bounds(4, 2));
+	assert_true(has_bounds(2, 4));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(one_part_is_first_and_last),
+		cmocka_unit_test(of_parts_each_has_its_ends),
+		cmocka_unit_test(the_swing_is_that_of_the_part_where_it_is_most),
+		cmocka_unit_test(time_passes_where_there_is_a_trend),
+		cmocka_unit_test(bounds_need_snapshots_enough),
+		cmocka_unit_test(sums_of_many_parts_stop_where_a_signed_number_does),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

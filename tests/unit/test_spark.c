@@ -1,0 +1,172 @@
+/* Spark lines: how high their bars are, what is put together, and where parts begin. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "core/terminal.h"
+#include "diff/report/spark.h"
+
+#define SNAPSHOTS_MAX 1000
+
+struct scene {
+	uint32_t parts[SNAPSHOTS_MAX];
+	struct census of[SNAPSHOTS_MAX];
+	struct trend_axis axis;
+	char line[4 * SPARK_WIDTH + 1];
+};
+
+static void draw(struct scene *scene, enum spark_style style, size_t width)
+{
+	char path[] = "sparkXXXXXX";
+	int file = mkstemp(path);
+	struct spark spark;
+	struct err err;
+	struct out out;
+	ssize_t len;
+
+	assert_true(file >= 0);
+	assert_int_equal(out_open(&out, path, &err), 0);
+	spark_make(&spark, &scene->axis, style, width);
+	assert_true(spark.count <= width);
+	spark_put(&out, &spark, scene->of);
+	assert_int_equal(out_commit(&out, &err), 0);
+	close(file);
+	{
+		FILE *written = fopen(path, "rb");
+
+		assert_non_null(written);
+		len = (ssize_t)fread(scene->line, 1, sizeof(scene->line) - 1, written);
+		assert_int_equal(fclose(written), 0);
+	}
+	scene->line[len] = '\0';
+	assert_int_equal(remove(path), 0);
+}
+
+static struct scene *scene_of(const uint64_t *bytes, size_t count)
+{
+	struct scene *scene = calloc(1, sizeof(*scene));
+
+	assert_non_null(scene);
+	scene->axis.count = count;
+	for (size_t i = 0; i < count; i++)
+		scene->of[i].requested_bytes = bytes ? bytes[i] : i;
+	return scene;
+}
+
+static void bars_go_from_the_lowest_to_the_highest(void **state)
+{
+	static const uint64_t bytes[] = {1000, 1100, 1200, 1300, 1400, 1500, 1600, 1700};
+	static const uint64_t wild[] = {UINT64_MAX / 2, 0, UINT64_MAX / 4, 0};
+	struct scene *scene = scene_of(bytes, 8);
+
+	(void)state;
+	draw(scene, SPARK_ASCII, SPARK_WIDTH);
+	assert_string_equal(scene->line, ".:-=+*#@");
+	draw(scene, SPARK_UTF8, SPARK_WIDTH);
+	assert_string_equal(scene->line, "▁▂▃▄▅▆▇█");
+	draw(scene, SPARK_NONE, SPARK_WIDTH);
+	assert_string_equal(scene->line, "");
+	free(scene);
+	scene = scene_of(wild, 4);
+	draw(scene, SPARK_ASCII, SPARK_WIDTH);
+	assert_string_equal(scene->line, "@.+.");
+	free(scene);
+}
+
+static void what_is_flat_lies_low(void **state)
+{
+	static const uint64_t bytes[] = {70, 70, 70};
+	struct scene *scene = scene_of(bytes, 3);
+
+	(void)state;
+	draw(scene, SPARK_ASCII, SPARK_WIDTH);
+	assert_string_equal(scene->line, "...");
+	free(scene);
+}
+
+/* 16 in 8 columns: means of pairs. The highest pair stands out, whichever of it is high. */
+static void more_than_fit_are_put_together_by_their_mean(void **state)
+{
+	static const uint64_t bytes[] = {0, 0, 0, 0, 0, 80, 0, 0, 40, 40, 0, 0, 0, 0, 10, 10};
+	struct scene *scene = scene_of(bytes, 16);
+
+	(void)state;
+	draw(scene, SPARK_ASCII, 8);
+	assert_string_equal(scene->line, "..@.@..-"); /* 10 of 40: two eighths */
+	free(scene);
+	scene = scene_of(NULL, SNAPSHOTS_MAX);
+	draw(scene, SPARK_ASCII, SPARK_WIDTH);
+	assert_int_equal(strlen(scene->line), 59); /* 17 at once: 16 would need 63 */
+	for (size_t i = 1; scene->line[i]; i++)
+		assert_true(strchr(".:-=+*#@", scene->line[i]) >=
+			    strchr(".:-=+*#@", scene->line[i - 1]));
+	free(scene);
+}
+
+static void parts_have_a_mark_between_them(void **state)
+{
+	static const uint64_t bytes[] = {0, 70, 0, 70, 0};
+	struct scene *scene = scene_of(bytes, 5);
+
+	(void)state;
+	scene->axis.parts = scene->parts;
+	scene->parts[2] = scene->parts[3] = 1;
+	scene->parts[4] = 2;
+	draw(scene, SPARK_ASCII, SPARK_WIDTH);
+	assert_string_equal(scene->line, ".@|.@|.");
+	draw(scene, SPARK_ASCII, 5); /* two at once */
+	assert_string_equal(scene->line, "@|@|.");
+	draw(scene, SPARK_ASCII, 3); /* no room for marks: (0 + 70) / 2 twice, 0 */
+	assert_string_equal(scene->line, "@@.");
+	free(scene);
+}
+
+static void a_thousand_restarts_fit(void **state)
+{
+	struct scene *scene = scene_of(NULL, SNAPSHOTS_MAX);
+
+	(void)state;
+	scene->axis.parts = scene->parts;
+	for (uint32_t i = 0; i < SNAPSHOTS_MAX; i++)
+		scene->parts[i] = i;
+	draw(scene, SPARK_UTF8, SPARK_WIDTH);
+	assert_null(strchr(scene->line, '|'));
+	assert_int_equal(strlen(scene->line), 59 * strlen("▁"));
+	free(scene);
+}
+
+static void a_locale_says_utf_8_in_many_ways(void **state)
+{
+	static const char *const yes[] = {
+		"en_US.UTF-8", "C.UTF-8", "C.utf8", "de_DE.utf-8@euro", "x.Utf8"};
+	static const char *const no[] = {"", "C", "POSIX", "en_US", "en_US.ISO-8859-1", "UTF-8",
+		"en_US.UTF-16", "en_US.UTF-8X", "en_US.UTF", "en_US."};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(yes) / sizeof(*yes); i++)
+		assert_true(locale_is_utf8(yes[i]));
+	for (size_t i = 0; i < sizeof(no) / sizeof(*no); i++)
+		assert_false(locale_is_utf8(no[i]));
+	assert_false(locale_is_utf8(NULL));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(bars_go_from_the_lowest_to_the_highest),
+		cmocka_unit_test(what_is_flat_lies_low),
+		cmocka_unit_test(more_than_fit_are_put_together_by_their_mean),
+		cmocka_unit_test(parts_have_a_mark_between_them),
+		cmocka_unit_test(a_thousand_restarts_fit),
+		cmocka_unit_test(a_locale_says_utf_8_in_many_ways),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,260 @@
+/* What leaks is said to grow, whatever else it does. */
+#include "tests/unit/trend_made.h"
+
+#define AT (made->at[at])
+
+static double tooth(const struct made *made, size_t at, double teeth)
+{
+	double x = (double)at * teeth / (double)made->count + made->chance[1];
+
+	return x - (double)(size_t)x;
+}
+
+static double line(struct made *made, size_t at)
+{
+	(void)made;
+	return 1 + 2 * AT;
+}
+
+static double line_from_nothing(struct made *made, size_t at)
+{
+	(void)made;
+	return 0.001 * AT;
+}
+
+static double line_with_noise(struct made *made, size_t at)
+{
+	return 3 + 2 * AT + 0.1 * made_noise(made);
+}
+
+/* Rises by three standard deviations of the noise in all. */
+static double slow_under_noise(struct made *made, size_t at)
+{
+	return 3 + 0.6 * AT + 0.2 * made_noise(made);
+}
+
+static double after_a_jump(struct made *made, size_t at)
+{
+	return (at >= 2 ? 3 : 0) + AT + 0.02 * made_noise(made) + 0.1;
+}
+
+static double slow_after_a_jump(struct made *made, size_t at)
+{
+	(void)made;
+	return (at >= 1 ? 3 : 0) + 0.5 * AT;
+}
+
+static double after_a_fill(struct made *made, size_t at)
+{
+	return 2 * (1 - made_half(AT / 0.05)) + AT + 0.02 * made_noise(made) + 0.1;
+}
+
+static double after_a_ramp(struct made *made, size_t at)
+{
+	return 2 * (AT < 0.25 ? AT * 4 : 1) + AT + 0.02 * made_noise(made) + 0.1;
+}
+
+static double that_begins_late(struct made *made, size_t at)
+{
+	double start = 0.3 + 0.3 * made->chance[0];
+
+	return AT > start ? 1 + AT - start : 1;
+}
+
+/* A block of a megabyte every fifth snapshot. */
+static double stairs(struct made *made, size_t at)
+{
+	size_t step = (at + (size_t)(5 * made->chance[0])) / 5;
+
+	return 1 + 0.1 * (double)step;
+}
+
+static double stairs_with_noise(struct made *made, size_t at)
+{
+	return stairs(made, at) + 0.01 * made_noise(made);
+}
+
+/* Six to nine teeth, half as high as what is leaked in all. */
+static double under_teeth(struct made *made, size_t at)
+{
+	return 1 + tooth(made, at, 6 + 3 * made->chance[0]) + 2 * AT;
+}
+
+/* And as high. */
+static double under_high_teeth(struct made *made, size_t at)
+{
+	return 1 + tooth(made, at, 6 + 3 * made->chance[0]) + AT;
+}
+
+static void every_leak_grows(void **state)
+{
+	static const struct truth truths[] = {
+		{"line", line, TREND_GROWS, 12, 0},
+		{"line from nothing", line_from_nothing, TREND_GROWS, 12, 0},
+		{"line with noise", line_with_noise, TREND_GROWS, 12, 0},
+		{"slow under noise", slow_under_noise, TREND_GROWS, 48, 4},
+		{"after a jump", after_a_jump, TREND_GROWS, 12, 0},
+		{"slow after a jump", slow_after_a_jump, TREND_GROWS, 12, 0},
+		{"after a fill", after_a_fill, TREND_GROWS, 12, 0},
+		{"after a ramp", after_a_ramp, TREND_GROWS, 12, 0},
+		{"that begins late", that_begins_late, TREND_GROWS, 12, 0},
+		{"stairs", stairs, TREND_GROWS, 12, 0},
+		{"stairs with noise", stairs_with_noise, TREND_GROWS, 24, 0},
+		{"under teeth", under_teeth, TREND_GROWS, 24, 0},
+		{"under high teeth", under_high_teeth, TREND_GROWS, 48, 0},
+	};
+
+	(void)state;
+	made_truths(truths, sizeof(truths) / sizeof(*truths));
+}
+
+static struct trend judge_list(const uint64_t *bytes, size_t count, const uint32_t *parts)
+{
+	static struct made made;
+
+	made_times(&made, count, true);
+	for (size_t i = 0; i < count; i++) {
+		made.of[i] = (struct census){1, bytes[i], 0};
+		made.parts[i] = parts ? parts[i] : 0;
+	}
+	return made_judge(&made);
+}
+
+static void few_grow_only_when_all_rise(void **state)
+{
+	static const struct {
+		uint64_t bytes[6];
+		size_t count;
+		enum trend_verdict verdict;
+	} rows[] = {
+		{{100}, 1, TREND_STEADY},
+		{{100, 200}, 2, TREND_STEADY},
+		{{100, 200, 300}, 3, TREND_GROWS},
+		{{100, 200, 250}, 3, TREND_GROWS},
+		{{100, 200, 200}, 3, TREND_GREW_ONCE},
+		{{100, 200, 201}, 3, TREND_GREW_ONCE},
+		{{300, 200, 100}, 3, TREND_SHRINKS},
+		{{100, 200, 100}, 3, TREND_RETURNS},
+		{{1000, 1001, 1000}, 3, TREND_STEADY},
+		{{100, 200, 300, 400}, 4, TREND_GROWS},
+		{{100, 100, 200, 200}, 4, TREND_GREW_ONCE},
+		{{0, 0, 0, 100}, 4, TREND_GREW_ONCE},
+		{{100, 0, 0, 0}, 4, TREND_SHRINKS},
+		{{100, 300, 200, 400}, 4, TREND_RETURNS},
+		{{10, 20, 30, 40, 50}, 5, TREND_GROWS},
+		{{10, 700, 800, 801, 801}, 5, TREND_GREW_ONCE},
+		{{10, 20, 30, 40, 50, 60}, 6, TREND_GROWS},
+		{{10, 20, 30, 40, 50, 0}, 6, TREND_RETURNS},
+		{{10, 10, 10, 99, 99, 99}, 6, TREND_GREW_ONCE},
+		{{99, 99, 99, 10, 10, 10}, 6, TREND_SHRINKS},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
+		struct trend trend = judge_list(rows[i].bytes, rows[i].count, NULL);
+
+		if (trend.verdict != rows[i].verdict)
+			fail_msg("row %zu: %s", i, trend_verdict_name(trend.verdict));
+	}
+}
+
+static void leak_goes_on_over_restarts(void **state)
+{
+	uint64_t bytes[48];
+	uint32_t parts[48];
+
+	(void)state;
+	for (size_t each = 3; each <= 24; each++) {
+		for (size_t i = 0; i < 48; i++) {
+			parts[i] = (uint32_t)(i / each);
+			bytes[i] = 1000 * (i % each);
+		}
+		struct trend trend = judge_list(bytes, 48, parts);
+
+		assert_int_equal(trend.verdict, TREND_GROWS);
+		assert_true(trend.bytes_per_hour > 1999.999 && trend.bytes_per_hour < 2000.001);
+		assert_int_equal(trend.net_bytes,
+			1000 * ((int64_t)(48 / each * (each - 1)) +
+				       (48 % each ? (int64_t)(48 % each) - 1 : 0)));
+	}
+}
+
+/* However a short series is cut in two. */
+static void leak_goes_on_over_one_restart(void **state)
+{
+	(void)state;
+	for (size_t first = 1; first <= 10; first++) {
+		for (size_t second = 3; second <= 10; second++) {
+			uint64_t bytes[20];
+			uint32_t parts[20];
+
+			for (size_t i = 0; i < first + second; i++) {
+				parts[i] = i >= first;
+				bytes[i] = 100 * (1 + (i < first ? i : i - first));
+			}
+			assert_int_equal(
+				judge_list(bytes, first + second, parts).verdict, TREND_GROWS);
+		}
+	}
+}
+
+static void restart_alone_is_nothing(void **state)
+{
+	uint64_t bytes[12] = {5000, 5000, 5000, 5000, 0, 0, 0, 0, 9000, 9000, 9000, 9000};
+	uint32_t parts[12] = {0, 0, 0, 0, 1, 1, 1, 1, 2, 2, 2, 2};
+	struct trend trend = judge_list(bytes, 12, parts);
+
+	(void)state;
+	assert_int_equal(trend.verdict, TREND_STEADY);
+	assert_int_equal(trend.net_bytes, 0);
+	assert_true(trend.bytes_per_hour == 0 && trend.low_bytes_per_hour == 0);
+	for (uint32_t i = 0; i < 12; i++)
+		parts[i] = i;
+	trend = judge_list(bytes, 12, parts);
+	assert_int_equal(trend.verdict, TREND_STEADY);
+	assert_int_equal(trend.net_bytes, 0);
+}
+
+/* Each process fills its cache and stays; that it is filled again is no leak. */
+static void filled_anew_after_each_restart_grew_once(void **state)
+{
+	uint64_t bytes[48];
+	uint32_t parts[48];
+
+	(void)state;
+	for (size_t i = 0; i < 48; i++) {
+		parts[i] = (uint32_t)(i / 12);
+		bytes[i] = i % 12 < 4 ? 1000 * (i % 12) : 4000;
+	}
+	assert_int_equal(judge_list(bytes, 48, parts).verdict, TREND_GREW_ONCE);
+}
+
+static void blocks_decide_where_bytes_never_change(void **state)
+{
+	static struct made made;
+	struct trend trend;
+
+	(void)state;
+	made_times(&made, 24, true);
+	for (size_t i = 0; i < 24; i++)
+		made.of[i] = (struct census){10 + 3 * i, 0, 0};
+	trend = made_judge(&made);
+	assert_int_equal(trend.verdict, TREND_GROWS);
+	assert_true(trend.blocks_per_hour == 6 && trend.bytes_per_hour == 0);
+	assert_int_equal(trend.net_blocks, 69);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(every_leak_grows),
+		cmocka_unit_test(few_grow_only_when_all_rise),
+		cmocka_unit_test(leak_goes_on_over_restarts),
+		cmocka_unit_test(leak_goes_on_over_one_restart),
+		cmocka_unit_test(restart_alone_is_nothing),
+		cmocka_unit_test(filled_anew_after_each_restart_grew_once),
+		cmocka_unit_test(blocks_decide_where_bytes_never_change),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

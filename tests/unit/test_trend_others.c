@@ -1,0 +1,264 @@
+/* What does not leak is not said to grow: what rose once, comes and goes, shrinks, or is noise. */
+#include "tests/unit/trend_made.h"
+
+#define AT (made->at[at])
+
+static double tooth(const struct made *made, size_t at, double period)
+{
+	double x = (double)at / period + made->chance[1];
+
+	return x - (double)(size_t)x;
+}
+
+static double step(struct made *made, size_t at)
+{
+	return AT > 0.05 + 0.9 * made->chance[0] ? 2 : 1;
+}
+
+static double step_with_noise(struct made *made, size_t at)
+{
+	return (AT > 0.2 + 0.6 * made->chance[0] ? 1.8 : 1) + 0.1 * made_noise(made);
+}
+
+/* The last one at 55 percent of the time. */
+static double two_steps(struct made *made, size_t at)
+{
+	double start = 0.1 + 0.3 * made->chance[0];
+
+	return 1 + (AT > start) + (AT > start + 0.15) + 0.01 * made_noise(made);
+}
+
+/* The last of them between 60 and 85 percent of the time. */
+static double two_exact_steps(struct made *made, size_t at)
+{
+	bool first = AT > 0.15 + 0.25 * made->chance[0];
+
+	return 1 + 0.1 * first + (AT > 0.6 + 0.25 * made->chance[1] ? 0.2 : 0);
+}
+
+static double steps_of_a_start(struct made *made, size_t at)
+{
+	double until = 0.3 + 0.3 * made->chance[0], x = AT / until;
+
+	return 1 + (x > 0.07) + (x > 0.2) + (x > 0.5) + (x >= 1);
+}
+
+static double cache(struct made *made, size_t at)
+{
+	return 1 + 2 * (1 - made_half(AT / (0.02 + 0.18 * made->chance[0])));
+}
+
+static double cache_with_noise(struct made *made, size_t at)
+{
+	return cache(made, at) + 0.05 * made_noise(made);
+}
+
+static double cache_by_a_line(struct made *made, size_t at)
+{
+	double full = 0.2 + 0.4 * made->chance[0];
+
+	return 1 + 2 * (AT < full ? AT / full : 1);
+}
+
+static double cache_by_a_line_with_noise(struct made *made, size_t at)
+{
+	return cache_by_a_line(made, at) + 0.05 * made_noise(made);
+}
+
+static double comes_late_and_stays(struct made *made, size_t at)
+{
+	return AT > 0.5 + 0.45 * made->chance[0] ? 2 : 0;
+}
+
+static void what_rose_and_stays_grew_once(void **state)
+{
+	static const struct truth truths[] = {
+		{"step", step, TREND_GREW_ONCE, 12, 0},
+		{"step with noise", step_with_noise, TREND_GREW_ONCE, 24, 0},
+		{"two steps", two_steps, TREND_GREW_ONCE, 24, 0},
+		{"two exact steps", two_exact_steps, TREND_GREW_ONCE, 24, 4},
+		{"steps of a start", steps_of_a_start, TREND_GREW_ONCE, 24, 0},
+		{"cache", cache, TREND_GREW_ONCE, 12, 0},
+		{"cache with noise", cache_with_noise, TREND_GREW_ONCE, 12, 0},
+		{"cache by a line", cache_by_a_line, TREND_GREW_ONCE, 12, 0},
+		{"cache by a line with noise", cache_by_a_line_with_noise, TREND_GREW_ONCE, 12, 0},
+		{"comes late and stays", comes_late_and_stays, TREND_GREW_ONCE, 12, 0},
+	};
+
+	(void)state;
+	made_truths(truths, sizeof(truths) / sizeof(*truths));
+}
+
+/* At least four snapshots for a tooth: else what is met of it is left to chance. */
+static double teeth(struct made *made, size_t at)
+{
+	return 1 + 2 * tooth(made, at, 4 + made->chance[0] * ((double)made->count / 2 - 4));
+}
+
+static double two_teeth(struct made *made, size_t at)
+{
+	return 1 + 2 * tooth(made, at, (double)made->count * (0.45 + 0.1 * made->chance[0]));
+}
+
+static double up_and_down(struct made *made, size_t at)
+{
+	double x = tooth(made, at, 4 + made->chance[0] * ((double)made->count / 2 - 4));
+
+	return 1 + 2 * (x < 0.5 ? x : 1 - x);
+}
+
+static double queue(struct made *made, size_t at)
+{
+	double x = made_chance(made);
+
+	(void)at;
+	return x < 0.5 ? 0 : 5 * x;
+}
+
+static double outlier(struct made *made, size_t at)
+{
+	size_t where = 2 + (size_t)(made->chance[0] * (double)(made->count - 4));
+
+	return 3 + 0.01 * made_noise(made) + (at == where ? 5 : 0);
+}
+
+static double leak_that_is_freed(struct made *made, size_t at)
+{
+	return at + 1 == made->count ? 0 : 3 * AT;
+}
+
+static double comes_and_goes(struct made *made, size_t at)
+{
+	return AT > 0.2 && AT < 0.4 + 0.4 * made->chance[0] ? 2 : 0;
+}
+
+static double little_noise(struct made *made, size_t at)
+{
+	(void)at;
+	return 3 + 0.01 * made_noise(made);
+}
+
+static void what_comes_and_goes_returns(void **state)
+{
+	static const struct truth truths[] = {
+		{"teeth", teeth, TREND_RETURNS, 12, 0},
+		{"two teeth", two_teeth, TREND_RETURNS, 12, 0},
+		{"up and down", up_and_down, TREND_RETURNS, 12, 0},
+		{"queue", queue, TREND_RETURNS, 24, 0},
+		{"outlier", outlier, TREND_RETURNS, 12, 0},
+		{"leak that is freed", leak_that_is_freed, TREND_RETURNS, 12, 0},
+		{"comes and goes", comes_and_goes, TREND_RETURNS, 12, 0},
+		{"little noise", little_noise, TREND_STEADY, 12, 0},
+	};
+
+	(void)state;
+	made_truths(truths, sizeof(truths) / sizeof(*truths));
+}
+
+static double falls(struct made *made, size_t at)
+{
+	(void)made;
+	return 3 - 2 * AT;
+}
+
+static double falls_with_noise(struct made *made, size_t at)
+{
+	return 3 - 2 * AT + 0.1 * made_noise(made);
+}
+
+static double drops_at_the_end(struct made *made, size_t at)
+{
+	return at + 1 == made->count ? 0 : 3 + 0.05 * made_noise(made);
+}
+
+static double goes_away(struct made *made, size_t at)
+{
+	return AT < 0.1 + 0.85 * made->chance[0] ? 2 : 0;
+}
+
+static void what_falls_shrinks(void **state)
+{
+	static const struct truth truths[] = {
+		{"falls", falls, TREND_SHRINKS, 12, 0},
+		{"falls with noise", falls_with_noise, TREND_SHRINKS, 12, 0},
+		{"drops at the end", drops_at_the_end, TREND_SHRINKS, 12, 0},
+		{"goes away", goes_away, TREND_SHRINKS, 12, 0},
+	};
+
+	(void)state;
+	made_truths(truths, sizeof(truths) / sizeof(*truths));
+}
+
+/* How many of so many series of a course are said to grow. */
+static size_t count_alarms(made_course *course, size_t count, size_t series)
+{
+	static struct made made;
+	struct trend_axis axis = {made.times_ms, NULL, count};
+	struct trend_judge *judge;
+	struct trend trend;
+	size_t alarms = 0;
+
+	made.seed = 1;
+	made_times(&made, count, true);
+	judge = trend_judge_new(&axis);
+	assert_non_null(judge);
+	for (size_t i = 0; i < series; i++) {
+		made_fill(&made, course);
+		trend_judge(judge, made.of, &trend);
+		alarms += trend.verdict == TREND_GROWS;
+	}
+	trend_judge_free(judge);
+	return alarms;
+}
+
+static double noise(struct made *made, size_t at)
+{
+	(void)at;
+	return 5 + 0.7 * made_noise(made);
+}
+
+/* One in a thousand or less, as the test promises; the few more are what chance does to so few. */
+static void noise_hardly_ever_grows(void **state)
+{
+	(void)state;
+	assert_in_range(count_alarms(noise, 48, 4000), 0, 4 + 5);
+	assert_in_range(count_alarms(noise, 12, 4000), 0, 4);
+	assert_in_range(count_alarms(noise, 200, 500), 0, 3);
+}
+
+static double random_walk(struct made *made, size_t at)
+{
+	(void)at;
+	made->state += made_noise(made);
+	return 100 + made->state;
+}
+
+static double noise_with_memory(struct made *made, size_t at)
+{
+	(void)at;
+	made->state = 0.8 * made->state + made_noise(made);
+	return 100 + made->state;
+}
+
+/* One that drifts away and a leak are alike; mostly it is told. Mann's and Kendall's test alone
+ * calls a third of such walks a trend that rises. */
+static void random_walk_seldom_grows(void **state)
+{
+	(void)state;
+	assert_in_range(count_alarms(random_walk, 48, 400), 0, 32);
+	assert_in_range(count_alarms(random_walk, 200, 100), 0, 9);
+	assert_in_range(count_alarms(noise_with_memory, 48, 400), 0, 10);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(what_rose_and_stays_grew_once),
+		cmocka_unit_test(what_comes_and_goes_returns),
+		cmocka_unit_test(what_falls_shrinks),
+		cmocka_unit_test(noise_hardly_ever_grows),
+		cmocka_unit_test(random_walk_seldom_grows),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

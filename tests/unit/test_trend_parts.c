@@ -1,0 +1,173 @@
+/* A process in which nothing happens says nothing of what happens in the others. */
+#include <string.h>
+
+#include "tests/unit/trend_made.h"
+
+/* What a series is made of: so many processes of so many snapshots, some of which do not use it. */
+struct life {
+	size_t part_count, each;
+	uint64_t moving; /* a bit for each process */
+	double rest; /* units in the others, and what the moving ones begin with */
+	double noise;
+};
+
+static double of_life(struct made *made, const struct life *life, size_t part, size_t at)
+{
+	double leak = (double)at / 10;
+
+	if (!(life->moving >> part & 1))
+		return life->rest;
+	return life->rest + 0.1 + leak + life->noise * made_noise(made);
+}
+
+static void fill_life(struct made *made, const struct life *life)
+{
+	made_times(made, life->part_count * life->each, true);
+	for (size_t i = 0; i < made->count; i++) {
+		made->parts[i] = (uint32_t)(i / life->each);
+		made_put(made, i, of_life(made, life, i / life->each, i % life->each));
+	}
+}
+
+/* The same without the processes that do not use it. */
+static void leave_out(struct made *made, const struct life *life)
+{
+	size_t count = 0;
+
+	for (size_t i = 0; i < made->count; i++) {
+		if (!(life->moving >> made->parts[i] & 1))
+			continue;
+		made->times_ms[count] = made->times_ms[i];
+		made->parts[count] = made->parts[i];
+		made->of[count++] = made->of[i];
+	}
+	made->count = count;
+}
+
+static bool is_near(double a, double b)
+{
+	return a - b <= 1 && b - a <= 1;
+}
+
+/* But for what is lost to rounding. */
+static void assert_same(const struct trend *a, const struct trend *b)
+{
+	assert_int_equal(a->verdict, b->verdict);
+	assert_int_equal(a->net_bytes, b->net_bytes);
+	assert_true(is_near(a->bytes_per_hour, b->bytes_per_hour));
+	assert_true(is_near(a->low_bytes_per_hour, b->low_bytes_per_hour));
+	assert_true(is_near(a->high_bytes_per_hour, b->high_bytes_per_hour));
+}
+
+static void leak_of_some_processes_grows(void **state)
+{
+	static const struct life lives[] = {
+		{2, 24, 0x1, 0, 0},
+		{2, 24, 0x2, 0, 0},
+		{2, 24, 0x1, 0.5, 0},
+		{3, 16, 0x3, 0, 0},
+		{3, 16, 0x4, 0, 0},
+		{3, 4, 0x3, 0, 0},
+		{3, 4, 0x5, 1, 0},
+		{12, 4, 0x111, 0, 0},
+		{2, 24, 0x1, 0, 0.02},
+		{3, 16, 0x3, 0, 0.02},
+		{4, 12, 0x7, 0, 0.02},
+		{4, 12, 0x3, 0, 0.02},
+		{10, 20, 0x85, 0, 0.05},
+		{2, 500, 0x1, 0, 0.05},
+	};
+	static struct made made;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(lives) / sizeof(*lives) * 20; i++) {
+		const struct life *life = &lives[i / 20];
+		struct trend with, without;
+
+		made.seed = i;
+		fill_life(&made, life);
+		with = made_judge(&made);
+		leave_out(&made, life);
+		without = made_judge(&made);
+		if (with.verdict != TREND_GROWS)
+			fail_msg("%zu parts of %zu, rest %g: %s", life->part_count, life->each,
+				life->rest, trend_verdict_name(with.verdict));
+		assert_same(&with, &without);
+		/* 0.1 units every half hour */
+		assert_true(with.bytes_per_hour > 0.19 * MADE_UNIT);
+		assert_true(with.bytes_per_hour < 0.21 * MADE_UNIT);
+	}
+}
+
+static uint64_t any_parts(struct made *made)
+{
+	uint64_t few = made_number(made);
+
+	return few & made_number(made) & 0xff;
+}
+
+/* One judge for many series, each with other processes that say nothing. */
+static void judge_remembers_nothing(void **state)
+{
+	static struct made made;
+	static int64_t times_ms[200];
+	static uint32_t parts[200];
+	struct trend_axis axis = {times_ms, parts, 200};
+	struct life life = {8, 25, 0xff, 0, 0.05};
+	struct trend_judge *judge;
+
+	(void)state;
+	fill_life(&made, &life);
+	memcpy(times_ms, made.times_ms, sizeof(times_ms));
+	memcpy(parts, made.parts, sizeof(parts));
+	judge = trend_judge_new(&axis);
+	assert_non_null(judge);
+	for (size_t i = 0; i < 300; i++) {
+		struct trend with, without;
+
+		life.moving = any_parts(&made);
+		fill_life(&made, &life);
+		trend_judge(judge, made.of, &with);
+		if (life.moving) {
+			assert_int_equal(with.verdict, TREND_GROWS);
+			leave_out(&made, &life);
+		}
+		without = made_judge(&made);
+		assert_same(&with, &without);
+	}
+	trend_judge_free(judge);
+}
+
+/* Any restarts, and any processes left out: there is always room for what is left. */
+static void any_parts_have_room(void **state)
+{
+	static struct made made;
+
+	(void)state;
+	for (uint64_t seed = 0; seed < 60; seed++) {
+		struct trend trend;
+		uint32_t part = 0;
+
+		made.seed = seed;
+		made_times(&made, 1 + (size_t)(made_chance(&made) * 400), true);
+		for (size_t i = 0; i < made.count; i++) {
+			part += made_chance(&made) < 0.04;
+			made.parts[i] = part;
+			made_put(&made, i, part % 3 ? made_chance(&made) : 1);
+		}
+		trend = made_judge(&made);
+		assert_true(trend.low_bytes_per_hour <= trend.bytes_per_hour);
+		assert_true(trend.bytes_per_hour <= trend.high_bytes_per_hour);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(leak_of_some_processes_grows),
+		cmocka_unit_test(judge_remembers_nothing),
+		cmocka_unit_test(any_parts_have_room),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,359 @@
+/* Slopes and their bounds, against what they are by construction and by trying all pairs. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "diff/trend/ranks.h"
+#include "diff/trend/slope_pairs.h"
+#include "tests/unit/trend_made.h"
+
+#define HOUR 3600000
+
+static int compare_doubles(const void *a, const void *b)
+{
+	double x = *(const double *)a, y = *(const double *)b;
+
+	return (x > y) - (x < y);
+}
+
+/* The median of all slopes, as the definition has it. */
+static double plain_slope(const struct made *made)
+{
+	static double slopes[MADE_MOST * MADE_MOST / 2];
+	size_t count = 0;
+
+	for (size_t i = 0; i < made->count; i++) {
+		for (size_t k = i + 1; k < made->count; k++) {
+			double hours = (double)(made->times_ms[k] - made->times_ms[i]) / HOUR;
+			double bytes = (double)made->of[k].requested_bytes -
+				       (double)made->of[i].requested_bytes;
+
+			if (made->parts[i] == made->parts[k] && hours > 0)
+				slopes[count++] = bytes / hours;
+		}
+	}
+	qsort(slopes, count, sizeof(*slopes), compare_doubles);
+	return count ? (slopes[(count - 1) / 2] + slopes[count / 2]) / 2 : 0;
+}
+
+static void assert_near(double value, double truth, double off)
+{
+	if (!(value >= truth - off && value <= truth + off))
+		fail_msg("%g is not %g", value, truth);
+}
+
+static double noise(struct made *made, size_t at)
+{
+	return 5 + made->at[at] + made_noise(made);
+}
+
+static double whole_noise(struct made *made, size_t at)
+{
+	(void)at;
+	return (double)(made_number(made) % 4) / 1000;
+}
+
+static void slope_is_the_median_of_all_pairs(void **state)
+{
+	static struct made made;
+
+	(void)state;
+	for (size_t n = 2; n <= PAIRS_ALL; n += n < 20 ? 1 : 11) {
+		for (uint64_t seed = 1; seed <= 10; seed++) {
+			double truth;
+
+			made.seed = seed * n;
+			made_times(&made, n, seed % 2);
+			made_fill(&made, seed % 3 ? noise : whole_noise);
+			for (size_t i = 0; i < n; i++)
+				made.parts[i] = seed > 5 ? (uint32_t)(i / 7) : 0;
+			truth = plain_slope(&made);
+			assert_near(made_judge(&made).bytes_per_hour, truth,
+				1e-9 * (truth < 0 ? -truth : truth) + 1e-6);
+		}
+	}
+}
+
+/* Beyond so many snapshots not all pairs are used: the slope is another one, and nearly as good. */
+static void slope_of_a_line_is_the_line_s(void **state)
+{
+	static const size_t counts[] = {3, 12, 48, PAIRS_ALL + 1, 200, MADE_MOST};
+	static struct made made;
+
+	(void)state;
+	for (size_t i = 0; i < 12; i++) {
+		struct trend trend;
+
+		made.seed = i;
+		made_times(&made, counts[i / 2], i % 2);
+		for (size_t k = 0; k < made.count; k++) {
+			uint64_t ms = (uint64_t)(made.times_ms[k] - made.times_ms[0]);
+
+			made.of[k] = (struct census){7 + ms / 1000, 1000 + ms, 0};
+		}
+		trend = made_judge(&made);
+		assert_int_equal(trend.verdict, TREND_GROWS);
+		assert_near(trend.bytes_per_hour, HOUR, 0.01);
+		assert_near(trend.low_bytes_per_hour, HOUR, 0.01);
+		assert_near(trend.high_bytes_per_hour, HOUR, 0.01);
+		assert_near(trend.blocks_per_hour, 3600, 3);
+	}
+}
+
+static void one_outlier_moves_nothing(void **state)
+{
+	static struct made made;
+
+	(void)state;
+	made_times(&made, 48, true);
+	for (size_t i = 0; i < 48; i++)
+		made.of[i] = (struct census){1, 1000 + 500 * i, 0};
+	made.of[20].requested_bytes = UINT64_C(1) << 60;
+	assert_near(made_judge(&made).bytes_per_hour, 1000, 0.001);
+}
+
+static void slope_is_the_same_with_pairs_left_out(void **state)
+{
+	static struct made made;
+
+	(void)state;
+	for (uint64_t seed = 1; seed <= 5; seed++) {
+		struct trend trend;
+
+		made.seed = seed;
+		made_times(&made, 200, false);
+		made_fill(&made, noise);
+		trend = made_judge(&made);
+		assert_near(plain_slope(&made),
+			(trend.low_bytes_per_hour + trend.high_bytes_per_hour) / 2,
+			(trend.high_bytes_per_hour - trend.low_bytes_per_hour) / 2);
+	}
+}
+
+/* In how many of a thousand series the bounds hold the slope that made them. */
+static size_t coverage(size_t count)
+{
+	static struct made made;
+	size_t held = 0;
+
+	made.seed = 42 + count;
+	made_times(&made, count, false);
+	for (size_t i = 0; i < 1000; i++) {
+		double truth;
+		struct trend trend;
+
+		made_fill(&made, noise);
+		trend = made_judge(&made);
+		truth = MADE_UNIT * HOUR / (double)(made.times_ms[count - 1] - made.times_ms[0]);
+		assert_true(trend.low_bytes_per_hour <= trend.bytes_per_hour);
+		assert_true(trend.bytes_per_hour <= trend.high_bytes_per_hour);
+		held += trend.low_bytes_per_hour <= truth && truth <= trend.high_bytes_per_hour;
+	}
+	return held;
+}
+
+static void bounds_hold_in_95_of_100(void **state)
+{
+	(void)state;
+	assert_in_range(coverage(8), 935, 990);
+	assert_in_range(coverage(12), 935, 970);
+	assert_in_range(coverage(24), 935, 965);
+	assert_in_range(coverage(48), 935, 965);
+	assert_in_range(coverage(120), 930, 965);
+}
+
+/* Kendall's formula with ties, n(n-1)(2n+5) - sum t(t-1)(2t+5), all by 18, is a case of ours. */
+static void variance_is_kendall_s_where_all_pairs_are_used(void **state)
+{
+	static const double values[] = {1, 5, 2, 2, 9, 5, 5, 7, 0, 2, 5, 3};
+	static const int64_t times[] = {1, 2, 3, 5, 7, 9, 11, 12, 20, 21, 30, 31};
+	struct trend_axis axis = {times, NULL, 12};
+	struct slope_pairs pairs;
+	struct trend_plan plan;
+	struct slopes slopes;
+
+	(void)state;
+	assert_int_equal(trend_plan_init(&plan, &axis), 0);
+	assert_int_equal(slope_pairs_init(&pairs, &plan), 0);
+	slope_pairs_judge(&pairs, values, &slopes);
+	/* 2 three times, 5 four times */
+	assert_near(slopes.variance, (12 * 11 * 29 - 3 * 2 * 11 - 4 * 3 * 13) / 18.0, 1e-9);
+	slope_pairs_release(&pairs);
+	trend_plan_release(&plan);
+}
+
+/* The variance of S over all orders of seven values, with pairs left out, is what it is said to be:
+ * by trying the 5040 orders. */
+static double variance_by_trying(
+	struct slope_pairs *pairs, double *values, size_t count, size_t from, size_t *tried)
+{
+	struct slopes slopes;
+	double sum = 0;
+
+	if (from == count) {
+		++*tried;
+		slope_pairs_judge(pairs, values, &slopes);
+		return slopes.score * slopes.score;
+	}
+	for (size_t i = from; i < count; i++) {
+		double swap = values[from];
+
+		values[from] = values[i];
+		values[i] = swap;
+		sum += variance_by_trying(pairs, values, count, from + 1, tried);
+		values[i] = values[from];
+		values[from] = swap;
+	}
+	return sum;
+}
+
+static void variance_is_that_of_all_orders(void **state)
+{
+	double values[] = {1, 2, 2, 4, 5, 5, 5};
+	/* Two times are equal, so that a pair is missing. */
+	static const int64_t times[] = {1, 2, 2, 5, 7, 9, 11};
+	struct trend_axis axis = {times, NULL, 7};
+	struct slope_pairs pairs;
+	struct trend_plan plan;
+	struct slopes slopes;
+	size_t tried = 0;
+	double sum;
+
+	(void)state;
+	assert_int_equal(trend_plan_init(&plan, &axis), 0);
+	assert_int_equal(slope_pairs_init(&pairs, &plan), 0);
+	assert_int_equal(pairs.count, 20);
+	slope_pairs_judge(&pairs, values, &slopes);
+	sum = variance_by_trying(&pairs, values, 7, 0, &tried);
+	assert_int_equal(tried, 5040);
+	assert_near(slopes.variance, sum / 5040, 1e-9);
+	slope_pairs_release(&pairs);
+	trend_plan_release(&plan);
+}
+
+static void ranks_are_those_of_sorting(void **state)
+{
+	static double values[4000], sorted[4000];
+	static struct made made;
+
+	(void)state;
+	for (size_t round = 0; round < 200; round++) {
+		size_t count, ranks[4];
+
+		made.seed = round;
+		count = 1 + made_number(&made) % (round % 2 ? 40 : 4000);
+		for (size_t i = 0; i < count; i++)
+			values[i] =
+				round % 3 ? made_noise(&made) : (double)(made_number(&made) % 5);
+		memcpy(sorted, values, sizeof(sorted));
+		ranks_sort(sorted, count);
+		for (size_t i = 1; i < count; i++)
+			assert_true(sorted[i - 1] <= sorted[i]);
+		ranks[0] = made_number(&made) % count;
+		for (size_t i = 1; i < 4; i++)
+			ranks[i] = ranks[i - 1] + made_number(&made) % (count - ranks[i - 1]);
+		ranks_select(values, count, ranks, 4);
+		for (size_t i = 0; i < 4; i++)
+			assert_true(values[ranks[i]] == sorted[ranks[i]]);
+	}
+}
+
+/* No number is too large, and no time stands in the way. */
+static void extremes_stay_numbers(void **state)
+{
+	static const int64_t times[][6] = {
+		{0, 0, 0, 0, 0, 0},
+		{INT64_MIN, -1, 0, 1, 5, INT64_MAX},
+		{9, 8, 7, 6, 5, 4},
+		{0, 1, 1, 1, 1, 2},
+	};
+	static const uint64_t bytes[][6] = {
+		{0, UINT64_C(1) << 62, 0, UINT64_C(1) << 62, 0, UINT64_C(1) << 62},
+		{0, 1, 2, 3, 4, UINT64_MAX},
+		{UINT64_MAX, 0, 0, 0, 0, 0},
+		{INT64_MAX, INT64_MAX - 1, INT64_MAX, INT64_MAX - 1, INT64_MAX, INT64_MAX},
+	};
+	static const uint32_t parts[] = {0, 0, 1, 1, 7, 7};
+	static struct made made;
+
+	(void)state;
+	made.count = 6;
+	for (size_t i = 0; i < 32; i++) {
+		struct trend trend;
+
+		for (size_t k = 0; k < 6; k++) {
+			made.times_ms[k] = times[i / 8][k];
+			made.parts[k] = i % 2 ? parts[k] : 0;
+			made.of[k] = (struct census){bytes[i / 2 % 4][k], bytes[i / 2 % 4][k], 0};
+		}
+		trend = made_judge(&made);
+		assert_true((unsigned)trend.verdict < TREND_VERDICTS);
+		assert_true(trend.low_bytes_per_hour <= trend.bytes_per_hour);
+		assert_true(trend.bytes_per_hour <= trend.high_bytes_per_hour);
+		assert_true(trend.blocks_per_hour - trend.blocks_per_hour == 0);
+		assert_true(trend.high_bytes_per_hour - trend.low_bytes_per_hour >= 0);
+	}
+}
+
+static void no_snapshot_is_no_trend(void **state)
+{
+	static struct made made;
+	struct trend trend = made_judge(&made);
+
+	(void)state;
+	assert_int_equal(trend.verdict, TREND_STEADY);
+	assert_true(trend.bytes_per_hour == 0 && trend.net_bytes == 0);
+}
+
+/* The greatest sums of a process, three times over, are more than fits. */
+static void net_growth_stops_at_what_fits(void **state)
+{
+	static struct made made;
+
+	(void)state;
+	made_times(&made, 6, true);
+	for (size_t i = 0; i < 6; i++) {
+		made.parts[i] = (uint32_t)(i / 2);
+		made.of[i] = (struct census){1, i % 2 ? INT64_MAX : 0, 0};
+	}
+	assert_int_equal(made_judge(&made).net_bytes, INT64_MAX);
+}
+
+static void without_times_snapshots_are_an_hour_apart(void **state)
+{
+	static struct made made;
+	struct trend_axis axis = {NULL, NULL, 10};
+	struct trend_judge *judge = trend_judge_new(&axis);
+	struct trend trend;
+
+	(void)state;
+	assert_non_null(judge);
+	for (size_t i = 0; i < 10; i++)
+		made.of[i] = (struct census){i, 64 * i, 0};
+	trend_judge(judge, made.of, &trend);
+	trend_judge_free(judge);
+	assert_int_equal(trend.verdict, TREND_GROWS);
+	assert_near(trend.bytes_per_hour, 64, 1e-9);
+	assert_near(trend.blocks_per_hour, 1, 1e-9);
+	assert_int_equal(trend.net_bytes, 576);
+	assert_int_equal(trend.net_blocks, 9);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(slope_is_the_median_of_all_pairs),
+		cmocka_unit_test(slope_of_a_line_is_the_line_s),
+		cmocka_unit_test(one_outlier_moves_nothing),
+		cmocka_unit_test(slope_is_the_same_with_pairs_left_out),
+		cmocka_unit_test(bounds_hold_in_95_of_100),
+		cmocka_unit_test(variance_is_kendall_s_where_all_pairs_are_used),
+		cmocka_unit_test(variance_is_that_of_all_orders),
+		cmocka_unit_test(ranks_are_those_of_sorting),
+		cmocka_unit_test(extremes_stay_numbers),
+		cmocka_unit_test(no_snapshot_is_no_trend),
+		cmocka_unit_test(net_growth_stops_at_what_fits),
+		cmocka_unit_test(without_times_snapshots_are_an_hour_apart),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

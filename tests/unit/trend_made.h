@@ -1,0 +1,152 @@
+/*
+ * Series whose cause is known, for it is what made them: the truth of the tests of trends.
+ *
+ * Time goes from 0 to 1 over a series, amounts are in units of about 10 MB. Numbers by chance are
+ * splitmix64's, noise is a sum of twelve (a normal distribution, nearly).
+ */
+#ifndef TREND_MADE_H
+#define TREND_MADE_H
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "diff/trend/trend.h"
+
+#define MADE_MOST 1000
+#define MADE_UNIT 10000000.0
+
+struct made {
+	uint64_t seed;
+	size_t count;
+	int64_t times_ms[MADE_MOST];
+	uint32_t parts[MADE_MOST];
+	struct census of[MADE_MOST];
+	double at[MADE_MOST]; /* 0 to 1 */
+	double state; /* of what has memory */
+	double chance[2]; /* 0 to 1, anew for each series: when, how long */
+};
+
+static inline uint64_t made_number(struct made *made)
+{
+	uint64_t z = made->seed += 0x9e3779b97f4a7c15u;
+
+	z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
+	z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
+	return z ^ (z >> 31);
+}
+
+/* From 0 up to 1. */
+static inline double made_chance(struct made *made)
+{
+	return (double)(made_number(made) >> 11) / 9007199254740992.0;
+}
+
+/* Standard deviation 1. */
+static inline double made_noise(struct made *made)
+{
+	double sum = -6;
+
+	for (int i = 0; i < 12; i++)
+		sum += made_chance(made);
+	return sum;
+}
+
+/* Every half hour, or at such times but for up to 40 percent of that. */
+static inline void made_times(struct made *made, size_t count, bool is_even)
+{
+	const int64_t every = 1800000, from = 1795000000000;
+
+	made->count = count;
+	for (size_t i = 0; i < count; i++) {
+		double off = is_even ? 0 : 0.8 * made_chance(made) - 0.4;
+
+		made->times_ms[i] = from + (int64_t)i * every + (int64_t)(off * (double)every);
+		made->parts[i] = 0;
+	}
+	for (size_t i = 0; i < count; i++)
+		made->at[i] = (double)(made->times_ms[i] - made->times_ms[0]) /
+			      (double)(made->times_ms[count - 1] - made->times_ms[0]);
+}
+
+static inline void made_put(struct made *made, size_t at, double units)
+{
+	double bytes = units * MADE_UNIT + 0.5;
+	uint64_t whole = bytes > 0 ? (uint64_t)bytes : 0;
+
+	made->of[at] = (struct census){(whole + 99) / 100, whole, 0};
+}
+
+/* What units a series has at a snapshot. */
+typedef double made_course(struct made *made, size_t at);
+
+static inline void made_fill(struct made *made, made_course *course)
+{
+	made->state = 0;
+	made->chance[0] = made_chance(made);
+	made->chance[1] = made_chance(made);
+	for (size_t i = 0; i < made->count; i++)
+		made_put(made, i, course(made, i));
+}
+
+/* The verdict on what was made. */
+static inline struct trend made_judge(struct made *made)
+{
+	struct trend_axis axis = {made->times_ms, made->parts, made->count};
+	struct trend_judge *judge = trend_judge_new(&axis);
+	struct trend trend;
+
+	assert_non_null(judge);
+	trend_judge(judge, made->of, &trend);
+	trend_judge_free(judge);
+	return trend;
+}
+
+/* A course, what it is in truth, from how many snapshots on that can be told, and how many of a
+ * hundred series may be misread because what they are made of by chance hides it. */
+struct truth {
+	const char *name;
+	made_course *course;
+	enum trend_verdict verdict;
+	size_t least;
+	size_t misses;
+};
+
+#define TRUTH_SEEDS 25
+
+/* Every truth with each number of snapshots, evenly and unevenly spaced. */
+static inline void made_truths(const struct truth *truths, size_t count)
+{
+	static const size_t counts[] = {12, 24, 48, 200};
+	static struct made made;
+
+	for (size_t i = 0; i < count * 8; i++) {
+		const struct truth *truth = &truths[i / 8];
+		size_t n = counts[i / 2 % 4], missed = 0;
+
+		for (uint64_t seed = 0; n >= truth->least && seed < TRUTH_SEEDS; seed++) {
+			made.seed = seed * 1000003 + n;
+			made_times(&made, n, i % 2);
+			made_fill(&made, truth->course);
+			missed += made_judge(&made).verdict != truth->verdict;
+		}
+		if (missed * 100 > truth->misses * TRUTH_SEEDS)
+			fail_msg("%s: %zu of %d series of %zu snapshots misread", truth->name,
+				missed, TRUTH_SEEDS, n);
+	}
+}
+
+/* 2^-x */
+static inline double made_half(double x)
+{
+	double small = x * 0.6931471805599453 / 1048576, result = 1 - small + small * small / 2;
+
+	for (int i = 0; i < 20; i++)
+		result *= result;
+	return result;
+}
+
+#endif
