@@ -2,12 +2,15 @@
  * Writes a made-up dump to standard output, for measuring and for tests, and to standard error
  * what its entries add up to:
  *
- *   gen_dump BLOCKS STACKS DEPTH full|first|last SEED
+ *   gen_dump BLOCKS STACKS DEPTH full|first|last|sums SEED [SNAPSHOT]
  *
  * full gives the stack with every entry, first at the first mention of its id, as UMDH does, last
- * with further blocks at the end, one for each stack.
+ * with further blocks at the end, one for each stack. sums has those too, and one sum for each stack, as
+ * hsnap --by-stack writes it.
  * Equal arguments give equal bytes; another SEED moves the modules (as
  * ASLR does) and changes which stack a block has, not what a stack is.
+ * With SNAPSHOT, a number, it is a dump of hsnap's, and that number of a series: one process, every half
+ * hour, and other blocks each time.
  */
 #include <inttypes.h>
 #include <stdbool.h>
@@ -16,13 +19,17 @@
 #include <string.h>
 
 #define MODULES 24
+#define MINUTES 30 /* between two snapshots */
 #define MODULE_BYTES UINT64_C(0x200000)
 
 struct gen {
 	uint64_t blocks, stacks, depth, seed;
-	enum layout { FULL, FIRST, LAST } layout;
+	enum layout { FULL, FIRST, LAST, SUMS } layout;
+	bool is_ours; /* it has notes */
+	uint64_t snapshot;
 	uint64_t state; /* of the random numbers */
 	bool *given;
+	uint64_t *counts; /* of blocks, by stack */
 	uint64_t requested_bytes, overhead_bytes;
 };
 
@@ -42,8 +49,22 @@ static uint64_t module_base(const struct gen *gen, uint64_t module)
 	return UINT64_C(0x7FF800000000) + slide + module * (MODULE_BYTES + 0x10000);
 }
 
+static void write_notes(const struct gen *gen)
+{
+	uint64_t minutes = (gen->snapshot + 1) * MINUTES;
+
+	printf("// hsnap: dump format=1 tool=made time=2026-11-%02" PRIu64 "T%02" PRIu64
+	       ":%02" PRIu64 ":00.000Z\r\n",
+		1 + minutes / 60 / 24, minutes / 60 % 24, minutes % 60);
+	printf("// hsnap: process id=4711 start=2026-11-01T00:00:00.000Z bits=64 "
+	       "image=C:\\made\\made.exe\r\n// hsnap: stacks source=tracer\r\n%s",
+		gen->layout == SUMS ? "// hsnap: sums by=stack\r\n" : "");
+}
+
 static void write_head(const struct gen *gen)
 {
+	if (gen->is_ours)
+		write_notes(gen);
 	printf("// \r\n// Loaded modules: \r\n//     Base Size Module\r\n");
 	for (uint64_t i = 0; i < MODULES; i++)
 		printf("//    %16" PRIX64 " %8" PRIX64 " C:\\made up\\module%02" PRIu64 ".dll\r\n",
@@ -77,11 +98,20 @@ static uint64_t pick_stack(struct gen *gen)
 	return (uint64_t)(spread * spread * spread * (double)gen->stacks);
 }
 
+static uint64_t requested_of(uint64_t stack)
+{
+	return 16 + mix(stack) % 4096;
+}
+
+static uint64_t overhead_of(uint64_t stack)
+{
+	return 16 + (16 - requested_of(stack) % 16) % 16;
+}
+
 static void write_block(struct gen *gen, uint64_t index, uint64_t stack, bool with_stack)
 {
-	uint64_t requested = 16 + mix(stack) % 4096, overhead;
+	uint64_t requested = requested_of(stack), overhead = overhead_of(stack);
 
-	overhead = 16 + (16 - requested % 16) % 16;
 	printf("%s%" PRIX64 " bytes + %" PRIX64 " at %" PRIX64 " by BackTrace%" PRIX32 "\r\n",
 		with_stack ? "\r\n" : "", requested, overhead,
 		UINT64_C(0x20600000000) + index * 0x40, (uint32_t)(mix(stack) | 7));
@@ -104,35 +134,91 @@ static void write_blocks(struct gen *gen)
 		write_block(gen, gen->blocks + i, i, true);
 }
 
+static void write_sum(struct gen *gen, uint64_t stack)
+{
+	uint64_t requested = requested_of(stack), overhead = overhead_of(stack);
+	uint64_t count = gen->counts[stack];
+
+	printf("\r\n%" PRIX64 " bytes in 0x%" PRIX64 " allocations (@ 0x%" PRIX64 " + 0x%" PRIX64
+	       ") by: BackTrace%" PRIX32 "\r\n",
+		count * requested, count, requested, overhead, (uint32_t)(mix(stack) | 7));
+	write_stack(gen, stack);
+	gen->requested_bytes += count * requested;
+	gen->overhead_bytes += count * overhead;
+}
+
+static void write_sums(struct gen *gen)
+{
+	for (uint64_t i = 0; i < gen->stacks; i++)
+		gen->counts[i] = 1;
+	for (uint64_t i = 0; i < gen->blocks; i++)
+		gen->counts[pick_stack(gen)]++;
+	for (uint64_t i = 0; i < gen->stacks; i++)
+		write_sum(gen, i);
+}
+
 static enum layout layout_of(const char *name)
 {
-	return !strcmp(name, "full") ? FULL : !strcmp(name, "last") ? LAST : FIRST;
+	static const char *const names[] = {
+		[FULL] = "full", [FIRST] = "first", [LAST] = "last", [SUMS] = "sums"};
+	enum layout layout = FIRST;
+
+	for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++) {
+		if (!strcmp(name, names[i]))
+			layout = (enum layout)i;
+	}
+	return layout;
+}
+
+/* Whether the arguments make sense and there is room. */
+static bool begin(struct gen *gen, int argc, char **argv)
+{
+	if (argc != 6 && argc != 7)
+		return false;
+	gen->blocks = strtoull(argv[1], NULL, 10);
+	gen->stacks = strtoull(argv[2], NULL, 10);
+	gen->depth = strtoull(argv[3], NULL, 10);
+	gen->layout = layout_of(argv[4]);
+	gen->seed = strtoull(argv[5], NULL, 10);
+	gen->is_ours = argc == 7;
+	gen->snapshot = gen->is_ours ? strtoull(argv[6], NULL, 10) : 0;
+	gen->state = mix(gen->seed + (gen->snapshot << 32));
+	gen->given = calloc(gen->stacks + 1, sizeof(*gen->given));
+	gen->counts = calloc(gen->stacks + 1, sizeof(*gen->counts));
+	return gen->stacks && gen->depth && gen->given && gen->counts;
+}
+
+static void finish(struct gen *gen)
+{
+	bool has_more = gen->layout == LAST || gen->layout == SUMS;
+	uint64_t blocks = gen->blocks + (has_more ? gen->stacks : 0);
+
+	printf("\r\n*- - - - - - - - - - End of data for heap @ 1E0000 - - - - - - - - - -\r\n");
+	if (gen->is_ours)
+		printf("\r\n// hsnap: end blocks=%" PRIu64 " requested=%" PRIu64
+		       " overhead=%" PRIu64 "\r\n",
+			blocks, gen->requested_bytes, gen->overhead_bytes);
+	fprintf(stderr, "blocks=%" PRIu64 " requested=%" PRIu64 " overhead=%" PRIu64 "\n", blocks,
+		gen->requested_bytes, gen->overhead_bytes);
 }
 
 int main(int argc, char **argv)
 {
 	struct gen gen = {0};
+	bool is_good = begin(&gen, argc, argv);
 
-	if (argc == 6) {
-		gen.blocks = strtoull(argv[1], NULL, 10);
-		gen.stacks = strtoull(argv[2], NULL, 10);
-		gen.depth = strtoull(argv[3], NULL, 10);
-		gen.layout = layout_of(argv[4]);
-		gen.state = gen.seed = strtoull(argv[5], NULL, 10);
-		gen.given = calloc(gen.stacks + 1, sizeof(*gen.given));
+	if (is_good) {
+		write_head(&gen);
+		if (gen.layout == SUMS)
+			write_sums(&gen);
+		else
+			write_blocks(&gen);
+		finish(&gen);
+	} else {
+		fprintf(stderr, "usage: gen_dump BLOCKS STACKS DEPTH full|first|last|sums SEED "
+				"[SNAPSHOT]\n");
 	}
-	if (!gen.stacks || !gen.depth || !gen.given) {
-		fprintf(stderr, "usage: gen_dump BLOCKS STACKS DEPTH full|first|last SEED\n");
-		free(gen.given);
-		return 2;
-	}
-	gen.state = mix(gen.state);
-	write_head(&gen);
-	write_blocks(&gen);
-	printf("\r\n*- - - - - - - - - - End of data for heap @ 1E0000 - - - - - - - - - -\r\n");
-	fprintf(stderr, "blocks=%" PRIu64 " requested=%" PRIu64 " overhead=%" PRIu64 "\n",
-		gen.blocks + (gen.layout == LAST ? gen.stacks : 0), gen.requested_bytes,
-		gen.overhead_bytes);
 	free(gen.given);
-	return fflush(stdout) || ferror(stdout) ? 2 : 0;
+	free(gen.counts);
+	return !is_good || fflush(stdout) || ferror(stdout) ? 2 : 0;
 }
