@@ -1,5 +1,6 @@
 /*
- * The stacks of many dumps, each kept once: dumps of one process have most of theirs in common.
+ * The stacks of many dumps, each kept once, and their modules: dumps of one process have most of theirs in
+ * common.
  *
  * What several dumps hold takes memory for what is different in them: for each stack its frames and
  * its id, however many dumps have it. Beside that a dump has 4 bytes for each of its stacks and 40
@@ -20,5 +21,9 @@ void stack_store_free(struct stack_store *store); /* NULL is nothing */
 /* Has the store hold the stacks of sums, which was just read and must not outlive it, and gives back what
  * only reading needed. From any thread. 0 or -ERR_NOMEM, then sums can only be released. */
 int stack_store_take(struct stack_store *store, struct sums *sums);
+
+/* A text that lives as long as the store, the same one for equal texts; NULL: out of memory. From any
+ * thread. */
+const char *stack_store_text(struct stack_store *store, const char *text);
 
 #endif
