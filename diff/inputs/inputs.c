@@ -69,7 +69,7 @@ int inputs_read(struct inputs *inputs, const struct options *options, FILE *say,
 	int rc;
 
 	*inputs = (struct inputs){0};
-	rc = file_list_make(&files, options->paths, options->path_count, err);
+	rc = file_list_make(&files, options->paths.items, options->paths.count, err);
 	if (!rc && are_few(&files, options))
 		rc = inputs_read_few(inputs, options, &files, say, err);
 	else if (!rc)
