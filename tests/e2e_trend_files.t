@@ -435,15 +435,20 @@ subtest 'what many dumps lack is said once of a series' => sub {
 # man/hdiff.1 says what a thousand dumps may take beside a few.
 subtest 'many small dumps take what the manual says' => sub {
 	plan skip_all => 'getrusage() has another number here' if `uname -sm` ne "Linux x86_64\n";
-	my ($few, $many) = map {
+	my ($few, $many, $processes) = map {
 		my $dir = fresh_dir();
-		series($dir, [map { T0 + 60_000 * $_ } 1 .. $_], { map { my $k = $_; $k => [1 .. 1000] } 'a' .. 'e' }, name => 'd%03d.txt');
+		my ($count, $is_one) = @$_;
+		for my $i (1 .. $count) {
+			my @how = $is_one ? () : (pid => $i, start => START + 1000 * $i);
+			spew(sprintf("$dir/d%04d.txt", $i), series_dump(T0 + 60_000 * $i, { map { $_ => $i } 'a' .. 'e' }, @how));
+		}
 		my $result = run(['perl', '-e', 'system(@ARGV) && exit 1; syscall(98, -1, $_ = "\0" x 144); print((unpack "q18", $_)[4])',
 			"$root/build/linux/hdiff", "--no-symbols", "-f", "$dir/out.csv", '-o', 'csv', "$dir/d*.txt"]);
-		is("$result->{status}$result->{err}", "0", "$_ dumps");
+		is("$result->{status}$result->{err}", "0", "$count dumps");
 		$result->{out};
-	} 3, 1000;
+	} [3, 1], [1000, 1], [1000, 0];
 	cmp_ok($many - $few, '<', 1000 * (6 + 5 * (45 + 300) / 1000), 'KB for 1000 dumps of five stacks and names');
+	cmp_ok($processes - $few, '<', 1000 * 16, 'KB for as many of as many processes');
 };
 
 subtest 'hdiff.exe does the same with the paths of Windows' => sub {
