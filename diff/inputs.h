@@ -3,7 +3,7 @@
  *
  * One or two files by name are compared as they are given. More, or those of folders and patterns
  * (diff/inputs/file_list.h), are put in the order of their own times and, when there are more than two
- * of them or something is asked for that only a trend has, split into series, one for each process. Of
+ * of them, or they are of two processes, or something is asked for that only a trend has, split into series, one for each process. Of
  * many, what is no dump or damaged is left out.
  *
  * What a file lacks is said, a line for each thing. A file given by name that is cut short is used as
@@ -40,7 +40,15 @@ struct inputs {
 	struct series *series; /* at least one, when all was well */
 	size_t series_count;
 	bool is_partial;
+	bool is_found_alone; /* it is a single dump, and nobody gave its name */
+	const char *
+		*left_out; /* paths of files that are not used, but those that were given twice */
+	size_t left_out_count, left_out_cap;
+	struct arena paths; /* what these are in */
 };
+
+/* Remembers that a file is left out. 0 or -ERR_NOMEM. */
+int inputs_leave_out(struct inputs *inputs, const char *path);
 
 /* Reads what the options name and compares it. Release input in any case. 0 or an error; -ERR_USAGE
  * also when a printed comparison is not alone. */

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "core/buf.h"
+#include "core/folder.h"
 #include "core/os.h"
 #include "core/out.h"
 #include "core/table.h"
@@ -179,11 +180,15 @@ static struct report_style style_of(const struct options *options)
 	return style;
 }
 
-static int write_report(
-	const struct options *options, const struct shown *shown, size_t count, struct err *err)
+static int write_report(const struct options *options, const struct inputs *inputs,
+	const struct shown *shown, size_t count, struct err *err)
 {
 	const struct view **views = calloc(count, sizeof(const struct view *));
-	struct report report = {.views = views, .view_count = count, .style = style_of(options)};
+	struct report report = {.views = views,
+		.view_count = count,
+		.style = style_of(options),
+		.left_out = inputs->left_out,
+		.left_out_count = inputs->left_out_count};
 	struct out out;
 	int rc;
 
@@ -272,10 +277,11 @@ static int report(struct run *run, const struct inputs *inputs, struct err *err)
 			 err_set(err, ERR_NOMEM, NULL, NULL);
 
 	run->series_count = inputs->series_count;
+	run->limits.is_found_alone = inputs->is_found_alone;
 	for (; !rc && count < inputs->series_count; count++)
 		rc = show(run, &shown[count], &inputs->series[count].comparison, err);
 	if (!rc)
-		rc = write_report(&run->options, shown, count, err);
+		rc = write_report(&run->options, inputs, shown, count, err);
 	if (!rc)
 		rc = say_rest(run, shown, count, err);
 	for (size_t i = 0; i < count; i++) {
@@ -323,13 +329,33 @@ static int check_inputs(const char *output, const char *const *paths, size_t cou
 	return 0;
 }
 
+static int stop(void *ctx, const struct folder_entry *entry)
+{
+	(void)ctx;
+	(void)entry;
+	return 1;
+}
+
+static int check_no_folder(const char *output, struct err *err)
+{
+	struct err none;
+
+	if (!output || !*output || !strcmp(output, "-") || os_is_special(output) ||
+		folder_each(output, FOLDER_NAMES, stop, NULL, &none) < 0)
+		return 0;
+	return err_set(err, ERR_USAGE, output, "it is a folder; name a file");
+}
+
 /* The report must not take the place of what it is made from. */
 static int check_output(const struct options *options, struct err *err)
 {
 	const struct option_list *strip = &options->strip_files,
 				 *suppress = &options->suppress_files;
-	int rc = check_inputs(options->output, options->paths.items, options->paths.count, "dumps", err);
+	int rc = check_no_folder(options->output, err);
 
+	if (!rc)
+		rc = check_inputs(
+			options->output, options->paths.items, options->paths.count, "dumps", err);
 	if (!rc)
 		rc = check_inputs(options->output, strip->items, strip->count, "lists", err);
 	return rc ? rc :

@@ -1,6 +1,7 @@
 #include "diff/ask/group_trends.h"
 
 #include "diff/match/judges.h"
+#include "diff/match/series_ends.h"
 
 static int add_series(struct view *view, struct census **to, const struct row *row)
 {
@@ -24,19 +25,23 @@ int group_add_series(struct view *view, struct view_group_row *group, const stru
 }
 
 /* What is in no group's self at all does not move. */
-static void judge(struct trend_judge *judge, const struct census *of, struct trend *trend)
+static void judge(
+	struct trend_judge *judge, bool is_short, const struct census *of, struct trend *trend)
 {
-	*trend = (struct trend){.verdict = TREND_STEADY};
+	*trend = (struct trend){.verdict = is_short ? TREND_TOO_FEW : TREND_STEADY};
 	if (of)
 		trend_judge(judge, of, trend);
 }
 
 static void judge_group(void *ctx, size_t index, struct trend_judge *by)
 {
-	struct view_group_row *group = &((struct view *)ctx)->groups[index];
+	const struct view *view = ctx;
+	struct view_group_row *group = &view->groups[index];
 
-	judge(by, group->self_of, &group->self_trend);
-	judge(by, group->total_of, &group->total_trend);
+	bool is_short = axis_longest(view->comparison->axis) < AXIS_TREND_MIN;
+
+	judge(by, is_short, group->self_of, &group->self_trend);
+	judge(by, is_short, group->total_of, &group->total_trend);
 }
 
 int groups_judge(struct view *view)

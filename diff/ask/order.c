@@ -10,6 +10,7 @@ struct sorted {
 	uint64_t key; /* the largest first */
 	uint64_t trend[TREND_KEYS];
 	const char *name; /* from A to Z; NULL last */
+	uint64_t alike[TREND_KEYS]; /* what decides when all that is alike: a trend's default */
 	uint32_t row;
 };
 
@@ -26,6 +27,8 @@ static int by_key(const void *a, const void *b)
 		order = strcmp(x->name, y->name);
 	else if (x->name || y->name)
 		order = x->name ? -1 : 1;
+	if (!order)
+		order = trend_keys_order(x->alike, y->alike);
 	return order ? order : x->row < y->row ? -1 : x->row > y->row;
 }
 
@@ -75,6 +78,9 @@ int view_sort_rows(struct view *view, enum view_sort sort)
 		sorted[i].row = view->rows[i];
 		sorted[i].key = sort_key(view->comparison, view->rows[i], sort);
 		trend_keys(&view->comparison->rows[view->rows[i]].trend, sort, sorted[i].trend);
+		if (view->comparison->axis)
+			trend_keys(&view->comparison->rows[view->rows[i]].trend, SORT_VERDICT,
+				sorted[i].alike);
 		if (sort == SORT_NAME)
 			rc = sort_name(view, view->rows[i], &frames, &name, &sorted[i].name);
 	}

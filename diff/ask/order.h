@@ -4,7 +4,7 @@
 
 #include "diff/ask/view.h"
 
-/* Sorts the rows; those alike stay in the comparison's order. By name they must have theirs. 0 or
+/* Sorts the rows; those alike stay in the order of the default. By name they must have theirs. 0 or
  * -ERR_NOMEM. */
 int view_sort_rows(struct view *view, enum view_sort sort);
 

@@ -26,11 +26,14 @@ void trend_keys(const struct trend *trend, enum view_sort sort, uint64_t keys[TR
 	memset(keys, 0, TREND_KEYS * sizeof(*keys));
 	if (sort != SORT_VERDICT && sort != SORT_SLOPE)
 		return;
-	if (sort == SORT_VERDICT) {
+	if (sort == SORT_VERDICT)
 		*key++ = TREND_VERDICTS - trend->verdict;
+	if (sort == SORT_VERDICT && trend->verdict != TREND_TOO_FEW)
 		*key++ = key_of_double(trend->low_bytes_per_hour);
+	if (sort == SORT_SLOPE || trend->verdict != TREND_TOO_FEW) {
+		*key++ = key_of_double(trend->bytes_per_hour);
+		*key++ = key_of_double(trend->blocks_per_hour);
 	}
-	*key++ = key_of_double(trend->bytes_per_hour);
 	*key++ = key_of_signed(trend->net_bytes);
 	*key = key_of_signed(trend->net_blocks);
 }

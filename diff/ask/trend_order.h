@@ -8,10 +8,11 @@
 #include "diff/trend/trend.h"
 
 /* Keys of a trend, the first that differs decides, and the larger one comes first. */
-#define TREND_KEYS 5
+#define TREND_KEYS 6
 
-/* Of SORT_VERDICT: the verdict, what it grows by at least, what it grows by, net growth in bytes and
- * in blocks. Of SORT_SLOPE: what it grows by, then the net growth; all the same of any other sort. */
+/* Of SORT_VERDICT: the verdict, what it grows by at least, what it grows by in bytes and in blocks, net
+ * growth in bytes and in blocks; of too few snapshots the net growth alone. Of SORT_SLOPE: what it grows by,
+ * then the net growth; all the same of any other sort. */
 void trend_keys(const struct trend *trend, enum view_sort sort, uint64_t keys[TREND_KEYS]);
 
 /* As qsort() wants it. */

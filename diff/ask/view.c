@@ -132,7 +132,8 @@ int view_ask(struct view *view, struct naming *naming, const struct view_request
 	struct err *err)
 {
 	enum view_sort sort = view_sort_of(view, request->sort);
-	bool by_number = sort != SORT_BYTES && sort != SORT_NAME;
+	bool is_so = sort == SORT_BYTES && !view->comparison->axis;
+	bool by_number = !is_so && sort != SORT_NAME;
 	size_t count;
 	int rc;
 

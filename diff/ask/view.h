@@ -61,7 +61,8 @@ struct view_group_row {
 	struct change self; /* stacks whose innermost frame is in the group: pprof's flat */
 	struct change total; /* stacks with any frame in it: pprof's cum */
 	/* Of a trend: the same at each snapshot, and what that says. self_of is NULL when there is
-	 * no such stack; self_trend then is steady. */
+	 * no such stack; self_trend then is steady, if there are
+	 * snapshots enough for that. */
 	struct census *self_of, *total_of;
 	struct trend self_trend, total_trend;
 };

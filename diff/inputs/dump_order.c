@@ -96,7 +96,10 @@ static int by_process(const void *a, const void *b)
 static int by_time(const void *a, const void *b)
 {
 	const struct timed_dump *x = a, *y = b;
-	int order = x->is_timeless ? 0 : order_of(x->dump->time_ms, y->dump->time_ms);
+	int order = order_of(x->use != USE_IT, y->use != USE_IT);
+
+	if (!order && !x->is_timeless)
+		order = order_of(x->dump->time_ms, y->dump->time_ms);
 
 	return order ? order : order_of((int64_t)x->number, (int64_t)y->number);
 }
@@ -129,19 +132,32 @@ bool dump_same_snapshot(const struct sums *a, const struct sums *b)
 	return dump_same_process(a, b) && is_twin(a, b);
 }
 
+/* There is no order among dumps that tell their time and dumps that do not: the more are kept. */
+static void leave_mixed(struct run_of *run)
+{
+	size_t timed = 0;
+	bool is_timeless;
+
+	for (size_t i = 0; i < run->count; i++)
+		timed += run->first[i].dump->time_ms != 0;
+	is_timeless = timed < run->count - timed;
+	for (size_t i = 0; i < run->count; i++) {
+		bool lacks_time = !run->first[i].dump->time_ms;
+
+		run->first[i].is_timeless = is_timeless;
+		if (lacks_time != is_timeless)
+			run->first[i].use = lacks_time ? USE_LACKS_TIME : USE_HAS_TIME;
+	}
+}
+
 /* Orders the snapshots of one process and marks its doubles. Of two the one that is whole is kept. */
 static void process_settle(struct run_of *run)
 {
 	struct timed_dump *all = run->first, *kept = all;
 
-	for (size_t i = 0; i < run->count; i++) {
-		if (!all[i].dump->time_ms)
-			all[0].is_timeless = true;
-	}
-	for (size_t i = 1; i < run->count; i++)
-		all[i].is_timeless = all[0].is_timeless;
+	leave_mixed(run);
 	qsort(all, run->count, sizeof(*all), by_time);
-	for (size_t i = 1; i < run->count; i++) {
+	for (size_t i = 1; i < run->count && all[i].use == USE_IT; i++) {
 		struct timed_dump *out = &all[i];
 
 		if (!is_twin(kept->dump, out->dump)) {

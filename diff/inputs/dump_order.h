@@ -3,8 +3,8 @@
  *
  * A process is its pid, the second in which it started, and its image: a pid that was used again is
  * another process. Where a dump does not tell one of these, it is of one process with those that do not
- * tell it either. Snapshots of a process are in the order of their own times; where one of them tells no
- * time, all of them are in the order in which they were given.
+ * tell it either. Snapshots of a process are in the order of their own times; where none of them tells a
+ * time, all of them are in the order in which they were given. Where but some do, the fewer are left out.
  */
 #ifndef DIFF_DUMP_ORDER_H
 #define DIFF_DUMP_ORDER_H
@@ -24,13 +24,17 @@ enum dump_use {
 	USE_WARM_UP,
 	USE_OUTSIDE, /* of what --since and --until say */
 	USE_TIMELESS, /* and one of these is given */
+	/* Some dumps of its process tell their time and some do not, and it is of the fewer, or when there
+	 * are as many, of those that do not. */
+	USE_LACKS_TIME,
+	USE_HAS_TIME,
 };
 
 struct timed_dump {
 	const struct sums *dump;
 	size_t number; /* its place among those given */
 	size_t process; /* from 0, the first to begin first */
-	bool is_timeless; /* the process has snapshots without a time */
+	bool is_timeless; /* those of the process that are used have no time */
 	enum dump_use use;
 	size_t twin; /* USE_DOUBLE: the number of the one that is kept */
 };

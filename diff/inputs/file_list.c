@@ -7,6 +7,7 @@
 #include "core/folder.h"
 #include "core/os.h"
 #include "diff/inputs/file_glob.h"
+#include "diff/inputs/natural_order.h"
 
 static int add(struct file_list *list, const char *path, bool is_found, struct err *err)
 {
@@ -81,12 +82,21 @@ static bool is_no_name(const char *name, const char *pattern)
 	return *name == '.' && !pattern;
 }
 
+static int by_name(const void *a, const void *b)
+{
+	const struct folder_entry *x = a, *y = b;
+
+	return natural_order(x->name, y->name);
+}
+
 /* The files in a folder that are as the pattern says; NULL: all. */
-static int add_entries(struct file_list *list, const struct folder_list *of, const char *folder,
+static int add_entries(struct file_list *list, struct folder_list *of, const char *folder,
 	const char *pattern, struct err *err)
 {
 	int rc = 0;
 
+	if (of->count)
+		qsort(of->entries, of->count, sizeof(*of->entries), by_name);
 	for (size_t i = 0; !rc && i < of->count; i++) {
 		const struct folder_entry *entry = &of->entries[i];
 

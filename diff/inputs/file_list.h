@@ -27,7 +27,8 @@ struct file_item {
 };
 
 struct file_list {
-	struct file_item *items; /* in the order of the arguments, and of the names in a folder */
+	struct file_item *
+		items; /* in the order of the arguments, and in a folder in that of the names: natural_order.h */
 	size_t count, cap;
 	bool has_found; /* an argument was a folder or a pattern */
 	struct arena arena; /* paths that were found */

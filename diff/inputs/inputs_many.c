@@ -25,6 +25,8 @@ static int leave_out(
 	struct inputs *inputs, const struct read_file *file, FILE *say, const struct err *why)
 {
 	inputs->is_partial |= !file->item->is_found;
+	if (inputs_leave_out(inputs, file->item->path))
+		return -ERR_NOMEM;
 	return say_damaged(say, file->item->path, why);
 }
 
@@ -85,6 +87,21 @@ static int settle(struct inputs *inputs, struct read_file *read, size_t number,
 	return rc ? err_set(err, ERR_NOMEM, NULL, NULL) : 0;
 }
 
+/* Why there is nothing left. */
+static int say_none(const struct read_file *read, const struct options *options,
+	const struct file_list *files, struct err *err)
+{
+	bool is_damaged = false;
+
+	for (size_t i = 0; i < files->count; i++)
+		is_damaged |= read[i].rc == -ERR_CUT || read[i].sums.skip_count;
+	return err_set(err, is_damaged ? ERR_CUT : ERR_NOT_DUMP, options->paths.items[0],
+		!files->count ? "there is no file in the folder" :
+		is_damaged    ? "none of %zu files is whole" :
+				"none of %zu files is one that can be used",
+		files->count);
+}
+
 static int read_all(struct inputs *inputs, struct read_file *read, const struct options *options,
 	const struct file_list *files, FILE *say, struct err *err)
 {
@@ -94,10 +111,7 @@ static int read_all(struct inputs *inputs, struct read_file *read, const struct 
 	for (size_t i = 0; !rc && i < files->count; i++)
 		rc = settle(inputs, read, i, options, say, err);
 	if (!rc && !inputs->dump_count)
-		rc = err_set(err, ERR_NOT_DUMP, options->paths.items[0],
-			files->count ? "none of %zu files is one that can be used" :
-				       "there is no file in the folder",
-			files->count);
+		rc = say_none(read, options, files, err);
 	return rc;
 }
 
@@ -118,11 +132,16 @@ static bool is_trend(
 {
 	const struct sums *dumps = inputs->dumps;
 
-	if (options_ask_trend(options) || (files->count > 2 && !files->has_found))
+	bool is_asked =
+		options_ask_trend(options) || (files->has_found && options_of_trend(options));
+
+	if (is_asked || (files->count > 2 && !files->has_found))
 		return true;
 	if (inputs->dump_count == 1)
 		return count_meant(files, options) > 1;
-	return inputs->dump_count > 2 || dump_same_snapshot(&dumps[0], &dumps[1]);
+	if (inputs->dump_count > 2 || dump_same_snapshot(&dumps[0], &dumps[1]))
+		return true;
+	return files->has_found && !dump_same_process(&dumps[0], &dumps[1]);
 }
 
 int inputs_read_many(struct inputs *inputs, const struct options *options,

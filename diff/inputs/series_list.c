@@ -54,15 +54,31 @@ static int list_pair(struct inputs *inputs, FILE *say)
 
 /* ---------------------------------------------------------------- what is not used */
 
+/* NULL: nothing is to be said. */
+static const char *why_unused(const struct timed_dump *dump)
+{
+	switch (dump->use) {
+	case USE_TIMELESS: return "it tells no time, and --since and --until go by it";
+	case USE_LACKS_TIME: return "it tells no time, and others of its process do";
+	case USE_HAS_TIME: return "it tells a time, and most others of its process do not";
+	case USE_IT:
+	case USE_DOUBLE:
+	case USE_WARM_UP:
+	case USE_OUTSIDE: break;
+	}
+	return NULL;
+}
+
 static int say_unused(const struct lister *lister, const struct timed_dump *dump)
 {
 	char why[700];
 
-	if (dump->use == USE_TIMELESS)
-		return say_left_out(lister->say, dump->dump->path,
-			"it tells no time, and --since and --until go by it");
-	if (dump->use != USE_DOUBLE)
+	if (dump->use != USE_DOUBLE && !why_unused(dump))
 		return 0;
+	if (inputs_leave_out(lister->inputs, dump->dump->path))
+		return -ERR_NOMEM;
+	if (dump->use != USE_DOUBLE)
+		return say_left_out(lister->say, dump->dump->path, why_unused(dump));
 	snprintf(why, sizeof(why), "it is the same snapshot as %.600s",
 		lister->inputs->dumps[dump->twin].path);
 	return say_left_out(lister->say, dump->dump->path, why);
@@ -173,6 +189,24 @@ static bool is_wanted(const struct lister *lister, size_t number)
 	return !lister->options->series || lister->options->series == number + 1;
 }
 
+/* Says that the order of some is not told by their times. */
+static int say_ties(const struct lister *lister, const struct series *series, const char *path)
+{
+	const struct trend_axis *axis = &series->axis;
+	size_t count = 0;
+	char words[200];
+
+	for (size_t i = 1; i < axis->count; i++)
+		count += !axis_begins(axis, i) && axis->times_ms[i] == axis->times_ms[i - 1];
+	if (!count)
+		return 0;
+	snprintf(words, sizeof(words),
+		"%zu dumps of its series tell the same time as the one before them: these are in "
+		"the order in which they were given, or of their names",
+		count);
+	return say_warning(lister->say, path, "", words);
+}
+
 /* Says why there are no rates, where that is so. Growth within no time at all is none per hour, whatever it
  * is. */
 static int check_times(const struct lister *lister, struct series *series, const char *path)
@@ -185,10 +219,12 @@ static int check_times(const struct lister *lister, struct series *series, const
 	if (axis_longest(axis) < 2 && (axis->times_ms || axis->count < 2))
 		return 0;
 	if (axis_time_passes(axis))
-		return 0;
+		return say_ties(lister, series, path);
 	axis->times_ms = NULL;
 	snprintf(words, sizeof(words),
-		"%s: they are in the order in which they were given, and there are no rates", why);
+		"%s: they are in the order in which they were given, or of their names, and "
+		"there are no rates",
+		why);
 	return say_warning(lister->say, path, "", words);
 }
 

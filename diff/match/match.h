@@ -90,6 +90,9 @@ struct comparison {
 	struct census old_total, new_total;
 	bool hides_reserved; /* there is some, in no total and in no row: */
 	struct change reserved;
+	uint64_t reserved_most; /* bytes in any dump of a trend */
+	const char
+		*image; /* of a trend over several processes: whose they are; or NULL. Borrowed. */
 	/* Of a comparison that was read. Its rows do not tell their overhead, and without a total
 	 * line in the file nothing does: has_overhead false. */
 	const char *read_from;

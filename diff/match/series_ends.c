@@ -107,3 +107,15 @@ struct census series_swing(const struct trend_axis *axis, const struct census *o
 	}
 	return swing;
 }
+
+bool series_by_blocks(const struct trend_axis *axis, const struct census *of)
+{
+	bool differs = false;
+
+	for (size_t i = 1; of && i < axis->count; i++) {
+		if (of[i].requested_bytes != of[0].requested_bytes)
+			return false;
+		differs |= of[i].block_count != of[0].block_count;
+	}
+	return differs;
+}

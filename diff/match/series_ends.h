@@ -15,8 +15,8 @@
 bool axis_begins(const struct trend_axis *axis, size_t snapshot);
 bool axis_ends(const struct trend_axis *axis, size_t snapshot);
 
-/* Of one part there must be so many snapshots for a trend: two are no more than a difference. */
-#define AXIS_TREND_MIN 3
+/* What is said of a trend must have so many snapshots of one part. */
+#define AXIS_TREND_MIN TREND_LEAST
 
 /* How many snapshots the longest part has. */
 size_t axis_longest(const struct trend_axis *axis);
@@ -36,5 +36,9 @@ struct census series_last(const struct trend_axis *axis, const struct census *of
 /* How far apart the lowest and the highest number of one part are, of the part where that is most;
  * each kind of number by itself. Overhead is not looked at. */
 struct census series_swing(const struct trend_axis *axis, const struct census *of);
+
+/* Whether a series is judged by its blocks: its bytes are always the same, and its blocks are not. of is
+ * NULL: it has neither. */
+bool series_by_blocks(const struct trend_axis *axis, const struct census *of);
 
 #endif

@@ -21,6 +21,9 @@ struct report {
 	const struct view *const *views;
 	size_t view_count; /* at least 1 */
 	struct report_style style;
+	const char *const
+		*left_out; /* paths of files that were found or given, and are in no view */
+	size_t left_out_count;
 };
 
 /* Whether it is one of a trend: then each view has its series. */

@@ -103,6 +103,8 @@ static void put_snapshot(struct json_series *series, size_t i)
 	json_dump_time(json, dump);
 	json_census(
 		json, "selected", &series->view->series[i], selected_has_overhead(series->view));
+	if (series->comparison->hides_reserved)
+		json_census(json, "reserved", &dump->reserved, true);
 	json_dump_state(json, dump);
 	json_close(json, '}');
 }
@@ -209,6 +211,16 @@ static void put_series(struct json *json, const struct report *report, size_t i)
 	json_close(json, '}');
 }
 
+static void put_left_out(struct json *json, const struct report *report)
+{
+	json_line(json);
+	json_number(json, "left_out_file_count", report->left_out_count);
+	json_open(json, "left_out_files", '[');
+	for (size_t i = 0; i < report->left_out_count; i++)
+		json_text(json, NULL, report->left_out[i]);
+	json_close(json, ']');
+}
+
 void report_json_trend(struct out *out, const struct report *report)
 {
 	struct json json;
@@ -219,6 +231,7 @@ void report_json_trend(struct out *out, const struct report *report)
 	json_line(&json);
 	json_text(&json, "tool", "hdiff " HSNAP_VERSION);
 	json_asked(&json, report->views[0]);
+	put_left_out(&json, report);
 	json_line(&json);
 	json_number(&json, "series_count", report->views[0]->series_count);
 	json_line(&json);

@@ -162,9 +162,11 @@ static void put_rows(struct text_report *report)
 	frames_release(&frames);
 }
 
-static void put_view(struct out *out, const struct view *view, const struct report_style *style)
+static void put_view(struct out *out, const struct view *view, const struct report *asked)
 {
+	const struct report_style *style = &asked->style;
 	struct text_report report = {.out = out,
+		.asked = asked,
 		.comparison = view->comparison,
 		.view = view,
 		.base = style->hex ? 16 : 10,
@@ -187,6 +189,6 @@ void report_text(struct out *out, const struct report *report)
 	for (size_t i = 0; i < report->view_count && !out->err.code; i++) {
 		if (i)
 			out_text(out, "\n\n");
-		put_view(out, report->views[i], &report->style);
+		put_view(out, report->views[i], report);
 	}
 }

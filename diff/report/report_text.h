@@ -8,6 +8,7 @@ struct text_report {
 	struct out *out;
 	const struct comparison *comparison;
 	const struct view *view;
+	const struct report *asked;
 	unsigned base; /* of numbers: 10 or 16 */
 	unsigned delta_width, sum_width, count_width;
 	struct spark spark; /* of a trend */

@@ -100,6 +100,21 @@ static void put_dumps(struct out *out, const struct comparison *comparison)
 	put_all_warnings(out, comparison);
 }
 
+/* Files whose numbers are nowhere. */
+static void put_left_out(struct out *out, const struct report *asked)
+{
+	if (!asked->left_out_count)
+		return;
+	out_printf(out, "// files that were left out: %zu:", asked->left_out_count);
+	for (size_t i = 0; i < asked->left_out_count && i < WARNINGS_MAX; i++) {
+		out_text(out, i ? ", " : " ");
+		out_harmless(out, asked->left_out[i]);
+	}
+	if (asked->left_out_count > WARNINGS_MAX)
+		out_printf(out, " and %zu more", asked->left_out_count - WARNINGS_MAX);
+	out_text(out, "\n");
+}
+
 /* What is no memory, and in none of the sums. */
 static void put_reserved(struct text_report *report)
 {
@@ -115,7 +130,13 @@ static void put_reserved(struct text_report *report)
 	out_number(report->out, reserved->new.requested_bytes, report->base, 0);
 	out_text(report->out, " - ");
 	out_number(report->out, reserved->old.requested_bytes, report->base, 0);
-	out_text(report->out, "); --heap reserved shows by whom\n");
+	out_char(report->out, ')');
+	if (report->comparison->axis) {
+		out_text(report->out, ", ");
+		out_number(report->out, report->comparison->reserved_most, report->base, 0);
+		out_text(report->out, " at most");
+	}
+	out_text(report->out, "; --heap reserved shows by whom\n");
 }
 
 static void put_read(struct out *out, const struct comparison *comparison)
@@ -156,9 +177,10 @@ static bool largest_come_first(const struct view *view)
 static void put_order(struct text_report *report)
 {
 	const struct view *view = report->view;
+	bool is_judged = view->trend.verdict != TREND_TOO_FEW;
 	const char *first = NULL;
 
-	if (view->sort == SORT_VERDICT)
+	if (view->sort == SORT_VERDICT && is_judged)
 		first = "The least doubtful leak";
 	else if (view->sort == SORT_SLOPE)
 		first = "The fastest growth";
@@ -213,6 +235,7 @@ void text_head(struct text_report *report)
 		put_dumps(out, report->comparison);
 	else
 		put_read(out, report->comparison);
+	put_left_out(out, report->asked);
 	put_reserved(report);
 	out_text(out, "//\n");
 	if (report->view->group == GROUP_STACK)

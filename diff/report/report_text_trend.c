@@ -10,7 +10,7 @@
 
 /* ---------------------------------------------------------------- rates */
 
-#define RATE_MAX 9e18 /* what is more is nonsense */
+#define RATE_MAX 9e18 /* what is more has an exponent */
 #define TENTHS_BELOW 100 /* less than that per hour has a digit behind the point */
 
 void text_rate(struct out *out, double rate, bool has_sign, unsigned width)
@@ -19,7 +19,11 @@ void text_rate(struct out *out, double rate, bool has_sign, unsigned width)
 	uint64_t whole, tenths = 0;
 	char sign = has_sign ? '+' : '\0';
 
-	if (!isfinite(rate) || amount >= RATE_MAX) {
+	if (isfinite(rate) && amount >= RATE_MAX) {
+		out_printf(out, has_sign ? "%+*.4g" : "%*.4g", (int)width, rate);
+		return;
+	}
+	if (!isfinite(rate)) {
 		out_printf(out, "%*s", (int)width, rate > 0 ? "inf" : rate < 0 ? "-inf" : "?");
 		return;
 	}
@@ -61,6 +65,8 @@ void text_trend(struct text_report *report, const struct trend *trend, const str
 	struct out *out = report->out;
 
 	put_verdict(out, trend->verdict);
+	if (series_by_blocks(report->comparison->axis, of))
+		out_text(out, " by blocks");
 	if (has_rates(report->comparison))
 		put_rates(out, trend);
 	if (report->spark.style != SPARK_NONE)
@@ -102,8 +108,9 @@ static void put_title(struct text_report *report, size_t parts)
 	struct out *out = report->out;
 
 	out_printf(out, "// SERIES %zu of %zu: ", view->series_number, view->series_count);
-	if (dumps[0].image) {
-		out_harmless(out, path_base(dumps[0].image));
+	if (dumps[0].image || (parts > 1 && report->comparison->image)) {
+		out_harmless(out,
+			dumps[0].image ? path_base(dumps[0].image) : report->comparison->image);
 		out_text(out, ", ");
 	}
 	if (parts > 1)
@@ -164,6 +171,11 @@ void text_trend_legend(struct text_report *report)
 			      "// up: NEW - OLD is what grew within them.\n");
 	else
 		out_text(out, "// OLD is the first snapshot and NEW the last.\n");
+	if (axis_longest(axis) < AXIS_TREND_MIN)
+		out_text(out,
+			"// Less than three snapshots of a process are too few for a verdict.\n");
+	if (axis_longest(axis) < 2)
+		return;
 	if (!axis->times_ms)
 		out_text(out, "// Not all snapshots tell their time, or all tell the same: they "
 			      "count as\n"

@@ -3,6 +3,8 @@
 #include <assert.h>
 #include <stdbool.h>
 
+#include "diff/match/series_ends.h"
+
 #define LEVELS 8
 
 static const char *const blocks[LEVELS] = {
@@ -49,7 +51,7 @@ void spark_make(
 	size_t at_once = 1;
 
 	assert(width && width <= SPARK_WIDTH);
-	*spark = (struct spark){.style = style};
+	*spark = (struct spark){.style = style, .axis = axis};
 	while (at_once < axis->count && columns_of(axis, at_once) > width)
 		at_once++;
 	if (columns_of(axis, at_once) > width) { /* so many parts */
@@ -66,19 +68,29 @@ void spark_make(
 
 /* ---------------------------------------------------------------- bars */
 
-static double mean(const struct spark_column *column, const struct census *of)
+/* What is drawn. */
+struct drawing {
+	const struct spark *spark;
+	const struct census *of;
+	bool is_of_blocks;
+};
+
+static double mean(const struct drawing *drawing, const struct spark_column *column)
 {
 	double sum = 0;
 
-	for (size_t i = 0; i < column->count; i++)
-		sum += (double)of[column->first + i].requested_bytes;
+	for (size_t i = 0; i < column->count; i++) {
+		const struct census *sums = &drawing->of[column->first + i];
+
+		sum += (double)(drawing->is_of_blocks ? sums->block_count : sums->requested_bytes);
+	}
 	return sum / (double)column->count;
 }
 
 /* What is shown, from the lowest to the highest. */
-static void find_range(
-	const struct spark *spark, const struct census *of, double *low, double *high)
+static void find_range(const struct drawing *drawing, double *low, double *high)
 {
+	const struct spark *spark = drawing->spark;
 	bool is_first = true;
 
 	for (size_t i = 0; i < spark->count; i++) {
@@ -86,7 +98,7 @@ static void find_range(
 
 		if (!spark->columns[i].count)
 			continue;
-		value = mean(&spark->columns[i], of);
+		value = mean(drawing, &spark->columns[i]);
 		*low = is_first || value < *low ? value : *low;
 		*high = is_first || value > *high ? value : *high;
 		is_first = false;
@@ -103,14 +115,17 @@ static size_t level_of(double value, double low, double high)
 void spark_put(struct out *out, const struct spark *spark, const struct census *of)
 {
 	const char *const *levels = spark->style == SPARK_UTF8 ? blocks : letters;
+	struct drawing drawing = {spark, of, false};
 	double low = 0, high = 0;
 
 	if (spark->style == SPARK_NONE)
 		return;
-	find_range(spark, of, &low, &high);
+	drawing.is_of_blocks = series_by_blocks(spark->axis, of);
+	find_range(&drawing, &low, &high);
 	for (size_t i = 0; i < spark->count; i++) {
 		const struct spark_column *column = &spark->columns[i];
 
-		out_text(out, column->count ? levels[level_of(mean(column, of), low, high)] : "|");
+		out_text(out,
+			column->count ? levels[level_of(mean(&drawing, column), low, high)] : "|");
 	}
 }

@@ -26,6 +26,7 @@ enum spark_style {
 
 struct spark {
 	enum spark_style style;
+	const struct trend_axis *axis; /* borrowed */
 	size_t count; /* of columns */
 	struct spark_column {
 		size_t first, count; /* snapshots that are put together; none: a new part begins */
@@ -37,8 +38,8 @@ struct spark {
 void spark_make(
 	struct spark *spark, const struct trend_axis *axis, enum spark_style style, size_t width);
 
-/* Prints the line of the requested bytes of[0..axis->count): spark->count columns; of SPARK_NONE
- * nothing. */
+/* Prints the line of the requested bytes of[0..axis->count), or of the blocks where that is what is judged:
+ * spark->count columns; of SPARK_NONE nothing. */
 void spark_put(struct out *out, const struct spark *spark, const struct census *of);
 
 #endif

@@ -27,6 +27,7 @@ const char *trend_verdict_name(enum trend_verdict verdict)
 		[TREND_RETURNS] = "returns",
 		[TREND_STEADY] = "steady",
 		[TREND_SHRINKS] = "shrinks",
+		[TREND_TOO_FEW] = "too-few",
 	};
 
 	return names[verdict];
@@ -200,7 +201,7 @@ static double blocks_slope(struct trend_judge *judge, const struct measure *bloc
 	return slope_pairs_middle(&kit->pairs, blocks->values);
 }
 
-void trend_judge(struct trend_judge *judge, const struct census *of, struct trend *trend)
+static void judge_series(struct trend_judge *judge, const struct census *of, struct trend *trend)
 {
 	struct measure bytes, blocks;
 	double each;
@@ -222,4 +223,11 @@ void trend_judge(struct trend_judge *judge, const struct census *of, struct tren
 		trend->blocks_per_hour = trend->bytes_per_hour / each;
 	else if (blocks.range > 0)
 		trend->blocks_per_hour = blocks_slope(judge, &blocks);
+}
+
+void trend_judge(struct trend_judge *judge, const struct census *of, struct trend *trend)
+{
+	judge_series(judge, of, trend);
+	if (judge->whole.plan.most < TREND_LEAST)
+		trend->verdict = TREND_TOO_FEW;
 }

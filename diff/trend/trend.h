@@ -20,9 +20,13 @@ enum trend_verdict {
 	TREND_RETURNS, /* it rises and falls */
 	TREND_STEADY,
 	TREND_SHRINKS,
+	TREND_TOO_FEW, /* no part has three snapshots */
 };
 
-#define TREND_VERDICTS 5
+#define TREND_VERDICTS 6
+
+/* Of one part there must be so many snapshots for a verdict: two are no more than a difference. */
+#define TREND_LEAST 3
 
 /* When the snapshots of a series were taken: what all stacks of a comparison have in common. */
 struct trend_axis {
@@ -44,7 +48,7 @@ struct trend {
 	int64_t net_bytes, net_blocks;
 };
 
-/* "grows", "grew-once", "returns", "steady", "shrinks"; in words a hyphen is a blank. */
+/* "grows", "grew-once", "returns", "steady", "shrinks", "too-few"; in words a hyphen is a blank. */
 const char *trend_verdict_name(enum trend_verdict verdict);
 
 /* What judging needs, to be used for many series of one axis, by one thread at a time. */

@@ -117,6 +117,7 @@ static void json_is_as_the_man_page_says(void **state)
 		  "'tool':'hdiff " HSNAP_VERSION "',\n"
 		  "'group':'stack',\n"
 		  "'frame_order':'innermost_first',\n"
+		  "'left_out_file_count':0,'left_out_files':[],\n"
 		  "'series_count':1,\n"
 		  "'series':[\n"
 		  "{'number':1,\n"

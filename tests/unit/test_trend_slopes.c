@@ -300,7 +300,7 @@ static void no_snapshot_is_no_trend(void **state)
 	struct trend trend = made_judge(&made);
 
 	(void)state;
-	assert_int_equal(trend.verdict, TREND_STEADY);
+	assert_int_equal(trend.verdict, TREND_TOO_FEW);
 	assert_true(trend.bytes_per_hour == 0 && trend.net_bytes == 0);
 }
 

@@ -51,7 +51,8 @@ static void what_is_no_number_does_not_look_like_one(void **state)
 	check_rate(INFINITY, true, 0, "inf");
 	check_rate(-INFINITY, true, 0, "-inf");
 	check_rate(NAN, true, 0, "?");
-	check_rate(1e300, true, 0, "inf");
+	check_rate(1e300, true, 0, "+1e+300");
+	check_rate(-12345e18, false, 13, "  -1.234e+22");
 }
 
 static void rates_are_in_columns(void **state)
@@ -197,7 +198,9 @@ static void of_what_has_no_stack_that_is_said(void **state)
 		"recorded), by 1200\n");
 	judged(&scene, ROW_STACKLESS, GREW_ONCE(50));
 	scene.view.trend = GROWS(70);
-	check_said(&scene, true, "growth of 1680 bytes/d is over the limit of 1000 bytes/d\n");
+	check_said(&scene, true,
+		"growth of 1680 bytes/d is over the limit of 1000 bytes/d; it is that of all together, "
+		"and no single stack keeps growing: try --group function or --group module\n");
 	scene_end(&scene);
 }
 

@@ -1,0 +1,291 @@
+#!/usr/bin/perl
+# What hdiff says of a series that does not tell enough: limits that cannot be judged, too few snapshots,
+# an order that is not known, and growth that is not in the bytes. Truth is how the series were made.
+use strict;
+use warnings;
+use FindBin qw($Bin);
+use lib "$Bin/lib";
+use JSON::PP qw(decode_json);
+use Test::More;
+use Hunt;
+use Series;
+
+use constant { HOUR => 3_600_000, START => 1_763_632_800_000, BIG => 4_611_686_018_427_387_904 };
+
+my @six = map { START + $_ * HOUR } 1 .. 6;
+my @leak = map { 100 + 50 * $_ } 0 .. 5;
+
+sub hdiff { return run(tool('hdiff', 'linux', '--no-symbols', @_)) }
+
+sub json { return decode_json(hdiff('-o', 'json', @_)->{out}) }
+
+# Verdicts in the order of the report, as text has them.
+sub notes { return $_[0] =~ m{^//     ([a-z][^\n]*)\n(?=[+-])}mg }
+
+# Innermost frames, in the order of the report.
+sub places { return map { $_->{frames}[0]{offset} } @{ $_[0]{series}[0]{rows} } }
+
+sub place { return sprintf '%X', 0x1000 + Series::offset_of($_[0]) }
+
+sub cut { return map { spew($_, substr slurp($_), 0, -100) } @_ }
+
+subtest 'a limit is not kept only because there are no two snapshots of a process' => sub {
+	my $none = qr/^hdiff: --max-growth cannot judge growth: there are no two snapshots of a process$/m;
+	my $dir = fresh_dir();
+	my @files = series($dir, \@six, { leak => \@leak });
+	for (['--warm-up 5', '--warm-up', 5], ['--since 0h', '--since', '0h']) {
+		my ($what, @args) = @$_;
+		for my $limit ('1', '1T', '1T,100') {
+			my $result = hdiff(@args, '--max-growth', $limit, $dir);
+			is($result->{status}, 2, "$what, $limit: status 2");
+			like($result->{err}, $none, 'which is said');
+			ok(length $result->{out}, 'the report is written');
+		}
+		is(hdiff(@args, $dir)->{status}, 0, "$what: without a limit all is well");
+	}
+	cut(@files[1 .. 5]);
+	my $result = hdiff('--max-growth', '1', $dir);
+	is($result->{status}, 2, 'five of six are cut short');
+	like($result->{err}, $none, 'which is no growth');
+	my $all = json($dir);
+	is_deeply([$all->{left_out_file_count}, $all->{left_out_files}], [5, [@files[1 .. 5]]], 'JSON tells which are left out');
+	like(hdiff($dir)->{out}, qr{^// files that were left out: 5: \Q@{[join ', ', @files[1 .. 5]]}\E$}m, 'and the report');
+	my $many = fresh_dir();
+	series($many, [$six[$_]], { leak => [$leak[$_]] }, pid => 10 + $_, name => "p$_-%d.txt") for 0 .. 5;
+	$result = hdiff('--max-growth', '1', $many);
+	is($result->{status}, 2, 'six processes with a dump each');
+	is(scalar(() = $result->{err} =~ /^hdiff: series \d: --max-growth cannot judge growth: there are no two/mg), 6, 'each is named');
+	series($many, [@six[0, 1]], { leak => [7, 9] }, pid => 30, name => 'q%d.txt');
+	is(hdiff('--max-growth', '2', $many)->{status}, 0, 'it is enough when one can be judged');
+	is(hdiff('--max-growth', '1', $many)->{status}, 1, 'and that is');
+	my $alone = fresh_dir();
+	my ($file) = series($alone, [$six[0]], { leak => [100] });
+	$result = hdiff('--max-growth', '1T', $alone);
+	is($result->{status}, 2, 'a folder with a single dump');
+	like($result->{err}, qr/^hdiff: --max-growth cannot judge growth: a single dump was found$/m, 'which is said');
+	is(hdiff('--max-growth', $_->[0], $file)->{status}, $_->[1], "by its name all of it is growth: $_->[0]") for [99, 1], [100, 0];
+	spew("$alone/made-000.txt", hdiff(@{ [series(fresh_dir(), [@six[0, 1]], { leak => [7, 9] })] })->{out});
+	is(hdiff('--max-growth', $_->[0], $alone)->{status}, $_->[1], "a comparison tells growth: $_->[0]") for [1, 1], [2, 0];
+};
+
+subtest 'dumps without a time are no order for those that have one, nor the other way round' => sub {
+	my $dir = fresh_dir();
+	my @timed = series($dir, \@six, { leak => \@leak }, name => 't%d.txt');
+	my ($timeless) = series($dir, [1], { leak => [1] }, name => 'x%d.txt', no_time => 1);
+	my $result = hdiff($dir);
+	like($result->{err}, qr/^hdiff: \S*x0\.txt: warning: left out: it tells no time, and others of its process do$/m, 'the fewer are left out');
+	is_deeply([map { s/,.*//r } notes($result->{out})], ['grows'], 'a leak stays one');
+	like($result->{out}, qr{^// files that were left out: 1: \Q$timeless\E$}m, 'and the report tells it');
+	my $few = fresh_dir();
+	series($few, [@six[0 .. 2]], { leak => [1, 2, 3] }, name => 'n%d.txt', no_time => 1);
+	series($few, [@six[1, 4]], { leak => [8, 9] }, name => 't%d.txt');
+	$result = hdiff($few);
+	is(scalar(() = $result->{err} =~ /left out: it tells a time, and most others of its process do not/g), 2, 'two that tell it of five');
+	is_deeply([map { @{ $_->{bytes} } } @{ json($few)->{series}[0]{rows} }], [1, 2, 3], 'the others stay');
+	unlink "$few/n2.txt";
+	is_deeply([map { @{ $_->{bytes} } } @{ json("$few/n0.txt", "$few/n1.txt", "$few/t0.txt", "$few/t1.txt")->{series}[0]{rows} }], [8, 9], 'of as many those that tell it stay');
+	is(json("$dir/t0.txt", "$dir/x0.txt", "$dir/t5.txt")->{series}[0]{snapshots}[0]{path}, "$dir/t0.txt", 'whatever the order in which they are given');
+};
+
+subtest 'names are in the order in which people count; ties are said once' => sub {
+	my $dir = fresh_dir();
+	my @files = map { umdh("$dir/s$_.txt", int(($_ - 1) / 2), 4711, 500 + 500 * $_) } 1 .. 12;
+	my $warned = qr/^hdiff: \S+: warning: 6 dumps of its series tell the same time as the one before them: /m;
+	for ([$dir], ["$dir/s*.txt"]) {
+		my $result = hdiff('-o', 'json', @$_);
+		my $series = decode_json($result->{out})->{series}[0];
+		is_deeply($series->{rows}[0]{bytes}, [map { 500 + 500 * $_ } 1 .. 12], "$_->[0]: s2 is before s10");
+		is(scalar(() = $result->{err} =~ /warning/g), 1, 'one warning');
+		like($result->{err}, $warned, 'of so many');
+	}
+	is_deeply(json(@files[1, 0, 2])->{series}[0]{rows}[0]{bytes}, [1500, 1000, 2000], 'those given by name are as they are given');
+	my $more = fresh_dir();
+	my @names = qw(a1.txt a01.txt a2b3.txt a2b10.txt a10.txt a00000000000000000000000000000011.txt a99999999999999999999999.txt b.txt);
+	my @right = sort { $a->[0] cmp $b->[0] } map { [$_ eq 'a01.txt' ? 0 : 1, $_] } @names[0, 1]; # alike in value: by bytes
+	umdh("$more/$_", 0, 4712, 1 + length) for reverse @names;
+	is_deeply([map { $_->{path} =~ s,.*/,,r } @{ json($more)->{series}[0]{snapshots} }], [(map { $_->[1] } @right), @names[2 .. 7]],
+		'numbers by their value, however long');
+};
+
+subtest 'with --force no limit is kept by what a damaged dump lacks' => sub {
+	my $dir = fresh_dir();
+	my @files = series($dir, \@six, { leak => \@leak, zz => [map { 1000 + 100 * $_ } 0 .. 5] });
+	my $text = slurp($files[5]);
+	spew($files[5], substr $text, 0, rindex $text, 'by: BackTrace'); # the second stack is missing
+	for my $limit ('1T', '1T/h', '1/h') {
+		my $result = hdiff('--force', '--max-growth', $limit, '--module', 'app', '-i', '\b' . 'zz' . '\b|+' . place('zz'), $dir);
+		is($result->{status}, 2, "$limit: status 2");
+		like($result->{err}, qr/^hdiff: --max-growth cannot judge growth: \Q$files[5]\E is cut short$/m, 'and why');
+	}
+	is(hdiff('--force', $dir)->{status}, 0, 'without a limit it is content');
+	my $middle = fresh_dir();
+	@files = series($middle, \@six, { leak => \@leak });
+	cut(@files[2, 3]);
+	my $over = hdiff('--force', '--max-growth', '1', $middle);
+	is($over->{status}, 1, 'what is over a limit is');
+	unlike($over->{err}, qr/cut short$/m, 'as before');
+	like(hdiff('--force', '--max-growth', '1T', $middle)->{err}, qr/: \Q$files[2]\E is cut short, and 1 more are cut short or damaged$/m, 'two');
+	cut($files[5]);
+	like(hdiff('--force', '--max-growth', '1', $middle)->{err}, qr/over the limit of 1; the last snapshot is cut short$/m, 'the last is said to be');
+	cut($files[0]);
+	like(hdiff('--force', '--max-growth', '1', $middle)->{err}, qr/over the limit of 1; the first and the last snapshot is cut short$/m, 'and the first');
+	is(hdiff('--force', '--max-growth', '1T', @files[0, 5])->{status}, 0, 'of two dumps it is as it was');
+};
+
+subtest 'fewer than three snapshots of a process are too few for a verdict' => sub {
+	my $dir = fresh_dir();
+	my %stacks = (up => [1, 1000], more => [1, 3000], down => [900, 100]);
+	series($dir, [@six[0, 1]], \%stacks, name => 'a%d.txt');
+	series($dir, [@six[3, 4]], \%stacks, name => 'b%d.txt', pid => 7);
+	for (["two processes", $dir], ['joined', '--across-restarts', $dir]) {
+		my ($what, @args) = @$_;
+		my $json = json(@args);
+		my $series = $json->{series}[0];
+		is_deeply([map { $_->{trend}{verdict} } $series, @{ $series->{rows} }], [('too-few') x 4], "$what: none, in JSON");
+		is_deeply([places($json)], [map { place($_) } qw(more up down)], 'in the order of growth');
+		my $text = hdiff(@args)->{out};
+		is_deeply([map { /^(too few)/ } notes($text)], [('too few') x ($what eq 'joined' ? 3 : 6)], 'in text');
+		like($text, qr{^// Less than three snapshots of a process are too few for a verdict\.$}m, 'and what that is');
+		like($text, qr{^// BLOCKS are .*\n.*The largest growth comes first}m, 'the header tells the order');
+		like(hdiff('-o', 'csv', @args)->{out}, qr/,too-few,/, 'in CSV');
+		my @groups = @{ json('--group', 'module', @args)->{series}[0]{groups} };
+		is_deeply([map { $_->{self}{trend}{verdict}, $_->{total}{trend}{verdict} } @groups], [('too-few') x (2 * @groups)], 'of groups');
+		is(scalar places(json('--verdict', 'too-few', @args)), 3, '--verdict too-few');
+		is(scalar places(json('--verdict', 'grows,grew-once,returns,steady,shrinks', @args)), 0, 'and no other');
+	}
+	my $three = fresh_dir();
+	series($three, [@six[0 .. 2]], { up => [1, 2, 3] });
+	unlike(hdiff($three)->{out}, qr/too few/, 'three are enough');
+	my $one = hdiff('--warm-up', 2, $three)->{out};
+	unlike($one, qr/Rates/, 'of one snapshot there are no rates to be told of');
+};
+
+subtest 'a series that is too short keeps no other from being judged, times or not' => sub {
+	my $dir = fresh_dir();
+	series($dir, \@six, { leak => \@leak }, name => 'a%d.txt');
+	series($dir, [@six[0, 1]], { leak => [1, 2] }, name => 'b%d.txt', pid => 7, no_time => 1);
+	my $result = hdiff('--max-growth', '50/h', $dir);
+	is($result->{status}, 0, 'within the limit');
+	like($result->{err}, qr/series \d: --max-growth cannot judge growth per hour: there are less than three/, 'and why one is not judged');
+	is(hdiff('--max-growth', '49/h', $dir)->{status}, 1, 'over it');
+};
+
+subtest 'two dumps that are found are compared when they are of one process' => sub {
+	my $dir = fresh_dir();
+	series($dir, [$six[0]], { leak => [100] }, name => 'a%d.txt');
+	series($dir, [$six[1]], { leak => [900] }, name => 'b%d.txt', pid => 7);
+	my $json = json($dir);
+	is($json->{schema}, 'hdiff-trend/1', 'else they are a trend');
+	is(scalar @{ $json->{series} }, 2, 'of two series');
+	is(json("$dir/a0.txt", "$dir/b0.txt")->{schema}, 'hdiff/1', 'by name they are what was asked for');
+	my $pair = fresh_dir();
+	series($pair, [@six[0, 1]], { leak => [1, 2] });
+	is(json($pair)->{schema}, 'hdiff/1', 'of one process they are compared');
+	my $limit = hdiff('--max-growth', '1/h', $pair);
+	is($limit->{status}, 2, 'a limit per hour makes them a trend');
+	like($limit->{err}, qr/cannot judge growth per hour: there are less than three/, 'that is too short');
+	like($limit->{out}, qr{^// SERIES 1 of 1}m, 'and is shown');
+};
+
+subtest 'what leaks by blocks is told by blocks' => sub {
+	my $dir = fresh_dir();
+	series($dir, \@six, { count => [map { [4096, 10 + $_] } 0 .. 5], bytes => [map { [100 + $_, 1] } 0 .. 5], step => [map { [$_ < 3 ? 50 : 90_000, 3] } 0 .. 5] });
+	my $text = hdiff($dir)->{out};
+	like($text, qr{^//     grows by blocks, \+0 bytes/h \(0 to 0\), \+1 blocks/h  \.\S+@\n}m, 'said, and drawn');
+	is((places(json($dir)))[1], place('count'), 'before what does not grow');
+	my $slope = fresh_dir();
+	series($slope, \@six, { count => [map { [4096, 10 + $_] } 0 .. 5], back => [map { [$_ == 2 ? 900_000 : 7, 1] } 0 .. 5] });
+	is((places(json('--sort', 'slope', $slope)))[0], place('count'), '--sort slope: of as many bytes the most blocks');
+	my ($group) = run(tool('hdiff', 'linux', '--group', 'function', $dir))->{out} =~ m{^(.*  app!count)$}m;
+	like($group, qr{  \.\S+\@  app!count$}, 'groups are drawn so, too');
+};
+
+subtest 'limits are told by numbers that are over them, and by what grows' => sub {
+	my $dir = fresh_dir();
+	series($dir, [map { START + 10 * HOUR * $_ } 1 .. 6], { leak => [map { 100 + 40_964 * $_ } 0 .. 5] });
+	like(hdiff('--max-growth', '4096/h', $dir)->{err}, qr{^hdiff: growth of 4096\.4 bytes/h is over the limit of 4096 bytes/h; fastest: }m, 'a fraction');
+	my $both = fresh_dir();
+	my @odd = map { $_ % 2 ? 500_000 : 1000 } 0 .. 11;
+	series($both, [map { START + HOUR * $_ } 1 .. 12], { here => \@odd, there => [map { 600_000 + 100 * $_ - $odd[$_] } 0 .. 11] });
+	like(hdiff('--max-growth', '1/h', $both)->{err},
+		qr{^hdiff: growth of 100 bytes/h is over the limit of 1 bytes/h; it is that of all together, and no single stack keeps growing: try --group}m,
+		'only the sum grows');
+};
+
+subtest 'rows that are alike in what is asked for are in the order of the default' => sub {
+	my $dir = fresh_dir();
+	series($dir, \@six, { step => [map { $_ < 3 ? [10, 1] : [90_000, 6] } 0 .. 5], leak => [map { [100 + $_, 1 + $_] } 0 .. 5] });
+	my @default = places(json($dir));
+	is_deeply(\@default, [map { place($_) } qw(leak step)], 'what leaks is first');
+	is_deeply([places(json('--sort', 'count', $dir))], \@default, '--sort count: both grew by five');
+	my $same = fresh_dir();
+	series($same, \@six, { step => [10, 10, 10, 15, 15, 15], leak => [100 .. 105] });
+	is_deeply([places(json('--sort', 'bytes', $same))], [map { place($_) } qw(leak step)], '--sort bytes: both grew by five');
+};
+
+subtest 'a sample among whole dumps is said of the series' => sub {
+	my $dir = fresh_dir();
+	my @files = series($dir, \@six, { leak => \@leak });
+	spew($files[2], slurp($files[2]) =~ s{^// hsnap: stacks}{// hsnap: sample bytes=65536\r\n// hsnap: stacks}mr);
+	my $result = hdiff($dir);
+	my $words = 'it was sampled in another way than the snapshot before it: growth in its series may be an error of the estimates';
+	is($result->{err}, "hdiff: $files[2]: warning: $words\n", 'once, where it begins');
+	like($result->{out}, qr{^// warning: \Q$files[2]\E: $words$}m, 'in the report, too');
+};
+
+subtest 'address space that is reserved for a while is told' => sub {
+	my $dir = fresh_dir();
+	my @files = series($dir, \@six, { leak => \@leak });
+	for my $i (2, 3) {
+		my $part = join "\r\n", '// hsnap: heap addr=2 kind=reserved bits=64 committed=0 reserved=0',
+		    '*- - - - - - - - - - Start of data for heap @ 2 - - - - - - - - - -',
+		    '*- - - - - - - - - - Heap 2 Hogs: VirtualAlloc reserved - - - - - - - - - -', '',
+		    sprintf('%X bytes in 0x1 allocations (@ 0x%X + 0x0) by: BackTrace77', (65536 * $i) x 2), "\t140001234", '', '',
+		    '*- - - - - - - - - - End of data for heap @ 2 - - - - - - - - - -', '';
+		spew($files[$i], slurp($files[$i]) =~ s{(?=^// hsnap: name)}{$part}mr
+		    =~ s{end blocks=(\d+) requested=(\d+)}{'end blocks=' . ($1 + 1) . ' requested=' . ($2 + 65536 * $i)}er);
+	}
+	my $result = hdiff($dir);
+	is($result->{err}, '', 'it is sound');
+	like($result->{out}, qr{^// address space reserved .*: \+0 \( 0 - 0\), 196608 at most; --heap reserved shows by whom$}m, 'in the header');
+	is_deeply([map { $_->{reserved}{bytes} } @{ json($dir)->{series}[0]{snapshots} }], [0, 0, 131072, 196608, 0, 0], 'in JSON');
+	unlike(hdiff('--heap', 'reserved', $dir)->{out}, qr{^// address space reserved}m, 'when it is asked for it is in the sums');
+};
+
+subtest 'messages' => sub {
+	my $dir = fresh_dir();
+	my @files = series($dir, \@six, { leak => \@leak });
+	check_error(hdiff('-f', "$dir/", $dir), 'hdiff', 'the report cannot be a folder', 'it is a folder');
+	cut(@files);
+	my $result = hdiff($dir);
+	like($result->{err}, qr/^hdiff: \Q$dir\E: is cut short \(none of 6 files is whole\).*--force$/m, 'what would help when all are cut short');
+	is(hdiff('--force', $dir)->{status}, 0, 'and helps');
+	my $umdh = fresh_dir();
+	umdh("$umdh/a$_.txt", $_, 4711, 1000 + $_), umdh("$umdh/b$_.txt", 30 + $_, 4712, 1000 + $_) for 0 .. 2;
+	like(hdiff('--across-restarts', $umdh)->{out}, qr{^// SERIES 1 of 1: app\.exe, 2 processes, 6 snapshots}m, 'the image that joined them');
+};
+
+subtest 'sums that do not fit, and rates that are more than any memory' => sub {
+	my $dir = fresh_dir();
+	series($dir, [$six[$_], $six[$_] + 1, $six[$_] + 2], { leak => [map { [$_, 1] } BIG, BIG / 2, 0] }, pid => 10 + $_, name => "p$_-%d.txt") for 0 .. 2;
+	my $result = hdiff('--across-restarts', $dir);
+	is($result->{status}, 0, 'well') or diag($result->{err});
+	unlike($result->{out}, qr/\binf\b/, 'rates are finite');
+	like($result->{out}, qr{-8\.301e\+24 bytes/h}, 'and right'); # 2^61 each millisecond
+	my $all = json('--across-restarts', $dir)->{series}[0]{totals}{all};
+	is($all->{old}{bytes}, '9223372036854775807', 'the most stands for more');
+};
+
+# A log of UMDH's with one block, so many minutes after ten.
+sub umdh {
+	my ($to, $minute, $pid, $bytes) = @_;
+	return spew($to, join "\r\n", '// ', sprintf('// UMDH: version 10.0.19041.1: Logtime 2025-11-20 10:%02d - Machine=MADEUP - PID=%d', $minute, $pid),
+		'// ', '', '// Loaded modules: ', '//     Base Size Module', '//           140000000    10000 C:\app\app.exe',
+		'//           7FF800000000    10000 C:\Windows\ntdll.dll', '//', '// Process modules enumerated.', '',
+		'*- - - - - - - - - - Start of data for heap @ 1E0000 - - - - - - - - - -', '',
+		'*- - - - - - - - - - Heap 1E0000 Hogs - - - - - - - - - -', '', '',
+		sprintf('%X bytes + 10 at 200000 by BackTrace1234', $bytes), "\t140001000", "\t7FF800001000", '', '',
+		'*- - - - - - - - - - End of data for heap @ 1E0000 - - - - - - - - - -', '');
+}
+
+done_testing;
