@@ -75,7 +75,8 @@ int inputs_read(struct inputs *inputs, const struct options *options, FILE *say,
 	else if (!rc)
 		rc = inputs_read_many(inputs, options, &files, say, err);
 	if (!rc && compare_all(inputs, options, say))
-		rc = err_set(err, ERR_NOMEM, NULL, NULL);
+		rc = err_set(err, ERR_NOMEM, NULL,
+			inputs->store ? "for so many dumps; --since takes fewer" : NULL);
 	file_list_release(&files);
 	return rc < 0 ? rc : 0;
 }
