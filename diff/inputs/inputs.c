@@ -113,7 +113,8 @@ int inputs_read(struct inputs *inputs, const struct options *options, FILE *say,
 	if (!rc)
 		inputs->is_found_alone = files.has_found && inputs->dump_count == 1;
 	if (!rc && compare_all(inputs, options, say))
-		rc = err_set(err, ERR_NOMEM, NULL, NULL);
+		rc = err_set(err, ERR_NOMEM, NULL,
+			inputs->store ? "for so many dumps; --since takes fewer" : NULL);
 	file_list_release(&files);
 	return rc < 0 ? rc : 0;
 }

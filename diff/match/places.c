@@ -127,6 +127,17 @@ static void link_dumps(struct places *places)
 			places->alike[i] == places->alike[i - 1] ? dumps[i].newer : &dumps[i];
 }
 
+static int find_carriers(struct places *places)
+{
+	places->carriers =
+		arena_alloc(&places->arena, places->dump_count * sizeof(*places->carriers) + 1);
+	for (size_t i = places->dump_count; places->carriers && i--;) {
+		if (places->sums[i].names)
+			places->carriers[places->carrier_count++] = i;
+	}
+	return places->carriers ? 0 : -ERR_NOMEM;
+}
+
 int places_make(struct places *places, const struct sums *dumps, size_t count)
 {
 	int rc;
@@ -143,6 +154,8 @@ int places_make(struct places *places, const struct sums *dumps, size_t count)
 		places->dumps[i].ranks = places->ranks.of[i];
 		places->is_one_process &= is_same_process(&dumps[0], &dumps[i]);
 	}
+	if (!rc)
+		rc = find_carriers(places);
 	if (!rc)
 		rc = find_alike(places);
 	if (!rc)

@@ -45,6 +45,8 @@ struct places {
 	struct places_dump *dumps;
 	size_t dump_count;
 	uint32_t *alike; /* by dump: the first one in which every address has the same place */
+	size_t *carriers; /* the dumps that carry names, the newest first */
+	size_t carrier_count;
 	struct ranks ranks;
 	bool is_one_process; /* all dumps tell their process, and it is the same one */
 	struct arena arena;

@@ -3,8 +3,8 @@
  * common.
  *
  * What several dumps hold takes memory for what is different in them: for each stack its frames and
- * its id, however many dumps have it. Beside that a dump has 4 bytes for each of its stacks and 40
- * for each of its cells, its modules, and the names that it carries; another 4 bytes for each stack
+ * its id, however many dumps have it. Beside that a dump has 4 bytes for each of its stacks, some ten
+ * for each of its cells (diff/read/cells.h), and the names that it carries; another 4 bytes for each stack
  * where an id of the dump stands for several. Where a dump has frames that are texts, its stacks take
  * another 40 bytes each, and these frames stay with it.
  */

@@ -279,9 +279,8 @@ int sums_read_by(struct sums *sums, const char *path, struct source *source,
 	table_init(&reader.texts);
 	module_list_init(&reader.modules, &sums->module_texts);
 	sums->path = arena_text(&sums->arena, path, strlen(path));
-	sums->names = symbol_names_new();
 	reader.scanner = dump_scanner_new(source_name(source), &sink, reader.err);
-	if (rc || !sums->path || !sums->names || !reader.scanner)
+	if (rc || !sums->path || !reader.scanner)
 		rc = err_set(reader.err, ERR_NOMEM, path, NULL);
 	else
 		rc = finish(&reader, read_all(&reader, source, plan));

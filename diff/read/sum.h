@@ -73,7 +73,7 @@ struct sums {
 	struct arena module_texts; /* that they point to */
 	/* They are the store's (diff/read/stack_store.h): other dumps with equal ones have the same. */
 	bool are_modules_lent;
-	struct symbol_names *names; /* that the dump carries */
+	struct symbol_names *names; /* that the dump carries; NULL: none */
 	uint32_t pid; /* 0 when not recorded, as the next three */
 	int64_t time_ms, start_ms;
 	const char *image;

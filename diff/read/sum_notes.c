@@ -182,7 +182,9 @@ static int note_sample(struct sum_reader *reader, const struct kv *kv)
 
 static int note_name(struct sum_reader *reader, const struct kv *kv)
 {
-	return symbol_names_note(reader->sums->names, kv);
+	if (!reader->sums->names)
+		reader->sums->names = symbol_names_new();
+	return reader->sums->names ? symbol_names_note(reader->sums->names, kv) : -ERR_NOMEM;
 }
 
 int sum_reader_note(void *ctx, const char *kind, const struct kv *kv)

@@ -52,7 +52,7 @@ static void what_is_no_number_does_not_look_like_one(void **state)
 	check_rate(-INFINITY, true, 0, "-inf");
 	check_rate(NAN, true, 0, "?");
 	check_rate(1e300, true, 0, "+1e+300");
-	check_rate(-12345e18, false, 13, "  -1.234e+22");
+	check_rate(-12345e18, false, 13, "   -1.234e+22");
 }
 
 static void rates_are_in_columns(void **state)
