@@ -24,6 +24,7 @@ subtest 'busy threads' => \&busy_threads;
 subtest 'hsnap is killed' => \&hsnap_is_killed;
 subtest 'the target ends' => \&target_ends;
 subtest 'refused' => \&refused;
+subtest 'several of one name' => \&several;
 subtest 'no DLL can be loaded' => \&locked;
 done_testing;
 
@@ -202,7 +203,8 @@ sub refused {
 		$quiet->('no process', ['-p', 99999996], '99999996', 'no such process');
 		$quiet->('no name', ['-pn', 'nobody-has-this.exe'], 'no such process');
 		$quiet->('nothing', [], '-p PID');
-		$quiet->('two', ['-p', 12, '-pn', 'x'], '-p PID');
+		$quiet->('two', ['-p', 12, '-pn', 'x'], 'give one of -p and -pn');
+		$quiet->('one twice', ['-p', 12, '-p', 13], 'give one of -p and -pn');
 		$quiet->('no number', ['-p', '12x'], '12x', 'decimal');
 		$quiet->('a word', ['-p', 12, 'x'], 'x');
 	}
@@ -217,6 +219,25 @@ sub refused {
 	is($untraced->step, 1, 'a program that is not traced');
 	check_error(detach($untraced), 'hsnap', 'detach', qr/\b$untraced->{pid}\b/, 'not traced');
 	is($untraced->quit, 0, 'which goes on');
+}
+
+# They are listed as for a snapshot, but for --all, which is no option here.
+sub several {
+	my $exe = "$dir/several$$.exe";
+	copy($busy, $exe) or die "$exe: $!\n";
+	my @targets = map { target($exe, [0]) } 1, 2;
+	is($_->step, 1, 'a program runs') for @targets;
+	for my $command ('attach', 'detach') {
+		my $result = hsnap($command, '-pn', "several$$");
+		check_error($result, 'hsnap', "$command: two of the name", 'choose one of them with -p PID',
+			map { qr/\bpid $_->{pid} started \d{4}-\d\d-\d\dT[\d:.]+Z with \d+ private bytes\b/ } @targets);
+		unlike($result->{err}, qr/--all/, "$command has no --all");
+	}
+	is(look($_)->{state}, undef, 'none is touched') for @targets;
+	is($targets[1]->quit, 0, 'one goes');
+	check_ok(hsnap('attach', '-pn', uc "several$$.exe"), 'attach to the other one by its name');
+	check_ok(hsnap('detach', '-pn', "several$$"), 'and detach');
+	is($targets[0]->quit, 0, 'it has found nothing wrong');
 }
 
 # What the loader does not do in time is an error, and what it does later changes nothing.
