@@ -25,6 +25,8 @@ subtest 'hsnap is killed' => \&hsnap_is_killed;
 subtest 'the target ends' => \&target_ends;
 subtest 'refused' => \&refused;
 subtest 'several of one name' => \&several;
+subtest 'a program that run is starting' => \&starting;
+subtest 'run in run' => \&nested;
 subtest 'no DLL can be loaded' => \&locked;
 done_testing;
 
@@ -238,6 +240,49 @@ sub several {
 	check_ok(hsnap('attach', '-pn', uc "several$$.exe"), 'attach to the other one by its name');
 	check_ok(hsnap('detach', '-pn', "several$$"), 'and detach');
 	is($targets[0]->quit, 0, 'it has found nothing wrong');
+}
+
+# While run waits for the loader of a program, or of its child, attach waits for run: else each would lay its
+# hooks and tables over the other's.
+sub starting {
+	my $odd = "$root/build/win64/targets/odd.exe";
+	my @ways = ([$odd, ['slow'], []], ['cmd.exe', ['/c', win($odd), 'slow'], ['--children']]);
+	for my $way (@ways) {
+		my ($exe, $args, $run) = @$way;
+		my $out = fresh_dir();
+		my $target = target($exe, $args, traced => 1, run => [@$run, '--at-exit', win("$out/{name}-{pid}.txt")]);
+		is($target->step, 1, "@$run: a program is at work before main") or next;
+		is(turn_of($target), 'taken', 'it is the turn of run to change it');
+		my $pid = Hunt::start([qw(timeout -k 5 120), wine($victim, 'attach', '-p', $target->{pid})], stderr => "$out/said");
+		my $until = time + 60;
+		while (!unix_pids($victim) && time < $until) {
+			select undef, undef, undef, 0.005;
+		}
+		is($target->next_step, 2, 'the program goes on');
+		is(Hunt::finish($pid) >> 8, 2, 'attach meanwhile');
+		like(slurp("$out/said"), qr/\Ahsnap: [^\n]*traced already[^\n]*\n\z/, 'waits, and finds it traced');
+		is(turn_of($target), 'free', 'it is the turn of anybody');
+		is($target->quit, 0, 'the program ends');
+		is(slurp("$target->{err}"), '', 'and run has no complaint');
+		my ($file) = grep { /^odd-/ } files_in($out);
+		my $dump = defined $file ? slurp("$out/$file") : '';
+		is(scalar(() = $dump =~ /^3E8 bytes \+ \w+ at \w+ by BackTrace/mg), 1, 'its block is in the snapshot at its exit');
+	}
+}
+
+sub turn_of {
+	my ($target) = @_;
+	return run([wine("$root/build/win64/tests/ask_turn.exe", $target->{pid})])->{out} =~ s/\s//gr;
+}
+
+# A program that hsnap itself starts for another one, which follows it: the second is refused, at once.
+sub nested {
+	my $out = fresh_dir();
+	my $result = hsnap('run', '--children', '--at-exit', win("$out/{name}-{pid}.txt"), '--', win("$root/build/win64/hsnap.exe"),
+		'run', '--at-exit', win("$out/inner.txt"), '--', win("$root/build/win64/targets/odd.exe"), 'raise');
+	is($result->{status}, 2, 'run in a run that follows children');
+	like($result->{err}, qr/^hsnap: [^\n]*: the process is traced already/m, 'says that it is traced');
+	ok(!-e "$out/inner.txt", 'and leaves no file');
 }
 
 # What the loader does not do in time is an error, and what it does later changes nothing.
