@@ -18,7 +18,7 @@ enum {
 static const struct opt attach_opts[] = {
 	PROCESS_OPTIONS("trace"),
 	{OPT_MAX_MB, NULL, "max-mb", "N", "memory that the tracer's tables may take, in MiB"},
-	{OPT_SAMPLE, NULL, "sample", "BYTES", "record one block in about so many bytes (512K, 1M)"},
+	{OPT_SAMPLE, NULL, "sample", "SIZE", "record one block in about so many bytes (512K, 1M)"},
 	{OPT_VERBOSE, "v", "verbose", NULL, "say on standard error that it is traced"},
 	{OPT_HELP, "h", "help", NULL, "print this help"},
 	{0},
@@ -34,7 +34,7 @@ static const struct opt detach_opts[] = {
 void command_attach_help(FILE *to)
 {
 	fprintf(to,
-		"usage: hsnap attach -p PID | -pn NAME [-v] [--max-mb N] [--sample BYTES]\n"
+		"usage: hsnap attach -p PID | -pn NAME [--max-mb N] [--sample SIZE] [-v]\n"
 		"\n"
 		"Loads the tracer into a process that runs: blocks that it allocates from now on\n"
 		"have a stack.\n"

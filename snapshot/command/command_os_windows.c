@@ -12,7 +12,7 @@ enum {
 };
 
 static const struct opt options[] = {
-	PROCESS_OPTIONS("of"),
+	PROCESS_OPTIONS("for"),
 	{OPT_HELP, "h", "help", NULL, "print this help"},
 	{0},
 };
@@ -20,7 +20,7 @@ static const struct opt options[] = {
 void command_os_help(FILE *to)
 {
 	fprintf(to,
-		"usage: hsnap os on|off -p PID | -pn NAME\n"
+		"usage: hsnap os on | off -p PID | -pn NAME\n"
 		"\n"
 		"Has Windows record a stack for every heap block that a running process allocates\n"
 		"from now on, for --stacks=os. Windows 10 1607 and later; experimental.\n"
@@ -66,7 +66,8 @@ int command_os(int argc, char **argv)
 		case OPT_HELP: command_os_help(stdout); return 0;
 		case OPT_ARGUMENT:
 			if (request.what)
-				rc = err_set(&err, ERR_USAGE, state.value, "one word is enough");
+				rc = err_set(
+					&err, ERR_USAGE, state.value, "it takes on or off, once");
 			request.what = state.value;
 			break;
 		default: rc = process_option(&request.process, id, state.value); break;

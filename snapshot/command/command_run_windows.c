@@ -20,7 +20,7 @@ static const struct opt options[] = {
 	{OPT_KEEP_BSTR_CACHE, NULL, "keep-bstr-cache", NULL,
 		"do not set OANOCACHE=1 for PROG: COM keeps freed strings"},
 	{OPT_MAX_MB, NULL, "max-mb", "N", "memory that the tracer's tables may take, in MiB"},
-	{OPT_SAMPLE, NULL, "sample", "BYTES", "record one block in about so many bytes (512K, 1M)"},
+	{OPT_SAMPLE, NULL, "sample", "SIZE", "record one block in about so many bytes (512K, 1M)"},
 	DUMP_OPTIONS,
 	{OPT_HELP, "h", "help", NULL, "print this help"},
 	{0},
@@ -30,7 +30,7 @@ void command_run_help(FILE *to)
 {
 	fprintf(to,
 		"usage: hsnap run [--at-exit OUT] [--children] [--keep-bstr-cache] [--max-mb N]\n"
-		"                 [--sample BYTES] [--by-stack] [--gzip] [-v] [--] PROG [ARG ...]\n"
+		"                 [--sample SIZE] [--by-stack] [--gzip] [-v] [--] PROG [ARG ...]\n"
 		"\n"
 		"Starts PROG with the tracer in it and ends with its exit status.\n"
 		"In OUT {name} and {pid} stand for PROG's image and process, {{ for a brace.\n"

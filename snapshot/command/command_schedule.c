@@ -29,13 +29,16 @@ static const struct opt options[] = {
 	{OPT_EVERY, NULL, "every", "T", "how often: whole minutes, as 30m, 2h, 1d"},
 	{OPT_DIR, NULL, "dir", "D", "the folder for dumps and log; made if it is missing"},
 	{OPT_KEEP, NULL, "keep", "N",
-		"keep the newest N files of a process (" TASK_KEEP_DEFAULT ")"},
-	{OPT_MAX_BYTES, NULL, "max-bytes", "SIZE", "and of them no more than this many bytes"},
-	{OPT_FULL, NULL, "full", NULL, "a line for each block, in place of each stack"},
-	{OPT_GZIP, NULL, "gzip", NULL, "pack the dumps"},
-	{OPT_START, NULL, "start", "TIME", "the first time: 2026-11-20T10:00, with Z for UTC"},
+		"keep the newest N files of each series; else " TASK_KEEP_DEFAULT},
+	{OPT_MAX_BYTES, NULL, "max-bytes", "SIZE",
+		"keep the newest files of each series, up to SIZE (500M, 2G)"},
+	{OPT_FULL, NULL, "full", NULL, "one line for each block, not for each stack and heap"},
+	{OPT_GZIP, NULL, "gzip", NULL, "pack the files; their names end in .gz"},
+	{OPT_START, NULL, "start", "TIME",
+		"the first time: 2026-11-20T10:00, with Z for UTC; else soon"},
 	{OPT_AT_START, NULL, "at-start", NULL, "also a minute after the system has started"},
-	{OPT_TIME_LIMIT, NULL, "time-limit", "T", "end a run that takes longer (T of --every, 1h)"},
+	{OPT_TIME_LIMIT, NULL, "time-limit", "T",
+		"end a run that takes longer; else T of --every, 1h at most"},
 	{OPT_AS_USER, NULL, "as-user", NULL, "run as this user, not as the system"},
 	{OPT_PROGRAM, NULL, "program", "FILE", "the hsnap.exe to run, in place of this one"},
 	{OPT_REPLACE, NULL, "replace", NULL, "put it in the place of one that is there"},
@@ -47,15 +50,18 @@ static const struct opt options[] = {
 
 void command_schedule_help(FILE *to)
 {
-	fprintf(to, "usage: hsnap schedule add NAME --every T --dir D [OPTION...]\n"
-		    "       hsnap schedule list\n"
-		    "       hsnap schedule remove NAME\n"
-		    "       hsnap schedule run NAME\n"
-		    "\n"
-		    "Has Windows' Task Scheduler write dumps of every process whose image is NAME. "
-		    "run\n"
-		    "does once, now, what the task does.\n"
-		    "\n");
+	fprintf(to,
+		"usage: hsnap schedule add NAME --every T --dir D [--keep N] [--max-bytes SIZE]\n"
+		"             [--full] [--gzip] [--start TIME] [--at-start] [--time-limit T]\n"
+		"             [--as-user] [--program FILE] [--replace] [--print-xml]\n"
+		"       hsnap schedule list\n"
+		"       hsnap schedule remove NAME\n"
+		"       hsnap schedule run NAME\n"
+		"\n"
+		"Has Windows' Task Scheduler write dumps of every process whose image is NAME. "
+		"run\n"
+		"does once, now, what the task does.\n"
+		"\n");
 	opt_help(options, to);
 }
 

@@ -31,10 +31,11 @@ static const struct opt options[] = {
 void command_snapshot_help(FILE *to)
 {
 	fprintf(to,
-		"usage: hsnap -p PID | -pn NAME | -z FILE [-v] [--stacks SOURCE]\n"
-		"             [--by-stack] [--gzip] [-f OUT]\n"
+		"usage: hsnap -p PID | -pn NAME | -z FILE [-f OUT] [--stacks SOURCE] [--by-stack]\n"
+		"             [--gzip] [-v]\n"
 		"       hsnap -p PID | -pn NAME -f OUT [--every T] [--count N] [--keep N]\n"
-		"             [--max-bytes SIZE] [--on-exit stop | wait] [--all] [--log FILE] ...\n"
+		"             [--max-bytes SIZE] [--on-exit stop | wait] [--all] [--log FILE]\n"
+		"             [--stacks SOURCE] [--by-stack] [--gzip] [-v]\n"
 		"\n"
 		"Writes every live heap block of a process, with its stack, as text.\n"
 		"hdiff compares two such snapshots.\n"

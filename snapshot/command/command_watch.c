@@ -4,7 +4,7 @@
 #include "snapshot/command/series_options.h"
 
 #define POLL_MS 1000 /* without --poll */
-#define PATTERN "{name}-{pid}-{time}.txt" /* without -f */
+#define OUT "{name}-{pid}-{time}.txt" /* without -f */
 
 enum {
 	OPT_OUT = 1,
@@ -17,7 +17,7 @@ static const struct opt options[] = {
 	PROCESS_OPTIONS("watch"),
 	{OPT_GROWTH, NULL, "growth", "SIZE",
 		"take a snapshot when SIZE was added since the last one (50M, 1G)"},
-	{OPT_OUT, "f", "output", "PATTERN", "write them to files of such names; else " PATTERN},
+	{OPT_OUT, "f", "output", "OUT", "write them to files of such names; else " OUT},
 	{OPT_POLL, NULL, "poll", "T", "look how large it is each time T has passed; else 1s"},
 	SERIES_OPTIONS,
 	STACKS_OPTION,
@@ -28,14 +28,15 @@ static const struct opt options[] = {
 
 void command_watch_help(FILE *to)
 {
-	fprintf(to, "usage: hsnap watch -p PID | -pn NAME --growth SIZE [-f PATTERN] [--poll T]\n"
-		    "                   [--count N] [--keep N] [--max-bytes SIZE] [--by-stack] "
-		    "[--gzip]\n"
-		    "                   [--on-exit stop | wait] [--all] [--log FILE] ...\n"
-		    "\n"
-		    "Takes a snapshot of a process, and then one each time its private bytes have\n"
-		    "grown by SIZE since the last one.\n"
-		    "\n");
+	fprintf(to,
+		"usage: hsnap watch -p PID | -pn NAME --growth SIZE [-f OUT] [--poll T] [--count "
+		"N]\n"
+		"                   [--keep N] [--max-bytes SIZE] [--on-exit stop | wait] [--all]\n"
+		"                   [--log FILE] [--stacks SOURCE] [--by-stack] [--gzip] [-v]\n"
+		"\n"
+		"Takes a snapshot of a process, and then one each time its private bytes have\n"
+		"grown by SIZE since the last one.\n"
+		"\n");
 	opt_help(options, to);
 }
 
@@ -67,7 +68,7 @@ int command_watch(int argc, char **argv)
 	struct err err = {0};
 	int id, rc = 0;
 
-	request.out = PATTERN;
+	request.out = OUT;
 	request.every_ms = POLL_MS;
 	request.given = "watch";
 	opt_init(&state, options, argc, argv);

@@ -154,7 +154,7 @@ int series_check(const struct series_request *request, unsigned *words, struct e
 	int rc;
 
 	if (!request->out || !strcmp(request->out, "-"))
-		return err_set(err, ERR_USAGE, what, "it needs a file: -f PATTERN");
+		return err_set(err, ERR_USAGE, what, "it needs a file: -f OUT");
 	if (request->file_count && !request->every_ms)
 		return err_set(err, ERR_USAGE, "--count", "it needs --every T");
 	rc = file_pattern_check(request->out, &found, err);
