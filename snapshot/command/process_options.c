@@ -1,7 +1,6 @@
 #include "snapshot/command/process_options.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 #include "core/kv.h"
 #include "snapshot/live/kept.h"
@@ -37,15 +36,6 @@ int process_pid_parse(const char *text, uint32_t *pid, struct err *err)
 	return 0;
 }
 
-/* The list ends with what only commands that take snapshots have. */
-static void leave_out_all(struct err *err)
-{
-	char *end = strstr(err->detail, "; --all");
-
-	if (end)
-		*end = '\0';
-}
-
 static int refuse_several(const char *name, bool with_all, const struct kept_seen *seen,
 	size_t count, struct err *err)
 {
@@ -57,9 +47,7 @@ static int refuse_several(const char *name, bool with_all, const struct kept_see
 	for (; found.count < count; found.count++)
 		found.items[found.count] = (struct series_process){seen[found.count].pid,
 			seen[found.count].start_ms, seen[found.count].private_bytes};
-	rc = series_several(name, &found, err);
-	if (!with_all && err)
-		leave_out_all(err);
+	rc = series_several(name, &found, with_all, err);
 	free(found.items);
 	return rc;
 }
