@@ -6,7 +6,7 @@
 #include "core/os.h"
 #include "snapshot/command/command.h"
 #include "snapshot/schedule/scheduler.h"
-#include "snapshot/schedule/task_plan.h"
+#include "snapshot/schedule/task/task_plan.h"
 
 enum {
 	OPT_EVERY = 1,

@@ -10,7 +10,7 @@
 #include <stdbool.h>
 #include <windows.h>
 
-#include "snapshot/schedule/task_table.h"
+#include "snapshot/schedule/task/task_table.h"
 
 #define SCHEDULER_FOLDER L"hsnap"
 

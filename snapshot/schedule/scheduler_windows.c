@@ -10,8 +10,8 @@
 #include "snapshot/schedule/schtasks_windows.h"
 #include "snapshot/schedule/task_run_windows.h"
 #include "snapshot/schedule/task_store_windows.h"
-#include "snapshot/schedule/task_table.h"
-#include "snapshot/schedule/task_xml.h"
+#include "snapshot/schedule/task/task_table.h"
+#include "snapshot/schedule/task/task_xml.h"
 
 static int nomem(struct err *err)
 {

@@ -5,7 +5,7 @@
 
 #include "core/os.h"
 #include "core/utf_windows.h"
-#include "snapshot/schedule/task_xml.h"
+#include "snapshot/schedule/task/task_xml.h"
 
 #define PATH_UNITS (MAX_PATH + 300) /* and a name, which ifeo_check_name() limits */
 

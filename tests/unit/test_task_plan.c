@@ -9,10 +9,10 @@
 
 #include <cmocka.h>
 
-#include "snapshot/schedule/task_paths.h"
-#include "snapshot/schedule/task_plan.h"
-#include "snapshot/schedule/task_table.h"
-#include "snapshot/schedule/task_words.h"
+#include "snapshot/schedule/task/task_paths.h"
+#include "snapshot/schedule/task/task_plan.h"
+#include "snapshot/schedule/task/task_table.h"
+#include "snapshot/schedule/task/task_words.h"
 
 #define WORDS_MAX 24
 

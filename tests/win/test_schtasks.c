@@ -5,8 +5,8 @@
 #include <windows.h>
 
 #include "snapshot/schedule/schtasks_windows.h"
-#include "snapshot/schedule/task_plan.h"
-#include "snapshot/schedule/task_read.h"
+#include "snapshot/schedule/task/task_plan.h"
+#include "snapshot/schedule/task/task_read.h"
 #include "snapshot/schedule/task_store_windows.h"
 
 static int count, failed;

@@ -6,7 +6,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
-#include "snapshot/schedule/task_read.h"
+#include "snapshot/schedule/task/task_read.h"
 
 #define TASK_TIME_BYTES 24
 

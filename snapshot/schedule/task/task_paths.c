@@ -1,11 +1,11 @@
-#include "snapshot/schedule/task_paths.h"
+#include "snapshot/schedule/task/task_paths.h"
 
 #include <stdbool.h>
 #include <stdint.h>
 #include <string.h>
 
 #include "core/text.h"
-#include "snapshot/schedule/task_xml.h"
+#include "snapshot/schedule/task/task_xml.h"
 
 static bool is_letter(char c)
 {

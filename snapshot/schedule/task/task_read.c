@@ -1,12 +1,12 @@
-#include "snapshot/schedule/task_read.h"
+#include "snapshot/schedule/task/task_read.h"
 
 #include <string.h>
 
 #include "core/utf16.h"
-#include "snapshot/schedule/iso_duration.h"
-#include "snapshot/schedule/task_paths.h"
-#include "snapshot/schedule/task_scan.h"
-#include "snapshot/schedule/task_xml.h"
+#include "snapshot/schedule/task/iso_duration.h"
+#include "snapshot/schedule/task/task_paths.h"
+#include "snapshot/schedule/task/task_scan.h"
+#include "snapshot/schedule/task/task_xml.h"
 
 #define EXEC "Task/Actions/Exec"
 

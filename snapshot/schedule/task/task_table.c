@@ -1,10 +1,10 @@
-#include "snapshot/schedule/task_table.h"
+#include "snapshot/schedule/task/task_table.h"
 
 #include <inttypes.h>
 
 #include "core/duration.h"
 #include "core/text.h"
-#include "snapshot/schedule/task_words.h"
+#include "snapshot/schedule/task/task_words.h"
 
 /* "Task Scheduler Error and Success Constants", Microsoft Learn: what is no exit status. */
 static const struct {

@@ -1,4 +1,4 @@
-#include "snapshot/schedule/task_plan.h"
+#include "snapshot/schedule/task/task_plan.h"
 
 #include <string.h>
 
@@ -8,7 +8,7 @@
 #include "core/size.h"
 #include "snapshot/control/command_line.h"
 #include "snapshot/ifeo/ifeo.h"
-#include "snapshot/schedule/task_paths.h"
+#include "snapshot/schedule/task/task_paths.h"
 
 #define LIMIT_DEFAULT_MS INT64_C(3600000)
 #define LIMIT_MIN_MS INT64_C(60000)

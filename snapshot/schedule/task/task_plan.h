@@ -4,7 +4,7 @@
 #ifndef SNAPSHOT_TASK_PLAN_H
 #define SNAPSHOT_TASK_PLAN_H
 
-#include "snapshot/schedule/task_xml.h"
+#include "snapshot/schedule/task/task_xml.h"
 
 #define TASK_KEEP_DEFAULT "100"
 
