@@ -8,8 +8,6 @@
 #include "core/dump.h"
 #include "core/source.h"
 
-#define ENOUGH (-1000) /* no error: the head has ended */
-
 struct reading {
 	struct dump_head head;
 	bool has_dump, has_process; /* these notes were read */
@@ -23,21 +21,21 @@ static int on_module(void *ctx, uint64_t base, uint64_t size_bytes, const char *
 	(void)size_bytes;
 	(void)path;
 	(void)len;
-	return ENOUGH;
+	return DUMP_HEAD_ENOUGH;
 }
 
 static int on_heap(void *ctx, uint64_t addr)
 {
 	(void)ctx;
 	(void)addr;
-	return ENOUGH;
+	return DUMP_HEAD_ENOUGH;
 }
 
 static int on_entry(void *ctx, const struct dump_entry *entry)
 {
 	(void)ctx;
 	(void)entry;
-	return ENOUGH;
+	return DUMP_HEAD_ENOUGH;
 }
 
 static int take_date(const struct kv *pairs, const char *key, int64_t *ms)
@@ -63,7 +61,7 @@ static int on_note(void *ctx, const char *kind, const struct kv *pairs)
 		reading->has_process = true;
 	}
 	if (!rc && reading->has_dump && reading->has_process)
-		rc = ENOUGH;
+		rc = DUMP_HEAD_ENOUGH;
 	return rc;
 }
 
@@ -129,7 +127,46 @@ static size_t whole_lines(const char *text, size_t len)
 	return len;
 }
 
-static int scan(struct reading *reading, struct source *source, char *text, struct err *err)
+/* Scans what fill() got. */
+static int scan_text(struct source *source, const struct dump_sink *sink, char *text, size_t len,
+	bool has_more, struct err *err)
+{
+	struct dump_scanner *scanner = dump_scanner_new(source_name(source), sink, err);
+	int rc;
+
+	if (!scanner)
+		return -ERR_NOMEM;
+	if (has_more)
+		len = whole_lines(text, len);
+	memset(text + len, 0, DUMP_PAD_BYTES);
+	rc = dump_scanner_text(scanner, text, len, !has_more);
+	if (!rc && !has_more)
+		rc = dump_scanner_end(scanner);
+	dump_scanner_free(scanner);
+	return rc ? rc : has_more;
+}
+
+int dump_head_scan(struct source *source, const struct dump_sink *sink, struct err *err)
+{
+	char *text = malloc(DUMP_HEAD_BYTES + DUMP_PAD_BYTES);
+	struct err unread = {0};
+	size_t len;
+	int rc, more;
+
+	if (!text)
+		return err_set(err, ERR_NOMEM, source_name(source), NULL);
+	more = fill(source, text, &len, &unread);
+	rc = scan_text(source, sink, text, len, more, err);
+	if (rc == 1 && more < 0) {
+		rc = more;
+		if (err)
+			*err = unread;
+	}
+	free(text);
+	return rc == DUMP_HEAD_ENOUGH ? 0 : rc;
+}
+
+static int scan(struct reading *reading, struct source *source, struct err *err)
 {
 	const struct dump_sink sink = {.ctx = reading,
 		.line = on_line,
@@ -137,36 +174,17 @@ static int scan(struct reading *reading, struct source *source, char *text, stru
 		.heap = on_heap,
 		.entry = on_entry,
 		.note = on_note};
-	struct err unread = {0};
-	struct dump_scanner *scanner;
-	size_t len;
-	int rc, more = fill(source, text, &len, &unread);
+	int rc = dump_head_scan(source, &sink, err);
 
-	scanner = dump_scanner_new(source_name(source), &sink, err);
-	if (!scanner)
-		return -ERR_NOMEM;
-	if (more)
-		len = whole_lines(text, len);
-	memset(text + len, 0, DUMP_PAD_BYTES);
-	rc = dump_scanner_text(scanner, text, len, !more);
-	if (!rc && !more)
-		rc = dump_scanner_end(scanner);
-	dump_scanner_free(scanner);
-	if (!rc && more < 0) {
-		rc = more;
-		if (err)
-			*err = unread;
-	} else if (!rc && more && !reading->has_dump) {
-		rc = err_set(err, ERR_NOT_DUMP, source_name(source), "it does not begin as one");
-	}
-	return rc == ENOUGH ? 0 : rc;
+	if (rc == 1 && !reading->has_dump)
+		return err_set(err, ERR_NOT_DUMP, source_name(source), "it does not begin as one");
+	return rc == 1 ? 0 : rc;
 }
 
 int dump_head_read(const char *path, struct dump_head *head, struct err *err)
 {
 	struct reading reading = {0};
 	struct source *source;
-	char *text;
 	int rc;
 
 	if (os_is_special(path)) /* it could keep us waiting */
@@ -174,11 +192,9 @@ int dump_head_read(const char *path, struct dump_head *head, struct err *err)
 	rc = source_open(&source, path, err);
 	if (rc)
 		return rc;
-	text = calloc(1, DUMP_HEAD_BYTES + DUMP_PAD_BYTES);
-	rc = text ? scan(&reading, source, text, err) : err_set(err, ERR_NOMEM, path, NULL);
+	rc = scan(&reading, source, err);
 	if (!rc)
 		*head = reading.head;
-	free(text);
 	source_close(source);
 	return rc;
 }

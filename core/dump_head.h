@@ -8,7 +8,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "core/dump.h"
 #include "core/err.h"
+#include "core/source.h"
 
 #define DUMP_HEAD_BYTES                                                                            \
 	((size_t)64 << 10) /* of the unpacked text; what stands behind is not looked at */
@@ -25,5 +27,12 @@ struct dump_head {
  * dump_scan() says of a text that has no sound head: -ERR_EMPTY, -ERR_NOT_DUMP, -ERR_VERSION,
  * -ERR_BAD_LINE, -ERR_CUT. Nothing is said about the rest of the dump, which may be damaged. */
 int dump_head_read(const char *path, struct dump_head *head, struct err *err);
+
+#define DUMP_HEAD_ENOUGH (-1000) /* what a sink's function returns that has seen all it wants */
+
+/* Has a sink see what a text begins with, in whole lines, up to DUMP_HEAD_BYTES. 0: the sink has had
+ * enough, or that was the whole text and it is a sound one; 1: it goes on; or an error as above, which is
+ * the sink's own, too. */
+int dump_head_scan(struct source *source, const struct dump_sink *sink, struct err *err);
 
 #endif

@@ -4,7 +4,8 @@
  * One or two files by name are compared as they are given. More, or those of folders and patterns
  * (diff/inputs/file_list.h), are put in the order of their own times and, when there are more than two
  * of them or something is asked for that only a trend has, split into series, one for each process. Of
- * many, what is no dump or damaged is left out.
+ * many, what is no dump or damaged is left out, and of what is outside of --since and --until no more than
+ * the head is read.
  *
  * What a file lacks is said, a line for each thing. A file given by name that is cut short is used as
  * far as it goes, and lines that break the rules are left out, or, of many, all of it: is_partial then

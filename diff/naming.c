@@ -56,7 +56,12 @@ static int read_dumps(struct naming *naming)
 	if (!naming->modules || !naming->texts)
 		return -ERR_NOMEM;
 	for (size_t i = 0; !rc && comparison->dumps && i < comparison->dump_count; i++) {
-		rc = name_dump_modules(naming, &comparison->dumps[i], &naming->modules[i]);
+		const struct sums *dump = &comparison->dumps[i];
+
+		if (i && dump->modules == dump[-1].modules) /* lent to both */
+			naming->modules[i] = naming->modules[i - 1];
+		else
+			rc = name_dump_modules(naming, dump, &naming->modules[i]);
 		if (!rc)
 			rc = read_dump_texts(naming, &comparison->dumps[i], &naming->texts[i]);
 	}

@@ -201,14 +201,6 @@ static int take_item(struct option_list *list, const char *text, struct err *err
 	return 0;
 }
 
-static int take_path(struct options *options, const char *path, struct err *err)
-{
-	if (options->path_count == DUMPS_MAX)
-		return err_set(err, ERR_USAGE, path, "%d dumps at most", DUMPS_MAX);
-	options->paths[options->path_count++] = path;
-	return 0;
-}
-
 /* What is but a switch: false when id is something else. */
 static bool take_switch(struct options *options, int id)
 {
@@ -301,7 +293,7 @@ static int check(const struct options *options, struct err *err)
 	const struct option_list *strip = &options->strip_files,
 				 *suppress = &options->suppress_files;
 
-	if (count_stdin(options->paths, options->path_count) +
+	if (count_stdin(options->paths.items, options->paths.count) +
 			count_stdin(strip->items, strip->count) +
 			count_stdin(suppress->items, suppress->count) >
 		1)
@@ -331,7 +323,7 @@ static int take(struct options *options, int id, const struct opt_state *state, 
 	int rc;
 
 	if (id == OPT_ARGUMENT)
-		return take_path(options, state->value, err);
+		return take_item(&options->paths, state->value, err);
 	if (id == LOG && given[2] != ':')
 		return err_set(err, ERR_USAGE, given, "there is no such option");
 	if (id < 0 || id == LOG || take_switch(options, id))
@@ -372,6 +364,7 @@ static void list_release(struct option_list *list)
 
 void options_release(struct options *options)
 {
+	list_release(&options->paths);
 	list_release(&options->includes);
 	list_release(&options->excludes);
 	list_release(&options->modules);

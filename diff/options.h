@@ -19,8 +19,6 @@
 #include "diff/ask/view.h"
 #include "symbolize/symbolize.h"
 
-#define DUMPS_MAX 1000
-
 /* The options; ends with an entry whose id is 0. */
 extern const struct opt hdiff_options[];
 
@@ -33,8 +31,7 @@ struct option_list {
 struct options {
 	bool help, version;
 	/* input */
-	const char *paths[DUMPS_MAX];
-	size_t path_count;
+	struct option_list paths;
 	bool force, no_symbols;
 	/* which dumps make a series; each of them makes it a trend */
 	bool across_restarts;

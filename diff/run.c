@@ -328,7 +328,7 @@ static int check_output(const struct options *options, struct err *err)
 {
 	const struct option_list *strip = &options->strip_files,
 				 *suppress = &options->suppress_files;
-	int rc = check_inputs(options->output, options->paths, options->path_count, "dumps", err);
+	int rc = check_inputs(options->output, options->paths.items, options->paths.count, "dumps", err);
 
 	if (!rc)
 		rc = check_inputs(options->output, strip->items, strip->count, "lists", err);
@@ -407,7 +407,7 @@ int hdiff_run(int argc, char **argv, FILE *say)
 	struct run run = {.say = say};
 	struct err err = {0};
 	int rc = options_parse(&run.options, argc, argv, &err);
-	bool is_empty = !rc && !run.options.path_count;
+	bool is_empty = !rc && !run.options.paths.count;
 
 	if (!rc && run.options.help) {
 		options_usage(stdout);

@@ -7,6 +7,7 @@ use FindBin qw($Bin);
 use lib "$Bin/lib";
 use File::Basename qw(basename);
 use JSON::PP qw(decode_json);
+use IO::Compress::Gzip qw(gzip);
 use POSIX qw(mkfifo);
 use Test::More;
 use Hunt;
@@ -267,6 +268,122 @@ subtest 'practice 8: warm-up is left out, of each process' => sub {
 	check_error(trend('--series', '0', $dir), 'hdiff', 'series are numbered from 1', '--series 0');
 };
 
+# The folder of a task that runs for a year: what is not asked for is not read. So what is damaged there
+# behind its head is no complaint; and the rest is what it is where there are no other files.
+subtest 'of what is outside --since and --until the head is read and no more' => sub {
+	my @times = map { T0 + $_ * HOUR } 0 .. 11;
+	my $iso = sub { iso($times[$_[0]]) };
+	for (
+		[[0 .. 11], ''], [[8 .. 11], 'since', '--since', $iso->(8)], [[0 .. 3], 'until', '--until', $iso->(3)],
+		[[4 .. 7], 'both', '--since', $iso->(4), '--until', $iso->(7)], [[9 .. 11], 'a span', '--since', '2h'],
+		[[0 .. 9], 'until a span', '--until', '2h', 11], [[7 .. 9], 'two spans', '--since', '4h', '--until', '2h', 11],
+		[[5 .. 8], 'a span and a time', '--since', '6h', '--until', $iso->(8), 11]) {
+		my ($inside, $what, @args) = @$_;
+		my %sound = map { $_ => 1 } @$inside, @args && $args[-1] =~ /^\d+$/ ? pop @args : ();
+		my ($all, $some, $all_gz) = map { fresh_dir() } 1 .. 3;
+		my @stacks = ({ leak => [map { 1000 + 100 * $_ } 0 .. 11] }, name => 'd%02d.txt');
+		my @files = series($all, [@times], @stacks);
+		spew("$some/" . basename($files[$_]), slurp($files[$_])) for @$inside;
+		# All of another process, too, which is outside more often.
+		for my $i (grep { !$sound{$_} } 0 .. 11) {
+			my ($head) = slurp($files[$i]) =~ m{\A((?:// hsnap: .*\n)+)};
+			spew($files[$i], $i % 3 ? $head . ($i % 3 == 1 ? "rubbish\x00\n" x 5000 : '') : substr slurp($files[$i]), 0, -20);
+		}
+		for (0 .. 11) {
+			my $packed = "$all_gz/" . basename($files[$_]);
+			my $noise = $sound{$_} ? '' : join '', map { chr 33 + $_ * $_ % 8191 % 90 } 1 .. 8000;
+			gzip(\(slurp($files[$_]) . $noise) => $packed) or die;
+			spew($packed, substr slurp($packed), 0, -30) unless $sound{$_};
+		}
+		my $want = trend(@args ? '--warm-up' : (), @args ? 0 : (), $some);
+		for my $dir ($all, $all_gz) {
+			my $result = trend(@args, $dir);
+			my $kind = "$what, " . ($dir eq $all ? 'plain' : 'packed');
+			is("$result->{status}$result->{err}", 0, "$kind: no complaint");
+			is($result->{files}, join(' ', map { sprintf 'd%02d.txt', $_ } @$inside), "$kind: what was asked for");
+			is_deeply($result->{series}, $want->{series}, "$kind: as where there is nothing else");
+			$result = trend(@args, map { "$dir/" . basename($_) } reverse @files);
+			is("$result->{status}$result->{err}", 0, "$kind: by name, too") if @args;
+		}
+	}
+};
+
+subtest 'a span goes back from the newest dump that can be used' => sub {
+	my $dir = fresh_dir();
+	my @files = series($dir, [map { T0 + $_ * HOUR } 0 .. 9], { leak => [1 .. 10] }, name => 'd%d.txt');
+	my $cut = sub { spew($files[$_], substr slurp($files[$_]), 0, -20) for @_ };
+	$cut->(8, 9, 2);
+	my $result = trend('--since', '2h', $dir);
+	is($result->{files}, 'd5.txt d6.txt d7.txt', 'the next when it is cut short');
+	complains($result, 0, 'which is said, but of none outside', 'd8.txt', 'd9.txt');
+	$result = trend('--until', '4h', '--since', '6h', @files);
+	is($result->{files}, 'd1.txt d3.txt', 'and where the window ends before it');
+	complains($result, 2, 'what is inside is named', 'd2.txt', 'd8.txt', 'd9.txt');
+	$result = trend('--since', '2h', '--force', $dir);
+	is($result->{files}, 'd7.txt d8.txt d9.txt', 'with --force it can be used');
+	$result = trend('--since', '0h', @files[0, 1], "$dir/missing.txt");
+	is($result->{files}, 'd1.txt', 'what is not there is not the newest');
+	complains($result, 2, 'and is named', 'missing.txt');
+};
+
+subtest 'what is outside counts as what its head says' => sub {
+	my $dir = fresh_dir();
+	my @files = series($dir, [@six], {%leak}, name => 'd%d.txt');
+	my $whole = slurp($files[0]);
+	spew($_, substr slurp($_), 0, -20) for @files[0, 1];
+	my $since = iso($six[2]);
+	is(trend('--warm-up', 3, '--since', $since, $dir)->{files}, 'd3.txt d4.txt d5.txt', 'for the warm-up');
+	spew("$dir/a-copy.txt", $whole);
+	spew("$dir/other.txt", slurp($files[3]));
+	complains(trend('--since', $since, $dir), 0, 'as a double, inside and outside', 'd0.txt', 'other.txt');
+	my $none = trend('--since', '2030-01-01', $dir);
+	like($none->{err}, qr/^hdiff: --warm-up, --since, --until: .*none of 8 dumps/m, 'among those that are not wanted');
+	# Whatever has no sound head that tells a time is read, and what is wrong with it said.
+	unlink "$dir/a-copy.txt", "$dir/other.txt";
+	my %bad = (empty => '', foreign => "no dump\n", report => run(tool('hdiff', 'linux', '--no-symbols', @files[3, 4]))->{out},
+		head => $whole =~ s/id=4242/id=x/r, newer => $whole =~ s/format=1/format=99/r, timeless => $whole =~ s/ time=\S+//r);
+	spew("$dir/$_.txt", $bad{$_}) for keys %bad;
+	my $result = trend('--since', $since, $dir);
+	is($result->{files}, 'd2.txt d3.txt d4.txt d5.txt', 'the others');
+	complains($result, 0, 'are named', map { "$_.txt" } keys %bad);
+	complains(trend('--since', $since, glob "$dir/*.txt"), 2, 'by name, too', map { "$_.txt" } keys %bad);
+	check_error(trend('--since', $since, '-f', $files[0], $dir), 'hdiff', 'one outside is not written over', 'd0.txt', 'one of the dumps');
+	# Standard input has no head to look at first, and no end until it is read.
+	my $piped = fresh_dir();
+	@files = series($piped, [@six], {%leak}, name => 'd%d.txt');
+	for ([0, 'd4.txt d5.txt'], [4, '- d5.txt']) {
+		my ($in, $want) = @$_;
+		my $got = run(['sh', '-c', 'in=$1; shift; exec "$@" <"$in"', 'sh', $files[$in], "$root/build/linux/hdiff", qw(--no-symbols -o json --since),
+			iso($six[4]), '-', grep { $_ ne $files[$in] } @files]);
+		is(join(' ', map { basename($_->{path}) } map { @{ $_->{snapshots} } } @{ decode_json($got->{out})->{series} }), $want, "number $in from standard input");
+	}
+	# UMDH's logs tell the minute in a banner, and their image among the modules, which may go on for long.
+	my $umdh = fresh_dir();
+	my @logs = map { umdh("$umdh/u$_.txt", sprintf('2026-11-20 1%d:30', $_), 4711, 1000 + $_) } 0 .. 5;
+	spew($logs[$_], slurp($logs[$_]) =~ s/app\.exe/other.exe/r) for 4, 1;
+	my $many = join '', map { sprintf "//        %X    1000 C:\\some folder\\module%05d.dll\r\n", 0x20000000 + $_ * 0x1000, $_ } 0 .. 1999;
+	spew($logs[0], slurp($logs[0]) =~ s/(?=^\/\/\r$)/$many/mr);
+	spew($_, slurp($_) =~ s/^3E.*\K\r\n\t140001000/\r\n\tdamaged/mr) for @logs[0 .. 2];
+	$result = trend('--since', '2026-11-20T13:00', $umdh);
+	is($result->{files}, 'u4.txt | u3.txt u5.txt', 'logs of UMDH: the image that began first');
+	complains($result, 0, 'damaged is named what is read, for its head is long', 'u0.txt');
+};
+
+# Each limit is named with what to do about it.
+subtest 'more files than can be are an error that says what to do' => sub {
+	my $dir = fresh_dir();
+	my ($file) = series($dir, [T0], { leak => [1] }, name => 'd%d.txt');
+	my ($list_max) = slurp("$root/diff/inputs/file_list.h") =~ /^#define FILES_MAX (\d+)/m;
+	my ($read_max) = slurp("$root/diff/inputs/read_files.h") =~ /^#define READ_MAX (\d+)/m;
+	for my $i (1 .. $read_max) { link $file, "$dir/n$i.txt" or die "$!" }
+	check_error(trend($dir), 'hdiff', 'too many to be read', "$read_max are the most", '--since', 'pattern');
+	check_error(trend('--since', '2020-01-01', $dir), 'hdiff', 'too many inside', '--since, --until', 'less time');
+	my $result = trend('--since', '2030-01-01', "$dir/*");
+	like($result->{err}, qr/they leave none of @{[$read_max + 1]} dumps/, 'but not when they are outside');
+	my ($looked, $read) = map { s/(?=\d{3}$)/,/r } $list_max, $read_max;
+	like(slurp("$root/man/hdiff.1"), qr/^At most $looked files are looked at, and of these $read are read\.$/m, 'the manual tells both');
+};
+
 # The tenth: heaps change while they are walked; what counts is what goes on over several snapshots. So a
 # dump that tells no time must not get in between by chance.
 subtest 'practice 2: dumps that tell no time stay in the order in which they are given, and that is said' => sub {
@@ -318,15 +435,20 @@ subtest 'what many dumps lack is said once of a series' => sub {
 # man/hdiff.1 says what a thousand dumps may take beside a few.
 subtest 'many small dumps take what the manual says' => sub {
 	plan skip_all => 'getrusage() has another number here' if `uname -sm` ne "Linux x86_64\n";
-	my ($few, $many) = map {
+	my ($few, $many, $processes) = map {
 		my $dir = fresh_dir();
-		series($dir, [map { T0 + 60_000 * $_ } 1 .. $_], { map { my $k = $_; $k => [1 .. 1000] } 'a' .. 'e' }, name => 'd%03d.txt');
+		my ($count, $is_one) = @$_;
+		for my $i (1 .. $count) {
+			my @how = $is_one ? () : (pid => $i, start => START + 1000 * $i);
+			spew(sprintf("$dir/d%04d.txt", $i), series_dump(T0 + 60_000 * $i, { map { $_ => $i } 'a' .. 'e' }, @how));
+		}
 		my $result = run(['perl', '-e', 'system(@ARGV) && exit 1; syscall(98, -1, $_ = "\0" x 144); print((unpack "q18", $_)[4])',
 			"$root/build/linux/hdiff", "--no-symbols", "-f", "$dir/out.csv", '-o', 'csv', "$dir/d*.txt"]);
-		is("$result->{status}$result->{err}", "0", "$_ dumps");
+		is("$result->{status}$result->{err}", "0", "$count dumps");
 		$result->{out};
-	} 3, 1000;
-	cmp_ok($many - $few, '<', 1000 * (10 + 5 * (75 + 300) / 1000), 'KB for 1000 dumps of five stacks and names');
+	} [3, 1], [1000, 1], [1000, 0];
+	cmp_ok($many - $few, '<', 1000 * (6 + 5 * (45 + 300) / 1000), 'KB for 1000 dumps of five stacks and names');
+	cmp_ok($processes - $few, '<', 1000 * 16, 'KB for as many of as many processes');
 };
 
 subtest 'hdiff.exe does the same with the paths of Windows' => sub {

@@ -57,9 +57,13 @@ static int image_order(const struct sums *a, const struct sums *b)
 	return x && y ? name_order(x, y) : order_of(x != NULL, y != NULL);
 }
 
-bool dump_same_image(const struct sums *a, const struct sums *b)
+int dump_image_key(const struct sums *dump, struct buf *key)
 {
-	return dump_image(a) && dump_image(b) && !image_order(a, b);
+	int rc = buf_add_text(key, dump_image(dump));
+
+	for (size_t i = 0; !rc && i < key->len; i++)
+		key->data[i] = lower(key->data[i]);
+	return rc;
 }
 
 static int64_t second_of(int64_t ms)

@@ -13,6 +13,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "core/buf.h"
 #include "diff/inputs/moment.h"
 #include "diff/read/sum.h"
 
@@ -47,8 +48,9 @@ int dumps_order(struct timed_dump *snapshots, const struct sums *dumps, size_t c
 /* The name of a dump's image without its folder, as long as the dump lives; or NULL: it tells none. */
 const char *dump_image(const struct sums *dump);
 
-/* Whether both tell their image, and it is one. */
-bool dump_same_image(const struct sums *a, const struct sums *b);
+/* Puts behind key what is the same for all dumps of an image, and for no others; the dump tells it. 0 or
+ * -ERR_NOMEM. */
+int dump_image_key(const struct sums *dump, struct buf *key);
 
 /* Whether both are of one process, and of one moment of it. */
 bool dump_same_process(const struct sums *a, const struct sums *b);

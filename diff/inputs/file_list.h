@@ -17,7 +17,7 @@
 #include "core/arena.h"
 #include "core/err.h"
 
-#define FILES_MAX 1000
+#define FILES_MAX 60000 /* a year of them each ten minutes */
 
 struct file_item {
 	const char *path; /* "-": standard input */

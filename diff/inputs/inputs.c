@@ -69,13 +69,14 @@ int inputs_read(struct inputs *inputs, const struct options *options, FILE *say,
 	int rc;
 
 	*inputs = (struct inputs){0};
-	rc = file_list_make(&files, options->paths, options->path_count, err);
+	rc = file_list_make(&files, options->paths.items, options->paths.count, err);
 	if (!rc && are_few(&files, options))
 		rc = inputs_read_few(inputs, options, &files, say, err);
 	else if (!rc)
 		rc = inputs_read_many(inputs, options, &files, say, err);
 	if (!rc && compare_all(inputs, options, say))
-		rc = err_set(err, ERR_NOMEM, NULL, NULL);
+		rc = err_set(err, ERR_NOMEM, NULL,
+			inputs->store ? "for so many dumps; --since takes fewer" : NULL);
 	file_list_release(&files);
 	return rc < 0 ? rc : 0;
 }

@@ -35,7 +35,7 @@ static int leave_damaged(struct inputs *inputs, const struct read_file *file, FI
 	struct err why = {.code = ERR_BAD_LINE};
 
 	if (file->rc == -ERR_CUT)
-		return leave_out(inputs, file, say, &file->err);
+		return leave_out(inputs, file, say, file->err);
 	for (size_t i = 0; i < sums->warning_count && i < WARNINGS_MAX; i++) {
 		if (!sums->left_out[i].place)
 			continue;
@@ -48,13 +48,11 @@ static int leave_damaged(struct inputs *inputs, const struct read_file *file, FI
 /* What it lacks is said of its series. */
 static int take(struct inputs *inputs, struct read_file *file, FILE *say)
 {
-	bool is_damaged = file->rc || file->sums.skip_count;
-	int rc = file->rc ? say_cut(say, &file->err) : 0;
+	int rc = file->rc ? say_cut(say, file->err) : 0;
 
-	inputs->is_partial |= is_damaged && !file->item->is_found;
+	inputs->is_partial |= read_file_is_damaged(file) && !file->item->is_found;
 	if (rc)
 		return rc;
-	sums_take_banner(&file->sums);
 	inputs->dumps[inputs->dump_count++] = file->sums;
 	sums_init(&file->sums);
 	file->is_taken = true;
@@ -67,7 +65,6 @@ static int settle(struct inputs *inputs, struct read_file *read, size_t number,
 	const struct options *options, FILE *say, struct err *err)
 {
 	struct read_file *file = &read[number];
-	bool is_damaged = file->rc || file->sums.skip_count;
 	int rc;
 
 	if (file->item->is_double) {
@@ -79,8 +76,8 @@ static int settle(struct inputs *inputs, struct read_file *read, size_t number,
 			       err_set(err, ERR_USAGE, options->output, "it is one of the dumps") :
 			       0;
 	} else if (file->rc && file->rc != -ERR_CUT) {
-		rc = leave_out(inputs, file, say, &file->err);
-	} else if (is_damaged && !options->force) {
+		rc = leave_out(inputs, file, say, file->err);
+	} else if (read_file_is_damaged(file) && !options->force) {
 		rc = leave_damaged(inputs, file, say);
 	} else {
 		rc = take(inputs, file, say);
@@ -91,14 +88,13 @@ static int settle(struct inputs *inputs, struct read_file *read, size_t number,
 static int read_all(struct inputs *inputs, struct read_file *read, const struct options *options,
 	const struct file_list *files, FILE *say, struct err *err)
 {
-	int rc = read_files(read, files->items, files->count, inputs->store);
+	struct read_wishes wishes = {options->since, options->until, options->force};
+	int rc = read_files(read, files->items, files->count, &wishes, inputs->store, err);
 
-	if (rc)
-		return err_set(err, ERR_NOMEM, NULL, NULL);
 	for (size_t i = 0; !rc && i < files->count; i++)
 		rc = settle(inputs, read, i, options, say, err);
 	if (!rc && !inputs->dump_count)
-		rc = err_set(err, ERR_NOT_DUMP, options->paths[0],
+		rc = err_set(err, ERR_NOT_DUMP, options->paths.items[0],
 			files->count ? "none of %zu files is one that can be used" :
 				       "there is no file in the folder",
 			files->count);

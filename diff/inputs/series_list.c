@@ -3,6 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/buf.h"
+#include "core/table.h"
 #include "diff/inputs/dump_order.h"
 #include "diff/inputs/input_say.h"
 #include "diff/match/series_ends.h"
@@ -15,7 +17,10 @@ struct lister {
 	struct timed_dump *order; /* of all dumps */
 	size_t count;
 	size_t *series_of; /* by process */
-	size_t process_count, series_count;
+	size_t series_count;
+	const struct timed_dump *
+		*members; /* of the series, one behind the other, each in its order */
+	size_t *members_from; /* by series, and one behind the last */
 };
 
 /* ---------------------------------------------------------------- a pair */
@@ -97,44 +102,70 @@ static int say_all_unused(const struct lister *lister)
 /* ---------------------------------------------------------------- series */
 
 /* The series of an earlier process that this one goes on with, or how many series there are. */
-static size_t series_to_join(
-	const struct lister *lister, const struct timed_dump *const *first, size_t process)
+static int series_to_join(
+	const struct lister *lister, struct table *images, const struct sums *dump, size_t *series)
 {
-	for (size_t i = 0; lister->options->across_restarts && i < process; i++) {
-		if (first[i] && dump_same_image(first[i]->dump, first[process]->dump))
-			return lister->series_of[i];
-	}
-	return lister->series_count;
+	const uint64_t *known;
+	struct buf name;
+	int rc;
+
+	*series = lister->series_count;
+	if (!lister->options->across_restarts || !dump_image(dump))
+		return 0;
+	buf_init(&name);
+	rc = dump_image_key(dump, &name);
+	known = rc ? NULL : table_find(images, name.data, name.len);
+	if (known)
+		*series = (size_t)*known;
+	else if (!rc)
+		rc = table_add(images, name.data, name.len, lister->series_count);
+	buf_release(&name);
+	return rc;
 }
 
 /* Numbers the series by their first snapshots. */
 static int number_series(struct lister *lister)
 {
-	const struct timed_dump **first =
-		calloc(lister->count + 1, sizeof(const struct timed_dump *));
+	struct table images; /* to the series of each */
+	size_t numbered = 0; /* processes */
+	int rc = 0;
 
-	if (!first)
-		return -ERR_NOMEM;
-	for (size_t i = 0; i < lister->count; i++) {
-		size_t process = lister->order[i].process;
+	table_init(&images);
+	for (size_t i = 0; !rc && i < lister->count; i++) {
+		const struct timed_dump *dump = &lister->order[i];
 
-		lister->process_count = process + 1;
-		if (!first[process] && lister->order[i].use == USE_IT)
-			first[process] = &lister->order[i];
-	}
-	for (size_t i = 0; i < lister->process_count; i++) {
-		if (!first[i])
+		if (dump->use != USE_IT || numbered > dump->process)
 			continue;
-		lister->series_of[i] = series_to_join(lister, first, i);
-		lister->series_count += lister->series_of[i] == lister->series_count;
+		numbered = dump->process + 1;
+		rc = series_to_join(lister, &images, dump->dump, &lister->series_of[dump->process]);
+		lister->series_count += lister->series_of[dump->process] == lister->series_count;
 	}
-	free(first);
-	return 0;
+	table_release(&images);
+	return rc;
 }
 
-static bool is_of(const struct lister *lister, const struct timed_dump *dump, size_t number)
+/* Puts what is used in the order of the series. */
+static int gather_members(struct lister *lister)
 {
-	return dump->use == USE_IT && lister->series_of[dump->process] == number;
+	size_t *from = calloc(lister->series_count + 2, sizeof(*from));
+
+	lister->members_from = from;
+	lister->members = calloc(lister->count + 1, sizeof(const struct timed_dump *));
+	if (!from || !lister->members)
+		return -ERR_NOMEM;
+	for (size_t i = 0; i < lister->count; i++) {
+		if (lister->order[i].use == USE_IT)
+			from[lister->series_of[lister->order[i].process] + 2]++;
+	}
+	for (size_t i = 0; i < lister->series_count; i++)
+		from[i + 2] += from[i + 1];
+	for (size_t i = 0; i < lister->count; i++) { /* each moves on to where the next begins */
+		const struct timed_dump *dump = &lister->order[i];
+
+		if (dump->use == USE_IT)
+			lister->members[from[lister->series_of[dump->process] + 1]++] = dump;
+	}
+	return 0;
 }
 
 static bool is_wanted(const struct lister *lister, size_t number)
@@ -164,32 +195,27 @@ static int check_times(const struct lister *lister, struct series *series, const
 /* Moves the dumps of a series behind those that are there, and fills in what they share. */
 static int take_series(struct lister *lister, size_t number, struct sums *to, size_t *at)
 {
+	const struct timed_dump *const *members = &lister->members[lister->members_from[number]];
+	size_t count = lister->members_from[number + 1] - lister->members_from[number], part = 0;
 	struct series *series = &lister->inputs->series[lister->inputs->series_count++];
-	const struct timed_dump *timeless = NULL;
-	size_t first = *at, part = 0, last = SIZE_MAX;
+	bool is_timeless = false;
 
-	*series = (struct series){.first = first, .number = number + 1, .of = lister->series_count};
-	series->times_ms = calloc(lister->count + 1, sizeof(*series->times_ms));
-	series->parts = calloc(lister->count + 1, sizeof(*series->parts));
+	*series = (struct series){
+		.first = *at, .count = count, .number = number + 1, .of = lister->series_count};
+	series->times_ms = calloc(count + 1, sizeof(*series->times_ms));
+	series->parts = calloc(count + 1, sizeof(*series->parts));
 	if (!series->times_ms || !series->parts)
 		return -ERR_NOMEM;
-	for (size_t i = 0; i < lister->count; i++) {
-		const struct timed_dump *dump = &lister->order[i];
-
-		if (!is_of(lister, dump, number))
-			continue;
-		part += last != SIZE_MAX && dump->process != last;
-		last = dump->process;
-		series->parts[*at - first] = (uint32_t)part;
-		series->times_ms[*at - first] = dump->dump->time_ms;
-		if (!dump->dump->time_ms)
-			timeless = dump;
-		to[(*at)++] = lister->inputs->dumps[dump->number];
-		sums_init(&lister->inputs->dumps[dump->number]);
+	for (size_t i = 0; i < count; i++) {
+		part += i && members[i]->process != members[i - 1]->process;
+		series->parts[i] = (uint32_t)part;
+		series->times_ms[i] = members[i]->dump->time_ms;
+		is_timeless |= !series->times_ms[i];
+		to[(*at)++] = lister->inputs->dumps[members[i]->number];
+		sums_init(&lister->inputs->dumps[members[i]->number]);
 	}
-	series->count = *at - first;
 	series->axis = (struct trend_axis){
-		timeless ? NULL : series->times_ms, part ? series->parts : NULL, series->count};
+		is_timeless ? NULL : series->times_ms, part ? series->parts : NULL, count};
 	return check_times(lister, series, to[*at - 1].path);
 }
 
@@ -245,7 +271,7 @@ static int list_trend(struct lister *lister, struct err *err)
 	if (rc)
 		return err_set(err, ERR_NOMEM, NULL, NULL);
 	rc = check_left(lister, err);
-	if (!rc && take_all(lister))
+	if (!rc && (gather_members(lister) || take_all(lister)))
 		rc = err_set(err, ERR_NOMEM, NULL, NULL);
 	return rc;
 }
@@ -269,5 +295,7 @@ int series_list_make(struct inputs *inputs, const struct options *options, bool 
 		rc = list_pair(inputs, say) ? err_set(err, ERR_NOMEM, NULL, NULL) : 0;
 	free(lister.order);
 	free(lister.series_of);
+	free(lister.members);
+	free(lister.members_from);
 	return rc;
 }

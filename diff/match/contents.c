@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "core/buf.h"
+#include "core/table.h"
 #include "diff/match/frame_numbers.h"
 
 /* Units beside those of places: they differ from all modules' numbers. */
@@ -253,13 +254,13 @@ int content_of(struct contents *contents, size_t dump, uint32_t stack, uint32_t 
 	struct content_memo *memo = memo_of(contents, dump, stack, of);
 	int rc;
 
-	if (memo && memo->alike == contents->alike[dump]) {
+	if (memo && memo->alike == contents->places->alike[dump]) {
 		*number = memo->number;
 		return 0;
 	}
 	rc = find_content(contents, dump, stack, of, number);
 	if (!rc && memo)
-		*memo = (struct content_memo){contents->alike[dump], *number};
+		*memo = (struct content_memo){contents->places->alike[dump], *number};
 	return rc;
 }
 
@@ -413,8 +414,42 @@ static int memo_make(struct contents *contents, size_t dump_count)
 	if (!contents->memo)
 		return -ERR_NOMEM;
 	memset(contents->memo, 0xff, contents->memo_count * sizeof(*contents->memo));
-	contents->alike = places_alike(contents->places, &contents->arena);
-	return contents->alike ? 0 : -ERR_NOMEM;
+	return 0;
+}
+
+/* What a dump tells of its process. */
+struct process_key {
+	int64_t start_ms;
+	int64_t pid;
+};
+
+/* The first dump that is not of another process: it tells the same, or nothing. */
+static int find_processes(struct contents *contents, size_t dump_count)
+{
+	struct table known;
+	size_t untold = SIZE_MAX; /* the first that tells nothing */
+	int rc = 0;
+
+	table_init(&known);
+	for (size_t i = 0; !rc && i < dump_count; i++) {
+		const struct sums *sums = &contents->dumps[i];
+		struct process_key key = {sums->start_ms, sums->pid};
+		const uint64_t *same;
+
+		contents->process[i] = 0;
+		if (!sums->pid || !sums->start_ms) {
+			untold = untold < i ? untold : i;
+			continue;
+		}
+		same = table_find(&known, &key, sizeof(key));
+		if (!same)
+			rc = table_add(&known, &key, sizeof(key), i);
+		contents->process[i] = same && *same < untold ? (size_t)*same : untold;
+		if (!same && untold == SIZE_MAX)
+			contents->process[i] = i;
+	}
+	table_release(&known);
+	return rc;
 }
 
 int contents_make(struct contents *contents, const struct sums *dumps, size_t dump_count,
@@ -428,12 +463,9 @@ int contents_make(struct contents *contents, const struct sums *dumps, size_t du
 		frame_numbers(dumps, dump_count, request->mode == MATCH_SYMBOL, &contents->arena);
 	contents->process =
 		arena_alloc(&contents->arena, dump_count * sizeof(*contents->process) + 1);
-	if (!contents->texts || !contents->process || memo_make(contents, dump_count))
+	if (!contents->texts || !contents->process || memo_make(contents, dump_count) ||
+		find_processes(contents, dump_count))
 		return -ERR_NOMEM;
-	for (size_t i = 0; i < dump_count; i++) {
-		while (is_other_process(&dumps[contents->process[i]], &dumps[i]))
-			contents->process[i]++;
-	}
 	return request->no_symbols ? 0 : find_names(contents, names, dump_count);
 }
 

@@ -32,7 +32,8 @@ struct content_list {
 
 /* What was found for a stack that dumps have in common. */
 struct content_memo {
-	uint32_t alike; /* for dumps that are like that one; UINT32_MAX: nothing yet */
+	uint32_t
+		alike; /* for dumps that are like that one, see struct places; UINT32_MAX: nothing yet */
 	uint32_t number;
 };
 
@@ -44,8 +45,6 @@ struct contents {
 	bool by_symbol; /* names are there, for some frames at least */
 	uint32_t **texts; /* see frame_numbers() */
 	size_t *process; /* by dump: the first one of its process */
-	/* By dump: the first one in which each address has the same place. */
-	uint32_t *alike;
 	struct content_memo *memo; /* by number of sums.shared */
 	size_t memo_count;
 	struct hash_index index;

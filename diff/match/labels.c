@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "core/buf.h"
+#include "diff/read/cells.h"
 
 #define FEW 8
 
@@ -214,11 +215,13 @@ static size_t place(const struct comparison *comparison, uint32_t *const *rows,
 
 	for (uint32_t dump = (uint32_t)comparison->dump_count; dump--;) {
 		const struct sums *sums = &comparison->dumps[dump];
+		struct cell_walk walk = cells_walk(sums);
+		const struct cell *cell;
 
-		for (size_t i = 0; i < sums->cell_count; i++) {
+		for (size_t i = 0; (cell = cells_next(&walk)); i++) {
 			uint32_t row = rows[dump][i];
 
-			if (row != ROW_NONE && is_needed(sums, &sums->cells[i], dump, &latest[row]))
+			if (row != ROW_NONE && is_needed(sums, cell, dump, &latest[row]))
 				members->first[row]++;
 		}
 	}
@@ -263,15 +266,16 @@ static void fill(const struct comparison *comparison, const struct contents *con
 
 	for (uint32_t dump = (uint32_t)comparison->dump_count; dump--;) {
 		const struct sums *sums = &comparison->dumps[dump];
+		struct cell_walk walk = cells_walk(sums);
+		const struct cell *cell;
 
 		memset(known, 0xff, sums->stacks.count * sizeof(*known)); /* STACK_NONE */
-		for (size_t i = 0; i < sums->cell_count; i++) {
-			uint32_t stack = sums->cells[i].stack, row = rows[dump][i];
+		for (size_t i = 0; (cell = cells_next(&walk)); i++) {
+			uint32_t stack = cell->stack, row = rows[dump][i];
 
-			if (row == ROW_NONE ||
-				!is_needed(sums, &sums->cells[i], dump, &latest[row]))
+			if (row == ROW_NONE || !is_needed(sums, cell, dump, &latest[row]))
 				continue;
-			if (sums->cells[i].is_bare)
+			if (cell->is_bare)
 				stack = representative(contents, dump, stack, known);
 			members->list[members->first[row]++] = (struct member){
 				stack == STACK_NONE ? &stackless : sums_stack(sums, stack),

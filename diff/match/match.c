@@ -1,6 +1,5 @@
 #include "diff/match/match.h"
 
-#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -12,6 +11,7 @@
 #include "diff/match/places.h"
 #include "diff/match/row_trends.h"
 #include "diff/match/series_ends.h"
+#include "diff/read/cells.h"
 
 /* What is one row when heaps are kept apart. */
 struct tally {
@@ -125,24 +125,36 @@ struct dump_stacks {
 	size_t dump;
 	uint32_t *contents; /* of each stack */
 	/* Of entries that name but an id which has several stacks, by the first of these; INDEX_NONE:
-	 * not known yet. NULL: there are no such entries. */
+	 * not known yet. NULL until there are such entries. */
 	uint32_t *bare;
 };
 
+static int bare_make(struct dump_stacks *of, size_t stack_count)
+{
+	size_t bytes = (stack_count + 1) * sizeof(*of->bare);
+
+	of->bare = malloc(bytes);
+	if (!of->bare)
+		return -ERR_NOMEM;
+	memset(of->bare, 0xff, bytes); /* INDEX_NONE */
+	return 0;
+}
+
 /* Their content: one of the stacks under the id of stack number first. */
 static int bare_content(
-	struct matcher *matcher, const struct dump_stacks *of, uint32_t first, uint32_t *content)
+	struct matcher *matcher, struct dump_stacks *of, uint32_t first, uint32_t *content)
 {
+	const struct sums *sums = &matcher->to->dumps[of->dump];
 	uint32_t *all = NULL;
 	size_t count = 0, cap = 0;
 	int rc = 0;
 
-	assert(of->bare); /* see has_bare() */
+	if (!of->bare && bare_make(of, sums->stacks.count))
+		return -ERR_NOMEM;
 	*content = of->bare[first];
 	if (*content != INDEX_NONE)
 		return 0;
-	for (uint32_t at = first; !rc && at != STACK_NONE;
-		at = sums_same_id(&matcher->to->dumps[of->dump], at)) {
+	for (uint32_t at = first; !rc && at != STACK_NONE; at = sums_same_id(sums, at)) {
 		rc = array_grow((void **)&all, &cap, count, sizeof(*all));
 		if (!rc)
 			all[count++] = of->contents[at];
@@ -154,8 +166,8 @@ static int bare_content(
 	return rc;
 }
 
-static int cell_content(struct matcher *matcher, const struct dump_stacks *of,
-	const struct cell *cell, uint32_t *content)
+static int cell_content(
+	struct matcher *matcher, struct dump_stacks *of, const struct cell *cell, uint32_t *content)
 {
 	if (cell->stack == STACK_NONE)
 		return content_of(&matcher->contents, of->dump, STACK_NONE, content);
@@ -215,13 +227,14 @@ static void count_total(struct comparison *comparison, const struct match_reques
 }
 
 /* The row of each cell, and its sums. */
-static int cells_match(struct matcher *matcher, const struct dump_stacks *of)
+static int cells_match(struct matcher *matcher, struct dump_stacks *of)
 {
 	const struct sums *sums = &matcher->to->dumps[of->dump];
+	struct cell_walk walk = cells_walk(sums);
+	const struct cell *cell;
 	int rc = 0;
 
-	for (size_t i = 0; !rc && i < sums->cell_count; i++) {
-		const struct cell *cell = &sums->cells[i];
+	for (size_t i = 0; !rc && (cell = cells_next(&walk)); i++) {
 		uint64_t heap = sums->heaps[cell->heap];
 		uint32_t content, row = ROW_NONE;
 
@@ -238,31 +251,16 @@ static int cells_match(struct matcher *matcher, const struct dump_stacks *of)
 	return rc;
 }
 
-static bool has_bare(const struct sums *sums)
-{
-	for (size_t i = 0; i < sums->cell_count; i++) {
-		if (sums->cells[i].is_bare)
-			return true;
-	}
-	return false;
-}
-
 static int dump_match(struct matcher *matcher, size_t dump)
 {
 	const struct sums *sums = &matcher->to->dumps[dump];
-	size_t bytes = (sums->stacks.count + 1) * sizeof(uint32_t);
-	struct dump_stacks of = {.dump = dump, .contents = malloc(bytes)};
+	struct dump_stacks of = {
+		.dump = dump, .contents = malloc((sums->stacks.count + 1) * sizeof(uint32_t))};
 	int rc = of.contents ? 0 : -ERR_NOMEM;
 
 	matcher->rows[dump] = malloc((sums->cell_count + 1) * sizeof(uint32_t));
 	if (!matcher->rows[dump])
 		rc = -ERR_NOMEM;
-	if (!rc && has_bare(sums)) {
-		of.bare = malloc(bytes);
-		rc = of.bare ? 0 : -ERR_NOMEM;
-		if (!rc)
-			memset(of.bare, 0xff, bytes); /* INDEX_NONE */
-	}
 	for (uint32_t i = 0; !rc && i < sums->stacks.count; i++)
 		rc = content_of(&matcher->contents, dump, i, &of.contents[i]);
 	if (!rc)

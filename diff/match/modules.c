@@ -266,6 +266,8 @@ static int rank(struct known *known, const struct sums *dumps, size_t count, uin
 	for (size_t i = 0; i < known->count; i++)
 		ranks[known->files[i]->rank] = (uint32_t)i;
 	for (size_t dump = 0; dump < count; dump++) {
+		if (dump && kind_of[dump] == kind_of[dump - 1])
+			continue;
 		for (size_t i = 0; i < dumps[dump].module_count; i++)
 			kind_of[dump][i] = ranks[kind_of[dump][i]];
 	}
@@ -333,6 +335,10 @@ int modules_rank(const struct sums *dumps, size_t count, struct ranks *ranks, st
 	int rc = of ? 0 : -ERR_NOMEM;
 
 	for (size_t i = 0; !rc && i < count; i++) {
+		if (i && dumps[i].modules && dumps[i].modules == dumps[i - 1].modules) {
+			of[i] = of[i - 1]; /* most dumps of a process have the same ones */
+			continue;
+		}
 		of[i] = arena_alloc(arena, dumps[i].module_count * sizeof(**of) + 1);
 		rc = of[i] ? dump_pair(&known, &dumps[i], of[i]) : -ERR_NOMEM;
 	}

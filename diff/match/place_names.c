@@ -60,30 +60,37 @@ static bool is_carried(const struct names *names, size_t dump, uint64_t addr)
 	return carried && symbol_names_find(carried, addr).count;
 }
 
+/* Lets the place be that of another dump, if that has the module. */
+static bool move_to(const struct places *places, struct named_place *named, size_t dump)
+{
+	const struct places_dump *of = &places->dumps[dump];
+	size_t rank = (size_t)named->place.unit - 1;
+
+	if (named->module && of->first[rank] == UINT32_MAX)
+		return false;
+	named->dump = (uint32_t)dump;
+	if (named->module)
+		named->module = &of->sums->modules[of->first[rank]];
+	return true;
+}
+
 /* Lets the newest dump that carries a name for the place speak, else the newest that has its
  * module: whichever dump asks, the answer is the same. */
 static void choose_dump(const struct names *names, struct named_place *named)
 {
 	const struct places *places = names->places;
-	size_t rank = (size_t)named->place.unit - 1;
-	bool is_chosen = false;
+	struct named_place other = *named;
 
-	for (size_t dump = places->dump_count; dump--;) {
-		const struct places_dump *of = &places->dumps[dump];
-		struct named_place other = *named;
-
-		if (named->module && of->first[rank] == UINT32_MAX)
-			continue;
-		other.dump = (uint32_t)dump;
-		if (named->module)
-			other.module = &of->sums->modules[of->first[rank]];
-		if (is_carried(names, dump, addr_of(&other))) {
+	for (size_t i = 0; i < places->carrier_count; i++) {
+		if (move_to(places, &other, places->carriers[i]) &&
+			is_carried(names, other.dump, addr_of(&other))) {
 			*named = other;
 			return;
 		}
-		if (!is_chosen)
-			*named = other;
-		is_chosen = true;
+	}
+	for (size_t dump = places->dump_count; dump--;) {
+		if (move_to(places, named, dump))
+			return;
 	}
 }
 

@@ -11,12 +11,6 @@
 #define MEMO_BITS_MAX 11
 #define MEMO_STACKS 4 /* for each of them one */
 
-bool is_other_process(const struct sums *a, const struct sums *b)
-{
-	return a->pid && b->pid && a->start_ms && b->start_ms &&
-	       (a->pid != b->pid || a->start_ms != b->start_ms);
-}
-
 static bool is_same_process(const struct sums *a, const struct sums *b)
 {
 	return a->pid && a->start_ms && a->pid == b->pid && a->start_ms == b->start_ms;
@@ -32,13 +26,11 @@ static unsigned memo_bits(size_t stack_count)
 	return bits;
 }
 
-static int dump_make(struct places *places, size_t number, const struct sums *sums)
+static int dump_make(struct places *places, struct places_dump *dump)
 {
-	struct places_dump *dump = &places->dumps[number];
+	const struct sums *sums = dump->sums;
 	size_t ranks_bytes = places->ranks.count * sizeof(*dump->first);
 
-	dump->sums = sums;
-	dump->ranks = places->ranks.of[number];
 	dump->bases = arena_alloc(&places->arena, (sums->module_count + 1) * sizeof(*dump->bases));
 	dump->first = arena_alloc(&places->arena, ranks_bytes + 1);
 	dump->memo_bits = memo_bits(sums->stacks.count);
@@ -54,23 +46,122 @@ static int dump_make(struct places *places, size_t number, const struct sums *su
 	return 0;
 }
 
+/* Dumps with the same modules at the same places: what only others of one process have is then the same
+ * for both, too. */
+static bool is_alike(const struct places_dump *a, const struct places_dump *b)
+{
+	const struct module *x = a->sums->modules, *y = b->sums->modules;
+
+	if (a->sums->module_count != b->sums->module_count)
+		return false;
+	if (x == y && a->ranks == b->ranks)
+		return true;
+	for (size_t i = 0; i < a->sums->module_count; i++) {
+		if (x[i].base != y[i].base || a->ranks[i] != b->ranks[i] ||
+			x[i].size_bytes != y[i].size_bytes)
+			return false;
+	}
+	return true;
+}
+
+static uint64_t hash_modules(const struct places_dump *dump, const struct hash_key *key)
+{
+	struct hasher hasher = hasher_begin(key);
+
+	for (size_t i = 0; i < dump->sums->module_count; i++) {
+		hasher_add(&hasher, dump->sums->modules[i].base);
+		hasher_add(&hasher, dump->ranks[i]);
+		hasher_add(&hasher, dump->sums->modules[i].size_bytes);
+	}
+	return hasher_end(&hasher);
+}
+
+static int find_alike(struct places *places)
+{
+	struct hash_key key = hash_key();
+	struct u64map known;
+	int rc = 0;
+
+	u64map_init(&known);
+	for (size_t i = 0; rc >= 0 && i < places->dump_count; i++) {
+		const struct places_dump *dump = &places->dumps[i];
+		uint32_t *alike = &places->alike[i];
+
+		*alike = (uint32_t)i;
+		rc = u64map_put(&known, hash_modules(dump, &key), alike);
+		if (rc >= 0 && !is_alike(&places->dumps[*alike], dump))
+			*alike = (uint32_t)i;
+	}
+	u64map_release(&known);
+	return rc < 0 ? rc : 0;
+}
+
+/* What is alike has its tables in common. */
+static int tables_make(struct places *places)
+{
+	int rc = 0;
+
+	for (size_t i = 0; !rc && i < places->dump_count; i++) {
+		struct places_dump *dump = &places->dumps[i];
+
+		if (places->alike[i] == i) {
+			rc = dump_make(places, dump);
+			continue;
+		}
+		*dump = places->dumps[places->alike[i]];
+		dump->sums = &places->sums[i];
+	}
+	return rc;
+}
+
+/* What one dump does not know, another that is alike does not either. */
+static void link_dumps(struct places *places)
+{
+	struct places_dump *dumps = places->dumps;
+
+	for (size_t i = 1; i < places->dump_count; i++)
+		dumps[i].older = places->alike[i] == places->alike[i - 1] ? dumps[i - 1].older :
+									    &dumps[i - 1];
+	for (size_t i = places->dump_count; i-- > 1;)
+		dumps[i - 1].newer =
+			places->alike[i] == places->alike[i - 1] ? dumps[i].newer : &dumps[i];
+}
+
+static int find_carriers(struct places *places)
+{
+	places->carriers =
+		arena_alloc(&places->arena, places->dump_count * sizeof(*places->carriers) + 1);
+	for (size_t i = places->dump_count; places->carriers && i--;) {
+		if (places->sums[i].names)
+			places->carriers[places->carrier_count++] = i;
+	}
+	return places->carriers ? 0 : -ERR_NOMEM;
+}
+
 int places_make(struct places *places, const struct sums *dumps, size_t count)
 {
 	int rc;
 
-	*places = (struct places){.dump_count = count, .is_one_process = true};
+	*places = (struct places){.sums = dumps, .dump_count = count, .is_one_process = true};
 	arena_init(&places->arena);
 	places->dumps = arena_alloc(&places->arena, count * sizeof(*places->dumps) + 1);
-	rc = places->dumps ? modules_rank(dumps, count, &places->ranks, &places->arena) :
-			     -ERR_NOMEM;
+	places->alike = arena_alloc(&places->arena, count * sizeof(*places->alike) + 1);
+	rc = places->dumps && places->alike ?
+		     modules_rank(dumps, count, &places->ranks, &places->arena) :
+		     -ERR_NOMEM;
 	for (size_t i = 0; !rc && i < count; i++) {
-		rc = dump_make(places, i, &dumps[i]);
+		places->dumps[i].sums = &dumps[i];
+		places->dumps[i].ranks = places->ranks.of[i];
 		places->is_one_process &= is_same_process(&dumps[0], &dumps[i]);
 	}
-	for (size_t i = 1; !rc && i < count && places->is_one_process; i++) {
-		places->dumps[i].older = &places->dumps[i - 1];
-		places->dumps[i - 1].newer = &places->dumps[i];
-	}
+	if (!rc)
+		rc = find_carriers(places);
+	if (!rc)
+		rc = find_alike(places);
+	if (!rc)
+		rc = tables_make(places);
+	if (!rc && places->is_one_process)
+		link_dumps(places);
 	return rc;
 }
 
@@ -151,50 +242,4 @@ struct place place_of(
 		return (struct place){0, addr};
 	return (struct place){
 		(uint64_t)of->ranks[module - of->sums->modules] + 1, addr - module->base};
-}
-
-/* Dumps with the same modules at the same places: what only others of one process have is then the same
- * for both, too. */
-static bool is_alike(const struct places_dump *a, const struct places_dump *b)
-{
-	if (a->sums->module_count != b->sums->module_count)
-		return false;
-	for (size_t i = 0; i < a->sums->module_count; i++) {
-		if (a->bases[i] != b->bases[i] || a->ranks[i] != b->ranks[i] ||
-			a->sums->modules[i].size_bytes != b->sums->modules[i].size_bytes)
-			return false;
-	}
-	return true;
-}
-
-static uint64_t hash_modules(const struct places_dump *dump, const struct hash_key *key)
-{
-	struct hasher hasher = hasher_begin(key);
-
-	for (size_t i = 0; i < dump->sums->module_count; i++) {
-		hasher_add(&hasher, dump->bases[i]);
-		hasher_add(&hasher, dump->ranks[i]);
-		hasher_add(&hasher, dump->sums->modules[i].size_bytes);
-	}
-	return hasher_end(&hasher);
-}
-
-uint32_t *places_alike(const struct places *places, struct arena *arena)
-{
-	struct hash_key key = hash_key();
-	uint32_t *alike = arena_alloc(arena, places->dump_count * sizeof(*alike) + 1);
-	struct u64map known;
-	int rc = alike ? 0 : -ERR_NOMEM;
-
-	u64map_init(&known);
-	for (size_t i = 0; rc >= 0 && i < places->dump_count; i++) {
-		const struct places_dump *dump = &places->dumps[i];
-
-		alike[i] = (uint32_t)i;
-		rc = u64map_put(&known, hash_modules(dump, &key), &alike[i]);
-		if (rc >= 0 && !is_alike(&places->dumps[alike[i]], dump))
-			alike[i] = (uint32_t)i;
-	}
-	u64map_release(&known);
-	return rc < 0 ? NULL : alike;
 }

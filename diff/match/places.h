@@ -27,7 +27,7 @@ struct places_memo {
 	size_t below; /* how many modules start at or below them */
 };
 
-/* One dump's modules, packed for searching. */
+/* One dump's modules, packed for searching. Dumps that are alike have one packing in common. */
 struct places_dump {
 	const struct sums *sums;
 	uint64_t *bases;
@@ -35,13 +35,18 @@ struct places_dump {
 	unsigned memo_bits;
 	const uint32_t *ranks; /* by module */
 	uint32_t *first; /* by rank: the module's index in the dump; UINT32_MAX: none */
-	/* Of the same process, so that an address has the same meaning in both. */
+	/* Of the same process, so that an address has the same meaning in both; the nearest ones that know
+	 * other modules. */
 	const struct places_dump *older, *newer;
 };
 
 struct places {
+	const struct sums *sums; /* by dump */
 	struct places_dump *dumps;
 	size_t dump_count;
+	uint32_t *alike; /* by dump: the first one in which every address has the same place */
+	size_t *carriers; /* the dumps that carry names, the newest first */
+	size_t carrier_count;
 	struct ranks ranks;
 	bool is_one_process; /* all dumps tell their process, and it is the same one */
 	struct arena arena;
@@ -64,12 +69,6 @@ struct place_module {
  */
 struct place place_of(
 	const struct places *places, size_t dump, uint64_t addr, struct place_module *found);
-
-/* For each dump the first one in which every address has the same place, in arena; NULL: out of memory. */
-uint32_t *places_alike(const struct places *places, struct arena *arena);
-
-/* True when both dumps tell their process and it is not the same one. */
-bool is_other_process(const struct sums *a, const struct sums *b);
 
 static inline bool same_place(const struct place *a, const struct place *b)
 {

@@ -4,14 +4,27 @@
 #include <string.h>
 
 #include "core/buf.h"
+#include "core/table.h"
 #include "core/thread.h"
 #include "diff/match/hash_index.h"
+#include "diff/read/cells.h"
+
+/* Modules that dumps have in common. */
+struct lent_modules {
+	struct module *modules;
+	size_t count;
+	struct arena texts;
+};
 
 struct stack_store {
 	struct thread_lock *lock; /* of all of it */
 	struct hash_index index;
 	struct stack *stacks;
 	size_t count, cap;
+	struct hash_index module_index;
+	struct lent_modules *lent;
+	size_t lent_count, lent_cap;
+	struct table texts; /* to where they are */
 	struct arena arena;
 };
 
@@ -22,6 +35,8 @@ struct stack_store *stack_store_new(void)
 	if (!store)
 		return NULL;
 	hash_index_init(&store->index);
+	hash_index_init(&store->module_index);
+	table_init(&store->texts);
 	arena_init(&store->arena);
 	store->lock = thread_lock_new();
 	if (!store->lock) {
@@ -37,7 +52,14 @@ void stack_store_free(struct stack_store *store)
 		return;
 	thread_lock_free(store->lock);
 	hash_index_release(&store->index);
+	hash_index_release(&store->module_index);
+	for (size_t i = 0; i < store->lent_count; i++) {
+		free(store->lent[i].modules);
+		arena_release(&store->lent[i].texts);
+	}
+	free(store->lent);
 	free(store->stacks);
+	table_release(&store->texts);
 	arena_release(&store->arena);
 	free(store);
 }
@@ -194,13 +216,96 @@ static void fit(void **array, size_t bytes)
 		*array = less;
 }
 
+/* ---------------------------------------------------------------- modules */
+
+static void hash_text(struct hasher *hasher, const char *text)
+{
+	hasher_add(hasher, text ? strlen(text) + 1 : 0);
+	if (text)
+		hasher_add_bytes(hasher, text, strlen(text));
+}
+
+static uint32_t hash_modules(const struct hash_key *key, const struct sums *sums)
+{
+	struct hasher hasher = hasher_begin(key);
+
+	for (size_t i = 0; i < sums->module_count; i++) {
+		const struct module *module = &sums->modules[i];
+
+		hasher_add(&hasher, module->base);
+		hasher_add(&hasher, module->size_bytes);
+		hasher_add(&hasher, module->timestamp);
+		hash_text(&hasher, module->path);
+		hash_text(&hasher, module->pdb_guid);
+	}
+	return hasher_end(&hasher);
+}
+
+static bool same_text(const char *a, const char *b)
+{
+	return a && b ? !strcmp(a, b) : a == b;
+}
+
+static bool same_module(const struct module *a, const struct module *b)
+{
+	return a->base == b->base && a->size_bytes == b->size_bytes &&
+	       same_text(a->path, b->path) && same_text(a->pdb, b->pdb) &&
+	       same_text(a->pdb_guid, b->pdb_guid) && a->pdb_age == b->pdb_age &&
+	       a->timestamp == b->timestamp && a->checksum == b->checksum &&
+	       a->has_identity == b->has_identity && a->unloaded_at == b->unloaded_at;
+}
+
+static bool same_modules(const struct lent_modules *known, const struct sums *sums)
+{
+	if (known->count != sums->module_count)
+		return false;
+	for (size_t i = 0; i < known->count; i++) {
+		if (!same_module(&known->modules[i], &sums->modules[i]))
+			return false;
+	}
+	return true;
+}
+
+/* Makes the modules of a dump the store's. */
+static int modules_add(struct stack_store *store, uint32_t hash, struct sums *sums)
+{
+	if (array_grow((void **)&store->lent, &store->lent_cap, store->lent_count,
+		    sizeof(*store->lent)) ||
+		hash_index_add(&store->module_index, hash, (uint32_t)store->lent_count))
+		return -ERR_NOMEM;
+	fit((void **)&sums->modules, sums->module_count * sizeof(*sums->modules));
+	store->lent[store->lent_count++] =
+		(struct lent_modules){sums->modules, sums->module_count, sums->module_texts};
+	arena_init(&sums->module_texts);
+	sums->are_modules_lent = true;
+	return 0;
+}
+
+static int modules_take(struct stack_store *store, uint32_t hash, struct sums *sums)
+{
+	struct hash_probe probe = hash_index_probe(&store->module_index, hash);
+	uint32_t known;
+
+	while ((known = hash_index_next(&store->module_index, &probe)) != INDEX_NONE) {
+		if (!same_modules(&store->lent[known], sums))
+			continue;
+		free(sums->modules);
+		arena_release(&sums->module_texts);
+		sums->modules = store->lent[known].modules;
+		sums->are_modules_lent = true;
+		return 0;
+	}
+	return modules_add(store, hash, sums);
+}
+
 int stack_store_take(struct stack_store *store, struct sums *sums)
 {
 	struct stackset *set = &sums->stacks;
 	struct hash_key key = store->index.key;
+	uint32_t modules_hash = hash_modules(&store->module_index.key, sums);
 	int rc;
 
-	fit((void **)&sums->cells, sums->cell_count * sizeof(*sums->cells));
+	cells_pack(sums);
 	fit((void **)&set->stacks, set->count * sizeof(*set->stacks));
 	set->cap = set->count;
 	sums->shared = malloc((set->count + 1) * sizeof(*sums->shared));
@@ -210,6 +315,34 @@ int stack_store_take(struct stack_store *store, struct sums *sums)
 		sums->shared[i] = set->stacks[i].is_named ? 0 : hash_of(&key, &set->stacks[i]);
 	thread_lock_take(store->lock);
 	rc = take(store, set, sums->shared);
+	if (!rc)
+		rc = modules_take(store, modules_hash, sums);
 	thread_lock_leave(store->lock);
 	return rc ? rc : give_back(store, sums);
+}
+
+/* ---------------------------------------------------------------- texts */
+
+static const char *text_put(struct stack_store *store, const char *text)
+{
+	size_t len = strlen(text);
+	const uint64_t *known = table_find(&store->texts, text, len);
+	const char *own;
+
+	if (known)
+		return (const char *)(uintptr_t)*known;
+	own = arena_text(&store->arena, text, len);
+	if (!own || table_add(&store->texts, text, len, (uintptr_t)own))
+		return NULL;
+	return own;
+}
+
+const char *stack_store_text(struct stack_store *store, const char *text)
+{
+	const char *own;
+
+	thread_lock_take(store->lock);
+	own = text_put(store, text);
+	thread_lock_leave(store->lock);
+	return own;
 }

@@ -15,20 +15,24 @@ void sums_init(struct sums *sums)
 {
 	*sums = (struct sums){0};
 	arena_init(&sums->arena);
+	arena_init(&sums->module_texts);
 	stackset_init(&sums->stacks);
 }
 
 void sums_release(struct sums *sums)
 {
-	free(sums->modules);
+	if (!sums->are_modules_lent)
+		free(sums->modules);
 	free(sums->shared);
 	free(sums->same_id);
 	free(sums->cells);
+	free(sums->packed_cells);
 	free(sums->heaps);
 	free(sums->texts);
 	symbol_names_free(sums->names);
 	stackset_release(&sums->stacks);
 	arena_release(&sums->arena);
+	arena_release(&sums->module_texts);
 	sums_init(sums);
 }
 
@@ -273,11 +277,10 @@ int sums_read_by(struct sums *sums, const char *path, struct source *source,
 
 	tally_init(&reader.tally, &reader.pool);
 	table_init(&reader.texts);
-	module_list_init(&reader.modules, &sums->arena);
+	module_list_init(&reader.modules, &sums->module_texts);
 	sums->path = arena_text(&sums->arena, path, strlen(path));
-	sums->names = symbol_names_new();
 	reader.scanner = dump_scanner_new(source_name(source), &sink, reader.err);
-	if (rc || !sums->path || !sums->names || !reader.scanner)
+	if (rc || !sums->path || !reader.scanner)
 		rc = err_set(reader.err, ERR_NOMEM, path, NULL);
 	else
 		rc = finish(&reader, read_all(&reader, source, plan));

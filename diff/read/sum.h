@@ -49,7 +49,10 @@ struct sums {
 	 * all of it. */
 	const struct stack *const *common;
 	uint32_t *same_id;
-	struct cell *cells; /* one for each (stack, heap, is_bare) that occurs */
+	/* One for each (stack, heap, is_bare) that occurs; or NULL, and they are packed: diff/read/cells.h
+	 * shows them either way. */
+	struct cell *cells;
+	unsigned char *packed_cells;
 	size_t cell_count;
 	uint64_t *heaps; /* addresses; 0 for entries before any heading */
 	size_t heap_count;
@@ -67,7 +70,10 @@ struct sums {
 	struct census before;
 	struct module *modules; /* sorted by base */
 	size_t module_count;
-	struct symbol_names *names; /* that the dump carries */
+	struct arena module_texts; /* that they point to */
+	/* They are the store's (diff/read/stack_store.h): other dumps with equal ones have the same. */
+	bool are_modules_lent;
+	struct symbol_names *names; /* that the dump carries; NULL: none */
 	uint32_t pid; /* 0 when not recorded, as the next three */
 	int64_t time_ms, start_ms;
 	const char *image;
@@ -76,10 +82,10 @@ struct sums {
 	uint32_t banner_pid;
 	int64_t banner_time_ms;
 	bool has_wall_time; /* time_ms is banner_time_ms, see sums_take_banner() */
-	const char
-		*warnings[WARNINGS_MAX]; /* the first ones: what the dump lacks, a sentence each */
+	/* The first WARNINGS_MAX: what the dump lacks, a sentence each; NULL: nothing. */
+	const char **warnings;
 	size_t warning_count; /* of all */
-	struct left_out left_out[WARNINGS_MAX]; /* what warning number n is on */
+	struct left_out *left_out; /* what warning number n is on */
 	size_t skip_count; /* malformed lines that were passed over; a warning tells of each */
 	bool is_cut; /* the end of the file is missing */
 };
@@ -115,5 +121,13 @@ int sums_read(struct sums *sums, const char *path, struct source *source, struct
 /* The same with so many threads; 0: as many as are good for it. */
 int sums_read_with(struct sums *sums, const char *path, struct source *source, unsigned threads,
 	struct err *err);
+
+/*
+ * Reads of a dump what tells of which process it is, and when it was taken: pid, time_ms, start_ms, image,
+ * or the modules in its place, and has_wall_time, as sums_read() and sums_take_banner() tell them; at most
+ * DUMP_HEAD_BYTES are looked at. 0; 1: there may be more of that behind them; or an error, also
+ * -ERR_BAD_LINE where sums_read() passes a line over. The caller releases sums in any case.
+ */
+int sums_read_head(struct sums *sums, const char *path, struct source *source, struct err *err);
 
 #endif

@@ -11,12 +11,23 @@ static const char *keep(struct sums *sums, const char *text)
 	return text ? arena_text(&sums->arena, text, strlen(text)) : NULL;
 }
 
+/* Most dumps have none. */
+static int make_room(struct sums *sums)
+{
+	if (sums->warnings)
+		return 0;
+	sums->left_out = arena_alloc(&sums->arena, WARNINGS_MAX * sizeof(*sums->left_out));
+	if (sums->left_out)
+		sums->warnings = arena_alloc(&sums->arena, WARNINGS_MAX * sizeof(*sums->warnings));
+	return sums->warnings ? 0 : -ERR_NOMEM;
+}
+
 int sums_warn(struct sums *sums, const char *text)
 {
 	if (sums->warning_count < WARNINGS_MAX) {
 		const char *own = keep(sums, text);
 
-		if (!own)
+		if (!own || make_room(sums))
 			return -ERR_NOMEM;
 		sums->warnings[sums->warning_count] = own;
 	}
@@ -171,7 +182,9 @@ static int note_sample(struct sum_reader *reader, const struct kv *kv)
 
 static int note_name(struct sum_reader *reader, const struct kv *kv)
 {
-	return symbol_names_note(reader->sums->names, kv);
+	if (!reader->sums->names)
+		reader->sums->names = symbol_names_new();
+	return reader->sums->names ? symbol_names_note(reader->sums->names, kv) : -ERR_NOMEM;
 }
 
 int sum_reader_note(void *ctx, const char *kind, const struct kv *kv)

@@ -49,13 +49,27 @@ static uint64_t module_base(const struct gen *gen, uint64_t module)
 	return UINT64_C(0x7FF800000000) + slide + module * (MODULE_BYTES + 0x10000);
 }
 
+/* The day so many days after the first of November 2026. */
+static void write_day(uint64_t day)
+{
+	static const unsigned days[] = {31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31};
+	uint64_t month = 10, year = 2026, length;
+
+	while (day >= (length = days[month] + (month == 1 && year % 4 == 0))) { /* until 2100 */
+		day -= length;
+		month = (month + 1) % 12;
+		year += !month;
+	}
+	printf("%" PRIu64 "-%02" PRIu64 "-%02" PRIu64, year, month + 1, day + 1);
+}
+
 static void write_notes(const struct gen *gen)
 {
 	uint64_t minutes = (gen->snapshot + 1) * MINUTES;
 
-	printf("// hsnap: dump format=1 tool=made time=2026-11-%02" PRIu64 "T%02" PRIu64
-	       ":%02" PRIu64 ":00.000Z\r\n",
-		1 + minutes / 60 / 24, minutes / 60 % 24, minutes % 60);
+	printf("// hsnap: dump format=1 tool=made time=");
+	write_day(minutes / 60 / 24);
+	printf("T%02" PRIu64 ":%02" PRIu64 ":00.000Z\r\n", minutes / 60 % 24, minutes % 60);
 	printf("// hsnap: process id=4711 start=2026-11-01T00:00:00.000Z bits=64 "
 	       "image=C:\\made\\made.exe\r\n// hsnap: stacks source=tracer\r\n%s",
 		gen->layout == SUMS ? "// hsnap: sums by=stack\r\n" : "");

@@ -219,7 +219,7 @@ static void values_reach_their_places(void **state)
 	assert_int_equal(options.growth_max_bytes, 65536);
 	assert_int_equal(options.growth_max_blocks, 7);
 	assert_true(options_strip(&options)); /* groups are */
-	assert_int_equal(options.path_count, 1);
+	assert_int_equal(options.paths.count, 1);
 	options_release(&options);
 }
 

@@ -1,0 +1,277 @@
+/* What of a dump is kept after it was read, and what its head tells before. */
+#define _XOPEN_SOURCE 700
+#include "tests/unit/test_diff.h"
+
+#include "diff/read/cells.h"
+#include "diff/read/stack_store.h"
+#include "tests/unit/test_sums.h"
+
+#define CELLS 4000
+
+/* splitmix64 */
+static uint64_t random_number(uint64_t *state)
+{
+	uint64_t value = *state += UINT64_C(0x9e3779b97f4a7c15);
+
+	value = (value ^ value >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
+	value = (value ^ value >> 27) * UINT64_C(0x94d049bb133111eb);
+	return value ^ value >> 31;
+}
+
+/* Of any length in bits. */
+static uint64_t random_size(uint64_t *state)
+{
+	uint64_t value = random_number(state);
+
+	return value >> random_number(state) % 64;
+}
+
+static void make_cells(struct cell *cells, size_t count, uint64_t seed)
+{
+	static const uint32_t stacks[] = {0, 1, STACK_NONE, STACK_NONE - 1, 127, 128};
+
+	for (size_t i = 0; i < count; i++) {
+		uint32_t next = i ? cells[i - 1].stack + 1 : 0;
+		uint64_t kind = random_number(&seed) % 8;
+
+		cells[i] = (struct cell){.stack = kind < 5 ? next : (uint32_t)random_size(&seed),
+			.heap = kind % 2 ? 0 : (uint32_t)random_size(&seed),
+			.is_bare = kind == 3,
+			.sums = {kind == 4 ? 1 : random_size(&seed), random_size(&seed),
+				random_size(&seed)}};
+		if (kind == 7)
+			cells[i].stack = stacks[random_number(&seed) % 6];
+	}
+	cells[count / 2].sums = (struct census){UINT64_MAX, UINT64_MAX, UINT64_MAX};
+	cells[count / 3].sums = (struct census){0};
+}
+
+static void check_cells(const struct sums *sums, const struct cell *want, size_t count)
+{
+	struct cell_walk walk = cells_walk(sums);
+
+	for (size_t i = 0; i < count; i++) {
+		const struct cell *cell = cells_next(&walk);
+
+		assert_non_null(cell);
+		assert_int_equal(cell->stack, want[i].stack);
+		assert_int_equal(cell->heap, want[i].heap);
+		assert_int_equal(cell->is_bare, want[i].is_bare);
+		assert_memory_equal(&cell->sums, &want[i].sums, sizeof(cell->sums));
+	}
+	assert_null(cells_next(&walk));
+	assert_null(cells_next(&walk));
+}
+
+static void packed_cells_are_the_same(void **state)
+{
+	(void)state;
+	for (uint64_t seed = 0; seed < 20; seed++) {
+		size_t count = seed ? CELLS : 1;
+		struct sums sums;
+		struct cell *want = calloc(count, sizeof(*want));
+
+		sums_init(&sums);
+		sums.cells = calloc(count, sizeof(*want));
+		assert_true(want && sums.cells);
+		make_cells(want, count, seed);
+		memcpy(sums.cells, want, count * sizeof(*want));
+		sums.cell_count = count;
+		check_cells(&sums, want, count);
+		cells_pack(&sums);
+		assert_true(!sums.cells && sums.packed_cells);
+		check_cells(&sums, want, count);
+		sums_release(&sums);
+		free(want);
+	}
+}
+
+/* ---------------------------------------------------------------- modules */
+
+static struct sums with_modules(const struct module *modules, size_t count)
+{
+	struct sums sums;
+
+	sums_init(&sums);
+	sums.modules = calloc(count + 1, sizeof(*modules));
+	assert_non_null(sums.modules);
+	for (size_t i = 0; i < count; i++) {
+		sums.modules[i] = modules[i];
+		sums.modules[i].path =
+			arena_text(&sums.module_texts, modules[i].path, strlen(modules[i].path));
+		assert_non_null(sums.modules[i].path);
+	}
+	sums.module_count = count;
+	return sums;
+}
+
+static void modules_are_lent_to_those_that_have_the_same(void **state)
+{
+	const struct module made[] = {
+		{.base = 0x1000, .size_bytes = 16, .path = "a.exe"}, {.base = 0x2000,
+									     .size_bytes = 32,
+									     .path = "b.dll",
+									     .pdb = "b.pdb",
+									     .pdb_guid = "0123",
+									     .pdb_age = 1,
+									     .timestamp = 2,
+									     .checksum = 3,
+									     .has_identity = true}};
+	struct module other[11][2];
+	struct stack_store *store = stack_store_new();
+	struct sums first = with_modules(made, 2), same = with_modules(made, 2);
+	struct sums none = with_modules(made, 0), fewer = with_modules(made, 1), changed;
+
+	(void)state;
+	assert_non_null(store);
+	assert_int_equal(stack_store_take(store, &first), 0);
+	assert_int_equal(stack_store_take(store, &fewer), 0);
+	assert_int_equal(stack_store_take(store, &none), 0);
+	assert_int_equal(stack_store_take(store, &same), 0);
+	assert_ptr_equal(first.modules, same.modules);
+	assert_ptr_not_equal(first.modules, fewer.modules);
+	assert_int_equal(none.module_count, 0);
+	for (size_t i = 0; i < 11; i++)
+		memcpy(other[i], made, sizeof(made));
+	other[0][1].base++;
+	other[1][1].size_bytes++;
+	other[2][1].path = "c.dll";
+	other[3][1].pdb = "c.pdb";
+	other[4][1].pdb = NULL;
+	other[5][1].pdb_guid = "0124";
+	other[6][1].pdb_age++;
+	other[7][1].timestamp++;
+	other[8][1].checksum++;
+	other[9][1].has_identity = false;
+	other[10][0].unloaded_at = 7;
+	for (size_t i = 0; i < 11; i++) {
+		changed = with_modules(other[i], 2);
+		assert_int_equal(stack_store_take(store, &changed), 0);
+		assert_ptr_not_equal(changed.modules, first.modules);
+		assert_memory_equal(&changed.modules[0].base, &other[i][0].base, sizeof(uint64_t));
+		sums_release(&changed);
+	}
+	sums_release(&first); /* what it lent out stays */
+	assert_string_equal(same.modules[1].path, "b.dll");
+	sums_release(&same);
+	sums_release(&fewer);
+	sums_release(&none);
+	assert_ptr_equal(stack_store_text(store, "a"), stack_store_text(store, "a"));
+	assert_string_equal(stack_store_text(store, ""), "");
+	stack_store_free(store);
+}
+
+/* ---------------------------------------------------------------- heads */
+
+#define NOTES                                                                                      \
+	"// hsnap: dump format=1 tool=0 time=2026-11-20T10:00:00.250Z\n"                           \
+	"// hsnap: process id=7 start=2026-11-20T09:00:00.000Z bits=64 image=C:\\\\x\\\\app.exe\n"
+#define BANNER "// UMDH: version 6.1: Logtime 2010-05-04 10:11 - Machine=BOX - PID=4711\n"
+#define MODULES                                                                                    \
+	"// Loaded modules: \n//     Base Size Module\n//     400000     1000 C:\\app.exe\n"       \
+	"//     500000     1000 C:\\b.dll\n//\n// Process modules enumerated.\n"
+#define ENTRY                                                                                      \
+	"*- - - - - - - - - - Start of data for heap @ 1E0000 - - - - - - - - - -\n"               \
+	"10 bytes + 8 at 1000 by BackTrace1\n\t401000\n\n"                                         \
+	"*- - - - - - - - - - End of data for heap @ 1E0000 - - - - - - - - - -\n"
+
+static int read_head(struct sums *sums, const char *path)
+{
+	struct source *source;
+	int rc;
+
+	sums_init(sums);
+	assert_int_equal(source_open(&source, path, NULL), 0);
+	rc = sums_read_head(sums, path, source, NULL);
+	source_close(source);
+	return rc;
+}
+
+static bool same_text(const char *a, const char *b)
+{
+	return a && b ? !strcmp(a, b) : a == b;
+}
+
+/* Whatever the head tells, reading all of the file tells the same. */
+static void a_head_tells_what_all_of_it_tells(void **state)
+{
+	static const char *const texts[] = {NOTES ENTRY, NOTES MODULES ENTRY, BANNER MODULES ENTRY,
+		BANNER ENTRY, MODULES ENTRY, BANNER NOTES ENTRY, NOTES BANNER MODULES ENTRY,
+		"// hsnap: dump format=1 tool=0\n" BANNER MODULES ENTRY,
+		"// hsnap: process id=9\n" BANNER MODULES ENTRY,
+		"// hsnap: dump format=1 time=2026-11-20T10:00:00Z\n" MODULES ENTRY,
+		"// UMDH: version 6: Logtime 2010-05-04 10:11 - PID=12\n" BANNER MODULES ENTRY};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(texts) / sizeof(*texts); i++) {
+		struct sums head, all;
+		struct err err;
+
+		write_bytes("old.txt", texts[i], strlen(texts[i]));
+		sums_init(&all);
+		(void)read_sums(&all, "old.txt", &err); /* the end mark may be missing */
+		sums_take_banner(&all);
+		assert_int_equal(read_head(&head, "old.txt"), 0);
+		assert_string_equal(head.path, "old.txt");
+		assert_int_equal(head.pid, all.pid);
+		assert_true(head.time_ms == all.time_ms && head.start_ms == all.start_ms);
+		assert_int_equal(head.has_wall_time, all.has_wall_time);
+		assert_true(same_text(head.image, all.image));
+		if (!all.image) {
+			assert_int_equal(head.module_count, all.module_count);
+			for (size_t k = 0; k < all.module_count; k++)
+				assert_string_equal(head.modules[k].path, all.modules[k].path);
+		}
+		sums_release(&all);
+		sums_release(&head);
+	}
+}
+
+static void what_is_not_sure_by_the_head_is_told(void **state)
+{
+	static const struct {
+		const char *text;
+		int rc;
+	} cases[] = {
+		{"", -ERR_EMPTY},
+		{"no dump\n", -ERR_NOT_DUMP},
+		{"// hsnap: dump format=99\n" ENTRY, -ERR_VERSION},
+		{"// hsnap: dump format=1 time=soon\n" ENTRY, -ERR_BAD_LINE},
+		{"// hsnap: dump format=1\n// hsnap: process id=x\n" ENTRY, -ERR_BAD_LINE},
+		{"// hdiff 0.1.0: growth by stack, decimal\n" NOTES ENTRY, -ERR_NOT_DUMP},
+		{"+ 10 ( 20 - 10) 1 allocs BackTrace1\n" NOTES ENTRY, -ERR_NOT_DUMP},
+	};
+	struct buf long_head;
+	struct sums head;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+		write_bytes("old.txt", cases[i].text, strlen(cases[i].text));
+		assert_int_equal(read_head(&head, "old.txt"), cases[i].rc);
+		sums_release(&head);
+	}
+	buf_init(&long_head);
+	assert_int_equal(buf_add_text(&long_head, BANNER "// Loaded modules: \n"), 0);
+	for (unsigned i = 0; i < 2000; i++)
+		assert_int_equal(
+			buf_printf(&long_head, "//  %X 1000 C:\\module%u.dll\n", 4096 * i, i), 0);
+	assert_int_equal(buf_add_text(&long_head, "//\n// Process modules enumerated.\n" ENTRY), 0);
+	assert_true(long_head.len > 65536);
+	write_bytes("old.txt", long_head.data, long_head.len);
+	assert_int_equal(read_head(&head, "old.txt"), 1);
+	sums_release(&head);
+	buf_release(&long_head);
+}
+
+int main(void)
+{
+#define TEST(name) cmocka_unit_test_setup_teardown(name, enter_folder, leave_folder)
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(packed_cells_are_the_same),
+		cmocka_unit_test(modules_are_lent_to_those_that_have_the_same),
+		TEST(a_head_tells_what_all_of_it_tells),
+		TEST(what_is_not_sure_by_the_head_is_told),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
