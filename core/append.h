@@ -19,7 +19,8 @@ int append_line(const char *path, const char *line, size_t len, uint64_t limit_b
 	const char *aside, struct err *err);
 
 /* What it is made of: opens the file at path for reading and for adding to its end, locked, and made when it is
- * not there. 0 or -ERR_CREATE. */
+ * not there. On Windows a link there is refused: whoever may write into the folder of a log, but not where the log's
+ * writer may, cannot make him write elsewhere. 0 or -ERR_CREATE. */
 int append_open(struct os_file *file, const char *path, struct err *err);
 
 /* How often, and after how long, a lock is tried that another process has. */

@@ -5,11 +5,55 @@
 
 #include "core/utf_windows.h"
 
-/* With the right to append and not that to write, each write goes to the end of the file. */
-static HANDLE open_end(const wchar_t *path, DWORD rights)
+#define NAME_SURROGATE                                                                             \
+	0x20000000 /* "Reparse Point Tags", Microsoft Learn: it stands for another name */
+
+static HANDLE open_any(const wchar_t *path, DWORD rights, DWORD how, DWORD flags)
 {
 	return CreateFileW(path, rights, FILE_SHARE_READ | FILE_SHARE_WRITE | FILE_SHARE_DELETE,
-		NULL, OPEN_ALWAYS, FILE_ATTRIBUTE_NORMAL, NULL);
+		NULL, how, FILE_ATTRIBUTE_NORMAL | flags, NULL);
+}
+
+static bool is_same(HANDLE a, HANDLE b)
+{
+	BY_HANDLE_FILE_INFORMATION x, y;
+
+	return GetFileInformationByHandle(a, &x) && GetFileInformationByHandle(b, &y) &&
+	       x.dwVolumeSerialNumber == y.dwVolumeSerialNumber &&
+	       x.nFileIndexHigh == y.nFileIndexHigh && x.nFileIndexLow == y.nFileIndexLow;
+}
+
+/* Opened as what lies there, it is handed on when it is a plain file. One that the system keeps elsewhere, as a volume
+ * without duplicates does, is opened as the file that it is for everybody; a link is an error. */
+static HANDLE pass_link(HANDLE handle, const wchar_t *path, DWORD rights)
+{
+	BY_HANDLE_FILE_INFORMATION info;
+	FILE_ATTRIBUTE_TAG_INFO tag;
+	HANDLE file = INVALID_HANDLE_VALUE;
+
+	if (!GetFileInformationByHandle(handle, &info) ||
+		!(info.dwFileAttributes & FILE_ATTRIBUTE_REPARSE_POINT))
+		return handle;
+	if (GetFileInformationByHandleEx(handle, FileAttributeTagInfo, &tag, sizeof(tag)) &&
+		!(tag.ReparseTag & NAME_SURROGATE))
+		file = open_any(path, rights, OPEN_EXISTING, 0);
+	if (file != INVALID_HANDLE_VALUE && !is_same(file, handle)) {
+		CloseHandle(file);
+		file = INVALID_HANDLE_VALUE;
+	}
+	CloseHandle(handle);
+	if (file == INVALID_HANDLE_VALUE)
+		SetLastError(ERROR_CANT_ACCESS_FILE);
+	return file;
+}
+
+/* With the right to append and not that to write, each write goes to the end of the file. */
+static HANDLE open_end(const wchar_t *path)
+{
+	const DWORD rights = FILE_APPEND_DATA | GENERIC_READ;
+	HANDLE handle = open_any(path, rights, OPEN_ALWAYS, FILE_FLAG_OPEN_REPARSE_POINT);
+
+	return handle == INVALID_HANDLE_VALUE ? handle : pass_link(handle, path, rights);
 }
 
 /* A byte where no file has any: whoever reads the file is not in the way. */
@@ -30,19 +74,13 @@ static void lock(HANDLE handle)
 /* Whether it was not moved away before it was locked. */
 static bool is_still(HANDLE handle, const wchar_t *path)
 {
-	BY_HANDLE_FILE_INFORMATION open_one, there;
-	HANDLE now = open_end(path, FILE_READ_ATTRIBUTES);
-	bool is_same = true;
+	HANDLE now =
+		open_any(path, FILE_READ_ATTRIBUTES, OPEN_ALWAYS, FILE_FLAG_OPEN_REPARSE_POINT);
+	bool is_there = now == INVALID_HANDLE_VALUE || is_same(handle, now);
 
-	if (now == INVALID_HANDLE_VALUE)
-		return true;
-	if (GetFileInformationByHandle(handle, &open_one) &&
-		GetFileInformationByHandle(now, &there))
-		is_same = open_one.dwVolumeSerialNumber == there.dwVolumeSerialNumber &&
-			  open_one.nFileIndexHigh == there.nFileIndexHigh &&
-			  open_one.nFileIndexLow == there.nFileIndexLow;
-	CloseHandle(now);
-	return is_same;
+	if (now != INVALID_HANDLE_VALUE)
+		CloseHandle(now);
+	return is_there;
 }
 
 int append_open(struct os_file *file, const char *path, struct err *err)
@@ -53,7 +91,7 @@ int append_open(struct os_file *file, const char *path, struct err *err)
 	char text[300];
 
 	for (int tries = APPEND_LOCK_TRIES; wide; tries--) {
-		handle = open_end(wide, FILE_APPEND_DATA | GENERIC_READ);
+		handle = open_end(wide);
 		code = GetLastError();
 		if (handle == INVALID_HANDLE_VALUE)
 			break;
@@ -64,8 +102,9 @@ int append_open(struct os_file *file, const char *path, struct err *err)
 	}
 	free(wide);
 	if (handle == INVALID_HANDLE_VALUE)
-		return err_set(
-			err, ERR_CREATE, path, "%s", windows_error(code, text, sizeof(text)));
+		return err_set(err, ERR_CREATE, path, "%s",
+			code == ERROR_CANT_ACCESS_FILE ? "it is a link" :
+							 windows_error(code, text, sizeof(text)));
 	file->handle = (intptr_t)handle;
 	return 0;
 }

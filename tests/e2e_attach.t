@@ -24,6 +24,9 @@ subtest 'busy threads' => \&busy_threads;
 subtest 'hsnap is killed' => \&hsnap_is_killed;
 subtest 'the target ends' => \&target_ends;
 subtest 'refused' => \&refused;
+subtest 'several of one name' => \&several;
+subtest 'a program that run is starting' => \&starting;
+subtest 'run in run' => \&nested;
 subtest 'no DLL can be loaded' => \&locked;
 done_testing;
 
@@ -202,7 +205,8 @@ sub refused {
 		$quiet->('no process', ['-p', 99999996], '99999996', 'no such process');
 		$quiet->('no name', ['-pn', 'nobody-has-this.exe'], 'no such process');
 		$quiet->('nothing', [], '-p PID');
-		$quiet->('two', ['-p', 12, '-pn', 'x'], '-p PID');
+		$quiet->('two', ['-p', 12, '-pn', 'x'], 'give one of -p and -pn');
+		$quiet->('one twice', ['-p', 12, '-p', 13], 'give one of -p and -pn');
 		$quiet->('no number', ['-p', '12x'], '12x', 'decimal');
 		$quiet->('a word', ['-p', 12, 'x'], 'x');
 	}
@@ -217,6 +221,68 @@ sub refused {
 	is($untraced->step, 1, 'a program that is not traced');
 	check_error(detach($untraced), 'hsnap', 'detach', qr/\b$untraced->{pid}\b/, 'not traced');
 	is($untraced->quit, 0, 'which goes on');
+}
+
+# They are listed as for a snapshot, but for --all, which is no option here.
+sub several {
+	my $exe = "$dir/several$$.exe";
+	copy($busy, $exe) or die "$exe: $!\n";
+	my @targets = map { target($exe, [0]) } 1, 2;
+	is($_->step, 1, 'a program runs') for @targets;
+	for my $command ('attach', 'detach') {
+		my $result = hsnap($command, '-pn', "several$$");
+		check_error($result, 'hsnap', "$command: two of the name", 'choose one of them with -p PID',
+			map { qr/\bpid $_->{pid} started \d{4}-\d\d-\d\dT[\d:.]+Z with \d+ private bytes\b/ } @targets);
+		unlike($result->{err}, qr/--all/, "$command has no --all");
+	}
+	is(look($_)->{state}, undef, 'none is touched') for @targets;
+	is($targets[1]->quit, 0, 'one goes');
+	check_ok(hsnap('attach', '-pn', uc "several$$.exe"), 'attach to the other one by its name');
+	check_ok(hsnap('detach', '-pn', "several$$"), 'and detach');
+	is($targets[0]->quit, 0, 'it has found nothing wrong');
+}
+
+# While run waits for the loader of a program, or of its child, attach waits for run: else each would lay its
+# hooks and tables over the other's.
+sub starting {
+	my $odd = "$root/build/win64/targets/odd.exe";
+	my @ways = ([$odd, ['slow'], []], ['cmd.exe', ['/c', win($odd), 'slow'], ['--children']]);
+	for my $way (@ways) {
+		my ($exe, $args, $run) = @$way;
+		my $out = fresh_dir();
+		my $target = target($exe, $args, traced => 1, run => [@$run, '--at-exit', win("$out/{name}-{pid}.txt")]);
+		is($target->step, 1, "@$run: a program is at work before main") or next;
+		is(turn_of($target), 'taken', 'it is the turn of run to change it');
+		my $pid = Hunt::start([qw(timeout -k 5 120), wine($victim, 'attach', '-p', $target->{pid})], stderr => "$out/said");
+		my $until = time + 60;
+		while (!unix_pids($victim) && time < $until) {
+			select undef, undef, undef, 0.005;
+		}
+		is($target->next_step, 2, 'the program goes on');
+		is(Hunt::finish($pid) >> 8, 2, 'attach meanwhile');
+		like(slurp("$out/said"), qr/\Ahsnap: [^\n]*traced already[^\n]*\n\z/, 'waits, and finds it traced');
+		is(turn_of($target), 'free', 'it is the turn of anybody');
+		is($target->quit, 0, 'the program ends');
+		is(slurp("$target->{err}"), '', 'and run has no complaint');
+		my ($file) = grep { /^odd-/ } files_in($out);
+		my $dump = defined $file ? slurp("$out/$file") : '';
+		is(scalar(() = $dump =~ /^3E8 bytes \+ \w+ at \w+ by BackTrace/mg), 1, 'its block is in the snapshot at its exit');
+	}
+}
+
+sub turn_of {
+	my ($target) = @_;
+	return run([wine("$root/build/win64/tests/ask_turn.exe", $target->{pid})])->{out} =~ s/\s//gr;
+}
+
+# A program that hsnap itself starts for another one, which follows it: the second is refused, at once.
+sub nested {
+	my $out = fresh_dir();
+	my $result = hsnap('run', '--children', '--at-exit', win("$out/{name}-{pid}.txt"), '--', win("$root/build/win64/hsnap.exe"),
+		'run', '--at-exit', win("$out/inner.txt"), '--', win("$root/build/win64/targets/odd.exe"), 'raise');
+	is($result->{status}, 2, 'run in a run that follows children');
+	like($result->{err}, qr/^hsnap: [^\n]*: the process is traced already/m, 'says that it is traced');
+	ok(!-e "$out/inner.txt", 'and leaves no file');
 }
 
 # What the loader does not do in time is an error, and what it does later changes nothing.

@@ -1,5 +1,6 @@
 #!/usr/bin/perl
-# --help lists exactly the options of the man page; --version says the version.
+# --help lists exactly the options of the man page, and hsnap's says how each command is used as the page does;
+# --version says the version.
 use strict;
 use warnings;
 use FindBin qw($Bin);
@@ -38,6 +39,25 @@ for my $program (sort keys %programs) {
 	like($said->{out}, qr/^$name \Q$version\E\r?\n\z/, "$program --version: name and version, one line");
 }
 
+# Of hsnap's commands every form, with its options in the order of the table below it.
+my $hsnap_help = run([@{ $programs{'hsnap.exe'} }, '--help'])->{out} =~ s/\r//gr;
+my @forms = usages($hsnap_help);
+cmp_ok(scalar @forms, '>', 12, 'hsnap has commands');
+is_deeply(\@forms, [grep { !/--version/ } synopsis("$root/man/hsnap.1")], 'hsnap --help and hsnap.1 have the same forms');
+for my $command (split /^(?=usage: )/m, $hsnap_help) {
+	my ($first, @more) = usages($command);
+	my @names = $command =~ /^  (?:-\w+, |    )--([\w-]+)/mg;
+	my %short = $command =~ /^  -(\w+), --([\w-]+)/mg;
+	my %place = map { $names[$_] => $_ } 0 .. $#names;
+	for my $form ($first, @more) {
+		my @used = map { $short{$_} // $_ } $form =~ /(?<![\w-])--?(\w[\w-]*)/g;
+		is_deeply([grep { !exists $place{$_} } @used], [], "$form: its options are listed");
+		is_deeply(\@used, [sort { ($place{$a} // 0) <=> ($place{$b} // 0) } @used], "$form: in this order");
+	}
+	my %used = map { ($short{$_} // $_) => 1 } map { /(?<![\w-])--?(\w[\w-]*)/g } $first, @more;
+	is_deeply([grep { !$used{$_} && !/^(?:help|version)$/ } @names], [], "$first: and no others") if defined $first;
+}
+
 # Allocators' frames: the list that hdiff has is the one that its manual shows.
 my @has = slurp("$root/diff/ask/allocators.c") =~ /^\t"([^"]+)",$/mg;
 my ($list) = slurp("$root/man/hdiff.1") =~ /^The whole list.*?\n\.Bd[^\n]*\n(.*?)^\.Ed/ms;
@@ -54,6 +74,33 @@ sub helped {
 		$options{$_}++ for $1 =~ /(?:^|\s)(--?[\w-]+)/g;
 	}
 	return sort keys %options;
+}
+
+# The forms that are shown behind "usage:", each on one line.
+sub usages {
+	my ($text) = @_;
+	my @forms;
+	while ($text =~ /^usage: (.*?)^\n/msg) {
+		push @forms, map { s/\s+/ /gr =~ s/ $//r } split /^ +(?=hsnap )/m, $1;
+	}
+	return @forms;
+}
+
+# The same from the page's synopsis.
+sub synopsis {
+	my ($page) = @_;
+	my ($text) = slurp($page) =~ /^\.Sh SYNOPSIS\n(.*?)^\.Sh /ms;
+	my @forms;
+	for my $form (split /^\.Nm\n/m, $text) {
+		my @words;
+		for my $line (split /\n/, $form) {
+			my $is_optional = $line =~ s/^\.Op /./;
+			my $said = $line =~ s/^\.//r =~ s/\b(?:Ar|Cm) //gr =~ s/\bFl (?=\S)/-/gr;
+			push @words, $is_optional ? "[$said]" : $said;
+		}
+		push @forms, join ' ', 'hsnap', @words if @words;
+	}
+	return @forms;
 }
 
 # ".It Fl p , Fl -pid Ar PID" in the sections about options: "-p", "--pid".

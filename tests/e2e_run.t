@@ -1,6 +1,7 @@
 #!/usr/bin/perl
 # hsnap run leaves a program as it is, odd ones too: its threads, arguments and
-# exit status; and what it does does not spoil the snapshot at its end.
+# exit status; and what it does does not spoil the snapshot at its end, in
+# whichever form that is asked for.
 use strict;
 use warnings;
 use File::Copy qw(copy);
@@ -23,6 +24,8 @@ like($early->{err}, qr/\Ahsnap: .*before it came to its own exit.*\n\z/, 'which 
 passed_on();
 long_paths();
 out_patterns();
+forms();
+form_of_each_child();
 other_bitness();
 
 my $raise = rows_of('raise', 0);
@@ -125,6 +128,104 @@ sub out_patterns {
 	is(traced_to("$out/{{x}-{name}.txt", 'threads')->{status}, 0, 'good ones');
 	is_deeply([files_in($out)], ['{x}-odd.txt'], 'become names');
 	is(hsnap('run', '--max-mb', 16, '--sample', '64K', '--', win($odd), 'threads')->{status}, 0, 'sizes are taken');
+}
+
+# One line for each stack, and packed: the same program has the same sums in every form.
+sub forms {
+	my $out = fresh_dir();
+	my %truth = (raise => ["100 77700", "1 1000"], adjacent => ["200 40000000", "200 40000000"]);
+	for my $what (sort keys %truth) {
+		my ($full, $sums, $packed) = map { "$out/$what-$_.txt" } qw(full sums packed);
+		taken_at_exit($what, $full);
+		taken_at_exit($what, $sums, '--by-stack');
+		taken_at_exit($what, $packed, '--by-stack', '--gzip');
+		my @sums = map { sums_in(slurp($_)) } $full, $sums;
+		is_deeply($sums[1]{sums}, $sums[0]{sums}, "$what: each stack has the same blocks and bytes by stack");
+		is($sums[1]{single}, 0, "$what: and no line is one block's");
+		cmp_ok($sums[0]{single}, '>', 0, "$what: unlike in the full dump");
+		is($sums[1]{end}, $sums[0]{end}, "$what: the end marks agree");
+		my %count;
+		$count{ s/^(\S+ \S+) .*/$1/sr }++ for @{ $sums[1]{sums} };
+		my %wanted;
+		$wanted{$_}++ for @{ $truth{$what} };
+		is_deeply({ map { $_ => $count{$_} // 0 } keys %wanted }, \%wanted, "$what: what the program keeps is among them");
+		is(run(['gzip', '-t', "$packed.gz"])->{status}, 0, "$what: gzip finds the packed one whole");
+		my $text = run(['gzip', '-dc', "$packed.gz"])->{out};
+		is(lasting($text), lasting(slurp($sums)), "$what: and in it the same text");
+	}
+	is_deeply([files_in($out)], [sort map { ("$_-full.txt", "$_-packed.txt.gz", "$_-sums.txt") } keys %truth], 'no other file');
+	taken_at_exit('raise', "$out/full", '--gzip');
+	is(lasting(run(['gzip', '-dc', "$out/full.gz"])->{out}), lasting(slurp("$out/raise-full.txt")), 'a full dump is packed, too');
+	my $diff = run(tool('hdiff', 'linux', "$out/full.gz"));
+	check_ok($diff, 'hdiff reads it');
+
+	my $none = fresh_dir();
+	spew("$none/a.txt", 'mine');
+	check_error(hsnap('run', $_, '--', win($odd), 'early'), 'hsnap', "$_ without a file", "$_: ", '--at-exit OUT') for '--by-stack', '--gzip';
+	check_error(hsnap('run', '--gzip', '--at-exit', win("$none/none/a.txt"), '--', win($odd), 'early'), 'hsnap',
+		'packed into no folder', 'a.txt.gz: cannot create');
+	is(traced_with('early', "$none/a.txt", '--gzip')->{status}, 33, 'a program that has no exit of its own');
+	is_deeply([map { "$_ " . slurp("$none/$_") } files_in($none)], ['a.txt mine'], 'leaves what there is as it is');
+}
+
+sub form_of_each_child {
+	my $out = fresh_dir();
+	my $tree = hsnap('run', '--children', '--by-stack', '--gzip', '--at-exit', win("$out/{pid}.txt"), '--',
+		win("$root/build/win64/targets/family.exe"), 'tree', 1);
+	is("$tree->{status} $tree->{err}", '11 ', '--children');
+	my %pid = $tree->{out} =~ /^tree (\d) pid (\d+)\r?$/mg;
+	is_deeply([files_in($out)], [sort map { "$_.txt.gz" } values %pid], 'each has a file by its name');
+	for my $generation (sort keys %pid) {
+		my $sums = sums_in(run(['gzip', '-dc', "$out/$pid{$generation}.txt.gz"])->{out});
+		my $bytes = 1000 * ($generation + 1);
+		is(scalar(grep { /^1 $bytes / } @{ $sums->{sums} }), 1, "generation $generation: by stack");
+		is($sums->{single}, 0, "generation $generation: alone");
+	}
+}
+
+sub traced_with {
+	my ($what, $file, @options) = @_;
+	return hsnap('run', @options, '--at-exit', win($file), '--', win($odd), $what);
+}
+
+sub taken_at_exit {
+	my ($what, $file, @options) = @_;
+	my $result = traced_with($what, $file, @options);
+	is("$result->{status} $result->{err}", '0 ', "$what @options");
+}
+
+# Without what tells one run of a program from the next: the time of the dump, and its process.
+sub lasting {
+	my ($text) = @_;
+	return $text =~ s{^(// hsnap: dump .*) time=\S+}{$1}mr =~ s{^(// hsnap: process) id=\d+ start=\S+}{$1}mr;
+}
+
+# What each stack has in each heap (the first, the second ...), by UMDH's lines of both kinds: "BLOCKS BYTES HEAP FRAMES", and how many lines
+# are of single blocks.
+sub sums_in {
+	my ($text) = @_;
+	my ($heap, $id, %frames, %sums);
+	my %found = (single => 0);
+	for (split /\r\n/, $text) {
+		if (/^\*.* Heap \w+ Hogs/) {
+			$heap++;
+		} elsif (/^([0-9A-F]+) bytes \+ \w+ at \w+ by BackTrace(\w+)$/) {
+			$id = $2;
+			$found{single}++;
+			$sums{"$heap $id"}[0]++;
+			$sums{"$heap $id"}[1] += hex $1;
+		} elsif (/^(\w+) bytes in 0x(\w+) allocations \(@ 0x\w+ \+ 0x\w+\) by: BackTrace(\w+)$/) {
+			$id = $3;
+			$sums{"$heap $id"}[0] += hex $2;
+			$sums{"$heap $id"}[1] += hex $1;
+		} elsif (/^\t(\w+)/) {
+			$frames{$id} .= " $1";
+		} elsif (m{^// hsnap: end (.*)}) {
+			$found{end} = $1;
+		}
+	}
+	$found{sums} = [sort map { my ($of, $stack) = split / /; "@{ $sums{$_} } $of$frames{$stack}" } keys %sums];
+	return \%found;
 }
 
 # A program for 32 bits is left to an hsnap32.exe beside hsnap.exe, with all that there is to say. What

@@ -7,6 +7,7 @@ use strict;
 use warnings;
 use Encode qw(decode encode);
 use File::Copy qw(copy);
+use File::Path qw(remove_tree);
 use FindBin qw($Bin);
 use lib "$Bin/lib";
 use Test::More;
@@ -54,15 +55,14 @@ sub asks_and_answers {
 	my %system = (UserId => 'S-1-5-18', LogonType => undef, RunLevel => 'HighestAvailable', BootTrigger => undef, %settings);
 	my @cases = (
 		['plain', ['app.exe', '--every', '30m', '--dir', 'D:\dumps', @start], { %system,
-			StartBoundary => '2026-11-20T10:00:00', Interval => 'PT30M', ExecutionTimeLimit => 'PT30M',
-			Command => qq("$program"), WorkingDirectory => 'D:\dumps',
+			StartBoundary => '2026-11-20T10:00:00', Interval => 'PT30M', ExecutionTimeLimit => 'PT1H',
+			Command => qq("$program"), WorkingDirectory => 'C:\Program Files\hsnap & Co',
 			Arguments => '-pn app.exe -f "D:\dumps\{name}-{pid}-{time}.txt" --by-stack --keep 100 --all '
 			    . '--log "D:\dumps\app.exe.log"' }],
 		['umlauts, blanks, &, quotes and braces',
 			["Gr\x{f6}\x{df}e & Co's.exe", '--every', '1d12h', '--keep', '7', '--gzip', '--full', '--at-start',
 			    '--max-bytes', '2G', '--time-limit', '2h', '--dir', "D:\\\x{e4} {&} '\x{1f600}\\", @start],
 			{ %system, Interval => 'P1DT12H', ExecutionTimeLimit => 'PT2H', Delay => 'PT1M', BootTrigger => '',
-			    WorkingDirectory => "D:\\\x{e4} {&} '\x{1f600}\\",
 			    Arguments => "-pn \"Gr\x{f6}\x{df}e & Co's.exe\" -f \"D:\\\x{e4} {{&} '\x{1f600}\\{name}-{pid}-{time}.txt\" "
 			    . "--gzip --keep 7 --max-bytes 2G --all --log \"D:\\\x{e4} {&} '\x{1f600}\\Gr\x{f6}\x{df}e & Co's.exe.log\"" }],
 		['a root, UTC', ['app.exe', '--every', '31d', '--dir', 'E:/', @start[2, 3], '--start', '2026-11-20T10:00:30Z'],
@@ -81,6 +81,11 @@ sub asks_and_answers {
 		is(validate($file), '', "$what: the schema takes it");
 		is_deeply({ map { $_ => scalar value($file, $_) } keys %$expected }, $expected, "$what: an XML parser reads it");
 	}
+	my $to_file = run(["$root/build/linux/hsnap", qw(schedule add app.exe --every 30m --dir D:\d --print-xml -f), "$dir/own.xml", @start]);
+	check_ok($to_file, 'to a file');
+	is($to_file->{out}, '', 'to a file: nothing else');
+	my $to_stdout = run(["$root/build/linux/hsnap", qw(schedule add app.exe --every 30m --dir D:\d --print-xml), @start]);
+	ok(slurp("$dir/own.xml") eq $to_stdout->{out}, 'to a file: the same bytes');
 	my $user = hsnap(qw(schedule add app.exe --every 1h --dir D:\d --as-user --print-xml));
 	my $file = spew("$dir/task.xml", $user->{out});
 	is(validate($file), '', 'as the user: the schema takes it');
@@ -164,6 +169,7 @@ sub usage {
 		['no folder', ['schedule', 'add', 'app.exe', '--every', '30m', @for], '--dir', 'must be given'],
 		['seconds', [@add, @for, '--every', '90s'], '90s', 'whole minutes from 1m to 31d'],
 		['a variable', [@add, @for, '--dir', 'D:\%TEMP%'], '%TEMP%', 'variables'],
+		['an output without its XML', [@add, @for, '-f', 'task.xml'], 'task.xml', '--print-xml'],
 		['none to keep', [@add, @for, '--keep', '0'], '--keep'],
 		['an option of add', ['schedule', 'remove', 'app.exe', '--keep', '3'], '--keep is for add'],
 		['an option that is none', [@add, '--often'], '--often', 'no such option'],
@@ -176,6 +182,9 @@ sub usage {
 	check_error(hsnap(@add, '--keep', '0'), 'hsnap', 'under Wine too', '--keep');
 	check_error(run([$linux, @add, '--print-xml']), 'hsnap', 'on Linux without a program', '--program');
 	check_error(run([$linux, @add, '--program', $program]), 'hsnap', 'on Linux', 'needs Windows', '--print-xml');
+	my $as_user = run([$linux, @add, '--print-xml', '--program', $program, '--as-user']);
+	check_error($as_user, 'hsnap', 'as a user, on Linux', '--as-user', 'knows its user');
+	unlike($as_user->{err}, qr/minidump/, 'as a user, on Linux: no remedy for something else');
 	check_error(run([$linux, 'schedule', 'list']), 'hsnap', 'a list on Linux', 'needs Windows');
 	check_error(run([$linux, @add, '--program', $program, '--dir', 'dumps', '--print-xml']), 'hsnap',
 		'a folder of Linux', 'full path');
@@ -200,17 +209,29 @@ sub life_of_a_task {
 	check_error(schedule(@add, '--program', 'C:\nowhere\hsnap.exe'), 'hsnap', 'a program that is not there', 'nowhere');
 	my $added = schedule(@add, '--start', '2026-11-20T10:00Z');
 	check_ok($added, 'add');
+	is($added->{err}, '', 'add has nothing to warn of');
 	like($added->{out}, qr/^\Q$name\E: every 30m from 2026-11-20T10:00:00Z on, the newest 100 files/, 'add says what it did');
 	ok(-d $folder, 'the folder is made');
+	is((stat "$dir/new")[2] & 07 | (stat $folder)[2] & 07, 0, 'what of folders is made for the system, others have no rights to');
 	check_error(schedule(@add), 'hsnap', 'adding it again', $name, 'already', 'remove', '--replace');
 	is_deeply([listed()], ['30m', '100', $name, win($folder)], 'list shows the first');
 	check_ok(schedule(@add, '--as-user', '--replace'), 'replacing it by one of the user');
 	check_ok(schedule(@add, '--every', '1h30m', '--keep', '2', '--replace'), 'replacing it');
 	is_deeply([listed()], ['1h30m', '2', $name, win($folder)], 'list shows the second, alone');
 
+	chmod 0777, $folder;
+	like(schedule(@add, '--every', '1h30m', '--keep', '2', '--replace')->{err}, qr/\A[^\n]*\Q@{[win($folder)]}\E: warning: every user [^\n]*\n\z/,
+		'a folder that everybody may write into is warned of');
+	chmod 0755, $folder;
+
 	my $flags = image_flags();
 	runs_of_a_task($folder);
 	is(image_flags(), $flags, 'practice 7: runs of a task leave the Image File Execution Options as they were');
+
+	remove_tree($folder);
+	my $nowhere = schedule('run', $name);
+	check_error($nowhere, 'hsnap', 'its folder is gone', win($folder));
+	unlike($nowhere->{err}, qr/\.exe: cannot start/, 'its folder is gone: that is not the program');
 
 	check_ok(schedule('remove', $name), 'remove');
 	check_error(schedule('remove', $name), 'hsnap', 'removing it again', $name, 'no such task');
@@ -318,12 +339,45 @@ sub check_growth {
 	check_truth($report, $exe, 1, 2, 'two runs');
 }
 
+# Another user's task in that folder: an administrator who runs it would run what that user wants.
+sub planted_tasks {
+	my ($file, $xml) = @_;
+	my $cmd = 'C:\windows\system32\cmd.exe';
+	my $proof = "$dir/planted";
+	my $copy = "$dir/hsnap.exe";
+	copy("$root/build/win64/hsnap.exe", $copy) or die "$copy: $!\n";
+	my ($arguments) = $xml =~ m{<Arguments>(.*?)</Arguments>} or die "no arguments\n";
+	my $evil = '/c echo planted&gt;' . win($proof);
+	my %planted = (
+		'another program' => [$cmd, $evil, qr/another program: \Q$cmd\E/],
+		'another program of our name' => [win($copy), $arguments, qr/another program: \Q@{[win($copy)]}\E/],
+		'ours, to start another one' => [$own, "run -- $cmd $evil", qr/other arguments: run -- /],
+		'ours, with one more argument' => [$own, "$arguments --verbose", qr/other arguments: .* --verbose/],
+	);
+	for my $what (sort keys %planted) {
+		my ($program, $line, $row) = @{ $planted{$what} };
+		my $text = $xml =~ s{<Command>.*?</Command>}{<Command>$program</Command>}r
+		    =~ s{<Arguments>.*?</Arguments>}{<Arguments>$line</Arguments>}r;
+		spew($file, encode('UTF-16LE', "\x{feff}$text"));
+		check_error(schedule('run', $name), 'hsnap', "planted: $what", $name, 'not a task of hsnap');
+		my $list = schedule('list');
+		check_ok($list, "planted: $what: list");
+		like($list->{out}, qr/^\S+ +\?.*  \Q$name\E  $row/m, "planted: $what: list says so");
+	}
+	ok(!-e $proof, 'planted: nothing of it was run');
+	my $text = $xml =~ s{(<TimeTrigger>.*?</TimeTrigger>)}{$1$1}sr;
+	spew($file, encode('UTF-16LE', "\x{feff}$text"));
+	like(schedule('list')->{out}, qr/^\? +100 .*  \Q$name\E  /m, 'a second trigger: list does not know how often');
+	like(schedule('run', $name)->{err}, qr/no such process/, 'a second trigger: it is run all the same');
+}
+
 # Whoever can write there may have changed a task.
 sub tampered_tasks {
 	check_ok(schedule('add', $name, '--every', '30m', '--dir', win("$dir/x")), 'add one more');
 	my $file = "$store/$name";
 	return fail('the scheduler has it') if !-f $file;
 	my $xml = decode('UTF-16', slurp($file));
+	planted_tasks($file, $xml);
 	my %changes = (
 		'another program behind it' => [qr{</Exec>}, '</Exec><Exec><Command>"C:\x.exe"</Command></Exec>'],
 		'a program by its name alone' => [qr{<Command>.*?</Command>}, '<Command>hsnap.exe</Command>'],

@@ -19,20 +19,24 @@ ok($typed && $cron, 'the README has a timer and a line of cron') or die "README.
 units();
 like($cron, qr{^(?:\S+ ){5}cd /src/hsnap && [^%\n]+\n\z}, 'one line with five fields, and nothing that cron takes for a newline');
 is(join(' ', (split ' ', $cron)[0 .. 4]), '*/30 * * * *', 'every half hour');
-my $exec = (slurp("$dir/.config/systemd/user/hsnap-app.service") =~ /^ExecStart=(.*)$/m)[0] // '';
-my ($from_cron) = $cron =~ /&& (.*)/;
-is("$root/" . $from_cron =~ s/'//gr, $exec, 'the timer runs the same');
+runs_the_same();
 takes_dumps();
 done_testing;
 
-# The commands as typed, with another home, where starting the timer is only noted.
+# The commands as typed, with another home and in a folder with a blank in its name, where starting the timer is
+# only noted.
 sub units {
-	mkdir "$dir/bin" or die "$dir/bin: $!\n";
-	spew("$dir/bin/systemctl", "#!/bin/sh\necho \"\$*\" >$dir/started\n");
-	chmod 0755, "$dir/bin/systemctl";
-	my $result = run(['sh', '-e', '-c', $typed], dir => $root, env => { HOME => $dir, PATH => "$dir/bin:$ENV{PATH}" });
+	mkdir "$dir/$_" or die "$dir/$_: $!\n" for 'bin', 'a checkout';
+	symlink "$root/setup", "$dir/a checkout/setup" or die "$dir: $!\n";
+	for my $program ('systemctl', 'loginctl') {
+		spew("$dir/bin/$program", "#!/bin/sh\necho \"$program \$*\" >>$dir/started\n");
+		chmod 0755, "$dir/bin/$program";
+	}
+	my $result = run(['sh', '-e', '-c', $typed], dir => "$dir/a checkout",
+		env => { HOME => $dir, PATH => "$dir/bin:$ENV{PATH}" });
 	is($result->{status}, 0, 'the commands work') or diag($result->{err});
-	is(slurp("$dir/started"), "--user enable --now hsnap-app.timer\n", 'the timer is started');
+	is(slurp("$dir/started"), "systemctl --user enable --now hsnap-app.timer\nloginctl enable-linger\n",
+		'the timer is started, and lives on when nobody is logged in');
 	my $units = "$dir/.config/systemd/user";
 	is_deeply([files_in($units)], ['hsnap-app.service', 'hsnap-app.timer'], 'there are two units');
 	my $calendar = slurp("$units/hsnap-app.timer");
@@ -47,6 +51,18 @@ sub units {
 }
 
 sub verify { return run(['systemd-analyze', 'verify', '--user', '--man=no', @_], env => { XDG_RUNTIME_DIR => $dir }) }
+
+# What the timer does is what cron does: in the checkout, without the limit of tests. Wine's server and the programs in
+# it are not the service's to end.
+sub runs_the_same {
+	my $service = slurp("$dir/.config/systemd/user/hsnap-app.service");
+	my %of = $service =~ /^(\w+)=(.*)$/mg;
+	is($of{KillMode}, 'process', 'when the service is done, what else runs in Wine goes on');
+	is($of{Environment}, 'HSNAP_WINE_TIMEOUT=0', 'a dump may take as long as it takes');
+	is($of{WorkingDirectory}, "$dir/a checkout", 'the timer works in the checkout');
+	my $expected = "cd $of{WorkingDirectory} && $of{Environment} " . ($of{ExecStart} // '') =~ s{"\Q$of{WorkingDirectory}\E/setup/wine"}{setup/wine}r;
+	is($cron =~ s/^(?:\S+ ){5}//r =~ s{/src/hsnap}{$of{WorkingDirectory}}r =~ s/'//gr, "$expected\n", 'cron does the same');
+}
 
 # The line of cron as cron runs it, of a sample, into a folder of ours.
 sub takes_dumps {

@@ -37,9 +37,6 @@ void command_snapshot_help(FILE *to);
 /* Prints an error as a line of hsnap's; returns the exit status for it. */
 int command_fail(const struct err *err);
 
-/* A pid as people write it: 0 or -ERR_USAGE. */
-int command_pid_parse(const char *text, uint32_t *pid, struct err *err);
-
 struct take {
 	struct capture_options options;
 	bool is_verbose; /* say on standard error what was found */

@@ -1,36 +1,31 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-#include "core/kv.h"
 #include "core/opt.h"
 #include "snapshot/command/command.h"
+#include "snapshot/command/process_options.h"
 #include "snapshot/command/table_options.h"
 #include "snapshot/control/attach.h"
 #include "snapshot/control/delegate_windows.h"
-#include "snapshot/live/process.h"
 
 enum {
-	OPT_PID = 1,
-	OPT_NAME,
-	OPT_MAX_MB,
+	OPT_MAX_MB = 1,
 	OPT_SAMPLE,
 	OPT_VERBOSE,
 	OPT_HELP,
 };
 
 static const struct opt attach_opts[] = {
-	{OPT_PID, "p", "pid", "PID", "trace this process"},
-	{OPT_NAME, "pn", "name", "NAME", "trace the process with this image name"},
+	PROCESS_OPTIONS("trace"),
 	{OPT_MAX_MB, NULL, "max-mb", "N", "memory that the tracer's tables may take, in MiB"},
-	{OPT_SAMPLE, NULL, "sample", "BYTES", "record one block in about so many bytes (512K, 1M)"},
+	{OPT_SAMPLE, NULL, "sample", "SIZE", "record one block in about so many bytes (512K, 1M)"},
 	{OPT_VERBOSE, "v", "verbose", NULL, "say on standard error that it is traced"},
 	{OPT_HELP, "h", "help", NULL, "print this help"},
 	{0},
 };
 
 static const struct opt detach_opts[] = {
-	{OPT_PID, "p", "pid", "PID", "stop tracing this process"},
-	{OPT_NAME, "pn", "name", "NAME", "stop tracing the process with this image name"},
+	PROCESS_OPTIONS("stop tracing"),
 	{OPT_VERBOSE, "v", "verbose", NULL, "say on standard error that it is not traced any more"},
 	{OPT_HELP, "h", "help", NULL, "print this help"},
 	{0},
@@ -39,7 +34,7 @@ static const struct opt detach_opts[] = {
 void command_attach_help(FILE *to)
 {
 	fprintf(to,
-		"usage: hsnap attach -p PID | -pn NAME [-v] [--max-mb N] [--sample BYTES]\n"
+		"usage: hsnap attach -p PID | -pn NAME [--max-mb N] [--sample SIZE] [-v]\n"
 		"\n"
 		"Loads the tracer into a process that runs: blocks that it allocates from now on\n"
 		"have a stack.\n"
@@ -57,40 +52,24 @@ void command_detach_help(FILE *to)
 }
 
 struct request {
-	const char *command, *pid, *name;
+	const char *command;
+	struct process_choice process;
 	struct attach_options options;
 	bool is_verbose;
 };
-
-static int find_pid(const struct request *request, uint32_t *pid, struct err *err)
-{
-	uint64_t number;
-
-	if (!request->pid == !request->name)
-		return err_set(
-			err, ERR_USAGE, request->command, "say which process: -p PID or -pn NAME");
-	if (request->name)
-		return process_by_name(request->name, pid, err);
-	if (kv_number(request->pid, 10, &number) || !number || number > UINT32_MAX)
-		return err_set(err, ERR_USAGE, request->pid, "a pid is a decimal number");
-	*pid = (uint32_t)number;
-	return 0;
-}
 
 static int set_option(
 	struct request *request, int id, const struct opt_state *state, struct err *err)
 {
 	switch (id) {
-	case OPT_PID: request->pid = state->value; return 0;
-	case OPT_NAME: request->name = state->value; return 0;
 	case OPT_MAX_MB: return table_limit_parse(state->value, &request->options.limit_bytes, err);
 	case OPT_SAMPLE:
 		return table_sample_parse(state->value, &request->options.sample_bytes, err);
 	case OPT_VERBOSE: request->is_verbose = true; return 0;
 	case OPT_ARGUMENT:
-		return err_set(err, ERR_USAGE, state->value, "%s takes no such argument",
-			request->command);
-	default: return id;
+		return err_set(
+			err, ERR_USAGE, state->value, "%s takes options only", request->command);
+	default: return process_option(&request->process, id, state->value);
 	}
 }
 
@@ -107,7 +86,9 @@ static int read_options(struct request *request, const struct opt *opts, int arg
 			return 1;
 		rc = set_option(request, id, &state, err);
 	}
-	return rc ? rc : find_pid(request, pid, err);
+	if (!rc)
+		rc = process_choice_check(&request->process, request->command, err);
+	return rc ? rc : process_choose(&request->process, false, pid, err);
 }
 
 /* A process of the other bitness is another hsnap's, which is given the same words. */

@@ -2,21 +2,17 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "core/kv.h"
 #include "core/opt.h"
 #include "snapshot/command/command.h"
-#include "snapshot/live/process.h"
+#include "snapshot/command/process_options.h"
 #include "snapshot/stacks/os_stacks.h"
 
 enum {
-	OPT_PID = 1,
-	OPT_NAME,
-	OPT_HELP,
+	OPT_HELP = 1,
 };
 
 static const struct opt options[] = {
-	{OPT_PID, "p", "pid", "PID", "of this process"},
-	{OPT_NAME, "pn", "name", "NAME", "of the process with this image name"},
+	PROCESS_OPTIONS("for"),
 	{OPT_HELP, "h", "help", NULL, "print this help"},
 	{0},
 };
@@ -24,7 +20,7 @@ static const struct opt options[] = {
 void command_os_help(FILE *to)
 {
 	fprintf(to,
-		"usage: hsnap os on|off -p PID | -pn NAME\n"
+		"usage: hsnap os on | off -p PID | -pn NAME\n"
 		"\n"
 		"Has Windows record a stack for every heap block that a running process allocates\n"
 		"from now on, for --stacks=os. Windows 10 1607 and later; experimental.\n"
@@ -33,22 +29,9 @@ void command_os_help(FILE *to)
 }
 
 struct request {
-	const char *what, *pid, *name;
+	const char *what;
+	struct process_choice process;
 };
-
-static int find_pid(const struct request *request, uint32_t *pid, struct err *err)
-{
-	uint64_t number;
-
-	if (!request->pid == !request->name)
-		return err_set(err, ERR_USAGE, "os", "say which process: -p PID or -pn NAME");
-	if (request->name)
-		return process_by_name(request->name, pid, err);
-	if (kv_number(request->pid, 10, &number) || !number || number > UINT32_MAX)
-		return err_set(err, ERR_USAGE, request->pid, "a pid is a decimal number");
-	*pid = (uint32_t)number;
-	return 0;
-}
 
 static int switch_it(const struct request *request, struct err *err)
 {
@@ -59,7 +42,9 @@ static int switch_it(const struct request *request, struct err *err)
 	if (!request->what || (!on && strcmp(request->what, "off") != 0))
 		return err_set(
 			err, ERR_USAGE, request->what ? request->what : "os", "it takes on or off");
-	rc = find_pid(request, &pid, err);
+	rc = process_choice_check(&request->process, "os", err);
+	if (!rc)
+		rc = process_choose(&request->process, false, &pid, err);
 	if (!rc)
 		rc = os_stacks_switch(pid, on, err);
 	if (!rc)
@@ -78,15 +63,14 @@ int command_os(int argc, char **argv)
 	opt_init(&state, options, argc, argv);
 	while (!rc && (id = opt_next(&state, &err))) {
 		switch (id) {
-		case OPT_PID: request.pid = state.value; break;
-		case OPT_NAME: request.name = state.value; break;
 		case OPT_HELP: command_os_help(stdout); return 0;
 		case OPT_ARGUMENT:
 			if (request.what)
-				rc = err_set(&err, ERR_USAGE, state.value, "one word is enough");
+				rc = err_set(
+					&err, ERR_USAGE, state.value, "it takes on or off, once");
 			request.what = state.value;
 			break;
-		default: rc = id; break;
+		default: rc = process_option(&request.process, id, state.value); break;
 		}
 	}
 	if (!rc)

@@ -1,10 +1,8 @@
 #include <stdio.h>
 
-#include "core/opt.h"
 #include "core/out.h"
-#include "snapshot/command/command.h"
+#include "snapshot/command/dump_options.h"
 #include "snapshot/command/table_options.h"
-#include "snapshot/series/file_pattern.h"
 #include "snapshot/control/run_windows.h"
 
 enum {
@@ -13,7 +11,6 @@ enum {
 	OPT_KEEP_BSTR_CACHE,
 	OPT_MAX_MB,
 	OPT_SAMPLE,
-	OPT_VERBOSE,
 	OPT_HELP,
 };
 
@@ -23,42 +20,76 @@ static const struct opt options[] = {
 	{OPT_KEEP_BSTR_CACHE, NULL, "keep-bstr-cache", NULL,
 		"do not set OANOCACHE=1 for PROG: COM keeps freed strings"},
 	{OPT_MAX_MB, NULL, "max-mb", "N", "memory that the tracer's tables may take, in MiB"},
-	{OPT_SAMPLE, NULL, "sample", "BYTES", "record one block in about so many bytes (512K, 1M)"},
-	{OPT_VERBOSE, "v", "verbose", NULL, "say on standard error what was found"},
+	{OPT_SAMPLE, NULL, "sample", "SIZE", "record one block in about so many bytes (512K, 1M)"},
+	DUMP_OPTIONS,
 	{OPT_HELP, "h", "help", NULL, "print this help"},
 	{0},
 };
 
 void command_run_help(FILE *to)
 {
-	fprintf(to, "usage: hsnap run [-v] [--at-exit OUT] [--children] [--keep-bstr-cache]\n"
-		    "                 [--max-mb N] [--sample BYTES] [--] PROG [ARG ...]\n"
-		    "\n"
-		    "Starts PROG with the tracer in it and ends with its exit status.\n"
-		    "In OUT {name} and {pid} stand for PROG's image and process, {{ for a brace.\n"
-		    "\n");
+	fprintf(to,
+		"usage: hsnap run [--at-exit OUT] [--children] [--keep-bstr-cache] [--max-mb N]\n"
+		"                 [--sample SIZE] [--by-stack] [--gzip] [-v] [--] PROG [ARG ...]\n"
+		"\n"
+		"Starts PROG with the tracer in it and ends with its exit status.\n"
+		"In OUT {name} and {pid} stand for PROG's image and process, {{ for a brace.\n"
+		"\n");
 	opt_help(options, to);
 }
 
-/* Whether files can be written: better known before the program runs than after. */
-static int check_output(const struct run *request, struct err *err)
+struct request {
+	struct run run;
+	const char *at_exit; /* where the snapshot at the end goes; NULL: none is taken */
+	struct take take;
+};
+
+/* What is asked of the snapshot at the end. */
+static int check_form(const struct request *request, struct err *err)
 {
-	const struct file_names names = {.program = request->argv[0], .pid = (uint32_t)os_pid()};
+	const struct take *take = &request->take;
+
+	if (request->at_exit)
+		return dump_check_out(take, request->at_exit, "--at-exit OUT", err);
+	if (take->by_stack || take->is_packed)
+		return err_set(err, ERR_USAGE, take->is_packed ? "--gzip" : "--by-stack",
+			"it is about a snapshot: give --at-exit OUT");
+	return 0;
+}
+
+static int check_pattern(const struct request *request, struct err *err)
+{
 	unsigned words = 0;
-	struct buf path;
-	struct out out;
 	int rc = file_pattern_check(request->at_exit, &words, err);
 
 	if (!rc && words & (PATTERN_TIME | PATTERN_NUMBER))
 		rc = err_set(err, ERR_USAGE, request->at_exit,
 			"a process ends once: it knows {name}, {pid}, and {{ for a brace");
-	if (!rc && request->with_children && !(words & PATTERN_PID))
+	if (!rc && request->run.with_children && !(words & PATTERN_PID))
 		rc = err_set(err, ERR_USAGE, request->at_exit,
 			"with --children each process needs a file of its own: put {pid} into it");
+	return rc;
+}
+
+static int name_file(
+	const struct request *request, const char *program, uint32_t pid, struct buf *path)
+{
+	const struct file_names names = {.program = program, .pid = pid};
+
+	return dump_name_add(path, request->at_exit, &names, request->take.is_packed);
+}
+
+/* Whether files can be written: better known before the program runs than after. */
+static int check_output(const struct request *request, struct err *err)
+{
+	struct buf path;
+	struct out out;
+	int rc = check_pattern(request, err);
+
 	if (rc)
 		return rc;
 	buf_init(&path);
-	if (file_pattern_add(&path, request->at_exit, &names))
+	if (name_file(request, request->run.argv[0], (uint32_t)os_pid(), &path))
 		rc = err_set(err, ERR_NOMEM, request->at_exit, NULL);
 	else if (!(rc = out_open(&out, path.data, err)))
 		out_abort(&out);
@@ -66,33 +97,45 @@ static int check_output(const struct run *request, struct err *err)
 	return rc;
 }
 
-static struct take at_exit;
-
-static int snapshot_at_exit(struct target *target, const char *path, struct err *err)
+static int snapshot_at_exit(void *ctx, struct target *target, struct err *err)
 {
-	return take(&at_exit, target, path, NULL, err);
+	const struct request *request = ctx;
+	struct buf path;
+	int rc;
+
+	buf_init(&path);
+	rc = name_file(request, target->image, target->pid, &path);
+	rc = rc ? err_set(err, ERR_NOMEM, target->name, NULL) :
+		  take(&request->take, target, path.data, NULL, err);
+	buf_release(&path);
+	return rc;
 }
 
 /* Takes one option: 0, or an error. */
-static int set_option(struct run *request, int id, const struct opt_state *state, struct err *err)
+static int set_option(struct request *request, int id, const char *value, struct err *err)
 {
+	struct run *run = &request->run;
+
 	switch (id) {
-	case OPT_AT_EXIT: request->at_exit = state->value; return 0;
-	case OPT_CHILDREN: request->with_children = true; return 0;
-	case OPT_KEEP_BSTR_CACHE: request->keep_bstr_cache = true; return 0;
-	case OPT_MAX_MB: return table_limit_parse(state->value, &request->limit_bytes, err);
-	case OPT_SAMPLE: return table_sample_parse(state->value, &request->sample_bytes, err);
-	case OPT_VERBOSE: at_exit.is_verbose = true; return 0;
-	default: return id;
+	case OPT_AT_EXIT: request->at_exit = value; return 0;
+	case OPT_CHILDREN: run->with_children = true; return 0;
+	case OPT_KEEP_BSTR_CACHE: run->keep_bstr_cache = true; return 0;
+	case OPT_MAX_MB: return table_limit_parse(value, &run->limit_bytes, err);
+	case OPT_SAMPLE: return table_sample_parse(value, &run->sample_bytes, err);
+	default: return dump_option(&request->take, id, value, err);
 	}
 }
 
-static int start(const struct run *request)
+static int start(struct request *request)
 {
 	uint32_t exit_status = 0;
 	struct err err = {0};
 
-	if (run(request, &exit_status, &err)) {
+	if (request->at_exit) {
+		request->run.snapshot = snapshot_at_exit;
+		request->run.ctx = request;
+	}
+	if (run(&request->run, &exit_status, &err)) {
 		command_fail(&err);
 		/* A program that ran has a status of its own; one that failed keeps it. */
 		return exit_status ? (int)exit_status : 2;
@@ -103,7 +146,7 @@ static int start(const struct run *request)
 int command_run(int argc, char **argv)
 {
 	struct opt_state state;
-	struct run request = {.limit_bytes = TABLES_DEFAULT_BYTES, .snapshot = snapshot_at_exit};
+	struct request request = {.run.limit_bytes = TABLES_DEFAULT_BYTES};
 	struct err err = {0};
 	int id, rc = 0;
 
@@ -114,13 +157,15 @@ int command_run(int argc, char **argv)
 			command_run_help(stdout);
 			return 0;
 		}
-		rc = set_option(&request, id, &state, &err);
+		rc = set_option(&request, id, state.value, &err);
 	}
 	if (!rc && !id)
 		rc = err_set(&err, ERR_USAGE, "run", "it needs a program to start");
 	if (!rc) {
-		request.argv = (const char *const *)argv + state.at - 1;
-		rc = request.at_exit ? check_output(&request, &err) : 0;
+		request.run.argv = (const char *const *)argv + state.at - 1;
+		rc = check_form(&request, &err);
 	}
+	if (!rc && request.at_exit)
+		rc = check_output(&request, &err);
 	return rc ? command_fail(&err) : start(&request);
 }

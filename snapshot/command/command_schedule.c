@@ -4,9 +4,10 @@
 #include "core/date.h"
 #include "core/opt.h"
 #include "core/os.h"
+#include "core/out.h"
 #include "snapshot/command/command.h"
 #include "snapshot/schedule/scheduler.h"
-#include "snapshot/schedule/task_plan.h"
+#include "snapshot/schedule/task/task_plan.h"
 
 enum {
 	OPT_EVERY = 1,
@@ -22,6 +23,7 @@ enum {
 	OPT_PROGRAM,
 	OPT_REPLACE,
 	OPT_PRINT_XML,
+	OPT_OUT,
 	OPT_HELP,
 };
 
@@ -29,39 +31,47 @@ static const struct opt options[] = {
 	{OPT_EVERY, NULL, "every", "T", "how often: whole minutes, as 30m, 2h, 1d"},
 	{OPT_DIR, NULL, "dir", "D", "the folder for dumps and log; made if it is missing"},
 	{OPT_KEEP, NULL, "keep", "N",
-		"keep the newest N files of a process (" TASK_KEEP_DEFAULT ")"},
-	{OPT_MAX_BYTES, NULL, "max-bytes", "SIZE", "and of them no more than this many bytes"},
-	{OPT_FULL, NULL, "full", NULL, "a line for each block, in place of each stack"},
-	{OPT_GZIP, NULL, "gzip", NULL, "pack the dumps"},
-	{OPT_START, NULL, "start", "TIME", "the first time: 2026-11-20T10:00, with Z for UTC"},
+		"keep the newest N files of each process, of ended ones too; "
+		"else " TASK_KEEP_DEFAULT},
+	{OPT_MAX_BYTES, NULL, "max-bytes", "SIZE",
+		"keep the newest files of each series, up to SIZE (500M, 2G)"},
+	{OPT_FULL, NULL, "full", NULL, "one line for each block, not for each stack and heap"},
+	{OPT_GZIP, NULL, "gzip", NULL, "pack the files; their names end in .gz"},
+	{OPT_START, NULL, "start", "TIME",
+		"the first time: 2026-11-20T10:00, with Z for UTC; else soon"},
 	{OPT_AT_START, NULL, "at-start", NULL, "also a minute after the system has started"},
-	{OPT_TIME_LIMIT, NULL, "time-limit", "T", "end a run that takes longer (T of --every, 1h)"},
+	{OPT_TIME_LIMIT, NULL, "time-limit", "T", "end a run that takes longer; else 1h"},
 	{OPT_AS_USER, NULL, "as-user", NULL, "run as this user, not as the system"},
 	{OPT_PROGRAM, NULL, "program", "FILE", "the hsnap.exe to run, in place of this one"},
 	{OPT_REPLACE, NULL, "replace", NULL, "put it in the place of one that is there"},
 	{OPT_PRINT_XML, NULL, "print-xml", NULL,
 		"write the file for schtasks /XML, do nothing else"},
+	{OPT_OUT, "f", "output", "OUT", "with --print-xml: to OUT instead of standard output"},
 	{OPT_HELP, "h", "help", NULL, "print this help"},
 	{0},
 };
 
 void command_schedule_help(FILE *to)
 {
-	fprintf(to, "usage: hsnap schedule add NAME --every T --dir D [OPTION...]\n"
-		    "       hsnap schedule list\n"
-		    "       hsnap schedule remove NAME\n"
-		    "       hsnap schedule run NAME\n"
-		    "\n"
-		    "Has Windows' Task Scheduler write dumps of every process whose image is NAME. "
-		    "run\n"
-		    "does once, now, what the task does.\n"
-		    "\n");
+	fprintf(to,
+		"usage: hsnap schedule add NAME --every T --dir D [--keep N] [--max-bytes SIZE]\n"
+		"             [--full] [--gzip] [--start TIME] [--at-start] [--time-limit T]\n"
+		"             [--as-user] [--program FILE] [--replace] [--print-xml] [-f OUT]\n"
+		"       hsnap schedule list\n"
+		"       hsnap schedule remove NAME\n"
+		"       hsnap schedule run NAME\n"
+		"\n"
+		"Has Windows' Task Scheduler write dumps of every process whose image is NAME. "
+		"run\n"
+		"does once, now, what the task does.\n"
+		"\n");
 	opt_help(options, to);
 }
 
 struct schedule {
 	const char *verb, *name;
 	const char *folder, *program; /* as they were given */
+	const char *output; /* NULL: standard output */
 	const char *add_option; /* one that only add has; NULL: none was given */
 	struct task_request request;
 	bool is_as_user, may_replace, prints_xml;
@@ -100,6 +110,7 @@ static void take_option(struct schedule *schedule, int id, const char *value)
 	case OPT_PROGRAM: schedule->program = value; break;
 	case OPT_REPLACE: schedule->may_replace = true; break;
 	case OPT_PRINT_XML: schedule->prints_xml = true; break;
+	case OPT_OUT: schedule->output = value; break;
 	default: break;
 	}
 }
@@ -116,29 +127,21 @@ static void soon(char text[DATE_TEXT_BYTES])
 	snprintf(text, DATE_TEXT_BYTES, "%.19sZ", whole);
 }
 
-static int print_xml(const char *xml, struct err *err)
+/* Its own file, for shells that take what they put into one for text (Windows PowerShell 5.1). */
+static int print_xml(const char *xml, const char *path, struct err *err)
 {
+	struct out out;
 	struct buf bytes;
 	int rc;
 
 	buf_init(&bytes);
-	rc = task_xml_utf16(&bytes, xml);
-	if (rc)
-		rc = err_set(err, ERR_NOMEM, NULL, NULL);
-	else if (fwrite(bytes.data, 1, bytes.len, stdout) != bytes.len || fflush(stdout))
-		rc = err_set(err, ERR_WRITE, "standard output", NULL);
+	rc = task_xml_utf16(&bytes, xml) ? err_set(err, ERR_NOMEM, NULL, NULL) :
+					   out_open(&out, path, err);
+	if (!rc) {
+		out_write(&out, bytes.data, bytes.len);
+		rc = out_commit(&out, err);
+	}
 	buf_release(&bytes);
-	return rc;
-}
-
-/* A task is not made for a program that is not there. */
-static int check_program(const char *path, struct err *err)
-{
-	struct os_file file;
-	int rc = os_open(&file, path, err);
-
-	if (!rc)
-		os_close(&file);
 	return rc;
 }
 
@@ -149,10 +152,9 @@ static int put_in_place(const struct schedule *schedule, const struct task_plan 
 		.xml = xml,
 		.is_system = !schedule->is_as_user,
 		.may_replace = schedule->may_replace};
-	int rc = scheduler_make_folder(plan->folder.data, err);
+	int rc =
+		scheduler_places(plan->folder.data, plan->program.data, !schedule->is_as_user, err);
 
-	if (!rc)
-		rc = check_program(plan->program.data, err);
 	if (!rc)
 		rc = scheduler_add(&adding, err);
 	if (!rc)
@@ -174,7 +176,7 @@ static int add_planned(const struct schedule *schedule, struct err *err)
 	if (!rc)
 		rc = task_xml_add(&xml, &plan.task, err);
 	if (!rc)
-		rc = schedule->prints_xml ? print_xml(xml.data, err) :
+		rc = schedule->prints_xml ? print_xml(xml.data, schedule->output, err) :
 					    put_in_place(schedule, &plan, xml.data, err);
 	task_plan_release(&plan);
 	buf_release(&xml);
@@ -238,6 +240,8 @@ static int act(struct schedule *schedule, uint32_t *exit_status, struct err *err
 			"it takes add, list, remove or run");
 	if (schedule->add_option && !is_add)
 		return err_set(err, ERR_USAGE, verb, "--%s is for add", schedule->add_option);
+	if (schedule->output && !schedule->prints_xml)
+		return err_set(err, ERR_USAGE, schedule->output, "-f goes with --print-xml");
 	if (is_list)
 		return scheduler_list(err);
 	rc = need_name(schedule, err);

@@ -4,10 +4,8 @@
 #include <string.h>
 
 #include "core/os.h"
-#include "snapshot/command/packed_name.h"
 #include "snapshot/command/series_options.h"
 #include "snapshot/live/kept.h"
-#include "snapshot/series/file_pattern.h"
 #include "snapshot/series/series_files.h"
 #include "snapshot/series/series_log.h"
 #include "snapshot/series/series_loop.h"
@@ -72,7 +70,7 @@ static int find(void *ctx, struct series_found *found, struct err *err)
 	struct kept_seen *seen = NULL;
 	size_t count = 0;
 	int rc = series->pid ? kept_find_pid(series->pid, &seen, &count, err) :
-			       kept_find(series->request->name, &seen, &count, err);
+			       kept_find(series->request->process.name, &seen, &count, err);
 
 	for (size_t i = 0; !rc && i < count; i++) {
 		if (array_grow((void **)&found->items, &found->cap, found->count,
@@ -99,7 +97,7 @@ static void close_member(void *ctx, void *process)
 /* What the process is called, for its files. */
 static const char *program_of(const struct series *series, const struct member *member)
 {
-	const char *name = series->request->name;
+	const char *name = series->request->process.name;
 
 	return member->kept.image[0] || !name ? member->kept.image : name;
 }
@@ -154,16 +152,8 @@ static int private_bytes(void *ctx, void *process, uint64_t *bytes, struct err *
 static int name_plain(const struct series *series, const struct member *member, struct buf *path)
 {
 	struct file_names names = {.program = program_of(series, member), .pid = member->kept.pid};
-	struct buf name;
-	int rc;
 
-	buf_init(&name);
-	rc = file_pattern_add(&name, series->request->out, &names);
-	if (!rc)
-		rc = series->take.is_packed ? packed_name_add(path, name.data) :
-					      buf_add_text(path, name.data);
-	buf_release(&name);
-	return rc;
+	return dump_name_add(path, series->request->out, &names, series->take.is_packed);
 }
 
 static int name_file(void *ctx, void *process, unsigned tries, struct buf *path, struct err *err)
@@ -257,7 +247,7 @@ static int run(struct series *series, struct err *err)
 
 	snprintf(what, sizeof(what), "pid %lu", (unsigned long)series->pid);
 	if (!series->pid)
-		plan.what = request->name;
+		plan.what = request->process.name;
 	guard_interrupts(request);
 	rc = series_loop_run(&plan, &live_ops, series, &result, err);
 	return rc ? rc : series_exit_status(&result);
@@ -290,8 +280,8 @@ int series_main(const struct series_request *request)
 	unsigned words = 0;
 	int rc = series_check(request, &words, &err);
 
-	if (!rc && request->pid)
-		rc = command_pid_parse(request->pid, &series.pid, &err);
+	if (!rc && request->process.pid)
+		rc = process_pid_parse(request->process.pid, &series.pid, &err);
 	if (!rc)
 		rc = series_log_start(&series.log, request->log, &err);
 	if (rc)

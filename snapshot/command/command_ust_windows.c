@@ -15,7 +15,7 @@ enum {
 };
 
 static const struct opt options[] = {
-	{OPT_DB_MB, NULL, "db-mb", "N", "room for stacks in a process of the image, in megabytes"},
+	{OPT_DB_MB, NULL, "db-mb", "N", "room for stacks in a process of the image, in MiB"},
 	{OPT_HELP, "h", "help", NULL, "print this help"},
 	{0},
 };
@@ -42,8 +42,8 @@ static int take_megabytes(const char *text, uint32_t *db_mb, struct err *err)
 	uint64_t number = 0;
 
 	if (kv_number(text, 10, &number) || !number || number > IFEO_DB_MB_MAX)
-		return err_set(err, ERR_USAGE, text, "--db-mb takes a number from 1 to %d",
-			IFEO_DB_MB_MAX);
+		return err_set(err, ERR_USAGE, "--db-mb", "'%s' is no number of MiB from 1 to %d",
+			text, IFEO_DB_MB_MAX);
 	*db_mb = (uint32_t)number;
 	return 0;
 }

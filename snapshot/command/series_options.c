@@ -6,18 +6,6 @@
 #include "core/kv.h"
 #include "core/os.h"
 #include "core/size.h"
-#include "snapshot/command/packed_name.h"
-#include "snapshot/series/file_pattern.h"
-
-int command_pid_parse(const char *text, uint32_t *pid, struct err *err)
-{
-	uint64_t number;
-
-	if (kv_number(text, 10, &number) || !number || number > UINT32_MAX)
-		return err_set(err, ERR_USAGE, text, "a pid is a decimal number");
-	*pid = (uint32_t)number;
-	return 0;
-}
 
 #define SPAN_MIN_MS INT64_C(1000)
 #define SPAN_MAX_MS (INT64_C(365) * 24 * 3600 * 1000)
@@ -102,16 +90,18 @@ int series_option(struct series_request *request, int id, const char *value, str
 		request->given = "--log";
 		request->log = value;
 		return 0;
-	default: return id;
+	default: break;
 	}
+	id = process_option(&request->process, id, value);
+	return id ? dump_option(&request->take, id, value, err) : 0;
 }
 
 /* What needs the name of a process. */
 static int check_name(const struct series_request *request, struct err *err)
 {
-	if (request->takes_all && !request->name)
+	if (request->takes_all && !request->process.name)
 		return err_set(err, ERR_USAGE, "--all", "it needs a name: -pn NAME");
-	if (request->waits && !request->name)
+	if (request->waits && !request->process.name)
 		return err_set(err, ERR_USAGE, "--on-exit wait",
 			"the process that comes back has another number: give -pn NAME");
 	return 0;
@@ -143,20 +133,16 @@ bool series_is_log(const struct series_request *request, const char *path)
 static int check_log(const struct series_request *request, struct err *err)
 {
 	const struct file_names none = {.program = ""};
-	struct buf name, path;
+	struct buf path;
 	int rc;
 
-	buf_init(&name);
 	buf_init(&path);
-	if (file_pattern_add(&name, request->out, &none) || buf_add_text(&name, "") ||
-		(request->take.is_packed ? packed_name_add(&path, name.data) :
-					   buf_add_text(&path, name.data)))
+	if (dump_name_add(&path, request->out, &none, request->take.is_packed))
 		rc = err_set(err, ERR_NOMEM, request->out, NULL);
 	else
 		rc = series_is_log(request, path.data) ?
 			     err_set(err, ERR_USAGE, request->out, SERIES_IS_LOG) :
 			     0;
-	buf_release(&name);
 	buf_release(&path);
 	return rc;
 }
@@ -168,7 +154,7 @@ int series_check(const struct series_request *request, unsigned *words, struct e
 	int rc;
 
 	if (!request->out || !strcmp(request->out, "-"))
-		return err_set(err, ERR_USAGE, what, "it needs a file: -f PATTERN");
+		return err_set(err, ERR_USAGE, what, "it needs a file: -f OUT");
 	if (request->file_count && !request->every_ms)
 		return err_set(err, ERR_USAGE, "--count", "it needs --every T");
 	rc = file_pattern_check(request->out, &found, err);

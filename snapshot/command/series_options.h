@@ -10,7 +10,8 @@
 #include <stdint.h>
 
 #include "core/opt.h"
-#include "snapshot/command/command.h"
+#include "snapshot/command/dump_options.h"
+#include "snapshot/command/process_options.h"
 
 /* Their ids in a command's table; its own are below. */
 enum {
@@ -36,8 +37,8 @@ enum {
 	}
 
 struct series_request {
-	const char *pid, *name; /* of a process; what was not given is NULL */
-	const char *out, *log;
+	struct process_choice process;
+	const char *out, *log; /* what was not given is NULL */
 	struct take take;
 	int64_t every_ms; /* by time: 0 for once; by growth: between two looks */
 	uint64_t growth_bytes; /* 0: by time */
@@ -54,7 +55,8 @@ struct series_request {
 		.keep_count = SIZE_MAX, .keep_bytes = UINT64_MAX                                   \
 	}
 
-/* Takes one of the options above: 0, or an error with *err filled. */
+/* Takes one of the options above, or of those about the process and the dump: 0, or an error with *err
+ * filled. */
 int series_option(struct series_request *request, int id, const char *value, struct err *err);
 
 /* --every and --poll, within their bounds; and --growth: 0 or -ERR_USAGE. */

@@ -14,8 +14,8 @@ int table_limit_parse(const char *text, uint64_t *bytes, struct err *err)
 	uint64_t megabytes;
 
 	if (kv_number(text, 10, &megabytes) || megabytes < MB_MIN || megabytes > MB_MAX)
-		return err_set(err, ERR_USAGE, text, "a size in MiB is a number from %d to %d",
-			MB_MIN, MB_MAX);
+		return err_set(err, ERR_USAGE, "--max-mb", "'%s' is no number of MiB from %d to %d",
+			text, MB_MIN, (int)MB_MAX);
 	*bytes = megabytes << 20;
 	return 0;
 }
@@ -25,8 +25,9 @@ int table_sample_parse(const char *text, uint64_t *bytes, struct err *err)
 	uint64_t mean;
 
 	if (size_parse(text, strlen(text), &mean) || !mean || mean > SAMPLE_MAX)
-		return err_set(err, ERR_USAGE, text,
-			"it takes a number of bytes up to 1T, as 65536, 512K or 1M");
+		return err_set(err, ERR_USAGE, "--sample",
+			"'%s' is no number of bytes up to 1T; it is given as 65536, 512K or 1M",
+			text);
 	*bytes = mean;
 	return 0;
 }

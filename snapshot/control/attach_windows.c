@@ -1,12 +1,10 @@
-#include <inttypes.h>
-#include <stdlib.h>
-#include <wchar.h>
 #include <windows.h>
 
 #include "snapshot/control/attach.h"
 #include "snapshot/control/install_windows.h"
 #include "snapshot/control/load_windows.h"
 #include "snapshot/control/tracee_windows.h"
+#include "snapshot/control/turn_windows.h"
 #include "snapshot/live/open_windows.h"
 #include "snapshot/live/process.h"
 
@@ -14,34 +12,14 @@
 #define PATIENCE_MS 60000 /* with another hsnap */
 
 struct attaching {
-	HANDLE process, turn;
+	HANDLE process;
+	struct turn turn;
 	struct target target;
 };
 
-/* The turn goes on to the next one also when this process is ended while it has it. */
-static int take_turn(struct attaching *attaching, uint32_t pid, struct err *err)
-{
-	wchar_t name[60];
-	DWORD status;
-
-	_snwprintf(name, 60, L"Local\\hsnap-control-%" PRIu32, pid);
-	attaching->turn = CreateMutexW(NULL, FALSE, name);
-	if (!attaching->turn) /* somebody else's, or something else of that name: on without it */
-		return 0;
-	status = WaitForSingleObject(attaching->turn, PATIENCE_MS);
-	if (status == WAIT_OBJECT_0 || status == WAIT_ABANDONED)
-		return 0;
-	CloseHandle(attaching->turn);
-	attaching->turn = NULL;
-	return err_set(err, ERR_BUSY, attaching->target.name, "another hsnap is at it");
-}
-
 static void end(struct attaching *attaching)
 {
-	if (attaching->turn) {
-		ReleaseMutex(attaching->turn);
-		CloseHandle(attaching->turn);
-	}
+	turn_give_back(&attaching->turn);
 	if (attaching->target.system)
 		attaching->target.ops->close(&attaching->target);
 	if (attaching->process)
@@ -57,7 +35,10 @@ static int begin(struct attaching *attaching, uint32_t pid, struct err *err)
 	if (!rc && attaching->target.bits != 8 * sizeof(void *))
 		rc = err_set(err, ERR_BITS, attaching->target.name, NULL);
 	if (!rc)
-		rc = take_turn(attaching, pid, err);
+		rc = turn_take(&attaching->turn, pid, PATIENCE_MS) ?
+			     0 :
+			     err_set(err, ERR_BUSY, attaching->target.name,
+				     "another hsnap is at it");
 	return rc;
 }
 

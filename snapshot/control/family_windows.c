@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "core/text.h"
-#include "snapshot/series/file_pattern.h"
 #include "snapshot/live/nt_windows.h"
 #include "snapshot/live/open_windows.h"
 
@@ -33,7 +32,7 @@ int family_init(struct family *family, const struct run *run, struct err *err)
 	family->options.install.limit_bytes = run->limit_bytes;
 	family->options.install.sample_bytes = run->sample_bytes;
 	family->options.install.flags = run->with_children ? TRACER_FLAG_CHILDREN : 0;
-	family->options.stops_at_exit = run->at_exit != NULL;
+	family->options.stops_at_exit = run->snapshot != NULL;
 	family->all_ended = CreateEventW(NULL, TRUE, FALSE, NULL);
 	if (!family->all_ended)
 		return err_set(err, ERR_NOMEM, run->argv[0], NULL);
@@ -72,19 +71,11 @@ static void warn(struct family *family, const char *name, const char *what, cons
 
 static int take_snapshot(struct family *family, struct traced *traced, struct err *err)
 {
-	struct target *target = &traced->target;
-	const struct file_names names = {.program = target->image, .pid = target->pid};
-	struct buf path;
 	int rc;
 
-	buf_init(&path);
-	rc = file_pattern_add(&path, family->run->at_exit, &names);
-	if (rc)
-		return err_set(err, ERR_NOMEM, traced->name, NULL);
 	EnterCriticalSection(&family->turn);
-	rc = family->run->snapshot(target, path.data, err);
+	rc = family->run->snapshot(family->run->ctx, &traced->target, err);
 	LeaveCriticalSection(&family->turn);
-	buf_release(&path);
 	return rc;
 }
 

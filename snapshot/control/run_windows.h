@@ -12,14 +12,13 @@
 
 struct run {
 	const char *const *argv; /* the program and its arguments, NULL-terminated */
-	/* Where the snapshot at the end goes: as file_pattern_check() wants it. NULL: none is taken. */
-	const char *at_exit;
 	uint64_t limit_bytes; /* for the tracer's tables */
 	uint64_t sample_bytes; /* 0: every block is recorded */
 	bool keep_bstr_cache; /* else COM is told not to keep freed strings */
 	bool with_children; /* trace the processes that it starts, too, and those that they start */
-	/* Takes the snapshot at exit, one at a time. */
-	int (*snapshot)(struct target *target, const char *path, struct err *err);
+	/* Takes the snapshot of a process that has come to its end, one at a time. NULL: none is taken. */
+	int (*snapshot)(void *ctx, struct target *target, struct err *err);
+	void *ctx;
 };
 
 /*

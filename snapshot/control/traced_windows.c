@@ -15,6 +15,9 @@ int traced_prepare(
 	rc = target_open_handle(&traced->target, process, err);
 	if (!rc && traced->target.bits != OUR_BITS)
 		rc = err_set(err, ERR_BITS, name, NULL);
+	/* Not waited for: who has it may wait for us to resume the process. */
+	if (!rc && !turn_take(&traced->turn, traced->target.pid, 0))
+		rc = err_set(err, ERR_TRACED, name, "by another hsnap");
 	if (!rc)
 		rc = injection_prepare(&traced->injection, process, thread, name, err);
 	return rc;
@@ -123,6 +126,7 @@ int traced_bring_up(
 	}
 	if (!rc)
 		injection_release(&traced->injection);
+	turn_give_back(&traced->turn);
 	return rc;
 }
 
@@ -164,6 +168,7 @@ void traced_release(struct traced *traced)
 		traced->child_taken};
 
 	injection_release(&traced->injection);
+	turn_give_back(&traced->turn);
 	for (size_t i = 0; i < sizeof(events) / sizeof(*events); i++) {
 		if (events[i])
 			CloseHandle(events[i]);

@@ -11,11 +11,13 @@
 
 #include "snapshot/control/inject_windows.h"
 #include "snapshot/control/install_windows.h"
+#include "snapshot/control/turn_windows.h"
 
 struct traced {
 	HANDLE process; /* the caller's */
 	const char *name; /* for messages; the caller's */
 	struct target target; /* open while it is prepared */
+	struct turn turn; /* until it is brought up: an attach() meanwhile waits */
 	struct injection injection;
 	uint64_t area_addr;
 	uint64_t
@@ -37,8 +39,8 @@ enum traced_event {
 
 /*
  * Has the first thread, which has not run yet, load the tracer when it does. process has the rights
- * TRACED_RIGHTS. Returns 0; -ERR_BITS (the process has nothing of us), -ERR_INJECT. traced_release()
- * in every case.
+ * TRACED_RIGHTS. Returns 0; -ERR_BITS (the process has nothing of us), -ERR_TRACED (another hsnap is at
+ * it, as one that follows all children of this one does), -ERR_INJECT. traced_release() in every case.
  */
 #define TRACED_RIGHTS                                                                              \
 	(PROCESS_VM_READ | PROCESS_VM_WRITE | PROCESS_VM_OPERATION | PROCESS_DUP_HANDLE |          \

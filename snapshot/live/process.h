@@ -26,10 +26,6 @@ int target_open_minidump_bytes(
 /* The same as target_open_live() for a process that the caller has a handle of, which stays the caller's. */
 int target_open_handle(struct target *target, void *process, struct err *err);
 
-/* The one process whose image is called name ("app.exe" or "app", any case). Returns 0 and *pid;
- * -ERR_NO_PROCESS; -ERR_MANY with all pids in the message. */
-int process_by_name(const char *name, uint32_t *pid, struct err *err);
-
 struct process_entry {
 	uint32_t pid;
 	char *name; /* of its image, without the folder; UTF-8 as it is, hostile */

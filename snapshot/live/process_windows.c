@@ -1,5 +1,3 @@
-#include <inttypes.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -87,43 +85,4 @@ void process_list_release(struct process_list *list)
 		free(list->items[i].name);
 	free(list->items);
 	*list = (struct process_list){0};
-}
-
-/* The pids of the processes of that name, with commas: 0 or -ERR_NOMEM. */
-static int find(const struct process_list *list, const char *name, struct buf *pids, uint32_t *pid,
-	unsigned *count)
-{
-	int rc = 0;
-
-	for (size_t i = 0; !rc && i < list->count; i++) {
-		const struct process_entry *entry = &list->items[i];
-
-		if (!process_is_called(entry->name, name))
-			continue;
-		*pid = entry->pid;
-		rc = buf_printf(pids, "%s%" PRIu32, (*count)++ ? ", " : "", entry->pid);
-	}
-	return rc;
-}
-
-int process_by_name(const char *name, uint32_t *pid, struct err *err)
-{
-	struct process_list list;
-	uint32_t found = 0;
-	unsigned count = 0;
-	struct buf pids;
-	int rc = process_list_take(&list, err);
-
-	buf_init(&pids);
-	if (!rc && find(&list, name, &pids, &found, &count))
-		rc = err_set(err, ERR_NOMEM, name, NULL);
-	else if (!rc && !count)
-		rc = err_set(err, ERR_NO_PROCESS, name, NULL);
-	else if (!rc && count > 1)
-		rc = err_set(err, ERR_MANY, name, "pids %s", pids.data);
-	else if (!rc)
-		*pid = found;
-	buf_release(&pids);
-	process_list_release(&list);
-	return rc;
 }

@@ -5,6 +5,9 @@
 #include <stdlib.h>
 #include <taskschd.h>
 
+#include "snapshot/schedule/rights_windows.h"
+#include "snapshot/schedule/scheduler_fail_windows.h"
+
 /* What is taken of ole32.dll and oleaut32.dll, which are on every Windows. */
 struct scheduler_com {
 	HMODULE ole, automation;
@@ -40,6 +43,12 @@ static bool load(struct scheduler_com *com)
 	       com->free_text && com->date;
 }
 
+static bool is_missing(HRESULT hr)
+{
+	return hr == HRESULT_FROM_WIN32(ERROR_FILE_NOT_FOUND) ||
+	       hr == HRESULT_FROM_WIN32(ERROR_PATH_NOT_FOUND);
+}
+
 /* The scheduler acts as whoever asks: it is allowed to, as the documentation's examples do. A process that
  * has settled that before keeps what it has. */
 static HRESULT log_on(struct scheduler_com *com)
@@ -53,45 +62,49 @@ static HRESULT log_on(struct scheduler_com *com)
 		RPC_C_IMP_LEVEL_IMPERSONATE, NULL, 0, NULL);
 	hr = com->create(&CLSID_TaskScheduler, NULL, CLSCTX_INPROC_SERVER, &IID_ITaskService,
 		(void **)&com->service);
-	return FAILED(hr) ? hr :
-			    ITaskService_Connect(com->service, nothing, nothing, nothing, nothing);
+	if (SUCCEEDED(hr))
+		hr = ITaskService_Connect(com->service, nothing, nothing, nothing, nothing);
+	/* what is not found here is the service, no task */
+	return is_missing(hr) ? SCHED_E_SERVICE_NOT_AVAILABLE : hr;
 }
 
-static bool is_missing(HRESULT hr)
-{
-	return hr == HRESULT_FROM_WIN32(ERROR_FILE_NOT_FOUND) ||
-	       hr == HRESULT_FROM_WIN32(ERROR_PATH_NOT_FOUND);
-}
-
-static HRESULT make_folder(struct scheduler_com *com)
+static HRESULT make_folder(struct scheduler_com *com, bool is_system)
 {
 	BSTR root = com->text(L"\\"), name = com->text(SCHEDULER_FOLDER);
+	BSTR rights = is_system ? com->text(RIGHTS_OF_ADMINISTRATORS) : NULL;
 	ITaskFolder *top = NULL;
-	HRESULT hr =
-		root && name ? ITaskService_GetFolder(com->service, root, &top) : E_OUTOFMEMORY;
+	VARIANT sddl = nothing;
+	HRESULT hr = E_OUTOFMEMORY;
 
+	if (rights) {
+		V_VT(&sddl) = VT_BSTR;
+		V_BSTR(&sddl) = rights;
+	}
+	if (root && name && (rights || !is_system))
+		hr = ITaskService_GetFolder(com->service, root, &top);
 	if (SUCCEEDED(hr))
-		hr = ITaskFolder_CreateFolder(top, name, nothing, &com->folder);
+		hr = ITaskFolder_CreateFolder(top, name, sddl, &com->folder);
+	if (hr == HRESULT_FROM_WIN32(ERROR_ALREADY_EXISTS))
+		hr = E_ACCESSDENIED; /* it is there, and was not shown to us */
 	if (top)
 		ITaskFolder_Release(top);
 	com->free_text(root);
 	com->free_text(name);
+	com->free_text(rights);
 	return hr;
 }
 
-static HRESULT find_folder(struct scheduler_com *com, bool makes_folder)
+static HRESULT find_folder(struct scheduler_com *com)
 {
 	BSTR path = com->text(L"\\" SCHEDULER_FOLDER);
 	HRESULT hr =
 		path ? ITaskService_GetFolder(com->service, path, &com->folder) : E_OUTOFMEMORY;
 
 	com->free_text(path);
-	if (!is_missing(hr))
-		return hr;
-	return makes_folder ? make_folder(com) : S_OK;
+	return is_missing(hr) ? S_OK : hr;
 }
 
-HRESULT scheduler_com_open(struct scheduler_com **com, bool makes_folder)
+HRESULT scheduler_com_open(struct scheduler_com **com)
 {
 	struct scheduler_com *made = calloc(1, sizeof(*made));
 	HRESULT hr;
@@ -100,7 +113,7 @@ HRESULT scheduler_com_open(struct scheduler_com **com, bool makes_folder)
 		return E_OUTOFMEMORY;
 	hr = load(made) ? log_on(made) : HRESULT_FROM_WIN32(ERROR_MOD_NOT_FOUND);
 	if (SUCCEEDED(hr))
-		hr = find_folder(made, makes_folder);
+		hr = find_folder(made);
 	if (FAILED(hr))
 		scheduler_com_close(made);
 	else
@@ -130,11 +143,11 @@ HRESULT scheduler_com_add(struct scheduler_com *com, const wchar_t *name, const 
 {
 	BSTR path = com->text(name), text = com->text(xml);
 	IRegisteredTask *task = NULL;
-	HRESULT hr = E_OUTOFMEMORY;
+	HRESULT hr = path && text ? S_OK : E_OUTOFMEMORY;
 
-	if (!com->folder)
-		hr = HRESULT_FROM_WIN32(ERROR_PATH_NOT_FOUND);
-	else if (path && text)
+	if (SUCCEEDED(hr) && !com->folder)
+		hr = make_folder(com, is_system);
+	if (SUCCEEDED(hr))
 		hr = ITaskFolder_RegisterTask(com->folder, path, text,
 			may_replace ? TASK_CREATE_OR_UPDATE : TASK_CREATE, nothing, nothing,
 			is_system ? TASK_LOGON_SERVICE_ACCOUNT : TASK_LOGON_S4U, nothing, &task);
@@ -203,6 +216,7 @@ static void time_text(struct scheduler_com *com, DATE date, char text[TASK_TIME_
 void scheduler_com_state(struct scheduler_com *com, const wchar_t *name, struct task_state *state)
 {
 	IRegisteredTask *task = NULL;
+	TASK_STATE kind = TASK_STATE_UNKNOWN;
 	LONG result = 0;
 	DATE date = 0;
 
@@ -213,6 +227,8 @@ void scheduler_com_state(struct scheduler_com *com, const wchar_t *name, struct 
 	date = 0;
 	if (IRegisteredTask_get_NextRunTime(task, &date) == S_OK)
 		time_text(com, date, state->next);
+	if (SUCCEEDED(IRegisteredTask_get_State(task, &kind)))
+		state->kind = (unsigned)kind;
 	if (SUCCEEDED(IRegisteredTask_get_LastTaskResult(task, &result))) {
 		state->has_result = true;
 		state->result = (uint32_t)result;

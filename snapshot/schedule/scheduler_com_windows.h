@@ -10,18 +10,20 @@
 #include <stdbool.h>
 #include <windows.h>
 
-#include "snapshot/schedule/task_table.h"
+#include "snapshot/schedule/task/task_table.h"
 
 #define SCHEDULER_FOLDER L"hsnap"
 
 struct scheduler_com; /* a connection, and the folder \hsnap */
 
-/* Connects; *com is to be closed. Without the folder, unless it is to be made, it has no tasks. */
-HRESULT scheduler_com_open(struct scheduler_com **com, bool makes_folder);
+/* Connects; *com is to be closed. Without the folder it has no tasks. */
+HRESULT scheduler_com_open(struct scheduler_com **com);
 void scheduler_com_close(struct scheduler_com *com);
 
 /* How whoever the XML names is to be logged on is asked for beside it: as a service's account, which the
- * system's is, or as a user without a password (S4U). */
+ * system's is, or as a user without a password (S4U). The folder is made when it is missing; for the system only
+ * administrators may then change what is in it. Also one of the scheduler's codes of success, see
+ * scheduler_warning(). */
 HRESULT scheduler_com_add(struct scheduler_com *com, const wchar_t *name, const wchar_t *xml,
 	bool is_system, bool may_replace);
 HRESULT scheduler_com_remove(struct scheduler_com *com, const wchar_t *name);

@@ -1,6 +1,5 @@
 #include "snapshot/schedule/scheduler_fail_windows.h"
 
-#include <stdbool.h>
 #include <stdint.h>
 
 #include "core/utf_windows.h"
@@ -21,7 +20,7 @@ static const struct {
 	{0x80041318, "a value in the XML is out of its range"},
 	{0x80041319, "an element is missing in the XML"},
 	{0x8004131a, "it takes the XML for malformed"}, {0x8004131d, "the task's time is over"},
-	{0x80041322, "its service is not available; start it with 'net start Schedule'"},
+	{0x80041322, NOT_RUNNING}, /* SCHED_E_SERVICE_NOT_AVAILABLE */
 	{0x80041323, "it is too busy; try again"}, {0x80041326, "the task is disabled"},
 	{0x80070425, NOT_RUNNING}, /* ERROR_SERVICE_CANNOT_ACCEPT_CTRL */
 	{0x80070426, NOT_RUNNING}, /* ERROR_SERVICE_NOT_ACTIVE */
@@ -45,6 +44,45 @@ static bool is_refusal(HRESULT hr)
 	       hr == HRESULT_FROM_WIN32(ERROR_PRIVILEGE_NOT_HELD);
 }
 
+const char *scheduler_warning(HRESULT hr)
+{
+	switch ((uint32_t)hr) {
+	case 0x0004131b: /* SCHED_S_SOME_TRIGGERS_FAILED */
+		return "it is there, but not all of its triggers will start it; look at them in "
+		       "Task Scheduler, or add it with another --start";
+	case 0x0004131c: /* SCHED_S_BATCH_LOGON_PROBLEM */
+		return "it is there, but its user may not run tasks; give him the right 'Log on as "
+		       "a batch job' in secpol.msc";
+	default: return NULL;
+	}
+}
+
+bool scheduler_is_missing(HRESULT hr)
+{
+	return hr == REGDB_E_CLASSNOTREG || hr == HRESULT_FROM_WIN32(ERROR_MOD_NOT_FOUND);
+}
+
+const char *scheduler_unseen(void)
+{
+	TOKEN_ELEVATION elevation = {0};
+	HANDLE token;
+	DWORD size;
+
+	if (!OpenProcessToken(GetCurrentProcess(), TOKEN_QUERY, &token))
+		return NULL;
+	if (!GetTokenInformation(token, TokenElevation, &elevation, sizeof(elevation), &size))
+		elevation.TokenIsElevated = 1;
+	CloseHandle(token);
+	return elevation.TokenIsElevated ? NULL : "run as administrator to see the system's";
+}
+
+int scheduler_no_task(const char *name, struct err *err)
+{
+	const char *unseen = scheduler_unseen();
+
+	return err_set(err, ERR_NO_TASK, name, unseen ? "%s" : NULL, unseen);
+}
+
 int scheduler_fail(HRESULT hr, const char *place, struct err *err)
 {
 	char text[300];
@@ -55,7 +93,7 @@ int scheduler_fail(HRESULT hr, const char *place, struct err *err)
 		return err_set(err, ERR_ADMIN, place, "Task Scheduler: access denied");
 	if (hr == HRESULT_FROM_WIN32(ERROR_FILE_NOT_FOUND) ||
 		hr == HRESULT_FROM_WIN32(ERROR_PATH_NOT_FOUND))
-		return err_set(err, ERR_NO_TASK, place, NULL);
+		return scheduler_no_task(place, err);
 	if (hr == HRESULT_FROM_WIN32(ERROR_ALREADY_EXISTS) ||
 		hr == HRESULT_FROM_WIN32(ERROR_FILE_EXISTS))
 		return err_set(err, ERR_TASK_EXISTS, place, NULL);

@@ -1,5 +1,7 @@
-/* What only this system can tell for a task: full paths, this program, and who runs it. */
+/* What only this system can tell for a task: full paths, this program, and who runs it. Where its files lie is in
+ * scheduler_places_windows.c. */
 #include <stdlib.h>
+#include <string.h>
 #include <wchar.h>
 #include <windows.h>
 #include <sddl.h>
@@ -67,32 +69,23 @@ int scheduler_user(struct buf *user, struct err *err)
 	return rc;
 }
 
-/* Makes every folder on the way; one that is there already is no failure. */
-static void make_all(wchar_t *path, size_t from)
+/* On the word of a task no other machine is asked, which would learn who asks. */
+static bool is_own_program(const char *own, const char *program)
 {
-	for (wchar_t *at = path + from; *at; at++) {
-		if (*at != L'\\')
-			continue;
-		*at = L'\0';
-		CreateDirectoryW(path, NULL);
-		*at = L'\\';
-	}
-	CreateDirectoryW(path, NULL);
+	return (program[0] != '\\' || own[0] == '\\') && os_same_file(own, program);
 }
 
-int scheduler_make_folder(const char *path, struct err *err)
+int scheduler_own_program(const char *program, struct buf *own, struct err *err)
 {
-	wchar_t *wide = wide_path(path);
-	DWORD attributes, error;
-	char text[300];
+	static const char *const siblings[] = {"hsnap.exe", "hsnap32.exe"};
+	int rc = scheduler_program(own, err);
+	size_t home = rc ? 0 : (size_t)(strrchr(own->data, '\\') + 1 - own->data);
+	bool is_own = !rc && is_own_program(own->data, program);
 
-	if (!wide)
-		return err_set(err, ERR_NOMEM, NULL, NULL);
-	make_all(wide, wcscspn(wide, L"\\") + 1);
-	error = GetLastError();
-	attributes = GetFileAttributesW(wide);
-	free(wide);
-	if (attributes != INVALID_FILE_ATTRIBUTES && attributes & FILE_ATTRIBUTE_DIRECTORY)
-		return 0;
-	return err_set(err, ERR_CREATE, path, "%s", windows_error(error, text, sizeof(text)));
+	for (size_t i = 0; !rc && !is_own && i < sizeof(siblings) / sizeof(*siblings); i++) {
+		own->len = home;
+		rc = buf_add_text(own, siblings[i]) ? err_set(err, ERR_NOMEM, NULL, NULL) : 0;
+		is_own = !rc && is_own_program(own->data, program);
+	}
+	return rc ? rc : is_own;
 }

@@ -42,10 +42,13 @@ int scheduler_program(struct buf *path, struct err *err)
 int scheduler_user(struct buf *user, struct err *err)
 {
 	(void)user;
-	return refuse("--as-user", err);
+	return err_set(err, ERR_USAGE, "--as-user",
+		"only the machine that the task is for knows its user; say it there");
 }
 
-int scheduler_make_folder(const char *path, struct err *err)
+int scheduler_places(const char *folder, const char *program, bool is_system, struct err *err)
 {
-	return refuse(path, err);
+	(void)program;
+	(void)is_system;
+	return refuse(folder, err);
 }

@@ -10,8 +10,9 @@
 #include "snapshot/schedule/schtasks_windows.h"
 #include "snapshot/schedule/task_run_windows.h"
 #include "snapshot/schedule/task_store_windows.h"
-#include "snapshot/schedule/task_table.h"
-#include "snapshot/schedule/task_xml.h"
+#include "snapshot/schedule/task/task_arguments.h"
+#include "snapshot/schedule/task/task_table.h"
+#include "snapshot/schedule/task/task_xml.h"
 
 static int nomem(struct err *err)
 {
@@ -70,16 +71,15 @@ static int read_task(
 	return rc == -ERR_TASK && com && task_store_is_wine() ? read_stored(name, task, err) : rc;
 }
 
-/* The connection, or NULL with 0: schtasks.exe may do. What is forbidden here is forbidden there. */
-static int open_com(struct scheduler_com **com, bool makes_folder, struct err *err)
+/* The connection, or NULL with 0: schtasks.exe may do. */
+static int open_com(struct scheduler_com **com, struct err *err)
 {
-	HRESULT hr = scheduler_com_open(com, makes_folder);
+	HRESULT hr = scheduler_com_open(com);
 
-	if (hr == E_ACCESSDENIED || hr == E_OUTOFMEMORY)
-		return scheduler_fail(hr, "schedule", err);
-	if (FAILED(hr))
-		*com = NULL;
-	return 0;
+	if (SUCCEEDED(hr))
+		return 0;
+	*com = NULL;
+	return scheduler_is_missing(hr) ? 0 : scheduler_fail(hr, "schedule", err);
 }
 
 /* ---------------------------------------------------------------- adding */
@@ -102,27 +102,16 @@ static int prepare(struct adding *adding, struct err *err)
 	return 0;
 }
 
-static int add_by_schtasks(const struct adding *adding, struct err *err)
-{
-	struct task_read old;
-	int rc;
-
-	task_read_init(&old);
-	rc = adding->asked->may_replace ? -ERR_NO_TASK : read_stored(adding->name, &old, NULL);
-	task_read_release(&old);
-	if (!rc || rc == -ERR_TASK)
-		return err_set(err, ERR_TASK_EXISTS, adding->name, NULL);
-	return schtasks_add(adding->name, &adding->bytes, adding->asked->may_replace, err);
-}
-
 static int add(struct scheduler_com *com, const struct adding *adding, struct err *err)
 {
 	HRESULT hr;
 
 	if (!com)
-		return add_by_schtasks(adding, err);
+		return schtasks_add(adding->name, &adding->bytes, adding->asked->may_replace, err);
 	hr = scheduler_com_add(com, adding->wide_name, adding->wide_xml, adding->asked->is_system,
 		adding->asked->may_replace);
+	if (scheduler_warning(hr))
+		fprintf(stderr, "hsnap: %s: warning: %s\n", adding->name, scheduler_warning(hr));
 	return FAILED(hr) ? scheduler_fail(hr, adding->name, err) : 0;
 }
 
@@ -152,7 +141,7 @@ int scheduler_add(const struct scheduler_adding *asked, struct err *err)
 	int rc = prepare(&adding, err);
 
 	if (!rc)
-		rc = open_com(&com, true, err);
+		rc = open_com(&com, err);
 	if (!rc)
 		rc = add(com, &adding, err);
 	if (!rc && task_store_is_wine())
@@ -180,7 +169,7 @@ static int remove_by_com(struct scheduler_com *com, const char *name, struct err
 int scheduler_remove(const char *name, struct err *err)
 {
 	struct scheduler_com *com = NULL;
-	int rc = open_com(&com, false, err);
+	int rc = open_com(&com, err);
 
 	if (!rc)
 		rc = com ? remove_by_com(com, name, err) : schtasks_remove(name, err);
@@ -195,10 +184,28 @@ struct listing {
 	size_t count, bad_count;
 };
 
+static int print_row(struct listing *listing, const wchar_t *wide, const char *name,
+	const struct task_read *task, struct err *err)
+{
+	struct task_state state = {0};
+	struct buf own;
+	int rc;
+
+	buf_init(&own);
+	rc = scheduler_own_program(task->program.data, &own, err);
+	buf_release(&own);
+	if (rc < 0)
+		return rc;
+	if (listing->com)
+		scheduler_com_state(listing->com, wide, &state);
+	if (!listing->count++)
+		task_table_head(stdout);
+	return task_table_row(stdout, name, task, rc > 0, &state);
+}
+
 /* One that cannot be read is said, and is no reason to keep quiet about the others. */
 static int print(struct listing *listing, const wchar_t *wide, const char *name)
 {
-	struct task_state state = {0};
 	struct task_read task;
 	struct err err;
 	int rc;
@@ -206,11 +213,7 @@ static int print(struct listing *listing, const wchar_t *wide, const char *name)
 	task_read_init(&task);
 	rc = read_task(listing->com, name, &task, &err);
 	if (!rc) {
-		if (listing->com)
-			scheduler_com_state(listing->com, wide, &state);
-		if (!listing->count++)
-			task_table_head(stdout);
-		rc = task_table_row(stdout, name, &task, &state);
+		rc = print_row(listing, wide, name, &task, &err);
 	} else if (rc != -ERR_NOMEM) {
 		listing->bad_count++;
 		err_print(stderr, "hsnap", &err);
@@ -233,8 +236,9 @@ static HRESULT list_one(void *ctx, const wchar_t *wide)
 int scheduler_list(struct err *err)
 {
 	struct listing listing = {0};
+	const char *unseen;
 	HRESULT hr;
-	int rc = open_com(&listing.com, false, err);
+	int rc = open_com(&listing.com, err);
 
 	if (rc)
 		return rc;
@@ -247,18 +251,54 @@ int scheduler_list(struct err *err)
 	if (listing.bad_count)
 		return err_set(err, ERR_TASK, "schedule list", "%zu of %zu tasks",
 			listing.bad_count, listing.bad_count + listing.count);
+	unseen = listing.count ? NULL : scheduler_unseen();
 	if (!listing.count)
-		puts("there are no tasks of hsnap's");
+		printf("there are no tasks of hsnap's%s%s%s\n", unseen ? " (" : "",
+			unseen ? unseen : "", unseen ? ")" : "");
 	return 0;
 }
 
 /* ---------------------------------------------------------------- running */
 
+/* Puts the path of our own program in the place of the task's: what is there may be another file a moment later. */
+static int make_sure(struct task_read *task, const char *name, struct err *err)
+{
+	struct buf own, folder, keep;
+	int rc;
+
+	buf_init(&own);
+	buf_init(&folder);
+	buf_init(&keep);
+	rc = scheduler_own_program(task->program.data, &own, err);
+	if (!rc) {
+		rc = err_set(
+			err, ERR_TASK, name, "it runs another program, %s", task->program.data);
+	} else if (rc > 0) {
+		const char *line = task->arguments.data ? task->arguments.data : "";
+
+		rc = task_arguments_read(line, name, &folder, &keep);
+		if (rc < 0)
+			rc = nomem(err);
+		else
+			rc = rc ? 0 :
+				  err_set(err, ERR_TASK, name, "with other arguments: %s", line);
+	}
+	if (!rc) {
+		buf_release(&task->program);
+		task->program = own;
+		buf_init(&own);
+	}
+	buf_release(&own);
+	buf_release(&folder);
+	buf_release(&keep);
+	return rc;
+}
+
 int scheduler_run(const char *name, uint32_t *exit_status, struct err *err)
 {
 	struct scheduler_com *com = NULL;
 	struct task_read task;
-	int rc = open_com(&com, false, err);
+	int rc = open_com(&com, err);
 
 	if (rc)
 		return rc;
@@ -266,7 +306,9 @@ int scheduler_run(const char *name, uint32_t *exit_status, struct err *err)
 	rc = read_task(com, name, &task, err);
 	scheduler_com_close(com);
 	if (!rc)
-		rc = task_run(&task, exit_status, err);
+		rc = make_sure(&task, name, err);
+	if (!rc)
+		rc = task_run(task.program.data, task.arguments.data, exit_status, err);
 	task_read_release(&task);
 	return rc;
 }

@@ -5,6 +5,7 @@
 
 #include "core/utf_windows.h"
 #include "snapshot/control/command_line.h"
+#include "snapshot/schedule/task_store_windows.h"
 
 #define LIMIT_MS 60000
 #define PROGRAM L"\\schtasks.exe"
@@ -89,13 +90,29 @@ static int name_add(struct buf *path, const char *name)
 	return buf_printf(path, "\\hsnap\\%s", name);
 }
 
+/* What it does not tell: whether there is one. 0, -ERR_NO_TASK, or -ERR_ADMIN: that cannot be seen. */
+static int look(const char *name, struct err *err)
+{
+	struct buf bytes;
+	int rc;
+
+	buf_init(&bytes);
+	rc = task_store_read(&bytes, name, err);
+	buf_release(&bytes);
+	return rc == -ERR_TASK ? 0 : rc;
+}
+
 int schtasks_add(const char *name, const struct buf *bytes, bool may_replace, struct err *err)
 {
 	wchar_t wide[MAX_PATH];
-	int rc = write_file(wide, bytes, err);
-	char *file = rc ? NULL : utf8_from_wide(wide);
 	struct buf task;
+	char *file;
+	int rc;
 
+	if (!may_replace && !look(name, NULL))
+		return err_set(err, ERR_TASK_EXISTS, name, NULL);
+	rc = write_file(wide, bytes, err);
+	file = rc ? NULL : utf8_from_wide(wide);
 	buf_init(&task);
 	if (!rc && (!file || name_add(&task, name)))
 		rc = err_set(err, ERR_NOMEM, NULL, NULL);
@@ -115,8 +132,10 @@ int schtasks_add(const char *name, const struct buf *bytes, bool may_replace, st
 int schtasks_remove(const char *name, struct err *err)
 {
 	struct buf task;
-	int rc = 0;
+	int rc = look(name, err);
 
+	if (rc)
+		return rc;
 	buf_init(&task);
 	if (name_add(&task, name)) {
 		rc = err_set(err, ERR_NOMEM, NULL, NULL);

@@ -3,27 +3,27 @@
 #include <stdlib.h>
 #include <windows.h>
 
+#include "core/buf.h"
 #include "core/utf_windows.h"
 #include "snapshot/control/delegate_windows.h"
 #include "snapshot/control/spawn_windows.h"
 #include "snapshot/control/start_fail_windows.h"
 
 /* As Task Scheduler puts it together. */
-static wchar_t *command_line(const struct task_read *task)
+static wchar_t *command_line(const char *program, const char *arguments)
 {
 	wchar_t *wide = NULL;
 	struct buf line;
 
 	buf_init(&line);
-	if (!buf_printf(&line, "\"%s\" %s", task->program.data,
-		    task->arguments.data ? task->arguments.data : ""))
+	if (!buf_printf(&line, "\"%s\" %s", program, arguments ? arguments : ""))
 		wide = wide_from_utf8(line.data);
 	buf_release(&line);
 	return wide;
 }
 
-static bool start(const struct task_read *task, const wchar_t *program, wchar_t *line,
-	const wchar_t *folder, PROCESS_INFORMATION *info)
+static bool start(
+	const wchar_t *program, wchar_t *line, const wchar_t *folder, PROCESS_INFORMATION *info)
 {
 	SECURITY_ATTRIBUTES inherited = {.nLength = sizeof(inherited), .bInheritHandle = TRUE};
 	STARTUPINFOW startup = {.cb = sizeof(startup)};
@@ -34,8 +34,8 @@ static bool start(const struct task_read *task, const wchar_t *program, wchar_t 
 	spawn_pass_streams(&startup);
 	startup.dwFlags |= STARTF_USESTDHANDLES;
 	startup.hStdInput = none;
-	is_started = CreateProcessW(program, line, NULL, NULL, TRUE, 0, NULL,
-		task->folder.len ? folder : NULL, &startup, info);
+	is_started =
+		CreateProcessW(program, line, NULL, NULL, TRUE, 0, NULL, folder, &startup, info);
 	if (none != INVALID_HANDLE_VALUE) {
 		DWORD error = GetLastError();
 
@@ -45,20 +45,30 @@ static bool start(const struct task_read *task, const wchar_t *program, wchar_t 
 	return is_started;
 }
 
-int task_run(const struct task_read *task, uint32_t *exit_status, struct err *err)
+/* "C:\folder\" of "C:\folder\program.exe". */
+static wchar_t *folder_of(const char *program)
 {
-	wchar_t *program = wide_from_utf8(task->program.data);
-	wchar_t *folder = wide_from_utf8(task->folder.data ? task->folder.data : "");
-	wchar_t *line = command_line(task);
+	wchar_t *folder = wide_from_utf8(program);
+	wchar_t *name = folder ? wcsrchr(folder, L'\\') : NULL;
+
+	if (name)
+		name[1] = L'\0';
+	return folder;
+}
+
+int task_run(const char *program, const char *arguments, uint32_t *exit_status, struct err *err)
+{
+	wchar_t *wide = wide_from_utf8(program), *folder = folder_of(program);
+	wchar_t *line = command_line(program, arguments);
 	PROCESS_INFORMATION info;
 	DWORD status = 2;
 	int rc = 0;
 
 	leave_interrupts_to_child();
-	if (!program || !folder || !line) {
+	if (!wide || !folder || !line) {
 		rc = err_set(err, ERR_NOMEM, NULL, NULL);
-	} else if (!start(task, program, line, folder, &info)) {
-		rc = start_fail(GetLastError(), task->program.data, err);
+	} else if (!start(wide, line, folder, &info)) {
+		rc = start_fail(GetLastError(), program, err);
 	} else {
 		WaitForSingleObject(info.hProcess, INFINITE);
 		GetExitCodeProcess(info.hProcess, &status);
@@ -68,6 +78,6 @@ int task_run(const struct task_read *task, uint32_t *exit_status, struct err *er
 	}
 	free(line);
 	free(folder);
-	free(program);
+	free(wide);
 	return rc;
 }

@@ -5,7 +5,8 @@
 
 #include "core/os.h"
 #include "core/utf_windows.h"
-#include "snapshot/schedule/task_xml.h"
+#include "snapshot/schedule/scheduler_fail_windows.h"
+#include "snapshot/schedule/task/task_xml.h"
 
 #define PATH_UNITS (MAX_PATH + 300) /* and a name, which ifeo_check_name() limits */
 
@@ -53,6 +54,17 @@ static int read_all(struct os_file *file, struct buf *bytes, const char *name, s
 	return (int)len;
 }
 
+/* And not only kept from us. */
+static bool is_missing(const char *path)
+{
+	wchar_t *wide = wide_path(path);
+	DWORD attributes = wide ? GetFileAttributesW(wide) : 0, error = GetLastError();
+
+	free(wide);
+	return attributes == INVALID_FILE_ATTRIBUTES &&
+	       (error == ERROR_FILE_NOT_FOUND || error == ERROR_PATH_NOT_FOUND);
+}
+
 int task_store_read(struct buf *bytes, const char *name, struct err *err)
 {
 	char *path = store_path_of(name);
@@ -62,7 +74,8 @@ int task_store_read(struct buf *bytes, const char *name, struct err *err)
 	if (!path)
 		return err_set(err, ERR_NOMEM, NULL, NULL);
 	if (os_open(&file, path, NULL)) {
-		rc = err_set(err, ERR_NO_TASK, name, NULL);
+		rc = is_missing(path) ? scheduler_no_task(name, err) :
+					scheduler_fail(E_ACCESSDENIED, name, err);
 	} else {
 		rc = read_all(&file, bytes, name, err);
 		os_close(&file);

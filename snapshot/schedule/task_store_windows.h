@@ -15,7 +15,8 @@
 
 bool task_store_is_wine(void);
 
-/* Adds a task's bytes: 0, -ERR_NO_TASK, -ERR_TASK (too long for one), -ERR_NOMEM. */
+/* Adds a task's bytes: 0, -ERR_NO_TASK, -ERR_ADMIN (it may be there), -ERR_TASK (too long for one),
+ * -ERR_NOMEM. */
 int task_store_read(struct buf *bytes, const char *name, struct err *err);
 
 /* In place of what is there: 0, -ERR_SYSTEM. Under Wine only. */

@@ -2,11 +2,17 @@
 #ifndef SNAPSHOT_PROGRAM_NAME_H
 #define SNAPSHOT_PROGRAM_NAME_H
 
+#include <stdbool.h>
+
 #include "core/buf.h"
 
 /* Adds what the program whose image is the file program, in whatever folder, is called, without ".exe".
  * program may come from a file that anybody wrote: what is added is one part of a path on every system,
  * never empty, never "..", no name of a device, and text. 0 or -ERR_NOMEM. */
 int program_name_add(struct buf *to, const char *program);
+
+/* Whether name[len] is one of those of which Windows makes a device in every folder, whatever ends the name
+ * ("Naming Files, Paths, and Namespaces", Microsoft Learn). */
+bool program_name_is_device(const char *name, size_t len);
 
 #endif

@@ -101,8 +101,9 @@ int series_loop_run(const struct series_plan *plan, const struct series_ops *ops
 	struct series_result *result, struct err *err);
 
 /* The error for several processes where one was meant: lists them, as long as there is room in the line.
- * Returns -ERR_MANY. */
-int series_several(const char *what, const struct series_found *found, struct err *err);
+ * with_all: the command has --all, which is said, too. Returns -ERR_MANY. */
+int series_several(
+	const char *what, const struct series_found *found, bool with_all, struct err *err);
 
 /* 0 when every snapshot that was due was written, and all that were asked for; else 2. */
 int series_exit_status(const struct series_result *result);

@@ -199,8 +199,10 @@ static size_t describe(const struct series_process *id, char *text, size_t size)
 	return (size_t)len;
 }
 
-int series_several(const char *what, const struct series_found *found, struct err *err)
+int series_several(
+	const char *what, const struct series_found *found, bool with_all, struct err *err)
 {
+	const char *all = with_all ? "; --all takes each" : "";
 	char text[sizeof(err->detail) - 60] = "", one[160]; /* far more than one takes */
 	size_t len = 0, i;
 
@@ -212,9 +214,8 @@ int series_several(const char *what, const struct series_found *found, struct er
 		len += (size_t)snprintf(text + len, sizeof(text) - len, "%s%s", i ? ", " : "", one);
 	}
 	if (i == found->count)
-		return err_set(err, ERR_MANY, what, "%s; --all takes each", text);
-	return err_set(
-		err, ERR_MANY, what, "%s, and %zu more; --all takes each", text, found->count - i);
+		return err_set(err, ERR_MANY, what, "%s%s", text, all);
+	return err_set(err, ERR_MANY, what, "%s, and %zu more%s", text, found->count - i, all);
 }
 
 /* Each trouble is said once; the last one is the caller's when nobody is left. */
@@ -251,11 +252,11 @@ static int take_in_each(
 static int refuse_several(
 	struct series_members *members, struct series_found *found, struct err *err)
 {
-	int rc = series_several(members->plan->what, found, err);
+	int rc = series_several(members->plan->what, found, true, err);
 
 	for (size_t i = 0; i < found->count; i++)
 		found->items[i].private_bytes = SERIES_UNKNOWN_BYTES;
-	series_several(members->plan->what, found, &members->several);
+	series_several(members->plan->what, found, true, &members->several);
 	return rc;
 }
 

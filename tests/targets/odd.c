@@ -8,6 +8,8 @@
  *              leak_after() keeps 777 bytes; the block of 1000 bytes lives on
  *   adjacent   two heaps get 200 blocks of 200000 bytes each, in turn: their parts lie side by side
  *   closed     lets nobody open its process, then waits as samples do
+ *   slow       waits for step 1 before main, while the loader is at work; keep_block() has 1000 bytes
+ *              before step 2
  *   race       four threads and main end the process at the same moment, with status 17
  */
 #include <setjmp.h>
@@ -28,6 +30,8 @@ static void WINAPI on_loader(PVOID image, DWORD reason, PVOID reserved)
 		attach_thread = GetCurrentThreadId();
 	if (reason == DLL_PROCESS_ATTACH && strstr(GetCommandLineA(), " early"))
 		ExitProcess(33);
+	if (reason == DLL_PROCESS_ATTACH && strstr(GetCommandLineA(), " slow"))
+		step_done(1);
 }
 
 /* Where the linker collects the callbacks that run before main. */
@@ -112,6 +116,13 @@ static int close_doors(void)
 	return 0;
 }
 
+static int come_slowly(void)
+{
+	keep_block();
+	step_done(2);
+	return 0;
+}
+
 int main(int argc, char **argv)
 {
 	const char *what = argc > 1 ? argv[1] : "";
@@ -126,6 +137,8 @@ int main(int argc, char **argv)
 		return fill_two_heaps();
 	if (!strcmp(what, "closed"))
 		return close_doors();
+	if (!strcmp(what, "slow"))
+		return come_slowly();
 	if (!strcmp(what, "race"))
 		return race_to_the_end();
 	return 0;

@@ -10,8 +10,8 @@
 
 #include <cmocka.h>
 
-#include "snapshot/schedule/task_read.h"
-#include "snapshot/schedule/task_xml.h"
+#include "snapshot/schedule/task/task_read.h"
+#include "snapshot/schedule/task/task_xml.h"
 
 #define EXEC(inside) "<Task><Actions><Exec>" inside "</Exec></Actions></Task>"
 #define COMMAND "<Command>\"C:\\hsnap.exe\"</Command>"
@@ -229,9 +229,40 @@ static void test_what_is_no_xml_of_a_task_is_refused(void **state)
 	assert_refused("<Task a='1>" COMMAND "</Task>");
 	assert_refused("<Task a='1'b='2'></Task>");
 	assert_refused("<Task><!-- " COMMAND "</Task>");
-	assert_refused(
-		"<Task><Triggers><TimeTrigger><Repetition><Interval>soon</Interval></Repetition>"
-		"</TimeTrigger></Triggers><Actions><Exec>" COMMAND "</Exec></Actions></Task>");
+}
+
+/* What a task is run for needs no interval. */
+static void test_intervals(void **state)
+{
+#define TRIGGER(interval)                                                                          \
+	"<TimeTrigger><Repetition><Interval>" interval "</Interval></Repetition></TimeTrigger>"
+#define TRIGGERS(triggers)                                                                         \
+	"<Task><Triggers>" triggers "</Triggers><Actions><Exec>" COMMAND "</Exec></Actions></"     \
+	"Task>"
+	static const struct {
+		const char *text;
+		int64_t every_ms;
+	} cases[] = {
+		{TRIGGERS(TRIGGER("PT30M")), 1800000},
+		{TRIGGERS(TRIGGER("PT30M") "<TimeTrigger></TimeTrigger>"), 1800000},
+		{TRIGGERS(TRIGGER("PT30M") TRIGGER("PT1H")), 0},
+		{TRIGGERS(TRIGGER("PT30M") TRIGGER("PT30M")), 0},
+		{TRIGGERS(TRIGGER("soon")), 0},
+		{TRIGGERS(TRIGGER("")), 0},
+		{TRIGGERS(""), 0},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+		struct task_read task;
+		struct err err = {0};
+
+		task_read_init(&task);
+		if (read_text(&task, cases[i].text, &err))
+			fail_msg("%s: %s", cases[i].text, err.detail);
+		assert_int_equal(task.every_ms, cases[i].every_ms);
+		task_read_release(&task);
+	}
 }
 
 /* A task with all that it needs, and elements in it down to that depth: what reading it returns. */
@@ -364,6 +395,7 @@ int main(void)
 		cmocka_unit_test(test_more_than_one_program_is_refused),
 		cmocka_unit_test(test_a_command_that_names_no_file_is_refused),
 		cmocka_unit_test(test_what_is_no_xml_of_a_task_is_refused),
+		cmocka_unit_test(test_intervals),
 		cmocka_unit_test(test_reasons),
 		cmocka_unit_test(test_characters_of_texts),
 		cmocka_unit_test(test_depth_is_bounded),

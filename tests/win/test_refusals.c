@@ -39,6 +39,8 @@ static void test_scheduler(void)
 		{0x80070002, ERR_NO_TASK, "'hsnap schedule list'"}, /* no such file */
 		{0x800700b7, ERR_TASK_EXISTS, "--replace"}, /* 183, ERROR_ALREADY_EXISTS */
 		{0x80041315, ERR_SYSTEM, "net start Schedule"}, /* SCHED_E_SERVICE_NOT_RUNNING */
+		{0x80041322, ERR_SYSTEM, "net start Schedule"}, /* _NOT_AVAILABLE */
+		{0x800706ba, ERR_SYSTEM, "net start Schedule"}, /* 1722, RPC_S_SERVER_UNAVAILABLE */
 	};
 
 	for (size_t i = 0; i < sizeof(answers) / sizeof(*answers); i++) {
@@ -49,6 +51,45 @@ static void test_scheduler(void)
 				is_one_line(&err, "app.exe: ", answers[i].remedy),
 			"an answer of the scheduler", answers[i].hr);
 	}
+}
+
+/* Success that is none: the task is registered, and will not run as it should. */
+static void test_warnings(void)
+{
+	static const struct {
+		unsigned long hr;
+		const char *remedy; /* NULL: plain success */
+	} answers[] = {
+		{0, NULL}, {1, NULL}, /* S_FALSE */
+		{0x0004131b, "--start"}, /* SCHED_S_SOME_TRIGGERS_FAILED */
+		{0x0004131c, "Log on as a batch job"}, /* SCHED_S_BATCH_LOGON_PROBLEM */
+	};
+
+	for (size_t i = 0; i < sizeof(answers) / sizeof(*answers); i++) {
+		const char *warning = scheduler_warning((HRESULT)answers[i].hr);
+
+		ok(answers[i].remedy ? warning && strstr(warning, answers[i].remedy) : !warning,
+			"an answer of the scheduler that is no failure", answers[i].hr);
+	}
+}
+
+/* Only where there is no interface schtasks.exe may do. */
+static void test_ways_out(void)
+{
+	static const struct {
+		unsigned long hr;
+		bool is_missing;
+	} answers[] = {
+		{0x80040154, true}, /* REGDB_E_CLASSNOTREG */
+		{0x8007007e, true}, /* 126, ERROR_MOD_NOT_FOUND */
+		{0, false}, {0x80041315, false}, {0x80041322, false}, {0x800706ba, false},
+		{0x80070005, false}, {0x80070002, false}, {0x8007000e, false}, /* E_OUTOFMEMORY */
+		{0x80070422, false}, /* 1058, ERROR_SERVICE_DISABLED */
+	};
+
+	for (size_t i = 0; i < sizeof(answers) / sizeof(*answers); i++)
+		ok(scheduler_is_missing((HRESULT)answers[i].hr) == answers[i].is_missing,
+			"schtasks.exe in the interface's place", answers[i].hr);
 }
 
 static void test_start(void)
@@ -66,6 +107,8 @@ static void test_start(void)
 int main(void)
 {
 	test_scheduler();
+	test_warnings();
+	test_ways_out();
 	test_start();
 	printf("1..%d\n", count);
 	return failed != 0;

@@ -5,8 +5,8 @@
 #include <windows.h>
 
 #include "snapshot/schedule/schtasks_windows.h"
-#include "snapshot/schedule/task_plan.h"
-#include "snapshot/schedule/task_read.h"
+#include "snapshot/schedule/task/task_plan.h"
+#include "snapshot/schedule/task/task_read.h"
 #include "snapshot/schedule/task_store_windows.h"
 
 static int count, failed;
@@ -72,7 +72,7 @@ static void test_store(const struct buf *bytes)
 		"and read back as it is");
 	ok(!task_read(&task, stored.data, stored.len, name, &err) &&
 			!strcmp(task.program.data, "C:\\p\\hsnap.exe") &&
-			!strcmp(task.folder.data, "C:\\d & d") && task.every_ms == 300000,
+			!strcmp(task.folder.data, "C:\\p") && task.every_ms == 300000,
 		"it says what was meant");
 	task_read_release(&task);
 	buf_release(&stored);
@@ -89,12 +89,13 @@ int main(void)
 	ok(make_bytes(&bytes), "a task is made");
 	ok(task_store_read(&stored, name, &err) == -ERR_NO_TASK && err.code == ERR_NO_TASK,
 		"one that is not there is not read");
-	ok(schtasks_remove(name, &err) == -ERR_SYSTEM, "nor removed");
+	ok(schtasks_remove(name, &err) == -ERR_NO_TASK, "nor removed");
 	ok(!listed(), "nor listed");
 	ok(!schtasks_add(name, &bytes, false, &err), "schtasks.exe takes it");
 	ok(listed() == 1, "it is listed once");
 	ok(!task_store_read(&stored, name, &err) && stored.len, "it is in the store");
-	ok(schtasks_add(name, &bytes, false, &err) == -ERR_SYSTEM, "a second time it is refused");
+	ok(schtasks_add(name, &bytes, false, &err) == -ERR_TASK_EXISTS,
+		"a second time it is refused");
 	ok(!schtasks_add(name, &bytes, true, &err), "unless it may be replaced");
 	test_store(&bytes);
 	ok(!schtasks_remove(name, &err), "it is removed");

@@ -1,9 +1,9 @@
-#include "snapshot/schedule/task_xml.h"
+#include "snapshot/schedule/task/task_xml.h"
 
 #include <string.h>
 
 #include "core/text.h"
-#include "snapshot/schedule/iso_duration.h"
+#include "snapshot/schedule/task/iso_duration.h"
 
 /* As in an XML parser's default: what may stand between two tags, and in quotes. */
 static const char *entity_of(char c)

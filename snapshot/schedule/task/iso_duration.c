@@ -1,4 +1,4 @@
-#include "snapshot/schedule/iso_duration.h"
+#include "snapshot/schedule/task/iso_duration.h"
 
 #include <inttypes.h>
 #include <stdbool.h>

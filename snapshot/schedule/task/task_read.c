@@ -1,12 +1,12 @@
-#include "snapshot/schedule/task_read.h"
+#include "snapshot/schedule/task/task_read.h"
 
 #include <string.h>
 
 #include "core/utf16.h"
-#include "snapshot/schedule/iso_duration.h"
-#include "snapshot/schedule/task_paths.h"
-#include "snapshot/schedule/task_scan.h"
-#include "snapshot/schedule/task_xml.h"
+#include "snapshot/schedule/task/iso_duration.h"
+#include "snapshot/schedule/task/task_paths.h"
+#include "snapshot/schedule/task/task_scan.h"
+#include "snapshot/schedule/task/task_xml.h"
 
 #define EXEC "Task/Actions/Exec"
 
@@ -51,6 +51,7 @@ struct reading {
 	struct task_scan scan;
 	struct buf fields[FIELDS];
 	bool is_there[FIELDS];
+	bool has_triggers; /* more than one that repeats */
 	size_t depth; /* of the field we are in; 0: in none */
 	enum field field;
 	unsigned action_count;
@@ -72,8 +73,9 @@ static int on_open(struct reading *reading, struct err *err)
 	for (enum field i = 0; i < FIELDS; i++) {
 		if (!task_scan_is_in(scan, paths[i]))
 			continue;
-		if (reading->is_there[i])
+		if (reading->is_there[i] && i != FIELD_EVERY)
 			return bad(err, "a text that is there twice");
+		reading->has_triggers |= reading->is_there[i];
 		reading->is_there[i] = true;
 		reading->field = i;
 		reading->depth = scan->depth;
@@ -129,35 +131,41 @@ static int check_program(struct buf *command, struct err *err)
 	return task_path_check(text, NULL) ? bad(err, "its command is no full path") : 0;
 }
 
-static int check_fields(struct reading *reading, int64_t *every_ms, struct err *err)
+static int check_fields(struct reading *reading, struct err *err)
 {
 	const struct buf *folder = &reading->fields[FIELD_FOLDER];
-	const struct buf *every = &reading->fields[FIELD_EVERY];
 	int rc = check_program(&reading->fields[FIELD_COMMAND], err);
 
 	if (!rc && folder->len && task_path_check(folder->data, NULL))
 		rc = bad(err, "its folder is no full path");
-	if (!rc && every->len && iso_duration_parse(every->data, every_ms))
-		rc = bad(err, "its interval is no span of days, hours, minutes and seconds");
 	return rc;
+}
+
+/* What is no span of days, hours, minutes and seconds is the scheduler's business. */
+static int64_t interval(const struct reading *reading)
+{
+	const struct buf *every = &reading->fields[FIELD_EVERY];
+	int64_t ms;
+
+	return !reading->has_triggers && every->len && !iso_duration_parse(every->data, &ms) ? ms :
+											       0;
 }
 
 static int read_document(struct task_read *task, const char *text, struct err *err)
 {
 	struct reading reading = {0};
-	int64_t every_ms = 0;
 	int rc;
 
 	task_scan_init(&reading.scan, text);
 	rc = read_fields(&reading, err);
 	if (!rc)
-		rc = check_fields(&reading, &every_ms, err);
+		rc = check_fields(&reading, err);
 	if (!rc) {
 		struct buf *to[] = {[FIELD_COMMAND] = &task->program,
 			[FIELD_ARGUMENTS] = &task->arguments,
 			[FIELD_FOLDER] = &task->folder};
 
-		task->every_ms = every_ms;
+		task->every_ms = interval(&reading);
 		for (size_t i = 0; i < sizeof(to) / sizeof(*to); i++) {
 			buf_release(to[i]);
 			*to[i] = reading.fields[i];

@@ -1,4 +1,4 @@
-#include "snapshot/schedule/task_plan.h"
+#include "snapshot/schedule/task/task_plan.h"
 
 #include <string.h>
 
@@ -6,14 +6,16 @@
 #include "core/duration.h"
 #include "core/kv.h"
 #include "core/size.h"
-#include "snapshot/control/command_line.h"
 #include "snapshot/ifeo/ifeo.h"
-#include "snapshot/schedule/task_paths.h"
+#include "snapshot/schedule/task/task_arguments.h"
+#include "snapshot/schedule/task/task_paths.h"
+#include "snapshot/series/program_name.h"
 
-#define LIMIT_DEFAULT_MS INT64_C(3600000)
+#define LIMIT_DEFAULT_MS                                                                           \
+	INT64_C(3600000) /* however short the interval is: no second run begins meanwhile */
 #define LIMIT_MIN_MS INT64_C(60000)
 #define KEEP_MAX 1000000
-#define FILE_NAME "{name}-{pid}-{time}.txt"
+#define START_MIN_MS INT64_C(315532800000) /* 1980 */
 
 void task_plan_init(struct task_plan *plan)
 {
@@ -23,6 +25,7 @@ void task_plan_init(struct task_plan *plan)
 void task_plan_release(struct task_plan *plan)
 {
 	buf_release(&plan->program);
+	buf_release(&plan->home);
 	buf_release(&plan->folder);
 	buf_release(&plan->arguments);
 	buf_release(&plan->description);
@@ -33,6 +36,8 @@ int task_name_check(const char *name, struct err *err)
 {
 	int rc = ifeo_check_name(name, err);
 
+	if (!rc && program_name_is_device(name, strlen(name)))
+		rc = err_set(err, ERR_IMAGE_NAME, name, "Windows has a device of that name");
 	if (!rc && (strchr(name, '%') || strstr(name, "$(")))
 		rc = err_set(
 			err, ERR_IMAGE_NAME, name, "%% and $( are for variables in Task Scheduler");
@@ -74,7 +79,7 @@ static int read_times(
 	if (request->limit)
 		return read_span("--time-limit", request->limit, LIMIT_MIN_MS, TASK_EVERY_MAX_MS,
 			&task->limit_ms, err);
-	task->limit_ms = task->every_ms < LIMIT_DEFAULT_MS ? task->every_ms : LIMIT_DEFAULT_MS;
+	task->limit_ms = LIMIT_DEFAULT_MS;
 	return 0;
 }
 
@@ -98,8 +103,10 @@ static int read_start(struct buf *start, const char *text, struct err *err)
 		rc = buf_add_text(start, "Z");
 	if (rc)
 		rc = nomem(err);
-	else if (whole.len != strlen("2026-11-20T10:00:00Z") || date_parse(whole.data, &ms))
-		rc = err_set(err, ERR_USAGE, text, "a time is written as 2026-11-20T10:00");
+	else if (whole.len != strlen("2026-11-20T10:00:00Z") || date_parse(whole.data, &ms) ||
+		 ms < START_MIN_MS)
+		rc = err_set(err, ERR_USAGE, text,
+			"a time is written as 2026-11-20T10:00, and no earlier than 1980");
 	buf_release(&whole);
 	return rc;
 }
@@ -121,74 +128,16 @@ static int check_numbers(const struct task_request *request, struct err *err)
 	return 0;
 }
 
-/* In a pattern of files a brace is written twice. */
-static int add_folder(struct buf *pattern, const char *folder)
-{
-	size_t len = strlen(folder);
-	int rc = 0;
-
-	for (size_t i = 0; i < len && !rc; i++)
-		rc = buf_add(
-			pattern, folder[i] == '{' ? "{{" : folder + i, folder[i] == '{' ? 2 : 1);
-	if (!rc && folder[len - 1] != '\\')
-		rc = buf_add_text(pattern, "\\");
-	return rc;
-}
-
-/* A path in quotes, whether it has blanks or not: whoever edits the task finds them there. */
-static int add_file(struct buf *line, const char *option, const char *path)
-{
-	int rc = command_line_add(line, (const char *const[]){option, NULL});
-
-	return rc ? rc : command_line_add_quoted(line, path);
-}
-
-/* What stands between the two files. */
-static int add_limits(struct task_plan *plan, const struct task_request *request)
-{
-	const char *argv[8];
-	size_t count = 0;
-
-	if (!request->is_full)
-		argv[count++] = "--by-stack";
-	if (request->is_packed)
-		argv[count++] = "--gzip";
-	argv[count++] = "--keep";
-	argv[count++] = plan->keep;
-	if (request->max_bytes) {
-		argv[count++] = "--max-bytes";
-		argv[count++] = request->max_bytes;
-	}
-	argv[count++] = "--all";
-	argv[count] = NULL;
-	return command_line_add(&plan->arguments, argv);
-}
-
 static int add_arguments(struct task_plan *plan, const struct task_request *request)
 {
-	const char *const process[] = {"-pn", request->name, NULL}, *folder = plan->folder.data;
-	bool ends = folder[plan->folder.len - 1] == '\\';
-	struct buf pattern, log;
-	int rc;
+	const struct task_arguments arguments = {.name = request->name,
+		.folder = plan->folder.data,
+		.keep = plan->keep,
+		.max_bytes = request->max_bytes,
+		.is_full = request->is_full,
+		.is_packed = request->is_packed};
 
-	buf_init(&pattern);
-	buf_init(&log);
-	rc = add_folder(&pattern, folder);
-	if (!rc)
-		rc = buf_add_text(&pattern, FILE_NAME);
-	if (!rc)
-		rc = buf_printf(&log, "%s%s%s.log", folder, ends ? "" : "\\", request->name);
-	if (!rc)
-		rc = command_line_add(&plan->arguments, process);
-	if (!rc)
-		rc = add_file(&plan->arguments, "-f", pattern.data);
-	if (!rc)
-		rc = add_limits(plan, request);
-	if (!rc)
-		rc = add_file(&plan->arguments, "--log", log.data);
-	buf_release(&pattern);
-	buf_release(&log);
-	return rc;
+	return task_arguments_add(&plan->arguments, &arguments);
 }
 
 static int add_description(struct task_plan *plan, const struct task_request *request)
@@ -215,11 +164,38 @@ static int add_path(struct buf *to, const char *option, const char *path, struct
 	return task_path_check(to->data, err);
 }
 
+/* The folder that the program is in; a drive's root keeps its end. */
+static int add_home(struct buf *home, const char *program, struct err *err)
+{
+	size_t len = (size_t)(strrchr(program, '\\') - program);
+
+	len += len && program[len - 1] == ':';
+	return buf_add(home, program, len) ? nomem(err) : 0;
+}
+
+/* Whoever is logged on without a password has nobody's rights on other machines. */
+static int check_near(const char *option, const char *path, struct err *err)
+{
+	return path[0] == '\\' ?
+		       err_set(err, ERR_USAGE, path,
+			       "with --as-user the task has no network; give %s on this machine",
+			       option) :
+		       0;
+}
+
 static int add_paths(struct task_plan *plan, const struct task_request *request, struct err *err)
 {
 	int rc = add_path(&plan->folder, "--dir", request->folder, err);
 
-	return rc ? rc : add_path(&plan->program, "--program", request->program, err);
+	if (!rc)
+		rc = add_path(&plan->program, "--program", request->program, err);
+	if (!rc)
+		rc = add_home(&plan->home, plan->program.data, err);
+	if (!rc && request->user)
+		rc = check_near("--dir", plan->folder.data, err);
+	if (!rc && request->user)
+		rc = check_near("--program", plan->program.data, err);
+	return rc;
 }
 
 int task_plan_make(struct task_plan *plan, const struct task_request *request, struct err *err)
@@ -242,7 +218,7 @@ int task_plan_make(struct task_plan *plan, const struct task_request *request, s
 	plan->task.description = plan->description.data;
 	plan->task.program = plan->program.data;
 	plan->task.arguments = plan->arguments.data;
-	plan->task.folder = plan->folder.data;
+	plan->task.folder = plan->home.data;
 	plan->task.user = request->user;
 	plan->task.start = plan->start.data;
 	plan->task.at_boot = request->at_boot;

@@ -4,7 +4,7 @@
 #ifndef SNAPSHOT_TASK_PLAN_H
 #define SNAPSHOT_TASK_PLAN_H
 
-#include "snapshot/schedule/task_xml.h"
+#include "snapshot/schedule/task/task_xml.h"
 
 #define TASK_KEEP_DEFAULT "100"
 
@@ -15,7 +15,7 @@ struct task_request {
 	const char *keep, *max_bytes; /* NULL: TASK_KEEP_DEFAULT, and no limit */
 	const char *folder; /* full path: where dumps and log go */
 	const char *program; /* full path of hsnap.exe */
-	const char *limit; /* NULL: the interval, but an hour at most */
+	const char *limit; /* NULL: an hour */
 	const char *start; /* a time, as in task_xml.h, without seconds too */
 	const char *user; /* NULL: the system */
 	bool at_boot, is_full, is_packed;
@@ -23,7 +23,8 @@ struct task_request {
 
 struct task_plan {
 	struct scheduled_task task; /* its texts are those below and the request's */
-	struct buf program, folder, arguments, description, start;
+	struct buf program, home, folder, arguments, description,
+		start; /* home: the program's folder */
 	const char *keep; /* the number of files, as text */
 };
 

@@ -1,4 +1,4 @@
-#include "snapshot/schedule/task_scan.h"
+#include "snapshot/schedule/task/task_scan.h"
 
 #include <stdint.h>
 #include <string.h>

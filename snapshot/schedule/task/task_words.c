@@ -1,4 +1,4 @@
-#include "snapshot/schedule/task_words.h"
+#include "snapshot/schedule/task/task_words.h"
 
 #include <string.h>
 

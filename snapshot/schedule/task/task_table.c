@@ -1,0 +1,114 @@
+#include "snapshot/schedule/task/task_table.h"
+
+#include <inttypes.h>
+
+#include "core/duration.h"
+#include "core/text.h"
+#include "snapshot/schedule/task/task_arguments.h"
+
+#define NOT_YET 0x00041303
+
+/* "Task Scheduler Error and Success Constants" and "System Error Codes" (as HRESULTs of facility 7), Microsoft
+ * Learn: what is no exit status. */
+static const struct {
+	uint32_t code;
+	const char *text;
+} results[] = {
+	{0x00041300, "ready"}, {0x00041301, "running"}, {0x00041302, "disabled"},
+	{NOT_YET, "not yet"}, {0x00041306, "ended"}, /* by the user, or the time limit */
+	{0x8004131f, "running"}, /* when it was due again */
+	{0x80070002, "no program"}, /* ERROR_FILE_NOT_FOUND */
+	{0x80070003, "no folder"}, /* ERROR_PATH_NOT_FOUND */
+	{0x8007010b, "no folder"}, /* ERROR_DIRECTORY */
+	{0x80070005, "no rights"}, /* ERROR_ACCESS_DENIED */
+	{0x80070035, "no network"}, /* ERROR_BAD_NETPATH */
+	{0x80070043, "no network"}, /* ERROR_BAD_NET_NAME */
+	{0x8007052e, "no logon"}, /* ERROR_LOGON_FAILURE */
+	{0x80070569, "no logon"}, /* ERROR_LOGON_TYPE_NOT_GRANTED */
+	{0x800710e0, "refused"}, /* ERROR_REQUEST_REFUSED */
+};
+
+const char *task_result_text(uint32_t result, char text[TASK_TIME_BYTES])
+{
+	for (size_t i = 0; i < sizeof(results) / sizeof(*results); i++) {
+		if (results[i].code == result) {
+			snprintf(text, TASK_TIME_BYTES, "%s", results[i].text);
+			return text;
+		}
+	}
+	/* What is no exit status of ours is an error of Windows, known by its hexadecimal form. */
+	snprintf(text, TASK_TIME_BYTES, result <= 255 ? "%" PRIu32 : "0x%" PRIX32, result);
+	return text;
+}
+
+void task_table_head(FILE *to)
+{
+	fprintf(to, "%-7s %-7s  %-16s  %-10s  %-16s  %s\n", "every", "keep", "last run", "result",
+		"next run", "name, folder");
+}
+
+static const char *known(const char *text)
+{
+	return text && *text ? text : "?";
+}
+
+/* Some time long ago stands for none. */
+static const char *last_run(const struct task_state *state)
+{
+	return state->has_result && state->result == NOT_YET ? "-" : known(state->last);
+}
+
+static const char *next_run(const struct task_state *state)
+{
+	switch (state->kind) {
+	case 1: return "disabled";
+	case 2: return "queued";
+	case 4: return "running";
+	default: return known(state->next);
+	}
+}
+
+/* What comes from the task itself may be anything. */
+static int print_names(FILE *to, const char *name, const char *is, const char *what)
+{
+	struct buf names;
+	int rc;
+
+	buf_init(&names);
+	rc = buf_printf(&names, "%s  %s%s", name, is, what);
+	if (!rc)
+		fprintf(to, "%s\n", text_harmless(names.data));
+	buf_release(&names);
+	return rc;
+}
+
+int task_table_row(FILE *to, const char *name, const struct task_read *task, bool runs_hsnap,
+	const struct task_state *state)
+{
+	char every[DURATION_TEXT_BYTES], result[TASK_TIME_BYTES];
+	const char *line = task->arguments.data ? task->arguments.data : "";
+	struct buf folder, keep;
+	bool is_ours;
+	int rc;
+
+	buf_init(&folder);
+	buf_init(&keep);
+	rc = runs_hsnap ? task_arguments_read(line, name, &folder, &keep) : 0;
+	is_ours = rc > 0;
+	if (rc >= 0) {
+		fprintf(to, "%-7s %-7s  %-16s  %-10s  %-16s  ",
+			task->every_ms ? duration_text(task->every_ms, every) : "?",
+			is_ours ? text_harmless(keep.data) : "?", last_run(state),
+			state->has_result ? task_result_text(state->result, result) : "?",
+			next_run(state));
+		if (is_ours)
+			rc = print_names(to, name, "", folder.data);
+		else if (runs_hsnap)
+			rc = print_names(to, name, "other arguments: ", line);
+		else
+			rc = print_names(to, name, "another program: ", task->program.data);
+	}
+	buf_release(&folder);
+	buf_release(&keep);
+	return rc;
+}

@@ -1,0 +1,17 @@
+/* ask_turn.exe PID: whether an hsnap has the turn to change that process: "taken" or "free". For
+ * tests/e2e_attach.t. */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "snapshot/control/turn_windows.h"
+
+int main(int argc, char **argv)
+{
+	struct turn turn;
+
+	if (argc != 2)
+		return 2;
+	puts(turn_take(&turn, (uint32_t)strtoul(argv[1], NULL, 10), 0) ? "free" : "taken");
+	turn_give_back(&turn);
+	return 0;
+}
