@@ -69,16 +69,8 @@ const double *shapes_rests(struct shapes *shapes, const struct course *course);
 bool shapes_is_better(struct shapes *shapes, const struct shapes_fit *fit,
 	const struct course *course, double simple, double gain);
 
-/*
- * By how much the variance of S grows because what a course leaves has memory: 1 + 2 sum r_k over
- * the correlations r_k of what is k snapshots apart, up to the first that is not positive; 1 where
- * r_1 is not significant. After Hamed and Rao (1998), with Geyer's end of the sum (1992). Of the
- * series that was fitted last.
- */
+/* The memory of what a course leaves of the series that was fitted last: see trend_memory.h. */
 double shapes_memory(
 	struct shapes *shapes, const struct shapes_fit *fit, const struct course *course);
-
-/* Whether the series that was fitted last is like a random walk without drift. */
-bool shapes_is_walk(const struct shapes *shapes);
 
 #endif

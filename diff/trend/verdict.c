@@ -1,5 +1,6 @@
 #include "diff/trend/verdict.h"
 
+#include "diff/trend/trend_memory.h"
 #include "diff/trend/valleys.h"
 
 /* Where no test can be significant only what always rises grows, and when the last step is this part of
@@ -220,7 +221,7 @@ static enum trend_verdict judge_course(const struct reading *reading, const stru
 	course = fit.is_leak ? &fit.leak : &fit.stay;
 	if (course->rest > PLAIN * fit.level_rest && !keeps_rising(reading, steps))
 		memory = shapes_memory(shapes, &fit, course);
-	if (memory > WALK_MEMORY && shapes_is_walk(shapes))
+	if (memory > WALK_MEMORY && trend_memory_is_walk(reading->tools->plan, reading->values))
 		return TREND_STEADY;
 	if (is_significant(reading, memory))
 		return fit.is_leak ? TREND_GROWS : TREND_GREW_ONCE;
