@@ -22,6 +22,8 @@
 #define GAIN_STAY 11.0
 #define GAIN_BOTH 12.0
 #define GAIN_LEVEL 16.0
+/* Of each snapshot: what is more is as good as certain. */
+#define GAIN_MOST 30.0
 /* The part of the range that a fit may miss on average: no program is as simple as a course. */
 #define SLIGHT 0.01
 
@@ -184,7 +186,7 @@ void shapes_set(struct shapes *shapes)
 {
 	const struct trend_plan *plan = shapes->plan;
 
-	shapes->strongest = power_of_e(GAIN_LEVEL / (double)(plan->count + !plan->count));
+	shapes->strongest = shapes_factor(shapes, GAIN_LEVEL);
 	shapes->fill_count = shapes->late_count = 0;
 	make_line(shapes);
 	make_steps(shapes);
@@ -281,6 +283,7 @@ static void try_line(struct trial *trial)
 		return;
 	course.line_times = trial->line / trial->shapes->line_square;
 	course.rest = trial->square - course.line_times * trial->line;
+	trial->fit->line_rest = course.rest;
 	keep_better(&trial->fit->leak, &course);
 }
 
@@ -351,15 +354,20 @@ double shapes_memory(
 	return trend_memory_of(shapes->plan, shapes_rests(shapes, course));
 }
 
+double shapes_factor(const struct shapes *shapes, double gain)
+{
+	double count = (double)(shapes->plan->count + !shapes->plan->count);
+
+	return power_of_e(gain < GAIN_MOST * count ? gain / count : GAIN_MOST);
+}
+
 bool shapes_is_better(struct shapes *shapes, const struct shapes_fit *fit,
 	const struct course *course, double simple, double gain)
 {
-	double slight = fit->slight, count = (double)shapes->plan->count;
-
-	if (simple <= course->rest * power_of_e(gain / count) + slight)
+	if (simple <= course->rest * shapes_factor(shapes, gain) + fit->slight)
 		return false;
 	gain *= shapes_memory(shapes, fit, course);
-	return gain < 30 * count && simple > course->rest * power_of_e(gain / count) + slight;
+	return simple > course->rest * shapes_factor(shapes, gain) + fit->slight;
 }
 
 static bool is_better(struct trial *trial, const struct course *course, double simple, double gain)
@@ -389,7 +397,7 @@ void shapes_fit(struct shapes *shapes, const double *values, double range, struc
 	trial.square = product(shapes->centred, shapes->centred, count);
 	trial.line = product(shapes->centred, shapes->line, count);
 	*fit = (struct shapes_fit){.level_rest = trial.square};
-	fit->leak.rest = fit->stay.rest = trial.both.rest = trial.square;
+	fit->leak.rest = fit->stay.rest = trial.both.rest = fit->line_rest = trial.square;
 	fit->slight = SLIGHT * range * SLIGHT * range * (double)count;
 	try_line(&trial);
 	try_lates(&trial);
