@@ -57,7 +57,7 @@ const struct opt hdiff_options[] = {
 	{MIN_BYTES, NULL, "min-bytes", "SIZE", "only changes of SIZE or more"},
 	{MIN_COUNT, NULL, "min-count", "N", "only changes of N blocks or more"},
 	{TREND_VERDICT, NULL, "verdict", "LIST",
-		"of a trend: grows, grew-once, returns, steady, shrinks"},
+		"of a trend: grows, grew-once, returns, steady, shrinks, too-few"},
 	{SHOWN, "n", NULL, "N", "show the first N, count all"},
 	{SORT, NULL, "sort", "KEY",
 		"bytes, count, new, old or name; of a trend also verdict or slope"},

@@ -121,6 +121,20 @@ static void bounds_need_snapshots_enough(void **state)
 	assert_true(has_bounds(2, 4));
 }
 
+static void blocks_count_where_bytes_are_always_the_same(void **state)
+{
+	const struct trend_axis axis = {.count = 3};
+	struct census same[3] = {{1, 50, 8}, {1, 50, 9}, {1, 50, 8}};
+
+	(void)state;
+	assert_false(series_by_blocks(&axis, NULL));
+	assert_false(series_by_blocks(&axis, same));
+	same[2].block_count = 2;
+	assert_true(series_by_blocks(&axis, same));
+	same[1].requested_bytes = 51;
+	assert_false(series_by_blocks(&axis, same));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -129,6 +143,7 @@ int main(void)
 		cmocka_unit_test(the_swing_is_that_of_the_part_where_it_is_most),
 		cmocka_unit_test(time_passes_where_there_is_a_trend),
 		cmocka_unit_test(bounds_need_snapshots_enough),
+		cmocka_unit_test(blocks_count_where_bytes_are_always_the_same),
 		cmocka_unit_test(sums_of_many_parts_stop_where_a_signed_number_does),
 	};
 

@@ -91,6 +91,22 @@ static void what_is_flat_lies_low(void **state)
 	free(scene);
 }
 
+static void where_bytes_stay_the_same_blocks_are_drawn(void **state)
+{
+	static const uint64_t bytes[] = {70, 70, 70, 70};
+	struct scene *scene = scene_of(bytes, 4);
+
+	(void)state;
+	for (size_t i = 0; i < 4; i++)
+		scene->of[i].block_count = 10 + i;
+	draw(scene, SPARK_ASCII, SPARK_WIDTH);
+	assert_string_equal(scene->line, ".-*@"); /* 0, 8/3, 16/3, 8 eighths */
+	scene->of[3].requested_bytes = 71;
+	draw(scene, SPARK_ASCII, SPARK_WIDTH);
+	assert_string_equal(scene->line, "...@");
+	free(scene);
+}
+
 /* 16 in 8 columns: means of pairs. The highest pair stands out, whichever of it is high. */
 static void more_than_fit_are_put_together_by_their_mean(void **state)
 {
@@ -162,6 +178,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(bars_go_from_the_lowest_to_the_highest),
 		cmocka_unit_test(what_is_flat_lies_low),
+		cmocka_unit_test(where_bytes_stay_the_same_blocks_are_drawn),
 		cmocka_unit_test(more_than_fit_are_put_together_by_their_mean),
 		cmocka_unit_test(parts_have_a_mark_between_them),
 		cmocka_unit_test(a_thousand_restarts_fit),

@@ -199,7 +199,8 @@ static void of_what_has_no_stack_that_is_said(void **state)
 	judged(&scene, ROW_STACKLESS, GREW_ONCE(50));
 	scene.view.trend = GROWS(70);
 	check_said(&scene, true,
-		"growth of 1680 bytes/d is over the limit of 1000 bytes/d; it is that of all together, "
+		"growth of 1680 bytes/d is over the limit of 1000 bytes/d; it is that of all "
+		"together, "
 		"and no single stack keeps growing: try --group function or --group module\n");
 	scene_end(&scene);
 }
