@@ -51,7 +51,5 @@ bool leaps_find(struct leaps *leaps, struct shapes *shapes, const double *values
 		return false;
 	leaps->is_leak = stairs.steps <= FEW ? is_line(fit, &stairs) :
 					       !stairs_have_ended(&stairs, shapes->plan);
-	if (stairs.rest <= SHAPES_PLAIN * fit->level_rest)
-		leaps->memory = 1;
 	return true;
 }

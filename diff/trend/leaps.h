@@ -10,7 +10,7 @@ struct leaps {
 	bool *starts; /* scratch, these two: as many as there are snapshots */
 	double *rests;
 	bool is_leak;
-	double memory; /* of what the leaps do not explain, see trend_memory.h; 1 where that is little */
+	double memory; /* of what the leaps do not explain, see trend_memory.h */
 };
 
 /*

@@ -14,9 +14,6 @@
 
 #include "diff/trend/waves.h"
 
-/* A course that leaves less than this part of the squares needs no test against memory. */
-#define SHAPES_PLAIN 0.05
-
 struct shapes {
 	const struct trend_plan *plan;
 	const struct waves *waves; /* that are beside all courses; NULL: none */

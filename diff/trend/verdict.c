@@ -21,6 +21,8 @@
 #define RISES_LEAST 4
 /* With more memory than this a course may be a random walk. */
 #define WALK_MEMORY 1.7
+/* A course that leaves less than this part of the squares needs no test against memory. */
+#define PLAIN 0.05
 
 /* What is asked of a series, whichever way it goes: it is turned upside down to ask for falling. */
 struct reading {
@@ -135,7 +137,7 @@ static bool rose_for_good(const struct reading *reading)
 	shapes_fit(shapes, reading->values, reading->range, &fit);
 	if (fit.level_rest < fit.stay.rest * shapes->strongest + fit.slight)
 		return false;
-	if (fit.stay.rest <= SHAPES_PLAIN * fit.level_rest || is_apart(reading, 3))
+	if (fit.stay.rest <= PLAIN * fit.level_rest || is_apart(reading, 3))
 		return true;
 	return fit.stay.kind == SHAPE_STEP && is_apart_at(reading->values, count, fit.stay.which);
 }
@@ -223,7 +225,7 @@ static bool is_leak_told(const struct reading *reading, double *memory)
 		return leaps.is_leak;
 	}
 	course = fit.is_leak ? &fit.leak : &fit.stay;
-	if (course->rest > SHAPES_PLAIN * fit.level_rest)
+	if (course->rest > PLAIN * fit.level_rest)
 		*memory = shapes_memory(tools->shapes, &fit, course);
 	return fit.is_leak;
 }
