@@ -1,0 +1,11 @@
+/* What the dumps of a comparison add up to, whatever is in them. */
+#ifndef DIFF_TOTALS_H
+#define DIFF_TOTALS_H
+
+#include "diff/match/match.h"
+
+/* Fills in a comparison's totals, of dumps and axis that it has. Address space is counted when it was asked
+ * for, and else told apart. */
+void totals_count(struct comparison *comparison, const struct match_request *request);
+
+#endif
