@@ -96,12 +96,18 @@ static int by_process(const void *a, const void *b)
 static int by_time(const void *a, const void *b)
 {
 	const struct timed_dump *x = a, *y = b;
-	int order = order_of(x->use != USE_IT, y->use != USE_IT);
-
-	if (!order && !x->is_timeless)
-		order = order_of(x->dump->time_ms, y->dump->time_ms);
+	int order = x->is_timeless ? 0 : order_of(x->dump->time_ms, y->dump->time_ms);
 
 	return order ? order : order_of((int64_t)x->number, (int64_t)y->number);
+}
+
+/* What is left out already comes last. */
+static int by_use(const void *a, const void *b)
+{
+	const struct timed_dump *x = a, *y = b;
+	int order = order_of(x->use != USE_IT, y->use != USE_IT);
+
+	return order ? order : by_time(x, y);
 }
 
 /* Some of the snapshots: those of one process. */
@@ -156,7 +162,7 @@ static void process_settle(struct run_of *run)
 	struct timed_dump *all = run->first, *kept = all;
 
 	leave_mixed(run);
-	qsort(all, run->count, sizeof(*all), by_time);
+	qsort(all, run->count, sizeof(*all), by_use);
 	for (size_t i = 1; i < run->count && all[i].use == USE_IT; i++) {
 		struct timed_dump *out = &all[i];
 

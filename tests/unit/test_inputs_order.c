@@ -36,7 +36,7 @@ static const char *order_text(const struct sums *dumps, size_t count, struct ord
 			len += (size_t)snprintf(text + len, sizeof(text) - len, "%s%zu:%zu",
 				i ? " " : "", order[i].process, order[i].number);
 		if (order[i].use)
-			text[len++] = "?dwot"[order[i].use];
+			text[len++] = "?dwotlh"[order[i].use];
 		text[len] = '\0';
 		assert_ptr_equal(order[i].dump, &dumps[order[i].number]);
 	}
@@ -55,7 +55,12 @@ static void the_time_of_the_dump_decides(void **state)
 
 	(void)state;
 	assert_string_equal(order_text(dumps, 3, (struct order_wishes){0}), "0:1,2,0");
-	dumps[2].time_ms = 0; /* one without a time: all stay as they were given */
+	dumps[0].time_ms = 0; /* one without a time */
+	assert_string_equal(order_text(dumps, 3, (struct order_wishes){0}), "0:1,2,0l");
+	assert_string_equal(order_text(dumps, 2, (struct order_wishes){0}), "0:1,0l");
+	dumps[2].time_ms = 0; /* most without */
+	assert_string_equal(order_text(dumps, 3, (struct order_wishes){0}), "0:0,2,1h");
+	dumps[1].time_ms = 0; /* all: they stay as they were given */
 	assert_string_equal(order_text(dumps, 3, (struct order_wishes){0}), "0:0,1,2");
 }
 

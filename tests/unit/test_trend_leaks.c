@@ -127,8 +127,8 @@ static void few_grow_only_when_all_rise(void **state)
 		size_t count;
 		enum trend_verdict verdict;
 	} rows[] = {
-		{{100}, 1, TREND_STEADY},
-		{{100, 200}, 2, TREND_STEADY},
+		{{100}, 1, TREND_TOO_FEW},
+		{{100, 200}, 2, TREND_TOO_FEW},
 		{{100, 200, 300}, 3, TREND_GROWS},
 		{{100, 200, 250}, 3, TREND_GROWS},
 		{{100, 200, 200}, 3, TREND_GREW_ONCE},
@@ -211,7 +211,7 @@ static void restart_alone_is_nothing(void **state)
 	for (uint32_t i = 0; i < 12; i++)
 		parts[i] = i;
 	trend = judge_list(bytes, 12, parts);
-	assert_int_equal(trend.verdict, TREND_STEADY);
+	assert_int_equal(trend.verdict, TREND_TOO_FEW);
 	assert_int_equal(trend.net_bytes, 0);
 }
 
