@@ -123,9 +123,14 @@ static DWORD WINAPI start_many(void *ctx)
 	for (int i = 0; i < crowd->count; i++) {
 		int status = 1 + (crowd->from + i) % 250;
 		char arguments[40];
+		DWORD got;
 
 		snprintf(arguments, sizeof(arguments), "end %d", status);
-		crowd->right += run(arguments) == (DWORD)status;
+		got = run(arguments);
+		crowd->right += got == (DWORD)status;
+		if (got != (DWORD)status)
+			fprintf(stderr, "child %d: status %lu, error %lu\n", status, got,
+				GetLastError());
 	}
 	return 0;
 }
