@@ -1,5 +1,7 @@
 #include "diff/trend/ranks.h"
 
+#include <string.h>
+
 #include <stdint.h>
 
 #define FEW 12
@@ -178,4 +180,37 @@ void ranks_select(double *values, size_t count, const size_t *ranks, size_t rank
 	if (count >= MANY)
 		below = narrow(values, &count, ranks[0], ranks[rank_count - 1], &seed);
 	select_all(values + below, count, ranks, rank_count, below, &seed);
+}
+
+/* Of two runs next to each other, both sorted. */
+static double merge(const double *values, double *to, size_t first, size_t count)
+{
+	double falls = 0;
+	size_t a = 0, b = first;
+
+	for (size_t i = 0; i < count; i++) {
+		if (a < first && (b == count || values[a] <= values[b])) {
+			to[i] = values[a++];
+			continue;
+		}
+		to[i] = values[b++];
+		falls += (double)(first - a);
+	}
+	return falls;
+}
+
+double ranks_count_falls(double *values, double *scratch, size_t count)
+{
+	double falls = 0;
+
+	for (size_t run = 1; run < count; run *= 2) {
+		for (size_t from = 0; from < count; from += 2 * run) {
+			size_t left = count - from, both = left < 2 * run ? left : 2 * run;
+
+			falls +=
+				merge(values + from, scratch + from, run < both ? run : both, both);
+		}
+		memcpy(values, scratch, count * sizeof(*values));
+	}
+	return falls;
 }

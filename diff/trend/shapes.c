@@ -3,6 +3,8 @@
 #include <stdlib.h>
 
 #include "core/err.h"
+#include "diff/trend/trend_memory.h"
+#include "diff/trend/product.h"
 
 #define RAMPS 24
 #define DELAYED 20
@@ -20,14 +22,10 @@
 #define GAIN_STAY 11.0
 #define GAIN_BOTH 12.0
 #define GAIN_LEVEL 16.0
+/* Of each snapshot: what is more is as good as certain. */
+#define GAIN_MOST 30.0
 /* The part of the range that a fit may miss on average: no program is as simple as a course. */
 #define SLIGHT 0.01
-
-/* The square of what the correlation of neighbours must be, in standard deviations, to be believed. */
-#define MEMORY_SQUARED (1.96 * 1.96)
-/* So many snapshots apart nothing is looked for any more. */
-#define MEMORY_MOST 100
-#define WALK_SQUARED (3.09 * 3.09)
 
 struct shape {
 	double *at; /* of each snapshot, each part about 0 */
@@ -42,20 +40,6 @@ static double power_of_e(double x)
 	for (int i = 0; i < 12; i++)
 		result *= result;
 	return result;
-}
-
-static double product(const double *a, const double *b, size_t count)
-{
-	double sums[4] = {0};
-	size_t i = 0;
-
-	for (; i + 4 <= count; i += 4) {
-		for (size_t k = 0; k < 4; k++)
-			sums[k] += a[i + k] * b[i + k];
-	}
-	for (; i < count; i++)
-		sums[0] += a[i] * b[i];
-	return (sums[0] + sums[1]) + (sums[2] + sums[3]);
 }
 
 /* What is beside the levels of the parts, and the waves. */
@@ -202,7 +186,7 @@ void shapes_set(struct shapes *shapes)
 {
 	const struct trend_plan *plan = shapes->plan;
 
-	shapes->strongest = power_of_e(GAIN_LEVEL / (double)(plan->count + !plan->count));
+	shapes->strongest = shapes_factor(shapes, GAIN_LEVEL);
 	shapes->fill_count = shapes->late_count = 0;
 	make_line(shapes);
 	make_steps(shapes);
@@ -299,6 +283,7 @@ static void try_line(struct trial *trial)
 		return;
 	course.line_times = trial->line / trial->shapes->line_square;
 	course.rest = trial->square - course.line_times * trial->line;
+	trial->fit->line_rest = course.rest;
 	keep_better(&trial->fit->leak, &course);
 }
 
@@ -361,49 +346,28 @@ const double *shapes_rests(struct shapes *shapes, const struct course *course)
 	return rests;
 }
 
-/* The correlation of what is so many snapshots of a part apart, times the sum of squares. */
-static double product_apart(const struct trend_plan *plan, const double *rests, size_t apart)
-{
-	double sum = 0;
-
-	for (size_t part = 0; part < plan->part_count; part++) {
-		size_t from = plan->part_from[part], count = plan->part_from[part + 1] - from;
-
-		if (count > apart)
-			sum += product(rests + from, rests + from + apart, count - apart);
-	}
-	return sum;
-}
-
 double shapes_memory(
 	struct shapes *shapes, const struct shapes_fit *fit, const struct course *course)
 {
-	const struct trend_plan *plan = shapes->plan;
-	double square, both, memory = 1;
-
 	if (course->rest <= fit->slight)
 		return 1;
-	shapes_rests(shapes, course);
-	square = product(shapes->tails, shapes->tails, plan->count);
-	both = product_apart(plan, shapes->tails, 1);
-	if (both <= 0 || both * both * (double)plan->steps < MEMORY_SQUARED * square * square)
-		return 1;
-	for (size_t apart = 1; both > 0 && apart < MEMORY_MOST; apart++) {
-		memory += 2 * both / square;
-		both = product_apart(plan, shapes->tails, apart + 1);
-	}
-	return memory;
+	return trend_memory_of(shapes->plan, shapes_rests(shapes, course));
+}
+
+double shapes_factor(const struct shapes *shapes, double gain)
+{
+	double count = (double)(shapes->plan->count + !shapes->plan->count);
+
+	return power_of_e(gain < GAIN_MOST * count ? gain / count : GAIN_MOST);
 }
 
 bool shapes_is_better(struct shapes *shapes, const struct shapes_fit *fit,
 	const struct course *course, double simple, double gain)
 {
-	double slight = fit->slight, count = (double)shapes->plan->count;
-
-	if (simple <= course->rest * power_of_e(gain / count) + slight)
+	if (simple <= course->rest * shapes_factor(shapes, gain) + fit->slight)
 		return false;
 	gain *= shapes_memory(shapes, fit, course);
-	return gain < 30 * count && simple > course->rest * power_of_e(gain / count) + slight;
+	return simple > course->rest * shapes_factor(shapes, gain) + fit->slight;
 }
 
 static bool is_better(struct trial *trial, const struct course *course, double simple, double gain)
@@ -433,40 +397,11 @@ void shapes_fit(struct shapes *shapes, const double *values, double range, struc
 	trial.square = product(shapes->centred, shapes->centred, count);
 	trial.line = product(shapes->centred, shapes->line, count);
 	*fit = (struct shapes_fit){.level_rest = trial.square};
-	fit->leak.rest = fit->stay.rest = trial.both.rest = trial.square;
+	fit->leak.rest = fit->stay.rest = trial.both.rest = fit->line_rest = trial.square;
 	fit->slight = SLIGHT * range * SLIGHT * range * (double)count;
 	try_line(&trial);
 	try_lates(&trial);
 	try_steps(&trial);
 	try_fills(&trial);
 	choose(&trial);
-}
-
-/* Whether the series itself goes on from where it was by steps that know nothing of each other. */
-bool shapes_is_walk(const struct shapes *shapes)
-{
-	const struct trend_plan *plan = shapes->plan;
-	const double *values = shapes->centred;
-	double square = 0, both = 0, sum = 0;
-
-	for (size_t part = 0; part < plan->part_count; part++) {
-		for (size_t i = plan->part_from[part] + 1; i < plan->part_from[part + 1]; i++)
-			sum += values[i] - values[i - 1];
-	}
-	sum /= (double)plan->steps;
-	for (size_t part = 0; part < plan->part_count; part++) {
-		double last = 0;
-
-		for (size_t i = plan->part_from[part] + 1; i < plan->part_from[part + 1]; i++) {
-			double step = values[i] - values[i - 1] - sum;
-
-			both += step * last;
-			square += step * step;
-			last = step;
-		}
-	}
-	if (both * both * (double)plan->steps > MEMORY_SQUARED * square * square)
-		return false;
-	sum *= (double)plan->steps;
-	return sum <= 0 || sum * sum < WALK_SQUARED * square;
 }

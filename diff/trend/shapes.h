@@ -47,7 +47,7 @@ struct shapes_fit {
 	struct course leak; /* the best that goes on rising */
 	struct course stay; /* the best that rose and stays */
 	bool is_leak; /* the first is the one to believe */
-	double level_rest; /* what a level leaves */
+	double level_rest, line_rest; /* what a level leaves, and a line */
 	double slight; /* a rest that small is none */
 };
 
@@ -64,21 +64,16 @@ void shapes_fit(struct shapes *shapes, const double *values, double range, struc
 /* What a course leaves of the series that was fitted last: of each snapshot, until the next call. */
 const double *shapes_rests(struct shapes *shapes, const struct course *course);
 
+/* What a rest must be so many times smaller by for a likelihood ratio of exp(gain / 2). */
+double shapes_factor(const struct shapes *shapes, double gain);
+
 /* Whether a course leaves so much less than a simpler one that leaves this. With memory there are fewer
  * snapshots than it seems. */
 bool shapes_is_better(struct shapes *shapes, const struct shapes_fit *fit,
 	const struct course *course, double simple, double gain);
 
-/*
- * By how much the variance of S grows because what a course leaves has memory: 1 + 2 sum r_k over
- * the correlations r_k of what is k snapshots apart, up to the first that is not positive; 1 where
- * r_1 is not significant. After Hamed and Rao (1998), with Geyer's end of the sum (1992). Of the
- * series that was fitted last.
- */
+/* The memory of what a course leaves of the series that was fitted last: see trend_memory.h. */
 double shapes_memory(
 	struct shapes *shapes, const struct shapes_fit *fit, const struct course *course);
-
-/* Whether the series that was fitted last is like a random walk without drift. */
-bool shapes_is_walk(const struct shapes *shapes);
 
 #endif

@@ -9,6 +9,9 @@
 /* The square of what 95 percent of a normal distribution lie within, in standard deviations. */
 #define BOUND_SQUARED (1.959964 * 1.959964)
 
+/* A score of so many standard deviations, squared, may be significant. */
+#define DOUBTFUL 4
+
 /* Pairs (from + i, from + i + apart), 0 <= i < count. */
 struct pair_run {
 	size_t from, apart, count;
@@ -195,23 +198,29 @@ struct ties {
 	double twos, threes;
 };
 
-static struct ties count_ties(struct slope_pairs *pairs, const double *values, size_t count)
+/* Of values that are sorted. */
+static struct ties ties_of(const double *sorted, size_t count)
 {
 	struct ties ties = {0};
 	size_t first = 0;
 
-	memcpy(pairs->sorted, values, count * sizeof(*values));
-	ranks_sort(pairs->sorted, count);
 	for (size_t i = 1; i <= count; i++) {
 		double tied = (double)(i - first);
 
-		if (i < count && !(pairs->sorted[i] > pairs->sorted[first]))
+		if (i < count && !(sorted[i] > sorted[first]))
 			continue;
 		ties.twos += tied * (tied - 1);
 		ties.threes += tied * (tied - 1) * (tied - 2);
 		first = i;
 	}
 	return ties;
+}
+
+static struct ties count_ties(struct slope_pairs *pairs, const double *values, size_t count)
+{
+	memcpy(pairs->sorted, values, count * sizeof(*values));
+	ranks_sort(pairs->sorted, count);
+	return ties_of(pairs->sorted, count);
 }
 
 static double part_variance(const struct pair_part *part, double n, const struct ties *ties)
@@ -276,6 +285,26 @@ static void find_middle(struct slope_pairs *pairs, struct slopes *slopes)
 	slopes->middle = middle_of_slopes(pairs);
 }
 
+/* The same of all pairs of each part: distances that suit a period see only what rises in it. */
+static void ask_all(struct slope_pairs *pairs, const double *values, struct slopes *slopes)
+{
+	const struct trend_plan *plan = pairs->plan;
+
+	slopes->score = slopes->variance = 0;
+	for (size_t part = 0; part < plan->part_count; part++) {
+		size_t from = plan->part_from[part], count = plan->part_from[part + 1] - from;
+		double n = (double)count, falls;
+		struct pair_part all = {n * (n - 1) / 2, n * (n * n - 1) / 3};
+		struct ties ties;
+
+		memcpy(pairs->sorted, values + from, count * sizeof(*values));
+		falls = ranks_count_falls(pairs->sorted, pairs->slopes, count);
+		ties = ties_of(pairs->sorted, count);
+		slopes->score += all.pair_count - ties.twos / 2 - 2 * falls;
+		slopes->variance += part_variance(&all, n, &ties);
+	}
+}
+
 void slope_pairs_judge(struct slope_pairs *pairs, const double *values, struct slopes *slopes)
 {
 	bool is_strict;
@@ -287,6 +316,9 @@ void slope_pairs_judge(struct slope_pairs *pairs, const double *values, struct s
 	slopes->score = score_of(pairs, &is_strict);
 	slopes->variance = variance_of(pairs, values, is_strict);
 	find_middle(pairs, slopes);
+	if (pairs->plan->count > PAIRS_ALL &&
+		slopes->score * slopes->score > DOUBTFUL * slopes->variance)
+		ask_all(pairs, values, slopes);
 }
 
 double slope_pairs_middle(struct slope_pairs *pairs, const double *values)

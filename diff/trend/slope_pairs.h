@@ -37,8 +37,9 @@ struct slope_pairs {
 };
 
 struct slopes {
-	double score; /* S */
-	double variance; /* its variance */
+	/* S and its variance; beyond PAIRS_ALL snapshots those of all pairs, also of equal times, where the pairs
+	 * that are used say that it may rise or fall. */
+	double score, variance;
 	double middle, low, high; /* per hour */
 };
 

@@ -163,7 +163,8 @@ static enum trend_verdict judge_values(
 	struct trend_judge *judge, const struct measure *measure, struct slopes *slopes)
 {
 	struct trend_kit *kit = choose_kit(judge, measure);
-	struct verdict_tools tools = {&kit->plan, &kit->shapes, judge->turned, judge->scratch};
+	struct verdict_tools tools = {
+		&kit->plan, &kit->shapes, judge->turned, judge->scratch, kit->starts};
 	const double *calm = trend_kit_calm(kit, measure->values);
 	enum trend_verdict verdict;
 

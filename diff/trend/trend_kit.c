@@ -7,6 +7,8 @@
 
 /* Twice the logarithm of the likelihood ratio that waves must make the best course better by. */
 #define GAIN_WAVES 30.0
+/* That a course may have besides. */
+#define STEPS 2
 
 static bool init_calm(struct trend_kit *kit, const struct trend_axis *axis)
 {
@@ -15,12 +17,14 @@ static bool init_calm(struct trend_kit *kit, const struct trend_axis *axis)
 	if (!kit->waves.numbers)
 		return true;
 	kit->calm = calloc(kit->plan.count, sizeof(*kit->calm));
-	kit->starts = calloc(kit->plan.count, sizeof(*kit->starts));
-	return kit->calm && kit->starts && !shapes_init(&kit->calm_shapes, &kit->plan, &kit->waves);
+	return kit->calm && !shapes_init(&kit->calm_shapes, &kit->plan, &kit->waves);
 }
 
 static bool init_kit(struct trend_kit *kit, const struct trend_axis *axis)
 {
+	kit->starts = calloc(axis->count + 1, sizeof(*kit->starts));
+	if (!kit->starts)
+		return false;
 	return !trend_plan_init(&kit->plan, axis) && !slope_pairs_init(&kit->pairs, &kit->plan) &&
 	       !shapes_init(&kit->shapes, &kit->plan, NULL) && init_calm(kit, axis);
 }
@@ -71,6 +75,15 @@ static double least(double a, double b)
 	return a < b ? a : b;
 }
 
+static double rest_of_stairs(struct trend_kit *kit, const double *values)
+{
+	struct stairs_end end = {STEPS, 1, 0};
+	struct stairs stairs = {.starts = kit->starts};
+
+	stairs_climb(&stairs, &kit->plan, values, &end);
+	return stairs.rest;
+}
+
 /* What is left without waves by the best of all courses, or by one that stays and some steps more. */
 static double rest_without(struct trend_kit *kit, const double *values, double range)
 {
@@ -79,9 +92,8 @@ static double rest_without(struct trend_kit *kit, const double *values, double r
 
 	shapes_fit(&kit->shapes, values, range, &fit);
 	rest = least(fit.leak.rest, fit.stay.rest);
-	rest = least(rest, stairs_rest(&kit->plan, values, kit->starts));
-	return least(
-		rest, stairs_rest(&kit->plan, shapes_rests(&kit->shapes, &fit.stay), kit->starts));
+	rest = least(rest, rest_of_stairs(kit, values));
+	return least(rest, rest_of_stairs(kit, shapes_rests(&kit->shapes, &fit.stay)));
 }
 
 const double *trend_kit_calm(struct trend_kit *kit, const double *values)

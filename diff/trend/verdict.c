@@ -1,5 +1,7 @@
 #include "diff/trend/verdict.h"
 
+#include "diff/trend/leaps.h"
+#include "diff/trend/trend_memory.h"
 #include "diff/trend/valleys.h"
 
 /* Where no test can be significant only what always rises grows, and when the last step is this part of
@@ -207,24 +209,39 @@ static bool keeps_rising(const struct reading *reading, const struct steps *step
 	return !steps->falling && steps->rising >= RISES_LEAST && !is_at_rest(reading);
 }
 
-static enum trend_verdict judge_course(const struct reading *reading, const struct steps *steps)
+/* What a series that rises is told by: whether it is a leak, and the memory of what that leaves. */
+static bool is_leak_told(const struct reading *reading, double *memory)
 {
-	struct shapes *shapes = reading->tools->shapes;
+	const struct verdict_tools *tools = reading->tools;
+	struct leaps leaps = {.starts = tools->starts, .rests = tools->scratch};
 	struct shapes_fit fit;
 	const struct course *course;
-	double memory = 1;
 
-	shapes_fit(shapes, reading->values, reading->range, &fit);
+	shapes_fit(tools->shapes, reading->values, reading->range, &fit);
 	if (fit.is_leak && fit.leak.is_both && !end_rises(reading))
 		fit.is_leak = false;
+	if (leaps_find(&leaps, tools->shapes, reading->values, &fit)) {
+		*memory = leaps.memory;
+		return leaps.is_leak;
+	}
 	course = fit.is_leak ? &fit.leak : &fit.stay;
-	if (course->rest > PLAIN * fit.level_rest && !keeps_rising(reading, steps))
-		memory = shapes_memory(shapes, &fit, course);
-	if (memory > WALK_MEMORY && shapes_is_walk(shapes))
+	if (course->rest > PLAIN * fit.level_rest)
+		*memory = shapes_memory(tools->shapes, &fit, course);
+	return fit.is_leak;
+}
+
+static enum trend_verdict judge_course(const struct reading *reading, const struct steps *steps)
+{
+	double memory = 1;
+	bool is_leak = is_leak_told(reading, &memory);
+
+	if (keeps_rising(reading, steps))
+		memory = 1;
+	if (memory > WALK_MEMORY && trend_memory_is_walk(reading->tools->plan, reading->values))
 		return TREND_STEADY;
-	if (is_significant(reading, memory))
-		return fit.is_leak ? TREND_GROWS : TREND_GREW_ONCE;
-	return TREND_STEADY;
+	if (!is_significant(reading, memory))
+		return TREND_STEADY;
+	return is_leak ? TREND_GROWS : TREND_GREW_ONCE;
 }
 
 static enum trend_verdict judge_rise(const struct reading *reading)

@@ -11,6 +11,7 @@ struct verdict_tools {
 	const struct trend_plan *plan;
 	struct shapes *shapes;
 	double *turned, *scratch; /* as many as there are snapshots */
+	bool *starts; /* so, too */
 };
 
 /* values: not all of them equal; level: what 0 stands for; slopes: of these. */

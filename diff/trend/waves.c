@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "core/err.h"
+#include "diff/trend/product.h"
 
 #define MS_PER_DAY 86400000
 /* A day and a half, but for the last step of an hour. */
@@ -33,15 +34,6 @@ static struct turn turn_of_day(int64_t time_ms)
 	for (int i = 0; i < 8; i++)
 		turn = doubled(turn);
 	return turn;
-}
-
-static double product(const double *a, const double *b, size_t count)
-{
-	double sum = 0;
-
-	for (size_t i = 0; i < count; i++)
-		sum += a[i] * b[i];
-	return sum;
 }
 
 static void take_off(double *from, const double *what, double times, size_t count)

@@ -250,6 +250,14 @@ static void random_walk_seldom_grows(void **state)
 	assert_in_range(count_alarms(noise_with_memory, 48, 400), 0, 10);
 }
 
+/* However the pairs that are looked at fall upon them. */
+static void teeth_never_grow(void **state)
+{
+	(void)state;
+	assert_int_equal(count_alarms(teeth, 1000, 200), 0);
+	assert_int_equal(count_alarms(teeth, 300, 400), 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -258,6 +266,7 @@ int main(void)
 		cmocka_unit_test(what_falls_shrinks),
 		cmocka_unit_test(noise_hardly_ever_grows),
 		cmocka_unit_test(random_walk_seldom_grows),
+		cmocka_unit_test(teeth_never_grow),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
