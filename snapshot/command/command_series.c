@@ -181,11 +181,12 @@ static int name_file(void *ctx, void *process, unsigned tries, struct buf *path,
 	return rc;
 }
 
-static int take_file(
-	void *ctx, void *process, const char *path, struct series_taken *out, struct err *err)
+static int take_file(void *ctx, void *process, const char *path, const struct out_names *names,
+	struct series_taken *out, struct err *err)
 {
 	const struct series *series = ctx;
 	const struct member *member = process;
+	struct take how = series->take;
 	struct taken taken = {0};
 	struct target target;
 	int rc;
@@ -193,7 +194,8 @@ static int take_file(
 	rc = kept_target(&member->kept, &target, err);
 	if (rc)
 		return rc;
-	rc = take(&series->take, &target, path, &taken, err);
+	how.names = names;
+	rc = take(&how, &target, path, &taken, err);
 	target.ops->close(&target);
 	if (!rc)
 		*out = (struct series_taken){
