@@ -54,8 +54,10 @@ struct series_taken {
 #define SERIES_LOOK_MS 1000
 #define SERIES_TRIES 10
 /* After the last snapshot of a process that has ended, the first one of the next is taken when the interval
- * has passed, or this; polls are no interval. */
+ * has passed, or this. After each that ended before its second one, twice as long, up to the interval; polls
+ * are no interval: up to the most. */
 #define SERIES_RESTART_MS 60000
+#define SERIES_RESTART_MAX_MS 1800000
 /* When growth is watched and a snapshot fails, the next one waits twice as long as the one before it, up to
  * this: it would hold the process each time. */
 #define SERIES_RETRY_MS 60000
