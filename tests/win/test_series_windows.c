@@ -10,6 +10,7 @@
 #include "core/os.h"
 #include "core/out.h"
 #include "core/utf_windows.h"
+#include "snapshot/live/process.h"
 #include "snapshot/series/file_pattern.h"
 #include "snapshot/series/series_files.h"
 
@@ -189,6 +190,24 @@ static int write_next(struct series_files *files, struct warned *warned)
 	return rc;
 }
 
+/* As file systems do: by their own table of letters, whatever the language. */
+static void check_program_names(void)
+{
+	ok(process_is_called("App.exe", "aPP") && process_is_called("App.exe", "APP.EXE"),
+		"a program is known by its name in any case of letters");
+	ok(process_is_called("pr\xc3\xbc"
+			     "f\xc3\x84.exe",
+		   "PR\xc3\x9c"
+		   "F\xc3\xa4") &&
+			process_is_called("\xd0\xb6.exe", "\xd0\x96.EXE"),
+		"whatever letters they are");
+	ok(!process_is_called("pruf.exe", "pr\xc3\xbc"
+					  "f") &&
+			!process_is_called("a.exe", "") && !process_is_called("a.exe", "a.") &&
+			!process_is_called("ab.exe", "a") && !process_is_called("a.exe.exe", "a"),
+		"and by no other");
+}
+
 static void check_separators(void)
 {
 	unsigned words = 0;
@@ -248,6 +267,22 @@ static void check_cases(const char *folder)
 	put_dump_in(in, "app-000008.txt", PID + 1);
 	ok(!write_next(files, &warned) && holds(in, "App-000009.txt app-000008.txt "),
 		"letters may differ in case");
+	series_files_free(files);
+	free(in);
+	in = make_folder(folder, "letters", "\\");
+	files = new_series(in, "\xc3\x9c-\xf0\x9f\x98\x80{n}\xc3\xa4.txt", 1);
+	put_dump_in(in,
+		"\xc3\xbc-\xf0\x9f\x98\x80"
+		"000007\xc3\x84.TXT",
+		PID);
+	put_dump_in(in,
+		"u-\xf0\x9f\x98\x80"
+		"000009\xc3\x84.TXT",
+		PID);
+	ok(!write_next(files, &warned) && holds(in, "u-\xf0\x9f\x98\x80"
+						    "000009\xc3\x84.TXT \xc3\x9c-\xf0\x9f\x98\x80"
+						    "000008\xc3\xa4.txt "),
+		"whatever letters they are");
 	series_files_free(files);
 	free(in);
 }
@@ -324,6 +359,7 @@ int main(void)
 {
 	char *folder = temporary();
 
+	check_program_names();
 	check_separators();
 	check_long_paths(folder);
 	check_cases(folder);
