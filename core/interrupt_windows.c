@@ -3,21 +3,25 @@
 #include "core/os.h"
 
 static void (*interrupt_handler)(void);
+static void (*end_handler)(void);
 
-static volatile LONG interrupt_held, interrupt_seen;
+static volatile LONG interrupt_held, interrupt_seen, is_ending;
 /* Set from the first interrupt on that was held back; NULL: none can be. */
 static HANDLE waker;
 
 /* On a thread of its own. */
 static BOOL WINAPI on_control(DWORD type)
 {
-	if (type == CTRL_C_EVENT && interrupt_held &&
-		!InterlockedCompareExchange(&interrupt_seen, 1, 0)) {
+	bool is_interrupt = type == CTRL_C_EVENT || type == CTRL_BREAK_EVENT;
+
+	if (is_interrupt && interrupt_held && !InterlockedCompareExchange(&interrupt_seen, 1, 0)) {
 		SetEvent(waker);
 		return TRUE;
 	}
 	if (interrupt_handler)
 		interrupt_handler();
+	if (end_handler && !InterlockedExchange(&is_ending, 1))
+		end_handler();
 	TerminateProcess(GetCurrentProcess(), 2);
 	return TRUE;
 }
@@ -26,6 +30,11 @@ void os_on_interrupt(void (*handler)(void))
 {
 	interrupt_handler = handler;
 	SetConsoleCtrlHandler(on_control, TRUE);
+}
+
+void os_on_end(void (*last)(void))
+{
+	end_handler = last;
 }
 
 void os_hold_interrupt(bool is_held)

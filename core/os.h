@@ -118,8 +118,13 @@ unsigned long os_pid(void);
  * thread or inside a signal handler: it may only do what is safe there. */
 void os_on_interrupt(void (*handler)(void));
 
+/* Calls last once behind that handler, where it may do whatever it wants: on a thread of its own on Windows,
+ * and never on POSIX. */
+void os_on_end(void (*last)(void));
+
 /* While held, the first Ctrl-C of a process that called os_on_interrupt() does not end it but is told by
- * os_was_interrupted(), from then on. A second one ends it, and so does everything else. */
+ * os_was_interrupted(), from then on; and so is Ctrl-Break on Windows, which is the one that a program can
+ * send to others. A second one ends it, and so does everything else. */
 void os_hold_interrupt(bool is_held);
 bool os_was_interrupted(void);
 

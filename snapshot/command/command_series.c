@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/in_hand.h"
 #include "core/os.h"
 #include "snapshot/command/packed_name.h"
 #include "snapshot/command/series_options.h"
@@ -42,6 +43,17 @@ static int fail(struct series *series, const struct err *err)
 
 	say(series, err_text(err, text, sizeof(text)));
 	return 2;
+}
+
+/* The log's path, for an end that is no end of a series: the console is closed, or somebody is in a hurry. */
+static struct in_hand ending;
+
+static void on_end(void)
+{
+	struct series_log log = {.path = in_hand_take(&ending)};
+
+	series_log_add(&log, os_time_ms(), "ended from outside: the file at hand is dropped", NULL);
+	in_hand_done(&ending);
 }
 
 static int64_t clock_ms(void *ctx)
@@ -241,6 +253,7 @@ static const struct series_ops live_ops = {
 static void guard_interrupts(const struct series_request *request)
 {
 	take_guard_interrupts();
+	os_on_end(on_end);
 	os_hold_interrupt(request->every_ms || request->waits || request->takes_all);
 }
 
@@ -260,8 +273,10 @@ static int run(struct series *series, struct err *err)
 	snprintf(what, sizeof(what), "pid %lu", (unsigned long)series->pid);
 	if (!series->pid)
 		plan.what = request->name;
+	in_hand_set(&ending, (void *)(uintptr_t)request->log);
 	guard_interrupts(request);
 	rc = series_loop_run(&plan, &live_ops, series, &result, err);
+	in_hand_clear(&ending);
 	return rc ? rc : series_exit_status(&result);
 }
 
