@@ -51,7 +51,12 @@ bool os_was_interrupted(void)
 
 int64_t os_clock_ms(void)
 {
-	return (int64_t)GetTickCount64();
+	LARGE_INTEGER ticks, each_s;
+
+	QueryPerformanceFrequency(&each_s);
+	QueryPerformanceCounter(&ticks); /* that of GetTickCount64() goes on 16 ms at a time */
+	return ticks.QuadPart / each_s.QuadPart * 1000 +
+	       ticks.QuadPart % each_s.QuadPart * 1000 / each_s.QuadPart;
 }
 
 void os_wait(int64_t until_ms, const intptr_t *handles, size_t count)

@@ -100,10 +100,10 @@ static void report(const struct snapshot *snapshot, const struct target *target,
 /* Puts the dump into the file, and says what that took: without waiting for the disk. */
 static struct written write_dump(struct out *out, const struct snapshot *snapshot)
 {
-	int64_t start = os_time_ms();
+	int64_t start = os_clock_ms();
 
 	dump_write(out, snapshot);
-	return (struct written){os_time_ms() - start, out->bytes + out->len};
+	return (struct written){os_clock_ms() - start, out->bytes + out->len};
 }
 
 /*
