@@ -19,6 +19,7 @@
 struct folder_rules {
 	const char *separators; /* behind each of these characters a new part of a path begins */
 	const char *dropped; /* of these characters those that end a name are left out of it */
+	bool has_devices; /* some names are devices in every folder, and a colon has a meaning */
 };
 extern const struct folder_rules folder_rules;
 

@@ -7,7 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-const struct folder_rules folder_rules = {.separators = "/", .dropped = ""};
+const struct folder_rules folder_rules = {.separators = "/", .dropped = "", .has_devices = false};
 
 bool folder_same_letter(uint32_t a, uint32_t b)
 {

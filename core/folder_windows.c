@@ -8,7 +8,8 @@
 #include "core/buf.h"
 #include "core/utf_windows.h"
 
-const struct folder_rules folder_rules = {.separators = "\\/:", .dropped = ". "};
+const struct folder_rules folder_rules = {
+	.separators = "\\/:", .dropped = ". ", .has_devices = true};
 
 bool folder_same_letter(uint32_t a, uint32_t b)
 {

@@ -34,9 +34,8 @@ static const char *name_of(const char *program, size_t *len)
 	return name;
 }
 
-/* Of these Windows makes a device in every folder, whatever ends the name ("Naming Files, Paths, and
- * Namespaces", Microsoft Learn). */
-static bool is_device(const char *name)
+/* "Naming Files, Paths, and Namespaces", Microsoft Learn. */
+bool program_name_is_device(const char *name)
 {
 	static const char *const words[] = {"con", "prn", "aux", "nul", "conin$", "conout$"};
 	static const char *const numbers[] = {"0", "1", "2", "3", "4", "5", "6", "7", "8", "9",
@@ -91,7 +90,7 @@ int program_name_add(struct buf *to, const char *program)
 	if (!rc) {
 		replace_unfit(fit.data);
 		replace_end(fit.data);
-		rc = buf_printf(to, "%s%s", is_device(fit.data) ? "_" : "", fit.data);
+		rc = buf_printf(to, "%s%s", program_name_is_device(fit.data) ? "_" : "", fit.data);
 	}
 	buf_release(&fit);
 	return rc;

@@ -233,6 +233,38 @@ static void check_separators(void)
 		"a file of no series, and folders, are found by any");
 }
 
+static bool is_refused(const char *pattern)
+{
+	unsigned words;
+
+	return file_pattern_check(pattern, &words, NULL) == -ERR_USAGE;
+}
+
+/* No file would ever be there, or none of its own. */
+static void check_devices(void)
+{
+	static const char *const bad[] = {"nul.{n}", "con.{n}.txt", "d\\AUX.{time}", "d/lpt1 .{n}",
+		"D:nul.{n}", "COM\xc2\xb9.{pid}", "a:b:{n}", "app:{n}.txt", "d\\x:{time}.txt",
+		"{name}:{n}", "1:{n}", "C:\\a\\:{n}", "\\\\?\\C:\\a:{n}"};
+	static const char *const good[] = {"nul-{n}", "nul{n}", "{n}.nul", "nul.d\\{n}", "con",
+		"nul", "nul.txt", "a:b", "x:{time}.txt", "D:\\{n}", "\\\\?\\C:\\a\\{n}",
+		"\\\\.\\C:\\{n}", "{name}.con.{n}", "coma.{n}"};
+	bool all = true, none = true;
+
+	for (size_t i = 0; i < sizeof(bad) / sizeof(*bad); i++) {
+		all &= is_refused(bad[i]);
+		if (!is_refused(bad[i]))
+			printf("# %s\n", bad[i]);
+	}
+	for (size_t i = 0; i < sizeof(good) / sizeof(*good); i++) {
+		none &= !is_refused(good[i]);
+		if (is_refused(good[i]))
+			printf("# %s\n", good[i]);
+	}
+	ok(all, "a series is not for devices, and not for a file's streams");
+	ok(none, "but for names that are like them, and one file may be");
+}
+
 static void check_long_paths(const char *folder)
 {
 	char *one = make_folder(folder, LONG_NAME, "\\");
@@ -361,6 +393,7 @@ int main(void)
 
 	check_program_names();
 	check_separators();
+	check_devices();
 	check_long_paths(folder);
 	check_cases(folder);
 	check_held_files(folder);
