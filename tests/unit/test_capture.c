@@ -15,13 +15,13 @@ static long
 	set_back_s; /* each time that the clock on the wall is looked at it is set back by this */
 
 /* In the place of the library's. */
-int clock_gettime(clockid_t clock, struct timespec *time)
+int clock_gettime(clockid_t clock_id, struct timespec *tp)
 {
 	static long back_s;
-	int rc = (int)syscall(SYS_clock_gettime, clock, time);
+	int rc = (int)syscall(SYS_clock_gettime, clock_id, tp);
 
-	if (clock == CLOCK_REALTIME)
-		time->tv_sec -= back_s += set_back_s;
+	if (clock_id == CLOCK_REALTIME)
+		tp->tv_sec -= back_s += set_back_s;
 	return rc;
 }
 
