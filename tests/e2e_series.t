@@ -172,8 +172,8 @@ sub in_the_middle {
 	is($target->step, 1, 'a large target runs');
 	my $step = 1;
 	for my $times (1, 2) {
-		my $dir = fresh_dir();
-		my $loop = loop('-p', $target->{pid}, '-f', win("$dir/{n}.txt"), qw(--every 1h));
+		my ($dir, $log) = (fresh_dir(), fresh_dir() . '/log');
+		my $loop = loop('-p', $target->{pid}, '-f', win("$dir/{n}.txt"), qw(--every 1h), '--log', win($log));
 		ok($loop->until(sub { scalar files_in($dir) }), 'a file is begun');
 		$loop->interrupt;
 		# Two at one moment are one: it is asked for again and again.
@@ -186,6 +186,7 @@ sub in_the_middle {
 			is(scalar($loop->said(qr/^(interrupted: 1 file written)$/)), 1, 'and that is said');
 		} else {
 			is($status, 2, 'two interrupts: status 2');
+			like(slurp($log), qr/^\S+Z ended from outside: the file at hand is dropped\n\z/m, 'which is the last line of the log');
 		}
 		is_deeply([grep { !whole("$dir/$_") } @left], [], 'no part of one is left');
 		is($target->next_step, ++$step, 'the target goes on');
