@@ -17,10 +17,23 @@ static int add(struct os_file *file, uint64_t size, const char *path, const char
 	return rc ? rc : os_write(file, line, len, path, err);
 }
 
+/* The old file's lock is held until the new one is there. What cannot be moved aside is gone on with. */
+static int begin_new(struct os_file *file, const char *path, const char *aside, struct err *err)
+{
+	struct os_file full = *file;
+	int rc;
+
+	if (os_replace(path, aside, NULL))
+		return 0;
+	rc = append_open(file, path, err);
+	os_close(&full);
+	return rc;
+}
+
 int append_line(const char *path, const char *line, size_t len, uint64_t limit_bytes,
 	const char *aside, struct err *err)
 {
-	struct os_file file, full;
+	struct os_file file;
 	uint64_t size;
 	int rc = append_open(&file, path, err);
 
@@ -28,12 +41,7 @@ int append_line(const char *path, const char *line, size_t len, uint64_t limit_b
 		return rc;
 	size = os_size(&file);
 	if (len && size && len + 1 > limit_bytes - (size < limit_bytes ? size : limit_bytes)) {
-		/* The lock of the old file is held until the new one is there. */
-		full = file;
-		rc = os_replace(path, aside, err);
-		if (!rc)
-			rc = append_open(&file, path, err);
-		os_close(&full);
+		rc = begin_new(&file, path, aside, err);
 		if (rc)
 			return rc;
 		size = os_size(&file);

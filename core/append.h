@@ -10,7 +10,8 @@
 /*
  * Puts a line, which ends with a newline, behind what is in the file at path, which is made when it is not
  * there. Where the file would be longer than limit_bytes by that, it becomes the file at aside, in the place
- * of an older one, and a new one is begun. The file is locked meanwhile, so that lines of several processes
+ * of an older one, and a new one is begun; where that cannot be, as somebody reads it and lets nobody rename
+ * it, it gets the line all the same. The file is locked meanwhile, so that lines of several processes
  * neither mix nor are lost; whoever holds the lock for seconds is not waited for. A line that was torn,
  * because the disk was full, is ended first. The file is not kept open: it may be moved or removed at any time.
  * Nothing is written when len is 0. Returns 0, -ERR_CREATE, -ERR_WRITE or -ERR_NOMEM.

@@ -19,9 +19,12 @@
 struct folder_rules {
 	const char *separators; /* behind each of these characters a new part of a path begins */
 	const char *dropped; /* of these characters those that end a name are left out of it */
-	bool ignores_case; /* names that differ in the case of letters alone are one */
+	bool has_devices; /* some names are devices in every folder, and a colon has a meaning */
 };
 extern const struct folder_rules folder_rules;
+
+/* Whether two characters are one in names here, as letters in any case are on Windows. */
+bool folder_same_letter(uint32_t a, uint32_t b);
 
 struct folder_entry {
 	const char *name; /* the name alone */

@@ -7,7 +7,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-const struct folder_rules folder_rules = {.separators = "/", .dropped = "", .ignores_case = false};
+const struct folder_rules folder_rules = {.separators = "/", .dropped = "", .has_devices = false};
+
+bool folder_same_letter(uint32_t a, uint32_t b)
+{
+	return a == b;
+}
 
 /* False: it is gone meanwhile. */
 static bool look_at(DIR *stream, struct folder_entry *entry)

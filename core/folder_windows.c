@@ -9,7 +9,17 @@
 #include "core/utf_windows.h"
 
 const struct folder_rules folder_rules = {
-	.separators = "\\/:", .dropped = ". ", .ignores_case = true};
+	.separators = "\\/:", .dropped = ". ", .has_devices = true};
+
+bool folder_same_letter(uint32_t a, uint32_t b)
+{
+	const wchar_t left = (wchar_t)a, right = (wchar_t)b;
+
+	if (a == b)
+		return true;
+	return a <= 0xffff && b <= 0xffff &&
+	       CompareStringOrdinal(&left, 1, &right, 1, TRUE) == CSTR_EQUAL;
+}
 
 /* A symbolic link, a junction and the like lead elsewhere; a reparse point of another kind (a file kept
  * in a cloud, one without doubles) is the file itself. */

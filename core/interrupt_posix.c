@@ -44,6 +44,12 @@ void os_on_interrupt(void (*handler)(void))
 	}
 }
 
+/* A signal handler may do next to nothing. */
+void os_on_end(void (*last)(void))
+{
+	(void)last;
+}
+
 void os_hold_interrupt(bool is_held)
 {
 	if (is_held && wakers[0] < 0 && pipe(wakers))

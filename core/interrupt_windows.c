@@ -3,21 +3,25 @@
 #include "core/os.h"
 
 static void (*interrupt_handler)(void);
+static void (*end_handler)(void);
 
-static volatile LONG interrupt_held, interrupt_seen;
+static volatile LONG interrupt_held, interrupt_seen, is_ending;
 /* Set from the first interrupt on that was held back; NULL: none can be. */
 static HANDLE waker;
 
 /* On a thread of its own. */
 static BOOL WINAPI on_control(DWORD type)
 {
-	if (type == CTRL_C_EVENT && interrupt_held &&
-		!InterlockedCompareExchange(&interrupt_seen, 1, 0)) {
+	bool is_interrupt = type == CTRL_C_EVENT || type == CTRL_BREAK_EVENT;
+
+	if (is_interrupt && interrupt_held && !InterlockedCompareExchange(&interrupt_seen, 1, 0)) {
 		SetEvent(waker);
 		return TRUE;
 	}
 	if (interrupt_handler)
 		interrupt_handler();
+	if (end_handler && !InterlockedExchange(&is_ending, 1))
+		end_handler();
 	TerminateProcess(GetCurrentProcess(), 2);
 	return TRUE;
 }
@@ -26,6 +30,11 @@ void os_on_interrupt(void (*handler)(void))
 {
 	interrupt_handler = handler;
 	SetConsoleCtrlHandler(on_control, TRUE);
+}
+
+void os_on_end(void (*last)(void))
+{
+	end_handler = last;
 }
 
 void os_hold_interrupt(bool is_held)
@@ -42,7 +51,12 @@ bool os_was_interrupted(void)
 
 int64_t os_clock_ms(void)
 {
-	return (int64_t)GetTickCount64();
+	LARGE_INTEGER ticks, each_s;
+
+	QueryPerformanceFrequency(&each_s);
+	QueryPerformanceCounter(&ticks); /* that of GetTickCount64() goes on 16 ms at a time */
+	return ticks.QuadPart / each_s.QuadPart * 1000 +
+	       ticks.QuadPart % each_s.QuadPart * 1000 / each_s.QuadPart;
 }
 
 void os_wait(int64_t until_ms, const intptr_t *handles, size_t count)

@@ -85,7 +85,8 @@ char *os_full_path(const char *path);
 void os_keep_rights(struct os_file *file, const char *path);
 
 /* Opens path for writing: a new file that must not exist yet (fresh), or an existing special one.
- * Where the system can, a fresh file that was never given to os_sync() goes when the process ends.
+ * Where the system can, a fresh file that was not put in its place by os_put() goes when it is closed or
+ * the process ends.
  * 0 or -ERR_CREATE. */
 int os_create(struct os_file *file, const char *path, bool fresh, struct err *err);
 
@@ -95,15 +96,17 @@ void os_stdout(struct os_file *file);
 int os_write(
 	struct os_file *file, const void *bytes, size_t len, const char *path, struct err *err);
 
-/* Puts what was written on the disk, to stay: 0 or -ERR_WRITE. */
+/* Puts what was written on the disk, to stay, where the file system can: 0 or -ERR_WRITE. */
 int os_sync(struct os_file *file, const char *path, struct err *err);
+
+/* Puts a fresh file, which is open still, in its place: from, as it was called up to now, gets the name to
+ * in the same folder, at once; in the place of what has it or, of a new one, only if nothing has. Where what
+ * has the name cannot be replaced, as somebody reads it, that is tried for a second or two. 0, -ERR_EXISTS or
+ * -ERR_CREATE: then nothing has changed. Of two processes that put a new one at once one gets the name. */
+int os_put(struct os_file *file, const char *from, const char *to, bool is_new, struct err *err);
 
 /* Moves a file over another in the same folder, at once: 0 or -ERR_CREATE. */
 int os_replace(const char *from, const char *to, struct err *err);
-
-/* Moves a file to another name in the same folder that nothing has: 0, -ERR_EXISTS (then nothing has
- * changed) or -ERR_CREATE. Of two processes that do so at once one gets the name. */
-int os_move_new(const char *from, const char *to, struct err *err);
 
 void os_remove(const char *path);
 
@@ -115,8 +118,13 @@ unsigned long os_pid(void);
  * thread or inside a signal handler: it may only do what is safe there. */
 void os_on_interrupt(void (*handler)(void));
 
+/* Calls last once behind that handler, where it may do whatever it wants: on a thread of its own on Windows,
+ * and never on POSIX. */
+void os_on_end(void (*last)(void));
+
 /* While held, the first Ctrl-C of a process that called os_on_interrupt() does not end it but is told by
- * os_was_interrupted(), from then on. A second one ends it, and so does everything else. */
+ * os_was_interrupted(), from then on; and so is Ctrl-Break on Windows, which is the one that a program can
+ * send to others. A second one ends it, and so does everything else. */
 void os_hold_interrupt(bool is_held);
 bool os_was_interrupted(void);
 

@@ -316,10 +316,14 @@ static int move_new(const char *from, const char *to)
 		       errno;
 }
 
-int os_move_new(const char *from, const char *to, struct err *err)
+int os_put(struct os_file *file, const char *from, const char *to, bool is_new, struct err *err)
 {
-	int code = move_new(from, to);
+	int code;
 
+	(void)file;
+	if (!is_new)
+		return os_replace(from, to, err);
+	code = move_new(from, to);
 	if (code == EEXIST)
 		return err_set(err, ERR_EXISTS, to, NULL);
 	return code ? err_set(err, ERR_CREATE, to, "%s", strerror(code)) : 0;

@@ -8,6 +8,7 @@
 
 #include <shellapi.h>
 
+#include "core/put_windows.h"
 #include "core/utf_windows.h"
 
 wchar_t *wide_from_utf8(const char *text)
@@ -347,14 +348,6 @@ void os_keep_rights(struct os_file *file, const char *path)
 	(void)path;
 }
 
-/* Whether the file goes when its handle is closed, in whatever way this process ends. */
-static void set_temporary(HANDLE handle, bool is_temporary)
-{
-	FILE_DISPOSITION_INFO info = {.DeleteFile = is_temporary};
-
-	SetFileInformationByHandle(handle, FileDispositionInfo, &info, sizeof(info));
-}
-
 int os_create(struct os_file *file, const char *path, bool fresh, struct err *err)
 {
 	char text[300];
@@ -392,50 +385,6 @@ int os_write(struct os_file *file, const void *bytes, size_t len, const char *pa
 		len -= put;
 	}
 	return 0;
-}
-
-int os_sync(struct os_file *file, const char *path, struct err *err)
-{
-	char text[300];
-
-	if (!FlushFileBuffers((HANDLE)file->handle))
-		return err_set(err, ERR_WRITE, path, "%s", error_text(text, sizeof(text)));
-	set_temporary((HANDLE)file->handle, false);
-	return 0;
-}
-
-/* MoveFileExW by UTF-8 names. */
-static int move_file(const char *from, const char *to, DWORD flags, struct err *err)
-{
-	wchar_t *wide_from = wide_path(from), *wide_to = wide_path(to);
-	char text[300];
-	int rc = 0;
-
-	if (!wide_from || !wide_to) {
-		rc = err_set(err, ERR_NOMEM, to, NULL);
-	} else if (!MoveFileExW(wide_from, wide_to, flags)) {
-		DWORD code = GetLastError();
-
-		if (!(flags & MOVEFILE_REPLACE_EXISTING) &&
-			(code == ERROR_ALREADY_EXISTS || code == ERROR_FILE_EXISTS))
-			rc = err_set(err, ERR_EXISTS, to, NULL);
-		else
-			rc = err_set(
-				err, ERR_CREATE, to, "%s", windows_error(code, text, sizeof(text)));
-	}
-	free(wide_from);
-	free(wide_to);
-	return rc;
-}
-
-int os_replace(const char *from, const char *to, struct err *err)
-{
-	return move_file(from, to, MOVEFILE_REPLACE_EXISTING, err);
-}
-
-int os_move_new(const char *from, const char *to, struct err *err)
-{
-	return move_file(from, to, 0, err);
 }
 
 void os_remove(const char *path)

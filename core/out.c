@@ -6,6 +6,7 @@
 
 #include <zlib.h>
 
+#include "core/in_hand.h"
 #include "core/text.h"
 
 #define NUMBER_MAX 20 /* digits of a number of 64 bits */
@@ -18,26 +19,43 @@ struct out_zip {
 	unsigned char packed[PACKED_BYTES];
 };
 
+#define TEMP_TRIES 3 /* names, where what was left under one cannot be removed */
+
 /* The one name an interrupt has to remove: a program writes one output at a time. */
-static const char *volatile temp_open;
+static struct in_hand temp_open;
+
+/* Of a process that had our number, and was ended by force, something may be left under the name. */
+static int temp_create(struct out *out, char *temp, struct err *err)
+{
+	int rc;
+
+	os_remove(temp);
+	in_hand_set(&temp_open, temp);
+	rc = os_create(&out->file, temp, true, err);
+	if (rc)
+		in_hand_clear(&temp_open);
+	return rc;
+}
 
 static int temp_make(struct out *out, const char *path, struct err *err)
 {
-	size_t size = strlen(path) + 40;
+	size_t size = strlen(path) + 50;
 	char *temp = malloc(size);
-	int rc;
+	struct err why;
+	int rc = -1;
 
 	if (!temp)
 		return err_set(err, ERR_NOMEM, path, NULL);
-	snprintf(temp, size, "%s.%lu.tmp", path, os_pid());
-	os_remove(temp);
-	temp_open = temp;
-	rc = os_create(&out->file, temp, true, err);
+	for (unsigned tries = 1; rc && tries <= TEMP_TRIES; tries++) {
+		if (tries == 1)
+			snprintf(temp, size, "%s.%lu.tmp", path, os_pid());
+		else
+			snprintf(temp, size, "%s.%lu_%u.tmp", path, os_pid(), tries);
+		rc = temp_create(out, temp, &why);
+	}
 	if (rc) {
-		temp_open = NULL;
 		free(temp);
-		snprintf(err->place, sizeof(err->place), "%s", path);
-		return rc;
+		return err_set(err, why.code, path, "%s", why.detail);
 	}
 	os_keep_rights(&out->file, path);
 	out->temp = temp;
@@ -300,26 +318,48 @@ void out_hex(struct out *out, uint64_t value)
 	out->len += hex_digits_of(out_room(out, 16), value, 'A');
 }
 
-static void put_in_place(struct out *out)
+/* The name is taken: the next one. */
+static void rename_out(struct out *out, const struct out_names *names)
 {
-	if (out->is_new)
-		os_move_new(out->temp, out->path, &out->err);
-	else
-		os_replace(out->temp, out->path, &out->err);
+	const char *path = NULL;
+	char *copy;
+
+	out->err = (struct err){0};
+	if (names->next(names->ctx, &path, &out->err))
+		return;
+	copy = strdup(path);
+	if (!copy) {
+		err_set(&out->err, ERR_NOMEM, path, NULL);
+		return;
+	}
+	free(out->path);
+	out->path = copy;
 }
 
-/* Closes; with rename, puts the file in place; else, or when that fails, leaves nothing. */
-static void finish(struct out *out, bool rename)
+static void put_in_place(struct out *out, const struct out_names *names)
 {
-	if (out->temp && rename && !out->err.code)
+	while (!out->err.code &&
+		os_put(&out->file, out->temp, out->path, out->is_new, &out->err) == -ERR_EXISTS &&
+		names)
+		rename_out(out, names);
+}
+
+static void finish_file(struct out *out, const struct out_names *names)
+{
+	if (!out->err.code)
 		os_sync(&out->file, out->path, &out->err);
+	if (!out->err.code)
+		put_in_place(out, names);
+}
+
+/* Closes, and leaves nothing but what was put in its place. */
+static void release(struct out *out, bool is_placed)
+{
 	if (out->path)
 		os_close(&out->file);
-	if (out->temp && rename && !out->err.code)
-		put_in_place(out);
-	if (out->temp && (!rename || out->err.code))
+	if (out->temp && !is_placed)
 		os_remove(out->temp);
-	temp_open = NULL;
+	in_hand_clear(&temp_open);
 	zip_free(out->zip);
 	out->zip = NULL;
 	free(out->temp);
@@ -328,24 +368,32 @@ static void finish(struct out *out, bool rename)
 	out->temp = out->path = out->buffer = NULL;
 }
 
-int out_commit(struct out *out, struct err *err)
+int out_commit_as(struct out *out, const struct out_names *names, struct err *err)
 {
 	flush(out, true);
-	finish(out, true);
+	if (out->temp)
+		finish_file(out, names);
+	release(out, !out->err.code);
 	if (out->err.code && err)
 		*err = out->err;
 	return -(int)out->err.code;
 }
 
+int out_commit(struct out *out, struct err *err)
+{
+	return out_commit_as(out, NULL, err);
+}
+
 void out_abort(struct out *out)
 {
-	finish(out, false);
+	release(out, false);
 }
 
 void out_interrupted(void)
 {
-	const char *temp = temp_open;
+	const char *temp = in_hand_take(&temp_open);
 
 	if (temp)
 		os_remove(temp);
+	in_hand_done(&temp_open);
 }

@@ -81,6 +81,16 @@ size_t out_hex_digits(char to[16], uint64_t value);
 /* Finishes and closes: 0 or the first error; then no file is left. */
 int out_commit(struct out *out, struct err *err);
 
+/* Names in the same folder for an output that was opened as a new one, should its own be taken by now. */
+struct out_names {
+	/* 0 and the next one, which is copied; or an error, in *err too, when there are no more. */
+	int (*next)(void *ctx, const char **path, struct err *err);
+	void *ctx;
+};
+
+/* The same; the finished file gets the first of these names that is free. */
+int out_commit_as(struct out *out, const struct out_names *names, struct err *err);
+
 /* Closes and leaves nothing behind. */
 void out_abort(struct out *out);
 

@@ -131,17 +131,17 @@ struct taking {
 static int walk(struct taking *taking, struct memory *memory, struct err *err)
 {
 	struct captured *captured = taking->captured;
-	int64_t start = os_time_ms(), walked;
+	int64_t start = os_clock_ms(), walked;
 	int rc;
 
 	walk_clear(&captured->walk);
 	memory_clear(memory);
 	rc = walk_heaps(memory, captured, err);
-	walked = os_time_ms();
+	walked = os_clock_ms();
 	if (!rc)
 		rc = take_stacks(memory, taking->snapshot, captured, err);
 	taking->stats->walk_ms = walked - start;
-	taking->stats->stacks_ms = os_time_ms() - walked;
+	taking->stats->stacks_ms = os_clock_ms() - walked;
 	return rc;
 }
 
@@ -149,13 +149,13 @@ static int walk(struct taking *taking, struct memory *memory, struct err *err)
 static int take_held(struct taking *taking, bool *is_copied, struct err *err)
 {
 	struct copying *copying = taking->copying;
-	int64_t start = os_time_ms();
+	int64_t start = os_clock_ms();
 
 	/* A clone stands still for as long as is wanted. */
 	*is_copied = copying->is_on && !taking->memory->target->is_cloned &&
 		     copying_take(copying, taking->captured);
 	taking->stats->copied_bytes = *is_copied ? copying->copy.bytes : 0;
-	taking->stats->copy_ms = *is_copied ? os_time_ms() - start : 0;
+	taking->stats->copy_ms = *is_copied ? os_clock_ms() - start : 0;
 	return *is_copied ? 0 : walk(taking, taking->memory, err);
 }
 
@@ -178,7 +178,7 @@ static int take(struct taking *taking, struct err *err)
 	unsigned walks = 0;
 
 	for (;;) {
-		int64_t start = os_time_ms();
+		int64_t start = os_clock_ms();
 		int rc = target->ops->suspend(target, err);
 		bool is_last = target->is_file || stats->tries + 1 >= TRIES_MAX ||
 			       stats->held_ms > BUSY_MS_MAX;
@@ -190,7 +190,7 @@ static int take(struct taking *taking, struct err *err)
 			rc = take_held(taking, &is_copied, err);
 		target->ops->resume(target);
 		start = target->held_from_ms ? target->held_from_ms : start;
-		stats->held_ms += os_time_ms() - start;
+		stats->held_ms += os_clock_ms() - start;
 		if (is_copied)
 			rc = walk(taking, &taking->copying->memory, err);
 		if (is_copied && rc == -ERR_TARGET)
@@ -318,10 +318,10 @@ int capture(struct target *target, const struct capture_options *options, struct
 			    err_set(err, ERR_NOMEM, target->name, NULL);
 	if (!rc)
 		rc = read_target(target, options, snapshot, &captured, stats, err);
-	start = os_time_ms();
+	start = os_clock_ms();
 	if (!rc)
 		rc = build(target, snapshot, &captured, err);
-	stats->join_ms = os_time_ms() - start;
+	stats->join_ms = os_clock_ms() - start;
 	stats->block_count = captured.walk.block_count;
 	walk_release(&captured.walk);
 	tracer_copy_release(&captured.tracer);

@@ -15,7 +15,7 @@ use Hunt;
 
 my $dir = fresh_dir();
 my $schema = "$root/tests/schedule/task.xsd";
-my $store = "$root/build/wine/drive_c/windows/system32/tasks/hsnap";
+my $store = ($ENV{HSNAP_WINE_PREFIX} // "$root/build/wine") . "/drive_c/windows/system32/tasks/hsnap";
 my $exe = "$root/build/win64/samples/leak_steady.exe";
 my $name = 'leak_steady.exe';
 my $bare = "$root/build/win64/targets/no_environment.exe";

@@ -172,8 +172,8 @@ sub in_the_middle {
 	is($target->step, 1, 'a large target runs');
 	my $step = 1;
 	for my $times (1, 2) {
-		my $dir = fresh_dir();
-		my $loop = loop('-p', $target->{pid}, '-f', win("$dir/{n}.txt"), qw(--every 1h));
+		my ($dir, $log) = (fresh_dir(), fresh_dir() . '/log');
+		my $loop = loop('-p', $target->{pid}, '-f', win("$dir/{n}.txt"), qw(--every 1h), '--log', win($log));
 		ok($loop->until(sub { scalar files_in($dir) }), 'a file is begun');
 		$loop->interrupt;
 		# Two at one moment are one: it is asked for again and again.
@@ -186,6 +186,7 @@ sub in_the_middle {
 			is(scalar($loop->said(qr/^(interrupted: 1 file written)$/)), 1, 'and that is said');
 		} else {
 			is($status, 2, 'two interrupts: status 2');
+			like(slurp($log), qr/^\S+Z ended from outside: the file at hand is dropped\n\z/m, 'which is the last line of the log');
 		}
 		is_deeply([grep { !whole("$dir/$_") } @left], [], 'no part of one is left');
 		is($target->next_step, ++$step, 'the target goes on');
@@ -201,13 +202,17 @@ sub trouble {
 	my $to = "$dir/to";
 	mkdir $to or die "$to: $!\n";
 	my @args = ('-p', $target->{pid}, '-f', win("$to/{n}.txt"), qw(--every 1s));
-	my $loop = loop(@args, '--count', 2, '--log', win("$dir/log"));
+	my $loop = loop(@args, '--log', win("$dir/log"));
 	ok($loop->wait_for('000001.txt', $to), 'a first file');
 	rename $to, "$dir/away" or die "$to: $!\n";
 	ok($loop->wait_line(qr/to\\.*cannot/), 'without its folder that is a line');
+	my $before = grep { /^\d+\.txt$/ } files_in("$dir/away");
 	rename "$dir/away", $to or die "$to: $!\n";
-	is($loop->end, 2, 'the next one works; status 2');
-	is_deeply([files_in($to)], [qw(000001.txt 000002.txt)], 'both files are there, and no other');
+	ok($loop->wait_for(sprintf('%06d.txt', $before + 1), $to), 'the next one works');
+	$loop->interrupt;
+	is($loop->end, 2, 'status 2');
+	my @there = files_in($to);
+	is_deeply(\@there, [map { sprintf '%06d.txt', $_ } 1 .. @there], 'all files are there, and no other');
 	is(scalar(grep { !whole("$to/$_") } files_in($to)), 0, 'whole');
 	like(slurp("$dir/log"), qr/^\S+Z \S.*cannot/m, 'the log has the line');
 

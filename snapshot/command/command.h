@@ -6,6 +6,7 @@
 
 #include <stdbool.h>
 
+#include "core/out.h"
 #include "snapshot/capture.h"
 
 /* "hsnap NAME ...": argv[0] is the name. Each prints its own errors and returns the exit status. */
@@ -43,6 +44,7 @@ struct take {
 	bool by_stack; /* one line for each stack and heap instead of one for each block */
 	bool is_packed; /* the file, by gzip; whoever calls names it */
 	bool is_new; /* -ERR_EXISTS instead of another file in the place of one */
+	const struct out_names *names; /* of a new one, should its own be taken; NULL: none */
 	void (*warn)(void *ctx,
 		const char *line); /* says what the dump lacks; NULL: on standard error */
 	void *warn_ctx;

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/in_hand.h"
 #include "core/os.h"
 #include "snapshot/command/series_options.h"
 #include "snapshot/live/kept.h"
@@ -40,6 +41,17 @@ static int fail(struct series *series, const struct err *err)
 
 	say(series, err_text(err, text, sizeof(text)));
 	return 2;
+}
+
+/* The log's path, for an end that is no end of a series: the console is closed, or somebody is in a hurry. */
+static struct in_hand ending;
+
+static void on_end(void)
+{
+	struct series_log log = {.path = in_hand_take(&ending)};
+
+	series_log_add(&log, os_time_ms(), "ended from outside: the file at hand is dropped", NULL);
+	in_hand_done(&ending);
 }
 
 static int64_t clock_ms(void *ctx)
@@ -171,11 +183,12 @@ static int name_file(void *ctx, void *process, unsigned tries, struct buf *path,
 	return rc;
 }
 
-static int take_file(
-	void *ctx, void *process, const char *path, struct series_taken *out, struct err *err)
+static int take_file(void *ctx, void *process, const char *path, const struct out_names *names,
+	struct series_taken *out, struct err *err)
 {
 	const struct series *series = ctx;
 	const struct member *member = process;
+	struct take how = series->take;
 	struct taken taken = {0};
 	struct target target;
 	int rc;
@@ -183,7 +196,8 @@ static int take_file(
 	rc = kept_target(&member->kept, &target, err);
 	if (rc)
 		return rc;
-	rc = take(&series->take, &target, path, &taken, err);
+	how.names = names;
+	rc = take(&how, &target, path, &taken, err);
 	target.ops->close(&target);
 	if (!rc)
 		*out = (struct series_taken){
@@ -229,6 +243,7 @@ static const struct series_ops live_ops = {
 static void guard_interrupts(const struct series_request *request)
 {
 	take_guard_interrupts();
+	os_on_end(on_end);
 	os_hold_interrupt(request->every_ms || request->waits || request->takes_all);
 }
 
@@ -248,8 +263,10 @@ static int run(struct series *series, struct err *err)
 	snprintf(what, sizeof(what), "pid %lu", (unsigned long)series->pid);
 	if (!series->pid)
 		plan.what = request->process.name;
+	in_hand_set(&ending, (void *)(uintptr_t)request->log);
 	guard_interrupts(request);
 	rc = series_loop_run(&plan, &live_ops, series, &result, err);
+	in_hand_clear(&ending);
 	return rc ? rc : series_exit_status(&result);
 }
 

@@ -2,17 +2,21 @@
 #include <stdio.h>
 
 #include "core/dump.h"
+#include "core/in_hand.h"
 #include "core/text.h"
 #include "snapshot/by_stack.h"
 #include "snapshot/command/command.h"
 
 /* The target that an interrupt has to let go; one at a time. */
-static struct target *held;
+static struct in_hand held;
 
 static void on_interrupt(void)
 {
-	if (held && held->ops->interrupt)
-		held->ops->interrupt(held);
+	struct target *target = in_hand_take(&held);
+
+	if (target && target->ops->interrupt)
+		target->ops->interrupt(target);
+	in_hand_done(&held);
 	out_interrupted();
 }
 
@@ -96,10 +100,10 @@ static void report(const struct snapshot *snapshot, const struct target *target,
 /* Puts the dump into the file, and says what that took: without waiting for the disk. */
 static struct written write_dump(struct out *out, const struct snapshot *snapshot)
 {
-	int64_t start = os_time_ms();
+	int64_t start = os_clock_ms();
 
 	dump_write(out, snapshot);
-	return (struct written){os_time_ms() - start, out->bytes + out->len};
+	return (struct written){os_clock_ms() - start, out->bytes + out->len};
 }
 
 /*
@@ -126,6 +130,20 @@ static struct taken sum_up(const struct snapshot *snapshot, const struct capture
 		stats->held_ms};
 }
 
+/* Under the first name that is free. */
+static int open_out(const struct take *take, struct out *out, const char *path, struct err *err)
+{
+	const unsigned flags = (take->is_new ? OUT_NEW : 0) | (take->is_packed ? OUT_GZIP : 0);
+	int rc = out_open_as(out, path, flags, err);
+
+	while (rc == -ERR_EXISTS && take->names) {
+		rc = take->names->next(take->names->ctx, &path, err);
+		if (!rc)
+			rc = out_open_as(out, path, flags, err);
+	}
+	return rc;
+}
+
 int take(const struct take *take, struct target *target, const char *path, struct taken *taken,
 	struct err *err)
 {
@@ -133,22 +151,21 @@ int take(const struct take *take, struct target *target, const char *path, struc
 	struct written written = {0};
 	struct snapshot snapshot;
 	struct out out;
-	int rc = out_open_as(
-		&out, path, (take->is_new ? OUT_NEW : 0) | (take->is_packed ? OUT_GZIP : 0), err);
+	int rc = open_out(take, &out, path, err);
 
 	if (rc)
 		return rc;
 	snapshot_init(&snapshot);
-	held = target;
+	in_hand_set(&held, target);
 	rc = capture(target, &take->options, &snapshot, &stats, err);
-	held = NULL;
+	in_hand_clear(&held);
 	if (!rc && take->by_stack && by_stack(&snapshot))
 		rc = err_set(err, ERR_NOMEM, target->name, NULL);
 	if (rc) {
 		out_abort(&out);
 	} else {
 		written = write_dump(&out, &snapshot);
-		rc = out_commit(&out, err);
+		rc = out_commit_as(&out, take->names, err);
 	}
 	for (size_t i = 0; !rc && i < snapshot.warning_count; i++)
 		say_warning(take, target, snapshot.warnings[i]);

@@ -51,7 +51,8 @@ static bool queue_all(struct injection *injection, HANDLE thread)
 {
 	injection->is_queued = queue(thread, "LoadLibraryW", injection->their_path, 0);
 	return injection->is_queued && queue(thread, "SetEvent", injection->their_loaded, 0) &&
-	       queue(thread, "WaitForSingleObject", injection->their_go, INFINITE);
+	       queue(thread, "WaitForSingleObject", injection->their_go, INFINITE) &&
+	       queue(thread, "CloseHandle", injection->their_go, 0);
 }
 
 int injection_prepare(struct injection *injection, HANDLE process, HANDLE thread, const char *name,
@@ -105,25 +106,31 @@ static void close_theirs(struct injection *injection, HANDLE handle)
 			injection->process, handle, NULL, NULL, 0, FALSE, DUPLICATE_CLOSE_SOURCE);
 }
 
+/* What it waits for is its own to close. */
 static void release_theirs(struct injection *injection)
 {
 	close_theirs(injection, injection->their_loaded);
-	close_theirs(injection, injection->their_go);
+	if (!injection->is_queued)
+		close_theirs(injection, injection->their_go);
 	if (injection->their_path)
 		VirtualFreeEx(injection->process, injection->their_path, 0, MEM_RELEASE);
 }
 
+/*
+ * All that is done in the process is done while its thread waits: Wine 8 has such calls made by one of
+ * the process's own threads. It may choose one that is being created, and leaves the call undone until that
+ * thread waits for something by itself. If that is the loader's lock, held by a thread that ends the
+ * process and waits for hsnap's snapshot, both would wait for ever.
+ */
 void injection_release(struct injection *injection)
 {
-	bool in_use = is_in_use(injection);
-
+	if (!is_in_use(injection))
+		release_theirs(injection);
 	if (injection->go) {
 		ReleaseMutex(injection->go);
 		CloseHandle(injection->go);
 	}
 	if (injection->loaded)
 		CloseHandle(injection->loaded);
-	if (!in_use)
-		release_theirs(injection);
 	*injection = (struct injection){0};
 }

@@ -1,10 +1,10 @@
 /*
  * Getting the tracer into a process that was created suspended.
  *
- * Its first thread is given three calls to make when the loader is done and before the program's
- * first instruction: load the tracer, say so, and wait for hsnap. So the program's own thread does
- * all that it does without hsnap, in the same order. Should hsnap die meanwhile, the thread goes on:
- * what it waits for is a mutex of hsnap's.
+ * Its first thread is given four calls to make when the loader is done and before the program's
+ * first instruction: load the tracer, say so, wait for hsnap, and close what it has waited for.
+ * So the program's own thread does all that it does without hsnap, in the same order. Should hsnap die
+ * meanwhile, the thread goes on: what it waits for is a mutex of hsnap's.
  */
 #ifndef SNAPSHOT_INJECT_WINDOWS_H
 #define SNAPSHOT_INJECT_WINDOWS_H

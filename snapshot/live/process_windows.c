@@ -17,14 +17,20 @@ static size_t wide_pair(const char *image, const char *name, wchar_t **wide)
 	return wide[0] && wide[1] ? wcslen(wide[0]) : 0;
 }
 
+/* As file systems compare names: in any case of letters, by a table that no language changes. */
+static bool is_same(const wchar_t *text, size_t len, const wchar_t *name)
+{
+	return CompareStringOrdinal(text, (int)len, name, -1, TRUE) == CSTR_EQUAL;
+}
+
 bool process_is_called(const char *image, const char *name)
 {
 	wchar_t *wide[2];
 	size_t len = wide_pair(image, name, wide);
-	bool is = len && !_wcsicmp(wide[0], wide[1]);
+	bool is = len && is_same(wide[0], len, wide[1]);
 
-	if (!is && len > 4 && !_wcsicmp(wide[0] + len - 4, L".exe"))
-		is = wcslen(wide[1]) == len - 4 && !_wcsnicmp(wide[0], wide[1], len - 4);
+	if (!is && len > 4 && is_same(wide[0] + len - 4, 4, L".exe"))
+		is = is_same(wide[0], len - 4, wide[1]);
 	free(wide[0]);
 	free(wide[1]);
 	return is;

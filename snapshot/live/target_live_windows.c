@@ -72,7 +72,7 @@ static void arm(void *ctx)
 	}
 	guard_arm(live->guard);
 	/* Until here nothing was held: a helper may take long to start. */
-	live->from_ms = os_time_ms();
+	live->from_ms = os_clock_ms();
 }
 
 static void disarm(void *ctx)
@@ -87,7 +87,7 @@ static int live_suspend(struct target *target, struct err *err)
 	struct live *live = target->system;
 	long status;
 
-	live->from_ms = os_time_ms();
+	live->from_ms = os_clock_ms();
 	status = hold_start(&live->hold);
 	target->held_from_ms = live->from_ms;
 

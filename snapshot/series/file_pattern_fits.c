@@ -4,6 +4,7 @@
 #include "core/date.h"
 #include "core/folder.h"
 #include "core/kv.h"
+#include "core/text.h"
 #include "snapshot/series/file_pattern.h"
 #include "snapshot/series/pattern_piece.h"
 
@@ -15,18 +16,27 @@ struct reading {
 
 static bool fits(const char *last, const char *name, struct reading *reading);
 
-static char folded(char c)
+/* How many bytes of name are text[len]; 0: it does not start so. What is no UTF-8 is compared as bytes. */
+static size_t start_len(const char *name, const char *text, size_t len)
 {
-	return folder_rules.ignores_case && c >= 'A' && c <= 'Z' ? (char)(c - 'A' + 'a') : c;
-}
+	const char *at = name, *end = text + len;
 
-static bool starts(const char *name, const char *text, size_t len)
-{
-	for (size_t i = 0; i < len; i++) {
-		if (folded(name[i]) != folded(text[i])) /* also at the end of name */
-			return false;
+	while (text < end) {
+		uint32_t wanted, found;
+		size_t wanted_len = text_utf8(text, &wanted), found_len = text_utf8(at, &found);
+
+		if (wanted_len && found_len) {
+			if (!folder_same_letter(wanted, found))
+				return 0;
+		} else if (*at != *text) {
+			return 0; /* also at the end of name */
+		} else {
+			wanted_len = found_len = 1;
+		}
+		text += wanted_len;
+		at += found_len;
 	}
-	return true;
+	return (size_t)(at - name);
 }
 
 /* A number in so many digits, the first of them 0 only when they are min. */
@@ -47,7 +57,7 @@ static size_t known_len(const char *name, unsigned word, const struct file_names
 	char text[PATTERN_WORD_BYTES];
 
 	pattern_word_text(word, names, text);
-	return starts(name, text, strlen(text)) ? strlen(text) : 0;
+	return start_len(name, text, strlen(text));
 }
 
 /* The rest fits when the word takes len bytes. */
@@ -128,9 +138,11 @@ static bool fits(const char *last, const char *name, struct reading *reading)
 	struct pattern_piece piece;
 
 	for (; (piece = pattern_next(last)).kind == PIECE_TEXT; last += piece.len) {
-		if (!starts(name, piece.text, piece.text_len))
+		size_t len = start_len(name, piece.text, piece.text_len);
+
+		if (!len)
 			return false;
-		name += piece.text_len;
+		name += len;
 	}
 	if (piece.kind == PIECE_END)
 		return !*name;

@@ -9,6 +9,8 @@
 #include "snapshot/command/packed_name.h"
 #include "snapshot/series/file_pattern.h"
 
+#define NUMBERS_APART_MAX UINT64_C(1000000000)
+
 struct series_files {
 	struct buf folder; /* with a separator behind it, or "" */
 	struct buf last; /* the pattern of the files' own names, for this process */
@@ -95,13 +97,14 @@ struct series_files *series_files_new(const char *pattern, const char *program, 
 	return files;
 }
 
-/* The highest names that are taken. */
+/* The names that are taken. */
 struct taken_names {
 	const struct series_files *files;
 	int64_t second; /* of the time that a name is looked for */
 	bool has_time;
-	unsigned again;
-	uint64_t number;
+	unsigned again; /* the highest of that second */
+	uint64_t *numbers;
+	size_t count, cap;
 };
 
 static int64_t second_of(int64_t ms)
@@ -109,27 +112,50 @@ static int64_t second_of(int64_t ms)
 	return ms / 1000 - (ms % 1000 < 0);
 }
 
-static void take_name(struct taken_names *taken, const struct file_names *names)
+static int take_name(struct taken_names *taken, const struct file_names *names)
 {
-	if (names->number > taken->number)
-		taken->number = names->number;
+	if (array_grow(
+		    (void **)&taken->numbers, &taken->cap, taken->count, sizeof(*taken->numbers)))
+		return -ERR_NOMEM;
+	taken->numbers[taken->count++] = names->number;
 	if (second_of(names->time_ms) != taken->second)
-		return;
+		return 0;
 	taken->has_time = true;
 	if (names->again > taken->again)
 		taken->again = names->again;
+	return 0;
 }
 
-/* The last number of all is passed over: one foreign file that has it would end the series. */
 static int look_at(void *ctx, const struct folder_entry *entry)
 {
 	struct taken_names *taken = ctx;
 	struct file_names names;
 
-	if (file_pattern_fits(taken->files->last.data, entry->name, &names) &&
-		names.number < PATTERN_NUMBER_MAX)
-		take_name(taken, &names);
-	return 0;
+	return file_pattern_fits(taken->files->last.data, entry->name, &names) ?
+		       take_name(taken, &names) :
+		       0;
+}
+
+static int compare(const void *a, const void *b)
+{
+	const uint64_t *x = a, *y = b;
+
+	return *x < *y ? -1 : *x > *y;
+}
+
+/* The highest that a series can have come to: what is far above the next lower one is passed over, for one
+ * foreign file that has such a number would end the series. */
+static uint64_t highest(const struct taken_names *taken)
+{
+	uint64_t number = taken->files->has_written ? taken->files->written.number : 0;
+
+	if (taken->count)
+		qsort(taken->numbers, taken->count, sizeof(*taken->numbers), compare);
+	for (size_t i = 0; i < taken->count; i++) {
+		if (taken->numbers[i] > number && taken->numbers[i] - number <= NUMBERS_APART_MAX)
+			number = taken->numbers[i];
+	}
+	return number;
 }
 
 /* The first name behind what is taken. False: there is none. The first of a second has nothing behind its
@@ -139,11 +165,24 @@ static bool choose(struct file_names *names, const struct taken_names *taken)
 	unsigned before = taken->has_time ? (taken->again ? taken->again : 1) : 0;
 
 	if (taken->files->words & PATTERN_NUMBER) {
-		names->number = taken->number + 1;
+		names->number = highest(taken) + 1;
 		return names->number <= PATTERN_NUMBER_MAX;
 	}
 	names->again = before ? before + 1 : 0;
 	return names->again <= PATTERN_AGAIN_MAX;
+}
+
+/* All that is there, was written by this series or was handed out. */
+static int look_at_all(struct taken_names *taken, unsigned tries, struct err *err)
+{
+	const struct series_files *files = taken->files;
+	int rc = folder_each(files->folder.data, FOLDER_NAMES, look_at, taken, err);
+
+	if (!rc && files->has_written)
+		rc = take_name(taken, &files->written);
+	if (!rc && tries) /* somebody has it, though it may not be seen yet */
+		rc = take_name(taken, &files->tried);
+	return rc == -ERR_NOMEM ? err_set(err, ERR_NOMEM, files->folder.data, NULL) : rc;
 }
 
 int series_files_name(struct series_files *files, int64_t time_ms, unsigned tries, struct buf *path,
@@ -151,17 +190,13 @@ int series_files_name(struct series_files *files, int64_t time_ms, unsigned trie
 {
 	struct file_names names = {.program = "", .time_ms = time_ms};
 	struct taken_names taken = {.files = files, .second = second_of(time_ms)};
-	int rc;
+	int rc = look_at_all(&taken, tries, err);
 
-	rc = folder_each(files->folder.data, FOLDER_NAMES, look_at, &taken, err);
+	if (!rc && (tries >= SERIES_TRIES_MAX || !choose(&names, &taken)))
+		rc = err_set(err, ERR_EXISTS, files->last.data, "so are the names behind it");
+	free(taken.numbers);
 	if (rc)
 		return rc;
-	if (files->has_written)
-		take_name(&taken, &files->written);
-	if (tries) /* somebody has it, though it may not be seen yet */
-		take_name(&taken, &files->tried);
-	if (tries >= SERIES_TRIES_MAX || !choose(&names, &taken))
-		return err_set(err, ERR_EXISTS, files->last.data, "so are the names behind it");
 	buf_clear(path);
 	rc = buf_add_text(path, files->folder.data);
 	if (!rc)

@@ -35,8 +35,8 @@ void series_files_free(struct series_files *files); /* NULL is nothing */
  * -ERR_OPEN, -ERR_READ, -ERR_CREATE or -ERR_NOMEM. Nothing is left in it. */
 int series_files_check(struct series_files *files, struct err *err);
 
-/* The name for a snapshot of time_ms: one that is not taken now, {n} behind all that are there (but the last
- * number of all, which anybody may have given to a file) and all that were written by this series. tries is
+/* The name for a snapshot of time_ms: one that is not taken now, {n} behind all that are there (but those that
+ * are more than 10^9 above the next lower, which anybody may have given to a file) and all that were written by this series. tries is
  * 0; when the name was taken meanwhile 1, 2 and so on for one behind it. Replaces what path holds. 0;
  * -ERR_EXISTS: enough tries; -ERR_OPEN, -ERR_READ, -ERR_NOMEM. */
 int series_files_name(struct series_files *files, int64_t time_ms, unsigned tries, struct buf *path,

@@ -1,6 +1,7 @@
 /*
  * What a loop of snapshots says, for those who look later: a file with one line for each thing said, and
- * when (UTC). It is never in the way of the snapshots: what cannot be written is said once, and is lost.
+ * when (UTC). It is never in the way of the snapshots: what cannot be written is said once, and is lost;
+ * how many lines that were the log says when it goes on.
  */
 #ifndef SNAPSHOT_SERIES_LOG_H
 #define SNAPSHOT_SERIES_LOG_H
@@ -10,12 +11,13 @@
 
 #include "core/err.h"
 
-/* A file that would be longer becomes FILE.1, in the place of an older one, and a new one is begun. */
+/* A file that would be longer becomes FILE.1, in the place of an older one, and a new one is begun; where it
+ * cannot, it grows. */
 #define SERIES_LOG_BYTES ((uint64_t)1 << 20)
 
 struct series_log {
 	const char *path; /* the caller's; NULL: no file */
-	bool has_failed; /* the last line was lost, and that was said */
+	uint64_t lost; /* lines up to now; the first of them was said elsewhere */
 };
 
 /* Whether lines can be written there, said before anything is begun: 0, -ERR_CREATE, -ERR_WRITE or

@@ -11,6 +11,7 @@ struct loop {
 	int64_t due_ms;
 	bool is_fresh; /* all members were found just now */
 	bool is_waiting; /* for somebody to come: that is what is due */
+	int64_t gap_ms; /* after one that ended soon, until the next is taken; 0: the last one did not */
 };
 
 static int64_t now(const struct loop *loop)
@@ -116,24 +117,43 @@ static bool is_done(const struct loop *loop)
 	return members->plan->file_count && is_there && !series_members_unfinished(members);
 }
 
-/* How long after the last snapshot a process that came back is taken, at least: one that ends and is started
- * again all the time must not fill the disk, for each is a series of its own. */
-static int64_t restart_gap_ms(const struct series_plan *plan)
+/* The least and the most time between the last snapshot of a process that has ended and the first one of
+ * the next. */
+static void restart_gaps_ms(const struct series_plan *plan, int64_t *least_ms, int64_t *most_ms)
 {
+	*most_ms = plan->growth_bytes ? SERIES_RESTART_MAX_MS : plan->every_ms;
+	*least_ms = *most_ms < SERIES_RESTART_MS ? *most_ms : SERIES_RESTART_MS;
 	if (!plan->every_ms)
-		return SERIES_LOOK_MS;
-	return plan->growth_bytes || plan->every_ms > SERIES_RESTART_MS ? SERIES_RESTART_MS :
-									  plan->every_ms;
+		*most_ms = *least_ms = SERIES_LOOK_MS;
+}
+
+/* One that ends and is started again all the time must not fill the disk, for each is a series of its own:
+ * the time doubles. One that stayed for two files, or for as long as the longest gap, is none of those. */
+static int64_t restart_gap_ms(struct loop *loop)
+{
+	struct series_members *members = &loop->members;
+	int64_t least_ms, most_ms;
+
+	restart_gaps_ms(members->plan, &least_ms, &most_ms);
+	if (members->has_stayed || now(loop) - members->shot_ms >= most_ms)
+		loop->gap_ms = 0;
+	else
+		loop->gap_ms = loop->gap_ms ? 2 * loop->gap_ms : least_ms;
+	members->has_stayed = false;
+	if (loop->gap_ms > most_ms)
+		loop->gap_ms = most_ms;
+	return loop->gap_ms ? loop->gap_ms : least_ms;
 }
 
 /* Nobody is left: what is due next is to look for somebody. */
 static void begin_waiting(struct loop *loop)
 {
 	const struct series_members *members = &loop->members;
-	int64_t from_ms = members->shot_ms + restart_gap_ms(members->plan);
+	int64_t from_ms;
 
 	if (loop->is_waiting)
 		return;
+	from_ms = members->shot_ms + restart_gap_ms(loop);
 	loop->is_waiting = true;
 	loop->due_ms = now(loop);
 	if (members->has_shot && from_ms > loop->due_ms)

@@ -17,6 +17,7 @@
 #include "core/buf.h"
 #include "core/err.h"
 #include "core/os.h"
+#include "core/out.h"
 
 struct series_plan {
 	const char *what; /* the process that was asked for, for messages: "pid 12", "app.exe" */
@@ -53,8 +54,10 @@ struct series_taken {
 #define SERIES_LOOK_MS 1000
 #define SERIES_TRIES 10
 /* After the last snapshot of a process that has ended, the first one of the next is taken when the interval
- * has passed, or this; polls are no interval. */
+ * has passed, or this. After each that ended before its second one, twice as long, up to the interval; polls
+ * are no interval: up to the most. */
 #define SERIES_RESTART_MS 60000
+#define SERIES_RESTART_MAX_MS 1800000
 /* When growth is watched and a snapshot fails, the next one waits twice as long as the one before it, up to
  * this: it would hold the process each time. */
 #define SERIES_RETRY_MS 60000
@@ -78,9 +81,10 @@ struct series_ops {
 	int (*private_bytes)(void *ctx, void *process, uint64_t *bytes, struct err *err);
 	/* Where the next file goes; tries: so many names before it were taken. */
 	int (*name)(void *ctx, void *process, unsigned tries, struct buf *path, struct err *err);
-	/* One whole file at path, or none. -ERR_EXISTS: the name is taken. */
-	int (*take)(void *ctx, void *process, const char *path, struct series_taken *taken,
-		struct err *err);
+	/* One whole file at path or, when that is taken, at the first of the names that is free; or none. The
+	 * process is looked at once, however many names are tried. */
+	int (*take)(void *ctx, void *process, const char *path, const struct out_names *names,
+		struct series_taken *taken, struct err *err);
 	/* The file is safely there: older ones may go. What goes wrong is said there. */
 	void (*written)(void *ctx, void *process, const char *path);
 	/* One line, made harmless, without a newline. */

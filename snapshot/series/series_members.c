@@ -132,6 +132,7 @@ void series_members_reap(struct series_members *members)
 		if (!member->process || !members->ops->has_ended(members->ctx, member->process))
 			continue;
 		say_ended(members, member);
+		members->has_stayed |= member->written > 1;
 		remove_at(members, i - 1);
 	}
 }

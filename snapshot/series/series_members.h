@@ -28,6 +28,7 @@ struct series_members {
 	struct err several; /* who was found where one was meant, without how large */
 	bool has_shot;
 	int64_t shot_ms; /* when the last snapshot, of whomever, was begun */
+	bool has_stayed; /* one that has ended had two files or more; the loop forgets it */
 };
 
 void series_members_release(struct series_members *members);

@@ -2,20 +2,40 @@
 
 #include <inttypes.h>
 
+/* The names for one file, one behind the other. */
+struct naming {
+	struct series_members *members;
+	struct series_member *member;
+	struct buf *path;
+	unsigned tries;
+};
+
+static int next_name(void *ctx, const char **path, struct err *err)
+{
+	struct naming *naming = ctx;
+	const struct series_members *members = naming->members;
+	int rc;
+
+	if (naming->tries == SERIES_TRIES)
+		return err_set(err, ERR_EXISTS, naming->path->data, NULL);
+	buf_clear(naming->path);
+	rc = members->ops->name(
+		members->ctx, naming->member->process, naming->tries++, naming->path, err);
+	*path = naming->path->data;
+	return rc;
+}
+
 /* The file under the first name that is free. */
 static int take_file(struct series_members *members, struct series_member *member, struct buf *path,
 	struct series_taken *taken, struct err *err)
 {
-	int rc = -ERR_EXISTS;
+	struct naming naming = {members, member, path, 0};
+	const struct out_names names = {next_name, &naming};
+	const char *first;
+	int rc = next_name(&naming, &first, err);
 
-	for (unsigned tries = 0; rc == -ERR_EXISTS && tries < SERIES_TRIES; tries++) {
-		buf_clear(path);
-		rc = members->ops->name(members->ctx, member->process, tries, path, err);
-		if (!rc)
-			rc = members->ops->take(
-				members->ctx, member->process, path->data, taken, err);
-	}
-	return rc;
+	return rc ? rc :
+		    members->ops->take(members->ctx, member->process, first, &names, taken, err);
 }
 
 /* Private bytes now; SERIES_UNKNOWN_BYTES where they do not matter. */

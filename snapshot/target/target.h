@@ -65,7 +65,8 @@ struct target {
 	uint64_t peb; /* address of the process environment block, of a process of that many bits */
 	uint64_t host_peb; /* of a 32-bit process on 64-bit Windows: its 64-bit one; else 0 */
 	uint32_t os_build; /* 0: not known */
-	int64_t held_from_ms; /* when the last suspend() began to hold it; 0: when it was called */
+	int64_t held_from_ms; /* by os_clock_ms(), when the last suspend() began to hold it; 0: when it
+	                       * was called */
 	bool is_cloned; /* the last suspend() made a copy to read, and the process ran on */
 	bool is_wine; /* known to be; a file does not tell */
 	bool is_file; /* it neither runs nor changes, and parts of its memory may be missing for good */

@@ -95,9 +95,10 @@ sub forget { delete $running{ $_[0] } }
 # Runs a command to its end: its status (128 + signal when it was killed; 124
 # when the time was over), what it wrote, and the seconds it took.
 #
-# About one start in some thousands under Wine 8.0 ends with status 1 and not a
-# byte printed, or with an error of Wine's own client. No program of ours ends
-# so: it is told and tried once more.
+# Where setup/wine may not switch random addresses off, one start in some thousands
+# under Wine 8.0 ends with status 1 and not a byte printed. A rare one ends with an
+# error of Wine's own client. No program of ours ends so: it is told and tried once
+# more.
 sub run {
 	my ($command, %how) = @_;
 	my $result = run_once($command, %how);

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 
 #include "samples/step.h"
+#include "tests/targets/begin.h"
 
 #include <winternl.h>
 
@@ -96,14 +97,9 @@ static DWORD WINAPI beget(LPVOID unused)
 {
 	(void)unused;
 	for (int i = 0; i < EACH; i++) {
-		wchar_t line[MAX_PATH + 20];
-		STARTUPINFOW startup = {.cb = sizeof(startup)};
 		PROCESS_INFORMATION info;
 
-		wcscpy(line, command);
-		if (!CreateProcessW(
-			    program, line, NULL, NULL, FALSE, 0, NULL, NULL, &startup, &info) ||
-			!ends_well(info.hProcess))
+		if (!begin_process(program, command, 0, NULL, &info) || !ends_well(info.hProcess))
 			return 1;
 	}
 	return 0;

@@ -19,6 +19,7 @@
 #include <stdlib.h>
 
 #include "samples/step.h"
+#include "tests/targets/begin.h"
 
 static NOINLINE void keep_block(size_t bytes)
 {
@@ -29,15 +30,13 @@ static NOINLINE void keep_block(size_t bytes)
 static bool create(const char *arguments, DWORD flags, SECURITY_ATTRIBUTES *security,
 	PROCESS_INFORMATION *info)
 {
-	STARTUPINFOW startup = {.cb = sizeof(startup)};
 	static wchar_t image[32768];
 	wchar_t command[200];
 
 	if (!image[0])
 		GetModuleFileNameW(NULL, image, 32768);
 	_snwprintf(command, 200, L"family %hs", arguments);
-	return CreateProcessW(
-		image, command, security, NULL, TRUE, flags, NULL, NULL, &startup, info);
+	return begin_process(image, command, flags, security, info);
 }
 
 /* The same: a handle of the process, or NULL. */
@@ -123,9 +122,14 @@ static DWORD WINAPI start_many(void *ctx)
 	for (int i = 0; i < crowd->count; i++) {
 		int status = 1 + (crowd->from + i) % 250;
 		char arguments[40];
+		DWORD got;
 
 		snprintf(arguments, sizeof(arguments), "end %d", status);
-		crowd->right += run(arguments) == (DWORD)status;
+		got = run(arguments);
+		crowd->right += got == (DWORD)status;
+		if (got != (DWORD)status)
+			fprintf(stderr, "child %d: status %lu, error %lu\n", status, got,
+				GetLastError());
 	}
 	return 0;
 }

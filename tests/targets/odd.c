@@ -11,6 +11,8 @@
  *   slow       waits for step 1 before main, while the loader is at work; keep_block() has 1000 bytes
  *              before step 2
  *   race       four threads and main end the process at the same moment, with status 17
+ *   crowd      from when it is traced, a thread that is there before main holds the loader's lock and begins
+ *              others, which wait for it; when main is there, it ends the process with status 18
  */
 #include <setjmp.h>
 #include <stdio.h>
@@ -19,19 +21,57 @@
 
 #include "samples/step.h"
 
+#define CROWD 100 /* threads that are begun after main */
+
 static DWORD attach_thread;
 static jmp_buf raise_to;
+static volatile LONG main_is_here;
+
+static DWORD WINAPI do_nothing(void *unused)
+{
+	(void)unused;
+	return 0;
+}
+
+static void lock_loader(void)
+{
+	typedef LONG(WINAPI * lock_fn)(ULONG flags, ULONG * result, ULONG_PTR * cookie);
+	lock_fn lock = (lock_fn)(void *)GetProcAddress(
+		GetModuleHandleW(L"ntdll.dll"), "LdrLockLoaderLock");
+	ULONG_PTR cookie;
+
+	lock(0, NULL, &cookie);
+}
+
+static DWORD WINAPI begin_crowd(void *unused)
+{
+	const void *hooked =
+		(const void *)GetProcAddress(GetModuleHandleW(L"ntdll.dll"), "NtTerminateProcess");
+	unsigned char code[16];
+
+	(void)unused;
+	memcpy(code, hooked, sizeof(code));
+	while (!memcmp(code, hooked, sizeof(code)) && !main_is_here)
+		SwitchToThread();
+	lock_loader();
+	for (int left = CROWD; left > 0; left -= (int)main_is_here)
+		CloseHandle(CreateThread(NULL, 0, do_nothing, NULL, 0, NULL));
+	ExitProcess(18);
+}
 
 static void WINAPI on_loader(PVOID image, DWORD reason, PVOID reserved)
 {
 	(void)image;
 	(void)reserved;
-	if (reason == DLL_PROCESS_ATTACH)
-		attach_thread = GetCurrentThreadId();
-	if (reason == DLL_PROCESS_ATTACH && strstr(GetCommandLineA(), " early"))
+	if (reason != DLL_PROCESS_ATTACH)
+		return;
+	attach_thread = GetCurrentThreadId();
+	if (strstr(GetCommandLineA(), " early"))
 		ExitProcess(33);
-	if (reason == DLL_PROCESS_ATTACH && strstr(GetCommandLineA(), " slow"))
+	if (strstr(GetCommandLineA(), " slow"))
 		step_done(1);
+	if (strstr(GetCommandLineA(), " crowd"))
+		CloseHandle(CreateThread(NULL, 0, begin_crowd, NULL, 0, NULL));
 }
 
 /* Where the linker collects the callbacks that run before main. */
@@ -141,5 +181,8 @@ int main(int argc, char **argv)
 		return come_slowly();
 	if (!strcmp(what, "race"))
 		return race_to_the_end();
+	main_is_here = 1;
+	if (!strcmp(what, "crowd"))
+		Sleep(INFINITE);
 	return 0;
 }

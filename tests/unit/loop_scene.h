@@ -51,6 +51,7 @@ struct scene {
 	enum err_code fails;
 	int fail_ends;
 	unsigned names_taken; /* so many names are not free */
+	uint64_t looks_taken; /* calls of take(), each of which holds the process */
 	int64_t find_fails_from_ms;
 	struct made_process
 		*restarts; /* when it is looked for and has ended, another one is just there */
@@ -198,18 +199,28 @@ static inline int scene_name(
 	return buf_printf(path, "%u-%llu-%u", made->pid, (unsigned long long)made->shots, tries);
 }
 
-static inline int scene_take(
-	void *ctx, void *process, const char *path, struct series_taken *taken, struct err *err)
+/* Which name of a file it is. */
+static inline unsigned scene_try(const char *path)
+{
+	return (unsigned)strtoul(strrchr(path, '-') + 1, NULL, 10);
+}
+
+static inline int scene_take(void *ctx, void *process, const char *path,
+	const struct out_names *names, struct series_taken *taken, struct err *err)
 {
 	struct scene *scene = ctx;
 	struct made_process *made = process;
 	uint64_t number = scene->takes;
-	unsigned tries = (unsigned)strtoul(strrchr(path, '-') + 1, NULL, 10);
 
 	assert_true(made->open_count);
 	assert_true(scene_is_there(scene, made)); /* its end has been seen */
-	if (tries < scene->names_taken)
-		return err_set(err, ERR_EXISTS, path, NULL);
+	scene->looks_taken++;
+	while (scene_try(path) < scene->names_taken) {
+		int rc = names->next(names->ctx, &path, err);
+
+		if (rc)
+			return rc;
+	}
 	scene->takes++;
 	scene->clock_ms += scene->take_ms;
 	if (number >= scene->fail_from && number < scene->fail_to) {

@@ -2,9 +2,28 @@
  * One snapshot: blocks joined with what the tracer knows of them, gaps said, and the process going
  * on again whatever happened.
  */
+#define _GNU_SOURCE /* syscall() */
 #include "tests/unit/capture_scene.h"
 
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
 #include "core/os.h"
+
+static long
+	set_back_s; /* each time that the clock on the wall is looked at it is set back by this */
+
+/* In the place of the library's. */
+int clock_gettime(clockid_t clock_id, struct timespec *tp)
+{
+	static long back_s;
+	int rc = (int)syscall(SYS_clock_gettime, clock_id, tp);
+
+	if (clock_id == CLOCK_REALTIME)
+		tp->tv_sec -= back_s += set_back_s;
+	return rc;
+}
 
 /* ---------------------------------------------------------------- joining */
 
@@ -236,7 +255,7 @@ static void a_heap_that_stays_broken_is_walked_as_it_is_and_said(void **state)
 static void hold_for_a_second(struct fake *fake)
 {
 	be_busy(fake);
-	fake->target.held_from_ms = os_time_ms() - 1000;
+	fake->target.held_from_ms = os_clock_ms() - 1000;
 }
 
 static void the_target_says_from_when_it_is_held(void **state)
@@ -248,6 +267,24 @@ static void the_target_says_from_when_it_is_held(void **state)
 	assert_int_equal(take(scene), 0);
 	assert_int_equal(scene->stats.tries, 2); /* that was too long */
 	assert_in_range(scene->stats.held_ms, 2000, 2999);
+}
+
+/* By another program, say, or by the hour. */
+static void a_clock_that_is_set_meanwhile_makes_no_time(void **state)
+{
+	static const long back_s[] = {3600, -3600};
+	struct scene *scene = *state;
+
+	for (size_t i = 0; i < 2; i++) {
+		set_back_s = back_s[i];
+		be_busy_at(scene, HEAP_B + HEAP_LOCK_OWNER, 7);
+		assert_int_equal(take(scene), 0);
+		assert_true(scene->stats.tries > 2); /* it was not held for too long */
+		assert_in_range(scene->stats.held_ms, 0, 60000);
+		assert_in_range(scene->stats.walk_ms, 0, 60000);
+		assert_in_range(scene->stats.join_ms, 0, 60000);
+	}
+	set_back_s = 0;
 }
 
 /* ---------------------------------------------------------------- errors */
@@ -343,6 +380,7 @@ int main(void)
 		TEST(a_heap_that_was_half_changed_is_tried_again),
 		TEST(a_heap_that_stays_broken_is_walked_as_it_is_and_said),
 		TEST(the_target_says_from_when_it_is_held),
+		TEST(a_clock_that_is_set_meanwhile_makes_no_time),
 		TEST(errors_come_out_as_they_are_and_nothing_is_held),
 		TEST(whichever_read_fails_the_process_goes_on),
 	};

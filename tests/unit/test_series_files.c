@@ -1,6 +1,7 @@
 /* The files of a series: what the next is called. Which ones go: test_series_prune.c. */
 #include "tests/unit/series_folder.h"
 
+#include <inttypes.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -150,17 +151,47 @@ static void check_no_name(struct series_files *files, unsigned tries, const char
 	buf_release(&path);
 }
 
+/* Files of somebody's own, or a number with digits too many: it is not the series' that jumps so far. */
+static void a_number_far_above_the_others_is_passed_over(void **state)
+{
+	struct series_files *files = new_series("{n}", NO_LIMITS);
+
+	(void)state;
+	put_text(in_scene("1000000000"), "");
+	check_name(files, TIME_MS, 0, "1000000001");
+	put_text(in_scene("2000000001"), "");
+	check_name(files, TIME_MS, 0, "1000000001"); /* one more than a thousand million */
+	write_next(files, TIME_MS, 300);
+	check_name(files, TIME_MS, 0, "2000000002");
+	check_name(files, TIME_MS, 1, "2000000003");
+	series_files_free(files);
+	assert_int_equal(unlink(in_scene("1000000000")), 0);
+	assert_int_equal(unlink(in_scene("1000000001")), 0);
+	files = new_series("{n}", NO_LIMITS);
+	check_name(files, TIME_MS, 0, "000001");
+	check_name(files, TIME_MS, 1, "000002");
+	series_files_free(files);
+}
+
 static void names_come_to_an_end(void **state)
 {
 	struct series_files *numbered = new_series("{pid}{{{n}", NO_LIMITS);
 	struct series_files *timed = new_series("{time}", NO_LIMITS);
+	char name[40];
 
 	(void)state;
 	check_no_name(numbered, SERIES_TRIES_MAX, "42{{{n}");
 	put_text(in_scene("42{999999999999"), "somebody's; it is no end of the numbers");
 	put_text(in_scene("42{000007"), "");
 	check_name(numbered, TIME_MS, 0, "42{000008");
-	put_text(in_scene("42{999999999998"), "");
+	put_text(in_scene("42{999999999998"), ""); /* nor is this */
+	check_name(numbered, TIME_MS, 0, "42{000008");
+	for (uint64_t number = 1000000000; number < UINT64_C(999999999998); number += 1000000000) {
+		snprintf(name, sizeof(name), "42{%" PRIu64, number);
+		put_text(in_scene(name), "");
+	}
+	check_no_name(numbered, 0, "42{{{n}"); /* but when it is near */
+	assert_int_equal(unlink(in_scene("42{999999999999")), 0);
 	check_name(numbered, TIME_MS, 0, "42{999999999999");
 	check_no_name(numbered, 1, "42{{{n}");
 	put_text(in_scene("20261120T102548Z_999999"), "");
@@ -270,6 +301,7 @@ int main(void)
 		TEST(numbers_go_on_behind_the_highest),
 		TEST(a_race_leaves_no_gap),
 		TEST(a_failed_snapshot_takes_no_number),
+		TEST(a_number_far_above_the_others_is_passed_over),
 		TEST(names_come_to_an_end),
 		TEST(packed_files_are_called_so),
 		TEST(folders_may_have_words_too),

@@ -123,10 +123,39 @@ static void test_a_long_log_is_two_files(void **state)
 	assert_true(found * sizeof(line) >= SERIES_LOG_BYTES);
 }
 
+/* Somebody has made a folder called as the second one. */
+static void test_a_log_that_cannot_be_set_aside_goes_on(void **state)
+{
+	static char line[10001];
+	struct series_log log;
+	struct err err;
+	unsigned lines = SERIES_LOG_BYTES / sizeof(line) + 10, found = 0;
+	char *text;
+
+	(void)state;
+	assert_int_equal(mkdir(old_path, 0777), 0);
+	assert_int_equal(series_log_start(&log, path, &err), 0);
+	for (unsigned i = 0; i < lines; i++) {
+		snprintf(line, sizeof(line), "%09u %09950u", i, 0u);
+		assert_int_equal(series_log_add(&log, NOON_MS, line, &err), 0);
+	}
+	text = content(path);
+	for (char *at = text; at && *at; at = strchr(at, '\n') + 1)
+		assert_int_equal(strtoul(at + 25, NULL, 10), found++);
+	assert_int_equal(found, lines);
+	free(text);
+	assert_int_equal(rmdir(old_path), 0);
+	assert_int_equal(series_log_add(&log, NOON_MS, "last", &err), 0); /* now it can */
+	text = content(path);
+	assert_string_equal(text, "2023-11-14T22:13:20.123Z last\n");
+	free(text);
+}
+
 static void test_what_is_lost_is_said_once(void **state)
 {
 	struct series_log log;
 	struct err err = {0};
+	char *text;
 
 	(void)state;
 	assert_int_equal(series_log_start(&log, path, &err), 0);
@@ -137,7 +166,16 @@ static void test_what_is_lost_is_said_once(void **state)
 	assert_int_equal(series_log_add(&log, NOON_MS, "two", &err), 0);
 	assert_int_equal(mkdir(dir, 0777), 0);
 	assert_int_equal(series_log_add(&log, NOON_MS, "three", &err), 0);
-	assert_int_equal(unlink(path), 0); /* it was made again */
+	text = content(path); /* it was made again */
+	assert_string_equal(text,
+		"2023-11-14T22:13:20.123Z 2 lines could not be written and are lost\n"
+		"2023-11-14T22:13:20.123Z three\n");
+	free(text);
+	assert_int_equal(series_log_add(&log, NOON_MS, "still three", &err), 0);
+	text = content(path);
+	assert_non_null(strstr(text, "Z three\n2023-11-14T22:13:20.123Z still three\n"));
+	free(text);
+	assert_int_equal(unlink(path), 0);
 	assert_int_equal(rmdir(dir), 0);
 	assert_int_equal(series_log_add(&log, NOON_MS, "four", &err), -ERR_CREATE);
 	assert_int_equal(series_log_start(&log, path, &err), -ERR_CREATE);
@@ -220,6 +258,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(
 			test_without_a_file_nothing_is_written, make_dir, remove_dir),
 		cmocka_unit_test_setup_teardown(test_a_long_log_is_two_files, make_dir, remove_dir),
+		cmocka_unit_test_setup_teardown(
+			test_a_log_that_cannot_be_set_aside_goes_on, make_dir, remove_dir),
 		cmocka_unit_test_setup_teardown(
 			test_what_is_lost_is_said_once, make_dir, remove_dir),
 		cmocka_unit_test_setup_teardown(

@@ -116,6 +116,7 @@ static void test_a_taken_name_is_followed_by_the_next(void **state)
 	assert_int_equal(scene_run(scene, &plan, &result, &err), 0);
 	assert_string_equal(scene->shots[0].path, "12-0-9");
 	assert_string_equal(scene->shots[1].path, "12-1-9");
+	assert_int_equal(scene->looks_taken, 2); /* the process was held for no name */
 	assert_int_equal(series_exit_status(&result), 0);
 	free(scene);
 }
@@ -132,6 +133,7 @@ static void test_names_are_not_tried_for_ever(void **state)
 	scene->names_taken = SERIES_TRIES;
 	assert_int_equal(scene_run(scene, &plan, &result, &err), 0);
 	assert_int_equal(scene->shot_count, 0);
+	assert_int_equal(scene->looks_taken, 1);
 	assert_int_equal(scene_said(scene, "12-0-9: is there already"), 1);
 	assert_int_equal(series_exit_status(&result), 2);
 	free(scene);

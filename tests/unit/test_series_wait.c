@@ -82,45 +82,116 @@ static void test_one_that_is_gone_when_it_is_opened_is_waited_for(void **state)
 	}
 }
 
-/* How many snapshots are taken in an hour of a process that lives for 50 ms, and is started again at once. */
-static size_t shots_of_a_crash_loop(const struct series_plan *plan)
+#define MINUTE_MS INT64_C(60000)
+#define HOUR_MS (60 * MINUTE_MS)
+
+/* A process that lives for so long, and is started again as soon as it is looked for: for so long. */
+static struct scene *crash_loop(const struct series_plan *plan, int64_t life_ms, int64_t until_ms)
 {
 	struct scene *scene = scene_new();
-	struct made_process *last = scene_add(scene, 12, 77, 0, 50);
-	struct outcome outcome;
-	size_t count;
 
 	scene->take_ms = 10;
-	scene->restarts = last;
-	scene->interrupt_ms = SCENE_START_MS + 3600000;
-	outcome = scene_outcome(scene, plan);
-	assert_int_equal(outcome.status, 0);
+	scene->restarts = scene_add(scene, 12, 77, 0, life_ms);
+	scene->interrupt_ms = SCENE_START_MS + until_ms;
+	assert_int_equal(scene_outcome(scene, plan).status, 0);
 	assert_true(scene->said_count < 3 * scene->shot_count + 10);
-	for (size_t i = 1; i < scene->shot_count; i++)
-		assert_true(scene->shots[i].start_ms != scene->shots[i - 1].start_ms);
-	count = scene->shot_count;
-	free(scene);
-	return count;
+	return scene;
+}
+
+/* Each time a second or so is lost, until it is looked for again. */
+static void assert_minutes(const struct scene *scene, const int64_t *minutes, size_t count)
+{
+	for (size_t i = 0; i < count; i++)
+		assert_in_range(scene_at(scene, i), minutes[i] * MINUTE_MS,
+			minutes[i] * MINUTE_MS + (int64_t)i * 2000);
+}
+
+/* The gap doubles from a minute to what was asked for. */
+static void test_a_crash_loop_is_taken_less_and_less(void **state)
+{
+	static const struct series_plan half_hourly = {
+		.what = "a", .every_ms = 30 * MINUTE_MS, .waits = true};
+	static const struct series_plan watched = {
+		.what = "a", .every_ms = 1000, .growth_bytes = 1 << 20, .waits = true};
+	static const struct series_plan *const plans[] = {&half_hourly, &watched};
+	static const int64_t minutes[] = {0, 1, 3, 7, 15, 31, 61, 91, 121, 151};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(plans) / sizeof(*plans); i++) {
+		struct scene *scene = crash_loop(plans[i], 50, 24 * HOUR_MS);
+
+		assert_minutes(scene, minutes, sizeof(minutes) / sizeof(*minutes));
+		assert_in_range(scene->shot_count, 50, 53); /* 48 halves of hours, 4 before them */
+		for (size_t shot = 1; shot < scene->shot_count; shot++)
+			assert_true(scene->shots[shot].start_ms != scene->shots[shot - 1].start_ms);
+		free(scene);
+	}
 }
 
 static void test_a_crash_loop_is_taken_no_more_often_than_one_that_lives(void **state)
 {
 	static const struct {
-		struct series_plan plan;
-		size_t least, most;
-	} cases[] = {
-		/* as often as was asked for; where a process dies before the next look, one later */
-		{{.what = "a", .every_ms = 10000, .waits = true}, 300, 360},
-		/* a restart is seen soon: once a minute */
-		{{.what = "a", .every_ms = 1800000, .waits = true}, 50, 60},
-		/* polls are no snapshots */
-		{{.what = "a", .every_ms = 1000, .growth_bytes = 1 << 20, .waits = true}, 50, 60},
-	};
+		int64_t every_ms;
+		size_t least,
+			most; /* in an hour; where a process dies before the next look, one later */
+	} cases[] = {{10000, 300, 360}, {60000, 58, 60}, {90000, 38, 41}};
 
 	(void)state;
-	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++)
-		assert_in_range(
-			shots_of_a_crash_loop(&cases[i].plan), cases[i].least, cases[i].most);
+	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+		const struct series_plan plan = {
+			.what = "a", .every_ms = cases[i].every_ms, .waits = true};
+		struct scene *scene = crash_loop(&plan, 50, HOUR_MS);
+
+		assert_in_range(scene->shot_count, cases[i].least, cases[i].most);
+		free(scene);
+	}
+}
+
+/* Of each process two files, so that each restart is taken after a minute. */
+static void test_one_that_stays_for_two_files_comes_back_soon(void **state)
+{
+	static const struct series_plan plan = {
+		.what = "a", .every_ms = 10 * MINUTE_MS, .waits = true};
+	static const int64_t minutes[] = {0, 10, 11, 21, 22, 32, 33};
+	struct scene *scene = crash_loop(&plan, 10 * MINUTE_MS + 500, 34 * MINUTE_MS);
+
+	(void)state;
+	assert_minutes(scene, minutes, sizeof(minutes) / sizeof(*minutes));
+	free(scene);
+}
+
+/* Three that die at once, one that lives for two files, and one that dies at once: the gap is short again. */
+static void test_the_gap_begins_anew_after_one_that_stayed(void **state)
+{
+	struct scene *scene = scene_new();
+	static const struct series_plan plan = {
+		.what = "a", .every_ms = 10 * MINUTE_MS, .waits = true};
+	static const int64_t minutes[] = {0, 1, 3, 7, 17, 18, 19};
+
+	(void)state;
+	scene_add(scene, 12, 1, 0, 500);
+	scene_add(scene, 13, 2, 500, MINUTE_MS + 500);
+	scene_add(scene, 14, 3, MINUTE_MS + 500, 3 * MINUTE_MS + 500);
+	scene_add(scene, 15, 4, 3 * MINUTE_MS + 500, 17 * MINUTE_MS + 5000);
+	scene_add(scene, 16, 5, 17 * MINUTE_MS + 5000, 18 * MINUTE_MS + 5000);
+	scene_add(scene, 17, 6, 18 * MINUTE_MS + 5000, NEVER);
+	scene->interrupt_ms = SCENE_START_MS + 20 * MINUTE_MS;
+	assert_int_equal(scene_outcome(scene, &plan).status, 0);
+	assert_int_equal(scene->shot_count, sizeof(minutes) / sizeof(*minutes));
+	assert_minutes(scene, minutes, sizeof(minutes) / sizeof(*minutes));
+	free(scene);
+}
+
+/* One that does not grow has one file, however long it lives: that is no crash loop. */
+static void test_one_that_is_watched_and_lives_long_comes_back_soon(void **state)
+{
+	static const struct series_plan plan = {
+		.what = "a", .every_ms = 1000, .growth_bytes = 1 << 20, .waits = true};
+	struct scene *scene = crash_loop(&plan, HOUR_MS, 10 * HOUR_MS);
+
+	(void)state;
+	assert_in_range(scene->shot_count, 10, 11); /* as soon as each is there */
+	free(scene);
 }
 
 /* One that is watched and comes back is taken at once when the last snapshot was long ago. */
@@ -210,7 +281,11 @@ int main(void)
 		cmocka_unit_test(test_the_process_is_waited_for),
 		cmocka_unit_test(test_a_wait_for_nobody_ends_by_an_interrupt),
 		cmocka_unit_test(test_one_that_is_gone_when_it_is_opened_is_waited_for),
+		cmocka_unit_test(test_a_crash_loop_is_taken_less_and_less),
 		cmocka_unit_test(test_a_crash_loop_is_taken_no_more_often_than_one_that_lives),
+		cmocka_unit_test(test_one_that_stays_for_two_files_comes_back_soon),
+		cmocka_unit_test(test_the_gap_begins_anew_after_one_that_stayed),
+		cmocka_unit_test(test_one_that_is_watched_and_lives_long_comes_back_soon),
 		cmocka_unit_test(test_a_restart_is_taken_soon),
 		cmocka_unit_test(test_a_pid_that_is_used_again_is_another_series),
 		cmocka_unit_test(test_once_with_a_wait_is_until_there_is_a_file),

@@ -10,6 +10,7 @@
 #include "core/os.h"
 #include "core/out.h"
 #include "core/utf_windows.h"
+#include "snapshot/live/process.h"
 #include "snapshot/series/file_pattern.h"
 #include "snapshot/series/series_files.h"
 
@@ -189,6 +190,24 @@ static int write_next(struct series_files *files, struct warned *warned)
 	return rc;
 }
 
+/* As file systems do: by their own table of letters, whatever the language. */
+static void check_program_names(void)
+{
+	ok(process_is_called("App.exe", "aPP") && process_is_called("App.exe", "APP.EXE"),
+		"a program is known by its name in any case of letters");
+	ok(process_is_called("pr\xc3\xbc"
+			     "f\xc3\x84.exe",
+		   "PR\xc3\x9c"
+		   "F\xc3\xa4") &&
+			process_is_called("\xd0\xb6.exe", "\xd0\x96.EXE"),
+		"whatever letters they are");
+	ok(!process_is_called("pruf.exe", "pr\xc3\xbc"
+					  "f") &&
+			!process_is_called("a.exe", "") && !process_is_called("a.exe", "a.") &&
+			!process_is_called("ab.exe", "a") && !process_is_called("a.exe.exe", "a"),
+		"and by no other");
+}
+
 static void check_separators(void)
 {
 	unsigned words = 0;
@@ -212,6 +231,38 @@ static void check_separators(void)
 			!file_pattern_check("{n}.x", &words, NULL) &&
 			!file_pattern_check("a.", &words, NULL),
 		"a file of no series, and folders, are found by any");
+}
+
+static bool is_refused(const char *pattern)
+{
+	unsigned words;
+
+	return file_pattern_check(pattern, &words, NULL) == -ERR_USAGE;
+}
+
+/* No file would ever be there, or none of its own. */
+static void check_devices(void)
+{
+	static const char *const bad[] = {"nul.{n}", "con.{n}.txt", "d\\AUX.{time}", "d/lpt1 .{n}",
+		"D:nul.{n}", "COM\xc2\xb9.{pid}", "a:b:{n}", "app:{n}.txt", "d\\x:{time}.txt",
+		"{name}:{n}", "1:{n}", "C:\\a\\:{n}", "\\\\?\\C:\\a:{n}"};
+	static const char *const good[] = {"nul-{n}", "nul{n}", "{n}.nul", "nul.d\\{n}", "con",
+		"nul", "nul.txt", "a:b", "x:{time}.txt", "D:\\{n}", "\\\\?\\C:\\a\\{n}",
+		"\\\\.\\C:\\{n}", "{name}.con.{n}", "coma.{n}"};
+	bool all = true, none = true;
+
+	for (size_t i = 0; i < sizeof(bad) / sizeof(*bad); i++) {
+		all &= is_refused(bad[i]);
+		if (!is_refused(bad[i]))
+			printf("# %s\n", bad[i]);
+	}
+	for (size_t i = 0; i < sizeof(good) / sizeof(*good); i++) {
+		none &= !is_refused(good[i]);
+		if (is_refused(good[i]))
+			printf("# %s\n", good[i]);
+	}
+	ok(all, "a series is not for devices, and not for a file's streams");
+	ok(none, "but for names that are like them, and one file may be");
 }
 
 static void check_long_paths(const char *folder)
@@ -248,6 +299,22 @@ static void check_cases(const char *folder)
 	put_dump_in(in, "app-000008.txt", PID + 1);
 	ok(!write_next(files, &warned) && holds(in, "App-000009.txt app-000008.txt "),
 		"letters may differ in case");
+	series_files_free(files);
+	free(in);
+	in = make_folder(folder, "letters", "\\");
+	files = new_series(in, "\xc3\x9c-\xf0\x9f\x98\x80{n}\xc3\xa4.txt", 1);
+	put_dump_in(in,
+		"\xc3\xbc-\xf0\x9f\x98\x80"
+		"000007\xc3\x84.TXT",
+		PID);
+	put_dump_in(in,
+		"u-\xf0\x9f\x98\x80"
+		"000009\xc3\x84.TXT",
+		PID);
+	ok(!write_next(files, &warned) && holds(in, "u-\xf0\x9f\x98\x80"
+						    "000009\xc3\x84.TXT \xc3\x9c-\xf0\x9f\x98\x80"
+						    "000008\xc3\xa4.txt "),
+		"whatever letters they are");
 	series_files_free(files);
 	free(in);
 }
@@ -324,7 +391,9 @@ int main(void)
 {
 	char *folder = temporary();
 
+	check_program_names();
 	check_separators();
+	check_devices();
 	check_long_paths(folder);
 	check_cases(folder);
 	check_held_files(folder);

@@ -1,0 +1,74 @@
+/* core/in_hand: what an interrupt has taken does not go while it looks at it. */
+#include <pthread.h>
+#include <sched.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+#include "core/in_hand.h"
+
+static struct in_hand hand;
+static atomic_int has_taken, was_cleared;
+
+/* Holds it until it is being cleared, and looks at it then. */
+static void *handle_interrupt(void *ctx)
+{
+	const int *thing = in_hand_take(&hand);
+	int *seen = ctx;
+
+	atomic_store(&has_taken, 1);
+	while (atomic_load(&hand.thing))
+		sched_yield();
+	for (int i = 0; i < 1000; i++)
+		sched_yield();
+	*seen = atomic_load(&was_cleared) ? -1 : *thing;
+	in_hand_done(&hand);
+	return NULL;
+}
+
+static void test_what_was_taken_is_there_until_it_is_done_with(void **state)
+{
+	int *thing = malloc(sizeof(*thing)), seen = 0;
+	pthread_t thread;
+
+	(void)state;
+	assert_non_null(thing);
+	*thing = 42;
+	in_hand_set(&hand, thing);
+	assert_int_equal(pthread_create(&thread, NULL, handle_interrupt, &seen), 0);
+	while (!atomic_load(&has_taken))
+		sched_yield();
+	in_hand_clear(&hand);
+	atomic_store(&was_cleared, 1);
+	*thing = -2;
+	free(thing);
+	assert_int_equal(pthread_join(thread, NULL), 0);
+	assert_int_equal(seen, 42);
+}
+
+static void test_what_was_cleared_is_not_taken(void **state)
+{
+	int thing;
+
+	(void)state;
+	in_hand_set(&hand, &thing);
+	assert_ptr_equal(in_hand_take(&hand), &thing);
+	in_hand_done(&hand);
+	in_hand_clear(&hand);
+	assert_null(in_hand_take(&hand));
+	in_hand_done(&hand);
+}
+
+int main(void)
+{
+	static const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_what_was_taken_is_there_until_it_is_done_with),
+		cmocka_unit_test(test_what_was_cleared_is_not_taken),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,189 @@
+/* core/out: how a finished file comes to its name. The calls for it are made here first, and noted. */
+#define _GNU_SOURCE /* syscall() */
+#include "tests/unit/test_out.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/syscall.h>
+
+#include "core/out.h"
+
+static char calls[100]; /* in their order: "flush name " */
+static int flush_fails; /* with this */
+
+static void note(const char *call)
+{
+	size_t len = strlen(calls);
+
+	snprintf(calls + len, sizeof(calls) - len, "%s ", call);
+}
+
+/* In the place of the library's. */
+int fsync(int fd)
+{
+	note("flush");
+	errno = flush_fails;
+	return flush_fails ? -1 : (int)syscall(SYS_fsync, fd);
+}
+
+int rename(const char *old, const char *new)
+{
+	note("name");
+	return (int)syscall(SYS_renameat2, AT_FDCWD, old, AT_FDCWD, new, 0);
+}
+
+int link(const char *from, const char *to)
+{
+	note("name");
+	return (int)syscall(SYS_linkat, AT_FDCWD, from, AT_FDCWD, to, 0);
+}
+
+static int write_file(unsigned flags)
+{
+	struct out out;
+	int rc = out_open_as(&out, path, flags, NULL);
+
+	calls[0] = '\0';
+	if (!rc) {
+		out_text(&out, "new\n");
+		assert_string_equal(calls, "");
+		rc = out_commit(&out, NULL);
+	}
+	return rc;
+}
+
+/* Else a power cut leaves a name with nothing, or half of it, behind. */
+static void bytes_are_on_the_disk_before_they_have_their_name(void **state)
+{
+	static const unsigned flags[] = {0, OUT_NEW, OUT_GZIP, OUT_NEW | OUT_GZIP};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(flags) / sizeof(*flags); i++) {
+		assert_int_equal(write_file(flags[i]), 0);
+		assert_string_equal(calls, "flush name ");
+		assert_int_equal(unlink(path), 0);
+	}
+}
+
+static void what_cannot_be_flushed_has_no_name(void **state)
+{
+	static const struct {
+		int code, rc;
+	} cases[] = {{EIO, -ERR_WRITE}, {ENOSPC, -ERR_WRITE}, {EINVAL, 0}, {EROFS, 0}};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+		flush_fails = cases[i].code;
+		assert_int_equal(write_file(OUT_NEW), cases[i].rc);
+		assert_string_equal(calls, cases[i].rc ? "flush " : "flush name ");
+		assert_int_equal(count_files(), !cases[i].rc);
+		unlink(path);
+	}
+	flush_fails = 0;
+}
+
+/* Names OUT.1, OUT.2 and so on, of which there are so many. */
+struct made_names {
+	unsigned given, count;
+	char path[300];
+};
+
+static int next_name(void *ctx, const char **next, struct err *err)
+{
+	struct made_names *names = ctx;
+
+	if (names->given == names->count)
+		return err_set(err, ERR_EXISTS, "the last", NULL);
+	snprintf(names->path, sizeof(names->path), "%s.%u", path, ++names->given);
+	*next = names->path;
+	return 0;
+}
+
+static void put(const char *name, const char *text)
+{
+	FILE *file = fopen(name, "wb");
+
+	assert_non_null(file);
+	assert_true(fputs(text, file) >= 0);
+	assert_int_equal(fclose(file), 0);
+}
+
+static void in_folder(char name[300], unsigned number)
+{
+	snprintf(name, 300, "%s.%u", path, number);
+}
+
+/* Somebody takes the first names while it is written: it is written once. */
+static void a_finished_file_gets_the_first_name_that_is_free(void **state)
+{
+	struct made_names names = {.count = 5};
+	const struct out_names others = {next_name, &names};
+	char name[300];
+	struct err err = {0};
+	struct out out;
+
+	(void)state;
+	assert_int_equal(out_open_as(&out, path, OUT_NEW, &err), 0);
+	out_text(&out, "new\n");
+	spew("somebody's\n");
+	for (unsigned i = 1; i <= 2; i++) {
+		in_folder(name, i);
+		put(name, "somebody's\n");
+	}
+	calls[0] = '\0';
+	assert_int_equal(out_commit_as(&out, &others, &err), 0);
+	assert_string_equal(calls, "flush name name name name ");
+	assert_int_equal(names.given, 3);
+	assert_int_equal(count_files(), 4);
+	assert_file_is("somebody's\n");
+	in_folder(name, 3);
+	assert_int_equal(rename(name, path), 0);
+	assert_file_is("new\n");
+	for (unsigned i = 1; i <= 2; i++) {
+		in_folder(name, i);
+		assert_int_equal(unlink(name), 0);
+	}
+}
+
+static void without_a_free_name_nothing_is_left(void **state)
+{
+	struct made_names names = {.count = 0};
+	const struct out_names others = {next_name, &names};
+	struct err err = {0};
+	struct out out;
+
+	(void)state;
+	assert_int_equal(out_open_as(&out, path, OUT_NEW, &err), 0);
+	out_text(&out, "new\n");
+	spew("somebody's\n");
+	assert_int_equal(out_commit_as(&out, &others, &err), -ERR_EXISTS);
+	assert_string_equal(err.place, "the last");
+	assert_file_is("somebody's\n");
+	assert_int_equal(count_files(), 1);
+}
+
+static void names_that_are_not_needed_are_not_asked_for(void **state)
+{
+	struct made_names names = {.count = 1};
+	const struct out_names others = {next_name, &names};
+	struct out out;
+
+	(void)state;
+	assert_int_equal(out_open_as(&out, path, OUT_NEW, NULL), 0);
+	assert_int_equal(out_commit_as(&out, &others, NULL), 0);
+	assert_int_equal(names.given, 0);
+	assert_int_equal(count_files(), 1);
+}
+
+int main(void)
+{
+	static const struct CMUnitTest tests[] = {
+		CASE(bytes_are_on_the_disk_before_they_have_their_name),
+		CASE(what_cannot_be_flushed_has_no_name),
+		CASE(a_finished_file_gets_the_first_name_that_is_free),
+		CASE(without_a_free_name_nothing_is_left),
+		CASE(names_that_are_not_needed_are_not_asked_for),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

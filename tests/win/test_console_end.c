@@ -1,0 +1,90 @@
+/*
+ * How a console tells this process to end: what the system would call is called here, and its end is noted
+ * instead of done. (Wine sends none of these but Ctrl-C, which another test does.) Speaks TAP.
+ */
+#include <stdio.h>
+#include <string.h>
+#include <windows.h>
+
+#include "core/os.h"
+
+static int count, failed;
+
+static void ok(bool good, const char *what)
+{
+	count++;
+	failed += !good;
+	printf("%sok %d - %s\n", good ? "" : "not ", count, what);
+}
+
+static BOOL WINAPI on_set(PHANDLER_ROUTINE routine, BOOL is_added);
+static BOOL WINAPI on_terminate(HANDLE process, UINT status);
+/* What the linker takes in the place of the pointers to the system's. */
+BOOL(WINAPI *imported_set)(PHANDLER_ROUTINE, BOOL) __asm__("__imp_SetConsoleCtrlHandler") = on_set;
+BOOL(WINAPI *imported_end)(HANDLE, UINT) __asm__("__imp_TerminateProcess") = on_terminate;
+
+static PHANDLER_ROUTINE control;
+static char calls[100]; /* in their order */
+
+static void note(const char *call)
+{
+	size_t len = strlen(calls);
+
+	snprintf(calls + len, sizeof(calls) - len, "%s ", call);
+}
+
+static BOOL WINAPI on_set(PHANDLER_ROUTINE routine, BOOL is_added)
+{
+	control = is_added ? routine : NULL;
+	return TRUE;
+}
+
+static BOOL WINAPI on_terminate(HANDLE process, UINT status)
+{
+	note(process == GetCurrentProcess() && status == 2 ? "ended" : "what?");
+	return TRUE;
+}
+
+static void handler(void)
+{
+	note("handler");
+}
+
+static void last(void)
+{
+	note("last");
+}
+
+static bool ends_by(DWORD type, const char *expected)
+{
+	bool same;
+
+	calls[0] = '\0';
+	control(type);
+	same = !strcmp(calls, expected);
+	if (!same)
+		printf("# %s\n", calls);
+	return same;
+}
+
+int main(void)
+{
+	static const DWORD ends[] = {CTRL_CLOSE_EVENT, CTRL_LOGOFF_EVENT, CTRL_SHUTDOWN_EVENT};
+
+	os_on_interrupt(handler);
+	ok(control, "the console knows whom to call");
+	ok(ends_by(CTRL_C_EVENT, "handler ended "), "Ctrl-C ends the process, in order");
+	ok(ends_by(CTRL_BREAK_EVENT, "handler ended "), "and so does Ctrl-Break");
+	os_hold_interrupt(true);
+	os_on_end(last);
+	for (size_t i = 0; i < 3; i++)
+		ok(ends_by(ends[i], i ? "handler ended " : "handler last ended "),
+			"a console that is closed ends it while it is held, and its last word is "
+			"said once");
+	ok(!os_was_interrupted(), "which is no interrupt");
+	ok(ends_by(CTRL_BREAK_EVENT, "") && os_was_interrupted(),
+		"Ctrl-Break is held back, as Ctrl-C");
+	ok(ends_by(CTRL_C_EVENT, "handler ended "), "a second one ends it");
+	printf("1..%d\n", count);
+	return failed != 0;
+}

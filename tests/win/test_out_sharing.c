@@ -1,0 +1,264 @@
+/*
+ * Output while other programs, as those that look for viruses or fill an index, open what they see: the
+ * calls by which a file is put in its place are made here first, and say what somebody else does at that
+ * moment. Speaks TAP.
+ */
+#include <stdio.h>
+#include <string.h>
+#include <windows.h>
+
+#include "core/os.h"
+#include "core/out.h"
+
+static int count, failed;
+static char folder[400], path[460], temp[500];
+
+static void ok(bool good, const char *what)
+{
+	count++;
+	failed += !good;
+	printf("%sok %d - %s\n", good ? "" : "not ", count, what);
+}
+
+/* What the library calls goes through these pointers, which the linker takes in the place of those to
+ * the system. */
+static BOOL WINAPI on_flush(HANDLE handle);
+static BOOL WINAPI on_close(HANDLE handle);
+static void WINAPI on_sleep(DWORD ms);
+BOOL(WINAPI *imported_flush)(HANDLE) __asm__("__imp_FlushFileBuffers") = on_flush;
+BOOL(WINAPI *imported_close)(HANDLE) __asm__("__imp_CloseHandle") = on_close;
+void(WINAPI *imported_sleep)(DWORD) __asm__("__imp_Sleep") = on_sleep;
+
+static struct {
+	DWORD flush_fails; /* with this error */
+	bool opens_at_flush, opens_at_close; /* somebody does so, as one that lets nobody rename */
+	bool closes_at_sleep;
+	bool is_closing;
+	unsigned flushes, sleeps;
+	HANDLE opened; /* somebody's */
+	bool was_there; /* the file, by its name, when its bytes went to the disk */
+} scene;
+
+static void *system_call(const char *name)
+{
+	return (void *)GetProcAddress(GetModuleHandleA("kernel32.dll"), name);
+}
+
+static HANDLE open_closely(const char *name, DWORD how)
+{
+	return CreateFileA(
+		name, GENERIC_READ, FILE_SHARE_READ | FILE_SHARE_WRITE, NULL, how, 0, NULL);
+}
+
+static void let_go(void)
+{
+	BOOL(WINAPI * close)(HANDLE) = system_call("CloseHandle");
+
+	if (scene.opened)
+		close(scene.opened);
+	scene.opened = NULL;
+}
+
+static BOOL WINAPI on_flush(HANDLE handle)
+{
+	BOOL(WINAPI * flush)(HANDLE) = system_call("FlushFileBuffers");
+
+	scene.flushes++;
+	scene.was_there = os_is_there(path);
+	if (scene.opens_at_flush) {
+		scene.opened = open_closely(temp, OPEN_EXISTING);
+		if (scene.opened == INVALID_HANDLE_VALUE)
+			scene.opened = NULL;
+	}
+	SetLastError(scene.flush_fails);
+	return scene.flush_fails ? FALSE : flush(handle);
+}
+
+static BOOL WINAPI on_close(HANDLE handle)
+{
+	BOOL(WINAPI * close)(HANDLE) = system_call("CloseHandle");
+	BOOL done = close(handle);
+
+	if (scene.opens_at_close && !scene.opened) {
+		scene.opened = open_closely(temp, OPEN_EXISTING);
+		if (scene.opened == INVALID_HANDLE_VALUE)
+			scene.opened = NULL;
+	}
+	return done;
+}
+
+static void WINAPI on_sleep(DWORD ms)
+{
+	(void)ms;
+	scene.sleeps++;
+	if (scene.closes_at_sleep && scene.sleeps == 2)
+		let_go();
+}
+
+static bool make_folder(void)
+{
+	char base[300];
+
+	if (!GetTempPathA(sizeof(base), base))
+		return false;
+	snprintf(folder, sizeof(folder), "%shsnap-sharing-%lu", base, os_pid());
+	snprintf(path, sizeof(path), "%s\\out.txt", folder);
+	snprintf(temp, sizeof(temp), "%s.%lu.tmp", path, os_pid());
+	return CreateDirectoryA(folder, NULL);
+}
+
+static bool has(const char *text)
+{
+	char bytes[100];
+	DWORD got = 0;
+	HANDLE handle = CreateFileA(path, GENERIC_READ,
+		FILE_SHARE_READ | FILE_SHARE_WRITE | FILE_SHARE_DELETE, NULL, OPEN_EXISTING, 0,
+		NULL);
+	bool good = handle != INVALID_HANDLE_VALUE &&
+		    ReadFile(handle, bytes, sizeof(bytes), &got, NULL) && got == strlen(text) &&
+		    !memcmp(bytes, text, got);
+
+	if (handle != INVALID_HANDLE_VALUE)
+		CloseHandle(handle);
+	return good;
+}
+
+static int files(void)
+{
+	WIN32_FIND_DATAA found;
+	char pattern[420];
+	HANDLE find;
+	int number = 0;
+
+	snprintf(pattern, sizeof(pattern), "%s\\*", folder);
+	find = FindFirstFileA(pattern, &found);
+	if (find == INVALID_HANDLE_VALUE)
+		return -1;
+	do
+		number += !(found.dwFileAttributes & FILE_ATTRIBUTE_DIRECTORY);
+	while (FindNextFileA(find, &found));
+	FindClose(find);
+	return number;
+}
+
+/* Writes the file while all that happens; what became of it. */
+static int write_file(const char *text, unsigned flags, struct err *err)
+{
+	struct out out;
+	int rc = out_open_as(&out, path, flags, err);
+
+	if (rc)
+		return rc;
+	out_text(&out, text);
+	return out_commit(&out, err);
+}
+
+static void begin(void)
+{
+	let_go();
+	memset(&scene, 0, sizeof(scene));
+}
+
+static void check_openers(unsigned flags)
+{
+	struct err err = {0};
+
+	begin();
+	scene.opens_at_close = true;
+	ok(!write_file("new\n", flags, &err) && has("new\n") && files() == 1,
+		"who opens the file when it is closed is not in the way");
+	printf("# %s: %s\n", err.place, err.detail);
+	ok(scene.flushes == 1 && (!scene.was_there || !(flags & OUT_NEW)),
+		"its bytes were on the disk before it had its name");
+	begin();
+	DeleteFileA(path);
+	scene.opens_at_flush = true;
+	ok(!write_file("again\n", flags, &err) && has("again\n") && files() == 1,
+		"nor who would open it before");
+	begin();
+	DeleteFileA(path);
+}
+
+static void check_reader(void)
+{
+	struct err err = {0};
+
+	begin();
+	ok(!write_file("old\n", 0, &err), "a file that a reader has open");
+	scene.opened = open_closely(path, OPEN_EXISTING);
+	scene.closes_at_sleep = true;
+	ok(!write_file("new\n", 0, &err) && has("new\n") && scene.sleeps == 2,
+		"is replaced as soon as the reader has closed it");
+	begin();
+	scene.opened = open_closely(path, OPEN_EXISTING);
+	ok(write_file("newer\n", 0, &err) == -ERR_CREATE && scene.sleeps > 2 && scene.sleeps < 50,
+		"one that stays is not waited for for ever");
+	printf("# %s: %s\n", err.place, err.detail);
+	ok(has("new\n") && files() == 1, "the file stays as it was, and nothing else is left");
+	begin();
+	DeleteFileA(path);
+}
+
+/* A folder is no reader: nothing is waited for. */
+static void check_folder(void)
+{
+	struct err err = {0};
+
+	begin();
+	CreateDirectoryA(path, NULL);
+	ok(write_file("new\n", 0, &err) == -ERR_CREATE && !scene.sleeps && !files(),
+		"a folder of that name is an error at once");
+	RemoveDirectoryA(path);
+}
+
+/* A temporary file of this process's number, of one that had it before and whose file somebody has open. */
+static void check_leftover(unsigned flags)
+{
+	struct err err = {0};
+
+	begin();
+	scene.opened = open_closely(temp, CREATE_ALWAYS);
+	ok(!write_file("new\n", flags, &err) && has("new\n") && files() == 2,
+		"a leftover that cannot be removed is not in the way");
+	printf("# %s: %s\n", err.place, err.detail);
+	begin();
+	DeleteFileA(path);
+	ok(!write_file("new\n", flags, &err) && files() == 1, "one that can be removed is");
+	DeleteFileA(path);
+}
+
+static void check_flush(void)
+{
+	static const struct {
+		DWORD code;
+		int rc;
+	} cases[] = {{ERROR_INVALID_FUNCTION, 0}, {ERROR_NOT_SUPPORTED, 0},
+		{ERROR_DISK_FULL, -ERR_WRITE}, {ERROR_IO_DEVICE, -ERR_WRITE}};
+	struct err err = {0};
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+		begin();
+		scene.flush_fails = cases[i].code;
+		ok(write_file("new\n", OUT_NEW, &err) == cases[i].rc && files() == !cases[i].rc,
+			cases[i].rc ?
+				"what does not reach the disk is an error, and leaves nothing" :
+				"a file system that cannot flush is one all the same");
+		DeleteFileA(path);
+	}
+}
+
+int main(void)
+{
+	ok(make_folder(), "a folder for it");
+	check_openers(OUT_NEW);
+	check_openers(0);
+	check_reader();
+	check_folder();
+	check_leftover(OUT_NEW);
+	check_leftover(0);
+	check_flush();
+	begin();
+	ok(RemoveDirectoryA(folder), "nothing is left");
+	printf("1..%d\n", count);
+	return failed != 0;
+}
