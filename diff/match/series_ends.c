@@ -110,12 +110,7 @@ struct census series_swing(const struct trend_axis *axis, const struct census *o
 
 bool series_by_blocks(const struct trend_axis *axis, const struct census *of)
 {
-	bool differs = false;
+	struct census swing = of ? series_swing(axis, of) : (struct census){0};
 
-	for (size_t i = 1; of && i < axis->count; i++) {
-		if (of[i].requested_bytes != of[0].requested_bytes)
-			return false;
-		differs |= of[i].block_count != of[0].block_count;
-	}
-	return differs;
+	return !swing.requested_bytes && swing.block_count;
 }

@@ -37,8 +37,8 @@ struct census series_last(const struct trend_axis *axis, const struct census *of
  * each kind of number by itself. Overhead is not looked at. */
 struct census series_swing(const struct trend_axis *axis, const struct census *of);
 
-/* Whether a series is judged by its blocks: its bytes are always the same, and its blocks are not. of is
- * NULL: it has neither. */
+/* Whether a series is judged by its blocks: within each part its bytes are always the same, and its blocks are
+ * not. of is NULL: it has neither. */
 bool series_by_blocks(const struct trend_axis *axis, const struct census *of);
 
 #endif

@@ -16,7 +16,8 @@ struct trend_judge {
 /* A number of the series, less the least of them: what is lost to rounding is lost to all alike. */
 struct measure {
 	double *values;
-	double least, range;
+	double least;
+	bool moves; /* within a part */
 };
 
 const char *trend_verdict_name(enum trend_verdict verdict)
@@ -85,21 +86,32 @@ static uint64_t number_of(const struct census *sum, enum of_sum what)
 	return what == BYTES ? sum->requested_bytes : sum->block_count;
 }
 
+static bool moves(const struct trend_plan *plan, const struct census *of, enum of_sum what)
+{
+	for (size_t part = 0; part < plan->part_count; part++) {
+		for (size_t i = plan->part_from[part] + 1; i < plan->part_from[part + 1]; i++) {
+			if (number_of(&of[i], what) != number_of(&of[i - 1], what))
+				return true;
+		}
+	}
+	return false;
+}
+
 /* Puts into values by how much each is more than the least. */
 static struct measure measure_sums(
 	const struct trend_judge *judge, const struct census *of, enum of_sum what, double *values)
 {
-	uint64_t least = UINT64_MAX, most = 0;
+	const struct trend_plan *plan = &judge->whole.plan;
+	uint64_t least = UINT64_MAX;
 
-	for (size_t i = 0; i < judge->whole.plan.count; i++) {
+	for (size_t i = 0; i < plan->count; i++) {
 		uint64_t number = number_of(&of[i], what);
 
 		least = number < least ? number : least;
-		most = number > most ? number : most;
 	}
-	for (size_t i = 0; i < judge->whole.plan.count; i++)
+	for (size_t i = 0; i < plan->count; i++)
 		values[i] = (double)(number_of(&of[i], what) - least);
-	return (struct measure){values, (double)least, (double)(most - least)};
+	return (struct measure){values, (double)least, moves(plan, of, what)};
 }
 
 static int64_t difference(uint64_t from, uint64_t to)
@@ -213,8 +225,8 @@ static void judge_series(struct trend_judge *judge, const struct census *of, str
 	bytes = measure_sums(judge, of, BYTES, judge->bytes);
 	blocks = measure_sums(judge, of, BLOCKS, judge->blocks);
 	add_net(judge, of, trend);
-	if (!(bytes.range > 0)) {
-		if (blocks.range > 0)
+	if (!bytes.moves) {
+		if (blocks.moves)
 			judge_blocks(judge, &blocks, trend);
 		return;
 	}
@@ -222,7 +234,7 @@ static void judge_series(struct trend_judge *judge, const struct census *of, str
 	each = block_bytes(judge, of);
 	if (each > 0)
 		trend->blocks_per_hour = trend->bytes_per_hour / each;
-	else if (blocks.range > 0)
+	else if (blocks.moves)
 		trend->blocks_per_hour = blocks_slope(judge, &blocks);
 }
 

@@ -124,6 +124,8 @@ static void bounds_need_snapshots_enough(void **state)
 static void blocks_count_where_bytes_are_always_the_same(void **state)
 {
 	const struct trend_axis axis = {.count = 3};
+	static const uint32_t parts[] = {0, 1, 1};
+	const struct trend_axis restarted = {.count = 3, .parts = parts};
 	struct census same[3] = {{1, 50, 8}, {1, 50, 9}, {1, 50, 8}};
 
 	(void)state;
@@ -133,6 +135,9 @@ static void blocks_count_where_bytes_are_always_the_same(void **state)
 	assert_true(series_by_blocks(&axis, same));
 	same[1].requested_bytes = 51;
 	assert_false(series_by_blocks(&axis, same));
+	same[2].requested_bytes = 51;
+	assert_false(series_by_blocks(&axis, same));
+	assert_true(series_by_blocks(&restarted, same));
 }
 
 int main(void)

@@ -161,12 +161,32 @@ static void any_parts_have_room(void **state)
 	}
 }
 
+/* Blocks of no size pile up, once in a process that holds 1000 bytes and once in one that holds 2000. */
+static void bytes_that_only_a_restart_changes_do_not_hide_blocks(void **state)
+{
+	static struct made made;
+	struct trend trend;
+
+	(void)state;
+	made_times(&made, 24, true);
+	for (size_t i = 0; i < made.count; i++) {
+		made.parts[i] = i >= 12;
+		made.of[i] = (struct census){1 + i % 12, i < 12 ? 1000 : 2000, 0};
+	}
+	trend = made_judge(&made);
+	assert_int_equal(trend.verdict, TREND_GROWS);
+	assert_float_equal(trend.blocks_per_hour, 2, 1e-9); /* one each half hour */
+	assert_float_equal(trend.bytes_per_hour, 0, 0);
+	assert_int_equal(trend.net_blocks, 22);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(leak_of_some_processes_grows),
 		cmocka_unit_test(judge_remembers_nothing),
 		cmocka_unit_test(any_parts_have_room),
+		cmocka_unit_test(bytes_that_only_a_restart_changes_do_not_hide_blocks),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
