@@ -7,7 +7,7 @@
 /* A number from 0 up to 1 that is the same for the whole series. */
 static double fixed(const struct made *made, uint64_t which)
 {
-	struct made other;
+	static struct made other;
 
 	other.seed = (uint64_t)(made->chance[0] * 1e15) + which * 7919;
 	return made_chance(&other);
