@@ -197,7 +197,7 @@ static int cells_match(struct matcher *matcher, struct dump_stacks *of)
 
 	for (size_t i = 0; !rc && (cell = cells_next(&walk)); i++) {
 		uint64_t heap = sums->heaps[cell->heap];
-		uint32_t content, row = ROW_NONE;
+		uint32_t content = ROW_NONE, row = ROW_NONE;
 
 		if (is_wanted(matcher->request, heap)) {
 			rc = cell_content(matcher, of, cell, &content);

@@ -335,7 +335,7 @@ int modules_rank(const struct sums *dumps, size_t count, struct ranks *ranks, st
 	int rc = of ? 0 : -ERR_NOMEM;
 
 	for (size_t i = 0; !rc && i < count; i++) {
-		if (i && dumps[i].modules && dumps[i].modules == dumps[i - 1].modules) {
+		if (i && dumps[i].module_count && dumps[i].modules == dumps[i - 1].modules) {
 			of[i] = of[i - 1]; /* most dumps of a process have the same ones */
 			continue;
 		}
