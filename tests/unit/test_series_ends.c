@@ -124,8 +124,8 @@ static void bounds_need_snapshots_enough(void **state)
 static void blocks_count_where_bytes_are_always_the_same(void **state)
 {
 	const struct trend_axis axis = {.count = 3};
-	static const uint32_t parts[] = {0, 1, 1};
-	const struct trend_axis restarted = {.count = 3, .parts = parts};
+	static const uint32_t second_of[] = {0, 1, 1};
+	const struct trend_axis restarted = {.count = 3, .parts = second_of};
 	struct census same[3] = {{1, 50, 8}, {1, 50, 9}, {1, 50, 8}};
 
 	(void)state;
