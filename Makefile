@@ -12,6 +12,9 @@
 
 VERSION := 0.1.0
 
+# As many at once as there are processors; -j says otherwise.
+MAKEFLAGS += -j$(shell nproc)
+
 # Sources, in the order of the data. A file *_posix.c is for Linux only, a file
 # *_windows.c for Windows only, every other one for both. A file *_x64.c or
 # *_x64_windows.c is for 64-bit programs only, *_x86 likewise for 32-bit ones.
