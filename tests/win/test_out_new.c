@@ -5,6 +5,7 @@
 
 #include "core/out.h"
 #include "core/source.h"
+#include "tests/win/file_count.h"
 
 static int count, failed;
 static char folder[400], path[460];
@@ -48,24 +49,6 @@ static bool has(const char *text)
 	return got == (int64_t)strlen(text) && !memcmp(bytes, text, (size_t)got);
 }
 
-static int files(void)
-{
-	WIN32_FIND_DATAA found;
-	char pattern[420];
-	HANDLE find;
-	int number = 0;
-
-	snprintf(pattern, sizeof(pattern), "%s\\*", folder);
-	find = FindFirstFileA(pattern, &found);
-	if (find == INVALID_HANDLE_VALUE)
-		return -1;
-	do
-		number += !(found.dwFileAttributes & FILE_ATTRIBUTE_DIRECTORY);
-	while (FindNextFileA(find, &found));
-	FindClose(find);
-	return number;
-}
-
 static void test_new(unsigned flags)
 {
 	struct err err = {0};
@@ -73,17 +56,19 @@ static void test_new(unsigned flags)
 
 	ok(!out_open_as(&out, path, OUT_NEW | flags, &err), "a new file is opened");
 	out_text(&out, "new\n");
-	ok(!out_commit(&out, &err) && has("new\n") && files() == 1, "and is there, whole");
+	ok(!out_commit(&out, &err) && has("new\n") && file_count(folder) == 1,
+		"and is there, whole");
 	ok(out_open_as(&out, path, OUT_NEW | flags, &err) == -ERR_EXISTS, "not a second time");
 	DeleteFileA(path);
 	ok(!out_open_as(&out, path, OUT_NEW | flags, &err), "it is opened again");
 	out_text(&out, "new\n");
 	ok(spew("somebody's\n"), "somebody takes the name meanwhile");
 	ok(out_commit(&out, &err) == -ERR_EXISTS && err.code == ERR_EXISTS, "which is an error");
-	ok(has("somebody's\n") && files() == 1, "keeps that file, and leaves nothing");
+	ok(has("somebody's\n") && file_count(folder) == 1, "keeps that file, and leaves nothing");
 	ok(!out_open_as(&out, path, flags, &err), "not a new one:");
 	out_text(&out, "new\n");
-	ok(!out_commit(&out, &err) && has("new\n") && files() == 1, "it replaces the file");
+	ok(!out_commit(&out, &err) && has("new\n") && file_count(folder) == 1,
+		"it replaces the file");
 	DeleteFileA(path);
 }
 

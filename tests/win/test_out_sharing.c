@@ -9,6 +9,7 @@
 
 #include "core/os.h"
 #include "core/out.h"
+#include "tests/win/file_count.h"
 
 static int count, failed;
 static char folder[400], path[460], temp[500];
@@ -123,24 +124,6 @@ static bool has(const char *text)
 	return good;
 }
 
-static int files(void)
-{
-	WIN32_FIND_DATAA found;
-	char pattern[420];
-	HANDLE find;
-	int number = 0;
-
-	snprintf(pattern, sizeof(pattern), "%s\\*", folder);
-	find = FindFirstFileA(pattern, &found);
-	if (find == INVALID_HANDLE_VALUE)
-		return -1;
-	do
-		number += !(found.dwFileAttributes & FILE_ATTRIBUTE_DIRECTORY);
-	while (FindNextFileA(find, &found));
-	FindClose(find);
-	return number;
-}
-
 /* Writes the file while all that happens; what became of it. */
 static int write_file(const char *text, unsigned flags, struct err *err)
 {
@@ -165,7 +148,7 @@ static void check_openers(unsigned flags)
 
 	begin();
 	scene.opens_at_close = true;
-	ok(!write_file("new\n", flags, &err) && has("new\n") && files() == 1,
+	ok(!write_file("new\n", flags, &err) && has("new\n") && file_count(folder) == 1,
 		"who opens the file when it is closed is not in the way");
 	printf("# %s: %s\n", err.place, err.detail);
 	ok(scene.flushes == 1 && (!scene.was_there || !(flags & OUT_NEW)),
@@ -173,7 +156,7 @@ static void check_openers(unsigned flags)
 	begin();
 	DeleteFileA(path);
 	scene.opens_at_flush = true;
-	ok(!write_file("again\n", flags, &err) && has("again\n") && files() == 1,
+	ok(!write_file("again\n", flags, &err) && has("again\n") && file_count(folder) == 1,
 		"nor who would open it before");
 	begin();
 	DeleteFileA(path);
@@ -194,7 +177,8 @@ static void check_reader(void)
 	ok(write_file("newer\n", 0, &err) == -ERR_CREATE && scene.sleeps > 2 && scene.sleeps < 50,
 		"one that stays is not waited for for ever");
 	printf("# %s: %s\n", err.place, err.detail);
-	ok(has("new\n") && files() == 1, "the file stays as it was, and nothing else is left");
+	ok(has("new\n") && file_count(folder) == 1,
+		"the file stays as it was, and nothing else is left");
 	begin();
 	DeleteFileA(path);
 }
@@ -206,7 +190,7 @@ static void check_folder(void)
 
 	begin();
 	CreateDirectoryA(path, NULL);
-	ok(write_file("new\n", 0, &err) == -ERR_CREATE && !scene.sleeps && !files(),
+	ok(write_file("new\n", 0, &err) == -ERR_CREATE && !scene.sleeps && !file_count(folder),
 		"a folder of that name is an error at once");
 	RemoveDirectoryA(path);
 }
@@ -218,12 +202,13 @@ static void check_leftover(unsigned flags)
 
 	begin();
 	scene.opened = open_closely(temp, CREATE_ALWAYS);
-	ok(!write_file("new\n", flags, &err) && has("new\n") && files() == 2,
+	ok(!write_file("new\n", flags, &err) && has("new\n") && file_count(folder) == 2,
 		"a leftover that cannot be removed is not in the way");
 	printf("# %s: %s\n", err.place, err.detail);
 	begin();
 	DeleteFileA(path);
-	ok(!write_file("new\n", flags, &err) && files() == 1, "one that can be removed is");
+	ok(!write_file("new\n", flags, &err) && file_count(folder) == 1,
+		"one that can be removed is");
 	DeleteFileA(path);
 }
 
@@ -239,7 +224,8 @@ static void check_flush(void)
 	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
 		begin();
 		scene.flush_fails = cases[i].code;
-		ok(write_file("new\n", OUT_NEW, &err) == cases[i].rc && files() == !cases[i].rc,
+		ok(write_file("new\n", OUT_NEW, &err) == cases[i].rc &&
+				file_count(folder) == !cases[i].rc,
 			cases[i].rc ?
 				"what does not reach the disk is an error, and leaves nothing" :
 				"a file system that cannot flush is one all the same");
