@@ -48,7 +48,6 @@ none('no #ifdef for the system in the middle of a thought',
 my %named;
 push @{ $named{ lc basename($_) } }, $_ for grep { !m{^\.ci/} } @files;
 none('file names are unique', map { "@$_" } grep { @$_ > 1 } values %named);
-none('sources are shorter than 500 lines', map { my $n = () = $text{$_} =~ /\n/g; $n >= 500 ? "$_: $n" : () } @c);
 none('no tag is hidden in a typedef', grep { $text{$_} =~ /^typedef\s+(?:struct|union|enum)\b/m } @c);
 none('comments are /* */', grep { $text{$_} =~ m{(?:^|[;{}])[ \t]*//}m } @c);
 none('lines end in a newline alone, without blanks before it',
