@@ -30,7 +30,7 @@
 	X(ERR_CUT, "is cut short", "take the snapshot again, or use what is there with --force")   \
 	X(ERR_BAD_LINE, "bad line", "the file is damaged; take the snapshot again")                \
 	X(ERR_VERSION, "was written in a newer format", "use a newer version of this tool")        \
-	X(ERR_NO_PROCESS, "no such process", "look the pid or name up in the task list")           \
+	X(ERR_NO_PROCESS, "no such process", "'hsnap ps' lists those that there are")              \
 	X(ERR_MANY, "several processes have this name", "choose one of them with -p PID")          \
 	X(ERR_RIGHTS, "no right to read the process", "run hsnap as its user or as administrator") \
 	X(ERR_BITS, "it is 32-bit",                                                                \
@@ -50,12 +50,12 @@
 		"run hsnap as administrator")                                                      \
 	X(ERR_INJECT, "cannot load the tracer", "keep hsnap-tracer64.dll beside hsnap.exe")        \
 	X(ERR_PLATFORM, "this needs Windows",                                                      \
-		"run hsnap.exe there, or read a minidump with -z FILE.dmp")                        \
+		"run hsnap.exe there or under Wine, or read a minidump with -z FILE.dmp")          \
 	X(ERR_NOT_MINIDUMP, "is not a minidump", "write one with procdump -ma PID")                \
 	X(ERR_NO_HEAPS, "the heaps' memory is not in it",                                          \
 		"write a dump with full memory, as procdump -ma PID does")                         \
 	X(ERR_NO_STACKS, "its blocks carry no such stacks",                                        \
-		"see what --stacks=auto finds, or 'hsnap ust on' its image and start it again")    \
+		"see what --stacks=auto finds, or use 'hsnap run' or 'hsnap attach'")              \
 	X(ERR_IMAGE_NAME, "is not the name of an image", "give a file name alone, as app.exe")     \
 	X(ERR_ADMIN, "no right to change this", "run hsnap as administrator")                      \
 	X(ERR_SYSTEM, "the system refused", "")                                                    \

@@ -36,8 +36,11 @@ const char *windows_error(unsigned long code, char *text, size_t size)
 	wchar_t wide[256];
 	DWORD len = FormatMessageW(FORMAT_MESSAGE_FROM_SYSTEM | FORMAT_MESSAGE_IGNORE_INSERTS, NULL,
 		code, 0, wide, 256, NULL);
+	wchar_t *file = len ? wcsstr(wide, L"%1") : NULL;
 	char *utf8;
 
+	if (file) /* what the file's name goes in place of: whoever asks has said it */
+		wmemcpy(file, L"it", 2);
 	while (len && (wide[len - 1] <= L' ' || wide[len - 1] == L'.'))
 		wide[--len] = L'\0';
 	utf8 = len ? utf8_from_wide(wide) : NULL;

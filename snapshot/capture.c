@@ -237,11 +237,14 @@ static int check_wanted(const struct target *target, enum capture_stacks wanted,
 	if (wanted != STACKS_UST || ust_record_count(captured->ust))
 		return 0;
 	if (!captured->is_flagged)
-		return err_set(err, ERR_NO_STACKS, target->name, "it was not started with +ust");
+		return err_set(err, ERR_NO_STACKS, target->name,
+			"it was not started with +ust: 'hsnap ust on' its image, and start it "
+			"again");
 	if (!captured->walk.block_count)
 		return 0;
 	return err_set(err, ERR_NO_STACKS, target->name,
-		"it was started with +ust, but no block leads to a record");
+		target->is_wine ? "Wine records none, even with +ust" :
+				  "it was started with +ust, but no block leads to a record");
 }
 
 static int build(struct target *target, struct snapshot *snapshot, struct captured *captured,
@@ -253,7 +256,7 @@ static int build(struct target *target, struct snapshot *snapshot, struct captur
 		rc = join(snapshot, captured);
 	if (rc)
 		return err_set(err, ERR_NOMEM, target->name, NULL);
-	describe_stacks(snapshot, captured);
+	describe_stacks(target, snapshot, captured);
 	describe_gaps(snapshot, captured);
 	return 0;
 }

@@ -110,7 +110,23 @@ static const char *source_of(const struct captured *captured)
 	return captured_has_ust(captured) ? "ust" : "none";
 }
 
-void describe_stacks(struct snapshot *snapshot, const struct captured *captured)
+/* Why no block has a stack, and what would help. */
+static void warn_of_no_stacks(
+	const struct target *target, struct snapshot *snapshot, const struct captured *captured)
+{
+	char remedy[100] = "";
+
+	if (!target->is_file)
+		snprintf(remedy, sizeof(remedy),
+			"; 'hsnap attach -p %" PRIu32 "' gives later blocks stacks", target->pid);
+	snapshot_warn(snapshot, "no block has a stack: the process was %s%s",
+		captured->is_detached ? "traced, and is detached" :
+					"started neither by 'hsnap run' nor with +ust",
+		remedy);
+}
+
+void describe_stacks(
+	const struct target *target, struct snapshot *snapshot, const struct captured *captured)
 {
 	bool has_ust = captured_has_ust(captured);
 
@@ -120,9 +136,7 @@ void describe_stacks(struct snapshot *snapshot, const struct captured *captured)
 	if (has_ust && (!captured->has_tracer || snapshot->records.record_count))
 		warn_of_records(snapshot);
 	if (!strcmp(snapshot->stack_source, "none") && snapshot_total(snapshot).block_count)
-		snapshot_warn(snapshot, "no block has a stack: the process %s",
-			captured->is_detached ? "was traced, and is detached: attach to it again" :
-						"was started neither by 'hsnap run' nor with +ust");
+		warn_of_no_stacks(target, snapshot, captured);
 }
 
 /* A damaged list names very many: a few stand for all. */

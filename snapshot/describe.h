@@ -11,7 +11,8 @@
 int describe(struct target *target, struct snapshot *snapshot);
 
 /* The source of stacks, and a warning for each gap that the reader of the dump has to know of. */
-void describe_stacks(struct snapshot *snapshot, const struct captured *captured);
+void describe_stacks(
+	const struct target *target, struct snapshot *snapshot, const struct captured *captured);
 void describe_gaps(struct snapshot *snapshot, const struct captured *captured);
 
 #endif

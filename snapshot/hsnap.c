@@ -8,32 +8,64 @@
 static const struct command {
 	const char *name;
 	int (*main)(int argc, char **argv);
-	void (*help)(FILE *to);
+	const char *summary;
 } commands[] = {
-	{"watch", command_watch, command_watch_help},
-	{"run", command_run, command_run_help},
-	{"attach", command_attach, command_attach_help},
-	{"detach", command_detach, command_detach_help},
-	{"ust", command_ust, command_ust_help},
-	{"os", command_os, command_os_help},
-	{"ps", command_ps, command_ps_help},
-	{"doctor", command_doctor, command_doctor_help},
-	{"schedule", command_schedule, command_schedule_help},
+	{"snapshot", command_snapshot,
+		"take one, or one every so often (what hsnap does without a command)"},
+	{"watch", command_watch, "take a snapshot each time a process has grown"},
+	{"run", command_run, "start a program whose blocks have stacks; what it leaked, at exit"},
+	{"attach", command_attach, "give blocks stacks from now on, in a process that runs"},
+	{"detach", command_detach, "take the tracer out of it again"},
+	{"ps", command_ps, "list processes, and where their stacks come from"},
+	{"schedule", command_schedule, "have Task Scheduler take snapshots"},
+	{"ust", command_ust, "let Windows record an image's stacks, from its next start on"},
+	{"os", command_os, "switch Windows 10's own recording of stacks on or off"},
+	{"doctor", command_doctor, "check that hsnap reads this system's heaps correctly"},
 };
 
 #define COMMANDS (sizeof(commands) / sizeof(*commands))
 
+static const struct command *find(const char *name)
+{
+	for (size_t i = 0; i < COMMANDS; i++) {
+		if (!strcmp(name, commands[i].name))
+			return &commands[i];
+	}
+	return NULL;
+}
+
 static void print_help(FILE *to)
 {
-	command_snapshot_help(to);
-	for (size_t i = 0; i < COMMANDS; i++) {
-		fputc('\n', to);
-		commands[i].help(to);
-	}
+	fprintf(to, "usage: hsnap -p PID | -pn NAME | -z FILE.dmp [-f OUT] [OPTION ...]\n"
+		    "       hsnap COMMAND ...\n"
+		    "\n"
+		    "Writes every live heap block of a process, with its stack, as text.\n"
+		    "hdiff compares two of them: hdiff a.txt b.txt\n"
+		    "\n");
+	for (size_t i = 0; i < COMMANDS; i++)
+		fprintf(to, "  %-9s %s\n", commands[i].name, commands[i].summary);
+	fprintf(to,
+		"\n"
+		"'hsnap COMMAND -h' prints a command's options. Most used:\n"
+		"\n"
+		"  hsnap run --at-exit leaks.txt -- app.exe ARG ...\n"
+		"  hsnap attach -pn app.exe\n"
+		"  hsnap -pn app.exe -f a.txt\n"
+		"  hsnap -pn app.exe -f 'dumps/{name}-{pid}-{time}.txt' --every 30m --keep 48\n");
+}
+
+static bool is_one_of(const char *word, const char *const *words)
+{
+	while (*words && strcmp(word, *words) != 0)
+		words++;
+	return *words != NULL;
 }
 
 int main(int argc, char **argv)
 {
+	static const char *const help[] = {"-h", "--help", "-help", "-?", "/?", "help", NULL};
+	static const char *const version[] = {"--version", "-version", "version", NULL};
+	const struct command *command;
 	struct err err;
 
 	if (os_start(&argc, &argv)) {
@@ -44,11 +76,16 @@ int main(int argc, char **argv)
 		print_help(stderr);
 		return 2;
 	}
+	if (is_one_of(argv[1], help)) {
+		print_help(stdout);
+		return 0;
+	}
+	if (is_one_of(argv[1], version)) {
+		printf("hsnap %s\n", HSNAP_VERSION);
+		return 0;
+	}
 	if (!strcmp(argv[1], GUARD_COMMAND))
 		return guard_main(argc, argv);
-	for (size_t i = 0; i < COMMANDS; i++) {
-		if (!strcmp(argv[1], commands[i].name))
-			return commands[i].main(argc - 1, argv + 1);
-	}
-	return command_snapshot(argc, argv, print_help);
+	command = find(argv[1]);
+	return command ? command->main(argc - 1, argv + 1) : command_snapshot(argc, argv);
 }

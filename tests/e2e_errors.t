@@ -49,7 +49,8 @@ sub no_such_process {
 	    for 1 .. 3;
 	is($target->quit, 0, 'it ends');
 	refused('a name nobody has', ['-pn', 'nobody-has-this.exe'], 'nobody-has-this.exe');
-	refused('the same by --process-name of UMDH', ['-pn:nobody-has-this.exe'], 'nobody-has-this.exe');
+	refused('the same by --process-name of UMDH', ['-pn:nobody-has-this.exe'], 'nobody-has-this.exe', "'hsnap ps'");
+	refused("a path: $_", ['-pn', $_], 'app.exe', 'give a file name alone') for 'C:\\x\\app.exe', 'bin/app.exe';
 }
 
 sub several {
@@ -80,6 +81,7 @@ sub not_traced {
 	my $census = hsnap('-p', $target->{pid});
 	is($census->{status}, 0, 'without a wish for stacks it is a census');
 	like($census->{err}, qr/\Ahsnap: [^\n]*warning: no block has a stack[^\n]*\n\z/, 'which one line says');
+	like($census->{err}, qr/'hsnap attach -p $target->{pid}'/, 'with what would help');
 	like($census->{out}, qr/^\/\/ hsnap: stacks source=none\r?$/m, 'and the dump');
 	is($target->next_step, 2, 'the target goes on');
 	is($target->quit, 0, 'the target ends well');
@@ -111,6 +113,15 @@ sub cannot_start {
 	check_error(hsnap('run', '--', win("$dir/missing.exe")), 'hsnap', 'a missing program', 'missing.exe');
 	check_error(hsnap('run', '--', win("$dir/text.exe")), 'hsnap', 'a text', 'text.exe');
 	check_error(hsnap('run', '--', win($dir)), 'hsnap', 'a folder', $dir =~ s,.*/,,r);
+	my $no_program = hsnap('run', '--', win("$root/build/win64/hsnap-tracer64.dll"));
+	check_error($no_program, 'hsnap', 'a DLL', 'hsnap-tracer64.dll');
+	unlike($no_program->{err}, qr/%1/, 'whose name the system would put in is not left open');
+	copy("$root/build/win64/hsnap.exe", "$dir/alone.exe") or die "alone.exe: $!\n";
+	my $target = target($exe);
+	is($target->step, 1, 'a program runs');
+	check_error(run([wine("$dir/alone.exe", @$_)]), 'hsnap', "@$_ without the tracer's file", qr/\(hsnap-tracer64\.dll is not there\)/)
+	    for ['run', '--', win($exe)], ['attach', '-p', $target->{pid}];
+	is($target->quit, 0, 'it ends');
 	my $late = hsnap("run", "--at-exit", win("$dir/none/x.txt"), "--", win($exe));
 	check_error($late, "hsnap", '--at-exit into a folder that is missing: the program does not run', "x.txt");
 }
@@ -126,6 +137,9 @@ sub wrong_usage {
 		my ($what, @args) = @$case;
 		check_error(hsnap(@args), 'hsnap', "hsnap: $what");
 	}
+	check_error(run(tool('hsnap', 'linux', 'run', '--', 'app.exe')), 'hsnap', 'run on Linux', 'or under Wine');
+	check_error(hsnap('run', '--at-exit', '{nix}.txt', '--', win($exe)), 'hsnap', 'a word that there is not', '{name}', '{pid}');
+	check_error(hsnap('run', '--at-exit', '{time}.txt', '--', win($exe)), 'hsnap', 'a word for a series', 'for a series');
 	for my $side (tool_names()) {
 		check_error(run(tool('hdiff', $side, '--no-such')), 'hdiff', "$side hdiff --no-such", '--no-such');
 	}

@@ -1,6 +1,6 @@
 #!/usr/bin/perl
 # --help lists exactly the options of the man page, and hsnap's says how each command is used as the page does;
-# --version says the version.
+# hsnap's own help fits a screen and names the commands, whose own help has the rest; --version says the version.
 use strict;
 use warnings;
 use FindBin qw($Bin);
@@ -20,18 +20,17 @@ my ($version) = slurp("$root/Makefile") =~ /^VERSION\s*:?=\s*(\S+)/m;
 
 for my $program (sort keys %programs) {
 	my $name = $program =~ s/\.exe$//r;
-	my $help = run([@{ $programs{$program} }, '--help']);
-	is($help->{status}, 0, "$program --help: status 0");
-	is($help->{err}, '', "$program --help: on stdout");
-	my @helped = helped($help->{out});
+	my $help = help($program);
+	my @helped = helped($help);
 	my @documented = documented("$root/man/$name.1");
+	@documented = grep { $_ ne '--version' } @documented if $program =~ /^hsnap/; # below, and in no command's help
 	if ($program eq 'hsnap') { # most of its commands are for Windows
 		my %is_documented = map { $_ => 1 } @documented;
 		cmp_ok(scalar @helped, '>', 10, "$program --help lists options");
 		@documented = grep { $is_documented{$_} } @helped;
 	}
 	is_deeply(\@helped, \@documented, "$program --help and $name.1 list the same options");
-	my ($longest) = sort { $b <=> $a } map { length } split /\r?\n/, $help->{out};
+	my ($longest) = sort { $b <=> $a } map { length } split /\r?\n/, $help;
 	cmp_ok($longest, '<=', 100, "$program --help fits on a screen");
 
 	my $said = run([@{ $programs{$program} }, '--version']);
@@ -40,10 +39,10 @@ for my $program (sort keys %programs) {
 }
 
 # Of hsnap's commands every form, with its options in the order of the table below it.
-my $hsnap_help = run([@{ $programs{'hsnap.exe'} }, '--help'])->{out} =~ s/\r//gr;
+my $hsnap_help = help('hsnap.exe');
 my @forms = usages($hsnap_help);
 cmp_ok(scalar @forms, '>', 12, 'hsnap has commands');
-is_deeply(\@forms, [grep { !/--version/ } synopsis("$root/man/hsnap.1")], 'hsnap --help and hsnap.1 have the same forms');
+is_deeply([sort @forms], [sort grep { !/--version/ } synopsis("$root/man/hsnap.1")], 'hsnap --help and hsnap.1 have the same forms');
 for my $command (split /^(?=usage: )/m, $hsnap_help) {
 	my ($first, @more) = usages($command);
 	my @names = $command =~ /^  (?:-\w+, |    )--([\w-]+)/mg;
@@ -58,12 +57,45 @@ for my $command (split /^(?=usage: )/m, $hsnap_help) {
 	is_deeply([grep { !$used{$_} && !/^(?:help|version)$/ } @names], [], "$first: and no others") if defined $first;
 }
 
+subtest 'other ways to ask for help' => sub {
+	my $hsnap = $programs{hsnap};
+	my $short = run([@$hsnap, '-h'])->{out};
+	for my $word ('--help', '-?', '/?', 'help') {
+		is(run([@$hsnap, $word])->{out}, $short, "hsnap $word");
+	}
+	my $none = run($hsnap);
+	is($none->{err}, $short, 'hsnap alone: the same, on standard error');
+	is($none->{status}, 2, 'with status 2');
+	like(run([@$hsnap, '-p', 5, '-h'])->{out}, qr/^usage: hsnap -p PID.*--by-stack/s, 'behind options: that of a snapshot');
+	for my $words (['a.txt', 'b.txt'], ['-d', 'a.txt', 'b.txt']) {
+		my $result = run([@$hsnap, @$words]);
+		is($result->{status}, 2, "hsnap @$words: status 2");
+		like($result->{err}, qr/\Ahsnap: .*\bhdiff (?:-d )?a\.txt b\.txt.*\n\z/, 'hdiff is named');
+	}
+};
+
 # Allocators' frames: the list that hdiff has is the one that its manual shows.
 my @has = slurp("$root/diff/ask/allocators.c") =~ /^\t"([^"]+)",$/mg;
 my ($list) = slurp("$root/man/hdiff.1") =~ /^The whole list.*?\n\.Bd[^\n]*\n(.*?)^\.Ed/ms;
 cmp_ok(scalar @has, '>', 50, 'hdiff knows allocators');
 is_deeply([split /\n/, $list // ''], \@has, 'hdiff.1 lists them');
 done_testing;
+
+# What is said of all options: for hsnap by each command that it names, of which Linux has a few.
+sub help {
+	my ($program) = @_;
+	my $help = run([@{ $programs{$program} }, '--help']);
+	is($help->{status}, 0, "$program --help: status 0");
+	is($help->{err}, '', "$program --help: on stdout");
+	my $text = $help->{out} =~ s/\r//gr;
+	return $text if $program !~ /^hsnap/;
+	cmp_ok(scalar(() = $text =~ /\n/g), '<=', 25, "$program --help fits a screen");
+	unlike($text, qr/.{81}/, 'of 80 columns');
+	my @commands = $text =~ /^  (?!hsnap )([a-z]+) +\S/mg;
+	cmp_ok(scalar @commands, '>=', 10, 'it names the commands');
+	@commands = qw(snapshot watch schedule) if $program eq 'hsnap';
+	return join "\n", map { run([@{ $programs{$program} }, $_, '-h'])->{out} =~ s/\r//gr } @commands;
+}
 
 # The lines that opt_help() prints: "  -p, --pid PID   words".
 sub helped {

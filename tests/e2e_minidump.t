@@ -177,7 +177,7 @@ sub elsewhere {
 		check_error(run(tool('hsnap', 'linux', @$args)), 'hsnap', "hsnap @$args", 'this needs Windows', '-z FILE.dmp');
 	}
 	check_error(run(tool('hsnap', 'linux', '-z', 'a.dmp', '-p', 1)), 'hsnap', 'two processes', 'give one of them');
-	my $help = run(tool('hsnap', 'linux', '--help'));
+	my $help = run(tool('hsnap', 'linux', 'snapshot', '--help'));
 	is($help->{status}, 0, '--help: status 0');
 	like($help->{out}, qr/^\s+-z, --dump FILE\s/m, '--help has -z');
 }

@@ -20,6 +20,8 @@ copy("$root/build/win64/targets/own_flags.exe", $exe) or die "own_flags.exe: $!\
 # One Windows process stays, so that Wine's server does.
 my $stays = target($exe);
 is(flags($stays), '00000000', 'at first a program has no flags');
+like(ust('on', $image)->{out}, qr/^Wine records none.*'hsnap run'/m, 'under Wine it is said that the flag does nothing');
+is(ust('off', $image)->{status}, 0, 'off again');
 my $first = exported();
 
 # Also when a test dies in between.

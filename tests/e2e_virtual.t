@@ -82,22 +82,25 @@ sub compare {
 		@different[0 .. ($#different > 20 ? 20 : $#different)]);
 }
 
-# Of a dump's bytes hsnap -v says apart which are no memory: added up here from its list.
+# Of a dump's blocks and bytes hsnap -v says apart which are no memory: added up here from its list, as hdiff does.
 sub check_said {
 	my ($dump, $said) = @_;
-	my (%bytes, $is_reserved);
-	$bytes{0} = $bytes{1} = 0;
+	my ($is_reserved, $blocks) = (0, 0);
+	my %bytes = (0 => 0, 1 => 0);
 	for (split /\r\n/, $dump) {
-		if (m{^// hsnap: heap addr=([0-9A-F]+) .*stackless-requested=(\d+)}) {
-			$bytes{ $1 eq '2' ? 1 : 0 } += $2;
+		if (m{^// hsnap: heap addr=([0-9A-F]+) .*stackless-blocks=(\d+) stackless-requested=(\d+)}) {
+			$bytes{ $1 eq '2' ? 1 : 0 } += $3;
+			$blocks += $2 if $1 ne '2';
 		} elsif (/^\*[- ]+Start of data for heap @ (\S+)/) {
 			$is_reserved = $1 eq '2' ? 1 : 0;
 		} elsif (/^([0-9A-F]+) bytes \+ [0-9A-F]+ at /) {
 			$bytes{$is_reserved} += hex $1;
+			$blocks += !$is_reserved;
 		}
 	}
-	my ($requested, $reserved) = $said =~ /, (\d+) bytes requested(?: \(and (\d+) of address space reserved\))?,/;
-	is_deeply([$requested, $reserved // 0], [@bytes{0, 1}], "$case: bytes that are memory, and reserved ones");
+	my ($said_blocks, $requested, $reserved) = $said =~ /: (\d+) blocks, (\d+) bytes requested(?: \(and (\d+) of address space reserved\))?,/;
+	is_deeply([$said_blocks, $requested, $reserved // 0], [$blocks, @bytes{0, 1}],
+		"$case: blocks and bytes that are memory, and reserved ones");
 	return;
 }
 

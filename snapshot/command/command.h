@@ -9,31 +9,18 @@
 #include "core/out.h"
 #include "snapshot/capture.h"
 
-/* "hsnap NAME ...": argv[0] is the name. Each prints its own errors and returns the exit status. */
+/* "hsnap NAME ...": argv[0] is the name. Each prints its own errors, and its help on --help, and
+ * returns the exit status. */
+int command_snapshot(int argc, char **argv);
+int command_watch(int argc, char **argv);
 int command_run(int argc, char **argv);
 int command_attach(int argc, char **argv);
 int command_detach(int argc, char **argv);
+int command_ps(int argc, char **argv);
+int command_schedule(int argc, char **argv);
 int command_ust(int argc, char **argv);
 int command_os(int argc, char **argv);
-int command_ps(int argc, char **argv);
 int command_doctor(int argc, char **argv);
-int command_schedule(int argc, char **argv);
-int command_watch(int argc, char **argv);
-
-/* hsnap without a command; argv[0] is hsnap's. help prints that of all commands. */
-int command_snapshot(int argc, char **argv, void (*help)(FILE *to));
-
-/* Each prints how it is used, and its options. */
-void command_run_help(FILE *to);
-void command_attach_help(FILE *to);
-void command_detach_help(FILE *to);
-void command_ust_help(FILE *to);
-void command_os_help(FILE *to);
-void command_ps_help(FILE *to);
-void command_doctor_help(FILE *to);
-void command_schedule_help(FILE *to);
-void command_watch_help(FILE *to);
-void command_snapshot_help(FILE *to);
 
 /* Prints an error as a line of hsnap's; returns the exit status for it. */
 int command_fail(const struct err *err);

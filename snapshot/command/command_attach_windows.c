@@ -31,7 +31,7 @@ static const struct opt detach_opts[] = {
 	{0},
 };
 
-void command_attach_help(FILE *to)
+static void attach_help(FILE *to)
 {
 	fprintf(to,
 		"usage: hsnap attach -p PID | -pn NAME [--max-mb N] [--sample SIZE] [-v]\n"
@@ -42,7 +42,7 @@ void command_attach_help(FILE *to)
 	opt_help(attach_opts, to);
 }
 
-void command_detach_help(FILE *to)
+static void detach_help(FILE *to)
 {
 	fprintf(to, "usage: hsnap detach -p PID | -pn NAME [-v]\n"
 		    "\n"
@@ -69,7 +69,7 @@ static int set_option(
 	case OPT_ARGUMENT:
 		return err_set(
 			err, ERR_USAGE, state->value, "%s takes options only", request->command);
-	default: return process_option(&request->process, id, state->value);
+	default: return process_option(&request->process, id, state->value, err);
 	}
 }
 
@@ -112,7 +112,7 @@ int command_attach(int argc, char **argv)
 	int rc = read_options(&request, attach_opts, argc, argv, &pid, &err);
 
 	if (rc > 0) {
-		command_attach_help(stdout);
+		attach_help(stdout);
 		return 0;
 	}
 	if (!rc)
@@ -140,7 +140,7 @@ int command_detach(int argc, char **argv)
 	int rc = read_options(&request, detach_opts, argc, argv, &pid, &err);
 
 	if (rc > 0) {
-		command_detach_help(stdout);
+		detach_help(stdout);
 		return 0;
 	}
 	if (!rc)

@@ -17,7 +17,7 @@ static const struct opt options[] = {
 	{0},
 };
 
-void command_os_help(FILE *to)
+static void os_help(FILE *to)
 {
 	fprintf(to,
 		"usage: hsnap os on | off -p PID | -pn NAME\n"
@@ -63,14 +63,14 @@ int command_os(int argc, char **argv)
 	opt_init(&state, options, argc, argv);
 	while (!rc && (id = opt_next(&state, &err))) {
 		switch (id) {
-		case OPT_HELP: command_os_help(stdout); return 0;
+		case OPT_HELP: os_help(stdout); return 0;
 		case OPT_ARGUMENT:
 			if (request.what)
 				rc = err_set(
 					&err, ERR_USAGE, state.value, "it takes on or off, once");
 			request.what = state.value;
 			break;
-		default: rc = process_option(&request.process, id, state.value); break;
+		default: rc = process_option(&request.process, id, state.value, &err); break;
 		}
 	}
 	if (!rc)

@@ -57,43 +57,6 @@ int guard_main(int argc, char **argv)
 	return refuse(argc > 1 ? argv[1] : "hsnap");
 }
 
-void command_run_help(FILE *to)
-{
-	fprintf(to, "hsnap run, on Windows: starts a program with the tracer in it\n");
-}
-
-void command_attach_help(FILE *to)
-{
-	fprintf(to, "hsnap attach, on Windows: loads the tracer into a process that runs\n");
-}
-
-void command_detach_help(FILE *to)
-{
-	fprintf(to, "hsnap detach, on Windows: takes the tracer out of a process\n");
-}
-
-void command_ust_help(FILE *to)
-{
-	fprintf(to,
-		"hsnap ust, on Windows: lets the system record the stacks of an image's blocks\n");
-}
-
-void command_os_help(FILE *to)
-{
-	fprintf(to, "hsnap os, on Windows: switches the system's own recording of stacks\n");
-}
-
-void command_ps_help(FILE *to)
-{
-	fprintf(to, "hsnap ps, on Windows: lists processes and where their stacks come from\n");
-}
-
-void command_doctor_help(FILE *to)
-{
-	fprintf(to,
-		"hsnap doctor, on Windows: finds out whether hsnap reads this system rightly\n");
-}
-
 int target_open_live(struct target *target, uint32_t pid, struct err *err)
 {
 	(void)target;

@@ -21,7 +21,7 @@ static const struct opt options[] = {
 	{0},
 };
 
-void command_ps_help(FILE *to)
+static void ps_help(FILE *to)
 {
 	fprintf(to,
 		"usage: hsnap ps [PATTERN]\n"
@@ -201,7 +201,7 @@ int command_ps(int argc, char **argv)
 				rc = err_set(&err, ERR_USAGE, state.value, "one pattern at a time");
 			pattern = state.value;
 			break;
-		case OPT_HELP: command_ps_help(stdout); return 0;
+		case OPT_HELP: ps_help(stdout); return 0;
 		default: rc = id; break;
 		}
 	}

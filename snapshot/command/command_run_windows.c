@@ -23,10 +23,11 @@ static const struct opt options[] = {
 	{OPT_SAMPLE, NULL, "sample", "SIZE", "record one block in about so many bytes (512K, 1M)"},
 	DUMP_OPTIONS,
 	{OPT_HELP, "h", "help", NULL, "print this help"},
+	{OPT_AT_EXIT, "f", "output", "OUT", NULL}, /* as snapshots have it */
 	{0},
 };
 
-void command_run_help(FILE *to)
+static void run_help(FILE *to)
 {
 	fprintf(to,
 		"usage: hsnap run [--at-exit OUT] [--children] [--keep-bstr-cache] [--max-mb N]\n"
@@ -64,7 +65,7 @@ static int check_pattern(const struct request *request, struct err *err)
 
 	if (!rc && words & (PATTERN_TIME | PATTERN_NUMBER))
 		rc = err_set(err, ERR_USAGE, request->at_exit,
-			"a process ends once: it knows {name}, {pid}, and {{ for a brace");
+			"a process ends once: {time} and {n} are for a series");
 	if (!rc && request->run.with_children && !(words & PATTERN_PID))
 		rc = err_set(err, ERR_USAGE, request->at_exit,
 			"with --children each process needs a file of its own: put {pid} into it");
@@ -154,7 +155,7 @@ int command_run(int argc, char **argv)
 	state.stop_at_argument = true;
 	while (!rc && (id = opt_next(&state, &err)) && id != OPT_ARGUMENT) {
 		if (id == OPT_HELP) {
-			command_run_help(stdout);
+			run_help(stdout);
 			return 0;
 		}
 		rc = set_option(&request, id, state.value, &err);

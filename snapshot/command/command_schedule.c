@@ -51,7 +51,7 @@ static const struct opt options[] = {
 	{0},
 };
 
-void command_schedule_help(FILE *to)
+static void schedule_help(FILE *to)
 {
 	fprintf(to,
 		"usage: hsnap schedule add NAME --every T --dir D [--keep N] [--max-bytes SIZE]\n"
@@ -269,7 +269,7 @@ int command_schedule(int argc, char **argv)
 	while (!rc && (id = opt_next(&state, &err))) {
 		switch (id) {
 		case OPT_ARGUMENT: rc = take_argument(&schedule, state.value, &err); break;
-		case OPT_HELP: command_schedule_help(stdout); return 0;
+		case OPT_HELP: schedule_help(stdout); return 0;
 		default:
 			if (id < 0)
 				rc = id;

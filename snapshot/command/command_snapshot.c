@@ -1,4 +1,4 @@
-/* hsnap without a command: one snapshot, or many. */
+/* hsnap snapshot, the command when none is named: one snapshot, or many. */
 #include <stdio.h>
 #include <string.h>
 
@@ -10,8 +10,8 @@ enum {
 	OPT_DUMP = 1,
 	OPT_OUT,
 	OPT_EVERY,
+	OPT_COMPARE,
 	OPT_HELP,
-	OPT_VERSION,
 };
 
 static const struct opt options[] = {
@@ -23,12 +23,11 @@ static const struct opt options[] = {
 	STACKS_OPTION,
 	DUMP_OPTIONS,
 	{OPT_HELP, "h", "help", NULL, "print this help"},
-	{OPT_VERSION, NULL, "version", NULL, "print the version"},
-	{OPT_HELP, "?", NULL, NULL, NULL},
+	{OPT_COMPARE, "d", NULL, NULL, NULL},
 	{0},
 };
 
-void command_snapshot_help(FILE *to)
+static void snapshot_help(FILE *to)
 {
 	fprintf(to,
 		"usage: hsnap -p PID | -pn NAME | -z FILE [-f OUT] [--stacks SOURCE] [--by-stack]\n"
@@ -38,7 +37,7 @@ void command_snapshot_help(FILE *to)
 		"             [--stacks SOURCE] [--by-stack] [--gzip] [-v]\n"
 		"\n"
 		"Writes every live heap block of a process, with its stack, as text.\n"
-		"hdiff compares two such snapshots.\n"
+		"hdiff compares two of them: hdiff a.txt b.txt\n"
 		"In OUT {name} and {pid} stand for the program and process, {time} for the time\n"
 		"(UTC), {n} for the number of the file in its series, {{ for a brace.\n"
 		"\n");
@@ -145,12 +144,17 @@ static int set_option(struct request *request, int id, const char *value, struct
 	case OPT_EVERY:
 		series->given = "--every";
 		return series_span_parse("--every", value, &series->every_ms, err);
-	case OPT_ARGUMENT: return err_set(err, ERR_USAGE, value, "there is no such command");
+	case OPT_COMPARE:
+		return err_set(
+			err, ERR_USAGE, "-d", "hdiff compares snapshots: hdiff -d a.txt b.txt");
+	case OPT_ARGUMENT:
+		return err_set(err, ERR_USAGE, value,
+			"there is no such command; hdiff compares snapshots: hdiff a.txt b.txt");
 	default: return series_option(series, id, value, err);
 	}
 }
 
-int command_snapshot(int argc, char **argv, void (*help)(FILE *to))
+int command_snapshot(int argc, char **argv)
 {
 	struct request request = {.series = SERIES_REQUEST_INIT};
 	struct opt_state state;
@@ -160,11 +164,7 @@ int command_snapshot(int argc, char **argv, void (*help)(FILE *to))
 	opt_init(&state, options, argc, argv);
 	while ((id = opt_next(&state, &err))) {
 		if (id == OPT_HELP) {
-			help(stdout);
-			return 0;
-		}
-		if (id == OPT_VERSION) {
-			printf("hsnap %s\n", HSNAP_VERSION);
+			snapshot_help(stdout);
 			return 0;
 		}
 		if (set_option(&request, id, state.value, &err))

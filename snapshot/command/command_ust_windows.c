@@ -1,6 +1,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
+#include <windows.h>
 
 #include "core/kv.h"
 #include "core/opt.h"
@@ -20,7 +21,7 @@ static const struct opt options[] = {
 	{0},
 };
 
-void command_ust_help(FILE *to)
+static void ust_help(FILE *to)
 {
 	fprintf(to, "usage: hsnap ust on IMAGE [--db-mb N]\n"
 		    "       hsnap ust off IMAGE\n"
@@ -104,6 +105,8 @@ static int change(const struct request *request, struct err *err)
 		return rc;
 	printf("ust is %s for %s: processes started from now on %s their stacks\n", request->what,
 		request->image, wanted.on ? "record" : "do not record");
+	if (wanted.on && GetProcAddress(GetModuleHandleW(L"ntdll.dll"), "wine_get_version"))
+		printf("Wine records none, whatever is on: use 'hsnap run' or 'hsnap attach'\n");
 	return print_running(request->image,
 		wanted.on ? "start it again to have its stacks" : "what runs goes on as it is",
 		err);
@@ -175,7 +178,7 @@ int command_ust(int argc, char **argv)
 		switch (id) {
 		case OPT_DB_MB: rc = take_megabytes(state.value, &request.db_mb, &err); break;
 		case OPT_ARGUMENT: rc = take_argument(&request, state.value, &err); break;
-		case OPT_HELP: command_ust_help(stdout); return 0;
+		case OPT_HELP: ust_help(stdout); return 0;
 		default: rc = id; break;
 		}
 	}

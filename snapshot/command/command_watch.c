@@ -26,7 +26,7 @@ static const struct opt options[] = {
 	{0},
 };
 
-void command_watch_help(FILE *to)
+static void watch_help(FILE *to)
 {
 	fprintf(to,
 		"usage: hsnap watch -p PID | -pn NAME --growth SIZE [-f OUT] [--poll T] [--count "
@@ -74,7 +74,7 @@ int command_watch(int argc, char **argv)
 	opt_init(&state, options, argc, argv);
 	while (!rc && (id = opt_next(&state, &err))) {
 		if (id == OPT_HELP) {
-			command_watch_help(stdout);
+			watch_help(stdout);
 			return 0;
 		}
 		rc = set_option(&request, id, state.value, &err);

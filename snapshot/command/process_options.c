@@ -1,16 +1,21 @@
 #include "snapshot/command/process_options.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "core/kv.h"
 #include "snapshot/live/kept.h"
 #include "snapshot/series/series_loop.h"
 
-int process_option(struct process_choice *choice, int id, const char *value)
+int process_option(struct process_choice *choice, int id, const char *value, struct err *err)
 {
 	switch (id) {
 	case OPT_PROCESS_PID: choice->pid = value; break;
-	case OPT_PROCESS_NAME: choice->name = value; break;
+	case OPT_PROCESS_NAME:
+		if (strpbrk(value, "/\\"))
+			return err_set(err, ERR_IMAGE_NAME, value, NULL);
+		choice->name = value;
+		break;
 	default: return id;
 	}
 	choice->count++;

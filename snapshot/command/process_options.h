@@ -27,8 +27,8 @@ struct process_choice {
 	unsigned count; /* how often one was named */
 };
 
-/* Takes one of the options above: 0. Any other id is returned as it is. */
-int process_option(struct process_choice *choice, int id, const char *value);
+/* Takes one of the options above: 0, or -ERR_IMAGE_NAME (a path). Any other id is returned as it is. */
+int process_option(struct process_choice *choice, int id, const char *value, struct err *err);
 
 /* Whether one was named, and once; place is the command, for messages. 0 or -ERR_USAGE. */
 int process_choice_check(const struct process_choice *choice, const char *place, struct err *err);

@@ -92,8 +92,8 @@ int series_option(struct series_request *request, int id, const char *value, str
 		return 0;
 	default: break;
 	}
-	id = process_option(&request->process, id, value);
-	return id ? dump_option(&request->take, id, value, err) : 0;
+	id = process_option(&request->process, id, value, err);
+	return id > 0 ? dump_option(&request->take, id, value, err) : id;
 }
 
 /* What needs the name of a process. */

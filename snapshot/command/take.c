@@ -47,15 +47,27 @@ static void say_warning(const struct take *take, const struct target *target, co
 }
 
 /* What is only reserved is address space, and no memory. */
-static uint64_t reserved_bytes(const struct snapshot *snapshot)
+static struct census reserved_total(const struct snapshot *snapshot)
 {
-	uint64_t bytes = 0;
+	struct census total = {0};
 
+	for (size_t i = 0; i < snapshot->block_count; i++) {
+		if (snapshot->heaps[snapshot->blocks[i].heap].addr == HEAP_RESERVED)
+			census_add(&total, &(struct census){1, snapshot->blocks[i].requested_bytes,
+						   snapshot->blocks[i].overhead_bytes});
+	}
+	for (size_t i = 0; i < snapshot->sum_count; i++) {
+		const struct block_sum *sum = &snapshot->sums[i];
+
+		if (snapshot->heaps[sum->heap].addr == HEAP_RESERVED)
+			census_add(&total, &(struct census){sum->block_count, sum->requested_bytes,
+						   sum->overhead_bytes});
+	}
 	for (size_t i = 0; i < snapshot->heap_count; i++) {
 		if (snapshot->heaps[i].addr == HEAP_RESERVED)
-			bytes += snapshot->heaps[i].reserved_bytes;
+			census_add(&total, &snapshot->heaps[i].stackless);
 	}
-	return bytes;
+	return total;
 }
 
 struct written {
@@ -67,24 +79,25 @@ static void report(const struct snapshot *snapshot, const struct target *target,
 	const struct capture_stats *stats, const struct written *written)
 {
 	struct census total = snapshot_total(snapshot);
-	uint64_t stackless = 0, reserved = reserved_bytes(snapshot);
+	struct census reserved = reserved_total(snapshot);
+	uint64_t stackless = 0;
 	char apart[64] = "";
 
 	for (size_t i = 0; i < snapshot->heap_count; i++)
 		stackless += snapshot->heaps[i].stackless.block_count;
-	if (reserved)
+	if (reserved.block_count)
 		snprintf(apart, sizeof(apart), " (and %" PRIu64 " of address space reserved)",
-			reserved);
+			reserved.requested_bytes);
 	fprintf(stderr,
 		"hsnap: %s: %" PRIu64 " blocks, %" PRIu64 " bytes requested%s, %" PRIu64
 		" overhead, %" PRIu64 " blocks without a stack, %zu heaps, %zu stacks from %s\n"
 		"hsnap: %s: %s for %" PRId64 " ms, %u tries, %" PRIu64 " reads of %" PRIu64
 		" bytes; %" PRIu64 " bytes copied in %" PRId64 " ms\n",
-		target->name, total.block_count, total.requested_bytes - reserved, apart,
-		total.overhead_bytes, stackless, snapshot->heap_count, snapshot->stacks.count,
-		snapshot->stack_source, target->name, how_read(target), stats->held_ms,
-		stats->tries, target->reads, target->read_bytes, stats->copied_bytes,
-		stats->copy_ms);
+		target->name, total.block_count - reserved.block_count,
+		total.requested_bytes - reserved.requested_bytes, apart, total.overhead_bytes,
+		stackless, snapshot->heap_count, snapshot->stacks.count, snapshot->stack_source,
+		target->name, how_read(target), stats->held_ms, stats->tries, target->reads,
+		target->read_bytes, stats->copied_bytes, stats->copy_ms);
 	if (stats->why_not_copied)
 		fprintf(stderr, "hsnap: %s: walked while it was held: %s\n", target->name,
 			stats->why_not_copied);
@@ -124,10 +137,10 @@ static int check_heaps(
 
 static struct taken sum_up(const struct snapshot *snapshot, const struct capture_stats *stats)
 {
-	struct census total = snapshot_total(snapshot);
+	struct census total = snapshot_total(snapshot), reserved = reserved_total(snapshot);
 
-	return (struct taken){total.block_count, total.requested_bytes - reserved_bytes(snapshot),
-		stats->held_ms};
+	return (struct taken){total.block_count - reserved.block_count,
+		total.requested_bytes - reserved.requested_bytes, stats->held_ms};
 }
 
 /* Under the first name that is free. */

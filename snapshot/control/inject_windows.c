@@ -65,7 +65,7 @@ int injection_prepare(struct injection *injection, HANDLE process, HANDLE thread
 	injection->loaded = CreateEventW(NULL, TRUE, FALSE, NULL);
 	injection->go = CreateMutexW(NULL, TRUE, NULL);
 	if (!path)
-		rc = fail(name, TRACER_DLL, err);
+		rc = err_set(err, ERR_INJECT, name, TRACER_DLL " is not there");
 	else if (!place_path(injection, path))
 		rc = fail(name, "no memory in it", err);
 	else if (!share(injection, injection->loaded, EVENT_MODIFY_STATE,

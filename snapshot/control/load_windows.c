@@ -62,7 +62,7 @@ int load_tracer(HANDLE process, const char *name, struct err *err)
 	int rc;
 
 	if (!path)
-		return fail(name, TRACER_DLL, err);
+		return err_set(err, ERR_INJECT, name, TRACER_DLL " is not there");
 	placed = place(process, path);
 	free(path);
 	if (!placed)

@@ -17,7 +17,7 @@ static const struct opt options[] = {
 	{0},
 };
 
-void command_doctor_help(FILE *to)
+static void doctor_help(FILE *to)
 {
 	fprintf(to,
 		"usage: hsnap doctor [-v]\n"
@@ -94,7 +94,7 @@ int command_doctor(int argc, char **argv)
 	opt_init(&state, options, argc, argv);
 	while ((id = opt_next(&state, &err))) {
 		if (id == OPT_HELP) {
-			command_doctor_help(stdout);
+			doctor_help(stdout);
 			return 0;
 		}
 		is_verbose = is_verbose || id == OPT_VERBOSE;

@@ -101,7 +101,7 @@ int file_pattern_check(const char *pattern, unsigned *words, struct err *err)
 		if (piece.kind == PIECE_WRONG)
 			return err_set(err, ERR_USAGE, pattern,
 				at[piece.len] ?
-					"it knows {name}, {pid}, {time}, {n}, and {{ for a brace" :
+					"words in braces are {name}, {pid}, and in a series {time} and {n}; {{ is a brace" :
 					"a brace is not closed; {{ stands for one");
 		if (at < last && piece.word & (PATTERN_TIME | PATTERN_NUMBER))
 			return err_set(err, ERR_USAGE, pattern,
