@@ -83,11 +83,12 @@ int naming_make(
 static int want_stack(
 	const struct comparison *comparison, const struct sums *dump, const struct stack *stack)
 {
+	size_t number = (size_t)(dump - comparison->dumps);
+	uint32_t depth = place_depth(comparison->places, number, stack);
 	int rc = 0;
 
-	for (uint32_t i = 0; !rc && !stack->is_named && i < stack->frame_count; i++)
-		rc = names_want(
-			comparison->names, (size_t)(dump - comparison->dumps), stack->frames[i]);
+	for (uint32_t i = 0; !rc && !stack->is_named && i < depth; i++)
+		rc = names_want(comparison->names, number, stack->frames[i]);
 	return rc;
 }
 
@@ -158,10 +159,10 @@ static int add_stack(const struct naming *naming, size_t index, struct frames *f
 	const struct row *row = &naming->comparison->rows[index];
 	const struct stack *stack = row->stack;
 	size_t dump = (size_t)(row->dump - naming->comparison->dumps);
-	uint32_t alias = 0;
+	uint32_t depth = place_depth(naming->comparison->places, dump, stack), alias = 0;
 	int rc = 0;
 
-	for (uint32_t i = 0; !rc && i < stack->frame_count; i++) {
+	for (uint32_t i = 0; !rc && i < depth; i++) {
 		for (; !rc && alias < stack->alias_count && stack->alias_at[alias] <= i; alias++)
 			rc = frames_part(frames);
 		if (rc)
@@ -231,10 +232,12 @@ static size_t count_missing(const struct naming *naming, const size_t *first, st
 	for (size_t i = 0; i < comparison->row_count; i++) {
 		const struct row *row = &comparison->rows[i];
 		size_t dump = (size_t)(row->dump - comparison->dumps);
+		uint32_t depth;
 
 		if (!naming->is_asked[i] || row->stack->is_named)
 			continue;
-		for (uint32_t k = 0; k < row->stack->frame_count; k++, frames++) {
+		depth = place_depth(comparison->places, dump, row->stack);
+		for (uint32_t k = 0; k < depth; k++, frames++) {
 			struct place_module at;
 			struct place place =
 				place_of(comparison->places, dump, row->stack->frames[k], &at);

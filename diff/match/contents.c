@@ -125,8 +125,10 @@ static bool is_by_id(const struct contents *contents, enum row_kind kind)
 /* Puts the stack's frames where they are at hand. */
 static int take_frames(struct contents *contents, size_t dump, const struct stack *stack)
 {
-	if (stack->frame_count > contents->frame_cap) {
-		size_t cap = stack->frame_count + (size_t)stack->frame_count / 2;
+	uint32_t depth = place_depth(contents->places, dump, stack);
+
+	if (depth > contents->frame_cap) {
+		size_t cap = depth + (size_t)depth / 2;
 		struct place *frames = realloc(contents->frames, cap * sizeof(*frames));
 
 		if (!frames)
@@ -134,8 +136,9 @@ static int take_frames(struct contents *contents, size_t dump, const struct stac
 		contents->frames = frames;
 		contents->frame_cap = cap;
 	}
-	for (uint32_t i = 0; i < stack->frame_count; i++)
+	for (uint32_t i = 0; i < depth; i++)
 		contents->frames[i] = frame_at(contents, dump, stack, i);
+	contents->depth = depth;
 	return 0;
 }
 
@@ -158,7 +161,7 @@ static uint32_t hash_stack(
 	for (uint32_t i = 0; i < stack->alias_count; i++)
 		hasher_add(&hasher, stack->alias_at[i]);
 	/* One word for each frame: which others give the same word depends on the key. */
-	for (uint32_t i = 0; i < stack->frame_count; i++)
+	for (uint32_t i = 0; i < contents->depth; i++)
 		hasher_add(&hasher, contents->frames[i].offset + contents->frames[i].unit * spread);
 	return hasher_end(&hasher);
 }
@@ -186,10 +189,11 @@ static bool is_same(const struct contents *contents, const struct content *known
 		return !strcmp(other->id, stack->id) &&
 		       (known->kind == ROW_STACK ||
 			       contents->process[known->dump] == contents->process[wanted->dump]);
-	if (other->frame_count != stack->frame_count || !same_aliases(other, stack))
+	if (place_depth(contents->places, known->dump, other) != contents->depth ||
+		!same_aliases(other, stack))
 		return false;
 	same_dump &= other->is_named == stack->is_named;
-	for (uint32_t i = 0; i < stack->frame_count; i++) {
+	for (uint32_t i = 0; i < contents->depth; i++) {
 		struct place place;
 
 		if (same_dump && other->frames[i] == stack->frames[i])
@@ -270,10 +274,12 @@ int content_stack_order(const struct contents *contents, size_t dump_a, const st
 	size_t dump_b, const struct stack *b)
 {
 	int order = order_of(a->alias_count, b->alias_count);
+	uint32_t a_depth = place_depth(contents->places, dump_a, a);
+	uint32_t b_depth = place_depth(contents->places, dump_b, b);
 
 	for (uint32_t i = 0; !order && i < a->alias_count; i++)
 		order = order_of(a->alias_at[i], b->alias_at[i]);
-	for (uint32_t i = 0; !order && i < a->frame_count && i < b->frame_count; i++) {
+	for (uint32_t i = 0; !order && i < a_depth && i < b_depth; i++) {
 		struct place x, y;
 
 		/* Stacks of one dump often start with the same frames. */
@@ -283,7 +289,7 @@ int content_stack_order(const struct contents *contents, size_t dump_a, const st
 		y = frame_at(contents, dump_b, b, i);
 		order = place_order(&x, &y);
 	}
-	return order ? order : order_of(a->frame_count, b->frame_count);
+	return order ? order : order_of(a_depth, b_depth);
 }
 
 static int list_order(

@@ -52,8 +52,9 @@ struct contents {
 	size_t count, cap;
 	struct content_list *lists;
 	size_t list_count, list_cap;
-	struct place *frames; /* of the stack at hand */
+	struct place *frames; /* of the stack at hand, depth of them */
 	size_t frame_cap;
+	uint32_t depth;
 	struct arena arena;
 };
 

@@ -243,3 +243,14 @@ struct place place_of(
 	return (struct place){
 		(uint64_t)of->ranks[module - of->sums->modules] + 1, addr - module->base};
 }
+
+uint32_t place_depth(const struct places *places, size_t dump, const struct stack *stack)
+{
+	uint32_t depth = stack->frame_count;
+
+	if (stack->is_named || stack->alias_count)
+		return depth;
+	while (depth && !place_of(places, dump, stack->frames[depth - 1], NULL).unit)
+		depth--;
+	return depth ? depth : stack->frame_count;
+}

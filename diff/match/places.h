@@ -70,6 +70,13 @@ struct place_module {
 struct place place_of(
 	const struct places *places, size_t dump, uint64_t addr, struct place_module *found);
 
+/*
+ * How many frames of a dump's stack count, from the innermost on. A tail of frames in no module is what
+ * lay on the stack behind a frame that could not be unwound: other values each time, and no calls. A
+ * stack that is in no module at all is left whole, as is one whose frames are texts or candidates.
+ */
+uint32_t place_depth(const struct places *places, size_t dump, const struct stack *stack);
+
 static inline bool same_place(const struct place *a, const struct place *b)
 {
 	return a->unit == b->unit && a->offset == b->offset;

@@ -231,7 +231,7 @@ static void a_return_address_belongs_to_the_module_of_its_call(void **state)
 				   "// Process modules enumerated.\n"
 				   "*- - Heap 0 Hogs - -\n"
 				   "10 bytes + 8 at 100 by BackTrace1\n"
-				   "\t10000\n\t11000\n\t11001\n\t12000\n\t12001\n\n";
+				   "\t10000\n\t11000\n\t11001\n\t12000\n\t12001\n\t10001\n\n";
 	struct result *result;
 
 	(void)state;
@@ -239,7 +239,7 @@ static void a_return_address_belongs_to_the_module_of_its_call(void **state)
 	result = run_hdiff("new.txt");
 	assert_string_equal(result->rows[0].frames,
 		"\tfirst+0 : 10000\n\tfirst+1000 : 11000\n\tsecond+1 : 11001\n"
-		"\tsecond+1000 : 12000\n\t12001\n");
+		"\tsecond+1000 : 12000\n\t12001\n\tfirst+1 : 10001\n");
 	result_free(result);
 }
 

@@ -34,6 +34,66 @@ static void by_address_it_does_not_matter_what_modules_are_there(void **state)
 	assert_int_equal(count_rows((struct match_request){.mode = MATCH_ADDRESS}), 1);
 }
 
+/* Blocks of one stack, which goes on into what lay on the thread's stack: app!, an address of made code,
+ * lib!, and then the values given, up to 0. */
+static void put_tailed(const char *path, bool has_modules, uint64_t bytes, const uint64_t *tail)
+{
+	struct maker maker;
+
+	dump_begin(&maker, (struct maker){0});
+	if (!has_modules)
+		buf_clear(&maker.text);
+	put_entry(&maker, bytes, 8, "A");
+	put(&maker, "\t%" PRIX64, APP_BASE + 0x1010);
+	put(&maker, "\t%X", 0x5550010);
+	put(&maker, "\t%" PRIX64, LIB_BASE + 0x501);
+	for (; *tail; tail++)
+		put(&maker, "\t%" PRIX64, *tail);
+	put(&maker, "%s", "");
+	dump_end(&maker, path);
+}
+
+static void a_tail_in_no_module_is_neither_compared_nor_shown(void **state)
+{
+	static const enum match_mode modes[] = {
+		MATCH_AUTO, MATCH_ID, MATCH_ADDRESS, MATCH_MODULE, MATCH_SYMBOL};
+
+	(void)state;
+	put_tailed("old.txt", true, 100, (const uint64_t[]){0xDEADBABE, 3, 0x21F680, 0});
+	put_tailed("new.txt", true, 150, (const uint64_t[]){0xDEADBABE, 0x21F780, 0});
+	for (size_t i = 0; i < sizeof(modes) / sizeof(*modes); i++) {
+		struct compared compared;
+		char *text;
+
+		compare(&compared, (struct match_request){.mode = modes[i]});
+		assert_int_equal(compared.comparison.row_count, 1);
+		assert_int_equal(row_growth(&compared, 0), 50);
+		text = report_of(&compared.comparison, i % 2);
+		assert_non_null(strstr(
+			text, "\n\tapp+1010 : 140001010\n\t5550010\n\tlib+501 : 7FF812340501\n\n"));
+		free(text);
+		compared_release(&compared);
+	}
+}
+
+/* Without a list of modules all frames are in none: each of them counts. */
+static void a_stack_that_is_in_no_module_at_all_is_left_whole(void **state)
+{
+	struct compared compared;
+	char *text;
+
+	(void)state;
+	put_tailed("old.txt", false, 100, (const uint64_t[]){0x21F680, 0});
+	put_tailed("new.txt", false, 150, (const uint64_t[]){0x21F780, 0});
+	compare(&compared, (struct match_request){0});
+	assert_int_equal(compared.comparison.row_count, 2);
+	text = report_of(&compared.comparison, true);
+	assert_non_null(strstr(text, "\n\t140001010\n\t5550010\n\t7FF812340501\n\t21F780\n\n"));
+	assert_non_null(strstr(text, "\n\t140001010\n\t5550010\n\t7FF812340501\n\t21F680\n\n"));
+	free(text);
+	compared_release(&compared);
+}
+
 /* ---------------------------------------------------------------- ids */
 
 static void by_id_equal_stacks_stay_apart_and_others_become_one(void **state)
@@ -341,6 +401,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(by_module_it_does_not_matter_where_modules_are),
 		TEST(by_address_it_does_not_matter_what_modules_are_there),
+		TEST(a_tail_in_no_module_is_neither_compared_nor_shown),
+		TEST(a_stack_that_is_in_no_module_at_all_is_left_whole),
 		TEST(by_id_equal_stacks_stay_apart_and_others_become_one),
 		TEST(by_id_the_first_of_several_stacks_is_shown),
 		TEST(by_id_a_stack_that_only_one_dump_gives_is_shown),

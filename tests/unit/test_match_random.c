@@ -5,7 +5,7 @@
 #define STACKS 40
 #define HEAPS 4
 #define IDS 25
-#define LAST_FRAME UINT64_C(0x100) /* the outermost one is this plus the stack's number */
+#define LAST_FRAME 0x2000 /* the outermost one is at this offset plus the stack's number */
 
 static uint64_t seed;
 
@@ -49,7 +49,7 @@ static void put_random_stack(struct maker *maker, const struct truth *truth, uns
 
 		put_frame(maker, frame ? APP_BASE : LIB_BASE, 0x500 + frame * 0x10);
 	}
-	put(maker, "\t%" PRIX64, LAST_FRAME + stack);
+	put_frame(maker, LIB_BASE, LAST_FRAME + stack);
 	put(maker, "%s", "");
 }
 
@@ -106,7 +106,7 @@ static unsigned stack_of_row(const struct row *row)
 	if (row->kind == ROW_STACKLESS)
 		return STACKS;
 	assert_int_equal(row->kind, ROW_STACK);
-	return (unsigned)(row->stack->frames[row->stack->frame_count - 1] - LAST_FRAME);
+	return (unsigned)(row->stack->frames[row->stack->frame_count - 1] % LAST_FRAME);
 }
 
 /* What a row is to add up to; heap HEAPS: in all that are wanted. */
