@@ -12,6 +12,7 @@ enum {
 	ENTRY_BYTES = 18,
 	ENTRIES_AT_ONCE = 1000,
 	ENTRIES_MAX = 1 << 22,
+	TYPE_NONE = 0,
 	TYPE_FUNCTION = 0x20,
 	CLASS_EXTERNAL = 2,
 	CLASS_STATIC = 3,
@@ -80,15 +81,34 @@ static int take_name(struct reader *reader, const unsigned char *entry, const ch
 	return *name ? 0 : -ERR_NOMEM;
 }
 
+/*
+ * The name of the function that a part of a section is for, or NULL. gcc and clang write each function that
+ * may be left out or moved into a part of its own, ".text$NAME" or ".text.startup.NAME", and begin it
+ * there. Libraries whose local symbols were taken out, as libstdc++'s, have these symbols still.
+ */
+static const char *name_of_part(const struct reader *reader, const char *name)
+{
+	static const char *const prefixes[] = {".text$", ".text.startup."};
+
+	for (size_t i = 0; i < sizeof(prefixes) / sizeof(*prefixes); i++) {
+		size_t len = strlen(prefixes[i]);
+
+		if (!strncmp(name, prefixes[i], len) && name[len])
+			return plain_name(reader, name + len);
+	}
+	return NULL;
+}
+
 static int take_entry(struct reader *reader, const unsigned char *entry)
 {
 	struct pe_exports *symbols = reader->symbols;
 	uint32_t value = pe_u32(entry + 8), number = pe_u16(entry + 12);
+	uint16_t type = pe_u16(entry + 14);
 	const struct pe_section *section;
 	const char *name;
 	int rc;
 
-	if (pe_u16(entry + 14) != TYPE_FUNCTION || !number ||
+	if ((type != TYPE_FUNCTION && type != TYPE_NONE) || !number ||
 		number > reader->image->section_count ||
 		(entry[16] != CLASS_EXTERNAL && entry[16] != CLASS_STATIC))
 		return 0;
@@ -96,6 +116,8 @@ static int take_entry(struct reader *reader, const unsigned char *entry)
 	if (value >= section->size_bytes)
 		return 0;
 	rc = take_name(reader, entry, &name);
+	if (!rc && name && type == TYPE_NONE)
+		name = name_of_part(reader, name);
 	if (rc || !name)
 		return rc;
 	if (array_grow(

@@ -479,6 +479,43 @@ static void test_names_take_no_more_memory_than_the_file(void **state)
 	free(bytes.data);
 }
 
+/* Symbols of sections, as gcc writes them: class 3, no type, one more entry behind. */
+static void test_a_part_for_one_function_has_its_name(void **state)
+{
+	static const char *const names[] = {".text$_ZN3app4fillEv",
+		".text.startup._GLOBAL__sub_I_pool", ".text$f", ".text.startup", ".text",
+		".text.unlikely.fill", ".text$", ".rdata$fill", ".xdata.startup.fill"};
+	enum { COUNT = sizeof(names) / sizeof(*names), TEXTS = COUNT * 2 * 18 };
+	unsigned char data[TEXTS + 4 + 40 * COUNT] = {0};
+	struct bytes bytes = {data, sizeof(data)};
+	struct pe_source source = {.read = read_bytes, .ctx = &bytes};
+	struct pe_image image = {.machine = PE_MACHINE_AMD64,
+		.coff_symbols = COUNT * 2,
+		.sections = {{.rva = 0x1000, .size_bytes = 0x1000}},
+		.section_count = 1};
+	struct pe_exports symbols;
+
+	(void)state;
+	for (uint32_t i = 0; i < COUNT; i++) {
+		unsigned char *entry = data + i * 2 * 18;
+
+		put_u32(entry + 4, 4 + 40 * i);
+		strcpy((char *)data + TEXTS + 4 + 40 * i, names[i]);
+		put_u32(entry + 8, 0x10 * i);
+		entry[12] = 1;
+		entry[16] = 3;
+		entry[17] = 1;
+	}
+	put_u32(data + TEXTS, 4 + 40 * COUNT);
+	assert_int_equal(pe_symbols_read(&source, &image, &symbols), 0);
+	assert_int_equal(symbols.count, 3);
+	assert_string_equal(symbols.list[0].name, "_ZN3app4fillEv");
+	assert_string_equal(symbols.list[1].name, "_GLOBAL__sub_I_pool");
+	assert_string_equal(symbols.list[2].name, "f");
+	assert_int_equal(symbols.list[1].rva, 0x1010);
+	pe_exports_release(&symbols);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -489,6 +526,7 @@ int main(void)
 		cmocka_unit_test(test_symbols_are_what_nm_says),
 		cmocka_unit_test(test_memory_reads_as_the_file_does),
 		cmocka_unit_test(test_a_function_starts_where_nm_says),
+		cmocka_unit_test(test_a_part_for_one_function_has_its_name),
 		cmocka_unit_test(test_names_take_no_more_memory_than_the_file),
 		cmocka_unit_test(test_every_cut_fails_cleanly),
 		cmocka_unit_test(test_damage_is_survived),
