@@ -48,4 +48,12 @@ int frames_part(struct frames *frames);
  * is held against. Replaces what buf held; 0 or -ERR_NOMEM. */
 int frame_name(const struct frame *frame, struct buf *buf);
 
+/* Where the function's own name begins, with its scopes: behind the type of its result, which names of
+ * templates have in front. */
+const char *function_own(const char *function);
+
+/* Adds the function as it is shown: std::string and std::wstring instead of what they stand for, and
+ * without the namespaces that libraries put between std:: and the rest. 0 or -ERR_NOMEM. */
+int function_shown(const char *function, struct buf *shown);
+
 #endif

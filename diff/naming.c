@@ -4,11 +4,18 @@
 #include <string.h>
 
 #include "core/buf.h"
+#include "core/table.h"
 #include "diff/read/frame_text.h"
 #include "diff/match/place_names.h"
 #include "diff/match/places.h"
 
 #define MISSING_MAX 4 /* modules that are named */
+
+struct shown_functions {
+	struct table known; /* to where they are in the arena */
+	struct arena arena;
+	struct buf text;
+};
 
 /* A module's file name without folder and extension: its length, and where it starts in *name. */
 static size_t short_name(const struct module *module, const char **name)
@@ -75,8 +82,12 @@ int naming_make(
 		(struct naming){.comparison = comparison, .by_name = by_name && comparison->dumps};
 	arena_init(&naming->arena);
 	naming->is_asked = calloc(comparison->row_count + 1, sizeof(*naming->is_asked));
-	if (!naming->is_asked || read_dumps(naming))
+	naming->shown = calloc(1, sizeof(*naming->shown));
+	if (!naming->is_asked || !naming->shown || read_dumps(naming))
 		return err_set(err, ERR_NOMEM, NULL, NULL);
+	table_init(&naming->shown->known);
+	arena_init(&naming->shown->arena);
+	buf_init(&naming->shown->text);
 	return 0;
 }
 
@@ -112,6 +123,12 @@ int naming_find(struct naming *naming, const uint32_t *rows, size_t count, struc
 
 void naming_release(struct naming *naming)
 {
+	if (naming->shown) {
+		table_release(&naming->shown->known);
+		arena_release(&naming->shown->arena);
+		buf_release(&naming->shown->text);
+	}
+	free(naming->shown);
 	free(naming->is_asked);
 	arena_release(&naming->arena);
 	*naming = (struct naming){0};
@@ -192,14 +209,43 @@ static int add_given(const struct frames *given, struct frames *frames)
 	return rc;
 }
 
+/* Each name is looked through once, however many rows have it. */
+static int show_function(struct shown_functions *shown, struct frame *frame)
+{
+	size_t len = frame->function ? strlen(frame->function) : 0;
+	const uint64_t *known;
+	const char *copy;
+
+	if (!len || !strstr(frame->function, "std::"))
+		return 0;
+	known = table_find(&shown->known, frame->function, len);
+	if (known) {
+		frame->function = (const char *)(uintptr_t)*known;
+		return 0;
+	}
+	buf_clear(&shown->text);
+	if (function_shown(frame->function, &shown->text))
+		return -ERR_NOMEM;
+	copy = arena_text(&shown->arena, shown->text.data, shown->text.len);
+	if (!copy || table_add(&shown->known, frame->function, len, (uintptr_t)copy))
+		return -ERR_NOMEM;
+	frame->function = copy;
+	return 0;
+}
+
 int naming_frames(const struct naming *naming, size_t index, struct frames *frames)
 {
 	const struct row *row = &naming->comparison->rows[index];
+	int rc = 0;
 
 	frames_clear(frames);
 	if (row->frames)
-		return add_given(row->frames, frames);
-	return row->stack ? add_stack(naming, index, frames) : 0;
+		rc = add_given(row->frames, frames);
+	else if (row->stack)
+		rc = add_stack(naming, index, frames);
+	for (size_t i = 0; !rc && i < frames->count; i++)
+		rc = show_function(naming->shown, &frames->items[i]);
+	return rc;
 }
 
 /* A module's file name and how many frames in it have no name. */

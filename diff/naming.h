@@ -24,6 +24,7 @@ struct naming {
 	bool *is_asked; /* by row: naming_find() was */
 	const char ***modules; /* short names by dump and module; NULL while no dump is there */
 	struct frame **texts; /* by dump and text: what frames that are texts say */
+	struct shown_functions *shown; /* what function_shown() made of names */
 	struct arena arena;
 };
 
@@ -36,7 +37,8 @@ void naming_release(struct naming *naming);
  * faster. 0 (also when there are no names) or -ERR_NOMEM. */
 int naming_find(struct naming *naming, const uint32_t *rows, size_t count, struct err *err);
 
-/* The frames of row number index with the names that were found, all of them, innermost first.
+/* The frames of row number index with the names that were found, as function_shown() has them, all of
+ * them, innermost first.
  * Replaces what frames held; none when the row has no stack. Texts live as long as the naming and
  * the comparison. 0 or -ERR_NOMEM. */
 int naming_frames(const struct naming *naming, size_t index, struct frames *frames);

@@ -7,9 +7,14 @@
  * is like them are in published stacks and in the public symbols of debug CRTs; Rtlp*,
  * RtlDebug*Heap and RtlAllocateHeapSlowly are in
  * published UMDH logs and Microsoft's public symbols of ntdll; AVrf* in those of verifier.dll,
- * CRetailMalloc_* in those of combase, APP_DATA in those of oleaut32; std::_* and __gnu_cxx are in
- * the open sources of Microsoft's and GNU's C++ libraries; _Zn* are C++'s operators in the Itanium
- * ABI, as mingw has them.
+ * CRetailMalloc_* in those of combase, APP_DATA in those of oleaut32; Virtual*Alloc*, MapViewOfFile*, and
+ * Nt* and Zw* are documented by Microsoft; std::_*, std::__* and __gnu_cxx are in the open sources of
+ * Microsoft's, GNU's and LLVM's C++ libraries; _Zn* are C++'s operators in the Itanium ABI, as mingw has
+ * them.
+ *
+ * Of the C++ library it is what asks for memory on its own account. What calls the program back,
+ * as std::sort, std::function and std::thread do, is not listed: a callee that was inlined there has no
+ * frame but theirs.
  */
 #include "diff/ask/strip.h"
 
@@ -32,6 +37,15 @@ const char *const allocators[] = {
 	"kernelbase!Heap*Alloc*",
 	"kernelbase!Local*Alloc*",
 	"kernelbase!Global*Alloc*",
+	/* virtual memory */
+	"kernel32!Virtual*Alloc*",
+	"kernelbase!Virtual*Alloc*",
+	"kernel32!MapViewOfFile*",
+	"kernelbase!MapViewOfFile*",
+	"ntdll!NtAllocateVirtualMemory*",
+	"ntdll!ZwAllocateVirtualMemory*",
+	"ntdll!NtMapViewOfSection*",
+	"ntdll!ZwMapViewOfSection*",
 	"combase!CoTaskMem*",
 	"combase!CRetailMalloc_*lloc*",
 	"ole32!CoTaskMem*",
@@ -79,20 +93,70 @@ const char *const allocators[] = {
 	"*!_wcsdup_dbg",
 	"*!_mbsdup",
 	"*!_mbsdup_dbg",
-	/* C++ */
+	/* C++: operators and allocators */
 	"*!operator new*",
-	"*!std::_Allocate*",
-	"*!std::_Default_allocate_traits*",
-	"*!std::allocator<*>::allocate",
-	"*!std::allocator<*>::allocate(*",
-	"*!__gnu_cxx::new_allocator<*>::allocate*",
-	"*!std::__new_allocator<*>::allocate*",
-	"*!std::allocator_traits<*>::allocate*",
 	"*!_Znwy*",
 	"*!_Znay*",
 	"*!_Znwj*",
 	"*!_Znaj*",
 	"*!_Znwm*",
 	"*!_Znam*",
+	"*!std::_Allocate*",
+	"*!std::_Default_allocat*",
+	"*!std::allocator<*>::*",
+	"*!std::allocator_traits<*>::*",
+	"*!std::__new_allocator<*>::*",
+	"*!__gnu_cxx::new_allocator<*>::*",
+	"*!__gnu_cxx::__alloc_traits<*>::*",
+	"*!std::__allocat*",
+	"*!std::__libcpp_*allocate*",
+	"*!std::__libcpp_operator_new*",
+	/* strings, containers and pointers that own, and what these are made of */
+	"*!std::string::*",
+	"*!std::wstring::*",
+	"*!std::basic_string<*>::*",
+	"*!std::operator+*",
+	"*!std::to_string*",
+	"*!std::to_wstring*",
+	"*!std::vector<*>::*",
+	"*!std::_Vector_base<*>::*",
+	"*!std::__split_buffer<*>::*",
+	"*!std::deque<*>::*",
+	"*!std::_Deque_base<*>::*",
+	"*!std::list<*>::*",
+	"*!std::_List_*<*>::*",
+	"*!std::__list_imp<*>::*",
+	"*!std::forward_list<*>::*",
+	"*!std::_Fwd_list_base<*>::*",
+	"*!std::map<*>::*",
+	"*!std::multimap<*>::*",
+	"*!std::set<*>::*",
+	"*!std::multiset<*>::*",
+	"*!std::_Rb_tree<*>::*",
+	"*!std::_Tree*<*>::*",
+	"*!std::__tree<*>::*",
+	"*!std::unordered_*<*>::*",
+	"*!std::_Hash*<*>::*",
+	"*!std::__detail::_*<*>::*",
+	"*!std::__hash_table<*>::*",
+	"*!std::queue<*>::*",
+	"*!std::stack<*>::*",
+	"*!std::pair<*>::pair*",
+	"*!std::make_unique<*",
+	"*!std::make_shared<*",
+	"*!_ZSt11make_shared*",
+	"*!std::allocate_shared<*",
+	"*!std::shared_ptr<*>::*",
+	"*!std::__shared_*<*>::*",
+	"*!std::_Ref_count*",
+	"*!std::function<*>::function*",
+	"*!std::function<*>::operator=*",
+	"*!std::_Function_base::*",
+	"*!std::_Construct*",
+	"*!std::construct_at<*",
+	"*!std::uninitialized_*",
+	"*!std::__uninitialized_*",
+	"*!std::__do_uninit_*",
+	"*!std::_Uninitialized_*",
 	NULL,
 };

@@ -68,7 +68,8 @@ int strip_add_file(struct strip *strip, const char *path, struct err *err)
 static bool is_listed(const struct strip *strip, const struct frame *frame)
 {
 	const char *module = frame->module ? frame->module : "";
-	const char *function = frame->function ? frame->function : "";
+	/* What a template of the program's results in may be a type of the library. */
+	const char *function = frame->function ? function_own(frame->function) : "";
 
 	for (size_t i = 0; i < strip->count; i++) {
 		if (glob_match(strip->globs[i].module, module, true) &&

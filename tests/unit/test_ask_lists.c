@@ -199,11 +199,52 @@ static void known_allocators_are_stripped_and_others_are_not(void **state)
 		{"libstdc++-6", "_Znwy"}, {"combase", "CoTaskMemAlloc"},
 		{"ole32", "CoTaskMemRealloc"}, {"OLEAUT32", "SysAllocStringLen"},
 		{"verifier", "AVrfDebugPageHeapAllocate"}, {"hsnap-tracer64", NULL},
-		{"hsnap-tracer64", "hook_anything"}, {"ucrtbased", "_strdup"}, {NULL, "malloc"}};
+		{"hsnap-tracer64", "hook_anything"}, {"ucrtbased", "_strdup"}, {NULL, "malloc"},
+		{"KERNELBASE", "VirtualAlloc"}, {"kernelbase", "VirtualAllocExNuma"},
+		{"kernel32", "VirtualAlloc"}, {"kernelbase", "Virtual2AllocFromApp"},
+		{"KERNELBASE", "MapViewOfFileEx"}, {"ntdll", "NtAllocateVirtualMemory"},
+		{"ntdll", "ZwAllocateVirtualMemoryEx"}, {"ntdll", "ZwMapViewOfSection"},
+		/* gcc, clang and Microsoft's compiler, with parameters and without */
+		{"app", "std::_Vector_base<int, std::allocator<int> >::_M_allocate(unsigned long "
+			"long)"},
+		{"app", "void std::vector<app::Doc, std::allocator<app::Doc> "
+			">::_M_realloc_insert<app::Doc>(app::Doc&&)"},
+		{"app", "std::pair<std::_Rb_tree_iterator<int>, bool> "
+			"std::set<int>::emplace<int>(int&&)"},
+		{"app", "std::string::_M_create"},
+		{"app", "std::string& "
+			"std::vector<std::string>::emplace_back<std::string>(std::string&&)"},
+		{"app", "std::unique_ptr<app::Doc, std::default_delete<app::Doc> > "
+			"std::make_unique<app::Doc, (anonymous namespace)::Key>((anonymous "
+			"namespace)::Key&&)"},
+		{"app", "std::shared_ptr<int> std::make_shared<int, int>(int&&)"},
+		{"app", "std::__tree<int>::__emplace_unique_key_args<int>"},
+		{"app", "std::__split_buffer<int, std::allocator<int>&>::__split_buffer(unsigned "
+			"long long)"},
+		{"app", "std::vector<int,std::allocator<int> >::_Emplace_reallocate<int const &>"},
+		{"app", "std::_Tree<std::_Tset_traits<int,std::less<int>,std::allocator<int>,0> "
+			">::_Emplace<int>"},
+		{"app", "std::_Hash<std::_Umap_traits<int,int> >::emplace<int>"},
+		{"app", "std::_Default_allocate_traits::_Allocate"},
+		{"app", "std::_Ref_count_obj2<app::Doc>::_Ref_count_obj2<app::Doc><>"}};
 	static const char *const others[][2] = {{"ntdll", "RtlUserThreadStart"}, {"ntdll", NULL},
 		{"kernel32", "BaseThreadInitThunk"}, {"app", "my_malloc"}, {"app", "mallocate"},
 		{"app", "HeapAlloc"}, {"app", "SysAllocString"}, {"app", "pool::operator_new"},
-		{NULL, NULL}};
+		{NULL, NULL}, {"app", "VirtualAlloc"},
+		/* what the library calls, or is called by it, and what has its types in its name only */
+		{"app", "std::vector<int, std::allocator<int> > "
+			"app::Pool<int>::grab<std::string>(std::string::value_type)"},
+		{"app", "app::fill(std::vector<int, std::allocator<int> >::iterator)"},
+		{"app", "void std::__introsort_loop<int*, long long, bool (*)(int, int)>(int*, "
+			"int*, long long, bool (*)(int, int))"},
+		{"app", "void std::sort<int*, bool (*)(int, int)>(int*, int*, bool (*)(int, int))"},
+		{"app", "std::_Function_handler<void (), "
+			"app::run()::{lambda()#1}>::_M_invoke(std::_Any_data const&)"},
+		{"app", "std::_Func_impl_no_alloc<app::run::<lambda_1>,void>::_Do_call"},
+		{"app", "std::thread::_State_impl<std::thread::_Invoker<std::tuple<app::run()::{"
+			"lambda()#1}> > >::_M_run()"},
+		{"app", "std::thread::_Invoke<std::tuple<void (__cdecl*)(void)>,0>"},
+		{"app", "std::invoke<app::Call>"}};
 	struct strip strip;
 	struct frames frames;
 	struct err err;
@@ -237,6 +278,52 @@ static void known_allocators_are_stripped_and_others_are_not(void **state)
 	}
 	frames_release(&frames);
 	strip_release(&strip);
+}
+
+/* As gcc, clang with its own library, and Microsoft's compiler and tools write them. */
+static void strings_are_shown_by_their_short_names(void **state)
+{
+	static const char *const names[][2] = {
+		{"std::__cxx11::basic_string<char, std::char_traits<char>, std::allocator<char> "
+		 ">::_M_create(unsigned long long&)",
+			"std::string::_M_create(unsigned long long&)"},
+		{"std::__1::basic_string<wchar_t, std::__1::char_traits<wchar_t>, "
+		 "std::__1::allocator<wchar_t>>::append",
+			"std::wstring::append"},
+		{"std::vector<std::basic_string<char,std::char_traits<char>,std::allocator<char> "
+		 ">,int>::f",
+			"std::vector<std::string,int>::f"},
+		{"app::f(class std::basic_string<wchar_t,struct std::char_traits<wchar_t>,class "
+		 "std::allocator<wchar_t> > const &)",
+			"app::f(std::wstring const &)"},
+		{"app::f(int, std::__cxx11::basic_string<char, std::char_traits<char>, "
+		 "std::allocator<char> >, int)",
+			"app::f(int, std::string, int)"},
+		{"std::__cxx11::list<int>::push_back(int)", "std::list<int>::push_back(int)"},
+		/* others */
+		{"std::basic_string<char, app::traits, std::allocator<char> >::f",
+			"std::basic_string<char, app::traits, std::allocator<char> >::f"},
+		{"std::basic_string<char, std::char_traits<char>, std::allocator<char",
+			"std::basic_string<char, std::char_traits<char>, std::allocator<char"},
+		{"mystd::__1::f(app::std::__1::g)", "mystd::__1::f(app::std::__1::g)"},
+		{"std::", "std::"}, {"f", "f"}};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++) {
+		struct result *result;
+		struct maker maker;
+
+		dump_begin(&maker, (struct maker){0});
+		put_symbol_note(&maker, APP_BASE + 0x1010, names[i][0], 5, NULL, 0);
+		put_block(&maker, 10, 8, "A", 1);
+		dump_end(&maker, "new.txt");
+		result = ask_hdiff("new.txt");
+		assert_int_equal(result->row_count, 1);
+		assert_memory_equal(result->rows[0].frames, "\tapp!", 5);
+		assert_memory_equal(result->rows[0].frames + 5, names[i][1], strlen(names[i][1]));
+		assert_memory_equal(result->rows[0].frames + 5 + strlen(names[i][1]), "+5\n", 3);
+		result_free(result);
+	}
 }
 
 /* Candidates of one ambiguous stack: each by itself, and none goes. */
@@ -393,6 +480,7 @@ int main(void)
 		TEST(a_strip_file_adds_to_what_is_known),
 		TEST(a_bad_line_is_named_with_its_place),
 		TEST(known_allocators_are_stripped_and_others_are_not),
+		TEST(strings_are_shown_by_their_short_names),
 		TEST(each_candidate_is_stripped_and_keeps_its_last_frame),
 		TEST(a_suppression_matches_function_file_or_module),
 		TEST(a_suppression_of_everything_is_refused),
