@@ -26,6 +26,9 @@ struct frame {
 	uint64_t addr; /* a return address, when has_addr */
 };
 
+/* What blocks are shown with that have no stack. */
+#define NO_STACK "(no stack recorded)"
+
 /* A stack's frames, innermost first. Reused from stack to stack: frames_init() before the first,
  * frames_release() behind the last. */
 struct frames {

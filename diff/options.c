@@ -68,7 +68,7 @@ const struct opt hdiff_options[] = {
 	{NO_STRIP, NULL, "no-strip", NULL, "show them (default for stacks)"},
 	{STRIP_FILE, NULL, "strip-file", "FILE",
 		"leave out also those that FILE lists; repeatable"},
-	{SUPPRESS, NULL, "suppress", "FILE", "no stacks that FILE lists; repeatable"},
+	{SUPPRESS, NULL, "suppress", "FILE", "no stacks that FILE lists, or runtime; repeatable"},
 	{SPARK, NULL, "spark", "HOW", "lines of bars in a trend: auto, utf8, ascii or none"},
 	{MAX_GROWTH, NULL, "max-growth", "LIMIT",
 		"SIZE[,N], or of a trend SIZE/h or /d: status 1 when growth is more"},

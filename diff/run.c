@@ -75,28 +75,42 @@ static int say_trouble(const struct naming *naming, FILE *say)
 	return rc;
 }
 
-/* What each suppression took away; those that took nothing may be obsolete. */
-static int say_suppressions(const struct suppressions *suppressions, FILE *say)
+static int say_suppression(const struct suppression *one, FILE *say)
 {
 	struct buf words;
-	int rc = 0;
+	int rc;
 
 	buf_init(&words);
+	rc = buf_printf(&words, "%s: %s suppressed ", one->place, one->text);
+	if (!rc && one->row_count)
+		rc = buf_printf(&words, "stacks: %zu, bytes: %" PRId64 ", blocks: %" PRId64,
+			one->row_count, one->requested_bytes, one->block_count);
+	else if (!rc)
+		rc = buf_add_text(&words, "nothing; it may be obsolete");
+	if (!rc)
+		say_line(say, &words);
+	buf_release(&words);
+	return rc;
+}
+
+/* What each suppression took away, of those that are built in all together; those that took nothing may be
+ * obsolete. */
+static int say_suppressions(const struct suppressions *suppressions, FILE *say)
+{
+	struct suppression shipped = {.place = "--suppress", .text = "runtime"};
+	int rc = 0;
+
 	for (size_t i = 0; !rc && i < suppressions->count; i++) {
 		const struct suppression *one = &suppressions->items[i];
 
-		buf_clear(&words);
-		rc = buf_printf(&words, "%s: %s suppressed ", one->place, one->text);
-		if (!rc && one->row_count)
-			rc = buf_printf(&words, "stacks: %zu, bytes: %" PRId64 ", blocks: %" PRId64,
-				one->row_count, one->requested_bytes, one->block_count);
-		else if (!rc)
-			rc = buf_add_text(&words, "nothing; it may be obsolete");
-		if (!rc)
-			say_line(say, &words);
+		if (!one->is_shipped)
+			rc = say_suppression(one, say);
+		shipped.is_shipped |= one->is_shipped;
+		shipped.row_count += one->is_shipped ? one->row_count : 0;
+		shipped.requested_bytes += one->is_shipped ? one->requested_bytes : 0;
+		shipped.block_count += one->is_shipped ? one->block_count : 0;
 	}
-	buf_release(&words);
-	return rc;
+	return rc || !shipped.is_shipped ? rc : say_suppression(&shipped, say);
 }
 
 /* Says a line when it came up for the at-th time. */

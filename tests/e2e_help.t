@@ -79,6 +79,13 @@ my @has = slurp("$root/diff/ask/allocators.c") =~ /^\t"([^"]+)",$/mg;
 my ($list) = slurp("$root/man/hdiff.1") =~ /^The whole list.*?\n\.Bd[^\n]*\n(.*?)^\.Ed/ms;
 cmp_ok(scalar @has, '>', 50, 'hdiff knows allocators');
 is_deeply([split /\n/, $list // ''], \@has, 'hdiff.1 lists them');
+
+# And of suppressions that are built in.
+my ($table) = slurp("$root/diff/ask/suppress.c") =~ /runtime\[\] = \{\n(.*?)^\};/ms;
+my @rules = map { s/" NO_STACK$/(no stack recorded)/r =~ s/"$//r } ($table // '') =~ /^\t"(leak:.*),$/mg;
+($list) = slurp("$root/man/hdiff.1") =~ /^As a file the list is\n\.Bd[^\n]*\n(.*?)^\.Ed/ms;
+cmp_ok(scalar @rules, '>', 10, 'hdiff knows suppressions');
+is_deeply([split /\n/, $list // ''], \@rules, 'hdiff.1 lists them');
 done_testing;
 
 # What is said of all options: for hsnap by each command that it names, of which Linux has a few.

@@ -107,7 +107,7 @@ static const char *words_of(const struct row *row, const struct frames *frames)
 		return "(ambiguous)";
 	if (row->kind == ROW_UNKNOWN)
 		return "(stack not in the dump)";
-	return frames->count ? NULL : "(no stack recorded)";
+	return frames->count ? NULL : NO_STACK;
 }
 
 static int group_heap(struct grouping *grouping, size_t i)

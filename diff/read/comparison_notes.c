@@ -155,7 +155,7 @@ static bool is_one_of(struct words words, size_t *count)
 
 bool note_no_stack(struct words words, enum row_kind *kind, size_t *candidate_count)
 {
-	if (words_equal(words, "(no stack recorded)"))
+	if (words_equal(words, NO_STACK))
 		*kind = ROW_STACKLESS;
 	else if (words_equal(words, "(stack not in the dump)"))
 		*kind = ROW_UNKNOWN;

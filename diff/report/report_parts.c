@@ -113,7 +113,7 @@ const char *row_words(const struct row *row, char space[ROW_WORDS_BYTES])
 			row->candidate_count);
 		return space;
 	case ROW_UNKNOWN: return "(stack not in the dump)";
-	case ROW_STACKLESS: return "(no stack recorded)";
+	case ROW_STACKLESS: return NO_STACK;
 	case ROW_STACK:
 	case ROW_AMBIGUOUS: break;
 	}

@@ -376,7 +376,7 @@ static void a_suppression_matches_function_file_or_module(void **state)
 	assert_int_equal(left_by("leak:^lib$\n"), 16);
 	assert_int_equal(left_by("leak:^lib.dll$\n"), 16);
 	assert_int_equal(left_by("leak:^lib.exe$\n"), 31);
-	assert_int_equal(left_by("leak:lib!malloc\n"), 31); /* no text of its own */
+	assert_int_equal(left_by("leak:^lib!malloc$\n"), 16);
 	assert_int_equal(left_by("leak:LEAK_HERE\n"), 31);
 }
 
@@ -433,6 +433,72 @@ static void a_suppression_has_wildcards_and_anchors(void **state)
 	assert_int_equal(left_by("leak:leak_here\nleak:helper"), 31 - 1 - 8);
 }
 
+/* Stack 2 is malloc, Cache::fill<int>, malloc, main; 8 is lib+..., malloc, helper. */
+static void a_suppression_may_be_of_frames_that_follow_each_other(void **state)
+{
+	(void)state;
+	assert_int_equal(left_by("leak:malloc < main\n"), 31 - 2);
+	assert_int_equal(left_by("leak:^malloc$ < Cache < lib!malloc < ^app!main$\n"), 31 - 2);
+	assert_int_equal(left_by("leak:malloc < ... < main\n"), 31 - 1 - 2);
+	assert_int_equal(left_by("leak:malloc < ... < malloc\n"), 31 - 2);
+	assert_int_equal(left_by("leak:main < malloc\n"), 31);
+	assert_int_equal(left_by("leak:main < ...\n"), 31 - 1 - 2 - 16);
+	assert_int_equal(left_by("leak:Cache < malloc < ... < main < ...\n"), 31 - 2);
+	assert_int_equal(left_by("leak:Cache < malloc < ... < main < nothing\n"), 31);
+	assert_int_equal(
+		left_by("leak:helper\nleak:malloc < main\nleak:leak_here\n"), 31 - 8 - 2 - 1);
+	for (int i = 0; i < 3; i++) {
+		static const char *const all[] = {"leak:... < *", "leak:...", "leak:f < ^$"};
+
+		write_list(all[i]);
+		refused("this would suppress everything", "--suppress", "more.txt", "new.txt");
+	}
+}
+
+static int64_t left_of_stackless(bool has_stacks, const char *list)
+{
+	struct result *result;
+	struct maker maker;
+	int64_t left;
+
+	dump_begin(&maker, (struct maker){.is_ours = true});
+	if (has_stacks)
+		put_block(&maker, 100, 8, "A", 1);
+	put_stackless(&maker, 3, 30, 8);
+	dump_end(&maker, "new.txt");
+	write_list(list);
+	result = ask_hdiff("--suppress", "more.txt", "new.txt");
+	assert_int_equal(result->status, 0);
+	left = result->requested;
+	result_free(result);
+	return left;
+}
+
+/* By the words that are shown for it, and by nothing that is part of them. */
+static void what_has_no_stack_is_suppressed_by_its_words_alone(void **state)
+{
+	(void)state;
+	assert_int_equal(left_of_stackless(true, "leak:(no stack recorded)\n"), 100);
+	assert_int_equal(left_of_stackless(true, "leak:stack\nleak:(no stack\n"), 130);
+	/* They are all that a gate could look at. */
+	assert_int_equal(left_of_stackless(false, "leak:(no stack recorded)\n"), 30);
+}
+
+static void what_is_built_in_says_one_line(void **state)
+{
+	struct result *result;
+
+	(void)state;
+	left_of_stackless(true, "");
+	result = ask_hdiff("--suppress=runtime", "new.txt");
+	assert_int_equal(result->requested, 100);
+	assert_string_equal(result->words,
+		"hdiff: --suppress: runtime suppressed stacks: 1, bytes: 30, blocks: 3\n"
+		"hdiff: 3 of 3 frames have no name: 2 in app, 1 in lib; hsym --explain new.txt "
+		"says why\n");
+	result_free(result);
+}
+
 static void each_suppression_says_what_it_took(void **state)
 {
 	struct result *result;
@@ -486,6 +552,9 @@ int main(void)
 		TEST(a_suppression_of_everything_is_refused),
 		TEST(a_module_of_the_old_dump_has_its_extension_too),
 		TEST(a_suppression_has_wildcards_and_anchors),
+		TEST(a_suppression_may_be_of_frames_that_follow_each_other),
+		TEST(what_has_no_stack_is_suppressed_by_its_words_alone),
+		TEST(what_is_built_in_says_one_line),
 		TEST(each_suppression_says_what_it_took),
 		TEST(what_is_filtered_out_is_not_suppressed),
 	};
