@@ -1,9 +1,9 @@
 /*
  * Frames that say only that memory was asked for: the layers between a program and its heap.
  *
- * A frame is one of them when its "module!function" is in the list. They are taken away from the
- * innermost frame outwards up to the first frame that is not in the list; the last frame of a stack
- * always stays.
+ * A frame is one of them when its module and function_own() of its function are in the list. They are
+ * taken away from the innermost frame outwards up to the first frame that is not in the list; the last
+ * frame of a stack always stays.
  */
 #ifndef DIFF_STRIP_H
 #define DIFF_STRIP_H
