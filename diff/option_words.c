@@ -41,6 +41,7 @@ const struct word match_words[] = {
 	{"address", MATCH_ADDRESS},
 	{"module", MATCH_MODULE},
 	{"symbol", MATCH_SYMBOL},
+	{"function", MATCH_FUNCTION},
 	{NULL, 0},
 };
 

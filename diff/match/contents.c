@@ -10,6 +10,7 @@
 /* Units beside those of places: they differ from all modules' numbers. */
 #define UNIT_SYMBOL (UINT64_C(1) << 32) /* plus the number of the module's group */
 #define UNIT_TEXT (UINT64_C(2) << 32)
+#define UNIT_NAMELESS (UINT64_C(3) << 32) /* plus the same */
 
 int id_order(const char *a, const char *b)
 {
@@ -25,20 +26,34 @@ static int order_of(uint64_t a, uint64_t b)
 
 /* ---------------------------------------------------------------- frames */
 
+static bool is_all_by_name(enum match_mode mode)
+{
+	return mode == MATCH_SYMBOL || mode == MATCH_FUNCTION;
+}
+
 /* Whether a frame there is known by its name, if it has one. */
 static bool goes_by_name(const struct contents *contents, const struct place *place)
 {
-	if (contents->mode == MATCH_SYMBOL)
+	if (is_all_by_name(contents->mode))
 		return true;
 	return contents->mode == MATCH_AUTO && place->unit &&
 	       contents->places->ranks.is_rebuilt[place->unit - 1];
+}
+
+/* Of a rebuilt module that has names in this build, a frame without one: offsets would tell it from
+ * every frame of another build, so it goes by where it stands among the others. */
+static bool is_any_nameless(const struct contents *contents, const struct place *place)
+{
+	return contents->mode != MATCH_SYMBOL && place->unit &&
+	       contents->places->ranks.is_rebuilt[place->unit - 1] &&
+	       contents->has_names[place->unit - 1];
 }
 
 /* The place that a frame is compared by. */
 static struct place frame_at(
 	const struct contents *contents, size_t dump, const struct stack *stack, uint32_t index)
 {
-	uint64_t frame = stack->frames[index];
+	uint64_t frame = stack->frames[index], group;
 	const struct named_place *named;
 	struct place place;
 
@@ -49,12 +64,13 @@ static struct place frame_at(
 	place = place_of(contents->places, dump, frame, NULL);
 	if (!contents->by_symbol || !goes_by_name(contents, &place))
 		return place;
+	group = place.unit ? contents->places->ranks.group[place.unit - 1] + 1 : 0;
 	named = names_find(contents->names, &place);
-	if (!named || !named->class)
-		return place;
-	return (struct place){
-		UNIT_SYMBOL + (place.unit ? contents->places->ranks.group[place.unit - 1] + 1 : 0),
-		named->class};
+	if (named && named->class)
+		return (struct place){UNIT_SYMBOL + group, named->class};
+	if (is_any_nameless(contents, &place))
+		return (struct place){UNIT_NAMELESS + group, 0};
+	return place;
 }
 
 static int want_stack(const struct contents *contents, struct names *names, size_t dump,
@@ -71,11 +87,27 @@ static int want_stack(const struct contents *contents, struct names *names, size
 	return rc;
 }
 
+static int find_named_builds(struct contents *contents, const struct names *names)
+{
+	contents->has_names = arena_alloc(&contents->arena, contents->places->ranks.count + 1);
+	if (!contents->has_names)
+		return -ERR_NOMEM;
+	memset(contents->has_names, 0, contents->places->ranks.count + 1);
+	for (size_t i = 0; i < names->count; i++) {
+		if (names->list[i].found.count && names->list[i].place.unit)
+			contents->has_names[names->list[i].place.unit - 1] = true;
+	}
+	return 0;
+}
+
 /* Looks for the names that stacks are compared by, all at once. */
 static int find_names(struct contents *contents, struct names *names, size_t dump_count)
 {
+	static const enum name_class classes[] = {[MATCH_AUTO] = CLASS_CODE,
+		[MATCH_SYMBOL] = CLASS_LINE,
+		[MATCH_FUNCTION] = CLASS_FUNCTION};
 	const struct ranks *ranks = &contents->places->ranks;
-	bool is_needed = contents->mode == MATCH_SYMBOL;
+	bool is_needed = is_all_by_name(contents->mode);
 	struct err err;
 	int rc = 0;
 
@@ -92,7 +124,9 @@ static int find_names(struct contents *contents, struct names *names, size_t dum
 	if (!rc)
 		rc = names_resolve(names, &err);
 	if (!rc)
-		rc = names_classify(names);
+		rc = names_classify(names, classes[contents->mode]);
+	if (!rc)
+		rc = find_named_builds(contents, names);
 	contents->by_symbol = true;
 	return rc;
 }
@@ -466,7 +500,7 @@ int contents_make(struct contents *contents, const struct sums *dumps, size_t du
 	arena_init(&contents->arena);
 	hash_index_init(&contents->index);
 	contents->texts =
-		frame_numbers(dumps, dump_count, request->mode == MATCH_SYMBOL, &contents->arena);
+		frame_numbers(dumps, dump_count, is_all_by_name(request->mode), &contents->arena);
 	contents->process =
 		arena_alloc(&contents->arena, dump_count * sizeof(*contents->process) + 1);
 	if (!contents->texts || !contents->process || memo_make(contents, dump_count) ||

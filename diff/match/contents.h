@@ -43,6 +43,7 @@ struct contents {
 	const struct names *names;
 	enum match_mode mode;
 	bool by_symbol; /* names are there, for some frames at least */
+	bool *has_names; /* by rank: that build of a module has some; NULL when by_symbol is false */
 	uint32_t **texts; /* see frame_numbers() */
 	size_t *process; /* by dump: the first one of its process */
 	struct content_memo *memo; /* by number of sums.shared */

@@ -54,12 +54,13 @@ struct row {
 /* Stacks that have no addresses but text are compared by it, and with each other only. */
 enum match_mode {
 	/* By module and offset, and by address where there is no module; frames of a module that was
-	 * rebuilt, by function and line where these are known. */
+	 * rebuilt, by function and where in it that is, as far as that is known (CLASS_CODE). */
 	MATCH_AUTO,
 	MATCH_ID, /* by what the dumps call a stack: only sound within one process */
 	MATCH_ADDRESS, /* only sound within one process that unloads nothing */
 	MATCH_MODULE, /* by module and offset; another build is another module */
 	MATCH_SYMBOL, /* by module, function and line where these are known, else as MODULE */
+	MATCH_FUNCTION, /* by module and function where that is known, else as AUTO */
 };
 
 /* All zero is the default. */

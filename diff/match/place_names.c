@@ -180,53 +180,192 @@ const char *names_trouble(const struct names *names)
 	return names->symbolizer ? symbolizer_trouble(names->symbolizer) : NULL;
 }
 
+/* ---------------------------------------------------------------- classes */
+
+static int order_of(uint64_t a, uint64_t b)
+{
+	return a < b ? -1 : a > b;
+}
+
+/* Functions that are inlined at a place belong to its function. */
+static int function_order(const struct named_place *a, const struct named_place *b)
+{
+	const struct symbols *x = &a->found, *y = &b->found;
+	int order = 0;
+
+	for (size_t i = 0; !order && i < x->count && i < y->count; i++)
+		order = strcmp(x->list[i].function, y->list[i].function);
+	return order ? order : order_of(x->count, y->count);
+}
+
+/* Of the file its name alone: another build may have been made in another folder. */
 static const char *file_of(const struct symbol *symbol)
 {
 	return symbol->file ? path_base(symbol->file) : "";
 }
 
-/* Of the file its name alone: another build may have been made in another folder. */
-static int symbol_order(const struct symbol *a, const struct symbol *b)
+/* Of one function. */
+static int file_order(const struct named_place *a, const struct named_place *b)
 {
-	int order = strcmp(a->function, b->function);
+	int order = 0;
 
-	if (!order)
-		order = strcmp(file_of(a), file_of(b));
-	return order || a->line == b->line ? order : a->line < b->line ? -1 : 1;
+	for (size_t i = 0; !order && i < a->found.count; i++)
+		order = strcmp(file_of(&a->found.list[i]), file_of(&b->found.list[i]));
+	return order;
 }
 
-static int by_symbols(const void *a, const void *b)
+static int line_order(const struct named_place *a, const struct named_place *b)
 {
-	const struct named_place *const *x = a, *const *y = b;
-	const struct symbols *left = &(*x)->found, *right = &(*y)->found;
+	int order = file_order(a, b);
 
-	for (size_t i = 0; i < left->count && i < right->count; i++) {
-		int order = symbol_order(&left->list[i], &right->list[i]);
-
-		if (order)
-			return order;
-	}
-	return left->count < right->count ? -1 : left->count > right->count;
+	for (size_t i = 0; !order && i < a->found.count; i++)
+		order = order_of(a->found.list[i].line, b->found.list[i].line);
+	return order;
 }
 
-int names_classify(struct names *names)
+/* From the start of the function that all others are inlined into; 0: not known. */
+static uint64_t offset_of(const struct named_place *named)
 {
-	struct named_place **named = calloc(names->count + 1, sizeof(struct named_place *));
-	size_t count = 0;
-	uint32_t class = 0;
+	return named->found.list[named->found.count - 1].offset_bytes;
+}
 
-	if (!named)
-		return -ERR_NOMEM;
-	for (size_t i = 0; i < names->count; i++) {
-		if (names->list[i].found.count)
-			named[count++] = &names->list[i];
-	}
-	qsort(named, count, sizeof(*named), by_symbols);
+static int offset_order(const struct named_place *a, const struct named_place *b)
+{
+	int order = order_of(offset_of(a), offset_of(b));
+
+	return order ? order : file_order(a, b);
+}
+
+/* A place among those that get a class. */
+struct member {
+	struct named_place *named;
+	uint32_t group; /* of its module's builds, from 1; 0: in no module */
+	uint32_t build; /* its module's rank, the same way */
+};
+
+static int by_function(const void *a, const void *b)
+{
+	const struct member *x = a, *y = b;
+	int order = order_of(x->group, y->group);
+
+	return order ? order : function_order(x->named, y->named);
+}
+
+static int by_line(const void *a, const void *b)
+{
+	const struct member *x = a, *y = b;
+	int order = line_order(x->named, y->named);
+
+	return order ? order : order_of(x->build, y->build);
+}
+
+static int by_offset(const void *a, const void *b)
+{
+	const struct member *x = a, *y = b;
+	int order = offset_order(x->named, y->named);
+
+	return order ? order : order_of(x->build, y->build);
+}
+
+struct classes {
+	uint32_t last; /* that was given */
+	size_t *line_counts; /* by build, all 0 */
+};
+
+static void class_all(struct classes *classes, struct member *members, size_t count)
+{
+	classes->last += count != 0;
+	for (size_t i = 0; i < count; i++)
+		members[i].named->class = classes->last;
+}
+
+static void class_lines(struct classes *classes, struct member *members, size_t count)
+{
+	qsort(members, count, sizeof(*members), by_line);
 	for (size_t i = 0; i < count; i++) {
-		if (!i || by_symbols(&named[i - 1], &named[i]))
-			class ++;
-		named[i]->class = class;
+		if (!i || line_order(members[i - 1].named, members[i].named))
+			classes->last++;
+		members[i].named->class = classes->last;
 	}
-	free(named);
-	return 0;
+}
+
+/* Classes for what two builds have at one offset; the others come first then: how many. */
+static size_t class_offsets(struct classes *classes, struct member *members, size_t count)
+{
+	size_t left = 0;
+
+	qsort(members, count, sizeof(*members), by_offset);
+	for (size_t from = 0, to; from < count; from = to) {
+		struct member *first = &members[from];
+
+		for (to = from + 1; to < count && !offset_order(first->named, members[to].named);)
+			to++;
+		if (offset_of(first->named) && first->build != members[to - 1].build)
+			class_all(classes, first, to - from);
+		else
+			for (size_t i = from; i < to; i++)
+				members[left++] = members[i];
+	}
+	return left;
+}
+
+/* Whether the lines of one build are all that there are: else lines may have moved. */
+static bool are_lines_kept(struct classes *classes, struct member *members, size_t count)
+{
+	size_t all = 0, most = 0;
+
+	qsort(members, count, sizeof(*members), by_line);
+	for (size_t i = 0; i < count; i++) {
+		bool is_new = !i || line_order(members[i - 1].named, members[i].named);
+		size_t *own = &classes->line_counts[members[i].build];
+
+		all += is_new;
+		*own += is_new || members[i].build != members[i - 1].build;
+		most = *own > most ? *own : most;
+	}
+	for (size_t i = 0; i < count; i++)
+		classes->line_counts[members[i].build] = 0;
+	return all == most;
+}
+
+static void class_code(struct classes *classes, struct member *members, size_t count)
+{
+	count = class_offsets(classes, members, count);
+	if (are_lines_kept(classes, members, count))
+		class_lines(classes, members, count);
+	else
+		class_all(classes, members, count);
+}
+
+int names_classify(struct names *names, enum name_class by)
+{
+	static void (*const give[])(struct classes *, struct member *, size_t) = {
+		[CLASS_FUNCTION] = class_all,
+		[CLASS_LINE] = class_lines,
+		[CLASS_CODE] = class_code,
+	};
+	const struct ranks *ranks = &names->places->ranks;
+	struct member *members = calloc(names->count + 1, sizeof(*members));
+	struct classes classes = {
+		.line_counts = calloc(ranks->count + 1, sizeof(*classes.line_counts))};
+	int rc = members && classes.line_counts ? 0 : -ERR_NOMEM;
+	size_t count = 0;
+
+	for (size_t i = 0; !rc && i < names->count; i++) {
+		uint32_t build = (uint32_t)names->list[i].place.unit;
+
+		if (names->list[i].found.count)
+			members[count++] = (struct member){
+				&names->list[i], build ? ranks->group[build - 1] + 1 : 0, build};
+	}
+	if (count)
+		qsort(members, count, sizeof(*members), by_function);
+	for (size_t from = 0, to; from < count; from = to) {
+		for (to = from + 1; to < count && !by_function(&members[from], &members[to]);)
+			to++;
+		give[by](&classes, &members[from], to - from);
+	}
+	free(members);
+	free(classes.line_counts);
+	return rc;
 }

@@ -51,12 +51,19 @@ int names_resolve(struct names *names, struct err *err);
 /* What went wrong while names were looked for, a few words, or NULL. */
 const char *names_trouble(const struct names *names);
 
-/*
- * Gives all places found so far that have a name a class, from 1: equal for those that are the same
- * line of the same function, in whichever build of a module. Classes follow the text. 0 or
- * -ERR_NOMEM.
- */
-int names_classify(struct names *names);
+/* Which named places of a function are the same, in whichever build of its module. */
+enum name_class {
+	CLASS_FUNCTION, /* all of them */
+	CLASS_LINE, /* those of one line */
+	/* Those at one offset from its start where two builds have that: the function is the same there,
+	 * however its lines moved. What is left over, by line where the lines of one build are among
+	 * those of another; else all of it is one. */
+	CLASS_CODE,
+};
+
+/* Gives all places found so far that have a name a class, from 1: equal for those that are the same.
+ * Classes follow the text. 0 or -ERR_NOMEM. */
+int names_classify(struct names *names, enum name_class by);
 
 /* NULL: was not asked for. */
 const struct named_place *names_find(const struct names *names, const struct place *place);

@@ -62,16 +62,22 @@ static inline void put_frame(struct maker *maker, uint64_t base, unsigned offset
 	put(maker, "\t%" PRIX64, base + maker->slide + offset);
 }
 
-/* What the dump says of a frame; line 0: no file and line. */
-static inline void put_name_of(struct maker *maker, uint64_t base, unsigned offset,
-	const char *function, const char *file, unsigned line)
+/* What the dump says of a frame, so far behind the start of its function; line 0: no file and line. */
+static inline void put_name_at(struct maker *maker, uint64_t base, unsigned offset,
+	const char *function, unsigned behind, const char *file, unsigned line)
 {
 	char place[200] = "";
 
 	if (line)
 		snprintf(place, sizeof(place), " file=%s line=%u", file, line);
-	put(maker, "// hsnap: name addr=%" PRIX64 " function=%s offset=1%s",
-		base + maker->slide + offset, function, place);
+	put(maker, "// hsnap: name addr=%" PRIX64 " function=%s offset=%X%s",
+		base + maker->slide + offset, function, behind, place);
+}
+
+static inline void put_name_of(struct maker *maker, uint64_t base, unsigned offset,
+	const char *function, const char *file, unsigned line)
+{
+	put_name_at(maker, base, offset, function, 1, file, line);
 }
 
 static inline void put_heap(struct maker *maker, uint64_t addr)

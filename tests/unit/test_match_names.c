@@ -3,6 +3,7 @@
 #include "tests/unit/test_match.h"
 
 static const struct match_request by_symbol = {.mode = MATCH_SYMBOL};
+static const struct match_request by_function = {.mode = MATCH_FUNCTION};
 static const struct match_request automatic = {.mode = MATCH_AUTO};
 
 /* One block through app.exe in each dump: where, and what that is called. */
@@ -13,13 +14,27 @@ struct side {
 	unsigned line;
 };
 
-static void put_side(struct maker *maker, const struct side *side, uint64_t bytes, const char *id)
+struct placed {
+	struct side side;
+	unsigned behind; /* the start of the function; 0: the dump does not say */
+	unsigned bytes;
+};
+
+static void put_placed(struct maker *maker, const struct placed *placed, const char *id)
 {
+	const struct side *side = &placed->side;
+
 	if (side->function)
-		put_name_of(maker, APP_BASE, side->offset, side->function, side->file, side->line);
-	put_entry(maker, bytes, 8, id);
+		put_name_at(maker, APP_BASE, side->offset, side->function, placed->behind,
+			side->file, side->line);
+	put_entry(maker, placed->bytes, 8, id);
 	put_frame(maker, APP_BASE, side->offset);
 	put_frame(maker, LIB_BASE, 0x77);
+}
+
+static void put_side(struct maker *maker, const struct side *side, unsigned bytes, const char *id)
+{
+	put_placed(maker, &(struct placed){*side, 0, bytes}, id);
 }
 
 /* app.exe is another build in each dump, and all modules have moved. */
@@ -54,7 +69,7 @@ static void a_rebuilt_module_matches_by_function_and_line(void **state)
 	assert_int_equal(row_growth(&compared, 0), 200);
 	assert_int_equal(compared.comparison.rows[0].of[0].requested_bytes, 100);
 	text = report_of(&compared.comparison, true);
-	assert_non_null(strstr(text, "\tapp!leak+1 (a.c, 10)\n\tlib+77 : 7FF812670077\n"));
+	assert_non_null(strstr(text, "\tapp!leak+0 (a.c, 10)\n\tlib+77 : 7FF812670077\n"));
 	free(text);
 	compared_release(&compared);
 }
@@ -70,15 +85,140 @@ static void a_function_alone_will_do_where_no_lines_are_known(void **state)
 		2);
 }
 
-static void what_moved_to_another_line_or_file_is_another_stack(void **state)
+static void what_moved_to_another_line_or_file_is_the_same_function(void **state)
 {
 	const struct side old = {0x1010, "leak", "a.c", 10};
+	const struct side news[] = {{0x1010, "leak", "a.c", 11}, {0x1010, "leak", "b.c", 10},
+		{0x1010, "leak", NULL, 0}, {0x1010, "other", "a.c", 10}};
 
 	(void)state;
-	assert_int_equal(rows_of(old, (struct side){0x1010, "leak", "a.c", 11}), 2);
-	assert_int_equal(rows_of(old, (struct side){0x1010, "leak", "b.c", 10}), 2);
-	assert_int_equal(rows_of(old, (struct side){0x1010, "leak", NULL, 0}), 2);
-	assert_int_equal(rows_of(old, (struct side){0x1010, "other", "a.c", 10}), 2);
+	for (size_t i = 0; i < 4; i++) {
+		bool is_other = i == 3;
+
+		assert_int_equal(rows_of(old, news[i]), is_other ? 2 : 1);
+		assert_int_equal(count_rows(by_symbol), 2);
+		assert_int_equal(count_rows(by_function), is_other ? 2 : 1);
+	}
+}
+
+/* Puts the places of app.exe in two builds, up to one that has no bytes, and compares. */
+static void compare_builds(struct compared *compared, const struct placed *old,
+	const struct placed *new, struct match_request request)
+{
+	for (int is_new = 0; is_new < 2; is_new++) {
+		struct maker maker;
+
+		dump_begin(&maker, (struct maker){.is_ours = true, .timestamp = is_new ? 8 : 7});
+		for (const struct placed *at = is_new ? new : old; at->bytes; at++)
+			put_placed(&maker, at, at->side.line % 2 ? "A" : "B");
+		dump_end(&maker, is_new ? "new.txt" : "old.txt");
+	}
+	compare(compared, request);
+}
+
+static void code_that_stayed_matches_however_its_lines_moved(void **state)
+{
+	const struct placed old[] = {{{0x1010, "f", "a.c", 10}, 0x10, 100},
+		{{0x1020, "f", "a.c", 11}, 0x20, 200}, {{0}, 0, 0}};
+	const struct placed new[] = {{{0x2010, "f", "a.c", 11}, 0x10, 100},
+		{{0x2020, "f", "a.c", 12}, 0x20, 200}, {{0}, 0, 0}};
+	struct compared compared;
+
+	(void)state;
+	compare_builds(&compared, old, new, automatic);
+	assert_int_equal(compared.comparison.row_count, 0);
+	compared_release(&compared);
+	compare_builds(&compared, old, new, by_symbol);
+	assert_int_equal(compared.comparison.row_count, 3); /* lines 10, 11 and 12 */
+	compared_release(&compared);
+}
+
+static void in_code_that_changed_lines_match_that_are_still_there(void **state)
+{
+	const struct placed old[] = {{{0x1010, "f", "a.c", 10}, 0x10, 100},
+		{{0x1020, "f", "a.c", 11}, 0x20, 200}, {{0}, 0, 0}};
+	const struct placed new[] = {{{0x2018, "f", "a.c", 10}, 0x18, 100},
+		{{0x202c, "f", "a.c", 11}, 0x2c, 200}, {{0x2040, "f", "a.c", 15}, 0x40, 50},
+		{{0}, 0, 0}};
+	struct compared compared;
+
+	(void)state;
+	for (int is_back = 0; is_back < 2; is_back++) {
+		compare_builds(&compared, is_back ? new : old, is_back ? old : new, automatic);
+		assert_int_equal(compared.comparison.row_count, 1);
+		assert_int_equal(row_growth(&compared, 0), is_back ? -50 : 50);
+		assert_int_equal(compared.comparison.rows[0].stack->frames[0], APP_BASE + 0x2040);
+		compared_release(&compared);
+	}
+}
+
+static void code_whose_lines_moved_too_is_one_with_the_rest_of_its_function(void **state)
+{
+	const struct placed old[] = {{{0x1010, "f", "a.c", 10}, 0x10, 100},
+		{{0x1020, "f", "a.c", 11}, 0x20, 200}, {{0x1030, "g", "a.c", 31}, 0x4, 7},
+		{{0}, 0, 0}};
+	const struct placed new[] = {{{0x2018, "f", "a.c", 11}, 0x18, 100},
+		{{0x202c, "f", "a.c", 12}, 0x2c, 260}, {{0x2040, "g", "a.c", 32}, 0x4, 7},
+		{{0}, 0, 0}};
+	struct compared compared;
+
+	(void)state;
+	compare_builds(&compared, old, new, automatic);
+	assert_int_equal(compared.comparison.row_count, 1);
+	assert_int_equal(
+		row_old(&compared.comparison, compared.comparison.rows).requested_bytes, 300);
+	assert_int_equal(row_growth(&compared, 0), 60);
+	compared_release(&compared);
+}
+
+static void asked_by_function_lines_do_not_matter_in_any_module(void **state)
+{
+	struct compared compared;
+
+	(void)state;
+	for (int is_new = 0; is_new < 2; is_new++) {
+		struct side first = {0x1010, "f", "a.c", 10}, second = {0x1030, "f", "a.c", 11};
+		struct maker maker;
+
+		dump_begin(&maker, (struct maker){.is_ours = true, .timestamp = 7});
+		put_side(&maker, &first, is_new ? 40 : 50, "A");
+		put_side(&maker, &second, is_new ? 90 : 50, "B");
+		/* What has no name goes by its offset. */
+		put_side(&maker, &(struct side){.offset = 0x5000}, is_new ? 9 : 3, "C");
+		put_side(&maker, &(struct side){.offset = 0x6000}, is_new ? 1 : 3, "D");
+		dump_end(&maker, is_new ? "new.txt" : "old.txt");
+	}
+	assert_int_equal(count_rows(automatic), 4);
+	compare(&compared, by_function);
+	assert_int_equal(compared.comparison.row_count, 3);
+	assert_int_equal(row_growth(&compared, 0), 130 - 100);
+	compared_release(&compared);
+}
+
+/* A block through a frame of app.exe that has no name, and main's. */
+static void put_nameless(unsigned timestamp, unsigned offset, unsigned bytes, bool is_named)
+{
+	struct maker maker;
+
+	dump_begin(&maker, (struct maker){.is_ours = true, .timestamp = timestamp});
+	if (is_named)
+		put_name_at(&maker, APP_BASE, 0x1010, "main", 0x10, "a.c", 5);
+	put_entry(&maker, bytes, 8, "A");
+	put_frame(&maker, APP_BASE, offset);
+	put_frame(&maker, APP_BASE, 0x1010);
+	dump_end(&maker, timestamp == 8 ? "new.txt" : "old.txt");
+}
+
+static void a_frame_without_a_name_goes_by_its_place_among_named_ones(void **state)
+{
+	(void)state;
+	put_nameless(7, 0x500, 100, true);
+	put_nameless(8, 0x600, 300, true);
+	assert_int_equal(count_rows(automatic), 1);
+	assert_int_equal(count_rows(by_function), 1);
+	assert_int_equal(count_rows(by_symbol), 2);
+	put_nameless(8, 0x600, 300, false); /* this build has no names at all */
+	assert_int_equal(count_rows(automatic), 2);
 }
 
 static void the_folder_that_a_build_was_made_in_does_not_matter(void **state)
@@ -434,7 +574,12 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(a_rebuilt_module_matches_by_function_and_line),
 		TEST(a_function_alone_will_do_where_no_lines_are_known),
-		TEST(what_moved_to_another_line_or_file_is_another_stack),
+		TEST(what_moved_to_another_line_or_file_is_the_same_function),
+		TEST(code_that_stayed_matches_however_its_lines_moved),
+		TEST(in_code_that_changed_lines_match_that_are_still_there),
+		TEST(code_whose_lines_moved_too_is_one_with_the_rest_of_its_function),
+		TEST(asked_by_function_lines_do_not_matter_in_any_module),
+		TEST(a_frame_without_a_name_goes_by_its_place_among_named_ones),
 		TEST(the_folder_that_a_build_was_made_in_does_not_matter),
 		TEST(without_names_in_both_builds_a_rebuilt_module_stays_apart),
 		TEST(one_function_twice_on_a_line_is_one_stack_where_names_are_compared),
