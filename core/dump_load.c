@@ -83,6 +83,8 @@ static int note_process(struct snapshot *snapshot, const struct kv *kv)
 
 	if (!rc)
 		rc = kv_get_u32(kv, "bits", 10, &bits);
+	if (!rc)
+		rc = kv_get_u32(kv, "parent", 10, &snapshot->parent_pid);
 	if (!rc && start)
 		rc = date_parse(start, &snapshot->start_ms);
 	snapshot->bits = bits;

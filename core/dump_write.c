@@ -73,6 +73,8 @@ static void write_process(struct out *out, const struct snapshot *snapshot)
 		out_printf(out, " start=%s", date_text(snapshot->start_ms, time));
 	if (snapshot->bits)
 		out_printf(out, " bits=%u", snapshot->bits);
+	if (snapshot->parent_pid)
+		out_printf(out, " parent=%" PRIu32, snapshot->parent_pid);
 	write_quoted(out, "image", snapshot->image);
 	write_quoted(out, "os", snapshot->os);
 	out_text(out, EOL);

@@ -114,7 +114,7 @@ struct tracer_facts {
 
 struct snapshot {
 	struct arena arena;
-	uint32_t pid;
+	uint32_t pid, parent_pid; /* 0 when not recorded */
 	unsigned bits; /* 32, 64; 0 when not recorded */
 	int64_t time_ms, start_ms; /* of the snapshot and of the process; 0 when not recorded */
 	const char *image, *os; /* or NULL */

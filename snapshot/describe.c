@@ -43,6 +43,7 @@ int describe(struct target *target, struct snapshot *snapshot)
 		identify(target, snapshot, &snapshot->modules[i], image);
 	free(image);
 	snapshot->pid = target->pid;
+	snapshot->parent_pid = target->parent_pid;
 	snapshot->bits = target->bits;
 	snapshot->time_ms = target->time_ms ? target->time_ms : os_time_ms();
 	snapshot->start_ms = target->start_ms;

@@ -74,7 +74,7 @@ struct sums {
 	/* They are the store's (diff/read/stack_store.h): other dumps with equal ones have the same. */
 	bool are_modules_lent;
 	struct symbol_names *names; /* that the dump carries; NULL: none */
-	uint32_t pid; /* 0 when not recorded, as the next three */
+	uint32_t pid, parent_pid; /* 0 when not recorded, as the next three */
 	int64_t time_ms, start_ms;
 	const char *image;
 	/* What UMDH's banner says, 0 when there is none. The time is that of some clock on a wall, to the

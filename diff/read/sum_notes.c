@@ -100,14 +100,17 @@ static int note_process(struct sum_reader *reader, const struct kv *kv)
 {
 	const char *start = kv_get(kv, "start");
 	int64_t start_ms = 0;
-	uint32_t pid = 0;
+	uint32_t pid = 0, parent_pid = 0;
 	int rc = kv_get_u32(kv, "id", 10, &pid);
 
+	if (!rc)
+		rc = kv_get_u32(kv, "parent", 10, &parent_pid);
 	if (!rc && start)
 		rc = date_parse(start, &start_ms);
 	if (rc)
 		return rc; /* the note is passed over, all of it */
 	reader->sums->pid = pid;
+	reader->sums->parent_pid = parent_pid;
 	reader->sums->start_ms = start_ms;
 	reader->sums->image = keep(reader->sums, kv_get(kv, "image"));
 	return 0;

@@ -198,7 +198,7 @@ static bool is_guest(void)
 	return IsWow64Process(GetCurrentProcess(), &result) && result;
 }
 
-/* Both environment blocks of a 32-bit process on 64-bit Windows; or the one. A 32-bit hsnap sees but
+/* Its parent, and both environment blocks of a 32-bit process on 64-bit Windows; or the one. A 32-bit hsnap sees but
  * one of any. */
 static int find_peb(struct target *target, HANDLE process)
 {
@@ -209,6 +209,7 @@ static int find_peb(struct target *target, HANDLE process)
 		    process, ProcessBasicInformation, &basic, sizeof(basic), NULL) < 0)
 		return -ERR_RIGHTS;
 	target->peb = (uintptr_t)basic.PebBaseAddress;
+	target->parent_pid = (uint32_t)basic.InheritedFromUniqueProcessId;
 	if (NtQueryInformationProcess(process, (PROCESSINFOCLASS)NT_PROCESS_WOW64_INFORMATION,
 		    &peb32, sizeof(peb32), NULL) < 0)
 		peb32 = 0;

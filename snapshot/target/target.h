@@ -61,6 +61,7 @@ struct target {
 	void *system; /* the implementation's own */
 	char name[40]; /* "pid 12", for messages */
 	uint32_t pid;
+	uint32_t parent_pid; /* of the process that started it; 0: not known */
 	unsigned bits;
 	uint64_t peb; /* address of the process environment block, of a process of that many bits */
 	uint64_t host_peb; /* of a 32-bit process on 64-bit Windows: its 64-bit one; else 0 */

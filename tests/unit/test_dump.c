@@ -76,6 +76,7 @@ static void make_snapshot(struct snapshot *snapshot)
 
 	snapshot_init(snapshot);
 	snapshot->pid = 4294967295;
+	snapshot->parent_pid = 4294967294;
 	snapshot->bits = 64;
 	snapshot->time_ms = 1795170348123;
 	snapshot->start_ms = -1;
@@ -190,6 +191,7 @@ static void what_is_written_is_read_back(void **state)
 	first = written(&made, &len);
 	assert_int_equal(load(&read, first, len, 1000, &err), 0);
 	assert_int_equal(read.pid, made.pid);
+	assert_int_equal(read.parent_pid, made.parent_pid);
 	assert_int_equal(read.bits, made.bits);
 	assert_true(read.time_ms == made.time_ms && read.start_ms == made.start_ms);
 	assert_same_text(read.image, made.image);
