@@ -104,10 +104,25 @@ static void put_total(struct text_report *report)
 	put_part(report, direction, new_sum, old_sum, "\n");
 }
 
+/* The last line, for the total alone has to be read twice to see that. */
+static void put_unchanged(struct text_report *report)
+{
+	const struct view *view = report->view;
+	struct delta delta = change_delta(&view->selected);
+	bool is_known = !report->comparison->is_cut && !report->comparison->may_lack_rows;
+
+	if (!is_known || view->row_count || delta.requested_bytes || delta.block_count ||
+		delta.overhead_bytes)
+		return;
+	out_printf(report->out, "// No stack%s changed.\n",
+		view->is_filtered ? " that was selected" : "");
+}
+
 void text_end(struct text_report *report)
 {
 	put_rest(report);
 	if (report->view->is_filtered)
 		put_shares(report);
 	put_total(report);
+	put_unchanged(report);
 }
