@@ -54,7 +54,7 @@ static const char *no_ends(const struct growth_limits *limits, const struct view
 
 	if (axis && axis_longest(axis) < 2)
 		return "there are no two snapshots of a process";
-	return limits->is_found_alone ? "a single dump was found" : NULL;
+	return limits->growth_unknown;
 }
 
 /* What growth is told from, and lacks something. */

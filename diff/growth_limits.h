@@ -20,7 +20,8 @@ struct growth_limits {
 	/* One line, borrowed for the call. */
 	void (*say)(void *ctx, const struct buf *words);
 	void *ctx;
-	bool is_found_alone; /* all there is is one dump, and nobody said so */
+	const char
+		*growth_unknown; /* why the dumps do not tell growth, whatever they hold; or NULL */
 	/* What came out of all that was checked. */
 	bool is_over;
 	size_t ends_judged,

@@ -1,7 +1,7 @@
 /*
- * What hdiff is given: dumps to be compared, or a comparison that was printed.
+ * What hdiff is given: dumps to be compared or added up, or a comparison that was printed.
  *
- * One or two files by name are compared as they are given. More, or those of folders and patterns
+ * One or two files by name are compared, two of one process in the order of their times. More, or those of folders and patterns
  * (diff/inputs/file_list.h), are put in the order of their own times and, when there are more than two
  * of them, or those found are of two processes, or something is asked for that only a trend has, split
  * into series, one for each process. Of many, what is no dump or damaged is left out, and of what is
@@ -41,7 +41,7 @@ struct inputs {
 	struct series *series; /* at least one, when all was well */
 	size_t series_count;
 	bool is_partial;
-	bool is_found_alone; /* it is a single dump, and nobody gave its name */
+	const char *growth_unknown; /* why no growth can be told from these dumps, or NULL */
 	const char *
 		*left_out; /* paths of files that are not used, but those that were given twice */
 	size_t left_out_count, left_out_cap;

@@ -36,6 +36,7 @@ enum {
 	UNTIL,
 	ACROSS_RESTARTS,
 	SERIES,
+	SUM,
 	INPUT_BASE,
 	NO_SYMBOLS,
 	FORCE,
@@ -80,6 +81,7 @@ const struct opt hdiff_options[] = {
 	{ACROSS_RESTARTS, NULL, "across-restarts", NULL,
 		"one series of all processes with the same image"},
 	{SERIES, NULL, "series", "N", "only series number N"},
+	{SUM, NULL, "sum", NULL, "add up all dumps, one of each process"},
 	{INPUT_BASE, NULL, "input-base", "BASE", "hex or decimal: numbers of a comparison"},
 	{NO_SYMBOLS, NULL, "no-symbols", NULL, "modules and offsets only, no names"},
 	SYMBOL_OPTS,
@@ -214,6 +216,7 @@ static bool take_switch(struct options *options, int id)
 	case NO_SYMBOLS: options->no_symbols = true; break;
 	case FORCE: options->force = true; break;
 	case ACROSS_RESTARTS: options->across_restarts = true; break;
+	case SUM: options->sum = true; break;
 	case HELP: options->help = true; break;
 	case VERSION: options->version = true; break;
 	case IGNORED: break;
@@ -301,6 +304,10 @@ static int check(const struct options *options, struct err *err)
 		return err_set(err, ERR_USAGE, "-", "standard input can be read once only");
 	if (options->is_inverted && options->group != GROUP_STACK)
 		return err_set(err, ERR_USAGE, "--invert", "groups have no frames to turn round");
+	if (options->sum && options_ask_trend(options))
+		return err_set(err, ERR_USAGE, "--sum",
+			"it makes no trend, so leave out --warm-up, --since, --until, "
+			"--across-restarts and --series");
 	return 0;
 }
 

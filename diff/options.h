@@ -33,6 +33,7 @@ struct options {
 	/* input */
 	struct option_list paths;
 	bool force, no_symbols;
+	bool sum; /* of all dumps, in place of a comparison */
 	/* which dumps make a series; each of them makes it a trend */
 	bool across_restarts;
 	size_t warm_up; /* of each process, that are left out */

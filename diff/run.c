@@ -291,7 +291,7 @@ static int report(struct run *run, const struct inputs *inputs, struct err *err)
 			 err_set(err, ERR_NOMEM, NULL, NULL);
 
 	run->series_count = inputs->series_count;
-	run->limits.is_found_alone = inputs->is_found_alone;
+	run->limits.growth_unknown = inputs->growth_unknown;
 	for (; !rc && count < inputs->series_count; count++)
 		rc = show(run, &shown[count], &inputs->series[count].comparison, err);
 	if (!rc)

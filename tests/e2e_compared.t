@@ -1,17 +1,154 @@
 #!/usr/bin/perl
-# What a build job asks of hdiff: the dump of this build against that of the last, and all that several
-# processes leaked.
+# What a build job asks of hdiff: whether it grew from one dump to another, that may be of the next build,
+# and what several processes leaked in all.
 use strict;
 use warnings;
 use FindBin qw($Bin);
+use JSON::PP qw(decode_json);
 use lib "$Bin/lib";
 use Test::More;
 use Hunt;
+use Series;
 
+my ($start, $minute) = (1763632800000, 60_000);
 my $dir = fresh_dir();
 
 rebuilt();
+named_the_wrong_way_round();
+of_different_programs();
+of_a_parent_and_its_child();
+added_up();
+added_up_for_real();
+beside_the_dumps();
+nothing_changed();
 done_testing;
+
+# hdiff's status, what it says, and its report.
+sub gate {
+	my ($what, $status, $words, @args) = @_;
+	my $result = run(tool('hdiff', 'linux', '-o', 'json', @args));
+	is($result->{status}, $status, "$what: status $status") or diag($result->{err});
+	my @lines = grep { !/frames have no name/ } split /\n/, $result->{err};
+	is(scalar @lines, @$words, "$what: " . @$words . ' lines') or diag($result->{err});
+	like($lines[$_], $words->[$_], "$what: line $_") for 0 .. $#$words;
+	return $result->{out} eq '' ? undef : decode_json($result->{out});
+}
+
+# Of one process it is their times that tell which is OLD.
+sub named_the_wrong_way_round {
+	my $dir = fresh_dir();
+	my @files = series($dir, [$start, $start + $minute], { leak => [1000, 2500] });
+	my $report = gate('right', 1, [qr/growth of 1500 bytes/], '--max-growth', 1000, @files);
+	my $turned = gate('turned', 1, [qr/^hdiff: \Q$files[1]\E: warning: .*NEW.* after \Q$files[0]\E$/, qr/growth of 1500 bytes/],
+		'--max-growth', 1000, reverse @files);
+	is_deeply($turned, $report, 'the same report');
+	# Of two runs of a program the later may be what the earlier is held against.
+	my ($other) = series($dir, [$start], { leak => [2500] }, pid => 77, name => 'other%d.txt');
+	$report = gate('two runs', 0, [], '--max-growth', 1000, $files[1], $other);
+	is($report->{totals}{all}{old}{bytes}, 2500, 'as they are given');
+}
+
+sub of_different_programs {
+	my $dir = fresh_dir();
+	my ($a) = series($dir, [$start], { leak => [1000] }, name => 'a%d');
+	my ($b) = series($dir, [$start], { leak => [1000] }, name => 'b%d', pid => 77, image => 'C:\\\\other.exe');
+	my ($same) = series($dir, [$start], { leak => [1000] }, name => 'c%d', pid => 78, image => 'D:\\\\new\\\\APP.EXE');
+	my $differ = qr/^hdiff: \Q$b\E: warning: it is of another program \(other\.exe\) than OLD \(app\.exe\)$/;
+	gate('two programs', 0, [$differ], $a, $b);
+	gate('with a limit', 2, [$differ, qr/--max-growth cannot judge.*different programs.*--force/], '--max-growth', 10, $a, $b);
+	gate('by force', 0, [$differ], '--force', '--max-growth', 10, $a, $b);
+	gate('another build of one', 0, [], '--max-growth', 10, $a, $same);
+}
+
+# A process and one that it started, and another one that has the pid of the first, later.
+sub family {
+	my ($dir) = @_;
+	return (series($dir, [$start + 3 * $minute], { leak => [1000], own => [5] }, name => 'c-a%d.txt', start => $start),
+		series($dir, [$start + 2.5 * $minute], { leak => [700] }, name => 'c-b%d.txt', start => $start + $minute, pid => 77,
+			parent => 4242),
+		series($dir, [$start + 2 * $minute], { leak => [40] }, name => 'c-c%d.txt', start => $start + $minute, pid => 78,
+			parent => 77));
+}
+
+sub of_a_parent_and_its_child {
+	my $dir = fresh_dir();
+	my ($parent, $child, $grandchild) = family($dir);
+	my $no = qr/^hdiff: \Q$child\E: .*child process of \Q$parent\E.*--sum/;
+	is(gate('a parent and its child', 2, [$no], $parent, $child), undef, 'no report');
+	gate('the other way round', 2, [$no], $child, $parent);
+	my $warned = qr/: warning: it is of a child process of .*--sum/;
+	my $three = gate('three', 0, [$warned], $parent, $child, $grandchild);
+	is($three->{schema}, 'hdiff-trend/1', 'a trend of each');
+	my @unknown = (qr/cannot judge/) x 3;
+	gate('with a limit', 2, [$warned, @unknown], '--max-growth', '1G', $parent, $child, $grandchild);
+	my ($later) = series($dir, [$start], { leak => [7] }, name => 'later%d.txt', start => $start + 9 * $minute);
+	gate('a process that has the pid of its parent since', 0, [], $child, $later);
+}
+
+sub added_up {
+	my $dir = fresh_dir();
+	my @files = family($dir);
+	for my $given ([@files], [reverse @files], [$dir], ["$dir/c-*.txt"], [@files, $files[0], "$dir/*"]) {
+		my @double = $given->[3] ? (qr/named twice/) x 4 : ();
+		my $report = gate("the sum of @$given", 0, [@double], '--sum', '--max-growth', '1745,4', @$given);
+		my %rows = map { ($_->{frames}[0]{function} => [$_->{new}{bytes}, $_->{new}{blocks}, $_->{old}{bytes}]) } @{ $report->{rows} };
+		is_deeply(\%rows, { leak => [1740, 3, 0], own => [5, 1, 0] }, 'each stack has what all have of it');
+		is_deeply([map { "$_->{role} $_->{path}" } @{ $report->{inputs} }], [map { "new $_" } reverse @files], 'of all files, by their times');
+	}
+	gate('over a limit', 1, [qr/growth of 1745 bytes is 1 over/], '--sum', '--max-growth', 1744, $dir);
+	my $text = run(tool('hdiff', 'linux', '--sum', @files));
+	check_ok($text, 'as text');
+	check_report(report($text->{out}), 'as text');
+	is_deeply(report($text->{out})->{total}, [1745, 32, 1777], 'all of it');
+	like($text->{out}, qr/^\/\/ NEW: \Q$_\E/m, 'names each file') for @files;
+	gate('one', 1, [qr/growth of 700 bytes/], '--sum', '--max-growth', 100, $files[1]);
+	my $supp = spew("$dir/../" . ($dir =~ s{.*/}{}r) . '.supp', "leak:own\n");
+	is(gate('suppressed', 0, [qr/suppressed stacks: 1, bytes: 5,/], '--sum', '--max-growth', 1740, '--suppress', $supp, @files)
+		->{totals}{suppressed}{new}{bytes}, 5, 'a suppression');
+	unlink $supp;
+
+	my ($again) = series($dir, [$start + 2 * $minute], { leak => [1] }, name => 'again%d.txt', start => $start);
+	gate('two of one process', 2, [qr/: .*same process as/], '--sum', @files, $again);
+	unlink $again;
+	spew($again, substr slurp($files[2]), 0, 700);
+	gate('one that is cut short', 2, [qr/left out/], '--sum', '--max-growth', '1G', $dir);
+	for my $trend (['--since', '6h'], ['--series', 1], ['--across-restarts'], ['--max-growth', '1K/h']) {
+		my $result = run(tool('hdiff', 'linux', '--sum', @$trend, @files));
+		check_error($result, 'hdiff', "--sum @$trend", 'trend');
+	}
+}
+
+# Each generation keeps a block of its own.
+sub added_up_for_real {
+	my $out = fresh_dir();
+	my $tree = hsnap('run', '--children', '--at-exit', win("$out/c-{pid}.txt"), '--', win("$root/build/win64/targets/family.exe"),
+		'tree', 2);
+	is("$tree->{status} $tree->{err}", '12 ', 'a program, its child and grandchild');
+	my @files = map { "$out/$_" } files_in($out);
+	my @args = ('--sum', '-i', '!keep_block$', '--max-growth');
+	my $report = gate('all of them', 0, [], @args, '6000,3', @files);
+	is_deeply([map { [@{ $_->{new} }{qw(bytes blocks)}] } @{ $report->{rows} }], [[6000, 3]], 'one row');
+	gate('over a limit', 1, [qr/6000 bytes/], @args, 5999, "$out/c-*.txt");
+	gate('without --sum', 2, [qr/child process of .*--sum/, (qr/cannot judge/) x 3], '--max-growth', '1G', @files);
+}
+
+sub beside_the_dumps {
+	my $dir = fresh_dir();
+	my @files = series($dir, [$start, $start + $minute], { leak => [1000, 2500] });
+	mkdir "$dir/empty" or die;
+	gate('an empty folder', 2, [qr/^hdiff: \Q$dir\E\/empty: .*no file in the folder/], $files[0], "$dir/empty");
+	gate('alone', 2, [qr/^hdiff: \Q$dir\E\/empty: .*no file in the folder/], "$dir/empty");
+	spew("$dir/empty/app.log", iso($start) . " a line\n");
+	gate('with nothing but a log', 2, [qr/no file in the folder/], $files[0], "$dir/empty");
+	spew("$dir/log", iso($start) . " pid 12: made-001.txt: 5 blocks\n" . iso($start) . " interrupted\n");
+	my $report = gate("hsnap's own log", 0, [], $dir);
+	is($report->{totals}{all}{growth}{bytes}, 1500, 'is passed over');
+	gate('given by its name', 2, [qr/log: is not a heap dump/], $files[0], "$dir/log");
+	unlink $files[0];
+	is(gate('one dump and the log', 0, [], $dir)->{schema}, 'hdiff/1', 'are one dump');
+	spew("$dir/notes", "2026 was a year\n");
+	gate('another text', 0, [qr/notes: warning: left out: is not a heap dump/], $dir);
+}
 
 # A program in a new build, whose lines have moved: each stack is the one that it was.
 sub rebuilt {
@@ -59,4 +196,27 @@ C
 	is($diff->{status}, 1, 'a leak more') or diag($diff->{err});
 	my @rows = @{ report($diff->{out})->{rows} };
 	is_deeply([map { [$_->{bytes}, map { $_->{function} } chain_of($_, 'app')] } @rows], [[7777, qw(leak main)]], 'is one row');
+}
+
+# The last line says so, and what was printed can be read again.
+sub nothing_changed {
+	my $dir = fresh_dir();
+	my @files = series($dir, [$start, $start + $minute, $start + 2 * $minute], { leak => [1000, 1000, 1000], own => [5, 6, 5] });
+	my ($same, $selected) = (qr{^Total decrease == .*\n// No stack changed\.\n\z}m,
+		qr{^Total decrease == .*\n// No stack that was selected changed\.\n\z}m);
+	for (['two dumps', $same, @files[0, 2]], ['selected', $selected, '-i', 'leak', @files[0, 1]],
+		['groups', $same, '--group', 'module', @files[0, 2]], ['a trend', $selected, '-i', 'leak', @files]) {
+		my ($what, $last, @args) = @$_;
+		my $result = run(tool('hdiff', 'linux', @args));
+		like($result->{out}, $last, "$what: a sentence");
+		next if $what eq 'groups';
+		my $again = run(tool('hdiff', 'linux', spew("$dir/printed", $result->{out})));
+		check_ok($again, "$what: read again");
+		like($again->{out}, $last, "$what: a sentence again");
+		unlink "$dir/printed";
+	}
+	unlike(run(tool('hdiff', 'linux', @files[0, 1]))->{out}, qr/No stack/, 'where one grew there is none');
+	# A header and no more: nobody knows what came then.
+	my $cut = spew("$dir/cut", run(tool('hdiff', 'linux', @files[0, 1]))->{out} =~ s/^[+].*//msr);
+	unlike(run(tool('hdiff', 'linux', $cut))->{out}, qr/No stack/, 'nor where the rows are missing');
 }

@@ -149,8 +149,8 @@ static int suppress(struct selecting *selecting, size_t i, bool *taken)
 	if (*taken) {
 		suppression_use(&suppressions->items[index], &delta);
 		change_add_row(&selecting->view->suppressed, comparison, row);
-		for (size_t dump = 0; dump < comparison->dump_count; dump++)
-			census_add(&selecting->suppressed[dump], &row->of[dump]);
+		for (size_t at = 0; at < comparison_columns(comparison); at++)
+			census_add(&selecting->suppressed[at], &row->of[at]);
 		selecting->view->suppressed_count++;
 	}
 	return 0;

@@ -85,6 +85,17 @@ bool dump_same_process(const struct sums *a, const struct sums *b)
 	return !process_order(a, b);
 }
 
+bool dump_is_child(const struct sums *child, const struct sums *parent)
+{
+	return child->parent_pid && child->parent_pid == parent->pid && parent->start_ms &&
+	       parent->start_ms <= child->start_ms;
+}
+
+bool dump_other_program(const struct sums *a, const struct sums *b)
+{
+	return dump_image(a) && dump_image(b) && image_order(a, b);
+}
+
 static int by_process(const void *a, const void *b)
 {
 	const struct timed_dump *x = a, *y = b;

@@ -60,4 +60,11 @@ int dump_image_key(const struct sums *dump, struct buf *key);
 bool dump_same_process(const struct sums *a, const struct sums *b);
 bool dump_same_snapshot(const struct sums *a, const struct sums *b);
 
+/* Whether the process of child was started by that of parent. A pid may be used again, but not before
+ * what had it was there. */
+bool dump_is_child(const struct sums *child, const struct sums *parent);
+
+/* Whether both tell of which program they are, and it is not the same one. */
+bool dump_other_program(const struct sums *a, const struct sums *b);
+
 #endif

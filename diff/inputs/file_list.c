@@ -146,12 +146,16 @@ static int add_pattern(struct file_list *list, const char *path, struct err *err
 static int add_folder(struct file_list *list, const char *path, struct err *err)
 {
 	struct folder_list found;
+	size_t before = list->count;
 	int rc = folder_list_read(path, &found, err);
 
 	if (rc)
 		return rc == -ERR_NOMEM ? rc : 1;
 	rc = add_entries(list, &found, path, NULL, err);
 	folder_list_release(&found);
+	if (!rc && list->count == before)
+		rc = err_set(err, ERR_NOT_DUMP, path,
+			"there is no file in the folder that could be one");
 	list->has_found = true;
 	return rc;
 }

@@ -3,6 +3,7 @@
 #include <stdbool.h>
 #include <string.h>
 
+#include "core/date.h"
 #include "core/os.h"
 
 static bool is_read_once(const char *path)
@@ -45,4 +46,18 @@ int input_kind(const char *path, struct source *source, enum file_kind *kind, co
 		return look_further(path, kind, err);
 	*words = "nor does it start like a comparison; in a file more is searched";
 	return 0;
+}
+
+bool input_is_log(struct source *source)
+{
+	char time[DATE_TEXT_BYTES];
+	const char *bytes, *blank;
+	int64_t ms, len = source_peek(source, &bytes, NULL);
+
+	blank = len > 0 ? memchr(bytes, ' ', (size_t)len) : NULL;
+	if (!blank || blank - bytes >= DATE_TEXT_BYTES)
+		return false;
+	memcpy(time, bytes, (size_t)(blank - bytes));
+	time[blank - bytes] = '\0';
+	return !date_parse(time, &ms);
 }

@@ -10,4 +10,7 @@
 int input_kind(const char *path, struct source *source, enum file_kind *kind, const char **words,
 	struct err *err);
 
+/* Whether it is a log that hsnap wrote: the first line is a time and some words. */
+bool input_is_log(struct source *source);
+
 #endif

@@ -48,6 +48,97 @@ static int check_samples(struct inputs *inputs, const struct series *series, FIL
 	return 0;
 }
 
+/* ---------------------------------------------------------------- whose dumps they are */
+
+/* Two dumps of one process that were named the wrong way round. */
+static int order_pair(struct sums *dumps, bool has_found, FILE *say)
+{
+	struct sums newer = dumps[0];
+	char words[700];
+
+	if (!dumps[0].pid || !dump_same_process(&dumps[0], &dumps[1]) || !dumps[0].time_ms ||
+		!dumps[1].time_ms || dumps[0].time_ms <= dumps[1].time_ms)
+		return 0;
+	dumps[0] = dumps[1];
+	dumps[1] = newer;
+	if (has_found)
+		return 0;
+	snprintf(words, sizeof(words), "it is NEW, for it was taken after %.600s", dumps[0].path);
+	return say_warning(say, newer.path, "", words);
+}
+
+/* Of a program and another one, nothing is growth. */
+static int check_programs(struct inputs *inputs, const struct options *options, FILE *say)
+{
+	struct sums *dumps = inputs->dumps;
+	char words[700];
+
+	if (!dump_other_program(&dumps[0], &dumps[1]))
+		return 0;
+	if (!options->force)
+		inputs->growth_unknown = "the dumps are of different programs; if they are to be "
+					 "compared, say --force";
+	snprintf(words, sizeof(words), "it is of another program (%.300s) than OLD (%.300s)",
+		dump_image(&dumps[1]), dump_image(&dumps[0]));
+	if (sums_warn(&dumps[1], words))
+		return -ERR_NOMEM;
+	return say_warning(say, dumps[1].path, "", words);
+}
+
+static int settle_pair(struct inputs *inputs, const struct options *options, bool has_found,
+	FILE *say, struct err *err)
+{
+	struct sums *dumps = inputs->dumps;
+
+	for (int i = 0; i < 2; i++) {
+		if (dump_is_child(&dumps[i], &dumps[!i]))
+			return err_set(err, ERR_USAGE, dumps[i].path,
+				"it is of a child process of %s, and no later state of it; --sum "
+				"adds up what is in both",
+				dumps[!i].path);
+	}
+	if (order_pair(dumps, has_found, say) || check_programs(inputs, options, say))
+		return err_set(err, ERR_NOMEM, NULL, NULL);
+	return 0;
+}
+
+/* Of a trend of as many processes as dumps: whether they are of one program and those it started. */
+static int check_family(const struct inputs *inputs, FILE *say)
+{
+	const struct sums *dumps = inputs->dumps;
+	char words[700];
+
+	for (size_t i = 0; i < inputs->dump_count; i++) {
+		for (size_t k = 0; dumps[i].parent_pid && k < inputs->dump_count; k++) {
+			if (!dump_is_child(&dumps[i], &dumps[k]))
+				continue;
+			snprintf(words, sizeof(words),
+				"it is of a child process of %.600s; --sum adds up what is in all "
+				"dumps",
+				dumps[k].path);
+			return say_warning(say, dumps[i].path, "", words);
+		}
+	}
+	return 0;
+}
+
+/* What the dumps of different processes have to do with each other. */
+static int settle_processes(struct inputs *inputs, const struct options *options, bool has_found,
+	FILE *say, struct err *err)
+{
+	if (options->sum || !inputs->dump_count)
+		return 0;
+	if (inputs->dump_count == 1 && has_found)
+		inputs->growth_unknown = "a single dump was found";
+	if (inputs->dump_count == 2 && !inputs->series[0].number)
+		return settle_pair(inputs, options, has_found, say, err);
+	if (inputs->series_count == inputs->dump_count && check_family(inputs, say))
+		return err_set(err, ERR_NOMEM, NULL, NULL);
+	return 0;
+}
+
+/* ---------------------------------------------------------------- all of it */
+
 static int compare(struct inputs *inputs, struct series *series, const struct options *options)
 {
 	struct match_request match = {.mode = options->match,
@@ -56,6 +147,7 @@ static int compare(struct inputs *inputs, struct series *series, const struct op
 		.by_heap = options->group == GROUP_HEAP,
 		.heaps = options->heaps,
 		.heap_count = options->heap_count,
+		.is_sum = options->sum,
 		.axis = series->number ? &series->axis : NULL};
 	int rc = comparison_make(
 		&series->comparison, &inputs->dumps[series->first], series->count, &match);
@@ -82,7 +174,8 @@ static int compare_all(struct inputs *inputs, const struct options *options, FIL
 /* One file is what it is, wherever it was found: it may also be a comparison. */
 static bool are_few(const struct file_list *files, const struct options *options)
 {
-	return !options_ask_trend(options) && !(files->has_found && options_of_trend(options)) &&
+	return !options->sum && !options_ask_trend(options) &&
+	       !(files->has_found && options_of_trend(options)) &&
 	       ((files->count == 1 && !input_is_output(options, files->items[0].path)) ||
 		       (files->count == 2 && !files->has_found));
 }
@@ -111,7 +204,7 @@ int inputs_read(struct inputs *inputs, const struct options *options, FILE *say,
 	else if (!rc)
 		rc = inputs_read_many(inputs, options, &files, say, err);
 	if (!rc)
-		inputs->is_found_alone = files.has_found && inputs->dump_count == 1;
+		rc = settle_processes(inputs, options, files.has_found, say, err);
 	if (!rc && compare_all(inputs, options, say))
 		rc = err_set(err, ERR_NOMEM, NULL,
 			inputs->store ? "for so many dumps; --since takes fewer" : NULL);

@@ -20,39 +20,47 @@ static bool is_dump(const struct read_file *file)
 	return file->kind == FILE_DUMP || !file->rc || file->rc == -ERR_CUT;
 }
 
-/* Says why a file is left out. What was asked for by its name was to be there. */
-static int leave_out(
-	struct inputs *inputs, const struct read_file *file, FILE *say, const struct err *why)
+/* What was asked for by its name was to be there, and no dump may be missing in a sum. */
+static bool is_missed(const struct read_file *file, const struct options *options)
 {
-	inputs->is_partial |= !file->item->is_found;
+	return !file->item->is_found || (options->sum && file->rc != -ERR_NOT_DUMP);
+}
+
+/* Says why a file is left out. */
+static int leave_out(struct inputs *inputs, const struct read_file *file,
+	const struct options *options, FILE *say, const struct err *why)
+{
+	inputs->is_partial |= is_missed(file, options);
 	if (inputs_leave_out(inputs, file->item->path))
 		return -ERR_NOMEM;
 	return say_damaged(say, file->item->path, why);
 }
 
 /* A dump that is there but for some of its lines or its end. */
-static int leave_damaged(struct inputs *inputs, const struct read_file *file, FILE *say)
+static int leave_damaged(struct inputs *inputs, const struct read_file *file,
+	const struct options *options, FILE *say)
 {
 	const struct sums *sums = &file->sums;
 	struct err why = {.code = ERR_BAD_LINE};
 
 	if (file->rc == -ERR_CUT)
-		return leave_out(inputs, file, say, file->err);
+		return leave_out(inputs, file, options, say, file->err);
 	for (size_t i = 0; i < sums->warning_count && i < WARNINGS_MAX; i++) {
 		if (!sums->left_out[i].place)
 			continue;
 		err_set(&why, ERR_BAD_LINE, sums->left_out[i].place, "%s", sums->left_out[i].why);
 		break;
 	}
-	return leave_out(inputs, file, say, &why);
+	return leave_out(inputs, file, options, say, &why);
 }
 
 /* What it lacks is said of its series. */
-static int take(struct inputs *inputs, struct read_file *file, FILE *say)
+static int take(
+	struct inputs *inputs, struct read_file *file, const struct options *options, FILE *say)
 {
 	int rc = file->rc ? say_cut(say, file->err) : 0;
 
-	inputs->is_partial |= read_file_is_damaged(file) && !file->item->is_found;
+	inputs->is_partial |= read_file_is_damaged(file) && is_missed(file, options);
 	if (rc)
 		return rc;
 	inputs->dumps[inputs->dump_count++] = file->sums;
@@ -77,12 +85,14 @@ static int settle(struct inputs *inputs, struct read_file *read, size_t number,
 		return is_dump(file) ?
 			       err_set(err, ERR_USAGE, options->output, "it is one of the dumps") :
 			       0;
+	} else if (file->is_log) {
+		rc = 0;
 	} else if (file->rc && file->rc != -ERR_CUT) {
-		rc = leave_out(inputs, file, say, file->err);
+		rc = leave_out(inputs, file, options, say, file->err);
 	} else if (read_file_is_damaged(file) && !options->force) {
-		rc = leave_damaged(inputs, file, say);
+		rc = leave_damaged(inputs, file, options, say);
 	} else {
-		rc = take(inputs, file, say);
+		rc = take(inputs, file, options, say);
 	}
 	return rc ? err_set(err, ERR_NOMEM, NULL, NULL) : 0;
 }
@@ -96,9 +106,8 @@ static int say_none(const struct read_file *read, const struct options *options,
 	for (size_t i = 0; i < files->count; i++)
 		is_damaged |= read[i].rc == -ERR_CUT || read[i].sums.skip_count;
 	return err_set(err, is_damaged ? ERR_CUT : ERR_NOT_DUMP, options->paths.items[0],
-		!files->count ? "there is no file in the folder" :
-		is_damaged    ? "none of %zu files is whole" :
-				"none of %zu files is one that can be used",
+		is_damaged ? "none of %zu files is whole" :
+			     "none of %zu files is one that can be used",
 		files->count);
 }
 
@@ -115,30 +124,31 @@ static int read_all(struct inputs *inputs, struct read_file *read, const struct 
 	return rc;
 }
 
-/* How many files were to be dumps: one that is found twice is one, and the report is none. */
-static size_t count_meant(const struct file_list *files, const struct options *options)
+/* How many files were to be dumps: one that is found twice is one, and the report and a log are none. */
+static size_t count_meant(
+	const struct read_file *read, const struct file_list *files, const struct options *options)
 {
 	size_t count = 0;
 
 	for (size_t i = 0; i < files->count; i++)
-		count += !files->items[i].is_double &&
+		count += !files->items[i].is_double && !read[i].is_log &&
 			 !input_is_output(options, files->items[i].path);
 	return count;
 }
 
 /* More than two, or what there would be else a comparison with nothing of: the others are left out. */
-static bool is_trend(
-	const struct inputs *inputs, const struct options *options, const struct file_list *files)
+static bool is_trend(const struct inputs *inputs, const struct read_file *read,
+	const struct options *options, const struct file_list *files)
 {
 	const struct sums *dumps = inputs->dumps;
 
-	bool is_asked =
-		options_ask_trend(options) || (files->has_found && options_of_trend(options));
+	bool is_asked = options->sum || options_ask_trend(options) ||
+			(files->has_found && options_of_trend(options));
 
 	if (is_asked || (files->count > 2 && !files->has_found))
 		return true;
 	if (inputs->dump_count == 1)
-		return count_meant(files, options) > 1;
+		return count_meant(read, files, options) > 1;
 	if (inputs->dump_count > 2 || dump_same_snapshot(&dumps[0], &dumps[1]))
 		return true;
 	return files->has_found && !dump_same_process(&dumps[0], &dumps[1]);
@@ -157,7 +167,8 @@ int inputs_read_many(struct inputs *inputs, const struct options *options,
 	else
 		rc = read_all(inputs, read, options, files, say, err);
 	if (!rc)
-		rc = series_list_make(inputs, options, is_trend(inputs, options, files), say, err);
+		rc = series_list_make(
+			inputs, options, is_trend(inputs, read, options, files), say, err);
 	if (read)
 		read_files_release(read, files->count);
 	free(read);

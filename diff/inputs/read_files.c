@@ -46,6 +46,9 @@ static int read_dump(
 
 	if (rc)
 		return rc;
+	file->is_log = file->item->is_found && file->kind == FILE_UNKNOWN && input_is_log(source);
+	if (file->is_log)
+		return err_set(err, ERR_NOT_DUMP, source_name(source), NULL);
 	if (file->kind == FILE_COMPARISON)
 		return err_set(err, ERR_NOT_DUMP, source_name(source),
 			"it is a comparison, which is read alone");

@@ -28,6 +28,7 @@ struct read_file {
 	/* Only the head was, and it says that the dump is outside: sums has its process and its time, a
 	 * path that is the item's, and nothing else. */
 	bool is_unread;
+	bool is_log; /* one of hsnap's, that was found beside dumps; then rc is -ERR_NOT_DUMP */
 	bool is_taken; /* for whoever uses them: sums is empty, as they have it */
 };
 

@@ -25,10 +25,9 @@ struct lister {
 
 /* ---------------------------------------------------------------- a pair */
 
-/* One dump, or two: the older one first when both tell their time. */
+/* One dump, or two. */
 static int list_pair(struct inputs *inputs, FILE *say)
 {
-	struct sums *dumps = inputs->dumps;
 	int rc = 0;
 
 	inputs->series = calloc(1, sizeof(*inputs->series));
@@ -37,19 +36,8 @@ static int list_pair(struct inputs *inputs, FILE *say)
 	inputs->series_count = 1;
 	inputs->series[0].count = inputs->dump_count;
 	for (size_t i = 0; !rc && i < inputs->dump_count; i++)
-		rc = say_warnings(say, dumps[i].path, &dumps[i]);
-	if (rc || inputs->dump_count < 2)
-		return rc;
-	if (dumps[0].time_ms && dumps[1].time_ms && dumps[0].time_ms > dumps[1].time_ms) {
-		struct sums newer = dumps[0];
-
-		dumps[0] = dumps[1];
-		dumps[1] = newer;
-	}
-	if (!dump_same_process(&dumps[0], &dumps[1]))
-		return say_warning(say, dumps[1].path, "",
-			"it is of another process than the dump it is compared with");
-	return 0;
+		rc = say_warnings(say, inputs->dumps[i].path, &inputs->dumps[i]);
+	return rc;
 }
 
 /* ---------------------------------------------------------------- what is not used */
@@ -125,7 +113,7 @@ static int series_to_join(
 	struct buf name;
 	int rc;
 
-	*series = lister->series_count;
+	*series = lister->options->sum ? 0 : lister->series_count;
 	if (!lister->options->across_restarts || !dump_image(dump))
 		return 0;
 	buf_init(&name);
@@ -252,7 +240,10 @@ static int take_series(struct lister *lister, size_t number, struct sums *to, si
 	}
 	series->axis = (struct trend_axis){
 		is_timeless ? NULL : series->times_ms, part ? series->parts : NULL, count};
-	return check_times(lister, series, to[*at - 1].path);
+	if (!lister->options->sum)
+		return check_times(lister, series, to[*at - 1].path);
+	series->number = series->of = 0;
+	return 0;
 }
 
 static int take_all(struct lister *lister)
@@ -294,6 +285,20 @@ static int check_left(const struct lister *lister, struct err *err)
 	return 0;
 }
 
+/* Of each process there may be one dump: another would count its blocks twice. */
+static int check_sum(const struct lister *lister, struct err *err)
+{
+	for (size_t i = 1; lister->options->sum && i < lister->count; i++) {
+		const struct timed_dump *dump = &lister->order[i];
+
+		if (dump->process == dump[-1].process && dump->use != USE_DOUBLE)
+			return err_set(err, ERR_USAGE, dump->dump->path,
+				"it is of the same process as %s; --sum takes one dump of each",
+				dump[-1].dump->path);
+	}
+	return 0;
+}
+
 static int list_trend(struct lister *lister, struct err *err)
 {
 	const struct options *options = lister->options;
@@ -306,7 +311,9 @@ static int list_trend(struct lister *lister, struct err *err)
 		rc = say_all_unused(lister);
 	if (rc)
 		return err_set(err, ERR_NOMEM, NULL, NULL);
-	rc = check_left(lister, err);
+	rc = check_sum(lister, err);
+	if (!rc)
+		rc = check_left(lister, err);
 	if (!rc && (gather_members(lister) || take_all(lister)))
 		rc = err_set(err, ERR_NOMEM, NULL, NULL);
 	return rc;

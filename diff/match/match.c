@@ -44,14 +44,14 @@ static struct delta subtract(struct census new, struct census old)
 struct census row_new(const struct comparison *comparison, const struct row *row)
 {
 	return comparison->axis ? series_last(comparison->axis, row->of) :
-				  row->of[comparison->dump_count - 1];
+				  row->of[comparison_columns(comparison) - 1];
 }
 
 struct census row_old(const struct comparison *comparison, const struct row *row)
 {
 	if (comparison->axis)
 		return series_first(comparison->axis, row->of);
-	return comparison->dump_count > 1 ? row->of[0] : (struct census){0};
+	return comparison_columns(comparison) > 1 ? row->of[0] : (struct census){0};
 }
 
 struct delta row_delta(const struct comparison *comparison, const struct row *row)
@@ -107,17 +107,17 @@ static uint64_t heap_of_row(const struct matcher *matcher, uint32_t row)
 /* Counts a cell of the dump to its row. */
 static int count(struct matcher *matcher, size_t dump, const struct cell *cell, uint32_t row)
 {
-	size_t dumps = matcher->to->dump_count;
+	size_t columns = comparison_columns(matcher->to);
 	struct census *to;
 
 	for (; matcher->row_count <= row; matcher->row_count++) {
 		if (array_grow((void **)&matcher->sums, &matcher->row_cap, matcher->row_count,
-			    dumps * sizeof(*to)))
+			    columns * sizeof(*to)))
 			return -ERR_NOMEM;
-		memset(&matcher->sums[matcher->row_count * dumps], 0, dumps * sizeof(*to));
+		memset(&matcher->sums[matcher->row_count * columns], 0, columns * sizeof(*to));
 	}
-	to = &matcher->sums[row * dumps + dump];
-	census_add(to, &cell->sums);
+	to = &matcher->sums[row * columns + (matcher->to->is_sum ? 0 : dump)];
+	totals_add(to, &cell->sums);
 	return 0;
 }
 
@@ -261,13 +261,13 @@ static int by_growth(const void *a, const void *b)
 
 static struct delta delta_of(const struct matcher *matcher, size_t row)
 {
-	size_t dumps = matcher->to->dump_count;
+	size_t columns = comparison_columns(matcher->to);
 	const struct trend_axis *axis = matcher->to->axis;
-	const struct census *of = &matcher->sums[row * dumps];
+	const struct census *of = &matcher->sums[row * columns];
 
 	if (axis)
 		return subtract(series_last(axis, of), series_first(axis, of));
-	return subtract(of[dumps - 1], dumps > 1 ? of[0] : (struct census){0});
+	return subtract(of[columns - 1], columns > 1 ? of[0] : (struct census){0});
 }
 
 /* Whether a row is to be shown: in a trend, what differs between any two snapshots of a process is. */
@@ -321,12 +321,14 @@ static void row_fill(const struct matcher *matcher, struct row *row, uint32_t nu
 static void sums_keep(struct matcher *matcher, const uint32_t *final)
 {
 	struct comparison *to = matcher->to;
-	size_t dumps = to->dump_count, bytes = dumps * sizeof(*matcher->sums), kept = 0;
+	size_t columns = comparison_columns(to), bytes = columns * sizeof(*matcher->sums);
+	size_t kept = 0;
 	struct census *less;
 
 	for (size_t i = 0; i < matcher->row_count; i++) {
 		if (final[i] != ROW_NONE)
-			memmove(&matcher->sums[dumps * kept++], &matcher->sums[dumps * i], bytes);
+			memmove(&matcher->sums[columns * kept++], &matcher->sums[columns * i],
+				bytes);
 	}
 	less = realloc(matcher->sums, (kept + 1) * bytes);
 	to->sums = less ? less : matcher->sums;
@@ -334,7 +336,7 @@ static void sums_keep(struct matcher *matcher, const uint32_t *final)
 	kept = 0;
 	for (size_t i = 0; i < matcher->row_count; i++) {
 		if (final[i] != ROW_NONE)
-			to->rows[final[i]].of = &to->sums[dumps * kept++];
+			to->rows[final[i]].of = &to->sums[columns * kept++];
 	}
 }
 
@@ -415,6 +417,7 @@ int comparison_make(struct comparison *comparison, const struct sums *dumps, siz
 
 	*comparison = (struct comparison){.dumps = dumps,
 		.dump_count = dump_count,
+		.is_sum = request->is_sum,
 		.axis = request->axis,
 		.has_overhead = true};
 	totals_count(comparison, request);

@@ -31,7 +31,7 @@ struct symbol_options;
 struct row {
 	enum row_kind kind;
 	uint64_t heap; /* its address, when rows are kept apart by heap; else 0 */
-	/* What the row adds up to, by dump. */
+	/* What the row adds up to, by dump; in a sum, in all of them. */
 	struct census *of;
 	/* The newest dump that has the stack, for its addresses and names, and the next one, which
 	 * may have other names; NULL when there is none. stack is NULL when there is nothing to
@@ -69,6 +69,7 @@ struct match_request {
 	bool no_symbols; /* names must not be looked for */
 	/* How names are looked for, also later, while the comparison lives; or NULL. */
 	const struct symbol_options *symbols;
+	bool is_sum; /* all dumps are added up, and everything in them is new */
 	bool by_heap; /* the same stack in two heaps is two rows */
 	const uint64_t *heaps; /* only blocks of these; */
 	size_t heap_count; /* 0: of all but what is under the heading HEAP_RESERVED */
@@ -85,6 +86,7 @@ struct change {
 struct comparison {
 	const struct sums *dumps; /* oldest first; NULL: the comparison was read, not made */
 	size_t dump_count; /* 2 when it was read: struct row's of[0] is OLD */
+	bool is_sum; /* of all dumps; then nothing is old */
 	const struct trend_axis *axis; /* of a trend, else NULL */
 	size_t series_number, series_count; /* of a trend: among all its series, from 1 */
 	/* Of all blocks, whatever was asked for; with address space only when that was. */
@@ -115,6 +117,12 @@ struct comparison {
 	struct census *sums; /* what the rows' of point to */
 	struct arena arena;
 };
+
+/* How many sums a row has. */
+static inline size_t comparison_columns(const struct comparison *comparison)
+{
+	return comparison->is_sum ? 1 : comparison->dump_count;
+}
 
 /* A signed number with room for every difference of two sums. */
 struct delta {

@@ -2,10 +2,9 @@
 
 #include "diff/match/series_ends.h"
 
-/* Of several processes there may be more than a signed number holds, which then stands for it. */
-static void add_end(struct census *to, const struct census *end)
+void totals_add(struct census *to, const struct census *more)
 {
-	census_add(to, end);
+	census_add(to, more);
 	to->block_count = to->block_count > INT64_MAX ? INT64_MAX : to->block_count;
 	to->requested_bytes = to->requested_bytes > INT64_MAX ? INT64_MAX : to->requested_bytes;
 	to->overhead_bytes = to->overhead_bytes > INT64_MAX ? INT64_MAX : to->overhead_bytes;
@@ -20,13 +19,14 @@ static void count_ends(
 	for (size_t i = 0; i < comparison->dump_count; i++) {
 		const struct sums *dump = &comparison->dumps[i];
 
-		if (axis ? axis_begins(axis, i) : !i && comparison->dump_count > 1) {
-			add_end(&total->old, &dump->total);
-			add_end(&reserved->old, &dump->reserved);
+		if (axis ? axis_begins(axis, i) : !i && comparison_columns(comparison) > 1) {
+			totals_add(&total->old, &dump->total);
+			totals_add(&reserved->old, &dump->reserved);
 		}
-		if (axis ? axis_ends(axis, i) : i + 1 == comparison->dump_count) {
-			add_end(&total->new, &dump->total);
-			add_end(&reserved->new, &dump->reserved);
+		if (axis ? axis_ends(axis, i) :
+			   comparison->is_sum || i + 1 == comparison->dump_count) {
+			totals_add(&total->new, &dump->total);
+			totals_add(&reserved->new, &dump->reserved);
 		}
 	}
 }
@@ -52,8 +52,8 @@ void totals_count(struct comparison *comparison, const struct match_request *req
 	for (size_t i = 0; i < request->heap_count; i++)
 		is_asked |= request->heaps[i] == HEAP_RESERVED;
 	if (is_asked) {
-		add_end(&total.old, &reserved.old);
-		add_end(&total.new, &reserved.new);
+		totals_add(&total.old, &reserved.old);
+		totals_add(&total.new, &reserved.new);
 	} else {
 		comparison->reserved = reserved;
 		comparison->hides_reserved = reserved.new.block_count || reserved.old.block_count;

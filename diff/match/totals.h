@@ -8,4 +8,8 @@
  * for, and else told apart. */
 void totals_count(struct comparison *comparison, const struct match_request *request);
 
+/* Adds sums of several processes, which together may be more than a signed number holds: that stands for
+ * it then. */
+void totals_add(struct census *to, const struct census *more);
+
 #endif

@@ -89,7 +89,9 @@ const char *dump_time(const struct sums *dump, char text[DATE_TEXT_BYTES])
 
 const char *dump_role(const struct comparison *comparison, size_t index)
 {
-	return index + 1 == comparison->dump_count ? "new" : index ? "between" : "old";
+	if (comparison->is_sum || index + 1 == comparison->dump_count)
+		return "new";
+	return index ? "between" : "old";
 }
 
 const char *row_kind_name(enum row_kind kind)

@@ -92,8 +92,10 @@ static void put_dumps(struct out *out, const struct comparison *comparison)
 {
 	size_t count = comparison->dump_count;
 
+	for (size_t i = 0; comparison->is_sum && i + 1 < count; i++)
+		put_dump(out, "NEW", &comparison->dumps[i]);
 	put_dump(out, "NEW", &comparison->dumps[count - 1]);
-	if (count > 1)
+	if (comparison_columns(comparison) > 1)
 		put_dump(out, "OLD", &comparison->dumps[0]);
 	else
 		out_text(out, "// OLD: none: everything counts as new\n");
