@@ -69,7 +69,8 @@ subtest 'three or more snapshots are looked at for a trend, in the order of thei
 		complains($result, 0, "$what: complaints", @twice);
 	}
 	my $result = run(tool('hdiff', 'linux', '--no-symbols', @files[0, 5]));
-	like($result->{out}, qr/^-\s+500 \(\s*1000 -\s+1500\)/m, 'two by name: OLD and NEW are as they are given');
+	like($result->{out}, qr/^\+\s+500 \(\s*1500 -\s+1000\)/m, 'two by name: the older one is OLD');
+	like($result->{err}, qr/^hdiff: \S+d0\.txt: warning: it is NEW, for it was taken after \S+d5\.txt$/m, 'which a line says');
 	my $pair = fresh_dir();
 	spew("$pair/$_", slurp("$dir/$_")) for qw(d0.txt d5.txt);
 	$result = run(tool('hdiff', 'linux', '--no-symbols', $pair));

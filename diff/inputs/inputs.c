@@ -164,7 +164,8 @@ static int compare_all(struct inputs *inputs, const struct options *options, FIL
 	int rc = 0;
 
 	for (size_t i = 0; !rc && i < inputs->series_count; i++) {
-		rc = check_samples(inputs, &inputs->series[i], say);
+		if (!options->sum)
+			rc = check_samples(inputs, &inputs->series[i], say);
 		if (!rc)
 			rc = compare(inputs, &inputs->series[i], options);
 	}
