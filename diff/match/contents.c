@@ -49,12 +49,28 @@ static bool is_any_nameless(const struct contents *contents, const struct place 
 	       contents->has_names[place->unit - 1];
 }
 
+/* The place that a frame there is compared by where names count. */
+static struct place named_place_at(const struct contents *contents, const struct place *place)
+{
+	const struct ranks *ranks = &contents->places->ranks;
+	uint64_t group = place->unit ? ranks->group[place->unit - 1] + 1 : 0;
+	const struct named_place *named;
+
+	if (!goes_by_name(contents, place))
+		return *place;
+	named = names_find(contents->names, place);
+	if (named && named->class)
+		return (struct place){UNIT_SYMBOL + group, named->class};
+	if (is_any_nameless(contents, place))
+		return (struct place){UNIT_NAMELESS + group, 0};
+	return *place;
+}
+
 /* The place that a frame is compared by. */
 static struct place frame_at(
 	const struct contents *contents, size_t dump, const struct stack *stack, uint32_t index)
 {
-	uint64_t frame = stack->frames[index], group;
-	const struct named_place *named;
+	uint64_t frame = stack->frames[index];
 	struct place place;
 
 	if (stack->is_named)
@@ -62,15 +78,7 @@ static struct place frame_at(
 	if (contents->mode == MATCH_ADDRESS)
 		return (struct place){0, frame};
 	place = place_of(contents->places, dump, frame, NULL);
-	if (!contents->by_symbol || !goes_by_name(contents, &place))
-		return place;
-	group = place.unit ? contents->places->ranks.group[place.unit - 1] + 1 : 0;
-	named = names_find(contents->names, &place);
-	if (named && named->class)
-		return (struct place){UNIT_SYMBOL + group, named->class};
-	if (is_any_nameless(contents, &place))
-		return (struct place){UNIT_NAMELESS + group, 0};
-	return place;
+	return contents->by_symbol ? named_place_at(contents, &place) : place;
 }
 
 static int want_stack(const struct contents *contents, struct names *names, size_t dump,

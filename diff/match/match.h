@@ -2,7 +2,7 @@
  * Rows: what a stack adds up to in each of several dumps.
  *
  * Stacks are matched by content: each frame as (module, offset) by its own dump's modules, as a
- * function and its line where the module was rebuilt, or as an address when it lies in none. Ids
+ * place in a function where the module was rebuilt, or as an address when it lies in none. Ids
  * are labels, unless it is asked for otherwise. Nothing depends on the order of stacks and cells in
  * the dumps. A comparison borrows the dumps it is made from and owns everything else.
  */
