@@ -116,7 +116,7 @@ static void write_path(struct out *out, const char *path)
 		size_t unfit = text_unfit(path);
 		size_t len = unfit ? unfit : text_utf8(path, &code);
 
-		out_write(out, unfit ? "??" : path, len);
+		out_write(out, unfit ? "???" : path, len);
 		path += len;
 	}
 }

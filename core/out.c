@@ -226,14 +226,15 @@ void out_harmless(struct out *out, const char *text)
 		return;
 	}
 	while (at < len) {
-		size_t obeyed = text_obeyed(text + at);
+		uint32_t code;
+		size_t obeyed = text_obeyed(text + at), plain = text_utf8(text + at, &code);
 
 		if (!obeyed) {
-			at++;
+			at += plain ? plain : 1;
 			continue;
 		}
 		out_write(out, text + from, at - from);
-		out_write(out, "??", obeyed);
+		out_write(out, "???", obeyed);
 		from = at += obeyed;
 	}
 	out_write(out, text + from, at - from);

@@ -7,11 +7,16 @@
 
 size_t text_obeyed(const char *text)
 {
-	const unsigned char *c = (const unsigned char *)text;
+	unsigned char first = (unsigned char)*text;
+	uint32_t code;
+	size_t len = text_utf8(text, &code);
 
-	if (c[0] == 0xc2)
-		return c[1] >= 0x80 && c[1] <= 0x9f ? 2 : 0;
-	return (c[0] < ' ' && c[0]) || c[0] == 0x7f;
+	if (!len) /* a terminal of 8 bits takes 9B for ESC [ */
+		return first >= 0x80 && first <= 0x9f;
+	return code < ' ' || (code >= 0x7f && code <= 0x9f) || (code >= 0x202a && code <= 0x202e) ||
+			       (code >= 0x2066 && code <= 0x2069) ?
+		       len :
+		       0;
 }
 
 size_t text_unfit(const char *text)
@@ -24,9 +29,12 @@ size_t text_unfit(const char *text)
 
 char *text_harmless(char *text)
 {
-	for (char *c = text; *c; c++) {
-		for (size_t obeyed = text_obeyed(c); obeyed; obeyed--)
-			c[obeyed - 1] = '?';
+	for (char *c = text; *c;) {
+		uint32_t code;
+		size_t obeyed = text_obeyed(c), len = obeyed ? obeyed : text_utf8(c, &code);
+
+		memset(c, '?', obeyed);
+		c += len ? len : 1;
 	}
 	return text;
 }

@@ -6,12 +6,12 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Replaces in place what a terminal would obey: control characters (below a blank, DEL, and U+0080 to
- * U+009F in UTF-8) become '?'. Returns text. */
+/* Replaces in place what a terminal would obey by '?', one for each byte: control characters (below a blank,
+ * DEL, U+0080 to U+009F), those that turn the order of reading (U+202A to U+202E, U+2066 to U+2069), and bytes
+ * 80 to 9F that are part of no UTF-8. Returns text. */
 char *text_harmless(char *text);
 
-/* Bytes of what a terminal would obey that text, which ends in NUL, starts with: 0, 1 or 2. 0 for the
- * end. */
+/* Bytes of what a terminal would obey that text, which ends in NUL, starts with: 0 to 3. 0 for the end. */
 size_t text_obeyed(const char *text);
 
 /* The same of what must not stand in a file of text: also 1 for a byte that is no UTF-8. */

@@ -355,9 +355,18 @@ static void long_names_behind_one_dash(void **state)
 static void texts_are_harmless_on_a_terminal(void **state)
 {
 	char text[] = "a\x1b[2J\n\x7f \xc2\x9b\xc2\xa0\xc3\xa9";
+	/* Bytes that are no UTF-8, as a terminal of 8 bits has them; the same bytes in characters stay. */
+	char raw[] = "\x9b"
+		     "31m\x80\x9f\xa0 \xe2\x9b \xc3\x9b\xe2\x9b\x94";
+	/* The other order of reading: U+202E, U+2066; U+202F and U+2065 are none. */
+	char turned[] = "a\xe2\x80\xae"
+			"b\xe2\x81\xa6"
+			"c\xe2\x80\xaf\xe2\x81\xa5";
 
 	(void)state;
 	assert_string_equal(text_harmless(text), "a?[2J?? ??\xc2\xa0\xc3\xa9");
+	assert_string_equal(text_harmless(raw), "?31m??\xa0 \xe2? \xc3\x9b\xe2\x9b\x94");
+	assert_string_equal(text_harmless(turned), "a???b???c\xe2\x80\xaf\xe2\x81\xa5");
 }
 
 static void options_that_are_wrong(void **state)

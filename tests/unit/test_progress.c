@@ -124,10 +124,14 @@ static void a_long_or_hostile_name_stays_on_its_line(void **state)
 		assert_true((at[0] & 0xff) != 0xc3 || (at[1] & 0xff) == 0xa4);
 	}
 	assert_true(columns <= PROGRESS_COLUMNS);
-	progress_tell(&progress, "a\x1b[2Jb\n", 1, 2, 2000);
+	progress_tell(&progress,
+		"a\x1b[2J\x9b"
+		"b\n",
+		1, 2, 2000);
 	line = seen();
-	assert_non_null(strstr(line, "a?[2Jb?"));
+	assert_non_null(strstr(line, "a?[2J?b?"));
 	assert_null(strchr(line + 1, '\x1b'));
+	assert_null(strchr(line + 1, (char)0x9b));
 	assert_null(strchr(line + 1, '\n'));
 }
 

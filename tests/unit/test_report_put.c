@@ -52,7 +52,7 @@ static void numbers_are_as_printf_prints_them(void **state)
 /* Texts of every length around the eight bytes that are looked at together, with every kind of byte. */
 static void text_is_made_harmless_as_text_harmless_does(void **state)
 {
-	static const char bytes[] = "ab\\ ~\x7f\x01\x1f\n\xc2\x80\x9b\xa0\xc3\xff\xbf\x20";
+	static const char bytes[] = "ab\\ ~\x7f\x01\x1f\n\xc2\x80\x9b\xa0\xc3\xff\xbf\xe2\xae\x20";
 	struct buf wanted;
 	struct err err;
 	struct out out;
