@@ -56,6 +56,7 @@ struct dump_sink {
 	void *ctx;
 	/* Every line as it stands, without its line end, before it is understood. */
 	int (*line)(void *ctx, const char *text, size_t len);
+	/* -ERR_BAD_LINE: its path is longer, or the modules are more, than is kept. */
 	int (*module)(void *ctx, uint64_t base, uint64_t size_bytes, const char *path, size_t len);
 	/* The entries that follow belong to this heap. */
 	int (*heap)(void *ctx, uint64_t addr);

@@ -17,35 +17,51 @@ void module_list_release(struct module_list *list)
 	module_list_init(list, NULL);
 }
 
+/* A copy of a text, or NULL: *rc tells why. */
+static const char *keep(struct module_list *list, const char *text, size_t len, int *rc)
+{
+	const char *copy = NULL;
+
+	list->bytes += len;
+	if (len > MODULE_TEXT_MAX || list->bytes > MODULE_LIST_MAX)
+		*rc = -ERR_BAD_LINE;
+	else if (!(copy = arena_text(list->arena, text, len)))
+		*rc = -ERR_NOMEM;
+	return copy;
+}
+
 int module_list_add(
 	struct module_list *list, uint64_t base, uint64_t size_bytes, const char *path, size_t len)
 {
-	const char *copy = arena_text(list->arena, path, len);
+	int rc = 0;
+	const char *copy = keep(list, path, len, &rc);
 
-	if (!copy ||
-		array_grow((void **)&list->items, &list->cap, list->count, sizeof(*list->items)))
-		return -ERR_NOMEM;
-	list->items[list->count++] =
-		(struct module){.base = base, .size_bytes = size_bytes, .path = copy};
-	return 0;
+	list->bytes += sizeof(*list->items);
+	if (!rc)
+		rc = array_grow(
+			(void **)&list->items, &list->cap, list->count, sizeof(*list->items));
+	if (!rc)
+		list->items[list->count++] =
+			(struct module){.base = base, .size_bytes = size_bytes, .path = copy};
+	return rc;
 }
 
-/* A copy of the value of key, or NULL when it is not there; *rc tells when memory is out. */
-static const char *keep(struct module_list *list, const struct kv *pairs, const char *key, int *rc)
+/* The value of key, or NULL when it is not there or cannot be kept. */
+static const char *keep_value(
+	struct module_list *list, const struct kv *pairs, const char *key, int *rc)
 {
 	const char *value = kv_get(pairs, key);
-	const char *copy = value ? arena_text(list->arena, value, strlen(value)) : NULL;
 
-	if (value && !copy)
-		*rc = -ERR_NOMEM;
-	return copy;
+	return value ? keep(list, value, strlen(value), rc) : NULL;
 }
 
 int module_list_note(struct module_list *list, const struct kv *pairs)
 {
 	struct module said = {.has_identity = true};
-	int rc = kv_get_number(pairs, "base", 16, &said.base);
+	int rc = list->bytes > MODULE_LIST_MAX ? -ERR_BAD_LINE :
+						 kv_get_number(pairs, "base", 16, &said.base);
 
+	list->bytes += sizeof(said);
 	if (!rc)
 		rc = kv_get_number(pairs, "at", 16, &said.unloaded_at);
 	if (!rc)
@@ -54,8 +70,8 @@ int module_list_note(struct module_list *list, const struct kv *pairs)
 		rc = kv_get_u32(pairs, "checksum", 16, &said.checksum);
 	if (!rc)
 		rc = kv_get_u32(pairs, "age", 16, &said.pdb_age);
-	said.pdb = keep(list, pairs, "pdb", &rc);
-	said.pdb_guid = keep(list, pairs, "guid", &rc);
+	said.pdb = keep_value(list, pairs, "pdb", &rc);
+	said.pdb_guid = keep_value(list, pairs, "guid", &rc);
 	if (!rc)
 		rc = array_grow((void **)&list->notes, &list->note_cap, list->note_count,
 			sizeof(*list->notes));

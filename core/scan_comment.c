@@ -10,6 +10,7 @@ static int module_line(struct dump_scanner *scanner, const struct scan_line *lin
 	const struct dump_sink *sink = &scanner->sink;
 	const char *at = line->text + 2, *end = line->text + line->len;
 	uint64_t base, size_bytes;
+	int rc;
 
 	while (at < end && *at == ' ')
 		at++;
@@ -21,7 +22,10 @@ static int module_line(struct dump_scanner *scanner, const struct scan_line *lin
 		return 0;
 	if (base + size_bytes < base)
 		return scan_skip(scanner, "the module lies outside the address space");
-	return sink->module ? sink->module(sink->ctx, base, size_bytes, at, (size_t)(end - at)) : 0;
+	rc = sink->module ? sink->module(sink->ctx, base, size_bytes, at, (size_t)(end - at)) : 0;
+	return rc == -ERR_BAD_LINE ? scan_skip(scanner, "a module's path is over 4096 bytes, or "
+							"there are too many modules") :
+				     rc;
 }
 
 static int check_format(struct dump_scanner *scanner)

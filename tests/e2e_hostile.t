@@ -5,6 +5,7 @@ use strict;
 use warnings;
 no warnings 'portable';  # addresses have 64 bits
 use FindBin qw($Bin);
+use IO::Compress::Gzip qw(gzip $GzipError);
 use lib "$Bin/lib";
 use Test::More;
 use Hunt;
@@ -14,6 +15,7 @@ my $dir = fresh_dir();
 my $base = 0x140000000;
 
 subtest 'bytes that a terminal obeys' => \&terminal;
+subtest 'modules without end' => \&modules;
 done_testing;
 
 # A dump of one block. $path: of the module its stack is in; @more: lines before the heap.
@@ -25,6 +27,39 @@ sub dump_with {
 		'10 bytes + 10 at 655FB0 by BackTrace1', sprintf("\t%X", $base + 0x1491), '',
 		'*- - - - - - - - - - End of data for heap @ 650000 - - - - - - - - - -',
 		'// hsnap: end blocks=1 requested=16 overhead=16');
+}
+
+# Each of these dumps would need far more memory than the programs get here.
+sub modules {
+	my $limit_kb = 64 << 10;
+	my @gzips = (
+		['long paths' => 1200, sub { sprintf('// %X 1000 C:\\%06d', 0x150000000 + 0x1000 * $_[0], $_[0]) . 'A' x 65000 }],
+		['many paths' => 18000, sub { sprintf('// %X 1000 C:\\%06d', 0x150000000 + 0x1000 * $_[0], $_[0]) . 'A' x 4000 }],
+		['many modules' => 700000, sub { sprintf('// %X 1000 C:\\%06d', 0x150000000 + 0x1000 * $_[0], $_[0]) }],
+		['many builds' => 700000, sub { sprintf('// hsnap: module base=%X', $_[0]) }],
+		['long names of PDB files' => 1200, sub { sprintf('// hsnap: module base=%X pdb="', $_[0]) . 'A' x 65000 . '"' }],
+	);
+	for (@gzips) {
+		my ($what, $count, $line) = @$_;
+		my $zip = IO::Compress::Gzip->new("$dir/modules.gz", -Level => 1) or die "$GzipError\n";
+		$zip->print("// hsnap: dump format=1\n// Loaded modules:\n");
+		$zip->print($line->($_), "\n") for 1 .. $count;
+		$zip->print("// Process modules enumerated.\n// hsnap: end blocks=0 requested=0 overhead=0\n");
+		$zip->close;
+		for my $tool (['hdiff'], ['hsym', '-o', "$dir/out.txt"]) {
+			my $command = tool(@$tool[0], 'linux', @$tool[1 .. $#$tool], "$dir/modules.gz");
+			my $result = run(['sh', '-c', "ulimit -s 512 && ulimit -v $limit_kb && exec \"\$@\"", 'sh', @$command], env => { MALLOC_ARENA_MAX => 1 });
+			check_error($result, $tool->[0], "$tool->[0], $what", 'too many bad lines');
+		}
+	}
+	# Where it ends.
+	for my $len (4096, 4097) {
+		my $path = 'C:\\' . 'A' x ($len - 3);
+		my $result = run(tool('hdiff', 'linux', '--no-symbols', dump_with('long.txt', $path)));
+		is($result->{status}, $len > 4096 ? 2 : 0, "hdiff: a path of $len bytes") or diag($result->{err});
+		like($result->{err}, $len > 4096 ? qr/long\.txt:3\b.*4096/ : qr/^$/, "hdiff: what is said of $len bytes");
+	}
+	return;
 }
 
 # What is not UTF-8 of characters that are shown.
