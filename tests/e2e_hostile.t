@@ -16,6 +16,7 @@ my $base = 0x140000000;
 
 subtest 'bytes that a terminal obeys' => \&terminal;
 subtest 'modules without end' => \&modules;
+subtest 'a gzip with nothing in it' => \&nothing_packed;
 done_testing;
 
 # A dump of one block. $path: of the module its stack is in; @more: lines before the heap.
@@ -59,6 +60,17 @@ sub modules {
 		is($result->{status}, $len > 4096 ? 2 : 0, "hdiff: a path of $len bytes") or diag($result->{err});
 		like($result->{err}, $len > 4096 ? qr/long\.txt:3\b.*4096/ : qr/^$/, "hdiff: what is said of $len bytes");
 	}
+	return;
+}
+
+# Ten bytes are the head of a gzip without names.
+sub nothing_packed {
+	my $zip = "\x1f\x8b\x08\0\0\0\0\0\0\x03";
+	my $file = spew("$dir/cut.gz", $zip);
+	check_error(run(tool('hsym', 'linux', '--force', '-o', $file, $file)), 'hsym', 'hsym --force -o X X', 'what is packed in it is cut off');
+	ok(slurp($file) eq $zip, 'hsym --force -o X X: the file stays');
+	check_error(run(tool('hsym', 'linux', '--force', '--explain', $file)), 'hsym', 'hsym --force --explain', 'what is packed in it is cut off');
+	check_error(run(tool('hdiff', 'linux', '--force', $file)), 'hdiff', 'hdiff --force', 'what is packed in it is cut off');
 	return;
 }
 

@@ -189,7 +189,10 @@ static int find_tail(struct addnames *work, struct input *input, struct err *err
 	}
 	free(window);
 	work->whole_bytes = tail.in_entry ? tail.entry : tail.first ? tail.line : tail.at;
-	return got == -ERR_CUT ? 0 : (int)got; /* what it is packed in may be what was cut */
+	if (got && got != -ERR_CUT) /* what it is packed in may be what was cut */
+		return (int)got;
+	return tail.at ? 0 :
+			 err_set(err, ERR_EMPTY, input->name, "what is packed in it is cut off");
 }
 
 int addnames_read(struct addnames *work, struct input *input, bool accept_cut, struct err *err)
