@@ -149,12 +149,13 @@ int names_want(struct names *names, size_t dump, uint64_t addr)
 int names_resolve(struct names *names, struct err *err)
 {
 	size_t first = names->resolved_count, count = names->count - first;
-	struct named_place *wanted = names->list + first;
+	struct named_place *wanted;
 	struct symbol_query *queries;
 	int rc;
 
 	if (!count)
 		return 0;
+	wanted = names->list + first;
 	if (!names->symbolizer)
 		names->symbolizer = symbolizer_new(names->options, err);
 	if (!names->symbolizer)

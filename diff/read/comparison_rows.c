@@ -96,7 +96,8 @@ void read_rows_turn(struct read_rows *rows, size_t frame_at)
 	for (size_t i = frame_at; i <= rows->frame_count; i++) {
 		if (i < rows->frame_count && rows->frames[i] != READ_PART)
 			continue;
-		turn(rows->frames + from, i - from);
+		if (i > from)
+			turn(rows->frames + from, i - from);
 		from = i + 1;
 	}
 }

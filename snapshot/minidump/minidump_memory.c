@@ -170,9 +170,9 @@ int minidump_read_memory(struct minidump *dump)
 const unsigned char *minidump_view(const struct minidump *dump, uint64_t addr, size_t *len)
 {
 	size_t i = spans_find(&dump->memory, addr);
-	const struct span *span = &dump->memory.list[i];
+	const struct span *span = i < dump->memory.count ? &dump->memory.list[i] : NULL;
 
-	if (i == dump->memory.count || span->addr > addr)
+	if (!span || span->addr > addr)
 		return NULL;
 	*len = (size_t)(span->end - addr);
 	return dump->bytes + span->offset + (addr - span->addr);

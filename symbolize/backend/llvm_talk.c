@@ -151,11 +151,12 @@ static int take_answers(struct llvm_talk *talk)
 static void drop_returns(struct buf *text, size_t from)
 {
 	char *to = text->len > from ? memchr(text->data + from, '\r', text->len - from) : NULL;
-	char *at = to, *end = text->data + text->len;
+	char *end;
 
 	if (!to)
 		return;
-	for (; at < end; at++) {
+	end = text->data + text->len;
+	for (char *at = to; at < end; at++) {
 		if (*at != '\r')
 			*to++ = *at;
 	}
