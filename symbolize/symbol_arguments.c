@@ -81,6 +81,7 @@ int symbol_arguments_take(
 	case SYMBOL_OPT_RAW: options->no_demangle = true; return 1;
 	case SYMBOL_OPT_MISMATCH: options->allow_mismatch = true; return 1;
 	case SYMBOL_OPT_NO_CACHE: options->no_cache = true; return 1;
+	case SYMBOL_OPT_NO_LOCAL: options->no_local_files = true; return 1;
 	default: return 0;
 	}
 }

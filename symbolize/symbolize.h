@@ -85,6 +85,7 @@ struct symbol_options {
 	bool no_demangle; /* names as the compiler made them */
 	bool allow_mismatch; /* use a file that is another build, too */
 	bool no_cache;
+	bool no_local_files; /* no file that only a dump or an image names */
 	/* The user named the one file: reasons leave out what was warned of, and that a PDB's image is not
 	 * here. */
 	bool is_one_file;
@@ -142,6 +143,7 @@ enum {
 	SYMBOL_OPT_RAW,
 	SYMBOL_OPT_MISMATCH,
 	SYMBOL_OPT_NO_CACHE,
+	SYMBOL_OPT_NO_LOCAL,
 };
 
 /* clang-format off */
@@ -151,7 +153,8 @@ enum {
 	{SYMBOL_OPT_STRIP, NULL, "strip-path", "PREFIX", "show source files without PREFIX; repeatable"}, \
 	{SYMBOL_OPT_RAW, NULL, "no-demangle", NULL, "show names as the compiler made them"}, \
 	{SYMBOL_OPT_MISMATCH, NULL, "allow-mismatch", NULL, "use files that are another build, too"}, \
-	{SYMBOL_OPT_NO_CACHE, NULL, "no-cache", NULL, "use no names found before, and keep none"}
+	{SYMBOL_OPT_NO_CACHE, NULL, "no-cache", NULL, "use no names found before, and keep none"}, \
+	{SYMBOL_OPT_NO_LOCAL, NULL, "no-local-files", NULL, "look for files only where -y and --map say"}
 /* clang-format on */
 
 /* What they say. Zeroed at first; texts are those of argv, which must outlive it. */

@@ -17,6 +17,7 @@ my $base = 0x140000000;
 subtest 'bytes that a terminal obeys' => \&terminal;
 subtest 'modules without end' => \&modules;
 subtest 'a gzip with nothing in it' => \&nothing_packed;
+subtest 'files that a dump names' => \&named_files;
 done_testing;
 
 # A dump of one block. $path: of the module its stack is in; @more: lines before the heap.
@@ -71,6 +72,48 @@ sub nothing_packed {
 	ok(slurp($file) eq $zip, 'hsym --force -o X X: the file stays');
 	check_error(run(tool('hsym', 'linux', '--force', '--explain', $file)), 'hsym', 'hsym --force --explain', 'what is packed in it is cut off');
 	check_error(run(tool('hdiff', 'linux', '--force', $file)), 'hdiff', 'hdiff --force', 'what is packed in it is cut off');
+	return;
+}
+
+# Whoever wrote a dump does not choose which files are asked for.
+sub named_files {
+	my $seen = "$dir/strace";
+	plan skip_all => 'strace is not installed, or may not trace' if run(['strace', '-o', $seen, 'true'])->{status};
+	symlink '/net/stranger', "$dir/link" or die "link: $!\n";
+	my $count = 0;
+	for my $path ('/net/stranger/share/a.dll', 'Z:\\net\\stranger\\share\\a.dll', 'Z:\\NET\\stranger\\a.dll', "$dir/link/a.dll",
+		'/sys/stranger/a.dll', '/proc/self/root/stranger/a.dll', 'C:\\..\\..\\..\\dev\\stranger\\a.dll') {
+		my $dump = dump_with('named.txt', $path, sprintf '// hsnap: module base=%X timestamp=5F000000 checksum=1 pdb="%s" '
+			    . 'guid=00112233445566778899AABBCCDDEEFF age=1', $base, $path =~ s/dll$/pdb/r =~ s/\\/\\\\/gr);
+		for my $tool (['hdiff'], ['hsym', '-o', '/dev/null']) {
+			my $command = tool($tool->[0], 'linux', @$tool[1 .. $#$tool], $dump);
+			my $result = run(['strace', '-f', '-qq', '-s', 4096, '-e', 'trace=%file', '-o', $seen, @$command]);
+			is($result->{status}, 0, "$tool->[0], $path: status 0") or diag($result->{err});
+			my @asked = grep { m{"/(?:net|sys|proc/self/root|dev)/stranger|"\Q$dir\E/link/} } split /\n/,
+			    slurp($seen) =~ s/readlink\("[^"]*"\K, "[^"]*"//gr; # where a link leads may be known
+			is_deeply(\@asked, [], "$tool->[0], $path: nobody is asked for it");
+			$count += () = slurp($seen) =~ /named\.txt/g;
+		}
+	}
+	cmp_ok($count, '>', 0, 'strace saw the dumps opened');
+
+	# With the option not even where it may be.
+	my $exe = "$root/build/win64/samples/leak_wrapper.exe";
+	my $is = identity($exe);
+	my $dump = dump_with('local.txt', $exe, sprintf '// hsnap: module base=%X timestamp=%s checksum=%s', $base, $is->{timestamp}, $is->{checksum});
+	for my $tool (['hdiff'], ['hsym', '--explain']) {
+		for my $option ([], ['--no-local-files']) {
+			my $command = tool($tool->[0], 'linux', @$tool[1 .. $#$tool], @$option, $dump);
+			my $result = run(['strace', '-f', '-qq', '-s', 4096, '-e', 'trace=%file', '-o', $seen, @$command]);
+			is($result->{status}, 0, "$tool->[0] @$option: status 0") or diag($result->{err});
+			my $is_asked = slurp($seen) =~ /"\Q$exe\E"/ ? 1 : 0;
+			is($is_asked, @$option ? 0 : 1, "$tool->[0] @$option: the file at the dump's path is" . (@$option ? ' not' : '') . ' asked for');
+		}
+	}
+	my @addr = sprintf '+%X', 0x1491;
+	my $plain = run(tool('hsym', 'linux', '-e', $exe, @addr));
+	my $alone = run(tool('hsym', 'linux', '--no-local-files', '-e', $exe, @addr));
+	is($alone->{out}, $plain->{out}, 'hsym -e --no-local-files: a file that the user names is used');
 	return;
 }
 

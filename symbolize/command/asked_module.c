@@ -5,6 +5,7 @@
 
 #include "core/buf.h"
 #include "core/os.h"
+#include "symbolize/files/local_path.h"
 
 /* Where the module is said to lie: anywhere will do, as long as the names of images of both kinds can
  * be asked for there. */
@@ -40,7 +41,7 @@ static int open_image(struct asked_module *asked, struct os_file *file, struct e
 	return 0;
 }
 
-/* Paths of dumps that lead to other machines are not followed; this one the user typed, as those in the
+/* Paths of dumps are not followed to other machines, or not at all; this one the user typed, as those in the
  * symbol path: there its folder comes first. */
 static int make_symbol_path(struct asked_module *asked)
 {
@@ -65,9 +66,10 @@ static int make_symbol_path(struct asked_module *asked)
 	return 0;
 }
 
-static bool is_elsewhere(const char *path)
+/* Not looked for at the path of a module. */
+static bool is_elsewhere(const struct asked_module *asked)
 {
-	return (path[0] == '\\' || path[0] == '/') && path[1] == path[0];
+	return asked->options.no_local_files || local_is_remote(asked->path);
 }
 
 /* There is no image, and none may be taken for it: its path is one that nobody has. */
@@ -86,7 +88,7 @@ static int open_pdb(struct asked_module *asked, struct err *err)
 	asked->module.path = asked->image_path;
 	asked->module.size_bytes = PDB_ALONE_BYTES;
 	asked->module.has_identity = true;
-	asked->module.pdb = is_elsewhere(asked->path) ? path_base(asked->path) : asked->path;
+	asked->module.pdb = is_elsewhere(asked) ? path_base(asked->path) : asked->path;
 	asked->module.pdb_guid = asked->identity.guid;
 	asked->module.pdb_age = asked->identity.age;
 	return 0;
@@ -109,7 +111,7 @@ static int open_either(struct asked_module *asked, struct err *err)
 	os_close(&file);
 	if (asked->is_pdb)
 		rc = open_pdb(asked, err);
-	if (!rc && is_elsewhere(asked->path) && make_symbol_path(asked))
+	if (!rc && is_elsewhere(asked) && make_symbol_path(asked))
 		rc = err_set(err, ERR_NOMEM, NULL, NULL);
 	return rc;
 }

@@ -102,7 +102,7 @@ static int search_guesses(struct search *search)
 	size_t next = 0;
 	int rc = LOCAL_FILE;
 
-	if (build_is_unknown(search->module))
+	if (build_is_unknown(search->module) || search->finder->options->no_local_files)
 		return 0;
 	buf_init(&file);
 	search->is_guess = true;

@@ -60,7 +60,7 @@ int finder_meanings(
 	path = local_plain(path);
 	for (size_t i = 0; !rc && i < finder->options->map_count; i++)
 		rc = use_map(finder, &finder->maps[i], path, use, ctx);
-	if (rc)
+	if (rc || finder->options->no_local_files)
 		return rc;
 	buf_init(&here);
 	rc = local_foreign(finder->local, path, &here);

@@ -102,6 +102,8 @@ static int explain_image(struct search *search)
 		return rc;
 	if (!search->files->image && search->finder->options->is_one_file)
 		return 0;
+	if (!search->files->image && !rc && search->finder->options->no_local_files)
+		return add(search, SHOWN " was not looked for (--no-local-files)", module->path);
 	if (!search->files->image && local_is_remote(module->path))
 		return add(search,
 			SHOWN " is on another machine or a device, which is not opened: copy it "

@@ -18,5 +18,5 @@ bool local_is_remote(const char *path)
 {
 	path = local_plain(path);
 	return (is_slash(path[0]) && is_slash(path[1])) || !strncmp(path, "\\??\\", 4) ||
-	       !strncmp(path, "\\Device\\", 8);
+	       !strncmp(path, "\\Device\\", 8) || local_leads_away(path);
 }

@@ -29,11 +29,11 @@ void local_paths_free(struct local_paths *paths);
 /* A path that the user typed: any. */
 int local_typed(struct local_paths *paths, const char *path, struct buf *here);
 
-/* A full path that a stranger wrote into a file. Those that lead to another machine or to a device are
- * LOCAL_NONE: this machine must not log on to his. */
+/* A full path that a stranger wrote into a file. Those that lead to another machine, to a device or to what the
+ * system makes up (/proc) are LOCAL_NONE, also where a link does: this machine must not log on to his. */
 int local_foreign(struct local_paths *paths, const char *path, struct buf *here);
 
-/* Goes on from the folder *here to what a stranger calls rest ("" stays). */
+/* Goes on from the folder *here to what a stranger calls rest ("" stays), which is kept as above. */
 int local_below(struct local_paths *paths, struct buf *here, const char *rest);
 
 /* A file that may be the one at path, which is not there: Wine's own DLLs may be no copies in the
@@ -46,6 +46,9 @@ bool local_is_other_system(const char *path);
 
 /* True for a path that leads to another machine or to a device. */
 bool local_is_remote(const char *path);
+
+/* What of that the system here knows: true for a full path to or through /net, /proc and the like. */
+bool local_leads_away(const char *path);
 
 /* Behind the prefix that says nothing but that a path may be long ("\\?\", "\??\"). */
 const char *local_plain(const char *path);

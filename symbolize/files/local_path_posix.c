@@ -1,5 +1,6 @@
 #include "symbolize/files/local_path.h"
 
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
@@ -25,8 +26,14 @@ static const char *const wine_kinds[] = {"x86_64-windows", "i386-windows"};
 #define WINE_KINDS (sizeof(wine_kinds) / sizeof(*wine_kinds))
 #define WINE_GUESSES (sizeof(wine_dirs) / sizeof(*wine_dirs) * WINE_KINDS)
 
+/* What stands below these is made up by the system, or lies on a machine that the path itself names. */
+static const char *const not_ours[] = {"/afs", "/dev", "/net", "/proc", "/sys"};
+
+#define LINKS_MAX 40
+
 struct local_paths {
 	struct folder_names *names;
+	bool is_typed; /* the user chose the path, which may lead anywhere */
 };
 
 struct local_paths *local_paths_new(void)
@@ -59,6 +66,75 @@ static int kind_of(const struct stat *st)
 	return S_ISDIR(st->st_mode) ? LOCAL_FOLDER : LOCAL_NONE;
 }
 
+static bool is_not_ours(const char *folder)
+{
+	for (size_t i = 0; i < sizeof(not_ours) / sizeof(*not_ours); i++) {
+		if (!strcmp(folder, not_ours[i]))
+			return true;
+	}
+	return false;
+}
+
+/* Whether a full path leads to or through one of them, links in it being followed as the system does. It must
+ * be known before anything asks the system about the path: that alone may mount another machine's files. */
+static bool leads_away(const char *path)
+{
+	char rest[PATH_MAX], real[PATH_MAX] = "", link[PATH_MAX];
+	size_t len = 0, left = strlen(path);
+	int links = 0;
+
+	if (left >= sizeof(rest))
+		return true;
+	memcpy(rest, path, left + 1);
+	for (const char *at = rest + strspn(rest, "/"); *at; at += strspn(at, "/")) {
+		size_t name = strcspn(at, "/"), from = len;
+		ssize_t got;
+
+		if (name == 2 && !memcmp(at, "..", 2)) {
+			while (len && real[--len] != '/')
+				;
+			real[len] = '\0';
+			at += name;
+			continue;
+		}
+		if (len + 1 + name >= sizeof(real))
+			return true;
+		if (name != 1 || *at != '.') {
+			real[len++] = '/';
+			memcpy(real + len, at, name);
+			real[len += name] = '\0';
+		}
+		at += name;
+		if (is_not_ours(real))
+			return true;
+		got = readlink(real, link, sizeof(link));
+		if (got < 0)
+			continue; /* it is none */
+		left = strlen(at);
+		if (++links > LINKS_MAX || (size_t)got + left >= sizeof(rest))
+			return true;
+		len = *link == '/' ? 0 : from;
+		real[len] = '\0';
+		memmove(rest + got, at, left + 1);
+		memcpy(rest, link, (size_t)got);
+		at = rest;
+	}
+	return false;
+}
+
+/* Whether a stranger's name leads out of the folder, which path begins with, to what is not ours. */
+static bool is_kept_out(const struct local_paths *paths, struct buf *path, size_t folder_len)
+{
+	bool is_out = !paths->is_typed && leads_away(path->data);
+
+	if (is_out) { /* the user may have put us there */
+		path->data[folder_len] = '\0';
+		is_out = !leads_away(path->data);
+		path->data[folder_len] = '/';
+	}
+	return is_out;
+}
+
 /* Whether the folder's names, as they are known, leave no doubt. Some file systems fold letters beyond
  * ASCII too: those are always asked. */
 static bool is_lacking(struct local_paths *paths, const char *folder, const char *name)
@@ -70,30 +146,34 @@ static bool is_lacking(struct local_paths *paths, const char *folder, const char
 	return strcmp(name, "..") != 0 && folder_names_lack(paths->names, folder, name);
 }
 
-/* Goes one component down, to name or what that is called there. */
-static int add_component(struct local_paths *paths, struct buf *path, const char *name)
+/* Goes on to name in the folder, which the path is up to len. */
+static int look_at(struct local_paths *paths, struct buf *path, size_t len, const char *name)
 {
-	const char *spelling, *folder = path->len ? path->data : "/";
-	size_t len = path->len;
 	struct stat st;
 	int rc;
 
-	if (is_lacking(paths, folder, name))
-		return LOCAL_NONE;
+	path->len = len;
 	rc = buf_printf(path, "/%s", name);
 	if (rc)
 		return rc;
-	if (stat(path->data, &st) == 0)
-		return kind_of(&st);
-	path->data[len] = '\0';
-	path->len = len;
-	rc = folder_names_find(paths->names, len ? path->data : "/", name, &spelling);
-	if (rc != 1)
-		return rc < 0 ? rc : LOCAL_NONE;
-	rc = buf_printf(path, "/%s", spelling);
-	if (rc)
+	return is_kept_out(paths, path, len) || stat(path->data, &st) ? LOCAL_NONE : kind_of(&st);
+}
+
+/* Goes one component down, to name or what that is called there. */
+static int add_component(struct local_paths *paths, struct buf *path, const char *name)
+{
+	size_t len = path->len;
+	const char *spelling;
+	int rc;
+
+	if (is_lacking(paths, len ? path->data : "/", name))
+		return LOCAL_NONE;
+	rc = look_at(paths, path, len, name);
+	if (rc != LOCAL_NONE)
 		return rc;
-	return stat(path->data, &st) == 0 ? kind_of(&st) : LOCAL_NONE;
+	path->data[len] = '\0';
+	rc = folder_names_find(paths->names, len ? path->data : "/", name, &spelling);
+	return rc == 1 ? look_at(paths, path, len, spelling) : rc;
 }
 
 int local_below(struct local_paths *paths, struct buf *here, const char *rest)
@@ -200,9 +280,14 @@ static int on_drive(struct local_paths *paths, const char *path, struct buf *her
 
 int local_typed(struct local_paths *paths, const char *path, struct buf *here)
 {
+	int kind;
+
 	path = local_plain(path);
 	buf_clear(here);
-	return has_drive(path) ? on_drive(paths, path, here) : own_path(paths, path, here);
+	paths->is_typed = true;
+	kind = has_drive(path) ? on_drive(paths, path, here) : own_path(paths, path, here);
+	paths->is_typed = false;
+	return kind;
 }
 
 int local_foreign(struct local_paths *paths, const char *path, struct buf *here)
@@ -211,7 +296,12 @@ int local_foreign(struct local_paths *paths, const char *path, struct buf *here)
 	buf_clear(here);
 	if (has_drive(path))
 		return on_drive(paths, path, here);
-	return path[0] == '/' && path[1] != '/' ? own_path(paths, path, here) : LOCAL_NONE;
+	return path[0] == '/' && path[1] != '/' ? local_below(paths, here, path + 1) : LOCAL_NONE;
+}
+
+bool local_leads_away(const char *path)
+{
+	return path[0] == '/' && leads_away(path);
 }
 
 bool local_is_other_system(const char *path)

@@ -246,6 +246,12 @@ int local_guess(struct local_paths *paths, const char *path, size_t *next, struc
 	return LOCAL_NONE;
 }
 
+bool local_leads_away(const char *path)
+{
+	(void)path;
+	return false;
+}
+
 bool local_is_other_system(const char *path)
 {
 	(void)path;

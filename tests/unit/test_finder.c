@@ -235,6 +235,129 @@ static void test_without_an_identity_size_and_name_decide(void **state)
 	assert_string_equal(scene_reason(), "");
 }
 
+/* A link in the scene. */
+static void make_link(const char *name, const char *to)
+{
+	char path[1000];
+
+	scene_path(path, sizeof(path), name);
+	assert_int_equal(symlink(to, path), 0);
+}
+
+/* module.path becomes words with dir in the place of each %s; whether the image there is found. */
+static bool finds(const char *words)
+{
+	static char path[1500];
+
+	scene_words(path, sizeof(path), words);
+	module.path = path;
+	scene_find();
+	return files.image != NULL;
+}
+
+/* /proc/self/root is the whole machine once more, as /net/HOST is another one's. */
+static void test_a_stranger_leads_to_no_other_machine_nor_what_the_system_makes_up(void **state)
+{
+	static const char away[] = "/proc/self/root";
+	char up[64], deep[700];
+
+	(void)state;
+	scene_image("own/app.exe", NULL);
+	make_link("away", away);
+	make_link("own/twice", "../away");
+	for (size_t i = 0; i < sizeof(up) - 4; i += 3)
+		memcpy(up + i, "../", 4);
+	assert_true((size_t)snprintf(deep, sizeof(deep), "%s%s", up, away + 1) < sizeof(deep));
+	make_link("deep", deep);
+	assert_true(
+		(size_t)snprintf(deep, sizeof(deep), "%s%s/own/app.exe", away, dir) < sizeof(deep));
+	make_link("own/file.exe", deep);
+	make_link("loop", "loop");
+	make_link("inside", "own/./../own");
+	assert_true(finds("%s/own/app.exe"));
+	assert_true(finds("Z:%s/inside/app.exe"));
+	assert_false(finds("/proc/self/root%s/own/app.exe"));
+	check_reason("/proc/self/root%s/own/app.exe is on another machine or a device");
+	assert_false(finds("/./proc/../PROC/self/root%s/own/app.exe"));
+	assert_false(finds("Z:\\Proc\\self\\root%s\\own\\app.exe"));
+	assert_false(finds("%s/away%s/own/app.exe"));
+	assert_false(finds("%s/own/twice%s/own/app.exe"));
+	assert_false(finds("%s/deep%s/own/app.exe"));
+	assert_false(finds("%s/own/file.exe"));
+	assert_false(finds("%s/loop/app.exe"));
+	assert_false(finds("/net/host/share/app.exe"));
+	check_reason("/net/host/share/app.exe is on another machine or a device");
+}
+
+static void test_nor_does_the_pdb_that_an_image_names(void **state)
+{
+	struct image_plan plan = scene_plan();
+	char pdb[400];
+
+	(void)state;
+	assert_true(
+		(size_t)snprintf(pdb, sizeof(pdb), "/proc/self/root%s/made/app.pdb", dir) < 290);
+	plan.pdb = pdb;
+	scene_image(IMAGE, &plan);
+	scene_pdb("made/app.pdb", 0, 3);
+	make_link("prefix/drive_c/App/app.pdb", pdb);
+	scene_find();
+	check_files(IMAGE, NULL);
+}
+
+/* What the user says may lie anywhere; from there on the stranger's names count again. */
+static void test_the_user_may_lead_anywhere(void **state)
+{
+	const char *map;
+	char text[700], sub[400];
+
+	(void)state;
+	scene_image("own/app.exe", NULL);
+	make_link("own/away", "/proc/self/root");
+	assert_true((size_t)snprintf(text, sizeof(text), "C:\\App=/proc/self/root%s/own", dir) <
+		    sizeof(text));
+	map = text;
+	options.maps = &map;
+	options.map_count = 1;
+	assert_true(finds("C:\\App\\app.exe"));
+	options.map_count = 0;
+	assert_true((size_t)snprintf(sub, sizeof(sub), "/proc/self/root%s/own", dir) < sizeof(sub));
+	options.symbol_path = sub;
+	assert_true(finds("C:\\App\\app.exe"));
+	options.symbol_path = NULL;
+	map_to(text, sizeof(text), "C:\\App", "own");
+	options.map_count = 1;
+	assert_true(finds("C:\\App\\app.exe"));
+	assert_false(finds("C:\\App\\away%s\\own\\app.exe"));
+	assert_false(finds("C:\\App\\..\\own\\away%s\\own\\app.exe"));
+}
+
+static void test_only_where_the_user_says_when_he_wants_it_so(void **state)
+{
+	const char *map;
+	char text[700], path[400];
+
+	(void)state;
+	scene_image(IMAGE, NULL);
+	scene_pdb("prefix/dosdevices/c:/Out/app.pdb", 0, 3);
+	options.no_local_files = true;
+	scene_find();
+	check_files(NULL, NULL);
+	check_reason("C:\\App\\app.exe was not looked for (--no-local-files)");
+	scene_image("named/app.exe", NULL);
+	scene_pdb("named/app.pdb", 0, 3);
+	scene_path(path, sizeof(path), "named");
+	options.symbol_path = path;
+	scene_find();
+	check_files("named/app.exe", "named/app.pdb");
+	options.symbol_path = NULL;
+	map = map_to(text, sizeof(text), "C:\\App", "named");
+	options.maps = &map;
+	options.map_count = 1;
+	scene_find();
+	check_files("named/app.exe", "named/app.pdb");
+}
+
 static void test_a_second_search_changes_nothing(void **state)
 {
 	struct err err;
@@ -263,6 +386,10 @@ int main(void)
 		TEST(test_the_right_pdb_beside_a_wrong_image),
 		TEST(test_images_of_another_build_are_said_with_both_values),
 		TEST(test_without_an_identity_size_and_name_decide),
+		TEST(test_a_stranger_leads_to_no_other_machine_nor_what_the_system_makes_up),
+		TEST(test_nor_does_the_pdb_that_an_image_names),
+		TEST(test_the_user_may_lead_anywhere),
+		TEST(test_only_where_the_user_says_when_he_wants_it_so),
 		TEST(test_a_second_search_changes_nothing),
 	};
 
