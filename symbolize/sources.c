@@ -1,6 +1,5 @@
 #include "symbolize/sources.h"
 
-#include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -125,17 +124,8 @@ int sources_say(const struct subject *subject, struct buf *text)
 
 /* ---------------------------------------------------------------- the cache */
 
-static int add_lower(struct buf *key, const char *text)
-{
-	size_t from = key->len;
-	int rc = buf_add_text(key, text);
-
-	for (size_t i = from; !rc && i < key->len; i++)
-		key->data[i] = (char)tolower((unsigned char)key->data[i]);
-	return rc;
-}
-
-/* What tells a module's build from all others, from the dump alone. 1, 0: nothing does; or -ERR_NOMEM. */
+/* What tells a module's build from all others, from the dump alone, and where the dump has its files: which ones
+ * were believed about that build was whose dump said so to choose. 1, 0: nothing tells it; or -ERR_NOMEM. */
 static int build_key(const struct sources *sources, const struct module *module, struct buf *key)
 {
 	char guid[33] = "";
@@ -144,12 +134,14 @@ static int build_key(const struct sources *sources, const struct module *module,
 	if (!module->has_identity || (!guid_is_known(module->pdb_guid, guid) &&
 					     !(module->timestamp && module->checksum)))
 		return 0;
-	rc = buf_printf(key, "build%s %llx %lx %lx %s %lx ",
+	rc = buf_printf(key, "build%s %llx %lx %lx %s %lx %zx ",
 		sources->options.no_demangle ? " raw" : "", (unsigned long long)module->size_bytes,
 		(unsigned long)module->timestamp, (unsigned long)module->checksum, guid,
-		(unsigned long)module->pdb_age);
+		(unsigned long)module->pdb_age, strlen(module->path));
 	if (!rc)
-		rc = add_lower(key, path_base(module->path));
+		rc = buf_add_text(key, module->path);
+	if (!rc && module->pdb)
+		rc = buf_printf(key, " %s", module->pdb);
 	return rc ? rc : 1;
 }
 

@@ -87,14 +87,16 @@ static void one_spelling(char *path)
 	}
 }
 
-/* The same for two modules exactly when they are one build of one file. */
+/* The same for two modules exactly when they are one build of one file, with one PDB. */
 static int module_key(struct buf *key, const struct module *module)
 {
+	const char *pdb = module->pdb ? module->pdb : "";
 	size_t at;
-	int rc = buf_printf(key, "%llx %d %lx %lx %s %lx ", (unsigned long long)module->size_bytes,
-		module->has_identity, (unsigned long)module->timestamp,
-		(unsigned long)module->checksum, module->pdb_guid ? module->pdb_guid : "-",
-		(unsigned long)module->pdb_age);
+	int rc = buf_printf(key, "%llx %d %lx %lx %s %lx %zx %s ",
+		(unsigned long long)module->size_bytes, module->has_identity,
+		(unsigned long)module->timestamp, (unsigned long)module->checksum,
+		module->pdb_guid ? module->pdb_guid : "-", (unsigned long)module->pdb_age,
+		strlen(pdb), pdb);
 
 	at = key->len;
 	if (!rc)

@@ -18,6 +18,7 @@ subtest 'bytes that a terminal obeys' => \&terminal;
 subtest 'modules without end' => \&modules;
 subtest 'a gzip with nothing in it' => \&nothing_packed;
 subtest 'files that a dump names' => \&named_files;
+subtest 'names that a stranger plants' => \&planted;
 done_testing;
 
 # A dump of one block. $path: of the module its stack is in; @more: lines before the heap.
@@ -114,6 +115,48 @@ sub named_files {
 	my $plain = run(tool('hsym', 'linux', '-e', $exe, @addr));
 	my $alone = run(tool('hsym', 'linux', '--no-local-files', '-e', $exe, @addr));
 	is($alone->{out}, $plain->{out}, 'hsym -e --no-local-files: a file that the user names is used');
+	return;
+}
+
+# Two folders with an image and its dump: the stranger's image has other names and claims to be the same build.
+sub planted {
+	my $built = program('dwarf4', 'names_c.exe');
+	my $is = identity($built);
+	my ($at) = map { hex } run(['x86_64-w64-mingw32-nm', $built])->{out} =~ /^([0-9a-f]+) T plain_call$/m or die "no plain_call\n";
+	my %dump;
+	for my $side (qw(own stranger)) {
+		my $bytes = slurp($built);
+		$bytes =~ s/plain_call/EVIL_NAMES/g if $side eq 'stranger';
+		mkdir "$dir/$side" or die "$side: $!\n";
+		spew("$dir/$side/names_c.exe", $bytes);
+		my $text = slurp(dump_with('planted.txt', "$dir/$side/names_c.exe",
+			sprintf '// hsnap: module base=%X timestamp=%s checksum=%s', $base, $is->{timestamp}, $is->{checksum}));
+		$text =~ s/ 24000 / @{[sprintf '%X', $is->{size}]} /;
+		$text =~ s/\t\K[0-9A-F]+/sprintf '%X', $at - hex($is->{base}) + $base + 8/e;
+		$dump{$side} = spew("$dir/$side/dump.txt", $text);
+	}
+	my $of = sub {
+		my ($tool, $side, $cache, %env) = @_;
+		my $result = run(tool($tool, 'linux', $dump{$side}), env => { HSYM_CACHE => $cache, %env });
+		diag($result->{err}) if $result->{status};
+		return join ' ', $result->{out} =~ /(plain_call|EVIL_NAMES)/g;
+	};
+	for my $way ([qw(hdiff hdiff)], [qw(hsym hdiff)], [qw(hdiff hsym)]) {
+		my ($first, $then) = @$way;
+		my $cache = "$dir/cache-$first-$then";
+		is($of->($first, 'stranger', $cache), 'EVIL_NAMES', "$first: the stranger's own dump has his names");
+		is($of->($then, 'own', $cache), 'plain_call', "$first, then $then: no other dump has them");
+		is($of->($first, 'stranger', $cache), 'EVIL_NAMES', "$first: nor has his the others'");
+	}
+
+	# They outlive their files, with nobody to ask.
+	my @alone = ("$dir/cache-hdiff-hdiff", HSYM_LLVM => "$dir/none");
+	my $rebuilt = slurp("$dir/own/names_c.exe");
+	substr($rebuilt, unpack('V', substr $rebuilt, 0x3c, 4) + 8, 4) ^= "\1";
+	spew("$dir/own/names_c.exe", $rebuilt);
+	is($of->('hdiff', 'own', @alone), 'plain_call', 'hdiff: the names of a build outlive the next one');
+	unlink "$dir/own/names_c.exe" or die "own: $!\n";
+	is($of->('hdiff', 'own', @alone), 'plain_call', 'hdiff: and the file itself');
 	return;
 }
 

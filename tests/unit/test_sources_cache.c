@@ -92,6 +92,51 @@ static void test_a_dump_that_tells_no_build_is_looked_up_again(void **state)
 	app = old;
 }
 
+/* Whoever wrote a dump chose what it says of the build, and the paths at which its names were found. */
+static void test_a_dump_with_other_paths_has_its_own_names(void **state)
+{
+	struct module old = app;
+
+	(void)state;
+	fakes[0].knows = lines_a;
+	app.pdb = "app.pdb";
+	assert_int_equal(questions(NULL, 8), 1);
+	app.path = "Z:\\stranger\\app.exe";
+	assert_int_equal(questions(NULL, 8), 1);
+	app.path = "c:\\APP.exe"; /* another file where case counts */
+	assert_int_equal(questions(NULL, 8), 1);
+	app.path = old.path;
+	app.pdb = "Z:\\stranger\\app.pdb";
+	assert_int_equal(questions(NULL, 8), 1);
+	app.pdb = NULL;
+	assert_int_equal(questions(NULL, 8), 1);
+	/* Where one text ends does not make two of them the same. */
+	app.path = "C:\\app.exe app.pdb";
+	app.pdb = "x";
+	assert_int_equal(questions(NULL, 8), 1);
+	app.path = "C:\\app.exe";
+	app.pdb = "app.pdb x";
+	assert_int_equal(questions(NULL, 8), 1);
+	app.pdb = "app.pdb";
+	assert_int_equal(questions(NULL, 8), 0);
+	app = old;
+}
+
+static void test_nor_do_two_dumps_of_one_run_share_them(void **state)
+{
+	struct symbolizer *symbolizer = start(NULL);
+	struct module other = app;
+	struct symbol_query queries[] = {
+		{.addr = BASE + 9, .module = &app}, {.addr = BASE + 9, .module = &other}};
+	struct err err;
+
+	(void)state;
+	other.pdb = "Z:\\stranger\\app.pdb";
+	assert_int_equal(symbolizer_resolve(symbolizer, queries, 2, &err), 0);
+	assert_int_equal(find_count, 2);
+	symbolizer_free(symbolizer);
+}
+
 /* An old llvm-symbolizer has to leave lines out that a new one knows. */
 static void test_what_lacks_some_lines_is_asked_again(void **state)
 {
@@ -136,6 +181,10 @@ int main(void)
 			test_files_that_nothing_tells_apart_are_asked_again, begin, end),
 		cmocka_unit_test_setup_teardown(
 			test_what_lacks_some_lines_is_asked_again, begin, end),
+		cmocka_unit_test_setup_teardown(
+			test_a_dump_with_other_paths_has_its_own_names, begin, end),
+		cmocka_unit_test_setup_teardown(
+			test_nor_do_two_dumps_of_one_run_share_them, begin, end),
 		cmocka_unit_test_setup_teardown(
 			test_a_dump_that_tells_no_build_is_looked_up_again, begin, end),
 	};
