@@ -113,8 +113,10 @@ sub named_files {
 	}
 	my @addr = sprintf '+%X', 0x1491;
 	my $plain = run(tool('hsym', 'linux', '-e', $exe, @addr));
-	my $alone = run(tool('hsym', 'linux', '--no-local-files', '-e', $exe, @addr));
-	is($alone->{out}, $plain->{out}, 'hsym -e --no-local-files: a file that the user names is used');
+	like($plain->{out}, qr/!/, 'hsym -e: a name');
+	for my $typed (['--no-local-files', '-e', $exe], ['-e', "/proc/self/root$exe"]) {
+		is(run(tool('hsym', 'linux', @$typed, @addr))->{out}, $plain->{out}, "hsym @$typed: a file that the user names is used");
+	}
 	return;
 }
 
