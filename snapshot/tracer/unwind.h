@@ -8,6 +8,10 @@
  * on another register than RSP and RBP), the whole stack is walked with the system's unwinder, which
  * is slow and right. Both ways give the same frames, and some walks are made both ways to see that.
  *
+ * A stack ends where it cannot be proven further: with code that called and has no unwind data (Go's
+ * and hand-made assembler, Wine's way from Unix code into a window procedure), and before a return
+ * address that is no code. What lies behind on the stack are no frames.
+ *
  * x86: the chain of EBP.
  *
  * Takes no lock, allocates nothing; any number of threads at a time. The system's unwinder calls the
@@ -30,10 +34,10 @@ struct unwind_skip {
 
 /*
  * Fills frames with up to max return addresses, innermost first, and returns how many: the first is
- * that of the caller, unless it is left out. The walk ends at the first address that is 0 (Wine goes
- * on past it with what happens to lie there), when it leaves the thread's stack, or at max. On a
- * stack that is not the thread's own: 0; and where it would take the system's unwinder, but the stack
- * is full but for 32 KiB.
+ * that of the caller, unless it is left out. The walk ends before the first address that is 0 (Wine goes
+ * on past it with what happens to lie there) or no code, after code without unwind data, when it leaves
+ * the thread's stack, or at max. On a stack that is not the thread's own: 0; and where it would take the
+ * system's unwinder, but the stack is full but for 32 KiB.
  */
 uint32_t unwind_stack(uint64_t *frames, uint32_t max, const struct unwind_skip *skip);
 

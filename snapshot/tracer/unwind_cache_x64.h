@@ -38,8 +38,11 @@ struct unwind_step {
  * below and 0 have a CFA that is not above RSP, which no step has.
  */
 #define UNWIND_UNKNOWN 0u
-#define UNWIND_END 1u /* the walk ends here: the unwind data cannot be read */
+#define UNWIND_END 1u /* the walk ends here: there is no unwind data, or it cannot be read */
+#define UNWIND_NO_CODE 0xfff80001u /* no return address: the walk ends before it */
 #define UNWIND_NEVER 0xfffc0001u /* not a fact of the address: walk the slow way */
+/* Of code that leaves RSP and RBP as they are. */
+#define UNWIND_LEAF 0xfffc0005u
 
 struct unwind_entry {
 	uint64_t word; /* tag << 32 | packed step, or 0 */

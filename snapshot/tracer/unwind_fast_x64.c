@@ -17,6 +17,7 @@ struct frame {
 enum way {
 	WAY_ON,
 	WAY_END,
+	WAY_NO_CODE,
 	WAY_MISS,
 	WAY_AGAIN,
 };
@@ -60,6 +61,8 @@ static __attribute__((noinline)) enum way way_at_end(
 		return WAY_END;
 	if (unwind_cache_place(frame.addr) != frame.place)
 		return WAY_AGAIN;
+	if (word == (unwind_tag(frame.addr) << 32 | UNWIND_NO_CODE))
+		return WAY_NO_CODE;
 	return word == (unwind_tag(frame.addr) << 32 | UNWIND_END) ? WAY_END : WAY_MISS;
 }
 
@@ -119,15 +122,14 @@ uint32_t unwind_fast(uint64_t *frames, uint32_t max, const struct unwind_skip *s
 	while (frame.addr - skip->from < skip->to - skip->from) {
 		way = go_on(&frame, start);
 		if (UNLIKELY(way != WAY_ON))
-			return way == WAY_END ? 0 : UNWIND_MISS;
+			return way == WAY_MISS ? UNWIND_MISS : 0;
 	}
+	/* From the last one too: whether it is code at all is known then. */
 	while (frame.addr && count < max) {
 		frames[count++] = frame.addr;
-		if (count == max)
-			break;
 		way = go_on(&frame, start);
 		if (UNLIKELY(way != WAY_ON))
-			return way == WAY_END ? count : UNWIND_MISS;
+			return way == WAY_MISS ? UNWIND_MISS : count - (way == WAY_NO_CODE);
 	}
 	return count;
 }

@@ -20,6 +20,16 @@ void unwind_trial_begin(struct unwind_trial *trial, const CONTEXT *context, bool
 uint32_t unwind_learn(
 	const struct unwind_trial *trial, const struct unwind_trial *moved, uint64_t high);
 
+/*
+ * What is to be kept of an address that no function table has. Only a leaf may do without, and a leaf
+ * calls nothing: it is in a stack where it was interrupted, by an exception or by the system that it
+ * called, and what stands before the address is no call; then the step is UNWIND_LEAF. After a call, it
+ * is code without unwind data, which nobody can step from: UNWIND_END in an image, UNWIND_NEVER elsewhere,
+ * where it may get a table yet. UNWIND_NO_CODE where there is no memory, and UNWIND_UNKNOWN where there is
+ * other memory than code, for it may become that.
+ */
+uint32_t unwind_learn_bare(uint64_t addr);
+
 /* Whether an address lies in a mapped image, and base, unless it is 0, is that image's. */
 bool unwind_is_in_image(uint64_t addr, uint64_t base);
 

@@ -16,8 +16,8 @@ static uint64_t load(uint64_t addr)
 }
 
 /*
- * A function that addresses its frame by a register is unwound by what that register holds; after
- * code without unwind data that may be anything, and must not be followed.
+ * A function that addresses its frame by a register is unwound by what that register holds; where
+ * unwind data was not true that may be anything, and must not be followed.
  *
  * UNWIND_INFO: byte 0 has the flags in its high 5 bits, byte 2 is the number of codes of 2 bytes, the
  * low half of byte 3 the frame register's number, 0 for none; the codes follow, an even number, and
@@ -78,6 +78,29 @@ static void unwind(
 	}
 }
 
+/* The walk ends before this frame, which is none. */
+static void drop(struct unwind_walk *walk, const CONTEXT *context)
+{
+	if (context->Rsp > walk->slot && walk->count)
+		walk->count--;
+}
+
+/* An address that no function table has, or none that may be asked: true for a leaf, where the walk
+ * goes on. */
+static bool look_up_bare(
+	struct unwind_walk *walk, const CONTEXT *context, const struct found *found)
+{
+	uint32_t packed = unwind_learn_bare(context->Rip);
+
+	if (packed == UNWIND_LEAF)
+		return true;
+	if (packed == UNWIND_NO_CODE || packed == UNWIND_UNKNOWN)
+		drop(walk, context);
+	if (found->is_new && packed != UNWIND_UNKNOWN)
+		unwind_cache_put(context->Rip, packed, found->begun);
+	return false;
+}
+
 /* False where the walk ends. */
 static bool look_up(struct unwind_walk *walk, const CONTEXT *context, struct found *found)
 {
@@ -86,19 +109,25 @@ static bool look_up(struct unwind_walk *walk, const CONTEXT *context, struct fou
 
 	if (known == UNWIND_END)
 		return false;
+	*found = (struct found){.begun = unwind_cache_begin()};
+	found->is_new = walk->is_learning && !is_own && known == UNWIND_UNKNOWN;
+	if (known == UNWIND_NO_CODE && walk->is_learning) {
+		drop(walk, context);
+		return false;
+	}
 	if (__atomic_load_n(&unwind_lookup_raised, __ATOMIC_RELAXED) &&
 		(known == UNWIND_UNKNOWN || known == UNWIND_NEVER) &&
-		!unwind_is_in_image(context->Rip, 0))
+		!unwind_is_in_image(context->Rip, 0)) {
+		look_up_bare(walk, context, found);
 		return false;
-	found->begun = unwind_cache_begin();
-	found->is_new = walk->is_learning && !is_own && known == UNWIND_UNKNOWN;
+	}
 	walk->addr = context->Rip;
 	walk->doing = UNWIND_LOOKING_UP;
 	found->function = RtlLookupFunctionEntry(context->Rip, &found->base, NULL);
 	walk->doing = UNWIND_READING;
 	if (!found->function)
-		found->base = 0;
-	return !found->function || is_sound(walk, context, found->function, found->base);
+		return look_up_bare(walk, context, found);
+	return is_sound(walk, context, found->function, found->base);
 }
 
 /* One step, made twice, and what comes out put into the cache. */
@@ -136,16 +165,20 @@ static bool step(struct unwind_walk *walk, CONTEXT *context)
 	return context->Rip && context->Rsp > rsp && context->Rsp <= walk->high;
 }
 
-static void keep(struct unwind_walk *walk, uint64_t addr)
+/* False when there is no room. */
+static bool keep(struct unwind_walk *walk, uint64_t addr)
 {
 	uint32_t count = walk->count;
 
 	if (!count && addr >= walk->skip->from && addr < walk->skip->to)
-		return;
+		return true;
+	if (count == walk->max)
+		return false;
 	if (!walk->is_learning && walk->frames[count] != addr)
 		walk->differs = true;
 	walk->frames[count] = addr;
 	walk->count = count + 1;
+	return true;
 }
 
 void unwind_slow(struct unwind_walk *walk)
@@ -155,8 +188,9 @@ void unwind_slow(struct unwind_walk *walk)
 	/* Unwinding the frames from here to there gives the registers as they were there. */
 	RtlCaptureContext(&context);
 	walk->count = 0;
-	while (walk->count < walk->max && step(walk, &context)) {
-		if (context.Rsp > walk->slot)
-			keep(walk, context.Rip);
+	/* From the last frame too: it may turn out to be no code. */
+	while (step(walk, &context)) {
+		if (context.Rsp > walk->slot && !keep(walk, context.Rip))
+			break;
 	}
 }

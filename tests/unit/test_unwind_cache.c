@@ -49,8 +49,8 @@ static void steps_are_packed_and_unpacked(void **state)
 		assert_int_equal(unwind_packed_is_from_rbp(packed), step.is_from_rbp);
 		assert_int_equal(unwind_packed_cfa(packed), step.cfa);
 		assert_int_equal(unwind_packed_rbp(packed), step.rbp);
-		assert_true(
-			packed != UNWIND_UNKNOWN && packed != UNWIND_END && packed != UNWIND_NEVER);
+		assert_true(packed != UNWIND_UNKNOWN && packed != UNWIND_END &&
+			    packed != UNWIND_NEVER && packed != UNWIND_NO_CODE);
 	}
 }
 
@@ -76,13 +76,22 @@ static void what_does_not_fit_is_never_kept(void **state)
 /* Neither of the special ones leads anywhere: its CFA is RSP itself. */
 static void special_steps_lead_nowhere(void **state)
 {
-	static const uint32_t special[] = {UNWIND_UNKNOWN, UNWIND_END, UNWIND_NEVER};
+	static const uint32_t special[] = {
+		UNWIND_UNKNOWN, UNWIND_END, UNWIND_NEVER, UNWIND_NO_CODE};
 
 	(void)state;
-	for (size_t i = 0; i < 3; i++) {
+	for (size_t i = 0; i < 4; i++) {
 		assert_false(unwind_packed_is_from_rbp(special[i]));
 		assert_int_equal(unwind_packed_cfa(special[i]), 0);
 	}
+}
+
+static void a_leaf_has_its_return_address_on_top(void **state)
+{
+	struct unwind_step step = {false, 8, UNWIND_RBP_KEPT};
+
+	(void)state;
+	assert_int_equal(unwind_pack(&step), UNWIND_LEAF);
 }
 
 /* An entry has all of its address: found under that one, and under no other that shares its set. */
@@ -209,6 +218,7 @@ int main(void)
 		cmocka_unit_test(steps_are_packed_and_unpacked),
 		cmocka_unit_test(what_does_not_fit_is_never_kept),
 		cmocka_unit_test(special_steps_lead_nowhere),
+		cmocka_unit_test(a_leaf_has_its_return_address_on_top),
 		cmocka_unit_test_setup(an_address_is_found_under_itself_alone, forget),
 		cmocka_unit_test_setup(addresses_of_no_program_are_not_kept, forget),
 		cmocka_unit_test_setup(a_later_step_replaces_an_earlier_one, forget),

@@ -185,13 +185,18 @@ static void what_is_not_known_is_missed(void **state)
 	assert_int_equal(unwind_fast(frames, 8, &none, &start), UNWIND_MISS);
 	know(0x1000, false, 16, UNWIND_RBP_KEPT);
 	assert_int_equal(unwind_fast(frames, 8, &none, &start), UNWIND_MISS);
-	assert_int_equal(unwind_fast(frames, 2, &none, &start), 2);
+	assert_int_equal(unwind_fast(frames, 2, &none, &start), UNWIND_MISS);
+	assert_int_equal(unwind_fast(frames, 1, &none, &start), 1);
 	know(0x2000, false, 16, UNWIND_RBP_KEPT);
 	assert_int_equal(unwind_fast(frames, 8, &none, &start), 2);
 	unwind_cache_put(0x2000, UNWIND_NEVER, unwind_cache_begin());
 	assert_int_equal(unwind_fast(frames, 8, &none, &start), UNWIND_MISS);
 	unwind_cache_put(0x2000, UNWIND_END, unwind_cache_begin());
 	assert_int_equal(unwind_fast(frames, 8, &none, &start), 2);
+	assert_int_equal(unwind_fast(frames, 2, &none, &start), 2);
+	unwind_cache_put(0x2000, UNWIND_NO_CODE, unwind_cache_begin());
+	assert_int_equal(unwind_fast(frames, 8, &none, &start), 1);
+	assert_int_equal(unwind_fast(frames, 2, &none, &start), 1);
 }
 
 static void frames_are_left_out_at_the_inner_end_only(void **state)

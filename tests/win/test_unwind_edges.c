@@ -2,6 +2,7 @@
  * The tracer's unwinder where stacks are cut, damaged or not the thread's own, and how rarely it asks
  * the system's. Speaks TAP.
  */
+#include <stdlib.h>
 #include <string.h>
 
 #include "snapshot/tracer/unwind.h"
@@ -98,19 +99,28 @@ static bool asks_rarely(void)
 	return calls[0] > 2 && calls[1] > 0 && calls[1] < 20 * FRAMES_MAX && calls[2] == 0;
 }
 
-/* The return address of the caller's caller is another one while the stack is looked at. */
+/*
+ * The return address of the caller's caller is another one while the stack is looked at. If that is no
+ * code, the walk ends with the frame before it, also where it is the last one asked for.
+ */
 static NOINLINE bool damaged(uint64_t wanted, uint64_t value)
 {
 	uint64_t *slot = __builtin_frame_address(0); /* above what is local here */
-	uint64_t ours[FRAMES_MAX], theirs[FRAMES_MAX];
-	uint32_t count, true_count;
+	uint64_t whole[FRAMES_MAX], ours[FRAMES_MAX], theirs[FRAMES_MAX];
+	uint32_t whole_count = unwind_stack(whole, FRAMES_MAX, &none), before = 0;
+	uint32_t count, true_count, cut_count;
 
+	while (before < whole_count && whole[before] != wanted)
+		before++;
 	while (*(volatile uint64_t *)slot != wanted)
 		slot++;
 	*(volatile uint64_t *)slot = value;
+	cut_count = unwind_stack(ours, before + 1, &none);
 	count = unwind_stack(ours, FRAMES_MAX, &none);
 	true_count = true_stack(theirs, FRAMES_MAX);
 	*(volatile uint64_t *)slot = wanted;
+	if (!is_code(value) && (count != before || cut_count != before))
+		return false;
 	return count == true_count && count > 1 && !memcmp(ours + 1, theirs + 1, (count - 1) * 8);
 }
 
@@ -125,14 +135,17 @@ static NOINLINE bool damage_below(unsigned depth, uint64_t value)
 
 static bool damage_is_survived(void)
 {
-	static const uint64_t values[] = {0, 1, 8, 0x1234, 0x7fffffff0000, 0xdeadbeefdeadbeef,
-		UINT64_MAX, (uint64_t)&ok_count, (uint64_t)damage_below, (uint64_t)cut};
+	char *data = calloc(1, 8);
+	const uint64_t values[] = {0, 1, 8, 0x1234, 0xdeadbabe, 0x7fffffff0000, 0xdeadbeefdeadbeef,
+		UINT64_MAX, (uint64_t)&ok_count, (uint64_t)data, (uint64_t)&data,
+		(uint64_t)damage_below, (uint64_t)cut};
 	bool right = true;
 
 	for (unsigned i = 0; i < sizeof(values) / sizeof(*values); i++) {
 		for (int again = 0; again < 3; again++)
 			right = damage_below(5 + i, values[i]) && right;
 	}
+	free(data);
 	return right;
 }
 
@@ -203,7 +216,7 @@ int main(void)
 {
 	ok(cuts_are_right(), "stacks deeper than what was asked for");
 	ok(skips(5), "frames of the tracer's own are left out");
-	ok(damage_is_survived(), "damaged stacks");
+	ok(damage_is_survived(), "a return address that is no code is no frame");
 	ok(frames_elsewhere() == 0, "no frames of a stack that is not the thread's");
 	ok(frames_in_thread_near_end(100000) > 200, "nearly full stacks");
 	ok(frames_in_thread_near_end(25000) == 0, "full ones are not filled further");

@@ -16,8 +16,9 @@
 #define INFO_OFFSET 64 /* in the section */
 #define FUNCTION_OFFSET 96
 #define RETURN_OFFSET 11 /* of the code's one call */
-#define WORD 0x1234567
 #define FRAMES 3 /* looked at: look(), the DLL, who called it */
+/* Code that is known, and not who called. */
+#define WORD ((uint64_t)BASE + CODE_RVA + RETURN_OFFSET)
 
 static const struct unwind_skip none = {0, 0};
 static uint64_t ours[FRAMES_MAX], theirs[FRAMES_MAX];
@@ -178,7 +179,7 @@ int main(void)
 	unwind_forget(BASE, BASE + IMAGE_BYTES);
 	ok(are_right(100), "after forgetting, stacks are right");
 	FreeLibrary(module);
-	module = load(0x28);
+	module = load(0x48);
 	unwind_forget(BASE, BASE + CODE_RVA + RETURN_OFFSET);
 	unwind_forget(BASE + CODE_RVA + RETURN_OFFSET + 1, BASE + IMAGE_BYTES);
 	ok(!is_right(WORD), "forgetting all but that address does not help");
@@ -188,11 +189,11 @@ int main(void)
 	count_unwind_calls();
 	ok(forgets_this_alone(), "what lies elsewhere is kept");
 
-	module = load(0x38);
+	module = load(0x28);
 	unwind_forget(BASE, BASE + IMAGE_BYTES);
 	ok(are_right(100), "stacks are right again");
 	FreeLibrary(module);
-	module = load(0x28);
+	module = load(0x38);
 	ok(unwind_mismatches == 0 && !is_right(WORD), "without forgetting they are not");
 	wrong_of(4096);
 	ok(unwind_mismatches == 1, "a check finds that");

@@ -74,6 +74,38 @@ static bool ended_at(const uint8_t *code)
 	return seen.count == 2 && seen.ours[1] == (uint64_t)code + 6;
 }
 
+/* Calls what it is given as any function does, and no unwind data says so. */
+void call_bare(void (*called)(void));
+extern const char bare_return[];
+__asm__(".text\n"
+	".globl call_bare, bare_return\n"
+	"call_bare:\n"
+	"	pushq %rbx\n"
+	"	subq $32, %rsp\n"
+	"	call *%rcx\n"
+	"bare_return:\n"
+	"	addq $32, %rsp\n"
+	"	popq %rbx\n"
+	"	ret\n");
+
+/* Their frames are true, for they were returned to; what lies behind them nobody knows. */
+static void try_no_data(void)
+{
+	uint8_t *code = made_page(0x28);
+	bool image_right = true, made_right = true;
+
+	seen.with_truth = false;
+	for (volatile int i = 0; i < 5; i++) { /* not unrolled: from one place */
+		call_bare(look);
+		image_right =
+			image_right && seen.count == 2 && seen.ours[1] == (uint64_t)bare_return;
+		go_through(code, false);
+		made_right = made_right && ended_at(code);
+	}
+	ok(image_right, "code of an image that has no unwind data ends the walk");
+	ok(made_right, "and so does made code that has none");
+}
+
 static LONG CALLBACK on_exception(EXCEPTION_POINTERS *exception)
 {
 	(void)exception;
@@ -234,6 +266,7 @@ int main(int argc, char **argv)
 	(void)argv;
 	if (argc > 1)
 		return be_child();
+	try_no_data();
 	ok(data_may_change(), "frames of made code are always found by its present data");
 	ok(unwind_exceptions == 0 && unwind_mismatches == 0, "without any trouble");
 	AddVectoredExceptionHandler(1, on_exception);

@@ -5,6 +5,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <string.h>
 #include <windows.h>
 
 #define NOINLINE __attribute__((noinline))
@@ -27,9 +28,28 @@ static inline int ok_end(void)
 	return ok_failed != 0;
 }
 
+/* Whether there is code at an address. */
+static inline bool is_code(uint64_t addr)
+{
+	const DWORD executable =
+		PAGE_EXECUTE | PAGE_EXECUTE_READ | PAGE_EXECUTE_READWRITE | PAGE_EXECUTE_WRITECOPY;
+	MEMORY_BASIC_INFORMATION info;
+
+	return VirtualQuery((const void *)(uintptr_t)addr, &info, sizeof(info)) &&
+	       info.State == MEM_COMMIT && info.Protect & executable;
+}
+
+/* The calls that the tests' own code without a function table makes: call rcx. */
+static inline bool was_called_from(uint64_t addr)
+{
+	return !memcmp((const char *)(uintptr_t)addr - 2, "\xff\xd1", 2);
+}
+
 /*
- * The return addresses from that of the function that calls this outwards. They end at 0, and where
- * the stack does; and at a frame that hangs on a register that does not point into the stack.
+ * The return addresses from that of the function that calls this outwards. They end at 0, at what is
+ * no code, and where the stack does; and with code that called and that no function table has, for
+ * only a function that calls none may be without; and with one whose frame hangs on a register that
+ * does not point into the stack.
  */
 static NOINLINE uint32_t true_stack(uint64_t *frames, uint32_t max)
 {
@@ -53,10 +73,12 @@ static NOINLINE uint32_t true_stack(uint64_t *frames, uint32_t max)
 			RtlVirtualUnwind(UNW_FLAG_NHANDLER, base, context.Rip, function, &context,
 				&data, &frame, NULL);
 		} else {
+			if (was_called_from(context.Rip))
+				break;
 			context.Rip = *(DWORD64 *)context.Rsp;
 			context.Rsp += 8;
 		}
-		if (!context.Rip || context.Rsp <= before)
+		if (!is_code(context.Rip) || context.Rsp <= before)
 			break;
 		frames[count++] = context.Rip;
 	}

@@ -1,0 +1,80 @@
+/*
+ * callers: leaks from one place of each kind five times, at other depths of the stack: one stack a
+ * kind, for it ends where it cannot be followed. Each kind has a function and a size of its own.
+ *
+ *	in_window    100 bytes, in a window procedure that the system calls: under Wine from its Unix side
+ *	bare_leak    200 bytes, by code of this image that has no unwind data
+ *	in_code      300 bytes, below made code with a function table, all at one depth
+ *	in_bare_code 400 bytes, below made code without one
+ */
+#include "samples/step.h"
+#include "tests/targets/code.h"
+
+#define TIMES 5
+
+static HWND window;
+static char *code, *bare_code;
+void *(WINAPI *bare_allocate)(HANDLE, DWORD, SIZE_T);
+
+/* HeapAlloc(heap, 0, 200), called as any function does, but nothing says how to unwind it. */
+void *bare_leak(HANDLE heap);
+__asm__(".text\n"
+	".globl bare_leak\n"
+	"bare_leak:\n"
+	"	subq $40, %rsp\n"
+	"	movq %rsp, (%rsp)\n" /* another word at each depth */
+	"	xorl %edx, %edx\n"
+	"	movl $200, %r8d\n"
+	"	call *bare_allocate(%rip)\n"
+	"	addq $40, %rsp\n"
+	"	ret\n");
+
+static NOINLINE void *in_code(void)
+{
+	return step_leak(HeapAlloc(GetProcessHeap(), 0, 300));
+}
+
+static NOINLINE void *in_bare_code(void)
+{
+	return step_leak(HeapAlloc(GetProcessHeap(), 0, 400));
+}
+
+static NOINLINE LRESULT CALLBACK in_window(HWND to, UINT message, WPARAM wide, LPARAM number)
+{
+	if (message == WM_APP)
+		step_leak(HeapAlloc(GetProcessHeap(), 0, 100));
+	return DefWindowProcW(to, message, wide, number);
+}
+
+static NOINLINE void call_at(unsigned depth)
+{
+	if (depth) {
+		call_at(depth - 1);
+		__asm__ volatile("" : : : "memory"); /* no jump instead of the call */
+	} else {
+		SendNotifyMessageW(window, WM_APP, 0, 0);
+		step_leak(bare_leak(GetProcessHeap()));
+		((void *(*)(void))(void *)bare_code)();
+	}
+}
+
+int main(void)
+{
+	RUNTIME_FUNCTION function = {0, CODE_UNWIND, CODE_UNWIND};
+	WNDCLASSW class = {.lpfnWndProc = in_window, .lpszClassName = L"callers"};
+
+	bare_allocate = HeapAlloc;
+	code = code_make(in_code);
+	bare_code = code_make(in_bare_code);
+	RtlAddFunctionTable(&function, 1, (DWORD64)code);
+	RegisterClassW(&class);
+	window = CreateWindowW(
+		class.lpszClassName, L"", 0, 0, 0, 0, 0, HWND_MESSAGE, NULL, NULL, NULL);
+	if (!window)
+		return 4;
+	for (volatile unsigned i = 0; i < TIMES; i++) {
+		call_at(i);
+		((void *(*)(void))(void *)code)();
+	}
+	return step_done(1);
+}
