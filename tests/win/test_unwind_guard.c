@@ -88,6 +88,46 @@ __asm__(".text\n"
 	"	popq %rbx\n"
 	"	ret\n");
 
+/*
+ * Calls of look() in all forms that there are, each behind what it needs: rcx, [rsp + 32] and [code +
+ * DATA] hold its address, and at code + 64 there is jmp rcx. They stand at code + 9.
+ */
+static const struct {
+	uint8_t bytes[20];
+	uint8_t len;
+} calls[] = {
+	{{0xff, 0xd1}, 2}, /* rcx */
+	{{0x49, 0x89, 0xca, 0x41, 0xff, 0xd2}, 6}, /* mov r10, rcx; r10 */
+	{{0x48, 0x8d, 0x44, 0x24, 32, 0xff, 0x10}, 7}, /* lea rax, [rsp + 32]; [rax] */
+	{{0x31, 0xc0, 0x48, 0x8d, 0x54, 0x24, 32, 0xff, 0x14, 0x02}, 10}, /* [rdx + rax] */
+	{{0x48, 0x89, 0xe0, 0xff, 0x50, 32}, 6}, /* mov rax, rsp; [rax + 32] */
+	{{0xff, 0x54, 0x24, 32}, 4}, /* [rsp + 32] */
+	{{0xff, 0x15, (DATA - 15) & 0xff, (DATA - 15) >> 8, 0, 0}, 6}, /* [rip + ...] */
+	{{0x48, 0x89, 0xe0, 0xff, 0x90, 32, 0, 0, 0}, 9}, /* the same with 32 bits */
+	{{0xff, 0x94, 0x24, 32, 0, 0, 0}, 7},
+	{{0x48, 0x8d, 0x44, 0x24, 32, 0x48, 0xc1, 0xe8, 3, 0xff, 0x14, 0xc5, 0, 0, 0, 0},
+		16}, /* shr rax, 3; [rax * 8] */
+	{{0xe8, 64 - 14, 0, 0, 0}, 5},
+};
+
+/* Made code without unwind data that calls in that form: whether its frame is the last one. */
+static bool ends_behind(unsigned form)
+{
+	static const uint8_t start[] = {0x48, 0x83, 0xec, 40, 0x48, 0x89, 0x4c, 0x24, 32};
+	static const uint8_t end[] = {0x48, 0x83, 0xc4, 40, 0xc3};
+	void (*called)(void) = look;
+	uint8_t *code = made_page(0x28);
+	uint8_t len = calls[form].len;
+
+	memcpy(code, start, sizeof(start));
+	memcpy(code + sizeof(start), calls[form].bytes, len);
+	memcpy(code + sizeof(start) + len, end, sizeof(end));
+	memcpy(code + 64, "\xff\xe1", 2);
+	memcpy(code + DATA, &called, sizeof(called));
+	go_through(code, false);
+	return seen.count == 2 && seen.ours[1] == (uint64_t)code + sizeof(start) + len;
+}
+
 /* Their frames are true, for they were returned to; what lies behind them nobody knows. */
 static void try_no_data(void)
 {
@@ -104,6 +144,10 @@ static void try_no_data(void)
 	}
 	ok(image_right, "code of an image that has no unwind data ends the walk");
 	ok(made_right, "and so does made code that has none");
+	made_right = true;
+	for (unsigned form = 0; form < sizeof(calls) / sizeof(*calls); form++)
+		made_right = ends_behind(form) && made_right;
+	ok(made_right, "in whatever form it calls");
 }
 
 static LONG CALLBACK on_exception(EXCEPTION_POINTERS *exception)
