@@ -86,12 +86,14 @@ static void drop(struct unwind_walk *walk, const CONTEXT *context)
 }
 
 /* An address that no function table has, or none that may be asked: true for a leaf, where the walk
- * goes on. */
+ * goes on. Made code that was found to have called is not asked of the system again. */
 static bool look_up_bare(
 	struct unwind_walk *walk, const CONTEXT *context, const struct found *found)
 {
-	uint32_t packed = unwind_learn_bare(context->Rip);
+	uint32_t packed = unwind_cache_find(context->Rip);
 
+	if (packed != UNWIND_NEVER || !walk->is_learning)
+		packed = unwind_learn_bare(context->Rip);
 	if (packed == UNWIND_LEAF)
 		return true;
 	if (packed == UNWIND_NO_CODE || packed == UNWIND_UNKNOWN)
@@ -145,7 +147,9 @@ static __attribute__((noinline)) void step_and_learn(
 		unwind(&moved.context, found, &moved.saved);
 		packed = unwind_learn(&trial, &moved, walk->high);
 	}
-	unwind_cache_put(walk->addr, packed, found->begun);
+	if (found->function ||
+		packed != UNWIND_NEVER) /* of code without it that would mean a call */
+		unwind_cache_put(walk->addr, packed, found->begun);
 	*context = trial.context;
 }
 
