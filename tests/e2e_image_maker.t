@@ -22,8 +22,13 @@ my %bits = (32 => {}, 64 => {});
 @{ $bits{64} }{qw(peb ldr process_heap flag heap_count heaps load base size)} =
     (0x60, 0x18, 0x30, 0xbc, 0xe8, 0xf0, 0x10, 0x30, 0x40);
 # _HEAP_SEGMENT and entries
-@{ $bits{32} }{qw(unit coded link first last holes hole_count encoding slot)} = (8, 0, 0x10, 0x24, 0x28, 0x38, 0x30, 0x50, 4);
-@{ $bits{64} }{qw(unit coded link first last holes hole_count encoding slot)} = (16, 8, 0x18, 0x40, 0x48, 0x60, 0x54, 0x80, 8);
+@{ $bits{32} }{qw(unit coded link first last holes hole_count hole_pages encoding slot)} = (8, 0, 0x10, 0x24, 0x28, 0x38, 0x30, 0x2c, 0x50, 4);
+@{ $bits{64} }{qw(unit coded link first last holes hole_count hole_pages encoding slot)} = (16, 8, 0x18, 0x40, 0x48, 0x60, 0x54, 0x50, 0x80, 8);
+# By the first build of a row: _HEAP's size {HeaderValidateLength says it}, where that is, UCRList, FrontEndHeap
+my %heaps = (
+	32 => [[7600, 0x138, 0x82, 0x90, 0xd4], [9200, 0x248, 0x7e, 0x8c, 0xd0], [14393, 0x248, 0x7e, 0x8c, 0xd4], [17763, 0x258, 0x7e, 0x8c, 0xe4]],
+	64 => [[7600, 0x208, 0xda, 0xf8, 0x178], [9200, 0x298, 0xd2, 0xf0, 0x170], [14393, 0x2a0, 0xd2, 0xf0, 0x178], [17763, 0x2c0, 0xd2, 0xf0, 0x198]],
+);
 
 sub make {
 	my ($name, @words) = @_;
@@ -113,28 +118,56 @@ sub check_process {
 
 # ---------------------------------------------------------------- heaps
 
+# Size, Flags, PreviousSize, SegmentOffset and UnusedBytes of a coded entry.
+sub decoded {
+	my ($coded, $key) = @_;
+	my ($size, $flags, $sum, $previous, $offset, $unused) = unpack 'v C2 v C2', $coded ^ $key;
+	my $is_plain = $key eq "\0" x 8 && $sum == 0;
+	die "checksum\n" if !$is_plain && $sum != (($size & 0xff) ^ ($size >> 8) ^ $flags);
+	return ($size, $flags, $previous, $offset, $unused);
+}
+
+# 0 in a heap's first segment, which begins where the heap does; elsewhere counted from 1.
+sub segment_offset { my ($segment, $heap, $at) = @_; return $segment == $heap ? 0 : 1 + (($at - $segment) >> 16) }
+
 sub entry_at {
-	my ($dump, $heap, $at) = @_;
+	my ($dump, $heap, $at, $segment) = @_;
 	my $coded = memory($dump, $at + $dump->{f}{coded}, 8) // die sprintf "no entry at %X\n", $at;
-	my @entry = unpack 'v C2 v C2', $coded ^ $heap->{key};
-	$entry[2] = ($entry[0] & 0xff) ^ ($entry[0] >> 8) ^ $entry[1] if $heap->{key} eq "\0" x 8 && $entry[2] == 0;
-	my ($size, $flags, $sum, $previous, $offset, $unused) = @entry;
-	die sprintf "checksum at %X\n", $at if $sum != (($size & 0xff) ^ ($size >> 8) ^ $flags);
+	my ($size, $flags, $previous, $offset, $unused) = eval { decoded($coded, $heap->{key}) };
+	die sprintf "%s at %X\n", $@ =~ s/\n//r, $at if $@;
 	die sprintf "no size at %X\n", $at if $size == 0;
+	die sprintf "segment offset at %X\n", $at if defined $segment && $offset != segment_offset($segment, $heap->{addr}, $at);
 	return ($size, $flags, $previous, $unused);
 }
 
+# Uncommitted ranges of a segment: one for its end, of no bytes when all of it is committed.
 sub holes_of {
-	my ($dump, $segment) = @_;
+	my ($dump, $heap, $segment) = @_;
 	my $f = $dump->{f};
 	my $slot = $f->{slot};
 	my $head = $segment + $f->{holes};
-	my %holes;
+	my ($last, $pages, %holes) = (pointer($dump, $segment + $f->{last}), 0);
 	for (my $at = pointer($dump, $head); $at != $head; $at = pointer($dump, $at)) {
-		$holes{ pointer($dump, $at + 2 * $slot) } = pointer($dump, $at + 3 * $slot);
+		my ($hole, $bytes) = map { pointer($dump, $at + $_ * $slot) } 2, 3;
+		die sprintf "descriptor at %X is not before its range\n", $at if $at != $hole - 4 * $slot;
+		# The link before is of _HEAP.UCRList, where only ranges with bytes are.
+		die sprintf "UCRList at %X\n", $at if !$bytes != !$heap->{uncommitted}{ $at - 2 * $slot };
+		$holes{$hole} = $bytes;
+		$pages += $bytes / 0x1000;
+		$heap->{ends}{ $bytes ? 'some' : 'all' }++ if $hole + $bytes == $last;
 	}
-	die 'count of holes' if number($dump, $segment + $f->{hole_count}, 4) != keys %holes;
+	die "count of holes\n" if number($dump, $segment + $f->{hole_count}, 4) != keys %holes;
+	die "pages of holes\n" if number($dump, $segment + $f->{hole_pages}, 4) != $pages;
+	my @ends = grep { $_ + $holes{$_} == $last } keys %holes;
+	die sprintf "%d descriptors for the end of %X\n", scalar @ends, $segment if @ends != 1;
 	return \%holes;
+}
+
+sub list_of {
+	my ($dump, $head) = @_;
+	my %list;
+	for (my $at = pointer($dump, $head); $at != $head; $at = pointer($dump, $at)) { $list{$at} = 1 }
+	return \%list;
 }
 
 # What a back-end entry or a front end's block says was asked for.
@@ -152,7 +185,56 @@ sub block_at {
 	return [$at + $unit, $bytes - $unused, $unused, undef];
 }
 
-# The front end's blocks of a container; offsets as the truth's own key decodes them.
+# What a front end's block says in its header's coded word, but for RtlpLFHKey, from Windows 8 on.
+sub block_code {
+	my ($bits, $heap, $container, $entry) = @_;
+	my $shift = $bits == 64 ? 4 : 3;
+	return ($heap ^ ($entry >> $shift) ^ (($entry - $container) >> $shift << 16)) & 0xffffffff;
+}
+
+# Where the first of so many blocks lies, and how many there are; from Windows 8 on.
+sub first_of {
+	my ($bits, $count) = @_;
+	my ($head, $granule) = $bits == 64 ? (0x34, 16) : (0x1c, 8);
+	return int(($head + 4 * int(($count + 31) / 32) + $granule - 1) / $granule) * $granule;
+}
+
+# The bytes of a container with that SizeIndexAndPadding.
+sub room_of { my ($word) = @_; return (1 << ($word & 0xff)) + ($word >> 16) }
+
+sub fits {
+	my ($bits, $room, $stride) = @_;
+	$room -= 16 if $bits == 64;
+	my $count = int($room / $stride);
+	$count-- while first_of($bits, $count) + $count * $stride > $room;
+	return $count;
+}
+
+sub check_container {
+	my ($dump, $heap, $blocks, $count, $stride) = @_;
+	my $is64 = $dump->{bits} == 64;
+	my $word = number($dump, $blocks + ($is64 ? 0x10 : 8), 4);
+	my $room = room_of($word);
+	my $name = sprintf 'container %X', $blocks;
+	die "$name: $count blocks\n" if $count != fits($dump->{bits}, $room, $stride);
+	my $first = first_of($dump->{bits}, $count);
+	my $key = block_code($dump->{bits}, $heap->{addr}, $blocks, $blocks + $first) ^ number($dump, $blocks + $first + ($is64 ? 8 : 0), 4);
+	die "$name: another key\n" if $key != ($dump->{lfh_key} //= $key);
+	my $offsets = number($dump, $blocks + ($is64 ? 0x18 : 0x10), 4);
+	$offsets ^= $blocks & 0xffffffff ^ $heap->{front_end} & 0xffffffff ^ $key if $dump->{build} >= 9600;
+	die "$name: offsets\n" if $offsets != ($first | $stride << 16);
+	my ($size, $flags, undef, $unused) = entry_at($dump, $heap, $blocks - $dump->{f}{unit});
+	if ($word & 0x100) {
+		die "$name: guard\n" if ($blocks + $room) % 0x1000 || defined memory($dump, $blocks + $room, 1);
+		$dump->{guards}++;
+	}
+	elsif ($size * $dump->{f}{unit} - $unused != $room || $word >> 16) {
+		die "$name: room\n";
+	}
+	return $first;
+}
+
+# The front end's blocks of a container.
 sub container_blocks {
 	my ($dump, $heap, $blocks) = @_;
 	my $is64 = $dump->{bits} == 64;
@@ -162,13 +244,15 @@ sub container_blocks {
 	my ($size_at, $count_at) = $is7 ? ($is64 ? (0x18, 0x1c) : (0x10, 0x14)) : ($is64 ? (0x24, 0x28) : (0x14, 0x18));
 	my $stride = $unit * number($dump, $subsegment + $size_at, 2);
 	my $count = number($dump, $subsegment + $count_at, 2);
-	my $first = $is7 ? ($is64 ? 0x20 : 0x10) : first_of($dump, $blocks, $count);
+	my $first = $is7 ? ($is64 ? 0x20 : 0x10) : check_container($dump, $heap, $blocks, $count, $stride);
 	my @found;
 	my $bitmap = $is7 ? undef : memory($dump, pointer($dump, $blocks + ($is64 ? 0x28 : 0x18)), int(($count + 7) / 8));
 	for my $i (0 .. $count - 1) {
 		my $at = $blocks + $first + $i * $stride;
 		my $unused = number($dump, $at + $unit - 1, 1);
 		die sprintf "not the front end's: %X\n", $at if !($unused & 0x80);
+		my $code = $is7 || number($dump, $at + $dump->{f}{coded}, 4) ^ $dump->{lfh_key};
+		die sprintf "code at %X\n", $at if !$is7 && $code != block_code($dump->{bits}, $heap->{addr}, $blocks, $at);
 		my $is_busy = $unused != 0x80;
 		die sprintf "bitmap at %X\n", $at if defined $bitmap && $is_busy != vec $bitmap, $i, 1;
 		push @found, block_at($dump, $at, $stride, $unused & 0x7f) if $is_busy;
@@ -176,25 +260,18 @@ sub container_blocks {
 	return @found;
 }
 
-sub first_of {
-	my ($dump, $blocks, $count) = @_;
-	my ($head, $word, $unit) = $dump->{bits} == 64 ? (0x30, 8, 16) : (0x1c, 4, 8);
-	my $bytes = $head + $word * int(($count + 8 * $word - 1) / (8 * $word));
-	return $unit * int(($bytes + $unit - 1) / $unit);
-}
-
 sub segment_blocks {
 	my ($dump, $heap, $segment) = @_;
 	my $f = $dump->{f};
-	my $holes = holes_of($dump, $segment);
+	my $holes = holes_of($dump, $heap, $segment);
 	my ($at, $end) = map { pointer($dump, $segment + $f->{$_}) } qw(first last);
 	$heap->{reserved} += $end - $segment;
 	$heap->{committed} += $end - $segment;
 	$heap->{committed} -= $_ for values %$holes;
-	my ($before) = entry_at($dump, $heap, $segment);
+	my ($before) = entry_at($dump, $heap, $segment, $segment);
 	my ($was_free, $was_hole, @found) = (0, 0);
 	while ($at < $end) {
-		my ($size, $flags, $previous, $unused) = entry_at($dump, $heap, $at);
+		my ($size, $flags, $previous, $unused) = entry_at($dump, $heap, $at, $segment);
 		die sprintf "previous size at %X\n", $at if $previous != $before && !($was_hole && $previous == 0);
 		die sprintf "free beside free at %X\n", $at if !($flags & 1) && $was_free;
 		my $next = $at + $size * $f->{unit};
@@ -207,8 +284,8 @@ sub segment_blocks {
 			push @found, block_at($dump, $at, $next - $at, $unused);
 		}
 		($was_free, $was_hole, $before) = (!($flags & 1), 0, $size);
-		if (my $hole = delete $holes->{$next}) {
-			die "marker" if $unused != 3;
+		if (defined(my $hole = delete $holes->{$next})) {
+			die "marker\n" if $unused != 3 || $flags != 1 || $size * $f->{unit} != 8 * $f->{slot};
 			($was_hole, $next) = (1, $next + $hole);
 		}
 		$at = $next;
@@ -248,12 +325,16 @@ sub heap_blocks {
 	my $is7 = $dump->{build} < 9200;
 	my ($list, $virtual) =
 	    $dump->{bits} == 64 ? ($is7 ? (0x128, 0x118) : (0x120, 0x110)) : ($is7 ? (0xa8, 0xa0) : (0xa4, 0x9c));
-	my $heap = { key => memory($dump, $addr + $f->{encoding} + $f->{coded}, 8), committed => 0, reserved => 0 };
+	my ($row) = grep { $_->[0] <= $dump->{build} } reverse @{ $heaps{ $dump->{bits} } };
+	die "HeaderValidateLength\n" if number($dump, $addr + $row->[2], 2) != $row->[1];
+	my $heap = { addr => $addr, key => memory($dump, $addr + $f->{encoding} + $f->{coded}, 8), committed => 0, reserved => 0,
+		uncommitted => list_of($dump, $addr + $row->[3]), front_end => pointer($dump, $addr + $row->[4]) };
 	my @found = big_blocks($dump, $heap, $addr + $virtual);
 	for (my $at = pointer($dump, $addr + $list); $at != $addr + $list; $at = pointer($dump, $at)) {
 		push @found, segment_blocks($dump, $heap, $at - $f->{link});
 	}
 	$dump->{sizes}{$addr} = "$heap->{committed} $heap->{reserved}";
+	$dump->{ends}{$_}++ for keys %{ $heap->{ends} };
 	return @found;
 }
 
@@ -326,6 +407,7 @@ sub check {
 	check_blocks($dump, $truth) if !grep { $_ eq '--page-heap' } @words;
 	check_stacks($dump, $truth, $slot);
 	check_total($truth);
+	return ($dump, $truth);
 }
 
 for my $profile (profiles()) {
@@ -343,6 +425,105 @@ for my $profile (profiles()) {
 	subtest "$profile, page heaps" => sub { check($profile, 'depth', '--ust', '--page-heap', 'full', '--blocks', 300) };
 	subtest "$profile, light page heaps" => sub { check($profile, 'depth', '--ust', '--page-heap', 'light', '--blocks', 300) };
 }
+# Whatever is as the facts say it is, is also there.
+subtest 'what real heaps have' => sub {
+	for my $profile (qw(win10-x86 win10-x64)) {
+		my ($dump) = check($profile, 'depth', '--heaps', 8, '--blocks', 8000);
+		cmp_ok($dump->{ends}{$_} // 0, '>', 0, "$profile: segments that are committed: $_") for qw(some all);
+		cmp_ok($dump->{guards} // 0, '>', 0, "$profile: containers with a guard page");
+	}
+};
+
+# The places of a segment heap's extra whose record is the given one.
+sub records_of {
+	my ($dump, $record) = @_;
+	my $ptr = $dump->{bits} / 8;
+	my $bytes = "\0\0\1\1" . "\0" x (2 * $ptr - 4) . pack $ptr == 8 ? 'Q<' : 'V', $record;
+	my @found;
+	for my $range (@{ $dump->{ranges} }) {
+		my $memory = memory($dump, @$range[0, 1]);
+		for (my $at = -1; ($at = index $memory, $bytes, $at + 1) >= 0;) {
+			push @found, $range->[0] + $at if $at % (2 * $ptr) == 0;
+		}
+	}
+	return @found;
+}
+
+subtest 'records of no stack in segment heaps' => sub {
+	for my $profile (qw(win10-x86 win10-x64)) {
+		my ($dump, $truth) = make("none-$profile", $profile, qw(--ust --segment --heaps 1));
+		my @addrs = sort { $a <=> $b } keys %{ $truth->{blocks} };
+		for my $record (0, $dump->{bits} == 64 ? 0x0101000000000000 : 0x01010000) {
+			my @found = records_of($dump, $record);
+			cmp_ok(scalar @found, '>', 0, sprintf '%s: records that say %X', $profile, $record);
+			my $wrong = 0;
+			for my $at (@found) {
+				my ($addr) = grep { $_ <= $at } reverse @addrs;
+				$wrong++ if $truth->{blocks}{$addr}[3] ne '-' || $at < $addr + $truth->{blocks}{$addr}[1];
+			}
+			is($wrong, 0, 'each behind the bytes of a block without a stack');
+		}
+	}
+};
+
+# Of 19041's kernel heap the second context has no pointers to the LFH and VS contexts.
+subtest 'the second context of a segment heap' => sub {
+	my %seen;
+	for my $seed (1 .. 6) {
+		my ($dump) = make('context', 'win10-x64', '--segment', '--heaps', 1, '--blocks', 100, '--seed', $seed);
+		$dump->{f} = $bits{64};
+		my $heap = pointer($dump, peb_of($dump, undef, 0) + $dump->{f}{process_heap});
+		my @contexts = map { [map { pointer($dump, $_) } $_ + 0x18, $_ + 0x20] } $heap + 0x100, $heap + 0x1c0;
+		is_deeply($contexts[0], [$heap + 0x340, $heap + 0x280], 'the first leads to both');
+		$seen{ join ' ', map { $_ ? $_ - $heap : 0 } @{ $contexts[1] } }++;
+	}
+	is_deeply([sort keys %seen], ['0 0', '832 640'], 'the second to both or to none');
+};
+
+# The rules that images are held to, against words of real Windows.
+sub is_real_container {
+	my ($bits, @row) = @_;
+	my @headers = splice @row, -2;
+	my ($heap, $lfh, $at, $offsets, $key, $blocks, $first, $stride, $word) = map { hex } @row;
+	return 0 if $first != first_of($bits, $blocks) || $blocks != fits($bits, room_of($word), $stride);
+	return 0 if ($offsets ^ $at & 0xffffffff ^ $lfh & 0xffffffff ^ $key) != ($first | $stride << 16);
+	return 0 if $word & 0x100 && ($at + room_of($word)) % 0x1000;
+	for my $i (grep { $headers[$_] ne '-' } 0, 1) {
+		my ($code, $number) = unpack 'V v', pack 'H*', $headers[$i];
+		return 0 if ($code ^ $key) != block_code($bits, $heap, $at, $at + $first + $i * $stride) || $number >> 8 != $i;
+	}
+	return 1;
+}
+
+sub is_real_entry {
+	my ($bits, $heap, $key, $at, $coded, @said) = @_;
+	my $unit = $bits / 4;
+	my ($size, $flags, $previous, $offset, $unused) = eval { decoded(map { pack 'H*', $_ } $coded, $key) } or return 0;
+	return join(' ', map { sprintf '%x', $_ } $size * $unit, $flags, $previous * $unit, $offset, $unused) eq "@said";
+}
+
+sub is_real_hole {
+	my ($segment, $pages, $uncommitted, $count, $last, $link, $at, $bytes) = map { hex } @_;
+	return $count == 1 && $link == $at - 0x20 && $at + $bytes == $last && $last == $segment + $pages * 0x1000 && $bytes == $uncommitted * 0x1000;
+}
+
+subtest 'real heaps' => sub {
+	my $file = "$root/../shared/data/heaps/real-heap-vectors.tsv";
+	plan skip_all => 'no words of real heaps beside the checkout' if !-e $file;
+	my %is_real = (container => \&is_real_container, entry => \&is_real_entry, hole => \&is_real_hole);
+	my (%rows, %wrong);
+	for (split /\n/, slurp($file)) {
+		my ($kind, undef, @row) = split /\t/;
+		next if !$is_real{$kind};
+		$rows{$kind}++;
+		push @{ $wrong{$kind} }, $_ if !$is_real{$kind}->(@row);
+	}
+	for my $kind (sort keys %is_real) {
+		cmp_ok($rows{$kind} // 0, '>', 0, "rows: $kind");
+		is_deeply($wrong{$kind} // [], [], 'are as the rules say');
+	}
+};
+
 subtest 'more stacks than 16 bits count' => sub { check('win10-x64', 'depth', '--ust', '--stacks', 66000, '--blocks', 3000) };
 
 subtest 'the flag alone makes no stacks' => sub {

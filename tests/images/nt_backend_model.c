@@ -13,11 +13,18 @@
 #define MOST_SEGMENT_BYTES 0xfd0000u
 /* Less than this is kept free at a segment's end for the last entries. */
 #define SEGMENT_TAIL_BYTES 0x3000u
+#define MOST_LAST_FREE 0x20000u
 #define OWN_BYTES 0x240u
 
 static uint64_t ptr_of(const struct nt_heap *heap)
 {
 	return image_ptr_bytes(heap->image);
+}
+
+/* 0 in a heap's first segment; elsewhere counted from 1: facts, section 2.6a. */
+static unsigned segment_offset(const struct nt_heap *heap, uint64_t entry)
+{
+	return heap->segment == heap->base ? 0 : 1 + (unsigned)((entry - heap->segment) >> 16);
 }
 
 static void commit_to(struct nt_heap *heap, uint64_t end)
@@ -60,7 +67,7 @@ static void put_segment(struct nt_heap *heap, uint64_t bytes, uint64_t first_ent
 	image_list_add(
 		image, heap->base + heap->layout->segment_list, segment + shape->segment_link);
 	uint32_t units = (uint32_t)((first_entry - segment) / shape->unit);
-	nt_put_header(heap, segment, units, NT_BUSY, 0, 0, 1);
+	nt_put_header(heap, segment, units, NT_BUSY, 0, segment_offset(heap, segment), 1);
 	heap->previous_units = units;
 	heap->cursor = first_entry;
 	heap->segment_end = segment + bytes;
@@ -89,8 +96,8 @@ static uint64_t put_entry(struct nt_heap *heap, uint32_t units, unsigned flags, 
 	uint64_t entry = heap->cursor;
 	uint64_t bytes = (uint64_t)units * heap->shape->unit;
 	commit_to(heap, entry + bytes);
-	nt_put_header(heap, entry, units, flags, heap->previous_units,
-		(unsigned)((entry - heap->segment) >> 16) & 0xff, unused);
+	nt_put_header(heap, entry, units, flags, heap->previous_units, segment_offset(heap, entry),
+		unused);
 	heap->units_before = heap->previous_units;
 	heap->previous_units = units;
 	heap->last_entry = entry;
@@ -99,9 +106,9 @@ static uint64_t put_entry(struct nt_heap *heap, uint32_t units, unsigned flags, 
 	return entry;
 }
 
-static void put_free(struct nt_heap *heap, uint32_t units, unsigned flags)
+static void put_free(struct nt_heap *heap, uint32_t units)
 {
-	uint64_t entry = put_entry(heap, units, flags, 0);
+	uint64_t entry = put_entry(heap, units, 0, 0);
 	uint64_t bytes = (uint64_t)units * heap->shape->unit;
 	uint64_t links = 2 * ptr_of(heap);
 	heap->frees = image_grow(
@@ -128,17 +135,22 @@ static void take_back_free(struct nt_heap *heap)
 	}
 }
 
-/* The entry that ends where an uncommitted range begins: its body is the range's descriptor. */
+/* The entry that ends where an uncommitted range begins: its body is the range's descriptor. A
+ * segment that is wholly committed has one of no bytes at its end, which is not in the heap's list
+ * (facts, section 2.3). */
 static void put_marker(struct nt_heap *heap, uint64_t hole, uint64_t hole_bytes)
 {
 	struct image *image = heap->image;
 	const struct made_nt_shape *shape = heap->shape;
 	uint32_t units = (uint32_t)(shape->unit + shape->ucr_bytes) / shape->unit;
-	put_entry(heap, units, NT_BUSY | NT_LAST, NT_UNUSED_LAST);
+	put_entry(heap, units, NT_BUSY, NT_UNUSED_LAST);
 	uint64_t descriptor = hole - shape->ucr_bytes;
 	image_put_ptr(image, descriptor + shape->ucr_address, hole);
 	image_put_ptr(image, descriptor + shape->ucr_size, hole_bytes);
-	image_list_add(image, heap->base + heap->layout->ucr_list, descriptor + shape->ucr_link);
+	if (hole_bytes > 0) {
+		image_list_add(
+			image, heap->base + heap->layout->ucr_list, descriptor + shape->ucr_link);
+	}
 	image_list_add(image, heap->segment + shape->segment_ucr_list,
 		descriptor + shape->ucr_segment_link);
 	image_mark(image, "nt.ucr", descriptor);
@@ -147,21 +159,27 @@ static void put_marker(struct nt_heap *heap, uint64_t hole, uint64_t hole_bytes)
 	heap->committed_bytes -= hole_bytes;
 }
 
-/* Fills up to where a marker must begin so that it ends with a page; returns that page's end. */
-static uint64_t fill_to_marker(struct nt_heap *heap)
+static uint64_t marker_bytes(const struct nt_heap *heap)
 {
-	uint32_t unit = heap->shape->unit;
-	uint64_t marker = unit + heap->shape->ucr_bytes;
+	return heap->shape->unit + heap->shape->ucr_bytes;
+}
+
+/* Where the page ends that the next marker can end with. */
+static uint64_t marker_end(struct nt_heap *heap)
+{
 	take_back_free(heap);
-	uint64_t end = (heap->cursor + marker + PAGE_BYTES - 1) / PAGE_BYTES * PAGE_BYTES;
-	if (end - marker - heap->cursor == unit) {
-		end += PAGE_BYTES; /* no free block has one unit only */
-	}
-	uint32_t gap = (uint32_t)((end - marker - heap->cursor) / unit);
+	uint64_t least = heap->cursor + marker_bytes(heap);
+	uint64_t end = (least + PAGE_BYTES - 1) / PAGE_BYTES * PAGE_BYTES;
+	/* No free block has one unit only. */
+	return end - least == heap->shape->unit ? end + PAGE_BYTES : end;
+}
+
+static void fill_to_marker(struct nt_heap *heap, uint64_t end)
+{
+	uint32_t gap = (uint32_t)((end - marker_bytes(heap) - heap->cursor) / heap->shape->unit);
 	if (gap > 0) {
-		put_free(heap, gap, 0);
+		put_free(heap, gap);
 	}
-	return end;
 }
 
 static void put_hole_counts(struct nt_heap *heap)
@@ -171,18 +189,16 @@ static void put_hole_counts(struct nt_heap *heap)
 	image_put(heap->image, heap->segment + shape->segment_holes, heap->hole_count, 4);
 }
 
-/* What is left of a segment is uncommitted, or, when it is little, a last free block. */
+/* What is left of a segment is uncommitted, or, when it is little, may be a free block. Which does
+ * not depend on the growth state. */
 static void close_segment(struct nt_heap *heap)
 {
-	take_back_free(heap);
-	uint64_t left = heap->segment_end - heap->cursor;
-	if (heap->segment_count % 2 == 0 && left / heap->shape->unit < heap->shape->most_units &&
-		left >= 2u * heap->shape->unit) {
-		put_free(heap, (uint32_t)(left / heap->shape->unit), NT_LAST);
-	} else {
-		uint64_t hole = fill_to_marker(heap);
-		put_marker(heap, hole, heap->segment_end - hole);
+	uint64_t end = marker_end(heap);
+	if (image_hash(heap->segment) % 2 && heap->segment_end - heap->cursor <= MOST_LAST_FREE) {
+		end = heap->segment_end;
 	}
+	fill_to_marker(heap, end);
+	put_marker(heap, end, heap->segment_end - end);
 	put_hole_counts(heap);
 }
 
@@ -212,7 +228,8 @@ uint64_t nt_place_entry(struct nt_heap *heap, uint32_t units, unsigned flags, un
 void nt_add_hole(struct nt_heap *heap, unsigned pages)
 {
 	make_room(heap, (uint64_t)(pages + 4) * PAGE_BYTES);
-	uint64_t hole = fill_to_marker(heap);
+	uint64_t hole = marker_end(heap);
+	fill_to_marker(heap, hole);
 	put_marker(heap, hole, (uint64_t)pages * PAGE_BYTES);
 	heap->cursor = hole + (uint64_t)pages * PAGE_BYTES;
 	heap->committed = heap->cursor;
@@ -224,7 +241,7 @@ void nt_add_free(struct nt_heap *heap, unsigned units)
 {
 	make_room(heap, (uint64_t)units * heap->shape->unit);
 	if (!heap->is_last_free) {
-		put_free(heap, units < 2 ? 2 : units, 0);
+		put_free(heap, units < 2 ? 2 : units);
 	}
 }
 
@@ -280,6 +297,8 @@ static void put_heap(struct nt_heap *heap)
 	image_put(image, base + layout->signature, 0xeeffeeff, 4);
 	image_put(image, base + layout->threshold, heap->shape->most_units, 4);
 	image_put_ptr(image, base + layout->segment_reserve, FIRST_SEGMENT_BYTES);
+	/* HeaderValidateLength: behind MaximumAllocationSize and ProcessHeapsListIndex. */
+	image_put(image, base + layout->total_free + 2 * ptr_of(heap) + 2, layout->bytes, 2);
 	image_put_ptr(image, base + layout->align_round, heap->shape->unit + 7u);
 	image_put_ptr(image, base + layout->align_round + ptr_of(heap),
 		~(uint64_t)(heap->shape->unit - 1u));

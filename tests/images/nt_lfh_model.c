@@ -30,6 +30,7 @@ struct container {
 	uint64_t blocks; /* its _HEAP_USERDATA_HEADER */
 	uint64_t subsegment;
 	uint32_t first, stride, units;
+	unsigned size_index; /* its room is a power of two: 2^size_index bytes */
 	unsigned block_count, free_count;
 	uint32_t last_free; /* from the container's start, in units */
 };
@@ -143,10 +144,16 @@ void lfh_finish(struct nt_heap *heap)
 	heap->lfh = NULL;
 }
 
-static unsigned bitmap_bytes(const struct nt_heap *heap, unsigned block_count)
+/* Where the first of so many blocks lies: facts, section 2.6. */
+static uint32_t first_offset(const struct nt_heap *heap, unsigned block_count)
 {
-	unsigned ptr = image_ptr_bytes(heap->image);
-	return heap->lfh->layout->bitmap ? (block_count + 8 * ptr - 1) / (8 * ptr) * ptr : 0;
+	const struct made_lfh_layout *layout = heap->lfh->layout;
+	uint32_t unit = heap->shape->unit;
+	if (!layout->bitmap) {
+		return layout->blocks_bytes;
+	}
+	uint32_t head = unit == 16 ? 0x34 : 0x1c;
+	return (head + (block_count + 31) / 32 * 4 + unit - 1) / unit * unit;
 }
 
 static void put_bitmap(struct nt_heap *heap, const struct container *container)
@@ -166,7 +173,7 @@ static void put_container(struct nt_heap *heap, const struct container *containe
 	const struct made_lfh_layout *layout = heap->lfh->layout;
 	uint64_t blocks = container->blocks;
 	image_put_ptr(image, blocks, container->subsegment);
-	image_put(image, blocks + layout->blocks_size_index, container->units & 0x7f, 1);
+	image_put(image, blocks + layout->blocks_size_index, container->size_index, 1);
 	image_put(image, blocks + layout->blocks_signature, 0xf0e0d0c0, 4);
 	if (layout->offsets) {
 		uint32_t offsets = container->first | container->stride << 16;
@@ -200,9 +207,10 @@ static void put_block_header(struct nt_heap *heap, const struct container *conta
 	unsigned number, uint64_t entry, unsigned unused)
 {
 	struct image *image = heap->image;
-	uint32_t code = (uint32_t)heap->base ^ image_lfh_key(image) ^ (uint32_t)(entry >> 4);
+	unsigned shift = heap->shape->unit == 16 ? 4 : 3;
+	uint32_t code = (uint32_t)heap->base ^ image_lfh_key(image) ^ (uint32_t)(entry >> shift);
 	if (heap->lfh->layout->is_header_coded) {
-		code ^= (uint32_t)((entry - container->blocks) << 12);
+		code ^= (uint32_t)((entry - container->blocks) >> shift << 16);
 	} else {
 		code ^= (uint32_t)container->subsegment;
 	}
@@ -257,43 +265,55 @@ static void put_busy_block(struct nt_heap *heap, const struct container *contain
 		has_prefix ? block->stack : STACK_NOTHING);
 }
 
-/* The chunk of a container; now and then its last page is one that nobody may touch. */
-static uint64_t place_container(struct nt_heap *heap, uint64_t bytes)
+/* The chunk of a container. Now and then a page that nobody may touch follows, and padding before
+ * it is room too: returns its bytes. */
+static uint64_t place_container(struct nt_heap *heap, struct container *container)
 {
+	uint64_t room = (uint64_t)1 << container->size_index;
 	uint16_t guard = heap->lfh->layout->guard;
 	bool has_guard = image_random(heap->image, 6) == 0 && guard;
 	if (!has_guard) {
-		return nt_add_internal(heap, bytes);
+		container->blocks = nt_add_internal(heap, room);
+		return room;
 	}
-	uint64_t blocks = nt_next_entry(heap, bytes + 4 * PAGE_BYTES) + heap->shape->unit;
-	uint64_t end = (blocks + bytes + PAGE_BYTES - 1) / PAGE_BYTES * PAGE_BYTES + PAGE_BYTES;
-	if (nt_add_internal(heap, end - blocks) != blocks) {
+	uint64_t blocks = nt_next_entry(heap, room + 4 * PAGE_BYTES) + heap->shape->unit;
+	uint64_t end = (blocks + room + PAGE_BYTES - 1) / PAGE_BYTES * PAGE_BYTES;
+	if (nt_add_internal(heap, end + PAGE_BYTES - blocks) != blocks) {
 		image_die("a container is not where it was to be");
 	}
 	image_put(heap->image, blocks + guard, 1, 1);
-	image_put(heap->image, blocks + guard + 1, end - PAGE_BYTES - (blocks + bytes), 2);
-	nt_add_guard(heap, end - PAGE_BYTES);
-	image_mark(heap->image, "lfh.guard", end - PAGE_BYTES);
-	return blocks;
+	image_put(heap->image, blocks + guard + 1, end - (blocks + room), 2);
+	nt_add_guard(heap, end);
+	image_mark(heap->image, "lfh.guard", end);
+	container->blocks = blocks;
+	return end - blocks;
+}
+
+/* As many blocks as there is room for; on x64 the last 10h bytes are not used. */
+static unsigned blocks_that_fit(const struct nt_heap *heap, uint32_t stride, uint64_t room)
+{
+	room -= heap->shape->unit == 16 ? 16 : 0;
+	unsigned count = (unsigned)(room / stride);
+	while (first_offset(heap, count) + (uint64_t)count * stride > room) {
+		count--;
+	}
+	return count;
 }
 
 void lfh_add_container(
-	struct nt_heap *heap, uint32_t units, unsigned block_count, lfh_fill *fill, void *context)
+	struct nt_heap *heap, uint32_t units, unsigned size_index, lfh_fill *fill, void *context)
 {
-	uint32_t unit = heap->shape->unit;
-	const struct made_lfh_layout *layout = heap->lfh->layout;
 	struct container container = {.units = units,
-		.stride = units * unit,
-		.block_count = block_count,
+		.stride = units * heap->shape->unit,
+		.size_index = size_index,
 		.subsegment = new_subsegment(heap)};
-	uint32_t head = layout->bitmap ? layout->bitmap_data : layout->blocks_bytes;
-	container.first = (head + bitmap_bytes(heap, block_count) + unit - 1) / unit * unit;
-	container.blocks = place_container(
-		heap, container.first + (uint64_t)container.stride * block_count + HEADER_OVERHEAD);
+	uint64_t room = place_container(heap, &container);
+	container.block_count = blocks_that_fit(heap, container.stride, room);
+	container.first = first_offset(heap, container.block_count);
 	put_container(heap, &container);
 	uint32_t overhead =
 		heap->has_prefix ? heap->shape->prefix_bytes + HEADER_OVERHEAD : HEADER_OVERHEAD;
-	for (unsigned i = 0; i < block_count; i++) {
+	for (unsigned i = 0; i < container.block_count; i++) {
 		uint64_t entry =
 			container.blocks + container.first + (uint64_t)i * container.stride;
 		struct nt_block block = {.stack = STACK_NOTHING};

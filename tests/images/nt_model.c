@@ -150,18 +150,27 @@ static bool fill_block(void *context, unsigned number, uint64_t most_bytes, stru
 	return is_live && !(kind < 20 && growth >= when);
 }
 
+/* Of a container that holds about so many blocks, and two at least. */
+static unsigned size_index_for(const struct nt_heap *heap, uint32_t units, unsigned blocks)
+{
+	uint64_t bytes = (uint64_t)units * heap->shape->unit;
+	unsigned index = 8;
+	while (index < 17 && (uint64_t)1 << index < blocks * bytes) {
+		index++;
+	}
+	return index;
+}
+
 /* As many containers of one size as it takes for about count live blocks. */
 static void add_containers(struct program *program, uint64_t requested, unsigned count)
 {
 	struct nt_heap *heap = program->heap;
 	uint32_t units = lfh_units_of(heap, requested);
-	/* A container has at most what fits into a quarter of a megabyte. */
-	unsigned most = 0x40000 / (units * heap->shape->unit);
 	unsigned end = program->placed + count;
 	while (program->placed < end) {
 		unsigned blocks = 8u << image_random(program->image, count > 1000 ? 8 : 5);
-		blocks = blocks < most ? blocks : most;
-		lfh_add_container(heap, units, blocks, fill_block, program);
+		lfh_add_container(
+			heap, units, size_index_for(heap, units, blocks), fill_block, program);
 		if (image_random(program->image, 4) == 0) {
 			add_run(program, 1);
 		}
@@ -219,7 +228,7 @@ static void grow(struct program *program)
 		}
 		if (program->heap->lfh) {
 			uint32_t units = lfh_units_of(program->heap, 100);
-			lfh_add_container(program->heap, units, 32, grow_block, program);
+			lfh_add_container(program->heap, units, 12, grow_block, program);
 		}
 	}
 }

@@ -20,7 +20,6 @@ enum nt_entry_flag {
 	NT_EXTRA = 2,
 	NT_FILL = 4,
 	NT_INTERNAL = 8, /* of a big block: got from VirtualAlloc */
-	NT_LAST = 0x10,
 };
 
 #define NT_UNUSED_IN_SLOT 0x3f
@@ -108,9 +107,9 @@ void lfh_finish(struct nt_heap *heap);
  * requested, up to most_bytes. */
 typedef bool lfh_fill(void *context, unsigned number, uint64_t most_bytes, struct nt_block *block);
 
-/* A container of block_count blocks of that many units each. */
+/* A container of 2^size_index bytes, with blocks of that many units each. Real ones have 8 to 17. */
 void lfh_add_container(
-	struct nt_heap *heap, uint32_t units, unsigned block_count, lfh_fill *fill, void *context);
+	struct nt_heap *heap, uint32_t units, unsigned size_index, lfh_fill *fill, void *context);
 /* Units of the blocks that serve requests of that size; 0: too large for the front end. */
 uint32_t lfh_units_of(const struct nt_heap *heap, uint64_t requested);
 

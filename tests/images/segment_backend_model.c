@@ -41,8 +41,11 @@ static void init_context(struct segment_model *model, unsigned number, unsigned 
 	image_put(model->image, addr + at->context.pages_shift, shift - 12, 1);
 	image_put(model->image, addr + at->context.first_index, context->first_index, 1);
 	image_put(model->image, addr + at->context.max_bytes, most, 4);
-	image_put_ptr(model->image, addr + at->context.lfh, model->heap + at->heap.lfh);
-	image_put_ptr(model->image, addr + at->context.vs, model->heap + at->heap.vs);
+	/* The second one has no subsegments; that of 19041's kernel knows of no LFH and VS contexts. */
+	if (number == 0 || image_chance(model->image, "second context", 2)) {
+		image_put_ptr(model->image, addr + at->context.lfh, model->heap + at->heap.lfh);
+		image_put_ptr(model->image, addr + at->context.vs, model->heap + at->heap.vs);
+	}
 	image_put_ptr(model->image, addr + at->context.heap, model->heap);
 }
 

@@ -10,7 +10,9 @@
  *
  *	_SEGMENT_HEAP_EXTRA	AllocationTag u16 0, InterceptorIndex 1 (one byte with UserFlags 0),
  *				ExtraSizeInUnits 1, Settable 0; 10h bytes on x64, 8 on x86
- *	interceptor's unit	pointer to the RTL_STACK_TRACE_ENTRY; 10h bytes on x64, 8 on x86
+ *	interceptor's unit	pointer to the RTL_STACK_TRACE_ENTRY; 10h bytes on x64, 8 on x86; 0 or
+ *				0101000000000000 (01010000 on x86): no stack (facts, sections 2.6a
+ *				and 5.3)
  *
  * and the last two bytes of the second can be the u16 above, so the pair can end the place. It may
  * as well follow the user's bytes, rounded up to a unit: nothing known says which. Both are made,
@@ -81,11 +83,14 @@ static bool put_tail(struct segment_model *model, const struct segment_block *bl
 	uint64_t last = end - 2 * model->unit;
 	if (!block->has_stack_place)
 		return word == TAIL_WORD_PRESENT && put_settable(model, first, end);
-	uint64_t record =
-		block->stack == STACK_NOTHING ? 0 : image_stack_record(model->image, block->stack);
+	bool has_stack = block->stack != STACK_NOTHING;
+	uint64_t nothing = chance(model, user, 4) < 2 ? 0 :
+			   model->unit == 16	      ? 0x0101000000000000 :
+							0x01010000;
+	uint64_t record = has_stack ? image_stack_record(model->image, block->stack) : nothing;
 	uint64_t extra = chance(model, user, 2) ? first : last;
 	put_extra(model, extra, record);
-	if (record)
+	if (has_stack)
 		image_mark(model->image, "segment record", extra + model->unit);
 	return true;
 }
