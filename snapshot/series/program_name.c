@@ -78,6 +78,13 @@ static void replace_end(char *name)
 		name[len - 1] = '_';
 }
 
+/* A name that begins with a dash would be an option where a shell puts it in the place of a pattern. */
+static void replace_dash(char *name)
+{
+	if (*name == '-')
+		*name = '_';
+}
+
 int program_name_add(struct buf *to, const char *program)
 {
 	size_t len;
@@ -90,6 +97,7 @@ int program_name_add(struct buf *to, const char *program)
 	if (!rc) {
 		replace_unfit(fit.data);
 		replace_end(fit.data);
+		replace_dash(fit.data);
 		rc = buf_printf(
 			to, "%s%s", program_name_is_device(fit.data, fit.len) ? "_" : "", fit.data);
 	}

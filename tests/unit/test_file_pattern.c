@@ -156,6 +156,11 @@ static void hostile_names_are_made_harmless(void **state)
 	(void)state;
 	check_name("{name}", "", "_");
 	check_name("{name}", "C:\\", "_");
+	/* No file is called as an option. */
+	check_name("{name}", "C:\\-xapp.exe", "_xapp");
+	check_name("d/{name}.txt", "--force.exe", "d/_-force.txt");
+	check_name("{name}", "-", "_");
+	check_name("{name}", "-.exe", "_");
 	check_name("{name}/x", "..", "__/x");
 	check_name("{name}/x", ".", "_/x");
 	check_name("{name}/x", "a/../..", "__/x");
