@@ -223,6 +223,11 @@ static int note_sample(struct snapshot *snapshot, const struct kv *kv)
 	return kv_get_number(kv, "bytes", 10, &snapshot->tracer.sample_bytes);
 }
 
+static int note_incomplete(struct snapshot *snapshot, const struct kv *kv)
+{
+	return kv_get_number(kv, "missing", 10, &snapshot->missing_count);
+}
+
 static int load_note(void *ctx, const char *kind, const struct kv *kv)
 {
 	static const struct {
@@ -238,6 +243,7 @@ static int load_note(void *ctx, const char *kind, const struct kv *kv)
 		{"sample", note_sample},
 		{"warning", note_warning},
 		{"heap", note_heap},
+		{"incomplete", note_incomplete},
 	};
 	struct loader *loader = ctx;
 

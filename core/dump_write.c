@@ -91,6 +91,9 @@ static void write_process(struct out *out, const struct snapshot *snapshot)
 		write_quoted(out, "text", snapshot->warnings[i]);
 		out_text(out, EOL);
 	}
+	if (snapshot->missing_count)
+		out_printf(
+			out, "// hsnap: incomplete missing=%" PRIu64 EOL, snapshot->missing_count);
 }
 
 static void write_identity(struct out *out, const struct module *module)

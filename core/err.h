@@ -54,6 +54,9 @@
 	X(ERR_NOT_MINIDUMP, "is not a minidump", "write one with procdump -ma PID")                \
 	X(ERR_NO_HEAPS, "the heaps' memory is not in it",                                          \
 		"write a dump with full memory, as procdump -ma PID does")                         \
+	X(ERR_INCOMPLETE, "the snapshot is incomplete",                                            \
+		"its warnings say what is missing; take it again, or use what is there with "      \
+		"--force")                                                                         \
 	X(ERR_NO_STACKS, "its blocks carry no such stacks",                                        \
 		"see what --stacks=auto finds, or use 'hsnap run' or 'hsnap attach'")              \
 	X(ERR_IMAGE_NAME, "is not the name of an image", "give a file name alone, as app.exe")     \

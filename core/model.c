@@ -113,22 +113,38 @@ int snapshot_reserve_blocks(struct snapshot *snapshot, size_t more)
 	return 0;
 }
 
-void snapshot_warn(struct snapshot *snapshot, const char *format, ...)
+static void add_warning(struct snapshot *snapshot, const char *format, va_list args)
 {
 	char text[400];
 	const char *copy;
 	const char **slot;
-	va_list args;
 
-	va_start(args, format);
 	vsnprintf(text, sizeof(text), format, args);
-	va_end(args);
 	copy = arena_text(&snapshot->arena, text, strlen(text));
 	slot = copy ? item_add((void **)&snapshot->warnings, &snapshot->warning_cap,
 			      &snapshot->warning_count, sizeof(*slot)) :
 		      NULL;
 	if (slot)
 		*slot = copy;
+}
+
+void snapshot_warn(struct snapshot *snapshot, const char *format, ...)
+{
+	va_list args;
+
+	va_start(args, format);
+	add_warning(snapshot, format, args);
+	va_end(args);
+}
+
+void snapshot_lacks(struct snapshot *snapshot, const char *format, ...)
+{
+	va_list args;
+
+	snapshot->missing_count++;
+	va_start(args, format);
+	add_warning(snapshot, format, args);
+	va_end(args);
 }
 
 struct census snapshot_total(const struct snapshot *snapshot)

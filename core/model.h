@@ -133,6 +133,7 @@ struct snapshot {
 	struct tracer_facts tracer;
 	const char **warnings; /* what could not be read, one sentence each */
 	size_t warning_count, warning_cap;
+	uint64_t missing_count; /* of them, those because of which blocks or ranges are missing */
 };
 
 void snapshot_init(struct snapshot *snapshot);
@@ -147,8 +148,10 @@ struct block_sum *snapshot_add_sum(struct snapshot *snapshot);
 /* Makes room for so many blocks more, so that adding them does not fail: 0 or -ERR_NOMEM. */
 int snapshot_reserve_blocks(struct snapshot *snapshot, size_t more);
 
-/* Adds a printf-formatted warning; one that does not fit in memory is dropped. */
+/* Each adds a printf-formatted warning; one that does not fit in memory is dropped. snapshot_lacks() is for
+ * heaps, memory, blocks or ranges that are known to be missing: it makes the snapshot incomplete. */
 void snapshot_warn(struct snapshot *snapshot, const char *format, ...) PRINTF_LIKE(2, 3);
+void snapshot_lacks(struct snapshot *snapshot, const char *format, ...) PRINTF_LIKE(2, 3);
 
 /* All blocks, with those without a stack. */
 struct census snapshot_total(const struct snapshot *snapshot);

@@ -15,6 +15,7 @@
 #include "diff/ask/filter.h"
 #include "diff/growth_limits.h"
 #include "diff/inputs.h"
+#include "diff/inputs/input_say.h"
 #include "diff/naming.h"
 #include "diff/options.h"
 #include "diff/report/report.h"
@@ -316,10 +317,31 @@ static int check_trend(const struct options *options, const struct inputs *input
 	return err_set(err, ERR_USAGE, asked, "only a trend has that, of more than two dumps");
 }
 
+/* Growth to or from what is known to lack something keeps no limit. */
+static int check_whole(struct run *run, struct inputs *inputs)
+{
+	const struct options *options = &run->options;
+	const bool has_limit = options->growth_max_bytes != UINT64_MAX ||
+			       options->growth_max_blocks != UINT64_MAX || options->rate_max_hours;
+	int rc = 0;
+
+	for (size_t i = 0; !rc && has_limit && !options->force && i < inputs->dump_count; i++) {
+		if (!inputs->dumps[i].is_incomplete)
+			continue;
+		inputs->is_partial = true;
+		rc = say_warning(run->say, inputs->dumps[i].path, "--max-growth cannot judge it: ",
+			"the snapshot is incomplete; take it again, or use --force");
+	}
+	return rc;
+}
+
 static int compare(struct run *run, struct err *err)
 {
 	struct inputs inputs;
 	int rc = inputs_read(&inputs, &run->options, run->say, err);
+
+	if (!rc && check_whole(run, &inputs))
+		rc = err_set(err, ERR_NOMEM, NULL, NULL);
 
 	if (!rc)
 		rc = check_trend(&run->options, &inputs, err);

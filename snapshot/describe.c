@@ -148,20 +148,20 @@ static void warn_of_unwalked(struct snapshot *snapshot, const struct walk *walk,
 	for (size_t i = 0; i < walk->heap_count; i++) {
 		if (!walk->heaps[i].unwalked || ++count > UNWALKED_NAMED)
 			continue;
-		snapshot_warn(snapshot, "heap %" PRIX64 " is of a kind that cannot be walked; %s",
+		snapshot_lacks(snapshot, "heap %" PRIX64 " is of a kind that cannot be walked; %s",
 			walk->heaps[i].addr,
 			has_tracer ? "only traced blocks are listed, their overhead is not known" :
 				     "its blocks are missing");
 	}
 	if (count > UNWALKED_NAMED)
-		snapshot_warn(snapshot, "%zu more heaps are of kinds that cannot be walked",
+		snapshot_lacks(snapshot, "%zu more heaps are of kinds that cannot be walked",
 			count - UNWALKED_NAMED);
 }
 
 static void warn_of_heaps(struct snapshot *snapshot, const struct walk *walk, bool has_tracer)
 {
 	if (walk->broken_count)
-		snapshot_warn(snapshot,
+		snapshot_lacks(snapshot,
 			"%u places in the heaps made no sense; the first: %s at %" PRIX64,
 			walk->broken_count, walk->broken_what, walk->broken_addr);
 	if (walk->doubt_count)
@@ -182,7 +182,7 @@ static void warn_of_error(struct snapshot *snapshot, const char *what, const str
 
 	said.place[0] = '\0';
 	if (why->code)
-		snapshot_warn(snapshot, "%s: %s", what, err_text(&said, text, sizeof(text)));
+		snapshot_lacks(snapshot, "%s: %s", what, err_text(&said, text, sizeof(text)));
 }
 
 void describe_gaps(struct snapshot *snapshot, const struct captured *captured)

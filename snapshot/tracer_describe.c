@@ -59,12 +59,12 @@ static void warn_of_drops(struct snapshot *snapshot, const struct tracer_area *a
 			area->dropped_stacks);
 	/* With a broken lock what was dropped is not for want of room. */
 	if (area->ranges.broken)
-		snapshot_warn(snapshot,
+		snapshot_lacks(snapshot,
 			"the tracer's table of virtual memory was left locked by a thread that "
 			"ended; ranges are as they were then, and %" PRIu64 " changes are missing",
 			area->dropped_ranges);
 	else if (area->dropped_ranges)
-		snapshot_warn(snapshot,
+		snapshot_lacks(snapshot,
 			"the tracer had no room for %" PRIu64
 			" ranges of virtual memory, which are not listed; " REMEDY,
 			area->dropped_ranges);
@@ -99,7 +99,7 @@ void warn_of_tracer(struct snapshot *snapshot, const struct captured *captured)
 			"that ended; their blocks are counted without a stack",
 			tracer->broken_shards, TRACER_SHARDS);
 	if (tracer->ranges.broken_count)
-		snapshot_warn(snapshot,
+		snapshot_lacks(snapshot,
 			"%" PRIu64 " ranges of virtual memory in the tracer's table make no sense; "
 			"they are not listed",
 			tracer->ranges.broken_count);

@@ -8,10 +8,12 @@ use FindBin qw($Bin);
 use lib "$Bin/lib";
 use Test::More;
 use Hunt;
+use Images;
 
 subtest 'with the tracer' => sub { traced('leak_heaps') };
 subtest 'without stacks' => sub { untraced('leak_steady') };
 subtest 'real files without full memory' => \&real;
+subtest 'a snapshot that lacks something' => \&incomplete;
 subtest 'what is no minidump' => \&refused;
 subtest 'what needs Windows' => \&elsewhere;
 done_testing;
@@ -148,10 +150,12 @@ sub real {
 	);
 	for my $name (sort keys %modules) {
 		SKIP: {
-			skip "$name.dmp is not here", 4 if !-e "$dumps/$name.dmp";
+			skip "$name.dmp is not here", 5 if !-e "$dumps/$name.dmp";
 			my $result = run(tool('hsnap', 'linux', '-z', "$dumps/$name.dmp", '-f', "$dir/$name.txt"));
+			is($result->{status}, 2, "$name: status");
 			# Of one alone a part of a heap is there.
-			is($result->{status}, $name =~ /32bit/ ? 0 : 2, "$name: status");
+			like($result->{err}, $name =~ /32bit/ ? qr/: the snapshot is incomplete \(.*--force\n\z/ : qr/: the heaps' memory is not in it .*\n\z/,
+				"$name: and why");
 			like($result->{err}, qr/warning: the dump has \d+ ranges .* without full memory\n/, "$name: it is said");
 			my $text = slurp("$dir/$name.txt");
 			my $count = () = $text =~ m{^// {3,}[0-9A-F]+ +[0-9A-F]+ [A-Z]:\\}mg;
@@ -167,6 +171,38 @@ sub real {
 		$sum += $_ for @bytes;
 		like(slurp("$dir/syzygy_notepad-larger-32bit.txt"), qr{^// hsnap: end blocks=$count requested=$sum }m,
 			"the $count blocks of $sum bytes that were read by hand");
+	}
+}
+
+# Of a made process: written all the same, with status 2, but with --force; and no limit of growth is kept by it.
+sub incomplete {
+	my $dir = fresh_dir();
+	make_image("$dir/sound.dmp", 'win10-x64', '--no-lfh') or return fail('an image');
+	my $bytes = slurp("$dir/sound.dmp");
+	spew("$dir/cut.dmp", substr $bytes, 0, int(0.7 * length $bytes));
+	make_image("$dir/none.dmp", 'win10-x64', '--partial') or return fail('an image without memory');
+	my %said = (cut => qr/^hsnap: cut\.dmp: the snapshot is incomplete \(what there is was written\); .*--force\n\z/m,
+		none => qr/^hsnap: none\.dmp: the heaps' memory is not in it \(what there is was written\); .*\n\z/m);
+	for my $side (tool_names()) {
+		for my $name (sort keys %said) {
+			my @how = ('hsnap', $side, '-z', "$dir/$name.dmp", '-f');
+			my $result = run(tool(@how, "$dir/$name.txt"));
+			is($result->{status}, 2, "$name, $side: status 2");
+			like($result->{err}, $said{$name}, 'which is said last');
+			like(slurp("$dir/$name.txt"), qr{^// hsnap: incomplete missing=[1-9]\d*\r\n.*^// hsnap: end blocks=\d+}ms, 'the dump is written, and says so');
+			$result = run(tool(@how, "$dir/forced.txt", '--force'));
+			is($result->{status}, 0, "$name, $side: with --force status 0");
+			unlike($result->{err}, qr/: the (?:snapshot is incomplete|heaps' memory)/, 'and no error');
+			ok(slurp("$dir/forced.txt") eq slurp("$dir/$name.txt"), 'the dump is the same');
+		}
+	}
+	for my $files (['cut.txt'], ['none.txt', 'cut.txt']) {
+		my @files = map { "$dir/$_" } @$files;
+		my $result = run(tool('hdiff', 'linux', '--no-symbols', '--max-growth', '1T', @files));
+		is($result->{status}, 2, "hdiff --max-growth @$files: status 2");
+		my $count = () = $result->{err} =~ /: warning: --max-growth cannot judge it: the snapshot is incomplete;/g;
+		cmp_ok($count, '>=', 1, 'and why');
+		is(run(tool('hdiff', 'linux', '--no-symbols', '--max-growth', '1T', '--force', @files))->{status}, 0, 'with --force status 0');
 	}
 }
 

@@ -115,6 +115,20 @@ subtest 'names are in the order in which people count; ties are said once' => su
 		'numbers by their value, however long');
 };
 
+subtest 'no limit is kept by a snapshot that is known to be incomplete' => sub {
+	my $dir = fresh_dir();
+	my @files = series($dir, \@six, { leak => \@leak });
+	is(hdiff('--max-growth', $_, $dir)->{status}, 0, "$_: of whole ones status 0") for '1T', '1T/h';
+	spew($files[2], slurp($files[2]) =~ s{^(// hsnap: process .*\n)}{$1// hsnap: incomplete missing=1\n}mr);
+	for my $limit ('1T', '1T/h', '1/h') {
+		my $result = hdiff('--max-growth', $limit, $dir);
+		is($result->{status}, 2, "$limit: status 2");
+		like($result->{err}, qr/^hdiff: \Q$files[2]\E: warning: --max-growth cannot judge it: the snapshot is incomplete; .*--force$/m, 'and why');
+		is(hdiff('--force', '--max-growth', $limit, $dir)->{status}, $limit eq '1/h' ? 1 : 0, "$limit: with --force it is judged");
+	}
+	is(hdiff($dir)->{status}, 0, 'without a limit it is content');
+};
+
 subtest 'with --force no limit is kept by what a damaged dump lacks' => sub {
 	my $dir = fresh_dir();
 	my @files = series($dir, \@six, { leak => \@leak, zz => [map { 1000 + 100 * $_ } 0 .. 5] });

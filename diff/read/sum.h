@@ -88,6 +88,7 @@ struct sums {
 	struct left_out *left_out; /* what warning number n is on */
 	size_t skip_count; /* malformed lines that were passed over; a warning tells of each */
 	bool is_cut; /* the end of the file is missing */
+	bool is_incomplete; /* hsnap knew that something was missing in it */
 };
 
 void sums_init(struct sums *sums);

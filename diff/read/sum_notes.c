@@ -53,6 +53,7 @@ static int warn_unwalked(struct sums *sums, const struct kv *kv)
 		rc = kv_get_number(kv, "addr", 16, &addr);
 	if (rc || !unwalked)
 		return rc;
+	sums->is_incomplete = true;
 	snprintf(text, sizeof(text), "heap %" PRIX64 " ", addr);
 	for (size_t i = 0; i < sums->warning_count && i < WARNINGS_MAX; i++) {
 		if (!strncmp(sums->warnings[i], text, strlen(text)))
@@ -183,6 +184,15 @@ static int note_sample(struct sum_reader *reader, const struct kv *kv)
 	return kv_get_number(kv, "bytes", 10, &reader->sums->sample_bytes);
 }
 
+static int note_incomplete(struct sum_reader *reader, const struct kv *kv)
+{
+	uint64_t missing = 0;
+	int rc = kv_get_number(kv, "missing", 10, &missing);
+
+	reader->sums->is_incomplete |= missing != 0;
+	return rc;
+}
+
 static int note_name(struct sum_reader *reader, const struct kv *kv)
 {
 	if (!reader->sums->names)
@@ -205,6 +215,7 @@ int sum_reader_note(void *ctx, const char *kind, const struct kv *kv)
 		{"name", note_name},
 		{"tracer", note_tracer},
 		{"sample", note_sample},
+		{"incomplete", note_incomplete},
 	};
 
 	for (size_t i = 0; i < sizeof(notes) / sizeof(*notes); i++) {

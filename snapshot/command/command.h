@@ -27,6 +27,7 @@ int command_fail(const struct err *err);
 
 struct take {
 	struct capture_options options;
+	bool is_forced; /* to lack something is no error */
 	bool is_verbose; /* say on standard error what was found */
 	bool by_stack; /* one line for each stack and heap instead of one for each block */
 	bool is_packed; /* the file, by gzip; whoever calls names it */
@@ -45,7 +46,7 @@ struct taken {
 
 /* Takes a snapshot of an open target and writes it to path (NULL: standard output). Warnings go to
  * standard error. On an interrupt meanwhile the target is let go. taken may be NULL. 0, or an
- * error. */
+ * error; after -ERR_INCOMPLETE and -ERR_NO_HEAPS the file is there, and taken is filled. */
 int take(const struct take *take, struct target *target, const char *path, struct taken *taken,
 	struct err *err);
 

@@ -31,7 +31,8 @@ static void run_help(FILE *to)
 {
 	fprintf(to,
 		"usage: hsnap run [--at-exit OUT] [--children] [--keep-bstr-cache] [--max-mb N]\n"
-		"                 [--sample SIZE] [--by-stack] [--gzip] [-v] [--] PROG [ARG ...]\n"
+		"                 [--sample SIZE] [--by-stack] [--gzip] [--force] [-v] [--] PROG\n"
+		"                 [ARG ...]\n"
 		"\n"
 		"Starts PROG with the tracer in it and ends with its exit status.\n"
 		"In OUT {name} and {pid} stand for PROG's image and process, {{ for a brace.\n"
@@ -52,8 +53,11 @@ static int check_form(const struct request *request, struct err *err)
 
 	if (request->at_exit)
 		return dump_check_out(take, request->at_exit, "--at-exit OUT", err);
-	if (take->by_stack || take->is_packed)
-		return err_set(err, ERR_USAGE, take->is_packed ? "--gzip" : "--by-stack",
+	if (take->by_stack || take->is_packed || take->is_forced)
+		return err_set(err, ERR_USAGE,
+			take->is_packed ? "--gzip" :
+			take->by_stack	? "--by-stack" :
+					  "--force",
 			"it is about a snapshot: give --at-exit OUT");
 	return 0;
 }

@@ -199,10 +199,13 @@ static int take_file(void *ctx, void *process, const char *path, const struct ou
 	how.names = names;
 	rc = take(&how, &target, path, &taken, err);
 	target.ops->close(&target);
-	if (!rc)
-		*out = (struct series_taken){
-			taken.block_count, taken.requested_bytes, taken.held_ms};
-	return rc;
+	if (rc && rc != -ERR_INCOMPLETE)
+		return rc;
+	if (rc)
+		fail(ctx, err);
+	*out = (struct series_taken){
+		taken.block_count, taken.requested_bytes, taken.held_ms, rc != 0};
+	return 0;
 }
 
 /* What became of an older file does not make the newest one a failure. */

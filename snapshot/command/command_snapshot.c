@@ -31,10 +31,10 @@ static void snapshot_help(FILE *to)
 {
 	fprintf(to,
 		"usage: hsnap -p PID | -pn NAME | -z FILE [-f OUT] [--stacks SOURCE] [--by-stack]\n"
-		"             [--gzip] [-v]\n"
+		"             [--gzip] [--force] [-v]\n"
 		"       hsnap -p PID | -pn NAME -f OUT [--every T] [--count N] [--keep N]\n"
 		"             [--max-bytes SIZE] [--on-exit stop | wait] [--all] [--log FILE]\n"
-		"             [--stacks SOURCE] [--by-stack] [--gzip] [-v]\n"
+		"             [--stacks SOURCE] [--by-stack] [--gzip] [--force] [-v]\n"
 		"\n"
 		"Writes every live heap block of a process, with its stack, as text.\n"
 		"hdiff compares two of them: hdiff a.txt b.txt\n"

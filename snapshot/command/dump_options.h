@@ -17,6 +17,7 @@ enum {
 	OPT_DUMP_STACKS = 200,
 	OPT_DUMP_BY_STACK,
 	OPT_DUMP_GZIP,
+	OPT_DUMP_FORCE,
 	OPT_DUMP_VERBOSE,
 };
 
@@ -30,6 +31,8 @@ enum {
 	{OPT_DUMP_BY_STACK, NULL, "by-stack", NULL,                                                \
 		"one line for each stack and heap, not for each block"},                           \
 		{OPT_DUMP_GZIP, NULL, "gzip", NULL, "pack the file; its name ends in .gz"},        \
+		{OPT_DUMP_FORCE, NULL, "force", NULL,                                              \
+			"an incomplete snapshot is no error: status 0"},                           \
 	{                                                                                          \
 		OPT_DUMP_VERBOSE, "v", "verbose", NULL, "say on standard error what was found"     \
 	}

@@ -123,16 +123,23 @@ static struct written write_dump(struct out *out, const struct snapshot *snapsho
  * A file that lacks the heaps lists what it has, but nobody may take that for a process without
  * blocks: two such would compare as equal.
  */
-static int check_heaps(
-	const struct target *target, const struct snapshot *snapshot, struct err *err)
+static bool has_heaps(const struct target *target, const struct snapshot *snapshot)
 {
 	for (size_t i = 0; i < snapshot->heap_count; i++) {
 		if (!snapshot->heaps[i].unwalked)
-			return 0;
+			return true;
 	}
-	if (!target->is_file || snapshot_total(snapshot).block_count)
+	return !target->is_file || snapshot_total(snapshot).block_count;
+}
+
+/* What was written may not be all there is. */
+static int check_whole(const struct take *take, const struct target *target,
+	const struct snapshot *snapshot, struct err *err)
+{
+	if (!snapshot->missing_count || take->is_forced)
 		return 0;
-	return err_set(err, ERR_NO_HEAPS, target->name, "what there is was written");
+	return err_set(err, has_heaps(target, snapshot) ? ERR_INCOMPLETE : ERR_NO_HEAPS,
+		target->name, "what there is was written");
 }
 
 static struct taken sum_up(const struct snapshot *snapshot, const struct capture_stats *stats)
@@ -174,6 +181,8 @@ int take(const struct take *take, struct target *target, const char *path, struc
 	in_hand_clear(&held);
 	if (!rc && take->by_stack && by_stack(&snapshot))
 		rc = err_set(err, ERR_NOMEM, target->name, NULL);
+	if (!rc && !has_heaps(target, &snapshot))
+		snapshot_lacks(&snapshot, "no heap could be walked");
 	if (rc) {
 		out_abort(&out);
 	} else {
@@ -187,7 +196,7 @@ int take(const struct take *take, struct target *target, const char *path, struc
 	if (!rc && taken)
 		*taken = sum_up(&snapshot, &stats);
 	if (!rc)
-		rc = check_heaps(target, &snapshot, err);
+		rc = check_whole(take, target, &snapshot, err);
 	snapshot_release(&snapshot);
 	return rc;
 }

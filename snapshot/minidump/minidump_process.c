@@ -192,13 +192,18 @@ static void warn_gaps(const struct minidump *dump, struct snapshot *snapshot)
 {
 	const struct minidump_gaps *gaps = &dump->gaps;
 
-	if (gaps->cut_ranges)
-		snapshot_warn(snapshot,
+	if (gaps->cut_ranges && gaps->cut_bytes >> 47)
+		snapshot_lacks(snapshot,
+			"the file is cut short: more memory than a process can have is missing in "
+			"%" PRIu64 " ranges",
+			gaps->cut_ranges);
+	else if (gaps->cut_ranges)
+		snapshot_lacks(snapshot,
 			"the file is cut short: %" PRIu64 " bytes of memory in %" PRIu64
 			" ranges are missing",
 			gaps->cut_bytes, gaps->cut_ranges);
 	if (gaps->cut_entries)
-		snapshot_warn(snapshot,
+		snapshot_lacks(snapshot,
 			"the file is cut short: %" PRIu64 " entries of its lists are missing",
 			gaps->cut_entries);
 	if (gaps->overlaps)
@@ -207,7 +212,7 @@ static void warn_gaps(const struct minidump *dump, struct snapshot *snapshot)
 			"counts",
 			gaps->overlaps);
 	if (gaps->shared)
-		snapshot_warn(snapshot,
+		snapshot_lacks(snapshot,
 			"%zu ranges of memory are more than the file can hold and are left out",
 			gaps->shared);
 	if (gaps->odd_modules)
@@ -226,15 +231,20 @@ static void warn_streams(const struct minidump *dump, struct snapshot *snapshot)
 	static const struct {
 		enum minidump_stream_type type;
 		const char *words;
+		bool leads_to_heaps;
 	} wanted[] = {
-		{MD_MODULES, "the dump has no list of modules"},
-		{MD_THREADS, "the dump has no list of threads, which lead to the heaps"},
-		{MD_SYSTEM, "the dump does not say which Windows it is of"},
-		{MD_MISC, "the dump does not say the process's pid and start time"},
+		{MD_MODULES, "the dump has no list of modules", false},
+		{MD_THREADS, "the dump has no list of threads, which lead to the heaps", true},
+		{MD_SYSTEM, "the dump does not say which Windows it is of", false},
+		{MD_MISC, "the dump does not say the process's pid and start time", false},
 	};
 
 	for (size_t i = 0; i < sizeof(wanted) / sizeof(*wanted); i++) {
-		if (!dump->streams[wanted[i].type].bytes)
+		if (dump->streams[wanted[i].type].bytes)
+			continue;
+		if (wanted[i].leads_to_heaps)
+			snapshot_lacks(snapshot, "%s", wanted[i].words);
+		else
 			snapshot_warn(snapshot, "%s", wanted[i].words);
 	}
 	if (dump->is_bits_guessed)
@@ -250,24 +260,25 @@ static void warn_peb(const struct minidump *dump, unsigned bits, uint64_t peb, c
 	unsigned char count[4];
 
 	if (!peb) {
-		snapshot_warn(snapshot,
+		snapshot_lacks(snapshot,
 			"no memory of its threads' %senvironment blocks, which lead to the heaps",
 			which);
 		return;
 	}
 	if (!is_there(dump, peb, layout->bytes)) {
-		snapshot_warn(snapshot, "no memory of the %sprocess environment block at %" PRIX64,
+		snapshot_lacks(snapshot, "no memory of the %sprocess environment block at %" PRIX64,
 			which, peb);
 		return;
 	}
 	if (read_ptr(dump, bits, peb + layout->process_heap, &heap) ||
 		(heap && !is_there(dump, heap, 1)))
-		snapshot_warn(snapshot, "no memory of the %sprocess heap at %" PRIX64, which, heap);
+		snapshot_lacks(
+			snapshot, "no memory of the %sprocess heap at %" PRIX64, which, heap);
 	if (read_ptr(dump, bits, peb + layout->heap_list, &list) ||
 		minidump_copy(dump, peb + layout->heap_count, count, sizeof(count)))
 		return;
 	if (bytes_u32(count) && !is_there(dump, list, 1))
-		snapshot_warn(snapshot, "no memory of the %slist of %" PRIu32 " heaps at %" PRIX64,
+		snapshot_lacks(snapshot, "no memory of the %slist of %" PRIu32 " heaps at %" PRIX64,
 			which, bytes_u32(count), list);
 }
 

@@ -217,5 +217,5 @@ int series_loop_run(const struct series_plan *plan, const struct series_ops *ops
 
 int series_exit_status(const struct series_result *result)
 {
-	return result->failed || result->is_short ? 2 : 0;
+	return result->failed || result->incomplete || result->is_short ? 2 : 0;
 }

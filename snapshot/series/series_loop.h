@@ -46,6 +46,7 @@ struct series_found {
 struct series_taken {
 	uint64_t block_count, requested_bytes;
 	int64_t held_ms;
+	bool is_incomplete; /* something is missing in it, which was said */
 };
 
 /* Of processes, so many at most are waited for; the end of others is seen when the next one is due. */
@@ -93,6 +94,7 @@ struct series_ops {
 
 struct series_result {
 	uint64_t written, failed;
+	uint64_t incomplete; /* of those that were written */
 	bool is_short; /* a process ended before its series had all of its files, or any */
 };
 
@@ -109,7 +111,7 @@ int series_loop_run(const struct series_plan *plan, const struct series_ops *ops
 int series_several(
 	const char *what, const struct series_found *found, bool with_all, struct err *err);
 
-/* 0 when every snapshot that was due was written, and all that were asked for; else 2. */
+/* 0 when every snapshot that was due was written whole, and all that were asked for; else 2. */
 int series_exit_status(const struct series_result *result);
 
 #endif

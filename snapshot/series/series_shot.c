@@ -89,6 +89,7 @@ static void take_one(
 	} else {
 		say_file(members, &path, &taken, growth);
 		members->result.written++;
+		members->result.incomplete += taken.is_incomplete;
 		member->written++;
 		member->retry_ms = 0;
 		member->has_base = true;

@@ -50,6 +50,7 @@ struct scene {
 	uint64_t takes, fail_from, fail_to;
 	enum err_code fails;
 	int fail_ends;
+	uint64_t incomplete_at; /* the take() of that number lacks something; 0: none does */
 	unsigned names_taken; /* so many names are not free */
 	uint64_t looks_taken; /* calls of take(), each of which holds the process */
 	int64_t find_fails_from_ms;
@@ -236,7 +237,8 @@ static inline int scene_take(void *ctx, void *process, const char *path,
 	snprintf(scene->shots[scene->shot_count++].path, 40, "%s", path);
 	snprintf(scene->last_path, sizeof(scene->last_path), "%s", path);
 	made->shots++;
-	*taken = (struct series_taken){100 + made->pid, 5000, 7};
+	*taken = (struct series_taken){
+		100 + made->pid, 5000, 7, scene->takes == scene->incomplete_at};
 	return 0;
 }
 

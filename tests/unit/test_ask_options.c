@@ -107,6 +107,54 @@ static void growth_of_a_damaged_dump_is_said_and_status_2(void **state)
 	}
 }
 
+static void expect_status(int status, struct result *result)
+{
+	assert_int_equal(result->status, status);
+	result_free(result);
+}
+
+static void make_one_block(const char *path, bool is_incomplete)
+{
+	struct maker maker;
+
+	dump_begin(&maker, (struct maker){.is_ours = true});
+	if (is_incomplete)
+		put(&maker, "// hsnap: incomplete missing=2");
+	put_block(&maker, 40, 8, "1", 1);
+	dump_end(&maker, path);
+}
+
+/* Two dumps, of which the first, the second or both are incomplete. */
+static void expect_judged(bool is_old_incomplete, bool is_new_incomplete)
+{
+	bool is_incomplete = is_old_incomplete || is_new_incomplete;
+	struct result *result;
+
+	make_one_block("old.txt", is_old_incomplete);
+	make_one_block("new.txt", is_new_incomplete);
+	result = ask_hdiff("--max-growth", "1T", "old.txt", "new.txt");
+	assert_int_equal(result->status, is_incomplete ? 2 : 0);
+	assert_int_equal(
+		strstr(result->words, "old.txt: warning: --max-growth") != NULL, is_old_incomplete);
+	assert_int_equal(
+		strstr(result->words, "new.txt: warning: --max-growth") != NULL, is_new_incomplete);
+	result_free(result);
+	expect_status(0, ask_hdiff("--max-growth", "1T", "old.txt", "new.txt", "--force"));
+	expect_status(0, ask_hdiff("old.txt", "new.txt"));
+}
+
+/* A limit is not kept by what hsnap knew to be incomplete, whatever the growth. */
+static void growth_of_an_incomplete_dump_is_not_judged(void **state)
+{
+	(void)state;
+	expect_judged(false, false);
+	expect_judged(true, false);
+	expect_judged(false, true);
+	expect_judged(true, true);
+	expect_status(2, ask_hdiff("--max-growth", "39", "new.txt"));
+	expect_status(1, ask_hdiff("--max-growth", "39", "--force", "new.txt"));
+}
+
 /* ---------------------------------------------------------------- options */
 
 static void wrong_values_are_refused_with_their_option(void **state)
@@ -258,6 +306,7 @@ int main(void)
 		TEST(growth_up_to_a_limit_is_status_0),
 		TEST(a_limit_is_for_what_is_selected_not_for_what_is_shown),
 		TEST(growth_of_a_damaged_dump_is_said_and_status_2),
+		TEST(growth_of_an_incomplete_dump_is_not_judged),
 		TEST(wrong_values_are_refused_with_their_option),
 		TEST(standard_input_is_read_once_only),
 		TEST(an_unknown_format_lists_what_there_is),

@@ -84,7 +84,7 @@ static void make_snapshot(struct snapshot *snapshot)
 	snapshot->os = text(snapshot, "10.0.19045");
 	snapshot->stack_source = "tracer";
 	snapshot_warn(snapshot, "%s", "one \\ \"warning\"\r\nof two lines");
-	snapshot_warn(snapshot, "%s", "");
+	snapshot_lacks(snapshot, "%s", "");
 	put_modules(snapshot);
 	snapshot->records = (struct stack_records){
 		true, 7, 1, 2, UINT64_C(1) << 46, 9, 11, 2, 8, 6, 4096, 65536};
@@ -202,6 +202,7 @@ static void what_is_written_is_read_back(void **state)
 	assert_int_equal(read.records.chained_count, 6);
 	assert_int_equal(read.records.reserved_bytes, 65536);
 	assert_int_equal(read.warning_count, made.warning_count);
+	assert_int_equal(read.missing_count, 1);
 	for (size_t i = 0; i < made.warning_count; i++)
 		assert_string_equal(read.warnings[i], made.warnings[i]);
 	assert_same_modules(&made, &read);

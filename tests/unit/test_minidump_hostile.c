@@ -160,9 +160,24 @@ static void sizes_of_2_to_the_63_are_clipped(void **state)
 		dmp_set(&dmp, place_of(DMP_MEMORY64) + 8, sizes[i], 8); /* where all begins */
 		dmp_open(&opened, &dmp);
 		assert_int_equal(dmp_warnings(&opened, "in 4 ranges are missing"), 1);
+		assert_int_equal(opened.snapshot.missing_count, 2); /* and the way to the heaps */
 		assert_true(opened.target.peb == 0);
 		dmp_close(&opened);
 	}
+}
+
+static void more_than_a_process_can_have_is_not_counted(void **state)
+{
+	(void)state;
+	dmp_make_full(&dmp);
+	dmp_set(&dmp, place_of(DMP_MEMORY64) + 16 + 8, UINT64_MAX, 8);
+	dmp_open(&opened, &dmp);
+	assert_int_equal(dmp_warnings(&opened, "184467"), 0);
+	assert_int_equal(
+		dmp_warnings(&opened,
+			"cut short: more memory than a process can have is missing in 4 ranges"),
+		1);
+	dmp_close(&opened);
 }
 
 static void odd_heads_of_the_list_of_regions_are_refused(void **state)
@@ -387,6 +402,7 @@ int main(void)
 		cmocka_unit_test(a_number_of_entries_is_not_believed),
 		cmocka_unit_test(places_outside_of_the_file_are_not_read),
 		cmocka_unit_test(sizes_of_2_to_the_63_are_clipped),
+		cmocka_unit_test(more_than_a_process_can_have_is_not_counted),
 		cmocka_unit_test(odd_heads_of_the_list_of_regions_are_refused),
 		cmocka_unit_test(names_of_odd_length_lose_half_a_character),
 		cmocka_unit_test(shared_bytes_are_not_much_memory),

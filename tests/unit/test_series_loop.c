@@ -81,6 +81,27 @@ static void test_one_that_fails_is_tried_again_when_the_next_is_due(void **state
 	free(scene);
 }
 
+/* It is a file as any: what is missing now may be there the next time. */
+static void test_one_that_lacks_something_is_written_and_makes_the_status_2(void **state)
+{
+	struct scene *scene = scene_new();
+	struct series_plan plan = {.what = "a", .every_ms = 10000, .file_count = 3};
+	struct series_result result;
+	struct err err;
+
+	(void)state;
+	scene_add(scene, 12, 77, 0, NEVER);
+	scene->incomplete_at = 2;
+	assert_int_equal(scene_run(scene, &plan, &result, &err), 0);
+	assert_int_equal(scene->shot_count, 3);
+	assert_int_equal(scene->written_calls, 3);
+	assert_int_equal(scene_at(scene, 2), 20000);
+	assert_int_equal(result.failed, 0);
+	assert_int_equal(result.incomplete, 1);
+	assert_int_equal(series_exit_status(&result), 2);
+	free(scene);
+}
+
 /* A disk that stays full: one try each time it is due, and no end of its own. */
 static void test_what_fails_for_good_never_spins(void **state)
 {
@@ -290,6 +311,7 @@ int main(void)
 		cmocka_unit_test(test_a_thousand_snapshots_do_not_drift),
 		cmocka_unit_test(test_times_that_passed_are_left_out_and_said),
 		cmocka_unit_test(test_one_that_fails_is_tried_again_when_the_next_is_due),
+		cmocka_unit_test(test_one_that_lacks_something_is_written_and_makes_the_status_2),
 		cmocka_unit_test(test_what_fails_for_good_never_spins),
 		cmocka_unit_test(test_a_taken_name_is_followed_by_the_next),
 		cmocka_unit_test(test_names_are_not_tried_for_ever),
