@@ -26,6 +26,7 @@ long_paths();
 out_patterns();
 forms();
 form_of_each_child();
+incomplete();
 other_bitness();
 
 my $raise = rows_of('raise', 0);
@@ -184,6 +185,33 @@ sub form_of_each_child {
 		is(scalar(grep { /^1 $bytes / } @{ $sums->{sums} }), 1, "generation $generation: by stack");
 		is($sums->{single}, 0, "generation $generation: alone");
 	}
+}
+
+# The snapshot is there, and a program that ends with 0 ends with 2.
+sub incomplete {
+	my $file = fresh_dir() . "/broken.txt";
+	for my $case ([0, 2], [33, 33], [0, 0, '--force'], [33, 33, '--force']) {
+		my ($own, $status, @options) = @$case;
+		unlink $file;
+		my $result = hsnap('run', @options, '--at-exit', win($file), '--', win($odd), 'broken', $own);
+		is($result->{status}, $status, "a broken heap, status $own @options");
+		like($result->{err}, qr/: warning: \d+ places in the heaps made no sense/, 'which is said');
+		is($result->{err} =~ /: the snapshot is incomplete \(what there is was written\); .*--force\n\z/, !@options, 'and the end');
+		like(slurp($file), qr{^// hsnap: incomplete missing=1\r\n.*^// hsnap: end }ms, 'the dump is written');
+	}
+	check_error(hsnap('run', '--force', '--', win($odd), 'early'), 'hsnap', '--force without a file', '--force: ', '--at-exit OUT');
+	my $target = target($odd, ['broken']);
+	is($target->step, 1, 'a broken heap of a program that runs');
+	for my $case ([2], [0, '--force']) {
+		my ($status, @options) = @$case;
+		my $out = fresh_dir();
+		my $result = hsnap('-p', $target->{pid}, '-f', win("$out/{n}.txt"), '--every', '1s', '--count', 2, @options);
+		is($result->{status}, $status, "a series of it, @options: status");
+		is_deeply([files_in($out)], ['000001.txt', '000002.txt'], 'all files');
+		is(scalar(() = $result->{err} =~ /: the snapshot is incomplete /g), @options ? 0 : 2, 'which is said of each');
+		like($result->{err}, qr/^hsnap: 2 files written$/m, 'the series goes on');
+	}
+	is($target->quit, 0, 'the program goes on');
 }
 
 sub traced_with {

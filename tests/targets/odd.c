@@ -163,6 +163,18 @@ static int come_slowly(void)
 	return 0;
 }
 
+/* A heap of its own that no walk can make sense of. */
+static int break_heap(int status)
+{
+	HANDLE heap = HeapCreate(0, 0, 0);
+	char *first = HeapAlloc(heap, 0, 64), *second = HeapAlloc(heap, 0, 64);
+	char *last = first < second ? second : first;
+
+	memset(last - 16, 0xee, 16); /* its header */
+	step_done(1);
+	return status;
+}
+
 int main(int argc, char **argv)
 {
 	const char *what = argc > 1 ? argv[1] : "";
@@ -179,6 +191,8 @@ int main(int argc, char **argv)
 		return close_doors();
 	if (!strcmp(what, "slow"))
 		return come_slowly();
+	if (!strcmp(what, "broken"))
+		return break_heap(argc > 2 ? atoi(argv[2]) : 0);
 	if (!strcmp(what, "race"))
 		return race_to_the_end();
 	main_is_here = 1;
