@@ -113,25 +113,30 @@ static void expect_status(int status, struct result *result)
 	result_free(result);
 }
 
-static void make_one_block(const char *path, bool is_incomplete)
+static const char incomplete[] = "// hsnap: incomplete missing=2";
+static const char whole[] = "// hsnap: incomplete missing=0";
+/* Of a version without that note. */
+static const char unwalked[] = "// hsnap: heap addr=5000 kind=unknown unwalked=1";
+
+static void make_one_block(const char *path, const char *note)
 {
 	struct maker maker;
 
 	dump_begin(&maker, (struct maker){.is_ours = true});
-	if (is_incomplete)
-		put(&maker, "// hsnap: incomplete missing=2");
+	put(&maker, "%s", note);
 	put_block(&maker, 40, 8, "1", 1);
 	dump_end(&maker, path);
 }
 
 /* Two dumps, of which the first, the second or both are incomplete. */
-static void expect_judged(bool is_old_incomplete, bool is_new_incomplete)
+static void expect_judged(const char *old_note, const char *new_note)
 {
+	bool is_old_incomplete = old_note != whole, is_new_incomplete = new_note != whole;
 	bool is_incomplete = is_old_incomplete || is_new_incomplete;
 	struct result *result;
 
-	make_one_block("old.txt", is_old_incomplete);
-	make_one_block("new.txt", is_new_incomplete);
+	make_one_block("old.txt", old_note);
+	make_one_block("new.txt", new_note);
 	result = ask_hdiff("--max-growth", "1T", "old.txt", "new.txt");
 	assert_int_equal(result->status, is_incomplete ? 2 : 0);
 	assert_int_equal(
@@ -147,10 +152,10 @@ static void expect_judged(bool is_old_incomplete, bool is_new_incomplete)
 static void growth_of_an_incomplete_dump_is_not_judged(void **state)
 {
 	(void)state;
-	expect_judged(false, false);
-	expect_judged(true, false);
-	expect_judged(false, true);
-	expect_judged(true, true);
+	expect_judged(whole, whole);
+	expect_judged(incomplete, whole);
+	expect_judged(whole, unwalked);
+	expect_judged(unwalked, incomplete);
 	expect_status(2, ask_hdiff("--max-growth", "39", "new.txt"));
 	expect_status(1, ask_hdiff("--max-growth", "39", "--force", "new.txt"));
 }

@@ -18,11 +18,13 @@ static void places_are_said_by_what_is_known_of_them(void **state)
 	assert_int_equal(snapshot.warning_count, 1);
 	assert_string_equal(snapshot.warnings[0],
 		"2 places in the heaps may be damaged; the first: odd thing at ABC000");
+	assert_int_equal(snapshot.missing_count, 0);
 	walk_broken(&captured.walk, 0x123000, "bad thing");
 	describe_gaps(&snapshot, &captured);
 	assert_int_equal(snapshot.warning_count, 3);
 	assert_string_equal(snapshot.warnings[1],
 		"1 places in the heaps made no sense; the first: bad thing at 123000");
+	assert_int_equal(snapshot.missing_count, 1);
 	walk_clear(&captured.walk);
 	assert_int_equal(captured.walk.doubt_count, 0);
 	snapshot_release(&snapshot);
