@@ -196,8 +196,8 @@ static int take(struct taking *taking, struct err *err)
 		if (is_copied && rc == -ERR_TARGET)
 			again = copying_failed(taking->copying);
 		else if (is_taken)
-			again = !rc && taking->captured->walk.broken_count && !target->is_file &&
-				++walks < WALKS_MAX;
+			again = !rc && !walk_is_sound(&taking->captured->walk) &&
+				!target->is_file && ++walks < WALKS_MAX;
 		if (!again)
 			return rc;
 		os_sleep_ms(RETRY_MS);

@@ -120,7 +120,7 @@ static int walk_child(struct memory *memory, struct walk *walk, struct err *err)
 
 	do {
 		rc = walk_held(memory, walk, err);
-	} while (!rc && walk->broken_count && ++walks < WALKS_MAX);
+	} while (!rc && !walk_is_sound(walk) && ++walks < WALKS_MAX);
 	return rc;
 }
 
@@ -141,8 +141,8 @@ static int say_broken(struct doctor *doctor, const char *source, const struct wa
 		.heap = "",
 		.what = "places without sense",
 		.part = "places without sense",
-		.found = walk->broken_count,
-		.verdict = walk->broken_count ? DOCTOR_OFF : DOCTOR_OK};
+		.found = (uint64_t)walk->broken_count + walk->missing_count,
+		.verdict = walk_is_sound(walk) ? DOCTOR_OK : DOCTOR_OFF};
 	char place[80] = "";
 
 	if (walk->broken_heap)
@@ -151,6 +151,9 @@ static int say_broken(struct doctor *doctor, const char *source, const struct wa
 	if (walk->broken_count)
 		snprintf(row.detail, sizeof(row.detail), "%s at %" PRIX64 "%s", walk->broken_what,
 			walk->broken_addr, place);
+	else if (walk->missing_count)
+		snprintf(row.detail, sizeof(row.detail), "%s at %" PRIX64, walk->missing_what,
+			walk->missing_addr);
 	return doctor_report_add(&doctor->report, &row);
 }
 

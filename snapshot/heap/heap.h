@@ -34,12 +34,17 @@ struct walk {
 	size_t heap_count, heap_cap;
 	struct walked_block *blocks;
 	size_t block_count, block_cap;
-	/* Heaps that a thread was just changing (its lock was held), and the first place where
-	 * bytes made no sense: when either is set, trying again may help. */
-	unsigned busy_count, broken_count;
+	/* Heaps that a thread was just changing (its lock was held). */
+	unsigned busy_count;
+	/* Places where bytes made no sense, and the first of them. */
+	unsigned broken_count;
 	uint64_t broken_addr;
 	uint64_t broken_heap; /* the heap that place is in: the one added last; 0: none was */
 	const char *broken_what;
+	/* Places that lead to memory that is not there (a file may lack any), and the first of them. */
+	unsigned missing_count;
+	uint64_t missing_addr;
+	const char *missing_what;
 	/* Places that can be read in two ways, and the first of them: trying again does not help. */
 	unsigned doubt_count;
 	uint64_t doubt_addr;
@@ -59,8 +64,17 @@ int walk_add_block(struct walk *walk, uint64_t addr, uint64_t requested_bytes,
  * literal. */
 int walk_broken(struct walk *walk, uint64_t addr, const char *what);
 
+/* Notes that memory at addr is needed and not there; returns 0. */
+int walk_missing(struct walk *walk, uint64_t addr, const char *what);
+
 /* Notes that the bytes at addr may be damaged, or be right in a way that is not known; returns 0. */
 int walk_doubt(struct walk *walk, uint64_t addr, const char *what);
+
+/* False: walking a live process again may help, which may have been changing what it has. */
+static inline bool walk_is_sound(const struct walk *walk)
+{
+	return !walk->broken_count && !walk->missing_count;
+}
 
 /* Puts the heaps that no walker knows into map: address -> index. 0 or -ERR_NOMEM. */
 int walk_unwalked(const struct walk *walk, struct u64map *map);

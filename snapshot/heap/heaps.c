@@ -66,6 +66,15 @@ int walk_broken(struct walk *walk, uint64_t addr, const char *what)
 	return 0;
 }
 
+int walk_missing(struct walk *walk, uint64_t addr, const char *what)
+{
+	if (!walk->missing_count++) {
+		walk->missing_addr = addr;
+		walk->missing_what = what;
+	}
+	return 0;
+}
+
 int walk_doubt(struct walk *walk, uint64_t addr, const char *what)
 {
 	if (!walk->doubt_count++) {

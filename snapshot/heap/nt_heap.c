@@ -21,7 +21,7 @@ int nt_list_walk(struct nt_walk *nt, const struct nt_list *list)
 		uint64_t key = list->is_coded ? link : 0;
 
 		if (!bytes)
-			return walk_broken(nt->walk, link, "unreadable list");
+			return walk_missing(nt->walk, link, "unreadable list");
 		next = bytes_ptr(bytes, nt->process->bits) ^ key;
 		back = bytes_ptr(bytes + pointer_bytes, nt->process->bits) ^ key;
 		if (link == list->head)
@@ -57,7 +57,7 @@ static int walk_heap(struct nt_walk *nt, uint64_t addr)
 	if (page_heap_knows(nt, addr))
 		return 0;
 	if (memory_u32(nt->memory, addr + NT_HEAP_SIGNATURE_AT(nt->process->bits), &signature))
-		walk_broken(nt->walk, addr, "unreadable heap");
+		walk_missing(nt->walk, addr, "unreadable heap");
 	switch (signature) {
 	case NT_HEAP_SIGNATURE: return nt_backend_walk(nt, addr);
 	case SEGMENT_HEAP_SIGNATURE: return segment_heap_walk(nt, addr);
@@ -85,7 +85,7 @@ static int walk_process(struct memory *memory, uint64_t peb, unsigned bits, stru
 	for (size_t i = 0; !rc && i < nt.behind_count; i++)
 		rc = walk_heap(&nt, nt.behind[i]);
 	if (process.is_heap_list_cut)
-		walk_broken(walk, peb, "unreadable heap list");
+		walk_missing(walk, peb, "unreadable heap list");
 	if (process.is_heap_twice)
 		walk_broken(walk, peb, "heap that is listed twice");
 	page_heaps_release(&nt);
@@ -109,7 +109,7 @@ static int walk_all(struct memory *memory, uint64_t first_heap, struct walk *wal
 		rc = walk_process(memory, target->host_peb, 64, walk, &claims, &host_err);
 		/* The process is the 32-bit one; its host's heaps may be missing from a file. */
 		if (rc && rc != -ERR_NOMEM)
-			rc = walk_broken(walk, target->host_peb, "unreadable 64-bit PEB");
+			rc = walk_missing(walk, target->host_peb, "unreadable 64-bit PEB");
 	}
 	if (claims_overlaps(&claims, &addr))
 		walk_broken(walk, addr, "memory that two heaps claim");

@@ -89,8 +89,9 @@ static inline void made_header(struct made *made, uint64_t entry, uint64_t size_
 {
 	uint64_t units = size_bytes / made->common->unit;
 	uint64_t tag = (units & 0xff) ^ (units >> 8) ^ flags;
-	uint64_t plain =
-		units | (uint64_t)flags << 16 | tag << 24 | (uint64_t)previous << 32 | unused << 56;
+	uint64_t offset = made->segment == MADE_HEAP ? 0 : 1 + (entry - made->segment) / 0x10000;
+	uint64_t plain = units | (uint64_t)flags << 16 | tag << 24 | (uint64_t)previous << 32 |
+			 offset << 48 | unused << 56;
 
 	assert_true(units <= 0xffff && units * made->common->unit == size_bytes);
 	fake_put(&made->fake, entry + made->common->entry_coded, plain ^ made->key, 8);
@@ -143,8 +144,8 @@ static inline void made_segment(struct made *made, uint64_t addr, uint64_t commi
 	made_list_init(made, addr + c->segment_holes);
 	if (addr != MADE_HEAP)
 		made_list_add(made, MADE_HEAP + made->row->segment_list, addr + c->segment_link);
-	made_header(made, addr, first_bytes, 0, NT_BLOCK_BUSY, NT_UNUSED_OWN);
 	made->segment = addr;
+	made_header(made, addr, first_bytes, 0, NT_BLOCK_BUSY, NT_UNUSED_OWN);
 	made->previous = (uint32_t)(first_bytes / c->unit);
 	made->at = addr + first_bytes;
 }
@@ -160,6 +161,7 @@ static inline void made_heap(struct made *made, uint64_t committed_bytes, uint64
 	fake_put(&made->fake, MADE_HEAP + row->encode_mask, 0x100000, 4);
 	fake_put(&made->fake, MADE_HEAP + row->encoding + row->common->entry_coded, made->key, 8);
 	fake_put(&made->fake, MADE_HEAP + row->signature, NT_HEAP_OBJECT_SIGNATURE, 4);
+	fake_put(&made->fake, MADE_HEAP + row->valid_bytes, row->heap_bytes, 2);
 	made_list_init(made, MADE_HEAP + row->virtual_list);
 	made_list_init(made, MADE_HEAP + row->segment_list);
 	made_list_add(made, MADE_HEAP + row->segment_list, MADE_HEAP + row->common->segment_link);
@@ -178,14 +180,15 @@ static inline void made_hole(struct made *made, uint64_t entry, uint64_t addr, u
 		descriptor + made->common->hole_link);
 }
 
-/* The block with the descriptor of what follows it, up to there and bytes long. */
+/* The block with the descriptor of what follows it: from addr on and bytes long, which at a segment's
+ * end is 0. */
 static inline void made_end(struct made *made, uint64_t addr, uint64_t bytes)
 {
 	uint64_t size = made->common->hole_bytes + made->common->entry_bytes, entry;
 
 	if (made->at < addr - size)
 		made_block(made, addr - size - made->at, 0, 0);
-	entry = made_block(made, size, NT_BLOCK_BUSY | 0x10, NT_UNUSED_END);
+	entry = made_block(made, size, NT_BLOCK_BUSY, NT_UNUSED_END);
 	made_hole(made, entry, addr, bytes);
 	made->at = addr + bytes;
 	made->previous = 0;
@@ -231,6 +234,12 @@ static inline void made_assert_broken(const struct made *made, unsigned count, c
 	assert_int_equal(made->walk.broken_count, count);
 	if (what)
 		assert_string_equal(made->walk.broken_what, what);
+}
+
+static inline void made_assert_missing(const struct made *made, unsigned count, const char *what)
+{
+	assert_int_equal(made->walk.missing_count, count);
+	assert_string_equal(made->walk.missing_what, what);
 }
 
 static inline void made_assert_doubt(const struct made *made, unsigned count, const char *what)

@@ -70,12 +70,12 @@ static inline uint64_t made_subsegment(
 	return sub;
 }
 
-/* Where the first block is that nothing pushes back. */
+/* Where the first block is. */
 static inline uint32_t made_first_offset(const struct made_lfh *lfh, uint32_t count)
 {
 	bool is_wide = lfh->made->row->bits == 64;
-	uint32_t words = is_wide ? (count + 63) / 64 * 8 : (count + 31) / 32 * 4;
-	uint32_t head = is_wide ? 0x30 : 0x1c, unit = is_wide ? 16 : 8;
+	uint32_t words = (count + 31) / 32 * 4, head = is_wide ? 0x34 : 0x1c;
+	uint32_t unit = is_wide ? 16 : 8;
 
 	if (!lfh->layout->data_offsets)
 		return is_wide ? 0x20 : 0x10;
@@ -86,8 +86,9 @@ static inline uint32_t made_first_offset(const struct made_lfh *lfh, uint32_t co
 static inline void made_lfh_header(
 	struct made_lfh *lfh, uint64_t container, uint64_t entry, uint8_t mark)
 {
-	uint32_t code =
-		MADE_HEAP ^ (uint32_t)(entry >> 4) ^ lfh->key ^ (uint32_t)(entry - container) << 12;
+	unsigned shift = lfh->made->row->bits == 64 ? 4 : 3;
+	uint32_t code = MADE_HEAP ^ (uint32_t)(entry >> shift) ^ lfh->key ^
+			(uint32_t)((entry - container) >> shift) << 16;
 	uint64_t at = entry + lfh->made->common->entry_coded;
 
 	fake_put(&lfh->made->fake, at, lfh->wrong_headers ? ~code : code, 4);
@@ -99,18 +100,21 @@ struct made_container {
 	uint32_t first, stride, count;
 };
 
-/* A container of count free blocks, the first of them at first (0: as early as can be). */
+/* A container of count free blocks, which fill it: padding makes up for what is no power of two. */
 static inline struct made_container made_container(
-	struct made_lfh *lfh, uint32_t stride, uint32_t count, uint32_t first)
+	struct made_lfh *lfh, uint32_t stride, uint32_t count)
 {
 	struct made *made = lfh->made;
 	const struct nt_lfh_layout *l = lfh->layout;
 	struct made_container c = {.stride = stride, .count = count};
-	uint64_t bytes;
+	uint64_t room, log = 4;
 
-	c.first = first ? first : made_first_offset(lfh, count);
-	bytes = made->common->entry_bytes + c.first + (uint64_t)count * stride;
-	c.addr = made_block(made, (bytes + 15) / 16 * 16, NT_BLOCK_BUSY | NT_BLOCK_INTERNAL, 8) +
+	c.first = made_first_offset(lfh, count);
+	room = c.first + (uint64_t)count * stride + (made->row->bits == 64 ? 0x10 : 0);
+	while ((uint64_t)2 << log <= room)
+		log++;
+	c.addr = made_block(made, made->common->entry_bytes + room,
+			 NT_BLOCK_BUSY | NT_BLOCK_INTERNAL, 8) +
 		 made->common->entry_bytes;
 	c.subsegment = made_subsegment(lfh, c.addr, stride, count);
 	made_put_ptr(made, c.addr + l->data_sub, c.subsegment);
@@ -121,6 +125,8 @@ static inline struct made_container made_container(
 		if (l->data_is_coded)
 			plain ^= (uint32_t)c.addr ^ (uint32_t)lfh->addr ^ lfh->key;
 		fake_put(&made->fake, c.addr + l->data_offsets, plain, 4);
+		fake_put(&made->fake, c.addr + (made->row->bits == 64 ? 0x10 : 8),
+			log | (room - ((uint64_t)1 << log)) << 16, 4);
 		made_put_ptr(made, c.addr + l->data_bitmap_count, count);
 		made_put_ptr(made, c.addr + l->data_bitmap_bytes, c.addr + l->data_bitmap);
 	}
@@ -185,7 +191,7 @@ static inline struct made_lfh made_lfh_plain(struct made *made)
 	made_busy(made, 0x40, 8);
 	lfh = made_lfh(made);
 	for (uint32_t i = 0; i < 12; i++) {
-		struct made_container c = made_container(&lfh, 0x20 + 0x10 * i, 20 + 25 * i, 0);
+		struct made_container c = made_container(&lfh, 0x20 + 0x10 * i, 20 + 25 * i);
 
 		made_lfh_fill(&lfh, &c, &seed);
 		made_busy(made, 0x90, 9);

@@ -25,6 +25,12 @@ static void places_are_said_by_what_is_known_of_them(void **state)
 	assert_string_equal(snapshot.warnings[1],
 		"1 places in the heaps made no sense; the first: bad thing at 123000");
 	assert_int_equal(snapshot.missing_count, 1);
+	walk_missing(&captured.walk, 0x456000, "a list");
+	walk_missing(&captured.walk, 0x789000, "a page");
+	describe_gaps(&snapshot, &captured);
+	assert_int_equal(snapshot.warning_count, 6);
+	assert_string_equal(snapshot.warnings[4], "2 places in the heaps lead to memory that is "
+						  "not there; the first: a list at 456000");
 	walk_clear(&captured.walk);
 	assert_int_equal(captured.walk.doubt_count, 0);
 	snapshot_release(&snapshot);

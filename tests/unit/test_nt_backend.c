@@ -107,6 +107,68 @@ static void assert_in_all_segments(struct made *made)
 	assert_int_equal(made->walk.heaps[0].reserved_bytes, 0x10000 + 3 * 0x100000);
 }
 
+/* As real segments are that have no room left: the last block describes a range of no size. */
+static void assert_wholly_committed(struct made *made)
+{
+	uint64_t bytes = (made->common->segment_bytes + 15u) / 16 * 16, second = 0x2000000;
+
+	make_plain(made);
+	made_end(made, MADE_HEAP + 0x4000, 0);
+	fake_put(&made->fake, MADE_HEAP + made->common->segment_pages, 4, 4);
+	made_put_ptr(made, MADE_HEAP + made->common->segment_end, MADE_HEAP + 0x4000);
+	made_segment(made, second, 0x30000, 0x30000, bytes);
+	for (int i = 0; i < 20; i++)
+		made_busy(made, 0x2000, 8);
+	made_end(made, second + 0x30000, 0);
+	made_walk(made);
+	made_assert_broken(made, 0, NULL);
+	made_assert_doubt(made, 0, NULL);
+	made_assert_blocks(made);
+	assert_int_equal(made->walk.heaps[0].committed_bytes, 0x34000);
+	assert_int_equal(made->walk.heaps[0].reserved_bytes, 0x34000);
+}
+
+static void a_segment_may_be_committed_up_to_its_end(void **state)
+{
+	(void)state;
+	made_each_layout(assert_wholly_committed);
+}
+
+/* 0 in the first segment; 1 for the first 64 KB of another, 2 for the next. */
+static void a_block_that_says_to_be_elsewhere_in_its_segment_is_in_doubt(void **state)
+{
+	static const struct {
+		uint64_t at;
+		uint8_t is, said;
+	} blocks[] = {{0, 0, 1}, {0x2000, 1, 0}, {0x12000, 2, 1}};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(blocks) / sizeof(blocks[0]); i++) {
+		struct made *made = made_new(X64);
+		uint64_t second = 0x2000000, entry, byte;
+
+		make_plain(made);
+		entry = made_busy(made, 0x40, 8);
+		made_end(made, MADE_HEAP + 0x4000, 0xc000);
+		made_segment(made, second, 0x30000, 0x30000, 0x70);
+		while (made->at < second + 0x20000) {
+			uint64_t next = made_busy(made, 0x1000, 8);
+
+			entry = blocks[i].at && next <= second + blocks[i].at ? next : entry;
+		}
+		made_end(made, second + 0x30000, 0);
+		byte = entry + made->common->entry_coded + NT_ENTRY_SEGMENT / 8;
+		assert_int_equal(fake_get(&made->fake, byte, 1), blocks[i].is);
+		fake_put(&made->fake, byte, blocks[i].said, 1);
+		made_walk(made);
+		made_assert_broken(made, 0, NULL);
+		made_assert_doubt(made, 1, "block of another segment");
+		assert_int_equal(made->walk.doubt_addr, entry);
+		made_assert_blocks(made);
+		made_free(made);
+	}
+}
+
 static void all_segments_of_the_list_are_walked(void **state)
 {
 	(void)state;
@@ -181,7 +243,8 @@ static void a_last_block_before_memory_that_is_not_there_is_one(void **state)
 	made_end(made, MADE_HEAP + 0x4000, 0xc000);
 	made_list_init(made, MADE_HEAP + made->common->segment_holes);
 	made_walk(made);
-	made_assert_broken(made, 1, "heap memory that is not there");
+	made_assert_broken(made, 0, NULL);
+	made_assert_missing(made, 1, "heap memory");
 	made_assert_doubt(made, 1, "uncommitted ranges of another size than the segment says");
 	made_assert_blocks(made);
 	made_free(made);
@@ -453,6 +516,59 @@ static void a_lying_build_number_does_not_outweigh_the_signatures(void **state)
 	made_free(made);
 }
 
+/* Each of what tells a layout may be damaged: the others do, and it is said. */
+static void assert_one_fact_less(struct made *made)
+{
+	static unsigned fact;
+	const struct nt_layout *row = made->row;
+	unsigned lost = fact++ % 3;
+
+	make_plain(made);
+	made_end(made, MADE_HEAP + 0x4000, 0xc000);
+	if (lost == 0)
+		fake_put(&made->fake, MADE_HEAP + row->signature, 0, 4);
+	else if (lost == 1)
+		fake_put(&made->fake, MADE_HEAP + row->valid_bytes, 0x777, 2);
+	else
+		made->process.os_build = 0;
+	made_walk(made);
+	assert_false(made->walk.heaps[0].unwalked);
+	made_assert_blocks(made);
+	made_assert_doubt(made, lost < 2,
+		lost == 0 ? "heap without its signature" :
+		lost == 1 ? "heap of another size than its layout's" :
+			    NULL);
+}
+
+static void a_layout_is_known_by_most_of_what_tells_it(void **state)
+{
+	(void)state;
+	for (unsigned i = 0; i < 3; i++) {
+		made_each_layout(assert_one_fact_less);
+	}
+}
+
+/* A file may have no more than the first 180h bytes of a heap; a front end says nothing then. */
+static void the_size_that_a_heap_says_decides_its_layout(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < nt_layout_count; i++) {
+		const struct nt_layout *row = &nt_layouts[i], *found;
+		struct made *made = made_new(row->name);
+
+		fake_map(&made->fake, MADE_HEAP, 0x180);
+		fake_put(&made->fake, MADE_HEAP + row->signature, NT_HEAP_OBJECT_SIGNATURE, 4);
+		fake_put(&made->fake, MADE_HEAP + row->valid_bytes, row->heap_bytes, 2);
+		/* A build that says otherwise does not count; some rows have one size. */
+		found = nt_layout_find(&made->memory, row->bits, MADE_HEAP,
+			row->first_build == 17763 ? 14393 : 17763);
+		assert_non_null(found);
+		assert_int_equal(found->heap_bytes, row->heap_bytes);
+		assert_int_equal(found->signature, row->signature);
+		made_free(made);
+	}
+}
+
 static void a_heap_of_no_known_layout_is_listed_as_unwalked(void **state)
 {
 	struct made *made = made_new(X64);
@@ -460,6 +576,9 @@ static void a_heap_of_no_known_layout_is_listed_as_unwalked(void **state)
 	(void)state;
 	make_plain(made);
 	fake_put(&made->fake, MADE_HEAP + made->row->signature, 0, 4);
+	fake_put(&made->fake, MADE_HEAP + made->row->valid_bytes, 0, 2);
+	made_list_init(made, MADE_HEAP + made->row->segment_list);
+	made_list_init(made, MADE_HEAP + made->common->segment_link);
 	made_walk(made);
 	made_assert_broken(made, 1, "heap of no layout that is known");
 	assert_int_equal(made->walk.heap_count, 1);
@@ -474,6 +593,8 @@ int main(void)
 		cmocka_unit_test(busy_blocks_are_found_in_every_layout),
 		cmocka_unit_test(headers_are_decoded_only_where_the_heap_says_so),
 		cmocka_unit_test(the_walk_goes_on_behind_what_is_not_committed),
+		cmocka_unit_test(a_segment_may_be_committed_up_to_its_end),
+		cmocka_unit_test(a_block_that_says_to_be_elsewhere_in_its_segment_is_in_doubt),
 		cmocka_unit_test(all_segments_of_the_list_are_walked),
 		cmocka_unit_test(windows_own_blocks_are_no_blocks_of_the_program),
 		cmocka_unit_test(a_block_that_says_to_be_windows_own_elsewhere_is_in_doubt),
@@ -491,6 +612,8 @@ int main(void)
 		cmocka_unit_test(
 			without_a_build_number_the_signatures_pick_a_layout_that_reads_all),
 		cmocka_unit_test(a_lying_build_number_does_not_outweigh_the_signatures),
+		cmocka_unit_test(a_layout_is_known_by_most_of_what_tells_it),
+		cmocka_unit_test(the_size_that_a_heap_says_decides_its_layout),
 		cmocka_unit_test(a_heap_of_no_known_layout_is_listed_as_unwalked),
 	};
 

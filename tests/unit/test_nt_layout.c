@@ -113,6 +113,7 @@ static void heap_fields_lie_where_the_symbols_say(void **state)
 			{"_HEAP", "VirtualAllocdBlocks", row->virtual_list},
 			{"_HEAP", "SegmentList", row->segment_list},
 			{"_HEAP", "LockVariable", row->lock},
+			{"_HEAP", "HeaderValidateLength", row->valid_bytes},
 			{"_HEAP", "FrontEndHeap", row->front_end},
 			{"_HEAP", "FrontEndHeapType", row->front_end_type},
 		};
@@ -172,6 +173,7 @@ static void header_fields_lie_where_the_symbols_say(void **state)
 			{"_HEAP_ENTRY", "Flags", at + NT_ENTRY_FLAGS / 8},
 			{"_HEAP_ENTRY", "SmallTagIndex", at + NT_ENTRY_TAG / 8},
 			{"_HEAP_ENTRY", "PreviousSize", at + NT_ENTRY_PREVIOUS / 8},
+			{"_HEAP_ENTRY", "SegmentOffset", at + NT_ENTRY_SEGMENT / 8},
 			{"_HEAP_ENTRY", "UnusedBytes", at + NT_ENTRY_UNUSED / 8},
 			/* the extended one: 1, 0, number, 2, 5 */
 			{"_HEAP_ENTRY", "FunctionIndex", at},
@@ -231,13 +233,14 @@ static void lfh_fields_lie_where_the_symbols_say(void **state)
 			{"_HEAP_USERDATA_HEADER", NULL, l->data_bytes},
 			/* not in Windows 7 */
 			{"_HEAP_USERDATA_HEADER", "EncodedOffsets", l->data_offsets},
+			{"_HEAP_USERDATA_HEADER", "SizeIndexAndPadding", l->data_room},
 			{"_HEAP_USERDATA_HEADER", "BusyBitmap", l->data_bitmap_count},
 			{"_HEAP_USERDATA_HEADER", "BitmapData", l->data_bitmap},
 		};
 		size_t count = sizeof(fields) / sizeof(fields[0]);
 
 		known += hold_against(
-			listed[i].listing, fields, l->data_bitmap_count ? count : count - 3);
+			listed[i].listing, fields, l->data_bitmap_count ? count : count - 4);
 		if (l->data_bitmap_count)
 			assert_int_equal(l->data_bitmap_bytes, l->data_bitmap_count + pointer);
 	}

@@ -2,6 +2,7 @@
 #include "tests/unit/nt_made_lfh.h"
 
 #define X64 "nt 10.0.17763-22000 x64"
+#define X86 "nt 10.0.17763-19041 x86"
 
 static void where_there_is_a_bitmap_it_decides_and_headers_that_say_otherwise_are_counted(
 	void **state)
@@ -14,7 +15,7 @@ static void where_there_is_a_bitmap_it_decides_and_headers_that_say_otherwise_ar
 
 		made_heap(made, MADE_LFH_BYTES, MADE_LFH_BYTES);
 		lfh = made_lfh(made);
-		c = made_container(&lfh, 0x40, 60, 0);
+		c = made_container(&lfh, 0x40, 60);
 		for (unsigned i = 0; i < count; i++)
 			made_lfh_header(
 				&lfh, c.addr, c.addr + c.first + (7 + 9 * i) * c.stride, 0x88);
@@ -36,7 +37,7 @@ static void a_block_whose_header_says_free_is_in_doubt(void **state)
 	(void)state;
 	made_heap(made, MADE_LFH_BYTES, MADE_LFH_BYTES);
 	lfh = made_lfh(made);
-	c = made_container(&lfh, 0x40, 60, 0);
+	c = made_container(&lfh, 0x40, 60);
 	entry = made_lfh_busy(&lfh, &c, 3, 0x88);
 	made_expect(made, entry + 16, 0x40 - 8, 8, 0);
 	entry = made_lfh_busy(&lfh, &c, 5, 0x80);
@@ -48,46 +49,61 @@ static void a_block_whose_header_says_free_is_in_doubt(void **state)
 	made_free(made);
 }
 
-/* The subsegment says too little; the bitmap and the headers know more. */
-static void a_container_of_more_blocks_than_its_subsegment_has_is_counted(void **state)
+/* A container has as many blocks as find room: 60 here, or 30 of twice the size. */
+static void a_subsegment_that_has_another_number_of_blocks_is_in_doubt(void **state)
 {
 	static const struct {
-		uint32_t count, bits;
-		unsigned broken;
-	} said[] = {
-		{0, 60, 1}, {30, 60, 1}, {60, 60, 0}, {60, 64, 0}, /* rounded up */
-	};
+		uint32_t count;
+		unsigned doubts;
+	} said[] = {{60, 0}, {59, 1}, {30, 1}};
 
 	(void)state;
-	for (size_t i = 0; i < sizeof(said) / sizeof(said[0]); i++) {
-		struct made *made = made_new(X64);
+	for (size_t i = 0; i < 2 * sizeof(said) / sizeof(said[0]); i++) {
+		struct made *made = made_new(i % 2 ? X86 : X64);
+		unsigned doubts = said[i / 2].doubts;
 		struct made_lfh lfh;
 		struct made_container c;
-		uint64_t bits;
 
 		made_heap(made, MADE_LFH_BYTES, MADE_LFH_BYTES);
 		lfh = made_lfh(made);
-		made_container(&lfh, 0x30, 60, 0);
-		c = made_container(&lfh, 0x40, 60, 0);
+		for (unsigned k = 0; k < 4; k++)
+			made_container(&lfh, 0x30, 60);
+		c = made_container(&lfh, 0x40, 60);
 		for (uint32_t k = 0; k < 60; k += 6) {
 			uint64_t entry = made_lfh_busy(&lfh, &c, k, 0x88);
 
-			if (k < said[i].count)
-				made_expect(made, entry + 16, 0x40 - 8, 8, 0);
+			if (k < said[i / 2].count)
+				made_expect(
+					made, entry + made->common->entry_bytes, 0x40 - 8, 8, 0);
 		}
-		bits = c.addr + lfh.layout->data_bitmap;
-		fake_put(&made->fake, c.subsegment + lfh.layout->sub_block_count, said[i].count, 2);
-		made_put_ptr(made, c.addr + lfh.layout->data_bitmap_count, said[i].bits);
-		fake_put(&made->fake, bits, fake_get(&made->fake, bits, 8) | (uint64_t)15 << 60, 8);
+		fake_put(&made->fake, c.subsegment + lfh.layout->sub_block_count, said[i / 2].count,
+			2);
 		made_rest(made, MADE_LFH_BYTES);
 		made_walk(made);
-		made_assert_broken(made, said[i].broken,
-			!said[i].broken ? NULL :
-			!said[i].count	? "LFH container of no blocks" :
-					  "LFH container of more blocks than its subsegment has");
+		made_assert_doubt(made, doubts,
+			doubts ? "LFH container with room for another number of blocks" : NULL);
 		made_assert_blocks(made);
 		made_free(made);
 	}
+}
+
+/* Its room, by itself, is more than the block that it is in. */
+static void a_container_larger_than_its_block_is_in_doubt(void **state)
+{
+	struct made *made = made_new(X64);
+	struct made_lfh lfh;
+	struct made_container c;
+
+	(void)state;
+	made_heap(made, MADE_LFH_BYTES, MADE_LFH_BYTES);
+	lfh = made_lfh(made);
+	made_container(&lfh, 0x30, 60);
+	c = made_container(&lfh, 0x40, 60);
+	fake_put(&made->fake, c.addr + 0x10, 0x15, 4);
+	made_rest(made, MADE_LFH_BYTES);
+	made_walk_and_assert(made, 0, NULL);
+	made_assert_doubt(made, 1, "LFH container of another size than its block");
+	made_free(made);
 }
 
 /* Its subsegment lost it; it is empty and kept for later only when no block in it is in use. */
@@ -101,7 +117,7 @@ static void a_container_without_a_subsegment_that_is_in_use_is_in_doubt(void **s
 
 		made_heap(made, MADE_LFH_BYTES, MADE_LFH_BYTES);
 		lfh = made_lfh(made);
-		c = made_container(&lfh, 0x40, 20, 0);
+		c = made_container(&lfh, 0x40, 20);
 		if (i % 2)
 			made_lfh_busy(&lfh, &c, 13, 0x88);
 		made_put_ptr(made, c.subsegment + lfh.layout->sub_data, 0);
@@ -127,7 +143,7 @@ static void a_block_that_lost_its_mark_is_in_doubt_where_there_is_no_bitmap(void
 
 		made_heap(made, MADE_LFH_BYTES, MADE_LFH_BYTES);
 		lfh = made_lfh(made);
-		c = made_container(&lfh, 0x40, 60, 0);
+		c = made_container(&lfh, 0x40, 60);
 		entry = made_lfh_busy(&lfh, &c, 5, 0x88);
 		if (i % 2)
 			made_lfh_header(&lfh, c.addr, entry, 0x80);
@@ -147,7 +163,8 @@ int main(void)
 			where_there_is_a_bitmap_it_decides_and_headers_that_say_otherwise_are_counted),
 		cmocka_unit_test(a_block_that_lost_its_mark_is_in_doubt_where_there_is_no_bitmap),
 		cmocka_unit_test(a_block_whose_header_says_free_is_in_doubt),
-		cmocka_unit_test(a_container_of_more_blocks_than_its_subsegment_has_is_counted),
+		cmocka_unit_test(a_subsegment_that_has_another_number_of_blocks_is_in_doubt),
+		cmocka_unit_test(a_container_larger_than_its_block_is_in_doubt),
 		cmocka_unit_test(a_container_without_a_subsegment_that_is_in_use_is_in_doubt),
 	};
 

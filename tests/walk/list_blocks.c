@@ -5,8 +5,8 @@
  *	heap ADDR KIND COMMITTED RESERVED
  *	block HEAP ADDR REQUESTED OVERHEAD RECORD
  *
- * Addresses and records in hexadecimal, sizes in decimal; then, where bytes made no sense, 'broken
- * COUNT'. Status 0, or 1 with one line that says why not.
+ * Addresses and records in hexadecimal, sizes in decimal; then, where there are any, 'broken COUNT'
+ * (bytes that made no sense), 'missing COUNT' (memory that is not there) and 'doubt COUNT'. Status 0, or 1 with one line that says why not.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -36,6 +36,12 @@ static void print(const struct walk *walk)
 	}
 	if (walk->broken_count > 0) {
 		printf("broken %u\n", walk->broken_count);
+	}
+	if (walk->missing_count > 0) {
+		printf("missing %u\n", walk->missing_count);
+	}
+	if (walk->doubt_count > 0) {
+		printf("doubt %u\n", walk->doubt_count);
 	}
 }
 

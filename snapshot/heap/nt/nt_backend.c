@@ -36,7 +36,7 @@ static int add_large(void *ctx, uint64_t link)
 	int rc;
 
 	if (!bytes)
-		return walk_broken(heap->nt->walk, link, "unreadable large block");
+		return walk_missing(heap->nt->walk, link, "unreadable large block");
 	commit = bytes_ptr(bytes + layout->virtual_commit, heap->layout->bits);
 	reserve = bytes_ptr(bytes + layout->virtual_reserve, heap->layout->bits);
 	if (!nt_header_decode(bytes_u64(bytes + layout->virtual_entry + layout->entry_coded),
@@ -84,7 +84,7 @@ static int walk_runs(struct nt_heap *heap)
 
 	nt_span_forget(&heap->span);
 	for (size_t i = 0; !rc && i < heap->runs.count; i++)
-		rc = nt_chain_walk(heap, heap->runs.list[i].addr, heap->runs.list[i].end);
+		rc = nt_chain_walk(heap, &heap->runs.list[i]);
 	nt_parts_sort(&heap->gaps);
 	return rc;
 }
@@ -104,7 +104,7 @@ bool nt_heap_open(struct nt_heap *heap, struct nt_walk *nt, uint64_t addr)
 		memory_u32(memory, addr + layout->interceptor, &interceptor) ||
 		memory_u64(
 			memory, addr + layout->encoding + layout->common->entry_coded, &heap->key))
-		walk_broken(nt->walk, addr, "unreadable heap");
+		walk_missing(nt->walk, addr, "unreadable heap");
 	heap->is_coded = mask != 0;
 	if (!heap->is_coded)
 		heap->key = 0;
@@ -140,6 +140,7 @@ int nt_backend_walk(struct nt_walk *nt, uint64_t addr)
 	struct heap found = {.addr = addr, .bits = nt->process->bits, .kind = "nt"};
 	size_t index = nt->walk->heap_count;
 	struct nt_heap heap;
+	const char *fault;
 	int rc;
 
 	found.unwalked = !nt_heap_open(&heap, nt, addr);
@@ -149,6 +150,9 @@ int nt_backend_walk(struct nt_walk *nt, uint64_t addr)
 		return rc;
 	if (found.unwalked)
 		return walk_broken(nt->walk, addr, "heap of no layout that is known");
+	fault = nt_layout_fault(nt->memory, heap.layout, addr);
+	if (fault)
+		walk_doubt(nt->walk, addr, fault);
 	nt->walk->busy_count += nt_heap_is_busy(nt->memory, nt->process, addr);
 	rc = walk_parts(&heap);
 	nt->walk->heaps[index].committed_bytes = heap.committed_bytes;

@@ -16,7 +16,7 @@
 /* A header, decoded. */
 struct nt_header {
 	uint32_t units, previous_units; /* sizes of the block and of the one before it */
-	uint8_t flags, unused;
+	uint8_t flags, segment, unused; /* segment: SegmentOffset */
 };
 
 /* Decodes a header's 8 coded bytes with the heap's key. False: its checksum is wrong, which tells
@@ -29,6 +29,7 @@ static inline bool nt_header_decode(uint64_t coded, uint64_t key, struct nt_head
 	header->units = (uint16_t)(plain >> NT_ENTRY_SIZE);
 	header->flags = (uint8_t)(plain >> NT_ENTRY_FLAGS);
 	header->previous_units = (uint16_t)(plain >> NT_ENTRY_PREVIOUS);
+	header->segment = (uint8_t)(plain >> NT_ENTRY_SEGMENT);
 	header->unused = (uint8_t)(plain >> NT_ENTRY_UNUSED);
 	return ((sum ^ sum >> 8) & 0xff) == 0;
 }

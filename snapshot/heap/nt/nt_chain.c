@@ -4,17 +4,20 @@
 
 #define PREVIOUS_ANY UINT32_MAX
 
-/* A block as its header says; NULL, or what is wrong with it. */
+static const char not_there[] = "heap memory";
+
+/* A block as its header says; NULL, or what is wrong with it. Who writes a file may leave bytes out by
+ * writing 0: no header is 0 in a heap that codes them. */
 static inline const char *header_at(struct nt_heap *heap, uint64_t at, uint64_t end,
 	uint32_t previous, struct nt_header *header)
 {
 	const struct nt_common_layout *layout = heap->layout->common;
 	const unsigned char *bytes = nt_span_at(&heap->span, at, layout->entry_bytes);
+	uint64_t coded = bytes ? bytes_u64(bytes + layout->entry_coded) : 0;
 
-	if (!bytes)
-		return "heap memory that is not there";
-	if (!nt_header_decode(bytes_u64(bytes + layout->entry_coded), heap->key, header) &&
-		heap->is_coded)
+	if (!bytes || (!coded && heap->is_coded && heap->nt->memory->target->is_file))
+		return not_there;
+	if (!nt_header_decode(coded, heap->key, header) && heap->is_coded)
 		return "block whose checksum is wrong";
 	if (!header->units || (uint64_t)header->units * layout->unit > end - at)
 		return "block of an impossible size";
@@ -41,37 +44,52 @@ static uint64_t next_memory(struct nt_heap *heap, uint64_t at, uint64_t end)
 	return next > at && next < end ? next : end;
 }
 
+/* True when a header says where its block lies: 0 in the heap's first segment, else 1 and the number of
+ * whole 64 KB before it, if that fits into the byte. */
+static inline bool is_of_segment(
+	const struct nt_heap *heap, uint64_t segment, uint64_t at, const struct nt_header *header)
+{
+	uint64_t number = segment == heap->addr ? 0 : 1 + (at - segment) / 0x10000;
+
+	return header->segment == number || number > UINT8_MAX;
+}
+
 /* True when a block is at at and the next one agrees, or it is the last. */
-static bool is_block(struct nt_heap *heap, uint64_t at, uint64_t end)
+static bool is_block(struct nt_heap *heap, const struct nt_part *run, uint64_t at)
 {
 	struct nt_header header, next;
 
-	if (header_at(heap, at, end, PREVIOUS_ANY, &header))
+	if (header_at(heap, at, run->end, PREVIOUS_ANY, &header) ||
+		!is_of_segment(heap, run->segment, at, &header))
 		return false;
 	at += (uint64_t)header.units * heap->layout->common->unit;
-	return at == end || !header_at(heap, at, end, header.units, &next);
+	return at == run->end || !header_at(heap, at, run->end, header.units, &next);
 }
 
-/* The first place from at on where the chain can be taken up; end: none. */
-static uint64_t resume(struct nt_heap *heap, uint64_t at, uint64_t end)
+/* The first place from at on where the chain can be taken up; the run's end: none. */
+static uint64_t resume(struct nt_heap *heap, const struct nt_part *run, uint64_t at)
 {
-	while (at < end && !is_block(heap, at, end)) {
+	while (at < run->end && !is_block(heap, run, at)) {
 		if (nt_span_at(&heap->span, at, heap->layout->common->entry_bytes))
 			at += heap->layout->common->unit;
 		else
-			at = next_memory(heap, at, end);
+			at = next_memory(heap, at, run->end);
 	}
-	return at < end ? at : end;
+	return at < run->end ? at : run->end;
 }
 
 /* Goes round what makes no sense at at: *next is where to go on. */
-static int skip(struct nt_heap *heap, uint64_t at, uint64_t end, const char *what, uint64_t *next)
+static int skip(struct nt_heap *heap, const struct nt_part *run, uint64_t at, const char *what,
+	uint64_t *next)
 {
-	walk_broken(heap->nt->walk, at, what);
-	*next = resume(heap, at, end);
+	if (what == not_there)
+		walk_missing(heap->nt->walk, at, what);
+	else
+		walk_broken(heap->nt->walk, at, what);
+	*next = resume(heap, run, at);
 	if (*next == at)
 		return 0;
-	return nt_parts_add(&heap->gaps, at, *next);
+	return nt_parts_add(&heap->gaps, &(struct nt_part){.addr = at, .end = *next});
 }
 
 /* The block of a light page heap that an NT block holds: its information, then the user's bytes. */
@@ -118,7 +136,11 @@ int nt_block_add(struct nt_heap *heap, const struct nt_block *block)
 static bool is_own(struct nt_heap *heap, uint64_t at, uint64_t block_end, uint64_t run_end,
 	const struct nt_header *header)
 {
-	if (header->unused == NT_UNUSED_END)
+	const struct nt_common_layout *layout = heap->layout->common;
+
+	/* It holds the _HEAP_UCR_DESCRIPTOR of what follows. */
+	if (header->unused == NT_UNUSED_END &&
+		block_end - at == (uint64_t)layout->entry_bytes + layout->hole_bytes)
 		return block_end == run_end || !nt_span_at(&heap->span, block_end, 1);
 	if (header->unused != NT_UNUSED_OWN || at != heap->own_end)
 		return false;
@@ -151,11 +173,11 @@ static int take(struct nt_heap *heap, uint64_t at, uint64_t run_end, const struc
 	return nt_block_add(heap, &block);
 }
 
-int nt_chain_walk(struct nt_heap *heap, uint64_t from, uint64_t end)
+int nt_chain_walk(struct nt_heap *heap, const struct nt_part *run)
 {
 	unsigned unit = heap->layout->common->unit;
 	uint32_t previous = PREVIOUS_ANY;
-	uint64_t at = from;
+	uint64_t at = run->addr, end = run->end;
 	int rc = 0;
 
 	while (at < end && !rc) {
@@ -163,10 +185,12 @@ int nt_chain_walk(struct nt_heap *heap, uint64_t from, uint64_t end)
 		const char *fault = header_at(heap, at, end, previous, &header);
 
 		if (fault) {
-			rc = skip(heap, at, end, fault, &at);
+			rc = skip(heap, run, at, fault, &at);
 			previous = PREVIOUS_ANY;
 			continue;
 		}
+		if (!is_of_segment(heap, run->segment, at, &header))
+			walk_doubt(heap->nt->walk, at, "block of another segment");
 		if (header.flags & NT_BLOCK_BUSY)
 			rc = take(heap, at, end, &header);
 		previous = header.units;

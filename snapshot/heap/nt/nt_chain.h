@@ -14,6 +14,7 @@
 /* A part of a segment. */
 struct nt_part {
 	uint64_t addr, end;
+	uint64_t segment; /* of runs: the segment's address */
 };
 
 struct nt_parts {
@@ -22,7 +23,7 @@ struct nt_parts {
 };
 
 /* 0 or -ERR_NOMEM. */
-int nt_parts_add(struct nt_parts *parts, uint64_t addr, uint64_t end);
+int nt_parts_add(struct nt_parts *parts, const struct nt_part *part);
 void nt_parts_release(struct nt_parts *parts);
 
 /* Sorts by address. What begins in another part loses what it has of it: how many did. */
@@ -53,8 +54,8 @@ struct nt_heap {
 bool nt_heap_open(struct nt_heap *heap, struct nt_walk *nt, uint64_t addr);
 void nt_heap_close(struct nt_heap *heap);
 
-/* Walks the blocks between from, where one begins, and end, where one ends. 0 or -ERR_NOMEM. */
-int nt_chain_walk(struct nt_heap *heap, uint64_t from, uint64_t end);
+/* Walks the blocks of a run: one begins where it does, one ends where it does. 0 or -ERR_NOMEM. */
+int nt_chain_walk(struct nt_heap *heap, const struct nt_part *run);
 
 /*
  * Finds the runs of all segments, with the heap's committed and reserved bytes, and claims their

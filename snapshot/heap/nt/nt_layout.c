@@ -13,6 +13,7 @@ static const struct nt_common_layout common_x86 = {
 	.entry_bytes = 8,
 	.entry_coded = 0,
 	.unit = 8,
+	.unit_shift = 3,
 	.segment_signature = 0x08,
 	.segment_link = 0x10,
 	.segment_heap = 0x18,
@@ -43,6 +44,7 @@ static const struct nt_common_layout common_x64 = {
 	.entry_bytes = 16,
 	.entry_coded = 8,
 	.unit = 16,
+	.unit_shift = 4,
 	.segment_signature = 0x10,
 	.segment_link = 0x18,
 	.segment_heap = 0x28,
@@ -74,7 +76,8 @@ static const struct nt_common_layout common_x64 = {
  * listed by Volatility (x64 subsegment and header), radare2 (x86) and python-haystack. 8 x64: ntdiff
  * of 9200; 8.1 x64: ntdiff of 9600; 10: radare2 (1607/1703 x64) and ntdiff (1809, 2004, both). 8 and
  * 8.1 x86: HeapStat, which its author tested there; 8 x86 by it alone. x86 _LFH_HEAP.Heap of 8 and
- * later is inferred from the fields around it.
+ * later is inferred from the fields around it. data_first, data_slack: 188 containers in memory of
+ * 18362 to 26200, both.
  */
 static const struct nt_lfh_layout lfh_7_x86 = {
 	.lfh_zones = 0x18,
@@ -110,13 +113,15 @@ static const struct nt_lfh_layout lfh_7_x64 = {
 	.lfh_zones = 0x04, .lfh_heap = 0x0c, .zone_end = 0x08, .zone_first = 0x10,                 \
 	.sub_data = 0x04, .sub_block_size = 0x14, .sub_block_count = 0x18, .sub_bytes = 0x28,      \
 	.data_sub = 0, .data_signature = 0x0c, .data_offsets = 0x10, .data_bitmap_count = 0x14,    \
-	.data_bitmap_bytes = 0x18, .data_bitmap = 0x1c, .data_bytes = 0x1c, .first_min = 0x20
+	.data_bitmap_bytes = 0x18, .data_bitmap = 0x1c, .data_bytes = 0x1c, .data_room = 0x08,     \
+	.data_first = 0x1c
 
 #define LFH_8_X64                                                                                  \
 	.lfh_zones = 0x08, .lfh_heap = 0x18, .zone_end = 0x10, .zone_first = 0x20,                 \
 	.sub_data = 0x08, .sub_block_size = 0x24, .sub_block_count = 0x28, .sub_bytes = 0x40,      \
 	.data_sub = 0, .data_offsets = 0x18, .data_bitmap_count = 0x20, .data_bitmap_bytes = 0x28, \
-	.data_bitmap = 0x30, .data_bytes = 0x30, .first_min = 0x40, .data_signature = 0x14
+	.data_bitmap = 0x30, .data_bytes = 0x30, .data_room = 0x10, .data_first = 0x34,            \
+	.data_slack = 0x10, .data_signature = 0x14
 
 static const struct nt_lfh_layout lfh_8_x86 = {LFH_8_X86};
 static const struct nt_lfh_layout lfh_8_x64 = {LFH_8_X64};
@@ -128,12 +133,12 @@ static const struct nt_lfh_layout lfh_81_x64 = {
 /* What _HEAP has had since Windows 8 in the same place. */
 #define HEAP_8_X86                                                                                 \
 	.bits = 32, .common = &common_x86, .encode_mask = 0x4c, .encoding = 0x50,                  \
-	.interceptor = 0x58, .signature = 0x60, .virtual_list = 0x9c, .segment_list = 0xa4,        \
-	.lock = 0xc8
+	.interceptor = 0x58, .signature = 0x60, .valid_bytes = 0x7e, .virtual_list = 0x9c,         \
+	.segment_list = 0xa4, .lock = 0xc8
 #define HEAP_8_X64                                                                                 \
 	.bits = 64, .common = &common_x64, .encode_mask = 0x7c, .encoding = 0x80,                  \
-	.interceptor = 0x90, .signature = 0x98, .virtual_list = 0x110, .segment_list = 0x120,      \
-	.lock = 0x160
+	.interceptor = 0x90, .signature = 0x98, .valid_bytes = 0xd2, .virtual_list = 0x110,        \
+	.segment_list = 0x120, .lock = 0x160
 
 /* _HEAP: public symbols of ntdll and of the kernel, as listed by Volatility, ntdiff and JPCERT/CC's
  * tables for the builds named; x64 also radare2. Newest first. */
@@ -160,6 +165,7 @@ const struct nt_layout nt_layouts[] = {
 		.encoding = 0x80,
 		.interceptor = 0x98,
 		.signature = 0xa0,
+		.valid_bytes = 0xda,
 		.virtual_list = 0x118,
 		.segment_list = 0x128,
 		.lock = 0x168,
@@ -185,6 +191,7 @@ const struct nt_layout nt_layouts[] = {
 		.encoding = 0x50,
 		.interceptor = 0x5c,
 		.signature = 0x64,
+		.valid_bytes = 0x82,
 		.virtual_list = 0xa0,
 		.segment_list = 0xa8,
 		.lock = 0xcc,
@@ -195,59 +202,110 @@ const struct nt_layout nt_layouts[] = {
 
 const size_t nt_layout_count = sizeof(nt_layouts) / sizeof(nt_layouts[0]);
 
-uint64_t nt_front_end(struct memory *memory, const struct nt_layout *layout, uint64_t addr)
+uint64_t nt_front_end(
+	struct memory *memory, const struct nt_layout *layout, uint64_t addr, bool *is_missing)
 {
 	uint64_t lfh = 0, heap = 0;
 	uint8_t type = 0;
 
-	if (memory_u8(memory, addr + layout->front_end_type, &type) || type != NT_FRONT_END_LFH ||
-		memory_ptr(memory, layout->bits, addr + layout->front_end, &lfh) || !lfh ||
-		memory_ptr(memory, layout->bits, lfh + layout->lfh->lfh_heap, &heap))
+	*is_missing = memory_u8(memory, addr + layout->front_end_type, &type) ||
+		      memory_ptr(memory, layout->bits, addr + layout->front_end, &lfh);
+	if (*is_missing || type != NT_FRONT_END_LFH || !lfh)
 		return 0;
-	return heap == addr ? lfh : 0;
+	*is_missing = memory_ptr(memory, layout->bits, lfh + layout->lfh->lfh_heap, &heap);
+	return *is_missing || heap == addr ? lfh : 0;
 }
 
-/* A front end that knows the heap says more than any number; none at all is no contradiction. */
-enum fit {
-	FITS_NOT,
-	FITS_DOUBTFULLY,
-	FITS,
-	FITS_SURELY,
+/* What may speak for a layout. No fact is a must: any of them may be damaged, or not there. */
+enum weight {
+	WEIGHT_BUILD = 1,
+	WEIGHT_FRONT_END = 2, /* it may be one, or none */
+	WEIGHT_LIST = 4,
+	WEIGHT_SIGNATURE = 8,
+	WEIGHT_BYTES = 8, /* real heaps of seven builds say their row's size */
+	WEIGHT_OWN_FRONT_END = 8,
 };
 
-static enum fit fit(struct memory *memory, const struct nt_layout *layout, uint64_t addr)
+static int front_end_weight(struct memory *memory, const struct nt_layout *layout, uint64_t addr)
 {
-	uint32_t signature = 0;
 	uint64_t lfh = 0;
 	uint8_t type = 0;
+	bool is_missing;
 
-	if (memory_u32(memory, addr + layout->signature, &signature) ||
-		signature != NT_HEAP_OBJECT_SIGNATURE ||
-		memory_u8(memory, addr + layout->front_end_type, &type) ||
+	if (nt_front_end(memory, layout, addr, &is_missing) && !is_missing)
+		return WEIGHT_OWN_FRONT_END;
+	if (memory_u8(memory, addr + layout->front_end_type, &type) ||
 		memory_ptr(memory, layout->bits, addr + layout->front_end, &lfh))
-		return FITS_NOT;
-	if (nt_front_end(memory, layout, addr))
-		return FITS_SURELY;
-	return type <= NT_FRONT_END_MAX && !type == !lfh ? FITS : FITS_DOUBTFULLY;
+		return 0;
+	return type <= NT_FRONT_END_MAX && !type == !lfh ? WEIGHT_FRONT_END : 0;
+}
+
+static bool has_signature(struct memory *memory, const struct nt_layout *layout, uint64_t addr)
+{
+	uint32_t signature = 0;
+
+	return !memory_u32(memory, addr + layout->signature, &signature) &&
+	       signature == NT_HEAP_OBJECT_SIGNATURE;
+}
+
+/* The heap's own segment is on its list: the link before it, or that behind it, leads back. */
+static bool has_list(struct memory *memory, const struct nt_layout *layout, uint64_t addr)
+{
+	uint64_t link = addr + layout->common->segment_link, head = addr + layout->segment_list;
+	uint64_t next = 0, back = 0;
+
+	memory_ptr(memory, layout->bits, head, &next);
+	memory_ptr(memory, layout->bits, link + layout->bits / 8, &back);
+	return next == link || back == head;
+}
+
+static uint16_t valid_bytes(struct memory *memory, const struct nt_layout *layout, uint64_t addr)
+{
+	uint16_t bytes = 0;
+
+	memory_u16(memory, addr + layout->valid_bytes, &bytes);
+	return bytes;
+}
+
+static int weight_of(struct memory *memory, const struct nt_layout *layout, uint64_t addr)
+{
+	int weight = 0;
+
+	if (has_signature(memory, layout, addr))
+		weight += WEIGHT_SIGNATURE;
+	if (valid_bytes(memory, layout, addr) == layout->heap_bytes)
+		weight += WEIGHT_BYTES;
+	if (has_list(memory, layout, addr))
+		weight += WEIGHT_LIST;
+	return weight ? weight + front_end_weight(memory, layout, addr) : 0;
 }
 
 const struct nt_layout *nt_layout_find(
 	struct memory *memory, unsigned bits, uint64_t addr, uint32_t build)
 {
 	const struct nt_layout *best = NULL;
-	int best_score = 0;
+	int best_weight = 0;
 
 	for (size_t i = 0; i < nt_layout_count; i++) {
 		const struct nt_layout *row = &nt_layouts[i];
-		bool is_build = build >= row->first_build && build <= row->last_build;
-		int score = row->bits == bits ? 2 * (int)fit(memory, row, addr) : 0;
+		int weight = row->bits == bits ? weight_of(memory, row, addr) : 0;
 
-		/* As good as another: the build decides. */
-		score += score && is_build;
-		if (score > best_score) {
+		if (weight && build >= row->first_build && build <= row->last_build)
+			weight += WEIGHT_BUILD;
+		if (weight > best_weight) {
 			best = row;
-			best_score = score;
+			best_weight = weight;
 		}
 	}
 	return best;
+}
+
+const char *nt_layout_fault(struct memory *memory, const struct nt_layout *layout, uint64_t addr)
+{
+	uint16_t bytes = valid_bytes(memory, layout, addr);
+
+	if (!has_signature(memory, layout, addr))
+		return "heap without its signature";
+	return bytes && bytes != layout->heap_bytes ? "heap of another size than its layout's" :
+						      NULL;
 }

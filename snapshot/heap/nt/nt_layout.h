@@ -27,6 +27,7 @@
 #define NT_ENTRY_FLAGS 16
 #define NT_ENTRY_TAG 24
 #define NT_ENTRY_PREVIOUS 32
+#define NT_ENTRY_SEGMENT 48 /* SegmentOffset */
 #define NT_ENTRY_UNUSED 56
 
 /* _HEAP_ENTRY.Flags */
@@ -51,8 +52,9 @@
 #define NT_EXTENDED_SIGNATURE 48 /* shift; EntryOffset and ExtendedBlockSignature */
 
 struct nt_common_layout {
-	/* _HEAP_ENTRY: its size, where its coded 8 bytes lie; the unit that sizes count in */
-	uint16_t entry_bytes, entry_coded, unit;
+	/* _HEAP_ENTRY: its size, where its coded 8 bytes lie; the unit that sizes count in, and its
+	 * binary logarithm */
+	uint16_t entry_bytes, entry_coded, unit, unit_shift;
 	/* _HEAP_SEGMENT */
 	uint16_t segment_signature, segment_link, segment_heap, segment_base, segment_pages;
 	uint16_t segment_first, segment_end, segment_hole_pages, segment_holes;
@@ -80,12 +82,15 @@ struct nt_lfh_layout {
 	uint16_t sub_data, sub_block_size, sub_block_count, sub_bytes;
 	/* .AggregateExchg.Depth: how many blocks are free; 0 where a bitmap tells. */
 	uint16_t sub_free_count;
-	/* _HEAP_USERDATA_HEADER; data_offsets and the bitmap: 0 where there are none */
-	uint16_t data_sub, data_signature, data_offsets;
+	/* _HEAP_USERDATA_HEADER; data_room (SizeIndexAndPadding), data_offsets and the bitmap: 0 where
+	 * there are none */
+	uint16_t data_sub, data_signature, data_room, data_offsets;
 	bool data_is_coded; /* the offsets are */
 	uint16_t data_bitmap_count, data_bitmap_bytes, data_bitmap, data_bytes;
-	/* The smallest offset of a first block. */
-	uint16_t first_min;
+	/* The first block lies this far on, and 4 bytes for every 32 blocks, at the next whole unit. */
+	uint16_t data_first;
+	/* The last bytes of a container's room that no block has. */
+	uint16_t data_slack;
 };
 
 struct nt_layout {
@@ -94,23 +99,28 @@ struct nt_layout {
 	uint32_t first_build, last_build;
 	const struct nt_common_layout *common;
 	const struct nt_lfh_layout *lfh;
-	/* _HEAP */
+	/* _HEAP; valid_bytes: where it has its own size (HeaderValidateLength) */
 	uint16_t encode_mask, encoding, interceptor, signature, virtual_list, segment_list, lock;
-	uint16_t front_end, front_end_type, heap_bytes;
+	uint16_t front_end, front_end_type, valid_bytes, heap_bytes;
 };
 
 extern const struct nt_layout nt_layouts[];
 extern const size_t nt_layout_count;
 
 /*
- * The layout of the heap at addr, which has a segment's signature: the rows whose signatures and
- * front end are where they should be, of those the row of that build (0: not known), else the
- * newest. NULL: none fits.
+ * The layout of the heap at addr, which has a segment's signature: the row that most speaks for, of
+ * what the heap says of itself (its size, its signature, its list, its front end) and the build (0: not
+ * known). NULL: nothing but the build speaks for any.
  */
 const struct nt_layout *nt_layout_find(
 	struct memory *memory, unsigned bits, uint64_t addr, uint32_t build);
 
-/* The front end of a heap when it is a low fragmentation heap that knows the heap; else 0. */
-uint64_t nt_front_end(struct memory *memory, const struct nt_layout *layout, uint64_t addr);
+/* What of a heap contradicts its layout (a literal), or NULL. */
+const char *nt_layout_fault(struct memory *memory, const struct nt_layout *layout, uint64_t addr);
+
+/* The front end of a heap when it is a low fragmentation heap that knows the heap, or whose memory is
+ * not there (*is_missing); else 0. */
+uint64_t nt_front_end(
+	struct memory *memory, const struct nt_layout *layout, uint64_t addr, bool *is_missing);
 
 #endif

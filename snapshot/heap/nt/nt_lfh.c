@@ -6,16 +6,25 @@
 #include "snapshot/heap/nt/nt_chain.h"
 
 #define NT_MARKS_PER_ODD 8 /* so many headers agree with the bitmap for one that does not */
+#define MARK_SAMPLES 64u
 #define BLOCKS_MAX 65536 /* of a container: its count is a u16 */
+#define ROOM_SHIFT_MAX 31
 
 /* A container that is about to be walked. */
 struct view {
 	const struct nt_container *container;
 	struct nt_offsets offsets;
-	uint32_t block_count, bit_count; /* bits: what there is of the bitmap */
+	uint32_t block_count;
 	bool has_bitmap;
 	unsigned char busy[BLOCKS_MAX / 8];
 };
+
+/* _HEAP_USERDATA_HEADER.SizeIndexAndPadding: SizeIndex, the room's binary logarithm; GuardPagePresent,
+ * of the page behind it all; PaddingBytes before that. */
+static uint64_t room_of(uint32_t word)
+{
+	return (word & 0xff) > ROOM_SHIFT_MAX ? 0 : ((uint64_t)1 << (word & 0xff)) + (word >> 16);
+}
 
 int nt_lfh_note(struct nt_heap *heap, uint64_t addr, uint64_t end)
 {
@@ -32,6 +41,8 @@ int nt_lfh_note(struct nt_heap *heap, uint64_t addr, uint64_t end)
 	container.subsegment = bytes_ptr(bytes + layout->data_sub, heap->layout->bits);
 	if (layout->data_offsets)
 		container.offsets = bytes_u32(bytes + layout->data_offsets);
+	if (layout->data_room)
+		container.room_bytes = room_of(bytes_u32(bytes + layout->data_room));
 	if (array_grow((void **)&lfh->containers, &lfh->container_cap, lfh->container_count,
 		    sizeof(*lfh->containers)))
 		return -ERR_NOMEM;
@@ -64,57 +75,46 @@ bool nt_lfh_owns(const struct nt_lfh *lfh, uint64_t addr, uint64_t end)
 
 /* ---------------------------------------------------------------- one container */
 
-uint32_t nt_first_offset_min(const struct nt_heap *heap, const struct nt_container *container)
+uint32_t nt_first_offset(const struct nt_heap *heap, const struct nt_container *container)
 {
 	const struct nt_lfh_layout *layout = heap->layout->lfh;
-	uint32_t unit = heap->layout->common->unit, word = heap->layout->bits;
-	uint32_t bytes = layout->data_bytes;
+	uint32_t unit = heap->layout->common->unit;
 
-	/* The bitmap is made of whole words; blocks begin at whole units. */
-	if (layout->data_bitmap)
-		bytes = layout->data_bitmap + (container->block_count + word - 1) / word * word / 8;
-	bytes = (bytes + unit - 1) / unit * unit;
-	return bytes > layout->first_min ? bytes : layout->first_min;
+	if (!layout->data_bitmap)
+		return layout->data_bytes;
+	return (layout->data_first + (container->block_count + 31) / 32 * 4 + unit - 1) / unit *
+	       unit;
 }
 
-bool nt_offsets_are_legal(
-	const struct nt_heap *heap, const struct nt_container *container, struct nt_offsets offsets)
+/* True when the container's blocks can lie there: within its end, behind its header. */
+static bool has_room(
+	const struct nt_heap *heap, const struct nt_container *container, uint32_t first)
 {
-	return container->stride && offsets.stride == container->stride &&
-	       offsets.first >= nt_first_offset_min(heap, container) &&
-	       offsets.first <= NT_FIRST_OFFSET_MAX && offsets.first % 8 == 0 &&
-	       offsets.first + (uint64_t)container->block_count * offsets.stride <=
+	return first >= heap->layout->lfh->data_bytes &&
+	       first + (uint64_t)container->block_count * container->stride <=
 		       container->end - container->addr;
 }
 
-/* The byte in a block's header that says whether the block is in use; 0: it is not there. */
-static inline uint8_t mark_at(struct nt_heap *heap, uint64_t entry)
+#define MARK_MISSING (-1)
+
+/* The byte in a block's header that says whether the block is in use, or MARK_MISSING. */
+static inline int mark_at(struct nt_heap *heap, uint64_t entry)
 {
 	const struct nt_common_layout *layout = heap->layout->common;
 	const unsigned char *bytes = nt_span_at(&heap->span, entry, layout->entry_bytes);
 
-	return bytes ? bytes[layout->entry_coded + NT_ENTRY_UNUSED / 8] : 0;
+	return bytes ? bytes[layout->entry_coded + NT_ENTRY_UNUSED / 8] : MARK_MISSING;
 }
 
-static bool is_live(uint8_t mark)
+static bool is_live(int mark)
 {
-	return mark & NT_UNUSED_LFH && mark != NT_UNUSED_LFH;
+	return mark > (int)NT_UNUSED_LFH;
 }
 
-/* Reads what the bitmap has for more blocks than the container is said to have. */
-static void read_more_bits(struct memory *memory, struct view *view, uint64_t at, uint32_t count)
-{
-	uint64_t bytes = (count + 7) / 8;
+static const char no_memory[] = "unreadable bitmap of an LFH container";
 
-	view->bit_count = view->block_count;
-	if (count > view->block_count && view->container->end - at >= bytes &&
-		!memory_copy(memory, at, view->busy, (size_t)bytes))
-		view->bit_count = count;
-}
-
-/* Reads which blocks are busy, where the container says it in a bitmap. False: it should, and does
- * not. */
-static bool read_bitmap(struct nt_heap *heap, struct view *view)
+/* Reads which blocks are busy, where the container says it in a bitmap. NULL, or what is wrong. */
+static const char *read_bitmap(struct nt_heap *heap, struct view *view)
 {
 	const struct nt_lfh_layout *layout = heap->layout->lfh;
 	const struct nt_container *container = view->container;
@@ -123,27 +123,20 @@ static bool read_bitmap(struct nt_heap *heap, struct view *view)
 	uint32_t count = 0;
 
 	view->has_bitmap = false;
-	view->bit_count = 0;
 	if (!layout->data_bitmap)
-		return true;
+		return NULL;
 	nt_span_forget(&heap->span);
-	memory_u32(memory, container->addr + layout->data_bitmap_count, &count);
-	memory_ptr(memory, heap->layout->bits, container->addr + layout->data_bitmap_bytes, &at);
+	if (memory_u32(memory, container->addr + layout->data_bitmap_count, &count) ||
+		memory_ptr(memory, heap->layout->bits, container->addr + layout->data_bitmap_bytes,
+			&at))
+		return no_memory;
 	if (count < view->block_count || at < container->addr + layout->data_bytes ||
-		at >= container->end || container->end - at < bytes ||
-		memory_copy(memory, at, view->busy, (size_t)bytes))
-		return false;
+		at >= container->end || container->end - at < bytes)
+		return "LFH container without its bitmap";
+	if (memory_copy(memory, at, view->busy, (size_t)bytes))
+		return no_memory;
 	view->has_bitmap = true;
-	read_more_bits(memory, view, at, count < BLOCKS_MAX ? count : BLOCKS_MAX);
-	return true;
-}
-
-static void view_init(struct view *view, struct nt_heap *heap, const struct nt_container *container)
-{
-	view->container = container;
-	view->block_count = container->block_count;
-	if (!read_bitmap(heap, view))
-		walk_broken(heap->nt->walk, container->addr, "LFH container without its bitmap");
+	return NULL;
 }
 
 static bool is_busy(const struct view *view, uint32_t block)
@@ -151,58 +144,35 @@ static bool is_busy(const struct view *view, uint32_t block)
 	return view->busy[block / 8] >> block % 8 & 1;
 }
 
-/* Where a container's blocks begin, when their marks lie there and, mostly, are as the bitmap says:
- * of a block whose header and whose bit disagree, others than it are sound. */
+/* True when marks of blocks lie there and, mostly, are as the bitmap says: of a block whose header and
+ * whose bit disagree, others than it are sound. */
 static bool is_marked(struct nt_heap *heap, const struct view *view, uint32_t first)
 {
 	const struct nt_container *container = view->container;
-	uint32_t step = view->block_count / NT_MARK_SAMPLES + 1, samples = 0, odd = 0;
+	uint32_t step = view->block_count / MARK_SAMPLES + 1, samples = 0, odd = 0;
 
+	if (!has_room(heap, container, first))
+		return false;
 	for (uint32_t i = 0; i < view->block_count; i += step) {
-		uint8_t mark =
-			mark_at(heap, container->addr + first + (uint64_t)i * container->stride);
+		int mark = mark_at(heap, container->addr + first + (uint64_t)i * container->stride);
 
+		if (mark == MARK_MISSING)
+			continue;
 		if (!(mark & NT_UNUSED_LFH))
 			return false;
 		samples++;
 		odd += view->has_bitmap && is_busy(view, i) != is_live(mark);
 	}
-	return samples && odd <= samples / NT_MARKS_PER_ODD;
-}
-
-bool nt_offsets_are_marked(
-	struct nt_heap *heap, const struct nt_container *container, struct nt_offsets offsets)
-{
-	struct view view;
-
-	view_init(&view, heap, container);
-	return is_marked(heap, &view, offsets.first);
-}
-
-/* Looks for the first place where all headers have their marks. */
-static bool probe(struct nt_heap *heap, struct view *view)
-{
-	const struct nt_container *container = view->container;
-	struct nt_offsets offsets = {
-		.first = nt_first_offset_min(heap, container), .stride = container->stride};
-
-	for (; nt_offsets_are_legal(heap, container, offsets);
-		offsets.first += heap->layout->common->unit) {
-		if (is_marked(heap, view, offsets.first)) {
-			view->offsets = offsets;
-			return true;
-		}
-	}
-	return false;
+	return odd <= samples / NT_MARKS_PER_ODD;
 }
 
 /* Adds block i, which is in use. */
-static int add_block(struct nt_heap *heap, const struct view *view, uint64_t entry, uint8_t mark)
+static int add_block(struct nt_heap *heap, const struct view *view, uint64_t entry, int mark)
 {
 	struct nt_block block = {
 		.entry = entry,
 		.size_bytes = view->offsets.stride,
-		.unused = mark & NT_UNUSED_NUMBER,
+		.unused = (uint32_t)mark & NT_UNUSED_NUMBER,
 		.is_extended = mark & NT_UNUSED_OFFSET,
 		.may_be_extended = heap->has_prefixes,
 	};
@@ -215,16 +185,18 @@ static int add_block(struct nt_heap *heap, const struct view *view, uint64_t ent
 /* The bitmap says which are in use; where there is none, headers do. */
 static int add_blocks(struct nt_heap *heap, const struct view *view)
 {
-	uint64_t entry = view->container->addr + view->offsets.first, odd = 0;
+	uint64_t entry = view->container->addr + view->offsets.first, odd = 0, missing = 0;
 	uint32_t free_count = 0;
 	int rc = 0;
 
 	for (uint32_t i = 0; !rc && i < view->block_count; i++, entry += view->offsets.stride) {
-		uint8_t mark = mark_at(heap, entry);
+		int mark = mark_at(heap, entry);
 		bool is_used = view->has_bitmap ? is_busy(view, i) : is_live(mark);
 
-		free_count += mark == NT_UNUSED_LFH;
-		if (is_used && mark == NT_UNUSED_LFH)
+		free_count += mark == (int)NT_UNUSED_LFH;
+		if (mark == MARK_MISSING)
+			missing = is_used || !view->has_bitmap ? entry : missing;
+		else if (is_used && mark == (int)NT_UNUSED_LFH)
 			/* Being freed by another thread later (DelayFreeList), or damaged. */
 			walk_doubt(heap->nt->walk, entry,
 				"LFH block that its container has in use and its header has not");
@@ -235,7 +207,9 @@ static int add_blocks(struct nt_heap *heap, const struct view *view)
 		else if (view->has_bitmap && is_live(mark) && !odd)
 			odd = entry;
 	}
-	if (heap->layout->lfh->sub_free_count && free_count != view->container->free_count)
+	if (missing)
+		walk_missing(heap->nt->walk, missing, "LFH block");
+	else if (heap->layout->lfh->sub_free_count && free_count != view->container->free_count)
 		walk_doubt(heap->nt->walk, view->container->addr,
 			"LFH container of another number of free blocks than its subsegment has");
 	if (odd)
@@ -244,22 +218,21 @@ static int add_blocks(struct nt_heap *heap, const struct view *view)
 	return rc;
 }
 
-/* Blocks in use behind the last that the container is said to have: it has more. Bits alone may be
- * what rounds a bitmap up. */
-static void look_behind(struct nt_heap *heap, const struct view *view)
+/* A container has as many blocks as find room: else its subsegment does not tell of all. */
+static void check_room(struct nt_heap *heap, const struct view *view)
 {
-	for (uint32_t i = view->block_count; i < view->bit_count; i++) {
-		uint64_t entry = view->container->addr + view->offsets.first +
-				 (uint64_t)i * view->offsets.stride;
+	const struct nt_container *container = view->container;
+	uint64_t room = container->room_bytes,
+		 used = (uint64_t)view->offsets.first + heap->layout->lfh->data_slack;
 
-		if (entry + view->offsets.stride > view->container->end)
-			return;
-		if (is_busy(view, i) && is_live(mark_at(heap, entry))) {
-			walk_broken(heap->nt->walk, entry,
-				"LFH container of more blocks than its subsegment has");
-			return;
-		}
-	}
+	if (!heap->layout->lfh->data_room)
+		return;
+	if (!room || room > container->end - container->addr)
+		walk_doubt(heap->nt->walk, container->addr,
+			"LFH container of another size than its block");
+	else if (room < used || (room - used) / view->offsets.stride != view->block_count)
+		walk_doubt(heap->nt->walk, container->addr,
+			"LFH container with room for another number of blocks");
 }
 
 /*
@@ -294,25 +267,30 @@ static bool is_in_use(struct nt_heap *heap, const struct nt_container *container
 	return false;
 }
 
-/* Where the container's blocks lie, by what its layout has to say about it. */
+/*
+ * Where the container's blocks lie. The subsegment says it, and so do the container's offsets; when they
+ * do not agree, or cannot be decoded, marks have to lie there.
+ */
 static bool find_offsets(struct nt_heap *heap, struct view *view, const uint32_t *key)
 {
 	const struct nt_lfh_layout *layout = heap->layout->lfh;
 	const struct nt_container *container = view->container;
+	struct nt_offsets own;
 
+	view->offsets = (struct nt_offsets){nt_first_offset(heap, container), container->stride};
 	if (!layout->data_offsets)
-		view->offsets = (struct nt_offsets){layout->data_bytes, container->stride};
-	else if (layout->data_is_coded && !key)
-		return probe(heap, view);
-	else
-		view->offsets = nt_offsets_decode(heap, container, key ? *key : 0);
-	if (!layout->data_offsets)
-		return view->offsets.first + (uint64_t)view->block_count * container->stride <=
-		       container->end - container->addr;
-	if (nt_offsets_are_legal(heap, container, view->offsets))
+		return has_room(heap, container, view->offsets.first);
+	if (layout->data_is_coded && !key)
+		return is_marked(heap, view, view->offsets.first);
+	own = nt_offsets_decode(heap, container, key ? *key : 0);
+	if (own.stride == view->offsets.stride && own.first == view->offsets.first &&
+		has_room(heap, container, own.first))
 		return true;
 	walk_broken(heap->nt->walk, container->addr, "LFH container with impossible offsets");
-	return probe(heap, view);
+	if (is_marked(heap, view, view->offsets.first))
+		return true;
+	view->offsets.first = own.first;
+	return own.stride == container->stride && is_marked(heap, view, own.first);
 }
 
 /* key: NULL where there is none or none was found. */
@@ -320,6 +298,7 @@ static int walk_container(
 	struct nt_heap *heap, const struct nt_container *container, const uint32_t *key)
 {
 	struct view view;
+	const char *fault;
 
 	if (!container->stride)
 		return is_in_use(heap, container) ?
@@ -328,11 +307,17 @@ static int walk_container(
 			       0;
 	if (!container->block_count)
 		return walk_broken(heap->nt->walk, container->addr, "LFH container of no blocks");
-	view_init(&view, heap, container);
+	view.container = container;
+	view.block_count = container->block_count;
+	fault = read_bitmap(heap, &view);
+	if (fault == no_memory)
+		walk_missing(heap->nt->walk, container->addr, fault);
+	else if (fault)
+		walk_broken(heap->nt->walk, container->addr, fault);
 	if (!find_offsets(heap, &view, key))
 		return walk_broken(heap->nt->walk, container->addr,
 			"LFH container whose blocks cannot be found");
-	look_behind(heap, &view);
+	check_room(heap, &view);
 	return add_blocks(heap, &view);
 }
 
@@ -354,7 +339,7 @@ int nt_lfh_walk(struct nt_heap *heap)
 
 	if (!rc && has_blocks(lfh) && heap->layout->lfh->data_is_coded) {
 		has_key = nt_lfh_key_find(heap, &key);
-		if (!has_key)
+		if (!has_key && lfh->addr && !lfh->is_list_cut)
 			walk_broken(heap->nt->walk, lfh->containers[0].addr,
 				"LFH key that does not verify");
 	}

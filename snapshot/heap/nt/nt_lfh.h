@@ -18,6 +18,7 @@ struct nt_heap;
 struct nt_container {
 	uint64_t addr, end;
 	uint64_t subsegment;
+	uint64_t room_bytes; /* from addr on, as it says; 0: its layout has none */
 	uint32_t offsets; /* as they are stored; 0: its layout has none */
 	uint32_t stride; /* from block to block, in bytes, by its subsegment; 0: none has it */
 	uint32_t block_count;
@@ -30,7 +31,8 @@ struct nt_listed {
 };
 
 struct nt_lfh {
-	uint64_t addr; /* _LFH_HEAP; 0: none */
+	uint64_t addr; /* _LFH_HEAP; 0: none, or not known */
+	bool is_list_cut; /* zones or subsegments are not there */
 	uint64_t
 		*internals; /* where it and its zones lie, sorted: they may be blocks like others */
 	size_t internal_count, internal_cap;
@@ -73,9 +75,6 @@ struct nt_offsets {
 	uint32_t first, stride; /* of the first block, from block to block; in bytes */
 };
 
-#define NT_FIRST_OFFSET_MAX 0x1000u
-#define NT_MARK_SAMPLES 64u
-
 /* Takes offsets apart, with the key where they are coded. */
 struct nt_offsets nt_offsets_decode(
 	const struct nt_heap *heap, const struct nt_container *container, uint32_t key);
@@ -83,15 +82,7 @@ struct nt_offsets nt_offsets_decode(
 /* RtlpLFHKey, found without symbols and verified (nt_lfh_key.c). False: none fits the containers. */
 bool nt_lfh_key_find(struct nt_heap *heap, uint32_t *key);
 
-/* Where a container's first block can lie at the earliest. */
-uint32_t nt_first_offset_min(const struct nt_heap *heap, const struct nt_container *container);
-
-/* True when the container's blocks can lie as the offsets say: legal sizes, within its end. */
-bool nt_offsets_are_legal(const struct nt_heap *heap, const struct nt_container *container,
-	struct nt_offsets offsets);
-
-/* True when headers lie there too: their marks agree with the bitmap. Some are looked at. */
-bool nt_offsets_are_marked(
-	struct nt_heap *heap, const struct nt_container *container, struct nt_offsets offsets);
+/* Where a container's first block lies. */
+uint32_t nt_first_offset(const struct nt_heap *heap, const struct nt_container *container);
 
 #endif

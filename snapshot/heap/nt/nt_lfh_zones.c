@@ -96,7 +96,7 @@ static int list_zone(struct nt_heap *heap, uint64_t zone, uint64_t limit)
 		const unsigned char *bytes = memory_at(heap->nt->memory, at, layout->sub_bytes);
 
 		if (!bytes || !may_read(heap, at, layout->sub_bytes))
-			return walk_broken(heap->nt->walk, at, "unreadable LFH subsegment");
+			return walk_missing(heap->nt->walk, at, "unreadable LFH subsegment");
 		data = bytes_ptr(bytes + layout->sub_data, heap->layout->bits);
 		if (data && bytes_u16(bytes + layout->sub_block_size))
 			rc = add_listed(&heap->lfh, data, at);
@@ -108,11 +108,17 @@ int nt_lfh_open(struct nt_heap *heap)
 {
 	struct nt_lfh *lfh = &heap->lfh;
 	struct nt_list list = {.each = add_zone, .ctx = heap};
+	unsigned missing_count = heap->nt->walk->missing_count;
 	uint8_t type = 0;
+	bool is_missing;
 	int rc;
 
-	lfh->addr = nt_front_end(heap->nt->memory, heap->layout, heap->addr);
+	lfh->addr = nt_front_end(heap->nt->memory, heap->layout, heap->addr, &is_missing);
 	memory_u8(heap->nt->memory, heap->addr + heap->layout->front_end_type, &type);
+	lfh->is_list_cut = true;
+	if (is_missing)
+		return walk_missing(
+			heap->nt->walk, lfh->addr ? lfh->addr : heap->addr, "unreadable front end");
 	if (!lfh->addr)
 		return type == NT_FRONT_END_LFH ? walk_broken(heap->nt->walk, heap->addr,
 							  "front end that is not the heap's") :
@@ -124,6 +130,7 @@ int nt_lfh_open(struct nt_heap *heap)
 	for (size_t i = 0; !rc && i < lfh->internal_count; i++)
 		rc = list_zone(heap, lfh->internals[i],
 			i + 1 < lfh->internal_count ? lfh->internals[i + 1] : UINT64_MAX);
+	lfh->is_list_cut = heap->nt->walk->missing_count != missing_count;
 	if (lfh->listed_count)
 		qsort(lfh->listed, lfh->listed_count, sizeof(*lfh->listed), by_container);
 	if (!rc)
@@ -180,13 +187,11 @@ static bool describe(struct nt_heap *heap, struct nt_container *container, uint6
 	return true;
 }
 
-/* Where a container ends at the earliest: its blocks begin as early as they can. */
+/* Where a container's blocks end. */
 static uint64_t least_end(const struct nt_heap *heap, const struct nt_container *container)
 {
-	uint64_t first = heap->layout->lfh->data_offsets ? nt_first_offset_min(heap, container) :
-							   heap->layout->lfh->data_bytes;
-
-	return container->addr + first + (uint64_t)container->block_count * container->stride;
+	return container->addr + nt_first_offset(heap, container) +
+	       (uint64_t)container->block_count * container->stride;
 }
 
 /*
@@ -201,8 +206,9 @@ static int take_missing(struct nt_heap *heap, const struct nt_listed *listed)
 	struct nt_container *container;
 	int rc;
 
-	walk_broken(
-		heap->nt->walk, listed->container, "LFH container that the back end does not have");
+	if (!gap)
+		walk_broken(heap->nt->walk, listed->container,
+			"LFH container that the back end does not have");
 	if (!gap || listed->container < lfh->taken_end)
 		return 0;
 	nt_span_forget(&heap->span);
@@ -227,8 +233,12 @@ static void match(
 {
 	bool is_described = describe(heap, container, container->subsegment);
 
-	if (is_described && !listed)
+	if (is_described && !listed && !heap->lfh.is_list_cut)
 		walk_broken(heap->nt->walk, container->addr, "LFH container that no zone lists");
+	if (!is_described && !listed && container->subsegment &&
+		!memory_at(heap->nt->memory, container->subsegment, heap->layout->lfh->sub_bytes))
+		walk_missing(
+			heap->nt->walk, container->subsegment, "subsegment of an LFH container");
 	if (is_described || !listed)
 		return;
 	walk_broken(heap->nt->walk, container->addr, "LFH container without its subsegment");
@@ -264,13 +274,8 @@ static int compare(struct nt_heap *heap, size_t found)
 
 int nt_lfh_match(struct nt_heap *heap)
 {
-	struct nt_lfh *lfh = &heap->lfh;
-	int rc = 0;
+	int rc = compare(heap, heap->lfh.container_count);
 
-	if (lfh->addr)
-		rc = compare(heap, lfh->container_count);
-	for (size_t i = 0; !lfh->addr && i < lfh->container_count; i++)
-		describe(heap, &lfh->containers[i], lfh->containers[i].subsegment);
 	nt_span_forget(&heap->span);
 	return rc;
 }

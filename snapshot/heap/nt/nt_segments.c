@@ -4,11 +4,11 @@
 #include "core/buf.h"
 #include "snapshot/heap/nt/nt_chain.h"
 
-int nt_parts_add(struct nt_parts *parts, uint64_t addr, uint64_t end)
+int nt_parts_add(struct nt_parts *parts, const struct nt_part *part)
 {
 	if (array_grow((void **)&parts->list, &parts->cap, parts->count, sizeof(*parts->list)))
 		return -ERR_NOMEM;
-	parts->list[parts->count++] = (struct nt_part){addr, end};
+	parts->list[parts->count++] = *part;
 	return 0;
 }
 
@@ -98,6 +98,8 @@ static void check_ends(
 			"segment whose blocks do not go up to its end");
 }
 
+static const char unreadable[] = "unreadable segment";
+
 /* Reads the segment at addr: NULL, or what is wrong with it. */
 static const char *read_segment(struct nt_heap *heap, uint64_t addr, struct segment *segment)
 {
@@ -107,7 +109,7 @@ static const char *read_segment(struct nt_heap *heap, uint64_t addr, struct segm
 	uint64_t reserved;
 
 	if (!bytes)
-		return "unreadable segment";
+		return unreadable;
 	if (bytes_u32(bytes + layout->segment_signature) != NT_HEAP_SIGNATURE ||
 		bytes_ptr(bytes + layout->segment_heap, bits) != heap->addr ||
 		bytes_ptr(bytes + layout->segment_base, bits) != addr)
@@ -139,6 +141,8 @@ static int add_segment(void *ctx, uint64_t link)
 	struct segment segment;
 	const char *fault = read_segment(heap, addr, &segment);
 
+	if (fault == unreadable)
+		return walk_missing(heap->nt->walk, addr, fault);
 	if (fault)
 		return walk_broken(heap->nt->walk, addr, fault);
 	if (array_grow((void **)&finder->segments, &finder->cap, finder->count,
@@ -157,13 +161,16 @@ static int add_hole(void *ctx, uint64_t link)
 	const unsigned char *at = memory_at(heap->nt->memory, descriptor, layout->hole_bytes);
 
 	if (!at)
-		return walk_broken(heap->nt->walk, descriptor, "unreadable uncommitted range");
+		return walk_missing(heap->nt->walk, descriptor, "unreadable uncommitted range");
 	addr = bytes_ptr(at + layout->hole_address, heap->layout->bits);
 	bytes = bytes_ptr(at + layout->hole_size, heap->layout->bits);
+	/* A segment that is committed up to its end has a range of no size there. */
+	if (!bytes && addr == finder->segment->end)
+		return 0;
 	if (!bytes || addr < finder->segment->first || addr >= finder->segment->end ||
 		bytes > finder->segment->end - addr)
 		return walk_broken(heap->nt->walk, descriptor, "impossible uncommitted range");
-	return nt_parts_add(&finder->holes, addr, addr + bytes);
+	return nt_parts_add(&finder->holes, &(struct nt_part){.addr = addr, .end = addr + bytes});
 }
 
 /* Claims what is committed of from..end. How far that goes: to end, unless there is too much. */
@@ -196,15 +203,16 @@ static int claim(struct nt_heap *heap, uint64_t from, uint64_t end, uint64_t *cl
 	return 0;
 }
 
-/* Adds what lies between the header (or hole) that ends at from and end: blocks begin at first. */
-static int add_run(struct nt_heap *heap, uint64_t from, uint64_t first, uint64_t end)
+/* Adds what lies between the header (or hole) that ends at from and the run's end: its blocks. */
+static int add_run(struct nt_heap *heap, uint64_t from, struct nt_part run)
 {
 	uint64_t claimed_end = from;
-	int rc = from < end ? claim(heap, from, end, &claimed_end) : 0;
+	int rc = from < run.end ? claim(heap, from, run.end, &claimed_end) : 0;
 
-	heap->committed_bytes += end - from;
-	if (!rc && first < claimed_end)
-		rc = nt_parts_add(&heap->runs, first, claimed_end);
+	heap->committed_bytes += run.end - from;
+	run.end = claimed_end;
+	if (!rc && run.addr < run.end)
+		rc = nt_parts_add(&heap->runs, &run);
 	return rc;
 }
 
@@ -228,21 +236,26 @@ static int split_segment(struct finder *finder, const struct segment *segment)
 		.each = add_hole,
 		.ctx = finder,
 	};
-	uint64_t from = segment->addr, first = segment->first;
+	struct nt_part run = {.addr = segment->first, .segment = segment->addr};
+	unsigned missing_count = heap->nt->walk->missing_count;
+	uint64_t from = segment->addr;
 	int rc;
 
 	finder->holes.count = 0;
 	finder->segment = segment;
 	rc = nt_list_walk(heap->nt, &list);
-	check_holes(finder, segment);
+	if (heap->nt->walk->missing_count == missing_count)
+		check_holes(finder, segment);
 	if (nt_parts_sort(&finder->holes))
 		walk_broken(heap->nt->walk, segment->addr, "uncommitted ranges that overlap");
 	heap->reserved_bytes += segment->reserved_bytes;
 	for (size_t i = 0; !rc && i < finder->holes.count; i++) {
-		rc = add_run(heap, from, first, finder->holes.list[i].addr);
-		from = first = finder->holes.list[i].end;
+		run.end = finder->holes.list[i].addr;
+		rc = add_run(heap, from, run);
+		from = run.addr = finder->holes.list[i].end;
 	}
-	return rc ? rc : add_run(heap, from, first, segment->end);
+	run.end = segment->end;
+	return rc ? rc : add_run(heap, from, run);
 }
 
 static int segment_by_addr(const void *a, const void *b)

@@ -54,6 +54,8 @@ static bool is_child_of(struct tree_walk *walk, const struct node *node, uint64_
 	return is_parent(node->parent, walk->parent_key, parent);
 }
 
+static const char unreadable[] = "unreadable tree";
+
 /* Reads a child of parent, or (parent 0) the root. NULL, or what is wrong with it. */
 static const char *node_at(
 	struct tree_walk *walk, uint64_t addr, uint64_t parent, unsigned depth, struct node *node)
@@ -64,7 +66,7 @@ static const char *node_at(
 	if (addr & PARENT_FLAGS || (parent && addr == child(walk->tree, walk->tree->root)))
 		return "broken tree";
 	if (!node_read(walk, addr, node))
-		return "unreadable tree";
+		return unreadable;
 	return parent && !is_child_of(walk, node, parent) ? "broken tree" : NULL;
 }
 
@@ -76,10 +78,12 @@ static void descend(struct tree_walk *walk, uint64_t addr, uint64_t parent, unsi
 	for (; addr; addr = node.left) {
 		const char *fault = node_at(walk, addr, parent, depth, &node);
 
-		if (fault) {
+		if (fault == unreadable)
+			walk_missing(walk->nt->walk, addr, fault);
+		else if (fault)
 			walk_broken(walk->nt->walk, addr, fault);
+		if (fault)
 			return;
-		}
 		if (node.left && node.left == node.right) {
 			walk_broken(walk->nt->walk, addr, "broken tree");
 			node.left = 0;

@@ -75,7 +75,7 @@ static int each_block(void *ctx, uint64_t node)
 	int rc;
 
 	if (!bytes)
-		return walk_broken(walk, node, "unreadable page heap block");
+		return walk_missing(walk, node, "unreadable page heap block");
 	pages.user = ptr_at(page, bytes, layout->block_user);
 	pages.addr = ptr_at(page, bytes, layout->block_virtual);
 	pages.bytes = ptr_at(page, bytes, layout->block_virtual_bytes);
@@ -106,14 +106,15 @@ static int blocks(struct page_walk *page, uint64_t root)
 		.parent = layout->links_parent,
 		.each = each_block,
 		.ctx = page};
+	unsigned missing_count = page->nt->walk->missing_count;
 	uint32_t count;
 	int rc;
 
 	if (memory_ptr(page->nt->memory, layout->bits, table + layout->links_right, &tree.root) ||
 		memory_u32(page->nt->memory, table + layout->table_count, &count))
-		return walk_broken(page->nt->walk, root, "unreadable page heap");
+		return walk_missing(page->nt->walk, root, "unreadable page heap");
 	rc = nt_tree_walk(page->nt, &tree);
-	if (!rc && page->block_count != count)
+	if (!rc && page->block_count != count && page->nt->walk->missing_count == missing_count)
 		walk_broken(page->nt->walk, root, "page heap of another number of blocks");
 	return rc;
 }
