@@ -34,6 +34,43 @@ static void a_heap_is_known_by_the_pointers_back_to_it(void **state)
 	}
 }
 
+/* Of a real heap's second context it is not known whether it has pointers to the front ends. What leads
+ * elsewhere is said, and costs nothing else. */
+static void contexts_need_not_be_as_expected_for_a_heap_to_be_walked(void **state)
+{
+	(void)state;
+	EACH_LAYOUT(l)
+	{
+		for (unsigned i = 0; l->context_bytes && i < 4; i++) {
+			struct fake_segment s;
+			uint64_t context, range;
+
+			seg_init(&s, l);
+			context = seg_context(&s, FAKE_HEAP, 1);
+			range = seg_range(&s, seg_segment(&s, FAKE_HEAP, 0), 12, l->first_index, 1,
+				3, 0x10, false);
+			if (i == 0)
+				seg_ptr(&s, context + l->c_lfh, 0);
+			if (i == 0)
+				seg_ptr(&s, context + l->c_vs, 0);
+			if (i == 1)
+				seg_ptr(&s, context + l->c_heap, FAKE_HEAP + 8);
+			if (i == 2)
+				seg_ptr(&s, context + l->c_vs, FAKE_HEAP + 8);
+			if (i == 3)
+				seg_ptr(&s, seg_context(&s, FAKE_HEAP, 0) + l->c_lfh, 0x1230);
+			seg_walk(&s);
+			assert_false(s.walk.heaps[0].unwalked);
+			assert_string_equal(s.walk.heaps[0].layout, l->name);
+			assert_int_equal(s.walk.block_count, 1);
+			assert_block(&s, 0, range, 0x1000 - 0x10, 0x10, 0);
+			assert_int_equal(s.walk.broken_count, 0);
+			assert_int_equal(s.walk.doubt_count, i != 0);
+			seg_release(&s);
+		}
+	}
+}
+
 static void a_heap_of_no_known_layout_is_listed_as_unwalked(void **state)
 {
 	(void)state;
@@ -42,10 +79,8 @@ static void a_heap_of_no_known_layout_is_listed_as_unwalked(void **state)
 		struct fake_segment s;
 
 		seg_init(&s, l);
-		if (l->context_bytes)
-			seg_ptr(&s, seg_context(&s, FAKE_HEAP, 1) + l->c_heap, FAKE_HEAP + 8);
-		else
-			seg_ptr(&s, FAKE_HEAP + l->c_list, FAKE_HEAP);
+		for (uint64_t at = 0x20; at < 0x1000; at += 8)
+			fake_put(&s.fake, FAKE_HEAP + at, 0, 8);
 		seg_walk(&s);
 		assert_int_equal(s.walk.heap_count, 1);
 		assert_true(s.walk.heaps[0].unwalked);
@@ -471,6 +506,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_heap_is_known_by_the_pointers_back_to_it),
+		cmocka_unit_test(contexts_need_not_be_as_expected_for_a_heap_to_be_walked),
 		cmocka_unit_test(a_heap_of_no_known_layout_is_listed_as_unwalked),
 		cmocka_unit_test(ranges_tell_layouts_apart_whatever_the_build),
 		cmocka_unit_test(a_range_of_the_back_end_is_one_block),

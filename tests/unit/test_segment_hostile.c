@@ -88,7 +88,7 @@ static void a_segment_that_is_not_there_is_noted(void **state)
 		fake_unmap(&z.s.fake, second);
 		seg_walk(&z.s);
 		assert_int_equal(z.s.walk.block_count, ZOO_BLOCKS);
-		assert_true(z.s.walk.broken_count > 0);
+		assert_true(z.s.walk.missing_count > 0);
 		seg_release(&z.s);
 	}
 }

@@ -147,6 +147,8 @@ uint64_t segment_record_find(struct segment_heap *heap, uint64_t tail, uint64_t 
 
 		if (!bytes || !mark_next(heap->parts, bytes, len, &i, &record))
 			break;
+		if (record == heap->parts->no_record)
+			return 0;
 		if (!record)
 			has_null = true;
 		else if (record_is_there(heap, record))

@@ -1,7 +1,5 @@
 #include "snapshot/heap/segment/segment_heap.h"
 
-#define UNIT_SHIFT_MIN 12
-#define UNIT_SHIFT_MAX 16
 #define TRIAL_SEGMENTS 8u /* looked at to choose between layouts */
 #define PAGES_MAX (TARGET_SPACE_BYTES >> 12)
 
@@ -14,20 +12,6 @@ static bool points_to(struct nt_walk *nt, uint64_t addr, uint64_t to)
 	return !memory_ptr(nt->memory, nt->process->bits, addr, &value) && value == to;
 }
 
-/* A _HEAP_SEG_CONTEXT whose pointers lead back to the heap and its two front ends. */
-static bool context_fits(
-	struct nt_walk *nt, const struct segment_layout *layout, uint64_t heap, uint64_t context)
-{
-	uint8_t shift, first;
-
-	return points_to(nt, context + layout->to_heap, heap) &&
-	       points_to(nt, context + layout->to_lfh, heap + layout->lfh_context) &&
-	       points_to(nt, context + layout->to_vs, heap + layout->vs_context) &&
-	       !memory_u8(nt->memory, context + layout->unit_shift, &shift) &&
-	       shift >= UNIT_SHIFT_MIN && shift <= UNIT_SHIFT_MAX &&
-	       !memory_u8(nt->memory, context + layout->first_descriptor, &first) && first;
-}
-
 /* True when a neighbour of a list's head points back to it: the other may be damaged. */
 static bool list_fits(struct nt_walk *nt, uint64_t head, bool is_coded)
 {
@@ -37,24 +21,70 @@ static bool list_fits(struct nt_walk *nt, uint64_t head, bool is_coded)
 	if (memory_ptr(nt->memory, bits, head, &next) ||
 		memory_ptr(nt->memory, bits, head + bits / 8, &previous))
 		return false;
+	if (!next || !previous)
+		return false; /* coded or not, that may as well be nothing */
 	next ^= key;
 	previous ^= key;
 	return points_to(nt, next + bits / 8, is_coded ? head ^ next : head) ||
 	       points_to(nt, previous, is_coded ? head ^ previous : head);
 }
 
-/* A heap without contexts has only its lists to be known by. */
-static bool layout_fits(struct nt_walk *nt, const struct segment_layout *layout, uint64_t addr)
+/* What may speak for a layout: pointers that lead where they should, lists that lead back. None is a must:
+ * any may be damaged, and of real heaps' second contexts it is not known what they have. */
+enum weight {
+	WEIGHT_LIST = 1,
+	WEIGHT_PART = 2,
+	WEIGHT_HEAP = 4,
+};
+
+static int context_weight(
+	struct nt_walk *nt, const struct segment_layout *layout, uint64_t heap, uint64_t context)
 {
-	uint64_t contexts = addr + layout->contexts;
-	uint64_t vs_list = addr + layout->vs_context + layout->vs_list;
+	int weight = list_fits(nt, context + layout->segment_list, false) ? WEIGHT_LIST : 0;
+
+	if (!layout->context_bytes)
+		return weight;
+	if (points_to(nt, context + layout->to_heap, heap))
+		weight += WEIGHT_HEAP;
+	if (points_to(nt, context + layout->to_lfh, heap + layout->lfh_context))
+		weight += WEIGHT_PART;
+	if (points_to(nt, context + layout->to_vs, heap + layout->vs_context))
+		weight += WEIGHT_PART;
+	return weight;
+}
+
+static int layout_weight(struct nt_walk *nt, const struct segment_layout *layout, uint64_t addr)
+{
+	uint64_t context = addr + layout->contexts;
+	int weight = 0;
 
 	if (layout->parts->bits != nt->process->bits)
-		return false;
+		return 0;
+	if (list_fits(nt, addr + layout->vs_context + layout->vs_list, true))
+		weight += WEIGHT_LIST;
+	weight += context_weight(nt, layout, addr, context);
 	if (layout->context_bytes)
-		return context_fits(nt, layout, addr, contexts) &&
-		       context_fits(nt, layout, addr, contexts + layout->context_bytes);
-	return list_fits(nt, addr + layout->segment_list, false) && list_fits(nt, vs_list, true);
+		weight += context_weight(nt, layout, addr, context + layout->context_bytes);
+	return weight;
+}
+
+/* Notes when a context has pointers that lead elsewhere; it may have none to the front ends. */
+static void check_context(struct segment_heap *heap, uint64_t context)
+{
+	const struct segment_layout *layout = heap->layout;
+	struct memory *memory = heap->nt->memory;
+	unsigned bits = heap->parts->bits;
+	uint64_t to_heap, to_lfh, to_vs;
+
+	if (memory_ptr(memory, bits, context + layout->to_heap, &to_heap) ||
+		memory_ptr(memory, bits, context + layout->to_lfh, &to_lfh) ||
+		memory_ptr(memory, bits, context + layout->to_vs, &to_vs))
+		return; /* walking it says so */
+	if (to_heap != heap->addr)
+		walk_doubt(heap->nt->walk, context, "segment context of another heap");
+	if ((to_lfh && to_lfh != heap->addr + layout->lfh_context) ||
+		(to_vs && to_vs != heap->addr + layout->vs_context))
+		walk_doubt(heap->nt->walk, context, "segment context of another front end");
 }
 
 struct trial {
@@ -114,17 +144,31 @@ static bool is_better(const struct nt_walk *nt, uint64_t addr, const struct segm
 bool segment_heap_open(struct segment_heap *heap, struct nt_walk *nt, uint64_t addr)
 {
 	const struct segment_layout *best = NULL;
+	int best_weight = 0;
 
 	for (size_t i = 0; i < segment_layout_count; i++) {
 		const struct segment_layout *layout = &segment_layouts[i];
+		int weight = layout_weight(nt, layout, addr);
 
-		if (layout_fits(nt, layout, addr) && (!best || is_better(nt, addr, layout, best)))
+		if (weight > best_weight ||
+			(best && weight == best_weight && is_better(nt, addr, layout, best))) {
 			best = layout;
+			best_weight = weight;
+		}
 	}
 	if (best)
 		*heap = (struct segment_heap){
 			.nt = nt, .layout = best, .parts = best->parts, .addr = addr};
 	return best != NULL;
+}
+
+int segment_fault(const struct segment_heap *heap, uint64_t addr, const char *what)
+{
+	uint8_t byte;
+
+	return memory_u8(heap->nt->memory, addr, &byte) ?
+		       walk_missing(heap->nt->walk, addr, "unreadable memory of a segment heap") :
+		       walk_broken(heap->nt->walk, addr, what);
 }
 
 /* ---------------------------------------------------------------- how large it is */
@@ -235,10 +279,17 @@ static int blocks(struct segment_heap *heap)
 {
 	const struct segment_visit visit = {
 		.segment = each_segment, .range = each_range, .ctx = heap};
+	unsigned missing_count = heap->nt->walk->missing_count;
+	uint64_t contexts = heap->addr + heap->layout->contexts, listed;
 	int rc = segment_large_walk(heap);
 
+	for (unsigned i = 0; heap->layout->context_bytes && i < 2; i++)
+		check_context(heap, contexts + i * heap->layout->context_bytes);
 	rc = rc ? rc : segment_ranges_walk(heap, &visit);
-	if (!rc && heap->vs_ranges != segment_vs_listed(heap))
+	if (rc)
+		return rc;
+	listed = segment_vs_listed(heap);
+	if (heap->vs_ranges != listed && heap->nt->walk->missing_count == missing_count)
 		walk_broken(heap->nt->walk, heap->addr, "VS subsegments that are not listed");
 	return rc;
 }

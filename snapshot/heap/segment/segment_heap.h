@@ -26,6 +26,9 @@ struct segment_heap {
 	uint64_t vs_ranges; /* VS subsegments met */
 };
 
+/* Notes what is wrong with what begins at addr: that it is not there, or else the literal. Returns 0. */
+int segment_fault(const struct segment_heap *heap, uint64_t addr, const char *what);
+
 /* A count of pages in the heap's own structure, as bytes; 0 when it cannot be. */
 uint64_t segment_pages_at(const struct segment_heap *heap, uint16_t field);
 

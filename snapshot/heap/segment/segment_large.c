@@ -66,7 +66,7 @@ static int each_large(void *ctx, uint64_t node)
 	walk->first = walk->first ? walk->first : node;
 	if (memory_ptr(memory, parts->bits, node + parts->large_address, &address) ||
 		memory_ptr(memory, parts->bits, node + parts->large_pages, &pages))
-		return walk_broken(walk->heap->nt->walk, node, "unreadable large block");
+		return walk_missing(walk->heap->nt->walk, node, "unreadable large block");
 	block = (struct segment_block){.addr = address & ~LOW_BITS,
 		.bytes = pages & ~PAGE_BITS,
 		.unused_bytes = address & LOW_BITS,
@@ -97,15 +97,16 @@ int segment_large_walk(struct segment_heap *heap)
 		.parent = parts->node_parent,
 		.each = each_large,
 		.ctx = &walk};
+	unsigned missing_count = heap->nt->walk->missing_count;
 	int rc;
 
 	if (memory_ptr(heap->nt->memory, parts->bits, addr + parts->tree_root, &root) ||
 		memory_ptr(heap->nt->memory, parts->bits, addr + parts->tree_min, &min))
-		return walk_broken(heap->nt->walk, addr, "unreadable large blocks");
+		return walk_missing(heap->nt->walk, addr, "unreadable large blocks");
 	tree.root = root;
 	tree.key = min & 1 ? addr : 0;
 	rc = nt_tree_walk(heap->nt, &tree);
-	if (!rc)
+	if (!rc && heap->nt->walk->missing_count == missing_count)
 		large_check(&walk, addr, min);
 	return rc;
 }

@@ -32,6 +32,7 @@ static const struct segment_parts parts_x64 = {
 	.extra_units = 0x03, /* ExtraSizeInUnits */
 	.extra_settable = 0x08,
 	.extra_bytes = 0x10,
+	.no_record = 0x0101000000000000,
 	.globals_heap_key = 0x00, /* HeapKey */
 	.globals_lfh_key = 0x08, /* LfhKey */
 };
@@ -66,6 +67,7 @@ static const struct segment_parts parts_x86 = {
 	.extra_units = 0x03,
 	.extra_settable = 0x04,
 	.extra_bytes = 0x08,
+	.no_record = 0x01010000,
 	.globals_heap_key = 0x00,
 	.globals_lfh_key = 0x04,
 };

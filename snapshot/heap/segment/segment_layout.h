@@ -2,8 +2,8 @@
  * The segment heap of Windows 10 and 11: offsets, in bytes, of what its walker reads.
  *
  * What differs by build is in a row; what is the same in all builds of one bitness hangs on it. Which
- * row a heap has is found by probing: pointers back to the heap must stand where the row says, and
- * where that is so for several rows, page ranges must make sense.
+ * row a heap has is found by probing: the one whose pointers and lists stand where the row says, most of
+ * them; where that is so for several rows, page ranges must make sense.
  *
  * Sources: type listings made from public symbols of ntkrnlmp (which shares the heap library) and
  * ntdll; the row says which. Structure and field are named beside each number.
@@ -31,6 +31,8 @@ struct segment_parts {
 		tree_min;
 	/* _SEGMENT_HEAP_EXTRA */
 	uint16_t extra_interceptor, extra_units, extra_settable, extra_bytes;
+	/* What says that there is no record of a stack. */
+	uint64_t no_record;
 	/* ntdll!RtlpHpHeapGlobals */
 	uint16_t globals_heap_key, globals_lfh_key;
 };
@@ -59,7 +61,7 @@ struct segment_layout {
 #define SEGMENT_DESCRIPTORS 256 /* _HEAP_PAGE_SEGMENT.DescArray */
 #define SEGMENT_RANGE_SIGNATURE 0xccddccddu /* _HEAP_PAGE_RANGE_DESCRIPTOR.TreeSignature */
 #define SEGMENT_RANGE_FLAGS 0x1fu /* on x86 the other bits are a page count */
-#define SEGMENT_RANGE_FIRST 0x02u
+#define SEGMENT_RANGE_USED 0x03u /* both bits: given out, and the first of its range */
 #define SEGMENT_RANGE_USER 0x03u
 #define SEGMENT_RANGE_INTERNAL 0x07u
 #define SEGMENT_RANGE_LFH 0x0bu

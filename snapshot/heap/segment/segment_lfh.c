@@ -180,14 +180,14 @@ int segment_lfh_walk(struct segment_heap *heap, uint64_t addr, uint64_t bytes)
 	if (rc)
 		return rc;
 	if (!lfh_sample_read(heap, addr, bytes, &sample))
-		return walk_broken(walk, addr, "broken LFH subsegment");
+		return segment_fault(heap, addr, "broken LFH subsegment");
 	if (!keys->has_lfh)
 		return walk_broken(walk, addr, "LFH subsegment of no certain key");
 	offsets = lfh_decode(&sample, keys->lfh, keys->is_wide);
 	if (!lfh_offsets_fit(heap->parts, &sample, &offsets))
 		return walk_broken(walk, addr, "LFH subsegment of another key");
 	if (!lfh_open(&lfh, &offsets))
-		return walk_broken(walk, addr, "unreadable LFH subsegment");
+		return walk_missing(walk, addr, "unreadable LFH subsegment");
 	withheld_find(&lfh);
 	fault = counts_fault(&lfh);
 	if (fault)

@@ -2,6 +2,8 @@
 
 #include "snapshot/heap/segment/segment_heap.h"
 
+#define UNIT_SHIFT_MIN 12
+#define UNIT_SHIFT_MAX 16
 #define DESCRIPTORS_BYTES_MAX (SEGMENT_DESCRIPTORS * 0x20)
 
 struct context_walk {
@@ -34,7 +36,7 @@ static bool range_parse(const struct segment_layout *layout, const unsigned char
 				      bytes_u32(descriptor + layout->range_unused) :
 				      bytes_u16(descriptor + layout->range_unused);
 	range->has_extra = descriptor[layout->range_extra] & 1;
-	return range->flags & SEGMENT_RANGE_FIRST;
+	return (range->flags & SEGMENT_RANGE_USED) == SEGMENT_RANGE_USED;
 }
 
 /* What is wrong with a range in use, or NULL. */
@@ -153,7 +155,7 @@ static int each_link(void *ctx, uint64_t link)
 	if (answer != SEGMENT_TAKE)
 		return answer;
 	if (link + bytes < link || memory_copy(nt->memory, link, all, len))
-		return walk_broken(nt->walk, link, "unreadable page segment");
+		return walk_missing(nt->walk, link, "unreadable page segment");
 	return segment_walk(walk, link, all);
 }
 
@@ -165,12 +167,13 @@ static int context_walk(struct segment_heap *heap, const struct segment_visit *v
 		.head = addr + layout->segment_list, .each = each_link, .ctx = &walk};
 	uint8_t shift = SEGMENT_ONLY_SHIFT, first = SEGMENT_ONLY_FIRST;
 
-	/* segment_heap_open() has seen that they are there and what they are. */
 	if (layout->context_bytes &&
 		(memory_u8(heap->nt->memory, addr + layout->unit_shift, &shift) ||
 			memory_u8(heap->nt->memory, addr + layout->first_descriptor, &first)))
-		return walk_broken(heap->nt->walk, addr, "unreadable segment context");
-	walk.unit_shift = shift % 32;
+		return walk_missing(heap->nt->walk, addr, "unreadable segment context");
+	if (shift < UNIT_SHIFT_MIN || shift > UNIT_SHIFT_MAX || !first)
+		return walk_broken(heap->nt->walk, addr, "segment context of impossible units");
+	walk.unit_shift = shift;
 	walk.first = first;
 	return nt_list_walk(heap->nt, &list);
 }

@@ -175,7 +175,7 @@ int segment_vs_walk(struct segment_heap *heap, uint64_t addr, uint64_t range_byt
 	int rc = 0;
 
 	if (!vs_cursor_init(&cursor, heap, heap->nt->segment_keys.heap, addr, range_bytes))
-		return walk_broken(heap->nt->walk, addr, "broken VS subsegment");
+		return segment_fault(heap, addr, "broken VS subsegment");
 	while (!rc && vs_cursor_next(&cursor, &chunk)) {
 		if (chunk.is_allocated)
 			rc = allocated_chunk(heap, &chunk);
@@ -183,7 +183,7 @@ int segment_vs_walk(struct segment_heap *heap, uint64_t addr, uint64_t range_byt
 	if (!rc && !cursor.broken && cursor.next < cursor.end)
 		cursor.broken = BROKEN_NO_END;
 	if (cursor.broken)
-		walk_broken(heap->nt->walk, cursor.next, cursor.broken);
+		segment_fault(heap, cursor.next, cursor.broken);
 	return rc;
 }
 
