@@ -1,0 +1,104 @@
+#!/usr/bin/perl
+# Real heaps of Windows 10 and 11, as far as crash dumps had them: hsnap -z and its walkers find exactly
+# the blocks that were read from them by others, and call nothing damaged that is only not there.
+#
+# The truth of the back end is a list of its entries; that of the LFH a list of containers, and the bytes
+# of the dump, read here once more. Neither is ours, and they lie beside the checkout, or not at all.
+use strict;
+use warnings;
+no warnings 'portable';    # addresses have 64 bits
+use FindBin qw($Bin);
+use lib "$Bin/lib";
+use Test::More;
+use Hunt;
+use Images;
+use Minidump;
+
+my $data = "$root/../shared/data/heaps";
+my %dumps = (    # and what the dump's maker counted by itself
+	'win10-18362-x64_vulkano' => { file => 'win10-18362-x64_vulkano', counted => '47 of 10024, 113 more, 11487 in all' },
+	'win11-26100-x64_otclient' => { file => 'win11-26100-x64_otclient' },
+	'win11-26200-x86_redfaction' => { file => 'win11-26200-x86_one-container' },
+);
+my ($OWN, $MARKER) = (1, 3);    # of UnusedBytes: Windows' own blocks
+my @rows = -e "$data/real-heap-vectors.tsv" ? map { [split /\t/] } split /\n/, slurp("$data/real-heap-vectors.tsv") : ();
+
+for my $image (sort keys %dumps) {
+	my $file = "$data/$dumps{$image}{file}.heapmeta.dmp";
+	SKIP: {
+		skip "$image is not here", 1 if !@rows || !-e $file;
+		subtest $image => sub { check($image, $file, $dumps{$image}{counted}) };
+	}
+}
+done_testing;
+
+sub check {
+	my ($image, $file, $counted) = @_;
+	my ($truth, $sums) = truth_of_dump($image, memory_of($file));
+	is($sums, $counted, 'the truth is as it was counted') if $counted;
+	my $walked = walked($file);
+	my @wrong = (@{ $walked->{odd} }, Images::differences('block', $truth, $walked->{all}));
+	is_deeply(\@wrong, [], 'the walkers find the truth, ' . keys(%$truth) . ' blocks');
+	my $dir = fresh_dir();
+	my $result = run(tool('hsnap', 'linux', '-z', $file, '-f', "$dir/dump.txt"));
+	is($result->{status}, 0, 'hsnap -z: status');
+	unlike($result->{err}, qr/made no sense|may be damaged|cannot be walked/, 'nothing is said to be damaged');
+	like($result->{err}, qr/warning: \d+ places in the heaps lead to memory that is not there; /, 'what is not there is said');
+	my $bytes = 0;
+	$bytes += (split / /, $_)[1] for values %$truth;
+	like(slurp("$dir/dump.txt"), qr{^// hsnap: end blocks=${\ scalar keys %$truth} requested=$bytes }m, 'so many blocks and bytes');
+}
+
+# Reads the memory of a dump that has no more than the list of it and of modules.
+sub memory_of {
+	my ($file) = @_;
+	my $dump = { bytes => slurp($file) };
+	my (undef, undef, $count, $at) = unpack 'a4 V3', $dump->{bytes};
+	for my $i (0 .. $count - 1) {
+		my ($type, $bytes, $rva) = unpack 'V3', substr $dump->{bytes}, $at + 12 * $i, 12;
+		$dump->{streams}{$type} = [$rva, $bytes];
+	}
+	Minidump::ranges_of($dump);
+	return $dump;
+}
+
+# { ADDR => "HEAP REQUESTED OVERHEAD" }, and what it sums up to.
+sub truth_of_dump {
+	my ($image, $dump) = @_;
+	my (%truth, %is_internal);
+	my ($count, $back, $all) = (0, 0, 0);
+	for my $row (grep { $_->[0] eq 'entry' && $_->[1] eq $image } @rows) {
+		my ($bits, $heap, $addr) = ($row->[2], hex $row->[3], hex $row->[5]);
+		my ($size, $flags, $unused) = map { hex $row->[$_] } 7, 8, 11;
+		my $user = $addr + ($bits == 64 ? 16 : 8);
+		$is_internal{$user} = 1 if $flags & 8;
+		next if !($flags & 1) || $flags & 8 || $unused == $OWN || $unused == $MARKER;
+		$truth{ sprintf '%X', $user } = sprintf '%X %d %d', $heap, $size - $unused, $unused;
+		$count++;
+		$back += $size - $unused;
+	}
+	for my $row (grep { $_->[0] eq 'container' && $_->[1] eq $image } @rows) {
+		my ($bits, $heap, $addr) = ($row->[2], hex $row->[3], hex $row->[5]);
+		next if !$is_internal{$addr} || !is_described($dump, $bits, $addr);
+		my ($blocks, $first, $stride) = map { hex $row->[$_] } 8, 9, 10;
+		for my $i (0 .. $blocks - 1) {
+			my $entry = $addr + $first + $i * $stride;
+			my $header = memory($dump, $entry, $bits == 64 ? 16 : 8) // next;
+			my $mark = ord substr $header, -1;
+			next if $mark <= 0x80;
+			my $unused = $mark & 0x3f;
+			$truth{ sprintf '%X', $entry + length $header } = sprintf '%X %d %d', $heap, $stride - $unused, $unused;
+			$all += $stride - $unused;
+		}
+	}
+	return (\%truth, sprintf '%d of %d, %d more, %d in all', $count, $back, keys(%truth) - $count, $back + $all);
+}
+
+# The subsegment that a container leads to has it: _HEAP_USERDATA_HEADER.SubSegment, _HEAP_SUBSEGMENT.UserBlocks.
+sub is_described {
+	my ($dump, $bits, $addr) = @_;
+	my ($bytes, $form, $has_at) = $bits == 64 ? (8, 'Q<', 8) : (4, 'V', 4);
+	my $subsegment = unpack $form, memory($dump, $addr, $bytes) // return 0;
+	my $has = memory($dump, $subsegment + $has_at, $bytes) // return 0;
+	return $addr == unpack $form, $has;
+}

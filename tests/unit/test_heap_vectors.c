@@ -1,0 +1,437 @@
+/*
+ * Numbers read from real heaps of Windows 10 and 11, and what they mean: each is decoded by the code that
+ * meets it in a walk. The file is not ours and lies beside the checkout, or not at all.
+ */
+#include "tests/unit/fake_target.h"
+
+#include "snapshot/heap/nt/nt_chain.h"
+#include "snapshot/heap/segment/segment_heap.h"
+
+#define VECTORS "../shared/data/heaps/real-heap-vectors.tsv"
+#define FIELDS_MAX 16
+
+struct row {
+	char line[1024];
+	char *fields[FIELDS_MAX];
+	size_t count;
+};
+
+static uint64_t number(const struct row *row, size_t field)
+{
+	char *end = NULL;
+	uint64_t value;
+
+	assert_true(field < row->count);
+	value = strtoull(row->fields[field], &end, 16);
+	assert_true(end != row->fields[field] && !*end);
+	return value;
+}
+
+/* The bytes that a field has in hexadecimal, into memory at addr. */
+static size_t put_bytes(struct fake *fake, uint64_t addr, const struct row *row, size_t field)
+{
+	const char *text = row->fields[field];
+	size_t len = strlen(text) / 2;
+
+	for (size_t i = 0; i < len; i++) {
+		unsigned byte = 0;
+
+		assert_int_equal(sscanf(text + 2 * i, "%2x", &byte), 1);
+		fake_put(fake, addr + i, byte, 1);
+	}
+	return len;
+}
+
+/* Calls each() with every row of the kind: how many there are. Skips the test without a file. */
+static size_t each_row(const char *kind, void (*each)(const struct row *row, void *ctx), void *ctx)
+{
+	FILE *file = fopen(VECTORS, "r");
+	size_t count = 0;
+	struct row row;
+
+	if (!file) {
+		print_message("skipped: no " VECTORS "\n");
+		skip();
+		return 0;
+	}
+	while (fgets(row.line, sizeof(row.line), file)) {
+		row.line[strcspn(row.line, "\r\n")] = '\0';
+		row.count = 0;
+		for (char *at = row.line; at && row.count < FIELDS_MAX;) {
+			row.fields[row.count++] = at;
+			at = strchr(at, '\t');
+			if (at)
+				*at++ = '\0';
+		}
+		if (strcmp(row.fields[0], kind))
+			continue;
+		count++;
+		each(&row, ctx);
+	}
+	assert_int_equal(fclose(file), 0);
+	return count;
+}
+
+/* ---------------------------------------------------------------- NT heaps */
+
+struct scene {
+	struct fake fake;
+	struct memory memory;
+	struct nt_process process;
+	struct walk walk;
+	struct nt_walk nt;
+	struct nt_heap heap;
+};
+
+static void scene_init(struct scene *scene, unsigned bits, uint64_t heap)
+{
+	static struct target_ops ops;
+
+	*scene = (struct scene){.process = {.bits = bits, .os_build = 19041}};
+	fake_init(&scene->fake);
+	ops = *scene->fake.target.ops;
+	ops.region = fake_region;
+	scene->fake.target.ops = &ops;
+	scene->fake.target.bits = bits;
+	assert_int_equal(memory_init(&scene->memory, &scene->fake.target), 0);
+	walk_init(&scene->walk);
+	scene->nt = (struct nt_walk){
+		.memory = &scene->memory, .process = &scene->process, .walk = &scene->walk};
+	claims_init(&scene->nt.claims, TARGET_SPACE_BYTES);
+	scene->heap = (struct nt_heap){
+		.nt = &scene->nt, .addr = heap, .span = {.memory = &scene->memory}};
+	for (size_t i = 0; !scene->heap.layout; i++)
+		if (nt_layouts[i].bits == bits && nt_layouts[i].first_build == 17763)
+			scene->heap.layout = &nt_layouts[i];
+}
+
+static void scene_release(struct scene *scene)
+{
+	nt_heap_close(&scene->heap);
+	claims_release(&scene->nt.claims);
+	walk_release(&scene->walk);
+	memory_release(&scene->memory);
+	fake_release(&scene->fake);
+}
+
+static void decode_entry(const struct row *row, void *ctx)
+{
+	unsigned bits = (unsigned)strtoul(row->fields[2], NULL, 10);
+	struct scene scene;
+	uint64_t words[2];
+	struct nt_header header;
+
+	(void)ctx;
+	scene_init(&scene, bits, number(row, 3));
+	fake_map(&scene.fake, 0x1000, 16);
+	put_bytes(&scene.fake, 0x1000, row, 4);
+	put_bytes(&scene.fake, 0x1008, row, 6);
+	words[0] = fake_get(&scene.fake, 0x1000, 8);
+	words[1] = fake_get(&scene.fake, 0x1008, 8);
+	assert_true(nt_header_decode(words[1], words[0], &header));
+	assert_int_equal(header.units * scene.heap.layout->common->unit, number(row, 7));
+	assert_int_equal(header.flags, number(row, 8));
+	assert_int_equal(header.previous_units * scene.heap.layout->common->unit, number(row, 9));
+	assert_int_equal(header.segment, number(row, 10));
+	assert_int_equal(header.unused, number(row, 11));
+	assert_false(nt_header_decode(words[1] ^ 0x10, words[0], &header));
+	scene_release(&scene);
+}
+
+static void every_entry_decodes(void **state)
+{
+	(void)state;
+	assert_int_equal(each_row("entry", decode_entry, NULL), 878);
+}
+
+/* What a container and its first two blocks say is enough for the key, by which its offsets are as
+ * they were read, and its room holds as many blocks as it has. */
+static void decode_container(const struct row *row, void *ctx)
+{
+	unsigned bits = (unsigned)strtoul(row->fields[2], NULL, 10);
+	uint64_t first = number(row, 9), stride = number(row, 10), addr = number(row, 5);
+	uint64_t room = (1u << (number(row, 11) & 0xff)) + (number(row, 11) >> 16);
+	uint32_t key = (uint32_t)number(row, 7), found = 0;
+	struct nt_container container = {
+		.addr = addr,
+		.end = addr + room,
+		.room_bytes = room,
+		.offsets = (uint32_t)number(row, 6),
+		.stride = (uint32_t)stride,
+		.block_count = (uint32_t)number(row, 8),
+	};
+	struct nt_offsets offsets;
+	struct scene scene;
+
+	scene_init(&scene, bits, number(row, 3));
+	scene.heap.lfh = (struct nt_lfh){
+		.addr = number(row, 4), .containers = &container, .container_count = 1};
+	offsets = nt_offsets_decode(&scene.heap, &container, key);
+	assert_int_equal(offsets.first, first);
+	assert_int_equal(offsets.stride, stride);
+	assert_int_equal(nt_first_offset(&scene.heap, &container), first);
+	fake_map(&scene.fake, addr, room);
+	for (size_t i = 0; i < 2; i++) {
+		uint64_t at = addr + first + i * stride + scene.heap.layout->common->entry_coded;
+
+		if (strcmp(row->fields[12 + i], "-"))
+			put_bytes(&scene.fake, at, row, 12 + i);
+	}
+	if (strcmp(row->fields[12], "-")) {
+		assert_true(nt_lfh_key_find(&scene.heap, &found));
+		assert_int_equal(found, key);
+		++*(unsigned *)ctx;
+	}
+	scene.heap.lfh = (struct nt_lfh){0};
+	scene_release(&scene);
+}
+
+static void every_container_tells_its_key_and_its_offsets(void **state)
+{
+	unsigned keys = 0;
+
+	(void)state;
+	assert_int_equal(each_row("container", decode_container, &keys), 188);
+	assert_int_equal(keys, 186); /* of two the first block was not in the dump */
+}
+
+/* A segment of the row's numbers, whose only descriptor is the row's. */
+static void decode_hole(const struct row *row, void *ctx)
+{
+	uint64_t addr = number(row, 2), end = number(row, 6), link = number(row, 7);
+	uint64_t hole = number(row, 8), bytes = number(row, 9);
+	const struct nt_common_layout *c;
+	struct scene scene;
+
+	(void)ctx;
+	scene_init(&scene, 64, addr);
+	c = scene.heap.layout->common;
+	fake_map(&scene.fake, addr, number(row, 3) * 0x1000);
+	fake_put(&scene.fake, addr + c->segment_signature, NT_HEAP_SIGNATURE, 4);
+	fake_put(&scene.fake, addr + c->segment_heap, addr, 8);
+	fake_put(&scene.fake, addr + c->segment_base, addr, 8);
+	fake_put(&scene.fake, addr + c->segment_pages, number(row, 3), 4);
+	fake_put(&scene.fake, addr + c->segment_hole_pages, number(row, 4), 4);
+	fake_put(&scene.fake, addr + c->segment_first, addr + 0x70, 8);
+	fake_put(&scene.fake, addr + c->segment_end, end, 8);
+	fake_put(
+		&scene.fake, addr + 8, 7, 8); /* its own entry: 7 units, flags and checksum of it */
+	/* The descriptor lies 16 bytes below its link. */
+	for (unsigned i = 0; i < 2; i++) {
+		fake_put(&scene.fake, addr + c->segment_holes + 8 * i, link, 8);
+		fake_put(&scene.fake, link + 8 * i, addr + c->segment_holes, 8);
+		fake_put(&scene.fake, addr + scene.heap.layout->segment_list + 8 * i,
+			addr + c->segment_link, 8);
+		fake_put(&scene.fake, addr + c->segment_link + 8 * i,
+			addr + scene.heap.layout->segment_list, 8);
+	}
+	fake_put(&scene.fake, link - 0x10 + 0x20, hole, 8);
+	fake_put(&scene.fake, link - 0x10 + 0x28, bytes, 8);
+	assert_int_equal(nt_segments_find(&scene.heap), 0);
+	assert_true(walk_is_sound(&scene.walk));
+	assert_int_equal(scene.walk.doubt_count, 0);
+	assert_int_equal(scene.heap.committed_bytes, end - addr - bytes);
+	assert_int_equal(scene.heap.runs.list[0].end, hole);
+	assert_int_equal(scene.heap.runs.count, hole + bytes < end ? 2 : 1);
+	scene_release(&scene);
+}
+
+static void every_uncommitted_range_is_possible(void **state)
+{
+	(void)state;
+	assert_int_equal(each_row("hole", decode_hole, NULL), 3);
+}
+
+/* ---------------------------------------------------------------- a segment heap */
+
+#define HEAP 0xffffc08bdd010000u
+#define HEAP_KEY 0x620e994736767ee6u
+#define LFH_KEY 0x6dd5f924u
+
+struct segment_scene {
+	struct scene scene;
+	struct segment_heap heap;
+	size_t count;
+};
+
+static void put_heap(const struct row *row, void *ctx)
+{
+	struct segment_scene *it = ctx;
+
+	put_bytes(&it->scene.fake, HEAP + number(row, 1), row, 2);
+}
+
+static void segment_scene_init(struct segment_scene *it)
+{
+	*it = (struct segment_scene){0};
+	scene_init(&it->scene, 64, HEAP);
+	fake_map(&it->scene.fake, HEAP, 0x800);
+	each_row("segmentheap", put_heap, it);
+	assert_true(segment_heap_open(&it->heap, &it->scene.nt, HEAP));
+	it->scene.nt.segment_keys = (struct segment_keys){.is_tried = true,
+		.is_lfh_tried = true,
+		.has_page = true,
+		.has_lfh = true,
+		.page = HEAP_KEY ^ SEGMENT_CONSTANT,
+		.heap = HEAP_KEY,
+		.lfh = LFH_KEY};
+}
+
+/* Of the second context there is nothing: no pointers at all. */
+static void a_real_segment_heap_is_known(void **state)
+{
+	struct segment_scene it;
+
+	(void)state;
+	segment_scene_init(&it);
+	assert_string_equal(it.heap.layout->name, "segment 10.0.17763-19041 x64");
+	scene_release(&it.scene);
+}
+
+static void decode_page_segment(const struct row *row, void *ctx)
+{
+	struct segment_scene *it = ctx;
+	uint64_t addr = number(row, 1), key = 0;
+
+	fake_map(&it->scene.fake, addr, 0x2000);
+	fake_put(&it->scene.fake, addr, number(row, 2), 8);
+	fake_put(&it->scene.fake, addr + 8, number(row, 3), 8);
+	fake_put(&it->scene.fake, addr + 0x10, number(row, 4), 8);
+	assert_true(segment_page_key(&it->heap, addr, HEAP + 0x100, &key));
+	assert_int_equal(key ^ SEGMENT_CONSTANT, HEAP_KEY);
+}
+
+static void put_range(const struct row *row, void *ctx)
+{
+	struct segment_scene *it = ctx;
+
+	put_bytes(&it->scene.fake, number(row, 1) + number(row, 2) * 0x20, row, 3);
+}
+
+static int count_range(void *ctx, const struct segment_range *range)
+{
+	struct segment_scene *it = ctx;
+
+	/* Those of the six that are in use: 3 at 2, of 39h units, and 0Bh at 2, of 41h. */
+	it->count++;
+	if (range->flags == SEGMENT_RANGE_USER) {
+		assert_int_equal(range->addr, 0xffffc08bdce02000);
+		assert_int_equal(range->bytes, 0x39000);
+		assert_int_equal(range->unused_bytes, 0);
+	} else {
+		assert_int_equal(range->flags, SEGMENT_RANGE_LFH);
+		assert_int_equal(range->addr, 0xffffc08be5302000);
+		assert_int_equal(range->bytes, 0x41000);
+		assert_int_equal(range->unused_bytes, 0x1000);
+	}
+	return 0;
+}
+
+static void every_page_range_is_as_its_descriptor_says(void **state)
+{
+	struct segment_scene it;
+	const struct segment_visit visit = {.range = count_range, .ctx = &it};
+	uint64_t head = HEAP + 0x148, other = HEAP + 0x1c0 + 0x48;
+	static const uint64_t segments[] = {0xffffc08bdce00000, 0xffffc08be5300000};
+
+	(void)state;
+	segment_scene_init(&it);
+	assert_int_equal(each_row("pagesegment", decode_page_segment, &it), 2);
+	assert_int_equal(each_row("range", put_range, &it), 6);
+	/* Others were between the two, and the second context's list is not known: it is made empty. */
+	fake_put(&it.scene.fake, segments[0], segments[1], 8);
+	fake_put(&it.scene.fake, segments[1] + 8, segments[0], 8);
+	assert_int_equal(fake_get(&it.scene.fake, head, 8), segments[0]);
+	assert_int_equal(fake_get(&it.scene.fake, head + 8, 8), segments[1]);
+	fake_put(&it.scene.fake, other, other, 8);
+	fake_put(&it.scene.fake, other + 8, other, 8);
+	fake_put(&it.scene.fake, other - 0x48 + 8, 0x10, 1);
+	fake_put(&it.scene.fake, other - 0x48 + 0xa, 2, 1);
+	memory_clear(&it.scene.memory); /* it has seen them as they were */
+	assert_int_equal(segment_ranges_walk(&it.heap, &visit), 0);
+	assert_int_equal(it.count, 2);
+	assert_true(walk_is_sound(&it.scene.walk));
+	scene_release(&it.scene);
+}
+
+static void decode_chunk(const struct row *row, void *ctx)
+{
+	struct segment_scene it;
+	struct vs_cursor cursor;
+	struct vs_chunk chunk;
+	uint64_t addr = number(row, 1);
+
+	(void)ctx;
+	segment_scene_init(&it);
+	fake_map(&it.scene.fake, addr, 16);
+	fake_put(&it.scene.fake, addr, strtoull(row->fields[2], NULL, 16), 8);
+	fake_put(&it.scene.fake, addr + 8, strtoull(row->fields[3], NULL, 16), 8);
+	cursor = (struct vs_cursor){.heap = &it.heap,
+		.key = HEAP_KEY,
+		.next = addr,
+		.end = addr + 0x10000,
+		.limit = addr + 0x10000,
+		.previous_units = number(row, 5) / 16};
+	assert_true(vs_cursor_next(&cursor, &chunk));
+	assert_null(cursor.broken); /* and so the size of the one before is right */
+	assert_int_equal(chunk.bytes, number(row, 4));
+	assert_int_equal(chunk.is_allocated, number(row, 6));
+	scene_release(&it.scene);
+}
+
+static void every_vs_chunk_decodes(void **state)
+{
+	(void)state;
+	assert_int_equal(each_row("vs", decode_chunk, NULL), 9);
+}
+
+/* Behind the 56 bytes that a row has nothing is known: blocks that they tell of are counted. */
+static void decode_subsegment(const struct row *row, void *ctx)
+{
+	uint64_t addr = number(row, 1), first = number(row, 5), bytes = number(row, 4), end;
+	struct segment_scene it;
+	struct lfh_sample sample;
+	struct lfh_offsets offsets;
+
+	(void)ctx;
+	segment_scene_init(&it);
+	fake_map(&it.scene.fake, addr, 56);
+	assert_int_equal(put_bytes(&it.scene.fake, addr, row, 2), 56);
+	if (!fake_range_at(&it.scene.fake, fake_get(&it.scene.fake, addr + 0x10, 8)))
+		fake_map(&it.scene.fake, fake_get(&it.scene.fake, addr + 0x10, 8), 16);
+	fake_put(&it.scene.fake, fake_get(&it.scene.fake, addr + 0x10, 8) + 1, number(row, 3), 1);
+	end = (first + bytes * fake_get(&it.scene.fake, addr + 0x22, 2) + 0xfff) / 0x1000 * 0x1000;
+	assert_true(lfh_sample_read(&it.heap, addr, end, &sample));
+	offsets = lfh_decode(&sample, LFH_KEY, false);
+	assert_int_equal(offsets.block_bytes, bytes);
+	assert_int_equal(offsets.first, first);
+	assert_true(lfh_offsets_fit(it.heap.parts, &sample, &offsets));
+	assert_int_equal(lfh_bucket_bytes(it.heap.parts, sample.bucket), bytes);
+	if (sample.block_count <= 32) { /* its whole bitmap is there */
+		assert_int_equal(segment_lfh_walk(&it.heap, addr, end), 0);
+		assert_int_equal(it.scene.walk.block_count, sample.block_count - sample.free_count);
+		assert_int_equal(it.scene.walk.broken_count, 0);
+	}
+	scene_release(&it.scene);
+}
+
+static void every_lfh_subsegment_decodes(void **state)
+{
+	(void)state;
+	assert_int_equal(each_row("lfh", decode_subsegment, NULL), 4);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(every_entry_decodes),
+		cmocka_unit_test(every_container_tells_its_key_and_its_offsets),
+		cmocka_unit_test(every_uncommitted_range_is_possible),
+		cmocka_unit_test(a_real_segment_heap_is_known),
+		cmocka_unit_test(every_page_range_is_as_its_descriptor_says),
+		cmocka_unit_test(every_vs_chunk_decodes),
+		cmocka_unit_test(every_lfh_subsegment_decodes),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
