@@ -144,45 +144,83 @@ static void every_entry_decodes(void **state)
 	assert_int_equal(each_row("entry", decode_entry, NULL), 878);
 }
 
-/* What a container and its first two blocks say is enough for the key, by which its offsets are as
- * they were read, and its room holds as many blocks as it has. */
+#define SUBSEGMENT 0x50000u
+
+/* A container as it was, as far as the row has it: of its blocks the first two. Returns how many of these
+ * are in use. */
+static size_t put_container(struct fake *fake, const struct row *row, unsigned bits)
+{
+	bool is_wide = bits == 64;
+	uint64_t addr = number(row, 5),
+		 room = (1u << (number(row, 11) & 0xff)) + (number(row, 11) >> 16);
+	size_t busy = 0;
+
+	fake_map(fake, addr, room); /* a guard page behind cannot be read */
+	fake_put(fake, addr, SUBSEGMENT, bits / 8);
+	fake_put(fake, addr + (is_wide ? 0x14 : 0xc), 0xf0e0d0c0, 4);
+	fake_put(fake, addr + (is_wide ? 0x10 : 0x8), number(row, 11), 4);
+	fake_put(fake, addr + (is_wide ? 0x18 : 0x10), number(row, 6), 4);
+	fake_put(fake, addr + (is_wide ? 0x20 : 0x14), number(row, 8), 4);
+	fake_put(fake, addr + (is_wide ? 0x28 : 0x18), addr + (is_wide ? 0x30 : 0x1c), bits / 8);
+	for (unsigned i = 0; i < 2; i++) {
+		uint64_t entry = addr + number(row, 9) + i * number(row, 10) + (is_wide ? 8 : 0);
+		uint64_t bitmap = addr + (is_wide ? 0x30 : 0x1c);
+
+		if (!strcmp(row->fields[12 + i], "-"))
+			continue;
+		put_bytes(fake, entry, row, 12 + i);
+		/* The number of unused bytes that does not fit is where the row does not reach. */
+		if ((fake_get(fake, entry + 7, 1) & 0x3f) == 0x3f)
+			fake_put(fake, entry - (is_wide ? 8 : 0) + number(row, 10) - bits / 8, 0x3f,
+				bits / 8);
+		if (fake_get(fake, entry + 7, 1) > 0x80) {
+			fake_put(fake, bitmap, fake_get(fake, bitmap, 1) | 1u << i, 1);
+			busy++;
+		}
+	}
+	fake_map(fake, SUBSEGMENT, 0x40);
+	fake_put(fake, SUBSEGMENT + bits / 8, addr, bits / 8);
+	fake_put(fake, SUBSEGMENT + (is_wide ? 0x24 : 0x14), number(row, 10) / (bits / 4), 2);
+	fake_put(fake, SUBSEGMENT + (is_wide ? 0x28 : 0x18), number(row, 8), 2);
+	return busy;
+}
+
+/* What a container and its first two blocks say is enough for the key, by which its offsets are as they
+ * were read; its room holds as many blocks as it has. */
 static void decode_container(const struct row *row, void *ctx)
 {
 	unsigned bits = (unsigned)strtoul(row->fields[2], NULL, 10);
-	uint64_t first = number(row, 9), stride = number(row, 10), addr = number(row, 5);
-	uint64_t room = (1u << (number(row, 11) & 0xff)) + (number(row, 11) >> 16);
-	uint32_t key = (uint32_t)number(row, 7), found = 0;
-	struct nt_container container = {
-		.addr = addr,
-		.end = addr + room,
-		.room_bytes = room,
-		.offsets = (uint32_t)number(row, 6),
-		.stride = (uint32_t)stride,
-		.block_count = (uint32_t)number(row, 8),
-	};
+	uint64_t addr = number(row, 5),
+		 room = (1u << (number(row, 11) & 0xff)) + (number(row, 11) >> 16);
+	uint64_t guard_bytes = number(row, 11) & 0x100 ? 0x1000 : 0;
+	bool has_first = strcmp(row->fields[12], "-") != 0;
+	const struct nt_container *container;
 	struct nt_offsets offsets;
 	struct scene scene;
+	size_t busy;
 
 	scene_init(&scene, bits, number(row, 3));
-	scene.heap.lfh = (struct nt_lfh){
-		.addr = number(row, 4), .containers = &container, .container_count = 1};
-	offsets = nt_offsets_decode(&scene.heap, &container, key);
-	assert_int_equal(offsets.first, first);
-	assert_int_equal(offsets.stride, stride);
-	assert_int_equal(nt_first_offset(&scene.heap, &container), first);
-	fake_map(&scene.fake, addr, room);
-	for (size_t i = 0; i < 2; i++) {
-		uint64_t at = addr + first + i * stride + scene.heap.layout->common->entry_coded;
-
-		if (strcmp(row->fields[12 + i], "-"))
-			put_bytes(&scene.fake, at, row, 12 + i);
-	}
-	if (strcmp(row->fields[12], "-")) {
-		assert_true(nt_lfh_key_find(&scene.heap, &found));
-		assert_int_equal(found, key);
-		++*(unsigned *)ctx;
-	}
-	scene.heap.lfh = (struct nt_lfh){0};
+	busy = put_container(&scene.fake, row, bits);
+	/* Without the first block's header there is one thing that tells the key: another heap has it. */
+	scene.nt.has_lfh_key = !has_first;
+	scene.nt.lfh_key = has_first ? 0 : (uint32_t)number(row, 7);
+	/* Its _LFH_HEAP and the zones there are not in the row. */
+	scene.heap.lfh.addr = number(row, 4);
+	scene.heap.lfh.is_list_cut = true;
+	assert_int_equal(walk_add_heap(&scene.walk, &(struct heap){.addr = scene.heap.addr}), 0);
+	assert_int_equal(nt_lfh_note(&scene.heap, addr, addr + room + guard_bytes), 0);
+	assert_int_equal(scene.heap.lfh.container_count, 1);
+	assert_int_equal(nt_lfh_walk(&scene.heap), 0);
+	assert_true(walk_is_sound(&scene.walk));
+	assert_int_equal(scene.walk.doubt_count, 0);
+	assert_int_equal(scene.walk.block_count, busy);
+	assert_int_equal(scene.nt.lfh_key, number(row, 7));
+	container = &scene.heap.lfh.containers[0];
+	offsets = nt_offsets_decode(&scene.heap, container, scene.nt.lfh_key);
+	assert_int_equal(offsets.first, number(row, 9));
+	assert_int_equal(nt_first_offset(&scene.heap, container), number(row, 9));
+	assert_int_equal(offsets.stride, number(row, 10));
+	*(unsigned *)ctx += has_first;
 	scene_release(&scene);
 }
 

@@ -36,7 +36,9 @@ int nt_lfh_note(struct nt_heap *heap, uint64_t addr, uint64_t end)
 	if (end <= addr || end - addr < layout->data_bytes)
 		return 0;
 	bytes = nt_span_at(&heap->span, addr, layout->data_bytes);
-	if (!bytes || bytes_u32(bytes + layout->data_signature) != NT_LFH_SIGNATURE)
+	if (!bytes)
+		return walk_missing(heap->nt->walk, addr, "what may be an LFH container");
+	if (bytes_u32(bytes + layout->data_signature) != NT_LFH_SIGNATURE)
 		return 0;
 	container.subsegment = bytes_ptr(bytes + layout->data_sub, heap->layout->bits);
 	if (layout->data_offsets)
