@@ -4,7 +4,8 @@
  * A heap is of the kind that its signature says: an NT heap (nt_backend.c) or a segment heap
  * (segment_heap.c). Blocks of page heaps (page_heap.c) come in addition. Each walker takes the
  * heap's address and adds one struct heap and its live blocks to nt->walk; what makes no sense it
- * notes with walk_broken() and goes on where it can. An error stops the whole walk: -ERR_NOMEM.
+ * notes with walk_broken(), what is not there with walk_missing(), and goes on where it can. An error
+ * stops the whole walk: -ERR_NOMEM.
  *
  * Everything is bounded: lists are followed by nt_list_walk(), and memory that blocks lie in is
  * claimed, so that no process or file makes a walker see more bytes than it has.

@@ -72,10 +72,16 @@ static void pick(struct nt_heap *heap, struct samples *samples)
 					sample_of(heap, &lfh->containers[i]);
 }
 
-/* How many times a key is said; 0: by too few containers. other: another heap has it. */
-static size_t count_votes(const struct samples *samples, uint32_t key, bool other)
+struct best {
+	uint32_t key;
+	size_t votes;
+};
+
+/* Counts how many times a key is said: here, and by another heap. By too few containers is not at all. */
+static void try_key(
+	const struct nt_walk *nt, const struct samples *samples, uint32_t key, struct best *best)
 {
-	size_t votes = other, fits = 0;
+	size_t votes = nt->has_lfh_key && nt->lfh_key == key, fits = 0;
 
 	for (size_t i = 0; i < samples->count; i++) {
 		const struct sample *sample = &samples->list[i];
@@ -85,32 +91,24 @@ static size_t count_votes(const struct samples *samples, uint32_t key, bool othe
 		votes += (size_t)offsets + header;
 		fits += offsets || header;
 	}
-	return fits * 4 >= samples->count * 3 ? votes : 0;
+	if (fits * 4 >= samples->count * 3 && votes > best->votes)
+		*best = (struct best){key, votes};
 }
 
 bool nt_lfh_key_find(struct nt_heap *heap, uint32_t *key)
 {
 	struct nt_walk *nt = heap->nt;
 	struct samples samples;
-	size_t best = 1;
+	struct best best = {0};
 
 	pick(heap, &samples);
-	for (size_t i = 0; samples.count && i < 1 + 2 * samples.count; i++) {
-		const struct sample *sample = &samples.list[i ? (i - 1) / 2 : 0];
-		uint32_t guess = i % 2 ? sample->by_offsets : sample->by_header;
-		size_t votes;
-
-		if (!i)
-			guess = nt->lfh_key;
-		votes = count_votes(&samples, guess, nt->has_lfh_key && guess == nt->lfh_key);
-		if (votes > best) {
-			best = votes;
-			*key = guess;
-		}
+	for (size_t i = 0; i < samples.count; i++) {
+		try_key(nt, &samples, samples.list[i].by_offsets, &best);
+		try_key(nt, &samples, samples.list[i].by_header, &best);
 	}
-	if (best < 2)
+	if (best.votes < 2)
 		return false;
-	nt->lfh_key = *key;
+	*key = nt->lfh_key = best.key;
 	nt->has_lfh_key = true;
 	return true;
 }
