@@ -165,7 +165,7 @@ static void warn_of_heaps(struct snapshot *snapshot, const struct walk *walk, bo
 			"%u places in the heaps made no sense; the first: %s at %" PRIX64,
 			walk->broken_count, walk->broken_what, walk->broken_addr);
 	if (walk->missing_count)
-		snapshot_warn(snapshot,
+		snapshot_lacks(snapshot,
 			"%u places in the heaps lead to memory that is not there; the first: %s at "
 			"%" PRIX64,
 			walk->missing_count, walk->missing_what, walk->missing_addr);

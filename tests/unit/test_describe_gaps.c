@@ -31,6 +31,7 @@ static void places_are_said_by_what_is_known_of_them(void **state)
 	assert_int_equal(snapshot.warning_count, 6);
 	assert_string_equal(snapshot.warnings[4], "2 places in the heaps lead to memory that is "
 						  "not there; the first: a list at 456000");
+	assert_int_equal(snapshot.missing_count, 3);
 	walk_clear(&captured.walk);
 	assert_int_equal(captured.walk.doubt_count, 0);
 	snapshot_release(&snapshot);

@@ -65,13 +65,13 @@ static void test_one_process_is_named_once(void **state)
 	assert_string_equal(err.detail, "say which process: -p PID or -pn NAME");
 	for (const struct opt *opt = process_table; opt->id; opt++) {
 		choice = (struct process_choice){0};
-		assert_int_equal(process_option(&choice, opt->id, "12"), 0);
+		assert_int_equal(process_option(&choice, opt->id, "12", &err), 0);
 		assert_int_equal(process_choice_check(&choice, "read", &err), 0);
-		assert_int_equal(process_option(&choice, opt->id, "12"), 0);
+		assert_int_equal(process_option(&choice, opt->id, "12", &err), 0);
 		assert_int_equal(process_choice_check(&choice, "read", &err), -ERR_USAGE);
 		assert_string_equal(err.detail, "give one of -p and -pn, once");
 	}
-	assert_int_equal(process_option(&choice, OPT_ARGUMENT, "x"), OPT_ARGUMENT);
+	assert_int_equal(process_option(&choice, OPT_ARGUMENT, "x", &err), OPT_ARGUMENT);
 }
 
 static void test_a_pid_is_a_decimal_number(void **state)
