@@ -11,20 +11,25 @@
 
 /*
  * One llvm-symbolizer for the whole run, started when first needed. It is not trusted to do as it
- * should: when it dies or talks nonsense over a file, another one is started for the next file, a few
- * times; when it is silent, none is. What it said by then stays.
+ * should. Versions 14 to 19 crash over some functions of PDBs made by Microsoft's compiler, when asked what
+ * is inlined there. So when it dies or talks nonsense, the address it died on is asked of another one, which
+ * is not to look for inlined functions, and a new one goes on behind it. When it is silent, none is started
+ * any more. What it said by then stays.
  */
 
 #define PATIENCE_MS 20000 /* for one answer: a large PDB takes its time */
-#define FAILURES_MAX 3
+#define FAILURES_MAX 5 /* in a row, without an answer between them: it is of no use */
+#define DEATHS_MAX 64 /* over one file; then the rest of it is asked without inlined functions */
 #define TRUE_LINES_SINCE                                                                           \
 	15 /* up to 14, lines inlined from a PDB were those of the next statement */
 
+enum kind { INLINED, PLAIN, KINDS }; /* with and without the functions inlined at an address */
+
 struct backend {
 	const struct symbol_options *options;
-	struct helper *helper; /* NULL: it does not run */
+	struct helper *helpers[KINDS]; /* NULL: it does not run */
 	bool is_absent; /* there is none */
-	unsigned failures; /* FAILURES_MAX: it is of no use */
+	unsigned failures; /* since the last answer */
 	bool gave_up;
 	bool is_version_known;
 	unsigned version;
@@ -50,7 +55,8 @@ static struct backend *llvm_make(const struct symbol_options *options, const str
 
 static void llvm_release(struct backend *backend)
 {
-	helper_stop(backend->helper);
+	for (int kind = 0; kind < KINDS; kind++)
+		helper_stop(backend->helpers[kind]);
 	staging_free(backend->staging);
 	buf_release(&backend->program);
 	buf_release(&backend->name);
@@ -62,17 +68,18 @@ static const char *llvm_trouble(const struct backend *backend)
 	return backend->gave_up ? "llvm-symbolizer failed before it had answered all" : NULL;
 }
 
-static bool start(struct backend *backend)
+static bool start(struct backend *backend, enum kind kind)
 {
 	const char *const args[] = {"--relative-address",
-		backend->options->no_demangle ? "--no-demangle" : "--demangle", "--inlines",
-		"--functions=linkage", "--output-style=LLVM", "--addresses", "--verbose", NULL};
+		backend->options->no_demangle ? "--no-demangle" : "--demangle",
+		kind == INLINED ? "--inlines" : "--no-inlines", "--functions=linkage",
+		"--output-style=LLVM", "--addresses", "--verbose", NULL};
 
-	if (!backend->helper && !backend->is_absent && backend->failures < FAILURES_MAX) {
-		backend->helper = llvm_program_start(args, &backend->program);
-		backend->is_absent = !backend->helper;
+	if (!backend->helpers[kind] && !backend->is_absent && backend->failures < FAILURES_MAX) {
+		backend->helpers[kind] = llvm_program_start(args, &backend->program);
+		backend->is_absent = !backend->helpers[kind];
 	}
-	return backend->helper != NULL;
+	return backend->helpers[kind] != NULL;
 }
 
 /* Adds a reason why there are no names, once. */
@@ -131,6 +138,7 @@ struct asked {
 	struct backend *backend;
 	struct subject *subject;
 	struct arena *arena;
+	enum kind kind;
 };
 
 static bool has_true_lines(struct backend *backend)
@@ -152,26 +160,39 @@ static uint64_t offset_of(
 									     0;
 }
 
+/*
+ * Whether the line of the outermost function is its own. DWARF's tables of lines have that of the innermost
+ * inlined code; those of PDBs have the function's.
+ */
+static bool has_own_line(const struct asked *asked)
+{
+	return asked->kind == INLINED || asked->subject->files.pdb;
+}
+
 static int take(void *ctx, struct lookup *lookup, const struct llvm_frame *frames, size_t count)
 {
 	const struct asked *asked = ctx;
 	bool has_lines = count < 2 || !asked->subject->files.pdb || has_true_lines(asked->backend);
 	struct symbol chain[SYMBOL_CHAIN_MAX], *outer;
+	size_t kept = 0;
 	bool is_sure;
 
+	asked->backend->failures = 0;
 	for (size_t i = 0; i < count; i++) {
-		bool has_line = frames[i].line && (has_lines || i + 1 == count);
+		bool is_outer = i + 1 == count;
+		bool has_line = frames[i].line && (is_outer ? has_own_line(asked) : has_lines);
 
-		if (!frames[i].function[0])
+		if (frames[i].function[0])
+			chain[kept++] = (struct symbol){.function = frames[i].function,
+				.offset_bytes = offset_of(asked->subject, lookup, &frames[i]),
+				.file = has_line && frames[i].file[0] ? frames[i].file : NULL,
+				.line = has_line ? frames[i].line : 0};
+		else if (is_outer)
 			return 0;
-		chain[i] = (struct symbol){.function = frames[i].function,
-			.offset_bytes = offset_of(asked->subject, lookup, &frames[i]),
-			.file = has_line && frames[i].file[0] ? frames[i].file : NULL,
-			.line = has_line ? frames[i].line : 0};
 	}
-	if (!count)
+	if (!kept)
 		return 0;
-	outer = &chain[count - 1];
+	outer = &chain[kept - 1];
 	/* From a PDB it never tells where a function begins, but the image's table of functions does.
 	 * With a line the name is sure; without one it may be that of some symbol far below, and the
 	 * caller will not believe it. */
@@ -180,7 +201,7 @@ static int take(void *ctx, struct lookup *lookup, const struct llvm_frame *frame
 
 		outer->offset_bytes = is_sure ? offset : 0;
 	}
-	return symbols_keep(asked->arena, chain, count, &lookup->found);
+	return symbols_keep(asked->arena, chain, kept, &lookup->found);
 }
 
 /* ---------------------------------------------------------------- one subject */
@@ -194,47 +215,82 @@ static bool is_one_unnamed(const struct lookup *lookups, size_t count)
 	return false;
 }
 
-/* After a talk that did not end well. */
-static int give_up(struct backend *backend, struct subject *subject, int rc, bool is_unanswered)
+/* Asks from *at up to end; *at is then the first that has no answer. As llvm_talk(), and -ERR_TARGET: it
+ * cannot be started. */
+static int ask(struct asked *asked, enum kind kind, struct lookup *lookups, size_t *at, size_t end)
 {
-	helper_stop(backend->helper);
-	backend->helper = NULL;
-	if (rc == -ERR_NOMEM || rc == -ERR_INTERRUPTED)
-		return rc == -ERR_NOMEM ? rc : 0;
-	backend->failures = rc == -ERR_BUSY ? FAILURES_MAX : backend->failures + 1;
-	backend->gave_up |= is_unanswered;
-	return is_unanswered ? add_reason(subject, "llvm-symbolizer failed") : 0;
+	struct backend *backend = asked->backend;
+	unsigned patience_ms = backend->options->patience_ms;
+	struct llvm_talk talk = {.options = backend->options,
+		.module = path_base(asked->subject->module->path),
+		.file = backend->name.data,
+		.lookups = lookups,
+		.at = *at,
+		.count = end,
+		.patience_ms = patience_ms ? patience_ms : PATIENCE_MS,
+		.take = take,
+		.ctx = asked};
+	int rc;
+
+	if (!start(backend, kind))
+		return -ERR_TARGET;
+	asked->kind = kind;
+	talk.helper = backend->helpers[kind];
+	rc = llvm_talk(&talk);
+	*at = talk.at;
+	if (rc) {
+		helper_stop(backend->helpers[kind]);
+		backend->helpers[kind] = NULL;
+		backend->failures = rc == -ERR_BUSY ? FAILURES_MAX : backend->failures + 1;
+	}
+	return rc;
+}
+
+/* Asks about all, past those that it dies on. *lost: how many it did not answer as it should, also when
+ * asked alone. */
+static int ask_all(struct asked *asked, struct lookup *lookups, size_t count, size_t *lost)
+{
+	size_t at = 0, bad, failed = 0;
+	int rc = -ERR_READ;
+
+	for (size_t deaths = 0; rc == -ERR_READ && at < count && deaths < 2 * DEATHS_MAX;
+		deaths++) {
+		enum kind kind = deaths < DEATHS_MAX ? INLINED : PLAIN;
+
+		rc = ask(asked, kind, lookups, &at, count);
+		if (rc != -ERR_READ || at == count)
+			break;
+		bad = at++;
+		if (kind == INLINED)
+			rc = ask(asked, PLAIN, lookups, &bad, at);
+		failed += rc != 0;
+		rc = rc ? rc : -ERR_READ;
+	}
+	*lost = failed + (count - at);
+	return rc;
 }
 
 static int llvm_resolve(struct backend *backend, struct subject *subject, struct lookup *lookups,
 	size_t count, struct arena *arena)
 {
-	struct asked asked = {backend, subject, arena};
-	unsigned patience_ms = backend->options->patience_ms;
-	struct llvm_talk talk = {.options = backend->options,
-		.module = path_base(subject->module->path),
-		.lookups = lookups,
-		.count = count,
-		.patience_ms = patience_ms ? patience_ms : PATIENCE_MS,
-		.take = take,
-		.ctx = &asked};
+	struct asked asked = {backend, subject, arena, INLINED};
+	size_t lost;
 	int rc;
 
 	if (!is_asked(&subject->files) || !is_one_unnamed(lookups, count))
 		return 0;
-	if (!start(backend))
+	if (!start(backend, INLINED))
 		return explain(backend, subject);
 	rc = name_file(backend, subject);
 	if (rc)
 		return rc == -ERR_NOMEM ?
 			       rc :
 			       add_reason(subject, "llvm-symbolizer cannot be asked about it");
-	talk.helper = backend->helper;
-	talk.file = backend->name.data;
-	rc = llvm_talk(&talk);
-	if (rc)
-		rc = give_up(backend, subject, rc, talk.at < count);
-	return rc;
+	rc = ask_all(&asked, lookups, count, &lost);
+	if (rc == -ERR_NOMEM || rc == -ERR_INTERRUPTED)
+		return rc == -ERR_NOMEM ? rc : 0;
+	backend->gave_up |= lost > 0;
+	return lost ? add_reason(subject, "llvm-symbolizer failed") : 0;
 }
 
 const struct backend_kind llvm_backend = {

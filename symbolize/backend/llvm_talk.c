@@ -205,6 +205,7 @@ int llvm_talk(struct llvm_talk *talk)
 	pass_named(talk);
 	if (talk->at == talk->count)
 		return 0;
+	talk->next = talk->at;
 	talk->end_addr = unforeseen(talk);
 	talk->told_ms = helper_clock_ms();
 	talk->deadline_ms = talk->told_ms + talk->patience_ms;

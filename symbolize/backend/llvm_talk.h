@@ -21,6 +21,7 @@ struct llvm_talk {
 	const char *file; /* to ask about; llvm_can_ask() */
 	struct lookup *lookups; /* those without a name are asked about */
 	size_t count;
+	size_t at; /* the first to ask about; then the first that has no answer */
 	unsigned patience_ms; /* for one answer */
 	/* Takes an answer: 0 or -ERR_NOMEM. */
 	int (*take)(
@@ -30,7 +31,7 @@ struct llvm_talk {
 	/* The rest is for llvm_talk() alone. */
 	struct buf questions, answers;
 	size_t sent; /* of questions */
-	size_t next, at; /* of lookups: the one to ask about, and the one whose answer is, next */
+	size_t next; /* of lookups, to ask about */
 	bool is_all_asked;
 	struct lookup *last; /* that was answered */
 	uint64_t end_addr; /* that nobody can foresee */

@@ -4,7 +4,8 @@
  * and as the line the address; or, when STAND_IN_ANSWERS names a file, about files whose names end with
  * STAND_IN_FOR what stands there behind the address, as the true one has printed it, and of others
  * nothing. STAND_IN_MODE: "hang", "die" or "babble" after the first
- * answer, "inline" to answer two functions. STAND_IN_PID: a file to write its process id into.
+ * answer, "inline" to answer two functions. STAND_IN_DIES_AT: a hexadecimal address that it dies on, unless it
+ * was started with --no-inlines. STAND_IN_PID: a file to write its process id into.
  * STAND_IN_VERSION: what it says to --version.
  */
 #include <stdbool.h>
@@ -147,11 +148,16 @@ static void say_pid(void)
 
 int main(int argc, char **argv)
 {
+	unsigned long long deadly = strtoull(env("STAND_IN_DIES_AT"), NULL, 16), addr;
 	char line[LINE_BYTES];
 
 	if (argc > 1 && !strcmp(argv[1], "--version")) {
 		printf("LLVM (http://llvm.org/):\n  LLVM version %s\n", env("STAND_IN_VERSION"));
 		return 0;
+	}
+	for (int i = 1; i < argc; i++) {
+		if (!strcmp(argv[i], "--no-inlines"))
+			deadly = 0;
 	}
 	say_pid();
 	read_answers();
@@ -161,7 +167,10 @@ int main(int argc, char **argv)
 		if (!end)
 			continue;
 		*end = '\0';
-		answer(path + 1, strtoull(end + 1, NULL, 16));
+		addr = strtoull(end + 1, NULL, 16);
+		if (deadly && addr == deadly)
+			TerminateProcess(GetCurrentProcess(), 1);
+		answer(path + 1, addr);
 		fflush(stdout);
 		misbehave();
 	}

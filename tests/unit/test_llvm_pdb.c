@@ -274,6 +274,31 @@ static void test_lines_that_a_version_has_wrong_are_left_out(void **state)
 	setenv("HSYM_LLVM", "/usr/bin/llvm-symbolizer-16", 1);
 }
 
+/* The line of a function in a PDB is its own, also when nothing inlined is looked for. */
+static void test_where_it_dies_over_inlined_functions_the_function_has_its_line(void **state)
+{
+	struct scene scene = {0};
+	char path[400];
+
+	(void)state;
+	need_exe();
+	snprintf(path, sizeof(path), "%s/llvm", dir);
+	write_text(path,
+		"#!/bin/sh\ncase $* in *--no-inlines*) exec llvm-symbolizer-16 \"$@\";; esac\n"
+		"read -r line\nexit 1\n",
+		0755);
+	setenv("HSYM_LLVM", path, 1);
+	ask(&scene, exe, pdb);
+	assert_true(scene.lookup.is_answered);
+	assert_int_equal(scene.lookup.found.count, 1);
+	assert_string_equal(scene.lookup.found.list[0].function, "api");
+	assert_int_equal(scene.lookup.found.list[0].line, line_of("call of inl_inner"));
+	assert_int_equal(scene.lookup.found.list[0].offset_bytes, call_rva + 1 - api_start);
+	assert_false(scene.is_trouble);
+	close_scene(&scene);
+	setenv("HSYM_LLVM", "/usr/bin/llvm-symbolizer-16", 1);
+}
+
 /* Cut anywhere, its names may be missing. */
 static void test_a_truncated_pdb_gives_no_wrong_names(void **state)
 {
@@ -325,6 +350,8 @@ int main(void)
 		cmocka_unit_test(test_a_pdb_that_was_not_found_is_not_asked),
 		cmocka_unit_test(test_any_path_of_a_pdb_can_be_asked),
 		cmocka_unit_test(test_lines_that_a_version_has_wrong_are_left_out),
+		cmocka_unit_test(
+			test_where_it_dies_over_inlined_functions_the_function_has_its_line),
 		cmocka_unit_test(test_a_truncated_pdb_gives_no_wrong_names),
 		cmocka_unit_test(test_nothing_stays_behind),
 	};
