@@ -3,8 +3,6 @@
 #include <string.h>
 
 #include "symbolize/keep.h"
-#include "symbolize/own_name.h"
-#include "symbolize/tables/demangle.h"
 
 /* Lines, and what is inlined, are known to true debug information alone. */
 static bool is_from_debug_info(const struct symbols *found)
@@ -32,80 +30,6 @@ static int replace_function(
 	return symbols_keep(arena, chain, count, &lookup->found);
 }
 
-/* Whether text is name with more said: parameters, scopes, a result. Both are of what begins at one
- * address, but a linker may have folded functions that have the same code. */
-static bool is_whole_name(const char *text, const char *name)
-{
-	size_t len;
-	const char *own = own_name(name, &len), *at = text;
-
-	while (len && (at = strchr(at, *own))) {
-		if (!strncmp(at, own, len) && (at[len] == '(' || at[len] == '<') &&
-			(at == text || strchr(": ", at[-1])))
-			return true;
-		at++;
-	}
-	return false;
-}
-
-/* The name with its parameters, where tables know it and the backend did not say them. */
-static int complete_name(
-	struct subject *subject, struct lookup *lookup, bool no_demangle, struct arena *arena)
-{
-	struct symbol function = lookup->found.list[lookup->found.count - 1];
-	uint64_t end = (uint64_t)lookup->rva + 1;
-	const char *raw;
-	struct buf text;
-	int rc;
-
-	if (!function.offset_bytes || function.offset_bytes > end || strchr(function.function, '('))
-		return 0;
-	raw = tables_name_at(subject->tables, (uint32_t)(end - function.offset_bytes));
-	if (!raw || !is_mangled(raw) || is_mangled(function.function))
-		return 0;
-	buf_init(&text);
-	rc = demangle(raw, &text);
-	if (rc == 1 && is_whole_name(text.data, function.function)) {
-		function.function = no_demangle ? raw : text.data;
-		rc = replace_function(lookup, &function, arena);
-	}
-	buf_release(&text);
-	return rc < 0 ? rc : 0;
-}
-
-/* "?grab@Pool@app@@QEAAPEAXN@Z" and "app::Pool::grab(double)": does the first name in the one stand in
- * the other? */
-static bool is_same_function(const char *mangled, const char *text)
-{
-	size_t len = strcspn(mangled + 1, "@?$");
-	const char *at = text;
-
-	while (len && (at = strchr(at, mangled[1]))) {
-		if (!strncmp(at, mangled + 1, len))
-			return true;
-		at++;
-	}
-	return false;
-}
-
-/* Whether a name as a compiler made it is that of the function: 1, 0 or -ERR_NOMEM. */
-static int is_name_of(const char *raw, const char *function)
-{
-	struct buf text;
-	int rc;
-
-	if (!is_mangled(raw) || !strcmp(raw, function))
-		return !strcmp(raw, function);
-	if (raw[0] == '?')
-		return is_same_function(raw, function);
-	buf_init(&text);
-	rc = demangle(raw, &text);
-	if (rc == 1)
-		rc = !strcmp(text.data, function) || is_whole_name(text.data, function);
-	buf_release(&text);
-	return rc;
-}
-
 /* How far the function has begun before the address, where tables tell. Those that do not know where all
  * functions begin may mean another one: a public one before it. */
 static int find_offset(
@@ -114,33 +38,78 @@ static int find_offset(
 	uint64_t end = (uint64_t)lookup->rva + 1;
 	bool is_sure;
 	uint64_t offset = tables_offset(subject->tables, lookup->rva, &is_sure);
-	const char *raw;
+	struct table_name name;
 	int rc = 1;
 
 	if (offset && !is_sure) {
-		raw = offset <= end ? tables_name_at(subject->tables, (uint32_t)(end - offset)) :
-				      NULL;
-		rc = raw ? is_name_of(raw, function->function) : 0;
+		rc = offset <= end ? tables_name_at(subject->tables, (uint32_t)(end - offset),
+					     function->function, &name) :
+				     0;
+		if (rc == 1)
+			rc = name.is_said;
 	}
 	if (rc == 1)
 		function->offset_bytes = offset;
 	return rc < 0 ? rc : 0;
 }
 
-static int complete(struct subject *subject, struct lookup *lookup,
-	const struct backend_kind *given_by, bool no_demangle, struct arena *arena)
+/* The name that the tables have for what begins where the function does: when the backend tells that place and
+ * another name, as a helper may that prefers a linker's label, or only a part of the name, without the
+ * parameters that tell overloads apart. */
+static int find_name(struct subject *subject, const struct lookup *lookup, struct symbol *function,
+	const struct backend_kind *given_by, bool is_start_told, struct arena *arena)
 {
-	struct symbol function = lookup->found.list[lookup->found.count - 1];
+	uint64_t end = (uint64_t)lookup->rva + 1;
+	struct table_name name;
+	int rc;
 
-	if (!function.offset_bytes) {
-		int rc = find_offset(subject, lookup, &function);
+	if (!function->offset_bytes || function->offset_bytes > end)
+		return 0;
+	rc = tables_name_at(subject->tables, (uint32_t)(end - function->offset_bytes),
+		function->function, &name);
+	if (rc != 1)
+		return rc;
+	if (name.is_said ? !subject->files.pdb &&
+				   (given_by->says_parameters || strchr(function->function, '(')) :
+			   name.is_for_others || !is_start_told)
+		return 0;
+	function->function = tables_shown(subject->tables, name.raw, arena);
+	return function->function ? 0 : -ERR_NOMEM;
+}
 
-		if (rc)
-			return rc;
-		if (function.offset_bytes && replace_function(lookup, &function, arena))
-			return -ERR_NOMEM;
+/* A symbol whose name begins with a dot is a label within a function. */
+static int find_function_of_label(struct subject *subject, const struct lookup *lookup,
+	struct symbol *function, struct arena *arena)
+{
+	struct symbol found;
+	const char *by;
+	int rc = tables_find(subject->tables, lookup->rva, NULL, arena, &found, &by);
+
+	if (rc == 1) {
+		function->function = found.function;
+		function->offset_bytes = found.offset_bytes;
 	}
-	return given_by->says_parameters ? 0 : complete_name(subject, lookup, no_demangle, arena);
+	return rc < 0 ? rc : 0;
+}
+
+static int complete(struct subject *subject, struct lookup *lookup,
+	const struct backend_kind *given_by, struct arena *arena)
+{
+	const struct symbol *said = &lookup->found.list[lookup->found.count - 1];
+	struct symbol function = *said;
+	bool is_start_told = said->offset_bytes;
+	int rc = 0;
+
+	if (function.function[0] == '.')
+		rc = find_function_of_label(subject, lookup, &function, arena);
+	if (!rc && !function.offset_bytes)
+		rc = find_offset(subject, lookup, &function);
+	if (!rc)
+		rc = find_name(subject, lookup, &function, given_by, is_start_told, arena);
+	if (rc || (function.function == said->function &&
+			  function.offset_bytes == said->offset_bytes))
+		return rc;
+	return replace_function(lookup, &function, arena);
 }
 
 static bool is_believable(struct subject *subject, const struct lookup *lookup)
@@ -163,29 +132,22 @@ static bool is_denied(struct subject *subject, const struct lookup *lookup)
 }
 
 int judge(struct subject *subject, struct lookup *lookup, const struct backend_kind *given_by,
-	bool no_demangle, struct arena *arena, const char **by)
+	struct arena *arena, const char **by)
 {
 	struct symbols *found = &lookup->found;
-	const char *said = found->count ? found->list[found->count - 1].function : NULL;
 	struct symbol symbol;
 	int rc;
 
 	*by = NULL;
 	/* A helper may prefer the nearest symbol's name to that of the debug information. */
-	if (is_denied(subject, lookup)) {
+	if (is_denied(subject, lookup))
 		*found = (struct symbols){0};
-		said = NULL;
-	}
 	if (found->count && (lookup->is_sure || is_from_debug_info(found)))
-		return complete(subject, lookup, given_by, no_demangle, arena);
-	rc = tables_find(subject->tables, lookup->rva, arena, &symbol, by);
-	if (rc == 1) {
-		/* Nobody here can read the table's name, but the backend could. */
-		if (said && !no_demangle && symbol.function[0] == '?' && said[0] != '?' &&
-			is_same_function(symbol.function, said))
-			symbol.function = said;
+		return complete(subject, lookup, given_by, arena);
+	rc = tables_find(subject->tables, lookup->rva,
+		found->count ? found->list[found->count - 1].function : NULL, arena, &symbol, by);
+	if (rc == 1)
 		return symbols_keep(arena, &symbol, 1, found);
-	}
 	*by = NULL;
 	if (rc || (found->count && !is_believable(subject, lookup)))
 		*found = (struct symbols){0};

@@ -14,6 +14,8 @@ const char *own_name(const char *name, size_t *len)
 			depth--;
 		else if (!depth && at[0] == ':' && at[1] == ':')
 			own = at + 2;
+		else if (!depth && at[0] == '(' && strncmp(at, "(anonymous", 10) != 0)
+			break; /* the parameters */
 	}
 	*len = strcspn(own, "<(");
 	return own;

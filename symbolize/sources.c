@@ -10,11 +10,15 @@
 #include "symbolize/listen.h"
 
 /* Who answered, as bits of subject->answered_by: the backends are the first ones. */
-enum { BY_CACHE = 4, BY_SYMBOLS, BY_PUBLICS, BY_EXPORTS, BY_COUNT };
+enum { BY_CACHE = 4, BY_SYMBOLS, BY_PRIVATES, BY_PUBLICS, BY_EXPORTS, BY_COUNT };
 static const char *const by_names[BY_COUNT] = {[BY_CACHE] = "cache",
 	[BY_SYMBOLS] = "symbols",
+	[BY_PRIVATES] = "private symbols",
 	[BY_PUBLICS] = "publics",
 	[BY_EXPORTS] = "exports"};
+
+/* Begins every key of the cache; another one where names that are found differ from those of before. */
+#define NAMES_FORM "2 "
 
 /* What stands in the cache for an address without a name: no function is called so. */
 static const char no_name[] = "-";
@@ -101,7 +105,7 @@ const char *sources_trouble(const struct sources *sources)
 
 static void answered(struct subject *subject, int by)
 {
-	subject->answered_by |= (uint8_t)(1u << by);
+	subject->answered_by |= (uint16_t)(1u << by);
 }
 
 int sources_say(const struct subject *subject, struct buf *text)
@@ -134,7 +138,7 @@ static int build_key(const struct sources *sources, const struct module *module,
 	if (!module->has_identity || (!guid_is_known(module->pdb_guid, guid) &&
 					     !(module->timestamp && module->checksum)))
 		return 0;
-	rc = buf_printf(key, "build%s %llx %lx %lx %s %lx %zx ",
+	rc = buf_printf(key, NAMES_FORM "build%s %llx %lx %lx %s %lx %zx ",
 		sources->options.no_demangle ? " raw" : "", (unsigned long long)module->size_bytes,
 		(unsigned long)module->timestamp, (unsigned long)module->checksum, guid,
 		(unsigned long)module->pdb_age, strlen(module->path));
@@ -170,8 +174,8 @@ static int files_key(const struct sources *sources, const struct subject *subjec
 	/* Files of one size at one path may still be two builds. */
 	if (files->is_mismatch || (!files->guid[0] && !(pe && pe->timestamp && pe->checksum)))
 		return 0;
-	rc = buf_printf(key, "files%s %s %lx", sources->options.no_demangle ? " raw" : "",
-		files->guid, (unsigned long)files->age);
+	rc = buf_printf(key, NAMES_FORM "files%s %s %lx",
+		sources->options.no_demangle ? " raw" : "", files->guid, (unsigned long)files->age);
 	if (!rc && pe)
 		rc = buf_printf(key, " %lx %lx %lx", (unsigned long)pe->timestamp,
 			(unsigned long)pe->checksum, (unsigned long)pe->size_of_image);
@@ -307,7 +311,7 @@ static int decide(struct round *round, size_t i)
 	unsigned given_by = round->given_by[i];
 	const char *table, *key;
 	int rc = judge(round->subject, lookup, given_by < BACKENDS_MAX ? backends[given_by] : NULL,
-		round->sources->options.no_demangle, round->arena, &table);
+		round->arena, &table);
 
 	if (rc)
 		return rc;

@@ -122,7 +122,6 @@ for my $side (tool_names()) {
 for my $with_image (1, 0) {
 	my $scene = scene(path => $nowhere);
 	unlink "$scene->{dir}/$exe";
-	$scene->{modules}[0]{no_image} = !$with_image;
 	my $at = folder($scene, 'store');
 	put(program('pdb_msvc', $exe), folder($scene, "store/$exe/$image_key") . "/$exe") if $with_image;
 	put(pdb_of(program('pdb_msvc', $exe)), folder($scene, "store/$pdb/$key") . "/$pdb");

@@ -18,7 +18,7 @@ struct subject {
 	const struct module *module;
 	struct module_files files;
 	struct tables *tables;
-	uint8_t answered_by; /* bits, see sources.c */
+	uint16_t answered_by; /* bits, see sources.c */
 };
 
 struct lookup {

@@ -193,10 +193,9 @@ static int take(void *ctx, struct lookup *lookup, const struct llvm_frame *frame
 	if (!kept)
 		return 0;
 	outer = &chain[kept - 1];
-	/* From a PDB it never tells where a function begins, but the image's table of functions does.
-	 * With a line the name is sure; without one it may be that of some symbol far below, and the
-	 * caller will not believe it. */
-	if (!outer->offset_bytes && outer->line) {
+	/* From a PDB it never tells where a function begins, but the tables know. With a line the name is
+	 * sure; without one it may be that of some symbol far below, and the caller will not believe it. */
+	if (asked->subject->files.pdb && outer->line) {
 		uint64_t offset = tables_offset(asked->subject->tables, lookup->rva, &is_sure);
 
 		outer->offset_bytes = is_sure ? offset : 0;

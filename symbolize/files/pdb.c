@@ -69,6 +69,8 @@ int pdb_read_dbi(struct msf *msf, struct pdb_dbi *dbi, struct err *err)
 	for (int at = DBI_SIZES; at < DBI_SIZES_END; at += 4)
 		fresh.extra_at += pe_u32(header + at);
 	fresh.extra_at += pe_u32(header + DBI_EC_BYTES);
+	fresh.objects_at = DBI_BYTES;
+	fresh.objects_bytes = pe_u32(header + DBI_SIZES);
 	fresh.parts_at = DBI_BYTES + (uint64_t)pe_u32(header + DBI_SIZES);
 	fresh.parts_bytes = pe_u32(header + DBI_PARTS_BYTES);
 	fresh.extra_bytes = pe_u32(header + DBI_EXTRA_BYTES);

@@ -1,8 +1,8 @@
 /*
- * PDB files ("MSF 7.00"), as far as they are read here: whom they belong to, and their public symbols.
+ * PDB files ("MSF 7.00"), as far as they are read here: whom they belong to, and their functions.
  *
  * Layout after LLVM's published description of the format ("The PDB File Format": MSF, PDB info
- * stream, DBI stream, public symbols). Nothing in a file is trusted: every block, offset, size and
+ * stream, DBI stream, symbol records). Nothing in a file is trusted: every block, offset, size and
  * count is checked, memory is bounded by the size of the file. Lines and types are for the backends.
  */
 #ifndef SYMBOLIZE_PDB_H
@@ -30,14 +30,20 @@ int pdb_read_identity(const char *path, struct pdb_identity *identity, struct er
  * those of before. The caller releases *functions after success. */
 int pdb_read_functions(const char *path, struct pe_exports *functions, struct err *err);
 
-/* What it knows of the image it belongs to: machine, bits and sections, without what they are for; all
- * else is 0. Errors as above. */
-int pdb_read_sections(const char *path, struct pe_image *image, struct err *err);
-
 struct pdb_parts {
 	struct pe_range *list; /* by rva; the caller frees it */
 	size_t count;
 };
+
+/* The functions of its object files, static ones and those that a compiler made too, as debuggers have
+ * them ("private symbols"), and how far each reaches. Names are as in the source, without parameters. None in a
+ * PDB that was stripped. Errors as above. The caller releases both after success. */
+int pdb_read_private_functions(
+	const char *path, struct pe_exports *functions, struct pdb_parts *ranges, struct err *err);
+
+/* What it knows of the image it belongs to: machine, bits and sections, without what they are for; all
+ * else is 0. Errors as above. */
+int pdb_read_sections(const char *path, struct pe_image *image, struct err *err);
 
 /* The pieces that the linker put the image together from, as far as each was compiled by itself (COMDAT):
  * of one function each. None when it does not say. Errors as above. */

@@ -11,6 +11,8 @@ struct pdb_dbi {
 	uint16_t symbols; /* number of the stream of symbol records */
 	uint64_t extra_at; /* in the stream: a list of further streams' numbers */
 	uint32_t extra_bytes;
+	uint64_t objects_at; /* in the stream: the object files */
+	uint32_t objects_bytes;
 	uint64_t parts_at; /* in the stream: where what object files brought went */
 	uint32_t parts_bytes;
 	struct msf_stream stream;

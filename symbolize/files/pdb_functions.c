@@ -17,8 +17,28 @@ enum {
 	PUBLIC_SECTION = 12,
 	PUBLIC_NAME = 14,
 	FLAG_FUNCTION = 2,
+	LOCAL_FUNCTION = 0x110f,
+	GLOBAL_FUNCTION = 0x1110,
+	LOCAL_FUNCTION_ID = 0x1146,
+	GLOBAL_FUNCTION_ID = 0x1147,
+	FUNCTION_SIZE = 16,
+	FUNCTION_OFFSET = 32,
+	FUNCTION_SECTION = 36,
+	FUNCTION_NAME = 39,
 	FUNCTIONS_MAX = 1 << 22,
 	WINDOW_BYTES = 4 * RECORD_MAX,
+};
+
+/* The object files that the image was linked from, after LLVM's "The PDB DBI Stream": a list of entries,
+ * each with two texts behind it. */
+enum {
+	OBJECT_STREAM = 34, /* number of the stream of its symbols */
+	OBJECT_SYMBOLS_BYTES = 36,
+	OBJECT_TEXTS = 64,
+	OBJECT_ALIGN = 4,
+	OBJECT_MAX = OBJECT_TEXTS + 2 * 0x1000,
+	OBJECT_SYMBOLS_AT = 4, /* in the stream, behind a number that tells its kind */
+	NO_STREAM = 0xffff,
 };
 
 struct pdb_reader {
@@ -26,7 +46,8 @@ struct pdb_reader {
 	struct pdb_dbi dbi;
 	struct pe_image *image;
 	struct pe_exports functions;
-	size_t cap;
+	struct pdb_parts ranges; /* of functions that object files have */
+	size_t cap, range_cap;
 	unsigned char *window; /* the records that were read last */
 	struct err *err;
 };
@@ -38,10 +59,6 @@ static int keep_function(struct pdb_reader *reader, uint32_t rva, const char *na
 
 	if (functions->count == FUNCTIONS_MAX)
 		return msf_damaged(&reader->msf, reader->err);
-	if (reader->dbi.machine == PE_MACHINE_I386 && name[0] == '_') {
-		name++;
-		len--;
-	}
 	copy = arena_text(&functions->arena, name, len);
 	if (!copy || array_grow((void **)&functions->list, &reader->cap, functions->count,
 			     sizeof(*functions->list)))
@@ -50,26 +67,48 @@ static int keep_function(struct pdb_reader *reader, uint32_t rva, const char *na
 	return 0;
 }
 
+static int keep_range(struct pdb_reader *reader, uint32_t rva, uint32_t size_bytes)
+{
+	struct pdb_parts *ranges = &reader->ranges;
+
+	if (array_grow((void **)&ranges->list, &reader->range_cap, ranges->count,
+		    sizeof(*ranges->list)))
+		return err_set(reader->err, ERR_NOMEM, NULL, NULL);
+	ranges->list[ranges->count++] = (struct pe_range){rva, size_bytes};
+	return 0;
+}
+
 /* len: with its head. One that makes no sense is as none. */
 static int take_record(struct pdb_reader *reader, const unsigned char *record, size_t len)
 {
+	uint16_t kind = pe_u16(record + RECORD_KIND);
+	bool is_public = kind == PUBLIC;
+	size_t name_at = is_public ? PUBLIC_NAME : FUNCTION_NAME;
 	const struct pe_section *section;
-	uint32_t number, offset;
+	uint32_t number, offset, size_bytes;
 	const char *name, *end;
+	int rc = 0;
 
-	if (pe_u16(record + RECORD_KIND) != PUBLIC || len <= PUBLIC_NAME ||
-		!(pe_u32(record + PUBLIC_FLAGS) & FLAG_FUNCTION))
+	if ((!is_public && kind != LOCAL_FUNCTION && kind != GLOBAL_FUNCTION &&
+		    kind != LOCAL_FUNCTION_ID && kind != GLOBAL_FUNCTION_ID) ||
+		len <= name_at || (is_public && !(pe_u32(record + PUBLIC_FLAGS) & FLAG_FUNCTION)))
 		return 0;
-	number = pe_u16(record + PUBLIC_SECTION);
+	number = pe_u16(record + (is_public ? PUBLIC_SECTION : FUNCTION_SECTION));
 	if (!number || number > reader->image->section_count)
 		return 0;
 	section = &reader->image->sections[number - 1];
-	offset = pe_u32(record + PUBLIC_OFFSET);
-	name = (const char *)record + PUBLIC_NAME;
-	end = memchr(name, '\0', len - PUBLIC_NAME);
-	if (offset >= section->size_bytes || !end || end == name)
+	offset = pe_u32(record + (is_public ? PUBLIC_OFFSET : FUNCTION_OFFSET));
+	size_bytes = is_public ? 0 : pe_u32(record + FUNCTION_SIZE);
+	name = (const char *)record + name_at;
+	end = memchr(name, '\0', len - name_at);
+	if (offset >= section->size_bytes || size_bytes > section->size_bytes - offset || !end ||
+		end == name)
 		return 0;
-	return keep_function(reader, section->rva + offset, name, (size_t)(end - name));
+	if (is_public && reader->dbi.machine == PE_MACHINE_I386 && name[0] == '_')
+		name++;
+	if (!is_public)
+		rc = keep_range(reader, section->rva + offset, size_bytes);
+	return rc ? rc : keep_function(reader, section->rva + offset, name, (size_t)(end - name));
 }
 
 /* Takes the whole records among len bytes; *taken is how many bytes they are. */
@@ -92,25 +131,80 @@ static int take_records(struct pdb_reader *reader, size_t len, size_t *taken)
 	return rc;
 }
 
-static int read_symbols(struct pdb_reader *reader)
+/* The records of a stream from at up to end. */
+static int read_symbols(
+	struct pdb_reader *reader, const struct msf_stream *stream, uint32_t at, uint32_t end)
 {
-	struct msf_stream stream;
 	size_t len = 0, taken = 0; /* of the window */
-	int rc = msf_find(&reader->msf, reader->dbi.symbols, &stream, reader->err);
+	int rc = 0;
 
-	for (uint32_t at = 0; !rc && at < stream.bytes;) {
-		size_t part = stream.bytes - at;
+	while (!rc && at < end) {
+		size_t part = end - at;
 
 		len -= taken;
 		memmove(reader->window, reader->window + taken, len);
 		part = part < WINDOW_BYTES - len ? part : WINDOW_BYTES - len;
-		rc = msf_read(&reader->msf, &stream, at, reader->window + len, part, reader->err);
+		rc = msf_read(&reader->msf, stream, at, reader->window + len, part, reader->err);
 		at += (uint32_t)part;
 		len += part;
 		if (!rc)
 			rc = take_records(reader, len, &taken);
 	}
 	return !rc && len != taken ? msf_damaged(&reader->msf, reader->err) : rc;
+}
+
+static int read_publics(struct pdb_reader *reader)
+{
+	struct msf_stream stream;
+	int rc = msf_find(&reader->msf, reader->dbi.symbols, &stream, reader->err);
+
+	return rc ? rc : read_symbols(reader, &stream, 0, stream.bytes);
+}
+
+/* The symbols of one object file. *left_bytes: as many as all files may have yet, as each has a stream of its
+ * own. */
+static int read_object(struct pdb_reader *reader, const unsigned char *object, uint64_t *left_bytes)
+{
+	uint16_t number = pe_u16(object + OBJECT_STREAM);
+	uint32_t bytes = pe_u32(object + OBJECT_SYMBOLS_BYTES);
+	struct msf_stream stream;
+	int rc;
+
+	if (number == NO_STREAM || bytes <= OBJECT_SYMBOLS_AT)
+		return 0;
+	rc = msf_find(&reader->msf, number, &stream, reader->err);
+	if (!rc && (bytes > stream.bytes || bytes > *left_bytes))
+		return msf_damaged(&reader->msf, reader->err);
+	*left_bytes -= rc ? 0 : bytes;
+	return rc ? rc : read_symbols(reader, &stream, OBJECT_SYMBOLS_AT, bytes);
+}
+
+static int read_objects(struct pdb_reader *reader)
+{
+	const struct pdb_dbi *dbi = &reader->dbi;
+	uint64_t left_bytes = os_size(&reader->msf.file);
+	unsigned char object[OBJECT_MAX];
+	int rc = 0;
+
+	for (uint64_t at = dbi->objects_at, end = at + dbi->objects_bytes; !rc && at < end;) {
+		size_t len = end - at < OBJECT_MAX ? (size_t)(end - at) : OBJECT_MAX;
+		const unsigned char *first, *second = NULL;
+
+		if (len <= OBJECT_TEXTS)
+			break;
+		rc = msf_read(&reader->msf, &dbi->stream, at, object, len, reader->err);
+		if (rc)
+			break;
+		first = memchr(object + OBJECT_TEXTS, '\0', len - OBJECT_TEXTS);
+		if (first)
+			second = memchr(first + 1, '\0', (size_t)(object + len - first - 1));
+		if (!second)
+			return msf_damaged(&reader->msf, reader->err);
+		rc = read_object(reader, object, &left_bytes);
+		at += ((uint64_t)(second + 1 - object) + OBJECT_ALIGN - 1) / OBJECT_ALIGN *
+		      OBJECT_ALIGN;
+	}
+	return rc;
 }
 
 /* After success the container is open. */
@@ -141,7 +235,16 @@ static void reader_close(struct pdb_reader *reader)
 	free(reader->window);
 }
 
-int pdb_read_functions(const char *path, struct pe_exports *functions, struct err *err)
+static int by_rva(const void *a, const void *b)
+{
+	const struct pe_range *x = a, *y = b;
+
+	return x->rva < y->rva ? -1 : x->rva > y->rva;
+}
+
+/* ranges: NULL for public symbols. */
+static int read_all(
+	const char *path, struct pe_exports *functions, struct pdb_parts *ranges, struct err *err)
 {
 	struct pdb_reader reader = {.err = err};
 	int rc = reader_open(&reader, path);
@@ -150,15 +253,36 @@ int pdb_read_functions(const char *path, struct pe_exports *functions, struct er
 		return rc;
 	arena_init(&reader.functions.arena);
 	reader.window = malloc(WINDOW_BYTES);
-	rc = reader.window ? read_symbols(&reader) : err_set(err, ERR_NOMEM, NULL, NULL);
+	if (!reader.window)
+		rc = err_set(err, ERR_NOMEM, NULL, NULL);
+	else
+		rc = ranges ? read_objects(&reader) : read_publics(&reader);
 	if (rc) {
 		pe_exports_release(&reader.functions);
+		free(reader.ranges.list);
 	} else {
 		if (reader.functions.count)
 			qsort(reader.functions.list, reader.functions.count,
 				sizeof(*reader.functions.list), pe_export_compare);
 		*functions = reader.functions;
 	}
+	if (!rc && ranges) {
+		if (reader.ranges.count)
+			qsort(reader.ranges.list, reader.ranges.count, sizeof(*reader.ranges.list),
+				by_rva);
+		*ranges = reader.ranges;
+	}
 	reader_close(&reader);
 	return rc;
+}
+
+int pdb_read_functions(const char *path, struct pe_exports *functions, struct err *err)
+{
+	return read_all(path, functions, NULL, err);
+}
+
+int pdb_read_private_functions(
+	const char *path, struct pe_exports *functions, struct pdb_parts *ranges, struct err *err)
+{
+	return read_all(path, functions, ranges, err);
 }

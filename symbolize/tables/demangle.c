@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "symbolize/keep.h"
+#include "symbolize/own_name.h"
 #include "symbolize/tables/demangle_ms.h"
 #include "symbolize/tables/demangle_work.h"
 
@@ -70,4 +71,49 @@ int demangle(const char *name, struct buf *text)
 	if (name[0] == '?')
 		return demangle_ms(name, text);
 	return demangle_itanium(name[1] == '_' ? name + 1 : name, text);
+}
+
+/* "?grab@Pool@app@@QEAAPEAXN@Z" and "app::Pool::grab(double)": does the first name in the one stand in the
+ * other? */
+static bool has_own_name(const char *mangled, const char *text)
+{
+	size_t len = strcspn(mangled + 1, "@?$");
+	const char *at = text;
+
+	while (len && (at = strchr(at, mangled[1]))) {
+		if (!strncmp(at, mangled + 1, len))
+			return true;
+		at++;
+	}
+	return false;
+}
+
+/* Whether the functions' own names are the same, but for a suffix: "f.part.0", or "f@8" of 32-bit images. */
+static bool is_own_name(const char *name, const char *said)
+{
+	size_t len, said_len;
+	const char *own = own_name(name, &len), *said_own = own_name(said, &said_len);
+	size_t plain = strcspn(own, "<(.@"), said_plain = strcspn(said_own, "<(.@");
+
+	return plain && plain == said_plain && !strncmp(own, said_own, plain);
+}
+
+int is_name_of(const char *name, const char *said)
+{
+	struct buf text;
+	int rc;
+
+	if (!strcmp(name, said))
+		return 2;
+	if (name[0] == '?')
+		return has_own_name(name, said);
+	buf_init(&text);
+	rc = demangle(name, &text);
+	if (rc >= 0) {
+		const char *readable = rc ? text.data : name;
+
+		rc = !strcmp(readable, said) ? 2 : is_own_name(readable, said);
+	}
+	buf_release(&text);
+	return rc;
 }

@@ -19,4 +19,9 @@ bool is_mangled(const char *name);
  * -ERR_NOMEM. */
 int demangle(const char *name, struct buf *text);
 
+/* Whether a name, as a compiler made it or as the source has it, means what another reader of it said, who may
+ * leave out scopes, parameters or a suffix, or spell them differently: 2: they are the same; 1: as far as can
+ * be told; 0: no; or -ERR_NOMEM. */
+int is_name_of(const char *name, const char *said);
+
 #endif

@@ -10,7 +10,7 @@
 #include "symbolize/tables/demangle.h"
 
 /* In the order in which they are believed: exports may be names for others' use. */
-enum { SYMBOLS, PUBLICS, EXPORTS, TABLES };
+enum { SYMBOLS, PRIVATES, PUBLICS, EXPORTS, TABLES };
 enum { NAMES_LOOKED_AT = 100 };
 
 /* The table of functions is searched again and again, a few bytes here and there: so much of the file is
@@ -24,7 +24,7 @@ struct window {
 	unsigned char *bytes; /* NULL: there are none */
 };
 
-static const char *const table_names[TABLES] = {"symbols", "publics", "exports"};
+static const char *const table_names[TABLES] = {"symbols", "private symbols", "publics", "exports"};
 
 struct tables {
 	const struct module_files *files;
@@ -35,6 +35,7 @@ struct tables {
 	struct window windows[WINDOWS];
 	struct pe_exports lists[TABLES];
 	struct pe_image *pdb_image; /* what the PDB says of it, when the image is not here */
+	struct pdb_parts privates; /* where the PDB's private functions are */
 	struct pdb_parts pdb_parts; /* functions that were compiled by themselves */
 	bool is_pdb_image_read, are_parts_read;
 };
@@ -106,6 +107,7 @@ void tables_free(struct tables *tables)
 	tables_rest(tables);
 	for (size_t i = 0; i < TABLES; i++)
 		pe_exports_release(&tables->lists[i]);
+	free(tables->privates.list);
 	free(tables->pdb_parts.list);
 	free(tables->pdb_image);
 	free(tables);
@@ -149,6 +151,39 @@ static void read_lists(struct tables *tables)
 		lists[EXPORTS] = (struct pe_exports){0};
 	if (tables->files->pdb && pdb_read_functions(tables->files->pdb, &lists[PUBLICS], NULL))
 		lists[PUBLICS] = (struct pe_exports){0};
+	if (tables->files->pdb && pdb_read_private_functions(tables->files->pdb, &lists[PRIVATES],
+					  &tables->privates, NULL)) {
+		lists[PRIVATES] = (struct pe_exports){0};
+		tables->privates = (struct pdb_parts){0};
+	}
+}
+
+/* The last of the ranges that begins at or below rva, if it reaches there. */
+static const struct pe_range *range_at(const struct pdb_parts *ranges, uint32_t rva)
+{
+	size_t low = 0, count = ranges->list ? ranges->count : 0;
+
+	while (count) { /* how many begin at or below rva */
+		size_t half = count / 2;
+
+		if (ranges->list[low + half].rva <= rva) {
+			low += half + 1;
+			count -= half + 1;
+		} else {
+			count = half;
+		}
+	}
+	return low && rva - ranges->list[low - 1].rva < ranges->list[low - 1].size_bytes ?
+		       &ranges->list[low - 1] :
+		       NULL;
+}
+
+/* The function of the PDB's private symbols that covers rva, or NULL. */
+static const struct pe_range *private_at(struct tables *tables, uint32_t rva)
+{
+	if (!tables->is_read)
+		read_lists(tables);
+	return range_at(&tables->privates, rva);
 }
 
 /* How many of the table begin below rva. */
@@ -216,24 +251,12 @@ static void read_parts(struct tables *tables)
  * Not where a function was compiled by itself. */
 static bool is_own_part(struct tables *tables, uint32_t start, uint32_t rva)
 {
-	const struct pdb_parts *parts = &tables->pdb_parts;
-	size_t low = 0, count;
+	const struct pe_range *part;
 
 	if (!tables->are_parts_read)
 		read_parts(tables);
-	count = parts->list ? parts->count : 0;
-	while (count) { /* how many begin at or below rva */
-		size_t half = count / 2;
-
-		if (parts->list[low + half].rva <= rva) {
-			low += half + 1;
-			count -= half + 1;
-		} else {
-			count = half;
-		}
-	}
-	return low && start >= parts->list[low - 1].rva &&
-	       rva - parts->list[low - 1].rva < parts->list[low - 1].size_bytes;
+	part = range_at(&tables->pdb_parts, rva);
+	return part && start >= part->rva;
 }
 
 /* Whether the symbols of an image, which has those of functions that are not public too, have one that
@@ -254,11 +277,14 @@ static bool is_symbol(struct tables *tables, uint32_t start)
 static bool is_one_function(
 	struct tables *tables, const struct pe_image *image, uint32_t start, uint32_t rva)
 {
+	const struct pe_range *own = private_at(tables, rva);
 	uint32_t function, other;
 	const struct pe_export *last;
 	const char *by;
-	int rc = function_start(tables, image, rva, &function);
+	int rc = own ? 0 : function_start(tables, image, rva, &function);
 
+	if (own)
+		return start >= own->rva;
 	if (rc == 1)
 		return function_start(tables, image, start, &other) == 1 && other == function;
 	if (rc == 0 && start < function)
@@ -281,8 +307,11 @@ bool tables_reach(struct tables *tables, uint32_t start, uint32_t rva)
 bool tables_deny(struct tables *tables, uint32_t start, uint32_t rva)
 {
 	const struct pe_image *image = image_of(tables);
+	const struct pe_range *own = image ? private_at(tables, rva) : NULL;
 	uint32_t function, other;
 
+	if (own)
+		return start < own->rva || start > rva;
 	return image && function_start(tables, image, rva, &function) == 1 &&
 	       (function_start(tables, image, start, &other) != 1 || other != function);
 }
@@ -291,7 +320,8 @@ bool tables_deny(struct tables *tables, uint32_t start, uint32_t rva)
 static const struct pe_export *find_function(struct tables *tables, uint32_t rva, const char **by)
 {
 	const struct pe_image *image = image_of(tables);
-	const struct pe_export *function = image ? nearest(tables, rva, by) : NULL;
+	const struct pe_range *own = image ? private_at(tables, rva) : NULL;
+	const struct pe_export *function = image ? nearest(tables, own ? own->rva : rva, by) : NULL;
 	uint32_t start;
 
 	if (!function || tables_reach(tables, function->rva, rva))
@@ -305,10 +335,14 @@ static const struct pe_export *find_function(struct tables *tables, uint32_t rva
 uint64_t tables_offset(struct tables *tables, uint32_t rva, bool *is_sure)
 {
 	const struct pe_image *image = image_of(tables);
+	const struct pe_range *own = image ? private_at(tables, rva) : NULL;
 	const struct pe_export *function;
 	const char *by;
 	uint32_t start;
 
+	*is_sure = own != NULL;
+	if (own)
+		return (uint64_t)rva + 1 - own->rva;
 	*is_sure = image && function_start(tables, image, rva, &start) == 1;
 	if (*is_sure)
 		return start <= rva ? (uint64_t)rva + 1 - start : 0;
@@ -316,64 +350,79 @@ uint64_t tables_offset(struct tables *tables, uint32_t rva, bool *is_sure)
 	return function ? (uint64_t)rva + 1 - function->rva : 0;
 }
 
-/* A copy in the arena, demangled if that is wanted and possible. NULL: out of memory. */
-static const char *shown_name(struct tables *tables, const char *name, struct arena *arena)
+/* How well a name fits: first what means the same as said, then the tables that are more than names for
+ * others' use, then what can be read. 0: it does not fit at all; or -ERR_NOMEM. */
+static int rank(const struct tables *tables, int table, const char *raw, const char *said)
+{
+	int readable = 2, same = said ? is_name_of(raw, said) : 0;
+
+	if (!is_mangled(raw))
+		readable = 1;
+	else if (raw[0] == '?' && !tables->no_demangle)
+		readable = 0;
+	return same < 0 ? same :
+			  1 + (same > 0) * 32 + (table != EXPORTS) * 8 + readable * 2 + (same > 1);
+}
+
+int tables_name_at(struct tables *tables, uint32_t rva, const char *said, struct table_name *name)
+{
+	int best = 0;
+
+	if (image_of(tables) && !tables->is_read)
+		read_lists(tables);
+	for (int table = 0; table < TABLES; table++) {
+		const struct pe_exports *list = &tables->lists[table];
+		size_t from = count_below(list, rva), end = count_below(list, (uint64_t)rva + 1);
+
+		for (size_t i = from; i < end && i - from < NAMES_LOOKED_AT; i++) {
+			int fits = rank(tables, table, list->list[i].name, said);
+
+			if (fits < 0)
+				return fits;
+			if (fits <= best)
+				continue;
+			best = fits;
+			*name = (struct table_name){.raw = list->list[i].name,
+				.table = table_names[table],
+				.is_for_others = table == EXPORTS,
+				.is_said = fits > 32};
+		}
+	}
+	return best > 0;
+}
+
+const char *tables_shown(struct tables *tables, const char *raw, struct arena *arena)
 {
 	const char *kept = NULL;
 	struct buf text;
 	int rc;
 
 	buf_init(&text);
-	rc = tables->no_demangle ? 0 : demangle(name, &text);
+	rc = tables->no_demangle ? 0 : demangle(raw, &text);
 	if (rc == 1)
 		kept = arena_text(arena, text.data, text.len);
 	else if (!rc)
-		kept = arena_text(arena, name, strlen(name));
+		kept = arena_text(arena, raw, strlen(raw));
 	buf_release(&text);
 	return kept;
 }
 
-int tables_find(struct tables *tables, uint32_t rva, struct arena *arena, struct symbol *symbol,
-	const char **by)
+int tables_find(struct tables *tables, uint32_t rva, const char *said, struct arena *arena,
+	struct symbol *symbol, const char **by)
 {
 	const char *table = "";
 	const struct pe_export *function = find_function(tables, rva, &table);
+	struct table_name best;
 	const char *name;
+	int rc = function ? tables_name_at(tables, function->rva, said, &best) : 0;
 
-	if (!function)
-		return 0;
-	name = shown_name(tables, function->name, arena);
+	if (rc != 1)
+		return rc;
+	name = tables_shown(tables, best.raw, arena);
 	if (!name)
 		return -ERR_NOMEM;
 	*symbol = (struct symbol){.function = name,
 		.offset_bytes = function->rva <= rva ? (uint64_t)rva + 1 - function->rva : 0};
-	*by = table;
+	*by = best.table;
 	return 1;
-}
-
-/* Of several names for one place the first mangled one, or else the first. Not all of very many. */
-static const char *name_in(const struct pe_exports *table, uint32_t rva)
-{
-	size_t from = count_below(table, rva), end = count_below(table, (uint64_t)rva + 1);
-
-	for (size_t i = from; i < end && i - from < NAMES_LOOKED_AT; i++) {
-		if (is_mangled(table->list[i].name))
-			return table->list[i].name;
-	}
-	return from < end ? table->list[from].name : NULL;
-}
-
-const char *tables_name_at(struct tables *tables, uint32_t rva)
-{
-	const char *found = NULL;
-
-	if (image_of(tables) && !tables->is_read)
-		read_lists(tables);
-	for (size_t i = 0; i < TABLES; i++) {
-		const char *name = name_in(&tables->lists[i], rva);
-
-		if (name && (!found || (!is_mangled(found) && is_mangled(name))))
-			found = name;
-	}
-	return found;
 }

@@ -2,8 +2,8 @@
  * What a module's own tables know of an address: the last resort for its name, and the judge of the
  * names that others give without a line.
  *
- * The tables are the symbols that mingw leaves in an image, the public symbols of its PDB, its exports,
- * and its table of functions (exceptions). Each is read when first needed, once. One that cannot be read
+ * The tables are the symbols that mingw leaves in an image, the private and the public symbols of its PDB,
+ * its exports, and its table of functions (exceptions). Each is read when first needed, once. One that cannot be read
  * has nothing in it.
  */
 #ifndef SYMBOLIZE_TABLES_H
@@ -24,10 +24,11 @@ void tables_rest(struct tables *tables);
 /*
  * The last function that begins at or below rva and can reach it, or the one that rva's part was moved
  * away from: 1, *symbol (texts in the arena, offset that of the byte behind rva) and *by, "symbols",
- * "publics" or "exports"; 0: none; or -ERR_NOMEM.
+ * "private symbols", "publics" or "exports"; 0: none; or -ERR_NOMEM. said: what another one calls it, which
+ * of several names tells the right one; or NULL.
  */
-int tables_find(struct tables *tables, uint32_t rva, struct arena *arena, struct symbol *symbol,
-	const char **by);
+int tables_find(struct tables *tables, uint32_t rva, const char *said, struct arena *arena,
+	struct symbol *symbol, const char **by);
 
 /* Whether it is known that the function at start is the one that rva belongs to, as both are of one function
  * in the table of these; or where there is none (32-bit images, PDBs alone), as no other begins between and
@@ -42,8 +43,18 @@ bool tables_deny(struct tables *tables, uint32_t start, uint32_t rva);
  * whose name is known, and another one may be between. */
 uint64_t tables_offset(struct tables *tables, uint32_t rva, bool *is_sure);
 
-/* The name of a function that begins at exactly this rva, as the compiler made it (mangled); NULL: no
- * table has one. */
-const char *tables_name_at(struct tables *tables, uint32_t rva);
+struct table_name {
+	const char *raw; /* as the compiler made it; as long as the tables */
+	const char *table; /* as *by above */
+	bool is_said; /* it means what was said */
+	bool is_for_others; /* an export: it need not be what the source says */
+};
+
+/* The best name of a function that begins at exactly this rva: 1; 0: no table has one; or -ERR_NOMEM. said as
+ * above. */
+int tables_name_at(struct tables *tables, uint32_t rva, const char *said, struct table_name *name);
+
+/* A copy in the arena of such a name, demangled if that is wanted and possible. NULL: out of memory. */
+const char *tables_shown(struct tables *tables, const char *raw, struct arena *arena);
 
 #endif

@@ -237,11 +237,12 @@ sub one_spelling {
 
 sub without_parameters { return one_spelling($_[0]) =~ s/\([^()]*\)(?:const)?$//r }
 
-# What is wrong with one frame. $loose: its parameters may be missing; $bare: its scope, too.
+# What is wrong with one frame. $loose: its parameters may be missing; $bare: its scope, too. $plain: there must
+# be none.
 sub faults_of_frame {
-	my ($frame, $truth, $loose, $bare) = @_;
-	my ($is, $want) = map { one_spelling($_->{function}) } $frame, $truth;
+	my ($frame, $truth, $loose, $bare, $plain) = @_;
 	my $short = without_parameters($truth->{function});
+	my ($is, $want) = (one_spelling($frame->{function}), $plain ? $short : one_spelling($truth->{function}));
 	my @wrong;
 	push @wrong, "function $frame->{function}, not $truth->{function}"
 	    unless $is eq $want || ($loose && $is eq $short) || ($bare && "::$short" =~ /::\Q$is\E$/);
@@ -269,19 +270,18 @@ sub faults {
 	my $all = $level eq 'lines' || $level eq 'dbghelp';
 	return scalar(@$frames) . ' frames of ' . @$truth if $all ? @$frames != @$truth : @$frames != 1 && @$frames != @$truth;
 	my $pdb = has_pdb($module->{kind});
+	my $plain = $module->{kind} eq 'pdb_msvc';    # Microsoft's names: scope and name
 	my @wrong;
 	for my $i (0 .. $#$frames) {
 		my ($frame, $want, $inlined) = ($frames->[$i], $truth->[@$truth - @$frames + $i], $i < $#$frames);
 		# A PDB has no parameters of what is inlined or seen in one file only.
 		my $loose = $pdb && ($inlined || $name =~ /anonymous namespace/);
-		push @wrong, faults_of_frame($frame, $want, $loose, $inlined && $level ne 'lines');
+		push @wrong, faults_of_frame($frame, $want, $loose, $inlined && $level ne 'lines', $plain);
 		push @wrong, "$frame->{function}: no line" if $all && !(defined $frame->{file} && defined $frame->{line})
 		    && !($level eq 'dbghelp' && !$pdb && @$truth > 1);
 	}
 	my $offset = $module->{notes}{$marker} - function_start($module->{built}, $module->{notes}{$marker} - 1);
-	# A PDB alone does not tell where all functions begin, which is said by an offset of 0.
-	push @wrong, sprintf 'offset %X, not %X', $frames->[-1]{offset}, $offset
-	    if $frames->[-1]{offset} != $offset && ($frames->[-1]{offset} || !$module->{no_image});
+	push @wrong, sprintf 'offset %X, not %X', $frames->[-1]{offset}, $offset if $frames->[-1]{offset} != $offset;
 	return @wrong;
 }
 

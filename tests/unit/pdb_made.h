@@ -22,6 +22,7 @@ enum {
 	MADE_STREAMS = 8,
 	MADE_INFO = 1,
 	MADE_DBI = 3,
+	MADE_OBJECT = 4, /* the symbols of the one object file, see made_object() */
 	MADE_SYMBOLS = 5,
 	MADE_SECTIONS = 6,
 	MADE_OMAP = 7
@@ -158,10 +159,9 @@ static inline void made_section(
 	made_number(sections, 0x60000020, 4); /* code */
 }
 
-/* Another kind of record than publics. */
-static inline void made_record(struct made_pdb *pdb, uint16_t kind, const void *bytes, size_t len)
+static inline void made_record_in(
+	struct made_bytes *symbols, uint16_t kind, const void *bytes, size_t len)
 {
-	struct made_bytes *symbols = &pdb->streams[MADE_SYMBOLS].content;
 	size_t padded = (len + 4 + 3) & ~(size_t)3;
 	size_t end = symbols->len + padded;
 
@@ -169,6 +169,12 @@ static inline void made_record(struct made_pdb *pdb, uint16_t kind, const void *
 	made_number(symbols, kind, 2);
 	made_add(symbols, bytes, len);
 	made_fill(symbols, end);
+}
+
+/* Another kind of record than publics. */
+static inline void made_record(struct made_pdb *pdb, uint16_t kind, const void *bytes, size_t len)
+{
+	made_record_in(&pdb->streams[MADE_SYMBOLS].content, kind, bytes, len);
 }
 
 static inline void made_public(
@@ -182,6 +188,44 @@ static inline void made_public(
 	made_add(&body, name, strlen(name) + 1);
 	made_record(pdb, 0x110e, body.bytes, body.len);
 	free(body.bytes);
+}
+
+struct made_function {
+	uint16_t kind;
+	uint32_t size;
+	uint16_t section;
+	uint32_t offset;
+	const char *name;
+};
+
+/* An object file with these functions. To be called once, after made_dbi() with at least 100 bytes of
+ * modules. */
+static inline void made_object(
+	struct made_pdb *pdb, const struct made_function *functions, size_t count)
+{
+	struct made_bytes *dbi = &pdb->streams[MADE_DBI].content;
+	struct made_bytes *symbols = &pdb->streams[MADE_OBJECT].content;
+
+	made_number(symbols, 4, 4); /* the kind of the stream */
+	for (size_t i = 0; i < count; i++) {
+		struct made_bytes body = {0};
+
+		made_fill(&body, 12);
+		made_number(&body, functions[i].size, 4);
+		made_fill(&body, 28);
+		made_number(&body, functions[i].offset, 4);
+		made_number(&body, functions[i].section, 2);
+		made_number(&body, 0, 1);
+		made_add(&body, functions[i].name, strlen(functions[i].name) + 1);
+		made_record_in(symbols, functions[i].kind, body.bytes, body.len);
+		free(body.bytes);
+	}
+	made_set(dbi, 64 + 34, MADE_OBJECT, 2);
+	made_set(dbi, 64 + 36, symbols->len, 4);
+	memcpy(dbi->bytes + 64 + 64, "a.obj\0b.lib", 12);
+	made_fill(symbols, symbols->len + 40); /* lines, which are not for us */
+	for (uint32_t at = 64 + 76; at + 34 < 164; at += 68) /* another one has no stream */
+		made_set(dbi, at + 34, 0xffff, 2);
 }
 
 /* ---------------------------------------------------------------- container */

@@ -188,6 +188,76 @@ static void test_what_is_missing_is_said(void **state)
 	pe_exports_release(&functions);
 }
 
+/* ---------------------------------------------------------------- private symbols */
+
+static int read_private(
+	struct made_pdb *pdb, struct pe_exports *functions, struct pdb_parts *ranges)
+{
+	struct err err;
+
+	made_finish(pdb);
+	made_write(path, pdb->file.bytes, pdb->file.len);
+	made_free(pdb);
+	return pdb_read_private_functions(path, functions, ranges, &err);
+}
+
+static void test_private_functions_and_how_far_they_reach(void **state)
+{
+	static const struct made_function list[] = {{0x1147, 0x10, 3, 0xff0, "global"},
+		{0x110f, 0x30, 1, 0x40, "local"}, {0x1146, 8, 1, 0x80, "a::`1'::dtor$0"},
+		{0x1110, 8, 1, 0, "_first"}, {0x1110, 0x11, 3, 0xff0, "too long"},
+		{0x1110, 8, 1, 0x2000, "outside"}, {0x1110, 8, 4, 0, "in no section"},
+		{0x1110, 8, 0, 0, "absolute"}, {0x1110, 8, 1, 0x90, ""},
+		{0x1102, 8, 1, 0x90, "another kind"}};
+	struct made_pdb pdb = made_small(512);
+	struct pe_exports functions;
+	struct pdb_parts ranges;
+
+	(void)state;
+	made_set(
+		&pdb.streams[MADE_DBI].content, 58, 0x14c, 2); /* 32-bit: names have no '_' added */
+	made_public(&pdb, 2, 1, 0, "_public");
+	made_object(&pdb, list, sizeof(list) / sizeof(*list));
+	assert_int_equal(read_private(&pdb, &functions, &ranges), 0);
+	assert_int_equal(functions.count, 4);
+	assert_int_equal(ranges.count, 4);
+	check_function(&functions, 0, 0x1000, "_first");
+	check_function(&functions, 1, 0x1040, "local");
+	check_function(&functions, 2, 0x1080, "a::`1'::dtor$0");
+	check_function(&functions, 3, 0x4ff0, "global");
+	assert_int_equal(ranges.list[1].rva, 0x1040);
+	assert_int_equal(ranges.list[1].size_bytes, 0x30);
+	assert_int_equal(ranges.list[3].size_bytes, 0x10);
+	pe_exports_release(&functions);
+	free(ranges.list);
+}
+
+/* What is wrong with the one object file, or its symbols. */
+static void test_object_files_that_make_no_sense_are_refused(void **state)
+{
+	static const struct made_function list[] = {{0x1147, 0x10, 1, 0, "global"}};
+	static const struct {
+		int stream;
+		size_t at;
+		uint64_t value;
+		size_t len;
+	} damages[] = {{MADE_DBI, 64 + 36, UINT32_MAX, 4}, {MADE_DBI, 64 + 36, 0x1000, 4},
+		{MADE_DBI, 64 + 36, 20, 4}, {MADE_DBI, 64 + 34, MADE_SECTIONS, 2},
+		{MADE_DBI, 24, UINT32_MAX, 4}, {MADE_OBJECT, 4, 0, 2}, {MADE_OBJECT, 4, 0xffff, 2}};
+	struct pe_exports functions;
+	struct pdb_parts ranges;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(damages) / sizeof(*damages); i++) {
+		struct made_pdb pdb = made_small(4096);
+
+		made_object(&pdb, list, 1);
+		made_set(&pdb.streams[damages[i].stream].content, damages[i].at, damages[i].value,
+			damages[i].len);
+		assert_int_equal(read_private(&pdb, &functions, &ranges), -ERR_TARGET);
+	}
+}
+
 /* ---------------------------------------------------------------- a linker's file */
 
 static bool has_function(const struct pe_exports *functions, uint32_t rva, const char *name)
@@ -214,20 +284,23 @@ static bool number_after(
 /* Each function that llvm-pdbutil lists, as
  *       508 | S_PUB32 [size = 48] `name`
  *             flags = function, addr = 0001:5568
- * must be there; returns how many those are. rvas: of the sections. */
-static size_t check_list(FILE *list, const struct pe_exports *functions, const uint32_t *rvas)
+ * must be there; returns how many those are. rvas: of the sections; label: what is before its place. */
+static size_t check_list(const char *command, const struct pe_exports *functions,
+	const uint32_t *rvas, const char *label)
 {
+	FILE *list = popen(command, "r");
 	char line[1000], name[1000] = "", *from, *to, *colon;
 	uint32_t section, offset;
 	size_t count = 0;
 
+	assert_non_null(list);
 	while (fgets(line, sizeof(line), list)) {
 		from = strchr(line, '`');
 		to = from ? strchr(from + 1, '`') : NULL;
 		if (to) {
 			*to = '\0';
 			snprintf(name, sizeof(name), "%s", from + 1);
-		} else if (number_after(line, "flags = function, addr = ", 10, &section, &colon)) {
+		} else if (number_after(line, label, 10, &section, &colon)) {
 			offset = (uint32_t)strtoul(colon + 1, NULL, 10);
 			assert_true(section < 20);
 			if (!has_function(functions, rvas[section] + offset, name))
@@ -235,6 +308,7 @@ static size_t check_list(FILE *list, const struct pe_exports *functions, const u
 			count++;
 		}
 	}
+	pclose(list);
 	return count;
 }
 
@@ -259,9 +333,9 @@ static void test_a_linkers_functions_are_those_that_llvm_reads(void **state)
 {
 	char command[2000];
 	struct pe_exports functions;
+	struct pdb_parts ranges;
 	uint32_t rvas[20] = {0};
 	struct err err;
-	FILE *pipe;
 
 	(void)state;
 	snprintf(command, sizeof(command),
@@ -281,12 +355,18 @@ static void test_a_linkers_functions_are_those_that_llvm_reads(void **state)
 	read_sections(rvas);
 	assert_int_equal(pdb_read_functions(path, &functions, &err), 0);
 	snprintf(command, sizeof(command), "llvm-pdbutil-16 dump --publics %s", path);
-	pipe = popen(command, "r");
-	assert_non_null(pipe);
-	assert_int_equal(check_list(pipe, &functions, rvas), functions.count);
-	pclose(pipe);
+	assert_int_equal(check_list(command, &functions, rvas, "flags = function, addr = "),
+		functions.count);
 	assert_int_equal(functions.count, 3); /* hidden() is no public symbol */
 	pe_exports_release(&functions);
+	assert_int_equal(pdb_read_private_functions(path, &functions, &ranges, &err), 0);
+	snprintf(command, sizeof(command),
+		"llvm-pdbutil-16 dump --symbols %s | grep -A1 'S_[GL]PROC32'", path);
+	assert_int_equal(check_list(command, &functions, rvas, ", addr = "), functions.count);
+	assert_int_equal(functions.count, 4);
+	assert_int_equal(ranges.count, 4);
+	pe_exports_release(&functions);
+	free(ranges.list);
 }
 
 int main(void)
@@ -298,6 +378,8 @@ int main(void)
 		cmocka_unit_test(test_a_rearranged_image_is_refused),
 		cmocka_unit_test(test_records_that_make_no_sense_are_refused),
 		cmocka_unit_test(test_what_is_missing_is_said),
+		cmocka_unit_test(test_private_functions_and_how_far_they_reach),
+		cmocka_unit_test(test_object_files_that_make_no_sense_are_refused),
 		cmocka_unit_test(test_a_linkers_functions_are_those_that_llvm_reads),
 	};
 

@@ -18,6 +18,7 @@
 #include "symbolize/backend/backend.h"
 #include "symbolize/keep.h"
 #include "symbolize/listen.h"
+#include "symbolize/tables/demangle.h"
 
 #define BASE UINT64_C(0x140000000)
 #define RVA_MAX 64
@@ -32,6 +33,7 @@ struct fake {
 
 static struct fake fakes[2];
 static const char *table_names[RVA_MAX]; /* functions, by where they begin */
+static bool are_symbols; /* they are an image's symbols, else its exports */
 static uint32_t reach_from; /* no function from before reaches further */
 static uint32_t denied_below; /* here another function begins, as is known */
 static bool is_mismatch, is_cancelled, is_nameless; /* files that nothing tells from others */
@@ -161,14 +163,17 @@ const char *finder_servers(const struct finder *finder)
 }
 
 struct tables {
-	int nothing;
+	bool no_demangle;
 };
 
 struct tables *tables_new(const struct module_files *files, bool no_demangle)
 {
+	struct tables *tables = calloc(1, sizeof(struct tables));
+
 	(void)files;
-	(void)no_demangle;
-	return calloc(1, sizeof(struct tables));
+	assert_non_null(tables);
+	tables->no_demangle = no_demangle;
+	return tables;
 }
 
 void tables_free(struct tables *tables)
@@ -181,10 +186,11 @@ void tables_rest(struct tables *tables)
 	(void)tables;
 }
 
-int tables_find(struct tables *tables, uint32_t rva, struct arena *arena, struct symbol *symbol,
-	const char **by)
+int tables_find(struct tables *tables, uint32_t rva, const char *said, struct arena *arena,
+	struct symbol *symbol, const char **by)
 {
 	(void)tables;
+	(void)said;
 	(void)arena;
 	for (uint32_t start = rva + 1; start-- > 0;) {
 		if (!table_names[start])
@@ -217,10 +223,29 @@ uint64_t tables_offset(struct tables *tables, uint32_t rva, bool *is_sure)
 	return 0;
 }
 
-const char *tables_name_at(struct tables *tables, uint32_t rva)
+int tables_name_at(struct tables *tables, uint32_t rva, const char *said, struct table_name *name)
 {
 	(void)tables;
-	return rva < RVA_MAX ? table_names[rva] : NULL;
+	if (rva >= RVA_MAX || !table_names[rva])
+		return 0;
+	*name = (struct table_name){.raw = table_names[rva],
+		.table = are_symbols ? "symbols" : "exports",
+		.is_said = is_name_of(table_names[rva], said) > 0,
+		.is_for_others = !are_symbols};
+	return 1;
+}
+
+const char *tables_shown(struct tables *tables, const char *raw, struct arena *arena)
+{
+	const char *shown;
+	struct buf text;
+
+	buf_init(&text);
+	shown = !tables->no_demangle && demangle(raw, &text) == 1 ?
+			arena_text(arena, text.data, text.len) :
+			raw;
+	buf_release(&text);
+	return shown;
 }
 
 /* ---------------------------------------------------------------- asking */
@@ -233,7 +258,7 @@ static inline int begin(void **state)
 	memset(fakes, 0, sizeof(fakes));
 	memset(table_names, 0, sizeof(table_names));
 	reach_from = denied_below = 0;
-	is_mismatch = is_cancelled = is_nameless = has_bare_inline = false;
+	is_mismatch = is_cancelled = is_nameless = has_bare_inline = are_symbols = false;
 	find_count = 0;
 	snprintf(cache_path, sizeof(cache_path), "%s/test_sources.%ld",
 		getenv("TMPDIR") ? getenv("TMPDIR") : "build", (long)getpid());

@@ -23,6 +23,26 @@ static void test_functions_lines_and_offsets_are_exact(void **state)
 	symbolizer_free(symbolizer);
 }
 
+/* Within it are the labels .l_start and .l_end, which llvm-symbolizer tells instead. */
+static void test_the_function_that_starts_a_program_has_its_name(void **state)
+{
+	struct symbolizer *symbolizer;
+	struct symbols found;
+	uint32_t start, returns;
+
+	(void)state;
+	need_llvm();
+	start = nm("mainCRTStartup", header("ImageBase"));
+	returns = return_in("mainCRTStartup", header("ImageBase"));
+	assert_true(nm(".l_start", header("ImageBase")) > start);
+	symbolizer = symbolizer_new(NULL, NULL);
+	found = ask(symbolizer, &module, returns);
+	assert_true(found.count > 0);
+	assert_string_equal(found.list[found.count - 1].function, "mainCRTStartup");
+	assert_int_equal(found.list[found.count - 1].offset_bytes, returns - start);
+	symbolizer_free(symbolizer);
+}
+
 static void test_another_build_gives_no_names(void **state)
 {
 	struct symbolizer *symbolizer;
@@ -218,6 +238,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_functions_lines_and_offsets_are_exact),
+		cmocka_unit_test(test_the_function_that_starts_a_program_has_its_name),
 		cmocka_unit_test(test_another_build_gives_no_names),
 		cmocka_unit_test(test_what_is_no_call_in_a_module_has_no_name),
 		cmocka_unit_test(test_without_llvm_symbolizer_symbol_tables_answer),

@@ -155,7 +155,7 @@ static void check(
 {
 	struct symbol symbol;
 	const char *who = "";
-	int rc = tables_find(scene->tables, rva, &scene->arena, &symbol, &who);
+	int rc = tables_find(scene->tables, rva, NULL, &scene->arena, &symbol, &who);
 
 	assert_int_equal(rc, name != NULL);
 	if (!name)
@@ -166,6 +166,16 @@ static void check(
 	assert_null(symbol.file);
 	assert_int_equal(symbol.line, 0);
 	tables_rest(scene->tables);
+}
+
+/* The name as the compiler made it, of what begins there. */
+static void check_raw(struct scene *scene, uint32_t rva, const char *raw)
+{
+	struct table_name name = {0};
+
+	assert_int_equal(tables_name_at(scene->tables, rva, NULL, &name), raw != NULL);
+	if (raw)
+		assert_string_equal(name.raw, raw);
 }
 
 /* ---------------------------------------------------------------- images */
@@ -190,9 +200,9 @@ static void test_symbols_of_an_image(void **state)
 	check(&scene, grab + 12, "app::grab(int)", grab, "symbols");
 	check(&scene, other + 12, "app::grab(char const*)", other, "symbols");
 	check(&scene, api, "api", api, "symbols");
-	assert_string_equal(tables_name_at(scene.tables, grab), INT_GRAB);
-	assert_string_equal(tables_name_at(scene.tables, api), "api");
-	assert_null(tables_name_at(scene.tables, api + 1));
+	check_raw(&scene, grab, INT_GRAB);
+	check_raw(&scene, api, "api");
+	check_raw(&scene, api + 1, NULL);
 	assert_int_equal(offset_at(scene.tables, grab + 12), 13);
 	assert_true(tables_reach(scene.tables, grab, grab + 12));
 	assert_true(tables_reach(scene.tables, grab + 4, grab + 12));
@@ -226,8 +236,8 @@ static void test_exports_name_only_what_is_theirs(void **state)
 	check(&scene, hidden + 12, NULL, 0, NULL);
 	check(&scene, entry + 12, NULL, 0, NULL);
 	assert_int_equal(offset_at(scene.tables, hidden + 12), 13); /* the table of functions */
-	assert_string_equal(tables_name_at(scene.tables, api), "api");
-	assert_null(tables_name_at(scene.tables, hidden));
+	check_raw(&scene, api, "api");
+	check_raw(&scene, hidden, NULL);
 	close_scene(&scene);
 }
 
@@ -276,13 +286,13 @@ static void test_public_symbols_of_a_linkers_pdb(void **state)
 	open_scene(&scene, "p.dll", "p.pdb", false);
 	check(&scene, grab + 12, "app::grab(int)", grab, "publics");
 	check(&scene, other + 12, "app::grab(char const*)", other, "publics");
-	check(&scene, hidden + 12, NULL, 0, NULL);
+	check(&scene, hidden + 12, "hidden", hidden, "private symbols");
 	close_scene(&scene);
 	open_scene(&scene, NULL, "p.pdb", false);
 	check(&scene, grab + 12, "app::grab(int)", grab, "publics");
-	check(&scene, hidden + 12, NULL, 0, NULL);
+	check(&scene, hidden + 12, "hidden", hidden, "private symbols");
 	assert_int_equal(offset_at(scene.tables, grab + 12), 13);
-	assert_string_equal(tables_name_at(scene.tables, other), TEXT_GRAB);
+	check_raw(&scene, other, TEXT_GRAB);
 	assert_true(tables_reach(scene.tables, grab, grab + 12));
 	close_scene(&scene);
 }
@@ -316,7 +326,7 @@ static void test_a_pdb_alone(void **state)
 	check(&scene, 0x10ff, NULL, 0, NULL);
 	check(&scene, 0x1100, "first", 0x1100, "publics");
 	check(&scene, 0x11ff, "first", 0x1100, "publics");
-	check(&scene, 0x1200, "?g@@YAHXZ", 0x1200, "publics");
+	check(&scene, 0x1200, "g", 0x1200, "publics"); /* what can be read */
 	check(&scene, 0x3010, NULL, 0, NULL);
 	check(&scene, 0x4010, NULL, 0, NULL);
 	check(&scene, 0x4090, "f(int)", 0x4080, "publics");
@@ -325,7 +335,50 @@ static void test_a_pdb_alone(void **state)
 	assert_true(tables_reach(scene.tables, 0x1180, 0x11ff));
 	assert_false(tables_reach(scene.tables, 0x1100, 0x1200));
 	assert_false(tables_reach(scene.tables, 0x1200, 0x4010));
-	assert_string_equal(tables_name_at(scene.tables, 0x1200), "?g@@YAHXZ");
+	check_raw(&scene, 0x1200, "g");
+	close_scene(&scene);
+}
+
+static const char *name_at(struct scene *scene, uint32_t rva, const char *said)
+{
+	struct table_name name;
+
+	assert_int_equal(tables_name_at(scene->tables, rva, said, &name), 1);
+	return name.raw;
+}
+
+/* They say how far each function reaches; a public symbol may be a label in one. */
+static void test_private_symbols(void **state)
+{
+	static const struct made_function functions[] = {{0x110f, 0x20, 1, 0x100, "hidden"},
+		{0x1110, 0x40, 1, 0x140, "app::f"}, {0x1147, 0x40, 1, 0x140, "app::folded"},
+		{0x1110, 0, 1, 0x300, "empty"}};
+	struct made_pdb pdb = made_small(4096);
+	struct scene scene;
+
+	(void)state;
+	made_object(&pdb, functions, 4);
+	made_public(&pdb, 2, 1, 0x140, "?f@app@@YAXXZ");
+	made_public(&pdb, 2, 1, 0x160, "label");
+	made_public(&pdb, 2, 1, 0x1c0, "bare");
+	write_pdb("private.pdb", &pdb);
+	open_scene(&scene, NULL, "private.pdb", false);
+	check(&scene, 0x10ff, NULL, 0, NULL);
+	check(&scene, 0x111f, "hidden", 0x1100, "private symbols");
+	check(&scene, 0x1120, NULL, 0, NULL);
+	check(&scene, 0x117f, "app::f", 0x1140, "private symbols");
+	check(&scene, 0x1180, NULL, 0, NULL);
+	check(&scene, 0x1300, "empty", 0x1300, "private symbols");
+	check(&scene, 0x1301, NULL, 0, NULL);
+	assert_int_equal(offset_at(scene.tables, 0x117f), 0x40);
+	assert_true(tables_reach(scene.tables, 0x1160, 0x117f));
+	assert_false(tables_deny(scene.tables, 0x1160, 0x117f));
+	assert_true(tables_deny(scene.tables, 0x1100, 0x117f));
+	assert_string_equal(name_at(&scene, 0x1140, "app::folded(int)"), "app::folded");
+	assert_string_equal(name_at(&scene, 0x1140, "app::f(int)"), "app::f");
+	close_scene(&scene);
+	open_scene(&scene, NULL, "private.pdb", true);
+	assert_string_equal(name_at(&scene, 0x1140, "app::f(int)"), "?f@app@@YAXXZ");
 	close_scene(&scene);
 }
 
@@ -373,7 +426,7 @@ static void test_without_parts_a_public_symbol_may_be_a_neighbour_s(void **state
 	check(&scene, 0x1110, NULL, 0, NULL);
 	assert_false(tables_reach(scene.tables, 0x1100, 0x1110));
 	assert_false(tables_deny(scene.tables, 0x1100, 0x1110));
-	assert_string_equal(tables_name_at(scene.tables, 0x1100), "first");
+	check_raw(&scene, 0x1100, "first");
 	close_scene(&scene);
 }
 
@@ -386,11 +439,11 @@ static void test_files_that_are_gone_know_nothing(void **state)
 	check(&scene, 0x1000, NULL, 0, NULL);
 	assert_int_equal(offset_at(scene.tables, 0x1000), 0);
 	assert_false(tables_reach(scene.tables, 0x1000, 0x1000));
-	assert_null(tables_name_at(scene.tables, 0x1000));
+	check_raw(&scene, 0x1000, NULL);
 	close_scene(&scene);
 	open_scene(&scene, NULL, "none.pdb", false);
 	check(&scene, 0x1000, NULL, 0, NULL);
-	assert_null(tables_name_at(scene.tables, 0x1000));
+	check_raw(&scene, 0x1000, NULL);
 	close_scene(&scene);
 }
 
@@ -402,6 +455,7 @@ int main(void)
 		cmocka_unit_test(test_functions_of_a_dll_without_start_up_code),
 		cmocka_unit_test(test_public_symbols_of_a_linkers_pdb),
 		cmocka_unit_test(test_a_pdb_alone),
+		cmocka_unit_test(test_private_symbols),
 		cmocka_unit_test(test_a_public_symbol_names_no_other_part),
 		cmocka_unit_test(test_without_parts_a_public_symbol_may_be_a_neighbour_s),
 		cmocka_unit_test(test_files_that_are_gone_know_nothing),

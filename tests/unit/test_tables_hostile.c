@@ -77,7 +77,7 @@ static void check(struct tables *tables, uint32_t rva, const char *name, uint64_
 	const char *by;
 
 	arena_init(&arena);
-	assert_int_equal(tables_find(tables, rva, &arena, &symbol, &by), name != NULL);
+	assert_int_equal(tables_find(tables, rva, NULL, &arena, &symbol, &by), name != NULL);
 	if (name) {
 		assert_string_equal(symbol.function, name);
 		assert_int_equal(symbol.offset_bytes, offset);
@@ -128,11 +128,13 @@ static unsigned ask_all(struct module_files *files)
 	arena_init(&arena);
 	for (uint32_t rva = 0xf00; rva < 0x4100; rva += 0x90) {
 		struct symbol symbol;
-		const char *by, *name = tables_name_at(tables, rva);
-		int rc = tables_find(tables, rva, &arena, &symbol, &by);
+		const char *by;
+		struct table_name name;
+		bool has_name = tables_name_at(tables, rva, NULL, &name) == 1;
+		int rc = tables_find(tables, rva, NULL, &arena, &symbol, &by);
 
 		assert_true(rc == 0 || rc == 1);
-		assert_true(!name || strlen(name) < 0x10000);
+		assert_true(!has_name || strlen(name.raw) < 0x10000);
 		if (rc == 1) {
 			assert_true(strlen(symbol.function) < 0x10000);
 			assert_true(symbol.offset_bytes <= (uint64_t)rva + 1);
@@ -269,8 +271,11 @@ static struct made_pdb pdb_to_damage(void)
 {
 	static const uint32_t parts[][4] = {{1, 0, 0x200, MADE_COMDAT},
 		{1, 0x200, 0x1000, MADE_COMDAT}, {3, 0, 0x100, MADE_COMDAT}};
+	static const struct made_function functions[] = {{0x1147, 0x100, 3, 0x40, "_Zf"},
+		{0x110f, 0x30, 1, 0x40, "local"}, {0x1146, 8, 1, 0x80, "a::dtor$0"}};
 	struct made_pdb pdb = made_small(512);
 
+	made_object(&pdb, functions, 3);
 	made_parts(&pdb, 0xf12eba2d, parts, 3);
 	for (uint32_t i = 0; i < 40; i++) {
 		char name[40];
