@@ -99,10 +99,11 @@ static bool is_place(struct part part)
 }
 
 /* Where " (" begins that opens the parenthesis at part's end, or part's length. Names of files and
- * functions may hold parentheses: the one that matches, else the last that is behind a place. */
+ * functions may hold parentheses: the one that matches and is behind a place, else the last that is behind one,
+ * else, where no offset is known, the one that matches. */
 static size_t file_start(struct part part)
 {
-	size_t depth = 0, tries = 0, i;
+	size_t depth = 0, tries = 0, i, match = part.len;
 
 	for (i = part.len; i-- > 1;) {
 		if (part.text[i] == ')')
@@ -110,9 +111,10 @@ static size_t file_start(struct part part)
 		else if (part.text[i] == '(' && !--depth)
 			break;
 	}
-	if (i && i < part.len && part.text[i - 1] == ' ' &&
-		is_place((struct part){part.text, i - 1}))
-		return i - 1;
+	if (i > 1 && i < part.len && part.text[i - 1] == ' ')
+		match = i - 1;
+	if (match < part.len && is_place((struct part){part.text, match}))
+		return match;
 	for (i = part.len; i-- > 1 && tries < 64;) {
 		if (part.text[i] != '(' || part.text[i - 1] != ' ')
 			continue;
@@ -120,7 +122,7 @@ static size_t file_start(struct part part)
 		if (is_place((struct part){part.text, i - 1}))
 			return i - 1;
 	}
-	return part.len;
+	return match;
 }
 
 /* A whole number from 1 to 32 bits. */

@@ -103,8 +103,10 @@ static void put_symbol(struct out *out, const struct frame *frame)
 		out_char(out, '!');
 	}
 	out_harmless(out, frame->function);
-	out_char(out, '+');
-	out_hex(out, frame->offset_bytes);
+	if (frame->offset_bytes) {
+		out_char(out, '+');
+		out_hex(out, frame->offset_bytes);
+	}
 	if (frame->file && frame->line) {
 		out_text(out, " (");
 		out_harmless(out, frame->file);

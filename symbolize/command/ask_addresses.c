@@ -170,8 +170,10 @@ static void put_frame(
 	out_harmless(out, module);
 	out_char(out, '!');
 	out_harmless(out, symbol->function);
-	out_char(out, '+');
-	out_hex(out, symbol->offset_bytes - (is_exact && symbol->offset_bytes));
+	if (symbol->offset_bytes) {
+		out_char(out, '+');
+		out_hex(out, symbol->offset_bytes - is_exact);
+	}
 	if (symbol->file && symbol->line) {
 		out_text(out, " (");
 		out_harmless(out, symbol->file);

@@ -119,8 +119,8 @@ static void numbers_that_do_not_fit_are_part_of_the_name(void **state)
 static void what_fits_nothing_is_kept_whole(void **state)
 {
 	static const char *const texts[] = {"(no stack recorded)", "?", "+", "+12", "!", "!x", "x!",
-		"()", "(a, 1)", ",", " [inline]x", "a b c", ")", "f (a.c, 3)", ": 12", "+1 : z",
-		"C:\\x.dll!f", "a::operator!"};
+		"()", "(a, 1)", ",", " [inline]x", "a b c", ")", ": 12", "+1 : z", "C:\\x.dll!f",
+		"a::operator!"};
 	(void)state;
 	for (size_t i = 0; i < COUNT(texts); i++) {
 		struct frame should = {
@@ -129,6 +129,7 @@ static void what_fits_nothing_is_kept_whole(void **state)
 		assert_parses(texts[i], should);
 	}
 	assert_parses("", (struct frame){.function = ""});
+	assert_parses("fun (a.c, 3)", (struct frame){.function = "fun", .file = "a.c", .line = 3});
 	assert_parses("x!y", (struct frame){.module = "x", .function = "y"});
 }
 
@@ -152,7 +153,7 @@ static void add_frame(struct frames *frames, struct frame frame)
 /* Everything with everything. */
 static void make_frames(struct frames *frames)
 {
-	static const uint64_t offsets[] = {0, 1, 0xabcdef, UINT64_MAX};
+	static const uint64_t offsets[] = {1, 0xabcdef, UINT64_MAX};
 
 	for (size_t m = 0; m < COUNT(modules); m++) {
 		for (size_t f = 0; f < COUNT(functions); f++) {
@@ -228,6 +229,33 @@ static void frames_of_our_reports_parse_to_what_was_printed(void **state)
 	frames_release(&frames);
 }
 
+/* Where the offset is not known none is printed. */
+static void frames_without_an_offset_are_taken_apart(void **state)
+{
+	static const char *const plain[] = {"main", "operator<", "operator()", "operator+",
+		"operator++", "operator new[]", "std::map<int, (x)>::f", "`anonymous namespace'::f",
+		"A::operator!=", "?f@@YAXH@Z", "app::f(int, char const*)"};
+	static const char *const sources[] = {"a.cpp", "C:\\Program Files (x86)\\a, b (1).cpp"};
+	char text[200];
+
+	(void)state;
+	for (size_t i = 0; i < COUNT(plain); i++) {
+		struct frame frame = {.module = "notepad++", .function = plain[i]};
+
+		snprintf(text, sizeof(text), "notepad++!%s", plain[i]);
+		assert_parses(text, frame);
+		for (size_t k = 0; k < COUNT(sources); k++) {
+			frame.file = sources[k];
+			frame.line = 7;
+			frame.is_inline = k;
+			snprintf(text, sizeof(text), "notepad++!%s (%s, 7)%s", plain[i], sources[k],
+				k ? " [inline]" : "");
+			assert_parses(text, frame);
+		}
+	}
+	assert_parses("app!f", (struct frame){.module = "app", .function = "f"});
+}
+
 /* The long one has a place to try at each of its 12000 pieces. */
 static void no_text_is_read_past_its_end_or_takes_long(void **state)
 {
@@ -271,6 +299,7 @@ int main(void)
 		cmocka_unit_test(what_fits_nothing_is_kept_whole),
 		cmocka_unit_test_setup_teardown(frames_of_our_reports_parse_to_what_was_printed,
 			enter_folder, leave_folder),
+		cmocka_unit_test(frames_without_an_offset_are_taken_apart),
 		cmocka_unit_test(no_text_is_read_past_its_end_or_takes_long),
 	};
 
