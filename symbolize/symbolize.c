@@ -7,6 +7,7 @@
 #include "core/buf.h"
 #include "core/table.h"
 #include "core/u64map.h"
+#include "symbolize/backend/undname.h"
 #include "symbolize/keep.h"
 #include "symbolize/listen.h"
 #include "symbolize/sources.h"
@@ -20,6 +21,12 @@ struct symbolizer {
 	size_t answer_count, answer_cap;
 	struct subject **subjects;
 	size_t subject_count, subject_cap;
+	struct table
+		undnames; /* a name that Microsoft's compiler decorated -> index into undname_list */
+	const char **undname_list; /* what it means; NULL: nobody can say */
+	const char **decorated; /* the same names as they are */
+	size_t undname_count, undname_cap, decorated_cap;
+	size_t asked_count; /* of them; the others wait for undname() */
 	struct sources sources;
 	struct buf by; /* what symbolizer_story() said last */
 	const struct module *last; /* within one call: most queries follow one of the same module */
@@ -47,6 +54,7 @@ struct symbolizer *symbolizer_new(const struct symbol_options *options, struct e
 	}
 	arena_init(&symbolizer->arena);
 	table_init(&symbolizer->keys);
+	table_init(&symbolizer->undnames);
 	u64map_init(&symbolizer->answers);
 	buf_init(&symbolizer->by);
 	if (!sources_init(&symbolizer->sources, options ? options : &defaults, err))
@@ -72,6 +80,9 @@ void symbolizer_free(struct symbolizer *symbolizer)
 	free(symbolizer->subjects);
 	free(symbolizer->answer_list);
 	table_release(&symbolizer->keys);
+	table_release(&symbolizer->undnames);
+	free(symbolizer->undname_list);
+	free(symbolizer->decorated);
 	u64map_release(&symbolizer->answers);
 	buf_release(&symbolizer->by);
 	arena_release(&symbolizer->arena);
@@ -156,6 +167,71 @@ static int subject_of(struct symbolizer *symbolizer, const struct module *module
 	return rc;
 }
 
+/* ---------------------------------------------------------------- names of Microsoft's compiler */
+
+/* Notes the decorated names, to have them read all at once. 0 or -ERR_NOMEM. */
+static int note_decorated(struct symbolizer *symbolizer, const struct symbols *found)
+{
+	size_t *count = &symbolizer->undname_count;
+
+	for (size_t i = 0; i < found->count && !symbolizer->sources.options.no_demangle; i++) {
+		const char *name = found->list[i].function;
+
+		if (name[0] != '?' || table_find(&symbolizer->undnames, name, strlen(name)))
+			continue;
+		if (array_grow((void **)&symbolizer->undname_list, &symbolizer->undname_cap, *count,
+			    sizeof(*symbolizer->undname_list)) ||
+			array_grow((void **)&symbolizer->decorated, &symbolizer->decorated_cap,
+				*count, sizeof(*symbolizer->decorated)))
+			return -ERR_NOMEM;
+		name = arena_text(&symbolizer->arena, name, strlen(name));
+		if (!name || table_add(&symbolizer->undnames, name, strlen(name), *count))
+			return -ERR_NOMEM;
+		symbolizer->decorated[*count] = name;
+		symbolizer->undname_list[(*count)++] = NULL;
+	}
+	return 0;
+}
+
+static int read_decorated(struct symbolizer *symbolizer)
+{
+	size_t from = symbolizer->asked_count, count = symbolizer->undname_count - from;
+
+	symbolizer->asked_count += count;
+	return count ? undname(symbolizer->decorated + from, symbolizer->undname_list + from, count,
+			       &symbolizer->arena, &symbolizer->sources.options) :
+		       0;
+}
+
+/* Puts what they mean into a copy of the chain. 0 or -ERR_NOMEM. */
+static int show_undecorated(struct symbolizer *symbolizer, struct symbols *found)
+{
+	struct symbol *list = NULL;
+
+	for (size_t i = 0; i < found->count; i++) {
+		const char *name = found->list[i].function, *text;
+		const uint64_t *index =
+			name[0] == '?' ? table_find(&symbolizer->undnames, name, strlen(name)) :
+					 NULL;
+
+		text = index ? symbolizer->undname_list[*index] : NULL;
+		if (!text)
+			continue;
+		if (!list) {
+			list = arena_alloc(&symbolizer->arena, found->count * sizeof(*list));
+			if (!list)
+				return -ERR_NOMEM;
+			memcpy(list, found->list, found->count * sizeof(*list));
+		}
+		list[i].function = text;
+	}
+	if (list)
+		found->list = list;
+	return 0;
+}
+
+/* ---------------------------------------------------------------- queries */
+
 static bool names_know(const struct symbol_query *query, struct symbols *found)
 {
 	*found = query->names ? symbol_names_find(query->names, query->addr) : (struct symbols){0};
@@ -212,7 +288,7 @@ static int64_t new_places(struct symbolizer *symbolizer, const struct symbol_que
 	for (size_t i = 0; i < count; i++) {
 		struct place place;
 		int rc = names_know(&queries[i], &named) ?
-				 0 :
+				 note_decorated(symbolizer, &named) :
 				 place_of(symbolizer, &queries[i], &place);
 
 		if (rc < 0)
@@ -272,6 +348,7 @@ static int add_answers(struct symbolizer *symbolizer, const struct item *items,
 			symbolizer->answer_list[symbolizer->answer_count++] = lookups[i].found;
 			rc = strip_files(
 				symbolizer, &symbolizer->answer_list[symbolizer->answer_count - 1]);
+			rc = rc ? rc : note_decorated(symbolizer, &lookups[i].found);
 		}
 	}
 	return rc;
@@ -300,8 +377,10 @@ static int answer(struct symbolizer *symbolizer, struct symbol_query *query)
 	uint32_t index;
 	int rc;
 
-	if (names_know(query, &query->found))
-		return strip_files(symbolizer, &query->found);
+	if (names_know(query, &query->found)) {
+		rc = strip_files(symbolizer, &query->found);
+		return rc ? rc : show_undecorated(symbolizer, &query->found);
+	}
 	rc = place_of(symbolizer, query, &place);
 	if (rc <= 0)
 		return rc;
@@ -341,6 +420,7 @@ int symbolizer_resolve(
 	struct symbolizer *symbolizer, struct symbol_query *queries, size_t count, struct err *err)
 {
 	struct item *items = malloc((count + 1) * sizeof(*items));
+	size_t had = symbolizer->answer_count;
 	int64_t found;
 	int rc;
 
@@ -354,6 +434,10 @@ int symbolizer_resolve(
 			rc = resolve_all(symbolizer, items, (size_t)found);
 		listener_busy(&symbolizer->sources.options, false);
 	}
+	if (!rc)
+		rc = read_decorated(symbolizer);
+	for (size_t i = had; !rc && i < symbolizer->answer_count; i++)
+		rc = show_undecorated(symbolizer, &symbolizer->answer_list[i]);
 	for (size_t i = 0; !rc && i < count; i++)
 		rc = answer(symbolizer, &queries[i]);
 	free(items);

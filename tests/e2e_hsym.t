@@ -30,6 +30,7 @@ copy($sample, "$dir/app.exe") or die "$!\n";
 
 subtest 'addresses in a file' => \&addresses;
 subtest 'addresses in a PDB alone' => \&pdb_alone;
+subtest "names of Microsoft's compiler" => \&decorated;
 subtest 'what is no address and no file' => \&refused;
 subtest 'why there are no names' => \&explained;
 subtest 'a filter' => \&filter;
@@ -156,6 +157,39 @@ sub pdb_alone {
 	check_error(run(tool('hsym', 'linux', '-e', $pdb, '10')), 'hsym', 'a PDB that was cut', 'names_c.pdb: cannot open');
 	spew($pdb, 'Microsoft C/C++ MSF 7.00');
 	check_error(run(tool('hsym', 'linux', '-e', $pdb, '10')), 'hsym', 'a PDB of a few bytes', 'names_c.pdb: cannot open');
+}
+
+# A DLL that exports such a name, without symbols, and dumps that have it or what it means.
+sub decorated {
+	plan(skip_all => 'no llvm-undname here') if system('command -v llvm-undname-16 llvm-symbolizer-16 >/dev/null');
+	my $plain = 'v8::internal::MemoryAllocator::AllocateBasicChunk';
+	my $name = '?AllocateBasicChunk@MemoryAllocator@internal@v8@@QEAAPEAVBasicMemoryChunk@23@_K0W4Executability@3@PEAVSpace@23@@Z';
+	my $dll = "$dir/decorated.dll";
+	spew("$dir/d.c", "int f(int n) { return n * 3; }\n");
+	spew("$dir/d.def", qq{EXPORTS\n"$name" = f\n});
+	is(system('x86_64-w64-mingw32-gcc', '-shared', '-o', $dll, "$dir/d.c", "$dir/d.def"), 0, 'a DLL') or return;
+	my ($image_base) = slurp_command('x86_64-w64-mingw32-objdump', '-p', $dll) =~ /^ImageBase\s+(\w+)/m;
+	my ($at) = map { hex($_) - hex $image_base } slurp_command('x86_64-w64-mingw32-nm', $dll) =~ /^(\w+) T f$/m;
+	is(system('x86_64-w64-mingw32-strip', $dll), 0, 'without symbols');
+	for my $side (tool_names()) {
+		my @asked = ('--exact', '-e', $dll, sprintf '+%X', $at);
+		is(run(tool('hsym', $side, @asked))->{out} =~ tr/\r//dr, "decorated!$plain+0\n", "$side: scope and name");
+		is(run(tool('hsym', $side, '--no-demangle', @asked))->{out} =~ tr/\r//dr, "decorated!$name+0\n",
+			"$side: --no-demangle: as the compiler made it");
+	}
+	is(run(tool('hsym', 'linux', '--exact', '-e', $dll, sprintf '+%X', $at), env => { HSYM_LLVM => '/nonexistent' })->{out},
+		"decorated!$name+0\n", 'without llvm-undname, too');
+	my @dumps = map { dump_of({ 'C:\\app.exe' => 0x7FF600000000 * $_->[0] },
+		[[$_->[0] * 0x7FF600000000 + 0x1000 + $_->[0]], [0]],
+		sprintf '// hsnap: name addr=%X function="%s" offset=8', $_->[0] * 0x7FF600000000 + 0x1000 + $_->[0], $_->[1]) }
+	    [1, $name], [2, $plain];
+	my @files = (spew("$dir/old.txt", $dumps[0]), spew("$dir/new.txt", $dumps[1]));
+	is(run(tool('hsym', 'linux', $files[0]))->{out}, $dumps[0], 'what a dump says stays as it is');
+	my %out = map { $_ => run(tool('hdiff', 'linux', '--match', $_, @files)) } qw(module symbol);
+	is($out{symbol}{err}, '', 'no complaint');
+	unlike($out{symbol}{out}, qr/app!/, 'a dump with the one is matched with one that has the other');
+	like($out{module}{out}, qr/app!/, 'by names, not by places');
+	like(run(tool('hdiff', 'linux', $files[0]))->{out}, qr/^\tapp!\Q$plain\E\+8$/m, 'and the readable one is shown');
 }
 
 sub refused {

@@ -1,4 +1,4 @@
-#include "symbolize/tables/demangle_ms.h"
+#include "symbolize/backend/undname.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -9,13 +9,6 @@
 #define NAME_MAX_BYTES                                                                             \
 	4096 /* as long as Microsoft's compilers make them; deeper nesting is no name */
 #define TEXT_UNITS 4000
-
-/* As the demangler of the other names says it: "app::f(int)", no more. */
-#define WANTED                                                                                     \
-	(UNDNAME_NO_LEADING_UNDERSCORES | UNDNAME_NO_MS_KEYWORDS | UNDNAME_NO_FUNCTION_RETURNS |   \
-		UNDNAME_NO_ALLOCATION_MODEL | UNDNAME_NO_ALLOCATION_LANGUAGE |                     \
-		UNDNAME_NO_ACCESS_SPECIFIERS | UNDNAME_NO_THROW_SIGNATURES |                       \
-		UNDNAME_NO_MEMBER_TYPE)
 
 /* Loaded once; what it says has no state. */
 static const struct dbghelp *library(void)
@@ -42,28 +35,39 @@ static bool is_askable(const char *name)
 	return name[0] == '?';
 }
 
-int demangle_ms(const char *name, struct buf *text)
+/* 0 or -ERR_NOMEM. */
+static int undname_one(
+	const struct dbghelp *dbghelp, const char *name, const char **text, struct arena *arena)
 {
-	const struct dbghelp *dbghelp = is_askable(name) ? library() : NULL;
-	wchar_t said[TEXT_UNITS] = {0};
-	wchar_t *wide = dbghelp ? wide_from_utf8(name) : NULL;
+	wchar_t said[TEXT_UNITS] = {0}, *wide = wide_from_utf8(name);
 	char *utf8 = NULL;
 	DWORD len;
-	int rc = 0;
+	int rc = wide ? 0 : -ERR_NOMEM;
 
-	if (dbghelp && !wide)
-		return -ERR_NOMEM;
 	/* A text that fills the room may have been cut. */
-	len = wide ? dbghelp->UnDecorateSymbolNameW(wide, said, TEXT_UNITS, WANTED) : 0;
+	len = wide ? dbghelp->UnDecorateSymbolNameW(wide, said, TEXT_UNITS, UNDNAME_NAME_ONLY) : 0;
 	said[TEXT_UNITS - 1] = 0;
-	while (len && len < TEXT_UNITS && said[len - 1] == ' ') /* behind "const" */
-		said[--len] = 0;
 	if (len && len < TEXT_UNITS - 1 && said[0] && said[0] != '?') {
 		utf8 = utf8_from_wide(said);
-		rc = utf8 ? buf_add_text(text, utf8) : -ERR_NOMEM;
-		rc = rc ? rc : 1;
+		*text = utf8 ? arena_text(arena, utf8, strlen(utf8)) : NULL;
+		rc = *text ? 0 : -ERR_NOMEM;
 	}
 	free(utf8);
 	free(wide);
+	return rc;
+}
+
+int undname(const char *const *names, const char **texts, size_t count, struct arena *arena,
+	const struct symbol_options *options)
+{
+	const struct dbghelp *dbghelp = library();
+	int rc = 0;
+
+	(void)options;
+	memset(texts, 0, count * sizeof(*texts));
+	for (size_t i = 0; dbghelp && !rc && i < count; i++) {
+		if (is_askable(names[i]))
+			rc = undname_one(dbghelp, names[i], &texts[i], arena);
+	}
 	return rc;
 }

@@ -5,7 +5,6 @@
 
 #include "symbolize/keep.h"
 #include "symbolize/own_name.h"
-#include "symbolize/tables/demangle_ms.h"
 #include "symbolize/tables/demangle_work.h"
 
 /*
@@ -66,10 +65,8 @@ static int demangle_itanium(const char *name, struct buf *text)
 
 int demangle(const char *name, struct buf *text)
 {
-	if (!is_mangled(name))
+	if (!is_mangled(name) || name[0] == '?')
 		return 0;
-	if (name[0] == '?')
-		return demangle_ms(name, text);
 	return demangle_itanium(name[1] == '_' ? name + 1 : name, text);
 }
 

@@ -1,8 +1,7 @@
 /*
  * C++ names as their source has them: "_ZN3app1fEi" -> "app::f(int)".
  *
- * Itanium names (gcc, clang for mingw) on every platform; Microsoft's ("?f@app@@...") where the
- * system can (demangle_windows.c through DbgHelp's UnDecorateSymbolNameW; demangle_posix.c cannot).
+ * Itanium names (gcc, clang for mingw); Microsoft's ("?f@app@@...") are for backend/undname.h.
  * Names are hostile: what comes out is bounded, however often a name repeats itself.
  */
 #ifndef SYMBOLIZE_DEMANGLE_H
@@ -15,7 +14,7 @@
 /* Whether a name is one that a C++ compiler made: "_Z", "__Z", "?". */
 bool is_mangled(const char *name);
 
-/* Adds the demangled name to text: 1; 0 and nothing when it is not mangled or nobody here can; or
+/* Adds the demangled name to text: 1; 0 and nothing when it is no Itanium name or too long; or
  * -ERR_NOMEM. */
 int demangle(const char *name, struct buf *text);
 
