@@ -97,7 +97,7 @@ static int complete(struct subject *subject, struct lookup *lookup,
 {
 	const struct symbol *said = &lookup->found.list[lookup->found.count - 1];
 	struct symbol function = *said;
-	bool is_start_told = said->offset_bytes;
+	bool is_start_told = said->offset_bytes || subject->files.pdb; /* of a PDB, by the tables */
 	int rc = 0;
 
 	if (function.function[0] == '.')

@@ -235,11 +235,14 @@ static void reader_close(struct pdb_reader *reader)
 	free(reader->window);
 }
 
+/* Of several that begin at one place the longest is the last. */
 static int by_rva(const void *a, const void *b)
 {
 	const struct pe_range *x = a, *y = b;
 
-	return x->rva < y->rva ? -1 : x->rva > y->rva;
+	if (x->rva != y->rva)
+		return x->rva < y->rva ? -1 : 1;
+	return x->size_bytes < y->size_bytes ? -1 : x->size_bytes > y->size_bytes;
 }
 
 /* ranges: NULL for public symbols. */

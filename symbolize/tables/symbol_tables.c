@@ -350,18 +350,16 @@ uint64_t tables_offset(struct tables *tables, uint32_t rva, bool *is_sure)
 	return function ? (uint64_t)rva + 1 - function->rva : 0;
 }
 
-/* How well a name fits: first what means the same as said, then the tables that are more than names for
- * others' use, then what can be read. 0: it does not fit at all; or -ERR_NOMEM. */
-static int rank(const struct tables *tables, int table, const char *raw, const char *said)
+/* How well a name fits: names that can be read best, with parameters or without, and those of the tables that
+ * are more than names for others' use. said is the better clue, but for a PDB, of whose public names a backend
+ * may say any. */
+static int rank(const struct tables *tables, int table, const char *raw, int same)
 {
-	int readable = 2, same = said ? is_name_of(raw, said) : 0;
+	int kind = table == SYMBOLS || table == PRIVATES ? 2 : 1;
 
-	if (!is_mangled(raw))
-		readable = 1;
-	else if (raw[0] == '?' && !tables->no_demangle)
-		readable = 0;
-	return same < 0 ? same :
-			  1 + (same > 0) * 32 + (table != EXPORTS) * 8 + readable * 2 + (same > 1);
+	if (is_mangled(raw))
+		kind = raw[0] == '?' && !tables->no_demangle ? 0 : 3;
+	return 1 + (tables->files->pdb ? kind * 4 + same : same * 4 + kind);
 }
 
 int tables_name_at(struct tables *tables, uint32_t rva, const char *said, struct table_name *name)
@@ -375,17 +373,19 @@ int tables_name_at(struct tables *tables, uint32_t rva, const char *said, struct
 		size_t from = count_below(list, rva), end = count_below(list, (uint64_t)rva + 1);
 
 		for (size_t i = from; i < end && i - from < NAMES_LOOKED_AT; i++) {
-			int fits = rank(tables, table, list->list[i].name, said);
+			const char *raw = list->list[i].name;
+			int same = said ? is_name_of(raw, said) : 0;
+			int fits = same < 0 ? same : rank(tables, table, raw, same);
 
 			if (fits < 0)
 				return fits;
 			if (fits <= best)
 				continue;
 			best = fits;
-			*name = (struct table_name){.raw = list->list[i].name,
+			*name = (struct table_name){.raw = raw,
 				.table = table_names[table],
 				.is_for_others = table == EXPORTS,
-				.is_said = fits > 32};
+				.is_said = same > 0};
 		}
 	}
 	return best > 0;
