@@ -50,6 +50,11 @@ void os_on_end(void (*last)(void))
 	(void)last;
 }
 
+void os_on_held(void (*told)(void))
+{
+	(void)told;
+}
+
 void os_hold_interrupt(bool is_held)
 {
 	if (is_held && wakers[0] < 0 && pipe(wakers))

@@ -4,20 +4,40 @@
 
 static void (*interrupt_handler)(void);
 static void (*end_handler)(void);
+static void (*held_handler)(void);
 
-static volatile LONG interrupt_held, interrupt_seen, is_ending;
-/* Set from the first interrupt on that was held back; NULL: none can be. */
+/* A program between us and the terminal that gets Ctrl-C may pass it on as well, as timeout(1) does: so
+ * soon after the first one it is the same. */
+#define SAME_PRESS_MS 300
+
+static volatile LONG interrupt_held, is_ending;
+static volatile LONG64 interrupt_ms; /* of the first one that was held back; 0: there was none */
+/* Set from then on; NULL: none can be held back. */
 static HANDLE waker;
+
+/* Whether an interrupt does not end the process. */
+static bool hold_back(void)
+{
+	int64_t now = os_clock_ms() | 1, first;
+
+	if (!interrupt_held)
+		return false;
+	first = InterlockedCompareExchange64(&interrupt_ms, now, 0);
+	if (first)
+		return now - first < SAME_PRESS_MS;
+	SetEvent(waker);
+	if (held_handler)
+		held_handler();
+	return true;
+}
 
 /* On a thread of its own. */
 static BOOL WINAPI on_control(DWORD type)
 {
 	bool is_interrupt = type == CTRL_C_EVENT || type == CTRL_BREAK_EVENT;
 
-	if (is_interrupt && interrupt_held && !InterlockedCompareExchange(&interrupt_seen, 1, 0)) {
-		SetEvent(waker);
+	if (is_interrupt && hold_back())
 		return TRUE;
-	}
 	if (interrupt_handler)
 		interrupt_handler();
 	if (end_handler && !InterlockedExchange(&is_ending, 1))
@@ -37,6 +57,11 @@ void os_on_end(void (*last)(void))
 	end_handler = last;
 }
 
+void os_on_held(void (*told)(void))
+{
+	held_handler = told;
+}
+
 void os_hold_interrupt(bool is_held)
 {
 	if (is_held && !waker)
@@ -46,7 +71,7 @@ void os_hold_interrupt(bool is_held)
 
 bool os_was_interrupted(void)
 {
-	return interrupt_seen;
+	return interrupt_ms != 0;
 }
 
 int64_t os_clock_ms(void)
@@ -65,7 +90,7 @@ void os_wait(int64_t until_ms, const intptr_t *handles, size_t count)
 	int64_t now = os_clock_ms();
 	DWORD used = 0, ms;
 
-	if (until_ms <= now || interrupt_seen)
+	if (until_ms <= now || interrupt_ms)
 		return;
 	ms = (DWORD)(until_ms - now < OS_WAIT_MS ? until_ms - now : OS_WAIT_MS);
 	if (waker)

@@ -124,9 +124,13 @@ void os_on_end(void (*last)(void));
 
 /* While held, the first Ctrl-C of a process that called os_on_interrupt() does not end it but is told by
  * os_was_interrupted(), from then on; and so is Ctrl-Break on Windows, which is the one that a program can
- * send to others. A second one ends it, and so does everything else. */
+ * send to others. A second one ends it, and so does everything else; on Windows what comes within 0.3 s of
+ * the first is no second one. */
 void os_hold_interrupt(bool is_held);
 bool os_was_interrupted(void);
+
+/* Calls told when that happens, as os_on_end() does. */
+void os_on_held(void (*told)(void));
 
 /* Milliseconds of a clock that never jumps, and goes on while the machine sleeps. Its zero means
  * nothing. */

@@ -1,4 +1,5 @@
 /* The loop of snapshots over processes that run and files that are written. */
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -52,6 +53,16 @@ static void on_end(void)
 
 	series_log_add(&log, os_time_ms(), "ended from outside: the file at hand is dropped", NULL);
 	in_hand_done(&ending);
+}
+
+static atomic_bool is_taking;
+
+/* Who is not told that it takes a while presses again. */
+static void on_held(void)
+{
+	if (is_taking)
+		fprintf(stderr, "hsnap: interrupted: the file at hand is finished first; another "
+				"Ctrl-C drops it\n");
 }
 
 static int64_t clock_ms(void *ctx)
@@ -197,7 +208,9 @@ static int take_file(void *ctx, void *process, const char *path, const struct ou
 	if (rc)
 		return rc;
 	how.names = names;
+	is_taking = true;
 	rc = take(&how, &target, path, &taken, err);
+	is_taking = false;
 	target.ops->close(&target);
 	if (rc && rc != -ERR_INCOMPLETE)
 		return rc;
@@ -247,6 +260,7 @@ static void guard_interrupts(const struct series_request *request)
 {
 	take_guard_interrupts();
 	os_on_end(on_end);
+	os_on_held(on_held);
 	os_hold_interrupt(request->every_ms || request->waits || request->takes_all);
 }
 

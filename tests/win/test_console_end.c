@@ -1,6 +1,7 @@
 /*
- * How a console tells this process to end: what the system would call is called here, and its end is noted
- * instead of done. (Wine sends none of these but Ctrl-C, which another test does.) Speaks TAP.
+ * How a console tells this process to end: what the system would call is called here, its end is noted
+ * instead of done, and the clock stands. (Wine sends none of these but Ctrl-C, which another test does.)
+ * Speaks TAP.
  */
 #include <stdio.h>
 #include <string.h>
@@ -19,9 +20,13 @@ static void ok(bool good, const char *what)
 
 static BOOL WINAPI on_set(PHANDLER_ROUTINE routine, BOOL is_added);
 static BOOL WINAPI on_terminate(HANDLE process, UINT status);
+static BOOL WINAPI on_clock(LARGE_INTEGER *ticks);
+static BOOL WINAPI on_rate(LARGE_INTEGER *each_s);
 /* What the linker takes in the place of the pointers to the system's. */
 BOOL(WINAPI *imported_set)(PHANDLER_ROUTINE, BOOL) __asm__("__imp_SetConsoleCtrlHandler") = on_set;
 BOOL(WINAPI *imported_end)(HANDLE, UINT) __asm__("__imp_TerminateProcess") = on_terminate;
+BOOL(WINAPI *imported_clock)(LARGE_INTEGER *) __asm__("__imp_QueryPerformanceCounter") = on_clock;
+BOOL(WINAPI *imported_rate)(LARGE_INTEGER *) __asm__("__imp_QueryPerformanceFrequency") = on_rate;
 
 static PHANDLER_ROUTINE control;
 static char calls[100]; /* in their order */
@@ -45,6 +50,20 @@ static BOOL WINAPI on_terminate(HANDLE process, UINT status)
 	return TRUE;
 }
 
+static int64_t clock_ms = 1000;
+
+static BOOL WINAPI on_clock(LARGE_INTEGER *ticks)
+{
+	ticks->QuadPart = clock_ms;
+	return TRUE;
+}
+
+static BOOL WINAPI on_rate(LARGE_INTEGER *each_s)
+{
+	each_s->QuadPart = 1000;
+	return TRUE;
+}
+
 static void handler(void)
 {
 	note("handler");
@@ -53,6 +72,11 @@ static void handler(void)
 static void last(void)
 {
 	note("last");
+}
+
+static void told(void)
+{
+	note("told");
 }
 
 static bool ends_by(DWORD type, const char *expected)
@@ -77,13 +101,17 @@ int main(void)
 	ok(ends_by(CTRL_BREAK_EVENT, "handler ended "), "and so does Ctrl-Break");
 	os_hold_interrupt(true);
 	os_on_end(last);
+	os_on_held(told);
 	for (size_t i = 0; i < 3; i++)
 		ok(ends_by(ends[i], i ? "handler ended " : "handler last ended "),
 			"a console that is closed ends it while it is held, and its last word is "
 			"said once");
 	ok(!os_was_interrupted(), "which is no interrupt");
-	ok(ends_by(CTRL_BREAK_EVENT, "") && os_was_interrupted(),
-		"Ctrl-Break is held back, as Ctrl-C");
+	ok(ends_by(CTRL_BREAK_EVENT, "told ") && os_was_interrupted(),
+		"Ctrl-Break is held back, as Ctrl-C, and that is told");
+	clock_ms += 250;
+	ok(ends_by(CTRL_C_EVENT, ""), "a quarter of a second later it is the same press");
+	clock_ms += 250;
 	ok(ends_by(CTRL_C_EVENT, "handler ended "), "a second one ends it");
 	printf("1..%d\n", count);
 	return failed != 0;
