@@ -30,7 +30,7 @@ diag(sprintf 'a snapshot of %d blocks: %.2f s', $blocks, $whole->{seconds});
 # At several moments from start to end, and when the output begins: what hsnap is
 # at then differs from run to run, what must hold does not. A program that gets a
 # SIGINT before its own main() is ended by Wine with status 0, whatever it is: for
-# that one time runs from the moment when hsnap's helper is seen.
+# that one time runs from the moment when there is a file.
 for my $signal (qw(INT TERM KILL)) {
 	disturb($signal, $_ / 8 * $whole->{seconds}) for 1 .. 7;
 	disturb($signal);
@@ -62,7 +62,7 @@ sub in_the_middle {
 	while (time < $until && (defined $seconds || !files_in($out))) {
 		select undef, undef, undef, 0.002;
 	}
-	$do->();
+	$do->($pid);
 	my $status = Hunt::finish($pid);
 	return $status & 127 ? 128 + ($status & 127) : $status >> 8;
 }
@@ -71,8 +71,8 @@ sub disturb {
 	my ($signal, $seconds) = @_;
 	my $what = "SIG$signal " . (defined $seconds ? sprintf 'after %.2f s', $seconds : 'at the first output');
 	my $out = fresh_dir();
-	my $status = in_the_middle($out, $seconds, sub { kill $signal => unix_pids($hsnap) },
-		$signal eq 'INT' && sub { unix_pids($hsnap) > 1 || files_in($out) });
+	my $status = in_the_middle($out, $seconds, sub { kill $signal => $signal eq 'INT' ? wine_process($_[0], $hsnap) : unix_pids($hsnap) },
+		$signal eq 'INT' && sub { files_in($out) });
 	my @left = $status == 0 || $signal eq 'KILL' ? files_in($out) : left_in($out);
 	if ($status == 0) {
 		is_deeply(\@left, ['out.txt'], "$what: it was done already");

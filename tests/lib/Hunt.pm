@@ -16,7 +16,7 @@ use Test::More;
 use Time::HiRes qw(time);
 
 our @EXPORT = qw($root fresh_dir slurp spew files_in win wine run hsnap tool tool_names snapshot
-    target unix_pids truths source_of report chain_of check_ok check_error check_report check_truth);
+    target unix_pids wine_process truths source_of report chain_of check_ok check_error check_report check_truth);
 
 our $root = abs_path(dirname(__FILE__) . '/../..');
 my $limit = $ENV{HSNAP_STEP_TIMEOUT} // 60;    # seconds for one event
@@ -135,6 +135,15 @@ sub unix_pids {
 		push @found, basename($dir) if defined $name && ($name eq $unix || lc $name eq lc $windows);
 	}
 	return @found;
+}
+
+# The process of a program that setup/wine runs as a process of ours: to it alone a SIGINT may go. Wine 8 forks
+# to start a process, and up to the exec the child takes a SIGINT as if it were its parent: it makes a thread,
+# waits for a lock that was held at the fork, and the parent waits for it, both for ever.
+sub wine_process {
+	my ($ours, $exe) = @_;
+	my $parent = sub { (eval { slurp("/proc/$_[0]/stat") } // '') =~ /^.*\) \S (\d+)/s ? $1 : 0 };
+	return grep { $_ == $ours || $parent->($_) == $ours } unix_pids($exe);
 }
 
 END {

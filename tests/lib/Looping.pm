@@ -66,7 +66,7 @@ sub until {
 			Test::More::diag("hsnap $self->{args}:\n", $self->text);
 			return 0;
 		}
-		sleep 0.02;
+		sleep 0.002;
 	}
 	return 1;
 }
@@ -94,9 +94,18 @@ sub said {
 	return map { s/^hsnap: //r =~ $pattern ? $1 : () } split /\n/, $self->text;
 }
 
-sub interrupt {
+sub interrupt { return kill INT => $_[0]->unix_pid }
+
+# Whether the process is there that lets go of what hsnap holds, should hsnap be killed.
+sub has_helper {
 	my ($self) = @_;
-	return kill INT => unix_pids($self->{exe});
+	for my $dir (glob '/proc/[0-9]*') {
+		my $command = eval { slurp("$dir/cmdline") } // next;
+		return 1 if $command =~ /^hsnap[\0 ]--guard/ && (eval { slurp("$dir/maps") } // '') =~ /\Q$self->{exe}\E$/m;
+	}
+	return 0;
 }
+
+sub unix_pid { return wine_process($_[0]{pid}, $_[0]{exe}) }
 
 1;
