@@ -43,6 +43,7 @@
 		"take snapshots with hsnap -p, or 'hsnap detach' it first")                        \
 	X(ERR_BUSY, "this cannot be done now", "try again")                                        \
 	X(ERR_GONE, "the process ended meanwhile", "start it again; nothing was written")          \
+	X(ERR_NO_EXIT, "the process ended before it came to its own exit", "nothing was written")  \
 	X(ERR_TARGET, "cannot make sense of the process's memory",                                 \
 		"try again; report it if it stays")                                                \
 	X(ERR_START, "cannot start the program", "check its name and that it can run here")        \

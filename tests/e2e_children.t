@@ -12,7 +12,7 @@ use Hunt;
 
 my $dir = fresh_dir();
 my $family = "$root/build/win64/targets/family.exe";
-my $gone = 'before it came to its own exit: a crash, another process, or it was detached';
+my $gone = 'before it came to its own exit (status 9: it crashed, another process ended it, or it was detached)';
 
 {
 	my $out = fresh_dir();
@@ -47,6 +47,25 @@ my $gone = 'before it came to its own exit: a crash, another process, or it was 
 	is(scalar(grep { /^hsnap: pid \d+: warning: no snapshot at its exit: .*\Q$gone\E/ } @lines), 2, 'one line for each');
 	is(scalar @lines, 2, 'and no other');
 	is(scalar files_in($out), 1, 'and no file');
+}
+# However far they have come when the time is over; what says that it has a block has it in its snapshot.
+{
+	my $out = fresh_dir();
+	my $mine = "$dir/stay$$.exe"; # a name that nobody else has: processes are found by it
+	copy($family, $mine) or die "$mine: $!\n";
+	my $late = hsnap('run', '--children', '--time-limit', '8s', '--at-exit', win("$out/{pid}.txt"), '--', win($mine), 'stay', 2);
+	is($late->{status}, 124, 'a time limit: the status is that of timeout');
+	my %pid = $late->{out} =~ /^stay (\d) pid (\d+)\r?$/mg;
+	is_deeply(kept("$out/$pid{$_}.txt"), [1, 1000 * ($_ + 1)], "generation $_ has its snapshot") for sort keys %pid;
+	my @said = $late->{err} =~ /^hsnap: pid (\d+): ended: the time limit is over$/mg;
+	is_deeply([grep { my $pid = $_; !grep { $_ == $pid } @said } values %pid], [], 'which a line says of each');
+	my @left;
+	wait_until(sub { !(@left = unix_pids($mine)) });
+	is_deeply(\@left, [], 'none is left running');
+	my $in_time = hsnap('run', '--children', '--time-limit', '1h', '--', win($family), 'tree', 1);
+	is("$in_time->{status} $in_time->{err}", '11 ', 'who ends in time has a status of his own');
+	check_error(hsnap('run', '--time-limit', $_, '--', win($family), 'tree', 0), 'hsnap', "--time-limit $_", '--time-limit', $_)
+		for '8', '0s', '1000d';
 }
 {
 	my $out = fresh_dir();
@@ -99,6 +118,13 @@ check_error(hsnap('run', '--children', '--at-exit', win("$dir/{name}.txt"), '--'
 	$target->quit;
 }
 done_testing;
+
+# Until it is true, or the time is over.
+sub wait_until {
+	my ($is_true) = @_;
+	my $until = time + 60;
+	select undef, undef, undef, 0.02 until $is_true->() || time > $until;
+}
 
 sub followed {
 	my ($out, @args) = @_;

@@ -2,6 +2,7 @@
 
 #include "core/out.h"
 #include "snapshot/command/dump_options.h"
+#include "snapshot/command/series_options.h"
 #include "snapshot/command/table_options.h"
 #include "snapshot/control/run_windows.h"
 
@@ -11,6 +12,7 @@ enum {
 	OPT_KEEP_BSTR_CACHE,
 	OPT_MAX_MB,
 	OPT_SAMPLE,
+	OPT_TIME_LIMIT,
 	OPT_HELP,
 };
 
@@ -21,6 +23,8 @@ static const struct opt options[] = {
 		"do not set OANOCACHE=1 for PROG: COM keeps freed strings"},
 	{OPT_MAX_MB, NULL, "max-mb", "N", "memory that the tracer's tables may take, in MiB"},
 	{OPT_SAMPLE, NULL, "sample", "SIZE", "record one block in about so many bytes (512K, 1M)"},
+	{OPT_TIME_LIMIT, NULL, "time-limit", "T",
+		"end PROG when T (30s, 10m, 1h30m) has passed; status 124"},
 	DUMP_OPTIONS,
 	{OPT_HELP, "h", "help", NULL, "print this help"},
 	{OPT_AT_EXIT, "f", "output", "OUT", NULL}, /* as snapshots have it */
@@ -31,8 +35,8 @@ static void run_help(FILE *to)
 {
 	fprintf(to,
 		"usage: hsnap run [--at-exit OUT] [--children] [--keep-bstr-cache] [--max-mb N]\n"
-		"                 [--sample SIZE] [--by-stack] [--gzip] [--force] [-v] [--] PROG\n"
-		"                 [ARG ...]\n"
+		"                 [--sample SIZE] [--time-limit T] [--by-stack] [--gzip] [--force]\n"
+		"                 [-v] [--] PROG [ARG ...]\n"
 		"\n"
 		"Starts PROG with the tracer in it and ends with its exit status.\n"
 		"In OUT {name} and {pid} stand for PROG's image and process, {{ for a brace.\n"
@@ -127,6 +131,7 @@ static int set_option(struct request *request, int id, const char *value, struct
 	case OPT_KEEP_BSTR_CACHE: run->keep_bstr_cache = true; return 0;
 	case OPT_MAX_MB: return table_limit_parse(value, &run->limit_bytes, err);
 	case OPT_SAMPLE: return table_sample_parse(value, &run->sample_bytes, err);
+	case OPT_TIME_LIMIT: return series_span_parse("--time-limit", value, &run->limit_ms, err);
 	default: return dump_option(&request->take, id, value, err);
 	}
 }

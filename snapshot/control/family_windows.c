@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "core/os.h"
 #include "core/text.h"
 #include "snapshot/live/nt_windows.h"
 #include "snapshot/live/open_windows.h"
@@ -33,6 +34,7 @@ int family_init(struct family *family, const struct run *run, struct err *err)
 	family->options.install.sample_bytes = run->sample_bytes;
 	family->options.install.flags = run->with_children ? TRACER_FLAG_CHILDREN : 0;
 	family->options.stops_at_exit = run->snapshot != NULL;
+	family->options.until_ms = run->limit_ms ? os_clock_ms() + run->limit_ms : 0;
 	family->all_ended = CreateEventW(NULL, TRUE, FALSE, NULL);
 	if (!family->all_ended)
 		return err_set(err, ERR_NOMEM, run->argv[0], NULL);
@@ -92,7 +94,8 @@ static bool is_child(HANDLE process, uint32_t parent_pid)
 /* Finds the child and has it load the tracer. */
 static int adopt(struct follower *follower, const struct birth *birth, struct err *err)
 {
-	int rc = process_open(birth->child.pid, TRACED_RIGHTS, 0, &follower->process, err);
+	int rc = process_open(
+		birth->child.pid, TRACED_RIGHTS, PROCESS_TERMINATE, &follower->process, err);
 
 	if (rc)
 		return rc;
@@ -185,25 +188,76 @@ static void warn_of_limit(struct family *family, const struct traced *traced)
 	LeaveCriticalSection(&family->turn);
 }
 
+/* A new process that waits for one that is ended would wait for ever. */
+static void end_late(struct family *family, struct traced *traced)
+{
+	if (traced->child_created && WaitForSingleObject(traced->child_created, 0) == WAIT_OBJECT_0)
+		begin_child(family, traced);
+	InterlockedExchange(&family->is_late, 1);
+	EnterCriticalSection(&family->turn);
+	fprintf(stderr, "hsnap: %s: ended: the time limit is over\n", traced->target.name);
+	LeaveCriticalSection(&family->turn);
+	TerminateProcess(traced->process, RUN_LATE);
+}
+
+/* Why a process has ended that did not come to its exit, as far as its status tells; the numbers are those
+ * of ntstatus.h. */
+static const char *why_ended(DWORD status)
+{
+	static const struct {
+		DWORD status;
+		const char *why;
+	} known[] = {
+		{0xC0000135, "a DLL that it needs is missing"},
+		{0xC0000138, "a DLL lacks a function that it needs"},
+		{0xC0000139, "a DLL lacks a function that it needs"},
+		{0xC000007B, "a DLL is damaged, or of the other bitness"},
+		{0xC0000142, "a DLL failed to start"},
+		{0xC0000005, "a crash: access violation"},
+		{0xC00000FD, "a crash: stack overflow"},
+		{0xC0000374, "a crash: its heap is damaged"},
+		{0xC0000409, "a crash: it stopped itself by fail-fast"},
+		{0xC000013A, "Ctrl-C, or its console was closed"},
+	};
+
+	for (size_t i = 0; i < sizeof(known) / sizeof(*known); i++) {
+		if (known[i].status == status)
+			return known[i].why;
+	}
+	return "it crashed, another process ended it, or it was detached";
+}
+
+static int fail_exit(const struct traced *traced, struct err *err)
+{
+	DWORD status = 0;
+
+	GetExitCodeProcess(traced->process, &status);
+	return err_set(err, ERR_NO_EXIT, traced->name,
+		status >> 30 ? "status %lX: %s" : "status %lu: %s", status, why_ended(status));
+}
+
 int family_follow(struct family *family, struct traced *traced, struct err *err)
 {
-	bool has_exited = false;
+	bool is_taken = !family->options.stops_at_exit;
+	int64_t until_ms = family->options.until_ms;
 	enum traced_event event;
 	int rc = 0;
 
 	warn_of_limit(family, traced);
-	while ((event = traced_wait(traced)) != TRACED_ENDED) {
+	while ((event = traced_wait(traced, until_ms)) != TRACED_ENDED) {
 		if (event == TRACED_CHILD) {
 			begin_child(family, traced);
 			continue;
 		}
-		has_exited = true;
-		rc = take_snapshot(family, traced, err);
-		SetEvent(traced->exit_continue);
+		if (!is_taken)
+			rc = take_snapshot(family, traced, err);
+		is_taken = true;
+		if (event == TRACED_LATE) {
+			until_ms = 0;
+			end_late(family, traced);
+		} else {
+			SetEvent(traced->exit_continue);
+		}
 	}
-	if (family->options.stops_at_exit && !has_exited)
-		rc = err_set(err, ERR_GONE, traced->name,
-			"before it came to its own exit: a crash, another process, or it was "
-			"detached");
-	return rc;
+	return is_taken ? rc : fail_exit(traced, err);
 }

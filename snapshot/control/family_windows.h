@@ -14,6 +14,7 @@ struct family {
 	struct traced_options options; /* for each */
 	CRITICAL_SECTION turn; /* of snapshots, and of what is said */
 	volatile LONG count; /* threads that follow one */
+	volatile LONG is_late; /* one was ended, as its time was over */
 	HANDLE all_ended;
 };
 
@@ -21,8 +22,8 @@ struct family {
 int family_init(struct family *family, const struct run *run, struct err *err);
 
 /*
- * Follows a process that was brought up to its end: takes its snapshot, and has threads follow its
- * children. Returns 0, or what the snapshot returned; -ERR_GONE: the process did not come to its exit.
+ * Follows a process that was brought up to its end, or ends it when its time is over: takes its snapshot,
+ * and has threads follow its children. Returns 0, or what the snapshot returned; -ERR_NO_EXIT.
  */
 int family_follow(struct family *family, struct traced *traced, struct err *err);
 

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <wchar.h>
 
+#include "core/os.h"
 #include "core/utf_windows.h"
 #include "snapshot/control/program_windows.h"
 #include "snapshot/live/nt_windows.h"
@@ -78,16 +79,31 @@ int injection_prepare(struct injection *injection, HANDLE process, HANDLE thread
 	return rc;
 }
 
-enum injection_state injection_wait(struct injection *injection, HANDLE parent)
+DWORD wait_any(DWORD count, const HANDLE *handles, int64_t until_ms)
+{
+	for (;;) {
+		int64_t left_ms = until_ms - os_clock_ms();
+		int64_t piece_ms = left_ms < 0 ? 0 : left_ms < OS_WAIT_MS ? left_ms : OS_WAIT_MS;
+		DWORD got = WaitForMultipleObjects(
+			count, handles, FALSE, until_ms ? (DWORD)piece_ms : INFINITE);
+
+		if (got != WAIT_TIMEOUT || left_ms <= 0)
+			return got;
+	}
+}
+
+enum injection_state injection_wait(struct injection *injection, HANDLE parent, int64_t until_ms)
 {
 	HANDLE handles[] = {injection->loaded, injection->process, parent};
-	DWORD got = WaitForMultipleObjects(parent ? 3 : 2, handles, FALSE, INFINITE);
+	DWORD got = wait_any(parent ? 3 : 2, handles, until_ms);
+	int64_t orphan_ms = os_clock_ms() + ORPHAN_MS;
 
 	if (got == WAIT_OBJECT_0 + 2)
-		got = WaitForMultipleObjects(2, handles, FALSE, ORPHAN_MS);
+		got = wait_any(2, handles, until_ms && until_ms < orphan_ms ? until_ms : orphan_ms);
 	switch (got) {
 	case WAIT_OBJECT_0: return INJECTION_LOADED;
-	case WAIT_TIMEOUT: return INJECTION_ORPHANED;
+	case WAIT_TIMEOUT:
+		return until_ms && os_clock_ms() >= until_ms ? INJECTION_LATE : INJECTION_ORPHANED;
 	default: return INJECTION_ENDED;
 	}
 }

@@ -10,6 +10,7 @@
 #define SNAPSHOT_INJECT_WINDOWS_H
 
 #include <stdbool.h>
+#include <stdint.h>
 #include <windows.h>
 
 #include "core/err.h"
@@ -30,14 +31,20 @@ int injection_prepare(struct injection *injection, HANDLE process, HANDLE thread
 enum injection_state {
 	INJECTION_LOADED, /* the thread has tried to load the tracer and waits */
 	INJECTION_ENDED, /* the process has ended before */
+	INJECTION_LATE, /* the time is over */
 	INJECTION_ORPHANED, /* so has its parent, and the thread does not seem to be resumed */
 };
 
-/* After that. parent is a HANDLE of the process that is to resume the thread, or NULL: it runs. */
-enum injection_state injection_wait(struct injection *injection, HANDLE parent);
+/* After that. parent is a HANDLE of the process that is to resume the thread, or NULL: it runs. until_ms
+ * is as for wait_any(). */
+enum injection_state injection_wait(struct injection *injection, HANDLE parent, int64_t until_ms);
 
 /* Lets the thread go on to the program, and closes everything; but what a thread that was not seen to
  * wait may still use is left to its process. */
 void injection_release(struct injection *injection);
+
+/* What WaitForMultipleObjects() returns of any of them; WAIT_TIMEOUT when os_clock_ms() says until_ms.
+ * 0: never. */
+DWORD wait_any(DWORD count, const HANDLE *handles, int64_t until_ms);
 
 #endif

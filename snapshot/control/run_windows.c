@@ -115,6 +115,8 @@ static int run_here(const struct run *run, uint32_t *exit_status, struct err *er
 	if (!rc)
 		rc = run_started(run, &spawn, &family, exit_status, err);
 	family_end(&family);
+	if (family.is_late)
+		*exit_status = RUN_LATE;
 	return rc;
 }
 

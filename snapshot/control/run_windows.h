@@ -16,6 +16,7 @@ struct run {
 	uint64_t sample_bytes; /* 0: every block is recorded */
 	bool keep_bstr_cache; /* else COM is told not to keep freed strings */
 	bool with_children; /* trace the processes that it starts, too, and those that they start */
+	int64_t limit_ms; /* so long they may take; 0: as long as they want */
 	/* Takes the snapshot of a process that has come to its end, one at a time. NULL: none is taken. */
 	int (*snapshot)(void *ctx, struct target *target, struct err *err);
 	void *ctx;
@@ -27,8 +28,12 @@ struct run {
  * -ERR_BITS, -ERR_INJECT (the program was ended before its own code began), or, with the exit status,
  * what the snapshot returned. A child that cannot be traced or read is a line on standard error.
  *
+ * When the time is over, each of those that run has its snapshot taken and is ended, with a line; then
+ * the exit status is RUN_LATE.
+ *
  * A program of the other bitness is left to the hsnap for it, see delegate_windows.h.
  */
+#define RUN_LATE 124 /* as timeout(1) has it */
 int run(const struct run *run, uint32_t *exit_status, struct err *err);
 
 #endif

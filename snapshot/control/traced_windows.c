@@ -116,9 +116,10 @@ int traced_bring_up(
 {
 	int rc = 0;
 
-	switch (injection_wait(&traced->injection, parent)) {
+	switch (injection_wait(&traced->injection, parent, options->until_ms)) {
 	case INJECTION_LOADED: rc = switch_on(traced, options, err); break;
-	case INJECTION_ENDED: break;
+	case INJECTION_ENDED:
+	case INJECTION_LATE: break;
 	case INJECTION_ORPHANED:
 		rc = err_set(err, ERR_INJECT, traced->name,
 			"its parent has ended and left it suspended");
@@ -130,7 +131,7 @@ int traced_bring_up(
 	return rc;
 }
 
-enum traced_event traced_wait(struct traced *traced)
+enum traced_event traced_wait(struct traced *traced, int64_t until_ms)
 {
 	enum traced_event events[3];
 	HANDLE handles[3];
@@ -148,7 +149,10 @@ enum traced_event traced_wait(struct traced *traced)
 	}
 	events[count] = TRACED_ENDED;
 	handles[count++] = traced->process;
-	got = WaitForMultipleObjects(count, handles, FALSE, INFINITE) - WAIT_OBJECT_0;
+	got = wait_any(count, handles, until_ms);
+	if (got == WAIT_TIMEOUT)
+		return TRACED_LATE;
+	got -= WAIT_OBJECT_0;
 	return got < count ? events[got] : TRACED_ENDED;
 }
 

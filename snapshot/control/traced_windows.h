@@ -29,10 +29,12 @@ struct traced {
 struct traced_options {
 	struct install_options install; /* with TRACER_FLAG_CHILDREN: children are announced */
 	bool stops_at_exit;
+	int64_t until_ms; /* by os_clock_ms(): so long is waited for the process; 0: for ever */
 };
 
 enum traced_event {
 	TRACED_ENDED,
+	TRACED_LATE, /* the time is over */
 	TRACED_AT_EXIT, /* once; it waits until exit_continue is set */
 	TRACED_CHILD, /* traced_child() says which; it waits until child_taken is set */
 };
@@ -52,13 +54,13 @@ int traced_prepare(
 /*
  * Waits until that thread has loaded the tracer; switches it on, and lets the program begin. parent is a
  * HANDLE of the process that resumes the thread, or NULL: it was resumed. Returns 0, also when the
- * process ends before; or an error: the thread still waits, until traced_release(), or it was never
- * resumed.
+ * process ends before, or the time is over; or an error: the thread still waits, until traced_release(),
+ * or it was never resumed.
  */
 int traced_bring_up(struct traced *traced, HANDLE parent, const struct traced_options *options,
 	struct err *err);
 
-enum traced_event traced_wait(struct traced *traced);
+enum traced_event traced_wait(struct traced *traced, int64_t until_ms);
 
 /* Whom TRACED_CHILD is about, as the process says: that may be anything. False: it cannot be read. */
 struct traced_child {

@@ -3,6 +3,8 @@
  *
  *   tree N      prints "tree N pid P", keeps a block of (N + 1) * 1000 bytes, and starts tree N - 1 if N
  *               is not 0; its status is 10 + N, or 99 when the child's was not as it should be
+ *   stay N      as tree, but prints "stay N pid P" when it has its block, and the last one, with N 0, waits
+ *               for ever
  *   orphan      starts a child that waits for this one's end, and then keeps a block of 4321 bytes
  *               and prints "after the end"; its own status is 5
  *   ended       ends a child that has never run, and one that waits for ever; status 0
@@ -76,6 +78,20 @@ static int tree(int depth)
 	keep_block((size_t)(depth + 1) * 1000);
 	snprintf(arguments, sizeof(arguments), "tree %d", depth - 1);
 	return depth && run(arguments) != 9 + (DWORD)depth ? 99 : 10 + depth;
+}
+
+static int stay(int depth)
+{
+	char arguments[40];
+
+	keep_block((size_t)(depth + 1) * 1000);
+	printf("stay %d pid %lu\n", depth, GetCurrentProcessId());
+	fflush(stdout);
+	snprintf(arguments, sizeof(arguments), "stay %d", depth - 1);
+	if (depth)
+		run(arguments);
+	Sleep(INFINITE);
+	return 0;
 }
 
 static int orphan(void)
@@ -212,6 +228,8 @@ int main(int argc, char **argv)
 
 	if (!strcmp(what, "tree"))
 		return tree(number);
+	if (!strcmp(what, "stay"))
+		return stay(number);
 	if (!strcmp(what, "orphan"))
 		return orphan();
 	if (!strcmp(what, "after"))
