@@ -120,9 +120,9 @@ static void warn_of_no_stacks(
 	if (!target->is_file)
 		snprintf(remedy, sizeof(remedy),
 			"; 'hsnap attach -p %" PRIu32 "' gives later blocks stacks", target->pid);
-	snapshot_warn(snapshot, "no block has a stack: the process was %s%s",
-		captured->is_detached ? "traced, and is detached" :
-					"started neither by 'hsnap run' nor with +ust",
+	snapshot_warn(snapshot, "no block has a stack: the process %s%s",
+		captured->is_detached ? "is detached, or its tracer was never switched on" :
+					"was started neither by 'hsnap run' nor with +ust",
 		remedy);
 }
 

@@ -9,6 +9,7 @@ use lib "$Bin/lib";
 use Test::More;
 use Time::HiRes qw(time);
 use Hunt;
+use Looping;
 
 my $dir = fresh_dir();
 my $busy = "$root/build/win64/targets/busy.exe";
@@ -258,7 +259,11 @@ sub starting {
 		while (!unix_pids($victim) && time < $until) {
 			select undef, undef, undef, 0.005;
 		}
+		my $early = loop('-p', $target->{pid}, '-f', win("$out/early.txt"));
+		ok($early->wait_line(qr/its tracer is being switched on or off: waiting for that/), 'a snapshot waits, and says so');
 		is($target->next_step, 2, 'the program goes on');
+		is($early->end, 0, 'the snapshot is taken');
+		like(slurp("$out/early.txt"), qr{^// hsnap: stacks source=tracer}m, 'with the stacks that the tracer has');
 		is(Hunt::finish($pid) >> 8, 2, 'attach meanwhile');
 		like(slurp("$out/said"), qr/\Ahsnap: [^\n]*traced already[^\n]*\n\z/, 'waits, and finds it traced');
 		is(turn_of($target), 'free', 'it is the turn of anybody');

@@ -6,6 +6,9 @@
 #include "core/text.h"
 #include "snapshot/by_stack.h"
 #include "snapshot/command/command.h"
+#include "snapshot/live/process.h"
+
+#define TRACER_PATIENCE_MS 10000
 
 /* The target that an interrupt has to let go; one at a time. */
 static struct in_hand held;
@@ -164,6 +167,19 @@ static int open_out(const struct take *take, struct out *out, const char *path, 
 	return rc;
 }
 
+/* What is being started by hsnap run, say, would have no stacks yet, and be the first of its series. */
+static void wait_for_tracer(const struct take *take, const struct target *target)
+{
+	int64_t until_ms = os_clock_ms() + TRACER_PATIENCE_MS;
+
+	if (target->is_file || !process_is_changing(target->pid))
+		return;
+	say_warning(take, target, "its tracer is being switched on or off: waiting for that");
+	while (process_is_changing(target->pid) && os_clock_ms() < until_ms &&
+		!os_was_interrupted())
+		os_sleep_ms(10);
+}
+
 int take(const struct take *take, struct target *target, const char *path, struct taken *taken,
 	struct err *err)
 {
@@ -171,8 +187,10 @@ int take(const struct take *take, struct target *target, const char *path, struc
 	struct written written = {0};
 	struct snapshot snapshot;
 	struct out out;
-	int rc = open_out(take, &out, path, err);
+	int rc;
 
+	wait_for_tracer(take, target);
+	rc = open_out(take, &out, path, err);
 	if (rc)
 		return rc;
 	snapshot_init(&snapshot);

@@ -4,7 +4,7 @@
 #include "snapshot/control/install_windows.h"
 #include "snapshot/control/load_windows.h"
 #include "snapshot/control/tracee_windows.h"
-#include "snapshot/control/turn_windows.h"
+#include "snapshot/live/turn_windows.h"
 #include "snapshot/live/open_windows.h"
 #include "snapshot/live/process.h"
 

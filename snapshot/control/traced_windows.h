@@ -11,7 +11,7 @@
 
 #include "snapshot/control/inject_windows.h"
 #include "snapshot/control/install_windows.h"
-#include "snapshot/control/turn_windows.h"
+#include "snapshot/live/turn_windows.h"
 
 struct traced {
 	HANDLE process; /* the caller's */

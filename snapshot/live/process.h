@@ -44,6 +44,9 @@ void process_list_release(struct process_list *list);
 /* Whether a process is called name: "app.exe" is app.exe and app, in any case. */
 bool process_is_called(const char *image, const char *name);
 
+/* Whether an hsnap gets its tracer into the process at this moment, or out of it (turn_windows.h). */
+bool process_is_changing(uint32_t pid);
+
 /*
  * A helper process that continues the target if hsnap is ended while it holds it, in whatever way.
  * process is a HANDLE. NULL: it could not be started.

@@ -2,8 +2,8 @@
  * One hsnap at a time changes a process: attach, detach, and run while the program starts. Two of them would
  * each lay tables and hooks over those of the other, and what the process had recorded would be lost.
  */
-#ifndef SNAPSHOT_CONTROL_TURN_WINDOWS_H
-#define SNAPSHOT_CONTROL_TURN_WINDOWS_H
+#ifndef SNAPSHOT_LIVE_TURN_WINDOWS_H
+#define SNAPSHOT_LIVE_TURN_WINDOWS_H
 
 #include <stdbool.h>
 #include <stdint.h>

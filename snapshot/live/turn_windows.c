@@ -1,8 +1,10 @@
-#include "snapshot/control/turn_windows.h"
+#include "snapshot/live/turn_windows.h"
 
 #include <inttypes.h>
 #include <wchar.h>
 #include <windows.h>
+
+#include "snapshot/live/process.h"
 
 /* Of the whole machine: who may change a process need not be in its session. Another user's may be opened
  * with these rights, where all are asked for in vain. */
@@ -25,6 +27,18 @@ bool turn_take(struct turn *turn, uint32_t pid, uint32_t patience_ms)
 	CloseHandle(turn->mutex);
 	turn->mutex = NULL;
 	return false;
+}
+
+bool process_is_changing(uint32_t pid)
+{
+	wchar_t name[60];
+	HANDLE mutex;
+
+	_snwprintf(name, 60, NAME, pid);
+	mutex = OpenMutexW(SYNCHRONIZE, FALSE, name);
+	if (mutex)
+		CloseHandle(mutex);
+	return mutex;
 }
 
 void turn_give_back(struct turn *turn)
