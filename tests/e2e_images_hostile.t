@@ -60,7 +60,7 @@ sub wrong {
 	return 'an error, but status 0' if $result->{status} == 0 && @errors;
 	return 'no memory' if $result->{err} =~ /out of memory/;
 	return 'no dump' if $result->{status} == 0 && !$is_written;
-	return $result->{seconds} > $seconds ? "$result->{seconds} seconds" : '';
+	return $result->{cpu_seconds} > $seconds ? "$result->{cpu_seconds} seconds" : '';
 }
 
 sub with_sanitizers {
@@ -79,7 +79,7 @@ sub in_little_memory {
 sub look {
 	my ($what, @command) = @_;
 	unlink "$dir/out.txt";
-	my $result = run(\@command, limit => 2 * $seconds);
+	my $result = run(\@command, limit => 10 * $seconds);
 	my $wrong = wrong($result, -s "$dir/out.txt") or return 1;
 	diag("$what: $wrong\n", substr $result->{err}, 0, 4000);
 	return;

@@ -93,7 +93,8 @@ sub finish {
 sub forget { delete $running{ $_[0] } }
 
 # Runs a command to its end: its status (128 + signal when it was killed; 124
-# when the time was over), what it wrote, and the seconds it took.
+# when the time was over), what it wrote, and the seconds it took, of the clock and of a processor: those
+# that are other programs' do not count there.
 #
 # Where setup/wine may not switch random addresses off, one start in some thousands
 # under Wine 8.0 ends with status 1 and not a byte printed. A rare one ends with an
@@ -111,7 +112,7 @@ sub run {
 sub run_once {
 	my ($command, %how) = @_;
 	my ($out, $err) = (File::Temp->new, File::Temp->new);
-	my $from = time;
+	my ($from, $cpu_from) = (time, cpu_seconds());
 	my $pid = start([qw(timeout --foreground -k 5), $how{limit} // 2 * $limit, @$command],
 		stdout => "$out", stderr => "$err", %how);
 	my $status = finish($pid);
@@ -121,7 +122,14 @@ sub run_once {
 		out => slurp("$out"),
 		err => slurp("$err") =~ s/\r\n/\n/gr,
 		seconds => time - $from,
+		cpu_seconds => cpu_seconds() - $cpu_from,
 	};
+}
+
+# Of the children that have ended, and theirs.
+sub cpu_seconds {
+	my (undef, undef, $user, $system) = times;
+	return $user + $system;
 }
 
 # The processes of this machine that run a program of ours, known by its path.

@@ -2,7 +2,7 @@
 #include "tests/unit/test_symbolize.h"
 
 #define SHORT_MS 300 /* for an answer that is not wanted; a busy machine takes seconds for one */
-#define HANG_MS 1000 /* of one that answers, then hangs */
+#define HANG_MS 3000 /* of one that answers, then hangs */
 #define LONG_MS 60000
 
 /* A shell script that is called llvm-symbolizer. For each line that asks, $line, it can say
@@ -120,7 +120,7 @@ static void test_a_helper_that_hangs_is_given_up(void **state)
 	check_fake("while echo x; do sleep 0.05; done\n", SHORT_MS, "hidden", "api", true);
 	check_fake("read -r line; answer f1; exec sleep 30\n", HANG_MS, "f1", "api", true);
 	assert_true(os_time_ms() - start < 20000);
-	check_fake("while read -r line; do sleep 0.4; answer f$((n += 1)); done\n", HANG_MS, "f1",
+	check_fake("while read -r line; do sleep 1.7; answer f$((n += 1)); done\n", HANG_MS, "f1",
 		"f2", false);
 }
 
