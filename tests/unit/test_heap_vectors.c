@@ -34,10 +34,9 @@ static size_t put_bytes(struct fake *fake, uint64_t addr, const struct row *row,
 	size_t len = strlen(text) / 2;
 
 	for (size_t i = 0; i < len; i++) {
-		unsigned byte = 0;
+		const char two[] = {text[2 * i], text[2 * i + 1], '\0'};
 
-		assert_int_equal(sscanf(text + 2 * i, "%2x", &byte), 1);
-		fake_put(fake, addr + i, byte, 1);
+		fake_put(fake, addr + i, strtoul(two, NULL, 16), 1);
 	}
 	return len;
 }
@@ -63,7 +62,7 @@ static size_t each_row(const char *kind, void (*each)(const struct row *row, voi
 			if (at)
 				*at++ = '\0';
 		}
-		if (strcmp(row.fields[0], kind))
+		if (strcmp(row.fields[0], kind) != 0)
 			continue;
 		count++;
 		each(&row, ctx);
@@ -166,7 +165,7 @@ static size_t put_container(struct fake *fake, const struct row *row, unsigned b
 		uint64_t entry = addr + number(row, 9) + i * number(row, 10) + (is_wide ? 8 : 0);
 		uint64_t bitmap = addr + (is_wide ? 0x30 : 0x1c);
 
-		if (!strcmp(row->fields[12 + i], "-"))
+		if (strcmp(row->fields[12 + i], "-") == 0)
 			continue;
 		put_bytes(fake, entry, row, 12 + i);
 		/* The number of unused bytes that does not fit is where the row does not reach. */
