@@ -92,7 +92,7 @@ static void join_all(struct scene *scene)
 				 scene->fake.modules, scene->fake.module_count, 0),
 		0);
 	assert_int_equal(join(&scene->snapshot, captured), 0);
-	describe_stacks(&scene->snapshot, captured);
+	describe_stacks(&(struct target){0}, &scene->snapshot, captured);
 }
 
 /* The block at addr has that stack. */
@@ -296,7 +296,7 @@ static void describe_with(
 		.used_bytes = used_bytes,
 		.reserved_bytes = reserved_bytes};
 	assert_int_equal(join(&scene->snapshot, &scene->captured), 0);
-	describe_stacks(&scene->snapshot, &scene->captured);
+	describe_stacks(&(struct target){0}, &scene->snapshot, &scene->captured);
 }
 
 static void a_database_that_is_full_is_warned_of(void **state)

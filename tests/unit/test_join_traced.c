@@ -59,7 +59,7 @@ static void join_all(struct scene *scene)
 	assert_int_equal(
 		tracer_copy_take(&captured->tracer, &scene->fake.target, TRACER_AREA, NULL), 0);
 	assert_int_equal(join(&scene->snapshot, captured), 0);
-	describe_stacks(&scene->snapshot, captured);
+	describe_stacks(&(struct target){0}, &scene->snapshot, captured);
 	describe_gaps(&scene->snapshot, captured);
 }
 
