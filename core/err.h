@@ -59,7 +59,8 @@
 		"its warnings say what is missing; take it again, or use what is there with "      \
 		"--force")                                                                         \
 	X(ERR_NO_STACKS, "its blocks carry no such stacks",                                        \
-		"see what --stacks=auto finds, or use 'hsnap run' or 'hsnap attach'")              \
+		"use 'hsnap run' or 'hsnap attach', or 'hsnap ust on' its image and start it "     \
+		"again")                                                                           \
 	X(ERR_IMAGE_NAME, "is not the name of an image", "give a file name alone, as app.exe")     \
 	X(ERR_ADMIN, "no right to change this", "run hsnap as administrator")                      \
 	X(ERR_SYSTEM, "the system refused", "")                                                    \

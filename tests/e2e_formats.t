@@ -41,7 +41,7 @@ my @names = (
 	["J\xfcrgen", "J${unknown}rgen"],
 	[encode('UTF-8', 'Jürgen 水'), 'Jürgen 水'],
 	["cut \xe6\xb0", "cut $unknown$unknown"],
-	["\xed\xa0\x80", $unknown x 3],
+	["\xed\xa0\x80", "$unknown$unknown?"], # 80 is a command to terminals of 8 bits
 	["\e[1m\x7f\x01", '?[1m??'],
 	["\xc2\x9b1m", '??1m'],
 	["\xe2\x80\xa8x", "\x{2028}x"],

@@ -45,11 +45,11 @@ sub read_file {
 	return ok(slurp("$file.linux.txt") eq slurp("$file.windows.txt"), 'both sides write the same bytes');
 }
 
-# Lines but for those of when it was: a file has whole seconds, and Wine leaves out when the process
-# began and its own name.
+# Lines but for those of when it was: a file has whole seconds and not the parent, and Wine leaves out when
+# the process began and its own name.
 sub lasting {
 	my ($file) = @_;
-	return [map { s/ (?:time|start)=\S+//gr =~ s/, Wine [\d.]+//r } split /\r?\n/, slurp($file)];
+	return [map { s/ (?:time|start|parent)=\S+//gr =~ s/, Wine [\d.]+//r } split /\r?\n/, slurp($file)];
 }
 
 sub check_same {

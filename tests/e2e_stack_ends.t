@@ -28,7 +28,7 @@ sub own_callers {
 	like($ways{'5 500'}, qr/^callers!in_window .* ntdll!KiUserCallbackDispatcher$/, 'a window procedure: up to the callback');
 	is($ways{'5 1000'}, 'callers!bare_leak', 'code without unwind data: its frame is the last one');
 	like($ways{'5 1500'}, qr/^callers!in_code made callers!main .* ntdll!RtlUserThreadStart$/, 'made code with a table: on to the end');
-	like($ways{'5 2000'}, qr/^callers!in_bare_code made$/, 'made code without one: its frame is the last one');
+	is($ways{'5 2000'}, 'callers!in_bare_code', 'made code without one: its frame is the last one, which hdiff leaves out');
 	check_frames($dumps[0], 'callers', 'made code');
 	my $growth = compared(@dumps) or return;
 	is_deeply([map { names($_) } grep { names($_) =~ /callers!/ } @{ $growth->{rows} }], [], 'and no stack differs in the next run');

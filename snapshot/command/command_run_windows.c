@@ -35,7 +35,8 @@ static void run_help(FILE *to)
 {
 	fprintf(to,
 		"usage: hsnap run [--at-exit OUT] [--children] [--keep-bstr-cache] [--max-mb N]\n"
-		"                 [--sample SIZE] [--time-limit T] [--by-stack] [--gzip] [--force]\n"
+		"                 [--sample SIZE] [--time-limit T] [--by-stack] [--gzip] "
+		"[--force]\n"
 		"                 [-v] [--] PROG [ARG ...]\n"
 		"\n"
 		"Starts PROG with the tracer in it and ends with its exit status.\n"

@@ -100,9 +100,9 @@ int file_pattern_check(const char *pattern, unsigned *words, struct err *err)
 	for (; (piece = pattern_next(at)).kind != PIECE_END; at += piece.len) {
 		if (piece.kind == PIECE_WRONG)
 			return err_set(err, ERR_USAGE, pattern,
-				at[piece.len] ?
-					"words in braces are {name}, {pid}, and in a series {time} and {n}; {{ is a brace" :
-					"a brace is not closed; {{ stands for one");
+				at[piece.len] ? "words in braces are {name}, {pid}, and in a "
+						"series {time} and {n}; {{ is a brace" :
+						"a brace is not closed; {{ stands for one");
 		if (at < last && piece.word & (PATTERN_TIME | PATTERN_NUMBER))
 			return err_set(err, ERR_USAGE, pattern,
 				"{time} and {n} are for the file's name, not for a folder's");

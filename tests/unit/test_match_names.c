@@ -69,7 +69,7 @@ static void a_rebuilt_module_matches_by_function_and_line(void **state)
 	assert_int_equal(row_growth(&compared, 0), 200);
 	assert_int_equal(compared.comparison.rows[0].of[0].requested_bytes, 100);
 	text = report_of(&compared.comparison, true);
-	assert_non_null(strstr(text, "\tapp!leak+0 (a.c, 10)\n\tlib+77 : 7FF812670077\n"));
+	assert_non_null(strstr(text, "\tapp!leak (a.c, 10)\n\tlib+77 : 7FF812670077\n"));
 	free(text);
 	compared_release(&compared);
 }

@@ -12,7 +12,7 @@
  *   path=PATH             the symbol path
  *   raw, allow, mismatch  no_demangle, allow_mismatch, files.is_mismatch
  *   cancel, cancel-load   the user does not want to wait; only while the module is loaded
- *   demangle=NAME         prints what that means instead
+ *   undname=NAME          prints what that means instead
  *   repeat=N              so many times; prints the microseconds for one address
  */
 #include <stdio.h>
@@ -23,7 +23,7 @@
 
 #include "core/os.h"
 #include "symbolize/backend/backend.h"
-#include "symbolize/tables/demangle.h"
+#include "symbolize/backend/undname.h"
 
 struct work {
 	struct symbol_options options;
@@ -74,15 +74,17 @@ static void warn(void *ctx, const char *sentence)
 	printf("warning %s\n", sentence);
 }
 
-static void print_demangled(const char *name)
+static void print_undname(const char *name)
 {
-	struct buf text;
+	const struct symbol_options options = {0};
+	const char *text = NULL;
+	struct arena arena;
 	int rc;
 
-	buf_init(&text);
-	rc = demangle(name, &text);
-	printf("%d %s\n", rc, text.data ? text.data : "");
-	buf_release(&text);
+	arena_init(&arena);
+	rc = undname(&name, &text, 1, &arena, &options);
+	printf("%d %s\n", rc, text ? text : "");
+	arena_release(&arena);
 }
 
 static bool is_word(const char *arg, const char *word, char **value)
@@ -117,8 +119,8 @@ static void take(struct work *work, char *arg)
 		work->module.size_bytes = strtoull(value, NULL, 16);
 	else if (is_word(arg, "path", &value))
 		work->options.symbol_path = value;
-	else if (is_word(arg, "demangle", &value))
-		print_demangled(value);
+	else if (is_word(arg, "undname", &value))
+		print_undname(value);
 	else if (is_word(arg, "repeat", &value))
 		work->repeat = strtoul(value, NULL, 10);
 	else if (!strcmp(arg, "raw"))
