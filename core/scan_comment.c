@@ -23,9 +23,10 @@ static int module_line(struct dump_scanner *scanner, const struct scan_line *lin
 	if (base + size_bytes < base)
 		return scan_skip(scanner, "the module lies outside the address space");
 	rc = sink->module ? sink->module(sink->ctx, base, size_bytes, at, (size_t)(end - at)) : 0;
-	return rc == -ERR_BAD_LINE ? scan_skip(scanner, "a module's path is over 4096 bytes, or "
-							"there are too many modules") :
-				     rc;
+	return rc == -ERR_BAD_LINE ?
+		       scan_skip(scanner,
+			       "a module's path is too long, or there are too many modules") :
+		       rc;
 }
 
 static int check_format(struct dump_scanner *scanner)

@@ -1,11 +1,12 @@
 /*
  * What hdiff is given: dumps to be compared or added up, or a comparison that was printed.
  *
- * One or two files by name are compared, two of one process in the order of their times. More, or those of folders and patterns
- * (diff/inputs/file_list.h), are put in the order of their own times and, when there are more than two
- * of them, or those found are of two processes, or something is asked for that only a trend has, split
- * into series, one for each process. Of many, what is no dump or damaged is left out, and of what is
- * outside of --since and --until no more than the head is read.
+ * One or two files by name are compared, two of one process, where they tell it and their times, in
+ * that order. More, or those of folders and patterns (diff/inputs/file_list.h), are put in the order
+ * of their own times and, when there are more than two of them, or those found are of two processes,
+ * or something is asked for that only a trend has, split into series, one for each process. Of many,
+ * what is no dump or damaged is left out, and of what is outside of --since and --until no more than
+ * the head is read.
  *
  * What a file lacks is said, a line for each thing. A file given by name that is cut short is used as
  * far as it goes, and lines that break the rules are left out, or, of many, all of it: is_partial then

@@ -69,7 +69,8 @@ const struct opt hdiff_options[] = {
 	{NO_STRIP, NULL, "no-strip", NULL, "show them (default for stacks)"},
 	{STRIP_FILE, NULL, "strip-file", "FILE",
 		"leave out also those that FILE lists; repeatable"},
-	{SUPPRESS, NULL, "suppress", "FILE", "no stacks that FILE lists, or runtime; repeatable"},
+	{SUPPRESS, NULL, "suppress", "FILE",
+		"no stacks that FILE, or the built-in list runtime, has; repeatable"},
 	{SPARK, NULL, "spark", "HOW", "lines of bars in a trend: auto, utf8, ascii or none"},
 	{MAX_GROWTH, NULL, "max-growth", "LIMIT",
 		"SIZE[,N], or of a trend SIZE/h or /d: status 1 when growth is more"},
@@ -410,6 +411,6 @@ void options_usage(FILE *to)
 {
 	fprintf(to, "usage: hdiff [options] OLD [NEW]\n"
 		    "       hdiff [options] FILE|FOLDER|PATTERN ...\n"
-		    "Say which stacks grew from one heap dump to the next.\n\n");
+		    "Show which stacks grew from one heap dump to the next.\n\n");
 	opt_help(hdiff_options, to);
 }

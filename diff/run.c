@@ -87,7 +87,8 @@ static int say_suppression(const struct suppression *one, FILE *say)
 		rc = buf_printf(&words, "stacks: %zu, bytes: %" PRId64 ", blocks: %" PRId64,
 			one->row_count, one->requested_bytes, one->block_count);
 	else if (!rc)
-		rc = buf_add_text(&words, "nothing; it may be obsolete");
+		rc = buf_add_text(
+			&words, one->is_shipped ? "nothing" : "nothing; it may be obsolete");
 	if (!rc)
 		say_line(say, &words);
 	buf_release(&words);

@@ -240,12 +240,9 @@ static int check_wanted(const struct target *target, enum capture_stacks wanted,
 		return err_set(err, ERR_NO_STACKS, target->name, "it was not started with +ust");
 	if (!captured->walk.block_count)
 		return 0;
-	if (target->is_wine)
-		return err_set(err, ERR_SYSTEM, target->name,
-			"Wine records no stacks, even with +ust; use 'hsnap run' or 'hsnap "
-			"attach'");
 	return err_set(err, ERR_NO_STACKS, target->name,
-		"it was started with +ust, but no block leads to a record");
+		target->is_wine ? "Wine records none, even with +ust" :
+				  "it was started with +ust, but no block leads to a record");
 }
 
 static int build(struct target *target, struct snapshot *snapshot, struct captured *captured,

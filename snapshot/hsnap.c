@@ -51,7 +51,7 @@ static void print_help(FILE *to)
 		"  hsnap run --at-exit leaks.txt -- app.exe ARG ...\n"
 		"  hsnap attach -pn app.exe\n"
 		"  hsnap -pn app.exe -f a.txt\n"
-		"  hsnap -pn app.exe -f 'dumps/{name}-{pid}-{time}.txt' --every 30m --keep 48\n");
+		"  hsnap -pn app.exe -f \"dumps/{name}-{pid}-{time}.txt\" --every 30m --keep 48\n");
 }
 
 static bool is_one_of(const char *word, const char *const *words)

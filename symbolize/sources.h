@@ -1,11 +1,12 @@
 /*
  * Where names come from, in their order: the user's cache, the backends, the module's own tables.
  *
- * The cache is asked twice. By what the dump says of a module and its paths, when that tells its build from all
- * others: names with all their lines, which no other file could make better. A dump with other paths does not
- * get them, since whoever wrote a dump chose by its paths which files to believe. And, when the files are found, by what
- * they are, when that tells them from all others: names without lines and addresses without a name, which
- * stand as long as no other file is found. What has some lines only is not kept.
+ * The cache is asked twice. By what the dump says of a module and its paths, when that tells its build
+ * from all others: names with all their lines, which no other file could make better. A dump with other
+ * paths does not get them, since whoever wrote a dump chose by its paths which files to believe. And, when
+ * the files are found, by what they are, when that tells them from all others: names without lines and
+ * addresses without a name, which stand as long as no other file is found. What has some lines only is not
+ * kept.
  */
 #ifndef SYMBOLIZE_SOURCES_H
 #define SYMBOLIZE_SOURCES_H

@@ -42,6 +42,14 @@ sub named_the_wrong_way_round {
 	my $turned = gate('turned', 1, [qr/^hdiff: \Q$files[1]\E: warning: .*NEW.* after \Q$files[0]\E$/, qr/growth of 1500 bytes/],
 		'--max-growth', 1000, reverse @files);
 	is_deeply($turned, $report, 'the same report');
+	# Those of a folder, by their times alone where they tell no process, as minidumps may.
+	my $folder = fresh_dir();
+	for my $i (0, 1) {
+		my $dump = slurp($files[$i]);
+		ok($dump =~ s{^// hsnap: process .*\n}{}m, 'a dump without its process');
+		spew("$folder/" . ($i ? 'a' : 'b') . '.txt', $dump);
+	}
+	gate('a folder', 1, [qr/growth of 1500 bytes/], '--max-growth', 1000, $folder);
 	# Of two runs of a program the later may be what the earlier is held against.
 	my ($other) = series($dir, [$start], { leak => [2500] }, pid => 77, name => 'other%d.txt');
 	$report = gate('two runs', 0, [], '--max-growth', 1000, $files[1], $other);

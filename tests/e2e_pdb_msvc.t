@@ -9,15 +9,11 @@ use Test::More;
 use Hunt;
 
 my $package = 'node-pty@1.1.0';
-my $there = "$root/build/npm/package/prebuilds";
-for my $tool (qw(npm llvm-symbolizer-16 llvm-pdbutil-16 llvm-readobj-16)) {
+for my $tool (qw(llvm-symbolizer-16 llvm-pdbutil-16 llvm-readobj-16)) {
 	plan(skip_all => "no $tool here") if system("command -v $tool >/dev/null");
 }
-if (!-d $there) {
-	my $done = system("mkdir -p '$root/build/npm' && cd '$root/build/npm' && timeout 120 npm pack --silent $package >pack.log 2>&1"
-		. ' && tar xzf node-pty-*.tgz');
-	plan(skip_all => "npm does not fetch $package") if $done || !-d $there;
-}
+my $there = from_npm($package) or plan(skip_all => "npm does not give $package here");
+$there .= '/prebuilds';
 my $dir = fresh_dir();
 for my $file (qw(win32-x64/winpty-agent.exe win32-x64/conpty.node win32-arm64/winpty.dll)) {
 	my $functions = functions_of("$there/$file");

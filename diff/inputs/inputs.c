@@ -50,14 +50,15 @@ static int check_samples(struct inputs *inputs, const struct series *series, FIL
 
 /* ---------------------------------------------------------------- whose dumps they are */
 
-/* Two dumps of one process that were named the wrong way round. */
+/* Two dumps of one process that were named the wrong way round. Those that were found have no order but
+ * their times', whether they tell a process or not. */
 static int order_pair(struct sums *dumps, bool has_found, FILE *say)
 {
 	struct sums newer = dumps[0];
 	char words[700];
 
-	if (!dumps[0].pid || !dump_same_process(&dumps[0], &dumps[1]) || !dumps[0].time_ms ||
-		!dumps[1].time_ms || dumps[0].time_ms <= dumps[1].time_ms)
+	if ((!dumps[0].pid && !has_found) || !dump_same_process(&dumps[0], &dumps[1]) ||
+		!dumps[0].time_ms || !dumps[1].time_ms || dumps[0].time_ms <= dumps[1].time_ms)
 		return 0;
 	dumps[0] = dumps[1];
 	dumps[1] = newer;

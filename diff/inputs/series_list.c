@@ -293,7 +293,10 @@ static int check_sum(const struct lister *lister, struct err *err)
 
 		if (dump->process == dump[-1].process && dump->use != USE_DOUBLE)
 			return err_set(err, ERR_USAGE, dump->dump->path,
-				"it is of the same process as %s; --sum takes one dump of each",
+				dump->dump->pid ? "it is of the same process as %s; --sum takes "
+						  "one dump of each" :
+						  "neither it nor %s tells its process: --sum "
+						  "takes one dump of each",
 				dump[-1].dump->path);
 	}
 	return 0;

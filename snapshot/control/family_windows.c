@@ -249,8 +249,13 @@ int family_follow(struct family *family, struct traced *traced, struct err *err)
 			begin_child(family, traced);
 			continue;
 		}
-		if (!is_taken)
+		if (!is_taken) {
+			int64_t begun_ms = os_clock_ms();
+
+			/* The limit is the program's time, not ours. */
 			rc = take_snapshot(family, traced, err);
+			until_ms += until_ms ? os_clock_ms() - begun_ms : 0;
+		}
 		is_taken = true;
 		if (event == TRACED_LATE) {
 			until_ms = 0;

@@ -10,11 +10,11 @@
 #include "symbolize/keep.h"
 
 /*
- * One llvm-symbolizer for the whole run, started when first needed. It is not trusted to do as it
- * should. Versions 14 to 19 crash over some functions of PDBs made by Microsoft's compiler, when asked what
- * is inlined there. So when it dies or talks nonsense, the address it died on is asked of another one, which
- * is not to look for inlined functions, and a new one goes on behind it. When it is silent, none is started
- * any more. What it said by then stays.
+ * One llvm-symbolizer for the whole run, and a second one for what the first dies over, each started when
+ * first needed. They are not trusted to do as they should: versions 14 to 19 crash over some functions of
+ * PDBs made by Microsoft's compiler, when asked what is inlined there. So when one dies or talks nonsense,
+ * the address it died on is asked of the second one, which is not to look for inlined functions, and a new
+ * one goes on behind it. When it is silent, none is started any more. What it said by then stays.
  */
 
 #define PATIENCE_MS 20000 /* for one answer: a large PDB takes its time */

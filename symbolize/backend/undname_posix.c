@@ -149,10 +149,12 @@ static int ask(
 		took = helper_exchange(
 			helper, asked.data + sent, asked.len - sent, &said, LISTENER_MS);
 		sent += took > 0 ? (size_t)took : 0;
-		if (said.len == had)
+		if (took == -ERR_NOMEM)
+			rc = -ERR_NOMEM;
+		if (rc || said.len == had)
 			continue;
 		deadline_ms = helper_clock_ms() + patience_ms;
-		rc = took == -ERR_NOMEM ? -ERR_NOMEM : take_lines(questions, &said);
+		rc = take_lines(questions, &said);
 	}
 	buf_release(&asked);
 	buf_release(&said);

@@ -15,7 +15,7 @@ use POSIX ();
 use Test::More;
 use Time::HiRes qw(time);
 
-our @EXPORT = qw($root fresh_dir slurp spew files_in win wine run hsnap tool tool_names snapshot
+our @EXPORT = qw($root fresh_dir from_npm slurp spew files_in win wine run hsnap tool tool_names snapshot
     target unix_pids wine_process truths source_of report chain_of check_ok check_error check_report check_truth);
 
 our $root = abs_path(dirname(__FILE__) . '/../..');
@@ -27,6 +27,16 @@ $SIG{$_} = sub { exit 1 } for qw(INT TERM HUP);
 chdir $root or die "$root: $!\n";
 
 # ---------------------------------------------------------------- files
+
+# The folder of an npm package, fetched once into build/npm; undef where npm does not give it.
+sub from_npm {
+	my ($package) = @_;
+	my $to = "$root/build/npm/" . $package =~ s/^@//r =~ tr,@/,-,r;
+	return "$to/package" if -d "$to/package";
+	my $got = system("mkdir -p '$to' && cd '$to' && { timeout 120 npm pack --silent --fetch-retries=0 '$package'"
+		. ' && tar xzf *.tgz && rm *.tgz; } >pack.log 2>&1');
+	return !$got && -d "$to/package" ? "$to/package" : undef;
+}
 
 sub fresh_dir { return abs_path(tempdir('hsnap-XXXXXX', TMPDIR => 1, CLEANUP => 1)) }
 
