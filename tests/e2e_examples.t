@@ -165,14 +165,14 @@ my $written = sub { # so many files of such names, each of them whole
 	is(run(tool('hdiff', 'linux', "$dir/dumps/$_"))->{status}, 0, "$_ is whole") for @files;
 };
 my %series = (
-	q[hsnap -pn server -f 'dumps/{name}-{pid}-{time}.txt' --every 30m --count 48 --keep 48 --by-stack] => sub {
+	q[hsnap -pn server -f "dumps/{name}-{pid}-{time}.txt" --every 30m --count 48 --keep 48 --by-stack] => sub {
 		$written->(qr/^server$$-$target->{pid}-\d{8}T\d{6}Z\.txt$/, 2);
 	},
-	q[hsnap -pn server --all -f 'dumps/{pid}-{n}.txt' --every 1h --on-exit wait --keep 24 --log dumps/log] => sub {
+	q[hsnap -pn server --all -f "dumps/{pid}-{n}.txt" --every 1h --on-exit wait --keep 24 --log dumps/log] => sub {
 		$written->(qr/^$target->{pid}-000001\.txt$/, 1);
 		like(slurp("$dir/dumps/log"), qr/^\S+Z interrupted: \d+ files? written$/m, 'the log says how it ended');
 	},
-	q[hsnap watch -pn server --growth 50M -f 'dumps/{name}-{n}.txt' --count 20 --gzip] => sub {
+	q[hsnap watch -pn server --growth 50M -f "dumps/{name}-{n}.txt" --count 20 --gzip] => sub {
 		$written->(qr/^server$$-000001\.txt\.gz$/, 1);
 	},
 );
