@@ -162,13 +162,14 @@ int inputs_read_many(struct inputs *inputs, const struct options *options,
 
 	inputs->dumps = calloc(files->count + 1, sizeof(*inputs->dumps));
 	inputs->store = stack_store_new();
-	if (!read || !inputs->dumps || !inputs->store)
-		rc = err_set(err, ERR_NOMEM, NULL, NULL);
-	else
+	if (read && inputs->dumps && inputs->store) {
 		rc = read_all(inputs, read, options, files, say, err);
-	if (!rc)
-		rc = series_list_make(
-			inputs, options, is_trend(inputs, read, options, files), say, err);
+		if (!rc)
+			rc = series_list_make(
+				inputs, options, is_trend(inputs, read, options, files), say, err);
+	} else {
+		rc = err_set(err, ERR_NOMEM, NULL, NULL);
+	}
 	if (read)
 		read_files_release(read, files->count);
 	free(read);

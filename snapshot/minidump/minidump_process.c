@@ -229,14 +229,14 @@ static void warn_gaps(const struct minidump *dump, struct snapshot *snapshot)
 static void warn_streams(const struct minidump *dump, struct snapshot *snapshot)
 {
 	static const struct {
-		enum minidump_stream_type type;
 		const char *words;
+		enum minidump_stream_type type;
 		bool leads_to_heaps;
 	} wanted[] = {
-		{MD_MODULES, "the dump has no list of modules", false},
-		{MD_THREADS, "the dump has no list of threads, which lead to the heaps", true},
-		{MD_SYSTEM, "the dump does not say which Windows it is of", false},
-		{MD_MISC, "the dump does not say the process's pid and start time", false},
+		{"the dump has no list of modules", MD_MODULES, false},
+		{"the dump has no list of threads, which lead to the heaps", MD_THREADS, true},
+		{"the dump does not say which Windows it is of", MD_SYSTEM, false},
+		{"the dump does not say the process's pid and start time", MD_MISC, false},
 	};
 
 	for (size_t i = 0; i < sizeof(wanted) / sizeof(*wanted); i++) {

@@ -223,6 +223,23 @@ int local_typed(struct local_paths *paths, const char *path, struct buf *here)
 	return rc ? rc : folder_kind(paths, here->data);
 }
 
+/* Wine's Z: is the host's root, where these are made up by its system or lead to another machine. Links
+ * there are not seen through. */
+static bool leads_to_host(const char *full)
+{
+	static const char *const not_ours[] = {
+		"Z:\\afs", "Z:\\dev", "Z:\\net", "Z:\\proc", "Z:\\sys"};
+
+	for (size_t i = 0; i < sizeof(not_ours) / sizeof(*not_ours); i++) {
+		size_t len = strlen(not_ours[i]);
+
+		if (!_strnicmp(full, not_ours[i], len) && (!full[len] || full[len] == '\\'))
+			return GetProcAddress(GetModuleHandleW(L"ntdll.dll"), "wine_get_version") !=
+			       NULL;
+	}
+	return false;
+}
+
 int local_foreign(struct local_paths *paths, const char *path, struct buf *here)
 {
 	char drive;
@@ -233,7 +250,11 @@ int local_foreign(struct local_paths *paths, const char *path, struct buf *here)
 	buf_clear(here);
 	if (drive < 'A' || drive > 'Z' || path[1] != ':' || (path[2] != '\\' && path[2] != '/'))
 		return LOCAL_NONE;
-	rc = buf_printf(here, "%c:\\", path[0]);
+	rc = add_full_path(here, path);
+	if (!rc && leads_to_host(here->data))
+		return LOCAL_NONE;
+	buf_clear(here);
+	rc = rc ? rc : buf_printf(here, "%c:\\", path[0]);
 	return rc ? rc : local_below(paths, here, path + 3);
 }
 

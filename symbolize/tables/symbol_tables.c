@@ -372,7 +372,7 @@ int tables_name_at(struct tables *tables, uint32_t rva, const char *said, struct
 		const struct pe_exports *list = &tables->lists[table];
 		size_t from = count_below(list, rva), end = count_below(list, (uint64_t)rva + 1);
 
-		for (size_t i = from; i < end && i - from < NAMES_LOOKED_AT; i++) {
+		for (size_t i = from; list->list && i < end && i - from < NAMES_LOOKED_AT; i++) {
 			const char *raw = list->list[i].name;
 			int same = said ? is_name_of(raw, said) : 0;
 			int fits = same < 0 ? same : rank(tables, table, raw, same);

@@ -192,7 +192,7 @@ int main(int argc, char **argv)
 	if (!strcmp(what, "slow"))
 		return come_slowly();
 	if (!strcmp(what, "broken"))
-		return break_heap(argc > 2 ? atoi(argv[2]) : 0);
+		return break_heap(argc > 2 ? (int)strtol(argv[2], NULL, 10) : 0);
 	if (!strcmp(what, "race"))
 		return race_to_the_end();
 	main_is_here = 1;

@@ -8,7 +8,7 @@ static const struct match_request automatic = {.mode = MATCH_AUTO};
 
 /* One block through app.exe in each dump: where, and what that is called. */
 struct side {
-	unsigned offset;
+	uint64_t offset;
 	const char *function; /* NULL: the dump does not say */
 	const char *file;
 	unsigned line;

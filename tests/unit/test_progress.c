@@ -131,7 +131,7 @@ static void a_long_or_hostile_name_stays_on_its_line(void **state)
 	line = seen();
 	assert_non_null(strstr(line, "a?[2J?b?"));
 	assert_null(strchr(line + 1, '\x1b'));
-	assert_null(strchr(line + 1, (char)0x9b));
+	assert_null(strchr(line + 1, 0x9b));
 	assert_null(strchr(line + 1, '\n'));
 }
 

@@ -230,7 +230,7 @@ int tables_name_at(struct tables *tables, uint32_t rva, const char *said, struct
 		return 0;
 	*name = (struct table_name){.raw = table_names[rva],
 		.table = are_symbols ? "symbols" : "exports",
-		.is_said = is_name_of(table_names[rva], said) > 0,
+		.is_said = said && is_name_of(table_names[rva], said) > 0,
 		.is_for_others = !are_symbols};
 	return 1;
 }

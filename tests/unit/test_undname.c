@@ -126,12 +126,12 @@ static void a_name_that_explodes_harms_no_other(void **state)
 
 	(void)state;
 	need_program();
-	for (char digit = '0'; digit <= '9'; digit++) {
+	for (int digit = 0; digit < 10; digit++) {
 		size_t len = strlen(bomb);
+		char forty[41] = "";
 
-		memcpy(bomb + len, "P6AX", 4);
-		memset(bomb + len + 4, digit, 40);
-		memcpy(bomb + len + 44, "@Z", 3);
+		memset(forty, '0' + digit, 40);
+		snprintf(bomb + len, sizeof(bomb) - len, "P6AX%s@Z", forty);
 	}
 	strcat(bomb, "@Z");
 	arena_init(&arena);

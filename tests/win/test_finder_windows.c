@@ -247,7 +247,10 @@ static void check_refused(void)
 		"\\windows\\system32\\ntdll.dll", "C:windows\\system32\\ntdll.dll", "ntdll.dll",
 		"C:\\windows\\system32\\NUL", "C:\\windows\\com1", "C:\\windows\\system32\\con.dll",
 		"C:\\Lpt9.x\\a", "C:\\aux .txt", "C:\\CONIN$", "C:\\com\xc2\xb9",
-		"C:\\windows\\system32\\ntdll.dll:x", "C:\\windows\\system32\\ntdll.dl?", ""};
+		"C:\\windows\\system32\\ntdll.dll:x", "C:\\windows\\system32\\ntdll.dl?", "",
+		/* which are there, under Wine */
+		"Z:\\proc\\self\\exe", "Z:/Proc/self/exe", "Z:\\etc\\..\\proc\\.\\self\\exe",
+		"Z:\\sys\\kernel\\mm", "Z:\\dev"};
 	struct local_paths *local = local_paths_new();
 	struct buf here;
 

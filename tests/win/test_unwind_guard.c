@@ -122,7 +122,7 @@ static bool ends_behind(unsigned form)
 	memcpy(code, start, sizeof(start));
 	memcpy(code + sizeof(start), calls[form].bytes, len);
 	memcpy(code + sizeof(start) + len, end, sizeof(end));
-	memcpy(code + 64, "\xff\xe1", 2);
+	memcpy(code + 64, (const uint8_t[]){0xff, 0xe1}, 2);
 	memcpy(code + DATA, &called, sizeof(called));
 	go_through(code, false);
 	return seen.count == 2 && seen.ours[1] == (uint64_t)code + sizeof(start) + len;

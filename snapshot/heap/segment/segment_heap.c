@@ -291,7 +291,7 @@ static int blocks(struct segment_heap *heap)
 	listed = segment_vs_listed(heap);
 	if (heap->vs_ranges != listed && heap->nt->walk->missing_count == missing_count)
 		walk_broken(heap->nt->walk, heap->addr, "VS subsegments that are not listed");
-	return rc;
+	return 0;
 }
 
 int segment_heap_walk(struct nt_walk *nt, uint64_t addr)
