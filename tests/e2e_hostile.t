@@ -19,6 +19,7 @@ subtest 'modules without end' => \&modules;
 subtest 'a gzip with nothing in it' => \&nothing_packed;
 subtest 'files that a dump names' => \&named_files;
 subtest 'names that a stranger plants' => \&planted;
+subtest 'no offset is added to a null pointer' => \&null_pointers;
 done_testing;
 
 # A dump of one block. $path: of the module its stack is in; @more: lines before the heap.
@@ -195,4 +196,34 @@ sub terminal {
 		}
 	}
 	return;
+}
+
+# 0 added to a null pointer is undefined, and gcc's sanitizer passes it over: files where it was done once, made
+# by clang so that it traps, with the rest as it is.
+sub null_pointers {
+	plan(skip_all => 'no clang-16 here') if system('command -v clang-16 >/dev/null');
+	my @objects;
+	for my $file (qw(diff/match/place_names diff/read/comparison_rows snapshot/minidump/minidump_memory symbolize/backend/llvm_talk)) {
+		push @objects, "$dir/" . $file =~ tr,/,-,r . '.o';
+		is(run(['clang-16', qw(-std=c11 -I. -D_XOPEN_SOURCE=700 -O0 -fsanitize=undefined -fsanitize-trap=undefined -c),
+			"$file.c", '-o', $objects[-1]])->{status}, 0, $file);
+	}
+	my $blockless = join "\n", '// Loaded modules:', '// Process modules enumerated.', '// hsnap: end blocks=0 requested=0 overhead=0', '';
+	spew("$dir/none.txt", "// hsnap: dump format=1\n$blockless");
+	my $stackless = '// hsnap: heap addr=650000 kind=nt bits=64 committed=0 reserved=0 stackless-blocks=2 stackless-requested=20 stackless-overhead=0';
+	spew("$dir/stackless.txt", join "\n", '// hsnap: dump format=1', '// hsnap: stacks source=tracer', '// Loaded modules:',
+		'// Process modules enumerated.', $stackless, '*- - - - - - - - - - Start of data for heap @ 650000 - - - - - - - - - -',
+		'*- - - - - - - - - - End of data for heap @ 650000 - - - - - - - - - -', '// hsnap: end blocks=2 requested=20 overhead=0', '');
+	is(run(tool('hdiff', 'linux', '--invert', '-f', "$dir/inverted.txt", "$dir/stackless.txt"))->{status}, 0, 'a report whose row has no frames');
+	spew("$dir/empty.dmp", pack('a4 V7 V3 Q2', 'MDMP', 0xa793, 1, 32, 0, 0, 0, 0, 9, 16, 44, 0, 60)); # a list of no memory
+	my $exe = "$root/build/win64/symbols/dwarf4/names_c.exe";
+	for my $case (['diff/hdiff', 0, "$dir/none.txt"], ['diff/hdiff', 0, "$dir/inverted.txt"],
+		['snapshot/hsnap', 2, '-z', "$dir/empty.dmp", '-f', "$dir/out.txt"], ['symbolize/hsym', 0, '--no-cache', '-e', $exe, '+1600']) {
+		my ($main, $status, @args) = @$case;
+		my $program = "$dir/" . $main =~ s,.*/,,r;
+		my $linked = -e $program || !run(['gcc', "build/linux/obj/$main.o", @objects, 'build/linux/library.a',
+			qw(-lpcre2-8 -lZydis -lz -lpthread -l:libsupc++.a -o), $program])->{status};
+		ok($linked, "$main is linked");
+		is(run([$program, @args])->{status}, $status, "$main: status $status, not that of a trap");
+	}
 }
