@@ -20,7 +20,7 @@ static const char chain[] = " < ";
  */
 static const char *const runtime[] = {
 	/* from before the tracer was there: the loader's and the system's own */
-	"leak:(no stack recorded)", /* NO_STACK */
+	"leak:(no stack recorded)",
 	/* the arguments, and a library's own start */
 	"leak:^duplicate_ppstrings$",
 	"leak:^malloc$ < ^__tmainCRTStartup$",
