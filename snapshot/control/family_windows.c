@@ -48,10 +48,31 @@ static void leave(struct family *family)
 		SetEvent(family->all_ended);
 }
 
+static void wait_and_close(HANDLE thread)
+{
+	if (thread)
+		WaitForSingleObject(thread, INFINITE);
+	if (thread)
+		CloseHandle(thread);
+}
+
+/* The same by a child's thread, which outlives those that left before it. Whoever waits for the last one waits
+ * for them all: Wine 8 does not always end a process well while a thread of it ends. */
+static void leave_last(struct family *family)
+{
+	HANDLE self = NULL;
+
+	DuplicateHandle(GetCurrentProcess(), GetCurrentThread(), GetCurrentProcess(), &self,
+		SYNCHRONIZE, FALSE, 0);
+	wait_and_close(InterlockedExchangePointer(&family->last, self));
+	leave(family);
+}
+
 void family_end(struct family *family)
 {
 	leave(family);
 	WaitForSingleObject(family->all_ended, INFINITE);
+	wait_and_close(family->last);
 	CloseHandle(family->all_ended);
 	DeleteCriticalSection(&family->turn);
 }
@@ -144,7 +165,7 @@ static DWORD WINAPI follow_child(void *ctx)
 		warn(family, follower.name, "no snapshot at its exit", &err);
 	}
 	release(&follower);
-	leave(family);
+	leave_last(family);
 	return 0;
 }
 

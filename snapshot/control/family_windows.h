@@ -16,6 +16,7 @@ struct family {
 	volatile LONG count; /* threads that follow one */
 	volatile LONG is_late; /* one was ended, as its time was over */
 	HANDLE all_ended;
+	HANDLE volatile last; /* a thread of those, which outlives all that have left */
 };
 
 /* Returns 0 or -ERR_NOMEM. The calling thread is one of those that follow a process. */
