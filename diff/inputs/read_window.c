@@ -4,6 +4,7 @@
 
 #include "core/os.h"
 #include "diff/inputs/dump_order.h"
+#include "diff/read/sum_head.h"
 
 /* Keeps what says which snapshot it is, and no more memory than that takes. */
 static int keep(struct read_file *file, const struct sums *head, struct stack_store *store)

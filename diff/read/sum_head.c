@@ -4,6 +4,7 @@
 
 #include "core/dump_head.h"
 #include "diff/read/comparison_find.h"
+#include "diff/read/sum_head.h"
 #include "diff/read/sum_reader.h"
 
 struct head_reader {

@@ -16,10 +16,9 @@
 
 #include "core/model.h"
 #include "core/u64map.h"
+#include "snapshot/target/nt_process.h"
 #include "snapshot/target/target_memory.h"
 #include "snapshot/target/target_ranges.h"
-
-#define HEAPS_MAX 65536 /* in one process; more is a broken list */
 
 struct walked_block {
 	uint64_t addr, requested_bytes, overhead_bytes;

@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "core/table.h"
-#include "snapshot/heap/heap.h"
 #include "snapshot/target/peb_layout.h"
 
 /* Keeps the heap at addr unless it is there: 0 or -ERR_NOMEM. */

@@ -12,6 +12,7 @@
 #include "snapshot/target/target_memory.h"
 #include "snapshot/target/target_ranges.h"
 
+#define HEAPS_MAX 65536 /* in one process; more is a broken list */
 #define NT_FLAG_UST 0x1000u /* FLG_USER_STACK_TRACE_DB */
 #define NT_FLAG_HPA 0x2000000u /* FLG_HEAP_PAGE_ALLOCS */
 
