@@ -14,7 +14,7 @@ static HANDLE open_any(const wchar_t *path, DWORD rights, DWORD how, DWORD flags
 		NULL, how, FILE_ATTRIBUTE_NORMAL | flags, NULL);
 }
 
-static bool is_same(HANDLE a, HANDLE b)
+static bool is_same_file(HANDLE a, HANDLE b)
 {
 	BY_HANDLE_FILE_INFORMATION x, y;
 
@@ -37,7 +37,7 @@ static HANDLE pass_link(HANDLE handle, const wchar_t *path, DWORD rights)
 	if (GetFileInformationByHandleEx(handle, FileAttributeTagInfo, &tag, sizeof(tag)) &&
 		!(tag.ReparseTag & NAME_SURROGATE))
 		file = open_any(path, rights, OPEN_EXISTING, 0);
-	if (file != INVALID_HANDLE_VALUE && !is_same(file, handle)) {
+	if (file != INVALID_HANDLE_VALUE && !is_same_file(file, handle)) {
 		CloseHandle(file);
 		file = INVALID_HANDLE_VALUE;
 	}
@@ -57,7 +57,7 @@ static HANDLE open_end(const wchar_t *path)
 }
 
 /* A byte where no file has any: whoever reads the file is not in the way. */
-static void lock(HANDLE handle)
+static void lock_append(HANDLE handle)
 {
 	OVERLAPPED at = {.OffsetHigh = 0x40000000};
 
@@ -76,7 +76,7 @@ static bool is_still(HANDLE handle, const wchar_t *path)
 {
 	HANDLE now =
 		open_any(path, FILE_READ_ATTRIBUTES, OPEN_ALWAYS, FILE_FLAG_OPEN_REPARSE_POINT);
-	bool is_there = now == INVALID_HANDLE_VALUE || is_same(handle, now);
+	bool is_there = now == INVALID_HANDLE_VALUE || is_same_file(handle, now);
 
 	if (now != INVALID_HANDLE_VALUE)
 		CloseHandle(now);
@@ -95,7 +95,7 @@ int append_open(struct os_file *file, const char *path, struct err *err)
 		code = GetLastError();
 		if (handle == INVALID_HANDLE_VALUE)
 			break;
-		lock(handle);
+		lock_append(handle);
 		if (is_still(handle, wide) || !tries)
 			break;
 		CloseHandle(handle);

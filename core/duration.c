@@ -9,9 +9,9 @@
 static const struct {
 	char name;
 	int64_t ms;
-} units[] = {{'d', 86400000}, {'h', 3600000}, {'m', 60000}, {'s', 1000}};
+} duration_units[] = {{'d', 86400000}, {'h', 3600000}, {'m', 60000}, {'s', 1000}};
 
-#define UNITS (sizeof(units) / sizeof(*units))
+#define UNITS (sizeof(duration_units) / sizeof(*duration_units))
 
 /* Moves *text behind the digits it starts with: 0 and their number, or -ERR_USAGE. */
 static int read_digits(const char **text, int64_t *number)
@@ -33,10 +33,10 @@ static int read_digits(const char **text, int64_t *number)
 	return 0;
 }
 
-/* Of the units from the given one on; UNITS: it is none of them. */
-static size_t unit_of(char c, size_t from)
+/* Of the duration_units from the given one on; UNITS: it is none of them. */
+static size_t duration_unit(char c, size_t from)
 {
-	while (from < UNITS && (c != units[from].name && c != units[from].name - 'a' + 'A'))
+	while (from < UNITS && (c != duration_units[from].name && c != duration_units[from].name - 'a' + 'A'))
 		from++;
 	return from;
 }
@@ -49,10 +49,10 @@ int duration_parse(const char *text, int64_t *ms)
 	do {
 		if (read_digits(&text, &number))
 			return -ERR_USAGE;
-		unit = unit_of(*text, unit);
-		if (unit == UNITS || number > (INT64_MAX - sum) / units[unit].ms)
+		unit = duration_unit(*text, unit);
+		if (unit == UNITS || number > (INT64_MAX - sum) / duration_units[unit].ms)
 			return -ERR_USAGE;
-		sum += number * units[unit++].ms;
+		sum += number * duration_units[unit++].ms;
 		text++;
 	} while (*text);
 	*ms = sum;
@@ -64,12 +64,12 @@ const char *duration_text(int64_t ms, char text[DURATION_TEXT_BYTES])
 	size_t len = 0;
 
 	for (size_t i = 0; i < UNITS; i++) {
-		int64_t number = ms / units[i].ms;
+		int64_t number = ms / duration_units[i].ms;
 
-		ms %= units[i].ms;
+		ms %= duration_units[i].ms;
 		if (number || (i == UNITS - 1 && !len))
 			len += (size_t)snprintf(text + len, DURATION_TEXT_BYTES - len,
-				"%" PRId64 "%c", number, units[i].name);
+				"%" PRId64 "%c", number, duration_units[i].name);
 	}
 	return text;
 }

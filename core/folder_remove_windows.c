@@ -49,7 +49,7 @@ static wchar_t *final_folder(const wchar_t *path)
 	return result;
 }
 
-static bool is_same(const wchar_t *a, const wchar_t *b, int len)
+static bool is_same_path(const wchar_t *a, const wchar_t *b, int len)
 {
 	return CompareStringOrdinal(a, len, b, len, TRUE) == CSTR_EQUAL;
 }
@@ -66,8 +66,8 @@ static bool is_elsewhere(HANDLE handle, const wchar_t *path)
 		len--;
 	if (is_at && folder)
 		elsewhere = wcslen(is_at) <= len || is_at[len] != L'\\' ||
-			    !is_same(is_at, folder, (int)len) ||
-			    !is_same(is_at + len + 1, name_of(path), -1);
+			    !is_same_path(is_at, folder, (int)len) ||
+			    !is_same_path(is_at + len + 1, name_of(path), -1);
 	free(is_at);
 	free(folder);
 	return elsewhere;

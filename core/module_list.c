@@ -81,7 +81,7 @@ int module_list_note(struct module_list *list, const struct kv *pairs)
 }
 
 /* A total order: what qsort does with equal items differs from one C library to the next. */
-static int by_base(const void *a, const void *b)
+static int entries_by_base(const void *a, const void *b)
 {
 	const struct module *x = a, *y = b;
 
@@ -99,9 +99,9 @@ void module_list_finish(struct module_list *list)
 	size_t at = 0;
 
 	if (list->count)
-		qsort(list->items, list->count, sizeof(*list->items), by_base);
+		qsort(list->items, list->count, sizeof(*list->items), entries_by_base);
 	if (list->note_count)
-		qsort(list->notes, list->note_count, sizeof(*list->notes), by_base);
+		qsort(list->notes, list->note_count, sizeof(*list->notes), entries_by_base);
 	for (size_t i = 0; i < list->count; i++) {
 		struct module *module = &list->items[i];
 		struct module plain = *module;

@@ -79,7 +79,7 @@ static HANDLE open_or_make(wchar_t *path)
 	return open_wide(path, GENERIC_READ | GENERIC_WRITE, OPEN_ALWAYS);
 }
 
-static bool lock(HANDLE handle)
+static bool lock_own(HANDLE handle)
 {
 	OVERLAPPED at = {.Offset = 0, .OffsetHigh = LOCKED_AT_HIGH};
 
@@ -96,7 +96,7 @@ int own_file_lock(struct os_file *file, const char *path)
 	if (handle == INVALID_HANDLE_VALUE)
 		return -ERR_CREATE;
 	for (int i = 0; i < OWN_FILE_TRIES; i++) {
-		if (lock(handle)) {
+		if (lock_own(handle)) {
 			file->handle = (intptr_t)handle;
 			return 0;
 		}

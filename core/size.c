@@ -5,7 +5,7 @@
 
 #include "core/err.h"
 
-static const char units[] = "KMGT";
+static const char size_units[] = "KMGT";
 
 static bool is_digit(char c)
 {
@@ -18,17 +18,17 @@ static char upper(char c)
 }
 
 /* "", "K", "KB" or "KiB": what it stands for, or 0. */
-static uint64_t unit_of(const char *text, size_t len)
+static uint64_t size_unit(const char *text, size_t len)
 {
 	const char *unit;
 
 	if (!len)
 		return 1;
-	unit = memchr(units, upper(text[0]), sizeof(units) - 1);
+	unit = memchr(size_units, upper(text[0]), sizeof(size_units) - 1);
 	if (!unit || len > 3 || (len > 1 && upper(text[len - 1]) != 'B') ||
 		(len == 3 && upper(text[1]) != 'I'))
 		return 0;
-	return UINT64_C(1) << 10 * (unit - units + 1);
+	return UINT64_C(1) << 10 * (unit - size_units + 1);
 }
 
 /* The digits behind a decimal point, times unit. Going from the last digit to the first one,
@@ -63,7 +63,7 @@ int size_parse(const char *text, size_t len, uint64_t *bytes)
 		if (at == point + 1)
 			return -ERR_USAGE;
 	}
-	unit = unit_of(text + at, len - at);
+	unit = size_unit(text + at, len - at);
 	if (!unit || (unit == 1 && at > point))
 		return -ERR_USAGE;
 	if (at > point)

@@ -57,7 +57,7 @@ static int grow_to(struct u64map *map, size_t cap)
 	return 0;
 }
 
-static int grow(struct u64map *map, size_t count)
+static int map_grow(struct u64map *map, size_t count)
 {
 	size_t cap = map->cap ? map->cap : CAP_FIRST;
 
@@ -72,14 +72,14 @@ static int grow(struct u64map *map, size_t count)
 
 int u64map_reserve(struct u64map *map, size_t more)
 {
-	return more > UINT32_MAX ? -ERR_NOMEM : grow(map, map->count + more);
+	return more > UINT32_MAX ? -ERR_NOMEM : map_grow(map, map->count + more);
 }
 
 int u64map_put(struct u64map *map, uint64_t number, uint32_t *value)
 {
 	struct u64map_slot *slot;
 
-	if (map->count >= map->cap / 2 && grow(map, map->count + 1))
+	if (map->count >= map->cap / 2 && map_grow(map, map->count + 1))
 		return -ERR_NOMEM;
 	slot = slot_of(map, number);
 	if (slot->is_used) {

@@ -34,7 +34,7 @@ static int add(struct summing *summing, const struct block_sum *more)
 	return 0;
 }
 
-static int add_block(struct summing *summing, const struct block *block)
+static int add_to_stack(struct summing *summing, const struct block *block)
 {
 	const struct block_sum one = {
 		1, block->requested_bytes, block->overhead_bytes, block->heap, block->stack};
@@ -77,7 +77,7 @@ int by_stack(struct snapshot *snapshot)
 	for (size_t i = 0; !rc && i < snapshot->sum_count; i++)
 		rc = add(&summing, &snapshot->sums[i]);
 	for (size_t i = 0; !rc && i < snapshot->block_count; i++)
-		rc = add_block(&summing, &snapshot->blocks[i]);
+		rc = add_to_stack(&summing, &snapshot->blocks[i]);
 	if (!rc)
 		replace(snapshot, &summing);
 	u64map_release(&summing.known);

@@ -43,7 +43,7 @@ static void put(struct hash_slot *slots, size_t cap, struct hash_slot slot)
 	slots[at] = slot;
 }
 
-static int grow(struct hash_index *index)
+static int index_grow(struct hash_index *index)
 {
 	size_t cap = index->cap ? index->cap * 2 : FIRST_CAP;
 	struct hash_slot *slots = calloc(cap, sizeof(*slots));
@@ -63,7 +63,7 @@ static int grow(struct hash_index *index)
 int hash_index_add(struct hash_index *index, uint32_t hash, uint32_t number)
 {
 	/* Never more than two thirds full, so that every search ends soon. */
-	if (index->count >= index->cap / 3 * 2 && grow(index))
+	if (index->count >= index->cap / 3 * 2 && index_grow(index))
 		return -ERR_NOMEM;
 	put(index->slots, index->cap, (struct hash_slot){hash, number + 1});
 	index->count++;

@@ -16,7 +16,7 @@ static bool holds(struct words words, const char *part)
 }
 
 /* Takes start off words. */
-static bool take(struct words *words, const char *start)
+static bool skip_start(struct words *words, const char *start)
 {
 	size_t len = strlen(start);
 
@@ -66,7 +66,7 @@ static bool is_of_file(struct words comment)
 
 	if (words_start(comment, "// SERIES ") || words_start(comment, "//  "))
 		return true;
-	if (!take(&comment, "// "))
+	if (!skip_start(&comment, "// "))
 		return false;
 	blank = memchr(comment.text, ' ', comment.len);
 	return blank && blank > comment.text && blank[-1] == ':';
@@ -87,7 +87,7 @@ bool note_is_ambiguous(struct words comment)
 
 bool note_also(struct words *comment)
 {
-	return take(comment, "//     also");
+	return skip_start(comment, "//     also");
 }
 
 bool note_id(struct words *rest, struct words *id)
@@ -95,7 +95,7 @@ bool note_id(struct words *rest, struct words *id)
 	static const char word[] = " BackTrace";
 	struct words at = *rest;
 
-	if (!take(&at, word))
+	if (!skip_start(&at, word))
 		return false;
 	id->text = at.text;
 	while (at.len && !words_start(at, word) && !words_start(at, " and "))
@@ -114,23 +114,23 @@ bool note_rest(struct words comment, struct rest_text *rest)
 {
 	static const char more[] = " more stacks are not shown; they add up to";
 
-	if (!take(&comment, "// "))
+	if (!skip_start(&comment, "// "))
 		return false;
 	while (comment.len && *comment.text >= '0' && *comment.text <= '9')
 		comment = (struct words){comment.text + 1, comment.len - 1};
-	return take(&comment, more) && words_signed(&comment, &rest->bytes) &&
-	       take(&comment, " bytes,") && words_signed(&comment, &rest->blocks) &&
+	return skip_start(&comment, more) && words_signed(&comment, &rest->bytes) &&
+	       skip_start(&comment, " bytes,") && words_signed(&comment, &rest->blocks) &&
 	       words_equal(words_trim(comment), "blocks");
 }
 
 bool note_all(struct words comment, struct all_text *all)
 {
-	if (!take(&comment, "//") || !words_signed(&comment, &all->requested))
+	if (!skip_start(&comment, "//") || !words_signed(&comment, &all->requested))
 		return false;
 	all->has_overhead = words_signed(&comment, &all->overhead);
 	if (!all->has_overhead) {
 		comment = words_trim(comment);
-		if (!take(&comment, "?"))
+		if (!skip_start(&comment, "?"))
 			return false;
 	}
 	return words_signed(&comment, &all->blocks) && words_equal(words_trim(comment), "all");
@@ -141,7 +141,7 @@ static bool is_one_of(struct words words, size_t *count)
 {
 	size_t sum = 0;
 
-	if (!take(&words, "(one of "))
+	if (!skip_start(&words, "(one of "))
 		return false;
 	while (words.len && *words.text >= '0' && *words.text <= '9' && sum < CANDIDATES_MAX) {
 		sum = sum * 10 + (size_t)(*words.text - '0');

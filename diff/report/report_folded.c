@@ -13,7 +13,7 @@
 #include "diff/ask/group.h"
 #include "diff/report/report_parts.h"
 
-struct line {
+struct folded_line {
 	const uint32_t *frames; /* numbers of names, the root first; set when they do not move */
 	size_t at, count; /* of them, in all frames */
 	uint64_t old, new;
@@ -35,7 +35,7 @@ struct folded_report {
 	struct buf group; /* name that it is made of */
 	uint32_t *frames; /* of all lines */
 	size_t frame_count, frame_cap;
-	struct line *lines;
+	struct folded_line *lines;
 	size_t line_count, line_cap;
 };
 
@@ -71,7 +71,7 @@ static int find_name(struct folded_report *report, uint32_t *number)
 }
 
 /* Adds the name in report->text to the line, unless the last frame is of the same group. */
-static int add_name(struct folded_report *report, struct line *line)
+static int add_name(struct folded_report *report, struct folded_line *line)
 {
 	uint32_t number;
 	int rc = find_name(report, &number);
@@ -90,7 +90,7 @@ static int add_name(struct folded_report *report, struct line *line)
 	return rc;
 }
 
-static int add_frame(struct folded_report *report, struct line *line, const struct frame *frame)
+static int add_frame(struct folded_report *report, struct folded_line *line, const struct frame *frame)
 {
 	struct buf *text = &report->text;
 	int rc;
@@ -104,7 +104,7 @@ static int add_frame(struct folded_report *report, struct line *line, const stru
 }
 
 /* Frames come innermost first, or turned round: the last of them is the root of the graph. */
-static int add_stack(struct folded_report *report, struct line *line, const struct row *row,
+static int add_stack(struct folded_report *report, struct folded_line *line, const struct row *row,
 	const struct frames *frames)
 {
 	size_t count = frames->part_count ? frames->part_at[0] : frames->count;
@@ -127,7 +127,7 @@ static int add_stack(struct folded_report *report, struct line *line, const stru
 	return rc;
 }
 
-static int add_heap(struct folded_report *report, struct line *line, uint64_t heap)
+static int add_heap(struct folded_report *report, struct folded_line *line, uint64_t heap)
 {
 	int rc;
 
@@ -141,7 +141,7 @@ static int add_row(struct folded_report *report, uint32_t number, struct frames 
 {
 	const struct row *row = &report->comparison->rows[number];
 	struct change change = row_change(report->comparison, row);
-	struct line line = {.at = report->frame_count,
+	struct folded_line line = {.at = report->frame_count,
 		.old = change.old.requested_bytes,
 		.new = change.new.requested_bytes};
 	int rc;
@@ -207,7 +207,7 @@ static int rank_names(struct folded_report *report)
 	return 0;
 }
 
-static int by_frames(const struct line *x, const struct line *y)
+static int by_frames(const struct folded_line *x, const struct folded_line *y)
 {
 	size_t count = x->count < y->count ? x->count : y->count;
 
@@ -220,7 +220,7 @@ static int by_frames(const struct line *x, const struct line *y)
 
 static int by_frames_and_sums(const void *a, const void *b)
 {
-	const struct line *x = a, *y = b;
+	const struct folded_line *x = a, *y = b;
 	int order = by_frames(x, y);
 
 	if (order)
@@ -232,7 +232,7 @@ static int by_frames_and_sums(const void *a, const void *b)
 
 /* Adds a line to another one of the same stack; false when it is not one, or there is no room for
  * the sum: two lines mean the same. */
-static bool unite(struct line *to, const struct line *more)
+static bool unite(struct folded_line *to, const struct folded_line *more)
 {
 	if (by_frames(to, more) || to->old > UINT64_MAX - more->old ||
 		to->new > UINT64_MAX - more->new)
@@ -242,7 +242,7 @@ static bool unite(struct line *to, const struct line *more)
 	return true;
 }
 
-static void put_line(const struct folded_report *report, struct out *out, const struct line *line)
+static void put_line(const struct folded_report *report, struct out *out, const struct folded_line *line)
 {
 	for (size_t i = 0; i < line->count; i++) {
 		if (i)
@@ -258,7 +258,7 @@ static void put_line(const struct folded_report *report, struct out *out, const 
 
 static int put_lines(struct folded_report *report, struct out *out)
 {
-	struct line *lines = report->lines;
+	struct folded_line *lines = report->lines;
 	size_t count = report->line_count, next;
 	int rc = rank_names(report);
 

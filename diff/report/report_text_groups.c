@@ -6,7 +6,7 @@
 #define BYTES_WIDTH 13
 #define COUNT_WIDTH 9
 
-static void put_growth(struct text_report *report, uint64_t new, uint64_t old, unsigned width)
+static void put_group_growth(struct text_report *report, uint64_t new, uint64_t old, unsigned width)
 {
 	struct growth growth = growth_of(new, old);
 
@@ -16,8 +16,8 @@ static void put_growth(struct text_report *report, uint64_t new, uint64_t old, u
 
 static void put_change(struct text_report *report, const struct change *change)
 {
-	put_growth(report, change->new.requested_bytes, change->old.requested_bytes, BYTES_WIDTH);
-	put_growth(report, change->new.block_count, change->old.block_count, COUNT_WIDTH);
+	put_group_growth(report, change->new.requested_bytes, change->old.requested_bytes, BYTES_WIDTH);
+	put_group_growth(report, change->new.block_count, change->old.block_count, COUNT_WIDTH);
 }
 
 /* In columns of a trend. */

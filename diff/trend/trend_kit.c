@@ -59,7 +59,7 @@ void trend_kit_set(struct trend_kit *kit, const struct trend_axis *axis)
 		shapes_set(&kit->calm_shapes);
 }
 
-static double range_of(const double *values, size_t count)
+static double values_range(const double *values, size_t count)
 {
 	double least = values[0], highest = values[0];
 
@@ -105,7 +105,7 @@ const double *trend_kit_calm(struct trend_kit *kit, const double *values)
 
 	if (!kit->waves.count)
 		return NULL;
-	range = range_of(values, count);
+	range = values_range(values, count);
 	without = rest_without(kit, values, range);
 	shapes_fit(&kit->calm_shapes, values, range, &beside);
 	course = beside.is_leak ? &beside.leak : &beside.stay;

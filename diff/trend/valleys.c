@@ -8,7 +8,7 @@
 /* Fewer snapshots for each valley are noise, where there are too few valleys to test them. */
 #define TOOTH 5
 /* One in two thousand, one-sided. */
-#define SIGNIFICANT 3.29
+#define VALLEYS_SIGNIFICANT 3.29
 
 /* The values from..to of a part, or the same upside down: up is 1 or -1. */
 struct stretch {
@@ -93,7 +93,7 @@ static bool mostly_rise(const double *turns, size_t count)
 		for (size_t k = i + 1; k < count; k++)
 			score += (turns[k] > turns[i]) - (turns[k] < turns[i]);
 	}
-	return score > 1 && (score - 1) * (score - 1) >= SIGNIFICANT * SIGNIFICANT * n * (n - 1) *
+	return score > 1 && (score - 1) * (score - 1) >= VALLEYS_SIGNIFICANT * VALLEYS_SIGNIFICANT * n * (n - 1) *
 								 (2 * n + 5) / 18 *
 								 memory_of(turns, count);
 }

@@ -9,7 +9,7 @@
 
 #define PATIENCE_MS 10000
 
-static int fail(const char *name, const char *what, struct err *err)
+static int load_fail(const char *name, const char *what, struct err *err)
 {
 	char text[300];
 
@@ -66,10 +66,10 @@ int load_tracer(HANDLE process, const char *name, struct err *err)
 	placed = place(process, path);
 	free(path);
 	if (!placed)
-		return fail(name, "no memory in it", err);
+		return load_fail(name, "no memory in it", err);
 	thread = CreateRemoteThread(process, NULL, 0, load_library(), placed, 0, NULL);
 	if (!thread) {
-		rc = fail(name, "it takes no thread", err);
+		rc = load_fail(name, "it takes no thread", err);
 		VirtualFreeEx(process, placed, 0, MEM_RELEASE);
 		return rc;
 	}

@@ -29,7 +29,7 @@ static write_dump_fn find_write_dump(void)
 	return library ? (write_dump_fn)(void *)GetProcAddress(library, "MiniDumpWriteDump") : NULL;
 }
 
-static int fail(enum err_code code, const char *place, struct err *err)
+static int file_fail(enum err_code code, const char *place, struct err *err)
 {
 	char text[300];
 
@@ -50,7 +50,7 @@ static int create_somewhere(struct doctor_file *file, struct err *err)
 	DWORD len = GetTempPathW(MAX_PATH + 1, folder);
 
 	if (!len || len > MAX_PATH)
-		return fail(ERR_CREATE, "a temporary file", err);
+		return file_fail(ERR_CREATE, "a temporary file", err);
 	for (unsigned i = 0; file->handle == INVALID_HANDLE_VALUE && i < NAMES_MAX; i++) {
 		_snwprintf(path, sizeof(path) / sizeof(*path), L"%lshsnap-doctor-%lu-%u.dmp",
 			folder, GetCurrentProcessId(), i);
@@ -59,7 +59,7 @@ static int create_somewhere(struct doctor_file *file, struct err *err)
 			break;
 	}
 	if (file->handle == INVALID_HANDLE_VALUE)
-		return fail(ERR_CREATE, "a temporary file", err);
+		return file_fail(ERR_CREATE, "a temporary file", err);
 	file->path = utf8_from_wide(path);
 	return file->path ? 0 : err_set(err, ERR_NOMEM, "a temporary file", NULL);
 }
@@ -76,7 +76,7 @@ int doctor_file_write(struct doctor_file *file, HANDLE process, DWORD pid, struc
 	rc = create_somewhere(file, err);
 	if (!rc && !write_dump(process, pid, file->handle,
 			   MiniDumpWithFullMemory | MiniDumpWithFullMemoryInfo, NULL, NULL, NULL))
-		rc = fail(ERR_WRITE, file->path, err);
+		rc = file_fail(ERR_WRITE, file->path, err);
 	return rc;
 }
 

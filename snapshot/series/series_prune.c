@@ -153,7 +153,7 @@ static void set_order(struct series_prune *prune, struct series_file *newest)
 	}
 }
 
-static int compare(const void *a, const void *b)
+static int by_age(const void *a, const void *b)
 {
 	const struct series_file *x = *(struct series_file *const *)a;
 	const struct series_file *y = *(struct series_file *const *)b;
@@ -194,7 +194,7 @@ static int remove_oldest(struct pruning *pruning, struct series_file **oldest, s
 	int rc = 0;
 
 	if (count)
-		qsort(oldest, count, sizeof(struct series_file *), compare);
+		qsort(oldest, count, sizeof(struct series_file *), by_age);
 	for (size_t i = 0; !rc && i < count && is_too_much(pruning); i++) {
 		rc = remove_file(pruning, oldest[i]);
 		pruning->count--;

@@ -12,7 +12,7 @@ static uint64_t *heap_at(struct tracer_area *area, uint32_t at)
 	return &area->heaps[at & (COUNT - 1)];
 }
 
-static uint32_t home(uint64_t heap)
+static uint32_t heap_home(uint64_t heap)
 {
 	return (uint32_t)(heap >> 12) * 0x9e3779b1u >> (32 - TRACER_HEAPS_LOG2);
 }
@@ -46,9 +46,9 @@ static void begin(struct tracer_area *area, uint64_t *entry, uint64_t found, uin
 }
 
 /* Where the heap is, live or not, or else the entry it may have; NULL: there is none. */
-static uint64_t *find(struct tracer_area *area, uint64_t heap, uint32_t *at)
+static uint64_t *find_heap(struct tracer_area *area, uint64_t heap, uint32_t *at)
 {
-	uint32_t first = home(heap), dead = 0;
+	uint32_t first = heap_home(heap), dead = 0;
 
 	for (uint32_t i = first; i < first + PROBES; i++) {
 		uint64_t found = __atomic_load_n(heap_at(area, i), __ATOMIC_RELAXED);
@@ -69,7 +69,7 @@ static uint32_t index_slowly(struct tracer_area *area, uint64_t heap, bool is_ne
 {
 	for (unsigned tries = 0; tries < PROBES; tries++) {
 		uint32_t at;
-		uint64_t *entry = find(area, heap, &at);
+		uint64_t *entry = find_heap(area, heap, &at);
 		uint64_t found = entry ? __atomic_load_n(entry, __ATOMIC_RELAXED) : 0;
 		uint64_t nothing = 0, state = found & TRACER_HEAP_LEAVING;
 		bool is_ours = (found & ~(uint64_t)TRACER_HEAP_STATE) == heap;
@@ -94,7 +94,7 @@ static bool can_be_heap(uint64_t heap)
 
 uint32_t heapindex_of(struct tracer_area *area, uint64_t heap)
 {
-	uint32_t at = home(heap);
+	uint32_t at = heap_home(heap);
 	uint64_t found = __atomic_load_n(&area->heaps[at], __ATOMIC_RELAXED);
 
 	if (found - heap < TRACER_HEAP_GENERATIONS && at)

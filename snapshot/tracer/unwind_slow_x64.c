@@ -10,7 +10,7 @@ bool unwind_lookup_raised;
 #define FUNCTION_INDIRECT 1u /* UnwindData is another function's entry */
 #define CHAIN_MAX 32 /* of chained infos; Windows' own limit is that */
 
-static uint64_t load(uint64_t addr)
+static uint64_t load_word(uint64_t addr)
 {
 	return *(const uint64_t *)(uintptr_t)addr;
 }
@@ -73,7 +73,7 @@ static void unwind(
 		RtlVirtualUnwind(UNW_FLAG_NHANDLER, found->base, context->Rip, found->function,
 			context, &handler_data, &establisher, saved);
 	} else { /* no frame, the return address is on top */
-		context->Rip = load(context->Rsp);
+		context->Rip = load_word(context->Rsp);
 		context->Rsp += 8;
 	}
 }

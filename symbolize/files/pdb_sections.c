@@ -186,7 +186,7 @@ static int read_parts(
 	return 0; /* of another kind */
 }
 
-static int by_rva(const void *a, const void *b)
+static int parts_by_rva(const void *a, const void *b)
 {
 	const struct pe_range *x = a, *y = b;
 
@@ -213,7 +213,7 @@ int pdb_read_parts(const char *path, struct pdb_parts *parts, struct err *err)
 		return rc;
 	}
 	if (list.parts.count)
-		qsort(list.parts.list, list.parts.count, sizeof(*list.parts.list), by_rva);
+		qsort(list.parts.list, list.parts.count, sizeof(*list.parts.list), parts_by_rva);
 	*parts = list.parts;
 	return 0;
 }

@@ -9,7 +9,7 @@
 /* A name ends where one of these stands. */
 #define NAME_ENDS BLANKS "/>=<\"'&"
 
-static int bad(struct err *err, const char *what)
+static int scan_bad(struct err *err, const char *what)
 {
 	return err_set(err, ERR_TASK, "its XML", "%s", what);
 }
@@ -96,7 +96,7 @@ static int add_entity(struct task_scan *scan, struct err *err)
 	uint32_t code = scan->at[1 + len] == ';' ? entity(scan->at + 1, len) : 0;
 
 	if (!code)
-		return bad(err, "an entity that tasks do not have");
+		return scan_bad(err, "an entity that tasks do not have");
 	scan->at += len + 2;
 	return add_code(&scan->text, code) ? err_set(err, ERR_NOMEM, NULL, NULL) : 0;
 }
@@ -126,7 +126,7 @@ static int read_text(struct task_scan *scan, struct err *err)
 		size_t len = text_utf8(at, &code);
 
 		if (!len || (text_obeyed(at) && !strchr("\t\r\n", *at)))
-			rc = bad(err, "a character that a task cannot have");
+			rc = scan_bad(err, "a character that a task cannot have");
 		at += len;
 	}
 	return rc ? rc : TASK_TEXT;
@@ -147,13 +147,13 @@ static int skip_attributes(struct task_scan *scan, struct err *err)
 		scan->at += len;
 		skip_blanks(scan);
 		if (!blanks || !len || *scan->at++ != '=')
-			return bad(err, "a tag that does not end");
+			return scan_bad(err, "a tag that does not end");
 		skip_blanks(scan);
 		if (*scan->at != '"' && *scan->at != '\'')
-			return bad(err, "an attribute without quotes");
+			return scan_bad(err, "an attribute without quotes");
 		len = strcspn(scan->at + 1, *scan->at == '"' ? "\"<" : "'<");
 		if (scan->at[1 + len] != *scan->at)
-			return bad(err, "an attribute that does not end");
+			return scan_bad(err, "an attribute that does not end");
 		scan->at += len + 2;
 	}
 }
@@ -164,11 +164,11 @@ static int open_element(struct task_scan *scan, struct err *err)
 	int rc;
 
 	if (!len || !is_name_start(*scan->at))
-		return bad(err, "a tag without a name");
+		return scan_bad(err, "a tag without a name");
 	if (scan->is_done)
-		return bad(err, "more than one document");
+		return scan_bad(err, "more than one document");
 	if (scan->depth == TASK_DEPTH)
-		return bad(err, "elements that are too deep");
+		return scan_bad(err, "elements that are too deep");
 	scan->names[scan->depth].start = scan->at;
 	scan->names[scan->depth].len = len;
 	scan->at += len;
@@ -187,11 +187,11 @@ static int close_element(struct task_scan *scan, struct err *err)
 
 	if (!scan->depth || scan->names[scan->depth - 1].len != len ||
 		memcmp(scan->names[scan->depth - 1].start, scan->at, len) != 0)
-		return bad(err, "an end without its beginning");
+		return scan_bad(err, "an end without its beginning");
 	scan->at += len;
 	skip_blanks(scan);
 	if (*scan->at++ != '>')
-		return bad(err, "a tag that does not end");
+		return scan_bad(err, "a tag that does not end");
 	scan->is_closing = true;
 	return TASK_CLOSE;
 }
@@ -213,7 +213,7 @@ static bool skip_between(struct task_scan *scan, const char *start, const char *
 static int at_end(struct task_scan *scan, struct err *err)
 {
 	if (scan->depth || !scan->is_done)
-		return bad(err, "it is cut short");
+		return scan_bad(err, "it is cut short");
 	return TASK_END;
 }
 
@@ -236,7 +236,7 @@ int task_scan_next(struct task_scan *scan, struct err *err)
 	if (!*scan->at)
 		return at_end(scan, err);
 	if (*scan->at != '<')
-		return scan->depth ? read_text(scan, err) : bad(err, "text outside of it");
+		return scan->depth ? read_text(scan, err) : scan_bad(err, "text outside of it");
 	scan->at++;
 	if (*scan->at != '/')
 		return open_element(scan, err);
