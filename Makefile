@@ -18,21 +18,20 @@ MAKEFLAGS += -j$(shell nproc)
 # Sources, in the order of the data. A file *_posix.c is for Linux only, a file
 # *_windows.c for Windows only, every other one for both. A file *_x64.c or
 # *_x64_windows.c is for 64-bit programs only, *_x86 likewise for 32-bit ones.
-CORE := $(wildcard core/*.c)
+CORE := $(wildcard core/*/*.c)
 TRACER := $(wildcard snapshot/tracer/*.c)
 SNAPSHOT := $(filter-out $(TRACER),$(wildcard snapshot/*.c snapshot/*/*.c snapshot/*/*/*.c))
 IMAGES := $(wildcard tests/images/*.c)
 WALK := $(wildcard tests/walk/*.c)
 SYMBOLIZE := $(wildcard symbolize/*.c symbolize/*/*.c)
 DIFF := $(wildcard diff/*.c diff/*/*.c)
-MAINS := snapshot/hsnap.c diff/hdiff.c symbolize/hsym.c
+MAINS := snapshot/hsnap.c diff/hdiff.c symbolize/hsym/hsym.c
 # The part of the tracer that runs outside a target too, in tests.
-TRACER_TABLES := $(filter %/tables.c %/blocktable.c %/stacktable.c %/heapindex.c %/sample.c %/unloads.c %/module_record.c %/ranges.c %/rangetree.c \
-	%/unwind_cache_x64.c %/unwind_fast_x64.c %/unwind_chain_x86.c,$(TRACER))
+TRACER_TABLES := $(filter %/blocktable.c %/stacktable.c %/sample.c %/unloads.c %/ranges.c %/unwind_fast_x64.c %/unwind_chain_x86.c,$(TRACER))
 # The unwinder, which tests of it link too.
 UNWINDER := $(wildcard snapshot/tracer/unwind*_x64.c)
 # And the hooks for virtual memory.
-VIRTUAL := snapshot/tracer/hooks_virtual.c snapshot/tracer/pages.c
+VIRTUAL := snapshot/tracer/hooks_virtual.c
 
 SAMPLES := $(wildcard samples/*.c)
 UNIT_TESTS := $(wildcard tests/unit/test_*.c)
@@ -121,20 +120,20 @@ linux_hdiff := $(call linux_objects,$(CORE) $(filter-out $(MAINS),$(SYMBOLIZE)) 
 linux_hsym := $(call linux_objects,$(CORE) $(SYMBOLIZE))
 win64_hdiff := $(call win64_objects,$(CORE) $(filter-out $(MAINS),$(SYMBOLIZE)) $(DIFF))
 win64_hsym := $(call win64_objects,$(CORE) $(SYMBOLIZE))
-# Controlling a tracer is for Windows; command lines are written anywhere.
-linux_hsnap := $(call linux_objects,$(CORE) $(filter-out snapshot/control/%,$(SNAPSHOT)) snapshot/control/command_line.c)
+# Controlling a tracer is for Windows.
+linux_hsnap := $(call linux_objects,$(CORE) $(filter-out snapshot/control/%,$(SNAPSHOT)))
 win64_hsnap := $(call win64_objects,$(CORE) $(SNAPSHOT))
 win64_tracer := $(patsubst snapshot/tracer/%.c,build/win64/tracer/%.o,$(call win64_of,$(TRACER)))
 win32_hsnap := $(call win32_objects,$(CORE) $(SNAPSHOT))
 win32_tracer := $(patsubst snapshot/tracer/%.c,build/win32/tracer/%.o,$(call win32_of,$(TRACER)))
 
 LINUX_PROGRAMS := $(if $(wildcard diff/hdiff.c),build/linux/hdiff) \
-	$(if $(wildcard symbolize/hsym.c),build/linux/hsym) \
+	$(if $(wildcard symbolize/hsym/hsym.c),build/linux/hsym) \
 	$(if $(wildcard snapshot/hsnap.c),build/linux/hsnap)
 WIN64_PROGRAMS := $(if $(wildcard snapshot/hsnap.c),build/win64/hsnap.exe) \
 	$(if $(TRACER),build/win64/hsnap-tracer64.dll) \
 	$(if $(wildcard diff/hdiff.c),build/win64/hdiff.exe) \
-	$(if $(wildcard symbolize/hsym.c),build/win64/hsym.exe)
+	$(if $(wildcard symbolize/hsym/hsym.c),build/win64/hsym.exe)
 WIN32_PROGRAMS := build/win32/hsnap.exe build/win32/hsnap-tracer32.dll
 SAMPLE_PROGRAMS := $(SAMPLES:samples/%.c=build/win64/samples/%.exe)
 # hsnap once more, with the sanitizers: it reads damaged files in tests.

@@ -1,11 +1,11 @@
-#include "diff/growth_limits.h"
+#include "diff/hdiff.h"
 
 #include <inttypes.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "diff/match/series_ends.h"
+#include "diff/match/series.h"
 #include "diff/report/report_parts.h"
 
 #define NAMES_MAX 3 /* frames that name a stack */

@@ -1,9 +1,9 @@
 /* hdiff: compares heap dumps and says which stacks grew. */
 #include <stdio.h>
 
-#include "core/os.h"
-#include "core/out.h"
-#include "diff/run.h"
+#include "core/base/os.h"
+#include "core/io/out.h"
+#include "diff/hdiff.h"
 
 int main(int argc, char **argv)
 {

@@ -1,29 +1,24 @@
-#include "diff/run.h"
+#include "diff/hdiff.h"
 
 #include <inttypes.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/buf.h"
-#include "core/folder.h"
-#include "core/os.h"
-#include "core/out.h"
-#include "core/table.h"
-#include "core/terminal.h"
-#include "core/text.h"
-#include "diff/ask/filter.h"
-#include "diff/growth_limits.h"
-#include "diff/inputs.h"
-#include "diff/inputs/input_say.h"
-#include "diff/naming.h"
-#include "diff/options.h"
+#include "core/base/memory.h"
+#include "core/io/file.h"
+#include "core/base/os.h"
+#include "core/io/out.h"
+#include "core/base/hash.h"
+#include "core/base/terminal.h"
+#include "core/base/text.h"
+#include "diff/query/filter.h"
+#include "diff/query/naming.h"
 #include "diff/report/report.h"
-#include "diff/ask/strip.h"
-#include "diff/ask/suppress.h"
-#include "diff/ask/unmatched.h"
-#include "diff/ask/view.h"
-#include "diff/match/place_names.h"
+#include "diff/query/strip.h"
+#include "diff/query/suppress.h"
+#include "diff/query/view.h"
+#include "diff/match/locations.h"
 
 /* What the options ask for, made from them before anything is read. */
 struct run {

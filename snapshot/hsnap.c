@@ -1,7 +1,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "core/os.h"
+#include "core/base/os.h"
 #include "snapshot/command/command.h"
 #include "snapshot/live/process.h"
 

@@ -1,9 +1,14 @@
-#include <stdlib.h>
+#include "symbolize/names.h"
 
-#include "core/arena.h"
-#include "core/buf.h"
-#include "core/table.h"
-#include "symbolize/keep.h"
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/base/hash.h"
+#include "core/base/memory.h"
+#include "core/base/text.h"
 #include "symbolize/symbolize.h"
 
 /* Most addresses have one name, and none many: no room is kept for more. */
@@ -156,4 +161,138 @@ void symbol_names_write(
 		out_text(out, eol);
 	}
 	buf_release(&text);
+}
+
+#define SENTENCE_BYTES 4000
+
+void listener_warn(const struct symbol_options *options, const char *format, ...)
+{
+	char sentence[SENTENCE_BYTES];
+	va_list args;
+
+	if (!options->listener.warn)
+		return;
+	va_start(args, format);
+	vsnprintf(sentence, sizeof(sentence), format, args);
+	va_end(args);
+	options->listener.warn(options->listener.ctx, text_harmless(sentence));
+}
+
+void listener_progress(
+	const struct symbol_options *options, const char *module, size_t done, size_t total)
+{
+	if (options->listener.progress)
+		options->listener.progress(options->listener.ctx, module, done, total);
+}
+
+void listener_busy(const struct symbol_options *options, bool is_busy)
+{
+	if (options->listener.busy)
+		options->listener.busy(options->listener.ctx, is_busy);
+}
+
+bool listener_is_cancelled(const struct symbol_options *options)
+{
+	return options->listener.is_cancelled &&
+	       options->listener.is_cancelled(options->listener.ctx);
+}
+
+static const char *text_keep(struct arena *arena, const char *text)
+{
+	const char *end = memchr(text, '\0', SYMBOL_TEXT_MAX + 1);
+	size_t len = end ? (size_t)(end - text) : SYMBOL_TEXT_MAX;
+	char *copy;
+
+	if (!end) {
+		while (len &&
+			((unsigned char)text[len] & 0xc0) == 0x80) /* not inside a character */
+			len--;
+	}
+	copy = arena_text(arena, text, len);
+	return copy ? text_harmless(copy) : NULL;
+}
+
+int symbols_keep(struct arena *arena, const struct symbol *list, size_t count, struct symbols *kept)
+{
+	struct symbol *copy = arena_alloc(arena, count * sizeof(*copy));
+
+	if (!copy)
+		return -ERR_NOMEM;
+	for (size_t i = 0; i < count; i++) {
+		copy[i] = list[i];
+		copy[i].function = text_keep(arena, list[i].function);
+		if (list[i].file)
+			copy[i].file = text_keep(arena, list[i].file);
+		if (!copy[i].function || (list[i].file && !copy[i].file))
+			return -ERR_NOMEM;
+	}
+	*kept = (struct symbols){.list = copy, .count = count};
+	return 0;
+}
+
+const char *own_name(const char *name, size_t *len)
+{
+	const char *own = name;
+	size_t depth = 0;
+
+	for (const char *at = name; *at; at++) {
+		if (*at == '<')
+			depth++;
+		else if (*at == '>' && depth)
+			depth--;
+		else if (!depth && at[0] == ':' && at[1] == ':')
+			own = at + 2;
+		else if (!depth && at[0] == '(' && strncmp(at, "(anonymous", 10) != 0)
+			break; /* the parameters */
+	}
+	*len = strcspn(own, "<(");
+	return own;
+}
+
+static bool is_slash(char c)
+{
+	return c == '/' || c == '\\';
+}
+
+static bool is_windows(const char *path)
+{
+	return strchr(path, '\\') || (path[0] && path[1] == ':');
+}
+
+static char lower(char c)
+{
+	return c >= 'A' && c <= 'Z' ? (char)(c - 'A' + 'a') : c;
+}
+
+static bool same(char a, char b, bool any_case)
+{
+	return a == b || (is_slash(a) && is_slash(b)) || (any_case && lower(a) == lower(b));
+}
+
+/* The bytes of file that the prefix and the slash behind it take; 0: it does not begin so. */
+static size_t bytes_of_prefix(const char *file, const char *prefix, bool any_case)
+{
+	size_t len = 0;
+
+	while (prefix[len] && file[len] && same(file[len], prefix[len], any_case))
+		len++;
+	if (prefix[len] || !len)
+		return 0;
+	if (is_slash(prefix[len - 1]))
+		return len;
+	return is_slash(file[len]) ? len + 1 : 0;
+}
+
+const char *strip_path(const char *file, const char *const *prefixes, size_t count)
+{
+	bool any_case = is_windows(file);
+	size_t longest = 0;
+
+	for (size_t i = 0; i < count; i++) {
+		size_t len = bytes_of_prefix(file, prefixes[i], any_case);
+
+		if (len > longest && file[len])
+			longest = len;
+	}
+	return file + longest;
 }

@@ -18,12 +18,12 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "core/err.h"
-#include "core/kv.h"
-#include "core/model.h"
-#include "core/opt.h"
-#include "core/out.h"
-#include "core/progress.h"
+#include "core/base/err.h"
+#include "core/dump/kv.h"
+#include "core/dump/model.h"
+#include "core/base/opt.h"
+#include "core/io/out.h"
+#include "core/base/terminal.h"
 
 struct symbol {
 	const char *function;

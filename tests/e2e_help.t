@@ -75,13 +75,13 @@ subtest 'other ways to ask for help' => sub {
 };
 
 # Allocators' frames: the list that hdiff has is the one that its manual shows.
-my @has = slurp("$root/diff/ask/allocators.c") =~ /^\t"([^"]+)",$/mg;
+my @has = slurp("$root/diff/query/strip.c") =~ /^\t"([^"]+)",$/mg;
 my ($list) = slurp("$root/man/hdiff.1") =~ /^The whole list.*?\n\.Bd[^\n]*\n(.*?)^\.Ed/ms;
 cmp_ok(scalar @has, '>', 50, 'hdiff knows allocators');
 is_deeply([split /\n/, $list // ''], \@has, 'hdiff.1 lists them');
 
 # And of suppressions that are built in.
-my ($table) = slurp("$root/diff/ask/suppress.c") =~ /runtime\[\] = \{\n(.*?)^\};/ms;
+my ($table) = slurp("$root/diff/query/suppress.c") =~ /runtime\[\] = \{\n(.*?)^\};/ms;
 my @rules = map { s/"$//r } ($table // '') =~ /^\t"(leak:.*),$/mg;
 ($list) = slurp("$root/man/hdiff.1") =~ /^As a file the list is\n\.Bd[^\n]*\n(.*?)^\.Ed/ms;
 cmp_ok(scalar @rules, '>', 10, 'hdiff knows suppressions');

@@ -374,8 +374,8 @@ subtest 'what is outside counts as what its head says' => sub {
 subtest 'more files than can be are an error that says what to do' => sub {
 	my $dir = fresh_dir();
 	my ($file) = series($dir, [T0], { leak => [1] }, name => 'd%d.txt');
-	my ($list_max) = slurp("$root/diff/inputs/file_list.h") =~ /^#define FILES_MAX (\d+)/m;
-	my ($read_max) = slurp("$root/diff/inputs/read_files.h") =~ /^#define READ_MAX (\d+)/m;
+	my ($list_max) = slurp("$root/diff/input_parts.h") =~ /^#define FILES_MAX (\d+)/m;
+	my ($read_max) = slurp("$root/diff/input_parts.h") =~ /^#define READ_MAX (\d+)/m;
 	for my $i (1 .. $read_max) { link $file, "$dir/n$i.txt" or die "$!" }
 	check_error(trend($dir), 'hdiff', 'too many to be read', "$read_max are the most", '--since', 'pattern');
 	check_error(trend('--since', '2020-01-01', $dir), 'hdiff', 'too many inside', '--since, --until', 'less time');

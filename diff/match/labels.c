@@ -1,11 +1,11 @@
-#include "diff/match/labels.h"
+#include "diff/match/match_parts.h"
 
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/buf.h"
-#include "diff/read/cells.h"
+#include "core/base/memory.h"
+#include "diff/read/stack_store.h"
 
 #define FEW 8
 

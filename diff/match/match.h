@@ -6,16 +6,16 @@
  * are labels, unless it is asked for otherwise. Nothing depends on the order of stacks and cells in
  * the dumps. A comparison borrows the dumps it is made from and owns everything else.
  */
-#ifndef DIFF_MATCH_H
-#define DIFF_MATCH_H
+#ifndef DIFF_MATCH_MATCH_H
+#define DIFF_MATCH_MATCH_H
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
-#include "core/arena.h"
-#include "diff/frame.h"
-#include "diff/read/sum.h"
+#include "core/base/memory.h"
+#include "diff/read/dump_sums.h"
+#include "diff/read/frame.h"
 #include "diff/trend/trend.h"
 
 enum row_kind {
@@ -141,5 +141,15 @@ struct census row_old(const struct comparison *comparison, const struct row *row
 
 struct delta row_delta(const struct comparison *comparison, const struct row *row);
 struct delta comparison_delta(const struct comparison *comparison);
+
+/* What the dumps of a comparison add up to, whatever is in them. */
+
+/* Fills in a comparison's totals, of dumps and axis that it has. Address space is counted when it was asked
+ * for, and else told apart. */
+void totals_count(struct comparison *comparison, const struct match_request *request);
+
+/* Adds sums of several processes, which together may be more than a signed number holds: that stands for
+ * it then. */
+void totals_add(struct census *to, const struct census *more);
 
 #endif

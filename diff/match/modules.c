@@ -1,9 +1,9 @@
-#include "diff/match/modules.h"
+#include "diff/match/locations.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/buf.h"
+#include "core/base/memory.h"
 
 /* What a dump tells of a module's build, each with what is before it. Builds that are to be
  * repeatable have no true timestamp, so that alone does not do. */

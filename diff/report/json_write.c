@@ -1,8 +1,6 @@
-#include "diff/report/json_write.h"
-
-#include "core/text.h"
-#include "diff/report/fraction.h"
 #include "diff/report/report_parts.h"
+
+#include "core/base/text.h"
 
 void json_init(struct json *json, struct out *out)
 {

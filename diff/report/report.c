@@ -1,6 +1,17 @@
 #include "diff/report/report.h"
 
+#include <assert.h>
+#include <float.h>
+#include <math.h>
+#include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "core/base/text.h"
+#include "diff/match/series.h"
+#include "diff/report/report_parts.h"
 
 const struct report_format report_formats[] = {
 	{"text", report_text, false},
@@ -9,3 +20,384 @@ const struct report_format report_formats[] = {
 	{"folded", report_folded, true},
 	{NULL, NULL, false},
 };
+
+#define MANTISSA_BITS DBL_MANT_DIG
+
+/* The digits of a whole number, the last one first; how many. */
+static size_t whole_digits(double whole, char *digits)
+{
+	int exponent;
+	uint64_t bits = (uint64_t)ldexp(frexp(whole, &exponent), MANTISSA_BITS);
+	int doublings = exponent - MANTISSA_BITS;
+	size_t count = 0;
+
+	if (doublings < 0) /* what is below the point is 0 */
+		bits = exponent > 0 ? bits >> -doublings : 0;
+	do
+		digits[count++] = (char)(bits % 10);
+	while (bits /= 10);
+	for (; doublings > 0; doublings--) {
+		int carry = 0;
+
+		for (size_t i = 0; i < count; i++) {
+			int digit = 2 * digits[i] + carry;
+
+			carry = digit > 9;
+			digits[i] = (char)(digit - 10 * carry);
+		}
+		if (carry)
+			digits[count++] = 1;
+	}
+	return count;
+}
+
+/* Of a number from 0 to below 1, 1000 when it is nearer to 1. */
+static unsigned thousandths(double fraction)
+{
+	uint64_t bits = (uint64_t)ldexp(fraction, MANTISSA_BITS);
+
+	return (unsigned)((bits * 1000 + (UINT64_C(1) << (MANTISSA_BITS - 1))) >> MANTISSA_BITS);
+}
+
+static char *put_fraction(char *to, unsigned part)
+{
+	if (!part)
+		return to;
+	*to++ = '.';
+	for (unsigned unit = 100; part; part %= unit, unit /= 10)
+		*to++ = (char)('0' + part / unit);
+	return to;
+}
+
+const char *fraction_text(double value, char text[FRACTION_TEXT_BYTES])
+{
+	double whole, part_of_one = modf(value < 0 ? -value : value, &whole);
+	char digits[FRACTION_TEXT_BYTES], *to = text;
+	unsigned part;
+	size_t count;
+
+	if (!isfinite(value))
+		return NULL;
+	part = thousandths(part_of_one);
+	if (part == 1000) {
+		part = 0;
+		whole += 1;
+	}
+	if (value < 0 && (part || whole > 0))
+		*to++ = '-';
+	for (count = whole_digits(whole, digits); count;)
+		*to++ = (char)('0' + digits[--count]);
+	*put_fraction(to, part) = '\0';
+	return text;
+}
+
+#define LEVELS 8
+
+static const char *const blocks[LEVELS] = {
+	"\u2581", "\u2582", "\u2583", "\u2584", "\u2585", "\u2586", "\u2587", "\u2588"};
+static const char *const letters[LEVELS] = {".", ":", "-", "=", "+", "*", "#", "@"};
+
+/* ---------------------------------------------------------------- columns */
+
+/* The end of the part that a snapshot is of. */
+static size_t part_end(const struct trend_axis *axis, size_t at)
+{
+	size_t end = at + 1;
+
+	if (!axis->parts)
+		return axis->count;
+	while (end < axis->count && axis->parts[end] == axis->parts[at])
+		end++;
+	return end;
+}
+
+/* How many columns that many snapshots at once make, with a mark between parts. */
+static size_t columns_of(const struct trend_axis *axis, size_t at_once)
+{
+	size_t count = 0;
+
+	for (size_t at = 0, end; at < axis->count; at = end) {
+		end = part_end(axis, at);
+		count += (at != 0) + (end - at + at_once - 1) / at_once;
+	}
+	return count;
+}
+
+/* Snapshots from at to end, in columns of at_once. */
+static void add_columns(struct spark *spark, size_t at, size_t end, size_t at_once)
+{
+	for (; at < end; at += at_once)
+		spark->columns[spark->count++] =
+			(struct spark_column){at, end - at < at_once ? end - at : at_once};
+}
+
+void spark_make(
+	struct spark *spark, const struct trend_axis *axis, enum spark_style style, size_t width)
+{
+	size_t at_once = 1;
+
+	assert(width && width <= SPARK_WIDTH);
+	*spark = (struct spark){.style = style, .axis = axis};
+	while (at_once < axis->count && columns_of(axis, at_once) > width)
+		at_once++;
+	if (columns_of(axis, at_once) > width) { /* so many parts */
+		add_columns(spark, 0, axis->count, (axis->count + width - 1) / width);
+		return;
+	}
+	for (size_t at = 0, end; at < axis->count; at = end) {
+		end = part_end(axis, at);
+		if (at)
+			spark->columns[spark->count++] = (struct spark_column){0};
+		add_columns(spark, at, end, at_once);
+	}
+}
+
+/* ---------------------------------------------------------------- bars */
+
+/* What is drawn. */
+struct drawing {
+	const struct spark *spark;
+	const struct census *of;
+	bool is_of_blocks;
+};
+
+static double mean(const struct drawing *drawing, const struct spark_column *column)
+{
+	double sum = 0;
+
+	for (size_t i = 0; i < column->count; i++) {
+		const struct census *sums = &drawing->of[column->first + i];
+
+		sum += (double)(drawing->is_of_blocks ? sums->block_count : sums->requested_bytes);
+	}
+	return sum / (double)column->count;
+}
+
+/* What is shown, from the lowest to the highest. */
+static void find_range(const struct drawing *drawing, double *low, double *high)
+{
+	const struct spark *spark = drawing->spark;
+	bool is_first = true;
+
+	for (size_t i = 0; i < spark->count; i++) {
+		double value;
+
+		if (!spark->columns[i].count)
+			continue;
+		value = mean(drawing, &spark->columns[i]);
+		*low = is_first || value < *low ? value : *low;
+		*high = is_first || value > *high ? value : *high;
+		is_first = false;
+	}
+}
+
+static size_t level_of(double value, double low, double high)
+{
+	size_t level = high > low ? (size_t)((value - low) / (high - low) * LEVELS) : 0;
+
+	return level < LEVELS ? level : LEVELS - 1;
+}
+
+void spark_put(struct out *out, const struct spark *spark, const struct census *of)
+{
+	const char *const *levels = spark->style == SPARK_UTF8 ? blocks : letters;
+	struct drawing drawing = {spark, of, false};
+	double low = 0, high = 0;
+
+	if (spark->style == SPARK_NONE)
+		return;
+	drawing.is_of_blocks = series_by_blocks(spark->axis, of);
+	find_range(&drawing, &low, &high);
+	for (size_t i = 0; i < spark->count; i++) {
+		const struct spark_column *column = &spark->columns[i];
+
+		out_text(out,
+			column->count ? levels[level_of(mean(&drawing, column), low, high)] : "|");
+	}
+}
+
+struct growth growth_of(uint64_t new, uint64_t old)
+{
+	return new < old ? (struct growth){'-', old - new} : (struct growth){'+', new - old};
+}
+
+static void take(uint64_t *old, uint64_t *new, uint64_t part_old, uint64_t part_new)
+{
+	uint64_t growth;
+
+	*old -= part_old;
+	*new -= part_new;
+	if (*old <= INT64_MAX && *new <= INT64_MAX)
+		return;
+	growth = *new - *old;
+	*old = growth > INT64_MAX ? 0 - growth : 0;
+	*new = growth > INT64_MAX ? 0 : growth;
+}
+
+struct change view_left_out(const struct view *view)
+{
+	struct change rest = view->all, taken = view->selected;
+	struct census *old = &rest.old, *new = &rest.new;
+
+	change_add(&taken, &view->suppressed);
+	take(&old->block_count, &new->block_count, taken.old.block_count, taken.new.block_count);
+	take(&old->requested_bytes, &new->requested_bytes, taken.old.requested_bytes,
+		taken.new.requested_bytes);
+	take(&old->overhead_bytes, &new->overhead_bytes, taken.old.overhead_bytes,
+		taken.new.overhead_bytes);
+	return rest;
+}
+
+struct change view_not_shown(const struct view *view, size_t *count)
+{
+	struct change sum = {0};
+	size_t of = view->group == GROUP_STACK ? view->row_count : view->group_count;
+
+	*count = view->shown_count < of ? of - view->shown_count : 0;
+	for (size_t i = view->shown_count; view->group == GROUP_STACK && i < of; i++) {
+		struct change more =
+			row_change(view->comparison, &view->comparison->rows[view->rows[i]]);
+
+		change_add(&sum, &more);
+	}
+	return sum;
+}
+
+bool rows_have_overhead(const struct comparison *comparison)
+{
+	return comparison->has_overhead && comparison->dumps;
+}
+
+bool selected_has_overhead(const struct view *view)
+{
+	return view->is_filtered ? rows_have_overhead(view->comparison) :
+				   view->comparison->has_overhead;
+}
+
+bool has_rates(const struct comparison *comparison)
+{
+	const struct trend_axis *axis = comparison->axis;
+
+	if (!axis || !axis->times_ms)
+		return false;
+	for (size_t i = 1; i < axis->count; i++) {
+		if (!axis_begins(axis, i))
+			return true;
+	}
+	return false;
+}
+
+const char *dump_time(const struct sums *dump, char text[DATE_TEXT_BYTES])
+{
+	*text = '\0';
+	if (dump->time_ms)
+		date_text(dump->time_ms, text);
+	if (dump->has_wall_time && strlen(text) > strlen("2026-11-20T10:25"))
+		text[strlen("2026-11-20T10:25")] = '\0';
+	return text;
+}
+
+const char *dump_role(const struct comparison *comparison, size_t index)
+{
+	if (comparison->is_sum || index + 1 == comparison->dump_count)
+		return "new";
+	return index ? "between" : "old";
+}
+
+const char *row_kind_name(enum row_kind kind)
+{
+	static const char *const names[] = {
+		[ROW_STACK] = "stack",
+		[ROW_AMBIGUOUS] = "ambiguous",
+		[ROW_ONE_OF] = "one_of",
+		[ROW_UNKNOWN] = "unknown",
+		[ROW_STACKLESS] = "stackless",
+	};
+
+	return names[kind];
+}
+
+const char *row_words(const struct row *row, char space[ROW_WORDS_BYTES])
+{
+	switch (row->kind) {
+	case ROW_ONE_OF:
+		snprintf(space, ROW_WORDS_BYTES, "(one of %zu stacks under this id)",
+			row->candidate_count);
+		return space;
+	case ROW_UNKNOWN: return "(stack not in the dump)";
+	case ROW_STACKLESS: return NO_STACK;
+	case ROW_STACK:
+	case ROW_AMBIGUOUS: break;
+	}
+	return "(no frames to show)";
+}
+
+const char *group_kind_name(enum view_group group)
+{
+	static const char *const names[] = {
+		[GROUP_STACK] = "stack",
+		[GROUP_FUNCTION] = "function",
+		[GROUP_FILE] = "file",
+		[GROUP_MODULE] = "module",
+		[GROUP_HEAP] = "heap",
+	};
+
+	return names[group];
+}
+
+/* ---------------------------------------------------------------- names */
+
+static bool stays(char c, bool one_line)
+{
+	return !one_line && (c == '\t' || c == '\r' || c == '\n');
+}
+
+int clean_text(struct buf *buf, const char *text, bool one_line)
+{
+	const char *from = text; /* what stays as it is and was not added yet */
+	size_t all = strlen(text);
+	int rc = 0;
+
+	if (text_is_plain(text, all))
+		return buf_add(buf, text, all);
+	while (!rc && *text) {
+		uint32_t code;
+		size_t len = text_utf8(text, &code);
+
+		if (len && (!text_obeyed(text) || stays(*text, one_line))) {
+			text += len;
+			continue;
+		}
+		rc = buf_add(buf, from, (size_t)(text - from));
+		if (!rc)
+			rc = buf_add_text(buf, len ? "?" : "\xef\xbf\xbd");
+		from = text += len ? len : 1;
+	}
+	return rc ? rc : buf_add(buf, from, (size_t)(text - from));
+}
+
+int clean_hex(struct buf *buf, uint64_t value)
+{
+	char digits[16];
+	size_t at = sizeof(digits);
+
+	do {
+		digits[--at] = "0123456789ABCDEF"[value & 15];
+	} while (value >>= 4);
+	return buf_add(buf, digits + at, sizeof(digits) - at);
+}
+
+int clean_frame(struct buf *buf, const struct frame *frame, bool one_line)
+{
+	int rc = frame->module ? clean_text(buf, frame->module, one_line) : 0;
+
+	if (!rc && frame->module)
+		rc = buf_add(buf, frame->function ? "!" : "+", 1);
+	if (rc)
+		return rc;
+	if (frame->function)
+		return clean_text(buf, frame->function, one_line);
+	if (!frame->module && !frame->has_addr)
+		return buf_add_text(buf, "?");
+	return clean_hex(buf, frame->module ? frame->offset_bytes : frame->addr);
+}

@@ -1,9 +1,238 @@
-/* man/hdiff-csv.5 says what all this means: what changes here changes there. */
-#include "diff/report/report.h"
+#include <string.h>
 
-#include "diff/report/csv_trend.h"
-#include "diff/report/csv_write.h"
+#include "core/base/parse.h"
+#include "core/base/text.h"
+#include "diff/report/report.h"
 #include "diff/report/report_parts.h"
+
+void csv_init(struct csv *csv, struct out *out)
+{
+	*csv = (struct csv){.out = out, .is_first = true};
+	buf_init(&csv->field);
+}
+
+void csv_release(struct csv *csv)
+{
+	buf_release(&csv->field);
+}
+
+static void put_comma(struct csv *csv)
+{
+	if (!csv->is_first)
+		out_char(csv->out, ',');
+	csv->is_first = false;
+}
+
+/* Whether a spreadsheet takes the text for a formula, or for one that was marked. The last four are
+ * the signs as wide as a Chinese character, which some take too. */
+static bool is_formula(const char *text)
+{
+	static const uint32_t signs[] = {
+		'=', '+', '-', '@', '\'', '\t', '\r', '\n', 0xff1d, 0xff0b, 0xff0d, 0xff20};
+	uint32_t first;
+
+	if (!text_utf8(text, &first))
+		return false;
+	for (size_t i = 0; i < sizeof(signs) / sizeof(*signs); i++) {
+		if (first == signs[i])
+			return true;
+	}
+	return false;
+}
+
+void csv_text(struct csv *csv, const char *text)
+{
+	const char *quote;
+
+	put_comma(csv);
+	if (!text[strcspn(text, ",\"\r\n")]) {
+		if (is_formula(text))
+			out_char(csv->out, '\'');
+		out_text(csv->out, text);
+		return;
+	}
+	out_char(csv->out, '"');
+	if (is_formula(text))
+		out_char(csv->out, '\'');
+	for (; (quote = strchr(text, '"')); text = quote + 1) {
+		out_write(csv->out, text, (size_t)(quote - text + 1));
+		out_char(csv->out, '"');
+	}
+	out_text(csv->out, text);
+	out_char(csv->out, '"');
+}
+
+int csv_name(struct csv *csv, const char *text)
+{
+	int rc;
+
+	buf_clear(&csv->field);
+	rc = clean_text(&csv->field, text ? text : "", false);
+	if (!rc)
+		csv_text(csv, csv->field.data);
+	return rc;
+}
+
+void csv_number(struct csv *csv, uint64_t value)
+{
+	put_comma(csv);
+	out_number(csv->out, value, 10, 0);
+}
+
+void csv_signed(struct csv *csv, int64_t value)
+{
+	uint64_t bits = (uint64_t)value;
+
+	put_comma(csv);
+	out_signed(csv->out, value < 0 ? '-' : '\0', value < 0 ? 0 - bits : bits, 10, 0);
+}
+
+void csv_growth(struct csv *csv, uint64_t new, uint64_t old)
+{
+	struct growth growth = growth_of(new, old);
+
+	put_comma(csv);
+	out_signed(csv->out, growth.sign == '-' ? '-' : '\0', growth.amount, 10, 0);
+}
+
+void csv_fraction(struct csv *csv, double value)
+{
+	char text[FRACTION_TEXT_BYTES];
+	const char *digits = fraction_text(value, text);
+
+	put_comma(csv);
+	out_text(csv->out, digits ? digits : "");
+}
+
+void csv_empty(struct csv *csv, size_t count)
+{
+	while (count--)
+		put_comma(csv);
+}
+
+void csv_columns(struct csv *csv, const char *names)
+{
+	put_comma(csv);
+	out_text(csv->out, names);
+}
+
+void csv_end(struct csv *csv)
+{
+	out_text(csv->out, "\r\n");
+	csv->is_first = true;
+}
+
+/* man/hdiff-csv.5 says what all this means: what changes here changes there. */
+
+/* ---------------------------------------------------------------- before */
+
+void csv_trend_columns(struct csv *csv, bool is_grouped)
+{
+	csv_columns(csv, "series,image,pid,start");
+	if (is_grouped)
+		csv_columns(csv, "self_verdict,self_bytes_per_hour,self_low_bytes_per_hour,"
+				 "self_high_bytes_per_hour,self_blocks_per_hour,"
+				 "self_net_bytes,self_net_blocks");
+	csv_columns(csv, "verdict,bytes_per_hour,low_bytes_per_hour,high_bytes_per_hour,"
+			 "blocks_per_hour,net_bytes,net_blocks");
+}
+
+int csv_process(struct csv *csv, const struct view *view)
+{
+	const struct sums *first = view->comparison->dumps;
+	char text[DATE_TEXT_BYTES];
+	int rc;
+
+	csv_number(csv, view->series_number);
+	rc = csv_name(csv, first->image);
+	if (first->pid)
+		csv_number(csv, first->pid);
+	else
+		csv_empty(csv, 1);
+	csv_text(csv, first->start_ms ? date_text(first->start_ms, text) : "");
+	return rc;
+}
+
+void csv_trend(struct csv *csv, const struct view *view, const struct trend *trend)
+{
+	csv_text(csv, trend_verdict_name(trend->verdict));
+	if (has_rates(view->comparison)) {
+		csv_fraction(csv, trend->bytes_per_hour);
+		csv_fraction(csv, trend->low_bytes_per_hour);
+		csv_fraction(csv, trend->high_bytes_per_hour);
+		csv_fraction(csv, trend->blocks_per_hour);
+	} else {
+		csv_empty(csv, 4);
+	}
+	csv_signed(csv, trend->net_bytes);
+	csv_signed(csv, trend->net_blocks);
+}
+
+/* ---------------------------------------------------------------- behind */
+
+/* The word and when the snapshot was taken; where that is not known, its path. */
+static int put_column(struct csv *csv, const char *word, const struct sums *dump)
+{
+	char time[DATE_TEXT_BYTES];
+	bool is_known = *dump_time(dump, time);
+	int rc;
+
+	buf_clear(&csv->field);
+	rc = buf_printf(&csv->field, "%s ", word);
+	if (!rc)
+		rc = clean_text(&csv->field, is_known ? time : dump->path, true);
+	if (!rc)
+		csv_text(csv, csv->field.data);
+	return rc;
+}
+
+static int put_columns(struct csv *csv, const struct report *report, const char *word)
+{
+	int rc = 0;
+
+	for (size_t series = 0; series < report->view_count; series++) {
+		const struct comparison *comparison = report->views[series]->comparison;
+
+		for (size_t i = 0; !rc && i < comparison->dump_count; i++)
+			rc = put_column(csv, word, &comparison->dumps[i]);
+	}
+	return rc;
+}
+
+int csv_series_columns(struct csv *csv, const struct report *report)
+{
+	int rc = put_columns(csv, report, "bytes");
+
+	return rc ? rc : put_columns(csv, report, "blocks");
+}
+
+/* How many snapshots the series from..end have. */
+static size_t snapshot_count(const struct report *report, size_t from, size_t end)
+{
+	size_t count = 0;
+
+	for (size_t i = from; i < end; i++)
+		count += report->views[i]->comparison->dump_count;
+	return count;
+}
+
+void csv_series(
+	struct csv *csv, const struct report *report, size_t series, const struct census *of)
+{
+	size_t before = snapshot_count(report, 0, series);
+	size_t behind = snapshot_count(report, series + 1, report->view_count);
+	size_t count = report->views[series]->comparison->dump_count;
+
+	csv_empty(csv, before);
+	for (size_t i = 0; i < count; i++)
+		csv_number(csv, of[i].requested_bytes);
+	csv_empty(csv, behind + before);
+	for (size_t i = 0; i < count; i++)
+		csv_number(csv, of[i].block_count);
+	csv_empty(csv, behind);
+}
+
+/* man/hdiff-csv.5 says what all this means: what changes here changes there. */
 
 struct csv_report {
 	struct csv csv;

@@ -9,8 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/table.h"
-#include "diff/ask/group.h"
+#include "core/base/hash.h"
+#include "diff/query/group.h"
 #include "diff/report/report_parts.h"
 
 struct folded_line {
@@ -90,7 +90,8 @@ static int add_name(struct folded_report *report, struct folded_line *line)
 	return rc;
 }
 
-static int add_frame(struct folded_report *report, struct folded_line *line, const struct frame *frame)
+static int add_frame(
+	struct folded_report *report, struct folded_line *line, const struct frame *frame)
 {
 	struct buf *text = &report->text;
 	int rc;
@@ -242,7 +243,8 @@ static bool unite(struct folded_line *to, const struct folded_line *more)
 	return true;
 }
 
-static void put_line(const struct folded_report *report, struct out *out, const struct folded_line *line)
+static void put_line(
+	const struct folded_report *report, struct out *out, const struct folded_line *line)
 {
 	for (size_t i = 0; i < line->count; i++) {
 		if (i)

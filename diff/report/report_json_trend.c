@@ -1,9 +1,7 @@
 /* man/hdiff-json.5 says what all this means: what changes here changes there. */
-#include "diff/report/report_json_trend.h"
-
-#include "diff/match/series_ends.h"
-#include "diff/report/json_parts.h"
 #include "diff/report/report_parts.h"
+
+#include "diff/match/series.h"
 
 #define SCHEMA "hdiff-trend/1"
 

@@ -1,6 +1,243 @@
-#include "diff/report/report_text.h"
-
 #include "diff/report/report_parts.h"
+
+/* Behind a blank, which wide numbers leave. */
+#define BYTES_WIDTH 13
+#define COUNT_WIDTH 9
+
+static void put_group_growth(struct text_report *report, uint64_t new, uint64_t old, unsigned width)
+{
+	struct growth growth = growth_of(new, old);
+
+	out_char(report->out, ' ');
+	out_signed(report->out, growth.sign, growth.amount, report->base, width);
+}
+
+static void put_change(struct text_report *report, const struct change *change)
+{
+	put_group_growth(
+		report, change->new.requested_bytes, change->old.requested_bytes, BYTES_WIDTH);
+	put_group_growth(report, change->new.block_count, change->old.block_count, COUNT_WIDTH);
+}
+
+/* In columns of a trend. */
+enum { VERDICT_WIDTH = 11, RATE_WIDTH = 13, SPARK_COLUMNS = 24 };
+
+static void put_trend(struct text_report *report, const struct trend *trend, bool is_any)
+{
+	const char *verdict = is_any ? trend_verdict_name(trend->verdict) : "-";
+
+	out_printf(report->out, "  %-*s ", VERDICT_WIDTH - 2, verdict);
+	if (is_any && has_rates(report->comparison))
+		text_rate(report->out, trend->bytes_per_hour, true, RATE_WIDTH);
+	else
+		out_printf(report->out, "%*s", RATE_WIDTH, is_any ? "?" : "-");
+}
+
+static void put_name(struct text_report *report, const struct view_group_row *group)
+{
+	out_text(report->out, "  ");
+	out_harmless(report->out, group->name);
+	out_char(report->out, '\n');
+}
+
+static void put_group_of_trend(struct text_report *report, const struct view_group_row *group)
+{
+	put_change(report, &group->self);
+	put_trend(report, &group->self_trend, group->self_of);
+	put_change(report, &group->total);
+	put_trend(report, &group->total_trend, group->total_of);
+	if (report->spark.style != SPARK_NONE)
+		out_text(report->out, "  ");
+	spark_put(report->out, &report->spark, group->total_of);
+	put_name(report, group);
+}
+
+static void put_group(struct text_report *report, const struct view_group_row *group)
+{
+	put_change(report, &group->self);
+	put_change(report, &group->total);
+	put_name(report, group);
+}
+
+void text_groups(struct text_report *report)
+{
+	const struct view *view = report->view;
+	const struct trend_axis *axis = report->comparison->axis;
+
+	if (axis)
+		spark_make(&report->spark, axis, report->spark.style, SPARK_COLUMNS);
+	for (size_t i = 0; i < view->shown_count && !report->out->err.code; i++) {
+		if (axis)
+			put_group_of_trend(report, &view->groups[i]);
+		else
+			put_group(report, &view->groups[i]);
+	}
+}
+
+static void put_columns(struct text_report *report)
+{
+	struct spark spark;
+
+	if (!report->comparison->axis) {
+		out_text(report->out, "//  self bytes    blocks   total bytes    blocks  name\n");
+		return;
+	}
+	spark_make(&spark, report->comparison->axis, report->spark.style, SPARK_COLUMNS);
+	out_text(report->out,
+		"//  self bytes    blocks  verdict         bytes/h   total bytes    blocks  verdict"
+		"         bytes/h  ");
+	if (report->spark.style != SPARK_NONE)
+		out_printf(report->out, "%-*s  ", (int)spark.count, "total");
+	out_text(report->out, "name\n");
+}
+
+void text_groups_legend(struct text_report *report)
+{
+	struct out *out = report->out;
+
+	out_printf(out,
+		"// Growth by %s, in bytes asked for and in blocks. Groups: %zu, of stacks: %zu.\n"
+		"//\n"
+		"// self    of the stacks whose innermost frame is in the group\n"
+		"// total   of the stacks with any frame in the group; each counts once\n"
+		"//\n",
+		group_kind_name(report->view->group), report->view->group_count,
+		report->view->row_count);
+	if (report->comparison->axis)
+		text_trend_legend(report);
+	out_printf(out,
+		"// A stack is in the total of every group on it: totals of groups overlap, and "
+		"do\n"
+		"// not add up to the last line. Numbers are %s.\n"
+		"//\n",
+		report->base == 16 ? "hexadecimal" : "decimal");
+	put_columns(report);
+}
+
+/* Columns for "requested", "overhead" and "blocks", each behind a blank. */
+enum { REQUESTED_WIDTH = 13, OVERHEAD_WIDTH = 13, BLOCKS_WIDTH = 10 };
+
+static void put_signed(struct text_report *report, uint64_t new, uint64_t old, unsigned width)
+{
+	struct growth growth = growth_of(new, old);
+
+	out_signed(report->out, growth.sign, growth.amount, report->base, width);
+}
+
+/* A line of the sum that a reader may want to check. */
+static void put_share(struct text_report *report, const struct change *change, bool has_overhead,
+	const char *what)
+{
+	const struct census *new = &change->new, *old = &change->old;
+
+	out_text(report->out, "// ");
+	put_signed(report, new->requested_bytes, old->requested_bytes, REQUESTED_WIDTH);
+	out_char(report->out, ' ');
+	if (has_overhead)
+		put_signed(report, new->overhead_bytes, old->overhead_bytes, OVERHEAD_WIDTH);
+	else
+		out_text(report->out, "            ?");
+	out_char(report->out, ' ');
+	put_signed(report, new->block_count, old->block_count, BLOCKS_WIDTH);
+	out_text(report->out, "  ");
+	out_text(report->out, what);
+}
+
+static void put_shares(struct text_report *report)
+{
+	const struct view *view = report->view;
+	bool has_overhead = rows_have_overhead(report->comparison);
+	struct change left_out = view_left_out(view);
+
+	out_text(report->out,
+		"//\n"
+		"// What all blocks add up to, and where it went; the last line has what is\n"
+		"// selected:\n"
+		"//\n"
+		"//     requested      overhead     blocks\n");
+	put_share(report, &view->selected, has_overhead, "selected");
+	out_printf(report->out, ": %zu stacks\n", view->row_count);
+	put_share(report, &view->suppressed, has_overhead, "suppressed");
+	out_printf(report->out, ": %zu stacks\n", view->suppressed_count);
+	put_share(report, &left_out, has_overhead, "left out\n");
+	put_share(report, &view->all, report->comparison->has_overhead, "all\n");
+	out_text(report->out, "//\n");
+}
+
+static void put_rest(struct text_report *report)
+{
+	size_t count;
+	struct change rest = view_not_shown(report->view, &count);
+
+	if (!count)
+		return;
+	if (report->view->group != GROUP_STACK) {
+		out_printf(report->out, "// %zu more groups are not shown\n", count);
+		return;
+	}
+	out_printf(report->out, "// %zu more stacks are not shown; they add up to ", count);
+	put_signed(report, rest.new.requested_bytes, rest.old.requested_bytes, 0);
+	out_text(report->out, " bytes, ");
+	put_signed(report, rest.new.block_count, rest.old.block_count, 0);
+	out_text(report->out, " blocks\n");
+}
+
+/* Right-justified in six, with a sign when it goes against the direction of the whole. */
+static void put_part(
+	struct text_report *report, char direction, uint64_t new, uint64_t old, const char *behind)
+{
+	struct growth growth = growth_of(new, old);
+	bool is_against = growth.amount && growth.sign != direction;
+
+	out_char(report->out, ' ');
+	out_signed(report->out, is_against ? '-' : '\0', growth.amount, report->base, 6);
+	out_text(report->out, behind);
+}
+
+static void put_total(struct text_report *report)
+{
+	const struct census *new = &report->view->selected.new, *old = &report->view->selected.old;
+	bool has_overhead = selected_has_overhead(report->view);
+	/* These fit: see sum.h. */
+	uint64_t new_sum = new->requested_bytes + (has_overhead ? new->overhead_bytes : 0);
+	uint64_t old_sum = old->requested_bytes + (has_overhead ? old->overhead_bytes : 0);
+	char direction = new_sum > old_sum ? '+' : '-'; /* no change is a decrease to UMDH */
+
+	out_printf(report->out, "\n\n\nTotal %s ==", direction == '+' ? "increase" : "decrease");
+	if (!has_overhead) {
+		/* UMDH's old form: its number is not padded. */
+		out_char(report->out, ' ');
+		out_number(report->out, growth_of(new_sum, old_sum).amount, report->base, 0);
+		out_char(report->out, '\n');
+		return;
+	}
+	put_part(report, direction, new->requested_bytes, old->requested_bytes, " requested +");
+	put_part(report, direction, new->overhead_bytes, old->overhead_bytes, " overhead =");
+	put_part(report, direction, new_sum, old_sum, "\n");
+}
+
+/* The last line, for the total alone has to be read twice to see that. */
+static void put_unchanged(struct text_report *report)
+{
+	const struct view *view = report->view;
+	struct delta delta = change_delta(&view->selected);
+	bool is_known = !report->comparison->is_cut && !report->comparison->may_lack_rows;
+
+	if (!is_known || view->row_count || delta.requested_bytes || delta.block_count ||
+		delta.overhead_bytes)
+		return;
+	out_printf(report->out, "// No stack%s changed.\n",
+		view->is_filtered ? " that was selected" : "");
+}
+
+void text_end(struct text_report *report)
+{
+	put_rest(report);
+	if (report->view->is_filtered)
+		put_shares(report);
+	put_total(report);
+	put_unchanged(report);
+}
 
 #define ALSO_MAX 64 /* further ids that are listed */
 

@@ -1,11 +1,10 @@
-#include "diff/report/report_text.h"
+#include "diff/report/report_parts.h"
 
 #include <inttypes.h>
 
-#include "core/date.h"
-#include "core/model.h"
-#include "diff/read/dump_warnings.h"
-#include "diff/report/report_parts.h"
+#include "core/base/parse.h"
+#include "core/dump/model.h"
+#include "diff/read/dump_sums.h"
 
 #define CUT_SHORT ", CUT SHORT: sums are of what is there"
 

@@ -1,12 +1,11 @@
 /* What the text report says of a trend: its snapshots, and what was judged from a series. */
-#include "diff/report/report_text.h"
+#include "diff/report/report_parts.h"
 
 #include <math.h>
 
-#include "core/date.h"
-#include "core/model.h"
-#include "diff/match/series_ends.h"
-#include "diff/report/report_parts.h"
+#include "core/base/parse.h"
+#include "core/dump/model.h"
+#include "diff/match/series.h"
 
 /* ---------------------------------------------------------------- rates */
 

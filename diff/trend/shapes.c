@@ -1,10 +1,325 @@
-#include "diff/trend/shapes.h"
-
 #include <stdlib.h>
 
-#include "core/err.h"
-#include "diff/trend/trend_memory.h"
-#include "diff/trend/product.h"
+#include "core/base/err.h"
+#include "diff/trend/trend_parts.h"
+
+#define MS_PER_DAY 86400000
+/* A day and a half, but for the last step of an hour. */
+#define HOURS_LEAST 35.0
+#define SNAPSHOTS_LEAST 24
+/* A wave of which the snapshots show less than this part of its half, since they always come at the same
+ * hours, is none. */
+#define SHOWN_LEAST 0.2
+
+struct turn {
+	double sine, cosine;
+};
+
+/* Of twice the angle. */
+static struct turn doubled(struct turn of)
+{
+	return (struct turn){2 * of.sine * of.cosine, of.cosine * of.cosine - of.sine * of.sine};
+}
+
+/* The library's differ in the last bits from one system to the next, and then a verdict could. */
+static struct turn turn_of_day(int64_t time_ms)
+{
+	int64_t ms = (time_ms % MS_PER_DAY + MS_PER_DAY) % MS_PER_DAY;
+	double x = (double)ms / MS_PER_DAY * 6.283185307179586 / 256, square = x * x;
+	struct turn turn = {x * (1 - square / 6 * (1 - square / 20)),
+		1 - square / 2 * (1 - square / 12 * (1 - square / 30))};
+
+	for (int i = 0; i < 8; i++)
+		turn = doubled(turn);
+	return turn;
+}
+
+static void take_off(double *from, const double *what, double times, size_t count)
+{
+	for (size_t i = 0; i < count; i++)
+		from[i] -= times * what[i];
+}
+
+static bool can_be(const struct trend_plan *plan, const struct trend_axis *axis)
+{
+	for (size_t part = 0; axis->times_ms && part < plan->part_count; part++) {
+		size_t from = plan->part_from[part], to = plan->part_from[part + 1];
+
+		if (to - from >= SNAPSHOTS_LEAST && plan->hours[to - 1] >= HOURS_LEAST)
+			return true;
+	}
+	return false;
+}
+
+int waves_init(struct waves *waves, const struct trend_plan *plan, const struct trend_axis *axis)
+{
+	*waves = (struct waves){0};
+	if (!can_be(plan, axis))
+		return 0;
+	waves->numbers = calloc(plan->count, WAVES_MOST * sizeof(*waves->numbers));
+	if (!waves->numbers)
+		return -ERR_NOMEM;
+	waves_set(waves, plan, axis);
+	return 0;
+}
+
+void waves_release(struct waves *waves)
+{
+	free(waves->numbers);
+	*waves = (struct waves){0};
+}
+
+static void fill(struct waves *waves, const struct trend_axis *axis)
+{
+	for (size_t i = 0; i < axis->count; i++) {
+		struct turn day = turn_of_day(axis->times_ms[i]), half = doubled(day);
+
+		waves->at[0][i] = day.sine;
+		waves->at[1][i] = day.cosine;
+		waves->at[2][i] = half.sine;
+		waves->at[3][i] = half.cosine;
+	}
+}
+
+/* Whether the snapshots show it beside those before it. */
+static bool make_right(struct waves *waves, const struct trend_plan *plan, double *wave)
+{
+	double square, root;
+
+	trend_plan_centre(plan, wave);
+	waves_take_out(waves, wave, wave);
+	square = product(wave, wave, plan->count);
+	if (square < SHOWN_LEAST * (double)plan->count / 2)
+		return false;
+	/* Newton's, from above: the library's might be another one on each system. */
+	root = square + 1;
+	for (int i = 0; i < 60; i++)
+		root = (root + square / root) / 2;
+	for (size_t i = 0; i < plan->count; i++)
+		wave[i] /= root;
+	return true;
+}
+
+void waves_set(struct waves *waves, const struct trend_plan *plan, const struct trend_axis *axis)
+{
+	waves->count = 0;
+	waves->snapshots = plan->count;
+	if (!waves->numbers || !can_be(plan, axis))
+		return;
+	for (size_t i = 0; i < WAVES_MOST; i++)
+		waves->at[i] = waves->numbers + i * plan->count;
+	fill(waves, axis);
+	for (size_t i = 0; i < WAVES_MOST; i++) {
+		double *wave = waves->at[i];
+
+		if (!make_right(waves, plan, wave))
+			continue;
+		waves->at[i] = waves->at[waves->count];
+		waves->at[waves->count++] = wave;
+	}
+}
+
+void waves_take_out(const struct waves *waves, const double *like, double *values)
+{
+	double times[WAVES_MOST];
+
+	for (size_t i = 0; i < waves->count; i++)
+		times[i] = product(like, waves->at[i], waves->snapshots);
+	for (size_t i = 0; i < waves->count; i++)
+		take_off(values, waves->at[i], times[i], waves->snapshots);
+}
+
+#define MOST 12
+/* Three levels of five snapshots: in fewer there are always some that fit. */
+#define LEAST 15
+/* Twice the logarithm of the likelihood ratio that each must be worth. */
+#define GAIN_LEAP 11.0
+/* Too few to tell whether they become rarer. */
+#define FEW 3
+/* Of the squares a line leaves 1 / (n + 1)^2 beside n equal steps at equal distances: two are no line,
+ * three are. */
+#define AS_A_LINE 0.1
+
+/* Whether the stairs are better than the course by as many leaps as they have more. */
+static bool are_better(struct leaps *leaps, struct shapes *shapes, const double *values,
+	const struct shapes_fit *fit, const struct stairs *stairs)
+{
+	double simple = fit->is_leak ? fit->leak.rest : fit->stay.rest;
+	double gain = GAIN_LEAP * (double)(stairs->steps - !fit->is_leak);
+
+	leaps->memory = 1;
+	if (simple <= stairs->rest * shapes_factor(shapes, gain) + fit->slight)
+		return false;
+	if (stairs->rest <= fit->slight)
+		return true;
+	stairs_rests(stairs, shapes->plan, values, leaps->rests);
+	leaps->memory = trend_memory_of(shapes->plan, leaps->rests);
+	gain *= leaps->memory;
+	return simple > stairs->rest * shapes_factor(shapes, gain) + fit->slight;
+}
+
+static bool is_line(const struct shapes_fit *fit, const struct stairs *stairs)
+{
+	return fit->is_leak &&
+	       fit->line_rest - stairs->rest < AS_A_LINE * (fit->level_rest - stairs->rest);
+}
+
+bool leaps_find(struct leaps *leaps, struct shapes *shapes, const double *values,
+	const struct shapes_fit *fit)
+{
+	struct stairs_end end = {MOST, shapes_factor(shapes, GAIN_LEAP), fit->slight};
+	struct stairs stairs = {.starts = leaps->starts};
+
+	if (shapes->plan->count < LEAST)
+		return false;
+	stairs_climb(&stairs, shapes->plan, values, &end);
+	if (stairs.steps < 2 || !are_better(leaps, shapes, values, fit, &stairs))
+		return false;
+	leaps->is_leak = stairs.steps <= FEW ? is_line(fit, &stairs) :
+					       !stairs_have_ended(&stairs, shapes->plan);
+	return true;
+}
+
+/* One in ten, one-sided: standard deviations. */
+#define EARLY_SQUARED (1.2816 * 1.2816)
+/* One in twenty. */
+#define SOON_OVER 0.05
+
+/* Values from..to have one level; which step up between two of them takes most off the squares. */
+struct level {
+	size_t from, to;
+	double mean;
+};
+
+struct step_up {
+	size_t at;
+	double gain;
+};
+
+static struct level level_from(const struct stairs *stairs, const struct trend_plan *plan,
+	const double *values, size_t from)
+{
+	struct level level = {from, from + 1, values[from]};
+
+	for (; level.to < plan->count && !stairs->starts[level.to]; level.to++)
+		level.mean += values[level.to];
+	level.mean /= (double)(level.to - from);
+	return level;
+}
+
+static void try_level(const double *values, const struct level *level, struct step_up *best)
+{
+	double all = (double)(level->to - level->from), sum = 0;
+
+	for (size_t i = level->from + 1; i < level->to; i++) {
+		double before = (double)(i - level->from), gain;
+
+		sum += values[i - 1] - level->mean;
+		if (sum >= 0)
+			continue;
+		gain = sum * sum * all / (before * (all - before));
+		if (gain > best->gain)
+			*best = (struct step_up){i, gain};
+	}
+}
+
+void stairs_rests(const struct stairs *stairs, const struct trend_plan *plan, const double *values,
+	double *rests)
+{
+	struct level level;
+
+	for (size_t from = 0; from < plan->count; from = level.to) {
+		level = level_from(stairs, plan, values, from);
+		for (size_t i = from; i < level.to; i++)
+			rests[i] = values[i] - level.mean;
+	}
+}
+
+/* On the ground: but the level of each part. */
+static void begin(struct stairs *stairs, const struct trend_plan *plan, const double *values)
+{
+	struct level level;
+
+	for (size_t i = 0; i < plan->count; i++)
+		stairs->starts[i] = false;
+	for (size_t part = 0; part < plan->part_count; part++)
+		stairs->starts[plan->part_from[part]] = true;
+	stairs->steps = 0;
+	stairs->rest = 0;
+	for (size_t from = 0; from < plan->count; from = level.to) {
+		level = level_from(stairs, plan, values, from);
+		for (size_t i = from; i < level.to; i++)
+			stairs->rest += (values[i] - level.mean) * (values[i] - level.mean);
+	}
+}
+
+static struct step_up find_step(
+	const struct stairs *stairs, const struct trend_plan *plan, const double *values)
+{
+	struct step_up best = {0};
+	struct level level;
+
+	for (size_t from = 0; from < plan->count; from = level.to) {
+		level = level_from(stairs, plan, values, from);
+		try_level(values, &level, &best);
+	}
+	return best;
+}
+
+void stairs_climb(struct stairs *stairs, const struct trend_plan *plan, const double *values,
+	const struct stairs_end *end)
+{
+	begin(stairs, plan, values);
+	while (stairs->steps < end->most && stairs->rest > end->slight) {
+		struct step_up step = find_step(stairs, plan, values);
+		double rest = stairs->rest > step.gain ? stairs->rest - step.gain : 0;
+
+		if (!(step.gain > 0) || rest * end->factor > stairs->rest)
+			break;
+		stairs->starts[step.at] = true;
+		stairs->rest = rest;
+		stairs->steps++;
+	}
+}
+
+/* When the steps were, each between two snapshots. */
+struct step_times {
+	double late,
+		variance; /* after the middle of the time, added up, and what chance makes of it */
+	double last; /* of 1 */
+};
+
+static struct step_times time_steps(const struct stairs *stairs, const struct trend_plan *plan)
+{
+	struct step_times times = {0};
+
+	for (size_t part = 0; part < plan->part_count; part++) {
+		size_t from = plan->part_from[part], to = plan->part_from[part + 1];
+		double half = plan->hours[to - 1] / 2;
+
+		for (size_t i = from + 1; half > 0 && i < to; i++) {
+			double at = (plan->hours[i - 1] + plan->hours[i]) / 2;
+
+			if (!stairs->starts[i])
+				continue;
+			times.late += at - half;
+			times.variance += half * half / 3;
+			times.last = at / half / 2 > times.last ? at / half / 2 : times.last;
+		}
+	}
+	return times;
+}
+
+bool stairs_have_ended(const struct stairs *stairs, const struct trend_plan *plan)
+{
+	struct step_times times = time_steps(stairs, plan);
+	double chance = 1;
+
+	for (size_t i = 0; i < stairs->steps; i++)
+		chance *= times.last;
+	return chance < SOON_OVER ||
+	       (times.late < 0 && times.late * times.late > EARLY_SQUARED * times.variance);
+}
 
 #define RAMPS 24
 #define DELAYED 20

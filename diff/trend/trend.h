@@ -4,14 +4,14 @@
  * A series has parts, one for each process that it is made of: a restart starts at nothing again, so
  * only what happens within a part counts. Nothing here knows of stacks, files or reports.
  */
-#ifndef DIFF_TREND_H
-#define DIFF_TREND_H
+#ifndef DIFF_TREND_TREND_H
+#define DIFF_TREND_TREND_H
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
-#include "core/model.h"
+#include "core/dump/model.h"
 
 /* The least doubtful leak first. How a series is judged is told in man/hdiff.1, Verdicts. */
 enum trend_verdict {

@@ -1,8 +1,256 @@
-#include "diff/trend/verdict.h"
+#include <stdlib.h>
 
-#include "diff/trend/leaps.h"
-#include "diff/trend/trend_memory.h"
-#include "diff/trend/valleys.h"
+#include "core/base/err.h"
+#include "diff/trend/trend_parts.h"
+
+/* Twice the logarithm of the likelihood ratio that waves must make the best course better by. */
+#define GAIN_WAVES 30.0
+/* That a course may have besides. */
+#define STEPS 2
+
+static bool init_calm(struct trend_kit *kit, const struct trend_axis *axis)
+{
+	if (waves_init(&kit->waves, &kit->plan, axis))
+		return false;
+	if (!kit->waves.numbers)
+		return true;
+	kit->calm = calloc(kit->plan.count, sizeof(*kit->calm));
+	return kit->calm && !shapes_init(&kit->calm_shapes, &kit->plan, &kit->waves);
+}
+
+static bool init_kit(struct trend_kit *kit, const struct trend_axis *axis)
+{
+	kit->starts = calloc(axis->count + 1, sizeof(*kit->starts));
+	if (!kit->starts)
+		return false;
+	return !trend_plan_init(&kit->plan, axis) && !slope_pairs_init(&kit->pairs, &kit->plan) &&
+	       !shapes_init(&kit->shapes, &kit->plan, NULL) && init_calm(kit, axis);
+}
+
+int trend_kit_init(struct trend_kit *kit, const struct trend_axis *axis)
+{
+	*kit = (struct trend_kit){0};
+	if (init_kit(kit, axis))
+		return 0;
+	trend_kit_release(kit);
+	return -ERR_NOMEM;
+}
+
+void trend_kit_release(struct trend_kit *kit)
+{
+	free(kit->calm);
+	free(kit->starts);
+	shapes_release(&kit->calm_shapes);
+	waves_release(&kit->waves);
+	shapes_release(&kit->shapes);
+	slope_pairs_release(&kit->pairs);
+	trend_plan_release(&kit->plan);
+}
+
+void trend_kit_set(struct trend_kit *kit, const struct trend_axis *axis)
+{
+	trend_plan_set(&kit->plan, axis);
+	slope_pairs_set(&kit->pairs);
+	shapes_set(&kit->shapes);
+	waves_set(&kit->waves, &kit->plan, axis);
+	if (kit->waves.count)
+		shapes_set(&kit->calm_shapes);
+}
+
+static double values_range(const double *values, size_t count)
+{
+	double least = values[0], highest = values[0];
+
+	for (size_t i = 1; i < count; i++) {
+		least = values[i] < least ? values[i] : least;
+		highest = values[i] > highest ? values[i] : highest;
+	}
+	return highest - least;
+}
+
+static double least(double a, double b)
+{
+	return a < b ? a : b;
+}
+
+static double rest_of_stairs(struct trend_kit *kit, const double *values)
+{
+	struct stairs_end end = {STEPS, 1, 0};
+	struct stairs stairs = {.starts = kit->starts};
+
+	stairs_climb(&stairs, &kit->plan, values, &end);
+	return stairs.rest;
+}
+
+/* What is left without waves by the best of all courses, or by one that stays and some steps more. */
+static double rest_without(struct trend_kit *kit, const double *values, double range)
+{
+	struct shapes_fit fit;
+	double rest;
+
+	shapes_fit(&kit->shapes, values, range, &fit);
+	rest = least(fit.leak.rest, fit.stay.rest);
+	rest = least(rest, rest_of_stairs(kit, values));
+	return least(rest, rest_of_stairs(kit, shapes_rests(&kit->shapes, &fit.stay)));
+}
+
+const double *trend_kit_calm(struct trend_kit *kit, const double *values)
+{
+	size_t count = kit->plan.count;
+	struct shapes_fit beside;
+	const struct course *course;
+	double range, without;
+
+	if (!kit->waves.count)
+		return NULL;
+	range = values_range(values, count);
+	without = rest_without(kit, values, range);
+	shapes_fit(&kit->calm_shapes, values, range, &beside);
+	course = beside.is_leak ? &beside.leak : &beside.stay;
+	if (!shapes_is_better(&kit->calm_shapes, &beside, course, without, GAIN_WAVES))
+		return NULL;
+	for (size_t i = 0; i < count; i++)
+		kit->calm[i] = values[i];
+	waves_take_out(&kit->waves, shapes_rests(&kit->shapes, course), kit->calm);
+	return kit->calm;
+}
+
+#define LEAST 4
+#define TESTED 8
+#define MOST 64
+/* Fewer snapshots for each valley are noise, where there are too few valleys to test them. */
+#define TOOTH 5
+/* One in two thousand, one-sided. */
+#define VALLEYS_SIGNIFICANT 3.29
+
+/* The values from..to of a part, or the same upside down: up is 1 or -1. */
+struct stretch {
+	const double *values;
+	size_t count;
+	double up;
+};
+
+/* Values that are lower than those on both sides; of equal ones one. */
+static size_t find_turns(const struct stretch *stretch, double *turns)
+{
+	size_t count = 0;
+	bool falls = false;
+
+	for (size_t i = 1; i < stretch->count; i++) {
+		double step = (stretch->values[i] - stretch->values[i - 1]) * stretch->up;
+
+		if (step > 0 && falls)
+			turns[count++] = stretch->values[i - 1];
+		if (step > 0 || step < 0)
+			falls = step < 0;
+	}
+	return count;
+}
+
+/* Of very many, the lowest of each few: the test takes time by the square. */
+static size_t thin_out(double *turns, size_t count, double up)
+{
+	size_t each = (count + MOST - 1) / MOST, kept = 0;
+
+	if (count <= MOST)
+		return count;
+	for (size_t i = 0; i + each <= count; i += each) {
+		double lowest = turns[i];
+
+		for (size_t k = i; k < i + each; k++) {
+			if (turns[k] * up < lowest * up)
+				lowest = turns[k];
+		}
+		turns[kept++] = lowest;
+	}
+	return kept;
+}
+
+static bool all_rise(const double *turns, size_t count)
+{
+	for (size_t i = 1; i < count; i++) {
+		if (turns[i] <= turns[i - 1])
+			return false;
+	}
+	return true;
+}
+
+/* As shapes_memory(), of the turns about a line, by the correlation of neighbours alone. */
+static double memory_of(const double *turns, size_t count)
+{
+	double n = (double)count, sum = 0, slope = 0, both = 0, square = 0, last = 0;
+
+	for (size_t i = 0; i < count; i++)
+		sum += turns[i];
+	sum /= n;
+	for (size_t i = 0; i < count; i++)
+		slope += (turns[i] - sum) * ((double)i - (n - 1) / 2);
+	slope /= n * (n * n - 1) / 12;
+	for (size_t i = 0; i < count; i++) {
+		double rest = turns[i] - sum - slope * ((double)i - (n - 1) / 2);
+
+		both += rest * last;
+		square += rest * rest;
+		last = rest;
+	}
+	if (both <= 0 || both * both * n < 1.96 * 1.96 * square * square)
+		return 1;
+	return (square + both) / (square - both);
+}
+
+static bool mostly_rise(const double *turns, size_t count)
+{
+	double n = (double)count, score = 0;
+
+	for (size_t i = 0; i < count; i++) {
+		for (size_t k = i + 1; k < count; k++)
+			score += (turns[k] > turns[i]) - (turns[k] < turns[i]);
+	}
+	return score > 1 && (score - 1) * (score - 1) >= VALLEYS_SIGNIFICANT * VALLEYS_SIGNIFICANT *
+								 n * (n - 1) * (2 * n + 5) / 18 *
+								 memory_of(turns, count);
+}
+
+/* By how much the turns rise from the first to the last; 0: they do not. */
+static double turns_rise(const struct stretch *stretch, double *turns)
+{
+	size_t count = find_turns(stretch, turns);
+
+	if (count < LEAST || (count < TESTED && count * TOOTH > stretch->count))
+		return 0;
+	count = thin_out(turns, count, stretch->up);
+	if (count < TESTED ? !all_rise(turns, count) : !mostly_rise(turns, count))
+		return 0;
+	return turns[count - 1] > turns[0] ? turns[count - 1] - turns[0] : 0;
+}
+
+static double typical_step(const struct stretch *stretch, double *steps)
+{
+	size_t rank = (stretch->count - 1) / 2;
+
+	for (size_t i = 1; i < stretch->count; i++) {
+		double step = stretch->values[i] - stretch->values[i - 1];
+
+		steps[i - 1] = step < 0 ? -step : step;
+	}
+	ranks_select(steps, stretch->count - 1, &rank, 1);
+	return steps[rank];
+}
+
+bool valleys_rise(const struct trend_plan *plan, const double *values, double *scratch)
+{
+	struct stretch stretch = {.count = plan->most, .up = 1};
+	double rise;
+
+	if (plan->most < LEAST * TOOTH)
+		return false;
+	stretch.values = values + plan->longest;
+	rise = turns_rise(&stretch, scratch);
+	if (!(rise > 0))
+		return false;
+	stretch.up = -1;
+	return turns_rise(&stretch, scratch) > 0 && rise > 2 * typical_step(&stretch, scratch);
+}
 
 /* Where no test can be significant only what always rises grows, and when the last step is this part of
  * the average at least. */

@@ -1,13 +1,20 @@
 /*
  * What hsnap's commands share: their names, and taking one snapshot into one file.
  */
-#ifndef SNAPSHOT_COMMAND_H
-#define SNAPSHOT_COMMAND_H
+#ifndef SNAPSHOT_COMMAND_COMMAND_H
+#define SNAPSHOT_COMMAND_COMMAND_H
 
 #include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
 
-#include "core/out.h"
-#include "snapshot/capture.h"
+#include "core/base/err.h"
+#include "core/base/memory.h"
+#include "core/base/opt.h"
+#include "core/io/out.h"
+#include "snapshot/capture/capture.h"
+#include "snapshot/series/file_pattern.h"
 
 /* "hsnap NAME ...": argv[0] is the name. Each prints its own errors, and its help on --help, and
  * returns the exit status. */
@@ -52,5 +59,189 @@ int take(const struct take *take, struct target *target, const char *path, struc
 
 /* To be called once before take(). */
 void take_guard_interrupts(void);
+
+/*
+ * -p and -pn: the one process that a command is about.
+ */
+
+/* Their ids in a command's table; its own are below. */
+enum {
+	OPT_PROCESS_PID = 300,
+	OPT_PROCESS_NAME,
+};
+
+/* Their rows; what is done with it, as "trace", stands in front of "this process". */
+#define PROCESS_OPTIONS(what)                                                                      \
+	{OPT_PROCESS_PID, "p", "pid", "PID", what " this process"},                                \
+	{                                                                                          \
+		OPT_PROCESS_NAME, "pn", "name", "NAME", what " the process with this image name"   \
+	}
+
+struct process_choice {
+	const char *pid, *name; /* what was not given is NULL */
+	unsigned count; /* how often one was named */
+};
+
+/* Takes one of the options above: 0, or -ERR_IMAGE_NAME (a path). Any other id is returned as it is. */
+int process_option(struct process_choice *choice, int id, const char *value, struct err *err);
+
+/* Whether one was named, and once; place is the command, for messages. 0 or -ERR_USAGE. */
+int process_choice_check(const struct process_choice *choice, const char *place, struct err *err);
+
+/* Finds it. with_all: the command has --all, too. Returns 0 and *pid; -ERR_USAGE (no number),
+ * -ERR_NO_PROCESS, -ERR_MANY (with a list, and none of them), -ERR_SYSTEM, -ERR_NOMEM. */
+int process_choose(
+	const struct process_choice *choice, bool with_all, uint32_t *pid, struct err *err);
+
+/* A pid as people write it: 0 or -ERR_USAGE. */
+int process_pid_parse(const char *text, uint32_t *pid, struct err *err);
+
+/*
+ * What every command that writes a dump lets be said about it: its form, where its stacks come from, and
+ * what the file is called.
+ */
+
+/* Their ids in a command's table; its own are below. */
+enum {
+	OPT_DUMP_STACKS = 200,
+	OPT_DUMP_BY_STACK,
+	OPT_DUMP_GZIP,
+	OPT_DUMP_FORCE,
+	OPT_DUMP_VERBOSE,
+};
+
+/* Rows of a command's table: of those that read a process as it is, both. */
+#define STACKS_OPTION                                                                              \
+	{                                                                                          \
+		OPT_DUMP_STACKS, NULL, "stacks", "SOURCE",                                         \
+			"where stacks come from: auto ust os tracer"                               \
+	}
+#define DUMP_OPTIONS                                                                               \
+	{OPT_DUMP_BY_STACK, NULL, "by-stack", NULL,                                                \
+		"one line for each stack and heap, not for each block"},                           \
+		{OPT_DUMP_GZIP, NULL, "gzip", NULL, "pack the file; its name ends in .gz"},        \
+		{OPT_DUMP_FORCE, NULL, "force", NULL,                                              \
+			"an incomplete snapshot is no error: status 0"},                           \
+	{                                                                                          \
+		OPT_DUMP_VERBOSE, "v", "verbose", NULL, "say on standard error what was found"     \
+	}
+
+/* Takes one of the options above: 0, or an error with *err filled. Any other id is returned as it is. */
+int dump_option(struct take *take, int id, const char *value, struct err *err);
+
+/* Whether a packed dump may go to out (NULL: standard output), which the option (as "-f OUT") names: 0 or
+ * -ERR_USAGE. */
+int dump_check_out(const struct take *take, const char *out, const char *option, struct err *err);
+
+/* Adds what the file is called, by a pattern that was checked; a packed one's name ends in .gz. 0 or
+ * -ERR_NOMEM. */
+int dump_name_add(
+	struct buf *path, const char *pattern, const struct file_names *names, bool is_packed);
+
+/*
+ * What run and attach let be said about the tracer's tables.
+ */
+
+/* A 32-bit program has little address space. */
+#define TABLES_DEFAULT_BYTES ((uint64_t)(sizeof(void *) == 8 ? 4096 : 128) << 20)
+
+/* --max-mb and --sample, each in bytes: 0, or -ERR_USAGE. */
+int table_limit_parse(const char *text, uint64_t *bytes, struct err *err);
+int table_sample_parse(const char *text, uint64_t *bytes, struct err *err);
+
+/* Names of processes as people ask for them. */
+
+/*
+ * Whether name is as pattern says: with '*' (any text) or '?' (any one byte) in it all of name, else
+ * some part of it. Letters of ASCII are alike in either case. Takes time in proportion to the product
+ * of both lengths at worst.
+ */
+bool name_is_like(const char *name, const char *pattern);
+
+/*
+ * The options that taking snapshots again and again has, by time or by growth: read, and checked against
+ * each other.
+ */
+
+/* Their ids in a command's table; its own are below. */
+enum {
+	OPT_SERIES_COUNT = 100,
+	OPT_SERIES_KEEP,
+	OPT_SERIES_MAX_BYTES,
+	OPT_SERIES_ON_EXIT,
+	OPT_SERIES_ALL,
+	OPT_SERIES_LOG,
+};
+
+/* Their rows. */
+#define SERIES_OPTIONS                                                                             \
+	{OPT_SERIES_COUNT, NULL, "count", "N", "end after N files of each series"},                \
+		{OPT_SERIES_KEEP, NULL, "keep", "N", "keep the newest N files of each series"},    \
+		{OPT_SERIES_MAX_BYTES, NULL, "max-bytes", "SIZE",                                  \
+			"keep the newest files of each series, up to SIZE (500M, 2G)"},            \
+		{OPT_SERIES_ON_EXIT, NULL, "on-exit", "DO",                                        \
+			"when the process ends: stop (the default) or wait for it"},               \
+		{OPT_SERIES_ALL, NULL, "all", NULL, "take each process of that name"},             \
+	{                                                                                          \
+		OPT_SERIES_LOG, NULL, "log", "FILE", "add a line to FILE for each thing said"      \
+	}
+
+struct series_request {
+	struct process_choice process;
+	const char *out, *log; /* what was not given is NULL */
+	struct take take;
+	int64_t every_ms; /* by time: 0 for once; by growth: between two looks */
+	uint64_t growth_bytes; /* 0: by time */
+	uint64_t file_count; /* 0: no end */
+	size_t keep_count; /* SIZE_MAX: all */
+	uint64_t keep_bytes; /* UINT64_MAX: all */
+	bool waits, takes_all;
+	const char *given; /* the last of these options that was given; NULL: none */
+};
+
+/* As it is without options. */
+#define SERIES_REQUEST_INIT                                                                        \
+	{                                                                                          \
+		.keep_count = SIZE_MAX, .keep_bytes = UINT64_MAX                                   \
+	}
+
+/* Takes one of the options above, or of those about the process and the dump: 0, or an error with *err
+ * filled. */
+int series_option(struct series_request *request, int id, const char *value, struct err *err);
+
+/* --every and --poll, within their bounds; and --growth: 0 or -ERR_USAGE. */
+int series_span_parse(const char *option, const char *text, int64_t *ms, struct err *err);
+int series_growth_parse(const char *text, uint64_t *bytes, struct err *err);
+
+/* Whether what was asked for fits together: 0 and which words are in the pattern (enum PATTERN_*), or
+ * -ERR_USAGE. */
+int series_check(const struct series_request *request, unsigned *words, struct err *err);
+
+/* Whether the dump at path would be the log, too: it needs a file of its own. */
+bool series_is_log(const struct series_request *request, const char *path);
+#define SERIES_IS_LOG "it is the log, too"
+
+/* Takes them: the exit status. All is said. */
+int series_main(const struct series_request *request);
+
+/* What 'hsnap ps' prints about processes. */
+
+struct ps_row {
+	uint32_t pid;
+	unsigned bits; /* 0: the process could not be looked at */
+	int64_t heap_count; /* -1: not known */
+	/* Where they would come from: "tracer", "attached" (it was traced later), "ust", "none",
+	 * "detached" (none any more); NULL: not known. */
+	const char *stacks;
+	const char *name; /* hostile */
+};
+
+/* A header line, and one line for each row, in columns. Characters that a terminal would obey are
+ * made harmless. Returns 0 or -ERR_NOMEM. */
+int ps_print(FILE *to, const struct ps_row *rows, size_t count);
+
+/* Of the processes that could not be looked at: how many let nobody in, and how many had ended. One
+ * line for each, if any. */
+void ps_print_missing(FILE *to, size_t closed_count, size_t ended_count);
 
 #endif

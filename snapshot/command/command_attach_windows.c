@@ -1,12 +1,10 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-#include "core/opt.h"
+#include "core/base/opt.h"
 #include "snapshot/command/command.h"
-#include "snapshot/command/process_options.h"
-#include "snapshot/command/table_options.h"
 #include "snapshot/control/attach.h"
-#include "snapshot/control/delegate_windows.h"
+#include "snapshot/control/run_windows.h"
 
 enum {
 	OPT_MAX_MB = 1,

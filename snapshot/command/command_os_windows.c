@@ -2,9 +2,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "core/opt.h"
+#include "core/base/opt.h"
 #include "snapshot/command/command.h"
-#include "snapshot/command/process_options.h"
 #include "snapshot/stacks/os_stacks.h"
 
 enum {

@@ -1,16 +1,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/opt.h"
+#include "core/base/opt.h"
 #include "snapshot/command/command.h"
 #include "snapshot/heap/heap.h"
 #include "snapshot/heap/wine_layout.h"
 #include "snapshot/ifeo/ifeo_windows.h"
-#include "snapshot/command/name_pattern.h"
 #include "snapshot/target/nt_process.h"
 #include "snapshot/live/process.h"
-#include "snapshot/command/ps_table.h"
-#include "snapshot/stacks/tracer_find.h"
+#include "snapshot/stacks/tracer_read.h"
 
 enum {
 	OPT_HELP = 1,

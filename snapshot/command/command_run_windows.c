@@ -1,9 +1,7 @@
 #include <stdio.h>
 
-#include "core/out.h"
-#include "snapshot/command/dump_options.h"
-#include "snapshot/command/series_options.h"
-#include "snapshot/command/table_options.h"
+#include "core/io/out.h"
+#include "snapshot/command/command.h"
 #include "snapshot/control/run_windows.h"
 
 enum {

@@ -1,13 +1,13 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "core/date.h"
-#include "core/opt.h"
-#include "core/os.h"
-#include "core/out.h"
+#include "core/base/parse.h"
+#include "core/base/opt.h"
+#include "core/base/os.h"
+#include "core/io/out.h"
 #include "snapshot/command/command.h"
 #include "snapshot/schedule/scheduler.h"
-#include "snapshot/schedule/task/task_plan.h"
+#include "snapshot/schedule/task.h"
 
 enum {
 	OPT_EVERY = 1,

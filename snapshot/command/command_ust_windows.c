@@ -3,9 +3,9 @@
 #include <string.h>
 #include <windows.h>
 
-#include "core/kv.h"
-#include "core/opt.h"
-#include "core/text.h"
+#include "core/dump/kv.h"
+#include "core/base/opt.h"
+#include "core/base/text.h"
 #include "snapshot/command/command.h"
 #include "snapshot/ifeo/ifeo_windows.h"
 #include "snapshot/live/process.h"

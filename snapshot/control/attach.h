@@ -8,7 +8,7 @@
 
 #include <stdint.h>
 
-#include "core/err.h"
+#include "core/base/err.h"
 
 struct attach_options {
 	uint64_t limit_bytes; /* for the tracer's tables */

@@ -1,12 +1,279 @@
+#include <stddef.h>
+#include <stdlib.h>
+
 #include <windows.h>
 
+#include "core/io/command_line.h"
 #include "snapshot/control/attach.h"
-#include "snapshot/control/install_windows.h"
-#include "snapshot/control/load_windows.h"
-#include "snapshot/control/tracee_windows.h"
-#include "snapshot/live/turn_windows.h"
-#include "snapshot/live/open_windows.h"
+#include "snapshot/control/control_windows.h"
+#include "snapshot/control/run_windows.h"
+#include "snapshot/live/live_windows.h"
 #include "snapshot/live/process.h"
+#include "snapshot/live/spawn_windows.h"
+#include "snapshot/stacks/tracer_read.h"
+
+static BOOL WINAPI leave_to_child(DWORD type)
+{
+	return type == CTRL_C_EVENT || type == CTRL_BREAK_EVENT;
+}
+
+void leave_interrupts_to_child(void)
+{
+	SetConsoleCtrlHandler(leave_to_child, TRUE);
+}
+
+/* The arguments of this process as they are, behind another program. */
+static wchar_t *same_arguments(void)
+{
+	static const wchar_t program[] = L"" HSNAP_32;
+	const wchar_t *rest = command_line_rest(GetCommandLineW());
+	wchar_t *line = malloc(sizeof(program) + wcslen(rest) * sizeof(*line));
+
+	if (!line)
+		return NULL;
+	wcscpy(line, program);
+	wcscat(line, rest);
+	return line;
+}
+
+static int start(const char *name, const wchar_t *image, struct spawn *spawn, struct err *err)
+{
+	struct spawn_request request = {
+		.image = image, .command = same_arguments(), .flags = CREATE_SUSPENDED};
+	int rc = 0;
+
+	if (!request.command)
+		return err_set(err, ERR_NOMEM, name, NULL);
+	spawn_pass_streams(&request.startup);
+	if (!spawn_start(spawn, &request))
+		rc = start_fail(GetLastError(), HSNAP_32, err);
+	free(request.command);
+	return rc;
+}
+
+/* It stays tied to this process: what it does is for whoever waits for this one. */
+static uint32_t finish(struct spawn *spawn)
+{
+	DWORD status = 2;
+
+	ResumeThread(spawn->info.hThread);
+	WaitForSingleObject(spawn->info.hProcess, INFINITE);
+	GetExitCodeProcess(spawn->info.hProcess, &status);
+	CloseHandle(spawn->info.hThread);
+	CloseHandle(spawn->info.hProcess);
+	spawn_let_go(spawn);
+	return status;
+}
+
+/* NULL with err set when there is no such file, or when it is this very program. */
+static wchar_t *find_other(const char *name, struct err *err)
+{
+	wchar_t *image = program_beside(L"" HSNAP_32);
+
+	if (!image) {
+		err_set(err, ERR_BITS, name, HSNAP_32 " does not lie beside this hsnap");
+	} else if (program_is_this(image)) {
+		err_set(err, ERR_BITS, name, "and this " HSNAP_32 " is not");
+		free(image);
+		image = NULL;
+	}
+	return image;
+}
+
+int delegate(const char *name, uint32_t *exit_status, struct err *err)
+{
+	wchar_t *image;
+	struct spawn spawn = {0};
+	int rc;
+
+	if (OUR_BITS == 32)
+		return err_set(err, ERR_64_BITS, name, NULL);
+	image = find_other(name, err);
+	if (!image)
+		return -ERR_BITS;
+	leave_interrupts_to_child();
+	rc = start(name, image, &spawn, err);
+	if (!rc)
+		*exit_status = finish(&spawn);
+	free(image);
+	return rc;
+}
+
+int traced_prepare(
+	struct traced *traced, HANDLE process, HANDLE thread, const char *name, struct err *err)
+{
+	int rc;
+
+	*traced = (struct traced){.process = process, .name = name};
+	rc = target_open_handle(&traced->target, process, err);
+	if (!rc && traced->target.bits != OUR_BITS)
+		rc = err_set(err, ERR_BITS, name, NULL);
+	/* Not waited for: who has it may wait for us to resume the process. */
+	if (!rc && !turn_take(&traced->turn, traced->target.pid, 0))
+		rc = err_set(err, ERR_TRACED, name, "by another hsnap");
+	if (!rc)
+		rc = injection_prepare(&traced->injection, process, thread, name, err);
+	return rc;
+}
+
+static int find_area(struct traced *traced, struct err *err)
+{
+	struct target *target = &traced->target;
+	struct snapshot modules;
+	int rc;
+
+	snapshot_init(&modules);
+	rc = target->ops->modules(target, &modules, err);
+	if (!rc)
+		rc = tracer_find(
+			target, modules.modules, modules.module_count, &traced->area_addr, err);
+	if (rc == -ERR_NOT_TRACED)
+		rc = err_set(err, ERR_INJECT, traced->name, "it does not load " TRACER_DLL);
+	snapshot_release(&modules);
+	return rc;
+}
+
+/* A handle of the process's for one of ours, or 0. */
+static uint64_t give(struct traced *traced, HANDLE ours, DWORD access)
+{
+	HANDLE theirs = NULL;
+
+	if (!ours || !DuplicateHandle(
+			     GetCurrentProcess(), ours, traced->process, &theirs, access, FALSE, 0))
+		return 0;
+	return (uintptr_t)theirs;
+}
+
+/* Two events at which the process meets hsnap: one that it sets, at addr in its memory, and one that it
+ * waits for, behind it. */
+static bool share_events(
+	struct traced *traced, HANDLE *reached, HANDLE *go_on, bool is_once, uint64_t addr)
+{
+	uint64_t theirs[2];
+
+	*reached = CreateEventW(NULL, is_once, FALSE, NULL);
+	*go_on = CreateEventW(NULL, is_once, FALSE, NULL);
+	theirs[0] = give(traced, *reached, EVENT_MODIFY_STATE | SYNCHRONIZE);
+	theirs[1] = give(traced, *go_on, SYNCHRONIZE);
+	return theirs[0] && theirs[1] &&
+	       WriteProcessMemory(
+		       traced->process, (void *)(uintptr_t)addr, theirs, sizeof(theirs), NULL);
+}
+
+/* As share_events() and traced_child() take them. */
+_Static_assert(offsetof(struct tracer_area, exit_continue) ==
+			       offsetof(struct tracer_area, exit_reached) + 8 &&
+		       offsetof(struct tracer_area, child_taken) ==
+			       offsetof(struct tracer_area, child_created) + 8 &&
+		       offsetof(struct tracer_area, child_tid) ==
+			       offsetof(struct tracer_area, child_pid) + 4,
+	"layout");
+
+#define FIELD(traced, name) ((traced)->area_addr + offsetof(struct tracer_area, name))
+
+/* Tells the tracer when to wait, and for whom. */
+static int arrange_meetings(
+	struct traced *traced, const struct traced_options *options, struct err *err)
+{
+	uint64_t us = give(traced, GetCurrentProcess(), SYNCHRONIZE);
+	bool ok = us &&
+		  WriteProcessMemory(traced->process,
+			  (void *)(uintptr_t)FIELD(traced, hsnap_process), &us, sizeof(us), NULL);
+
+	if (ok && options->stops_at_exit)
+		ok = share_events(traced, &traced->exit_reached, &traced->exit_continue, true,
+			FIELD(traced, exit_reached));
+	if (ok && options->install.flags & TRACER_FLAG_CHILDREN)
+		ok = share_events(traced, &traced->child_created, &traced->child_taken, false,
+			FIELD(traced, child_created));
+	return ok ? 0 :
+		    err_set(err, ERR_INJECT, traced->name,
+			    "its memory cannot be written, or it takes no handles");
+}
+
+static int switch_on(struct traced *traced, const struct traced_options *options, struct err *err)
+{
+	struct install_options with = options->install;
+	int rc = find_area(traced, err);
+
+	with.limit_found = &traced->limit_bytes;
+	if (!rc)
+		rc = install(&traced->target, traced->process, traced->area_addr, &with, err);
+	if (!rc)
+		rc = arrange_meetings(traced, options, err);
+	return rc;
+}
+
+int traced_bring_up(
+	struct traced *traced, HANDLE parent, const struct traced_options *options, struct err *err)
+{
+	int rc = 0;
+
+	switch (injection_wait(&traced->injection, parent, options->until_ms)) {
+	case INJECTION_LOADED: rc = switch_on(traced, options, err); break;
+	case INJECTION_ENDED:
+	case INJECTION_LATE: break;
+	case INJECTION_ORPHANED:
+		rc = err_set(err, ERR_INJECT, traced->name,
+			"its parent has ended and left it suspended");
+		break;
+	}
+	if (!rc)
+		injection_release(&traced->injection);
+	turn_give_back(&traced->turn);
+	return rc;
+}
+
+enum traced_event traced_wait(struct traced *traced, int64_t until_ms)
+{
+	enum traced_event events[3];
+	HANDLE handles[3];
+	DWORD count = 0, got;
+
+	/* In this order: what a process did before it ended comes before its end. */
+	if (traced->child_created) {
+		events[count] = TRACED_CHILD;
+		handles[count++] = traced->child_created;
+	}
+	if (traced->exit_reached &&
+		WaitForSingleObject(traced->exit_continue, 0) != WAIT_OBJECT_0) {
+		events[count] = TRACED_AT_EXIT;
+		handles[count++] = traced->exit_reached;
+	}
+	events[count] = TRACED_ENDED;
+	handles[count++] = traced->process;
+	got = wait_any(count, handles, until_ms);
+	if (got == WAIT_TIMEOUT)
+		return TRACED_LATE;
+	got -= WAIT_OBJECT_0;
+	return got < count ? events[got] : TRACED_ENDED;
+}
+
+bool traced_child(struct traced *traced, struct traced_child *child)
+{
+	uint32_t ids[2];
+
+	if (target_read(&traced->target, FIELD(traced, child_pid), ids, sizeof(ids)))
+		return false;
+	*child = (struct traced_child){ids[0], ids[1]};
+	return true;
+}
+
+void traced_release(struct traced *traced)
+{
+	HANDLE events[] = {traced->exit_reached, traced->exit_continue, traced->child_created,
+		traced->child_taken};
+
+	injection_release(&traced->injection);
+	turn_give_back(&traced->turn);
+	for (size_t i = 0; i < sizeof(events) / sizeof(*events); i++) {
+		if (events[i])
+			CloseHandle(events[i]);
+	}
+	if (traced->target.system)
+		traced->target.ops->close(&traced->target);
+	*traced = (struct traced){0};
+}
 
 #define RIGHTS (LOAD_RIGHTS | PROCESS_VM_READ | PROCESS_QUERY_INFORMATION | PROCESS_SUSPEND_RESUME)
 #define PATIENCE_MS 60000 /* with another hsnap */

@@ -1,13 +1,9 @@
-#include "snapshot/control/install_windows.h"
+#include "snapshot/control/control_windows.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#include "snapshot/control/parts.h"
 #include "snapshot/control/patch_plan.h"
-#include "snapshot/control/remove_windows.h"
-#include "snapshot/control/threads_windows.h"
-#include "snapshot/control/tracee_windows.h"
 
 #define GRANULE ((uint64_t)0x10000)
 #define SLOTS_BYTES ((uint64_t)4096)

@@ -1,4 +1,27 @@
 /*
+ * Where the tracer's tables lie: parts of one reservation in the target, so that no table ever has to
+ * look for address space, and what is the tracer's own is known.
+ */
+#ifndef SNAPSHOT_CONTROL_PATCH_PLAN_H
+#define SNAPSHOT_CONTROL_PATCH_PLAN_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "snapshot/tracer/shared.h"
+
+/* How many bytes to reserve for tables of which limit_bytes, 1 MiB to 64 GiB, may be committed; about
+ * 2.8 times as many. */
+uint64_t parts_reserve_bytes(uint64_t limit_bytes);
+
+/*
+ * Sets all that says where the tables are, empty, in a reservation of parts_reserve_bytes(limit_bytes)
+ * at base, which is aligned to 64 KiB; and all that the tables count, to 0. Nothing is committed.
+ */
+void parts_set(struct tracer_area *area, uint64_t base, uint64_t limit_bytes);
+
+/*
  * How a function is hooked: its first bytes become a jump to ours, and the instructions that stood
  * there move into a slot that goes on behind them. Bytes in, bytes out: nothing is written here, and
  * the code may be of another bitness than this program.
@@ -11,12 +34,6 @@
  * and a landing pad (endbr) that moves is not missed, for Windows does not ask for them. Control flow
  * guard asks whether an address is a function's first, and the function keeps its address.
  */
-#ifndef SNAPSHOT_CONTROL_PATCH_PLAN_H
-#define SNAPSHOT_CONTROL_PATCH_PLAN_H
-
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
 
 #define PATCH_BYTES_MAX 16
 #define PATCH_SLOT_BYTES 128 /* of one function's trampoline */
@@ -57,5 +74,40 @@ bool patch_plan(struct patch_plan *plan, const struct patch_request *request);
  * stands behind it belongs to whoever put it there. *to is where it leads, which is hooked instead.
  */
 bool patch_follow(const struct patch_request *request, uint64_t *to);
+
+/*
+ * One step of going up a stack of 64-bit code from outside: from a function's registers to its
+ * caller's, by its unwind data. Layout after Microsoft's "x64 exception handling".
+ *
+ * Bytes come through callbacks and are never trusted. What is not understood ends the walk: a wrong
+ * step may pass over frames.
+ */
+
+#define UNWIND_RSP 4
+#define UNWIND_CODE_BYTES                                                                          \
+	64 /* of code behind the instruction pointer, to find the end of functions */
+
+struct unwind_registers {
+	uint64_t ip;
+	uint64_t general[16]; /* as instructions number them */
+};
+
+struct unwind_function {
+	uint32_t begin, end, info; /* rvas */
+};
+
+struct unwind_source {
+	/* Reads len bytes: false when they are not there. */
+	bool (*read)(void *ctx, uint64_t addr, void *bytes, size_t len);
+	void *ctx;
+	uint64_t image; /* base of the image that the instruction pointer is in */
+};
+
+/*
+ * Steps out of function (NULL: ip's image has no data for it, so it has no frame). is_innermost: the
+ * thread was stopped there, and may be at the function's begin or end. False: it cannot be told.
+ */
+bool unwind_step(const struct unwind_source *source, const struct unwind_function *function,
+	bool is_innermost, struct unwind_registers *registers);
 
 #endif

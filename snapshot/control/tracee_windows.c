@@ -1,12 +1,12 @@
-#include "snapshot/control/tracee_windows.h"
+#include "snapshot/control/control_windows.h"
 
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/buf.h"
+#include "core/base/memory.h"
 #include "snapshot/control/patch_plan.h"
-#include "snapshot/stacks/tracer_table.h"
+#include "snapshot/stacks/tracer_read.h"
 
 #define FOLLOW_MAX 4 /* short jumps to short jumps */
 

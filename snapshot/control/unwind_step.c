@@ -1,4 +1,4 @@
-#include "snapshot/control/unwind_step.h"
+#include "snapshot/control/patch_plan.h"
 
 #include <string.h>
 

@@ -1,11 +1,9 @@
-#include "snapshot/doctor/doctor_look.h"
+#include "snapshot/doctor/doctor.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include "snapshot/doctor/doctor_judge.h"
 
 #define WALKS_MAX 3 /* while something in the heaps makes no sense */
 

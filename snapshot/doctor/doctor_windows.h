@@ -8,9 +8,12 @@
 #ifndef SNAPSHOT_DOCTOR_DOCTOR_WINDOWS_H
 #define SNAPSHOT_DOCTOR_DOCTOR_WINDOWS_H
 
+#include <windows.h>
+
+#include "core/base/err.h"
+#include "snapshot/control/control_windows.h"
 #include "snapshot/doctor/doctor.h"
-#include "snapshot/control/traced_windows.h"
-#include "snapshot/control/spawn_windows.h"
+#include "snapshot/live/spawn_windows.h"
 #include "snapshot/target/target.h"
 
 #define DOCTOR_CHILD "--child" /* hsnap doctor --child HANDLE ... */
@@ -58,5 +61,32 @@ int doctor_child_work(struct doctor_child *child, struct doctor_truth *truth, st
 
 /* Ends the child, whatever it does, and closes everything. */
 void doctor_child_end(struct doctor_child *child);
+
+/* A segment heap of one's own, where Windows makes one. */
+
+/* The heap, or NULL: this system makes none on demand. */
+HANDLE doctor_segment_heap(void);
+
+/*
+ * A minidump of the child with all its memory, for a moment: the system's own dbghelp.dll writes it
+ * into the folder for temporary files, and it is gone when its handle is, however hsnap ends.
+ */
+
+struct doctor_file {
+	HANDLE handle;
+	char *path; /* UTF-8, owned */
+};
+
+/* 0; -ERR_SYSTEM (there is no dbghelp.dll that can), -ERR_CREATE, -ERR_WRITE, -ERR_NOMEM.
+ * doctor_file_remove() in all cases. */
+int doctor_file_write(struct doctor_file *file, HANDLE process, DWORD pid, struct err *err);
+void doctor_file_remove(struct doctor_file *file);
+
+/*
+ * The doctor's trials: one child for each way of starting it, read by all sources that it has.
+ */
+
+/* 0 or -ERR_NOMEM; doctor_release() in both cases. What goes wrong with a child is a finding. */
+int doctor_examine(struct doctor *doctor);
 
 #endif

@@ -6,7 +6,7 @@
  * more walker, one layout table, one line in a list, one test image.
  *
  * Walking happens while the target is held: struct walk only keeps what it is given. Or what walking
- * reads is copied then (snapshot/target/target_copy.h) and walked later.
+ * reads is copied then (snapshot/target/target_memory.h) and walked later.
  */
 #ifndef SNAPSHOT_HEAP_HEAP_H
 #define SNAPSHOT_HEAP_HEAP_H
@@ -14,11 +14,11 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "core/model.h"
-#include "core/u64map.h"
+#include "core/dump/model.h"
+#include "core/base/hash.h"
 #include "snapshot/target/nt_process.h"
 #include "snapshot/target/target_memory.h"
-#include "snapshot/target/target_ranges.h"
+#include "snapshot/target/target.h"
 
 struct walked_block {
 	uint64_t addr, requested_bytes, overhead_bytes;

@@ -15,6 +15,7 @@
 
 #include "snapshot/heap/claims.h"
 #include "snapshot/heap/heap.h"
+#include "snapshot/heap/page_layout.h"
 #include "snapshot/target/nt_process.h"
 
 /* What lies where every kind of heap has its signature: _HEAP.SegmentSignature, _SEGMENT_HEAP
@@ -108,5 +109,47 @@ int nt_list_walk(struct nt_walk *nt, const struct nt_list *list);
 
 /* Counts one entry more of what lists lead to. False: those are too many already. */
 bool nt_list_entry(struct nt_walk *nt);
+
+/*
+ * Binary trees in a target, as Windows' heaps keep them (_RTL_RB_TREE, RTL_AVL_TABLE).
+ *
+ * A node's child must point back to it and is not the root, and no tree is deeper than a balanced one
+ * of all address space: so nothing leads round, and no memory is needed. What is damaged is left out
+ * with what hangs on it; the rest is walked.
+ */
+
+struct nt_tree {
+	uint64_t root; /* as stored */
+	/* Pointers to nodes are stored XORed with it; those to parents may be, but all alike. */
+	uint64_t key;
+	unsigned left, right,
+		parent; /* offsets in a node; parents have flags in the low two bits */
+	/* Called in order. 0: on; > 0: this node makes no sense (it has been noted), so the tree
+	 * ends; negative: an error. */
+	int (*each)(void *ctx, uint64_t node);
+	void *ctx;
+};
+
+/* Returns 0 or an error of each(). */
+int nt_tree_walk(struct nt_walk *nt, const struct nt_tree *tree);
+
+/*
+ * Page heaps: what finding them (page_find.c) and walking them (page_heap.c) share.
+ */
+
+#define PAGE_ROOT_BYTES_MAX 0x158
+
+struct page_root {
+	uint64_t handle; /* what the program holds, as far as it is known; else root */
+	uint64_t root; /* of the _DPH_HEAP_ROOT */
+};
+
+struct page_roots {
+	struct page_root *list; /* by handle, each root once */
+	size_t count, cap;
+};
+
+/* Finds all _DPH_HEAP_ROOTs. Returns 0 or -ERR_NOMEM. The caller frees roots->list, in any case. */
+int page_roots_find(struct nt_walk *nt, struct page_roots *roots);
 
 #endif

@@ -7,13 +7,13 @@
  * This is what is decided; ifeo_windows.c reads and writes. A change is made in all views or, where
  * one fails, taken back in those made before.
  */
-#ifndef SNAPSHOT_IFEO_H
-#define SNAPSHOT_IFEO_H
+#ifndef SNAPSHOT_IFEO_IFEO_H
+#define SNAPSHOT_IFEO_IFEO_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "core/buf.h"
+#include "core/base/memory.h"
 
 #define IFEO_KEY                                                                                   \
 	"HKLM\\SOFTWARE\\Microsoft\\Windows NT\\CurrentVersion\\Image File Execution Options"

@@ -7,8 +7,8 @@
 
 #include "snapshot/live/nt_windows.h"
 
-#include "core/text.h"
-#include "core/utf_windows.h"
+#include "core/base/text.h"
+#include "core/base/os_windows.h"
 
 #define ROOT L"SOFTWARE\\Microsoft\\Windows NT\\CurrentVersion\\Image File Execution Options"
 #define LOCK_MS 10000

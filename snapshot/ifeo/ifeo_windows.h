@@ -1,6 +1,6 @@
 /* The registry's part of snapshot/ifeo/ifeo.h. */
-#ifndef SNAPSHOT_IFEO_WINDOWS_H
-#define SNAPSHOT_IFEO_WINDOWS_H
+#ifndef SNAPSHOT_IFEO_IFEO_WINDOWS_H
+#define SNAPSHOT_IFEO_IFEO_WINDOWS_H
 
 #include "snapshot/ifeo/ifeo.h"
 

@@ -1,6 +1,6 @@
 /* ntdll functions that <winternl.h> does not declare; prototypes as published in phnt. */
-#ifndef SNAPSHOT_NT_WINDOWS_H
-#define SNAPSHOT_NT_WINDOWS_H
+#ifndef SNAPSHOT_LIVE_NT_WINDOWS_H
+#define SNAPSHOT_LIVE_NT_WINDOWS_H
 
 #include <windows.h>
 

@@ -1,14 +1,14 @@
 /*
  * Processes by pid and by name, and what hsnap does to them besides reading.
  */
-#ifndef SNAPSHOT_PROCESS_H
-#define SNAPSHOT_PROCESS_H
+#ifndef SNAPSHOT_LIVE_PROCESS_H
+#define SNAPSHOT_LIVE_PROCESS_H
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
-#include "core/err.h"
+#include "core/base/err.h"
 #include "snapshot/target/target.h"
 
 /* Opens a live process for snapshots. Returns 0; -ERR_NO_PROCESS, -ERR_RIGHTS,

@@ -1,13 +1,129 @@
+#include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <wchar.h>
 
+#include <windows.h>
+#include <tlhelp32.h>
+
+#include "core/base/memory.h"
+#include "core/base/os_windows.h"
+#include "snapshot/live/live_windows.h"
 #include "snapshot/live/nt_windows.h"
 #include "snapshot/live/process.h"
 
-#include <tlhelp32.h>
+/* AdjustTokenPrivileges() succeeds when it enabled nothing; the last error tells. */
+static bool enable(HANDLE token, const wchar_t *name)
+{
+	TOKEN_PRIVILEGES wanted = {
+		.PrivilegeCount = 1, .Privileges = {{.Attributes = SE_PRIVILEGE_ENABLED}}};
 
-#include "core/buf.h"
-#include "core/utf_windows.h"
+	return LookupPrivilegeValueW(NULL, name, &wanted.Privileges[0].Luid) &&
+	       AdjustTokenPrivileges(token, FALSE, &wanted, 0, NULL, NULL) &&
+	       GetLastError() == ERROR_SUCCESS;
+}
+
+bool privilege_debug(void)
+{
+	static bool is_tried, is_enabled;
+	HANDLE token;
+
+	if (is_tried)
+		return is_enabled;
+	is_tried = true;
+	if (!OpenProcessToken(GetCurrentProcess(), TOKEN_ADJUST_PRIVILEGES | TOKEN_QUERY, &token))
+		return false;
+	is_enabled = enable(token, L"SeDebugPrivilege");
+	CloseHandle(token);
+	return is_enabled;
+}
+
+static int refused(const char *place, DWORD code, struct err *err)
+{
+	char text[300];
+
+	if (code == ERROR_ACCESS_DENIED)
+		return err_set(err, ERR_RIGHTS, place, NULL);
+	return err_set(err, ERR_NO_PROCESS, place, code == ERROR_INVALID_PARAMETER ? NULL : "%s",
+		windows_error(code, text, sizeof(text)));
+}
+
+/* The system pays no attention to the two lowest bits: it may have opened a process that was not
+ * asked for. */
+static int check(HANDLE process, uint32_t pid, const char *place, struct err *err)
+{
+	if (GetProcessId(process) != pid)
+		return err_set(err, ERR_NO_PROCESS, place, NULL);
+	if (pid == GetCurrentProcessId())
+		return err_set(err, ERR_USAGE, place, "that is hsnap itself");
+	return 0;
+}
+
+int process_open(uint32_t pid, DWORD rights, DWORD more, HANDLE *process, struct err *err)
+{
+	HANDLE opened;
+	char place[40];
+	int rc;
+
+	snprintf(place, sizeof(place), "pid %" PRIu32, pid);
+	privilege_debug();
+	opened = OpenProcess(rights | more, FALSE, pid);
+	if (!opened && more)
+		opened = OpenProcess(rights, FALSE, pid);
+	if (!opened)
+		return refused(place, GetLastError(), err);
+	rc = check(opened, pid, place, err);
+	if (rc)
+		CloseHandle(opened);
+	else
+		*process = opened;
+	return rc;
+}
+
+/* Of the whole machine: who may change a process need not be in its session. Another user's may be opened
+ * with these rights, where all are asked for in vain. */
+#define NAME L"Global\\hsnap-control-%" PRIu32
+#define RIGHTS (SYNCHRONIZE | MUTEX_MODIFY_STATE)
+
+bool turn_take(struct turn *turn, uint32_t pid, uint32_t patience_ms)
+{
+	wchar_t name[60];
+	DWORD status;
+
+	*turn = (struct turn){0};
+	_snwprintf(name, 60, NAME, pid);
+	turn->mutex = CreateMutexExW(NULL, name, 0, RIGHTS);
+	if (!turn->mutex) /* somebody else's, or something else of that name: on without it */
+		return true;
+	status = WaitForSingleObject(turn->mutex, patience_ms);
+	if (status == WAIT_OBJECT_0 || status == WAIT_ABANDONED)
+		return true;
+	CloseHandle(turn->mutex);
+	turn->mutex = NULL;
+	return false;
+}
+
+bool process_is_changing(uint32_t pid)
+{
+	wchar_t name[60];
+	HANDLE mutex;
+
+	_snwprintf(name, 60, NAME, pid);
+	mutex = OpenMutexW(SYNCHRONIZE, FALSE, name);
+	if (mutex)
+		CloseHandle(mutex);
+	return mutex;
+}
+
+void turn_give_back(struct turn *turn)
+{
+	if (!turn->mutex)
+		return;
+	ReleaseMutex(turn->mutex);
+	CloseHandle(turn->mutex);
+	turn->mutex = NULL;
+}
 
 /* 0: not known. */
 static size_t wide_pair(const char *image, const char *name, wchar_t **wide)

@@ -3,14 +3,225 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/os.h"
-#include "snapshot/live/clone_windows.h"
-#include "snapshot/live/modules_windows.h"
-#include "snapshot/live/open_windows.h"
+#include "core/base/os.h"
+#include "core/dump/kv.h"
+#include "core/dump/source.h"
+#include "snapshot/live/live_windows.h"
+#include "snapshot/live/nt_windows.h"
 #include "snapshot/live/process.h"
-#include "snapshot/live/regions_windows.h"
+#include "snapshot/live/spawn_windows.h"
 
-#include "core/utf16.h"
+/*
+ * Process snapshotting as Microsoft documents it (processsnapshot.h, Windows 8.1); found at run time,
+ * since Windows 7 and Wine do not have it.
+ */
+#define CAPTURE_VA_CLONE 1u /* PSS_CAPTURE_VA_CLONE */
+#define CREATE_BREAKAWAY_OPTIONAL 0x04000000u /* PSS_CREATE_BREAKAWAY_OPTIONAL, with the next one */
+#define CREATE_BREAKAWAY 0x08000000u /* PSS_CREATE_BREAKAWAY: out of the process's job */
+#define CREATE_RELEASE_SECTION 0x80000000u /* PSS_CREATE_RELEASE_SECTION: of the image */
+#define QUERY_VA_CLONE 1 /* PSS_QUERY_VA_CLONE_INFORMATION */
+
+struct va_clone {
+	HANDLE process; /* PSS_VA_CLONE_INFORMATION.VaCloneHandle */
+};
+
+typedef DWORD(WINAPI *capture_fn)(
+	HANDLE process, DWORD flags, DWORD thread_flags, HANDLE *snapshot);
+typedef DWORD(WINAPI *query_fn)(HANDLE snapshot, int what, void *info, DWORD bytes);
+typedef DWORD(WINAPI *free_fn)(HANDLE process, HANDLE snapshot);
+
+static struct {
+	capture_fn capture;
+	query_fn query;
+	free_fn free;
+} pss;
+
+static bool capture(void *process, void **snapshot)
+{
+	const DWORD flags = CAPTURE_VA_CLONE | CREATE_BREAKAWAY_OPTIONAL | CREATE_BREAKAWAY |
+			    CREATE_RELEASE_SECTION;
+
+	/* A clone counts in the job of its process, which may be full. */
+	return pss.capture(process, flags, 0, snapshot) == ERROR_SUCCESS ||
+	       pss.capture(process, CAPTURE_VA_CLONE, 0, snapshot) == ERROR_SUCCESS;
+}
+
+static bool clone(void *snapshot, void **process)
+{
+	struct va_clone info = {0};
+
+	if (pss.query(snapshot, QUERY_VA_CLONE, &info, sizeof(info)) != ERROR_SUCCESS ||
+		!info.process)
+		return false;
+	*process = info.process;
+	return true;
+}
+
+/* Freeing the snapshot closes its handles; that alone is not said to end the clone's process. */
+static void end_clone(void *process)
+{
+	TerminateProcess(process, 0);
+}
+
+static void free_snapshot(void *snapshot)
+{
+	pss.free(GetCurrentProcess(), snapshot);
+}
+
+static long suspend(void *process)
+{
+	return NtSuspendProcess(process);
+}
+
+static void resume(void *process)
+{
+	NtResumeProcess(process);
+}
+
+struct hold_calls clone_calls(void)
+{
+	struct hold_calls calls = {.end_clone = end_clone,
+		.free_snapshot = free_snapshot,
+		.suspend = suspend,
+		.resume = resume};
+	HMODULE kernel32 = GetModuleHandleW(L"kernel32.dll");
+
+	pss.capture = (capture_fn)(void *)GetProcAddress(kernel32, "PssCaptureSnapshot");
+	pss.query = (query_fn)(void *)GetProcAddress(kernel32, "PssQuerySnapshot");
+	pss.free = (free_fn)(void *)GetProcAddress(kernel32, "PssFreeSnapshot");
+	if (pss.capture && pss.query && pss.free) {
+		calls.capture = capture;
+		calls.clone = clone;
+	}
+	return calls;
+}
+
+enum {
+	HSNAP, /* this process */
+	TARGET,
+	ARMED, /* an event: the target is held */
+	DONE, /* an event: the helper may end */
+	HANDLE_COUNT,
+};
+
+struct guard {
+	HANDLE handles[HANDLE_COUNT];
+	HANDLE kept; /* the caller's, or NULL */
+};
+
+static void close_all(struct guard *guard)
+{
+	for (int i = 0; i < HANDLE_COUNT; i++) {
+		if (guard->handles[i])
+			CloseHandle(guard->handles[i]);
+	}
+	free(guard);
+}
+
+static bool open_all(struct guard *guard, HANDLE process)
+{
+	SECURITY_ATTRIBUTES inherit = {.nLength = sizeof(inherit), .bInheritHandle = TRUE};
+	HANDLE self = GetCurrentProcess();
+
+	if (!DuplicateHandle(self, self, self, &guard->handles[HSNAP], SYNCHRONIZE, TRUE, 0) ||
+		!DuplicateHandle(self, process, self, &guard->handles[TARGET], 0, TRUE,
+			DUPLICATE_SAME_ACCESS))
+		return false;
+	guard->handles[ARMED] = CreateEventW(&inherit, TRUE, FALSE, NULL);
+	guard->handles[DONE] = CreateEventW(&inherit, TRUE, FALSE, NULL);
+	return guard->handles[ARMED] && guard->handles[DONE];
+}
+
+/* hsnap's own image with the handles as arguments, which alone it inherits. */
+static bool start(struct guard *guard)
+{
+	HANDLE inherited[HANDLE_COUNT + 1];
+	wchar_t image[32768], command[200];
+	struct spawn_request request = {.image = image,
+		.command = command,
+		.flags = DETACHED_PROCESS | CREATE_NEW_PROCESS_GROUP | CREATE_BREAKAWAY_FROM_JOB,
+		.handles = inherited,
+		.handle_count = HANDLE_COUNT + (guard->kept != NULL)};
+	struct spawn spawn;
+
+	memcpy(inherited, guard->handles, sizeof(guard->handles));
+	inherited[HANDLE_COUNT] = guard->kept;
+	_snwprintf(command, 200, L"hsnap " GUARD_COMMAND L" %llx %llx %llx %llx",
+		(unsigned long long)(ULONG_PTR)guard->handles[HSNAP],
+		(unsigned long long)(ULONG_PTR)guard->handles[TARGET],
+		(unsigned long long)(ULONG_PTR)guard->handles[ARMED],
+		(unsigned long long)(ULONG_PTR)guard->handles[DONE]);
+	if (!GetModuleFileNameW(NULL, image, 32768))
+		return false;
+	/* A job that ends all its processes should not end this one; few let their processes go. */
+	if (!spawn_start(&spawn, &request)) {
+		request.flags &= ~(DWORD)CREATE_BREAKAWAY_FROM_JOB;
+		if (!spawn_start(&spawn, &request))
+			return false;
+	}
+	spawn_let_go(&spawn);
+	CloseHandle(spawn.info.hThread);
+	CloseHandle(spawn.info.hProcess);
+	return true;
+}
+
+struct guard *guard_start(void *process)
+{
+	return guard_start_keeping(process, NULL);
+}
+
+struct guard *guard_start_keeping(void *process, void *kept)
+{
+	struct guard *guard = calloc(1, sizeof(*guard));
+
+	if (guard)
+		guard->kept = kept;
+	if (guard && (!open_all(guard, process) || !start(guard))) {
+		close_all(guard);
+		guard = NULL;
+	}
+	return guard;
+}
+
+void guard_arm(struct guard *guard)
+{
+	if (guard)
+		SetEvent(guard->handles[ARMED]);
+}
+
+void guard_disarm(struct guard *guard)
+{
+	if (guard)
+		ResetEvent(guard->handles[ARMED]);
+}
+
+void guard_stop(struct guard *guard)
+{
+	if (!guard)
+		return;
+	SetEvent(guard->handles[DONE]);
+	close_all(guard);
+}
+
+int guard_main(int argc, char **argv)
+{
+	HANDLE handles[HANDLE_COUNT], wait[2];
+	uint64_t value;
+
+	if (argc != 2 + HANDLE_COUNT)
+		return 2;
+	for (int i = 0; i < HANDLE_COUNT; i++) {
+		if (kv_number(argv[2 + i], 16, &value))
+			return 2;
+		handles[i] = (HANDLE)(ULONG_PTR)value;
+	}
+	wait[0] = handles[DONE];
+	wait[1] = handles[HSNAP];
+	if (WaitForMultipleObjects(2, wait, FALSE, INFINITE) == WAIT_OBJECT_0 + 1 &&
+		WaitForSingleObject(handles[ARMED], 0) == WAIT_OBJECT_0)
+		NtResumeProcess(handles[TARGET]);
+	return 0;
+}
 
 #define PATH_UNITS 32768
 #define OWN_BITS ((unsigned)(8 * sizeof(void *)))

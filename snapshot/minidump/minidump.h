@@ -1,16 +1,55 @@
 /*
+ * Ranges of a target's addresses, in order and without overlaps, each with what is known about it.
+ */
+#ifndef SNAPSHOT_MINIDUMP_MINIDUMP_H
+#define SNAPSHOT_MINIDUMP_MINIDUMP_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "core/base/memory.h"
+#include "core/dump/model.h"
+#include "snapshot/target/target.h"
+
+struct span {
+	uint64_t addr, end;
+	uint64_t offset; /* of the first byte in a file */
+	unsigned access; /* enum target_access */
+	bool is_image;
+};
+
+struct spans {
+	struct span *list;
+	size_t count, cap;
+};
+
+void spans_release(struct spans *spans);
+
+/* Adds one as it is; an empty one is left out. 0 or -ERR_NOMEM. */
+int spans_add(struct spans *spans, const struct span *span);
+
+/* Puts them in order; of what several have the one that begins lower keeps it, then the one with the lower
+ * offset. How many lost a part. */
+size_t spans_settle(struct spans *spans);
+
+/* Makes one of those that lie side by side, in the file as well when by_offset. */
+void spans_join(struct spans *spans, bool by_offset);
+
+/* The first that ends above addr: its index, or count. */
+size_t spans_find(const struct spans *spans, uint64_t addr);
+
+/* The one that addr lies in, or NULL. Then, and else, region is narrowed to what has the same answer. */
+const struct span *spans_narrow(
+	const struct spans *spans, uint64_t addr, struct target_region *region);
+
+/*
  * A minidump file: Microsoft's format, as its public documentation of minidumpapiset.h gives it.
  *
  * Everything is read where it lies, in the mapped file, and nothing in it is trusted: places and sizes are
  * checked against the file's size, lists are read as far as they are there, and what had to be left out is
  * counted. What is kept beside the file is bounded by its size.
  */
-#ifndef SNAPSHOT_MINIDUMP_H
-#define SNAPSHOT_MINIDUMP_H
-
-#include "core/arena.h"
-#include "core/model.h"
-#include "snapshot/minidump/spans.h"
 
 /* Those that are read, by their numbers. */
 enum minidump_stream_type {
@@ -98,5 +137,16 @@ uint64_t minidump_addr(const struct minidump *dump, uint64_t addr);
 /* Each reads its streams: 0 or -ERR_NOMEM. */
 int minidump_read_memory(struct minidump *dump);
 int minidump_read_modules(struct minidump *dump);
+
+/*
+ * Which process a minidump holds: what struct target says of itself.
+ */
+
+/* Fills target's bits, peb, host_peb, pid, times, image and os, as far as the file tells. */
+void minidump_describe(struct minidump *dump, struct target *target);
+
+/* Adds a warning for everything that is missing from the file, or odd in it. */
+void minidump_warn(
+	const struct minidump *dump, const struct target *target, struct snapshot *snapshot);
 
 #endif

@@ -5,8 +5,8 @@
  * follows) and of winnt.h's page protections. The file is little-endian, its structures are packed to 4 bytes;
  * an "rva" is a place in the file.
  */
-#ifndef SNAPSHOT_MINIDUMP_LAYOUT_H
-#define SNAPSHOT_MINIDUMP_LAYOUT_H
+#ifndef SNAPSHOT_MINIDUMP_MINIDUMP_LAYOUT_H
+#define SNAPSHOT_MINIDUMP_MINIDUMP_LAYOUT_H
 
 enum {
 	/* MINIDUMP_HEADER */

@@ -1,10 +1,10 @@
-#include "snapshot/minidump/minidump_process.h"
+#include "snapshot/minidump/minidump.h"
 
 #include <inttypes.h>
 #include <string.h>
 
-#include "core/text.h"
-#include "core/utf16.h"
+#include "core/base/text.h"
+#include "core/dump/source.h"
 #include "snapshot/minidump/minidump_layout.h"
 #include "snapshot/target/peb_layout.h"
 

@@ -4,13 +4,13 @@
  *
  * Names are those that task_name_check() lets pass.
  */
-#ifndef SNAPSHOT_SCHEDULER_H
-#define SNAPSHOT_SCHEDULER_H
+#ifndef SNAPSHOT_SCHEDULE_SCHEDULER_H
+#define SNAPSHOT_SCHEDULE_SCHEDULER_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "core/buf.h"
+#include "core/base/memory.h"
 
 /* What a task's XML does not say to whoever registers it. */
 struct scheduler_adding {

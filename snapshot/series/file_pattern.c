@@ -1,13 +1,284 @@
 #include "snapshot/series/file_pattern.h"
 
 #include <inttypes.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "core/date.h"
-#include "core/folder.h"
-#include "snapshot/series/pattern_piece.h"
-#include "snapshot/series/program_name.h"
+#include "core/base/os.h"
+#include "core/base/parse.h"
+#include "core/base/text.h"
+#include "core/dump/kv.h"
+#include "core/io/file.h"
+
+static char lower(char c)
+{
+	return c >= 'A' && c <= 'Z' ? (char)(c - 'A' + 'a') : c;
+}
+
+/* text[len] is word, in any case of letters. */
+static bool is_word(const char *text, size_t len, const char *word)
+{
+	size_t same = 0;
+
+	while (same < len && word[same] && lower(text[same]) == word[same])
+		same++;
+	return same == len && !word[same];
+}
+
+/* The file's name alone, and its length without ".exe". */
+static const char *name_of(const char *program, size_t *len)
+{
+	static const char exe[] = ".exe";
+	const char *name = program + strlen(program);
+
+	while (name > program && !strchr("\\/:", name[-1]))
+		name--;
+	*len = strlen(name);
+	if (*len > strlen(exe) && is_word(name + *len - strlen(exe), strlen(exe), exe))
+		*len -= strlen(exe);
+	return name;
+}
+
+bool program_name_is_device(const char *name, size_t name_len)
+{
+	static const char *const words[] = {"con", "prn", "aux", "nul", "conin$", "conout$"};
+	static const char *const numbers[] = {"0", "1", "2", "3", "4", "5", "6", "7", "8", "9",
+		"\xc2\xb9", "\xc2\xb2", "\xc2\xb3"};
+	const char *dot = memchr(name, '.', name_len);
+	size_t len = dot ? (size_t)(dot - name) : name_len;
+
+	while (len && name[len - 1] == ' ')
+		len--;
+	for (size_t i = 0; i < sizeof(words) / sizeof(*words); i++) {
+		if (is_word(name, len, words[i]))
+			return true;
+	}
+	if (len < 4 || (!is_word(name, 3, "com") && !is_word(name, 3, "lpt")))
+		return false;
+	for (size_t i = 0; i < sizeof(numbers) / sizeof(*numbers); i++) {
+		if (is_word(name + 3, len - 3, numbers[i]))
+			return true;
+	}
+	return false;
+}
+
+/* What no name may hold on Windows, and what is no text. */
+static void replace_unfit(char *name)
+{
+	while (*name) {
+		uint32_t code;
+		size_t unfit = text_unfit(name);
+		size_t len = unfit ? unfit : text_utf8(name, &code);
+
+		if (unfit || strchr("<>:\"/\\|?*", *name))
+			memset(name, '_', len);
+		name += len;
+	}
+}
+
+/* Windows drops dots and blanks at the end; and two dots are another folder. */
+static void replace_end(char *name)
+{
+	for (size_t len = strlen(name); len && strchr(". ", name[len - 1]); len--)
+		name[len - 1] = '_';
+}
+
+/* A name that begins with a dash would be an option where a shell puts it in the place of a pattern. */
+static void replace_dash(char *name)
+{
+	if (*name == '-')
+		*name = '_';
+}
+
+int program_name_add(struct buf *to, const char *program)
+{
+	size_t len;
+	const char *name = name_of(program, &len);
+	struct buf fit;
+	int rc;
+
+	buf_init(&fit);
+	rc = len ? buf_add(&fit, name, len) : buf_add_text(&fit, "_");
+	if (!rc) {
+		replace_unfit(fit.data);
+		replace_end(fit.data);
+		replace_dash(fit.data);
+		rc = buf_printf(
+			to, "%s%s", program_name_is_device(fit.data, fit.len) ? "_" : "", fit.data);
+	}
+	buf_release(&fit);
+	return rc;
+}
+
+static bool is_packed_name(const char *path)
+{
+	size_t len = strlen(path);
+	const char *end = path + len;
+
+	return len > 3 && end[-3] == '.' && (end[-2] | 0x20) == 'g' && (end[-1] | 0x20) == 'z';
+}
+
+int packed_name_add(struct buf *name, const char *path)
+{
+	bool is_kept = !strcmp(path, "-") || os_is_special(path) || is_packed_name(path);
+	int rc = buf_add_text(name, path);
+
+	return rc || is_kept ? rc : buf_add_text(name, ".gz");
+}
+
+/* Reading a file's name back, by the pattern that it was made of. */
+
+/* What was read so far. A word that stands twice means the same. */
+struct reading {
+	struct file_names names;
+	unsigned known;
+};
+
+static bool fits(const char *last, const char *name, struct reading *reading);
+
+/* How many bytes of name are text[len]; 0: it does not start so. What is no UTF-8 is compared as bytes. */
+static size_t start_len(const char *name, const char *text, size_t len)
+{
+	const char *at = name, *end = text + len;
+
+	while (text < end) {
+		uint32_t wanted, found;
+		size_t wanted_len = text_utf8(text, &wanted), found_len = text_utf8(at, &found);
+
+		if (wanted_len && found_len) {
+			if (!folder_same_letter(wanted, found))
+				return 0;
+		} else if (*at != *text) {
+			return 0; /* also at the end of name */
+		} else {
+			wanted_len = found_len = 1;
+		}
+		text += wanted_len;
+		at += found_len;
+	}
+	return (size_t)(at - name);
+}
+
+/* A number in so many digits, the first of them 0 only when they are min. */
+static bool take_number(const char *text, size_t digits, size_t min, uint64_t *number)
+{
+	char copy[PATTERN_DIGITS_MAX + 1];
+
+	if (strspn(text, "0123456789") < digits || (digits > min && *text == '0'))
+		return false;
+	memcpy(copy, text, digits);
+	copy[digits] = '\0';
+	return !kv_number(copy, 10, number);
+}
+
+/* How much a word that is known takes of name, in bytes; 0: it is not there. */
+static size_t known_len(const char *name, unsigned word, const struct file_names *names)
+{
+	char text[PATTERN_WORD_BYTES];
+
+	pattern_word_text(word, names, text);
+	return start_len(name, text, strlen(text));
+}
+
+/* The rest fits when the word takes len bytes. */
+static bool rest_fits(const char *last, const char *name, size_t len, struct reading *reading)
+{
+	struct reading more = *reading;
+
+	if (!fits(last, name + len, &more))
+		return false;
+	*reading = more;
+	return true;
+}
+
+static bool number_fits(const char *last, const char *name, struct reading *reading)
+{
+	struct reading more = *reading;
+
+	more.known |= PATTERN_NUMBER;
+	for (size_t digits = PATTERN_DIGITS_MIN; digits <= PATTERN_DIGITS_MAX; digits++) {
+		if (take_number(name, digits, PATTERN_DIGITS_MIN, &more.names.number) &&
+			rest_fits(last, name, digits, &more)) {
+			*reading = more;
+			return true;
+		}
+	}
+	return false;
+}
+
+/* "_2" behind a time may as well be what stands behind it in the pattern. */
+static bool again_fits(const char *last, const char *name, struct reading *reading)
+{
+	struct reading more = *reading;
+	uint64_t again;
+
+	if (rest_fits(last, name, 0, reading))
+		return true;
+	for (size_t digits = 1; *name == '_' && digits <= PATTERN_AGAIN_DIGITS_MAX; digits++) {
+		if (!take_number(name + 1, digits, 0, &again) || again < 2)
+			continue;
+		more.names.again = (unsigned)again;
+		if (rest_fits(last, name, digits + 1, &more)) {
+			*reading = more;
+			return true;
+		}
+	}
+	return false;
+}
+
+/* 20261120T102548Z */
+static bool time_fits(const char *last, const char *name, struct reading *reading)
+{
+	char date[sizeof("2026-11-20T10:25:48Z")];
+	size_t len = strlen("20261120T102548Z");
+
+	if (strnlen(name, len) < len || name[8] != 'T' || name[15] != 'Z')
+		return false;
+	snprintf(date, sizeof(date), "%.4s-%.2s-%.5s:%.2s:%.2sZ", name, name + 4, name + 6,
+		name + 11, name + 13);
+	if (date_parse(date, &reading->names.time_ms))
+		return false;
+	reading->known |= PATTERN_TIME;
+	return again_fits(last, name + len, reading);
+}
+
+static bool word_fits(const char *last, unsigned word, const char *name, struct reading *reading)
+{
+	size_t len;
+
+	if (!(reading->known & word))
+		return word == PATTERN_TIME ? time_fits(last, name, reading) :
+					      number_fits(last, name, reading);
+	len = known_len(name, word, &reading->names);
+	return len && fits(last, name + len, reading);
+}
+
+static bool fits(const char *last, const char *name, struct reading *reading)
+{
+	struct pattern_piece piece;
+
+	for (; (piece = pattern_next(last)).kind == PIECE_TEXT; last += piece.len) {
+		size_t len = start_len(name, piece.text, piece.text_len);
+
+		if (!len)
+			return false;
+		name += len;
+	}
+	if (piece.kind == PIECE_END)
+		return !*name;
+	return word_fits(last + piece.len, piece.word, name, reading);
+}
+
+bool file_pattern_fits(const char *last, const char *name, struct file_names *names)
+{
+	struct reading reading = {.known = 0};
+
+	if (!fits(last, name, &reading))
+		return false;
+	*names = reading.names;
+	return true;
+}
 
 struct pattern_piece pattern_next(const char *pattern)
 {

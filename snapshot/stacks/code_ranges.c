@@ -2,7 +2,7 @@
 
 #include <stdlib.h>
 
-#include "core/buf.h"
+#include "core/base/memory.h"
 
 #define RECENT 4096
 

@@ -1,4 +1,4 @@
-#include "snapshot/stacks/os_stacks_layout.h"
+#include "snapshot/stacks/os_stacks.h"
 
 /*
  * RTLP_HEAP_STACK_TRACE_SERIALIZATION_HEADER (older and newer: Version,

@@ -4,8 +4,8 @@
 #include <stddef.h>
 #include <stdio.h>
 
-#include "snapshot/live/open_windows.h"
-#include "snapshot/stacks/os_stacks_parse.h"
+#include "snapshot/live/live_windows.h"
+#include "snapshot/stacks/os_stacks.h"
 
 #define FIRST_BUILD 14393 /* Windows 10 1607: the first with this class in its symbols */
 #define RECORD_MAX ((size_t)4096)

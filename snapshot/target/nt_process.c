@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/table.h"
+#include "core/base/hash.h"
 #include "snapshot/target/peb_layout.h"
 
 /* Keeps the heap at addr unless it is there: 0 or -ERR_NOMEM. */

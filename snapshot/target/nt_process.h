@@ -2,15 +2,15 @@
  * What Windows keeps about a process in its environment block (PEB): its heaps, its global flags, its
  * build. A 32-bit process on 64-bit Windows has two, each with heaps of its own.
  */
-#ifndef SNAPSHOT_NT_PROCESS_H
-#define SNAPSHOT_NT_PROCESS_H
+#ifndef SNAPSHOT_TARGET_NT_PROCESS_H
+#define SNAPSHOT_TARGET_NT_PROCESS_H
 
 #include <stddef.h>
 #include <stdint.h>
 
-#include "core/err.h"
+#include "core/base/err.h"
 #include "snapshot/target/target_memory.h"
-#include "snapshot/target/target_ranges.h"
+#include "snapshot/target/target.h"
 
 #define HEAPS_MAX 65536 /* in one process; more is a broken list */
 #define NT_FLAG_UST 0x1000u /* FLG_USER_STACK_TRACE_DB */

@@ -1,8 +1,8 @@
 /*
  * Where fields of the process environment block, and of what leads to it and from it, lie.
  */
-#ifndef SNAPSHOT_PEB_LAYOUT_H
-#define SNAPSHOT_PEB_LAYOUT_H
+#ifndef SNAPSHOT_TARGET_PEB_LAYOUT_H
+#define SNAPSHOT_TARGET_PEB_LAYOUT_H
 
 #include <stdint.h>
 

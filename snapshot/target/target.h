@@ -4,16 +4,16 @@
  * target_live_windows.c reads a live process, target_minidump.c a file. Addresses are the target's
  * and always uint64_t. Nothing read from it is trusted. snapshot/target/target_memory.h reads it with few calls.
  */
-#ifndef SNAPSHOT_TARGET_H
-#define SNAPSHOT_TARGET_H
+#ifndef SNAPSHOT_TARGET_TARGET_H
+#define SNAPSHOT_TARGET_TARGET_H
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
-#include "core/err.h"
-#include "core/model.h"
-#include "core/pe.h"
+#include "core/base/err.h"
+#include "core/dump/model.h"
+#include "core/pe/pe.h"
 
 /* Of x64 address space: all that a process holds lies in it. */
 #define TARGET_SPACE_BYTES ((uint64_t)1 << 47)
@@ -91,7 +91,7 @@ uint64_t target_committed_bytes(struct target *target);
  * address and what was looked for. Returns its negative. */
 int target_err(struct target *target, uint64_t addr, const char *what, struct err *err);
 
-/* A loaded module as core/pe.h reads it; image must outlive the source. */
+/* A loaded module as core/pe/pe.h reads it; image must outlive the source. */
 struct target_image {
 	struct target *target;
 	uint64_t base;
@@ -114,5 +114,39 @@ static inline uint64_t bytes_u64(const unsigned char *bytes)
 {
 	return bytes_u32(bytes) | (uint64_t)bytes_u32(bytes + 4) << 32;
 }
+
+/*
+ * Parts of a target's address space that somebody wants: of heaps, of tables.
+ *
+ * They come from the target's own lists, which may lie: there are TARGET_RANGES_MAX of them at most, and
+ * target_ranges_bytes() tells how much they ask for before anybody takes memory for it.
+ */
+
+#define TARGET_RANGES_MAX 65536u
+
+struct target_range {
+	uint64_t addr, end;
+};
+
+struct target_ranges {
+	struct target_range *items;
+	size_t count, cap;
+	bool is_settled;
+};
+
+void target_ranges_init(struct target_ranges *ranges);
+void target_ranges_release(struct target_ranges *ranges);
+void target_ranges_clear(struct target_ranges *ranges);
+
+/* Adds addr..addr + len; nothing when len is 0. 0, or -ERR_NOMEM: there is no memory, there are too
+ * many, or that cannot be in an address space. */
+int target_ranges_add(struct target_ranges *ranges, uint64_t addr, uint64_t len);
+
+/* Orders them by address and makes one of those that meet, or that begin in the page where another
+ * ends: a page can be read as a whole or not at all. */
+void target_ranges_settle(struct target_ranges *ranges);
+
+/* The bytes in all of them, which must be settled. */
+uint64_t target_ranges_bytes(const struct target_ranges *ranges);
 
 #endif

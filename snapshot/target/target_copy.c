@@ -1,9 +1,9 @@
-#include "snapshot/target/target_copy.h"
+#include "snapshot/target/target_memory.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/buf.h"
+#include "core/base/memory.h"
 
 #define ROOM_BYTES ((size_t)4 << 20) /* of more room, while the target is held */
 

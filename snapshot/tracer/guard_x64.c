@@ -10,7 +10,7 @@
  *   +136  taken
  */
 #include "snapshot/tracer/guard.h"
-#include "snapshot/tracer/liveblocks.h"
+#include "snapshot/tracer/hooks.h"
 
 /* struct _TEB, TlsSlots: public symbols of ntdll, x64, Windows 7 to 11; Wine's winternl.h */
 const uint32_t guard_teb_slots = 0x1480;

@@ -8,8 +8,11 @@
 #define SNAPSHOT_TRACER_HOOKS_H
 
 #include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
 
 #include "snapshot/tracer/shared.h"
+#include "snapshot/tracer/tables.h"
 
 /* hsnap finds it by its name, see TRACER_EXPORT. */
 extern __declspec(dllexport) struct tracer_area hsnap_tracer;
@@ -32,5 +35,99 @@ void hooks_heap_init(void);
 void hooks_heaps_init(void);
 void hooks_virtual_init(void);
 void hooks_process_init(void);
+
+/*
+ * Who calls: the stack of the thread that is in a hook, as an id of the stack table.
+ */
+
+/* From the hook itself, with its return address: the one frame that is always known. Returns the id;
+ * 0, and counts that, when there is no room. The caller's frames are found under GUARD_TRACER. */
+uint32_t record_stack(const void *caller);
+
+/* Frames of addresses in [from, to) at the inner end are left out: the tracer's own. Once, before. */
+void record_init(uint64_t from, uint64_t to);
+
+/*
+ * The blocks that the hooks record: all of them, or a sample (tracer_area.sample_bytes).
+ *
+ * With a sample most blocks are not in the table, and their frees should not look for them: a filter
+ * says where there may be one. What is taken out in other ways than liveblocks_take() (with its heap,
+ * or because the same address is put twice) stays in the filter, and only makes it less of use.
+ */
+
+/* Takes what TLS slots the sample needs; false when there is none. */
+bool liveblocks_init(void);
+
+/* The same three where there is a sample. */
+bool liveblocks_sample(uint64_t bytes);
+void liveblocks_put_sampled(const struct tracer_block *block);
+bool liveblocks_take_sampled(uint64_t addr, struct tracer_block *block);
+
+static inline bool liveblocks_are_sampled(void)
+{
+	return __builtin_expect(hsnap_tracer.sample_bytes != 0, 0);
+}
+
+/* Whether to record a block of that size that was just allocated. To be asked once for each. */
+static inline bool liveblocks_want(uint64_t bytes)
+{
+	return !liveblocks_are_sampled() || liveblocks_sample(bytes);
+}
+
+static inline void liveblocks_put(const struct tracer_block *block)
+{
+	if (liveblocks_are_sampled())
+		liveblocks_put_sampled(block);
+	else
+		blocktable_put(&hsnap_tracer, block);
+}
+
+/* True when the block was recorded; then it is no more. */
+static inline bool liveblocks_take(uint64_t addr, struct tracer_block *block)
+{
+	if (liveblocks_are_sampled())
+		return liveblocks_take_sampled(addr, block);
+	return blocktable_take(&hsnap_tracer, addr, block);
+}
+
+/*
+ * What the loader tells of modules that go: they are noted with what identifies them, and what the
+ * unwinder has learnt of their code is forgotten.
+ */
+
+/* Asks the loader to tell; from then on to the end of the process. Where the loader cannot (before
+ * Windows Vista), or will not, modules that go are not noted. */
+void loader_notes_init(void);
+
+/*
+ * What the system says about this process's pages, without touching them.
+ */
+
+#define PAGE_BYTES ((uint64_t)4096)
+
+/* Addresses of whole pages. */
+struct pages {
+	uint64_t from, to;
+};
+
+/* The pages that bytes at base lie in; false when they are none, or not in any address space. */
+bool pages_around(uint64_t base, uint64_t bytes, struct pages *pages);
+
+/* The pages from an address on, at most to pages->to, that are alike. */
+struct pages_kind {
+	struct pages pages;
+	uint64_t allocation;
+	uint32_t state, type; /* MEM_RESERVE and so on; MEM_PRIVATE and so on */
+};
+
+/* False when the system does not say: beyond the address space. */
+bool pages_ask(uint64_t addr, struct pages_kind *kind);
+
+/* The image that an address lies in; false when it lies in none. */
+bool pages_of_image(uint64_t addr, struct pages *image);
+
+/* True when so many bytes can be read: another thread may take them away at any time, but who hands
+ * such an address to the system would not have fared better. */
+bool pages_can_read(const void *at, size_t bytes);
 
 #endif

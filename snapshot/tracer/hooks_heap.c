@@ -1,3 +1,172 @@
+#include "snapshot/tracer/guard.h"
+#include "snapshot/tracer/hooks.h"
+#include "snapshot/tracer/nt.h"
+#include "snapshot/tracer/tables.h"
+#include "snapshot/tracer/unwind.h"
+
+static struct tracer_filter filter;
+static uint64_t random_state;
+/* Of the thread's own word, and of the session that it is from; from the TEB on. */
+static uint32_t word_offset, session_offset;
+
+bool liveblocks_init(void)
+{
+	LARGE_INTEGER now = {0};
+
+	QueryPerformanceCounter(&now);
+	random_state = (uint64_t)now.QuadPart ^ (uint64_t)GetCurrentProcessId() << 32;
+	word_offset = guard_new_slot();
+	/* Of a slot of 64 bits the word is only one half. */
+	session_offset = sizeof(uintptr_t) > sizeof(uint32_t) ?
+				 word_offset + (uint32_t)sizeof(uint32_t) :
+				 guard_new_slot();
+	hsnap_tracer.clear = (uintptr_t)&filter;
+	hsnap_tracer.clear_bytes = sizeof(filter);
+	return word_offset && session_offset;
+}
+
+/* A distance of an earlier session is of no use: it was drawn for another mean, say. */
+static uint32_t *thread_word(void)
+{
+	uint32_t *word = (uint32_t *)guard_slot(word_offset);
+	uint32_t *session = (uint32_t *)guard_slot(session_offset);
+
+	if (__builtin_expect(*session != hsnap_tracer.session, 0)) {
+		*session = hsnap_tracer.session;
+		*word = 0;
+	}
+	return word;
+}
+
+bool liveblocks_sample(uint64_t bytes)
+{
+	return sample_crosses(thread_word(), &random_state, hsnap_tracer.sample_bytes, bytes);
+}
+
+void liveblocks_put_sampled(const struct tracer_block *block)
+{
+	tracer_filter_add(&filter, tracer_block_addr(block));
+	blocktable_put(&hsnap_tracer, block);
+}
+
+bool liveblocks_take_sampled(uint64_t addr, struct tracer_block *block)
+{
+	if (!tracer_filter_may_hold(&filter, addr) || !blocktable_take(&hsnap_tracer, addr, block))
+		return false;
+	tracer_filter_remove(&filter, addr);
+	return true;
+}
+
+static struct unwind_skip own_code;
+
+void record_init(uint64_t from, uint64_t to)
+{
+	own_code = (struct unwind_skip){from, to};
+}
+
+static uint32_t unwind(uint64_t *frames)
+{
+	uintptr_t before = guard_begin(GUARD_TRACER);
+	uint64_t mismatches;
+	uint32_t depth = unwind_stack(frames, TRACER_DEPTH_MAX, &own_code);
+
+	guard_end(before);
+	mismatches = unwind_mismatches - hsnap_tracer.unwind_base;
+	if (hsnap_tracer.unwind_mismatches != mismatches)
+		hsnap_tracer.unwind_mismatches = mismatches;
+	return depth;
+}
+
+uint32_t record_stack(const void *caller)
+{
+	uint64_t frames[TRACER_DEPTH_MAX];
+	uint32_t id, depth = guard_now() == GUARD_NONE ? unwind(frames) : 0;
+
+	if (!depth) /* on a stack that is not the thread's own, say */
+		frames[depth++] = (uint64_t)(uintptr_t)caller;
+	id = stacktable_intern(&hsnap_tracer, frames, depth);
+	if (!id)
+		__atomic_fetch_add(&hsnap_tracer.dropped_stacks, 1, __ATOMIC_RELAXED);
+	return id;
+}
+
+/*
+ * Heaps that come and go.
+ *
+ * All blocks of a heap go with it: they leave the table before, for another thread may get its memory
+ * as soon as it is gone.
+ */
+
+typedef ULONG_PTR(WINAPI *create_fn)(
+	ULONG flags, PVOID base, SIZE_T reserve, SIZE_T commit, PVOID lock, PVOID parameters);
+typedef ULONG_PTR(WINAPI *destroy_fn)(PVOID heap);
+
+#define PAGE ((uint64_t)4096)
+
+static ULONG_PTR process_heap;
+
+/* The memory that a caller has a heap built in was the caller's; from now on its blocks are counted. */
+static void give(PVOID base, SIZE_T reserve)
+{
+	struct ranges_extent extent;
+	uint64_t from = (ULONG_PTR)base & ~(PAGE - 1);
+	uint64_t to = ((ULONG_PTR)base + (uint64_t)reserve + PAGE - 1) & ~(PAGE - 1);
+
+	if (!ranges_find(&hsnap_tracer, from, &extent) || extent.base > from)
+		return;
+	if (!reserve || to > extent.end)
+		to = extent.end;
+	if (to > from)
+		ranges_forget(&hsnap_tracer, from, to);
+}
+
+static ULONG_PTR WINAPI hook_create(
+	ULONG flags, PVOID base, SIZE_T reserve, SIZE_T commit, PVOID lock, PVOID parameters)
+{
+	void *original = hook_original(HOOK_CREATE_HEAP);
+	ULONG_PTR heap;
+
+	if (!hooks_are_on())
+		return ((create_fn)original)(flags, base, reserve, commit, lock, parameters);
+	heap = guard_call(flags, (ULONG_PTR)base, reserve, commit, (ULONG_PTR)lock,
+		(ULONG_PTR)parameters, original, NULL);
+	if (heap && base)
+		give(base, reserve);
+	if (heap) /* so that it is no other one that was here once */
+		heapindex_new(&hsnap_tracer, heap);
+	return heap;
+}
+
+/*
+ * What others allocate from the heap meanwhile is live when the call is refused. The process's own
+ * heap always is: its blocks do not go even for that time.
+ */
+static ULONG_PTR WINAPI hook_destroy(PVOID heap)
+{
+	void *original = hook_original(HOOK_DESTROY_HEAP);
+	ULONG_PTR refused;
+	uint32_t tag;
+	bool is_forgotten;
+
+	if (!heap || (ULONG_PTR)heap == process_heap || !hooks_are_on())
+		return ((destroy_fn)original)(heap);
+	tag = heapindex_of(&hsnap_tracer, (ULONG_PTR)heap);
+	is_forgotten = blocktable_forget_heap(&hsnap_tracer, tag);
+	refused = guard_call((ULONG_PTR)heap, 0, 0, 0, 0, 0, original, NULL);
+	if (is_forgotten && refused)
+		blocktable_restore_heap(&hsnap_tracer, tag);
+	else if (is_forgotten)
+		blocktable_bury_heap(&hsnap_tracer, tag);
+	return refused;
+}
+
+void hooks_heaps_init(void)
+{
+	process_heap = (ULONG_PTR)GetProcessHeap();
+	hsnap_tracer.hooks[HOOK_CREATE_HEAP].hook = (uintptr_t)hook_create;
+	hsnap_tracer.hooks[HOOK_DESTROY_HEAP].hook = (uintptr_t)hook_destroy;
+}
+
 /*
  * The heap's functions for blocks.
  *
@@ -5,12 +174,6 @@
  * out of the table before it is freed and put in after it was allocated, so the table never names
  * memory that another thread may already have got.
  */
-#include "snapshot/tracer/guard.h"
-#include "snapshot/tracer/heapindex.h"
-#include "snapshot/tracer/hooks.h"
-#include "snapshot/tracer/liveblocks.h"
-#include "snapshot/tracer/nt.h"
-#include "snapshot/tracer/record.h"
 
 /* Results are passed on as whole registers: what the upper bits hold is the caller's business. */
 typedef ULONG_PTR(WINAPI *allocate_fn)(PVOID heap, ULONG flags, SIZE_T bytes);

@@ -1,4 +1,4 @@
-#include "snapshot/tracer/sample.h"
+#include "snapshot/tracer/tables.h"
 
 #define FRACTION_BITS 26
 #define LN2_32 0xb17217f8u /* of 2^32 */

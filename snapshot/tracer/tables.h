@@ -6,6 +6,7 @@
 #define SNAPSHOT_TRACER_TABLES_H
 
 #include <stdbool.h>
+#include <stdint.h>
 
 #include "snapshot/tracer/shared.h"
 
@@ -28,5 +29,303 @@ struct tables_part {
 /* Makes the first end bytes of a part usable, of which *committed are; any number of threads. */
 bool tables_extend(struct tracer_area *area, const struct tables_part *part, uint64_t *committed,
 	uint64_t end);
+
+/*
+ * The table of live blocks: address -> size, heap, stack.
+ *
+ * Open addressing in shards, each with a lock of its own. It is held for a few memory accesses, and
+ * now and then while the shard gets a table of another size: for a pass through the old one, and the
+ * real calls that commit the new one and decommit the old. A lock that is not given back (its thread
+ * was ended inside) breaks its shard: waiting ends, what comes after is counted as dropped.
+ *
+ * A shard's table is between a quarter and three quarters full, but for the smallest one: of 16 bytes
+ * an entry, a live block costs 64 at most. It grows and shrinks by that. The blocks of a destroyed heap
+ * count as live until their shard was used again, about as often as a 64th of its entries.
+ */
+
+/* Of a shard's first table; each next one is twice as large. */
+#define BLOCKTABLE_FIRST_BYTES ((uint64_t)4096)
+
+/* Adds a block, made by tracer_block_make(); one that is there under the same address is replaced. */
+void blocktable_put(struct tracer_area *area, const struct tracer_block *block);
+
+/* Takes a block out: true and *block when it was there. */
+bool blocktable_take(struct tracer_area *area, uint64_t addr, struct tracer_block *block);
+
+/*
+ * Takes out all blocks of a heap that is about to be destroyed, by its tag; in no time, for they are
+ * only disowned (see shared.h), and leave the table later. True when it is up to the caller to say what
+ * became of it: by one of the next two.
+ */
+bool blocktable_forget_heap(struct tracer_area *area, uint32_t heap);
+
+/* The heap was not destroyed after all: its blocks are back, and those put since. */
+void blocktable_restore_heap(struct tracer_area *area, uint32_t heap);
+
+/* It was destroyed; there may be another one at its address already. */
+void blocktable_bury_heap(struct tracer_area *area, uint32_t heap);
+
+/* Takes out what is left of destroyed heaps; each shard's lock is held while it is looked through. */
+void blocktable_clean(struct tracer_area *area);
+
+/*
+ * Heaps by a small number, for the block table has no room for their handles: a tag is the heap's
+ * index in tracer_area.heaps and its generation. A heap at the address of one that was destroyed has
+ * the same index and another generation.
+ */
+
+/*
+ * The tag of a heap, new or not; 0 when there is no room for more. Any thread, no lock. For a heap
+ * that was destroyed this begins a new one, and now and then takes the time of blocktable_clean(). For
+ * one whose destruction has not returned it does not, for that may be refused.
+ */
+uint32_t heapindex_of(struct tracer_area *area, uint64_t heap);
+
+/* The same for a heap that was just created, before others know it: one that was being destroyed at
+ * its address is no more. */
+uint32_t heapindex_new(struct tracer_area *area, uint64_t heap);
+
+/*
+ * The table of distinct stacks: frames -> id. Records are only ever added, and an index of them, of
+ * open addressing, is replaced by one four times as large when it fills. There are no locks.
+ *
+ * A stack that passes through a module which was unloaded since it was last seen is another one from
+ * then on: see tracer_stack.born.
+ */
+
+/* The id of the stack with these frames (depth of 1 to TRACER_DEPTH_MAX); 0 when it is new and
+ * there is no room left. */
+uint32_t stacktable_intern(struct tracer_area *area, const uint64_t *frames, uint32_t depth);
+
+/*
+ * The indices lie behind one another, after a page with their counts; they are committed here.
+ * tracer_area.stack_buckets is their address, aligned to 64 KiB, and below that what is in use.
+ */
+#define STACKTABLE_FIRST_BYTES ((uint64_t)4096)
+
+/* How many indices there can be for a stack area of so many bytes: the last one takes a quarter of
+ * what that takes, or an eighth, or less. */
+static inline unsigned stacktable_levels(uint64_t stacks_limit)
+{
+	unsigned levels = 1;
+
+	while (STACKTABLE_FIRST_BYTES << 2 * levels <= stacks_limit / 4)
+		levels++;
+	return levels;
+}
+
+/* Where an index begins, or the room for so many ends. */
+static inline uint64_t stacktable_index_offset(unsigned level)
+{
+	return TRACER_PAGE + STACKTABLE_FIRST_BYTES * ((((uint64_t)1 << 2 * level) - 1) / 3);
+}
+
+/*
+ * The tree below ranges.c: nodes in one array, linked by index + 1 (0: none), memory for them
+ * committed as they come to be needed. A treap whose priorities are a hash of the address: the same
+ * calls make the same tree, and it is balanced whatever the order. No function here recurses.
+ *
+ * Nodes in the tree do not overlap, and neither do allocations, so going up by address the
+ * allocations never go down. Whoever calls holds the lock.
+ */
+
+struct tracer_range *rangetree_node(const struct tracer_ranges *ranges, uint32_t link);
+
+/* True when the next count nodes can be made. */
+bool rangetree_has_room(struct tracer_area *area, unsigned count);
+
+/* A new node with what *range says, in the tree. There must be room for it. */
+void rangetree_add(struct tracer_ranges *ranges, const struct tracer_range *range);
+
+/* Puts a node that is alone into the tree. */
+void rangetree_insert(struct tracer_ranges *ranges, uint32_t link);
+
+/* The first node that ends beyond an address; 0: none does. */
+uint32_t rangetree_beyond(const struct tracer_ranges *ranges, uint64_t addr);
+
+/* The last node of the allocation with this base or, if there is none, of the one below it. */
+uint32_t rangetree_last_of(const struct tracer_ranges *ranges, uint64_t allocation);
+
+/* Takes out the nodes that start in [from, to): they are a tree of their own then. */
+uint32_t rangetree_take(struct tracer_ranges *ranges, uint64_t from, uint64_t to);
+
+/* Takes the first node out of a tree that is not empty; it is alone then. */
+uint32_t rangetree_pop(struct tracer_ranges *ranges, uint32_t *tree);
+
+/* Frees a node that is alone. */
+void rangetree_free(struct tracer_ranges *ranges, uint32_t link);
+
+/*
+ * The virtual memory that the program took from the system itself: ranges of pages -> who reserved,
+ * committed, or mapped them.
+ *
+ * Neighbours of one allocation that agree in all that is known about them are one node. Each function
+ * costs the logarithm of the number of nodes for each node it touches. One lock is held meanwhile, and
+ * tracer_ranges.changing is odd while anything that can be seen from outside changes. A lock that is
+ * never given back (its thread was ended inside) breaks the table: what comes after is counted in
+ * tracer_area.dropped_ranges, and so is what finds no room. Where there is no room to cut a node in
+ * two, its upper part is dropped: the table rather knows too little than says what is not so.
+ *
+ * Addresses are those of pages: start and end of a range are multiples of their size. A range is not
+ * empty, and its allocation is known.
+ */
+
+/*
+ * Memory that was reserved or mapped just now: start, end, allocation, kind and stacks of *range. Every
+ * allocation that overlaps it must have gone without being seen, and is forgotten.
+ */
+void ranges_add(struct tracer_area *area, const struct tracer_range *range);
+
+/* The same where nothing is known yet; what is known stays. For memory that was there before. */
+void ranges_fill(struct tracer_area *area, const struct tracer_range *range);
+
+/* True when all of [from, to) is known. */
+bool ranges_is_known(struct tracer_area *area, uint64_t from, uint64_t to);
+
+/* What is reserved in [from, to), and nothing else there, becomes of that kind, by this stack. */
+void ranges_use(
+	struct tracer_area *area, uint64_t from, uint64_t to, uint32_t kind, uint32_t stack);
+
+/* What is of that kind in [from, to) is only reserved again, by whom it was. */
+void ranges_give_up(struct tracer_area *area, uint64_t from, uint64_t to, uint32_t kind);
+
+/* What lies in [from, to) is of the allocation with this base from now on. */
+void ranges_rebase(struct tracer_area *area, uint64_t from, uint64_t to, uint64_t base);
+
+/* An allocation as far as it is known. */
+struct ranges_extent {
+	uint64_t base, end;
+	uint32_t kind; /* of the first node at or behind the address that was asked for */
+};
+
+/* The allocation around an address; false when none is known. */
+bool ranges_find(struct tracer_area *area, uint64_t addr, struct ranges_extent *extent);
+
+struct ranges_taken {
+	uint32_t nodes;
+	uint64_t base, rest, rest_end; /* what lay behind, of the same allocation */
+};
+
+/*
+ * Takes out what is in [from, to), before the system is asked to free it: then another thread that
+ * gets the same memory finds nothing of it. It stays listed, with RANGE_TAKEN, for whoever looks from outside until
+ * ranges_drop() frees it, or ranges_put_back() brings it back because the system refused; but where
+ * something is known by then that stays. What lies behind it in the same allocation is one by itself
+ * meanwhile and after ranges_drop(), as for the system. Returns false when nothing was known; else one
+ * of the two has to follow.
+ */
+bool ranges_take(struct tracer_area *area, uint64_t from, uint64_t to, struct ranges_taken *taken);
+void ranges_drop(struct tracer_area *area, const struct ranges_taken *taken);
+void ranges_put_back(struct tracer_area *area, const struct ranges_taken *taken);
+
+/* What is in [from, to) belongs to somebody else from now on: a heap that was built there, say. */
+void ranges_forget(struct tracer_area *area, uint64_t from, uint64_t to);
+
+/*
+ * What identifies a module, as far as its mapped headers tell.
+ */
+
+#define MODULE_PATH_UNITS 32767 /* of the longest path that there is */
+#define MODULE_PDB_BYTES 1024 /* a longer name is left out */
+
+/* Room for any record. */
+struct module_record {
+	struct tracer_module module;
+	uint8_t names[MODULE_PATH_UNITS * 2 + MODULE_PDB_BYTES];
+};
+
+struct module_image {
+	uint64_t base;
+	uint32_t bytes;
+	const void *path; /* UTF-16 */
+	uint16_t path_units;
+	/* Copies bytes of the image; false when they are not there. Nothing else touches it. */
+	bool (*read)(uint64_t addr, void *to, uint32_t len);
+};
+
+/* Makes the record of an image. What its headers do not tell, or tell wrongly, is 0 in it. */
+void module_record_make(struct module_record *record, const struct module_image *image);
+
+/*
+ * Modules that were unloaded, in that order, so that frames in them keep their names.
+ */
+
+/*
+ * Adds the unload of a module from [base, end), once it is certain that no new stack goes through it.
+ * module is a complete record (its header, path and pdb behind one another; record_bytes in all);
+ * it is copied, equal ones are kept once. Any thread.
+ *
+ * False when there is no room, and then for all that come later: the unload is counted as dropped, and
+ * stacks through it will be told to be through an unknown module, never through a wrong one.
+ * When only the record finds no room, the unload is added with TRACER_NO_MODULE.
+ */
+bool unloads_add(
+	struct tracer_area *area, uint64_t base, uint64_t end, const struct tracer_module *module);
+
+/* Whether a frame lies in one of the modules that were unloaded after so many other unloads. */
+bool unloads_hit(
+	const struct tracer_area *area, uint64_t from, const uint64_t *frames, uint32_t depth);
+
+/*
+ * Which blocks are recorded when not all are: one in so many bytes on the average, chosen so that
+ * nothing about a program's own pattern counts. A block of s bytes is recorded with a probability of
+ * exactly 1 - exp(-s / mean_bytes), whatever was recorded before; one of 0 bytes as one of 1.
+ */
+
+/*
+ * A thread's word is 0 before its first block, then the bytes to the next one that is recorded + 1. A
+ * distance that does not fit is gone in parts, and at the end of each but the last nothing is
+ * recorded: SAMPLE_PART marks those. Since the rest of an exponential distance is distributed as a
+ * fresh one, the parts need not know of each other.
+ */
+#define SAMPLE_PART ((uint32_t)1 << 31)
+
+/* Decides at the end of a distance; bytes is not 0. For sample_crosses(). */
+bool sample_at_end(uint32_t *word, uint64_t *random, uint64_t mean_bytes, uint64_t bytes);
+
+/*
+ * Whether to record a block that was just allocated.
+ *
+ * word: the thread's own, 0 before its first block. It fits into a TLS slot of either bitness.
+ * random: one for all threads, begun with anything that differs between runs; used seldom.
+ * mean_bytes: 1 to 2^40, always the same one for a word.
+ */
+static inline bool sample_crosses(
+	uint32_t *word, uint64_t *random, uint64_t mean_bytes, uint64_t bytes)
+{
+	bytes += !bytes;
+	if ((*word & ~SAMPLE_PART) <= bytes)
+		return sample_at_end(word, random, mean_bytes, bytes);
+	*word -= (uint32_t)bytes;
+	return false;
+}
+
+/* An exponentially distributed distance from 64 random bits, rounded down to whole bytes; what it is
+ * rounded from is right to 1 part in a million of the mean. */
+uint64_t sample_distance(uint64_t bits, uint64_t mean_bytes);
+
+/*
+ * Which addresses may be in the table, so that the free of a block that was not recorded looks at one
+ * byte. Counters that are full stay so. Any thread; an address is added before its block is put into
+ * the table and removed after it was taken out.
+ */
+#define TRACER_FILTER_LOG2 18
+
+struct tracer_filter {
+	uint8_t counts[1u << TRACER_FILTER_LOG2];
+};
+
+void tracer_filter_add(struct tracer_filter *filter, uint64_t addr);
+void tracer_filter_remove(struct tracer_filter *filter, uint64_t addr);
+
+static inline uint8_t *tracer_filter_count(struct tracer_filter *filter, uint64_t addr)
+{
+	return &filter->counts[(addr >> 3) * 0x9e3779b97f4a7c15u >> (64 - TRACER_FILTER_LOG2)];
+}
+
+static inline bool tracer_filter_may_hold(struct tracer_filter *filter, uint64_t addr)
+{
+	return __atomic_load_n(tracer_filter_count(filter, addr), __ATOMIC_RELAXED) != 0;
+}
 
 #endif

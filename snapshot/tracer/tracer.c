@@ -1,12 +1,373 @@
+/* What the compiler expects of a C library and this DLL, which has none, must bring along. */
+#include <stddef.h>
+
+#include "snapshot/tracer/guard.h"
+#include "snapshot/tracer/hooks.h"
+#include "snapshot/tracer/memory.h"
+#include "snapshot/tracer/nt.h"
+#include "snapshot/tracer/tables.h"
+#include "snapshot/tracer/unwind.h"
+
+void *memcpy(void *restrict to, const void *restrict from, size_t len);
+void *memset(void *to, int value, size_t len);
+
+void *memcpy(void *restrict to, const void *restrict from, size_t len)
+{
+	void *start = to;
+
+	__asm__ volatile("rep movsb" : "+D"(to), "+S"(from), "+c"(len) : : "memory");
+	return start;
+}
+
+void *memset(void *to, int value, size_t len)
+{
+	void *start = to;
+
+	__asm__ volatile("rep stosb" : "+D"(to), "+c"(len) : "a"(value) : "memory");
+	return start;
+}
+
+/* A holder that was moved off its processor comes back in some ms; one that is suspended may take
+ * longer, and one that was ended never comes back. */
+#define YIELDS 100
+
+/* The system's own functions: calls through the hooks would be taken for the target's. */
+typedef NTSTATUS(NTAPI *allocate_fn)(
+	HANDLE process, PVOID *base, ULONG_PTR zero_bits, PSIZE_T bytes, ULONG type, ULONG protect);
+typedef NTSTATUS(NTAPI *free_fn)(HANDLE process, PVOID *base, PSIZE_T bytes, ULONG type);
+
+bool memory_commit(void *at, uint64_t bytes)
+{
+	allocate_fn allocate =
+		(allocate_fn)(ULONG_PTR)hsnap_tracer.hooks[HOOK_VIRTUAL_ALLOCATE].original;
+	SIZE_T size = (SIZE_T)bytes;
+
+	return allocate(THIS_PROCESS, &at, 0, &size, MEM_COMMIT, PAGE_READWRITE) >= 0;
+}
+
+void memory_decommit(void *at, uint64_t bytes)
+{
+	free_fn free = (free_fn)(ULONG_PTR)hsnap_tracer.hooks[HOOK_VIRTUAL_FREE].original;
+	SIZE_T size = (SIZE_T)bytes;
+
+	free(THIS_PROCESS, &at, &size, MEM_DECOMMIT);
+}
+
+bool memory_may_wait(struct memory_patience *patience, uint64_t limit)
+{
+	LARGE_INTEGER now = {0};
+
+	NtQuerySystemTime(&now);
+	return memory_is_patient(patience, (uint64_t)now.QuadPart, limit);
+}
+
+bool memory_wait(struct memory_patience *patience)
+{
+	LARGE_INTEGER one_ms = {.QuadPart = -10000};
+
+	if (RtlDllShutdownInProgress())
+		return false;
+	if (patience->tries++ < YIELDS) {
+		NtYieldExecution();
+		return true;
+	}
+	NtDelayExecution(FALSE, &one_ms);
+	return memory_may_wait(patience, MEMORY_PATIENCE);
+}
+
+#define TLS_SLOT_COUNT 64 /* more lie elsewhere, in memory that the system takes when it needs it */
+#define WHAT_MASK ((uintptr_t)3)
+
+uint32_t guard_offset;
+
+uint32_t guard_new_slot(void)
+{
+	DWORD slot = TlsAlloc();
+
+	if (slot < TLS_SLOT_COUNT)
+		return guard_teb_slots + slot * (uint32_t)sizeof(void *);
+	if (slot != TLS_OUT_OF_INDEXES)
+		TlsFree(slot);
+	return 0;
+}
+
+bool guard_init(void)
+{
+	guard_offset = guard_new_slot();
+	return guard_offset;
+}
+
+enum guard guard_now(void)
+{
+	uintptr_t here = (uintptr_t)__builtin_frame_address(0), guard = *guard_slot(guard_offset);
+	uintptr_t began = guard & ~WHAT_MASK;
+
+	if (!guard || here >= began || began > (uintptr_t)((NT_TIB *)NtCurrentTeb())->StackBase)
+		return GUARD_NONE;
+	return (enum guard)(guard & WHAT_MASK);
+}
+
+/* LdrRegisterDllNotification and what it calls: Microsoft Learn. */
+#define NOTE_UNLOADED 2
+
+struct note {
+	ULONG flags;
+	const UNICODE_STRING *path, *name;
+	PVOID base;
+	ULONG bytes;
+};
+
+typedef VOID(CALLBACK *note_fn)(ULONG reason, const struct note *note, PVOID context);
+typedef NTSTATUS(NTAPI *register_fn)(ULONG flags, note_fn function, PVOID context, PVOID *cookie);
+
+/* Whatever is there: the system copies, and answers where it cannot. */
+static bool read_own(uint64_t addr, void *to, uint32_t len)
+{
+	SIZE_T got = 0;
+
+	return NtReadVirtualMemory(THIS_PROCESS, (LPCVOID)(ULONG_PTR)addr, to, len, &got) >= 0 &&
+	       got == len;
+}
+
+static bool read_nothing(uint64_t addr, void *to, uint32_t len)
+{
+	(void)addr;
+	(void)to;
+	(void)len;
+	return false;
+}
+
+/* Whether the module's own image is still there, and not something else by now. */
+static bool is_mapped(const struct note *note)
+{
+	MEMORY_BASIC_INFORMATION info = {0};
+
+	return NtQueryVirtualMemory(THIS_PROCESS, note->base, NT_MEMORY_BASIC_INFORMATION, &info,
+		       sizeof(info), NULL) >= 0 &&
+	       info.State == MEM_COMMIT && info.Type == MEM_IMAGE &&
+	       info.AllocationBase == note->base;
+}
+
+/* The loader tells one thing at a time. Should it ever not, and the record stay somebody else's, the
+ * unload is noted all the same, without a name. */
+static void add(const struct note *note)
+{
+	static struct module_record record; /* too large for a stranger's stack */
+	static uint32_t lock;
+	struct module_image image = {
+		.base = (ULONG_PTR)note->base,
+		.bytes = note->bytes,
+		.path = note->path ? note->path->Buffer : NULL,
+		.read = is_mapped(note) ? read_own : read_nothing,
+	};
+	const struct tracer_module nameless = {
+		.record_bytes = sizeof(nameless), .image_bytes = note->bytes};
+	struct memory_patience patience = {0};
+
+	if (image.path)
+		image.path_units = note->path->Length / 2;
+	while (__atomic_exchange_n(&lock, 1, __ATOMIC_ACQUIRE)) {
+		if (!memory_wait(&patience)) {
+			unloads_add(&hsnap_tracer, image.base, image.base + image.bytes, &nameless);
+			return;
+		}
+	}
+	module_record_make(&record, &image);
+	unloads_add(&hsnap_tracer, image.base, image.base + image.bytes, &record.module);
+	__atomic_store_n(&lock, 0, __ATOMIC_RELEASE);
+}
+
+static VOID CALLBACK on_note(ULONG reason, const struct note *note, PVOID context)
+{
+	(void)context;
+	if (reason != NOTE_UNLOADED || !note)
+		return;
+	if (hooks_are_on())
+		add(note);
+	unwind_forget((ULONG_PTR)note->base, (ULONG_PTR)note->base + note->bytes);
+}
+
+void loader_notes_init(void)
+{
+	HMODULE ntdll = GetModuleHandleW(L"ntdll.dll");
+	register_fn ask = (register_fn)(void *)GetProcAddress(ntdll, "LdrRegisterDllNotification");
+	PVOID cookie;
+
+	if (ask)
+		ask(0, on_note, NULL, &cookie);
+}
+
+/*
+ * The end of the process, and the beginning of others.
+ *
+ * Here a thread waits for hsnap: for nobody else, since each wait ends with hsnap's process, and for a
+ * new process not for ever.
+ */
+
+typedef ULONG_PTR(WINAPI *terminate_fn)(HANDLE process, NTSTATUS status);
+typedef ULONG_PTR(WINAPI *create_process_fn)(PHANDLE process, PHANDLE thread,
+	ACCESS_MASK process_access, ACCESS_MASK thread_access, PVOID process_attributes,
+	PVOID thread_attributes, ULONG process_flags, ULONG thread_flags, PVOID parameters,
+	PVOID create_info, PVOID attribute_list);
+
+/* THREAD_CREATE_FLAGS_CREATE_SUSPENDED: ntpsapi.h of phnt */
+#define CREATE_THREAD_SUSPENDED 1u
+#define PATIENCE_MS 30000 /* for hsnap to prepare a new process */
+
+static HANDLE handle(uint64_t value)
+{
+	return (HANDLE)(uintptr_t)value;
+}
+
+/* Holds every thread that would end the process until hsnap has taken its snapshot, or is gone. */
+static void wait_for_snapshot(void)
+{
+	static LONG waited;
+	struct tracer_area *area = &hsnap_tracer;
+	HANDLE handles[] = {handle(area->exit_continue), handle(area->hsnap_process)};
+
+	if (!area->exit_reached)
+		return;
+	if (!InterlockedExchange(&waited, 1))
+		NtSetEvent(handle(area->exit_reached), NULL);
+	NtWaitForMultipleObjects(2, handles, 1 /* any */, FALSE, NULL);
+}
+
+/* Whether a handle is one of this process, with whatever rights. */
+static bool is_own(HANDLE process)
+{
+	PROCESS_BASIC_INFORMATION info = {0};
+	HANDLE same;
+	NTSTATUS status;
+
+	if (process == THIS_PROCESS)
+		return true;
+	if (NtDuplicateObject(THIS_PROCESS, process, THIS_PROCESS, &same,
+		    PROCESS_QUERY_LIMITED_INFORMATION, 0, 0) < 0)
+		return false;
+	status =
+		NtQueryInformationProcess(same, ProcessBasicInformation, &info, sizeof(info), NULL);
+	NtClose(same);
+	return status >= 0 && info.UniqueProcessId == GetCurrentProcessId();
+}
+
+static ULONG_PTR WINAPI hook_terminate(HANDLE process, NTSTATUS status)
+{
+	/* NULL: "all my other threads", the first thing that an exiting process does */
+	if (hooks_are_on() && (!process || is_own(process)))
+		wait_for_snapshot();
+	return ((terminate_fn)hook_original(HOOK_TERMINATE))(process, status);
+}
+
+/* Waits a moment; true when hsnap is gone. */
+static bool is_alone(void)
+{
+	LARGE_INTEGER one_ms = {.QuadPart = -10000};
+
+	return NtWaitForSingleObject(handle(hsnap_tracer.hsnap_process), FALSE, &one_ms) !=
+	       STATUS_TIMEOUT;
+}
+
+/* The session in which no new process is announced any more: hsnap did not answer, or who waited for
+ * that was ended meanwhile. */
+static uint32_t over_in;
+
+static bool is_over(void)
+{
+	return __atomic_load_n(&over_in, __ATOMIC_RELAXED) == hsnap_tracer.session;
+}
+
+static void be_over(void)
+{
+	__atomic_store_n(&over_in, hsnap_tracer.session, __ATOMIC_RELAXED);
+}
+
+/* One at a time; false when there is no use in it. */
+static bool begin_announcing(void)
+{
+	struct memory_patience patience = {0};
+
+	while (!is_over()) {
+		if (!__atomic_exchange_n(&hsnap_tracer.child_lock, 1, __ATOMIC_ACQUIRE))
+			return true;
+		if (is_alone())
+			return false;
+		if (!memory_may_wait(&patience, (uint64_t)2 * PATIENCE_MS * 10000))
+			be_over();
+	}
+	return false;
+}
+
+/* Waits until hsnap has prepared it. False when it has not in time: then no other one is announced,
+ * for an answer that comes too late would be taken for the next one's. */
+static bool is_taken(void)
+{
+	struct tracer_area *area = &hsnap_tracer;
+	HANDLE handles[] = {handle(area->child_taken), handle(area->hsnap_process)};
+	LARGE_INTEGER patience = {.QuadPart = -10000LL * PATIENCE_MS};
+
+	if (NtSetEvent(handle(area->child_created), NULL) < 0)
+		return false;
+	return NtWaitForMultipleObjects(2, handles, 1 /* any */, FALSE, &patience) == STATUS_WAIT_0;
+}
+
+static void announce(HANDLE process, HANDLE thread)
+{
+	PROCESS_BASIC_INFORMATION process_info = {0};
+	struct nt_thread_info thread_info = {0};
+
+	if (NtQueryInformationProcess(process, ProcessBasicInformation, &process_info,
+		    sizeof(process_info), NULL) < 0 ||
+		NtQueryInformationThread(thread, NT_THREAD_BASIC_INFORMATION, &thread_info,
+			sizeof(thread_info), NULL) < 0 ||
+		!begin_announcing())
+		return;
+	if (!is_over()) {
+		hsnap_tracer.child_pid = (uint32_t)process_info.UniqueProcessId;
+		hsnap_tracer.child_tid = (uint32_t)thread_info.thread_id;
+		if (!is_taken())
+			be_over();
+	}
+	__atomic_store_n(&hsnap_tracer.child_lock, 0, __ATOMIC_RELEASE);
+}
+
+/*
+ * The new process must not run before hsnap has prepared it. Kernelbase has its first thread made
+ * suspended and resumes it, always; for another caller that is done here, if the handle that it wants
+ * is good for that.
+ */
+static ULONG_PTR WINAPI hook_create_process(PHANDLE process, PHANDLE thread,
+	ACCESS_MASK process_access, ACCESS_MASK thread_access, PVOID process_attributes,
+	PVOID thread_attributes, ULONG process_flags, ULONG thread_flags, PVOID parameters,
+	PVOID create_info, PVOID attribute_list)
+{
+	create_process_fn original = (create_process_fn)hook_original(HOOK_CREATE_PROCESS);
+	bool follow = hooks_are_on() && hsnap_tracer.child_created;
+	ULONG suspend = 0;
+	ULONG_PTR result;
+
+	if (follow && thread_access & (THREAD_SUSPEND_RESUME | MAXIMUM_ALLOWED | GENERIC_ALL))
+		suspend = CREATE_THREAD_SUSPENDED & ~thread_flags;
+	follow = follow && (thread_flags | suspend) & CREATE_THREAD_SUSPENDED;
+	result = original(process, thread, process_access, thread_access, process_attributes,
+		thread_attributes, process_flags, thread_flags | suspend, parameters, create_info,
+		attribute_list);
+	if ((NTSTATUS)result >= 0 && follow)
+		announce(*process, *thread);
+	if ((NTSTATUS)result >= 0 && suspend)
+		NtResumeThread(*thread, NULL);
+	return result;
+}
+
+void hooks_process_init(void)
+{
+	hsnap_tracer.hooks[HOOK_TERMINATE].hook = (uintptr_t)hook_terminate;
+	hsnap_tracer.hooks[HOOK_CREATE_PROCESS].hook = (uintptr_t)hook_create_process;
+}
+
 /*
  * The DLL inside the target: loaded, it only says where its hooks are. hsnap does the rest.
  */
-#include "snapshot/tracer/guard.h"
-#include "snapshot/tracer/hooks.h"
-#include "snapshot/tracer/liveblocks.h"
-#include "snapshot/tracer/loader_notes.h"
-#include "snapshot/tracer/nt.h"
-#include "snapshot/tracer/record.h"
 
 __attribute__((aligned(64))) struct tracer_area hsnap_tracer = {
 	.magic = TRACER_MAGIC,

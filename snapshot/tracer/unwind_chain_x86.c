@@ -1,4 +1,4 @@
-#include "snapshot/tracer/unwind_chain_x86.h"
+#include "snapshot/tracer/unwind.h"
 
 #include <stdbool.h>
 #include <string.h>

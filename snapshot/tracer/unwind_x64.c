@@ -1,10 +1,377 @@
-#include "snapshot/tracer/unwind.h"
+/*
+ * A call that comes back when there is an exception in it.
+ *
+ * The compiler has no __try for this; so a function in assembly has a language handler, which unwinds
+ * to behind the call, as __except does: whatever lies between is told, and an exception that cannot be
+ * continued (a C++ one) is no special case. An unwind that passes through (an outer handler's, a
+ * thread's end) is none of its business.
+ */
+#include <string.h>
 
 #include "snapshot/tracer/nt.h"
-#include "snapshot/tracer/unwind_cache_x64.h"
-#include "snapshot/tracer/unwind_fast_x64.h"
-#include "snapshot/tracer/unwind_learn_x64.h"
-#include "snapshot/tracer/unwind_slow_x64.h"
+#include "snapshot/tracer/unwind.h"
+#include "snapshot/tracer/unwind_x64.h"
+
+/* EXCEPTION_UNWINDING, _EXIT_UNWIND, _TARGET_UNWIND, _COLLIDED_UNWIND; winnt.h of the SDK */
+#define UNWIND_FLAGS 0x66
+
+extern const char unwind_guard_out[];
+
+EXCEPTION_DISPOSITION unwind_guard_handler(
+	EXCEPTION_RECORD *exception, void *frame, CONTEXT *context, DISPATCHER_CONTEXT *dispatch);
+
+/* After the call a nop: what is there must not look like an epilogue. */
+__asm__(".text\n"
+	".globl unwind_guarded\n"
+	".def unwind_guarded; .scl 2; .type 32; .endef\n"
+	".seh_proc unwind_guarded\n"
+	"unwind_guarded:\n"
+	"	subq $40, %rsp\n"
+	"	.seh_stackalloc 40\n"
+	"	.seh_endprologue\n"
+	"	.seh_handler unwind_guard_handler, @except\n"
+	"	call unwind_slow\n"
+	"	movl $1, %eax\n"
+	".globl unwind_guard_out\n"
+	"unwind_guard_out:\n" /* with 0 in rax after an exception */
+	"	nop\n"
+	"	addq $40, %rsp\n"
+	"	ret\n"
+	".seh_endproc\n");
+
+EXCEPTION_DISPOSITION unwind_guard_handler(
+	EXCEPTION_RECORD *exception, void *frame, CONTEXT *context, DISPATCHER_CONTEXT *dispatch)
+{
+	(void)context;
+	if (exception->ExceptionFlags & UNWIND_FLAGS ||
+		exception->ExceptionCode == (DWORD)STATUS_STACK_OVERFLOW)
+		return ExceptionContinueSearch;
+	RtlUnwindEx(frame, (PVOID)(ULONG_PTR)unwind_guard_out, exception, NULL,
+		dispatch->ContextRecord, dispatch->HistoryTable);
+	return ExceptionContinueSearch; /* not reached */
+}
+
+/*
+ * What the CFA hangs on is asked of the unwinder itself: where it goes when the registers are moved
+ * tells which one it followed. So nothing need be known of the unwind data's form, or of where in a
+ * prologue or an epilogue the address is.
+ *
+ * Distances keep the alignment of 16, and no sum or difference of two is a third.
+ */
+#define MOVE_RSP 48
+#define MOVE_RBP 16
+#define MOVE_OTHERS 128
+
+#define EXECUTABLE                                                                                 \
+	(PAGE_EXECUTE | PAGE_EXECUTE_READ | PAGE_EXECUTE_READWRITE | PAGE_EXECUTE_WRITECOPY)
+
+#define REGISTERS 16
+#define RBP 5 /* its number */
+
+void unwind_trial_begin(struct unwind_trial *trial, const CONTEXT *context, bool is_moved)
+{
+	DWORD64 *registers =
+		&trial->context.Rax; /* CONTEXT has them in the order of their numbers */
+
+	trial->context = *context;
+	memset(&trial->saved, 0, sizeof(trial->saved));
+	if (is_moved) {
+		for (int i = 0; i < REGISTERS; i++)
+			registers[i] -= MOVE_OTHERS;
+		trial->context.Rsp = context->Rsp - MOVE_RSP;
+		trial->context.Rbp = context->Rbp - MOVE_RBP;
+	}
+	trial->rsp = trial->context.Rsp;
+	trial->rbp = trial->context.Rbp;
+}
+
+/* Where a trial found the caller's RBP, counted from the CFA. */
+static int64_t saved_rbp(const struct unwind_trial *trial)
+{
+	uint64_t at = (uint64_t)(uintptr_t)trial->saved.IntegerContext[RBP];
+
+	return at ? (int64_t)(at - trial->context.Rsp) : UNWIND_RBP_KEPT;
+}
+
+static uint64_t load(uint64_t addr)
+{
+	return *(const uint64_t *)(uintptr_t)addr;
+}
+
+/* Whether a step leads where a trial went. */
+static bool leads_there(const struct unwind_step *step, const struct unwind_trial *trial)
+{
+	const CONTEXT *after = &trial->context;
+	uint64_t cfa = (step->is_from_rbp ? trial->rbp : trial->rsp) + (uint64_t)step->cfa;
+	uint64_t rbp = step->rbp == UNWIND_RBP_KEPT ? trial->rbp : load(cfa + (uint64_t)step->rbp);
+
+	return cfa == after->Rsp && load(cfa - 8) == after->Rip && rbp == after->Rbp;
+}
+
+uint32_t unwind_learn(
+	const struct unwind_trial *trial, const struct unwind_trial *moved, uint64_t high)
+{
+	uint64_t cfa = trial->context.Rsp, way = cfa - moved->context.Rsp;
+	struct unwind_step step = {.is_from_rbp = way == MOVE_RBP, .rbp = saved_rbp(trial)};
+
+	if (cfa <= trial->rsp || cfa > high || cfa & 7 || (way != MOVE_RSP && way != MOVE_RBP) ||
+		saved_rbp(moved) != step.rbp)
+		return UNWIND_NEVER;
+	if (cfa + (uint64_t)step.rbp < trial->rsp || cfa + (uint64_t)step.rbp > high - 8)
+		return UNWIND_NEVER;
+	step.cfa = (int64_t)(cfa - (step.is_from_rbp ? trial->rbp : trial->rsp));
+	if (!leads_there(&step, trial) || !leads_there(&step, moved))
+		return UNWIND_NEVER;
+	return unwind_pack(&step);
+}
+
+/* What is mapped at an address; RtlPcToFileHeader() would take the loader's lock. */
+static bool query(uint64_t addr, MEMORY_BASIC_INFORMATION *info)
+{
+	return NtQueryVirtualMemory(THIS_PROCESS, (PVOID)addr, NT_MEMORY_BASIC_INFORMATION, info,
+		       sizeof(*info), NULL) >= 0;
+}
+
+bool unwind_is_in_image(uint64_t addr, uint64_t base)
+{
+	MEMORY_BASIC_INFORMATION info;
+
+	return query(addr, &info) && info.State == MEM_COMMIT && info.Type == MEM_IMAGE &&
+	       (!base || base == (uint64_t)info.AllocationBase);
+}
+
+/* How long the near call is that begins here; 0: it is none. "CALL", Intel's manual, volume 2. */
+static unsigned call_bytes(const uint8_t *code)
+{
+	unsigned mode = code[1] >> 6, rm = code[1] & 7;
+	bool has_sib = mode != 3 && rm == 4;
+	bool has_no_base = !mode && (has_sib ? (code[2] & 7) == 5 : rm == 5);
+
+	if (*code == 0xe8)
+		return 5;
+	if (*code != 0xff || (code[1] & 0x38) != 0x10)
+		return 0;
+	return 2 + has_sib + (mode == 1 ? 1 : mode == 2 || has_no_base ? 4 : 0);
+}
+
+static bool is_after_call(uint64_t addr, uint64_t low)
+{
+	for (unsigned bytes = 2; bytes <= 7; bytes++) {
+		const uint8_t *code = (const uint8_t *)(uintptr_t)(addr - bytes);
+
+		if (addr - low >= bytes && call_bytes(code) == bytes)
+			return true;
+	}
+	return false;
+}
+
+uint32_t unwind_learn_bare(uint64_t addr)
+{
+	MEMORY_BASIC_INFORMATION info;
+
+	if (!query(addr, &info) || info.State == MEM_FREE)
+		return UNWIND_NO_CODE;
+	if (info.State != MEM_COMMIT || !(info.Protect & EXECUTABLE))
+		return UNWIND_UNKNOWN;
+	if (!is_after_call(addr, (uint64_t)info.BaseAddress))
+		return UNWIND_LEAF;
+	return info.Type == MEM_IMAGE ? UNWIND_END : UNWIND_NEVER;
+}
+
+bool unwind_lookup_raised;
+
+/* RUNTIME_FUNCTION and UNWIND_INFO; "x64 exception handling", Microsoft Learn. */
+#define FUNCTION_INDIRECT 1u /* UnwindData is another function's entry */
+#define CHAIN_MAX 32 /* of chained infos; Windows' own limit is that */
+
+static uint64_t load_word(uint64_t addr)
+{
+	return *(const uint64_t *)(uintptr_t)addr;
+}
+
+/*
+ * A function that addresses its frame by a register is unwound by what that register holds; where
+ * unwind data was not true that may be anything, and must not be followed.
+ *
+ * UNWIND_INFO: byte 0 has the flags in its high 5 bits, byte 2 is the number of codes of 2 bytes, the
+ * low half of byte 3 the frame register's number, 0 for none; the codes follow, an even number, and
+ * then the chained function's entry. CONTEXT has the registers in the order of their numbers.
+ */
+static bool frame_is_sound(
+	const struct unwind_walk *walk, const CONTEXT *context, const volatile uint8_t *info)
+{
+	unsigned number = info[3] & 15;
+	uint64_t frame = number ? (&context->Rax)[number] : walk->low;
+
+	return frame >= walk->low && frame < walk->high;
+}
+
+/* Goes through the unwind data before the system does: here a fault is the data's own. */
+static bool is_sound(const struct unwind_walk *walk, const CONTEXT *context,
+	const RUNTIME_FUNCTION *function, uint64_t base)
+{
+	for (int links = 0; links < CHAIN_MAX; links++) {
+		const volatile uint8_t *info = (const uint8_t *)(base + function->UnwindData);
+		uint32_t end;
+
+		if (function->UnwindData & FUNCTION_INDIRECT) {
+			function = (const RUNTIME_FUNCTION *)(info - FUNCTION_INDIRECT);
+			continue;
+		}
+		if (!frame_is_sound(walk, context, info))
+			return false;
+		end = 4 + (info[2] + 1u) / 2 * 4;
+		(void)info[end - 1];
+		if (!(info[0] >> 3 & UNW_FLAG_CHAININFO))
+			return true;
+		function = (const RUNTIME_FUNCTION *)(base + function->UnwindData + end);
+	}
+	return false;
+}
+
+/* What the system knows of the code at context's address. */
+struct found {
+	PRUNTIME_FUNCTION function; /* NULL: a leaf */
+	uint64_t base;
+	uint64_t begun; /* before it was asked */
+	bool is_new; /* and is to be learnt */
+};
+
+static void unwind(
+	CONTEXT *context, const struct found *found, KNONVOLATILE_CONTEXT_POINTERS *saved)
+{
+	DWORD64 establisher;
+	PVOID handler_data;
+
+	if (found->function) {
+		RtlVirtualUnwind(UNW_FLAG_NHANDLER, found->base, context->Rip, found->function,
+			context, &handler_data, &establisher, saved);
+	} else { /* no frame, the return address is on top */
+		context->Rip = load_word(context->Rsp);
+		context->Rsp += 8;
+	}
+}
+
+/* The walk ends before this frame, which is none. */
+static void drop(struct unwind_walk *walk, const CONTEXT *context)
+{
+	if (context->Rsp > walk->slot && walk->count)
+		walk->count--;
+}
+
+/* An address that no function table has, or none that may be asked: true for a leaf, where the walk
+ * goes on. Made code that was found to have called is not asked of the system again. */
+static bool look_up_bare(
+	struct unwind_walk *walk, const CONTEXT *context, const struct found *found)
+{
+	uint32_t packed = unwind_cache_find(context->Rip);
+
+	if (packed != UNWIND_NEVER || !walk->is_learning)
+		packed = unwind_learn_bare(context->Rip);
+	if (packed == UNWIND_LEAF)
+		return true;
+	if (packed == UNWIND_NO_CODE || packed == UNWIND_UNKNOWN)
+		drop(walk, context);
+	if (found->is_new && packed != UNWIND_UNKNOWN)
+		unwind_cache_put(context->Rip, packed, found->begun);
+	return false;
+}
+
+/* False where the walk ends. */
+static bool look_up(struct unwind_walk *walk, const CONTEXT *context, struct found *found)
+{
+	uint32_t known = unwind_cache_find(context->Rip);
+	bool is_own = context->Rsp <= walk->slot; /* in a frame below: not a return address */
+
+	if (known == UNWIND_END)
+		return false;
+	*found = (struct found){.begun = unwind_cache_begin()};
+	found->is_new = walk->is_learning && !is_own && known == UNWIND_UNKNOWN;
+	if (known == UNWIND_NO_CODE && walk->is_learning) {
+		drop(walk, context);
+		return false;
+	}
+	if (__atomic_load_n(&unwind_lookup_raised, __ATOMIC_RELAXED) &&
+		(known == UNWIND_UNKNOWN || known == UNWIND_NEVER) &&
+		!unwind_is_in_image(context->Rip, 0)) {
+		look_up_bare(walk, context, found);
+		return false;
+	}
+	walk->addr = context->Rip;
+	walk->doing = UNWIND_LOOKING_UP;
+	found->function = RtlLookupFunctionEntry(context->Rip, &found->base, NULL);
+	walk->doing = UNWIND_READING;
+	if (!found->function)
+		return look_up_bare(walk, context, found);
+	return is_sound(walk, context, found->function, found->base);
+}
+
+/* One step, made twice, and what comes out put into the cache. */
+static __attribute__((noinline)) void step_and_learn(
+	struct unwind_walk *walk, CONTEXT *context, const struct found *found)
+{
+	struct unwind_trial trial, moved;
+	uint32_t packed = UNWIND_NEVER;
+
+	unwind_trial_begin(&trial, context, false);
+	unwind(&trial.context, found, &trial.saved);
+	if (unwind_is_in_image(walk->addr, found->base)) {
+		walk->doing = UNWIND_LEARNING;
+		unwind_trial_begin(&moved, context, true);
+		unwind(&moved.context, found, &moved.saved);
+		packed = unwind_learn(&trial, &moved, walk->high);
+	}
+	if (found->function ||
+		packed != UNWIND_NEVER) /* of code without it that would mean a call */
+		unwind_cache_put(walk->addr, packed, found->begun);
+	*context = trial.context;
+}
+
+/* One step outwards; false when there is none. */
+static bool step(struct unwind_walk *walk, CONTEXT *context)
+{
+	uint64_t rsp = context->Rsp;
+	struct found found;
+
+	if (rsp < walk->low || rsp > walk->high - 8 || rsp & 7 || !look_up(walk, context, &found))
+		return false;
+	walk->doing = UNWIND_STEPPING;
+	if (found.is_new)
+		step_and_learn(walk, context, &found);
+	else
+		unwind(context, &found, NULL);
+	return context->Rip && context->Rsp > rsp && context->Rsp <= walk->high;
+}
+
+/* False when there is no room. */
+static bool keep(struct unwind_walk *walk, uint64_t addr)
+{
+	uint32_t count = walk->count;
+
+	if (!count && addr >= walk->skip->from && addr < walk->skip->to)
+		return true;
+	if (count == walk->max)
+		return false;
+	if (!walk->is_learning && walk->frames[count] != addr)
+		walk->differs = true;
+	walk->frames[count] = addr;
+	walk->count = count + 1;
+	return true;
+}
+
+void unwind_slow(struct unwind_walk *walk)
+{
+	CONTEXT context;
+
+	/* Unwinding the frames from here to there gives the registers as they were there. */
+	RtlCaptureContext(&context);
+	walk->count = 0;
+	/* From the last frame too: it may turn out to be no code. */
+	while (step(walk, &context)) {
+		if (context.Rsp > walk->slot && !keep(walk, context.Rip))
+			break;
+	}
+}
 
 /* Where the stack's address space begins: DeallocationStack in struct _TEB, public symbols of ntdll,
  * x64, Windows 7 to 11. */

@@ -1,7 +1,6 @@
 #include "snapshot/tracer/unwind.h"
 
 #include "snapshot/tracer/nt.h"
-#include "snapshot/tracer/unwind_chain_x86.h"
 
 uint64_t unwind_mismatches, unwind_exceptions;
 

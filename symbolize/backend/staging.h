@@ -7,12 +7,12 @@
  * ours: staging_posix.c or staging_windows.c. Names stay as long as the staging, and nothing of it
  * stays behind when this process ends, by Ctrl-C or otherwise; but for an empty folder on Windows.
  */
-#ifndef SYMBOLIZE_STAGING_H
-#define SYMBOLIZE_STAGING_H
+#ifndef SYMBOLIZE_BACKEND_STAGING_H
+#define SYMBOLIZE_BACKEND_STAGING_H
 
 #include <stdint.h>
 
-#include "core/buf.h"
+#include "core/base/memory.h"
 #include "symbolize/files/module_files.h"
 
 struct staging;
@@ -31,5 +31,16 @@ void staging_free(struct staging *staging);
 int staging_file(struct staging *staging, uint32_t number, const char *path, struct buf *name);
 int staging_pdb(struct staging *staging, uint32_t number, const struct module_files *files,
 	struct buf *name);
+
+/*
+ * An image without code that names a PDB.
+ *
+ * Layout after Microsoft's "PE Format": headers, and one section with a debug directory that has one
+ * entry, of type CodeView ("RSDS": GUID, age, name).
+ */
+
+/* Puts the image into stub: that of the image in files, where there is one, as far as it matters; its PDB
+ * is called pdb. 0 or -ERR_NOMEM. */
+int staging_stub(struct buf *stub, const struct module_files *files, const char *pdb);
 
 #endif

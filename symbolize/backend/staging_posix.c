@@ -8,8 +8,6 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-#include "symbolize/backend/staging_stub.h"
-
 /*
  * Linux shows the open files of a process as /proc/PID/fd/NUMBER, and llvm-symbolizer opens them by
  * those names: a stub is a file in memory that never had another one, and the PDB lies "beside" it

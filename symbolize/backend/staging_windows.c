@@ -5,8 +5,7 @@
 #include <string.h>
 #include <windows.h>
 
-#include "core/utf_windows.h"
-#include "symbolize/backend/staging_stub.h"
+#include "core/base/os_windows.h"
 
 /*
  * A folder of our own among the temporary ones. A stub lies there alone, so that nothing can lie

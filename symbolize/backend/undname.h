@@ -5,10 +5,10 @@
  * undname_windows.c: through DbgHelp's UnDecorateSymbolNameW. undname_posix.c: through the program
  * llvm-undname, which lies beside llvm-symbolizer.
  */
-#ifndef SYMBOLIZE_UNDNAME_H
-#define SYMBOLIZE_UNDNAME_H
+#ifndef SYMBOLIZE_BACKEND_UNDNAME_H
+#define SYMBOLIZE_BACKEND_UNDNAME_H
 
-#include "core/arena.h"
+#include "core/base/memory.h"
 #include "symbolize/symbolize.h"
 
 /* Puts into texts what each of the names means, in the arena, or NULL where nobody here can say. 0 or

@@ -3,10 +3,10 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "core/buf.h"
-#include "symbolize/backend/helper_process.h"
-#include "symbolize/backend/llvm_program.h"
-#include "symbolize/listen.h"
+#include "core/base/memory.h"
+#include "symbolize/backend/helper.h"
+#include "symbolize/backend/llvm.h"
+#include "symbolize/names.h"
 
 /*
  * llvm-undname repeats each line that it reads, and writes what it means behind it, and an empty line. A name

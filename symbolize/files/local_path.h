@@ -6,13 +6,13 @@
  * of the Wine prefix, and what is not there as it is spelled is looked for without regard to case.
  * Only regular files with something in them are files here: no pipe or device is ever opened.
  */
-#ifndef SYMBOLIZE_LOCAL_PATH_H
-#define SYMBOLIZE_LOCAL_PATH_H
+#ifndef SYMBOLIZE_FILES_LOCAL_PATH_H
+#define SYMBOLIZE_FILES_LOCAL_PATH_H
 
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "core/buf.h"
+#include "core/base/memory.h"
 
 enum local_kind { LOCAL_NONE, LOCAL_FILE, LOCAL_FOLDER };
 
@@ -55,5 +55,23 @@ const char *local_plain(const char *path);
 
 /* True when there is someone who asks symbol servers (DbgHelp). */
 bool local_asks_servers(void);
+
+/* What folders hold, to find names without regard to the case of ASCII letters. A folder is read when
+ * first asked about. */
+
+/* So many names are kept in all, for about 100 bytes each. What did not fit is not found. */
+#define FOLDER_NAMES_MAX 1000000
+
+struct folder_names;
+struct folder_names *folder_names_new(size_t names_max); /* NULL: out of memory */
+void folder_names_free(struct folder_names *names);
+
+/* Returns 1 and *spelling: what name is called in the folder, of several the first in order of bytes;
+ * 0: there is none; or -ERR_NOMEM. spelling lives as long as names. */
+int folder_names_find(
+	struct folder_names *names, const char *folder, const char *name, const char **spelling);
+
+/* True when folder was read before, wholly, and holds no such name in any case. Nothing is read. */
+bool folder_names_lack(struct folder_names *names, const char *folder, const char *name);
 
 #endif

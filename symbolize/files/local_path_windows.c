@@ -6,9 +6,8 @@
 
 #include <windows.h>
 
-#include "core/table.h"
-#include "core/utf_windows.h"
-#include "symbolize/files/folder_names.h"
+#include "core/base/hash.h"
+#include "core/base/os_windows.h"
 
 /* Folders whose being there or not is remembered: more only cost time. */
 #define FOLDERS_MAX 100000

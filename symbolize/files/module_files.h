@@ -12,11 +12,13 @@
  * path, unless the right file is found elsewhere; so is one that is damaged or packed. Paths in dumps and
  * images that lead to other machines or devices are not opened; nor is anything that is no regular file.
  */
-#ifndef SYMBOLIZE_MODULE_FILES_H
-#define SYMBOLIZE_MODULE_FILES_H
+#ifndef SYMBOLIZE_FILES_MODULE_FILES_H
+#define SYMBOLIZE_FILES_MODULE_FILES_H
 
-#include "core/buf.h"
-#include "core/pe.h"
+#include "core/base/memory.h"
+#include "core/dump/model.h"
+#include "core/pe/pe.h"
+#include "symbolize/files/pdb.h"
 #include "symbolize/symbolize.h"
 
 struct module_files {
@@ -46,5 +48,24 @@ void module_files_release(struct module_files *files);
 
 /* The symbol path for one who asks servers too (DbgHelp), or NULL when it names none. Owned by finder. */
 const char *finder_servers(const struct finder *finder);
+
+/* Whether a file is of the build that a dump recorded. */
+
+/* How one differs: "time stamp 5F3A0001 in the dump, 60112233 in the file". */
+#define DIFFERENCE_BYTES 160
+
+/* True when it does, then with a text of DIFFERENCE_BYTES at how. */
+bool image_differs(const struct module *module, const struct pe_image *pe, char *how);
+
+/* The same of a PDB that must have this GUID (32 upper-case digits) and age; by whom says whose they
+ * are: "dump" or "image". */
+bool pdb_differs(const char *guid, uint32_t age, const struct pdb_identity *pdb,
+	const char *by_whom, char *how);
+
+/* True for 32 hexadecimal digits that are not all 0: then also *upper, of 33 bytes, in upper case. */
+bool guid_is_known(const char *guid, char *upper);
+
+/* True when the dump says no more of the module's build than a size. */
+bool build_is_unknown(const struct module *module);
 
 #endif

@@ -7,7 +7,7 @@
 
 #include "tests/unit/fake_memory.h"
 
-#include "snapshot/tracer/blocktable.h"
+#include "snapshot/tracer/tables.h"
 
 static uint64_t seed;
 

@@ -7,7 +7,7 @@
 #include "tests/unit/fake_heaps.h"
 #include "tests/unit/fake_tracer.h"
 
-#include "snapshot/capture.h"
+#include "snapshot/capture/capture.h"
 
 #define STACKS 50
 #define TABLE_LOG2 7

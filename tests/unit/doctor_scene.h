@@ -15,7 +15,7 @@
 
 #include <cmocka.h>
 
-#include "snapshot/doctor/doctor_judge.h"
+#include "snapshot/doctor/doctor.h"
 
 #define PROCESS 0x10000u
 #define GROWABLE 0x20000u

@@ -18,7 +18,7 @@
 
 #include <cmocka.h>
 
-#include "snapshot/control/parts.h"
+#include "snapshot/control/patch_plan.h"
 #include "snapshot/tracer/memory.h"
 
 #define FAKE_ALIGN ((uint64_t)65536)

@@ -15,7 +15,7 @@
 
 #include <cmocka.h>
 
-#include "snapshot/series/series_loop.h"
+#include "snapshot/series/series.h"
 
 #define NEVER INT64_MAX
 

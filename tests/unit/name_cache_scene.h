@@ -13,7 +13,7 @@
 
 #include <cmocka.h>
 
-#include "symbolize/cache/name_cache.h"
+#include "symbolize/lookup/lookup.h"
 
 static char scene_folder[64], scene_path[128];
 

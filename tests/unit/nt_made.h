@@ -6,7 +6,7 @@
 
 #include "tests/unit/fake_target.h"
 
-#include "snapshot/heap/nt/nt_chain.h"
+#include "snapshot/heap/nt/nt.h"
 
 #define MADE_HEAP 0x00530000u
 #define MADE_BLOCKS_MAX 4096

@@ -10,7 +10,7 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "snapshot/tracer/ranges.h"
+#include "snapshot/tracer/tables.h"
 
 #define PAGE ((uint64_t)4096)
 #define PAGES 600

@@ -12,9 +12,9 @@
 
 #include <cmocka.h>
 
-#include "core/date.h"
-#include "core/folder.h"
-#include "snapshot/series/series_files.h"
+#include "core/base/parse.h"
+#include "core/io/file.h"
+#include "snapshot/series/series.h"
 
 #define PID 42
 #define START_MS INT64_C(1795168800009) /* 2026-11-20T10:00:00.009Z */

@@ -6,7 +6,7 @@
 
 #include "tests/unit/fake_memory.h"
 
-#include "snapshot/tracer/stacktable.h"
+#include "snapshot/tracer/tables.h"
 
 static inline struct tracer_stack *stack_of(uint32_t id)
 {

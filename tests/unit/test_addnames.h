@@ -2,8 +2,8 @@
 #ifndef TESTS_UNIT_TEST_ADDNAMES_H
 #define TESTS_UNIT_TEST_ADDNAMES_H
 
-#include "core/dump.h"
-#include "symbolize/command/addnames.h"
+#include "core/dump/dump.h"
+#include "symbolize/hsym/hsym.h"
 
 #define MODULES                                                                                    \
 	"// Loaded modules: \n//     Base Size Module\n"                                           \

@@ -1,7 +1,7 @@
 /* Groups: what stacks with something in common add up to. */
 #include "tests/unit/test_ask_view.h"
 
-#include "core/out.h"
+#include "core/io/out.h"
 
 static made_stack stacks[] = {
 	{NEW, LEAK, MAIN}, /* 1 */

@@ -1,7 +1,7 @@
 /* hdiff: allocators' frames, and lists in files of such and of suppressions. */
 #include "tests/unit/test_ask.h"
 
-#include "diff/ask/strip.h"
+#include "diff/query/strip.h"
 
 static made_stack stacks[] = {
 	{NEW, MALLOC, LEAK, MAIN}, /* 1 */

@@ -9,9 +9,9 @@
 
 #include <cmocka.h>
 
-#include "core/err.h"
-#include "core/size.h"
-#include "diff/ask/glob.h"
+#include "core/base/err.h"
+#include "core/base/parse.h"
+#include "diff/query/pattern.h"
 
 #define UNTOUCHED UINT64_C(0xABCDEF)
 

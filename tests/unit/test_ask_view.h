@@ -4,7 +4,7 @@
 
 #include "tests/unit/test_ask.h"
 
-#include "diff/ask/view.h"
+#include "diff/query/view.h"
 #include "tests/unit/test_sums.h"
 
 struct asked {

@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "core/block_order.h"
+#include "core/dump/model.h"
 
 static uint64_t random_below(uint64_t *seed, uint64_t limit)
 {

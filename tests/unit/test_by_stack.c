@@ -12,7 +12,7 @@
 
 #include <cmocka.h>
 
-#include "snapshot/by_stack.h"
+#include "snapshot/capture/capture.h"
 #include "tests/unit/test_dump.h"
 #include "tests/unit/test_sums.h"
 

@@ -9,7 +9,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "core/os.h"
+#include "core/base/os.h"
 
 static long
 	set_back_s; /* each time that the clock on the wall is looked at it is set back by this */

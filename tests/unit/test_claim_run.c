@@ -6,7 +6,7 @@
 
 #include <cmocka.h>
 
-#include "snapshot/heap/claim_run.h"
+#include "snapshot/heap/claims.h"
 
 static void neighbours_nearer_than_a_page_are_one_claim(void **state)
 {

@@ -6,7 +6,7 @@
 
 #include <cmocka.h>
 
-#include "core/err.h"
+#include "core/base/err.h"
 #include "snapshot/heap/claims.h"
 
 static void claims_are_no_more_than_the_limit_in_all(void **state)

@@ -6,7 +6,7 @@
 
 #include "tests/unit/test_diff.h"
 
-#include "diff/read/read_comparison.h"
+#include "diff/printed/printed.h"
 
 #define COUNT(list) (sizeof(list) / sizeof(*(list)))
 

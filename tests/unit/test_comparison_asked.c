@@ -1,7 +1,7 @@
 /* hdiff: what can be asked of a printed comparison, and what is refused. */
 #include "tests/unit/test_comparison.h"
 
-#include "diff/read/comparison_find.h"
+#include "diff/printed/printed.h"
 
 /* Runs hdiff with the arguments, which say where the report goes: new.txt is read. */
 static struct result *run_raw(const char *const *args)

@@ -1,7 +1,7 @@
 /* hdiff: printed comparisons as arguments, and its own reports read back. */
 #include "tests/unit/test_comparison.h"
 
-#include "diff/read/comparison_find.h"
+#include "diff/printed/printed.h"
 
 /* ---------------------------------------------------------------- what a file is */
 

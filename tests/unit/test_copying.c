@@ -5,7 +5,7 @@
  */
 #include "tests/unit/capture_scene.h"
 
-#include "snapshot/target/target_copy.h"
+#include "snapshot/target/target_memory.h"
 
 #define LATE_SUB 0x50000000u
 #define LATE_LARGE 0x60000000u

@@ -11,11 +11,11 @@
 
 #include <cmocka.h>
 
-#include "core/buf.h"
-#include "core/date.h"
-#include "core/kv.h"
-#include "core/opt.h"
-#include "core/text.h"
+#include "core/base/memory.h"
+#include "core/base/parse.h"
+#include "core/dump/kv.h"
+#include "core/base/opt.h"
+#include "core/base/text.h"
 
 #define COUNT(array) (sizeof(array) / sizeof(*(array)))
 

@@ -10,8 +10,7 @@
 
 #include <cmocka.h>
 
-#include "symbolize/tables/demangle.h"
-#include "symbolize/tables/demangle_work.h"
+#include "symbolize/names.h"
 
 #define TEXT_MAX 4000
 

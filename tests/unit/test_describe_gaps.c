@@ -1,7 +1,7 @@
 /* What is said of heaps that are not as they should be. */
 #include "tests/unit/fake_target.h"
 
-#include "snapshot/describe.h"
+#include "snapshot/capture/capture_parts.h"
 
 static void places_are_said_by_what_is_known_of_them(void **state)
 {

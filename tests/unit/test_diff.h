@@ -18,9 +18,9 @@
 
 #include <cmocka.h>
 
-#include "core/buf.h"
-#include "core/model.h"
-#include "diff/run.h"
+#include "core/base/memory.h"
+#include "core/dump/model.h"
+#include "diff/hdiff.h"
 
 #define APP_BASE UINT64_C(0x140000000)
 #define LIB_BASE UINT64_C(0x7FF812340000)

@@ -1,6 +1,6 @@
 /* hdiff: the layout of its text, and its options. */
-#include "core/out.h"
-#include "diff/inputs/file_list.h"
+#include "core/io/out.h"
+#include "diff/input_parts.h"
 #include "diff/report/report.h"
 #include "tests/unit/test_diff.h"
 #include "tests/unit/test_naming.h"

@@ -10,7 +10,7 @@
 
 #include <cmocka.h>
 
-#include "snapshot/doctor/doctor_found.h"
+#include "snapshot/doctor/doctor.h"
 
 static void test_a_snapshots_blocks_have_its_heaps_and_stacks(void **state)
 {

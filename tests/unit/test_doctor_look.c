@@ -4,7 +4,7 @@
  */
 #include "tests/unit/fake_heaps.h"
 
-#include "snapshot/doctor/doctor_look.h"
+#include "snapshot/doctor/doctor.h"
 
 #define LIVE 100
 

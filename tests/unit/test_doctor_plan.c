@@ -11,8 +11,7 @@
 
 #include <cmocka.h>
 
-#include "snapshot/doctor/doctor_lie.h"
-#include "snapshot/doctor/doctor_plan.h"
+#include "snapshot/doctor/doctor.h"
 
 static int make_plan(void **state)
 {

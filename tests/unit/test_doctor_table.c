@@ -12,7 +12,7 @@
 
 #include <cmocka.h>
 
-#include "snapshot/doctor/doctor_report.h"
+#include "snapshot/doctor/doctor.h"
 
 static void print_off(const struct doctor_report *report, FILE *to)
 {

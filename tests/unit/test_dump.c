@@ -14,7 +14,7 @@
 
 #include "tests/unit/test_dump.h"
 
-#include "core/text.h"
+#include "core/base/text.h"
 
 /* ---------------------------------------------------------------- round trip */
 

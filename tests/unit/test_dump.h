@@ -2,7 +2,7 @@
 #ifndef TESTS_UNIT_TEST_DUMP_H
 #define TESTS_UNIT_TEST_DUMP_H
 
-#include "core/dump.h"
+#include "core/dump/dump.h"
 
 #define COUNT(array) (sizeof(array) / sizeof(*(array)))
 

@@ -11,8 +11,8 @@
 #include <cmocka.h>
 #include <zlib.h>
 
-#include "core/dump.h"
-#include "core/dump_head.h"
+#include "core/dump/dump.h"
+#include "core/dump/dump_head.h"
 
 #define OURS "// hsnap: dump format=1 tool=0.1.0 time=2026-11-20T10:25:48.123Z\r\n"
 #define PROCESS                                                                                    \

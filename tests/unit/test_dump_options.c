@@ -7,8 +7,7 @@
 
 #include <cmocka.h>
 
-#include "snapshot/command/dump_options.h"
-#include "snapshot/command/process_options.h"
+#include "snapshot/command/command.h"
 
 static const struct opt dump_table[] = {STACKS_OPTION, DUMP_OPTIONS, {0}};
 static const struct opt process_table[] = {PROCESS_OPTIONS("read"), {0}};

@@ -1,5 +1,5 @@
 /*
- * Tests of core/entry_plain.h, for each way in which it is compiled. What a line means is told by
+ * Tests of diff/read/count.h, for each way in which it is compiled. What a line means is told by
  * how the test wrote it, and by a slow parser of its own.
  */
 #include <inttypes.h>
@@ -13,7 +13,7 @@
 
 #include <cmocka.h>
 
-#include "core/entry_plain.h"
+#include "diff/read/count.h"
 
 #define PAD 128
 

@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "core/folder.h"
+#include "core/io/file.h"
 #include "snapshot/series/file_pattern.h"
 
 /* By "date -u -d 2026-11-20T10:25:48Z +%s". */

@@ -3,7 +3,7 @@
 
 #include <errno.h>
 
-#include "symbolize/files/folder_names.h"
+#include "symbolize/files/local_path.h"
 
 #define IMAGE "prefix/dosdevices/c:/App/app.exe"
 #define PDB "prefix/dosdevices/c:/App/app.pdb"

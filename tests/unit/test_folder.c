@@ -11,8 +11,8 @@
 
 #include <cmocka.h>
 
-#include "core/buf.h"
-#include "core/folder.h"
+#include "core/base/memory.h"
+#include "core/io/file.h"
 
 static char folder[] = "build/test_folder.XXXXXX";
 

@@ -1,5 +1,5 @@
 /* Numbers with a fraction as text. The C library of this machine rounds what it prints exactly. */
-#include "diff/report/fraction.h"
+#include "diff/report/report_parts.h"
 
 #include <float.h>
 #include <math.h>

@@ -1,7 +1,7 @@
 /* hdiff: one frame's text, taken apart. */
 #include "tests/unit/test_diff.h"
 
-#include "diff/read/frame_text.h"
+#include "diff/read/frame.h"
 #include "diff/report/report.h"
 
 #define TEXT(text) (text), sizeof(text) - 1

@@ -4,8 +4,8 @@
  */
 #include "tests/unit/fake_target.h"
 
-#include "snapshot/heap/nt/nt_chain.h"
-#include "snapshot/heap/segment/segment_heap.h"
+#include "snapshot/heap/nt/nt.h"
+#include "snapshot/heap/segment/segment.h"
 
 #define VECTORS "../shared/data/heaps/real-heap-vectors.tsv"
 #define FIELDS_MAX 16

@@ -10,7 +10,7 @@
 
 #include <cmocka.h>
 
-#include "snapshot/live/hold.h"
+#include "snapshot/live/live.h"
 
 struct world {
 	struct hold hold;

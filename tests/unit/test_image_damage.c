@@ -12,7 +12,7 @@
 
 #include <cmocka.h>
 
-#include "snapshot/capture.h"
+#include "snapshot/capture/capture.h"
 #include "snapshot/live/process.h"
 
 #define MAKER "build/linux/images/make_image"

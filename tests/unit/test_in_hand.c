@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "core/in_hand.h"
+#include "core/io/interrupt.h"
 
 static struct in_hand hand;
 static atomic_int has_taken, was_cleared;

@@ -2,7 +2,7 @@
 #define _XOPEN_SOURCE 700
 #include "tests/unit/test_diff.h"
 
-#include "diff/read/cells.h"
+#include "diff/input_parts.h"
 #include "diff/read/stack_store.h"
 #include "tests/unit/test_sums.h"
 

@@ -5,7 +5,7 @@
 #define _XOPEN_SOURCE 700
 #include "tests/unit/test_diff.h"
 
-#include "core/date.h"
+#include "core/base/parse.h"
 #include "tests/unit/test_sums.h"
 
 /* A dump of hsnap's; start and time in seconds behind 10:00. */

@@ -9,11 +9,11 @@
 
 #include <cmocka.h>
 
-#include "core/date.h"
-#include "core/err.h"
-#include "diff/inputs/dump_order.h"
-#include "diff/inputs/file_glob.h"
-#include "diff/inputs/moment.h"
+#include "core/base/parse.h"
+#include "core/base/err.h"
+#include "diff/series_list.h"
+#include "diff/input_parts.h"
+#include "diff/hdiff.h"
 
 #define DUMPS 12
 

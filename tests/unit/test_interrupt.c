@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "core/os.h"
+#include "core/base/os.h"
 
 static int ends[2];
 

@@ -4,9 +4,8 @@
 #include "tests/unit/fake_tracer.h"
 #include "tests/unit/fake_ust.h"
 
-#include "snapshot/describe.h"
-#include "snapshot/join.h"
-#include "snapshot/stacks/os_stacks_parse.h"
+#include "snapshot/capture/capture_parts.h"
+#include "snapshot/stacks/os_stacks.h"
 
 #define HEAP 0x1000000u
 #define OTHER_HEAP 0x1100000u

@@ -4,9 +4,7 @@
  */
 #include "tests/unit/fake_tracer.h"
 
-#include "snapshot/describe.h"
-#include "snapshot/join.h"
-#include "snapshot/join_sample.h"
+#include "snapshot/capture/capture_parts.h"
 
 #define HEAP 0x1000000u
 #define UNWALKED 0x1100000u

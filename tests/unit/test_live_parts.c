@@ -9,11 +9,9 @@
 
 #include <cmocka.h>
 
-#include "snapshot/command/name_pattern.h"
-#include "snapshot/live/protection.h"
-#include "snapshot/command/ps_table.h"
+#include "snapshot/command/command.h"
+#include "snapshot/live/live.h"
 #include "snapshot/target/target.h"
-#include "snapshot/live/wow64_path.h"
 
 /* PAGE_* as the Windows SDK defines them. */
 enum {

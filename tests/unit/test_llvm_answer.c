@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "symbolize/backend/llvm_answer.h"
+#include "symbolize/backend/llvm.h"
 
 static const char answer[] = "inner<int>\n"
 			     "  Filename: /s\xc3\xa4.c\n"

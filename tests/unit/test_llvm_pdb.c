@@ -13,8 +13,8 @@
 
 #include <cmocka.h>
 
-#include "core/arena.h"
-#include "core/os.h"
+#include "core/base/memory.h"
+#include "core/base/os.h"
 #include "symbolize/backend/backend.h"
 
 static const char source_text[] =

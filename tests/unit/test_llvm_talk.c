@@ -13,8 +13,7 @@
 
 #include <cmocka.h>
 
-#include "symbolize/backend/llvm_program.h"
-#include "symbolize/backend/llvm_talk.h"
+#include "symbolize/backend/llvm.h"
 
 #define COUNT 20000
 #define PATH_BYTES 900

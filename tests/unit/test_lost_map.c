@@ -10,7 +10,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "core/out.h"
+#include "core/io/out.h"
 
 static struct dmp dmp;
 static char folder[200], dump_path[300], out_path[300];

@@ -6,9 +6,9 @@
 #define TESTS_UNIT_TEST_MATCH_H
 
 #include "diff/match/match.h"
-#include "diff/naming.h"
+#include "diff/query/naming.h"
 #include "diff/report/report.h"
-#include "diff/read/sum.h"
+#include "diff/read/dump_sums.h"
 #include "tests/unit/test_diff.h"
 #include "tests/unit/test_sums.h"
 

@@ -1,5 +1,5 @@
 /* hdiff: the index that contents are found by, and dumps that are made to be slow. */
-#include "diff/match/hash_index.h"
+#include "core/base/hash.h"
 #include "tests/unit/test_match.h"
 
 static void every_number_is_found_under_its_hash(void **state)

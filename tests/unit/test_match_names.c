@@ -1,5 +1,5 @@
 /* hdiff: stacks through modules that were rebuilt, compared by the names that the dumps carry. */
-#include "diff/match/place_names.h"
+#include "diff/match/locations.h"
 #include "tests/unit/test_match.h"
 
 static const struct match_request by_symbol = {.mode = MATCH_SYMBOL};

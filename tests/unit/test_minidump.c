@@ -3,8 +3,8 @@
 
 #include <unistd.h>
 
-#include "core/os.h"
-#include "core/utf16.h"
+#include "core/base/os.h"
+#include "core/dump/source.h"
 
 static struct dmp dmp;
 static struct opened opened;

@@ -16,8 +16,8 @@
 
 #include <cmocka.h>
 
-#include "core/err.h"
-#include "core/model.h"
+#include "core/base/err.h"
+#include "core/dump/model.h"
 #include "snapshot/live/process.h"
 
 enum {

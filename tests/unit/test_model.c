@@ -9,11 +9,10 @@
 
 #include <cmocka.h>
 
-#include "core/arena.h"
-#include "core/buf.h"
-#include "core/model.h"
-#include "core/stackset.h"
-#include "core/table.h"
+#include "core/base/memory.h"
+#include "core/dump/model.h"
+#include "core/dump/stackset.h"
+#include "core/base/hash.h"
 
 #define COUNT(array) (sizeof(array) / sizeof(*(array)))
 

@@ -2,6 +2,7 @@
  * The record of a module, made from an image's headers: right for both bitnesses, and nothing outside
  * the image is read, whatever the headers say.
  */
+#define _DEFAULT_SOURCE /* mmap of nothing */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -10,7 +11,8 @@
 
 #include <cmocka.h>
 
-#include "snapshot/tracer/module_record.h"
+#include "snapshot/tracer/tables.h"
+#include "tests/unit/fake_memory.h"
 
 #define IMAGE_BYTES 4096u
 #define PE_AT 0x80u

@@ -1,5 +1,5 @@
 /* The cache of names stays below its bound: the oldest names go, and many small sections become one. */
-#include "symbolize/cache/section_file.h"
+#include "symbolize/lookup/name_cache_file.h"
 #include "tests/unit/name_cache_scene.h"
 
 #define BOUND ((size_t)64 << 10)

@@ -1,8 +1,6 @@
 /* Whatever becomes of the file's bytes, the cache gives right names or none, and is whole again after
  * the next write. Files that pass the checks and still mean harm are made by hand. */
-#include "symbolize/cache/section_bytes.h"
-#include "symbolize/cache/section_file.h"
-#include "symbolize/cache/section_header.h"
+#include "symbolize/lookup/name_cache_file.h"
 #include "tests/unit/name_cache_scene.h"
 
 #define BYTES NAME_CACHE_BYTES

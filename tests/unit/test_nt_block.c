@@ -1,7 +1,7 @@
 /* What of a block the program got: numbers of unused bytes, prefixes. */
 #include "tests/unit/nt_made.h"
 
-#include "snapshot/heap/page/page_layout.h"
+#include "snapshot/heap/page_layout.h"
 
 #define X64 "nt 10.0.17763-22000 x64"
 #define X86 "nt 6.1.7600-7601 x86"

@@ -1,7 +1,7 @@
 /* Real memory of Windows 7: a part of a heap, with the chain of blocks that was read from it by hand. */
 #include "tests/unit/nt_fragment.h"
 
-#include "snapshot/heap/nt/nt_chain.h"
+#include "snapshot/heap/nt/nt.h"
 
 #define HEAP_32 0x8b0000u
 #define HEAP_64 0x10000u

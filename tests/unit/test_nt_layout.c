@@ -2,7 +2,7 @@
 #include "tests/unit/layout_listing.h"
 
 #include "snapshot/heap/nt_heap.h"
-#include "snapshot/heap/nt/nt_layout.h"
+#include "snapshot/heap/nt/nt.h"
 #include "snapshot/target/peb_layout.h"
 
 /* Which listings are of builds that a row stands for. */

@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "snapshot/stacks/os_stacks_parse.h"
+#include "snapshot/stacks/os_stacks.h"
 
 #define MEMORY_BYTES ((uint64_t)1 << 30) /* of the process */
 

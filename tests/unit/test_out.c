@@ -8,7 +8,7 @@
 #include <sys/resource.h>
 #include <sys/stat.h>
 
-#include "core/out.h"
+#include "core/io/out.h"
 
 static void commit_replaces_the_old_file_at_once(void **state)
 {

@@ -8,7 +8,7 @@
 #include <sys/resource.h>
 #include <sys/stat.h>
 
-#include "core/out.h"
+#include "core/io/out.h"
 
 /* Whether file systems have hard links: libc's link(), or as FAT answers. */
 static bool has_no_links;

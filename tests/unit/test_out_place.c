@@ -6,7 +6,7 @@
 #include <fcntl.h>
 #include <sys/syscall.h>
 
-#include "core/out.h"
+#include "core/io/out.h"
 
 static char calls[100]; /* in their order: "flush name " */
 static int flush_fails; /* with this */

@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "symbolize/files/path_map.h"
+#include "symbolize/files/find_parts.h"
 
 static const char *rest(const char *text, const char *path)
 {

@@ -1,4 +1,4 @@
-/* PE images: what the compiler's own tools say of a DLL is what core/pe.h reads, from the file and
+/* PE images: what the compiler's own tools say of a DLL is what core/pe/pe.h reads, from the file and
  * from memory; damaged ones fail and harm nothing. */
 #include <inttypes.h>
 #include <setjmp.h>
@@ -10,8 +10,8 @@
 
 #include <cmocka.h>
 
-#include "core/err.h"
-#include "core/pe.h"
+#include "core/base/err.h"
+#include "core/pe/pe.h"
 
 static const char source_text[] =
 	"static __attribute__((noinline)) int hidden(int n)\n"

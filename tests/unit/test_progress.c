@@ -12,7 +12,7 @@
 
 #include <cmocka.h>
 
-#include "core/progress.h"
+#include "core/base/terminal.h"
 
 #define WHAT "hsym: looking up names"
 

@@ -5,7 +5,7 @@
 #ifndef TESTS_UNIT_TEST_REPORT_H
 #define TESTS_UNIT_TEST_REPORT_H
 
-#include "core/out.h"
+#include "core/io/out.h"
 #include "diff/report/report.h"
 #include "tests/unit/test_diff.h"
 #include "tests/unit/test_sums.h"

@@ -1,6 +1,6 @@
 /* The JSON report: man/hdiff-json.5 to the letter. tests/e2e_formats.t reads it with a parser. */
-#include "core/err.h"
-#include "diff/report/json_write.h"
+#include "core/base/err.h"
+#include "diff/report/report_parts.h"
 #include "tests/unit/test_report.h"
 
 /* text with each ' as a ". */

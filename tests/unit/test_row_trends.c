@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "diff/match/row_trends.h"
+#include "diff/match/series.h"
 
 #define SNAPSHOTS 12
 

@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "snapshot/control/command_line.h"
+#include "core/io/command_line.h"
 
 static void check_line(const char *const *argv, const char *expected)
 {

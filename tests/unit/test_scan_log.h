@@ -2,8 +2,8 @@
 #ifndef TESTS_UNIT_TEST_SCAN_LOG_H
 #define TESTS_UNIT_TEST_SCAN_LOG_H
 
-#include "core/buf.h"
-#include "core/dump.h"
+#include "core/base/memory.h"
+#include "core/dump/dump.h"
 
 #define COUNT(array) (sizeof(array) / sizeof(*(array)))
 

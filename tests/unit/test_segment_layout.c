@@ -2,8 +2,8 @@
  * as those go. */
 #include "tests/unit/layout_listing.h"
 
-#include "snapshot/heap/page/page_layout.h"
-#include "snapshot/heap/segment/segment_layout.h"
+#include "snapshot/heap/page_layout.h"
+#include "snapshot/heap/segment/segment.h"
 
 /* Which listings are of builds that a row stands for. Rows without one have their numbers from one
  * published table only. */

@@ -6,7 +6,7 @@
 
 #include <cmocka.h>
 
-#include "diff/match/series_ends.h"
+#include "diff/match/series.h"
 
 #define COUNT 6
 

@@ -12,8 +12,8 @@
 
 #include <cmocka.h>
 
-#include "core/date.h"
-#include "snapshot/series/series_log.h"
+#include "core/base/parse.h"
+#include "snapshot/series/series.h"
 
 #define NOON_MS 1700000000123 /* 2023-11-14T22:13:20.123Z */
 

@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "snapshot/command/series_options.h"
+#include "snapshot/command/command.h"
 #include "snapshot/series/file_pattern.h"
 
 static const struct series_request fresh = SERIES_REQUEST_INIT;

@@ -14,9 +14,9 @@
 #include <cmocka.h>
 #include <zlib.h>
 
-#include "core/buf.h"
-#include "core/dump.h"
-#include "core/source.h"
+#include "core/base/memory.h"
+#include "core/dump/dump.h"
+#include "core/dump/source.h"
 
 #define COUNT(array) (sizeof(array) / sizeof(*(array)))
 

@@ -16,9 +16,7 @@
 #include <cmocka.h>
 
 #include "symbolize/backend/backend.h"
-#include "symbolize/keep.h"
-#include "symbolize/listen.h"
-#include "symbolize/tables/demangle.h"
+#include "symbolize/names.h"
 
 #define BASE UINT64_C(0x140000000)
 #define RVA_MAX 64

@@ -10,8 +10,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "core/terminal.h"
-#include "diff/report/spark.h"
+#include "core/base/terminal.h"
+#include "diff/report/report.h"
 
 #define SNAPSHOTS_MAX 1000
 

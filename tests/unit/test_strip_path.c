@@ -6,7 +6,7 @@
 
 #include <cmocka.h>
 
-#include "symbolize/strip_path.h"
+#include "symbolize/names.h"
 
 static void check(const char *file, const char *prefix, const char *left)
 {

@@ -5,8 +5,8 @@
  */
 #include "tests/unit/test_diff.h"
 
-#include "core/source.h"
-#include "diff/read/sum_reader.h"
+#include "core/dump/source.h"
+#include "diff/read/read_dump.h"
 
 #define IDS 12
 

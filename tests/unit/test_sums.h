@@ -2,8 +2,8 @@
 #ifndef TESTS_UNIT_TEST_SUMS_H
 #define TESTS_UNIT_TEST_SUMS_H
 
-#include "core/source.h"
-#include "diff/read/sum.h"
+#include "core/dump/source.h"
+#include "diff/read/dump_sums.h"
 
 /* Reads the dump at path as hdiff does: 0 or an error. */
 static inline int read_sums(struct sums *sums, const char *path, struct err *err)

@@ -8,8 +8,8 @@
 
 #include <cmocka.h>
 
-#include "core/buf.h"
-#include "symbolize/files/symbol_path.h"
+#include "core/base/memory.h"
+#include "symbolize/files/find_parts.h"
 
 /* The places of text: "F" for a folder, "S" for a store, each with its path; "@" and the server; "!"
  * and what makes no sense. */

@@ -20,9 +20,9 @@
 
 #include <cmocka.h>
 
-#include "core/os.h"
-#include "core/pe.h"
-#include "symbolize/command/addnames.h"
+#include "core/base/os.h"
+#include "core/pe/pe.h"
+#include "symbolize/hsym/hsym.h"
 #include "symbolize/backend/backend.h"
 #include "symbolize/symbolize.h"
 

@@ -1,8 +1,8 @@
 /* What a module's own tables say. Truth: nm and objdump of programs built here, and made PDBs. */
 #include "tests/unit/pdb_made.h"
 
-#include "core/os.h"
-#include "symbolize/tables/symbol_tables.h"
+#include "core/base/os.h"
+#include "symbolize/backend/backend.h"
 
 static uint64_t offset_at(struct tables *tables, uint32_t rva)
 {

@@ -1,9 +1,9 @@
 /* Tables of made images and PDBs, sound and damaged: what they say, and that any damage ends. */
 #include "tests/unit/image_made.h"
 
-#include "core/os.h"
+#include "core/base/os.h"
 #include "symbolize/files/pdb.h"
-#include "symbolize/tables/symbol_tables.h"
+#include "symbolize/backend/backend.h"
 
 static uint64_t offset_at(struct tables *tables, uint32_t rva)
 {

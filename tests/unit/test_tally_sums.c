@@ -16,8 +16,8 @@
 
 #include <cmocka.h>
 
-#include "core/buf.h"
-#include "diff/read/sum_reader.h"
+#include "core/base/memory.h"
+#include "diff/read/read_dump.h"
 #include "tests/unit/test_dump.h"
 
 #define ROUNDS 4000

@@ -6,7 +6,6 @@
 
 #include "tests/unit/fake_target.h"
 
-#include "snapshot/target/target_copy.h"
 #include "snapshot/target/target_memory.h"
 
 #define SPACE_BYTES ((uint64_t)8 << 20)

@@ -9,9 +9,7 @@
 
 #include <cmocka.h>
 
-#include "snapshot/schedule/task/task_paths.h"
-#include "snapshot/schedule/task/task_plan.h"
-#include "snapshot/schedule/task/task_words.h"
+#include "snapshot/schedule/task.h"
 
 #define WORDS_MAX 24
 

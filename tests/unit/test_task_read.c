@@ -10,8 +10,7 @@
 
 #include <cmocka.h>
 
-#include "snapshot/schedule/task/task_read.h"
-#include "snapshot/schedule/task/task_xml.h"
+#include "snapshot/schedule/task.h"
 
 #define EXEC(inside) "<Task><Actions><Exec>" inside "</Exec></Actions></Task>"
 #define COMMAND "<Command>\"C:\\hsnap.exe\"</Command>"

@@ -9,8 +9,7 @@
 
 #include <cmocka.h>
 
-#include "snapshot/schedule/task/task_arguments.h"
-#include "snapshot/schedule/task/task_table.h"
+#include "snapshot/schedule/task.h"
 
 #define OURS                                                                                       \
 	"-pn app.exe -f \"C:\\dumps\\{name}-{pid}-{time}.txt\" --by-stack --keep 100 --all --log " \

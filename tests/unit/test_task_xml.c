@@ -10,8 +10,7 @@
 
 #include <cmocka.h>
 
-#include "snapshot/schedule/task/iso_duration.h"
-#include "snapshot/schedule/task/task_xml.h"
+#include "snapshot/schedule/task.h"
 
 #define DAY INT64_C(86400000)
 

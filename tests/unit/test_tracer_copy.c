@@ -1,8 +1,8 @@
 /* Reading the tracer's tables from outside: what they say, and what they may say to do harm. */
 #include "tests/unit/fake_tracer.h"
 
-#include "core/os.h"
-#include "snapshot/stacks/tracer_table.h"
+#include "core/base/os.h"
+#include "snapshot/stacks/tracer_read.h"
 
 struct scene {
 	struct fake fake;

@@ -7,8 +7,7 @@
 
 #include "tests/unit/fake_memory.h"
 
-#include "snapshot/tracer/blocktable.h"
-#include "snapshot/tracer/heapindex.h"
+#include "snapshot/tracer/tables.h"
 
 #define LIMIT ((uint64_t)64 << 20)
 #define HEAPS (1u << TRACER_HEAPS_LOG2)

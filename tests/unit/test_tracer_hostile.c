@@ -4,7 +4,7 @@
  */
 #include "tests/unit/fake_tracer.h"
 
-#include "snapshot/join.h"
+#include "snapshot/capture/capture_parts.h"
 
 #define ROUNDS 1500
 #define HEAP 0x1000000u

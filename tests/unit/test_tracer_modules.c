@@ -13,8 +13,8 @@
 
 #include <cmocka.h>
 
-#include "core/err.h"
-#include "snapshot/stacks/tracer_modules.h"
+#include "core/base/err.h"
+#include "snapshot/stacks/tracer_parts.h"
 
 #define RECORDS_BYTES 65536
 #define UNLOADS_MAX 400

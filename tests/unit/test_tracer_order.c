@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "snapshot/stacks/tracer_order.h"
+#include "snapshot/stacks/tracer_parts.h"
 
 #define ADDR_MAX (((uint64_t)1 << TRACER_ADDR_BITS) - 1)
 #define COUNT_MAX 70000u

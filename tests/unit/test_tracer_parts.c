@@ -9,9 +9,8 @@
 
 #include <cmocka.h>
 
-#include "snapshot/control/parts.h"
-#include "snapshot/tracer/blocktable.h"
-#include "snapshot/tracer/stacktable.h"
+#include "snapshot/control/patch_plan.h"
+#include "snapshot/tracer/tables.h"
 
 #define MIB ((uint64_t)1 << 20)
 #define GIB ((uint64_t)1 << 30)

@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "snapshot/tracer/sample.h"
+#include "snapshot/tracer/tables.h"
 
 /* exp(-x) for x >= 0: by its series for an x below 2^-10, squared as often as that was halved. */
 static double exp_minus(double x)

@@ -18,7 +18,7 @@
 
 #include "tests/unit/stack_numbers.h"
 
-#include "snapshot/tracer/unloads.h"
+#include "snapshot/tracer/tables.h"
 
 #define LIMIT ((uint64_t)64 << 20)
 

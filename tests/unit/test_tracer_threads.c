@@ -7,10 +7,7 @@
 
 #include "tests/unit/stack_numbers.h"
 
-#include "snapshot/tracer/blocktable.h"
-#include "snapshot/tracer/heapindex.h"
 #include "snapshot/tracer/tables.h"
-#include "snapshot/tracer/unloads.h"
 
 #define LIMIT ((uint64_t)64 << 20)
 

@@ -8,7 +8,7 @@
 
 #include "tests/unit/fake_memory.h"
 
-#include "snapshot/tracer/unloads.h"
+#include "snapshot/tracer/tables.h"
 
 #define LIMIT ((uint64_t)64 << 20)
 #define MODULE_BYTES 300

@@ -2,8 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "diff/trend/ranks.h"
-#include "diff/trend/slope_pairs.h"
+#include "diff/trend/trend_parts.h"
 #include "tests/unit/trend_made.h"
 
 #define HOUR 3600000

@@ -2,9 +2,8 @@
  * says is set here by hand. */
 #include <math.h>
 
-#include "diff/growth_limits.h"
-#include "diff/options.h"
-#include "diff/report/report_text.h"
+#include "diff/hdiff.h"
+#include "diff/report/report_parts.h"
 #include "tests/unit/test_report.h"
 
 /* ---------------------------------------------------------------- rates */

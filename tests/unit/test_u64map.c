@@ -6,8 +6,8 @@
 
 #include <cmocka.h>
 
-#include "core/err.h"
-#include "core/u64map.h"
+#include "core/base/err.h"
+#include "core/base/hash.h"
 
 #define COUNT 100000u
 

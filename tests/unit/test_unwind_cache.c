@@ -9,7 +9,7 @@
 #include <cmocka.h>
 
 #include "snapshot/tracer/unwind.h"
-#include "snapshot/tracer/unwind_cache_x64.h"
+#include "snapshot/tracer/unwind_parts_x64.h"
 
 #define ADDR_END ((uint64_t)1 << 47)
 

@@ -11,7 +11,7 @@
 
 #include <cmocka.h>
 
-#include "snapshot/tracer/unwind_chain_x86.h"
+#include "snapshot/tracer/unwind.h"
 
 static const struct unwind_skip none = {0, 0};
 

@@ -12,8 +12,7 @@
 
 #include <cmocka.h>
 
-#include "snapshot/tracer/unwind_cache_x64.h"
-#include "snapshot/tracer/unwind_fast_x64.h"
+#include "snapshot/tracer/unwind_parts_x64.h"
 
 #define WORDS 512
 #define FRAMES_MAX 64

@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "snapshot/control/unwind_step.h"
+#include "snapshot/control/patch_plan.h"
 
 #define IMAGE UINT64_C(0x140000000)
 #define STACK UINT64_C(0x20000)

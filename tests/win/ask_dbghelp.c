@@ -21,7 +21,7 @@
 
 #include <windows.h>
 
-#include "core/os.h"
+#include "core/base/os.h"
 #include "symbolize/backend/backend.h"
 #include "symbolize/backend/undname.h"
 

@@ -1,9 +1,9 @@
-/* ask_remove.exe PATH...: removes files as core/folder.h does, and prints "removed" or "left" for each. For
+/* ask_remove.exe PATH...: removes files as core/io/file.h does, and prints "removed" or "left" for each. For
  * tests/e2e_remove_links.t. */
 #include <stdio.h>
 
-#include "core/folder.h"
-#include "core/os.h"
+#include "core/io/file.h"
+#include "core/base/os.h"
 
 int main(int argc, char **argv)
 {

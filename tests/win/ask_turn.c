@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "snapshot/live/turn_windows.h"
+#include "snapshot/live/live_windows.h"
 
 int main(int argc, char **argv)
 {

@@ -7,8 +7,8 @@
 #include <wchar.h>
 #include <windows.h>
 
-#include "core/own_file.h"
-#include "symbolize/cache/name_cache.h"
+#include "core/io/file.h"
+#include "symbolize/lookup/lookup.h"
 
 enum { WRITERS = 4, ROUNDS = 12, EACH = 20, SMALL = 20000 };
 

@@ -7,7 +7,7 @@
 #include <string.h>
 #include <windows.h>
 
-#include "core/os.h"
+#include "core/base/os.h"
 
 static int count, failed;
 

@@ -6,8 +6,8 @@
 #include <wchar.h>
 #include <windows.h>
 
-#include "core/os.h"
-#include "core/utf_windows.h"
+#include "core/base/os.h"
+#include "core/base/os_windows.h"
 #include "symbolize/files/local_path.h"
 #include "symbolize/files/module_files.h"
 

@@ -7,9 +7,8 @@
 #include <string.h>
 #include <wchar.h>
 
-#include "snapshot/control/install_windows.h"
+#include "snapshot/control/control_windows.h"
 #include "snapshot/control/patch_plan.h"
-#include "snapshot/control/tracee_windows.h"
 #include "snapshot/live/process.h"
 #include "snapshot/tracer/shared.h"
 

@@ -5,8 +5,8 @@
 #include <string.h>
 #include <wchar.h>
 
-#include "core/os.h"
-#include "snapshot/live/kept.h"
+#include "core/base/os.h"
+#include "snapshot/live/process_ref.h"
 #include "snapshot/live/nt_windows.h"
 #include "snapshot/live/process.h"
 

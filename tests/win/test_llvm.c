@@ -6,10 +6,10 @@
 #include <string.h>
 #include <windows.h>
 
-#include "core/os.h"
-#include "core/utf_windows.h"
+#include "core/base/os.h"
+#include "core/base/os_windows.h"
 #include "symbolize/backend/backend.h"
-#include "symbolize/backend/llvm_program.h"
+#include "symbolize/backend/llvm.h"
 
 #define WAIT_MS 20000
 #define MANY 5000

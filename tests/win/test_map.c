@@ -5,7 +5,7 @@
 #include <wchar.h>
 #include <windows.h>
 
-#include "core/os.h"
+#include "core/base/os.h"
 
 #define LINE "the file is gone\n"
 

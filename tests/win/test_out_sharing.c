@@ -7,8 +7,8 @@
 #include <string.h>
 #include <windows.h>
 
-#include "core/os.h"
-#include "core/out.h"
+#include "core/base/os.h"
+#include "core/io/out.h"
 #include "tests/win/file_count.h"
 
 static int count, failed;

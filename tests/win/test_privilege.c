@@ -4,8 +4,7 @@
 #include <string.h>
 #include <windows.h>
 
-#include "snapshot/live/open_windows.h"
-#include "snapshot/live/privilege_windows.h"
+#include "snapshot/live/live_windows.h"
 
 static int count, failed;
 

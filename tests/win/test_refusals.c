@@ -4,8 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "snapshot/control/start_fail_windows.h"
-#include "snapshot/schedule/scheduler_fail_windows.h"
+#include "snapshot/live/spawn_windows.h"
+#include "snapshot/schedule/scheduler_windows.h"
 
 static int count, failed;
 

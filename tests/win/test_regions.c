@@ -4,7 +4,7 @@
 #include <string.h>
 #include <wchar.h>
 
-#include "snapshot/live/regions_windows.h"
+#include "snapshot/live/live_windows.h"
 
 #define PAGE ((uint64_t)0x1000)
 #define SPAN ((size_t)0x200000)

@@ -4,10 +4,8 @@
 #include <string.h>
 #include <windows.h>
 
-#include "snapshot/schedule/schtasks_windows.h"
-#include "snapshot/schedule/task/task_plan.h"
-#include "snapshot/schedule/task/task_read.h"
-#include "snapshot/schedule/task_store_windows.h"
+#include "snapshot/schedule/scheduler_windows.h"
+#include "snapshot/schedule/task.h"
 
 static int count, failed;
 

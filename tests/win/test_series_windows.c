@@ -5,14 +5,14 @@
 #include <string.h>
 #include <windows.h>
 
-#include "core/date.h"
-#include "core/folder.h"
-#include "core/os.h"
-#include "core/out.h"
-#include "core/utf_windows.h"
+#include "core/base/parse.h"
+#include "core/io/file.h"
+#include "core/base/os.h"
+#include "core/io/out.h"
+#include "core/base/os_windows.h"
 #include "snapshot/live/process.h"
 #include "snapshot/series/file_pattern.h"
-#include "snapshot/series/series_files.h"
+#include "snapshot/series/series.h"
 
 #define PID 42
 #define START_MS INT64_C(1795168800009)

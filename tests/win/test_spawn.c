@@ -5,7 +5,7 @@
 #include <string.h>
 #include <wchar.h>
 
-#include "snapshot/control/spawn_windows.h"
+#include "snapshot/live/spawn_windows.h"
 
 #define WAIT_MS 20000
 

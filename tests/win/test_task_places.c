@@ -8,9 +8,9 @@
 #include <windows.h>
 #include <sddl.h>
 
-#include "core/os.h"
-#include "core/utf_windows.h"
-#include "snapshot/schedule/rights_windows.h"
+#include "core/base/os.h"
+#include "core/base/os_windows.h"
+#include "snapshot/schedule/scheduler_windows.h"
 #include "snapshot/schedule/scheduler.h"
 
 static int count, failed;

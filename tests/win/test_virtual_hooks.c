@@ -7,9 +7,7 @@
 #include "snapshot/tracer/guard.h"
 #include "snapshot/tracer/hooks.h"
 #include "snapshot/tracer/memory.h"
-#include "snapshot/tracer/pages.h"
-#include "snapshot/tracer/ranges.h"
-#include "snapshot/tracer/record.h"
+#include "snapshot/tracer/tables.h"
 #include "snapshot/tracer/unwind.h"
 
 #define PAGES_MAX 16

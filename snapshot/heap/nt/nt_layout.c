@@ -1,4 +1,4 @@
-#include "snapshot/heap/nt/nt_layout.h"
+#include "snapshot/heap/nt/nt.h"
 
 #include <stddef.h>
 

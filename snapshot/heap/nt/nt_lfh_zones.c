@@ -2,9 +2,8 @@
  * the containers that were found in the back end. */
 #include <stdlib.h>
 
-#include "core/buf.h"
-#include "snapshot/heap/nt/nt_chain.h"
-#include "snapshot/heap/nt/nt_lfh.h"
+#include "core/base/memory.h"
+#include "snapshot/heap/nt/nt.h"
 
 static int add_internal(struct nt_lfh *lfh, uint64_t addr)
 {

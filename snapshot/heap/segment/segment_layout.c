@@ -1,4 +1,4 @@
-#include "snapshot/heap/segment/segment_layout.h"
+#include "snapshot/heap/segment/segment.h"
 
 /* ntkrnlmp listings of 17763, 19041, 20348 and 22000 x64 agree in all of these; the place of a VS
  * subsegment's first chunk, and which of the fields are encoded, as two open-source readers have

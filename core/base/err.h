@@ -1,0 +1,101 @@
+/*
+ * Errors: what went wrong, where, and what to do about it.
+ *
+ * A function that can fail returns 0 or a negative enum err_code and fills the caller's struct err.
+ * On failure its outputs are untouched. Only main() prints, with err_print(): one line.
+ */
+#ifndef CORE_BASE_ERR_H
+#define CORE_BASE_ERR_H
+
+#include <stdio.h>
+
+#if defined(__MINGW32__)
+#define PRINTF_LIKE(f, a) __attribute__((format(__MINGW_PRINTF_FORMAT, f, a)))
+#else
+#define PRINTF_LIKE(f, a) __attribute__((format(printf, f, a)))
+#endif
+
+/* X(code, sentence, remedy); the remedy may be empty. */
+#define ERR_LIST(X)                                                                                \
+	X(ERR_NOMEM, "out of memory", "close other programs or use a machine with more")           \
+	X(ERR_USAGE, "wrong usage", "see --help")                                                  \
+	X(ERR_OPEN, "cannot open", "check the name and the rights")                                \
+	X(ERR_READ, "cannot read", "check the disk or the rights")                                 \
+	X(ERR_EXISTS, "is there already", "choose another name")                                   \
+	X(ERR_CREATE, "cannot create", "check that the folder exists and can be written to")       \
+	X(ERR_WRITE, "cannot write", "free some space or choose another place")                    \
+	X(ERR_REMOVE, "cannot remove", "check its rights, and that no program has it open")        \
+	X(ERR_NOT_DUMP, "is not a heap dump", "give a file written by hsnap -f or umdh -f")        \
+	X(ERR_EMPTY, "is empty", "take the snapshot again")                                        \
+	X(ERR_CUT, "is cut short", "take the snapshot again, or use what is there with --force")   \
+	X(ERR_BAD_LINE, "bad line", "the file is damaged; take the snapshot again")                \
+	X(ERR_VERSION, "was written in a newer format", "use a newer version of this tool")        \
+	X(ERR_NO_PROCESS, "no such process", "'hsnap ps' lists those that there are")              \
+	X(ERR_MANY, "several processes have this name", "choose one of them with -p PID")          \
+	X(ERR_RIGHTS, "no right to read the process", "run hsnap as its user or as administrator") \
+	X(ERR_BITS, "it is 32-bit",                                                                \
+		"put the 32-bit hsnap beside hsnap.exe as hsnap32.exe, or 'hsnap ust on' its "     \
+		"image")                                                                           \
+	X(ERR_64_BITS, "it is 64-bit", "use the 64-bit hsnap")                                     \
+	X(ERR_NOT_TRACED, "the process is not traced",                                             \
+		"start it with 'hsnap run -- PROG', or use 'hsnap attach'")                        \
+	X(ERR_TRACED, "the process is traced already",                                             \
+		"take snapshots with hsnap -p, or 'hsnap detach' it first")                        \
+	X(ERR_BUSY, "this cannot be done now", "try again")                                        \
+	X(ERR_GONE, "the process ended meanwhile", "start it again; nothing was written")          \
+	X(ERR_NO_EXIT, "the process ended before it came to its own exit", "nothing was written")  \
+	X(ERR_TARGET, "cannot make sense of the process's memory",                                 \
+		"try again; report it if it stays")                                                \
+	X(ERR_START, "cannot start the program", "check its name and that it can run here")        \
+	X(ERR_ELEVATION, "it asks for the rights of an administrator",                             \
+		"run hsnap as administrator")                                                      \
+	X(ERR_INJECT, "cannot load the tracer", "keep hsnap-tracer64.dll beside hsnap.exe")        \
+	X(ERR_PLATFORM, "this needs Windows",                                                      \
+		"run hsnap.exe there or under Wine, or read a minidump with -z FILE.dmp")          \
+	X(ERR_NOT_MINIDUMP, "is not a minidump", "write one with procdump -ma PID")                \
+	X(ERR_NO_HEAPS, "the heaps' memory is not in it",                                          \
+		"write a dump with full memory, as procdump -ma PID does")                         \
+	X(ERR_INCOMPLETE, "the snapshot is incomplete",                                            \
+		"its warnings say what is missing; take it again, or use what is there with "      \
+		"--force")                                                                         \
+	X(ERR_NO_STACKS, "its blocks carry no such stacks",                                        \
+		"use 'hsnap run' or 'hsnap attach', or 'hsnap ust on' its image and start it "     \
+		"again")                                                                           \
+	X(ERR_IMAGE_NAME, "is not the name of an image", "give a file name alone, as app.exe")     \
+	X(ERR_ADMIN, "no right to change this", "run hsnap as administrator")                      \
+	X(ERR_SYSTEM, "the system refused", "")                                                    \
+	X(ERR_TASK, "is not a task of hsnap's", "'hsnap schedule remove' it, and add it again")    \
+	X(ERR_NO_TASK, "no such task", "'hsnap schedule list' shows those that there are")         \
+	X(ERR_TASK_EXISTS, "there is such a task already",                                         \
+		"'hsnap schedule remove' it first, or give --replace")                             \
+	X(ERR_SYMBOLS, "no names", "")                                                             \
+	X(ERR_INTERRUPTED, "interrupted", "nothing was written")
+
+enum err_code {
+	ERR_OK,
+#define X(code, sentence, remedy) code,
+	ERR_LIST(X)
+#undef X
+};
+
+struct err {
+	enum err_code code;
+	char place[600]; /* file, file:line, "pid 12" or an address; may be empty */
+	char detail[600]; /* what in particular; may be empty */
+};
+
+/* Fills *err (which may be NULL) and returns -code. detail is a printf format or NULL. */
+int err_set(struct err *err, enum err_code code, const char *place, const char *detail, ...)
+	PRINTF_LIKE(4, 5);
+
+/* "PLACE: SENTENCE (DETAIL); REMEDY" without a newline, control characters made harmless; cut to
+ * size. Returns text. */
+const char *err_text(const struct err *err, char *text, size_t size);
+
+/* The same without what to do about it. */
+const char *err_reason(const struct err *err, char *text, size_t size);
+
+/* Prints "PROGRAM: " and err_text() as one line. */
+void err_print(FILE *to, const char *program, const struct err *err);
+
+#endif

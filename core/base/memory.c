@@ -1,0 +1,177 @@
+#include "core/base/memory.h"
+
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+void buf_init(struct buf *buf)
+{
+	*buf = (struct buf){0};
+}
+
+void buf_release(struct buf *buf)
+{
+	free(buf->data);
+	buf_init(buf);
+}
+
+void buf_clear(struct buf *buf)
+{
+	buf->len = 0;
+	if (buf->data)
+		buf->data[0] = '\0';
+}
+
+int buf_reserve(struct buf *buf, size_t more)
+{
+	size_t need, cap = buf->cap ? buf->cap : 256;
+	char *data;
+
+	if (more >= SIZE_MAX / 2 - buf->len)
+		return -ERR_NOMEM;
+	need = buf->len + more + 1;
+	if (need <= buf->cap)
+		return 0;
+	while (cap < need)
+		cap *= 2;
+	data = realloc(buf->data, cap);
+	if (!data)
+		return -ERR_NOMEM;
+	buf->data = data;
+	buf->cap = cap;
+	return 0;
+}
+
+int buf_add(struct buf *buf, const void *bytes, size_t len)
+{
+	if (buf_reserve(buf, len))
+		return -ERR_NOMEM;
+	if (len)
+		memcpy(buf->data + buf->len, bytes, len);
+	buf->len += len;
+	buf->data[buf->len] = '\0';
+	return 0;
+}
+
+int buf_add_text(struct buf *buf, const char *text)
+{
+	return buf_add(buf, text, strlen(text));
+}
+
+int buf_printf(struct buf *buf, const char *format, ...)
+{
+	va_list args;
+	int len;
+
+	va_start(args, format);
+	len = vsnprintf(NULL, 0, format, args);
+	va_end(args);
+	if (len < 0 || buf_reserve(buf, (size_t)len))
+		return -ERR_NOMEM;
+	va_start(args, format);
+	vsnprintf(buf->data + buf->len, (size_t)len + 1, format, args);
+	va_end(args);
+	buf->len += (size_t)len;
+	return 0;
+}
+
+int array_grow(void **items, size_t *cap, size_t count, size_t item_bytes)
+{
+	size_t more = *cap ? *cap * 2 : 16;
+	void *grown;
+
+	if (count < *cap)
+		return 0;
+	if (more > SIZE_MAX / 2 / item_bytes)
+		return -ERR_NOMEM;
+	grown = realloc(*items, more * item_bytes);
+	if (!grown)
+		return -ERR_NOMEM;
+	*items = grown;
+	*cap = more;
+	return 0;
+}
+
+/* Chunks grow: a thousand arenas with little in them each must not take much. */
+#define FIRST_BYTES ((size_t)1 << 10)
+#define CHUNK_BYTES ((size_t)64 << 10)
+#define ALIGN 16
+
+struct arena_chunk {
+	struct arena_chunk *next;
+	size_t used, size;
+	_Alignas(ALIGN) unsigned char bytes[];
+};
+
+void arena_init(struct arena *arena)
+{
+	*arena = (struct arena){0};
+}
+
+void arena_release(struct arena *arena)
+{
+	struct arena_chunk *next;
+
+	for (struct arena_chunk *chunk = arena->chunks; chunk; chunk = next) {
+		next = chunk->next;
+		free(chunk);
+	}
+	arena_init(arena);
+}
+
+/* Twice the last one; a large piece has one of its own. */
+static size_t chunk_size(const struct arena *arena, size_t bytes)
+{
+	size_t size = arena->chunks ? 2 * arena->chunks->size : FIRST_BYTES;
+
+	if (bytes > CHUNK_BYTES / 4)
+		return bytes;
+	size = size < CHUNK_BYTES ? size : CHUNK_BYTES;
+	return size < 4 * bytes ? 4 * bytes : size;
+}
+
+static struct arena_chunk *chunk_add(struct arena *arena, size_t bytes)
+{
+	size_t size = chunk_size(arena, bytes);
+	struct arena_chunk *chunk = calloc(1, sizeof(*chunk) + size);
+
+	if (!chunk)
+		return NULL;
+	chunk->size = size;
+	if (size == bytes && arena->chunks) { /* a large piece: keep filling the chunk at hand */
+		chunk->next = arena->chunks->next;
+		arena->chunks->next = chunk;
+	} else {
+		chunk->next = arena->chunks;
+		arena->chunks = chunk;
+	}
+	return chunk;
+}
+
+void *arena_alloc(struct arena *arena, size_t bytes)
+{
+	struct arena_chunk *chunk = arena->chunks;
+	void *piece;
+
+	if (bytes > SIZE_MAX / 2)
+		return NULL;
+	bytes = (bytes + ALIGN - 1) & ~(size_t)(ALIGN - 1);
+	if (!chunk || chunk->size - chunk->used < bytes)
+		chunk = chunk_add(arena, bytes);
+	if (!chunk)
+		return NULL;
+	piece = chunk->bytes + chunk->used;
+	chunk->used += bytes;
+	arena->used_bytes += bytes;
+	return piece;
+}
+
+char *arena_text(struct arena *arena, const char *text, size_t len)
+{
+	char *copy = len < SIZE_MAX ? arena_alloc(arena, len + 1) : NULL;
+
+	if (copy && len)
+		memcpy(copy, text, len);
+	return copy;
+}

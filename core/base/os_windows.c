@@ -1,0 +1,490 @@
+#include "core/base/os_windows.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <windows.h>
+#include <io.h>
+#include <shellapi.h>
+#include <process.h>
+
+#include "core/base/os.h"
+#include "core/base/terminal.h"
+
+wchar_t *wide_from_utf8(const char *text)
+{
+	int units = MultiByteToWideChar(CP_UTF8, MB_ERR_INVALID_CHARS, text, -1, NULL, 0);
+	wchar_t *wide = units > 0 ? malloc((size_t)units * sizeof(*wide)) : NULL;
+
+	if (wide)
+		MultiByteToWideChar(CP_UTF8, 0, text, -1, wide, units);
+	return wide;
+}
+
+char *utf8_from_wide(const wchar_t *wide)
+{
+	int bytes = WideCharToMultiByte(CP_UTF8, 0, wide, -1, NULL, 0, NULL, NULL);
+	char *text = bytes > 0 ? malloc((size_t)bytes) : NULL;
+
+	if (text)
+		WideCharToMultiByte(CP_UTF8, 0, wide, -1, text, bytes, NULL, NULL);
+	return text;
+}
+
+const char *windows_error(unsigned long code, char *text, size_t size)
+{
+	wchar_t wide[256];
+	DWORD len = FormatMessageW(FORMAT_MESSAGE_FROM_SYSTEM | FORMAT_MESSAGE_IGNORE_INSERTS, NULL,
+		code, 0, wide, 256, NULL);
+	wchar_t *file = len ? wcsstr(wide, L"%1") : NULL;
+	char *utf8;
+
+	if (file) /* what the file's name goes in place of: whoever asks has said it */
+		wmemcpy(file, L"it", 2);
+	while (len && (wide[len - 1] <= L' ' || wide[len - 1] == L'.'))
+		wide[--len] = L'\0';
+	utf8 = len ? utf8_from_wide(wide) : NULL;
+	if (utf8)
+		snprintf(text, size, "%s", utf8);
+	else
+		snprintf(text, size, "Windows error %lu", code);
+	free(utf8);
+	return text;
+}
+
+static const char *error_text(char *text, size_t size)
+{
+	return windows_error(GetLastError(), text, size);
+}
+
+int os_start(int *argc, char ***argv)
+{
+	int count, done = 0;
+	wchar_t **wide = CommandLineToArgvW(GetCommandLineW(), &count);
+	char **args = wide ? calloc((size_t)count + 1, sizeof(*args)) : NULL;
+
+	while (args && done < count && (args[done] = utf8_from_wide(wide[done])))
+		done++;
+	LocalFree(wide);
+	if (!args || done < count) {
+		while (done)
+			free(args[--done]);
+		free(args);
+		return -ERR_NOMEM;
+	}
+	*argc = count;
+	*argv = args;
+	_setmode(_fileno(stdin), _O_BINARY);
+	_setmode(_fileno(stdout), _O_BINARY);
+	_setmode(_fileno(stderr), _O_BINARY);
+	SetConsoleOutputCP(CP_UTF8);
+	return 0;
+}
+
+char *os_env(const char *name)
+{
+	wchar_t *wide_name = wide_from_utf8(name);
+	wchar_t *wide = NULL;
+	char *value = NULL;
+	DWORD units = wide_name ? GetEnvironmentVariableW(wide_name, NULL, 0) : 0;
+
+	if (units)
+		wide = malloc(units * sizeof(*wide));
+	if (wide && GetEnvironmentVariableW(wide_name, wide, units) < units)
+		value = utf8_from_wide(wide);
+	free(wide);
+	free(wide_name);
+	return value;
+}
+
+bool os_is_terminal(FILE *stream)
+{
+	DWORD mode;
+
+	return GetConsoleMode((HANDLE)_get_osfhandle(_fileno(stream)), &mode);
+}
+
+int64_t os_time_ms(void)
+{
+	FILETIME now;
+
+	GetSystemTimeAsFileTime(&now);
+	/* 100 ns units since 1601; 11644473600 s lie between 1601 and 1970. */
+	return (int64_t)(((uint64_t)now.dwHighDateTime << 32 | now.dwLowDateTime) / 10000) -
+	       11644473600000;
+}
+
+uint64_t os_memory_bytes(void)
+{
+	MEMORYSTATUSEX memory = {.dwLength = sizeof(memory)};
+
+	return GlobalMemoryStatusEx(&memory) ? memory.ullTotalPhys : 0;
+}
+
+void os_sleep_ms(unsigned ms)
+{
+	Sleep(ms);
+}
+
+/* CreateFileW by UTF-8 name; INVALID_HANDLE_VALUE with the last error set. */
+static HANDLE file_handle(const char *path, DWORD access, DWORD how)
+{
+	wchar_t *wide = wide_path(path);
+	HANDLE handle = INVALID_HANDLE_VALUE;
+	DWORD code = ERROR_INVALID_NAME;
+
+	if (wide) {
+		handle = CreateFileW(wide, access,
+			FILE_SHARE_READ | FILE_SHARE_DELETE |
+				(access & GENERIC_READ ? FILE_SHARE_WRITE : 0),
+			NULL, how, FILE_ATTRIBUTE_NORMAL, NULL);
+		code = GetLastError();
+	}
+	free(wide);
+	SetLastError(code);
+	return handle;
+}
+
+static DWORD path_attributes(const char *path)
+{
+	wchar_t *wide = wide_path(path);
+	DWORD attributes = wide ? GetFileAttributesW(wide) : INVALID_FILE_ATTRIBUTES;
+
+	free(wide);
+	return attributes;
+}
+
+int os_open(struct os_file *file, const char *path, struct err *err)
+{
+	char text[300];
+	DWORD attributes;
+	HANDLE handle;
+
+	if (!strcmp(path, "-")) {
+		file->handle = (intptr_t)GetStdHandle(STD_INPUT_HANDLE);
+		return 0;
+	}
+	attributes = path_attributes(path);
+	if (attributes != INVALID_FILE_ATTRIBUTES && attributes & FILE_ATTRIBUTE_DIRECTORY)
+		return err_set(err, ERR_OPEN, path, "it is a folder");
+	handle = file_handle(path, GENERIC_READ, OPEN_EXISTING);
+	if (handle == INVALID_HANDLE_VALUE)
+		return err_set(err, ERR_OPEN, path, "%s", error_text(text, sizeof(text)));
+	file->handle = (intptr_t)handle;
+	return 0;
+}
+
+int64_t os_read(struct os_file *file, void *bytes, size_t len, const char *path, struct err *err)
+{
+	DWORD part = len > 1u << 30 ? 1u << 30 : (DWORD)len, got = 0;
+	char text[300];
+
+	if (ReadFile((HANDLE)file->handle, bytes, part, &got, NULL))
+		return got;
+	if (GetLastError() == ERROR_BROKEN_PIPE || GetLastError() == ERROR_HANDLE_EOF)
+		return 0;
+	return err_set(err, ERR_READ, path, "%s", error_text(text, sizeof(text)));
+}
+
+int os_read_at(struct os_file *file, uint64_t offset, void *bytes, size_t len)
+{
+	char *to = bytes;
+
+	while (len) {
+		DWORD part = len > 1u << 30 ? 1u << 30 : (DWORD)len, got = 0;
+		OVERLAPPED at = {.Offset = (DWORD)offset, .OffsetHigh = (DWORD)(offset >> 32)};
+
+		if (!ReadFile((HANDLE)file->handle, to, part, &got, &at) || !got)
+			return -ERR_READ;
+		to += got;
+		offset += got;
+		len -= got;
+	}
+	return 0;
+}
+
+uint64_t os_size(struct os_file *file)
+{
+	LARGE_INTEGER size;
+
+	return GetFileSizeEx((HANDLE)file->handle, &size) ? (uint64_t)size.QuadPart : 0;
+}
+
+void os_close(struct os_file *file)
+{
+	if ((HANDLE)file->handle != GetStdHandle(STD_INPUT_HANDLE))
+		CloseHandle((HANDLE)file->handle);
+}
+
+/* A view of the whole file; NULL with the last error set. */
+static void *map_whole(HANDLE file)
+{
+	HANDLE mapping = CreateFileMappingW(file, NULL, PAGE_READONLY, 0, 0, NULL);
+	void *bytes = mapping ? MapViewOfFile(mapping, FILE_MAP_READ, 0, 0, 0) : NULL;
+	DWORD code = GetLastError();
+
+	if (mapping)
+		CloseHandle(mapping); /* the view keeps it */
+	SetLastError(code);
+	return bytes;
+}
+
+int os_map(struct os_map *map, const char *path, struct err *err)
+{
+	struct os_file file = {-1};
+	LARGE_INTEGER size;
+	char text[300];
+	void *bytes;
+	int rc = os_open(&file, path, err);
+
+	if (rc)
+		return rc;
+	if (GetFileType((HANDLE)file.handle) != FILE_TYPE_DISK ||
+		!GetFileSizeEx((HANDLE)file.handle, &size)) {
+		rc = err_set(err, ERR_READ, path, "it is no regular file");
+	} else if (!size.QuadPart) {
+		rc = err_set(err, ERR_EMPTY, path, NULL);
+	} else {
+		bytes = map_whole((HANDLE)file.handle);
+		if (bytes)
+			*map = (struct os_map){bytes, (size_t)size.QuadPart};
+		else
+			rc = err_set(err, ERR_READ, path, "%s", error_text(text, sizeof(text)));
+	}
+	os_close(&file);
+	return rc;
+}
+
+/* The map that is guarded; of no bytes: none. */
+static struct {
+	struct os_map map;
+	char line[OS_LINE_BYTES];
+	DWORD line_len;
+	void (*handler)(void);
+	bool is_watched;
+} guarded;
+
+/* All of a map may be read: a failure there, whatever it is called, is the file's. */
+static LONG CALLBACK on_exception(EXCEPTION_POINTERS *exception)
+{
+	const EXCEPTION_RECORD *record = exception->ExceptionRecord;
+	uintptr_t start = (uintptr_t)guarded.map.bytes, addr;
+	DWORD put;
+
+	if ((record->ExceptionCode != (DWORD)EXCEPTION_IN_PAGE_ERROR &&
+		    record->ExceptionCode != (DWORD)EXCEPTION_ACCESS_VIOLATION) ||
+		record->NumberParameters < 2)
+		return EXCEPTION_CONTINUE_SEARCH;
+	addr = record->ExceptionInformation[1];
+	if (!guarded.map.len || addr < start || addr - start >= guarded.map.len)
+		return EXCEPTION_CONTINUE_SEARCH;
+	guarded.handler();
+	WriteFile(GetStdHandle(STD_ERROR_HANDLE), guarded.line, guarded.line_len, &put, NULL);
+	TerminateProcess(GetCurrentProcess(), 2);
+	return EXCEPTION_CONTINUE_SEARCH;
+}
+
+void os_guard_map(const struct os_map *map, const char *line, void (*handler)(void))
+{
+	guarded.line_len = (DWORD)strnlen(line, sizeof(guarded.line));
+	memcpy(guarded.line, line, guarded.line_len);
+	guarded.handler = handler;
+	guarded.map = *map;
+	if (!guarded.is_watched)
+		guarded.is_watched = AddVectoredExceptionHandler(1, on_exception) != NULL;
+}
+
+void os_unmap(struct os_map *map)
+{
+	if (guarded.map.bytes == map->bytes)
+		guarded.map = (struct os_map){0};
+	UnmapViewOfFile(map->bytes);
+	*map = (struct os_map){0};
+}
+
+bool os_is_there(const char *path)
+{
+	return path_attributes(path) != INVALID_FILE_ATTRIBUTES;
+}
+
+bool os_is_special(const char *path)
+{
+	HANDLE handle;
+	DWORD type;
+
+	if (path_attributes(path) == INVALID_FILE_ATTRIBUTES)
+		return false;
+	handle = file_handle(path, 0, OPEN_EXISTING);
+	if (handle == INVALID_HANDLE_VALUE)
+		return false;
+	type = GetFileType(handle);
+	CloseHandle(handle);
+	return type != FILE_TYPE_DISK && type != FILE_TYPE_UNKNOWN;
+}
+
+bool os_same_file(const char *a, const char *b)
+{
+	BY_HANDLE_FILE_INFORMATION x, y;
+	HANDLE first = file_handle(a, 0, OPEN_EXISTING), second = file_handle(b, 0, OPEN_EXISTING);
+	bool same = first != INVALID_HANDLE_VALUE && second != INVALID_HANDLE_VALUE &&
+		    GetFileInformationByHandle(first, &x) &&
+		    GetFileInformationByHandle(second, &y) &&
+		    x.dwVolumeSerialNumber == y.dwVolumeSerialNumber &&
+		    x.nFileIndexHigh == y.nFileIndexHigh && x.nFileIndexLow == y.nFileIndexLow;
+
+	if (first != INVALID_HANDLE_VALUE)
+		CloseHandle(first);
+	if (second != INVALID_HANDLE_VALUE)
+		CloseHandle(second);
+	return same;
+}
+
+char *os_final_path(const char *path)
+{
+	return _strdup(path);
+}
+
+/* A new file has those of its folder, as every file that is saved anew on Windows. */
+void os_keep_rights(struct os_file *file, const char *path)
+{
+	(void)file;
+	(void)path;
+}
+
+int os_create(struct os_file *file, const char *path, bool fresh, struct err *err)
+{
+	char text[300];
+	HANDLE handle =
+		file_handle(path, GENERIC_WRITE | DELETE, fresh ? CREATE_NEW : OPEN_EXISTING);
+
+	if (handle == INVALID_HANDLE_VALUE && !fresh)
+		handle = file_handle(path, GENERIC_WRITE, OPEN_EXISTING);
+	if (handle == INVALID_HANDLE_VALUE)
+		return err_set(err, ERR_CREATE, path, "%s", error_text(text, sizeof(text)));
+	if (fresh)
+		set_temporary(handle, true);
+	file->handle = (intptr_t)handle;
+	return 0;
+}
+
+void os_stdout(struct os_file *file)
+{
+	file->handle = (intptr_t)GetStdHandle(STD_OUTPUT_HANDLE);
+}
+
+int os_write(struct os_file *file, const void *bytes, size_t len, const char *path, struct err *err)
+{
+	const char *from = bytes;
+	char text[300];
+
+	while (len) {
+		DWORD part = len > 1u << 20 ? 1u << 20 : (DWORD)len, put = 0;
+
+		if (!WriteFile((HANDLE)file->handle, from, part, &put, NULL))
+			return err_set(err, ERR_WRITE, path, "%s", error_text(text, sizeof(text)));
+		if (!put)
+			return err_set(err, ERR_WRITE, path, "no room");
+		from += put;
+		len -= put;
+	}
+	return 0;
+}
+
+void os_remove(const char *path)
+{
+	wchar_t *wide = wide_path(path);
+
+	if (wide)
+		DeleteFileW(wide);
+	free(wide);
+}
+
+unsigned long os_pid(void)
+{
+	return GetCurrentProcessId();
+}
+
+bool terminal_is_utf8(void)
+{
+	return os_is_terminal(stdout) && GetConsoleOutputCP() == CP_UTF8;
+}
+
+#define SPIN_COUNT 1000
+
+struct thread_lock {
+	CRITICAL_SECTION section;
+};
+
+struct job {
+	void (*work)(void *ctx, unsigned number);
+	void *ctx;
+	unsigned number;
+};
+
+unsigned thread_cores(void)
+{
+	SYSTEM_INFO info;
+
+	GetSystemInfo(&info);
+	return info.dwNumberOfProcessors ? info.dwNumberOfProcessors : 1;
+}
+
+static unsigned __stdcall start(void *job_of)
+{
+	struct job *job = job_of;
+
+	job->work(job->ctx, job->number);
+	return 0;
+}
+
+void thread_run(unsigned count, void (*work)(void *ctx, unsigned number), void *ctx)
+{
+	struct job *jobs = calloc(count, sizeof(*jobs));
+	HANDLE *threads = calloc(count, sizeof(*threads));
+	unsigned started = 1;
+
+	for (; jobs && threads && started < count; started++) {
+		jobs[started] = (struct job){work, ctx, started};
+		threads[started] = (HANDLE)_beginthreadex(NULL, 0, start, &jobs[started], 0, NULL);
+		if (!threads[started])
+			break;
+	}
+	work(ctx, 0);
+	while (--started) {
+		WaitForSingleObject(threads[started], INFINITE);
+		CloseHandle(threads[started]);
+	}
+	free(threads);
+	free(jobs);
+}
+
+struct thread_lock *thread_lock_new(void)
+{
+	struct thread_lock *lock = malloc(sizeof(*lock));
+
+	/* What it guards takes less time than going to sleep does. */
+	if (lock && !InitializeCriticalSectionAndSpinCount(&lock->section, SPIN_COUNT)) {
+		free(lock);
+		return NULL;
+	}
+	return lock;
+}
+
+void thread_lock_free(struct thread_lock *lock)
+{
+	if (lock)
+		DeleteCriticalSection(&lock->section);
+	free(lock);
+}
+
+void thread_lock_take(struct thread_lock *lock)
+{
+	EnterCriticalSection(&lock->section);
+}
+
+void thread_lock_leave(struct thread_lock *lock)
+{
+	LeaveCriticalSection(&lock->section);
+}

@@ -1,0 +1,27 @@
+/* Windows only: UTF-8 to UTF-16 and back, and error texts. The caller frees what is returned; NULL: out of memory
+ * or, for wide_from_utf8(), text that is not UTF-8. */
+#ifndef CORE_BASE_OS_WINDOWS_H
+#define CORE_BASE_OS_WINDOWS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <wchar.h>
+
+wchar_t *wide_from_utf8(const char *text);
+char *utf8_from_wide(const wchar_t *wide);
+
+/* The same for a path, to hand it to the system: one that is too long for the system's usual form, as it
+ * is or from the current folder on, is made one of the form that has no limit ("\\?\C:\..."). The second
+ * takes path, which may be NULL, over. */
+wchar_t *wide_path(const char *path);
+wchar_t *wide_path_long(wchar_t *path);
+
+/* The text of a Windows error code. Returns text. */
+const char *windows_error(unsigned long code, char *text, size_t size);
+
+/* Windows only, for os_windows.c and put_windows.c: whether a file goes when its handle is closed, in whatever
+ * way this process ends. The handle has the right to delete. */
+
+void set_temporary(void *handle, bool is_temporary);
+
+#endif

@@ -1,0 +1,231 @@
+#include "core/base/parse.h"
+
+#include <inttypes.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "core/base/err.h"
+
+static const char size_units[] = "KMGT";
+
+static bool is_digit(char c)
+{
+	return c >= '0' && c <= '9';
+}
+
+static char upper(char c)
+{
+	return c >= 'a' && c <= 'z' ? (char)(c - 'a' + 'A') : c;
+}
+
+/* "", "K", "KB" or "KiB": what it stands for, or 0. */
+static uint64_t size_unit(const char *text, size_t len)
+{
+	const char *unit;
+
+	if (!len)
+		return 1;
+	unit = memchr(size_units, upper(text[0]), sizeof(size_units) - 1);
+	if (!unit || len > 3 || (len > 1 && upper(text[len - 1]) != 'B') ||
+		(len == 3 && upper(text[1]) != 'I'))
+		return 0;
+	return UINT64_C(1) << 10 * (unit - size_units + 1);
+}
+
+/* The digits behind a decimal point, times unit. Going from the last digit to the first one,
+ * rounding down at each step is the same as doing so once. */
+static uint64_t fraction_of(const char *digits, size_t count, uint64_t unit)
+{
+	uint64_t sum = 0;
+
+	while (count--)
+		sum = ((uint64_t)(digits[count] - '0') * unit + sum) / 10;
+	return sum;
+}
+
+int size_parse(const char *text, size_t len, uint64_t *bytes)
+{
+	size_t at = 0, point;
+	uint64_t whole = 0, unit, fraction = 0;
+
+	for (; at < len && is_digit(text[at]); at++) {
+		uint64_t digit = (uint64_t)(text[at] - '0');
+
+		if (whole > (UINT64_MAX - digit) / 10)
+			return -ERR_USAGE;
+		whole = whole * 10 + digit;
+	}
+	if (!at)
+		return -ERR_USAGE;
+	point = at;
+	if (at < len && text[at] == '.') {
+		while (++at < len && is_digit(text[at]))
+			;
+		if (at == point + 1)
+			return -ERR_USAGE;
+	}
+	unit = size_unit(text + at, len - at);
+	if (!unit || (unit == 1 && at > point))
+		return -ERR_USAGE;
+	if (at > point)
+		fraction = fraction_of(text + point + 1, at - point - 1, unit);
+	if (whole > (UINT64_MAX - fraction) / unit)
+		return -ERR_USAGE;
+	*bytes = whole * unit + fraction;
+	return 0;
+}
+
+#define DAY_MS 86400000LL
+
+static int is_leap(int year)
+{
+	return year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
+}
+
+static int month_days(int year, int month)
+{
+	static const int days[] = {31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31};
+
+	return days[month - 1] + (month == 2 && is_leap(year));
+}
+
+/* Days from 1970-01-01 to January 1st of year. */
+static int64_t year_start(int year)
+{
+	int64_t y = year - 1;
+
+	return 365 * (y - 1969) + (y / 4 - 492) - (y / 100 - 19) + (y / 400 - 4);
+}
+
+const char *date_text(int64_t ms, char text[DATE_TEXT_BYTES])
+{
+	int64_t days = ms / DAY_MS, rest = ms % DAY_MS;
+	int year, month = 1;
+
+	if (rest < 0) {
+		rest += DAY_MS;
+		days--;
+	}
+	if (days < year_start(1) || days >= year_start(10000))
+		return strcpy(text, "?");
+	year = days < 0 ? 1 : 1970 + (int)(days / 366);
+	while (year_start(year + 1) <= days)
+		year++;
+	days -= year_start(year);
+	while (days >= month_days(year, month))
+		days -= month_days(year, month++);
+	snprintf(text, DATE_TEXT_BYTES, "%04d-%02d-%02dT%02d:%02d:%02d.%03dZ", year, month,
+		(int)days + 1, (int)(rest / 3600000), (int)(rest / 60000 % 60),
+		(int)(rest / 1000 % 60), (int)(rest % 1000));
+	return text;
+}
+
+/* Takes digits and marks from text as form has them ('0' for any digit); NULL when it differs. */
+static const char *take_form(const char *text, const char *form, int numbers[])
+{
+	for (; *form; form++, text++) {
+		if (*form != '0') {
+			if (*text != *form)
+				return NULL;
+			*++numbers = 0;
+		} else if (*text >= '0' && *text <= '9') {
+			*numbers = *numbers * 10 + (*text - '0');
+		} else {
+			return NULL;
+		}
+	}
+	return text;
+}
+
+int date_parse(const char *text, int64_t *ms)
+{
+	enum { YEAR, MONTH, DAY, HOUR, MINUTE, SECOND, MILLI, COUNT };
+	int n[COUNT] = {0}, milli[3] = {0};
+	int64_t days;
+
+	text = take_form(text, "0000-00-00T00:00:00", n);
+	if (text && *text == '.')
+		text = take_form(text, ".000", milli);
+	n[MILLI] = milli[1];
+	if (!text || strcmp(text, "Z") != 0 || n[YEAR] < 1 || n[MONTH] < 1 || n[MONTH] > 12 ||
+		n[DAY] < 1 || n[DAY] > month_days(n[YEAR], n[MONTH]) || n[HOUR] > 23 ||
+		n[MINUTE] > 59 || n[SECOND] > 59)
+		return -ERR_BAD_LINE;
+	days = year_start(n[YEAR]) + n[DAY] - 1;
+	while (--n[MONTH])
+		days += month_days(n[YEAR], n[MONTH]);
+	*ms = days * DAY_MS + n[HOUR] * 3600000LL + n[MINUTE] * 60000LL + n[SECOND] * 1000LL +
+	      n[MILLI];
+	return 0;
+}
+
+static const struct {
+	char name;
+	int64_t ms;
+} duration_units[] = {{'d', 86400000}, {'h', 3600000}, {'m', 60000}, {'s', 1000}};
+
+#define UNITS (sizeof(duration_units) / sizeof(*duration_units))
+
+/* Moves *text behind the digits it starts with: 0 and their number, or -ERR_USAGE. */
+static int read_digits(const char **text, int64_t *number)
+{
+	const char *at = *text;
+	int64_t value = 0;
+
+	for (; *at >= '0' && *at <= '9'; at++) {
+		int digit = *at - '0';
+
+		if (value > (INT64_MAX - digit) / 10)
+			return -ERR_USAGE;
+		value = value * 10 + digit;
+	}
+	if (at == *text)
+		return -ERR_USAGE;
+	*text = at;
+	*number = value;
+	return 0;
+}
+
+/* Of the duration_units from the given one on; UNITS: it is none of them. */
+static size_t duration_unit(char c, size_t from)
+{
+	while (from < UNITS &&
+		(c != duration_units[from].name && c != duration_units[from].name - 'a' + 'A'))
+		from++;
+	return from;
+}
+
+int duration_parse(const char *text, int64_t *ms)
+{
+	int64_t sum = 0, number = 0;
+	size_t unit = 0;
+
+	do {
+		if (read_digits(&text, &number))
+			return -ERR_USAGE;
+		unit = duration_unit(*text, unit);
+		if (unit == UNITS || number > (INT64_MAX - sum) / duration_units[unit].ms)
+			return -ERR_USAGE;
+		sum += number * duration_units[unit++].ms;
+		text++;
+	} while (*text);
+	*ms = sum;
+	return 0;
+}
+
+const char *duration_text(int64_t ms, char text[DURATION_TEXT_BYTES])
+{
+	size_t len = 0;
+
+	for (size_t i = 0; i < UNITS; i++) {
+		int64_t number = ms / duration_units[i].ms;
+
+		ms %= duration_units[i].ms;
+		if (number || (i == UNITS - 1 && !len))
+			len += (size_t)snprintf(text + len, DURATION_TEXT_BYTES - len,
+				"%" PRId64 "%c", number, duration_units[i].name);
+	}
+	return text;
+}

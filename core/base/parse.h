@@ -1,0 +1,39 @@
+/* Amounts of memory as people write them: "65536", "64K", "1.5M", "2 GiB" without the blank. */
+#ifndef CORE_BASE_PARSE_H
+#define CORE_BASE_PARSE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+/*
+ * Reads len characters as bytes: decimal digits and a unit (K, M, G, T; KB and KiB are the same, in
+ * either case), which stand for powers of 1024. With a unit there may be a fraction; what it leaves
+ * of a byte is dropped. 0, or -ERR_USAGE: no such text, or more than 64 bits hold.
+ */
+int size_parse(const char *text, size_t len, uint64_t *bytes);
+
+/* Times as text: "2026-11-20T10:25:48.123Z" (ISO 8601, UTC, milliseconds) and back. */
+
+#define DATE_TEXT_BYTES 48
+
+/* ms since 1970-01-01 UTC, years 1 to 9999; outside them the text is "?". Returns text. */
+const char *date_text(int64_t ms, char text[DATE_TEXT_BYTES]);
+
+/* 0 and *ms, or -ERR_BAD_LINE when text is no such time (milliseconds may be missing). */
+int date_parse(const char *text, int64_t *ms);
+
+/* Spans of time as people write them: "30s", "30m", "1h30m", "2d". */
+
+/*
+ * Reads text as milliseconds: decimal digits and a unit (d, h, m, s, in either case), once or more, each
+ * unit smaller than the one before it ("1d12h"). No blanks, signs, fractions; a number has a unit. "0s" is a
+ * span. 0, or -ERR_USAGE: no such text, or more than fits; then *ms is untouched.
+ */
+int duration_parse(const char *text, int64_t *ms);
+
+/* The same text for a whole number of seconds, with what is 0 left out ("1h30m"; "0s"); what is left of a
+ * second is dropped. ms is at least 0. Returns text. */
+#define DURATION_TEXT_BYTES 48
+const char *duration_text(int64_t ms, char text[DURATION_TEXT_BYTES]);
+
+#endif

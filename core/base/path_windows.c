@@ -1,0 +1,224 @@
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <windows.h>
+
+#include "core/base/os.h"
+#include "core/base/os_windows.h"
+
+/* A folder's own limit is shorter by the room that a name of the oldest kind takes. */
+#define SHORT_UNITS (MAX_PATH - 12)
+
+static bool is_device_path(const wchar_t *path)
+{
+	return path[0] == L'\\' && path[1] == L'\\' && (path[2] == L'?' || path[2] == L'.') &&
+	       path[3] == L'\\';
+}
+
+/* A full path in the form without a limit, or NULL: out of memory. */
+static wchar_t *without_limit(const wchar_t *full)
+{
+	bool is_share = full[0] == L'\\' && full[1] == L'\\';
+	const wchar_t *prefix = is_share ? L"\\\\?\\UNC\\" : L"\\\\?\\";
+	const wchar_t *rest = is_share ? full + 2 : full;
+	wchar_t *path = malloc((wcslen(prefix) + wcslen(rest) + 1) * sizeof(*path));
+
+	if (path)
+		wcscat(wcscpy(path, prefix), rest);
+	return path;
+}
+
+wchar_t *wide_path_long(wchar_t *path)
+{
+	DWORD units = path ? GetFullPathNameW(path, 0, NULL, NULL) : 0;
+	wchar_t *full, *result = NULL;
+
+	if (units < SHORT_UNITS || is_device_path(path))
+		return path;
+	full = malloc(units * sizeof(*full));
+	if (full && GetFullPathNameW(path, units, full, NULL) < units)
+		result = is_device_path(full) ? wcsdup(full) : without_limit(full);
+	free(full);
+	free(path);
+	return result;
+}
+
+wchar_t *wide_path(const char *path)
+{
+	return wide_path_long(wide_from_utf8(path));
+}
+
+char *os_full_path(const char *path)
+{
+	wchar_t *wide = wide_from_utf8(path);
+	DWORD units = wide ? GetFullPathNameW(wide, 0, NULL, NULL) : 0;
+	wchar_t *full = units ? malloc(units * sizeof(*full)) : NULL;
+	char *result = NULL;
+
+	if (full && GetFullPathNameW(wide, units, full, NULL) < units)
+		result = utf8_from_wide(full);
+	free(full);
+	free(wide);
+	return result;
+}
+
+/*
+ * A finished file gets its name by its open handle. As that has the right to delete the file, nobody can have
+ * opened it who does not let others delete it, as programs do that look for viruses or fill an index: between
+ * a close and a rename by name they could, and the file would be lost.
+ */
+
+/* Somebody who reads what has the name is waited for, so often and so long. */
+#define PUT_TRIES 10
+#define PUT_WAIT_MS 150
+
+void set_temporary(void *handle, bool is_temporary)
+{
+	FILE_DISPOSITION_INFO info = {.DeleteFile = is_temporary};
+
+	SetFileInformationByHandle(handle, FileDispositionInfo, &info, sizeof(info));
+}
+
+int os_sync(struct os_file *file, const char *path, struct err *err)
+{
+	char text[300];
+	DWORD code = FlushFileBuffers((HANDLE)file->handle) ? 0 : GetLastError();
+
+	/* Some file systems, of a network or a program, cannot; nothing is lost that could be kept. */
+	if (!code || code == ERROR_INVALID_FUNCTION || code == ERROR_NOT_SUPPORTED)
+		return 0;
+	return err_set(err, ERR_WRITE, path, "%s", windows_error(code, text, sizeof(text)));
+}
+
+/* The full path, or NULL: out of memory. */
+static wchar_t *wide_full(const wchar_t *path)
+{
+	DWORD units = GetFullPathNameW(path, 0, NULL, NULL);
+	wchar_t *full = units ? malloc(units * sizeof(*full)) : NULL;
+
+	if (full && GetFullPathNameW(path, units, full, NULL) < units)
+		return full;
+	free(full);
+	return NULL;
+}
+
+/* What a file is to be called. */
+struct naming {
+	HANDLE handle;
+	const wchar_t *from, *to;
+	FILE_RENAME_INFO *info;
+	DWORD info_bytes;
+	bool is_new;
+};
+
+static bool is_taken(DWORD code)
+{
+	return code == ERROR_ALREADY_EXISTS || code == ERROR_FILE_EXISTS;
+}
+
+/* By its handle; where a file system cannot, by its name. 0 or an error of Windows. */
+static DWORD rename_once(const struct naming *naming)
+{
+	DWORD code;
+
+	if (SetFileInformationByHandle(
+		    naming->handle, FileRenameInfo, naming->info, naming->info_bytes))
+		return 0;
+	code = GetLastError();
+	if (naming->is_new && is_taken(code))
+		return code;
+	return MoveFileExW(
+		       naming->from, naming->to, naming->is_new ? 0 : MOVEFILE_REPLACE_EXISTING) ?
+		       0 :
+		       GetLastError();
+}
+
+/* Whether somebody may let go what is in the way. */
+static bool may_pass(const struct naming *naming, DWORD code)
+{
+	DWORD attributes = GetFileAttributesW(naming->to);
+
+	if (attributes != INVALID_FILE_ATTRIBUTES && attributes & FILE_ATTRIBUTE_DIRECTORY)
+		return false;
+	return code == ERROR_ACCESS_DENIED || code == ERROR_SHARING_VIOLATION ||
+	       code == ERROR_LOCK_VIOLATION || code == ERROR_USER_MAPPED_FILE;
+}
+
+static DWORD rename_patiently(const struct naming *naming)
+{
+	DWORD code = rename_once(naming);
+
+	for (int tries = 1; tries < PUT_TRIES && code && may_pass(naming, code); tries++) {
+		os_sleep_ms(PUT_WAIT_MS);
+		code = rename_once(naming);
+	}
+	return code;
+}
+
+/* What is marked to go cannot be renamed; when it was not renamed it is to go again. */
+static DWORD rename_temporary(const struct naming *naming)
+{
+	DWORD code;
+
+	set_temporary(naming->handle, false);
+	code = rename_patiently(naming);
+	if (code)
+		set_temporary(naming->handle, true);
+	return code;
+}
+
+/* *naming is filled but for the info. 0, an error of Windows, or ERROR_NOT_ENOUGH_MEMORY. */
+static DWORD rename_to(struct naming *naming)
+{
+	wchar_t *full = wide_full(naming->to);
+	size_t units = full ? wcslen(full) : 0;
+	DWORD code = ERROR_NOT_ENOUGH_MEMORY;
+
+	naming->info_bytes = (DWORD)(sizeof(*naming->info) + units * sizeof(*full));
+	naming->info = full ? calloc(1, naming->info_bytes) : NULL;
+	if (naming->info) {
+		naming->info->ReplaceIfExists = !naming->is_new;
+		naming->info->FileNameLength = (DWORD)(units * sizeof(*full));
+		wmemcpy(naming->info->FileName, full, units);
+		code = rename_temporary(naming);
+	}
+	free(naming->info);
+	free(full);
+	return code;
+}
+
+int os_put(struct os_file *file, const char *from, const char *to, bool is_new, struct err *err)
+{
+	wchar_t *wide_from = wide_path(from), *wide_to = wide_path(to);
+	struct naming naming = {
+		.handle = (HANDLE)file->handle, .from = wide_from, .to = wide_to, .is_new = is_new};
+	DWORD code = wide_from && wide_to ? rename_to(&naming) : ERROR_NOT_ENOUGH_MEMORY;
+	char text[300];
+
+	free(wide_from);
+	free(wide_to);
+	if (!code)
+		return 0;
+	if (code == ERROR_NOT_ENOUGH_MEMORY)
+		return err_set(err, ERR_NOMEM, to, NULL);
+	if (is_new && is_taken(code))
+		return err_set(err, ERR_EXISTS, to, NULL);
+	return err_set(err, ERR_CREATE, to, "%s", windows_error(code, text, sizeof(text)));
+}
+
+int os_replace(const char *from, const char *to, struct err *err)
+{
+	wchar_t *wide_from = wide_path(from), *wide_to = wide_path(to);
+	char text[300];
+	int rc = 0;
+
+	if (!wide_from || !wide_to)
+		rc = err_set(err, ERR_NOMEM, to, NULL);
+	else if (!MoveFileExW(wide_from, wide_to, MOVEFILE_REPLACE_EXISTING))
+		rc = err_set(err, ERR_CREATE, to, "%s",
+			windows_error(GetLastError(), text, sizeof(text)));
+	free(wide_from);
+	free(wide_to);
+	return rc;
+}

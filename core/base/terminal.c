@@ -1,0 +1,89 @@
+#include "core/base/terminal.h"
+
+#include <string.h>
+
+#include "core/base/os.h"
+#include "core/base/text.h"
+
+#define LINE_BYTES 400
+
+void progress_begin(struct progress *progress, FILE *to, const char *what, int64_t now_ms)
+{
+	*progress = (struct progress){.to = to,
+		.what = what,
+		.is_watched = os_is_terminal(to),
+		.start_ms = now_ms,
+		.item_ms = now_ms};
+}
+
+/* Characters, each of which is taken to fill one column. */
+static size_t columns_of(const char *text)
+{
+	size_t columns = 0;
+
+	for (; *text; text++)
+		columns += (*text & 0xc0) != 0x80;
+	return columns;
+}
+
+/* Copies what fits and does not end inside a character. */
+static void copy_text(char *to, size_t size, const char *from)
+{
+	size_t len = strlen(from);
+
+	if (len >= size)
+		len = size - 1;
+	while (len && from[len] && (from[len] & 0xc0) == 0x80)
+		len--;
+	memcpy(to, from, len);
+	to[len] = '\0';
+}
+
+static void take_item(struct progress *progress, const char *item, int64_t now_ms)
+{
+	char name[sizeof(progress->item)];
+
+	copy_text(name, sizeof(name), item);
+	text_harmless(name);
+	if (!strcmp(name, progress->item))
+		return;
+	memcpy(progress->item, name, sizeof(name));
+	progress->item_ms = now_ms;
+}
+
+/* Over the line that stands there; blanks take away what is left of it, and what the terminal itself
+ * showed of a Ctrl-C behind it. No more than a carriage return is asked of the terminal. */
+static void put_line(struct progress *progress, const char *line)
+{
+	size_t columns = columns_of(line);
+	size_t old = progress->columns && !columns ? progress->columns + 2 : progress->columns;
+	size_t rest = old > columns ? old - columns : 0;
+
+	fprintf(progress->to, "\r%s%*s%s", line, (int)rest, "", columns ? "" : "\r");
+	fflush(progress->to);
+	progress->columns = columns;
+}
+
+void progress_tell(
+	struct progress *progress, const char *item, size_t done, size_t total, int64_t now_ms)
+{
+	char line[LINE_BYTES], shown[PROGRESS_COLUMNS * 4];
+
+	if (!progress->is_watched)
+		return;
+	take_item(progress, item, now_ms);
+	if (now_ms - progress->start_ms < PROGRESS_AFTER_MS ||
+		(now_ms >= progress->shown_ms && now_ms - progress->shown_ms < PROGRESS_EVERY_MS))
+		return;
+	progress->shown_ms = now_ms;
+	snprintf(line, sizeof(line), "%s: %zu of %zu, %s%s", progress->what, done, total,
+		progress->item, now_ms - progress->item_ms > PROGRESS_LONG_MS ? " takes long" : "");
+	copy_text(shown, PROGRESS_COLUMNS + 1, line);
+	put_line(progress, shown);
+}
+
+void progress_wipe(struct progress *progress)
+{
+	if (progress->columns)
+		put_line(progress, "");
+}

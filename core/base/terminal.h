@@ -1,0 +1,51 @@
+/* What a terminal that standard output goes to can show. */
+#ifndef CORE_BASE_TERMINAL_H
+#define CORE_BASE_TERMINAL_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+/* Whether standard output is a terminal, and one that is said to show UTF-8: on Windows by the
+ * console's code page, elsewhere by the first of LC_ALL, LC_CTYPE and LANG that is set. */
+bool terminal_is_utf8(void);
+
+/* Whether a locale's name, as "de_DE.UTF-8@euro", says UTF-8; NULL does not. Not on Windows. */
+bool locale_is_utf8(const char *name);
+
+/*
+ * How far a long piece of work is: one line on a terminal, rewritten in place.
+ *
+ * It is shown only where somebody looks (a terminal), only when the work has taken over half a second,
+ * and at most ten times a second. It names what the work is at, and says so when that alone takes over
+ * five seconds. It is gone when the work ends.
+ */
+
+#define PROGRESS_AFTER_MS 500
+#define PROGRESS_EVERY_MS 100
+#define PROGRESS_LONG_MS 5000
+/* Of the line, at most: two more and the last one stay free. On a narrower terminal lines stay behind. */
+#define PROGRESS_COLUMNS 77
+
+struct progress {
+	FILE *to;
+	const char *what; /* "hsym: looking up names" */
+	bool is_watched; /* to is a terminal */
+	int64_t start_ms, item_ms, shown_ms; /* of the work, of the item, of the last line */
+	char item[40]; /* what the work is at, harmless; cut to fit */
+	size_t columns; /* of the line that stands there; 0: none does */
+};
+
+/* Begins a piece of work. what must outlive it. Times are os_time_ms(). */
+void progress_begin(struct progress *progress, FILE *to, const char *what, int64_t now_ms);
+
+/* done of total pieces are done, the work is at item. Cheap when nothing is to be shown. */
+void progress_tell(
+	struct progress *progress, const char *item, size_t done, size_t total, int64_t now_ms);
+
+/* Takes the line away; it comes back when more is told. For whoever writes on the same terminal, and
+ * when the work is over. */
+void progress_wipe(struct progress *progress);
+
+#endif

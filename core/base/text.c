@@ -1,0 +1,121 @@
+#include "core/base/text.h"
+
+#include <string.h>
+
+#define EACH(byte) (UINT64_C(0x0101010101010101) * (byte))
+#define HIGH EACH(0x80)
+
+size_t text_obeyed(const char *text)
+{
+	unsigned char first = (unsigned char)*text;
+	uint32_t code;
+	size_t len = text_utf8(text, &code);
+
+	if (!len) /* a terminal of 8 bits takes 9B for ESC [ */
+		return first >= 0x80 && first <= 0x9f;
+	return code < ' ' || (code >= 0x7f && code <= 0x9f) || (code >= 0x202a && code <= 0x202e) ||
+			       (code >= 0x2066 && code <= 0x2069) ?
+		       len :
+		       0;
+}
+
+size_t text_unfit(const char *text)
+{
+	uint32_t code;
+	size_t obeyed = text_obeyed(text);
+
+	return obeyed ? obeyed : *text && !text_utf8(text, &code);
+}
+
+char *text_harmless(char *text)
+{
+	for (char *c = text; *c;) {
+		uint32_t code;
+		size_t obeyed = text_obeyed(c), len = obeyed ? obeyed : text_utf8(c, &code);
+
+		memset(c, '?', obeyed);
+		c += len ? len : 1;
+	}
+	return text;
+}
+
+const char *text_tail(const char *text, size_t max)
+{
+	size_t len = strlen(text);
+	const char *end = len > max ? text + len - max : text;
+
+	while (end > text && ((unsigned char)*end & 0xc0) == 0x80)
+		end++;
+	return end;
+}
+
+/* Sets the eighth bit of one of eight bytes when one of them is not from a blank to '~'. A carry or a
+ * borrow comes only out of a byte that is found anyway. */
+static uint64_t suspects(const char *text)
+{
+	uint64_t bytes;
+
+	memcpy(&bytes, text, sizeof(bytes));
+	return bytes | (bytes + EACH(1)) | (bytes - EACH(' '));
+}
+
+bool text_is_plain(const char *text, size_t len)
+{
+	uint64_t found = 0;
+
+	if (len >= 8) {
+		for (size_t i = 0; i + 8 <= len; i += 8)
+			found |= suspects(text + i);
+		return !((found | suspects(text + len - 8)) & HIGH);
+	}
+	for (size_t i = 0; i < len; i++) {
+		if (text[i] < ' ' || text[i] > '~')
+			return false;
+	}
+	return true;
+}
+
+size_t text_utf8(const char *text, uint32_t *code)
+{
+	static const uint32_t first_of[] = {0, 0, 0x80, 0x800, 0x10000};
+	const unsigned char *c = (const unsigned char *)text;
+	size_t len = c[0] < 0x80 ? 1 : c[0] < 0xc2 ? 0 : c[0] < 0xe0 ? 2 : c[0] < 0xf0 ? 3 : 4;
+	uint32_t sum = len == 1 ? c[0] : c[0] & (0x7fu >> len);
+
+	if (!c[0] || !len || c[0] > 0xf4)
+		return 0;
+	for (size_t i = 1; i < len; i++) {
+		if ((c[i] & 0xc0) != 0x80) /* the end, too */
+			return 0;
+		sum = sum << 6 | (c[i] & 0x3f);
+	}
+	if (sum < first_of[len] || sum > 0x10ffff || (sum >= 0xd800 && sum <= 0xdfff))
+		return 0;
+	*code = sum;
+	return len;
+}
+
+const unsigned char hex_digits[256] = {
+	['0'] = 1,
+	['1'] = 2,
+	['2'] = 3,
+	['3'] = 4,
+	['4'] = 5,
+	['5'] = 6,
+	['6'] = 7,
+	['7'] = 8,
+	['8'] = 9,
+	['9'] = 10,
+	['A'] = 11,
+	['B'] = 12,
+	['C'] = 13,
+	['D'] = 14,
+	['E'] = 15,
+	['F'] = 16,
+	['a'] = 11,
+	['b'] = 12,
+	['c'] = 13,
+	['d'] = 14,
+	['e'] = 15,
+	['f'] = 16,
+};

@@ -1,0 +1,354 @@
+/* Entries of a dump: the line that counts, and handing on what came with it. */
+#include "core/base/text.h"
+#include "core/dump/scanner.h"
+
+/* A number that may have "0x" before it. */
+static bool number_take(const char **at, const char *end, uint64_t *value)
+{
+	(void)SCAN_TAKE(at, end, "0x");
+	return hex_take(at, value);
+}
+
+/* " + OVH at ADDR by BackTrace": one block. */
+static bool block_parse(const char **at, const char *end, struct dump_entry *entry)
+{
+	entry->block_count = 1;
+	return SCAN_TAKE(at, end, " bytes + ") && hex_take(at, &entry->overhead_bytes) &&
+	       SCAN_TAKE(at, end, " at ") && hex_take(at, &entry->addr) &&
+	       SCAN_TAKE(at, end, " by BackTrace");
+}
+
+/* " bytes in 0xCOUNT allocations (@ 0xSIZE + 0xOVH) by: BackTrace": so many blocks. */
+static bool sum_parse(const char **at, const char *end, struct dump_entry *entry)
+{
+	uint64_t size_bytes, overhead = 0;
+
+	if (!SCAN_TAKE(at, end, " bytes in ") || !number_take(at, end, &entry->block_count) ||
+		!SCAN_TAKE(at, end, " allocations (@ ") || !number_take(at, end, &size_bytes))
+		return false;
+	if (SCAN_TAKE(at, end, " + ") && !number_take(at, end, &overhead))
+		return false;
+	if (!SCAN_TAKE(at, end, ") by: BackTrace") ||
+		(entry->block_count && overhead > UINT64_MAX / entry->block_count))
+		return false;
+	entry->overhead_bytes = entry->block_count * overhead;
+	return true;
+}
+
+/* Whether a line that does not begin as an entry was one before it was damaged. UMDH's heading has
+ * the words, too. */
+static bool was_entry(const struct scan_line *line)
+{
+	const char *end = line->text + line->len;
+
+	if (scan_starts(line, "REQUESTED bytes + OVERHEAD"))
+		return false;
+	for (const char *at = line->text; at < end; at++) {
+		const char *from;
+
+		at = memchr(at, ' ', (size_t)(end - at));
+		if (!at)
+			return false;
+		from = at;
+		if (SCAN_TAKE(&from, end, " by BackTrace") ||
+			SCAN_TAKE(&from, end, " by: BackTrace"))
+			return true;
+	}
+	return false;
+}
+
+/* Whether a line is the start of an entry and no more. */
+static bool is_start(const struct scan_line *line)
+{
+	static const char one[] = " bytes + ", sum[] = " bytes in ";
+	const char *at = line->text, *end = line->text + line->len;
+	size_t len;
+
+	while (at < end && hex_digits[(unsigned char)*at])
+		at++;
+	len = (size_t)(end - at);
+	return at > line->text && ((len < sizeof(one) && !memcmp(at, one, len)) ||
+					  (len < sizeof(sum) && !memcmp(at, sum, len)));
+}
+
+enum kind { NO_ENTRY, BAD_ENTRY, ONE_BLOCK, SUM };
+
+static enum kind entry_parse(const struct scan_line *line, struct dump_entry *entry)
+{
+	const char *at = line->text, *end = line->text + line->len;
+	bool fits, is_sum;
+
+	while (end > at && end[-1] == ' ')
+		end--;
+	fits = at < end && hex_take(&at, &entry->requested_bytes);
+	while (!fits && hex_digits[(unsigned char)*at])
+		at++;
+	is_sum = (size_t)(end - at) >= 10 && !memcmp(at, " bytes in ", 10);
+	if (!is_sum && ((size_t)(end - at) < 9 || memcmp(at, " bytes + ", 9) != 0))
+		return was_entry(line) ? BAD_ENTRY : NO_ENTRY;
+	if (at == line->text)
+		return BAD_ENTRY;
+	if (!fits || !(is_sum ? sum_parse : block_parse)(&at, end, entry) || at == end ||
+		end - at >= SCAN_ID_BYTES)
+		return BAD_ENTRY;
+	entry->stack.id = at;
+	entry->id_len = (size_t)(end - at);
+	return is_sum ? SUM : ONE_BLOCK;
+}
+
+int scan_entry_line(struct dump_scanner *scanner, const struct scan_line *line)
+{
+	struct dump_entry entry = {.stack.same_id = STACK_NONE};
+	struct scan_entry *open = &scanner->open;
+	enum kind kind = entry_parse(line, &entry);
+
+	if (kind == NO_ENTRY && !(scanner->is_dump && is_start(line)))
+		return 0;
+	if (kind <= BAD_ENTRY)
+		return scan_skip_or_cut(scanner, "bad entry");
+	if (scanner->ended)
+		return scan_fail(scanner, ERR_BAD_LINE, "there is an entry behind the end mark");
+	if (scanner->no_newline && scan_may_be_cut(scanner))
+		return scan_fail(scanner, ERR_CUT, "the last line is not whole");
+	memcpy(open->id, entry.stack.id, entry.id_len);
+	open->id[entry.id_len] = '\0';
+	entry.stack.id = open->id;
+	open->entry = entry;
+	open->is_open = true;
+	open->is_sum = kind == SUM;
+	open->is_dropped = false;
+	buf_clear(&open->name_text);
+	return scan_is_dump(scanner);
+}
+
+static void give_names(struct scan_entry *open)
+{
+	const char *text = open->name_text.data;
+
+	for (uint32_t i = 0; i < open->entry.name_count; i++) {
+		open->names[i].text = text;
+		text += open->names[i].len;
+	}
+	open->entry.names = open->names;
+}
+
+int scan_close_entry(struct dump_scanner *scanner, bool at_end)
+{
+	struct scan_entry *open = &scanner->open;
+	struct dump_entry *entry = &open->entry;
+	struct census *seen = &scanner->seen;
+
+	open->is_open = false;
+	/* At the end of a cut file the rest of a stack may be missing: rather none than a wrong
+	 * one. */
+	if (open->is_dropped || (at_end && scan_may_be_cut(scanner)))
+		entry->stack.frame_count = entry->name_count = 0;
+	if (entry->stack.frame_count) {
+		entry->stack.frames = open->frames;
+		entry->stack.alias_at = open->aliases;
+	} else {
+		entry->stack.alias_count = 0;
+	}
+	if (entry->name_count)
+		give_names(open);
+	seen->block_count += entry->block_count;
+	seen->requested_bytes += entry->requested_bytes;
+	seen->overhead_bytes += entry->overhead_bytes;
+	return scanner->sink.entry ? scanner->sink.entry(scanner->sink.ctx, entry) : 0;
+}
+
+/* The stack behind an entry of a dump: addresses behind TABs, or names of functions. */
+
+/* What a reader gave to an entry before its stack turned out to be malformed counts without it. */
+static int bad_stack(struct dump_scanner *scanner, const char *detail)
+{
+	scanner->open.is_dropped = true;
+	return scan_skip(scanner, detail);
+}
+
+static int bad_stack_or_cut(struct dump_scanner *scanner, const char *detail)
+{
+	int rc;
+
+	if (!scanner->no_newline)
+		return bad_stack(scanner, detail);
+	scanner->open.is_dropped = true;
+	rc = scan_close_entry(scanner, true);
+	return rc ? rc : scan_fail(scanner, ERR_CUT, detail);
+}
+
+/*
+ * "MODULE!FUNCTION+0x12", "MODULE!FUNCTION+12" or "MODULE+0x12", behind a TAB or not. An entry is
+ * none, whatever its id.
+ */
+static bool is_name(const char *at, const char *end)
+{
+	const char *plus = end, *digits, *bang;
+
+	while (plus > at && plus[-1] != '+')
+		plus--;
+	if (plus < at + 2)
+		return false;
+	digits = plus;
+	plus--;
+	bang = memchr(at, '!', (size_t)(plus - at));
+	if (!SCAN_TAKE(&digits, end, "0x") && !bang)
+		return false;
+	if (digits == end || bang == at || bang == plus - 1)
+		return false;
+	while (digits < end && hex_digits[(unsigned char)*digits])
+		digits++;
+	if (digits != end)
+		return false;
+	while (hex_digits[(unsigned char)*at])
+		at++;
+	return !SCAN_TAKE(&at, end, " bytes in ") && !SCAN_TAKE(&at, end, " bytes + ");
+}
+
+static int add_name(struct dump_scanner *scanner, const char *text, size_t len)
+{
+	struct scan_entry *open = &scanner->open;
+
+	if (open->is_dropped)
+		return 0;
+	if (open->entry.name_count == DUMP_FRAMES_MAX)
+		return bad_stack(scanner, "a stack is too deep");
+	if (len > SCAN_NAME_MAX)
+		return bad_stack(scanner, "the name of a function is too long");
+	if (buf_add(&open->name_text, text, len))
+		return -ERR_NOMEM;
+	open->names[open->entry.name_count++].len = len;
+	return 0;
+}
+
+/* Whether frames of the open entry may be names. */
+static bool takes_names(const struct scan_entry *open)
+{
+	return open->is_sum && !open->entry.stack.frame_count && !open->entry.stack.alias_count;
+}
+
+static const char *trimmed(const char *at, const char *end)
+{
+	while (end > at && (end[-1] == ' ' || end[-1] == '\r'))
+		end--;
+	return end;
+}
+
+int scan_name_line(struct dump_scanner *scanner)
+{
+	const char *at = scanner->at, *end = memchr(at, '\n', (size_t)(scanner->end - at));
+	struct scan_line line;
+	int rc;
+
+	if (!takes_names(&scanner->open) || *at == '/' || *at == '*')
+		return 0;
+	end = trimmed(at, end ? end : scanner->end);
+	if (end - at > DUMP_LINE_MAX || memchr(at, '\0', (size_t)(end - at)) || !is_name(at, end))
+		return 0;
+	rc = scan_next(scanner, &line);
+	if (rc > 0)
+		rc = add_name(scanner, at, (size_t)(end - at));
+	return rc ? rc : 1;
+}
+
+/* Behind it another stack of the same id begins. */
+static bool is_alias(const char *at, const char *end)
+{
+	return end - at == 5 && !memcmp(at, "Alias", 5);
+}
+
+static int add_alias(struct dump_scanner *scanner)
+{
+	struct stack *stack = &scanner->open.entry.stack;
+
+	if (stack->alias_count == DUMP_FRAMES_MAX)
+		return bad_stack(scanner, "too many stacks under one id");
+	scanner->open.aliases[stack->alias_count++] = stack->frame_count;
+	return 0;
+}
+
+static int add_frame(struct dump_scanner *scanner, const char *at, const char *end)
+{
+	struct stack *stack = &scanner->open.entry.stack;
+
+	if (stack->frame_count == DUMP_FRAMES_MAX)
+		return bad_stack(scanner, "a stack is too deep");
+	if (!hex_take(&at, &scanner->open.frames[stack->frame_count]) || at != end)
+		return bad_stack_or_cut(scanner, "bad stack line");
+	stack->frame_count++;
+	return 0;
+}
+
+/* A line without its TAB that belongs to no entry. */
+static int orphan(struct dump_scanner *scanner, const char *at, const char *end)
+{
+	uint64_t addr;
+	bool is_frame = is_alias(at, end) || (hex_take(&at, &addr) && at == end);
+
+	/* In a dump nothing else starts with a TAB. */
+	return scanner->is_dump || (is_frame && scanner->sink.skipped) ?
+		       scan_skip(scanner, "a stack without an entry") :
+		       0;
+}
+
+static int stack_line(struct dump_scanner *scanner)
+{
+	struct scan_entry *open = &scanner->open;
+	struct scan_line line;
+	const char *at, *end;
+	int rc = scan_next(scanner, &line);
+
+	if (rc <= 0 || scanner->is_passing)
+		return rc < 0 ? rc : 0;
+	at = line.text + 1;
+	end = trimmed(at, line.text + line.len);
+	if (at == end)
+		return 0; /* seen in a published log: a line with nothing but the TAB */
+	if (!open->is_open)
+		return orphan(scanner, at, end);
+	if (takes_names(open) && is_name(at, end))
+		return add_name(scanner, at, (size_t)(end - at));
+	if (open->entry.name_count)
+		return bad_stack_or_cut(scanner, "bad stack line");
+	if (is_alias(at, end))
+		return add_alias(scanner);
+	return add_frame(scanner, at, end);
+}
+
+/* Whole plain lines of a stack ("TAB HEX"): most of what a dump consists of. What is not plain is
+ * left to stack_line(). */
+static void plain_frames(struct dump_scanner *scanner)
+{
+	struct stack *stack = &scanner->open.entry.stack;
+	const char *at = scanner->at;
+	uint32_t count = stack->frame_count;
+
+	while (*at == '\t' && count < DUMP_FRAMES_MAX) {
+		const char *digit = at + 1;
+
+		if (!hex_take(&digit, &scanner->open.frames[count]))
+			break;
+		digit += *digit == '\r';
+		if (*digit != '\n') /* also at the end of the part */
+			break;
+		at = digit + 1;
+		count++;
+	}
+	scanner->line_number += count - stack->frame_count;
+	stack->frame_count = count;
+	scanner->at = at;
+}
+
+int scan_stack_lines(struct dump_scanner *scanner)
+{
+	const struct scan_entry *open = &scanner->open;
+	int rc = 0;
+
+	while (!rc && scanner->at < scanner->end && *scanner->at == '\t') {
+		if (open->is_open && !open->entry.name_count && !scanner->sink.line)
+			plain_frames(scanner);
+		if (scanner->at < scanner->end && *scanner->at == '\t')
+			rc = stack_line(scanner);
+	}
+	return rc;
+}

@@ -1,0 +1,669 @@
+/* Reading a dump from where bytes come from: a window moves over them and is scanned in parts. */
+#include <assert.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/base/text.h"
+#include "core/dump/dump.h"
+#include "core/dump/scanner.h"
+#include "core/dump/source.h"
+
+#define WINDOW_BYTES ((size_t)1 << 20)
+
+struct window {
+	char *bytes;
+	size_t len;
+	bool at_eof; /* there is no more than that */
+	bool in_line; /* a line that fills the window was scanned: its rest is to be passed over */
+};
+
+static int fill(struct window *window, const struct dump_source *source, struct err *err)
+{
+	while (!window->at_eof && window->len < WINDOW_BYTES) {
+		int64_t got = source->read(
+			source->ctx, window->bytes + window->len, WINDOW_BYTES - window->len, err);
+
+		if (got < 0)
+			return (int)got;
+		window->at_eof = !got;
+		window->len += (size_t)got;
+	}
+	return 0;
+}
+
+/* Where the window's last line starts; of those that do not start with a TAB when there is any. 0:
+ * nowhere. */
+static size_t last_line(const struct window *window, bool with_tab)
+{
+	for (size_t at = window->len; at > 1; at--) {
+		if (window->bytes[at - 2] == '\n' && (with_tab || window->bytes[at - 1] != '\t'))
+			return at - 1;
+	}
+	return 0;
+}
+
+/* Takes bytes off the front of the window. */
+static void drop(struct window *window, size_t len)
+{
+	window->len -= len;
+	memmove(window->bytes, window->bytes + len, window->len);
+}
+
+static void pass_line(struct window *window)
+{
+	const char *newline = memchr(window->bytes, '\n', window->len);
+
+	drop(window, newline ? (size_t)(newline + 1 - window->bytes) : window->len);
+	window->in_line = !newline;
+}
+
+/* Scans a full window, or the last one. What stands behind the part is the next one's. */
+static int scan_window(struct dump_scanner *scanner, struct window *window)
+{
+	size_t len = window->at_eof ? window->len : last_line(window, false);
+	bool is_split = !len;
+	char behind[DUMP_PAD_BYTES];
+	int rc;
+
+	if (is_split)
+		len = last_line(window, true);
+	if (is_split && !len && !window->at_eof) {
+		window->in_line = true;
+		len = window->len;
+	}
+	scanner->is_last = window->at_eof;
+	memcpy(behind, window->bytes + len, DUMP_PAD_BYTES);
+	memset(window->bytes + len, 0, DUMP_PAD_BYTES);
+	rc = scan_part(scanner, window->bytes, len, is_split);
+	memcpy(window->bytes + len, behind, DUMP_PAD_BYTES);
+	drop(window, len);
+	return rc;
+}
+
+static int scan_all(struct dump_scanner *scanner, struct window *window,
+	const struct dump_source *source, struct err *cut)
+{
+	int rc = 0;
+
+	while (!rc && !(window->at_eof && !window->len)) {
+		rc = fill(window, source, cut);
+		if (rc == -ERR_CUT) {
+			dump_scanner_cut(scanner);
+			window->at_eof = true;
+			rc = 0;
+		} else if (rc) {
+			*scanner->err = *cut;
+		}
+		if (!rc && window->in_line)
+			pass_line(window);
+		else if (!rc)
+			rc = scan_window(scanner, window);
+	}
+	return rc ? rc : dump_scanner_end(scanner);
+}
+
+int dump_scanner_read(
+	struct dump_scanner *scanner, const struct dump_source *source, struct err *err)
+{
+	struct window window = {.bytes = malloc(WINDOW_BYTES + DUMP_PAD_BYTES)};
+	struct err cut = {0};
+	int rc = -ERR_NOMEM;
+
+	if (window.bytes)
+		rc = scan_all(scanner, &window, source, &cut);
+	if (rc == -ERR_NOMEM)
+		err_set(err, ERR_NOMEM, source->name, NULL);
+	if (cut.code == ERR_CUT && (rc == -ERR_CUT || rc == -ERR_EMPTY)) {
+		rc = -ERR_CUT;
+		if (err)
+			*err = cut;
+	}
+	free(window.bytes);
+	return rc;
+}
+
+int dump_scan(const struct dump_source *source, const struct dump_sink *sink, struct err *err)
+{
+	struct dump_scanner *scanner = dump_scanner_new(source->name, sink, err);
+	int rc = scanner ? dump_scanner_read(scanner, source, err) : -ERR_NOMEM;
+
+	dump_scanner_free(scanner);
+	return rc;
+}
+
+static int64_t read_source(void *ctx, void *bytes, size_t len, struct err *err)
+{
+	return source_read(ctx, bytes, len, err);
+}
+
+int dump_scan_file(const char *path, const struct dump_sink *sink, struct err *err)
+{
+	struct dump_source source = {.read = read_source};
+	struct source *file;
+	int rc = source_open(&file, path, err);
+
+	if (rc)
+		return rc;
+	source.ctx = file;
+	source.name = source_name(file);
+	rc = dump_scan(&source, sink, err);
+	source_close(file);
+	return rc;
+}
+
+/* The scanner of dumps: lines of a text that comes in parts, and who understands them. */
+
+#define UNKNOWN_LINES_MAX 1000 /* so many lines without a sign of a dump: it is none */
+
+struct dump_scanner *dump_scanner_new(
+	const char *name, const struct dump_sink *sink, struct err *err)
+{
+	struct dump_scanner *scanner = calloc(1, sizeof(*scanner));
+
+	if (scanner)
+		scanner->name = strdup(name);
+	if (!scanner || !scanner->name) {
+		free(scanner);
+		err_set(err, ERR_NOMEM, name, NULL);
+		return NULL;
+	}
+	scanner->sink = *sink;
+	scanner->err = err ? err : &scanner->own_err;
+	*scanner->err = (struct err){0};
+	kv_init(&scanner->pairs);
+	buf_init(&scanner->open.name_text);
+	return scanner;
+}
+
+void dump_scanner_free(struct dump_scanner *scanner)
+{
+	if (!scanner)
+		return;
+	kv_release(&scanner->pairs);
+	buf_release(&scanner->open.name_text);
+	free(scanner->name);
+	free(scanner);
+}
+
+bool scan_may_be_cut(const struct dump_scanner *scanner)
+{
+	return scanner->is_cut ||
+	       (scanner->is_ours ? !scanner->ended : scanner->heap_open || scanner->in_modules);
+}
+
+static int not_understood(struct dump_scanner *scanner, const char *detail)
+{
+	if (!scanner->is_dump)
+		return scan_fail(scanner, ERR_NOT_DUMP, detail);
+	if (scanner->open.is_open)
+		scanner->open.is_dropped = true;
+	return scan_skip(scanner, detail);
+}
+
+int scan_next(struct dump_scanner *scanner, struct scan_line *line)
+{
+	const char *at = scanner->at;
+	const char *newline = memchr(at, '\n', (size_t)(scanner->end - at));
+	bool is_stack = *at == '\t';
+	int rc;
+
+	scanner->line_number++;
+	scanner->no_newline = !newline && scanner->is_last;
+	line->text = at;
+	line->len = (size_t)((newline ? newline : scanner->end) - at);
+	scanner->at = newline ? newline + 1 : scanner->end;
+	if (line->len > DUMP_LINE_MAX) {
+		if (scan_starts(line, "//") || (is_stack && scanner->is_passing))
+			return 0;
+		return not_understood(scanner, "a line is too long");
+	}
+	if (memchr(at, '\0', line->len))
+		return is_stack && scanner->is_passing ?
+			       0 :
+			       not_understood(scanner, "there are bytes in it that are not text");
+	if (line->len && at[line->len - 1] == '\r')
+		line->len--;
+	rc = scanner->sink.line ? scanner->sink.line(scanner->sink.ctx, at, line->len) : 0;
+	return rc ? rc : 1;
+}
+
+/* The address in a heap's heading, which may have any number of dashes before it. */
+static int heap_line(struct dump_scanner *scanner, const struct scan_line *line)
+{
+	const char *at = line->text, *end = line->text + line->len;
+	uint64_t addr;
+	int rc;
+
+	while (at < end && (*at == '*' || *at == '-' || *at == ' '))
+		at++;
+	if (SCAN_TAKE(&at, end, "End of data for heap @ ")) {
+		if (hex_take(&at, &addr))
+			scanner->heap_open = false;
+		else if (!scanner->no_newline)
+			return scan_skip(scanner, "bad heap heading");
+		return 0;
+	}
+	if (SCAN_TAKE(&at, end, "Start of data for heap @ "))
+		scanner->heap_open = true;
+	else if (!SCAN_TAKE(&at, end, "Heap "))
+		return 0;
+	if (!hex_take(&at, &addr))
+		return scanner->no_newline ? 0 : scan_skip(scanner, "bad heap heading");
+	rc = scan_is_dump(scanner);
+	return !rc && scanner->sink.heap ? scanner->sink.heap(scanner->sink.ctx, addr) : rc;
+}
+
+/* "+ 10 ( 20 - 10) 2 allocs TAB BackTraceID": what hdiff and umdh print when they compare. */
+static bool is_comparison(const struct scan_line *line)
+{
+	const char *at = line->text, *end = line->text + line->len;
+
+	if (!line->len || (*at != '+' && *at != '-'))
+		return false;
+	for (; at < end; at++) {
+		const char *from = at;
+
+		if (SCAN_TAKE(&from, end, "BackTrace"))
+			return true;
+	}
+	return false;
+}
+
+static int understand(struct dump_scanner *scanner, struct scan_line *line)
+{
+	if (scanner->line_number == 1 && scan_starts(line, "\xef\xbb\xbf")) { /* order mark */
+		line->text += 3;
+		line->len -= 3;
+	}
+	if (!line->len)
+		return 0;
+	if (scan_starts(line, "//"))
+		return scan_comment_line(scanner, line);
+	if (scan_starts(line, "*-"))
+		return heap_line(scanner, line);
+	if (!scanner->is_dump && is_comparison(line))
+		return scan_fail(scanner, ERR_NOT_DUMP, "it is a comparison");
+	/* or chatter of the debug library and the like */
+	return scan_entry_line(scanner, line);
+}
+
+/* Lets the sink read as much as it likes by itself. True: it did read some. */
+static bool pass_plain(struct dump_scanner *scanner)
+{
+	const struct dump_sink *sink = &scanner->sink;
+	struct dump_progress taken = {0};
+	const char *at = scanner->at, *stop;
+
+	/* the first entry is understood here, for the sign of a dump that it is */
+	if (!sink->plain || sink->line || !scanner->is_dump || scanner->is_split ||
+		scanner->in_modules || scanner->ended ||
+		!(hex_digits[(unsigned char)*at] || *at == '\n' || *at == '\r'))
+		return false;
+	stop = sink->plain(sink->ctx, at, scanner->end, &taken);
+	assert(stop >= at && stop <= scanner->end);
+	scanner->at = stop;
+	scanner->line_number += taken.line_count;
+	census_add(&scanner->seen, &taken.seen);
+	return stop != at;
+}
+
+/* A line that does not start with a TAB. */
+static int other_line(struct dump_scanner *scanner)
+{
+	struct scan_line line;
+	int rc = 0;
+
+	scanner->is_passing = false;
+	if (scanner->open.is_open) {
+		rc = scan_name_line(scanner);
+		if (rc)
+			return rc < 0 ? rc : 0;
+		rc = scan_close_entry(scanner, false);
+	}
+	if (rc || pass_plain(scanner))
+		return rc;
+	rc = scan_next(scanner, &line);
+	if (rc > 0)
+		rc = understand(scanner, &line);
+	if (!rc && !scanner->is_dump && scanner->line_number > UNKNOWN_LINES_MAX)
+		rc = err_set(scanner->err, ERR_NOT_DUMP, scanner->name, NULL);
+	return rc;
+}
+
+int scan_part(struct dump_scanner *scanner, const char *text, size_t len, bool is_split)
+{
+	int rc = 0;
+
+	scanner->at = text;
+	scanner->end = text + len;
+	scanner->is_split = is_split;
+	while (!rc && scanner->at < scanner->end)
+		rc = *scanner->at == '\t' ? scan_stack_lines(scanner) : other_line(scanner);
+	return rc;
+}
+
+/* Errors that come from elsewhere as a code alone. */
+static int finish(struct dump_scanner *scanner, int rc)
+{
+	return rc == -ERR_NOMEM ? err_set(scanner->err, ERR_NOMEM, scanner->name, NULL) : rc;
+}
+
+int dump_scanner_text(struct dump_scanner *scanner, const char *text, size_t len, bool is_last)
+{
+	const struct scan_entry *open = &scanner->open;
+	int rc;
+
+	scanner->is_last = is_last;
+	rc = scan_part(scanner, text, len, false);
+	/* names of functions may stand in the next part, addresses may not */
+	if (!rc && open->is_open && (is_last || !open->is_sum || open->entry.stack.frame_count))
+		rc = scan_close_entry(scanner, is_last);
+	return finish(scanner, rc);
+}
+
+int dump_scanner_pass(struct dump_scanner *scanner, const struct dump_progress *passed)
+{
+	const struct census *more = &passed->seen;
+	int rc = scanner->open.is_open ? scan_close_entry(scanner, false) : 0;
+
+	scanner->is_passing = scanner->no_newline = false;
+	if (!rc && more->block_count) /* empty lines are no sign of anything */
+		rc = scan_is_dump(scanner);
+	scanner->line_number += passed->line_count;
+	if (!rc && scanner->ended &&
+		(more->block_count || more->requested_bytes || more->overhead_bytes))
+		rc = scan_fail(scanner, ERR_BAD_LINE, "there is an entry behind the end mark");
+	census_add(&scanner->seen, more);
+	return finish(scanner, rc);
+}
+
+void dump_scanner_cut(struct dump_scanner *scanner)
+{
+	scanner->is_cut = true;
+}
+
+static const char *missing(const struct dump_scanner *scanner)
+{
+	return scanner->is_cut	  ? "the packed text has no end" :
+	       scanner->is_ours	  ? "the end mark is missing" :
+	       scanner->heap_open ? "the end of a heap is missing" :
+				    "the end of the module list is missing";
+}
+
+int dump_scanner_end(struct dump_scanner *scanner)
+{
+	int rc = scanner->open.is_open ? scan_close_entry(scanner, true) : 0;
+
+	if (rc)
+		return finish(scanner, rc);
+	if (!scanner->line_number)
+		return err_set(scanner->err, ERR_EMPTY, scanner->name, NULL);
+	if (!scanner->is_dump)
+		return err_set(scanner->err, ERR_NOT_DUMP, scanner->name, NULL);
+	return scan_may_be_cut(scanner) ? scan_fail(scanner, ERR_CUT, missing(scanner)) : 0;
+}
+
+/* Comment lines of a dump: modules, and the notes of hsnap. */
+
+/* "//    BASE SIZE PATH", between "Loaded modules" and "Process modules enumerated". */
+static int module_line(struct dump_scanner *scanner, const struct scan_line *line)
+{
+	const struct dump_sink *sink = &scanner->sink;
+	const char *at = line->text + 2, *end = line->text + line->len;
+	uint64_t base, size_bytes;
+	int rc;
+
+	while (at < end && *at == ' ')
+		at++;
+	if (!hex_take(&at, &base) || !SCAN_TAKE(&at, end, " "))
+		return 0; /* the heading, or something of a later version */
+	while (at < end && *at == ' ')
+		at++;
+	if (!hex_take(&at, &size_bytes) || !SCAN_TAKE(&at, end, " ") || at == end)
+		return 0;
+	if (base + size_bytes < base)
+		return scan_skip(scanner, "the module lies outside the address space");
+	rc = sink->module ? sink->module(sink->ctx, base, size_bytes, at, (size_t)(end - at)) : 0;
+	return rc == -ERR_BAD_LINE ?
+		       scan_skip(scanner,
+			       "a module's path is too long, or there are too many modules") :
+		       rc;
+}
+
+static int check_format(struct dump_scanner *scanner)
+{
+	uint64_t format = 0;
+
+	scanner->is_ours = true;
+	if (kv_get_number(&scanner->pairs, "format", 10, &format) || !format)
+		return -ERR_BAD_LINE;
+	return format > DUMP_FORMAT ? scan_fail(scanner, ERR_VERSION, NULL) : 0;
+}
+
+/* Three numbers under these names; one that is not there is 0. */
+static int get_census(const struct kv *pairs, const char *const names[3], struct census *census)
+{
+	struct census read = {0};
+	int rc = kv_get_number(pairs, names[0], 10, &read.block_count);
+
+	if (!rc)
+		rc = kv_get_number(pairs, names[1], 10, &read.requested_bytes);
+	if (!rc)
+		rc = kv_get_number(pairs, names[2], 10, &read.overhead_bytes);
+	if (!rc)
+		*census = read;
+	return rc;
+}
+
+/* What blocks without a stack add to the counts of the end mark, and what sums lack of the overhead. */
+static int count_stackless(struct dump_scanner *scanner)
+{
+	static const char *const names[] = {
+		"stackless-blocks", "stackless-requested", "stackless-overhead"};
+	uint64_t rest = 0;
+	struct census more;
+	int rc = get_census(&scanner->pairs, names, &more);
+
+	if (!rc)
+		rc = kv_get_number(&scanner->pairs, "rest-overhead", 10, &rest);
+	if (rc)
+		return rc;
+	more.overhead_bytes += rest;
+	census_add(&scanner->seen, &more);
+	return 0;
+}
+
+static int check_end(struct dump_scanner *scanner, const char **detail)
+{
+	static const char *const names[] = {"blocks", "requested", "overhead"};
+	const struct census *seen = &scanner->seen;
+	struct census said;
+
+	for (int i = 0; i < 3; i++) {
+		if (!kv_get(&scanner->pairs, names[i]))
+			return -ERR_BAD_LINE;
+	}
+	if (get_census(&scanner->pairs, names, &said))
+		return -ERR_BAD_LINE;
+	/* Half a number is a number too; by its sums the mark shows that it is whole. */
+	if (said.block_count == seen->block_count &&
+		said.requested_bytes == seen->requested_bytes &&
+		said.overhead_bytes == seen->overhead_bytes) {
+		scanner->ended = true;
+		return 0;
+	}
+	scanner->ended = !scanner->no_newline;
+	*detail = "the sums do not match the entries above";
+	return -ERR_BAD_LINE;
+}
+
+static int take_note(struct dump_scanner *scanner, const char *kind, const char **detail)
+{
+	const struct dump_sink *sink = &scanner->sink;
+	int rc = 0;
+
+	if (!strcmp(kind, "dump"))
+		rc = check_format(scanner);
+	else if (!strcmp(kind, "end"))
+		rc = check_end(scanner, detail);
+	if (!rc && sink->note)
+		rc = sink->note(sink->ctx, kind, &scanner->pairs);
+	/* last, for what is wrong in another place of the line takes all of it back */
+	if (!rc && !strcmp(kind, "heap"))
+		rc = count_stackless(scanner);
+	return rc;
+}
+
+static int note_line(struct dump_scanner *scanner, const struct scan_line *line)
+{
+	const char *at = line->text + strlen("// hsnap: "), *end = line->text + line->len;
+	const char *space = memchr(at, ' ', (size_t)(end - at));
+	const char *detail = "bad '// hsnap:' line";
+	size_t len = (size_t)((space ? space : end) - at);
+	char kind[32];
+	int rc;
+
+	if (!len || len >= sizeof(kind))
+		return scan_skip_or_cut(scanner, detail);
+	memcpy(kind, at, len);
+	kind[len] = '\0';
+	if (scanner->no_newline && strcmp(kind, "end") != 0)
+		return scan_fail(scanner, ERR_CUT, "the last line is not whole");
+	rc = kv_parse(&scanner->pairs, at + len, (size_t)(end - at) - len);
+	if (!rc)
+		rc = take_note(scanner, kind, &detail);
+	if (rc == -ERR_BAD_LINE && scanner->no_newline)
+		return scan_fail(scanner, ERR_CUT, "the last line is not whole");
+	return rc == -ERR_BAD_LINE ? scan_skip(scanner, detail) : rc;
+}
+
+/* Digits at *at, up to max bytes of them, which is moved behind them: how many. */
+static size_t take_digits(const char **at, const char *end, size_t max)
+{
+	const char *from = *at;
+
+	while (*at < end && (size_t)(*at - from) < max && **at >= '0' && **at <= '9')
+		++*at;
+	return (size_t)(*at - from);
+}
+
+/*
+ * "// UMDH: version 6.1.7650.0: Logtime 2011-08-08 20:39 - Machine=NAME - PID=4711": handed on as a note
+ * of the kind "umdh" with the time (of a clock on a wall, as if it were UTC) and the id. What differs
+ * from that form is but a comment.
+ */
+static int banner_line(struct dump_scanner *scanner, const struct scan_line *line)
+{
+	const char *end = line->text + line->len, *at = line->text, *time, *pid;
+	const char logtime[] = ": Logtime ", machine[] = " - PID=";
+	char pairs[80];
+	size_t digits;
+
+	if (!scanner->sink.note)
+		return 0;
+	while (at < end && !scan_starts(&(struct scan_line){at, (size_t)(end - at)}, logtime))
+		at++;
+	time = at + strlen(logtime);
+	if ((size_t)(end - at) < strlen(logtime) + strlen("0000-00-00 00:00"))
+		return 0;
+	while (at < end && !scan_starts(&(struct scan_line){at, (size_t)(end - at)}, machine))
+		at++;
+	if (at == end)
+		return 0;
+	pid = at += strlen(machine);
+	digits = take_digits(&at, end, 10);
+	while (at < end && *at == ' ')
+		at++;
+	if (!digits || at != end)
+		return 0;
+	snprintf(pairs, sizeof(pairs), " time=%.10sT%.5s:00Z id=%.*s", time, time + 11, (int)digits,
+		pid);
+	if (kv_parse(&scanner->pairs, pairs, strlen(pairs)))
+		return 0;
+	return scanner->sink.note(scanner->sink.ctx, "umdh", &scanner->pairs);
+}
+
+int scan_comment_line(struct dump_scanner *scanner, const struct scan_line *line)
+{
+	int rc;
+
+	if (scan_starts(line, "// hsnap: ")) {
+		rc = scan_is_dump(scanner);
+		return rc ? rc : note_line(scanner, line);
+	}
+	if (scan_starts(line, "// UMDH: version "))
+		return banner_line(scanner, line);
+	if (scan_starts(line, "// Loaded modules")) {
+		scanner->in_modules = true;
+		return scan_is_dump(scanner);
+	}
+	if (scan_starts(line, "// Process modules enumerated"))
+		scanner->in_modules = false;
+	else if (scanner->in_modules)
+		return module_line(scanner, line);
+	return 0;
+}
+
+/* Lines that break the rules: told of and passed over, within bounds, or an error. */
+
+#define TEXT_OF_(text) #text
+#define TEXT_OF(macro) TEXT_OF_(macro)
+
+static int fill_in(const struct dump_scanner *scanner, struct err *err, enum err_code code,
+	uint64_t line, const char *detail)
+{
+	char place[600];
+
+	snprintf(place, sizeof(place), "%.500s:%" PRIu64, scanner->name, line);
+	return err_set(err, code, place, detail ? "%s" : NULL, detail);
+}
+
+int scan_fail(struct dump_scanner *scanner, enum err_code code, const char *detail)
+{
+	return fill_in(scanner, scanner->err, code, scanner->line_number, detail);
+}
+
+static int report(struct dump_scanner *scanner, uint64_t line, const char *detail)
+{
+	struct err why = {0};
+
+	fill_in(scanner, &why, ERR_BAD_LINE, line, detail);
+	return scanner->sink.skipped(scanner->sink.ctx, &why);
+}
+
+int scan_skip(struct dump_scanner *scanner, const char *detail)
+{
+	scanner->is_passing = true;
+	if (!scanner->sink.skipped)
+		return scan_fail(scanner, ERR_BAD_LINE, detail);
+	if (scanner->skip_count == DUMP_SKIPS_MAX && !scanner->is_dump)
+		return err_set(scanner->err, ERR_NOT_DUMP, scanner->name, NULL);
+	if (scanner->skip_count == DUMP_SKIPS_MAX)
+		return scan_fail(scanner, ERR_BAD_LINE,
+			"too many bad lines (" TEXT_OF(DUMP_SKIPS_MAX) " were passed over)");
+	scanner->skip_count++;
+	if (scanner->is_dump)
+		return report(scanner, scanner->line_number, detail);
+	scanner->held[scanner->skip_count - 1] = (struct scan_held){scanner->line_number, detail};
+	return 0;
+}
+
+int scan_skip_or_cut(struct dump_scanner *scanner, const char *detail)
+{
+	return scanner->no_newline ? scan_fail(scanner, ERR_CUT, detail) :
+				     scan_skip(scanner, detail);
+}
+
+int scan_is_dump(struct dump_scanner *scanner)
+{
+	int rc = 0;
+
+	if (scanner->is_dump)
+		return 0;
+	scanner->is_dump = true;
+	for (size_t i = 0; !rc && i < scanner->skip_count; i++)
+		rc = report(scanner, scanner->held[i].line, scanner->held[i].detail);
+	return rc;
+}

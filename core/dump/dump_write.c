@@ -1,0 +1,384 @@
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/dump/model.h"
+#include "core/base/parse.h"
+#include "core/dump/dump.h"
+#include "core/base/text.h"
+
+#define EOL "\r\n" /* as UMDH ends its lines */
+#define LABEL_BYTES 22
+#define LINE_BYTES 128 /* more than an entry's line with an id that is shorter */
+
+static void write_quoted(struct out *out, const char *key, const char *value)
+{
+	struct buf text;
+
+	if (!value)
+		return;
+	buf_init(&text);
+	if (kv_quote(&text, value))
+		err_set(&out->err, ERR_NOMEM, out->path, NULL);
+	else
+		out_printf(out, " %s=%s", key, text.data);
+	buf_release(&text);
+}
+
+static void write_records(struct out *out, const struct stack_records *records)
+{
+	out_printf(out,
+		"// hsnap: ust records=%" PRIu64 " broken-records=%" PRIu64 " cut-records=%" PRIu64,
+		records->record_count, records->broken_count, records->cut_count);
+	if (records->database)
+		out_printf(out,
+			" database=%" PRIX64 " entries=%" PRIu64 " lookups=%" PRIu64
+			" failures=%" PRIu64 " indexed=%" PRIu64 " chained=%" PRIu64
+			" used=%" PRIu64 " reserved=%" PRIu64,
+			records->database, records->entry_count, records->lookup_count,
+			records->failure_count, records->indexed_count, records->chained_count,
+			records->used_bytes, records->reserved_bytes);
+	out_text(out, EOL);
+}
+
+static void write_tracer(struct out *out, const struct tracer_facts *tracer)
+{
+	out_printf(out,
+		"// hsnap: tracer version=%" PRIu32 " dropped-blocks=%" PRIu64
+		" dropped-stacks=%" PRIu64 " dropped-ranges=%" PRIu64 " dropped-unloads=%" PRIu64
+		" mismatches=%" PRIu64 " limit=%" PRIu64 " committed=%" PRIu64,
+		tracer->version, tracer->dropped_blocks, tracer->dropped_stacks,
+		tracer->dropped_ranges, tracer->dropped_unloads, tracer->mismatch_count,
+		tracer->limit_bytes, tracer->committed_bytes);
+	if (tracer->is_attached)
+		out_printf(out,
+			" attached=1 before-blocks=%" PRIu64 " before-requested=%" PRIu64
+			" before-overhead=%" PRIu64,
+			tracer->before.block_count, tracer->before.requested_bytes,
+			tracer->before.overhead_bytes);
+	out_text(out, EOL);
+	if (tracer->sample_bytes)
+		out_printf(out, "// hsnap: sample bytes=%" PRIu64 EOL, tracer->sample_bytes);
+}
+
+static void write_process(struct out *out, const struct snapshot *snapshot)
+{
+	char time[DATE_TEXT_BYTES];
+
+	out_printf(out, "// hsnap: dump format=%d tool=%s", DUMP_FORMAT, HSNAP_VERSION);
+	if (snapshot->time_ms)
+		out_printf(out, " time=%s", date_text(snapshot->time_ms, time));
+	out_printf(out, EOL "// hsnap: process id=%" PRIu32, snapshot->pid);
+	if (snapshot->start_ms)
+		out_printf(out, " start=%s", date_text(snapshot->start_ms, time));
+	if (snapshot->bits)
+		out_printf(out, " bits=%u", snapshot->bits);
+	if (snapshot->parent_pid)
+		out_printf(out, " parent=%" PRIu32, snapshot->parent_pid);
+	write_quoted(out, "image", snapshot->image);
+	write_quoted(out, "os", snapshot->os);
+	out_text(out, EOL);
+	if (snapshot->stack_source)
+		out_printf(out, "// hsnap: stacks source=%s" EOL, snapshot->stack_source);
+	if (snapshot->is_by_stack)
+		out_text(out, "// hsnap: sums by=stack" EOL);
+	if (snapshot->records.is_known)
+		write_records(out, &snapshot->records);
+	if (snapshot->tracer.version)
+		write_tracer(out, &snapshot->tracer);
+	for (size_t i = 0; i < snapshot->warning_count; i++) {
+		out_text(out, "// hsnap: warning");
+		write_quoted(out, "text", snapshot->warnings[i]);
+		out_text(out, EOL);
+	}
+	if (snapshot->missing_count)
+		out_printf(
+			out, "// hsnap: incomplete missing=%" PRIu64 EOL, snapshot->missing_count);
+}
+
+static void write_identity(struct out *out, const struct module *module)
+{
+	if (!module->has_identity)
+		return;
+	out_printf(out, "// hsnap: module base=%" PRIX64 " timestamp=%" PRIX32 " checksum=%" PRIX32,
+		module->base, module->timestamp, module->checksum);
+	write_quoted(out, "pdb", module->pdb);
+	if (module->pdb_guid)
+		out_printf(out, " guid=%s age=%" PRIX32, module->pdb_guid, module->pdb_age);
+	if (module->unloaded_at)
+		out_printf(out, " unloaded=1 at=%" PRIX64, module->unloaded_at);
+	out_text(out, EOL);
+}
+
+/* A path as one line of text: a name may hold anything, a line may not. */
+static void write_path(struct out *out, const char *path)
+{
+	uint32_t code;
+
+	while (*path) {
+		size_t unfit = text_unfit(path);
+		size_t len = unfit ? unfit : text_utf8(path, &code);
+
+		out_write(out, unfit ? "???" : path, len);
+		path += len;
+	}
+}
+
+static void write_modules(struct out *out, const struct snapshot *snapshot)
+{
+	out_text(out, "//" EOL "// Loaded modules: " EOL "//     Base Size Module" EOL);
+	for (size_t i = 0; i < snapshot->module_count; i++) {
+		const struct module *module = &snapshot->modules[i];
+
+		out_printf(
+			out, "//    %16" PRIX64 " %8" PRIX64 " ", module->base, module->size_bytes);
+		write_path(out, module->path);
+		out_text(out, EOL);
+	}
+	out_text(out, "//" EOL "// Process modules enumerated." EOL);
+	for (size_t i = 0; i < snapshot->module_count; i++)
+		write_identity(out, &snapshot->modules[i]);
+}
+
+/* What of a sum's overhead its line does not tell, which has whole bytes for each block. */
+static uint64_t rest_of(const struct block_sum *sum)
+{
+	return sum->overhead_bytes % sum->block_count;
+}
+
+/* The same of a heap's sums, the first of which *at is the number of; *at is then the next heap's. */
+static uint64_t rest_of_heap(const struct snapshot *snapshot, uint32_t heap, size_t *at)
+{
+	uint64_t rest = snapshot->heaps[heap].rest_overhead_bytes;
+
+	for (; *at < snapshot->sum_count && snapshot->sums[*at].heap == heap; ++*at)
+		rest += rest_of(&snapshot->sums[*at]);
+	return rest;
+}
+
+static void write_heap_note(struct out *out, const struct heap *heap, uint64_t rest_bytes)
+{
+	out_printf(out, "// hsnap: heap addr=%" PRIX64 " kind=%s", heap->addr,
+		heap->kind ? heap->kind : "unknown");
+	if (heap->bits)
+		out_printf(out, " bits=%u", heap->bits);
+	write_quoted(out, "layout", heap->layout);
+	out_printf(out,
+		" committed=%" PRIu64 " reserved=%" PRIu64 " stackless-blocks=%" PRIu64
+		" stackless-requested=%" PRIu64 " stackless-overhead=%" PRIu64,
+		heap->committed_bytes, heap->reserved_bytes, heap->stackless.block_count,
+		heap->stackless.requested_bytes, heap->stackless.overhead_bytes);
+	if (rest_bytes)
+		out_printf(out, " rest-overhead=%" PRIu64, rest_bytes);
+	if (heap->has_exact)
+		out_printf(out,
+			" exact-blocks=%" PRIu64 " exact-requested=%" PRIu64
+			" exact-overhead=%" PRIu64,
+			heap->exact.block_count, heap->exact.requested_bytes,
+			heap->exact.overhead_bytes);
+	out_text(out, heap->unwalked ? " unwalked=1" EOL : EOL);
+}
+
+static void write_heap_notes(struct out *out, const struct snapshot *snapshot)
+{
+	size_t at = 0;
+
+	for (uint32_t heap = 0; heap < snapshot->heap_count; heap++)
+		write_heap_note(out, &snapshot->heaps[heap], rest_of_heap(snapshot, heap, &at));
+}
+
+static char *put_text(char *to, const char *text, size_t len)
+{
+	memcpy(to, text, len);
+	return to + len;
+}
+
+/* Puts text that the compiler knows. */
+#define PUT(to, literal) put_text(to, literal, sizeof(literal) - 1)
+
+static void write_stack(struct out *out, const struct stack *stack)
+{
+	uint32_t alias = 0;
+
+	for (uint32_t i = 0; i < stack->frame_count; i++) {
+		char *start, *to;
+
+		if (alias < stack->alias_count && stack->alias_at[alias] == i) {
+			out_text(out, "\tAlias" EOL);
+			alias++;
+		}
+		start = to = out_room(out, LINE_BYTES);
+		*to++ = '\t';
+		to += out_hex_digits(to, stack->frames[i]);
+		to = PUT(to, EOL);
+		out->len += (size_t)(to - start);
+	}
+	out_text(out, EOL);
+}
+
+/* The id of a stack, at hand. */
+struct label {
+	char text[LABEL_BYTES];
+	unsigned char len; /* 0: not looked at yet; LABEL_BYTES: the id is too long */
+	bool is_shown; /* the stack's frames were written */
+};
+
+/* Of a dump in the making. */
+struct entries {
+	struct out *out;
+	const struct snapshot *snapshot;
+	const struct block **order; /* NULL: as they stand */
+	struct label *labels; /* of each stack */
+	size_t at, sum_at; /* the next block, and the next sum */
+};
+
+static const struct block *block_at(const struct entries *entries, size_t i)
+{
+	return entries->order ? entries->order[i] : &entries->snapshot->blocks[i];
+}
+
+static void label_fill(struct label *label, const char *id)
+{
+	size_t len = strlen(id);
+
+	label->len = len < LABEL_BYTES ? (unsigned char)len : LABEL_BYTES;
+	if (len < LABEL_BYTES)
+		memcpy(label->text, id, len);
+}
+
+/* "REQUESTED bytes + OVERHEAD at ADDRESS by BackTraceID" */
+static void write_line(
+	struct out *out, const struct block *block, const struct label *label, const char *id)
+{
+	char *start = out_room(out, LINE_BYTES), *to = start;
+
+	to += out_hex_digits(to, block->requested_bytes);
+	to = PUT(to, " bytes + ");
+	to += out_hex_digits(to, block->overhead_bytes);
+	to = PUT(to, " at ");
+	to += out_hex_digits(to, block->addr);
+	to = PUT(to, " by BackTrace");
+	if (label->len < LABEL_BYTES) {
+		memcpy(to, label->text, LABEL_BYTES); /* what is too much is written over */
+		to = PUT(to + label->len, EOL);
+		out->len += (size_t)(to - start);
+		return;
+	}
+	out->len += (size_t)(to - start);
+	out_text(out, id);
+	out_text(out, EOL);
+}
+
+/* "REQUESTED bytes in 0xCOUNT allocations (@ 0xREQUESTED + 0xOVERHEAD) by: BackTraceID": the last two are
+ * those of one, on the average, rounded down. */
+static void write_sum_line(struct out *out, const struct block_sum *sum, const char *id)
+{
+	out_printf(out,
+		"%" PRIX64 " bytes in 0x%" PRIX64 " allocations (@ 0x%" PRIX64 " + 0x%" PRIX64
+		") by: BackTrace",
+		sum->requested_bytes, sum->block_count, sum->requested_bytes / sum->block_count,
+		sum->overhead_bytes / sum->block_count);
+	out_text(out, id);
+	out_text(out, EOL);
+}
+
+/* What comes before the line of an entry: an empty one, when its stack is to follow. */
+static struct label *begin_entry(
+	struct entries *entries, const struct stack *stack, uint32_t number)
+{
+	struct label *label = &entries->labels[number];
+
+	if (!label->len)
+		label_fill(label, stack->id);
+	if (!label->is_shown && stack->frame_count)
+		out_text(entries->out, EOL);
+	return label;
+}
+
+/* What comes after it: its stack, with the first entry of each. */
+static void end_entry(struct entries *entries, const struct stack *stack, struct label *label)
+{
+	if (!label->is_shown && stack->frame_count)
+		write_stack(entries->out, stack);
+	label->is_shown = true;
+}
+
+static void write_block(struct entries *entries, const struct block *block)
+{
+	const struct stack *stack = &entries->snapshot->stacks.stacks[block->stack];
+	struct label *label = begin_entry(entries, stack, block->stack);
+
+	write_line(entries->out, block, label, stack->id);
+	end_entry(entries, stack, label);
+}
+
+static void write_sum(struct entries *entries, const struct block_sum *sum)
+{
+	const struct stack *stack = &entries->snapshot->stacks.stacks[sum->stack];
+	struct label *label = begin_entry(entries, stack, sum->stack);
+
+	write_sum_line(entries->out, sum, stack->id);
+	end_entry(entries, stack, label);
+}
+
+static void write_entries(struct entries *entries, uint32_t heap)
+{
+	const struct snapshot *snapshot = entries->snapshot;
+
+	for (; entries->at < snapshot->block_count; entries->at++) {
+		const struct block *block = block_at(entries, entries->at);
+
+		if (block->heap != heap)
+			break;
+		write_block(entries, block);
+	}
+	for (; entries->sum_at < snapshot->sum_count; entries->sum_at++) {
+		const struct block_sum *sum = &snapshot->sums[entries->sum_at];
+
+		if (sum->heap != heap)
+			break;
+		write_sum(entries, sum);
+	}
+}
+
+static void write_heap(struct entries *entries, uint32_t heap)
+{
+	uint64_t addr = entries->snapshot->heaps[heap].addr;
+	const char *name = heap_name(addr);
+
+	out_printf(entries->out,
+		EOL "*- - - - - - - - - - Start of data for heap @ %" PRIX64
+		    " - - - - - - - - - -" EOL EOL
+		    "REQUESTED bytes + OVERHEAD at ADDRESS by BackTraceID" EOL
+		    "     STACK if not already dumped." EOL EOL "*- - - - - - - - - - Heap %" PRIX64
+		    " Hogs%s%s - - - - - - - - - -" EOL EOL,
+		addr, addr, name ? ": " : "", name ? name : "");
+	write_entries(entries, heap);
+	out_printf(entries->out,
+		EOL "*- - - - - - - - - - End of data for heap @ %" PRIX64
+		    " - - - - - - - - - -" EOL,
+		addr);
+}
+
+void dump_write(struct out *out, const struct snapshot *snapshot)
+{
+	struct entries entries = {.out = out, .snapshot = snapshot};
+	struct census total = snapshot_total(snapshot);
+
+	entries.labels = calloc(snapshot->stacks.count + 1, sizeof(*entries.labels));
+	if (!entries.labels || block_order(snapshot, &entries.order)) {
+		err_set(&out->err, ERR_NOMEM, out->path, NULL);
+		goto out;
+	}
+	write_process(out, snapshot);
+	write_modules(out, snapshot);
+	write_heap_notes(out, snapshot);
+	for (uint32_t heap = 0; heap < snapshot->heap_count; heap++)
+		write_heap(&entries, heap);
+	out_printf(out,
+		EOL "// hsnap: end blocks=%" PRIu64 " requested=%" PRIu64 " overhead=%" PRIu64 EOL,
+		total.block_count, total.requested_bytes, total.overhead_bytes);
+out:
+	free(entries.order);
+	free(entries.labels);
+}

@@ -1,0 +1,436 @@
+#include "core/dump/model.h"
+
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/base/memory.h"
+
+void snapshot_init(struct snapshot *snapshot)
+{
+	*snapshot = (struct snapshot){0};
+	arena_init(&snapshot->arena);
+	stackset_init(&snapshot->stacks);
+}
+
+void snapshot_release(struct snapshot *snapshot)
+{
+	free(snapshot->modules);
+	free(snapshot->heaps);
+	free(snapshot->blocks);
+	free(snapshot->sums);
+	free(snapshot->warnings);
+	stackset_release(&snapshot->stacks);
+	arena_release(&snapshot->arena);
+	snapshot_init(snapshot);
+}
+
+static void *item_add(void **items, size_t *cap, size_t *count, size_t item_bytes)
+{
+	char *item;
+
+	if (array_grow(items, cap, *count, item_bytes))
+		return NULL;
+	item = (char *)*items + (*count)++ * item_bytes;
+	return memset(item, 0, item_bytes);
+}
+
+struct module *snapshot_add_module(struct snapshot *snapshot)
+{
+	return item_add((void **)&snapshot->modules, &snapshot->module_cap, &snapshot->module_count,
+		sizeof(*snapshot->modules));
+}
+
+struct heap *snapshot_add_heap(struct snapshot *snapshot)
+{
+	return item_add((void **)&snapshot->heaps, &snapshot->heap_cap, &snapshot->heap_count,
+		sizeof(*snapshot->heaps));
+}
+
+struct block *snapshot_add_block(struct snapshot *snapshot)
+{
+	return item_add((void **)&snapshot->blocks, &snapshot->block_cap, &snapshot->block_count,
+		sizeof(*snapshot->blocks));
+}
+
+struct block_sum *snapshot_add_sum(struct snapshot *snapshot)
+{
+	return item_add((void **)&snapshot->sums, &snapshot->sum_cap, &snapshot->sum_count,
+		sizeof(*snapshot->sums));
+}
+
+/* By address: what a heading is called, and its kind in notes. */
+static const char *const headings[][2] = {
+	[HEAP_VIRTUAL] = {"VirtualAlloc", "virtual"},
+	[HEAP_RESERVED] = {"VirtualAlloc reserved", "reserved"},
+	[HEAP_MAPPED] = {"Mapped", "mapped"},
+};
+
+#define HEADINGS (sizeof(headings) / sizeof(*headings))
+
+const char *heap_name(uint64_t addr)
+{
+	return addr < HEADINGS ? headings[addr][0] : NULL;
+}
+
+static char lower(char c)
+{
+	return c >= 'A' && c <= 'Z' ? (char)(c + 'a' - 'A') : c;
+}
+
+static bool is_same_word(const char *a, const char *b)
+{
+	while (*a && lower(*a) == lower(*b)) {
+		a++;
+		b++;
+	}
+	return !*a && !*b;
+}
+
+uint64_t heap_by_name(const char *name)
+{
+	for (uint64_t i = HEAP_VIRTUAL; i < HEADINGS; i++) {
+		if (is_same_word(name, headings[i][0]) || is_same_word(name, headings[i][1]))
+			return i;
+	}
+	return 0;
+}
+
+int snapshot_reserve_blocks(struct snapshot *snapshot, size_t more)
+{
+	size_t wanted = snapshot->block_count + more;
+	void *grown;
+
+	if (more <= snapshot->block_cap - snapshot->block_count)
+		return 0;
+	if (wanted < more || wanted > SIZE_MAX / sizeof(*snapshot->blocks))
+		return -ERR_NOMEM;
+	grown = realloc(snapshot->blocks, wanted * sizeof(*snapshot->blocks));
+	if (!grown)
+		return -ERR_NOMEM;
+	snapshot->blocks = grown;
+	snapshot->block_cap = wanted;
+	return 0;
+}
+
+static void add_warning(struct snapshot *snapshot, const char *format, va_list args)
+{
+	char text[400];
+	const char *copy;
+	const char **slot;
+
+	vsnprintf(text, sizeof(text), format, args);
+	copy = arena_text(&snapshot->arena, text, strlen(text));
+	slot = copy ? item_add((void **)&snapshot->warnings, &snapshot->warning_cap,
+			      &snapshot->warning_count, sizeof(*slot)) :
+		      NULL;
+	if (slot)
+		*slot = copy;
+}
+
+void snapshot_warn(struct snapshot *snapshot, const char *format, ...)
+{
+	va_list args;
+
+	va_start(args, format);
+	add_warning(snapshot, format, args);
+	va_end(args);
+}
+
+void snapshot_lacks(struct snapshot *snapshot, const char *format, ...)
+{
+	va_list args;
+
+	snapshot->missing_count++;
+	va_start(args, format);
+	add_warning(snapshot, format, args);
+	va_end(args);
+}
+
+struct census snapshot_total(const struct snapshot *snapshot)
+{
+	struct census total = {.block_count = snapshot->block_count};
+
+	for (size_t i = 0; i < snapshot->block_count; i++) {
+		total.requested_bytes += snapshot->blocks[i].requested_bytes;
+		total.overhead_bytes += snapshot->blocks[i].overhead_bytes;
+	}
+	for (size_t i = 0; i < snapshot->sum_count; i++) {
+		const struct block_sum *sum = &snapshot->sums[i];
+
+		total.block_count += sum->block_count;
+		total.requested_bytes += sum->requested_bytes;
+		total.overhead_bytes += sum->overhead_bytes;
+	}
+	for (size_t i = 0; i < snapshot->heap_count; i++) {
+		const struct census *stackless = &snapshot->heaps[i].stackless;
+
+		total.block_count += stackless->block_count;
+		total.requested_bytes += stackless->requested_bytes;
+		total.overhead_bytes += stackless->overhead_bytes;
+		total.overhead_bytes += snapshot->heaps[i].rest_overhead_bytes;
+	}
+	return total;
+}
+
+static int by_base(const void *a, const void *b)
+{
+	const struct module *x = a, *y = b;
+
+	return x->base < y->base ? -1 : x->base > y->base;
+}
+
+void modules_sort(struct module *modules, size_t count)
+{
+	if (count)
+		qsort(modules, count, sizeof(*modules), by_base);
+}
+
+const struct module *module_at(const struct module *modules, size_t count, uint64_t addr)
+{
+	size_t low = 0;
+
+	while (count) { /* the last module whose base is not above addr */
+		size_t half = count / 2;
+
+		if (modules[low + half].base <= addr) {
+			low += half + 1;
+			count -= half + 1;
+		} else {
+			count = half;
+		}
+	}
+	if (!low || addr - modules[low - 1].base >= modules[low - 1].size_bytes)
+		return NULL;
+	return &modules[low - 1];
+}
+
+const struct module *module_of_return(const struct module *modules, size_t count, uint64_t addr)
+{
+	const struct module *module = addr ? module_at(modules, count, addr - 1) : NULL;
+
+	return module ? module : module_at(modules, count, addr);
+}
+
+const char *path_base(const char *path)
+{
+	const char *base = path;
+
+	for (; *path; path++) {
+		if (*path == '/' || *path == '\\')
+			base = path + 1;
+	}
+	return base;
+}
+
+void module_list_init(struct module_list *list, struct arena *arena)
+{
+	*list = (struct module_list){.arena = arena};
+}
+
+void module_list_release(struct module_list *list)
+{
+	free(list->items);
+	free(list->notes);
+	module_list_init(list, NULL);
+}
+
+/* A copy of a text, or NULL: *rc tells why. */
+static const char *keep(struct module_list *list, const char *text, size_t len, int *rc)
+{
+	const char *copy = NULL;
+
+	list->bytes += len;
+	if (len > MODULE_TEXT_MAX || list->bytes > MODULE_LIST_MAX)
+		*rc = -ERR_BAD_LINE;
+	else if (!(copy = arena_text(list->arena, text, len)))
+		*rc = -ERR_NOMEM;
+	return copy;
+}
+
+int module_list_add(
+	struct module_list *list, uint64_t base, uint64_t size_bytes, const char *path, size_t len)
+{
+	int rc = 0;
+	const char *copy = keep(list, path, len, &rc);
+
+	list->bytes += sizeof(*list->items);
+	if (!rc)
+		rc = array_grow(
+			(void **)&list->items, &list->cap, list->count, sizeof(*list->items));
+	if (!rc)
+		list->items[list->count++] =
+			(struct module){.base = base, .size_bytes = size_bytes, .path = copy};
+	return rc;
+}
+
+/* The value of key, or NULL when it is not there or cannot be kept. */
+static const char *keep_value(
+	struct module_list *list, const struct kv *pairs, const char *key, int *rc)
+{
+	const char *value = kv_get(pairs, key);
+
+	return value ? keep(list, value, strlen(value), rc) : NULL;
+}
+
+int module_list_note(struct module_list *list, const struct kv *pairs)
+{
+	struct module said = {.has_identity = true};
+	int rc = list->bytes > MODULE_LIST_MAX ? -ERR_BAD_LINE :
+						 kv_get_number(pairs, "base", 16, &said.base);
+
+	list->bytes += sizeof(said);
+	if (!rc)
+		rc = kv_get_number(pairs, "at", 16, &said.unloaded_at);
+	if (!rc)
+		rc = kv_get_u32(pairs, "timestamp", 16, &said.timestamp);
+	if (!rc)
+		rc = kv_get_u32(pairs, "checksum", 16, &said.checksum);
+	if (!rc)
+		rc = kv_get_u32(pairs, "age", 16, &said.pdb_age);
+	said.pdb = keep_value(list, pairs, "pdb", &rc);
+	said.pdb_guid = keep_value(list, pairs, "guid", &rc);
+	if (!rc)
+		rc = array_grow((void **)&list->notes, &list->note_cap, list->note_count,
+			sizeof(*list->notes));
+	if (!rc)
+		list->notes[list->note_count++] = said;
+	return rc;
+}
+
+/* A total order: what qsort does with equal items differs from one C library to the next. */
+static int entries_by_base(const void *a, const void *b)
+{
+	const struct module *x = a, *y = b;
+
+	if (x->base != y->base)
+		return x->base < y->base ? -1 : 1;
+	if (x->size_bytes != y->size_bytes)
+		return x->size_bytes < y->size_bytes ? -1 : 1;
+	if (x->timestamp != y->timestamp)
+		return x->timestamp < y->timestamp ? -1 : 1;
+	return x->path && y->path ? strcmp(x->path, y->path) : 0;
+}
+
+void module_list_finish(struct module_list *list)
+{
+	size_t at = 0;
+
+	if (list->count)
+		qsort(list->items, list->count, sizeof(*list->items), entries_by_base);
+	if (list->note_count)
+		qsort(list->notes, list->note_count, sizeof(*list->notes), entries_by_base);
+	for (size_t i = 0; i < list->count; i++) {
+		struct module *module = &list->items[i];
+		struct module plain = *module;
+
+		while (at < list->note_count && list->notes[at].base < module->base)
+			at++;
+		if (at == list->note_count)
+			break;
+		if (list->notes[at].base != module->base)
+			continue;
+		*module = list->notes[at];
+		module->size_bytes = plain.size_bytes;
+		module->path = plain.path;
+	}
+}
+
+/*
+ * A merge sort of the runs that are in order already: of those there are few, so that it costs little
+ * more than a look at each block.
+ */
+
+#define RUN_MIN 32 /* shorter ones are made that long first */
+
+static bool is_before(const struct block *a, const struct block *b)
+{
+	return a->heap != b->heap ? a->heap < b->heap : a->addr < b->addr;
+}
+
+static bool is_ordered(const struct snapshot *snapshot)
+{
+	for (size_t i = 1; i < snapshot->block_count; i++) {
+		if (is_before(&snapshot->blocks[i], &snapshot->blocks[i - 1]))
+			return false;
+	}
+	return true;
+}
+
+/* Makes a run of order[0..] that is at least RUN_MIN long, or as long as there are; its length. */
+static size_t run_length(const struct block **order, size_t count)
+{
+	size_t len = 1;
+
+	while (len < count && !is_before(order[len], order[len - 1]))
+		len++;
+	for (; len < count && len < RUN_MIN; len++) {
+		const struct block *block = order[len];
+		size_t at = len;
+
+		for (; at && is_before(block, order[at - 1]); at--)
+			order[at] = order[at - 1];
+		order[at] = block;
+	}
+	return len;
+}
+
+/* Merges from[0..middle) and from[middle..count). */
+static void merge(const struct block **to, const struct block **from, size_t middle, size_t count)
+{
+	size_t left = 0, right = middle, at = 0;
+
+	while (left < middle && right < count)
+		to[at++] = is_before(from[right], from[left]) ? from[right++] : from[left++];
+	memcpy(to + at, from + left, (middle - left) * sizeof(*to));
+	memcpy(to + at + (middle - left), from + right, (count - right) * sizeof(*to));
+}
+
+/* Runs lie between the places at ends[]; merges each with its neighbour, and returns how many runs
+ * are left. */
+static size_t merge_pairs(
+	const struct block **to, const struct block **from, size_t *ends, size_t run_count)
+{
+	size_t start = 0, left = 0;
+
+	for (size_t i = 0; i < run_count; i += 2) {
+		size_t end = ends[i + 1 < run_count ? i + 1 : i];
+
+		merge(to + start, from + start, ends[i] - start, end - start);
+		ends[left++] = end;
+		start = end;
+	}
+	return left;
+}
+
+int block_order(const struct snapshot *snapshot, const struct block ***order)
+{
+	size_t count = snapshot->block_count, run_count = 0, *ends;
+	const struct block **from, **to;
+
+	*order = NULL;
+	if (is_ordered(snapshot))
+		return 0;
+	from = malloc(count * sizeof(*from));
+	to = malloc(count * sizeof(*to));
+	ends = malloc((count / RUN_MIN + 1) * sizeof(*ends));
+	for (size_t i = 0; from && i < count; i++)
+		from[i] = &snapshot->blocks[i];
+	for (size_t at = 0; from && to && ends && at < count; ends[run_count++] = at)
+		at += run_length(from + at, count - at);
+	while (run_count > 1) {
+		const struct block **merged = to;
+
+		run_count = merge_pairs(to, from, ends, run_count);
+		to = from;
+		from = merged;
+	}
+	free(to);
+	free(ends);
+	if (run_count) {
+		*order = from;
+		return 0;
+	}
+	free(from);
+	return -ERR_NOMEM;
+}

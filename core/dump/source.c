@@ -1,0 +1,515 @@
+#include "core/dump/source.h"
+
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <zlib.h>
+
+#include "core/base/os.h"
+
+#define STEP_BYTES ((size_t)64 << 10)
+
+/* Each layer reads from the one before it: raw, unpacked if it is packed, text. */
+struct source {
+	struct os_file file;
+	char *name;
+	struct feed raw, unpacked, text;
+	struct gunzip *gunzip; /* NULL: it is not packed */
+	struct utf16 utf16; /* from is NULL: it is no such text */
+	bool is_file;
+	size_t mark_bytes;
+};
+
+static int64_t read_file(void *ctx, void *bytes, size_t len, struct err *err)
+{
+	struct source *source = ctx;
+
+	return os_read(&source->file, bytes, len, source->name, err);
+}
+
+static int64_t read_feed(void *ctx, void *bytes, size_t len, struct err *err)
+{
+	return feed_read(ctx, bytes, len, err);
+}
+
+/* Chooses by the first bytes what unpacks the others. What cannot be read is left to the reader. */
+static int find_packing(struct source *source, struct feed **from)
+{
+	struct feed *raw = &source->raw;
+	int64_t ready = feed_need(raw, 2, NULL);
+
+	*from = raw;
+	if (ready <= 0 || !gunzip_is_magic(raw->bytes + raw->at, (size_t)ready))
+		return 0;
+	source->gunzip = gunzip_new(raw, source->name);
+	if (!source->gunzip)
+		return -ERR_NOMEM;
+	*from = &source->unpacked;
+	return feed_init(*from, STEP_BYTES, gunzip_read, source->gunzip);
+}
+
+/* The same by a byte order mark, which is taken. */
+static int find_encoding(struct source *source, struct feed *from)
+{
+	int64_t ready = feed_need(from, 3, NULL);
+	const unsigned char *at = from->bytes + from->at;
+
+	if (ready >= 3 && !memcmp(at, "\xef\xbb\xbf", 3)) {
+		source->mark_bytes = 3;
+	} else if (ready >= 2 && (!memcmp(at, "\xff\xfe", 2) || !memcmp(at, "\xfe\xff", 2))) {
+		source->mark_bytes = 2;
+		source->utf16 = (struct utf16){from, source->name, at[0] == 0xfe};
+	}
+	from->at += source->mark_bytes;
+	return source->utf16.from ?
+		       feed_init(&source->text, SOURCE_PEEK_BYTES, utf16_read, &source->utf16) :
+		       feed_init(&source->text, SOURCE_PEEK_BYTES, read_feed, from);
+}
+
+int source_open(struct source **source, const char *path, struct err *err)
+{
+	bool is_stdin = !strcmp(path, "-");
+	const char *name = is_stdin ? "standard input" : path;
+	struct source *made = calloc(1, sizeof(*made));
+	struct feed *from;
+	int rc;
+
+	if (!made)
+		return err_set(err, ERR_NOMEM, name, NULL);
+	rc = os_open(&made->file, path, err);
+	if (rc) {
+		free(made);
+		return rc;
+	}
+	made->is_file = !is_stdin && os_size(&made->file);
+	made->name = strdup(name);
+	rc = made->name ? feed_init(&made->raw, STEP_BYTES, read_file, made) : -ERR_NOMEM;
+	if (!rc)
+		rc = find_packing(made, &from);
+	if (!rc)
+		rc = find_encoding(made, from);
+	if (rc) {
+		source_close(made);
+		return err_set(err, ERR_NOMEM, name, NULL);
+	}
+	*source = made;
+	return 0;
+}
+
+void source_close(struct source *source)
+{
+	if (!source)
+		return;
+	os_close(&source->file);
+	gunzip_free(source->gunzip);
+	feed_release(&source->raw);
+	feed_release(&source->unpacked);
+	feed_release(&source->text);
+	free(source->name);
+	free(source);
+}
+
+const char *source_name(const struct source *source)
+{
+	return source->name;
+}
+
+int64_t source_peek(struct source *source, const char **bytes, struct err *err)
+{
+	int64_t ready = feed_need(&source->text, SOURCE_PEEK_BYTES, err);
+
+	if (ready >= 0)
+		*bytes = (const char *)source->text.bytes + source->text.at;
+	return ready;
+}
+
+int64_t source_read(struct source *source, void *bytes, size_t len, struct err *err)
+{
+	return feed_read(&source->text, bytes, len, err);
+}
+
+bool source_is_plain(const struct source *source, uint64_t *from, uint64_t *to)
+{
+	struct os_file file = source->file;
+
+	if (!source->is_file || source->gunzip || source->utf16.from)
+		return false;
+	*from = source->mark_bytes;
+	*to = os_size(&file);
+	return *to >= *from;
+}
+
+int source_read_at(struct source *source, uint64_t offset, void *bytes, size_t len, struct err *err)
+{
+	int rc = os_read_at(&source->file, offset, bytes, len);
+
+	return rc ? err_set(err, ERR_READ, source->name, NULL) : 0;
+}
+
+#define ROOM_BYTES 16 /* that a reader gets at least: it may hand out whole characters only */
+#define DIRECT_BYTES 4096 /* larger reads need not be gathered here */
+
+int feed_init(struct feed *feed, size_t cap, feed_reader *read, void *ctx)
+{
+	*feed = (struct feed){
+		.read = read, .ctx = ctx, .bytes = malloc(cap + ROOM_BYTES), .cap = cap, .rc = 1};
+	return feed->bytes ? 0 : -ERR_NOMEM;
+}
+
+void feed_release(struct feed *feed)
+{
+	free(feed->bytes);
+	*feed = (struct feed){0};
+}
+
+static int64_t read_below(struct feed *feed, void *bytes, size_t len)
+{
+	int64_t got = feed->rc > 0 ? feed->read(feed->ctx, bytes, len, &feed->why) : 0;
+
+	if (got > 0)
+		return got;
+	if (feed->rc > 0)
+		feed->rc = (int)got;
+	return 0;
+}
+
+int feed_error(const struct feed *feed, struct err *err)
+{
+	if (feed->rc < 0 && err)
+		*err = feed->why;
+	return feed->rc < 0 ? feed->rc : 0;
+}
+
+int64_t feed_need(struct feed *feed, size_t want, struct err *err)
+{
+	size_t ready = feed->end - feed->at;
+
+	want = want < feed->cap ? want : feed->cap;
+	if (ready >= want)
+		return (int64_t)ready;
+	memmove(feed->bytes, feed->bytes + feed->at, ready);
+	feed->at = 0;
+	feed->end = ready;
+	while (feed->end < want && feed->rc > 0)
+		feed->end += (size_t)read_below(
+			feed, feed->bytes + feed->end, feed->cap + ROOM_BYTES - feed->end);
+	return feed->end ? (int64_t)feed->end : feed_error(feed, err);
+}
+
+int64_t feed_read(struct feed *feed, void *bytes, size_t len, struct err *err)
+{
+	size_t ready = feed->end - feed->at;
+
+	if (!len)
+		return 0;
+	if (!ready && len >= DIRECT_BYTES) {
+		int64_t got = read_below(feed, bytes, len);
+
+		return got ? got : feed_error(feed, err);
+	}
+	if (!ready) {
+		int64_t got = feed_need(feed, 1, err);
+
+		if (got <= 0)
+			return got;
+		ready = (size_t)got;
+	}
+	len = len < ready ? len : ready;
+	memcpy(bytes, feed->bytes + feed->at, len);
+	feed->at += len;
+	return (int64_t)len;
+}
+
+#define GZIP_WINDOW (16 + MAX_WBITS) /* zlib: 16 means gzip and nothing else */
+
+struct gunzip {
+	struct feed *from;
+	const char *name;
+	z_stream stream;
+	bool in_member, is_damaged;
+};
+
+bool gunzip_is_magic(const unsigned char *bytes, size_t len)
+{
+	return len >= 2 && bytes[0] == 0x1f && bytes[1] == 0x8b;
+}
+
+struct gunzip *gunzip_new(struct feed *from, const char *name)
+{
+	struct gunzip *gunzip = calloc(1, sizeof(*gunzip));
+
+	if (!gunzip)
+		return NULL;
+	gunzip->from = from;
+	gunzip->name = name;
+	gunzip->in_member = true;
+	if (inflateInit2(&gunzip->stream, GZIP_WINDOW) == Z_OK)
+		return gunzip;
+	free(gunzip);
+	return NULL;
+}
+
+void gunzip_free(struct gunzip *gunzip)
+{
+	if (!gunzip)
+		return;
+	inflateEnd(&gunzip->stream);
+	free(gunzip);
+}
+
+static int fail(const struct gunzip *gunzip, enum err_code code, struct err *err)
+{
+	return err_set(err, code, gunzip->name, "%s",
+		code == ERR_CUT ? "the gzip data end in the middle" : "damaged gzip data");
+}
+
+/* Zeros up to the end: tapes and some file systems add them. */
+static int64_t pass_padding(struct gunzip *gunzip, struct err *err)
+{
+	struct feed *from = gunzip->from;
+	int64_t ready;
+
+	while ((ready = feed_need(from, 1, err)) > 0) {
+		if (from->bytes[from->at])
+			return fail(gunzip, ERR_READ, err);
+		from->at++;
+	}
+	return ready;
+}
+
+/* Behind a member. 1: another one begins; 0: that was the last; or an error. */
+static int64_t next_member(struct gunzip *gunzip, struct err *err)
+{
+	struct feed *from = gunzip->from;
+	int64_t ready = feed_need(from, 2, err);
+	const unsigned char *at = from->bytes + from->at;
+
+	if (ready <= 0)
+		return ready;
+	if (ready == 1 && *at == 0x1f)
+		return fail(gunzip, ERR_CUT, err);
+	if (!gunzip_is_magic(at, (size_t)ready))
+		return pass_padding(gunzip, err);
+	if (inflateReset(&gunzip->stream) != Z_OK)
+		return fail(gunzip, ERR_READ, err);
+	gunzip->in_member = true;
+	return 1;
+}
+
+/* Unpacks some of what is at hand. How many bytes (0: none yet), or an error. */
+static int64_t unpack(struct gunzip *gunzip, void *bytes, uInt len, struct err *err)
+{
+	struct feed *from = gunzip->from;
+	z_stream *stream = &gunzip->stream;
+	int64_t ready;
+	int rc;
+
+	if (gunzip->is_damaged)
+		return fail(gunzip, ERR_READ, err);
+	ready = feed_need(from, 1, err);
+	if (ready <= 0)
+		return ready ? ready : fail(gunzip, ERR_CUT, err);
+	stream->next_in = from->bytes + from->at;
+	stream->avail_in = (uInt)ready; /* a feed holds less */
+	stream->next_out = bytes;
+	stream->avail_out = len;
+	rc = inflate(stream, Z_NO_FLUSH);
+	from->at = from->end - stream->avail_in;
+	gunzip->in_member = rc != Z_STREAM_END;
+	if (rc == Z_MEM_ERROR)
+		return err_set(err, ERR_NOMEM, gunzip->name, NULL);
+	gunzip->is_damaged = rc != Z_OK && rc != Z_STREAM_END && rc != Z_BUF_ERROR;
+	return len - stream->avail_out; /* first what was unpacked */
+}
+
+int64_t gunzip_read(void *ctx, void *bytes, size_t len, struct err *err)
+{
+	struct gunzip *gunzip = ctx;
+	int64_t got = 0;
+
+	if (len > INT_MAX)
+		len = INT_MAX;
+	while (len && !got) {
+		if (!gunzip->in_member) {
+			got = next_member(gunzip, err);
+			if (got <= 0)
+				return got;
+		}
+		got = unpack(gunzip, bytes, (uInt)len, err);
+	}
+	return got;
+}
+
+#define REPLACEMENT 0xfffd
+
+static uint32_t unit_at(const struct utf16 *utf16, size_t offset)
+{
+	const unsigned char *at = utf16->from->bytes + utf16->from->at + offset;
+
+	return utf16->is_big ? (uint32_t)at[0] << 8 | at[1] : (uint32_t)at[1] << 8 | at[0];
+}
+
+/* The character that starts with the unit high; of a pair low is the other half, and *is_pair. */
+static uint32_t join_units(uint32_t high, uint32_t low, bool *is_pair)
+{
+	*is_pair = high >= 0xd800 && high < 0xdc00 && low >= 0xdc00 && low <= 0xdfff;
+	if (*is_pair)
+		return 0x10000 + ((high & 0x3ff) << 10 | (low & 0x3ff));
+	return high < 0xd800 || high > 0xdfff ? high : REPLACEMENT;
+}
+
+/* The character at hand, of ready bytes; takes its bytes. */
+static uint32_t take_char(struct utf16 *utf16, size_t ready)
+{
+	bool is_pair;
+	uint32_t c = join_units(unit_at(utf16, 0), ready >= 4 ? unit_at(utf16, 2) : 0, &is_pair);
+
+	utf16->from->at += is_pair ? 4 : 2;
+	return c;
+}
+
+static size_t put_char(uint32_t c, unsigned char *to)
+{
+	size_t count = c < 0x80 ? 1 : c < 0x800 ? 2 : c < 0x10000 ? 3 : 4;
+	static const unsigned char first[] = {0, 0, 0xc0, 0xe0, 0xf0};
+
+	for (size_t i = count; i-- > 1; c >>= 6)
+		to[i] = (unsigned char)(0x80 | (c & 0x3f));
+	to[0] = (unsigned char)(first[count] | c);
+	return count;
+}
+
+int64_t utf16_read(void *ctx, void *bytes, size_t len, struct err *err)
+{
+	struct utf16 *utf16 = ctx;
+	struct feed *from = utf16->from;
+	unsigned char *to = bytes;
+	size_t used = 0;
+
+	while (len - used >= UTF16_MIN_BYTES) {
+		/* wait for more only when there is nothing yet to hand out */
+		int64_t ready = used ? (int64_t)(from->end - from->at) : feed_need(from, 4, err);
+
+		if (used && ready < 4)
+			break;
+		if (ready <= 0)
+			return ready;
+		if (ready == 1 && feed_error(from, err))
+			return feed_error(from, err);
+		if (ready == 1)
+			return err_set(
+				err, ERR_CUT, utf16->name, "its last character is not whole");
+		used += put_char(take_char(utf16, (size_t)ready), to + used);
+	}
+	return (int64_t)used;
+}
+
+static uint32_t little_unit(const unsigned char *bytes, size_t index, size_t count)
+{
+	return index < count ? (uint32_t)bytes[2 * index] | (uint32_t)bytes[2 * index + 1] << 8 : 0;
+}
+
+size_t utf16_text(const unsigned char *bytes, size_t units, char *text, size_t size)
+{
+	size_t needed = 0, used = 0;
+
+	for (size_t i = 0; i < units && little_unit(bytes, i, units); i++) {
+		unsigned char utf8[4];
+		bool is_pair;
+		size_t len = put_char(join_units(little_unit(bytes, i, units),
+					      little_unit(bytes, i + 1, units), &is_pair),
+			utf8);
+
+		if (used == needed && needed + len < size) {
+			memcpy(text + used, utf8, len);
+			used += len;
+		}
+		needed += len;
+		i += is_pair;
+	}
+	if (size)
+		text[used] = '\0';
+	return needed;
+}
+
+#define WINDOW_BYTES ((size_t)1 << 20)
+#define PAD_BYTES 16
+
+int lines_init(struct lines *lines, const struct dump_source *source, struct err *err)
+{
+	*lines = (struct lines){.source = source, .err = err};
+	lines->window = calloc(1, WINDOW_BYTES + PAD_BYTES);
+	lines->at = lines->end = lines->window;
+	return lines->window ? 0 : -ERR_NOMEM;
+}
+
+void lines_release(struct lines *lines)
+{
+	free(lines->window);
+	*lines = (struct lines){0};
+}
+
+int lines_refill(struct lines *lines)
+{
+	memmove(lines->window, lines->at, (size_t)(lines->end - lines->at));
+	lines->end -= lines->at - lines->window;
+	lines->at = lines->window;
+	while (!lines->at_eof && lines->end < lines->window + WINDOW_BYTES) {
+		int64_t got = lines->source->read(lines->source->ctx, lines->end,
+			(size_t)(lines->window + WINDOW_BYTES - lines->end), lines->err);
+
+		if (got < 0)
+			return (int)got;
+		lines->at_eof = !got;
+		lines->end += got;
+	}
+	memset(lines->end, 0, PAD_BYTES);
+	return 0;
+}
+
+/* Passes over the rest of a line that does not fit into the window. */
+static int skip_rest(struct lines *lines)
+{
+	for (;;) {
+		char *newline = memchr(lines->at, '\n', (size_t)(lines->end - lines->at));
+		int rc;
+
+		lines->at = newline ? newline + 1 : lines->end;
+		if (newline || lines->at_eof)
+			return 0;
+		rc = lines_refill(lines);
+		if (rc)
+			return rc;
+	}
+}
+
+int lines_next(struct lines *lines, struct line *line)
+{
+	char *newline;
+	int rc;
+
+	if (!lines->at_eof && lines->end - lines->at < 2 * DUMP_LINE_MAX) {
+		rc = lines_refill(lines);
+		if (rc)
+			return rc;
+	}
+	if (lines->at == lines->end)
+		return 0;
+	lines->number++;
+	newline = memchr(lines->at, '\n', (size_t)(lines->end - lines->at));
+	lines->no_newline = !newline;
+	line->text = lines->at;
+	line->len = (size_t)((newline ? newline : lines->end) - lines->at);
+	line->is_long = line->len > DUMP_LINE_MAX;
+	lines->at += line->len + !!newline;
+	if (line->is_long && !newline) {
+		line->len = 2; /* the window moves on; this much tells a comment */
+		line->text = line->text[0] == '/' && line->text[1] == '/' ? "//" : "  ";
+		rc = line->text[0] == '/' ? skip_rest(lines) : 0; /* else it is an error */
+		return rc ? rc : 1;
+	}
+	if (line->len && line->text[line->len - 1] == '\r')
+		line->len--;
+	return 1;
+}

@@ -1,0 +1,144 @@
+/*
+ * A text to be read, whatever it is packed in: a file or standard input; UTF-8, or UTF-16 with a
+ * byte order mark (PowerShell's redirection); plain or gzip. Readers get UTF-8 without a mark.
+ */
+#ifndef CORE_DUMP_SOURCE_H
+#define CORE_DUMP_SOURCE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "core/base/err.h"
+#include "core/dump/dump.h"
+
+#define SOURCE_PEEK_BYTES ((size_t)256 << 10)
+
+struct source;
+
+/* Opens path ("-" is standard input). 0, -ERR_OPEN, -ERR_READ or -ERR_NOMEM. */
+int source_open(struct source **source, const char *path, struct err *err);
+void source_close(struct source *source); /* NULL is nothing */
+
+/* What messages call it: the path, or "standard input". */
+const char *source_name(const struct source *source);
+
+/* The next bytes, to be read again: how many are at hand, SOURCE_PEEK_BYTES or what is left of the
+ * text; valid until the next call. Or a negative error code. */
+int64_t source_peek(struct source *source, const char **bytes, struct err *err);
+
+/* Reads up to len bytes: how many, 0 at the end; -ERR_READ, -ERR_NOMEM; -ERR_CUT when packed bytes
+ * end in the middle, after all that could be unpacked was handed out. */
+int64_t source_read(struct source *source, void *bytes, size_t len, struct err *err);
+
+/* True when the bytes are those of a regular file, which may then also be read at any place; the
+ * text is what lies between *from (behind a mark) and *to. */
+bool source_is_plain(const struct source *source, uint64_t *from, uint64_t *to);
+
+/* Reads exactly len bytes of a plain source; from any thread. Where source_read() goes on after that
+ * is not known. 0 or -ERR_READ. */
+int source_read_at(
+	struct source *source, uint64_t offset, void *bytes, size_t len, struct err *err);
+
+/*
+ * Bytes on their way from one reader to the next, some of which the next may look at before it takes
+ * them. An error of the reader below comes when all bytes before it were taken, and stays.
+ */
+
+/* Returns how many bytes, 0 at the end, or a negative error code. len is 16 or more: there is room
+ * for whole characters. */
+typedef int64_t feed_reader(void *ctx, void *bytes, size_t len, struct err *err);
+
+struct feed {
+	feed_reader *read;
+	void *ctx;
+	unsigned char *bytes; /* at to end are at hand */
+	size_t cap, at, end;
+	int rc; /* of read: 1 goes on, 0 the end, or an error: */
+	struct err why;
+};
+
+/* cap: so many bytes can be at hand. ctx must outlive the feed. 0 or -ERR_NOMEM; feed_release() in
+ * both cases. */
+int feed_init(struct feed *feed, size_t cap, feed_reader *read, void *ctx);
+void feed_release(struct feed *feed);
+
+/* How many bytes are at hand, from feed->bytes + feed->at on: want (up to cap) or more, or all that
+ * are left. None: 0 at the end, or the error. */
+int64_t feed_need(struct feed *feed, size_t want, struct err *err);
+
+/* The error that comes behind what is at hand, or 0. */
+int feed_error(const struct feed *feed, struct err *err);
+
+/* Takes up to len bytes; returns as a feed_reader does. */
+int64_t feed_read(struct feed *feed, void *bytes, size_t len, struct err *err);
+
+/* Unpacks gzip: one member or several, zeros behind the last. */
+
+struct gunzip;
+
+/* Whether packed bytes begin so; bytes may be fewer than that takes. */
+bool gunzip_is_magic(const unsigned char *bytes, size_t len);
+
+/* from must outlive it; name is for messages and is not copied. NULL: out of memory. */
+struct gunzip *gunzip_new(struct feed *from, const char *name);
+void gunzip_free(struct gunzip *gunzip); /* NULL is nothing */
+
+/* A feed_reader; ctx is a struct gunzip. When all before it was handed out: -ERR_CUT, the packed
+ * bytes end in the middle; -ERR_READ, they are damaged; -ERR_NOMEM; or the error of from. */
+int64_t gunzip_read(void *ctx, void *bytes, size_t len, struct err *err);
+
+/* UTF-16 text with a byte order mark to UTF-8: what PowerShell's redirection makes of an output. */
+
+struct utf16 {
+	struct feed *from; /* behind the mark */
+	const char *name; /* for messages */
+	bool is_big; /* of two bytes the first one is the high one */
+};
+
+/* Bytes that the text must have at hand to be read; UTF-8 of one character. */
+#define UTF16_MIN_BYTES 4
+
+/* A feed_reader; ctx is a struct utf16, len at least UTF16_MIN_BYTES. Half a pair becomes U+FFFD;
+ * half a unit at the end is -ERR_CUT when all before it was handed out. */
+int64_t utf16_read(void *ctx, void *bytes, size_t len, struct err *err);
+
+/* The same for bytes at hand: units little-endian ones, up to a NUL among them. Writes whole characters
+ * that fit into size bytes, with a NUL behind, and returns how many bytes all would need without it;
+ * text may be NULL when size is 0. */
+size_t utf16_text(const unsigned char *bytes, size_t units, char *text, size_t size);
+
+/*
+ * Lines of a source, through a window that moves over it.
+ *
+ * The window always holds what is left of the source or 2 * DUMP_LINE_MAX bytes, whichever is
+ * less, when a line is asked for. Behind what was read are 16 zero bytes, so that looking at a few
+ * bytes at once needs no care at the end.
+ */
+
+struct lines {
+	const struct dump_source *source;
+	struct err *err;
+	char *window, *at, *end; /* what was read and not yet used: at to end */
+	bool at_eof; /* the source has no more than that */
+	bool no_newline; /* the last line had no line end */
+	uint64_t number; /* of the last line */
+};
+
+struct line {
+	const char *text;
+	size_t len; /* without the line end */
+	bool is_long; /* over DUMP_LINE_MAX: len tells what is at hand, the rest is passed over */
+};
+
+/* 0 or -ERR_NOMEM. source and err must outlive lines. */
+int lines_init(struct lines *lines, const struct dump_source *source, struct err *err);
+void lines_release(struct lines *lines);
+
+/* Fills the window up, which moves what it holds. 0 or the source's error. */
+int lines_refill(struct lines *lines);
+
+/* 1 and the next line (valid until the one after it), 0 at the end, or the source's error. */
+int lines_next(struct lines *lines, struct line *line);
+
+#endif

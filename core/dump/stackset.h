@@ -1,0 +1,59 @@
+/*
+ * The stacks of one dump: what each id stands for.
+ *
+ * An id is a label: it is opaque text, and one id may stand for several stacks (UMDH's ids are
+ * short and wrap). Stacks are kept apart per id; equal stacks under different ids are not merged
+ * here, that is the reader's business.
+ */
+#ifndef CORE_DUMP_STACKSET_H
+#define CORE_DUMP_STACKSET_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "core/base/memory.h"
+#include "core/base/hash.h"
+
+#define STACK_NONE UINT32_MAX
+
+struct stack {
+	const char *id;
+	/* Return addresses, innermost first; NULL: no dump line has given them. */
+	const uint64_t *frames;
+	uint32_t frame_count;
+	uint32_t same_id; /* the next stack under this id, or STACK_NONE */
+	/* Further candidates under this id ("Alias" in UMDH's logs): the true stack is one of
+	 * them. Candidate k is frames[alias_at[k]..alias_at[k + 1]), the first starts at 0. In a
+	 * stack set each has frames. */
+	const uint32_t *alias_at;
+	uint32_t alias_count;
+	/* frames are no addresses but numbers of texts that whoever fills the set knows. */
+	bool is_named;
+};
+
+struct stackset {
+	struct arena arena;
+	/* The first stack of each id: of those that are numbers as hsnap writes them, and of others. */
+	struct u64map numbers;
+	struct table ids;
+	struct stack *stacks;
+	size_t count, cap;
+	uint32_t last; /* the stack found last: runs of one id are common */
+};
+
+void stackset_init(struct stackset *set);
+void stackset_release(struct stackset *set);
+
+/* Gives back what only stackset_put() needs, which must not be called then; also the memory of ids,
+ * frames and candidates when the stacks were made to point elsewhere. */
+void stackset_close(struct stackset *set, bool are_elsewhere);
+
+/*
+ * Finds or adds the stack that an entry of the dump names: by id alone when frames is NULL (the
+ * first stack under that id), else by id and frames. Candidates without frames are none. Everything
+ * is copied. Returns 0 and *index into set->stacks, or -ERR_NOMEM.
+ */
+int stackset_put(struct stackset *set, const struct stack *wanted, size_t id_len, uint32_t *index);
+
+#endif

@@ -1,0 +1,23 @@
+/*
+ * Arguments as one line, the form in which Windows hands them to a program.
+ */
+#ifndef CORE_IO_COMMAND_LINE_H
+#define CORE_IO_COMMAND_LINE_H
+
+#include <wchar.h>
+
+#include "core/base/memory.h"
+
+/*
+ * Adds the arguments, UTF-8 and NULL-terminated, so that CommandLineToArgvW() and the C runtimes read
+ * them back as they are. Returns 0 or -ERR_NOMEM; an empty line's first argument is the program.
+ */
+int command_line_add(struct buf *line, const char *const *argv);
+
+/* The same for one argument, which stands in quotes even where it could do without. */
+int command_line_add_quoted(struct buf *line, const char *arg);
+
+/* What follows the first word of a line, by the rule for programs: a quote ends with the next one. */
+const wchar_t *command_line_rest(const wchar_t *line);
+
+#endif

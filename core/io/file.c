@@ -1,0 +1,105 @@
+#include "core/io/file.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/base/memory.h"
+
+/* Whether the last line of the file has its end. */
+static bool is_whole(struct os_file *file, uint64_t size)
+{
+	char last;
+
+	return !size || os_read_at(file, size - 1, &last, 1) || last == '\n';
+}
+
+/* Behind what is there. */
+static int add(struct os_file *file, uint64_t size, const char *path, const char *line, size_t len,
+	struct err *err)
+{
+	int rc = is_whole(file, size) ? 0 : os_write(file, "\n", 1, path, err);
+
+	return rc ? rc : os_write(file, line, len, path, err);
+}
+
+/* The old file's lock is held until the new one is there. What cannot be moved aside is gone on with. */
+static int begin_new(struct os_file *file, const char *path, const char *aside, struct err *err)
+{
+	struct os_file full = *file;
+	int rc;
+
+	if (os_replace(path, aside, NULL))
+		return 0;
+	rc = append_open(file, path, err);
+	os_close(&full);
+	return rc;
+}
+
+int append_line(const char *path, const char *line, size_t len, uint64_t limit_bytes,
+	const char *aside, struct err *err)
+{
+	struct os_file file;
+	uint64_t size;
+	int rc = append_open(&file, path, err);
+
+	if (rc)
+		return rc;
+	size = os_size(&file);
+	if (len && size && len + 1 > limit_bytes - (size < limit_bytes ? size : limit_bytes)) {
+		rc = begin_new(&file, path, aside, err);
+		if (rc)
+			return rc;
+		size = os_size(&file);
+	}
+	if (len)
+		rc = add(&file, size, path, line, len, err);
+	os_close(&file);
+	return rc;
+}
+
+static int keep(void *ctx, const struct folder_entry *entry)
+{
+	struct folder_list *list = ctx;
+	struct folder_entry *kept;
+
+	if (array_grow((void **)&list->entries, &list->cap, list->count, sizeof(*list->entries)))
+		return -ERR_NOMEM;
+	kept = &list->entries[list->count];
+	*kept = *entry;
+	kept->name = arena_text(&list->names, entry->name, strlen(entry->name));
+	if (!kept->name)
+		return -ERR_NOMEM;
+	list->count++;
+	return 0;
+}
+
+static int compare(const void *a, const void *b)
+{
+	const struct folder_entry *x = a, *y = b;
+
+	return strcmp(x->name, y->name);
+}
+
+int folder_list_read(const char *path, struct folder_list *list, struct err *err)
+{
+	struct folder_list made = {0};
+	int rc;
+
+	arena_init(&made.names);
+	rc = folder_each(path, FOLDER_ENTRIES, keep, &made, err);
+	if (rc) {
+		folder_list_release(&made);
+		return rc == -ERR_NOMEM ? err_set(err, ERR_NOMEM, path, NULL) : rc;
+	}
+	if (made.count)
+		qsort(made.entries, made.count, sizeof(*made.entries), compare);
+	*list = made;
+	return 0;
+}
+
+void folder_list_release(struct folder_list *list)
+{
+	free(list->entries);
+	arena_release(&list->names);
+	*list = (struct folder_list){0};
+}

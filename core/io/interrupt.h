@@ -1,0 +1,44 @@
+/*
+ * A thing that an interrupt has to look after before the process ends: a file to remove, a process to let go.
+ *
+ * Whoever works with it sets it and clears it; the handler of os_on_interrupt() takes it and is done with it,
+ * on any thread or inside a signal handler. From clear on the owner may free it: a handler that has taken it
+ * is waited for then, which mostly means until the end of the process. One owner, any number of handlers.
+ */
+#ifndef CORE_IO_INTERRUPT_H
+#define CORE_IO_INTERRUPT_H
+
+#include <stdatomic.h>
+
+#include "core/base/os.h"
+
+struct in_hand {
+	_Atomic(void *) thing;
+	atomic_uint handlers; /* that may be looking at it */
+};
+
+static inline void in_hand_set(struct in_hand *hand, void *thing)
+{
+	atomic_store(&hand->thing, thing);
+}
+
+static inline void in_hand_clear(struct in_hand *hand)
+{
+	atomic_store(&hand->thing, NULL);
+	while (atomic_load(&hand->handlers))
+		os_sleep_ms(1);
+}
+
+/* NULL: there is none. It is the same until in_hand_done(), which has to follow. */
+static inline void *in_hand_take(struct in_hand *hand)
+{
+	atomic_fetch_add(&hand->handlers, 1);
+	return atomic_load(&hand->thing);
+}
+
+static inline void in_hand_done(struct in_hand *hand)
+{
+	atomic_fetch_sub(&hand->handlers, 1);
+}
+
+#endif

@@ -1,0 +1,406 @@
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/base/memory.h"
+#include "core/base/os.h"
+#include "core/base/parse.h"
+#include "core/base/text.h"
+#include "core/io/file.h"
+#include "diff/input_parts.h"
+
+static bool is_digit(char c)
+{
+	return c >= '0' && c <= '9';
+}
+
+/* Steps over a number: its digits but zeros before it, and how many these are. */
+static const char *take_number(const char **text, size_t *len)
+{
+	const char *digits = *text + strspn(*text, "0");
+
+	*len = strspn(digits, "0123456789");
+	*text = digits + *len;
+	return digits;
+}
+
+static int number_order(const char **a, const char **b)
+{
+	size_t a_len, b_len;
+	const char *x = take_number(a, &a_len), *y = take_number(b, &b_len);
+
+	if (a_len != b_len)
+		return a_len < b_len ? -1 : 1;
+	return memcmp(x, y, a_len);
+}
+
+int natural_order(const char *a, const char *b)
+{
+	const char *x = a, *y = b;
+	int order;
+
+	while (*x && *y) {
+		if (is_digit(*x) && is_digit(*y)) {
+			order = number_order(&x, &y);
+			if (order)
+				return order;
+		} else if (*x == *y) {
+			x++;
+			y++;
+		} else {
+			break;
+		}
+	}
+	order = (unsigned char)*x - (unsigned char)*y;
+	return order ? order : strcmp(a, b);
+}
+
+bool file_glob_is(const char *text)
+{
+	return text[strcspn(text, "*?")] != '\0';
+}
+
+static char lower(char c)
+{
+	return c >= 'A' && c <= 'Z' ? (char)(c - 'A' + 'a') : c;
+}
+
+/* Bytes of the character there; of what is no UTF-8 each byte is one. */
+static size_t character(const char *text)
+{
+	uint32_t code;
+	size_t len = text_utf8(text, &code);
+
+	return len ? len : 1;
+}
+
+/* How many bytes of the text one step of the pattern takes; 0: it is not so. */
+static size_t step(const char *pattern, const char *text)
+{
+	if (*pattern == '?')
+		return character(text);
+	return lower(*pattern) == lower(*text);
+}
+
+/* Only the last '*' ever needs to take more: what those before it took is as good as any. */
+bool file_glob_match(const char *pattern, const char *name)
+{
+	const char *star = NULL, *taken = NULL;
+	size_t len;
+
+	if (*name == '.' && *pattern != '.')
+		return false;
+	while (*name) {
+		if (*pattern == '*') {
+			star = ++pattern;
+			taken = name;
+		} else if (*pattern && (len = step(pattern, name))) {
+			pattern++;
+			name += len;
+		} else if (star) {
+			pattern = star;
+			name = taken += character(taken);
+		} else {
+			return false;
+		}
+	}
+	while (*pattern == '*')
+		pattern++;
+	return !*pattern;
+}
+
+static bool is_read_once(const char *path)
+{
+	return !strcmp(path, "-") || os_is_special(path);
+}
+
+/* Looks for the first sign of what a file is, where a peek shows nothing but messages of the symbol
+ * engine. */
+static int look_further(const char *path, enum file_kind *kind, struct err *err)
+{
+	struct source *source;
+	int rc = source_open(&source, path, err);
+
+	if (rc)
+		return rc;
+	rc = file_kind_find(kind, source, err);
+	source_close(source);
+	return rc;
+}
+
+int input_kind(const char *path, struct source *source, enum file_kind *kind, const char **words,
+	struct err *err)
+{
+	const char *bytes;
+	int64_t len = source_peek(source, &bytes, err);
+
+	if (len == -ERR_CUT) /* there is nothing that could be used */
+		return err_set(err, ERR_EMPTY, path, "what is packed in it is cut off");
+	if (len < 0)
+		return (int)len;
+	*kind = file_kind_of(bytes, (size_t)len);
+	*words = report_is(bytes, (size_t)len);
+	if (*kind != FILE_UNKNOWN || *words)
+		return 0;
+	*words = "nor is it a comparison";
+	if ((size_t)len < SOURCE_PEEK_BYTES)
+		return 0;
+	if (!is_read_once(path))
+		return look_further(path, kind, err);
+	*words = "nor does it start like a comparison; in a file more is searched";
+	return 0;
+}
+
+bool input_is_log(struct source *source)
+{
+	char time[DATE_TEXT_BYTES];
+	const char *bytes, *blank;
+	int64_t ms, len = source_peek(source, &bytes, NULL);
+
+	blank = len > 0 ? memchr(bytes, ' ', (size_t)len) : NULL;
+	if (!blank || blank - bytes >= DATE_TEXT_BYTES)
+		return false;
+	memcpy(time, bytes, (size_t)(blank - bytes));
+	time[blank - bytes] = '\0';
+	return !date_parse(time, &ms);
+}
+
+static int add(struct file_list *list, const char *path, bool is_found, struct err *err)
+{
+	if (list->count >= FILES_MAX)
+		return err_set(err, ERR_USAGE, path, "%d files at most; name fewer by a pattern",
+			FILES_MAX);
+	if (array_grow((void **)&list->items, &list->cap, list->count, sizeof(*list->items)))
+		return err_set(err, ERR_NOMEM, NULL, NULL);
+	list->items[list->count++] = (struct file_item){.path = path, .is_found = is_found};
+	return 0;
+}
+
+static bool is_slash(char c)
+{
+	return c == '/' || c == '\\';
+}
+
+static int stop(void *ctx, const struct folder_entry *entry)
+{
+	(void)ctx;
+	(void)entry;
+	return 1;
+}
+
+/* Whether a link leads to what no dump can be: to a folder, or to a pipe, which would keep us waiting. */
+static bool leads_to_no_file(const char *path)
+{
+	struct err err;
+
+	return os_is_special(path) || folder_each(path, FOLDER_NAMES, stop, NULL, &err) >= 0;
+}
+
+/* A file in a folder, or a link to one; "" is the current folder. */
+static int add_found(struct file_list *list, const char *folder, const struct folder_entry *entry,
+	struct err *err)
+{
+	size_t len = strlen(folder);
+	bool is_passed_over = false;
+	struct buf path;
+	const char *own = NULL;
+	int rc;
+
+	buf_init(&path);
+	rc = buf_printf(
+		&path, "%s%s%s", folder, len && !is_slash(folder[len - 1]) ? "/" : "", entry->name);
+	if (!rc && entry->is_link)
+		is_passed_over = leads_to_no_file(path.data);
+	if (!rc && !is_passed_over)
+		own = arena_text(&list->arena, path.data, path.len);
+	buf_release(&path);
+	if (is_passed_over)
+		return 0;
+	return own ? add(list, own, true, err) : err_set(err, ERR_NOMEM, NULL, NULL);
+}
+
+static bool ends_in(const char *name, const char *end)
+{
+	size_t len = strlen(name), end_len = strlen(end);
+
+	return len >= end_len && !strcmp(name + len - end_len, end);
+}
+
+/* Whether no dump is called so; pattern is NULL or what was asked for. */
+static bool is_no_name(const char *name, const char *pattern)
+{
+	static const char *const ends[] = {".tmp", ".log", ".log.1"};
+
+	for (size_t i = 0; i < sizeof(ends) / sizeof(*ends); i++) {
+		if (ends_in(name, ends[i]) && !(pattern && ends_in(pattern, ends[i])))
+			return true;
+	}
+	return *name == '.' && !pattern;
+}
+
+static int by_name(const void *a, const void *b)
+{
+	const struct folder_entry *x = a, *y = b;
+
+	return natural_order(x->name, y->name);
+}
+
+/* The files in a folder that are as the pattern says; NULL: all. */
+static int add_entries(struct file_list *list, struct folder_list *of, const char *folder,
+	const char *pattern, struct err *err)
+{
+	int rc = 0;
+
+	if (of->count)
+		qsort(of->entries, of->count, sizeof(*of->entries), by_name);
+	for (size_t i = 0; !rc && i < of->count; i++) {
+		const struct folder_entry *entry = &of->entries[i];
+
+		if ((entry->is_file || entry->is_link) && !is_no_name(entry->name, pattern) &&
+			(!pattern || file_glob_match(pattern, entry->name)))
+			rc = add_found(list, folder, entry, err);
+	}
+	return rc;
+}
+
+/* Where the last part of a path starts. A pattern has no '\\' of its own on any system. */
+static const char *last_part(const char *path)
+{
+	const char *last = path;
+
+	for (; *path; path++) {
+		if (is_slash(*path))
+			last = path + 1;
+	}
+	return last;
+}
+
+static int add_pattern(struct file_list *list, const char *path, struct err *err)
+{
+	const char *pattern = last_part(path);
+	size_t before = list->count, len = (size_t)(pattern - path);
+	struct folder_list found;
+	char *folder;
+	int rc;
+
+	/* The slash stays when it is all there is: the root. */
+	folder = arena_text(&list->arena, path, len > 1 && path[len - 2] != ':' ? len - 1 : len);
+	if (!folder)
+		return err_set(err, ERR_NOMEM, NULL, NULL);
+	rc = folder_list_read(folder, &found, err);
+	if (rc)
+		return rc;
+	rc = add_entries(list, &found, folder, pattern, err);
+	folder_list_release(&found);
+	if (!rc && list->count == before)
+		rc = err_set(err, ERR_OPEN, path, "no file matches");
+	list->has_found = true;
+	return rc;
+}
+
+/* The files of a folder; 1: it is none. */
+static int add_folder(struct file_list *list, const char *path, struct err *err)
+{
+	struct folder_list found;
+	size_t before = list->count;
+	int rc = folder_list_read(path, &found, err);
+
+	if (rc)
+		return rc == -ERR_NOMEM ? rc : 1;
+	rc = add_entries(list, &found, path, NULL, err);
+	folder_list_release(&found);
+	if (!rc && list->count == before)
+		rc = err_set(err, ERR_NOT_DUMP, path,
+			"there is no file in the folder that could be one");
+	list->has_found = true;
+	return rc;
+}
+
+/* os_same_file() with itself: it is there. */
+static int add_argument(struct file_list *list, const char *path, struct err *err)
+{
+	int rc;
+
+	if (!strcmp(path, "-") || os_is_special(path))
+		return add(list, path, false, err);
+	rc = *path ? add_folder(list, path, err) : 1;
+	if (rc <= 0)
+		return rc;
+	if (file_glob_is(last_part(path)) && !os_same_file(path, path))
+		return add_pattern(list, path, err);
+	return add(list, path, false, err);
+}
+
+/* ---------------------------------------------------------------- doubles */
+
+struct full_path {
+	char *path;
+	size_t item;
+};
+
+static int by_path(const void *a, const void *b)
+{
+	const struct full_path *x = a, *y = b;
+	int order = strcmp(x->path, y->path);
+
+	return order ? order : x->item < y->item ? -1 : x->item > y->item;
+}
+
+/* A file that is also asked for by its own name was not just found. */
+static void mark(struct file_list *list, const struct full_path *all, size_t count)
+{
+	for (size_t i = 1, first = 0; i < count; i++) {
+		struct file_item *item = &list->items[all[i].item];
+
+		if (strcmp(all[first].path, all[i].path) != 0) {
+			first = i;
+			continue;
+		}
+		item->is_double = true;
+		item->twin = all[first].item;
+		list->items[all[first].item].is_found &= item->is_found;
+	}
+}
+
+static int mark_doubles(struct file_list *list)
+{
+	struct full_path *all = calloc(list->count + 1, sizeof(*all));
+	size_t count = 0;
+	int rc = all ? 0 : -ERR_NOMEM;
+
+	for (size_t i = 0; !rc && i < list->count; i++) {
+		if (!strcmp(list->items[i].path, "-"))
+			continue;
+		all[count] = (struct full_path){os_full_path(list->items[i].path), i};
+		rc = all[count].path ? 0 : -ERR_NOMEM;
+		count += !rc;
+	}
+	if (!rc && count) {
+		qsort(all, count, sizeof(*all), by_path);
+		mark(list, all, count);
+	}
+	for (size_t i = 0; i < count; i++)
+		free(all[i].path);
+	free(all);
+	return rc;
+}
+
+int file_list_make(struct file_list *list, const char *const *paths, size_t count, struct err *err)
+{
+	int rc = 0;
+
+	*list = (struct file_list){0};
+	arena_init(&list->arena);
+	for (size_t i = 0; !rc && i < count; i++)
+		rc = add_argument(list, paths[i], err);
+	if (!rc && mark_doubles(list))
+		rc = err_set(err, ERR_NOMEM, NULL, NULL);
+	return rc;
+}
+
+void file_list_release(struct file_list *list)
+{
+	free(list->items);
+	arena_release(&list->arena);
+	*list = (struct file_list){0};
+}

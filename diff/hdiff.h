@@ -1,0 +1,228 @@
+/* A time as it is asked for: "2026-11-20T10:00", or how long before the newest snapshot. */
+#ifndef DIFF_HDIFF_H
+#define DIFF_HDIFF_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include "core/base/err.h"
+#include "core/base/memory.h"
+#include "core/base/opt.h"
+#include "diff/match/match.h"
+#include "diff/query/naming.h"
+#include "diff/query/strip.h"
+#include "diff/query/view.h"
+#include "diff/read/dump_sums.h"
+#include "diff/read/stack_store.h"
+#include "diff/report/report.h"
+#include "symbolize/symbolize.h"
+
+struct moment {
+	enum { MOMENT_NONE, MOMENT_AT, MOMENT_BEFORE_NEWEST } kind;
+	int64_t ms; /* since 1970-01-01 UTC; or before the newest snapshot */
+};
+
+/*
+ * Reads YYYY-MM-DD, YYYY-MM-DDThh:mm, YYYY-MM-DDThh:mm:ss or that with .mmm, each in UTC with or without
+ * a Z behind it, or a span as in core/base/parse.h. Of a time that is not told to the millisecond it is
+ * the first moment, or the last one when is_end. 0, or -ERR_USAGE: no such text; then *moment is
+ * untouched.
+ */
+int moment_parse(const char *text, bool is_end, struct moment *moment);
+
+/* When that is, by the newest snapshot's time. kind is not MOMENT_NONE. */
+int64_t moment_ms(const struct moment *moment, int64_t newest_ms);
+
+/* Words that options take for values: what each stands for, and which there are when it is none. */
+
+/* A list of them ends with one without a name. */
+struct word {
+	const char *name;
+	int value;
+};
+extern const struct word sort_words[], spark_words[], group_words[], match_words[], base_words[];
+
+/* Each: 0; -ERR_USAGE with the words that there are; -ERR_NOMEM. */
+int word_value(const struct word *words, const char *text, int *value, struct err *err);
+int word_format(const char *text, const struct report_format **found, struct err *err);
+
+/* "grows,grew-once": a bit for each verdict that is named. */
+int word_verdicts(const char *text, unsigned *verdicts, struct err *err);
+
+/*
+ * What hdiff can be asked for, and what was asked for.
+ *
+ * One table feeds the parser, --help and the test against the man page; one initializer has all
+ * defaults. Texts are those of argv, which must outlive the options.
+ */
+
+/* The options; ends with an entry whose id is 0. */
+extern const struct opt hdiff_options[];
+
+/* The values of an option that can be repeated. */
+struct option_list {
+	const char **items;
+	size_t count, cap;
+};
+
+struct options {
+	bool help, version;
+	/* input */
+	struct option_list paths;
+	bool force, no_symbols;
+	bool sum; /* of all dumps, in place of a comparison */
+	/* which dumps make a series; each of them makes it a trend */
+	bool across_restarts;
+	size_t warm_up; /* of each process, that are left out */
+	struct moment since, until;
+	size_t series; /* its number, the only one that is shown; 0: all */
+	int input_base; /* of the numbers in a comparison that is read: 16, 10; 0: find out */
+	struct symbol_arguments symbols; /* how names are looked for */
+	/* which stacks are the same */
+	enum match_mode match;
+	uint64_t *heaps;
+	size_t heap_count, heap_cap;
+	/* which are shown, and how */
+	struct option_list includes, excludes, modules, suppress_files, strip_files;
+	uint64_t min_bytes, min_blocks;
+	unsigned trend_verdicts; /* a bit for each that is wanted; 0: all */
+	enum view_group group;
+	enum view_sort sort;
+	bool is_inverted;
+	size_t shown_max;
+	enum { STRIP_DEFAULT, STRIP_YES, STRIP_NO } strip; /* default: groups are stripped */
+	/* output */
+	struct report_style style; /* spark: as it was asked for, AUTO too */
+	const struct report_format *format;
+	const char *output; /* NULL: standard output */
+	/* limits of growth; UINT64_MAX: none */
+	uint64_t growth_max_bytes, growth_max_blocks;
+	/* Of a trend: at most rate_max_bytes in rate_max_hours, 1 or 24; 0: none. */
+	uint64_t rate_max_bytes;
+	unsigned rate_max_hours;
+};
+
+/* Reads argv; argv[0] is skipped. Release options in any case. 0; -ERR_USAGE with the argument that
+ * is wrong; -ERR_NOMEM. After --help or --version the rest is not looked at. */
+int options_parse(struct options *options, int argc, char **argv, struct err *err);
+void options_release(struct options *options);
+
+bool options_strip(const struct options *options);
+
+/* What only a trend has and was asked for, as it is spelt, or NULL: it is refused of anything else. */
+const char *options_of_trend(const struct options *options);
+
+/* Whether something is asked for that makes a trend even of two dumps. */
+bool options_ask_trend(const struct options *options);
+
+/* Prints what --help prints. */
+void options_usage(FILE *to);
+
+/*
+ * What hdiff is given: dumps to be compared or added up, or a comparison that was printed.
+ *
+ * One or two files by name are compared, two of one process, where they tell it and their times, in
+ * that order. More, or those of folders and patterns (diff/input_parts.h), are put in the order
+ * of their own times and, when there are more than two of them, or those found are of two processes,
+ * or something is asked for that only a trend has, split into series, one for each process. Of many,
+ * what is no dump or damaged is left out, and of what is outside of --since and --until no more than
+ * the head is read.
+ *
+ * What a file lacks is said, a line for each thing. A file given by name that is cut short is used as
+ * far as it goes, and lines that break the rules are left out, or, of many, all of it: is_partial then
+ * tells that not all is there, and whoever uses the numbers must know.
+ */
+
+/* Dumps that are compared with each other: two, or of a trend those of one process, or of several
+ * that have the same image. */
+struct series {
+	size_t first, count; /* of the dumps */
+	size_t number, of; /* among all series of a trend, from 1; 0: it is none */
+	struct trend_axis axis; /* of a trend */
+	int64_t *times_ms; /* what the axis points to, or NULL */
+	uint32_t *parts;
+	struct comparison comparison;
+};
+
+struct inputs {
+	struct sums *dumps; /* series by series, each in its order */
+	size_t dump_count;
+	struct stack_store *store; /* of many dumps: the stacks that they have in common */
+	struct series *series; /* at least one, when all was well */
+	size_t series_count;
+	bool is_partial;
+	const char *growth_unknown; /* why no growth can be told from these dumps, or NULL */
+	const char *
+		*left_out; /* paths of files that are not used, but those that were given twice */
+	size_t left_out_count, left_out_cap;
+	struct arena paths; /* what these are in */
+};
+
+/* Remembers that a file is left out. 0 or -ERR_NOMEM. */
+int inputs_leave_out(struct inputs *inputs, const char *path);
+
+/* Reads what the options name and compares it. Release input in any case. 0 or an error; -ERR_USAGE
+ * also when a printed comparison is not alone. */
+int inputs_read(struct inputs *inputs, const struct options *options, FILE *say, struct err *err);
+void inputs_release(struct inputs *inputs);
+
+/* What is said of the files that hdiff is given: a line each, whatever their names and texts hold. */
+
+/* "hdiff: PLACE: warning: WHAT TEXT". 0 or -ERR_NOMEM, as all of these. */
+int say_warning(FILE *say, const char *place, const char *what, const char *text);
+
+/* That a file is not used, and why. */
+int say_left_out(FILE *say, const char *place, const char *why);
+int say_damaged(FILE *say, const char *place, const struct err *why);
+
+/* What a dump lacks that is used. */
+int say_warnings(FILE *say, const char *name, const struct sums *sums);
+
+/* What the dumps of a series lack, each thing once. */
+int say_series_warnings(FILE *say, const struct sums *dumps, size_t count);
+
+/* That it is cut short. */
+int say_cut(FILE *say, const struct err *err);
+
+/*
+ * Limits of growth: what a build job wants to know of a series.
+ *
+ * From the first dump to the last: what is selected must not grow by more bytes, or blocks, than are
+ * allowed. Per hour or day, of a trend: nor may what is selected and judged to grow, be it row by row
+ * or as a whole. Where that cannot be judged a line says so; of a trend also where a dump is damaged and
+ * no limit is passed.
+ */
+
+struct growth_limits {
+	const struct options *options;
+	struct strip *strip; /* frames that name nobody */
+	/* One line, borrowed for the call. */
+	void (*say)(void *ctx, const struct buf *words);
+	void *ctx;
+	const char
+		*growth_unknown; /* why the dumps do not tell growth, whatever they hold; or NULL */
+	/* What came out of all that was checked. */
+	bool is_over;
+	size_t ends_judged,
+		ends_unknown; /* series held against growth from first to last; that have none */
+	size_t judged, too_few; /* series held against a rate; those that have too few snapshots */
+	bool lacks_times; /* a rate was asked for where there are none */
+	bool is_damaged; /* a series that is over no limit has a damaged dump */
+};
+
+/* Checks one view, and says what is over a limit and what cannot be judged. Looks for the names of
+ * the row that grows fastest when that is over. 0 or -ERR_NOMEM. */
+int growth_check(struct growth_limits *limits, const struct view *view, struct naming *naming);
+
+/* When all views were checked: whether a limit cannot be said to hold, as nothing was judged. */
+bool growth_is_unknown(const struct growth_limits *limits);
+
+/* hdiff without its main(): what tests call. */
+
+/* Does what the arguments (argv[0] is skipped) ask for; words go to say, one line for an error.
+ * Returns the exit status: 0 done, 1 growth over a limit, 2 trouble. */
+int hdiff_run(int argc, char **argv, FILE *say);
+
+#endif

@@ -1,0 +1,153 @@
+#ifndef DIFF_INPUT_PARTS_H
+#define DIFF_INPUT_PARTS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "core/base/err.h"
+#include "core/base/memory.h"
+#include "core/dump/source.h"
+#include "diff/hdiff.h"
+#include "diff/printed/printed.h"
+#include "diff/read/dump_sums.h"
+#include "diff/read/stack_store.h"
+
+/*
+ * Reads of a dump what tells of which process it is, and when it was taken: pid, time_ms, start_ms, image,
+ * or the modules in its place, and has_wall_time, as sums_read() and sums_take_banner() tell them; at most
+ * DUMP_HEAD_BYTES are looked at. 0; 1: there may be more of that behind them; or an error, also
+ * -ERR_BAD_LINE where sums_read() passes a line over. The caller releases sums in any case.
+ */
+int sums_read_head(struct sums *sums, const char *path, struct source *source, struct err *err);
+
+/*
+ * Which files are meant: arguments may be files, folders, and patterns that no shell has expanded.
+ *
+ * Of a folder it is the files in it, not those in folders in it, and not what others than dumps are
+ * called there: "*.tmp" (somebody is writing it), "*.log" and "*.log.1", names that start with a dot.
+ * A link is what it leads to, and one that leads nowhere is in the list; so nothing found is a pipe or a
+ * device. A pattern has '*' or '?' in its last part, and counts when no file has that very name; it finds
+ * no "*.tmp" and no "*.log" either unless it ends so itself. Upper and lower case of ASCII
+ * are alike in patterns.
+ */
+
+#define FILES_MAX 60000 /* a year of them each ten minutes */
+
+struct file_item {
+	const char *path; /* "-": standard input */
+	bool is_found; /* in a folder or by a pattern, and not asked for by its own name */
+	bool is_double; /* the same path is in the list before: */
+	size_t twin; /* its number there */
+};
+
+struct file_list {
+	struct file_item *
+		items; /* in the order of the arguments, and in a folder in that of the names: natural_order.h */
+	size_t count, cap;
+	bool has_found; /* an argument was a folder or a pattern */
+	struct arena arena; /* paths that were found */
+};
+
+/* Fills *list, whose storage is the caller's; release it in any case. paths must outlive it. 0;
+ * -ERR_OPEN: a pattern matches nothing; -ERR_READ: a folder cannot be read; -ERR_USAGE: more than
+ * FILES_MAX files; -ERR_NOMEM. */
+int file_list_make(struct file_list *list, const char *const *paths, size_t count, struct err *err);
+void file_list_release(struct file_list *list);
+
+/* A file or two, given by name: each is said and used as far as it goes. */
+
+/* Reads them in the order in which they were given into inputs->dumps, or a single printed comparison
+ * into inputs->series[0]. 1: that was it; 0; or an error. */
+int inputs_read_few(struct inputs *inputs, const struct options *options,
+	const struct file_list *files, FILE *say, struct err *err);
+
+/* The dumps of a trend, or what was found in folders: whatever is no whole dump is left out. */
+
+/* Whether a file that was found is the one that the report goes to: one from the last time, in the
+ * folder that is read again, is not even foreign there. */
+bool input_is_output(const struct options *options, const char *path);
+
+/* Reads them into inputs->dumps and makes the series, of which nothing but the comparison is missing
+ * then. 0 or an error; -ERR_NOT_DUMP when there is no dump that can be used. */
+int inputs_read_many(struct inputs *inputs, const struct options *options,
+	const struct file_list *files, FILE *say, struct err *err);
+
+/* What a file is, by how it starts. */
+
+/* Finds out what the source of path is, and words for a refusal or NULL. 0; -ERR_EMPTY, -ERR_READ,
+ * -ERR_NOMEM. */
+int input_kind(const char *path, struct source *source, enum file_kind *kind, const char **words,
+	struct err *err);
+
+/* Whether it is a log that hsnap wrote: the first line is a time and some words. */
+bool input_is_log(struct source *source);
+
+/* Names of files by pattern: what a shell does where there is none that does it. */
+
+/* True when '*' (any text) or '?' (one character) is in text. */
+bool file_glob_is(const char *text);
+
+/* True when all of name is as the pattern says; letters of ASCII are alike in either case, as
+ * in names of files on Windows. A name that starts with a dot is hidden from patterns that do not. Takes time in proportion to the
+ * product of both lengths at worst. */
+bool file_glob_match(const char *pattern, const char *name);
+
+/* The order of names as people count: "a2" before "a10". */
+
+/* As qsort() wants it: numbers by their value, all else byte by byte; names that are alike in this by their
+ * bytes, so that only equal names are equal. */
+int natural_order(const char *a, const char *b);
+
+/*
+ * Reading the dumps of a trend: a file for each thread at a time. Nothing is said while they are read.
+ *
+ * Where only dumps of some time are wanted, the heads of all are looked at first, and a file whose head
+ * says that it is outside is not read any further. The window may be told by the newest snapshot, and that
+ * is one that can be used: so the newest file is read, wherever the window ends, and when it turns out to
+ * be damaged the window is that of the next one. What is behind the head of other files outside is not
+ * known then, and they count as if it were sound. Whatever has no sound head that tells a time is read.
+ */
+
+#define READ_MAX 20000 /* a year of them each half hour */
+
+struct read_file {
+	const struct file_item *item;
+	enum file_kind kind;
+	int rc; /* 0: a whole dump; -ERR_CUT: the start of one; else why it is none */
+	struct err *err; /* NULL: all is well */
+	/* When rc is one of these; what a banner says counts. */
+	struct sums sums;
+	/* Only the head was, and it says that the dump is outside: sums has its process and its time, a
+	 * path that is the item's, and nothing else. */
+	bool is_unread;
+	bool is_log; /* one of hsnap's, that was found beside dumps; then rc is -ERR_NOT_DUMP */
+	bool is_taken; /* for whoever uses them: sums is empty, as they have it */
+};
+
+struct read_wishes {
+	struct moment since, until;
+	bool takes_damaged; /* a dump that is damaged can be used */
+};
+
+/* Reads each item but doubles into its own file, all of which the caller releases in any case (see
+ * read_files_release), before the store, in which they have their stacks. 0; -ERR_USAGE: more than
+ * READ_MAX files were to be read whole, and err says so; -ERR_NOMEM. */
+int read_files(struct read_file *files, const struct file_item *items, size_t count,
+	const struct read_wishes *wishes, struct stack_store *store, struct err *err);
+void read_files_release(struct read_file *files, size_t count);
+
+/* Whether there is something that is no whole dump, or its end, or some of its lines, is missing. */
+bool read_file_is_damaged(const struct read_file *file);
+
+/* Which files are to be read, as far as their heads tell. */
+
+/* Looks at the head of a file: is_unread becomes true, and sums are filled, when it tells a time. 0 or
+ * -ERR_NOMEM. */
+int read_window_look(struct read_file *file, struct stack_store *store);
+
+/* Puts into numbers[] those of files that are unread and must not stay so, now that so much is known: how
+ * many, 0 when all is done. */
+size_t read_window_find(const struct read_file *files, size_t count,
+	const struct read_wishes *wishes, size_t *numbers);
+
+#endif

@@ -1,0 +1,372 @@
+#include "diff/match/locations.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/base/memory.h"
+
+void names_init(
+	struct names *names, const struct places *places, const struct symbol_options *options)
+{
+	*names = (struct names){.places = places, .options = options};
+	hash_index_init(&names->index);
+}
+
+void names_release(struct names *names)
+{
+	if (names->symbolizer)
+		symbolizer_free(names->symbolizer);
+	hash_index_release(&names->index);
+	free(names->list);
+	*names = (struct names){0};
+}
+
+static uint32_t hash_place(const struct names *names, const struct place *place)
+{
+	struct hasher hasher = hasher_begin(&names->index.key);
+
+	hasher_add(&hasher, place->unit);
+	hasher_add(&hasher, place->offset);
+	return hasher_end(&hasher);
+}
+
+static uint32_t find(const struct names *names, const struct place *place, uint32_t hash)
+{
+	struct hash_probe probe = hash_index_probe(&names->index, hash);
+	uint32_t number;
+
+	do
+		number = hash_index_next(&names->index, &probe);
+	while (number != INDEX_NONE && !same_place(&names->list[number].place, place));
+	return number;
+}
+
+const struct named_place *names_find(const struct names *names, const struct place *place)
+{
+	uint32_t number = find(names, place, hash_place(names, place));
+
+	return number == INDEX_NONE ? NULL : &names->list[number];
+}
+
+static uint64_t addr_of(const struct named_place *named)
+{
+	return named->module ? named->module->base + named->place.offset : named->place.offset;
+}
+
+static bool is_carried(const struct names *names, size_t dump, uint64_t addr)
+{
+	const struct symbol_names *carried = names->places->dumps[dump].sums->names;
+
+	return carried && symbol_names_find(carried, addr).count;
+}
+
+/* Lets the place be that of another dump, if that has the module. */
+static bool move_to(const struct places *places, struct named_place *named, size_t dump)
+{
+	const struct places_dump *of = &places->dumps[dump];
+	size_t rank = (size_t)named->place.unit - 1;
+
+	if (named->module && of->first[rank] == UINT32_MAX)
+		return false;
+	named->dump = (uint32_t)dump;
+	if (named->module)
+		named->module = &of->sums->modules[of->first[rank]];
+	return true;
+}
+
+/* Lets the newest dump that carries a name for the place speak, else the newest that has its
+ * module: whichever dump asks, the answer is the same. */
+static void choose_dump(const struct names *names, struct named_place *named)
+{
+	const struct places *places = names->places;
+	struct named_place other = *named;
+
+	for (size_t i = 0; i < places->carrier_count; i++) {
+		if (move_to(places, &other, places->carriers[i]) &&
+			is_carried(names, other.dump, addr_of(&other))) {
+			*named = other;
+			return;
+		}
+	}
+	for (size_t dump = places->dump_count; dump--;) {
+		if (move_to(places, named, dump))
+			return;
+	}
+}
+
+/* A dump may carry a name where choose_dump() does not look: for a second copy of a file, or for
+ * a module that it no longer has. Of several such the newest dump's, and lowest, is taken. */
+static void choose_aside(
+	const struct names *names, struct named_place *named, const struct named_place *aside)
+{
+	const struct places_dump *of = &names->places->dumps[aside->dump];
+	uint64_t addr = addr_of(aside);
+
+	if (of->first[aside->place.unit - 1] == UINT32_MAX ||
+		&of->sums->modules[of->first[aside->place.unit - 1]] != aside->module) {
+		bool is_better = named->is_aside ? aside->dump > named->dump ||
+							   (aside->dump == named->dump &&
+								   addr < addr_of(named)) :
+						   !is_carried(names, named->dump, addr_of(named));
+
+		if (is_better && is_carried(names, aside->dump, addr)) {
+			*named = *aside;
+			named->is_aside = true;
+		}
+	}
+}
+
+static int add(struct names *names, const struct named_place *wanted, uint32_t hash)
+{
+	if (names->count >= INDEX_NONE - 1 ||
+		array_grow((void **)&names->list, &names->cap, names->count, sizeof(*wanted)) ||
+		hash_index_add(&names->index, hash, (uint32_t)names->count))
+		return -ERR_NOMEM;
+	names->list[names->count] = *wanted;
+	choose_dump(names, &names->list[names->count++]);
+	return 0;
+}
+
+int names_want(struct names *names, size_t dump, uint64_t addr)
+{
+	struct place_module found;
+	struct named_place wanted = {
+		.place = place_of(names->places, dump, addr, &found), .dump = (uint32_t)dump};
+	uint32_t hash = hash_place(names, &wanted.place);
+	uint32_t number = find(names, &wanted.place, hash);
+
+	wanted.module = found.module;
+	if (number == INDEX_NONE) {
+		number = (uint32_t)names->count;
+		if (add(names, &wanted, hash))
+			return -ERR_NOMEM;
+	}
+	if (wanted.module && number >= names->resolved_count)
+		choose_aside(names, &names->list[number], &wanted);
+	return 0;
+}
+
+int names_resolve(struct names *names, struct err *err)
+{
+	size_t first = names->resolved_count, count = names->count - first;
+	struct named_place *wanted;
+	struct symbol_query *queries;
+	int rc;
+
+	if (!count)
+		return 0;
+	wanted = names->list + first;
+	if (!names->symbolizer)
+		names->symbolizer = symbolizer_new(names->options, err);
+	if (!names->symbolizer)
+		return err ? -(int)err->code : -ERR_NOMEM;
+	queries = calloc(count, sizeof(*queries));
+	if (!queries)
+		return err_set(err, ERR_NOMEM, NULL, NULL);
+	for (size_t i = 0; i < count; i++)
+		queries[i] = (struct symbol_query){.addr = addr_of(&wanted[i]),
+			.module = wanted[i].module,
+			.names = names->places->dumps[wanted[i].dump].sums->names};
+	rc = symbolizer_resolve(names->symbolizer, queries, count, err);
+	for (size_t i = 0; !rc && i < count; i++)
+		wanted[i].found = queries[i].found;
+	if (!rc)
+		names->resolved_count = names->count;
+	free(queries);
+	return rc;
+}
+
+const char *names_trouble(const struct names *names)
+{
+	return names->symbolizer ? symbolizer_trouble(names->symbolizer) : NULL;
+}
+
+/* ---------------------------------------------------------------- classes */
+
+static int order_of(uint64_t a, uint64_t b)
+{
+	return a < b ? -1 : a > b;
+}
+
+/* Functions that are inlined at a place belong to its function. */
+static int function_order(const struct named_place *a, const struct named_place *b)
+{
+	const struct symbols *x = &a->found, *y = &b->found;
+	int order = 0;
+
+	for (size_t i = 0; !order && i < x->count && i < y->count; i++)
+		order = strcmp(x->list[i].function, y->list[i].function);
+	return order ? order : order_of(x->count, y->count);
+}
+
+/* Of the file its name alone: another build may have been made in another folder. */
+static const char *file_of(const struct symbol *symbol)
+{
+	return symbol->file ? path_base(symbol->file) : "";
+}
+
+/* Of one function. */
+static int file_order(const struct named_place *a, const struct named_place *b)
+{
+	int order = 0;
+
+	for (size_t i = 0; !order && i < a->found.count; i++)
+		order = strcmp(file_of(&a->found.list[i]), file_of(&b->found.list[i]));
+	return order;
+}
+
+static int line_order(const struct named_place *a, const struct named_place *b)
+{
+	int order = file_order(a, b);
+
+	for (size_t i = 0; !order && i < a->found.count; i++)
+		order = order_of(a->found.list[i].line, b->found.list[i].line);
+	return order;
+}
+
+/* From the start of the function that all others are inlined into; 0: not known. */
+static uint64_t offset_of(const struct named_place *named)
+{
+	return named->found.list[named->found.count - 1].offset_bytes;
+}
+
+static int offset_order(const struct named_place *a, const struct named_place *b)
+{
+	int order = order_of(offset_of(a), offset_of(b));
+
+	return order ? order : file_order(a, b);
+}
+
+/* A place among those that get a class. */
+struct member {
+	struct named_place *named;
+	uint32_t group; /* of its module's builds, from 1; 0: in no module */
+	uint32_t build; /* its module's rank, the same way */
+};
+
+static int by_function(const void *a, const void *b)
+{
+	const struct member *x = a, *y = b;
+	int order = order_of(x->group, y->group);
+
+	return order ? order : function_order(x->named, y->named);
+}
+
+static int by_line(const void *a, const void *b)
+{
+	const struct member *x = a, *y = b;
+	int order = line_order(x->named, y->named);
+
+	return order ? order : order_of(x->build, y->build);
+}
+
+static int by_offset(const void *a, const void *b)
+{
+	const struct member *x = a, *y = b;
+	int order = offset_order(x->named, y->named);
+
+	return order ? order : order_of(x->build, y->build);
+}
+
+struct classes {
+	uint32_t last; /* that was given */
+	size_t *line_counts; /* by build, all 0 */
+};
+
+static void class_all(struct classes *classes, struct member *members, size_t count)
+{
+	classes->last += count != 0;
+	for (size_t i = 0; i < count; i++)
+		members[i].named->class = classes->last;
+}
+
+static void class_lines(struct classes *classes, struct member *members, size_t count)
+{
+	qsort(members, count, sizeof(*members), by_line);
+	for (size_t i = 0; i < count; i++) {
+		if (!i || line_order(members[i - 1].named, members[i].named))
+			classes->last++;
+		members[i].named->class = classes->last;
+	}
+}
+
+/* Classes for what two builds have at one offset; the others come first then: how many. */
+static size_t class_offsets(struct classes *classes, struct member *members, size_t count)
+{
+	size_t left = 0;
+
+	qsort(members, count, sizeof(*members), by_offset);
+	for (size_t from = 0, to; from < count; from = to) {
+		struct member *first = &members[from];
+
+		for (to = from + 1; to < count && !offset_order(first->named, members[to].named);)
+			to++;
+		if (offset_of(first->named) && first->build != members[to - 1].build)
+			class_all(classes, first, to - from);
+		else
+			for (size_t i = from; i < to; i++)
+				members[left++] = members[i];
+	}
+	return left;
+}
+
+/* Whether the lines of one build are all that there are: else lines may have moved. */
+static bool are_lines_kept(struct classes *classes, struct member *members, size_t count)
+{
+	size_t all = 0, most = 0;
+
+	qsort(members, count, sizeof(*members), by_line);
+	for (size_t i = 0; i < count; i++) {
+		bool is_new = !i || line_order(members[i - 1].named, members[i].named);
+		size_t *own = &classes->line_counts[members[i].build];
+
+		all += is_new;
+		*own += is_new || members[i].build != members[i - 1].build;
+		most = *own > most ? *own : most;
+	}
+	for (size_t i = 0; i < count; i++)
+		classes->line_counts[members[i].build] = 0;
+	return all == most;
+}
+
+static void class_code(struct classes *classes, struct member *members, size_t count)
+{
+	count = class_offsets(classes, members, count);
+	if (are_lines_kept(classes, members, count))
+		class_lines(classes, members, count);
+	else
+		class_all(classes, members, count);
+}
+
+int names_classify(struct names *names, enum name_class by)
+{
+	static void (*const give[])(struct classes *, struct member *, size_t) = {
+		[CLASS_FUNCTION] = class_all,
+		[CLASS_LINE] = class_lines,
+		[CLASS_CODE] = class_code,
+	};
+	const struct ranks *ranks = &names->places->ranks;
+	struct member *members = calloc(names->count + 1, sizeof(*members));
+	struct classes classes = {
+		.line_counts = calloc(ranks->count + 1, sizeof(*classes.line_counts))};
+	int rc = members && classes.line_counts ? 0 : -ERR_NOMEM;
+	size_t count = 0;
+
+	for (size_t i = 0; !rc && i < names->count; i++) {
+		uint32_t build = (uint32_t)names->list[i].place.unit;
+
+		if (names->list[i].found.count)
+			members[count++] = (struct member){
+				&names->list[i], build ? ranks->group[build - 1] + 1 : 0, build};
+	}
+	if (count)
+		qsort(members, count, sizeof(*members), by_function);
+	for (size_t from = 0, to; from < count; from = to) {
+		for (to = from + 1; to < count && !by_function(&members[from], &members[to]);)
+			to++;
+		give[by](&classes, &members[from], to - from);
+	}
+	free(members);
+	free(classes.line_counts);
+	return rc;
+}

@@ -1,0 +1,175 @@
+#include "diff/match/series.h"
+
+#include <stdbool.h>
+
+#include <stdatomic.h>
+
+#include "core/base/err.h"
+#include "core/base/os.h"
+
+bool axis_begins(const struct trend_axis *axis, size_t snapshot)
+{
+	return !snapshot || (axis->parts && axis->parts[snapshot] != axis->parts[snapshot - 1]);
+}
+
+bool axis_ends(const struct trend_axis *axis, size_t snapshot)
+{
+	return snapshot + 1 == axis->count || axis_begins(axis, snapshot + 1);
+}
+
+size_t axis_longest(const struct trend_axis *axis)
+{
+	size_t longest = 0, run = 0;
+
+	for (size_t i = 0; i < axis->count; i++) {
+		run = axis_begins(axis, i) ? 1 : run + 1;
+		longest = run > longest ? run : longest;
+	}
+	return longest;
+}
+
+/* A slope lies beyond all that there are when what is left without it rises all the time, or falls: of the
+ * orders that n snapshots of a part can have, n! of them, that is one each. */
+bool axis_has_bounds(const struct trend_axis *axis)
+{
+	double orders = 1, n = 0;
+
+	for (size_t i = 0; i < axis->count && orders * 0.05 < 2; i++) {
+		n = axis_begins(axis, i) ? 1 : n + 1;
+		orders *= n;
+	}
+	return orders * 0.05 >= 2;
+}
+
+bool axis_time_passes(const struct trend_axis *axis)
+{
+	size_t longest = axis_longest(axis), first = 0;
+	size_t enough = longest < AXIS_TREND_MIN ? longest : AXIS_TREND_MIN;
+
+	for (size_t i = 0; axis->times_ms && i < axis->count; i++) {
+		first = axis_begins(axis, i) ? i : first;
+		if (axis_ends(axis, i) && i + 1 - first >= enough &&
+			axis->times_ms[i] > axis->times_ms[first])
+			return true;
+	}
+	return false;
+}
+
+/* One snapshot's numbers fit in a signed one, see sum.h; those of many processes might not. */
+static uint64_t plus(uint64_t a, uint64_t b)
+{
+	return b > INT64_MAX - a ? INT64_MAX : a + b;
+}
+
+static struct census sum_of(const struct trend_axis *axis, const struct census *of,
+	bool (*is_wanted)(const struct trend_axis *axis, size_t snapshot))
+{
+	struct census sum = {0};
+
+	for (size_t i = 0; i < axis->count; i++) {
+		if (!is_wanted(axis, i))
+			continue;
+		sum.block_count = plus(sum.block_count, of[i].block_count);
+		sum.requested_bytes = plus(sum.requested_bytes, of[i].requested_bytes);
+		sum.overhead_bytes = plus(sum.overhead_bytes, of[i].overhead_bytes);
+	}
+	return sum;
+}
+
+struct census series_first(const struct trend_axis *axis, const struct census *of)
+{
+	return axis->parts ? sum_of(axis, of, axis_begins) : of[0];
+}
+
+struct census series_last(const struct trend_axis *axis, const struct census *of)
+{
+	return axis->parts ? sum_of(axis, of, axis_ends) : of[axis->count - 1];
+}
+
+/* Lowest and highest so far. */
+struct range {
+	uint64_t low, high;
+};
+
+static void range_take(struct range *range, uint64_t value, bool is_first, uint64_t *swing)
+{
+	if (is_first || value < range->low)
+		range->low = value;
+	if (is_first || value > range->high)
+		range->high = value;
+	if (range->high - range->low > *swing)
+		*swing = range->high - range->low;
+}
+
+struct census series_swing(const struct trend_axis *axis, const struct census *of)
+{
+	struct range bytes = {0}, blocks = {0};
+	struct census swing = {0};
+
+	for (size_t i = 0; i < axis->count; i++) {
+		bool is_first = axis_begins(axis, i);
+
+		range_take(&bytes, of[i].requested_bytes, is_first, &swing.requested_bytes);
+		range_take(&blocks, of[i].block_count, is_first, &swing.block_count);
+	}
+	return swing;
+}
+
+bool series_by_blocks(const struct trend_axis *axis, const struct census *of)
+{
+	struct census swing = of ? series_swing(axis, of) : (struct census){0};
+
+	return !swing.requested_bytes && swing.block_count;
+}
+
+#define THREADS_MAX 8
+#define SERIES_AT_ONCE 256
+
+struct judging {
+	const struct trend_axis *axis;
+	size_t count;
+	void (*judge_one)(void *ctx, size_t index, struct trend_judge *by);
+	void *ctx;
+	atomic_size_t next;
+	atomic_bool is_short; /* of memory: number 0 had none */
+};
+
+static void judge_some(void *ctx, unsigned number)
+{
+	struct judging *judging = ctx;
+	struct trend_judge *by = trend_judge_new(judging->axis);
+	size_t from;
+
+	if (!by && !number)
+		atomic_store(&judging->is_short, true);
+	while (by && (from = atomic_fetch_add(&judging->next, SERIES_AT_ONCE)) < judging->count) {
+		for (size_t i = from; i < from + SERIES_AT_ONCE && i < judging->count; i++)
+			judging->judge_one(judging->ctx, i, by);
+	}
+	trend_judge_free(by);
+}
+
+int judges_run(const struct trend_axis *axis, size_t count,
+	void (*judge_one)(void *ctx, size_t index, struct trend_judge *by), void *ctx)
+{
+	struct judging judging = {.axis = axis, .count = count, .judge_one = judge_one, .ctx = ctx};
+	size_t pieces = count / SERIES_AT_ONCE + 1;
+	unsigned threads = thread_cores();
+
+	threads = threads < THREADS_MAX ? threads : THREADS_MAX;
+	threads = threads < pieces ? threads : (unsigned)pieces;
+	thread_run(threads, judge_some, &judging);
+	return atomic_load(&judging.is_short) ? -ERR_NOMEM : 0;
+}
+
+static void judge_row(void *ctx, size_t index, struct trend_judge *by)
+{
+	struct row *row = &((struct comparison *)ctx)->rows[index];
+
+	trend_judge(by, row->of, &row->trend);
+}
+
+int rows_judge(struct comparison *comparison)
+{
+	return judges_run(comparison->axis, comparison->row_count, judge_row, comparison);
+}

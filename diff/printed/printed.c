@@ -1,0 +1,578 @@
+#include "diff/printed/printed.h"
+
+#include <string.h>
+
+#include "core/dump/dump.h"
+#include "core/dump/source.h"
+#include "diff/printed/printed_parts.h"
+
+#define FIND_BYTES_MAX ((size_t)16 << 20) /* of messages before the first sign of anything */
+
+static enum file_kind kind_of_line(struct words line)
+{
+	struct row_text row;
+	struct total_text total;
+	enum line_kind kind = line_parse(line.text, line.len, &row, &total);
+
+	if (kind == LINE_BYTES || kind == LINE_COUNTS || kind == LINE_TOTAL ||
+		(kind == LINE_COMMENT && note_is_header(line)))
+		return FILE_COMPARISON;
+	return line_is_of_dump(line) ? FILE_DUMP : FILE_UNKNOWN;
+}
+
+enum file_kind file_kind_of(const char *bytes, size_t len)
+{
+	const char *end = bytes + len;
+	enum file_kind kind = FILE_UNKNOWN;
+
+	while (kind == FILE_UNKNOWN && bytes < end) {
+		const char *newline = memchr(bytes, '\n', (size_t)(end - bytes));
+		struct words line = {bytes, (size_t)((newline ? newline : end) - bytes)};
+
+		kind = kind_of_line(line);
+		bytes = newline ? newline + 1 : end;
+	}
+	return kind;
+}
+
+/* As much of a source as is worth looking at. */
+struct beginning {
+	struct source *source;
+	size_t left_bytes;
+};
+
+static int64_t read_beginning(void *ctx, void *bytes, size_t len, struct err *err)
+{
+	struct beginning *from = ctx;
+	int64_t got;
+
+	len = len < from->left_bytes ? len : from->left_bytes;
+	got = len ? source_read(from->source, bytes, len, err) : 0;
+	if (got > 0)
+		from->left_bytes -= (size_t)got;
+	return got == -ERR_CUT ? 0 : got;
+}
+
+int file_kind_find(enum file_kind *kind, struct source *source, struct err *err)
+{
+	struct beginning beginning = {source, FIND_BYTES_MAX};
+	struct dump_source from = {read_beginning, &beginning, source_name(source)};
+	enum file_kind found = FILE_UNKNOWN;
+	struct lines lines;
+	struct line line;
+	int rc = lines_init(&lines, &from, err);
+
+	if (rc)
+		return err_set(err, ERR_NOMEM, source_name(source), NULL);
+	while (found == FILE_UNKNOWN && (rc = lines_next(&lines, &line)) > 0) {
+		if (!line.is_long)
+			found = kind_of_line((struct words){line.text, line.len});
+	}
+	lines_release(&lines);
+	if (rc < 0)
+		return rc;
+	*kind = found;
+	return 0;
+}
+
+const char *report_is(const char *bytes, size_t len)
+{
+	static const char json[] = "{\"schema\":\"hdiff/",
+			  csv[] = "growth_bytes,new_bytes,old_bytes,",
+			  groups[] = "self_growth_bytes,self_new_bytes,";
+	struct words start = {bytes, len};
+
+	if (words_start(start, json))
+		return "it is a report in JSON; a report can be read back when it is text";
+	if (words_start(start, csv) || words_start(start, groups))
+		return "it is a report in CSV; a report can be read back when it is text";
+	return NULL;
+}
+
+/* Where in a row the reader is. */
+enum place {
+	BETWEEN, /* in none */
+	IN_BAD, /* in one that was refused: the rest of it is passed over */
+	IN_BAD_STACK,
+	COUNTS_NEXT,
+	STACK_NEXT,
+	IN_STACK,
+};
+
+struct reader {
+	struct comparison *to;
+	struct source *source;
+	struct reader_voice voice;
+	struct err *err;
+	struct lines lines;
+	struct read_rows rows;
+	enum place place;
+	struct read_row row; /* at place COUNTS_NEXT and after */
+	bool part_next; /* a further candidate starts with the next frame */
+	/* What notes said of the row to come. */
+	bool is_ambiguous, has_ids;
+	size_t id_at; /* of the ids; the first is left free for the label */
+	struct whole_text whole;
+	bool has_header, is_ours, is_inverted, is_of_cut; /* what the header says */
+	bool has_row, has_bad_total, packed_end, has_more_ids;
+	const char *cut; /* why the file is not whole, or NULL */
+	struct base_signs signs;
+};
+
+/* read_refusal's */
+static int refuse(void *ctx, uint64_t line, const char *why)
+{
+	struct reader *reader = ctx;
+
+	return voice_skip(&reader->voice, line, why);
+}
+
+static int refuse_line(struct reader *reader, const char *why)
+{
+	return refuse(reader, reader->lines.number, why);
+}
+
+static int warn(struct reader *reader, const char *text)
+{
+	return voice_warn(&reader->voice, text);
+}
+
+/* ---------------------------------------------------------------- rows */
+
+static bool is_open(const struct reader *reader)
+{
+	return reader->place >= COUNTS_NEXT;
+}
+
+static size_t frames_here(const struct reader *reader)
+{
+	return reader->rows.frame_count - reader->row.frame_at;
+}
+
+static void row_drop(struct reader *reader)
+{
+	reader->rows.frame_count = reader->row.frame_at;
+	reader->place = BETWEEN;
+}
+
+/* Refuses a line; when it is in a row, its stack is not all there. */
+static int refuse_inside(struct reader *reader, const char *why)
+{
+	if (is_open(reader))
+		reader->row.is_own = true;
+	return refuse_line(reader, why);
+}
+
+static int row_end(struct reader *reader)
+{
+	struct read_row *row = &reader->row;
+
+	if (!is_open(reader)) {
+		reader->place = BETWEEN;
+		return 0;
+	}
+	row->frame_count = frames_here(reader);
+	if (!read_row_holds(row, AS_HEX) && !read_row_holds(row, AS_DECIMAL)) {
+		row_drop(reader);
+		return refuse(reader, row->line, "its numbers contradict each other");
+	}
+	reader->place = BETWEEN;
+	if (reader->is_inverted)
+		read_rows_turn(&reader->rows, row->frame_at);
+	base_see_row(&reader->signs, row);
+	return read_rows_add(&reader->rows, row);
+}
+
+static int refuse_row(struct reader *reader, const char *why)
+{
+	if (is_open(reader))
+		row_drop(reader);
+	reader->place = IN_BAD;
+	return refuse_line(reader, why);
+}
+
+static int row_begin(struct reader *reader, const struct row_text *text)
+{
+	struct read_rows *rows = &reader->rows;
+	int rc = row_end(reader);
+
+	if (rc)
+		return rc;
+	if (reader->whole.has_total)
+		return refuse_row(reader, "it is behind the total line");
+	reader->has_row = true;
+	rc = read_rows_id(rows, text->id);
+	if (rc)
+		return rc;
+	if (reader->has_ids)
+		rows->ids[reader->id_at] = rows->ids[--rows->id_count];
+	else
+		reader->id_at = rows->id_count - 1;
+	reader->row = (struct read_row){.line = reader->lines.number,
+		.kind = reader->is_ambiguous ? ROW_AMBIGUOUS : ROW_STACK,
+		.bytes = text->growth,
+		.count = text->count,
+		.frame_at = rows->frame_count,
+		.id_at = reader->id_at,
+		.id_count = rows->id_count - reader->id_at};
+	reader->is_ambiguous = reader->has_ids = reader->part_next = false;
+	reader->place = COUNTS_NEXT;
+	return 0;
+}
+
+static int row_counts(struct reader *reader, const struct row_text *text)
+{
+	const char *label;
+	int rc;
+
+	if (reader->place == IN_BAD)
+		return 0;
+	if (reader->place != COUNTS_NEXT) {
+		rc = row_end(reader);
+		return rc ? rc : refuse_row(reader, "the row's first line is missing");
+	}
+	label = reader->rows.ids[reader->row.id_at];
+	if (strlen(label) != text->id.len || memcmp(label, text->id.text, text->id.len) != 0)
+		return refuse_row(reader, "a row's two lines name different stacks");
+	reader->row.counts = text->growth;
+	reader->row.has_counts = true;
+	reader->place = STACK_NEXT;
+	return 0;
+}
+
+static int bad_row(struct reader *reader)
+{
+	int rc = reader->place == COUNTS_NEXT ? 0 : row_end(reader);
+
+	reader->has_row = true;
+	return rc ? rc : refuse_row(reader, "it begins like a row and does not go on like one");
+}
+
+static int row_frame(struct reader *reader, struct words words)
+{
+	struct read_row *row = &reader->row;
+	int rc = 0;
+
+	if (reader->place == IN_BAD || reader->place == IN_BAD_STACK) {
+		reader->place = IN_BAD_STACK;
+		return 0;
+	}
+	if (!is_open(reader))
+		return refuse_line(reader, "it belongs to no row");
+	reader->place = IN_STACK;
+	words = words_trim(words);
+	if (!frames_here(reader) && note_no_stack(words, &row->kind, &row->candidate_count))
+		return 0;
+	if (row->kind > ROW_AMBIGUOUS)
+		row->kind = ROW_STACK;
+	if (words_equal(words, "Alias")) {
+		reader->part_next = frames_here(reader) != 0;
+		return 0;
+	}
+	if (reader->part_next) {
+		row->kind = ROW_AMBIGUOUS;
+		rc = read_rows_part(&reader->rows);
+		reader->part_next = false;
+	}
+	return rc ? rc : read_rows_frame(&reader->rows, words);
+}
+
+/* In logs of old frames are not indented. Between rows anything may stand: UMDH's messages go where
+ * its report goes. */
+static int other_line(struct reader *reader, struct words words)
+{
+	if (reader->place == BETWEEN)
+		return line_is_of_dump(words) ? refuse_line(reader, "it is part of a dump") : 0;
+	if (memchr(words.text, '!', words.len))
+		return row_frame(reader, words);
+	return refuse_inside(reader, "it is no part of a comparison");
+}
+
+static int bad_total(struct reader *reader, const char *why)
+{
+	reader->has_bad_total = true;
+	return refuse_line(reader, why);
+}
+
+static int total_line(struct reader *reader, const struct total_text *total)
+{
+	int rc = row_end(reader);
+
+	if (rc)
+		return rc;
+	if (reader->whole.has_total)
+		return refuse_line(reader, "there is a total line already");
+	if (!total_holds(total, AS_HEX) && !total_holds(total, AS_DECIMAL))
+		return bad_total(reader, "its numbers contradict each other");
+	reader->whole.total = *total;
+	reader->whole.has_total = true;
+	base_see_total(&reader->signs, total);
+	return 0;
+}
+
+/* ---------------------------------------------------------------- comments */
+
+/* Takes the ids of "//     also BackTrace1 BackTrace2 and 5 more". */
+static int also(struct reader *reader, struct words rest)
+{
+	struct words id;
+	int rc = 0;
+
+	if (!reader->has_ids) {
+		reader->id_at = reader->rows.id_count;
+		rc = read_rows_id(&reader->rows, (struct words){"", 0});
+		reader->has_ids = true;
+	}
+	while (!rc && note_id(&rest, &id))
+		rc = read_rows_id(&reader->rows, id);
+	reader->has_more_ids |= words_start(rest, " and ");
+	return rc;
+}
+
+static int header_line(struct reader *reader, struct words words)
+{
+	const char *why = note_refusal(words, reader->whole.has_total);
+
+	if (why)
+		return err_set(reader->err, ERR_NOT_DUMP, source_name(reader->source), "%s", why);
+	reader->has_header |= note_is_header(words);
+	reader->is_ours |= note_is_ours(words);
+	reader->is_inverted |= reader->is_ours && note_is_inverted(words);
+	reader->is_of_cut |= reader->is_ours && note_is_of_cut(words);
+	note_base(words, reader->signs.is_said);
+	return 0;
+}
+
+static int comment_line(struct reader *reader, struct words words)
+{
+	if ((!reader->has_row || note_is_ours(words)) && header_line(reader, words))
+		return -ERR_NOT_DUMP;
+	if (note_is_ambiguous(words))
+		reader->is_ambiguous = true;
+	if (reader->is_ours)
+		whole_note(&reader->whole, words);
+	return note_also(&words) ? also(reader, words) : 0;
+}
+
+/* ---------------------------------------------------------------- the file */
+
+/* A last line without a line end is not all there, but for a total line that adds up. */
+static bool is_partial(
+	const struct reader *reader, enum line_kind kind, const struct total_text *total)
+{
+	if (!reader->lines.no_newline || kind == LINE_BLANK)
+		return false;
+	if (kind == LINE_COMMENT || kind == LINE_CHATTER)
+		return !reader->whole.has_total;
+	return kind != LINE_TOTAL || !total->has_overhead ||
+	       (!total_holds(total, AS_HEX) && !total_holds(total, AS_DECIMAL));
+}
+
+static int blank_line(struct reader *reader)
+{
+	if (reader->place == COUNTS_NEXT)
+		reader->place = STACK_NEXT;
+	if (reader->place == IN_BAD_STACK)
+		reader->place = BETWEEN;
+	return reader->place == IN_STACK ? row_end(reader) : 0;
+}
+
+/* Comments may be long. Of a line that is too long to be seen whole the rest could look like
+ * anything. */
+static int long_line(struct reader *reader, const struct line *line)
+{
+	static const char why[] = "the line is too long for a comparison";
+
+	if (words_start((struct words){line->text, line->len}, "//"))
+		return 0;
+	if (line->len <= DUMP_LINE_MAX)
+		reader->voice.skips = DUMP_SKIPS_MAX; /* the rest would come as further lines */
+	return refuse_inside(reader, why);
+}
+
+static int read_line(struct reader *reader, const struct line *line)
+{
+	struct words words = {line->text, line->len};
+	struct row_text row;
+	struct total_text total;
+	enum line_kind kind;
+
+	if (line->is_long)
+		return long_line(reader, line);
+	kind = line_parse(line->text, line->len, &row, &total);
+	if (is_partial(reader, kind, &total)) {
+		reader->cut = "it ends in the middle of a line";
+		return 0;
+	}
+	if (memchr(line->text, '\0', line->len))
+		return refuse_inside(reader, "there are bytes in it that are not text");
+	switch (kind) {
+	case LINE_BLANK: return blank_line(reader);
+	case LINE_COMMENT: return comment_line(reader, words);
+	case LINE_CHATTER: return 0;
+	case LINE_BYTES: return row_begin(reader, &row);
+	case LINE_COUNTS: return row_counts(reader, &row);
+	case LINE_BAD_ROW: return bad_row(reader);
+	case LINE_TOTAL: return total_line(reader, &total);
+	case LINE_BAD_TOTAL: return bad_total(reader, "it is no whole total line");
+	case LINE_FRAME: return row_frame(reader, words);
+	case LINE_OTHER: break;
+	}
+	return other_line(reader, words);
+}
+
+/* Bytes for the lines. What ends in the middle when unpacked is read as far as it goes. */
+static int64_t read_source(void *ctx, void *bytes, size_t len, struct err *err)
+{
+	struct reader *reader = ctx;
+	int64_t got = source_read(reader->source, bytes, len, err);
+
+	if (got != -ERR_CUT)
+		return got;
+	reader->packed_end = true;
+	return 0;
+}
+
+static int read_lines(struct reader *reader)
+{
+	struct dump_source from = {read_source, reader, source_name(reader->source)};
+	struct line line;
+	int rc = lines_init(&reader->lines, &from, reader->err);
+
+	while (!rc && (rc = lines_next(&reader->lines, &line)) > 0)
+		rc = read_line(reader, &line);
+	return rc;
+}
+
+/* The last row, when no total line came behind it. */
+static int end_of_rows(struct reader *reader)
+{
+	bool has_stack = reader->place == IN_STACK;
+
+	if (reader->packed_end)
+		reader->cut = "what it is packed in ends in the middle";
+	if (!reader->cut && is_open(reader) && !has_stack)
+		reader->cut = "it ends in the middle of a row";
+	if (!reader->cut && !reader->whole.has_total && (reader->has_ids || reader->is_ambiguous))
+		reader->cut = "a row is missing behind its note";
+	if (!reader->cut && reader->has_header && reader->has_row && !reader->whole.has_total &&
+		!reader->has_bad_total)
+		reader->cut = "the total line is missing";
+	if (reader->place == COUNTS_NEXT)
+		row_drop(reader); /* what is missing tells OLD's number of blocks */
+	reader->row.is_own |= reader->cut != NULL;
+	return row_end(reader);
+}
+
+#define OURS_LACKS "the rows do not add up to the total line: some are missing"
+#define UMDH_COUNTS_MORE OURS_LACKS ", or it counts blocks without a stack"
+
+static int warn_of_rows(struct reader *reader, bool adds_up)
+{
+	struct comparison *to = reader->to;
+	int rc = 0;
+
+	if (to->lacks_counts)
+		rc = warn(reader, "rows do not tell the old number of blocks; where bytes were in "
+				  "use before, it is taken to be the new one");
+	if (!rc && reader->has_more_ids)
+		rc = warn(reader, "stacks have more ids than it lists");
+	if (!rc && reader->is_of_cut)
+		rc = warn(reader, "it was made from what was cut short");
+	if (!rc && !reader->cut && !reader->whole.has_total)
+		rc = warn(reader, "no total line: it may be cut short");
+	else if (!rc && !adds_up && !reader->voice.skips)
+		rc = warn(reader, reader->is_ours ? OURS_LACKS : UMDH_COUNTS_MORE);
+	return rc;
+}
+
+static int choose(struct reader *reader, unsigned base, int *reading)
+{
+	bool *is_guess = &reader->to->is_guess;
+
+	if (base)
+		*reading = base == 10 ? AS_DECIMAL : AS_HEX;
+	else
+		*reading = base_choose(&reader->signs, &reader->rows,
+			reader->whole.has_total ? &reader->whole.total : NULL, is_guess);
+	return !*is_guess ?
+		       0 :
+		       warn(reader, "nothing in it tells whether its numbers are hexadecimal or "
+				    "decimal; they are taken as hexadecimal, UMDH's default; say "
+				    "which with --input-base hex|decimal");
+}
+
+static int settle(struct reader *reader, unsigned base)
+{
+	struct read_refusal refusal = {reader, refuse};
+	struct comparison *to = reader->to;
+	int reading, rc = choose(reader, base, &reading);
+	bool adds_up;
+
+	if (!rc)
+		rc = read_rows_settle(&reader->rows, reading, to, &refusal);
+	if (rc)
+		return rc;
+	adds_up = whole_settle(&reader->whole, reading, to);
+	to->is_cut = reader->cut != NULL;
+	/* UMDH's total line counts blocks that have no stack, and no row. */
+	to->is_partial = reader->cut || reader->voice.skips ||
+			 (!adds_up && (reader->is_ours || !to->lacks_rows));
+	to->may_lack_rows = !reader->whole.has_total || reader->is_of_cut;
+	to->lacks_counts = read_rows_uncounted(&reader->rows, reading) != 0;
+	return warn_of_rows(reader, adds_up);
+}
+
+/* What the file is, when it has neither a row nor a total line: 0, it is cut short, or an error. */
+static int nothing(struct reader *reader)
+{
+	const char *name = source_name(reader->source);
+
+	if (!reader->lines.number)
+		return err_set(reader->err, ERR_EMPTY, name, NULL);
+	if (!reader->has_header && !reader->packed_end)
+		return err_set(reader->err, ERR_NOT_DUMP, name, "nor is it a comparison");
+	reader->cut = "nothing is behind its header";
+	return 0;
+}
+
+static int read_all(struct reader *reader, unsigned base)
+{
+	int rc = read_lines(reader);
+
+	if (!rc)
+		rc = end_of_rows(reader);
+	if (!rc && !reader->has_row && !reader->whole.has_total)
+		rc = nothing(reader);
+	if (!rc)
+		rc = settle(reader, base);
+	if (!rc && reader->cut)
+		rc = err_set(reader->err, ERR_CUT, source_name(reader->source), "%s", reader->cut);
+	return rc;
+}
+
+int comparison_read(struct comparison *comparison, struct source *source, unsigned base,
+	const struct read_words *words, struct err *err)
+{
+	const char *name = source_name(source);
+	struct err own = {0};
+	struct reader reader = {.to = comparison,
+		.source = source,
+		.voice = {comparison, name, words, &own, 0},
+		.err = &own};
+	int rc = -ERR_NOMEM;
+
+	*comparison = (struct comparison){.dump_count = 2};
+	arena_init(&comparison->arena);
+	read_rows_init(&reader.rows, &comparison->arena);
+	comparison->read_from = arena_text(&comparison->arena, name, strlen(name));
+	if (comparison->read_from)
+		rc = read_all(&reader, base);
+	lines_release(&reader.lines);
+	read_rows_release(&reader.rows);
+	if (rc == -ERR_NOMEM)
+		err_set(&own, ERR_NOMEM, name, NULL);
+	if (rc && err && own.code)
+		*err = own;
+	return rc;
+}

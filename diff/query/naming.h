@@ -1,0 +1,50 @@
+/*
+ * The frames of the rows to be shown, with their modules and names.
+ *
+ * Rows are asked for in batches: finding names is what takes time, and much of it is spent once per
+ * batch. However often and for however many rows, each distinct address is looked for once; what
+ * matching has found already is not looked for again. A naming borrows the comparison, which owns
+ * the names. In a comparison that was read there is nothing to find: its rows have their frames.
+ */
+#ifndef DIFF_QUERY_NAMING_H
+#define DIFF_QUERY_NAMING_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "core/base/memory.h"
+#include "core/base/err.h"
+#include "diff/read/frame.h"
+#include "diff/match/match.h"
+
+struct naming {
+	const struct comparison *comparison;
+	bool by_name; /* false: no name is looked for, not even in the dumps */
+	bool *is_asked; /* by row: naming_find() was */
+	const char ***modules; /* short names by dump and module; NULL while no dump is there */
+	struct frame **texts; /* by dump and text: what frames that are texts say */
+	struct shown_functions *shown; /* what function_shown() made of names */
+	struct arena arena;
+};
+
+/* Starts nothing yet. Release it in any case. 0 or -ERR_NOMEM. */
+int naming_make(
+	struct naming *naming, const struct comparison *comparison, bool by_name, struct err *err);
+void naming_release(struct naming *naming);
+
+/* Looks for the names of the rows with these numbers, where that was not done yet; many at once are
+ * faster. 0 (also when there are no names) or -ERR_NOMEM. */
+int naming_find(struct naming *naming, const uint32_t *rows, size_t count, struct err *err);
+
+/* The frames of row number index with the names that were found, as function_shown() has them, all of
+ * them, innermost first.
+ * Replaces what frames held; none when the row has no stack. Texts live as long as the naming and
+ * the comparison. 0 or -ERR_NOMEM. */
+int naming_frames(const struct naming *naming, size_t index, struct frames *frames);
+
+/* Adds a few words on those frames that names were looked for and not found, or nothing when all
+ * have names: how many, in which modules, and the command that says why, for the first dump that lacks
+ * some. With is_stopped, the looking was ended early, and only how many is said. 0 or -ERR_NOMEM. */
+int naming_missing(const struct naming *naming, bool is_stopped, struct buf *words);
+
+#endif

@@ -1,0 +1,387 @@
+#include "diff/query/pattern.h"
+
+#include <inttypes.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define PCRE2_CODE_UNIT_WIDTH 8
+#include <pcre2.h>
+
+#include "core/base/memory.h"
+#include "core/dump/source.h"
+
+static char lower(char c)
+{
+	return c >= 'A' && c <= 'Z' ? (char)(c - 'A' + 'a') : c;
+}
+
+static bool same(char a, char b, bool fold)
+{
+	return a == b || (fold && lower(a) == lower(b));
+}
+
+/* Only the last '*' ever needs to take more: what those before it took is as good as any. */
+bool glob_match(const char *pattern, const char *text, bool fold)
+{
+	const char *star = NULL, *taken = NULL;
+
+	while (*text) {
+		if (*pattern == '*') {
+			star = ++pattern;
+			taken = text;
+		} else if (*pattern && same(*pattern, *text, fold)) {
+			pattern++;
+			text++;
+		} else if (star) {
+			pattern = star;
+			text = ++taken;
+		} else {
+			return false;
+		}
+	}
+	while (*pattern == '*')
+		pattern++;
+	return !*pattern;
+}
+
+bool same_name(const char *a, size_t a_len, const char *b, size_t b_len)
+{
+	if (a_len != b_len)
+		return false;
+	for (size_t i = 0; i < a_len; i++) {
+		if (lower(a[i]) != lower(b[i]))
+			return false;
+	}
+	return true;
+}
+
+#define KNOWN_MAX ((size_t)1 << 20) /* texts that are remembered */
+/* Far above what a sane pattern needs for a name, far below what a user would wait for. */
+#define STEPS_MAX 1000000
+#define DEPTH_MAX 100000
+#define HEAP_MAX_KIB 65536
+#define JIT_STACK_MAX_BYTES ((size_t)1 << 20)
+
+struct pattern {
+	const char *text;
+	pcre2_code *code;
+	pcre2_match_context *context;
+	pcre2_match_data *data;
+	pcre2_jit_stack *jit_stack; /* NULL: there is no JIT */
+	bool has_matched;
+};
+
+void patterns_init(struct patterns *patterns, const char *option)
+{
+	*patterns = (struct patterns){.option = option};
+	table_init(&patterns->known);
+}
+
+static void pattern_release(struct pattern *pattern)
+{
+	pcre2_match_data_free(pattern->data);
+	pcre2_match_context_free(pattern->context);
+	pcre2_jit_stack_free(pattern->jit_stack);
+	pcre2_code_free(pattern->code);
+}
+
+void patterns_release(struct patterns *patterns)
+{
+	for (size_t i = 0; i < patterns->count; i++)
+		pattern_release(&patterns->items[i]);
+	free(patterns->items);
+	table_release(&patterns->known);
+	patterns_init(patterns, patterns->option);
+}
+
+static int compile(struct pattern *pattern, const char *option, struct err *err)
+{
+	char why[200], place[sizeof(err->place)];
+	int code;
+	size_t at;
+
+	pattern->code = pcre2_compile((PCRE2_SPTR)pattern->text, PCRE2_ZERO_TERMINATED,
+		PCRE2_UTF | PCRE2_MATCH_INVALID_UTF | PCRE2_NEVER_BACKSLASH_C, &code, &at, NULL);
+	if (pattern->code)
+		return 0;
+	if (code == PCRE2_ERROR_HEAP_FAILED)
+		return err_set(err, ERR_NOMEM, NULL, NULL);
+	if (pcre2_get_error_message(code, (PCRE2_UCHAR *)why, sizeof(why)) < 0)
+		snprintf(why, sizeof(why), "error %d", code);
+	snprintf(place, sizeof(place), "%s %s", option, pattern->text);
+	return err_set(err, ERR_USAGE, place, "bad pattern: %s at offset %zu", why, at);
+}
+
+static int limit(struct pattern *pattern, struct err *err)
+{
+	pattern->context = pcre2_match_context_create(NULL);
+	pattern->data = pcre2_match_data_create(1, NULL);
+	if (!pattern->context || !pattern->data)
+		return err_set(err, ERR_NOMEM, NULL, NULL);
+	pcre2_set_match_limit(pattern->context, STEPS_MAX);
+	pcre2_set_depth_limit(pattern->context, DEPTH_MAX);
+	pcre2_set_heap_limit(pattern->context, HEAP_MAX_KIB);
+	return 0;
+}
+
+/* Where there is no JIT, or it cannot do this pattern, the pattern is interpreted. */
+static void quicken(struct pattern *pattern)
+{
+	if (pcre2_jit_compile(pattern->code, PCRE2_JIT_COMPLETE))
+		return;
+	pattern->jit_stack = pcre2_jit_stack_create(32 << 10, JIT_STACK_MAX_BYTES, NULL);
+	if (pattern->jit_stack)
+		pcre2_jit_stack_assign(pattern->context, NULL, pattern->jit_stack);
+}
+
+int patterns_add(struct patterns *patterns, const char *text, struct err *err)
+{
+	struct pattern pattern = {.text = text};
+	int rc = compile(&pattern, patterns->option, err);
+
+	if (!rc)
+		rc = limit(&pattern, err);
+	if (!rc && array_grow((void **)&patterns->items, &patterns->cap, patterns->count,
+			   sizeof(pattern)))
+		rc = err_set(err, ERR_NOMEM, NULL, NULL);
+	if (rc) {
+		pattern_release(&pattern);
+		return rc;
+	}
+	quicken(&pattern);
+	patterns->items[patterns->count++] = pattern;
+	return 0;
+}
+
+static int match(const struct patterns *patterns, size_t index, const char *text, size_t len,
+	struct err *err)
+{
+	struct pattern *pattern = &patterns->items[index];
+	char why[200], place[sizeof(err->place)];
+	int rc = pcre2_match(
+		pattern->code, (PCRE2_SPTR)text, len, 0, 0, pattern->data, pattern->context);
+
+	pattern->has_matched |= rc >= 0;
+	if (rc >= 0 || rc == PCRE2_ERROR_NOMATCH)
+		return rc >= 0;
+	if (rc == PCRE2_ERROR_NOMEMORY)
+		return err_set(err, ERR_NOMEM, NULL, NULL);
+	if (pcre2_get_error_message(rc, (PCRE2_UCHAR *)why, sizeof(why)) < 0)
+		snprintf(why, sizeof(why), "error %d", rc);
+	snprintf(place, sizeof(place), "%s %s", patterns->option, pattern->text);
+	return err_set(
+		err, ERR_USAGE, place, "this pattern cannot be held against %.100s: %s", text, why);
+}
+
+int patterns_match(const struct patterns *patterns, const char *text, struct err *err)
+{
+	size_t len = strlen(text);
+	int found = 0;
+
+	for (size_t i = 0; !found && i < patterns->count; i++)
+		found = match(patterns, i, text, len, err);
+	return found;
+}
+
+int patterns_match_known(struct patterns *patterns, const char *text, struct err *err)
+{
+	size_t len = strlen(text);
+	const uint64_t *known = table_find(&patterns->known, text, len);
+	int found;
+
+	if (known)
+		return (int)*known;
+	found = patterns_match(patterns, text, err);
+	if (found >= 0 && patterns->known.count < KNOWN_MAX &&
+		table_add(&patterns->known, text, len, (uint64_t)found))
+		return err_set(err, ERR_NOMEM, NULL, NULL);
+	return found;
+}
+
+size_t patterns_unmatched(const struct patterns *patterns, size_t from)
+{
+	while (from < patterns->count && patterns->items[from].has_matched)
+		from++;
+	return from;
+}
+
+void patterns_try(struct patterns *patterns, const char *text)
+{
+	size_t len = strlen(text);
+
+	for (size_t i = 0; (i = patterns_unmatched(patterns, i)) < patterns->count; i++) {
+		struct err why;
+
+		if (match(patterns, i, text, len, &why) < 0)
+			patterns->items[i].has_matched = true;
+	}
+}
+
+const char *pattern_text(const struct patterns *patterns, size_t index)
+{
+	return patterns->items[index].text;
+}
+
+struct spelt {
+	const char *text;
+	size_t dump; /* that it is from */
+};
+
+/* ASCII's letters only, as modules are matched. Puts the key into spellings->lower. */
+static int make_key(struct spellings *spellings, const char *module)
+{
+	struct buf *lower = &spellings->lower;
+
+	buf_clear(lower);
+	if (buf_add_text(lower, module))
+		return -ERR_NOMEM;
+	for (size_t i = 0; i < lower->len; i++) {
+		if (lower->data[i] >= 'A' && lower->data[i] <= 'Z')
+			lower->data[i] = (char)(lower->data[i] + 'a' - 'A');
+	}
+	return 0;
+}
+
+static int add(struct spellings *spellings, const char *module, size_t dump)
+{
+	struct buf *lower = &spellings->lower;
+	const uint64_t *known;
+	struct spelt *spelt;
+
+	if (!module)
+		return 0;
+	if (make_key(spellings, module))
+		return -ERR_NOMEM;
+	known = table_find(&spellings->known, lower->data, lower->len);
+	if (known) {
+		spelt = &spellings->items[*known];
+		if (spelt->dump == dump && strcmp(module, spelt->text) < 0)
+			spelt->text = module;
+		return 0;
+	}
+	if (array_grow((void **)&spellings->items, &spellings->cap, spellings->count,
+		    sizeof(*spellings->items)) ||
+		table_add(&spellings->known, lower->data, lower->len, spellings->count))
+		return -ERR_NOMEM;
+	spellings->items[spellings->count++] = (struct spelt){module, dump};
+	return 0;
+}
+
+static int add_dump(struct spellings *spellings, const struct naming *naming, size_t dump)
+{
+	const struct sums *sums = &naming->comparison->dumps[dump];
+	int rc = 0;
+
+	for (size_t i = 0; !rc && i < sums->module_count; i++)
+		rc = add(spellings, naming->modules[dump][i], dump);
+	for (size_t i = 0; !rc && i < sums->text_count; i++)
+		rc = add(spellings, naming->texts[dump][i].module, dump);
+	return rc;
+}
+
+/* Of a row of a comparison that was read. */
+static int add_given(struct spellings *spellings, const struct frames *frames)
+{
+	int rc = 0;
+
+	for (size_t i = 0; !rc && frames && i < frames->count; i++)
+		rc = add(spellings, frames->items[i].module, 0);
+	return rc;
+}
+
+int spellings_make(struct spellings *spellings, const struct naming *naming)
+{
+	const struct comparison *comparison = naming->comparison;
+	int rc = 0;
+
+	*spellings = (struct spellings){.count = 0};
+	table_init(&spellings->known);
+	buf_init(&spellings->lower);
+	for (size_t i = comparison->dumps ? comparison->dump_count : 0; !rc && i--;)
+		rc = add_dump(spellings, naming, i);
+	for (size_t i = 0; !rc && !comparison->dumps && i < comparison->row_count; i++)
+		rc = add_given(spellings, comparison->rows[i].frames);
+	return rc;
+}
+
+void spellings_release(struct spellings *spellings)
+{
+	table_release(&spellings->known);
+	free(spellings->items);
+	buf_release(&spellings->lower);
+	*spellings = (struct spellings){.count = 0};
+}
+
+int spelling_find(struct spellings *spellings, const char *module, const char **spelling)
+{
+	const uint64_t *known;
+
+	if (make_key(spellings, module))
+		return -ERR_NOMEM;
+	known = table_find(&spellings->known, spellings->lower.data, spellings->lower.len);
+	*spelling = known ? spellings->items[*known].text : module;
+	return 0;
+}
+
+static const char blanks[] = " \t\r\v\f";
+
+static int64_t read_source(void *ctx, void *bytes, size_t len, struct err *err)
+{
+	return source_read(ctx, bytes, len, err);
+}
+
+/* One line of the file, as it stands in text. */
+static int take_line(char *text, listfile_line *take, void *ctx, const char *place, struct err *err)
+{
+	size_t len;
+
+	text += strspn(text, blanks);
+	for (len = strlen(text); len && strchr(blanks, text[len - 1]); len--)
+		text[len - 1] = '\0';
+	return *text && *text != '#' ? take(ctx, text, place, err) : 0;
+}
+
+static int next_line(
+	struct lines *lines, const char *name, struct buf *text, struct buf *place, struct err *err)
+{
+	struct line line;
+	int rc = lines_next(lines, &line);
+
+	if (rc <= 0)
+		return rc;
+	buf_clear(text);
+	buf_clear(place);
+	if (buf_add(text, line.text, line.len) ||
+		buf_printf(place, "%s:%" PRIu64, name, lines->number))
+		return err_set(err, ERR_NOMEM, NULL, NULL);
+	if (line.is_long || memchr(line.text, '\0', line.len))
+		return err_set(err, ERR_USAGE, place->data, "this is no line of text");
+	return 1;
+}
+
+int listfile_read(const char *path, listfile_line *take, void *ctx, struct err *err)
+{
+	struct dump_source from = {.read = read_source};
+	struct source *source;
+	struct lines lines;
+	struct buf text, place;
+	int rc = source_open(&source, path, err);
+
+	if (rc)
+		return rc;
+	buf_init(&text);
+	buf_init(&place);
+	from.ctx = source;
+	from.name = source_name(source);
+	rc = lines_init(&lines, &from, err);
+	if (rc)
+		err_set(err, ERR_NOMEM, NULL, NULL);
+	while (!rc && (rc = next_line(&lines, from.name, &text, &place, err)) > 0)
+		rc = take_line(text.data, take, ctx, place.data, err);
+	lines_release(&lines);
+	buf_release(&text);
+	buf_release(&place);
+	source_close(source);
+	return rc;
+}

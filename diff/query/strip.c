@@ -1,0 +1,292 @@
+/*
+ * Which functions do nothing but hand out memory for whoever calls them.
+ *
+ * Sources: names without an underscore in front are public interfaces that Microsoft, the C and C++
+ * standards or GNU document, as are _strdup, _wcsdup, _recalloc, _aligned_*, _expand, _malloc_dbg
+ * and their kin (CRT reference); *_base are exports of ucrtbase; _nh_malloc*, _heap_alloc* and what
+ * is like them are in published stacks and in the public symbols of debug CRTs; Rtlp*,
+ * RtlDebug*Heap and RtlAllocateHeapSlowly are in
+ * published UMDH logs and Microsoft's public symbols of ntdll; AVrf* in those of verifier.dll,
+ * CRetailMalloc_* in those of combase, APP_DATA in those of oleaut32; Virtual*Alloc*, MapViewOfFile*, and
+ * Nt* and Zw* are documented by Microsoft; std::_*, std::__* and __gnu_cxx are in the open sources of
+ * Microsoft's, GNU's and LLVM's C++ libraries; _Zn* are C++'s operators in the Itanium ABI, as mingw has
+ * them.
+ *
+ * Of the C++ library it is what asks for memory on its own account. What calls the program back,
+ * as std::sort, std::function and std::thread do, is not listed: a callee that was inlined there has no
+ * frame but theirs.
+ */
+#include "diff/query/strip.h"
+
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "diff/query/pattern.h"
+
+const char *const allocators[] = {
+	/* NT's heap, and its checkers */
+	"ntdll!Rtl*Heap*",
+	"ntdll!RtlpAllocate*",
+	"ntdll!RtlpHp*",
+	"ntdll!RtlpStackTrace*",
+	"ntdll!RtlpCallInterceptRoutine*",
+	"ntdll!RtlpSetupExtendedBlock*",
+	"ntdll!RtlStdLogStackTrace*",
+	"ntdll!RtlLogStackBackTrace*",
+	"verifier!AVrf*",
+	"hsnap-tracer64!*",
+	/* Windows' own wrappers */
+	"kernel32!Heap*Alloc*",
+	"kernel32!Local*Alloc*",
+	"kernel32!Global*Alloc*",
+	"kernelbase!Heap*Alloc*",
+	"kernelbase!Local*Alloc*",
+	"kernelbase!Global*Alloc*",
+	/* virtual memory */
+	"kernel32!Virtual*Alloc*",
+	"kernelbase!Virtual*Alloc*",
+	"kernel32!MapViewOfFile*",
+	"kernelbase!MapViewOfFile*",
+	"ntdll!NtAllocateVirtualMemory*",
+	"ntdll!ZwAllocateVirtualMemory*",
+	"ntdll!NtMapViewOfSection*",
+	"ntdll!ZwMapViewOfSection*",
+	"combase!CoTaskMem*",
+	"combase!CRetailMalloc_*lloc*",
+	"ole32!CoTaskMem*",
+	"ole32!CRetailMalloc_*lloc*",
+	"oleaut32!SysAllocString*",
+	"oleaut32!SysReAllocString*",
+	"oleaut32!APP_DATA::AllocCachedMem*",
+	/* C, in a library or in the program itself */
+	"*!malloc",
+	"*!calloc",
+	"*!realloc",
+	"*!reallocf",
+	"*!reallocarray",
+	"*!aligned_alloc",
+	"*!_malloc_base",
+	"*!_calloc_base",
+	"*!_realloc_base",
+	"*!_recalloc_base",
+	"*!_expand_base",
+	"*!_malloc_dbg",
+	"*!_calloc_dbg",
+	"*!_realloc_dbg",
+	"*!_recalloc_dbg",
+	"*!_expand_dbg",
+	"*!_recalloc",
+	"*!_expand",
+	"*!_malloc_crt",
+	"*!_calloc_crt",
+	"*!_realloc_crt",
+	"*!_recalloc_crt",
+	"*!_calloc_impl",
+	"*!_nh_malloc*",
+	"*!_heap_alloc*",
+	"*!heap_alloc_dbg*",
+	"*!realloc_dbg_nolock",
+	"*!realloc_help",
+	"*!_aligned_*alloc*",
+	"*!_aligned_offset_*alloc*",
+	"*!strdup",
+	"*!_strdup",
+	"*!_strdup_dbg",
+	"*!strndup",
+	"*!wcsdup",
+	"*!_wcsdup",
+	"*!_wcsdup_dbg",
+	"*!_mbsdup",
+	"*!_mbsdup_dbg",
+	/* C++: operators and allocators */
+	"*!operator new*",
+	"*!_Znwy*",
+	"*!_Znay*",
+	"*!_Znwj*",
+	"*!_Znaj*",
+	"*!_Znwm*",
+	"*!_Znam*",
+	"*!std::_Allocate*",
+	"*!std::_Default_allocat*",
+	"*!std::allocator<*>::*",
+	"*!std::allocator_traits<*>::*",
+	"*!std::__new_allocator<*>::*",
+	"*!__gnu_cxx::new_allocator<*>::*",
+	"*!__gnu_cxx::__alloc_traits<*>::*",
+	"*!std::__allocat*",
+	"*!std::__libcpp_*allocate*",
+	"*!std::__libcpp_operator_new*",
+	/* strings, containers and pointers that own, and what these are made of */
+	"*!std::string::*",
+	"*!std::wstring::*",
+	"*!std::basic_string<*>::*",
+	"*!std::operator+*",
+	"*!std::to_string*",
+	"*!std::to_wstring*",
+	"*!std::vector<*>::*",
+	"*!std::_Vector_base<*>::*",
+	"*!std::__split_buffer<*>::*",
+	"*!std::deque<*>::*",
+	"*!std::_Deque_base<*>::*",
+	"*!std::list<*>::*",
+	"*!std::_List_*<*>::*",
+	"*!std::__list_imp<*>::*",
+	"*!std::forward_list<*>::*",
+	"*!std::_Fwd_list_base<*>::*",
+	"*!std::map<*>::*",
+	"*!std::multimap<*>::*",
+	"*!std::set<*>::*",
+	"*!std::multiset<*>::*",
+	"*!std::_Rb_tree<*>::*",
+	"*!std::_Tree*<*>::*",
+	"*!std::__tree<*>::*",
+	"*!std::unordered_*<*>::*",
+	"*!std::_Hash*<*>::*",
+	"*!std::__detail::_*<*>::*",
+	"*!std::__hash_table<*>::*",
+	"*!std::queue<*>::*",
+	"*!std::stack<*>::*",
+	"*!std::pair<*>::pair*",
+	"*!std::make_unique<*",
+	"*!std::make_shared<*",
+	"*!_ZSt11make_shared*",
+	"*!std::allocate_shared<*",
+	"*!std::shared_ptr<*>::*",
+	"*!std::__shared_*<*>::*",
+	"*!std::_Ref_count*",
+	"*!std::function<*>::function*",
+	"*!std::function<*>::operator=*",
+	"*!std::_Function_base::*",
+	"*!std::_Construct*",
+	"*!std::construct_at<*",
+	"*!std::uninitialized_*",
+	"*!std::__uninitialized_*",
+	"*!std::__do_uninit_*",
+	"*!std::_Uninitialized_*",
+	NULL,
+};
+
+struct strip_glob {
+	const char *module, *function;
+};
+
+void strip_init(struct strip *strip)
+{
+	*strip = (struct strip){0};
+	arena_init(&strip->arena);
+	table_init(&strip->known);
+	buf_init(&strip->name);
+}
+
+void strip_release(struct strip *strip)
+{
+	free(strip->globs);
+	arena_release(&strip->arena);
+	table_release(&strip->known);
+	buf_release(&strip->name);
+	strip_init(strip);
+}
+
+static int strip_add(struct strip *strip, const char *text, struct err *err)
+{
+	size_t len = strcspn(text, "!");
+	struct strip_glob glob;
+
+	if (!len || !text[len] || !text[len + 1])
+		return err_set(err, ERR_USAGE, NULL, "a line is MODULE!FUNCTION");
+	glob.module = arena_text(&strip->arena, text, len);
+	glob.function = arena_text(&strip->arena, text + len + 1, strlen(text + len + 1));
+	if (!glob.module || !glob.function ||
+		array_grow((void **)&strip->globs, &strip->cap, strip->count, sizeof(glob)))
+		return err_set(err, ERR_NOMEM, NULL, NULL);
+	strip->globs[strip->count++] = glob;
+	return 0;
+}
+
+int strip_add_known(struct strip *strip, struct err *err)
+{
+	int rc = 0;
+
+	for (const char *const *at = allocators; !rc && *at; at++)
+		rc = strip_add(strip, *at, err);
+	return rc;
+}
+
+static int take_line(void *ctx, const char *text, const char *place, struct err *err)
+{
+	int rc = strip_add(ctx, text, err);
+
+	return rc == -ERR_USAGE ? err_set(err, ERR_USAGE, place, "a line is MODULE!FUNCTION") : rc;
+}
+
+int strip_add_file(struct strip *strip, const char *path, struct err *err)
+{
+	return listfile_read(path, take_line, strip, err);
+}
+
+static bool is_listed(const struct strip *strip, const struct frame *frame)
+{
+	const char *module = frame->module ? frame->module : "";
+	/* What a template of the program's results in may be a type of the library. */
+	const char *function = frame->function ? function_own(frame->function) : "";
+
+	for (size_t i = 0; i < strip->count; i++) {
+		if (glob_match(strip->globs[i].module, module, true) &&
+			glob_match(strip->globs[i].function, function, false))
+			return true;
+	}
+	return false;
+}
+
+/* 1, 0 or -ERR_NOMEM. */
+static int is_layer(struct strip *strip, const struct frame *frame)
+{
+	const uint64_t *known;
+	bool is;
+
+	/* A frame without a name is one of many addresses, which are not worth remembering. */
+	if (!frame->function)
+		return is_listed(strip, frame);
+	if (frame_name(frame, &strip->name))
+		return -ERR_NOMEM;
+	known = table_find(&strip->known, strip->name.data, strip->name.len);
+	if (known)
+		return (int)*known;
+	is = is_listed(strip, frame);
+	if (table_add(&strip->known, strip->name.data, strip->name.len, is))
+		return -ERR_NOMEM;
+	return is;
+}
+
+/* The first frame of from..to that stays. 0 or -ERR_NOMEM. */
+static int skip_layers(
+	struct strip *strip, const struct frames *frames, size_t from, size_t to, size_t *first)
+{
+	int is = 1;
+
+	while (from + 1 < to && (is = is_layer(strip, &frames->items[from])) > 0)
+		from++;
+	*first = from;
+	return is < 0 ? is : 0;
+}
+
+int strip_frames(struct strip *strip, struct frames *frames)
+{
+	size_t kept = 0, from = 0;
+
+	for (size_t part = 0; part <= frames->part_count; part++) {
+		size_t to = part < frames->part_count ? frames->part_at[part] : frames->count;
+		size_t first;
+
+		if (skip_layers(strip, frames, from, to, &first))
+			return -ERR_NOMEM;
+		if (part)
+			frames->part_at[part - 1] = kept;
+		for (size_t i = first; i < to; i++)
+			frames->items[kept++] = frames->items[i];
+		from = to;
+	}
+	frames->count = kept;
+	return 0;
+}

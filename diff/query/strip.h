@@ -1,0 +1,43 @@
+/*
+ * Frames that say only that memory was asked for: the layers between a program and its heap.
+ *
+ * A frame is one of them when its module and function_own() of its function are in the list. They are
+ * taken away from the innermost frame outwards up to the first frame that is not in the list; the last
+ * frame of a stack always stays.
+ */
+#ifndef DIFF_QUERY_STRIP_H
+#define DIFF_QUERY_STRIP_H
+
+#include "core/base/memory.h"
+#include "core/base/err.h"
+#include "core/base/hash.h"
+#include "diff/read/frame.h"
+
+/* The layers known by themselves, MODULE!FUNCTION each; ends with NULL. */
+extern const char *const allocators[];
+
+struct strip {
+	struct strip_glob *globs;
+	size_t count, cap;
+	struct arena arena;
+	struct table known; /* "module!function" -> whether it is in the list */
+	struct buf name;
+};
+
+void strip_init(struct strip *strip);
+void strip_release(struct strip *strip);
+
+/* Adds what is in allocators[]. 0 or -ERR_NOMEM. */
+int strip_add_known(struct strip *strip, struct err *err);
+
+/*
+ * Adds a file's lines: MODULE!FUNCTION, where '*' stands for any text; the module, without its
+ * extension, in either case. "*!" is for frames in any module or none, "!*" also for frames that no
+ * name is known of. 0, -ERR_USAGE with file:line, or an error of listfile_read().
+ */
+int strip_add_file(struct strip *strip, const char *path, struct err *err);
+
+/* Takes such frames away from each candidate of a stack. 0 or -ERR_NOMEM. */
+int strip_frames(struct strip *strip, struct frames *frames);
+
+#endif

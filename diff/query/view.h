@@ -1,0 +1,128 @@
+/*
+ * A view: what of a comparison was asked for, in the order it was asked for. Reports print views
+ * and nothing else.
+ *
+ * A view borrows its comparison and its naming. Row numbers are those of comparison->rows.
+ */
+#ifndef DIFF_QUERY_VIEW_H
+#define DIFF_QUERY_VIEW_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "core/base/memory.h"
+#include "core/base/err.h"
+#include "diff/query/filter.h"
+#include "diff/read/frame.h"
+#include "diff/match/match.h"
+#include "diff/query/naming.h"
+#include "diff/query/pattern.h"
+#include "diff/query/strip.h"
+#include "diff/query/suppress.h"
+
+enum view_group {
+	GROUP_STACK, /* no groups: a row is a stack */
+	GROUP_FUNCTION,
+	GROUP_FILE,
+	GROUP_MODULE,
+	GROUP_HEAP,
+};
+
+/* What comes first. Of groups it is that of self, then that of total, then the name. */
+enum view_sort {
+	SORT_DEFAULT, /* BYTES; of a trend VERDICT */
+	SORT_BYTES, /* the largest growth in bytes */
+	SORT_COUNT, /* the largest growth in blocks */
+	SORT_NEW, /* the most bytes in NEW */
+	SORT_OLD, /* the most bytes in OLD */
+	SORT_NAME, /* the innermost frame that is shown, from A to Z; rows without one last */
+	/* Of a trend alone: */
+	SORT_VERDICT, /* the least doubtful leak: by verdict, then by what it grows by at least */
+	SORT_SLOPE, /* the most growth per hour */
+};
+
+/* What is asked for. All zero but shown_max asks for everything in the comparison's order. */
+struct view_request {
+	enum view_group group;
+	enum view_sort sort;
+	size_t shown_max;
+	bool is_inverted;
+	bool is_part; /* the comparison's rows are not of all blocks */
+	/* Each may be NULL. They remember what they found. */
+	struct filter *filter;
+	struct suppressions *suppressions;
+	struct strip *strip; /* must outlive the view */
+};
+
+/* Stacks with something in common. A stack counts once, however often it is in the group. */
+struct view_group_row {
+	const char *name; /* "module!function", a path, a module, a heap's address */
+	struct change self; /* stacks whose innermost frame is in the group: pprof's flat */
+	struct change total; /* stacks with any frame in it: pprof's cum */
+	/* Of a trend: the same at each snapshot, and what that says. self_of is NULL when there is
+	 * no such stack; self_trend then is steady, if there are
+	 * snapshots enough for that. */
+	struct census *self_of, *total_of;
+	struct trend self_trend, total_trend;
+};
+
+struct view {
+	const struct comparison *comparison;
+	const struct naming *naming;
+	/* Largest first, or as asked for. When grouped, groups are what is shown and rows are what
+	 * they are made of. */
+	uint32_t *rows;
+	size_t row_count;
+	size_t shown_count; /* of rows, or of groups: the first ones; the others are but counted */
+	enum view_group group;
+	enum view_sort sort; /* DEFAULT: the comparison's own order */
+	struct view_group_row *groups;
+	size_t group_count;
+	struct change all; /* of the comparison, with rows that did not change */
+	struct change selected; /* of rows */
+	/* Of a trend: what is selected adds up to at each snapshot, and what that says. Else NULL. */
+	struct census *series;
+	struct trend trend;
+	size_t series_number, series_count; /* as its comparison has them */
+	struct change suppressed; /* of rows a suppression took away */
+	size_t suppressed_count;
+	bool is_filtered; /* something was left out on purpose or has no rows: selected is not all */
+	bool is_inverted; /* frames come outermost first */
+	struct strip *strip; /* or NULL */
+	struct spellings *spellings; /* of modules in names of groups; or NULL */
+	struct arena arena; /* what groups have */
+};
+
+/* Everything in the comparison, in its order. comparison and naming must outlive the view; release
+ * it in any case. 0 or -ERR_NOMEM. */
+int view_make(struct view *view, const struct comparison *comparison, const struct naming *naming);
+void view_release(struct view *view);
+
+/*
+ * Narrows a view just made to what is asked for, in the order that is asked for. Looks for the names
+ * of rows that this depends on, and of those that will be shown. all = selected + suppressed + what
+ * filters left out, always. 0; -ERR_USAGE when a pattern takes too long; -ERR_NOMEM; after a failure
+ * the view can only be released.
+ */
+int view_ask(struct view *view, struct naming *naming, const struct view_request *request,
+	struct err *err);
+
+/* What a change adds up to. */
+struct delta change_delta(const struct change *change);
+
+/* A row's sums before and after. */
+struct change row_change(const struct comparison *comparison, const struct row *row);
+
+/* to += more; what does not fit wraps around. */
+void change_add(struct change *to, const struct change *more);
+void change_add_row(
+	struct change *change, const struct comparison *comparison, const struct row *row);
+
+/*
+ * The frames of a row as they are to be shown: allocator's frames gone and turned round where that
+ * was asked for. Replaces what frames held. None: the row has no stack to show. 0 or -ERR_NOMEM.
+ */
+int view_frames(const struct view *view, uint32_t row, struct frames *frames);
+
+#endif

@@ -1,0 +1,406 @@
+/*
+ * One entry of a dump at the speed that counts: the form that nearly all of them have, and a quick
+ * "no" to every other, which the scanner then looks at with care.
+ *
+ * What takes time in reading such lines is waiting: where a number ends tells where the next one
+ * starts, and where a line ends where the next one starts. So the first 64 bytes are classified at
+ * once, into a bit for each byte that is no digit, and one for the line's end, which depends on
+ * nothing else: the processor begins with the next line while it is still busy with this one.
+ */
+#ifndef DIFF_READ_COUNT_H
+#define DIFF_READ_COUNT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <string.h>
+
+#include "core/base/hash.h"
+#include "core/base/memory.h"
+#include "core/base/os.h"
+#include "core/dump/dump.h"
+#include "diff/read/dump_sums.h"
+
+#if defined(ENTRY_PORTABLE) /* as on a machine that has nothing better, for tests */
+#elif defined(__AVX2__)
+#include <immintrin.h>
+#elif defined(__SSE2__)
+#include <emmintrin.h>
+#endif
+
+#include "core/base/text.h"
+
+#define ENTRY_PLAIN_BYTES 64 /* that must be readable at the start of the line */
+
+struct entry_plain {
+	uint32_t requested_bytes, overhead_bytes;
+	uint32_t id; /* the text of the id is this number in upper case without leading zeros */
+};
+
+/* Bit n is about byte n of 64. */
+struct entry_bits {
+	uint64_t others; /* neither a digit nor a letter from A to F */
+	uint64_t newlines;
+};
+
+#if defined(ENTRY_PORTABLE)
+#elif defined(__AVX2__)
+
+#define ENTRY_VECTOR_BYTES 32
+typedef __m256i entry_vector;
+#define ENTRY_LOAD(text) _mm256_loadu_si256((const __m256i *)(const void *)(text))
+#define ENTRY_EACH(byte) _mm256_set1_epi8(byte)
+#define ENTRY_EQUAL(a, b) _mm256_cmpeq_epi8(a, b)
+#define ENTRY_LEAST(a, b) _mm256_min_epu8(a, b)
+#define ENTRY_MINUS(a, b) _mm256_sub_epi8(a, b)
+#define ENTRY_OR(a, b) _mm256_or_si256(a, b)
+#define ENTRY_WITHOUT(a, b) _mm256_andnot_si256(b, a)
+#define ENTRY_BITS(a) (uint64_t)(uint32_t) _mm256_movemask_epi8(a)
+
+#elif defined(__SSE2__) /* every x86-64 */
+
+#define ENTRY_VECTOR_BYTES 16
+typedef __m128i entry_vector;
+#define ENTRY_LOAD(text) _mm_loadu_si128((const __m128i *)(const void *)(text))
+#define ENTRY_EACH(byte) _mm_set1_epi8(byte)
+#define ENTRY_EQUAL(a, b) _mm_cmpeq_epi8(a, b)
+#define ENTRY_LEAST(a, b) _mm_min_epu8(a, b)
+#define ENTRY_MINUS(a, b) _mm_sub_epi8(a, b)
+#define ENTRY_OR(a, b) _mm_or_si128(a, b)
+#define ENTRY_WITHOUT(a, b) _mm_andnot_si128(b, a)
+#define ENTRY_BITS(a) (uint64_t)(uint32_t) _mm_movemask_epi8(a)
+
+#endif
+
+#ifdef ENTRY_VECTOR_BYTES
+
+/* All ones where a byte is one of count from first on. */
+static inline entry_vector entry_in_range(entry_vector bytes, char first, char count)
+{
+	entry_vector offset = ENTRY_MINUS(bytes, ENTRY_EACH(first));
+
+	return ENTRY_EQUAL(ENTRY_LEAST(offset, ENTRY_EACH((char)(count - 1))), offset);
+}
+
+static inline struct entry_bits entry_classify(const char *text)
+{
+	struct entry_bits bits = {0, 0};
+
+	for (unsigned at = 0; at < 64; at += ENTRY_VECTOR_BYTES) {
+		entry_vector bytes = ENTRY_LOAD(text + at);
+		entry_vector digits =
+			ENTRY_OR(entry_in_range(bytes, '0', 10), entry_in_range(bytes, 'A', 6));
+
+		bits.others |= ENTRY_BITS(digits) << at;
+		bits.newlines |= ENTRY_BITS(ENTRY_EQUAL(bytes, ENTRY_EACH('\n'))) << at;
+	}
+	bits.others = ~bits.others;
+	return bits;
+}
+
+/* What lies behind the first line from text on that something else than a TAB follows; end when
+ * there is none before it. Reads up to 80 bytes behind end. */
+static inline const char *entry_stack_end(const char *text, const char *end)
+{
+	for (; text < end; text += 64) {
+		uint64_t ends = 0;
+
+		for (unsigned at = 0; at < 64; at += ENTRY_VECTOR_BYTES) {
+			entry_vector newlines =
+				ENTRY_EQUAL(ENTRY_LOAD(text + at), ENTRY_EACH('\n'));
+			entry_vector tabs =
+				ENTRY_EQUAL(ENTRY_LOAD(text + at + 1), ENTRY_EACH('\t'));
+
+			ends |= ENTRY_BITS(ENTRY_WITHOUT(newlines, tabs)) << at;
+		}
+		if (ends) {
+			text += __builtin_ctzll(ends) + 1;
+			return text < end ? text : end;
+		}
+	}
+	return end;
+}
+
+#else /* any machine */
+
+static inline const char *entry_stack_end(const char *text, const char *end)
+{
+	for (; text < end; text++) {
+		text = memchr(text, '\n', (size_t)(end - text));
+		if (!text || text[1] != '\t')
+			return text ? text + 1 : end;
+	}
+	return end;
+}
+
+/* The eighth bit of each byte, side by side. */
+static inline uint64_t entry_gather(uint64_t eighths)
+{
+	return (eighths >> 7) * UINT64_C(0x0102040810204080) >> 56;
+}
+
+static inline struct entry_bits entry_classify(const char *text)
+{
+	struct entry_bits bits = {0, 0};
+
+	for (unsigned at = 0; at < 64; at += 8) {
+		uint64_t bytes = hex_load(text + at), other = bytes ^ HEX_EACH('\n');
+		uint64_t filled = ((other & HEX_EACH(0x7f)) + HEX_EACH(0x7f)) | other;
+		uint64_t lower = bytes & bytes << 1 & HEX_EACH(0x40);
+
+		bits.others |= entry_gather(hex_others(bytes) | lower << 1) << at;
+		bits.newlines |= entry_gather(~filled & HEX_EACH(0x80)) << at;
+	}
+	return bits;
+}
+
+#endif
+
+/* How many digits there are from a place on; 64 - at: to the end of what was classified. */
+static inline unsigned entry_digits(const struct entry_bits *bits, unsigned at)
+{
+	uint64_t others = bits->others >> at;
+
+	return others ? (unsigned)__builtin_ctzll(others) : 64 - at;
+}
+
+/* The number of 1 to 8 digits at text. */
+static inline uint32_t entry_number(const char *text, unsigned count)
+{
+	/* The digits move up; what comes in below are zeros, which count as the digit. */
+	return (uint32_t)hex_join(hex_load(text) << (64 - 8 * count));
+}
+
+/*
+ * Reads "REQ bytes + OVH at ADDR by BackTraceID" and its line end at text. Returns what lies behind
+ * it, or NULL when it is something else or not plain: longer than 64 bytes, numbers over 32 bits,
+ * ids that are no such numbers, digits in lower case, blanks at the end.
+ */
+static inline __attribute__((always_inline)) const char *entry_plain(
+	struct entry_plain *entry, const char *text)
+{
+	struct entry_bits bits = entry_classify(text);
+	unsigned requested = entry_digits(&bits, 0), at = requested + 9, overhead, addr, id, end;
+	const char *id_text;
+
+	if (!bits.newlines)
+		return NULL;
+	end = (unsigned)__builtin_ctzll(bits.newlines);
+	if (requested - 1 > 7 || hex_load(text + requested) != hex_load(" bytes +") ||
+		text[requested + 8] != ' ')
+		return NULL;
+	overhead = entry_digits(&bits, at);
+	if (overhead - 1 > 7 || memcmp(text + at + overhead, " at ", 4) != 0)
+		return NULL;
+	entry->overhead_bytes = entry_number(text + at, overhead);
+	at += overhead + 4;
+	addr = entry_digits(&bits, at);
+	if (addr - 1 > 15 || hex_load(text + at + addr) != hex_load(" by Back") ||
+		hex_load(text + at + addr + 5) != hex_load("ackTrace"))
+		return NULL;
+	at += addr + 13;
+	if (at > end)
+		return NULL;
+	id = entry_digits(&bits, at);
+	id_text = text + at;
+	entry->requested_bytes = entry_number(text, requested);
+	at += id;
+	if (at + (text[at] == '\r') != end || id - 1 > 7 || (*id_text == '0' && id > 1))
+		return NULL;
+	entry->id = entry_number(id_text, id);
+	return text + end + 1;
+}
+
+/*
+ * What several threads that read one dump share: its stacks, and the sums of each in each heap.
+ *
+ * Threads count in tallies of their own (diff/read/count.h) and come here for what is new to them. Every
+ * function but the first two takes the pool's lock itself.
+ */
+
+#define HEAP_NONE UINT32_MAX /* no heading was seen: heap 0 */
+
+/* A stack's lines as they stood in the dump, with their line ends. */
+struct pool_text {
+	const char *text; /* NULL: none was kept */
+	uint32_t len, line_count;
+};
+
+struct pool {
+	struct thread_lock *lock;
+	struct sums *sums; /* stacks, cells and heaps are filled */
+	size_t cell_cap, heap_cap;
+	struct table heaps; /* addresses to their numbers */
+	uint64_t *slots; /* of an open table: 0, or the number of a cell and 1 more */
+	size_t slot_count; /* a power of two, or 0 */
+	struct pool_text *texts; /* by stack */
+	size_t text_count, text_cap;
+	struct arena arena; /* of texts */
+};
+
+/* sums must outlive the pool. 0 or -ERR_NOMEM; release it also then. */
+int pool_init(struct pool *pool, struct sums *sums);
+void pool_release(struct pool *pool);
+
+/* The number of a heap: 0 or -ERR_NOMEM. */
+int pool_heap(struct pool *pool, uint64_t addr, uint32_t *index);
+
+/* Adds to the sums of cells, or takes away what was added before. 0 or -ERR_NOMEM. */
+int pool_count(struct pool *pool, const struct cell *more, size_t count, bool take_away);
+
+/* One entry of a dump. */
+struct pool_entry {
+	struct stack stack;
+	size_t id_len;
+	struct census sums;
+};
+
+/* Counts entries of one heap, or takes away what was counted before: how many, from the first one on;
+ * fewer than count when memory is out. */
+size_t pool_entries(struct pool *pool, const struct pool_entry *entries, size_t count,
+	uint32_t heap, bool take_away);
+
+/* As stackset_put(). When text is given it comes back as what is kept for that stack, for all
+ * threads and as long as the pool lives. */
+int pool_stack(struct pool *pool, const struct stack *wanted, size_t id_len, uint32_t *index,
+	struct pool_text *text);
+
+/*
+ * One thread's counting of entries: the hot loop of hdiff.
+ *
+ * A tally knows the ids that its thread has met and, for each, the text of a stack that came with
+ * it. An entry whose stack has the same text needs no look at the text's meaning: comparing and
+ * passing over it is as fast as reading memory. What is new goes to the pool.
+ */
+
+struct tally {
+	struct pool *pool;
+	uint32_t heap; /* that is counted for, or HEAP_NONE */
+	bool take_away; /* what was counted by mistake */
+	bool no_memory; /* it stopped at what was new for want of memory */
+	uint64_t *slots; /* open table: 0, or id | (number + 1) << 32 */
+	size_t slot_count;
+	uint64_t mixer; /* random: nobody can make ids that collide */
+	unsigned shift;
+	struct tally_id *ids; /* by number: entries without a stack, */
+	struct tally_stack *stacks; /* and those with one */
+	size_t count, cap;
+	struct sum_batch *batch; /* of sums that are counted at once; NULL until there are any */
+	uint32_t *touched; /* 2 * number + (1: with a stack), of those that are not zero */
+	size_t touched_count;
+	/* tally_plain() for this machine */
+	const char *(*plain)(struct tally *tally, const char *at, const char *end,
+		struct dump_progress *progress);
+	/* Reads plain lines of a stack, at most DUMP_FRAMES_MAX, for this machine. What lies behind them,
+	 * or NULL when there is another kind. */
+	const char *(*frames_take)(
+		uint64_t *frames, const char *at, const char *end, uint32_t *count);
+	uint64_t frames[DUMP_FRAMES_MAX];
+};
+
+/* pool must outlive the tally. */
+void tally_init(struct tally *tally, struct pool *pool);
+void tally_release(struct tally *tally);
+
+/* Takes plain entries, see struct dump_sink. It stops at everything else, also when memory is out. */
+const char *tally_plain(
+	struct tally *tally, const char *at, const char *end, struct dump_progress *progress);
+
+/* Hands all sums over to the pool; do so before heap or take_away change. 0 or -ERR_NOMEM. */
+int tally_flush(struct tally *tally);
+
+/*
+ * The inside of a tally, for the files that count.
+ */
+
+/* Entries that name an id and give no stack. Two to a cache line. */
+struct tally_id {
+	uint64_t requested_bytes, overhead_bytes, block_count;
+	uint32_t id;
+	uint32_t padding;
+};
+
+/* Entries with the stack whose text is known. */
+struct tally_stack {
+	uint64_t requested_bytes, overhead_bytes, block_count;
+	struct pool_text text; /* or nothing: then the stack is not known either */
+	uint32_t stack;
+};
+
+#define TALLY_IDS_MAX ((size_t)1 << 17) /* about: with more of them a tally starts afresh */
+
+/* Hands all sums over and forgets all ids. 0 or -ERR_NOMEM. */
+int tally_reset(struct tally *tally);
+
+/* Makes a number for an id that is new. 0 or -ERR_NOMEM. */
+int tally_id_add(struct tally *tally, uint32_t id, uint32_t *number);
+
+/* Counts an entry whose stack, at lines, is not the known one of its id. How many lines the stack has,
+ * or 0: it is not plain, or memory is out. */
+uint32_t tally_stack_take(struct tally *tally, const struct entry_plain *entry, const char *lines,
+	const char *end, uint32_t number);
+
+/* Counts sums, from the start of a line on, until something else comes; behind them. See tally_plain(). */
+const char *tally_sums(
+	struct tally *tally, const char *at, const char *end, struct dump_progress *progress);
+
+static inline const char *tally_blanks_skip(const char *at, uint32_t *line_count)
+{
+	for (; *at == '\n' || (*at == '\r' && at[1] == '\n'); ++*line_count)
+		at += 1 + (*at == '\r');
+	return at;
+}
+
+/* tally_plain() for processors of today. */
+const char *tally_plain_avx2(
+	struct tally *tally, const char *at, const char *end, struct dump_progress *progress);
+
+/* frames_take() for them. */
+const char *tally_frames_avx2(uint64_t *frames, const char *at, const char *end, uint32_t *count);
+
+static inline void tally_touch(struct tally *tally, uint32_t number, unsigned with_stack)
+{
+	tally->touched[tally->touched_count++] = 2 * number + with_stack;
+}
+
+static inline void tally_count_bare(
+	struct tally *tally, uint32_t number, const struct entry_plain *entry)
+{
+	struct tally_id *to = &tally->ids[number];
+
+	if (!to->block_count++)
+		tally_touch(tally, number, 0);
+	to->requested_bytes += entry->requested_bytes;
+	to->overhead_bytes += entry->overhead_bytes;
+}
+
+static inline void tally_count_known(
+	struct tally *tally, uint32_t number, const struct entry_plain *entry)
+{
+	struct tally_stack *to = &tally->stacks[number];
+
+	if (!to->block_count++)
+		tally_touch(tally, number, 1);
+	to->requested_bytes += entry->requested_bytes;
+	to->overhead_bytes += entry->overhead_bytes;
+}
+
+static inline uint64_t *tally_slot(const struct tally *tally, uint32_t id)
+{
+	size_t mask = tally->slot_count - 1, at = (size_t)(id * tally->mixer >> tally->shift);
+
+	while (tally->slots[at] && (uint32_t)tally->slots[at] != id)
+		at = (at + 1) & mask;
+	return &tally->slots[at];
+}
+
+static inline int tally_id_find(struct tally *tally, uint32_t id, uint32_t *number)
+{
+	uint64_t slot = tally->slot_count ? *tally_slot(tally, id) : 0;
+
+	if (!slot)
+		return tally_id_add(tally, id, number);
+	*number = (uint32_t)(slot >> 32) - 1;
+	return 0;
+}
+
+#endif

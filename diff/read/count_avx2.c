@@ -1,0 +1,17 @@
+/* The hot loop of a tally with twice as many bytes at once; see tally_init(). */
+#ifdef __x86_64__
+#pragma GCC target("avx2,bmi,bmi2")
+#endif
+
+#include "diff/read/count_fast.h"
+
+const char *tally_frames_avx2(uint64_t *frames, const char *at, const char *end, uint32_t *count)
+{
+	return frames_take(frames, at, end, count);
+}
+
+const char *tally_plain_avx2(
+	struct tally *tally, const char *at, const char *end, struct dump_progress *progress)
+{
+	return plain(tally, at, end, progress);
+}

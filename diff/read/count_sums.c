@@ -1,0 +1,159 @@
+/*
+ * Sums, as hsnap --by-stack writes them: each with its stack, or none of the stacks twice. Nothing is
+ * gained by remembering their text, so that they go to the pool as they are, many at once.
+ *
+ * Only what is sure to mean the same to the scanner is taken: the form that hsnap writes, in front of
+ * which and behind which nothing may make it something else.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/base/text.h"
+#include "diff/read/count.h"
+
+/* So many that a thread is busy with them for longer than it takes to wait for another one. */
+#define BATCH 1024
+#define BATCH_FRAMES (32 * DUMP_FRAMES_MAX)
+/* What a sum may have, so that those of a part cannot overflow: it has fewer than 2^20 lines. */
+#define SUM_MAX (UINT64_C(1) << 43)
+
+struct sum_line {
+	struct census sums;
+	const char *id;
+	size_t id_len;
+};
+
+struct sum_batch {
+	struct pool_entry items[BATCH];
+	const char *behind[BATCH]; /* each of them */
+	uint32_t lines[BATCH]; /* that it has, with empty ones before it */
+	size_t count, frame_count;
+	uint64_t frames[BATCH_FRAMES];
+};
+
+static inline bool take(const char **at, const char *text, size_t len)
+{
+	if (memcmp(*at, text, len) != 0)
+		return false;
+	*at += len;
+	return true;
+}
+
+#define TAKE(at, text) take(at, text, sizeof(text) - 1)
+
+/* Behind the line at at; NULL: it is another one. Reads at most 100 bytes more than it has of the form. */
+static const char *line_take(const char *at, struct sum_line *line)
+{
+	uint64_t size_bytes, overhead;
+	struct census *sums = &line->sums;
+
+	if (!hex_take(&at, &sums->requested_bytes) || !TAKE(&at, " bytes in 0x") ||
+		!hex_take(&at, &sums->block_count) || !TAKE(&at, " allocations (@ 0x") ||
+		!hex_take(&at, &size_bytes) || !TAKE(&at, " + 0x") || !hex_take(&at, &overhead) ||
+		!TAKE(&at, ") by: BackTrace"))
+		return NULL;
+	if (sums->requested_bytes > SUM_MAX || sums->block_count > SUM_MAX ||
+		(sums->block_count && overhead > SUM_MAX / sums->block_count))
+		return NULL;
+	sums->overhead_bytes = sums->block_count * overhead;
+	line->id = at;
+	while (hex_digits[(unsigned char)*at])
+		at++;
+	line->id_len = (size_t)(at - line->id);
+	at += *at == '\r';
+	return line->id_len && line->id_len < 32 && *at == '\n' ? at + 1 : NULL;
+}
+
+/* Whether what follows a sum without a stack is surely no name of a function. */
+static bool is_no_name(const char *at)
+{
+	if (*at == '\n' || *at == '*' || *at == '/' || (*at == '\r' && at[1] == '\n'))
+		return true;
+	while (hex_digits[(unsigned char)*at])
+		at++;
+	return TAKE(&at, " bytes in 0x") || TAKE(&at, " bytes + ");
+}
+
+/* Takes the entry whose line is at at; behind it, or NULL: it is not plain, or may not be whole. */
+static const char *entry_take(
+	const struct tally *tally, struct sum_batch *batch, const char *at, const char *end)
+{
+	struct pool_entry *entry = &batch->items[batch->count];
+	struct sum_line line;
+	uint64_t *frames = batch->frames + batch->frame_count;
+	uint32_t count = 0;
+
+	at = line_take(at, &line);
+	if (!at || at >= end)
+		return NULL;
+	if (*at != '\t' && !is_no_name(at))
+		return NULL;
+	if (*at == '\t')
+		at = tally->frames_take(frames, at, end, &count);
+	if (!at || (at == end && !*end))
+		return NULL;
+	*entry = (struct pool_entry){.stack = {.id = line.id,
+					     .same_id = STACK_NONE,
+					     .frames = count ? frames : NULL,
+					     .frame_count = count},
+		.id_len = line.id_len,
+		.sums = line.sums};
+	batch->frame_count += count;
+	batch->count++;
+	return at;
+}
+
+/* Takes entries until the batch is full or something else comes. */
+static void batch_take(
+	const struct tally *tally, struct sum_batch *batch, const char *at, const char *end)
+{
+	batch->count = batch->frame_count = 0;
+	while (at < end && batch->count < BATCH &&
+		BATCH_FRAMES - batch->frame_count >= DUMP_FRAMES_MAX) {
+		const size_t number = batch->count;
+		uint32_t blanks = 0;
+
+		at = entry_take(tally, batch, tally_blanks_skip(at, &blanks), end);
+		if (!at)
+			break;
+		batch->behind[number] = at;
+		batch->lines[number] = blanks + 1 + batch->items[number].stack.frame_count;
+	}
+}
+
+/* Counts them all, or the first ones when memory is out; what lies behind those. */
+static const char *batch_count(struct tally *tally, const struct sum_batch *batch, const char *at,
+	struct dump_progress *progress)
+{
+	size_t done = pool_entries(
+		tally->pool, batch->items, batch->count, tally->heap, tally->take_away);
+
+	for (size_t i = 0; i < done; i++) {
+		progress->line_count += batch->lines[i];
+		census_add(&progress->seen, &batch->items[i].sums);
+	}
+	if (done < batch->count)
+		tally->no_memory = true;
+	return done ? batch->behind[done - 1] : at;
+}
+
+const char *tally_sums(
+	struct tally *tally, const char *at, const char *end, struct dump_progress *progress)
+{
+	struct sum_line line;
+	uint32_t blanks = 0;
+
+	if (at >= end || !line_take(tally_blanks_skip(at, &blanks), &line))
+		return at; /* most dumps have none */
+	if (!tally->batch)
+		tally->batch = malloc(sizeof(*tally->batch));
+	if (!tally->batch)
+		tally->no_memory = true;
+	while (at < end && !tally->no_memory) {
+		batch_take(tally, tally->batch, at, end);
+		if (!tally->batch->count)
+			break;
+		at = batch_count(tally, tally->batch, at, progress);
+	}
+	return at;
+}

@@ -1,0 +1,148 @@
+/*
+ * One dump as hdiff sees it: what each of its stacks adds up to.
+ *
+ * Sums are made while the file streams by; blocks are never kept. struct sums owns all it points
+ * to and sums_release() frees it at once. The numbers of stacks, heaps and texts and the order of
+ * cells may differ from one reading of a file to the next; what they stand for does not.
+ */
+#ifndef DIFF_READ_DUMP_SUMS_H
+#define DIFF_READ_DUMP_SUMS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "core/base/err.h"
+#include "core/base/memory.h"
+#include "core/dump/model.h"
+#include "core/dump/source.h"
+#include "core/dump/stackset.h"
+#include "symbolize/symbolize.h"
+
+#define WARNINGS_MAX 20 /* that are kept */
+
+/* What the blocks of one stack in one heap add up to. */
+struct cell {
+	uint32_t stack; /* index into stacks; STACK_NONE: no stack is known for these blocks */
+	uint32_t heap; /* index into heaps */
+	/* The entries name an id that has several stacks, and give none: stack is the first of them
+	 * (the others follow by same_id). */
+	bool is_bare;
+	struct census sums;
+};
+
+/* A malformed line that was passed over. */
+struct left_out {
+	const char *place; /* "file:line"; NULL: the warning is another one */
+	const char *why;
+};
+
+struct sums {
+	struct arena arena;
+	const char *path; /* as it was given */
+	struct stackset stacks;
+	/* By stack: its number among those that dumps have in common (diff/read/stack_store.h), the same
+	 * for the same id with the same frames; STACK_NONE: none. NULL: they have nothing in common. */
+	uint32_t *shared;
+	/* Where these numbers lead to, when that is all there is: stacks has a count and no stacks, and
+	 * same_id, which is this dump's own, is here; NULL: each id has one stack. common is NULL: stacks has
+	 * all of it. */
+	const struct stack *const *common;
+	uint32_t *same_id;
+	/* One for each (stack, heap, is_bare) that occurs; or NULL, and they are packed: diff/read/stack_store.h
+	 * shows them either way. */
+	struct cell *cells;
+	unsigned char *packed_cells;
+	size_t cell_count;
+	uint64_t *heaps; /* addresses; 0 for entries before any heading */
+	size_t heap_count;
+	/* Of stacks that is_named: text number n is what the dump gives for a frame. */
+	const char **texts;
+	size_t text_count;
+	/* Of all blocks but those of reserved, which are not memory; together they and their overhead fit
+	 * into an int64_t. */
+	struct census total;
+	struct census reserved; /* of address space: under the heading HEAP_RESERVED */
+	uint64_t
+		sample_bytes; /* all figures are estimates, one in so many bytes was recorded; or 0 */
+	/* Its tracer was attached while it ran; so much is from before, without a stack. */
+	bool is_attached;
+	struct census before;
+	struct module *modules; /* sorted by base */
+	size_t module_count;
+	struct arena module_texts; /* that they point to */
+	/* They are the store's (diff/read/stack_store.h): other dumps with equal ones have the same. */
+	bool are_modules_lent;
+	struct symbol_names *names; /* that the dump carries; NULL: none */
+	uint32_t pid, parent_pid; /* 0 when not recorded, as the next three */
+	int64_t time_ms, start_ms;
+	const char *image;
+	/* What UMDH's banner says, 0 when there is none. The time is that of some clock on a wall, to the
+	 * minute, as if it were UTC: good for what lies between two of them. */
+	uint32_t banner_pid;
+	int64_t banner_time_ms;
+	bool has_wall_time; /* time_ms is banner_time_ms, see sums_take_banner() */
+	/* The first WARNINGS_MAX: what the dump lacks, a sentence each; NULL: nothing. */
+	const char **warnings;
+	size_t warning_count; /* of all */
+	struct left_out *left_out; /* what warning number n is on */
+	size_t skip_count; /* malformed lines that were passed over; a warning tells of each */
+	bool is_cut; /* the end of the file is missing */
+	bool is_incomplete; /* hsnap knew that something was missing in it */
+};
+
+void sums_init(struct sums *sums);
+void sums_release(struct sums *sums);
+
+/* A stack by its number in this dump. */
+static inline const struct stack *sums_stack(const struct sums *sums, uint32_t stack)
+{
+	return sums->common ? &(*sums->common)[sums->shared[stack]] : &sums->stacks.stacks[stack];
+}
+
+/* The number of the next stack under its id in this dump, or STACK_NONE. */
+static inline uint32_t sums_same_id(const struct sums *sums, uint32_t stack)
+{
+	if (sums->common)
+		return sums->same_id ? sums->same_id[stack] : STACK_NONE;
+	return sums->stacks.stacks[stack].same_id;
+}
+
+/* Takes pid and time from UMDH's banner where the dump does not tell them better. */
+void sums_take_banner(struct sums *sums);
+
+/*
+ * Reads a dump into sums, which was just initialised; the caller releases it in any case. path is
+ * what the user calls it. Returns 0 or an error of dump_scan_file(); -ERR_BAD_LINE also when the
+ * blocks add up to more than any address space holds. After -ERR_CUT sums holds what is there and
+ * can be used. Several threads read a large file.
+ */
+int sums_read(struct sums *sums, const char *path, struct source *source, struct err *err);
+
+/* The same with so many threads; 0: as many as are good for it. */
+int sums_read_with(struct sums *sums, const char *path, struct source *source, unsigned threads,
+	struct err *err);
+
+/* What the dumps of a series lack: most often all of them the same, which is told once. */
+
+struct dump_warning {
+	const struct sums *first; /* that has it */
+	size_t number; /* among its warnings; WARNINGS_MAX: of it no more than how many it is, */
+	size_t more; /* in all dumps together */
+	size_t dump_count; /* that have it */
+};
+
+struct dump_warnings {
+	struct dump_warning *items; /* in the order of the dumps */
+	size_t count, cap;
+};
+
+/* Gathers those of dumps[0..count), which it borrows, each text once. Release it in any case. 0 or
+ * -ERR_NOMEM. */
+int dump_warnings_gather(struct dump_warnings *warnings, const struct sums *dumps, size_t count);
+void dump_warnings_release(struct dump_warnings *warnings);
+
+/* Appends its text, and of how many dumps it is when it is not of the first alone. 0 or -ERR_NOMEM. */
+int dump_warning_words(struct buf *words, const struct dump_warning *warning);
+
+#endif

@@ -1,0 +1,402 @@
+#include "diff/read/frame.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/base/text.h"
+
+void frames_init(struct frames *frames)
+{
+	*frames = (struct frames){0};
+}
+
+void frames_release(struct frames *frames)
+{
+	free(frames->items);
+	free(frames->part_at);
+	frames_init(frames);
+}
+
+void frames_clear(struct frames *frames)
+{
+	frames->count = frames->part_count = 0;
+}
+
+int frames_add(struct frames *frames, const struct frame *frame)
+{
+	if (array_grow((void **)&frames->items, &frames->cap, frames->count, sizeof(*frame)))
+		return -ERR_NOMEM;
+	frames->items[frames->count++] = *frame;
+	return 0;
+}
+
+int frames_part(struct frames *frames)
+{
+	if (array_grow((void **)&frames->part_at, &frames->part_cap, frames->part_count,
+		    sizeof(*frames->part_at)))
+		return -ERR_NOMEM;
+	frames->part_at[frames->part_count++] = frames->count;
+	return 0;
+}
+
+int frame_name(const struct frame *frame, struct buf *buf)
+{
+	int rc;
+
+	buf_clear(buf);
+	if (!frame->module && !frame->function)
+		return buf_printf(buf, "%" PRIX64, frame->addr);
+	rc = frame->module ? buf_add_text(buf, frame->module) : 0;
+	if (!rc && frame->function)
+		rc = buf_add_text(buf, frame->module ? "!" : "");
+	if (!rc && frame->function)
+		return buf_add_text(buf, frame->function);
+	return rc ? rc : buf_printf(buf, "+%" PRIX64, frame->offset_bytes);
+}
+
+/* ---------------------------------------------------------------- functions */
+
+static bool is_word(char c)
+{
+	return (c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') ||
+	       c == '_';
+}
+
+/* Whether a name may begin at at: nothing before it belongs to it. */
+static bool is_start(const char *text, const char *at)
+{
+	return at == text || (!is_word(at[-1]) && at[-1] != ':');
+}
+
+const char *function_own(const char *function)
+{
+	const char *own = function;
+	size_t depth = 0;
+
+	for (const char *at = function; *at; at++) {
+		bool is_first = at == own || at[-1] == ':';
+
+		if (!depth && is_first && !strncmp(at, "operator", 8) && !is_word(at[8]))
+			break;
+		if (!depth && *at == '(' && !is_first) /* not "(anonymous namespace)" */
+			break;
+		if (strchr("<([{`", *at))
+			depth++;
+		else if (strchr(">)]}'", *at) && depth)
+			depth--;
+		else if (!depth && *at == ' ' && at[1] != '[') /* "f [clone .cold]" */
+			own = at + 1;
+	}
+	return own;
+}
+
+/* Behind a word that may have blanks and Microsoft's "class" or "struct" in front, and behind "std::" one of
+ * those namespaces; NULL: it is not there. */
+static const char *pass(const char *at, const char *word)
+{
+	static const char *const front[] = {" ", "class ", "struct "};
+	static const char *const inner[] = {"__cxx11::", "__1::"};
+
+	for (size_t i = 0; i < sizeof(front) / sizeof(*front); i++) {
+		if (!strncmp(at, front[i], strlen(front[i])))
+			at += strlen(front[i]);
+	}
+	if (strncmp(at, word, strlen(word)) != 0)
+		return NULL;
+	at += strlen(word);
+	for (size_t i = 0; i < sizeof(inner) / sizeof(*inner) && !strcmp(word, "std::"); i++) {
+		if (!strncmp(at, inner[i], strlen(inner[i])))
+			at += strlen(inner[i]);
+	}
+	return at;
+}
+
+/* Behind a string's type that is written out; NULL: none begins there. */
+static const char *pass_string(const char *at, const char **name)
+{
+	static const char *const types[][2] = {
+		{"char", "std::string"}, {"wchar_t", "std::wstring"}};
+
+	for (size_t i = 0; i < sizeof(types) / sizeof(*types); i++) {
+		const char *c = types[i][0], *end = at;
+		const char *const words[] = {"std::", "basic_string", "<", c, ",",
+			"std::", "char_traits", "<", c, ">", ",", "std::", "allocator", "<", c, ">",
+			">"};
+
+		for (size_t k = 0; end && k < sizeof(words) / sizeof(*words); k++)
+			end = pass(end, words[k]);
+		if (end) {
+			*name = types[i][1];
+			return end;
+		}
+	}
+	return NULL;
+}
+
+int function_shown(const char *function, struct buf *shown)
+{
+	const char *at = function, *from = function; /* what was not added yet */
+	int rc = 0;
+
+	while (!rc && *at) {
+		const char *name = "std::", *end = NULL;
+
+		if (*at != ' ' && is_start(function, at) && !(end = pass_string(at, &name)) &&
+			!strncmp(at, "std::", 5))
+			end = pass(at, name);
+		if (!end) {
+			at++;
+			continue;
+		}
+		rc = buf_add(shown, from, (size_t)(at - from));
+		if (!rc)
+			rc = buf_add_text(shown, name);
+		at = from = end;
+	}
+	return rc ? rc : buf_add(shown, from, (size_t)(at - from));
+}
+
+#define INLINE " [inline]"
+
+/* Part of a text, which is read from its end. */
+struct part {
+	const char *text;
+	size_t len;
+};
+
+static struct part trim(struct part part)
+{
+	while (part.len && (*part.text == ' ' || *part.text == '\t'))
+		part = (struct part){part.text + 1, part.len - 1};
+	while (part.len && (part.text[part.len - 1] == ' ' || part.text[part.len - 1] == '\t'))
+		part.len--;
+	return part;
+}
+
+/* Takes word off the end. */
+static bool take_end(struct part *part, const char *word)
+{
+	size_t len = strlen(word);
+
+	if (part->len < len || memcmp(part->text + part->len - len, word, len) != 0)
+		return false;
+	part->len -= len;
+	return true;
+}
+
+/* The whole part as a number of up to 64 bits, with or without 0x. */
+static bool hex_whole(struct part part, uint64_t *value)
+{
+	uint64_t sum = 0;
+
+	if (part.len > 2 && part.text[0] == '0' && (part.text[1] | 0x20) == 'x')
+		part = (struct part){part.text + 2, part.len - 2};
+	for (size_t i = 0; i < part.len; i++) {
+		unsigned digit = hex_digits[(unsigned char)part.text[i]];
+
+		if (!digit || sum >> 60)
+			return false;
+		sum = sum << 4 | (digit - 1);
+	}
+	*value = sum;
+	return part.len != 0;
+}
+
+/* Where the last such byte is, or part's length. */
+static size_t last_of(struct part part, char byte)
+{
+	for (size_t i = part.len; i; i--) {
+		if (part.text[i - 1] == byte)
+			return i - 1;
+	}
+	return part.len;
+}
+
+/* Takes "+OFFSET" off the end. */
+static bool take_offset(struct part *part, uint64_t *offset)
+{
+	size_t plus = last_of(*part, '+');
+
+	if (plus == part->len ||
+		!hex_whole((struct part){part->text + plus + 1, part->len - plus - 1}, offset))
+		return false;
+	part->len = plus;
+	return true;
+}
+
+/* Takes " : ADDRESS" off the end where an offset is in front of it. */
+static bool take_addr(struct part *part, uint64_t *addr)
+{
+	size_t blank = last_of(*part, ' ');
+	struct part front = {part->text, blank}, before;
+	uint64_t offset;
+
+	if (blank == part->len || !take_end(&front, " :") ||
+		!hex_whole((struct part){part->text + blank + 1, part->len - blank - 1}, addr))
+		return false;
+	before = front;
+	if (!take_offset(&before, &offset))
+		return false;
+	*part = front;
+	return true;
+}
+
+/* Whether a file may stand behind part: an offset is at its end, or one and an address. */
+static bool is_place(struct part part)
+{
+	struct part with_addr = part;
+	uint64_t value;
+
+	return take_addr(&with_addr, &value) || take_offset(&part, &value);
+}
+
+/* Where " (" begins that opens the parenthesis at part's end, or part's length. Names of files and
+ * functions may hold parentheses: the one that matches and is behind a place, else the last that is behind one,
+ * else, where no offset is known, the one that matches. */
+static size_t file_start(struct part part)
+{
+	size_t depth = 0, tries = 0, i, match = part.len;
+
+	for (i = part.len; i-- > 1;) {
+		if (part.text[i] == ')')
+			depth++;
+		else if (part.text[i] == '(' && !--depth)
+			break;
+	}
+	if (i > 1 && i < part.len && part.text[i - 1] == ' ')
+		match = i - 1;
+	if (match < part.len && is_place((struct part){part.text, match}))
+		return match;
+	for (i = part.len; i-- > 1 && tries < 64;) {
+		if (part.text[i] != '(' || part.text[i - 1] != ' ')
+			continue;
+		tries++; /* each looks through all that is in front */
+		if (is_place((struct part){part.text, i - 1}))
+			return i - 1;
+	}
+	return match;
+}
+
+/* A whole number from 1 to 32 bits. */
+static bool line_number(struct part part, uint32_t *line)
+{
+	uint64_t sum = 0;
+
+	for (size_t i = 0; i < part.len && sum <= UINT32_MAX; i++) {
+		if (part.text[i] < '0' || part.text[i] > '9')
+			return false;
+		sum = sum * 10 + (uint64_t)(part.text[i] - '0');
+	}
+	if (!sum || sum > UINT32_MAX)
+		return false;
+	*line = (uint32_t)sum;
+	return true;
+}
+
+/* Takes " (FILE, LINE)" off the end. */
+static bool take_file(struct part *part, struct part *file, uint32_t *line)
+{
+	size_t start, comma = last_of(*part, ',');
+	uint32_t number;
+
+	if (comma == part->len || part->text[part->len - 1] != ')' ||
+		part->text[comma + 1] != ' ' ||
+		!line_number((struct part){part->text + comma + 2, part->len - comma - 3}, &number))
+		return false;
+	start = file_start(*part);
+	if (start + 2 >= comma)
+		return false;
+	*file = (struct part){part->text + start + 2, comma - start - 2};
+	*line = number;
+	part->len = start;
+	return true;
+}
+
+/* Splits at the first '!', unless what is in front of it cannot be the name of a file: operators
+ * may hold one, and placeholders stand in angle brackets. */
+static bool take_module(struct part *part, struct part *module)
+{
+	const char *mark = part->len ? memchr(part->text, '!', part->len) : NULL;
+
+	if (!mark || mark == part->text)
+		return false;
+	for (const char *at = part->text; at < mark; at++) {
+		if (strchr(":<>\"|*/\\", *at))
+			return false;
+	}
+	*module = (struct part){part->text, (size_t)(mark - part->text)};
+	*part = (struct part){mark + 1, part->len - module->len - 1};
+	return true;
+}
+
+static const char *keep(struct arena *arena, struct part part, int *rc)
+{
+	const char *copy = arena_text(arena, part.text, part.len);
+
+	if (!copy)
+		*rc = -ERR_NOMEM;
+	return copy;
+}
+
+/* What is in front of offset, address and file. An offset with an address and nothing else is one
+ * in a module. False: nothing is there. */
+static bool split_names(
+	struct part names, bool is_offset_in_module, struct part *module, struct part *function)
+{
+	struct part rest = names;
+
+	if (!names.len)
+		return false;
+	if (take_module(&rest, module) && (rest.len || is_offset_in_module)) {
+		if (rest.len)
+			*function = rest;
+		return true;
+	}
+	*module = (struct part){0};
+	if (is_offset_in_module && !memchr(names.text, '!', names.len))
+		*module = names;
+	else
+		*function = names;
+	return true;
+}
+
+/* Takes a frame apart into parts of text. False: it fits nothing. */
+static bool split(struct frame *frame, struct part text, struct part *module, struct part *function,
+	struct part *file)
+{
+	bool has_offset;
+
+	frame->is_inline = take_end(&text, INLINE);
+	take_file(&text, file, &frame->line);
+	frame->has_addr = take_addr(&text, &frame->addr);
+	has_offset = take_offset(&text, &frame->offset_bytes);
+	if (!has_offset && !frame->is_inline && hex_whole(text, &frame->addr)) {
+		frame->has_addr = true;
+		return true;
+	}
+	return split_names(text, frame->has_addr && !file->len, module, function);
+}
+
+int frame_parse(struct frame *frame, struct arena *arena, const char *text, size_t len)
+{
+	struct part whole = trim((struct part){text, len});
+	struct part module = {0}, function = {0}, file = {0};
+	struct frame made = {0};
+	int rc = 0;
+
+	if (!split(&made, whole, &module, &function, &file)) {
+		made = (struct frame){0};
+		module = file = (struct part){0};
+		function = whole;
+	}
+	if (module.text)
+		made.module = keep(arena, module, &rc);
+	if (function.text)
+		made.function = keep(arena, function, &rc);
+	if (file.text)
+		made.file = keep(arena, file, &rc);
+	if (!rc)
+		*frame = made;
+	return rc;
+}

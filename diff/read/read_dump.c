@@ -1,0 +1,311 @@
+#include "diff/read/dump_sums.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/base/memory.h"
+#include "diff/read/read_dump.h"
+
+#define THREADS_MAX 8
+#define PIECE_BYTES ((uint64_t)512 << 10) /* with what else is in use, a processor's own cache */
+#define PIECES_MIN 8 /* for which threads are worth while */
+
+void sums_init(struct sums *sums)
+{
+	*sums = (struct sums){0};
+	arena_init(&sums->arena);
+	arena_init(&sums->module_texts);
+	stackset_init(&sums->stacks);
+}
+
+void sums_release(struct sums *sums)
+{
+	if (!sums->are_modules_lent)
+		free(sums->modules);
+	free(sums->shared);
+	free(sums->same_id);
+	free(sums->cells);
+	free(sums->packed_cells);
+	free(sums->heaps);
+	free(sums->texts);
+	symbol_names_free(sums->names);
+	stackset_release(&sums->stacks);
+	arena_release(&sums->arena);
+	arena_release(&sums->module_texts);
+	sums_init(sums);
+}
+
+/* The limit leaves room to subtract one total from another with a sign. */
+static int add_total(struct census *total, const struct census *more)
+{
+	struct census sum = *total;
+
+	if (more->block_count > INT64_MAX - sum.block_count ||
+		more->requested_bytes > INT64_MAX - sum.requested_bytes - sum.overhead_bytes)
+		return -ERR_BAD_LINE;
+	sum.block_count += more->block_count;
+	sum.requested_bytes += more->requested_bytes;
+	if (more->overhead_bytes > INT64_MAX - sum.requested_bytes - sum.overhead_bytes)
+		return -ERR_BAD_LINE;
+	sum.overhead_bytes += more->overhead_bytes;
+	*total = sum;
+	return 0;
+}
+
+int sum_reader_total(struct sum_reader *reader, const struct census *more)
+{
+	if (!add_total(&reader->sums->total, more))
+		return 0;
+	return err_set(reader->err, ERR_BAD_LINE, reader->sums->path,
+		"its blocks add up to more than 8 EiB");
+}
+
+static int read_module(void *ctx, uint64_t base, uint64_t size_bytes, const char *path, size_t len)
+{
+	return module_list_add(&((struct sum_reader *)ctx)->modules, base, size_bytes, path, len);
+}
+
+static int read_heap(void *ctx, uint64_t addr)
+{
+	struct sum_reader *reader = ctx;
+	uint32_t heap;
+	int rc = pool_heap(&reader->pool, addr, &heap);
+
+	if (rc || heap == reader->tally.heap)
+		return rc;
+	rc = tally_flush(&reader->tally);
+	reader->tally.heap = heap;
+	return rc;
+}
+
+/* The number of a frame that is given as text. */
+static int text_number(struct sum_reader *reader, const struct dump_name *name, uint64_t *number)
+{
+	struct sums *sums = reader->sums;
+	uint64_t *known = table_find(&reader->texts, name->text, name->len);
+	char *text;
+
+	if (known) {
+		*number = *known;
+		return 0;
+	}
+	text = arena_text(&sums->arena, name->text, name->len);
+	if (!text ||
+		array_grow((void **)&sums->texts, &reader->text_cap, sums->text_count,
+			sizeof(*sums->texts)) ||
+		table_add(&reader->texts, name->text, name->len, sums->text_count))
+		return -ERR_NOMEM;
+	*number = sums->text_count;
+	sums->texts[sums->text_count++] = text;
+	return 0;
+}
+
+/* The stack of an entry whose frames are texts. */
+static int named_stack(struct sum_reader *reader, const struct dump_entry *entry, uint32_t *index)
+{
+	uint64_t frames[DUMP_FRAMES_MAX];
+	struct stack stack = entry->stack;
+
+	for (uint32_t i = 0; i < entry->name_count; i++) {
+		if (text_number(reader, &entry->names[i], &frames[i]))
+			return -ERR_NOMEM;
+	}
+	stack.frames = frames;
+	stack.frame_count = entry->name_count;
+	stack.is_named = true;
+	return pool_stack(&reader->pool, &stack, entry->id_len, index, NULL);
+}
+
+static int read_entry(void *ctx, const struct dump_entry *entry)
+{
+	struct sum_reader *reader = ctx;
+	struct cell cell = {.heap = reader->tally.heap,
+		.is_bare = !entry->stack.frames && !entry->name_count,
+		.sums = {entry->block_count, entry->requested_bytes, entry->overhead_bytes}};
+	int rc = sum_reader_total(reader, &cell.sums);
+
+	if (!rc)
+		rc = entry->name_count ? named_stack(reader, entry, &cell.stack) :
+					 pool_stack(&reader->pool, &entry->stack, entry->id_len,
+						 &cell.stack, NULL);
+	return rc ? rc : pool_count(&reader->pool, &cell, 1, false);
+}
+
+static const char *read_plain(
+	void *ctx, const char *at, const char *end, struct dump_progress *progress)
+{
+	struct sum_reader *reader = ctx;
+	struct dump_progress taken = {0};
+
+	at = tally_plain(&reader->tally, at, end, &taken);
+	progress->line_count += taken.line_count;
+	census_add(&progress->seen, &taken.seen);
+	/* Each entry of a part is below 2^33, so that a part's cannot overflow; all of them may. */
+	if (add_total(&reader->sums->total, &taken.seen))
+		reader->is_over = true;
+	return at;
+}
+
+/* A warning's text has the line's number in words, as the report names the file before it. */
+static int read_skipped(void *ctx, const struct err *why)
+{
+	struct sum_reader *reader = ctx;
+	struct sums *sums = reader->sums;
+	const char *line = strrchr(why->place, ':'),
+		   *reason = why->detail[0] ? why->detail : "malformed";
+	size_t number = sums->warning_count;
+	char text[sizeof(why->detail) + 60];
+
+	snprintf(text, sizeof(text), "line %.20s was left out: %s", line ? line + 1 : "?", reason);
+	sums->skip_count++;
+	if (sums_warn(sums, text))
+		return -ERR_NOMEM;
+	if (number >= WARNINGS_MAX)
+		return 0;
+	sums->left_out[number] =
+		(struct left_out){arena_text(&sums->arena, why->place, strlen(why->place)),
+			sums->warnings[number] + strlen(text) - strlen(reason)};
+	return sums->left_out[number].place ? 0 : -ERR_NOMEM;
+}
+
+/* Adds what entries without a stack add up to to the one stack of their id, now that it is known
+ * that there is no other. */
+static int bare_settle(struct sum_reader *reader)
+{
+	struct sums *sums = reader->sums;
+	size_t count = sums->cell_count, kept = 0;
+	int rc = 0;
+
+	for (size_t i = 0; !rc && i < count; i++) {
+		struct cell cell = sums->cells[i];
+
+		if (!cell.is_bare || sums->stacks.stacks[cell.stack].same_id != STACK_NONE)
+			continue;
+		sums->cells[i].sums = (struct census){0};
+		cell.is_bare = false;
+		rc = pool_count(&reader->pool, &cell, 1, false);
+	}
+	for (size_t i = 0; !rc && i < sums->cell_count; i++) {
+		const struct census *of = &sums->cells[i].sums;
+
+		if (of->block_count || of->requested_bytes || of->overhead_bytes)
+			sums->cells[kept++] = sums->cells[i];
+	}
+	sums->cell_count = kept;
+	return rc;
+}
+
+static int64_t read_source(void *ctx, void *bytes, size_t len, struct err *err)
+{
+	return source_read(ctx, bytes, len, err);
+}
+
+static int read_all(struct sum_reader *reader, struct source *source, const struct crew_plan *plan)
+{
+	struct dump_source stream = {
+		.read = read_source, .ctx = source, .name = source_name(source)};
+
+	return plan ? crew_read(reader, source, plan) :
+		      dump_scanner_read(reader->scanner, &stream, reader->err);
+}
+
+/* Address space is no memory: nobody shall take a reservation for a leak of as many bytes. */
+static void split_reserved(struct sums *sums)
+{
+	for (size_t i = 0; i < sums->cell_count; i++) {
+		if (sums->heaps[sums->cells[i].heap] == HEAP_RESERVED)
+			census_add(&sums->reserved, &sums->cells[i].sums);
+	}
+	sums->total.block_count -= sums->reserved.block_count;
+	sums->total.requested_bytes -= sums->reserved.requested_bytes;
+	sums->total.overhead_bytes -= sums->reserved.overhead_bytes;
+}
+
+/* Parts that are more than the whole: other bytes were counted away than were counted. */
+static bool has_nonsense(const struct sums *sums)
+{
+	for (size_t i = 0; i < sums->cell_count; i++) {
+		const struct census *of = &sums->cells[i].sums;
+
+		if (of->block_count > sums->total.block_count ||
+			of->requested_bytes > sums->total.requested_bytes ||
+			of->overhead_bytes > sums->total.overhead_bytes)
+			return true;
+	}
+	return false;
+}
+
+/* What is known only at the end, also at that of a dump that is cut short. */
+static int finish(struct sum_reader *reader, int rc)
+{
+	struct sums *sums = reader->sums;
+
+	sums->is_cut = rc == -ERR_CUT;
+	module_list_finish(&reader->modules);
+	sums->modules = reader->modules.items;
+	sums->module_count = reader->modules.count;
+	reader->modules.items = NULL;
+	if (rc && !sums->is_cut)
+		return rc;
+	if (tally_flush(&reader->tally) || bare_settle(reader))
+		return err_set(reader->err, ERR_NOMEM, sums->path, NULL);
+	if (has_nonsense(sums))
+		return err_set(reader->err, ERR_READ, sums->path, "it changes while it is read");
+	split_reserved(sums);
+	if (!sums->heap_count && !sums->cell_count && sums_warn(sums, "there is no heap in it"))
+		return err_set(reader->err, ERR_NOMEM, sums->path, NULL);
+	if (reader->is_over)
+		return err_set(reader->err, ERR_BAD_LINE, sums->path,
+			"its blocks add up to more than 8 EiB");
+	return rc;
+}
+
+int sums_read_by(struct sums *sums, const char *path, struct source *source,
+	const struct crew_plan *plan, struct err *err)
+{
+	struct err local;
+	struct sum_reader reader = {.sums = sums, .err = err ? err : &local};
+	struct dump_sink sink = {.ctx = &reader,
+		.module = read_module,
+		.heap = read_heap,
+		.entry = read_entry,
+		.note = sum_reader_note,
+		.skipped = read_skipped,
+		.plain = read_plain};
+	int rc = pool_init(&reader.pool, sums);
+
+	tally_init(&reader.tally, &reader.pool);
+	table_init(&reader.texts);
+	module_list_init(&reader.modules, &sums->module_texts);
+	sums->path = arena_text(&sums->arena, path, strlen(path));
+	reader.scanner = dump_scanner_new(source_name(source), &sink, reader.err);
+	if (rc || !sums->path || !reader.scanner)
+		rc = err_set(reader.err, ERR_NOMEM, path, NULL);
+	else
+		rc = finish(&reader, read_all(&reader, source, plan));
+	dump_scanner_free(reader.scanner);
+	module_list_release(&reader.modules);
+	table_release(&reader.texts);
+	tally_release(&reader.tally);
+	pool_release(&reader.pool);
+	return rc;
+}
+
+int sums_read_with(struct sums *sums, const char *path, struct source *source, unsigned threads,
+	struct err *err)
+{
+	struct crew_plan plan = {
+		.threads = threads ? threads : thread_cores(), .piece_bytes = PIECE_BYTES};
+	bool is_large = source_is_plain(source, &plan.from, &plan.to) &&
+			plan.to - plan.from >= PIECES_MIN * PIECE_BYTES;
+
+	if (plan.threads > THREADS_MAX)
+		plan.threads = THREADS_MAX;
+	return sums_read_by(sums, path, source, is_large ? &plan : NULL, err);
+}
+
+int sums_read(struct sums *sums, const char *path, struct source *source, struct err *err)
+{
+	return sums_read_with(sums, path, source, 0, err);
+}

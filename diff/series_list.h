@@ -1,0 +1,81 @@
+/*
+ * Which dumps of many make a series, and in what order.
+ *
+ * A process is its pid, the second in which it started, and its image: a pid that was used again is
+ * another process. Where a dump does not tell one of these, it is of one process with those that do not
+ * tell it either. Snapshots of a process are in the order of their own times; where none of them tells a
+ * time, all of them are in the order in which they were given. Where but some do, the fewer are left out.
+ */
+#ifndef DIFF_SERIES_LIST_H
+#define DIFF_SERIES_LIST_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "core/base/memory.h"
+#include "diff/hdiff.h"
+#include "diff/read/dump_sums.h"
+
+/* Why a snapshot is not used. */
+enum dump_use {
+	USE_IT,
+	USE_DOUBLE, /* of one process and one time with another, that is kept */
+	USE_WARM_UP,
+	USE_OUTSIDE, /* of what --since and --until say */
+	USE_TIMELESS, /* and one of these is given */
+	/* Some dumps of its process tell their time and some do not, and it is of the fewer, or when there
+	 * are as many, of those that do not. */
+	USE_LACKS_TIME,
+	USE_HAS_TIME,
+};
+
+struct timed_dump {
+	const struct sums *dump;
+	size_t number; /* its place among those given */
+	size_t process; /* from 0, the first to begin first */
+	bool is_timeless; /* those of the process that are used have no time */
+	enum dump_use use;
+	size_t twin; /* USE_DOUBLE: the number of the one that is kept */
+};
+
+struct order_wishes {
+	size_t warm_up; /* that are left out of each process, the first ones */
+	struct moment since, until;
+};
+
+/* Fills snapshots[0..count), process by process, each in its order, and says which are used. Fails for
+ * want of memory only: -ERR_NOMEM. */
+int dumps_order(struct timed_dump *snapshots, const struct sums *dumps, size_t count,
+	const struct order_wishes *wishes);
+
+/* The name of a dump's image without its folder, as long as the dump lives; or NULL: it tells none. */
+const char *dump_image(const struct sums *dump);
+
+/* Puts behind key what is the same for all dumps of an image, and for no others; the dump tells it. 0 or
+ * -ERR_NOMEM. */
+int dump_image_key(const struct sums *dump, struct buf *key);
+
+/* Whether both are of one process, and of one moment of it. */
+bool dump_same_process(const struct sums *a, const struct sums *b);
+bool dump_same_snapshot(const struct sums *a, const struct sums *b);
+
+/* Whether the process of child was started by that of parent. A pid may be used again, but not before
+ * what had it was there. */
+bool dump_is_child(const struct sums *child, const struct sums *parent);
+
+/* Whether both tell of which program they are, and it is not the same one. */
+bool dump_other_program(const struct sums *a, const struct sums *b);
+
+/* Series: which dumps are compared with which. */
+
+/*
+ * Puts inputs->dumps in order, releases those that are not wanted, and fills the series but for their
+ * comparisons, as the options ask for. Without is_trend there are one or two dumps, of which one series
+ * is made that is none. 0;
+ * -ERR_USAGE: nothing is left, or there is no series of that number; -ERR_NOMEM.
+ */
+int series_list_make(struct inputs *inputs, const struct options *options, bool is_trend, FILE *say,
+	struct err *err);
+
+#endif

@@ -1,0 +1,384 @@
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/base/err.h"
+#include "core/base/os.h"
+#include "snapshot/capture/capture_parts.h"
+
+/* One of the sorted modules that lies in the place of module, or NULL. */
+static const struct module *in_place_of(
+	const struct module *modules, size_t count, const struct module *module)
+{
+	const struct module *before = module_at(modules, count, module->base);
+	size_t low = 0;
+
+	if (before)
+		return before;
+	while (count) { /* the first whose base is not below */
+		size_t half = count / 2;
+
+		if (modules[low + half].base < module->base) {
+			low += half + 1;
+			count -= half + 1;
+		} else {
+			count = half;
+		}
+	}
+	return &modules[low];
+}
+
+static bool overlaps(
+	const struct module *other, const struct module *end, const struct module *module)
+{
+	if (other == end)
+		return false;
+	return other->base <= module->base || other->base - module->base < module->size_bytes;
+}
+
+static bool is_same(const struct module *a, const struct module *b)
+{
+	return a->base == b->base && a->size_bytes == b->size_bytes &&
+	       !strcmp(path_base(a->path), path_base(b->path));
+}
+
+static int copy_text(struct snapshot *snapshot, const char **text)
+{
+	if (*text)
+		*text = arena_text(&snapshot->arena, *text, strlen(*text));
+	return *text ? 0 : -ERR_NOMEM;
+}
+
+static int add(struct snapshot *snapshot, const struct module *module)
+{
+	struct module copy = *module;
+	struct module *added;
+
+	if (copy_text(snapshot, &copy.path) || (copy.pdb && copy_text(snapshot, &copy.pdb)) ||
+		(copy.pdb_guid && copy_text(snapshot, &copy.pdb_guid)))
+		return -ERR_NOMEM;
+	added = snapshot_add_module(snapshot);
+	if (!added)
+		return -ERR_NOMEM;
+	*added = copy;
+	return 0;
+}
+
+int module_merge(struct snapshot *snapshot, const struct module *later, size_t count)
+{
+	size_t known = snapshot->module_count;
+	int replaced = 0;
+
+	for (size_t i = 0; i < count; i++) {
+		const struct module *end = snapshot->modules + known;
+		const struct module *other =
+			known ? in_place_of(snapshot->modules, known, &later[i]) : end;
+
+		if (overlaps(other, end, &later[i]))
+			replaced += !is_same(other, &later[i]);
+		else if (add(snapshot, &later[i]))
+			return -ERR_NOMEM;
+	}
+	modules_sort(snapshot->modules, snapshot->module_count);
+	return replaced;
+}
+
+/* What the tracer was full of. */
+#define REMEDY "give its tables more room with --max-mb"
+
+/* Blocks that the walkers found and that are not in the tracer's table: of a process that ran before
+ * its tracer came, those from before. */
+static struct census unseen(const struct captured *captured)
+{
+	const struct walk *walk = &captured->walk;
+	struct census census = {0};
+
+	for (size_t i = 0; i < walk->block_count; i++) {
+		const struct walked_block *block = &walk->blocks[i];
+
+		if (tracer_copy_find(&captured->tracer, block->addr))
+			continue;
+		census_add(&census,
+			&(struct census){1, block->requested_bytes, block->overhead_bytes});
+	}
+	return census;
+}
+
+void describe_tracer(struct snapshot *snapshot, const struct captured *captured)
+{
+	const struct tracer_area *area = &captured->tracer.area;
+
+	if (!captured->has_tracer)
+		return;
+	snapshot->tracer = (struct tracer_facts){
+		.version = area->version,
+		.dropped_blocks = area->dropped_blocks,
+		.dropped_stacks = area->dropped_stacks,
+		.dropped_ranges = area->dropped_ranges,
+		.dropped_unloads = area->dropped_unloads,
+		.mismatch_count = area->unwind_mismatches,
+		.is_attached = area->flags & TRACER_FLAG_ATTACHED,
+		.limit_bytes = area->limit_bytes,
+		.committed_bytes = area->committed_bytes,
+		.sample_bytes = area->sample_bytes,
+	};
+	/* Of a sample most blocks are not in the table, whenever they were made. */
+	if (snapshot->tracer.is_attached && !area->sample_bytes)
+		snapshot->tracer.before = unseen(captured);
+}
+
+static void warn_of_drops(struct snapshot *snapshot, const struct tracer_area *area)
+{
+	if (area->dropped_blocks)
+		snapshot_warn(snapshot,
+			"the tracer had no room for %" PRIu64
+			" blocks, which have no stack if they still live; " REMEDY,
+			area->dropped_blocks);
+	if (area->dropped_stacks)
+		snapshot_warn(snapshot,
+			"the tracer had no room for the stacks of %" PRIu64 " blocks; " REMEDY,
+			area->dropped_stacks);
+	/* With a broken lock what was dropped is not for want of room. */
+	if (area->ranges.broken)
+		snapshot_lacks(snapshot,
+			"the tracer's table of virtual memory was left locked by a thread that "
+			"ended; ranges are as they were then, and %" PRIu64 " changes are missing",
+			area->dropped_ranges);
+	else if (area->dropped_ranges)
+		snapshot_lacks(snapshot,
+			"the tracer had no room for %" PRIu64
+			" ranges of virtual memory, which are not listed; " REMEDY,
+			area->dropped_ranges);
+	if (area->dropped_unloads)
+		snapshot_warn(snapshot,
+			"the tracer had no room for %" PRIu64
+			" modules that were unloaded: frames in them have no name; " REMEDY,
+			area->dropped_unloads);
+}
+
+void warn_of_tracer(struct snapshot *snapshot, const struct captured *captured)
+{
+	const struct tracer_copy *tracer = &captured->tracer;
+	const struct tracer_area *area = &tracer->area;
+
+	if (!captured->has_tracer)
+		return;
+	if (area->sample_bytes)
+		snapshot_warn(snapshot,
+			"figures are estimates: one in %" PRIu64 " bytes was recorded",
+			area->sample_bytes);
+	warn_of_drops(snapshot, area);
+	if (area->unwind_mismatches)
+		snapshot_warn(snapshot,
+			"%" PRIu64
+			" times the tracer's fast way through a stack was found wrong, and was put "
+			"right from there on; stacks before may have a frame too many or too few",
+			area->unwind_mismatches);
+	if (tracer->broken_shards)
+		snapshot_warn(snapshot,
+			"%u of the %d parts of the tracer's table were left locked by a thread "
+			"that ended; their blocks are counted without a stack",
+			tracer->broken_shards, TRACER_SHARDS);
+	if (tracer->ranges.broken_count)
+		snapshot_lacks(snapshot,
+			"%" PRIu64 " ranges of virtual memory in the tracer's table make no sense; "
+			"they are not listed",
+			tracer->ranges.broken_count);
+	if (tracer->modules.unplaced_count)
+		snapshot_warn(snapshot,
+			"there is no address space to list %zu modules that were unloaded; frames "
+			"in them have no name",
+			tracer->modules.unplaced_count);
+}
+
+#define UNWALKED_NAMED 8
+
+#define FULL_PERCENT 95 /* of the database of stacks: more is said */
+
+static const char *keep(struct snapshot *snapshot, const char *text)
+{
+	return *text ? arena_text(&snapshot->arena, text, strlen(text)) : NULL;
+}
+
+/* What identifies a module's build, if nobody said so yet; one that is gone by now has none. */
+static void identify(struct target *target, struct snapshot *snapshot, struct module *module,
+	struct pe_image *image)
+{
+	struct target_image at = {target, module->base};
+	struct pe_source source = target_image_source(&at);
+
+	if (module->has_identity || pe_read_headers(&source, image))
+		return;
+	module->has_identity = true;
+	module->timestamp = image->timestamp;
+	module->checksum = image->checksum;
+	module->pdb = keep(snapshot, image->pdb);
+	module->pdb_guid = keep(snapshot, image->pdb_guid);
+	module->pdb_age = image->pdb_age;
+}
+
+int describe(struct target *target, struct snapshot *snapshot)
+{
+	struct pe_image *image = malloc(sizeof(*image));
+
+	if (!image)
+		return -ERR_NOMEM;
+	for (size_t i = 0; i < snapshot->module_count; i++)
+		identify(target, snapshot, &snapshot->modules[i], image);
+	free(image);
+	snapshot->pid = target->pid;
+	snapshot->parent_pid = target->parent_pid;
+	snapshot->bits = target->bits;
+	snapshot->time_ms = target->time_ms ? target->time_ms : os_time_ms();
+	snapshot->start_ms = target->start_ms;
+	snapshot->image = keep(snapshot, target->image);
+	snapshot->os = keep(snapshot, target->os);
+	return 0;
+}
+
+static void record_ust(struct snapshot *snapshot, const struct ust *ust)
+{
+	const struct ust_database *database = ust_database(ust);
+
+	snapshot->records = (struct stack_records){
+		.is_known = true,
+		.record_count = ust_record_count(ust),
+		.broken_count = ust_broken_count(ust),
+		.cut_count = ust_cut_count(ust),
+		.database = database->addr,
+		.entry_count = database->entry_count,
+		.lookup_count = database->lookup_count,
+		.failure_count = database->failure_count,
+		.indexed_count = database->indexed_count,
+		.chained_count = database->chained_count,
+		.used_bytes = database->used_bytes,
+		.reserved_bytes = database->reserved_bytes,
+	};
+}
+
+static void warn_of_records(struct snapshot *snapshot)
+{
+	const struct stack_records *records = &snapshot->records;
+	const char *larger = "give it more with 'hsnap ust on IMAGE --db-mb N'";
+
+	if (!records->record_count && snapshot_total(snapshot).block_count)
+		snapshot_warn(snapshot,
+			"the process was started with +ust, but no block leads to a stack");
+	if (records->broken_count)
+		snapshot_warn(snapshot,
+			"%" PRIu64 " of %" PRIu64 " records of stacks make no sense; their blocks "
+			"are counted without a stack",
+			records->broken_count, records->record_count);
+	if (records->cut_count)
+		snapshot_warn(snapshot,
+			"%" PRIu64 " of %" PRIu64 " stacks are cut: their records say that they "
+			"have more frames, but what stands there is none",
+			records->cut_count, records->record_count);
+	if (records->failure_count)
+		snapshot_warn(snapshot,
+			"the system's database of stacks had no room for those of %" PRIu64
+			" allocations; %s",
+			records->failure_count, larger);
+	else if (records->used_bytes / FULL_PERCENT > records->reserved_bytes / 100)
+		snapshot_warn(snapshot,
+			"the system's database of stacks is all but full, at %" PRIu64
+			" of %" PRIu64 " bytes; %s",
+			records->used_bytes, records->reserved_bytes, larger);
+}
+
+static const char *source_of(const struct captured *captured)
+{
+	if (captured->os)
+		return "os";
+	if (captured->has_tracer)
+		return "tracer";
+	return captured_has_ust(captured) ? "ust" : "none";
+}
+
+/* Why no block has a stack, and what would help. */
+static void warn_of_no_stacks(
+	const struct target *target, struct snapshot *snapshot, const struct captured *captured)
+{
+	char remedy[100] = "";
+
+	if (!target->is_file)
+		snprintf(remedy, sizeof(remedy),
+			"; 'hsnap attach -p %" PRIu32 "' gives later blocks stacks", target->pid);
+	snapshot_warn(snapshot, "no block has a stack: the process %s%s",
+		captured->is_detached ? "is detached, or its tracer was never switched on" :
+					"was started neither by 'hsnap run' nor with +ust",
+		remedy);
+}
+
+void describe_stacks(
+	const struct target *target, struct snapshot *snapshot, const struct captured *captured)
+{
+	bool has_ust = captured_has_ust(captured);
+
+	snapshot->stack_source = source_of(captured);
+	if (has_ust)
+		record_ust(snapshot, captured->ust);
+	if (has_ust && (!captured->has_tracer || snapshot->records.record_count))
+		warn_of_records(snapshot);
+	if (!strcmp(snapshot->stack_source, "none") && snapshot_total(snapshot).block_count)
+		warn_of_no_stacks(target, snapshot, captured);
+}
+
+/* A damaged list names very many: a few stand for all. */
+static void warn_of_unwalked(struct snapshot *snapshot, const struct walk *walk, bool has_tracer)
+{
+	size_t count = 0;
+
+	for (size_t i = 0; i < walk->heap_count; i++) {
+		if (!walk->heaps[i].unwalked || ++count > UNWALKED_NAMED)
+			continue;
+		snapshot_lacks(snapshot, "heap %" PRIX64 " is of a kind that cannot be walked; %s",
+			walk->heaps[i].addr,
+			has_tracer ? "only traced blocks are listed, their overhead is not known" :
+				     "its blocks are missing");
+	}
+	if (count > UNWALKED_NAMED)
+		snapshot_lacks(snapshot, "%zu more heaps are of kinds that cannot be walked",
+			count - UNWALKED_NAMED);
+}
+
+static void warn_of_heaps(struct snapshot *snapshot, const struct walk *walk, bool has_tracer)
+{
+	if (walk->broken_count)
+		snapshot_lacks(snapshot,
+			"%u places in the heaps made no sense; the first: %s at %" PRIX64,
+			walk->broken_count, walk->broken_what, walk->broken_addr);
+	if (walk->missing_count)
+		snapshot_lacks(snapshot,
+			"%u places in the heaps lead to memory that is not there; the first: %s at "
+			"%" PRIX64,
+			walk->missing_count, walk->missing_what, walk->missing_addr);
+	if (walk->doubt_count)
+		snapshot_warn(snapshot,
+			"%u places in the heaps may be damaged; the first: %s at %" PRIX64,
+			walk->doubt_count, walk->doubt_what, walk->doubt_addr);
+	if (walk->busy_count)
+		snapshot_warn(snapshot,
+			"%u heaps had their lock held all the time; they were walked nevertheless",
+			walk->busy_count);
+	warn_of_unwalked(snapshot, walk, has_tracer);
+}
+
+static void warn_of_error(struct snapshot *snapshot, const char *what, const struct err *why)
+{
+	struct err said = *why;
+	char text[300];
+
+	said.place[0] = '\0';
+	if (why->code)
+		snapshot_lacks(snapshot, "%s: %s", what, err_text(&said, text, sizeof(text)));
+}
+
+void describe_gaps(struct snapshot *snapshot, const struct captured *captured)
+{
+	warn_of_error(snapshot, "its heaps are not listed", &captured->heaps_err);
+	warn_of_error(snapshot, "its tracer was not read", &captured->tracer_err);
+	warn_of_heaps(snapshot, &captured->walk, captured->has_tracer);
+	describe_tracer(snapshot, captured);
+	warn_of_tracer(snapshot, captured);
+}

@@ -1,0 +1,408 @@
+#include <inttypes.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/base/memory.h"
+#include "core/base/os.h"
+#include "core/base/parse.h"
+#include "core/base/text.h"
+#include "core/dump/kv.h"
+#include "snapshot/command/command.h"
+#include "snapshot/live/process_ref.h"
+#include "snapshot/series/file_pattern.h"
+#include "snapshot/series/series.h"
+
+static char lower(char c)
+{
+	return c >= 'A' && c <= 'Z' ? (char)(c - 'A' + 'a') : c;
+}
+
+static bool fits(char pattern, char c)
+{
+	return pattern == '?' || lower(pattern) == lower(c);
+}
+
+/* Only the last '*' ever needs to take more: what those before it took is as good as any. */
+static bool is_whole(const char *name, const char *pattern)
+{
+	const char *star = NULL, *taken = NULL;
+
+	while (*name) {
+		if (*pattern == '*') {
+			star = ++pattern;
+			taken = name;
+		} else if (*pattern && fits(*pattern, *name)) {
+			pattern++;
+			name++;
+		} else if (star) {
+			pattern = star;
+			name = ++taken;
+		} else {
+			return false;
+		}
+	}
+	while (*pattern == '*')
+		pattern++;
+	return !*pattern;
+}
+
+static bool has_part(const char *name, const char *part)
+{
+	do {
+		size_t same = 0;
+
+		while (part[same] && lower(name[same]) == lower(part[same]))
+			same++;
+		if (!part[same])
+			return true;
+	} while (*name++);
+	return false;
+}
+
+bool name_is_like(const char *name, const char *pattern)
+{
+	return strpbrk(pattern, "*?") ? is_whole(name, pattern) : has_part(name, pattern);
+}
+
+int process_option(struct process_choice *choice, int id, const char *value, struct err *err)
+{
+	switch (id) {
+	case OPT_PROCESS_PID: choice->pid = value; break;
+	case OPT_PROCESS_NAME:
+		if (strpbrk(value, "/\\"))
+			return err_set(err, ERR_IMAGE_NAME, value, NULL);
+		choice->name = value;
+		break;
+	default: return id;
+	}
+	choice->count++;
+	return 0;
+}
+
+int process_choice_check(const struct process_choice *choice, const char *place, struct err *err)
+{
+	if (choice->count == 1)
+		return 0;
+	return err_set(err, ERR_USAGE, place,
+		choice->count ? "give one of -p and -pn, once" :
+				"say which process: -p PID or -pn NAME");
+}
+
+int process_pid_parse(const char *text, uint32_t *pid, struct err *err)
+{
+	uint64_t number;
+
+	if (kv_number(text, 10, &number) || !number || number > UINT32_MAX)
+		return err_set(err, ERR_USAGE, text, "a pid is a decimal number");
+	*pid = (uint32_t)number;
+	return 0;
+}
+
+static int refuse_several(const char *name, bool with_all, const struct kept_seen *seen,
+	size_t count, struct err *err)
+{
+	struct series_found found = {.items = calloc(count, sizeof(*found.items))};
+	int rc;
+
+	if (!found.items)
+		return err_set(err, ERR_NOMEM, name, NULL);
+	for (; found.count < count; found.count++)
+		found.items[found.count] = (struct series_process){seen[found.count].pid,
+			seen[found.count].start_ms, seen[found.count].private_bytes};
+	rc = series_several(name, &found, with_all, err);
+	free(found.items);
+	return rc;
+}
+
+int process_choose(
+	const struct process_choice *choice, bool with_all, uint32_t *pid, struct err *err)
+{
+	struct kept_seen *seen = NULL;
+	size_t count = 0;
+	int rc;
+
+	if (!choice->name)
+		return process_pid_parse(choice->pid, pid, err);
+	rc = kept_find(choice->name, &seen, &count, err);
+	if (!rc && !count)
+		rc = err_set(err, ERR_NO_PROCESS, choice->name, NULL);
+	else if (!rc && count > 1)
+		rc = refuse_several(choice->name, with_all, seen, count, err);
+	else if (!rc)
+		*pid = seen[0].pid;
+	free(seen);
+	return rc;
+}
+
+int dump_option(struct take *take, int id, const char *value, struct err *err)
+{
+	switch (id) {
+	case OPT_DUMP_STACKS: return capture_stacks_parse(value, &take->options.stacks, err);
+	case OPT_DUMP_BY_STACK: take->by_stack = true; return 0;
+	case OPT_DUMP_GZIP: take->is_packed = true; return 0;
+	case OPT_DUMP_FORCE: take->is_forced = true; return 0;
+	case OPT_DUMP_VERBOSE: take->is_verbose = true; return 0;
+	default: return id;
+	}
+}
+
+int dump_check_out(const struct take *take, const char *out, const char *option, struct err *err)
+{
+	bool is_file = out && strcmp(out, "-") != 0;
+
+	if (take->is_packed && !is_file && os_is_terminal(stdout))
+		return err_set(err, ERR_USAGE, "--gzip", "nobody reads that on a terminal; give %s",
+			option);
+	return 0;
+}
+
+int dump_name_add(
+	struct buf *path, const char *pattern, const struct file_names *names, bool is_packed)
+{
+	struct buf name;
+	int rc;
+
+	if (!is_packed)
+		return file_pattern_add(path, pattern, names);
+	buf_init(&name);
+	rc = file_pattern_add(&name, pattern, names);
+	if (!rc)
+		rc = packed_name_add(path, name.data);
+	buf_release(&name);
+	return rc;
+}
+
+#define MB_MIN 16
+#define MB_MAX (sizeof(void *) == 8 ? 1 << 20 : 1024)
+#define SAMPLE_MAX ((uint64_t)1 << 40)
+
+int table_limit_parse(const char *text, uint64_t *bytes, struct err *err)
+{
+	uint64_t megabytes;
+
+	if (kv_number(text, 10, &megabytes) || megabytes < MB_MIN || megabytes > MB_MAX)
+		return err_set(err, ERR_USAGE, "--max-mb", "'%s' is no number of MiB from %d to %d",
+			text, MB_MIN, (int)MB_MAX);
+	*bytes = megabytes << 20;
+	return 0;
+}
+
+int table_sample_parse(const char *text, uint64_t *bytes, struct err *err)
+{
+	uint64_t mean;
+
+	if (size_parse(text, strlen(text), &mean) || !mean || mean > SAMPLE_MAX)
+		return err_set(err, ERR_USAGE, "--sample",
+			"'%s' is no number of bytes up to 1T; it is given as 65536, 512K or 1M",
+			text);
+	*bytes = mean;
+	return 0;
+}
+
+static void number(char *text, size_t size, int64_t value)
+{
+	if (value < 0)
+		snprintf(text, size, "?");
+	else
+		snprintf(text, size, "%" PRId64, value);
+}
+
+static int print_row(FILE *to, const struct ps_row *row)
+{
+	char bits[24], heaps[24];
+	struct buf name;
+	int rc;
+
+	buf_init(&name);
+	rc = buf_add_text(&name, row->name);
+	if (!rc) {
+		number(bits, sizeof(bits), row->bits ? (int64_t)row->bits : -1);
+		number(heaps, sizeof(heaps), row->heap_count);
+		fprintf(to, "%10" PRIu32 " %4s %5s  %-8s  %s\n", row->pid, bits, heaps,
+			row->stacks ? row->stacks : "?", name.data ? text_harmless(name.data) : "");
+	}
+	buf_release(&name);
+	return rc;
+}
+
+int ps_print(FILE *to, const struct ps_row *rows, size_t count)
+{
+	int rc = 0;
+
+	fprintf(to, "%10s %4s %5s  %-8s  %s\n", "pid", "bits", "heaps", "stacks", "name");
+	for (size_t i = 0; !rc && i < count; i++)
+		rc = print_row(to, &rows[i]);
+	return rc;
+}
+
+void ps_print_missing(FILE *to, size_t closed_count, size_t ended_count)
+{
+	if (closed_count)
+		fprintf(to, "hsnap: no right to look at %zu of them (?)\n", closed_count);
+	if (ended_count)
+		fprintf(to, "hsnap: %zu more ended meanwhile\n", ended_count);
+}
+
+#define SPAN_MIN_MS INT64_C(1000)
+#define SPAN_MAX_MS (INT64_C(365) * 24 * 3600 * 1000)
+
+int series_span_parse(const char *option, const char *text, int64_t *ms, struct err *err)
+{
+	int64_t span;
+
+	if (duration_parse(text, &span))
+		return err_set(err, ERR_USAGE, option,
+			"'%s' is no span of time; it is given as 30s, 30m, 1h30m or 2d", text);
+	if (span < SPAN_MIN_MS || span > SPAN_MAX_MS)
+		return err_set(err, ERR_USAGE, option, "%s is not between 1s and 365d", text);
+	*ms = span;
+	return 0;
+}
+
+static int parse_size(const char *option, const char *text, uint64_t *bytes, struct err *err)
+{
+	uint64_t size;
+
+	if (size_parse(text, strlen(text), &size) || !size)
+		return err_set(err, ERR_USAGE, option,
+			"'%s' is no size; it is given as 65536, 64K, 1.5M or 2G", text);
+	*bytes = size;
+	return 0;
+}
+
+int series_growth_parse(const char *text, uint64_t *bytes, struct err *err)
+{
+	return parse_size("--growth", text, bytes, err);
+}
+
+static int parse_count(const char *option, const char *text, uint64_t *count, struct err *err)
+{
+	uint64_t number;
+
+	if (kv_number(text, 10, &number) || !number || number > INT32_MAX)
+		return err_set(err, ERR_USAGE, option, "'%s' is no number of files", text);
+	*count = number;
+	return 0;
+}
+
+static int parse_on_exit(const char *text, bool *waits, struct err *err)
+{
+	*waits = !strcmp(text, "wait");
+	return *waits || !strcmp(text, "stop") ?
+		       0 :
+		       err_set(err, ERR_USAGE, "--on-exit", "it is stop or wait");
+}
+
+static int parse_keep(const char *text, size_t *keep_count, struct err *err)
+{
+	uint64_t count = 0;
+	int rc = parse_count("--keep", text, &count, err);
+
+	if (!rc)
+		*keep_count = (size_t)count;
+	return rc;
+}
+
+int series_option(struct series_request *request, int id, const char *value, struct err *err)
+{
+	switch (id) {
+	case OPT_SERIES_COUNT:
+		request->given = "--count";
+		return parse_count("--count", value, &request->file_count, err);
+	case OPT_SERIES_KEEP:
+		request->given = "--keep";
+		return parse_keep(value, &request->keep_count, err);
+	case OPT_SERIES_MAX_BYTES:
+		request->given = "--max-bytes";
+		return parse_size("--max-bytes", value, &request->keep_bytes, err);
+	case OPT_SERIES_ON_EXIT:
+		request->given = "--on-exit";
+		return parse_on_exit(value, &request->waits, err);
+	case OPT_SERIES_ALL:
+		request->given = "--all";
+		request->takes_all = true;
+		return 0;
+	case OPT_SERIES_LOG:
+		request->given = "--log";
+		request->log = value;
+		return 0;
+	default: break;
+	}
+	id = process_option(&request->process, id, value, err);
+	return id > 0 ? dump_option(&request->take, id, value, err) : id;
+}
+
+/* What needs the name of a process. */
+static int check_name(const struct series_request *request, struct err *err)
+{
+	if (request->takes_all && !request->process.name)
+		return err_set(err, ERR_USAGE, "--all", "it needs a name: -pn NAME");
+	if (request->waits && !request->process.name)
+		return err_set(err, ERR_USAGE, "--on-exit wait",
+			"the process that comes back has another number: give -pn NAME");
+	return 0;
+}
+
+/* What needs names that differ from each other. */
+static int check_names(const struct series_request *request, unsigned words, struct err *err)
+{
+	bool is_series = request->every_ms || request->keep_count != SIZE_MAX ||
+			 request->keep_bytes != UINT64_MAX;
+
+	if (is_series && !(words & (PATTERN_TIME | PATTERN_NUMBER)))
+		return err_set(err, ERR_USAGE, request->out,
+			"each snapshot needs a file of its own: put {time} or {n} into its name");
+	if (request->takes_all && !(words & PATTERN_PID))
+		return err_set(err, ERR_USAGE, request->out,
+			"with --all each process needs a file of its own: put {pid} into its name");
+	return 0;
+}
+
+bool series_is_log(const struct series_request *request, const char *path)
+{
+	if (!request->log || os_is_special(path))
+		return false;
+	return !strcmp(request->log, path) || os_same_file(request->log, path);
+}
+
+/* The one name that there is when the pattern has no words. */
+static int check_log(const struct series_request *request, struct err *err)
+{
+	const struct file_names none = {.program = ""};
+	struct buf path;
+	int rc;
+
+	buf_init(&path);
+	if (dump_name_add(&path, request->out, &none, request->take.is_packed))
+		rc = err_set(err, ERR_NOMEM, request->out, NULL);
+	else
+		rc = series_is_log(request, path.data) ?
+			     err_set(err, ERR_USAGE, request->out, SERIES_IS_LOG) :
+			     0;
+	buf_release(&path);
+	return rc;
+}
+
+int series_check(const struct series_request *request, unsigned *words, struct err *err)
+{
+	const char *what = request->given ? request->given : "-f";
+	unsigned found = 0;
+	int rc;
+
+	if (!request->out || !strcmp(request->out, "-"))
+		return err_set(err, ERR_USAGE, what, "it needs a file: -f OUT");
+	if (request->file_count && !request->every_ms)
+		return err_set(err, ERR_USAGE, "--count", "it needs --every T");
+	rc = file_pattern_check(request->out, &found, err);
+	if (!rc)
+		rc = check_name(request, err);
+	if (!rc)
+		rc = check_names(request, found, err);
+	if (!rc && !found)
+		rc = check_log(request, err);
+	if (!rc)
+		*words = found;
+	return rc;
+}

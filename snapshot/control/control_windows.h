@@ -1,0 +1,366 @@
+/*
+ * The program that hsnap run is to start: which file that is, and for how many bits.
+ */
+#ifndef SNAPSHOT_CONTROL_CONTROL_WINDOWS_H
+#define SNAPSHOT_CONTROL_CONTROL_WINDOWS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <wchar.h>
+
+#include <windows.h>
+
+#include "core/base/err.h"
+#include "snapshot/control/run_windows.h"
+#include "snapshot/live/live_windows.h"
+#include "snapshot/target/target.h"
+#include "snapshot/tracer/shared.h"
+
+/* The bitness of this hsnap and of the programs that it can trace. */
+#define OUR_BITS ((unsigned)(8 * sizeof(void *)))
+
+/* Where the system would find the program: the caller's to free. NULL: nowhere, as far as it can
+ * be told. */
+wchar_t *program_find(const char *program);
+
+/* The bitness of the program in a file; 0: it is no image (a script, say). */
+unsigned program_bits(const wchar_t *path);
+
+/* The path of a file beside this program, in a form that the system takes however long it is; the
+ * caller's to free. NULL: it is not there. */
+wchar_t *program_beside(const wchar_t *name);
+
+/* Whether path is the file of this program, by whatever name. */
+bool program_is_this(const wchar_t *path);
+
+/*
+ * A process with the tracer's DLL in it, as it is controlled from outside: what its tracer says, the
+ * functions that are hooked, and the jumps in them.
+ *
+ * What is read from it may be a lie. So nothing is written but to the tracer's own area, to memory
+ * that was reserved for it, and to what lies in the image of ntdll.
+ */
+
+struct tracee_range {
+	uint64_t base, bytes;
+};
+
+struct tracee {
+	struct target *target; /* the caller's, as process */
+	HANDLE process;
+	uint64_t area_addr;
+	struct tracer_area area; /* as it was read, and as it is to be */
+	struct tracee_range ntdll, dll;
+	/* What is hooked of each: what the export names, or where a hot patch leads; 0: not there. */
+	uint64_t functions[HOOK_COUNT];
+};
+
+/* What a function's first bytes are. */
+enum tracee_jump {
+	JUMP_UNREADABLE,
+	JUMP_OUT, /* as they were */
+	JUMP_IN, /* ours */
+	JUMP_FOREIGN, /* neither */
+};
+
+/* The address of the tracer's area, whatever its state is. Returns 0; -ERR_NOT_TRACED; -ERR_TARGET when
+ * a DLL of its name is there that is none; errors of target_ops.modules(). */
+int tracee_find(struct target *target, uint64_t *area_addr, struct err *err);
+
+/*
+ * Reads all of that. process is a HANDLE of the target with the rights to read, write and change
+ * memory. Returns 0 and *tracee, which tracee_free() ends; -ERR_INJECT (no ntdll, or not a function
+ * of it), -ERR_TARGET, -ERR_GONE, -ERR_BITS, -ERR_NOMEM.
+ */
+int tracee_new(struct tracee **tracee, struct target *target, HANDLE process, uint64_t area_addr,
+	struct err *err);
+void tracee_free(struct tracee *tracee);
+
+/* The name of a hooked function. */
+const char *tracee_function_name(enum tracer_hook_id id);
+
+bool tracee_is_in(const struct tracee_range *range, uint64_t addr);
+
+/* Writes to the target's memory, which must be writable. */
+bool tracee_write(const struct tracee *tracee, uint64_t addr, const void *bytes, size_t len);
+
+/* Sets the state there and here. */
+bool tracee_set_state(struct tracee *tracee, enum tracer_state state);
+
+/* What stands at hooks[id].function, by the bytes in the area. A function that is not hooked is
+ * JUMP_OUT. */
+enum tracee_jump tracee_jump(const struct tracee *tracee, enum tracer_hook_id id);
+
+/* Writes a hook's new bytes, or its old ones; false: nothing was written. All threads are held. */
+bool tracee_patch(const struct tracee *tracee, enum tracer_hook_id id, bool in);
+
+/* Gives back the tables' memory, if there is any; no thread may be in the tracer. */
+void tracee_free_tables(struct tracee *tracee);
+
+/*
+ * Getting the tracer into a process that was created suspended.
+ *
+ * Its first thread is given four calls to make when the loader is done and before the program's
+ * first instruction: load the tracer, say so, wait for hsnap, and close what it has waited for.
+ * So the program's own thread does all that it does without hsnap, in the same order. Should hsnap die
+ * meanwhile, the thread goes on: what it waits for is a mutex of hsnap's.
+ */
+
+struct injection {
+	HANDLE process; /* the caller's */
+	HANDLE loaded, go; /* an event, a mutex */
+	HANDLE their_loaded, their_go; /* the same, in the process */
+	void *their_path;
+	bool is_queued; /* the thread may use what is theirs */
+};
+
+/* Before the thread is resumed. Returns 0 or -ERR_INJECT; injection_release() in both cases. name is
+ * for messages. */
+int injection_prepare(struct injection *injection, HANDLE process, HANDLE thread, const char *name,
+	struct err *err);
+
+enum injection_state {
+	INJECTION_LOADED, /* the thread has tried to load the tracer and waits */
+	INJECTION_ENDED, /* the process has ended before */
+	INJECTION_LATE, /* the time is over */
+	INJECTION_ORPHANED, /* so has its parent, and the thread does not seem to be resumed */
+};
+
+/* After that. parent is a HANDLE of the process that is to resume the thread, or NULL: it runs. until_ms
+ * is as for wait_any(). */
+enum injection_state injection_wait(struct injection *injection, HANDLE parent, int64_t until_ms);
+
+/* Lets the thread go on to the program, and closes everything; but what a thread that was not seen to
+ * wait may still use is left to its process. */
+void injection_release(struct injection *injection);
+
+/* What WaitForMultipleObjects() returns of any of them; WAIT_TIMEOUT when os_clock_ms() says until_ms.
+ * 0: never. */
+DWORD wait_any(DWORD count, const HANDLE *handles, int64_t until_ms);
+
+/*
+ * Switching the tracer on and off in a process that has loaded it.
+ *
+ * Each step leaves the process running rightly, should this program be ended right behind it: what is
+ * reserved is named in the tracer's area at once, its state is ON before the first jump to it is
+ * there, a jump is there whole or not at all, and the order is such that no block is taken for live
+ * that is not. What was begun so is ended by remove_tracer() or by the next install().
+ */
+
+struct install_options {
+	uint64_t limit_bytes; /* for its tables */
+	uint64_t sample_bytes; /* 0: everything is recorded */
+	uint32_t flags; /* TRACER_FLAG_* */
+	/* If not NULL: how much it became, when there was not so much address space. */
+	uint64_t *limit_found;
+};
+
+/*
+ * Sets up the tracer whose area is at area_addr and hooks ntdll, with all threads held that could be
+ * in it. process is a HANDLE of the target with the rights to read, write and change memory, to
+ * suspend it and to ask for information. Returns 0; -ERR_TRACED (it is on; nothing was changed);
+ * -ERR_INJECT, -ERR_TARGET, -ERR_GONE, -ERR_RIGHTS, -ERR_SYSTEM, -ERR_BITS, -ERR_NOMEM: nothing is
+ * hooked.
+ */
+int install(struct target *target, void *process, uint64_t area_addr,
+	const struct install_options *options, struct err *err);
+
+/*
+ * Takes the hooks out of ntdll, at a moment when no thread is in one. A program that calls hooked
+ * functions from many threads all the time may have no such moment: then the hooks go while threads
+ * are in them that are seen to come out again. A thread that stays in a hook for some seconds is an
+ * error. The tables' memory is given back when all are out; the DLL and its trampolines stay. Returns
+ * 0; -ERR_NOT_TRACED; -ERR_BUSY (a thread stays in a hook, or another program has changed a hooked
+ * function) and the tracer goes on, or if err says so its tables stay; errors as install().
+ */
+int remove_tracer(struct target *target, void *process, uint64_t area_addr, struct err *err);
+
+/*
+ * A process under the tracer, from before its first instruction to its end.
+ *
+ * One thread prepares it, brings it up and follows it to its end. Whatever becomes of that thread or of
+ * hsnap, the process goes on: all that it waits for ends with them.
+ */
+
+struct traced {
+	HANDLE process; /* the caller's */
+	const char *name; /* for messages; the caller's */
+	struct target target; /* open while it is prepared */
+	struct turn turn; /* until it is brought up: an attach() meanwhile waits */
+	struct injection injection;
+	uint64_t area_addr;
+	uint64_t
+		limit_bytes; /* of its tables: less than was asked for where address space is short */
+	/* Events that the process has, too; NULL: that was not asked for. */
+	HANDLE exit_reached, exit_continue, child_created, child_taken;
+};
+
+struct traced_options {
+	struct install_options install; /* with TRACER_FLAG_CHILDREN: children are announced */
+	bool stops_at_exit;
+	int64_t until_ms; /* by os_clock_ms(): so long is waited for the process; 0: for ever */
+};
+
+enum traced_event {
+	TRACED_ENDED,
+	TRACED_LATE, /* the time is over */
+	TRACED_AT_EXIT, /* once; it waits until exit_continue is set */
+	TRACED_CHILD, /* traced_child() says which; it waits until child_taken is set */
+};
+
+/*
+ * Has the first thread, which has not run yet, load the tracer when it does. process has the rights
+ * TRACED_RIGHTS. Returns 0; -ERR_BITS (the process has nothing of us), -ERR_TRACED (another hsnap is at
+ * it, as one that follows all children of this one does), -ERR_INJECT. traced_release() in every case.
+ */
+#define TRACED_RIGHTS                                                                              \
+	(PROCESS_VM_READ | PROCESS_VM_WRITE | PROCESS_VM_OPERATION | PROCESS_DUP_HANDLE |          \
+		PROCESS_QUERY_INFORMATION | PROCESS_SUSPEND_RESUME | SYNCHRONIZE)
+#define TRACED_THREAD_RIGHTS (THREAD_SET_CONTEXT | THREAD_QUERY_INFORMATION)
+int traced_prepare(
+	struct traced *traced, HANDLE process, HANDLE thread, const char *name, struct err *err);
+
+/*
+ * Waits until that thread has loaded the tracer; switches it on, and lets the program begin. parent is a
+ * HANDLE of the process that resumes the thread, or NULL: it was resumed. Returns 0, also when the
+ * process ends before, or the time is over; or an error: the thread still waits, until traced_release(),
+ * or it was never resumed.
+ */
+int traced_bring_up(struct traced *traced, HANDLE parent, const struct traced_options *options,
+	struct err *err);
+
+enum traced_event traced_wait(struct traced *traced, int64_t until_ms);
+
+/* Whom TRACED_CHILD is about, as the process says: that may be anything. False: it cannot be read. */
+struct traced_child {
+	uint32_t pid, tid;
+};
+
+bool traced_child(struct traced *traced, struct traced_child *child);
+
+void traced_release(struct traced *traced);
+
+/* Having a running process load the tracer. */
+
+#define LOAD_RIGHTS (PROCESS_CREATE_THREAD | PROCESS_VM_OPERATION | PROCESS_VM_WRITE | SYNCHRONIZE)
+
+/*
+ * Has a new thread of the process load the DLL that lies beside this program, and waits for its end,
+ * ten seconds at most: another thread may hold the loader's lock. Then that thread and the path it
+ * reads are left to themselves; a DLL that is loaded later does nothing. name is for messages. Returns
+ * 0: it has been tried; -ERR_INJECT, -ERR_BUSY (the time is over), -ERR_GONE, -ERR_NOMEM.
+ */
+int load_tracer(HANDLE process, const char *name, struct err *err);
+
+/*
+ * All threads of another process, standing still where they can be looked at and moved on.
+ *
+ * While they are held a helper process (guard_start()) waits for this one to end: however that
+ * happens, the threads go on. One process at a time holds another one so, and the next one begins when
+ * the last one's helper has ended, too: a helper that came late would let go what is just being held.
+ */
+
+struct held_thread {
+	DWORD id;
+	HANDLE handle;
+	uint64_t ip, sp; /* where it will go on, and its stack */
+};
+
+struct threads {
+	HANDLE process; /* the caller's */
+	const char *name; /* for messages; the caller's */
+	HANDLE turn; /* an object whose name says which process is held */
+	struct guard *guard;
+	struct held_thread *items;
+	size_t count, cap;
+	bool is_held;
+};
+
+void threads_init(struct threads *threads, HANDLE process, const char *name);
+
+/* Lets them go if they are held. */
+void threads_release(struct threads *threads);
+
+/*
+ * How many threads the process has now; 0: not known. A process whose one thread waits for this one
+ * needs not be held.
+ */
+size_t threads_count(HANDLE process);
+
+/*
+ * Stops them all, also those that somebody is just adding, and finds out where each stands. Returns 0;
+ * -ERR_GONE, -ERR_RIGHTS (a thread cannot be looked at), -ERR_BUSY (another hsnap holds it), -ERR_SYSTEM (the helper cannot be started,
+ * or there are new threads all the time), -ERR_NOMEM: then none is held.
+ */
+int threads_hold(struct threads *threads, struct err *err);
+void threads_let_go(struct threads *threads);
+
+/* Has a held thread go on elsewhere, with its registers as they are; false: it could not be moved. */
+bool threads_move(struct held_thread *thread, uint64_t ip);
+
+/*
+ * Whether a held thread is in the tracer: in a hook, or in what a hook has called.
+ */
+
+/*
+ * True when the thread stands in the tracer's DLL or in a trampoline, or when its stack holds an
+ * address in them that may be one it returns to. What an earlier call has left on the stack can look
+ * like that: it is told apart by going through the stack frame by frame, as far as that leads.
+ * True also when it cannot be found out.
+ */
+bool inside_tracer(const struct tracee *tracee, const struct held_thread *thread);
+
+/*
+ * The frames of a held thread of another process, as its images' unwind data tell them: which of the
+ * values on its stack are return addresses, and which are left from earlier calls.
+ */
+
+struct frames;
+
+/* NULL: out of memory, or unwind data are not known for this kind of program. What it learns of images
+ * holds as long as all threads are held. */
+struct frames *frames_new(struct target *target, HANDLE process);
+void frames_free(struct frames *frames);
+
+/*
+ * Goes from frame to frame of a held thread as long as there is no doubt, up to the address end on
+ * its stack, and calls visit() with every return address. Returns the stack address up to which that
+ * was all; visit() returning true ends it too.
+ */
+uint64_t frames_walk(struct frames *frames, HANDLE thread, uint64_t end,
+	bool (*visit)(void *ctx, uint64_t addr), void *ctx);
+
+/* What is left of a tracer that is off. */
+
+/* Gives back the memory of its tables when no thread is in the tracer any more, which is waited for some
+ * seconds. No hook is in. Returns 0, also when there is none; -ERR_BUSY; errors of threads_hold(). */
+int remove_rest(struct tracee *tracee, struct err *err);
+
+/*
+ * The first program and the processes that it starts, each under the tracer: one thread for each.
+ */
+
+struct family {
+	const struct run *run;
+	struct traced_options options; /* for each */
+	CRITICAL_SECTION turn; /* of snapshots, and of what is said */
+	volatile LONG count; /* threads that follow one */
+	volatile LONG is_late; /* one was ended, as its time was over */
+	HANDLE all_ended;
+	HANDLE volatile last; /* a thread of those, which outlives all that have left */
+};
+
+/* Returns 0 or -ERR_NOMEM. The calling thread is one of those that follow a process. */
+int family_init(struct family *family, const struct run *run, struct err *err);
+
+/*
+ * Follows a process that was brought up to its end, or ends it when its time is over: takes its snapshot,
+ * and has threads follow its children. Returns 0, or what the snapshot returned; -ERR_NO_EXIT.
+ */
+int family_follow(struct family *family, struct traced *traced, struct err *err);
+
+/* The calling thread has no process to follow any more: waits until that is true of all, and releases. */
+void family_end(struct family *family);
+
+#endif

@@ -1,0 +1,292 @@
+#include "snapshot/heap/nt/nt.h"
+#include "snapshot/heap/page_layout.h"
+
+const unsigned char *nt_span_seek(struct nt_span *span, uint64_t addr, size_t len)
+{
+	size_t left = 0;
+	const unsigned char *bytes = memory_from(span->memory, addr, &left);
+
+	if (bytes && left < len) {
+		bytes = memory_at(span->memory, addr, len);
+		left = len;
+	}
+	span->addr = addr;
+	span->len = bytes ? left : 0;
+	span->bytes = bytes;
+	return bytes;
+}
+
+/* The prefix of a block that has one: true. */
+static bool parse_prefix(const struct nt_common_layout *layout, unsigned bits, struct nt_span *span,
+	const struct nt_block *block, struct nt_found *found)
+{
+	uint64_t header, unused;
+	const unsigned char *bytes;
+
+	if (block->size_bytes < layout->prefix_unused_min)
+		return false;
+	bytes = nt_span_at(span, block->entry, layout->prefix_user);
+	if (!bytes)
+		return false;
+	header = bytes_u64(bytes + layout->prefix_header);
+	unused = header >> NT_EXTENDED_UNUSED & 0xffff;
+	if ((header & NT_EXTENDED_MASK) != NT_EXTENDED_VALUE ||
+		unused < layout->prefix_unused_min || unused > block->size_bytes)
+		return false;
+	found->addr = block->entry + layout->prefix_user;
+	found->requested_bytes = block->size_bytes - unused;
+	found->record = bytes_ptr(bytes + layout->prefix_record, bits);
+	if (found->record == layout->no_record)
+		found->record = 0;
+	return true;
+}
+
+/* What would be a prefix, but for a number in it. Any bytes may look like that, two of 65536 do. */
+static bool has_damaged_prefix(
+	const struct nt_common_layout *layout, struct nt_span *span, const struct nt_block *block)
+{
+	const unsigned char *bytes = nt_span_at(span, block->entry, layout->prefix_user);
+
+	return bytes && bytes_u64(bytes + layout->prefix_header) >> NT_EXTENDED_SIGNATURE ==
+				NT_EXTENDED_VALUE >> NT_EXTENDED_SIGNATURE;
+}
+
+/*
+ * The number of unused bytes that does not fit into the header: in the block's last slot for a
+ * pointer. On x64 a block reaches into the next header, whose first 8 bytes are its last ones then.
+ * 0: none that could be.
+ */
+static uint64_t long_unused(const struct nt_common_layout *layout, unsigned bits,
+	struct nt_span *span, const struct nt_block *block)
+{
+	uint64_t slot = block->entry + block->size_bytes - bits / 8;
+
+	for (unsigned i = 0; i < (layout->entry_coded ? 2 : 1); i++, slot += bits / 8) {
+		const unsigned char *bytes = nt_span_at(span, slot, bits / 8);
+		uint64_t unused = bytes ? bytes_ptr(bytes, bits) : 0;
+
+		if (unused >= NT_UNUSED_LONG && unused <= block->size_bytes)
+			return unused;
+	}
+	return 0;
+}
+
+void nt_block_parse(const struct nt_common_layout *layout, unsigned bits, struct nt_span *span,
+	const struct nt_block *block, struct nt_found *found)
+{
+	uint64_t unused = block->unused;
+
+	*found = (struct nt_found){.addr = block->entry + layout->entry_bytes};
+	if ((block->is_extended || block->may_be_extended) &&
+		parse_prefix(layout, bits, span, block, found))
+		return;
+	if (block->is_extended)
+		found->doubt = "block without the prefix that its header promises";
+	else if (block->is_large && block->may_be_extended &&
+		 has_damaged_prefix(layout, span, block))
+		found->doubt = "large block with a damaged prefix";
+	else if (unused == NT_UNUSED_LONG && !block->is_large)
+		unused = long_unused(layout, bits, span, block);
+	if (!found->doubt && (unused < NT_UNUSED_MIN || unused > block->size_bytes))
+		found->doubt = "block with an impossible number of unused bytes";
+	if (found->doubt)
+		unused = NT_UNUSED_MIN;
+	found->requested_bytes = block->size_bytes > unused ? block->size_bytes - unused : 0;
+}
+
+#define PREVIOUS_ANY UINT32_MAX
+
+static const char not_there[] = "heap memory";
+
+/* A block as its header says; NULL, or what is wrong with it. Who writes a file may leave bytes out by
+ * writing 0: no header is 0 in a heap that codes them. */
+static inline const char *header_at(struct nt_heap *heap, uint64_t at, uint64_t end,
+	uint32_t previous, struct nt_header *header)
+{
+	const struct nt_common_layout *layout = heap->layout->common;
+	const unsigned char *bytes = nt_span_at(&heap->span, at, layout->entry_bytes);
+	uint64_t coded = bytes ? bytes_u64(bytes + layout->entry_coded) : 0;
+
+	if (!bytes || (!coded && heap->is_coded && heap->nt->memory->target->is_file))
+		return not_there;
+	if (!nt_header_decode(coded, heap->key, header) && heap->is_coded)
+		return "block whose checksum is wrong";
+	if (!header->units || (uint64_t)header->units * layout->unit > end - at)
+		return "block of an impossible size";
+	if (previous != PREVIOUS_ANY && header->previous_units != previous)
+		return "block that does not follow the one before";
+	return NULL;
+}
+
+/* The next address above at that may be there: where memory begins again. */
+static uint64_t next_memory(struct nt_heap *heap, uint64_t at, uint64_t end)
+{
+	struct target *target = heap->nt->memory->target;
+	struct target_region region;
+	uint64_t next = (at | (NT_PAGE_BYTES - 1)) + 1;
+
+	if (target->ops->region) {
+		if (target->ops->region(target, at, &region))
+			return end;
+		next = region.addr > at ? region.addr : region.end;
+	} else if (!heap->nt->probes_left || !heap->nt->probes_left--) {
+		return end;
+	}
+	next += (uint64_t) - (int64_t)next & (heap->layout->common->unit - 1);
+	return next > at && next < end ? next : end;
+}
+
+/* True when a header says where its block lies: 0 in the heap's first segment, else 1 and the number of
+ * whole 64 KB before it, if that fits into the byte. */
+static inline bool is_of_segment(
+	const struct nt_heap *heap, uint64_t segment, uint64_t at, const struct nt_header *header)
+{
+	uint64_t number = segment == heap->addr ? 0 : 1 + (at - segment) / 0x10000;
+
+	return header->segment == number || number > UINT8_MAX;
+}
+
+/* True when a block is at at and the next one agrees, or it is the last. */
+static bool is_block(struct nt_heap *heap, const struct nt_part *run, uint64_t at)
+{
+	struct nt_header header, next;
+
+	if (header_at(heap, at, run->end, PREVIOUS_ANY, &header) ||
+		!is_of_segment(heap, run->segment, at, &header))
+		return false;
+	at += (uint64_t)header.units * heap->layout->common->unit;
+	return at == run->end || !header_at(heap, at, run->end, header.units, &next);
+}
+
+/* The first place from at on where the chain can be taken up; the run's end: none. */
+static uint64_t resume(struct nt_heap *heap, const struct nt_part *run, uint64_t at)
+{
+	while (at < run->end && !is_block(heap, run, at)) {
+		if (nt_span_at(&heap->span, at, heap->layout->common->entry_bytes))
+			at += heap->layout->common->unit;
+		else
+			at = next_memory(heap, at, run->end);
+	}
+	return at < run->end ? at : run->end;
+}
+
+/* Goes round what makes no sense at at: *next is where to go on. */
+static int skip(struct nt_heap *heap, const struct nt_part *run, uint64_t at, const char *what,
+	uint64_t *next)
+{
+	if (what == not_there)
+		walk_missing(heap->nt->walk, at, what);
+	else
+		walk_broken(heap->nt->walk, at, what);
+	*next = resume(heap, run, at);
+	if (*next == at)
+		return 0;
+	return nt_parts_add(&heap->gaps, &(struct nt_part){.addr = at, .end = *next});
+}
+
+/* The block of a light page heap that an NT block holds: its information, then the user's bytes. */
+static bool find_page_block(struct nt_heap *heap, struct nt_found *found)
+{
+	uint64_t info_bytes = page_layout(heap->layout->bits)->info_bytes;
+	uint64_t addr = found->addr + info_bytes;
+	struct page_block block;
+	bool is_one;
+
+	if (found->requested_bytes < info_bytes)
+		return false;
+	is_one = page_block_parse(heap->nt->memory, heap->layout->bits, addr, &block) &&
+		 !block.is_full && block.requested_bytes <= found->requested_bytes - info_bytes;
+	if (!is_one && page_block_is_damaged(heap->nt->memory, heap->layout->bits, addr))
+		walk_doubt(heap->nt->walk, addr - info_bytes,
+			"page heap's information before a block");
+	nt_span_forget(&heap->span);
+	if (!is_one)
+		return false;
+	found->addr = addr;
+	found->requested_bytes = block.requested_bytes;
+	found->record = block.record ? block.record : found->record;
+	return true;
+}
+
+int nt_block_add(struct nt_heap *heap, const struct nt_block *block)
+{
+	struct nt_found found;
+
+	nt_block_parse(heap->layout->common, heap->layout->bits, &heap->span, block, &found);
+	if (heap->has_page_blocks)
+		find_page_block(heap, &found);
+	if (found.doubt)
+		walk_broken(heap->nt->walk, block->entry, found.doubt);
+	return walk_add_block(heap->nt->walk, found.addr, found.requested_bytes,
+		block->size_bytes - found.requested_bytes, found.record);
+}
+
+/*
+ * True when a block says that it is Windows' own and stands where these stand: right behind the
+ * _HEAP, or before what is not committed.
+ */
+static bool is_own(struct nt_heap *heap, uint64_t at, uint64_t block_end, uint64_t run_end,
+	const struct nt_header *header)
+{
+	const struct nt_common_layout *layout = heap->layout->common;
+
+	/* It holds the _HEAP_UCR_DESCRIPTOR of what follows. */
+	if (header->unused == NT_UNUSED_END &&
+		block_end - at == (uint64_t)layout->entry_bytes + layout->hole_bytes)
+		return block_end == run_end || !nt_span_at(&heap->span, block_end, 1);
+	if (header->unused != NT_UNUSED_OWN || at != heap->own_end)
+		return false;
+	heap->own_end = block_end;
+	return true;
+}
+
+/* A block that is in use: the program's, a container, or Windows' own. */
+static int take(struct nt_heap *heap, uint64_t at, uint64_t run_end, const struct nt_header *header)
+{
+	struct nt_block block = {
+		.entry = at,
+		.size_bytes = (uint64_t)header->units * heap->layout->common->unit,
+		.unused = header->unused,
+		.is_extended =
+			header->unused == NT_UNUSED_EXTENDED ||
+			(header->unused & (NT_UNUSED_LFH | NT_UNUSED_OFFSET)) == NT_UNUSED_OFFSET,
+		.may_be_extended = heap->has_prefixes,
+	};
+	uint64_t user = at + heap->layout->common->entry_bytes, block_end = at + block.size_bytes;
+
+	if (is_own(heap, at, block_end, run_end, header))
+		return 0;
+	if (header->flags & NT_BLOCK_INTERNAL || nt_lfh_lists(heap, user, block_end))
+		return nt_lfh_note(heap, user, block_end);
+	if (nt_lfh_owns(&heap->lfh, user, block_end))
+		return 0;
+	if (header->unused == NT_UNUSED_OWN)
+		return walk_doubt(heap->nt->walk, at, "block that is Windows' own, as it says");
+	return nt_block_add(heap, &block);
+}
+
+int nt_chain_walk(struct nt_heap *heap, const struct nt_part *run)
+{
+	unsigned unit = heap->layout->common->unit;
+	uint32_t previous = PREVIOUS_ANY;
+	uint64_t at = run->addr, end = run->end;
+	int rc = 0;
+
+	while (at < end && !rc) {
+		struct nt_header header;
+		const char *fault = header_at(heap, at, end, previous, &header);
+
+		if (fault) {
+			rc = skip(heap, run, at, fault, &at);
+			previous = PREVIOUS_ANY;
+			continue;
+		}
+		if (!is_of_segment(heap, run->segment, at, &header))
+			walk_doubt(heap->nt->walk, at, "block of another segment");
+		if (header.flags & NT_BLOCK_BUSY)
+			rc = take(heap, at, end, &header);
+		previous = header.units;
+		at += (uint64_t)header.units * unit;
+	}
+	return rc;
+}

@@ -1,0 +1,143 @@
+#include "snapshot/live/live.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <string.h>
+
+#include "snapshot/target/target.h"
+
+/* PAGE_* of winnt.h, Windows SDK: one of the low eight bits, and modifiers above them. */
+#define PROTECT_KIND 0xffu
+#define PROTECT_GUARD 0x100u
+
+unsigned protection_access(uint32_t protect)
+{
+	if (protect & PROTECT_GUARD)
+		return 0;
+	switch (protect & PROTECT_KIND) {
+	case 0x02: return TARGET_READ; /* PAGE_READONLY */
+	case 0x04: /* PAGE_READWRITE */
+	case 0x08: return TARGET_READ | TARGET_WRITE; /* PAGE_WRITECOPY */
+	case 0x10: return TARGET_EXECUTE; /* PAGE_EXECUTE */
+	case 0x20: return TARGET_READ | TARGET_EXECUTE; /* PAGE_EXECUTE_READ */
+	case 0x40: /* PAGE_EXECUTE_READWRITE */
+	case 0x80: return TARGET_READ | TARGET_WRITE | TARGET_EXECUTE; /* PAGE_EXECUTE_WRITECOPY */
+	default: return 0; /* PAGE_NOACCESS, and what is no protection */
+	}
+}
+
+static char lower(char c)
+{
+	return c >= 'A' && c <= 'Z' ? (char)(c - 'A' + 'a') : c;
+}
+
+static bool lies_in(const char *path, const char *folder, size_t len)
+{
+	for (size_t i = 0; i < len; i++) {
+		if (lower(path[i]) != lower(folder[i]))
+			return false;
+	}
+	return path[len] == '\\';
+}
+
+const char *wow64_path(struct arena *arena, const char *path, const char *system, const char *wow64)
+{
+	size_t system_len = strlen(system), wow64_len = strlen(wow64);
+	const char *rest;
+	char *result;
+
+	if (strlen(path) <= system_len || !lies_in(path, system, system_len))
+		return path;
+	rest = path + system_len;
+	result = arena_alloc(arena, wow64_len + strlen(rest) + 1);
+	if (!result)
+		return NULL;
+	strcpy(result, wow64);
+	strcpy(result + wow64_len, rest);
+	return result;
+}
+
+void hold_init(struct hold *hold, const struct hold_calls *calls, void *process, void *ctx)
+{
+	*hold = (struct hold){.calls = calls, .process = process, .ctx = ctx};
+	atomic_init(&hold->reader, process);
+	atomic_init(&hold->state, HOLD_NONE);
+	atomic_init(&hold->is_over, false);
+}
+
+/* A clone that could not be made now (no right, no memory, a protected process) cannot be made a
+ * moment later: the many tries of one snapshot need not find that out again. */
+static bool make_clone(struct hold *hold)
+{
+	if (hold->without_clones || !hold->calls->capture)
+		return false;
+	if (hold->calls->capture(hold->process, &hold->snapshot)) {
+		if (hold->calls->clone(hold->snapshot, &hold->clone))
+			return true;
+		hold->calls->free_snapshot(hold->snapshot);
+	}
+	hold->snapshot = hold->clone = NULL;
+	hold->without_clones = true;
+	return false;
+}
+
+/* The guard is armed here alone, and never after an interrupt found something to end: whoever ends a
+ * suspension may disarm it. */
+static long suspend(struct hold *hold)
+{
+	long status;
+
+	hold->calls->arm(hold->ctx);
+	status = hold->calls->suspend(hold->process);
+	if (status < 0)
+		hold->calls->disarm(hold->ctx);
+	else
+		atomic_store(&hold->state, HOLD_SUSPENDED);
+	return status;
+}
+
+long hold_start(struct hold *hold)
+{
+	long status = 0;
+
+	hold_end(hold);
+	if (atomic_load(&hold->is_over))
+		return HOLD_OVER;
+	if (make_clone(hold)) {
+		atomic_store(&hold->reader, hold->clone);
+		atomic_store(&hold->state, HOLD_CLONED);
+	} else if (!atomic_load(&hold->is_over)) {
+		status = suspend(hold);
+	}
+	/* Either the interrupt saw what was begun, or it is seen here. */
+	if (!atomic_load(&hold->is_over))
+		return status;
+	hold_end(hold);
+	return HOLD_OVER;
+}
+
+void hold_end(struct hold *hold)
+{
+	int state = atomic_exchange(&hold->state, HOLD_NONE);
+
+	if (state == HOLD_SUSPENDED) {
+		hold->calls->resume(hold->process);
+		hold->calls->disarm(hold->ctx);
+	} else if (state == HOLD_CLONED) {
+		/* Its handle is gone with the snapshot. */
+		atomic_store(&hold->reader, hold->process);
+		hold->calls->end_clone(hold->clone);
+		hold->calls->free_snapshot(hold->snapshot);
+	}
+}
+
+void hold_interrupt(struct hold *hold)
+{
+	atomic_store(&hold->is_over, true);
+	hold_end(hold);
+}
+
+bool hold_is_cloned(struct hold *hold)
+{
+	return atomic_load(&hold->state) == HOLD_CLONED;
+}

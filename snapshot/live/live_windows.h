@@ -1,0 +1,79 @@
+/* What this process may do to others. */
+#ifndef SNAPSHOT_LIVE_LIVE_WINDOWS_H
+#define SNAPSHOT_LIVE_LIVE_WINDOWS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <windows.h>
+
+#include "core/base/err.h"
+#include "snapshot/live/live.h"
+#include "snapshot/live/nt_windows.h"
+#include "snapshot/target/target.h"
+
+/*
+ * Uses the right to debug any process (SeDebugPrivilege), which elevated administrators have but have
+ * to enable: without it the access list of a service decides, and that lets nobody suspend or clone
+ * the service. From the first call on; false, and nothing changes, when it is not to be had. Programs
+ * started later would have it enabled too, so whoever starts strangers' does not call this.
+ */
+bool privilege_debug(void);
+
+/* Handles of processes by their numbers. */
+
+/* Opens a process with all of rights and, when they are to be had, more. Returns 0 and *process, which
+ * the caller closes; -ERR_USAGE (hsnap itself), -ERR_NO_PROCESS, -ERR_RIGHTS. */
+int process_open(uint32_t pid, DWORD rights, DWORD more, HANDLE *process, struct err *err);
+
+/*
+ * One hsnap at a time changes a process: attach, detach, and run while the program starts. Two of them would
+ * each lay tables and hooks over those of the other, and what the process had recorded would be lost.
+ */
+
+/* {0}: none is taken. */
+struct turn {
+	void *mutex;
+};
+
+/*
+ * Waits for the turn to change the process, patience_ms at most. It is the calling thread's, which gives it
+ * back; when that ends it goes on to the next one. False: somebody else has it still. Also true, and without
+ * a turn, where the system makes no such object.
+ */
+bool turn_take(struct turn *turn, uint32_t pid, uint32_t patience_ms);
+
+/* Also of a turn that is not taken. */
+void turn_give_back(struct turn *turn);
+
+/* The loaded modules of a live process. */
+
+/* As target_ops.modules: of a 32-bit process those of both kinds, each once. */
+int modules_list(struct target *target, HANDLE process, struct snapshot *snapshot, struct err *err);
+
+/* The committed memory of a live process. */
+
+/* As target_ops.region; of a large region it may give the part from near addr on. */
+int region_query(HANDLE process, uint64_t addr, struct target_region *region);
+
+/*
+ * The same, and exactly len bytes at addr, of a process that is read by its clone: what it shares with
+ * others (mapped memory) may not be in the clone; that is looked at in the process, and may change
+ * meanwhile. Of a process without a clone the two are one.
+ */
+int region_query_either(HANDLE clone, HANDLE process, uint64_t addr, struct target_region *region);
+int memory_read_either(HANDLE clone, HANDLE process, uint64_t addr, void *bytes, size_t len);
+
+/*
+ * The system's part of snapshot/live/live.h: process snapshots of Windows 8.1 and later, suspension
+ * elsewhere.
+ */
+
+/* Process handles should have it besides, for clones. */
+#define CLONE_RIGHTS PROCESS_CREATE_PROCESS
+
+/* capture() to resume(), for process handles; capture and clone are NULL where there are none.
+ * arm() and disarm() are the caller's to add. */
+struct hold_calls clone_calls(void);
+
+#endif

@@ -1,0 +1,183 @@
+#include "snapshot/live/process_ref.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <windows.h>
+
+#include <psapi.h>
+
+#include "core/base/memory.h"
+#include "core/base/text.h"
+#include "core/base/os_windows.h"
+#include "snapshot/live/live_windows.h"
+#include "snapshot/live/process.h"
+
+#define PATH_UNITS 32768
+#define RIGHTS (SYNCHRONIZE | PROCESS_QUERY_LIMITED_INFORMATION)
+/* GetProcessMemoryInfo() wants it, says its documentation. */
+#define MORE_RIGHTS PROCESS_VM_READ
+
+/* As target_open_live() tells it: 0 when it is not known. */
+static int64_t start_of(HANDLE process)
+{
+	FILETIME start, exit, kernel, user;
+
+	if (!GetProcessTimes(process, &start, &exit, &kernel, &user))
+		return 0;
+	/* 100 ns units since 1601; 11644473600 s lie between 1601 and 1970. */
+	return (int64_t)(((uint64_t)start.dwHighDateTime << 32 | start.dwLowDateTime) / 10000) -
+	       11644473600000;
+}
+
+/* PROCESS_MEMORY_COUNTERS_EX as Microsoft documents it: PrivateUsage is the process's commit charge, its
+ * private memory; PagefileUsage is the same, but 0 on Windows 7. Wine 8.0 fills in PagefileUsage alone, with
+ * the private memory that is in use. */
+static bool read_private_bytes(HANDLE process, uint64_t *bytes)
+{
+	PROCESS_MEMORY_COUNTERS_EX counters = {.cb = sizeof(counters)};
+
+	if (!GetProcessMemoryInfo(process, (PROCESS_MEMORY_COUNTERS *)&counters, sizeof(counters)))
+		return false;
+	*bytes = counters.PrivateUsage ? counters.PrivateUsage : counters.PagefileUsage;
+	return true;
+}
+
+/* What can be seen of a process; false: it has ended. */
+static bool look_at(uint32_t pid, struct kept_seen *seen)
+{
+	HANDLE process;
+	struct err err;
+	bool is_there;
+	int rc = process_open(pid, RIGHTS, MORE_RIGHTS, &process, &err);
+
+	*seen = (struct kept_seen){.pid = pid, .private_bytes = KEPT_UNKNOWN_BYTES};
+	if (rc)
+		return rc != -ERR_NO_PROCESS;
+	is_there = WaitForSingleObject(process, 0) == WAIT_TIMEOUT;
+	seen->start_ms = start_of(process);
+	read_private_bytes(process, &seen->private_bytes);
+	CloseHandle(process);
+	return is_there;
+}
+
+int kept_find_pid(uint32_t pid, struct kept_seen **seen, size_t *count, struct err *err)
+{
+	char place[40];
+
+	snprintf(place, sizeof(place), "pid %" PRIu32, pid);
+	*seen = malloc(sizeof(**seen));
+	if (!*seen)
+		return err_set(err, ERR_NOMEM, place, NULL);
+	*count = look_at(pid, *seen);
+	return 0;
+}
+
+int kept_find(const char *name, struct kept_seen **seen, size_t *count, struct err *err)
+{
+	struct process_list list;
+	size_t cap = 0;
+	int rc = process_list_take(&list, err);
+
+	*seen = NULL;
+	*count = 0;
+	for (size_t i = 0; !rc && i < list.count; i++) {
+		if (!process_is_called(list.items[i].name, name))
+			continue;
+		if (array_grow((void **)seen, &cap, *count, sizeof(**seen)))
+			rc = err_set(err, ERR_NOMEM, name, NULL);
+		else
+			*count += look_at(list.items[i].pid, &(*seen)[*count]);
+	}
+	process_list_release(&list);
+	if (rc) {
+		free(*seen);
+		*seen = NULL;
+		*count = 0;
+	}
+	return rc;
+}
+
+/* Of a path that is too long the end, which has the program's name. */
+static void read_image(HANDLE process, char *image, size_t size)
+{
+	wchar_t *wide = malloc(PATH_UNITS * sizeof(*wide));
+	DWORD units = PATH_UNITS;
+	char *text = NULL;
+
+	if (wide && QueryFullProcessImageNameW(process, 0, wide, &units))
+		text = utf8_from_wide(wide);
+	snprintf(image, size, "%s", text ? text_tail(text, size - 1) : "");
+	free(text);
+	free(wide);
+}
+
+int kept_open(struct kept *kept, uint32_t pid, int64_t start_ms, struct err *err)
+{
+	HANDLE process;
+	char place[40];
+	int64_t found_ms;
+	int rc = process_open(pid, RIGHTS, MORE_RIGHTS, &process, err);
+
+	if (rc)
+		return rc;
+	snprintf(place, sizeof(place), "pid %" PRIu32, pid);
+	found_ms = start_of(process);
+	if (WaitForSingleObject(process, 0) != WAIT_TIMEOUT)
+		rc = err_set(err, ERR_GONE, place, NULL);
+	else if (start_ms && found_ms != start_ms)
+		rc = err_set(err, ERR_GONE, place, "another process has this number now");
+	if (rc) {
+		CloseHandle(process);
+		return rc;
+	}
+	*kept = (struct kept){.handle = (intptr_t)process, .pid = pid, .start_ms = found_ms};
+	read_image(process, kept->image, sizeof(kept->image));
+	return 0;
+}
+
+void kept_close(struct kept *kept)
+{
+	CloseHandle((HANDLE)kept->handle);
+	*kept = (struct kept){0};
+}
+
+bool kept_has_ended(const struct kept *kept)
+{
+	return WaitForSingleObject((HANDLE)kept->handle, 0) == WAIT_OBJECT_0;
+}
+
+int kept_private_bytes(const struct kept *kept, uint64_t *bytes, struct err *err)
+{
+	char place[40], text[300];
+
+	snprintf(place, sizeof(place), "pid %" PRIu32, kept->pid);
+	if (kept_has_ended(kept))
+		return err_set(err, ERR_GONE, place, NULL);
+	if (!read_private_bytes((HANDLE)kept->handle, bytes))
+		return err_set(err, ERR_SYSTEM, place, "its private bytes: %s",
+			windows_error(GetLastError(), text, sizeof(text)));
+	return 0;
+}
+
+int kept_target(const struct kept *kept, struct target *target, struct err *err)
+{
+	struct target opened;
+	char place[40];
+	int rc = target_open_live(&opened, kept->pid, err);
+
+	/* One that is ending lets nobody in, which is no matter of rights. */
+	if (rc && rc != -ERR_NOMEM && kept_has_ended(kept)) {
+		snprintf(place, sizeof(place), "pid %" PRIu32, kept->pid);
+		return err_set(err, ERR_GONE, place, NULL);
+	}
+	if (rc)
+		return rc;
+	if (opened.start_ms != kept->start_ms) {
+		rc = err_set(err, ERR_GONE, opened.name, "another process has this number now");
+		opened.ops->close(&opened);
+		return rc;
+	}
+	*target = opened;
+	return 0;
+}

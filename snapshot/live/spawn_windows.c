@@ -1,0 +1,154 @@
+#include "snapshot/live/spawn_windows.h"
+
+#include <stdlib.h>
+
+#include "core/base/os_windows.h"
+
+int start_fail(DWORD code, const char *place, struct err *err)
+{
+	char text[300];
+
+	if (code == ERROR_ELEVATION_REQUIRED)
+		return err_set(err, ERR_ELEVATION, place, NULL);
+	return err_set(err, ERR_START, place, "%s", windows_error(code, text, sizeof(text)));
+}
+
+/* ProcThreadAttributeJobList (13) as an attribute of input; Windows SDK, WinBase.h, Windows 10. */
+#define ATTRIBUTE_JOB_LIST 0x2000d
+
+static void limit_job(HANDLE job, DWORD flags)
+{
+	JOBOBJECT_EXTENDED_LIMIT_INFORMATION info = {.BasicLimitInformation.LimitFlags = flags};
+
+	SetInformationJobObject(job, JobObjectExtendedLimitInformation, &info, sizeof(info));
+}
+
+/* A list with room for two attributes, or NULL. */
+static LPPROC_THREAD_ATTRIBUTE_LIST list_new(void)
+{
+	LPPROC_THREAD_ATTRIBUTE_LIST list;
+	SIZE_T bytes = 0;
+
+	InitializeProcThreadAttributeList(NULL, 2, 0, &bytes);
+	list = malloc(bytes);
+	if (list && !InitializeProcThreadAttributeList(list, 2, 0, &bytes)) {
+		free(list);
+		list = NULL;
+	}
+	return list;
+}
+
+static void list_free(LPPROC_THREAD_ATTRIBUTE_LIST list)
+{
+	DeleteProcThreadAttributeList(list);
+	free(list);
+}
+
+/* A job that ends its process when this one dies, or NULL. Processes that its process starts are none
+ * of its business. */
+static HANDLE job_new(void)
+{
+	HANDLE job = CreateJobObjectW(NULL, NULL);
+
+	if (job)
+		limit_job(job,
+			JOB_OBJECT_LIMIT_KILL_ON_JOB_CLOSE | JOB_OBJECT_LIMIT_SILENT_BREAKAWAY_OK);
+	return job;
+}
+
+static void drop_job(struct spawn *spawn)
+{
+	if (spawn->job)
+		CloseHandle(spawn->job);
+	spawn->job = NULL;
+}
+
+/* Starts the process as one of the job, or of no job; with the last error set when it fails. */
+static bool create(struct spawn *spawn, const struct spawn_request *request, bool in_job)
+{
+	STARTUPINFOEXW startup = {.StartupInfo = request->startup};
+	DWORD code;
+	BOOL ok;
+
+	startup.StartupInfo.cb = sizeof(startup);
+	startup.lpAttributeList = list_new();
+	if (!startup.lpAttributeList)
+		return false;
+	ok = !in_job || UpdateProcThreadAttribute(startup.lpAttributeList, 0, ATTRIBUTE_JOB_LIST,
+				&spawn->job, sizeof(spawn->job), NULL, NULL);
+	ok = ok && (!request->handle_count ||
+			   UpdateProcThreadAttribute(startup.lpAttributeList, 0,
+				   PROC_THREAD_ATTRIBUTE_HANDLE_LIST, request->handles,
+				   request->handle_count * sizeof(*request->handles), NULL, NULL));
+	ok = ok && CreateProcessW(request->image, request->command, NULL, NULL, TRUE,
+			   request->flags | EXTENDED_STARTUPINFO_PRESENT, NULL, NULL,
+			   &startup.StartupInfo, &spawn->info);
+	code = GetLastError();
+	list_free(startup.lpAttributeList);
+	SetLastError(code);
+	return ok;
+}
+
+void spawn_pass_streams(STARTUPINFOW *startup)
+{
+	HANDLE *streams[] = {&startup->hStdInput, &startup->hStdOutput, &startup->hStdError};
+	static const DWORD which[] = {STD_INPUT_HANDLE, STD_OUTPUT_HANDLE, STD_ERROR_HANDLE};
+
+	startup->dwFlags |= STARTF_USESTDHANDLES;
+	for (int i = 0; i < 3; i++) {
+		*streams[i] = GetStdHandle(which[i]);
+		SetHandleInformation(*streams[i], HANDLE_FLAG_INHERIT, HANDLE_FLAG_INHERIT);
+	}
+}
+
+/* Whether the system starts a process as one of a job: since Windows 10. */
+static bool knows_job_lists(HANDLE *job)
+{
+	LPPROC_THREAD_ATTRIBUTE_LIST list = list_new();
+	bool knows = list && UpdateProcThreadAttribute(
+				     list, 0, ATTRIBUTE_JOB_LIST, job, sizeof(*job), NULL, NULL);
+
+	if (list)
+		list_free(list);
+	return knows;
+}
+
+/* Before Windows 8 a process that is in a job already cannot be put into another one. */
+bool spawn_tie(struct spawn *spawn)
+{
+	if (!spawn->job)
+		spawn->job = job_new();
+	if (spawn->job && AssignProcessToJobObject(spawn->job, spawn->info.hProcess))
+		return true;
+	drop_job(spawn);
+	return false;
+}
+
+bool spawn_start(struct spawn *spawn, const struct spawn_request *request)
+{
+	struct spawn started = {.job = job_new()};
+	bool in_job = started.job && knows_job_lists(&started.job);
+
+	if (!create(&started, request, in_job)) {
+		DWORD code = GetLastError();
+
+		drop_job(&started);
+		SetLastError(code);
+		return false;
+	}
+	/* One that runs needs no tie, and might be gone. */
+	if (!in_job && request->flags & CREATE_SUSPENDED)
+		spawn_tie(&started);
+	else if (!in_job)
+		drop_job(&started);
+	*spawn = started;
+	return true;
+}
+
+void spawn_let_go(struct spawn *spawn)
+{
+	if (!spawn->job)
+		return;
+	limit_job(spawn->job, JOB_OBJECT_LIMIT_SILENT_BREAKAWAY_OK);
+	drop_job(spawn);
+}

@@ -1,0 +1,115 @@
+/*
+ * The tracer in a target: where it is, in which state, and what it says of itself. What stands there
+ * is the target's, and may be anything.
+ */
+#ifndef SNAPSHOT_STACKS_TRACER_READ_H
+#define SNAPSHOT_STACKS_TRACER_READ_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "core/dump/model.h"
+#include "snapshot/stacks/tracer_parts.h"
+#include "snapshot/target/target.h"
+#include "snapshot/tracer/shared.h"
+
+/* The address of the area of the tracer among the target's modules, whatever its state is. Returns 0;
+ * -ERR_NOT_TRACED; -ERR_TARGET when a DLL of its name is there that is none. */
+int tracer_find(struct target *target, const struct module *modules, size_t count,
+	uint64_t *area_addr, struct err *err);
+
+/*
+ * Finds the tracer that is at work in the target. Returns 0 and its area's address; -ERR_NOT_TRACED,
+ * with a word in err when a tracer is there but not on; -ERR_INJECT when it failed; -ERR_TARGET when
+ * it is not one that this hsnap knows; -ERR_NOMEM.
+ */
+int tracer_find_on(struct target *target, const struct module *modules, size_t count,
+	uint64_t *area_addr, struct err *err);
+
+/* The state of the tracer at that address: what tracer_find_on() returns for it. */
+int tracer_check(struct target *target, uint64_t area_addr, struct err *err);
+
+/* Reads the area of a tracer in any state but failed, and checks that it is one that this hsnap knows:
+ * 0, -ERR_INJECT, -ERR_TARGET, -ERR_GONE, -ERR_NOMEM. */
+int tracer_area_read(
+	struct target *target, uint64_t area_addr, struct tracer_area *area, struct err *err);
+
+/* True when a thread was stopped while it changed what the tracer knows of virtual memory: the target
+ * should be let go for a moment. The target is held. */
+bool tracer_is_busy(struct target *target, uint64_t area_addr);
+
+/* Where in a target lies what is read of its tracer. */
+
+/* Adds the area and all tables that it names, as it says: whoever reads them then checks it. 0 or
+ * -ERR_NOMEM; of an area that cannot be read, and of sizes that cannot be, nothing more is added. */
+int tracer_plan(struct target *target, uint64_t area_addr, struct target_ranges *ranges);
+
+/*
+ * What the tracer in a target knows, read from outside and copied: its live blocks, their stacks, the
+ * modules that are gone, and virtual memory. Nothing of it is believed before it was checked.
+ *
+ * First all ranges are read that the area names, and then they are understood: snapshot/capture/capture_parts.h reads
+ * the same ranges (tracer_plan.h) while the target is held.
+ */
+
+/* Ranges of the target's memory that are read: a table of each shard, then these. */
+enum tracer_part_id {
+	PART_STACKS = TRACER_SHARDS,
+	PART_MODULES,
+	PART_UNLOADS,
+	PART_RANGES,
+	PART_COUNT,
+};
+
+struct tracer_part {
+	uint64_t addr, bytes; /* in the target; 0 bytes: there is none */
+	unsigned char
+		*copy; /* as many bytes; those of shards are given back when they are understood */
+};
+
+struct tracer_copy {
+	struct tracer_area area; /* its counters */
+	struct tracer_part parts[PART_COUNT];
+	struct tracer_block *blocks; /* after tracer_copy_sort(): by address, each once */
+	size_t block_count;
+	struct tracer_index index; /* of them; none before tracer_copy_sort() */
+	unsigned broken_shards; /* left out */
+	struct tracer_modules modules;
+	struct tracer_range_list ranges;
+};
+
+void tracer_copy_init(struct tracer_copy *copy);
+void tracer_copy_release(struct tracer_copy *copy);
+
+/*
+ * Reads the tables while the target, or the copy that is made of it, does not change, and understands
+ * them. Returns 0, -ERR_NOT_TRACED (by now), -ERR_INJECT, -ERR_GONE, -ERR_TARGET (also when they are
+ * larger than half of this machine's memory), -ERR_NOMEM; what copy held before is gone.
+ */
+int tracer_copy_take(
+	struct tracer_copy *copy, struct target *target, uint64_t area_addr, struct err *err);
+
+/* Orders the blocks for tracer_copy_find(). */
+void tracer_copy_sort(struct tracer_copy *copy);
+
+/* The block at addr, or NULL. */
+const struct tracer_block *tracer_copy_find(const struct tracer_copy *copy, uint64_t addr);
+
+/* The handle of the heap that a block is in; 0 when that is not known. */
+uint64_t tracer_copy_heap(const struct tracer_copy *copy, const struct tracer_block *block);
+
+/* Whether it says of a block what is known of it: its size, and its heap, unless the tracer has no
+ * number for that (see tracer_area.heaps). */
+bool tracer_copy_matches(const struct tracer_copy *copy, const struct tracer_block *block,
+	uint64_t heap, uint64_t bytes);
+
+/*
+ * The frames of a stack, copied to frames; how many, or 0 when id names no sound record. Those in
+ * modules that are gone are at their synthetic bases, once tracer_modules_place() has chosen them; the
+ * modules count as used then. Several threads may ask.
+ */
+uint32_t tracer_copy_stack(
+	const struct tracer_copy *copy, uint32_t id, uint64_t frames[TRACER_DEPTH_MAX]);
+
+#endif

@@ -1,0 +1,133 @@
+/*
+ * What is known of return addresses: how to get from the frame of the code there to its caller's.
+ *
+ * A step is a fact of the address alone: where the caller's frame begins (the CFA: RSP as it will be
+ * after the return), counted from RSP or from RBP, and where the caller's RBP is saved, counted from
+ * the CFA. The return address lies just below the CFA.
+ *
+ * One table for all threads, without locks: an entry is one word, read and written at once, which has
+ * all of the address (what the index does not say of it, the tag does) and the step. An entry may be
+ * overwritten by another at any time; none is ever wrong, unless the code at its address changed.
+ *
+ * Beside each entry stands a hint: which return address was the next one outwards, and where its entry
+ * is. To take the next entry from there, and to see meanwhile whether the stack says the same, spares
+ * a walk to wait for one look-up after the other. A hint may be wrong and does no harm then.
+ */
+#ifndef SNAPSHOT_TRACER_UNWIND_PARTS_X64_H
+#define SNAPSHOT_TRACER_UNWIND_PARTS_X64_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "snapshot/tracer/unwind.h"
+
+#define UNWIND_SETS_LOG2 15
+#define UNWIND_SETS ((uint64_t)1 << UNWIND_SETS_LOG2)
+#define UNWIND_WAYS 2
+
+/* In bytes. */
+struct unwind_step {
+	bool is_from_rbp;
+	int64_t cfa; /* from RSP, or RBP */
+	int64_t rbp; /* from the CFA; UNWIND_RBP_KEPT: the code leaves RBP as it is */
+};
+
+/* That place holds the return address. */
+#define UNWIND_RBP_KEPT (-8)
+
+/*
+ * A packed step: bit 0 set; bit 1: from RBP; then 16 bits of cfa / 8 and 14 of rbp / 8, signed. Those
+ * below and 0 have a CFA that is not above RSP, which no step has.
+ */
+#define UNWIND_UNKNOWN 0u
+#define UNWIND_END 1u /* the walk ends here: there is no unwind data, or it cannot be read */
+#define UNWIND_NO_CODE 0xfff80001u /* no return address: the walk ends before it */
+#define UNWIND_NEVER 0xfffc0001u /* not a fact of the address: walk the slow way */
+/* Of code that leaves RSP and RBP as they are. */
+#define UNWIND_LEAF 0xfffc0005u
+
+struct unwind_entry {
+	uint64_t word; /* tag << 32 | packed step, or 0 */
+	uint64_t hint; /* address << 16 | number of its entry */
+};
+
+/* A set's entries stand side by side. */
+extern struct unwind_entry unwind_cache[UNWIND_SETS * UNWIND_WAYS];
+
+/* All of the address above the bits of the index: 32 bits of an address below 2^47. */
+static inline uint64_t unwind_tag(uint64_t addr)
+{
+	return addr >> UNWIND_SETS_LOG2;
+}
+
+/* Addresses near one another never meet in a set; the tag moves each group of them elsewhere. */
+static inline uint64_t unwind_index(uint64_t low, uint64_t tag)
+{
+	return (low ^ (uint32_t)tag * 0x9e3779b1u >> (32 - UNWIND_SETS_LOG2)) & (UNWIND_SETS - 1);
+}
+
+/* The number of an address's entry, if it has one: else of one that is not its own. */
+static inline uint64_t unwind_cache_place(uint64_t addr)
+{
+	uint64_t tag = unwind_tag(addr), first = unwind_index(addr, tag) * UNWIND_WAYS;
+
+	return __atomic_load_n(&unwind_cache[first].word, __ATOMIC_RELAXED) >> 32 == tag ?
+		       first :
+		       first + 1;
+}
+
+/* The packed step of a return address. */
+static inline uint32_t unwind_cache_find(uint64_t addr)
+{
+	uint64_t word =
+		__atomic_load_n(&unwind_cache[unwind_cache_place(addr)].word, __ATOMIC_RELAXED);
+
+	return word >> 32 == unwind_tag(addr) ? (uint32_t)word : UNWIND_UNKNOWN;
+}
+
+static inline bool unwind_packed_is_from_rbp(uint32_t packed)
+{
+	return packed & 2;
+}
+
+static inline int64_t unwind_packed_cfa(uint32_t packed)
+{
+	return (int64_t)(int16_t)(packed >> 2) * 8;
+}
+
+static inline int64_t unwind_packed_rbp(uint32_t packed)
+{
+	/* cppcheck-suppress shiftNegativeLHS; compilers for x64 keep the sign */
+	return (int64_t)((int32_t)packed >> 18) * 8;
+}
+
+/* UNWIND_NEVER when it does not fit, or has no CFA above RSP. */
+uint32_t unwind_pack(const struct unwind_step *step);
+
+/*
+ * Learning: what is about to be found out of an address counts only if nothing was forgotten since.
+ * unwind_cache_begin() first, then ask the system, then unwind_cache_put() with what began.
+ */
+uint64_t unwind_cache_begin(void);
+void unwind_cache_put(uint64_t addr, uint32_t packed, uint64_t begun);
+
+/* A walk by what is known of return addresses, and by nothing but the stack's memory. */
+
+/* Where a walk starts: the place of the first return address, and RBP as the code there has it. */
+struct unwind_start {
+	uint64_t slot; /* aligned to 8 */
+	uint64_t rbp;
+	uint64_t high; /* the end of the stack, above slot and aligned to 8 */
+	uint32_t number; /* of the walk: something that changes */
+};
+
+#define UNWIND_MISS UINT32_MAX
+
+/*
+ * As unwind_stack(); UNWIND_MISS when an address is not known, or the stack is not as it says. Reads
+ * memory in [slot, high) only.
+ */
+uint32_t unwind_fast(uint64_t *frames, uint32_t max, const struct unwind_skip *skip,
+	const struct unwind_start *start);
+
+#endif

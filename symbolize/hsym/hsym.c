@@ -1,0 +1,222 @@
+/* hsym: puts names to the addresses in a heap dump. */
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "core/base/opt.h"
+#include "core/base/os.h"
+#include "core/io/out.h"
+#include "symbolize/hsym/hsym.h"
+
+enum {
+	OPT_OUT = 1,
+	OPT_ADDRESSES,
+	OPT_EXACT,
+	OPT_EXPLAIN,
+	OPT_FORCE,
+	OPT_HELP,
+	OPT_VERSION,
+};
+
+static const struct opt options[] = {
+	{OPT_OUT, "o", "output", "OUT", "write to the file OUT instead of standard output"},
+	{OPT_OUT, "f", NULL, "OUT", "the same, as the other commands spell it"},
+	{OPT_ADDRESSES, "e", "module", "MODULE", "name addresses in this image or PDB"},
+	{OPT_EXACT, NULL, "exact", NULL, "they are no return addresses"},
+	{OPT_EXPLAIN, NULL, "explain", NULL, "say for each module why there are no names"},
+	SYMBOL_OPTS,
+	{OPT_FORCE, NULL, "force", NULL, "take a dump whose end is missing"},
+	{OPT_HELP, "h", "help", NULL, "print this help"},
+	{OPT_VERSION, NULL, "version", NULL, "print the version"},
+	{OPT_HELP, "?", NULL, NULL, NULL},
+	{0},
+};
+
+struct request {
+	const char **arguments; /* a dump, or addresses */
+	size_t count;
+	const char *module, *out;
+	bool explain, is_exact, force;
+	struct symbol_arguments symbols;
+	struct symbol_console console;
+};
+
+static void print_help(FILE *to)
+{
+	fprintf(to,
+		"usage: hsym [options] [DUMP]\n"
+		"       hsym [options] --explain DUMP\n"
+		"       hsym [options] -e MODULE [ADDR...]\n"
+		"\n"
+		"Writes DUMP with the names of its addresses added; - is standard input, and so\n"
+		"is no DUMP at all when something is piped in. With -e, names of addresses.\n"
+		"\n");
+	opt_help(options, to);
+}
+
+/* ---------------------------------------------------------------- a dump */
+
+static int finish_out(struct out *out, int rc, struct err *err)
+{
+	if (!rc)
+		return out_commit(out, err);
+	out_abort(out);
+	return rc;
+}
+
+static int write_dump(
+	const struct addnames *work, struct input *input, const char *path, struct err *err)
+{
+	struct out out;
+	int rc = input_rewind(input, err);
+
+	if (!rc)
+		rc = out_open(&out, path, err);
+	if (rc)
+		return rc;
+	rc = addnames_copy(work, input, &out, err);
+	input_close(input); /* Windows replaces no file that is open */
+	return finish_out(&out, rc, err);
+}
+
+static int write_table(const struct addnames *work, const char *path, struct err *err)
+{
+	const char *trouble = symbolizer_trouble(work->symbolizer);
+	struct out out;
+	int rc = out_open(&out, path, err);
+
+	if (rc)
+		return rc;
+	rc = finish_out(&out, explain_write(work, &out, err), err);
+	if (!rc && trouble)
+		fprintf(stderr, "hsym: %s\n", trouble);
+	if (!rc && symbol_console_stopped())
+		fprintf(stderr, "hsym: stopped looking for names\n");
+	return rc;
+}
+
+static int run_dump(const struct request *request, const char *dump, struct err *err)
+{
+	struct addnames work;
+	struct input input;
+	int rc = input_open(&input, dump, err);
+
+	if (rc) {
+		input_close(&input);
+		return rc;
+	}
+	rc = addnames_init(&work, &request->symbols.options, err);
+	if (!rc)
+		rc = addnames_read(&work, &input, request->force, err);
+	if (!rc)
+		rc = addnames_resolve(&work, err);
+	if (!rc)
+		rc = request->explain ? write_table(&work, request->out, err) :
+					write_dump(&work, &input, request->out, err);
+	if (!rc && !request->explain)
+		addnames_summary(&work, stderr, "hsym");
+	addnames_release(&work);
+	input_close(&input);
+	return rc;
+}
+
+/* ---------------------------------------------------------------- addresses */
+
+static int run_addresses(const struct request *request, struct err *err)
+{
+	struct address_request asked = {.file = request->module,
+		.texts = request->arguments,
+		.count = request->count,
+		.is_exact = request->is_exact,
+		.options = &request->symbols.options};
+	struct out out;
+	int rc = out_open(&out, request->out, err);
+
+	return rc ? rc : finish_out(&out, ask_addresses(&asked, &out, stderr, err), err);
+}
+
+/* ---------------------------------------------------------------- what is asked for */
+
+/* 1: go on; 0: all is done; or -ERR_USAGE, -ERR_NOMEM. */
+static int take_option(
+	int id, const struct opt_state *state, struct request *request, struct err *err)
+{
+	switch (id) {
+	case OPT_OUT: request->out = state->value; return 1;
+	case OPT_ADDRESSES: request->module = state->value; return 1;
+	case OPT_EXACT: request->is_exact = true; return 1;
+	case OPT_EXPLAIN: request->explain = true; return 1;
+	case OPT_FORCE: request->force = true; return 1;
+	case OPT_HELP: print_help(stdout); return 0;
+	case OPT_VERSION: printf("hsym %s\n", HSNAP_VERSION); return 0;
+	case OPT_ARGUMENT: request->arguments[request->count++] = state->value; return 1;
+	default:
+		return id < 0 ? id :
+				symbol_arguments_take(&request->symbols, id, state->value, err);
+	}
+}
+
+static int check(const struct request *request, struct err *err)
+{
+	if (request->module && request->explain)
+		return err_set(err, ERR_USAGE, "--explain", "it is for a dump, not with -e");
+	if (request->module)
+		return 0;
+	if (request->is_exact)
+		return err_set(err, ERR_USAGE, "--exact", "it is for -e");
+	if (request->count > 1)
+		return err_set(err, ERR_USAGE, request->arguments[1], "one dump at a time");
+	if (!request->count && os_is_terminal(stdin))
+		return err_set(err, ERR_USAGE, "hsym", "give it a dump");
+	return 0;
+}
+
+static int run(const struct request *request, struct err *err)
+{
+	int rc = check(request, err);
+
+	if (rc)
+		return rc;
+	return request->module ?
+		       run_addresses(request, err) :
+		       run_dump(request, request->count ? request->arguments[0] : "-", err);
+}
+
+static int take_all(struct request *request, int argc, char **argv, struct err *err)
+{
+	struct opt_state state;
+	int id, rc = 1;
+
+	request->arguments = calloc((size_t)argc + 1, sizeof(*request->arguments));
+	if (!request->arguments)
+		return err_set(err, ERR_NOMEM, NULL, NULL);
+	opt_init(&state, options, argc, argv);
+	while (rc > 0 && (id = opt_next(&state, err)))
+		rc = take_option(id, &state, request, err);
+	return rc;
+}
+
+int main(int argc, char **argv)
+{
+	struct request request = {0};
+	struct err err = {0};
+	int rc;
+
+	if (os_start(&argc, &argv)) {
+		fprintf(stderr, "hsym: out of memory\n");
+		return 2;
+	}
+	os_on_interrupt(out_interrupted);
+	rc = take_all(&request, argc, argv, &err);
+	request.symbols.options.listener =
+		symbol_console_listener(&request.console, "hsym", stderr);
+	if (rc > 0)
+		rc = run(&request, &err);
+	if (!rc && fflush(stdout))
+		rc = err_set(&err, ERR_WRITE, "standard output", NULL);
+	if (rc)
+		err_print(stderr, "hsym", &err);
+	free(request.arguments);
+	symbol_arguments_release(&request.symbols);
+	return rc ? 2 : 0;
+}

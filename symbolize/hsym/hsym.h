@@ -1,0 +1,145 @@
+/*
+ * A dump that is read twice, unpacked: a file is read again, what cannot be (a pipe) is kept in
+ * memory, within bounds: what has no end is refused.
+ */
+#ifndef SYMBOLIZE_HSYM_HSYM_H
+#define SYMBOLIZE_HSYM_HSYM_H
+
+#include <stdbool.h>
+
+#include "core/base/memory.h"
+#include "core/dump/model.h"
+#include "core/dump/source.h"
+#include "core/io/out.h"
+#include "core/pe/pe.h"
+#include "symbolize/files/pdb.h"
+#include "symbolize/symbolize.h"
+
+struct input {
+	const char *path, *name; /* name is for messages */
+	bool is_kept, is_over; /* is_over: all that is to be kept is */
+	struct buf kept;
+	size_t at;
+	size_t line_bytes; /* kept behind the last line end */
+	size_t max_bytes; /* so much is kept */
+	struct source *source; /* NULL: closed */
+};
+
+/* Opens path, "-" is standard input: 0, -ERR_OPEN or -ERR_NOMEM. */
+int input_open(struct input *input, const char *path, struct err *err);
+
+/* Reads on; as struct dump_source asks. ctx is a struct input. Besides what the system says,
+ * -ERR_READ is a pipe of over max_bytes or with a line too long for a dump. -ERR_CUT, -ERR_READ and
+ * -ERR_NOMEM as source_read() says. */
+int64_t input_read(void *ctx, void *bytes, size_t len, struct err *err);
+
+/* Back to the first byte: 0, -ERR_OPEN or -ERR_NOMEM. */
+int input_rewind(struct input *input, struct err *err);
+
+/* Also after input_open() failed. */
+void input_close(struct input *input);
+
+/*
+ * What hsym does: a dump goes in, the same dump with the names of its addresses goes out.
+ *
+ * addnames_read() takes in what there is to name; addnames_resolve() asks for it; addnames_copy()
+ * passes every byte of the dump through and puts the new name lines before the end mark. Where a dump
+ * was cut inside an entry or a line, that stays the last: behind it a stack would look whole.
+ */
+
+struct addnames {
+	struct arena arena;
+	struct module_list modules;
+	uint64_t *addrs; /* every return address, until addnames_resolve() */
+	size_t addr_count, addr_cap;
+	size_t tidy_at; /* so many: some of them are there more than once */
+	struct seen_stack *seen; /* some of the stacks whose addresses are all there */
+	struct symbol_query *queries; /* one for each, by address */
+	size_t count;
+	struct symbol_names *names; /* that the dump has already */
+	struct symbolizer *symbolizer;
+	bool is_ours; /* there are notes in it that only hsnap writes */
+	bool is_cut; /* the end of the dump is missing */
+	int bad_lines; /* of the dump, passed over */
+	struct err first_bad;
+	uint64_t whole_bytes; /* when it is: where the unfinished entry or line begins */
+};
+
+/* options may be NULL, or must outlive work. Returns 0, -ERR_NOMEM, or -ERR_USAGE when the options make no
+ * sense; addnames_release() in any case. */
+int addnames_init(struct addnames *work, const struct symbol_options *options, struct err *err);
+void addnames_release(struct addnames *work);
+
+/* Errors are those of dump_scan(); -ERR_CUT only unless accept_cut, or else -ERR_OPEN. */
+int addnames_read(struct addnames *work, struct input *input, bool accept_cut, struct err *err);
+
+/* Returns 0 or -ERR_NOMEM. */
+int addnames_resolve(struct addnames *work, struct err *err);
+
+/* Reads input from its first byte; failures to write are kept in out. Returns 0 or -ERR_READ,
+ * -ERR_NOMEM. */
+int addnames_copy(
+	const struct addnames *work, struct input *input, struct out *out, struct err *err);
+
+/* How many of the addresses have names. */
+size_t addnames_named(const struct addnames *work);
+
+/* Whether the dump is one of UMDH's, which tells path and size of a module, and nothing of its build. */
+#define LACKS_BUILDS "UMDH recorded no GUID: files are taken by name and size alone"
+bool addnames_lacks_builds(const struct addnames *work);
+
+/* "41 of 45 addresses named" and, if that is not all, the modules that lack names, what went wrong
+ * while they were looked up, and which lines of the dump could not be read. */
+void addnames_summary(const struct addnames *work, FILE *to, const char *program);
+
+/* Why addresses of a dump have names, and why not: a table of its modules. */
+
+/*
+ * Writes a row for each module that addresses lie in, the one with the most nameless ones first: how
+ * many distinct addresses were seen, how many have names, who knew them, the module's file on this
+ * machine; below it, indented, its PDB, and why there are no names or poor ones. work has resolved what
+ * it read. Failures to write are kept in out. Returns 0 or -ERR_NOMEM.
+ */
+int explain_write(const struct addnames *work, struct out *out, struct err *err);
+
+/* Names for addresses in one file: an image, or a PDB alone. */
+
+struct address_request {
+	const char *file; /* a PE image or a PDB on this machine */
+	/* "1A2B", "+1A2B", "0x1A2B", "app+1A2B": hexadecimal, from where the file begins in memory, or an
+	 * address within it where it asks to lie. None: they are lines of standard input. */
+	const char *const *texts;
+	size_t count;
+	bool is_exact; /* they are no return addresses: looked up as they are, not one byte before */
+	const struct symbol_options *options; /* not NULL */
+};
+
+/*
+ * Writes a line for each frame, as "app!main+1F (app.c, 12)": functions inlined at an address first,
+ * marked " [inline]", then the function itself; "app+1A2B" when there is no name. How many addresses
+ * have none, and why, is a line on say. Failures to write are kept in out. Returns 0; what
+ * asked_module_open() returns; -ERR_USAGE: what is no address; -ERR_NOMEM.
+ */
+int ask_addresses(
+	const struct address_request *request, struct out *out, FILE *say, struct err *err);
+
+/* A file on this machine, as the module of a dump that means just this file. */
+
+struct asked_module {
+	struct module module;
+	struct symbol_options options; /* those that were asked for */
+	char *name; /* without folder and extension */
+	uint64_t preferred_base; /* of the image; 0 for a PDB, which does not tell */
+	bool is_pdb;
+	char *path, *image_path, *symbol_path;
+	struct pe_image image;
+	struct pdb_identity identity;
+};
+
+/* Opens the image or PDB at path. options must outlive it. 0; -ERR_OPEN, also when it is
+ * neither or damaged; -ERR_READ; -ERR_NOMEM. After success the caller releases it. */
+int asked_module_open(struct asked_module *asked, const char *path,
+	const struct symbol_options *options, struct err *err);
+void asked_module_release(struct asked_module *asked);
+
+#endif

@@ -1,0 +1,78 @@
+/* Talking to the listener of a symbolizer (symbol_listener), which may not be there. */
+#ifndef SYMBOLIZE_NAMES_H
+#define SYMBOLIZE_NAMES_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "core/base/memory.h"
+#include "symbolize/symbolize.h"
+
+/* Says one sentence, printf-formatted; what is not harmless on a terminal is made so. */
+void listener_warn(const struct symbol_options *options, const char *format, ...) PRINTF_LIKE(2, 3);
+
+void listener_progress(
+	const struct symbol_options *options, const char *module, size_t done, size_t total);
+
+void listener_busy(const struct symbol_options *options, bool is_busy);
+
+bool listener_is_cancelled(const struct symbol_options *options);
+
+/*
+ * Keeping names that came from elsewhere: from debug information, from a dump.
+ *
+ * Such names are never trusted: they are cut to a length that fits on a line of a dump, and
+ * control characters in them are made harmless, for they end on someone's terminal.
+ */
+
+#define SYMBOL_TEXT_MAX 4000 /* bytes; even if every one is written \xHH, two fit on a line */
+#define SYMBOL_CHAIN_MAX 64 /* functions inlined into each other at one address */
+
+/* Copies a chain, its texts with it. Returns 0 and *kept, or -ERR_NOMEM. */
+int symbols_keep(
+	struct arena *arena, const struct symbol *list, size_t count, struct symbols *kept);
+
+/* A function's own name in one with all its scopes, "app::Pool<int>::grab<long>(long)". */
+
+/* Where it begins in name; *len: how long it is without arguments of templates and parameters. */
+const char *own_name(const char *name, size_t *len);
+
+/* Names of source files without the part of their path that everybody here knows. */
+
+/* What is left of file without the longest of the prefixes that it begins with, and without the slash
+ * behind that; file when it begins with none, or nothing would be left. A prefix ends where a component of
+ * the path does. Both slashes are the same, and in paths with a drive or a backslash upper and lower case
+ * too. */
+const char *strip_path(const char *file, const char *const *prefixes, size_t count);
+
+/*
+ * C++ names as their source has them: "_ZN3app1fEi" -> "app::f(int)".
+ *
+ * Itanium names (gcc, clang for mingw); Microsoft's ("?f@app@@...") are for backend/undname.h.
+ * Names are hostile: what comes out is bounded, however often a name repeats itself.
+ */
+
+/* Whether a name is one that a C++ compiler made: "_Z", "__Z", "?". */
+bool is_mangled(const char *name);
+
+/* Adds the demangled name to text: 1; 0 and nothing when it is no Itanium name or too long; or
+ * -ERR_NOMEM. */
+int demangle(const char *name, struct buf *text);
+
+/* Whether a name, as a compiler made it or as the source has it, means what another reader of it said, who may
+ * leave out scopes, parameters or a suffix, or spell them differently: 2: they are the same; 1: as far as can
+ * be told; 0: no; or -ERR_NOMEM. */
+int is_name_of(const char *name, const char *said);
+
+/* How much work a name can be for a demangler. */
+
+#define MANGLED_MAX 1024 /* bytes; gcc's demangler takes no longer ones either */
+
+/*
+ * An Itanium name may refer to parts of itself, and those to others: a few hundred bytes can stand for
+ * terabytes, or for as much work that prints nothing. False when that cannot be ruled out for the name
+ * of len bytes, at most MANGLED_MAX.
+ */
+bool demangle_is_bounded(const char *name, size_t len);
+
+#endif
