@@ -159,7 +159,8 @@ endif
 .DELETE_ON_ERROR:
 .SECONDARY:
 .SUFFIXES:
-.PHONY: all linux win64 win32 samples tests packages deps deps32 prefix demo check bench lint clean help
+FOLDERS := core snapshot symbolize diff
+.PHONY: $(FOLDERS:%=check-%) all linux win64 win32 samples tests packages deps deps32 prefix demo check bench lint lint-quick clean help
 
 all: linux win64 ## both sides (the default)
 linux: $(LINUX_PROGRAMS) ## hdiff, hsym and hsnap for this machine
@@ -175,6 +176,7 @@ check: all win32 samples tests prefix build/linux/bench/gen_dump ## build everyt
 	echo "== running tests"
 	tests/run
 
+check-core: ## the quick tests of one folder; also check-snapshot, check-symbolize, check-diff
 bench: all samples prefix $(BENCH_PROGRAMS) ## what it costs, as ratios
 	setup/packages bench
 	tests/bench/bench
@@ -187,7 +189,7 @@ clean: ## remove build/
 	rm -rf build
 
 help: ## this list
-	sed -n 's/^\([a-z0-9]*\):.*## \(.*\)/  make \1	\2/p' Makefile
+	sed -n 's/^\([a-z0-9-]*\):.*## \(.*\)/  make \1	\2/p' Makefile
 
 # ---------------------------------------------------------------- set-up
 # Asked for by order only: a step that ran makes nothing out of date.
@@ -381,6 +383,10 @@ build/win64/tests/%.exe: build/win64/obj/tests/win/%.o build/win64/library.a
 
 -include $(shell [ ! -d build ] || find build/linux build/asan build/win64 build/win32 -name '*.d' 2>/dev/null)
 
+# The tests of one folder, in less than a minute once they are built.
+$(FOLDERS:%=check-%): check-%: linux build/linux/images/make_image $$(filter build/%,$$(shell tests/run --list $$*))
+	tests/run $$(tests/run --list $*)
+
 # ---------------------------------------------------------------- lint
 
 ALL_C = $(shell find . -path ./build -prune -o -name '*.[ch]' -print | sed 's,^\./,,' | sort)
@@ -391,17 +397,22 @@ LINT_LINUX = $(filter-out $(LINT_WINDOWS),$(filter %.c,$(ALL_C)))
 # clang takes all flags but those that steer gcc's output
 tidy = $(if $(2),clang-tidy --quiet $(2) -- $(filter-out -M% -O% -g% -Werror,$(1)),true)
 
-# cppcheck 2.10 takes a pointer to a local, handed on, for a read of it
-lint: packages deps ## style and static analysis
-	setup/packages lint
+lint-quick: packages ## the part of lint that takes seconds
+	setup/packages lint-quick
 	status=0; \
 	echo "== clang-format"; clang-format --dry-run -Werror $(ALL_C) || status=1; \
+	echo "== shellcheck"; shellcheck $(ALL_SCRIPTS) || status=1; \
+	echo "== mandoc"; mandoc -Tlint -W warning man/* || status=1; \
+	exit $$status
+
+# cppcheck 2.10 takes a pointer to a local, handed on, for a read of it
+lint: lint-quick deps ## style and static analysis
+	setup/packages lint
+	status=0; \
 	echo "== cppcheck"; cppcheck -q --std=c11 -I. --inline-suppr --error-exitcode=1 \
 		--enable=warning,performance,portability --suppress=uninitvar \
 		$(filter %.c,$(ALL_C)) || status=1; \
 	echo "== clang-tidy"; \
 	$(call tidy,$(linux_FLAGS),$(LINT_LINUX)) || status=1; \
 	$(call tidy,$(tracer_FLAGS) --target=x86_64-w64-mingw32,$(LINT_WINDOWS)) || status=1; \
-	echo "== shellcheck"; shellcheck $(ALL_SCRIPTS) || status=1; \
-	echo "== mandoc"; $(if $(wildcard man/*),mandoc -Tlint -W warning $(wildcard man/*),true) || status=1; \
 	exit $$status

@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "diff/match/series.h"
+#include "diff/match/row_series.h"
 #include "diff/report/report_parts.h"
 
 #define NAMES_MAX 3 /* frames that name a stack */

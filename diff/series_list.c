@@ -6,7 +6,7 @@
 #include "core/base/memory.h"
 #include "core/base/hash.h"
 #include "diff/hdiff.h"
-#include "diff/match/series.h"
+#include "diff/match/row_series.h"
 
 /* What is needed while series are made. */
 struct lister {

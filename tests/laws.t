@@ -1,6 +1,6 @@
 #!/usr/bin/perl
-# The laws of the house that a machine can check: which room may include which,
-# names, sizes, and what must not stand in any file.
+# What HACKING.md asks of the code and a machine can check: which folder may include which, names,
+# and what must not stand in any file.
 use strict;
 use warnings;
 use File::Basename qw(basename dirname);
@@ -14,7 +14,7 @@ my @c = grep { /\.[ch]$/ } @files;
 my %text = map { $_ => slurp($_) } @files;
 cmp_ok(scalar @c, '>', 20, 'there are sources to look at');
 
-# Which rooms (folders) the files of a room may include from.
+# Which top folders the files of one may include from.
 my %downhill = (
 	'core' => ['core'],
 	'snapshot' => ['core', 'snapshot'],
@@ -32,6 +32,10 @@ none('includes go downhill', grep_includes(sub {
 	return if grep { $_ eq $from } @{ $downhill{$room} // [] };
 	return !$also{$room}{$header};
 }));
+none('no two folders include each other, at any depth', cycles());
+none('a header has two users besides its own .c', lonely_headers());
+none('a tag is defined once', tags_twice());
+none('an external function is named after its file, its folder or its struct', strangers());
 none('every include of ours is there', grep_includes(sub { $_[2] && !exists $text{ $_[1] } }));
 none('windows.h is for whole files of Windows', grep_includes(sub {
 	my ($file, $header) = @_;
@@ -43,7 +47,7 @@ none('pcre2.h is in one file at most', @pcre2 > 1 ? @pcre2 : ());
 none('uthash.h is behind core/base/hash.c', grep_includes(sub { $_[1] =~ /^ut\w+\.h$/ && $_[0] ne 'core/base/hash.c' }));
 none('Zydis is for the tracer', grep_includes(sub { $_[1] =~ m,^Zy, && $_[0] !~ m,^snapshot/, }));
 none('no #ifdef for the system in the middle of a thought',
-	grep { !m{^core/err\.h$|^tests/} && $text{$_} =~ /^#\s*(?:el)?if.*\b(?:_WIN32|__linux__|__MINGW32__|WIN32)\b/m } @c);
+	grep { !m{^core/base/err\.h$|^tests/} && $text{$_} =~ /^#\s*(?:el)?if.*\b(?:_WIN32|__linux__|__MINGW32__|WIN32)\b/m } @c);
 
 my %named;
 push @{ $named{ lc basename($_) } }, $_ for grep { !m{^\.ci/} } @files;
@@ -90,6 +94,77 @@ sub grep_includes {
 	for my $file (@c) {
 		while ($text{$file} =~ /^\s*#\s*include\s*(["<])([^">]+)/mg) {
 			push @found, "$file: $2" if $wanted->($file, $2, $1 eq '"');
+		}
+	}
+	return @found;
+}
+
+sub product { return grep { m{^(?:core|snapshot|diff|symbolize)/} } @c }
+
+# The two halves of a file, for two systems or processors, are one.
+sub stem { return basename($_[0]) =~ s/\.[ch]$//r =~ s/_(?:x64|x86)(?=_windows$|$)//r =~ s/_(?:posix|windows)$//r }
+
+# "A -> B -> A" for folders that include each other.
+sub cycles {
+	my (%from, %state, @found);
+	for (grep_includes(sub { $_[2] && dirname($_[0]) ne dirname($_[1]) })) {
+		my ($file, $header) = split /: /;
+		$from{ dirname($file) }{ dirname($header) } = 1 unless $file =~ m{^tests/};
+	}
+	my $visit;
+	$visit = sub {
+		my ($folder, @way) = @_;
+		if (($state{$folder} // '') eq 'open') {
+			push @found, join ' -> ', @way, $folder;
+		} elsif (!$state{$folder}) {
+			$state{$folder} = 'open';
+			$visit->($_, @way, $folder) for sort keys %{ $from{$folder} };
+			$state{$folder} = 'done';
+		}
+	};
+	$visit->($_) for sort keys %from;
+	return @found;
+}
+
+sub lonely_headers {
+	my %users;
+	for (grep_includes(sub { $_[2] })) {
+		my ($file, $header) = split /: /;
+		$users{$header}{$file} = 1 unless $file =~ m{^tests/} || stem($file) eq stem($header);
+	}
+	return map { my $n = keys %{ $users{$_} }; $n < 2 ? "$_: $n" : () } grep { /\.h$/ } product();
+}
+
+sub tags_twice {
+	my %where;
+	for my $file (product()) {
+		$where{$1}{ stem($file) } = $file while $text{$file} =~ /^(?:static\s+)?(?:const\s+)?(?:struct|union|enum)\s+(\w+)\s*\{/mg;
+	}
+	return map { keys %{ $where{$_} } > 1 ? "$_: @{[sort values %{ $where{$_} }]}" : () } sort keys %where;
+}
+
+# External functions none of whose words says where they are defined. Two of one file that begin alike
+# are named after their subject: date_parse, date_text.
+sub strangers {
+	my (%defined, %header, @found);
+	for my $file (grep { /\.h$/ } product()) {
+		$header{$1} //= $file while $text{$file} =~ /\b(\w+)\(/g;
+	}
+	for my $file (grep { /\.c$/ } product()) {
+		while ($text{$file} =~ /^(?!static\b|typedef\b|extern\b|return\b|else\b)\w[\w ]*[ *](\w+)\((?=[^;{]*\)\s*\{)/mg) {
+			push @{ $defined{$file} }, $1;
+		}
+	}
+	for my $file (sort keys %defined) {
+		my %alike;
+		$alike{ (split /_/)[0] }++ for @{ $defined{$file} };
+		for my $name (@{ $defined{$file} }) {
+			next if $name =~ /^(?:main|wmain|DllMain|mem(?:cpy|set)|array_grow)$/;
+			my $header = $header{$name} // $file;
+			my %known = map { $_ => 1, s/s$//r => 1, "${_}s" => 1 } map { split m{[/_]} } dirname($file),
+			    map({ basename($_) =~ s/\.[ch]$//r } $file, $header), $text{$header} =~ /^(?:struct|union|enum)\s+(\w+)\s*\{/mg;
+			my @words = split /_/, $name;
+			push @found, "$file: $name" unless @words > 1 && ($alike{ $words[0] } > 1 || grep { $known{$_} } @words);
 		}
 	}
 	return @found;

@@ -7,7 +7,7 @@
 #include "core/base/memory.h"
 #include "diff/match/locations.h"
 #include "diff/match/match_parts.h"
-#include "diff/match/series.h"
+#include "diff/match/row_series.h"
 #include "diff/read/stack_store.h"
 
 void totals_add(struct census *to, const struct census *more)

@@ -7,7 +7,7 @@
 
 #include "core/base/err.h"
 #include "core/dump/model.h"
-#include "diff/match/series.h"
+#include "diff/match/row_series.h"
 #include "diff/query/pattern.h"
 
 void filter_init(struct filter *filter)

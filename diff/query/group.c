@@ -6,7 +6,7 @@
 
 #include "core/base/hash.h"
 #include "core/base/memory.h"
-#include "diff/match/series.h"
+#include "diff/match/row_series.h"
 #include "diff/query/query_parts.h"
 
 static int add_series(struct view *view, struct census **to, const struct row *row)

@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "core/base/text.h"
-#include "diff/match/series.h"
+#include "diff/match/row_series.h"
 #include "diff/report/report_parts.h"
 
 const struct report_format report_formats[] = {

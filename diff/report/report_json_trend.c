@@ -1,7 +1,7 @@
 /* man/hdiff-json.5 says what all this means: what changes here changes there. */
 #include "diff/report/report_parts.h"
 
-#include "diff/match/series.h"
+#include "diff/match/row_series.h"
 
 #define SCHEMA "hdiff-trend/1"
 

@@ -5,7 +5,7 @@
 
 #include "core/base/parse.h"
 #include "core/dump/model.h"
-#include "diff/match/series.h"
+#include "diff/match/row_series.h"
 
 /* ---------------------------------------------------------------- rates */
 

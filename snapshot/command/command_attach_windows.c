@@ -3,8 +3,7 @@
 
 #include "core/base/opt.h"
 #include "snapshot/command/command.h"
-#include "snapshot/control/attach.h"
-#include "snapshot/control/run_windows.h"
+#include "snapshot/control/control.h"
 
 enum {
 	OPT_MAX_MB = 1,

@@ -2,7 +2,7 @@
 
 #include "core/io/out.h"
 #include "snapshot/command/command.h"
-#include "snapshot/control/run_windows.h"
+#include "snapshot/control/control.h"
 
 enum {
 	OPT_AT_EXIT = 1,

@@ -12,7 +12,7 @@
 #include <windows.h>
 
 #include "core/base/err.h"
-#include "snapshot/control/run_windows.h"
+#include "snapshot/control/control.h"
 #include "snapshot/live/live_windows.h"
 #include "snapshot/target/target.h"
 #include "snapshot/tracer/shared.h"

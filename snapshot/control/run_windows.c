@@ -1,4 +1,4 @@
-#include "snapshot/control/run_windows.h"
+#include "snapshot/control/control.h"
 
 #include <inttypes.h>
 #include <stdio.h>

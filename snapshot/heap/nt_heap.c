@@ -161,6 +161,15 @@ static int unknown_heap(struct nt_walk *nt, uint64_t addr)
 	return walk_add_heap(nt->walk, &heap);
 }
 
+/* The kinds of heaps that Windows lists, by the signature that each has at one place. */
+static const struct nt_heap_kind {
+	uint32_t signature;
+	int (*walk)(struct nt_walk *nt, uint64_t addr);
+} kinds[] = {
+	{NT_HEAP_SIGNATURE, nt_backend_walk},
+	{SEGMENT_HEAP_SIGNATURE, segment_heap_walk},
+};
+
 static int walk_heap(struct nt_walk *nt, uint64_t addr)
 {
 	uint32_t signature = 0;
@@ -169,11 +178,11 @@ static int walk_heap(struct nt_walk *nt, uint64_t addr)
 		return 0;
 	if (memory_u32(nt->memory, addr + NT_HEAP_SIGNATURE_AT(nt->process->bits), &signature))
 		walk_missing(nt->walk, addr, "unreadable heap");
-	switch (signature) {
-	case NT_HEAP_SIGNATURE: return nt_backend_walk(nt, addr);
-	case SEGMENT_HEAP_SIGNATURE: return segment_heap_walk(nt, addr);
-	default: return unknown_heap(nt, addr);
+	for (size_t i = 0; i < sizeof(kinds) / sizeof(*kinds); i++) {
+		if (signature == kinds[i].signature)
+			return kinds[i].walk(nt, addr);
 	}
+	return unknown_heap(nt, addr);
 }
 
 /* The heaps of one PEB; a 32-bit process has two of them. */

@@ -1,4 +1,4 @@
-#include "snapshot/live/live.h"
+#include "snapshot/live/process.h"
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -8,7 +8,7 @@
 #include <windows.h>
 
 #include "core/base/err.h"
-#include "snapshot/live/live.h"
+#include "snapshot/live/process.h"
 #include "snapshot/live/nt_windows.h"
 #include "snapshot/target/target.h"
 
@@ -65,7 +65,7 @@ int region_query_either(HANDLE clone, HANDLE process, uint64_t addr, struct targ
 int memory_read_either(HANDLE clone, HANDLE process, uint64_t addr, void *bytes, size_t len);
 
 /*
- * The system's part of snapshot/live/live.h: process snapshots of Windows 8.1 and later, suspension
+ * The system's part of snapshot/live/process.h: process snapshots of Windows 8.1 and later, suspension
  * elsewhere.
  */
 

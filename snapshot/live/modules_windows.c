@@ -6,7 +6,7 @@
 #include <psapi.h>
 
 #include "core/base/os_windows.h"
-#include "snapshot/live/live.h"
+#include "snapshot/live/process.h"
 #include "snapshot/live/live_windows.h"
 #include "snapshot/target/target_memory.h"
 

@@ -8,7 +8,7 @@
 
 #include "core/base/memory.h"
 #include "core/base/os_windows.h"
-#include "snapshot/control/run_windows.h"
+#include "snapshot/control/control.h"
 #include "snapshot/live/spawn_windows.h"
 #include "snapshot/schedule/scheduler_windows.h"
 

@@ -1,7 +1,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "snapshot/tracer/memory.h"
+#include "snapshot/tracer/tracer_memory.h"
 #include "snapshot/tracer/tables.h"
 
 #define COUNT (1u << TRACER_HEAPS_LOG2)

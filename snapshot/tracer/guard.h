@@ -12,7 +12,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "snapshot/tracer/nt.h"
+#include "snapshot/tracer/tracer_nt.h"
 #include "snapshot/tracer/shared.h"
 
 enum guard {

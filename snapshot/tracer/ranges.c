@@ -1,4 +1,4 @@
-#include "snapshot/tracer/memory.h"
+#include "snapshot/tracer/tracer_memory.h"
 #include "snapshot/tracer/tables.h"
 
 #define CHUNK ((uint64_t)65536) /* committed at a time */

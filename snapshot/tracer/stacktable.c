@@ -1,6 +1,6 @@
 #include <stddef.h>
 
-#include "snapshot/tracer/memory.h"
+#include "snapshot/tracer/tracer_memory.h"
 #include "snapshot/tracer/tables.h"
 
 /* Adds only what fits: more than that would for a moment be in the way of others that do fit. */

@@ -3,8 +3,8 @@
 
 #include "snapshot/tracer/guard.h"
 #include "snapshot/tracer/hooks.h"
-#include "snapshot/tracer/memory.h"
-#include "snapshot/tracer/nt.h"
+#include "snapshot/tracer/tracer_memory.h"
+#include "snapshot/tracer/tracer_nt.h"
 #include "snapshot/tracer/tables.h"
 #include "snapshot/tracer/unwind.h"
 

@@ -1,6 +1,6 @@
 #include <stddef.h>
 
-#include "snapshot/tracer/memory.h"
+#include "snapshot/tracer/tracer_memory.h"
 #include "snapshot/tracer/tables.h"
 
 /*

@@ -1,6 +1,6 @@
 #include "snapshot/tracer/unwind.h"
 
-#include "snapshot/tracer/nt.h"
+#include "snapshot/tracer/tracer_nt.h"
 
 uint64_t unwind_mismatches, unwind_exceptions;
 

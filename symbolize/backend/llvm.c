@@ -6,7 +6,6 @@
 #include "core/base/os.h"
 #include "core/dump/model.h"
 #include "symbolize/backend/backend.h"
-#include "symbolize/backend/staging.h"
 #include "symbolize/names.h"
 
 #define VERSION_MS 5000 /* to say its version */

@@ -1,4 +1,4 @@
-#include "symbolize/backend/staging.h"
+#include "symbolize/backend/llvm.h"
 
 #include <string.h>
 

@@ -1,5 +1,5 @@
 #define _GNU_SOURCE /* memfd_create */
-#include "symbolize/backend/staging.h"
+#include "symbolize/backend/llvm.h"
 
 #include <fcntl.h>
 #include <stdlib.h>

@@ -19,7 +19,7 @@
 #include <cmocka.h>
 
 #include "snapshot/control/patch_plan.h"
-#include "snapshot/tracer/memory.h"
+#include "snapshot/tracer/tracer_memory.h"
 
 #define FAKE_ALIGN ((uint64_t)65536)
 #define FAKE_ALWAYS INT32_MAX

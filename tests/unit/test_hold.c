@@ -10,7 +10,7 @@
 
 #include <cmocka.h>
 
-#include "snapshot/live/live.h"
+#include "snapshot/live/process.h"
 
 struct world {
 	struct hold hold;

@@ -10,7 +10,7 @@
 #include <cmocka.h>
 
 #include "snapshot/command/command.h"
-#include "snapshot/live/live.h"
+#include "snapshot/live/process.h"
 #include "snapshot/target/target.h"
 
 /* PAGE_* as the Windows SDK defines them. */

@@ -6,7 +6,7 @@
 
 #include <cmocka.h>
 
-#include "diff/match/series.h"
+#include "diff/match/row_series.h"
 
 #define COUNT 6
 

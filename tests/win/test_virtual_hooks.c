@@ -6,7 +6,7 @@
 
 #include "snapshot/tracer/guard.h"
 #include "snapshot/tracer/hooks.h"
-#include "snapshot/tracer/memory.h"
+#include "snapshot/tracer/tracer_memory.h"
 #include "snapshot/tracer/tables.h"
 #include "snapshot/tracer/unwind.h"
 

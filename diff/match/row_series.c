@@ -1,4 +1,4 @@
-#include "diff/match/series.h"
+#include "diff/match/row_series.h"
 
 #include <stdbool.h>
 

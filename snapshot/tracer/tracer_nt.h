@@ -8,8 +8,8 @@
  * NtSetEvent, NtReadVirtualMemory, NtDuplicateObject, NtResumeThread and RtlDllShutdownInProgress by
  * their published prototypes (phnt, ntpsapi.h, ntexapi.h, ntldr.h, ntobapi.h).
  */
-#ifndef SNAPSHOT_TRACER_NT_H
-#define SNAPSHOT_TRACER_NT_H
+#ifndef SNAPSHOT_TRACER_TRACER_NT_H
+#define SNAPSHOT_TRACER_TRACER_NT_H
 
 #include <windows.h>
 

@@ -2,8 +2,8 @@
  * What a series begins and ends with: its first snapshot and its last one, and where it has parts,
  * the first and the last of each, added up, so that the difference is what grew within them.
  */
-#ifndef DIFF_MATCH_SERIES_H
-#define DIFF_MATCH_SERIES_H
+#ifndef DIFF_MATCH_ROW_SERIES_H
+#define DIFF_MATCH_ROW_SERIES_H
 
 #include <stdbool.h>
 #include <stddef.h>

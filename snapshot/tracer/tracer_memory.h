@@ -2,8 +2,8 @@
  * What the tracer's tables need from the system. The DLL takes it from ntdll (memory.c), the unit
  * tests from the C library. None of these allocates from a heap, and none is seen by the hooks.
  */
-#ifndef SNAPSHOT_TRACER_MEMORY_H
-#define SNAPSHOT_TRACER_MEMORY_H
+#ifndef SNAPSHOT_TRACER_TRACER_MEMORY_H
+#define SNAPSHOT_TRACER_TRACER_MEMORY_H
 
 #include <stdbool.h>
 #include <stdint.h>
