@@ -203,7 +203,7 @@ sub terminal {
 sub null_pointers {
 	plan(skip_all => 'no clang-16 here') if system('command -v clang-16 >/dev/null');
 	my @objects;
-	for my $file (qw(diff/match/place_names diff/read/comparison_rows snapshot/minidump/minidump_memory symbolize/backend/llvm_talk)) {
+	for my $file (qw(diff/match/location_names diff/printed/printed_rows snapshot/minidump/minidump_memory symbolize/backend/llvm_talk)) {
 		push @objects, "$dir/" . $file =~ tr,/,-,r . '.o';
 		is(run(['clang-16', qw(-std=c11 -I. -D_XOPEN_SOURCE=700 -O0 -fsanitize=undefined -fsanitize-trap=undefined -c),
 			"$file.c", '-o', $objects[-1]])->{status}, 0, $file);
@@ -218,7 +218,7 @@ sub null_pointers {
 	spew("$dir/empty.dmp", pack('a4 V7 V3 Q2', 'MDMP', 0xa793, 1, 32, 0, 0, 0, 0, 9, 16, 44, 0, 60)); # a list of no memory
 	my $exe = "$root/build/win64/symbols/dwarf4/names_c.exe";
 	for my $case (['diff/hdiff', 0, "$dir/none.txt"], ['diff/hdiff', 0, "$dir/inverted.txt"],
-		['snapshot/hsnap', 2, '-z', "$dir/empty.dmp", '-f', "$dir/out.txt"], ['symbolize/hsym', 0, '--no-cache', '-e', $exe, '+1600']) {
+		['snapshot/hsnap', 2, '-z', "$dir/empty.dmp", '-f', "$dir/out.txt"], ['symbolize/hsym/hsym', 0, '--no-cache', '-e', $exe, '+1600']) {
 		my ($main, $status, @args) = @$case;
 		my $program = "$dir/" . $main =~ s,.*/,,r;
 		my $linked = -e $program || !run(['gcc', "build/linux/obj/$main.o", @objects, 'build/linux/library.a',

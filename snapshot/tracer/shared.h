@@ -172,7 +172,7 @@ struct tracer_area {
 	uint32_t flags; /* set by hsnap: TRACER_FLAG_* */
 
 	/* Set by hsnap before the state is TRACER_ON. The tables' parts are of one reservation
-	 * (snapshot/tracer/parts.h). */
+	 * (snapshot/control/patch_plan.h). */
 	uint64_t reserved, reserved_bytes;
 	uint64_t limit_bytes; /* so much of it may be committed */
 	uint64_t sample_bytes; /* 0: every block is recorded; else one in so many bytes */
