@@ -1,5 +1,5 @@
 #!/usr/bin/perl
-# The README's tour works as typed, and prints what the README shows. What differs
+# The tours of the README work as typed, and print what it shows. What differs
 # from run to run (pids, times, addresses, ids, the checkout's place) is left out
 # of the comparison.
 use strict;

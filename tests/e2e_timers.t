@@ -1,5 +1,5 @@
 #!/usr/bin/perl
-# What the README gives those who have no Task Scheduler works as typed: the
+# What docs/wine-and-systemd.md gives those who have no Task Scheduler works as typed: the
 # commands make units that systemd takes, and the line of cron does its work in
 # cron's environment. Nothing of this user's own timers and tables is touched.
 use strict;
@@ -10,11 +10,11 @@ use Test::More;
 use Hunt;
 
 my $dir = fresh_dir();
-my ($section) = slurp("$root/README.md") =~ /^## Dumps while nobody looks\n(.*?)^## /ms or die "README.md: no section\n";
+my ($section) = slurp("$root/docs/wine-and-systemd.md") =~ /^## Timers\n(.*)/ms or die "docs/wine-and-systemd.md: no section\n";
 my @blocks = map { s/^    //gmr } $section =~ /^((?:    .*\n)+)/gm;
 my ($typed) = grep { /^mkdir/ } @blocks;
 my ($cron) = grep { m{^\*/} } @blocks;
-ok($typed && $cron, 'the README has a timer and a line of cron') or die "README.md: they are missing\n";
+ok($typed && $cron, 'it has a timer and a line of cron') or die "docs/wine-and-systemd.md: they are missing\n";
 
 units();
 like($cron, qr{^(?:\S+ ){5}cd /src/hsnap && [^%\n]+\n\z}, 'one line with five fields, and nothing that cron takes for a newline');
