@@ -212,8 +212,8 @@ sub program_dump {
 sub run_examples {
 	my ($program, $wanted, $change) = @_;
 	my $page = slurp("man/$program.1");
-	my ($section) = $page =~ /^\.Sh EXAMPLES\n(.*?)^\.Sh /ms;
-	my @examples = map { s/\\e/\\/gr } $section =~ /^\.Dl \$ (.*)$/mg;
+	my $section = join '', $page =~ /^\.Sh (?:QUICK START|EXAMPLES)\n(.*?)(?=^\.Sh )/msg;
+	my @examples = map { s/\\e/\\/gr =~ s/\\\(dq/"/gr } $section =~ /^\.Dl \$ (.*)$/mg;
 	is_deeply([sort @examples], [sort keys %$wanted], "every example of $program is known here");
 	for my $example (@examples) {
 		subtest $example => sub {

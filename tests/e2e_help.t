@@ -42,7 +42,7 @@ for my $program (sort keys %programs) {
 my $hsnap_help = help('hsnap.exe');
 my @forms = usages($hsnap_help);
 cmp_ok(scalar @forms, '>', 12, 'hsnap has commands');
-is_deeply([sort @forms], [sort grep { !/--version/ } synopsis("$root/man/hsnap.1")], 'hsnap --help and hsnap.1 have the same forms');
+is_deeply([sort @forms], [sort { $a cmp $b } commands("$root/man/hsnap.1")], 'hsnap --help and hsnap.1 have the same forms');
 for my $command (split /^(?=usage: )/m, $hsnap_help) {
 	my ($first, @more) = usages($command);
 	my @names = $command =~ /^  (?:-\w+, |    )--([\w-]+)/mg;
@@ -125,21 +125,11 @@ sub usages {
 	return @forms;
 }
 
-# The same from the page's synopsis.
-sub synopsis {
+# The same from the page's commands.
+sub commands {
 	my ($page) = @_;
-	my ($text) = slurp($page) =~ /^\.Sh SYNOPSIS\n(.*?)^\.Sh /ms;
-	my @forms;
-	for my $form (split /^\.Nm\n/m, $text) {
-		my @words;
-		for my $line (split /\n/, $form) {
-			my $is_optional = $line =~ s/^\.Op /./;
-			my $said = $line =~ s/^\.//r =~ s/\b(?:Ar|Cm) //gr =~ s/\bFl (?=\S)/-/gr;
-			push @words, $is_optional ? "[$said]" : $said;
-		}
-		push @forms, join ' ', 'hsnap', @words if @words;
-	}
-	return @forms;
+	my ($text) = slurp($page) =~ /^\.Sh COMMANDS\n(.*?)^\.Sh /ms;
+	return map { s/\s+/ /gr =~ s/ $//r } map { split /^(?=hsnap )/m } $text =~ /^\.Bd -literal\n(.*?)^\.Ed/msg;
 }
 
 # ".It Fl p , Fl -pid Ar PID" in the sections about options: "-p", "--pid".
