@@ -175,48 +175,48 @@ enum {
 };
 
 const struct opt hdiff_options[] = {
-	{DECIMAL, "d", "decimal", NULL, "decimal numbers (the default)"},
-	{HEX, NULL, "hex", NULL, "hexadecimal numbers"},
+	{DECIMAL, "d", "decimal", NULL, "print decimal numbers (the default)"},
+	{HEX, NULL, "hex", NULL, "print hexadecimal numbers"},
 	{FORMAT, "o", "format", "NAME", "form of the report (default: text)"},
-	{OUTPUT, "f", "output", "FILE", "write to FILE: all of it or nothing"},
-	{INCLUDE, "i", "include", "RE", "only stacks with a frame that matches; repeatable"},
-	{EXCLUDE, "x", "exclude", "RE", "no stacks with a frame that matches; repeatable"},
-	{MODULE, NULL, "module", "NAME", "only stacks through this module; repeatable"},
-	{HEAP, NULL, "heap", "ADDR", "only blocks of this heap; repeatable"},
-	{MIN_BYTES, NULL, "min-bytes", "SIZE", "only changes of SIZE or more"},
-	{MIN_COUNT, NULL, "min-count", "N", "only changes of N blocks or more"},
+	{OUTPUT, "f", "output", "FILE", "write to FILE, whole or not at all"},
+	{INCLUDE, "i", "include", "RE", "show only stacks with a frame that matches; repeatable"},
+	{EXCLUDE, "x", "exclude", "RE", "hide stacks with a frame that matches; repeatable"},
+	{MODULE, NULL, "module", "NAME", "show only stacks through this module; repeatable"},
+	{HEAP, NULL, "heap", "ADDR", "count only blocks of this heap; repeatable"},
+	{MIN_BYTES, NULL, "min-bytes", "SIZE", "show only changes of SIZE or more"},
+	{MIN_COUNT, NULL, "min-count", "N", "show only changes of N blocks or more"},
 	{TREND_VERDICT, NULL, "verdict", "LIST",
-		"of a trend: grows, grew-once, returns, steady, shrinks, too-few"},
-	{SHOWN, "n", NULL, "N", "show the first N, count all"},
+		"for trends: grows, grew-once, returns, steady, shrinks, too-few"},
+	{SHOWN, "n", NULL, "N", "show only the first N, count all"},
 	{SORT, NULL, "sort", "KEY",
-		"bytes, count, new, old or name; of a trend also verdict or slope"},
+		"bytes, count, new, old or name; for trends also verdict or slope"},
 	{GROUP, NULL, "group", "WHAT", "stack (the default), function, file, module or heap"},
-	{INVERT, NULL, "invert", NULL, "frames outermost first"},
+	{INVERT, NULL, "invert", NULL, "show the outermost frame first"},
 	{STRIP, NULL, "strip", NULL,
-		"leave out innermost frames of allocators (default for groups)"},
+		"hide the innermost frames of allocators (default for groups)"},
 	{NO_STRIP, NULL, "no-strip", NULL, "show them (default for stacks)"},
-	{STRIP_FILE, NULL, "strip-file", "FILE",
-		"leave out also those that FILE lists; repeatable"},
+	{STRIP_FILE, NULL, "strip-file", "FILE", "hide also those that FILE lists; repeatable"},
 	{SUPPRESS, NULL, "suppress", "FILE",
-		"no stacks that FILE, or the built-in list runtime, has; repeatable"},
-	{SPARK, NULL, "spark", "HOW", "lines of bars in a trend: auto, utf8, ascii or none"},
+		"hide stacks listed in FILE, or in the built-in runtime; repeatable"},
+	{SPARK, NULL, "spark", "HOW", "bars of a trend: auto, utf8, ascii or none"},
 	{MAX_GROWTH, NULL, "max-growth", "LIMIT",
-		"SIZE[,N], or of a trend SIZE/h or /d: status 1 when growth is more"},
+		"exit with 1 above SIZE[,N], for trends above SIZE/h or SIZE/d"},
 	{MATCH, NULL, "match", "HOW",
 		"auto (the default), id, address, module, symbol or function"},
 	{WARM_UP, NULL, "warm-up", "N", "leave out the first N dumps of each process"},
-	{SINCE, NULL, "since", "TIME", "only dumps from TIME on: a date, or 6h before the newest"},
-	{UNTIL, NULL, "until", "TIME", "only dumps up to TIME"},
+	{SINCE, NULL, "since", "TIME",
+		"use only dumps from TIME on: a date, or 6h before the newest"},
+	{UNTIL, NULL, "until", "TIME", "use only dumps up to TIME"},
 	{ACROSS_RESTARTS, NULL, "across-restarts", NULL,
-		"one series of all processes with the same image"},
-	{SERIES, NULL, "series", "N", "only series number N"},
+		"make one series of all processes with the same image"},
+	{SERIES, NULL, "series", "N", "show only series number N"},
 	{SUM, NULL, "sum", NULL, "add up all dumps, one of each process"},
-	{INPUT_BASE, NULL, "input-base", "BASE", "hex or decimal: numbers of a comparison"},
-	{NO_SYMBOLS, NULL, "no-symbols", NULL, "modules and offsets only, no names"},
+	{INPUT_BASE, NULL, "input-base", "BASE", "numbers in a comparison: hex or decimal"},
+	{NO_SYMBOLS, NULL, "no-symbols", NULL, "show modules and offsets, no names"},
 	SYMBOL_OPTS,
-	{FORCE, NULL, "force", NULL, "use a dump that is cut short as far as it goes"},
-	{HELP, "h", "help", NULL, "print this and end"},
-	{VERSION, NULL, "version", NULL, "print the version and end"},
+	{FORCE, NULL, "force", NULL, "accept dumps that are cut short, damaged or incomplete"},
+	{HELP, "h", "help", NULL, "print this help"},
+	{VERSION, NULL, "version", NULL, "print the version"},
 	{HELP, "?", NULL, NULL, NULL},
 	{IGNORED, "l", NULL, NULL, NULL}, /* lines of source are shown anyway */
 	{IGNORED, "v", NULL, NULL, NULL},
@@ -240,7 +240,7 @@ static const struct options defaults = {
 static int take_number(const char *text, uint64_t *value, struct err *err)
 {
 	return kv_number(text, 10, value) ?
-		       err_set(err, ERR_USAGE, text, "this is no decimal number") :
+		       err_set(err, ERR_USAGE, text, "this is not a decimal number") :
 		       0;
 }
 
@@ -249,8 +249,8 @@ static int take_count(const char *text, uint64_t least, size_t *value, struct er
 	uint64_t number;
 
 	if (kv_number(text, 10, &number) || number < least || number > SIZE_MAX)
-		return err_set(
-			err, ERR_USAGE, text, "this is no decimal number from %d on", (int)least);
+		return err_set(err, ERR_USAGE, text, "this is not a decimal number from %d on",
+			(int)least);
 	*value = (size_t)number;
 	return 0;
 }

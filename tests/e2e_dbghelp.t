@@ -154,7 +154,7 @@ for my $hidden (0xf00f00, 0xfeefee) {
 
 my $result = asked([$image, @right, '1000'], dir => $dir, env => { HSYM_DBGHELP => 'bare.dll' });
 is_deeply($result->{frames}, [], 'a copy in the current folder is not loaded by its name');
-like($result->{out}, qr/^warning bare\.dll in HSYM_DBGHELP is no full path; another copy of DbgHelp is used$/m, 'which is said');
+like($result->{out}, qr/^warning bare\.dll in HSYM_DBGHELP is not a full path; another copy of DbgHelp is used$/m, 'which is said');
 my ($gone, $broken) = map { win("$dir/$_.dll") } qw(gone broken);
 $result = asked([$image, @right, '1000'], env => { HSYM_DBGHELP => $gone });
 like($result->{out}, qr/^warning \Q$gone\E cannot be loaded: .*; another copy of DbgHelp is used$/m, 'a copy that is not there is said');

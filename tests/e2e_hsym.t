@@ -145,7 +145,7 @@ sub pdb_alone {
 	unlink "$apart/names_c.pdb" or die "$!\n";
 	my @far = ('--no-cache', '-e', "$apart/names_c.exe", '10');
 	like(run(tool('hsym', 'linux', '-y', "$dir/nowhere", @far))->{err},
-		qr/nowhere, which is no folder.*^hsym: 1 of 1 addresses have no name; names_c\.pdb \(.* was not found/ms,
+		qr/nowhere, which is not a folder.*^hsym: 1 of 1 addresses have no name; names_c\.pdb \(.* was not found/ms,
 		'a warning of something else hides no reason');
 	my $served = run(tool('hsym', 'linux', '-y', 'srv*', @far))->{err};
 	is(() = $served =~ /servers are not asked/g, 1, 'a server is spoken of once');

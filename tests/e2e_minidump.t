@@ -136,7 +136,7 @@ sub refused {
 		}
 	}
 	check_error(run(tool('hsnap', 'linux', '-z', "$dir")), 'hsnap', 'a folder', 'it is a folder');
-	check_error(run(tool('hsnap', 'linux', '-z', '/dev/null')), 'hsnap', 'a device', 'no regular file');
+	check_error(run(tool('hsnap', 'linux', '-z', '/dev/null')), 'hsnap', 'a device', 'not a regular file');
 }
 
 # Of Windows, written without full memory: the modules are listed, what is missing is said, and of the one

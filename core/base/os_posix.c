@@ -124,12 +124,12 @@ int os_map(struct os_map *map, const char *path, struct err *err)
 	int rc;
 
 	if (os_is_special(path)) /* it could keep us waiting */
-		return err_set(err, ERR_READ, path, "it is no regular file");
+		return err_set(err, ERR_READ, path, "it is not a regular file");
 	rc = os_open(&file, path, err);
 	if (rc)
 		return rc;
 	if (fstat((int)file.handle, &st) || !S_ISREG(st.st_mode)) {
-		rc = err_set(err, ERR_READ, path, "it is no regular file");
+		rc = err_set(err, ERR_READ, path, "it is not a regular file");
 	} else if (!st.st_size) {
 		rc = err_set(err, ERR_EMPTY, path, NULL);
 	} else {

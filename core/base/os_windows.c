@@ -243,7 +243,7 @@ int os_map(struct os_map *map, const char *path, struct err *err)
 		return rc;
 	if (GetFileType((HANDLE)file.handle) != FILE_TYPE_DISK ||
 		!GetFileSizeEx((HANDLE)file.handle, &size)) {
-		rc = err_set(err, ERR_READ, path, "it is no regular file");
+		rc = err_set(err, ERR_READ, path, "it is not a regular file");
 	} else if (!size.QuadPart) {
 		rc = err_set(err, ERR_EMPTY, path, NULL);
 	} else {

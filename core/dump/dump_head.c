@@ -188,7 +188,7 @@ int dump_head_read(const char *path, struct dump_head *head, struct err *err)
 	int rc;
 
 	if (os_is_special(path)) /* it could keep us waiting */
-		return err_set(err, ERR_READ, path, "it is no regular file");
+		return err_set(err, ERR_READ, path, "it is not a regular file");
 	rc = source_open(&source, path, err);
 	if (rc)
 		return rc;

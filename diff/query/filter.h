@@ -85,7 +85,7 @@ int unmatched_heaps(const struct comparison *comparison, const uint64_t *heaps, 
 
 /*
  * -i, when the rows were selected. Patterns that decided on nothing are held against all rows that
- * the other filters leave, whose names are looked for; of a pattern that cannot be held against a
+ * the other filters leave, whose names are looked for; of a pattern that cannot be matched against a
  * text nothing is said, nor when there are no rows. is_part: the comparison's rows are not of all
  * blocks. 0 or -ERR_NOMEM.
  */

@@ -170,8 +170,8 @@ static int match(const struct patterns *patterns, size_t index, const char *text
 	if (pcre2_get_error_message(rc, (PCRE2_UCHAR *)why, sizeof(why)) < 0)
 		snprintf(why, sizeof(why), "error %d", rc);
 	snprintf(place, sizeof(place), "%s %s", patterns->option, pattern->text);
-	return err_set(
-		err, ERR_USAGE, place, "this pattern cannot be held against %.100s: %s", text, why);
+	return err_set(err, ERR_USAGE, place, "this pattern cannot be matched against %.100s: %s",
+		text, why);
 }
 
 int patterns_match(const struct patterns *patterns, const char *text, struct err *err)
@@ -356,7 +356,7 @@ static int next_line(
 		buf_printf(place, "%s:%" PRIu64, name, lines->number))
 		return err_set(err, ERR_NOMEM, NULL, NULL);
 	if (line.is_long || memchr(line.text, '\0', line.len))
-		return err_set(err, ERR_USAGE, place->data, "this is no line of text");
+		return err_set(err, ERR_USAGE, place->data, "this is not a line of text");
 	return 1;
 }
 

@@ -118,12 +118,12 @@ enum {
 	}
 #define DUMP_OPTIONS                                                                               \
 	{OPT_DUMP_BY_STACK, NULL, "by-stack", NULL,                                                \
-		"one line for each stack and heap, not for each block"},                           \
-		{OPT_DUMP_GZIP, NULL, "gzip", NULL, "pack the file; its name ends in .gz"},        \
+		"write one line for each stack and heap, not for each block"},                     \
+		{OPT_DUMP_GZIP, NULL, "gzip", NULL, "compress the file; its name ends in .gz"},    \
 		{OPT_DUMP_FORCE, NULL, "force", NULL,                                              \
-			"an incomplete snapshot is no error: status 0"},                           \
+			"exit with 0 even if the snapshot is incomplete"},                         \
 	{                                                                                          \
-		OPT_DUMP_VERBOSE, "v", "verbose", NULL, "say on standard error what was found"     \
+		OPT_DUMP_VERBOSE, "v", "verbose", NULL, "print on standard error what was found"   \
 	}
 
 /* Takes one of the options above: 0, or an error with *err filled. Any other id is returned as it is. */
@@ -181,9 +181,9 @@ enum {
 			"keep the newest files of each series, up to SIZE (500M, 2G)"},            \
 		{OPT_SERIES_ON_EXIT, NULL, "on-exit", "DO",                                        \
 			"when the process ends: stop (the default) or wait for it"},               \
-		{OPT_SERIES_ALL, NULL, "all", NULL, "take each process of that name"},             \
+		{OPT_SERIES_ALL, NULL, "all", NULL, "take every process of that name"},            \
 	{                                                                                          \
-		OPT_SERIES_LOG, NULL, "log", "FILE", "add a line to FILE for each thing said"      \
+		OPT_SERIES_LOG, NULL, "log", "FILE", "append each message to FILE"                 \
 	}
 
 struct series_request {

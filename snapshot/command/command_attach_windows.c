@@ -14,16 +14,16 @@ enum {
 
 static const struct opt attach_opts[] = {
 	PROCESS_OPTIONS("trace"),
-	{OPT_MAX_MB, NULL, "max-mb", "N", "memory that the tracer's tables may take, in MiB"},
-	{OPT_SAMPLE, NULL, "sample", "SIZE", "record one block in about so many bytes (512K, 1M)"},
-	{OPT_VERBOSE, "v", "verbose", NULL, "say on standard error that it is traced"},
+	{OPT_MAX_MB, NULL, "max-mb", "N", "limit the tracer's tables to N MiB"},
+	{OPT_SAMPLE, NULL, "sample", "SIZE", "record about one block per SIZE bytes (512K, 1M)"},
+	{OPT_VERBOSE, "v", "verbose", NULL, "print a line when it is traced"},
 	{OPT_HELP, "h", "help", NULL, "print this help"},
 	{0},
 };
 
 static const struct opt detach_opts[] = {
 	PROCESS_OPTIONS("stop tracing"),
-	{OPT_VERBOSE, "v", "verbose", NULL, "say on standard error that it is not traced any more"},
+	{OPT_VERBOSE, "v", "verbose", NULL, "print a line when it is not traced any more"},
 	{OPT_HELP, "h", "help", NULL, "print this help"},
 	{0},
 };
@@ -33,7 +33,7 @@ static void attach_help(FILE *to)
 	fprintf(to,
 		"usage: hsnap attach -p PID | -pn NAME [--max-mb N] [--sample SIZE] [-v]\n"
 		"\n"
-		"Loads the tracer into a process that runs: blocks that it allocates from now on\n"
+		"Loads the tracer into a running process: blocks that it allocates from now on\n"
 		"have a stack.\n"
 		"\n");
 	opt_help(attach_opts, to);

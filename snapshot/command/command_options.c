@@ -183,8 +183,8 @@ int table_limit_parse(const char *text, uint64_t *bytes, struct err *err)
 	uint64_t megabytes;
 
 	if (kv_number(text, 10, &megabytes) || megabytes < MB_MIN || megabytes > MB_MAX)
-		return err_set(err, ERR_USAGE, "--max-mb", "'%s' is no number of MiB from %d to %d",
-			text, MB_MIN, (int)MB_MAX);
+		return err_set(err, ERR_USAGE, "--max-mb",
+			"'%s' is not a number of MiB from %d to %d", text, MB_MIN, (int)MB_MAX);
 	*bytes = megabytes << 20;
 	return 0;
 }
@@ -195,8 +195,7 @@ int table_sample_parse(const char *text, uint64_t *bytes, struct err *err)
 
 	if (size_parse(text, strlen(text), &mean) || !mean || mean > SAMPLE_MAX)
 		return err_set(err, ERR_USAGE, "--sample",
-			"'%s' is no number of bytes up to 1T; it is given as 65536, 512K or 1M",
-			text);
+			"'%s' is not a number of bytes up to 1T: write 65536, 512K or 1M", text);
 	*bytes = mean;
 	return 0;
 }
@@ -254,7 +253,7 @@ int series_span_parse(const char *option, const char *text, int64_t *ms, struct 
 
 	if (duration_parse(text, &span))
 		return err_set(err, ERR_USAGE, option,
-			"'%s' is no span of time; it is given as 30s, 30m, 1h30m or 2d", text);
+			"'%s' is not a span of time: write 30s, 30m, 1h30m or 2d", text);
 	if (span < SPAN_MIN_MS || span > SPAN_MAX_MS)
 		return err_set(err, ERR_USAGE, option, "%s is not between 1s and 365d", text);
 	*ms = span;
@@ -267,7 +266,7 @@ static int parse_size(const char *option, const char *text, uint64_t *bytes, str
 
 	if (size_parse(text, strlen(text), &size) || !size)
 		return err_set(err, ERR_USAGE, option,
-			"'%s' is no size; it is given as 65536, 64K, 1.5M or 2G", text);
+			"'%s' is not a size: write 65536, 64K, 1.5M or 2G", text);
 	*bytes = size;
 	return 0;
 }
@@ -282,7 +281,7 @@ static int parse_count(const char *option, const char *text, uint64_t *count, st
 	uint64_t number;
 
 	if (kv_number(text, 10, &number) || !number || number > INT32_MAX)
-		return err_set(err, ERR_USAGE, option, "'%s' is no number of files", text);
+		return err_set(err, ERR_USAGE, option, "'%s' is not a number of files", text);
 	*count = number;
 	return 0;
 }

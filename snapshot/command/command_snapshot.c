@@ -245,8 +245,8 @@ enum {
 static const struct opt options[] = {
 	PROCESS_OPTIONS("take a snapshot of"),
 	{OPT_DUMP, "z", "dump", "FILE", "take a snapshot of the process in this minidump"},
-	{OPT_OUT, "f", "output", "OUT", "write it to OUT instead of standard output"},
-	{OPT_EVERY, NULL, "every", "T", "take one each time T (30s, 30m, 1h30m, 2d) has passed"},
+	{OPT_OUT, "f", "output", "OUT", "write to OUT instead of standard output"},
+	{OPT_EVERY, NULL, "every", "T", "take one every T (30s, 30m, 1h30m, 2d)"},
 	SERIES_OPTIONS,
 	STACKS_OPTION,
 	DUMP_OPTIONS,

@@ -48,7 +48,7 @@ static void find_configured(const struct symbol_options *options, wchar_t *path)
 	}
 	if (is_on_drive(path) || (path[0] == '\\' && path[1] == '\\'))
 		return;
-	warn(options, path, "in HSYM_DBGHELP is no full path");
+	warn(options, path, "in HSYM_DBGHELP is not a full path");
 	path[0] = 0;
 }
 

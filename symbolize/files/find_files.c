@@ -195,7 +195,7 @@ static int try_image(void *ctx, const char *path)
 		return search_misfit(search, false, false, path, "cannot be opened (%s)", why);
 	}
 	rc = pe_read_headers(&source, &pe);
-	rc = rc ? search_misfit(search, false, false, path, "is no PE image, or damaged") :
+	rc = rc ? search_misfit(search, false, false, path, "is not a PE image, or is damaged") :
 		  judge(search, path, &source, &pe);
 	os_close(&file);
 	return rc;

@@ -254,7 +254,7 @@ static void say_missing(struct finder *finder, const struct symbol_place *place,
 	if (place->is_store || (*said)++ >= MISSING_FOLDERS_SAID)
 		return;
 	listener_warn(finder->options,
-		"the symbol path names " SHOWN ", which is no folder here; check -y or "
+		"the symbol path names " SHOWN ", which is not a folder here; check -y or "
 		"_NT_SYMBOL_PATH",
 		place->path);
 }

@@ -149,7 +149,7 @@ static int take_super(struct msf *msf, const unsigned char *super, uint64_t size
 	uint32_t block_bytes = pe_u32(super + SUPER_BLOCK_BYTES);
 
 	if (memcmp(super, magic, MAGIC_BYTES) != 0)
-		return err_set(err, ERR_TARGET, msf->path, "it is no PDB file");
+		return err_set(err, ERR_TARGET, msf->path, "it is not a PDB file");
 	if (block_bytes < BLOCK_MIN || block_bytes > BLOCK_MAX || (block_bytes & (block_bytes - 1)))
 		return msf_damaged(msf, err);
 	msf->block_bytes = block_bytes;
@@ -169,7 +169,7 @@ static int read_super(struct msf *msf, struct err *err)
 	int rc;
 
 	if (size < MAGIC_BYTES)
-		return err_set(err, ERR_TARGET, msf->path, "it is no PDB file");
+		return err_set(err, ERR_TARGET, msf->path, "it is not a PDB file");
 	rc = read_file(msf, 0, super, size < sizeof(super) ? (size_t)size : sizeof(super), err);
 	if (!rc && size < sizeof(super) && !memcmp(super, magic, MAGIC_BYTES))
 		return err_set(err, ERR_TARGET, msf->path, "the PDB is cut short");

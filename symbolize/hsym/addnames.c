@@ -34,7 +34,7 @@ static int check_bounds(struct input *input, const char *part, size_t len, struc
 		return err_set(err, ERR_READ, input->name, "a line is too long");
 	if (input->kept.len > input->max_bytes)
 		return err_set(err, ERR_READ, input->name,
-			"it is no file and over %zu MB; save it to one first",
+			"it is not a file and is over %zu MB: save it to one first",
 			input->max_bytes >> 20);
 	return 0;
 }

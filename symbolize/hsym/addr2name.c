@@ -99,7 +99,7 @@ static int open_either(struct asked_module *asked, struct err *err)
 	char magic[sizeof(pdb_magic) - 1];
 	struct os_file file;
 	int rc = os_is_special(asked->path) ?
-			 err_set(err, ERR_READ, asked->path, "it is no regular file") :
+			 err_set(err, ERR_READ, asked->path, "it is not a regular file") :
 			 os_open(&file, asked->path, err);
 
 	if (rc)
@@ -262,7 +262,7 @@ static int take_lines(struct asking *asking, struct err *err)
 
 		snprintf(place, sizeof(place), "standard input:%zu", number);
 		if (got < 0)
-			rc = err_set(err, ERR_USAGE, place, "no address is written so");
+			rc = err_set(err, ERR_USAGE, place, "this is not an address");
 		else if (*text)
 			rc = take_address(asking, text, place, err);
 	}

@@ -20,12 +20,13 @@ enum {
 
 static const struct opt options[] = {
 	{OPT_OUT, "o", "output", "OUT", "write to the file OUT instead of standard output"},
-	{OPT_OUT, "f", NULL, "OUT", "the same, as the other commands spell it"},
-	{OPT_ADDRESSES, "e", "module", "MODULE", "name addresses in this image or PDB"},
-	{OPT_EXACT, NULL, "exact", NULL, "they are no return addresses"},
-	{OPT_EXPLAIN, NULL, "explain", NULL, "say for each module why there are no names"},
+	{OPT_OUT, "f", NULL, "OUT", "the same"},
+	{OPT_ADDRESSES, "e", "module", "MODULE",
+		"print the names of addresses in this image or PDB"},
+	{OPT_EXACT, NULL, "exact", NULL, "these are not return addresses"},
+	{OPT_EXPLAIN, NULL, "explain", NULL, "show for each module why there are no names"},
 	SYMBOL_OPTS,
-	{OPT_FORCE, NULL, "force", NULL, "take a dump whose end is missing"},
+	{OPT_FORCE, NULL, "force", NULL, "accept a dump whose end is missing"},
 	{OPT_HELP, "h", "help", NULL, "print this help"},
 	{OPT_VERSION, NULL, "version", NULL, "print the version"},
 	{OPT_HELP, "?", NULL, NULL, NULL},
@@ -48,8 +49,8 @@ static void print_help(FILE *to)
 		"       hsym [options] --explain DUMP\n"
 		"       hsym [options] -e MODULE [ADDR...]\n"
 		"\n"
-		"Writes DUMP with the names of its addresses added; - is standard input, and so\n"
-		"is no DUMP at all when something is piped in. With -e, names of addresses.\n"
+		"Writes DUMP with names added to its addresses; - is standard input, and so is\n"
+		"no DUMP at all when something is piped in. -e prints names of addresses.\n"
 		"\n");
 	opt_help(options, to);
 }

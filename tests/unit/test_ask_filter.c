@@ -114,7 +114,7 @@ static void a_match_that_takes_too_long_is_an_error(void **state)
 	assert_int_equal(shown_of("-i", "!a+b$", "new.txt"), 64);
 	refused("hdiff: -i !(a+)+[c-d]: ", "-i", "!(a+)+[c-d]", "new.txt");
 	refused("hdiff: -x !(a+)+[c-d]: ", "-x", "!(a+)+[c-d]", "new.txt");
-	refused("cannot be held against app!aaaa", "-x", "!(a+)+[c-d]", "new.txt");
+	refused("cannot be matched against app!aaaa", "-x", "!(a+)+[c-d]", "new.txt");
 	/* The same without JIT. */
 	refused("hdiff: -i (*NO_JIT)!(a+)+[c-d]: ", "-i", "(*NO_JIT)!(a+)+[c-d]", "new.txt");
 }

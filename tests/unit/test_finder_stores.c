@@ -224,7 +224,7 @@ static void test_servers_are_named_as_not_asked_once(void **state)
 	assert_int_equal(finder_find(finder, &module, &files), 0);
 	check_reason("servers are not asked here: https://example.org/symbols");
 	check_told("servers are not asked here: https://example.org/symbols;");
-	check_told("the symbol path names %s/none, which is no folder here");
+	check_told("the symbol path names %s/none, which is not a folder here");
 	assert_int_equal(told_count, 2); /* a cache may come to be */
 	assert_int_equal(finder_find(finder, &module, &more), 0);
 	assert_int_equal(told_count, 2);

@@ -132,7 +132,7 @@ static void test_damaged_files_are_named(void **state)
 	scene_write(PDB, "Microsoft C/C++ MSF 7.00\r\n\032DS\0\0\0", 32);
 	scene_find();
 	check_files(NULL, NULL);
-	check_reason("%s/" IMAGE " is no PE image, or damaged");
+	check_reason("%s/" IMAGE " is not a PE image, or is damaged");
 	check_reason("%s/" PDB " cannot be used: the PDB is cut short");
 	assert_int_equal(told_count, 2);
 	check_told("app.exe: %s/" PDB " cannot be used: the PDB is cut short\n");
@@ -148,7 +148,7 @@ static void test_words_are_harmless(void **state)
 	check_reason("no file C:\\App\\a?[2Jb???.exe here; p?q.pdb (");
 	scene_write("prefix/dosdevices/c:/App/a\x1b[2Jb\n\xc2\x9b.exe", "x", 1);
 	scene_find();
-	check_reason("/App/a?[2Jb???.exe is no PE image");
+	check_reason("/App/a?[2Jb???.exe is not a PE image");
 }
 
 static void test_paths_of_any_length(void **state)

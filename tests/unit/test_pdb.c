@@ -102,7 +102,7 @@ static void test_a_file_that_is_cut_says_so(void **state)
 	for (size_t len = 32; len < 60; len++)
 		assert_string_equal(detail_of(pdb.file.bytes, len, &err), "the PDB is cut short");
 	for (size_t len = 0; len < 32; len++)
-		assert_string_equal(detail_of(pdb.file.bytes, len, &err), "it is no PDB file");
+		assert_string_equal(detail_of(pdb.file.bytes, len, &err), "it is not a PDB file");
 	made_free(&pdb);
 }
 
@@ -115,8 +115,8 @@ static void test_what_is_no_such_file_is_refused(void **state)
 	struct err err;
 
 	(void)state;
-	assert_string_equal(detail_of(old, sizeof(old), &err), "it is no PDB file");
-	assert_string_equal(detail_of("BSJB", 4, &err), "it is no PDB file");
+	assert_string_equal(detail_of(old, sizeof(old), &err), "it is not a PDB file");
+	assert_string_equal(detail_of("BSJB", 4, &err), "it is not a PDB file");
 	pdb.streams[MADE_DBI].content.len = 0;
 	made_finish(&pdb);
 	assert_string_equal(
