@@ -198,13 +198,14 @@ sub text_and_more {
 	reg('add', $key, '/v', 'StackTraceDatabaseSizeInMb', '/t', 'REG_DWORD', '/d', '16', '/f');
 	reg('add', $key, '/v', 'Debugger', '/t', 'REG_SZ', '/d', '', '/f');
 	reg('add', "$key\\sub", '/f');
-	my $before = exported();
 	check_ok(ust('on', $image, '--db-mb', 64), 'on with --db-mb');
 	my $values = values_now();
 	is_deeply($values->{GlobalFlag}, ['REG_DWORD', '0x1070'], 'the text is a number now');
 	is_deeply($values->{StackTraceDatabaseSizeInMb}, ['REG_DWORD', '0x40'], '--db-mb is there');
 	like(ust('show', $image)->{out}, qr/GlobalFlag 00001070 .*, database of 64 MB/, 'show tells both');
 	check_ok(ust('off', $image), 'off');
-	is(exported(), $before, 'the text, the size and the rest are as they were');
+	is_deeply(values_now(), { GlobalFlag => ['REG_DWORD', '0x70'], Debugger => ['REG_SZ', ''] },
+		'the flag is as it was, as a number, and the size is gone');
+	reg('query', "$key\\sub");
 	reg('delete', $key, '/f');
 }

@@ -2,10 +2,11 @@
 #include <string.h>
 
 #include "core/base/opt.h"
+#include "core/base/text.h"
 #include "snapshot/command/command.h"
 #include "snapshot/heap/heap.h"
 #include "snapshot/heap/wine_layout.h"
-#include "snapshot/ifeo/ifeo_windows.h"
+#include "snapshot/ifeo/ifeo.h"
 #include "snapshot/target/nt_process.h"
 #include "snapshot/live/process.h"
 #include "snapshot/stacks/tracer_read.h"
@@ -160,6 +161,18 @@ static int look_at_all(const struct process_list *list, const char *pattern, str
 	return 0;
 }
 
+/* Recording costs time and memory in each process of the image. */
+static void remind(void)
+{
+	struct buf names;
+
+	buf_init(&names);
+	if (!ifeo_all_ust(&names, NULL) && names.len)
+		fprintf(stderr, "hsnap: ust is on for %s; 'hsnap ust off IMAGE' ends it\n",
+			text_harmless(names.data));
+	buf_release(&names);
+}
+
 static int list_processes(const char *pattern, struct err *err)
 {
 	struct process_list list;
@@ -177,7 +190,7 @@ static int list_processes(const char *pattern, struct err *err)
 	if (rc)
 		goto out;
 	ps_print_missing(stderr, seen.closed_count, seen.ended_count);
-	ifeo_remind();
+	remind();
 out:
 	free(seen.rows);
 	process_list_release(&list);

@@ -7,7 +7,7 @@
 #include "core/base/opt.h"
 #include "core/base/text.h"
 #include "snapshot/command/command.h"
-#include "snapshot/ifeo/ifeo_windows.h"
+#include "snapshot/ifeo/ifeo.h"
 #include "snapshot/live/process.h"
 
 enum {
@@ -28,7 +28,7 @@ static void ust_help(FILE *to)
 		    "       hsnap ust show [IMAGE]\n"
 		    "\n"
 		    "Has Windows record a stack for every heap block of programs called IMAGE\n"
-		    "(app.exe), from their next start on; 'off' puts back what was there.\n"
+		    "(app.exe), from their next start on; 'off' ends that.\n"
 		    "\n");
 	opt_help(options, to);
 }
@@ -99,8 +99,13 @@ static int change(const struct request *request, struct err *err)
 	const struct ifeo_change wanted = {
 		.on = !strcmp(request->what, "on"), .db_mb = request->db_mb};
 	const struct ifeo_calls calls = ifeo_registry();
-	int rc = ifeo_apply(&calls, request->image, &wanted, err);
+	void *lock;
+	int rc = ifeo_lock(&lock, request->image, err);
 
+	if (rc)
+		return rc;
+	rc = ifeo_apply(&calls, request->image, &wanted, err);
+	ifeo_unlock(lock);
 	if (rc)
 		return rc;
 	printf("ust is %s for %s: processes started from now on %s their stacks\n", request->what,
@@ -112,51 +117,50 @@ static int change(const struct request *request, struct err *err)
 		err);
 }
 
-static int show_view(const struct ifeo_calls *calls, enum ifeo_view view, const char *words,
-	const char *name, struct err *err)
+static void print_view(
+	const char *name, const struct ifeo_image *image, const char *views, const struct buf *text)
 {
-	struct ifeo_image image;
-	struct buf text;
-	int rc = calls->read(calls->ctx, view, name, &image, err);
-
-	if (rc)
-		return rc;
-	buf_init(&text);
-	rc = ifeo_describe(&text, &image);
-	if (rc)
-		err_set(err, ERR_NOMEM, name, NULL);
-	else
-		printf("%s: ust is %s in %s: %s\n", name, ifeo_has_ust(&image) ? "on" : "off",
-			words, text.data);
-	buf_release(&text);
-	return rc;
+	printf("%s: ust is %s in %s of the registry: %s\n", name,
+		ifeo_has_ust(image) ? "on" : "off", views, text->data);
 }
 
 static int show_image(const char *name, struct err *err)
 {
 	const struct ifeo_calls calls = ifeo_registry();
-	int rc;
+	struct ifeo_image images[IFEO_VIEWS];
+	struct buf texts[IFEO_VIEWS];
+	int rc = 0;
 
-	if (calls.is_one(calls.ctx))
-		return show_view(&calls, IFEO_64, "both views of the registry", name, err);
-	rc = show_view(&calls, IFEO_64, "the 64-bit view of the registry", name, err);
-	return rc ? rc : show_view(&calls, IFEO_32, "the 32-bit view of the registry", name, err);
+	for (int view = 0; view < IFEO_VIEWS; view++) {
+		buf_init(&texts[view]);
+		if (!rc)
+			rc = calls.read(calls.ctx, (enum ifeo_view)view, name, &images[view], err);
+		if (!rc && ifeo_describe(&texts[view], &images[view]))
+			rc = err_set(err, ERR_NOMEM, name, NULL);
+	}
+	if (!rc && !strcmp(texts[IFEO_64].data, texts[IFEO_32].data)) {
+		print_view(name, &images[IFEO_64], "both views", &texts[IFEO_64]);
+	} else if (!rc) {
+		print_view(name, &images[IFEO_64], "the 64-bit view", &texts[IFEO_64]);
+		print_view(name, &images[IFEO_32], "the 32-bit view", &texts[IFEO_32]);
+	}
+	for (int view = 0; view < IFEO_VIEWS; view++)
+		buf_release(&texts[view]);
+	return rc;
 }
 
 /* Everything that has ust on, so that nothing is forgotten. */
 static int show_all(struct err *err)
 {
-	char **names = NULL;
-	size_t count = 0;
-	int rc = ifeo_all_ust(&names, &count, err);
+	struct buf names;
+	int rc;
 
-	if (rc)
-		return rc;
-	for (size_t i = 0; i < count; i++)
-		printf("%s%s", i ? ", " : "ust is on for ", text_harmless(names[i]));
-	printf(count ? "\n" : "ust is on for no image\n");
-	ifeo_names_free(names, count);
-	return 0;
+	buf_init(&names);
+	rc = ifeo_all_ust(&names, err);
+	if (!rc)
+		printf("ust is on for %s\n", names.len ? text_harmless(names.data) : "no image");
+	buf_release(&names);
+	return rc;
 }
 
 static int show(const struct request *request, struct err *err)

@@ -3,9 +3,9 @@
  * which one has Windows record the stack of every allocation ("ust"), and the size of the database
  * for these stacks.
  *
- * The registry has a view for 64-bit programs and one for 32-bit ones, which may be one and the same.
- * This is what is decided; ifeo_windows.c reads and writes. A change is made in all views or, where
- * one fails, taken back in those made before.
+ * The registry has a view for 64-bit programs and one for 32-bit ones, which may be one and the same key.
+ * ifeo.c decides what the values become, ifeo_windows.c reads and writes them. A change is made in both
+ * views or, where one fails, taken back in the other.
  */
 #ifndef SNAPSHOT_IFEO_IFEO_H
 #define SNAPSHOT_IFEO_IFEO_H
@@ -13,6 +13,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "core/base/err.h"
 #include "core/base/memory.h"
 
 #define IFEO_KEY                                                                                   \
@@ -44,12 +45,8 @@ struct ifeo_value {
 enum ifeo_name {
 	IFEO_FLAG,
 	IFEO_DB,
-	IFEO_MARK, /* how to put back what cannot be seen from the others */
 	IFEO_NAMES,
 };
-
-/* As the registry calls them. */
-extern const char *const ifeo_names[IFEO_NAMES];
 
 /* An image's key in one view. */
 struct ifeo_image {
@@ -58,21 +55,14 @@ struct ifeo_image {
 	struct ifeo_value values[IFEO_NAMES];
 };
 
+/* Each returns 0 or an error. */
 struct ifeo_calls {
-	/* Keeps other hsnaps from changing anything until unlock(held): 0 or an error. */
-	int (*lock)(void *ctx, const char *name, void **held, struct err *err);
-	void (*unlock)(void *ctx, void *held);
-	/* Each returns 0 or an error. */
 	int (*read)(void *ctx, enum ifeo_view view, const char *name, struct ifeo_image *image,
 		struct err *err);
-	/* Makes the key; IFEO_NONE deletes the value. */
-	int (*write)(void *ctx, enum ifeo_view view, const char *name, enum ifeo_name which,
-		const struct ifeo_value *value, struct err *err);
-	int (*make)(void *ctx, enum ifeo_view view, const char *name, struct err *err);
-	/* Deletes the key when nothing is in it. */
-	int (*remove)(void *ctx, enum ifeo_view view, const char *name, struct err *err);
-	/* What both views show is one key. */
-	bool (*is_one)(void *ctx);
+	/* Writes the values as they are in *image, deletes those that are not in it, and makes the key, or
+	 * removes it when nothing is left in it and it is not to exist. On an error some may be written. */
+	int (*write)(void *ctx, enum ifeo_view view, const char *name,
+		const struct ifeo_image *image, struct err *err);
 	void *ctx;
 };
 
@@ -84,26 +74,27 @@ struct ifeo_change {
 /* 0, or -ERR_IMAGE_NAME unless name is a file name alone of a program. */
 int ifeo_check_name(const char *name, struct err *err);
 
-/* The number that a flag value stands for: text is hexadecimal with 0x, as gflags writes it; without,
- * it stands for a number only if it is the same one in hexadecimal and decimal. False: it stands for
- * none. */
-bool ifeo_number(const struct ifeo_value *value, uint32_t *number);
-
-/* Whether value stands for no number, but has ust in one of the ways to read it. */
-bool ifeo_may_have_ust(const struct ifeo_value *value);
-
 bool ifeo_has_ust(const struct ifeo_image *image);
 
-/* What a key is to become. 0, or -ERR_SYSTEM: it holds something that is better left alone, or it may
- * have what is to go. */
-int ifeo_plan(const struct ifeo_image *before, const struct ifeo_change *change,
-	struct ifeo_image *after, const char *name, struct err *err);
-
-/* Makes the change in all views, under the lock. On an error all are as before, or the error says which one is not. */
+/* Makes the change in both views. -ERR_SYSTEM: a key holds something that is better left alone. On an error
+ * both are as before, or the error says which one is not. */
 int ifeo_apply(const struct ifeo_calls *calls, const char *name, const struct ifeo_change *change,
 	struct err *err);
 
-/* "ust htc (00001010)", and "+ 8 MB" of a database. 0 or -ERR_NOMEM. */
+/* Adds "GlobalFlag 00001010 htc ust, database of 8 MB". 0 or -ERR_NOMEM. */
 int ifeo_describe(struct buf *text, const struct ifeo_image *image);
+
+/* ifeo_windows.c: the registry of this machine. */
+
+/* Its calls. Errors are -ERR_ADMIN (no right to change it), -ERR_SYSTEM, -ERR_NOMEM. */
+struct ifeo_calls ifeo_registry(void);
+
+/* Keeps other hsnaps from changing flags until ifeo_unlock(): 0 and *lock, or -ERR_BUSY after seconds. */
+int ifeo_lock(void **lock, const char *name, struct err *err);
+void ifeo_unlock(void *lock);
+
+/* Adds "a.exe, b.exe": all images that have ust on in some view, in order; nothing for none. 0, -ERR_SYSTEM,
+ * -ERR_NOMEM. */
+int ifeo_all_ust(struct buf *text, struct err *err);
 
 #endif

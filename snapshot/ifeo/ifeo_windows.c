@@ -1,11 +1,8 @@
-#include "snapshot/ifeo/ifeo_windows.h"
+#include "snapshot/ifeo/ifeo.h"
 
-#include <stddef.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include "snapshot/live/nt_windows.h"
+#include <windows.h>
 
 #include "core/base/text.h"
 #include "core/base/os_windows.h"
@@ -14,6 +11,11 @@
 #define LOCK_MS 10000
 #define KEY_NAME_UNITS 256 /* of a key, with its end */
 #define PATH_UNITS (sizeof(ROOT) / sizeof(wchar_t) + 1 + KEY_NAME_UNITS)
+
+static const wchar_t *const value_names[IFEO_NAMES] = {
+	[IFEO_FLAG] = L"GlobalFlag",
+	[IFEO_DB] = L"StackTraceDatabaseSizeInMb",
+};
 
 static const REGSAM view_flags[IFEO_VIEWS] = {
 	[IFEO_64] = KEY_WOW64_64KEY,
@@ -29,6 +31,12 @@ static int fail(LSTATUS status, enum ifeo_view view, const char *name, struct er
 	return err_set(err, ERR_SYSTEM, name, "the registry's %s view: %s",
 		view == IFEO_64 ? "64-bit" : "32-bit",
 		windows_error((unsigned long)status, text, sizeof(text)));
+}
+
+static bool is_empty(const struct ifeo_image *image)
+{
+	return !image->has_others && image->values[IFEO_FLAG].kind == IFEO_NONE &&
+	       image->values[IFEO_DB].kind == IFEO_NONE;
 }
 
 /* The path of an image's key; false: out of memory, or no name. */
@@ -52,13 +60,6 @@ static LSTATUS key_open(enum ifeo_view view, const char *name, REGSAM access, HK
 	return RegOpenKeyExW(HKEY_LOCAL_MACHINE, path, 0, access | view_flags[view], key);
 }
 
-static LSTATUS value_name(enum ifeo_name which, wchar_t wide[64])
-{
-	return MultiByteToWideChar(CP_UTF8, 0, ifeo_names[which], -1, wide, 64) ?
-		       ERROR_SUCCESS :
-		       ERROR_INVALID_NAME;
-}
-
 /* A text that fits, as UTF-8; the registry's need not end in NUL. */
 static bool take_text(wchar_t *wide, DWORD bytes, struct ifeo_value *value)
 {
@@ -76,13 +77,12 @@ static bool take_text(wchar_t *wide, DWORD bytes, struct ifeo_value *value)
 
 static LSTATUS read_value(HKEY key, enum ifeo_name which, struct ifeo_value *value)
 {
-	wchar_t name[64], data[IFEO_TEXT_BYTES + 1];
+	wchar_t data[IFEO_TEXT_BYTES + 1];
 	DWORD type = 0, bytes = IFEO_TEXT_BYTES * sizeof(*data);
-	LSTATUS status = value_name(which, name);
+	LSTATUS status =
+		RegQueryValueExW(key, value_names[which], NULL, &type, (BYTE *)data, &bytes);
 
 	*value = (struct ifeo_value){.kind = IFEO_NONE};
-	if (!status)
-		status = RegQueryValueExW(key, name, NULL, &type, (BYTE *)data, &bytes);
 	if (status == ERROR_FILE_NOT_FOUND)
 		return ERROR_SUCCESS;
 	if (status && status != ERROR_MORE_DATA)
@@ -145,149 +145,110 @@ static LSTATUS set_text(HKEY key, const wchar_t *name, const char *text)
 	return status;
 }
 
-static LSTATUS set_value(HKEY key, enum ifeo_name which, const struct ifeo_value *value)
+static LSTATUS set_value(HKEY key, enum ifeo_name which, const struct ifeo_image *image)
 {
-	wchar_t name[64];
-	LSTATUS status = value_name(which, name);
-
-	if (status)
-		return status;
-	switch (value->kind) {
-	case IFEO_DWORD:
-		return RegSetValueExW(key, name, 0, REG_DWORD, (const BYTE *)&value->number,
-			sizeof(value->number));
-	case IFEO_TEXT: return set_text(key, name, value->text);
-	case IFEO_NONE: return RegDeleteValueW(key, name);
-	default: return ERROR_INVALID_DATA;
-	}
-}
-
-static int registry_write(void *ctx, enum ifeo_view view, const char *name, enum ifeo_name which,
-	const struct ifeo_value *value, struct err *err)
-{
-	HKEY key;
-	LSTATUS status = key_open(view, name, KEY_SET_VALUE, &key);
-
-	(void)ctx;
-	if (!status) {
-		status = set_value(key, which, value);
-		RegCloseKey(key);
-	}
-	return status ? fail(status, view, name, err) : 0;
-}
-
-static int registry_make(void *ctx, enum ifeo_view view, const char *name, struct err *err)
-{
-	wchar_t path[PATH_UNITS];
-	HKEY key;
+	const struct ifeo_value *value = &image->values[which];
 	LSTATUS status;
 
-	(void)ctx;
-	if (!key_path(name, path))
-		return err_set(err, ERR_NOMEM, name, NULL);
-	status = RegCreateKeyExW(HKEY_LOCAL_MACHINE, path, 0, NULL, 0,
-		KEY_SET_VALUE | view_flags[view], NULL, &key, NULL);
-	if (status)
-		return fail(status, view, name, err);
-	RegCloseKey(key);
-	return 0;
+	switch (value->kind) {
+	case IFEO_DWORD:
+		return RegSetValueExW(key, value_names[which], 0, REG_DWORD,
+			(const BYTE *)&value->number, sizeof(value->number));
+	case IFEO_TEXT: return set_text(key, value_names[which], value->text);
+	case IFEO_NONE:
+		status = RegDeleteValueW(key, value_names[which]);
+		return status == ERROR_FILE_NOT_FOUND ? ERROR_SUCCESS : status;
+	default: return ERROR_SUCCESS; /* IFEO_OTHER, which is never changed */
+	}
 }
 
 /* What somebody put into it this very moment stays: subkeys by the system's rule, values by a look. */
-static int registry_remove(void *ctx, enum ifeo_view view, const char *name, struct err *err)
+static LSTATUS remove_empty(enum ifeo_view view, const wchar_t *path)
 {
 	struct ifeo_image image = {0};
+	HKEY key;
+	LSTATUS status =
+		RegOpenKeyExW(HKEY_LOCAL_MACHINE, path, 0, KEY_READ | view_flags[view], &key);
+
+	if (status)
+		return status;
+	status = read_key(key, &image);
+	RegCloseKey(key);
+	if (!status && is_empty(&image))
+		status = RegDeleteKeyExW(HKEY_LOCAL_MACHINE, path, view_flags[view], 0);
+	return status;
+}
+
+/* The flag is the first to come and the last to go: where this ends half-way, off does the rest. */
+static LSTATUS set_values(HKEY key, const struct ifeo_image *image)
+{
+	bool is_on = ifeo_has_ust(image);
+	LSTATUS status = set_value(key, is_on ? IFEO_FLAG : IFEO_DB, image);
+
+	return status ? status : set_value(key, is_on ? IFEO_DB : IFEO_FLAG, image);
+}
+
+static LSTATUS write_key(enum ifeo_view view, const wchar_t *path, const struct ifeo_image *image)
+{
+	const REGSAM access = KEY_SET_VALUE | view_flags[view];
+	HKEY key;
+	LSTATUS status = image->exists ? RegCreateKeyExW(HKEY_LOCAL_MACHINE, path, 0, NULL, 0,
+						 access, NULL, &key, NULL) :
+					 RegOpenKeyExW(HKEY_LOCAL_MACHINE, path, 0, access, &key);
+
+	if (status)
+		return status;
+	status = set_values(key, image);
+	RegCloseKey(key);
+	return status || image->exists ? status : remove_empty(view, path);
+}
+
+static int registry_write(void *ctx, enum ifeo_view view, const char *name,
+	const struct ifeo_image *image, struct err *err)
+{
 	wchar_t path[PATH_UNITS];
 	LSTATUS status;
-	int rc = registry_read(ctx, view, name, &image, err);
-
-	for (int i = 0; i < IFEO_NAMES; i++)
-		image.has_others = image.has_others || image.values[i].kind != IFEO_NONE;
-	if (rc || !image.exists || image.has_others)
-		return rc;
-	if (!key_path(name, path))
-		return err_set(err, ERR_NOMEM, name, NULL);
-	status = RegDeleteKeyExW(HKEY_LOCAL_MACHINE, path, view_flags[view], 0);
-	return status && status != ERROR_FILE_NOT_FOUND ? fail(status, view, name, err) : 0;
-}
-
-union key_name {
-	struct nt_key_name info;
-	unsigned char bytes[1024];
-};
-
-/* The system's own name of a view's root; false: it cannot be known. */
-static bool root_name(enum ifeo_view view, union key_name *name)
-{
-	ULONG needed = 0;
-	HKEY key;
-	bool good;
-
-	if (RegOpenKeyExW(HKEY_LOCAL_MACHINE, ROOT, 0, KEY_READ | view_flags[view], &key))
-		return false;
-	good = NtQueryKey(key, NT_KEY_NAME, name, sizeof(*name), &needed) >= 0 &&
-	       name->info.bytes <= sizeof(*name) - offsetof(struct nt_key_name, name);
-	RegCloseKey(key);
-	return good;
-}
-
-/* One view's key may be a link to the other's. */
-static bool registry_is_one(void *ctx)
-{
-	union key_name one, other;
 
 	(void)ctx;
-	return root_name(IFEO_64, &one) && root_name(IFEO_32, &other) &&
-	       one.info.bytes == other.info.bytes &&
-	       !memcmp(one.info.name, other.info.name, one.info.bytes);
+	if (!key_path(name, path))
+		return err_set(err, ERR_NOMEM, name, NULL);
+	status = write_key(view, path, image);
+	if (!image->exists && status == ERROR_FILE_NOT_FOUND)
+		return 0;
+	return status ? fail(status, view, name, err) : 0;
 }
 
 /* One for the whole machine. Who may not even ask for it, since an administrator has it, may change nothing
- * either, which the registry says better. One that died with it has left what off puts right. */
-static int registry_lock(void *ctx, const char *name, void **held, struct err *err)
+ * either, which the registry says better. */
+int ifeo_lock(void **lock, const char *name, struct err *err)
 {
 	HANDLE mutex = CreateMutexW(NULL, FALSE, L"Global\\hsnap-ust");
 
-	(void)ctx;
 	if (mutex && WaitForSingleObject(mutex, LOCK_MS) == WAIT_TIMEOUT) {
 		CloseHandle(mutex);
 		return err_set(err, ERR_BUSY, name, "another hsnap changes flags of images");
 	}
-	*held = mutex;
+	*lock = mutex;
 	return 0;
 }
 
-static void registry_unlock(void *ctx, void *held)
+void ifeo_unlock(void *lock)
 {
-	(void)ctx;
-	if (!held)
+	if (!lock)
 		return;
-	ReleaseMutex(held);
-	CloseHandle(held);
+	ReleaseMutex(lock);
+	CloseHandle(lock);
 }
 
 struct ifeo_calls ifeo_registry(void)
 {
-	return (struct ifeo_calls){.lock = registry_lock,
-		.unlock = registry_unlock,
-		.read = registry_read,
-		.write = registry_write,
-		.make = registry_make,
-		.remove = registry_remove,
-		.is_one = registry_is_one};
+	return (struct ifeo_calls){.read = registry_read, .write = registry_write};
 }
 
 struct names {
 	char **items;
 	size_t count, cap;
 };
-
-void ifeo_names_free(char **names, size_t count)
-{
-	for (size_t i = 0; i < count; i++)
-		free(names[i]);
-	free(names);
-}
 
 /* Keeps the name of an image that has ust on: 0 or -ERR_NOMEM. */
 static int add_name(struct names *names, HKEY root, const wchar_t *wide)
@@ -345,50 +306,31 @@ static int compare(const void *a, const void *b)
 	return order ? order : strcmp(left, right);
 }
 
-/* Sorted, and a name that both views have once. */
-static size_t unite(struct names *names)
+/* Sorted, and each once. */
+static int add_names(struct buf *text, const struct names *names)
 {
-	size_t kept = 0;
+	int rc = 0;
 
 	if (names->count)
 		qsort(names->items, names->count, sizeof(*names->items), compare);
-	for (size_t i = 0; i < names->count; i++) {
-		if (kept && !_stricmp(names->items[kept - 1], names->items[i]))
-			free(names->items[i]);
-		else
-			names->items[kept++] = names->items[i];
+	for (size_t i = 0; !rc && i < names->count; i++) {
+		if (!i || _stricmp(names->items[i - 1], names->items[i]) != 0)
+			rc = buf_printf(text, "%s%s", i ? ", " : "", names->items[i]);
 	}
-	return kept;
+	return rc;
 }
 
-int ifeo_all_ust(char ***names, size_t *count, struct err *err)
+int ifeo_all_ust(struct buf *text, struct err *err)
 {
-	struct names found = {0};
+	struct names names = {0};
 	int rc = 0;
 
 	for (int view = 0; !rc && view < IFEO_VIEWS; view++)
-		rc = add_view(&found, (enum ifeo_view)view, err);
-	found.count = unite(&found);
-	if (rc) {
-		ifeo_names_free(found.items, found.count);
-		return rc;
-	}
-	*names = found.items;
-	*count = found.count;
-	return 0;
-}
-
-void ifeo_remind(void)
-{
-	char **names = NULL;
-	size_t count = 0;
-
-	if (ifeo_all_ust(&names, &count, NULL))
-		return;
-	for (size_t i = 0; i < count; i++)
-		fprintf(stderr, "%s%s", i ? ", " : "hsnap: ust is on for ",
-			text_harmless(names[i]));
-	if (count)
-		fprintf(stderr, "; 'hsnap ust off IMAGE' ends it\n");
-	ifeo_names_free(names, count);
+		rc = add_view(&names, (enum ifeo_view)view, err);
+	if (!rc && add_names(text, &names))
+		rc = err_set(err, ERR_NOMEM, NULL, NULL);
+	for (size_t i = 0; i < names.count; i++)
+		free(names.items[i]);
+	free(names.items);
+	return rc;
 }

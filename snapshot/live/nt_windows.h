@@ -32,14 +32,4 @@ struct nt_heap_stack_query {
 	UCHAR level, flags;
 };
 
-/* KEY_NAME_INFORMATION, class 3 of NtQueryKey(). */
-#define NT_KEY_NAME 3
-
-struct nt_key_name {
-	ULONG bytes;
-	WCHAR name[1];
-};
-
-NTSYSAPI NTSTATUS NTAPI NtQueryKey(HANDLE key, int what, void *info, ULONG bytes, ULONG *needed);
-
 #endif

@@ -83,10 +83,17 @@ static struct ifeo_value text(const char *text)
 
 static void check_number(struct ifeo_value value, bool good, uint32_t expected)
 {
-	uint32_t number = 12345;
+	const struct ifeo_image image = {.exists = true, .values = {[IFEO_FLAG] = value}};
+	char number[40];
+	struct buf words;
 
-	assert_int_equal(ifeo_number(&value, &number), good);
-	assert_int_equal(number, good ? expected : 12345);
+	buf_init(&words);
+	assert_int_equal(ifeo_describe(&words, &image), 0);
+	snprintf(number, sizeof(number), "GlobalFlag %08X", (unsigned)expected);
+	assert_int_equal(!strncmp(words.data, "GlobalFlag ", 11), good);
+	assert_true(!good || !strncmp(words.data, number, strlen(number)));
+	assert_int_equal(ifeo_has_ust(&image), good && expected & 0x1000);
+	buf_release(&words);
 }
 
 static void flags_are_read_as_gflags_writes_them(void **state)
