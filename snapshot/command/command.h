@@ -15,6 +15,7 @@
 #include "core/io/out.h"
 #include "snapshot/capture/capture.h"
 #include "snapshot/series/file_pattern.h"
+#include "snapshot/series/series.h"
 
 /* "hsnap NAME ...": argv[0] is the name. Each prints its own errors, and its help on --help, and
  * returns the exit status. */
@@ -193,8 +194,7 @@ struct series_request {
 	int64_t every_ms; /* by time: 0 for once; by growth: between two looks */
 	uint64_t growth_bytes; /* 0: by time */
 	uint64_t file_count; /* 0: no end */
-	size_t keep_count; /* SIZE_MAX: all */
-	uint64_t keep_bytes; /* UINT64_MAX: all */
+	struct series_limits limits;
 	bool waits, takes_all;
 	const char *given; /* the last of these options that was given; NULL: none */
 };
@@ -202,7 +202,7 @@ struct series_request {
 /* As it is without options. */
 #define SERIES_REQUEST_INIT                                                                        \
 	{                                                                                          \
-		.keep_count = SIZE_MAX, .keep_bytes = UINT64_MAX                                   \
+		.limits = { SIZE_MAX, UINT64_MAX }                                                 \
 	}
 
 /* Takes one of the options above, or of those about the process and the dump: 0, or an error with *err

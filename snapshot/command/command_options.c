@@ -100,22 +100,6 @@ int process_pid_parse(const char *text, uint32_t *pid, struct err *err)
 	return 0;
 }
 
-static int refuse_several(const char *name, bool with_all, const struct kept_seen *seen,
-	size_t count, struct err *err)
-{
-	struct series_found found = {.items = calloc(count, sizeof(*found.items))};
-	int rc;
-
-	if (!found.items)
-		return err_set(err, ERR_NOMEM, name, NULL);
-	for (; found.count < count; found.count++)
-		found.items[found.count] = (struct series_process){seen[found.count].pid,
-			seen[found.count].start_ms, seen[found.count].private_bytes};
-	rc = series_several(name, &found, with_all, err);
-	free(found.items);
-	return rc;
-}
-
 int process_choose(
 	const struct process_choice *choice, bool with_all, uint32_t *pid, struct err *err)
 {
@@ -129,7 +113,7 @@ int process_choose(
 	if (!rc && !count)
 		rc = err_set(err, ERR_NO_PROCESS, choice->name, NULL);
 	else if (!rc && count > 1)
-		rc = refuse_several(choice->name, with_all, seen, count, err);
+		rc = series_several(choice->name, seen, count, with_all, err);
 	else if (!rc)
 		*pid = seen[0].pid;
 	free(seen);
@@ -312,10 +296,10 @@ int series_option(struct series_request *request, int id, const char *value, str
 		return parse_count("--count", value, &request->file_count, err);
 	case OPT_SERIES_KEEP:
 		request->given = "--keep";
-		return parse_keep(value, &request->keep_count, err);
+		return parse_keep(value, &request->limits.keep_count, err);
 	case OPT_SERIES_MAX_BYTES:
 		request->given = "--max-bytes";
-		return parse_size("--max-bytes", value, &request->keep_bytes, err);
+		return parse_size("--max-bytes", value, &request->limits.keep_bytes, err);
 	case OPT_SERIES_ON_EXIT:
 		request->given = "--on-exit";
 		return parse_on_exit(value, &request->waits, err);
@@ -347,8 +331,8 @@ static int check_name(const struct series_request *request, struct err *err)
 /* What needs names that differ from each other. */
 static int check_names(const struct series_request *request, unsigned words, struct err *err)
 {
-	bool is_series = request->every_ms || request->keep_count != SIZE_MAX ||
-			 request->keep_bytes != UINT64_MAX;
+	bool is_series = request->every_ms || request->limits.keep_count != SIZE_MAX ||
+			 request->limits.keep_bytes != UINT64_MAX;
 
 	if (is_series && !(words & (PATTERN_TIME | PATTERN_NUMBER)))
 		return err_set(err, ERR_USAGE, request->out,

@@ -13,15 +13,8 @@
 
 struct series {
 	const struct series_request *request;
-	uint32_t pid; /* 0: by name */
 	struct take take;
-	struct series_limits limits;
 	struct series_log log;
-};
-
-struct member {
-	struct kept kept;
-	struct series_files *files; /* NULL: each file takes the place of the one before it */
 };
 
 static void say(void *ctx, const char *line)
@@ -64,146 +57,18 @@ static void on_held(void)
 				"Ctrl-C drops it\n");
 }
 
-static int64_t clock_ms(void *ctx)
+static int take_file(void *ctx, const struct kept *process, const char *path,
+	const struct out_names *names, struct series_taken *out, struct err *err)
 {
-	(void)ctx;
-	return os_clock_ms();
-}
-
-static void wait_for(void *ctx, int64_t until_ms, void *const *processes, size_t count)
-{
-	intptr_t handles[SERIES_WAIT_MAX];
-
-	(void)ctx;
-	for (size_t i = 0; i < count; i++)
-		handles[i] = ((const struct member *)processes[i])->kept.handle;
-	os_wait(until_ms, handles, count);
-}
-
-static bool is_interrupted(void *ctx)
-{
-	(void)ctx;
-	return os_was_interrupted();
-}
-
-static int find(void *ctx, struct series_found *found, struct err *err)
-{
-	const struct series *series = ctx;
-	struct kept_seen *seen = NULL;
-	size_t count = 0;
-	int rc = series->pid ? kept_find_pid(series->pid, &seen, &count, err) :
-			       kept_find(series->request->process.name, &seen, &count, err);
-
-	for (size_t i = 0; !rc && i < count; i++) {
-		if (array_grow((void **)&found->items, &found->cap, found->count,
-			    sizeof(*found->items)))
-			rc = err_set(err, ERR_NOMEM, "the list of processes", NULL);
-		else
-			found->items[found->count++] = (struct series_process){
-				seen[i].pid, seen[i].start_ms, seen[i].private_bytes};
-	}
-	free(seen);
-	return rc;
-}
-
-static void close_member(void *ctx, void *process)
-{
-	struct member *member = process;
-
-	(void)ctx;
-	series_files_free(member->files);
-	kept_close(&member->kept);
-	free(member);
-}
-
-/* What the process is called, for its files. */
-static const char *program_of(const struct series *series, const struct member *member)
-{
-	const char *name = series->request->process.name;
-
-	return member->kept.image[0] || !name ? member->kept.image : name;
-}
-
-/* The files of a member; better known to be possible before the process is held. */
-static int open_files(const struct series *series, struct member *member, struct err *err)
-{
-	const struct series_request *request = series->request;
-
-	if (!series->take.is_new)
-		return 0;
-	member->files = series_files_new(request->out, program_of(series, member), member->kept.pid,
-		member->kept.start_ms, &series->limits, request->take.is_packed, err);
-	return member->files ? series_files_check(member->files, err) : -(int)err->code;
-}
-
-static int open_member(
-	void *ctx, const struct series_process *found, void **process, struct err *err)
-{
-	const struct series *series = ctx;
-	struct member *member = calloc(1, sizeof(*member));
-	int rc;
-
-	if (!member)
-		return err_set(err, ERR_NOMEM, series->request->out, NULL);
-	rc = kept_open(&member->kept, found->pid, found->start_ms, err);
-	if (rc) {
-		free(member);
-		return rc;
-	}
-	rc = open_files(series, member, err);
-	if (rc)
-		close_member(ctx, member);
-	else
-		*process = member;
-	return rc;
-}
-
-static bool has_ended(void *ctx, void *process)
-{
-	(void)ctx;
-	return kept_has_ended(&((const struct member *)process)->kept);
-}
-
-static int private_bytes(void *ctx, void *process, uint64_t *bytes, struct err *err)
-{
-	(void)ctx;
-	return kept_private_bytes(&((const struct member *)process)->kept, bytes, err);
-}
-
-/* The one name of a process, when there is no time and no number in it. */
-static int name_plain(const struct series *series, const struct member *member, struct buf *path)
-{
-	struct file_names names = {.program = program_of(series, member), .pid = member->kept.pid};
-
-	return dump_name_add(path, series->request->out, &names, series->take.is_packed);
-}
-
-static int name_file(void *ctx, void *process, unsigned tries, struct buf *path, struct err *err)
-{
-	const struct series *series = ctx;
-	struct member *member = process;
-	int rc = 0;
-
-	if (member->files)
-		rc = series_files_name(member->files, os_time_ms(), tries, path, err);
-	else if (name_plain(series, member, path))
-		rc = err_set(err, ERR_NOMEM, series->request->out, NULL);
-	if (!rc && series_is_log(series->request, path->data))
-		rc = err_set(err, ERR_USAGE, path->data, SERIES_IS_LOG);
-	return rc;
-}
-
-static int take_file(void *ctx, void *process, const char *path, const struct out_names *names,
-	struct series_taken *out, struct err *err)
-{
-	const struct series *series = ctx;
-	const struct member *member = process;
+	struct series *series = ctx;
 	struct take how = series->take;
 	struct taken taken = {0};
 	struct target target;
 	int rc;
 
-	rc = kept_target(&member->kept, &target, err);
+	if (series_is_log(series->request, path))
+		return err_set(err, ERR_USAGE, path, SERIES_IS_LOG);
+	rc = kept_target(process, &target, err);
 	if (rc)
 		return rc;
 	how.names = names;
@@ -214,45 +79,11 @@ static int take_file(void *ctx, void *process, const char *path, const struct ou
 	if (rc && rc != -ERR_INCOMPLETE)
 		return rc;
 	if (rc)
-		fail(ctx, err);
+		fail(series, err);
 	*out = (struct series_taken){
 		taken.block_count, taken.requested_bytes, taken.held_ms, rc != 0};
 	return 0;
 }
-
-/* What became of an older file does not make the newest one a failure. */
-static void warn(void *ctx, const struct err *why)
-{
-	char text[1600], line[1700];
-
-	snprintf(line, sizeof(line), "warning: %s", err_text(why, text, sizeof(text)));
-	say(ctx, line);
-}
-
-static void written(void *ctx, void *process, const char *path)
-{
-	struct member *member = process;
-	struct series_warn to = {warn, ctx};
-	struct err err;
-
-	if (member->files && series_files_written(member->files, path, &to, &err))
-		warn(ctx, &err);
-}
-
-static const struct series_ops live_ops = {
-	.clock_ms = clock_ms,
-	.wait = wait_for,
-	.is_interrupted = is_interrupted,
-	.find = find,
-	.open = open_member,
-	.close = close_member,
-	.has_ended = has_ended,
-	.private_bytes = private_bytes,
-	.name = name_file,
-	.take = take_file,
-	.written = written,
-	.say = say,
-};
 
 /* A single snapshot ends at once, as any; what takes long is let finish its file. */
 static void guard_interrupts(const struct series_request *request)
@@ -263,58 +94,39 @@ static void guard_interrupts(const struct series_request *request)
 	os_hold_interrupt(request->every_ms || request->waits || request->takes_all);
 }
 
-static int run(struct series *series, struct err *err)
+static int run(struct series *series, const struct series_plan *plan, struct err *err)
 {
+	const struct series_calls calls = {
+		os_clock_ms, os_wait, os_was_interrupted, take_file, say, series};
 	const struct series_request *request = series->request;
 	struct series_result result = {0};
-	char what[40];
-	struct series_plan plan = {.what = what,
+	int rc;
+
+	in_hand_set(&ending, (void *)(uintptr_t)request->log);
+	guard_interrupts(request);
+	rc = series_run(plan, &calls, &result, err);
+	in_hand_clear(&ending);
+	return rc ? rc : series_exit_status(&result);
+}
+
+int series_main(const struct series_request *request)
+{
+	struct series series = {.request = request, .take = request->take};
+	struct series_plan plan = {.name = request->process.name,
+		.out = request->out,
+		.is_packed = request->take.is_packed,
+		.limits = request->limits,
 		.every_ms = request->every_ms,
 		.growth_bytes = request->growth_bytes,
 		.file_count = request->file_count,
 		.takes_all = request->takes_all,
 		.waits = request->waits};
-	int rc;
-
-	snprintf(what, sizeof(what), "pid %lu", (unsigned long)series->pid);
-	if (!series->pid)
-		plan.what = request->process.name;
-	in_hand_set(&ending, (void *)(uintptr_t)request->log);
-	guard_interrupts(request);
-	rc = series_loop_run(&plan, &live_ops, series, &result, err);
-	in_hand_clear(&ending);
-	return rc ? rc : series_exit_status(&result);
-}
-
-/* Whether files can be made, when nobody is there yet whose they would be: unless the folder is called as
- * the process is. */
-static int check_folder(const struct series *series, struct err *err)
-{
-	const struct series_request *request = series->request;
-	const char *last = file_pattern_last(request->out);
-	struct series_files *files;
-	int rc;
-
-	if (!series->take.is_new || memchr(request->out, '{', (size_t)(last - request->out)))
-		return 0;
-	files = series_files_new(
-		request->out, "program", 1, 0, &series->limits, request->take.is_packed, err);
-	rc = files ? series_files_check(files, err) : -(int)err->code;
-	series_files_free(files);
-	return rc;
-}
-
-int series_main(const struct series_request *request)
-{
-	struct series series = {.request = request,
-		.take = request->take,
-		.limits = {request->keep_count, request->keep_bytes}};
 	struct err err = {0};
 	unsigned words = 0;
 	int rc = series_check(request, &words, &err);
 
 	if (!rc && request->process.pid)
-		rc = process_pid_parse(request->process.pid, &series.pid, &err);
+		rc = process_pid_parse(request->process.pid, &plan.pid, &err);
 	if (!rc)
 		rc = series_log_start(&series.log, request->log, &err);
 	if (rc)
@@ -322,9 +134,9 @@ int series_main(const struct series_request *request)
 	series.take.is_new = words & (PATTERN_TIME | PATTERN_NUMBER);
 	series.take.warn = say;
 	series.take.warn_ctx = &series;
-	rc = check_folder(&series, &err);
+	rc = series_files_check(&plan, &err);
 	if (!rc)
-		rc = run(&series, &err);
+		rc = run(&series, &plan, &err);
 	return rc < 0 ? fail(&series, &err) : rc;
 }
 

@@ -1,15 +1,34 @@
 #include "snapshot/series/file_pattern.h"
 
 #include <inttypes.h>
-#include <stdbool.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "core/base/os.h"
 #include "core/base/parse.h"
 #include "core/base/text.h"
-#include "core/dump/kv.h"
 #include "core/io/file.h"
+
+#define NUMBER_DIGITS_MIN 6 /* zeros fill them up */
+#define NUMBER_DIGITS_MAX 12 /* of PATTERN_NUMBER_MAX */
+#define AGAIN_DIGITS_MAX 6
+#define WORD_BYTES 64
+
+enum piece_kind {
+	PIECE_END,
+	PIECE_TEXT,
+	PIECE_WORD,
+	PIECE_WRONG,
+};
+
+struct piece {
+	enum piece_kind kind;
+	unsigned word;
+	const char *text; /* what stands for itself */
+	size_t text_len;
+	size_t len; /* of the piece in the pattern */
+};
 
 static char lower(char c)
 {
@@ -63,35 +82,27 @@ bool program_name_is_device(const char *name, size_t name_len)
 	return false;
 }
 
-/* What no name may hold on Windows, and what is no text. */
+/* What no name may hold on Windows, and what is no text; dots and blanks at the end, which Windows drops (and
+ * two dots are another folder); and a dash at the beginning, which would be an option where a shell puts the
+ * name in the place of a pattern. */
 static void replace_unfit(char *name)
 {
-	while (*name) {
+	for (char *at = name; *at;) {
 		uint32_t code;
-		size_t unfit = text_unfit(name);
-		size_t len = unfit ? unfit : text_utf8(name, &code);
+		size_t unfit = text_unfit(at);
+		size_t len = unfit ? unfit : text_utf8(at, &code);
 
-		if (unfit || strchr("<>:\"/\\|?*", *name))
-			memset(name, '_', len);
-		name += len;
+		if (unfit || strchr("<>:\"/\\|?*", *at))
+			memset(at, '_', len);
+		at += len;
 	}
-}
-
-/* Windows drops dots and blanks at the end; and two dots are another folder. */
-static void replace_end(char *name)
-{
 	for (size_t len = strlen(name); len && strchr(". ", name[len - 1]); len--)
 		name[len - 1] = '_';
-}
-
-/* A name that begins with a dash would be an option where a shell puts it in the place of a pattern. */
-static void replace_dash(char *name)
-{
 	if (*name == '-')
 		*name = '_';
 }
 
-int program_name_add(struct buf *to, const char *program)
+static int add_program_name(struct buf *to, const char *program)
 {
 	size_t len;
 	const char *name = name_of(program, &len);
@@ -102,8 +113,6 @@ int program_name_add(struct buf *to, const char *program)
 	rc = len ? buf_add(&fit, name, len) : buf_add_text(&fit, "_");
 	if (!rc) {
 		replace_unfit(fit.data);
-		replace_end(fit.data);
-		replace_dash(fit.data);
 		rc = buf_printf(
 			to, "%s%s", program_name_is_device(fit.data, fit.len) ? "_" : "", fit.data);
 	}
@@ -127,15 +136,28 @@ int packed_name_add(struct buf *name, const char *path)
 	return rc || is_kept ? rc : buf_add_text(name, ".gz");
 }
 
-/* Reading a file's name back, by the pattern that it was made of. */
+static struct piece pattern_next(const char *pattern)
+{
+	static const struct {
+		const char *text;
+		unsigned word;
+	} words[] = {{"{name}", PATTERN_NAME}, {"{pid}", PATTERN_PID}, {"{time}", PATTERN_TIME},
+		{"{n}", PATTERN_NUMBER}};
+	size_t len = strcspn(pattern, "{");
 
-/* What was read so far. A word that stands twice means the same. */
-struct reading {
-	struct file_names names;
-	unsigned known;
-};
-
-static bool fits(const char *last, const char *name, struct reading *reading);
+	if (len)
+		return (struct piece){PIECE_TEXT, .text = pattern, .text_len = len, .len = len};
+	if (!*pattern)
+		return (struct piece){PIECE_END};
+	if (pattern[1] == '{')
+		return (struct piece){PIECE_TEXT, .text = pattern, .text_len = 1, .len = 2};
+	for (size_t i = 0; i < sizeof(words) / sizeof(*words); i++) {
+		len = strlen(words[i].text);
+		if (!strncmp(pattern, words[i].text, len))
+			return (struct piece){PIECE_WORD, .word = words[i].word, .len = len};
+	}
+	return (struct piece){PIECE_WRONG, .len = strcspn(pattern, "}")};
+}
 
 /* How many bytes of name are text[len]; 0: it does not start so. What is no UTF-8 is compared as bytes. */
 static size_t start_len(const char *name, const char *text, size_t len)
@@ -160,103 +182,51 @@ static size_t start_len(const char *name, const char *text, size_t len)
 	return (size_t)(at - name);
 }
 
-/* A number in so many digits, the first of them 0 only when they are min. */
-static bool take_number(const char *text, size_t digits, size_t min, uint64_t *number)
+static bool has_digits(const char *text, size_t count)
 {
-	char copy[PATTERN_DIGITS_MAX + 1];
-
-	if (strspn(text, "0123456789") < digits || (digits > min && *text == '0'))
-		return false;
-	memcpy(copy, text, digits);
-	copy[digits] = '\0';
-	return !kv_number(copy, 10, number);
+	return strspn(text, "0123456789") >= count;
 }
 
-/* How much a word that is known takes of name, in bytes; 0: it is not there. */
-static size_t known_len(const char *name, unsigned word, const struct file_names *names)
+static bool number_fits(const char *last, const char *name, uint64_t *number)
 {
-	char text[PATTERN_WORD_BYTES];
+	uint64_t none;
 
-	pattern_word_text(word, names, text);
-	return start_len(name, text, strlen(text));
-}
+	for (size_t digits = NUMBER_DIGITS_MIN; digits <= NUMBER_DIGITS_MAX; digits++) {
+		char copy[NUMBER_DIGITS_MAX + 1];
 
-/* The rest fits when the word takes len bytes. */
-static bool rest_fits(const char *last, const char *name, size_t len, struct reading *reading)
-{
-	struct reading more = *reading;
-
-	if (!fits(last, name + len, &more))
-		return false;
-	*reading = more;
-	return true;
-}
-
-static bool number_fits(const char *last, const char *name, struct reading *reading)
-{
-	struct reading more = *reading;
-
-	more.known |= PATTERN_NUMBER;
-	for (size_t digits = PATTERN_DIGITS_MIN; digits <= PATTERN_DIGITS_MAX; digits++) {
-		if (take_number(name, digits, PATTERN_DIGITS_MIN, &more.names.number) &&
-			rest_fits(last, name, digits, &more)) {
-			*reading = more;
-			return true;
-		}
-	}
-	return false;
-}
-
-/* "_2" behind a time may as well be what stands behind it in the pattern. */
-static bool again_fits(const char *last, const char *name, struct reading *reading)
-{
-	struct reading more = *reading;
-	uint64_t again;
-
-	if (rest_fits(last, name, 0, reading))
-		return true;
-	for (size_t digits = 1; *name == '_' && digits <= PATTERN_AGAIN_DIGITS_MAX; digits++) {
-		if (!take_number(name + 1, digits, 0, &again) || again < 2)
+		if (!has_digits(name, digits) || (digits > NUMBER_DIGITS_MIN && *name == '0'))
+			return false;
+		if (!file_pattern_fits(last, name + digits, &none))
 			continue;
-		more.names.again = (unsigned)again;
-		if (rest_fits(last, name, digits + 1, &more)) {
-			*reading = more;
-			return true;
-		}
+		memcpy(copy, name, digits);
+		copy[digits] = '\0';
+		*number = strtoull(copy, NULL, 10);
+		return true;
 	}
 	return false;
 }
 
-/* 20261120T102548Z */
-static bool time_fits(const char *last, const char *name, struct reading *reading)
+/* 20261120T102548Z, and perhaps "_2", which may as well be what stands behind it in the pattern. */
+static bool time_fits(const char *last, const char *name, uint64_t *number)
 {
-	char date[sizeof("2026-11-20T10:25:48Z")];
-	size_t len = strlen("20261120T102548Z");
-
-	if (strnlen(name, len) < len || name[8] != 'T' || name[15] != 'Z')
+	if (!has_digits(name, 8) || name[8] != 'T' || !has_digits(name + 9, 6) || name[15] != 'Z')
 		return false;
-	snprintf(date, sizeof(date), "%.4s-%.2s-%.5s:%.2s:%.2sZ", name, name + 4, name + 6,
-		name + 11, name + 13);
-	if (date_parse(date, &reading->names.time_ms))
+	name += strlen("20261120T102548Z");
+	if (file_pattern_fits(last, name, number))
+		return true;
+	if (name[0] != '_' || name[1] == '0')
 		return false;
-	reading->known |= PATTERN_TIME;
-	return again_fits(last, name + len, reading);
+	for (size_t digits = 1; digits <= AGAIN_DIGITS_MAX && has_digits(name + 1, digits);
+		digits++) {
+		if (file_pattern_fits(last, name + 1 + digits, number))
+			return true;
+	}
+	return false;
 }
 
-static bool word_fits(const char *last, unsigned word, const char *name, struct reading *reading)
+bool file_pattern_fits(const char *last, const char *name, uint64_t *number)
 {
-	size_t len;
-
-	if (!(reading->known & word))
-		return word == PATTERN_TIME ? time_fits(last, name, reading) :
-					      number_fits(last, name, reading);
-	len = known_len(name, word, &reading->names);
-	return len && fits(last, name + len, reading);
-}
-
-static bool fits(const char *last, const char *name, struct reading *reading)
-{
-	struct pattern_piece piece;
+	struct piece piece;
 
 	for (; (piece = pattern_next(last)).kind == PIECE_TEXT; last += piece.len) {
 		size_t len = start_len(name, piece.text, piece.text_len);
@@ -265,44 +235,12 @@ static bool fits(const char *last, const char *name, struct reading *reading)
 			return false;
 		name += len;
 	}
+	*number = 0;
 	if (piece.kind == PIECE_END)
 		return !*name;
-	return word_fits(last + piece.len, piece.word, name, reading);
-}
-
-bool file_pattern_fits(const char *last, const char *name, struct file_names *names)
-{
-	struct reading reading = {.known = 0};
-
-	if (!fits(last, name, &reading))
-		return false;
-	*names = reading.names;
-	return true;
-}
-
-struct pattern_piece pattern_next(const char *pattern)
-{
-	static const struct {
-		const char *text;
-		unsigned word;
-	} words[] = {{"{name}", PATTERN_NAME}, {"{pid}", PATTERN_PID}, {"{time}", PATTERN_TIME},
-		{"{n}", PATTERN_NUMBER}};
-	size_t len = strcspn(pattern, "{");
-
-	if (len)
-		return (struct pattern_piece){
-			PIECE_TEXT, .text = pattern, .text_len = len, .len = len};
-	if (!*pattern)
-		return (struct pattern_piece){PIECE_END};
-	if (pattern[1] == '{')
-		return (struct pattern_piece){PIECE_TEXT, .text = pattern, .text_len = 1, .len = 2};
-	for (size_t i = 0; i < sizeof(words) / sizeof(*words); i++) {
-		len = strlen(words[i].text);
-		if (!strncmp(pattern, words[i].text, len))
-			return (struct pattern_piece){
-				PIECE_WORD, .word = words[i].word, .len = len};
-	}
-	return (struct pattern_piece){PIECE_WRONG, .len = strcspn(pattern, "}")};
+	last += piece.len;
+	return piece.word == PATTERN_TIME ? time_fits(last, name, number) :
+					    number_fits(last, name, number);
 }
 
 const char *file_pattern_last(const char *pattern)
@@ -366,7 +304,7 @@ int file_pattern_check(const char *pattern, unsigned *words, struct err *err)
 {
 	const char *last = file_pattern_last(pattern), *at = pattern;
 	unsigned found = 0;
-	struct pattern_piece piece;
+	struct piece piece;
 
 	for (; (piece = pattern_next(at)).kind != PIECE_END; at += piece.len) {
 		if (piece.kind == PIECE_WRONG)
@@ -377,6 +315,9 @@ int file_pattern_check(const char *pattern, unsigned *words, struct err *err)
 		if (at < last && piece.word & (PATTERN_TIME | PATTERN_NUMBER))
 			return err_set(err, ERR_USAGE, pattern,
 				"{time} and {n} are for the file's name, not for a folder's");
+		if (found & piece.word & (PATTERN_TIME | PATTERN_NUMBER))
+			return err_set(
+				err, ERR_USAGE, pattern, "{time} and {n} may each be there once");
 		found |= piece.word;
 	}
 	if (found & (PATTERN_TIME | PATTERN_NUMBER) && is_changed(last))
@@ -389,7 +330,7 @@ int file_pattern_check(const char *pattern, unsigned *words, struct err *err)
 }
 
 /* Out of the years that have four digits it is the beginning of all time. */
-static void time_text(const struct file_names *names, char text[PATTERN_WORD_BYTES])
+static void time_text(const struct file_names *names, char text[WORD_BYTES])
 {
 	char date[DATE_TEXT_BYTES], again[16] = "";
 
@@ -397,33 +338,33 @@ static void time_text(const struct file_names *names, char text[PATTERN_WORD_BYT
 		date_text(0, date);
 	if (names->again)
 		snprintf(again, sizeof(again), "_%u", names->again);
-	snprintf(text, PATTERN_WORD_BYTES, "%.4s%.2s%.5s%.2s%.2sZ%s", date, date + 5, date + 8,
-		date + 14, date + 17, again);
+	snprintf(text, WORD_BYTES, "%.4s%.2s%.5s%.2s%.2sZ%s", date, date + 5, date + 8, date + 14,
+		date + 17, again);
 }
 
-void pattern_word_text(unsigned word, const struct file_names *names, char text[PATTERN_WORD_BYTES])
+static void word_text(unsigned word, const struct file_names *names, char text[WORD_BYTES])
 {
 	if (word == PATTERN_TIME)
 		time_text(names, text);
 	else if (word == PATTERN_PID)
-		snprintf(text, PATTERN_WORD_BYTES, "%" PRIu32, names->pid);
+		snprintf(text, WORD_BYTES, "%" PRIu32, names->pid);
 	else
-		snprintf(text, PATTERN_WORD_BYTES, "%0*" PRIu64, PATTERN_DIGITS_MIN, names->number);
+		snprintf(text, WORD_BYTES, "%0*" PRIu64, NUMBER_DIGITS_MIN, names->number);
 }
 
 static int add_word(struct buf *path, unsigned word, const struct file_names *names)
 {
-	char text[PATTERN_WORD_BYTES];
+	char text[WORD_BYTES];
 
 	if (word == PATTERN_NAME)
-		return program_name_add(path, names->program);
-	pattern_word_text(word, names, text);
+		return add_program_name(path, names->program);
+	word_text(word, names, text);
 	return buf_add_text(path, text);
 }
 
 int file_pattern_add(struct buf *path, const char *pattern, const struct file_names *names)
 {
-	struct pattern_piece piece;
+	struct piece piece;
 	int rc = 0;
 
 	for (; !rc && (piece = pattern_next(pattern)).kind != PIECE_END; pattern += piece.len)
@@ -439,7 +380,7 @@ static int bind_name(struct buf *bound, const char *program)
 	int rc;
 
 	buf_init(&name);
-	rc = program_name_add(&name, program);
+	rc = add_program_name(&name, program);
 	for (const char *at = name.data; !rc && *at; at++)
 		rc = *at == '{' ? buf_add_text(bound, "{{") : buf_add(bound, at, 1);
 	buf_release(&name);
@@ -448,7 +389,7 @@ static int bind_name(struct buf *bound, const char *program)
 
 int file_pattern_bind(struct buf *bound, const char *pattern, const char *program, uint32_t pid)
 {
-	struct pattern_piece piece;
+	struct piece piece;
 	int rc = 0;
 
 	for (; !rc && (piece = pattern_next(pattern)).kind != PIECE_END; pattern += piece.len) {

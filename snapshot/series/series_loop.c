@@ -1,171 +1,401 @@
 #include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 
+#include "core/base/memory.h"
+#include "core/base/os.h"
 #include "core/base/parse.h"
+#include "core/base/text.h"
+#include "core/io/file.h"
 #include "snapshot/series/series.h"
+
+/* A process, and what is known of its series. */
+struct member {
+	struct kept_seen id;
+	struct kept kept;
+	struct series_files *files; /* NULL: it could not be opened, and kept is nothing */
+	int refused; /* why, when that was said already */
+	uint64_t written;
+	/* When growth is watched. */
+	bool has_base;
+	uint64_t base_bytes; /* private bytes at the last snapshot */
+	int64_t retry_at_ms; /* after one that failed */
+};
+
+struct loop {
+	const struct series_plan *plan;
+	const struct series_calls *calls;
+	struct member *members; /* in the order of kept_find() */
+	size_t count, cap;
+	struct series_result result;
+	enum err_code said; /* the last trouble of looking, which is not said twice in a row */
+	bool has_shot;
+	int64_t shot_ms; /* when the last snapshot, of whomever, was begun */
+	int64_t due_ms;
+	bool is_waiting; /* for somebody to come: that is what is due */
+};
+
+/* ---------------------------------------------------------------- what is said */
+
+static void PRINTF_LIKE(2, 3) say(const struct loop *loop, const char *format, ...)
+{
+	char line[2400];
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(line, sizeof(line), format, args);
+	va_end(args);
+	loop->calls->say(loop->calls->ctx, text_harmless(line));
+}
+
+static void say_err(const struct loop *loop, const char *before, const struct err *err)
+{
+	char text[1600];
+
+	say(loop, "%s%s", before, err_text(err, text, sizeof(text)));
+}
+
+static const char *place_of(const struct series_plan *plan, char text[40])
+{
+	snprintf(text, 40, "pid %" PRIu32, plan->pid);
+	return plan->name ? plan->name : text;
+}
+
+/* That nobody is there, or why that cannot be known. */
+static void say_trouble(struct loop *loop, const struct err *err)
+{
+	char place[40];
+
+	if (loop->said == err->code)
+		return;
+	loop->said = err->code;
+	if (err->code == ERR_NO_PROCESS)
+		say(loop, "%s: waiting for such a process", place_of(loop->plan, place));
+	else
+		say_err(loop, "", err);
+}
+
+/* "pid 12 started 2026-11-20T10:25:48.123Z with 1048576 private bytes", cut to size; how long it is. */
+static size_t describe(const struct kept_seen *seen, char *text, size_t size)
+{
+	char date[DATE_TEXT_BYTES];
+	int len = snprintf(text, size, "pid %" PRIu32, seen->pid);
+
+	if (seen->start_ms)
+		len += snprintf(text + len, size - (size_t)len, " started %s",
+			date_text(seen->start_ms, date));
+	if (seen->private_bytes != KEPT_UNKNOWN_BYTES)
+		len += snprintf(text + len, size - (size_t)len, " with %" PRIu64 " private bytes",
+			seen->private_bytes);
+	return (size_t)len;
+}
+
+int series_several(const char *place, const struct kept_seen *seen, size_t count, bool with_all,
+	struct err *err)
+{
+	char text[sizeof(err->detail) - 60] = "", one[160],
+					rest[40] = ""; /* far more than it takes */
+	size_t len = 0, i;
+
+	for (i = 0; i < count; i++) {
+		size_t more = describe(&seen[i], one, sizeof(one));
+
+		if (len + 2 + more >= sizeof(text))
+			break;
+		len += (size_t)snprintf(text + len, sizeof(text) - len, "%s%s", i ? ", " : "", one);
+	}
+	if (i < count)
+		snprintf(rest, sizeof(rest), ", and %zu more", count - i);
+	return err_set(
+		err, ERR_MANY, place, "%s%s%s", text, rest, with_all ? "; --all takes each" : "");
+}
+
+/* ---------------------------------------------------------------- who is there */
+
+static bool is_gone(int rc)
+{
+	return rc == -ERR_GONE || rc == -ERR_NO_PROCESS;
+}
+
+static bool is_full(const struct loop *loop, const struct member *member)
+{
+	return loop->plan->file_count && member->written >= loop->plan->file_count;
+}
+
+/* Of those that could be opened: all, or those that have not all of their files. */
+static size_t living(const struct loop *loop, bool unfinished)
+{
+	size_t count = 0;
+
+	for (size_t i = 0; i < loop->count; i++)
+		count +=
+			loop->members[i].files && !(unfinished && is_full(loop, &loop->members[i]));
+	return count;
+}
+
+static void remove_at(struct loop *loop, size_t at)
+{
+	struct member *member = &loop->members[at];
+
+	if (member->files) {
+		series_files_free(member->files);
+		kept_close(&member->kept);
+	}
+	loop->count--;
+	memmove(member, member + 1, (loop->count - at) * sizeof(*member));
+}
+
+/* Lets go those that have ended, and says so. */
+static void reap(struct loop *loop)
+{
+	for (size_t i = loop->count; i > 0; i--) {
+		const struct member *member = &loop->members[i - 1];
+		bool is_short =
+			!member->written || (loop->plan->file_count && !is_full(loop, member));
+
+		if (!member->files || !kept_has_ended(&member->kept))
+			continue;
+		say(loop, "pid %" PRIu32 ": the process has ended; %" PRIu64 " file%s of it",
+			member->id.pid, member->written, member->written == 1 ? "" : "s");
+		if (is_short && !loop->plan->waits)
+			loop->result.is_short = true;
+		remove_at(loop, i - 1);
+	}
+}
+
+static bool is_same(const struct kept_seen *a, const struct kept_seen *b)
+{
+	return a->pid == b->pid && a->start_ms == b->start_ms;
+}
+
+/* Forgets those that could not be opened and are there no more. */
+static void forget(struct loop *loop, const struct kept_seen *seen, size_t count)
+{
+	for (size_t i = loop->count; i > 0; i--) {
+		size_t at = 0;
+
+		while (at < count && !is_same(&seen[at], &loop->members[i - 1].id))
+			at++;
+		if (at == count && !loop->members[i - 1].files)
+			remove_at(loop, i - 1);
+	}
+}
+
+static int open_files(const struct loop *loop, struct member *member, struct err *err)
+{
+	const struct kept *kept = &member->kept;
+	const char *program = kept->image[0] || !loop->plan->name ? kept->image : loop->plan->name;
+
+	member->files = series_files_new(loop->plan, program, kept->pid, kept->start_ms, err);
+	if (member->files)
+		return 0;
+	kept_close(&member->kept);
+	return -(int)err->code;
+}
+
+/* Takes in a process, unless it is known. That it cannot be opened is said once; one that is gone by now is no
+ * member. */
+static void take_in(struct loop *loop, const struct kept_seen *id)
+{
+	struct member *member;
+	struct err err;
+	size_t at = 0;
+	int rc;
+
+	while (at < loop->count && !is_same(&loop->members[at].id, id))
+		at++;
+	if (at == loop->count) {
+		if (array_grow((void **)&loop->members, &loop->cap, at, sizeof(*loop->members)))
+			return;
+		loop->members[loop->count++] = (struct member){.id = *id};
+	}
+	member = &loop->members[at];
+	if (member->files)
+		return;
+	rc = kept_open(&member->kept, id->pid, id->start_ms, &err);
+	if (!rc)
+		rc = open_files(loop, member, &err);
+	if (rc && rc != member->refused && !is_gone(rc)) {
+		loop->result.failed++;
+		say_err(loop, "", &err);
+	}
+	member->refused = rc;
+	if (is_gone(rc))
+		remove_at(loop, at);
+}
+
+/* Looks who is there, and takes in those that are not known yet. Those that have ended are seen first. 0, also
+ * when none could be opened; an error of kept_find(), -ERR_NO_PROCESS, -ERR_MANY. */
+static int look(struct loop *loop, struct err *err)
+{
+	const struct series_plan *plan = loop->plan;
+	struct kept_seen *seen = NULL;
+	char place[40];
+	size_t count = 0;
+	int rc;
+
+	reap(loop);
+	rc = plan->name ? kept_find(plan->name, &seen, &count, err) :
+			  kept_find_pid(plan->pid, &seen, &count, err);
+	if (rc)
+		return rc;
+	forget(loop, seen, count);
+	if (count > 1 && !plan->takes_all) {
+		rc = series_several(plan->name, seen, count, true, err);
+	} else {
+		for (size_t i = 0; i < count; i++)
+			take_in(loop, &seen[i]);
+		if (!loop->count)
+			rc = err_set(err, ERR_NO_PROCESS, place_of(plan, place), NULL);
+	}
+	free(seen);
+	return rc;
+}
+
+/* ---------------------------------------------------------------- one snapshot */
 
 /* The names for one file, one behind the other. */
 struct naming {
-	struct series_members *members;
-	struct series_member *member;
-	struct buf *path;
+	struct series_files *files;
+	struct buf path;
 	unsigned tries;
 };
 
 static int next_name(void *ctx, const char **path, struct err *err)
 {
 	struct naming *naming = ctx;
-	const struct series_members *members = naming->members;
 	int rc;
 
 	if (naming->tries == SERIES_TRIES)
-		return err_set(err, ERR_EXISTS, naming->path->data, NULL);
-	buf_clear(naming->path);
-	rc = members->ops->name(
-		members->ctx, naming->member->process, naming->tries++, naming->path, err);
-	*path = naming->path->data;
+		return err_set(err, ERR_EXISTS, naming->path.data, NULL);
+	rc = series_files_name(naming->files, os_time_ms(), naming->tries++, &naming->path, err);
+	*path = naming->path.data;
 	return rc;
 }
 
-/* The file under the first name that is free. */
-static int take_file(struct series_members *members, struct series_member *member, struct buf *path,
-	struct series_taken *taken, struct err *err)
-{
-	struct naming naming = {members, member, path, 0};
-	const struct out_names names = {next_name, &naming};
-	const char *first;
-	int rc = next_name(&naming, &first, err);
-
-	return rc ? rc :
-		    members->ops->take(members->ctx, member->process, first, &names, taken, err);
-}
-
-/* Private bytes now; SERIES_UNKNOWN_BYTES where they do not matter. */
+/* Private bytes now; KEPT_UNKNOWN_BYTES where they do not matter. */
 struct growth {
 	uint64_t from, now;
 };
 
-static void say_file(const struct series_members *members, const struct buf *path,
-	const struct series_taken *taken, const struct growth *growth)
+static void say_file(const struct loop *loop, const char *path, const struct series_taken *taken,
+	const struct growth *growth)
 {
 	char apart[100] = "";
 
-	if (growth->from != SERIES_UNKNOWN_BYTES)
+	if (growth->from != KEPT_UNKNOWN_BYTES)
 		snprintf(apart, sizeof(apart), ", private bytes %" PRIu64 " to %" PRIu64,
 			growth->from, growth->now);
-	else if (growth->now != SERIES_UNKNOWN_BYTES)
+	else if (growth->now != KEPT_UNKNOWN_BYTES)
 		snprintf(apart, sizeof(apart), ", private bytes %" PRIu64, growth->now);
-	series_say(members, "%s: %" PRIu64 " blocks, %" PRIu64 " bytes, held %" PRId64 " ms%s",
-		path->data, taken->block_count, taken->requested_bytes, taken->held_ms, apart);
+	say(loop, "%s: %" PRIu64 " blocks, %" PRIu64 " bytes, held %" PRId64 " ms%s", path,
+		taken->block_count, taken->requested_bytes, taken->held_ms, apart);
 }
 
 /* That a process ended meanwhile is no failure: its end is said by who sees it. What else went wrong is. */
-static void fail(
-	struct series_members *members, struct series_member *member, const struct err *err)
+static void fail(struct loop *loop, struct member *member, const struct err *err)
 {
-	const struct series_plan *plan = members->plan;
-	bool is_end = err->code == ERR_GONE || err->code == ERR_NO_PROCESS;
-
-	if (is_end && members->ops->has_ended(members->ctx, member->process))
+	if (is_gone(-(int)err->code) && kept_has_ended(&member->kept))
 		return;
-	members->result.failed++;
-	series_say_err(members, err);
-	member->retry_ms = member->retry_ms ? 2 * member->retry_ms : plan->every_ms;
-	if (member->retry_ms > SERIES_RETRY_MS)
-		member->retry_ms = SERIES_RETRY_MS;
-	member->retry_at_ms = members->ops->clock_ms(members->ctx) + member->retry_ms;
+	loop->result.failed++;
+	say_err(loop, "", err);
+	member->retry_at_ms = loop->calls->clock_ms() + SERIES_RETRY_MS;
 }
 
-static void take_one(
-	struct series_members *members, struct series_member *member, const struct growth *growth)
+/* What became of older files does not make the newest one a failure. */
+static void remove_old(struct loop *loop, struct member *member, const char *path)
 {
+	struct err err;
+
+	if (series_files_written(member->files, path, &err))
+		say_err(loop, "warning: ", &err);
+}
+
+static void take_one(struct loop *loop, struct member *member, const struct growth *growth)
+{
+	struct naming naming = {.files = member->files};
+	const struct out_names names = {next_name, &naming};
 	struct series_taken taken = {0};
 	struct err err = {0};
-	struct buf path;
+	const char *first;
 
-	buf_init(&path);
-	members->has_shot = true;
-	members->shot_ms = members->ops->clock_ms(members->ctx);
-	if (take_file(members, member, &path, &taken, &err)) {
-		fail(members, member, &err);
+	buf_init(&naming.path);
+	loop->has_shot = true;
+	loop->shot_ms = loop->calls->clock_ms();
+	if (next_name(&naming, &first, &err) ||
+		loop->calls->take(loop->calls->ctx, &member->kept, first, &names, &taken, &err)) {
+		fail(loop, member, &err);
 	} else {
-		say_file(members, &path, &taken, growth);
-		members->result.written++;
-		members->result.incomplete += taken.is_incomplete;
+		say_file(loop, naming.path.data, &taken, growth);
+		loop->result.written++;
+		loop->result.incomplete += taken.is_incomplete;
 		member->written++;
-		member->retry_ms = 0;
+		member->retry_at_ms = 0;
 		member->has_base = true;
 		member->base_bytes = growth->now;
-		members->ops->written(members->ctx, member->process, path.data);
+		remove_old(loop, member, naming.path.data);
 	}
-	buf_release(&path);
+	buf_release(&naming.path);
 }
 
-static void watch(struct series_members *members, struct series_member *member)
+/* Takes one if the process has grown. */
+static void watch(struct loop *loop, struct member *member)
 {
-	struct growth growth = {SERIES_UNKNOWN_BYTES, 0};
+	struct growth growth = {KEPT_UNKNOWN_BYTES, 0};
 	struct err err = {0};
 
-	if (member->retry_ms && members->ops->clock_ms(members->ctx) < member->retry_at_ms)
+	if (member->retry_at_ms && loop->calls->clock_ms() < member->retry_at_ms)
 		return;
-	if (members->ops->private_bytes(members->ctx, member->process, &growth.now, &err)) {
-		fail(members, member, &err);
+	if (kept_private_bytes(&member->kept, &growth.now, &err)) {
+		fail(loop, member, &err);
 		return;
 	}
 	if (member->has_base) {
 		growth.from = member->base_bytes;
-		if (growth.now < growth.from ||
-			growth.now - growth.from < members->plan->growth_bytes)
+		if (growth.now < growth.from || growth.now - growth.from < loop->plan->growth_bytes)
 			return;
 	}
-	take_one(members, member, &growth);
+	take_one(loop, member, &growth);
 }
 
-void series_shot(struct series_members *members, struct series_member *member)
+static void take_each(struct loop *loop)
 {
-	static const struct growth none = {SERIES_UNKNOWN_BYTES, SERIES_UNKNOWN_BYTES};
+	static const struct growth none = {KEPT_UNKNOWN_BYTES, KEPT_UNKNOWN_BYTES};
 
-	if (!member->process || series_member_is_full(members, member))
-		return;
-	if (members->plan->growth_bytes)
-		watch(members, member);
-	else
-		take_one(members, member, &none);
+	for (size_t i = 0; i < loop->count && !loop->calls->is_interrupted(); i++) {
+		struct member *member = &loop->members[i];
+
+		if (!member->files || is_full(loop, member))
+			continue;
+		if (loop->plan->growth_bytes)
+			watch(loop, member);
+		else
+			take_one(loop, member, &none);
+	}
+	reap(loop);
 }
 
-struct loop {
-	struct series_members members;
-	int64_t due_ms;
-	bool is_fresh; /* all members were found just now */
-	bool is_waiting; /* for somebody to come: that is what is due */
-	int64_t gap_ms; /* after one that ended soon, until the next is taken; 0: the last one did not */
-};
+/* ---------------------------------------------------------------- again and again */
 
-static int64_t now(const struct loop *loop)
-{
-	return loop->members.ops->clock_ms(loop->members.ctx);
-}
-
-static bool is_interrupted(const struct loop *loop)
-{
-	return loop->members.ops->is_interrupted(loop->members.ctx);
-}
-
-/* Until the next one is due, or the last of the processes has ended, or an interrupt. */
+/* Until the next one is due, or the last of the processes has ended, or an interrupt. The end of those that
+ * are too many to wait for is seen when the next one is due. */
 static void wait_until_due(struct loop *loop)
 {
-	struct series_members *members = &loop->members;
+	const struct series_calls *calls = loop->calls;
 
-	while (!is_interrupted(loop) && now(loop) < loop->due_ms) {
-		void *processes[SERIES_WAIT_MAX];
-		size_t count = 0, living = series_members_living(members);
+	while (!calls->is_interrupted() && calls->clock_ms() < loop->due_ms) {
+		intptr_t handles[OS_WAIT_MAX];
+		size_t count = 0;
 
-		for (size_t i = 0; i < members->count && count < SERIES_WAIT_MAX; i++) {
-			if (members->items[i].process)
-				processes[count++] = members->items[i].process;
+		for (size_t i = 0; i < loop->count && count < OS_WAIT_MAX; i++) {
+			if (loop->members[i].files)
+				handles[count++] = loop->members[i].kept.handle;
 		}
-		members->ops->wait(members->ctx, loop->due_ms, processes, count);
-		series_members_reap(members);
-		if (living && !series_members_living(members))
+		calls->wait(loop->due_ms, handles, count);
+		reap(loop);
+		if (count && !living(loop, false))
 			return;
 	}
 }
@@ -173,175 +403,167 @@ static void wait_until_due(struct loop *loop)
 /* Sets when to take what came, or to look again. */
 static void look_for_one(struct loop *loop)
 {
-	struct series_members *members = &loop->members;
 	struct err err = {0};
-	int rc = series_members_look(members, &err);
 
-	loop->due_ms = now(loop) + (rc ? SERIES_LOOK_MS : 0);
-	loop->is_waiting = rc;
-	loop->is_fresh = !rc;
-	if (!rc)
-		members->said = (struct err){0};
-	else if (rc == -ERR_NO_PROCESS || rc == -ERR_GONE)
-		series_say_waiting(members);
+	if (look(loop, &err))
+		say_trouble(loop, &err);
 	else
-		series_say_once(members, &err);
+		loop->said = 0;
+	loop->is_waiting = !living(loop, false);
+	loop->due_ms = loop->calls->clock_ms() + (loop->is_waiting ? SERIES_LOOK_MS : 0);
 }
 
 /* Who came since the last time; not being able to look is no reason to leave out those that are known. */
 static void look_for_more(struct loop *loop)
 {
 	struct err err = {0};
+	int rc = look(loop, &err);
 
-	if (!loop->is_fresh && loop->members.plan->takes_all) {
-		int rc = series_members_look(&loop->members, &err);
-
-		if (rc && rc != -ERR_NO_PROCESS && rc != -ERR_GONE)
-			series_say_once(&loop->members, &err);
-	}
-	loop->is_fresh = false;
-}
-
-static void take_each(struct loop *loop)
-{
-	struct series_members *members = &loop->members;
-
-	look_for_more(loop);
-	for (size_t i = 0; i < members->count && !is_interrupted(loop); i++)
-		series_shot(members, &members->items[i]);
-	series_members_reap(members);
+	if (rc && rc != -ERR_NO_PROCESS)
+		say_trouble(loop, &err);
 }
 
 /* The first time from now on that is a whole number of intervals behind the last. */
 static void set_next(struct loop *loop)
 {
-	const struct series_plan *plan = loop->members.plan;
-	int64_t late_ms = now(loop) - loop->due_ms, steps = 1;
+	const struct series_plan *plan = loop->plan;
+	int64_t late_ms = loop->calls->clock_ms() - loop->due_ms, steps = 1;
+	char text[DURATION_TEXT_BYTES];
 
 	if (late_ms > plan->every_ms)
 		steps = (late_ms - 1) / plan->every_ms + 1;
 	loop->due_ms += steps * plan->every_ms;
-	if (steps > 1 && !plan->growth_bytes) {
-		char text[DURATION_TEXT_BYTES];
-
-		series_say(&loop->members,
+	if (steps > 1 && !plan->growth_bytes)
+		say(loop,
 			"%" PRId64 " time%s left out: the last snapshot was done %s after it was "
 			"due",
 			steps - 1, steps == 2 ? "" : "s", duration_text(late_ms, text));
-	}
 }
 
 /* Whether nothing is left to be done by those who are there. Once is done, too, when it failed; but who
  * waits for a process, and saw one end before there was a file of it, waits for another. */
 static bool is_done(const struct loop *loop)
 {
-	const struct series_members *members = &loop->members;
-	bool is_there = series_members_living(members);
+	bool is_there = living(loop, false);
 
-	if (!members->plan->every_ms)
-		return !members->plan->waits || members->result.written || is_there;
-	return members->plan->file_count && is_there && !series_members_unfinished(members);
+	if (!loop->plan->every_ms)
+		return !loop->plan->waits || loop->result.written || is_there;
+	return loop->plan->file_count && is_there && !living(loop, true);
 }
 
-/* The least and the most time between the last snapshot of a process that has ended and the first one of
- * the next. */
-static void restart_gaps_ms(const struct series_plan *plan, int64_t *least_ms, int64_t *most_ms)
-{
-	*most_ms = plan->growth_bytes ? SERIES_RESTART_MAX_MS : plan->every_ms;
-	*least_ms = *most_ms < SERIES_RESTART_MS ? *most_ms : SERIES_RESTART_MS;
-	if (!plan->every_ms)
-		*most_ms = *least_ms = SERIES_LOOK_MS;
-}
-
-/* One that ends and is started again all the time must not fill the disk, for each is a series of its own:
- * the time doubles. One that stayed for two files, or for as long as the longest gap, is none of those. */
-static int64_t restart_gap_ms(struct loop *loop)
-{
-	struct series_members *members = &loop->members;
-	int64_t least_ms, most_ms;
-
-	restart_gaps_ms(members->plan, &least_ms, &most_ms);
-	if (members->has_stayed || now(loop) - members->shot_ms >= most_ms)
-		loop->gap_ms = 0;
-	else
-		loop->gap_ms = loop->gap_ms ? 2 * loop->gap_ms : least_ms;
-	members->has_stayed = false;
-	if (loop->gap_ms > most_ms)
-		loop->gap_ms = most_ms;
-	return loop->gap_ms ? loop->gap_ms : least_ms;
-}
-
-/* Nobody is left: what is due next is to look for somebody. */
+/* Nobody is left: what is due next is to look for somebody. One that ends and is started again all the time
+ * must not have more files than one that goes on. */
 static void begin_waiting(struct loop *loop)
 {
-	const struct series_members *members = &loop->members;
-	int64_t from_ms;
+	const struct series_plan *plan = loop->plan;
+	int64_t gap_ms = plan->growth_bytes ? SERIES_RESTART_MS :
+			 plan->every_ms	    ? plan->every_ms :
+					      SERIES_LOOK_MS;
 
 	if (loop->is_waiting)
 		return;
-	from_ms = members->shot_ms + restart_gap_ms(loop);
 	loop->is_waiting = true;
-	loop->due_ms = now(loop);
-	if (members->has_shot && from_ms > loop->due_ms)
-		loop->due_ms = from_ms;
+	loop->due_ms = loop->calls->clock_ms();
+	if (loop->has_shot && loop->shot_ms + gap_ms > loop->due_ms)
+		loop->due_ms = loop->shot_ms + gap_ms;
 }
 
 static void run(struct loop *loop)
 {
-	struct series_members *members = &loop->members;
+	const struct series_calls *calls = loop->calls;
 
-	while (!is_interrupted(loop)) {
-		if (!series_members_living(members)) {
-			if (!members->plan->waits)
+	while (!calls->is_interrupted()) {
+		if (!living(loop, false)) {
+			if (!loop->plan->waits)
 				return;
 			begin_waiting(loop);
 		}
-		if (now(loop) < loop->due_ms) {
+		if (calls->clock_ms() < loop->due_ms) {
 			wait_until_due(loop);
 		} else if (loop->is_waiting) {
 			look_for_one(loop);
 		} else {
+			if (loop->plan->takes_all)
+				look_for_more(loop);
 			take_each(loop);
 			if (is_done(loop))
 				return;
-			if (series_members_living(members))
+			if (living(loop, false))
 				set_next(loop);
 		}
 	}
 }
 
-static void say_end(const struct loop *loop)
-{
-	const struct series_members *members = &loop->members;
-
-	series_say(members, "%s%" PRIu64 " file%s written",
-		is_interrupted(loop) ? "interrupted: " : "", members->result.written,
-		members->result.written == 1 ? "" : "s");
-}
-
-int series_loop_run(const struct series_plan *plan, const struct series_ops *ops, void *ctx,
+int series_run(const struct series_plan *plan, const struct series_calls *calls,
 	struct series_result *result, struct err *err)
 {
-	struct loop loop = {.members = {.plan = plan, .ops = ops, .ctx = ctx}, .is_fresh = true};
-	int rc = series_members_look(&loop.members, err);
+	struct loop loop = {.plan = plan, .calls = calls};
+	int rc = look(&loop, err);
 
-	loop.is_waiting = (rc == -ERR_NO_PROCESS || rc == -ERR_GONE) && plan->waits;
+	loop.is_waiting = rc == -ERR_NO_PROCESS && plan->waits;
 	if (loop.is_waiting) {
-		series_say_waiting(&loop.members);
+		say_trouble(&loop, err);
 		rc = 0;
 	}
-	if (!rc) {
-		loop.due_ms = now(&loop) + (loop.is_waiting ? SERIES_LOOK_MS : 0);
+	loop.due_ms = calls->clock_ms() + (loop.is_waiting ? SERIES_LOOK_MS : 0);
+	if (loop.is_waiting || living(&loop, false))
 		run(&loop);
-		if (plan->every_ms || is_interrupted(&loop))
-			say_end(&loop);
-		*result = loop.members.result;
-	}
-	series_members_release(&loop.members);
+	if (!rc && (plan->every_ms || calls->is_interrupted()))
+		say(&loop, "%s%" PRIu64 " file%s written",
+			calls->is_interrupted() ? "interrupted: " : "", loop.result.written,
+			loop.result.written == 1 ? "" : "s");
+	*result = loop.result;
+	while (loop.count)
+		remove_at(&loop, loop.count - 1);
+	free(loop.members);
 	return rc;
 }
 
 int series_exit_status(const struct series_result *result)
 {
 	return result->failed || result->incomplete || result->is_short ? 2 : 0;
+}
+
+/* ---------------------------------------------------------------- the log */
+
+static int add_text(const char *path, const char *text, size_t len, struct err *err)
+{
+	struct buf old;
+	int rc;
+
+	buf_init(&old);
+	if (buf_printf(&old, "%s.1", path))
+		rc = err_set(err, ERR_NOMEM, path, NULL);
+	else
+		rc = append_line(path, text, len, SERIES_LOG_BYTES, old.data, err);
+	buf_release(&old);
+	return rc;
+}
+
+int series_log_start(struct series_log *log, const char *path, struct err *err)
+{
+	*log = (struct series_log){.path = path};
+	return path ? add_text(path, "", 0, err) : 0;
+}
+
+int series_log_add(struct series_log *log, int64_t time_ms, const char *line, struct err *err)
+{
+	char date[DATE_TEXT_BYTES];
+	bool was_failing = log->is_failing;
+	struct buf text;
+	int rc;
+
+	if (!log->path)
+		return 0;
+	buf_init(&text);
+	rc = buf_printf(&text, "%s %s", date_text(time_ms, date), line);
+	if (!rc) {
+		text_harmless(text.data);
+		rc = buf_add(&text, "\n", 1);
+	}
+	rc = rc ? err_set(err, ERR_NOMEM, log->path, NULL) :
+		  add_text(log->path, text.data, text.len, err);
+	buf_release(&text);
+	log->is_failing = rc;
+	return was_failing ? 0 : rc;
 }

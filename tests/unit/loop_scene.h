@@ -1,6 +1,7 @@
 /*
  * A made world for the loop of snapshots: a clock that goes on only when somebody waits or works,
- * processes that come and go at given times, a folder of names, and a record of all that was done.
+ * processes that come and go at given times, in the place of process_ref_posix.c, and a record of all that was
+ * done.
  */
 #ifndef TESTS_LOOP_SCENE_H
 #define TESTS_LOOP_SCENE_H
@@ -15,6 +16,8 @@
 
 #include <cmocka.h>
 
+#include "core/base/os.h"
+#include "snapshot/live/process_ref.h"
 #include "snapshot/series/series.h"
 
 #define NEVER INT64_MAX
@@ -23,9 +26,8 @@ struct made_process {
 	uint32_t pid;
 	int64_t start_ms; /* its identity; what the clock says is from_ms */
 	int64_t from_ms, until_ms;
-	enum err_code refuses; /* open() */
+	enum err_code refuses; /* kept_open() */
 	uint64_t bytes, bytes_per_s; /* private: at first, and what is added */
-	uint64_t shots;
 	unsigned open_count;
 };
 
@@ -37,7 +39,7 @@ struct made_shot {
 };
 
 #define SHOTS_MAX 4000
-#define SAID_MAX 1200
+#define SAID_MAX 12000
 
 struct scene {
 	int64_t clock_ms;
@@ -60,13 +62,14 @@ struct scene {
 	size_t shot_count;
 	char said[SAID_MAX][300];
 	size_t said_count;
-	uint64_t written_calls, waits, looks;
-	char last_path[40]; /* of the last take() that was well */
+	uint64_t waits, looks;
 };
 
-static inline int64_t scene_clock(void *ctx)
+static struct scene *world; /* of the run at hand */
+
+static inline int64_t scene_clock(void)
 {
-	return ((struct scene *)ctx)->clock_ms;
+	return world->clock_ms;
 }
 
 static inline int scene_is_there(const struct scene *scene, const struct made_process *process)
@@ -76,31 +79,28 @@ static inline int scene_is_there(const struct scene *scene, const struct made_pr
 
 /* Jumps to the next thing that ends the wait. Nobody may wait for what is already there: the loop would
  * spin. */
-static inline void scene_wait(void *ctx, int64_t until_ms, void *const *processes, size_t count)
+static inline void scene_wait(int64_t until_ms, const intptr_t *handles, size_t count)
 {
-	struct scene *scene = ctx;
 	int64_t to = until_ms;
 
-	assert_true(until_ms > scene->clock_ms);
-	assert_true(count <= SERIES_WAIT_MAX);
-	assert_true(++scene->waits < 100000);
+	assert_true(until_ms > world->clock_ms);
+	assert_true(count <= OS_WAIT_MAX);
+	assert_true(++world->waits < 100000);
 	for (size_t i = 0; i < count; i++) {
-		const struct made_process *process = processes[i];
+		const struct made_process *process = &world->processes[handles[i]];
 
-		assert_true(scene_is_there(scene, process));
+		assert_true(scene_is_there(world, process));
 		to = process->until_ms < to ? process->until_ms : to;
 	}
-	if (scene->interrupt_ms > scene->clock_ms && scene->interrupt_ms < to)
-		to = scene->interrupt_ms;
+	if (world->interrupt_ms > world->clock_ms && world->interrupt_ms < to)
+		to = world->interrupt_ms;
 	assert_true(to != NEVER);
-	scene->clock_ms = to;
+	world->clock_ms = to;
 }
 
-static inline bool scene_is_interrupted(void *ctx)
+static inline bool scene_is_interrupted(void)
 {
-	struct scene *scene = ctx;
-
-	return scene->clock_ms >= scene->interrupt_ms;
+	return world->clock_ms >= world->interrupt_ms;
 }
 
 static inline uint64_t scene_bytes(const struct scene *scene, const struct made_process *process)
@@ -121,102 +121,92 @@ static inline void scene_restart(const struct scene *scene, struct made_process 
 	process->until_ms = scene->clock_ms + life_ms;
 }
 
-static inline int scene_find(void *ctx, struct series_found *found, struct err *err)
+/* Those that are called so, which all are; or of this pid. */
+static inline int scene_find(uint32_t pid, struct kept_seen **seen, size_t *count, struct err *err)
 {
-	struct scene *scene = ctx;
-
-	scene->looks++;
-	if (scene->restarts)
-		scene_restart(scene, scene->restarts);
-	if (scene->clock_ms >= scene->find_fails_from_ms)
+	world->looks++;
+	if (world->restarts)
+		scene_restart(world, world->restarts);
+	if (world->clock_ms >= world->find_fails_from_ms)
 		return err_set(err, ERR_SYSTEM, "the list", NULL);
-	for (size_t i = 0; i < scene->process_count; i++) {
-		const struct made_process *process = &scene->processes[i];
+	*seen = calloc(world->process_count + 1, sizeof(**seen));
+	assert_non_null(*seen);
+	*count = 0;
+	for (size_t i = 0; i < world->process_count; i++) {
+		const struct made_process *process = &world->processes[i];
 
-		if (!scene_is_there(scene, process))
-			continue;
-		assert_int_equal(array_grow((void **)&found->items, &found->cap, found->count,
-					 sizeof(*found->items)),
-			0);
-		found->items[found->count++] = (struct series_process){
-			process->pid, process->start_ms, scene_bytes(scene, process)};
+		if (scene_is_there(world, process) && (!pid || process->pid == pid))
+			(*seen)[(*count)++] = (struct kept_seen){
+				process->pid, process->start_ms, scene_bytes(world, process)};
 	}
 	return 0;
 }
 
-static inline int scene_open(
-	void *ctx, const struct series_process *id, void **process, struct err *err)
+int kept_find(const char *name, struct kept_seen **seen, size_t *count, struct err *err)
 {
-	struct scene *scene = ctx;
+	assert_non_null(name);
+	return scene_find(0, seen, count, err);
+}
 
-	for (size_t i = 0; i < scene->process_count; i++) {
-		struct made_process *made = &scene->processes[i];
+int kept_find_pid(uint32_t pid, struct kept_seen **seen, size_t *count, struct err *err)
+{
+	return scene_find(pid, seen, count, err);
+}
+
+int kept_open(struct kept *kept, uint32_t pid, int64_t start_ms, struct err *err)
+{
+	for (size_t i = 0; i < world->process_count; i++) {
+		struct made_process *made = &world->processes[i];
 		char place[40];
 
-		if (made->pid != id->pid || made->start_ms != id->start_ms ||
-			!scene_is_there(scene, made))
+		if (made->pid != pid || made->start_ms != start_ms || !scene_is_there(world, made))
 			continue;
 		snprintf(place, sizeof(place), "pid %u", made->pid);
 		if (made->refuses)
 			return err_set(err, made->refuses, place, NULL);
 		assert_int_equal(made->open_count, 0); /* never twice */
 		made->open_count++;
-		*process = made;
+		*kept = (struct kept){.handle = (intptr_t)i, .pid = pid, .start_ms = start_ms};
 		return 0;
 	}
 	return err_set(err, ERR_GONE, "a process", NULL);
 }
 
-static inline void scene_close(void *ctx, void *process)
+static inline struct made_process *scene_process(const struct kept *kept)
 {
-	struct made_process *made = process;
-
-	(void)ctx;
-	assert_int_equal(made->open_count, 1);
-	made->open_count--;
+	return &world->processes[kept->handle];
 }
 
-static inline bool scene_has_ended(void *ctx, void *process)
+void kept_close(struct kept *kept)
 {
-	return !scene_is_there(ctx, process);
+	assert_int_equal(scene_process(kept)->open_count, 1);
+	scene_process(kept)->open_count--;
 }
 
-static inline int scene_private_bytes(void *ctx, void *process, uint64_t *bytes, struct err *err)
+bool kept_has_ended(const struct kept *kept)
 {
-	if (scene_has_ended(ctx, process))
+	return !scene_is_there(world, scene_process(kept));
+}
+
+int kept_private_bytes(const struct kept *kept, uint64_t *bytes, struct err *err)
+{
+	if (kept_has_ended(kept))
 		return err_set(err, ERR_GONE, "a process", NULL);
-	*bytes = scene_bytes(ctx, process);
+	*bytes = scene_bytes(world, scene_process(kept));
 	return 0;
 }
 
-/* Names count the shots of a process; a name that is taken gets a letter. */
-static inline int scene_name(
-	void *ctx, void *process, unsigned tries, struct buf *path, struct err *err)
-{
-	const struct made_process *made = process;
-
-	(void)ctx;
-	(void)err;
-	return buf_printf(path, "%u-%llu-%u", made->pid, (unsigned long long)made->shots, tries);
-}
-
-/* Which name of a file it is. */
-static inline unsigned scene_try(const char *path)
-{
-	return (unsigned)strtoul(strrchr(path, '-') + 1, NULL, 10);
-}
-
-static inline int scene_take(void *ctx, void *process, const char *path,
+static inline int scene_take(void *ctx, const struct kept *process, const char *path,
 	const struct out_names *names, struct series_taken *taken, struct err *err)
 {
 	struct scene *scene = ctx;
-	struct made_process *made = process;
+	struct made_process *made = scene_process(process);
 	uint64_t number = scene->takes;
 
 	assert_true(made->open_count);
 	assert_true(scene_is_there(scene, made)); /* its end has been seen */
 	scene->looks_taken++;
-	while (scene_try(path) < scene->names_taken) {
+	for (unsigned i = 0; i < scene->names_taken; i++) {
 		int rc = names->next(names->ctx, &path, err);
 
 		if (rc)
@@ -235,22 +225,9 @@ static inline int scene_take(void *ctx, void *process, const char *path,
 			.pid = made->pid,
 			.start_ms = made->start_ms};
 	snprintf(scene->shots[scene->shot_count++].path, 40, "%s", path);
-	snprintf(scene->last_path, sizeof(scene->last_path), "%s", path);
-	made->shots++;
 	*taken = (struct series_taken){
 		100 + made->pid, 5000, 7, scene->takes == scene->incomplete_at};
 	return 0;
-}
-
-static inline void scene_written(void *ctx, void *process, const char *path)
-{
-	struct scene *scene = ctx;
-
-	(void)process;
-	scene->written_calls++;
-	assert_int_equal(
-		scene->written_calls, scene->shot_count); /* once for each, right after it */
-	assert_string_equal(path, scene->last_path);
 }
 
 static inline void scene_say(void *ctx, const char *line)
@@ -261,21 +238,6 @@ static inline void scene_say(void *ctx, const char *line)
 	assert_true(scene->said_count < SAID_MAX);
 	snprintf(scene->said[scene->said_count++], sizeof(scene->said[0]), "%s", line);
 }
-
-static const struct series_ops scene_ops = {
-	.clock_ms = scene_clock,
-	.wait = scene_wait,
-	.is_interrupted = scene_is_interrupted,
-	.find = scene_find,
-	.open = scene_open,
-	.close = scene_close,
-	.has_ended = scene_has_ended,
-	.private_bytes = scene_private_bytes,
-	.name = scene_name,
-	.take = scene_take,
-	.written = scene_written,
-	.say = scene_say,
-};
 
 #define SCENE_START_MS 5000123 /* the clock's zero means nothing */
 
@@ -303,15 +265,21 @@ static inline struct made_process *scene_add(
 	return process;
 }
 
-/* Runs a plan, and checks what is true of every run. */
+/* Runs a plan, and checks what is true of every run. Files are called as the plan says, or "{pid}". */
 static inline int scene_run(struct scene *scene, const struct series_plan *plan,
 	struct series_result *result, struct err *err)
 {
-	int rc = series_loop_run(plan, &scene_ops, scene, result, err);
+	const struct series_calls calls = {
+		scene_clock, scene_wait, scene_is_interrupted, scene_take, scene_say, scene};
+	struct series_plan named = *plan;
+	int rc;
 
+	world = scene;
+	named.out = plan->out ? plan->out : "{pid}";
+	named.limits = (struct series_limits){SIZE_MAX, UINT64_MAX};
+	rc = series_run(&named, &calls, result, err);
 	for (size_t i = 0; i < scene->process_count; i++)
 		assert_int_equal(scene->processes[i].open_count, 0);
-	assert_int_equal(scene->written_calls, scene->shot_count);
 	if (!rc)
 		assert_int_equal(result->written, scene->shot_count);
 	return rc;

@@ -83,16 +83,24 @@ static inline void check_files(const char *expected)
 	folder_list_release(&list);
 }
 
-/* Of this scene's process, with a pattern in this scene's folder. */
-static inline struct series_files *new_series(const char *pattern, struct series_limits limits)
+static inline struct series_files *new_packed_series(
+	const char *pattern, struct series_limits limits, bool is_packed)
 {
+	const struct series_plan plan = {
+		.out = in_scene(pattern), .limits = limits, .is_packed = is_packed};
 	struct err err = {0};
-	struct series_files *files = series_files_new(
-		in_scene(pattern), "C:\\x\\my app.exe", PID, START_MS, &limits, false, &err);
+	struct series_files *files =
+		series_files_new(&plan, "C:\\x\\my app.exe", PID, START_MS, &err);
 
 	assert_int_equal(err.code, 0);
 	assert_non_null(files);
 	return files;
+}
+
+/* Of this scene's process, with a pattern in this scene's folder. */
+static inline struct series_files *new_series(const char *pattern, struct series_limits limits)
+{
+	return new_packed_series(pattern, limits, false);
 }
 
 static inline void check_name(
@@ -107,40 +115,29 @@ static inline void check_name(
 	buf_release(&path);
 }
 
-/* What was warned of. */
-struct warned {
-	unsigned count;
-	struct err last;
-};
-
-static inline void count_warning(void *ctx, const struct err *why)
+/* The series has written its next dump, under the first name that is free: 0 or the trouble with others. */
+static inline int write_next_of(
+	struct series_files *files, int64_t time_ms, size_t size, struct err *err)
 {
-	struct warned *warned = ctx;
-
-	warned->count++;
-	warned->last = *why;
-}
-
-/* The series has written its next dump; warned may be NULL: there is to be no warning. */
-static inline void write_next_of(struct series_files *files, int64_t start_ms, int64_t time_ms,
-	size_t size, struct warned *warned)
-{
-	struct warned none = {0};
-	const struct series_warn warn = {count_warning, warned ? warned : &none};
-	struct err err = {0};
 	struct buf path;
+	unsigned tries = 0;
+	int rc;
 
 	buf_init(&path);
-	assert_int_equal(series_files_name(files, time_ms, 0, &path, &err), 0);
-	put_dump_at(path.data, PID, start_ms, time_ms, size);
-	assert_int_equal(series_files_written(files, path.data, &warn, &err), 0);
-	assert_int_equal(none.count, 0);
+	do
+		assert_int_equal(series_files_name(files, time_ms, tries++, &path, err), 0);
+	while (!access(path.data, F_OK));
+	put_dump_at(path.data, PID, START_MS, time_ms, size);
+	rc = series_files_written(files, path.data, err);
 	buf_release(&path);
+	return rc;
 }
 
 static inline void write_next(struct series_files *files, int64_t time_ms, size_t size)
 {
-	write_next_of(files, START_MS, time_ms, size, NULL);
+	struct err err = {0};
+
+	assert_int_equal(write_next_of(files, time_ms, size, &err), 0);
 }
 
 static inline int empty_scene(void **state)

@@ -53,7 +53,6 @@ static void words_in_braces_are_known_or_refused(void **state)
 	check_words("{{pid}", 0);
 	check_words("{{{pid}", PID);
 	check_words("{{{{{time}{{n}", TIME);
-	check_words("{n}{n}", NUMBER);
 	check_words("{name}{pid}/{time}{n}", NAME | PID | TIME | NUMBER);
 	check_wrong("{");
 	check_wrong("a{pid");
@@ -63,6 +62,8 @@ static void words_in_braces_are_known_or_refused(void **state)
 	check_wrong("{{{");
 	check_wrong("{name}{date}");
 	check_wrong("{nn}");
+	check_wrong("{n}{n}");
+	check_wrong("{time}a{time}");
 }
 
 static void times_and_numbers_are_for_the_last_part(void **state)
@@ -116,7 +117,7 @@ static void words_are_replaced(void **state)
 	check_name("a.txt", "app.exe", "a.txt");
 	check_path("{name}-{pid}-{time}.txt", &names, "app-7-20261120T102548Z.txt");
 	check_path("d/{n}", &names, "d/000012");
-	check_path("{n}{time}{n}", &again, "123456720261120T102548Z_21234567");
+	check_path("{n}{time}", &again, "123456720261120T102548Z_2");
 }
 
 static void check_time(int64_t ms, const char *expected)
@@ -189,55 +190,49 @@ static void hostile_names_are_made_harmless(void **state)
 	check_name("{name}", "com", "com");
 }
 
-/* Returns names with what the file's name tells; program is NULL when it does not fit. */
-static struct file_names read_back(const char *pattern, const char *name)
+static bool fits(const char *pattern, const char *name, uint64_t *number)
 {
-	struct file_names names = {.number = 99};
 	struct buf bound;
+	bool fits;
 
 	buf_init(&bound);
 	assert_int_equal(file_pattern_bind(&bound, pattern, "x\\a {b.exe", 42), 0);
-	names.program = file_pattern_fits(file_pattern_last(bound.data), name, &names) ? "" : NULL;
-	if (!names.program)
-		assert_int_equal(names.number, 99);
+	fits = file_pattern_fits(file_pattern_last(bound.data), name, number);
 	buf_release(&bound);
-	return names;
+	return fits;
 }
 
-static void check_fits(
-	const char *pattern, const char *name, int64_t time_ms, unsigned again, uint64_t number)
+static void check_fits(const char *pattern, const char *name, uint64_t number)
 {
-	struct file_names names = read_back(pattern, name);
+	uint64_t found = 99;
 
-	assert_non_null(names.program);
-	assert_int_equal(names.time_ms, time_ms);
-	assert_int_equal(names.again, again);
-	assert_int_equal(names.number, number);
+	assert_true(fits(pattern, name, &found));
+	assert_int_equal(found, number);
 }
 
 static void check_unfit(const char *pattern, const char *name)
 {
-	assert_null(read_back(pattern, name).program);
+	uint64_t number;
+
+	assert_false(fits(pattern, name, &number));
 }
 
 static void what_was_made_is_read_back(void **state)
 {
 	(void)state;
-	check_fits("{name}/{name}-{pid}-{time}.txt", "a {b-42-20261120T102548Z.txt", TIME_MS, 0, 0);
-	check_fits("{time}.txt", "20261120T102548Z_2.txt", TIME_MS, 2, 0);
-	check_fits("{time}.txt", "20261120T102548Z_999999.txt", TIME_MS, 999999, 0);
-	check_fits("x{n}y", "x000007y", 0, 0, 7);
-	check_fits("x{n}y", "x999999999999y", 0, 0, PATTERN_NUMBER_MAX);
-	check_fits("{n}{pid}", "00000142", 0, 0, 1);
-	check_fits("{pid}{n}", "42000042", 0, 0, 42);
-	check_fits("{n}42", "4242424242", 0, 0, 42424242);
-	check_fits("{time}_{n}", "20261120T102548Z_123456", TIME_MS, 0, 123456);
-	check_fits("{time}_{n}", "20261120T102548Z_2_123456", TIME_MS, 2, 123456);
-	check_fits("{time}_2", "20261120T102548Z_2", TIME_MS, 0, 0);
-	check_fits("{time}{n}", "20261120T102548Z_21234567", TIME_MS, 2, 1234567);
-	check_fits("{n}{n}", "000012000012", 0, 0, 12);
-	check_fits("{time}{time}", "20261120T102548Z_320261120T102548Z_3", TIME_MS, 3, 0);
-	check_fits("a{{n}", "a{n}", 0, 0, 0);
+	check_fits("{name}/{name}-{pid}-{time}.txt", "a {b-42-20261120T102548Z.txt", 0);
+	check_fits("{time}.txt", "20261120T102548Z_2.txt", 0);
+	check_fits("{time}.txt", "20261120T102548Z_999999.txt", 0);
+	check_fits("x{n}y", "x000007y", 7);
+	check_fits("x{n}y", "x999999999999y", PATTERN_NUMBER_MAX);
+	check_fits("{n}{pid}", "00000142", 1);
+	check_fits("{pid}{n}", "42000042", 42);
+	check_fits("{n}42", "4242424242", 42424242);
+	check_fits("{time}_{n}", "20261120T102548Z_123456", 123456);
+	check_fits("{time}_{n}", "20261120T102548Z_2_123456", 123456);
+	check_fits("{time}_2", "20261120T102548Z_2", 0);
+	check_fits("{time}{n}", "20261120T102548Z_2234567", 234567);
+	check_fits("a{{n}", "a{n}", 0);
 }
 
 static void what_was_not_made_does_not_fit(void **state)
@@ -245,7 +240,7 @@ static void what_was_not_made_does_not_fit(void **state)
 	static const char pattern[] = "{name}-{pid}-{time}.txt";
 
 	(void)state;
-	check_fits(pattern, "a {b-42-20261120T102548Z.txt", TIME_MS, 0, 0);
+	check_fits(pattern, "a {b-42-20261120T102548Z.txt", 0);
 	check_unfit(pattern, "");
 	check_unfit(pattern, "a {b-42-20261120T102548Z.tx");
 	check_unfit(pattern, "a {b-42-20261120T102548Z.txt2");
@@ -254,12 +249,9 @@ static void what_was_not_made_does_not_fit(void **state)
 	check_unfit(pattern, "b-42-20261120T102548Z.txt");
 	check_unfit(pattern, "a {b-420-20261120T102548Z.txt");
 	check_unfit(pattern, "a {b-43-20261120T102548Z.txt");
-	check_unfit(pattern, "a {b-42-20261320T102548Z.txt");
-	check_unfit(pattern, "a {b-42-20261120T102560Z.txt");
 	check_unfit(pattern, "a {b-42-20261120t102548z.txt");
 	check_unfit(pattern, "a {b-42-20261120T102548Z_.txt");
 	check_unfit(pattern, "a {b-42-20261120T102548Z_0.txt");
-	check_unfit(pattern, "a {b-42-20261120T102548Z_1.txt");
 	check_unfit(pattern, "a {b-42-20261120T102548Z_02.txt");
 	check_unfit(pattern, "a {b-42-20261120T102548Z_1000000.txt");
 	check_unfit(pattern, "a {b-42-20261120T102548Z_-2.txt");
@@ -270,27 +262,13 @@ static void what_was_not_made_does_not_fit(void **state)
 	check_unfit("{n}", "1000000000000");
 	check_unfit("{n}", "-00001");
 	check_unfit("{n}", "00000a");
-	check_unfit("{n}{n}", "000012000013");
-	check_unfit("{time}{time}", "20261120T102548Z20261120T102549Z");
 	check_unfit("{time}", "2026112");
-}
-
-/* Many words that could be read in many ways take no time. */
-static void long_names_are_soon_refused(void **state)
-{
-	char pattern[20000] = "{time}", name[20000] = "20261120T102548Z_";
-
-	(void)state;
-	for (int i = 0; i < 4000; i++)
-		strcat(pattern, "{n}");
-	memset(name + strlen(name), '1', sizeof(name) - 1 - strlen(name));
-	check_unfit(pattern, name);
 }
 
 static void made_names_and_read_ones_are_the_same(void **state)
 {
 	static const char *const patterns[] = {"{name}-{pid}-{time}.txt", "{n}", "{time}{n}{pid}",
-		"{pid}{n}{time}_{n}{name}", "{n}_{time}"};
+		"{pid}{n}{time}_{name}", "{n}_{time}"};
 	struct buf path, bound;
 
 	(void)state;
@@ -303,7 +281,7 @@ static void made_names_and_read_ones_are_the_same(void **state)
 		const struct file_names names = {"9.exe", (uint32_t)rand() % 1000,
 			(int64_t)rand() * 100000, digits > 1 ? digits : 0,
 			(uint64_t)rand() >> (rand() % 30)};
-		struct file_names back = {0};
+		uint64_t back = 0;
 		unsigned words;
 
 		assert_int_equal(file_pattern_check(pattern, &words, NULL), 0);
@@ -312,12 +290,7 @@ static void made_names_and_read_ones_are_the_same(void **state)
 		assert_int_equal(file_pattern_add(&path, pattern, &names), 0);
 		assert_int_equal(file_pattern_bind(&bound, pattern, names.program, names.pid), 0);
 		assert_true(file_pattern_fits(bound.data, path.data, &back));
-		if (words & TIME) {
-			assert_int_equal(back.time_ms, names.time_ms / 1000 * 1000);
-			assert_int_equal(back.again, names.again);
-		}
-		if (words & NUMBER)
-			assert_int_equal(back.number, names.number);
+		assert_true(!(words & NUMBER) || back == names.number);
 	}
 	buf_release(&path);
 	buf_release(&bound);
@@ -334,7 +307,6 @@ int main(void)
 		cmocka_unit_test(hostile_names_are_made_harmless),
 		cmocka_unit_test(what_was_made_is_read_back),
 		cmocka_unit_test(what_was_not_made_does_not_fit),
-		cmocka_unit_test(long_names_are_soon_refused),
 		cmocka_unit_test(made_names_and_read_ones_are_the_same),
 	};
 

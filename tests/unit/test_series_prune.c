@@ -2,7 +2,6 @@
 #include "tests/unit/series_folder.h"
 
 #include <errno.h>
-#include <sys/inotify.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -108,9 +107,8 @@ static void other_processes_files_stay(void **state)
 
 static void a_process_without_start_time_has_no_known_files(void **state)
 {
-	const struct series_limits limits = keep(1);
-	struct series_files *files =
-		series_files_new(in_scene("{n}"), "a", PID, 0, &limits, false, NULL);
+	const struct series_plan plan = {.out = in_scene("{n}"), .limits = keep(1)};
+	struct series_files *files = series_files_new(&plan, "a", PID, 0, NULL);
 
 	(void)state;
 	assert_non_null(files);
@@ -213,8 +211,6 @@ static void a_file_that_changed_is_read_anew(void **state)
 static void what_is_gone_is_no_trouble(void **state)
 {
 	struct series_files *files = new_series("{n}", keep(2));
-	struct warned warned = {0};
-	const struct series_warn warn = {count_warning, &warned};
 	struct err err = {0};
 
 	(void)state;
@@ -223,27 +219,23 @@ static void what_is_gone_is_no_trouble(void **state)
 	assert_int_equal(remove(in_scene("000001")), 0);
 	write_next(files, TIME_MS, 300);
 	check_files("000002 000003 ");
-	/* the newest itself: then the others are the newest there are */
-	for (int i = 0; i < 2; i++)
-		assert_int_equal(series_files_written(files, in_scene("000004"), &warn, &err), 0);
+	/* the newest itself: that nothing is removed must be known, once */
+	assert_int_equal(series_files_written(files, in_scene("000004"), &err), -ERR_OPEN);
+	assert_string_equal(err.place, in_scene("000004"));
+	assert_int_equal(series_files_written(files, in_scene("000004"), &err), 0);
 	check_files("000002 000003 ");
-	assert_int_equal(warned.count, 1); /* that nothing is removed must be known */
-	assert_string_equal(warned.last.place, in_scene("000004"));
 	write_next(files, TIME_MS, 300);
-	assert_int_equal(series_files_written(files, in_scene("000009"), &warn, &err), 0);
-	assert_int_equal(warned.count, 2); /* news again */
+	assert_int_equal(series_files_written(files, in_scene("000009"), &err), -ERR_OPEN);
 	series_files_free(files);
 }
 
 static void a_folder_that_is_gone_is_an_error(void **state)
 {
 	struct series_files *files = new_series("sub/{n}", keep(2));
-	const struct series_warn warn = {count_warning, NULL};
 	struct err err = {0};
 
 	(void)state;
-	assert_int_equal(
-		series_files_written(files, in_scene("sub/000001"), &warn, &err), -ERR_OPEN);
+	assert_int_equal(series_files_written(files, in_scene("sub/000001"), &err), -ERR_OPEN);
 	assert_string_equal(err.place, in_scene("sub/"));
 	series_files_free(files);
 }
@@ -267,28 +259,27 @@ static void take_rights_back(void)
 static void what_cannot_be_removed_is_told_once(void **state)
 {
 	struct series_files *files = new_series("{n}", keep(2));
-	struct warned warned = {0};
-	const struct series_warn warn = {count_warning, &warned};
 	struct err err = {0};
 	bool dropped;
-	int rc = 0;
+	int first = 0, second = 0;
 
 	(void)state;
 	for (int i = 0; i < 3; i++)
 		put_dump_at(in_scene((const char *[]){"000001", "000002", "000003"}[i]), PID,
 			START_MS, TIME_MS + i, 300);
 	dropped = drop_rights();
-	for (int i = 0; dropped && !rc && i < 2; i++)
-		rc = series_files_written(files, in_scene("000003"), &warn, &err);
+	if (dropped) {
+		first = series_files_written(files, in_scene("000003"), &err);
+		second = series_files_written(files, in_scene("000003"), &err);
+	}
 	take_rights_back();
 	if (!dropped) {
 		series_files_free(files);
 		skip(); /* it takes another user, or a folder that this one may not write to */
 	}
-	assert_int_equal(rc, 0);
-	assert_int_equal(warned.count, 1);
-	assert_int_equal(warned.last.code, ERR_REMOVE);
-	assert_string_equal(warned.last.place, in_scene("000001"));
+	assert_int_equal(first, -ERR_REMOVE);
+	assert_int_equal(second, 0);
+	assert_string_equal(err.place, in_scene("000001"));
 	check_files("000001 000002 000003 "); /* none goes in its place */
 	write_next(files, TIME_MS, 300); /* now it can be */
 	check_files("000003 000004 ");
@@ -309,12 +300,9 @@ static void pack(const char *name, uint32_t pid)
 
 static void packed_files_go_too(void **state)
 {
-	const struct series_limits limits = keep(2);
-	struct series_files *files =
-		series_files_new(in_scene("{n}"), "a", PID, START_MS, &limits, true, NULL);
+	struct series_files *files = new_packed_series("{n}", keep(2), true);
 
 	(void)state;
-	assert_non_null(files);
 	pack("000001.gz", PID);
 	pack("000002.gz", PID + 1);
 	pack("000003.gz", PID);
@@ -324,69 +312,56 @@ static void packed_files_go_too(void **state)
 	series_files_free(files);
 }
 
-/* How many files of the scene were opened since the last call. */
-static size_t opened(int watch)
+/* Those of an earlier run: by the times in them, then by name. */
+static void the_oldest_by_their_own_time_go_first(void **state)
 {
-	_Alignas(struct inotify_event) char events[100000];
-	ssize_t got = read(watch, events, sizeof(events));
-	size_t count = 0;
-
-	for (ssize_t at = 0; at < got;) {
-		const struct inotify_event *event = (const struct inotify_event *)(events + at);
-
-		count += !(event->mask & IN_ISDIR);
-		at += (ssize_t)sizeof(*event) + event->len;
-	}
-	return count;
-}
-
-static void only_files_with_fitting_names_are_opened_and_once(void **state)
-{
-	struct series_files *files = new_series("{name}-{n}", keep(6));
-	int watch = inotify_init1(IN_NONBLOCK);
-	char name[40];
+	struct series_files *files = new_series("{n}", keep(4));
 
 	(void)state;
-	for (int i = 1; i <= 500; i++) {
-		snprintf(name, sizeof(name), "other-%06d", i);
-		put_dump(name, PID, START_MS, TIME_MS, 300);
-	}
-	for (int i = 1; i <= 5; i++) {
-		snprintf(name, sizeof(name), "my app-%06d", i);
-		put_dump(name, PID + (uint32_t)i % 2, START_MS, TIME_MS, 300);
-	}
-	assert_true(watch >= 0);
-	assert_true(inotify_add_watch(watch, scene_folder, IN_OPEN) >= 0);
-	write_next(files, TIME_MS, 300);
-	assert_int_equal(
-		opened(watch), 1 + 6); /* to be written, and the heads of those there are */
-	write_next(files, TIME_MS, 300);
-	assert_int_equal(opened(watch), 1 + 1);
-	write_next(files, TIME_MS, 300);
-	assert_int_equal(opened(watch), 1 + 1);
-	write_next(files, TIME_MS, 300);
-	assert_int_equal(opened(watch), 1 + 1);
-	write_next(files, TIME_MS, 300); /* the seventh of this process: the oldest goes */
-	assert_int_equal(opened(watch), 1 + 1 + 1);
-	close(watch);
+	put_dump("000001", PID, START_MS, TIME_MS + 5 * MINUTE, 300);
+	put_dump("000002", PID, START_MS, TIME_MS + 2 * MINUTE, 300);
+	put_dump("000003", PID, START_MS, TIME_MS + 2 * MINUTE, 300);
+	put_dump("000004", PID, START_MS, TIME_MS + 1 * MINUTE, 300);
+	put_dump("000005", PID, START_MS, TIME_MS + 2 * MINUTE - 1, 300);
+	write_next(files, TIME_MS + 9 * MINUTE, 300);
+	check_files("000001 000002 000003 000006 ");
+	write_next(files, TIME_MS + 9 * MINUTE, 300);
+	check_files("000001 000003 000006 000007 ");
+	write_next(files, TIME_MS + 9 * MINUTE, 300);
+	check_files("000001 000006 000007 000008 ");
 	series_files_free(files);
 }
 
-/* Those behind the first thousands, which are the older ones, are looked at another time. */
-static void a_turn_looks_at_so_many_new_files_and_no_more(void **state)
+static void a_clock_that_went_back_removes_nothing_new(void **state)
 {
-	struct series_files *files = new_series("{n}", keep(2));
-	char name[40];
+	struct series_files *files = new_series("{time}", keep(2));
 
 	(void)state;
-	for (int i = 1; i < PRUNE_HEADS_MAX + 3; i++) {
-		snprintf(name, sizeof(name), "%06d", i);
-		put_dump(name, PID, START_MS, TIME_MS + i, 300);
-	}
-	write_next(files, TIME_MS + MINUTE, 300);
-	check_files("000001 000002 000003 002002 002003 ");
-	write_next(files, TIME_MS + MINUTE, 300);
-	check_files("002003 002004 ");
+	put_dump("20261120T120000Z", PID, START_MS, TIME_MS + 94 * MINUTE, 300);
+	write_next(files, TIME_MS + MINUTE, 300); /* the clock was set back meanwhile */
+	check_files("20261120T102648Z 20261120T120000Z ");
+	write_next(files, TIME_MS, 300);
+	check_files("20261120T102548Z 20261120T102648Z ");
+	write_next(files, TIME_MS - MINUTE, 300);
+	check_files("20261120T102448Z 20261120T102548Z ");
+	write_next(files, TIME_MS, 300); /* a second that was there already */
+	check_files("20261120T102448Z 20261120T102548Z_2 ");
+	series_files_free(files);
+}
+
+/* Another program, or a person, writes into the same series meanwhile: while each is there as a file that this
+ * run has not written, it goes before those that it has. */
+static void what_another_wrote_goes_first(void **state)
+{
+	struct series_files *files = new_series("{n}", keep(3));
+
+	(void)state;
+	write_next(files, TIME_MS, 300);
+	put_dump("000002", PID, START_MS, TIME_MS + MINUTE, 300);
+	write_next(files, TIME_MS + 2 * MINUTE, 300);
+	put_dump("000004", PID, START_MS, TIME_MS + 3 * MINUTE, 300);
+	write_next(files, TIME_MS + 4 * MINUTE, 300);
+	check_files("000001 000003 000005 ");
 	series_files_free(files);
 }
 
@@ -407,8 +382,9 @@ int main(void)
 		TEST(a_folder_that_is_gone_is_an_error),
 		TEST(what_cannot_be_removed_is_told_once),
 		TEST(packed_files_go_too),
-		TEST(only_files_with_fitting_names_are_opened_and_once),
-		TEST(a_turn_looks_at_so_many_new_files_and_no_more),
+		TEST(the_oldest_by_their_own_time_go_first),
+		TEST(a_clock_that_went_back_removes_nothing_new),
+		TEST(what_another_wrote_goes_first),
 	};
 
 	return cmocka_run_group_tests(tests, make_scene, remove_scene);
