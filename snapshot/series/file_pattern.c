@@ -15,20 +15,7 @@
 #define AGAIN_DIGITS_MAX 6
 #define WORD_BYTES 64
 
-enum piece_kind {
-	PIECE_END,
-	PIECE_TEXT,
-	PIECE_WORD,
-	PIECE_WRONG,
-};
-
-struct piece {
-	enum piece_kind kind;
-	unsigned word;
-	const char *text; /* what stands for itself */
-	size_t text_len;
-	size_t len; /* of the piece in the pattern */
-};
+#define WORD_UNKNOWN 16u
 
 static char lower(char c)
 {
@@ -136,50 +123,43 @@ int packed_name_add(struct buf *name, const char *path)
 	return rc || is_kept ? rc : buf_add_text(name, ".gz");
 }
 
-static struct piece pattern_next(const char *pattern)
+/* How many bytes of the pattern its first piece takes, which is a word (or WORD_UNKNOWN), or one character that
+ * stands for itself: *word is 0, and the first of "{{" is it. */
+static size_t first_piece(const char *pattern, unsigned *word)
 {
 	static const struct {
 		const char *text;
 		unsigned word;
 	} words[] = {{"{name}", PATTERN_NAME}, {"{pid}", PATTERN_PID}, {"{time}", PATTERN_TIME},
 		{"{n}", PATTERN_NUMBER}};
-	size_t len = strcspn(pattern, "{");
+	uint32_t code;
+	size_t len = text_utf8(pattern, &code);
 
-	if (len)
-		return (struct piece){PIECE_TEXT, .text = pattern, .text_len = len, .len = len};
-	if (!*pattern)
-		return (struct piece){PIECE_END};
+	*word = 0;
+	if (*pattern != '{')
+		return len ? len : 1;
 	if (pattern[1] == '{')
-		return (struct piece){PIECE_TEXT, .text = pattern, .text_len = 1, .len = 2};
+		return 2;
 	for (size_t i = 0; i < sizeof(words) / sizeof(*words); i++) {
 		len = strlen(words[i].text);
+		*word = words[i].word;
 		if (!strncmp(pattern, words[i].text, len))
-			return (struct piece){PIECE_WORD, .word = words[i].word, .len = len};
+			return len;
 	}
-	return (struct piece){PIECE_WRONG, .len = strcspn(pattern, "}")};
+	*word = WORD_UNKNOWN;
+	return strcspn(pattern, "}");
 }
 
-/* How many bytes of name are text[len]; 0: it does not start so. What is no UTF-8 is compared as bytes. */
-static size_t start_len(const char *name, const char *text, size_t len)
+/* How many bytes of name are the same character as that which the pattern begins with. What is no UTF-8 is
+ * compared as bytes. */
+static size_t same_len(const char *pattern, const char *name)
 {
-	const char *at = name, *end = text + len;
+	uint32_t wanted, found;
+	size_t wanted_len = text_utf8(pattern, &wanted), len = text_utf8(name, &found);
 
-	while (text < end) {
-		uint32_t wanted, found;
-		size_t wanted_len = text_utf8(text, &wanted), found_len = text_utf8(at, &found);
-
-		if (wanted_len && found_len) {
-			if (!folder_same_letter(wanted, found))
-				return 0;
-		} else if (*at != *text) {
-			return 0; /* also at the end of name */
-		} else {
-			wanted_len = found_len = 1;
-		}
-		text += wanted_len;
-		at += found_len;
-	}
-	return (size_t)(at - name);
+	if (wanted_len && len)
+		return folder_same_letter(wanted, found) ? len : 0;
+	return !wanted_len && !len && *pattern == *name;
 }
 
 static bool has_digits(const char *text, size_t count)
@@ -226,21 +206,20 @@ static bool time_fits(const char *last, const char *name, uint64_t *number)
 
 bool file_pattern_fits(const char *last, const char *name, uint64_t *number)
 {
-	struct piece piece;
+	size_t len, same;
+	unsigned word;
 
-	for (; (piece = pattern_next(last)).kind == PIECE_TEXT; last += piece.len) {
-		size_t len = start_len(name, piece.text, piece.text_len);
-
-		if (!len)
+	for (*number = 0; *last; last += len, name += same) {
+		len = first_piece(last, &word);
+		if (word == PATTERN_TIME)
+			return time_fits(last + len, name, number);
+		if (word)
+			return number_fits(last + len, name, number);
+		same = *name ? same_len(last, name) : 0;
+		if (!same)
 			return false;
-		name += len;
 	}
-	*number = 0;
-	if (piece.kind == PIECE_END)
-		return !*name;
-	last += piece.len;
-	return piece.word == PATTERN_TIME ? time_fits(last, name, number) :
-					    number_fits(last, name, number);
+	return !*name;
 }
 
 const char *file_pattern_last(const char *pattern)
@@ -303,24 +282,27 @@ static int check_rules(const char *pattern, struct err *err)
 int file_pattern_check(const char *pattern, unsigned *words, struct err *err)
 {
 	const char *last = file_pattern_last(pattern), *at = pattern;
-	unsigned found = 0;
-	struct piece piece;
+	const unsigned once = PATTERN_TIME | PATTERN_NUMBER;
+	unsigned found = 0, word;
 
-	for (; (piece = pattern_next(at)).kind != PIECE_END; at += piece.len) {
-		if (piece.kind == PIECE_WRONG)
+	while (*at) {
+		size_t len = first_piece(at, &word);
+
+		if (word == WORD_UNKNOWN)
 			return err_set(err, ERR_USAGE, pattern,
-				at[piece.len] ? "words in braces are {name}, {pid}, and in a "
-						"series {time} and {n}; {{ is a brace" :
-						"a brace is not closed; {{ stands for one");
-		if (at < last && piece.word & (PATTERN_TIME | PATTERN_NUMBER))
+				at[len] ? "words in braces are {name}, {pid}, and in a "
+					  "series {time} and {n}; {{ is a brace" :
+					  "a brace is not closed; {{ stands for one");
+		if (at < last && word & once)
 			return err_set(err, ERR_USAGE, pattern,
 				"{time} and {n} are for the file's name, not for a folder's");
-		if (found & piece.word & (PATTERN_TIME | PATTERN_NUMBER))
+		if (found & word & once)
 			return err_set(
 				err, ERR_USAGE, pattern, "{time} and {n} may each be there once");
-		found |= piece.word;
+		found |= word;
+		at += len;
 	}
-	if (found & (PATTERN_TIME | PATTERN_NUMBER) && is_changed(last))
+	if (found & once && is_changed(last))
 		return err_set(err, ERR_USAGE, pattern,
 			"it ends in a dot or a blank, which Windows leaves out of names");
 	if (found && check_rules(pattern, err))
@@ -364,12 +346,16 @@ static int add_word(struct buf *path, unsigned word, const struct file_names *na
 
 int file_pattern_add(struct buf *path, const char *pattern, const struct file_names *names)
 {
-	struct piece piece;
+	unsigned word;
 	int rc = 0;
 
-	for (; !rc && (piece = pattern_next(pattern)).kind != PIECE_END; pattern += piece.len)
-		rc = piece.kind == PIECE_WORD ? add_word(path, piece.word, names) :
-						buf_add(path, piece.text, piece.text_len);
+	while (!rc && *pattern) {
+		size_t len = first_piece(pattern, &word);
+
+		rc = word ? add_word(path, word, names) :
+			    buf_add(path, pattern, *pattern == '{' ? 1 : len);
+		pattern += len;
+	}
 	return rc;
 }
 
@@ -389,16 +375,19 @@ static int bind_name(struct buf *bound, const char *program)
 
 int file_pattern_bind(struct buf *bound, const char *pattern, const char *program, uint32_t pid)
 {
-	struct piece piece;
+	unsigned word;
 	int rc = 0;
 
-	for (; !rc && (piece = pattern_next(pattern)).kind != PIECE_END; pattern += piece.len) {
-		if (piece.word == PATTERN_NAME)
+	while (!rc && *pattern) {
+		size_t len = first_piece(pattern, &word);
+
+		if (word == PATTERN_NAME)
 			rc = bind_name(bound, program);
-		else if (piece.word == PATTERN_PID)
+		else if (word == PATTERN_PID)
 			rc = buf_printf(bound, "%" PRIu32, pid);
 		else
-			rc = buf_add(bound, pattern, piece.len);
+			rc = buf_add(bound, pattern, len);
+		pattern += len;
 	}
 	return rc;
 }

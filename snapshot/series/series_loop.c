@@ -18,10 +18,10 @@ struct member {
 	struct series_files *files; /* NULL: it could not be opened, and kept is nothing */
 	int refused; /* why, when that was said already */
 	uint64_t written;
-	/* When growth is watched. */
-	bool has_base;
-	uint64_t base_bytes; /* private bytes at the last snapshot */
-	int64_t retry_at_ms; /* after one that failed */
+	/* When growth is watched: private bytes at the last snapshot, or KEPT_UNKNOWN_BYTES; and not before this
+	 * time, after one that failed. */
+	uint64_t base_bytes;
+	int64_t retry_at_ms;
 };
 
 struct loop {
@@ -209,7 +209,8 @@ static void take_in(struct loop *loop, const struct kept_seen *id)
 	if (at == loop->count) {
 		if (array_grow((void **)&loop->members, &loop->cap, at, sizeof(*loop->members)))
 			return;
-		loop->members[loop->count++] = (struct member){.id = *id};
+		loop->members[loop->count++] =
+			(struct member){.id = *id, .base_bytes = KEPT_UNKNOWN_BYTES};
 	}
 	member = &loop->members[at];
 	if (member->files)
@@ -275,21 +276,17 @@ static int next_name(void *ctx, const char **path, struct err *err)
 	return rc;
 }
 
-/* Private bytes now; KEPT_UNKNOWN_BYTES where they do not matter. */
-struct growth {
-	uint64_t from, now;
-};
-
+/* Private bytes grew from those to these, where they matter. */
 static void say_file(const struct loop *loop, const char *path, const struct series_taken *taken,
-	const struct growth *growth)
+	uint64_t from_bytes, uint64_t now_bytes)
 {
 	char apart[100] = "";
 
-	if (growth->from != KEPT_UNKNOWN_BYTES)
+	if (from_bytes != KEPT_UNKNOWN_BYTES)
 		snprintf(apart, sizeof(apart), ", private bytes %" PRIu64 " to %" PRIu64,
-			growth->from, growth->now);
-	else if (growth->now != KEPT_UNKNOWN_BYTES)
-		snprintf(apart, sizeof(apart), ", private bytes %" PRIu64, growth->now);
+			from_bytes, now_bytes);
+	else if (now_bytes != KEPT_UNKNOWN_BYTES)
+		snprintf(apart, sizeof(apart), ", private bytes %" PRIu64, now_bytes);
 	say(loop, "%s: %" PRIu64 " blocks, %" PRIu64 " bytes, held %" PRId64 " ms%s", path,
 		taken->block_count, taken->requested_bytes, taken->held_ms, apart);
 }
@@ -313,7 +310,7 @@ static void remove_old(struct loop *loop, struct member *member, const char *pat
 		say_err(loop, "warning: ", &err);
 }
 
-static void take_one(struct loop *loop, struct member *member, const struct growth *growth)
+static void take_one(struct loop *loop, struct member *member, uint64_t private_bytes)
 {
 	struct naming naming = {.files = member->files};
 	const struct out_names names = {next_name, &naming};
@@ -328,13 +325,11 @@ static void take_one(struct loop *loop, struct member *member, const struct grow
 		loop->calls->take(loop->calls->ctx, &member->kept, first, &names, &taken, &err)) {
 		fail(loop, member, &err);
 	} else {
-		say_file(loop, naming.path.data, &taken, growth);
+		say_file(loop, naming.path.data, &taken, member->base_bytes, private_bytes);
 		loop->result.written++;
 		loop->result.incomplete += taken.is_incomplete;
 		member->written++;
-		member->retry_at_ms = 0;
-		member->has_base = true;
-		member->base_bytes = growth->now;
+		member->base_bytes = private_bytes;
 		remove_old(loop, member, naming.path.data);
 	}
 	buf_release(&naming.path);
@@ -343,27 +338,21 @@ static void take_one(struct loop *loop, struct member *member, const struct grow
 /* Takes one if the process has grown. */
 static void watch(struct loop *loop, struct member *member)
 {
-	struct growth growth = {KEPT_UNKNOWN_BYTES, 0};
 	struct err err = {0};
+	uint64_t now_bytes = 0;
 
-	if (member->retry_at_ms && loop->calls->clock_ms() < member->retry_at_ms)
+	if (loop->calls->clock_ms() < member->retry_at_ms)
 		return;
-	if (kept_private_bytes(&member->kept, &growth.now, &err)) {
+	if (kept_private_bytes(&member->kept, &now_bytes, &err))
 		fail(loop, member, &err);
-		return;
-	}
-	if (member->has_base) {
-		growth.from = member->base_bytes;
-		if (growth.now < growth.from || growth.now - growth.from < loop->plan->growth_bytes)
-			return;
-	}
-	take_one(loop, member, &growth);
+	else if (member->base_bytes == KEPT_UNKNOWN_BYTES ||
+		 (now_bytes >= member->base_bytes &&
+			 now_bytes - member->base_bytes >= loop->plan->growth_bytes))
+		take_one(loop, member, now_bytes);
 }
 
 static void take_each(struct loop *loop)
 {
-	static const struct growth none = {KEPT_UNKNOWN_BYTES, KEPT_UNKNOWN_BYTES};
-
 	for (size_t i = 0; i < loop->count && !loop->calls->is_interrupted(); i++) {
 		struct member *member = &loop->members[i];
 
@@ -372,7 +361,7 @@ static void take_each(struct loop *loop)
 		if (loop->plan->growth_bytes)
 			watch(loop, member);
 		else
-			take_one(loop, member, &none);
+			take_one(loop, member, KEPT_UNKNOWN_BYTES);
 	}
 	reap(loop);
 }
