@@ -27,6 +27,7 @@ struct member {
 struct loop {
 	const struct series_plan *plan;
 	const struct series_calls *calls;
+	const char *place; /* the process that was asked for, in messages */
 	struct member *members; /* in the order of kept_find() */
 	size_t count, cap;
 	struct series_result result;
@@ -57,22 +58,14 @@ static void say_err(const struct loop *loop, const char *before, const struct er
 	say(loop, "%s%s", before, err_text(err, text, sizeof(text)));
 }
 
-static const char *place_of(const struct series_plan *plan, char text[40])
-{
-	snprintf(text, 40, "pid %" PRIu32, plan->pid);
-	return plan->name ? plan->name : text;
-}
-
 /* That nobody is there, or why that cannot be known. */
 static void say_trouble(struct loop *loop, const struct err *err)
 {
-	char place[40];
-
 	if (loop->said == err->code)
 		return;
 	loop->said = err->code;
 	if (err->code == ERR_NO_PROCESS)
-		say(loop, "%s: waiting for such a process", place_of(loop->plan, place));
+		say(loop, "%s: waiting for such a process", loop->place);
 	else
 		say_err(loop, "", err);
 }
@@ -233,7 +226,6 @@ static int look(struct loop *loop, struct err *err)
 {
 	const struct series_plan *plan = loop->plan;
 	struct kept_seen *seen = NULL;
-	char place[40];
 	size_t count = 0;
 	int rc;
 
@@ -244,12 +236,12 @@ static int look(struct loop *loop, struct err *err)
 		return rc;
 	forget(loop, seen, count);
 	if (count > 1 && !plan->takes_all) {
-		rc = series_several(plan->name, seen, count, true, err);
+		rc = series_several(loop->place, seen, count, true, err);
 	} else {
 		for (size_t i = 0; i < count; i++)
 			take_in(loop, &seen[i]);
 		if (!loop->count)
-			rc = err_set(err, ERR_NO_PROCESS, place_of(plan, place), NULL);
+			rc = err_set(err, ERR_NO_PROCESS, loop->place, NULL);
 	}
 	free(seen);
 	return rc;
@@ -486,9 +478,14 @@ static void run(struct loop *loop)
 int series_run(const struct series_plan *plan, const struct series_calls *calls,
 	struct series_result *result, struct err *err)
 {
-	struct loop loop = {.plan = plan, .calls = calls};
-	int rc = look(&loop, err);
+	struct loop loop = {.plan = plan, .calls = calls, .place = plan->name};
+	char pid[40];
+	int rc;
 
+	snprintf(pid, sizeof(pid), "pid %" PRIu32, plan->pid);
+	if (!plan->name)
+		loop.place = pid;
+	rc = look(&loop, err);
 	loop.is_waiting = rc == -ERR_NO_PROCESS && plan->waits;
 	if (loop.is_waiting) {
 		say_trouble(&loop, err);
