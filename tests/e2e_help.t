@@ -22,7 +22,7 @@ for my $program (sort keys %programs) {
 	my $name = $program =~ s/\.exe$//r;
 	my $help = help($program);
 	my @helped = helped($help);
-	my @documented = documented("$root/man/$name.1");
+	my @documented = documented($name);
 	@documented = grep { $_ ne '--version' } @documented if $program =~ /^hsnap/; # below, and in no command's help
 	if ($program eq 'hsnap') { # most of its commands are for Windows
 		my %is_documented = map { $_ => 1 } @documented;
@@ -42,7 +42,8 @@ for my $program (sort keys %programs) {
 my $hsnap_help = help('hsnap.exe');
 my @forms = usages($hsnap_help);
 cmp_ok(scalar @forms, '>', 12, 'hsnap has commands');
-is_deeply([sort @forms], [sort { $a cmp $b } commands("$root/man/hsnap.1")], 'hsnap --help and hsnap.1 have the same forms');
+is_deeply([sort @forms], [sort { $a cmp $b } commands("$root/man/hsnap.1"), map { synopsis($_) } glob "$root/man/hsnap-*.1"],
+	'hsnap --help and the pages have the same forms');
 for my $command (split /^(?=usage: )/m, $hsnap_help) {
 	my ($first, @more) = usages($command);
 	my @names = $command =~ /^  (?:-\w+, |    )--([\w-]+)/mg;
@@ -132,11 +133,33 @@ sub commands {
 	return map { s/\s+/ /gr =~ s/ $//r } map { split /^(?=hsnap )/m } $text =~ /^\.Bd -literal\n(.*?)^\.Ed/msg;
 }
 
+# A program's manual: its own page, and those of some of its commands.
+sub pages {
+	my ($name) = @_;
+	return map { slurp("$root/man/$_") } grep { /^\Q$name\E(?:-\w+)?\.1$/ } files_in("$root/man");
+}
+
+# The same from the synopsis of a command's own page.
+sub synopsis {
+	my ($page) = @_;
+	my @forms;
+	for my $form (map { split /^\.Nm(?: hsnap)?\n/m } slurp($page) =~ /^\.Sh SYNOPSIS\n(.*?)^\.Sh /ms) {
+		my @words;
+		for my $line (split /\n/, $form) {
+			my $is_optional = $line =~ s/^\.Op /./;
+			my $said = $line =~ s/^\.//r =~ s/\b(?:Ar|Cm) //gr =~ s/\bFl (?=\S)/-/gr;
+			push @words, $is_optional ? "[$said]" : $said;
+		}
+		push @forms, join ' ', 'hsnap', @words if @words;
+	}
+	return @forms;
+}
+
 # ".It Fl p , Fl -pid Ar PID" in the sections about options: "-p", "--pid".
 sub documented {
-	my ($page) = @_;
+	my ($name) = @_;
 	my (%options, $section);
-	for (split /\n/, slurp($page)) {
+	for (map { split /\n/ } pages($name)) {
 		$section = $1 if /^\.Sh (.*)/;
 		next unless /^\.It .*\bFl\b/ && ($section // '') =~ /OPTIONS|DESCRIPTION|COMMANDS/;
 		$options{"-$1"}++ while /\bFl\s+([\w-]+)/g;

@@ -65,7 +65,8 @@
 	X(ERR_ADMIN, "no right to change this", "run hsnap as administrator")                      \
 	X(ERR_SYSTEM, "the system refused", "")                                                    \
 	X(ERR_TASK, "is not a task of hsnap's", "'hsnap schedule remove' it, and add it again")    \
-	X(ERR_NO_TASK, "no such task", "'hsnap schedule list' shows those that there are")         \
+	X(ERR_NO_TASK, "no such task",                                                             \
+		"'hsnap schedule list', as administrator, shows those that there are")             \
 	X(ERR_TASK_EXISTS, "there is such a task already",                                         \
 		"'hsnap schedule remove' it first, or give --replace")                             \
 	X(ERR_SYMBOLS, "no names", "")                                                             \

@@ -59,10 +59,10 @@ static const char *error_text(char *text, size_t size)
 	return windows_error(GetLastError(), text, size);
 }
 
-int os_start(int *argc, char ***argv)
+int windows_arguments(const wchar_t *line, int *argc, char ***argv)
 {
 	int count, done = 0;
-	wchar_t **wide = CommandLineToArgvW(GetCommandLineW(), &count);
+	wchar_t **wide = CommandLineToArgvW(line, &count);
 	char **args = wide ? calloc((size_t)count + 1, sizeof(*args)) : NULL;
 
 	while (args && done < count && (args[done] = utf8_from_wide(wide[done])))
@@ -76,6 +76,13 @@ int os_start(int *argc, char ***argv)
 	}
 	*argc = count;
 	*argv = args;
+	return 0;
+}
+
+int os_start(int *argc, char ***argv)
+{
+	if (windows_arguments(GetCommandLineW(), argc, argv))
+		return -ERR_NOMEM;
 	_setmode(_fileno(stdin), _O_BINARY);
 	_setmode(_fileno(stdout), _O_BINARY);
 	_setmode(_fileno(stderr), _O_BINARY);

@@ -19,6 +19,9 @@ wchar_t *wide_path_long(wchar_t *path);
 /* The text of a Windows error code. Returns text. */
 const char *windows_error(unsigned long code, char *text, size_t size);
 
+/* The words of a command line, its program first, as UTF-8; *argv is never freed. 0 or -ERR_NOMEM. */
+int windows_arguments(const wchar_t *line, int *argc, char ***argv);
+
 /* Windows only, for os_windows.c and put_windows.c: whether a file goes when its handle is closed, in whatever
  * way this process ends. The handle has the right to delete. */
 

@@ -69,11 +69,10 @@ static void schedule_help(FILE *to)
 }
 
 struct schedule {
-	const char *verb, *name;
-	const char *folder, *program; /* as they were given */
+	const char *verb; /* NULL: none was given */
+	struct task_request request; /* paths as they were given */
 	const char *output; /* NULL: standard output */
 	const char *add_option; /* one that only add has; NULL: none was given */
-	struct task_request request;
 	bool is_as_user, may_replace, prints_xml;
 };
 
@@ -81,8 +80,8 @@ static int take_argument(struct schedule *schedule, const char *value, struct er
 {
 	if (!schedule->verb)
 		schedule->verb = value;
-	else if (!schedule->name && strcmp(schedule->verb, "list") != 0)
-		schedule->name = value;
+	else if (!schedule->request.name && strcmp(schedule->verb, "list") != 0)
+		schedule->request.name = value;
 	else
 		return err_set(err, ERR_USAGE, value, "one name at a time");
 	return 0;
@@ -98,7 +97,7 @@ static void take_option(struct schedule *schedule, int id, const char *value)
 	}
 	switch (id) {
 	case OPT_EVERY: request->every = value; break;
-	case OPT_DIR: schedule->folder = value; break;
+	case OPT_DIR: request->folder = value; break;
 	case OPT_KEEP: request->keep = value; break;
 	case OPT_MAX_BYTES: request->max_bytes = value; break;
 	case OPT_FULL: request->is_full = true; break;
@@ -107,7 +106,7 @@ static void take_option(struct schedule *schedule, int id, const char *value)
 	case OPT_AT_START: request->at_boot = true; break;
 	case OPT_TIME_LIMIT: request->limit = value; break;
 	case OPT_AS_USER: schedule->is_as_user = true; break;
-	case OPT_PROGRAM: schedule->program = value; break;
+	case OPT_PROGRAM: request->program = value; break;
 	case OPT_REPLACE: schedule->may_replace = true; break;
 	case OPT_PRINT_XML: schedule->prints_xml = true; break;
 	case OPT_OUT: schedule->output = value; break;
@@ -148,112 +147,95 @@ static int print_xml(const char *xml, const char *path, struct err *err)
 static int put_in_place(const struct schedule *schedule, const struct task_plan *plan,
 	const char *xml, struct err *err)
 {
-	const struct scheduler_adding adding = {.name = schedule->name,
+	const struct scheduler_adding adding = {.name = schedule->request.name,
 		.xml = xml,
 		.is_system = !schedule->is_as_user,
 		.may_replace = schedule->may_replace};
-	int rc =
-		scheduler_places(plan->folder.data, plan->program.data, !schedule->is_as_user, err);
+	int rc = scheduler_places(
+		plan->folder.data, plan->program.data, plan->home.data, adding.is_system, err);
 
 	if (!rc)
 		rc = scheduler_add(&adding, err);
 	if (!rc)
 		printf("%s: every %s from %s on, the newest %s files of each process in %s\n",
-			schedule->name, schedule->request.every, plan->start.data, plan->keep,
+			adding.name, schedule->request.every, plan->start.data, plan->keep,
 			plan->folder.data);
 	return rc;
 }
 
-static int add_planned(const struct schedule *schedule, struct err *err)
+/* What the request does not say itself is found out: full paths, a time, and who runs it. */
+static int add(const struct schedule *schedule, struct err *err)
 {
+	struct task_request request = schedule->request;
+	struct buf folder = {0}, program = {0}, user = {0}, xml = {0};
 	struct task_plan plan;
-	struct buf xml;
-	int rc;
+	char start[DATE_TEXT_BYTES];
+	int rc = 0;
 
-	buf_init(&xml);
 	task_plan_init(&plan);
-	rc = task_plan_make(&plan, &schedule->request, err);
+	soon(start);
+	if (request.folder)
+		rc = scheduler_full_path(&folder, request.folder, err);
 	if (!rc)
-		rc = task_xml_add(&xml, &plan.task, err);
+		rc = request.program ? scheduler_full_path(&program, request.program, err) :
+				       scheduler_program(&program, err);
+	if (!rc && schedule->is_as_user)
+		rc = scheduler_user(&user, err);
+	request.folder = folder.data;
+	request.program = program.data;
+	request.user = user.data;
+	request.start = request.start ? request.start : start;
+	if (!rc)
+		rc = task_plan_make(&plan, &request, err);
+	if (!rc)
+		rc = task_xml_add(&xml, &plan, err);
 	if (!rc)
 		rc = schedule->prints_xml ? print_xml(xml.data, schedule->output, err) :
 					    put_in_place(schedule, &plan, xml.data, err);
 	task_plan_release(&plan);
-	buf_release(&xml);
-	return rc;
-}
-
-/* What the request does not say itself: full paths, a time, and who runs it. */
-static int add(struct schedule *schedule, struct err *err)
-{
-	struct task_request *request = &schedule->request;
-	struct buf folder, program, user;
-	char start[DATE_TEXT_BYTES];
-	int rc = 0;
-
-	buf_init(&folder);
-	buf_init(&program);
-	buf_init(&user);
-	if (!request->start) {
-		soon(start);
-		request->start = start;
-	}
-	if (schedule->folder)
-		rc = scheduler_full_path(&folder, schedule->folder, err);
-	if (!rc)
-		rc = schedule->program ? scheduler_full_path(&program, schedule->program, err) :
-					 scheduler_program(&program, err);
-	if (!rc && schedule->is_as_user)
-		rc = scheduler_user(&user, err);
-	request->name = schedule->name;
-	request->folder = folder.data;
-	request->program = program.data;
-	request->user = user.data;
-	if (!rc)
-		rc = add_planned(schedule, err);
-	request->start = NULL;
 	buf_release(&folder);
 	buf_release(&program);
 	buf_release(&user);
+	buf_release(&xml);
 	return rc;
 }
 
 /* ---------------------------------------------------------------- all of them */
 
-static int need_name(const struct schedule *schedule, struct err *err)
-{
-	if (!schedule->name)
-		return err_set(err, ERR_USAGE, schedule->verb, "say which image: NAME, as app.exe");
-	return task_name_check(schedule->name, err);
-}
-
 /* *exit_status is that of a run. */
-static int act(struct schedule *schedule, uint32_t *exit_status, struct err *err)
+static int act(const struct schedule *schedule, int *exit_status, struct err *err)
 {
-	const char *verb = schedule->verb;
-	bool is_list = verb && !strcmp(verb, "list"), is_add = verb && !strcmp(verb, "add");
-	int rc;
+	const char *verb = schedule->verb ? schedule->verb : "schedule";
+	const char *name = schedule->request.name;
+	bool is_list = !strcmp(verb, "list"), is_add = !strcmp(verb, "add"),
+	     is_run = !strcmp(verb, "run");
+	char **argv;
+	int argc, rc;
 
-	if (!verb ||
-		(!is_list && !is_add && strcmp(verb, "remove") != 0 && strcmp(verb, "run") != 0))
-		return err_set(err, ERR_USAGE, verb ? verb : "schedule",
-			"it takes add, list, remove or run");
+	if (!is_list && !is_add && !is_run && strcmp(verb, "remove") != 0)
+		return err_set(err, ERR_USAGE, verb, "it takes add, list, remove or run");
 	if (schedule->add_option && !is_add)
 		return err_set(err, ERR_USAGE, verb, "--%s is for add", schedule->add_option);
 	if (schedule->output && !schedule->prints_xml)
 		return err_set(err, ERR_USAGE, schedule->output, "-f goes with --print-xml");
 	if (is_list)
 		return scheduler_list(err);
-	rc = need_name(schedule, err);
+	if (!name)
+		return err_set(err, ERR_USAGE, verb, "say which image: NAME, as app.exe");
+	rc = task_name_check(name, err);
 	if (rc)
 		return rc;
 	if (is_add)
 		return add(schedule, err);
-	if (!strcmp(verb, "run"))
-		return scheduler_run(schedule->name, exit_status, err);
-	rc = scheduler_remove(schedule->name, err);
+	if (is_run) {
+		rc = scheduler_arguments(name, &argc, &argv, err);
+		if (!rc)
+			*exit_status = command_snapshot(argc, argv);
+		return rc;
+	}
+	rc = scheduler_remove(name, err);
 	if (!rc)
-		printf("%s: its task is removed, its dumps are not\n", schedule->name);
+		printf("%s: its task is removed, its dumps are not\n", name);
 	return rc;
 }
 
@@ -262,8 +244,7 @@ int command_schedule(int argc, char **argv)
 	struct schedule schedule = {0};
 	struct opt_state state;
 	struct err err = {0};
-	uint32_t exit_status = 0;
-	int id, rc = 0;
+	int id, exit_status = 0, rc = 0;
 
 	opt_init(&state, options, argc, argv);
 	while (!rc && (id = opt_next(&state, &err))) {
@@ -280,5 +261,5 @@ int command_schedule(int argc, char **argv)
 	}
 	if (!rc)
 		rc = act(&schedule, &exit_status, &err);
-	return rc ? command_fail(&err) : (int)exit_status;
+	return rc ? command_fail(&err) : exit_status;
 }

@@ -1,6 +1,6 @@
 /*
  * The tasks of ours that Task Scheduler has: those in its folder \hsnap, each called as the image whose
- * processes it looks at. scheduler_windows.c; scheduler_posix.c refuses, for there is none.
+ * processes it looks at. scheduler_posix.c refuses, for there is none.
  *
  * Names are those that task_name_check() lets pass.
  */
@@ -20,36 +20,33 @@ struct scheduler_adding {
 };
 
 /* Registers a task, and looks whether the scheduler has kept what it is to run; what the task may lack all the same is
- * a line on standard error. 0, -ERR_TASK_EXISTS (unless it may replace one), -ERR_ADMIN, -ERR_SYSTEM, -ERR_NOMEM. */
+ * a line on standard error. 0, -ERR_TASK_EXISTS (unless it may replace one), -ERR_ADMIN, -ERR_SYSTEM (under Wine:
+ * nothing is left of it), -ERR_NOMEM. */
 int scheduler_add(const struct scheduler_adding *asked, struct err *err);
 
 /* 0, -ERR_NO_TASK, -ERR_ADMIN, -ERR_SYSTEM, -ERR_NOMEM. */
 int scheduler_remove(const char *name, struct err *err);
 
-/* Prints a table of all tasks; those that run anything but this hsnap as tasks do are marked. What of them cannot be read is a line on standard error, and -ERR_TASK in
- * the end. */
+/* Prints a table of all tasks; those that run anything but this hsnap as tasks do are marked. */
 int scheduler_list(struct err *err);
 
-/* Starts what the task runs, once, as this user and without standard input, and waits for its end. Whoever made the
- * task may have less rights than this user: it is -ERR_TASK unless it runs this very program with the arguments of a
- * task. Also what scheduler_remove() returns, and -ERR_START. */
-int scheduler_run(const char *name, uint32_t *exit_status, struct err *err);
+/* The words with which the task calls this program, which come first; they stay until it ends. Whoever made the task may
+ * have less rights than this user: it is -ERR_TASK unless it runs this very program with the arguments of a task. Also
+ * what scheduler_remove() returns. */
+int scheduler_arguments(const char *name, int *argc, char ***argv, struct err *err);
 
 /* Each adds one text to an empty buf: path as a full one, the path of this program, who runs it (a SID). */
 int scheduler_full_path(struct buf *full, const char *path, struct err *err);
 int scheduler_program(struct buf *path, struct err *err);
 int scheduler_user(struct buf *user, struct err *err);
 
-/* Whether program is this one, or the 32-bit one that belongs to it: 1 and its path in own, which was empty; 0; or
- * -ERR_NOMEM. */
-int scheduler_own_program(const char *program, struct buf *own, struct err *err);
-
 /*
  * Looks whether a task will find its folder and its program, both full paths, and makes the folder and those above it
- * that are missing: for the system so that only administrators may change what is in them. What every user may change
- * is a line on standard error. 0, -ERR_USAGE (a drive that tasks do not have), -ERR_OPEN, -ERR_CREATE, -ERR_SYSTEM,
- * -ERR_NOMEM.
+ * that are missing: for the system so that only administrators may change what is in them. Where every user may change
+ * the folder, the program, or home, in which the program is, a line on standard error says so. 0, -ERR_USAGE (a drive
+ * that tasks do not have), -ERR_OPEN, -ERR_CREATE.
  */
-int scheduler_places(const char *folder, const char *program, bool is_system, struct err *err);
+int scheduler_places(
+	const char *folder, const char *program, const char *home, bool is_system, struct err *err);
 
 #endif

@@ -20,9 +20,10 @@ int scheduler_list(struct err *err)
 	return refuse("schedule list", err);
 }
 
-int scheduler_run(const char *name, uint32_t *exit_status, struct err *err)
+int scheduler_arguments(const char *name, int *argc, char ***argv, struct err *err)
 {
-	(void)exit_status;
+	(void)argc;
+	(void)argv;
 	return refuse(name, err);
 }
 
@@ -46,9 +47,11 @@ int scheduler_user(struct buf *user, struct err *err)
 		"only the machine that the task is for knows its user; say it there");
 }
 
-int scheduler_places(const char *folder, const char *program, bool is_system, struct err *err)
+int scheduler_places(
+	const char *folder, const char *program, const char *home, bool is_system, struct err *err)
 {
 	(void)program;
+	(void)home;
 	(void)is_system;
 	return refuse(folder, err);
 }

@@ -1,526 +1,493 @@
-/* What only this system can tell for a task: full paths, this program, and who runs it. Where its files lie is in
- * scheduler_places_windows.c. */
-#include "snapshot/schedule/scheduler_windows.h"
+/*
+ * Task Scheduler by its own interface, ITaskService ("Task Scheduler 2.0 Interfaces", Microsoft Learn), for Windows
+ * Vista and later. Wine 8.0 registers and removes tasks, but keeps nothing of what they are to run, nor how often, and
+ * lists none: there it answers E_NOTIMPL, which Windows does not.
+ */
+#include "snapshot/schedule/scheduler.h"
 
+#define COBJMACROS
+#define INITGUID
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <wchar.h>
 
 #include <windows.h>
-#include <sddl.h>
+#include <taskschd.h>
 
-#include "core/base/os.h"
 #include "core/base/os_windows.h"
-#include "snapshot/schedule/scheduler.h"
+#include "snapshot/schedule/scheduler_windows.h"
 #include "snapshot/schedule/task.h"
 
-/* Adds text, which goes; NULL: out of memory. */
-static int add_taken(struct buf *to, char *text, struct err *err)
-{
-	int rc = text ? buf_add_text(to, text) : -ERR_NOMEM;
+#define FOLDER L"hsnap"
+#define ELEVATION_REQUIRED 740 /* "System Error Codes", Microsoft Learn; headers of MinGW lack it */
+#define NO_TASK HRESULT_FROM_WIN32(ERROR_FILE_NOT_FOUND)
+#define NOT_RUNNING "its service does not run; start it with 'net start Schedule'"
 
-	free(text);
-	return rc ? err_set(err, ERR_NOMEM, NULL, NULL) : 0;
-}
+/* ---------------------------------------------------------------- what it answers */
 
-int scheduler_full_path(struct buf *full, const char *path, struct err *err)
-{
-	return add_taken(full, os_full_path(path), err);
-}
-
-/* The path may be longer than the system's usual limit: then it is not cut, but refused later. */
-int scheduler_program(struct buf *path, struct err *err)
-{
-	DWORD units = 32768;
-	wchar_t *wide = malloc(units * sizeof(*wide));
-	DWORD len = wide ? GetModuleFileNameW(NULL, wide, units) : 0;
-	int rc = add_taken(path, len && len < units ? utf8_from_wide(wide) : NULL, err);
-
-	free(wide);
-	return rc;
-}
-
-static char *sid_text(HANDLE token)
-{
-	union {
-		TOKEN_USER user;
-		char room[sizeof(TOKEN_USER) + SECURITY_MAX_SID_SIZE];
-	} info;
-	wchar_t *wide = NULL;
-	DWORD size;
-	char *text;
-
-	if (!GetTokenInformation(token, TokenUser, &info, sizeof(info), &size) ||
-		!ConvertSidToStringSidW(info.user.User.Sid, &wide))
-		return NULL;
-	text = utf8_from_wide(wide);
-	LocalFree(wide);
-	return text;
-}
-
-int scheduler_user(struct buf *user, struct err *err)
-{
-	HANDLE token;
-	char text[300], *sid;
-	int rc;
-
-	if (!OpenProcessToken(GetCurrentProcess(), TOKEN_QUERY, &token))
-		return err_set(err, ERR_SYSTEM, "--as-user", "%s",
-			windows_error(GetLastError(), text, sizeof(text)));
-	sid = sid_text(token);
-	rc = add_taken(user, sid, err);
-	CloseHandle(token);
-	return rc;
-}
-
-/* On the word of a task no other machine is asked, which would learn who asks. */
-static bool is_own_program(const char *own, const char *program)
-{
-	return (program[0] != '\\' || own[0] == '\\') && os_same_file(own, program);
-}
-
-int scheduler_own_program(const char *program, struct buf *own, struct err *err)
-{
-	static const char *const siblings[] = {"hsnap.exe", "hsnap32.exe"};
-	int rc = scheduler_program(own, err);
-	size_t home = rc ? 0 : (size_t)(strrchr(own->data, '\\') + 1 - own->data);
-	bool is_own = !rc && is_own_program(own->data, program);
-
-	for (size_t i = 0; !rc && !is_own && i < sizeof(siblings) / sizeof(*siblings); i++) {
-		own->len = home;
-		rc = buf_add_text(own, siblings[i]) ? err_set(err, ERR_NOMEM, NULL, NULL) : 0;
-		is_own = !rc && is_own_program(own->data, program);
-	}
-	return rc ? rc : is_own;
-}
-
-/* Where the files of a task lie: whether the task will find them, and who else may change them. */
-
-/* ---------------------------------------------------------------- drives */
-
-/* What subst makes is a name for a folder: "\??\C:\folder" ("QueryDosDevice function", Microsoft Learn). */
-static bool is_subst(const wchar_t *drive)
-{
-	wchar_t target[MAX_PATH + 8];
-
-	return QueryDosDeviceW(drive, target, MAX_PATH + 8) && !wcsncmp(target, L"\\??\\", 4);
-}
-
-/* Letters of the network and of subst are those of one session: no task has them. */
-static int check_drive(const char *path, bool is_system, struct err *err)
-{
-	wchar_t root[] = L"?:\\", drive[] = L"?:";
-
-	if (path[1] != ':')
-		return 0;
-	root[0] = drive[0] = (wchar_t)path[0];
-	if (is_subst(drive))
-		return err_set(err, ERR_USAGE, path,
-			"%c: is made by subst, which tasks do not see; give the folder itself",
-			path[0]);
-	if (GetDriveTypeW(root) != DRIVE_REMOTE)
-		return 0;
-	return err_set(err, ERR_USAGE, path,
-		"%c: is a network drive, which tasks do not have; give %s", path[0],
-		is_system ? "\\\\server\\share, where this machine's account has the rights" :
-			    "a folder on this machine");
-}
-
-/* ---------------------------------------------------------------- folders */
-
-/* Makes every folder on the way; one that is there already is no failure. */
-static void make_all(wchar_t *path, size_t from, SECURITY_ATTRIBUTES *rights)
-{
-	for (wchar_t *at = path + from; *at; at++) {
-		if (*at != L'\\')
-			continue;
-		*at = L'\0';
-		CreateDirectoryW(path, rights);
-		*at = L'\\';
-	}
-	CreateDirectoryW(path, rights);
-}
-
-static int make_folder(const char *path, SECURITY_ATTRIBUTES *rights, struct err *err)
-{
-	wchar_t *wide = wide_path(path);
-	DWORD attributes, error;
-	char text[300];
-
-	if (!wide)
-		return err_set(err, ERR_NOMEM, NULL, NULL);
-	make_all(wide, wcscspn(wide, L"\\") + 1, rights);
-	error = GetLastError();
-	attributes = GetFileAttributesW(wide);
-	free(wide);
-	if (attributes != INVALID_FILE_ATTRIBUTES && attributes & FILE_ATTRIBUTE_DIRECTORY)
-		return 0;
-	return err_set(err, ERR_CREATE, path, "%s", windows_error(error, text, sizeof(text)));
-}
-
-/* What is made for the system nobody else may write into from the first moment on. */
-static int make_for_system(const char *path, struct err *err)
-{
-	SECURITY_ATTRIBUTES rights = {.nLength = sizeof(rights)};
-	char text[300];
-	int rc;
-
-	if (!ConvertStringSecurityDescriptorToSecurityDescriptorW(
-		    RIGHTS_OF_ADMINISTRATORS, SDDL_REVISION_1, &rights.lpSecurityDescriptor, NULL))
-		return err_set(err, ERR_SYSTEM, path, "%s",
-			windows_error(GetLastError(), text, sizeof(text)));
-	rc = make_folder(path, &rights, err);
-	LocalFree(rights.lpSecurityDescriptor);
-	return rc;
-}
-
-/* ---------------------------------------------------------------- all of it */
-
-static int check_program(const char *path, struct err *err)
-{
-	struct os_file file;
-	int rc = os_open(&file, path, err);
-
-	if (!rc)
-		os_close(&file);
-	return rc;
-}
-
-/* len bytes of path; a drive's root keeps its end. */
-static int warn_of(const char *path, size_t len, struct err *err)
-{
-	char *place = len ? calloc(1, len + 2) : NULL;
-	wchar_t *wide = NULL;
-
-	if (place) {
-		memcpy(place, path, len);
-		if (place[len - 1] == ':')
-			place[len] = '\\';
-		wide = wide_path(place);
-	}
-	if (wide && rights_of_path_are_everybodys(wide))
-		fprintf(stderr,
-			"hsnap: %s: warning: every user may change it, and so have the rights of "
-			"the task; leave that to administrators\n",
-			place);
-	free(place);
-	free(wide);
-	return wide ? 0 : err_set(err, ERR_NOMEM, NULL, NULL);
-}
-
-int scheduler_places(const char *folder, const char *program, bool is_system, struct err *err)
-{
-	size_t home = (size_t)(strrchr(program, '\\') - program);
-	int rc = check_drive(folder, is_system, err);
-
-	if (!rc)
-		rc = check_drive(program, is_system, err);
-	if (!rc)
-		rc = check_program(program, err);
-	if (!rc)
-		rc = is_system ? make_for_system(folder, err) : make_folder(folder, NULL, err);
-	if (!rc)
-		rc = warn_of(folder, strlen(folder), err);
-	if (!rc)
-		rc = warn_of(program, strlen(program), err);
-	return rc ? rc : warn_of(program, home, err);
-}
-
-static int nomem(struct err *err)
-{
-	return err_set(err, ERR_NOMEM, NULL, NULL);
-}
-
-/* ---------------------------------------------------------------- reading one */
-
-static bool is_same(const struct buf *a, const struct buf *b)
-{
-	return a->len == b->len && (!a->len || !memcmp(a->data, b->data, a->len));
-}
-
-static bool is_same_task(const struct task_read *a, const struct task_read *b)
-{
-	return is_same(&a->program, &b->program) && is_same(&a->arguments, &b->arguments) &&
-	       is_same(&a->folder, &b->folder);
-}
-
-static int read_by_com(
-	struct scheduler_com *com, const char *name, struct task_read *task, struct err *err)
-{
-	wchar_t *wide = wide_from_utf8(name);
-	struct buf bytes;
-	HRESULT hr;
-	int rc;
-
-	buf_init(&bytes);
-	hr = wide ? scheduler_com_xml(com, wide, &bytes) : E_OUTOFMEMORY;
-	rc = FAILED(hr) ? scheduler_fail(hr, name, err) :
-			  task_read(task, bytes.data, bytes.len, name, err);
-	buf_release(&bytes);
-	free(wide);
-	return rc;
-}
-
-static int read_stored(const char *name, struct task_read *task, struct err *err)
-{
-	struct buf bytes;
-	int rc;
-
-	buf_init(&bytes);
-	rc = task_store_read(&bytes, name, err);
-	if (!rc)
-		rc = task_read(task, bytes.data ? bytes.data : "", bytes.len, name, err);
-	buf_release(&bytes);
-	return rc;
-}
-
-/* com may be NULL: it cannot be had. */
-static int read_task(
-	struct scheduler_com *com, const char *name, struct task_read *task, struct err *err)
-{
-	int rc = com ? read_by_com(com, name, task, err) : read_stored(name, task, err);
-
-	return rc == -ERR_TASK && com && task_store_is_wine() ? read_stored(name, task, err) : rc;
-}
-
-/* The connection, or NULL with 0: schtasks.exe may do. */
-static int open_com(struct scheduler_com **com, struct err *err)
-{
-	HRESULT hr = scheduler_com_open(com);
-
-	if (SUCCEEDED(hr))
-		return 0;
-	*com = NULL;
-	return scheduler_is_missing(hr) ? 0 : scheduler_fail(hr, "schedule", err);
-}
-
-/* ---------------------------------------------------------------- adding */
-
-struct adding {
-	const struct scheduler_adding *asked;
-	const char *name;
-	wchar_t *wide_name, *wide_xml;
-	struct buf bytes; /* as a file */
+/* SCHED_E_* of "Task Scheduler Error and Success Constants", Microsoft Learn: Windows keeps no text of them
+ * where others are found. */
+static const struct {
+	uint32_t code;
+	const char *text;
+} texts[] = {
+	{0x8004130f, "the account of the task is not known"},
+	{0x80041315, NOT_RUNNING}, /* SCHED_E_SERVICE_NOT_RUNNING */
+	{0x80041322, NOT_RUNNING}, /* SCHED_E_SERVICE_NOT_AVAILABLE */
+	{0x80070426, NOT_RUNNING}, /* ERROR_SERVICE_NOT_ACTIVE */
+	{0x800706ba, NOT_RUNNING}, /* RPC_S_SERVER_UNAVAILABLE */
 };
 
-static int prepare(struct adding *adding, struct err *err)
+static const char *words(HRESULT hr, char *text, size_t size)
 {
-	adding->wide_name = wide_from_utf8(adding->name);
-	adding->wide_xml = wide_from_utf8(adding->asked->xml);
-	buf_init(&adding->bytes);
-	if (!adding->wide_name || !adding->wide_xml ||
-		task_xml_utf16(&adding->bytes, adding->asked->xml))
-		return nomem(err);
-	return 0;
+	for (size_t i = 0; i < sizeof(texts) / sizeof(*texts); i++) {
+		if (texts[i].code == (uint32_t)hr)
+			return texts[i].text;
+	}
+	return windows_error((unsigned long)hr, text, size);
 }
 
-static int add(struct scheduler_com *com, const struct adding *adding, struct err *err)
+static bool is_missing(HRESULT hr)
 {
+	return hr == HRESULT_FROM_WIN32(ERROR_FILE_NOT_FOUND) ||
+	       hr == HRESULT_FROM_WIN32(ERROR_PATH_NOT_FOUND);
+}
+
+int scheduler_fail(HRESULT hr, const char *place, struct err *err)
+{
+	char text[300];
+
+	if (hr == E_OUTOFMEMORY)
+		return err_set(err, ERR_NOMEM, NULL, NULL);
+	if (hr == E_ACCESSDENIED || hr == HRESULT_FROM_WIN32(ELEVATION_REQUIRED) ||
+		hr == HRESULT_FROM_WIN32(ERROR_PRIVILEGE_NOT_HELD))
+		return err_set(err, ERR_ADMIN, place, "Task Scheduler: access denied");
+	if (is_missing(hr))
+		return err_set(err, ERR_NO_TASK, place, NULL);
+	if (hr == HRESULT_FROM_WIN32(ERROR_ALREADY_EXISTS) ||
+		hr == HRESULT_FROM_WIN32(ERROR_FILE_EXISTS))
+		return err_set(err, ERR_TASK_EXISTS, place, NULL);
+	if (hr == E_NOINTERFACE)
+		return err_set(err, ERR_TASK, place, "it does not run one program");
+	if (hr == E_NOTIMPL)
+		return err_set(err, ERR_SYSTEM, place, "%s",
+			"Wine's Task Scheduler runs no tasks and forgets what they are to run; "
+			"'hsnap schedule add --print-xml' writes one for Windows");
+	return err_set(err, ERR_SYSTEM, place, "Task Scheduler: %s, 0x%08lX",
+		words(hr, text, sizeof(text)), (unsigned long)hr);
+}
+
+const char *scheduler_warning(HRESULT hr)
+{
+	switch ((uint32_t)hr) {
+	case 0x0004131b: /* SCHED_S_SOME_TRIGGERS_FAILED */
+		return "it is there, but not all of its triggers will start it; look at them in "
+		       "Task Scheduler, or add it with another --start";
+	case 0x0004131c: /* SCHED_S_BATCH_LOGON_PROBLEM */
+		return "it is there, but its user may not run tasks; give him the right 'Log on as "
+		       "a batch job' in secpol.msc";
+	default: return NULL;
+	}
+}
+
+/* ---------------------------------------------------------------- a connection */
+
+/* Of ole32.dll and oleaut32.dll, which are on every Windows; no other command of hsnap needs them. */
+static struct {
+	HRESULT(WINAPI *initialize)(void *, DWORD);
+	void(WINAPI *uninitialize)(void);
+	HRESULT(WINAPI *create)(REFCLSID, IUnknown *, DWORD, REFIID, void **);
+	HRESULT(WINAPI *security)
+	(void *, LONG, void *, void *, DWORD, DWORD, void *, DWORD, void *);
+	BSTR(WINAPI *text)(const OLECHAR *);
+	void(WINAPI *free_text)(BSTR);
+	INT(WINAPI *date)(DOUBLE, SYSTEMTIME *);
+} com;
+
+struct session {
+	BSTR name; /* of the task that it is about */
+	ITaskService *service;
+	ITaskFolder *folder; /* \hsnap; NULL: it is not there */
+	bool is_initialized;
+};
+
+static const VARIANT nothing; /* VT_EMPTY */
+
+static bool load(void)
+{
+	HMODULE ole = LoadLibraryW(L"ole32.dll"), automation = LoadLibraryW(L"oleaut32.dll");
+
+	if (!ole || !automation)
+		return false;
+	com.initialize = (void *)GetProcAddress(ole, "CoInitializeEx");
+	com.uninitialize = (void *)GetProcAddress(ole, "CoUninitialize");
+	com.create = (void *)GetProcAddress(ole, "CoCreateInstance");
+	com.security = (void *)GetProcAddress(ole, "CoInitializeSecurity");
+	com.text = (void *)GetProcAddress(automation, "SysAllocString");
+	com.free_text = (void *)GetProcAddress(automation, "SysFreeString");
+	com.date = (void *)GetProcAddress(automation, "VariantTimeToSystemTime");
+	return com.initialize && com.uninitialize && com.create && com.security && com.text &&
+	       com.free_text && com.date;
+}
+
+static void session_close(struct session *session)
+{
+	if (session->name)
+		com.free_text(session->name);
+	if (session->folder)
+		ITaskFolder_Release(session->folder);
+	if (session->service)
+		ITaskService_Release(session->service);
+	if (session->is_initialized)
+		com.uninitialize();
+}
+
+/* The scheduler acts as whoever asks: it is allowed to, as the documentation's examples do. */
+static HRESULT connect_service(struct session *session)
+{
+	HRESULT hr = com.initialize(NULL, COINIT_MULTITHREADED);
+
+	if (FAILED(hr))
+		return hr;
+	session->is_initialized = true;
+	com.security(NULL, -1, NULL, NULL, RPC_C_AUTHN_LEVEL_PKT_PRIVACY,
+		RPC_C_IMP_LEVEL_IMPERSONATE, NULL, 0, NULL);
+	hr = com.create(&CLSID_TaskScheduler, NULL, CLSCTX_INPROC_SERVER, &IID_ITaskService,
+		(void **)&session->service);
+	if (SUCCEEDED(hr))
+		hr = ITaskService_Connect(session->service, nothing, nothing, nothing, nothing);
+	/* what is not found here is the service, no task */
+	return is_missing(hr) ? HRESULT_FROM_WIN32(ERROR_SERVICE_NOT_ACTIVE) : hr;
+}
+
+/* NULL: out of memory. */
+static BSTR bstr(const char *text)
+{
+	wchar_t *wide = wide_from_utf8(text);
+	BSTR result = wide ? com.text(wide) : NULL;
+
+	free(wide);
+	return result;
+}
+
+/* To be closed, whatever is returned. */
+static HRESULT session_open(struct session *session, const char *name)
+{
+	BSTR path = NULL;
 	HRESULT hr;
 
-	if (!com)
-		return schtasks_add(adding->name, &adding->bytes, adding->asked->may_replace, err);
-	hr = scheduler_com_add(com, adding->wide_name, adding->wide_xml, adding->asked->is_system,
-		adding->asked->may_replace);
-	if (scheduler_warning(hr))
-		fprintf(stderr, "hsnap: %s: warning: %s\n", adding->name, scheduler_warning(hr));
-	return FAILED(hr) ? scheduler_fail(hr, adding->name, err) : 0;
+	*session = (struct session){0};
+	if (!load())
+		return HRESULT_FROM_WIN32(ERROR_MOD_NOT_FOUND);
+	session->name = bstr(name);
+	path = com.text(L"\\" FOLDER);
+	hr = path && session->name ? connect_service(session) : E_OUTOFMEMORY;
+	if (SUCCEEDED(hr))
+		hr = ITaskService_GetFolder(session->service, path, &session->folder);
+	com.free_text(path);
+	return is_missing(hr) ? S_OK : hr;
 }
 
-/* Whether what is registered now is what was meant. */
-static int check(struct scheduler_com *com, const struct adding *adding, struct err *err)
-{
-	struct task_read meant, kept;
-	int rc;
+/* ---------------------------------------------------------------- what a task runs */
 
-	task_read_init(&meant);
-	task_read_init(&kept);
-	rc = task_read(&meant, adding->bytes.data, adding->bytes.len, adding->name, err);
-	if (!rc)
-		rc = read_task(com, adding->name, &kept, err);
-	if (!rc && !is_same_task(&meant, &kept))
-		rc = err_set(err, ERR_SYSTEM, adding->name,
-			"Task Scheduler has kept something else; 'hsnap schedule remove' it");
-	task_read_release(&meant);
-	task_read_release(&kept);
-	return rc;
+struct action {
+	char *program, *arguments; /* UTF-8; the program without quotes around it */
+};
+
+static void action_release(struct action *action)
+{
+	free(action->program);
+	free(action->arguments);
+}
+
+static HRESULT read_exec(IExecAction *exec, struct action *action)
+{
+	BSTR program = NULL, arguments = NULL;
+	HRESULT hr = IExecAction_get_Path(exec, &program);
+	size_t len;
+
+	if (SUCCEEDED(hr))
+		hr = IExecAction_get_Arguments(exec, &arguments);
+	if (SUCCEEDED(hr)) {
+		action->program = utf8_from_wide(program ? program : L"");
+		action->arguments = utf8_from_wide(arguments ? arguments : L"");
+		hr = action->program && action->arguments ? S_OK : E_OUTOFMEMORY;
+	}
+	com.free_text(program);
+	com.free_text(arguments);
+	len = SUCCEEDED(hr) ? strlen(action->program) : 0;
+	if (len > 1 && action->program[0] == '"' && action->program[len - 1] == '"') {
+		memmove(action->program, action->program + 1, len - 2);
+		action->program[len - 2] = '\0';
+	}
+	return hr;
+}
+
+/* E_NOINTERFACE: anything but running one program. */
+static HRESULT read_action(IRegisteredTask *task, struct action *action)
+{
+	ITaskDefinition *definition = NULL;
+	IActionCollection *all = NULL;
+	IAction *first = NULL;
+	IExecAction *exec = NULL;
+	LONG count = 0;
+	HRESULT hr = IRegisteredTask_get_Definition(task, &definition);
+
+	if (SUCCEEDED(hr))
+		hr = ITaskDefinition_get_Actions(definition, &all);
+	if (SUCCEEDED(hr))
+		hr = IActionCollection_get_Count(all, &count);
+	if (SUCCEEDED(hr))
+		hr = count == 1 ? IActionCollection_get_Item(all, 1, &first) : E_NOINTERFACE;
+	if (SUCCEEDED(hr))
+		hr = IAction_QueryInterface(first, &IID_IExecAction, (void **)&exec);
+	if (SUCCEEDED(hr))
+		hr = read_exec(exec, action);
+	if (exec)
+		IExecAction_Release(exec);
+	if (first)
+		IAction_Release(first);
+	if (all)
+		IActionCollection_Release(all);
+	if (definition)
+		ITaskDefinition_Release(definition);
+	return hr;
+}
+
+/* ---------------------------------------------------------------- adding, removing */
+
+static HRESULT make_folder(struct session *session, bool is_system)
+{
+	BSTR root = com.text(L"\\"), name = com.text(FOLDER);
+	BSTR rights = is_system ? com.text(RIGHTS_OF_ADMINISTRATORS) : NULL;
+	ITaskFolder *top = NULL;
+	VARIANT sddl = nothing;
+	HRESULT hr = E_OUTOFMEMORY;
+
+	if (rights) {
+		V_VT(&sddl) = VT_BSTR;
+		V_BSTR(&sddl) = rights;
+	}
+	if (root && name && (rights || !is_system))
+		hr = ITaskService_GetFolder(session->service, root, &top);
+	if (SUCCEEDED(hr))
+		hr = ITaskFolder_CreateFolder(top, name, sddl, &session->folder);
+	if (hr == HRESULT_FROM_WIN32(ERROR_ALREADY_EXISTS))
+		hr = E_ACCESSDENIED; /* it is there, and was not shown to us */
+	if (top)
+		ITaskFolder_Release(top);
+	com.free_text(root);
+	com.free_text(name);
+	com.free_text(rights);
+	return hr;
+}
+
+/* How whoever the XML names is to be logged on is asked for beside it: as a service's account, which the system's is,
+ * or as a user without a password (S4U). Also one of the scheduler's codes of success. */
+static HRESULT add(
+	struct session *session, const struct scheduler_adding *asked, IRegisteredTask **task)
+{
+	BSTR xml = bstr(asked->xml);
+	HRESULT hr = xml ? S_OK : E_OUTOFMEMORY;
+
+	if (SUCCEEDED(hr) && !session->folder)
+		hr = make_folder(session, asked->is_system);
+	if (SUCCEEDED(hr))
+		hr = ITaskFolder_RegisterTask(session->folder, session->name, xml,
+			asked->may_replace ? TASK_CREATE_OR_UPDATE : TASK_CREATE, nothing, nothing,
+			asked->is_system ? TASK_LOGON_SERVICE_ACCOUNT : TASK_LOGON_S4U, nothing,
+			task);
+	com.free_text(xml);
+	return hr;
 }
 
 int scheduler_add(const struct scheduler_adding *asked, struct err *err)
 {
-	struct adding adding = {.asked = asked, .name = asked->name};
-	struct scheduler_com *com = NULL;
-	int rc = prepare(&adding, err);
+	struct session session;
+	struct action kept = {0};
+	IRegisteredTask *task = NULL;
+	HRESULT hr = session_open(&session, asked->name);
 
-	if (!rc)
-		rc = open_com(&com, err);
-	if (!rc)
-		rc = add(com, &adding, err);
-	if (!rc && task_store_is_wine())
-		rc = task_store_write(&adding.bytes, adding.name, err);
-	if (!rc)
-		rc = check(com, &adding, err);
-	scheduler_com_close(com);
-	buf_release(&adding.bytes);
-	free(adding.wide_name);
-	free(adding.wide_xml);
-	return rc;
-}
-
-/* ---------------------------------------------------------------- removing */
-
-static int remove_by_com(struct scheduler_com *com, const char *name, struct err *err)
-{
-	wchar_t *wide = wide_from_utf8(name);
-	HRESULT hr = wide ? scheduler_com_remove(com, wide) : E_OUTOFMEMORY;
-
-	free(wide);
-	return FAILED(hr) ? scheduler_fail(hr, name, err) : 0;
+	if (SUCCEEDED(hr))
+		hr = add(&session, asked, &task);
+	if (SUCCEEDED(hr) && scheduler_warning(hr))
+		fprintf(stderr, "hsnap: %s: warning: %s\n", asked->name, scheduler_warning(hr));
+	if (SUCCEEDED(hr)) {
+		hr = read_action(task, &kept);
+		if (FAILED(hr))
+			ITaskFolder_DeleteTask(
+				session.folder, session.name, 0); /* it would run nothing */
+	}
+	if (task)
+		IRegisteredTask_Release(task);
+	action_release(&kept);
+	session_close(&session);
+	return FAILED(hr) ? scheduler_fail(hr, asked->name, err) : 0;
 }
 
 int scheduler_remove(const char *name, struct err *err)
 {
-	struct scheduler_com *com = NULL;
-	int rc = open_com(&com, err);
+	struct session session;
+	HRESULT hr = session_open(&session, name);
 
-	if (!rc)
-		rc = com ? remove_by_com(com, name, err) : schtasks_remove(name, err);
-	scheduler_com_close(com);
-	return rc;
+	if (SUCCEEDED(hr))
+		hr = session.folder ? ITaskFolder_DeleteTask(session.folder, session.name, 0) :
+				      NO_TASK;
+	session_close(&session);
+	return FAILED(hr) ? scheduler_fail(hr, name, err) : 0;
 }
 
 /* ---------------------------------------------------------------- listing */
 
-struct listing {
-	struct scheduler_com *com;
-	size_t count, bad_count;
-};
-
-static int print_row(struct listing *listing, const wchar_t *wide, const char *name,
-	const struct task_read *task, struct err *err)
+/* A time of the scheduler's is a local one; 0 stands for none. */
+static void time_text(DATE date, char text[TASK_TIME_BYTES])
 {
-	struct task_state state = {0};
-	struct buf own;
-	int rc;
+	SYSTEMTIME time;
 
-	buf_init(&own);
-	rc = scheduler_own_program(task->program.data, &own, err);
-	buf_release(&own);
-	if (rc < 0)
-		return rc;
-	if (listing->com)
-		scheduler_com_state(listing->com, wide, &state);
-	if (!listing->count++)
-		task_table_head(stdout);
-	return task_table_row(stdout, name, task, rc > 0, &state);
+	if (date > 0 && com.date(date, &time))
+		snprintf(text, TASK_TIME_BYTES, "%04u-%02u-%02u %02u:%02u", time.wYear % 10000u,
+			time.wMonth % 100u, time.wDay % 100u, time.wHour % 100u,
+			time.wMinute % 100u);
 }
 
-/* One that cannot be read is said, and is no reason to keep quiet about the others. */
-static int print(struct listing *listing, const wchar_t *wide, const char *name)
+static void read_state(IRegisteredTask *task, struct task_listed *row)
 {
-	struct task_read task;
-	struct err err;
-	int rc;
+	TASK_STATE state = TASK_STATE_UNKNOWN;
+	LONG result = 0;
+	DATE last = 0, next = 0;
+	BSTR wide = NULL;
+	char *xml;
 
-	task_read_init(&task);
-	rc = read_task(listing->com, name, &task, &err);
-	if (!rc) {
-		rc = print_row(listing, wide, name, &task, &err);
-	} else if (rc != -ERR_NOMEM) {
-		listing->bad_count++;
-		err_print(stderr, "hsnap", &err);
-		rc = 0;
+	if (IRegisteredTask_get_LastRunTime(task, &last) == S_OK)
+		time_text(last, row->last);
+	if (IRegisteredTask_get_NextRunTime(task, &next) == S_OK)
+		time_text(next, row->next);
+	if (SUCCEEDED(IRegisteredTask_get_State(task, &state)))
+		row->state = (unsigned)state;
+	row->has_result = SUCCEEDED(IRegisteredTask_get_LastTaskResult(task, &result));
+	row->result = (uint32_t)result;
+	if (SUCCEEDED(IRegisteredTask_get_Xml(task, &wide)) && wide) {
+		xml = utf8_from_wide(wide);
+		if (xml)
+			task_every_text(xml, row->every);
+		free(xml);
 	}
-	task_read_release(&task);
-	return rc;
+	com.free_text(wide);
 }
 
-static HRESULT list_one(void *ctx, const wchar_t *wide)
+static HRESULT print_row(IRegisteredTask *task, const char *name)
 {
-	char *name = utf8_from_wide(wide);
-	HRESULT hr = name && !print(ctx, wide, name) ? S_OK : E_OUTOFMEMORY;
+	struct task_listed row = {.name = name};
+	struct action action = {0};
+	HRESULT hr = read_action(task, &action);
 
-	free(name);
+	if (SUCCEEDED(hr)) {
+		row.program = action.program;
+		row.arguments = action.arguments;
+		row.runs_hsnap = scheduler_is_own_program(action.program);
+	}
+	read_state(task, &row);
+	if ((SUCCEEDED(hr) || hr == E_NOINTERFACE) && !task_table_row(stdout, &row))
+		hr = S_OK;
+	action_release(&action);
 	return hr;
 }
 
-/* Wine 8.0 lists nothing by its interface. */
+static HRESULT list_one(IRegisteredTaskCollection *tasks, LONG number)
+{
+	IRegisteredTask *task = NULL;
+	VARIANT index = nothing;
+	BSTR wide = NULL;
+	char *name = NULL;
+	HRESULT hr;
+
+	V_VT(&index) = VT_I4;
+	V_I4(&index) = number;
+	hr = IRegisteredTaskCollection_get_Item(tasks, index, &task);
+	if (SUCCEEDED(hr))
+		hr = IRegisteredTask_get_Name(task, &wide);
+	if (SUCCEEDED(hr)) {
+		name = utf8_from_wide(wide ? wide : L"");
+		hr = name ? print_row(task, name) : E_OUTOFMEMORY;
+	}
+	free(name);
+	com.free_text(wide);
+	if (task)
+		IRegisteredTask_Release(task);
+	return hr;
+}
+
 int scheduler_list(struct err *err)
 {
-	struct listing listing = {0};
-	const char *unseen;
-	HRESULT hr;
-	int rc = open_com(&listing.com, err);
+	struct session session;
+	IRegisteredTaskCollection *tasks = NULL;
+	LONG count = 0;
+	HRESULT hr = session_open(&session, "");
 
-	if (rc)
-		return rc;
-	hr = listing.com ? scheduler_com_each(listing.com, list_one, &listing) : E_NOTIMPL;
-	if (hr == E_NOTIMPL)
-		hr = task_store_each(list_one, &listing);
-	scheduler_com_close(listing.com);
-	if (FAILED(hr))
-		return scheduler_fail(hr, "schedule list", err);
-	if (listing.bad_count)
-		return err_set(err, ERR_TASK, "schedule list", "%zu of %zu tasks",
-			listing.bad_count, listing.bad_count + listing.count);
-	unseen = listing.count ? NULL : scheduler_unseen();
-	if (!listing.count)
-		printf("there are no tasks of hsnap's%s%s%s\n", unseen ? " (" : "",
-			unseen ? unseen : "", unseen ? ")" : "");
-	return 0;
+	if (SUCCEEDED(hr) && session.folder)
+		hr = ITaskFolder_GetTasks(session.folder, TASK_ENUM_HIDDEN, &tasks);
+	if (SUCCEEDED(hr) && tasks)
+		hr = IRegisteredTaskCollection_get_Count(tasks, &count);
+	if (SUCCEEDED(hr) && !count)
+		printf("there are no tasks of hsnap's (the system's are shown to "
+		       "administrators)\n");
+	else if (SUCCEEDED(hr))
+		task_table_head(stdout);
+	for (LONG i = 1; SUCCEEDED(hr) && i <= count; i++)
+		hr = list_one(tasks, i);
+	if (tasks)
+		IRegisteredTaskCollection_Release(tasks);
+	session_close(&session);
+	return FAILED(hr) ? scheduler_fail(hr, "schedule list", err) : 0;
 }
 
 /* ---------------------------------------------------------------- running */
 
-/* Puts the path of our own program in the place of the task's: what is there may be another file a moment later. */
-static int make_sure(struct task_read *task, const char *name, struct err *err)
+int scheduler_action_arguments(const char *name, const char *program, const char *arguments,
+	int *argc, char ***argv, struct err *err)
 {
-	struct buf own, folder, keep;
-	int rc;
+	struct buf folder = {0}, keep = {0}, line = {0};
+	wchar_t *wide = NULL;
+	int rc = 0;
 
-	buf_init(&own);
-	buf_init(&folder);
-	buf_init(&keep);
-	rc = scheduler_own_program(task->program.data, &own, err);
-	if (!rc) {
-		rc = err_set(
-			err, ERR_TASK, name, "it runs another program, %s", task->program.data);
-	} else if (rc > 0) {
-		const char *line = task->arguments.data ? task->arguments.data : "";
-
-		rc = task_arguments_read(line, name, &folder, &keep);
-		if (rc < 0)
-			rc = nomem(err);
-		else
-			rc = rc ? 0 :
-				  err_set(err, ERR_TASK, name, "with other arguments: %s", line);
-	}
-	if (!rc) {
-		buf_release(&task->program);
-		task->program = own;
-		buf_init(&own);
-	}
-	buf_release(&own);
+	if (!scheduler_is_own_program(program))
+		return err_set(err, ERR_TASK, name, "it runs another program, %s", program);
+	rc = task_arguments_read(arguments, name, &folder, &keep);
+	if (!buf_printf(&line, "hsnap %s", arguments))
+		wide = wide_from_utf8(line.data);
+	if (!rc)
+		rc = err_set(err, ERR_TASK, name, "with other arguments: %s", arguments);
+	else if (rc < 0 || !wide || windows_arguments(wide, argc, argv))
+		rc = err_set(err, ERR_NOMEM, NULL, NULL);
+	else
+		rc = 0;
+	free(wide);
 	buf_release(&folder);
 	buf_release(&keep);
+	buf_release(&line);
 	return rc;
 }
 
-int scheduler_run(const char *name, uint32_t *exit_status, struct err *err)
+int scheduler_arguments(const char *name, int *argc, char ***argv, struct err *err)
 {
-	struct scheduler_com *com = NULL;
-	struct task_read task;
-	int rc = open_com(&com, err);
+	struct session session;
+	struct action action = {0};
+	IRegisteredTask *task = NULL;
+	HRESULT hr = session_open(&session, name);
+	int rc;
 
-	if (rc)
-		return rc;
-	task_read_init(&task);
-	rc = read_task(com, name, &task, err);
-	scheduler_com_close(com);
-	if (!rc)
-		rc = make_sure(&task, name, err);
-	if (!rc)
-		rc = task_run(task.program.data, task.arguments.data, exit_status, err);
-	task_read_release(&task);
+	if (SUCCEEDED(hr))
+		hr = session.folder ? ITaskFolder_GetTask(session.folder, session.name, &task) :
+				      NO_TASK;
+	if (SUCCEEDED(hr))
+		hr = read_action(task, &action);
+	if (task)
+		IRegisteredTask_Release(task);
+	session_close(&session);
+	rc = FAILED(hr) ? scheduler_fail(hr, name, err) :
+			  scheduler_action_arguments(
+				  name, action.program, action.arguments, argc, argv, err);
+	action_release(&action);
 	return rc;
 }

@@ -1,162 +1,18 @@
-#include <inttypes.h>
-#include <stdbool.h>
+#include "snapshot/schedule/task.h"
+
 #include <string.h>
 
 #include "core/base/parse.h"
+#include "core/base/text.h"
 #include "core/dump/kv.h"
 #include "snapshot/ifeo/ifeo.h"
-#include "snapshot/schedule/task.h"
-#include "snapshot/series/file_pattern.h"
-
-static bool is_blank(char c)
-{
-	return c == ' ' || c == '\t';
-}
-
-static int add_backslashes(struct buf *word, size_t count)
-{
-	int rc = 0;
-
-	while (count-- && !rc)
-		rc = buf_add_text(word, "\\");
-	return rc;
-}
-
-/* A run of backslashes and the quote behind it, if there is one. */
-static int add_run(const char **at, bool *is_quoted, struct buf *word)
-{
-	size_t count = strspn(*at, "\\");
-	bool before_quote = (*at)[count] == '"';
-	int rc = add_backslashes(word, before_quote ? count / 2 : count);
-
-	*at += count;
-	if (rc || !before_quote)
-		return rc;
-	if (count % 2) {
-		rc = buf_add_text(word, "\"");
-	} else if (*is_quoted && (*at)[1] == '"') {
-		rc = buf_add_text(word, "\"");
-		++*at;
-	} else {
-		*is_quoted = !*is_quoted;
-	}
-	++*at;
-	return rc;
-}
-
-int task_word(const char **line, struct buf *word)
-{
-	const char *at = *line;
-	bool is_quoted = false;
-	int rc;
-
-	while (is_blank(*at))
-		at++;
-	buf_clear(word);
-	rc = buf_add(word, "", 0);
-	if (rc || !*at)
-		return rc;
-	while (!rc && *at && (is_quoted || !is_blank(*at))) {
-		if (*at == '\\' || *at == '"')
-			rc = add_run(&at, &is_quoted, word);
-		else
-			rc = buf_add(word, at++, 1);
-	}
-	*line = at;
-	return rc ? rc : 1;
-}
-
-int task_word_after(const char *line, const char *name, struct buf *value)
-{
-	bool is_next = false;
-	int rc;
-
-	while ((rc = task_word(&line, value)) > 0 && !is_next)
-		is_next = !strcmp(value->data, name);
-	if (rc <= 0)
-		buf_clear(value);
-	return rc;
-}
-
-static const struct unit {
-	char name;
-	int64_t ms;
-} units[] = {{'D', 86400000}, {'H', 3600000}, {'M', 60000}, {'S', 1000}};
-
-#define UNITS (sizeof(units) / sizeof(*units))
-#define TIME_UNITS_FROM 1 /* these stand behind a 'T' */
-#define NUMBER_MAX 1000000000 /* of any unit, far less than what overflows */
-
-int iso_duration_add(struct buf *text, int64_t ms)
-{
-	int rc = buf_add_text(text, "P");
-	bool has_time = false;
-
-	if (!rc && ms < 1000)
-		return buf_add_text(text, "T0S");
-	for (size_t i = 0; !rc && i < UNITS; i++) {
-		int64_t number = ms / units[i].ms;
-
-		ms %= units[i].ms;
-		if (!number)
-			continue;
-		if (i >= TIME_UNITS_FROM && !has_time)
-			rc = buf_add_text(text, "T");
-		has_time |= i >= TIME_UNITS_FROM;
-		if (!rc)
-			rc = buf_printf(text, "%" PRId64 "%c", number, units[i].name);
-	}
-	return rc;
-}
-
-/* A number and its unit, one of those from *next on, which moves behind it. */
-static int read_part(const char **text, size_t *next, int64_t *ms)
-{
-	int64_t number = 0;
-	const char *at = *text;
-	size_t unit = *next;
-
-	for (; *at >= '0' && *at <= '9'; at++) {
-		number = number * 10 + (*at - '0');
-		if (number > NUMBER_MAX)
-			return -ERR_USAGE;
-	}
-	while (unit < UNITS && units[unit].name != *at)
-		unit++;
-	if (at == *text || unit == UNITS)
-		return -ERR_USAGE;
-	*ms += number * units[unit].ms;
-	*next = unit + 1;
-	*text = at + 1;
-	return 0;
-}
-
-int iso_duration_parse(const char *text, int64_t *ms)
-{
-	int64_t sum = 0;
-	size_t next = 0;
-	bool is_time = false;
-
-	if (*text++ != 'P' || !*text)
-		return -ERR_USAGE;
-	while (*text) {
-		if (*text == 'T' && !is_time) {
-			is_time = true;
-			text++;
-			next = TIME_UNITS_FROM;
-		}
-		if (!is_time && next >= TIME_UNITS_FROM)
-			return -ERR_USAGE;
-		if (read_part(&text, &next, &sum) || (!is_time && next > TIME_UNITS_FROM))
-			return -ERR_USAGE;
-	}
-	*ms = sum;
-	return 0;
-}
 
 #define LIMIT_DEFAULT_MS                                                                           \
 	INT64_C(3600000) /* however short the interval is: no second run begins meanwhile */
-#define LIMIT_MIN_MS INT64_C(60000)
+#define MINUTE_MS INT64_C(60000)
+#define EVERY_MAX_MS                                                                               \
+	(31 * INT64_C(86400000)) /* of "repetitionType Complex Type", Microsoft Learn */
+#define PATH_UNITS 260 /* of the schema, in UTF-16; the quotes around the program count */
 #define KEEP_MAX 1000000
 #define START_MIN_MS INT64_C(315532800000) /* 1980 */
 
@@ -175,54 +31,110 @@ void task_plan_release(struct task_plan *plan)
 	buf_release(&plan->start);
 }
 
-int task_name_check(const char *name, struct err *err)
-{
-	int rc = ifeo_check_name(name, err);
-
-	if (!rc && program_name_is_device(name, strlen(name)))
-		rc = err_set(err, ERR_IMAGE_NAME, name, "Windows has a device of that name");
-	if (!rc && (strchr(name, '%') || strstr(name, "$(")))
-		rc = err_set(
-			err, ERR_IMAGE_NAME, name, "%% and $( are for variables in Task Scheduler");
-	return rc;
-}
-
 static int nomem(struct err *err)
 {
 	return err_set(err, ERR_NOMEM, NULL, NULL);
 }
 
+static bool has_variable(const char *text)
+{
+	return strchr(text, '%') || strstr(text, "$(");
+}
+
+int task_name_check(const char *name, struct err *err)
+{
+	int rc = ifeo_check_name(name, err);
+
+	if (!rc && has_variable(name))
+		rc = err_set(
+			err, ERR_IMAGE_NAME, name, "%% and $( are for variables in Task Scheduler");
+	return rc;
+}
+
+/* ---------------------------------------------------------------- paths */
+
+/* Bytes up to where names begin; 0: it is no full path. */
+static size_t root_length(const char *path)
+{
+	size_t server;
+
+	if (((path[0] >= 'a' && path[0] <= 'z') || (path[0] >= 'A' && path[0] <= 'Z')) &&
+		path[1] == ':' && path[2] == '\\')
+		return 3;
+	if (path[0] != '\\' || path[1] != '\\' || path[2] == '.')
+		return 0;
+	server = strcspn(path + 2, "\\");
+	return server && path[2 + server] && path[3 + server] && path[3 + server] != '\\' ? 2 : 0;
+}
+
+/* As Windows counts, with quotes around it; 0: no text, or what no name has. */
+static size_t count_units(const char *path, size_t root)
+{
+	size_t units = 2, len;
+	uint32_t code;
+
+	for (size_t at = 0; path[at]; at += len) {
+		len = text_utf8(path + at, &code);
+		if (!len || text_obeyed(path + at) || (at >= root && strchr("/:*?\"<>|", path[at])))
+			return 0;
+		units += code > 0xffff ? 2 : 1;
+	}
+	return units;
+}
+
+int task_path_check(const char *path, struct err *err)
+{
+	size_t root = root_length(path), units = root ? count_units(path, root) : 0;
+
+	if (!root)
+		return err_set(err, ERR_USAGE, path, "give a full path, as C:\\dumps");
+	if (!units)
+		return err_set(err, ERR_USAGE, path, "it has a character that paths do not have");
+	if (has_variable(path))
+		return err_set(err, ERR_USAGE, path,
+			"%% and $( are for variables there; choose another path");
+	if (units > PATH_UNITS)
+		return err_set(err, ERR_USAGE, path,
+			"Task Scheduler has room for %d characters of a path", PATH_UNITS - 2);
+	return 0;
+}
+
+/* A full path with its slashes as Windows has them. Whoever is logged on without a password has nobody's rights on
+ * other machines. */
+static int add_path(
+	struct buf *to, const char *option, const char *path, bool is_user, struct err *err)
+{
+	int rc;
+
+	if (!path)
+		return err_set(err, ERR_USAGE, option, "it must be given");
+	if (buf_add_text(to, path))
+		return nomem(err);
+	for (char *at = to->data; *at; at++)
+		*at = *at == '/' ? '\\' : *at;
+	rc = task_path_check(to->data, err);
+	if (!rc && is_user && to->data[0] == '\\')
+		rc = err_set(err, ERR_USAGE, path,
+			"with --as-user the task has no network; give %s on this machine", option);
+	return rc;
+}
+
 /* ---------------------------------------------------------------- times */
 
 /* Task Scheduler repeats by the minute. */
-static int read_span(const char *option, const char *text, int64_t min, int64_t max, int64_t *ms,
-	struct err *err)
+static int read_span(const char *option, const char *text, int64_t *ms, struct err *err)
 {
 	char from[DURATION_TEXT_BYTES], to[DURATION_TEXT_BYTES];
 	int64_t value;
 
 	if (!text)
 		return err_set(err, ERR_USAGE, option, "it must be given");
-	if (duration_parse(text, &value) || value < min || value > max || value % 60000)
+	if (duration_parse(text, &value) || value < MINUTE_MS || value > EVERY_MAX_MS ||
+		value % MINUTE_MS)
 		return err_set(err, ERR_USAGE, option,
 			"%s: give whole minutes from %s to %s, as 30m or 1h30m", text,
-			duration_text(min, from), duration_text(max, to));
+			duration_text(MINUTE_MS, from), duration_text(EVERY_MAX_MS, to));
 	*ms = value;
-	return 0;
-}
-
-static int read_times(
-	struct scheduled_task *task, const struct task_request *request, struct err *err)
-{
-	int rc = read_span("--every", request->every, TASK_EVERY_MIN_MS, TASK_EVERY_MAX_MS,
-		&task->every_ms, err);
-
-	if (rc)
-		return rc;
-	if (request->limit)
-		return read_span("--time-limit", request->limit, LIMIT_MIN_MS, TASK_EVERY_MAX_MS,
-			&task->limit_ms, err);
-	task->limit_ms = LIMIT_DEFAULT_MS;
 	return 0;
 }
 
@@ -237,9 +149,8 @@ static int read_start(struct buf *start, const char *text, struct err *err)
 
 	len -= is_utc;
 	buf_init(&whole);
-	rc = buf_add(start, text, len);
-	if (!rc && len == strlen("2026-11-20T10:00"))
-		rc = buf_add_text(start, ":00");
+	rc = buf_printf(
+		start, "%.*s%s", (int)len, text, len == strlen("2026-11-20T10:00") ? ":00" : "");
 	if (!rc)
 		rc = buf_printf(&whole, "%sZ", start->data);
 	if (!rc && is_utc)
@@ -271,99 +182,148 @@ static int check_numbers(const struct task_request *request, struct err *err)
 	return 0;
 }
 
-static int add_arguments(struct task_plan *plan, const struct task_request *request)
+/* In a pattern of files a brace is written twice. */
+static int add_pattern(struct buf *pattern, const char *folder, const char *end)
 {
-	const struct task_arguments arguments = {.name = request->name,
-		.folder = plan->folder.data,
-		.keep = plan->keep,
-		.max_bytes = request->max_bytes,
-		.is_full = request->is_full,
-		.is_packed = request->is_packed};
+	int rc = 0;
 
-	return task_arguments_add(&plan->arguments, &arguments);
+	for (; *folder && !rc; folder++)
+		rc = buf_printf(pattern, *folder == '{' ? "%c{" : "%c", *folder);
+	return rc ? rc : buf_printf(pattern, "%s{name}-{pid}-{time}.txt", end);
 }
 
-static int add_description(struct task_plan *plan, const struct task_request *request)
+/* Paths stand in quotes, whether they have blanks or not: whoever edits the task finds them there. Neither they nor names
+ * have quotes in them, or end in a backslash. */
+static int add_arguments(struct buf *line, const struct task_request *request)
 {
-	char every[DURATION_TEXT_BYTES];
-
-	return buf_printf(&plan->description,
-		"Writes the live heap blocks of %s into %s every %s and keeps the newest %s files "
-		"of "
-		"each process. Made by hsnap schedule add.",
-		request->name, plan->folder.data, duration_text(plan->task.every_ms, every),
-		plan->keep);
-}
-
-/* A full path with its slashes as Windows has them. */
-static int add_path(struct buf *to, const char *option, const char *path, struct err *err)
-{
-	if (!path)
-		return err_set(err, ERR_USAGE, option, "it must be given");
-	if (buf_add_text(to, path))
-		return nomem(err);
-	for (char *at = to->data; *at; at++)
-		*at = *at == '/' ? '\\' : *at;
-	return task_path_check(to->data, err);
-}
-
-/* The folder that the program is in; a drive's root keeps its end. */
-static int add_home(struct buf *home, const char *program, struct err *err)
-{
-	size_t len = (size_t)(strrchr(program, '\\') - program);
-
-	len += len && program[len - 1] == ':';
-	return buf_add(home, program, len) ? nomem(err) : 0;
-}
-
-/* Whoever is logged on without a password has nobody's rights on other machines. */
-static int check_near(const char *option, const char *path, struct err *err)
-{
-	return path[0] == '\\' ?
-		       err_set(err, ERR_USAGE, path,
-			       "with --as-user the task has no network; give %s on this machine",
-			       option) :
-		       0;
-}
-
-static int add_paths(struct task_plan *plan, const struct task_request *request, struct err *err)
-{
-	int rc = add_path(&plan->folder, "--dir", request->folder, err);
+	const char *folder = request->folder, *quote = strchr(request->name, ' ') ? "\"" : "";
+	const char *end = folder[strlen(folder) - 1] == '\\' ? "" : "\\";
+	struct buf pattern = {0};
+	int rc = add_pattern(&pattern, folder, end);
 
 	if (!rc)
-		rc = add_path(&plan->program, "--program", request->program, err);
-	if (!rc)
-		rc = add_home(&plan->home, plan->program.data, err);
-	if (!rc && request->user)
-		rc = check_near("--dir", plan->folder.data, err);
-	if (!rc && request->user)
-		rc = check_near("--program", plan->program.data, err);
+		rc = buf_printf(line,
+			"-pn %s%s%s -f \"%s\"%s%s --keep %s%s%s --all --log \"%s%s%s.log\"", quote,
+			request->name, quote, pattern.data, request->is_full ? "" : " --by-stack",
+			request->is_packed ? " --gzip" : "", request->keep,
+			request->max_bytes ? " --max-bytes " : "",
+			request->max_bytes ? request->max_bytes : "", folder, end, request->name);
+	buf_release(&pattern);
 	return rc;
+}
+
+static int add_texts(struct task_plan *plan, const struct task_request *request)
+{
+	struct task_request resolved = *request;
+	const char *program = plan->program.data;
+	size_t home = (size_t)(strrchr(program, '\\') - program);
+	int rc;
+
+	resolved.folder = plan->folder.data;
+	resolved.keep = plan->keep;
+	rc = add_arguments(&plan->arguments, &resolved);
+	home += home && program[home - 1] == ':'; /* a drive's root keeps its end */
+	if (!rc)
+		rc = buf_add(&plan->home, program, home);
+	return rc ? rc :
+		    buf_printf(&plan->description,
+			    "Writes the live heap blocks of %s into %s every %s and keeps the "
+			    "newest %s files of each process. Made by hsnap schedule add.",
+			    request->name, plan->folder.data, request->every, plan->keep);
 }
 
 int task_plan_make(struct task_plan *plan, const struct task_request *request, struct err *err)
 {
 	int rc = task_name_check(request->name, err);
 
+	plan->user = request->user;
+	plan->keep = request->keep ? request->keep : TASK_KEEP_DEFAULT;
+	plan->limit_ms = LIMIT_DEFAULT_MS;
+	plan->at_boot = request->at_boot;
 	if (!rc)
 		rc = check_numbers(request, err);
 	if (!rc)
-		rc = read_times(&plan->task, request, err);
+		rc = read_span("--every", request->every, &plan->every_ms, err);
+	if (!rc && request->limit)
+		rc = read_span("--time-limit", request->limit, &plan->limit_ms, err);
 	if (!rc)
 		rc = read_start(&plan->start, request->start, err);
 	if (!rc)
-		rc = add_paths(plan, request, err);
-	if (rc)
-		return rc;
-	plan->keep = request->keep ? request->keep : TASK_KEEP_DEFAULT;
-	if (add_arguments(plan, request) || add_description(plan, request))
-		return nomem(err);
-	plan->task.description = plan->description.data;
-	plan->task.program = plan->program.data;
-	plan->task.arguments = plan->arguments.data;
-	plan->task.folder = plan->home.data;
-	plan->task.user = request->user;
-	plan->task.start = plan->start.data;
-	plan->task.at_boot = request->at_boot;
-	return 0;
+		rc = add_path(&plan->folder, "--dir", request->folder, request->user, err);
+	if (!rc)
+		rc = add_path(&plan->program, "--program", request->program, request->user, err);
+	if (!rc && add_texts(plan, request))
+		rc = nomem(err);
+	return rc;
+}
+
+/* ---------------------------------------------------------------- known again */
+
+static char lower(char c)
+{
+	return c >= 'A' && c <= 'Z' ? (char)(c - 'A' + 'a') : c;
+}
+
+static bool is_same_image(const char *a, const char *b)
+{
+	for (; *a && lower(*a) == lower(*b); a++)
+		b++;
+	return !*a && !*b;
+}
+
+/* Adds what stands in line behind start and in front of end; nothing when one of them is missing. */
+static int add_between(struct buf *to, const char *line, const char *start, const char *end)
+{
+	const char *from = strstr(line, start), *behind;
+
+	from = from ? from + strlen(start) : "";
+	behind = strstr(from, end);
+	return buf_add(to, from, behind ? (size_t)(behind - from) : 0);
+}
+
+/* Parts the path of the log, "D\\NAME.log", into the folder, and the image's name as it is written there. */
+static int part(struct buf *folder, struct buf *image)
+{
+	char *name = strrchr(folder->data, '\\');
+	int rc = buf_add_text(image, name ? name + 1 : "");
+
+	if (name)
+		folder->len = (size_t)(name - folder->data);
+	if (name && folder->len && name[-1] == ':')
+		folder->len++; /* a drive's root is none without its end */
+	folder->data[folder->len] = '\0';
+	return rc;
+}
+
+/* However wrongly the values may be picked out: they are checked, and written again from them the line must be the
+ * same. */
+int task_arguments_read(const char *line, const char *image, struct buf *folder, struct buf *keep)
+{
+	const char *limits = strstr(line, "{name}-{pid}-{time}.txt\" ");
+	struct buf found_image = {0}, max_bytes = {0}, again = {0};
+	int rc = 0;
+
+	if (!limits)
+		return 0;
+	if (add_between(folder, limits, " --log \"", ".log\"") || part(folder, &found_image) ||
+		add_between(keep, limits, " --keep ", " ") ||
+		add_between(&max_bytes, limits, " --max-bytes ", " ")) {
+		rc = -ERR_NOMEM;
+	} else {
+		const struct task_request request = {.name = found_image.data,
+			.folder = folder->data,
+			.keep = keep->data,
+			.max_bytes = max_bytes.len ? max_bytes.data : NULL,
+			.is_full = !strstr(limits, " --by-stack "),
+			.is_packed = strstr(limits, " --gzip ") != NULL};
+
+		if (is_same_image(request.name, image) && !task_name_check(request.name, NULL) &&
+			!task_path_check(request.folder, NULL) && !check_numbers(&request, NULL))
+			rc = add_arguments(&again, &request) ? -ERR_NOMEM :
+							       !strcmp(again.data, line);
+	}
+	buf_release(&found_image);
+	buf_release(&max_bytes);
+	buf_release(&again);
+	return rc;
 }

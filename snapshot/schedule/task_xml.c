@@ -4,7 +4,70 @@
 
 #include "core/base/text.h"
 
-/* As in an XML parser's default: what may stand between two tags, and in quotes. */
+/*
+ * Elements, their order and their types are those of Microsoft's documentation "Task Scheduler Schema", pages "Task
+ * Scheduler Schema Elements", "taskType Complex Type", "triggerBaseType Complex Type" (a sequence: StartBoundary
+ * before Repetition), "repetitionType Complex Type" (Interval from PT1M to P31D), "principalType Complex Type",
+ * "settingsType Complex Type" and "execActionType Complex Type". tests/schedule/task.xsd holds the same.
+ *
+ * A repetition without a duration goes on for ever. The system's account, by its SID, needs no way to log on; a user's
+ * is one without a password, whether somebody is logged on or not. Priority 5 is the normal one ("TaskSettings.Priority
+ * property"); the default, 7, is below it, and the process that is looked at may be held meanwhile. The program is in
+ * quotes, for its path may have blanks; the folder never, there they would be part of it.
+ */
+static const char form[] =
+	"<?xml version=\"1.0\" encoding=\"UTF-16\"?>\n"
+	"<Task version=\"1.2\" xmlns=\"http://schemas.microsoft.com/windows/2004/02/mit/task\">\n"
+	"  <RegistrationInfo>\n"
+	"    <Author>hsnap</Author>\n"
+	"    <Description>%s</Description>\n"
+	"  </RegistrationInfo>\n"
+	"  <Triggers>\n"
+	"    <TimeTrigger>\n"
+	"      <StartBoundary>%s</StartBoundary>\n"
+	"      <Repetition>\n"
+	"        <Interval>%s</Interval>\n"
+	"      </Repetition>\n"
+	"    </TimeTrigger>\n"
+	"%s"
+	"  </Triggers>\n"
+	"  <Principals>\n"
+	"    <Principal id=\"Author\">\n"
+	"      <UserId>%s</UserId>\n"
+	"%s"
+	"      <RunLevel>HighestAvailable</RunLevel>\n"
+	"    </Principal>\n"
+	"  </Principals>\n"
+	"  <Settings>\n"
+	"    <AllowStartOnDemand>true</AllowStartOnDemand>\n"
+	"    <MultipleInstancesPolicy>IgnoreNew</MultipleInstancesPolicy>\n"
+	"    <DisallowStartIfOnBatteries>false</DisallowStartIfOnBatteries>\n"
+	"    <StopIfGoingOnBatteries>false</StopIfGoingOnBatteries>\n"
+	"    <AllowHardTerminate>true</AllowHardTerminate>\n"
+	"    <StartWhenAvailable>true</StartWhenAvailable>\n"
+	"    <RunOnlyIfNetworkAvailable>false</RunOnlyIfNetworkAvailable>\n"
+	"    <WakeToRun>false</WakeToRun>\n"
+	"    <Enabled>true</Enabled>\n"
+	"    <Hidden>false</Hidden>\n"
+	"    <ExecutionTimeLimit>%s</ExecutionTimeLimit>\n"
+	"    <Priority>5</Priority>\n"
+	"    <RunOnlyIfIdle>false</RunOnlyIfIdle>\n"
+	"  </Settings>\n"
+	"  <Actions Context=\"Author\">\n"
+	"    <Exec>\n"
+	"      <Command>&quot;%s&quot;</Command>\n"
+	"      <Arguments>%s</Arguments>\n"
+	"      <WorkingDirectory>%s</WorkingDirectory>\n"
+	"    </Exec>\n"
+	"  </Actions>\n"
+	"</Task>\n";
+
+/* A minute after the start services are there. */
+static const char boot_trigger[] = "    <BootTrigger>\n"
+				   "      <Delay>PT1M</Delay>\n"
+				   "    </BootTrigger>\n";
+static const char logon_type[] = "      <LogonType>S4U</LogonType>\n";
+
 static const char *entity_of(char c)
 {
 	switch (c) {
@@ -18,197 +81,65 @@ static const char *entity_of(char c)
 }
 
 /* XML 1.0 has no way to write most control characters, and neither U+FFFE nor U+FFFF. */
-static bool is_fit(const char *text, uint32_t code)
-{
-	return !text_obeyed(text) && code != 0xfffe && code != 0xffff;
-}
-
 static int add_escaped(struct buf *xml, const char *text, struct err *err)
 {
 	const char *all = text;
 	uint32_t code;
 	int rc = 0;
 
-	while (*text && !rc) {
-		size_t len = text_utf8(text, &code);
+	for (size_t len; *text && !rc; text += len) {
 		const char *entity = entity_of(*text);
 
-		if (!len || !is_fit(text, code))
+		len = text_utf8(text, &code);
+		if (!len || text_obeyed(text) || code == 0xfffe || code == 0xffff)
 			return err_set(
 				err, ERR_USAGE, all, "it has a character that a task cannot have");
 		rc = entity ? buf_add_text(xml, entity) : buf_add(xml, text, len);
-		text += len;
 	}
 	return rc ? err_set(err, ERR_NOMEM, NULL, NULL) : 0;
 }
 
-/* One element with nothing but text in it, on a line of its own. */
-static int add_text(
-	struct buf *xml, const char *indent, const char *name, const char *text, struct err *err)
-{
-	int rc = buf_printf(xml, "%s<%s>", indent, name);
+#define SPAN_BYTES 32
 
-	if (rc)
-		return err_set(err, ERR_NOMEM, NULL, NULL);
-	rc = add_escaped(xml, text, err);
-	if (!rc && buf_printf(xml, "</%s>\n", name))
+/* Whole minutes, as "P1DT12H30M". */
+static const char *span_text(int64_t ms, char text[SPAN_BYTES])
+{
+	int days = (int)(ms / 86400000), hours = (int)(ms / 3600000 % 24),
+	    minutes = (int)(ms / 60000 % 60);
+	int len = snprintf(text, SPAN_BYTES, "P");
+
+	if (days)
+		len += snprintf(text + len, SPAN_BYTES - (size_t)len, "%dD", days);
+	if (hours || minutes)
+		len += snprintf(text + len, SPAN_BYTES - (size_t)len, "T");
+	if (hours)
+		len += snprintf(text + len, SPAN_BYTES - (size_t)len, "%dH", hours);
+	if (minutes)
+		snprintf(text + len, SPAN_BYTES - (size_t)len, "%dM", minutes);
+	return text;
+}
+
+int task_xml_add(struct buf *xml, const struct task_plan *plan, struct err *err)
+{
+	enum { DESCRIPTION, START, USER, PROGRAM, ARGUMENTS, HOME, COUNT };
+	const char *const texts[COUNT] = {plan->description.data, plan->start.data,
+		plan->user ? plan->user : "S-1-5-18", plan->program.data, plan->arguments.data,
+		plan->home.data};
+	struct buf as_xml[COUNT] = {0};
+	char every[SPAN_BYTES], limit[SPAN_BYTES];
+	int rc = 0;
+
+	for (size_t i = 0; i < COUNT && !rc; i++)
+		rc = add_escaped(&as_xml[i], texts[i], err);
+	if (!rc && buf_printf(xml, form, as_xml[DESCRIPTION].data, as_xml[START].data,
+			   span_text(plan->every_ms, every), plan->at_boot ? boot_trigger : "",
+			   as_xml[USER].data, plan->user ? logon_type : "",
+			   span_text(plan->limit_ms, limit), as_xml[PROGRAM].data,
+			   as_xml[ARGUMENTS].data, as_xml[HOME].data))
 		rc = err_set(err, ERR_NOMEM, NULL, NULL);
+	for (size_t i = 0; i < COUNT; i++)
+		buf_release(&as_xml[i]);
 	return rc;
-}
-
-static int add_span(
-	struct buf *xml, const char *indent, const char *name, int64_t ms, struct err *err)
-{
-	struct buf text;
-	int rc;
-
-	buf_init(&text);
-	rc = iso_duration_add(&text, ms) ? err_set(err, ERR_NOMEM, NULL, NULL) :
-					   add_text(xml, indent, name, text.data, err);
-	buf_release(&text);
-	return rc;
-}
-
-/* Text of ours, as it is. */
-static int add_fixed(struct buf *xml, const char *text, struct err *err)
-{
-	return buf_add_text(xml, text) ? err_set(err, ERR_NOMEM, NULL, NULL) : 0;
-}
-
-static int add_registration(struct buf *xml, const struct scheduled_task *task, struct err *err)
-{
-	int rc = add_fixed(xml,
-		"  <RegistrationInfo>\n"
-		"    <Author>hsnap</Author>\n",
-		err);
-
-	if (!rc)
-		rc = add_text(xml, "    ", "Description", task->description, err);
-	return rc ? rc : add_fixed(xml, "  </RegistrationInfo>\n", err);
-}
-
-/* A repetition without a duration goes on for ever. A minute after the start services are there. */
-static int add_triggers(struct buf *xml, const struct scheduled_task *task, struct err *err)
-{
-	int rc = add_fixed(xml,
-		"  <Triggers>\n"
-		"    <TimeTrigger>\n",
-		err);
-
-	if (!rc)
-		rc = add_text(xml, "      ", "StartBoundary", task->start, err);
-	if (!rc)
-		rc = add_fixed(xml, "      <Repetition>\n", err);
-	if (!rc)
-		rc = add_span(xml, "        ", "Interval", task->every_ms, err);
-	if (!rc)
-		rc = add_fixed(xml,
-			"      </Repetition>\n"
-			"    </TimeTrigger>\n",
-			err);
-	if (!rc && task->at_boot)
-		rc = add_fixed(xml,
-			"    <BootTrigger>\n"
-			"      <Delay>PT1M</Delay>\n"
-			"    </BootTrigger>\n",
-			err);
-	return rc ? rc : add_fixed(xml, "  </Triggers>\n", err);
-}
-
-/* The system's account, by its SID, needs no way to log on; a user's is one without a password, whether
- * somebody is logged on or not. */
-static int add_principal(struct buf *xml, const struct scheduled_task *task, struct err *err)
-{
-	int rc = add_fixed(xml,
-		"  <Principals>\n"
-		"    <Principal id=\"Author\">\n",
-		err);
-
-	if (!rc)
-		rc = add_text(xml, "      ", "UserId", task->user ? task->user : "S-1-5-18", err);
-	if (!rc && task->user)
-		rc = add_fixed(xml, "      <LogonType>S4U</LogonType>\n", err);
-	return rc ? rc :
-		    add_fixed(xml,
-			    "      <RunLevel>HighestAvailable</RunLevel>\n"
-			    "    </Principal>\n"
-			    "  </Principals>\n",
-			    err);
-}
-
-/* Priority 5 is the normal one; the default, 7, is below it, and the process that is looked at may be held
- * meanwhile. */
-static int add_settings(struct buf *xml, const struct scheduled_task *task, struct err *err)
-{
-	int rc = add_fixed(xml,
-		"  <Settings>\n"
-		"    <AllowStartOnDemand>true</AllowStartOnDemand>\n"
-		"    <MultipleInstancesPolicy>IgnoreNew</MultipleInstancesPolicy>\n"
-		"    <DisallowStartIfOnBatteries>false</DisallowStartIfOnBatteries>\n"
-		"    <StopIfGoingOnBatteries>false</StopIfGoingOnBatteries>\n"
-		"    <AllowHardTerminate>true</AllowHardTerminate>\n"
-		"    <StartWhenAvailable>true</StartWhenAvailable>\n"
-		"    <RunOnlyIfNetworkAvailable>false</RunOnlyIfNetworkAvailable>\n"
-		"    <WakeToRun>false</WakeToRun>\n"
-		"    <Enabled>true</Enabled>\n"
-		"    <Hidden>false</Hidden>\n",
-		err);
-
-	if (!rc)
-		rc = add_span(xml, "    ", "ExecutionTimeLimit", task->limit_ms, err);
-	return rc ? rc :
-		    add_fixed(xml,
-			    "    <Priority>5</Priority>\n"
-			    "    <RunOnlyIfIdle>false</RunOnlyIfIdle>\n"
-			    "  </Settings>\n",
-			    err);
-}
-
-/* The program in quotes, for its path may have blanks; the folder never, there they would be part of it. */
-static int add_action(struct buf *xml, const struct scheduled_task *task, struct err *err)
-{
-	struct buf program;
-	int rc = add_fixed(xml,
-		"  <Actions Context=\"Author\">\n"
-		"    <Exec>\n",
-		err);
-
-	buf_init(&program);
-	if (!rc && buf_printf(&program, "\"%s\"", task->program))
-		rc = err_set(err, ERR_NOMEM, NULL, NULL);
-	if (!rc)
-		rc = add_text(xml, "      ", "Command", program.data, err);
-	if (!rc)
-		rc = add_text(xml, "      ", "Arguments", task->arguments, err);
-	if (!rc)
-		rc = add_text(xml, "      ", "WorkingDirectory", task->folder, err);
-	buf_release(&program);
-	return rc ? rc :
-		    add_fixed(xml,
-			    "    </Exec>\n"
-			    "  </Actions>\n",
-			    err);
-}
-
-int task_xml_add(struct buf *xml, const struct scheduled_task *task, struct err *err)
-{
-	int rc = add_fixed(xml,
-		"<?xml version=\"1.0\" encoding=\"UTF-16\"?>\n"
-		"<Task version=\"1.2\" "
-		"xmlns=\"http://schemas.microsoft.com/windows/2004/02/mit/task\">\n",
-		err);
-
-	if (!rc)
-		rc = add_registration(xml, task, err);
-	if (!rc)
-		rc = add_triggers(xml, task, err);
-	if (!rc)
-		rc = add_principal(xml, task, err);
-	if (!rc)
-		rc = add_settings(xml, task, err);
-	if (!rc)
-		rc = add_action(xml, task, err);
-	return rc ? rc : add_fixed(xml, "</Task>\n", err);
 }
 
 static int add_unit(struct buf *bytes, uint32_t unit)
@@ -220,14 +151,13 @@ static int add_unit(struct buf *bytes, uint32_t unit)
 
 static int add_code(struct buf *bytes, uint32_t code)
 {
-	int rc;
+	int rc = 0;
 
-	if (code == '\n' && (rc = add_unit(bytes, '\r')))
-		return rc;
-	if (code < 0x10000)
-		return add_unit(bytes, code);
-	rc = add_unit(bytes, 0xd800 | (code - 0x10000) >> 10);
-	return rc ? rc : add_unit(bytes, 0xdc00 | (code & 0x3ff));
+	if (code == '\n')
+		rc = add_unit(bytes, '\r');
+	if (!rc && code >= 0x10000)
+		rc = add_unit(bytes, 0xd800 | (code - 0x10000) >> 10);
+	return rc ? rc : add_unit(bytes, code < 0x10000 ? code : 0xdc00 | (code & 0x3ff));
 }
 
 int task_xml_utf16(struct buf *bytes, const char *text)

@@ -37,7 +37,7 @@ static int read_arguments(const char *line, const char *folder, const char *keep
 static void test_what_is_written_is_known(void **state)
 {
 	static const struct {
-		struct task_arguments arguments;
+		struct task_request request;
 		const char *folder;
 	} cases[] = {
 		{{.name = "app.exe", .folder = "C:\\dumps", .keep = "100"}, "C:\\dumps"},
@@ -60,13 +60,17 @@ static void test_what_is_written_is_known(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
-		struct buf line;
+		struct task_request request = cases[i].request;
+		struct task_plan plan;
 
-		buf_init(&line);
-		assert_int_equal(task_arguments_add(&line, &cases[i].arguments), 0);
+		request.every = "30m";
+		request.program = "C:\\hsnap.exe";
+		request.start = "2026-11-20T10:00";
+		task_plan_init(&plan);
+		assert_int_equal(task_plan_make(&plan, &request, NULL), 0);
 		assert_int_equal(
-			read_arguments(line.data, cases[i].folder, cases[i].arguments.keep), 1);
-		buf_release(&line);
+			read_arguments(plan.arguments.data, cases[i].folder, request.keep), 1);
+		task_plan_release(&plan);
 	}
 }
 
@@ -86,8 +90,6 @@ static void test_every_other_line_is_not(void **state)
 		"--all --log \"C:\\other\\app.exe.log\"",
 		"-pn app.exe -f \"C:\\dumps\\{name}.txt\" --by-stack --keep 100 --all --log "
 		"\"C:\\dumps\\app.exe.log\"",
-		"-pn app.exe -f \"C:\\d\\..\\{name}-{pid}-{time}.txt\" --by-stack --keep 100 "
-		"--all --log \"C:\\d\\..\\app.exe.log\"",
 		"-pn app.exe -f \"dumps\\{name}-{pid}-{time}.txt\" --by-stack --keep 100 --all "
 		"--log \"dumps\\app.exe.log\"",
 		"-pn app.exe -f \"\\{name}-{pid}-{time}.txt\" --by-stack --keep 100 --all --log "
@@ -99,6 +101,24 @@ static void test_every_other_line_is_not(void **state)
 		"-pn app.exe -f \"C:\\{\\{name}-{pid}-{time}.txt\" --by-stack --keep 100 --all "
 		"--log \"C:\\{\\app.exe.log\"",
 		"-pn app.exe --keep 1 -f",
+		"-pn app.exe -f \"C:\\dumps\\{name}-{pid}-{time}.txt\" --by-stack --keep many "
+		"--all "
+		"--log \"C:\\dumps\\app.exe.log\"",
+		"-pn app.exe -f \"C:\\dumps\\{name}-{pid}-{time}.txt\" --by-stack --keep 1 "
+		"--max-bytes "
+		"/x --all --log \"C:\\dumps\\app.exe.log\"",
+		OURS " --log \"C:\\windows\\app.exe.log\"",
+		"-pn app.exe -f \"C:\\dumps\\{name}-{pid}-{time}.txt\" --by-stack --keep \"100\" "
+		"--all "
+		"--log \"C:\\dumps\\app.exe.log\"",
+		"-pn app.exe -f \"C:\\dumps\\{name}-{pid}-{time}.txt\" --by-stack --keep  --all "
+		"--log \"C:\\dumps\\app.exe.log\"",
+		"-pn app.exe -f \"C:\\dumps\\{name}-{pid}-{time}.txt\" --by-stack --keep 100 --all "
+		"--log \"app.exe.log\"",
+		"-pn \"app.exe\" -f \"C:\\dumps\\{name}-{pid}-{time}.txt\" --by-stack --keep 100 "
+		"--all "
+		"--log \"C:\\dumps\\app.exe.log\"",
+		"{name}-{pid}-{time}.txt\" ",
 	};
 
 	(void)state;
@@ -111,95 +131,135 @@ static void test_every_other_line_is_not(void **state)
 
 /* ---------------------------------------------------------------- the table */
 
+static void assert_row(const struct task_listed *task, const char *row)
+{
+	FILE *file = tmpfile();
+	char line[600];
+
+	assert_non_null(file);
+	assert_int_equal(task_table_row(file, task), 0);
+	rewind(file);
+	assert_non_null(fgets(line, sizeof(line), file));
+	assert_string_equal(line, row);
+	assert_int_equal(fgetc(file), EOF);
+	assert_int_equal(fclose(file), 0);
+}
+
+static void test_rows(void **state)
+{
+	static const struct {
+		struct task_listed task;
+		const char *row;
+	} cases[] = {
+		{{.program = "C:\\hsnap.exe",
+			 .arguments = OURS,
+			 .runs_hsnap = true,
+			 .every = "1h30m",
+			 .last = "2026-11-20 10:00",
+			 .next = "2026-11-20 10:30",
+			 .state = 3,
+			 .has_result = true,
+			 .result = 2},
+			"1h30m   100      2026-11-20 10:00  2           2026-11-20 10:30  app.exe  "
+			"C:\\dumps\n"},
+		{{.program = "C:\\hsnap.exe", .arguments = OURS, .runs_hsnap = true},
+			"?       100      ?                 ?           ?                 app.exe  "
+			"C:\\dumps\n"},
+		/* a task that never ran has a date of long ago */
+		{{.program = "C:\\hsnap.exe",
+			 .arguments = OURS,
+			 .runs_hsnap = true,
+			 .last = "1999-11-30 00:00",
+			 .has_result = true,
+			 .result = 0x41303},
+			"?       100      -                 not yet     ?                 app.exe  "
+			"C:\\dumps\n"},
+		{{.program = "C:\\hsnap.exe",
+			 .arguments = OURS,
+			 .runs_hsnap = true,
+			 .next = "2026-11-20 10:30",
+			 .state = 1},
+			"?       100      ?                 ?           disabled          app.exe  "
+			"C:\\dumps\n"},
+		{{.program = "C:\\hsnap.exe", .arguments = OURS, .runs_hsnap = true, .state = 4},
+			"?       100      ?                 ?           running           app.exe  "
+			"C:\\dumps\n"},
+		{{.program = NULL, .state = 3},
+			"?       ?        ?                 ?           ?                 app.exe  "
+			"another program: ?\n"},
+		/* whoever may change a task must not reach the terminal of who lists it */
+		{{.program = "C:\\x\x1b[2J.exe", .arguments = OURS, .state = 2},
+			"?       ?        ?                 ?           queued            app.exe  "
+			"another program: C:\\x?[2J.exe\n"},
+		{{.program = "C:\\hsnap.exe", .arguments = "run -- \x1b[2J", .runs_hsnap = true},
+			"?       ?        ?                 ?           ?                 app.exe  "
+			"other arguments: run -- ?[2J\n"},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+		struct task_listed task = cases[i].task;
+
+		task.name = "app.exe";
+		assert_row(&task, cases[i].row);
+	}
+}
+
 static void test_results_in_words(void **state)
 {
 	static const struct {
 		uint32_t result;
 		const char *text;
 	} cases[] = {
-		{0, "0"},
-		{2, "2"},
-		{0x00041303, "not yet"},
-		{0x80070002, "no program"},
-		{0x8007010b, "no folder"}, /* 267, ERROR_DIRECTORY */
-		{0x80070005, "no rights"},
-		{0x80070035, "no network"},
-		{0x80070569, "no logon"}, /* 1385, ERROR_LOGON_TYPE_NOT_GRANTED */
-		{0x8007048f, "0x8007048F"},
+		{0, "0          "},
+		{2, "2          "},
+		{0x80070002, "no program "},
+		{0x8007010b, "no folder  "}, /* 267, ERROR_DIRECTORY */
+		{0x80070005, "no rights  "},
+		{0x80070035, "no network "},
+		{0x80070569, "no logon   "}, /* 1385, ERROR_LOGON_TYPE_NOT_GRANTED */
+		{0x8007048f, "0x8007048F "},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+		struct task_listed task = {.name = "app.exe",
+			.program = "C:\\hsnap.exe",
+			.arguments = OURS,
+			.runs_hsnap = true,
+			.has_result = true,
+			.result = cases[i].result};
+		char row[200];
+
+		snprintf(row, sizeof(row),
+			"?       100      ?                 %s ?                 app.exe  "
+			"C:\\dumps\n",
+			cases[i].text);
+		assert_row(&task, row);
+	}
+}
+
+static void test_how_often(void **state)
+{
+	static const struct {
+		const char *xml, *every;
+	} cases[] = {
+		{"<Repetition><Interval>PT30M</Interval></Repetition>", "30m"},
+		{"<Interval>P1DT2H3M4S</Interval>", "1d2h3m4s"},
+		{"<Interval>P31D</Interval>", "31d"},
+		{"<Task></Task>", ""},
+		{"<Interval>PT1M</Interval><Interval>PT1M</Interval>", ""},
+		{"<Interval>30M</Interval>", ""},
+		{"<Interval>P", ""},
+		{"<Interval>P\x1b[2J</Interval>", ""},
+		{"<Interval>P1234567890123456789012345678901234567890M", "12345678901234567890123"},
 	};
 	char text[TASK_TIME_BYTES];
 
 	(void)state;
-	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++)
-		assert_string_equal(task_result_text(cases[i].result, text), cases[i].text);
-}
-
-static void print_row(
-	char line[600], const char *arguments, bool runs_hsnap, const struct task_state *task_state)
-{
-	FILE *file = tmpfile();
-	struct task_read task;
-
-	assert_non_null(file);
-	task_read_init(&task);
-	task.every_ms = 5400000;
-	assert_int_equal(buf_add_text(&task.program, "C:\\x\x1b[2J.exe"), 0);
-	assert_int_equal(buf_add_text(&task.arguments, arguments), 0);
-	assert_int_equal(task_table_row(file, "app.exe", &task, runs_hsnap, task_state), 0);
-	task_read_release(&task);
-	rewind(file);
-	assert_non_null(fgets(line, 600, file));
-	assert_int_equal(fgetc(file), EOF);
-	assert_int_equal(fclose(file), 0);
-	assert_null(strchr(line, '\x1b'));
-}
-
-static void test_rows(void **state)
-{
-	static const struct {
-		const char *arguments;
-		bool runs_hsnap;
-		struct task_state state;
-		const char *row;
-	} cases[] = {
-		{OURS, true,
-			{.last = "2026-11-20 10:00",
-				.next = "2026-11-20 10:30",
-				.kind = 3,
-				.has_result = true,
-				.result = 2},
-			"1h30m   100      2026-11-20 10:00  2           2026-11-20 10:30  app.exe  "
-			"C:\\dumps\n"},
-		{OURS, true, {.last = ""},
-			"1h30m   100      ?                 ?           ?                 app.exe  "
-			"C:\\dumps\n"},
-		/* a task that never ran has a date of long ago */
-		{OURS, true, {.last = "1999-11-30 00:00", .has_result = true, .result = 0x41303},
-			"1h30m   100      -                 not yet     ?                 app.exe  "
-			"C:\\dumps\n"},
-		{OURS, true, {.next = "2026-11-20 10:30", .kind = 1},
-			"1h30m   100      ?                 ?           disabled          app.exe  "
-			"C:\\dumps\n"},
-		{OURS, true, {.kind = 4},
-			"1h30m   100      ?                 ?           running           app.exe  "
-			"C:\\dumps\n"},
-		{OURS, false, {.kind = 2},
-			"1h30m   ?        ?                 ?           queued            app.exe  "
-			"another program: C:\\x?[2J.exe\n"},
-		{"run -- calc.exe", true, {.kind = 3},
-			"1h30m   ?        ?                 ?           ?                 app.exe  "
-			"other arguments: run -- calc.exe\n"},
-		/* whoever may change a task must not reach the terminal of who lists it */
-		{"--keep \x1b[2J", true, {.kind = 3},
-			"1h30m   ?        ?                 ?           ?                 app.exe  "
-			"other arguments: --keep ?[2J\n"},
-	};
-	char line[600];
-
-	(void)state;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
-		print_row(line, cases[i].arguments, cases[i].runs_hsnap, &cases[i].state);
-		assert_string_equal(line, cases[i].row);
+		task_every_text(cases[i].xml, text);
+		assert_string_equal(text, cases[i].every);
 	}
 }
 
@@ -208,8 +268,9 @@ int main(void)
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_what_is_written_is_known),
 		cmocka_unit_test(test_every_other_line_is_not),
-		cmocka_unit_test(test_results_in_words),
 		cmocka_unit_test(test_rows),
+		cmocka_unit_test(test_results_in_words),
+		cmocka_unit_test(test_how_often),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

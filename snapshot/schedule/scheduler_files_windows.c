@@ -1,0 +1,195 @@
+/* Files of a task: their full paths, whether the task will find them, and who else may change them. */
+#include "snapshot/schedule/scheduler_windows.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <wchar.h>
+
+#include <windows.h>
+#include <aclapi.h>
+#include <sddl.h>
+
+#include "core/base/os.h"
+#include "core/base/os_windows.h"
+#include "snapshot/schedule/scheduler.h"
+
+/* Adds text, which goes; NULL: out of memory. */
+static int add_taken(struct buf *to, char *text, struct err *err)
+{
+	int rc = text ? buf_add_text(to, text) : -ERR_NOMEM;
+
+	free(text);
+	return rc ? err_set(err, ERR_NOMEM, NULL, NULL) : 0;
+}
+
+int scheduler_full_path(struct buf *full, const char *path, struct err *err)
+{
+	return add_taken(full, os_full_path(path), err);
+}
+
+/* The path may be longer than the system's usual limit: then it is not cut, but refused later. */
+int scheduler_program(struct buf *path, struct err *err)
+{
+	DWORD units = 32768;
+	wchar_t *wide = malloc(units * sizeof(*wide));
+	DWORD len = wide ? GetModuleFileNameW(NULL, wide, units) : 0;
+	int rc = add_taken(path, len && len < units ? utf8_from_wide(wide) : NULL, err);
+
+	free(wide);
+	return rc;
+}
+
+int scheduler_user(struct buf *user, struct err *err)
+{
+	union {
+		TOKEN_USER user;
+		char room[sizeof(TOKEN_USER) + SECURITY_MAX_SID_SIZE];
+	} info;
+	wchar_t *sid = NULL;
+	HANDLE token = NULL;
+	char text[300];
+	DWORD size;
+	int rc;
+
+	if (OpenProcessToken(GetCurrentProcess(), TOKEN_QUERY, &token) &&
+		GetTokenInformation(token, TokenUser, &info, sizeof(info), &size) &&
+		ConvertSidToStringSidW(info.user.User.Sid, &sid))
+		rc = add_taken(user, utf8_from_wide(sid), err);
+	else
+		rc = err_set(err, ERR_SYSTEM, "--as-user", "%s",
+			windows_error(GetLastError(), text, sizeof(text)));
+	LocalFree(sid);
+	if (token)
+		CloseHandle(token);
+	return rc;
+}
+
+/* On the word of a task no other machine is asked, which would learn who asks. */
+bool scheduler_is_own_program(const char *program)
+{
+	struct buf own = {0};
+	bool is_own = !scheduler_program(&own, NULL) &&
+		      (program[0] != '\\' || own.data[0] == '\\') &&
+		      os_same_file(own.data, program);
+
+	buf_release(&own);
+	return is_own;
+}
+
+/* ---------------------------------------------------------------- rights */
+
+#define CHANGES                                                                                    \
+	(FILE_WRITE_DATA | FILE_APPEND_DATA | FILE_DELETE_CHILD | DELETE | WRITE_DAC |             \
+		WRITE_OWNER | GENERIC_WRITE | GENERIC_ALL)
+
+static bool is_everybody(SID *who)
+{
+	return IsWellKnownSid(who, WinWorldSid) || IsWellKnownSid(who, WinBuiltinUsersSid) ||
+	       IsWellKnownSid(who, WinAuthenticatedUserSid) ||
+	       IsWellKnownSid(who, WinInteractiveSid);
+}
+
+bool rights_are_everybodys(ACL *list)
+{
+	for (DWORD i = 0; list && i < list->AceCount; i++) {
+		ACCESS_ALLOWED_ACE *entry;
+
+		if (GetAce(list, i, (void **)&entry) &&
+			entry->Header.AceType == ACCESS_ALLOWED_ACE_TYPE &&
+			!(entry->Header.AceFlags & INHERIT_ONLY_ACE) && entry->Mask & CHANGES &&
+			is_everybody((SID *)&entry->SidStart))
+			return true;
+	}
+	return !list;
+}
+
+bool rights_of_path_are_everybodys(const char *path)
+{
+	wchar_t *wide = wide_path(path);
+	PSECURITY_DESCRIPTOR all = NULL;
+	ACL *list = NULL;
+	bool result = wide &&
+		      GetNamedSecurityInfoW(wide, SE_FILE_OBJECT, DACL_SECURITY_INFORMATION, NULL,
+			      NULL, &list, NULL, &all) == ERROR_SUCCESS &&
+		      rights_are_everybodys(list);
+
+	LocalFree(all);
+	free(wide);
+	return result;
+}
+
+static void warn_of(const char *path)
+{
+	if (rights_of_path_are_everybodys(path))
+		fprintf(stderr,
+			"hsnap: %s: warning: every user may change it, and so have the rights of "
+			"the task; leave that to administrators\n",
+			path);
+}
+
+/* ---------------------------------------------------------------- places */
+
+/* Letters of the network are those of one session: no task has them. */
+static int check_drive(const char *path, bool is_system, struct err *err)
+{
+	wchar_t root[] = L"?:\\";
+
+	root[0] = (wchar_t)path[0];
+	if (path[1] != ':' || GetDriveTypeW(root) != DRIVE_REMOTE)
+		return 0;
+	return err_set(err, ERR_USAGE, path,
+		"%c: is a network drive, which tasks do not have; give %s", path[0],
+		is_system ? "\\\\server\\share, where this machine's account has the rights" :
+			    "a folder on this machine");
+}
+
+/* Makes every folder on the way; one that is there already is no failure. What is made for the system nobody else may
+ * write into from the first moment on. */
+static int make_folder(const char *path, bool is_system, struct err *err)
+{
+	SECURITY_ATTRIBUTES rights = {.nLength = sizeof(rights)};
+	DWORD attributes = INVALID_FILE_ATTRIBUTES, error = ERROR_NOT_ENOUGH_MEMORY;
+	wchar_t *wide = wide_path(path);
+	char text[300];
+
+	if (wide && (!is_system || ConvertStringSecurityDescriptorToSecurityDescriptorW(
+					   RIGHTS_OF_ADMINISTRATORS, SDDL_REVISION_1,
+					   &rights.lpSecurityDescriptor, NULL))) {
+		for (wchar_t *at = wide + wcscspn(wide, L"\\"); (at = wcschr(at + 1, L'\\'));) {
+			*at = L'\0';
+			CreateDirectoryW(wide, &rights);
+			*at = L'\\';
+		}
+		CreateDirectoryW(wide, &rights);
+		error = GetLastError();
+		attributes = GetFileAttributesW(wide);
+	}
+	LocalFree(rights.lpSecurityDescriptor);
+	free(wide);
+	if (attributes != INVALID_FILE_ATTRIBUTES && attributes & FILE_ATTRIBUTE_DIRECTORY)
+		return 0;
+	return err_set(err, ERR_CREATE, path, "%s", windows_error(error, text, sizeof(text)));
+}
+
+int scheduler_places(
+	const char *folder, const char *program, const char *home, bool is_system, struct err *err)
+{
+	struct os_file file;
+	int rc = check_drive(folder, is_system, err);
+
+	if (!rc)
+		rc = check_drive(program, is_system, err);
+	if (!rc)
+		rc = os_open(&file, program, err);
+	if (rc)
+		return rc;
+	os_close(&file);
+	rc = make_folder(folder, is_system, err);
+	if (rc)
+		return rc;
+	warn_of(folder);
+	warn_of(program);
+	warn_of(home);
+	return 0;
+}

@@ -1,0 +1,169 @@
+/* Which tasks are ours, and with what words; who may change what a task runs and where it writes. The lists of rights
+ * are in the form of "Security Descriptor String Format", Microsoft Learn: FA is all rights of files, 0x1200a9 reading and running,
+ * 0x1301bf what Explorer calls Modify. Speaks TAP. */
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+#include <windows.h>
+#include <sddl.h>
+
+#include "snapshot/schedule/scheduler.h"
+#include "snapshot/schedule/scheduler_windows.h"
+#include "snapshot/schedule/task.h"
+
+static int count, failed;
+
+static void ok(bool is_well, const char *what)
+{
+	failed += !is_well;
+	printf("%sok %d - %s\n", is_well ? "" : "not ", ++count, what);
+}
+
+static void test_lists(void)
+{
+	static const struct {
+		const wchar_t *list;
+		bool is_everybodys;
+		const char *what;
+	} cases[] = {
+		{RIGHTS_OF_ADMINISTRATORS, false, "what is made for the system is administrators'"},
+		{L"D:(A;OICIID;FA;;;BA)(A;OICIID;FA;;;SY)(A;OICIID;0x1200a9;;;BU)"
+		 L"(A;ID;0x1301bf;;;AU)(A;OICIIOID;SDGXGWGR;;;AU)",
+			true, "a folder made in C:\\ is everybody's"},
+		{L"D:(A;OICI;FA;;;BA)(A;OICI;0x1200a9;;;BU)(A;;0x1200a9;;;WD)", false,
+			"everybody may read"},
+		{L"D:(A;OICIIO;FA;;;BU)", false, "only what comes into it is everybody's"},
+		{L"D:(D;;FA;;;WD)", false, "everybody may not"},
+		{L"D:(A;;0x2;;;IU)", true, "whoever sits there may write"},
+		{L"D:(A;;0x4;;;BU)", true, "users may add"},
+		{L"D:(A;;0x40;;;BU)", true, "users may remove what is in it"},
+		{L"D:(A;;SD;;;AU)", true, "users may remove it"},
+		{L"D:(A;;WD;;;WD)", true, "everybody may give himself rights"},
+		{L"D:(A;;WO;;;BU)", true, "users may take it"},
+		{L"D:(A;;GA;;;WD)", true, "everybody may do all"},
+		{L"D:(A;;FA;;;S-1-5-21-1-2-3-1001)", false, "one user may do all"},
+	};
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+		PSECURITY_DESCRIPTOR all = NULL;
+		BOOL is_there = FALSE, by_default;
+		ACL *list = NULL;
+
+		if (!ConvertStringSecurityDescriptorToSecurityDescriptorW(
+			    cases[i].list, SDDL_REVISION_1, &all, NULL))
+			all = NULL;
+		ok(all && GetSecurityDescriptorDacl(all, &is_there, &list, &by_default) &&
+				is_there && rights_are_everybodys(list) == cases[i].is_everybodys,
+			cases[i].what);
+		LocalFree(all);
+	}
+	ok(rights_are_everybodys(NULL), "no list gives everybody all rights");
+}
+
+/* Under Wine the list is what remains of it in a mode of Unix. */
+static void test_folders(const char *base, const char *program)
+{
+	char above[400], folder[440];
+	struct err err = {0};
+
+	snprintf(above, sizeof(above), "%s\\made-%lu", base, GetCurrentProcessId());
+	snprintf(folder, sizeof(folder), "%s\\d", above);
+	ok(!scheduler_places(folder, program, base, true, &err), "a folder for the system");
+	ok(GetFileAttributesA(folder) != INVALID_FILE_ATTRIBUTES, "it is there");
+	ok(!rights_of_path_are_everybodys(folder) && !rights_of_path_are_everybodys(above),
+		"neither it nor the one above is everybody's");
+	ok(!scheduler_places(folder, program, base, true, &err), "one that is there is left");
+	ok(RemoveDirectoryA(folder) && RemoveDirectoryA(above), "they go");
+	ok(!scheduler_places(folder, program, base, false, &err), "a folder for a user");
+	ok(RemoveDirectoryA(folder) && RemoveDirectoryA(above), "it goes");
+}
+
+#define NAME "my \xc3\xbc & app.exe"
+#define DUMPS "C:\\d {more} & \xc3\xbc\\"
+
+/* The arguments of a task with much to quote, by the way that all take; the words are what Windows makes of them. */
+static void test_words(const char *program)
+{
+	static const char *const expected[] = {"hsnap", "-pn", NAME, "-f",
+		"C:\\d {{more} & \xc3\xbc\\{name}-{pid}-{time}.txt", "--gzip", "--keep", "7",
+		"--max-bytes", "2G", "--all", "--log", DUMPS NAME ".log"};
+	const struct task_request request = {.name = NAME,
+		.every = "30m",
+		.folder = DUMPS,
+		.program = "C:\\hsnap.exe",
+		.start = "2026-11-20T10:00",
+		.keep = "7",
+		.max_bytes = "2G",
+		.is_full = true,
+		.is_packed = true};
+	struct task_plan plan;
+	struct err err = {0};
+	char **argv = NULL;
+	int argc = 0, same = 0;
+
+	task_plan_init(&plan);
+	ok(!task_plan_make(&plan, &request, &err) &&
+			!scheduler_action_arguments(
+				NAME, program, plan.arguments.data, &argc, &argv, &err),
+		"a task of ours is known");
+	ok(argc == (int)(sizeof(expected) / sizeof(*expected)), "it has as many words");
+	while (same < argc && !strcmp(argv[same], expected[same]))
+		same++;
+	ok(argc && same == argc, "and these");
+	ok(scheduler_action_arguments(
+		   "other.exe", program, plan.arguments.data, &argc, &argv, &err) == -ERR_TASK,
+		"it is none of another image");
+	task_plan_release(&plan);
+}
+
+#define OURS                                                                                       \
+	"-pn app.exe -f \"C:\\d\\{name}-{pid}-{time}.txt\" --by-stack --keep 1 --all --log "       \
+	"\"C:\\d\\app.exe.log\""
+
+/* Another user's task: an administrator who runs it would run what that user wants. */
+static void test_planted(const char *base, const char *program)
+{
+	const struct {
+		const char *program, *arguments;
+		int rc;
+		const char *what;
+	} cases[] = {
+		{program, OURS, 0, "ours"},
+		{"C:\\windows\\system32\\cmd.exe", "/c echo", -ERR_TASK, "another program"},
+		{"\\\\server\\share\\hsnap.exe", OURS, -ERR_TASK, "one on another machine"},
+		{"", OURS, -ERR_TASK, "no program"},
+		{program, "run -- C:\\windows\\system32\\cmd.exe", -ERR_TASK,
+			"ours, to start another one"},
+		{program, OURS " --verbose", -ERR_TASK, "ours, with one more argument"},
+		{program, "", -ERR_TASK, "ours, without any"},
+	};
+	char copy[400];
+	struct err err;
+	char **argv;
+	int argc;
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++)
+		ok(scheduler_action_arguments("app.exe", cases[i].program, cases[i].arguments,
+			   &argc, &argv, &err) == cases[i].rc,
+			cases[i].what);
+	snprintf(copy, sizeof(copy), "%s\\hsnap-%lu.exe", base, GetCurrentProcessId());
+	ok(CopyFileA(program, copy, TRUE) && scheduler_action_arguments("app.exe", copy, OURS,
+						     &argc, &argv, &err) == -ERR_TASK,
+		"a copy of this program");
+	DeleteFileA(copy);
+}
+
+int main(void)
+{
+	char base[300], program[300];
+
+	GetTempPathA(sizeof(base), base);
+	base[strlen(base) - 1] = '\0';
+	GetModuleFileNameA(NULL, program, sizeof(program));
+	test_lists();
+	test_folders(base, program);
+	test_words(program);
+	test_planted(base, program);
+	printf("1..%d\n", count);
+	return failed != 0;
+}
