@@ -147,19 +147,15 @@ static int print_xml(const char *xml, const char *path, struct err *err)
 static int put_in_place(const struct schedule *schedule, const struct task_plan *plan,
 	const char *xml, struct err *err)
 {
-	const struct scheduler_adding adding = {.name = schedule->request.name,
-		.xml = xml,
-		.is_system = !schedule->is_as_user,
-		.may_replace = schedule->may_replace};
-	int rc = scheduler_places(
-		plan->folder.data, plan->program.data, plan->home.data, adding.is_system, err);
+	const char *name = schedule->request.name, *folder = plan->folder.data;
+	bool is_system = !schedule->is_as_user;
+	int rc = scheduler_places(folder, plan->program.data, plan->home.data, is_system, err);
 
 	if (!rc)
-		rc = scheduler_add(&adding, err);
+		rc = scheduler_add(name, xml, is_system, schedule->may_replace, err);
 	if (!rc)
-		printf("%s: every %s from %s on, the newest %s files of each process in %s\n",
-			adding.name, schedule->request.every, plan->start.data, plan->keep,
-			plan->folder.data);
+		printf("%s: every %s from %s on, the newest %s files of each process in %s\n", name,
+			schedule->request.every, plan->start.data, plan->keep, folder);
 	return rc;
 }
 

@@ -2,7 +2,7 @@
  * The tasks of ours that Task Scheduler has: those in its folder \hsnap, each called as the image whose
  * processes it looks at. scheduler_posix.c refuses, for there is none.
  *
- * Names are those that task_name_check() lets pass.
+ * Names are those that task_name_check() lets pass; texts are UTF-8.
  */
 #ifndef SNAPSHOT_SCHEDULE_SCHEDULER_H
 #define SNAPSHOT_SCHEDULE_SCHEDULER_H
@@ -12,17 +12,11 @@
 
 #include "core/base/memory.h"
 
-/* What a task's XML does not say to whoever registers it. */
-struct scheduler_adding {
-	const char *name, *xml; /* UTF-8 */
-	bool is_system; /* the system's account runs it, else a user without a password */
-	bool may_replace; /* one that is there */
-};
-
-/* Registers a task, and looks whether the scheduler has kept what it is to run; what the task may lack all the same is
- * a line on standard error. 0, -ERR_TASK_EXISTS (unless it may replace one), -ERR_ADMIN, -ERR_SYSTEM (under Wine:
+/* Registers a task, which the system's account runs or a user without a password, as xml says, and looks whether the
+ * scheduler has kept what it is to run; what the task may lack all the same is a line on standard error. 0, -ERR_TASK_EXISTS (unless it may_replace it), -ERR_ADMIN, -ERR_SYSTEM (under Wine:
  * nothing is left of it), -ERR_NOMEM. */
-int scheduler_add(const struct scheduler_adding *asked, struct err *err);
+int scheduler_add(
+	const char *name, const char *xml, bool is_system, bool may_replace, struct err *err);
 
 /* 0, -ERR_NO_TASK, -ERR_ADMIN, -ERR_SYSTEM, -ERR_NOMEM. */
 int scheduler_remove(const char *name, struct err *err);

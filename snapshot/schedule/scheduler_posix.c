@@ -5,9 +5,13 @@ static int refuse(const char *what, struct err *err)
 	return err_set(err, ERR_PLATFORM, what, "only --print-xml works here");
 }
 
-int scheduler_add(const struct scheduler_adding *asked, struct err *err)
+int scheduler_add(
+	const char *name, const char *xml, bool is_system, bool may_replace, struct err *err)
 {
-	return refuse(asked->name, err);
+	(void)xml;
+	(void)is_system;
+	(void)may_replace;
+	return refuse(name, err);
 }
 
 int scheduler_remove(const char *name, struct err *err)

@@ -22,30 +22,21 @@
 #define FOLDER L"hsnap"
 #define ELEVATION_REQUIRED 740 /* "System Error Codes", Microsoft Learn; headers of MinGW lack it */
 #define NO_TASK HRESULT_FROM_WIN32(ERROR_FILE_NOT_FOUND)
-#define NOT_RUNNING "its service does not run; start it with 'net start Schedule'"
 
 /* ---------------------------------------------------------------- what it answers */
 
-/* SCHED_E_* of "Task Scheduler Error and Success Constants", Microsoft Learn: Windows keeps no text of them
- * where others are found. */
-static const struct {
-	uint32_t code;
-	const char *text;
-} texts[] = {
-	{0x8004130f, "the account of the task is not known"},
-	{0x80041315, NOT_RUNNING}, /* SCHED_E_SERVICE_NOT_RUNNING */
-	{0x80041322, NOT_RUNNING}, /* SCHED_E_SERVICE_NOT_AVAILABLE */
-	{0x80070426, NOT_RUNNING}, /* ERROR_SERVICE_NOT_ACTIVE */
-	{0x800706ba, NOT_RUNNING}, /* RPC_S_SERVER_UNAVAILABLE */
-};
-
+/* Windows keeps no text of SCHED_E_*, "Task Scheduler Error and Success Constants", Microsoft Learn, where others are
+ * found. */
 static const char *words(HRESULT hr, char *text, size_t size)
 {
-	for (size_t i = 0; i < sizeof(texts) / sizeof(*texts); i++) {
-		if (texts[i].code == (uint32_t)hr)
-			return texts[i].text;
+	switch ((uint32_t)hr) {
+	case 0x80041315: /* SCHED_E_SERVICE_NOT_RUNNING */
+	case 0x80041322: /* SCHED_E_SERVICE_NOT_AVAILABLE */
+	case 0x80070426: /* ERROR_SERVICE_NOT_ACTIVE */
+	case 0x800706ba: /* RPC_S_SERVER_UNAVAILABLE */
+		return "its service does not run; start it with 'net start Schedule'";
+	default: return windows_error((unsigned long)hr, text, size);
 	}
-	return windows_error((unsigned long)hr, text, size);
 }
 
 static bool is_missing(HRESULT hr)
@@ -127,8 +118,7 @@ static bool load(void)
 	com.text = (void *)GetProcAddress(automation, "SysAllocString");
 	com.free_text = (void *)GetProcAddress(automation, "SysFreeString");
 	com.date = (void *)GetProcAddress(automation, "VariantTimeToSystemTime");
-	return com.initialize && com.uninitialize && com.create && com.security && com.text &&
-	       com.free_text && com.date;
+	return true;
 }
 
 static void session_close(struct session *session)
@@ -284,46 +274,40 @@ static HRESULT make_folder(struct session *session, bool is_system)
 }
 
 /* How whoever the XML names is to be logged on is asked for beside it: as a service's account, which the system's is,
- * or as a user without a password (S4U). Also one of the scheduler's codes of success. */
-static HRESULT add(
-	struct session *session, const struct scheduler_adding *asked, IRegisteredTask **task)
-{
-	BSTR xml = bstr(asked->xml);
-	HRESULT hr = xml ? S_OK : E_OUTOFMEMORY;
-
-	if (SUCCEEDED(hr) && !session->folder)
-		hr = make_folder(session, asked->is_system);
-	if (SUCCEEDED(hr))
-		hr = ITaskFolder_RegisterTask(session->folder, session->name, xml,
-			asked->may_replace ? TASK_CREATE_OR_UPDATE : TASK_CREATE, nothing, nothing,
-			asked->is_system ? TASK_LOGON_SERVICE_ACCOUNT : TASK_LOGON_S4U, nothing,
-			task);
-	com.free_text(xml);
-	return hr;
-}
-
-int scheduler_add(const struct scheduler_adding *asked, struct err *err)
+ * or as a user without a password (S4U). */
+int scheduler_add(
+	const char *name, const char *xml, bool is_system, bool may_replace, struct err *err)
 {
 	struct session session;
 	struct action kept = {0};
 	IRegisteredTask *task = NULL;
-	HRESULT hr = session_open(&session, asked->name);
+	HRESULT hr = session_open(&session, name);
 
-	if (SUCCEEDED(hr))
-		hr = add(&session, asked, &task);
+	if (SUCCEEDED(hr) && !session.folder)
+		hr = make_folder(&session, is_system);
+	if (SUCCEEDED(hr)) {
+		BSTR text = bstr(xml);
+
+		hr = text ? ITaskFolder_RegisterTask(session.folder, session.name, text,
+				    may_replace ? TASK_CREATE_OR_UPDATE : TASK_CREATE, nothing,
+				    nothing,
+				    is_system ? TASK_LOGON_SERVICE_ACCOUNT : TASK_LOGON_S4U,
+				    nothing, &task) :
+			    E_OUTOFMEMORY;
+		com.free_text(text);
+	}
 	if (SUCCEEDED(hr) && scheduler_warning(hr))
-		fprintf(stderr, "hsnap: %s: warning: %s\n", asked->name, scheduler_warning(hr));
+		fprintf(stderr, "hsnap: %s: warning: %s\n", name, scheduler_warning(hr));
 	if (SUCCEEDED(hr)) {
 		hr = read_action(task, &kept);
-		if (FAILED(hr))
-			ITaskFolder_DeleteTask(
-				session.folder, session.name, 0); /* it would run nothing */
+		if (FAILED(hr)) /* it would run nothing */
+			ITaskFolder_DeleteTask(session.folder, session.name, 0);
 	}
 	if (task)
 		IRegisteredTask_Release(task);
 	action_release(&kept);
 	session_close(&session);
-	return FAILED(hr) ? scheduler_fail(hr, asked->name, err) : 0;
+	return FAILED(hr) ? scheduler_fail(hr, name, err) : 0;
 }
 
 int scheduler_remove(const char *name, struct err *err)
@@ -388,8 +372,10 @@ static HRESULT print_row(IRegisteredTask *task, const char *name)
 		row.runs_hsnap = scheduler_is_own_program(action.program);
 	}
 	read_state(task, &row);
-	if ((SUCCEEDED(hr) || hr == E_NOINTERFACE) && !task_table_row(stdout, &row))
+	if (hr == E_NOINTERFACE)
 		hr = S_OK;
+	if (SUCCEEDED(hr) && task_table_row(stdout, &row))
+		hr = E_OUTOFMEMORY;
 	action_release(&action);
 	return hr;
 }

@@ -281,7 +281,7 @@ static int add_between(struct buf *to, const char *line, const char *start, cons
 	return buf_add(to, from, behind ? (size_t)(behind - from) : 0);
 }
 
-/* Parts the path of the log, "D\\NAME.log", into the folder, and the image's name as it is written there. */
+/* Parts the path of the log, "D\NAME.log", into the folder, and the image's name as it is written there. */
 static int part(struct buf *folder, struct buf *image)
 {
 	char *name = strrchr(folder->data, '\\');
