@@ -1,62 +1,153 @@
+/*
+ * The file is text. Its first line names the format. Behind it are chunks, the newest last: what one run
+ * found of one module. A chunk is an empty line, and then
+ *
+ *	module CHECK BYTES KEY
+ *	RVA FUNCTION OFFSET FILE LINE ...
+ *
+ * with a line for each address, its fields separated by tabs; the last four come again for each function
+ * that the one before is inlined into. Numbers are hexadecimal. FILE is empty where there is none, and "="
+ * is the one that was last named in this chunk. BYTES are those from KEY to the end of the chunk, and CHECK
+ * is a hash of them: without it a damaged digit would be a wrong name that looks like a right one.
+ *
+ * A chunk that is not whole does not count, and the next one is found by its first line. So the file is
+ * read without a lock while somebody writes, and is written in place: that needs no second name, no room
+ * on the disk, and no consent of those who have it open, as renaming would on Windows.
+ */
 #include <stdlib.h>
 #include <string.h>
 
 #include "core/base/hash.h"
+#include "core/base/text.h"
+#include "core/io/file.h"
 #include "symbolize/lookup/lookup.h"
-#include "symbolize/lookup/name_cache_file.h"
+#include "symbolize/names.h"
 
-/* What is known of one module. */
-struct module_names {
+#define FORMAT "hsnap's names "
+#define FIRST_LINE FORMAT "2\n"
+#define FIRST_BYTES (sizeof(FIRST_LINE) - 1)
+#define MARK "\nmodule "
+#define MARK_BYTES (sizeof(MARK) - 1)
+#define HEAD_MAX 40 /* bytes: mark, check, length */
+#define PAD_BYTES 16 /* of NUL behind a file in memory, for hex_take() */
+
+struct name_chunk {
+	char *key; /* not ended; all else is behind it */
+	size_t key_bytes, bytes;
+	uint64_t check;
+};
+
+struct cached_module {
 	const char *key;
-	struct section *sections; /* the newest first */
-	size_t section_count;
-	struct section_answer *added;
-	size_t added_count, added_cap;
+	struct buf lines; /* key and lines to add */
+	const char *file; /* the last one in them, or NULL */
 };
 
 struct name_cache {
 	char *path;
-	uint64_t limit;
+	size_t limit;
 	bool is_own_place;
-	bool is_open; /* the file is there and looks like a cache */
-	bool is_damaged; /* a section was not what its head says */
-	struct os_file file;
-	struct section_refs refs;
-	struct arena arena; /* keys */
+	struct buf bytes; /* of the file when it was opened; of lines that were read, texts */
+	struct name_chunk *chunks;
+	size_t chunk_count, chunk_cap;
 	struct table numbers; /* key -> index into modules */
-	struct module_names *modules;
+	struct cached_module *modules; /* that were asked for */
 	size_t module_count, module_cap;
 	size_t last; /* of the modules: most questions follow one about the same */
+	struct u64map places; /* number of a module and rva -> index into answers */
+	struct symbols *answers;
+	size_t answer_count, answer_cap;
+	struct arena arena; /* keys, and symbols of answers */
+	size_t added_bytes;
 };
 
-static void read_file(struct name_cache *cache)
+static uint32_t check_of(const char *bytes, size_t len)
 {
-	if (own_file_open(&cache->file, cache->path))
-		return;
-	cache->is_open = !section_refs_read(&cache->refs, &cache->file, cache->limit);
-	if (!cache->is_open) {
-		section_refs_release(&cache->refs);
-		os_close(&cache->file);
-	}
+	static const struct hash_key key = {{1, 2}}; /* everywhere: this is against accidents */
+	struct hasher hasher = hasher_begin(&key);
+
+	hasher_add_bytes(&hasher, bytes, len);
+	return hasher_end(&hasher);
 }
 
-/* Takes path over, which may be NULL. */
-static struct name_cache *open_at(char *path, uint64_t limit, bool is_own_place)
-{
-	struct name_cache *cache = path ? calloc(1, sizeof(*cache)) : NULL;
+/* ---------------------------------------------------------------- the file */
 
-	if (!cache) {
-		free(path);
-		return NULL;
+/* Whether it is empty or a cache, of this format or another one. */
+static bool is_cache(struct os_file *file)
+{
+	char start[sizeof(FORMAT) - 1];
+	uint64_t size = os_size(file);
+	size_t len = size < sizeof(start) ? (size_t)size : sizeof(start);
+
+	return !os_read_at(file, 0, start, len) && !memcmp(start, FORMAT, len);
+}
+
+/* Reads a cache of this format whole; false, and nothing, for all else, also what is too large. */
+static bool read_file(struct os_file *file, size_t limit, struct buf *bytes)
+{
+	uint64_t size = os_size(file);
+
+	if (size < FIRST_BYTES || size > limit || buf_reserve(bytes, (size_t)size + PAD_BYTES))
+		return false;
+	if (os_read_at(file, 0, bytes->data, (size_t)size) ||
+		memcmp(bytes->data, FIRST_LINE, FIRST_BYTES) != 0)
+		return false;
+	bytes->len = (size_t)size;
+	memset(bytes->data + bytes->len, 0, PAD_BYTES);
+	return true;
+}
+
+static bool is_mark(const struct buf *bytes, size_t at)
+{
+	return bytes->len - at >= MARK_BYTES && !memcmp(bytes->data + at, MARK, MARK_BYTES);
+}
+
+/* Where the next chunk begins, from at on, or the end. */
+static size_t next_mark(const struct buf *bytes, size_t at)
+{
+	while (at < bytes->len && !is_mark(bytes, at)) {
+		const char *line = memchr(bytes->data + at + 1, '\n', bytes->len - at - 1);
+
+		at = line ? (size_t)(line - bytes->data) : bytes->len;
 	}
-	cache->path = path;
-	cache->limit = limit;
-	cache->is_own_place = is_own_place;
-	section_refs_init(&cache->refs);
-	arena_init(&cache->arena);
-	table_init(&cache->numbers);
-	read_file(cache);
-	return cache;
+	return at;
+}
+
+/* The chunk that begins at a mark; false: none does. */
+static bool read_head(const struct buf *bytes, size_t at, struct name_chunk *chunk)
+{
+	const char *text = bytes->data + at + MARK_BYTES, *key_end;
+	uint64_t len;
+
+	if (!hex_take(&text, &chunk->check) || *text++ != ' ' || !hex_take(&text, &len) ||
+		*text++ != ' ')
+		return false;
+	chunk->key = bytes->data + (text - bytes->data);
+	if (len > bytes->len - (size_t)(text - bytes->data))
+		return false;
+	chunk->bytes = (size_t)len;
+	key_end = memchr(text, '\n', chunk->bytes);
+	chunk->key_bytes = key_end ? (size_t)(key_end - text) : 0;
+	return key_end != NULL;
+}
+
+static void find_chunks(struct name_cache *cache)
+{
+	const struct buf *bytes = &cache->bytes;
+	struct name_chunk chunk;
+	size_t at = next_mark(bytes, 0);
+
+	while (at < bytes->len && !array_grow((void **)&cache->chunks, &cache->chunk_cap,
+					  cache->chunk_count, sizeof(chunk))) {
+		size_t end = at;
+
+		if (read_head(bytes, at, &chunk)) {
+			cache->chunks[cache->chunk_count++] = chunk;
+			end = (size_t)(chunk.key - bytes->data) + chunk.bytes;
+		}
+		/* What was torn says that it goes on where others have written. */
+		at = end > at && is_mark(bytes, end) ? end : next_mark(bytes, at + 1);
+	}
 }
 
 static char *default_path(void)
@@ -71,392 +162,303 @@ static char *default_path(void)
 	return path.data;
 }
 
-struct name_cache *name_cache_open(const char *path)
+struct name_cache *name_cache_open(const char *path, size_t limit)
 {
 	char *said = path ? strdup(path) : os_env("HSYM_CACHE");
+	bool is_own_place = !path && !said;
+	struct name_cache *cache = NULL;
+	struct os_file file;
 
-	if (!path && said && (!*said || !strcmp(said, "off"))) {
+	if (is_own_place)
+		said = default_path();
+	if (said && (path || (*said && strcmp(said, "off") != 0)))
+		cache = calloc(1, sizeof(*cache));
+	if (!cache) {
 		free(said);
 		return NULL;
 	}
-	if (said || path)
-		return open_at(said, NAME_CACHE_BYTES, false);
-	return open_at(default_path(), NAME_CACHE_BYTES, true);
+	cache->path = said;
+	cache->limit = limit;
+	cache->is_own_place = is_own_place;
+	arena_init(&cache->arena);
+	table_init(&cache->numbers);
+	u64map_init(&cache->places);
+	if (!own_file_open(&file, cache->path)) {
+		if (read_file(&file, limit, &cache->bytes))
+			find_chunks(cache);
+		os_close(&file);
+	}
+	return cache;
 }
 
-struct name_cache *name_cache_open_small(const char *path, size_t limit)
+/* ---------------------------------------------------------------- reading lines */
+
+/* Takes the field at *at, and *at is behind it: NULL behind the last. */
+static bool read_number(char **at, uint64_t max, uint64_t *number)
 {
-	return open_at(strdup(path), limit, false);
+	const char *field = *at;
+
+	if (!field || !hex_take(&field, number) || (*field && *field != '\t') || *number > max)
+		return false;
+	*at = *field ? *at + (field - *at) + 1 : NULL;
+	return true;
 }
 
-/* ---------------------------------------------------------------- finding */
-
-/* A section that cannot be had is one that is not there. */
-static void read_sections(struct name_cache *cache, struct module_names *names)
+/* The same of one that is not the last. */
+static bool read_text(char **at, const char **text)
 {
-	const uint32_t key_hash = section_key_hash(names->key);
-	size_t cap = 0;
+	char *field = *at, *end = field ? strchr(field, '\t') : NULL;
 
-	for (size_t i = cache->refs.count; cache->is_open && i-- > 0;) {
-		int rc;
+	if (!end || end - field > SYMBOL_TEXT_MAX)
+		return false;
+	*end = '\0';
+	*at = end + 1;
+	*text = text_is_plain(field, (size_t)(end - field)) ? field : text_harmless(field);
+	return true;
+}
 
-		if (cache->refs.list[i].head.key_hash != key_hash)
-			continue;
-		if (array_grow((void **)&names->sections, &cap, names->section_count,
-			    sizeof(*names->sections)))
+/* *file: the last one that was named. */
+static bool read_symbol(char **at, const char **file, struct symbol *symbol)
+{
+	uint64_t line;
+
+	if (!read_text(at, &symbol->function) || !*symbol->function ||
+		!read_number(at, UINT64_MAX, &symbol->offset_bytes) ||
+		!read_text(at, &symbol->file) || !read_number(at, UINT32_MAX, &line))
+		return false;
+	symbol->line = (uint32_t)line;
+	if (!*symbol->file)
+		symbol->file = NULL;
+	else if (!strcmp(symbol->file, "="))
+		symbol->file = *file;
+	else
+		*file = symbol->file;
+	return true;
+}
+
+/* A newer answer takes an older one's place. What there is no memory for is not known. */
+static void keep_answer(struct name_cache *cache, uint64_t place, struct symbols answer)
+{
+	uint32_t index = (uint32_t)cache->answer_count;
+	struct symbol *list = arena_alloc(&cache->arena, answer.count * sizeof(*list));
+
+	if (!list || array_grow((void **)&cache->answers, &cache->answer_cap, cache->answer_count,
+			     sizeof(*cache->answers)))
+		return;
+	memcpy(list, answer.list, answer.count * sizeof(*list));
+	answer.list = list;
+	if (u64map_put(&cache->places, place, &index) < 0)
+		return;
+	cache->answers[index] = answer;
+	cache->answer_count += index == cache->answer_count;
+}
+
+static uint64_t place_of(size_t module, uint64_t rva)
+{
+	return (uint64_t)module << 32 | rva;
+}
+
+static void read_line(struct name_cache *cache, size_t module, char *at, const char **file)
+{
+	struct symbol list[SYMBOL_CHAIN_MAX];
+	size_t count = 0;
+	uint64_t rva;
+
+	if (!read_number(&at, UINT32_MAX, &rva))
+		return;
+	do {
+		if (count == SYMBOL_CHAIN_MAX || !read_symbol(&at, file, &list[count++]))
 			return;
-		rc = section_read(&cache->file, &cache->refs.list[i], names->key,
-			&names->sections[names->section_count]);
-		names->section_count += !rc;
-		cache->is_damaged |= rc == -ERR_READ;
+	} while (at);
+	keep_answer(cache, place_of(module, rva), (struct symbols){list, count});
+}
+
+static void read_chunk(struct name_cache *cache, size_t module, const struct name_chunk *chunk)
+{
+	char *line = chunk->key + chunk->key_bytes + 1, *end = chunk->key + chunk->bytes, *line_end;
+	const char *file = NULL;
+
+	if (check_of(chunk->key, chunk->bytes) != chunk->check)
+		return;
+	for (; (line_end = memchr(line, '\n', (size_t)(end - line))); line = line_end + 1) {
+		*line_end = '\0';
+		read_line(cache, module, line, &file);
 	}
 }
 
-static int add_module(struct name_cache *cache, const char *key, size_t len)
+/* The module of that key, with all that the file has of it; NULL: out of memory. */
+static struct cached_module *module_of(struct name_cache *cache, const char *key)
 {
-	struct module_names names = {.key = arena_text(&cache->arena, key, len)};
+	size_t len, number = cache->module_count;
+	const uint64_t *known;
+	struct cached_module module = {0};
 
-	if (!names.key ||
-		array_grow((void **)&cache->modules, &cache->module_cap, cache->module_count,
-			sizeof(*cache->modules)) ||
-		table_add(&cache->numbers, key, len, cache->module_count))
-		return -ERR_NOMEM;
-	read_sections(cache, &names);
-	cache->last = cache->module_count;
-	cache->modules[cache->module_count++] = names;
-	return 0;
-}
-
-/* The module of that key, known from now on; NULL: out of memory. */
-static struct module_names *names_of(struct name_cache *cache, const char *key)
-{
-	size_t len;
-	const uint64_t *number;
-
-	if (cache->module_count && !strcmp(cache->modules[cache->last].key, key))
+	if (number && !strcmp(cache->modules[cache->last].key, key))
 		return &cache->modules[cache->last];
 	len = strlen(key);
-	number = table_find(&cache->numbers, key, len);
-	if (number)
-		cache->last = (size_t)*number;
-	else if (add_module(cache, key, len))
+	known = table_find(&cache->numbers, key, len);
+	if (known) {
+		cache->last = (size_t)*known;
+		return &cache->modules[cache->last];
+	}
+	module.key = arena_text(&cache->arena, key, len);
+	if (!module.key ||
+		array_grow((void **)&cache->modules, &cache->module_cap, number, sizeof(module)) ||
+		table_add(&cache->numbers, key, len, number))
 		return NULL;
-	return &cache->modules[cache->last];
+	cache->modules[number] = module;
+	cache->last = number;
+	cache->module_count++;
+	for (size_t i = 0; i < cache->chunk_count; i++) {
+		if (cache->chunks[i].key_bytes == len && !memcmp(cache->chunks[i].key, key, len))
+			read_chunk(cache, number, &cache->chunks[i]);
+	}
+	return &cache->modules[number];
 }
 
-int name_cache_find(struct name_cache *cache, const char *key, uint32_t rva, struct arena *arena,
-	struct symbols *found)
+bool name_cache_find(struct name_cache *cache, const char *key, uint32_t rva, struct symbols *found)
 {
-	struct module_names *names = cache ? names_of(cache, key) : NULL;
+	uint32_t index;
 
-	if (!names)
-		return cache ? -ERR_NOMEM : 0;
-	for (size_t i = 0; i < names->section_count; i++) {
-		struct section *section = &names->sections[i];
-		uint32_t index = section_find(section, rva);
-
-		if (index < section->answer_count)
-			return section_answer(section, index, arena, found) ? -ERR_NOMEM : 1;
-	}
-	return 0;
+	if (!cache || !module_of(cache, key) ||
+		!u64map_find(&cache->places, place_of(cache->last, rva), &index))
+		return false;
+	*found = cache->answers[index];
+	return true;
 }
 
 /* ---------------------------------------------------------------- adding */
 
-int name_cache_add(
+static bool fits_field(const char *text)
+{
+	size_t len = 0;
+
+	while (len < SYMBOL_TEXT_MAX && (unsigned char)text[len] >= ' ')
+		len++;
+	return !text[len];
+}
+
+/* Whether it can be a line that is read as what it was. */
+static bool fits_line(const char *key, const struct symbols *symbols)
+{
+	if (strchr(key, '\n') || !symbols->count || symbols->count > SYMBOL_CHAIN_MAX)
+		return false;
+	for (size_t i = 0; i < symbols->count; i++) {
+		const struct symbol *symbol = &symbols->list[i];
+
+		if (!*symbol->function || !fits_field(symbol->function) ||
+			(symbol->file && (!fits_field(symbol->file) || !strcmp(symbol->file, "="))))
+			return false;
+	}
+	return true;
+}
+
+static int put_line(struct cached_module *module, uint32_t rva, const struct symbols *symbols)
+{
+	struct buf *lines = &module->lines;
+	int rc = lines->len ? 0 : buf_printf(lines, "%s\n", module->key);
+
+	if (!rc)
+		rc = buf_printf(lines, "%lx", (unsigned long)rva);
+	for (size_t i = 0; !rc && i < symbols->count; i++) {
+		const struct symbol *symbol = &symbols->list[i];
+		const char *file = symbol->file ? symbol->file : "";
+
+		if (*file && module->file && !strcmp(file, module->file))
+			file = "=";
+		else if (*file)
+			module->file = file;
+		rc = buf_printf(lines, "\t%s\t%llx\t%s\t%lx", symbol->function,
+			(unsigned long long)symbol->offset_bytes, file,
+			(unsigned long)symbol->line);
+	}
+	return rc ? rc : buf_add_text(lines, "\n");
+}
+
+void name_cache_add(
 	struct name_cache *cache, const char *key, uint32_t rva, const struct symbols *symbols)
 {
-	struct module_names *names;
+	struct cached_module *module;
+	size_t before;
 
-	if (!cache || !symbols->count || strlen(key) > SECTION_KEY_MAX)
-		return 0;
-	names = names_of(cache, key);
-	if (!names || array_grow((void **)&names->added, &names->added_cap, names->added_count,
-			      sizeof(*names->added)))
-		return -ERR_NOMEM;
-	names->added[names->added_count] = (struct section_answer){
-		.rva = rva, .age = (uint32_t)names->added_count, .symbols = *symbols};
-	names->added_count++;
-	return 0;
+	/* Not all others shall go for what is new. */
+	if (!cache || cache->added_bytes > cache->limit / 2 || !fits_line(key, symbols))
+		return;
+	module = module_of(cache, key);
+	if (!module)
+		return;
+	before = module->lines.len;
+	if (put_line(module, rva, symbols)) {
+		buf_release(&module->lines);
+		module->file = NULL;
+	} else {
+		cache->added_bytes += module->lines.len - before + (before ? 0 : HEAD_MAX);
+	}
+}
+
+/* What to write at *at, behind which the file ends: what is new, alone or behind the newest of what is old. */
+static int compose(
+	const struct name_cache *cache, const struct buf *old, size_t *at, struct buf *text)
+{
+	size_t room = cache->limit / 4 * 3, from = 0;
+	int rc = 0;
+
+	*at = old->len;
+	if (!old->len || old->len + cache->added_bytes > cache->limit) {
+		*at = 0;
+		room = room > cache->added_bytes ? room - cache->added_bytes : 0;
+		from = next_mark(old, old->len > room ? old->len - room : 0);
+		rc = buf_add_text(text, FIRST_LINE);
+		if (!rc && from < old->len)
+			rc = buf_add(text, old->data + from, old->len - from);
+	}
+	for (size_t i = 0; !rc && i < cache->module_count; i++) {
+		const struct buf *lines = &cache->modules[i].lines;
+
+		if (lines->len)
+			rc = buf_printf(text, MARK "%lx %zx %s",
+				(unsigned long)check_of(lines->data, lines->len), lines->len,
+				lines->data);
+	}
+	return rc;
 }
 
 static void write_added(const struct name_cache *cache)
 {
-	struct section_additions *additions = calloc(cache->module_count + 1, sizeof(*additions));
-	struct section_job job = {.path = cache->path,
-		.limit = cache->limit,
-		.is_own_place = cache->is_own_place,
-		.is_damaged = cache->is_damaged,
-		.additions = additions};
+	struct buf old, text;
+	struct os_file file;
+	size_t at;
 
-	for (size_t i = 0; additions && i < cache->module_count; i++) {
-		const struct module_names *names = &cache->modules[i];
-
-		if (names->added_count)
-			additions[job.count++] = (struct section_additions){
-				names->key, names->added, names->added_count};
+	if (!cache->added_bytes || own_file_lock(&file, cache->path))
+		return;
+	buf_init(&old);
+	buf_init(&text);
+	if ((read_file(&file, cache->limit, &old) || cache->is_own_place || is_cache(&file)) &&
+		!compose(cache, &old, &at, &text) && at + text.len <= cache->limit) {
+		if (own_file_write(&file, at, text.data, text.len))
+			own_file_cut(&file, at);
+		else
+			own_file_cut(&file, at + text.len);
 	}
-	if (job.count)
-		section_file_add(&job);
-	free(additions);
+	buf_release(&old);
+	buf_release(&text);
+	os_close(&file);
 }
 
 void name_cache_close(struct name_cache *cache)
 {
 	if (!cache)
 		return;
-	if (cache->is_open)
-		os_close(&cache->file);
 	write_added(cache);
-	for (size_t i = 0; i < cache->module_count; i++) {
-		for (size_t j = 0; j < cache->modules[i].section_count; j++)
-			section_release(&cache->modules[i].sections[j]);
-		free(cache->modules[i].sections);
-		free(cache->modules[i].added);
-	}
+	for (size_t i = 0; i < cache->module_count; i++)
+		buf_release(&cache->modules[i].lines);
 	free(cache->modules);
+	free(cache->chunks);
+	free(cache->answers);
 	table_release(&cache->numbers);
+	u64map_release(&cache->places);
 	arena_release(&cache->arena);
-	section_refs_release(&cache->refs);
+	buf_release(&cache->bytes);
 	free(cache->path);
 	free(cache);
-}
-
-/* When the oldest go, so many go that the next ones find room. */
-#define ROOM_PARTS 4
-
-/* One who writes, while it has the lock. */
-struct writing {
-	const struct section_job *job;
-	struct os_file file;
-	struct section_refs refs;
-	struct arena arena; /* names of sections that are made one */
-	struct buf added; /* sections */
-	bool is_moving; /* sections go, or may have to */
-};
-
-/* ---------------------------------------------------------------- making one of many */
-
-/* One of a key's sections that are worth being made one. */
-static bool is_small(
-	const struct writing *writing, const struct section_ref *ref, uint32_t key_hash)
-{
-	return ref->head.key_hash == key_hash &&
-	       section_bytes(&ref->head) <= writing->job->limit / 64;
-}
-
-static int take_answers(struct writing *writing, struct section *section,
-	struct section_answer **answers, size_t *count, size_t *cap)
-{
-	int rc = 0;
-
-	for (uint32_t i = 0; !rc && i < section->answer_count; i++) {
-		rc = array_grow((void **)answers, cap, *count, sizeof(**answers));
-		if (rc)
-			break;
-		(*answers)[*count] = (struct section_answer){
-			.rva = section_rva(section, i), .age = (uint32_t)*count};
-		rc = section_answer(section, i, &writing->arena, &(*answers)[*count].symbols);
-		*count += !rc;
-	}
-	return rc;
-}
-
-/* All answers of a key's small sections and the new ones, in an array that the caller frees; those
- * sections go. */
-static int merge(struct writing *writing, const struct section_additions *additions,
-	struct section_answer **answers, size_t *count)
-{
-	const uint32_t key_hash = section_key_hash(additions->key);
-	size_t cap = 0;
-	int rc = 0;
-
-	for (size_t i = 0; !rc && i < writing->refs.count; i++) {
-		struct section_ref *ref = &writing->refs.list[i];
-		struct section section;
-
-		if (!is_small(writing, ref, key_hash))
-			continue;
-		rc = section_read(&writing->file, ref, additions->key, &section);
-		if (!rc) {
-			rc = take_answers(writing, &section, answers, count, &cap);
-			section_release(&section);
-			ref->is_dropped = true;
-		} else if (rc == -ERR_READ) { /* another key's, or damaged */
-			rc = 0;
-		}
-	}
-	for (size_t i = 0; !rc && i < additions->count; i++) {
-		rc = array_grow((void **)answers, &cap, *count, sizeof(**answers));
-		if (!rc) {
-			(*answers)[*count] = additions->answers[i];
-			(*answers)[*count].age = (uint32_t)*count;
-			++*count;
-		}
-	}
-	writing->is_moving = true;
-	return rc;
-}
-
-/* Whether what is to be added is as much as may be, that not all others go for it. */
-static bool is_full(const struct writing *writing)
-{
-	return writing->added.len >= writing->job->limit / 2;
-}
-
-static int build(
-	struct writing *writing, const char *key, struct section_answer *answers, size_t count)
-{
-	size_t taken = 0;
-	int rc = 0;
-
-	count = section_sort(answers, count);
-	for (size_t i = 0; !rc && i < count && !is_full(writing); i += taken)
-		rc = section_build(&writing->added, key, answers + i, count - i,
-			(size_t)(writing->job->limit / 8), &taken);
-	return rc;
-}
-
-static int add_key(struct writing *writing, const struct section_additions *additions)
-{
-	const uint32_t key_hash = section_key_hash(additions->key);
-	struct section_answer *merged = NULL;
-	size_t small_count = 0, count = 0;
-	int rc;
-
-	for (size_t i = 0; i < writing->refs.count; i++)
-		small_count += is_small(writing, &writing->refs.list[i], key_hash);
-	if (small_count < SECTIONS_OF_KEY_MAX)
-		return build(writing, additions->key, additions->answers, additions->count);
-	rc = merge(writing, additions, &merged, &count);
-	if (!rc)
-		rc = build(writing, additions->key, merged, count);
-	free(merged);
-	return rc;
-}
-
-/* ---------------------------------------------------------------- what has to go */
-
-static uint64_t bytes_kept(const struct section_refs *refs, size_t *count)
-{
-	uint64_t bytes = HEADER_BYTES;
-
-	*count = 0;
-	for (size_t i = 0; i < refs->count; i++) {
-		if (!refs->list[i].is_dropped) {
-			bytes += section_bytes(&refs->list[i].head);
-			++*count;
-		}
-	}
-	return bytes;
-}
-
-static void drop_oldest(struct writing *writing)
-{
-	const uint64_t limit = writing->job->limit, added = writing->added.len;
-	size_t count;
-	uint64_t bytes = bytes_kept(&writing->refs, &count);
-
-	if (bytes + added <= limit && count < SECTIONS_MAX)
-		return;
-	writing->is_moving = true;
-	for (size_t i = 0; i < writing->refs.count; i++) {
-		struct section_ref *ref = &writing->refs.list[i];
-
-		if (bytes + added <= limit - limit / ROOM_PARTS &&
-			count <= SECTIONS_MAX - SECTIONS_MAX / ROOM_PARTS)
-			break;
-		if (ref->is_dropped)
-			continue;
-		ref->is_dropped = true;
-		bytes -= section_bytes(&ref->head);
-		count--;
-	}
-}
-
-/* ---------------------------------------------------------------- writing */
-
-/* Moves one section to where *to is, unless it lies there, and *to behind it. One that is damaged goes. */
-static int move(struct writing *writing, const struct section_ref *ref, uint64_t *to)
-{
-	size_t len = (size_t)section_bytes(&ref->head);
-	unsigned char *bytes;
-	int rc = 0;
-
-	if (ref->offset == *to && !writing->job->is_damaged) {
-		*to += len;
-		return 0;
-	}
-	bytes = malloc(len);
-	if (!bytes)
-		return -ERR_NOMEM;
-	if (!os_read_at(&writing->file, ref->offset, bytes, len) &&
-		section_is_whole(&ref->head, bytes + SECTION_HEAD_BYTES)) {
-		if (ref->offset != *to)
-			rc = own_file_write(&writing->file, *to, bytes, len);
-		if (!rc)
-			*to += len;
-	}
-	free(bytes);
-	return rc;
-}
-
-static int move_all(struct writing *writing, uint64_t *end)
-{
-	int rc = 0;
-
-	*end = HEADER_BYTES;
-	for (size_t i = 0; !rc && i < writing->refs.count; i++) {
-		if (!writing->refs.list[i].is_dropped)
-			rc = move(writing, &writing->refs.list[i], end);
-	}
-	return rc;
-}
-
-/* Whatever happens the file ends with a whole section. */
-static void write_all(struct writing *writing)
-{
-	uint64_t end = writing->refs.end;
-	int rc = 0;
-
-	if (!writing->refs.is_header_whole)
-		rc = own_file_write(&writing->file, 0, HEADER_TEXT HEADER_TEXT, HEADER_BYTES);
-	if (!rc && (writing->is_moving || writing->job->is_damaged || writing->refs.has_gaps))
-		rc = move_all(writing, &end);
-	if (os_size(&writing->file) > end && own_file_cut(&writing->file, end))
-		return;
-	if (!rc && end + writing->added.len <= writing->job->limit &&
-		own_file_write(&writing->file, end, writing->added.data, writing->added.len))
-		own_file_cut(&writing->file, end);
-}
-
-static int prepare(struct writing *writing)
-{
-	const struct section_job *job = writing->job;
-	int rc = section_refs_read(&writing->refs, &writing->file, job->limit);
-
-	if (rc == -ERR_READ && job->is_own_place)
-		rc = 0;
-	for (size_t i = 0; !rc && i < job->count && !is_full(writing); i++)
-		rc = add_key(writing, &job->additions[i]);
-	if (!rc)
-		drop_oldest(writing);
-	return rc;
-}
-
-void section_file_add(const struct section_job *job)
-{
-	struct writing writing = {.job = job};
-
-	if (own_file_lock(&writing.file, job->path))
-		return;
-	section_refs_init(&writing.refs);
-	arena_init(&writing.arena);
-	buf_init(&writing.added);
-	if (!prepare(&writing))
-		write_all(&writing);
-	buf_release(&writing.added);
-	arena_release(&writing.arena);
-	section_refs_release(&writing.refs);
-	os_close(&writing.file);
 }

@@ -187,24 +187,20 @@ static int files_key(const struct sources *sources, const struct subject *subjec
 static struct name_cache *open_cache(struct sources *sources)
 {
 	if (!sources->is_cache_tried && !sources->options.no_cache)
-		sources->cache = name_cache_open(NULL);
+		sources->cache = name_cache_open(NULL, NAME_CACHE_BYTES);
 	sources->is_cache_tried = true;
 	return sources->cache;
 }
 
-/* Takes what the cache has under the key for those without an answer. 0 or -ERR_NOMEM. */
-static int ask_cache(struct sources *sources, const char *key, struct subject *subject,
-	struct lookup *lookups, size_t count, struct arena *arena)
+/* Takes what the cache has under the key for those without an answer. */
+static void ask_cache(const struct sources *sources, const char *key, struct subject *subject,
+	struct lookup *lookups, size_t count)
 {
-	int rc = 0;
-
-	for (size_t i = 0; rc >= 0 && i < count; i++) {
+	for (size_t i = 0; i < count; i++) {
 		struct lookup *lookup = &lookups[i];
 
-		if (lookup->is_answered)
-			continue;
-		rc = name_cache_find(sources->cache, key, lookup->rva, arena, &lookup->found);
-		if (rc != 1)
+		if (lookup->is_answered ||
+			!name_cache_find(sources->cache, key, lookup->rva, &lookup->found))
 			continue;
 		lookup->is_answered = true;
 		if (!strcmp(lookup->found.list[0].function, no_name))
@@ -212,15 +208,14 @@ static int ask_cache(struct sources *sources, const char *key, struct subject *s
 		else
 			answered(subject, BY_CACHE);
 	}
-	return rc < 0 ? rc : 0;
 }
 
-static int remember(struct sources *sources, const char *key, const struct lookup *lookup)
+static void remember(struct sources *sources, const char *key, const struct lookup *lookup)
 {
 	static const struct symbol none = {.function = no_name};
 	static const struct symbols nothing = {&none, 1};
 
-	return name_cache_add(
+	name_cache_add(
 		sources->cache, key, lookup->rva, lookup->found.count ? &lookup->found : &nothing);
 }
 
@@ -317,7 +312,9 @@ static int decide(struct round *round, size_t i)
 		answered(round->subject, table ? by_of(table) : (int)given_by);
 	lookup->is_answered = true;
 	key = key_of(round, i);
-	return key ? remember(round->sources, key, lookup) : 0;
+	if (key)
+		remember(round->sources, key, lookup);
+	return 0;
 }
 
 static int ask_backend(struct round *round, size_t number)
@@ -398,14 +395,14 @@ int sources_ask(struct sources *sources, struct subject *subject, struct lookup 
 	if (open_cache(sources))
 		rc = has_build = build_key(sources, subject->module, &build);
 	if (has_build == 1)
-		rc = ask_cache(sources, build.data, subject, lookups, count, arena);
+		ask_cache(sources, build.data, subject, lookups, count);
 	if (rc < 0 || all_answered(lookups, count))
 		goto out;
 	rc = finder_find(sources->finder, subject->module, &subject->files);
 	if (!rc && sources->cache)
 		rc = has_files = files_key(sources, subject, &files);
 	if (has_files == 1)
-		rc = ask_cache(sources, files.data, subject, lookups, count, arena);
+		ask_cache(sources, files.data, subject, lookups, count);
 	if (rc < 0 || all_answered(lookups, count))
 		goto out;
 	round.build = has_build == 1 ? build.data : NULL;

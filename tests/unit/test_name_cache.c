@@ -1,4 +1,6 @@
-/* The cache of names gives back what was put in, and only of what was asked. */
+/* The cache of names gives back what was put in, only what was asked, and stays below its bound; whatever
+ * becomes of its bytes, it gives right names or none. */
+#include "core/base/hash.h"
 #include "tests/unit/name_cache_scene.h"
 
 #define BYTES NAME_CACHE_BYTES
@@ -25,21 +27,21 @@ static void test_addresses_at_both_ends_are_addresses(void **state)
 
 static void test_modules_are_kept_apart(void **state)
 {
-	struct name_cache *cache = name_cache_open_small(scene_path, BYTES);
+	struct name_cache *cache = name_cache_open(scene_path, BYTES);
 	struct arena arena;
 
 	(void)state;
-	arena_init(&arena);
+	arena_init(&arena); /* for what is added alone */
 	for (uint32_t i = 0; i < 300; i++) /* in no order, by turns */
 		scene_add(cache, &arena, i % 30, i * 7919 % 4096);
 	name_cache_close(cache);
-	cache = name_cache_open_small(scene_path, BYTES);
+	arena_release(&arena);
+	cache = name_cache_open(scene_path, BYTES);
 	for (uint32_t i = 0; i < 300; i++) {
-		assert_int_equal(scene_find(cache, &arena, i % 30, i * 7919 % 4096), 1);
-		assert_int_equal(scene_find(cache, &arena, 30, i * 7919 % 4096), 0);
+		assert_true(scene_find(cache, i % 30, i * 7919 % 4096));
+		assert_false(scene_find(cache, 30, i * 7919 % 4096));
 	}
 	name_cache_close(cache);
-	arena_release(&arena);
 }
 
 static void test_what_is_added_later_adds_to_it(void **state)
@@ -62,39 +64,22 @@ static struct symbols one(const char *function)
 
 static void write_one(const char *key, uint32_t rva, const char *function)
 {
-	struct name_cache *cache = name_cache_open_small(scene_path, BYTES);
+	struct name_cache *cache = name_cache_open(scene_path, BYTES);
 	struct symbols symbols = one(function);
 
-	assert_int_equal(name_cache_add(cache, key, rva, &symbols), 0);
+	name_cache_add(cache, key, rva, &symbols);
 	name_cache_close(cache);
 }
 
-/* What is found, to be freed; "" for nothing. */
-static char *read_one(const char *key, uint32_t rva)
-{
-	struct name_cache *cache = name_cache_open_small(scene_path, BYTES);
-	struct symbols found;
-	struct arena arena;
-	char *text;
-
-	arena_init(&arena);
-	if (name_cache_find(cache, key, rva, &arena, &found) == 1) {
-		name_cache_close(cache); /* the names outlive it */
-		text = strdup(found.list[0].function);
-	} else {
-		name_cache_close(cache);
-		text = strdup("");
-	}
-	arena_release(&arena);
-	return text;
-}
-
+/* function "": nothing is found. */
 static void expect_one(const char *key, uint32_t rva, const char *function)
 {
-	char *text = read_one(key, rva);
+	struct name_cache *cache = name_cache_open(scene_path, BYTES);
+	struct symbols found;
+	bool is_found = name_cache_find(cache, key, rva, &found);
 
-	assert_string_equal(text, function);
-	free(text);
+	assert_string_equal(is_found ? found.list[0].function : "", function);
+	name_cache_close(cache);
 }
 
 static void test_the_newest_name_counts(void **state)
@@ -106,14 +91,11 @@ static void test_the_newest_name_counts(void **state)
 	write_one("key", 5, "first");
 	write_one("key", 5, "second");
 	expect_one("key", 5, "second");
-	cache = name_cache_open_small(scene_path, BYTES);
+	cache = name_cache_open(scene_path, BYTES);
 	for (size_t i = 0; i < 2; i++)
 		name_cache_add(cache, "key", 5, &(struct symbols){&list[i], 1});
 	name_cache_close(cache);
 	expect_one("key", 5, "newer");
-	for (uint32_t i = 0; i < 30; i++) /* also when sections are made one */
-		write_one("key", 5, i % 2 ? "odd" : "even");
-	expect_one("key", 5, "odd");
 }
 
 static void test_keys_are_compared_whole(void **state)
@@ -136,64 +118,79 @@ static void test_keys_are_compared_whole(void **state)
 	expect_one(key, 1, "name");
 }
 
-static void test_hostile_names_are_made_harmless(void **state)
+/* Keys have paths in them, which a dump can choose. */
+static void test_what_is_no_line_of_text_is_not_kept(void **state)
 {
+	static const char *const hostile[] = {"a\nb", "a\tb", "a\x1b[31m", "\x01", ""};
+	struct symbols found, symbols = one("other");
+	struct name_cache *cache;
 	char *text = malloc(5000);
 
 	(void)state;
 	assert_non_null(text);
-	write_one("key", 1, "a\x1b[31m\xc2\x9b\x7f\n");
-	expect_one("key", 1, "a?[31m????");
+	write_one("key", 1, "name");
+	for (uint32_t i = 0; i < sizeof(hostile) / sizeof(*hostile); i++) {
+		write_one("key", 10 + i, hostile[i]);
+		expect_one("key", 10 + i, "");
+	}
+	write_one("key\n1\tEVIL\t0\t\t1", 2, "name");
+	expect_one("key\n1\tEVIL\t0\t\t1", 2, "");
+	expect_one("key", 2, "");
 	memset(text, 'x', 4999);
 	text[4999] = '\0';
-	write_one("key", 2, text); /* too long to be kept; the others are */
+	write_one("key", 2, text);
 	expect_one("key", 2, "");
-	expect_one("key", 1, "a?[31m????");
+	text[4001] = '\0';
+	write_one("key", 2, text);
+	expect_one("key", 2, "");
 	text[4000] = '\0';
 	write_one("key", 3, text);
 	expect_one("key", 3, text);
-	write_one("key", 4, "");
-	expect_one("key", 4, "");
+	cache = name_cache_open(scene_path, BYTES);
+	((struct symbol *)symbols.list)->file = "=";
+	name_cache_add(cache, "key", 4, &symbols);
+	((struct symbol *)symbols.list)->file = "a\nb";
+	name_cache_add(cache, "key", 5, &symbols);
+	name_cache_close(cache);
+	cache = name_cache_open(scene_path, BYTES);
+	assert_false(name_cache_find(cache, "key", 4, &found));
+	assert_false(name_cache_find(cache, "key", 5, &found));
+	name_cache_close(cache);
+	expect_one("key", 1, "name");
 	free(text);
 }
 
 static void test_chains_that_are_too_long_are_not_kept(void **state)
 {
-	struct name_cache *cache = name_cache_open_small(scene_path, BYTES);
+	struct name_cache *cache = name_cache_open(scene_path, BYTES);
 	struct symbol list[65];
 	struct symbols found;
-	struct arena arena;
 
 	(void)state;
-	arena_init(&arena);
 	for (size_t i = 0; i < 65; i++)
 		list[i] = (struct symbol){.function = "f", .line = (uint32_t)i};
 	name_cache_add(cache, "key", 1, &(struct symbols){list, 64});
 	name_cache_add(cache, "key", 2, &(struct symbols){list, 65});
 	name_cache_add(cache, "key", 3, &(struct symbols){list, 0});
 	name_cache_close(cache);
-	cache = name_cache_open_small(scene_path, BYTES);
-	assert_int_equal(name_cache_find(cache, "key", 1, &arena, &found), 1);
+	cache = name_cache_open(scene_path, BYTES);
+	assert_true(name_cache_find(cache, "key", 1, &found));
 	assert_int_equal(found.count, 64);
 	for (size_t i = 0; i < 64; i++)
 		assert_int_equal(found.list[i].line, i);
-	assert_int_equal(name_cache_find(cache, "key", 2, &arena, &found), 0);
-	assert_int_equal(name_cache_find(cache, "key", 3, &arena, &found), 0);
+	assert_false(name_cache_find(cache, "key", 2, &found));
+	assert_false(name_cache_find(cache, "key", 3, &found));
 	name_cache_close(cache);
-	arena_release(&arena);
 }
 
 static void test_no_cache_finds_nothing(void **state)
 {
 	struct symbols found, symbols = one("f");
-	struct arena arena;
 
 	(void)state;
-	arena_init(&arena);
-	assert_int_equal(name_cache_find(NULL, "key", 1, &arena, &found), 0);
-	assert_int_equal(name_cache_add(NULL, "key", 1, &symbols), 0);
+	assert_false(name_cache_find(NULL, "key", 1, &found));
+	name_cache_add(NULL, "key", 1, &symbols);
 	name_cache_close(NULL);
-	arena_release(&arena);
 }
 
 static void test_nothing_is_written_without_need(void **state)
@@ -201,6 +198,253 @@ static void test_nothing_is_written_without_need(void **state)
 	(void)state;
 	assert_int_equal(scene_read(BYTES, 1, 1, 10, 1), 0);
 	assert_int_equal(access(scene_path, F_OK), -1);
+}
+
+/* ---------------------------------------------------------------- the bound */
+
+#define BOUND ((size_t)64 << 10)
+
+static void test_the_oldest_names_go(void **state)
+{
+	enum { ROUNDS = 200, EACH = 20 };
+	size_t kept = 0;
+	bool is_kept = false;
+
+	(void)state;
+	for (unsigned key = 0; key < ROUNDS; key++) {
+		scene_write(BOUND, key, key, EACH, 5);
+		assert_true(scene_size() <= BOUND);
+		assert_int_equal(scene_read(BOUND, key, key, EACH, 5), EACH);
+	}
+	for (unsigned key = 0; key < ROUNDS; key++) {
+		size_t found = scene_read(BOUND, key, key, EACH, 5);
+
+		assert_true(found == EACH || (!found && !is_kept)); /* from one on all are there */
+		is_kept = found > 0;
+		kept += is_kept;
+	}
+	/* When some go a quarter does, and what one run wrote has up to 5000 bytes. */
+	assert_true(scene_size() > BOUND / 2 && kept > 10 && kept < ROUNDS);
+}
+
+/* Part of what is too much for the bound is kept, and the bound is. */
+static void test_more_names_at_once_than_fit(void **state)
+{
+	enum { COUNT = 5000 };
+	size_t found;
+
+	(void)state;
+	scene_write(BOUND, 1, 0, COUNT, 1);
+	assert_true(scene_size() <= BOUND);
+	found = scene_read(BOUND, 1, 0, COUNT, 1);
+	assert_true(found > 0 && found < COUNT);
+	scene_write(BOUND, 2, 0, 10, 1);
+	assert_int_equal(scene_read(BOUND, 2, 0, 10, 1), 10);
+	scene_write(100, 3, 0, 1, 1); /* a line that is too much alone */
+	assert_true(scene_size() <= BOUND);
+	assert_int_equal(scene_read(BOUND, 3, 0, 1, 1), 0);
+}
+
+static void test_a_file_that_is_too_large_begins_anew(void **state)
+{
+	(void)state;
+	scene_write(BOUND, 1, 0, 10, 1);
+	assert_int_equal(truncate(scene_path, (off_t)1 << 42), 0);
+	assert_int_equal(scene_read(BOUND, 1, 0, 10, 1), 0);
+	scene_write(BOUND, 2, 0, 10, 1);
+	assert_true(scene_size() <= BOUND);
+	assert_int_equal(scene_read(BOUND, 2, 0, 10, 1), 10);
+}
+
+/* ---------------------------------------------------------------- damage */
+
+static const char first_line[] = "hsnap's names 2\n";
+#define FIRST_BYTES (sizeof(first_line) - 1)
+
+static void test_the_first_line_names_the_format(void **state)
+{
+	static const char *const others[] = {"hsnap's names 1\nhsnap's names 1\nhnms",
+		"hsnap's names 20\n\nmodule ", "hsnap's names ", "hsnap", ""};
+	char *bytes;
+	size_t len;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(others) / sizeof(*others); i++) {
+		scene_put(others[i], strlen(others[i]));
+		scene_write(BYTES, 1, 0, 10, 1);
+		assert_int_equal(scene_read(BYTES, 1, 0, 10, 1), 10);
+		bytes = scene_bytes(&len);
+		assert_memory_equal(bytes, first_line, FIRST_BYTES);
+		free(bytes);
+	}
+}
+
+enum { KEYS = 3, EACH_KEY = 4, ALL = (KEYS + 1) * EACH_KEY };
+
+/* A small file of several chunks, the last key's in two. */
+static void write_small(void)
+{
+	unlink(scene_path);
+	for (unsigned key = 0; key < KEYS; key++)
+		scene_write(BYTES, key, key * 10, EACH_KEY, 1);
+	scene_write(BYTES, KEYS - 1, 100, EACH_KEY, 1);
+}
+
+static size_t read_small(void)
+{
+	size_t found = scene_read(BYTES, KEYS - 1, 100, EACH_KEY, 1);
+
+	for (unsigned key = 0; key < KEYS; key++)
+		found += scene_read(BYTES, key, key * 10, EACH_KEY, 1);
+	return found;
+}
+
+/* Names that are written behind the damage are found, and no others are lost by that. */
+static void check_next_write(size_t found)
+{
+	scene_write(BYTES, 7, 7, 1, 1);
+	assert_int_equal(scene_read(BYTES, 7, 7, 1, 1), 1);
+	assert_true(
+		read_small() >= found); /* a line feed that was cut is the next one's first byte */
+}
+
+static void test_a_changed_byte_costs_one_chunk_at_most(void **state)
+{
+	static const unsigned char changes[] = {0x01, 0x80, 0xff};
+	char *bytes;
+	size_t len;
+
+	(void)state;
+	write_small();
+	assert_int_equal(read_small(), ALL);
+	bytes = scene_bytes(&len);
+	for (size_t i = FIRST_BYTES; i < len; i++) {
+		for (size_t j = 0; j < sizeof(changes); j++) {
+			bytes[i] ^= (char)changes[j];
+			scene_put(bytes, len);
+			assert_int_equal(read_small(), ALL - EACH_KEY);
+			if (!j)
+				check_next_write(ALL - EACH_KEY);
+			bytes[i] ^= (char)changes[j];
+		}
+	}
+	free(bytes);
+}
+
+static void test_a_cut_file_keeps_what_is_before_the_cut(void **state)
+{
+	size_t len, before = ALL;
+	char *bytes;
+
+	(void)state;
+	write_small();
+	bytes = scene_bytes(&len);
+	for (size_t i = len; i-- > 0;) {
+		size_t found;
+
+		scene_put(bytes, i);
+		found = read_small();
+		assert_true(found == before || found + EACH_KEY == before);
+		before = found;
+		check_next_write(found);
+	}
+	assert_int_equal(before, 0);
+	free(bytes);
+}
+
+/* ---------------------------------------------------------------- lines that mean harm */
+
+/* A cache of one chunk, of the module "key" and these lines, with the check that its writer would have put. */
+static void put_sealed(const char *lines)
+{
+	static const struct hash_key known = {{1, 2}};
+	struct hasher hasher = hasher_begin(&known);
+	struct buf body, file;
+
+	buf_init(&body);
+	buf_init(&file);
+	assert_int_equal(buf_printf(&body, "key\n%s", lines), 0);
+	hasher_add_bytes(&hasher, body.data, body.len);
+	assert_int_equal(buf_printf(&file, "%s\nmodule %lx %zx %s", first_line,
+				 (unsigned long)hasher_end(&hasher), body.len, body.data),
+		0);
+	scene_put(file.data, file.len);
+	buf_release(&file);
+	buf_release(&body);
+}
+
+/* A line about 10 is what there is to find, and the lines around it count. */
+static void check_line(const char *line, const char *function)
+{
+	char text[9000];
+
+	snprintf(text, sizeof(text), "8\tbefore\t0\t\t1\n%s\n18\tbehind\t0\t\t1\n", line);
+	put_sealed(text);
+	expect_one("key", 0x8, "before");
+	expect_one("key", 0x10, function);
+	expect_one("key", 0x18, "behind");
+}
+
+static void test_lines_that_are_not_well_formed_do_not_count(void **state)
+{
+	static const char *const wrong[] = {"", "10", "10\t", "10\tf", "10\tf\t0", "10\tf\t0\t",
+		"10\tf\t0\t\t", "10\tf\t0\t\tg", "10\tf\t0\t\t-1", "10\tf\t\t\t1", "10\t\t0\t\t1",
+		" 10\tf\t0\t\t1", "10 \tf\t0\t\t1", "10\tf\t0\t\t1 ", "10xf\t0\t\t1",
+		"10\tf\t0\t\t100000000", "100000010\tf\t0\t\t1", "10\tf\t10000000000000000\t\t1",
+		"10\tf\t0\t\t1\t", "10\tf\t0\t\t1\tg", "10\tf\t0\t\t1\tg\t0\t\t", "\t10\tf\t0\t\t1",
+		"key 10\tf\t0\t\t1"};
+
+	(void)state;
+	check_line("10\tf\t0\t\t1", "f");
+	check_line("10\tf\tffffffffffffffff\t=\tffffffff", "f");
+	check_line("0000000000000000010\tf\t0\t\t1\tg\t0\t\t1", "f");
+	for (size_t i = 0; i < sizeof(wrong) / sizeof(*wrong); i++)
+		check_line(wrong[i], "");
+}
+
+static void test_an_offset_that_is_too_large_is_not_another_module_s(void **state)
+{
+	struct name_cache *cache;
+	struct symbols found;
+
+	(void)state;
+	put_sealed("8\tf\t0\t\t1\n100000008\tEVIL\t0\t\t1\n");
+	cache = name_cache_open(scene_path, BYTES);
+	assert_true(name_cache_find(cache, "key", 8, &found));
+	assert_false(name_cache_find(cache, "other", 8, &found));
+	name_cache_close(cache);
+}
+
+static void test_long_lines_do_not_count(void **state)
+{
+	char line[9000] = "10";
+
+	(void)state;
+	for (size_t i = 1; i <= 65; i++) {
+		strcat(line, "\tf\t0\t\t1");
+		check_line(line, i <= 64 ? "f" : "");
+	}
+	snprintf(line, sizeof(line), "10\tf%04000d\t0\t\t1", 0);
+	check_line(line, "");
+	snprintf(line, sizeof(line), "10\tf\t0\tf%04000d\t1", 0);
+	check_line(line, "");
+	snprintf(line, sizeof(line), "10\tf\t0\tf%03999d\t1", 0);
+	check_line(line, "f");
+}
+
+static void test_control_characters_in_the_file_are_made_harmless(void **state)
+{
+	(void)state;
+	check_line("10\ta\x1b[31m\xc2\x9b\x7f\t0\t\t1", "a?[31m???");
+}
+
+static void test_a_chunk_within_a_chunk_leads_nowhere(void **state)
+{
+	(void)state;
+	put_sealed(
+		"8\tf\t0\t\t1\n\nmodule 0 ffffffffffffffff key\n\nmodule 0 7 key\n10\tg\t0\t\t1\n");
+	expect_one("key", 0x8, "f");
+	expect_one("key", 0x10, "g"); /* of the chunk around it, which passed the check */
 }
 
 #define TEST(function) cmocka_unit_test_setup_teardown(function, scene_begin, scene_end)
@@ -214,10 +458,21 @@ int main(void)
 		TEST(test_what_is_added_later_adds_to_it),
 		TEST(test_the_newest_name_counts),
 		TEST(test_keys_are_compared_whole),
-		TEST(test_hostile_names_are_made_harmless),
+		TEST(test_what_is_no_line_of_text_is_not_kept),
 		TEST(test_chains_that_are_too_long_are_not_kept),
 		TEST(test_no_cache_finds_nothing),
 		TEST(test_nothing_is_written_without_need),
+		TEST(test_the_oldest_names_go),
+		TEST(test_more_names_at_once_than_fit),
+		TEST(test_a_file_that_is_too_large_begins_anew),
+		TEST(test_the_first_line_names_the_format),
+		TEST(test_a_changed_byte_costs_one_chunk_at_most),
+		TEST(test_a_cut_file_keeps_what_is_before_the_cut),
+		TEST(test_lines_that_are_not_well_formed_do_not_count),
+		TEST(test_an_offset_that_is_too_large_is_not_another_module_s),
+		TEST(test_long_lines_do_not_count),
+		TEST(test_control_characters_in_the_file_are_made_harmless),
+		TEST(test_a_chunk_within_a_chunk_leads_nowhere),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

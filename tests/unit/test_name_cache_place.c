@@ -1,4 +1,5 @@
-/* Where the cache of names is, and what is not taken for it. */
+/* Where the cache of names is, what is not taken for it, and what becomes of it when others write there or
+ * somebody may not: every name that is found is right, and none is lost but to the bound. */
 #include <fcntl.h>
 #include <sys/file.h>
 #include <signal.h>
@@ -40,7 +41,7 @@ static const char *in_folder(const char *name)
 
 static void use(const char *path)
 {
-	struct name_cache *cache = name_cache_open(path);
+	struct name_cache *cache = name_cache_open(path, BYTES);
 	struct arena arena;
 
 	assert_non_null(cache);
@@ -50,18 +51,15 @@ static void use(const char *path)
 	arena_release(&arena);
 }
 
-static int is_used(const char *path)
+static bool is_used(const char *path)
 {
-	struct name_cache *cache = name_cache_open(path);
-	struct arena arena;
-	int found;
+	struct name_cache *cache = name_cache_open(path, BYTES);
+	bool is_found;
 
 	assert_non_null(cache);
-	arena_init(&arena);
-	found = scene_find(cache, &arena, 1, 1);
+	is_found = scene_find(cache, 1, 1);
 	name_cache_close(cache);
-	arena_release(&arena);
-	return found;
+	return is_found;
 }
 
 static unsigned mode_of(const char *path)
@@ -76,7 +74,7 @@ static unsigned mode_of(const char *path)
 static void check_place(const char *path, const char *const *made, size_t count)
 {
 	use(path);
-	assert_int_equal(is_used(path), 1);
+	assert_true(is_used(path));
 	assert_int_equal(mode_of(in_folder(made[count - 1])), 0600);
 	assert_int_equal(unlink(in_folder(made[count - 1])), 0);
 	for (size_t i = count - 1; i-- > 0;) {
@@ -108,22 +106,22 @@ static void test_hsym_cache_says_where_it_is(void **state)
 	setenv("HSYM_CACHE", in_folder("a b/c/d"), 1);
 	check_place(NULL, said, 3);
 	setenv("HSYM_CACHE", "off", 1);
-	assert_null(name_cache_open(NULL));
+	assert_null(name_cache_open(NULL, BYTES));
 	check_place(in_folder("a b//c/d"), said, 3); /* who names a place means it */
 	setenv("HSYM_CACHE", "", 1);
-	assert_null(name_cache_open(NULL));
+	assert_null(name_cache_open(NULL, BYTES));
 }
 
 static void test_without_a_home_there_is_none(void **state)
 {
 	(void)state;
-	assert_null(name_cache_open(NULL));
+	assert_null(name_cache_open(NULL, BYTES));
 	setenv("HOME", "", 1);
-	assert_null(name_cache_open(NULL));
+	assert_null(name_cache_open(NULL, BYTES));
 	setenv("HOME", "relative", 1);
-	assert_null(name_cache_open(NULL));
+	assert_null(name_cache_open(NULL, BYTES));
 	setenv("HOME", in_folder("nonexistent"), 1); /* that of daemons is not to be made */
-	assert_null(name_cache_open(NULL));
+	assert_null(name_cache_open(NULL, BYTES));
 }
 
 /* As under sudo. */
@@ -136,7 +134,7 @@ static void test_a_home_of_someone_else_s_is_left_alone(void **state)
 		skip(); /* only root can give a folder away */
 	assert_int_equal(chown(folder, 12345, 12345), 0);
 	setenv("HOME", folder, 1);
-	assert_null(name_cache_open(NULL));
+	assert_null(name_cache_open(NULL, BYTES));
 	assert_int_equal(stat(in_folder(".cache"), &st), -1);
 	assert_int_equal(chown(folder, 0, 0), 0);
 }
@@ -146,15 +144,15 @@ static void test_a_file_of_someone_else_s_is_not_used(void **state)
 	(void)state;
 	use(scene_path);
 	assert_int_equal(chmod(scene_path, 0620), 0);
-	assert_int_equal(is_used(scene_path), 0);
+	assert_false(is_used(scene_path));
 	assert_int_equal(chmod(scene_path, 0602), 0);
-	assert_int_equal(is_used(scene_path), 0);
+	assert_false(is_used(scene_path));
 	assert_int_equal(chmod(scene_path, 0644), 0);
-	assert_int_equal(is_used(scene_path), 1);
+	assert_true(is_used(scene_path));
 	if (geteuid())
 		return; /* only root can give a file away */
 	assert_int_equal(chown(scene_path, 12345, 12345), 0);
-	assert_int_equal(is_used(scene_path), 0);
+	assert_false(is_used(scene_path));
 }
 
 static void test_a_pipe_is_not_waited_for(void **state)
@@ -162,7 +160,7 @@ static void test_a_pipe_is_not_waited_for(void **state)
 	(void)state;
 	assert_int_equal(mkfifo(scene_path, 0600), 0);
 	use(scene_path);
-	assert_int_equal(is_used(scene_path), 0);
+	assert_false(is_used(scene_path));
 }
 
 static void test_a_symbolic_link_is_not_followed(void **state)
@@ -174,7 +172,7 @@ static void test_a_symbolic_link_is_not_followed(void **state)
 	use(scene_path);
 	bytes = scene_bytes(&len);
 	assert_int_equal(symlink("names", in_folder("link")), 0);
-	assert_int_equal(is_used(in_folder("link")), 0);
+	assert_false(is_used(in_folder("link")));
 	use(in_folder("link"));
 	after = scene_bytes(&len_after);
 	assert_int_equal(len, len_after);
@@ -192,14 +190,14 @@ static void test_a_folder_and_a_device_are_no_cache(void **state)
 {
 	(void)state;
 	use(folder);
-	assert_int_equal(is_used(folder), 0);
+	assert_false(is_used(folder));
 	use("/dev/null");
-	assert_int_equal(is_used("/dev/null"), 0);
+	assert_false(is_used("/dev/null"));
 	use("/dev/full");
 	use(in_folder("")); /* ends in a slash */
 	use(scene_path);
 	use(in_folder("names/below a file"));
-	assert_int_equal(is_used(in_folder("names/below a file")), 0);
+	assert_false(is_used(in_folder("names/below a file")));
 }
 
 static const char foreign[] = "a letter to my aunt, much longer than any header of a cache\n";
@@ -218,7 +216,7 @@ static void test_a_file_that_is_no_cache_is_not_touched(void **state)
 	free(bytes);
 }
 
-/* There it can be but a damaged one, as a power failure leaves it. */
+/* There it can only be a damaged one, as a power failure leaves it. */
 static void test_in_its_own_folder_it_is_written_anew(void **state)
 {
 	(void)state;
@@ -226,9 +224,9 @@ static void test_in_its_own_folder_it_is_written_anew(void **state)
 	scene_put(foreign, sizeof(foreign));
 	assert_int_equal(mkdir(in_folder("hsnap"), 0700), 0);
 	assert_int_equal(rename(scene_path, in_folder("hsnap/names")), 0);
-	assert_int_equal(is_used(NULL), 0);
+	assert_false(is_used(NULL));
 	use(NULL);
-	assert_int_equal(is_used(NULL), 1);
+	assert_true(is_used(NULL));
 	assert_int_equal(unlink(in_folder("hsnap/names")), 0);
 	assert_int_equal(rmdir(in_folder("hsnap")), 0);
 }
@@ -262,7 +260,7 @@ static void test_a_folder_that_cannot_be_written_to_is_left_as_it_is(void **stat
 	use_as_user();
 	assert_int_equal(access(scene_path, F_OK), 0);
 	use("/proc/hsnap/names");
-	assert_int_equal(is_used("/proc/hsnap/names"), 0);
+	assert_false(is_used("/proc/hsnap/names"));
 }
 
 /* A file may grow to so many bytes, as on a disk that has no more. */
@@ -319,6 +317,138 @@ static void test_a_lock_that_stays_is_given_up(void **state)
 	assert_int_equal(scene_read(BYTES, 1, 0, 20, 1), 20);
 }
 
+/* ---------------------------------------------------------------- several processes */
+
+#define BOUND ((size_t)40 << 10)
+
+enum { WRITERS = 8, READERS = 2, ROUNDS = 25, EACH = 10, KEYS = 3 };
+
+static pid_t children[WRITERS + READERS];
+
+/* In a child an assertion that fails ends it. */
+static bool is_child(size_t number)
+{
+	children[number] = fork();
+	assert_true(children[number] >= 0);
+	if (!children[number])
+		setenv("CMOCKA_TEST_ABORT", "1", 1);
+	return !children[number];
+}
+
+static void wait_for(size_t count)
+{
+	for (size_t i = 0; i < count; i++) {
+		int status;
+
+		assert_int_equal(waitpid(children[i], &status, 0), children[i]);
+		assert_int_equal(status, 0);
+	}
+}
+
+static uint32_t first_of(size_t writer, size_t round)
+{
+	return (uint32_t)(writer * 100000 + round * EACH * 2);
+}
+
+/* Writes until it is kept: another program may have the lock for too long. */
+static void write_rounds(size_t writer, size_t limit)
+{
+	for (size_t round = 0; round < ROUNDS; round++) {
+		uint32_t first = first_of(writer, round);
+
+		do
+			scene_write(limit, round % KEYS, first, EACH, 1);
+		while (limit > BOUND && scene_read(limit, round % KEYS, first, EACH, 1) < EACH);
+	}
+}
+
+/* What is asserted is in scene_find(): what there is, is right. */
+static void read_rounds(size_t limit)
+{
+	for (size_t i = 0; i < 2 * ROUNDS; i++) {
+		for (size_t writer = 0; writer < WRITERS; writer++)
+			scene_read(limit, i % KEYS, first_of(writer, i % ROUNDS), EACH * 2, 1);
+	}
+}
+
+static void run(size_t limit)
+{
+	for (size_t i = 0; i < WRITERS + READERS; i++) {
+		if (is_child(i)) {
+			if (i < WRITERS)
+				write_rounds(i, limit);
+			else
+				read_rounds(limit);
+			_exit(0);
+		}
+	}
+	wait_for(WRITERS + READERS);
+}
+
+static void test_nobody_s_names_are_lost(void **state)
+{
+	(void)state;
+	run(BYTES);
+	for (size_t writer = 0; writer < WRITERS; writer++) {
+		for (size_t round = 0; round < ROUNDS; round++)
+			assert_int_equal(
+				scene_read(BYTES, round % KEYS, first_of(writer, round), EACH, 1),
+				EACH);
+	}
+}
+
+static void test_also_while_the_oldest_go_names_are_right(void **state)
+{
+	size_t found = 0;
+
+	(void)state;
+	run(BOUND);
+	assert_true(scene_size() <= BOUND);
+	for (size_t writer = 0; writer < WRITERS; writer++) {
+		for (size_t round = 0; round < ROUNDS; round++)
+			found += scene_read(BOUND, round % KEYS, first_of(writer, round), EACH, 1);
+	}
+	assert_true(found > EACH);
+}
+
+static void test_a_writer_that_is_killed_harms_nobody(void **state)
+{
+	(void)state;
+	for (size_t round = 0; round < 15; round++) {
+		int status;
+
+		if (is_child(0)) {
+			for (size_t i = 0;; i++)
+				scene_write(BOUND, i % KEYS, first_of(0, i % ROUNDS), EACH, 1);
+		}
+		for (size_t i = 0; i < 10 + round * 5; i++)
+			scene_read(BOUND, i % KEYS, first_of(0, i % ROUNDS), EACH * 2, 1);
+		assert_int_equal(kill(children[0], SIGKILL), 0);
+		assert_int_equal(waitpid(children[0], &status, 0), children[0]);
+		assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
+		scene_write(BOUND, 9, (uint32_t)round, 1, 1);
+		assert_int_equal(scene_read(BOUND, 9, (uint32_t)round, 1, 1), 1);
+	}
+}
+
+static void test_a_cache_that_is_deleted_meanwhile_begins_anew(void **state)
+{
+	struct name_cache *cache;
+	struct arena arena;
+
+	(void)state;
+	arena_init(&arena);
+	scene_write(BYTES, 1, 0, 10, 1);
+	cache = name_cache_open(scene_path, BYTES);
+	assert_int_equal(scene_find(cache, 1, 0), true);
+	assert_int_equal(unlink(scene_path), 0);
+	scene_add(cache, &arena, 1, 100);
+	name_cache_close(cache);
+	assert_int_equal(scene_read(BYTES, 1, 100, 1, 1), 1);
+	assert_int_equal(scene_read(BYTES, 1, 0, 10, 1), 0);
+	arena_release(&arena);
+}
+
 #define TEST(function) cmocka_unit_test_setup_teardown(function, begin, end)
 
 int main(void)
@@ -337,6 +467,10 @@ int main(void)
 		TEST(test_a_folder_that_cannot_be_written_to_is_left_as_it_is),
 		TEST(test_a_full_disk_costs_the_new_names_alone),
 		TEST(test_a_lock_that_stays_is_given_up),
+		TEST(test_nobody_s_names_are_lost),
+		TEST(test_also_while_the_oldest_go_names_are_right),
+		TEST(test_a_writer_that_is_killed_harms_nobody),
+		TEST(test_a_cache_that_is_deleted_meanwhile_begins_anew),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

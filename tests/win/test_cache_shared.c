@@ -45,8 +45,7 @@ static void add(struct name_cache *cache, struct arena *arena, const char *key, 
 
 static void put(size_t limit, const char *path, const char *key, uint32_t first)
 {
-	struct name_cache *cache =
-		path ? name_cache_open_small(path, limit) : name_cache_open(NULL);
+	struct name_cache *cache = name_cache_open(path, limit);
 	struct arena arena;
 
 	arena_init(&arena);
@@ -57,16 +56,15 @@ static void put(size_t limit, const char *path, const char *key, uint32_t first)
 }
 
 /* How many are found; more than there can be when one is wrong. */
-static size_t find_in(struct name_cache *cache, const char *key, uint32_t first)
+static size_t get_of(size_t limit, const char *path, const char *key, uint32_t first)
 {
+	struct name_cache *cache = name_cache_open(path, limit);
 	struct symbols found;
-	struct arena arena;
 	size_t right = 0;
 	char text[100];
 
-	arena_init(&arena);
 	for (uint32_t rva = first; rva < first + EACH; rva++) {
-		if (name_cache_find(cache, key, rva, &arena, &found) != 1)
+		if (!name_cache_find(cache, key, rva, &found))
 			continue;
 		right += found.count == 1 && found.list->line == rva &&
 					 found.list->offset_bytes == rva &&
@@ -77,13 +75,12 @@ static size_t find_in(struct name_cache *cache, const char *key, uint32_t first)
 				 1000;
 	}
 	name_cache_close(cache);
-	arena_release(&arena);
 	return right;
 }
 
 static size_t get(const char *key, uint32_t first)
 {
-	return find_in(name_cache_open(NULL), key, first);
+	return get_of(NAME_CACHE_BYTES, NULL, key, first);
 }
 
 static wchar_t *in_folder(const wchar_t *name)
@@ -100,25 +97,25 @@ static void test_place(void)
 {
 	struct name_cache *cache;
 
-	put(0, NULL, "key", 5);
+	put(NAME_CACHE_BYTES, NULL, "key", 5);
 	ok(GetFileAttributesW(in_folder(L"hsnap\\names")) != INVALID_FILE_ATTRIBUTES,
 		"it is among the user's caches, whose folders are made");
 	ok(get("key", 5) == EACH, "names come back");
 	ok(get("kez", 5) == 0 && get("key", 500) == 0, "and no others");
 	SetEnvironmentVariableW(L"HSYM_CACHE", L"off");
-	cache = name_cache_open(NULL);
+	cache = name_cache_open(NULL, NAME_CACHE_BYTES);
 	ok(!cache, "HSYM_CACHE=off: there is none");
 	SetEnvironmentVariableW(L"HSYM_CACHE", in_folder(L"a\\b/c"));
-	put(0, NULL, "key", 5);
+	put(NAME_CACHE_BYTES, NULL, "key", 5);
 	ok(get("key", 5) == EACH, "HSYM_CACHE says where it is");
 	ok(DeleteFileW(in_folder(L"a\\b\\c")) && RemoveDirectoryW(in_folder(L"a\\b")) &&
 			RemoveDirectoryW(in_folder(L"a")),
 		"there it was");
 	SetEnvironmentVariableW(L"HSYM_CACHE", L"NUL");
-	put(0, NULL, "key", 5);
+	put(NAME_CACHE_BYTES, NULL, "key", 5);
 	ok(get("key", 5) == 0, "a device is no cache");
 	SetEnvironmentVariableW(L"HSYM_CACHE", folder);
-	put(0, NULL, "key", 5);
+	put(NAME_CACHE_BYTES, NULL, "key", 5);
 	ok(get("key", 5) == 0, "nor is a folder");
 	SetEnvironmentVariableW(L"HSYM_CACHE", NULL);
 }
@@ -132,7 +129,7 @@ static void test_foreign(void)
 
 	ok(file && fputs(letter, file) >= 0 && !fclose(file), "there is a letter");
 	SetEnvironmentVariableW(L"HSYM_CACHE", path);
-	put(0, NULL, "key", 5);
+	put(NAME_CACHE_BYTES, NULL, "key", 5);
 	SetEnvironmentVariableW(L"HSYM_CACHE", NULL);
 	file = _wfopen(path, L"rb");
 	text[file ? fread(text, 1, sizeof(text) - 1, file) : 0] = '\0';
@@ -148,7 +145,7 @@ static int write_rounds(const char *key)
 {
 	for (uint32_t round = 0; round < ROUNDS; round++) {
 		do
-			put(0, NULL, key, round * 100);
+			put(NAME_CACHE_BYTES, NULL, key, round * 100);
 		while (get(key, round * 100) < EACH);
 	}
 	return 7;
@@ -199,28 +196,28 @@ static void test_processes(void)
 	ok(is_right && get("key", 5) == EACH, "nobody's names are lost");
 }
 
-/* One has the file open while another one moves its sections. */
-static void test_moves(void)
+/* One has the file open while others write it anew. */
+static void test_bound(void)
 {
 	wchar_t *wide = in_folder(L"small");
 	char path[3 * MAX_PATH];
-	struct name_cache *cache;
+	struct os_file file;
 	WIN32_FILE_ATTRIBUTE_DATA data;
 	bool is_small = true;
 
 	WideCharToMultiByte(CP_UTF8, 0, wide, -1, path, sizeof(path), NULL, NULL);
 	put(SMALL, path, "first", 0);
-	cache = name_cache_open_small(path, SMALL);
+	ok(get_of(SMALL, path, "first", 0) == EACH && !own_file_open(&file, path),
+		"a small one is open");
 	for (uint32_t i = 0; i < 40; i++) {
 		put(SMALL, path, "other", i * 100);
 		is_small &= GetFileAttributesExW(wide, GetFileExInfoStandard, &data) &&
 			    data.nFileSizeLow <= SMALL;
 	}
+	os_close(&file);
 	ok(is_small, "the bound is kept");
-	ok(find_in(cache, "first", 0) <= EACH, "what was moved away is not found wrongly");
-	ok(find_in(name_cache_open_small(path, SMALL), "first", 0) == 0, "the oldest is gone");
-	ok(find_in(name_cache_open_small(path, SMALL), "other", 3900) == EACH,
-		"the newest is there");
+	ok(get_of(SMALL, path, "first", 0) == 0, "the oldest is gone");
+	ok(get_of(SMALL, path, "other", 3900) == EACH, "the newest is there");
 	DeleteFileW(wide);
 }
 
@@ -233,11 +230,11 @@ static void test_lock(void)
 	free(own);
 	if (!ok(own_file_lock(&file, path) == 0, "the lock is to be had"))
 		return;
-	put(0, NULL, "late", 0);
+	put(NAME_CACHE_BYTES, NULL, "late", 0);
 	ok(get("late", 0) == 0 && get("key", 5) == EACH,
 		"a lock that stays is given up, and reading needs none");
 	os_close(&file);
-	put(0, NULL, "late", 0);
+	put(NAME_CACHE_BYTES, NULL, "late", 0);
 	ok(get("late", 0) == EACH, "without it all is as before");
 }
 
@@ -254,7 +251,7 @@ int main(int argc, char **argv)
 	test_place();
 	test_foreign();
 	test_processes();
-	test_moves();
+	test_bound();
 	test_lock();
 	ok(DeleteFileW(in_folder(L"hsnap\\names")) && RemoveDirectoryW(in_folder(L"hsnap")) &&
 			RemoveDirectoryW(folder),
