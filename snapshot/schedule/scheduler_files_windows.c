@@ -1,5 +1,5 @@
 /* Files of a task: their full paths, whether the task will find them, and who else may change them. */
-#include "snapshot/schedule/scheduler_windows.h"
+#include "snapshot/schedule/scheduler_parts_windows.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -16,7 +16,7 @@
 #include <taskschd.h>
 
 #include "core/base/os_windows.h"
-#include "snapshot/schedule/scheduler_windows.h"
+#include "snapshot/schedule/scheduler_parts_windows.h"
 #include "snapshot/schedule/task.h"
 
 #define FOLDER L"hsnap"

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "snapshot/live/spawn_windows.h"
-#include "snapshot/schedule/scheduler_windows.h"
+#include "snapshot/schedule/scheduler_parts_windows.h"
 
 static int count, failed;
 

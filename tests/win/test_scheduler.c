@@ -8,7 +8,7 @@
 #include <sddl.h>
 
 #include "snapshot/schedule/scheduler.h"
-#include "snapshot/schedule/scheduler_windows.h"
+#include "snapshot/schedule/scheduler_parts_windows.h"
 #include "snapshot/schedule/task.h"
 
 static int count, failed;

@@ -1,6 +1,6 @@
 /* What the halves of Windows' side share: what Task Scheduler answers, what a task of ours is, and rights of files. */
-#ifndef SNAPSHOT_SCHEDULE_SCHEDULER_WINDOWS_H
-#define SNAPSHOT_SCHEDULE_SCHEDULER_WINDOWS_H
+#ifndef SNAPSHOT_SCHEDULE_SCHEDULER_PARTS_WINDOWS_H
+#define SNAPSHOT_SCHEDULE_SCHEDULER_PARTS_WINDOWS_H
 
 #include <stdbool.h>
 #include <stdint.h>
