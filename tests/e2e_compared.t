@@ -217,7 +217,7 @@ sub nothing_changed {
 		my ($what, $last, @args) = @$_;
 		my $result = run(tool('hdiff', 'linux', @args));
 		like($result->{out}, $last, "$what: a sentence");
-		next if $what eq 'groups';
+		next if $what ne 'two dumps';
 		my $again = run(tool('hdiff', 'linux', spew("$dir/printed", $result->{out})));
 		check_ok($again, "$what: read again");
 		like($again->{out}, $last, "$what: a sentence again");

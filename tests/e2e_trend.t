@@ -145,26 +145,17 @@ subtest 'practice 11: numbers in hexadecimal' => sub {
 	like($hex, qr{^//     grows, \+6000 bytes/h }m, 'rates stay decimal');
 };
 
-subtest 'the report of a series is read as a comparison of its ends' => sub {
-	mkdir "$dir/$_" for qw(pair trend);
-	for my $how ([], ['--hex'], ['--invert'], ['-n', 2], ['--spark', 'utf8']) {
-		# In the order of growth, so that what is alike comes in the same order.
-		spew("$dir/trend/r.txt", hdiff(@$how, '--sort', 'bytes', 'a-*.txt')->{out});
-		spew("$dir/pair/r.txt", hdiff((grep { $_ !~ /spark|utf8/ } @$how), @files[0, -1])->{out});
-		my ($of_trend, $of_pair) = map {
-			decode_json(run(["$root/build/linux/hdiff", '-o', 'json', 'r.txt'], dir => "$dir/$_")->{out})
-		} qw(trend pair);
-		is_deeply($of_trend->{rows}, $of_pair->{rows}, "@$how: rows as of the first and the last dump compared");
-		is_deeply($of_trend->{totals}{selected}{growth}, $of_pair->{totals}{selected}{growth}, 'and growth');
+subtest 'a report of a series is not read back' => sub {
+	for my $how ([], ['--sort', 'bytes'], ['--group', 'module']) {
+		check_error(hdiff('-o', 'json', spew("$dir/g.txt", hdiff(@$how, 'a-*.txt')->{out})), 'hdiff', "@$how", 'g.txt',
+			'compare the dumps');
 	}
-	# Names of files and programs say nothing of what the numbers are.
+	# Names of files and programs say nothing of what a report or its numbers are.
 	my @odd = series($dir, \@times, { leak => $stacks{leak} }, name => 'Numbers are hexadecimal %02d.txt',
 		image => 'Numbers are hexadecimal, CUT SHORT: sums are of what is there');
-	spew("$dir/odd.txt", hdiff(@odd)->{out});
+	spew("$dir/odd.txt", hdiff(@odd[0, -1])->{out});
 	my $read = hdiff('-o', 'json', 'odd.txt');
 	is(decode_json($read->{out})->{rows}[0]{new}{bytes}, $stacks{leak}[-1][0], 'odd names are no words of the header');
-	check_error(hdiff('-o', 'json', spew("$dir/g.txt", hdiff('--group', 'module', 'a-*.txt')->{out})),
-		'hdiff', 'a grouped one', 'grouped');
 };
 
 subtest 'filters' => sub {
@@ -266,8 +257,6 @@ subtest 'each process is a series' => sub {
 	like($texts[$_], qr{^// SERIES @{[$_ + 1]} of 2: app\.exe, process @{[(4242, 77)[$_]]},}m, "of process number $_") for 0, 1;
 	is_deeply([map { my $got = trend($_); [map { $_->{name} } @{ $got->{rows} }] } @texts],
 		[[qw(leak slow step saw falls)], ['leak']], 'each with its own rows');
-	spew("$dir/two.txt", $result->{out});
-	check_error(hdiff('two.txt'), 'hdiff', 'read back', 'two.txt', 'several', '--series');
 	is_deeply(trend(hdiff('--series', 2, 'a-*.txt', 'b-*.txt')->{out})->{rows}, trend($texts[1])->{rows}, '--series 2');
 	my $over = hdiff('--max-growth', '299/h', 'a-*.txt', 'b-*.txt');
 	like($over->{err}, qr{^hdiff: series 1: growth of \d+ bytes/h is over}m, 'the first is over a limit');
@@ -299,8 +288,6 @@ subtest 'damaged dumps' => sub {
 	$result = hdiff('--force', '--max-growth', '1/h', @dumps);
 	is($result->{status}, 1, '--force: the limit counts');
 	like($result->{out}, qr{^//  +12  .*c-11\.txt, CUT SHORT: sums are of what is there$}m, 'and the report says what is cut short');
-	spew("$dir/cut.txt", $result->{out});
-	like(hdiff('cut.txt')->{err}, qr/made from what was cut short/, 'also when it is read');
 };
 
 subtest 'few snapshots' => sub {

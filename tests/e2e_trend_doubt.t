@@ -76,10 +76,6 @@ subtest 'dumps without a time are no order for those that have one, nor the othe
 	like($result->{err}, qr/^hdiff: \S*x0\.txt: warning: left out: it tells no time, and others of its process do$/m, 'the fewer are left out');
 	is_deeply([map { s/,.*//r } notes($result->{out})], ['grows'], 'a leak stays one');
 	like($result->{out}, qr{^// files that were left out: 1: \Q$timeless\E$}m, 'and the report tells it');
-	my $read = hdiff('-o', 'json', spew("$dir/report.txt", $result->{out}));
-	is("$read->{status}$read->{err}", '0', 'which can be read');
-	is(decode_json($read->{out})->{rows}[0]{growth}{bytes}, 250, 'as ever');
-	unlink "$dir/report.txt";
 	my $pair = fresh_dir();
 	series($pair, [@six[0, 1]], { leak => [1, 2] });
 	my $foreign = spew("$pair/foreign.txt", "no dump\n");

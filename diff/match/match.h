@@ -103,8 +103,7 @@ struct comparison {
 	bool is_cut; /* its end is missing */
 	bool is_guess; /* nothing told whether its numbers are hexadecimal or decimal */
 	bool lacks_rows; /* the totals count stacks of which there are no rows */
-	/* There is no total line, or it was made from what was cut short. */
-	bool may_lack_rows;
+	bool may_lack_rows; /* there is no total line */
 	bool lacks_counts; /* OLD's number of blocks is not told by all rows that have any */
 	bool is_partial; /* rows that ought to be there are not */
 	const char *warnings[WARNINGS_MAX]; /* the first ones: what it lacks, a sentence each */

@@ -1,5 +1,7 @@
 #include "diff/printed/printed.h"
 
+#include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "core/dump/dump.h"
@@ -8,6 +10,17 @@
 
 #define FIND_BYTES_MAX ((size_t)16 << 20) /* of messages before the first sign of anything */
 
+static bool is_ours(struct words comment)
+{
+	return words_start(comment, "// hdiff ");
+}
+
+/* Whether a comment is of the header of a comparison and of nothing else. */
+static bool is_header(struct words comment)
+{
+	return is_ours(comment) || words_start(comment, "// + BYTES_DELTA ");
+}
+
 static enum file_kind kind_of_line(struct words line)
 {
 	struct row_text row;
@@ -15,7 +28,7 @@ static enum file_kind kind_of_line(struct words line)
 	enum line_kind kind = line_parse(line.text, line.len, &row, &total);
 
 	if (kind == LINE_BYTES || kind == LINE_COUNTS || kind == LINE_TOTAL ||
-		(kind == LINE_COMMENT && note_is_header(line)))
+		(kind == LINE_COMMENT && is_header(line)))
 		return FILE_COMPARISON;
 	return line_is_of_dump(line) ? FILE_DUMP : FILE_UNKNOWN;
 }
@@ -99,32 +112,68 @@ enum place {
 	IN_STACK,
 };
 
+/* What is seen of the base, which UMDH does not tell. */
+struct base_signs {
+	bool is_said[READINGS]; /* by hdiff's own header */
+	size_t holds[READINGS]; /* lines that agree with themselves in this reading only */
+	bool has_letters; /* digits from a to f */
+	size_t padded[READINGS]; /* numbers that are padded as UMDH does in this reading */
+	bool is_unsure; /* numbers that the readings differ in */
+};
+
 struct reader {
 	struct comparison *to;
 	struct source *source;
-	struct reader_voice voice;
+	const struct read_words *words;
+	size_t skips;
 	struct err *err;
 	struct lines lines;
 	struct read_rows rows;
 	enum place place;
 	struct read_row row; /* at place COUNTS_NEXT and after */
-	bool part_next; /* a further candidate starts with the next frame */
-	/* What notes said of the row to come. */
-	bool is_ambiguous, has_ids;
-	size_t id_at; /* of the ids; the first is left free for the label */
-	struct whole_text whole;
-	bool has_header, is_ours, is_inverted, is_of_cut; /* what the header says */
-	bool has_row, has_bad_total, packed_end, has_more_ids;
+	struct total_text total;
+	bool has_header, is_ours; /* what the header says */
+	bool has_row, has_total, has_bad_total, packed_end;
 	const char *cut; /* why the file is not whole, or NULL */
 	struct base_signs signs;
 };
 
-/* read_refusal's */
+static int keep(struct comparison *to, const char *text)
+{
+	if (to->warning_count < WARNINGS_MAX) {
+		const char *own = arena_text(&to->arena, text, strlen(text));
+
+		if (!own)
+			return -ERR_NOMEM;
+		to->warnings[to->warning_count] = own;
+	}
+	to->warning_count++;
+	return 0;
+}
+
+/* A sentence on what the file lacks. */
+static int warn(struct reader *reader, const char *text)
+{
+	int rc = keep(reader->to, text);
+
+	return rc ? rc : reader->words->warning(reader->words->ctx, text);
+}
+
+/* read_refusal's: a line or row that is left out. -ERR_BAD_LINE when there were too many. */
 static int refuse(void *ctx, uint64_t line, const char *why)
 {
 	struct reader *reader = ctx;
+	char place[600], text[200];
+	struct err err;
+	int rc;
 
-	return voice_skip(&reader->voice, line, why);
+	snprintf(place, sizeof(place), "%.500s:%" PRIu64, source_name(reader->source), line);
+	if (reader->skips++ >= DUMP_SKIPS_MAX)
+		return err_set(reader->err, ERR_BAD_LINE, place, "%s", why);
+	snprintf(text, sizeof(text), "line %" PRIu64 " was left out: %s", line, why);
+	rc = keep(reader->to, text);
+	err_set(&err, ERR_BAD_LINE, place, "%s", why);
+	return rc ? rc : reader->words->skipped(reader->words->ctx, &err);
 }
 
 static int refuse_line(struct reader *reader, const char *why)
@@ -132,9 +181,94 @@ static int refuse_line(struct reader *reader, const char *why)
 	return refuse(reader, reader->lines.number, why);
 }
 
-static int warn(struct reader *reader, const char *text)
+static int refuse_report(struct reader *reader)
 {
-	return voice_warn(&reader->voice, text);
+	return err_set(reader->err, ERR_NOT_DUMP, source_name(reader->source),
+		"it is a report, and only plain ones of all stacks are read back: compare the "
+		"dumps, or use -o json");
+}
+
+/* ---------------------------------------------------------------- which base */
+
+static void see(struct base_signs *signs, const struct number *number)
+{
+	if (!number->fits[AS_DECIMAL])
+		signs->has_letters = true;
+	else if (number->value[AS_HEX] != number->value[AS_DECIMAL])
+		signs->is_unsure = true;
+}
+
+static void see_growth(struct base_signs *signs, const struct growth_text *growth)
+{
+	see(signs, &growth->growth);
+	see(signs, &growth->new);
+	see(signs, &growth->old);
+	for (int i = 0; i < READINGS; i++)
+		signs->padded[i] += growth->is_padded[i];
+}
+
+/* Whether it is worth to look further: letters in what cannot be hexadecimal are damage. */
+static bool weigh(struct base_signs *signs, bool as_hex, bool as_decimal)
+{
+	signs->holds[AS_HEX] += as_hex && !as_decimal;
+	signs->holds[AS_DECIMAL] += as_decimal && !as_hex;
+	return as_hex;
+}
+
+static void see_row(struct base_signs *signs, const struct read_row *row)
+{
+	if (!weigh(signs, read_row_holds(row, AS_HEX), read_row_holds(row, AS_DECIMAL)))
+		return;
+	see_growth(signs, &row->bytes);
+	see(signs, &row->count);
+	if (row->has_counts)
+		see_growth(signs, &row->counts);
+}
+
+static void see_total(struct base_signs *signs, const struct total_text *total)
+{
+	if (!weigh(signs, total_holds(total, AS_HEX), total_holds(total, AS_DECIMAL)))
+		return;
+	for (int i = 0; i < (total->has_overhead ? 3 : 1); i++)
+		see(signs, &total->part[i]);
+}
+
+static void see_comment(struct base_signs *signs, struct words comment)
+{
+	static const char hex[] = "// BLOCKS are those in NEW. Numbers are hexadecimal",
+			  decimal[] = "// BLOCKS are those in NEW. Numbers are decimal";
+
+	signs->is_said[AS_HEX] |= words_start(comment, hex);
+	signs->is_said[AS_DECIMAL] |= words_start(comment, decimal);
+}
+
+static bool adds_up(const struct reader *reader, int reading)
+{
+	return reader->has_total && total_holds(&reader->total, reading) &&
+	       read_rows_growth(&reader->rows, reading) ==
+		       (uint64_t)total_part(&reader->total, 0, reading);
+}
+
+/* The reading that the signs are for. *is_guess: nothing tells, and it matters. */
+static int choose_base(const struct reader *reader, bool *is_guess)
+{
+	const struct base_signs *signs = &reader->signs;
+	size_t hex = signs->holds[AS_HEX], decimal = signs->holds[AS_DECIMAL];
+
+	if (signs->is_said[AS_HEX] != signs->is_said[AS_DECIMAL])
+		return signs->is_said[AS_HEX] ? AS_HEX : AS_DECIMAL;
+	if (signs->has_letters && hex >= decimal) /* else they are damage */
+		return AS_HEX;
+	if (hex == decimal) {
+		hex += adds_up(reader, AS_HEX);
+		decimal += adds_up(reader, AS_DECIMAL);
+	}
+	if (hex == decimal) {
+		hex += signs->padded[AS_HEX];
+		decimal += signs->padded[AS_DECIMAL];
+	}
+	*is_guess = hex == decimal && signs->is_unsure;
+	return decimal > hex ? AS_DECIMAL : AS_HEX;
 }
 
 /* ---------------------------------------------------------------- rows */
@@ -177,9 +311,7 @@ static int row_end(struct reader *reader)
 		return refuse(reader, row->line, "its numbers contradict each other");
 	}
 	reader->place = BETWEEN;
-	if (reader->is_inverted)
-		read_rows_turn(&reader->rows, row->frame_at);
-	base_see_row(&reader->signs, row);
+	see_row(&reader->signs, row);
 	return read_rows_add(&reader->rows, row);
 }
 
@@ -198,31 +330,22 @@ static int row_begin(struct reader *reader, const struct row_text *text)
 
 	if (rc)
 		return rc;
-	if (reader->whole.has_total)
+	if (reader->has_total)
 		return refuse_row(reader, "it is behind the total line");
 	reader->has_row = true;
-	rc = read_rows_id(rows, text->id);
-	if (rc)
-		return rc;
-	if (reader->has_ids)
-		rows->ids[reader->id_at] = rows->ids[--rows->id_count];
-	else
-		reader->id_at = rows->id_count - 1;
 	reader->row = (struct read_row){.line = reader->lines.number,
-		.kind = reader->is_ambiguous ? ROW_AMBIGUOUS : ROW_STACK,
+		.id = arena_text(rows->arena, text->id.text, text->id.len),
 		.bytes = text->growth,
 		.count = text->count,
-		.frame_at = rows->frame_count,
-		.id_at = reader->id_at,
-		.id_count = rows->id_count - reader->id_at};
-	reader->is_ambiguous = reader->has_ids = reader->part_next = false;
+		.frame_at = rows->frame_count};
+	if (!reader->row.id)
+		return -ERR_NOMEM;
 	reader->place = COUNTS_NEXT;
 	return 0;
 }
 
 static int row_counts(struct reader *reader, const struct row_text *text)
 {
-	const char *label;
 	int rc;
 
 	if (reader->place == IN_BAD)
@@ -231,8 +354,7 @@ static int row_counts(struct reader *reader, const struct row_text *text)
 		rc = row_end(reader);
 		return rc ? rc : refuse_row(reader, "the row's first line is missing");
 	}
-	label = reader->rows.ids[reader->row.id_at];
-	if (strlen(label) != text->id.len || memcmp(label, text->id.text, text->id.len) != 0)
+	if (!words_equal(text->id, reader->row.id))
 		return refuse_row(reader, "a row's two lines name different stacks");
 	reader->row.counts = text->growth;
 	reader->row.has_counts = true;
@@ -248,11 +370,14 @@ static int bad_row(struct reader *reader)
 	return rc ? rc : refuse_row(reader, "it begins like a row and does not go on like one");
 }
 
+/* What our own reports print where a stack would stand. */
+static bool is_no_stack(struct words words)
+{
+	return words_equal(words, NO_STACK) || words_equal(words, "(stack not in the dump)");
+}
+
 static int row_frame(struct reader *reader, struct words words)
 {
-	struct read_row *row = &reader->row;
-	int rc = 0;
-
 	if (reader->place == IN_BAD || reader->place == IN_BAD_STACK) {
 		reader->place = IN_BAD_STACK;
 		return 0;
@@ -261,20 +386,11 @@ static int row_frame(struct reader *reader, struct words words)
 		return refuse_line(reader, "it belongs to no row");
 	reader->place = IN_STACK;
 	words = words_trim(words);
-	if (!frames_here(reader) && note_no_stack(words, &row->kind, &row->candidate_count))
+	if (reader->is_ours && words_start(words, "(one of "))
+		return refuse_report(reader);
+	if (!frames_here(reader) && is_no_stack(words))
 		return 0;
-	if (row->kind > ROW_AMBIGUOUS)
-		row->kind = ROW_STACK;
-	if (words_equal(words, "Alias")) {
-		reader->part_next = frames_here(reader) != 0;
-		return 0;
-	}
-	if (reader->part_next) {
-		row->kind = ROW_AMBIGUOUS;
-		rc = read_rows_part(&reader->rows);
-		reader->part_next = false;
-	}
-	return rc ? rc : read_rows_frame(&reader->rows, words);
+	return read_rows_frame(&reader->rows, words);
 }
 
 /* In logs of old frames are not indented. Between rows anything may stand: UMDH's messages go where
@@ -300,58 +416,61 @@ static int total_line(struct reader *reader, const struct total_text *total)
 
 	if (rc)
 		return rc;
-	if (reader->whole.has_total)
+	if (reader->has_total)
 		return refuse_line(reader, "there is a total line already");
 	if (!total_holds(total, AS_HEX) && !total_holds(total, AS_DECIMAL))
 		return bad_total(reader, "its numbers contradict each other");
-	reader->whole.total = *total;
-	reader->whole.has_total = true;
-	base_see_total(&reader->signs, total);
+	reader->total = *total;
+	reader->has_total = true;
+	see_total(&reader->signs, total);
 	return 0;
 }
 
 /* ---------------------------------------------------------------- comments */
 
-/* Takes the ids of "//     also BackTrace1 BackTrace2 and 5 more". */
-static int also(struct reader *reader, struct words rest)
+static bool ends(struct words words, const char *with)
 {
-	struct words id;
-	int rc = 0;
+	size_t len = strlen(with);
 
-	if (!reader->has_ids) {
-		reader->id_at = reader->rows.id_count;
-		rc = read_rows_id(&reader->rows, (struct words){"", 0});
-		reader->has_ids = true;
-	}
-	while (!rc && note_id(&rest, &id))
-		rc = read_rows_id(&reader->rows, id);
-	reader->has_more_ids |= words_start(rest, " and ");
-	return rc;
+	words = words_trim(words);
+	return words.len >= len && !memcmp(words.text + words.len - len, with, len);
 }
 
-static int header_line(struct reader *reader, struct words words)
+/* "// 5 more stacks are not shown; they add up to ..." */
+static bool is_of_rest(struct words comment)
 {
-	const char *why = note_refusal(words, reader->whole.has_total);
+	size_t at = strlen("// ");
 
-	if (why)
-		return err_set(reader->err, ERR_NOT_DUMP, source_name(reader->source), "%s", why);
-	reader->has_header |= note_is_header(words);
-	reader->is_ours |= note_is_ours(words);
-	reader->is_inverted |= reader->is_ours && note_is_inverted(words);
-	reader->is_of_cut |= reader->is_ours && note_is_of_cut(words);
-	note_base(words, reader->signs.is_said);
-	return 0;
+	while (at < comment.len && comment.text[at] >= '0' && comment.text[at] <= '9')
+		at++;
+	return at < comment.len && words_start((struct words){comment.text + at, comment.len - at},
+					   " more stacks are not shown; ");
+}
+
+/* Whether a report of ours with this comment has more to it than UMDH's form can tell: groups, a
+ * trend, stacks turned round or in doubt, a part of the stacks. */
+static bool is_beyond_umdh(struct words comment)
+{
+	static const char *const starts[] = {"// frames: outermost first",
+		"//     ambiguous: one of ", "// What all blocks add up to"};
+
+	for (size_t i = 0; i < sizeof(starts) / sizeof(*starts); i++) {
+		if (words_start(comment, starts[i]))
+			return true;
+	}
+	if (is_ours(comment))
+		return !ends(comment, ": heap growth by stack");
+	return is_of_rest(comment) || ends(comment, ", CUT SHORT: sums are of what is there");
 }
 
 static int comment_line(struct reader *reader, struct words words)
 {
-	if ((!reader->has_row || note_is_ours(words)) && header_line(reader, words))
-		return -ERR_NOT_DUMP;
-	if (note_is_ambiguous(words))
-		reader->is_ambiguous = true;
-	if (reader->is_ours)
-		whole_note(&reader->whole, words);
-	return note_also(&words) ? also(reader, words) : 0;
+	if (!reader->has_row) {
+		reader->has_header |= is_header(words);
+		reader->is_ours |= is_ours(words);
+		see_comment(&reader->signs, words);
+	}
+	return reader->is_ours && is_beyond_umdh(words) ? refuse_report(reader) : 0;
 }
 
 /* ---------------------------------------------------------------- the file */
@@ -363,7 +482,7 @@ static bool is_partial(
 	if (!reader->lines.no_newline || kind == LINE_BLANK)
 		return false;
 	if (kind == LINE_COMMENT || kind == LINE_CHATTER)
-		return !reader->whole.has_total;
+		return !reader->has_total;
 	return kind != LINE_TOTAL || !total->has_overhead ||
 	       (!total_holds(total, AS_HEX) && !total_holds(total, AS_DECIMAL));
 }
@@ -386,7 +505,7 @@ static int long_line(struct reader *reader, const struct line *line)
 	if (words_start((struct words){line->text, line->len}, "//"))
 		return 0;
 	if (line->len <= DUMP_LINE_MAX)
-		reader->voice.skips = DUMP_SKIPS_MAX; /* the rest would come as further lines */
+		reader->skips = DUMP_SKIPS_MAX; /* the rest would come as further lines */
 	return refuse_inside(reader, why);
 }
 
@@ -453,9 +572,7 @@ static int end_of_rows(struct reader *reader)
 		reader->cut = "what it is packed in ends in the middle";
 	if (!reader->cut && is_open(reader) && !has_stack)
 		reader->cut = "it ends in the middle of a row";
-	if (!reader->cut && !reader->whole.has_total && (reader->has_ids || reader->is_ambiguous))
-		reader->cut = "a row is missing behind its note";
-	if (!reader->cut && reader->has_header && reader->has_row && !reader->whole.has_total &&
+	if (!reader->cut && reader->has_header && reader->has_row && !reader->has_total &&
 		!reader->has_bad_total)
 		reader->cut = "the total line is missing";
 	if (reader->place == COUNTS_NEXT)
@@ -467,60 +584,44 @@ static int end_of_rows(struct reader *reader)
 #define OURS_LACKS "the rows do not add up to the total line: some are missing"
 #define UMDH_COUNTS_MORE OURS_LACKS ", or it counts blocks without a stack"
 
-static int warn_of_rows(struct reader *reader, bool adds_up)
+static int warn_of_rows(struct reader *reader, bool is_whole)
 {
-	struct comparison *to = reader->to;
 	int rc = 0;
 
-	if (to->lacks_counts)
+	if (reader->to->lacks_counts)
 		rc = warn(reader, "rows do not tell the old number of blocks; where bytes were in "
 				  "use before, it is taken to be the new one");
-	if (!rc && reader->has_more_ids)
-		rc = warn(reader, "stacks have more ids than it lists");
-	if (!rc && reader->is_of_cut)
-		rc = warn(reader, "it was made from what was cut short");
-	if (!rc && !reader->cut && !reader->whole.has_total)
+	if (!rc && !reader->cut && !reader->has_total)
 		rc = warn(reader, "no total line: it may be cut short");
-	else if (!rc && !adds_up && !reader->voice.skips)
+	else if (!rc && !is_whole && !reader->skips)
 		rc = warn(reader, reader->is_ours ? OURS_LACKS : UMDH_COUNTS_MORE);
 	return rc;
-}
-
-static int choose(struct reader *reader, unsigned base, int *reading)
-{
-	bool *is_guess = &reader->to->is_guess;
-
-	if (base)
-		*reading = base == 10 ? AS_DECIMAL : AS_HEX;
-	else
-		*reading = base_choose(&reader->signs, &reader->rows,
-			reader->whole.has_total ? &reader->whole.total : NULL, is_guess);
-	return !*is_guess ?
-		       0 :
-		       warn(reader, "nothing in it tells whether its numbers are hexadecimal or "
-				    "decimal; they are taken as hexadecimal, UMDH's default; say "
-				    "which with --input-base hex|decimal");
 }
 
 static int settle(struct reader *reader, unsigned base)
 {
 	struct read_refusal refusal = {reader, refuse};
 	struct comparison *to = reader->to;
-	int reading, rc = choose(reader, base, &reading);
-	bool adds_up;
+	int reading = base == 10 ? AS_DECIMAL : AS_HEX, rc = 0;
+	bool is_whole;
 
+	if (!base)
+		reading = choose_base(reader, &to->is_guess);
+	if (to->is_guess)
+		rc = warn(reader, "nothing in it tells whether its numbers are hexadecimal or "
+				  "decimal; they are taken as hexadecimal, UMDH's default; say "
+				  "which with --input-base hex|decimal");
 	if (!rc)
 		rc = read_rows_settle(&reader->rows, reading, to, &refusal);
 	if (rc)
 		return rc;
-	adds_up = whole_settle(&reader->whole, reading, to);
+	is_whole = !reader->has_total || read_total_settle(&reader->total, reading, to);
 	to->is_cut = reader->cut != NULL;
 	/* UMDH's total line counts blocks that have no stack, and no row. */
-	to->is_partial = reader->cut || reader->voice.skips ||
-			 (!adds_up && (reader->is_ours || !to->lacks_rows));
-	to->may_lack_rows = !reader->whole.has_total || reader->is_of_cut;
-	to->lacks_counts = read_rows_uncounted(&reader->rows, reading) != 0;
-	return warn_of_rows(reader, adds_up);
+	to->is_partial =
+		reader->cut || reader->skips || (!is_whole && (reader->is_ours || !to->lacks_rows));
+	to->may_lack_rows = !reader->has_total;
+	return warn_of_rows(reader, is_whole);
 }
 
 /* What the file is, when it has neither a row nor a total line: 0, it is cut short, or an error. */
@@ -542,7 +643,7 @@ static int read_all(struct reader *reader, unsigned base)
 
 	if (!rc)
 		rc = end_of_rows(reader);
-	if (!rc && !reader->has_row && !reader->whole.has_total)
+	if (!rc && !reader->has_row && !reader->has_total)
 		rc = nothing(reader);
 	if (!rc)
 		rc = settle(reader, base);
@@ -556,10 +657,7 @@ int comparison_read(struct comparison *comparison, struct source *source, unsign
 {
 	const char *name = source_name(source);
 	struct err own = {0};
-	struct reader reader = {.to = comparison,
-		.source = source,
-		.voice = {comparison, name, words, &own, 0},
-		.err = &own};
+	struct reader reader = {.to = comparison, .source = source, .words = words, .err = &own};
 	int rc = -ERR_NOMEM;
 
 	*comparison = (struct comparison){.dump_count = 2};

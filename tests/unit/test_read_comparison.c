@@ -338,15 +338,12 @@ static void rows_whose_stack_is_not_told_are_equal_by_what_is_known(void **state
 	"\tallocations\n\n" stack "\n"
 	struct got *got =
 		read_in(BARE("0", "") BARE("5", "") BARE("5", "\t(stack not in the dump)\n")
-				BARE("6", "") BARE("00", "\t(no stack recorded)\n")
-					BARE("9", "\t(one of 3 stacks under this id)\n")
-						BARE("9", "\t(one of 3 stacks under this id)\n"),
+				BARE("6", "") BARE("00", "\t(no stack recorded)\n"),
 			16);
 	static const struct {
 		enum row_kind kind;
 		uint64_t bytes;
-	} rows[] = {{ROW_STACKLESS, 8}, {ROW_UNKNOWN, 8}, {ROW_UNKNOWN, 4}, {ROW_ONE_OF, 4},
-		{ROW_ONE_OF, 4}};
+	} rows[] = {{ROW_STACKLESS, 8}, {ROW_UNKNOWN, 8}, {ROW_UNKNOWN, 4}};
 
 	(void)state;
 	assert_int_equal(got->comparison.row_count, COUNT(rows));
@@ -354,7 +351,6 @@ static void rows_whose_stack_is_not_told_are_equal_by_what_is_known(void **state
 		assert_int_equal(got->comparison.rows[i].kind, rows[i].kind);
 		assert_int_equal(got->comparison.rows[i].of[1].requested_bytes, rows[i].bytes);
 	}
-	assert_int_equal(got->comparison.rows[4].candidate_count, 3);
 	assert_sound(got);
 	got_free(got);
 }
@@ -389,35 +385,6 @@ static void many_rows_take_no_more_than_their_share_of_time(void **state)
 	}
 }
 
-static void candidates_stay_apart(void **state)
-{
-	struct got *got = read_in("//     ambiguous: one of 2 stacks, unknown which\n"
-				  "//     also BackTraceC BackTraceD and 7 more\n"
-				  "+ 4 ( 4 - 0) 1 allocs\tBackTrace8\n"
-				  "+ 1 ( 1 - 0)\tBackTrace8\tallocations\n\n"
-				  "\tAlias\n\ta!b+1\n\tAlias\n\tAlias\n\ta!c+2\n\tAlias\n\n"
-				  "+ 2 ( 2 - 0) 1 allocs\tBackTrace9\n"
-				  "+ 1 ( 1 - 0)\tBackTrace9\tallocations\n\n"
-				  "\ta!b+1\n\ta!c+2\n\nTotal increase == 6\n",
-		0);
-	const struct row *row = got->comparison.rows;
-
-	(void)state;
-	assert_string_equal(got->warnings, "stacks have more ids than it lists\n");
-	assert_int_equal(got->comparison.row_count, 2);
-	assert_int_equal(row[0].kind, ROW_AMBIGUOUS);
-	assert_int_equal(row[0].frames->count, 2);
-	assert_int_equal(row[0].frames->part_count, 1);
-	assert_int_equal(row[0].frames->part_at[0], 1);
-	assert_int_equal(row[0].id_count, 3);
-	assert_string_equal(row[0].ids[0], "8");
-	assert_string_equal(row[0].ids[1], "C");
-	assert_string_equal(row[0].ids[2], "D");
-	assert_int_equal(row[1].kind, ROW_STACK);
-	assert_int_equal(row[1].id_count, 1);
-	got_free(got);
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -433,7 +400,6 @@ int main(void)
 		INSIDE(equal_stacks_under_several_ids_are_one_row),
 		INSIDE(rows_whose_stack_is_not_told_are_equal_by_what_is_known),
 		INSIDE(many_rows_take_no_more_than_their_share_of_time),
-		INSIDE(candidates_stay_apart),
 	};
 
 	return cmocka_run_group_tests_name("reading comparisons", tests, NULL, NULL);
