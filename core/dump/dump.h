@@ -3,7 +3,7 @@
  * that its readers skip ("// hsnap: ..."). man/hdump.5 is the specification.
  *
  * One streaming scanner reads it and hands records to a sink; nothing is kept that the sink does
- * not keep. The model is one sink (dump_load), hdiff's sums and hsym's filter are others.
+ * not keep: hdiff's sums and hsym's filter are such sinks.
  */
 #ifndef CORE_DUMP_DUMP_H
 #define CORE_DUMP_DUMP_H
@@ -90,9 +90,6 @@ struct dump_source {
  */
 int dump_scan(const struct dump_source *source, const struct dump_sink *sink, struct err *err);
 
-/* The same for a file by name; "-" is standard input. */
-int dump_scan_file(const char *path, const struct dump_sink *sink, struct err *err);
-
 /*
  * The same in parts, for a reader that cuts a file itself. Parts start at the start of a line that
  * does not start with a TAB and come in order. Functions return as dump_scan().
@@ -118,12 +115,5 @@ void dump_scanner_cut(struct dump_scanner *scanner);
 
 /* Says what is missing at the end of the file. */
 int dump_scanner_end(struct dump_scanner *scanner);
-
-/*
- * Fills a snapshot (initialised by the caller, who also releases it) from modules, entries and
- * notes. Entries that are sums become one block each per entry. Errors as dump_scan().
- */
-int dump_load(struct snapshot *snapshot, const struct dump_source *source, struct err *err);
-int dump_load_file(struct snapshot *snapshot, const char *path, struct err *err);
 
 #endif

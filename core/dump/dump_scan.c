@@ -133,26 +133,6 @@ int dump_scan(const struct dump_source *source, const struct dump_sink *sink, st
 	return rc;
 }
 
-static int64_t read_source(void *ctx, void *bytes, size_t len, struct err *err)
-{
-	return source_read(ctx, bytes, len, err);
-}
-
-int dump_scan_file(const char *path, const struct dump_sink *sink, struct err *err)
-{
-	struct dump_source source = {.read = read_source};
-	struct source *file;
-	int rc = source_open(&file, path, err);
-
-	if (rc)
-		return rc;
-	source.ctx = file;
-	source.name = source_name(file);
-	rc = dump_scan(&source, sink, err);
-	source_close(file);
-	return rc;
-}
-
 /* The scanner of dumps: lines of a text that comes in parts, and who understands them. */
 
 #define UNKNOWN_LINES_MAX 1000 /* so many lines without a sign of a dump: it is none */

@@ -149,7 +149,7 @@ static uint64_t rest_of(const struct block_sum *sum)
 /* The same of a heap's sums, the first of which *at is the number of; *at is then the next heap's. */
 static uint64_t rest_of_heap(const struct snapshot *snapshot, uint32_t heap, size_t *at)
 {
-	uint64_t rest = snapshot->heaps[heap].rest_overhead_bytes;
+	uint64_t rest = 0;
 
 	for (; *at < snapshot->sum_count && snapshot->sums[*at].heap == heap; ++*at)
 		rest += rest_of(&snapshot->sums[*at]);

@@ -168,7 +168,6 @@ struct census snapshot_total(const struct snapshot *snapshot)
 		total.block_count += stackless->block_count;
 		total.requested_bytes += stackless->requested_bytes;
 		total.overhead_bytes += stackless->overhead_bytes;
-		total.overhead_bytes += snapshot->heaps[i].rest_overhead_bytes;
 	}
 	return total;
 }

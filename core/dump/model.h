@@ -52,9 +52,6 @@ struct heap {
 	struct census exact;
 	struct census stackless; /* blocks no stack is known for; they are not in blocks[] */
 	unsigned bits; /* 32, 64; 0 when not recorded */
-	/* Of a dump that was read: what its sums lack of the overhead, which stands in them as whole bytes
-	 * of one block. */
-	uint64_t rest_overhead_bytes;
 	bool has_exact;
 	bool unwalked; /* no walker knows this heap: blocks are those the tracer saw */
 };

@@ -113,7 +113,7 @@ void sums_take_banner(struct sums *sums);
 
 /*
  * Reads a dump into sums, which was just initialised; the caller releases it in any case. path is
- * what the user calls it. Returns 0 or an error of dump_scan_file(); -ERR_BAD_LINE also when the
+ * what the user calls it. Returns 0 or an error of dump_scan(); -ERR_BAD_LINE also when the
  * blocks add up to more than any address space holds. After -ERR_CUT sums holds what is there and
  * can be used. Several threads read a large file.
  */

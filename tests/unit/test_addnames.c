@@ -10,6 +10,7 @@
 
 #include <cmocka.h>
 
+#include "tests/unit/load_dump.h"
 #include "tests/unit/test_addnames.h"
 
 /* "\n" as "\r\n"; the caller frees it. */

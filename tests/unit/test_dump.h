@@ -3,6 +3,7 @@
 #define TESTS_UNIT_TEST_DUMP_H
 
 #include "core/dump/dump.h"
+#include "tests/unit/load_dump.h"
 
 #define COUNT(array) (sizeof(array) / sizeof(*(array)))
 

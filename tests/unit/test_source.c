@@ -1,5 +1,6 @@
 /* core/source: what text is packed in does not matter; what is damaged is said. */
 #define _XOPEN_SOURCE 700
+#include "tests/unit/load_dump.h"
 #include "tests/unit/test_source.h"
 
 static void plain_bytes_come_as_they_are(void **state)

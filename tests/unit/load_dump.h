@@ -1,8 +1,16 @@
+/*
+ * For the tests of dumps: a dump read back into a snapshot, whose entries that are sums become one
+ * block each.
+ */
+#ifndef TESTS_UNIT_LOAD_DUMP_H
+#define TESTS_UNIT_LOAD_DUMP_H
+
 #include <string.h>
 
 #include "core/base/parse.h"
 #include "core/dump/dump.h"
 #include "core/dump/model.h"
+#include "core/dump/source.h"
 
 struct loader {
 	struct snapshot *snapshot;
@@ -178,7 +186,6 @@ static int note_heap(struct snapshot *snapshot, const struct kv *kv)
 			{"stackless-blocks", &heap->stackless.block_count},
 			{"stackless-requested", &heap->stackless.requested_bytes},
 			{"stackless-overhead", &heap->stackless.overhead_bytes},
-			{"rest-overhead", &heap->rest_overhead_bytes},
 			{"exact-blocks", &heap->exact.block_count},
 			{"exact-requested", &heap->exact.requested_bytes},
 			{"exact-overhead", &heap->exact.overhead_bytes},
@@ -280,7 +287,9 @@ static void loader_finish(struct loader *loader)
 	module_list_release(&loader->modules);
 }
 
-int dump_load(struct snapshot *snapshot, const struct dump_source *source, struct err *err)
+/* Fills a snapshot (initialised by the caller, who also releases it). Errors as dump_scan(). */
+static inline int dump_load(
+	struct snapshot *snapshot, const struct dump_source *source, struct err *err)
 {
 	struct dump_sink sink;
 	struct loader loader;
@@ -292,7 +301,28 @@ int dump_load(struct snapshot *snapshot, const struct dump_source *source, struc
 	return rc;
 }
 
-int dump_load_file(struct snapshot *snapshot, const char *path, struct err *err)
+/* A file, packed or not, from its path. */
+static inline int64_t read_source(void *ctx, void *bytes, size_t len, struct err *err)
+{
+	return source_read(ctx, bytes, len, err);
+}
+
+static inline int dump_scan_file(const char *path, const struct dump_sink *sink, struct err *err)
+{
+	struct dump_source source = {.read = read_source};
+	struct source *file;
+	int rc = source_open(&file, path, err);
+
+	if (rc)
+		return rc;
+	source.ctx = file;
+	source.name = source_name(file);
+	rc = dump_scan(&source, sink, err);
+	source_close(file);
+	return rc;
+}
+
+static inline int dump_load_file(struct snapshot *snapshot, const char *path, struct err *err)
 {
 	struct dump_sink sink;
 	struct loader loader;
@@ -303,3 +333,5 @@ int dump_load_file(struct snapshot *snapshot, const char *path, struct err *err)
 	loader_finish(&loader);
 	return rc;
 }
+
+#endif
