@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/base/text.h"
 #include "core/dump/model.h"
 
 static int order_of(int64_t a, int64_t b)
@@ -10,25 +11,11 @@ static int order_of(int64_t a, int64_t b)
 	return a < b ? -1 : a > b;
 }
 
-static char lower(char c)
-{
-	return c >= 'A' && c <= 'Z' ? (char)(c - 'A' + 'a') : c;
-}
-
-static int name_order(const char *a, const char *b)
-{
-	while (*a && lower(*a) == lower(*b)) {
-		a++;
-		b++;
-	}
-	return order_of(lower(*a), lower(*b));
-}
-
 static bool is_program(const char *path)
 {
 	size_t len = strlen(path);
 
-	return len > 4 && !name_order(path + len - 4, ".exe");
+	return len > 4 && !text_compare(path + len - 4, ".exe");
 }
 
 /* A log of UMDH's does not name it but among its modules; of two programs nobody knows which. */
@@ -43,7 +30,7 @@ const char *dump_image(const struct sums *dump)
 
 		if (!is_program(path))
 			continue;
-		if (found && name_order(found, path_base(path)) != 0)
+		if (found && text_compare(found, path_base(path)) != 0)
 			return NULL;
 		found = path_base(path);
 	}
@@ -54,7 +41,7 @@ static int image_order(const struct sums *a, const struct sums *b)
 {
 	const char *x = dump_image(a), *y = dump_image(b);
 
-	return x && y ? name_order(x, y) : order_of(x != NULL, y != NULL);
+	return x && y ? text_compare(x, y) : order_of(x != NULL, y != NULL);
 }
 
 int dump_image_key(const struct sums *dump, struct buf *key)
@@ -62,7 +49,7 @@ int dump_image_key(const struct sums *dump, struct buf *key)
 	int rc = buf_add_text(key, dump_image(dump));
 
 	for (size_t i = 0; !rc && i < key->len; i++)
-		key->data[i] = lower(key->data[i]);
+		key->data[i] = text_lower(key->data[i]);
 	return rc;
 }
 

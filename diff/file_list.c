@@ -55,58 +55,11 @@ int natural_order(const char *a, const char *b)
 	return order ? order : strcmp(a, b);
 }
 
-bool file_glob_is(const char *text)
+/* A name that starts with a dot is hidden from patterns that do not. */
+static bool is_like(const char *name, const char *pattern)
 {
-	return text[strcspn(text, "*?")] != '\0';
-}
-
-static char lower(char c)
-{
-	return c >= 'A' && c <= 'Z' ? (char)(c - 'A' + 'a') : c;
-}
-
-/* Bytes of the character there; of what is no UTF-8 each byte is one. */
-static size_t character(const char *text)
-{
-	uint32_t code;
-	size_t len = text_utf8(text, &code);
-
-	return len ? len : 1;
-}
-
-/* How many bytes of the text one step of the pattern takes; 0: it is not so. */
-static size_t step(const char *pattern, const char *text)
-{
-	if (*pattern == '?')
-		return character(text);
-	return lower(*pattern) == lower(*text);
-}
-
-/* Only the last '*' ever needs to take more: what those before it took is as good as any. */
-bool file_glob_match(const char *pattern, const char *name)
-{
-	const char *star = NULL, *taken = NULL;
-	size_t len;
-
-	if (*name == '.' && *pattern != '.')
-		return false;
-	while (*name) {
-		if (*pattern == '*') {
-			star = ++pattern;
-			taken = name;
-		} else if (*pattern && (len = step(pattern, name))) {
-			pattern++;
-			name += len;
-		} else if (star) {
-			pattern = star;
-			name = taken += character(taken);
-		} else {
-			return false;
-		}
-	}
-	while (*pattern == '*')
-		pattern++;
-	return !*pattern;
+	return (*name != '.' || *pattern == '.') &&
+	       text_glob(pattern, name, GLOB_FOLD | GLOB_QUESTION);
 }
 
 static bool is_read_once(const char *path)
@@ -257,7 +210,7 @@ static int add_entries(struct file_list *list, struct folder_list *of, const cha
 		const struct folder_entry *entry = &of->entries[i];
 
 		if ((entry->is_file || entry->is_link) && !is_no_name(entry->name, pattern) &&
-			(!pattern || file_glob_match(pattern, entry->name)))
+			(!pattern || is_like(entry->name, pattern)))
 			rc = add_found(list, folder, entry, err);
 	}
 	return rc;
@@ -326,7 +279,7 @@ static int add_argument(struct file_list *list, const char *path, struct err *er
 	rc = *path ? add_folder(list, path, err) : 1;
 	if (rc <= 0)
 		return rc;
-	if (file_glob_is(last_part(path)) && !os_same_file(path, path))
+	if (strpbrk(last_part(path), "*?") && !os_same_file(path, path))
 		return add_pattern(list, path, err);
 	return add(list, path, false, err);
 }

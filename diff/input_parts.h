@@ -82,16 +82,6 @@ int input_kind(const char *path, struct source *source, enum file_kind *kind, co
 /* Whether it is a log that hsnap wrote: the first line is a time and some words. */
 bool input_is_log(struct source *source);
 
-/* Names of files by pattern: what a shell does where there is none that does it. */
-
-/* True when '*' (any text) or '?' (one character) is in text. */
-bool file_glob_is(const char *text);
-
-/* True when all of name is as the pattern says; letters of ASCII are alike in either case, as
- * in names of files on Windows. A name that starts with a dot is hidden from patterns that do not. Takes time in proportion to the
- * product of both lengths at worst. */
-bool file_glob_match(const char *pattern, const char *name);
-
 /* The order of names as people count: "a2" before "a10". */
 
 /* As qsort() wants it: numbers by their value, all else byte by byte; names that are alike in this by their

@@ -259,14 +259,10 @@ static bool is_windows(const char *path)
 	return strchr(path, '\\') || (path[0] && path[1] == ':');
 }
 
-static char lower(char c)
-{
-	return c >= 'A' && c <= 'Z' ? (char)(c - 'A' + 'a') : c;
-}
-
 static bool same(char a, char b, bool any_case)
 {
-	return a == b || (is_slash(a) && is_slash(b)) || (any_case && lower(a) == lower(b));
+	return a == b || (is_slash(a) && is_slash(b)) ||
+	       (any_case && text_lower(a) == text_lower(b));
 }
 
 /* The bytes of file that the prefix and the slash behind it take; 0: it does not begin so. */

@@ -54,6 +54,26 @@ const char *windows_error(unsigned long code, char *text, size_t size)
 	return text;
 }
 
+const char *wine_version(void)
+{
+	const char *(CDECL * version)(void) =
+		(void *)GetProcAddress(GetModuleHandleW(L"ntdll.dll"), "wine_get_version");
+
+	return version ? version() : NULL;
+}
+
+unsigned windows_build(void)
+{
+	LONG(WINAPI * version)
+	(OSVERSIONINFOW *) =
+		(void *)GetProcAddress(GetModuleHandleW(L"ntdll.dll"), "RtlGetVersion");
+	OSVERSIONINFOW info = {.dwOSVersionInfoSize = sizeof(info)};
+
+	if (wine_version() || !version || version(&info) || info.dwMajorVersion < 10)
+		return 0;
+	return info.dwBuildNumber;
+}
+
 static const char *error_text(char *text, size_t size)
 {
 	return windows_error(GetLastError(), text, size);

@@ -22,6 +22,12 @@ const char *windows_error(unsigned long code, char *text, size_t size);
 /* The words of a command line, its program first, as UTF-8; *argv is never freed. 0 or -ERR_NOMEM. */
 int windows_arguments(const wchar_t *line, int *argc, char ***argv);
 
+/* The version of the Wine that this runs on, or NULL: it is Windows. */
+const char *wine_version(void);
+
+/* The build of Windows 10 or a later one that this runs on; 0 for older ones, and for Wine, whatever it says. */
+unsigned windows_build(void);
+
 /* Windows only, for os_windows.c and put_windows.c: whether a file goes when its handle is closed, in whatever
  * way this process ends. The handle has the right to delete. */
 

@@ -7,17 +7,13 @@
 #include <string.h>
 
 #include "core/base/err.h"
+#include "core/base/text.h"
 
 static const char size_units[] = "KMGT";
 
 static bool is_digit(char c)
 {
 	return c >= '0' && c <= '9';
-}
-
-static char upper(char c)
-{
-	return c >= 'a' && c <= 'z' ? (char)(c - 'a' + 'A') : c;
 }
 
 /* "", "K", "KB" or "KiB": what it stands for, or 0. */
@@ -27,9 +23,9 @@ static uint64_t size_unit(const char *text, size_t len)
 
 	if (!len)
 		return 1;
-	unit = memchr(size_units, upper(text[0]), sizeof(size_units) - 1);
-	if (!unit || len > 3 || (len > 1 && upper(text[len - 1]) != 'B') ||
-		(len == 3 && upper(text[1]) != 'I'))
+	unit = memchr(size_units, text_upper(text[0]), sizeof(size_units) - 1);
+	if (!unit || len > 3 || (len > 1 && text_upper(text[len - 1]) != 'B') ||
+		(len == 3 && text_upper(text[1]) != 'I'))
 		return 0;
 	return UINT64_C(1) << 10 * (unit - size_units + 1);
 }

@@ -95,6 +95,69 @@ size_t text_utf8(const char *text, uint32_t *code)
 	return len;
 }
 
+int text_compare(const char *a, const char *b)
+{
+	while (*a && text_lower(*a) == text_lower(*b)) {
+		a++;
+		b++;
+	}
+	return text_lower(*a) - text_lower(*b);
+}
+
+bool text_same(const char *a, size_t a_len, const char *b, size_t b_len)
+{
+	if (a_len != b_len)
+		return false;
+	for (size_t i = 0; i < a_len; i++) {
+		if (text_lower(a[i]) != text_lower(b[i]))
+			return false;
+	}
+	return true;
+}
+
+/* Bytes of the character there; of what is no UTF-8 each byte is one. */
+static size_t character(const char *text)
+{
+	uint32_t code;
+	size_t len = text_utf8(text, &code);
+
+	return len ? len : 1;
+}
+
+/* How many bytes of the text one step of the pattern takes; 0: it is not so. */
+static size_t glob_step(char pattern, const char *text, unsigned flags)
+{
+	if (pattern == '?' && (flags & GLOB_QUESTION))
+		return character(text);
+	return pattern == *text ||
+	       ((flags & GLOB_FOLD) && text_lower(pattern) == text_lower(*text));
+}
+
+/* Only the last '*' ever needs to take more: what those before it took is as good as any. */
+bool text_glob(const char *pattern, const char *text, unsigned flags)
+{
+	const char *star = NULL, *taken = NULL;
+	size_t len;
+
+	while (*text) {
+		if (*pattern == '*') {
+			star = ++pattern;
+			taken = text;
+		} else if (*pattern && (len = glob_step(*pattern, text, flags))) {
+			pattern++;
+			text += len;
+		} else if (star) {
+			pattern = star;
+			text = taken += flags & GLOB_QUESTION ? character(taken) : 1;
+		} else {
+			return false;
+		}
+	}
+	while (*pattern == '*')
+		pattern++;
+	return !*pattern;
+}
+
 const unsigned char hex_digits[256] = {
 	['0'] = 1,
 	['1'] = 2,

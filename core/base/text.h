@@ -27,6 +27,33 @@ bool text_is_plain(const char *text, size_t len);
  * number. 0 at the end of text and for bytes that are no UTF-8. */
 size_t text_utf8(const char *text, uint32_t *code);
 
+/* Letters of ASCII in the other case, as in names of files on Windows, whatever the locale says. */
+static inline char text_lower(char c)
+{
+	return c >= 'A' && c <= 'Z' ? (char)(c - 'A' + 'a') : c;
+}
+
+static inline char text_upper(char c)
+{
+	return c >= 'a' && c <= 'z' ? (char)(c - 'a' + 'A') : c;
+}
+
+/* The order of two texts without regard to that case: below 0, 0, or above. */
+int text_compare(const char *a, const char *b);
+
+/* Whether two texts are the same but for that case. */
+bool text_same(const char *a, size_t a_len, const char *b, size_t b_len);
+
+/*
+ * True when all of text is as the pattern says, in which '*' stands for any text. Takes time in
+ * proportion to the product of both lengths at worst.
+ */
+enum {
+	GLOB_FOLD = 1, /* letters of ASCII are alike in either case */
+	GLOB_QUESTION = 2, /* '?' stands for one character */
+};
+bool text_glob(const char *pattern, const char *text, unsigned flags);
+
 /*
  * Hexadecimal text to numbers: most of what a dump consists of.
  */

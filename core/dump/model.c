@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "core/base/memory.h"
+#include "core/base/text.h"
 
 void snapshot_init(struct snapshot *snapshot)
 {
@@ -73,24 +74,10 @@ const char *heap_name(uint64_t addr)
 	return addr < HEADINGS ? headings[addr][0] : NULL;
 }
 
-static char lower(char c)
-{
-	return c >= 'A' && c <= 'Z' ? (char)(c + 'a' - 'A') : c;
-}
-
-static bool is_same_word(const char *a, const char *b)
-{
-	while (*a && lower(*a) == lower(*b)) {
-		a++;
-		b++;
-	}
-	return !*a && !*b;
-}
-
 uint64_t heap_by_name(const char *name)
 {
 	for (uint64_t i = HEAP_VIRTUAL; i < HEADINGS; i++) {
-		if (is_same_word(name, headings[i][0]) || is_same_word(name, headings[i][1]))
+		if (!text_compare(name, headings[i][0]) || !text_compare(name, headings[i][1]))
 			return i;
 	}
 	return 0;

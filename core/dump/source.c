@@ -140,6 +140,16 @@ bool source_is_plain(const struct source *source, uint64_t *from, uint64_t *to)
 	return *to >= *from;
 }
 
+static int64_t read_stream(void *ctx, void *bytes, size_t len, struct err *err)
+{
+	return source_read(ctx, bytes, len, err);
+}
+
+struct dump_source source_stream(struct source *source)
+{
+	return (struct dump_source){read_stream, source, source_name(source)};
+}
+
 int source_read_at(struct source *source, uint64_t offset, void *bytes, size_t len, struct err *err)
 {
 	int rc = os_read_at(&source->file, offset, bytes, len);

@@ -31,6 +31,9 @@ int64_t source_peek(struct source *source, const char **bytes, struct err *err);
  * end in the middle, after all that could be unpacked was handed out. */
 int64_t source_read(struct source *source, void *bytes, size_t len, struct err *err);
 
+/* The same for who wants a struct dump_source (core/dump/dump.h), which borrows source. */
+struct dump_source source_stream(struct source *source);
+
 /* True when the bytes are those of a regular file, which may then also be read at any place; the
  * text is what lies between *from (behind a mark) and *to. */
 bool source_is_plain(const struct source *source, uint64_t *from, uint64_t *to);

@@ -3,6 +3,7 @@
 
 #include "core/base/hash.h"
 #include "core/base/memory.h"
+#include "core/base/text.h"
 #include "diff/match/match_parts.h"
 
 /* A text in parts that are compared one by one. */
@@ -67,18 +68,13 @@ static int text_order(const char *a, size_t a_len, const char *b, size_t b_len)
 	return order ? order : a_len < b_len ? -1 : a_len > b_len;
 }
 
-static char upper(char c)
-{
-	return c >= 'a' && c <= 'f' ? (char)(c - 'a' + 'A') : c;
-}
-
 static int digits_order(const struct spelling *a, const struct spelling *b)
 {
 	if (a->digits_len != b->digits_len)
 		return a->digits_len < b->digits_len ? -1 : 1;
 	for (size_t i = 0; i < a->digits_len; i++) {
-		if (upper(a->digits[i]) != upper(b->digits[i]))
-			return upper(a->digits[i]) < upper(b->digits[i]) ? -1 : 1;
+		if (text_upper(a->digits[i]) != text_upper(b->digits[i]))
+			return text_upper(a->digits[i]) < text_upper(b->digits[i]) ? -1 : 1;
 	}
 	return 0;
 }

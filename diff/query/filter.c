@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "core/base/err.h"
+#include "core/base/text.h"
 #include "core/dump/model.h"
 #include "diff/match/row_series.h"
 #include "diff/query/pattern.h"
@@ -90,11 +91,11 @@ bool module_is_named(const char *wanted, const char *module, const char *file)
 	size_t len = strlen(wanted), module_len = strlen(module);
 	const char *dot = strrchr(wanted, '.');
 
-	if (same_name(wanted, len, module, module_len))
+	if (text_same(wanted, len, module, module_len))
 		return true;
 	if (file)
-		return same_name(wanted, len, file, strlen(file));
-	return dot && same_name(wanted, (size_t)(dot - wanted), module, module_len);
+		return text_same(wanted, len, file, strlen(file));
+	return dot && text_same(wanted, (size_t)(dot - wanted), module, module_len);
 }
 
 bool filter_modules(const struct filter *filter, const struct comparison *comparison,

@@ -9,52 +9,8 @@
 #include <pcre2.h>
 
 #include "core/base/memory.h"
+#include "core/base/text.h"
 #include "core/dump/source.h"
-
-static char lower(char c)
-{
-	return c >= 'A' && c <= 'Z' ? (char)(c - 'A' + 'a') : c;
-}
-
-static bool same(char a, char b, bool fold)
-{
-	return a == b || (fold && lower(a) == lower(b));
-}
-
-/* Only the last '*' ever needs to take more: what those before it took is as good as any. */
-bool glob_match(const char *pattern, const char *text, bool fold)
-{
-	const char *star = NULL, *taken = NULL;
-
-	while (*text) {
-		if (*pattern == '*') {
-			star = ++pattern;
-			taken = text;
-		} else if (*pattern && same(*pattern, *text, fold)) {
-			pattern++;
-			text++;
-		} else if (star) {
-			pattern = star;
-			text = ++taken;
-		} else {
-			return false;
-		}
-	}
-	while (*pattern == '*')
-		pattern++;
-	return !*pattern;
-}
-
-bool same_name(const char *a, size_t a_len, const char *b, size_t b_len)
-{
-	if (a_len != b_len)
-		return false;
-	for (size_t i = 0; i < a_len; i++) {
-		if (lower(a[i]) != lower(b[i]))
-			return false;
-	}
-	return true;
-}
 
 #define KNOWN_MAX ((size_t)1 << 20) /* texts that are remembered */
 /* Far above what a sane pattern needs for a name, far below what a user would wait for. */
@@ -326,11 +282,6 @@ int spelling_find(struct spellings *spellings, const char *module, const char **
 
 static const char blanks[] = " \t\r\v\f";
 
-static int64_t read_source(void *ctx, void *bytes, size_t len, struct err *err)
-{
-	return source_read(ctx, bytes, len, err);
-}
-
 /* One line of the file, as it stands in text. */
 static int take_line(char *text, listfile_line *take, void *ctx, const char *place, struct err *err)
 {
@@ -362,7 +313,7 @@ static int next_line(
 
 int listfile_read(const char *path, listfile_line *take, void *ctx, struct err *err)
 {
-	struct dump_source from = {.read = read_source};
+	struct dump_source from;
 	struct source *source;
 	struct lines lines;
 	struct buf text, place;
@@ -372,8 +323,7 @@ int listfile_read(const char *path, listfile_line *take, void *ctx, struct err *
 		return rc;
 	buf_init(&text);
 	buf_init(&place);
-	from.ctx = source;
-	from.name = source_name(source);
+	from = source_stream(source);
 	rc = lines_init(&lines, &from, err);
 	if (rc)
 		err_set(err, ERR_NOMEM, NULL, NULL);

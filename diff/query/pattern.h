@@ -1,4 +1,9 @@
-/* Patterns in which '*' stands for any text, and nothing else is special. */
+/*
+ * Regular expressions (PCRE2), a list of them held against many texts.
+ *
+ * No text can make a match take forever: one that takes too long is an error, never a silent no.
+ * Texts need not be valid UTF-8.
+ */
 #ifndef DIFF_QUERY_PATTERN_H
 #define DIFF_QUERY_PATTERN_H
 
@@ -9,20 +14,6 @@
 #include "core/base/hash.h"
 #include "core/base/memory.h"
 #include "diff/query/naming.h"
-
-/* True when all of text is as the pattern says. With fold, letters of ASCII are alike in either
- * case. Takes time in proportion to the product of both lengths at worst. */
-bool glob_match(const char *pattern, const char *text, bool fold);
-
-/* Whether two texts are the same but for the case of ASCII's letters: as file names of Windows. */
-bool same_name(const char *a, size_t a_len, const char *b, size_t b_len);
-
-/*
- * Regular expressions (PCRE2), a list of them held against many texts.
- *
- * No text can make a match take forever: one that takes too long is an error, never a silent no.
- * Texts need not be valid UTF-8.
- */
 
 struct patterns {
 	const char *option; /* that they are given by: errors name it */

@@ -16,6 +16,7 @@
  * as std::sort, std::function and std::thread do, is not listed: a callee that was inlined there has no
  * frame but theirs.
  */
+#include "core/base/text.h"
 #include "diff/query/strip.h"
 
 #include <stdbool.h>
@@ -232,8 +233,8 @@ static bool is_listed(const struct strip *strip, const struct frame *frame)
 	const char *function = frame->function ? function_own(frame->function) : "";
 
 	for (size_t i = 0; i < strip->count; i++) {
-		if (glob_match(strip->globs[i].module, module, true) &&
-			glob_match(strip->globs[i].function, function, false))
+		if (text_glob(strip->globs[i].module, module, GLOB_FOLD) &&
+			text_glob(strip->globs[i].function, function, 0))
 			return true;
 	}
 	return false;

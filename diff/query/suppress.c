@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/base/text.h"
 #include "diff/query/filter.h"
 #include "diff/query/pattern.h"
 
@@ -193,7 +194,7 @@ static int match_text(struct suppressions *suppressions, const char *text, size_
 	else
 		while (index < suppressions->count &&
 			(suppressions->items[index].glob_count > 1 ||
-				!glob_match(suppressions->items[index].globs[0], text, false)))
+				!text_glob(suppressions->items[index].globs[0], text, 0)))
 			index++;
 	if (!known && table_add(&suppressions->known, text, len, index))
 		return -ERR_NOMEM;
@@ -219,7 +220,7 @@ static int match_frame(const struct scene *scene, const char *glob, size_t at)
 	int rc = frame_texts(scene, at, texts);
 
 	for (size_t i = 0; !rc && i < FRAME_TEXTS; i++)
-		rc = texts[i] && glob_match(glob, texts[i], false);
+		rc = texts[i] && text_glob(glob, texts[i], 0);
 	return rc;
 }
 

@@ -196,15 +196,9 @@ static int bare_settle(struct sum_reader *reader)
 	return rc;
 }
 
-static int64_t read_source(void *ctx, void *bytes, size_t len, struct err *err)
-{
-	return source_read(ctx, bytes, len, err);
-}
-
 static int read_all(struct sum_reader *reader, struct source *source, const struct crew_plan *plan)
 {
-	struct dump_source stream = {
-		.read = read_source, .ctx = source, .name = source_name(source)};
+	struct dump_source stream = source_stream(source);
 
 	return plan ? crew_read(reader, source, plan) :
 		      dump_scanner_read(reader->scanner, &stream, reader->err);

@@ -14,46 +14,12 @@
 #include "snapshot/series/file_pattern.h"
 #include "snapshot/series/series.h"
 
-static char lower(char c)
-{
-	return c >= 'A' && c <= 'Z' ? (char)(c - 'A' + 'a') : c;
-}
-
-static bool fits(char pattern, char c)
-{
-	return pattern == '?' || lower(pattern) == lower(c);
-}
-
-/* Only the last '*' ever needs to take more: what those before it took is as good as any. */
-static bool is_whole(const char *name, const char *pattern)
-{
-	const char *star = NULL, *taken = NULL;
-
-	while (*name) {
-		if (*pattern == '*') {
-			star = ++pattern;
-			taken = name;
-		} else if (*pattern && fits(*pattern, *name)) {
-			pattern++;
-			name++;
-		} else if (star) {
-			pattern = star;
-			name = ++taken;
-		} else {
-			return false;
-		}
-	}
-	while (*pattern == '*')
-		pattern++;
-	return !*pattern;
-}
-
 static bool has_part(const char *name, const char *part)
 {
 	do {
 		size_t same = 0;
 
-		while (part[same] && lower(name[same]) == lower(part[same]))
+		while (part[same] && text_lower(name[same]) == text_lower(part[same]))
 			same++;
 		if (!part[same])
 			return true;
@@ -63,7 +29,8 @@ static bool has_part(const char *name, const char *part)
 
 bool name_is_like(const char *name, const char *pattern)
 {
-	return strpbrk(pattern, "*?") ? is_whole(name, pattern) : has_part(name, pattern);
+	return strpbrk(pattern, "*?") ? text_glob(pattern, name, GLOB_FOLD | GLOB_QUESTION) :
+					has_part(name, pattern);
 }
 
 int process_option(struct process_choice *choice, int id, const char *value, struct err *err)

@@ -3,6 +3,7 @@
 #include <string.h>
 #include <windows.h>
 
+#include "core/base/os_windows.h"
 #include "core/dump/kv.h"
 #include "core/base/opt.h"
 #include "core/base/text.h"
@@ -110,7 +111,7 @@ static int change(const struct request *request, struct err *err)
 		return rc;
 	printf("ust is %s for %s: processes started from now on %s their stacks\n", request->what,
 		request->image, wanted.on ? "record" : "do not record");
-	if (wanted.on && GetProcAddress(GetModuleHandleW(L"ntdll.dll"), "wine_get_version"))
+	if (wanted.on && wine_version())
 		printf("Wine records none, whatever is on: use 'hsnap run' or 'hsnap attach'\n");
 	return print_running(request->image,
 		wanted.on ? "start it again to have its stacks" : "what runs goes on as it is",

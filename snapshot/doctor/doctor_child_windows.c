@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "core/base/os.h"
+#include "core/base/os_windows.h"
 #include "core/dump/kv.h"
 #include "snapshot/doctor/doctor.h"
 #include "snapshot/doctor/doctor_windows.h"
@@ -18,17 +19,6 @@
 
 typedef void *(NTAPI *create_fn)(
 	ULONG flags, void *base, SIZE_T reserve, SIZE_T commit, void *lock, void *parameters);
-
-/* Whether Windows has such heaps at all. Wine has none, whatever version it says it is. */
-static bool may_have_them(HMODULE ntdll)
-{
-	LONG(WINAPI * version)(OSVERSIONINFOW *) = (void *)GetProcAddress(ntdll, "RtlGetVersion");
-	OSVERSIONINFOW info = {.dwOSVersionInfoSize = sizeof(info)};
-
-	if (GetProcAddress(ntdll, "wine_get_version") || !version || version(&info))
-		return false;
-	return info.dwMajorVersion >= 10 && info.dwBuildNumber >= FIRST_BUILD;
-}
 
 /* Whether the flag had its effect: a system that does not know it makes a heap as any other. */
 static bool is_segment_heap(HANDLE heap)
@@ -46,7 +36,7 @@ HANDLE doctor_segment_heap(void)
 	create_fn create = ntdll ? (create_fn)(void *)GetProcAddress(ntdll, "RtlCreateHeap") : NULL;
 	HANDLE heap = NULL;
 
-	if (create && may_have_them(ntdll))
+	if (create && windows_build() >= FIRST_BUILD)
 		heap = create(HEAP_GROWABLE | CREATE_SEGMENT_HEAP, NULL, 0, 0, NULL, NULL);
 	if (heap && !is_segment_heap(heap)) {
 		HeapDestroy(heap);

@@ -46,22 +46,13 @@ static const struct {
 
 #define FLAGS (sizeof(flags) / sizeof(*flags))
 
-static char lower(char c)
-{
-	return c >= 'A' && c <= 'Z' ? (char)(c - 'A' + 'a') : c;
-}
-
 /* Programs have such names; others never reach the options of an image. */
 static bool is_program(const char *name, size_t len)
 {
 	static const char *const ends[] = {".exe", ".com", ".scr"};
 
 	for (size_t i = 0; len > 4 && i < sizeof(ends) / sizeof(*ends); i++) {
-		size_t same = 0;
-
-		while (same < 4 && lower(name[len - 4 + same]) == ends[i][same])
-			same++;
-		if (same == 4)
+		if (text_same(name + len - 4, 4, ends[i], 4))
 			return true;
 	}
 	return false;
@@ -115,7 +106,7 @@ static bool text_number(const char *text, uint32_t *number)
 {
 	uint32_t hex, decimal;
 
-	if (text[0] == '0' && lower(text[1]) == 'x')
+	if (text[0] == '0' && text_lower(text[1]) == 'x')
 		return digits_number(text + 2, 16, number);
 	if (!digits_number(text, 16, &hex) || !digits_number(text, 10, &decimal) || hex != decimal)
 		return false;

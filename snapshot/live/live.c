@@ -4,6 +4,7 @@
 #include <stddef.h>
 #include <string.h>
 
+#include "core/base/text.h"
 #include "snapshot/target/target.h"
 
 /* PAGE_* of winnt.h, Windows SDK: one of the low eight bits, and modifiers above them. */
@@ -26,18 +27,9 @@ unsigned protection_access(uint32_t protect)
 	}
 }
 
-static char lower(char c)
-{
-	return c >= 'A' && c <= 'Z' ? (char)(c - 'A' + 'a') : c;
-}
-
 static bool lies_in(const char *path, const char *folder, size_t len)
 {
-	for (size_t i = 0; i < len; i++) {
-		if (lower(path[i]) != lower(folder[i]))
-			return false;
-	}
-	return path[len] == '\\';
+	return text_same(path, len, folder, len) && path[len] == '\\';
 }
 
 const char *wow64_path(struct arena *arena, const char *path, const char *system, const char *wow64)

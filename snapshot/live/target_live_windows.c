@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "core/base/os.h"
+#include "core/base/os_windows.h"
 #include "core/dump/kv.h"
 #include "core/dump/source.h"
 #include "snapshot/live/live_windows.h"
@@ -373,7 +374,7 @@ static void describe_system(struct target *target)
 {
 	HMODULE ntdll = GetModuleHandleW(L"ntdll.dll");
 	LONG(WINAPI * version)(OSVERSIONINFOW *) = (void *)GetProcAddress(ntdll, "RtlGetVersion");
-	const char *(CDECL * wine)(void) = (void *)GetProcAddress(ntdll, "wine_get_version");
+	const char *wine = wine_version();
 	OSVERSIONINFOW info = {.dwOSVersionInfoSize = sizeof(info)};
 
 	if (version)
@@ -381,7 +382,7 @@ static void describe_system(struct target *target)
 	target->is_wine = wine;
 	target->os_build = info.dwBuildNumber;
 	snprintf(target->os, sizeof(target->os), "Windows %lu.%lu.%lu%s%.20s", info.dwMajorVersion,
-		info.dwMinorVersion, info.dwBuildNumber, wine ? ", Wine " : "", wine ? wine() : "");
+		info.dwMinorVersion, info.dwBuildNumber, wine ? ", Wine " : "", wine ? wine : "");
 }
 
 static void describe_process(struct target *target, HANDLE process)

@@ -17,17 +17,12 @@
 
 #define WORD_UNKNOWN 16u
 
-static char lower(char c)
-{
-	return c >= 'A' && c <= 'Z' ? (char)(c - 'A' + 'a') : c;
-}
-
 /* text[len] is word, in any case of letters. */
 static bool is_word(const char *text, size_t len, const char *word)
 {
 	size_t same = 0;
 
-	while (same < len && word[same] && lower(text[same]) == word[same])
+	while (same < len && word[same] && text_lower(text[same]) == word[same])
 		same++;
 	return same == len && !word[same];
 }
@@ -41,7 +36,8 @@ static const char *name_of(const char *program, size_t *len)
 	while (name > program && !strchr("\\/:", name[-1]))
 		name--;
 	*len = strlen(name);
-	if (*len > strlen(exe) && is_word(name + *len - strlen(exe), strlen(exe), exe))
+	if (*len > strlen(exe) &&
+		text_same(name + *len - strlen(exe), strlen(exe), exe, strlen(exe)))
 		*len -= strlen(exe);
 	return name;
 }
@@ -57,13 +53,13 @@ bool program_name_is_device(const char *name, size_t name_len)
 	while (len && name[len - 1] == ' ')
 		len--;
 	for (size_t i = 0; i < sizeof(words) / sizeof(*words); i++) {
-		if (is_word(name, len, words[i]))
+		if (text_same(name, len, words[i], strlen(words[i])))
 			return true;
 	}
-	if (len < 4 || (!is_word(name, 3, "com") && !is_word(name, 3, "lpt")))
+	if (len < 4 || (!text_same(name, 3, "com", 3) && !text_same(name, 3, "lpt", 3)))
 		return false;
 	for (size_t i = 0; i < sizeof(numbers) / sizeof(*numbers); i++) {
-		if (is_word(name + 3, len - 3, numbers[i]))
+		if (text_same(name + 3, len - 3, numbers[i], strlen(numbers[i])))
 			return true;
 	}
 	return false;

@@ -4,6 +4,7 @@
 #include <stddef.h>
 #include <stdio.h>
 
+#include "core/base/os_windows.h"
 #include "snapshot/live/live_windows.h"
 #include "snapshot/stacks/os_stacks.h"
 
@@ -31,11 +32,8 @@ struct heap_calls {
 static bool calls_find(struct heap_calls *calls)
 {
 	HMODULE ntdll = GetModuleHandleW(L"ntdll.dll");
-	LONG(WINAPI * version)(OSVERSIONINFOW *) = (void *)GetProcAddress(ntdll, "RtlGetVersion");
-	OSVERSIONINFOW info = {.dwOSVersionInfoSize = sizeof(info)};
 
-	if (GetProcAddress(ntdll, "wine_get_version") || !version || version(&info) ||
-		info.dwMajorVersion < 10 || info.dwBuildNumber < FIRST_BUILD)
+	if (windows_build() < FIRST_BUILD)
 		return false;
 	calls->query = (heap_query_fn)(void *)GetProcAddress(ntdll, "RtlQueryHeapInformation");
 	calls->set = (heap_set_fn)(void *)GetProcAddress(ntdll, "RtlSetHeapInformation");

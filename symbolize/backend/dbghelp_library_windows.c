@@ -127,8 +127,6 @@ static void (*function_of(HMODULE library, const char *name))(void)
 
 static bool find_functions(struct dbghelp *dbghelp, HMODULE library)
 {
-	HMODULE ntdll = GetModuleHandleW(L"ntdll.dll");
-
 	/* NOLINTBEGIN(bugprone-macro-parentheses) */
 #define X(type, name, parameters)                                                                  \
 	dbghelp->name = (type(WINAPI *) parameters)function_of(library, #name);
@@ -137,7 +135,7 @@ static bool find_functions(struct dbghelp *dbghelp, HMODULE library)
 	DBGHELP_WELCOME(X)
 #undef X
 	/* NOLINTEND(bugprone-macro-parentheses) */
-	dbghelp->is_wine = ntdll && function_of(ntdll, "wine_get_version");
+	dbghelp->is_wine = wine_version() != NULL;
 #define X(type, name, parameters) &&dbghelp->name
 	dbghelp->has_inlines = true DBGHELP_INLINES(X);
 	return true DBGHELP_NEEDED(X);

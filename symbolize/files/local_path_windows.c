@@ -8,6 +8,7 @@
 
 #include "core/base/hash.h"
 #include "core/base/os_windows.h"
+#include "core/base/text.h"
 
 /* Folders whose being there or not is remembered: more only cost time. */
 #define FOLDERS_MAX 100000
@@ -77,17 +78,12 @@ static int folder_kind(struct local_paths *paths, const char *path)
 	return kind;
 }
 
-static char upper(char c)
-{
-	return c >= 'a' && c <= 'z' ? (char)(c - 'a' + 'A') : c;
-}
-
 /* Whether name, up to its first dot or blank, is word and then a digit when it wants one. */
 static bool is_device_word(const char *name, size_t len, const char *word, bool wants_digit)
 {
 	size_t i = 0;
 
-	while (i < len && word[i] && upper(name[i]) == word[i])
+	while (i < len && word[i] && text_upper(name[i]) == word[i])
 		i++;
 	if (word[i])
 		return false;
@@ -233,8 +229,7 @@ static bool leads_to_host(const char *full)
 		size_t len = strlen(not_ours[i]);
 
 		if (!_strnicmp(full, not_ours[i], len) && (!full[len] || full[len] == '\\'))
-			return GetProcAddress(GetModuleHandleW(L"ntdll.dll"), "wine_get_version") !=
-			       NULL;
+			return wine_version() != NULL;
 	}
 	return false;
 }
@@ -245,7 +240,7 @@ int local_foreign(struct local_paths *paths, const char *path, struct buf *here)
 	int rc;
 
 	path = local_plain(path);
-	drive = upper(path[0]);
+	drive = text_upper(path[0]);
 	buf_clear(here);
 	if (drive < 'A' || drive > 'Z' || path[1] != ':' || (path[2] != '\\' && path[2] != '/'))
 		return LOCAL_NONE;

@@ -67,23 +67,14 @@ void symbol_path_release(struct symbol_path *path)
 	*path = (struct symbol_path){0};
 }
 
-static char lower(char c)
-{
-	return c >= 'A' && c <= 'Z' ? (char)(c - 'A' + 'a') : c;
-}
-
 static bool is_letter(char c)
 {
-	return lower(c) >= 'a' && lower(c) <= 'z';
+	return text_lower(c) >= 'a' && text_lower(c) <= 'z';
 }
 
 static bool is_word(struct part part, const char *word)
 {
-	size_t i = 0;
-
-	while (i < part.len && word[i] && lower(part.text[i]) == word[i])
-		i++;
-	return i == part.len && !word[i];
+	return text_same(part.text, part.len, word, strlen(word));
 }
 
 /* "https://..." and the like; one letter before a colon is a drive. */

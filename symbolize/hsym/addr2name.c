@@ -172,18 +172,6 @@ struct asking {
 
 /* ---------------------------------------------------------------- what is asked */
 
-static bool same_name(const char *text, size_t len, const char *name)
-{
-	for (size_t i = 0; i < len; i++) {
-		char x = text[i] >= 'A' && text[i] <= 'Z' ? (char)(text[i] | 0x20) : text[i];
-		char y = name[i] >= 'A' && name[i] <= 'Z' ? (char)(name[i] | 0x20) : name[i];
-
-		if (x != y)
-			return false; /* also where name ends */
-	}
-	return !name[len];
-}
-
 /* Hexadecimal digits, all of text: 0, or -1. */
 static int read_hex(const char *text, uint64_t *value)
 {
@@ -207,8 +195,8 @@ static int take_address(struct asking *asking, const char *text, const char *pla
 	size_t name_len = plus ? (size_t)(plus - text) : 0;
 	uint64_t offset;
 
-	if (name_len && !same_name(text, name_len, asked->name) &&
-		!same_name(text, name_len, path_base(asked->path)))
+	if (name_len && !text_same(text, name_len, asked->name, strlen(asked->name)) &&
+		!text_same(text, name_len, path_base(asked->path), strlen(path_base(asked->path))))
 		return err_set(
 			err, ERR_USAGE, place, "it lies in another module than %s", asked->name);
 	if (read_hex(plus ? plus + 1 : text, &offset))

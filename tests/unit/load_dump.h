@@ -302,21 +302,15 @@ static inline int dump_load(
 }
 
 /* A file, packed or not, from its path. */
-static inline int64_t read_source(void *ctx, void *bytes, size_t len, struct err *err)
-{
-	return source_read(ctx, bytes, len, err);
-}
-
 static inline int dump_scan_file(const char *path, const struct dump_sink *sink, struct err *err)
 {
-	struct dump_source source = {.read = read_source};
+	struct dump_source source;
 	struct source *file;
 	int rc = source_open(&file, path, err);
 
 	if (rc)
 		return rc;
-	source.ctx = file;
-	source.name = source_name(file);
+	source = source_stream(file);
 	rc = dump_scan(&source, sink, err);
 	source_close(file);
 	return rc;

@@ -1,4 +1,4 @@
-/* Sizes as people write them, and patterns with '*'. */
+/* Sizes as people write them, and patterns with '*' and '?'. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -11,7 +11,7 @@
 
 #include "core/base/err.h"
 #include "core/base/parse.h"
-#include "diff/query/pattern.h"
+#include "core/base/text.h"
 
 #define UNTOUCHED UINT64_C(0xABCDEF)
 
@@ -110,7 +110,7 @@ static void a_glob_matches_as_defined(void **state)
 			pattern[k] = "ab*"[rand() % 3];
 		for (size_t k = 0; k < text_len; k++)
 			text[k] = "ab"[rand() % 2];
-		if (glob_match(pattern, text, false) != by_definition(pattern, text))
+		if (text_glob(pattern, text, 0) != by_definition(pattern, text))
 			fail_msg("'%s' and '%s'", pattern, text);
 	}
 }
@@ -118,9 +118,42 @@ static void a_glob_matches_as_defined(void **state)
 static void a_glob_folds_case_only_when_asked(void **state)
 {
 	(void)state;
-	assert_true(glob_match("KERNEL*", "kernelbase", true));
-	assert_false(glob_match("KERNEL*", "kernelbase", false));
-	assert_false(glob_match("[", "{", true)); /* no letters */
+	assert_true(text_glob("KERNEL*", "kernelbase", GLOB_FOLD));
+	assert_false(text_glob("KERNEL*", "kernelbase", 0));
+	assert_false(text_glob("[", "{", GLOB_FOLD)); /* no letters */
+}
+
+static void patterns_are_those_of_a_shell(void **state)
+{
+	static const struct {
+		const char *pattern, *name;
+		bool is_so;
+	} cases[] = {
+		{"*", "a.txt", true},
+		{"*", "", true},
+		{"a*.txt", "a.txt", true},
+		{"a*.txt", "abc.txt", true},
+		{"a*.txt", "abc.txt.gz", false},
+		{"a?.txt", "ab.txt", true},
+		{"a?.txt", "a.txt", false},
+		{"a?.txt", "a\xc3\xa4.txt", true}, /* one character */
+		{"a?.txt", "a\xff.txt", true}, /* which is none */
+		{"A*.TXT", "abc.txt", true},
+		{"*a*b*c*", "xxaxxbxxcxx", true},
+		{"*a*b*c*", "xxaxxcxxbxx", false},
+		{"*aab", "aaaaab", true},
+		{"**?", "a", true},
+		{"", "", true},
+		{"", "a", false},
+		{"[a]", "a", false},
+		{"[a]", "[A]", true},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++)
+		assert_int_equal(
+			text_glob(cases[i].pattern, cases[i].name, GLOB_FOLD | GLOB_QUESTION),
+			cases[i].is_so);
 }
 
 static void many_stars_take_no_time(void **state)
@@ -136,7 +169,7 @@ static void many_stars_take_no_time(void **state)
 	}
 	pattern[sizeof(pattern) - 2] = 'b';
 	pattern[sizeof(pattern) - 1] = '\0';
-	assert_false(glob_match(pattern, text, false));
+	assert_false(text_glob(pattern, text, 0));
 }
 
 int main(void)
@@ -148,6 +181,7 @@ int main(void)
 		cmocka_unit_test(what_is_no_size_is_refused),
 		cmocka_unit_test(a_glob_matches_as_defined),
 		cmocka_unit_test(a_glob_folds_case_only_when_asked),
+		cmocka_unit_test(patterns_are_those_of_a_shell),
 		cmocka_unit_test(many_stars_take_no_time),
 	};
 

@@ -191,55 +191,6 @@ static void times_are_read(void **state)
 	assert_int_equal(moment_ms(&moment, -5), INT64_MIN);
 }
 
-static void patterns_are_those_of_a_shell(void **state)
-{
-	static const struct {
-		const char *pattern, *name;
-		bool is_so;
-	} cases[] = {
-		{"*", "a.txt", true},
-		{"*", "", true},
-		{"*", ".hidden", false},
-		{".*", ".hidden", true},
-		{"a*.txt", "a.txt", true},
-		{"a*.txt", "abc.txt", true},
-		{"a*.txt", "abc.txt.gz", false},
-		{"a?.txt", "ab.txt", true},
-		{"a?.txt", "a.txt", false},
-		{"a?.txt", "a\xc3\xa4.txt", true}, /* one character */
-		{"a?.txt", "a\xff.txt", true}, /* which is none */
-		{"A*.TXT", "abc.txt", true},
-		{"*a*b*c*", "xxaxxbxxcxx", true},
-		{"*a*b*c*", "xxaxxcxxbxx", false},
-		{"*aab", "aaaaab", true},
-		{"**?", "a", true},
-		{"", "", true},
-		{"", "a", false},
-		{"[a]", "a", false},
-		{"[a]", "[A]", true},
-	};
-
-	(void)state;
-	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++)
-		assert_int_equal(file_glob_match(cases[i].pattern, cases[i].name), cases[i].is_so);
-	assert_true(file_glob_is("a*") && file_glob_is("?") && !file_glob_is("a[b]"));
-}
-
-/* A pattern of many stars against a long name that is nearly so: no more than a product of lengths. */
-static void hostile_patterns_take_no_time(void **state)
-{
-	char pattern[2001], name[20001];
-
-	(void)state;
-	for (size_t i = 0; i < 2000; i++)
-		pattern[i] = i % 2 ? 'a' : '*';
-	pattern[1999] = 'b';
-	pattern[2000] = '\0';
-	memset(name, 'a', 20000);
-	name[20000] = '\0';
-	assert_false(file_glob_match(pattern, name));
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -249,8 +200,6 @@ int main(void)
 		cmocka_unit_test(some_are_left_out_as_asked_for),
 		cmocka_unit_test(the_order_does_not_depend_on_how_they_are_given),
 		cmocka_unit_test(times_are_read),
-		cmocka_unit_test(patterns_are_those_of_a_shell),
-		cmocka_unit_test(hostile_patterns_take_no_time),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
