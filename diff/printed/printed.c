@@ -96,9 +96,9 @@ const char *report_is(const char *bytes, size_t len)
 	struct words start = {bytes, len};
 
 	if (words_start(start, json))
-		return "it is a report in JSON; a report can be read back when it is text";
+		return "it is a report in JSON; one can be read back when it is plain text";
 	if (words_start(start, csv) || words_start(start, groups))
-		return "it is a report in CSV; a report can be read back when it is text";
+		return "it is a report in CSV; one can be read back when it is plain text";
 	return NULL;
 }
 
@@ -428,14 +428,6 @@ static int total_line(struct reader *reader, const struct total_text *total)
 
 /* ---------------------------------------------------------------- comments */
 
-static bool ends(struct words words, const char *with)
-{
-	size_t len = strlen(with);
-
-	words = words_trim(words);
-	return words.len >= len && !memcmp(words.text + words.len - len, with, len);
-}
-
 /* "// 5 more stacks are not shown; they add up to ..." */
 static bool is_of_rest(struct words comment)
 {
@@ -454,13 +446,14 @@ static bool is_beyond_umdh(struct words comment)
 	static const char *const starts[] = {"// frames: outermost first",
 		"//     ambiguous: one of ", "// What all blocks add up to"};
 
+	comment = words_trim(comment);
 	for (size_t i = 0; i < sizeof(starts) / sizeof(*starts); i++) {
 		if (words_start(comment, starts[i]))
 			return true;
 	}
 	if (is_ours(comment))
-		return !ends(comment, ": heap growth by stack");
-	return is_of_rest(comment) || ends(comment, ", CUT SHORT: sums are of what is there");
+		return !words_end(comment, ": heap growth by stack");
+	return is_of_rest(comment) || words_end(comment, ", CUT SHORT: sums are of what is there");
 }
 
 static int comment_line(struct reader *reader, struct words words)

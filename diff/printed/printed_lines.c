@@ -3,30 +3,57 @@
 #include "core/base/text.h"
 #include "diff/printed/printed_parts.h"
 
-struct cursor {
-	const char *at, *end;
-};
-
 static bool is_blank(char byte)
 {
 	return byte == ' ' || byte == '\t' || byte == '\r';
 }
 
-static void pass_blanks(struct cursor *cursor)
+/* Takes bytes off the start. */
+static void pass(struct words *words, size_t bytes)
 {
-	while (cursor->at < cursor->end && is_blank(*cursor->at))
-		cursor->at++;
+	*words = (struct words){words->text + bytes, words->len - bytes};
+}
+
+static void pass_blanks(struct words *words)
+{
+	while (words->len && is_blank(*words->text))
+		pass(words, 1);
+}
+
+bool words_start(struct words words, const char *prefix)
+{
+	size_t len = strlen(prefix);
+
+	return words.len >= len && !memcmp(words.text, prefix, len);
+}
+
+bool words_end(struct words words, const char *suffix)
+{
+	size_t len = strlen(suffix);
+
+	return words.len >= len && !memcmp(words.text + words.len - len, suffix, len);
+}
+
+bool words_equal(struct words words, const char *text)
+{
+	return words.len == strlen(text) && words_start(words, text);
+}
+
+struct words words_trim(struct words words)
+{
+	pass_blanks(&words);
+	while (words.len && is_blank(words.text[words.len - 1]))
+		words.len--;
+	return words;
 }
 
 /* Passes blanks and then word, which may be part of a longer one. */
-static bool take(struct cursor *cursor, const char *word)
+static bool take(struct words *words, const char *word)
 {
-	size_t len = strlen(word);
-
-	pass_blanks(cursor);
-	if ((size_t)(cursor->end - cursor->at) < len || memcmp(cursor->at, word, len) != 0)
+	pass_blanks(words);
+	if (!words_start(*words, word))
 		return false;
-	cursor->at += len;
+	pass(words, strlen(word));
 	return true;
 }
 
@@ -41,170 +68,136 @@ static void add_digit(struct number *number, int reading, unsigned base, unsigne
 }
 
 /* False when no digit follows the blanks, or when neither reading fits. */
-static bool take_number(struct cursor *cursor, struct number *number)
+static bool take_number(struct words *words, struct number *number)
 {
 	const char *from;
 	unsigned digit;
 
-	pass_blanks(cursor);
+	pass_blanks(words);
 	*number = (struct number){.fits = {true, true}};
-	from = cursor->at;
-	for (; cursor->at < cursor->end && (digit = hex_digits[(unsigned char)*cursor->at]);
-		cursor->at++) {
+	from = words->text;
+	for (; words->len && (digit = hex_digits[(unsigned char)*words->text]); pass(words, 1)) {
 		add_digit(number, AS_HEX, 16, digit - 1);
 		add_digit(number, AS_DECIMAL, 10, digit - 1);
 	}
-	return cursor->at != from && (number->fits[AS_HEX] || number->fits[AS_DECIMAL]);
+	return words->text != from && (number->fits[AS_HEX] || number->fits[AS_DECIMAL]);
 }
 
 /* UMDH gives OLD five columns for hexadecimal numbers and six for decimal ones, behind a blank, as
  * measured on published samples. */
-static bool take_old(struct cursor *cursor, struct growth_text *growth)
+static bool take_old(struct words *words, struct growth_text *growth)
 {
 	static const size_t columns[READINGS] = {[AS_HEX] = 5, [AS_DECIMAL] = 6};
-	struct cursor start = *cursor;
-	size_t all, blanks;
+	struct words start = *words;
+	size_t all;
 
-	if (!take_number(cursor, &growth->old))
+	if (!take_number(words, &growth->old))
 		return false;
-	all = (size_t)(cursor->at - start.at);
-	pass_blanks(&start);
-	blanks = all - (size_t)(cursor->at - start.at);
+	all = start.len - words->len;
 	for (int i = 0; i < READINGS; i++)
-		growth->is_padded[i] = blanks > 1 && all == columns[i] + 1;
+		growth->is_padded[i] = all == columns[i] + 1 && is_blank(start.text[1]);
 	return true;
 }
 
-static bool take_growth(struct cursor *cursor, struct growth_text *growth)
+static bool take_growth(struct words *words, struct growth_text *growth)
 {
-	if (cursor->at == cursor->end || (*cursor->at != '+' && *cursor->at != '-'))
-		return false;
-	growth->is_minus = *cursor->at++ == '-';
-	return take_number(cursor, &growth->growth) && take(cursor, "(") &&
-	       take_number(cursor, &growth->new) && take(cursor, "-") && take_old(cursor, growth) &&
-	       take(cursor, ")");
-}
-
-bool words_start(struct words words, const char *prefix)
-{
-	size_t len = strlen(prefix);
-
-	return words.len >= len && !memcmp(words.text, prefix, len);
-}
-
-bool words_equal(struct words words, const char *text)
-{
-	return words.len == strlen(text) && !memcmp(words.text, text, words.len);
-}
-
-struct words words_trim(struct words words)
-{
-	while (words.len && is_blank(*words.text))
-		words = (struct words){words.text + 1, words.len - 1};
-	while (words.len && is_blank(words.text[words.len - 1]))
-		words.len--;
-	return words;
+	growth->is_minus = words_start(*words, "-");
+	pass(words, 1);
+	return take_number(words, &growth->growth) && take(words, "(") &&
+	       take_number(words, &growth->new) && take(words, "-") && take_old(words, growth) &&
+	       take(words, ")");
 }
 
 /* Takes "BackTraceID" with all that follows as the id. */
-static bool take_id(struct cursor *cursor, struct words *id)
+static bool take_id(struct words *words, struct words *id)
 {
-	if (!take(cursor, "BackTrace"))
+	if (!take(words, "BackTrace"))
 		return false;
-	*id = words_trim((struct words){cursor->at, (size_t)(cursor->end - cursor->at)});
+	*id = words_trim(*words);
 	return id->len != 0;
 }
 
 /* Takes the word "allocations" off the end of an id. */
 static bool cut_allocations(struct words *id)
 {
-	static const char word[] = "allocations";
-	size_t len = sizeof(word) - 1;
+	size_t len = strlen("allocations");
 
-	if (id->len <= len || memcmp(id->text + id->len - len, word, len) != 0 ||
+	if (!words_end(*id, "allocations") || id->len == len ||
 		!is_blank(id->text[id->len - len - 1]))
 		return false;
-	id->len -= len;
-	*id = words_trim(*id);
+	*id = words_trim((struct words){id->text, id->len - len});
 	return id->len != 0;
 }
 
 /* A line that is no row may still be meant as one. */
-static bool is_like_row(struct cursor cursor)
+static bool is_like_row(struct words line)
 {
 	struct number number;
-	struct words word = {cursor.at, 0};
 
-	for (; word.text < cursor.end; word.text++) {
-		word.len = (size_t)(cursor.end - word.text);
+	for (struct words word = line; word.len; pass(&word, 1)) {
 		if (words_start(word, "BackTrace"))
 			return true;
 	}
-	cursor.at++;
-	return take_number(&cursor, &number) && take(&cursor, "(");
+	pass(&line, 1);
+	return take_number(&line, &number) && take(&line, "(");
 }
 
-static enum line_kind parse_row(struct cursor cursor, struct row_text *row)
+/* line begins with a sign. */
+static enum line_kind parse_row(struct words line, struct row_text *row)
 {
-	struct cursor start = cursor;
+	struct words rest = line, behind;
 
-	if (!take_growth(&cursor, &row->growth))
-		return is_like_row(start) ? LINE_BAD_ROW : LINE_OTHER;
-	start = cursor;
-	if (take_id(&cursor, &row->id))
+	if (!take_growth(&rest, &row->growth))
+		return is_like_row(line) ? LINE_BAD_ROW : LINE_OTHER;
+	behind = rest;
+	if (take_id(&rest, &row->id))
 		return cut_allocations(&row->id) ? LINE_COUNTS : LINE_BAD_ROW;
-	cursor = start;
-	if (take_number(&cursor, &row->count) && take(&cursor, "allocs") &&
-		take_id(&cursor, &row->id))
-		return LINE_BYTES;
-	return LINE_BAD_ROW;
+	return take_number(&behind, &row->count) && take(&behind, "allocs") &&
+			       take_id(&behind, &row->id) ?
+		       LINE_BYTES :
+		       LINE_BAD_ROW;
 }
 
-static bool take_part(struct cursor *cursor, struct total_text *total, int part)
+static bool take_part(struct words *words, struct total_text *total, int part)
 {
-	total->is_minus[part] = take(cursor, "-");
-	return take_number(cursor, &total->part[part]);
+	total->is_minus[part] = take(words, "-");
+	return take_number(words, &total->part[part]);
 }
 
-static enum line_kind parse_total(struct cursor cursor, struct total_text *total)
+static enum line_kind parse_total(struct words line, struct total_text *total)
 {
-	if (!take(&cursor, "Total "))
+	if (!take(&line, "Total "))
 		return LINE_OTHER;
-	total->is_decrease = take(&cursor, "decrease");
-	if (!total->is_decrease && !take(&cursor, "increase"))
+	total->is_decrease = take(&line, "decrease");
+	if (!total->is_decrease && !take(&line, "increase"))
 		return LINE_OTHER;
-	if (!take(&cursor, "==") || !take_part(&cursor, total, 0))
+	if (!take(&line, "==") || !take_part(&line, total, 0))
 		return LINE_BAD_TOTAL;
-	pass_blanks(&cursor);
-	total->has_overhead = cursor.at != cursor.end;
+	pass_blanks(&line);
+	total->has_overhead = line.len;
 	if (!total->has_overhead)
 		return LINE_TOTAL;
-	if (!take(&cursor, "requested") || !take(&cursor, "+") || !take_part(&cursor, total, 1) ||
-		!take(&cursor, "overhead") || !take(&cursor, "=") || !take_part(&cursor, total, 2))
+	if (!take(&line, "requested") || !take(&line, "+") || !take_part(&line, total, 1) ||
+		!take(&line, "overhead") || !take(&line, "=") || !take_part(&line, total, 2))
 		return LINE_BAD_TOTAL;
-	pass_blanks(&cursor);
-	return cursor.at == cursor.end ? LINE_TOTAL : LINE_BAD_TOTAL;
+	pass_blanks(&line);
+	return line.len ? LINE_BAD_TOTAL : LINE_TOTAL;
 }
 
 /* "DBGHELP: module - kind", "BASE-END DBGHELP: module - kind", and a path on a line of its own. */
 static bool is_chatter(struct words line)
 {
-	const char *word = memchr(line.text, ' ', line.len);
-
 	if (words_start(line, "DBGHELP: ") || words_start(line, "         "))
 		return true;
-	if (!word)
-		return false;
-	word++;
-	return words_start(
-		(struct words){word, line.len - (size_t)(word - line.text)}, "DBGHELP: ");
+	while (line.len && *line.text != ' ')
+		pass(&line, 1);
+	return words_start(line, " DBGHELP: ");
 }
 
 enum line_kind line_parse(
 	const char *text, size_t len, struct row_text *row, struct total_text *total)
 {
 	struct words line = {text, len};
-	struct cursor cursor = {text, text + len};
 	enum line_kind kind;
 
 	if (!words_trim(line).len)
@@ -214,8 +207,8 @@ enum line_kind line_parse(
 	if (*text == '\t')
 		return LINE_FRAME;
 	if (*text == '+' || *text == '-')
-		return parse_row(cursor, row);
-	kind = *text == 'T' ? parse_total(cursor, total) : LINE_OTHER;
+		return parse_row(line, row);
+	kind = *text == 'T' ? parse_total(line, total) : LINE_OTHER;
 	return kind == LINE_OTHER && is_chatter(line) ? LINE_CHATTER : kind;
 }
 
@@ -273,12 +266,11 @@ bool line_is_of_dump(struct words line)
 {
 	static const char *const starts[] = {"// hsnap:", "// UMDH: version", "// Loaded modules",
 		"// Process modules", "*- ", "REQUESTED bytes"};
-	struct cursor cursor = {line.text, line.text + line.len};
 	struct number number;
 
 	for (size_t i = 0; i < sizeof(starts) / sizeof(*starts); i++) {
 		if (words_start(line, starts[i]))
 			return true;
 	}
-	return take_number(&cursor, &number) && take(&cursor, "bytes ");
+	return take_number(&line, &number) && take(&line, "bytes ");
 }

@@ -74,9 +74,9 @@ enum line_kind line_parse(
 /* True for what only dumps hold: entries, headings, notes. */
 bool line_is_of_dump(struct words line);
 
-/* True when text begins with prefix. */
+/* True when text begins with prefix, ends with suffix, is text. */
 bool words_start(struct words words, const char *prefix);
-
+bool words_end(struct words words, const char *suffix);
 bool words_equal(struct words words, const char *text);
 
 /* words without blanks around them. */
