@@ -10,96 +10,39 @@
 #include "core/base/opt.h"
 #include "core/base/os_windows.h"
 #include "snapshot/command/command.h"
-#include "snapshot/doctor/doctor_windows.h"
+#include "snapshot/control/control_windows.h"
+#include "snapshot/doctor/doctor.h"
 #include "snapshot/live/process.h"
+#include "snapshot/live/spawn_windows.h"
 #include "snapshot/stacks/os_stacks.h"
 #include "snapshot/target/nt_process.h"
 #include "snapshot/target/peb_layout.h"
-
-#define NAMES_MAX 100 /* files of one process that may be there */
-
-typedef BOOL(WINAPI *write_dump_fn)(HANDLE process, DWORD pid, HANDLE file, MINIDUMP_TYPE type,
-	PMINIDUMP_EXCEPTION_INFORMATION exception, PMINIDUMP_USER_STREAM_INFORMATION streams,
-	PMINIDUMP_CALLBACK_INFORMATION callback);
-
-/* Of the system's own library, whatever lies beside hsnap.exe; NULL: there is none. */
-static write_dump_fn find_write_dump(void)
-{
-	static const wchar_t name[] = L"\\dbghelp.dll";
-	wchar_t path[MAX_PATH + sizeof(name) / sizeof(*name)];
-	UINT len = GetSystemDirectoryW(path, MAX_PATH);
-	HMODULE library;
-
-	if (!len || len >= MAX_PATH)
-		return NULL;
-	memcpy(path + len, name, sizeof(name));
-	library = LoadLibraryW(path);
-	return library ? (write_dump_fn)(void *)GetProcAddress(library, "MiniDumpWriteDump") : NULL;
-}
-
-static int file_fail(enum err_code code, const char *place, struct err *err)
-{
-	char text[300];
-
-	return err_set(err, code, place, "%s", windows_error(GetLastError(), text, sizeof(text)));
-}
-
-/* A new file of ours that ends with its handle; others may read it meanwhile. */
-static HANDLE create(const wchar_t *path)
-{
-	return CreateFileW(path, GENERIC_READ | GENERIC_WRITE | DELETE,
-		FILE_SHARE_READ | FILE_SHARE_DELETE, NULL, CREATE_NEW,
-		FILE_ATTRIBUTE_TEMPORARY | FILE_FLAG_DELETE_ON_CLOSE, NULL);
-}
-
-static int create_somewhere(struct doctor_file *file, struct err *err)
-{
-	wchar_t folder[MAX_PATH + 1], path[MAX_PATH + 60];
-	DWORD len = GetTempPathW(MAX_PATH + 1, folder);
-
-	if (!len || len > MAX_PATH)
-		return file_fail(ERR_CREATE, "a temporary file", err);
-	for (unsigned i = 0; file->handle == INVALID_HANDLE_VALUE && i < NAMES_MAX; i++) {
-		_snwprintf(path, sizeof(path) / sizeof(*path), L"%lshsnap-doctor-%lu-%u.dmp",
-			folder, GetCurrentProcessId(), i);
-		file->handle = create(path);
-		if (file->handle == INVALID_HANDLE_VALUE && GetLastError() != ERROR_FILE_EXISTS)
-			break;
-	}
-	if (file->handle == INVALID_HANDLE_VALUE)
-		return file_fail(ERR_CREATE, "a temporary file", err);
-	file->path = utf8_from_wide(path);
-	return file->path ? 0 : err_set(err, ERR_NOMEM, "a temporary file", NULL);
-}
-
-int doctor_file_write(struct doctor_file *file, HANDLE process, DWORD pid, struct err *err)
-{
-	write_dump_fn write_dump = find_write_dump();
-	int rc;
-
-	*file = (struct doctor_file){.handle = INVALID_HANDLE_VALUE};
-	if (!write_dump)
-		return err_set(
-			err, ERR_SYSTEM, "dbghelp.dll", "there is none that writes minidumps");
-	rc = create_somewhere(file, err);
-	if (!rc && !write_dump(process, pid, file->handle,
-			   MiniDumpWithFullMemory | MiniDumpWithFullMemoryInfo, NULL, NULL, NULL))
-		rc = file_fail(ERR_WRITE, file->path, err);
-	return rc;
-}
-
-void doctor_file_remove(struct doctor_file *file)
-{
-	if (file->handle != INVALID_HANDLE_VALUE)
-		CloseHandle(file->handle);
-	free(file->path);
-	*file = (struct doctor_file){.handle = INVALID_HANDLE_VALUE};
-}
 
 #define WAIT_MS 60000 /* for each thing the child does */
 #define END_MS 5000
 #define TABLES_BYTES ((uint64_t)64 << 20) /* for the tracer */
 #define NAME "the doctor's child"
+#define PATH_UNITS 32768 /* no path is longer */
+#define FILE_UNITS (MAX_PATH + 60) /* of the minidump's path */
+
+struct doctor_child {
+	struct spawn spawn;
+	HANDLE handles[DOCTOR_HANDLES];
+	struct doctor_truth *shared; /* as the child writes it; not to be trusted */
+	struct traced traced;
+	struct target target; /* the child, open */
+};
+
+/* One child for each way of starting it, read from all sources that it has. */
+enum doctor_trial {
+	TRIAL_PLAIN,
+	TRIAL_UST, /* started with the flag that makes Windows keep stacks */
+	TRIAL_OS,
+	TRIAL_TRACER,
+	TRIALS,
+};
+
+static const char *const trial_sources[TRIALS] = {"walk", "ust", "os", "tracer"};
 
 static int fail(enum err_code code, const char *what, struct err *err)
 {
@@ -112,26 +55,24 @@ static int fail(enum err_code code, const char *what, struct err *err)
 static int make_handles(struct doctor_child *child, struct err *err)
 {
 	SECURITY_ATTRIBUTES inherit = {.nLength = sizeof(inherit), .bInheritHandle = TRUE};
-	HANDLE self = GetCurrentProcess();
+	HANDLE self = GetCurrentProcess(), *handles = child->handles;
 
-	child->handles[DOCTOR_MEMORY] = CreateFileMappingW(
+	handles[DOCTOR_MEMORY] = CreateFileMappingW(
 		INVALID_HANDLE_VALUE, &inherit, PAGE_READWRITE, 0, sizeof(*child->shared), NULL);
-	child->handles[DOCTOR_SAID] = CreateEventW(&inherit, FALSE, FALSE, NULL);
-	child->handles[DOCTOR_GO] = CreateEventW(&inherit, FALSE, FALSE, NULL);
-	if (!child->handles[DOCTOR_MEMORY] || !child->handles[DOCTOR_SAID] ||
-		!child->handles[DOCTOR_GO] ||
-		!DuplicateHandle(
-			self, self, self, &child->handles[DOCTOR_PARENT], SYNCHRONIZE, TRUE, 0))
+	handles[DOCTOR_SAID] = CreateEventW(&inherit, FALSE, FALSE, NULL);
+	handles[DOCTOR_GO] = CreateEventW(&inherit, FALSE, FALSE, NULL);
+	if (!handles[DOCTOR_MEMORY] || !handles[DOCTOR_SAID] || !handles[DOCTOR_GO] ||
+		!DuplicateHandle(self, self, self, &handles[DOCTOR_PARENT], SYNCHRONIZE, TRUE, 0))
 		return fail(ERR_START, "no handles", err);
-	child->shared = MapViewOfFile(child->handles[DOCTOR_MEMORY], FILE_MAP_READ | FILE_MAP_WRITE,
-		0, 0, sizeof(*child->shared));
+	child->shared = MapViewOfFile(handles[DOCTOR_MEMORY], FILE_MAP_READ | FILE_MAP_WRITE, 0, 0,
+		sizeof(*child->shared));
 	return child->shared ? 0 : fail(ERR_START, "no memory to share", err);
 }
 
 /* This very program, suspended before its first instruction; only the handles are inherited. */
 static int spawn(struct doctor_child *child, struct err *err)
 {
-	wchar_t *image = malloc(32768 * sizeof(*image)), command[200];
+	wchar_t *image = malloc(PATH_UNITS * sizeof(*image)), command[200];
 	struct spawn_request request = {.image = image,
 		.command = command,
 		.flags = CREATE_SUSPENDED | DETACHED_PROCESS | CREATE_NEW_PROCESS_GROUP,
@@ -146,10 +87,22 @@ static int spawn(struct doctor_child *child, struct err *err)
 		(unsigned long long)(ULONG_PTR)child->handles[DOCTOR_SAID],
 		(unsigned long long)(ULONG_PTR)child->handles[DOCTOR_GO],
 		(unsigned long long)(ULONG_PTR)child->handles[DOCTOR_PARENT]);
-	if (!GetModuleFileNameW(NULL, image, 32768) || !spawn_start(&child->spawn, &request))
+	if (!GetModuleFileNameW(NULL, image, PATH_UNITS) || !spawn_start(&child->spawn, &request))
 		rc = fail(ERR_START, "hsnap itself", err);
 	free(image);
 	return rc;
+}
+
+static uint64_t global_flag_addr(const struct doctor_child *child)
+{
+	return child->target.peb + peb_layout(64)->global_flag;
+}
+
+static uint32_t global_flag(struct doctor_child *child)
+{
+	uint32_t flag = 0;
+
+	return target_u32(&child->target, global_flag_addr(child), &flag) ? 0 : flag;
 }
 
 /*
@@ -158,22 +111,18 @@ static int spawn(struct doctor_child *child, struct err *err)
  */
 static int set_ust(struct doctor_child *child, struct err *err)
 {
-	uint64_t addr = child->target.peb + peb_layout(64)->global_flag;
-	uint32_t flag = 0;
+	uint32_t flag = global_flag(child) | NT_FLAG_UST;
 
-	if (target_u32(&child->target, addr, &flag))
-		return target_err(&child->target, addr, "unreadable PEB", err);
-	flag |= NT_FLAG_UST;
-	if (!WriteProcessMemory(
-		    child->spawn.info.hProcess, (LPVOID)(ULONG_PTR)addr, &flag, sizeof(flag), NULL))
-		return fail(ERR_START, "its flags cannot be set", err);
-	return 0;
+	return WriteProcessMemory(child->spawn.info.hProcess,
+		       (LPVOID)(ULONG_PTR)global_flag_addr(child), &flag, sizeof(flag), NULL) ?
+		       0 :
+		       fail(ERR_START, "its flags cannot be set", err);
 }
 
-/* Waits for an event of the child's, or its end. */
-static int wait_for(struct doctor_child *child, HANDLE event, struct err *err)
+/* Waits until the child says so, or its end. */
+static int wait_for(struct doctor_child *child, struct err *err)
 {
-	HANDLE wait[] = {event, child->spawn.info.hProcess};
+	HANDLE wait[] = {child->handles[DOCTOR_SAID], child->spawn.info.hProcess};
 	DWORD status = 0;
 
 	switch (WaitForMultipleObjects(2, wait, FALSE, WAIT_MS)) {
@@ -186,63 +135,53 @@ static int wait_for(struct doctor_child *child, HANDLE event, struct err *err)
 	}
 }
 
-static int bring_up(struct doctor_child *child, enum doctor_start how, struct err *err)
+/* Starts the child and waits until it is there and waits; child_end() in any case. */
+static int child_start(struct doctor_child *child, enum doctor_trial trial, struct err *err)
 {
 	static const struct traced_options options = {.install.limit_bytes = TABLES_BYTES};
-	HANDLE process = child->spawn.info.hProcess, thread = child->spawn.info.hThread;
-	int rc = target_open_handle(&child->target, process, err);
+	const PROCESS_INFORMATION *info = &child->spawn.info;
+	int rc = make_handles(child, err);
 
-	if (!rc && how == DOCTOR_WITH_UST)
+	rc = rc ? rc : spawn(child, err);
+	rc = rc ? rc : target_open_handle(&child->target, info->hProcess, err);
+	if (!rc && trial == TRIAL_UST)
 		rc = set_ust(child, err);
-	if (!rc && how == DOCTOR_WITH_TRACER)
-		rc = traced_prepare(&child->traced, process, thread, NAME, err);
+	if (!rc && trial == TRIAL_TRACER)
+		rc = traced_prepare(&child->traced, info->hProcess, info->hThread, NAME, err);
 	if (rc)
 		return rc;
-	ResumeThread(thread);
-	if (how == DOCTOR_WITH_TRACER)
+	ResumeThread(info->hThread);
+	if (trial == TRIAL_TRACER)
 		rc = traced_bring_up(&child->traced, NULL, &options, err);
-	return rc ? rc : wait_for(child, child->handles[DOCTOR_SAID], err);
+	return rc ? rc : wait_for(child, err);
 }
 
-int doctor_child_start(struct doctor_child *child, enum doctor_start how, struct err *err)
-{
-	int rc;
-
-	*child = (struct doctor_child){0};
-	rc = make_handles(child, err);
-	if (!rc)
-		rc = spawn(child, err);
-	return rc ? rc : bring_up(child, how, err);
-}
-
-int doctor_child_make_heaps(struct doctor_child *child, struct err *err)
-{
-	SetEvent(child->handles[DOCTOR_GO]);
-	return wait_for(child, child->handles[DOCTOR_SAID], err);
-}
-
-int doctor_child_work(struct doctor_child *child, struct doctor_truth *truth, struct err *err)
+/* Lets it allocate its blocks and copies its truth. */
+static int child_work(struct doctor_child *child, struct doctor_truth *truth, struct err *err)
 {
 	int rc;
 
 	SetEvent(child->handles[DOCTOR_GO]);
-	rc = wait_for(child, child->handles[DOCTOR_SAID], err);
+	rc = wait_for(child, err);
 	if (rc)
 		return rc;
 	memcpy(truth, child->shared, sizeof(*truth));
 	if (truth->failed_bytes)
 		return err_set(err, ERR_SYSTEM, NAME, "it got no block of %" PRIu32 " bytes",
 			truth->failed_bytes);
-	if (!doctor_truth_is_sound(truth))
-		return err_set(err, ERR_SYSTEM, NAME, "what it says makes no sense");
-	return 0;
+	return doctor_truth_is_sound(truth) ?
+		       0 :
+		       err_set(err, ERR_SYSTEM, NAME, "what it says makes no sense");
 }
 
-void doctor_child_end(struct doctor_child *child)
+/* Ends the child, whatever it does, and closes everything. */
+static void child_end(struct doctor_child *child)
 {
-	if (child->spawn.info.hProcess) {
-		TerminateProcess(child->spawn.info.hProcess, 0);
-		WaitForSingleObject(child->spawn.info.hProcess, END_MS);
+	HANDLE process = child->spawn.info.hProcess;
+
+	if (process) {
+		TerminateProcess(process, 0);
+		WaitForSingleObject(process, END_MS);
 	}
 	if (child->target.system)
 		child->target.ops->close(&child->target);
@@ -253,179 +192,169 @@ void doctor_child_end(struct doctor_child *child)
 		if (child->handles[i])
 			CloseHandle(child->handles[i]);
 	}
-	if (child->spawn.info.hThread)
+	if (process) {
 		CloseHandle(child->spawn.info.hThread);
-	if (child->spawn.info.hProcess)
-		CloseHandle(child->spawn.info.hProcess);
+		CloseHandle(process);
+	}
 	if (child->spawn.job)
 		CloseHandle(child->spawn.job);
-	*child = (struct doctor_child){0};
 }
 
-static int say_not_there(struct doctor *doctor, const char *what, const char *why)
+/*
+ * A new file in the folder for temporary ones that goes with its handle, however hsnap ends; others may
+ * read it meanwhile. INVALID_HANDLE_VALUE: the system's last error says why.
+ */
+static HANDLE make_file(wchar_t path[FILE_UNITS], const char *source)
 {
-	return doctor_report_say(&doctor->report, "walk", what, DOCTOR_NOT_THERE, why);
+	wchar_t folder[MAX_PATH + 1];
+	DWORD len = GetTempPathW(MAX_PATH + 1, folder);
+
+	if (!len || len > MAX_PATH)
+		return INVALID_HANDLE_VALUE;
+	_snwprintf(path, FILE_UNITS, L"%lshsnap-doctor-%lu-%hs.dmp", folder, GetCurrentProcessId(),
+		source);
+	return CreateFileW(path, GENERIC_READ | GENERIC_WRITE | DELETE,
+		FILE_SHARE_READ | FILE_SHARE_DELETE, NULL, CREATE_NEW,
+		FILE_ATTRIBUTE_TEMPORARY | FILE_FLAG_DELETE_ON_CLOSE, NULL);
 }
 
-static uint32_t global_flag(struct doctor_child *child)
+/* By the system's own library, whatever lies beside hsnap.exe. */
+static int write_minidump(const struct doctor_child *child, HANDLE file, struct err *err)
 {
-	uint32_t flag = 0;
+	typedef BOOL(WINAPI * write_fn)(HANDLE process, DWORD pid, HANDLE file, MINIDUMP_TYPE type,
+		void *exception, void *streams, void *callback);
+	HMODULE library = LoadLibraryExW(L"dbghelp.dll", NULL, LOAD_LIBRARY_SEARCH_SYSTEM32);
+	write_fn write =
+		library ? (write_fn)(void *)GetProcAddress(library, "MiniDumpWriteDump") : NULL;
+	const PROCESS_INFORMATION *info = &child->spawn.info;
 
-	return target_u32(&child->target, child->target.peb + peb_layout(64)->global_flag, &flag) ?
-		       0 :
-		       flag;
-}
-
-/* What of the heaps that were to be tried the system did not give. */
-static int say_missing(struct doctor *doctor)
-{
-	bool has_front_end = false;
-	int rc = 0;
-
-	for (int i = 0; !rc && i < DOCTOR_HEAPS; i++) {
-		has_front_end = has_front_end || doctor->truth->front_ends[i] == 2;
-		if (!doctor->truth->heaps[i])
-			rc = say_not_there(doctor, doctor_heap_name((enum doctor_heap)i),
-				"the system makes none for a program that asks for one");
-	}
-	if (!rc && !has_front_end)
-		rc = say_not_there(doctor, "low fragmentation heap",
-			"the system gave no heap of the child one");
-	return rc;
+	if (!write ||
+		!write(info->hProcess, info->dwProcessId, file,
+			MiniDumpWithFullMemory | MiniDumpWithFullMemoryInfo, NULL, NULL, NULL))
+		return fail(ERR_SYSTEM, "dbghelp.dll", err);
+	return 0;
 }
 
 /* A minidump of the child, as hsnap -z would read it. */
-static int examine_file(struct doctor *doctor, struct doctor_child *child, const char *source,
-	int (*examine)(struct doctor *doctor, struct target *target, const char *source))
+static void examine_file(struct doctor *doctor, struct doctor_child *child, bool is_ust)
 {
+	const char *source = is_ust ? "file+ust" : "file";
+	wchar_t wide[FILE_UNITS];
+	HANDLE file = make_file(wide, source);
+	char *path = file != INVALID_HANDLE_VALUE ? utf8_from_wide(wide) : NULL;
 	struct target target = {0};
-	struct doctor_file file;
 	struct err err = {0};
-	int rc;
 
-	if (doctor_file_write(
-		    &file, child->spawn.info.hProcess, child->spawn.info.dwProcessId, &err)) {
-		rc = doctor_say(doctor, source, "a minidump", DOCTOR_NOT_THERE, &err);
-	} else if (target_open_minidump(&target, file.path, &err)) {
-		rc = doctor_say(doctor, source, "the minidump", DOCTOR_OFF, &err);
+	if ((!path && fail(ERR_CREATE, "a temporary file", &err)) ||
+		write_minidump(child, file, &err)) {
+		doctor_say(doctor, source, "a minidump", DOCTOR_NOT_THERE, &err);
+	} else if (target_open_minidump(&target, path, &err)) {
+		doctor_say(doctor, source, "the minidump", DOCTOR_OFF, &err);
 	} else {
-		rc = examine(doctor, &target, source);
+		if (is_ust)
+			doctor_look_dump(doctor, &target, source, STACKS_UST, true);
+		else
+			doctor_look_walk(doctor, &target, source);
 		target.ops->close(&target);
 	}
-	doctor_file_remove(&file);
-	return rc;
+	if (file != INVALID_HANDLE_VALUE)
+		CloseHandle(file);
+	free(path);
 }
 
-static int examine_plain(struct doctor *doctor, struct doctor_child *child)
+/* What a walk of the child cannot try here. */
+static void say_missing(struct doctor *doctor, const char *what, const char *why)
 {
-	static const struct doctor_dump sums = {"sums", STACKS_AUTO, true, true};
-	int rc = doctor_look_walk(doctor, &child->target, "walk");
+	struct doctor_row row = {.source = "walk",
+		.heap = "",
+		.what = what,
+		.part = what,
+		.verdict = DOCTOR_NOT_THERE,
+		.has_no_numbers = true};
 
-	doctor->has_ust = global_flag(child) & NT_FLAG_UST;
-	rc = rc ? rc : say_missing(doctor);
-	rc = rc ? rc : doctor_look_dump(doctor, &child->target, &sums);
-	return rc ? rc : examine_file(doctor, child, "file", doctor_look_walk);
+	snprintf(row.detail, sizeof(row.detail), "%s", why);
+	doctor_add(doctor, &row);
 }
 
-static int look_ust(struct doctor *doctor, struct target *target, const char *source)
+/* What of the heaps that were to be tried the system did not give. */
+static void examine_heaps(struct doctor *doctor)
 {
-	const struct doctor_dump dump = {source, STACKS_UST, true, false};
+	bool has_front_end = false;
 
-	return doctor_look_dump(doctor, target, &dump);
+	for (int i = 0; i < DOCTOR_HEAPS; i++) {
+		has_front_end = has_front_end || doctor->truth->front_ends[i] == 2;
+		if (!doctor->truth->heaps[i])
+			say_missing(doctor, doctor_heap_names[i],
+				"the system makes none for a program that asks for one");
+	}
+	if (!has_front_end)
+		say_missing(doctor, "low fragmentation heap",
+			"the system gave no heap of the child one");
 }
 
-static int examine_ust(struct doctor *doctor, struct doctor_child *child)
+static void examine_ust(struct doctor *doctor, struct doctor_child *child, bool must_be)
 {
-	const struct doctor_dump dump = {
-		"ust", STACKS_UST, doctor->has_ust && !doctor->is_wine, false};
-	char line[100];
-	int rc;
-
-	snprintf(line, sizeof(line), "%-14s  %" PRIX32 " in the child with +ust\n", "NtGlobalFlag",
-		global_flag(child));
-	rc = doctor_note(doctor, line);
-	rc = rc ? rc : doctor_look_walk(doctor, &child->target, "walk+ust");
-	rc = rc ? rc : doctor_look_dump(doctor, &child->target, &dump);
+	doctor_note(
+		doctor, "NtGlobalFlag", "%" PRIX32 " in the child with +ust", global_flag(child));
+	doctor_look_walk(doctor, &child->target, "walk+ust");
+	doctor_look_dump(doctor, &child->target, "ust", STACKS_UST, must_be);
 	/* Where the living child has no such stacks its file has none. */
-	if (!rc && doctor_report_has(&doctor->report, "ust", DOCTOR_OK))
-		rc = examine_file(doctor, child, "file+ust", look_ust);
-	return rc;
+	if (doctor_count(doctor, "ust", DOCTOR_OK))
+		examine_file(doctor, child, true);
 }
 
-static int switch_os_on(struct doctor_child *child, struct err *err)
+/* One child from its start to its end. What goes wrong with it is a finding. */
+static void try(struct doctor *doctor, enum doctor_trial trial, bool *has_ust)
 {
-	return os_stacks_switch(child->target.pid, true, err);
-}
-
-static int examine_os(struct doctor *doctor, struct doctor_child *child)
-{
-	static const struct doctor_dump dump = {"os", STACKS_OS, false, false};
-
-	return doctor_look_dump(doctor, &child->target, &dump);
-}
-
-static int examine_tracer(struct doctor *doctor, struct doctor_child *child)
-{
-	static const struct doctor_dump dump = {"tracer", STACKS_TRACER, true, false};
-
-	return doctor_look_dump(doctor, &child->target, &dump);
-}
-
-static const struct trial {
-	const char *source;
-	enum doctor_start how;
-	/* What the child has to have before it makes its blocks; without it there is no trial. */
-	int (*prepare)(struct doctor_child *child, struct err *err);
-	int (*examine)(struct doctor *doctor, struct doctor_child *child);
-} trials[] = {
-	{"walk", DOCTOR_PLAIN, NULL, examine_plain},
-	{"ust", DOCTOR_WITH_UST, NULL, examine_ust},
-	{"os", DOCTOR_PLAIN, switch_os_on, examine_os},
-	{"tracer", DOCTOR_WITH_TRACER, NULL, examine_tracer},
-};
-
-#define TRIALS (sizeof(trials) / sizeof(*trials))
-
-/* A child that is there. What goes wrong with it is a finding. */
-static int examine_child(
-	struct doctor *doctor, const struct trial *trial, struct doctor_child *child)
-{
+	const char *source = trial_sources[trial];
+	struct doctor_child child = {0};
+	struct target *target = &child.target;
 	struct err err = {0};
 
-	snprintf(doctor->os, sizeof(doctor->os), "%s", child->target.os);
-	doctor->is_wine = child->target.is_wine;
-	if (trial->prepare && trial->prepare(child, &err))
-		return doctor_say(doctor, trial->source, "the child", DOCTOR_NOT_THERE, &err);
-	if (doctor_child_make_heaps(child, &err))
-		return doctor_say(doctor, trial->source, "the child", DOCTOR_OFF, &err);
-	if (doctor_look_before(doctor, &child->target))
-		return -ERR_NOMEM;
-	if (doctor_child_work(child, doctor->truth, &err))
-		return doctor_say(doctor, trial->source, "the child", DOCTOR_OFF, &err);
-	return trial->examine(doctor, child);
+	if (child_start(&child, trial, &err)) {
+		doctor_say(doctor, source, "the child", DOCTOR_OFF, &err);
+		child_end(&child);
+		return;
+	}
+	snprintf(doctor->os, sizeof(doctor->os), "%s", target->os);
+	doctor->is_wine = target->is_wine;
+	if (trial == TRIAL_OS && os_stacks_switch(target->pid, true, &err)) {
+		doctor_say(doctor, source, "the child", DOCTOR_NOT_THERE, &err);
+	} else if (child_work(&child, doctor->truth, &err)) {
+		doctor_say(doctor, source, "the child", DOCTOR_OFF, &err);
+	} else if (trial == TRIAL_PLAIN) {
+		*has_ust = global_flag(&child) & NT_FLAG_UST;
+		doctor_look_walk(doctor, target, "walk");
+		examine_heaps(doctor);
+		examine_file(doctor, &child, false);
+	} else if (trial == TRIAL_UST) {
+		examine_ust(doctor, &child, *has_ust && !doctor->is_wine);
+	} else {
+		doctor_look_dump(doctor, target, source,
+			trial == TRIAL_OS ? STACKS_OS : STACKS_TRACER, trial == TRIAL_TRACER);
+	}
+	child_end(&child);
 }
 
-/* One child from its start to its end. */
-static int try(struct doctor *doctor, const struct trial *trial)
+static int run_doctor(bool is_verbose)
 {
-	struct doctor_child child;
+	bool has_ust = false; /* every child is started with +ust: the registry says so */
+	struct doctor doctor;
 	struct err err = {0};
-	int rc = doctor_child_start(&child, trial->how, &err);
+	int status;
 
-	rc = rc ? doctor_say(doctor, trial->source, "the child", DOCTOR_OFF, &err) :
-		  examine_child(doctor, trial, &child);
-	doctor_forget(doctor);
-	doctor_child_end(&child);
-	return rc;
-}
-
-int doctor_examine(struct doctor *doctor)
-{
-	int rc = doctor_init(doctor);
-
-	for (size_t i = 0; !rc && i < TRIALS; i++)
-		rc = try(doctor, &trials[i]);
-	return rc;
+	doctor_init(&doctor);
+	for (int trial = 0; trial < TRIALS && !doctor.is_out_of_memory; trial++)
+		try(&doctor, (enum doctor_trial)trial, &has_ust);
+	if (doctor.is_out_of_memory) {
+		err_set(&err, ERR_NOMEM, "doctor", NULL);
+		status = command_fail(&err);
+	} else {
+		doctor_print(&doctor, is_verbose, stdout);
+		status = doctor_count(&doctor, NULL, DOCTOR_OFF) ? 1 : 0;
+	}
+	doctor_release(&doctor);
+	return status;
 }
 
 enum {
@@ -439,71 +368,6 @@ static const struct opt options[] = {
 	{0},
 };
 
-static void doctor_help(FILE *to)
-{
-	fprintf(to,
-		"usage: hsnap doctor [-v]\n"
-		"\n"
-		"Starts a program with known blocks, reads it in every way there is and compares.\n"
-		"Ends with 1 when anything is not as it should be.\n"
-		"\n");
-	opt_help(options, to);
-}
-
-static void print_reasons(const struct doctor_report *report)
-{
-	static const enum doctor_verdict verdicts[] = {DOCTOR_NOT_THERE, DOCTOR_NOTE, DOCTOR_OFF};
-
-	for (size_t i = 0; i < sizeof(verdicts) / sizeof(*verdicts); i++)
-		doctor_report_print_details(report, verdicts[i], stdout);
-}
-
-static void print_verdict(const struct doctor_report *report)
-{
-	size_t off = doctor_report_off(report);
-
-	if (off)
-		printf("\n%zu row%s OFF: do not trust what hsnap says on this system.\n", off,
-			off == 1 ? " is" : "s are");
-	else if (doctor_report_count(report, DOCTOR_NOTE))
-		printf("\nNothing is off; what is noted above may well be right.\n");
-	else
-		printf("\nAll that is there is as it should be.\n");
-}
-
-/* What matters most is last, where a terminal shows it: what is off, and the verdict. */
-static void print(const struct doctor *doctor, bool is_verbose)
-{
-	printf("hsnap %s on %s\n\n", HSNAP_VERSION, *doctor->os ? doctor->os : "an unknown system");
-	if (is_verbose)
-		doctor_report_print_rows(&doctor->report, stdout);
-	else
-		doctor_report_print_short(&doctor->report, stdout);
-	printf("\nused:\n%s\n", doctor->notes.len ? doctor->notes.data : "nothing\n");
-	if (doctor_report_has(&doctor->report, "ust", DOCTOR_NOT_THERE) && !doctor->is_wine)
-		printf("To try +ust as an administrator sets it: 'hsnap ust on hsnap.exe', "
-		       "hsnap doctor once more,\nthen 'hsnap ust off hsnap.exe'.\n\n");
-	print_reasons(&doctor->report);
-	print_verdict(&doctor->report);
-}
-
-static int run_doctor(bool is_verbose)
-{
-	struct doctor doctor;
-	struct err err = {0};
-	int status = 0;
-
-	if (doctor_examine(&doctor)) {
-		err_set(&err, ERR_NOMEM, "doctor", NULL);
-		status = command_fail(&err);
-	} else {
-		print(&doctor, is_verbose);
-		status = doctor_report_off(&doctor.report) ? 1 : 0;
-	}
-	doctor_release(&doctor);
-	return status;
-}
-
 int command_doctor(int argc, char **argv)
 {
 	struct opt_state state;
@@ -514,21 +378,24 @@ int command_doctor(int argc, char **argv)
 	if (argc > 1 && !strcmp(argv[1], DOCTOR_CHILD))
 		return doctor_child_main(argc - 2, argv + 2);
 	opt_init(&state, options, argc, argv);
-	while ((id = opt_next(&state, &err))) {
-		if (id == OPT_HELP) {
-			doctor_help(stdout);
-			return 0;
-		}
-		is_verbose = is_verbose || id == OPT_VERBOSE;
-		if (id == OPT_VERBOSE)
-			continue;
-		if (id == OPT_ARGUMENT)
-			err_set(&err, ERR_USAGE, state.value, "doctor takes no arguments");
-		return command_fail(&err);
+	while ((id = opt_next(&state, &err)) == OPT_VERBOSE)
+		is_verbose = true;
+	if (id == OPT_HELP) {
+		fputs("usage: hsnap doctor [-v]\n"
+		      "\n"
+		      "Starts a program with known blocks, reads it in every way there is and "
+		      "compares.\n"
+		      "Ends with 1 when anything is not as it should be.\n"
+		      "\n",
+			stdout);
+		opt_help(options, stdout);
+		return 0;
 	}
-	if (sizeof(void *) != 8) { /* its program knows its own functions by what x64 has */
+	if (id == OPT_ARGUMENT)
+		err_set(&err, ERR_USAGE, state.value, "doctor takes no arguments");
+	else if (!id && sizeof(void *) != 8) /* it knows its functions by what x64 has */
 		err_set(&err, ERR_USAGE, "doctor", "it is for the 64-bit hsnap alone");
-		return command_fail(&err);
-	}
-	return run_doctor(is_verbose);
+	else if (!id)
+		return run_doctor(is_verbose);
+	return command_fail(&err);
 }

@@ -1,12 +1,9 @@
-#include <stdbool.h>
-#include <stdlib.h>
 #include <string.h>
 
-#include "core/base/os.h"
-#include "core/base/os_windows.h"
+#include <windows.h>
+
 #include "core/dump/kv.h"
 #include "snapshot/doctor/doctor.h"
-#include "snapshot/doctor/doctor_windows.h"
 #include "snapshot/heap/nt_heap.h"
 
 /* Of the flags of RtlCreateHeap(): winnt.h of the Windows 10 SDK. */
@@ -14,8 +11,6 @@
 #define HEAP_GROWABLE 2
 #endif
 #define CREATE_SEGMENT_HEAP 0x100
-
-#define FIRST_BUILD 10240 /* of Windows 10 */
 
 typedef void *(NTAPI *create_fn)(
 	ULONG flags, void *base, SIZE_T reserve, SIZE_T commit, void *lock, void *parameters);
@@ -30,13 +25,14 @@ static bool is_segment_heap(HANDLE heap)
 	return signature == SEGMENT_HEAP_SIGNATURE;
 }
 
-HANDLE doctor_segment_heap(void)
+/* NULL: this system makes none on demand. */
+static HANDLE make_segment_heap(void)
 {
-	HMODULE ntdll = GetModuleHandleW(L"ntdll.dll");
-	create_fn create = ntdll ? (create_fn)(void *)GetProcAddress(ntdll, "RtlCreateHeap") : NULL;
+	create_fn create =
+		(create_fn)(void *)GetProcAddress(GetModuleHandleW(L"ntdll.dll"), "RtlCreateHeap");
 	HANDLE heap = NULL;
 
-	if (create && windows_build() >= FIRST_BUILD)
+	if (create)
 		heap = create(HEAP_GROWABLE | CREATE_SEGMENT_HEAP, NULL, 0, 0, NULL, NULL);
 	if (heap && !is_segment_heap(heap)) {
 		HeapDestroy(heap);
@@ -51,37 +47,19 @@ HANDLE doctor_segment_heap(void)
 
 static volatile unsigned last_site;
 
-SITE void *allocate_at_0(HANDLE heap, SIZE_T bytes)
-{
-	void *block = HeapAlloc(heap, 0, bytes);
+#define ALLOCATE_AT(n)                                                                             \
+	SITE void *allocate_at_##n(HANDLE heap, SIZE_T bytes)                                      \
+	{                                                                                          \
+		void *block = HeapAlloc(heap, (n) % 2 ? HEAP_ZERO_MEMORY : 0, bytes);              \
+                                                                                                   \
+		last_site = (n);                                                                   \
+		return block;                                                                      \
+	}
 
-	last_site = 0;
-	return block;
-}
-
-SITE void *allocate_at_1(HANDLE heap, SIZE_T bytes)
-{
-	void *block = HeapAlloc(heap, HEAP_ZERO_MEMORY, bytes);
-
-	last_site = 1;
-	return block;
-}
-
-SITE void *allocate_at_2(HANDLE heap, SIZE_T bytes)
-{
-	void *block = HeapAlloc(heap, 0, bytes);
-
-	last_site = 2;
-	return block;
-}
-
-SITE void *allocate_at_3(HANDLE heap, SIZE_T bytes)
-{
-	void *block = HeapAlloc(heap, HEAP_ZERO_MEMORY, bytes);
-
-	last_site = 3;
-	return block;
-}
+ALLOCATE_AT(0)
+ALLOCATE_AT(1)
+ALLOCATE_AT(2)
+ALLOCATE_AT(3)
 
 SITE void *reallocate(HANDLE heap, void *block, SIZE_T bytes)
 {
@@ -94,97 +72,78 @@ SITE void *reallocate(HANDLE heap, void *block, SIZE_T bytes)
 static void *(*const sites[DOCTOR_SITES])(HANDLE heap, SIZE_T bytes) = {
 	allocate_at_0, allocate_at_1, allocate_at_2, allocate_at_3};
 
-struct work {
-	struct doctor_truth *truth;
-	struct doctor_plan plan;
-	void **blocks; /* of the plan's steps */
-};
-
-/* The heap of a step, or NULL when the child has none such. */
-static HANDLE heap_of(const struct work *work, const struct doctor_step *step)
+static bool fail(struct doctor_truth *truth, uint64_t bytes)
 {
-	return (HANDLE)(ULONG_PTR)work->truth->heaps[step->heap];
-}
-
-static bool fail(struct work *work, uint64_t bytes)
-{
-	work->truth->failed_bytes = bytes && bytes <= UINT32_MAX ? (uint32_t)bytes : 1;
+	truth->failed_bytes = bytes ? (uint32_t)bytes : 1;
 	return false;
 }
 
-/* Notes one block; a moved one is noted as freed where it was. */
-static bool note(struct work *work, size_t i, void *addr, uint64_t bytes, bool is_freed)
+static bool allocate(struct doctor_truth *truth, struct doctor_block *block, HANDLE heap)
 {
-	const struct doctor_step *step = &work->plan.steps[i];
-	struct doctor_block block = {.addr = (uint64_t)(ULONG_PTR)addr,
-		.requested_bytes = bytes,
-		.heap = step->heap,
-		.group = step->group,
-		.site = step->site,
-		.was_bytes = step->then_bytes ? step->bytes : 0,
-		.is_freed = is_freed};
+	uint64_t bytes = block->was_bytes ? block->was_bytes : block->requested_bytes;
+	void *addr = sites[block->site](heap, bytes);
 
-	return doctor_truth_add(work->truth, &block) || fail(work, 0);
+	block->addr = (uint64_t)(ULONG_PTR)addr;
+	return addr || fail(truth, bytes);
 }
 
-static bool allocate(struct work *work, size_t i)
+/* A block that moves is one more, which is freed where it was. */
+static bool resize(struct doctor_truth *truth, struct doctor_block *block, HANDLE heap)
 {
-	const struct doctor_step *step = &work->plan.steps[i];
-
-	work->blocks[i] = sites[step->site](heap_of(work, step), step->bytes);
-	if (!work->blocks[i])
-		return fail(work, step->bytes);
-	return step->then_bytes || step->is_freed ||
-	       note(work, i, work->blocks[i], step->bytes, false);
-}
-
-static bool resize(struct work *work, size_t i)
-{
-	const struct doctor_step *step = &work->plan.steps[i];
-	void *old = work->blocks[i],
-	     *moved = reallocate(heap_of(work, step), old, step->then_bytes);
+	struct doctor_block old = *block;
+	void *moved = reallocate(heap, (void *)(ULONG_PTR)block->addr, block->requested_bytes);
 
 	if (!moved)
-		return fail(work, step->then_bytes);
-	work->blocks[i] = moved;
-	return (moved == old || note(work, i, old, step->bytes, true)) &&
-	       note(work, i, moved, step->then_bytes, false);
+		return fail(truth, block->requested_bytes);
+	block->addr = (uint64_t)(ULONG_PTR)moved;
+	old.is_freed = true;
+	return block->addr == old.addr || doctor_truth_add(truth, &old) || fail(truth, 0);
 }
 
-static bool give_back(struct work *work, size_t i)
+/* What a pass over the plan does to a block; doctor.h gives the order. */
+static bool do_block(struct doctor_truth *truth, struct doctor_block *block, int pass)
 {
-	const struct doctor_step *step = &work->plan.steps[i];
+	HANDLE heap = (HANDLE)(ULONG_PTR)truth->heaps[block->heap];
 
-	if (!HeapFree(heap_of(work, step), 0, work->blocks[i]))
-		return fail(work, step->bytes);
-	return note(work, i, work->blocks[i], step->bytes, true);
-}
-
-/* What a pass over the plan does to a step; doctor_plan.h gives the order. */
-static bool do_step(struct work *work, size_t i, int pass)
-{
-	const struct doctor_step *step = &work->plan.steps[i];
-
+	if (!heap)
+		return true;
 	switch (pass) {
-	case 0: return step->is_late || allocate(work, i);
-	case 1: return !step->then_bytes || resize(work, i);
-	case 2: return !step->is_freed || give_back(work, i);
-	default: return !step->is_late || allocate(work, i);
+	case 0: return block->is_late || allocate(truth, block, heap);
+	case 1: return !block->was_bytes || resize(truth, block, heap);
+	case 2:
+		return !block->is_freed || HeapFree(heap, 0, (void *)(ULONG_PTR)block->addr) ||
+		       fail(truth, block->requested_bytes);
+	default: return !block->is_late || allocate(truth, block, heap);
 	}
 }
 
 /* The function that is further out on every stack. */
-SITE bool perform(struct work *work)
+SITE void perform(struct doctor_truth *truth)
 {
+	uint32_t count = truth->block_count;
 	bool ok = true;
 
 	for (int pass = 0; pass < 4; pass++) {
-		for (size_t i = 0; ok && i < work->plan.count; i++) {
-			if (heap_of(work, &work->plan.steps[i]))
-				ok = do_step(work, i, pass);
-		}
+		for (uint32_t i = 0; ok && i < count; i++)
+			ok = do_block(truth, &truth->blocks[i], pass);
 	}
-	return ok;
+}
+
+/*
+ * The code of a function of this program, by the table that x64 programs have for unwinding; empty: it
+ * cannot be told. Each entry is where the code begins and where it ends, from the image's base on, and more.
+ * The function that finds it is asked for by name, as it is not in 32-bit systems.
+ */
+static struct doctor_range code_of(const void *function)
+{
+	typedef const DWORD *(NTAPI * lookup_fn)(DWORD64 addr, DWORD64 * base, void *history);
+	lookup_fn lookup = (lookup_fn)(void *)GetProcAddress(
+		GetModuleHandleW(L"ntdll.dll"), "RtlLookupFunctionEntry");
+	DWORD64 base = 0;
+	const DWORD *entry = lookup ? lookup((DWORD64)(ULONG_PTR)function, &base, NULL) : NULL;
+
+	return entry ? (struct doctor_range){base + entry[0], base + entry[1]} :
+		       (struct doctor_range){0};
 }
 
 static void tell_code(struct doctor_truth *truth)
@@ -196,9 +155,9 @@ static void tell_code(struct doctor_truth *truth)
 	truth->image.from = (uint64_t)(ULONG_PTR)base;
 	truth->image.to = truth->image.from + nt->OptionalHeader.SizeOfImage;
 	for (int i = 0; i < DOCTOR_SITES; i++)
-		truth->sites[i] = doctor_code_of((const void *)(ULONG_PTR)sites[i]);
-	truth->sites[DOCTOR_RESIZE_SITE] = doctor_code_of((const void *)(ULONG_PTR)reallocate);
-	truth->outer = doctor_code_of((const void *)(ULONG_PTR)perform);
+		truth->sites[i] = code_of((const void *)(ULONG_PTR)sites[i]);
+	truth->sites[DOCTOR_RESIZE_SITE] = code_of((const void *)(ULONG_PTR)reallocate);
+	truth->outer = code_of((const void *)(ULONG_PTR)perform);
 }
 
 static void make_heaps(struct doctor_truth *truth)
@@ -208,7 +167,7 @@ static void make_heaps(struct doctor_truth *truth)
 		[DOCTOR_GROWABLE] = HeapCreate(0, 0, 0),
 		[DOCTOR_FIXED] = HeapCreate(0, 0, DOCTOR_FIXED_BYTES),
 		[DOCTOR_UNLOCKED] = HeapCreate(HEAP_NO_SERIALIZE, 0, 0),
-		[DOCTOR_SEGMENT] = doctor_segment_heap(),
+		[DOCTOR_SEGMENT] = make_segment_heap(),
 	};
 
 	for (int i = 0; i < DOCTOR_HEAPS; i++)
@@ -226,39 +185,6 @@ static void tell_front_ends(struct doctor_truth *truth)
 				HeapCompatibilityInformation, &front_end, sizeof(front_end), NULL))
 			truth->front_ends[i] = front_end;
 	}
-}
-
-/* For tests: a child that does not tell the truth about one block must be noticed. */
-static void lie(struct doctor_truth *truth)
-{
-	char *how = os_env(DOCTOR_LIE_VARIABLE);
-
-	if (how)
-		doctor_lie(truth, how);
-	free(how);
-}
-
-static bool work(struct doctor_truth *truth)
-{
-	struct work work = {.truth = truth};
-	bool ok = false;
-
-	tell_code(truth);
-	if (doctor_plan_make(&work.plan))
-		return fail(&work, 0);
-	work.blocks = calloc(work.plan.count, sizeof(*work.blocks));
-	if (!work.blocks) {
-		fail(&work, 0);
-	} else {
-		ok = perform(&work);
-	}
-	doctor_truth_settle(truth);
-	tell_front_ends(truth);
-	lie(truth);
-	truth->magic = DOCTOR_MAGIC;
-	free(work.blocks);
-	doctor_plan_release(&work.plan);
-	return ok;
 }
 
 /* Says so and waits to be told to go on; false when the parent has ended. */
@@ -287,10 +213,12 @@ int doctor_child_main(int argc, char **argv)
 		handles[DOCTOR_MEMORY], FILE_MAP_READ | FILE_MAP_WRITE, 0, 0, sizeof(*truth));
 	if (!truth || !take_turns(handles))
 		return 2;
+	tell_code(truth);
 	make_heaps(truth);
-	if (!take_turns(handles))
-		return 2;
-	work(truth);
+	doctor_plan(truth);
+	perform(truth);
+	tell_front_ends(truth);
+	doctor_truth_settle(truth);
 	take_turns(handles);
 	return 0;
 }

@@ -6,245 +6,93 @@
 
 #include "snapshot/doctor/doctor.h"
 
-void doctor_tally_wrong(struct doctor_tally *tally, const char *format, ...)
-{
-	va_list args;
+#define WALKS_MAX 3 /* while something in the heaps makes no sense */
 
-	if (tally->first[0])
-		return;
-	va_start(args, format);
-	vsnprintf(tally->first, sizeof(tally->first), format, args);
-	va_end(args);
-}
+/* Few: no more than so many, and than this part of the blocks that the child freed or has. */
+#define FEW_MAX 32
+#define FREED_PART 8
+#define OTHERS_PART 64
 
-void doctor_tally_more(struct doctor_tally *tally, const char *format, ...)
-{
-	size_t len = strlen(tally->first);
-	va_list args;
-
-	if (!len)
-		return;
-	va_start(args, format);
-	vsnprintf(tally->first + len, sizeof(tally->first) - len, format, args);
-	va_end(args);
-}
-
-int doctor_tally_add(struct doctor_report *report, const struct doctor_subject *subject,
-	const struct doctor_tally *tally)
-{
-	struct doctor_row row = {.source = subject->source,
-		.heap = doctor_heap_name(subject->heap),
-		.what = subject->what,
-		.part = subject->part,
-		.expected = tally->expected,
-		.found = tally->found,
-		.verdict = DOCTOR_OK};
-
-	if (tally->expected != tally->found || tally->first[0])
-		row.verdict = tally->is_note ? DOCTOR_NOTE : DOCTOR_OFF;
-	snprintf(row.detail, sizeof(row.detail), "%s", tally->first);
-	return doctor_report_add(report, &row);
-}
-
-struct sums {
-	uint64_t blocks, bytes;
+/* What one source found. */
+struct doctor_found {
+	const char *source;
+	const struct snapshot *snapshot; /* its blocks by address */
+	bool has_stacks; /* each block has one */
 };
 
-/* What the child has in a heap of its own. */
-static struct sums true_sums(const struct doctor_truth *truth, enum doctor_heap heap)
+/* The rows of one heap in the making. */
+struct heap_rows {
+	struct doctor_row groups[DOCTOR_GROUPS], freed, others, overlapping, stacks;
+	uint64_t listed; /* blocks */
+	uint64_t unlisted; /* blocks that the child has */
+};
+
+static int compare_blocks(const void *a, const void *b)
 {
-	struct sums sums = {0};
-
-	for (uint32_t i = 0; i < truth->block_count; i++) {
-		const struct doctor_block *block = &truth->blocks[i];
-
-		if (block->heap != heap || block->is_freed)
-			continue;
-		sums.blocks++;
-		sums.bytes += block->requested_bytes;
-	}
-	return sums;
-}
-
-/* What a walk listed there that is no live block of the truth's. */
-static void add_walked(struct sums *sums, const struct doctor_truth *truth, enum doctor_heap heap,
-	const struct doctor_found *walked)
-{
-	for (size_t i = 0; walked && i < walked->block_count; i++) {
-		const struct doctor_found_block *at = &walked->blocks[i];
-		const struct doctor_block *block = doctor_truth_find(truth, at->addr);
-
-		if (at->heap != truth->heaps[heap] ||
-			(block && block->heap == heap && !block->is_freed))
-			continue;
-		sums->blocks++;
-		sums->bytes += at->requested_bytes;
-	}
-}
-
-static struct sums found_sums(const struct doctor_found *found, uint64_t addr)
-{
-	const struct heap *heap = doctor_found_heap(found, addr);
-	struct sums sums = {0};
-
-	if (heap)
-		sums = (struct sums){heap->stackless.block_count, heap->stackless.requested_bytes};
-	for (size_t i = 0; i < found->block_count; i++) {
-		if (found->blocks[i].heap != addr)
-			continue;
-		sums.blocks++;
-		sums.bytes += found->blocks[i].requested_bytes;
-	}
-	return sums;
-}
-
-static int judge_sums_of(struct doctor_report *report, const char *source, enum doctor_heap heap,
-	const struct sums *expected, const struct sums *found)
-{
-	const struct doctor_subject of_blocks = {source, heap, "number of blocks", "blocks"},
-				    of_bytes = {source, heap, "bytes in them", "bytes"};
-	struct doctor_tally blocks = {.expected = expected->blocks, .found = found->blocks},
-			    bytes = {.expected = expected->bytes, .found = found->bytes};
-	int rc = doctor_tally_add(report, &of_blocks, &blocks);
-
-	return rc ? rc : doctor_tally_add(report, &of_bytes, &bytes);
-}
-
-int doctor_judge_sums(struct doctor_report *report, const struct doctor_truth *truth,
-	const struct doctor_found *found, const struct doctor_found *walked)
-{
-	int rc = 0;
-
-	for (int i = DOCTOR_PROCESS_HEAP + 1; !rc && i < DOCTOR_HEAPS; i++) {
-		const struct heap *heap = doctor_found_heap(found, truth->heaps[i]);
-		enum doctor_heap id = (enum doctor_heap)i;
-		struct sums expected = true_sums(truth, id), sums;
-
-		/* Of a heap that was not walked there are no sums; doctor_judge() says what that is. */
-		if (!truth->heaps[i] || (heap && heap->unwalked))
-			continue;
-		add_walked(&expected, truth, id, walked);
-		sums = found_sums(found, truth->heaps[i]);
-		rc = judge_sums_of(report, found->source, id, &expected, &sums);
-	}
-	return rc;
-}
-
-static int compare(const void *a, const void *b)
-{
-	const struct doctor_found_block *x = a, *y = b;
+	const struct block *x = a, *y = b;
 
 	return x->addr == y->addr ? 0 : x->addr < y->addr ? -1 : 1;
 }
 
-void doctor_found_sort(struct doctor_found *found)
+static int compare_addr(const void *key, const void *item)
 {
-	if (found->block_count)
-		qsort(found->blocks, found->block_count, sizeof(*found->blocks), compare);
+	uint64_t addr = *(const uint64_t *)key, at = *(const uint64_t *)item;
+
+	return addr == at ? 0 : addr < at ? -1 : 1;
 }
 
-static int make(
-	struct doctor_found *found, size_t count, const struct heap *heaps, size_t heap_count)
+static const struct block *found_at(const struct doctor_found *found, uint64_t addr)
 {
-	struct doctor_found_block *blocks = calloc(count ? count : 1, sizeof(*blocks));
+	const struct snapshot *snapshot = found->snapshot;
 
-	if (!blocks)
-		return -ERR_NOMEM;
-	*found = (struct doctor_found){
-		.blocks = blocks, .block_count = count, .heaps = heaps, .heap_count = heap_count};
-	return 0;
+	if (!snapshot->block_count)
+		return NULL;
+	return bsearch(&addr, snapshot->blocks, snapshot->block_count, sizeof(*snapshot->blocks),
+		compare_addr);
 }
 
-int doctor_found_by_walk(struct doctor_found *found, const struct walk *walk)
+static const struct doctor_block *truth_at(const struct doctor_truth *truth, uint64_t addr)
 {
-	if (make(found, walk->block_count, walk->heaps, walk->heap_count))
-		return -ERR_NOMEM;
-	for (size_t i = 0; i < walk->block_count; i++) {
-		const struct walked_block *block = &walk->blocks[i];
-
-		found->blocks[i] = (struct doctor_found_block){.addr = block->addr,
-			.requested_bytes = block->requested_bytes,
-			.overhead_bytes = block->overhead_bytes,
-			.heap = walk->heaps[block->heap].addr};
-	}
-	doctor_found_sort(found);
-	return 0;
+	return bsearch(
+		&addr, truth->blocks, truth->block_count, sizeof(*truth->blocks), compare_addr);
 }
 
-int doctor_found_by_snapshot(struct doctor_found *found, const struct snapshot *snapshot)
+static uint64_t heap_of(const struct doctor_found *found, const struct block *block)
 {
-	if (make(found, snapshot->block_count, snapshot->heaps, snapshot->heap_count))
-		return -ERR_NOMEM;
-	found->has_stacks = true;
-	for (size_t i = 0; i < snapshot->block_count; i++) {
-		const struct block *block = &snapshot->blocks[i];
-		const struct stack *stack = &snapshot->stacks.stacks[block->stack];
-
-		found->blocks[i] = (struct doctor_found_block){.addr = block->addr,
-			.requested_bytes = block->requested_bytes,
-			.overhead_bytes = block->overhead_bytes,
-			.heap = snapshot->heaps[block->heap].addr,
-			.frames = stack->frames,
-			.frame_count = stack->frame_count};
-	}
-	doctor_found_sort(found);
-	return 0;
+	return found->snapshot->heaps[block->heap].addr;
 }
 
-void doctor_found_release(struct doctor_found *found)
+static const struct heap *heap_at(const struct doctor_found *found, uint64_t addr)
 {
-	free(found->blocks);
-	*found = (struct doctor_found){0};
-}
-
-const struct doctor_found_block *doctor_found_at(const struct doctor_found *found, uint64_t addr)
-{
-	size_t low = 0, high = found->block_count;
-
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (found->blocks[middle].addr < addr)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low < found->block_count && found->blocks[low].addr == addr ? &found->blocks[low] :
-									     NULL;
-}
-
-const struct heap *doctor_found_heap(const struct doctor_found *found, uint64_t addr)
-{
-	for (size_t i = 0; i < found->heap_count; i++) {
-		if (found->heaps[i].addr == addr)
-			return &found->heaps[i];
+	for (size_t i = 0; i < found->snapshot->heap_count; i++) {
+		if (found->snapshot->heaps[i].addr == addr)
+			return &found->snapshot->heaps[i];
 	}
 	return NULL;
 }
 
-struct heap_tally {
-	enum doctor_heap heap;
-	struct doctor_tally groups[DOCTOR_GROUPS], stacks;
-	struct doctor_tally freed; /* found is those gone */
-	struct doctor_tally others, overlapping;
-	uint64_t
-		unseen; /* live blocks, and those that were there before, that are not listed at all */
-	uint64_t other_bytes;
-};
-
-/* What is compared. */
-struct scene {
-	const struct doctor_truth *truth;
-	const struct doctor_found *found;
-	const struct doctor_found *before; /* or NULL */
-};
-
-uint64_t doctor_overhead_max(const struct doctor_block *block)
+/* Which of the child's heaps that is; DOCTOR_HEAPS: none. */
+static int child_heap(const struct doctor_truth *truth, uint64_t addr)
 {
-	uint64_t bytes = block->requested_bytes > block->was_bytes ? block->requested_bytes :
-								     block->was_bytes;
+	int i = 0;
 
-	return 512 + bytes / 4 + (bytes > 16384 ? 131072 : 0) + block->was_bytes;
+	while (i < DOCTOR_HEAPS && (!addr || truth->heaps[i] != addr))
+		i++;
+	return i;
+}
+
+/* Keeps the text when it is the first one. */
+static void wrong(struct doctor_row *row, const char *format, ...) PRINTF_LIKE(2, 3);
+
+static void wrong(struct doctor_row *row, const char *format, ...)
+{
+	va_list args;
+
+	if (row->detail[0])
+		return;
+	va_start(args, format);
+	vsnprintf(row->detail, sizeof(row->detail), format, args);
+	va_end(args);
 }
 
 static bool is_in(const struct doctor_range *range, uint64_t addr)
@@ -252,43 +100,50 @@ static bool is_in(const struct doctor_range *range, uint64_t addr)
 	return addr > range->from && addr <= range->to;
 }
 
-bool doctor_stack_fits(const struct doctor_truth *truth, const struct doctor_block *block,
-	const uint64_t *frames, uint32_t frame_count)
+/* True when the innermost frame inside the child's program is the site that the block was allocated
+ * at, and further out there is the function that calls all sites. */
+static bool stack_fits(const struct doctor_truth *truth, const struct doctor_block *block,
+	const struct stack *stack)
 {
-	uint32_t i = 0;
+	uint32_t i = 0, count = stack->frames ? stack->frame_count : 0;
 
-	while (i < frame_count && !is_in(&truth->image, frames[i]))
+	while (i < count && !is_in(&truth->image, stack->frames[i]))
 		i++;
-	if (i == frame_count ||
-		!(is_in(&truth->sites[block->site], frames[i]) ||
-			(block->was_bytes && is_in(&truth->sites[DOCTOR_RESIZE_SITE], frames[i]))))
+	if (i == count || !(is_in(&truth->sites[block->site], stack->frames[i]) ||
+				  (block->was_bytes && is_in(&truth->sites[DOCTOR_RESIZE_SITE],
+							       stack->frames[i]))))
 		return false;
-	for (i++; i < frame_count; i++) {
-		if (is_in(&truth->outer, frames[i]))
+	for (i++; i < count; i++) {
+		if (is_in(&truth->outer, stack->frames[i]))
 			return true;
 	}
 	return false;
 }
 
-/* True when the block is found once and is what it should be; says in tally what is not. */
-static bool is_right(const struct doctor_truth *truth, const struct doctor_block *block,
-	const struct doctor_found *found, const struct doctor_found_block *at,
-	struct doctor_tally *tally)
+/* More heap than this on top of a block is no overhead but a mistake: it has room for what page-sized
+ * and larger units leave over, and for what a block had before it was made smaller in its place. */
+static uint64_t overhead_max(const struct doctor_block *block)
 {
-	const struct doctor_found_block *next = at + 1;
+	uint64_t bytes = block->requested_bytes > block->was_bytes ? block->requested_bytes :
+								     block->was_bytes;
 
-	if (next < found->blocks + found->block_count && next->addr == at->addr)
-		doctor_tally_wrong(tally, "the block at %" PRIX64 " is listed twice", block->addr);
-	else if (at->heap != truth->heaps[block->heap])
-		doctor_tally_wrong(tally, "the block at %" PRIX64 " is listed in heap %" PRIX64,
-			block->addr, at->heap);
+	return 512 + bytes / 4 + (bytes > 16384 ? 131072 : 0) + block->was_bytes;
+}
+
+/* True when the block is what it should be; says in row what is not. */
+static bool is_right(const struct doctor_block *block, uint64_t heap, const struct block *at,
+	uint64_t at_heap, struct doctor_row *row)
+{
+	if (at_heap != heap)
+		wrong(row, "the block at %" PRIX64 " is listed in heap %" PRIX64, block->addr,
+			at_heap);
 	else if (at->requested_bytes != block->requested_bytes)
-		doctor_tally_wrong(tally,
+		wrong(row,
 			"the block at %" PRIX64 " has %" PRIu64
 			" bytes and is listed with %" PRIu64,
 			block->addr, block->requested_bytes, at->requested_bytes);
-	else if (at->overhead_bytes > doctor_overhead_max(block))
-		doctor_tally_wrong(tally,
+	else if (at->overhead_bytes > overhead_max(block))
+		wrong(row,
 			"the block at %" PRIX64 " of %" PRIu64
 			" bytes is listed with an overhead of %" PRIu64,
 			block->addr, block->requested_bytes, at->overhead_bytes);
@@ -297,284 +152,315 @@ static bool is_right(const struct doctor_truth *truth, const struct doctor_block
 	return false;
 }
 
-static void judge_live(
-	struct heap_tally *tally, const struct scene *scene, const struct doctor_block *block)
+static void compare_live(struct heap_rows *rows, const struct doctor_truth *truth,
+	const struct doctor_found *found, const struct doctor_block *block)
 {
-	const struct doctor_found *found = scene->found;
-	const struct doctor_found_block *at = doctor_found_at(found, block->addr);
-	struct doctor_tally *group = &tally->groups[block->group];
+	const struct block *at = found_at(found, block->addr);
+	struct doctor_row *group = &rows->groups[block->group];
 
 	group->expected++;
-	tally->stacks.expected++;
+	rows->stacks.expected++;
 	if (!at) {
-		tally->unseen++;
-		doctor_tally_wrong(group,
-			"the block of %" PRIu64 " bytes at %" PRIX64 " is not listed%s",
+		rows->unlisted++;
+		wrong(group, "the block of %" PRIu64 " bytes at %" PRIX64 " is not listed%s",
 			block->requested_bytes, block->addr,
 			found->has_stacks ? ", or not with a stack" : "");
 		return;
 	}
-	group->found += is_right(scene->truth, block, found, at, group);
-	if (doctor_stack_fits(scene->truth, block, at->frames, at->frames ? at->frame_count : 0))
-		tally->stacks.found++;
+	group->found += is_right(block, truth->heaps[block->heap], at, heap_of(found, at), group);
+	if (!found->has_stacks)
+		return;
+	if (stack_fits(truth, block, &found->snapshot->stacks.stacks[at->stack]))
+		rows->stacks.found++;
 	else
-		doctor_tally_wrong(&tally->stacks,
+		wrong(&rows->stacks,
 			"the stack of the block at %" PRIX64
 			" does not lead to where it was allocated",
 			block->addr);
 }
 
 /* The place may be another heap's by now, when the memory had gone back to the system. */
-static void judge_freed(
-	struct heap_tally *tally, const struct scene *scene, const struct doctor_block *block)
+static void compare_freed(struct heap_rows *rows, const struct doctor_truth *truth,
+	const struct doctor_found *found, const struct doctor_block *block)
 {
-	const struct doctor_found_block *at = doctor_found_at(scene->found, block->addr);
+	const struct block *at = found_at(found, block->addr);
 
-	tally->freed.expected++;
-	if (at && at->heap == scene->truth->heaps[block->heap])
-		doctor_tally_wrong(&tally->freed,
-			"the block at %" PRIX64 " was freed and is listed", block->addr);
+	rows->freed.expected++;
+	if (at && heap_of(found, at) == truth->heaps[block->heap])
+		wrong(&rows->freed, "the block at %" PRIX64 " was freed and is listed",
+			block->addr);
 	else
-		tally->freed.found++;
+		rows->freed.found++;
 }
 
-static uint64_t end_of(uint64_t addr, uint64_t bytes)
+/* What is listed: blocks that the child did not make, and blocks that share memory. */
+static void compare_listed(struct heap_rows rows[DOCTOR_HEAPS], const struct doctor_truth *truth,
+	const struct doctor_found *found)
 {
-	uint64_t end = addr + (bytes ? bytes : 1);
+	uint64_t end = 0, last = 0;
 
-	return end > addr ? end : UINT64_MAX;
-}
+	for (size_t i = 0; i < found->snapshot->block_count; i++) {
+		const struct block *at = &found->snapshot->blocks[i];
+		uint64_t at_end = at->addr + (at->requested_bytes ? at->requested_bytes : 1);
+		int heap = child_heap(truth, heap_of(found, at));
 
-/* A live block of the truth that lies in a found block at another address, or NULL. */
-static const struct doctor_block *covered_by(
-	const struct doctor_truth *truth, const struct doctor_found_block *at)
-{
-	uint64_t end = end_of(at->addr, at->requested_bytes);
-
-	for (size_t i = doctor_truth_from(truth, at->addr); i-- > 0;) {
-		const struct doctor_block *block = &truth->blocks[i];
-
-		if (block->is_freed)
+		if (heap == DOCTOR_HEAPS)
 			continue;
-		if (end_of(block->addr, block->requested_bytes) > at->addr)
-			return block;
-		break;
-	}
-	for (size_t i = doctor_truth_from(truth, at->addr); i < truth->block_count; i++) {
-		const struct doctor_block *block = &truth->blocks[i];
-
-		if (block->addr >= end)
-			break;
-		if (!block->is_freed && block->addr != at->addr)
-			return block;
-	}
-	return NULL;
-}
-
-/* No two blocks of a heap share a byte. */
-static void judge_overlapping(struct heap_tally *tally, const struct scene *scene)
-{
-	uint64_t heap = scene->truth->heaps[tally->heap], end = 0, last = 0;
-
-	for (size_t i = 0; i < scene->found->block_count; i++) {
-		const struct doctor_found_block *at = &scene->found->blocks[i];
-		const struct doctor_block *block;
-
-		if (at->heap != heap)
-			continue;
-		block = covered_by(scene->truth, at);
-		if (at->addr < end || block) {
-			tally->overlapping.found++;
-			doctor_tally_wrong(&tally->overlapping,
-				"the blocks at %" PRIX64 " and %" PRIX64 " share memory", at->addr,
-				block ? block->addr : last);
+		rows[heap].listed++;
+		if (!truth_at(truth, at->addr)) {
+			rows[heap].others.found++;
+			wrong(&rows[heap].others,
+				"a block of %" PRIu64 " bytes at %" PRIX64 " is listed",
+				at->requested_bytes, at->addr);
 		}
-		if (end_of(at->addr, at->requested_bytes) > end) {
-			end = end_of(at->addr, at->requested_bytes);
+		if (at->addr < end) {
+			rows[heap].overlapping.found++;
+			wrong(&rows[heap].overlapping,
+				"the blocks at %" PRIX64 " and %" PRIX64 " share memory", last,
+				at->addr);
+		}
+		if (at_end < at->addr) /* it wraps around */
+			at_end = UINT64_MAX;
+		if (at_end > end) {
+			end = at_end;
 			last = at->addr;
 		}
 	}
 }
 
-static bool was_there(const struct scene *scene, uint64_t addr)
+static bool are_few(uint64_t count, uint64_t all, unsigned part)
 {
-	return scene->before && doctor_found_at(scene->before, addr);
+	return count && count <= FEW_MAX && count <= all / part;
 }
 
-/* Blocks of the heap that the child did not make. */
-static void judge_others(struct heap_tally *tally, const struct scene *scene)
+static void make_note(struct doctor_row *row, const char *why)
 {
-	const struct doctor_found *found = scene->found;
-	uint64_t heap = scene->truth->heaps[tally->heap];
+	size_t len = strlen(row->detail);
 
-	for (size_t i = 0; i < found->block_count; i++) {
-		const struct doctor_found_block *at = &found->blocks[i];
-
-		if (at->heap != heap || doctor_truth_find(scene->truth, at->addr) ||
-			was_there(scene, at->addr))
-			continue;
-		tally->others.found++;
-		tally->other_bytes += at->requested_bytes;
-		doctor_tally_wrong(&tally->others,
-			"a block of %" PRIu64 " bytes at %" PRIX64 " is listed",
-			at->requested_bytes, at->addr);
-	}
+	row->verdict = DOCTOR_NOTE;
+	snprintf(row->detail + len, sizeof(row->detail) - len, "; %s", why);
 }
 
-/* Those that were in the heap before and have no stack are counted without one. */
-static void pass_over_before(struct heap_tally *tally, const struct scene *scene)
+/* What is known when all blocks have been looked at. */
+static void finish(struct heap_rows *rows, bool has_stacks, const struct heap *heap)
 {
-	uint64_t heap = scene->truth->heaps[tally->heap];
-
-	for (size_t i = 0; scene->before && i < scene->before->block_count; i++) {
-		const struct doctor_found_block *at = &scene->before->blocks[i];
-
-		tally->unseen += at->heap == heap && !doctor_found_at(scene->found, at->addr);
-	}
-}
-
-/* Those without a stack are only counted: as many as are missing may be the missing ones. */
-static void judge_stackless(struct heap_tally *tally, const struct scene *scene)
-{
-	const struct heap *heap = doctor_found_heap(scene->found, scene->truth->heaps[tally->heap]);
 	uint64_t stackless = heap ? heap->stackless.block_count : 0;
 
-	if (!scene->found->has_stacks || stackless <= tally->unseen)
-		return;
-	tally->others.found += stackless - tally->unseen;
-	doctor_tally_wrong(&tally->others, "%" PRIu64 " more blocks are counted without a stack",
-		stackless - tally->unseen);
-}
-
-static uint64_t live_count(const struct heap_tally *tally)
-{
-	uint64_t count = 0;
-
-	for (int group = 0; group < DOCTOR_GROUPS; group++)
-		count += tally->groups[group].expected;
-	return count;
-}
-
-static bool are_few(uint64_t count, uint64_t of, unsigned part)
-{
-	return count <= DOCTOR_FEW_MAX && count <= of / part;
-}
-
-/* What may differ without a mistake of ours; doctor_judge.h says why. */
-static void make_notes(struct heap_tally *tally, const struct scene *scene)
-{
-	const struct heap *heap = doctor_found_heap(scene->found, scene->truth->heaps[tally->heap]);
-	uint64_t listed = tally->freed.expected - tally->freed.found;
-
+	/* Those without a stack are only counted: as many as are missing may be the missing ones. */
+	if (has_stacks && stackless > rows->unlisted) {
+		rows->others.found += stackless - rows->unlisted;
+		wrong(&rows->others, "%" PRIu64 " more blocks are counted without a stack",
+			stackless - rows->unlisted);
+	}
+	/* What may differ without a mistake of ours; doctor.h says why. */
 	if (!heap || !heap->kind || !strcmp(heap->kind, "wine"))
 		return;
-	tally->freed.is_note = are_few(listed, tally->freed.expected, DOCTOR_FREED_PART);
-	tally->others.is_note = are_few(tally->others.found, live_count(tally), DOCTOR_OTHERS_PART);
-	if (tally->freed.is_note)
-		doctor_tally_more(
-			&tally->freed, "; Windows may put blocks aside when they are freed");
-	if (tally->others.is_note && !scene->found->has_stacks)
-		doctor_tally_more(
-			&tally->others, ", %" PRIu64 " bytes with all such", tally->other_bytes);
-	if (tally->others.is_note)
-		doctor_tally_more(&tally->others, "; it may be the heap's own");
+	if (are_few(rows->freed.expected - rows->freed.found, rows->freed.expected, FREED_PART))
+		make_note(&rows->freed, "Windows may put blocks aside when they are freed");
+	if (are_few(rows->others.found, rows->stacks.expected, OTHERS_PART))
+		make_note(&rows->others, "it may be the heap's own");
 }
 
-static int add_rows(
-	struct doctor_report *report, const char *source, const struct heap_tally *tally)
+static void add_row(struct doctor *doctor, const char *source, int heap, const char *part,
+	const char *what, struct doctor_row *row)
 {
-	struct doctor_subject subject = {source, tally->heap, NULL, "blocks"};
-	int rc = 0;
+	row->source = source;
+	row->heap = doctor_heap_names[heap];
+	row->part = part;
+	row->what = what;
+	doctor_add(doctor, row);
+}
 
-	for (int group = 0; !rc && group < DOCTOR_GROUPS; group++) {
-		subject.what = doctor_group_name((enum doctor_group)group);
-		if (tally->groups[group].expected)
-			rc = doctor_tally_add(report, &subject, &tally->groups[group]);
+static void add_rows(
+	struct doctor *doctor, const struct doctor_found *found, int heap, struct heap_rows *rows)
+{
+	for (int i = 0; i < DOCTOR_GROUPS; i++) {
+		if (rows->groups[i].expected)
+			add_row(doctor, found->source, heap, "blocks", doctor_group_names[i],
+				&rows->groups[i]);
 	}
-	subject.what = "freed blocks gone";
-	subject.part = "freed";
-	if (!rc && tally->heap != DOCTOR_PROCESS_HEAP)
-		rc = doctor_tally_add(report, &subject, &tally->freed);
-	subject.what = "other blocks";
-	subject.part = "other";
-	if (!rc && tally->heap != DOCTOR_PROCESS_HEAP)
-		rc = doctor_tally_add(report, &subject, &tally->others);
-	subject.what = "blocks that overlap";
-	subject.part = "overlap";
-	return rc ? rc : doctor_tally_add(report, &subject, &tally->overlapping);
+	if (heap != DOCTOR_PROCESS_HEAP) {
+		add_row(doctor, found->source, heap, "freed", "freed blocks gone", &rows->freed);
+		add_row(doctor, found->source, heap, "other", "other blocks", &rows->others);
+	}
+	add_row(doctor, found->source, heap, "overlap", "blocks that overlap", &rows->overlapping);
+	if (found->has_stacks)
+		add_row(doctor, found->source, heap, "stacks", "stacks", &rows->stacks);
 }
 
-static int add_stacks(
-	struct doctor_report *report, const char *source, const struct heap_tally *tally)
+/* Some segment heaps of the first systems that had them are of no known layout, and dumps say so. */
+static void add_unwalked(struct doctor *doctor, const char *source, int heap)
 {
-	const struct doctor_subject subject = {source, tally->heap, "stacks", "stacks"};
-
-	return doctor_tally_add(report, &subject, &tally->stacks);
-}
-
-/* True when the heap is only named, as hsnap does with what it knows no layout of. */
-static bool is_unwalked(const struct doctor_found *found, uint64_t addr)
-{
-	const struct heap *heap = doctor_found_heap(found, addr);
-	size_t i = 0;
-
-	while (i < found->block_count && found->blocks[i].heap != addr)
-		i++;
-	return heap && heap->unwalked && i == found->block_count;
-}
-
-/* Of segment heaps the first systems that had them are left out, and dumps say so. */
-static int say_unwalked(struct doctor_report *report, const char *source, enum doctor_heap heap)
-{
-	const struct doctor_row row = {.source = source,
-		.heap = doctor_heap_name(heap),
-		.what = "walking it",
-		.part = "walking it",
-		.verdict = heap == DOCTOR_SEGMENT ? DOCTOR_NOT_THERE : DOCTOR_OFF,
+	struct doctor_row row = {.verdict = heap == DOCTOR_SEGMENT ? DOCTOR_NOT_THERE : DOCTOR_OFF,
 		.has_no_numbers = true,
 		.detail = "no layout is known for it; in dumps it is a heap that was not walked"};
 
-	return doctor_report_add(report, &row);
+	add_row(doctor, source, heap, "walking it", "walking it", &row);
 }
 
-static int judge_heap(
-	struct doctor_report *report, const struct scene *scene, enum doctor_heap heap)
+/* Which row of which layout table read a heap. */
+static void note_layout(struct doctor *doctor, int i, const struct heap *heap)
 {
-	const struct doctor_truth *truth = scene->truth;
-	struct heap_tally tally = {.heap = heap};
-	int rc;
+	static const char *const names[] = {
+		"none", "look-aside lists", "low fragmentation", "unknown"};
+	uint32_t front_end = doctor->truth->front_ends[i];
 
-	if (is_unwalked(scene->found, truth->heaps[heap]))
-		return say_unwalked(report, scene->found->source, heap);
+	doctor_note(doctor, doctor_heap_names[i], "kind %s%s%s, front end %s%s",
+		heap->kind ? heap->kind : "unknown", heap->layout ? ", layout " : "",
+		heap->layout ? heap->layout : "", names[front_end < 3 ? front_end : 3],
+		heap->unwalked ? ", not walked" : "");
+}
+
+static void compare(
+	struct doctor *doctor, const char *source, struct snapshot *snapshot, bool has_stacks)
+{
+	const struct doctor_found found = {source, snapshot, has_stacks};
+	const struct doctor_truth *truth = doctor->truth;
+	struct heap_rows rows[DOCTOR_HEAPS] = {0};
+
+	if (snapshot->block_count)
+		qsort(snapshot->blocks, snapshot->block_count, sizeof(*snapshot->blocks),
+			compare_blocks);
 	for (uint32_t i = 0; i < truth->block_count; i++) {
 		const struct doctor_block *block = &truth->blocks[i];
 
-		if (block->heap != heap)
-			continue;
-		if (block->is_freed)
-			judge_freed(&tally, scene, block);
-		else
-			judge_live(&tally, scene, block);
+		(block->is_freed ? compare_freed : compare_live)(
+			&rows[block->heap], truth, &found, block);
 	}
-	pass_over_before(&tally, scene);
-	judge_others(&tally, scene);
-	judge_stackless(&tally, scene);
-	judge_overlapping(&tally, scene);
-	make_notes(&tally, scene);
-	rc = add_rows(report, scene->found->source, &tally);
-	return rc || !scene->found->has_stacks ? rc :
-						 add_stacks(report, scene->found->source, &tally);
+	compare_listed(rows, truth, &found);
+	for (int i = 0; i < DOCTOR_HEAPS; i++) {
+		const struct heap *heap = heap_at(&found, truth->heaps[i]);
+
+		if (!truth->heaps[i])
+			continue;
+		if (heap)
+			note_layout(doctor, i, heap);
+		finish(&rows[i], has_stacks, heap);
+		/* The tracer's blocks are known of a heap that was not walked, too. */
+		if (heap && heap->unwalked && !rows[i].listed)
+			add_unwalked(doctor, source, i);
+		else
+			add_rows(doctor, &found, i, &rows[i]);
+	}
 }
 
-int doctor_judge(struct doctor_report *report, const struct doctor_truth *truth,
-	const struct doctor_found *found, const struct doctor_found *before)
+/* Where the walkers met with what they could not make sense of. */
+static void add_broken(struct doctor *doctor, const char *source, const struct walk *walk)
 {
-	const struct scene scene = {truth, found, before};
-	int rc = 0;
+	struct doctor_row row = {.source = source,
+		.heap = "",
+		.what = "places without sense",
+		.part = "places without sense",
+		.found = (uint64_t)walk->broken_count + walk->missing_count};
+	int heap = child_heap(doctor->truth, walk->broken_heap);
+	char place[80] = "";
 
-	for (int heap = 0; !rc && heap < DOCTOR_HEAPS; heap++) {
-		if (truth->heaps[heap])
-			rc = judge_heap(report, &scene, (enum doctor_heap)heap);
+	if (walk->broken_heap)
+		snprintf(place, sizeof(place), ", in heap %" PRIX64 " (%s)", walk->broken_heap,
+			heap < DOCTOR_HEAPS ? doctor_heap_names[heap] : "not the child's own");
+	if (walk->broken_count)
+		wrong(&row, "%s at %" PRIX64 "%s", walk->broken_what, walk->broken_addr, place);
+	else if (walk->missing_count)
+		wrong(&row, "%s at %" PRIX64, walk->missing_what, walk->missing_addr);
+	doctor_add(doctor, &row);
+}
+
+void doctor_compare_walk(struct doctor *doctor, const char *source, const struct walk *walk)
+{
+	struct snapshot snapshot;
+
+	snapshot_init(&snapshot);
+	for (size_t i = 0; i < walk->heap_count; i++) {
+		struct heap *heap = snapshot_add_heap(&snapshot);
+
+		if (heap)
+			*heap = walk->heaps[i];
 	}
+	for (size_t i = 0; i < walk->block_count; i++) {
+		const struct walked_block *walked = &walk->blocks[i];
+		struct block *block = snapshot_add_block(&snapshot);
+
+		if (block)
+			*block = (struct block){walked->addr, walked->requested_bytes,
+				walked->overhead_bytes, walked->heap, STACK_NONE};
+	}
+	if (snapshot.heap_count != walk->heap_count || snapshot.block_count != walk->block_count)
+		doctor->is_out_of_memory = true;
+	else
+		compare(doctor, source, &snapshot, false);
+	snapshot_release(&snapshot);
+	add_broken(doctor, source, walk);
+}
+
+void doctor_compare_snapshot(struct doctor *doctor, const char *source, struct snapshot *snapshot)
+{
+	compare(doctor, source, snapshot, true);
+}
+
+static int walk_held(struct memory *memory, struct walk *walk, struct err *err)
+{
+	struct target *target = memory->target;
+	int rc;
+
+	walk_clear(walk);
+	memory_clear(memory);
+	rc = target->ops->suspend(target, err);
+	if (!rc)
+		rc = heaps_walk(memory, walk, err);
+	target->ops->resume(target);
 	return rc;
+}
+
+void doctor_look_walk(struct doctor *doctor, struct target *target, const char *source)
+{
+	struct memory memory;
+	struct err err = {0};
+	struct walk walk;
+	unsigned walks = 0;
+	int rc;
+
+	if (memory_init(&memory, target)) {
+		doctor->is_out_of_memory = true;
+		return;
+	}
+	walk_init(&walk);
+	/* The child waits, but a thread of the system's in it may have stood inside a heap. */
+	do {
+		rc = walk_held(&memory, &walk, &err);
+	} while (!rc && !walk_is_sound(&walk) && ++walks < WALKS_MAX);
+	if (rc)
+		doctor_say(doctor, source, "walking the heaps", DOCTOR_OFF, &err);
+	else
+		doctor_compare_walk(doctor, source, &walk);
+	if (!target->is_file)
+		doctor_note(doctor, "held",
+			target->is_cloned ? "by a clone of its memory" : "by suspending it");
+	walk_release(&walk);
+	memory_release(&memory);
+}
+
+/* Whether an error says no more than that a source is not to be had here. */
+static bool is_not_there(enum err_code code)
+{
+	return code == ERR_NO_STACKS || code == ERR_NOT_TRACED || code == ERR_PLATFORM;
+}
+
+void doctor_look_dump(struct doctor *doctor, struct target *target, const char *source,
+	enum capture_stacks stacks, bool must_be)
+{
+	struct capture_options want = {.stacks = stacks};
+	struct capture_stats stats = {0};
+	struct snapshot snapshot;
+	struct err err = {0};
+
+	snapshot_init(&snapshot);
+	if (capture(target, &want, &snapshot, &stats, &err)) {
+		doctor_say(doctor, source, "dump",
+			!must_be && is_not_there(err.code) ? DOCTOR_NOT_THERE : DOCTOR_OFF, &err);
+	} else {
+		doctor_compare_snapshot(doctor, source, &snapshot);
+		for (size_t i = 0; i < snapshot.warning_count; i++)
+			doctor_note(doctor, source, "warning: %.600s", snapshot.warnings[i]);
+	}
+	snapshot_release(&snapshot);
 }

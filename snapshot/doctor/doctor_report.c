@@ -1,46 +1,41 @@
 #include <inttypes.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/base/memory.h"
 #include "snapshot/doctor/doctor.h"
 
-void doctor_report_init(struct doctor_report *report)
+void doctor_init(struct doctor *doctor)
 {
-	*report = (struct doctor_report){0};
+	*doctor = (struct doctor){.truth = calloc(1, sizeof(*doctor->truth))};
+	buf_init(&doctor->notes);
+	doctor->is_out_of_memory = !doctor->truth;
 }
 
-void doctor_report_release(struct doctor_report *report)
+void doctor_release(struct doctor *doctor)
 {
-	free(report->rows);
-	doctor_report_init(report);
+	buf_release(&doctor->notes);
+	free(doctor->rows);
+	free(doctor->truth);
 }
 
-size_t doctor_report_count(const struct doctor_report *report, enum doctor_verdict verdict)
+void doctor_add(struct doctor *doctor, const struct doctor_row *row)
 {
-	size_t count = 0;
+	struct doctor_row *added;
 
-	for (size_t i = 0; i < report->count; i++)
-		count += report->rows[i].verdict == verdict;
-	return count;
+	if (array_grow((void **)&doctor->rows, &doctor->row_cap, doctor->row_count, sizeof(*row))) {
+		doctor->is_out_of_memory = true;
+		return;
+	}
+	added = &doctor->rows[doctor->row_count++];
+	*added = *row;
+	if (added->verdict == DOCTOR_OK && (row->expected != row->found || *row->detail))
+		added->verdict = DOCTOR_OFF;
 }
 
-size_t doctor_report_off(const struct doctor_report *report)
-{
-	return doctor_report_count(report, DOCTOR_OFF);
-}
-
-int doctor_report_add(struct doctor_report *report, const struct doctor_row *row)
-{
-	if (array_grow((void **)&report->rows, &report->cap, report->count, sizeof(*row)))
-		return -ERR_NOMEM;
-	report->rows[report->count++] = *row;
-	return 0;
-}
-
-int doctor_report_say(struct doctor_report *report, const char *source, const char *what,
-	enum doctor_verdict verdict, const char *detail)
+void doctor_say(struct doctor *doctor, const char *source, const char *what,
+	enum doctor_verdict verdict, const struct err *why)
 {
 	struct doctor_row row = {.source = source,
 		.heap = "",
@@ -49,86 +44,76 @@ int doctor_report_say(struct doctor_report *report, const char *source, const ch
 		.verdict = verdict,
 		.has_no_numbers = true};
 
-	snprintf(row.detail, sizeof(row.detail), "%s", detail);
-	return doctor_report_add(report, &row);
+	doctor->is_out_of_memory = doctor->is_out_of_memory || why->code == ERR_NOMEM;
+	if (verdict == DOCTOR_OFF)
+		err_text(why, row.detail, sizeof(row.detail));
+	else
+		err_reason(why, row.detail, sizeof(row.detail));
+	doctor_add(doctor, &row);
 }
 
-bool doctor_report_has(
-	const struct doctor_report *report, const char *source, enum doctor_verdict verdict)
+void doctor_note(struct doctor *doctor, const char *name, const char *format, ...)
 {
-	for (size_t i = 0; i < report->count; i++) {
-		if (!strcmp(report->rows[i].source, source) && report->rows[i].verdict == verdict)
-			return true;
-	}
-	return false;
+	char line[700], words[660];
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(words, sizeof(words), format, args);
+	va_end(args);
+	snprintf(line, sizeof(line), "%-14s  %s\n", name, words);
+	if ((!doctor->notes.data || !strstr(doctor->notes.data, line)) &&
+		buf_add_text(&doctor->notes, line))
+		doctor->is_out_of_memory = true;
+}
+
+size_t doctor_count(const struct doctor *doctor, const char *source, enum doctor_verdict verdict)
+{
+	size_t count = 0;
+
+	for (size_t i = 0; i < doctor->row_count; i++)
+		count += doctor->rows[i].verdict == verdict &&
+			 (!source || !strcmp(doctor->rows[i].source, source));
+	return count;
 }
 
 #define ROW "%-9s %-14s %-26s %9s %9s  %s\n"
 #define SHORT_ROW "%-9s %-14s %-52s  %s\n"
 #define NUMBER_BYTES 24 /* of any number as text */
 
-static const char *word(enum doctor_verdict verdict)
-{
-	static const char *const words[] = {[DOCTOR_OK] = "ok",
-		[DOCTOR_NOTE] = "note",
-		[DOCTOR_OFF] = "OFF",
-		[DOCTOR_NOT_THERE] = "not there"};
+static const char *const verdict_names[] = {[DOCTOR_OK] = "ok",
+	[DOCTOR_NOTE] = "note",
+	[DOCTOR_OFF] = "OFF",
+	[DOCTOR_NOT_THERE] = "not there"};
 
-	return words[verdict];
-}
-
-static void print_row(const struct doctor_row *row, FILE *to)
-{
-	char expected[NUMBER_BYTES] = "-", found[NUMBER_BYTES] = "-";
-
-	if (!row->has_no_numbers) {
-		snprintf(expected, sizeof(expected), "%" PRIu64, row->expected);
-		snprintf(found, sizeof(found), "%" PRIu64, row->found);
-	}
-	fprintf(to, ROW, row->source, row->heap, row->what, expected, found, word(row->verdict));
-}
-
-void doctor_report_print_rows(const struct doctor_report *report, FILE *to)
+static void print_rows(const struct doctor *doctor, FILE *to)
 {
 	const char *source = "";
 
 	fprintf(to, ROW, "source", "heap", "what", "expected", "found", "ok");
-	for (size_t i = 0; i < report->count; i++) {
-		if (strcmp(source, report->rows[i].source) != 0)
+	for (size_t i = 0; i < doctor->row_count; i++) {
+		const struct doctor_row *row = &doctor->rows[i];
+		char expected[NUMBER_BYTES] = "-", found[NUMBER_BYTES] = "-";
+
+		if (strcmp(source, row->source) != 0)
 			fputc('\n', to);
-		source = report->rows[i].source;
-		print_row(&report->rows[i], to);
+		source = row->source;
+		if (!row->has_no_numbers) {
+			snprintf(expected, sizeof(expected), "%" PRIu64, row->expected);
+			snprintf(found, sizeof(found), "%" PRIu64, row->found);
+		}
+		fprintf(to, ROW, row->source, row->heap, row->what, expected, found,
+			verdict_names[row->verdict]);
 	}
 }
 
-/* True when the two are one line of the short table. */
-static bool are_one_line(const struct doctor_row *a, const struct doctor_row *b)
-{
-	return *a->heap && !strcmp(a->source, b->source) && !strcmp(a->heap, b->heap);
-}
-
-/* The worst of a line's verdicts; what is not there says less than what is. */
-static enum doctor_verdict worst(const struct doctor_row *rows, size_t count)
-{
-	enum doctor_verdict verdict = rows[0].verdict;
-
-	for (size_t i = 1; i < count; i++) {
-		if (rows[i].verdict != DOCTOR_NOT_THERE && rows[i].verdict > verdict)
-			verdict = rows[i].verdict;
-	}
-	return verdict;
-}
-
-/* Adds "2503/2503 blocks": the sums of the rows of one part, the first of which rows[0] is. Parts that
- * are nothing, as they should be, are left out, but for the first. */
-static void add_part(char *text, size_t size, const struct doctor_row *rows, size_t count)
+/* Adds "2503/2503 blocks": the sums of the rows of one part, which follow one another; how many they are.
+ * Parts that are nothing, as they should be, are left out, but for the first. */
+static size_t add_part(char *text, size_t size, const struct doctor_row *rows, size_t count)
 {
 	uint64_t expected = 0, found = 0;
-	size_t len = strlen(text);
+	size_t len = strlen(text), i;
 
-	for (size_t i = 0; i < count; i++) {
-		if (strcmp(rows[i].part, rows[0].part) != 0)
-			continue;
+	for (i = 0; i < count && !strcmp(rows[i].part, rows[0].part); i++) {
 		expected += rows[i].expected;
 		found += rows[i].found;
 	}
@@ -137,58 +122,80 @@ static void add_part(char *text, size_t size, const struct doctor_row *rows, siz
 	else if (expected || found || !len)
 		snprintf(text + len, size - len, "%s%" PRIu64 "/%" PRIu64 " %s", len ? ", " : "",
 			expected, found, rows[0].part);
+	return i;
 }
 
-static bool is_first_of_part(const struct doctor_row *rows, size_t i)
-{
-	for (size_t k = 0; k < i; k++) {
-		if (!strcmp(rows[k].part, rows[i].part))
-			return false;
-	}
-	return true;
-}
-
+/* One line for the rows of one source and heap. What is not there says less than what is. */
 static void print_line(const struct doctor_row *rows, size_t count, FILE *to)
 {
+	enum doctor_verdict worst = rows[0].verdict;
 	char text[400] = "";
 
 	for (size_t i = 0; i < count; i++) {
-		if (is_first_of_part(rows, i))
-			add_part(text, sizeof(text), rows + i, count - i);
+		if (rows[i].verdict != DOCTOR_NOT_THERE && rows[i].verdict > worst)
+			worst = rows[i].verdict;
 	}
-	fprintf(to, SHORT_ROW, rows->source, rows->heap, text, word(worst(rows, count)));
+	for (size_t i = 0; i < count;)
+		i += add_part(text, sizeof(text), rows + i, count - i);
+	fprintf(to, SHORT_ROW, rows->source, rows->heap, text, verdict_names[worst]);
 }
 
-void doctor_report_print_short(const struct doctor_report *report, FILE *to)
+/* Rows that have neither a heap nor numbers are left to the reasons. */
+static void print_short(const struct doctor *doctor, FILE *to)
 {
 	size_t count;
 
 	fprintf(to, SHORT_ROW, "source", "heap", "expected/found", "ok");
-	for (size_t i = 0; i < report->count; i += count) {
-		const struct doctor_row *rows = &report->rows[i];
+	for (size_t i = 0; i < doctor->row_count; i += count) {
+		const struct doctor_row *rows = &doctor->rows[i];
 
-		for (count = 1; i + count < report->count; count++) {
-			if (!are_one_line(rows, rows + count))
-				break;
-		}
+		count = 1;
+		while (*rows->heap && i + count < doctor->row_count &&
+			!strcmp(rows->source, rows[count].source) &&
+			!strcmp(rows->heap, rows[count].heap))
+			count++;
 		if (*rows->heap || !rows->has_no_numbers)
 			print_line(rows, count, to);
 	}
 }
 
-void doctor_report_print_details(
-	const struct doctor_report *report, enum doctor_verdict verdict, FILE *to)
+static void print_reasons(const struct doctor *doctor, enum doctor_verdict verdict, FILE *to)
 {
-	for (size_t i = 0; i < report->count; i++) {
-		const struct doctor_row *row = &report->rows[i];
+	for (size_t i = 0; i < doctor->row_count; i++) {
+		const struct doctor_row *row = &doctor->rows[i];
 
 		if (row->verdict != verdict)
 			continue;
-		fprintf(to, "%s: %s%s%s, %s", word(verdict), row->source, *row->heap ? ", " : "",
-			row->heap, row->what);
+		fprintf(to, "%s: %s%s%s, %s", verdict_names[verdict], row->source,
+			*row->heap ? ", " : "", row->heap, row->what);
 		if (!row->has_no_numbers)
 			fprintf(to, ": expected %" PRIu64 ", found %" PRIu64, row->expected,
 				row->found);
 		fprintf(to, "%s%s\n", *row->detail ? ": " : "", row->detail);
 	}
+}
+
+/* What matters most is last, where a terminal shows it: what is off, and the verdict. */
+void doctor_print(const struct doctor *doctor, bool is_verbose, FILE *to)
+{
+	size_t off = doctor_count(doctor, NULL, DOCTOR_OFF);
+
+	fprintf(to, "hsnap %s on %s\n\n", HSNAP_VERSION,
+		*doctor->os ? doctor->os : "an unknown system");
+	(is_verbose ? print_rows : print_short)(doctor, to);
+	fprintf(to, "\nused:\n%s\n", doctor->notes.len ? doctor->notes.data : "nothing\n");
+	if (doctor_count(doctor, "ust", DOCTOR_NOT_THERE) && !doctor->is_wine)
+		fputs("To try +ust as an administrator sets it: 'hsnap ust on hsnap.exe', "
+		      "hsnap doctor once more,\nthen 'hsnap ust off hsnap.exe'.\n\n",
+			to);
+	print_reasons(doctor, DOCTOR_NOT_THERE, to);
+	print_reasons(doctor, DOCTOR_NOTE, to);
+	print_reasons(doctor, DOCTOR_OFF, to);
+	if (off)
+		fprintf(to, "\n%zu row%s OFF: do not trust what hsnap says on this system.\n", off,
+			off == 1 ? " is" : "s are");
+	else if (doctor_count(doctor, NULL, DOCTOR_NOTE))
+		fputs("\nNothing is off; what is noted above may well be right.\n", to);
+	else
+		fputs("\nAll that is there is as it should be.\n", to);
 }

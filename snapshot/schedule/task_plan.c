@@ -259,18 +259,6 @@ int task_plan_make(struct task_plan *plan, const struct task_request *request, s
 
 /* ---------------------------------------------------------------- known again */
 
-static char lower(char c)
-{
-	return c >= 'A' && c <= 'Z' ? (char)(c - 'A' + 'a') : c;
-}
-
-static bool is_same_image(const char *a, const char *b)
-{
-	for (; *a && lower(*a) == lower(*b); a++)
-		b++;
-	return !*a && !*b;
-}
-
 /* Adds what stands in line behind start and in front of end; nothing when one of them is missing. */
 static int add_between(struct buf *to, const char *line, const char *start, const char *end)
 {
@@ -317,7 +305,7 @@ int task_arguments_read(const char *line, const char *image, struct buf *folder,
 			.is_full = !strstr(limits, " --by-stack "),
 			.is_packed = strstr(limits, " --gzip ") != NULL};
 
-		if (is_same_image(request.name, image) && !task_name_check(request.name, NULL) &&
+		if (!text_compare(request.name, image) && !task_name_check(request.name, NULL) &&
 			!task_path_check(request.folder, NULL) && !check_numbers(&request, NULL))
 			rc = add_arguments(&again, &request) ? -ERR_NOMEM :
 							       !strcmp(again.data, line);

@@ -1,0 +1,222 @@
+/*
+ * What the doctor prints: every row, or a line for each source and heap that hides nothing that is off,
+ * and the reasons.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "snapshot/doctor/doctor.h"
+
+/* What is printed, in memory that the next call takes. */
+static const char *printed(const struct doctor *doctor, bool is_verbose)
+{
+	static char text[8000];
+	FILE *file = tmpfile();
+	size_t len;
+
+	assert_non_null(file);
+	doctor_print(doctor, is_verbose, file);
+	rewind(file);
+	len = fread(text, 1, sizeof(text) - 1, file);
+	text[len] = 0;
+	(void)fclose(file);
+	return text;
+}
+
+static void say(struct doctor *doctor, const char *source, enum doctor_verdict verdict)
+{
+	struct err err;
+
+	err_set(&err, ERR_NO_STACKS, "", "no such");
+	doctor_say(doctor, source, "stacks", verdict, &err);
+}
+
+static void add(struct doctor *doctor, const char *heap, const char *part, uint64_t expected,
+	uint64_t found, enum doctor_verdict verdict)
+{
+	struct doctor_row row = {.source = "walk",
+		.heap = heap,
+		.what = "a kind",
+		.part = part,
+		.expected = expected,
+		.found = found,
+		.verdict = verdict,
+		.detail = ""};
+
+	if (verdict != DOCTOR_OK)
+		snprintf(row.detail, sizeof(row.detail), "a reason");
+
+	doctor_add(doctor, &row);
+}
+
+static int set_up(void **state)
+{
+	static struct doctor doctor;
+
+	doctor_init(&doctor);
+	*state = &doctor;
+	return 0;
+}
+
+static int tear_down(void **state)
+{
+	doctor_release(*state);
+	return 0;
+}
+
+/* The line of text that starts with start, in memory that the next call takes. */
+static const char *line(const char *text, const char *start)
+{
+	static char found[400];
+	const char *at = text;
+
+	while (at && strncmp(at, start, strlen(start)) != 0)
+		at = strchr(at, '\n') ? strchr(at, '\n') + 1 : NULL;
+	if (!at || !*at) {
+		fail_msg("no line starts with %s in\n%s", start, text);
+		return "";
+	}
+	snprintf(found, sizeof(found), "%.*s", (int)strcspn(at, "\n"), at);
+	return found;
+}
+
+static void test_every_row_is_in_the_full_table(void **state)
+{
+	struct doctor *doctor = *state;
+	const char *text;
+
+	add(doctor, "here", "blocks", 7, 7, DOCTOR_OK);
+	add(doctor, "there", "other", 0, UINT64_MAX, DOCTOR_OFF);
+	add(doctor, "there", "freed", 5, 4, DOCTOR_NOTE);
+	say(doctor, "os", DOCTOR_NOT_THERE);
+	text = printed(doctor, true);
+	assert_non_null(strstr(text, "7         7  ok\n"));
+	assert_non_null(strstr(text, "0 18446744073709551615  OFF\n"));
+	assert_non_null(strstr(text, "5         4  note\n"));
+	assert_non_null(strstr(text, "-         -  not there\n"));
+}
+
+static void test_one_short_line_has_the_sums_of_each_part_of_a_heap(void **state)
+{
+	struct doctor *doctor = *state;
+	const char *text;
+
+	add(doctor, "here", "blocks", 7, 7, DOCTOR_OK);
+	add(doctor, "here", "blocks", 30, 30, DOCTOR_OK);
+	add(doctor, "here", "freed", 9, 9, DOCTOR_OK);
+	add(doctor, "here", "other", 0, 0, DOCTOR_OK);
+	add(doctor, "there", "blocks", 1, 1, DOCTOR_OK);
+	add(doctor, "", "places", 0, 0, DOCTOR_OK);
+	add(doctor, "", "more", 2, 2, DOCTOR_OK);
+	text = printed(doctor, false);
+	assert_string_equal(line(text, "walk      here "),
+		"walk      here           37/37 blocks, 9/9 freed"
+		"                               ok");
+	assert_non_null(strstr(line(text, "walk      there"), " 1/1 blocks  "));
+	assert_non_null(strstr(text, " 0/0 places "));
+	assert_non_null(strstr(text, " 2/2 more "));
+}
+
+static void test_a_short_line_hides_nothing_that_is_off(void **state)
+{
+	struct doctor *doctor = *state;
+	const char *text;
+
+	add(doctor, "a", "blocks", 7, 7, DOCTOR_OK);
+	add(doctor, "a", "blocks", 7, 6, DOCTOR_OFF);
+	add(doctor, "a", "other", 0, 3, DOCTOR_NOTE);
+	add(doctor, "b", "blocks", 7, 7, DOCTOR_OK);
+	add(doctor, "b", "other", 0, 3, DOCTOR_NOTE);
+	/* The numbers are one, and still it is off: the wrong one was found. */
+	add(doctor, "c", "other", 0, 0, DOCTOR_OFF);
+	add(doctor, "c", "blocks", 1, 1, DOCTOR_OK);
+	text = printed(doctor, false);
+	assert_non_null(strstr(line(text, "walk      a "), "14/13 blocks, 0/3 other"));
+	assert_non_null(strstr(line(text, "walk      a "), "  OFF"));
+	assert_non_null(strstr(line(text, "walk      b "), "7/7 blocks, 0/3 other"));
+	assert_non_null(strstr(line(text, "walk      b "), "  note"));
+	assert_non_null(strstr(line(text, "walk      c "), "  OFF"));
+}
+
+static void test_what_has_no_numbers_is_in_the_short_table_with_its_heap_only(void **state)
+{
+	struct doctor *doctor = *state;
+	const struct doctor_row unwalked = {.source = "walk",
+		.heap = "there",
+		.what = "walking it",
+		.part = "walking it",
+		.verdict = DOCTOR_OFF,
+		.has_no_numbers = true};
+	const char *text;
+
+	say(doctor, "os", DOCTOR_NOT_THERE);
+	doctor_add(doctor, &unwalked);
+	text = printed(doctor, false);
+	assert_non_null(strstr(line(text, "walk      there          walking it "), "  OFF"));
+	assert_non_null(strstr(text, "\nOFF: walk, there, walking it\n"));
+	assert_null(strstr(text, "\nos "));
+}
+
+static void test_reasons_and_the_verdict_are_last_what_is_off_at_the_end(void **state)
+{
+	struct doctor *doctor = *state;
+	const char *text;
+
+	add(doctor, "here", "blocks", 7, 7, DOCTOR_OK);
+	text = printed(doctor, false);
+	assert_non_null(
+		strstr(text, "\n\nused:\nnothing\n\n\nAll that is there is as it should be.\n"));
+	add(doctor, "here", "other", 0, 3, DOCTOR_NOTE);
+	say(doctor, "os", DOCTOR_NOT_THERE);
+	doctor_note(doctor, "held", "by %s", "hand");
+	doctor_note(doctor, "held", "by %s", "hand");
+	text = printed(doctor, false);
+	assert_non_null(
+		strstr(text, "\n\nused:\nheld            by hand\n\n"
+			     "not there: os, stacks: its blocks carry no such stacks (no such)\n"
+			     "note: walk, here, a kind: expected 0, found 3: a reason\n\n"
+			     "Nothing is off; what is noted above may well be right.\n"));
+	add(doctor, "here", "blocks", 7, 6, DOCTOR_OFF);
+	text = printed(doctor, true);
+	assert_non_null(
+		strstr(text, "\nnote: walk, here, a kind: expected 0, found 3: a reason\n"
+			     "OFF: walk, here, a kind: expected 7, found 6: a reason\n\n"
+			     "1 row is OFF: do not trust what hsnap says on this system.\n"));
+	add(doctor, "here", "blocks", 0, 6, DOCTOR_OFF);
+	assert_non_null(strstr(printed(doctor, true), "\n2 rows are OFF: "));
+}
+
+static void test_an_administrator_is_asked_for_ust_where_that_may_help(void **state)
+{
+	struct doctor *doctor = *state;
+
+	say(doctor, "os", DOCTOR_NOT_THERE);
+	assert_null(strstr(printed(doctor, false), "hsnap ust on hsnap.exe"));
+	say(doctor, "ust", DOCTOR_NOT_THERE);
+	assert_non_null(strstr(printed(doctor, false), "hsnap ust on hsnap.exe"));
+	doctor->is_wine = true;
+	assert_null(strstr(printed(doctor, false), "hsnap ust on hsnap.exe"));
+}
+
+#define REPORT(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		REPORT(test_every_row_is_in_the_full_table),
+		REPORT(test_one_short_line_has_the_sums_of_each_part_of_a_heap),
+		REPORT(test_a_short_line_hides_nothing_that_is_off),
+		REPORT(test_what_has_no_numbers_is_in_the_short_table_with_its_heap_only),
+		REPORT(test_reasons_and_the_verdict_are_last_what_is_off_at_the_end),
+		REPORT(test_an_administrator_is_asked_for_ust_where_that_may_help),
+	};
+
+	return cmocka_run_group_tests_name("doctor table", tests, NULL, NULL);
+}
