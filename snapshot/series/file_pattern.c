@@ -17,16 +17,6 @@
 
 #define WORD_UNKNOWN 16u
 
-/* text[len] is word, in any case of letters. */
-static bool is_word(const char *text, size_t len, const char *word)
-{
-	size_t same = 0;
-
-	while (same < len && word[same] && text_lower(text[same]) == word[same])
-		same++;
-	return same == len && !word[same];
-}
-
 /* The file's name alone, and its length without ".exe". */
 static const char *name_of(const char *program, size_t *len)
 {
