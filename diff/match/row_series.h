@@ -23,7 +23,7 @@ bool axis_ends(const struct trend_axis *axis, size_t snapshot);
 size_t axis_longest(const struct trend_axis *axis);
 
 /* Whether there are snapshots enough for bounds of a slope that hold with 95 percent confidence: five of one
- * part, or more of several. Else they are the least and the greatest slope of two; diff/trend/trend_parts.h. */
+ * part, or more of several. Else they are the least and the greatest slope of two. */
 bool axis_has_bounds(const struct trend_axis *axis);
 
 /* Whether time passes within a part, and that one that is long enough for a trend, if there is one; false

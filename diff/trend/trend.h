@@ -13,7 +13,7 @@
 
 #include "core/dump/model.h"
 
-/* The least doubtful leak first. How a series is judged is told in man/hdiff.1, Verdicts. */
+/* The least doubtful leak first. How a series is judged is told in man/hdiff-trend.7. */
 enum trend_verdict {
 	TREND_GROWS, /* it rises from beginning to end, and goes on rising */
 	TREND_GREW_ONCE, /* it rose, and is flat since */

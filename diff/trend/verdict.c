@@ -1,569 +1,289 @@
-#include <stdlib.h>
-
-#include "core/base/err.h"
+/*
+ * The verdict on a series of numbers: see man/hdiff-trend.7, which tells what is done here.
+ */
 #include "diff/trend/trend_parts.h"
 
-/* Twice the logarithm of the likelihood ratio that waves must make the best course better by. */
-#define GAIN_WAVES 30.0
-/* That a course may have besides. */
-#define STEPS 2
-
-static bool init_calm(struct trend_kit *kit, const struct trend_axis *axis)
-{
-	if (waves_init(&kit->waves, &kit->plan, axis))
-		return false;
-	if (!kit->waves.numbers)
-		return true;
-	kit->calm = calloc(kit->plan.count, sizeof(*kit->calm));
-	return kit->calm && !shapes_init(&kit->calm_shapes, &kit->plan, &kit->waves);
-}
-
-static bool init_kit(struct trend_kit *kit, const struct trend_axis *axis)
-{
-	kit->starts = calloc(axis->count + 1, sizeof(*kit->starts));
-	if (!kit->starts)
-		return false;
-	return !trend_plan_init(&kit->plan, axis) && !slope_pairs_init(&kit->pairs, &kit->plan) &&
-	       !shapes_init(&kit->shapes, &kit->plan, NULL) && init_calm(kit, axis);
-}
-
-int trend_kit_init(struct trend_kit *kit, const struct trend_axis *axis)
-{
-	*kit = (struct trend_kit){0};
-	if (init_kit(kit, axis))
-		return 0;
-	trend_kit_release(kit);
-	return -ERR_NOMEM;
-}
-
-void trend_kit_release(struct trend_kit *kit)
-{
-	free(kit->calm);
-	free(kit->starts);
-	shapes_release(&kit->calm_shapes);
-	waves_release(&kit->waves);
-	shapes_release(&kit->shapes);
-	slope_pairs_release(&kit->pairs);
-	trend_plan_release(&kit->plan);
-}
-
-void trend_kit_set(struct trend_kit *kit, const struct trend_axis *axis)
-{
-	trend_plan_set(&kit->plan, axis);
-	slope_pairs_set(&kit->pairs);
-	shapes_set(&kit->shapes);
-	waves_set(&kit->waves, &kit->plan, axis);
-	if (kit->waves.count)
-		shapes_set(&kit->calm_shapes);
-}
-
-static double values_range(const double *values, size_t count)
-{
-	double least = values[0], highest = values[0];
-
-	for (size_t i = 1; i < count; i++) {
-		least = values[i] < least ? values[i] : least;
-		highest = values[i] > highest ? values[i] : highest;
-	}
-	return highest - least;
-}
-
-static double least(double a, double b)
-{
-	return a < b ? a : b;
-}
-
-static double rest_of_stairs(struct trend_kit *kit, const double *values)
-{
-	struct stairs_end end = {STEPS, 1, 0};
-	struct stairs stairs = {.starts = kit->starts};
-
-	stairs_climb(&stairs, &kit->plan, values, &end);
-	return stairs.rest;
-}
-
-/* What is left without waves by the best of all courses, or by one that stays and some steps more. */
-static double rest_without(struct trend_kit *kit, const double *values, double range)
-{
-	struct shapes_fit fit;
-	double rest;
-
-	shapes_fit(&kit->shapes, values, range, &fit);
-	rest = least(fit.leak.rest, fit.stay.rest);
-	rest = least(rest, rest_of_stairs(kit, values));
-	return least(rest, rest_of_stairs(kit, shapes_rests(&kit->shapes, &fit.stay)));
-}
-
-const double *trend_kit_calm(struct trend_kit *kit, const double *values)
-{
-	size_t count = kit->plan.count;
-	struct shapes_fit beside;
-	const struct course *course;
-	double range, without;
-
-	if (!kit->waves.count)
-		return NULL;
-	range = values_range(values, count);
-	without = rest_without(kit, values, range);
-	shapes_fit(&kit->calm_shapes, values, range, &beside);
-	course = beside.is_leak ? &beside.leak : &beside.stay;
-	if (!shapes_is_better(&kit->calm_shapes, &beside, course, without, GAIN_WAVES))
-		return NULL;
-	for (size_t i = 0; i < count; i++)
-		kit->calm[i] = values[i];
-	waves_take_out(&kit->waves, shapes_rests(&kit->shapes, course), kit->calm);
-	return kit->calm;
-}
-
-#define LEAST 4
-#define TESTED 8
-#define MOST 64
-/* Fewer snapshots for each valley are noise, where there are too few valleys to test them. */
-#define TOOTH 5
-/* One in two thousand, one-sided. */
-#define VALLEYS_SIGNIFICANT 3.29
-
-/* The values from..to of a part, or the same upside down: up is 1 or -1. */
-struct stretch {
-	const double *values;
-	size_t count;
-	double up;
-};
-
-/* Values that are lower than those on both sides; of equal ones one. */
-static size_t find_turns(const struct stretch *stretch, double *turns)
-{
-	size_t count = 0;
-	bool falls = false;
-
-	for (size_t i = 1; i < stretch->count; i++) {
-		double step = (stretch->values[i] - stretch->values[i - 1]) * stretch->up;
-
-		if (step > 0 && falls)
-			turns[count++] = stretch->values[i - 1];
-		if (step > 0 || step < 0)
-			falls = step < 0;
-	}
-	return count;
-}
-
-/* Of very many, the lowest of each few: the test takes time by the square. */
-static size_t thin_out(double *turns, size_t count, double up)
-{
-	size_t each = (count + MOST - 1) / MOST, kept = 0;
-
-	if (count <= MOST)
-		return count;
-	for (size_t i = 0; i + each <= count; i += each) {
-		double lowest = turns[i];
-
-		for (size_t k = i; k < i + each; k++) {
-			if (turns[k] * up < lowest * up)
-				lowest = turns[k];
-		}
-		turns[kept++] = lowest;
-	}
-	return kept;
-}
-
-static bool all_rise(const double *turns, size_t count)
-{
-	for (size_t i = 1; i < count; i++) {
-		if (turns[i] <= turns[i - 1])
-			return false;
-	}
-	return true;
-}
-
-/* As shapes_memory(), of the turns about a line, by the correlation of neighbours alone. */
-static double memory_of(const double *turns, size_t count)
-{
-	double n = (double)count, sum = 0, slope = 0, both = 0, square = 0, last = 0;
-
-	for (size_t i = 0; i < count; i++)
-		sum += turns[i];
-	sum /= n;
-	for (size_t i = 0; i < count; i++)
-		slope += (turns[i] - sum) * ((double)i - (n - 1) / 2);
-	slope /= n * (n * n - 1) / 12;
-	for (size_t i = 0; i < count; i++) {
-		double rest = turns[i] - sum - slope * ((double)i - (n - 1) / 2);
-
-		both += rest * last;
-		square += rest * rest;
-		last = rest;
-	}
-	if (both <= 0 || both * both * n < 1.96 * 1.96 * square * square)
-		return 1;
-	return (square + both) / (square - both);
-}
-
-static bool mostly_rise(const double *turns, size_t count)
-{
-	double n = (double)count, score = 0;
-
-	for (size_t i = 0; i < count; i++) {
-		for (size_t k = i + 1; k < count; k++)
-			score += (turns[k] > turns[i]) - (turns[k] < turns[i]);
-	}
-	return score > 1 && (score - 1) * (score - 1) >= VALLEYS_SIGNIFICANT * VALLEYS_SIGNIFICANT *
-								 n * (n - 1) * (2 * n + 5) / 18 *
-								 memory_of(turns, count);
-}
-
-/* By how much the turns rise from the first to the last; 0: they do not. */
-static double turns_rise(const struct stretch *stretch, double *turns)
-{
-	size_t count = find_turns(stretch, turns);
-
-	if (count < LEAST || (count < TESTED && count * TOOTH > stretch->count))
-		return 0;
-	count = thin_out(turns, count, stretch->up);
-	if (count < TESTED ? !all_rise(turns, count) : !mostly_rise(turns, count))
-		return 0;
-	return turns[count - 1] > turns[0] ? turns[count - 1] - turns[0] : 0;
-}
-
-static double typical_step(const struct stretch *stretch, double *steps)
-{
-	size_t rank = (stretch->count - 1) / 2;
-
-	for (size_t i = 1; i < stretch->count; i++) {
-		double step = stretch->values[i] - stretch->values[i - 1];
-
-		steps[i - 1] = step < 0 ? -step : step;
-	}
-	ranks_select(steps, stretch->count - 1, &rank, 1);
-	return steps[rank];
-}
-
-bool valleys_rise(const struct trend_plan *plan, const double *values, double *scratch)
-{
-	struct stretch stretch = {.count = plan->most, .up = 1};
-	double rise;
-
-	if (plan->most < LEAST * TOOTH)
-		return false;
-	stretch.values = values + plan->longest;
-	rise = turns_rise(&stretch, scratch);
-	if (!(rise > 0))
-		return false;
-	stretch.up = -1;
-	return turns_rise(&stretch, scratch) > 0 && rise > 2 * typical_step(&stretch, scratch);
-}
-
-/* Where no test can be significant only what always rises grows, and when the last step is this part of
- * the average at least. */
-#define STILL 0.33
-/* In fewer snapshots a third is no beginning. */
-#define FELL_BACK_LEAST 7
-/* One in a thousand, one-sided: standard deviations. */
+/* Chance makes a series rise by so many standard deviations once in a thousand, and its end once in twenty. */
 #define SIGNIFICANT 3.09
-/* A spread is negligible below this part of the highest value. */
-#define NEGLIGIBLE 0.1
-/* The end of a series: a third, at least and at most so many snapshots; one in twenty. */
-#define END_LEAST 5
-#define END_MOST 64
 #define END_SIGNIFICANT 1.645
-/* What never falls and rises so often goes on. */
-#define RISES_LEAST 4
-/* With more memory than this a course may be a random walk. */
-#define WALK_MEMORY 1.7
-/* A course that leaves less than this part of the squares needs no test against memory. */
-#define PLAIN 0.05
+/* What goes on beside a step or a ramp is so fast at the end that it would rise by this part of the range in all the
+ * time; what is slower may be the rest of a cache that fills. */
+#define STILL 0.125
+/* The part of the time in which a cache fills; what rises for longer cannot be told from a leak. */
+#define FILLED 0.75
+/* A step or a ramp is chosen from many, a line is not: what a line leaves is to be more by the first of these for
+ * each point beyond the second, in which many things fit. */
+#define GAIN 10
+#define CHOSEN 4
+/* A course that explains this part of the squares is no chance, in however few points from six on. */
+#define PLAIN 0.9
+#define PLAIN_LEAST 6
+/* A range is negligible below this part of the highest value. */
+#define NEGLIGIBLE 0.1
 
 /* What is asked of a series, whichever way it goes: it is turned upside down to ask for falling. */
 struct reading {
-	const struct verdict_tools *tools;
+	struct timeline *timeline;
 	const double *values;
-	double score, variance; /* of Mann and Kendall */
-	double range; /* greatest less least */
-	bool is_spread; /* the range matters */
+	double *scratch; /* as many */
+	struct slopes slopes;
+	double range; /* greatest less least, of the part where that is most */
+	bool is_spread; /* that matters */
+	double count; /* points of parts that move */
+	size_t steps, rising, falling; /* from one point to the next of a part */
 };
 
-static bool is_significant(const struct reading *reading, double memory)
+static void count_steps(struct reading *reading)
 {
-	double score = reading->score - 1;
+	const struct timeline *timeline = reading->timeline;
 
-	return score > 0 && score * score >= SIGNIFICANT * SIGNIFICANT * reading->variance * memory;
-}
+	reading->count = 0;
+	reading->steps = reading->rising = reading->falling = 0;
+	for (size_t part = 0; part < timeline->part_count; part++) {
+		size_t from = timeline->part_from[part], to = timeline->part_from[part + 1];
 
-/* Whether the test cannot be significant, whatever the series: there are too few snapshots in each part. */
-static bool is_too_few(const struct trend_plan *plan)
-{
-	double score = -1, variance = 0;
-
-	for (size_t part = 0; part < plan->part_count; part++) {
-		double n = (double)(plan->part_from[part + 1] - plan->part_from[part]);
-
-		score += n * (n - 1) / 2;
-		variance += n * (n - 1) * (2 * n + 5) / 18;
-	}
-	return score < 0 || score * score < SIGNIFICANT * SIGNIFICANT * variance;
-}
-
-struct steps {
-	size_t rising, falling;
-};
-
-static struct steps count_steps(const struct reading *reading)
-{
-	const struct trend_plan *plan = reading->tools->plan;
-	struct steps steps = {0};
-
-	for (size_t part = 0; part < plan->part_count; part++) {
-		for (size_t i = plan->part_from[part] + 1; i < plan->part_from[part + 1]; i++) {
-			steps.rising += reading->values[i] > reading->values[i - 1];
-			steps.falling += reading->values[i] < reading->values[i - 1];
+		if (!timeline->moves[part])
+			continue;
+		reading->count += (double)(to - from);
+		reading->steps += to - from - 1;
+		for (size_t i = from + 1; i < to; i++) {
+			reading->rising += reading->values[i] > reading->values[i - 1];
+			reading->falling += reading->values[i] < reading->values[i - 1];
 		}
 	}
-	return steps;
-}
-
-static double least_of(const double *values, size_t count)
-{
-	double least = values[0];
-
-	for (size_t i = 1; i < count; i++)
-		least = values[i] < least ? values[i] : least;
-	return least;
-}
-
-static double highest_of(const double *values, size_t count)
-{
-	double highest = values[0];
-
-	for (size_t i = 1; i < count; i++)
-		highest = values[i] > highest ? values[i] : highest;
-	return highest;
-}
-
-/* In the end it is where it was in the beginning: nothing is left of what it rose by. */
-static bool fell_back(const struct reading *reading)
-{
-	const struct trend_plan *plan = reading->tools->plan;
-	size_t from = plan->part_from[plan->part_count - 1], count = plan->count - from;
-
-	return count > FELL_BACK_LEAST &&
-	       reading->values[plan->count - 1] <= least_of(reading->values + from, count / 3);
-}
-
-/* Whether all from a snapshot on are above all before it, with at least so many on each side. */
-static bool is_apart(const struct reading *reading, size_t least_count)
-{
-	size_t count = reading->tools->plan->count;
-	double *least = reading->tools->scratch, highest = reading->values[0];
-
-	least[count - 1] = reading->values[count - 1];
-	for (size_t i = count - 1; i-- > 0;)
-		least[i] = reading->values[i] < least[i + 1] ? reading->values[i] : least[i + 1];
-	for (size_t i = 1; i + least_count <= count; i++) {
-		if (i >= least_count && least[i] > highest)
-			return true;
-		highest = reading->values[i] > highest ? reading->values[i] : highest;
-	}
-	return false;
-}
-
-static bool is_apart_at(const double *values, size_t count, size_t from)
-{
-	return least_of(values + from, count - from) > highest_of(values, from);
 }
 
 /*
- * It rose and stays, though too few snapshots are before or after that for a test of their order. One
- * or two may be apart by chance, or where a tooth begins.
+ * A course that a series can take: a ramp that rises from the start of each part until some hours are over,
+ * which is a line when these are all, or a step at that time. Each is fitted by least squares, with a level
+ * of its own for each part.
  */
-static bool rose_for_good(const struct reading *reading)
+struct course {
+	double hours;
+	bool is_step;
+	double square, values; /* its products with itself and with the values, beside the levels */
+	double explained; /* of the values' sum of squares */
+};
+
+/* The points of a part that are before a knot. */
+struct before {
+	double count, hours, squares; /* of the hours */
+	double values, products; /* of the values, less their mean, with the hours */
+};
+
+struct courses {
+	double square; /* sum of squares of the values, beside the levels */
+	struct course ramps[POINTS_MAX], steps[POINTS_MAX];
+	size_t count; /* of each */
+	const struct course *line; /* the last ramp */
+	const struct course *stays; /* the best of those that are at rest in time */
+};
+
+/* The knots are the points of the part that has most. */
+static void init_courses(struct courses *courses, const struct timeline *timeline)
 {
-	struct shapes *shapes = reading->tools->shapes;
-	size_t count = reading->tools->plan->count;
-	struct shapes_fit fit;
+	const double *hours = timeline->hours + timeline->part_from[timeline->longest];
 
-	if (reading->tools->plan->part_count > 1 || !reading->is_spread || !is_apart(reading, 1))
-		return false;
-	shapes_fit(shapes, reading->values, reading->range, &fit);
-	if (fit.level_rest < fit.stay.rest * shapes->strongest + fit.slight)
-		return false;
-	if (fit.stay.rest <= PLAIN * fit.level_rest || is_apart(reading, 3))
-		return true;
-	return fit.stay.kind == SHAPE_STEP && is_apart_at(reading->values, count, fit.stay.which);
-}
-
-/* Whether the end alone rises, too: what a warm-up leaves is not taken for a leak. */
-static bool end_rises(const struct reading *reading)
-{
-	const struct trend_plan *plan = reading->tools->plan;
-	size_t end = plan->most / 3 > END_LEAST ? plan->most / 3 : END_LEAST;
-	size_t stride = end / END_MOST + 1;
-	const double *values = reading->values + plan->longest + plan->most - 1;
-	double score = 0, n = 0;
-
-	end = end < plan->most ? end : plan->most;
-	for (size_t i = 0; i < end; i += stride, n++) {
-		for (size_t k = i + stride; k < end; k += stride)
-			score += (*(values - i) > *(values - k)) - (*(values - i) < *(values - k));
+	courses->square = 0;
+	courses->count = timeline->most_points;
+	for (size_t i = 0; i < courses->count; i++) {
+		courses->ramps[i] = (struct course){.hours = hours[i]};
+		courses->steps[i] = (struct course){.hours = hours[i], .is_step = true};
 	}
-	return score > 1 && (score - 1) * (score - 1) >= END_SIGNIFICANT * END_SIGNIFICANT * n *
-								 (n - 1) * (2 * n + 5) / 18;
 }
 
-/* Whether at the last it rises by as much per hour as on average, or by a part of that. */
-static bool still_rises(const struct reading *reading)
+static void add_before(struct before *before, double hours, double value)
 {
-	const struct trend_plan *plan = reading->tools->plan;
-	const double *values = reading->values + plan->longest,
-		     *hours = plan->hours + plan->longest;
-	size_t last = plan->most - 1;
-	double rise = values[last] - values[last - 1], all = values[last] - values[0];
-
-	return rise * hours[last] >= STILL * all * (hours[last] - hours[last - 1]);
+	before->count++;
+	before->hours += hours;
+	before->squares += hours * hours;
+	before->values += value;
+	before->products += hours * value;
 }
 
-/* TREND_GROWS, TREND_GREW_ONCE, or TREND_STEADY: it cannot be said to have risen. Any course can be
- * laid through so few. */
-static enum trend_verdict judge_few(const struct reading *reading, const struct steps *steps)
+static void add_to_ramp(struct course *ramp, const struct before *before, double count)
 {
-	const struct trend_plan *plan = reading->tools->plan;
+	double behind = count - before->count, sum = before->hours + behind * ramp->hours;
 
-	if (steps->falling)
-		return rose_for_good(reading) ? TREND_GREW_ONCE : TREND_STEADY;
-	if (steps->rising < plan->steps || plan->most < 3 || !still_rises(reading))
-		return TREND_GREW_ONCE;
-	return TREND_GROWS;
+	ramp->square += before->squares + behind * ramp->hours * ramp->hours - sum * sum / count;
+	ramp->values += before->products - before->values * ramp->hours;
 }
 
-/* Whether it is flat at the last for longer than ever before. */
-static bool is_at_rest(const struct reading *reading)
+static void add_to_step(struct course *step, const struct before *before, double count)
 {
-	const struct trend_plan *plan = reading->tools->plan;
-	const double *values = reading->values + plan->longest;
-	size_t longest = 0, flat = 0;
+	step->square += (count - before->count) * before->count / count;
+	step->values -= before->values;
+}
 
-	for (size_t i = 1; i < plan->most; i++) {
-		if (values[i] <= values[i - 1]) {
-			flat++;
+static void add_part(struct courses *courses, const struct reading *reading, size_t part)
+{
+	const struct timeline *timeline = reading->timeline;
+	const double *hours = timeline->hours + timeline->part_from[part];
+	const double *values = reading->values + timeline->part_from[part];
+	size_t count = timeline->part_from[part + 1] - timeline->part_from[part], next = 0;
+	struct before before = {0};
+	double mean = 0;
+
+	for (size_t i = 0; i < count; i++)
+		mean += values[i] / (double)count;
+	for (size_t i = 0; i < count; i++)
+		courses->square += (values[i] - mean) * (values[i] - mean);
+	for (size_t knot = 0; knot < courses->count; knot++) {
+		for (; next < count && hours[next] < courses->ramps[knot].hours; next++)
+			add_before(&before, hours[next], values[next] - mean);
+		add_to_ramp(&courses->ramps[knot], &before, (double)count);
+		add_to_step(&courses->steps[knot], &before, (double)count);
+	}
+}
+
+static void measure_course(struct course *course)
+{
+	course->explained = 0;
+	if (course->square > 0 && course->values > 0)
+		course->explained = course->values * course->values / course->square;
+}
+
+static void find_courses(const struct reading *reading, struct courses *courses)
+{
+	init_courses(courses, reading->timeline);
+	for (size_t part = 0; part < reading->timeline->part_count; part++) {
+		if (reading->timeline->moves[part])
+			add_part(courses, reading, part);
+	}
+	courses->line = &courses->ramps[courses->count - 1];
+	courses->stays = &courses->steps[0];
+	for (size_t i = 0; i < courses->count; i++) {
+		struct course *ramp = &courses->ramps[i], *step = &courses->steps[i];
+
+		measure_course(ramp);
+		measure_course(step);
+		if (step->explained > courses->stays->explained)
+			courses->stays = step;
+		if (ramp->explained > courses->stays->explained &&
+			ramp->hours <= FILLED * courses->line->hours)
+			courses->stays = ramp;
+	}
+}
+
+static double course_at(const struct course *course, double hours)
+{
+	if (course->is_step)
+		return hours >= course->hours;
+	return hours < course->hours ? hours : course->hours;
+}
+
+/* Whether the end rises beside the course, too: a leak after a warm-up or a step. */
+static bool end_rises_beside(const struct reading *reading, const struct course *course)
+{
+	struct timeline *timeline = reading->timeline;
+	double *residuals = reading->scratch, times;
+	double span = timeline->hours[timeline->part_from[timeline->longest + 1] - 1];
+	struct slopes end;
+
+	times = course->square > 0 ? course->values / course->square : 0;
+	for (size_t i = 0; i < timeline->count; i++)
+		residuals[i] = reading->values[i] - times * course_at(course, timeline->hours[i]);
+	slopes_find_end(timeline, residuals, &end);
+	return slopes_rise(&end, END_SIGNIFICANT) && end.middle * span >= STILL * reading->range;
+}
+
+/* Whether what rises is a leak: it is as a line and its end rises, or its end rises beside what stays. */
+static bool goes_on(const struct reading *reading, const struct courses *courses)
+{
+	double line_rest = courses->square - courses->line->explained;
+	double stays_rest = courses->square - courses->stays->explained;
+	double more = reading->count - CHOSEN;
+	struct slopes end;
+
+	if (more > 0 && line_rest > stays_rest * (1 + GAIN / more))
+		return end_rises_beside(reading, courses->stays);
+	slopes_find_end(reading->timeline, reading->values, &end);
+	return end.score > 0;
+}
+
+/* Whether it rises, and not by chance. */
+static bool has_risen(const struct reading *reading, const struct courses *courses)
+{
+	double explained = courses->line->explained;
+
+	explained = courses->stays->explained > explained ? courses->stays->explained : explained;
+	return slopes_rise(&reading->slopes, SIGNIFICANT) ||
+	       (reading->is_spread && reading->count >= PLAIN_LEAST &&
+		       explained >= PLAIN * courses->square);
+}
+
+/* Whether it is higher at the last than it was on average in the first third: else nothing is left of what
+ * it rose by. */
+static bool is_higher(const struct reading *reading)
+{
+	const struct timeline *timeline = reading->timeline;
+	double higher = 0;
+
+	for (size_t part = 0; part < timeline->part_count; part++) {
+		size_t from = timeline->part_from[part], to = timeline->part_from[part + 1];
+		size_t third = to - from < 3 ? 1 : (to - from) / 3;
+
+		if (!timeline->moves[part])
 			continue;
+		higher += reading->values[to - 1];
+		for (size_t i = from; i < from + third; i++)
+			higher -= reading->values[i] / (double)third;
+	}
+	return higher > 0;
+}
+
+/* TREND_GROWS, TREND_GREW_ONCE, or TREND_STEADY: it cannot be said to have risen. With too few points to be
+ * tested only what rises at each of them grows. */
+static enum trend_verdict judge_rise(struct reading *reading)
+{
+	struct courses courses;
+	bool is_few;
+
+	count_steps(reading);
+	if (!reading->rising || !is_higher(reading))
+		return TREND_STEADY;
+	find_courses(reading, &courses);
+	is_few = !slopes_can_rise(reading->timeline, SIGNIFICANT);
+	if (is_few ? reading->rising == reading->steps : has_risen(reading, &courses))
+		return goes_on(reading, &courses) ? TREND_GROWS : TREND_GREW_ONCE;
+	return !reading->falling || has_risen(reading, &courses) ? TREND_GREW_ONCE : TREND_STEADY;
+}
+
+static void find_range(struct reading *reading, double level)
+{
+	const struct timeline *timeline = reading->timeline;
+	double highest = 0;
+
+	for (size_t part = 0; part < timeline->part_count; part++) {
+		double low = reading->values[timeline->part_from[part]], high = low;
+
+		for (size_t i = timeline->part_from[part]; i < timeline->part_from[part + 1]; i++) {
+			low = reading->values[i] < low ? reading->values[i] : low;
+			high = reading->values[i] > high ? reading->values[i] : high;
 		}
-		longest = flat > longest ? flat : longest;
-		flat = 0;
+		highest = high > highest ? high : highest;
+		reading->range = high - low > reading->range ? high - low : reading->range;
 	}
-	return flat > longest;
+	reading->is_spread = reading->range > NEGLIGIBLE * (level + highest);
 }
 
-/* What never falls has memory by that alone. Few steps, or a rest after them, are no leak by it. */
-static bool keeps_rising(const struct reading *reading, const struct steps *steps)
-{
-	return !steps->falling && steps->rising >= RISES_LEAST && !is_at_rest(reading);
-}
-
-/* What a series that rises is told by: whether it is a leak, and the memory of what that leaves. */
-static bool is_leak_told(const struct reading *reading, double *memory)
-{
-	const struct verdict_tools *tools = reading->tools;
-	struct leaps leaps = {.starts = tools->starts, .rests = tools->scratch};
-	struct shapes_fit fit;
-	const struct course *course;
-
-	shapes_fit(tools->shapes, reading->values, reading->range, &fit);
-	if (fit.is_leak && fit.leak.is_both && !end_rises(reading))
-		fit.is_leak = false;
-	if (leaps_find(&leaps, tools->shapes, reading->values, &fit)) {
-		*memory = leaps.memory;
-		return leaps.is_leak;
-	}
-	course = fit.is_leak ? &fit.leak : &fit.stay;
-	if (course->rest > PLAIN * fit.level_rest)
-		*memory = shapes_memory(tools->shapes, &fit, course);
-	return fit.is_leak;
-}
-
-static enum trend_verdict judge_course(const struct reading *reading, const struct steps *steps)
-{
-	double memory = 1;
-	bool is_leak = is_leak_told(reading, &memory);
-
-	if (keeps_rising(reading, steps))
-		memory = 1;
-	if (memory > WALK_MEMORY && trend_memory_is_walk(reading->tools->plan, reading->values))
-		return TREND_STEADY;
-	if (!is_significant(reading, memory))
-		return TREND_STEADY;
-	return is_leak ? TREND_GROWS : TREND_GREW_ONCE;
-}
-
-static enum trend_verdict judge_rise(const struct reading *reading)
-{
-	struct steps steps = count_steps(reading);
-	bool never_falls = steps.rising && !steps.falling;
-	enum trend_verdict verdict = TREND_STEADY;
-
-	if (!steps.rising)
-		return TREND_STEADY;
-	if (is_too_few(reading->tools->plan))
-		return judge_few(reading, &steps);
-	if (fell_back(reading))
-		return TREND_STEADY;
-	if (is_significant(reading, 1))
-		verdict = judge_course(reading, &steps);
-	if (verdict != TREND_STEADY)
-		return verdict;
-	if (valleys_rise(reading->tools->plan, reading->values, reading->tools->scratch))
-		return TREND_GROWS;
-	return never_falls || rose_for_good(reading) ? TREND_GREW_ONCE : TREND_STEADY;
-}
-
-static enum trend_verdict judge_fall(struct reading *reading)
-{
-	const struct trend_plan *plan = reading->tools->plan;
-	double *turned = reading->tools->turned;
-
-	for (size_t i = 0; i < plan->count; i++)
-		turned[i] = reading->range - reading->values[i];
-	reading->values = turned;
-	reading->score = -reading->score;
-	return judge_rise(reading) == TREND_STEADY ? TREND_STEADY : TREND_SHRINKS;
-}
-
-static double range_of(const struct trend_plan *plan, const double *values)
-{
-	double range = 0;
-
-	for (size_t part = 0; part < plan->part_count; part++) {
-		double low = values[plan->part_from[part]], high = low;
-
-		for (size_t i = plan->part_from[part] + 1; i < plan->part_from[part + 1]; i++) {
-			low = values[i] < low ? values[i] : low;
-			high = values[i] > high ? values[i] : high;
-		}
-		range = high - low > range ? high - low : range;
-	}
-	return range;
-}
-
-enum trend_verdict verdict_of_rest(
-	const struct trend_plan *plan, const double *values, double level)
-{
-	double highest = level + highest_of(values, plan->count);
-
-	return range_of(plan, values) > NEGLIGIBLE * highest ? TREND_RETURNS : TREND_STEADY;
-}
-
-enum trend_verdict verdict_find(const struct verdict_tools *tools, const double *values,
+enum trend_verdict verdict_find(struct timeline *timeline, const double *values, double *scratch,
 	double level, const struct slopes *slopes)
 {
-	struct reading reading = {tools, values, slopes->score, slopes->variance, 0, false};
+	struct reading reading = {.timeline = timeline, .values = values, .slopes = *slopes};
+	double *turned = scratch + timeline->count;
 	enum trend_verdict verdict;
 
-	if (tools->plan->steps < 2)
-		return TREND_STEADY;
-	reading.range = range_of(tools->plan, values);
-	reading.is_spread = verdict_of_rest(tools->plan, values, level) == TREND_RETURNS;
+	reading.scratch = scratch;
+	find_range(&reading, level);
 	verdict = judge_rise(&reading);
 	if (verdict != TREND_STEADY)
 		return verdict;
-	verdict = judge_fall(&reading);
-	if (verdict != TREND_STEADY)
-		return verdict;
+	for (size_t i = 0; i < timeline->count; i++)
+		turned[i] = -values[i];
+	reading.values = turned;
+	reading.slopes.score = -slopes->score;
+	if (judge_rise(&reading) != TREND_STEADY)
+		return TREND_SHRINKS;
 	return reading.is_spread ? TREND_RETURNS : TREND_STEADY;
 }

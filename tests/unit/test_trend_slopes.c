@@ -1,11 +1,11 @@
 /* Slopes and their bounds, against what they are by construction and by trying all pairs. */
 #include <stdlib.h>
-#include <string.h>
 
-#include "diff/trend/trend_parts.h"
 #include "tests/unit/trend_made.h"
 
 #define HOUR 3600000
+/* Up to so many snapshots of a process each is a point, and all pairs are looked at. */
+#define ALL_PAIRS 64
 
 static int compare_doubles(const void *a, const void *b)
 {
@@ -56,7 +56,7 @@ static void slope_is_the_median_of_all_pairs(void **state)
 	static struct made made;
 
 	(void)state;
-	for (size_t n = 2; n <= PAIRS_ALL; n += n < 20 ? 1 : 11) {
+	for (size_t n = 2; n <= ALL_PAIRS; n += n < 20 ? 1 : 11) {
 		for (uint64_t seed = 1; seed <= 10; seed++) {
 			double truth;
 
@@ -72,10 +72,10 @@ static void slope_is_the_median_of_all_pairs(void **state)
 	}
 }
 
-/* Beyond so many snapshots not all pairs are used: the slope is another one, and nearly as good. */
+/* Also where snapshots are put together. */
 static void slope_of_a_line_is_the_line_s(void **state)
 {
-	static const size_t counts[] = {3, 12, 48, PAIRS_ALL + 1, 200, MADE_MOST};
+	static const size_t counts[] = {3, 12, 48, ALL_PAIRS + 1, 200, MADE_MOST};
 	static struct made made;
 
 	(void)state;
@@ -160,100 +160,62 @@ static void bounds_hold_in_95_of_100(void **state)
 	assert_in_range(coverage(120), 930, 965);
 }
 
-/* Kendall's formula with ties, n(n-1)(2n+5) - sum t(t-1)(2t+5), all by 18, is a case of ours. */
-static void variance_is_kendall_s_where_all_pairs_are_used(void **state)
+static double score_of(const double *values, size_t count)
 {
-	static const double values[] = {1, 5, 2, 2, 9, 5, 5, 7, 0, 2, 5, 3};
-	static const int64_t times[] = {1, 2, 3, 5, 7, 9, 11, 12, 20, 21, 30, 31};
-	struct trend_axis axis = {times, NULL, 12};
-	struct slope_pairs pairs;
-	struct trend_plan plan;
-	struct slopes slopes;
+	double score = 0;
 
-	(void)state;
-	assert_int_equal(trend_plan_init(&plan, &axis), 0);
-	assert_int_equal(slope_pairs_init(&pairs, &plan), 0);
-	slope_pairs_judge(&pairs, values, &slopes);
-	/* 2 three times, 5 four times */
-	assert_near(slopes.variance, (12 * 11 * 29 - 3 * 2 * 11 - 4 * 3 * 13) / 18.0, 1e-9);
-	slope_pairs_release(&pairs);
-	trend_plan_release(&plan);
+	for (size_t i = 0; i < count; i++) {
+		for (size_t k = i + 1; k < count; k++)
+			score += (values[k] > values[i]) - (values[k] < values[i]);
+	}
+	return score;
 }
 
-/* The variance of S over all orders of seven values, with pairs left out, is what it is said to be:
- * by trying the 5040 orders. */
-static double variance_by_trying(
-	struct slope_pairs *pairs, double *values, size_t count, size_t from, size_t *tried)
+/* The sum of the squares of all scores, over every order of the values behind from. */
+static double squares_of_orders(double *values, size_t count, size_t from, size_t *tried)
 {
-	struct slopes slopes;
-	double sum = 0;
+	double sum = 0, swap;
 
 	if (from == count) {
 		++*tried;
-		slope_pairs_judge(pairs, values, &slopes);
-		return slopes.score * slopes.score;
+		return score_of(values, count) * score_of(values, count);
 	}
 	for (size_t i = from; i < count; i++) {
-		double swap = values[from];
-
-		values[from] = values[i];
-		values[i] = swap;
-		sum += variance_by_trying(pairs, values, count, from + 1, tried);
-		values[i] = values[from];
-		values[from] = swap;
+		swap = values[from], values[from] = values[i], values[i] = swap;
+		sum += squares_of_orders(values, count, from + 1, tried);
+		swap = values[from], values[from] = values[i], values[i] = swap;
 	}
 	return sum;
 }
 
-static void variance_is_that_of_all_orders(void **state)
+/* Sen: as many slopes lie beyond a bound as the score's standard deviation says, which is found by trying the
+ * 5040 orders. */
+static void bounds_are_sen_s(void **state)
 {
-	double values[] = {1, 2, 2, 4, 5, 5, 5};
-	/* Two times are equal, so that a pair is missing. */
-	static const int64_t times[] = {1, 2, 2, 5, 7, 9, 11};
-	struct trend_axis axis = {times, NULL, 7};
-	struct slope_pairs pairs;
-	struct trend_plan plan;
-	struct slopes slopes;
-	size_t tried = 0;
-	double sum;
-
-	(void)state;
-	assert_int_equal(trend_plan_init(&plan, &axis), 0);
-	assert_int_equal(slope_pairs_init(&pairs, &plan), 0);
-	assert_int_equal(pairs.count, 20);
-	slope_pairs_judge(&pairs, values, &slopes);
-	sum = variance_by_trying(&pairs, values, 7, 0, &tried);
-	assert_int_equal(tried, 5040);
-	assert_near(slopes.variance, sum / 5040, 1e-9);
-	slope_pairs_release(&pairs);
-	trend_plan_release(&plan);
-}
-
-static void ranks_are_those_of_sorting(void **state)
-{
-	static double values[4000], sorted[4000];
+	static const int64_t hours[] = {0, 1, 3, 4, 9, 11, 16};
+	double values[] = {1, 4, 2, 5, 2, 5, 5}, slopes[21], left, variance;
+	size_t tried = 0, count = 0, beyond = 0;
 	static struct made made;
+	struct trend trend;
 
 	(void)state;
-	for (size_t round = 0; round < 200; round++) {
-		size_t count, ranks[4];
-
-		made.seed = round;
-		count = 1 + made_number(&made) % (round % 2 ? 40 : 4000);
-		for (size_t i = 0; i < count; i++)
-			values[i] =
-				round % 3 ? made_noise(&made) : (double)(made_number(&made) % 5);
-		memcpy(sorted, values, sizeof(sorted));
-		ranks_sort(sorted, count);
-		for (size_t i = 1; i < count; i++)
-			assert_true(sorted[i - 1] <= sorted[i]);
-		ranks[0] = made_number(&made) % count;
-		for (size_t i = 1; i < 4; i++)
-			ranks[i] = ranks[i - 1] + made_number(&made) % (count - ranks[i - 1]);
-		ranks_select(values, count, ranks, 4);
-		for (size_t i = 0; i < 4; i++)
-			assert_true(values[ranks[i]] == sorted[ranks[i]]);
+	made.count = 7;
+	for (size_t i = 0; i < 7; i++) {
+		made.times_ms[i] = hours[i] * HOUR;
+		made.of[i] = (struct census){1, (uint64_t)values[i], 0};
+		for (size_t k = 0; k < i; k++)
+			slopes[count++] = (values[i] - values[k]) / (double)(hours[i] - hours[k]);
 	}
+	qsort(slopes, count, sizeof(*slopes), compare_doubles);
+	variance = squares_of_orders(values, 7, 0, &tried) / 5040;
+	assert_int_equal(tried, 5040);
+	for (left = (double)count - 2; left * left >= 1.96 * 1.96 * variance; left -= 2)
+		beyond++;
+	assert_in_range(beyond, 2, 5);
+	trend = made_judge(&made);
+	assert_near(trend.low_bytes_per_hour, slopes[beyond - 1], 1e-9);
+	assert_near(trend.high_bytes_per_hour, slopes[count - beyond], 1e-9);
+	assert_near(trend.bytes_per_hour, slopes[10], 1e-9);
 }
 
 /* No number is too large, and no time stands in the way. */
@@ -345,9 +307,7 @@ int main(void)
 		cmocka_unit_test(one_outlier_moves_nothing),
 		cmocka_unit_test(slope_is_the_same_with_pairs_left_out),
 		cmocka_unit_test(bounds_hold_in_95_of_100),
-		cmocka_unit_test(variance_is_kendall_s_where_all_pairs_are_used),
-		cmocka_unit_test(variance_is_that_of_all_orders),
-		cmocka_unit_test(ranks_are_those_of_sorting),
+		cmocka_unit_test(bounds_are_sen_s),
 		cmocka_unit_test(extremes_stay_numbers),
 		cmocka_unit_test(no_snapshot_is_no_trend),
 		cmocka_unit_test(net_growth_stops_at_what_fits),
