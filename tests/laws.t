@@ -162,7 +162,7 @@ sub strangers {
 			next if $name =~ /^(?:main|wmain|DllMain|mem(?:cpy|set)|array_grow)$/;
 			my $header = $header{$name} // $file;
 			my @tags = $text{$header} =~ /^(?:struct|union|enum)\s+(\w+)\b/mg;
-			my %known = map { $_ => 1, s/s$//r => 1, "${_}s" => 1 } map { split m{[/_]} } dirname($file), @tags,
+			my %known = map { $_ => 1, s/s$//r => 1, "${_}s" => 1 } map { split m{[/_]} } dirname($file), dirname($header), @tags,
 			    map { basename($_) =~ s/\.[ch]$//r } $file, $header;
 			my @words = split /_/, $name;
 			push @found, "$file: $name" unless @words > 1 && ($alike{ $words[0] } > 1 || grep { $known{$_} } @words);
