@@ -160,19 +160,17 @@ struct install_options {
  * Sets up the tracer whose area is at area_addr and hooks ntdll, with all threads held that could be
  * in it. process is a HANDLE of the target with the rights to read, write and change memory, to
  * suspend it and to ask for information. Returns 0; -ERR_TRACED (it is on; nothing was changed);
- * -ERR_INJECT, -ERR_TARGET, -ERR_GONE, -ERR_RIGHTS, -ERR_SYSTEM, -ERR_BITS, -ERR_NOMEM: nothing is
+ * -ERR_BUSY (a thread stands in the tracer's code since it was last on), -ERR_INJECT, -ERR_TARGET, -ERR_GONE, -ERR_RIGHTS, -ERR_SYSTEM, -ERR_BITS, -ERR_NOMEM: nothing is
  * hooked.
  */
 int install(struct target *target, void *process, uint64_t area_addr,
 	const struct install_options *options, struct err *err);
 
 /*
- * Takes the hooks out of ntdll, at a moment when no thread is in one. A program that calls hooked
- * functions from many threads all the time may have no such moment: then the hooks go while threads
- * are in them that are seen to come out again. A thread that stays in a hook for some seconds is an
- * error. The tables' memory is given back when all are out; the DLL and its trampolines stay. Returns
- * 0; -ERR_NOT_TRACED; -ERR_BUSY (a thread stays in a hook, or another program has changed a hooked
- * function) and the tracer goes on, or if err says so its tables stay; errors as install().
+ * Takes the hooks out of ntdll and switches the tracer off, whatever threads are in hooks: they come out
+ * of them through the DLL and its trampolines, which stay. The tables' memory is given back if no thread
+ * seems to be in a hook, else by the next install(), or with the process. Returns 0; -ERR_NOT_TRACED;
+ * -ERR_BUSY (another program has changed a hooked function) and the tracer goes on; errors as install().
  */
 int remove_tracer(struct target *target, void *process, uint64_t area_addr, struct err *err);
 
@@ -299,41 +297,9 @@ void threads_let_go(struct threads *threads);
 /* Has a held thread go on elsewhere, with its registers as they are; false: it could not be moved. */
 bool threads_move(struct held_thread *thread, uint64_t ip);
 
-/*
- * Whether a held thread is in the tracer: in a hook, or in what a hook has called.
- */
-
-/*
- * True when the thread stands in the tracer's DLL or in a trampoline, or when its stack holds an
- * address in them that may be one it returns to. What an earlier call has left on the stack can look
- * like that: it is told apart by going through the stack frame by frame, as far as that leads.
- * True also when it cannot be found out.
- */
-bool inside_tracer(const struct tracee *tracee, const struct held_thread *thread);
-
-/*
- * The frames of a held thread of another process, as its images' unwind data tell them: which of the
- * values on its stack are return addresses, and which are left from earlier calls.
- */
-
-struct frames;
-
-/* NULL: out of memory, or unwind data are not known for this kind of program. What it learns of images
- * holds as long as all threads are held. */
-struct frames *frames_new(struct target *target, HANDLE process);
-void frames_free(struct frames *frames);
-
-/*
- * Goes from frame to frame of a held thread as long as there is no doubt, up to the address end on
- * its stack, and calls visit() with every return address. Returns the stack address up to which that
- * was all; visit() returning true ends it too.
- */
-uint64_t frames_walk(struct frames *frames, HANDLE thread, uint64_t end,
-	bool (*visit)(void *ctx, uint64_t addr), void *ctx);
-
 /* What is left of a tracer that is off. */
 
-/* Gives back the memory of its tables when no thread is in the tracer any more, which is waited for some
+/* Gives back the memory of its tables when no thread uses them any more, which is waited for some
  * seconds. No hook is in. Returns 0, also when there is none; -ERR_BUSY; errors of threads_hold(). */
 int remove_rest(struct tracee *tracee, struct err *err);
 

@@ -77,33 +77,9 @@ static bool is_on_stack(
 	return false;
 }
 
-struct visit {
-	const struct tracee *tracee;
-	bool found;
-};
-
-static bool look_for_tracers(void *ctx, uint64_t addr)
-{
-	struct visit *visit = ctx;
-
-	visit->found = is_tracers(visit->tracee, addr);
-	return visit->found;
-}
-
-/* Whether one of the values that look like it is a return address, as far as frames can be told. */
-static bool is_in_frames(const struct tracee *tracee, const struct held_thread *thread,
-	uint64_t from, uint64_t end, unsigned char *piece)
-{
-	struct frames *frames = frames_new(tracee->target, tracee->process);
-	struct visit visit = {.tracee = tracee};
-	uint64_t known =
-		frames ? frames_walk(frames, thread->handle, end, look_for_tracers, &visit) : 0;
-
-	frames_free(frames);
-	return visit.found || is_on_stack(tracee, known > from ? known : from, end, piece);
-}
-
-bool inside_tracer(const struct tracee *tracee, const struct held_thread *thread)
+/* Whether the thread may be in a hook, or in what a hook has called: true also when its stack holds what
+ * an earlier call has left there, or when it cannot be found out. */
+static bool may_be_inside(const struct tracee *tracee, const struct held_thread *thread)
 {
 	uint64_t from = thread->sp & ~(uint64_t)(POINTER - 1), end = stack_base(tracee, thread);
 	unsigned char *piece;
@@ -116,14 +92,35 @@ bool inside_tracer(const struct tracee *tracee, const struct held_thread *thread
 	if (from >= end || end - from > STACK_BYTES_MAX)
 		return true;
 	piece = malloc(PIECE_BYTES);
-	inside = !piece || (is_on_stack(tracee, from, end, piece) &&
-				   is_in_frames(tracee, thread, from, end, piece));
+	inside = !piece || is_on_stack(tracee, from, end, piece);
 	free(piece);
 	return inside;
 }
 
+/* Whether the thread stands in the tracer's own code, or in a system call that this has made: ntdll's
+ * function for it leaves nothing on the stack on x64, and one return address on x86. */
+static bool is_in_code(const struct tracee *tracee, const struct held_thread *thread)
+{
+	unsigned char top[8];
+
+	return is_tracers(tracee, thread->ip) ||
+	       target_read(tracee->target, thread->sp, top, sizeof(top)) ||
+	       has_tracers(tracee, top, sizeof(top));
+}
+
+static const struct held_thread *find_thread(const struct tracee *tracee,
+	const struct threads *threads,
+	bool (*is_there)(const struct tracee *tracee, const struct held_thread *thread))
+{
+	for (size_t i = 0; i < threads->count; i++) {
+		if (is_there(tracee, &threads->items[i]))
+			return &threads->items[i];
+	}
+	return NULL;
+}
+
 #define PATIENCE_MS 5000
-#define DRAIN_MS 500 /* so long a moment is looked for when nobody is inside */
+#define DRAIN_MS 1000
 #define PAUSE_MS 20 /* between two holds */
 #define AGAIN 1
 
@@ -150,7 +147,7 @@ static const enum tracer_hook_id order[] = {HOOK_ALLOCATE, HOOK_REALLOCATE, HOOK
 	HOOK_CREATE_PROCESS};
 _Static_assert(sizeof(order) / sizeof(*order) == HOOK_COUNT, "every hook");
 
-/* With all threads held and none inside. */
+/* With all threads held. */
 static int take_out(struct tracee *tracee, struct err *err)
 {
 	for (int i = 0; i < HOOK_COUNT; i++) {
@@ -164,158 +161,64 @@ static int take_out(struct tracee *tracee, struct err *err)
 	return 0;
 }
 
-/* Threads that have stood still inside the tracer since the first hold. */
-struct waiting {
-	struct held_thread *items;
-	size_t count;
-	bool is_begun;
-};
-
-static const struct held_thread *find(const struct threads *threads, DWORD id)
-{
-	for (size_t i = 0; i < threads->count; i++) {
-		if (threads->items[i].id == id)
-			return &threads->items[i];
-	}
-	return NULL;
-}
-
-/* Remembers who is inside. */
-static int begin_waiting(
-	struct waiting *waiting, const struct tracee *tracee, const struct threads *threads)
-{
-	waiting->items = calloc(threads->count + 1, sizeof(*waiting->items));
-	if (!waiting->items)
-		return -ERR_NOMEM;
-	waiting->is_begun = true;
-	for (size_t i = 0; i < threads->count; i++) {
-		if (inside_tracer(tracee, &threads->items[i]))
-			waiting->items[waiting->count++] = threads->items[i];
-	}
-	return 0;
-}
-
-static bool is_anybody_inside(const struct tracee *tracee, const struct threads *threads)
-{
-	for (size_t i = 0; i < threads->count; i++) {
-		if (inside_tracer(tracee, &threads->items[i]))
-			return true;
-	}
-	return false;
-}
-
-/* Forgets those that have moved, or are out. */
-static void go_on_waiting(struct waiting *waiting, const struct threads *threads)
-{
-	size_t kept = 0;
-
-	for (size_t i = 0; i < waiting->count; i++) {
-		const struct held_thread *was = &waiting->items[i];
-		const struct held_thread *is = find(threads, was->id);
-
-		if (is && is->ip == was->ip && is->sp == was->sp)
-			waiting->items[kept++] = *was;
-	}
-	waiting->count = kept;
-}
-
 /*
- * One hold. AGAIN: threads are inside, and may_drain is false or one of them does not move. With may_drain the
- * hooks are taken out while others are inside, who come out of them by themselves.
+ * One hold. Without a jump nobody gets into a hook, and who comes out of the function that it calls does
+ * nothing more to the tables: so they are in use by a thread in the tracer's own code only, and that takes
+ * no time. With is_drained it is enough that no thread stands there; before, none may be in a hook at all.
  */
-static int try_once(struct tracee *tracee, struct threads *threads, struct waiting *waiting,
-	bool may_drain, struct err *err)
+static int free_once(
+	struct tracee *tracee, struct threads *threads, bool is_drained, struct err *err)
 {
+	const struct held_thread *inside;
 	int rc = threads_hold(threads, err);
 
 	if (rc)
 		return rc;
-	rc = check_jumps(tracee, err);
-	if (!rc && waiting->is_begun)
-		go_on_waiting(waiting, threads);
-	else if (!rc && begin_waiting(waiting, tracee, threads))
-		rc = err_set(err, ERR_NOMEM, tracee->target->name, NULL);
-	if (!rc && (waiting->count || !may_drain) && is_anybody_inside(tracee, threads))
-		rc = AGAIN;
-	if (!rc)
-		rc = take_out(tracee, err);
+	inside = find_thread(tracee, threads, is_drained ? is_in_code : may_be_inside);
+	if (inside)
+		rc = err_set(err, ERR_BUSY, tracee->target->name,
+			"its thread %lu has been in the tracer since that was last on", inside->id);
 	threads_let_go(threads);
-	return rc;
-}
-
-/* A program whose threads call hooked functions all the time is never seen without one inside: after
- * some time it is enough that none of them stays there. */
-static int try_for_long(struct tracee *tracee, struct threads *threads, struct err *err)
-{
-	int64_t from = os_time_ms(), now = from;
-	struct waiting waiting = {0};
-	int rc;
-
-	while ((rc = try_once(tracee, threads, &waiting, now - from > DRAIN_MS, err)) == AGAIN &&
-		now - from < PATIENCE_MS) {
-		WaitForSingleObject(tracee->process, PAUSE_MS);
-		now = os_time_ms();
-	}
-	if (rc == AGAIN)
-		rc = err_set(err, ERR_BUSY, tracee->target->name, "its thread %lu is in a hook",
-			waiting.count ? waiting.items[0].id : 0);
-	free(waiting.items);
-	return rc;
-}
-
-/* What the tracer had is given back when nobody is in it any more. AGAIN: somebody is. */
-static int free_once(struct tracee *tracee, struct threads *threads, struct err *err)
-{
-	int rc = threads_hold(threads, err);
-	bool inside;
-
-	if (rc)
-		return rc;
-	inside = is_anybody_inside(tracee, threads);
-	threads_let_go(threads);
-	/* Without a jump nobody gets in. */
 	if (!inside)
 		tracee_free_tables(tracee);
 	return inside ? AGAIN : 0;
 }
 
-static int free_for_long(struct tracee *tracee, struct threads *threads, struct err *err)
+int remove_rest(struct tracee *tracee, struct err *err)
 {
-	int64_t until = os_time_ms() + PATIENCE_MS;
+	int64_t from = os_time_ms(), now = from;
+	struct threads threads;
 	int rc;
 
 	if (!tracee->area.reserved)
 		return 0;
-	while ((rc = free_once(tracee, threads, err)) == AGAIN && os_time_ms() < until)
-		WaitForSingleObject(tracee->process, PAUSE_MS);
-	if (rc == AGAIN)
-		rc = err_set(err, ERR_BUSY, tracee->target->name,
-			"it is not traced any more, but a thread is in a hook still, and the "
-			"tables stay");
-	return rc;
-}
-
-int remove_rest(struct tracee *tracee, struct err *err)
-{
-	struct threads threads;
-	int rc;
-
 	threads_init(&threads, tracee->process, tracee->target->name);
-	rc = free_for_long(tracee, &threads, err);
+	while ((rc = free_once(tracee, &threads, now - from > DRAIN_MS, err)) == AGAIN &&
+		now - from < PATIENCE_MS) {
+		WaitForSingleObject(tracee->process, PAUSE_MS);
+		now = os_time_ms();
+	}
 	threads_release(&threads);
-	return rc;
+	return rc == AGAIN ? -ERR_BUSY : rc;
 }
 
 static int remove_on(struct tracee *tracee, struct err *err)
 {
 	struct threads threads;
+	bool may_be_used = true;
 	int rc;
 
 	threads_init(&threads, tracee->process, tracee->target->name);
-	rc = try_for_long(tracee, &threads, err);
+	rc = threads_hold(&threads, err);
 	if (!rc)
-		rc = free_for_long(tracee, &threads, err);
+		rc = check_jumps(tracee, err);
+	if (!rc)
+		rc = take_out(tracee, err);
+	if (!rc)
+		may_be_used = find_thread(tracee, &threads, may_be_inside);
 	threads_release(&threads);
+	if (!may_be_used)
+		tracee_free_tables(tracee);
 	return rc;
 }
 

@@ -62,7 +62,7 @@ EXCEPTION_DISPOSITION guard_unwound(
 	(void)context;
 	(void)dispatch;
 	guard_end(*(uintptr_t *)(frame + FRAME_BEFORE));
-	if (taken && taken->key)
+	if (taken && taken->key && hooks_are_on())
 		liveblocks_put(taken);
 	return ExceptionContinueSearch;
 }

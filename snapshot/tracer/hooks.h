@@ -23,7 +23,8 @@ static inline void *hook_original(enum tracer_hook_id id)
 }
 
 /* False before hsnap has set everything up, and from when it takes the hooks out. That may be while
- * threads are inside hooks: the tables stay until none is. */
+ * threads are inside hooks, and while they are in a function that a hook has called, or in the system's
+ * unwinder, the tables may go: a hook asks again behind that, and leaves the tables alone. */
 static inline bool hooks_are_on(void)
 {
 	return __builtin_expect(
@@ -41,7 +42,7 @@ void hooks_process_init(void);
  */
 
 /* From the hook itself, with its return address: the one frame that is always known. Returns the id;
- * 0, and counts that, when there is no room. The caller's frames are found under GUARD_TRACER. */
+ * 0, and counts that, when there is no room, or when the hooks are off by then. The caller's frames are found under GUARD_TRACER. */
 uint32_t record_stack(const void *caller);
 
 /* Frames of addresses in [from, to) at the inner end are left out: the tracer's own. Once, before. */

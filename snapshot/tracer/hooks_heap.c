@@ -82,6 +82,8 @@ uint32_t record_stack(const void *caller)
 	uint64_t frames[TRACER_DEPTH_MAX];
 	uint32_t id, depth = guard_now() == GUARD_NONE ? unwind(frames) : 0;
 
+	if (!hooks_are_on())
+		return 0;
 	if (!depth) /* on a stack that is not the thread's own, say */
 		frames[depth++] = (uint64_t)(uintptr_t)caller;
 	id = stacktable_intern(&hsnap_tracer, frames, depth);
@@ -130,10 +132,11 @@ static ULONG_PTR WINAPI hook_create(
 		return ((create_fn)original)(flags, base, reserve, commit, lock, parameters);
 	heap = guard_call(flags, (ULONG_PTR)base, reserve, commit, (ULONG_PTR)lock,
 		(ULONG_PTR)parameters, original, NULL);
-	if (heap && base)
+	if (!heap || !hooks_are_on())
+		return heap;
+	if (base)
 		give(base, reserve);
-	if (heap) /* so that it is no other one that was here once */
-		heapindex_new(&hsnap_tracer, heap);
+	heapindex_new(&hsnap_tracer, heap); /* so that it is no other one that was here once */
 	return heap;
 }
 
@@ -145,7 +148,7 @@ static ULONG_PTR WINAPI hook_destroy(PVOID heap)
 {
 	void *original = hook_original(HOOK_DESTROY_HEAP);
 	ULONG_PTR refused;
-	uint32_t tag;
+	uint32_t tag, session = hsnap_tracer.session;
 	bool is_forgotten;
 
 	if (!heap || (ULONG_PTR)heap == process_heap || !hooks_are_on())
@@ -153,6 +156,8 @@ static ULONG_PTR WINAPI hook_destroy(PVOID heap)
 	tag = heapindex_of(&hsnap_tracer, (ULONG_PTR)heap);
 	is_forgotten = blocktable_forget_heap(&hsnap_tracer, tag);
 	refused = guard_call((ULONG_PTR)heap, 0, 0, 0, 0, 0, original, NULL);
+	if (!hooks_are_on() || hsnap_tracer.session != session)
+		return refused;
 	if (is_forgotten && refused)
 		blocktable_restore_heap(&hsnap_tracer, tag);
 	else if (is_forgotten)
@@ -182,10 +187,12 @@ typedef ULONG_PTR(WINAPI *free_fn)(PVOID heap, ULONG flags, PVOID block);
 
 static void record(PVOID heap, ULONG_PTR addr, SIZE_T bytes, const void *caller)
 {
-	struct tracer_block block = tracer_block_make(
-		addr, heapindex_of(&hsnap_tracer, (ULONG_PTR)heap), record_stack(caller), bytes);
+	uint32_t stack = record_stack(caller);
+	struct tracer_block block =
+		tracer_block_make(addr, heapindex_of(&hsnap_tracer, (ULONG_PTR)heap), stack, bytes);
 
-	liveblocks_put(&block);
+	if (hooks_are_on())
+		liveblocks_put(&block);
 }
 
 static ULONG_PTR WINAPI hook_allocate(PVOID heap, ULONG flags, SIZE_T bytes)
@@ -196,7 +203,7 @@ static ULONG_PTR WINAPI hook_allocate(PVOID heap, ULONG flags, SIZE_T bytes)
 	if (!hooks_are_on())
 		return ((allocate_fn)original)(heap, flags, bytes);
 	addr = guard_call((ULONG_PTR)heap, flags, bytes, 0, 0, 0, original, NULL);
-	if (addr && liveblocks_want(bytes))
+	if (addr && hooks_are_on() && liveblocks_want(bytes))
 		record(heap, addr, bytes, __builtin_return_address(0));
 	return addr;
 }
@@ -213,7 +220,7 @@ static ULONG_PTR WINAPI hook_free(PVOID heap, ULONG flags, PVOID block)
 	found = liveblocks_take((ULONG_PTR)block, &taken);
 	result = guard_call(
 		(ULONG_PTR)heap, flags, (ULONG_PTR)block, 0, 0, 0, original, found ? &taken : NULL);
-	if (found && !(result & 0xff)) /* refused: the block lives on */
+	if (found && !(result & 0xff) && hooks_are_on()) /* refused: the block lives on */
 		liveblocks_put(&taken);
 	return result;
 }
@@ -234,6 +241,8 @@ static ULONG_PTR WINAPI hook_reallocate(PVOID heap, ULONG flags, PVOID block, SI
 	found = liveblocks_take((ULONG_PTR)block, &taken);
 	addr = guard_call((ULONG_PTR)heap, flags, (ULONG_PTR)block, bytes, 0, 0, original,
 		found ? &taken : NULL);
+	if (!hooks_are_on())
+		return addr;
 	if (addr && liveblocks_are_sampled())
 		liveblocks_take(addr, &taken); /* chosen for what allocated it, not for this */
 	if (addr && liveblocks_want(bytes))

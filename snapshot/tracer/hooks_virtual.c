@@ -217,6 +217,8 @@ static void allocated(enum allocating how, const struct pages *pages, any type, 
 		.stack = stack,
 		.reserve_stack = type & MEM_COMMIT ? stack : 0};
 
+	if (!hooks_are_on())
+		return;
 	if (how == ALLOCATING_NEW) {
 		ranges_add(&hsnap_tracer, &range);
 		return;
@@ -235,7 +237,7 @@ static any WINAPI hook_virtual_allocate(
 		process, base, zero_bits, bytes, type, protect);
 	struct pages pages;
 
-	if (how && is_success(result) && pages_given(base, bytes, &pages))
+	if (how && is_success(result) && hooks_are_on() && pages_given(base, bytes, &pages))
 		allocated(how, &pages, type, __builtin_return_address(0));
 	return result;
 }
@@ -248,7 +250,7 @@ static any WINAPI hook_virtual_allocate_ex(HANDLE process, PVOID *base, PSIZE_T 
 		process, base, bytes, type, protect, parameters, parameter_count);
 	struct pages pages;
 
-	if (how && is_success(result) && pages_given(base, bytes, &pages))
+	if (how && is_success(result) && hooks_are_on() && pages_given(base, bytes, &pages))
 		allocated(how, &pages, type, __builtin_return_address(0));
 	return result;
 }
@@ -286,6 +288,8 @@ static void kept(const struct pages *pages, const struct ranges_taken *taken)
 
 static void went(any result, const struct pages *pages, const struct ranges_taken *taken)
 {
+	if (taken->session != hsnap_tracer.session)
+		return;
 	if (is_success(result))
 		ranges_drop(&hsnap_tracer, taken);
 	else
@@ -329,6 +333,8 @@ static any WINAPI hook_virtual_free(HANDLE process, PVOID *base, PSIZE_T bytes, 
 	if (leaves && !ranges_take(&hsnap_tracer, pages.from, pages.to, &taken))
 		return original(process, base, bytes, type);
 	result = original(process, base, bytes, type);
+	if (!hooks_are_on())
+		return result;
 	if (leaves)
 		went(result, &pages, &taken);
 	else if (is_success(result))
@@ -349,6 +355,8 @@ static void mapped(const PVOID *base, const SIZE_T *bytes, any type, const void 
 		kind.type == MEM_IMAGE)
 		return;
 	stack = record_stack(caller);
+	if (!hooks_are_on())
+		return;
 	if (type & ALLOCATE_REPLACE_PLACEHOLDER) {
 		replaced(&pages, stack);
 		ranges_use(&hsnap_tracer, pages.from, pages.to, RANGE_MAPPED, stack);
@@ -370,7 +378,7 @@ static any WINAPI hook_map(any section, HANDLE process, PVOID *base, any zero_bi
 	any result = ((map_fn)hook_original(HOOK_MAP))(section, process, base, zero_bits,
 		commit_bytes, offset, bytes, inherit, type, protect);
 
-	if (is_seen && is_success(result))
+	if (is_seen && is_success(result) && hooks_are_on())
 		mapped(base, bytes, type, __builtin_return_address(0));
 	return result;
 }
@@ -382,7 +390,7 @@ static any WINAPI hook_map_ex(any section, HANDLE process, PVOID *base, any offs
 	any result = ((map_ex_fn)hook_original(HOOK_MAP_EX))(
 		section, process, base, offset, bytes, type, protect, parameters, parameter_count);
 
-	if (is_seen && is_success(result))
+	if (is_seen && is_success(result) && hooks_are_on())
 		mapped(base, bytes, type, __builtin_return_address(0));
 	return result;
 }
@@ -418,12 +426,14 @@ static enum unmapping unmapping(
 static void unmapped(
 	enum unmapping how, any result, const struct pages *pages, const struct ranges_taken *taken)
 {
-	if (how == UNMAPPING_TAKEN)
+	if (how == UNMAPPING_IMAGE)
+		unwind_forget(pages->from, pages->to);
+	else if (!hooks_are_on())
+		return;
+	else if (how == UNMAPPING_TAKEN)
 		went(result, pages, taken);
 	else if (how == UNMAPPING_PLACEHOLDER && is_success(result))
 		ranges_give_up(&hsnap_tracer, pages->from, pages->to, RANGE_MAPPED);
-	else if (how == UNMAPPING_IMAGE)
-		unwind_forget(pages->from, pages->to);
 }
 
 static any WINAPI hook_unmap(HANDLE process, PVOID addr)

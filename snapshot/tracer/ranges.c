@@ -470,7 +470,7 @@ bool ranges_take(struct tracer_area *area, uint64_t from, uint64_t to, struct ra
 	struct tracer_ranges *ranges = &area->ranges;
 	const struct tracer_range *rest;
 
-	*taken = (struct ranges_taken){0};
+	*taken = (struct ranges_taken){.session = area->session};
 	if (!begin(area))
 		return false;
 	cut(area, from);

@@ -41,7 +41,7 @@
 enum tracer_state {
 	TRACER_LOADED, /* nothing is set up yet */
 	TRACER_ON,
-	TRACER_OFF, /* was on; the hooks are out and record nothing, the tables are gone */
+	TRACER_OFF, /* was on; the hooks are out and record nothing, the tables may be gone */
 	TRACER_FAILED, /* it cannot be used; tracer_area.failure says why */
 };
 

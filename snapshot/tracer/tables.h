@@ -203,6 +203,7 @@ bool ranges_find(struct tracer_area *area, uint64_t addr, struct ranges_extent *
 
 struct ranges_taken {
 	uint32_t nodes;
+	uint32_t session; /* of the tables: with others it says nothing */
 	uint64_t base, rest, rest_end; /* what lay behind, of the same allocation */
 };
 

@@ -31,6 +31,10 @@ struct shared {
 	void *thread_stack; /* room that the thread is given */
 	ULONG_PTR result; /* what the function returned to after() */
 	LONG is_ready;
+	LONG allocates,
+		has_allocated; /* a second thread is to ask a heap for a block; it has got one */
+	LONG is_unlocked; /* that heap, which is locked before */
+	DWORD allocator; /* that thread */
 };
 
 static struct shared *shared;
@@ -62,22 +66,48 @@ static DWORD WINAPI spin(void *argument)
 	return 0;
 }
 
+static bool is_set(volatile LONG *word)
+{
+	return InterlockedCompareExchange(word, 0, 0) != 0;
+}
+
+/* Stands inside RtlAllocateHeap, called from its hook, until the heap is unlocked. */
+static DWORD WINAPI allocate(void *heap)
+{
+	void *block;
+
+	while (!is_set(&shared->allocates))
+		Sleep(1);
+	/* So that there is something in the tables. */
+	HeapFree(GetProcessHeap(), 0, HeapAlloc(GetProcessHeap(), 0, 100));
+	block = HeapAlloc(heap, 0, 100);
+	InterlockedExchange(&shared->has_allocated, 1);
+	HeapFree(heap, 0, block);
+	return block ? 55 : 56;
+}
+
 /* The target has the tracer in it, and a thread that spins until it is put somewhere else. */
 static int be_target(const wchar_t *name, const wchar_t *dll, HANDLE ready, HANDLE end)
 {
+	HANDLE heap = HeapCreate(0, 0, 0);
 	DWORD id;
 
 	shared = open_shared(name);
-	if (!shared || !LoadLibraryW(dll))
+	if (!shared || !heap || !LoadLibraryW(dll))
 		return 3;
 	shared->thread_stack = malloc(1);
 	if (!CreateThread(NULL, 0, spin, NULL, 0, &id))
 		return 4;
+	if (!CreateThread(NULL, 0, allocate, heap, 0, &shared->allocator) || !HeapLock(heap))
+		return 5;
 	while (!InterlockedCompareExchange(&shared->is_ready, 0, 0))
 		SwitchToThread();
 	InterlockedExchange(&shared->is_ready, (LONG)id);
 	SetEvent(ready);
-	WaitForSingleObject(end, WAIT_MS);
+	while (WaitForSingleObject(end, 1) == WAIT_TIMEOUT) {
+		if (is_set(&shared->is_unlocked) && heap && HeapUnlock(heap))
+			heap = NULL;
+	}
 	free(malloc(100));
 	return 0;
 }
@@ -204,6 +234,27 @@ static uint64_t ip_of(HANDLE thread)
 	return GetThreadContext(thread, &context) ? context.Rip : 0;
 }
 
+/* What the area says of its tables. */
+static struct tracee_range tables(struct child *child)
+{
+	struct tracer_area area = {0};
+
+	target_read(&child->target, child->area_addr, &area, offsetof(struct tracer_area, hooks));
+	return (struct tracee_range){area.reserved, area.reserved_bytes};
+}
+
+/* What the process has of its address space. */
+static uint64_t space_bytes(struct child *child)
+{
+	MEMORY_BASIC_INFORMATION info;
+	uint64_t bytes = 0;
+
+	for (char *at = NULL; VirtualQueryEx(child->info.hProcess, at, &info, sizeof(info));
+		at = (char *)info.BaseAddress + info.RegionSize)
+		bytes += info.State == MEM_FREE ? 0 : info.RegionSize;
+	return bytes;
+}
+
 /* One such thread, from before the tracer is switched on until it has come out of the function. */
 static void thread_inside(void)
 {
@@ -235,12 +286,17 @@ static void thread_inside(void)
 	ok(tracee && stands == tracee->area.hooks[HOOK_REALLOCATE].original + 2,
 		"the thread stands at the same instruction in the trampoline");
 	tracee_free(tracee);
-	ok(do_remove(&child, &err) == -ERR_BUSY, "as long as it is there nothing is removed");
+	ok(!do_remove(&child, &err) && is_clean(&child), "it is removed, wherever the thread is");
+	ok(tables(&child).base, "but its tables stay");
+	ok(do_install(&child, &err) == -ERR_BUSY && strstr(err.detail, "thread") &&
+			is_clean(&child),
+		"and it is not switched on again as long as the thread is there");
 	ResumeThread(thread);
 	ok(WaitForSingleObject(thread, WAIT_MS) == WAIT_OBJECT_0 &&
 			GetExitCodeThread(thread, &status) && status == 77 && !shared->result,
 		"it has come out of the function with its result");
-	ok(!do_remove(&child, &err) && is_clean(&child), "then the tracer is removed");
+	ok(!do_install(&child, &err) && !do_remove(&child, &err) && is_clean(&child),
+		"then it is switched on and removed");
 	ok(finish(&child) == 0, "the target ends well");
 }
 
@@ -257,6 +313,94 @@ static bool poke(struct child *child, uint64_t addr, const void *bytes, size_t l
 }
 
 #define FIELD(child, name) ((child)->area_addr + offsetof(struct tracer_area, name))
+
+/* A word above a thread's stack pointer, left from an earlier call or not: nobody can tell. */
+static void a_word_that_may_be_old(void)
+{
+	CONTEXT context = {.ContextFlags = CONTEXT_CONTROL};
+	uint64_t hook = 0, space = 0;
+	struct err err = {0};
+	struct child child;
+	HANDLE thread;
+
+	ok(start(&child), "a target runs");
+	target_read(&child.target,
+		child.area_addr + offsetof(struct tracer_area, hooks[HOOK_FREE].hook), &hook,
+		sizeof(hook));
+	thread = OpenThread(THREAD_ALL_ACCESS, FALSE, (DWORD)shared->is_ready);
+	SuspendThread(thread);
+	ok(hook && GetThreadContext(thread, &context) &&
+			WriteProcessMemory(child.info.hProcess,
+				(void *)(ULONG_PTR)(context.Rsp + 24), &hook, sizeof(hook), NULL),
+		"an address of the tracer is on the stack of a thread that stands still");
+	for (int i = 0; i < 4; i++) {
+		ok(!do_install(&child, &err), "the tracer is switched on");
+		ok(!i || space_bytes(&child) == space, "and takes no more than the last time");
+		space = space_bytes(&child);
+		ok(!do_remove(&child, &err) && is_clean(&child) && tables(&child).base,
+			"it is removed, and its tables stay");
+	}
+	ResumeThread(thread);
+	ok(finish(&child) == 0, "the target ends well");
+}
+
+/* Whether the thread has called a function through a hook and has not come back. */
+static bool is_in_hook(struct child *child, HANDLE thread, uint64_t hook)
+{
+	CONTEXT context = {.ContextFlags = CONTEXT_CONTROL};
+	uint64_t words[256];
+	bool is_there = false;
+
+	SuspendThread(thread);
+	if (GetThreadContext(thread, &context) &&
+		!target_read(&child->target, context.Rsp, words, sizeof(words))) {
+		for (size_t i = 0; i < sizeof(words) / sizeof(*words); i++)
+			is_there |= words[i] >= hook && words[i] - hook < 0x100;
+	}
+	ResumeThread(thread);
+	return is_there;
+}
+
+/* A thread waits in a function that a hook has called, while the tracer is removed and its tables go;
+ * with is_on_again it is switched on anew before the thread comes back. */
+static void thread_that_comes_back(bool is_on_again)
+{
+	struct tracee *tracee = NULL;
+	struct err err = {0};
+	struct child child;
+	DWORD status = 0;
+	uint64_t hook = 0;
+	HANDLE thread;
+
+	ok(start(&child), "a target runs");
+	thread = OpenThread(THREAD_ALL_ACCESS, FALSE, shared->allocator);
+	ok(!do_install(&child, &err), "the tracer is switched on");
+	target_read(&child.target,
+		child.area_addr + offsetof(struct tracer_area, hooks[HOOK_ALLOCATE].hook), &hook,
+		sizeof(hook));
+	InterlockedExchange(&shared->allocates, 1);
+	while (!is_in_hook(&child, thread, hook) &&
+		WaitForSingleObject(child.info.hProcess, 1) == WAIT_TIMEOUT)
+		continue;
+	ok(!do_remove(&child, &err) && is_clean(&child) && tables(&child).base,
+		"it is removed while a thread is in a hook, and its tables stay");
+	if (is_on_again)
+		ok(!do_install(&child, &err), "it is switched on again");
+	else
+		ok(do_remove(&child, &err) == -ERR_NOT_TRACED && !tables(&child).base,
+			"when it is removed once more its tables go");
+	ok(!is_set(&shared->has_allocated), "the thread is still there");
+	InterlockedExchange(&shared->is_unlocked, 1);
+	ok(WaitForSingleObject(thread, WAIT_MS) == WAIT_OBJECT_0 &&
+			GetExitCodeThread(thread, &status) && status == 55,
+		"it comes back with its block");
+	ok(!tracee_new(&tracee, &child.target, child.info.hProcess, child.area_addr, &err) &&
+			tracee->area.state == (is_on_again ? TRACER_ON : TRACER_OFF),
+		"and the tracer is as it was");
+	tracee_free(tracee);
+	ok(do_remove(&child, &err) == (is_on_again ? 0 : -ERR_NOT_TRACED), "it can be removed");
+	ok(finish(&child) == 0, "the target ends well");
+}
 
 /* Areas that are not one of this version's, or that lie. */
 static void refused_areas(void)
@@ -360,6 +504,9 @@ int main(int argc, char **argv)
 		return be_target(wide[2], wide[3], handle_of(wide[4]), handle_of(wide[5]));
 	setvbuf(stdout, NULL, _IONBF, 0);
 	thread_inside();
+	a_word_that_may_be_old();
+	thread_that_comes_back(false);
+	thread_that_comes_back(true);
 	refused_areas();
 	foreign_jump();
 	half_installed();
