@@ -7,110 +7,6 @@
 #include "snapshot/stacks/tracer_read.h"
 #include "snapshot/target/nt_process.h"
 
-#define LIMIT_BYTES ((uint64_t)2 << 30)
-#define LIMIT_PART 4 /* of the machine's memory */
-
-/* What a process may grow by between the look and the hold without a page fault while it is held. */
-#define SLACK_PART 8
-#define SLACK_BYTES ((uint64_t)2 << 20)
-
-int copying_init(struct copying *copying, struct target *target, uint64_t limit_bytes)
-{
-	copying->is_on = false;
-	copying->why_not = NULL;
-	target_ranges_init(&copying->wanted);
-	target_copy_init(&copying->copy, target, limit_bytes);
-	return memory_init(&copying->memory, &copying->copy.target);
-}
-
-void copying_release(struct copying *copying)
-{
-	memory_release(&copying->memory);
-	target_copy_release(&copying->copy);
-	target_ranges_release(&copying->wanted);
-}
-
-uint64_t copying_limit(void)
-{
-	uint64_t part = os_memory_bytes() / LIMIT_PART;
-
-	return part < LIMIT_BYTES ? part : LIMIT_BYTES;
-}
-
-/* Notes what a snapshot will read of the target, which may be the copy. */
-static int plan(struct copying *copying, struct target *target, const struct captured *captured)
-{
-	int rc;
-
-	target_ranges_clear(&copying->wanted);
-	rc = heaps_plan(target, &copying->wanted);
-	if (!rc)
-		rc = nt_plan_flags(target, &copying->wanted);
-	if (!rc && captured->has_tracer)
-		rc = tracer_plan(target, captured->area_addr, &copying->wanted);
-	return rc;
-}
-
-static bool make_room(struct copying *copying)
-{
-	uint64_t limit = copying->copy.limit_bytes, bytes;
-
-	target_ranges_settle(&copying->wanted);
-	bytes = target_ranges_bytes(&copying->wanted);
-	if (bytes > limit) {
-		copying->why_not = "it is too large to be copied";
-		return false;
-	}
-	bytes += bytes / SLACK_PART + SLACK_BYTES;
-	if (!target_copy_reserve(&copying->copy, bytes < limit ? bytes : limit))
-		return true;
-	copying->why_not = "there is no memory to copy it to";
-	return false;
-}
-
-void copying_look(struct copying *copying, const struct captured *captured)
-{
-	struct target *target = copying->copy.from;
-	int rc;
-
-	if (target->is_file)
-		return;
-	/* What a database of stacks will be read for, only walking tells. */
-	if (captured->wants_ust && nt_global_flag(target) & NT_FLAG_UST)
-		return;
-	rc = plan(copying, target, captured);
-	if (rc == -ERR_NOMEM)
-		copying->why_not = "it has too many parts to be copied";
-	copying->is_on = !rc && make_room(copying);
-}
-
-bool copying_take(struct copying *copying, const struct captured *captured)
-{
-	struct target_copy *copy = &copying->copy;
-	int rc;
-
-	memory_clear(&copying->memory);
-	target_copy_open(copy);
-	rc = target_copy_take(copy, &copying->wanted);
-	if (!rc)
-		rc = plan(copying, &copy->target, captured);
-	if (!rc)
-		rc = target_copy_take(copy, &copying->wanted);
-	target_copy_seal(copy);
-	if (!rc && !copy->is_short)
-		return true;
-	copying->is_on = false;
-	copying->why_not = "too much has changed before it was held";
-	return false;
-}
-
-bool copying_failed(struct copying *copying)
-{
-	copying->is_on = false;
-	copying->why_not = "its copy lacks something";
-	return true;
-}
-
 #define TRIES_MAX 100 /* while a thread stands inside a heap */
 #define BUSY_MS_MAX 300 /* so long the target is held for nothing */
 #define WALKS_MAX 3 /* while something in the heaps makes no sense */
@@ -178,27 +74,46 @@ static int walk_heaps(struct memory *memory, struct captured *captured, struct e
 }
 
 /*
- * Reads the tracer's tables. That they cannot be read is no error of a file, nor that the tracer has
- * gone since it was found when stacks come from wherever they are: only then are those of ust wanted
- * too.
+ * What became of reading the tracer's tables. That they cannot be read is no error of a file, nor that
+ * the tracer has gone since it was found when stacks come from wherever they are: only then are those of
+ * ust wanted too.
  */
-static int take_tracer(struct target *target, struct captured *captured, struct err *err)
+static int settle_tracer(struct target *target, struct captured *captured, int rc,
+	const struct err *why, struct err *err)
 {
-	struct err why = {0};
-	int rc = tracer_copy_take(&captured->tracer, target, captured->area_addr, &why);
 	bool is_gone = rc == -ERR_NOT_TRACED && captured->wants_ust;
 
 	if (rc && rc != -ERR_NOMEM && (is_gone || target->is_file)) {
 		captured->has_tracer = false;
 		captured->is_detached = is_gone;
 		if (!is_gone)
-			captured->tracer_err = why;
+			captured->tracer_err = *why;
 		tracer_copy_release(&captured->tracer);
 		return 0;
 	}
-	if (rc && err)
-		*err = why;
+	if (rc)
+		*err = *why;
 	return rc;
+}
+
+static int read_tracer(struct target *target, struct captured *captured, struct err *err)
+{
+	struct err why = {0};
+	int rc = captured->has_tracer ?
+			 tracer_copy_read(&captured->tracer, target, captured->area_addr, &why) :
+			 0;
+
+	return settle_tracer(target, captured, rc, &why, err);
+}
+
+static int parse_tracer(struct target *target, struct captured *captured, struct err *err)
+{
+	struct err why = {0};
+	int rc = captured->has_tracer ?
+			 tracer_copy_parse(&captured->tracer, target, captured->area_addr, &why) :
+			 0;
+
+	return settle_tracer(target, captured, rc, &why, err);
 }
 
 static int take_stacks(struct memory *memory, const struct snapshot *snapshot,
@@ -206,10 +121,8 @@ static int take_stacks(struct memory *memory, const struct snapshot *snapshot,
 {
 	struct target *target = memory->target;
 	uint32_t flags;
-	int rc = 0;
+	int rc = read_tracer(target, captured, err);
 
-	if (captured->has_tracer)
-		rc = take_tracer(target, captured, err);
 	if (rc || !captured->wants_ust)
 		return rc;
 	flags = nt_global_flag(target);
@@ -220,19 +133,10 @@ static int take_stacks(struct memory *memory, const struct snapshot *snapshot,
 	return 0;
 }
 
-/* What one capture is about: the target's memory as it is, or a copy of it. */
-struct taking {
-	struct memory *memory; /* of the target */
-	struct copying *copying;
-	const struct snapshot *snapshot;
-	struct captured *captured;
-	struct capture_stats *stats;
-};
-
-/* Finds the blocks and what tells their stacks: in the copy, or in the target, which is held then. */
-static int walk(struct taking *taking, struct memory *memory, struct err *err)
+/* Everything that needs the target to stand still: finds the blocks, and reads what tells their stacks. */
+static int take_held(struct memory *memory, const struct snapshot *snapshot,
+	struct captured *captured, struct capture_stats *stats, struct err *err)
 {
-	struct captured *captured = taking->captured;
 	int64_t start = os_clock_ms(), walked;
 	int rc;
 
@@ -241,24 +145,10 @@ static int walk(struct taking *taking, struct memory *memory, struct err *err)
 	rc = walk_heaps(memory, captured, err);
 	walked = os_clock_ms();
 	if (!rc)
-		rc = take_stacks(memory, taking->snapshot, captured, err);
-	taking->stats->walk_ms = walked - start;
-	taking->stats->stacks_ms = os_clock_ms() - walked;
+		rc = take_stacks(memory, snapshot, captured, err);
+	stats->walk_ms = walked - start;
+	stats->stacks_ms = os_clock_ms() - walked;
 	return rc;
-}
-
-/* Everything that needs the target to stand still. *is_copied: walking does not. */
-static int take_held(struct taking *taking, bool *is_copied, struct err *err)
-{
-	struct copying *copying = taking->copying;
-	int64_t start = os_clock_ms();
-
-	/* A clone stands still for as long as is wanted. */
-	*is_copied = copying->is_on && !taking->memory->target->is_cloned &&
-		     copying_take(copying, taking->captured);
-	taking->stats->copied_bytes = *is_copied ? copying->copy.bytes : 0;
-	taking->stats->copy_ms = *is_copied ? os_clock_ms() - start : 0;
-	return *is_copied ? 0 : walk(taking, taking->memory, err);
 }
 
 static bool is_busy(struct target *target, const struct captured *captured)
@@ -273,59 +163,36 @@ static bool is_busy(struct target *target, const struct captured *captured)
  * hangs or was ended) is no reason to give up: then the heap is walked as it is. So is a file, which
  * stays as it is.
  */
-static int take(struct taking *taking, struct err *err)
+static int take(struct memory *memory, const struct snapshot *snapshot, struct captured *captured,
+	struct capture_stats *stats, struct err *err)
 {
-	struct target *target = taking->memory->target;
-	struct capture_stats *stats = taking->stats;
+	struct target *target = memory->target;
 	unsigned walks = 0;
 
+	/* What this finds while the process runs is forgotten, but the memory that it takes is ready then:
+	 * page faults would be a quarter of the time for which the process is held. */
+	if (!target->is_file && !target->is_cloned)
+		walk_heaps(memory, captured, NULL);
 	for (;;) {
 		int64_t start = os_clock_ms();
 		int rc = target->ops->suspend(target, err);
 		bool is_last = target->is_file || stats->tries + 1 >= TRIES_MAX ||
 			       stats->held_ms > BUSY_MS_MAX;
-		bool again = !rc && !is_last && is_busy(target, taking->captured);
-		bool is_taken = !rc && !again, is_copied = false;
+		bool again = !rc && !is_last && is_busy(target, captured);
 
 		stats->tries++;
-		if (is_taken)
-			rc = take_held(taking, &is_copied, err);
+		if (!rc && !again) {
+			rc = take_held(memory, snapshot, captured, stats, err);
+			again = !rc && !walk_is_sound(&captured->walk) && !target->is_file &&
+				++walks < WALKS_MAX;
+		}
 		target->ops->resume(target);
 		start = target->held_from_ms ? target->held_from_ms : start;
 		stats->held_ms += os_clock_ms() - start;
-		if (is_copied)
-			rc = walk(taking, &taking->copying->memory, err);
-		if (is_copied && rc == -ERR_TARGET)
-			again = copying_failed(taking->copying);
-		else if (is_taken)
-			again = !rc && !walk_is_sound(&taking->captured->walk) &&
-				!target->is_file && ++walks < WALKS_MAX;
 		if (!again)
 			return rc;
 		os_sleep_ms(RETRY_MS);
 	}
-}
-
-/* Looks at what there is to copy, then takes it. */
-static int look_and_take(struct memory *memory, const struct capture_options *options,
-	const struct snapshot *snapshot, struct captured *captured, struct capture_stats *stats,
-	struct err *err)
-{
-	struct target *target = memory->target;
-	uint64_t limit = options->copy_limit_bytes ? options->copy_limit_bytes : copying_limit();
-	struct copying copying;
-	struct taking taking = {memory, &copying, snapshot, captured, stats};
-	int rc;
-
-	if (copying_init(&copying, target, limit)) {
-		rc = err_set(err, ERR_NOMEM, target->name, NULL);
-	} else {
-		copying_look(&copying, captured);
-		rc = take(&taking, err);
-	}
-	stats->why_not_copied = copying.why_not;
-	copying_release(&copying);
-	return rc;
 }
 
 /* Stacks that were asked for by name have to be there. */
@@ -388,6 +255,7 @@ static int read_target(struct target *target, const struct capture_options *opti
 	struct err *err)
 {
 	struct memory memory;
+	int64_t start;
 	int rc = 0;
 
 	if (memory_init(&memory, target))
@@ -397,8 +265,12 @@ static int read_target(struct target *target, const struct capture_options *opti
 	if (options->stacks == STACKS_OS)
 		rc = os_stacks_take(target, &captured->os, err);
 	if (!rc)
-		rc = look_and_take(&memory, options, snapshot, captured, stats, err);
+		rc = take(&memory, snapshot, captured, stats, err);
 	memory_release(&memory);
+	start = os_clock_ms();
+	if (!rc)
+		rc = parse_tracer(target, captured, err);
+	stats->stacks_ms += os_clock_ms() - start;
 	if (!rc && !target->is_file)
 		rc = list_modules_again(target, snapshot, err);
 	return rc ? rc : check_wanted(target, options->stacks, captured, err);

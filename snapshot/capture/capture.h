@@ -1,7 +1,6 @@
 /*
- * Taking one snapshot: hold the target, copy its heaps and what tells the stacks of blocks, let it go,
- * walk the copy and join the two into the model. What cannot be copied as raw bytes (copying.h) is walked
- * while the target is held.
+ * Taking one snapshot: hold the target, walk its heaps and read what tells the stacks of blocks, let it
+ * go, and join the two into the model.
  */
 #ifndef SNAPSHOT_CAPTURE_CAPTURE_H
 #define SNAPSHOT_CAPTURE_CAPTURE_H
@@ -22,17 +21,11 @@ int capture_stacks_parse(const char *name, enum capture_stacks *stacks, struct e
 
 struct capture_options {
 	enum capture_stacks stacks;
-	uint64_t copy_limit_bytes; /* of raw bytes; 0: what suits the machine */
 };
 
 struct capture_stats {
 	int64_t held_ms; /* how long the target stood still, all tries together */
 	unsigned tries;
-	/* Of the last try, how much was copied to be walked when the target runs again, and how long
-	 * that took; 0: it was walked while it was held, and why, if it is worth saying (a literal). */
-	uint64_t copied_bytes;
-	int64_t copy_ms;
-	const char *why_not_copied;
 	/* Of the last try, how long finding the blocks took, and reading what tells their stacks;
 	 * then how long it took to put them together. */
 	int64_t walk_ms, stacks_ms, join_ms;

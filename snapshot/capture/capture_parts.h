@@ -16,7 +16,6 @@
 #include "snapshot/stacks/os_stacks.h"
 #include "snapshot/stacks/tracer_read.h"
 #include "snapshot/stacks/ust.h"
-#include "snapshot/target/target_memory.h"
 
 struct captured {
 	struct walk walk;
@@ -36,40 +35,6 @@ static inline bool captured_has_ust(const struct captured *captured)
 {
 	return captured->wants_ust && (captured->is_flagged || ust_record_count(captured->ust));
 }
-
-/*
- * Taking what a snapshot reads of a running process as raw bytes, so that it is held for as long as
- * copying them takes, and walked when it runs again.
- *
- * Where lists tell what there will be to read, that is looked up before the process is held, and room
- * is made for it. While it is held that much is copied at once, the lists are followed once more in the
- * copy, and what has changed meanwhile is copied too. Other processes are walked while they are held.
- */
-
-struct copying {
-	struct target_copy copy;
-	struct memory memory; /* of the copy */
-	struct target_ranges wanted; /* what was read last, or will be */
-	bool is_on;
-	const char *why_not; /* a literal; NULL: it cannot be done for such a process, or is on */
-};
-
-/* At most limit_bytes are copied. 0 or -ERR_NOMEM. */
-int copying_init(struct copying *copying, struct target *target, uint64_t limit_bytes);
-void copying_release(struct copying *copying);
-
-/* Looks at the process, which runs, and makes room: is_on when it can be copied. captured says what
- * is to be read. */
-void copying_look(struct copying *copying, const struct captured *captured);
-
-/* Copies, the process being held. False: it has to be walked now, and is_on is so no more. */
-bool copying_take(struct copying *copying, const struct captured *captured);
-
-/* No sense could be made of the copy: the process has to be held again and walked. Returns true. */
-bool copying_failed(struct copying *copying);
-
-/* How much may be copied on this machine: some, but not so much that it gets slow by that. */
-uint64_t copying_limit(void);
 
 /*
  * Stacks that the tracer knows by number, put into a snapshot each once.

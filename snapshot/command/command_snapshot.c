@@ -97,15 +97,12 @@ static void report(const struct snapshot *snapshot, const struct target *target,
 		"hsnap: %s: %" PRIu64 " blocks, %" PRIu64 " bytes requested%s, %" PRIu64
 		" overhead, %" PRIu64 " blocks without a stack, %zu heaps, %zu stacks from %s\n"
 		"hsnap: %s: %s for %" PRId64 " ms, %u tries, %" PRIu64 " reads of %" PRIu64
-		" bytes; %" PRIu64 " bytes copied in %" PRId64 " ms\n",
+		" bytes\n",
 		target->name, total.block_count - reserved.block_count,
 		total.requested_bytes - reserved.requested_bytes, apart, total.overhead_bytes,
 		stackless, snapshot->heap_count, snapshot->stacks.count, snapshot->stack_source,
 		target->name, how_read(target), stats->held_ms, stats->tries, target->reads,
-		target->read_bytes, stats->copied_bytes, stats->copy_ms);
-	if (stats->why_not_copied)
-		fprintf(stderr, "hsnap: %s: walked while it was held: %s\n", target->name,
-			stats->why_not_copied);
+		target->read_bytes);
 	fprintf(stderr,
 		"hsnap: %s: walked in %" PRId64 " ms, stacks read in %" PRId64
 		" ms, joined in %" PRId64 " ms: %.1f million blocks/s; %" PRIu64

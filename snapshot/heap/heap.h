@@ -83,9 +83,6 @@ struct heap_walker {
 	bool (*probe)(struct target *target, uint64_t addr);
 	/* True when a thread stands inside one of the heaps: cheap, to be asked before walking. */
 	bool (*is_busy)(struct target *target, uint64_t first_heap);
-	/* Adds what walk() would read. 0 or -ERR_NOMEM; what is broken is as for walk(). NULL: that is
-	 * known after walking only. */
-	int (*plan)(struct target *target, uint64_t first_heap, struct target_ranges *ranges);
 	/* Adds all heaps of the target, the process heap being first_heap. 0, or an error. */
 	int (*walk)(struct memory *memory, uint64_t first_heap, struct walk *walk, struct err *err);
 };
@@ -95,12 +92,6 @@ extern const struct heap_walker heap_walker_nt; /* also what no other knows */
 
 /* True when the target should be let go for a moment, since a thread stands inside a heap. */
 bool heaps_are_busy(struct target *target);
-
-/*
- * Adds to ranges what heaps_walk() would read, as far as lists tell it: a fraction of the reads that
- * walking takes. 0; -ERR_NO_HEAPS when that cannot be told of these heaps; -ERR_NOMEM.
- */
-int heaps_plan(struct target *target, struct target_ranges *ranges);
 
 /*
  * Lists the heaps and the live blocks of those that a walker knows; the others are listed as

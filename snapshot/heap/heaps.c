@@ -177,21 +177,6 @@ bool heaps_are_busy(struct target *target)
 	return walker_of(target, first_heap)->is_busy(target, first_heap);
 }
 
-int heaps_plan(struct target *target, struct target_ranges *ranges)
-{
-	uint64_t first_heap = 0, field = target->peb + peb_layout(target->bits)->process_heap;
-	const struct heap_walker *walker;
-	int rc;
-
-	if (first_heap_of(target, &first_heap) || !first_heap)
-		return -ERR_NO_HEAPS;
-	walker = walker_of(target, first_heap);
-	if (!walker->plan)
-		return -ERR_NO_HEAPS;
-	rc = target_ranges_add(ranges, field, target->bits / 8);
-	return rc ? rc : walker->plan(target, first_heap, ranges);
-}
-
 int heaps_walk(struct memory *memory, struct walk *walk, struct err *err)
 {
 	struct target *target = memory->target;

@@ -17,9 +17,7 @@ struct range {
 struct wine_walk {
 	struct target *target;
 	struct walk *walk;
-	struct memory *memory; /* of the target, for walking */
-	struct target_ranges
-		*wanted; /* not NULL: nothing is walked, what would be read goes here */
+	struct memory *memory; /* of the target */
 	uint64_t heap; /* the one that is walked */
 	size_t entry_count;
 	uint64_t seen_bytes;
@@ -171,8 +169,6 @@ static int subheap(struct wine_walk *wine, uint64_t addr, const unsigned char *b
 		return walk_broken(wine->walk, addr, "subheap inside another");
 	heap->committed_bytes += before + committed;
 	heap->reserved_bytes += before + reserved;
-	if (wine->wanted)
-		return target_ranges_add(wine->wanted, data - before, before + committed);
 	return walk_subheap(wine, data, data + committed, data + reserved);
 }
 
@@ -189,8 +185,6 @@ static int large(struct wine_walk *wine, uint64_t addr, const unsigned char *byt
 		return walk_broken(wine->walk, addr, "large block of no sound size");
 	heap->committed_bytes += block_bytes;
 	heap->reserved_bytes += block_bytes;
-	if (wine->wanted)
-		return target_ranges_add(wine->wanted, addr, layout->large_bytes);
 	return walk_add_block(
 		wine->walk, addr + layout->large_bytes, data_bytes, block_bytes - data_bytes, 0);
 }
@@ -258,8 +252,6 @@ static int walk_heap(struct wine_walk *wine, uint64_t addr, const unsigned char 
 	larges.bytes = layout->large_bytes;
 	larges.each = large;
 	rc = walk_add_heap(wine->walk, &heap);
-	if (!rc && wine->wanted)
-		rc = target_ranges_add(wine->wanted, addr, layout->heap_read_bytes);
 	if (!rc)
 		rc = walk_list(wine, &subheaps);
 	if (!rc)
@@ -301,17 +293,6 @@ static bool is_busy(struct target *target, uint64_t first_heap)
 	return walk.busy_count > 0;
 }
 
-static int plan(struct target *target, uint64_t first_heap, struct target_ranges *ranges)
-{
-	struct walk walk = {0};
-	struct wine_walk wine = {.target = target, .walk = &walk, .wanted = ranges};
-	int rc = for_each_heap(&wine, first_heap, walk_heap);
-
-	free(wine.subheaps);
-	walk_release(&walk);
-	return rc;
-}
-
 static int walk_all(struct memory *memory, uint64_t first_heap, struct walk *walk, struct err *err)
 {
 	struct wine_walk wine = {.target = memory->target, .walk = walk, .memory = memory};
@@ -325,6 +306,5 @@ static int walk_all(struct memory *memory, uint64_t first_heap, struct walk *wal
 const struct heap_walker heap_walker_wine = {
 	.probe = probe,
 	.is_busy = is_busy,
-	.plan = plan,
 	.walk = walk_all,
 };

@@ -226,9 +226,6 @@ int guard_main(int argc, char **argv)
 
 #define PATH_UNITS 32768
 #define OWN_BITS ((unsigned)(8 * sizeof(void *)))
-/* Wine's server and its clients copy by turns, so several are at work at once: three threads read two
- * and a half times as fast as one does. */
-#define READERS 3
 #define RIGHTS (PROCESS_VM_READ | PROCESS_QUERY_INFORMATION | PROCESS_SUSPEND_RESUME | SYNCHRONIZE)
 
 struct live {
@@ -440,10 +437,7 @@ int target_open_handle(struct target *target, void *process, struct err *err)
 	struct live *live;
 	int rc;
 
-	*target = (struct target){.ops = &live_ops,
-		.bits = OWN_BITS,
-		.pid = GetProcessId(process),
-		.reader_count = READERS};
+	*target = (struct target){.ops = &live_ops, .bits = OWN_BITS, .pid = GetProcessId(process)};
 	snprintf(target->name, sizeof(target->name), "pid %" PRIu32, target->pid);
 	if (WaitForSingleObject(process, 0) == WAIT_OBJECT_0)
 		return err_set(err, ERR_NO_PROCESS, target->name, "it has ended");
@@ -455,6 +449,7 @@ int target_open_handle(struct target *target, void *process, struct err *err)
 		return err_set(err, ERR_NOMEM, target->name, NULL);
 	live->process = process;
 	live->calls = clone_calls();
+	target->is_cloned = live->calls.clone != NULL;
 	live->calls.arm = arm;
 	live->calls.disarm = disarm;
 	hold_init(&live->hold, &live->calls, process, live);

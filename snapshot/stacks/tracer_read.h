@@ -39,18 +39,12 @@ int tracer_area_read(
  * should be let go for a moment. The target is held. */
 bool tracer_is_busy(struct target *target, uint64_t area_addr);
 
-/* Where in a target lies what is read of its tracer. */
-
-/* Adds the area and all tables that it names, as it says: whoever reads them then checks it. 0 or
- * -ERR_NOMEM; of an area that cannot be read, and of sizes that cannot be, nothing more is added. */
-int tracer_plan(struct target *target, uint64_t area_addr, struct target_ranges *ranges);
-
 /*
  * What the tracer in a target knows, read from outside and copied: its live blocks, their stacks, the
  * modules that are gone, and virtual memory. Nothing of it is believed before it was checked.
  *
- * First all ranges are read that the area names, and then they are understood: snapshot/capture/capture_parts.h reads
- * the same ranges (tracer_plan.h) while the target is held.
+ * First all ranges are read that the area names, while the target is held; they are understood when it
+ * runs again.
  */
 
 /* Ranges of the target's memory that are read: a table of each shard, then these. */
@@ -83,11 +77,16 @@ void tracer_copy_init(struct tracer_copy *copy);
 void tracer_copy_release(struct tracer_copy *copy);
 
 /*
- * Reads the tables while the target, or the copy that is made of it, does not change, and understands
- * them. Returns 0, -ERR_NOT_TRACED (by now), -ERR_INJECT, -ERR_GONE, -ERR_TARGET (also when they are
- * larger than half of this machine's memory), -ERR_NOMEM; what copy held before is gone.
+ * Reads the tables while the target does not change. Returns 0, -ERR_NOT_TRACED (by now), -ERR_INJECT,
+ * -ERR_GONE, -ERR_TARGET (also when they are larger than half of this machine's memory), -ERR_NOMEM; what
+ * copy held before is gone.
  */
-int tracer_copy_take(
+int tracer_copy_read(
+	struct tracer_copy *copy, struct target *target, uint64_t area_addr, struct err *err);
+
+/* Understands what was read, once. Returns 0, -ERR_GONE, -ERR_TARGET or -ERR_NOMEM, and copy is empty but
+ * for its area. */
+int tracer_copy_parse(
 	struct tracer_copy *copy, struct target *target, uint64_t area_addr, struct err *err);
 
 /* Orders the blocks for tracer_copy_find(). */

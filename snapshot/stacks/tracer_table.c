@@ -360,19 +360,21 @@ static int read_part(struct target *target, const struct tracer_part *part)
 	return 0;
 }
 
-static int read_parts(
+int tracer_copy_read(
 	struct tracer_copy *copy, struct target *target, uint64_t area_addr, struct err *err)
 {
-	int rc = plan(copy, target, area_addr, err);
+	int rc = plan(copy, target, area_addr, err), failed = 0;
 
-	if (rc)
-		return rc;
-	for (size_t i = 0; !rc && i < PART_COUNT; i++) {
-		rc = room_for(&copy->parts[i]);
-		if (!rc)
-			rc = read_part(target, &copy->parts[i]);
+	for (size_t i = 0; !rc && !failed && i < PART_COUNT; i++) {
+		failed = room_for(&copy->parts[i]);
+		if (!failed)
+			failed = read_part(target, &copy->parts[i]);
 	}
-	return rc ? fail(target, area_addr, rc, err) : 0;
+	if (failed)
+		rc = fail(target, area_addr, failed, err);
+	if (rc)
+		forget(copy);
+	return rc;
 }
 
 /* ---------------------------------------------------------------- what they say */
@@ -418,7 +420,7 @@ static int parse_blocks(struct tracer_copy *copy)
 	return 0;
 }
 
-static int parse(
+int tracer_copy_parse(
 	struct tracer_copy *copy, struct target *target, uint64_t area_addr, struct err *err)
 {
 	const struct tracer_part *modules = &copy->parts[PART_MODULES],
@@ -432,19 +434,10 @@ static int parse(
 	if (!rc)
 		rc = tracer_ranges_parse(&copy->ranges, ranges->copy,
 			(size_t)ranges->bytes / sizeof(struct tracer_range));
-	return rc ? fail(target, area_addr, rc, err) : 0;
-}
-
-int tracer_copy_take(
-	struct tracer_copy *copy, struct target *target, uint64_t area_addr, struct err *err)
-{
-	int rc = read_parts(copy, target, area_addr, err);
-
 	if (!rc)
-		rc = parse(copy, target, area_addr, err);
-	if (rc)
-		forget(copy);
-	return rc;
+		return 0;
+	forget(copy);
+	return fail(target, area_addr, rc, err);
 }
 
 void tracer_copy_sort(struct tracer_copy *copy)

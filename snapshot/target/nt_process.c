@@ -108,12 +108,3 @@ uint32_t nt_global_flag(struct target *target)
 		target_u32(target, host_flag_addr(target), &host_flag);
 	return flag | host_flag;
 }
-
-int nt_plan_flags(const struct target *target, struct target_ranges *ranges)
-{
-	int rc = target_ranges_add(ranges, flag_addr(target), sizeof(uint32_t));
-
-	if (!rc && target->host_peb)
-		rc = target_ranges_add(ranges, host_flag_addr(target), sizeof(uint32_t));
-	return rc;
-}

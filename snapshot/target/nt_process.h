@@ -37,7 +37,4 @@ void nt_process_release(struct nt_process *process);
  * be read are 0. */
 uint32_t nt_global_flag(struct target *target);
 
-/* Adds what nt_global_flag() reads. 0 or -ERR_NOMEM. */
-int nt_plan_flags(const struct target *target, struct target_ranges *ranges);
-
 #endif

@@ -68,13 +68,13 @@ struct target {
 	uint32_t os_build; /* 0: not known */
 	int64_t held_from_ms; /* by os_clock_ms(), when the last suspend() began to hold it; 0: when it
 	                       * was called */
-	bool is_cloned; /* the last suspend() made a copy to read, and the process ran on */
+	bool is_cloned; /* suspend() makes a copy to read, and the process runs on; of the last one, or
+	                 * of the next as far as it can be told */
 	bool is_wine; /* known to be; a file does not tell */
 	bool is_file; /* it neither runs nor changes, and parts of its memory may be missing for good */
 	int64_t start_ms;
 	int64_t time_ms; /* when the process was as it is seen; 0: now */
 	char image[1024], os[80]; /* UTF-8 */
-	unsigned reader_count; /* so many threads calling read() at once are worth it; 0: one */
 	uint64_t reads, read_bytes; /* how many calls, for -v */
 };
 
@@ -114,39 +114,5 @@ static inline uint64_t bytes_u64(const unsigned char *bytes)
 {
 	return bytes_u32(bytes) | (uint64_t)bytes_u32(bytes + 4) << 32;
 }
-
-/*
- * Parts of a target's address space that somebody wants: of heaps, of tables.
- *
- * They come from the target's own lists, which may lie: there are TARGET_RANGES_MAX of them at most, and
- * target_ranges_bytes() tells how much they ask for before anybody takes memory for it.
- */
-
-#define TARGET_RANGES_MAX 65536u
-
-struct target_range {
-	uint64_t addr, end;
-};
-
-struct target_ranges {
-	struct target_range *items;
-	size_t count, cap;
-	bool is_settled;
-};
-
-void target_ranges_init(struct target_ranges *ranges);
-void target_ranges_release(struct target_ranges *ranges);
-void target_ranges_clear(struct target_ranges *ranges);
-
-/* Adds addr..addr + len; nothing when len is 0. 0, or -ERR_NOMEM: there is no memory, there are too
- * many, or that cannot be in an address space. */
-int target_ranges_add(struct target_ranges *ranges, uint64_t addr, uint64_t len);
-
-/* Orders them by address and makes one of those that meet, or that begin in the page where another
- * ends: a page can be read as a whole or not at all. */
-void target_ranges_settle(struct target_ranges *ranges);
-
-/* The bytes in all of them, which must be settled. */
-uint64_t target_ranges_bytes(const struct target_ranges *ranges);
 
 #endif

@@ -3,62 +3,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <stdatomic.h>
-
-#include "core/base/os.h"
-
-/* So little that starting threads takes longer. */
-#define ALONE_BYTES ((uint64_t)1 << 18)
-#define ALONE_PIECES 8
-
-struct bulk {
-	struct target *target;
-	struct target_piece *pieces;
-	size_t count;
-	atomic_size_t next;
-};
-
-static void read_pieces(void *ctx, unsigned number)
-{
-	struct bulk *bulk = ctx;
-	size_t at;
-
-	(void)number;
-	while ((at = atomic_fetch_add(&bulk->next, 1)) < bulk->count) {
-		struct target_piece *piece = &bulk->pieces[at];
-
-		piece->rc = piece->addr + piece->len < piece->addr ?
-				    -ERR_READ :
-				    bulk->target->ops->read(
-					    bulk->target, piece->addr, piece->bytes, piece->len);
-	}
-}
-
-static unsigned thread_count(const struct target *target, size_t count, uint64_t bytes)
-{
-	unsigned most = target->reader_count ? target->reader_count : 1;
-
-	if (bytes <= ALONE_BYTES && count <= ALONE_PIECES)
-		return 1;
-	return count < most ? (unsigned)count : most;
-}
-
-void target_read_many(struct target *target, struct target_piece *pieces, size_t count)
-{
-	struct bulk bulk = {.target = target, .pieces = pieces, .count = count};
-	uint64_t bytes = 0;
-
-	if (!count)
-		return;
-	for (size_t i = 0; i < count; i++)
-		bytes += pieces[i].len;
-	/* Here and not where they are read: several threads do that. */
-	target->reads += count;
-	target->read_bytes += bytes;
-	atomic_init(&bulk.next, 0);
-	thread_run(thread_count(target, count, bytes), read_pieces, &bulk);
-}
-
 #define VIEW_BYTES 0x10000u /* the granules of an address space */
 
 #define PAGE_BYTES 4096u /* what can be read or not as a whole */
@@ -119,6 +63,11 @@ static bool piece_range(struct memory *memory, uint64_t addr, uint64_t *start, u
 	*start = region.addr > *start ? region.addr : *start;
 	*end = region.end < *end ? region.end : *end;
 	return true;
+}
+
+static struct memory_piece *piece_at(struct memory *memory, uint64_t addr)
+{
+	return &memory->pieces[addr / MEMORY_PIECE_BYTES % MEMORY_PIECES];
 }
 
 static bool piece_try(
@@ -187,7 +136,7 @@ static bool find(struct memory *memory, uint64_t addr)
 
 	if (!memory->pieces)
 		return view(memory, addr);
-	piece = &memory->pieces[addr / MEMORY_PIECE_BYTES % MEMORY_PIECES];
+	piece = piece_at(memory, addr);
 	if ((addr < piece->addr || addr - piece->addr >= piece->len) &&
 		!piece_read(memory, piece, addr)) {
 		memory->len = 0;

@@ -1,5 +1,8 @@
 /*
- * Reading much of a target at once: by as many threads as its kind gains from.
+ * A target's memory as bytes at hand: walkers ask for what they want to see, and it is read in
+ * large pieces, or not at all where a file is mapped.
+ *
+ * Bytes are kept until memory_clear(); nothing may be kept over a time in which the target ran.
  */
 #ifndef SNAPSHOT_TARGET_TARGET_MEMORY_H
 #define SNAPSHOT_TARGET_TARGET_MEMORY_H
@@ -9,27 +12,6 @@
 #include <stdint.h>
 
 #include "snapshot/target/target.h"
-
-/* What one read should take at most: more gains nothing, and what fails fails as a whole. */
-#define BULK_PIECE_BYTES ((size_t)1 << 20)
-
-/* len bytes of the target at addr, and where they go. */
-struct target_piece {
-	uint64_t addr;
-	size_t len;
-	unsigned char *bytes; /* the caller's */
-	int rc; /* filled in: 0, or -ERR_READ when not all of them are there */
-};
-
-/* Reads all pieces, each once; returns when all are done. */
-void target_read_many(struct target *target, struct target_piece *pieces, size_t count);
-
-/*
- * A target's memory as bytes at hand: walkers ask for what they want to see, and it is read in
- * large pieces, or not at all where a file is mapped.
- *
- * Bytes are kept until memory_clear(); nothing may be kept over a time in which the target ran.
- */
 
 #define MEMORY_PIECE_BYTES ((size_t)1 << 18)
 #define MEMORY_PIECES 512 /* 128 MiB at most */
@@ -96,58 +78,5 @@ static inline uint64_t bytes_ptr(const unsigned char *bytes, unsigned bits)
 {
 	return bits == 64 ? bytes_u64(bytes) : bytes_u32(bytes);
 }
-
-/*
- * Raw bytes of a target, taken while it is held, to be made sense of when it runs again: that takes
- * longer than copying does.
- *
- * The copy is a target itself, so whoever reads targets reads it: read() and view() give what was
- * copied, is_alive() asks the original, and there are no other operations. While the copy is open,
- * read() takes from the original what it lacks; from target_copy_seal() on that is not there.
- *
- *	target_copy_reserve()     before the target is held: memory that is there when it is needed
- *	target_copy_open()        it is held from now on; what was copied before is forgotten
- *	target_copy_take() ...    much at once
- *	read(&copy.target) ...    little by little, to find out what else to take
- *	target_copy_seal()        before it runs again
- */
-
-/* So often what was not taken before is read by itself: each time costs the target as much as a
- * hundred kilobytes at once. */
-#define COPY_MISSES_MAX 1024
-
-struct copy_room {
-	unsigned char *bytes;
-	size_t cap, used;
-};
-
-struct target_copy {
-	struct target target;
-	struct target *from; /* the caller's */
-	uint64_t limit_bytes; /* of what is copied */
-	uint64_t bytes; /* copied */
-	struct target_piece *pieces; /* by address; none has a byte of another's */
-	size_t count, cap;
-	struct copy_room *rooms;
-	size_t room_count, room_cap, room; /* room: where there is some */
-	unsigned misses;
-	bool is_short; /* what was read is not here for want of room, or it was asked for too often */
-	bool is_sealed;
-};
-
-/* Nothing is copied yet: sealed and empty. */
-void target_copy_init(struct target_copy *copy, struct target *from, uint64_t limit_bytes);
-void target_copy_release(struct target_copy *copy);
-
-/* Makes room for that many bytes in all, and has the system put memory behind it. 0 or -ERR_NOMEM. */
-int target_copy_reserve(struct target_copy *copy, uint64_t bytes);
-
-void target_copy_open(struct target_copy *copy);
-
-/* Copies what is not yet copied of ranges, which get settled; what cannot be read is left out. More
- * room is made where it lacks. 0, or -ERR_NOMEM: no memory, or more than the limit. */
-int target_copy_take(struct target_copy *copy, struct target_ranges *ranges);
-
-void target_copy_seal(struct target_copy *copy);
 
 #endif

@@ -7,6 +7,7 @@
 
 #include "tests/unit/fake_target.h"
 
+#include "snapshot/stacks/tracer_read.h"
 #include "snapshot/tracer/shared.h"
 
 #define TRACER_BASE 0x6f0000000u
@@ -201,6 +202,15 @@ static inline void tracer_put_unload(
 	fake_put(fake, at + 8, base + image_bytes, 8);
 	fake_put(fake, at + 16, record, 8);
 	AREA_PUT(fake, unload_count, count + 1);
+}
+
+/* As a capture does: reads the tables, and understands them. */
+static inline int take_tables(
+	struct tracer_copy *copy, struct target *target, uint64_t area_addr, struct err *err)
+{
+	int rc = tracer_copy_read(copy, target, area_addr, err);
+
+	return rc ? rc : tracer_copy_parse(copy, target, area_addr, err);
 }
 
 #endif

@@ -363,6 +363,116 @@ static void whichever_read_fails_the_process_goes_on(void **state)
 	assert_whole(scene);
 }
 
+/* ---------------------------------------------------------------- before and after the hold */
+
+#define LATE_SUB 0x50000000u
+#define LATE_LARGE 0x60000000u
+
+/* The process runs on, and nothing is where it was. */
+static void spoil(struct fake *fake)
+{
+	for (size_t i = 0; i < fake->range_count; i++) {
+		if (fake->ranges[i].needs_hold)
+			memset(fake->ranges[i].bytes, 0xee, fake->ranges[i].len);
+	}
+}
+
+static void what_the_process_does_later_is_not_seen(void **state)
+{
+	struct scene *scene = *state;
+
+	scene->fake->on_resume = spoil;
+	assert_int_equal(take(scene), 0);
+	assert_whole(scene);
+	assert_int_equal(scene->stats.tries, 1);
+}
+
+static void add_late(struct fake *fake)
+{
+	struct truth *truth = &current->image->truth;
+	struct filling fill;
+
+	if (fake->suspends > 1)
+		return;
+	fill = heap_extend(fake, truth, HEAP_B, LATE_SUB, 0x300000, 0x400000);
+	for (unsigned i = 0; i < 500; i++)
+		fill_used(&fill, 100 + i * 10, 0);
+	fill_rest(&fill);
+	large_place(fake, truth, HEAP_A, LATE_LARGE, 0x123456);
+}
+
+/* Of blocks that the tracer has not seen only sizes and number are kept. */
+static void what_comes_before_the_hold_is_there(void **state)
+{
+	struct scene *scene = *state;
+	const struct truth *truth = &scene->image->truth;
+	uint64_t requested = 0, overhead = 0;
+	struct census total;
+
+	scene->fake->on_suspend = add_late;
+	scene->fake->on_resume = spoil;
+	assert_int_equal(take(scene), 0);
+	for (size_t i = 0; i < truth->block_count; i++) {
+		requested += truth->blocks[i].requested_bytes;
+		overhead += truth->blocks[i].overhead_bytes;
+	}
+	total = snapshot_total(&scene->snapshot);
+	assert_int_equal(total.block_count, truth->block_count);
+	assert_int_equal(total.requested_bytes, requested);
+	assert_int_equal(total.overhead_bytes, overhead);
+	assert_false(has_warning(scene, "made no sense"));
+}
+
+/* Takes the entry out of its list. */
+static void take_out(struct fake *fake, uint64_t entry)
+{
+	uint64_t next = fake_get(fake, entry, 8), back = fake_get(fake, entry + 8, 8);
+
+	fake_put(fake, back, next, 8);
+	fake_put(fake, next + 8, back, 8);
+}
+
+static void lose_some(struct fake *fake)
+{
+	if (fake->suspends > 1)
+		return;
+	take_out(fake, SUB_A2 + SUBHEAP_LINKS);
+	fake_unmap(fake, SUB_A2);
+	take_out(fake, LARGE_B + LARGE_STEP + LARGE_LINKS);
+	fake_unmap(fake, LARGE_B + LARGE_STEP);
+}
+
+static void what_goes_before_the_hold_is_not_there(void **state)
+{
+	struct scene *scene = *state;
+	struct truth *truth = &scene->image->truth;
+	size_t kept = 0;
+
+	scene->fake->on_suspend = lose_some;
+	scene->fake->on_resume = spoil;
+	assert_int_equal(take(scene), 0);
+	for (size_t i = 0; i < truth->block_count; i++)
+		kept += truth->blocks[i].part != SUB_A2 &&
+			truth->blocks[i].part != LARGE_B + LARGE_STEP;
+	assert_true(kept < truth->block_count);
+	assert_int_equal(snapshot_total(&scene->snapshot).block_count, kept);
+	assert_false(has_warning(scene, "made no sense"));
+}
+
+static void a_size_that_cannot_be_is_never_asked_for(void **state)
+{
+	struct scene *scene = *state;
+	const uint64_t lies[] = {1ull << 46, 1ull << 40, (uint64_t)1 << 33};
+
+	for (size_t i = 0; i < sizeof(lies) / sizeof(*lies); i++) {
+		fake_put(scene->fake, SUB_B1 + SUBHEAP_BLOCK_SIZE, lies[i], 8);
+		fake_put(scene->fake, SUB_B1 + SUBHEAP_DATA_SIZE, lies[i] - 0x40, 8);
+		assert_int_equal(take(scene), 0);
+		assert_true(has_warning(scene, "made no sense"));
+		assert_true(scene->fake->got_bytes < (uint64_t)1 << 30);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -383,6 +493,10 @@ int main(void)
 		TEST(a_clock_that_is_set_meanwhile_makes_no_time),
 		TEST(errors_come_out_as_they_are_and_nothing_is_held),
 		TEST(whichever_read_fails_the_process_goes_on),
+		TEST(what_the_process_does_later_is_not_seen),
+		TEST(what_comes_before_the_hold_is_there),
+		TEST(what_goes_before_the_hold_is_not_there),
+		TEST(a_size_that_cannot_be_is_never_asked_for),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

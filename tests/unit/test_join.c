@@ -85,8 +85,7 @@ static void join_all(struct scene *scene)
 
 	if (captured->has_tracer)
 		assert_int_equal(
-			tracer_copy_take(&captured->tracer, &scene->fake.target, TRACER_AREA, NULL),
-			0);
+			take_tables(&captured->tracer, &scene->fake.target, TRACER_AREA, NULL), 0);
 	assert_int_equal(ust_take(captured->ust, &scene->memory, &captured->walk,
 				 scene->fake.modules, scene->fake.module_count, 0),
 		0);

@@ -54,8 +54,7 @@ static void join_all(struct scene *scene)
 {
 	struct captured *captured = &scene->captured;
 
-	assert_int_equal(
-		tracer_copy_take(&captured->tracer, &scene->fake.target, TRACER_AREA, NULL), 0);
+	assert_int_equal(take_tables(&captured->tracer, &scene->fake.target, TRACER_AREA, NULL), 0);
 	assert_int_equal(join(&scene->snapshot, captured), 0);
 	describe_stacks(&(struct target){0}, &scene->snapshot, captured);
 	describe_gaps(&scene->snapshot, captured);
@@ -368,7 +367,7 @@ static void an_absurd_sample_is_damage(void **state)
 
 	AREA_PUT(&scene->fake, sample_bytes, (1ull << 40) + 1);
 	assert_int_equal(
-		tracer_copy_take(&scene->captured.tracer, &scene->fake.target, TRACER_AREA, NULL),
+		take_tables(&scene->captured.tracer, &scene->fake.target, TRACER_AREA, NULL),
 		-ERR_TARGET);
 }
 

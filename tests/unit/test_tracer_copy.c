@@ -37,7 +37,7 @@ static int tear_down(void **state)
 static int take(struct scene *scene)
 {
 	scene->err = (struct err){0};
-	return tracer_copy_take(&scene->copy, &scene->fake.target, TRACER_AREA, &scene->err);
+	return take_tables(&scene->copy, &scene->fake.target, TRACER_AREA, &scene->err);
 }
 
 static int find(struct scene *scene, uint64_t *addr)

@@ -112,7 +112,7 @@ static void a_damaged_tracer_harms_nobody(void **state)
 		walk_init(&captured.walk);
 		tracer_copy_init(&captured.tracer);
 		assert_int_equal(walk_add_heap(&captured.walk, &heap), 0);
-		rc = tracer_copy_take(&captured.tracer, &fake.target, TRACER_AREA, NULL);
+		rc = take_tables(&captured.tracer, &fake.target, TRACER_AREA, NULL);
 		assert_true(!rc || rc == -ERR_TARGET || rc == -ERR_NOMEM);
 		assert_true(fake.reads < 200);
 		assert_true(fake.got_bytes < 1 << 20);
