@@ -19,32 +19,32 @@ static bool is_program(const char *path)
 }
 
 /* A log of UMDH's does not name it but among its modules; of two programs nobody knows which. */
-const char *dump_image(const struct sums *dump)
+const char *dump_image(const struct dump_sums *dump)
 {
 	const char *found = NULL;
 
 	if (dump->image)
-		return path_base(dump->image);
+		return module_path_base(dump->image);
 	for (size_t i = 0; i < dump->module_count; i++) {
 		const char *path = dump->modules[i].path;
 
 		if (!is_program(path))
 			continue;
-		if (found && text_compare(found, path_base(path)) != 0)
+		if (found && text_compare(found, module_path_base(path)) != 0)
 			return NULL;
-		found = path_base(path);
+		found = module_path_base(path);
 	}
 	return found;
 }
 
-static int image_order(const struct sums *a, const struct sums *b)
+static int image_order(const struct dump_sums *a, const struct dump_sums *b)
 {
 	const char *x = dump_image(a), *y = dump_image(b);
 
 	return x && y ? text_compare(x, y) : order_of(x != NULL, y != NULL);
 }
 
-int dump_image_key(const struct sums *dump, struct buf *key)
+int dump_image_key(const struct dump_sums *dump, struct buf *key)
 {
 	int rc = buf_add_text(key, dump_image(dump));
 
@@ -58,7 +58,7 @@ static int64_t second_of(int64_t ms)
 	return ms / 1000 - (ms % 1000 < 0);
 }
 
-static int process_order(const struct sums *a, const struct sums *b)
+static int process_order(const struct dump_sums *a, const struct dump_sums *b)
 {
 	int order = order_of(a->pid, b->pid);
 
@@ -67,18 +67,18 @@ static int process_order(const struct sums *a, const struct sums *b)
 	return order ? order : image_order(a, b);
 }
 
-bool dump_same_process(const struct sums *a, const struct sums *b)
+bool dump_same_process(const struct dump_sums *a, const struct dump_sums *b)
 {
 	return !process_order(a, b);
 }
 
-bool dump_is_child(const struct sums *child, const struct sums *parent)
+bool dump_is_child(const struct dump_sums *child, const struct dump_sums *parent)
 {
 	return child->parent_pid && child->parent_pid == parent->pid && parent->start_ms &&
 	       parent->start_ms <= child->start_ms;
 }
 
-bool dump_other_program(const struct sums *a, const struct sums *b)
+bool dump_other_program(const struct dump_sums *a, const struct dump_sums *b)
 {
 	return dump_image(a) && dump_image(b) && image_order(a, b);
 }
@@ -125,13 +125,13 @@ static int by_beginning(const void *a, const void *b)
 
 /* The time of a snapshot is told to the millisecond beside the start of its process, or to the minute,
  * in which there may be two. */
-static bool is_twin(const struct sums *a, const struct sums *b)
+static bool is_twin(const struct dump_sums *a, const struct dump_sums *b)
 {
 	return a->start_ms && !a->has_wall_time && !b->has_wall_time && a->time_ms &&
 	       a->time_ms == b->time_ms;
 }
 
-bool dump_same_snapshot(const struct sums *a, const struct sums *b)
+bool dump_same_snapshot(const struct dump_sums *a, const struct dump_sums *b)
 {
 	return dump_same_process(a, b) && is_twin(a, b);
 }
@@ -187,7 +187,7 @@ static void leave_warm_up(struct run_of *run, size_t count)
 	}
 }
 
-static void leave_outside(struct timed_dump *all, size_t count, const struct order_wishes *wishes)
+static void leave_outside(struct timed_dump *all, size_t count, const struct order_filter *wishes)
 {
 	int64_t newest = 0, from, to;
 
@@ -222,7 +222,7 @@ static size_t find_runs(struct timed_dump *snapshots, size_t count, struct run_o
 
 /* Puts the runs one behind the other, in their order. */
 static void runs_place(struct run_of *runs, size_t run_count, struct timed_dump *ordered,
-	const struct order_wishes *wishes)
+	const struct order_filter *wishes)
 {
 	size_t at = 0;
 
@@ -235,8 +235,8 @@ static void runs_place(struct run_of *runs, size_t run_count, struct timed_dump 
 	}
 }
 
-int dumps_order(struct timed_dump *snapshots, const struct sums *dumps, size_t count,
-	const struct order_wishes *wishes)
+int dumps_order(struct timed_dump *snapshots, const struct dump_sums *dumps, size_t count,
+	const struct order_filter *wishes)
 {
 	struct run_of *runs = calloc(count + 1, sizeof(*runs));
 	struct timed_dump *ordered = calloc(count + 1, sizeof(*ordered));

@@ -34,7 +34,7 @@ static int number_order(const char **a, const char **b)
 	return memcmp(x, y, a_len);
 }
 
-int natural_order(const char *a, const char *b)
+int file_natural_order(const char *a, const char *b)
 {
 	const char *x = a, *y = b;
 	int order;
@@ -92,7 +92,7 @@ int input_kind(const char *path, struct source *source, enum file_kind *kind, co
 	if (len < 0)
 		return (int)len;
 	*kind = file_kind_of(bytes, (size_t)len);
-	*words = report_is(bytes, (size_t)len);
+	*words = printed_refused(bytes, (size_t)len);
 	if (*kind != FILE_UNKNOWN || *words)
 		return 0;
 	*words = "nor is it a comparison";
@@ -195,7 +195,7 @@ static int by_name(const void *a, const void *b)
 {
 	const struct folder_entry *x = a, *y = b;
 
-	return natural_order(x->name, y->name);
+	return file_natural_order(x->name, y->name);
 }
 
 /* The files in a folder that are as the pattern says; NULL: all. */

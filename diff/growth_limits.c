@@ -150,7 +150,7 @@ static int add_names(struct buf *words, const struct growth_limits *limits,
 			rc = buf_printf(words, "%s%s", i ? " < " : "", name.data);
 	}
 	if (!rc && !frames.count)
-		rc = buf_add_text(words, row_words(row, space));
+		rc = buf_add_text(words, report_row_words(row, space));
 	frames_release(&frames);
 	buf_release(&name);
 	return rc;
@@ -246,13 +246,13 @@ static int check_rate(struct growth_limits *limits, const struct view *view, str
 static int check_damage(struct growth_limits *limits, const struct view *view)
 {
 	const struct comparison *comparison = view->comparison;
-	const struct sums *damaged = NULL;
+	const struct dump_sums *damaged = NULL;
 	struct buf why;
 	size_t count = 0;
 	int rc;
 
 	for (size_t i = 0; comparison->axis && i < comparison->dump_count; i++) {
-		const struct sums *dump = &comparison->dumps[i];
+		const struct dump_sums *dump = &comparison->dumps[i];
 
 		if (!dump->is_cut && !dump->skip_count)
 			continue;

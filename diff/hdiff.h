@@ -147,7 +147,7 @@ struct series {
 };
 
 struct inputs {
-	struct sums *dumps; /* series by series, each in its order */
+	struct dump_sums *dumps; /* series by series, each in its order */
 	size_t dump_count;
 	struct stack_store *store; /* of many dumps: the stacks that they have in common */
 	struct series *series; /* at least one, when all was well */
@@ -178,10 +178,10 @@ int say_left_out(FILE *say, const char *place, const char *why);
 int say_damaged(FILE *say, const char *place, const struct err *why);
 
 /* What a dump lacks that is used. */
-int say_warnings(FILE *say, const char *name, const struct sums *sums);
+int say_warnings(FILE *say, const char *name, const struct dump_sums *sums);
 
 /* What the dumps of a series lack, each thing once. */
-int say_series_warnings(FILE *say, const struct sums *dumps, size_t count);
+int say_series_warnings(FILE *say, const struct dump_sums *dumps, size_t count);
 
 /* That it is cut short. */
 int say_cut(FILE *say, const struct err *err);

@@ -18,7 +18,8 @@
  * DUMP_HEAD_BYTES are looked at. 0; 1: there may be more of that behind them; or an error, also
  * -ERR_BAD_LINE where sums_read() passes a line over. The caller releases sums in any case.
  */
-int sums_read_head(struct sums *sums, const char *path, struct source *source, struct err *err);
+int sums_read_head(
+	struct dump_sums *sums, const char *path, struct source *source, struct err *err);
 
 /*
  * Which files are meant: arguments may be files, folders, and patterns that no shell has expanded.
@@ -42,7 +43,7 @@ struct file_item {
 
 struct file_list {
 	struct file_item *
-		items; /* in the order of the arguments, and in a folder in that of the names: natural_order.h */
+		items; /* in the order of the arguments, and in a folder in that of the names: input_parts.h */
 	size_t count, cap;
 	bool has_found; /* an argument was a folder or a pattern */
 	struct arena arena; /* paths that were found */
@@ -86,7 +87,7 @@ bool input_is_log(struct source *source);
 
 /* As qsort() wants it: numbers by their value, all else byte by byte; names that are alike in this by their
  * bytes, so that only equal names are equal. */
-int natural_order(const char *a, const char *b);
+int file_natural_order(const char *a, const char *b);
 
 /*
  * Reading the dumps of a trend: a file for each thread at a time. Nothing is said while they are read.
@@ -106,7 +107,7 @@ struct read_file {
 	int rc; /* 0: a whole dump; -ERR_CUT: the start of one; else why it is none */
 	struct err *err; /* NULL: all is well */
 	/* When rc is one of these; what a banner says counts. */
-	struct sums sums;
+	struct dump_sums sums;
 	/* Only the head was, and it says that the dump is outside: sums has its process and its time, a
 	 * path that is the item's, and nothing else. */
 	bool is_unread;

@@ -85,7 +85,7 @@ static int read_comparison(const struct options *options, struct listener *liste
 static int read_dump(
 	struct listener *listener, size_t number, struct source *source, struct err *err)
 {
-	struct sums *sums = &listener->inputs->dumps[number];
+	struct dump_sums *sums = &listener->inputs->dumps[number];
 	int rc = sums_read(sums, listener->path, source, err);
 
 	if (sums->skip_count)
@@ -184,7 +184,7 @@ static int leave_out(struct inputs *inputs, const struct read_file *file,
 static int leave_damaged(struct inputs *inputs, const struct read_file *file,
 	const struct options *options, FILE *say)
 {
-	const struct sums *sums = &file->sums;
+	const struct dump_sums *sums = &file->sums;
 	struct err why = {.code = ERR_BAD_LINE};
 
 	if (file->rc == -ERR_CUT)
@@ -284,7 +284,7 @@ static size_t count_meant(
 static bool is_trend(const struct inputs *inputs, const struct read_file *read,
 	const struct options *options, const struct file_list *files)
 {
-	const struct sums *dumps = inputs->dumps;
+	const struct dump_sums *dumps = inputs->dumps;
 
 	bool is_asked = options->sum || options_ask_trend(options) ||
 			(files->has_found && options_of_trend(options));
@@ -323,7 +323,7 @@ int inputs_read_many(struct inputs *inputs, const struct options *options,
 /* The same of the snapshots of a series: the first that is not like the one before it is named. */
 static int check_series_samples(struct inputs *inputs, const struct series *series, FILE *say)
 {
-	struct sums *dumps = &inputs->dumps[series->first];
+	struct dump_sums *dumps = &inputs->dumps[series->first];
 	const char *words = "it was sampled in another way than the snapshot before it: growth in "
 			    "its series may be an error of the estimates";
 
@@ -340,7 +340,8 @@ static int check_series_samples(struct inputs *inputs, const struct series *seri
 /* Of a sample and of all there is, growth may be nothing but the sample's error. */
 static int check_samples(struct inputs *inputs, const struct series *series, FILE *say)
 {
-	struct sums *dumps = &inputs->dumps[series->first], *newest = &dumps[series->count - 1];
+	struct dump_sums *dumps = &inputs->dumps[series->first],
+			 *newest = &dumps[series->count - 1];
 	const char *words =
 		"it was sampled in another way than the dump it is compared with: growth may "
 		"be an error of the estimates";
@@ -361,9 +362,9 @@ static int check_samples(struct inputs *inputs, const struct series *series, FIL
 
 /* Two dumps of one process that were named the wrong way round. Those that were found have no order but
  * their times', whether they tell a process or not. */
-static int order_pair(struct sums *dumps, bool has_found, FILE *say)
+static int order_pair(struct dump_sums *dumps, bool has_found, FILE *say)
 {
-	struct sums newer = dumps[0];
+	struct dump_sums newer = dumps[0];
 	char words[700];
 
 	if ((!dumps[0].pid && !has_found) || !dump_same_process(&dumps[0], &dumps[1]) ||
@@ -380,7 +381,7 @@ static int order_pair(struct sums *dumps, bool has_found, FILE *say)
 /* Of a program and another one, nothing is growth. */
 static int check_programs(struct inputs *inputs, const struct options *options, FILE *say)
 {
-	struct sums *dumps = inputs->dumps;
+	struct dump_sums *dumps = inputs->dumps;
 	char words[700];
 
 	if (!dump_other_program(&dumps[0], &dumps[1]))
@@ -398,7 +399,7 @@ static int check_programs(struct inputs *inputs, const struct options *options, 
 static int settle_pair(struct inputs *inputs, const struct options *options, bool has_found,
 	FILE *say, struct err *err)
 {
-	struct sums *dumps = inputs->dumps;
+	struct dump_sums *dumps = inputs->dumps;
 
 	for (int i = 0; i < 2; i++) {
 		if (dump_is_child(&dumps[i], &dumps[!i]))
@@ -415,7 +416,7 @@ static int settle_pair(struct inputs *inputs, const struct options *options, boo
 /* Of a trend of as many processes as dumps: whether they are of one program and those it started. */
 static int check_family(const struct inputs *inputs, FILE *say)
 {
-	const struct sums *dumps = inputs->dumps;
+	const struct dump_sums *dumps = inputs->dumps;
 	char words[700];
 
 	for (size_t i = 0; i < inputs->dump_count; i++) {

@@ -55,7 +55,7 @@ int say_cut(FILE *say, const struct err *err)
 }
 
 /* Lines that were left out have their own place. */
-int say_warnings(FILE *say, const char *name, const struct sums *sums)
+int say_warnings(FILE *say, const char *name, const struct dump_sums *sums)
 {
 	char text[60];
 	int rc = 0;
@@ -91,7 +91,7 @@ static int say_dump_warning(FILE *say, const struct dump_warning *warning)
 	return rc;
 }
 
-int say_series_warnings(FILE *say, const struct sums *dumps, size_t count)
+int say_series_warnings(FILE *say, const struct dump_sums *dumps, size_t count)
 {
 	struct dump_warnings warnings;
 	int rc = dump_warnings_gather(&warnings, dumps, count);
@@ -195,7 +195,7 @@ static int end_at_entry(void *ctx, const struct dump_entry *entry)
 static int take_note(void *ctx, const char *kind, const struct kv *pairs)
 {
 	struct head_reader *head = ctx;
-	const struct sums *sums = head->reader.sums;
+	const struct dump_sums *sums = head->reader.sums;
 	int rc = 0;
 
 	if (!strcmp(kind, "dump") || !strcmp(kind, "process") || !strcmp(kind, "umdh"))
@@ -205,7 +205,7 @@ static int take_note(void *ctx, const char *kind, const struct kv *pairs)
 	return rc;
 }
 
-int sums_read_head(struct sums *sums, const char *path, struct source *source, struct err *err)
+int sums_read_head(struct dump_sums *sums, const char *path, struct source *source, struct err *err)
 {
 	struct err local;
 	struct head_reader head = {.reader = {.sums = sums, .err = err ? err : &local}};
@@ -230,7 +230,7 @@ int sums_read_head(struct sums *sums, const char *path, struct source *source, s
 }
 
 /* Keeps what says which snapshot it is, and no more memory than that takes. */
-static int keep(struct read_file *file, const struct sums *head, struct stack_store *store)
+static int keep(struct read_file *file, const struct dump_sums *head, struct stack_store *store)
 {
 	const char *image = dump_image(head);
 	const char *own = image ? stack_store_text(store, image) : NULL;
@@ -253,7 +253,7 @@ int read_window_look(struct read_file *file, struct stack_store *store)
 {
 	const char *path = file->item->path;
 	struct source *source;
-	struct sums head;
+	struct dump_sums head;
 	int rc;
 
 	if (!strcmp(path, "-") || os_is_special(path) || source_open(&source, path, NULL))
@@ -309,20 +309,20 @@ size_t read_window_find(const struct read_file *files, size_t count,
 #define THREADS_MAX 8
 
 /* Work on some of the files, by their numbers. */
-struct reading {
+struct file_reading {
 	struct read_file *files;
 	const size_t *numbers;
 	size_t count;
 	struct stack_store *store;
 	unsigned cores;
-	void (*work_on)(struct reading *reading, size_t at);
+	void (*work_on)(struct file_reading *reading, size_t at);
 	atomic_size_t next;
 	atomic_bool is_short; /* of memory */
 };
 
 static void run_some(void *ctx, unsigned number)
 {
-	struct reading *reading = ctx;
+	struct file_reading *reading = ctx;
 	size_t at;
 
 	(void)number;
@@ -330,7 +330,7 @@ static void run_some(void *ctx, unsigned number)
 		reading->work_on(reading, at);
 }
 
-static int run_all(struct reading *reading)
+static int run_all(struct file_reading *reading)
 {
 	atomic_store(&reading->next, 0);
 	thread_run(reading->cores < reading->count ? reading->cores : (unsigned)reading->count,
@@ -388,7 +388,7 @@ static int read_one(struct read_file *file, struct stack_store *store, unsigned 
 }
 
 /* A thread for each file, and for the last ones the threads that have no file of their own. */
-static void read_at(struct reading *reading, size_t at)
+static void read_at(struct file_reading *reading, size_t at)
 {
 	size_t left = reading->count - at;
 
@@ -397,7 +397,7 @@ static void read_at(struct reading *reading, size_t at)
 		atomic_store(&reading->is_short, true);
 }
 
-static void look_at(struct reading *reading, size_t at)
+static void look_at(struct file_reading *reading, size_t at)
 {
 	if (read_window_look(&reading->files[reading->numbers[at]], reading->store))
 		atomic_store(&reading->is_short, true);
@@ -437,7 +437,7 @@ static int too_many(size_t count, const struct read_wishes *wishes, struct err *
 }
 
 /* Reads those that are wanted; what they turn out to be may make others wanted. */
-static int read_wanted(struct reading *reading, size_t *numbers, size_t count,
+static int read_wanted(struct file_reading *reading, size_t *numbers, size_t count,
 	const struct read_wishes *wishes, struct err *err)
 {
 	bool has_window = wishes->since.kind || wishes->until.kind;
@@ -464,7 +464,7 @@ int read_files(struct read_file *files, const struct file_item *items, size_t co
 	const struct read_wishes *wishes, struct stack_store *store, struct err *err)
 {
 	size_t *numbers = calloc(count + 1, sizeof(*numbers));
-	struct reading reading = {
+	struct file_reading reading = {
 		.files = files, .numbers = numbers, .store = store, .cores = thread_cores()};
 	int rc = numbers ? 0 : -ERR_NOMEM;
 

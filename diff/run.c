@@ -21,7 +21,7 @@
 #include "diff/match/locations.h"
 
 /* What the options ask for, made from them before anything is read. */
-struct run {
+struct comparison_run {
 	struct options options;
 	struct filter filter;
 	struct suppressions suppressions;
@@ -111,7 +111,7 @@ static int say_suppressions(const struct suppressions *suppressions, FILE *say)
 }
 
 /* Says a line when it came up for the at-th time. */
-static int say_unmatched_at(struct run *run, const struct buf *words, size_t at)
+static int say_unmatched_at(struct comparison_run *run, const struct buf *words, size_t at)
 {
 	uint64_t *found = table_find(&run->unmatched, words->data, words->len);
 
@@ -129,7 +129,7 @@ static int say_unmatched_at(struct run *run, const struct buf *words, size_t at)
  * what they matched, but a series that is empty otherwise says nothing of them. */
 static int say_unmatched(void *ctx, const char *option, const char *value, const char *what)
 {
-	struct run *run = ctx;
+	struct comparison_run *run = ctx;
 	bool is_pattern = !strcmp(option, run->filter.include.option);
 	struct buf words;
 	int rc;
@@ -152,7 +152,7 @@ static int say_nothing(void *ctx, const char *option, const char *value, const c
 }
 
 /* Of several series, each tries the patterns before any is said to match nothing. */
-static int try_patterns(struct run *run, struct shown *shown, size_t count)
+static int try_patterns(struct comparison_run *run, struct shown *shown, size_t count)
 {
 	bool has_heaps = run->options.heap_count != 0;
 	int rc = 0;
@@ -167,7 +167,7 @@ static int try_patterns(struct run *run, struct shown *shown, size_t count)
 }
 
 /* Filters that name nothing: a limit of growth then holds whatever grew. */
-static int say_all_unmatched(struct run *run, struct shown *shown, size_t count)
+static int say_all_unmatched(struct comparison_run *run, struct shown *shown, size_t count)
 {
 	const struct options *options = &run->options;
 	int rc = 0;
@@ -217,8 +217,8 @@ static int write_report(const struct options *options, const struct inputs *inpu
 }
 
 /* Adds words on names that are missing, of the first series that lacks some. */
-static int find_missing(
-	const struct run *run, const struct shown *shown, size_t count, struct buf *missing)
+static int find_missing(const struct comparison_run *run, const struct shown *shown, size_t count,
+	struct buf *missing)
 {
 	int rc = 0;
 
@@ -228,7 +228,7 @@ static int find_missing(
 }
 
 /* What there is to be said when the report is written. */
-static int say_rest(struct run *run, struct shown *shown, size_t count, struct err *err)
+static int say_rest(struct comparison_run *run, struct shown *shown, size_t count, struct err *err)
 {
 	struct buf missing; /* of the rows that were shown; the last that is said */
 	int rc = say_suppressions(&run->suppressions, run->say);
@@ -249,8 +249,8 @@ static int say_rest(struct run *run, struct shown *shown, size_t count, struct e
 }
 
 /* Selects and orders what is asked for of one series. */
-static int show(
-	struct run *run, struct shown *shown, const struct comparison *comparison, struct err *err)
+static int show(struct comparison_run *run, struct shown *shown,
+	const struct comparison *comparison, struct err *err)
 {
 	const struct options *options = &run->options;
 	struct view_request request = {.group = options->group,
@@ -280,7 +280,7 @@ static int check_form(const struct options *options, size_t series_count, struct
 		"it shows one series, and there are %zu; say which with --series N", series_count);
 }
 
-static int report(struct run *run, const struct inputs *inputs, struct err *err)
+static int report(struct comparison_run *run, const struct inputs *inputs, struct err *err)
 {
 	struct shown *shown = calloc(inputs->series_count, sizeof(*shown));
 	size_t count = 0;
@@ -314,7 +314,7 @@ static int check_trend(const struct options *options, const struct inputs *input
 }
 
 /* Growth to or from what is known to lack something keeps no limit. */
-static int check_whole(struct run *run, struct inputs *inputs)
+static int check_whole(struct comparison_run *run, struct inputs *inputs)
 {
 	const struct options *options = &run->options;
 	const bool has_limit = options->growth_max_bytes != UINT64_MAX ||
@@ -331,7 +331,7 @@ static int check_whole(struct run *run, struct inputs *inputs)
 	return rc;
 }
 
-static int compare(struct run *run, struct err *err)
+static int compare(struct comparison_run *run, struct err *err)
 {
 	struct inputs inputs;
 	int rc = inputs_read(&inputs, &run->options, run->say, err);
@@ -404,7 +404,7 @@ static int add_patterns(struct patterns *patterns, const struct option_list *tex
 }
 
 /* Also reads lists that turn out not to be needed: what is wrong with them is said. */
-static int add_lists(struct run *run, struct err *err)
+static int add_lists(struct comparison_run *run, struct err *err)
 {
 	const struct options *options = &run->options;
 	int rc = strip_add_known(&run->strip, err);
@@ -417,7 +417,7 @@ static int add_lists(struct run *run, struct err *err)
 	return rc;
 }
 
-static int prepare(struct run *run, struct err *err)
+static int prepare(struct comparison_run *run, struct err *err)
 {
 	struct options *options = &run->options;
 	struct filter *filter = &run->filter;
@@ -440,7 +440,7 @@ static int prepare(struct run *run, struct err *err)
 	return rc ? rc : add_lists(run, err);
 }
 
-static int run_all(struct run *run, struct err *err)
+static int run_all(struct comparison_run *run, struct err *err)
 {
 	int rc;
 
@@ -462,7 +462,7 @@ static int run_all(struct run *run, struct err *err)
 
 int hdiff_run(int argc, char **argv, FILE *say)
 {
-	struct run run = {.say = say};
+	struct comparison_run run = {.say = say};
 	struct err err = {0};
 	int rc = options_parse(&run.options, argc, argv, &err);
 	bool is_empty = !rc && !run.options.paths.count;

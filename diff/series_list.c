@@ -105,8 +105,8 @@ static int say_all_unused(const struct lister *lister)
 /* ---------------------------------------------------------------- series */
 
 /* The series of an earlier process that this one goes on with, or how many series there are. */
-static int series_to_join(
-	const struct lister *lister, struct table *images, const struct sums *dump, size_t *series)
+static int series_to_join(const struct lister *lister, struct table *images,
+	const struct dump_sums *dump, size_t *series)
 {
 	const uint64_t *known;
 	struct buf name;
@@ -216,7 +216,7 @@ static int check_times(const struct lister *lister, struct series *series, const
 }
 
 /* Moves the dumps of a series behind those that are there, and fills in what they share. */
-static int take_series(struct lister *lister, size_t number, struct sums *to, size_t *at)
+static int take_series(struct lister *lister, size_t number, struct dump_sums *to, size_t *at)
 {
 	const struct timed_dump *const *members = &lister->members[lister->members_from[number]];
 	size_t count = lister->members_from[number + 1] - lister->members_from[number], part = 0;
@@ -248,7 +248,7 @@ static int take_series(struct lister *lister, size_t number, struct sums *to, si
 static int take_all(struct lister *lister)
 {
 	struct inputs *inputs = lister->inputs;
-	struct sums *dumps = calloc(lister->count + 1, sizeof(*dumps));
+	struct dump_sums *dumps = calloc(lister->count + 1, sizeof(*dumps));
 	size_t at = 0;
 	int rc = 0;
 
@@ -304,7 +304,7 @@ static int check_sum(const struct lister *lister, struct err *err)
 static int list_trend(struct lister *lister, struct err *err)
 {
 	const struct options *options = lister->options;
-	struct order_wishes wishes = {options->warm_up, options->since, options->until};
+	struct order_filter wishes = {options->warm_up, options->since, options->until};
 	int rc = dumps_order(lister->order, lister->inputs->dumps, lister->count, &wishes);
 
 	if (!rc)

@@ -31,7 +31,7 @@ enum dump_use {
 };
 
 struct timed_dump {
-	const struct sums *dump;
+	const struct dump_sums *dump;
 	size_t number; /* its place among those given */
 	size_t process; /* from 0, the first to begin first */
 	bool is_timeless; /* those of the process that are used have no time */
@@ -39,33 +39,33 @@ struct timed_dump {
 	size_t twin; /* USE_DOUBLE: the number of the one that is kept */
 };
 
-struct order_wishes {
+struct order_filter {
 	size_t warm_up; /* that are left out of each process, the first ones */
 	struct moment since, until;
 };
 
 /* Fills snapshots[0..count), process by process, each in its order, and says which are used. Fails for
  * want of memory only: -ERR_NOMEM. */
-int dumps_order(struct timed_dump *snapshots, const struct sums *dumps, size_t count,
-	const struct order_wishes *wishes);
+int dumps_order(struct timed_dump *snapshots, const struct dump_sums *dumps, size_t count,
+	const struct order_filter *wishes);
 
 /* The name of a dump's image without its folder, as long as the dump lives; or NULL: it tells none. */
-const char *dump_image(const struct sums *dump);
+const char *dump_image(const struct dump_sums *dump);
 
 /* Puts behind key what is the same for all dumps of an image, and for no others; the dump tells it. 0 or
  * -ERR_NOMEM. */
-int dump_image_key(const struct sums *dump, struct buf *key);
+int dump_image_key(const struct dump_sums *dump, struct buf *key);
 
 /* Whether both are of one process, and of one moment of it. */
-bool dump_same_process(const struct sums *a, const struct sums *b);
-bool dump_same_snapshot(const struct sums *a, const struct sums *b);
+bool dump_same_process(const struct dump_sums *a, const struct dump_sums *b);
+bool dump_same_snapshot(const struct dump_sums *a, const struct dump_sums *b);
 
 /* Whether the process of child was started by that of parent. A pid may be used again, but not before
  * what had it was there. */
-bool dump_is_child(const struct sums *child, const struct sums *parent);
+bool dump_is_child(const struct dump_sums *child, const struct dump_sums *parent);
 
 /* Whether both tell of which program they are, and it is not the same one. */
-bool dump_other_program(const struct sums *a, const struct sums *b);
+bool dump_other_program(const struct dump_sums *a, const struct dump_sums *b);
 
 /* Series: which dumps are compared with which. */
 

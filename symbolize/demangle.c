@@ -9,7 +9,7 @@
 #define WORK_MAX (UINT64_C(1) << 24)
 
 /* What a part of the name may stand for, at most. */
-struct weight {
+struct name_weight {
 	uint64_t nodes;
 	uint64_t arguments; /* references to arguments of templates among them */
 };
@@ -21,8 +21,8 @@ struct weight {
  * Everything that looks like a reference is taken for one, also within identifiers.
  */
 struct estimate {
-	struct weight sum; /* of the name so far */
-	struct weight parts[MANGLED_MAX];
+	struct name_weight sum; /* of the name so far */
+	struct name_weight parts[MANGLED_MAX];
 	size_t part_count;
 	unsigned scopes; /* of templates, that can lie within each other */
 };
@@ -141,7 +141,7 @@ static int demangle_itanium(const char *name, struct buf *text)
 	return rc < 0 ? rc : 0;
 }
 
-int demangle(const char *name, struct buf *text)
+int demangle_name(const char *name, struct buf *text)
 {
 	if (!is_mangled(name) || name[0] == '?')
 		return 0;
@@ -167,7 +167,7 @@ static bool has_own_name(const char *mangled, const char *text)
 static bool is_own_name(const char *name, const char *said)
 {
 	size_t len, said_len;
-	const char *own = own_name(name, &len), *said_own = own_name(said, &said_len);
+	const char *own = names_own(name, &len), *said_own = names_own(said, &said_len);
 	size_t plain = strcspn(own, "<(.@"), said_plain = strcspn(said_own, "<(.@");
 
 	return plain && plain == said_plain && !strncmp(own, said_own, plain);
@@ -183,7 +183,7 @@ int is_name_of(const char *name, const char *said)
 	if (name[0] == '?')
 		return has_own_name(name, said);
 	buf_init(&text);
-	rc = demangle(name, &text);
+	rc = demangle_name(name, &text);
 	if (rc >= 0) {
 		const char *readable = rc ? text.data : name;
 

@@ -102,7 +102,7 @@ int symbol_names_note(struct symbol_names *names, const struct kv *pairs)
 	named->list = list;
 	if (symbol.file && !*symbol.file)
 		symbol.file = NULL;
-	rc = symbols_keep(&names->texts, &symbol, 1, &kept);
+	rc = names_keep(&names->texts, &symbol, 1, &kept);
 	if (rc)
 		return rc;
 	named->list[named->count++] = *kept.list;
@@ -212,7 +212,7 @@ static const char *text_keep(struct arena *arena, const char *text)
 	return copy ? text_harmless(copy) : NULL;
 }
 
-int symbols_keep(struct arena *arena, const struct symbol *list, size_t count, struct symbols *kept)
+int names_keep(struct arena *arena, const struct symbol *list, size_t count, struct symbols *kept)
 {
 	struct symbol *copy = arena_alloc(arena, count * sizeof(*copy));
 
@@ -230,7 +230,7 @@ int symbols_keep(struct arena *arena, const struct symbol *list, size_t count, s
 	return 0;
 }
 
-const char *own_name(const char *name, size_t *len)
+const char *names_own(const char *name, size_t *len)
 {
 	const char *own = name;
 	size_t depth = 0;
@@ -279,7 +279,7 @@ static size_t bytes_of_prefix(const char *file, const char *prefix, bool any_cas
 	return is_slash(file[len]) ? len + 1 : 0;
 }
 
-const char *strip_path(const char *file, const char *const *prefixes, size_t count)
+const char *names_strip_path(const char *file, const char *const *prefixes, size_t count)
 {
 	bool any_case = is_windows(file);
 	size_t longest = 0;

@@ -29,13 +29,12 @@ bool listener_is_cancelled(const struct symbol_options *options);
 #define SYMBOL_CHAIN_MAX 64 /* functions inlined into each other at one address */
 
 /* Copies a chain, its texts with it. Returns 0 and *kept, or -ERR_NOMEM. */
-int symbols_keep(
-	struct arena *arena, const struct symbol *list, size_t count, struct symbols *kept);
+int names_keep(struct arena *arena, const struct symbol *list, size_t count, struct symbols *kept);
 
 /* A function's own name in one with all its scopes, "app::Pool<int>::grab<long>(long)". */
 
 /* Where it begins in name; *len: how long it is without arguments of templates and parameters. */
-const char *own_name(const char *name, size_t *len);
+const char *names_own(const char *name, size_t *len);
 
 /* Names of source files without the part of their path that everybody here knows. */
 
@@ -43,7 +42,7 @@ const char *own_name(const char *name, size_t *len);
  * behind that; file when it begins with none, or nothing would be left. A prefix ends where a component of
  * the path does. Both slashes are the same, and in paths with a drive or a backslash upper and lower case
  * too. */
-const char *strip_path(const char *file, const char *const *prefixes, size_t count);
+const char *names_strip_path(const char *file, const char *const *prefixes, size_t count);
 
 /*
  * C++ names as their source has them: "_ZN3app1fEi" -> "app::f(int)".
@@ -57,7 +56,7 @@ bool is_mangled(const char *name);
 
 /* Adds the demangled name to text: 1; 0 and nothing when it is no Itanium name or too long; or
  * -ERR_NOMEM. */
-int demangle(const char *name, struct buf *text);
+int demangle_name(const char *name, struct buf *text);
 
 /* Whether a name, as a compiler made it or as the source has it, means what another reader of it said, who may
  * leave out scopes, parameters or a suffix, or spell them differently: 2: they are the same; 1: as far as can

@@ -122,7 +122,7 @@ const char *symbolizer_trouble(const struct symbolizer *symbolizer);
 
 /* How the names of one module came about, or why there are none. Texts live as long as the
  * symbolizer, or until it resolves more. */
-struct symbol_story {
+struct symbol_status {
 	const char *image, *debug; /* the files that were used, on this machine; or NULL */
 	const char
 		*by; /* who answered: "cache", "DbgHelp", "llvm-symbolizer", "exports", ...; "" */
@@ -131,7 +131,7 @@ struct symbol_story {
 
 /* Looks for the files of a module, also when no query was about it. 0 or -ERR_NOMEM. */
 int symbolizer_story(struct symbolizer *symbolizer, const struct module *module,
-	struct symbol_story *story, struct err *err);
+	struct symbol_status *story, struct err *err);
 
 /* ---------------------------------------------------------------- what commands share */
 

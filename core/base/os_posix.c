@@ -348,7 +348,7 @@ static bool is_letter(char c, char lower)
 }
 
 /* The coded character set stands between a dot and an "@". */
-bool locale_is_utf8(const char *name)
+bool os_is_utf8(const char *name)
 {
 	static const char utf[] = "utf";
 	const char *at = name ? strchr(name, '.') : NULL;
@@ -380,7 +380,7 @@ static const char *locale_name(void)
 
 bool terminal_is_utf8(void)
 {
-	return os_is_terminal(stdout) && locale_is_utf8(locale_name());
+	return os_is_terminal(stdout) && os_is_utf8(locale_name());
 }
 
 #define SPIN_COUNT 100

@@ -23,7 +23,7 @@ wchar_t *wide_from_utf8(const char *text)
 	return wide;
 }
 
-char *utf8_from_wide(const wchar_t *wide)
+char *wide_to_utf8(const wchar_t *wide)
 {
 	int bytes = WideCharToMultiByte(CP_UTF8, 0, wide, -1, NULL, 0, NULL, NULL);
 	char *text = bytes > 0 ? malloc((size_t)bytes) : NULL;
@@ -45,7 +45,7 @@ const char *windows_error(unsigned long code, char *text, size_t size)
 		wmemcpy(file, L"it", 2);
 	while (len && (wide[len - 1] <= L' ' || wide[len - 1] == L'.'))
 		wide[--len] = L'\0';
-	utf8 = len ? utf8_from_wide(wide) : NULL;
+	utf8 = len ? wide_to_utf8(wide) : NULL;
 	if (utf8)
 		snprintf(text, size, "%s", utf8);
 	else
@@ -54,7 +54,7 @@ const char *windows_error(unsigned long code, char *text, size_t size)
 	return text;
 }
 
-const char *wine_version(void)
+const char *os_wine_version(void)
 {
 	const char *(CDECL * version)(void) =
 		(void *)GetProcAddress(GetModuleHandleW(L"ntdll.dll"), "wine_get_version");
@@ -69,7 +69,7 @@ unsigned windows_build(void)
 		(void *)GetProcAddress(GetModuleHandleW(L"ntdll.dll"), "RtlGetVersion");
 	OSVERSIONINFOW info = {.dwOSVersionInfoSize = sizeof(info)};
 
-	if (wine_version() || !version || version(&info) || info.dwMajorVersion < 10)
+	if (os_wine_version() || !version || version(&info) || info.dwMajorVersion < 10)
 		return 0;
 	return info.dwBuildNumber;
 }
@@ -85,7 +85,7 @@ int windows_arguments(const wchar_t *line, int *argc, char ***argv)
 	wchar_t **wide = CommandLineToArgvW(line, &count);
 	char **args = wide ? calloc((size_t)count + 1, sizeof(*args)) : NULL;
 
-	while (args && done < count && (args[done] = utf8_from_wide(wide[done])))
+	while (args && done < count && (args[done] = wide_to_utf8(wide[done])))
 		done++;
 	LocalFree(wide);
 	if (!args || done < count) {
@@ -120,7 +120,7 @@ char *os_env(const char *name)
 	if (units)
 		wide = malloc(units * sizeof(*wide));
 	if (wide && GetEnvironmentVariableW(wide_name, wide, units) < units)
-		value = utf8_from_wide(wide);
+		value = wide_to_utf8(wide);
 	free(wide);
 	free(wide_name);
 	return value;
@@ -391,7 +391,7 @@ int os_create(struct os_file *file, const char *path, bool fresh, struct err *er
 	if (handle == INVALID_HANDLE_VALUE)
 		return err_set(err, ERR_CREATE, path, "%s", error_text(text, sizeof(text)));
 	if (fresh)
-		set_temporary(handle, true);
+		path_set_temporary(handle, true);
 	file->handle = (intptr_t)handle;
 	return 0;
 }

@@ -8,7 +8,7 @@
 #include <wchar.h>
 
 wchar_t *wide_from_utf8(const char *text);
-char *utf8_from_wide(const wchar_t *wide);
+char *wide_to_utf8(const wchar_t *wide);
 
 /* The same for a path, to hand it to the system: one that is too long for the system's usual form, as it
  * is or from the current folder on, is made one of the form that has no limit ("\\?\C:\..."). The second
@@ -23,14 +23,14 @@ const char *windows_error(unsigned long code, char *text, size_t size);
 int windows_arguments(const wchar_t *line, int *argc, char ***argv);
 
 /* The version of the Wine that this runs on, or NULL: it is Windows. */
-const char *wine_version(void);
+const char *os_wine_version(void);
 
 /* The build of Windows 10 or a later one that this runs on; 0 for older ones, and for Wine, whatever it says. */
 unsigned windows_build(void);
 
-/* Windows only, for os_windows.c and put_windows.c: whether a file goes when its handle is closed, in whatever
+/* Windows only, for os_windows.c and path_windows.c: whether a file goes when its handle is closed, in whatever
  * way this process ends. The handle has the right to delete. */
 
-void set_temporary(void *handle, bool is_temporary);
+void path_set_temporary(void *handle, bool is_temporary);
 
 #endif

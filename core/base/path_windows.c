@@ -57,7 +57,7 @@ char *os_full_path(const char *path)
 	char *result = NULL;
 
 	if (full && GetFullPathNameW(wide, units, full, NULL) < units)
-		result = utf8_from_wide(full);
+		result = wide_to_utf8(full);
 	free(full);
 	free(wide);
 	return result;
@@ -73,7 +73,7 @@ char *os_full_path(const char *path)
 #define PUT_TRIES 10
 #define PUT_WAIT_MS 150
 
-void set_temporary(void *handle, bool is_temporary)
+void path_set_temporary(void *handle, bool is_temporary)
 {
 	FILE_DISPOSITION_INFO info = {.DeleteFile = is_temporary};
 
@@ -104,7 +104,7 @@ static wchar_t *wide_full(const wchar_t *path)
 }
 
 /* What a file is to be called. */
-struct naming {
+struct file_naming {
 	HANDLE handle;
 	const wchar_t *from, *to;
 	FILE_RENAME_INFO *info;
@@ -118,7 +118,7 @@ static bool is_taken(DWORD code)
 }
 
 /* By its handle; where a file system cannot, by its name. 0 or an error of Windows. */
-static DWORD rename_once(const struct naming *naming)
+static DWORD rename_once(const struct file_naming *naming)
 {
 	DWORD code;
 
@@ -135,7 +135,7 @@ static DWORD rename_once(const struct naming *naming)
 }
 
 /* Whether somebody may let go what is in the way. */
-static bool may_pass(const struct naming *naming, DWORD code)
+static bool may_pass(const struct file_naming *naming, DWORD code)
 {
 	DWORD attributes = GetFileAttributesW(naming->to);
 
@@ -145,7 +145,7 @@ static bool may_pass(const struct naming *naming, DWORD code)
 	       code == ERROR_LOCK_VIOLATION || code == ERROR_USER_MAPPED_FILE;
 }
 
-static DWORD rename_patiently(const struct naming *naming)
+static DWORD rename_patiently(const struct file_naming *naming)
 {
 	DWORD code = rename_once(naming);
 
@@ -157,19 +157,19 @@ static DWORD rename_patiently(const struct naming *naming)
 }
 
 /* What is marked to go cannot be renamed; when it was not renamed it is to go again. */
-static DWORD rename_temporary(const struct naming *naming)
+static DWORD rename_temporary(const struct file_naming *naming)
 {
 	DWORD code;
 
-	set_temporary(naming->handle, false);
+	path_set_temporary(naming->handle, false);
 	code = rename_patiently(naming);
 	if (code)
-		set_temporary(naming->handle, true);
+		path_set_temporary(naming->handle, true);
 	return code;
 }
 
 /* *naming is filled but for the info. 0, an error of Windows, or ERROR_NOT_ENOUGH_MEMORY. */
-static DWORD rename_to(struct naming *naming)
+static DWORD rename_to(struct file_naming *naming)
 {
 	wchar_t *full = wide_full(naming->to);
 	size_t units = full ? wcslen(full) : 0;
@@ -191,7 +191,7 @@ static DWORD rename_to(struct naming *naming)
 int os_put(struct os_file *file, const char *from, const char *to, bool is_new, struct err *err)
 {
 	wchar_t *wide_from = wide_path(from), *wide_to = wide_path(to);
-	struct naming naming = {
+	struct file_naming naming = {
 		.handle = (HANDLE)file->handle, .from = wide_from, .to = wide_to, .is_new = is_new};
 	DWORD code = wide_from && wide_to ? rename_to(&naming) : ERROR_NOT_ENOUGH_MEMORY;
 	char text[300];

@@ -12,7 +12,7 @@
 bool terminal_is_utf8(void);
 
 /* Whether a locale's name, as "de_DE.UTF-8@euro", says UTF-8; NULL does not. Not on Windows. */
-bool locale_is_utf8(const char *name);
+bool os_is_utf8(const char *name);
 
 /*
  * How far a long piece of work is: one line on a terminal, rewritten in place.

@@ -47,7 +47,7 @@ struct dump_entry {
 /* What was read of a dump, for messages and for its end mark. */
 struct dump_progress {
 	uint64_t line_count;
-	struct census seen; /* of entries, and of blocks without a stack */
+	struct block_totals seen; /* of entries, and of blocks without a stack */
 };
 
 /* Each may be NULL. What they are given is valid during the call only. A negative return value

@@ -71,9 +71,9 @@ static bool is_start(const struct scan_line *line)
 					  (len < sizeof(sum) && !memcmp(at, sum, len)));
 }
 
-enum kind { NO_ENTRY, BAD_ENTRY, ONE_BLOCK, SUM };
+enum entry_kind { NO_ENTRY, BAD_ENTRY, ONE_BLOCK, SUM };
 
-static enum kind entry_parse(const struct scan_line *line, struct dump_entry *entry)
+static enum entry_kind entry_parse(const struct scan_line *line, struct dump_entry *entry)
 {
 	const char *at = line->text, *end = line->text + line->len;
 	bool fits, is_sum;
@@ -100,7 +100,7 @@ int scan_entry_line(struct dump_scanner *scanner, const struct scan_line *line)
 {
 	struct dump_entry entry = {.stack.same_id = STACK_NONE};
 	struct scan_entry *open = &scanner->open;
-	enum kind kind = entry_parse(line, &entry);
+	enum entry_kind kind = entry_parse(line, &entry);
 
 	if (kind == NO_ENTRY && !(scanner->is_dump && is_start(line)))
 		return 0;
@@ -136,7 +136,7 @@ int scan_close_entry(struct dump_scanner *scanner, bool at_end)
 {
 	struct scan_entry *open = &scanner->open;
 	struct dump_entry *entry = &open->entry;
-	struct census *seen = &scanner->seen;
+	struct block_totals *seen = &scanner->seen;
 
 	open->is_open = false;
 	/* At the end of a cut file the rest of a stack may be missing: rather none than a wrong

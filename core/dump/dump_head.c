@@ -8,7 +8,7 @@
 #include "core/dump/dump.h"
 #include "core/dump/source.h"
 
-struct reading {
+struct head_reading {
 	struct dump_head head;
 	bool has_dump, has_process; /* these notes were read */
 };
@@ -47,7 +47,7 @@ static int take_date(const struct kv *pairs, const char *key, int64_t *ms)
 
 static int on_note(void *ctx, const char *kind, const struct kv *pairs)
 {
-	struct reading *reading = ctx;
+	struct head_reading *reading = ctx;
 	struct dump_head *head = &reading->head;
 	int rc = 0;
 
@@ -94,7 +94,7 @@ static void take_pid(const char *banner, uint32_t *pid)
 static int on_line(void *ctx, const char *text, size_t len)
 {
 	static const char start[] = "// UMDH: version ";
-	struct reading *reading = ctx;
+	struct head_reading *reading = ctx;
 	char banner[400];
 
 	if (len < strlen(start) || len >= sizeof(banner) || memcmp(text, start, strlen(start)) != 0)
@@ -166,7 +166,7 @@ int dump_head_scan(struct source *source, const struct dump_sink *sink, struct e
 	return rc == DUMP_HEAD_ENOUGH ? 0 : rc;
 }
 
-static int scan(struct reading *reading, struct source *source, struct err *err)
+static int scan(struct head_reading *reading, struct source *source, struct err *err)
 {
 	const struct dump_sink sink = {.ctx = reading,
 		.line = on_line,
@@ -183,7 +183,7 @@ static int scan(struct reading *reading, struct source *source, struct err *err)
 
 int dump_head_read(const char *path, struct dump_head *head, struct err *err)
 {
-	struct reading reading = {0};
+	struct head_reading reading = {0};
 	struct source *source;
 	int rc;
 

@@ -12,14 +12,14 @@
 
 #define WINDOW_BYTES ((size_t)1 << 20)
 
-struct window {
+struct line_window {
 	char *bytes;
 	size_t len;
 	bool at_eof; /* there is no more than that */
 	bool in_line; /* a line that fills the window was scanned: its rest is to be passed over */
 };
 
-static int fill(struct window *window, const struct dump_source *source, struct err *err)
+static int fill(struct line_window *window, const struct dump_source *source, struct err *err)
 {
 	while (!window->at_eof && window->len < WINDOW_BYTES) {
 		int64_t got = source->read(
@@ -35,7 +35,7 @@ static int fill(struct window *window, const struct dump_source *source, struct 
 
 /* Where the window's last line starts; of those that do not start with a TAB when there is any. 0:
  * nowhere. */
-static size_t last_line(const struct window *window, bool with_tab)
+static size_t last_line(const struct line_window *window, bool with_tab)
 {
 	for (size_t at = window->len; at > 1; at--) {
 		if (window->bytes[at - 2] == '\n' && (with_tab || window->bytes[at - 1] != '\t'))
@@ -45,13 +45,13 @@ static size_t last_line(const struct window *window, bool with_tab)
 }
 
 /* Takes bytes off the front of the window. */
-static void drop(struct window *window, size_t len)
+static void drop(struct line_window *window, size_t len)
 {
 	window->len -= len;
 	memmove(window->bytes, window->bytes + len, window->len);
 }
 
-static void pass_line(struct window *window)
+static void pass_line(struct line_window *window)
 {
 	const char *newline = memchr(window->bytes, '\n', window->len);
 
@@ -60,7 +60,7 @@ static void pass_line(struct window *window)
 }
 
 /* Scans a full window, or the last one. What stands behind the part is the next one's. */
-static int scan_window(struct dump_scanner *scanner, struct window *window)
+static int scan_window(struct dump_scanner *scanner, struct line_window *window)
 {
 	size_t len = window->at_eof ? window->len : last_line(window, false);
 	bool is_split = !len;
@@ -82,7 +82,7 @@ static int scan_window(struct dump_scanner *scanner, struct window *window)
 	return rc;
 }
 
-static int scan_all(struct dump_scanner *scanner, struct window *window,
+static int scan_all(struct dump_scanner *scanner, struct line_window *window,
 	const struct dump_source *source, struct err *cut)
 {
 	int rc = 0;
@@ -107,7 +107,7 @@ static int scan_all(struct dump_scanner *scanner, struct window *window,
 int dump_scanner_read(
 	struct dump_scanner *scanner, const struct dump_source *source, struct err *err)
 {
-	struct window window = {.bytes = malloc(WINDOW_BYTES + DUMP_PAD_BYTES)};
+	struct line_window window = {.bytes = malloc(WINDOW_BYTES + DUMP_PAD_BYTES)};
 	struct err cut = {0};
 	int rc = -ERR_NOMEM;
 
@@ -285,7 +285,7 @@ static bool pass_plain(struct dump_scanner *scanner)
 	assert(stop >= at && stop <= scanner->end);
 	scanner->at = stop;
 	scanner->line_number += taken.line_count;
-	census_add(&scanner->seen, &taken.seen);
+	block_totals_add(&scanner->seen, &taken.seen);
 	return stop != at;
 }
 
@@ -345,7 +345,7 @@ int dump_scanner_text(struct dump_scanner *scanner, const char *text, size_t len
 
 int dump_scanner_pass(struct dump_scanner *scanner, const struct dump_progress *passed)
 {
-	const struct census *more = &passed->seen;
+	const struct block_totals *more = &passed->seen;
 	int rc = scanner->open.is_open ? scan_close_entry(scanner, false) : 0;
 
 	scanner->is_passing = scanner->no_newline = false;
@@ -355,7 +355,7 @@ int dump_scanner_pass(struct dump_scanner *scanner, const struct dump_progress *
 	if (!rc && scanner->ended &&
 		(more->block_count || more->requested_bytes || more->overhead_bytes))
 		rc = scan_fail(scanner, ERR_BAD_LINE, "there is an entry behind the end mark");
-	census_add(&scanner->seen, more);
+	block_totals_add(&scanner->seen, more);
 	return finish(scanner, rc);
 }
 
@@ -423,9 +423,10 @@ static int check_format(struct dump_scanner *scanner)
 }
 
 /* Three numbers under these names; one that is not there is 0. */
-static int get_census(const struct kv *pairs, const char *const names[3], struct census *census)
+static int get_census(
+	const struct kv *pairs, const char *const names[3], struct block_totals *census)
 {
-	struct census read = {0};
+	struct block_totals read = {0};
 	int rc = kv_get_number(pairs, names[0], 10, &read.block_count);
 
 	if (!rc)
@@ -443,7 +444,7 @@ static int count_stackless(struct dump_scanner *scanner)
 	static const char *const names[] = {
 		"stackless-blocks", "stackless-requested", "stackless-overhead"};
 	uint64_t rest = 0;
-	struct census more;
+	struct block_totals more;
 	int rc = get_census(&scanner->pairs, names, &more);
 
 	if (!rc)
@@ -451,15 +452,15 @@ static int count_stackless(struct dump_scanner *scanner)
 	if (rc)
 		return rc;
 	more.overhead_bytes += rest;
-	census_add(&scanner->seen, &more);
+	block_totals_add(&scanner->seen, &more);
 	return 0;
 }
 
 static int check_end(struct dump_scanner *scanner, const char **detail)
 {
 	static const char *const names[] = {"blocks", "requested", "overhead"};
-	const struct census *seen = &scanner->seen;
-	struct census said;
+	const struct block_totals *seen = &scanner->seen;
+	struct block_totals said;
 
 	for (int i = 0; i < 3; i++) {
 		if (!kv_get(&scanner->pairs, names[i]))

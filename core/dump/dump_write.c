@@ -363,7 +363,7 @@ static void write_heap(struct entries *entries, uint32_t heap)
 void dump_write(struct out *out, const struct snapshot *snapshot)
 {
 	struct entries entries = {.out = out, .snapshot = snapshot};
-	struct census total = snapshot_total(snapshot);
+	struct block_totals total = snapshot_total(snapshot);
 
 	entries.labels = calloc(snapshot->stacks.count + 1, sizeof(*entries.labels));
 	if (!entries.labels || block_order(snapshot, &entries.order)) {

@@ -44,12 +44,12 @@ int kv_number(const char *text, int base, uint64_t *value)
 	return 0;
 }
 
-struct cursor {
+struct kv_cursor {
 	const char *at, *end;
 };
 
 /* One \-escape at from->at; adds the byte it stands for. */
-static int escape(struct cursor *from, struct buf *to)
+static int escape(struct kv_cursor *from, struct buf *to)
 {
 	const char *at = from->at;
 	char byte;
@@ -65,7 +65,7 @@ static int escape(struct cursor *from, struct buf *to)
 	return byte ? buf_add(to, &byte, 1) : -ERR_BAD_LINE;
 }
 
-static int quoted(struct cursor *from, struct buf *to)
+static int quoted(struct kv_cursor *from, struct buf *to)
 {
 	int rc = 0;
 
@@ -80,7 +80,7 @@ static int quoted(struct cursor *from, struct buf *to)
 	return from->at == from->end || *from->at == ' ' ? 0 : -ERR_BAD_LINE;
 }
 
-static int bare(struct cursor *from, struct buf *to)
+static int bare(struct kv_cursor *from, struct buf *to)
 {
 	const char *start = from->at;
 
@@ -91,7 +91,7 @@ static int bare(struct cursor *from, struct buf *to)
 	return buf_add(to, start, (size_t)(from->at - start));
 }
 
-static int pair(struct kv *kv, struct cursor *from)
+static int pair(struct kv *kv, struct kv_cursor *from)
 {
 	size_t left = from->at < from->end ? (size_t)(from->end - from->at) : 0;
 	const char *equals = left <= PTRDIFF_MAX ? memchr(from->at, '=', left) : NULL;
@@ -120,7 +120,7 @@ static int pair(struct kv *kv, struct cursor *from)
 
 int kv_parse(struct kv *kv, const char *text, size_t len)
 {
-	struct cursor from = {text, text + len};
+	struct kv_cursor from = {text, text + len};
 	int rc = 0;
 
 	kv->count = 0;

@@ -134,9 +134,9 @@ void snapshot_lacks(struct snapshot *snapshot, const char *format, ...)
 	va_end(args);
 }
 
-struct census snapshot_total(const struct snapshot *snapshot)
+struct block_totals snapshot_total(const struct snapshot *snapshot)
 {
-	struct census total = {.block_count = snapshot->block_count};
+	struct block_totals total = {.block_count = snapshot->block_count};
 
 	for (size_t i = 0; i < snapshot->block_count; i++) {
 		total.requested_bytes += snapshot->blocks[i].requested_bytes;
@@ -150,7 +150,7 @@ struct census snapshot_total(const struct snapshot *snapshot)
 		total.overhead_bytes += sum->overhead_bytes;
 	}
 	for (size_t i = 0; i < snapshot->heap_count; i++) {
-		const struct census *stackless = &snapshot->heaps[i].stackless;
+		const struct block_totals *stackless = &snapshot->heaps[i].stackless;
 
 		total.block_count += stackless->block_count;
 		total.requested_bytes += stackless->requested_bytes;
@@ -198,7 +198,7 @@ const struct module *module_of_return(const struct module *modules, size_t count
 	return module ? module : module_at(modules, count, addr);
 }
 
-const char *path_base(const char *path)
+const char *module_path_base(const char *path)
 {
 	const char *base = path;
 

@@ -30,11 +30,11 @@ struct module {
 	uint64_t unloaded_at;
 };
 
-struct census {
+struct block_totals {
 	uint64_t block_count, requested_bytes, overhead_bytes;
 };
 
-static inline void census_add(struct census *to, const struct census *more)
+static inline void block_totals_add(struct block_totals *to, const struct block_totals *more)
 {
 	to->block_count += more->block_count;
 	to->requested_bytes += more->requested_bytes;
@@ -49,8 +49,8 @@ struct heap {
 	const char *layout; /* which of its kind's layouts was used, or NULL */
 	uint64_t committed_bytes, reserved_bytes;
 	/* Of a sample, where entries and stackless are estimates: what the walk counted, if has_exact. */
-	struct census exact;
-	struct census stackless; /* blocks no stack is known for; they are not in blocks[] */
+	struct block_totals exact;
+	struct block_totals stackless; /* blocks no stack is known for; they are not in blocks[] */
 	unsigned bits; /* 32, 64; 0 when not recorded */
 	bool has_exact;
 	bool unwalked; /* no walker knows this heap: blocks are those the tracer saw */
@@ -105,7 +105,7 @@ struct tracer_facts {
 	uint64_t dropped_blocks, dropped_stacks, dropped_ranges, dropped_unloads;
 	uint64_t mismatch_count; /* stacks where its fast unwinder was found wrong */
 	bool is_attached; /* the program ran before: */
-	struct census before; /* so many blocks, at most, are from before, without a stack */
+	struct block_totals before; /* so many blocks, at most, are from before, without a stack */
 	uint64_t limit_bytes, committed_bytes; /* of its tables */
 	uint64_t sample_bytes; /* one in so many was recorded, all figures are estimates; 0: all */
 };
@@ -152,7 +152,7 @@ void snapshot_warn(struct snapshot *snapshot, const char *format, ...) PRINTF_LI
 void snapshot_lacks(struct snapshot *snapshot, const char *format, ...) PRINTF_LIKE(2, 3);
 
 /* All blocks, with those without a stack. */
-struct census snapshot_total(const struct snapshot *snapshot);
+struct block_totals snapshot_total(const struct snapshot *snapshot);
 
 /* The module that addr lies in, or NULL. modules must be sorted by base and must not overlap. */
 const struct module *module_at(const struct module *modules, size_t count, uint64_t addr);
@@ -165,7 +165,7 @@ const struct module *module_of_return(const struct module *modules, size_t count
 void modules_sort(struct module *modules, size_t count);
 
 /* The part of a module's path behind the last / or \. */
-const char *path_base(const char *path);
+const char *module_path_base(const char *path);
 
 /*
  * The modules of a dump while it is read: lines of the module table, and notes about builds that

@@ -54,7 +54,7 @@ struct dump_scanner {
 	bool in_modules, heap_open, is_ours, ended, is_dump;
 	bool is_cut; /* as whoever reads the file says */
 	bool is_passing; /* stack lines that come belong to what was malformed */
-	struct census seen;
+	struct block_totals seen;
 	struct kv pairs;
 	size_t skip_count;
 	struct scan_held held[DUMP_SKIPS_MAX]; /* the first skip_count, until is_dump */

@@ -30,17 +30,17 @@ static int begin_new(struct os_file *file, const char *path, const char *aside, 
 
 	if (os_replace(path, aside, NULL))
 		return 0;
-	rc = append_open(file, path, err);
+	rc = file_append_open(file, path, err);
 	os_close(&full);
 	return rc;
 }
 
-int append_line(const char *path, const char *line, size_t len, uint64_t limit_bytes,
+int file_append_line(const char *path, const char *line, size_t len, uint64_t limit_bytes,
 	const char *aside, struct err *err)
 {
 	struct os_file file;
 	uint64_t size;
-	int rc = append_open(&file, path, err);
+	int rc = file_append_open(&file, path, err);
 
 	if (rc)
 		return rc;

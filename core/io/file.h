@@ -19,13 +19,13 @@
  * because the disk was full, is ended first. The file is not kept open: it may be moved or removed at any time.
  * Nothing is written when len is 0. Returns 0, -ERR_CREATE, -ERR_WRITE or -ERR_NOMEM.
  */
-int append_line(const char *path, const char *line, size_t len, uint64_t limit_bytes,
+int file_append_line(const char *path, const char *line, size_t len, uint64_t limit_bytes,
 	const char *aside, struct err *err);
 
 /* What it is made of: opens the file at path for reading and for adding to its end, locked, and made when it is
  * not there. On Windows a link there is refused: whoever may write into the folder of a log, but not where the log's
  * writer may, cannot make him write elsewhere. 0 or -ERR_CREATE. */
-int append_open(struct os_file *file, const char *path, struct err *err);
+int file_append_open(struct os_file *file, const char *path, struct err *err);
 
 /* How often, and after how long, a lock is tried that another process has. */
 #define APPEND_LOCK_TRIES 300
@@ -36,7 +36,7 @@ int append_open(struct os_file *file, const char *path, struct err *err);
  *
  * Names are UTF-8 (on POSIX: the bytes that they are), without "." and "..". A link is told as one: what
  * it leads to is never looked at. What a folder holds may change while it is read and after: an entry
- * tells what was. folder_posix.c or folder_windows.c.
+ * tells what was. file_posix.c or file_windows.c.
  */
 
 /* What paths are made of here. */
@@ -90,7 +90,7 @@ int folder_remove(const char *path, struct err *err);
  *
  * Nobody else's file is taken for one: it must be a regular file, no symbolic link, and on Linux this
  * user's and written by nobody else; on Windows the rights of the user's folders see to that. Opening
- * never waits for anybody (a pipe may lie there). own_file_posix.c or own_file_windows.c; what is read
+ * never waits for anybody (a pipe may lie there). file_posix.c or file_windows.c; what is read
  * is read with os_read_at(), and os_close() ends both the use and the lock.
  */
 

@@ -30,7 +30,7 @@ static bool is_still(int fd, const char *path)
 					       open_one.st_ino == there.st_ino);
 }
 
-int append_open(struct os_file *file, const char *path, struct err *err)
+int file_append_open(struct os_file *file, const char *path, struct err *err)
 {
 	for (int tries = APPEND_LOCK_TRIES;;) {
 		int fd = open(path, O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0666);

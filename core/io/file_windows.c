@@ -86,7 +86,7 @@ static bool is_still(HANDLE handle, const wchar_t *path)
 	return is_there;
 }
 
-int append_open(struct os_file *file, const char *path, struct err *err)
+int file_append_open(struct os_file *file, const char *path, struct err *err)
 {
 	wchar_t *wide = wide_path(path);
 	HANDLE handle = INVALID_HANDLE_VALUE;
@@ -143,7 +143,7 @@ static int hand_on(const WIN32_FIND_DATAW *found,
 
 	if (!wcscmp(found->cFileName, L".") || !wcscmp(found->cFileName, L".."))
 		return 0;
-	name = utf8_from_wide(found->cFileName);
+	name = wide_to_utf8(found->cFileName);
 	entry.name = name;
 	entry.is_file =
 		!entry.is_link &&

@@ -12,31 +12,31 @@
 
 #include "core/base/os.h"
 
-struct in_hand {
+struct interrupt_cleanup {
 	_Atomic(void *) thing;
 	atomic_uint handlers; /* that may be looking at it */
 };
 
-static inline void in_hand_set(struct in_hand *hand, void *thing)
+static inline void interrupt_cleanup_set(struct interrupt_cleanup *hand, void *thing)
 {
 	atomic_store(&hand->thing, thing);
 }
 
-static inline void in_hand_clear(struct in_hand *hand)
+static inline void interrupt_cleanup_clear(struct interrupt_cleanup *hand)
 {
 	atomic_store(&hand->thing, NULL);
 	while (atomic_load(&hand->handlers))
 		os_sleep_ms(1);
 }
 
-/* NULL: there is none. It is the same until in_hand_done(), which has to follow. */
-static inline void *in_hand_take(struct in_hand *hand)
+/* NULL: there is none. It is the same until interrupt_cleanup_done(), which has to follow. */
+static inline void *interrupt_cleanup_take(struct interrupt_cleanup *hand)
 {
 	atomic_fetch_add(&hand->handlers, 1);
 	return atomic_load(&hand->thing);
 }
 
-static inline void in_hand_done(struct in_hand *hand)
+static inline void interrupt_cleanup_done(struct interrupt_cleanup *hand)
 {
 	atomic_fetch_sub(&hand->handlers, 1);
 }

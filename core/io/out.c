@@ -22,7 +22,7 @@ struct out_zip {
 #define TEMP_TRIES 3 /* names, where what was left under one cannot be removed */
 
 /* The one name an interrupt has to remove: a program writes one output at a time. */
-static struct in_hand temp_open;
+static struct interrupt_cleanup temp_open;
 
 /* Of a process that had our number, and was ended by force, something may be left under the name. */
 static int temp_create(struct out *out, char *temp, struct err *err)
@@ -30,10 +30,10 @@ static int temp_create(struct out *out, char *temp, struct err *err)
 	int rc;
 
 	os_remove(temp);
-	in_hand_set(&temp_open, temp);
+	interrupt_cleanup_set(&temp_open, temp);
 	rc = os_create(&out->file, temp, true, err);
 	if (rc)
-		in_hand_clear(&temp_open);
+		interrupt_cleanup_clear(&temp_open);
 	return rc;
 }
 
@@ -360,7 +360,7 @@ static void release(struct out *out, bool is_placed)
 		os_close(&out->file);
 	if (out->temp && !is_placed)
 		os_remove(out->temp);
-	in_hand_clear(&temp_open);
+	interrupt_cleanup_clear(&temp_open);
 	zip_free(out->zip);
 	out->zip = NULL;
 	free(out->temp);
@@ -392,9 +392,9 @@ void out_abort(struct out *out)
 
 void out_interrupted(void)
 {
-	const char *temp = in_hand_take(&temp_open);
+	const char *temp = interrupt_cleanup_take(&temp_open);
 
 	if (temp)
 		os_remove(temp);
-	in_hand_done(&temp_open);
+	interrupt_cleanup_done(&temp_open);
 }

@@ -315,7 +315,7 @@ enum {
 	CLASS_STATIC = 3,
 };
 
-struct reader {
+struct pe_reader {
 	const struct pe_source *source;
 	const struct pe_image *image;
 	struct pe_exports *symbols;
@@ -327,7 +327,7 @@ struct reader {
 };
 
 /* 0 also when there are none, else -ERR_READ or -ERR_NOMEM. */
-static int read_texts(struct reader *reader)
+static int read_texts(struct pe_reader *reader)
 {
 	const struct pe_source *source = reader->source;
 	uint64_t at =
@@ -355,13 +355,13 @@ static int read_texts(struct reader *reader)
 }
 
 /* 32-bit names have a '_' before what the source says. */
-static const char *plain_name(const struct reader *reader, const char *name)
+static const char *plain_name(const struct pe_reader *reader, const char *name)
 {
 	return reader->image->machine == PE_MACHINE_I386 && name[0] == '_' ? name + 1 : name;
 }
 
 /* Up to 8 bytes in the entry itself, or a place among the texts. *name is NULL when it has none. */
-static int take_name(struct reader *reader, const unsigned char *entry, const char **name)
+static int take_name(struct pe_reader *reader, const unsigned char *entry, const char **name)
 {
 	uint32_t at = pe_u32(entry + 4);
 	char text[9] = {0};
@@ -383,7 +383,7 @@ static int take_name(struct reader *reader, const unsigned char *entry, const ch
  * may be left out or moved into a part of its own, ".text$NAME" or ".text.startup.NAME", and begin it
  * there. Libraries whose local symbols were taken out, as libstdc++'s, have these symbols still.
  */
-static const char *name_of_part(const struct reader *reader, const char *name)
+static const char *name_of_part(const struct pe_reader *reader, const char *name)
 {
 	static const char *const prefixes[] = {".text$", ".text.startup."};
 
@@ -396,7 +396,7 @@ static const char *name_of_part(const struct reader *reader, const char *name)
 	return NULL;
 }
 
-static int take_entry(struct reader *reader, const unsigned char *entry)
+static int take_entry(struct pe_reader *reader, const unsigned char *entry)
 {
 	struct pe_exports *symbols = reader->symbols;
 	uint32_t value = pe_u32(entry + 8), number = pe_u16(entry + 12);
@@ -425,7 +425,7 @@ static int take_entry(struct reader *reader, const unsigned char *entry)
 	return 0;
 }
 
-static int take_entries(struct reader *reader)
+static int take_entries(struct pe_reader *reader)
 {
 	unsigned char bytes[ENTRIES_AT_ONCE * ENTRY_BYTES];
 	uint32_t count = reader->image->coff_symbols, skip = 0;
@@ -456,7 +456,7 @@ int pe_symbols_read(
 	const struct pe_source *source, const struct pe_image *image, struct pe_exports *symbols)
 {
 	struct pe_exports fresh = {0};
-	struct reader reader = {.source = source, .image = image, .symbols = &fresh};
+	struct pe_reader reader = {.source = source, .image = image, .symbols = &fresh};
 	int rc = 0;
 
 	arena_init(&fresh.arena);

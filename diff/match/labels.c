@@ -10,15 +10,15 @@
 #define FEW 8
 
 /* One dump's stack among those of a row. */
-struct member {
+struct class_member {
 	const struct stack *stack; /* its id, and its frames if there are any */
-	const struct contents *contents;
+	const struct stack_classes *contents;
 	uint32_t dump;
 };
 
 /* The members of all rows, those of one row side by side. */
 struct members {
-	struct member *list;
+	struct class_member *list;
 	size_t *first; /* by row, and one behind the last */
 };
 
@@ -28,7 +28,7 @@ static int order_of(uint64_t a, uint64_t b)
 }
 
 /* The frames as the dump has them: the numbers of texts tell nothing, the texts do. */
-static int frames_order(const struct member *a, const struct member *b)
+static int frames_order(const struct class_member *a, const struct class_member *b)
 {
 	const struct stack *x = a->stack, *y = b->stack;
 	const char *const *left = a->contents->dumps[a->dump].texts;
@@ -47,8 +47,8 @@ static int frames_order(const struct member *a, const struct member *b)
 /* Equal ids side by side, the newest dump's first. */
 static int by_id(const void *a, const void *b)
 {
-	const struct member *x = a, *y = b;
-	int order = x->stack->id == y->stack->id ? 0 : id_order(x->stack->id, y->stack->id);
+	const struct class_member *x = a, *y = b;
+	int order = x->stack->id == y->stack->id ? 0 : stack_id_order(x->stack->id, y->stack->id);
 
 	if (!order)
 		order = order_of(y->dump, x->dump);
@@ -58,7 +58,7 @@ static int by_id(const void *a, const void *b)
 /* The newest dump's first. */
 static int by_dump(const void *a, const void *b)
 {
-	const struct member *x = a, *y = b;
+	const struct class_member *x = a, *y = b;
 
 	return x->dump != y->dump ? order_of(y->dump, x->dump) : by_id(a, b);
 }
@@ -66,7 +66,7 @@ static int by_dump(const void *a, const void *b)
 /* Equal stacks side by side, the newest dump's first; those without frames come last. */
 static int by_stack(const void *a, const void *b)
 {
-	const struct member *x = a, *y = b;
+	const struct class_member *x = a, *y = b;
 	int order = order_of(!x->stack->frame_count, !y->stack->frame_count);
 
 	if (!order)
@@ -77,7 +77,7 @@ static int by_stack(const void *a, const void *b)
 /* The newest dump's stacks that have frames, in an order that is theirs. */
 static int by_newest_stack(const void *a, const void *b)
 {
-	const struct member *x = a, *y = b;
+	const struct class_member *x = a, *y = b;
 	int order = order_of(!x->stack->frame_count, !y->stack->frame_count);
 
 	if (!order)
@@ -86,8 +86,8 @@ static int by_newest_stack(const void *a, const void *b)
 }
 
 /* Those of a row come the newest first, and most often have but one id. */
-static bool is_sorted(
-	const struct member *members, size_t count, int (*order)(const void *a, const void *b))
+static bool is_sorted(const struct class_member *members, size_t count,
+	int (*order)(const void *a, const void *b))
 {
 	for (size_t i = 1; i < count; i++) {
 		if (order(&members[i - 1], &members[i]) > 0)
@@ -98,7 +98,7 @@ static bool is_sorted(
 
 /* Most rows have but a few members, for which qsort() costs more than it sorts. */
 static void members_sort(
-	struct member *members, size_t count, int (*order)(const void *a, const void *b))
+	struct class_member *members, size_t count, int (*order)(const void *a, const void *b))
 {
 	if (is_sorted(members, count, order))
 		return;
@@ -107,7 +107,7 @@ static void members_sort(
 		return;
 	}
 	for (size_t i = 1; i < count; i++) {
-		struct member member = members[i];
+		struct class_member member = members[i];
 		size_t at = i;
 
 		for (; at && order(&members[at - 1], &member) > 0; at--)
@@ -124,11 +124,11 @@ static enum row_kind kind_by_id(const struct stack *stack)
 }
 
 /* A row that stands for an id: one of the stacks that have it is shown. */
-static void choose_by_id(struct row *row, struct member *members, size_t count)
+static void choose_by_id(struct row *row, struct class_member *members, size_t count)
 {
 	members_sort(members, count, by_stack);
 	for (size_t i = 0; i < count && members[i].stack->frame_count; i++) {
-		const struct member *last = &members[i ? i - 1 : 0], *at = &members[i];
+		const struct class_member *last = &members[i ? i - 1 : 0], *at = &members[i];
 
 		row->id_stack_count += !i || content_stack_order(at->contents, last->dump,
 						     last->stack, at->dump, at->stack);
@@ -139,8 +139,8 @@ static void choose_by_id(struct row *row, struct member *members, size_t count)
 
 /* Chooses the stack and the dumps to show the row from. The older dump's stack is another one
  * when ids are compared, and no help then. */
-static void show(const struct contents *contents, struct row *row, const struct member *members,
-	size_t count)
+static void show(const struct stack_classes *contents, struct row *row,
+	const struct class_member *members, size_t count)
 {
 	bool is_shown = row->kind == ROW_STACK || row->kind == ROW_AMBIGUOUS;
 
@@ -157,7 +157,7 @@ static void show(const struct contents *contents, struct row *row, const struct 
 }
 
 /* Keeps one member for each id. */
-static size_t unite(struct member *members, size_t count)
+static size_t unite(struct class_member *members, size_t count)
 {
 	size_t kept = 0;
 
@@ -170,8 +170,8 @@ static size_t unite(struct member *members, size_t count)
 	return kept;
 }
 
-static void label(const struct contents *contents, struct row *row, struct member *members,
-	size_t count, const char **ids)
+static void label(const struct stack_classes *contents, struct row *row,
+	struct class_member *members, size_t count, const char **ids)
 {
 	assert(count && members->stack); /* no row without a cell */
 	if (contents->mode == MATCH_ID && row->kind == ROW_STACK)
@@ -193,8 +193,8 @@ struct latest {
 
 /* Whether a row needs this member beside those of newer dumps: of dumps that have the same stack under
  * the same id, two are enough. */
-static bool is_needed(
-	const struct sums *sums, const struct cell *cell, uint32_t dump, struct latest *latest)
+static bool is_needed(const struct dump_sums *sums, const struct stack_total *cell, uint32_t dump,
+	struct latest *latest)
 {
 	uint32_t shared = sums->shared && cell->stack != STACK_NONE && !cell->is_bare ?
 				  sums->shared[cell->stack] :
@@ -214,11 +214,11 @@ static size_t place(const struct comparison *comparison, uint32_t *const *rows,
 	size_t total = 0;
 
 	for (uint32_t dump = (uint32_t)comparison->dump_count; dump--;) {
-		const struct sums *sums = &comparison->dumps[dump];
-		struct cell_walk walk = cells_walk(sums);
-		const struct cell *cell;
+		const struct dump_sums *sums = &comparison->dumps[dump];
+		struct cell_walk walk = stack_totals_walk(sums);
+		const struct stack_total *cell;
 
-		for (size_t i = 0; (cell = cells_next(&walk)); i++) {
+		for (size_t i = 0; (cell = stack_totals_next(&walk)); i++) {
 			uint32_t row = rows[dump][i];
 
 			if (row != ROW_NONE && is_needed(sums, cell, dump, &latest[row]))
@@ -237,17 +237,17 @@ static size_t place(const struct comparison *comparison, uint32_t *const *rows,
 /* Of the stacks under the id of stack number first, one that does not depend on their order; each
  * id is gone through once. */
 static uint32_t representative(
-	const struct contents *contents, uint32_t dump, uint32_t first, uint32_t *known)
+	const struct stack_classes *contents, uint32_t dump, uint32_t first, uint32_t *known)
 {
-	const struct sums *sums = &contents->dumps[dump];
-	struct member best = {sums_stack(sums, first), contents, dump};
+	const struct dump_sums *sums = &contents->dumps[dump];
+	struct class_member best = {sums_stack(sums, first), contents, dump};
 	uint32_t found = first;
 
 	if (known[first] != STACK_NONE)
 		return known[first];
 	for (uint32_t at = sums_same_id(sums, first); at != STACK_NONE;
 		at = sums_same_id(sums, at)) {
-		struct member other = {sums_stack(sums, at), contents, dump};
+		struct class_member other = {sums_stack(sums, at), contents, dump};
 
 		if (by_stack(&other, &best) >= 0)
 			continue;
@@ -259,25 +259,25 @@ static uint32_t representative(
 
 /* Afterwards first has moved on by one row. known has room for the stacks of any dump; latest is all
  * zero. */
-static void fill(const struct comparison *comparison, const struct contents *contents,
+static void fill(const struct comparison *comparison, const struct stack_classes *contents,
 	uint32_t *const *rows, struct members *members, uint32_t *known, struct latest *latest)
 {
 	static const struct stack stackless = {.id = "0", .same_id = STACK_NONE};
 
 	for (uint32_t dump = (uint32_t)comparison->dump_count; dump--;) {
-		const struct sums *sums = &comparison->dumps[dump];
-		struct cell_walk walk = cells_walk(sums);
-		const struct cell *cell;
+		const struct dump_sums *sums = &comparison->dumps[dump];
+		struct cell_walk walk = stack_totals_walk(sums);
+		const struct stack_total *cell;
 
 		memset(known, 0xff, sums->stacks.count * sizeof(*known)); /* STACK_NONE */
-		for (size_t i = 0; (cell = cells_next(&walk)); i++) {
+		for (size_t i = 0; (cell = stack_totals_next(&walk)); i++) {
 			uint32_t stack = cell->stack, row = rows[dump][i];
 
 			if (row == ROW_NONE || !is_needed(sums, cell, dump, &latest[row]))
 				continue;
 			if (cell->is_bare)
 				stack = representative(contents, dump, stack, known);
-			members->list[members->first[row]++] = (struct member){
+			members->list[members->first[row]++] = (struct class_member){
 				stack == STACK_NONE ? &stackless : sums_stack(sums, stack),
 				contents, dump};
 		}
@@ -296,7 +296,7 @@ static size_t most_stacks(const struct comparison *comparison)
 }
 
 int rows_label(
-	struct comparison *comparison, const struct contents *contents, uint32_t *const *rows)
+	struct comparison *comparison, const struct stack_classes *contents, uint32_t *const *rows)
 {
 	struct members members = {
 		.first = calloc(comparison->row_count + 1, sizeof(*members.first))};

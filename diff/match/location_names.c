@@ -6,7 +6,7 @@
 #include "core/base/memory.h"
 
 void names_init(
-	struct names *names, const struct places *places, const struct symbol_options *options)
+	struct names *names, const struct locations *places, const struct symbol_options *options)
 {
 	*names = (struct names){.places = places, .options = options};
 	hash_index_init(&names->index);
@@ -21,7 +21,7 @@ void names_release(struct names *names)
 	*names = (struct names){0};
 }
 
-static uint32_t hash_place(const struct names *names, const struct place *place)
+static uint32_t hash_place(const struct names *names, const struct location *place)
 {
 	struct hasher hasher = hasher_begin(&names->index.key);
 
@@ -30,7 +30,7 @@ static uint32_t hash_place(const struct names *names, const struct place *place)
 	return hasher_end(&hasher);
 }
 
-static uint32_t find(const struct names *names, const struct place *place, uint32_t hash)
+static uint32_t find(const struct names *names, const struct location *place, uint32_t hash)
 {
 	struct hash_probe probe = hash_index_probe(&names->index, hash);
 	uint32_t number;
@@ -41,7 +41,7 @@ static uint32_t find(const struct names *names, const struct place *place, uint3
 	return number;
 }
 
-const struct named_place *names_find(const struct names *names, const struct place *place)
+const struct named_place *names_find(const struct names *names, const struct location *place)
 {
 	uint32_t number = find(names, place, hash_place(names, place));
 
@@ -61,7 +61,7 @@ static bool is_carried(const struct names *names, size_t dump, uint64_t addr)
 }
 
 /* Lets the place be that of another dump, if that has the module. */
-static bool move_to(const struct places *places, struct named_place *named, size_t dump)
+static bool move_to(const struct locations *places, struct named_place *named, size_t dump)
 {
 	const struct places_dump *of = &places->dumps[dump];
 	size_t rank = (size_t)named->place.unit - 1;
@@ -78,7 +78,7 @@ static bool move_to(const struct places *places, struct named_place *named, size
  * module: whichever dump asks, the answer is the same. */
 static void choose_dump(const struct names *names, struct named_place *named)
 {
-	const struct places *places = names->places;
+	const struct locations *places = names->places;
 	struct named_place other = *named;
 
 	for (size_t i = 0; i < places->carrier_count; i++) {
@@ -131,7 +131,7 @@ int names_want(struct names *names, size_t dump, uint64_t addr)
 {
 	struct place_module found;
 	struct named_place wanted = {
-		.place = place_of(names->places, dump, addr, &found), .dump = (uint32_t)dump};
+		.place = location_of(names->places, dump, addr, &found), .dump = (uint32_t)dump};
 	uint32_t hash = hash_place(names, &wanted.place);
 	uint32_t number = find(names, &wanted.place, hash);
 
@@ -202,7 +202,7 @@ static int function_order(const struct named_place *a, const struct named_place 
 /* Of the file its name alone: another build may have been made in another folder. */
 static const char *file_of(const struct symbol *symbol)
 {
-	return symbol->file ? path_base(symbol->file) : "";
+	return symbol->file ? module_path_base(symbol->file) : "";
 }
 
 /* Of one function. */
@@ -238,7 +238,7 @@ static int offset_order(const struct named_place *a, const struct named_place *b
 }
 
 /* A place among those that get a class. */
-struct member {
+struct asked_location {
 	struct named_place *named;
 	uint32_t group; /* of its module's builds, from 1; 0: in no module */
 	uint32_t build; /* its module's rank, the same way */
@@ -246,7 +246,7 @@ struct member {
 
 static int by_function(const void *a, const void *b)
 {
-	const struct member *x = a, *y = b;
+	const struct asked_location *x = a, *y = b;
 	int order = order_of(x->group, y->group);
 
 	return order ? order : function_order(x->named, y->named);
@@ -254,7 +254,7 @@ static int by_function(const void *a, const void *b)
 
 static int by_line(const void *a, const void *b)
 {
-	const struct member *x = a, *y = b;
+	const struct asked_location *x = a, *y = b;
 	int order = line_order(x->named, y->named);
 
 	return order ? order : order_of(x->build, y->build);
@@ -262,7 +262,7 @@ static int by_line(const void *a, const void *b)
 
 static int by_offset(const void *a, const void *b)
 {
-	const struct member *x = a, *y = b;
+	const struct asked_location *x = a, *y = b;
 	int order = offset_order(x->named, y->named);
 
 	return order ? order : order_of(x->build, y->build);
@@ -273,14 +273,14 @@ struct classes {
 	size_t *line_counts; /* by build, all 0 */
 };
 
-static void class_all(struct classes *classes, struct member *members, size_t count)
+static void class_all(struct classes *classes, struct asked_location *members, size_t count)
 {
 	classes->last += count != 0;
 	for (size_t i = 0; i < count; i++)
 		members[i].named->class = classes->last;
 }
 
-static void class_lines(struct classes *classes, struct member *members, size_t count)
+static void class_lines(struct classes *classes, struct asked_location *members, size_t count)
 {
 	qsort(members, count, sizeof(*members), by_line);
 	for (size_t i = 0; i < count; i++) {
@@ -291,13 +291,13 @@ static void class_lines(struct classes *classes, struct member *members, size_t 
 }
 
 /* Classes for what two builds have at one offset; the others come first then: how many. */
-static size_t class_offsets(struct classes *classes, struct member *members, size_t count)
+static size_t class_offsets(struct classes *classes, struct asked_location *members, size_t count)
 {
 	size_t left = 0;
 
 	qsort(members, count, sizeof(*members), by_offset);
 	for (size_t from = 0, to; from < count; from = to) {
-		struct member *first = &members[from];
+		struct asked_location *first = &members[from];
 
 		for (to = from + 1; to < count && !offset_order(first->named, members[to].named);)
 			to++;
@@ -311,7 +311,7 @@ static size_t class_offsets(struct classes *classes, struct member *members, siz
 }
 
 /* Whether the lines of one build are all that there are: else lines may have moved. */
-static bool are_lines_kept(struct classes *classes, struct member *members, size_t count)
+static bool are_lines_kept(struct classes *classes, struct asked_location *members, size_t count)
 {
 	size_t all = 0, most = 0;
 
@@ -329,7 +329,7 @@ static bool are_lines_kept(struct classes *classes, struct member *members, size
 	return all == most;
 }
 
-static void class_code(struct classes *classes, struct member *members, size_t count)
+static void class_code(struct classes *classes, struct asked_location *members, size_t count)
 {
 	count = class_offsets(classes, members, count);
 	if (are_lines_kept(classes, members, count))
@@ -340,13 +340,13 @@ static void class_code(struct classes *classes, struct member *members, size_t c
 
 int names_classify(struct names *names, enum name_class by)
 {
-	static void (*const give[])(struct classes *, struct member *, size_t) = {
+	static void (*const give[])(struct classes *, struct asked_location *, size_t) = {
 		[CLASS_FUNCTION] = class_all,
 		[CLASS_LINE] = class_lines,
 		[CLASS_CODE] = class_code,
 	};
-	const struct ranks *ranks = &names->places->ranks;
-	struct member *members = calloc(names->count + 1, sizeof(*members));
+	const struct module_ids *ranks = &names->places->ranks;
+	struct asked_location *members = calloc(names->count + 1, sizeof(*members));
 	struct classes classes = {
 		.line_counts = calloc(ranks->count + 1, sizeof(*classes.line_counts))};
 	int rc = members && classes.line_counts ? 0 : -ERR_NOMEM;
@@ -356,7 +356,7 @@ int names_classify(struct names *names, enum name_class by)
 		uint32_t build = (uint32_t)names->list[i].place.unit;
 
 		if (names->list[i].found.count)
-			members[count++] = (struct member){
+			members[count++] = (struct asked_location){
 				&names->list[i], build ? ranks->group[build - 1] + 1 : 0, build};
 	}
 	if (count)

@@ -10,7 +10,7 @@
 #define MEMO_BITS_MAX 11
 #define MEMO_STACKS 4 /* for each of them one */
 
-static bool is_same_process(const struct sums *a, const struct sums *b)
+static bool is_same_process(const struct dump_sums *a, const struct dump_sums *b)
 {
 	return a->pid && a->start_ms && a->pid == b->pid && a->start_ms == b->start_ms;
 }
@@ -25,9 +25,9 @@ static unsigned memo_bits(size_t stack_count)
 	return bits;
 }
 
-static int dump_make(struct places *places, struct places_dump *dump)
+static int dump_make(struct locations *places, struct places_dump *dump)
 {
-	const struct sums *sums = dump->sums;
+	const struct dump_sums *sums = dump->sums;
 	size_t ranks_bytes = places->ranks.count * sizeof(*dump->first);
 
 	dump->bases = arena_alloc(&places->arena, (sums->module_count + 1) * sizeof(*dump->bases));
@@ -75,7 +75,7 @@ static uint64_t hash_modules(const struct places_dump *dump, const struct hash_k
 	return hasher_end(&hasher);
 }
 
-static int find_alike(struct places *places)
+static int find_alike(struct locations *places)
 {
 	struct hash_key key = hash_key();
 	struct u64map known;
@@ -96,7 +96,7 @@ static int find_alike(struct places *places)
 }
 
 /* What is alike has its tables in common. */
-static int tables_make(struct places *places)
+static int tables_make(struct locations *places)
 {
 	int rc = 0;
 
@@ -114,7 +114,7 @@ static int tables_make(struct places *places)
 }
 
 /* What one dump does not know, another that is alike does not either. */
-static void link_dumps(struct places *places)
+static void link_dumps(struct locations *places)
 {
 	struct places_dump *dumps = places->dumps;
 
@@ -126,7 +126,7 @@ static void link_dumps(struct places *places)
 			places->alike[i] == places->alike[i - 1] ? dumps[i].newer : &dumps[i];
 }
 
-static int find_carriers(struct places *places)
+static int find_carriers(struct locations *places)
 {
 	places->carriers =
 		arena_alloc(&places->arena, places->dump_count * sizeof(*places->carriers) + 1);
@@ -137,16 +137,16 @@ static int find_carriers(struct places *places)
 	return places->carriers ? 0 : -ERR_NOMEM;
 }
 
-int places_make(struct places *places, const struct sums *dumps, size_t count)
+int locations_make(struct locations *places, const struct dump_sums *dumps, size_t count)
 {
 	int rc;
 
-	*places = (struct places){.sums = dumps, .dump_count = count, .is_one_process = true};
+	*places = (struct locations){.sums = dumps, .dump_count = count, .is_one_process = true};
 	arena_init(&places->arena);
 	places->dumps = arena_alloc(&places->arena, count * sizeof(*places->dumps) + 1);
 	places->alike = arena_alloc(&places->arena, count * sizeof(*places->alike) + 1);
 	rc = places->dumps && places->alike ?
-		     modules_rank(dumps, count, &places->ranks, &places->arena) :
+		     module_ids_make(dumps, count, &places->ranks, &places->arena) :
 		     -ERR_NOMEM;
 	for (size_t i = 0; !rc && i < count; i++) {
 		places->dumps[i].sums = &dumps[i];
@@ -164,10 +164,10 @@ int places_make(struct places *places, const struct sums *dumps, size_t count)
 	return rc;
 }
 
-void places_release(struct places *places)
+void locations_release(struct locations *places)
 {
 	arena_release(&places->arena);
-	*places = (struct places){0};
+	*places = (struct locations){0};
 }
 
 /* How many bases are not above addr. The loop has no branch that depends on the address. */
@@ -221,8 +221,8 @@ static const struct module *module_of(const struct places_dump *dump, uint64_t a
 	return NULL;
 }
 
-struct place place_of(
-	const struct places *places, size_t dump, uint64_t addr, struct place_module *found)
+struct location location_of(
+	const struct locations *places, size_t dump, uint64_t addr, struct place_module *found)
 {
 	const struct places_dump *own = &places->dumps[dump], *of = own;
 	const struct module *module = module_of(of, addr);
@@ -238,18 +238,18 @@ struct place place_of(
 	if (found)
 		*found = (struct place_module){module, (size_t)(of - places->dumps)};
 	if (!module)
-		return (struct place){0, addr};
-	return (struct place){
+		return (struct location){0, addr};
+	return (struct location){
 		(uint64_t)of->ranks[module - of->sums->modules] + 1, addr - module->base};
 }
 
-uint32_t place_depth(const struct places *places, size_t dump, const struct stack *stack)
+uint32_t location_depth(const struct locations *places, size_t dump, const struct stack *stack)
 {
 	uint32_t depth = stack->frame_count;
 
 	if (stack->is_named || stack->alias_count)
 		return depth;
-	while (depth && !place_of(places, dump, stack->frames[depth - 1], NULL).unit)
+	while (depth && !location_of(places, dump, stack->frames[depth - 1], NULL).unit)
 		depth--;
 	return depth ? depth : stack->frame_count;
 }

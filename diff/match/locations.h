@@ -20,7 +20,7 @@
 
 /* What the modules of several dumps are numbered by: the same modules have the same rank, ranks
  * follow the names. */
-struct ranks {
+struct module_ids {
 	uint32_t **of; /* by dump and module: its rank */
 	size_t count; /* of ranks */
 	uint32_t *group; /* by rank: the first rank whose file has the same name */
@@ -29,7 +29,8 @@ struct ranks {
 };
 
 /* Fills ranks, all of it in arena. 0 or -ERR_NOMEM. */
-int modules_rank(const struct sums *dumps, size_t count, struct ranks *ranks, struct arena *arena);
+int module_ids_make(
+	const struct dump_sums *dumps, size_t count, struct module_ids *ranks, struct arena *arena);
 
 /*
  * Where an address of a dump lies, in a way that can be compared between dumps: a module that is
@@ -39,7 +40,7 @@ int modules_rank(const struct sums *dumps, size_t count, struct ranks *ranks, st
  */
 
 /* Compares by unit, then by offset. */
-struct place {
+struct location {
 	uint64_t unit; /* the module's number, 0: in no module; matching has further ones */
 	uint64_t offset; /* or the address */
 };
@@ -52,7 +53,7 @@ struct places_memo {
 
 /* One dump's modules, packed for searching. Dumps that are alike have one packing in common. */
 struct places_dump {
-	const struct sums *sums;
+	const struct dump_sums *sums;
 	uint64_t *bases;
 	struct places_memo *memo; /* 1 << memo_bits of them */
 	unsigned memo_bits;
@@ -63,21 +64,21 @@ struct places_dump {
 	const struct places_dump *older, *newer;
 };
 
-struct places {
-	const struct sums *sums; /* by dump */
+struct locations {
+	const struct dump_sums *sums; /* by dump */
 	struct places_dump *dumps;
 	size_t dump_count;
 	uint32_t *alike; /* by dump: the first one in which every address has the same place */
 	size_t *carriers; /* the dumps that carry names, the newest first */
 	size_t carrier_count;
-	struct ranks ranks;
+	struct module_ids ranks;
 	bool is_one_process; /* all dumps tell their process, and it is the same one */
 	struct arena arena;
 };
 
 /* Release it in any case. 0 or -ERR_NOMEM. */
-int places_make(struct places *places, const struct sums *dumps, size_t count);
-void places_release(struct places *places);
+int locations_make(struct locations *places, const struct dump_sums *dumps, size_t count);
+void locations_release(struct locations *places);
 
 /* A dump's module. */
 struct place_module {
@@ -90,22 +91,22 @@ struct place_module {
  * one process a module that one of them no longer has, or not yet, is known from the others, the
  * older ones first, unless that dump has another module there.
  */
-struct place place_of(
-	const struct places *places, size_t dump, uint64_t addr, struct place_module *found);
+struct location location_of(
+	const struct locations *places, size_t dump, uint64_t addr, struct place_module *found);
 
 /*
  * How many frames of a dump's stack count, from the innermost on. A tail of frames in no module is what
  * lay on the stack behind a frame that could not be unwound: other values each time, and no calls. A
  * stack that is in no module at all is left whole, as is one whose frames are texts or candidates.
  */
-uint32_t place_depth(const struct places *places, size_t dump, const struct stack *stack);
+uint32_t location_depth(const struct locations *places, size_t dump, const struct stack *stack);
 
-static inline bool same_place(const struct place *a, const struct place *b)
+static inline bool same_place(const struct location *a, const struct location *b)
 {
 	return a->unit == b->unit && a->offset == b->offset;
 }
 
-static inline int place_order(const struct place *a, const struct place *b)
+static inline int location_order(const struct location *a, const struct location *b)
 {
 	if (a->unit != b->unit)
 		return a->unit < b->unit ? -1 : 1;
@@ -121,7 +122,7 @@ static inline int place_order(const struct place *a, const struct place *b)
  */
 
 struct named_place {
-	struct place place;
+	struct location place;
 	const struct module *module; /* NULL: in none */
 	uint32_t dump; /* the one whose names and module are asked */
 	uint32_t class; /* see names_classify(); 0: none */
@@ -130,7 +131,7 @@ struct named_place {
 };
 
 struct names {
-	const struct places *places;
+	const struct locations *places;
 	struct hash_index index;
 	struct named_place *list;
 	size_t count, cap;
@@ -141,7 +142,7 @@ struct names {
 
 /* places, and options, which may be NULL, must outlive it. */
 void names_init(
-	struct names *names, const struct places *places, const struct symbol_options *options);
+	struct names *names, const struct locations *places, const struct symbol_options *options);
 void names_release(struct names *names);
 
 /* Asks for the names of a dump's return address. 0 or -ERR_NOMEM. */
@@ -169,6 +170,6 @@ enum name_class {
 int names_classify(struct names *names, enum name_class by);
 
 /* NULL: was not asked for. */
-const struct named_place *names_find(const struct names *names, const struct place *place);
+const struct named_place *names_find(const struct names *names, const struct location *place);
 
 #endif

@@ -10,9 +10,9 @@
 #include "diff/match/row_series.h"
 #include "diff/read/stack_store.h"
 
-void totals_add(struct census *to, const struct census *more)
+void totals_add(struct block_totals *to, const struct block_totals *more)
 {
-	census_add(to, more);
+	block_totals_add(to, more);
 	to->block_count = to->block_count > INT64_MAX ? INT64_MAX : to->block_count;
 	to->requested_bytes = to->requested_bytes > INT64_MAX ? INT64_MAX : to->requested_bytes;
 	to->overhead_bytes = to->overhead_bytes > INT64_MAX ? INT64_MAX : to->overhead_bytes;
@@ -25,7 +25,7 @@ static void count_ends(
 	const struct trend_axis *axis = comparison->axis;
 
 	for (size_t i = 0; i < comparison->dump_count; i++) {
-		const struct sums *dump = &comparison->dumps[i];
+		const struct dump_sums *dump = &comparison->dumps[i];
 
 		if (axis ? axis_begins(axis, i) : !i && comparison_columns(comparison) > 1) {
 			totals_add(&total->old, &dump->total);
@@ -43,7 +43,7 @@ static void count_ends(
 static void find_reserved(struct comparison *comparison)
 {
 	for (size_t i = 0; comparison->axis && i < comparison->dump_count; i++) {
-		const struct census *reserved = &comparison->dumps[i].reserved;
+		const struct block_totals *reserved = &comparison->dumps[i].reserved;
 
 		comparison->hides_reserved |= reserved->block_count != 0;
 		if (reserved->requested_bytes > comparison->reserved_most)
@@ -72,7 +72,7 @@ void totals_count(struct comparison *comparison, const struct match_request *req
 }
 
 /* What is one row when heaps are kept apart. */
-struct tally {
+struct heap_row_key {
 	uint64_t heap;
 	uint32_t content;
 };
@@ -81,34 +81,34 @@ struct tally {
 struct matcher {
 	struct comparison *to;
 	const struct match_request *request;
-	struct contents contents;
+	struct stack_classes contents;
 	struct hash_index tally_index;
-	struct tally *tallies;
+	struct heap_row_key *tallies;
 	size_t tally_count, tally_cap;
-	struct census *sums; /* by row and dump */
+	struct block_totals *sums; /* by row and dump */
 	size_t row_count, row_cap;
 	uint32_t **rows; /* by dump and cell */
 };
 
-static struct delta subtract(struct census new, struct census old)
+static struct delta subtract(struct block_totals new, struct block_totals old)
 {
-	/* Each is at most INT64_MAX, see sum.c. */
+	/* Each is at most INT64_MAX, see read_dump.c. */
 	return (struct delta){(int64_t) new.block_count - (int64_t)old.block_count,
 		(int64_t) new.requested_bytes - (int64_t)old.requested_bytes,
 		(int64_t) new.overhead_bytes - (int64_t)old.overhead_bytes};
 }
 
-struct census row_new(const struct comparison *comparison, const struct row *row)
+struct block_totals row_new(const struct comparison *comparison, const struct row *row)
 {
 	return comparison->axis ? series_last(comparison->axis, row->of) :
 				  row->of[comparison_columns(comparison) - 1];
 }
 
-struct census row_old(const struct comparison *comparison, const struct row *row)
+struct block_totals row_old(const struct comparison *comparison, const struct row *row)
 {
 	if (comparison->axis)
 		return series_first(comparison->axis, row->of);
-	return comparison_columns(comparison) > 1 ? row->of[0] : (struct census){0};
+	return comparison_columns(comparison) > 1 ? row->of[0] : (struct block_totals){0};
 }
 
 struct delta row_delta(const struct comparison *comparison, const struct row *row)
@@ -147,7 +147,7 @@ static int tally_of(struct matcher *matcher, uint32_t content, uint64_t heap, ui
 		hash_index_add(&matcher->tally_index, hash, (uint32_t)matcher->tally_count))
 		return -ERR_NOMEM;
 	*number = (uint32_t)matcher->tally_count;
-	matcher->tallies[matcher->tally_count++] = (struct tally){heap, content};
+	matcher->tallies[matcher->tally_count++] = (struct heap_row_key){heap, content};
 	return 0;
 }
 
@@ -162,10 +162,10 @@ static uint64_t heap_of_row(const struct matcher *matcher, uint32_t row)
 }
 
 /* Counts a cell of the dump to its row. */
-static int count(struct matcher *matcher, size_t dump, const struct cell *cell, uint32_t row)
+static int count(struct matcher *matcher, size_t dump, const struct stack_total *cell, uint32_t row)
 {
 	size_t columns = comparison_columns(matcher->to);
-	struct census *to;
+	struct block_totals *to;
 
 	for (; matcher->row_count <= row; matcher->row_count++) {
 		if (array_grow((void **)&matcher->sums, &matcher->row_cap, matcher->row_count,
@@ -202,7 +202,7 @@ static int bare_make(struct dump_stacks *of, size_t stack_count)
 static int bare_content(
 	struct matcher *matcher, struct dump_stacks *of, uint32_t first, uint32_t *content)
 {
-	const struct sums *sums = &matcher->to->dumps[of->dump];
+	const struct dump_sums *sums = &matcher->to->dumps[of->dump];
 	uint32_t *all = NULL;
 	size_t count = 0, cap = 0;
 	int rc = 0;
@@ -224,8 +224,8 @@ static int bare_content(
 	return rc;
 }
 
-static int cell_content(
-	struct matcher *matcher, struct dump_stacks *of, const struct cell *cell, uint32_t *content)
+static int cell_content(struct matcher *matcher, struct dump_stacks *of,
+	const struct stack_total *cell, uint32_t *content)
 {
 	if (cell->stack == STACK_NONE)
 		return content_of(&matcher->contents, of->dump, STACK_NONE, content);
@@ -247,12 +247,12 @@ static bool is_wanted(const struct match_request *request, uint64_t heap)
 /* The row of each cell, and its sums. */
 static int cells_match(struct matcher *matcher, struct dump_stacks *of)
 {
-	const struct sums *sums = &matcher->to->dumps[of->dump];
-	struct cell_walk walk = cells_walk(sums);
-	const struct cell *cell;
+	const struct dump_sums *sums = &matcher->to->dumps[of->dump];
+	struct cell_walk walk = stack_totals_walk(sums);
+	const struct stack_total *cell;
 	int rc = 0;
 
-	for (size_t i = 0; !rc && (cell = cells_next(&walk)); i++) {
+	for (size_t i = 0; !rc && (cell = stack_totals_next(&walk)); i++) {
 		uint64_t heap = sums->heaps[cell->heap];
 		uint32_t content = ROW_NONE, row = ROW_NONE;
 
@@ -271,7 +271,7 @@ static int cells_match(struct matcher *matcher, struct dump_stacks *of)
 
 static int dump_match(struct matcher *matcher, size_t dump)
 {
-	const struct sums *sums = &matcher->to->dumps[dump];
+	const struct dump_sums *sums = &matcher->to->dumps[dump];
 	struct dump_stacks of = {
 		.dump = dump, .contents = malloc((sums->stacks.count + 1) * sizeof(uint32_t))};
 	int rc = of.contents ? 0 : -ERR_NOMEM;
@@ -320,18 +320,18 @@ static struct delta delta_of(const struct matcher *matcher, size_t row)
 {
 	size_t columns = comparison_columns(matcher->to);
 	const struct trend_axis *axis = matcher->to->axis;
-	const struct census *of = &matcher->sums[row * columns];
+	const struct block_totals *of = &matcher->sums[row * columns];
 
 	if (axis)
 		return subtract(series_last(axis, of), series_first(axis, of));
-	return subtract(of[columns - 1], columns > 1 ? of[0] : (struct census){0});
+	return subtract(of[columns - 1], columns > 1 ? of[0] : (struct block_totals){0});
 }
 
 /* Whether a row is to be shown: in a trend, what differs between any two snapshots of a process is. */
 static bool is_changed(const struct matcher *matcher, size_t row)
 {
 	const struct trend_axis *axis = matcher->to->axis;
-	struct census swing;
+	struct block_totals swing;
 	struct delta delta;
 
 	if (axis) {
@@ -366,7 +366,7 @@ static struct changed *find_changed(const struct matcher *matcher, size_t *count
 
 static void row_fill(const struct matcher *matcher, struct row *row, uint32_t number)
 {
-	const struct contents *contents = &matcher->contents;
+	const struct stack_classes *contents = &matcher->contents;
 	const struct content *content = &contents->list[content_of_row(matcher, number)];
 
 	*row = (struct row){.kind = content->kind, .heap = heap_of_row(matcher, number)};
@@ -380,7 +380,7 @@ static void sums_keep(struct matcher *matcher, const uint32_t *final)
 	struct comparison *to = matcher->to;
 	size_t columns = comparison_columns(to), bytes = columns * sizeof(*matcher->sums);
 	size_t kept = 0;
-	struct census *less;
+	struct block_totals *less;
 
 	for (size_t i = 0; i < matcher->row_count; i++) {
 		if (final[i] != ROW_NONE)
@@ -448,11 +448,11 @@ static int begin(struct matcher *matcher)
 	to->names = calloc(1, sizeof(*to->names));
 	matcher->rows = calloc(to->dump_count, sizeof(*matcher->rows));
 	if (!to->places || !to->names || !matcher->rows ||
-		places_make(to->places, to->dumps, to->dump_count))
+		locations_make(to->places, to->dumps, to->dump_count))
 		return -ERR_NOMEM;
 	names_init(to->names, to->places, matcher->request->symbols);
-	return contents_make(&matcher->contents, to->dumps, to->dump_count, to->places, to->names,
-		matcher->request);
+	return stack_classes_make(&matcher->contents, to->dumps, to->dump_count, to->places,
+		to->names, matcher->request);
 }
 
 static void end(struct matcher *matcher)
@@ -463,10 +463,10 @@ static void end(struct matcher *matcher)
 	free(matcher->sums);
 	free(matcher->tallies);
 	hash_index_release(&matcher->tally_index);
-	contents_release(&matcher->contents);
+	stack_classes_release(&matcher->contents);
 }
 
-int comparison_make(struct comparison *comparison, const struct sums *dumps, size_t dump_count,
+int comparison_make(struct comparison *comparison, const struct dump_sums *dumps, size_t dump_count,
 	const struct match_request *request)
 {
 	struct matcher matcher = {.to = comparison, .request = request};
@@ -487,7 +487,7 @@ int comparison_make(struct comparison *comparison, const struct sums *dumps, siz
 	if (!rc)
 		rc = rows_label(comparison, &matcher.contents, matcher.rows);
 	if (!rc && comparison->axis)
-		rc = rows_judge(comparison);
+		rc = series_judge_rows(comparison);
 	end(&matcher);
 	return rc;
 }
@@ -497,7 +497,7 @@ void comparison_release(struct comparison *comparison)
 	if (comparison->names)
 		names_release(comparison->names);
 	if (comparison->places)
-		places_release(comparison->places);
+		locations_release(comparison->places);
 	free(comparison->names);
 	free(comparison->places);
 	free(comparison->sums);

@@ -32,11 +32,11 @@ struct row {
 	enum row_kind kind;
 	uint64_t heap; /* its address, when rows are kept apart by heap; else 0 */
 	/* What the row adds up to, by dump; in a sum, in all of them. */
-	struct census *of;
+	struct block_totals *of;
 	/* The newest dump that has the stack, for its addresses and names, and the next one, which
 	 * may have other names; NULL when there is none. stack is NULL when there is nothing to
 	 * show. */
-	const struct sums *dump, *older_dump;
+	const struct dump_sums *dump, *older_dump;
 	const struct stack *stack, *older_stack;
 	size_t candidate_count; /* of ROW_ONE_OF */
 	/* In a comparison that was read instead of made: the frames as they were given, and dump and
@@ -80,17 +80,17 @@ struct match_request {
 
 /* A sum before and after. */
 struct change {
-	struct census old, new;
+	struct block_totals old, new;
 };
 
 struct comparison {
-	const struct sums *dumps; /* oldest first; NULL: the comparison was read, not made */
+	const struct dump_sums *dumps; /* oldest first; NULL: the comparison was read, not made */
 	size_t dump_count; /* 2 when it was read: struct row's of[0] is OLD */
 	bool is_sum; /* of all dumps; then nothing is old */
 	const struct trend_axis *axis; /* of a trend, else NULL */
 	size_t series_number, series_count; /* of a trend: among all its series, from 1 */
 	/* Of all blocks, whatever was asked for; with address space only when that was. */
-	struct census old_total, new_total;
+	struct block_totals old_total, new_total;
 	bool hides_reserved; /* there is some, in no total and in no row: */
 	struct change reserved;
 	uint64_t reserved_most; /* bytes in any dump of a trend */
@@ -111,9 +111,9 @@ struct comparison {
 	struct row *rows; /* that changed; largest growth from first to last first: a total order */
 	size_t row_count;
 	/* When it was made: where addresses lie, and the names that matching or naming looked for. */
-	struct places *places;
+	struct locations *places;
 	struct names *names;
-	struct census *sums; /* what the rows' of point to */
+	struct block_totals *sums; /* what the rows' of point to */
 	struct arena arena;
 };
 
@@ -129,14 +129,14 @@ struct delta {
 };
 
 /* dumps must outlive the comparison; release it also after a failure. 0 or -ERR_NOMEM. */
-int comparison_make(struct comparison *comparison, const struct sums *dumps, size_t dump_count,
+int comparison_make(struct comparison *comparison, const struct dump_sums *dumps, size_t dump_count,
 	const struct match_request *request);
 void comparison_release(struct comparison *comparison);
 
 /* The newest dump's sums, and the oldest one's: nothing when there is but one, which in a trend is
  * both. */
-struct census row_new(const struct comparison *comparison, const struct row *row);
-struct census row_old(const struct comparison *comparison, const struct row *row);
+struct block_totals row_new(const struct comparison *comparison, const struct row *row);
+struct block_totals row_old(const struct comparison *comparison, const struct row *row);
 
 struct delta row_delta(const struct comparison *comparison, const struct row *row);
 struct delta comparison_delta(const struct comparison *comparison);
@@ -149,6 +149,6 @@ void totals_count(struct comparison *comparison, const struct match_request *req
 
 /* Adds sums of several processes, which together may be more than a signed number holds: that stands for
  * it then. */
-void totals_add(struct census *to, const struct census *more);
+void totals_add(struct block_totals *to, const struct block_totals *more);
 
 #endif

@@ -20,8 +20,8 @@
  * arena. However an offset is spelt does not count ("+0x00000808", "+808"); with by_function neither
  * it nor what is behind it. NULL: out of memory.
  */
-uint32_t **frame_numbers(
-	const struct sums *dumps, size_t count, bool by_function, struct arena *arena);
+uint32_t **stack_frame_numbers(
+	const struct dump_sums *dumps, size_t count, bool by_function, struct arena *arena);
 
 /*
  * What a stack consists of, as a number: equal for stacks that are to be one row, whatever their
@@ -46,18 +46,18 @@ struct content_list {
 /* What was found for a stack that dumps have in common. */
 struct content_memo {
 	uint32_t
-		alike; /* for dumps that are like that one, see struct places; UINT32_MAX: nothing yet */
+		alike; /* for dumps that are like that one, see struct locations; UINT32_MAX: nothing yet */
 	uint32_t number;
 };
 
-struct contents {
-	const struct sums *dumps;
-	const struct places *places;
+struct stack_classes {
+	const struct dump_sums *dumps;
+	const struct locations *places;
 	const struct names *names;
 	enum match_mode mode;
 	bool by_symbol; /* names are there, for some frames at least */
 	bool *has_names; /* by rank: that build of a module has some; NULL when by_symbol is false */
-	uint32_t **texts; /* see frame_numbers() */
+	uint32_t **texts; /* see stack_frame_numbers() */
 	size_t *process; /* by dump: the first one of its process */
 	struct content_memo *memo; /* by number of sums.shared */
 	size_t memo_count;
@@ -66,33 +66,34 @@ struct contents {
 	size_t count, cap;
 	struct content_list *lists;
 	size_t list_count, list_cap;
-	struct place *frames; /* of the stack at hand, depth of them */
+	struct location *frames; /* of the stack at hand, depth of them */
 	size_t frame_cap;
 	uint32_t depth;
 	struct arena arena;
 };
 
 /* places and names must outlive it. Release it in any case. 0 or -ERR_NOMEM. */
-int contents_make(struct contents *contents, const struct sums *dumps, size_t dump_count,
-	const struct places *places, struct names *names, const struct match_request *request);
-void contents_release(struct contents *contents);
+int stack_classes_make(struct stack_classes *contents, const struct dump_sums *dumps,
+	size_t dump_count, const struct locations *places, struct names *names,
+	const struct match_request *request);
+void stack_classes_release(struct stack_classes *contents);
 
 /* The content of a dump's stack (its index, or STACK_NONE). 0 or -ERR_NOMEM. */
-int content_of(struct contents *contents, size_t dump, uint32_t stack, uint32_t *number);
+int content_of(struct stack_classes *contents, size_t dump, uint32_t stack, uint32_t *number);
 
 /* The content of blocks that have one of some stacks, unknown which: count numbers, sorted here;
  * one number when all are the same. 0 or -ERR_NOMEM. */
-int content_one_of(struct contents *contents, uint32_t *all, size_t count, uint32_t *number);
+int content_one_of(struct stack_classes *contents, uint32_t *all, size_t count, uint32_t *number);
 
 /* A total order of contents that depends on nothing else. */
-int content_order(const struct contents *contents, uint32_t a, uint32_t b);
+int content_order(const struct stack_classes *contents, uint32_t a, uint32_t b);
 
 /* The same of the frames of two stacks. */
-int content_stack_order(const struct contents *contents, size_t dump_a, const struct stack *a,
+int content_stack_order(const struct stack_classes *contents, size_t dump_a, const struct stack *a,
 	size_t dump_b, const struct stack *b);
 
 /* Ids as hexadecimal numbers of any length. */
-int id_order(const char *a, const char *b);
+int stack_id_order(const char *a, const char *b);
 
 /*
  * What rows are shown by: their ids, and the dumps and stacks that give their frames.
@@ -105,6 +106,6 @@ int id_order(const char *a, const char *b);
  * ROW_NONE: to none that is left. 0 or -ERR_NOMEM.
  */
 int rows_label(
-	struct comparison *comparison, const struct contents *contents, uint32_t *const *rows);
+	struct comparison *comparison, const struct stack_classes *contents, uint32_t *const *rows);
 
 #endif

@@ -10,16 +10,16 @@
 enum detail { DETAIL_NONE, DETAIL_HEADERS, DETAIL_PDB };
 
 /* A module's file. */
-struct file {
+struct module_file {
 	const struct module *module;
 	const char *path, *name; /* lower case */
-	struct file *same; /* the one it was paired with, or NULL */
+	struct module_file *same; /* the one it was paired with, or NULL */
 	uint32_t rank; /* its number among the known ones, or that of its equal there */
 };
 
 /* A file in one round of pairing. */
 struct seeker {
-	struct file *file;
+	struct module_file *file;
 	const char *place; /* its path or its name */
 	enum detail detail; /* that the round compares */
 	bool is_new; /* of the dump at hand */
@@ -32,7 +32,7 @@ struct occurrence {
 
 /* Files that stand for their equals in all dumps. */
 struct known {
-	struct file **files;
+	struct module_file **files;
 	size_t count, cap;
 	struct arena *arena;
 };
@@ -79,7 +79,7 @@ static int by_build(const struct module *a, const struct module *b, enum detail 
 }
 
 /* Not by base, which differs each time; 0: the same file. */
-static int by_file(const struct file *a, const struct file *b)
+static int by_file(const struct module_file *a, const struct module_file *b)
 {
 	enum detail x = detail_of(a->module), y = detail_of(b->module);
 	int order = strcmp(a->name, b->name);
@@ -93,21 +93,22 @@ static int by_file(const struct file *a, const struct file *b)
 
 static int by_file_and_module(const void *a, const void *b)
 {
-	const struct file *x = a, *y = b;
+	const struct module_file *x = a, *y = b;
 	int order = by_file(x, y);
 
 	return order ? order : x->module < y->module ? -1 : x->module > y->module;
 }
 
 /* The dump's modules, sorted: equal ones side by side. */
-static int files_fill(struct file *files, const struct sums *dump, struct arena *arena)
+static int files_fill(struct module_file *files, const struct dump_sums *dump, struct arena *arena)
 {
 	for (size_t i = 0; i < dump->module_count; i++) {
 		const char *path = lower_path(arena, dump->modules[i].path);
 
 		if (!path)
 			return -ERR_NOMEM;
-		files[i] = (struct file){&dump->modules[i], path, path_base(path), NULL, 0};
+		files[i] = (struct module_file){
+			&dump->modules[i], path, module_path_base(path), NULL, 0};
 	}
 	if (dump->module_count)
 		qsort(files, dump->module_count, sizeof(*files), by_file_and_module);
@@ -147,7 +148,7 @@ static void group_pair(struct seeker *group, size_t count)
 	while (known < count && !group[known].is_new)
 		known++;
 	for (size_t i = 0; i < known && known + i < count; i++) {
-		struct file *old = group[i].file, *new = group[known + i].file;
+		struct module_file *old = group[i].file, *new = group[known + i].file;
 
 		if (detail_of(old->module) > group->detail &&
 			detail_of(new->module) > group->detail)
@@ -158,8 +159,8 @@ static void group_pair(struct seeker *group, size_t count)
 }
 
 /* One round: pairs what is not paired yet, has that detail, and is the same by place and detail. */
-static void round_pair(struct seeker *seekers, struct file **files, size_t known, size_t count,
-	bool by_path, enum detail detail)
+static void round_pair(struct seeker *seekers, struct module_file **files, size_t known,
+	size_t count, bool by_path, enum detail detail)
 {
 	size_t kept = 0;
 
@@ -180,7 +181,7 @@ static void round_pair(struct seeker *seekers, struct file **files, size_t known
 
 /* Pairs the last of count files, which are new, with the known ones before them. Files that stayed
  * where they were find each other first, then those that moved; the same build first. */
-static int files_pair(struct file **files, size_t known, size_t count)
+static int files_pair(struct module_file **files, size_t known, size_t count)
 {
 	struct seeker *seekers = calloc(count + 1, sizeof(*seekers));
 
@@ -201,7 +202,7 @@ static void files_settle(struct known *known, size_t before)
 
 	known->count = before;
 	for (size_t i = before; i < count; i++) {
-		struct file *new = known->files[i], *old = new->same;
+		struct module_file *new = known->files[i], *old = new->same;
 
 		if (old) {
 			if (detail_of(new->module) >= detail_of(old->module))
@@ -216,10 +217,10 @@ static void files_settle(struct known *known, size_t before)
 }
 
 /* kind_of: for each module of the dump its number among the known files. */
-static int dump_pair(struct known *known, const struct sums *dump, uint32_t *kind_of)
+static int dump_pair(struct known *known, const struct dump_sums *dump, uint32_t *kind_of)
 {
 	size_t before = known->count, count = dump->module_count;
-	struct file *all = arena_alloc(known->arena, count * sizeof(*all) + 1);
+	struct module_file *all = arena_alloc(known->arena, count * sizeof(*all) + 1);
 	int rc = all ? files_fill(all, dump, known->arena) : -ERR_NOMEM;
 
 	for (size_t i = 0; !rc && i < count; i++) {
@@ -246,7 +247,8 @@ static int dump_pair(struct known *known, const struct sums *dump, uint32_t *kin
 
 static int by_name(const void *a, const void *b)
 {
-	const struct file *x = *(struct file *const *)a, *y = *(struct file *const *)b;
+	const struct module_file *x = *(struct module_file *const *)a,
+				 *y = *(struct module_file *const *)b;
 	int order = strcmp(x->name, y->name);
 
 	if (!order)
@@ -255,7 +257,8 @@ static int by_name(const void *a, const void *b)
 }
 
 /* Turns the numbers of known files, which follow the order of the dumps, into ranks. */
-static int rank(struct known *known, const struct sums *dumps, size_t count, uint32_t **kind_of)
+static int rank(
+	struct known *known, const struct dump_sums *dumps, size_t count, uint32_t **kind_of)
 {
 	uint32_t *ranks = calloc(known->count + 1, sizeof(*ranks));
 
@@ -276,8 +279,8 @@ static int rank(struct known *known, const struct sums *dumps, size_t count, uin
 }
 
 /* In how many dumps each rank, or each group of them, occurs. */
-static void occurrences(const struct ranks *ranks, const struct sums *dumps, size_t dump_count,
-	bool by_group, struct occurrence *all)
+static void occurrences(const struct module_ids *ranks, const struct dump_sums *dumps,
+	size_t dump_count, bool by_group, struct occurrence *all)
 {
 	for (size_t dump = 0; dump < dump_count; dump++) {
 		for (size_t i = 0; i < dumps[dump].module_count; i++) {
@@ -293,7 +296,7 @@ static void occurrences(const struct ranks *ranks, const struct sums *dumps, siz
 }
 
 /* A build that not every dump has which has a file of the name. */
-static int find_rebuilt(struct ranks *ranks, const struct sums *dumps, size_t dump_count)
+static int find_rebuilt(struct module_ids *ranks, const struct dump_sums *dumps, size_t dump_count)
 {
 	struct occurrence *own = calloc(ranks->count + 1, sizeof(*own));
 	struct occurrence *group = calloc(ranks->count + 1, sizeof(*group));
@@ -311,8 +314,8 @@ static int find_rebuilt(struct ranks *ranks, const struct sums *dumps, size_t du
 }
 
 /* known is sorted by name. */
-static int describe(
-	const struct known *known, struct ranks *ranks, const struct sums *dumps, size_t dump_count)
+static int describe(const struct known *known, struct module_ids *ranks,
+	const struct dump_sums *dumps, size_t dump_count)
 {
 	ranks->count = known->count;
 	ranks->group = arena_alloc(known->arena, known->count * sizeof(*ranks->group) + 1);
@@ -327,11 +330,12 @@ static int describe(
 	return find_rebuilt(ranks, dumps, dump_count);
 }
 
-int modules_rank(const struct sums *dumps, size_t count, struct ranks *ranks, struct arena *arena)
+int module_ids_make(
+	const struct dump_sums *dumps, size_t count, struct module_ids *ranks, struct arena *arena)
 {
 	struct known known = {.arena = arena};
 	uint32_t **of = arena_alloc(arena, count * sizeof(*of) + 1);
-	struct ranks made = {.of = of};
+	struct module_ids made = {.of = of};
 	int rc = of ? 0 : -ERR_NOMEM;
 
 	for (size_t i = 0; !rc && i < count; i++) {

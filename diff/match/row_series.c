@@ -55,16 +55,16 @@ bool axis_time_passes(const struct trend_axis *axis)
 	return false;
 }
 
-/* One snapshot's numbers fit in a signed one, see sum.h; those of many processes might not. */
+/* One snapshot's numbers fit in a signed one, see dump_sums.h; those of many processes might not. */
 static uint64_t plus(uint64_t a, uint64_t b)
 {
 	return b > INT64_MAX - a ? INT64_MAX : a + b;
 }
 
-static struct census sum_of(const struct trend_axis *axis, const struct census *of,
+static struct block_totals sum_of(const struct trend_axis *axis, const struct block_totals *of,
 	bool (*is_wanted)(const struct trend_axis *axis, size_t snapshot))
 {
-	struct census sum = {0};
+	struct block_totals sum = {0};
 
 	for (size_t i = 0; i < axis->count; i++) {
 		if (!is_wanted(axis, i))
@@ -76,22 +76,22 @@ static struct census sum_of(const struct trend_axis *axis, const struct census *
 	return sum;
 }
 
-struct census series_first(const struct trend_axis *axis, const struct census *of)
+struct block_totals series_first(const struct trend_axis *axis, const struct block_totals *of)
 {
 	return axis->parts ? sum_of(axis, of, axis_begins) : of[0];
 }
 
-struct census series_last(const struct trend_axis *axis, const struct census *of)
+struct block_totals series_last(const struct trend_axis *axis, const struct block_totals *of)
 {
 	return axis->parts ? sum_of(axis, of, axis_ends) : of[axis->count - 1];
 }
 
 /* Lowest and highest so far. */
-struct range {
+struct judge_range {
 	uint64_t low, high;
 };
 
-static void range_take(struct range *range, uint64_t value, bool is_first, uint64_t *swing)
+static void range_take(struct judge_range *range, uint64_t value, bool is_first, uint64_t *swing)
 {
 	if (is_first || value < range->low)
 		range->low = value;
@@ -101,10 +101,10 @@ static void range_take(struct range *range, uint64_t value, bool is_first, uint6
 		*swing = range->high - range->low;
 }
 
-struct census series_swing(const struct trend_axis *axis, const struct census *of)
+struct block_totals series_swing(const struct trend_axis *axis, const struct block_totals *of)
 {
-	struct range bytes = {0}, blocks = {0};
-	struct census swing = {0};
+	struct judge_range bytes = {0}, blocks = {0};
+	struct block_totals swing = {0};
 
 	for (size_t i = 0; i < axis->count; i++) {
 		bool is_first = axis_begins(axis, i);
@@ -115,9 +115,9 @@ struct census series_swing(const struct trend_axis *axis, const struct census *o
 	return swing;
 }
 
-bool series_by_blocks(const struct trend_axis *axis, const struct census *of)
+bool series_by_blocks(const struct trend_axis *axis, const struct block_totals *of)
 {
-	struct census swing = of ? series_swing(axis, of) : (struct census){0};
+	struct block_totals swing = of ? series_swing(axis, of) : (struct block_totals){0};
 
 	return !swing.requested_bytes && swing.block_count;
 }
@@ -149,7 +149,7 @@ static void judge_some(void *ctx, unsigned number)
 	trend_judge_free(by);
 }
 
-int judges_run(const struct trend_axis *axis, size_t count,
+int series_judge_all(const struct trend_axis *axis, size_t count,
 	void (*judge_one)(void *ctx, size_t index, struct trend_judge *by), void *ctx)
 {
 	struct judging judging = {.axis = axis, .count = count, .judge_one = judge_one, .ctx = ctx};
@@ -169,7 +169,7 @@ static void judge_row(void *ctx, size_t index, struct trend_judge *by)
 	trend_judge(by, row->of, &row->trend);
 }
 
-int rows_judge(struct comparison *comparison)
+int series_judge_rows(struct comparison *comparison)
 {
-	return judges_run(comparison->axis, comparison->row_count, judge_row, comparison);
+	return series_judge_all(comparison->axis, comparison->row_count, judge_row, comparison);
 }

@@ -31,27 +31,27 @@ bool axis_has_bounds(const struct trend_axis *axis);
 bool axis_time_passes(const struct trend_axis *axis);
 
 /* Sums over the parts of a series of[0..axis->count); each number is INT64_MAX at most. */
-struct census series_first(const struct trend_axis *axis, const struct census *of);
-struct census series_last(const struct trend_axis *axis, const struct census *of);
+struct block_totals series_first(const struct trend_axis *axis, const struct block_totals *of);
+struct block_totals series_last(const struct trend_axis *axis, const struct block_totals *of);
 
 /* How far apart the lowest and the highest number of one part are, of the part where that is most;
  * each kind of number by itself. Overhead is not looked at. */
-struct census series_swing(const struct trend_axis *axis, const struct census *of);
+struct block_totals series_swing(const struct trend_axis *axis, const struct block_totals *of);
 
 /* Whether a series is judged by its blocks: within each part its bytes are always the same, and its blocks are
  * not. of is NULL: it has neither. */
-bool series_by_blocks(const struct trend_axis *axis, const struct census *of);
+bool series_by_blocks(const struct trend_axis *axis, const struct block_totals *of);
 
 /* Judging many series of one axis: by several threads, each with a judge of its own. */
 
 /* Calls judge_one for 0..count, in no order and several at once. 0 or -ERR_NOMEM. */
-int judges_run(const struct trend_axis *axis, size_t count,
+int series_judge_all(const struct trend_axis *axis, size_t count,
 	void (*judge_one)(void *ctx, size_t index, struct trend_judge *by), void *ctx);
 
 /* What the series of each row says. */
 
 /* Fills in the trend of each row of a comparison that has an axis, several at once. 0 or
  * -ERR_NOMEM. */
-int rows_judge(struct comparison *comparison);
+int series_judge_rows(struct comparison *comparison);
 
 #endif

@@ -102,8 +102,8 @@ static void number(struct spelling *all, size_t count)
 	}
 }
 
-uint32_t **frame_numbers(
-	const struct sums *dumps, size_t count, bool by_function, struct arena *arena)
+uint32_t **stack_frame_numbers(
+	const struct dump_sums *dumps, size_t count, bool by_function, struct arena *arena)
 {
 	uint32_t **numbers = arena_alloc(arena, count * sizeof(*numbers) + 1);
 	struct spelling *all;
@@ -134,7 +134,7 @@ uint32_t **frame_numbers(
 #define UNIT_TEXT (UINT64_C(2) << 32)
 #define UNIT_NAMELESS (UINT64_C(3) << 32) /* plus the same */
 
-int id_order(const char *a, const char *b)
+int stack_id_order(const char *a, const char *b)
 {
 	size_t x = strlen(a), y = strlen(b);
 
@@ -154,7 +154,7 @@ static bool is_all_by_name(enum match_mode mode)
 }
 
 /* Whether a frame there is known by its name, if it has one. */
-static bool goes_by_name(const struct contents *contents, const struct place *place)
+static bool goes_by_name(const struct stack_classes *contents, const struct location *place)
 {
 	if (is_all_by_name(contents->mode))
 		return true;
@@ -164,7 +164,7 @@ static bool goes_by_name(const struct contents *contents, const struct place *pl
 
 /* Of a rebuilt module that has names in this build, a frame without one: offsets would tell it from
  * every frame of another build, so it goes by where it stands among the others. */
-static bool is_any_nameless(const struct contents *contents, const struct place *place)
+static bool is_any_nameless(const struct stack_classes *contents, const struct location *place)
 {
 	return contents->mode != MATCH_SYMBOL && place->unit &&
 	       contents->places->ranks.is_rebuilt[place->unit - 1] &&
@@ -172,9 +172,10 @@ static bool is_any_nameless(const struct contents *contents, const struct place 
 }
 
 /* The place that a frame there is compared by where names count. */
-static struct place named_place_at(const struct contents *contents, const struct place *place)
+static struct location named_place_at(
+	const struct stack_classes *contents, const struct location *place)
 {
-	const struct ranks *ranks = &contents->places->ranks;
+	const struct module_ids *ranks = &contents->places->ranks;
 	uint64_t group = place->unit ? ranks->group[place->unit - 1] + 1 : 0;
 	const struct named_place *named;
 
@@ -182,34 +183,34 @@ static struct place named_place_at(const struct contents *contents, const struct
 		return *place;
 	named = names_find(contents->names, place);
 	if (named && named->class)
-		return (struct place){UNIT_SYMBOL + group, named->class};
+		return (struct location){UNIT_SYMBOL + group, named->class};
 	if (is_any_nameless(contents, place))
-		return (struct place){UNIT_NAMELESS + group, 0};
+		return (struct location){UNIT_NAMELESS + group, 0};
 	return *place;
 }
 
 /* The place that a frame is compared by. */
-static struct place frame_at(
-	const struct contents *contents, size_t dump, const struct stack *stack, uint32_t index)
+static struct location frame_at(const struct stack_classes *contents, size_t dump,
+	const struct stack *stack, uint32_t index)
 {
 	uint64_t frame = stack->frames[index];
-	struct place place;
+	struct location place;
 
 	if (stack->is_named)
-		return (struct place){UNIT_TEXT, contents->texts[dump][frame]};
+		return (struct location){UNIT_TEXT, contents->texts[dump][frame]};
 	if (contents->mode == MATCH_ADDRESS)
-		return (struct place){0, frame};
-	place = place_of(contents->places, dump, frame, NULL);
+		return (struct location){0, frame};
+	place = location_of(contents->places, dump, frame, NULL);
 	return contents->by_symbol ? named_place_at(contents, &place) : place;
 }
 
-static int want_stack(const struct contents *contents, struct names *names, size_t dump,
+static int want_stack(const struct stack_classes *contents, struct names *names, size_t dump,
 	const struct stack *stack)
 {
 	int rc = 0;
 
 	for (uint32_t i = 0; !rc && !stack->is_named && i < stack->frame_count; i++) {
-		struct place place = place_of(contents->places, dump, stack->frames[i], NULL);
+		struct location place = location_of(contents->places, dump, stack->frames[i], NULL);
 
 		if (goes_by_name(contents, &place))
 			rc = names_want(names, dump, stack->frames[i]);
@@ -217,7 +218,7 @@ static int want_stack(const struct contents *contents, struct names *names, size
 	return rc;
 }
 
-static int find_named_builds(struct contents *contents, const struct names *names)
+static int find_named_builds(struct stack_classes *contents, const struct names *names)
 {
 	contents->has_names = arena_alloc(&contents->arena, contents->places->ranks.count + 1);
 	if (!contents->has_names)
@@ -231,12 +232,12 @@ static int find_named_builds(struct contents *contents, const struct names *name
 }
 
 /* Looks for the names that stacks are compared by, all at once. */
-static int find_names(struct contents *contents, struct names *names, size_t dump_count)
+static int find_names(struct stack_classes *contents, struct names *names, size_t dump_count)
 {
 	static const enum name_class classes[] = {[MATCH_AUTO] = CLASS_CODE,
 		[MATCH_SYMBOL] = CLASS_LINE,
 		[MATCH_FUNCTION] = CLASS_FUNCTION};
-	const struct ranks *ranks = &contents->places->ranks;
+	const struct module_ids *ranks = &contents->places->ranks;
 	bool is_needed = is_all_by_name(contents->mode);
 	struct err err;
 	int rc = 0;
@@ -246,7 +247,7 @@ static int find_names(struct contents *contents, struct names *names, size_t dum
 	if (!is_needed)
 		return 0;
 	for (size_t dump = 0; !rc && dump < dump_count; dump++) {
-		const struct sums *sums = &contents->dumps[dump];
+		const struct dump_sums *sums = &contents->dumps[dump];
 
 		for (uint32_t i = 0; !rc && i < sums->stacks.count; i++)
 			rc = want_stack(contents, names, dump, sums_stack(sums, i));
@@ -263,7 +264,7 @@ static int find_names(struct contents *contents, struct names *names, size_t dum
 
 /* ---------------------------------------------------------------- stacks */
 
-static enum row_kind kind_of(const struct contents *contents, const struct stack *stack)
+static enum row_kind kind_of(const struct stack_classes *contents, const struct stack *stack)
 {
 	bool is_none = !stack || !stack->id[strspn(stack->id, "0")];
 
@@ -276,24 +277,25 @@ static enum row_kind kind_of(const struct contents *contents, const struct stack
 	return stack->alias_count ? ROW_AMBIGUOUS : ROW_STACK;
 }
 
-static const struct stack *stack_of(const struct contents *contents, const struct content *content)
+static const struct stack *stack_of(
+	const struct stack_classes *contents, const struct content *content)
 {
 	return sums_stack(&contents->dumps[content->dump], content->stack);
 }
 
-static bool is_by_id(const struct contents *contents, enum row_kind kind)
+static bool is_by_id(const struct stack_classes *contents, enum row_kind kind)
 {
 	return kind == ROW_UNKNOWN || (kind == ROW_STACK && contents->mode == MATCH_ID);
 }
 
 /* Puts the stack's frames where they are at hand. */
-static int take_frames(struct contents *contents, size_t dump, const struct stack *stack)
+static int take_frames(struct stack_classes *contents, size_t dump, const struct stack *stack)
 {
-	uint32_t depth = place_depth(contents->places, dump, stack);
+	uint32_t depth = location_depth(contents->places, dump, stack);
 
 	if (depth > contents->frame_cap) {
 		size_t cap = depth + (size_t)depth / 2;
-		struct place *frames = realloc(contents->frames, cap * sizeof(*frames));
+		struct location *frames = realloc(contents->frames, cap * sizeof(*frames));
 
 		if (!frames)
 			return -ERR_NOMEM;
@@ -307,8 +309,8 @@ static int take_frames(struct contents *contents, size_t dump, const struct stac
 }
 
 /* Of the stack at hand. An id without a stack means something in its own process only. */
-static uint32_t hash_stack(
-	const struct contents *contents, enum row_kind kind, size_t dump, const struct stack *stack)
+static uint32_t hash_stack(const struct stack_classes *contents, enum row_kind kind, size_t dump,
+	const struct stack *stack)
 {
 	struct hasher hasher = hasher_begin(&contents->index.key);
 	uint64_t spread = hasher.a | 1;
@@ -338,7 +340,7 @@ static bool same_aliases(const struct stack *a, const struct stack *b)
 }
 
 /* Whether a known content is that of the stack at hand. */
-static bool is_same(const struct contents *contents, const struct content *known,
+static bool is_same(const struct stack_classes *contents, const struct content *known,
 	const struct content *wanted, const struct stack *stack)
 {
 	const struct stack *other;
@@ -353,12 +355,12 @@ static bool is_same(const struct contents *contents, const struct content *known
 		return !strcmp(other->id, stack->id) &&
 		       (known->kind == ROW_STACK ||
 			       contents->process[known->dump] == contents->process[wanted->dump]);
-	if (place_depth(contents->places, known->dump, other) != contents->depth ||
+	if (location_depth(contents->places, known->dump, other) != contents->depth ||
 		!same_aliases(other, stack))
 		return false;
 	same_dump &= other->is_named == stack->is_named;
 	for (uint32_t i = 0; i < contents->depth; i++) {
-		struct place place;
+		struct location place;
 
 		if (same_dump && other->frames[i] == stack->frames[i])
 			continue;
@@ -369,8 +371,8 @@ static bool is_same(const struct contents *contents, const struct content *known
 	return true;
 }
 
-static int add(
-	struct contents *contents, uint32_t hash, const struct content *content, uint32_t *number)
+static int add(struct stack_classes *contents, uint32_t hash, const struct content *content,
+	uint32_t *number)
 {
 	if (contents->count >= INDEX_NONE - 1 ||
 		array_grow((void **)&contents->list, &contents->cap, contents->count,
@@ -382,7 +384,7 @@ static int add(
 	return 0;
 }
 
-static int find_content(struct contents *contents, size_t dump, uint32_t stack,
+static int find_content(struct stack_classes *contents, size_t dump, uint32_t stack,
 	const struct stack *of, uint32_t *number)
 {
 	struct content wanted = {kind_of(contents, of), (uint32_t)dump, stack};
@@ -406,7 +408,7 @@ static int find_content(struct contents *contents, size_t dump, uint32_t stack,
 /* Where an earlier dump's stack is the same, and so is where its addresses lie, so is the content. An
  * id without a stack means something in its own process only. */
 static struct content_memo *memo_of(
-	const struct contents *contents, size_t dump, uint32_t stack, const struct stack *of)
+	const struct stack_classes *contents, size_t dump, uint32_t stack, const struct stack *of)
 {
 	const uint32_t *shared = contents->dumps[dump].shared;
 
@@ -415,7 +417,7 @@ static struct content_memo *memo_of(
 	return &contents->memo[shared[stack]];
 }
 
-int content_of(struct contents *contents, size_t dump, uint32_t stack, uint32_t *number)
+int content_of(struct stack_classes *contents, size_t dump, uint32_t stack, uint32_t *number)
 {
 	const struct stack *of =
 		stack == STACK_NONE ? NULL : sums_stack(&contents->dumps[dump], stack);
@@ -434,30 +436,30 @@ int content_of(struct contents *contents, size_t dump, uint32_t stack, uint32_t 
 
 /* ---------------------------------------------------------------- order */
 
-int content_stack_order(const struct contents *contents, size_t dump_a, const struct stack *a,
+int content_stack_order(const struct stack_classes *contents, size_t dump_a, const struct stack *a,
 	size_t dump_b, const struct stack *b)
 {
 	int order = order_of(a->alias_count, b->alias_count);
-	uint32_t a_depth = place_depth(contents->places, dump_a, a);
-	uint32_t b_depth = place_depth(contents->places, dump_b, b);
+	uint32_t a_depth = location_depth(contents->places, dump_a, a);
+	uint32_t b_depth = location_depth(contents->places, dump_b, b);
 
 	for (uint32_t i = 0; !order && i < a->alias_count; i++)
 		order = order_of(a->alias_at[i], b->alias_at[i]);
 	for (uint32_t i = 0; !order && i < a_depth && i < b_depth; i++) {
-		struct place x, y;
+		struct location x, y;
 
 		/* Stacks of one dump often start with the same frames. */
 		if (dump_a == dump_b && a->is_named == b->is_named && a->frames[i] == b->frames[i])
 			continue;
 		x = frame_at(contents, dump_a, a, i);
 		y = frame_at(contents, dump_b, b, i);
-		order = place_order(&x, &y);
+		order = location_order(&x, &y);
 	}
 	return order ? order : order_of(a_depth, b_depth);
 }
 
-static int list_order(
-	const struct contents *contents, const struct content_list *a, const struct content_list *b)
+static int list_order(const struct stack_classes *contents, const struct content_list *a,
+	const struct content_list *b)
 {
 	int order = 0;
 
@@ -466,7 +468,7 @@ static int list_order(
 	return order ? order : order_of(a->count, b->count);
 }
 
-int content_order(const struct contents *contents, uint32_t a, uint32_t b)
+int content_order(const struct stack_classes *contents, uint32_t a, uint32_t b)
 {
 	const struct content *x = &contents->list[a], *y = &contents->list[b];
 	int order;
@@ -480,7 +482,7 @@ int content_order(const struct contents *contents, uint32_t a, uint32_t b)
 	if (x->kind == ROW_STACKLESS)
 		return 0;
 	if (is_by_id(contents, x->kind)) {
-		order = id_order(stack_of(contents, x)->id, stack_of(contents, y)->id);
+		order = stack_id_order(stack_of(contents, x)->id, stack_of(contents, y)->id);
 		return order ? order :
 			       order_of(contents->process[x->dump], contents->process[y->dump]);
 	}
@@ -491,28 +493,28 @@ int content_order(const struct contents *contents, uint32_t a, uint32_t b)
 /* ---------------------------------------------------------------- one of several */
 
 /* A number that sorts by what it stands for. */
-struct sorted {
-	const struct contents *contents;
+struct sorted_class {
+	const struct stack_classes *contents;
 	uint32_t number;
 };
 
 static int by_content(const void *a, const void *b)
 {
-	const struct sorted *x = a, *y = b;
+	const struct sorted_class *x = a, *y = b;
 
 	return content_order(x->contents, x->number, y->number);
 }
 
 /* Sorts numbers by content and drops the doubles: how many are left, or 0: out of memory. */
-static size_t tidy(const struct contents *contents, uint32_t *all, size_t count)
+static size_t tidy(const struct stack_classes *contents, uint32_t *all, size_t count)
 {
-	struct sorted *sorted = calloc(count + 1, sizeof(*sorted));
+	struct sorted_class *sorted = calloc(count + 1, sizeof(*sorted));
 	size_t kept = 0;
 
 	if (!sorted)
 		return 0;
 	for (size_t i = 0; i < count; i++)
-		sorted[i] = (struct sorted){contents, all[i]};
+		sorted[i] = (struct sorted_class){contents, all[i]};
 	qsort(sorted, count, sizeof(*sorted), by_content);
 	for (size_t i = 0; i < count; i++) {
 		if (!kept || all[kept - 1] != sorted[i].number)
@@ -522,7 +524,7 @@ static size_t tidy(const struct contents *contents, uint32_t *all, size_t count)
 	return kept;
 }
 
-static int add_list(struct contents *contents, const uint32_t *all, size_t count)
+static int add_list(struct stack_classes *contents, const uint32_t *all, size_t count)
 {
 	uint32_t *copy = arena_alloc(&contents->arena, count * sizeof(*copy));
 
@@ -534,7 +536,7 @@ static int add_list(struct contents *contents, const uint32_t *all, size_t count
 	return 0;
 }
 
-int content_one_of(struct contents *contents, uint32_t *all, size_t count, uint32_t *number)
+int content_one_of(struct stack_classes *contents, uint32_t *all, size_t count, uint32_t *number)
 {
 	struct hasher hasher = hasher_begin(&contents->index.key);
 	struct content content = {.kind = ROW_ONE_OF, .stack = (uint32_t)contents->list_count};
@@ -569,10 +571,10 @@ int content_one_of(struct contents *contents, uint32_t *all, size_t count, uint3
 /* ---------------------------------------------------------------- start and end */
 
 /* Room to remember what was found for stacks that the dumps have in common. */
-static int memo_make(struct contents *contents, size_t dump_count)
+static int memo_make(struct stack_classes *contents, size_t dump_count)
 {
 	for (size_t i = 0; i < dump_count; i++) {
-		const struct sums *sums = &contents->dumps[i];
+		const struct dump_sums *sums = &contents->dumps[i];
 
 		for (size_t k = 0; sums->shared && k < sums->stacks.count; k++) {
 			if (sums->shared[k] != STACK_NONE &&
@@ -594,7 +596,7 @@ struct process_key {
 };
 
 /* The first dump that is not of another process: it tells the same, or nothing. */
-static int find_processes(struct contents *contents, size_t dump_count)
+static int find_processes(struct stack_classes *contents, size_t dump_count)
 {
 	struct table known;
 	size_t untold = SIZE_MAX; /* the first that tells nothing */
@@ -602,7 +604,7 @@ static int find_processes(struct contents *contents, size_t dump_count)
 
 	table_init(&known);
 	for (size_t i = 0; !rc && i < dump_count; i++) {
-		const struct sums *sums = &contents->dumps[i];
+		const struct dump_sums *sums = &contents->dumps[i];
 		struct process_key key = {sums->start_ms, sums->pid};
 		const uint64_t *same;
 
@@ -622,15 +624,16 @@ static int find_processes(struct contents *contents, size_t dump_count)
 	return rc;
 }
 
-int contents_make(struct contents *contents, const struct sums *dumps, size_t dump_count,
-	const struct places *places, struct names *names, const struct match_request *request)
+int stack_classes_make(struct stack_classes *contents, const struct dump_sums *dumps,
+	size_t dump_count, const struct locations *places, struct names *names,
+	const struct match_request *request)
 {
-	*contents = (struct contents){
+	*contents = (struct stack_classes){
 		.dumps = dumps, .places = places, .names = names, .mode = request->mode};
 	arena_init(&contents->arena);
 	hash_index_init(&contents->index);
-	contents->texts =
-		frame_numbers(dumps, dump_count, is_all_by_name(request->mode), &contents->arena);
+	contents->texts = stack_frame_numbers(
+		dumps, dump_count, is_all_by_name(request->mode), &contents->arena);
 	contents->process =
 		arena_alloc(&contents->arena, dump_count * sizeof(*contents->process) + 1);
 	if (!contents->texts || !contents->process || memo_make(contents, dump_count) ||
@@ -639,7 +642,7 @@ int contents_make(struct contents *contents, const struct sums *dumps, size_t du
 	return request->no_symbols ? 0 : find_names(contents, names, dump_count);
 }
 
-void contents_release(struct contents *contents)
+void stack_classes_release(struct stack_classes *contents)
 {
 	hash_index_release(&contents->index);
 	free(contents->list);
@@ -647,5 +650,5 @@ void contents_release(struct contents *contents)
 	free(contents->memo);
 	free(contents->frames);
 	arena_release(&contents->arena);
-	*contents = (struct contents){0};
+	*contents = (struct stack_classes){0};
 }

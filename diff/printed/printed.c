@@ -88,7 +88,7 @@ int file_kind_find(enum file_kind *kind, struct source *source, struct err *err)
 	return 0;
 }
 
-const char *report_is(const char *bytes, size_t len)
+const char *printed_refused(const char *bytes, size_t len)
 {
 	static const char json[] = "{\"schema\":\"hdiff/",
 			  csv[] = "growth_bytes,new_bytes,old_bytes,",
@@ -103,7 +103,7 @@ const char *report_is(const char *bytes, size_t len)
 }
 
 /* Where in a row the reader is. */
-enum place {
+enum printed_place {
 	BETWEEN, /* in none */
 	IN_BAD, /* in one that was refused: the rest of it is passed over */
 	IN_BAD_STACK,
@@ -121,7 +121,7 @@ struct base_signs {
 	bool is_unsure; /* numbers that the readings differ in */
 };
 
-struct reader {
+struct printed_reader {
 	struct comparison *to;
 	struct source *source;
 	const struct read_words *words;
@@ -129,7 +129,7 @@ struct reader {
 	struct err *err;
 	struct lines lines;
 	struct read_rows rows;
-	enum place place;
+	enum printed_place place;
 	struct read_row row; /* at place COUNTS_NEXT and after */
 	struct total_text total;
 	bool has_header, is_ours; /* what the header says */
@@ -152,7 +152,7 @@ static int keep(struct comparison *to, const char *text)
 }
 
 /* A sentence on what the file lacks. */
-static int warn(struct reader *reader, const char *text)
+static int warn(struct printed_reader *reader, const char *text)
 {
 	int rc = keep(reader->to, text);
 
@@ -162,7 +162,7 @@ static int warn(struct reader *reader, const char *text)
 /* read_refusal's: a line or row that is left out. -ERR_BAD_LINE when there were too many. */
 static int refuse(void *ctx, uint64_t line, const char *why)
 {
-	struct reader *reader = ctx;
+	struct printed_reader *reader = ctx;
 	char place[600], text[200];
 	struct err err;
 	int rc;
@@ -176,12 +176,12 @@ static int refuse(void *ctx, uint64_t line, const char *why)
 	return rc ? rc : reader->words->skipped(reader->words->ctx, &err);
 }
 
-static int refuse_line(struct reader *reader, const char *why)
+static int refuse_line(struct printed_reader *reader, const char *why)
 {
 	return refuse(reader, reader->lines.number, why);
 }
 
-static int refuse_report(struct reader *reader)
+static int refuse_report(struct printed_reader *reader)
 {
 	return err_set(reader->err, ERR_NOT_DUMP, source_name(reader->source),
 		"it is a report, and only plain ones of all stacks are read back: compare the "
@@ -242,7 +242,7 @@ static void see_comment(struct base_signs *signs, struct words comment)
 	signs->is_said[AS_DECIMAL] |= words_start(comment, decimal);
 }
 
-static bool adds_up(const struct reader *reader, int reading)
+static bool adds_up(const struct printed_reader *reader, int reading)
 {
 	return reader->has_total && total_holds(&reader->total, reading) &&
 	       read_rows_growth(&reader->rows, reading) ==
@@ -250,7 +250,7 @@ static bool adds_up(const struct reader *reader, int reading)
 }
 
 /* The reading that the signs are for. *is_guess: nothing tells, and it matters. */
-static int choose_base(const struct reader *reader, bool *is_guess)
+static int choose_base(const struct printed_reader *reader, bool *is_guess)
 {
 	const struct base_signs *signs = &reader->signs;
 	size_t hex = signs->holds[AS_HEX], decimal = signs->holds[AS_DECIMAL];
@@ -273,31 +273,31 @@ static int choose_base(const struct reader *reader, bool *is_guess)
 
 /* ---------------------------------------------------------------- rows */
 
-static bool is_open(const struct reader *reader)
+static bool is_open(const struct printed_reader *reader)
 {
 	return reader->place >= COUNTS_NEXT;
 }
 
-static size_t frames_here(const struct reader *reader)
+static size_t frames_here(const struct printed_reader *reader)
 {
 	return reader->rows.frame_count - reader->row.frame_at;
 }
 
-static void row_drop(struct reader *reader)
+static void row_drop(struct printed_reader *reader)
 {
 	reader->rows.frame_count = reader->row.frame_at;
 	reader->place = BETWEEN;
 }
 
 /* Refuses a line; when it is in a row, its stack is not all there. */
-static int refuse_inside(struct reader *reader, const char *why)
+static int refuse_inside(struct printed_reader *reader, const char *why)
 {
 	if (is_open(reader))
 		reader->row.is_own = true;
 	return refuse_line(reader, why);
 }
 
-static int row_end(struct reader *reader)
+static int row_end(struct printed_reader *reader)
 {
 	struct read_row *row = &reader->row;
 
@@ -315,7 +315,7 @@ static int row_end(struct reader *reader)
 	return read_rows_add(&reader->rows, row);
 }
 
-static int refuse_row(struct reader *reader, const char *why)
+static int refuse_row(struct printed_reader *reader, const char *why)
 {
 	if (is_open(reader))
 		row_drop(reader);
@@ -323,7 +323,7 @@ static int refuse_row(struct reader *reader, const char *why)
 	return refuse_line(reader, why);
 }
 
-static int row_begin(struct reader *reader, const struct row_text *text)
+static int row_begin(struct printed_reader *reader, const struct row_text *text)
 {
 	struct read_rows *rows = &reader->rows;
 	int rc = row_end(reader);
@@ -344,7 +344,7 @@ static int row_begin(struct reader *reader, const struct row_text *text)
 	return 0;
 }
 
-static int row_counts(struct reader *reader, const struct row_text *text)
+static int row_counts(struct printed_reader *reader, const struct row_text *text)
 {
 	int rc;
 
@@ -362,7 +362,7 @@ static int row_counts(struct reader *reader, const struct row_text *text)
 	return 0;
 }
 
-static int bad_row(struct reader *reader)
+static int bad_row(struct printed_reader *reader)
 {
 	int rc = reader->place == COUNTS_NEXT ? 0 : row_end(reader);
 
@@ -376,7 +376,7 @@ static bool is_no_stack(struct words words)
 	return words_equal(words, NO_STACK) || words_equal(words, "(stack not in the dump)");
 }
 
-static int row_frame(struct reader *reader, struct words words)
+static int row_frame(struct printed_reader *reader, struct words words)
 {
 	if (reader->place == IN_BAD || reader->place == IN_BAD_STACK) {
 		reader->place = IN_BAD_STACK;
@@ -395,7 +395,7 @@ static int row_frame(struct reader *reader, struct words words)
 
 /* In logs of old frames are not indented. Between rows anything may stand: UMDH's messages go where
  * its report goes. */
-static int other_line(struct reader *reader, struct words words)
+static int other_line(struct printed_reader *reader, struct words words)
 {
 	if (reader->place == BETWEEN)
 		return line_is_of_dump(words) ? refuse_line(reader, "it is part of a dump") : 0;
@@ -404,13 +404,13 @@ static int other_line(struct reader *reader, struct words words)
 	return refuse_inside(reader, "it is no part of a comparison");
 }
 
-static int bad_total(struct reader *reader, const char *why)
+static int bad_total(struct printed_reader *reader, const char *why)
 {
 	reader->has_bad_total = true;
 	return refuse_line(reader, why);
 }
 
-static int total_line(struct reader *reader, const struct total_text *total)
+static int total_line(struct printed_reader *reader, const struct total_text *total)
 {
 	int rc = row_end(reader);
 
@@ -456,7 +456,7 @@ static bool is_beyond_umdh(struct words comment)
 	return is_of_rest(comment) || words_end(comment, ", CUT SHORT: sums are of what is there");
 }
 
-static int comment_line(struct reader *reader, struct words words)
+static int comment_line(struct printed_reader *reader, struct words words)
 {
 	if (!reader->has_row) {
 		reader->has_header |= is_header(words);
@@ -470,7 +470,7 @@ static int comment_line(struct reader *reader, struct words words)
 
 /* A last line without a line end is not all there, but for a total line that adds up. */
 static bool is_partial(
-	const struct reader *reader, enum line_kind kind, const struct total_text *total)
+	const struct printed_reader *reader, enum line_kind kind, const struct total_text *total)
 {
 	if (!reader->lines.no_newline || kind == LINE_BLANK)
 		return false;
@@ -480,7 +480,7 @@ static bool is_partial(
 	       (!total_holds(total, AS_HEX) && !total_holds(total, AS_DECIMAL));
 }
 
-static int blank_line(struct reader *reader)
+static int blank_line(struct printed_reader *reader)
 {
 	if (reader->place == COUNTS_NEXT)
 		reader->place = STACK_NEXT;
@@ -491,7 +491,7 @@ static int blank_line(struct reader *reader)
 
 /* Comments may be long. Of a line that is too long to be seen whole the rest could look like
  * anything. */
-static int long_line(struct reader *reader, const struct line *line)
+static int long_line(struct printed_reader *reader, const struct line *line)
 {
 	static const char why[] = "the line is too long for a comparison";
 
@@ -502,7 +502,7 @@ static int long_line(struct reader *reader, const struct line *line)
 	return refuse_inside(reader, why);
 }
 
-static int read_line(struct reader *reader, const struct line *line)
+static int read_line(struct printed_reader *reader, const struct line *line)
 {
 	struct words words = {line->text, line->len};
 	struct row_text row;
@@ -536,7 +536,7 @@ static int read_line(struct reader *reader, const struct line *line)
 /* Bytes for the lines. What ends in the middle when unpacked is read as far as it goes. */
 static int64_t read_source(void *ctx, void *bytes, size_t len, struct err *err)
 {
-	struct reader *reader = ctx;
+	struct printed_reader *reader = ctx;
 	int64_t got = source_read(reader->source, bytes, len, err);
 
 	if (got != -ERR_CUT)
@@ -545,7 +545,7 @@ static int64_t read_source(void *ctx, void *bytes, size_t len, struct err *err)
 	return 0;
 }
 
-static int read_lines(struct reader *reader)
+static int read_lines(struct printed_reader *reader)
 {
 	struct dump_source from = {read_source, reader, source_name(reader->source)};
 	struct line line;
@@ -557,7 +557,7 @@ static int read_lines(struct reader *reader)
 }
 
 /* The last row, when no total line came behind it. */
-static int end_of_rows(struct reader *reader)
+static int end_of_rows(struct printed_reader *reader)
 {
 	bool has_stack = reader->place == IN_STACK;
 
@@ -577,7 +577,7 @@ static int end_of_rows(struct reader *reader)
 #define OURS_LACKS "the rows do not add up to the total line: some are missing"
 #define UMDH_COUNTS_MORE OURS_LACKS ", or it counts blocks without a stack"
 
-static int warn_of_rows(struct reader *reader, bool is_whole)
+static int warn_of_rows(struct printed_reader *reader, bool is_whole)
 {
 	int rc = 0;
 
@@ -591,7 +591,7 @@ static int warn_of_rows(struct reader *reader, bool is_whole)
 	return rc;
 }
 
-static int settle(struct reader *reader, unsigned base)
+static int settle(struct printed_reader *reader, unsigned base)
 {
 	struct read_refusal refusal = {reader, refuse};
 	struct comparison *to = reader->to;
@@ -618,7 +618,7 @@ static int settle(struct reader *reader, unsigned base)
 }
 
 /* What the file is, when it has neither a row nor a total line: 0, it is cut short, or an error. */
-static int nothing(struct reader *reader)
+static int nothing(struct printed_reader *reader)
 {
 	const char *name = source_name(reader->source);
 
@@ -630,7 +630,7 @@ static int nothing(struct reader *reader)
 	return 0;
 }
 
-static int read_all(struct reader *reader, unsigned base)
+static int read_all(struct printed_reader *reader, unsigned base)
 {
 	int rc = read_lines(reader);
 
@@ -650,7 +650,8 @@ int comparison_read(struct comparison *comparison, struct source *source, unsign
 {
 	const char *name = source_name(source);
 	struct err own = {0};
-	struct reader reader = {.to = comparison, .source = source, .words = words, .err = &own};
+	struct printed_reader reader = {
+		.to = comparison, .source = source, .words = words, .err = &own};
 	int rc = -ERR_NOMEM;
 
 	*comparison = (struct comparison){.dump_count = 2};

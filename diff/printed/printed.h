@@ -28,7 +28,7 @@ int file_kind_find(enum file_kind *kind, struct source *source, struct err *err)
 
 /* A sentence when a text that starts like this is a report of hdiff's in a form that is not read,
  * else NULL. */
-const char *report_is(const char *bytes, size_t len);
+const char *printed_refused(const char *bytes, size_t len);
 
 /*
  * A comparison that was printed, by UMDH (or dhcmp before it) or by hdiff, read back.

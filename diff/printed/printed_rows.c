@@ -152,15 +152,15 @@ static int row_add(struct merger *merger, const struct read_row *from)
 	return 0;
 }
 
-static struct census census_new(const struct read_row *row, int reading)
+static struct block_totals census_new(const struct read_row *row, int reading)
 {
-	return (struct census){.block_count = row->count.value[reading],
+	return (struct block_totals){.block_count = row->count.value[reading],
 		.requested_bytes = row->bytes.new.value[reading]};
 }
 
-static struct census census_old(const struct read_row *row, int reading)
+static struct block_totals census_old(const struct read_row *row, int reading)
 {
-	struct census old = {.requested_bytes = row->bytes.old.value[reading]};
+	struct block_totals old = {.requested_bytes = row->bytes.old.value[reading]};
 
 	if (row->has_counts)
 		old.block_count = row->counts.old.value[reading];
@@ -169,14 +169,14 @@ static struct census census_old(const struct read_row *row, int reading)
 	return old;
 }
 
-static bool fits(const struct census *sum, const struct census *more)
+static bool fits(const struct block_totals *sum, const struct block_totals *more)
 {
 	return more->block_count <= INT64_MAX - sum->block_count &&
 	       more->requested_bytes <= INT64_MAX - sum->requested_bytes;
 }
 
-static int row_merge(struct merger *merger, struct read_row *row, const struct census *old,
-	const struct census *new)
+static int row_merge(struct merger *merger, struct read_row *row, const struct block_totals *old,
+	const struct block_totals *new)
 {
 	struct comparison *to = merger->to;
 	uint64_t *known;
@@ -187,10 +187,10 @@ static int row_merge(struct merger *merger, struct read_row *row, const struct c
 	row->to = known ? *known : to->row_count;
 	if (!known && row_add(merger, row))
 		return -ERR_NOMEM;
-	census_add(&to->rows[row->to].of[0], old);
-	census_add(&to->rows[row->to].of[1], new);
-	census_add(&to->old_total, old);
-	census_add(&to->new_total, new);
+	block_totals_add(&to->rows[row->to].of[0], old);
+	block_totals_add(&to->rows[row->to].of[1], new);
+	block_totals_add(&to->old_total, old);
+	block_totals_add(&to->new_total, new);
 	to->rows[row->to].id_count++;
 	to->lacks_counts |= !row->has_counts && old->requested_bytes;
 	return 0;
@@ -203,8 +203,8 @@ static int merge(struct merger *merger, const struct read_refusal *refusal)
 
 	for (size_t i = 0; !rc && i < merger->from->count; i++) {
 		struct read_row *row = &merger->from->items[i];
-		struct census new = census_new(row, merger->reading);
-		struct census old = census_old(row, merger->reading);
+		struct block_totals new = census_new(row, merger->reading);
+		struct block_totals old = census_old(row, merger->reading);
 
 		row->to = NO_ROW;
 		if (!read_row_holds(row, merger->reading))
@@ -330,7 +330,7 @@ static bool grow(uint64_t *old, uint64_t *new, int64_t growth, uint64_t old_more
 bool read_total_settle(const struct total_text *total, int reading, struct comparison *to)
 {
 	int64_t rows = comparison_delta(to).requested_bytes, bytes, overhead;
-	struct census old = to->old_total, new = to->new_total;
+	struct block_totals old = to->old_total, new = to->new_total;
 
 	if (!total_holds(total, reading))
 		return false;

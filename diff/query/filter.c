@@ -41,21 +41,21 @@ static uint64_t magnitude(int64_t value)
 }
 
 /* Net growth would hide what returns. */
-static struct census magnitude_of(const struct comparison *comparison, const struct row *row)
+static struct block_totals magnitude_of(const struct comparison *comparison, const struct row *row)
 {
 	struct delta delta;
 
 	if (comparison->axis)
 		return series_swing(comparison->axis, row->of);
 	delta = row_delta(comparison, row);
-	return (struct census){.block_count = magnitude(delta.block_count),
+	return (struct block_totals){.block_count = magnitude(delta.block_count),
 		.requested_bytes = magnitude(delta.requested_bytes)};
 }
 
 bool filter_change(
 	const struct filter *filter, const struct comparison *comparison, const struct row *row)
 {
-	struct census change = magnitude_of(comparison, row);
+	struct block_totals change = magnitude_of(comparison, row);
 
 	return change.requested_bytes >= filter->min_bytes &&
 	       change.block_count >= filter->min_blocks &&
@@ -65,17 +65,17 @@ bool filter_change(
 /* ---------------------------------------------------------------- modules */
 
 /* A frame's address is one in either of the row's dumps; its module's short name tells which. */
-static const char *module_file(const struct sums *dump, const struct frame *frame)
+static const char *module_file(const struct dump_sums *dump, const struct frame *frame)
 {
 	const struct module *module =
 		dump ? module_of_return(dump->modules, dump->module_count, frame->addr) : NULL;
-	const char *file = module ? path_base(module->path) : "";
+	const char *file = module ? module_path_base(module->path) : "";
 	size_t len = strlen(frame->module);
 
 	return !strncmp(file, frame->module, len) && (!file[len] || file[len] == '.') ? file : NULL;
 }
 
-const char *frame_module_file(
+const char *filter_frame_file(
 	const struct comparison *comparison, const struct row *row, const struct frame *frame)
 {
 	const char *file;
@@ -86,7 +86,7 @@ const char *frame_module_file(
 	return file ? file : module_file(row->older_dump, frame);
 }
 
-bool module_is_named(const char *wanted, const char *module, const char *file)
+bool filter_names_module(const char *wanted, const char *module, const char *file)
 {
 	size_t len = strlen(wanted), module_len = strlen(module);
 	const char *dot = strrchr(wanted, '.');
@@ -103,10 +103,10 @@ bool filter_modules(const struct filter *filter, const struct comparison *compar
 {
 	for (size_t i = 0; i < frames->count; i++) {
 		const struct frame *frame = &frames->items[i];
-		const char *file = frame_module_file(comparison, row, frame);
+		const char *file = filter_frame_file(comparison, row, frame);
 
 		for (size_t k = 0; frame->module && k < filter->module_count; k++) {
-			if (module_is_named(filter->modules[k], frame->module, file))
+			if (filter_names_module(filter->modules[k], frame->module, file))
 				return true;
 		}
 	}
@@ -214,7 +214,7 @@ int filter_named(
 static bool is_in_frames(const char *wanted, const struct frame *frames, size_t count)
 {
 	for (size_t i = 0; i < count; i++) {
-		if (frames[i].module && module_is_named(wanted, frames[i].module, NULL))
+		if (frames[i].module && filter_names_module(wanted, frames[i].module, NULL))
 			return true;
 	}
 	return false;
@@ -222,11 +222,11 @@ static bool is_in_frames(const char *wanted, const struct frame *frames, size_t 
 
 static bool is_in_dump(const char *wanted, const struct naming *naming, size_t dump)
 {
-	const struct sums *sums = &naming->comparison->dumps[dump];
+	const struct dump_sums *sums = &naming->comparison->dumps[dump];
 
 	for (size_t i = 0; i < sums->module_count; i++) {
-		if (module_is_named(
-			    wanted, naming->modules[dump][i], path_base(sums->modules[i].path)))
+		if (filter_names_module(wanted, naming->modules[dump][i],
+			    module_path_base(sums->modules[i].path)))
 			return true;
 	}
 	return is_in_frames(wanted, naming->texts[dump], sums->text_count);
@@ -266,7 +266,7 @@ int unmatched_modules(
 static bool is_heap(const struct comparison *comparison, uint64_t addr)
 {
 	for (size_t i = 0; i < comparison->dump_count; i++) {
-		const struct sums *sums = &comparison->dumps[i];
+		const struct dump_sums *sums = &comparison->dumps[i];
 
 		for (size_t k = 0; k < sums->heap_count; k++) {
 			if (sums->heaps[k] == addr)
@@ -295,7 +295,7 @@ int unmatched_heaps(const struct comparison *comparison, const uint64_t *heaps, 
 
 /* ---------------------------------------------------------------- patterns */
 
-struct search {
+struct filter_search {
 	struct filter *filter;
 	struct naming raw; /* frames without names */
 	struct naming *naming;
@@ -305,7 +305,7 @@ struct search {
 };
 
 /* Holds all forms of the row's frames against the patterns that have matched nothing so far. */
-static int try_row(struct search *search, const struct naming *naming, uint32_t row)
+static int try_row(struct filter_search *search, const struct naming *naming, uint32_t row)
 {
 	struct filter *filter = search->filter;
 
@@ -328,7 +328,7 @@ static int try_row(struct search *search, const struct naming *naming, uint32_t 
 	return 0;
 }
 
-static int try_rows(struct search *search, const struct naming *naming)
+static int try_rows(struct filter_search *search, const struct naming *naming)
 {
 	const struct patterns *patterns = &search->filter->include;
 	int rc = 0;
@@ -341,7 +341,7 @@ static int try_rows(struct search *search, const struct naming *naming)
 	return rc;
 }
 
-static int find_rows(struct search *search)
+static int find_rows(struct filter_search *search)
 {
 	const struct comparison *comparison = search->naming->comparison;
 	const struct filter *filter = search->filter;
@@ -375,7 +375,7 @@ static bool were_all_held(const struct filter *filter)
 	return !filter->exclude.count;
 }
 
-static int try_all(struct search *search)
+static int try_all(struct filter_search *search)
 {
 	const struct patterns *patterns = &search->filter->include;
 	struct err err;
@@ -402,7 +402,7 @@ static int say_unmatched(
 int unmatched_patterns(
 	struct filter *filter, struct naming *naming, bool is_part, unmatched_say *say, void *ctx)
 {
-	struct search search = {.filter = filter, .naming = naming};
+	struct filter_search search = {.filter = filter, .naming = naming};
 	struct err err;
 	int rc;
 

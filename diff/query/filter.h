@@ -53,7 +53,7 @@ bool filter_modules(const struct filter *filter, const struct comparison *compar
 
 /* Whether a module is the one that is wanted; where its file's name is NULL, that with extension is
  * not known and any will do. */
-bool module_is_named(const char *wanted, const char *module, const char *file);
+bool filter_names_module(const char *wanted, const char *module, const char *file);
 
 /* Says what can be said of a row whose frames have no names yet. 0 or as patterns_match(). */
 int filter_raw(struct filter *filter, const struct comparison *comparison, const struct row *row,
@@ -64,7 +64,7 @@ int filter_named(
 	struct filter *filter, const struct frames *frames, enum verdict *verdict, struct err *err);
 
 /* The file name of a frame's module, with extension, or NULL where that is not known. Borrowed. */
-const char *frame_module_file(
+const char *filter_frame_file(
 	const struct comparison *comparison, const struct row *row, const struct frame *frame);
 
 /*

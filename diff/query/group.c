@@ -9,7 +9,7 @@
 #include "diff/match/row_series.h"
 #include "diff/query/query_parts.h"
 
-static int add_series(struct view *view, struct census **to, const struct row *row)
+static int add_series(struct view *view, struct block_totals **to, const struct row *row)
 {
 	size_t count = view->comparison->dump_count;
 
@@ -18,7 +18,7 @@ static int add_series(struct view *view, struct census **to, const struct row *r
 	if (!*to)
 		return -ERR_NOMEM;
 	for (size_t i = 0; i < count; i++)
-		census_add(&(*to)[i], &row->of[i]);
+		block_totals_add(&(*to)[i], &row->of[i]);
 	return 0;
 }
 
@@ -31,8 +31,8 @@ int group_add_series(struct view *view, struct view_group_row *group, const stru
 }
 
 /* What is in no group's self at all does not move. */
-static void judge(
-	struct trend_judge *judge, bool is_short, const struct census *of, struct trend *trend)
+static void judge(struct trend_judge *judge, bool is_short, const struct block_totals *of,
+	struct trend *trend)
 {
 	*trend = (struct trend){.verdict = is_short ? TREND_TOO_FEW : TREND_STEADY};
 	if (of)
@@ -52,7 +52,7 @@ static void judge_group(void *ctx, size_t index, struct trend_judge *by)
 
 int groups_judge(struct view *view)
 {
-	return judges_run(view->comparison->axis, view->group_count, judge_group, view);
+	return series_judge_all(view->comparison->axis, view->group_count, judge_group, view);
 }
 
 struct grouping {
@@ -189,7 +189,7 @@ static int group_row(struct grouping *grouping, size_t i)
 
 /* ---------------------------------------------------------------- order */
 
-struct sorted {
+struct sorted_group {
 	struct view_group_row group;
 	uint64_t self_trend[TREND_KEYS], total_trend[TREND_KEYS]; /* what to sort by */
 	int64_t self, total; /* and then */
@@ -197,7 +197,7 @@ struct sorted {
 
 static int by_change(const void *a, const void *b)
 {
-	const struct sorted *x = a, *y = b;
+	const struct sorted_group *x = a, *y = b;
 	int order = trend_keys_order(x->self_trend, y->self_trend);
 
 	if (!order)
@@ -211,7 +211,7 @@ static int by_change(const void *a, const void *b)
 	return strcmp(x->group.name, y->group.name);
 }
 
-/* Bytes in one dump fit too, see sum.h. */
+/* Bytes in one dump fit too, see dump_sums.h. */
 static int64_t sort_key(const struct change *change, enum view_sort sort)
 {
 	switch (sort) {
@@ -229,14 +229,14 @@ static int64_t sort_key(const struct change *change, enum view_sort sort)
 
 static int sort_groups(struct view *view, enum view_sort sort)
 {
-	struct sorted *sorted = calloc(view->group_count + 1, sizeof(*sorted));
+	struct sorted_group *sorted = calloc(view->group_count + 1, sizeof(*sorted));
 
 	if (!sorted)
 		return -ERR_NOMEM;
 	for (size_t i = 0; i < view->group_count; i++) {
 		const struct view_group_row *group = &view->groups[i];
 
-		sorted[i] = (struct sorted){.group = *group,
+		sorted[i] = (struct sorted_group){.group = *group,
 			.self = sort_key(&group->self, sort),
 			.total = sort_key(&group->total, sort)};
 		trend_keys(&group->self_trend, sort, sorted[i].self_trend);

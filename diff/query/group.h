@@ -7,7 +7,7 @@
 
 /*
  * Fills groups and group_count of a view that has its rows and knows what to group them by. Frames
- * without a name are "module!?"; a module is one whatever the case of its letters, see spellings.h;
+ * without a name are "module!?"; a module is one whatever the case of its letters, see pattern.h;
  * rows without a stack, and those that may be of several, are groups of their own, with words in
  * brackets; by heap, all rows are of their heap. 0 or -ERR_NOMEM.
  */

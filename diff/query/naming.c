@@ -21,12 +21,13 @@ static size_t short_name(const struct module *module, const char **name)
 {
 	const char *dot;
 
-	*name = path_base(module->path);
+	*name = module_path_base(module->path);
 	dot = strrchr(*name, '.');
 	return dot && dot > *name ? (size_t)(dot - *name) : strlen(*name);
 }
 
-static int name_dump_modules(struct naming *naming, const struct sums *dump, const char ***names)
+static int name_dump_modules(
+	struct naming *naming, const struct dump_sums *dump, const char ***names)
 {
 	*names = arena_alloc(&naming->arena, dump->module_count * sizeof(**names) + 1);
 	for (size_t i = 0; *names && i < dump->module_count; i++) {
@@ -40,7 +41,8 @@ static int name_dump_modules(struct naming *naming, const struct sums *dump, con
 	return *names ? 0 : -ERR_NOMEM;
 }
 
-static int read_dump_texts(struct naming *naming, const struct sums *dump, struct frame **frames)
+static int read_dump_texts(
+	struct naming *naming, const struct dump_sums *dump, struct frame **frames)
 {
 	int rc = 0;
 
@@ -62,7 +64,7 @@ static int read_dumps(struct naming *naming)
 	if (!naming->modules || !naming->texts)
 		return -ERR_NOMEM;
 	for (size_t i = 0; !rc && comparison->dumps && i < comparison->dump_count; i++) {
-		const struct sums *dump = &comparison->dumps[i];
+		const struct dump_sums *dump = &comparison->dumps[i];
 
 		if (i && dump->modules == dump[-1].modules) /* lent to both */
 			naming->modules[i] = naming->modules[i - 1];
@@ -90,11 +92,11 @@ int naming_make(
 	return 0;
 }
 
-static int want_stack(
-	const struct comparison *comparison, const struct sums *dump, const struct stack *stack)
+static int want_stack(const struct comparison *comparison, const struct dump_sums *dump,
+	const struct stack *stack)
 {
 	size_t number = (size_t)(dump - comparison->dumps);
-	uint32_t depth = place_depth(comparison->places, number, stack);
+	uint32_t depth = location_depth(comparison->places, number, stack);
 	int rc = 0;
 
 	for (uint32_t i = 0; !rc && !stack->is_named && i < depth; i++)
@@ -156,7 +158,7 @@ static int add_addr(const struct naming *naming, size_t index, uint64_t addr, st
 	const struct comparison *comparison = naming->comparison;
 	size_t dump = (size_t)(comparison->rows[index].dump - comparison->dumps);
 	struct place_module found;
-	struct place place = place_of(comparison->places, dump, addr, &found);
+	struct location place = location_of(comparison->places, dump, addr, &found);
 	const struct named_place *named =
 		naming->is_asked[index] ? names_find(comparison->names, &place) : NULL;
 	struct frame frame = {.has_addr = true, .addr = addr};
@@ -175,7 +177,7 @@ static int add_stack(const struct naming *naming, size_t index, struct frames *f
 	const struct row *row = &naming->comparison->rows[index];
 	const struct stack *stack = row->stack;
 	size_t dump = (size_t)(row->dump - naming->comparison->dumps);
-	uint32_t depth = place_depth(naming->comparison->places, dump, stack), alias = 0;
+	uint32_t depth = location_depth(naming->comparison->places, dump, stack), alias = 0;
 	int rc = 0;
 
 	for (uint32_t i = 0; !rc && i < depth; i++) {
@@ -248,14 +250,14 @@ int naming_frames(const struct naming *naming, size_t index, struct frames *fram
 }
 
 /* A module's file name and how many frames in it have no name. */
-struct missing {
+struct missing_names {
 	const char *name;
 	size_t len, count;
 };
 
 static int by_name(const void *a, const void *b)
 {
-	const struct missing *x = a, *y = b;
+	const struct missing_names *x = a, *y = b;
 	int order = memcmp(x->name, y->name, x->len < y->len ? x->len : y->len);
 
 	return order ? order : x->len < y->len ? -1 : x->len > y->len;
@@ -263,13 +265,14 @@ static int by_name(const void *a, const void *b)
 
 static int by_count(const void *a, const void *b)
 {
-	const struct missing *x = a, *y = b;
+	const struct missing_names *x = a, *y = b;
 
 	return x->count != y->count ? (x->count > y->count ? -1 : 1) : by_name(a, b);
 }
 
 /* Counts for each module, by dump and index; those in no module come last. The number of all. */
-static size_t count_missing(const struct naming *naming, const size_t *first, struct missing *all)
+static size_t count_missing(
+	const struct naming *naming, const size_t *first, struct missing_names *all)
 {
 	const struct comparison *comparison = naming->comparison;
 	size_t frames = 0;
@@ -281,11 +284,11 @@ static size_t count_missing(const struct naming *naming, const size_t *first, st
 
 		if (!naming->is_asked[i] || row->stack->is_named)
 			continue;
-		depth = place_depth(comparison->places, dump, row->stack);
+		depth = location_depth(comparison->places, dump, row->stack);
 		for (uint32_t k = 0; k < depth; k++, frames++) {
 			struct place_module at;
-			struct place place =
-				place_of(comparison->places, dump, row->stack->frames[k], &at);
+			struct location place =
+				location_of(comparison->places, dump, row->stack->frames[k], &at);
 
 			if (names_find(comparison->names, &place)->found.count)
 				continue;
@@ -301,7 +304,7 @@ static size_t count_missing(const struct naming *naming, const size_t *first, st
 }
 
 /* Unites modules of one name and drops those with nothing; the most frames first. */
-static size_t unite(struct missing *all, size_t count)
+static size_t unite(struct missing_names *all, size_t count)
 {
 	size_t some = 0, kept = 0;
 
@@ -329,7 +332,7 @@ static int add_path(struct buf *words, const char *path)
 }
 
 static int say_modules(
-	struct buf *words, const struct missing *all, size_t modules, const char *path)
+	struct buf *words, const struct missing_names *all, size_t modules, const char *path)
 {
 	int rc = 0;
 
@@ -348,7 +351,7 @@ static int say_modules(
 /* Modules by dump, and what is counted of each; last, what lies in none. */
 struct count {
 	size_t *first; /* of a dump's modules, by dump; and how many there are */
-	struct missing *all;
+	struct missing_names *all;
 };
 
 static int count_init(struct count *count, const struct comparison *comparison)

@@ -226,7 +226,7 @@ static int add(struct spellings *spellings, const char *module, size_t dump)
 
 static int add_dump(struct spellings *spellings, const struct naming *naming, size_t dump)
 {
-	const struct sums *sums = &naming->comparison->dumps[dump];
+	const struct dump_sums *sums = &naming->comparison->dumps[dump];
 	int rc = 0;
 
 	for (size_t i = 0; !rc && i < sums->module_count; i++)
@@ -311,7 +311,7 @@ static int next_line(
 	return 1;
 }
 
-int listfile_read(const char *path, listfile_line *take, void *ctx, struct err *err)
+int pattern_list_read(const char *path, listfile_line *take, void *ctx, struct err *err)
 {
 	struct dump_source from;
 	struct source *source;

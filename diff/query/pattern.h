@@ -77,6 +77,6 @@ typedef int listfile_line(void *ctx, const char *text, const char *place, struct
 
 /* Reads the file at path to its end or to the first failure: 0, -ERR_OPEN, -ERR_READ, -ERR_NOMEM,
  * -ERR_USAGE for a line that is no text or too long, or what take returned. */
-int listfile_read(const char *path, listfile_line *take, void *ctx, struct err *err);
+int pattern_list_read(const char *path, listfile_line *take, void *ctx, struct err *err);
 
 #endif

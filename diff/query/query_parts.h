@@ -22,7 +22,7 @@ int view_select(struct view *view, struct naming *naming, const struct view_requ
 /* Of a trend: sums up what the view's rows add up to at each snapshot, with rows that did not change
  * unless is_filtered, and judges that. suppressed: what is taken off, by snapshot; NULL: nothing. 0 or
  * -ERR_NOMEM. */
-int view_sum_series(struct view *view, const struct census *suppressed, bool is_filtered);
+int view_sum_series(struct view *view, const struct block_totals *suppressed, bool is_filtered);
 
 /* What comes first of trends, those of rows and those of groups alike. */
 
@@ -38,7 +38,7 @@ void trend_keys(const struct trend *trend, enum view_sort sort, uint64_t keys[TR
 int trend_keys_order(const uint64_t a[TREND_KEYS], const uint64_t b[TREND_KEYS]);
 
 /* Compares as the signed number does. */
-uint64_t key_of_signed(int64_t value);
+uint64_t view_signed_key(int64_t value);
 
 /* Groups of a trend: what a group adds up to at each snapshot. */
 

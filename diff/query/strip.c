@@ -223,7 +223,7 @@ static int take_line(void *ctx, const char *text, const char *place, struct err 
 
 int strip_add_file(struct strip *strip, const char *path, struct err *err)
 {
-	return listfile_read(path, take_line, strip, err);
+	return pattern_list_read(path, take_line, strip, err);
 }
 
 static bool is_listed(const struct strip *strip, const struct frame *frame)

@@ -33,7 +33,7 @@ int strip_add_known(struct strip *strip, struct err *err);
 /*
  * Adds a file's lines: MODULE!FUNCTION, where '*' stands for any text; the module, without its
  * extension, in either case. "*!" is for frames in any module or none, "!*" also for frames that no
- * name is known of. 0, -ERR_USAGE with file:line, or an error of listfile_read().
+ * name is known of. 0, -ERR_USAGE with file:line, or an error of pattern_list_read().
  */
 int strip_add_file(struct strip *strip, const char *path, struct err *err);
 

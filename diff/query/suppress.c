@@ -144,7 +144,7 @@ int suppressions_add_file(struct suppressions *suppressions, const char *path, s
 	int rc = 0;
 
 	if (strcmp(path, "runtime") != 0)
-		return listfile_read(path, take_line, suppressions, err);
+		return pattern_list_read(path, take_line, suppressions, err);
 	for (size_t i = 0; !rc && i < sizeof(runtime) / sizeof(*runtime); i++)
 		rc = take_line(suppressions, runtime[i], path, err);
 	for (; from < suppressions->count; from++)
@@ -155,7 +155,7 @@ int suppressions_add_file(struct suppressions *suppressions, const char *path, s
 /* ---------------------------------------------------------------- matching */
 
 /* A row and what is matched of it. */
-struct scene {
+struct suppression_case {
 	struct suppressions *suppressions;
 	const struct comparison *comparison;
 	const struct row *row;
@@ -165,7 +165,8 @@ struct scene {
 #define FRAME_TEXTS 5
 
 /* What a pattern is held against; each may be NULL. 0 or -ERR_NOMEM. */
-static int frame_texts(const struct scene *scene, size_t at, const char *texts[FRAME_TEXTS])
+static int frame_texts(
+	const struct suppression_case *scene, size_t at, const char *texts[FRAME_TEXTS])
 {
 	const struct frame *frame = &scene->frames->items[at];
 	struct buf *name = &scene->suppressions->name;
@@ -173,7 +174,7 @@ static int frame_texts(const struct scene *scene, size_t at, const char *texts[F
 	texts[0] = frame->function;
 	texts[1] = frame->file;
 	texts[2] = frame->module;
-	texts[3] = frame_module_file(scene->comparison, scene->row, frame);
+	texts[3] = filter_frame_file(scene->comparison, scene->row, frame);
 	texts[4] = NULL;
 	if (!frame->function || !frame->module)
 		return 0;
@@ -203,7 +204,7 @@ static int match_text(struct suppressions *suppressions, const char *text, size_
 	return 0;
 }
 
-static int match_single(const struct scene *scene, size_t at, size_t *first)
+static int match_single(const struct suppression_case *scene, size_t at, size_t *first)
 {
 	const char *texts[FRAME_TEXTS];
 	int rc = frame_texts(scene, at, texts);
@@ -214,7 +215,7 @@ static int match_single(const struct scene *scene, size_t at, size_t *first)
 }
 
 /* 1, 0 or -ERR_NOMEM. */
-static int match_frame(const struct scene *scene, const char *glob, size_t at)
+static int match_frame(const struct suppression_case *scene, const char *glob, size_t at)
 {
 	const char *texts[FRAME_TEXTS];
 	int rc = frame_texts(scene, at, texts);
@@ -225,7 +226,8 @@ static int match_frame(const struct scene *scene, const char *glob, size_t at)
 }
 
 /* Whether the frames from there on are the patterns, one by one: 1, 0 or -ERR_NOMEM. */
-static int match_chain(const struct scene *scene, const char *const *globs, size_t count, size_t at)
+static int match_chain(
+	const struct suppression_case *scene, const char *const *globs, size_t count, size_t at)
 {
 	int rc = 1;
 
@@ -238,7 +240,7 @@ static int match_chain(const struct scene *scene, const char *const *globs, size
 	return rc;
 }
 
-static int match_chains(const struct scene *scene, size_t *first)
+static int match_chains(const struct suppression_case *scene, size_t *first)
 {
 	int rc = 0;
 
@@ -267,7 +269,7 @@ static bool has_stacks(const struct comparison *comparison)
 int suppressions_match(struct suppressions *suppressions, const struct comparison *comparison,
 	const struct row *row, const struct frames *frames, size_t *index)
 {
-	struct scene scene = {suppressions, comparison, row, frames};
+	struct suppression_case scene = {suppressions, comparison, row, frames};
 	size_t first = suppressions->count;
 	int rc = 0;
 

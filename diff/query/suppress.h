@@ -41,7 +41,7 @@ void suppressions_init(struct suppressions *suppressions);
 void suppressions_release(struct suppressions *suppressions);
 
 /* Adds a file's lines, or of "runtime" those that are built in; before the first match. 0, -ERR_USAGE with
- * file:line, or an error of listfile_read(). */
+ * file:line, or an error of pattern_list_read(). */
 int suppressions_add_file(struct suppressions *suppressions, const char *path, struct err *err);
 
 /* Sets *index to the suppression that takes a row of comparison away, whose named frames these are,

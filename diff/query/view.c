@@ -9,7 +9,7 @@
 
 #define SIGN_BIT (UINT64_C(1) << 63)
 
-uint64_t key_of_signed(int64_t value)
+uint64_t view_signed_key(int64_t value)
 {
 	return (uint64_t)value ^ SIGN_BIT;
 }
@@ -39,8 +39,8 @@ void trend_keys(const struct trend *trend, enum view_sort sort, uint64_t keys[TR
 		*key++ = key_of_double(trend->bytes_per_hour);
 		*key++ = key_of_double(trend->blocks_per_hour);
 	}
-	*key++ = key_of_signed(trend->net_bytes);
-	*key = key_of_signed(trend->net_blocks);
+	*key++ = view_signed_key(trend->net_bytes);
+	*key = view_signed_key(trend->net_blocks);
 }
 
 int trend_keys_order(const uint64_t a[TREND_KEYS], const uint64_t b[TREND_KEYS])
@@ -52,7 +52,7 @@ int trend_keys_order(const uint64_t a[TREND_KEYS], const uint64_t b[TREND_KEYS])
 	return 0;
 }
 
-struct sorted {
+struct sorted_row {
 	uint64_t key; /* the largest first */
 	uint64_t trend[TREND_KEYS];
 	const char *name; /* from A to Z; NULL last */
@@ -62,7 +62,7 @@ struct sorted {
 
 static int by_key(const void *a, const void *b)
 {
-	const struct sorted *x = a, *y = b;
+	const struct sorted_row *x = a, *y = b;
 	int order = trend_keys_order(x->trend, y->trend);
 
 	if (order)
@@ -83,8 +83,8 @@ static uint64_t sort_key(const struct comparison *comparison, uint32_t number, e
 	const struct row *row = &comparison->rows[number];
 
 	switch (sort) {
-	case SORT_BYTES: return key_of_signed(row_delta(comparison, row).requested_bytes);
-	case SORT_COUNT: return key_of_signed(row_delta(comparison, row).block_count);
+	case SORT_BYTES: return view_signed_key(row_delta(comparison, row).requested_bytes);
+	case SORT_COUNT: return view_signed_key(row_delta(comparison, row).block_count);
 	case SORT_NEW: return row_new(comparison, row).requested_bytes;
 	case SORT_OLD: return row_old(comparison, row).requested_bytes;
 	case SORT_SLOPE:
@@ -113,7 +113,7 @@ static int sort_name(struct view *view, uint32_t row, struct frames *frames, str
 
 int view_sort_rows(struct view *view, enum view_sort sort)
 {
-	struct sorted *sorted = calloc(view->row_count + 1, sizeof(*sorted));
+	struct sorted_row *sorted = calloc(view->row_count + 1, sizeof(*sorted));
 	struct frames frames;
 	struct buf name;
 	int rc = sorted ? 0 : -ERR_NOMEM;
@@ -146,9 +146,9 @@ static uint64_t less(uint64_t a, uint64_t b)
 	return a > b ? a - b : 0;
 }
 
-static struct census census_less(struct census a, struct census b)
+static struct block_totals census_less(struct block_totals a, struct block_totals b)
 {
-	return (struct census){less(a.block_count, b.block_count),
+	return (struct block_totals){less(a.block_count, b.block_count),
 		less(a.requested_bytes, b.requested_bytes),
 		less(a.overhead_bytes, b.overhead_bytes)};
 }
@@ -169,7 +169,7 @@ static void sum_up(struct view *view, bool is_filtered)
 		change_add_row(&view->selected, comparison, &comparison->rows[view->rows[i]]);
 }
 
-int view_sum_series(struct view *view, const struct census *suppressed, bool is_filtered)
+int view_sum_series(struct view *view, const struct block_totals *suppressed, bool is_filtered)
 {
 	const struct comparison *comparison = view->comparison;
 	size_t count = comparison->dump_count;
@@ -182,7 +182,7 @@ int view_sum_series(struct view *view, const struct census *suppressed, bool is_
 		return -ERR_NOMEM;
 	}
 	for (size_t i = 0; i < count; i++) {
-		view->series[i] = (struct census){0};
+		view->series[i] = (struct block_totals){0};
 		if (!is_filtered)
 			view->series[i] = comparison->dumps[i].total;
 		if (!is_filtered && suppressed)
@@ -190,7 +190,8 @@ int view_sum_series(struct view *view, const struct census *suppressed, bool is_
 	}
 	for (size_t row = 0; row < view->row_count && is_filtered; row++) {
 		for (size_t i = 0; i < count; i++)
-			census_add(&view->series[i], &comparison->rows[view->rows[row]].of[i]);
+			block_totals_add(
+				&view->series[i], &comparison->rows[view->rows[row]].of[i]);
 	}
 	trend_judge(judge, view->series, &view->trend);
 	trend_judge_free(judge);
@@ -203,7 +204,7 @@ struct selecting {
 	const struct view_request *request;
 	struct frames frames;
 	unsigned char *verdicts; /* of view->rows */
-	struct census *suppressed; /* by snapshot */
+	struct block_totals *suppressed; /* by snapshot */
 	struct err *err;
 };
 
@@ -288,7 +289,7 @@ static int suppress(struct selecting *selecting, size_t i, bool *taken)
 		suppression_use(&suppressions->items[index], &delta);
 		change_add_row(&selecting->view->suppressed, comparison, row);
 		for (size_t at = 0; at < comparison_columns(comparison); at++)
-			census_add(&selecting->suppressed[at], &row->of[at]);
+			block_totals_add(&selecting->suppressed[at], &row->of[at]);
 		selecting->view->suppressed_count++;
 	}
 	return 0;
@@ -432,8 +433,8 @@ struct change row_change(const struct comparison *comparison, const struct row *
 
 void change_add(struct change *to, const struct change *more)
 {
-	census_add(&to->old, &more->old);
-	census_add(&to->new, &more->new);
+	block_totals_add(&to->old, &more->old);
+	block_totals_add(&to->new, &more->new);
 }
 
 void change_add_row(
@@ -446,7 +447,7 @@ void change_add_row(
 
 struct delta change_delta(const struct change *change)
 {
-	/* Parts of sums that fit, see sum.h. */
+	/* Parts of sums that fit, see dump_sums.h. */
 	return (struct delta){
 		(int64_t)(change->new.block_count - change->old.block_count),
 		(int64_t)(change->new.requested_bytes - change->old.requested_bytes),

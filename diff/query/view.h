@@ -63,7 +63,7 @@ struct view_group_row {
 	/* Of a trend: the same at each snapshot, and what that says. self_of is NULL when there is
 	 * no such stack; self_trend then is steady, if there are
 	 * snapshots enough for that. */
-	struct census *self_of, *total_of;
+	struct block_totals *self_of, *total_of;
 	struct trend self_trend, total_trend;
 };
 
@@ -82,7 +82,7 @@ struct view {
 	struct change all; /* of the comparison, with rows that did not change */
 	struct change selected; /* of rows */
 	/* Of a trend: what is selected adds up to at each snapshot, and what that says. Else NULL. */
-	struct census *series;
+	struct block_totals *series;
 	struct trend trend;
 	size_t series_number, series_count; /* as its comparison has them */
 	struct change suppressed; /* of rows a suppression took away */

@@ -9,9 +9,9 @@
 #define ID_BYTES 9
 #define FLUSH_COUNT 64 /* cells that are handed over at once */
 
-void tally_init(struct tally *tally, struct pool *pool)
+void tally_init(struct thread_counts *tally, struct shared_stacks *pool)
 {
-	*tally = (struct tally){.pool = pool, .heap = HEAP_NONE, .shift = 64};
+	*tally = (struct thread_counts){.pool = pool, .heap = HEAP_NONE, .shift = 64};
 	tally->mixer = hash_key().words[0] | 1;
 	tally->plain = plain;
 	tally->frames_take = frames_take;
@@ -24,17 +24,17 @@ void tally_init(struct tally *tally, struct pool *pool)
 #endif
 }
 
-void tally_release(struct tally *tally)
+void tally_release(struct thread_counts *tally)
 {
 	free(tally->slots);
 	free(tally->ids);
 	free(tally->stacks);
 	free(tally->touched);
 	free(tally->batch);
-	*tally = (struct tally){0};
+	*tally = (struct thread_counts){0};
 }
 
-static int slots_grow(struct tally *tally)
+static int slots_grow(struct thread_counts *tally)
 {
 	size_t old_count = tally->slot_count, count = old_count ? 2 * old_count : 1024;
 	uint64_t *old = tally->slots, *slots = calloc(count, sizeof(*slots));
@@ -52,7 +52,7 @@ static int slots_grow(struct tally *tally)
 	return 0;
 }
 
-static int ids_grow(struct tally *tally)
+static int ids_grow(struct thread_counts *tally)
 {
 	size_t cap = tally->cap ? 2 * tally->cap : 512;
 	struct tally_id *ids = realloc(tally->ids, cap * sizeof(*ids));
@@ -80,7 +80,7 @@ static size_t id_text(uint32_t id, char text[ID_BYTES])
 	return (size_t)snprintf(text, ID_BYTES, "%X", (unsigned)id);
 }
 
-int tally_id_add(struct tally *tally, uint32_t id, uint32_t *number)
+int tally_id_add(struct thread_counts *tally, uint32_t id, uint32_t *number)
 {
 	if (tally->count >= UINT32_MAX / 2 || (tally->count == tally->cap && ids_grow(tally)) ||
 		(2 * tally->count >= tally->slot_count && slots_grow(tally))) {
@@ -94,12 +94,12 @@ int tally_id_add(struct tally *tally, uint32_t id, uint32_t *number)
 	return 0;
 }
 
-uint32_t tally_stack_take(struct tally *tally, const struct entry_plain *entry, const char *lines,
-	const char *end, uint32_t number)
+uint32_t tally_stack_take(struct thread_counts *tally, const struct entry_plain *entry,
+	const char *lines, const char *end, uint32_t number)
 {
 	struct tally_stack *known = &tally->stacks[number];
 	struct stack stack = {.same_id = STACK_NONE, .frames = tally->frames};
-	struct cell cell = {
+	struct stack_total cell = {
 		.heap = tally->heap, .sums = {1, entry->requested_bytes, entry->overhead_bytes}};
 	struct pool_text text = {.text = lines};
 	char id[ID_BYTES];
@@ -111,7 +111,7 @@ uint32_t tally_stack_take(struct tally *tally, const struct entry_plain *entry, 
 		return 0;
 	text.len = (uint32_t)(behind - lines); /* of at most DUMP_FRAMES_MAX short lines */
 	text.line_count = stack.frame_count;
-	if (pool_stack(tally->pool, &stack, id_len, &cell.stack, &text)) {
+	if (shared_stacks_add(tally->pool, &stack, id_len, &cell.stack, &text)) {
 		tally->no_memory = true;
 		return 0;
 	}
@@ -121,47 +121,47 @@ uint32_t tally_stack_take(struct tally *tally, const struct entry_plain *entry, 
 	}
 	if (known->stack == cell.stack)
 		tally_count_known(tally, number, entry);
-	else if (pool_count(tally->pool, &cell, 1, tally->take_away))
+	else if (shared_stacks_count(tally->pool, &cell, 1, tally->take_away))
 		tally->no_memory = true;
 	if (tally->no_memory)
 		return 0;
 	return stack.frame_count;
 }
 
-const char *tally_plain(
-	struct tally *tally, const char *at, const char *end, struct dump_progress *progress)
+const char *tally_plain(struct thread_counts *tally, const char *at, const char *end,
+	struct dump_progress *progress)
 {
 	return tally->plain(tally, at, end, progress);
 }
 
 /* What was counted without a stack, which is now nothing. */
-static int take_bare(struct tally *tally, struct tally_id *from, struct cell *cell)
+static int take_bare(struct thread_counts *tally, struct tally_id *from, struct stack_total *cell)
 {
 	struct stack bare = {.same_id = STACK_NONE};
 	char id[ID_BYTES];
 	size_t id_len = id_text(from->id, id);
 
 	bare.id = id;
-	if (pool_stack(tally->pool, &bare, id_len, &cell->stack, NULL))
+	if (shared_stacks_add(tally->pool, &bare, id_len, &cell->stack, NULL))
 		return -ERR_NOMEM;
 	cell->is_bare = true;
-	cell->sums =
-		(struct census){from->block_count, from->requested_bytes, from->overhead_bytes};
+	cell->sums = (struct block_totals){
+		from->block_count, from->requested_bytes, from->overhead_bytes};
 	from->block_count = from->requested_bytes = from->overhead_bytes = 0;
 	return 0;
 }
 
-static void take_known(struct tally_stack *from, struct cell *cell)
+static void take_known(struct tally_stack *from, struct stack_total *cell)
 {
 	cell->stack = from->stack;
-	cell->sums =
-		(struct census){from->block_count, from->requested_bytes, from->overhead_bytes};
+	cell->sums = (struct block_totals){
+		from->block_count, from->requested_bytes, from->overhead_bytes};
 	from->block_count = from->requested_bytes = from->overhead_bytes = 0;
 }
 
-int tally_flush(struct tally *tally)
+int tally_flush(struct thread_counts *tally)
 {
-	struct cell cells[FLUSH_COUNT];
+	struct stack_total cells[FLUSH_COUNT];
 	int rc = 0;
 
 	while (!rc && tally->touched_count) {
@@ -170,19 +170,19 @@ int tally_flush(struct tally *tally)
 		for (; !rc && count < FLUSH_COUNT && tally->touched_count; count++) {
 			uint32_t touched = tally->touched[--tally->touched_count];
 
-			cells[count] = (struct cell){.heap = tally->heap};
+			cells[count] = (struct stack_total){.heap = tally->heap};
 			if (touched % 2)
 				take_known(&tally->stacks[touched / 2], &cells[count]);
 			else
 				rc = take_bare(tally, &tally->ids[touched / 2], &cells[count]);
 		}
 		if (!rc)
-			rc = pool_count(tally->pool, cells, count, tally->take_away);
+			rc = shared_stacks_count(tally->pool, cells, count, tally->take_away);
 	}
 	return rc;
 }
 
-int tally_reset(struct tally *tally)
+int tally_reset(struct thread_counts *tally)
 {
 	if (tally_flush(tally)) {
 		tally->no_memory = true;

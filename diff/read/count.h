@@ -225,9 +225,9 @@ struct pool_text {
 	uint32_t len, line_count;
 };
 
-struct pool {
+struct shared_stacks {
 	struct thread_lock *lock;
-	struct sums *sums; /* stacks, cells and heaps are filled */
+	struct dump_sums *sums; /* stacks, cells and heaps are filled */
 	size_t cell_cap, heap_cap;
 	struct table heaps; /* addresses to their numbers */
 	uint64_t *slots; /* of an open table: 0, or the number of a cell and 1 more */
@@ -238,31 +238,32 @@ struct pool {
 };
 
 /* sums must outlive the pool. 0 or -ERR_NOMEM; release it also then. */
-int pool_init(struct pool *pool, struct sums *sums);
-void pool_release(struct pool *pool);
+int shared_stacks_init(struct shared_stacks *pool, struct dump_sums *sums);
+void shared_stacks_release(struct shared_stacks *pool);
 
 /* The number of a heap: 0 or -ERR_NOMEM. */
-int pool_heap(struct pool *pool, uint64_t addr, uint32_t *index);
+int shared_stacks_heap(struct shared_stacks *pool, uint64_t addr, uint32_t *index);
 
 /* Adds to the sums of cells, or takes away what was added before. 0 or -ERR_NOMEM. */
-int pool_count(struct pool *pool, const struct cell *more, size_t count, bool take_away);
+int shared_stacks_count(
+	struct shared_stacks *pool, const struct stack_total *more, size_t count, bool take_away);
 
 /* One entry of a dump. */
 struct pool_entry {
 	struct stack stack;
 	size_t id_len;
-	struct census sums;
+	struct block_totals sums;
 };
 
 /* Counts entries of one heap, or takes away what was counted before: how many, from the first one on;
  * fewer than count when memory is out. */
-size_t pool_entries(struct pool *pool, const struct pool_entry *entries, size_t count,
-	uint32_t heap, bool take_away);
+size_t shared_stacks_entries(struct shared_stacks *pool, const struct pool_entry *entries,
+	size_t count, uint32_t heap, bool take_away);
 
 /* As stackset_put(). When text is given it comes back as what is kept for that stack, for all
  * threads and as long as the pool lives. */
-int pool_stack(struct pool *pool, const struct stack *wanted, size_t id_len, uint32_t *index,
-	struct pool_text *text);
+int shared_stacks_add(struct shared_stacks *pool, const struct stack *wanted, size_t id_len,
+	uint32_t *index, struct pool_text *text);
 
 /*
  * One thread's counting of entries: the hot loop of hdiff.
@@ -272,8 +273,8 @@ int pool_stack(struct pool *pool, const struct stack *wanted, size_t id_len, uin
  * passing over it is as fast as reading memory. What is new goes to the pool.
  */
 
-struct tally {
-	struct pool *pool;
+struct thread_counts {
+	struct shared_stacks *pool;
 	uint32_t heap; /* that is counted for, or HEAP_NONE */
 	bool take_away; /* what was counted by mistake */
 	bool no_memory; /* it stopped at what was new for want of memory */
@@ -288,7 +289,7 @@ struct tally {
 	uint32_t *touched; /* 2 * number + (1: with a stack), of those that are not zero */
 	size_t touched_count;
 	/* tally_plain() for this machine */
-	const char *(*plain)(struct tally *tally, const char *at, const char *end,
+	const char *(*plain)(struct thread_counts *tally, const char *at, const char *end,
 		struct dump_progress *progress);
 	/* Reads plain lines of a stack, at most DUMP_FRAMES_MAX, for this machine. What lies behind them,
 	 * or NULL when there is another kind. */
@@ -298,15 +299,15 @@ struct tally {
 };
 
 /* pool must outlive the tally. */
-void tally_init(struct tally *tally, struct pool *pool);
-void tally_release(struct tally *tally);
+void tally_init(struct thread_counts *tally, struct shared_stacks *pool);
+void tally_release(struct thread_counts *tally);
 
 /* Takes plain entries, see struct dump_sink. It stops at everything else, also when memory is out. */
-const char *tally_plain(
-	struct tally *tally, const char *at, const char *end, struct dump_progress *progress);
+const char *tally_plain(struct thread_counts *tally, const char *at, const char *end,
+	struct dump_progress *progress);
 
 /* Hands all sums over to the pool; do so before heap or take_away change. 0 or -ERR_NOMEM. */
-int tally_flush(struct tally *tally);
+int tally_flush(struct thread_counts *tally);
 
 /*
  * The inside of a tally, for the files that count.
@@ -329,19 +330,19 @@ struct tally_stack {
 #define TALLY_IDS_MAX ((size_t)1 << 17) /* about: with more of them a tally starts afresh */
 
 /* Hands all sums over and forgets all ids. 0 or -ERR_NOMEM. */
-int tally_reset(struct tally *tally);
+int tally_reset(struct thread_counts *tally);
 
 /* Makes a number for an id that is new. 0 or -ERR_NOMEM. */
-int tally_id_add(struct tally *tally, uint32_t id, uint32_t *number);
+int tally_id_add(struct thread_counts *tally, uint32_t id, uint32_t *number);
 
 /* Counts an entry whose stack, at lines, is not the known one of its id. How many lines the stack has,
  * or 0: it is not plain, or memory is out. */
-uint32_t tally_stack_take(struct tally *tally, const struct entry_plain *entry, const char *lines,
-	const char *end, uint32_t number);
+uint32_t tally_stack_take(struct thread_counts *tally, const struct entry_plain *entry,
+	const char *lines, const char *end, uint32_t number);
 
 /* Counts sums, from the start of a line on, until something else comes; behind them. See tally_plain(). */
-const char *tally_sums(
-	struct tally *tally, const char *at, const char *end, struct dump_progress *progress);
+const char *tally_sums(struct thread_counts *tally, const char *at, const char *end,
+	struct dump_progress *progress);
 
 static inline const char *tally_blanks_skip(const char *at, uint32_t *line_count)
 {
@@ -351,19 +352,19 @@ static inline const char *tally_blanks_skip(const char *at, uint32_t *line_count
 }
 
 /* tally_plain() for processors of today. */
-const char *tally_plain_avx2(
-	struct tally *tally, const char *at, const char *end, struct dump_progress *progress);
+const char *tally_plain_avx2(struct thread_counts *tally, const char *at, const char *end,
+	struct dump_progress *progress);
 
 /* frames_take() for them. */
 const char *tally_frames_avx2(uint64_t *frames, const char *at, const char *end, uint32_t *count);
 
-static inline void tally_touch(struct tally *tally, uint32_t number, unsigned with_stack)
+static inline void tally_touch(struct thread_counts *tally, uint32_t number, unsigned with_stack)
 {
 	tally->touched[tally->touched_count++] = 2 * number + with_stack;
 }
 
 static inline void tally_count_bare(
-	struct tally *tally, uint32_t number, const struct entry_plain *entry)
+	struct thread_counts *tally, uint32_t number, const struct entry_plain *entry)
 {
 	struct tally_id *to = &tally->ids[number];
 
@@ -374,7 +375,7 @@ static inline void tally_count_bare(
 }
 
 static inline void tally_count_known(
-	struct tally *tally, uint32_t number, const struct entry_plain *entry)
+	struct thread_counts *tally, uint32_t number, const struct entry_plain *entry)
 {
 	struct tally_stack *to = &tally->stacks[number];
 
@@ -384,7 +385,7 @@ static inline void tally_count_known(
 	to->overhead_bytes += entry->overhead_bytes;
 }
 
-static inline uint64_t *tally_slot(const struct tally *tally, uint32_t id)
+static inline uint64_t *tally_slot(const struct thread_counts *tally, uint32_t id)
 {
 	size_t mask = tally->slot_count - 1, at = (size_t)(id * tally->mixer >> tally->shift);
 
@@ -393,7 +394,7 @@ static inline uint64_t *tally_slot(const struct tally *tally, uint32_t id)
 	return &tally->slots[at];
 }
 
-static inline int tally_id_find(struct tally *tally, uint32_t id, uint32_t *number)
+static inline int tally_id_find(struct thread_counts *tally, uint32_t id, uint32_t *number)
 {
 	uint64_t slot = tally->slot_count ? *tally_slot(tally, id) : 0;
 

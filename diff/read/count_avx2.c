@@ -10,8 +10,8 @@ const char *tally_frames_avx2(uint64_t *frames, const char *at, const char *end,
 	return frames_take(frames, at, end, count);
 }
 
-const char *tally_plain_avx2(
-	struct tally *tally, const char *at, const char *end, struct dump_progress *progress)
+const char *tally_plain_avx2(struct thread_counts *tally, const char *at, const char *end,
+	struct dump_progress *progress)
 {
 	return plain(tally, at, end, progress);
 }

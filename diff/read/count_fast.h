@@ -46,7 +46,7 @@ static inline uint64_t frame_number(__m128i nibbles, unsigned count)
 	return __builtin_bswap64((uint64_t)_mm_cvtsi128_si64(_mm_packus_epi16(pairs, pairs)));
 }
 
-/* Reads lines as struct tally tells, as long as their numbers have up to 15 digits. */
+/* Reads lines as struct thread_counts tells, as long as their numbers have up to 15 digits. */
 static inline const char *frames_guess(
 	uint64_t *frames, const char *at, const char *end, uint32_t *count)
 {
@@ -89,7 +89,7 @@ static inline const char *frames_guess(
 
 #endif
 
-/* See struct tally. */
+/* See struct thread_counts. */
 static const char *frames_take(uint64_t *frames, const char *at, const char *end, uint32_t *count)
 {
 	uint32_t taken;
@@ -134,7 +134,7 @@ struct batch {
 /* Reads entries until the batch is full or something else comes. An entry at the very end is left:
  * whether it is whole the scanner knows. */
 static inline void batch_fill(
-	struct tally *tally, struct batch *batch, const char *at, const char *end)
+	struct thread_counts *tally, struct batch *batch, const char *at, const char *end)
 {
 	const uint64_t *slots = tally->slots, mixer = tally->mixer;
 	unsigned shift = tally->shift;
@@ -160,7 +160,7 @@ static inline void batch_fill(
 }
 
 /* Finds what the entries are counted to. */
-static inline void batch_find(struct tally *tally, struct batch *batch)
+static inline void batch_find(struct thread_counts *tally, struct batch *batch)
 {
 	for (unsigned i = 0; i < batch->count; i++) {
 		struct pending *pending = &batch->items[i];
@@ -174,7 +174,7 @@ static inline void batch_find(struct tally *tally, struct batch *batch)
 	}
 }
 
-static inline void batch_prefetch(const struct tally *tally, const struct batch *batch)
+static inline void batch_prefetch(const struct thread_counts *tally, const struct batch *batch)
 {
 	for (unsigned i = 0; i < batch->count; i++) {
 		const struct pending *pending = &batch->items[i];
@@ -187,7 +187,7 @@ static inline void batch_prefetch(const struct tally *tally, const struct batch 
 	}
 }
 
-static inline bool is_known(const struct tally *tally, const struct pending *pending)
+static inline bool is_known(const struct thread_counts *tally, const struct pending *pending)
 {
 	const struct pool_text *text = &tally->stacks[pending->number].text;
 
@@ -196,8 +196,8 @@ static inline bool is_known(const struct tally *tally, const struct pending *pen
 }
 
 /* Counts an entry; how many lines its stack has. False: the stack is not plain, or memory is out. */
-static inline bool pending_count(
-	struct tally *tally, const struct pending *pending, const char *end, uint32_t *line_count)
+static inline bool pending_count(struct thread_counts *tally, const struct pending *pending,
+	const char *end, uint32_t *line_count)
 {
 	*line_count = 0;
 	if (!pending->stack_len) {
@@ -214,7 +214,7 @@ static inline bool pending_count(
 }
 
 /* Counts the batch, or the start of it; what lies behind that. */
-static inline const char *batch_count(struct tally *tally, const struct batch *batch,
+static inline const char *batch_count(struct thread_counts *tally, const struct batch *batch,
 	const char *at, const char *end, struct dump_progress *progress)
 {
 	for (unsigned i = 0; i < batch->count; i++) {
@@ -233,8 +233,8 @@ static inline const char *batch_count(struct tally *tally, const struct batch *b
 }
 
 /* Counts entries of one block. */
-static inline const char *plain_blocks(
-	struct tally *tally, const char *at, const char *end, struct dump_progress *progress)
+static inline const char *plain_blocks(struct thread_counts *tally, const char *at, const char *end,
+	struct dump_progress *progress)
 {
 	struct batch batch;
 
@@ -250,8 +250,8 @@ static inline const char *plain_blocks(
 }
 
 /* See tally_plain(). */
-static const char *plain(
-	struct tally *tally, const char *at, const char *end, struct dump_progress *progress)
+static const char *plain(struct thread_counts *tally, const char *at, const char *end,
+	struct dump_progress *progress)
 {
 	struct dump_progress own = *progress; /* nobody else's cache line */
 	const char *from;

@@ -18,7 +18,7 @@
 #define SUM_MAX (UINT64_C(1) << 43)
 
 struct sum_line {
-	struct census sums;
+	struct block_totals sums;
 	const char *id;
 	size_t id_len;
 };
@@ -45,7 +45,7 @@ static inline bool take(const char **at, const char *text, size_t len)
 static const char *line_take(const char *at, struct sum_line *line)
 {
 	uint64_t size_bytes, overhead;
-	struct census *sums = &line->sums;
+	struct block_totals *sums = &line->sums;
 
 	if (!hex_take(&at, &sums->requested_bytes) || !TAKE(&at, " bytes in 0x") ||
 		!hex_take(&at, &sums->block_count) || !TAKE(&at, " allocations (@ 0x") ||
@@ -76,7 +76,7 @@ static bool is_no_name(const char *at)
 
 /* Takes the entry whose line is at at; behind it, or NULL: it is not plain, or may not be whole. */
 static const char *entry_take(
-	const struct tally *tally, struct sum_batch *batch, const char *at, const char *end)
+	const struct thread_counts *tally, struct sum_batch *batch, const char *at, const char *end)
 {
 	struct pool_entry *entry = &batch->items[batch->count];
 	struct sum_line line;
@@ -105,7 +105,7 @@ static const char *entry_take(
 
 /* Takes entries until the batch is full or something else comes. */
 static void batch_take(
-	const struct tally *tally, struct sum_batch *batch, const char *at, const char *end)
+	const struct thread_counts *tally, struct sum_batch *batch, const char *at, const char *end)
 {
 	batch->count = batch->frame_count = 0;
 	while (at < end && batch->count < BATCH &&
@@ -122,23 +122,23 @@ static void batch_take(
 }
 
 /* Counts them all, or the first ones when memory is out; what lies behind those. */
-static const char *batch_count(struct tally *tally, const struct sum_batch *batch, const char *at,
-	struct dump_progress *progress)
+static const char *batch_count(struct thread_counts *tally, const struct sum_batch *batch,
+	const char *at, struct dump_progress *progress)
 {
-	size_t done = pool_entries(
+	size_t done = shared_stacks_entries(
 		tally->pool, batch->items, batch->count, tally->heap, tally->take_away);
 
 	for (size_t i = 0; i < done; i++) {
 		progress->line_count += batch->lines[i];
-		census_add(&progress->seen, &batch->items[i].sums);
+		block_totals_add(&progress->seen, &batch->items[i].sums);
 	}
 	if (done < batch->count)
 		tally->no_memory = true;
 	return done ? batch->behind[done - 1] : at;
 }
 
-const char *tally_sums(
-	struct tally *tally, const char *at, const char *end, struct dump_progress *progress)
+const char *tally_sums(struct thread_counts *tally, const char *at, const char *end,
+	struct dump_progress *progress)
 {
 	struct sum_line line;
 	uint32_t blanks = 0;

@@ -1,7 +1,7 @@
 /*
  * One dump as hdiff sees it: what each of its stacks adds up to.
  *
- * Sums are made while the file streams by; blocks are never kept. struct sums owns all it points
+ * Sums are made while the file streams by; blocks are never kept. struct dump_sums owns all it points
  * to and sums_release() frees it at once. The numbers of stacks, heaps and texts and the order of
  * cells may differ from one reading of a file to the next; what they stand for does not.
  */
@@ -22,13 +22,13 @@
 #define WARNINGS_MAX 20 /* that are kept */
 
 /* What the blocks of one stack in one heap add up to. */
-struct cell {
+struct stack_total {
 	uint32_t stack; /* index into stacks; STACK_NONE: no stack is known for these blocks */
 	uint32_t heap; /* index into heaps */
 	/* The entries name an id that has several stacks, and give none: stack is the first of them
 	 * (the others follow by same_id). */
 	bool is_bare;
-	struct census sums;
+	struct block_totals sums;
 };
 
 /* A malformed line that was passed over. */
@@ -37,7 +37,7 @@ struct left_out {
 	const char *why;
 };
 
-struct sums {
+struct dump_sums {
 	struct arena arena;
 	const char *path; /* as it was given */
 	struct stackset stacks;
@@ -51,7 +51,7 @@ struct sums {
 	uint32_t *same_id;
 	/* One for each (stack, heap, is_bare) that occurs; or NULL, and they are packed: diff/read/stack_store.h
 	 * shows them either way. */
-	struct cell *cells;
+	struct stack_total *cells;
 	unsigned char *packed_cells;
 	size_t cell_count;
 	uint64_t *heaps; /* addresses; 0 for entries before any heading */
@@ -61,13 +61,13 @@ struct sums {
 	size_t text_count;
 	/* Of all blocks but those of reserved, which are not memory; together they and their overhead fit
 	 * into an int64_t. */
-	struct census total;
-	struct census reserved; /* of address space: under the heading HEAP_RESERVED */
+	struct block_totals total;
+	struct block_totals reserved; /* of address space: under the heading HEAP_RESERVED */
 	uint64_t
 		sample_bytes; /* all figures are estimates, one in so many bytes was recorded; or 0 */
 	/* Its tracer was attached while it ran; so much is from before, without a stack. */
 	bool is_attached;
-	struct census before;
+	struct block_totals before;
 	struct module *modules; /* sorted by base */
 	size_t module_count;
 	struct arena module_texts; /* that they point to */
@@ -91,17 +91,17 @@ struct sums {
 	bool is_incomplete; /* hsnap knew that something was missing in it */
 };
 
-void sums_init(struct sums *sums);
-void sums_release(struct sums *sums);
+void sums_init(struct dump_sums *sums);
+void sums_release(struct dump_sums *sums);
 
 /* A stack by its number in this dump. */
-static inline const struct stack *sums_stack(const struct sums *sums, uint32_t stack)
+static inline const struct stack *sums_stack(const struct dump_sums *sums, uint32_t stack)
 {
 	return sums->common ? &(*sums->common)[sums->shared[stack]] : &sums->stacks.stacks[stack];
 }
 
 /* The number of the next stack under its id in this dump, or STACK_NONE. */
-static inline uint32_t sums_same_id(const struct sums *sums, uint32_t stack)
+static inline uint32_t sums_same_id(const struct dump_sums *sums, uint32_t stack)
 {
 	if (sums->common)
 		return sums->same_id ? sums->same_id[stack] : STACK_NONE;
@@ -109,7 +109,7 @@ static inline uint32_t sums_same_id(const struct sums *sums, uint32_t stack)
 }
 
 /* Takes pid and time from UMDH's banner where the dump does not tell them better. */
-void sums_take_banner(struct sums *sums);
+void sums_take_banner(struct dump_sums *sums);
 
 /*
  * Reads a dump into sums, which was just initialised; the caller releases it in any case. path is
@@ -117,16 +117,16 @@ void sums_take_banner(struct sums *sums);
  * blocks add up to more than any address space holds. After -ERR_CUT sums holds what is there and
  * can be used. Several threads read a large file.
  */
-int sums_read(struct sums *sums, const char *path, struct source *source, struct err *err);
+int sums_read(struct dump_sums *sums, const char *path, struct source *source, struct err *err);
 
 /* The same with so many threads; 0: as many as are good for it. */
-int sums_read_with(struct sums *sums, const char *path, struct source *source, unsigned threads,
-	struct err *err);
+int sums_read_with(struct dump_sums *sums, const char *path, struct source *source,
+	unsigned threads, struct err *err);
 
 /* What the dumps of a series lack: most often all of them the same, which is told once. */
 
 struct dump_warning {
-	const struct sums *first; /* that has it */
+	const struct dump_sums *first; /* that has it */
 	size_t number; /* among its warnings; WARNINGS_MAX: of it no more than how many it is, */
 	size_t more; /* in all dumps together */
 	size_t dump_count; /* that have it */
@@ -139,7 +139,8 @@ struct dump_warnings {
 
 /* Gathers those of dumps[0..count), which it borrows, each text once. Release it in any case. 0 or
  * -ERR_NOMEM. */
-int dump_warnings_gather(struct dump_warnings *warnings, const struct sums *dumps, size_t count);
+int dump_warnings_gather(
+	struct dump_warnings *warnings, const struct dump_sums *dumps, size_t count);
 void dump_warnings_release(struct dump_warnings *warnings);
 
 /* Appends its text, and of how many dumps it is when it is not of the first alone. 0 or -ERR_NOMEM. */

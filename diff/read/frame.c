@@ -160,22 +160,22 @@ int function_shown(const char *function, struct buf *shown)
 #define INLINE " [inline]"
 
 /* Part of a text, which is read from its end. */
-struct part {
+struct frame_part {
 	const char *text;
 	size_t len;
 };
 
-static struct part trim(struct part part)
+static struct frame_part trim(struct frame_part part)
 {
 	while (part.len && (*part.text == ' ' || *part.text == '\t'))
-		part = (struct part){part.text + 1, part.len - 1};
+		part = (struct frame_part){part.text + 1, part.len - 1};
 	while (part.len && (part.text[part.len - 1] == ' ' || part.text[part.len - 1] == '\t'))
 		part.len--;
 	return part;
 }
 
 /* Takes word off the end. */
-static bool take_end(struct part *part, const char *word)
+static bool take_end(struct frame_part *part, const char *word)
 {
 	size_t len = strlen(word);
 
@@ -186,12 +186,12 @@ static bool take_end(struct part *part, const char *word)
 }
 
 /* The whole part as a number of up to 64 bits, with or without 0x. */
-static bool hex_whole(struct part part, uint64_t *value)
+static bool hex_whole(struct frame_part part, uint64_t *value)
 {
 	uint64_t sum = 0;
 
 	if (part.len > 2 && part.text[0] == '0' && (part.text[1] | 0x20) == 'x')
-		part = (struct part){part.text + 2, part.len - 2};
+		part = (struct frame_part){part.text + 2, part.len - 2};
 	for (size_t i = 0; i < part.len; i++) {
 		unsigned digit = hex_digits[(unsigned char)part.text[i]];
 
@@ -204,7 +204,7 @@ static bool hex_whole(struct part part, uint64_t *value)
 }
 
 /* Where the last such byte is, or part's length. */
-static size_t last_of(struct part part, char byte)
+static size_t last_of(struct frame_part part, char byte)
 {
 	for (size_t i = part.len; i; i--) {
 		if (part.text[i - 1] == byte)
@@ -214,26 +214,28 @@ static size_t last_of(struct part part, char byte)
 }
 
 /* Takes "+OFFSET" off the end. */
-static bool take_offset(struct part *part, uint64_t *offset)
+static bool take_offset(struct frame_part *part, uint64_t *offset)
 {
 	size_t plus = last_of(*part, '+');
 
 	if (plus == part->len ||
-		!hex_whole((struct part){part->text + plus + 1, part->len - plus - 1}, offset))
+		!hex_whole(
+			(struct frame_part){part->text + plus + 1, part->len - plus - 1}, offset))
 		return false;
 	part->len = plus;
 	return true;
 }
 
 /* Takes " : ADDRESS" off the end where an offset is in front of it. */
-static bool take_addr(struct part *part, uint64_t *addr)
+static bool take_addr(struct frame_part *part, uint64_t *addr)
 {
 	size_t blank = last_of(*part, ' ');
-	struct part front = {part->text, blank}, before;
+	struct frame_part front = {part->text, blank}, before;
 	uint64_t offset;
 
 	if (blank == part->len || !take_end(&front, " :") ||
-		!hex_whole((struct part){part->text + blank + 1, part->len - blank - 1}, addr))
+		!hex_whole(
+			(struct frame_part){part->text + blank + 1, part->len - blank - 1}, addr))
 		return false;
 	before = front;
 	if (!take_offset(&before, &offset))
@@ -243,9 +245,9 @@ static bool take_addr(struct part *part, uint64_t *addr)
 }
 
 /* Whether a file may stand behind part: an offset is at its end, or one and an address. */
-static bool is_place(struct part part)
+static bool is_place(struct frame_part part)
 {
-	struct part with_addr = part;
+	struct frame_part with_addr = part;
 	uint64_t value;
 
 	return take_addr(&with_addr, &value) || take_offset(&part, &value);
@@ -254,7 +256,7 @@ static bool is_place(struct part part)
 /* Where " (" begins that opens the parenthesis at part's end, or part's length. Names of files and
  * functions may hold parentheses: the one that matches and is behind a place, else the last that is behind one,
  * else, where no offset is known, the one that matches. */
-static size_t file_start(struct part part)
+static size_t file_start(struct frame_part part)
 {
 	size_t depth = 0, tries = 0, i, match = part.len;
 
@@ -266,20 +268,20 @@ static size_t file_start(struct part part)
 	}
 	if (i > 1 && i < part.len && part.text[i - 1] == ' ')
 		match = i - 1;
-	if (match < part.len && is_place((struct part){part.text, match}))
+	if (match < part.len && is_place((struct frame_part){part.text, match}))
 		return match;
 	for (i = part.len; i-- > 1 && tries < 64;) {
 		if (part.text[i] != '(' || part.text[i - 1] != ' ')
 			continue;
 		tries++; /* each looks through all that is in front */
-		if (is_place((struct part){part.text, i - 1}))
+		if (is_place((struct frame_part){part.text, i - 1}))
 			return i - 1;
 	}
 	return match;
 }
 
 /* A whole number from 1 to 32 bits. */
-static bool line_number(struct part part, uint32_t *line)
+static bool line_number(struct frame_part part, uint32_t *line)
 {
 	uint64_t sum = 0;
 
@@ -295,19 +297,20 @@ static bool line_number(struct part part, uint32_t *line)
 }
 
 /* Takes " (FILE, LINE)" off the end. */
-static bool take_file(struct part *part, struct part *file, uint32_t *line)
+static bool take_file(struct frame_part *part, struct frame_part *file, uint32_t *line)
 {
 	size_t start, comma = last_of(*part, ',');
 	uint32_t number;
 
 	if (comma == part->len || part->text[part->len - 1] != ')' ||
 		part->text[comma + 1] != ' ' ||
-		!line_number((struct part){part->text + comma + 2, part->len - comma - 3}, &number))
+		!line_number((struct frame_part){part->text + comma + 2, part->len - comma - 3},
+			&number))
 		return false;
 	start = file_start(*part);
 	if (start + 2 >= comma)
 		return false;
-	*file = (struct part){part->text + start + 2, comma - start - 2};
+	*file = (struct frame_part){part->text + start + 2, comma - start - 2};
 	*line = number;
 	part->len = start;
 	return true;
@@ -315,7 +318,7 @@ static bool take_file(struct part *part, struct part *file, uint32_t *line)
 
 /* Splits at the first '!', unless what is in front of it cannot be the name of a file: operators
  * may hold one, and placeholders stand in angle brackets. */
-static bool take_module(struct part *part, struct part *module)
+static bool take_module(struct frame_part *part, struct frame_part *module)
 {
 	const char *mark = part->len ? memchr(part->text, '!', part->len) : NULL;
 
@@ -325,12 +328,12 @@ static bool take_module(struct part *part, struct part *module)
 		if (strchr(":<>\"|*/\\", *at))
 			return false;
 	}
-	*module = (struct part){part->text, (size_t)(mark - part->text)};
-	*part = (struct part){mark + 1, part->len - module->len - 1};
+	*module = (struct frame_part){part->text, (size_t)(mark - part->text)};
+	*part = (struct frame_part){mark + 1, part->len - module->len - 1};
 	return true;
 }
 
-static const char *keep(struct arena *arena, struct part part, int *rc)
+static const char *keep(struct arena *arena, struct frame_part part, int *rc)
 {
 	const char *copy = arena_text(arena, part.text, part.len);
 
@@ -341,10 +344,10 @@ static const char *keep(struct arena *arena, struct part part, int *rc)
 
 /* What is in front of offset, address and file. An offset with an address and nothing else is one
  * in a module. False: nothing is there. */
-static bool split_names(
-	struct part names, bool is_offset_in_module, struct part *module, struct part *function)
+static bool split_names(struct frame_part names, bool is_offset_in_module,
+	struct frame_part *module, struct frame_part *function)
 {
-	struct part rest = names;
+	struct frame_part rest = names;
 
 	if (!names.len)
 		return false;
@@ -353,7 +356,7 @@ static bool split_names(
 			*function = rest;
 		return true;
 	}
-	*module = (struct part){0};
+	*module = (struct frame_part){0};
 	if (is_offset_in_module && !memchr(names.text, '!', names.len))
 		*module = names;
 	else
@@ -362,8 +365,8 @@ static bool split_names(
 }
 
 /* Takes a frame apart into parts of text. False: it fits nothing. */
-static bool split(struct frame *frame, struct part text, struct part *module, struct part *function,
-	struct part *file)
+static bool split(struct frame *frame, struct frame_part text, struct frame_part *module,
+	struct frame_part *function, struct frame_part *file)
 {
 	bool has_offset;
 
@@ -380,14 +383,14 @@ static bool split(struct frame *frame, struct part text, struct part *module, st
 
 int frame_parse(struct frame *frame, struct arena *arena, const char *text, size_t len)
 {
-	struct part whole = trim((struct part){text, len});
-	struct part module = {0}, function = {0}, file = {0};
+	struct frame_part whole = trim((struct frame_part){text, len});
+	struct frame_part module = {0}, function = {0}, file = {0};
 	struct frame made = {0};
 	int rc = 0;
 
 	if (!split(&made, whole, &module, &function, &file)) {
 		made = (struct frame){0};
-		module = file = (struct part){0};
+		module = file = (struct frame_part){0};
 		function = whole;
 	}
 	if (module.text)

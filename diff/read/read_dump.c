@@ -11,15 +11,15 @@
 #define PIECE_BYTES ((uint64_t)512 << 10) /* with what else is in use, a processor's own cache */
 #define PIECES_MIN 8 /* for which threads are worth while */
 
-void sums_init(struct sums *sums)
+void sums_init(struct dump_sums *sums)
 {
-	*sums = (struct sums){0};
+	*sums = (struct dump_sums){0};
 	arena_init(&sums->arena);
 	arena_init(&sums->module_texts);
 	stackset_init(&sums->stacks);
 }
 
-void sums_release(struct sums *sums)
+void sums_release(struct dump_sums *sums)
 {
 	if (!sums->are_modules_lent)
 		free(sums->modules);
@@ -37,9 +37,9 @@ void sums_release(struct sums *sums)
 }
 
 /* The limit leaves room to subtract one total from another with a sign. */
-static int add_total(struct census *total, const struct census *more)
+static int add_total(struct block_totals *total, const struct block_totals *more)
 {
-	struct census sum = *total;
+	struct block_totals sum = *total;
 
 	if (more->block_count > INT64_MAX - sum.block_count ||
 		more->requested_bytes > INT64_MAX - sum.requested_bytes - sum.overhead_bytes)
@@ -53,7 +53,7 @@ static int add_total(struct census *total, const struct census *more)
 	return 0;
 }
 
-int sum_reader_total(struct sum_reader *reader, const struct census *more)
+int sum_reader_total(struct sum_reader *reader, const struct block_totals *more)
 {
 	if (!add_total(&reader->sums->total, more))
 		return 0;
@@ -70,7 +70,7 @@ static int read_heap(void *ctx, uint64_t addr)
 {
 	struct sum_reader *reader = ctx;
 	uint32_t heap;
-	int rc = pool_heap(&reader->pool, addr, &heap);
+	int rc = shared_stacks_heap(&reader->pool, addr, &heap);
 
 	if (rc || heap == reader->tally.heap)
 		return rc;
@@ -82,7 +82,7 @@ static int read_heap(void *ctx, uint64_t addr)
 /* The number of a frame that is given as text. */
 static int text_number(struct sum_reader *reader, const struct dump_name *name, uint64_t *number)
 {
-	struct sums *sums = reader->sums;
+	struct dump_sums *sums = reader->sums;
 	uint64_t *known = table_find(&reader->texts, name->text, name->len);
 	char *text;
 
@@ -114,22 +114,22 @@ static int named_stack(struct sum_reader *reader, const struct dump_entry *entry
 	stack.frames = frames;
 	stack.frame_count = entry->name_count;
 	stack.is_named = true;
-	return pool_stack(&reader->pool, &stack, entry->id_len, index, NULL);
+	return shared_stacks_add(&reader->pool, &stack, entry->id_len, index, NULL);
 }
 
 static int read_entry(void *ctx, const struct dump_entry *entry)
 {
 	struct sum_reader *reader = ctx;
-	struct cell cell = {.heap = reader->tally.heap,
+	struct stack_total cell = {.heap = reader->tally.heap,
 		.is_bare = !entry->stack.frames && !entry->name_count,
 		.sums = {entry->block_count, entry->requested_bytes, entry->overhead_bytes}};
 	int rc = sum_reader_total(reader, &cell.sums);
 
 	if (!rc)
 		rc = entry->name_count ? named_stack(reader, entry, &cell.stack) :
-					 pool_stack(&reader->pool, &entry->stack, entry->id_len,
-						 &cell.stack, NULL);
-	return rc ? rc : pool_count(&reader->pool, &cell, 1, false);
+					 shared_stacks_add(&reader->pool, &entry->stack,
+						 entry->id_len, &cell.stack, NULL);
+	return rc ? rc : shared_stacks_count(&reader->pool, &cell, 1, false);
 }
 
 static const char *read_plain(
@@ -140,7 +140,7 @@ static const char *read_plain(
 
 	at = tally_plain(&reader->tally, at, end, &taken);
 	progress->line_count += taken.line_count;
-	census_add(&progress->seen, &taken.seen);
+	block_totals_add(&progress->seen, &taken.seen);
 	/* Each entry of a part is below 2^33, so that a part's cannot overflow; all of them may. */
 	if (add_total(&reader->sums->total, &taken.seen))
 		reader->is_over = true;
@@ -151,7 +151,7 @@ static const char *read_plain(
 static int read_skipped(void *ctx, const struct err *why)
 {
 	struct sum_reader *reader = ctx;
-	struct sums *sums = reader->sums;
+	struct dump_sums *sums = reader->sums;
 	const char *line = strrchr(why->place, ':'),
 		   *reason = why->detail[0] ? why->detail : "malformed";
 	size_t number = sums->warning_count;
@@ -173,21 +173,21 @@ static int read_skipped(void *ctx, const struct err *why)
  * that there is no other. */
 static int bare_settle(struct sum_reader *reader)
 {
-	struct sums *sums = reader->sums;
+	struct dump_sums *sums = reader->sums;
 	size_t count = sums->cell_count, kept = 0;
 	int rc = 0;
 
 	for (size_t i = 0; !rc && i < count; i++) {
-		struct cell cell = sums->cells[i];
+		struct stack_total cell = sums->cells[i];
 
 		if (!cell.is_bare || sums->stacks.stacks[cell.stack].same_id != STACK_NONE)
 			continue;
-		sums->cells[i].sums = (struct census){0};
+		sums->cells[i].sums = (struct block_totals){0};
 		cell.is_bare = false;
-		rc = pool_count(&reader->pool, &cell, 1, false);
+		rc = shared_stacks_count(&reader->pool, &cell, 1, false);
 	}
 	for (size_t i = 0; !rc && i < sums->cell_count; i++) {
-		const struct census *of = &sums->cells[i].sums;
+		const struct block_totals *of = &sums->cells[i].sums;
 
 		if (of->block_count || of->requested_bytes || of->overhead_bytes)
 			sums->cells[kept++] = sums->cells[i];
@@ -200,16 +200,16 @@ static int read_all(struct sum_reader *reader, struct source *source, const stru
 {
 	struct dump_source stream = source_stream(source);
 
-	return plan ? crew_read(reader, source, plan) :
+	return plan ? reader_threads_read(reader, source, plan) :
 		      dump_scanner_read(reader->scanner, &stream, reader->err);
 }
 
 /* Address space is no memory: nobody shall take a reservation for a leak of as many bytes. */
-static void split_reserved(struct sums *sums)
+static void split_reserved(struct dump_sums *sums)
 {
 	for (size_t i = 0; i < sums->cell_count; i++) {
 		if (sums->heaps[sums->cells[i].heap] == HEAP_RESERVED)
-			census_add(&sums->reserved, &sums->cells[i].sums);
+			block_totals_add(&sums->reserved, &sums->cells[i].sums);
 	}
 	sums->total.block_count -= sums->reserved.block_count;
 	sums->total.requested_bytes -= sums->reserved.requested_bytes;
@@ -217,10 +217,10 @@ static void split_reserved(struct sums *sums)
 }
 
 /* Parts that are more than the whole: other bytes were counted away than were counted. */
-static bool has_nonsense(const struct sums *sums)
+static bool has_nonsense(const struct dump_sums *sums)
 {
 	for (size_t i = 0; i < sums->cell_count; i++) {
-		const struct census *of = &sums->cells[i].sums;
+		const struct block_totals *of = &sums->cells[i].sums;
 
 		if (of->block_count > sums->total.block_count ||
 			of->requested_bytes > sums->total.requested_bytes ||
@@ -233,7 +233,7 @@ static bool has_nonsense(const struct sums *sums)
 /* What is known only at the end, also at that of a dump that is cut short. */
 static int finish(struct sum_reader *reader, int rc)
 {
-	struct sums *sums = reader->sums;
+	struct dump_sums *sums = reader->sums;
 
 	sums->is_cut = rc == -ERR_CUT;
 	module_list_finish(&reader->modules);
@@ -255,7 +255,7 @@ static int finish(struct sum_reader *reader, int rc)
 	return rc;
 }
 
-int sums_read_by(struct sums *sums, const char *path, struct source *source,
+int sums_read_by(struct dump_sums *sums, const char *path, struct source *source,
 	const struct crew_plan *plan, struct err *err)
 {
 	struct err local;
@@ -267,7 +267,7 @@ int sums_read_by(struct sums *sums, const char *path, struct source *source,
 		.note = sum_reader_note,
 		.skipped = read_skipped,
 		.plain = read_plain};
-	int rc = pool_init(&reader.pool, sums);
+	int rc = shared_stacks_init(&reader.pool, sums);
 
 	tally_init(&reader.tally, &reader.pool);
 	table_init(&reader.texts);
@@ -282,12 +282,12 @@ int sums_read_by(struct sums *sums, const char *path, struct source *source,
 	module_list_release(&reader.modules);
 	table_release(&reader.texts);
 	tally_release(&reader.tally);
-	pool_release(&reader.pool);
+	shared_stacks_release(&reader.pool);
 	return rc;
 }
 
-int sums_read_with(struct sums *sums, const char *path, struct source *source, unsigned threads,
-	struct err *err)
+int sums_read_with(struct dump_sums *sums, const char *path, struct source *source,
+	unsigned threads, struct err *err)
 {
 	struct crew_plan plan = {
 		.threads = threads ? threads : thread_cores(), .piece_bytes = PIECE_BYTES};
@@ -299,7 +299,7 @@ int sums_read_with(struct sums *sums, const char *path, struct source *source, u
 	return sums_read_by(sums, path, source, is_large ? &plan : NULL, err);
 }
 
-int sums_read(struct sums *sums, const char *path, struct source *source, struct err *err)
+int sums_read(struct dump_sums *sums, const char *path, struct source *source, struct err *err)
 {
 	return sums_read_with(sums, path, source, 0, err);
 }

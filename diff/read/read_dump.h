@@ -14,11 +14,11 @@
 #include "diff/read/dump_sums.h"
 
 struct sum_reader {
-	struct sums *sums;
+	struct dump_sums *sums;
 	struct err *err;
 	struct module_list modules;
-	struct pool pool;
-	struct tally tally; /* of what is read in order */
+	struct shared_stacks pool;
+	struct thread_counts tally; /* of what is read in order */
 	struct table texts; /* frames that are given as text, to their numbers */
 	size_t text_cap;
 	struct dump_scanner *scanner;
@@ -27,13 +27,13 @@ struct sum_reader {
 
 /* Counts to the total of the dump, before anything counts to its parts: these cannot overflow when
  * that does not. 0, or -ERR_BAD_LINE with the reader's err filled. */
-int sum_reader_total(struct sum_reader *reader, const struct census *more);
+int sum_reader_total(struct sum_reader *reader, const struct block_totals *more);
 
 /* Notes: what the dump says about itself. See struct dump_sink. */
 int sum_reader_note(void *ctx, const char *kind, const struct kv *kv);
 
 /* Keeps a sentence for the reader of the report. 0 or -ERR_NOMEM. */
-int sums_warn(struct sums *sums, const char *text);
+int sums_warn(struct dump_sums *sums, const char *text);
 
 /* How a file is cut for several threads. */
 struct crew_plan {
@@ -46,10 +46,11 @@ struct crew_plan {
  * Has several threads read a plain source, with the reader's scanner for all that is not plain
  * entries, in order. Returns as dump_scanner_read().
  */
-int crew_read(struct sum_reader *reader, struct source *source, const struct crew_plan *plan);
+int reader_threads_read(
+	struct sum_reader *reader, struct source *source, const struct crew_plan *plan);
 
 /* As sums_read(), by this plan, whatever the size; NULL: one thread, in order. */
-int sums_read_by(struct sums *sums, const char *path, struct source *source,
+int sums_read_by(struct dump_sums *sums, const char *path, struct source *source,
 	const struct crew_plan *plan, struct err *err);
 
 #endif

@@ -9,13 +9,13 @@
 #include "diff/read/dump_sums.h"
 #include "diff/read/read_dump.h"
 
-static const char *keep(struct sums *sums, const char *text)
+static const char *keep(struct dump_sums *sums, const char *text)
 {
 	return text ? arena_text(&sums->arena, text, strlen(text)) : NULL;
 }
 
 /* Most dumps have none. */
-static int make_room(struct sums *sums)
+static int make_room(struct dump_sums *sums)
 {
 	if (sums->warnings)
 		return 0;
@@ -25,7 +25,7 @@ static int make_room(struct sums *sums)
 	return sums->warnings ? 0 : -ERR_NOMEM;
 }
 
-int sums_warn(struct sums *sums, const char *text)
+int sums_warn(struct dump_sums *sums, const char *text)
 {
 	if (sums->warning_count < WARNINGS_MAX) {
 		const char *own = keep(sums, text);
@@ -46,7 +46,7 @@ static int note_warning(struct sum_reader *reader, const struct kv *kv)
 }
 
 /* hsnap says in a warning of its own, before the heaps, which ones it could not walk. */
-static int warn_unwalked(struct sums *sums, const struct kv *kv)
+static int warn_unwalked(struct dump_sums *sums, const struct kv *kv)
 {
 	uint64_t addr = 0, unwalked = 0;
 	int rc = kv_get_number(kv, "unwalked", 10, &unwalked);
@@ -77,7 +77,7 @@ static int note_dump(struct sum_reader *reader, const struct kv *kv)
 /* What core/dump/dump_scan.c makes of UMDH's banner. The first one counts. */
 static int note_umdh(struct sum_reader *reader, const struct kv *kv)
 {
-	struct sums *sums = reader->sums;
+	struct dump_sums *sums = reader->sums;
 	const char *time = kv_get(kv, "time");
 	int64_t time_ms = 0;
 	uint32_t pid = 0;
@@ -90,7 +90,7 @@ static int note_umdh(struct sum_reader *reader, const struct kv *kv)
 	return 0;
 }
 
-void sums_take_banner(struct sums *sums)
+void sums_take_banner(struct dump_sums *sums)
 {
 	if (!sums->time_ms && sums->banner_time_ms) {
 		sums->time_ms = sums->banner_time_ms;
@@ -127,7 +127,7 @@ static int note_module(struct sum_reader *reader, const struct kv *kv)
 
 /* What the sums of this heap lack of the overhead, for their lines have whole bytes for each block. Whose it
  * is is not known. */
-static int add_rest(struct census *to, const struct kv *kv)
+static int add_rest(struct block_totals *to, const struct kv *kv)
 {
 	uint64_t rest = 0;
 	int rc = kv_get_number(kv, "rest-overhead", 10, &rest);
@@ -140,8 +140,8 @@ static int add_rest(struct census *to, const struct kv *kv)
 
 static int note_heap(struct sum_reader *reader, const struct kv *kv)
 {
-	struct cell cell = {.stack = STACK_NONE};
-	struct census *more = &cell.sums;
+	struct stack_total cell = {.stack = STACK_NONE};
+	struct block_totals *more = &cell.sums;
 	uint64_t addr = 0;
 	int rc = kv_get_number(kv, "stackless-blocks", 10, &more->block_count);
 
@@ -161,13 +161,13 @@ static int note_heap(struct sum_reader *reader, const struct kv *kv)
 		reader->is_over = true; /* not just a line to be passed over */
 		return 0;
 	}
-	rc = pool_heap(&reader->pool, addr, &cell.heap);
-	return rc ? rc : pool_count(&reader->pool, &cell, 1, false);
+	rc = shared_stacks_heap(&reader->pool, addr, &cell.heap);
+	return rc ? rc : shared_stacks_count(&reader->pool, &cell, 1, false);
 }
 
 static int note_tracer(struct sum_reader *reader, const struct kv *kv)
 {
-	struct census before = {0};
+	struct block_totals before = {0};
 	uint64_t attached = 0;
 	int rc = kv_get_number(kv, "attached", 10, &attached);
 
@@ -228,7 +228,7 @@ int sum_reader_note(void *ctx, const char *kind, const struct kv *kv)
 	return 0;
 }
 
-static int add(struct dump_warnings *warnings, const struct sums *first, size_t number)
+static int add(struct dump_warnings *warnings, const struct dump_sums *first, size_t number)
 {
 	if (array_grow((void **)&warnings->items, &warnings->cap, warnings->count,
 		    sizeof(*warnings->items)))
@@ -240,7 +240,7 @@ static int add(struct dump_warnings *warnings, const struct sums *first, size_t 
 
 /* last[n]: the last dump that has warning number n. */
 static int gather_one(struct dump_warnings *warnings, struct table *numbers,
-	const struct sums **last, const struct sums *dump, size_t number)
+	const struct dump_sums **last, const struct dump_sums *dump, size_t number)
 {
 	const char *text = dump->warnings[number];
 	const uint64_t *known = table_find(numbers, text, strlen(text));
@@ -257,7 +257,7 @@ static int gather_one(struct dump_warnings *warnings, struct table *numbers,
 }
 
 /* How many there are that are counted only. */
-static int gather_rest(struct dump_warnings *warnings, const struct sums *dumps, size_t count)
+static int gather_rest(struct dump_warnings *warnings, const struct dump_sums *dumps, size_t count)
 {
 	struct dump_warning *rest = NULL;
 
@@ -274,9 +274,11 @@ static int gather_rest(struct dump_warnings *warnings, const struct sums *dumps,
 	return 0;
 }
 
-int dump_warnings_gather(struct dump_warnings *warnings, const struct sums *dumps, size_t count)
+int dump_warnings_gather(
+	struct dump_warnings *warnings, const struct dump_sums *dumps, size_t count)
 {
-	const struct sums **last = calloc(count * WARNINGS_MAX + 1, sizeof(const struct sums *));
+	const struct dump_sums **last =
+		calloc(count * WARNINGS_MAX + 1, sizeof(const struct dump_sums *));
 	struct table numbers; /* of warnings, by text */
 	int rc = last ? 0 : -ERR_NOMEM;
 

@@ -11,28 +11,28 @@
 #define TEXTS_BYTES_MAX ((size_t)32 << 20) /* further stacks are read anew each time */
 #define MIX UINT64_C(0x9e3779b97f4a7c15)
 
-int pool_init(struct pool *pool, struct sums *sums)
+int shared_stacks_init(struct shared_stacks *pool, struct dump_sums *sums)
 {
-	*pool = (struct pool){.sums = sums};
+	*pool = (struct shared_stacks){.sums = sums};
 	arena_init(&pool->arena);
 	table_init(&pool->heaps);
 	pool->lock = thread_lock_new();
 	return pool->lock ? 0 : -ERR_NOMEM;
 }
 
-void pool_release(struct pool *pool)
+void shared_stacks_release(struct shared_stacks *pool)
 {
 	thread_lock_free(pool->lock);
 	free(pool->slots);
 	free(pool->texts);
 	table_release(&pool->heaps);
 	arena_release(&pool->arena);
-	*pool = (struct pool){0};
+	*pool = (struct shared_stacks){0};
 }
 
-static int heap_put(struct pool *pool, uint64_t addr, uint32_t *index)
+static int heap_put(struct shared_stacks *pool, uint64_t addr, uint32_t *index)
 {
-	struct sums *sums = pool->sums;
+	struct dump_sums *sums = pool->sums;
 	const uint64_t *known = table_find(&pool->heaps, &addr, sizeof(addr));
 
 	if (known) {
@@ -49,7 +49,7 @@ static int heap_put(struct pool *pool, uint64_t addr, uint32_t *index)
 	return 0;
 }
 
-int pool_heap(struct pool *pool, uint64_t addr, uint32_t *index)
+int shared_stacks_heap(struct shared_stacks *pool, uint64_t addr, uint32_t *index)
 {
 	int rc;
 
@@ -60,13 +60,13 @@ int pool_heap(struct pool *pool, uint64_t addr, uint32_t *index)
 }
 
 /* Where the cell is, or where it would be. */
-static uint64_t *slot_of(struct pool *pool, const struct cell *wanted)
+static uint64_t *slot_of(struct shared_stacks *pool, const struct stack_total *wanted)
 {
 	uint64_t key = wanted->stack * MIX ^ ((uint64_t)wanted->heap << 1 | wanted->is_bare);
 	size_t mask = pool->slot_count - 1, at = (size_t)((key ^ key >> 32) * MIX >> 32) & mask;
 
 	for (; pool->slots[at]; at = (at + 1) & mask) {
-		const struct cell *cell = &pool->sums->cells[pool->slots[at] - 1];
+		const struct stack_total *cell = &pool->sums->cells[pool->slots[at] - 1];
 
 		if (cell->stack == wanted->stack && cell->heap == wanted->heap &&
 			cell->is_bare == wanted->is_bare)
@@ -75,7 +75,7 @@ static uint64_t *slot_of(struct pool *pool, const struct cell *wanted)
 	return &pool->slots[at];
 }
 
-static int slots_grow(struct pool *pool)
+static int slots_grow(struct shared_stacks *pool)
 {
 	size_t count = pool->slot_count ? 2 * pool->slot_count : 1024;
 	uint64_t *slots = calloc(count, sizeof(*slots));
@@ -91,9 +91,9 @@ static int slots_grow(struct pool *pool)
 }
 
 /* The cell's sums, or NULL: out of memory. */
-static struct census *cell_sums(struct pool *pool, const struct cell *wanted)
+static struct block_totals *cell_sums(struct shared_stacks *pool, const struct stack_total *wanted)
 {
-	struct sums *sums = pool->sums;
+	struct dump_sums *sums = pool->sums;
 	uint64_t *slot;
 
 	if (2 * sums->cell_count >= pool->slot_count && slots_grow(pool))
@@ -103,18 +103,18 @@ static struct census *cell_sums(struct pool *pool, const struct cell *wanted)
 		if (array_grow((void **)&sums->cells, &pool->cell_cap, sums->cell_count,
 			    sizeof(*wanted)))
 			return NULL;
-		sums->cells[sums->cell_count] = (struct cell){
+		sums->cells[sums->cell_count] = (struct stack_total){
 			.stack = wanted->stack, .heap = wanted->heap, .is_bare = wanted->is_bare};
 		*slot = ++sums->cell_count;
 	}
 	return &sums->cells[*slot - 1].sums;
 }
 
-static int count_cell(struct pool *pool, const struct cell *more, bool take_away)
+static int count_cell(struct shared_stacks *pool, const struct stack_total *more, bool take_away)
 {
 	uint64_t sign = take_away ? UINT64_MAX : 1; /* modulo 2^64 */
-	struct cell cell = *more;
-	struct census *to;
+	struct stack_total cell = *more;
+	struct block_totals *to;
 
 	if (cell.heap == HEAP_NONE && heap_put(pool, 0, &cell.heap))
 		return -ERR_NOMEM;
@@ -127,7 +127,8 @@ static int count_cell(struct pool *pool, const struct cell *more, bool take_away
 	return 0;
 }
 
-int pool_count(struct pool *pool, const struct cell *more, size_t count, bool take_away)
+int shared_stacks_count(
+	struct shared_stacks *pool, const struct stack_total *more, size_t count, bool take_away)
 {
 	int rc = 0;
 
@@ -139,16 +140,17 @@ int pool_count(struct pool *pool, const struct cell *more, size_t count, bool ta
 }
 
 static int count_entry(
-	struct pool *pool, const struct pool_entry *entry, uint32_t heap, bool take_away)
+	struct shared_stacks *pool, const struct pool_entry *entry, uint32_t heap, bool take_away)
 {
-	struct cell cell = {.heap = heap, .is_bare = !entry->stack.frames, .sums = entry->sums};
+	struct stack_total cell = {
+		.heap = heap, .is_bare = !entry->stack.frames, .sums = entry->sums};
 	int rc = stackset_put(&pool->sums->stacks, &entry->stack, entry->id_len, &cell.stack);
 
 	return rc ? rc : count_cell(pool, &cell, take_away);
 }
 
-size_t pool_entries(struct pool *pool, const struct pool_entry *entries, size_t count,
-	uint32_t heap, bool take_away)
+size_t shared_stacks_entries(struct shared_stacks *pool, const struct pool_entry *entries,
+	size_t count, uint32_t heap, bool take_away)
 {
 	size_t done = 0;
 
@@ -160,7 +162,7 @@ size_t pool_entries(struct pool *pool, const struct pool_entry *entries, size_t 
 }
 
 /* What is kept for a stack: the first text that came with it, as long as there is room. */
-static int text_put(struct pool *pool, uint32_t stack, struct pool_text *text)
+static int text_put(struct shared_stacks *pool, uint32_t stack, struct pool_text *text)
 {
 	struct pool_text *kept;
 
@@ -183,8 +185,8 @@ static int text_put(struct pool *pool, uint32_t stack, struct pool_text *text)
 	return 0;
 }
 
-int pool_stack(struct pool *pool, const struct stack *wanted, size_t id_len, uint32_t *index,
-	struct pool_text *text)
+int shared_stacks_add(struct shared_stacks *pool, const struct stack *wanted, size_t id_len,
+	uint32_t *index, struct pool_text *text)
 {
 	int rc;
 
@@ -225,7 +227,7 @@ struct piece {
 	int rc;
 };
 
-struct crew {
+struct reader_threads {
 	struct sum_reader *reader;
 	struct source *source;
 	const struct crew_plan *plan;
@@ -249,7 +251,7 @@ struct text {
 	char *start; /* of the piece */
 };
 
-static bool text_new(const struct crew *crew, struct text *text)
+static bool text_new(const struct reader_threads *crew, struct text *text)
 {
 	*text = (struct text){0};
 	text->bytes = malloc((size_t)crew->plan->piece_bytes + OVERLAP_BYTES + DUMP_PAD_BYTES + 1);
@@ -257,7 +259,7 @@ static bool text_new(const struct crew *crew, struct text *text)
 }
 
 /* Reads on, up to len bytes in all. */
-static int text_fill(const struct crew *crew, struct text *text, size_t len)
+static int text_fill(const struct reader_threads *crew, struct text *text, size_t len)
 {
 	uint64_t left = crew->plan->to - text->offset;
 	int rc = 0;
@@ -284,7 +286,7 @@ static size_t cut_near(const struct text *text, size_t at)
 }
 
 /* The same; reads on when what is at hand is not enough. 0 or an error. */
-static int cut(const struct crew *crew, struct text *text, size_t at, size_t *place)
+static int cut(const struct reader_threads *crew, struct text *text, size_t at, size_t *place)
 {
 	int rc = 0;
 
@@ -297,7 +299,8 @@ static int cut(const struct crew *crew, struct text *text, size_t at, size_t *pl
 }
 
 /* Reads piece number index and tells where it is. */
-static int text_read(const struct crew *crew, struct text *text, size_t index, struct piece *piece)
+static int text_read(
+	const struct reader_threads *crew, struct text *text, size_t index, struct piece *piece)
 {
 	const struct crew_plan *plan = crew->plan;
 	size_t before = index ? 1 : 0, nominal = before + (size_t)plan->piece_bytes;
@@ -322,7 +325,8 @@ static int text_read(const struct crew *crew, struct text *text, size_t index, s
 }
 
 /* Counts what is plain at the start of a piece. */
-static int piece_count(struct crew *crew, struct tally *tally, struct text *text, size_t index)
+static int piece_count(
+	struct reader_threads *crew, struct thread_counts *tally, struct text *text, size_t index)
 {
 	struct piece *piece = &crew->pieces[index];
 	const char *behind;
@@ -340,15 +344,15 @@ static int piece_count(struct crew *crew, struct tally *tally, struct text *text
 	return 0;
 }
 
-static int changes(const struct crew *crew)
+static int changes(const struct reader_threads *crew)
 {
 	return err_set(crew->reader->err, ERR_READ, source_name(crew->source),
 		"it changes while it is read");
 }
 
 /* Reads once more a piece that was counted. */
-static int text_read_again(
-	const struct crew *crew, struct text *text, size_t index, const struct piece *piece)
+static int text_read_again(const struct reader_threads *crew, struct text *text, size_t index,
+	const struct piece *piece)
 {
 	struct piece same = {0};
 	int rc = text_read(crew, text, index, &same);
@@ -359,11 +363,11 @@ static int text_read_again(
 }
 
 /* Counts the entries of a piece for this heap, or counts them away. */
-static int piece_count_for(struct crew *crew, const struct text *text, const struct piece *piece,
-	uint32_t heap, bool take_away)
+static int piece_count_for(struct reader_threads *crew, const struct text *text,
+	const struct piece *piece, uint32_t heap, bool take_away)
 {
 	struct dump_progress again = {0};
-	struct tally tally;
+	struct thread_counts tally;
 	int rc;
 
 	tally_init(&tally, &crew->reader->pool);
@@ -381,7 +385,8 @@ static int piece_count_for(struct crew *crew, const struct text *text, const str
 }
 
 /* Counts the entries of a piece for another heap than was thought. */
-static int piece_move(struct crew *crew, const struct text *text, const struct piece *piece)
+static int piece_move(
+	struct reader_threads *crew, const struct text *text, const struct piece *piece)
 {
 	int rc = piece_count_for(crew, text, piece, piece->heap, true);
 
@@ -389,7 +394,8 @@ static int piece_move(struct crew *crew, const struct text *text, const struct p
 }
 
 /* Has the scanner read what of a piece was not counted. */
-static int piece_rest(struct crew *crew, struct text *text, const struct piece *piece, bool is_last)
+static int piece_rest(
+	struct reader_threads *crew, struct text *text, const struct piece *piece, bool is_last)
 {
 	size_t len = (size_t)(piece->len - piece->counted_bytes);
 	char *at = text->start + piece->counted_bytes;
@@ -398,7 +404,7 @@ static int piece_rest(struct crew *crew, struct text *text, const struct piece *
 	return dump_scanner_text(crew->reader->scanner, at, len, is_last);
 }
 
-static int piece_settle(struct crew *crew, struct text *text, size_t index)
+static int piece_settle(struct reader_threads *crew, struct text *text, size_t index)
 {
 	struct piece *piece = &crew->pieces[index];
 	struct sum_reader *reader = crew->reader;
@@ -423,7 +429,7 @@ static int piece_settle(struct crew *crew, struct text *text, size_t index)
 }
 
 /* Settles pieces whose turn it is. */
-static void settle(struct crew *crew, struct text *text)
+static void settle(struct reader_threads *crew, struct text *text)
 {
 	while (!crew->rc && crew->turn < crew->piece_count && crew->pieces[crew->turn].is_done &&
 		crew->stream_from == crew->plan->to) {
@@ -436,8 +442,8 @@ static void settle(struct crew *crew, struct text *text)
 
 static void work(void *ctx, unsigned number)
 {
-	struct crew *crew = ctx;
-	struct tally tally;
+	struct reader_threads *crew = ctx;
+	struct thread_counts tally;
 	struct text own, others;
 	bool is_ready = text_new(crew, &own);
 	size_t index;
@@ -466,7 +472,7 @@ static void work(void *ctx, unsigned number)
 
 /* What one thread reads by itself: a file with lines that are too long to cut it well. */
 struct stream {
-	struct crew *crew;
+	struct reader_threads *crew;
 	uint64_t at;
 };
 
@@ -483,7 +489,7 @@ static int64_t stream_read(void *ctx, void *bytes, size_t len, struct err *err)
 }
 
 /* Counts away what threads have counted behind the place where one of them goes on alone. */
-static int take_back(struct crew *crew)
+static int take_back(struct reader_threads *crew)
 {
 	struct text text;
 	int rc = text_new(crew, &text) ? 0 : -ERR_NOMEM;
@@ -501,7 +507,7 @@ static int take_back(struct crew *crew)
 	return rc;
 }
 
-static int read_left(struct crew *crew)
+static int read_left(struct reader_threads *crew)
 {
 	struct sum_reader *reader = crew->reader;
 	struct stream stream = {.crew = crew, .at = crew->stream_from};
@@ -512,10 +518,11 @@ static int read_left(struct crew *crew)
 	return rc ? rc : dump_scanner_read(reader->scanner, &source, reader->err);
 }
 
-int crew_read(struct sum_reader *reader, struct source *source, const struct crew_plan *plan)
+int reader_threads_read(
+	struct sum_reader *reader, struct source *source, const struct crew_plan *plan)
 {
 	uint64_t count = (plan->to - plan->from + plan->piece_bytes - 1) / plan->piece_bytes;
-	struct crew crew = {.reader = reader,
+	struct reader_threads crew = {.reader = reader,
 		.source = source,
 		.plan = plan,
 		.piece_count = (size_t)count,

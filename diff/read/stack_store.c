@@ -37,7 +37,7 @@ static uint64_t take_number(const unsigned char **at)
 }
 
 static unsigned char *put_cell(
-	unsigned char *to, const struct cell *cell, const struct cell *before)
+	unsigned char *to, const struct stack_total *cell, const struct stack_total *before)
 {
 	bool is_next = cell->stack == before->stack + 1, is_same = cell->heap == before->heap;
 	bool is_one = cell->sums.block_count == 1;
@@ -54,9 +54,9 @@ static unsigned char *put_cell(
 	return put_number(to, cell->sums.overhead_bytes);
 }
 
-void cells_pack(struct sums *sums)
+void stack_totals_pack(struct dump_sums *sums)
 {
-	struct cell before = {.stack = STACK_NONE};
+	struct stack_total before = {.stack = STACK_NONE};
 	unsigned char *all, *to, *less;
 
 	if (!sums->cells || sums->cell_count >= SIZE_MAX / CELL_BYTES)
@@ -74,10 +74,10 @@ void cells_pack(struct sums *sums)
 	sums->cells = NULL;
 }
 
-const struct cell *cell_unpack(struct cell_walk *walk)
+const struct stack_total *stack_total_unpack(struct cell_walk *walk)
 {
 	const unsigned char *at = walk->packed;
-	struct cell *cell = &walk->cell;
+	struct stack_total *cell = &walk->cell;
 	unsigned said = *at++;
 
 	cell->stack = said & NEXT_STACK ? cell->stack + 1 : (uint32_t)take_number(&at);
@@ -260,7 +260,7 @@ static void look_at(const struct stackset *set, bool *are_all_in, bool *are_sing
 }
 
 /* The chains of stacks under one id, which are a dump's own. */
-static int keep_chains(struct sums *sums)
+static int keep_chains(struct dump_sums *sums)
 {
 	const struct stackset *set = &sums->stacks;
 
@@ -271,7 +271,7 @@ static int keep_chains(struct sums *sums)
 }
 
 /* Gives back what the store has, or what only reading needed. */
-static int give_back(struct stack_store *store, struct sums *sums)
+static int give_back(struct stack_store *store, struct dump_sums *sums)
 {
 	struct stackset *set = &sums->stacks;
 	bool are_all_in, are_single;
@@ -307,7 +307,7 @@ static void hash_text(struct hasher *hasher, const char *text)
 		hasher_add_bytes(hasher, text, strlen(text));
 }
 
-static uint32_t hash_modules(const struct hash_key *key, const struct sums *sums)
+static uint32_t hash_modules(const struct hash_key *key, const struct dump_sums *sums)
 {
 	struct hasher hasher = hasher_begin(key);
 
@@ -337,7 +337,7 @@ static bool same_module(const struct module *a, const struct module *b)
 	       a->has_identity == b->has_identity && a->unloaded_at == b->unloaded_at;
 }
 
-static bool same_modules(const struct lent_modules *known, const struct sums *sums)
+static bool same_modules(const struct lent_modules *known, const struct dump_sums *sums)
 {
 	if (known->count != sums->module_count)
 		return false;
@@ -349,7 +349,7 @@ static bool same_modules(const struct lent_modules *known, const struct sums *su
 }
 
 /* Makes the modules of a dump the store's. */
-static int modules_add(struct stack_store *store, uint32_t hash, struct sums *sums)
+static int modules_add(struct stack_store *store, uint32_t hash, struct dump_sums *sums)
 {
 	if (array_grow((void **)&store->lent, &store->lent_cap, store->lent_count,
 		    sizeof(*store->lent)) ||
@@ -363,7 +363,7 @@ static int modules_add(struct stack_store *store, uint32_t hash, struct sums *su
 	return 0;
 }
 
-static int modules_take(struct stack_store *store, uint32_t hash, struct sums *sums)
+static int modules_take(struct stack_store *store, uint32_t hash, struct dump_sums *sums)
 {
 	struct hash_probe probe = hash_index_probe(&store->module_index, hash);
 	uint32_t known;
@@ -380,14 +380,14 @@ static int modules_take(struct stack_store *store, uint32_t hash, struct sums *s
 	return modules_add(store, hash, sums);
 }
 
-int stack_store_take(struct stack_store *store, struct sums *sums)
+int stack_store_take(struct stack_store *store, struct dump_sums *sums)
 {
 	struct stackset *set = &sums->stacks;
 	struct hash_key key = store->index.key;
 	uint32_t modules_hash = hash_modules(&store->module_index.key, sums);
 	int rc;
 
-	cells_pack(sums);
+	stack_totals_pack(sums);
 	fit((void **)&set->stacks, set->count * sizeof(*set->stacks));
 	set->cap = set->count;
 	sums->shared = malloc((set->count + 1) * sizeof(*sums->shared));

@@ -11,16 +11,16 @@
 #include "diff/read/dump_sums.h"
 
 /* Packs the cells of sums, which then has no plain ones. Where memory is out they stay. */
-void cells_pack(struct sums *sums);
+void stack_totals_pack(struct dump_sums *sums);
 
 struct cell_walk {
-	const struct cell *plain; /* the next one, or NULL: */
+	const struct stack_total *plain; /* the next one, or NULL: */
 	const unsigned char *packed; /* where it is */
 	size_t left;
-	struct cell cell; /* that was unpacked last */
+	struct stack_total cell; /* that was unpacked last */
 };
 
-static inline struct cell_walk cells_walk(const struct sums *sums)
+static inline struct cell_walk stack_totals_walk(const struct dump_sums *sums)
 {
 	return (struct cell_walk){.plain = sums->cells,
 		.packed = sums->packed_cells,
@@ -28,15 +28,15 @@ static inline struct cell_walk cells_walk(const struct sums *sums)
 		.cell = {.stack = STACK_NONE}};
 }
 
-const struct cell *cell_unpack(struct cell_walk *walk);
+const struct stack_total *stack_total_unpack(struct cell_walk *walk);
 
 /* The next cell, until the call after it; NULL behind the last. */
-static inline const struct cell *cells_next(struct cell_walk *walk)
+static inline const struct stack_total *stack_totals_next(struct cell_walk *walk)
 {
 	if (!walk->left)
 		return NULL;
 	walk->left--;
-	return walk->plain ? walk->plain++ : cell_unpack(walk);
+	return walk->plain ? walk->plain++ : stack_total_unpack(walk);
 }
 
 /*
@@ -57,7 +57,7 @@ void stack_store_free(struct stack_store *store); /* NULL is nothing */
 
 /* Has the store hold the stacks of sums, which was just read and must not outlive it, and gives back what
  * only reading needed. From any thread. 0 or -ERR_NOMEM, then sums can only be released. */
-int stack_store_take(struct stack_store *store, struct sums *sums);
+int stack_store_take(struct stack_store *store, struct dump_sums *sums);
 
 /* A text that lives as long as the store, the same one for equal texts; NULL: out of memory. From any
  * thread. */

@@ -157,7 +157,7 @@ void spark_make(
 /* What is drawn. */
 struct drawing {
 	const struct spark *spark;
-	const struct census *of;
+	const struct block_totals *of;
 	bool is_of_blocks;
 };
 
@@ -166,7 +166,7 @@ static double mean(const struct drawing *drawing, const struct spark_column *col
 	double sum = 0;
 
 	for (size_t i = 0; i < column->count; i++) {
-		const struct census *sums = &drawing->of[column->first + i];
+		const struct block_totals *sums = &drawing->of[column->first + i];
 
 		sum += (double)(drawing->is_of_blocks ? sums->block_count : sums->requested_bytes);
 	}
@@ -198,7 +198,7 @@ static size_t level_of(double value, double low, double high)
 	return level < LEVELS ? level : LEVELS - 1;
 }
 
-void spark_put(struct out *out, const struct spark *spark, const struct census *of)
+void spark_put(struct out *out, const struct spark *spark, const struct block_totals *of)
 {
 	const char *const *levels = spark->style == SPARK_UTF8 ? blocks : letters;
 	struct drawing drawing = {spark, of, false};
@@ -234,10 +234,10 @@ static void take(uint64_t *old, uint64_t *new, uint64_t part_old, uint64_t part_
 	*new = growth > INT64_MAX ? 0 : growth;
 }
 
-struct change view_left_out(const struct view *view)
+struct change report_left_out(const struct view *view)
 {
 	struct change rest = view->all, taken = view->selected;
-	struct census *old = &rest.old, *new = &rest.new;
+	struct block_totals *old = &rest.old, *new = &rest.new;
 
 	change_add(&taken, &view->suppressed);
 	take(&old->block_count, &new->block_count, taken.old.block_count, taken.new.block_count);
@@ -248,7 +248,7 @@ struct change view_left_out(const struct view *view)
 	return rest;
 }
 
-struct change view_not_shown(const struct view *view, size_t *count)
+struct change report_not_shown(const struct view *view, size_t *count)
 {
 	struct change sum = {0};
 	size_t of = view->group == GROUP_STACK ? view->row_count : view->group_count;
@@ -263,18 +263,18 @@ struct change view_not_shown(const struct view *view, size_t *count)
 	return sum;
 }
 
-bool rows_have_overhead(const struct comparison *comparison)
+bool report_rows_have_overhead(const struct comparison *comparison)
 {
 	return comparison->has_overhead && comparison->dumps;
 }
 
-bool selected_has_overhead(const struct view *view)
+bool report_has_overhead(const struct view *view)
 {
-	return view->is_filtered ? rows_have_overhead(view->comparison) :
+	return view->is_filtered ? report_rows_have_overhead(view->comparison) :
 				   view->comparison->has_overhead;
 }
 
-bool has_rates(const struct comparison *comparison)
+bool report_has_rates(const struct comparison *comparison)
 {
 	const struct trend_axis *axis = comparison->axis;
 
@@ -287,7 +287,7 @@ bool has_rates(const struct comparison *comparison)
 	return false;
 }
 
-const char *dump_time(const struct sums *dump, char text[DATE_TEXT_BYTES])
+const char *report_dump_time(const struct dump_sums *dump, char text[DATE_TEXT_BYTES])
 {
 	*text = '\0';
 	if (dump->time_ms)
@@ -297,14 +297,14 @@ const char *dump_time(const struct sums *dump, char text[DATE_TEXT_BYTES])
 	return text;
 }
 
-const char *dump_role(const struct comparison *comparison, size_t index)
+const char *report_dump_role(const struct comparison *comparison, size_t index)
 {
 	if (comparison->is_sum || index + 1 == comparison->dump_count)
 		return "new";
 	return index ? "between" : "old";
 }
 
-const char *row_kind_name(enum row_kind kind)
+const char *report_row_kind(enum row_kind kind)
 {
 	static const char *const names[] = {
 		[ROW_STACK] = "stack",
@@ -317,7 +317,7 @@ const char *row_kind_name(enum row_kind kind)
 	return names[kind];
 }
 
-const char *row_words(const struct row *row, char space[ROW_WORDS_BYTES])
+const char *report_row_words(const struct row *row, char space[ROW_WORDS_BYTES])
 {
 	switch (row->kind) {
 	case ROW_ONE_OF:
@@ -332,7 +332,7 @@ const char *row_words(const struct row *row, char space[ROW_WORDS_BYTES])
 	return "(no frames to show)";
 }
 
-const char *group_kind_name(enum view_group group)
+const char *report_group_kind(enum view_group group)
 {
 	static const char *const names[] = {
 		[GROUP_STACK] = "stack",

@@ -42,7 +42,7 @@ void spark_make(
 
 /* Prints the line of the requested bytes of[0..axis->count), or of the blocks where that is what is judged:
  * spark->count columns; of SPARK_NONE nothing. */
-void spark_put(struct out *out, const struct spark *spark, const struct census *of);
+void spark_put(struct out *out, const struct spark *spark, const struct block_totals *of);
 
 /*
  * Reports: one function and one file for each form. They write; what is wrong with the output is

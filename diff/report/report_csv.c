@@ -139,7 +139,7 @@ void csv_trend_columns(struct csv *csv, bool is_grouped)
 
 int csv_process(struct csv *csv, const struct view *view)
 {
-	const struct sums *first = view->comparison->dumps;
+	const struct dump_sums *first = view->comparison->dumps;
 	char text[DATE_TEXT_BYTES];
 	int rc;
 
@@ -156,7 +156,7 @@ int csv_process(struct csv *csv, const struct view *view)
 void csv_trend(struct csv *csv, const struct view *view, const struct trend *trend)
 {
 	csv_text(csv, trend_verdict_name(trend->verdict));
-	if (has_rates(view->comparison)) {
+	if (report_has_rates(view->comparison)) {
 		csv_fraction(csv, trend->bytes_per_hour);
 		csv_fraction(csv, trend->low_bytes_per_hour);
 		csv_fraction(csv, trend->high_bytes_per_hour);
@@ -171,10 +171,10 @@ void csv_trend(struct csv *csv, const struct view *view, const struct trend *tre
 /* ---------------------------------------------------------------- behind */
 
 /* The word and when the snapshot was taken; where that is not known, its path. */
-static int put_column(struct csv *csv, const char *word, const struct sums *dump)
+static int put_column(struct csv *csv, const char *word, const struct dump_sums *dump)
 {
 	char time[DATE_TEXT_BYTES];
-	bool is_known = *dump_time(dump, time);
+	bool is_known = *report_dump_time(dump, time);
 	int rc;
 
 	buf_clear(&csv->field);
@@ -217,7 +217,7 @@ static size_t snapshot_count(const struct report *report, size_t from, size_t en
 }
 
 void csv_series(
-	struct csv *csv, const struct report *report, size_t series, const struct census *of)
+	struct csv *csv, const struct report *report, size_t series, const struct block_totals *of)
 {
 	size_t before = snapshot_count(report, 0, series);
 	size_t behind = snapshot_count(report, series + 1, report->view_count);
@@ -260,12 +260,12 @@ static void put_sums(struct csv *csv, uint64_t new, uint64_t old, bool is_known)
 
 static void put_change(struct csv_report *report, const struct change *change)
 {
-	const struct census *new = &change->new, *old = &change->old;
+	const struct block_totals *new = &change->new, *old = &change->old;
 
 	put_sums(&report->csv, new->requested_bytes, old->requested_bytes, true);
 	put_sums(&report->csv, new->block_count, old->block_count, true);
 	put_sums(&report->csv, new->overhead_bytes, old->overhead_bytes,
-		rows_have_overhead(report->comparison));
+		report_rows_have_overhead(report->comparison));
 }
 
 /* The coarsest of the samples that figures are estimated from; 0: they are no estimates. */
@@ -307,7 +307,7 @@ static int put_header(struct csv_report *report, const char *columns)
 	return rc;
 }
 
-static void end_record(struct csv_report *report, const struct census *of)
+static void end_record(struct csv_report *report, const struct block_totals *of)
 {
 	uint64_t sample = sample_bytes(report->comparison);
 
@@ -380,7 +380,7 @@ static int put_stack(struct csv_report *report, const struct row *row, const str
 
 	buf_clear(&report->stack);
 	if (!frames->count)
-		rc = buf_add_text(&report->stack, row_words(row, space));
+		rc = buf_add_text(&report->stack, report_row_words(row, space));
 	for (size_t i = 0; !rc && i < frames->count; i++) {
 		bool starts = part < frames->part_count && frames->part_at[part] <= i;
 
@@ -409,7 +409,7 @@ static int put_row(struct csv_report *report, uint32_t number, struct frames *fr
 	if (report->is_trend)
 		csv_trend(&report->csv, report->view, &row->trend);
 	put_change(report, &change);
-	csv_text(&report->csv, row_kind_name(row->kind));
+	csv_text(&report->csv, report_row_kind(row->kind));
 	rc = put_heap(report, row->heap);
 	if (!rc)
 		rc = put_ids(report, row);
@@ -445,7 +445,7 @@ static int put_group(struct csv_report *report, const struct view_group_row *gro
 	}
 	put_change(report, &group->self);
 	put_change(report, &group->total);
-	csv_text(&report->csv, group_kind_name(report->view->group));
+	csv_text(&report->csv, report_group_kind(report->view->group));
 	rc = csv_name(&report->csv, group->name);
 	end_record(report, group->total_of);
 	return rc;

@@ -114,7 +114,7 @@ static int add_stack(struct folded_report *report, struct folded_line *line, con
 
 	buf_clear(&report->text);
 	if (!count) {
-		rc = buf_add_text(&report->text, row_words(row, space));
+		rc = buf_add_text(&report->text, report_row_words(row, space));
 		return rc ? rc : add_name(report, line);
 	}
 	if (row->kind == ROW_AMBIGUOUS) {

@@ -5,7 +5,8 @@
 
 /* ---------------------------------------------------------------- sums */
 
-void json_census(struct json *json, const char *key, const struct census *census, bool has_overhead)
+void json_census(
+	struct json *json, const char *key, const struct block_totals *census, bool has_overhead)
 {
 	json_open(json, key, '{');
 	json_number(json, "bytes", census->requested_bytes);
@@ -19,7 +20,7 @@ void json_census(struct json *json, const char *key, const struct census *census
 
 void json_change(struct json *json, const struct change *change, bool has_overhead)
 {
-	const struct census *new = &change->new, *old = &change->old;
+	const struct block_totals *new = &change->new, *old = &change->old;
 
 	json_census(json, "old", old, has_overhead);
 	json_census(json, "new", new, has_overhead);
@@ -45,13 +46,13 @@ static void put_total(
 void json_totals(struct json *json, const struct view *view)
 {
 	const struct comparison *comparison = view->comparison;
-	bool rows_have = rows_have_overhead(comparison);
-	struct change left_out = view_left_out(view);
+	bool rows_have = report_rows_have_overhead(comparison);
+	struct change left_out = report_left_out(view);
 
 	json_line(json);
 	json_open(json, "totals", '{');
 	put_total(json, "all", &view->all, comparison->has_overhead);
-	put_total(json, "selected", &view->selected, selected_has_overhead(view));
+	put_total(json, "selected", &view->selected, report_has_overhead(view));
 	put_total(json, "suppressed", &view->suppressed, rows_have);
 	put_total(json, "left_out", &left_out, rows_have);
 	if (comparison->hides_reserved)
@@ -69,11 +70,11 @@ void json_date(struct json *json, const char *key, int64_t ms)
 		json_text(json, key, date_text(ms, text));
 }
 
-void json_dump_time(struct json *json, const struct sums *dump)
+void json_dump_time(struct json *json, const struct dump_sums *dump)
 {
 	char text[DATE_TEXT_BYTES];
 
-	if (*dump_time(dump, text))
+	if (*report_dump_time(dump, text))
 		json_text(json, dump->has_wall_time ? "local_time" : "time", text);
 }
 
@@ -87,7 +88,7 @@ void json_lacks(struct json *json, bool is_cut, const char *const *warnings, siz
 	json_close(json, ']');
 }
 
-void json_dump_state(struct json *json, const struct sums *dump)
+void json_dump_state(struct json *json, const struct dump_sums *dump)
 {
 	if (dump->sample_bytes)
 		json_number(json, "sample_bytes", dump->sample_bytes);
@@ -100,7 +101,7 @@ void json_dump_state(struct json *json, const struct sums *dump)
 
 void json_row_names(struct json *json, const struct row *row)
 {
-	json_text(json, "kind", row_kind_name(row->kind));
+	json_text(json, "kind", report_row_kind(row->kind));
 	if (heap_name(row->heap))
 		json_text(json, "heap", heap_name(row->heap));
 	else if (row->heap)
@@ -176,7 +177,7 @@ void json_row_frames(
 void json_asked(struct json *json, const struct view *view)
 {
 	json_line(json);
-	json_text(json, "group", group_kind_name(view->group));
+	json_text(json, "group", report_group_kind(view->group));
 	json_line(json);
 	json_text(json, "frame_order", view->is_inverted ? "outermost_first" : "innermost_first");
 }
@@ -207,7 +208,7 @@ struct json_report {
 
 /* ---------------------------------------------------------------- inputs */
 
-static void put_dump(struct json *json, const char *role, const struct sums *dump)
+static void put_dump(struct json *json, const char *role, const struct dump_sums *dump)
 {
 	json_line(json);
 	json_open(json, NULL, '{');
@@ -241,7 +242,7 @@ static void put_inputs(struct json_report *report)
 	json_line(json);
 	json_open(json, "inputs", '[');
 	for (size_t i = 0; comparison->dumps && i < comparison->dump_count; i++)
-		put_dump(json, dump_role(comparison, i), &comparison->dumps[i]);
+		put_dump(json, report_dump_role(comparison, i), &comparison->dumps[i]);
 	if (!comparison->dumps)
 		put_read(json, comparison);
 	json_close(json, ']');
@@ -258,7 +259,7 @@ static void put_row(struct json_report *report, uint32_t number, struct frames *
 	json_line(json);
 	json_open(json, NULL, '{');
 	json_row_names(json, row);
-	json_change(json, &change, rows_have_overhead(report->comparison));
+	json_change(json, &change, report_rows_have_overhead(report->comparison));
 	json_row_frames(json, report->view, number, frames);
 	json_close(json, '}');
 }
@@ -278,7 +279,7 @@ static void put_rows(struct json_report *report)
 
 static void put_groups(struct json_report *report)
 {
-	bool has_overhead = rows_have_overhead(report->comparison);
+	bool has_overhead = report_rows_have_overhead(report->comparison);
 	const struct view *view = report->view;
 	struct json *json = &report->json;
 

@@ -39,7 +39,7 @@ static void put_trend(struct json_series *series, const struct trend *trend)
 }
 
 /* A number for each snapshot. of is NULL when they are all 0. */
-static void put_sums(struct json_series *series, const struct census *of)
+static void put_sums(struct json_series *series, const struct block_totals *of)
 {
 	struct json *json = series->json;
 	size_t count = series->comparison->dump_count;
@@ -59,7 +59,7 @@ static void put_sums(struct json_series *series, const struct census *of)
 /* Who the snapshots are of: the process that began at snapshot first. */
 static void put_process(struct json_series *series, size_t first, size_t count)
 {
-	const struct sums *dump = &series->comparison->dumps[first];
+	const struct dump_sums *dump = &series->comparison->dumps[first];
 	struct json *json = series->json;
 
 	json_line(json);
@@ -92,15 +92,14 @@ static void put_parts(struct json_series *series)
 
 static void put_snapshot(struct json_series *series, size_t i)
 {
-	const struct sums *dump = &series->comparison->dumps[i];
+	const struct dump_sums *dump = &series->comparison->dumps[i];
 	struct json *json = series->json;
 
 	json_line(json);
 	json_open(json, NULL, '{');
 	json_text(json, "path", dump->path);
 	json_dump_time(json, dump);
-	json_census(
-		json, "selected", &series->view->series[i], selected_has_overhead(series->view));
+	json_census(json, "selected", &series->view->series[i], report_has_overhead(series->view));
 	if (series->comparison->hides_reserved)
 		json_census(json, "reserved", &dump->reserved, true);
 	json_dump_state(json, dump);
@@ -147,12 +146,12 @@ static void put_rows(struct json_series *series)
 }
 
 static void put_part(struct json_series *series, const char *key, const struct change *change,
-	const struct trend *trend, const struct census *of)
+	const struct trend *trend, const struct block_totals *of)
 {
 	struct json *json = series->json;
 
 	json_open(json, key, '{');
-	json_change(json, change, rows_have_overhead(series->comparison));
+	json_change(json, change, report_rows_have_overhead(series->comparison));
 	put_trend(series, trend);
 	put_sums(series, of);
 	json_close(json, '}');
@@ -189,7 +188,7 @@ static void put_series(struct json *json, const struct report *report, size_t i)
 	struct json_series series = {.json = json,
 		.view = view,
 		.comparison = view->comparison,
-		.has_rates = has_rates(view->comparison)};
+		.has_rates = report_has_rates(view->comparison)};
 
 	json_line(json);
 	json_open(json, NULL, '{');

@@ -39,33 +39,33 @@ struct growth growth_of(uint64_t new, uint64_t old);
 
 /* Of all blocks what is neither selected nor suppressed. The total of a comparison that was read may
  * tell no more than growth: then so does this. */
-struct change view_left_out(const struct view *view);
+struct change report_left_out(const struct view *view);
 
 /* Of the rows that are not shown, and how many; in a grouped view, of nothing: groups overlap. */
-struct change view_not_shown(const struct view *view, size_t *count);
+struct change report_not_shown(const struct view *view, size_t *count);
 
 /* Whether the overhead of single rows, and of what is selected, is known. */
-bool rows_have_overhead(const struct comparison *comparison);
-bool selected_has_overhead(const struct view *view);
+bool report_rows_have_overhead(const struct comparison *comparison);
+bool report_has_overhead(const struct view *view);
 
 /* Whether growth per hour can be told: times are known, and of one process there are two snapshots. */
-bool has_rates(const struct comparison *comparison);
+bool report_has_rates(const struct comparison *comparison);
 
 /* When a dump was taken: as date_text() has it, or "2026-11-20T10:25" by some clock on a wall, which is
  * all that UMDH's tell; "" when it is not known. Returns text. */
-const char *dump_time(const struct sums *dump, char text[DATE_TEXT_BYTES]);
+const char *report_dump_time(const struct dump_sums *dump, char text[DATE_TEXT_BYTES]);
 
 /* The place of dump number index: "old", "between" or "new". */
-const char *dump_role(const struct comparison *comparison, size_t index);
+const char *report_dump_role(const struct comparison *comparison, size_t index);
 
-const char *row_kind_name(enum row_kind kind);
+const char *report_row_kind(enum row_kind kind);
 
 #define ROW_WORDS_BYTES 80
 
 /* What to say in the place of a row's frames, when it has none. space may be used for it. */
-const char *row_words(const struct row *row, char space[ROW_WORDS_BYTES]);
+const char *report_row_words(const struct row *row, char space[ROW_WORDS_BYTES]);
 
-const char *group_kind_name(enum view_group group);
+const char *report_group_kind(enum view_group group);
 
 /* Appends text as UTF-8: a byte that is none becomes U+FFFD, and what a terminal would obey '?', but
  * for TAB, CR and LF unless one_line. 0 or -ERR_NOMEM. */
@@ -95,10 +95,11 @@ void text_head(struct text_report *report);
 /* Of a trend: its series and snapshots; how to read the line before each row; and that line. */
 void text_series(struct text_report *report);
 void text_trend_legend(struct text_report *report);
-void text_trend(struct text_report *report, const struct trend *trend, const struct census *of);
+void text_trend(
+	struct text_report *report, const struct trend *trend, const struct block_totals *of);
 
 /* What a dump says of itself that makes its numbers others than they look, behind its name. */
-void text_dump_notes(struct out *out, const struct sums *sums);
+void text_dump_notes(struct out *out, const struct dump_sums *sums);
 
 /* A rate, in no more digits than say something, right-justified in width. */
 void text_rate(struct out *out, double rate, bool has_sign, unsigned width);
@@ -152,7 +153,7 @@ void json_growth(struct json *json, const char *key, uint64_t new, uint64_t old)
  */
 
 void json_census(
-	struct json *json, const char *key, const struct census *census, bool has_overhead);
+	struct json *json, const char *key, const struct block_totals *census, bool has_overhead);
 
 /* "old", "new" and "growth" of what the caller opened. */
 void json_change(struct json *json, const struct change *change, bool has_overhead);
@@ -164,13 +165,13 @@ void json_totals(struct json *json, const struct view *view);
 void json_date(struct json *json, const char *key, int64_t ms);
 
 /* "time" or "local_time", when it is known. */
-void json_dump_time(struct json *json, const struct sums *dump);
+void json_dump_time(struct json *json, const struct dump_sums *dump);
 
 /* What a file lacks. */
 void json_lacks(struct json *json, bool is_cut, const char *const *warnings, size_t count);
 
 /* What else a dump says of itself: "sample_bytes" to "warnings". */
-void json_dump_state(struct json *json, const struct sums *dump);
+void json_dump_state(struct json *json, const struct dump_sums *dump);
 
 /* "kind" to "ids" of a row. */
 void json_row_names(struct json *json, const struct row *row);
@@ -236,7 +237,7 @@ int csv_series_columns(struct csv *csv, const struct report *report);
 
 /* of: a sum for each snapshot of view number series. */
 void csv_series(
-	struct csv *csv, const struct report *report, size_t series, const struct census *of);
+	struct csv *csv, const struct report *report, size_t series, const struct block_totals *of);
 
 /* The JSON report of a trend, which has a schema of its own: man/hdiff-json.5, TRENDS. */
 

@@ -27,7 +27,7 @@ static void put_trend(struct text_report *report, const struct trend *trend, boo
 	const char *verdict = is_any ? trend_verdict_name(trend->verdict) : "-";
 
 	out_printf(report->out, "  %-*s ", VERDICT_WIDTH - 2, verdict);
-	if (is_any && has_rates(report->comparison))
+	if (is_any && report_has_rates(report->comparison))
 		text_rate(report->out, trend->bytes_per_hour, true, RATE_WIDTH);
 	else
 		out_printf(report->out, "%*s", RATE_WIDTH, is_any ? "?" : "-");
@@ -101,7 +101,7 @@ void text_groups_legend(struct text_report *report)
 		"// self    of the stacks whose innermost frame is in the group\n"
 		"// total   of the stacks with any frame in the group; each counts once\n"
 		"//\n",
-		group_kind_name(report->view->group), report->view->group_count,
+		report_group_kind(report->view->group), report->view->group_count,
 		report->view->row_count);
 	if (report->comparison->axis)
 		text_trend_legend(report);
@@ -128,7 +128,7 @@ static void put_signed(struct text_report *report, uint64_t new, uint64_t old, u
 static void put_share(struct text_report *report, const struct change *change, bool has_overhead,
 	const char *what)
 {
-	const struct census *new = &change->new, *old = &change->old;
+	const struct block_totals *new = &change->new, *old = &change->old;
 
 	out_text(report->out, "// ");
 	put_signed(report, new->requested_bytes, old->requested_bytes, REQUESTED_WIDTH);
@@ -146,8 +146,8 @@ static void put_share(struct text_report *report, const struct change *change, b
 static void put_shares(struct text_report *report)
 {
 	const struct view *view = report->view;
-	bool has_overhead = rows_have_overhead(report->comparison);
-	struct change left_out = view_left_out(view);
+	bool has_overhead = report_rows_have_overhead(report->comparison);
+	struct change left_out = report_left_out(view);
 
 	out_text(report->out,
 		"//\n"
@@ -167,7 +167,7 @@ static void put_shares(struct text_report *report)
 static void put_rest(struct text_report *report)
 {
 	size_t count;
-	struct change rest = view_not_shown(report->view, &count);
+	struct change rest = report_not_shown(report->view, &count);
 
 	if (!count)
 		return;
@@ -196,9 +196,10 @@ static void put_part(
 
 static void put_total(struct text_report *report)
 {
-	const struct census *new = &report->view->selected.new, *old = &report->view->selected.old;
-	bool has_overhead = selected_has_overhead(report->view);
-	/* These fit: see sum.h. */
+	const struct block_totals *new = &report->view->selected.new,
+				  *old = &report->view->selected.old;
+	bool has_overhead = report_has_overhead(report->view);
+	/* These fit: see dump_sums.h. */
 	uint64_t new_sum = new->requested_bytes + (has_overhead ? new->overhead_bytes : 0);
 	uint64_t old_sum = old->requested_bytes + (has_overhead ? old->overhead_bytes : 0);
 	char direction = new_sum > old_sum ? '+' : '-'; /* no change is a decrease to UMDH */
@@ -304,8 +305,8 @@ static void put_label(struct text_report *report, const struct row *row)
 
 static void put_sums(struct text_report *report, const struct row *row)
 {
-	struct census new = row_new(report->comparison, row);
-	struct census old = row_old(report->comparison, row);
+	struct block_totals new = row_new(report->comparison, row);
+	struct block_totals old = row_old(report->comparison, row);
 
 	put_growth(report, new.requested_bytes, old.requested_bytes);
 	out_char(report->out, ' ');
@@ -384,7 +385,7 @@ static void put_row(struct text_report *report, uint32_t number, struct frames *
 	put_sums(report, row);
 	if (!frames->count) {
 		out_char(report->out, '\t');
-		out_text(report->out, row_words(row, space));
+		out_text(report->out, report_row_words(row, space));
 		out_char(report->out, '\n');
 	}
 	put_frames(report->out, frames);

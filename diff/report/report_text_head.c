@@ -8,7 +8,7 @@
 
 #define CUT_SHORT ", CUT SHORT: sums are of what is there"
 
-void text_dump_notes(struct out *out, const struct sums *sums)
+void text_dump_notes(struct out *out, const struct dump_sums *sums)
 {
 	if (sums->is_attached)
 		out_printf(out,
@@ -22,7 +22,7 @@ void text_dump_notes(struct out *out, const struct sums *sums)
 		out_text(out, CUT_SHORT);
 }
 
-static void put_dump(struct out *out, const char *role, const struct sums *sums)
+static void put_dump(struct out *out, const char *role, const struct dump_sums *sums)
 {
 	char time[DATE_TEXT_BYTES];
 
@@ -30,13 +30,13 @@ static void put_dump(struct out *out, const char *role, const struct sums *sums)
 	out_harmless(out, sums->path);
 	if (sums->image) {
 		out_text(out, ", ");
-		out_harmless(out, path_base(sums->image));
+		out_harmless(out, module_path_base(sums->image));
 	}
 	if (sums->pid)
 		out_printf(out, ", process %lu", (unsigned long)sums->pid);
 	if (sums->start_ms)
 		out_printf(out, ", started %s", date_text(sums->start_ms, time));
-	if (*dump_time(sums, time))
+	if (*report_dump_time(sums, time))
 		out_printf(out, ", taken %s", time);
 	text_dump_notes(out, sums);
 	out_text(out, "\n");
@@ -228,7 +228,7 @@ void text_head(struct text_report *report)
 
 	out_printf(out, "// hdiff " HSNAP_VERSION ": %s by %s\n//\n",
 		report->comparison->axis ? "trend" : "heap growth",
-		group_kind_name(report->view->group));
+		report_group_kind(report->view->group));
 	if (report->comparison->axis) {
 		text_series(report);
 		put_series_warnings(out, report->comparison);

@@ -59,14 +59,15 @@ static void put_verdict(struct out *out, enum trend_verdict verdict)
 		out_char(out, *at == '-' ? ' ' : *at);
 }
 
-void text_trend(struct text_report *report, const struct trend *trend, const struct census *of)
+void text_trend(
+	struct text_report *report, const struct trend *trend, const struct block_totals *of)
 {
 	struct out *out = report->out;
 
 	put_verdict(out, trend->verdict);
 	if (series_by_blocks(report->comparison->axis, of))
 		out_text(out, " by blocks");
-	if (has_rates(report->comparison))
+	if (report_has_rates(report->comparison))
 		put_rates(out, trend);
 	if (report->spark.style != SPARK_NONE)
 		out_text(out, "  ");
@@ -76,7 +77,7 @@ void text_trend(struct text_report *report, const struct trend *trend, const str
 
 /* ---------------------------------------------------------------- snapshots */
 
-static void put_process(struct out *out, const struct sums *sums)
+static void put_process(struct out *out, const struct dump_sums *sums)
 {
 	char time[DATE_TEXT_BYTES];
 
@@ -101,15 +102,15 @@ static size_t count_parts(const struct trend_axis *axis)
 static void put_title(struct text_report *report, size_t parts)
 {
 	const struct trend_axis *axis = report->comparison->axis;
-	const struct sums *dumps = report->comparison->dumps;
+	const struct dump_sums *dumps = report->comparison->dumps;
 	const struct view *view = report->view;
 	char from[DATE_TEXT_BYTES], to[DATE_TEXT_BYTES];
 	struct out *out = report->out;
 
 	out_printf(out, "// SERIES %zu of %zu: ", view->series_number, view->series_count);
 	if (dumps[0].image || (parts > 1 && report->comparison->image)) {
-		out_harmless(out,
-			dumps[0].image ? path_base(dumps[0].image) : report->comparison->image);
+		out_harmless(out, dumps[0].image ? module_path_base(dumps[0].image) :
+						   report->comparison->image);
 		out_text(out, ", ");
 	}
 	if (parts > 1)
@@ -118,20 +119,20 @@ static void put_title(struct text_report *report, size_t parts)
 		put_process(out, &dumps[0]);
 	out_printf(out, ", %zu snapshot%s", axis->count, axis->count == 1 ? "" : "s");
 	if (axis->times_ms && axis->count > 1)
-		out_printf(out, " from %s to %s", dump_time(&dumps[0], from),
-			dump_time(&dumps[axis->count - 1], to));
+		out_printf(out, " from %s to %s", report_dump_time(&dumps[0], from),
+			report_dump_time(&dumps[axis->count - 1], to));
 	out_char(out, '\n');
 }
 
 static void put_snapshot(struct text_report *report, size_t number)
 {
-	const struct sums *sums = &report->comparison->dumps[number];
-	const struct census *sum = &report->view->series[number];
+	const struct dump_sums *sums = &report->comparison->dumps[number];
+	const struct block_totals *sum = &report->view->series[number];
 	char time[DATE_TEXT_BYTES];
 	struct out *out = report->out;
 
 	out_printf(out, "//  %4zu  %-24s ", number + 1,
-		*dump_time(sums, time) ? time : "(time not told)");
+		*report_dump_time(sums, time) ? time : "(time not told)");
 	out_number(out, sum->requested_bytes, report->base, 12);
 	out_text(out, " bytes ");
 	out_number(out, sum->block_count, report->base, 8);

@@ -58,12 +58,12 @@ enum measure {
 	BLOCKS,
 };
 
-static uint64_t number_of(const struct census *sum, enum measure what)
+static uint64_t number_of(const struct block_totals *sum, enum measure what)
 {
 	return what == BYTES ? sum->requested_bytes : sum->block_count;
 }
 
-static uint64_t least_of(const struct census *of, size_t count, enum measure what)
+static uint64_t least_of(const struct block_totals *of, size_t count, enum measure what)
 {
 	uint64_t least = UINT64_MAX;
 
@@ -75,7 +75,7 @@ static uint64_t least_of(const struct census *of, size_t count, enum measure wha
 /* Puts into values what each point has beyond the least of all snapshots: what is lost to rounding is lost to
  * all alike. */
 static void put_values(
-	struct trend_judge *judge, const struct census *of, enum measure what, uint64_t least)
+	struct trend_judge *judge, const struct block_totals *of, enum measure what, uint64_t least)
 {
 	const size_t *from = judge->timeline.snapshot_from;
 
@@ -111,8 +111,8 @@ static bool find_moves(struct trend_judge *judge)
 }
 
 /* Whether the number moves at all; then what its pairs say, and if it is asked for, the verdict. */
-static bool judge_number(struct trend_judge *judge, const struct census *of, enum measure what,
-	struct slopes *slopes, enum trend_verdict *verdict)
+static bool judge_number(struct trend_judge *judge, const struct block_totals *of,
+	enum measure what, struct slopes *slopes, enum trend_verdict *verdict)
 {
 	uint64_t least = least_of(of, judge->axis->count, what);
 
@@ -144,14 +144,15 @@ static int64_t add(int64_t a, int64_t b)
 	return a + b;
 }
 
-static void add_net(const struct trend_judge *judge, const struct census *of, struct trend *trend)
+static void add_net(
+	const struct trend_judge *judge, const struct block_totals *of, struct trend *trend)
 {
 	const struct timeline *timeline = &judge->timeline;
 
 	for (size_t part = 0; part < timeline->part_count; part++) {
-		const struct census *first =
+		const struct block_totals *first =
 			&of[timeline->snapshot_from[timeline->part_from[part]]];
-		const struct census *last =
+		const struct block_totals *last =
 			&of[timeline->snapshot_from[timeline->part_from[part + 1]] - 1];
 
 		trend->net_bytes = add(trend->net_bytes,
@@ -162,7 +163,7 @@ static void add_net(const struct trend_judge *judge, const struct census *of, st
 }
 
 /* All blocks of a stack are mostly of one size, and then their slope is known. */
-static double block_bytes(const struct census *of, size_t count)
+static double block_bytes(const struct block_totals *of, size_t count)
 {
 	uint64_t each = 0;
 
@@ -176,7 +177,7 @@ static double block_bytes(const struct census *of, size_t count)
 	return (double)each;
 }
 
-void trend_judge(struct trend_judge *judge, const struct census *of, struct trend *trend)
+void trend_judge(struct trend_judge *judge, const struct block_totals *of, struct trend *trend)
 {
 	struct slopes bytes, blocks;
 	double each;

@@ -35,7 +35,7 @@ int capture_stacks_parse(const char *name, enum capture_stacks *stacks, struct e
  * from it; of a file it may be that what would tell is missing.
  */
 static int find_tracer(struct target *target, const struct snapshot *snapshot,
-	enum capture_stacks wanted, struct captured *captured, struct err *err)
+	enum capture_stacks wanted, struct raw_capture *captured, struct err *err)
 {
 	struct err why = {0};
 	int rc = tracer_find_on(
@@ -59,7 +59,7 @@ static int find_tracer(struct target *target, const struct snapshot *snapshot,
 }
 
 /* Of a file, what can be known is: heaps that are not in it are no error. */
-static int walk_heaps(struct memory *memory, struct captured *captured, struct err *err)
+static int walk_heaps(struct memory *memory, struct raw_capture *captured, struct err *err)
 {
 	struct err why = {0};
 	int rc = heaps_walk(memory, &captured->walk, &why);
@@ -78,7 +78,7 @@ static int walk_heaps(struct memory *memory, struct captured *captured, struct e
  * the tracer has gone since it was found when stacks come from wherever they are: only then are those of
  * ust wanted too.
  */
-static int settle_tracer(struct target *target, struct captured *captured, int rc,
+static int settle_tracer(struct target *target, struct raw_capture *captured, int rc,
 	const struct err *why, struct err *err)
 {
 	bool is_gone = rc == -ERR_NOT_TRACED && captured->wants_ust;
@@ -96,7 +96,7 @@ static int settle_tracer(struct target *target, struct captured *captured, int r
 	return rc;
 }
 
-static int read_tracer(struct target *target, struct captured *captured, struct err *err)
+static int read_tracer(struct target *target, struct raw_capture *captured, struct err *err)
 {
 	struct err why = {0};
 	int rc = captured->has_tracer ?
@@ -106,7 +106,7 @@ static int read_tracer(struct target *target, struct captured *captured, struct 
 	return settle_tracer(target, captured, rc, &why, err);
 }
 
-static int parse_tracer(struct target *target, struct captured *captured, struct err *err)
+static int parse_tracer(struct target *target, struct raw_capture *captured, struct err *err)
 {
 	struct err why = {0};
 	int rc = captured->has_tracer ?
@@ -117,7 +117,7 @@ static int parse_tracer(struct target *target, struct captured *captured, struct
 }
 
 static int take_stacks(struct memory *memory, const struct snapshot *snapshot,
-	struct captured *captured, struct err *err)
+	struct raw_capture *captured, struct err *err)
 {
 	struct target *target = memory->target;
 	uint32_t flags;
@@ -135,7 +135,7 @@ static int take_stacks(struct memory *memory, const struct snapshot *snapshot,
 
 /* Everything that needs the target to stand still: finds the blocks, and reads what tells their stacks. */
 static int take_held(struct memory *memory, const struct snapshot *snapshot,
-	struct captured *captured, struct capture_stats *stats, struct err *err)
+	struct raw_capture *captured, struct capture_stats *stats, struct err *err)
 {
 	int64_t start = os_clock_ms(), walked;
 	int rc;
@@ -151,7 +151,7 @@ static int take_held(struct memory *memory, const struct snapshot *snapshot,
 	return rc;
 }
 
-static bool is_busy(struct target *target, const struct captured *captured)
+static bool is_busy(struct target *target, const struct raw_capture *captured)
 {
 	return heaps_are_busy(target) ||
 	       (captured->has_tracer && tracer_is_busy(target, captured->area_addr));
@@ -163,8 +163,8 @@ static bool is_busy(struct target *target, const struct captured *captured)
  * hangs or was ended) is no reason to give up: then the heap is walked as it is. So is a file, which
  * stays as it is.
  */
-static int take(struct memory *memory, const struct snapshot *snapshot, struct captured *captured,
-	struct capture_stats *stats, struct err *err)
+static int take(struct memory *memory, const struct snapshot *snapshot,
+	struct raw_capture *captured, struct capture_stats *stats, struct err *err)
 {
 	struct target *target = memory->target;
 	unsigned walks = 0;
@@ -197,7 +197,7 @@ static int take(struct memory *memory, const struct snapshot *snapshot, struct c
 
 /* Stacks that were asked for by name have to be there. */
 static int check_wanted(const struct target *target, enum capture_stacks wanted,
-	const struct captured *captured, struct err *err)
+	const struct raw_capture *captured, struct err *err)
 {
 	if (wanted == STACKS_TRACER && captured->tracer_err.code) {
 		*err = captured->tracer_err;
@@ -214,13 +214,13 @@ static int check_wanted(const struct target *target, enum capture_stacks wanted,
 				  "it was started with +ust, but no block leads to a record");
 }
 
-static int build(struct target *target, struct snapshot *snapshot, struct captured *captured,
+static int build(struct target *target, struct snapshot *snapshot, struct raw_capture *captured,
 	struct err *err)
 {
-	int rc = describe(target, snapshot);
+	int rc = describe_process(target, snapshot);
 
 	if (!rc)
-		rc = join(snapshot, captured);
+		rc = model_add_blocks(snapshot, captured);
 	if (rc)
 		return err_set(err, ERR_NOMEM, target->name, NULL);
 	describe_stacks(target, snapshot, captured);
@@ -237,7 +237,7 @@ static int list_modules_again(struct target *target, struct snapshot *snapshot, 
 
 	snapshot_init(&later);
 	if (!target->ops->modules(target, &later, NULL))
-		replaced = module_merge(snapshot, later.modules, later.module_count);
+		replaced = describe_merge_modules(snapshot, later.modules, later.module_count);
 	snapshot_release(&later);
 	if (replaced < 0)
 		return err_set(err, ERR_NOMEM, target->name, NULL);
@@ -251,7 +251,7 @@ static int list_modules_again(struct target *target, struct snapshot *snapshot, 
 
 /* All that reads the target. */
 static int read_target(struct target *target, const struct capture_options *options,
-	struct snapshot *snapshot, struct captured *captured, struct capture_stats *stats,
+	struct snapshot *snapshot, struct raw_capture *captured, struct capture_stats *stats,
 	struct err *err)
 {
 	struct memory memory;
@@ -276,10 +276,10 @@ static int read_target(struct target *target, const struct capture_options *opti
 	return rc ? rc : check_wanted(target, options->stacks, captured, err);
 }
 
-int capture(struct target *target, const struct capture_options *options, struct snapshot *snapshot,
-	struct capture_stats *stats, struct err *err)
+int capture_target(struct target *target, const struct capture_options *options,
+	struct snapshot *snapshot, struct capture_stats *stats, struct err *err)
 {
-	struct captured captured = {.ust = ust_new()};
+	struct raw_capture captured = {.ust = ust_new()};
 	struct err local;
 	int64_t start;
 	int rc;

@@ -37,8 +37,8 @@ struct capture_stats {
  * returns: 0, -ERR_NOT_TRACED and -ERR_NO_STACKS (the wanted stacks are not there), -ERR_INJECT (its
  * tracer failed), -ERR_GONE, -ERR_TARGET, -ERR_NO_HEAPS, -ERR_RIGHTS, -ERR_NOMEM.
  */
-int capture(struct target *target, const struct capture_options *options, struct snapshot *snapshot,
-	struct capture_stats *stats, struct err *err);
+int capture_target(struct target *target, const struct capture_options *options,
+	struct snapshot *snapshot, struct capture_stats *stats, struct err *err);
 
 /*
  * A snapshot without single blocks: what the blocks of each stack in each heap add up to.
@@ -49,6 +49,6 @@ int capture(struct target *target, const struct capture_options *options, struct
  * heap and then in the order of stacks. Ranges of virtual memory are blocks like others; what has no stack
  * is counted at its heap, as before. No total changes. 0, or -ERR_NOMEM and nothing has.
  */
-int by_stack(struct snapshot *snapshot);
+int model_sum_by_stack(struct snapshot *snapshot);
 
 #endif

@@ -1,6 +1,6 @@
 /*
- * What was read of a target while it was held, before it becomes a snapshot: join.h gives each block
- * its stack, describe.h says whose it is and what is missing.
+ * What was read of a target while it was held, before it becomes a snapshot: capture_parts.h gives each block
+ * its stack, capture_parts.h says whose it is and what is missing.
  */
 #ifndef SNAPSHOT_CAPTURE_CAPTURE_PARTS_H
 #define SNAPSHOT_CAPTURE_CAPTURE_PARTS_H
@@ -17,7 +17,7 @@
 #include "snapshot/stacks/tracer_read.h"
 #include "snapshot/stacks/ust.h"
 
-struct captured {
+struct raw_capture {
 	struct walk walk;
 	struct err heaps_err; /* of a file: why its heaps could not be walked; else its code is 0 */
 	bool has_tracer;
@@ -31,7 +31,7 @@ struct captured {
 };
 
 /* True when stacks come from the system's database, or were to. */
-static inline bool captured_has_ust(const struct captured *captured)
+static inline bool raw_capture_has_ust(const struct raw_capture *captured)
 {
 	return captured->wants_ust && (captured->is_flagged || ust_record_count(captured->ust));
 }
@@ -65,7 +65,7 @@ double sample_weight(uint64_t requested_bytes, uint64_t sample_bytes);
  * Adds to snapshot, which has the walk's heaps, sums of the blocks that were recorded, scaled, and the
  * census of the walk to its heaps. The tracer's blocks are sorted. 0 or -ERR_NOMEM.
  */
-int join_sampled(struct snapshot *snapshot, const struct captured *captured);
+int join_sampled(struct snapshot *snapshot, const struct raw_capture *captured);
 
 /*
  * Virtual memory that the tracer recorded, in a snapshot: each range is a block under one of three
@@ -74,7 +74,7 @@ int join_sampled(struct snapshot *snapshot, const struct captured *captured);
 
 /* Adds the headings behind the heaps, also when there is nothing under them, if the tracer records
  * virtual memory at all. 0 or -ERR_NOMEM. */
-int join_virtual(struct snapshot *snapshot, const struct captured *captured);
+int model_add_virtual(struct snapshot *snapshot, const struct raw_capture *captured);
 
 /*
  * Blocks and their stacks put together: what walkers found, what the tracer saw, and the records that
@@ -83,7 +83,7 @@ int join_virtual(struct snapshot *snapshot, const struct captured *captured);
 
 /* Adds everything to snapshot, which has no heaps and blocks yet, with a warning for blocks that the
  * tracer and the walkers tell different things of. 0 or -ERR_NOMEM. */
-int join(struct snapshot *snapshot, struct captured *captured);
+int model_add_blocks(struct snapshot *snapshot, struct raw_capture *captured);
 
 /*
  * The modules of a live process, listed before it was held and again after: what was loaded in
@@ -96,17 +96,17 @@ int join(struct snapshot *snapshot, struct captured *captured);
  * moment at most. Sorts, and copies what it adds. Returns how many modules gave way to another, or
  * -ERR_NOMEM.
  */
-int module_merge(struct snapshot *snapshot, const struct module *later, size_t count);
+int describe_merge_modules(struct snapshot *snapshot, const struct module *later, size_t count);
 
 /*
  * What a snapshot says of the tracer that its stacks come from: what it did not record, and why.
  */
 
 /* Fills snapshot->tracer, when there is one. */
-void describe_tracer(struct snapshot *snapshot, const struct captured *captured);
+void describe_tracer(struct snapshot *snapshot, const struct raw_capture *captured);
 
 /* A warning for each gap that it left, with the remedy. */
-void warn_of_tracer(struct snapshot *snapshot, const struct captured *captured);
+void describe_warn_of_tracer(struct snapshot *snapshot, const struct raw_capture *captured);
 
 /*
  * What a snapshot says beside its blocks: whose it is, which builds of modules, where its stacks come
@@ -114,11 +114,11 @@ void warn_of_tracer(struct snapshot *snapshot, const struct captured *captured);
  */
 
 /* The process and its modules, which are listed already. 0 or -ERR_NOMEM. */
-int describe(struct target *target, struct snapshot *snapshot);
+int describe_process(struct target *target, struct snapshot *snapshot);
 
 /* The source of stacks, and a warning for each gap that the reader of the dump has to know of. */
 void describe_stacks(
-	const struct target *target, struct snapshot *snapshot, const struct captured *captured);
-void describe_gaps(struct snapshot *snapshot, const struct captured *captured);
+	const struct target *target, struct snapshot *snapshot, const struct raw_capture *captured);
+void describe_gaps(struct snapshot *snapshot, const struct raw_capture *captured);
 
 #endif

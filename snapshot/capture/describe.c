@@ -39,7 +39,7 @@ static bool overlaps(
 static bool is_same(const struct module *a, const struct module *b)
 {
 	return a->base == b->base && a->size_bytes == b->size_bytes &&
-	       !strcmp(path_base(a->path), path_base(b->path));
+	       !strcmp(module_path_base(a->path), module_path_base(b->path));
 }
 
 static int copy_text(struct snapshot *snapshot, const char **text)
@@ -64,7 +64,7 @@ static int add(struct snapshot *snapshot, const struct module *module)
 	return 0;
 }
 
-int module_merge(struct snapshot *snapshot, const struct module *later, size_t count)
+int describe_merge_modules(struct snapshot *snapshot, const struct module *later, size_t count)
 {
 	size_t known = snapshot->module_count;
 	int replaced = 0;
@@ -88,23 +88,23 @@ int module_merge(struct snapshot *snapshot, const struct module *later, size_t c
 
 /* Blocks that the walkers found and that are not in the tracer's table: of a process that ran before
  * its tracer came, those from before. */
-static struct census unseen(const struct captured *captured)
+static struct block_totals unseen(const struct raw_capture *captured)
 {
 	const struct walk *walk = &captured->walk;
-	struct census census = {0};
+	struct block_totals census = {0};
 
 	for (size_t i = 0; i < walk->block_count; i++) {
 		const struct walked_block *block = &walk->blocks[i];
 
 		if (tracer_copy_find(&captured->tracer, block->addr))
 			continue;
-		census_add(&census,
-			&(struct census){1, block->requested_bytes, block->overhead_bytes});
+		block_totals_add(&census,
+			&(struct block_totals){1, block->requested_bytes, block->overhead_bytes});
 	}
 	return census;
 }
 
-void describe_tracer(struct snapshot *snapshot, const struct captured *captured)
+void describe_tracer(struct snapshot *snapshot, const struct raw_capture *captured)
 {
 	const struct tracer_area *area = &captured->tracer.area;
 
@@ -156,7 +156,7 @@ static void warn_of_drops(struct snapshot *snapshot, const struct tracer_area *a
 			area->dropped_unloads);
 }
 
-void warn_of_tracer(struct snapshot *snapshot, const struct captured *captured)
+void describe_warn_of_tracer(struct snapshot *snapshot, const struct raw_capture *captured)
 {
 	const struct tracer_copy *tracer = &captured->tracer;
 	const struct tracer_area *area = &tracer->area;
@@ -217,7 +217,7 @@ static void identify(struct target *target, struct snapshot *snapshot, struct mo
 	module->pdb_age = image->pdb_age;
 }
 
-int describe(struct target *target, struct snapshot *snapshot)
+int describe_process(struct target *target, struct snapshot *snapshot)
 {
 	struct pe_image *image = malloc(sizeof(*image));
 
@@ -286,18 +286,18 @@ static void warn_of_records(struct snapshot *snapshot)
 			records->used_bytes, records->reserved_bytes, larger);
 }
 
-static const char *source_of(const struct captured *captured)
+static const char *source_of(const struct raw_capture *captured)
 {
 	if (captured->os)
 		return "os";
 	if (captured->has_tracer)
 		return "tracer";
-	return captured_has_ust(captured) ? "ust" : "none";
+	return raw_capture_has_ust(captured) ? "ust" : "none";
 }
 
 /* Why no block has a stack, and what would help. */
 static void warn_of_no_stacks(
-	const struct target *target, struct snapshot *snapshot, const struct captured *captured)
+	const struct target *target, struct snapshot *snapshot, const struct raw_capture *captured)
 {
 	char remedy[100] = "";
 
@@ -311,9 +311,9 @@ static void warn_of_no_stacks(
 }
 
 void describe_stacks(
-	const struct target *target, struct snapshot *snapshot, const struct captured *captured)
+	const struct target *target, struct snapshot *snapshot, const struct raw_capture *captured)
 {
-	bool has_ust = captured_has_ust(captured);
+	bool has_ust = raw_capture_has_ust(captured);
 
 	snapshot->stack_source = source_of(captured);
 	if (has_ust)
@@ -374,11 +374,11 @@ static void warn_of_error(struct snapshot *snapshot, const char *what, const str
 		snapshot_lacks(snapshot, "%s: %s", what, err_text(&said, text, sizeof(text)));
 }
 
-void describe_gaps(struct snapshot *snapshot, const struct captured *captured)
+void describe_gaps(struct snapshot *snapshot, const struct raw_capture *captured)
 {
 	warn_of_error(snapshot, "its heaps are not listed", &captured->heaps_err);
 	warn_of_error(snapshot, "its tracer was not read", &captured->tracer_err);
 	warn_of_heaps(snapshot, &captured->walk, captured->has_tracer);
 	describe_tracer(snapshot, captured);
-	warn_of_tracer(snapshot, captured);
+	describe_warn_of_tracer(snapshot, captured);
 }

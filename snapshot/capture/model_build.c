@@ -62,8 +62,8 @@ static int add_range(struct traced_stacks *stacks, const struct tracer_range *ra
 	if (rc)
 		return rc;
 	if (made.stack == STACK_NONE) {
-		census_add(&snapshot->heaps[heap].stackless,
-			&(struct census){
+		block_totals_add(&snapshot->heaps[heap].stackless,
+			&(struct block_totals){
 				.block_count = 1, .requested_bytes = made.requested_bytes});
 		return 0;
 	}
@@ -106,7 +106,7 @@ static bool is_recorded(const struct tracer_copy *tracer)
 	return tracer->area.hooks[HOOK_VIRTUAL_ALLOCATE].patch_bytes || tracer->ranges.count;
 }
 
-int join_virtual(struct snapshot *snapshot, const struct captured *captured)
+int model_add_virtual(struct snapshot *snapshot, const struct raw_capture *captured)
 {
 	struct traced_stacks stacks;
 	int rc = 0;
@@ -122,7 +122,7 @@ int join_virtual(struct snapshot *snapshot, const struct captured *captured)
 
 struct joining {
 	struct snapshot *snapshot;
-	const struct captured *captured;
+	const struct raw_capture *captured;
 	struct u64map traced; /* the tracer's number of a stack -> the snapshot's, or STACK_NONE */
 	uint32_t *
 		recorded; /* the number of a record -> the snapshot's of its stack, or STACK_NONE */
@@ -204,7 +204,7 @@ static int os_stack(struct joining *joining, const struct walked_block *walked, 
 static const struct tracer_block *traced_block(
 	struct joining *joining, const struct walked_block *walked)
 {
-	const struct captured *captured = joining->captured;
+	const struct raw_capture *captured = joining->captured;
 	const struct tracer_block *traced;
 
 	if (!captured->has_tracer)
@@ -220,7 +220,7 @@ static const struct tracer_block *traced_block(
 /* The tracer knows best; a block that it did not see may have a record from before. */
 static int stack_of(struct joining *joining, const struct walked_block *walked, uint32_t *index)
 {
-	const struct captured *captured = joining->captured;
+	const struct raw_capture *captured = joining->captured;
 	const struct tracer_block *traced = traced_block(joining, walked);
 	uint32_t number = UST_NONE;
 	int rc = 0;
@@ -244,9 +244,9 @@ static int add_block(struct snapshot *snapshot, const struct walked_block *walke
 	struct block *block;
 
 	if (stack == STACK_NONE) {
-		struct census more = {1, walked->requested_bytes, walked->overhead_bytes};
+		struct block_totals more = {1, walked->requested_bytes, walked->overhead_bytes};
 
-		census_add(&snapshot->heaps[walked->heap].stackless, &more);
+		block_totals_add(&snapshot->heaps[walked->heap].stackless, &more);
 		return 0;
 	}
 	block = snapshot_add_block(snapshot);
@@ -312,7 +312,7 @@ static int join_all(struct joining *joining)
 	return rc ? rc : join_unwalked(joining);
 }
 
-static bool is_sample(const struct captured *captured)
+static bool is_sample(const struct raw_capture *captured)
 {
 	return captured->has_tracer && captured->tracer.area.sample_bytes;
 }
@@ -329,7 +329,7 @@ static int add_heaps(struct snapshot *snapshot, const struct walk *walk)
 	return 0;
 }
 
-int join(struct snapshot *snapshot, struct captured *captured)
+int model_add_blocks(struct snapshot *snapshot, struct raw_capture *captured)
 {
 	struct joining joining = {.snapshot = snapshot, .captured = captured};
 	int rc = add_heaps(snapshot, &captured->walk);
@@ -344,7 +344,7 @@ int join(struct snapshot *snapshot, struct captured *captured)
 	if (!rc)
 		rc = is_sample(captured) ? join_sampled(snapshot, captured) : join_all(&joining);
 	if (!rc)
-		rc = join_virtual(snapshot, captured);
+		rc = model_add_virtual(snapshot, captured);
 	if (!rc)
 		rc = tracer_modules_list(&captured->tracer.modules, snapshot);
 	if (joining.mismatches)
@@ -422,7 +422,7 @@ static void replace(struct snapshot *snapshot, struct summing *summing)
 	summing->sums = NULL;
 }
 
-int by_stack(struct snapshot *snapshot)
+int model_sum_by_stack(struct snapshot *snapshot)
 {
 	struct summing summing = {0};
 	int rc = 0;

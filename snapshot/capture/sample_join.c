@@ -14,7 +14,7 @@ struct sampled {
 
 struct sampling {
 	struct snapshot *snapshot;
-	const struct captured *captured;
+	const struct raw_capture *captured;
 	struct traced_stacks stacks;
 	struct sampled *items;
 	size_t count, cap;
@@ -65,7 +65,7 @@ static int add(struct sampling *sampling, const struct sampled *sampled)
 /* An entry of another size or heap is of an earlier block. */
 static int add_walked(struct sampling *sampling, const struct walked_block *walked)
 {
-	const struct captured *captured = sampling->captured;
+	const struct raw_capture *captured = sampling->captured;
 	const struct tracer_block *traced = tracer_copy_find(&captured->tracer, walked->addr);
 	struct sampled sampled = {
 		.requested_bytes = walked->requested_bytes,
@@ -92,8 +92,8 @@ static int add_all_walked(struct sampling *sampling)
 	for (size_t i = 0; !rc && i < walk->block_count; i++) {
 		const struct walked_block *walked = &walk->blocks[i];
 
-		census_add(&snapshot->heaps[walked->heap].exact,
-			&(struct census){1, walked->requested_bytes, walked->overhead_bytes});
+		block_totals_add(&snapshot->heaps[walked->heap].exact,
+			&(struct block_totals){1, walked->requested_bytes, walked->overhead_bytes});
 		rc = add_walked(sampling, walked);
 	}
 	return rc;
@@ -146,11 +146,12 @@ static int by_size(const void *a, const void *b)
 
 static int put_sum(struct snapshot *snapshot, const struct sampled *of, uint64_t count)
 {
-	const struct census all = {count, count * of->requested_bytes, count * of->overhead_bytes};
+	const struct block_totals all = {
+		count, count * of->requested_bytes, count * of->overhead_bytes};
 	struct block_sum *sum;
 
 	if (of->stack == STACK_NONE) {
-		census_add(&snapshot->heaps[of->heap].stackless, &all);
+		block_totals_add(&snapshot->heaps[of->heap].stackless, &all);
 		return 0;
 	}
 	sum = snapshot_add_sum(snapshot);
@@ -205,7 +206,7 @@ static int by_heap(const void *a, const void *b)
 			       y->overhead_bytes / y->block_count);
 }
 
-int join_sampled(struct snapshot *snapshot, const struct captured *captured)
+int join_sampled(struct snapshot *snapshot, const struct raw_capture *captured)
 {
 	struct sampling sampling = {.snapshot = snapshot, .captured = captured};
 	int rc;

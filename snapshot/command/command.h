@@ -33,7 +33,7 @@ int command_doctor(int argc, char **argv);
 /* Prints an error as a line of hsnap's; returns the exit status for it. */
 int command_fail(const struct err *err);
 
-struct take {
+struct snapshot_request {
 	struct capture_options options;
 	bool is_forced; /* to lack something is no error */
 	bool is_verbose; /* say on standard error what was found */
@@ -47,7 +47,7 @@ struct take {
 };
 
 /* What was written. */
-struct taken {
+struct snapshot_result {
 	uint64_t block_count, requested_bytes; /* without address space that is only reserved */
 	int64_t held_ms;
 };
@@ -55,11 +55,11 @@ struct taken {
 /* Takes a snapshot of an open target and writes it to path (NULL: standard output). Warnings go to
  * standard error. On an interrupt meanwhile the target is let go. taken may be NULL. 0, or an
  * error; after -ERR_INCOMPLETE and -ERR_NO_HEAPS the file is there, and taken is filled. */
-int take(const struct take *take, struct target *target, const char *path, struct taken *taken,
-	struct err *err);
+int snapshot_take(const struct snapshot_request *take, struct target *target, const char *path,
+	struct snapshot_result *taken, struct err *err);
 
-/* To be called once before take(). */
-void take_guard_interrupts(void);
+/* To be called once before snapshot_take(). */
+void snapshot_guard_interrupts(void);
 
 /*
  * -p and -pn: the one process that a command is about.
@@ -128,11 +128,12 @@ enum {
 	}
 
 /* Takes one of the options above: 0, or an error with *err filled. Any other id is returned as it is. */
-int dump_option(struct take *take, int id, const char *value, struct err *err);
+int dump_option(struct snapshot_request *take, int id, const char *value, struct err *err);
 
 /* Whether a packed dump may go to out (NULL: standard output), which the option (as "-f OUT") names: 0 or
  * -ERR_USAGE. */
-int dump_check_out(const struct take *take, const char *out, const char *option, struct err *err);
+int dump_check_out(
+	const struct snapshot_request *take, const char *out, const char *option, struct err *err);
 
 /* Adds what the file is called, by a pattern that was checked; a packed one's name ends in .gz. 0 or
  * -ERR_NOMEM. */
@@ -157,7 +158,7 @@ int table_sample_parse(const char *text, uint64_t *bytes, struct err *err);
  * some part of it. Letters of ASCII are alike in either case. Takes time in proportion to the product
  * of both lengths at worst.
  */
-bool name_is_like(const char *name, const char *pattern);
+bool command_name_is_like(const char *name, const char *pattern);
 
 /*
  * The options that taking snapshots again and again has, by time or by growth: read, and checked against
@@ -190,7 +191,7 @@ enum {
 struct series_request {
 	struct process_choice process;
 	const char *out, *log; /* what was not given is NULL */
-	struct take take;
+	struct snapshot_request take;
 	int64_t every_ms; /* by time: 0 for once; by growth: between two looks */
 	uint64_t growth_bytes; /* 0: by time */
 	uint64_t file_count; /* 0: no end */

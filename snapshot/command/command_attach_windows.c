@@ -48,7 +48,7 @@ static void detach_help(FILE *to)
 	opt_help(detach_opts, to);
 }
 
-struct request {
+struct attach_request {
 	const char *command;
 	struct process_choice process;
 	struct attach_options options;
@@ -56,7 +56,7 @@ struct request {
 };
 
 static int set_option(
-	struct request *request, int id, const struct opt_state *state, struct err *err)
+	struct attach_request *request, int id, const struct opt_state *state, struct err *err)
 {
 	switch (id) {
 	case OPT_MAX_MB: return table_limit_parse(state->value, &request->options.limit_bytes, err);
@@ -71,8 +71,8 @@ static int set_option(
 }
 
 /* Reads the options and finds the process. 1: help was asked for. */
-static int read_options(struct request *request, const struct opt *opts, int argc, char **argv,
-	uint32_t *pid, struct err *err)
+static int read_options(struct attach_request *request, const struct opt *opts, int argc,
+	char **argv, uint32_t *pid, struct err *err)
 {
 	struct opt_state state;
 	int id, rc = 0;
@@ -95,14 +95,15 @@ static int fail_or_delegate(int rc, uint32_t pid, struct err *err)
 	char name[40];
 
 	snprintf(name, sizeof(name), "pid %" PRIu32, pid);
-	if (rc == -ERR_BITS && !delegate(name, &exit_status, err))
+	if (rc == -ERR_BITS && !run_other_hsnap(name, &exit_status, err))
 		return (int)exit_status;
 	return command_fail(err);
 }
 
 int command_attach(int argc, char **argv)
 {
-	struct request request = {.command = argv[0], .options.limit_bytes = TABLES_DEFAULT_BYTES};
+	struct attach_request request = {
+		.command = argv[0], .options.limit_bytes = TABLES_DEFAULT_BYTES};
 	uint64_t limit = 0;
 	uint32_t pid = 0;
 	struct err err = {0};
@@ -113,7 +114,7 @@ int command_attach(int argc, char **argv)
 		return 0;
 	}
 	if (!rc)
-		rc = attach(pid, &request.options, &limit, &err);
+		rc = control_attach(pid, &request.options, &limit, &err);
 	if (rc)
 		return fail_or_delegate(rc, pid, &err);
 	if (limit < request.options.limit_bytes)
@@ -131,7 +132,7 @@ int command_attach(int argc, char **argv)
 
 int command_detach(int argc, char **argv)
 {
-	struct request request = {.command = argv[0]};
+	struct attach_request request = {.command = argv[0]};
 	uint32_t pid = 0;
 	struct err err = {0};
 	int rc = read_options(&request, detach_opts, argc, argv, &pid, &err);
@@ -141,7 +142,7 @@ int command_detach(int argc, char **argv)
 		return 0;
 	}
 	if (!rc)
-		rc = detach(pid, &err);
+		rc = control_detach(pid, &err);
 	if (rc)
 		return fail_or_delegate(rc, pid, &err);
 	if (request.is_verbose)

@@ -27,7 +27,7 @@ static bool has_part(const char *name, const char *part)
 	return false;
 }
 
-bool name_is_like(const char *name, const char *pattern)
+bool command_name_is_like(const char *name, const char *pattern)
 {
 	return strpbrk(pattern, "*?") ? text_glob(pattern, name, GLOB_FOLD | GLOB_QUESTION) :
 					has_part(name, pattern);
@@ -76,7 +76,7 @@ int process_choose(
 
 	if (!choice->name)
 		return process_pid_parse(choice->pid, pid, err);
-	rc = kept_find(choice->name, &seen, &count, err);
+	rc = process_ref_find(choice->name, &seen, &count, err);
 	if (!rc && !count)
 		rc = err_set(err, ERR_NO_PROCESS, choice->name, NULL);
 	else if (!rc && count > 1)
@@ -87,7 +87,7 @@ int process_choose(
 	return rc;
 }
 
-int dump_option(struct take *take, int id, const char *value, struct err *err)
+int dump_option(struct snapshot_request *take, int id, const char *value, struct err *err)
 {
 	switch (id) {
 	case OPT_DUMP_STACKS: return capture_stacks_parse(value, &take->options.stacks, err);
@@ -99,7 +99,8 @@ int dump_option(struct take *take, int id, const char *value, struct err *err)
 	}
 }
 
-int dump_check_out(const struct take *take, const char *out, const char *option, struct err *err)
+int dump_check_out(
+	const struct snapshot_request *take, const char *out, const char *option, struct err *err)
 {
 	bool is_file = out && strcmp(out, "-") != 0;
 

@@ -27,12 +27,12 @@ static void os_help(FILE *to)
 	opt_help(options, to);
 }
 
-struct request {
+struct os_request {
 	const char *what;
 	struct process_choice process;
 };
 
-static int switch_it(const struct request *request, struct err *err)
+static int switch_it(const struct os_request *request, struct err *err)
 {
 	bool on = request->what && !strcmp(request->what, "on");
 	uint32_t pid = 0;
@@ -54,7 +54,7 @@ static int switch_it(const struct request *request, struct err *err)
 
 int command_os(int argc, char **argv)
 {
-	struct request request = {0};
+	struct os_request request = {0};
 	struct opt_state state;
 	struct err err = {0};
 	int id, rc = 0;

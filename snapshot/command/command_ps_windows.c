@@ -145,7 +145,7 @@ static int look_at_all(const struct process_list *list, const char *pattern, str
 		struct ps_row *row = &seen->rows[seen->count];
 		int rc;
 
-		if (pattern && !name_is_like(list->items[i].name, pattern))
+		if (pattern && !command_name_is_like(list->items[i].name, pattern))
 			continue;
 		*row = (struct ps_row){.pid = list->items[i].pid, .name = list->items[i].name};
 		rc = look(row);

@@ -43,16 +43,16 @@ static void run_help(FILE *to)
 	opt_help(options, to);
 }
 
-struct request {
-	struct run run;
+struct run_request {
+	struct program_run run;
 	const char *at_exit; /* where the snapshot at the end goes; NULL: none is taken */
-	struct take take;
+	struct snapshot_request take;
 };
 
 /* What is asked of the snapshot at the end. */
-static int check_form(const struct request *request, struct err *err)
+static int check_form(const struct run_request *request, struct err *err)
 {
-	const struct take *take = &request->take;
+	const struct snapshot_request *take = &request->take;
 
 	if (request->at_exit)
 		return dump_check_out(take, request->at_exit, "--at-exit OUT", err);
@@ -65,7 +65,7 @@ static int check_form(const struct request *request, struct err *err)
 	return 0;
 }
 
-static int check_pattern(const struct request *request, struct err *err)
+static int check_pattern(const struct run_request *request, struct err *err)
 {
 	unsigned words = 0;
 	int rc = file_pattern_check(request->at_exit, &words, err);
@@ -80,7 +80,7 @@ static int check_pattern(const struct request *request, struct err *err)
 }
 
 static int name_file(
-	const struct request *request, const char *program, uint32_t pid, struct buf *path)
+	const struct run_request *request, const char *program, uint32_t pid, struct buf *path)
 {
 	const struct file_names names = {.program = program, .pid = pid};
 
@@ -88,7 +88,7 @@ static int name_file(
 }
 
 /* Whether files can be written: better known before the program runs than after. */
-static int check_output(const struct request *request, struct err *err)
+static int check_output(const struct run_request *request, struct err *err)
 {
 	struct buf path;
 	struct out out;
@@ -107,22 +107,22 @@ static int check_output(const struct request *request, struct err *err)
 
 static int snapshot_at_exit(void *ctx, struct target *target, struct err *err)
 {
-	const struct request *request = ctx;
+	const struct run_request *request = ctx;
 	struct buf path;
 	int rc;
 
 	buf_init(&path);
 	rc = name_file(request, target->image, target->pid, &path);
 	rc = rc ? err_set(err, ERR_NOMEM, target->name, NULL) :
-		  take(&request->take, target, path.data, NULL, err);
+		  snapshot_take(&request->take, target, path.data, NULL, err);
 	buf_release(&path);
 	return rc;
 }
 
 /* Takes one option: 0, or an error. */
-static int set_option(struct request *request, int id, const char *value, struct err *err)
+static int set_option(struct run_request *request, int id, const char *value, struct err *err)
 {
-	struct run *run = &request->run;
+	struct program_run *run = &request->run;
 
 	switch (id) {
 	case OPT_AT_EXIT: request->at_exit = value; return 0;
@@ -135,7 +135,7 @@ static int set_option(struct request *request, int id, const char *value, struct
 	}
 }
 
-static int start(struct request *request)
+static int start(struct run_request *request)
 {
 	uint32_t exit_status = 0;
 	struct err err = {0};
@@ -144,7 +144,7 @@ static int start(struct request *request)
 		request->run.snapshot = snapshot_at_exit;
 		request->run.ctx = request;
 	}
-	if (run(&request->run, &exit_status, &err)) {
+	if (run_program(&request->run, &exit_status, &err)) {
 		command_fail(&err);
 		/* A program that ran has a status of its own; one that failed keeps it. */
 		return exit_status ? (int)exit_status : 2;
@@ -155,7 +155,7 @@ static int start(struct request *request)
 int command_run(int argc, char **argv)
 {
 	struct opt_state state;
-	struct request request = {.run.limit_bytes = TABLES_DEFAULT_BYTES};
+	struct run_request request = {.run.limit_bytes = TABLES_DEFAULT_BYTES};
 	struct err err = {0};
 	int id, rc = 0;
 

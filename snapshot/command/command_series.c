@@ -11,15 +11,15 @@
 #include "snapshot/live/process_ref.h"
 #include "snapshot/series/series.h"
 
-struct series {
+struct series_run {
 	const struct series_request *request;
-	struct take take;
+	struct snapshot_request take;
 	struct series_log log;
 };
 
 static void say(void *ctx, const char *line)
 {
-	struct series *series = ctx;
+	struct series_run *series = ctx;
 	struct err err;
 
 	fprintf(stderr, "hsnap: %s\n", line);
@@ -28,7 +28,7 @@ static void say(void *ctx, const char *line)
 		command_fail(&err);
 }
 
-static int fail(struct series *series, const struct err *err)
+static int fail(struct series_run *series, const struct err *err)
 {
 	char text[1600];
 
@@ -37,14 +37,14 @@ static int fail(struct series *series, const struct err *err)
 }
 
 /* The log's path, for an end that is no end of a series: the console is closed, or somebody is in a hurry. */
-static struct in_hand ending;
+static struct interrupt_cleanup ending;
 
 static void on_end(void)
 {
-	struct series_log log = {.path = in_hand_take(&ending)};
+	struct series_log log = {.path = interrupt_cleanup_take(&ending)};
 
 	series_log_add(&log, os_time_ms(), "ended from outside: the file at hand is dropped", NULL);
-	in_hand_done(&ending);
+	interrupt_cleanup_done(&ending);
 }
 
 static atomic_bool is_taking;
@@ -57,23 +57,23 @@ static void on_held(void)
 				"Ctrl-C drops it\n");
 }
 
-static int take_file(void *ctx, const struct kept *process, const char *path,
+static int take_file(void *ctx, const struct process_ref *process, const char *path,
 	const struct out_names *names, struct series_taken *out, struct err *err)
 {
-	struct series *series = ctx;
-	struct take how = series->take;
-	struct taken taken = {0};
+	struct series_run *series = ctx;
+	struct snapshot_request how = series->take;
+	struct snapshot_result taken = {0};
 	struct target target;
 	int rc;
 
 	if (series_is_log(series->request, path))
 		return err_set(err, ERR_USAGE, path, SERIES_IS_LOG);
-	rc = kept_target(process, &target, err);
+	rc = process_ref_target(process, &target, err);
 	if (rc)
 		return rc;
 	how.names = names;
 	is_taking = true;
-	rc = take(&how, &target, path, &taken, err);
+	rc = snapshot_take(&how, &target, path, &taken, err);
 	is_taking = false;
 	target.ops->close(&target);
 	if (rc && rc != -ERR_INCOMPLETE)
@@ -88,13 +88,13 @@ static int take_file(void *ctx, const struct kept *process, const char *path,
 /* A single snapshot ends at once, as any; what takes long is let finish its file. */
 static void guard_interrupts(const struct series_request *request)
 {
-	take_guard_interrupts();
+	snapshot_guard_interrupts();
 	os_on_end(on_end);
 	os_on_held(on_held);
 	os_hold_interrupt(request->every_ms || request->waits || request->takes_all);
 }
 
-static int run(struct series *series, const struct series_plan *plan, struct err *err)
+static int run(struct series_run *series, const struct series_plan *plan, struct err *err)
 {
 	const struct series_calls calls = {
 		os_clock_ms, os_wait, os_was_interrupted, take_file, say, series};
@@ -102,16 +102,16 @@ static int run(struct series *series, const struct series_plan *plan, struct err
 	struct series_result result = {0};
 	int rc;
 
-	in_hand_set(&ending, (void *)(uintptr_t)request->log);
+	interrupt_cleanup_set(&ending, (void *)(uintptr_t)request->log);
 	guard_interrupts(request);
 	rc = series_run(plan, &calls, &result, err);
-	in_hand_clear(&ending);
+	interrupt_cleanup_clear(&ending);
 	return rc ? rc : series_exit_status(&result);
 }
 
 int series_main(const struct series_request *request)
 {
-	struct series series = {.request = request, .take = request->take};
+	struct series_run series = {.request = request, .take = request->take};
 	struct series_plan plan = {.name = request->process.name,
 		.out = request->out,
 		.is_packed = request->take.is_packed,

@@ -13,15 +13,15 @@
 #define TRACER_PATIENCE_MS 10000
 
 /* The target that an interrupt has to let go; one at a time. */
-static struct in_hand held;
+static struct interrupt_cleanup held;
 
 static void on_interrupt(void)
 {
-	struct target *target = in_hand_take(&held);
+	struct target *target = interrupt_cleanup_take(&held);
 
 	if (target && target->ops->interrupt)
 		target->ops->interrupt(target);
-	in_hand_done(&held);
+	interrupt_cleanup_done(&held);
 	out_interrupted();
 }
 
@@ -39,7 +39,8 @@ static const char *how_read(const struct target *target)
 }
 
 /* It may hold what a file or a module is called. */
-static void say_warning(const struct take *take, const struct target *target, const char *warning)
+static void say_warning(
+	const struct snapshot_request *take, const struct target *target, const char *warning)
 {
 	char text[1600];
 
@@ -52,25 +53,27 @@ static void say_warning(const struct take *take, const struct target *target, co
 }
 
 /* What is only reserved is address space, and no memory. */
-static struct census reserved_total(const struct snapshot *snapshot)
+static struct block_totals reserved_total(const struct snapshot *snapshot)
 {
-	struct census total = {0};
+	struct block_totals total = {0};
 
 	for (size_t i = 0; i < snapshot->block_count; i++) {
 		if (snapshot->heaps[snapshot->blocks[i].heap].addr == HEAP_RESERVED)
-			census_add(&total, &(struct census){1, snapshot->blocks[i].requested_bytes,
-						   snapshot->blocks[i].overhead_bytes});
+			block_totals_add(&total,
+				&(struct block_totals){1, snapshot->blocks[i].requested_bytes,
+					snapshot->blocks[i].overhead_bytes});
 	}
 	for (size_t i = 0; i < snapshot->sum_count; i++) {
 		const struct block_sum *sum = &snapshot->sums[i];
 
 		if (snapshot->heaps[sum->heap].addr == HEAP_RESERVED)
-			census_add(&total, &(struct census){sum->block_count, sum->requested_bytes,
-						   sum->overhead_bytes});
+			block_totals_add(
+				&total, &(struct block_totals){sum->block_count,
+						sum->requested_bytes, sum->overhead_bytes});
 	}
 	for (size_t i = 0; i < snapshot->heap_count; i++) {
 		if (snapshot->heaps[i].addr == HEAP_RESERVED)
-			census_add(&total, &snapshot->heaps[i].stackless);
+			block_totals_add(&total, &snapshot->heaps[i].stackless);
 	}
 	return total;
 }
@@ -83,8 +86,8 @@ struct written {
 static void report(const struct snapshot *snapshot, const struct target *target,
 	const struct capture_stats *stats, const struct written *written)
 {
-	struct census total = snapshot_total(snapshot);
-	struct census reserved = reserved_total(snapshot);
+	struct block_totals total = snapshot_total(snapshot);
+	struct block_totals reserved = reserved_total(snapshot);
 	uint64_t stackless = 0;
 	char apart[64] = "";
 
@@ -135,7 +138,7 @@ static bool has_heaps(const struct target *target, const struct snapshot *snapsh
 }
 
 /* What was written may not be all there is. */
-static int check_whole(const struct take *take, const struct target *target,
+static int check_whole(const struct snapshot_request *take, const struct target *target,
 	const struct snapshot *snapshot, struct err *err)
 {
 	if (!snapshot->missing_count || take->is_forced)
@@ -144,16 +147,18 @@ static int check_whole(const struct take *take, const struct target *target,
 		target->name, "what there is was written");
 }
 
-static struct taken sum_up(const struct snapshot *snapshot, const struct capture_stats *stats)
+static struct snapshot_result sum_up(
+	const struct snapshot *snapshot, const struct capture_stats *stats)
 {
-	struct census total = snapshot_total(snapshot), reserved = reserved_total(snapshot);
+	struct block_totals total = snapshot_total(snapshot), reserved = reserved_total(snapshot);
 
-	return (struct taken){total.block_count - reserved.block_count,
+	return (struct snapshot_result){total.block_count - reserved.block_count,
 		total.requested_bytes - reserved.requested_bytes, stats->held_ms};
 }
 
 /* Under the first name that is free. */
-static int open_out(const struct take *take, struct out *out, const char *path, struct err *err)
+static int open_out(
+	const struct snapshot_request *take, struct out *out, const char *path, struct err *err)
 {
 	const unsigned flags = (take->is_new ? OUT_NEW : 0) | (take->is_packed ? OUT_GZIP : 0);
 	int rc = out_open_as(out, path, flags, err);
@@ -167,7 +172,7 @@ static int open_out(const struct take *take, struct out *out, const char *path, 
 }
 
 /* What is being started by hsnap run, say, would have no stacks yet, and be the first of its series. */
-static void wait_for_tracer(const struct take *take, const struct target *target)
+static void wait_for_tracer(const struct snapshot_request *take, const struct target *target)
 {
 	int64_t until_ms = os_clock_ms() + TRACER_PATIENCE_MS;
 
@@ -179,8 +184,8 @@ static void wait_for_tracer(const struct take *take, const struct target *target
 		os_sleep_ms(10);
 }
 
-int take(const struct take *take, struct target *target, const char *path, struct taken *taken,
-	struct err *err)
+int snapshot_take(const struct snapshot_request *take, struct target *target, const char *path,
+	struct snapshot_result *taken, struct err *err)
 {
 	struct capture_stats stats = {0};
 	struct written written = {0};
@@ -193,10 +198,10 @@ int take(const struct take *take, struct target *target, const char *path, struc
 	if (rc)
 		return rc;
 	snapshot_init(&snapshot);
-	in_hand_set(&held, target);
-	rc = capture(target, &take->options, &snapshot, &stats, err);
-	in_hand_clear(&held);
-	if (!rc && take->by_stack && by_stack(&snapshot))
+	interrupt_cleanup_set(&held, target);
+	rc = capture_target(target, &take->options, &snapshot, &stats, err);
+	interrupt_cleanup_clear(&held);
+	if (!rc && take->by_stack && model_sum_by_stack(&snapshot))
 		rc = err_set(err, ERR_NOMEM, target->name, NULL);
 	if (!rc && !has_heaps(target, &snapshot))
 		snapshot_lacks(&snapshot, "no heap could be walked");
@@ -218,7 +223,7 @@ int take(const struct take *take, struct target *target, const char *path, struc
 	return rc;
 }
 
-void take_guard_interrupts(void)
+void snapshot_guard_interrupts(void)
 {
 	os_on_interrupt(on_interrupt);
 }
@@ -269,7 +274,7 @@ static void snapshot_help(FILE *to)
 	opt_help(options, to);
 }
 
-struct request {
+struct one_request {
 	struct series_request series;
 	const char *dump;
 };
@@ -283,8 +288,8 @@ static int open_live(const struct series_request *request, struct target *target
 }
 
 /* The file's name, from that of the process; of standard output none. The pattern has been checked. */
-static int name_file(const struct request *request, const struct target *target, struct buf *path,
-	struct err *err)
+static int name_file(const struct one_request *request, const struct target *target,
+	struct buf *path, struct err *err)
 {
 	struct file_names names = {
 		.program = target->image, .pid = target->pid, .time_ms = target->time_ms};
@@ -300,13 +305,13 @@ static int name_file(const struct request *request, const struct target *target,
 	return 0;
 }
 
-static int take_one(const struct request *request, struct err *err)
+static int take_one(const struct one_request *request, struct err *err)
 {
 	struct target target;
 	struct buf path;
 	int rc;
 
-	take_guard_interrupts();
+	snapshot_guard_interrupts();
 	rc = request->dump ? target_open_minidump(&target, request->dump, err) :
 			     open_live(&request->series, &target, err);
 	if (rc)
@@ -314,14 +319,14 @@ static int take_one(const struct request *request, struct err *err)
 	buf_init(&path);
 	rc = name_file(request, &target, &path, err);
 	if (!rc)
-		rc = take(&request->series.take, &target, path.data, NULL, err);
+		rc = snapshot_take(&request->series.take, &target, path.data, NULL, err);
 	buf_release(&path);
 	target.ops->close(&target);
 	return rc;
 }
 
 /* What is asked of one snapshot to standard output or a file. */
-static int check_one(const struct request *request, unsigned words, struct err *err)
+static int check_one(const struct one_request *request, unsigned words, struct err *err)
 {
 	const struct series_request *series = &request->series;
 
@@ -333,7 +338,7 @@ static int check_one(const struct request *request, unsigned words, struct err *
 	return dump_check_out(&series->take, series->out, "-f OUT", err);
 }
 
-static int snapshot(const struct request *request)
+static int snapshot(const struct one_request *request)
 {
 	const struct series_request *series = &request->series;
 	struct err err = {0};
@@ -356,7 +361,7 @@ static int snapshot(const struct request *request)
 }
 
 /* Takes one option: 0, or an error. */
-static int set_option(struct request *request, int id, const char *value, struct err *err)
+static int set_option(struct one_request *request, int id, const char *value, struct err *err)
 {
 	struct series_request *series = &request->series;
 
@@ -381,7 +386,7 @@ static int set_option(struct request *request, int id, const char *value, struct
 
 int command_snapshot(int argc, char **argv)
 {
-	struct request request = {.series = SERIES_REQUEST_INIT};
+	struct one_request request = {.series = SERIES_REQUEST_INIT};
 	struct opt_state state;
 	struct err err = {0};
 	int id;

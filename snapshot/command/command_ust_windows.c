@@ -34,7 +34,7 @@ static void ust_help(FILE *to)
 	opt_help(options, to);
 }
 
-struct request {
+struct ust_request {
 	const char *what, *image; /* what is "" until it was given, image NULL */
 	uint32_t db_mb;
 };
@@ -50,7 +50,7 @@ static int take_megabytes(const char *text, uint32_t *db_mb, struct err *err)
 	return 0;
 }
 
-static int take_argument(struct request *request, const char *text, struct err *err)
+static int take_argument(struct ust_request *request, const char *text, struct err *err)
 {
 	if (!*request->what)
 		request->what = text;
@@ -62,7 +62,7 @@ static int take_argument(struct request *request, const char *text, struct err *
 }
 
 /* Whether the request makes sense as a whole. */
-static int check(const struct request *request, struct err *err)
+static int check(const struct ust_request *request, struct err *err)
 {
 	bool is_show = !strcmp(request->what, "show");
 	bool is_on = !strcmp(request->what, "on");
@@ -95,7 +95,7 @@ static int print_running(const char *image, const char *words, struct err *err)
 	return rc;
 }
 
-static int change(const struct request *request, struct err *err)
+static int change(const struct ust_request *request, struct err *err)
 {
 	const struct ifeo_change wanted = {
 		.on = !strcmp(request->what, "on"), .db_mb = request->db_mb};
@@ -111,7 +111,7 @@ static int change(const struct request *request, struct err *err)
 		return rc;
 	printf("ust is %s for %s: processes started from now on %s their stacks\n", request->what,
 		request->image, wanted.on ? "record" : "do not record");
-	if (wanted.on && wine_version())
+	if (wanted.on && os_wine_version())
 		printf("Wine records none, whatever is on: use 'hsnap run' or 'hsnap attach'\n");
 	return print_running(request->image,
 		wanted.on ? "start it again to have its stacks" : "what runs goes on as it is",
@@ -164,7 +164,7 @@ static int show_all(struct err *err)
 	return rc;
 }
 
-static int show(const struct request *request, struct err *err)
+static int show(const struct ust_request *request, struct err *err)
 {
 	int rc = request->image ? show_image(request->image, err) : 0;
 
@@ -173,7 +173,7 @@ static int show(const struct request *request, struct err *err)
 
 int command_ust(int argc, char **argv)
 {
-	struct request request = {.what = ""};
+	struct ust_request request = {.what = ""};
 	struct opt_state state;
 	struct err err = {0};
 	int id, rc = 0;

@@ -16,7 +16,7 @@ static BOOL WINAPI leave_to_child(DWORD type)
 	return type == CTRL_C_EVENT || type == CTRL_BREAK_EVENT;
 }
 
-void leave_interrupts_to_child(void)
+void run_leave_interrupts(void)
 {
 	SetConsoleCtrlHandler(leave_to_child, TRUE);
 }
@@ -45,7 +45,7 @@ static int start(const char *name, const wchar_t *image, struct spawn *spawn, st
 		return err_set(err, ERR_NOMEM, name, NULL);
 	spawn_pass_streams(&request.startup);
 	if (!spawn_start(spawn, &request))
-		rc = start_fail(GetLastError(), HSNAP_32, err);
+		rc = spawn_fail(GetLastError(), HSNAP_32, err);
 	free(request.command);
 	return rc;
 }
@@ -79,7 +79,7 @@ static wchar_t *find_other(const char *name, struct err *err)
 	return image;
 }
 
-int delegate(const char *name, uint32_t *exit_status, struct err *err)
+int run_other_hsnap(const char *name, uint32_t *exit_status, struct err *err)
 {
 	wchar_t *image;
 	struct spawn spawn = {0};
@@ -90,7 +90,7 @@ int delegate(const char *name, uint32_t *exit_status, struct err *err)
 	image = find_other(name, err);
 	if (!image)
 		return -ERR_BITS;
-	leave_interrupts_to_child();
+	run_leave_interrupts();
 	rc = start(name, image, &spawn, err);
 	if (!rc)
 		*exit_status = finish(&spawn);
@@ -108,7 +108,7 @@ int traced_prepare(
 	if (!rc && traced->target.bits != OUR_BITS)
 		rc = err_set(err, ERR_BITS, name, NULL);
 	/* Not waited for: who has it may wait for us to resume the process. */
-	if (!rc && !turn_take(&traced->turn, traced->target.pid, 0))
+	if (!rc && !process_lock_take(&traced->turn, traced->target.pid, 0))
 		rc = err_set(err, ERR_TRACED, name, "by another hsnap");
 	if (!rc)
 		rc = injection_prepare(&traced->injection, process, thread, name, err);
@@ -197,7 +197,8 @@ static int switch_on(struct traced *traced, const struct traced_options *options
 
 	with.limit_found = &traced->limit_bytes;
 	if (!rc)
-		rc = install(&traced->target, traced->process, traced->area_addr, &with, err);
+		rc = install_tracer(
+			&traced->target, traced->process, traced->area_addr, &with, err);
 	if (!rc)
 		rc = arrange_meetings(traced, options, err);
 	return rc;
@@ -219,7 +220,7 @@ int traced_bring_up(
 	}
 	if (!rc)
 		injection_release(&traced->injection);
-	turn_give_back(&traced->turn);
+	process_lock_release(&traced->turn);
 	return rc;
 }
 
@@ -241,7 +242,7 @@ enum traced_event traced_wait(struct traced *traced, int64_t until_ms)
 	}
 	events[count] = TRACED_ENDED;
 	handles[count++] = traced->process;
-	got = wait_any(count, handles, until_ms);
+	got = inject_wait_any(count, handles, until_ms);
 	if (got == WAIT_TIMEOUT)
 		return TRACED_LATE;
 	got -= WAIT_OBJECT_0;
@@ -264,7 +265,7 @@ void traced_release(struct traced *traced)
 		traced->child_taken};
 
 	injection_release(&traced->injection);
-	turn_give_back(&traced->turn);
+	process_lock_release(&traced->turn);
 	for (size_t i = 0; i < sizeof(events) / sizeof(*events); i++) {
 		if (events[i])
 			CloseHandle(events[i]);
@@ -279,13 +280,13 @@ void traced_release(struct traced *traced)
 
 struct attaching {
 	HANDLE process;
-	struct turn turn;
+	struct process_lock turn;
 	struct target target;
 };
 
 static void end(struct attaching *attaching)
 {
-	turn_give_back(&attaching->turn);
+	process_lock_release(&attaching->turn);
 	if (attaching->target.system)
 		attaching->target.ops->close(&attaching->target);
 	if (attaching->process)
@@ -301,7 +302,7 @@ static int begin(struct attaching *attaching, uint32_t pid, struct err *err)
 	if (!rc && attaching->target.bits != 8 * sizeof(void *))
 		rc = err_set(err, ERR_BITS, attaching->target.name, NULL);
 	if (!rc)
-		rc = turn_take(&attaching->turn, pid, PATIENCE_MS) ?
+		rc = process_lock_take(&attaching->turn, pid, PATIENCE_MS) ?
 			     0 :
 			     err_set(err, ERR_BUSY, attaching->target.name,
 				     "another hsnap is at it");
@@ -316,7 +317,7 @@ static int find_or_load(struct attaching *attaching, uint64_t *area_addr, struct
 
 	if (rc != -ERR_NOT_TRACED)
 		return rc;
-	rc = load_tracer(attaching->process, target->name, err);
+	rc = inject_load_tracer(attaching->process, target->name, err);
 	if (!rc)
 		rc = tracee_find(target, area_addr, err);
 	if (rc == -ERR_NOT_TRACED)
@@ -333,7 +334,7 @@ static int blame(struct attaching *attaching, int rc, struct err *err)
 	return rc;
 }
 
-int attach(
+int control_attach(
 	uint32_t pid, const struct attach_options *options, uint64_t *limit_found, struct err *err)
 {
 	struct install_options install_options = {.limit_bytes = options->limit_bytes,
@@ -347,14 +348,14 @@ int attach(
 	if (!rc)
 		rc = find_or_load(&attaching, &area_addr, err);
 	if (!rc)
-		rc = install(
+		rc = install_tracer(
 			&attaching.target, attaching.process, area_addr, &install_options, err);
 	rc = blame(&attaching, rc, err);
 	end(&attaching);
 	return rc;
 }
 
-int detach(uint32_t pid, struct err *err)
+int control_detach(uint32_t pid, struct err *err)
 {
 	struct attaching attaching = {0};
 	uint64_t area_addr = 0;

@@ -10,7 +10,7 @@
 #include "core/base/err.h"
 #include "snapshot/target/target.h"
 
-struct run {
+struct program_run {
 	const char *const *argv; /* the program and its arguments, NULL-terminated */
 	uint64_t limit_bytes; /* for the tracer's tables */
 	uint64_t sample_bytes; /* 0: every block is recorded */
@@ -31,10 +31,10 @@ struct run {
  * When the time is over, each of those that run has its snapshot taken and is ended, with a line; then
  * the exit status is RUN_LATE.
  *
- * A program of the other bitness is left to the hsnap for it, see delegate_windows.h.
+ * A program of the other bitness is left to the hsnap for it, see run_windows.h.
  */
 #define RUN_LATE 124 /* as timeout(1) has it */
-int run(const struct run *run, uint32_t *exit_status, struct err *err);
+int run_program(const struct program_run *run, uint32_t *exit_status, struct err *err);
 
 /*
  * Programs of the other bitness: this hsnap cannot trace them, another one can.
@@ -48,11 +48,11 @@ int run(const struct run *run, uint32_t *exit_status, struct err *err);
  * out to be 32-bit, for messages. Returns 0 and its exit status: it has said all there is to say.
  * -ERR_BITS: there is none; -ERR_64_BITS: this is a 32-bit one; -ERR_START, -ERR_NOMEM.
  */
-int delegate(const char *name, uint32_t *exit_status, struct err *err);
+int run_other_hsnap(const char *name, uint32_t *exit_status, struct err *err);
 
 /* From now on Ctrl-C and Ctrl-Break do not end this process: a child that has the same console gets
  * them, and is waited for. */
-void leave_interrupts_to_child(void);
+void run_leave_interrupts(void);
 
 /*
  * Tracing a process that runs, and leaving it again.
@@ -72,11 +72,11 @@ struct attach_options {
  * -ERR_NO_PROCESS, -ERR_RIGHTS, -ERR_GONE, -ERR_INJECT, -ERR_TARGET (another version's tracer),
  * -ERR_USAGE (hsnap itself), -ERR_SYSTEM, -ERR_NOMEM: the process runs on as before.
  */
-int attach(
+int control_attach(
 	uint32_t pid, const struct attach_options *options, uint64_t *limit_found, struct err *err);
 
 /* Switches the tracer off and takes its hooks out. Returns 0; -ERR_NOT_TRACED, -ERR_BUSY (it goes on
- * tracing), and errors as attach(). */
-int detach(uint32_t pid, struct err *err);
+ * tracing), and errors as control_attach(). */
+int control_detach(uint32_t pid, struct err *err);
 
 #endif

@@ -128,7 +128,7 @@ enum injection_state {
 };
 
 /* After that. parent is a HANDLE of the process that is to resume the thread, or NULL: it runs. until_ms
- * is as for wait_any(). */
+ * is as for inject_wait_any(). */
 enum injection_state injection_wait(struct injection *injection, HANDLE parent, int64_t until_ms);
 
 /* Lets the thread go on to the program, and closes everything; but what a thread that was not seen to
@@ -137,7 +137,7 @@ void injection_release(struct injection *injection);
 
 /* What WaitForMultipleObjects() returns of any of them; WAIT_TIMEOUT when os_clock_ms() says until_ms.
  * 0: never. */
-DWORD wait_any(DWORD count, const HANDLE *handles, int64_t until_ms);
+DWORD inject_wait_any(DWORD count, const HANDLE *handles, int64_t until_ms);
 
 /*
  * Switching the tracer on and off in a process that has loaded it.
@@ -145,7 +145,7 @@ DWORD wait_any(DWORD count, const HANDLE *handles, int64_t until_ms);
  * Each step leaves the process running rightly, should this program be ended right behind it: what is
  * reserved is named in the tracer's area at once, its state is ON before the first jump to it is
  * there, a jump is there whole or not at all, and the order is such that no block is taken for live
- * that is not. What was begun so is ended by remove_tracer() or by the next install().
+ * that is not. What was begun so is ended by remove_tracer() or by the next install_tracer().
  */
 
 struct install_options {
@@ -163,14 +163,14 @@ struct install_options {
  * -ERR_BUSY (a thread stands in the tracer's code since it was last on), -ERR_INJECT, -ERR_TARGET, -ERR_GONE, -ERR_RIGHTS, -ERR_SYSTEM, -ERR_BITS, -ERR_NOMEM: nothing is
  * hooked.
  */
-int install(struct target *target, void *process, uint64_t area_addr,
+int install_tracer(struct target *target, void *process, uint64_t area_addr,
 	const struct install_options *options, struct err *err);
 
 /*
  * Takes the hooks out of ntdll and switches the tracer off, whatever threads are in hooks: they come out
  * of them through the DLL and its trampolines, which stay. The tables' memory is given back if no thread
- * seems to be in a hook, else by the next install(), or with the process. Returns 0; -ERR_NOT_TRACED;
- * -ERR_BUSY (another program has changed a hooked function) and the tracer goes on; errors as install().
+ * seems to be in a hook, else by the next install_tracer(), or with the process. Returns 0; -ERR_NOT_TRACED;
+ * -ERR_BUSY (another program has changed a hooked function) and the tracer goes on; errors as install_tracer().
  */
 int remove_tracer(struct target *target, void *process, uint64_t area_addr, struct err *err);
 
@@ -185,7 +185,7 @@ struct traced {
 	HANDLE process; /* the caller's */
 	const char *name; /* for messages; the caller's */
 	struct target target; /* open while it is prepared */
-	struct turn turn; /* until it is brought up: an attach() meanwhile waits */
+	struct process_lock turn; /* until it is brought up: an control_attach() meanwhile waits */
 	struct injection injection;
 	uint64_t area_addr;
 	uint64_t
@@ -249,7 +249,7 @@ void traced_release(struct traced *traced);
  * reads are left to themselves; a DLL that is loaded later does nothing. name is for messages. Returns
  * 0: it has been tried; -ERR_INJECT, -ERR_BUSY (the time is over), -ERR_GONE, -ERR_NOMEM.
  */
-int load_tracer(HANDLE process, const char *name, struct err *err);
+int inject_load_tracer(HANDLE process, const char *name, struct err *err);
 
 /*
  * All threads of another process, standing still where they can be looked at and moved on.
@@ -269,7 +269,7 @@ struct threads {
 	HANDLE process; /* the caller's */
 	const char *name; /* for messages; the caller's */
 	HANDLE turn; /* an object whose name says which process is held */
-	struct guard *guard;
+	struct resume_guard *guard;
 	struct held_thread *items;
 	size_t count, cap;
 	bool is_held;
@@ -308,7 +308,7 @@ int remove_rest(struct tracee *tracee, struct err *err);
  */
 
 struct family {
-	const struct run *run;
+	const struct program_run *run;
 	struct traced_options options; /* for each */
 	CRITICAL_SECTION turn; /* of snapshots, and of what is said */
 	volatile LONG count; /* threads that follow one */
@@ -318,7 +318,7 @@ struct family {
 };
 
 /* Returns 0 or -ERR_NOMEM. The calling thread is one of those that follow a process. */
-int family_init(struct family *family, const struct run *run, struct err *err);
+int family_init(struct family *family, const struct program_run *run, struct err *err);
 
 /*
  * Follows a process that was brought up to its end, or ends it when its time is over: takes its snapshot,

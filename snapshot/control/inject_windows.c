@@ -54,7 +54,7 @@ static int wait_for(HANDLE process, HANDLE thread, void *placed, const char *nam
 	}
 }
 
-int load_tracer(HANDLE process, const char *name, struct err *err)
+int inject_load_tracer(HANDLE process, const char *name, struct err *err)
 {
 	wchar_t *path = program_beside(L"" TRACER_DLL);
 	void *placed;
@@ -148,7 +148,7 @@ int injection_prepare(struct injection *injection, HANDLE process, HANDLE thread
 	return rc;
 }
 
-DWORD wait_any(DWORD count, const HANDLE *handles, int64_t until_ms)
+DWORD inject_wait_any(DWORD count, const HANDLE *handles, int64_t until_ms)
 {
 	for (;;) {
 		int64_t left_ms = until_ms - os_clock_ms();
@@ -164,11 +164,12 @@ DWORD wait_any(DWORD count, const HANDLE *handles, int64_t until_ms)
 enum injection_state injection_wait(struct injection *injection, HANDLE parent, int64_t until_ms)
 {
 	HANDLE handles[] = {injection->loaded, injection->process, parent};
-	DWORD got = wait_any(parent ? 3 : 2, handles, until_ms);
+	DWORD got = inject_wait_any(parent ? 3 : 2, handles, until_ms);
 	int64_t orphan_ms = os_clock_ms() + ORPHAN_MS;
 
 	if (got == WAIT_OBJECT_0 + 2)
-		got = wait_any(2, handles, until_ms && until_ms < orphan_ms ? until_ms : orphan_ms);
+		got = inject_wait_any(
+			2, handles, until_ms && until_ms < orphan_ms ? until_ms : orphan_ms);
 	switch (got) {
 	case WAIT_OBJECT_0: return INJECTION_LOADED;
 	case WAIT_TIMEOUT:

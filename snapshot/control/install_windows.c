@@ -41,7 +41,7 @@ static bool publish(const struct tracee *tracee, const void *part, size_t len)
 
 static uint64_t reserve_tables(struct installing *installing, uint64_t limit)
 {
-	uint64_t bytes = parts_reserve_bytes(limit);
+	uint64_t bytes = tracer_layout_bytes(limit);
 
 	if (bytes > SIZE_MAX)
 		return 0;
@@ -60,7 +60,7 @@ static int reserve(struct installing *installing, struct err *err)
 		limit /= 2;
 	if (!base)
 		return refuse(installing, "no address space for its tables", err);
-	parts_set(area, base, limit);
+	tracer_layout_set(area, base, limit);
 	if (!publish(tracee, &area->reserved, 2 * sizeof(area->reserved))) {
 		VirtualFreeEx(tracee->process, at(base), 0, MEM_RELEASE);
 		area->reserved = 0;
@@ -324,7 +324,7 @@ static int apply(struct installing *installing, struct err *err)
 
 static int set_up(struct installing *installing, struct err *err)
 {
-	int rc = remove_rest(installing->tracee, err); /* of an install() that did not end */
+	int rc = remove_rest(installing->tracee, err); /* of an install_tracer() that did not end */
 
 	if (!rc)
 		rc = reserve(installing, err);
@@ -367,7 +367,7 @@ static int end_last(struct tracee **tracee, struct err *err)
 	return rc;
 }
 
-int install(struct target *target, void *process, uint64_t area_addr,
+int install_tracer(struct target *target, void *process, uint64_t area_addr,
 	const struct install_options *options, struct err *err)
 {
 	struct installing *installing = calloc(1, sizeof(*installing));

@@ -45,7 +45,7 @@ static uint64_t shard_bytes(uint64_t limit_bytes)
 	return largest * 2;
 }
 
-void parts_set(struct tracer_area *area, uint64_t base, uint64_t limit_bytes)
+void tracer_layout_set(struct tracer_area *area, uint64_t base, uint64_t limit_bytes)
 {
 	uint64_t next = base;
 
@@ -86,11 +86,11 @@ void parts_set(struct tracer_area *area, uint64_t base, uint64_t limit_bytes)
 	area->reserved_bytes = next - base;
 }
 
-uint64_t parts_reserve_bytes(uint64_t limit_bytes)
+uint64_t tracer_layout_bytes(uint64_t limit_bytes)
 {
 	struct tracer_area area = {0}; /* only asked for its size */
 
-	parts_set(&area, 0, limit_bytes);
+	tracer_layout_set(&area, 0, limit_bytes);
 	return area.reserved_bytes;
 }
 

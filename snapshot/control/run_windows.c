@@ -38,7 +38,7 @@ static int read_file(void *ctx, uint64_t offset, void *bytes, size_t len)
 
 unsigned program_bits(const wchar_t *path)
 {
-	char *text = utf8_from_wide(path);
+	char *text = wide_to_utf8(path);
 	struct pe_image *image = malloc(sizeof(*image));
 	struct os_file file;
 	unsigned bits = 0;
@@ -83,7 +83,7 @@ bool program_is_this(const wchar_t *path)
 {
 	DWORD len;
 	wchar_t *own = own_path(&len);
-	char *this = own ? utf8_from_wide(own) : NULL, *other = utf8_from_wide(path);
+	char *this = own ? wide_to_utf8(own) : NULL, *other = wide_to_utf8(path);
 	bool same = this && other && os_same_file(this, other);
 
 	free(own);
@@ -111,7 +111,7 @@ wchar_t *program_beside(const wchar_t *name)
 #define STACK_BYTES ((SIZE_T)1 << 20) /* address space of a thread */
 
 /* A process that one of the family has just created, and that waits. */
-struct birth {
+struct process_birth {
 	struct family *family;
 	const struct traced *parent;
 	struct traced_child child;
@@ -126,7 +126,7 @@ struct follower {
 	char name[40];
 };
 
-int family_init(struct family *family, const struct run *run, struct err *err)
+int family_init(struct family *family, const struct program_run *run, struct err *err)
 {
 	*family = (struct family){.run = run, .count = 1};
 	family->options.install.limit_bytes = run->limit_bytes;
@@ -212,7 +212,7 @@ static bool is_child(HANDLE process, uint32_t parent_pid)
 }
 
 /* Finds the child and has it load the tracer. */
-static int adopt(struct follower *follower, const struct birth *birth, struct err *err)
+static int adopt(struct follower *follower, const struct process_birth *birth, struct err *err)
 {
 	int rc = process_open(
 		birth->child.pid, TRACED_RIGHTS, PROCESS_TERMINATE, &follower->process, err);
@@ -246,7 +246,7 @@ static void release(struct follower *follower)
 /* The life of a child, from birth on, which ends with its parent's wait. */
 static DWORD WINAPI follow_child(void *ctx)
 {
-	const struct birth *birth = ctx;
+	const struct process_birth *birth = ctx;
 	struct follower follower = {.family = birth->family};
 	struct family *family = birth->family;
 	struct err err = {0};
@@ -271,7 +271,7 @@ static DWORD WINAPI follow_child(void *ctx)
 /* A child is there, and its parent waits until it is prepared. */
 static void begin_child(struct family *family, struct traced *parent)
 {
-	struct birth birth = {.family = family, .parent = parent};
+	struct process_birth birth = {.family = family, .parent = parent};
 	struct err err = {0};
 	HANDLE thread = NULL;
 
@@ -409,7 +409,8 @@ static wchar_t *command_line(const char *const *argv)
 	return wide;
 }
 
-static int create(const struct run *run, struct spawn *spawn, const wchar_t *path, struct err *err)
+static int create(
+	const struct program_run *run, struct spawn *spawn, const wchar_t *path, struct err *err)
 {
 	struct spawn_request request = {
 		.command = command_line(run->argv), .flags = CREATE_SUSPENDED};
@@ -422,13 +423,13 @@ static int create(const struct run *run, struct spawn *spawn, const wchar_t *pat
 		request.image = path;
 	spawn_pass_streams(&request.startup);
 	if (!spawn_start(spawn, &request))
-		rc = start_fail(GetLastError(), run->argv[0], err);
+		rc = spawn_fail(GetLastError(), run->argv[0], err);
 	free(request.command);
 	return rc;
 }
 
 /* Starts the program, suspended; not one that could not load our tracer. */
-static int start(const struct run *run, struct spawn *spawn, struct err *err)
+static int start(const struct program_run *run, struct spawn *spawn, struct err *err)
 {
 	wchar_t *path = program_find(run->argv[0]);
 	unsigned bits = path ? program_bits(path) : 0;
@@ -444,7 +445,7 @@ static int start(const struct run *run, struct spawn *spawn, struct err *err)
 
 /* From the program's creation to its first instruction, with the tracer at work. A program that ends
  * on this way (a DLL is missing, say) has its status, and no trace. */
-static int bring_up(const struct run *run, struct spawn *spawn, struct traced *traced,
+static int bring_up(const struct program_run *run, struct spawn *spawn, struct traced *traced,
 	const struct traced_options *options, struct err *err)
 {
 	/* Its file was no image, or another one: it may be of the other bitness after all. */
@@ -458,7 +459,7 @@ static int bring_up(const struct run *run, struct spawn *spawn, struct traced *t
 	return traced_bring_up(traced, NULL, options, err);
 }
 
-static int run_started(const struct run *run, struct spawn *spawn, struct family *family,
+static int run_started(const struct program_run *run, struct spawn *spawn, struct family *family,
 	uint32_t *exit_status, struct err *err)
 {
 	struct traced traced = {0};
@@ -479,7 +480,7 @@ static int run_started(const struct run *run, struct spawn *spawn, struct family
 	return rc;
 }
 
-static int run_here(const struct run *run, uint32_t *exit_status, struct err *err)
+static int run_here(const struct program_run *run, uint32_t *exit_status, struct err *err)
 {
 	struct family family;
 	struct spawn spawn = {0};
@@ -496,13 +497,13 @@ static int run_here(const struct run *run, uint32_t *exit_status, struct err *er
 	return rc;
 }
 
-int run(const struct run *run, uint32_t *exit_status, struct err *err)
+int run_program(const struct program_run *run, uint32_t *exit_status, struct err *err)
 {
 	int rc;
 
-	leave_interrupts_to_child();
+	run_leave_interrupts();
 	if (!run->keep_bstr_cache)
 		avoid_bstr_cache();
 	rc = run_here(run, exit_status, err);
-	return rc == -ERR_BITS ? delegate(run->argv[0], exit_status, err) : rc;
+	return rc == -ERR_BITS ? run_other_hsnap(run->argv[0], exit_status, err) : rc;
 }

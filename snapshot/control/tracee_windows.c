@@ -49,7 +49,7 @@ static bool is_in_ntdll(const struct tracee *tracee, uint64_t addr, size_t len)
 
 static bool is_ntdll(const char *path)
 {
-	const char *name = path_base(path), *ntdll = "ntdll.dll";
+	const char *name = module_path_base(path), *ntdll = "ntdll.dll";
 
 	while (*name && *ntdll && (*name | 0x20) == (*ntdll | 0x20)) {
 		name++;

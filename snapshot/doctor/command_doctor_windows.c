@@ -241,7 +241,7 @@ static void examine_file(struct doctor *doctor, struct doctor_child *child, bool
 	const char *source = is_ust ? "file+ust" : "file";
 	wchar_t wide[FILE_UNITS];
 	HANDLE file = make_file(wide, source);
-	char *path = file != INVALID_HANDLE_VALUE ? utf8_from_wide(wide) : NULL;
+	char *path = file != INVALID_HANDLE_VALUE ? wide_to_utf8(wide) : NULL;
 	struct target target = {0};
 	struct err err = {0};
 

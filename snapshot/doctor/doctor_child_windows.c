@@ -61,7 +61,7 @@ ALLOCATE_AT(1)
 ALLOCATE_AT(2)
 ALLOCATE_AT(3)
 
-SITE void *reallocate(HANDLE heap, void *block, SIZE_T bytes)
+SITE void *doctor_reallocate(HANDLE heap, void *block, SIZE_T bytes)
 {
 	void *moved = HeapReAlloc(heap, 0, block, bytes);
 
@@ -91,7 +91,8 @@ static bool allocate(struct doctor_truth *truth, struct doctor_block *block, HAN
 static bool resize(struct doctor_truth *truth, struct doctor_block *block, HANDLE heap)
 {
 	struct doctor_block old = *block;
-	void *moved = reallocate(heap, (void *)(ULONG_PTR)block->addr, block->requested_bytes);
+	void *moved =
+		doctor_reallocate(heap, (void *)(ULONG_PTR)block->addr, block->requested_bytes);
 
 	if (!moved)
 		return fail(truth, block->requested_bytes);
@@ -118,7 +119,7 @@ static bool do_block(struct doctor_truth *truth, struct doctor_block *block, int
 }
 
 /* The function that is further out on every stack. */
-SITE void perform(struct doctor_truth *truth)
+SITE void doctor_perform(struct doctor_truth *truth)
 {
 	uint32_t count = truth->block_count;
 	bool ok = true;
@@ -156,8 +157,8 @@ static void tell_code(struct doctor_truth *truth)
 	truth->image.to = truth->image.from + nt->OptionalHeader.SizeOfImage;
 	for (int i = 0; i < DOCTOR_SITES; i++)
 		truth->sites[i] = code_of((const void *)(ULONG_PTR)sites[i]);
-	truth->sites[DOCTOR_RESIZE_SITE] = code_of((const void *)(ULONG_PTR)reallocate);
-	truth->outer = code_of((const void *)(ULONG_PTR)perform);
+	truth->sites[DOCTOR_RESIZE_SITE] = code_of((const void *)(ULONG_PTR)doctor_reallocate);
+	truth->outer = code_of((const void *)(ULONG_PTR)doctor_perform);
 }
 
 static void make_heaps(struct doctor_truth *truth)
@@ -216,7 +217,7 @@ int doctor_child_main(int argc, char **argv)
 	tell_code(truth);
 	make_heaps(truth);
 	doctor_plan(truth);
-	perform(truth);
+	doctor_perform(truth);
 	tell_front_ends(truth);
 	doctor_truth_settle(truth);
 	take_turns(handles);

@@ -454,7 +454,7 @@ void doctor_look_dump(struct doctor *doctor, struct target *target, const char *
 	struct err err = {0};
 
 	snapshot_init(&snapshot);
-	if (capture(target, &want, &snapshot, &stats, &err)) {
+	if (capture_target(target, &want, &snapshot, &stats, &err)) {
 		doctor_say(doctor, source, "dump",
 			!must_be && is_not_there(err.code) ? DOCTOR_NOT_THERE : DOCTOR_OFF, &err);
 	} else {

@@ -1,7 +1,7 @@
 /*
  * Heap walkers: who understands which heap. A walker hands every live block to struct walk.
  *
- * heaps_walk() asks who knows a process's heaps: Wine's, which hang on each other (heap_wine.c), or
+ * heaps_walk() asks who knows a process's heaps: Wine's, which hang on each other (wine_heap.c), or
  * Windows', which the PEB lists and which are of several kinds (nt_heap.h). One more kind is one
  * more walker, one layout table, one line in a list, one test image.
  *

@@ -1,7 +1,7 @@
 /*
  * Windows' own heaps: what their walkers share.
  *
- * A heap is of the kind that its signature says: an NT heap (nt_backend.c) or a segment heap
+ * A heap is of the kind that its signature says: an NT heap (nt_segments.c) or a segment heap
  * (segment_heap.c). Blocks of page heaps (page_heap.c) come in addition. Each walker takes the
  * heap's address and adds one struct heap and its live blocks to nt->walk; what makes no sense it
  * notes with walk_broken(), what is not there with walk_missing(), and goes on where it can. An error
@@ -64,7 +64,7 @@ int segment_heap_walk(struct nt_walk *nt, uint64_t addr);
 /*
  * All full page heaps of the process and the blocks in them. Called before the heaps of the PEB's
  * list are walked. Light page heap is not this one's: its blocks lie in NT heaps, where
- * nt_backend.c knows them by page_block_parse(). Leaves in nt->behind what else is to be walked.
+ * nt_segments.c knows them by page_block_parse(). Leaves in nt->behind what else is to be walked.
  */
 int page_heaps_walk(struct nt_walk *nt);
 void page_heaps_release(struct nt_walk *nt);
@@ -134,7 +134,7 @@ struct nt_tree {
 int nt_tree_walk(struct nt_walk *nt, const struct nt_tree *tree);
 
 /*
- * Page heaps: what finding them (page_find.c) and walking them (page_heap.c) share.
+ * Page heaps: what finding them (page_heap.c) and walking them (page_heap.c) share.
  */
 
 #define PAGE_ROOT_BYTES_MAX 0x158

@@ -199,7 +199,7 @@ static uint64_t verifier_head(struct nt_walk *nt)
 		for (size_t i = 0; !head && i < modules.module_count; i++) {
 			const struct module *module = &modules.modules[i];
 
-			if (module->path && !strcasecmp(path_base(module->path), VERIFIER))
+			if (module->path && !strcasecmp(module_path_base(module->path), VERIFIER))
 				head = scan_module(nt, module->base);
 		}
 	}
@@ -283,7 +283,7 @@ static int claim(struct page_walk *page, uint64_t addr, uint64_t end)
 }
 
 /* A block's pages: those that may be touched, and with the one that nobody may. */
-struct pages {
+struct heap_pages {
 	uint64_t addr, bytes, access_bytes, user, requested_bytes;
 };
 
@@ -291,7 +291,7 @@ struct pages {
  * The page that nobody may touch lies behind the program's bytes or, when the process asks for that,
  * before them; what may be touched is as much as is needed, in whole pages.
  */
-static bool pages_fit(const struct page_walk *page, const struct pages *pages)
+static bool pages_fit(const struct page_walk *page, const struct heap_pages *pages)
 {
 	uint64_t space = page->layout->bits == 64 ? TARGET_SPACE_BYTES : (uint64_t)1 << 32;
 
@@ -302,7 +302,7 @@ static bool pages_fit(const struct page_walk *page, const struct pages *pages)
 }
 
 /* The information right before the program's bytes says the same, if it is there to be read. */
-static bool info_agrees(const struct page_walk *page, const struct pages *pages)
+static bool info_agrees(const struct page_walk *page, const struct heap_pages *pages)
 {
 	struct memory *memory = page->nt->memory;
 	unsigned bits = page->layout->bits;
@@ -322,7 +322,7 @@ static int each_block(void *ctx, uint64_t node)
 	const struct page_layout *layout = page->layout;
 	struct walk *walk = page->nt->walk;
 	const unsigned char *bytes = memory_at(page->nt->memory, node, layout->block_bytes);
-	struct pages pages;
+	struct heap_pages pages;
 	uint64_t trace;
 	int rc;
 

@@ -10,7 +10,7 @@
 #define SUBHEAPS_MAX ((size_t)2 * HEAPS_MAX)
 #define STRUCT_BYTES_MAX 0x100 /* of what one read takes of any structure */
 
-struct range {
+struct wine_range {
 	uint64_t addr, end;
 };
 
@@ -21,7 +21,7 @@ struct wine_walk {
 	uint64_t heap; /* the one that is walked */
 	size_t entry_count;
 	uint64_t seen_bytes;
-	struct range *subheaps; /* by address; they do not overlap */
+	struct wine_range *subheaps; /* by address; they do not overlap */
 	size_t subheap_count, subheap_cap;
 };
 
@@ -132,7 +132,7 @@ static int add_subheap(struct wine_walk *wine, uint64_t addr, uint64_t end, bool
 		return 0;
 	memmove(&wine->subheaps[low + 1], &wine->subheaps[low],
 		(wine->subheap_count++ - low) * sizeof(*wine->subheaps));
-	wine->subheaps[low] = (struct range){addr, end};
+	wine->subheaps[low] = (struct wine_range){addr, end};
 	return 0;
 }
 

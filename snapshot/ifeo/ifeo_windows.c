@@ -67,7 +67,7 @@ static bool take_text(wchar_t *wide, DWORD bytes, struct ifeo_value *value)
 	bool fits;
 
 	wide[bytes / sizeof(*wide)] = L'\0';
-	text = utf8_from_wide(wide);
+	text = wide_to_utf8(wide);
 	fits = text && strlen(text) < sizeof(value->text);
 	if (fits)
 		strcpy(value->text, text);
@@ -245,13 +245,13 @@ struct ifeo_calls ifeo_registry(void)
 	return (struct ifeo_calls){.read = registry_read, .write = registry_write};
 }
 
-struct names {
+struct ifeo_names {
 	char **items;
 	size_t count, cap;
 };
 
 /* Keeps the name of an image that has ust on: 0 or -ERR_NOMEM. */
-static int add_name(struct names *names, HKEY root, const wchar_t *wide)
+static int add_name(struct ifeo_names *names, HKEY root, const wchar_t *wide)
 {
 	struct ifeo_image image = {0};
 	HKEY key;
@@ -265,7 +265,7 @@ static int add_name(struct names *names, HKEY root, const wchar_t *wide)
 	RegCloseKey(key);
 	if (status || !ifeo_has_ust(&image))
 		return 0;
-	name = utf8_from_wide(wide);
+	name = wide_to_utf8(wide);
 	if (!name || array_grow((void **)&names->items, &names->cap, names->count,
 			     sizeof(*names->items))) {
 		free(name);
@@ -275,7 +275,7 @@ static int add_name(struct names *names, HKEY root, const wchar_t *wide)
 	return 0;
 }
 
-static int add_view(struct names *names, enum ifeo_view view, struct err *err)
+static int add_view(struct ifeo_names *names, enum ifeo_view view, struct err *err)
 {
 	HKEY root;
 	LSTATUS status =
@@ -307,7 +307,7 @@ static int compare(const void *a, const void *b)
 }
 
 /* Sorted, and each once. */
-static int add_names(struct buf *text, const struct names *names)
+static int add_names(struct buf *text, const struct ifeo_names *names)
 {
 	int rc = 0;
 
@@ -322,7 +322,7 @@ static int add_names(struct buf *text, const struct names *names)
 
 int ifeo_all_ust(struct buf *text, struct err *err)
 {
-	struct names names = {0};
+	struct ifeo_names names = {0};
 	int rc = 0;
 
 	for (int view = 0; !rc && view < IFEO_VIEWS; view++)

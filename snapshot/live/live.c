@@ -11,7 +11,7 @@
 #define PROTECT_KIND 0xffu
 #define PROTECT_GUARD 0x100u
 
-unsigned protection_access(uint32_t protect)
+unsigned live_protection_access(uint32_t protect)
 {
 	if (protect & PROTECT_GUARD)
 		return 0;
@@ -32,7 +32,8 @@ static bool lies_in(const char *path, const char *folder, size_t len)
 	return text_same(path, len, folder, len) && path[len] == '\\';
 }
 
-const char *wow64_path(struct arena *arena, const char *path, const char *system, const char *wow64)
+const char *live_wow64_path(
+	struct arena *arena, const char *path, const char *system, const char *wow64)
 {
 	size_t system_len = strlen(system), wow64_len = strlen(wow64);
 	const char *rest;

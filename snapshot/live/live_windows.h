@@ -18,7 +18,7 @@
  * the service. From the first call on; false, and nothing changes, when it is not to be had. Programs
  * started later would have it enabled too, so whoever starts strangers' does not call this.
  */
-bool privilege_debug(void);
+bool process_enable_debug(void);
 
 /* Handles of processes by their numbers. */
 
@@ -32,7 +32,7 @@ int process_open(uint32_t pid, DWORD rights, DWORD more, HANDLE *process, struct
  */
 
 /* {0}: none is taken. */
-struct turn {
+struct process_lock {
 	void *mutex;
 };
 
@@ -41,10 +41,10 @@ struct turn {
  * back; when that ends it goes on to the next one. False: somebody else has it still. Also true, and without
  * a turn, where the system makes no such object.
  */
-bool turn_take(struct turn *turn, uint32_t pid, uint32_t patience_ms);
+bool process_lock_take(struct process_lock *turn, uint32_t pid, uint32_t patience_ms);
 
 /* Also of a turn that is not taken. */
-void turn_give_back(struct turn *turn);
+void process_lock_release(struct process_lock *turn);
 
 /* The loaded modules of a live process. */
 
@@ -62,7 +62,7 @@ int region_query(HANDLE process, uint64_t addr, struct target_region *region);
  * meanwhile. Of a process without a clone the two are one.
  */
 int region_query_either(HANDLE clone, HANDLE process, uint64_t addr, struct target_region *region);
-int memory_read_either(HANDLE clone, HANDLE process, uint64_t addr, void *bytes, size_t len);
+int region_read_either(HANDLE clone, HANDLE process, uint64_t addr, void *bytes, size_t len);
 
 /*
  * The system's part of snapshot/live/process.h: process snapshots of Windows 8.1 and later, suspension
@@ -74,6 +74,6 @@ int memory_read_either(HANDLE clone, HANDLE process, uint64_t addr, void *bytes,
 
 /* capture() to resume(), for process handles; capture and clone are NULL where there are none.
  * arm() and disarm() are the caller's to add. */
-struct hold_calls clone_calls(void);
+struct hold_calls target_clone_calls(void);
 
 #endif

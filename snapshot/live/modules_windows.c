@@ -33,7 +33,7 @@ static char *folder(UINT(WINAPI *get)(LPWSTR, UINT))
 	wchar_t wide[MAX_PATH];
 	UINT len = get(wide, MAX_PATH);
 
-	return len && len < MAX_PATH ? utf8_from_wide(wide) : NULL;
+	return len && len < MAX_PATH ? wide_to_utf8(wide) : NULL;
 }
 
 /* A 32-bit module names the folder that its process believes to be in; the file lies elsewhere. */
@@ -48,7 +48,7 @@ static const char *true_path(
 	system = folder(GetSystemDirectoryW);
 	wow64 = folder(GetSystemWow64DirectoryW);
 	if (system && wow64)
-		result = wow64_path(&snapshot->arena, path, system, wow64);
+		result = live_wow64_path(&snapshot->arena, path, system, wow64);
 	free(system);
 	free(wow64);
 	return result;
@@ -64,7 +64,7 @@ static char *told_path(HANDLE process, HMODULE handle, uint64_t base)
 	if (wide && !GetModuleFileNameExW(process, handle, wide, PATH_UNITS))
 		_snwprintf(wide, PATH_UNITS, L"?%llX", (unsigned long long)base);
 	if (wide)
-		text = utf8_from_wide(wide);
+		text = wide_to_utf8(wide);
 	free(wide);
 	return text;
 }
@@ -215,7 +215,7 @@ int region_query(HANDLE process, uint64_t addr, struct target_region *region)
 	}
 	region->addr = region_start(process, at, &info);
 	region->end = (uint64_t)(uintptr_t)info.BaseAddress + info.RegionSize;
-	region->access = protection_access(info.Protect);
+	region->access = live_protection_access(info.Protect);
 	region->is_image = info.Type == MEM_IMAGE;
 	return 0;
 }
@@ -232,7 +232,7 @@ static bool find_shared(HANDLE process, uint64_t addr, uint64_t end, struct targ
 		if (info.State == MEM_COMMIT && info.Type == MEM_MAPPED) {
 			region->addr = region_start(process, addr, &info);
 			region->end = info_end < end ? info_end : end;
-			region->access = protection_access(info.Protect);
+			region->access = live_protection_access(info.Protect);
 			region->is_image = false;
 			return true;
 		}
@@ -261,7 +261,7 @@ static bool read_all(HANDLE process, uint64_t addr, void *bytes, size_t len)
 	return ReadProcessMemory(process, (LPCVOID)(uintptr_t)addr, bytes, len, &got) && got == len;
 }
 
-int memory_read_either(HANDLE clone, HANDLE process, uint64_t addr, void *bytes, size_t len)
+int region_read_either(HANDLE clone, HANDLE process, uint64_t addr, void *bytes, size_t len)
 {
 	MEMORY_BASIC_INFORMATION info;
 	struct target_region region;

@@ -18,7 +18,7 @@
  * -ERR_GONE, -ERR_USAGE (hsnap itself), -ERR_64_BITS (and this is a 32-bit hsnap). A 32-bit process has target->bits 32 and a host_peb. target->ops->close() ends it. */
 int target_open_live(struct target *target, uint32_t pid, struct err *err);
 
-/* Opens the process that a minidump holds (target_minidump.c). Returns 0; -ERR_OPEN, -ERR_READ,
+/* Opens the process that a minidump holds (minidump_memory.c). Returns 0; -ERR_OPEN, -ERR_READ,
  * -ERR_EMPTY, -ERR_NOT_MINIDUMP, -ERR_NO_HEAPS (nothing can be listed), -ERR_NOMEM. */
 int target_open_minidump(struct target *target, const char *path, struct err *err);
 
@@ -47,21 +47,21 @@ void process_list_release(struct process_list *list);
 /* Whether a process is called name: "app.exe" is app.exe and app, in any case. */
 bool process_is_called(const char *image, const char *name);
 
-/* Whether an hsnap gets its tracer into the process at this moment, or out of it (turn_windows.h). */
+/* Whether an hsnap gets its tracer into the process at this moment, or out of it (live_windows.h). */
 bool process_is_changing(uint32_t pid);
 
 /*
  * A helper process that continues the target if hsnap is ended while it holds it, in whatever way.
  * process is a HANDLE. NULL: it could not be started.
  */
-struct guard;
-struct guard *guard_start(void *process);
+struct resume_guard;
+struct resume_guard *guard_start(void *process);
 /* The same, and the helper keeps an inheritable HANDLE open until it ends: who waits for that object to
  * be gone knows that no helper will continue the process any more. */
-struct guard *guard_start_keeping(void *process, void *kept);
-void guard_arm(struct guard *guard); /* the target is about to be held */
-void guard_disarm(struct guard *guard); /* it runs again */
-void guard_stop(struct guard *guard);
+struct resume_guard *guard_start_keeping(void *process, void *kept);
+void guard_arm(struct resume_guard *guard); /* the target is about to be held */
+void guard_disarm(struct resume_guard *guard); /* it runs again */
+void guard_stop(struct resume_guard *guard);
 
 /* The helper's main(): arguments as guard_start() gives them. Returns its exit status. */
 #define GUARD_COMMAND "--guard"
@@ -70,7 +70,7 @@ int guard_main(int argc, char **argv);
 /* What Windows' page protections let a process do, for live targets and files alike. */
 
 /* PAGE_* as in MEMORY_BASIC_INFORMATION.Protect to enum target_access; a guard page has none. */
-unsigned protection_access(uint32_t protect);
+unsigned live_protection_access(uint32_t protect);
 
 /* Where the files of a 32-bit process's modules lie. */
 
@@ -79,14 +79,14 @@ unsigned protection_access(uint32_t protect);
  * one put for the other when it lies there (in any case of ASCII letters), else path itself. All are
  * UTF-8, the folders without a backslash at their end. NULL: out of memory.
  */
-const char *wow64_path(
+const char *live_wow64_path(
 	struct arena *arena, const char *path, const char *system, const char *wow64);
 
 /*
  * Making a process stand still to be read: by a clone of its memory, which is read instead while the
  * process runs on, or where there is none by suspending it.
  *
- * This is the order of things and what happens when one fails; clone_windows.c is the system's part.
+ * This is the order of things and what happens when one fails; target_live_windows.c is the system's part.
  * Handles are the system's. What was begun is ended once, by whoever comes first: an interrupt ends it
  * on another thread, for good. Should hsnap end without it, the guard continues a suspended process; a
  * clone has no thread and goes with the last handle.

@@ -22,12 +22,12 @@ struct kept_seen {
 
 /* The processes whose image is called name ("app.exe" or "app", any case), by pid; the caller frees
  * *seen. Returns 0, also for none; -ERR_SYSTEM, -ERR_NOMEM. */
-int kept_find(const char *name, struct kept_seen **seen, size_t *count, struct err *err);
+int process_ref_find(const char *name, struct kept_seen **seen, size_t *count, struct err *err);
 
 /* The same of one pid: *count is 0 or 1. */
-int kept_find_pid(uint32_t pid, struct kept_seen **seen, size_t *count, struct err *err);
+int process_ref_find_pid(uint32_t pid, struct kept_seen **seen, size_t *count, struct err *err);
 
-struct kept {
+struct process_ref {
 	intptr_t handle; /* os_wait() ends when the process does */
 	uint32_t pid;
 	int64_t start_ms;
@@ -37,16 +37,16 @@ struct kept {
 
 /* Keeps the process that has this pid and started then (0: whenever). Returns 0; -ERR_NO_PROCESS, -ERR_GONE
  * (another one has its pid, or it has ended), -ERR_RIGHTS, -ERR_USAGE (hsnap itself). */
-int kept_open(struct kept *kept, uint32_t pid, int64_t start_ms, struct err *err);
-void kept_close(struct kept *kept);
+int process_ref_open(struct process_ref *kept, uint32_t pid, int64_t start_ms, struct err *err);
+void process_ref_close(struct process_ref *kept);
 
-bool kept_has_ended(const struct kept *kept);
+bool process_ref_has_ended(const struct process_ref *kept);
 
 /* Memory that it has for itself alone, in use or paged out: one call of the system. 0, -ERR_GONE or
  * -ERR_SYSTEM. */
-int kept_private_bytes(const struct kept *kept, uint64_t *bytes, struct err *err);
+int process_ref_private_bytes(const struct process_ref *kept, uint64_t *bytes, struct err *err);
 
 /* As target_open_live(), and never of another process: -ERR_GONE. */
-int kept_target(const struct kept *kept, struct target *target, struct err *err);
+int process_ref_target(const struct process_ref *kept, struct target *target, struct err *err);
 
 #endif

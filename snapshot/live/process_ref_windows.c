@@ -61,7 +61,7 @@ static bool look_at(uint32_t pid, struct kept_seen *seen)
 	return is_there;
 }
 
-int kept_find_pid(uint32_t pid, struct kept_seen **seen, size_t *count, struct err *err)
+int process_ref_find_pid(uint32_t pid, struct kept_seen **seen, size_t *count, struct err *err)
 {
 	char place[40];
 
@@ -73,7 +73,7 @@ int kept_find_pid(uint32_t pid, struct kept_seen **seen, size_t *count, struct e
 	return 0;
 }
 
-int kept_find(const char *name, struct kept_seen **seen, size_t *count, struct err *err)
+int process_ref_find(const char *name, struct kept_seen **seen, size_t *count, struct err *err)
 {
 	struct process_list list;
 	size_t cap = 0;
@@ -106,13 +106,13 @@ static void read_image(HANDLE process, char *image, size_t size)
 	char *text = NULL;
 
 	if (wide && QueryFullProcessImageNameW(process, 0, wide, &units))
-		text = utf8_from_wide(wide);
+		text = wide_to_utf8(wide);
 	snprintf(image, size, "%s", text ? text_tail(text, size - 1) : "");
 	free(text);
 	free(wide);
 }
 
-int kept_open(struct kept *kept, uint32_t pid, int64_t start_ms, struct err *err)
+int process_ref_open(struct process_ref *kept, uint32_t pid, int64_t start_ms, struct err *err)
 {
 	HANDLE process;
 	char place[40];
@@ -131,28 +131,28 @@ int kept_open(struct kept *kept, uint32_t pid, int64_t start_ms, struct err *err
 		CloseHandle(process);
 		return rc;
 	}
-	*kept = (struct kept){.handle = (intptr_t)process, .pid = pid, .start_ms = found_ms};
+	*kept = (struct process_ref){.handle = (intptr_t)process, .pid = pid, .start_ms = found_ms};
 	read_image(process, kept->image, sizeof(kept->image));
 	return 0;
 }
 
-void kept_close(struct kept *kept)
+void process_ref_close(struct process_ref *kept)
 {
 	CloseHandle((HANDLE)kept->handle);
-	*kept = (struct kept){0};
+	*kept = (struct process_ref){0};
 }
 
-bool kept_has_ended(const struct kept *kept)
+bool process_ref_has_ended(const struct process_ref *kept)
 {
 	return WaitForSingleObject((HANDLE)kept->handle, 0) == WAIT_OBJECT_0;
 }
 
-int kept_private_bytes(const struct kept *kept, uint64_t *bytes, struct err *err)
+int process_ref_private_bytes(const struct process_ref *kept, uint64_t *bytes, struct err *err)
 {
 	char place[40], text[300];
 
 	snprintf(place, sizeof(place), "pid %" PRIu32, kept->pid);
-	if (kept_has_ended(kept))
+	if (process_ref_has_ended(kept))
 		return err_set(err, ERR_GONE, place, NULL);
 	if (!read_private_bytes((HANDLE)kept->handle, bytes))
 		return err_set(err, ERR_SYSTEM, place, "its private bytes: %s",
@@ -160,14 +160,14 @@ int kept_private_bytes(const struct kept *kept, uint64_t *bytes, struct err *err
 	return 0;
 }
 
-int kept_target(const struct kept *kept, struct target *target, struct err *err)
+int process_ref_target(const struct process_ref *kept, struct target *target, struct err *err)
 {
 	struct target opened;
 	char place[40];
 	int rc = target_open_live(&opened, kept->pid, err);
 
 	/* One that is ending lets nobody in, which is no matter of rights. */
-	if (rc && rc != -ERR_NOMEM && kept_has_ended(kept)) {
+	if (rc && rc != -ERR_NOMEM && process_ref_has_ended(kept)) {
 		snprintf(place, sizeof(place), "pid %" PRIu32, kept->pid);
 		return err_set(err, ERR_GONE, place, NULL);
 	}

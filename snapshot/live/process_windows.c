@@ -24,7 +24,7 @@ static bool enable(HANDLE token, const wchar_t *name)
 	       GetLastError() == ERROR_SUCCESS;
 }
 
-bool privilege_debug(void)
+bool process_enable_debug(void)
 {
 	static bool is_tried, is_enabled;
 	HANDLE token;
@@ -67,7 +67,7 @@ int process_open(uint32_t pid, DWORD rights, DWORD more, HANDLE *process, struct
 	int rc;
 
 	snprintf(place, sizeof(place), "pid %" PRIu32, pid);
-	privilege_debug();
+	process_enable_debug();
 	opened = OpenProcess(rights | more, FALSE, pid);
 	if (!opened && more)
 		opened = OpenProcess(rights, FALSE, pid);
@@ -86,12 +86,12 @@ int process_open(uint32_t pid, DWORD rights, DWORD more, HANDLE *process, struct
 #define NAME L"Global\\hsnap-control-%" PRIu32
 #define RIGHTS (SYNCHRONIZE | MUTEX_MODIFY_STATE)
 
-bool turn_take(struct turn *turn, uint32_t pid, uint32_t patience_ms)
+bool process_lock_take(struct process_lock *turn, uint32_t pid, uint32_t patience_ms)
 {
 	wchar_t name[60];
 	DWORD status;
 
-	*turn = (struct turn){0};
+	*turn = (struct process_lock){0};
 	_snwprintf(name, 60, NAME, pid);
 	turn->mutex = CreateMutexExW(NULL, name, 0, RIGHTS);
 	if (!turn->mutex) /* somebody else's, or something else of that name: on without it */
@@ -116,7 +116,7 @@ bool process_is_changing(uint32_t pid)
 	return mutex;
 }
 
-void turn_give_back(struct turn *turn)
+void process_lock_release(struct process_lock *turn)
 {
 	if (!turn->mutex)
 		return;
@@ -161,7 +161,7 @@ static int add(struct process_list *list, const PROCESSENTRY32W *entry)
 	if (!entry->th32ProcessID || !entry->cntThreads ||
 		entry->th32ProcessID == GetCurrentProcessId())
 		return 0;
-	name = utf8_from_wide(entry->szExeFile);
+	name = wide_to_utf8(entry->szExeFile);
 	if (!name ||
 		array_grow((void **)&list->items, &list->cap, list->count, sizeof(*list->items))) {
 		free(name);

@@ -4,7 +4,7 @@
 
 #include "core/base/os_windows.h"
 
-int start_fail(DWORD code, const char *place, struct err *err)
+int spawn_fail(DWORD code, const char *place, struct err *err)
 {
 	char text[300];
 

@@ -51,6 +51,6 @@ void spawn_let_go(struct spawn *spawn);
 
 /* Sets err for the last error of CreateProcess, of which place is the program, and returns its code:
  * -ERR_ELEVATION when the program's manifest asks for more rights than this process has, else -ERR_START. */
-int start_fail(DWORD code, const char *place, struct err *err);
+int spawn_fail(DWORD code, const char *place, struct err *err);
 
 #endif

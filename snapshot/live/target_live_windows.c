@@ -79,7 +79,7 @@ static void resume(void *process)
 	NtResumeProcess(process);
 }
 
-struct hold_calls clone_calls(void)
+struct hold_calls target_clone_calls(void)
 {
 	struct hold_calls calls = {.end_clone = end_clone,
 		.free_snapshot = free_snapshot,
@@ -105,12 +105,12 @@ enum {
 	HANDLE_COUNT,
 };
 
-struct guard {
+struct resume_guard {
 	HANDLE handles[HANDLE_COUNT];
 	HANDLE kept; /* the caller's, or NULL */
 };
 
-static void close_all(struct guard *guard)
+static void close_all(struct resume_guard *guard)
 {
 	for (int i = 0; i < HANDLE_COUNT; i++) {
 		if (guard->handles[i])
@@ -119,7 +119,7 @@ static void close_all(struct guard *guard)
 	free(guard);
 }
 
-static bool open_all(struct guard *guard, HANDLE process)
+static bool open_all(struct resume_guard *guard, HANDLE process)
 {
 	SECURITY_ATTRIBUTES inherit = {.nLength = sizeof(inherit), .bInheritHandle = TRUE};
 	HANDLE self = GetCurrentProcess();
@@ -134,7 +134,7 @@ static bool open_all(struct guard *guard, HANDLE process)
 }
 
 /* hsnap's own image with the handles as arguments, which alone it inherits. */
-static bool start(struct guard *guard)
+static bool start(struct resume_guard *guard)
 {
 	HANDLE inherited[HANDLE_COUNT + 1];
 	wchar_t image[32768], command[200];
@@ -166,14 +166,14 @@ static bool start(struct guard *guard)
 	return true;
 }
 
-struct guard *guard_start(void *process)
+struct resume_guard *guard_start(void *process)
 {
 	return guard_start_keeping(process, NULL);
 }
 
-struct guard *guard_start_keeping(void *process, void *kept)
+struct resume_guard *guard_start_keeping(void *process, void *kept)
 {
-	struct guard *guard = calloc(1, sizeof(*guard));
+	struct resume_guard *guard = calloc(1, sizeof(*guard));
 
 	if (guard)
 		guard->kept = kept;
@@ -184,19 +184,19 @@ struct guard *guard_start_keeping(void *process, void *kept)
 	return guard;
 }
 
-void guard_arm(struct guard *guard)
+void guard_arm(struct resume_guard *guard)
 {
 	if (guard)
 		SetEvent(guard->handles[ARMED]);
 }
 
-void guard_disarm(struct guard *guard)
+void guard_disarm(struct resume_guard *guard)
 {
 	if (guard)
 		ResetEvent(guard->handles[ARMED]);
 }
 
-void guard_stop(struct guard *guard)
+void guard_stop(struct resume_guard *guard)
 {
 	if (!guard)
 		return;
@@ -234,7 +234,7 @@ struct live {
 	bool is_ours; /* to be closed */
 	struct hold_calls calls;
 	struct hold hold;
-	struct guard *guard;
+	struct resume_guard *guard;
 	bool is_guard_tried;
 };
 
@@ -249,7 +249,7 @@ static int live_read(struct target *target, uint64_t addr, void *bytes, size_t l
 {
 	struct live *live = target->system;
 
-	return memory_read_either(reader(target), live->process, addr, bytes, len);
+	return region_read_either(reader(target), live->process, addr, bytes, len);
 }
 
 static int live_region(struct target *target, uint64_t addr, struct target_region *region)
@@ -371,7 +371,7 @@ static void describe_system(struct target *target)
 {
 	HMODULE ntdll = GetModuleHandleW(L"ntdll.dll");
 	LONG(WINAPI * version)(OSVERSIONINFOW *) = (void *)GetProcAddress(ntdll, "RtlGetVersion");
-	const char *wine = wine_version();
+	const char *wine = os_wine_version();
 	OSVERSIONINFOW info = {.dwOSVersionInfoSize = sizeof(info)};
 
 	if (version)
@@ -448,7 +448,7 @@ int target_open_handle(struct target *target, void *process, struct err *err)
 	if (!live)
 		return err_set(err, ERR_NOMEM, target->name, NULL);
 	live->process = process;
-	live->calls = clone_calls();
+	live->calls = target_clone_calls();
 	target->is_cloned = live->calls.clone != NULL;
 	live->calls.arm = arm;
 	live->calls.disarm = disarm;

@@ -224,14 +224,14 @@ int minidump_region(const struct minidump *dump, uint64_t addr, struct target_re
 	return 0;
 }
 
-struct file {
+struct minidump_file {
 	struct os_map map; /* of no bytes when they are the caller's */
 	struct minidump dump;
 };
 
 static struct minidump *dump_of(struct target *target)
 {
-	return &((struct file *)target->system)->dump;
+	return &((struct minidump_file *)target->system)->dump;
 }
 
 static int file_read(struct target *target, uint64_t addr, void *bytes, size_t len)
@@ -302,7 +302,7 @@ static bool file_is_alive(struct target *target)
 
 static void file_close(struct target *target)
 {
-	struct file *file = target->system;
+	struct minidump_file *file = target->system;
 
 	minidump_release(&file->dump);
 	if (file->map.bytes)
@@ -325,7 +325,7 @@ static const struct target_ops file_ops = {
 /* The file's name without its folders, as much of its end as fits. */
 static void set_name(struct target *target, const char *path)
 {
-	const char *base = path_base(path);
+	const char *base = module_path_base(path);
 	size_t len = strlen(base);
 
 	if (len >= sizeof(target->name)) {
@@ -337,8 +337,8 @@ static void set_name(struct target *target, const char *path)
 	text_harmless(target->name);
 }
 
-static int open_bytes(struct target *target, struct file *file, const void *bytes, size_t len,
-	const char *path, struct err *err)
+static int open_bytes(struct target *target, struct minidump_file *file, const void *bytes,
+	size_t len, const char *path, struct err *err)
 {
 	int rc = minidump_read(&file->dump, bytes, len, path, err);
 
@@ -357,7 +357,7 @@ static int open_bytes(struct target *target, struct file *file, const void *byte
 int target_open_minidump_bytes(
 	struct target *target, const void *bytes, size_t len, const char *name, struct err *err)
 {
-	struct file *file = calloc(1, sizeof(*file));
+	struct minidump_file *file = calloc(1, sizeof(*file));
 	int rc;
 
 	if (!file)
@@ -381,7 +381,7 @@ static void guard(const struct os_map *map, const char *path)
 
 int target_open_minidump(struct target *target, const char *path, struct err *err)
 {
-	struct file *file = calloc(1, sizeof(*file));
+	struct minidump_file *file = calloc(1, sizeof(*file));
 	int rc;
 
 	if (!file)

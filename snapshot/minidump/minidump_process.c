@@ -47,7 +47,7 @@ static int peb_of(const struct minidump *dump, unsigned bits, uint64_t teb, uint
 static bool has_module(const struct minidump *dump, const char *name)
 {
 	for (size_t i = 0; i < dump->module_count; i++) {
-		const char *base = path_base(dump->modules[i].path);
+		const char *base = module_path_base(dump->modules[i].path);
 		size_t k = 0;
 
 		while (name[k] && (base[k] == name[k] || base[k] == name[k] - ('a' - 'A')))

@@ -34,7 +34,7 @@ int scheduler_program(struct buf *path, struct err *err)
 	DWORD units = 32768;
 	wchar_t *wide = malloc(units * sizeof(*wide));
 	DWORD len = wide ? GetModuleFileNameW(NULL, wide, units) : 0;
-	int rc = add_taken(path, len && len < units ? utf8_from_wide(wide) : NULL, err);
+	int rc = add_taken(path, len && len < units ? wide_to_utf8(wide) : NULL, err);
 
 	free(wide);
 	return rc;
@@ -55,7 +55,7 @@ int scheduler_user(struct buf *user, struct err *err)
 	if (OpenProcessToken(GetCurrentProcess(), TOKEN_QUERY, &token) &&
 		GetTokenInformation(token, TokenUser, &info, sizeof(info), &size) &&
 		ConvertSidToStringSidW(info.user.User.Sid, &sid))
-		rc = add_taken(user, utf8_from_wide(sid), err);
+		rc = add_taken(user, wide_to_utf8(sid), err);
 	else
 		rc = err_set(err, ERR_SYSTEM, "--as-user", "%s",
 			windows_error(GetLastError(), text, sizeof(text)));

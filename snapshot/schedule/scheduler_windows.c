@@ -200,8 +200,8 @@ static HRESULT read_exec(IExecAction *exec, struct action *action)
 	if (SUCCEEDED(hr))
 		hr = IExecAction_get_Arguments(exec, &arguments);
 	if (SUCCEEDED(hr)) {
-		action->program = utf8_from_wide(program ? program : L"");
-		action->arguments = utf8_from_wide(arguments ? arguments : L"");
+		action->program = wide_to_utf8(program ? program : L"");
+		action->arguments = wide_to_utf8(arguments ? arguments : L"");
 		hr = action->program && action->arguments ? S_OK : E_OUTOFMEMORY;
 	}
 	com.free_text(program);
@@ -352,7 +352,7 @@ static void read_state(IRegisteredTask *task, struct task_listed *row)
 	row->has_result = SUCCEEDED(IRegisteredTask_get_LastTaskResult(task, &result));
 	row->result = (uint32_t)result;
 	if (SUCCEEDED(IRegisteredTask_get_Xml(task, &wide)) && wide) {
-		xml = utf8_from_wide(wide);
+		xml = wide_to_utf8(wide);
 		if (xml)
 			task_every_text(xml, row->every);
 		free(xml);
@@ -394,7 +394,7 @@ static HRESULT list_one(IRegisteredTaskCollection *tasks, LONG number)
 	if (SUCCEEDED(hr))
 		hr = IRegisteredTask_get_Name(task, &wide);
 	if (SUCCEEDED(hr)) {
-		name = utf8_from_wide(wide ? wide : L"");
+		name = wide_to_utf8(wide ? wide : L"");
 		hr = name ? print_row(task, name) : E_OUTOFMEMORY;
 	}
 	free(name);

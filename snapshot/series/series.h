@@ -57,7 +57,7 @@ struct series_calls {
 	bool (*is_interrupted)(void);
 	/* One whole file at path or, when that is taken, at the first of the names that is free; or none. 0, or
 	 * an error. */
-	int (*take)(void *ctx, const struct kept *process, const char *path,
+	int (*take)(void *ctx, const struct process_ref *process, const char *path,
 		const struct out_names *names, struct series_taken *taken, struct err *err);
 	/* One line, made harmless, without a newline. */
 	void (*say)(void *ctx, const char *line);
@@ -82,7 +82,7 @@ struct series_result {
 /*
  * Runs until all files are there, the processes have ended (unless it waits) or an interrupt. Returns 0
  * and *result, in which those that could not be opened at first have failed; or why nothing was begun, which is
- * not said: -ERR_NO_PROCESS, -ERR_MANY (with a list), or an error of kept_find().
+ * not said: -ERR_NO_PROCESS, -ERR_MANY (with a list), or an error of process_ref_find().
  */
 int series_run(const struct series_plan *plan, const struct series_calls *calls,
 	struct series_result *result, struct err *err);

@@ -14,7 +14,7 @@
 /* A process, and what is known of its series. */
 struct member {
 	struct kept_seen id;
-	struct kept kept;
+	struct process_ref kept;
 	struct series_files *files; /* NULL: it could not be opened, and kept is nothing */
 	int refused; /* why, when that was said already */
 	uint64_t written;
@@ -28,7 +28,7 @@ struct loop {
 	const struct series_plan *plan;
 	const struct series_calls *calls;
 	const char *place; /* the process that was asked for, in messages */
-	struct member *members; /* in the order of kept_find() */
+	struct member *members; /* in the order of process_ref_find() */
 	size_t count, cap;
 	struct series_result result;
 	enum err_code said; /* the last trouble of looking, which is not said twice in a row */
@@ -134,7 +134,7 @@ static void remove_at(struct loop *loop, size_t at)
 
 	if (member->files) {
 		series_files_free(member->files);
-		kept_close(&member->kept);
+		process_ref_close(&member->kept);
 	}
 	loop->count--;
 	memmove(member, member + 1, (loop->count - at) * sizeof(*member));
@@ -148,7 +148,7 @@ static void reap(struct loop *loop)
 		bool is_short =
 			!member->written || (loop->plan->file_count && !is_full(loop, member));
 
-		if (!member->files || !kept_has_ended(&member->kept))
+		if (!member->files || !process_ref_has_ended(&member->kept))
 			continue;
 		say(loop, "pid %" PRIu32 ": the process has ended; %" PRIu64 " file%s of it",
 			member->id.pid, member->written, member->written == 1 ? "" : "s");
@@ -178,13 +178,13 @@ static void forget(struct loop *loop, const struct kept_seen *seen, size_t count
 
 static int open_files(const struct loop *loop, struct member *member, struct err *err)
 {
-	const struct kept *kept = &member->kept;
+	const struct process_ref *kept = &member->kept;
 	const char *program = kept->image[0] || !loop->plan->name ? kept->image : loop->plan->name;
 
 	member->files = series_files_new(loop->plan, program, kept->pid, kept->start_ms, err);
 	if (member->files)
 		return 0;
-	kept_close(&member->kept);
+	process_ref_close(&member->kept);
 	return -(int)err->code;
 }
 
@@ -208,7 +208,7 @@ static void take_in(struct loop *loop, const struct kept_seen *id)
 	member = &loop->members[at];
 	if (member->files)
 		return;
-	rc = kept_open(&member->kept, id->pid, id->start_ms, &err);
+	rc = process_ref_open(&member->kept, id->pid, id->start_ms, &err);
 	if (!rc)
 		rc = open_files(loop, member, &err);
 	if (rc && rc != member->refused && !is_gone(rc)) {
@@ -221,7 +221,7 @@ static void take_in(struct loop *loop, const struct kept_seen *id)
 }
 
 /* Looks who is there, and takes in those that are not known yet. Those that have ended are seen first. 0, also
- * when none could be opened; an error of kept_find(), -ERR_NO_PROCESS, -ERR_MANY. */
+ * when none could be opened; an error of process_ref_find(), -ERR_NO_PROCESS, -ERR_MANY. */
 static int look(struct loop *loop, struct err *err)
 {
 	const struct series_plan *plan = loop->plan;
@@ -230,8 +230,8 @@ static int look(struct loop *loop, struct err *err)
 	int rc;
 
 	reap(loop);
-	rc = plan->name ? kept_find(plan->name, &seen, &count, err) :
-			  kept_find_pid(plan->pid, &seen, &count, err);
+	rc = plan->name ? process_ref_find(plan->name, &seen, &count, err) :
+			  process_ref_find_pid(plan->pid, &seen, &count, err);
 	if (rc)
 		return rc;
 	forget(loop, seen, count);
@@ -250,7 +250,7 @@ static int look(struct loop *loop, struct err *err)
 /* ---------------------------------------------------------------- one snapshot */
 
 /* The names for one file, one behind the other. */
-struct naming {
+struct shot_naming {
 	struct series_files *files;
 	struct buf path;
 	unsigned tries;
@@ -258,7 +258,7 @@ struct naming {
 
 static int next_name(void *ctx, const char **path, struct err *err)
 {
-	struct naming *naming = ctx;
+	struct shot_naming *naming = ctx;
 	int rc;
 
 	if (naming->tries == SERIES_TRIES)
@@ -286,7 +286,7 @@ static void say_file(const struct loop *loop, const char *path, const struct ser
 /* That a process ended meanwhile is no failure: its end is said by who sees it. What else went wrong is. */
 static void fail(struct loop *loop, struct member *member, const struct err *err)
 {
-	if (is_gone(-(int)err->code) && kept_has_ended(&member->kept))
+	if (is_gone(-(int)err->code) && process_ref_has_ended(&member->kept))
 		return;
 	loop->result.failed++;
 	say_err(loop, "", err);
@@ -304,7 +304,7 @@ static void remove_old(struct loop *loop, struct member *member, const char *pat
 
 static void take_one(struct loop *loop, struct member *member, uint64_t private_bytes)
 {
-	struct naming naming = {.files = member->files};
+	struct shot_naming naming = {.files = member->files};
 	const struct out_names names = {next_name, &naming};
 	struct series_taken taken = {0};
 	struct err err = {0};
@@ -335,7 +335,7 @@ static void watch(struct loop *loop, struct member *member)
 
 	if (loop->calls->clock_ms() < member->retry_at_ms)
 		return;
-	if (kept_private_bytes(&member->kept, &now_bytes, &err))
+	if (process_ref_private_bytes(&member->kept, &now_bytes, &err))
 		fail(loop, member, &err);
 	else if (member->base_bytes == KEPT_UNKNOWN_BYTES ||
 		 (now_bytes >= member->base_bytes &&
@@ -521,7 +521,7 @@ static int add_text(const char *path, const char *text, size_t len, struct err *
 	if (buf_printf(&old, "%s.1", path))
 		rc = err_set(err, ERR_NOMEM, path, NULL);
 	else
-		rc = append_line(path, text, len, SERIES_LOG_BYTES, old.data, err);
+		rc = file_append_line(path, text, len, SERIES_LOG_BYTES, old.data, err);
 	buf_release(&old);
 	return rc;
 }

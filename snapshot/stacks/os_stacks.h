@@ -4,7 +4,7 @@
  * They can be switched on in a running process; blocks allocated from then on have one. The system is
  * asked for them by an interface that it does not document, so this is experimental: whether it is
  * there is found out before it is used, and an answer that is not understood is refused as a whole.
- * What the answer looks like is os_stacks_parse.h's; os_stacks_windows.c asks, elsewhere nobody does.
+ * What the answer looks like is os_stacks.h's; os_stacks_windows.c asks, elsewhere nobody does.
  */
 #ifndef SNAPSHOT_STACKS_OS_STACKS_H
 #define SNAPSHOT_STACKS_OS_STACKS_H

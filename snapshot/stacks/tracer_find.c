@@ -18,7 +18,8 @@ static bool is_called(const char *name, const char *ours)
 /* A 32-bit process has 64-bit modules too, but no 64-bit tracer. */
 static bool is_tracer(const struct target *target, const char *path)
 {
-	return is_called(path_base(path), target->bits == 32 ? TRACER_DLL_32 : TRACER_DLL_64);
+	return is_called(
+		module_path_base(path), target->bits == 32 ? TRACER_DLL_32 : TRACER_DLL_64);
 }
 
 int tracer_find(struct target *target, const struct module *modules, size_t count,

@@ -158,7 +158,7 @@ struct tracer_extent {
 };
 
 /* Records by where they begin. */
-struct record {
+struct module_entry {
 	uint64_t at;
 	uint32_t module;
 };
@@ -272,7 +272,7 @@ static int take_record(struct tracer_modules *modules, struct table *known, size
 
 /* *records: where each begins, in their order. */
 static int take_records(struct tracer_modules *modules, const unsigned char *bytes, size_t len,
-	struct record **records, size_t *count)
+	struct module_entry **records, size_t *count)
 {
 	size_t cap = 0, item_cap = 0;
 	struct table known;
@@ -289,7 +289,7 @@ static int take_records(struct tracer_modules *modules, const unsigned char *byt
 		if (!rc)
 			rc = array_grow((void **)records, &cap, *count, sizeof(**records));
 		if (!rc)
-			(*records)[(*count)++] = (struct record){at, number};
+			(*records)[(*count)++] = (struct module_entry){at, number};
 		at += place;
 	}
 	table_release(&known);
@@ -305,13 +305,13 @@ static int take_records(struct tracer_modules *modules, const unsigned char *byt
 
 static int by_place(const void *a, const void *b)
 {
-	const struct record *x = a, *y = b;
+	const struct module_entry *x = a, *y = b;
 
 	return x->at < y->at ? -1 : x->at > y->at;
 }
 
 static int take_unloads(struct tracer_modules *modules, const unsigned char *bytes, size_t count,
-	const struct record *records, size_t record_count)
+	const struct module_entry *records, size_t record_count)
 {
 	modules->extents = calloc(count + 1, sizeof(*modules->extents));
 	if (!modules->extents)
@@ -319,8 +319,8 @@ static int take_unloads(struct tracer_modules *modules, const unsigned char *byt
 	for (size_t i = 0; i < count; i++) {
 		struct tracer_unload unload;
 		struct tracer_extent *extent = &modules->extents[i];
-		struct record wanted;
-		const struct record *record;
+		struct module_entry wanted;
+		const struct module_entry *record;
 		uint64_t span;
 
 		memcpy(&unload, bytes + i * sizeof(unload), sizeof(unload));
@@ -481,7 +481,7 @@ static size_t find_unload(const struct tracer_modules *modules, uint32_t born, u
 int tracer_modules_parse(struct tracer_modules *modules, const unsigned char *records,
 	size_t record_bytes, const unsigned char *unloads, size_t unload_count)
 {
-	struct record *starts = NULL;
+	struct module_entry *starts = NULL;
 	size_t count = 0;
 	int rc = -ERR_TARGET;
 

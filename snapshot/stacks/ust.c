@@ -164,7 +164,7 @@ enum record_kind {
 	RECORD_KINDS,
 };
 
-struct record {
+struct ust_entry {
 	uint64_t addr, first_slot;
 	size_t frames_at; /* into ust.frames */
 	struct ust_depth depth;
@@ -175,7 +175,7 @@ struct record {
 struct ust {
 	struct u64map numbers[2]; /* of 32- and of 64-bit heaps: address -> index into records */
 	uint32_t *of_blocks; /* the record of each block, or UST_NONE */
-	struct record *records;
+	struct ust_entry *records;
 	size_t record_count, record_cap, broken_count, cut_count;
 	uint64_t *frames;
 	size_t frame_count, frame_cap;
@@ -226,7 +226,7 @@ static bool is_nothing(uint64_t record)
 	return !record || record == 0x01010000 || record == UINT64_C(0x0101000000000000);
 }
 
-static unsigned bits_of(const struct record *record)
+static unsigned bits_of(const struct ust_entry *record)
 {
 	return record->kind % 2 ? 64 : 32;
 }
@@ -273,7 +273,7 @@ static int keep_frames(struct ust *ust, const uint64_t *frames, uint32_t count)
 }
 
 /* What is in the slots, held against the numbers that the head has. */
-static uint32_t read_frames(struct ust *ust, struct memory *memory, struct record *record,
+static uint32_t read_frames(struct ust *ust, struct memory *memory, struct ust_entry *record,
 	const uint16_t said[UST_SLOTS], unsigned room, uint64_t frames[UST_DEPTH_MAX])
 {
 	uint32_t slots = read_slots(ust, memory, record->first_slot, bits_of(record), frames);
@@ -295,12 +295,12 @@ static uint16_t number(const unsigned char *bytes)
  * database but what they look like: they lead to their frames. Which of their two numbers counts
  * these is no fact either. Returns how many frames are to be kept; 0: it is none.
  */
-static uint32_t read_trace(struct ust *ust, struct memory *memory, struct record *record,
+static uint32_t read_trace(struct ust *ust, struct memory *memory, struct ust_entry *record,
 	uint64_t frames[UST_DEPTH_MAX])
 {
 	unsigned bits = bits_of(record);
 	const struct ust_layout *layout = ust_layout(bits);
-	struct record trace = *record;
+	struct ust_entry trace = *record;
 	unsigned char head[RECORD_HEAD_MAX];
 	uint16_t said[UST_SLOTS];
 	uint32_t most;
@@ -322,7 +322,7 @@ static uint32_t read_trace(struct ust *ust, struct memory *memory, struct record
 }
 
 /* Reads the record that was just added. */
-static int read_record(struct ust *ust, struct memory *memory, struct record *record)
+static int read_record(struct ust *ust, struct memory *memory, struct ust_entry *record)
 {
 	unsigned bits = bits_of(record);
 	const struct ust_layout *layout = ust_layout(bits);
@@ -368,7 +368,7 @@ static int add_record(
 	if (array_grow((void **)&ust->records, &ust->record_cap, ust->record_count,
 		    sizeof(*ust->records)))
 		return -ERR_NOMEM;
-	ust->records[ust->record_count] = (struct record){.addr = addr,
+	ust->records[ust->record_count] = (struct ust_entry){.addr = addr,
 		.first_slot = addr + ust_layout(bits)->frames,
 		.frames_at = ust->frame_count,
 		.kind = bits == 64 ? ENTRY_64 : ENTRY_32};
@@ -417,7 +417,7 @@ static void choose_all(struct ust *ust, uint32_t global_flag)
 		habits[i] = ust_votes_habit(
 			&votes[i], i < TRACE_32 ? guess(global_flag) : UST_SLOT_DEPTH);
 	for (size_t i = 0; i < ust->record_count; i++) {
-		struct record *record = &ust->records[i];
+		struct ust_entry *record = &ust->records[i];
 		bool is_cut;
 
 		record->frame_count =
@@ -454,7 +454,7 @@ uint32_t ust_number(const struct ust *ust, size_t i)
 uint32_t ust_frames(
 	const struct ust *ust, uint32_t number, const uint64_t **frames, uint64_t *first_slot)
 {
-	const struct record *record = &ust->records[number];
+	const struct ust_entry *record = &ust->records[number];
 
 	*frames = ust->frames + record->frames_at;
 	*first_slot = record->first_slot;

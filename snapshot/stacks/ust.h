@@ -81,7 +81,7 @@ uint32_t ust_depth_choose(const struct ust_depth *depth, const struct ust_habit 
  * A walker finds for a block where its record lies (walked_block.record). ust_take() reads every
  * record that blocks have, once, while the target is held; afterwards each is a number.
  *
- * How many frames a record has is not certain from published facts; ust_depth.h says what is done
+ * How many frames a record has is not certain from published facts; ust.h says what is done
  * about that.
  */
 

@@ -15,7 +15,7 @@
 #define INDEX_LOOKED 16
 #define HEADS_MAX ((uint32_t)1 << 22) /* bucket heads looked at, of all that might be databases */
 
-struct search {
+struct ust_search {
 	struct memory *memory;
 	const struct ust_layout *layout;
 	unsigned bits;
@@ -34,7 +34,7 @@ struct head {
 
 static bool is_module_name(const char *path, const char *name)
 {
-	const char *at = path_base(path);
+	const char *at = module_path_base(path);
 
 	while (*at && *name && (*at | 0x20) == *name) {
 		at++;
@@ -62,7 +62,7 @@ static bool is_in_order(const struct head *head, const unsigned char *bytes)
 	       (head->index_array - head->lower_free) / (head->bits / 8) >= head->entry_count;
 }
 
-static bool read_head(struct search *search, uint64_t addr, struct head *head)
+static bool read_head(struct ust_search *search, uint64_t addr, struct head *head)
 {
 	const struct ust_layout *layout = search->layout;
 	const unsigned char *bytes = memory_at(search->memory, addr, layout->buckets);
@@ -88,7 +88,7 @@ static bool is_record_place(const struct head *head, uint64_t addr)
 	       head->lower_free - addr >= head->layout->frames;
 }
 
-static bool are_buckets_sound(struct search *search, const struct head *head)
+static bool are_buckets_sound(struct ust_search *search, const struct head *head)
 {
 	uint64_t addr = head->addr + head->layout->buckets, first;
 
@@ -161,7 +161,7 @@ static uint32_t count_chained(struct memory *memory, const struct head *head, ui
 }
 
 /* Takes the database that is at addr, if there is one. */
-static bool take(struct search *search, uint64_t addr)
+static bool take(struct ust_search *search, uint64_t addr)
 {
 	struct ust_database *found = search->found;
 	struct memory *memory = search->memory;
@@ -184,7 +184,7 @@ static bool take(struct search *search, uint64_t addr)
 }
 
 /* Looks at each pointer from addr to end: true when one leads to the database. */
-static bool scan(struct search *search, uint64_t addr, uint64_t end)
+static bool scan(struct ust_search *search, uint64_t addr, uint64_t end)
 {
 	unsigned bytes = search->bits / 8;
 	uint64_t pointer;
@@ -205,7 +205,8 @@ static bool scan(struct search *search, uint64_t addr, uint64_t end)
 }
 
 /* The headers of a module, if they are of that many bits and can be read. */
-static bool read_image(struct search *search, const struct module *module, struct pe_image *image)
+static bool read_image(
+	struct ust_search *search, const struct module *module, struct pe_image *image)
 {
 	struct target_image at = {search->memory->target, module->base};
 	struct pe_source source = target_image_source(&at);
@@ -217,7 +218,7 @@ int ust_database_find(struct ust_database *database, struct memory *memory, unsi
 	const struct module *modules, size_t module_count)
 {
 	struct ust_database found = {0};
-	struct search search = {.memory = memory,
+	struct ust_search search = {.memory = memory,
 		.layout = ust_layout(bits),
 		.bits = bits,
 		.scan_left = SCAN_BYTES_MAX,

@@ -1,7 +1,7 @@
 /*
  * The process that is looked at, behind one interface: read its memory, list its modules, hold it.
  *
- * target_live_windows.c reads a live process, target_minidump.c a file. Addresses are the target's
+ * target_live_windows.c reads a live process, minidump_memory.c a file. Addresses are the target's
  * and always uint64_t. Nothing read from it is trusted. snapshot/target/target_memory.h reads it with few calls.
  */
 #ifndef SNAPSHOT_TARGET_TARGET_H

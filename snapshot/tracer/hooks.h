@@ -98,7 +98,7 @@ static inline bool liveblocks_take(uint64_t addr, struct tracer_block *block)
 
 /* Asks the loader to tell; from then on to the end of the process. Where the loader cannot (before
  * Windows Vista), or will not, modules that go are not noted. */
-void loader_notes_init(void);
+void tracer_loader_notes_init(void);
 
 /*
  * What the system says about this process's pages, without touching them.

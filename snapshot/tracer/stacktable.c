@@ -77,7 +77,7 @@ bool tables_extend(
 _Static_assert(sizeof(uint64_t) << FIRST_LOG2 == STACKTABLE_FIRST_BYTES, "first index");
 
 /* An entry is the hash of a stack in its upper half, the id in its lower one; 0: free. */
-struct level {
+struct index_level {
 	uint64_t *entries;
 	uint32_t *count; /* of entries that are not free */
 	unsigned log2;
@@ -93,11 +93,11 @@ static struct tracer_stack *record(const struct tracer_area *area, uint32_t id)
 	return (struct tracer_stack *)(uintptr_t)(area->stacks + (uint64_t)id * 8);
 }
 
-static struct level level_of(uint64_t buckets, unsigned number)
+static struct index_level level_of(uint64_t buckets, unsigned number)
 {
 	uint64_t room = buckets & ROOM_BITS;
 
-	return (struct level){
+	return (struct index_level){
 		(uint64_t *)(uintptr_t)(room + stacktable_index_offset(number)),
 		(uint32_t *)(uintptr_t)room + number,
 		FIRST_LOG2 + 2 * number,
@@ -174,7 +174,7 @@ static bool is_wanted(const struct tracer_area *area, uint32_t id, const struct 
 
 /* Looks for a stack in an index: its entry, or the first that is free or frozen; NULL when neither is
  * there. *seen is what that entry holds. */
-static uint64_t *look_up(const struct tracer_area *area, const struct level *level,
+static uint64_t *look_up(const struct tracer_area *area, const struct index_level *level,
 	const struct wanted *wanted, uint64_t *seen)
 {
 	uint32_t mask = (1u << level->log2) - 1, at = wanted->hash >> (32 - level->log2);
@@ -198,8 +198,8 @@ static bool entry_swap(uint64_t *entry, uint64_t from, uint64_t to)
 }
 
 /* Looks for a stack in an index that is being replaced: nobody may put it there any more. */
-static uint32_t look_up_old(
-	const struct tracer_area *area, const struct level *level, const struct wanted *wanted)
+static uint32_t look_up_old(const struct tracer_area *area, const struct index_level *level,
+	const struct wanted *wanted)
 {
 	uint64_t seen, *entry;
 
@@ -211,13 +211,13 @@ static uint32_t look_up_old(
 	return 0;
 }
 
-static uint32_t entry_put(const struct level *level, uint64_t *entry, uint64_t value)
+static uint32_t entry_put(const struct index_level *level, uint64_t *entry, uint64_t value)
 {
 	return entry_swap(entry, 0, value) ? __atomic_add_fetch(level->count, 1, __ATOMIC_RELAXED) :
 					     0;
 }
 
-static void move_entry(const struct level *level, uint64_t value)
+static void move_entry(const struct index_level *level, uint64_t value)
 {
 	uint32_t mask = (1u << level->log2) - 1, at = (uint32_t)(value >> 32) >> (32 - level->log2);
 
@@ -234,7 +234,7 @@ static void move_entry(const struct level *level, uint64_t value)
 }
 
 /* Any number of threads may do this at once, and none needs to finish it. */
-static void move_all(const struct level *from, const struct level *to)
+static void move_all(const struct index_level *from, const struct index_level *to)
 {
 	for (uint32_t at = 0; at < 1u << from->log2; at++) {
 		uint64_t value = __atomic_load_n(&from->entries[at], __ATOMIC_ACQUIRE);
@@ -265,7 +265,7 @@ static bool add_level(struct tracer_area *area, uint64_t buckets)
 static void finish_moving(struct tracer_area *area, uint64_t buckets)
 {
 	unsigned number = buckets & LEVEL_BITS;
-	struct level from = level_of(buckets, number - 2), to = level_of(buckets, number - 1);
+	struct index_level from = level_of(buckets, number - 2), to = level_of(buckets, number - 1);
 
 	move_all(&from, &to);
 	entry_swap(&area->stack_buckets, buckets, buckets | MOVED);
@@ -321,7 +321,7 @@ static uint32_t make_record(struct tracer_area *area, const struct wanted *wante
 static uint32_t add(struct tracer_area *area, const struct wanted *wanted, uint64_t buckets,
 	uint64_t *entry, bool *again)
 {
-	struct level level = level_of(buckets, (unsigned)(buckets & LEVEL_BITS) - 1);
+	struct index_level level = level_of(buckets, (unsigned)(buckets & LEVEL_BITS) - 1);
 	uint32_t size = 1u << level.log2, count = __atomic_load_n(level.count, __ATOMIC_RELAXED),
 		 id;
 	uint64_t seen = 0;
@@ -355,7 +355,7 @@ static __attribute__((noinline)) uint32_t add_slowly(
 	while (again) {
 		uint64_t buckets = __atomic_load_n(&area->stack_buckets, __ATOMIC_ACQUIRE), *entry;
 		unsigned number = buckets & LEVEL_BITS;
-		struct level last, before;
+		struct index_level last, before;
 		uint64_t seen = 0;
 
 		if (!number) {
@@ -391,7 +391,7 @@ uint32_t stacktable_intern(struct tracer_area *area, const uint64_t *frames, uin
 		(uint32_t)__atomic_load_n(&area->unload_count, __ATOMIC_ACQUIRE)};
 
 	if (number) {
-		struct level last = level_of(buckets, number - 1);
+		struct index_level last = level_of(buckets, number - 1);
 
 		if (look_up(area, &last, &wanted, &seen) && seen && seen != FROZEN)
 			return (uint32_t)seen;

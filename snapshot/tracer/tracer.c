@@ -187,7 +187,7 @@ static VOID CALLBACK on_note(ULONG reason, const struct note *note, PVOID contex
 	unwind_forget((ULONG_PTR)note->base, (ULONG_PTR)note->base + note->bytes);
 }
 
-void loader_notes_init(void)
+void tracer_loader_notes_init(void)
 {
 	HMODULE ntdll = GetModuleHandleW(L"ntdll.dll");
 	register_fn ask = (register_fn)(void *)GetProcAddress(ntdll, "LdrRegisterDllNotification");
@@ -401,6 +401,6 @@ BOOL WINAPI DllMain(HINSTANCE instance, DWORD reason, LPVOID reserved)
 	hooks_heaps_init();
 	hooks_virtual_init();
 	hooks_process_init();
-	loader_notes_init();
+	tracer_loader_notes_init();
 	return TRUE;
 }

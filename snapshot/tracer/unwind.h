@@ -2,7 +2,7 @@
  * The return addresses of the thread that calls.
  *
  * x64: how to get from a return address to the caller's frame is learnt from the system's unwinder
- * once and kept (unwind_cache_x64.h); a walk is then a few loads a frame, all of them between the
+ * once and kept (unwind_parts_x64.h); a walk is then a few loads a frame, all of them between the
  * place it starts from and the end of the thread's stack. Where an address is new, or may not be kept
  * (it lies in no image: code made at run time, whose unwind data may be replaced; a frame that hangs
  * on another register than RSP and RBP), the whole stack is walked with the system's unwinder, which

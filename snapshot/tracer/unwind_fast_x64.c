@@ -83,7 +83,7 @@ void unwind_forget_all(void)
 #define ALWAYS_INLINE inline __attribute__((always_inline))
 
 /* A frame: the return address that leads to it, and the registers as the code there has them. */
-struct frame {
+struct fast_frame {
 	uint64_t addr, rsp, rbp;
 	uint64_t place; /* where the address's entry is, if there is one */
 	uint64_t before; /* the place of the frame before */
@@ -115,7 +115,7 @@ static bool is_to_be_renewed(uint64_t rsp, const struct unwind_start *start)
  * comes from memory.
  */
 static ALWAYS_INLINE uint64_t next_place(
-	uint64_t place, const struct frame *frame, const struct unwind_start *start)
+	uint64_t place, const struct fast_frame *frame, const struct unwind_start *start)
 {
 	uint64_t *at = &unwind_cache[place].hint;
 	uint64_t hint = __atomic_load_n(at, __ATOMIC_RELAXED), next;
@@ -130,7 +130,7 @@ static ALWAYS_INLINE uint64_t next_place(
 
 /* Where a step leads nowhere. It may be that the entry is not where it was at the time of the hint. */
 static __attribute__((noinline)) enum way way_at_end(
-	struct frame frame, uint64_t word, const struct unwind_start *start)
+	struct fast_frame frame, uint64_t word, const struct unwind_start *start)
 {
 	if (frame.rsp > start->high - 8)
 		return WAY_END;
@@ -147,7 +147,7 @@ static __attribute__((noinline)) enum way way_at_end(
  * RBP or RSP by a branch, not by a conditional move: else every step would wait for the RBP that few
  * of them use.
  */
-static ALWAYS_INLINE enum way step(struct frame *frame, const struct unwind_start *start)
+static ALWAYS_INLINE enum way step(struct fast_frame *frame, const struct unwind_start *start)
 {
 	uint64_t word = __atomic_load_n(&unwind_cache[frame->place].word, __ATOMIC_RELAXED);
 	uint64_t room = start->high - 8 - start->slot, from = frame->rsp, cfa, saved, rbp;
@@ -174,7 +174,7 @@ static ALWAYS_INLINE enum way step(struct frame *frame, const struct unwind_star
 }
 
 /* The same, whether or not the hint was right. */
-static ALWAYS_INLINE enum way go_on(struct frame *frame, const struct unwind_start *start)
+static ALWAYS_INLINE enum way go_on(struct fast_frame *frame, const struct unwind_start *start)
 {
 	enum way way = step(frame, start);
 
@@ -189,7 +189,7 @@ static ALWAYS_INLINE enum way go_on(struct frame *frame, const struct unwind_sta
 uint32_t unwind_fast(uint64_t *frames, uint32_t max, const struct unwind_skip *skip,
 	const struct unwind_start *start)
 {
-	struct frame frame = {load(start->slot), start->slot + 8, start->rbp, 0, 0};
+	struct fast_frame frame = {load(start->slot), start->slot + 8, start->rbp, 0, 0};
 	enum way way;
 	uint32_t count = 0;
 

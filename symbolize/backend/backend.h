@@ -66,7 +66,7 @@ const char *tables_shown(struct tables *tables, const char *raw, struct arena *a
  */
 
 /* A module that is asked about, with all that is known of it here. */
-struct subject {
+struct sym_module {
 	uint32_t number; /* from 0, in the order they came; no two of a symbolizer's are the same */
 	const struct module *module;
 	struct module_files files;
@@ -99,7 +99,7 @@ struct backend_kind {
 	 * listener cancels. May add to
 	 * subject->files.reason why it knows none. 0 or -ERR_NOMEM.
 	 */
-	int (*resolve)(struct backend *backend, struct subject *subject, struct lookup *lookups,
+	int (*resolve)(struct backend *backend, struct sym_module *subject, struct lookup *lookups,
 		size_t count, struct arena *arena);
 
 	/* What made it give up, a few words, or NULL. That it is not there is no trouble. */

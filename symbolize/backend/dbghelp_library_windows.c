@@ -23,7 +23,7 @@ struct choice {
 
 static void warn(const struct symbol_options *options, const wchar_t *path, const char *why)
 {
-	char *text = utf8_from_wide(path);
+	char *text = wide_to_utf8(path);
 
 	if (options && text)
 		listener_warn(options, "%s %s; another copy of DbgHelp is used", text, why);
@@ -135,7 +135,7 @@ static bool find_functions(struct dbghelp *dbghelp, HMODULE library)
 	DBGHELP_WELCOME(X)
 #undef X
 	/* NOLINTEND(bugprone-macro-parentheses) */
-	dbghelp->is_wine = wine_version() != NULL;
+	dbghelp->is_wine = os_wine_version() != NULL;
 #define X(type, name, parameters) &&dbghelp->name
 	dbghelp->has_inlines = true DBGHELP_INLINES(X);
 	return true DBGHELP_NEEDED(X);
@@ -226,7 +226,7 @@ static int undname_one(
 	len = wide ? dbghelp->UnDecorateSymbolNameW(wide, said, TEXT_UNITS, UNDNAME_NAME_ONLY) : 0;
 	said[TEXT_UNITS - 1] = 0;
 	if (len && len < TEXT_UNITS - 1 && said[0] && said[0] != '?') {
-		utf8 = utf8_from_wide(said);
+		utf8 = wide_to_utf8(said);
 		*text = utf8 ? arena_text(arena, utf8, strlen(utf8)) : NULL;
 		rc = *text ? 0 : -ERR_NOMEM;
 	}
@@ -235,7 +235,7 @@ static int undname_one(
 	return rc;
 }
 
-int undname(const char *const *names, const char **texts, size_t count, struct arena *arena,
+int undname_find(const char *const *names, const char **texts, size_t count, struct arena *arena,
 	const struct symbol_options *options)
 {
 	const struct dbghelp *dbghelp = library();

@@ -89,7 +89,7 @@ struct dbghelp_session {
 	uint64_t next_base, next_low_base; /* the second: of 32-bit images */
 	struct dbghelp_module *modules; /* by number of the subject */
 	size_t module_count;
-	const struct subject *loading; /* or NULL */
+	const struct sym_module *loading; /* or NULL */
 	size_t wanted_count; /* addresses that are asked about in it */
 };
 
@@ -100,7 +100,7 @@ void dbghelp_session_release(struct dbghelp_session *session);
 
 /* Loads a module unless that was tried; wanted_count: for people, how many addresses wait for it.
  * 0, also when there is nothing; or -ERR_NOMEM, then with *module as it was. */
-int dbghelp_session_load(struct dbghelp_session *session, struct subject *subject,
+int dbghelp_session_load(struct dbghelp_session *session, struct sym_module *subject,
 	size_t wanted_count, struct dbghelp_module *module);
 
 #endif

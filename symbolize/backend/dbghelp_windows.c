@@ -43,8 +43,8 @@ static BOOL CALLBACK on_event(HANDLE handle, ULONG action, ULONG64 data, ULONG64
 		return FALSE;
 	if (action == CBA_DEFERRED_SYMBOL_LOAD_CANCEL || action == CBA_DEFERRED_SYMBOL_LOAD_START ||
 		action == CBA_EVENT)
-		listener_progress(session->options, path_base(session->loading->module->path), 0,
-			session->wanted_count);
+		listener_progress(session->options,
+			module_path_base(session->loading->module->path), 0, session->wanted_count);
 	return action == CBA_DEFERRED_SYMBOL_LOAD_CANCEL && listener_is_cancelled(session->options);
 }
 
@@ -98,7 +98,7 @@ void dbghelp_session_release(struct dbghelp_session *session)
 	session->modules = NULL;
 }
 
-static int find_room(struct dbghelp_session *session, const struct subject *subject)
+static int find_room(struct dbghelp_session *session, const struct sym_module *subject)
 {
 	size_t count = session->module_count, more = (size_t)subject->number + 64;
 	struct dbghelp_module *modules;
@@ -183,7 +183,7 @@ static bool read_guid(const char *digits, GUID *guid)
 static wchar_t *find_on_servers(const struct dbghelp_session *session, const struct module *module)
 {
 	const char *servers = finder_servers(session->finder);
-	const char *name = module->has_identity && module->pdb ? path_base(module->pdb) : "";
+	const char *name = module->has_identity && module->pdb ? module_path_base(module->pdb) : "";
 	wchar_t *path = NULL, *file = NULL, *found = NULL;
 	bool is_found = false;
 	GUID guid;
@@ -205,7 +205,8 @@ static wchar_t *find_on_servers(const struct dbghelp_session *session, const str
 	return NULL;
 }
 
-static wchar_t *file_to_load(const struct dbghelp_session *session, const struct subject *subject)
+static wchar_t *file_to_load(
+	const struct dbghelp_session *session, const struct sym_module *subject)
 {
 	const struct module_files *files = &subject->files;
 
@@ -216,7 +217,7 @@ static wchar_t *file_to_load(const struct dbghelp_session *session, const struct
 
 /* Without an image the PDB itself is loaded, which needs the size that the dump tells. Wine's DbgHelp
  * refuses it. */
-static uint64_t load_file(struct dbghelp_session *session, const struct subject *subject)
+static uint64_t load_file(struct dbghelp_session *session, const struct sym_module *subject)
 {
 	const struct module_files *files = &subject->files;
 	uint64_t size = files->image ? files->pe->size_of_image : subject->module->size_bytes;
@@ -257,7 +258,7 @@ static bool same_guid(const GUID *guid, const char *digits)
 
 /* Is the PDB that DbgHelp loaded the one of the dump's build? That of the image is, when the dump says
  * nothing. */
-static bool is_right_pdb(const struct subject *subject, const IMAGEHLP_MODULEW64 *info)
+static bool is_right_pdb(const struct sym_module *subject, const IMAGEHLP_MODULEW64 *info)
 {
 	const struct module_files *files = &subject->files;
 	const struct module *module = subject->module;
@@ -277,7 +278,7 @@ static bool is_right_pdb(const struct subject *subject, const IMAGEHLP_MODULEW64
 
 static int add_reason(struct module_files *files, const wchar_t *pdb)
 {
-	char *text = utf8_from_wide(pdb);
+	char *text = wide_to_utf8(pdb);
 	int rc = text ? buf_printf(&files->reason, "%sDbgHelp took %s, which is another build",
 				files->reason.len ? "; " : "", text) :
 			-ERR_NOMEM;
@@ -288,7 +289,7 @@ static int add_reason(struct module_files *files, const wchar_t *pdb)
 
 /* Has DbgHelp something to say about the module, and is it about this build? Exports it may have are
  * none of that, nor are .sym and .dbg files, which nothing ties to a build. 1, 0 or -ERR_NOMEM. */
-static int is_useful(const struct dbghelp_session *session, struct subject *subject,
+static int is_useful(const struct dbghelp_session *session, struct sym_module *subject,
 	const IMAGEHLP_MODULEW64 *info)
 {
 	bool is_pdb = info->SymType == SymPdb || info->LoadedPdbName[0];
@@ -303,7 +304,7 @@ static int is_useful(const struct dbghelp_session *session, struct subject *subj
 	return !info->DbgUnmatched;
 }
 
-int dbghelp_session_load(struct dbghelp_session *session, struct subject *subject,
+int dbghelp_session_load(struct dbghelp_session *session, struct sym_module *subject,
 	size_t wanted_count, struct dbghelp_module *module)
 {
 	IMAGEHLP_MODULEW64 info = {0};
@@ -393,7 +394,7 @@ static const char *dbghelp_trouble(const struct backend *backend)
 /* One UTF-8 text into the arena; NULL: out of memory. */
 static const char *text_of(const wchar_t *wide, struct arena *arena)
 {
-	char *text = utf8_from_wide(wide);
+	char *text = wide_to_utf8(wide);
 	char *copy = text ? arena_text(arena, text, strlen(text)) : NULL;
 
 	free(text);
@@ -449,7 +450,7 @@ static int finish_inlined(struct backend *backend, struct question *question, st
 	size_t len;
 
 	if (!question->module->knows_inlined) /* the scopes may be those of others */
-		symbol->function = own_name(symbol->function, &len);
+		symbol->function = names_own(symbol->function, &len);
 	return inlined_line(backend, question, symbol);
 }
 
@@ -530,7 +531,7 @@ static int look_up(struct backend *backend, const struct dbghelp_module *module,
 	if (!rc)
 		rc = ask_function(backend, &question);
 	if (!rc && question.count)
-		rc = symbols_keep(arena, question.chain, question.count, &lookup->found);
+		rc = names_keep(arena, question.chain, question.count, &lookup->found);
 	lookup->is_answered = !rc;
 	lookup->is_sure = question.is_sure;
 	arena_release(&question.texts);
@@ -547,13 +548,13 @@ static bool go_on(struct backend *backend, const struct module *module, size_t d
 	now_ms = GetTickCount64();
 	if (now_ms - backend->told_ms >= TELL_EVERY_MS) {
 		backend->told_ms = now_ms;
-		listener_progress(backend->options, path_base(module->path), done, total);
+		listener_progress(backend->options, module_path_base(module->path), done, total);
 	}
 	return !listener_is_cancelled(backend->options);
 }
 
-static int dbghelp_resolve(struct backend *backend, struct subject *subject, struct lookup *lookups,
-	size_t count, struct arena *arena)
+static int dbghelp_resolve(struct backend *backend, struct sym_module *subject,
+	struct lookup *lookups, size_t count, struct arena *arena)
 {
 	struct dbghelp_module module = {0};
 	int rc;

@@ -1,6 +1,6 @@
 /*
  * A program that answers: it is started, written to and read from, and ended. Nobody trusts it to
- * answer, to listen or to end. helper_process_posix.c or helper_process_windows.c.
+ * answer, to listen or to end. helper_posix.c or helper_windows.c.
  *
  * It gets its standard input and output from us and nothing else of ours; what it complains about is
  * lost. Ctrl-C is not for it, and it does not outlive us, however we end; what it starts itself goes with it

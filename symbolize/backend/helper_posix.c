@@ -47,7 +47,7 @@ static void reap(pid_t pid)
 }
 
 /* What the child needs, made before there is one: it may not ask for memory. */
-struct birth {
+struct helper_birth {
 	const char *program;
 	char **argv, **env;
 	int input, output, status;
@@ -55,7 +55,7 @@ struct birth {
 };
 
 /* In the child: becomes the program, or says a byte to status. */
-static _Noreturn void become(const struct birth *birth)
+static _Noreturn void become(const struct helper_birth *birth)
 {
 	int null = open("/dev/null", O_WRONLY | O_CLOEXEC);
 	ssize_t put;
@@ -70,7 +70,7 @@ static _Noreturn void become(const struct birth *birth)
 }
 
 /* Its process id once it runs the program, or -1. */
-static pid_t spawn(struct birth *birth)
+static pid_t spawn(struct helper_birth *birth)
 {
 	int status[2];
 	ssize_t got;
@@ -137,7 +137,7 @@ struct helper *helper_start(const char *program, const char *const *args)
 {
 	struct helper *helper = malloc(sizeof(*helper));
 	char *argv[HELPER_ARGS_MAX + 2] = {(char *)(uintptr_t)program};
-	struct birth birth = {.program = program, .argv = argv, .env = environment()};
+	struct helper_birth birth = {.program = program, .argv = argv, .env = environment()};
 	int ends[4];
 
 	for (size_t i = 0; i < HELPER_ARGS_MAX && args[i]; i++)

@@ -344,7 +344,7 @@ static int add_ours(struct buf *list)
 {
 	wchar_t *wide = malloc(FOLDER_UNITS * sizeof(*wide));
 	DWORD units = wide ? GetModuleFileNameW(NULL, wide, FOLDER_UNITS) : 0;
-	char *path = units && units < FOLDER_UNITS ? utf8_from_wide(wide) : NULL;
+	char *path = units && units < FOLDER_UNITS ? wide_to_utf8(wide) : NULL;
 	const char *name = path ? strrchr(path, '\\') : NULL;
 	int rc = name ? add_folder(list, path, (size_t)(name - path)) : 0;
 

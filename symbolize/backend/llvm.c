@@ -76,7 +76,7 @@ unsigned llvm_program_version(const char *path, const struct symbol_options *opt
 #define TRUE_LINES_SINCE                                                                           \
 	15 /* up to 14, lines inlined from a PDB were those of the next statement */
 
-enum kind { INLINED, PLAIN, KINDS }; /* with and without the functions inlined at an address */
+enum llvm_kind { INLINED, PLAIN, KINDS }; /* with and without the functions inlined at an address */
 
 struct backend {
 	const struct symbol_options *options;
@@ -121,7 +121,7 @@ static const char *llvm_trouble(const struct backend *backend)
 	return backend->gave_up ? "llvm-symbolizer failed before it had answered all" : NULL;
 }
 
-static bool start(struct backend *backend, enum kind kind)
+static bool start(struct backend *backend, enum llvm_kind kind)
 {
 	const char *const args[] = {"--relative-address",
 		backend->options->no_demangle ? "--no-demangle" : "--demangle",
@@ -136,7 +136,7 @@ static bool start(struct backend *backend, enum kind kind)
 }
 
 /* Adds a reason why there are no names, once. */
-static int add_reason(struct subject *subject, const char *text)
+static int add_reason(struct sym_module *subject, const char *text)
 {
 	struct buf *reason = &subject->files.reason;
 	int rc = 0;
@@ -149,7 +149,7 @@ static int add_reason(struct subject *subject, const char *text)
 }
 
 /* Why there is no helper. */
-static int explain(const struct backend *backend, struct subject *subject)
+static int explain(const struct backend *backend, struct sym_module *subject)
 {
 	char *named;
 	int rc;
@@ -172,7 +172,7 @@ static bool is_asked(const struct module_files *files)
 }
 
 /* Fills backend->name: 0, -ERR_CREATE or -ERR_NOMEM. */
-static int name_file(struct backend *backend, const struct subject *subject)
+static int name_file(struct backend *backend, const struct sym_module *subject)
 {
 	const struct module_files *files = &subject->files;
 
@@ -189,9 +189,9 @@ static int name_file(struct backend *backend, const struct subject *subject)
 
 struct asked {
 	struct backend *backend;
-	struct subject *subject;
+	struct sym_module *subject;
 	struct arena *arena;
-	enum kind kind;
+	enum llvm_kind kind;
 };
 
 static bool has_true_lines(struct backend *backend)
@@ -203,8 +203,8 @@ static bool has_true_lines(struct backend *backend)
 }
 
 /* 0 when it is not recorded where the function begins: so for much that is inlined. */
-static uint64_t offset_of(
-	const struct subject *subject, const struct lookup *lookup, const struct llvm_frame *frame)
+static uint64_t offset_of(const struct sym_module *subject, const struct lookup *lookup,
+	const struct llvm_frame *frame)
 {
 	uint64_t base = subject->files.pe ? subject->files.pe->preferred_base : 0;
 	uint64_t addr = base + lookup->rva + 1;
@@ -253,7 +253,7 @@ static int take(void *ctx, struct lookup *lookup, const struct llvm_frame *frame
 
 		outer->offset_bytes = is_sure ? offset : 0;
 	}
-	return symbols_keep(asked->arena, chain, kept, &lookup->found);
+	return names_keep(asked->arena, chain, kept, &lookup->found);
 }
 
 /* ---------------------------------------------------------------- one subject */
@@ -269,12 +269,13 @@ static bool is_one_unnamed(const struct lookup *lookups, size_t count)
 
 /* Asks from *at up to end; *at is then the first that has no answer. As llvm_talk(), and -ERR_TARGET: it
  * cannot be started. */
-static int ask(struct asked *asked, enum kind kind, struct lookup *lookups, size_t *at, size_t end)
+static int ask(
+	struct asked *asked, enum llvm_kind kind, struct lookup *lookups, size_t *at, size_t end)
 {
 	struct backend *backend = asked->backend;
 	unsigned patience_ms = backend->options->patience_ms;
 	struct llvm_talk talk = {.options = backend->options,
-		.module = path_base(asked->subject->module->path),
+		.module = module_path_base(asked->subject->module->path),
 		.file = backend->name.data,
 		.lookups = lookups,
 		.at = *at,
@@ -307,7 +308,7 @@ static int ask_all(struct asked *asked, struct lookup *lookups, size_t count, si
 
 	for (size_t deaths = 0; rc == -ERR_READ && at < count && deaths < 2 * DEATHS_MAX;
 		deaths++) {
-		enum kind kind = deaths < DEATHS_MAX ? INLINED : PLAIN;
+		enum llvm_kind kind = deaths < DEATHS_MAX ? INLINED : PLAIN;
 
 		rc = ask(asked, kind, lookups, &at, count);
 		if (rc != -ERR_READ || at == count)
@@ -322,7 +323,7 @@ static int ask_all(struct asked *asked, struct lookup *lookups, size_t count, si
 	return rc;
 }
 
-static int llvm_resolve(struct backend *backend, struct subject *subject, struct lookup *lookups,
+static int llvm_resolve(struct backend *backend, struct sym_module *subject, struct lookup *lookups,
 	size_t count, struct arena *arena)
 {
 	struct asked asked = {backend, subject, arena, INLINED};

@@ -1,4 +1,4 @@
-/* Which llvm-symbolizer is run. llvm_program.c, llvm_program_posix.c or llvm_program_windows.c. */
+/* Which llvm-symbolizer is run. llvm.c, helper_posix.c or helper_windows.c. */
 #ifndef SYMBOLIZE_BACKEND_LLVM_H
 #define SYMBOLIZE_BACKEND_LLVM_H
 

@@ -16,12 +16,12 @@
  * llvm-symbolizer remembers files by name, so none is closed before the end: two for each PDB.
  */
 
-struct place {
+struct staging_place {
 	int image, pdb; /* -1: not open */
 };
 
 struct staging {
-	struct place *places; /* by number of the subject */
+	struct staging_place *places; /* by number of the subject */
 	size_t count, cap;
 	bool is_limit_raised;
 };
@@ -58,19 +58,19 @@ static void raise_limit(struct staging *staging)
 }
 
 /* NULL: out of memory. */
-static struct place *place_of(struct staging *staging, uint32_t number)
+static struct staging_place *place_of(struct staging *staging, uint32_t number)
 {
 	raise_limit(staging);
 	while (staging->count <= number) {
 		if (array_grow((void **)&staging->places, &staging->cap, staging->count,
 			    sizeof(*staging->places)))
 			return NULL;
-		staging->places[staging->count++] = (struct place){-1, -1};
+		staging->places[staging->count++] = (struct staging_place){-1, -1};
 	}
 	return &staging->places[number];
 }
 
-static int say(const struct place *place, struct buf *name)
+static int say(const struct staging_place *place, struct buf *name)
 {
 	buf_clear(name);
 	return buf_printf(name, "/proc/%ld/fd/%d", (long)getpid(), place->image);
@@ -78,7 +78,7 @@ static int say(const struct place *place, struct buf *name)
 
 int staging_file(struct staging *staging, uint32_t number, const char *path, struct buf *name)
 {
-	struct place *place = place_of(staging, number);
+	struct staging_place *place = place_of(staging, number);
 
 	if (!place)
 		return -ERR_NOMEM;
@@ -98,7 +98,7 @@ static int open_stub(const struct buf *stub)
 	return -1;
 }
 
-static int open_pdb(struct place *place, const struct module_files *files)
+static int open_pdb(struct staging_place *place, const struct module_files *files)
 {
 	struct buf stub;
 	char number[16];
@@ -118,7 +118,7 @@ static int open_pdb(struct place *place, const struct module_files *files)
 int staging_pdb(struct staging *staging, uint32_t number, const struct module_files *files,
 	struct buf *name)
 {
-	struct place *place = place_of(staging, number);
+	struct staging_place *place = place_of(staging, number);
 	int rc = place ? 0 : -ERR_NOMEM;
 
 	if (!rc && place->image < 0)

@@ -139,7 +139,7 @@ static int stage(struct staging *staging, uint32_t number, const struct buf *stu
 	if (rc)
 		return rc;
 	path = place_of(staging, number);
-	text = path ? utf8_from_wide(path) : NULL;
+	text = path ? wide_to_utf8(path) : NULL;
 	if (!staging->held[number] && text) {
 		if (stub ? write_stub(path, stub) : copy_file(path, from))
 			staging->held[number] = hold(path);
@@ -170,7 +170,7 @@ static char *full_path(const char *path)
 	if (units)
 		full = malloc(units * sizeof(*full));
 	if (full && GetFullPathNameW(wide, units, full, NULL) < units)
-		text = utf8_from_wide(full);
+		text = wide_to_utf8(full);
 	free(wide);
 	free(full);
 	return text;

@@ -17,7 +17,7 @@ enum { NAMES_LOOKED_AT = 100 };
 #define WINDOW_BYTES ((size_t)16 << 10)
 #define WINDOWS 64
 
-struct window {
+struct table_window {
 	uint64_t at; /* in the file, a multiple of WINDOW_BYTES */
 	size_t len;
 	unsigned char *bytes; /* NULL: there are none */
@@ -31,7 +31,7 @@ struct tables {
 	bool is_open, is_read;
 	struct os_file file; /* the image */
 	uint64_t file_bytes;
-	struct window windows[WINDOWS];
+	struct table_window windows[WINDOWS];
 	struct pe_exports lists[TABLES];
 	struct pe_image *pdb_image; /* what the PDB says of it, when the image is not here */
 	struct pdb_parts privates; /* where the PDB's private functions are */
@@ -40,10 +40,10 @@ struct tables {
 };
 
 /* The window that offset lies in; NULL: it cannot be had. */
-static const struct window *window_at(struct tables *tables, uint64_t offset)
+static const struct table_window *window_at(struct tables *tables, uint64_t offset)
 {
 	uint64_t at = offset - offset % WINDOW_BYTES;
-	struct window *window = &tables->windows[at / WINDOW_BYTES % WINDOWS];
+	struct table_window *window = &tables->windows[at / WINDOW_BYTES % WINDOWS];
 
 	if (window->bytes && window->at == at && window->len)
 		return window;
@@ -64,7 +64,8 @@ static int read_file(void *ctx, uint64_t offset, void *bytes, size_t len)
 {
 	struct tables *tables = ctx;
 	size_t from = offset % WINDOW_BYTES;
-	const struct window *window = len <= WINDOW_BYTES - from ? window_at(tables, offset) : NULL;
+	const struct table_window *window =
+		len <= WINDOW_BYTES - from ? window_at(tables, offset) : NULL;
 
 	if (!window || len > window->len || from > window->len - len)
 		return os_read_at(&tables->file, offset, bytes, len);
@@ -95,7 +96,7 @@ void tables_rest(struct tables *tables)
 	tables->is_open = false;
 	for (size_t i = 0; i < WINDOWS; i++) { /* another time it may be another file */
 		free(tables->windows[i].bytes);
-		tables->windows[i] = (struct window){0};
+		tables->windows[i] = (struct table_window){0};
 	}
 }
 
@@ -397,7 +398,7 @@ const char *tables_shown(struct tables *tables, const char *raw, struct arena *a
 	int rc;
 
 	buf_init(&text);
-	rc = tables->no_demangle ? 0 : demangle(raw, &text);
+	rc = tables->no_demangle ? 0 : demangle_name(raw, &text);
 	if (rc == 1)
 		kept = arena_text(arena, text.data, text.len);
 	else if (!rc)

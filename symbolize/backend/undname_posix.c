@@ -186,7 +186,7 @@ static int find_program(struct buf *path)
 	return rc;
 }
 
-int undname(const char *const *names, const char **texts, size_t count, struct arena *arena,
+int undname_find(const char *const *names, const char **texts, size_t count, struct arena *arena,
 	const struct symbol_options *options)
 {
 	struct questions questions = {names, texts, count, .at = count, .arena = arena};

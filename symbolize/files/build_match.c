@@ -34,7 +34,7 @@ static bool has_long_name(const struct pe_source *source, const struct pe_image 
 	return !name[sizeof(name) - 1] && is_dwarf(name);
 }
 
-bool image_has_dwarf(const struct pe_source *source, const struct pe_image *image)
+bool build_has_dwarf(const struct pe_source *source, const struct pe_image *image)
 {
 	for (size_t i = 0; i < image->section_count; i++) {
 		const struct pe_section *section = &image->sections[i];
@@ -49,7 +49,7 @@ bool image_has_dwarf(const struct pe_source *source, const struct pe_image *imag
 
 #define PAGE_BYTES 4096
 
-bool guid_is_known(const char *guid, char *upper)
+bool build_guid_is_known(const char *guid, char *upper)
 {
 	static const char digits[] = "0123456789ABCDEFabcdef";
 	bool is_zero = true;
@@ -73,8 +73,8 @@ bool build_is_unknown(const struct module *module)
 {
 	char guid[33];
 
-	return !module->has_identity ||
-	       (!module->timestamp && !module->checksum && !guid_is_known(module->pdb_guid, guid));
+	return !module->has_identity || (!module->timestamp && !module->checksum &&
+						!build_guid_is_known(module->pdb_guid, guid));
 }
 
 static uint64_t in_pages(uint64_t bytes)
@@ -103,9 +103,9 @@ static int guids_differ(const struct module *module, const struct pe_image *pe, 
 {
 	char ours[33], theirs[33], our_key[48], their_key[48];
 
-	if (!guid_is_known(module->pdb_guid, ours))
+	if (!build_guid_is_known(module->pdb_guid, ours))
 		return -1;
-	if (!guid_is_known(pe->pdb_guid, theirs))
+	if (!build_guid_is_known(pe->pdb_guid, theirs))
 		return say(how, "GUID", ours, "none");
 	if (!strcmp(ours, theirs) && module->pdb_age == pe->pdb_age)
 		return 0;
@@ -116,7 +116,7 @@ static int guids_differ(const struct module *module, const struct pe_image *pe, 
 
 /* Time stamps may be the same on purpose (builds that can be repeated), so what else is known must
  * agree too. */
-bool image_differs(const struct module *module, const struct pe_image *pe, char *how)
+bool build_image_differs(const struct module *module, const struct pe_image *pe, char *how)
 {
 	int guids;
 
@@ -134,7 +134,7 @@ bool image_differs(const struct module *module, const struct pe_image *pe, char 
 	return false;
 }
 
-bool pdb_differs(const char *guid, uint32_t age, const struct pdb_identity *pdb,
+bool build_pdb_differs(const char *guid, uint32_t age, const struct pdb_identity *pdb,
 	const char *by_whom, char *how)
 {
 	if (!strcmp(guid, pdb->guid) && age == pdb->age)

@@ -33,7 +33,8 @@ static int try_pdb(void *ctx, const char *path)
 		return rc;
 	if (rc)
 		return search_misfit(search, true, false, path, "cannot be used: %s", err.detail);
-	if (!pdb_differs(search->files->guid, search->files->age, &pdb, search->pdb_owner, how))
+	if (!build_pdb_differs(
+		    search->files->guid, search->files->age, &pdb, search->pdb_owner, how))
 		return take_pdb(search, path);
 	return search_misfit(search, true, true, path, "is another build: %s", how);
 }
@@ -52,13 +53,13 @@ static bool know_pdb(struct search *search, const char **full)
 	const char *said = module->has_identity && module->pdb && *module->pdb ? module->pdb : NULL;
 	char guid[33];
 
-	if (pe && (!pe->pdb[0] || !guid_is_known(pe->pdb_guid, guid)))
+	if (pe && (!pe->pdb[0] || !build_guid_is_known(pe->pdb_guid, guid)))
 		return false;
-	if (!pe && (!said || !guid_is_known(module->pdb_guid, guid)))
+	if (!pe && (!said || !build_guid_is_known(module->pdb_guid, guid)))
 		return false;
 	/* A name that fills its field was cut: then the dump may know more. */
 	*full = pe && (!said || strlen(pe->pdb) < sizeof(pe->pdb) - 1) ? pe->pdb : said;
-	search->pdb_name = path_base(*full);
+	search->pdb_name = module_path_base(*full);
 	search->pdb_owner = pe ? "image" : "dump";
 	memcpy(search->files->guid, guid, sizeof(guid));
 	search->files->age = pe ? pe->pdb_age : module->pdb_age;
@@ -69,7 +70,7 @@ static bool know_pdb(struct search *search, const char **full)
 static int try_beside(struct search *search, const char *path, bool is_foreign)
 {
 	struct finder *finder = search->finder;
-	size_t folder = (size_t)(path_base(path) - path);
+	size_t folder = (size_t)(module_path_base(path) - path);
 	struct buf file;
 	int rc;
 
@@ -158,7 +159,7 @@ static int take_image(struct search *search, const char *path, const struct pe_s
 	*headers = *pe;
 	files->image = image;
 	files->pe = headers;
-	files->has_dwarf = image_has_dwarf(source, pe);
+	files->has_dwarf = build_has_dwarf(source, pe);
 	return 1;
 }
 
@@ -167,7 +168,7 @@ static int judge(struct search *search, const char *path, const struct pe_source
 {
 	char how[DIFFERENCE_BYTES];
 
-	if (!image_differs(search->module, pe, how))
+	if (!build_image_differs(search->module, pe, how))
 		return take_image(search, path, source, pe);
 	if (!search->other_image && !search->is_guess) {
 		search->other_image = arena_text(&search->arena, path, strlen(path));
@@ -211,7 +212,7 @@ static int search_stores(struct search *search)
 {
 	const struct module *module = search->module;
 	char key[40];
-	struct store_question question = {.name = path_base(module->path),
+	struct store_question question = {.name = module_path_base(module->path),
 		.image = module->path,
 		.use = try_image,
 		.is_packed = packed_image,

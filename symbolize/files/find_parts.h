@@ -169,6 +169,6 @@ int search_explain(struct search *search);
 /* Whether an image file carries DWARF. */
 
 /* True when one of its sections is called ".debug_info" or ".zdebug_info". source is its file. */
-bool image_has_dwarf(const struct pe_source *source, const struct pe_image *image);
+bool build_has_dwarf(const struct pe_source *source, const struct pe_image *image);
 
 #endif

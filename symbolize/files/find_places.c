@@ -65,7 +65,7 @@ static int say_misfit(struct search *search, const struct misfit *misfit)
 	else if (misfit->is_build && !search->finder->options->allow_mismatch)
 		remedy = "; --allow-mismatch uses it nevertheless";
 	snprintf(sentence, sizeof(sentence), "%.200s: " SHOWN " %s%s",
-		path_base(search->module->path), misfit->path, misfit->how, remedy);
+		module_path_base(search->module->path), misfit->path, misfit->how, remedy);
 	return say(search->finder, sentence);
 }
 

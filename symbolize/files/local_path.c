@@ -78,7 +78,7 @@ static int make_key(struct folder_names *names, uint64_t folder, const char *nam
 	return rc;
 }
 
-struct reading {
+struct folder_reading {
 	struct folder_names *names;
 	uint64_t folder;
 };
@@ -86,7 +86,7 @@ struct reading {
 /* 1 when no more names may be kept. */
 static int keep_name(void *ctx, const struct folder_entry *entry)
 {
-	const struct reading *reading = ctx;
+	const struct folder_reading *reading = ctx;
 	const char *name = entry->name;
 	struct folder_names *names = reading->names;
 	int rc = make_key(names, reading->folder, name);
@@ -111,7 +111,7 @@ static int keep_name(void *ctx, const struct folder_entry *entry)
  * kept, 0 or -ERR_NOMEM. */
 static int read_folder(struct folder_names *names, const char *path, uint64_t folder)
 {
-	struct reading reading = {names, folder};
+	struct folder_reading reading = {names, folder};
 	int rc = folder_each(path, FOLDER_NAMES, keep_name, &reading, NULL);
 
 	return rc == -ERR_NOMEM ? rc : !rc;

@@ -322,7 +322,7 @@ int local_guess(struct local_paths *paths, const char *path, size_t *next, struc
 		kind = buf_printf(here, "%s/%s", wine_dirs[guess / WINE_KINDS],
 			wine_kinds[guess % WINE_KINDS]);
 		if (!kind && access(here->data, F_OK) == 0)
-			kind = local_below(paths, here, path_base(path));
+			kind = local_below(paths, here, module_path_base(path));
 		if (kind < 0 || kind == LOCAL_FILE)
 			return kind;
 	}

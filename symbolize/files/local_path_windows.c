@@ -200,7 +200,7 @@ static int add_full_path(struct buf *here, const char *path)
 	if (units)
 		full = malloc(units * sizeof(*full));
 	if (full && GetFullPathNameW(wide, units, full, NULL) < units)
-		text = utf8_from_wide(full);
+		text = wide_to_utf8(full);
 	/* What is no path is not there, as it was typed. */
 	rc = buf_add_text(here, text ? text : path);
 	free(text);
@@ -229,7 +229,7 @@ static bool leads_to_host(const char *full)
 		size_t len = strlen(not_ours[i]);
 
 		if (!_strnicmp(full, not_ours[i], len) && (!full[len] || full[len] == '\\'))
-			return wine_version() != NULL;
+			return os_wine_version() != NULL;
 	}
 	return false;
 }

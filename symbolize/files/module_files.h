@@ -55,15 +55,15 @@ const char *finder_servers(const struct finder *finder);
 #define DIFFERENCE_BYTES 160
 
 /* True when it does, then with a text of DIFFERENCE_BYTES at how. */
-bool image_differs(const struct module *module, const struct pe_image *pe, char *how);
+bool build_image_differs(const struct module *module, const struct pe_image *pe, char *how);
 
 /* The same of a PDB that must have this GUID (32 upper-case digits) and age; by whom says whose they
  * are: "dump" or "image". */
-bool pdb_differs(const char *guid, uint32_t age, const struct pdb_identity *pdb,
+bool build_pdb_differs(const char *guid, uint32_t age, const struct pdb_identity *pdb,
 	const char *by_whom, char *how);
 
 /* True for 32 hexadecimal digits that are not all 0: then also *upper, of 33 bytes, in upper case. */
-bool guid_is_known(const char *guid, char *upper);
+bool build_guid_is_known(const char *guid, char *upper);
 
 /* True when the dump says no more of the module's build than a size. */
 bool build_is_unknown(const struct module *module);

@@ -47,7 +47,7 @@ const char *path_map_rest(const struct path_map *map, const char *path)
 }
 
 /* A part of the text. */
-struct part {
+struct path_part {
 	const char *text;
 	size_t len;
 };
@@ -72,13 +72,13 @@ static bool is_letter(char c)
 	return text_lower(c) >= 'a' && text_lower(c) <= 'z';
 }
 
-static bool is_word(struct part part, const char *word)
+static bool is_word(struct path_part part, const char *word)
 {
 	return text_same(part.text, part.len, word, strlen(word));
 }
 
 /* "https://..." and the like; one letter before a colon is a drive. */
-static bool is_url(struct part part)
+static bool is_url(struct path_part part)
 {
 	size_t i = 0;
 
@@ -88,7 +88,7 @@ static bool is_url(struct part part)
 }
 
 /* Without blanks and quotes around it. */
-static struct part trimmed(struct part part)
+static struct path_part trimmed(struct path_part part)
 {
 	while (part.len && strchr(" \t\"", part.text[0])) {
 		part.text++;
@@ -100,10 +100,10 @@ static struct part trimmed(struct part part)
 }
 
 /* Takes the part up to the next mark off the front of *rest. */
-static struct part take(struct part *rest, char mark)
+static struct path_part take(struct path_part *rest, char mark)
 {
 	const char *end = rest->len ? memchr(rest->text, mark, rest->len) : NULL;
-	struct part part = {rest->text, end ? (size_t)(end - rest->text) : rest->len};
+	struct path_part part = {rest->text, end ? (size_t)(end - rest->text) : rest->len};
 	size_t used = part.len + (end != NULL);
 
 	rest->text += used;
@@ -112,14 +112,14 @@ static struct part take(struct part *rest, char mark)
 }
 
 /* Keeps part as *text, unless there is one. */
-static int name_first(struct symbol_path *path, const char **text, struct part part)
+static int name_first(struct symbol_path *path, const char **text, struct path_part part)
 {
 	if (!*text)
 		*text = arena_text(&path->arena, part.text, part.len);
 	return *text ? 0 : -ERR_NOMEM;
 }
 
-static int add_place(struct symbol_path *path, struct part part, bool is_store)
+static int add_place(struct symbol_path *path, struct path_part part, bool is_store)
 {
 	struct buf key;
 	int rc;
@@ -146,12 +146,12 @@ static int add_place(struct symbol_path *path, struct part part, bool is_store)
 }
 
 /* What stands behind "srv*" and the like: stores, and servers at the end. */
-static int add_stores(struct symbol_path *path, struct part rest)
+static int add_stores(struct symbol_path *path, struct path_part rest)
 {
 	int rc = 0;
 
 	while (!rc && rest.len) {
-		struct part part = take(&rest, '*');
+		struct path_part part = take(&rest, '*');
 
 		rc = is_url(part) ? name_first(path, &path->server, part) :
 				    add_place(path, part, true);
@@ -159,9 +159,9 @@ static int add_stores(struct symbol_path *path, struct part rest)
 	return rc;
 }
 
-static int add_element(struct symbol_path *path, struct part element)
+static int add_element(struct symbol_path *path, struct path_part element)
 {
-	struct part rest = element, kind = take(&rest, '*');
+	struct path_part rest = element, kind = take(&rest, '*');
 	bool is_plain = kind.len == element.len;
 
 	if (is_plain)
@@ -179,11 +179,11 @@ static int add_element(struct symbol_path *path, struct part element)
 
 int symbol_path_parse(struct symbol_path *path, const char *text)
 {
-	struct part rest = {text, strlen(text)};
+	struct path_part rest = {text, strlen(text)};
 	int rc = 0;
 
 	while (!rc && rest.len) {
-		struct part element = take(&rest, ';');
+		struct path_part element = take(&rest, ';');
 
 		if (element.len)
 			rc = add_element(path, element);
@@ -191,14 +191,14 @@ int symbol_path_parse(struct symbol_path *path, const char *text)
 	return rc;
 }
 
-struct visit {
+struct path_visit {
 	struct local_paths *paths;
 	const struct store_question *question;
 	struct buf here;
 };
 
 /* Goes to first/second, either of which may be empty, below root. An enum local_kind or -ERR_NOMEM. */
-static int go(struct visit *visit, const char *root, const char *first, const char *second)
+static int go(struct path_visit *visit, const char *root, const char *first, const char *second)
 {
 	int rc;
 
@@ -210,7 +210,7 @@ static int go(struct visit *visit, const char *root, const char *first, const ch
 }
 
 /* Hands on the file of that name in a folder, or says that it is packed. */
-static int look_in(struct visit *visit, const char *folder, const char *below)
+static int look_in(struct path_visit *visit, const char *folder, const char *below)
 {
 	const struct store_question *question = visit->question;
 	size_t len = strlen(question->name);
@@ -235,7 +235,7 @@ static int look_in(struct visit *visit, const char *folder, const char *below)
 }
 
 /* In symbols/EXT and EXT, name ending in EXT. */
-static int look_in_kinds(struct visit *visit, const char *root, const char *name)
+static int look_in_kinds(struct path_visit *visit, const char *root, const char *name)
 {
 	const char *extension = strrchr(name, '.');
 	struct buf below;
@@ -253,19 +253,19 @@ static int look_in_kinds(struct visit *visit, const char *root, const char *name
 	return rc;
 }
 
-static int look_in_folder(struct visit *visit, const char *root)
+static int look_in_folder(struct path_visit *visit, const char *root)
 {
 	int rc = look_in(visit, root, "");
 
 	if (!rc)
-		rc = look_in_kinds(visit, root, path_base(visit->question->image));
+		rc = look_in_kinds(visit, root, module_path_base(visit->question->image));
 	if (!rc)
 		rc = look_in_kinds(visit, root, visit->question->name);
 	return rc;
 }
 
 /* In the folder of one build, which is there. */
-static int look_in_build(struct visit *visit, const char *folder)
+static int look_in_build(struct path_visit *visit, const char *folder)
 {
 	int rc = look_in(visit, folder, "");
 
@@ -278,7 +278,7 @@ static int look_in_build(struct visit *visit, const char *folder)
 				  0;
 }
 
-static int look_in_tier(struct visit *visit, const char *root, const char *tier)
+static int look_in_tier(struct path_visit *visit, const char *root, const char *tier)
 {
 	struct buf below, folder;
 	int rc;
@@ -301,7 +301,7 @@ static int look_in_tier(struct visit *visit, const char *root, const char *tier)
 }
 
 /* The tier's name is the first two letters of the file's. */
-static int look_in_store(struct visit *visit, const char *root)
+static int look_in_store(struct path_visit *visit, const char *root)
 {
 	const char *end = visit->question->name;
 	struct buf tier;
@@ -326,7 +326,7 @@ static int look_in_store(struct visit *visit, const char *root)
 int store_search(struct local_paths *paths, const char *root, bool is_store,
 	const struct store_question *question)
 {
-	struct visit visit = {.paths = paths, .question = question};
+	struct path_visit visit = {.paths = paths, .question = question};
 	const char *name = question->name;
 	int rc = 0;
 

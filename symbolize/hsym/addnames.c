@@ -425,7 +425,7 @@ int addnames_copy(
 
 #define MISSING_MAX 5 /* modules that are named */
 
-struct missing {
+struct missing_answers {
 	const struct module *module; /* NULL: outside of all */
 	size_t count;
 };
@@ -433,7 +433,7 @@ struct missing {
 /* Most first, then by address. */
 static int by_count(const void *a, const void *b)
 {
-	const struct missing *x = a, *y = b;
+	const struct missing_answers *x = a, *y = b;
 
 	if (x->count != y->count)
 		return x->count > y->count ? -1 : 1;
@@ -443,11 +443,11 @@ static int by_count(const void *a, const void *b)
 }
 
 /* Queries are by address, so those of one module follow each other. Returns how many groups. */
-static size_t find_missing(const struct addnames *work, struct missing *missing)
+static size_t find_missing(const struct addnames *work, struct missing_answers *missing)
 {
 	size_t count = 1;
 
-	missing[0] = (struct missing){0};
+	missing[0] = (struct missing_answers){0};
 	for (size_t i = 0; i < work->count; i++) {
 		const struct symbol_query *query = &work->queries[i];
 
@@ -458,7 +458,7 @@ static size_t find_missing(const struct addnames *work, struct missing *missing)
 		else if (missing[count - 1].module == query->module)
 			missing[count - 1].count++;
 		else
-			missing[count++] = (struct missing){query->module, 1};
+			missing[count++] = (struct missing_answers){query->module, 1};
 	}
 	qsort(missing, count, sizeof(*missing), by_count);
 	return missing[count - 1].count ? count : count - 1;
@@ -469,12 +469,12 @@ static void print_place(const struct module *module, FILE *to)
 	struct buf text;
 
 	buf_init(&text);
-	if (!buf_printf(&text, "in %s", path_base(module->path)))
+	if (!buf_printf(&text, "in %s", module_path_base(module->path)))
 		fputs(text_harmless(text.data), to);
 	buf_release(&text);
 }
 
-static void print_missing(const struct missing *missing, size_t count, FILE *to)
+static void print_missing(const struct missing_answers *missing, size_t count, FILE *to)
 {
 	size_t shown = count < MISSING_MAX ? count : MISSING_MAX, rest = 0;
 
@@ -521,7 +521,7 @@ bool addnames_lacks_builds(const struct addnames *work)
 
 void addnames_summary(const struct addnames *work, FILE *to, const char *program)
 {
-	struct missing *missing = malloc((work->count + 1) * sizeof(*missing));
+	struct missing_answers *missing = malloc((work->count + 1) * sizeof(*missing));
 	const char *trouble = symbolizer_trouble(work->symbolizer);
 	size_t named = addnames_named(work), groups = missing ? find_missing(work, missing) : 0;
 

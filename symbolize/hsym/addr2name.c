@@ -20,7 +20,7 @@ static int read_file(void *ctx, uint64_t offset, void *bytes, size_t len)
 	return os_read_at(ctx, offset, bytes, len);
 }
 
-static int open_image(struct asked_module *asked, struct os_file *file, struct err *err)
+static int open_image(struct file_module *asked, struct os_file *file, struct err *err)
 {
 	struct pe_source source = {.read = read_file, .ctx = file};
 	struct pe_image *image = &asked->image;
@@ -34,7 +34,7 @@ static int open_image(struct asked_module *asked, struct os_file *file, struct e
 	module->checksum = image->checksum;
 	module->has_identity = true;
 	if (image->pdb_guid[0]) {
-		module->pdb = path_base(image->pdb);
+		module->pdb = module_path_base(image->pdb);
 		module->pdb_guid = image->pdb_guid;
 		module->pdb_age = image->pdb_age;
 	}
@@ -43,11 +43,11 @@ static int open_image(struct asked_module *asked, struct os_file *file, struct e
 
 /* Paths of dumps are not followed to other machines, or not at all; this one the user typed, as those in the
  * symbol path: there its folder comes first. */
-static int make_symbol_path(struct asked_module *asked)
+static int make_symbol_path(struct file_module *asked)
 {
 	const char *given = asked->options.symbol_path;
 	char *environment = given ? NULL : os_env("_NT_SYMBOL_PATH");
-	size_t folder = (size_t)(path_base(asked->path) - asked->path);
+	size_t folder = (size_t)(module_path_base(asked->path) - asked->path);
 	struct buf path;
 	int rc;
 
@@ -67,13 +67,13 @@ static int make_symbol_path(struct asked_module *asked)
 }
 
 /* Not looked for at the path of a module. */
-static bool is_elsewhere(const struct asked_module *asked)
+static bool is_elsewhere(const struct file_module *asked)
 {
 	return asked->options.no_local_files || local_is_remote(asked->path);
 }
 
 /* There is no image, and none may be taken for it: its path is one that nobody has. */
-static int open_pdb(struct asked_module *asked, struct err *err)
+static int open_pdb(struct file_module *asked, struct err *err)
 {
 	struct err why;
 	int rc = pdb_read_identity(asked->path, &asked->identity, &why);
@@ -88,13 +88,13 @@ static int open_pdb(struct asked_module *asked, struct err *err)
 	asked->module.path = asked->image_path;
 	asked->module.size_bytes = PDB_ALONE_BYTES;
 	asked->module.has_identity = true;
-	asked->module.pdb = is_elsewhere(asked) ? path_base(asked->path) : asked->path;
+	asked->module.pdb = is_elsewhere(asked) ? module_path_base(asked->path) : asked->path;
 	asked->module.pdb_guid = asked->identity.guid;
 	asked->module.pdb_age = asked->identity.age;
 	return 0;
 }
 
-static int open_either(struct asked_module *asked, struct err *err)
+static int open_either(struct file_module *asked, struct err *err)
 {
 	char magic[sizeof(pdb_magic) - 1];
 	struct os_file file;
@@ -118,7 +118,7 @@ static int open_either(struct asked_module *asked, struct err *err)
 
 static char *short_name(const char *path)
 {
-	const char *base = path_base(path), *dot = strrchr(base, '.');
+	const char *base = module_path_base(path), *dot = strrchr(base, '.');
 	size_t len = dot && dot > base ? (size_t)(dot - base) : strlen(base);
 	char *name = malloc(len + 1);
 
@@ -129,12 +129,12 @@ static char *short_name(const char *path)
 	return name;
 }
 
-int asked_module_open(struct asked_module *asked, const char *path,
+int file_module_open(struct file_module *asked, const char *path,
 	const struct symbol_options *options, struct err *err)
 {
 	int rc;
 
-	*asked = (struct asked_module){.options = *options};
+	*asked = (struct file_module){.options = *options};
 	asked->options.is_one_file = true;
 	asked->path = os_full_path(path);
 	asked->name = short_name(path);
@@ -146,17 +146,17 @@ int asked_module_open(struct asked_module *asked, const char *path,
 		return 0;
 	if (err && rc != -ERR_NOMEM) /* as it was given */
 		snprintf(err->place, sizeof(err->place), "%s", path);
-	asked_module_release(asked);
+	file_module_release(asked);
 	return rc;
 }
 
-void asked_module_release(struct asked_module *asked)
+void file_module_release(struct file_module *asked)
 {
 	free(asked->path);
 	free(asked->image_path);
 	free(asked->name);
 	free(asked->symbol_path);
-	*asked = (struct asked_module){0};
+	*asked = (struct file_module){0};
 }
 
 #define TEXT_BYTES 5000 /* of a line of standard input */
@@ -164,7 +164,7 @@ void asked_module_release(struct asked_module *asked)
 
 struct asking {
 	const struct address_request *request;
-	struct asked_module *asked;
+	struct file_module *asked;
 	uint64_t *offsets; /* in the module, as they were given */
 	size_t count, cap;
 	struct symbol_query *queries;
@@ -190,13 +190,14 @@ static int read_hex(const char *text, uint64_t *value)
 
 static int take_address(struct asking *asking, const char *text, const char *place, struct err *err)
 {
-	const struct asked_module *asked = asking->asked;
+	const struct file_module *asked = asking->asked;
 	const char *plus = strrchr(text, '+');
 	size_t name_len = plus ? (size_t)(plus - text) : 0;
 	uint64_t offset;
 
 	if (name_len && !text_same(text, name_len, asked->name, strlen(asked->name)) &&
-		!text_same(text, name_len, path_base(asked->path), strlen(path_base(asked->path))))
+		!text_same(text, name_len, module_path_base(asked->path),
+			strlen(module_path_base(asked->path))))
 		return err_set(
 			err, ERR_USAGE, place, "it lies in another module than %s", asked->name);
 	if (read_hex(plus ? plus + 1 : text, &offset))
@@ -342,7 +343,7 @@ static int say_lack(
 	const struct asking *asking, struct symbolizer *symbolizer, FILE *say, struct err *err)
 {
 	const char *trouble = symbolizer_trouble(symbolizer);
-	struct symbol_story story;
+	struct symbol_status story;
 	size_t lack = 0;
 	struct buf words;
 	int rc;
@@ -383,12 +384,12 @@ static int answer(struct asking *asking, struct out *out, FILE *say, struct err 
 	return rc;
 }
 
-int ask_addresses(
+int addr2name_ask(
 	const struct address_request *request, struct out *out, FILE *say, struct err *err)
 {
-	struct asked_module asked;
+	struct file_module asked;
 	struct asking asking = {.request = request, .asked = &asked};
-	int rc = asked_module_open(&asked, request->file, request->options, err);
+	int rc = file_module_open(&asked, request->file, request->options, err);
 
 	if (rc)
 		return rc;
@@ -397,6 +398,6 @@ int ask_addresses(
 		rc = answer(&asking, out, say, err);
 	free(asking.offsets);
 	free(asking.queries);
-	asked_module_release(&asked);
+	file_module_release(&asked);
 	return rc;
 }

@@ -12,7 +12,7 @@
 struct explained {
 	const struct module *module; /* NULL: in none */
 	size_t seen, named, carried; /* addresses; carried: of the named, by the dump itself */
-	struct symbol_story story;
+	struct symbol_status story;
 	struct buf name, by;
 };
 
@@ -62,7 +62,8 @@ static void drop_unseen(struct module_table *table)
 
 static int make_name(struct explained *row)
 {
-	int rc = buf_add_text(&row->name, row->module ? path_base(row->module->path) : OUTSIDE);
+	int rc = buf_add_text(
+		&row->name, row->module ? module_path_base(row->module->path) : OUTSIDE);
 
 	if (!rc && row->module && row->module->unloaded_at)
 		rc = buf_add_text(&row->name, " (unloaded)");
@@ -142,7 +143,7 @@ static void put_text(struct out *out, const char *text, size_t width)
 /* What is not to be said of a module any better by those who looked. */
 static void put_reason(const struct addnames *work, struct out *out, const struct explained *row)
 {
-	const struct symbol_story *story = &row->story;
+	const struct symbol_status *story = &row->story;
 
 	if (story->reason && story->reason[0]) {
 		out_text(out, "    ");

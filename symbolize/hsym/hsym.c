@@ -33,7 +33,7 @@ static const struct opt options[] = {
 	{0},
 };
 
-struct request {
+struct hsym_request {
 	const char **arguments; /* a dump, or addresses */
 	size_t count;
 	const char *module, *out;
@@ -96,7 +96,7 @@ static int write_table(const struct addnames *work, const char *path, struct err
 	return rc;
 }
 
-static int run_dump(const struct request *request, const char *dump, struct err *err)
+static int run_dump(const struct hsym_request *request, const char *dump, struct err *err)
 {
 	struct addnames work;
 	struct input input;
@@ -123,7 +123,7 @@ static int run_dump(const struct request *request, const char *dump, struct err 
 
 /* ---------------------------------------------------------------- addresses */
 
-static int run_addresses(const struct request *request, struct err *err)
+static int run_addresses(const struct hsym_request *request, struct err *err)
 {
 	struct address_request asked = {.file = request->module,
 		.texts = request->arguments,
@@ -133,14 +133,14 @@ static int run_addresses(const struct request *request, struct err *err)
 	struct out out;
 	int rc = out_open(&out, request->out, err);
 
-	return rc ? rc : finish_out(&out, ask_addresses(&asked, &out, stderr, err), err);
+	return rc ? rc : finish_out(&out, addr2name_ask(&asked, &out, stderr, err), err);
 }
 
 /* ---------------------------------------------------------------- what is asked for */
 
 /* 1: go on; 0: all is done; or -ERR_USAGE, -ERR_NOMEM. */
 static int take_option(
-	int id, const struct opt_state *state, struct request *request, struct err *err)
+	int id, const struct opt_state *state, struct hsym_request *request, struct err *err)
 {
 	switch (id) {
 	case OPT_OUT: request->out = state->value; return 1;
@@ -157,7 +157,7 @@ static int take_option(
 	}
 }
 
-static int check(const struct request *request, struct err *err)
+static int check(const struct hsym_request *request, struct err *err)
 {
 	if (request->module && request->explain)
 		return err_set(err, ERR_USAGE, "--explain", "it is for a dump, not with -e");
@@ -172,7 +172,7 @@ static int check(const struct request *request, struct err *err)
 	return 0;
 }
 
-static int run(const struct request *request, struct err *err)
+static int run(const struct hsym_request *request, struct err *err)
 {
 	int rc = check(request, err);
 
@@ -183,7 +183,7 @@ static int run(const struct request *request, struct err *err)
 		       run_dump(request, request->count ? request->arguments[0] : "-", err);
 }
 
-static int take_all(struct request *request, int argc, char **argv, struct err *err)
+static int take_all(struct hsym_request *request, int argc, char **argv, struct err *err)
 {
 	struct opt_state state;
 	int id, rc = 1;
@@ -199,7 +199,7 @@ static int take_all(struct request *request, int argc, char **argv, struct err *
 
 int main(int argc, char **argv)
 {
-	struct request request = {0};
+	struct hsym_request request = {0};
 	struct err err = {0};
 	int rc;
 

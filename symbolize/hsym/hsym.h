@@ -118,14 +118,14 @@ struct address_request {
  * Writes a line for each frame, as "app!main+1F (app.c, 12)": functions inlined at an address first,
  * marked " [inline]", then the function itself; "app+1A2B" when there is no name. How many addresses
  * have none, and why, is a line on say. Failures to write are kept in out. Returns 0; what
- * asked_module_open() returns; -ERR_USAGE: what is no address; -ERR_NOMEM.
+ * file_module_open() returns; -ERR_USAGE: what is no address; -ERR_NOMEM.
  */
-int ask_addresses(
+int addr2name_ask(
 	const struct address_request *request, struct out *out, FILE *say, struct err *err);
 
 /* A file on this machine, as the module of a dump that means just this file. */
 
-struct asked_module {
+struct file_module {
 	struct module module;
 	struct symbol_options options; /* those that were asked for */
 	char *name; /* without folder and extension */
@@ -138,8 +138,8 @@ struct asked_module {
 
 /* Opens the image or PDB at path. options must outlive it. 0; -ERR_OPEN, also when it is
  * neither or damaged; -ERR_READ; -ERR_NOMEM. After success the caller releases it. */
-int asked_module_open(struct asked_module *asked, const char *path,
+int file_module_open(struct file_module *asked, const char *path,
 	const struct symbol_options *options, struct err *err);
-void asked_module_release(struct asked_module *asked);
+void file_module_release(struct file_module *asked);
 
 #endif

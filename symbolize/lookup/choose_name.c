@@ -27,13 +27,13 @@ static int replace_function(
 		return 0;
 	memcpy(chain, lookup->found.list, count * sizeof(*chain));
 	chain[count - 1] = *function;
-	return symbols_keep(arena, chain, count, &lookup->found);
+	return names_keep(arena, chain, count, &lookup->found);
 }
 
 /* How far the function has begun before the address, where tables tell. Those that do not know where all
  * functions begin may mean another one: a public one before it. */
 static int find_offset(
-	struct subject *subject, const struct lookup *lookup, struct symbol *function)
+	struct sym_module *subject, const struct lookup *lookup, struct symbol *function)
 {
 	uint64_t end = (uint64_t)lookup->rva + 1;
 	bool is_sure;
@@ -56,8 +56,9 @@ static int find_offset(
 /* The name that the tables have for what begins where the function does: when the backend tells that place and
  * another name, as a helper may that prefers a linker's label, or only a part of the name, without the
  * parameters that tell overloads apart. */
-static int find_name(struct subject *subject, const struct lookup *lookup, struct symbol *function,
-	const struct backend_kind *given_by, bool is_start_told, struct arena *arena)
+static int find_name(struct sym_module *subject, const struct lookup *lookup,
+	struct symbol *function, const struct backend_kind *given_by, bool is_start_told,
+	struct arena *arena)
 {
 	uint64_t end = (uint64_t)lookup->rva + 1;
 	struct table_name name;
@@ -78,7 +79,7 @@ static int find_name(struct subject *subject, const struct lookup *lookup, struc
 }
 
 /* A symbol whose name begins with a dot is a label within a function. */
-static int find_function_of_label(struct subject *subject, const struct lookup *lookup,
+static int find_function_of_label(struct sym_module *subject, const struct lookup *lookup,
 	struct symbol *function, struct arena *arena)
 {
 	struct symbol found;
@@ -92,7 +93,7 @@ static int find_function_of_label(struct subject *subject, const struct lookup *
 	return rc < 0 ? rc : 0;
 }
 
-static int complete(struct subject *subject, struct lookup *lookup,
+static int complete(struct sym_module *subject, struct lookup *lookup,
 	const struct backend_kind *given_by, struct arena *arena)
 {
 	const struct symbol *said = &lookup->found.list[lookup->found.count - 1];
@@ -112,7 +113,7 @@ static int complete(struct subject *subject, struct lookup *lookup,
 	return replace_function(lookup, &function, arena);
 }
 
-static bool is_believable(struct subject *subject, const struct lookup *lookup)
+static bool is_believable(struct sym_module *subject, const struct lookup *lookup)
 {
 	const struct symbol *function = &lookup->found.list[lookup->found.count - 1];
 	uint64_t end = (uint64_t)lookup->rva + 1;
@@ -121,7 +122,7 @@ static bool is_believable(struct subject *subject, const struct lookup *lookup)
 	       tables_reach(subject->tables, (uint32_t)(end - function->offset_bytes), lookup->rva);
 }
 
-static bool is_denied(struct subject *subject, const struct lookup *lookup)
+static bool is_denied(struct sym_module *subject, const struct lookup *lookup)
 {
 	const struct symbols *found = &lookup->found;
 	uint64_t offset = found->count ? found->list[found->count - 1].offset_bytes : 0;
@@ -131,8 +132,8 @@ static bool is_denied(struct subject *subject, const struct lookup *lookup)
 	       tables_deny(subject->tables, (uint32_t)(end - offset), lookup->rva);
 }
 
-int judge(struct subject *subject, struct lookup *lookup, const struct backend_kind *given_by,
-	struct arena *arena, const char **by)
+int choose_name(struct sym_module *subject, struct lookup *lookup,
+	const struct backend_kind *given_by, struct arena *arena, const char **by)
 {
 	struct symbols *found = &lookup->found;
 	struct symbol symbol;
@@ -147,7 +148,7 @@ int judge(struct subject *subject, struct lookup *lookup, const struct backend_k
 	rc = tables_find(subject->tables, lookup->rva,
 		found->count ? found->list[found->count - 1].function : NULL, arena, &symbol, by);
 	if (rc == 1)
-		return symbols_keep(arena, &symbol, 1, found);
+		return names_keep(arena, &symbol, 1, found);
 	*by = NULL;
 	if (rc || (found->count && !is_believable(subject, lookup)))
 		*found = (struct symbols){0};

@@ -65,14 +65,14 @@ void sources_release(struct sources *sources);
 
 /* Fills in found for lookups of one subject, sorted by rva; what is new is kept in the arena, which must
  * live as long as the sources. When the listener cancels, the rest stays without names. 0 or -ERR_NOMEM. */
-int sources_ask(struct sources *sources, struct subject *subject, struct lookup *lookups,
+int sources_ask(struct sources *sources, struct sym_module *subject, struct lookup *lookups,
 	size_t count, struct arena *arena);
 
 /* Why there may be fewer names than there could be, or NULL. */
 const char *sources_trouble(const struct sources *sources);
 
 /* Adds who gave names to the subject, "cache, llvm-symbolizer", to text. 0 or -ERR_NOMEM. */
-int sources_say(const struct subject *subject, struct buf *text);
+int sources_say(const struct sym_module *subject, struct buf *text);
 
 /*
  * Which name an address gets, of those that a backend gave and those that the module's own tables have.
@@ -86,7 +86,7 @@ int sources_say(const struct subject *subject, struct buf *text);
 
 /* Decides on lookup->found, which given_by gave (NULL: nobody did); texts are in the arena. *by: the table
  * that the name is from, or NULL: the backend's stands, or there is none. 0 or -ERR_NOMEM. */
-int judge(struct subject *subject, struct lookup *lookup, const struct backend_kind *given_by,
-	struct arena *arena, const char **by);
+int choose_name(struct sym_module *subject, struct lookup *lookup,
+	const struct backend_kind *given_by, struct arena *arena, const char **by);
 
 #endif

@@ -101,12 +101,12 @@ const char *sources_trouble(const struct sources *sources)
 	return NULL;
 }
 
-static void answered(struct subject *subject, int by)
+static void answered(struct sym_module *subject, int by)
 {
 	subject->answered_by |= (uint16_t)(1u << by);
 }
 
-int sources_say(const struct subject *subject, struct buf *text)
+int sources_say(const struct sym_module *subject, struct buf *text)
 {
 	bool is_first = true;
 	int rc = 0;
@@ -133,7 +133,7 @@ static int build_key(const struct sources *sources, const struct module *module,
 	char guid[33] = "";
 	int rc;
 
-	if (!module->has_identity || (!guid_is_known(module->pdb_guid, guid) &&
+	if (!module->has_identity || (!build_guid_is_known(module->pdb_guid, guid) &&
 					     !(module->timestamp && module->checksum)))
 		return 0;
 	rc = buf_printf(key, NAMES_FORM "build%s %llx %lx %lx %s %lx %zx ",
@@ -163,7 +163,8 @@ static int add_file(struct buf *key, const char *path)
 }
 
 /* What tells the files that were found for it from all others. As above. */
-static int files_key(const struct sources *sources, const struct subject *subject, struct buf *key)
+static int files_key(
+	const struct sources *sources, const struct sym_module *subject, struct buf *key)
 {
 	const struct module_files *files = &subject->files;
 	const struct pe_image *pe = files->pe;
@@ -193,7 +194,7 @@ static struct name_cache *open_cache(struct sources *sources)
 }
 
 /* Takes what the cache has under the key for those without an answer. */
-static void ask_cache(const struct sources *sources, const char *key, struct subject *subject,
+static void ask_cache(const struct sources *sources, const char *key, struct sym_module *subject,
 	struct lookup *lookups, size_t count)
 {
 	for (size_t i = 0; i < count; i++) {
@@ -270,9 +271,9 @@ static void give_back(struct lookup *lookups, size_t count, const struct lookup 
 }
 
 /* What is being asked about one subject, and how far it got. */
-struct round {
+struct lookup_batch {
 	struct sources *sources;
-	struct subject *subject;
+	struct sym_module *subject;
 	struct arena *arena;
 	const char *build, *files; /* keys of the cache, or NULL */
 	struct lookup *open;
@@ -284,7 +285,7 @@ struct round {
 /* What the cache is to remember it by, or NULL. A line can only come from the right debug information; where
  * some are left out, as a helper is known to have them wrong, a later one may have them. For all else every
  * backend must have said what it knows, or another time there may be more. */
-static const char *key_of(const struct round *round, size_t i)
+static const char *key_of(const struct lookup_batch *round, size_t i)
 {
 	const struct sources *sources = round->sources;
 
@@ -298,13 +299,13 @@ static const char *key_of(const struct round *round, size_t i)
 }
 
 /* Decides what each is called, and remembers it. */
-static int decide(struct round *round, size_t i)
+static int decide(struct lookup_batch *round, size_t i)
 {
 	struct lookup *lookup = &round->open[i];
 	unsigned given_by = round->given_by[i];
 	const char *table, *key;
-	int rc = judge(round->subject, lookup, given_by < BACKENDS_MAX ? backends[given_by] : NULL,
-		round->arena, &table);
+	int rc = choose_name(round->subject, lookup,
+		given_by < BACKENDS_MAX ? backends[given_by] : NULL, round->arena, &table);
 
 	if (rc)
 		return rc;
@@ -317,7 +318,7 @@ static int decide(struct round *round, size_t i)
 	return 0;
 }
 
-static int ask_backend(struct round *round, size_t number)
+static int ask_backend(struct lookup_batch *round, size_t number)
 {
 	struct lookup *open = round->open;
 	int rc;
@@ -334,7 +335,7 @@ static int ask_backend(struct round *round, size_t number)
 	return rc;
 }
 
-static int ask_all(struct round *round)
+static int ask_all(struct lookup_batch *round)
 {
 	struct sources *sources = round->sources;
 	bool is_cancelled = false;
@@ -353,7 +354,7 @@ static int ask_all(struct round *round)
 	return rc;
 }
 
-static int ask_files(struct round *round, struct lookup *lookups, size_t count)
+static int ask_files(struct lookup_batch *round, struct lookup *lookups, size_t count)
 {
 	int rc = -ERR_NOMEM;
 
@@ -383,10 +384,10 @@ static bool all_answered(const struct lookup *lookups, size_t count)
 	return true;
 }
 
-int sources_ask(struct sources *sources, struct subject *subject, struct lookup *lookups,
+int sources_ask(struct sources *sources, struct sym_module *subject, struct lookup *lookups,
 	size_t count, struct arena *arena)
 {
-	struct round round = {.sources = sources, .subject = subject, .arena = arena};
+	struct lookup_batch round = {.sources = sources, .subject = subject, .arena = arena};
 	struct buf build, files;
 	int has_build = 0, has_files = 0, rc = 0;
 

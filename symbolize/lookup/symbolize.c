@@ -15,14 +15,14 @@ struct symbolizer {
 	struct u64map answers; /* place_number() -> index into answer_list */
 	struct symbols *answer_list;
 	size_t answer_count, answer_cap;
-	struct subject **subjects;
+	struct sym_module **subjects;
 	size_t subject_count, subject_cap;
 	struct table
 		undnames; /* a name that Microsoft's compiler decorated -> index into undname_list */
 	const char **undname_list; /* what it means; NULL: nobody can say */
 	const char **decorated; /* the same names as they are */
 	size_t undname_count, undname_cap, decorated_cap;
-	size_t asked_count; /* of them; the others wait for undname() */
+	size_t asked_count; /* of them; the others wait for undname_find() */
 	struct sources sources;
 	struct buf by; /* what symbolizer_story() said last */
 	const struct module *last; /* within one call: most queries follow one of the same module */
@@ -30,12 +30,12 @@ struct symbolizer {
 };
 
 /* What an address means, whatever the dump and wherever it had loaded the image. */
-struct place {
+struct batch_place {
 	uint32_t subject, rva;
 };
 
 struct item {
-	struct place place;
+	struct batch_place place;
 	const struct module *module;
 };
 
@@ -59,7 +59,7 @@ struct symbolizer *symbolizer_new(const struct symbol_options *options, struct e
 	return NULL;
 }
 
-static void subject_free(struct subject *subject)
+static void subject_free(struct sym_module *subject)
 {
 	tables_free(subject->tables);
 	module_files_release(&subject->files);
@@ -116,14 +116,14 @@ static int module_key(struct buf *key, const struct module *module)
 static int add_subject(struct symbolizer *symbolizer, const struct module *module,
 	const struct buf *key, uint32_t *index)
 {
-	struct subject *subject = calloc(1, sizeof(*subject));
+	struct sym_module *subject = calloc(1, sizeof(*subject));
 
 	if (subject)
 		subject->tables =
 			tables_new(&subject->files, symbolizer->sources.options.no_demangle);
 	if (!subject || !subject->tables ||
 		array_grow((void **)&symbolizer->subjects, &symbolizer->subject_cap,
-			symbolizer->subject_count, sizeof(struct subject *)) ||
+			symbolizer->subject_count, sizeof(struct sym_module *)) ||
 		table_add(&symbolizer->keys, key->data, key->len, symbolizer->subject_count)) {
 		if (subject)
 			subject_free(subject);
@@ -194,8 +194,8 @@ static int read_decorated(struct symbolizer *symbolizer)
 	size_t from = symbolizer->asked_count, count = symbolizer->undname_count - from;
 
 	symbolizer->asked_count += count;
-	return count ? undname(symbolizer->decorated + from, symbolizer->undname_list + from, count,
-			       &symbolizer->arena, &symbolizer->sources.options) :
+	return count ? undname_find(symbolizer->decorated + from, symbolizer->undname_list + from,
+			       count, &symbolizer->arena, &symbolizer->sources.options) :
 		       0;
 }
 
@@ -236,7 +236,7 @@ static bool names_know(const struct symbol_query *query, struct symbols *found)
 
 /* 1 and the place that a query asks about, 0 when there is none, or -ERR_NOMEM. */
 static int place_of(
-	struct symbolizer *symbolizer, const struct symbol_query *query, struct place *place)
+	struct symbolizer *symbolizer, const struct symbol_query *query, struct batch_place *place)
 {
 	const struct module *module = query->module;
 	uint64_t rva;
@@ -247,27 +247,27 @@ static int place_of(
 	rva = query->addr - 1 - module->base;
 	if (rva >= module->size_bytes || rva >= UINT32_MAX)
 		return 0;
-	*place = (struct place){.rva = (uint32_t)rva};
+	*place = (struct batch_place){.rva = (uint32_t)rva};
 	rc = subject_of(symbolizer, module, &place->subject);
 	return rc ? rc : 1;
 }
 
 static int by_place(const void *a, const void *b)
 {
-	const struct place *x = &((const struct item *)a)->place;
-	const struct place *y = &((const struct item *)b)->place;
+	const struct batch_place *x = &((const struct item *)a)->place;
+	const struct batch_place *y = &((const struct item *)b)->place;
 
 	if (x->subject != y->subject)
 		return x->subject < y->subject ? -1 : 1;
 	return x->rva < y->rva ? -1 : x->rva > y->rva;
 }
 
-static bool same_place(const struct place *a, const struct place *b)
+static bool same_place(const struct batch_place *a, const struct batch_place *b)
 {
 	return a->subject == b->subject && a->rva == b->rva;
 }
 
-static uint64_t place_number(const struct place *place)
+static uint64_t place_number(const struct batch_place *place)
 {
 	return (uint64_t)place->subject << 32 | place->rva;
 }
@@ -282,7 +282,7 @@ static int64_t new_places(struct symbolizer *symbolizer, const struct symbol_que
 	uint32_t known;
 
 	for (size_t i = 0; i < count; i++) {
-		struct place place;
+		struct batch_place place;
 		int rc = names_know(&queries[i], &named) ?
 				 note_decorated(symbolizer, &named) :
 				 place_of(symbolizer, &queries[i], &place);
@@ -317,7 +317,7 @@ static int strip_files(struct symbolizer *symbolizer, struct symbols *found)
 	for (size_t i = 0; i < found->count; i++) {
 		list[i] = found->list[i];
 		if (list[i].file)
-			list[i].file = strip_path(
+			list[i].file = names_strip_path(
 				list[i].file, options->strip_paths, options->strip_count);
 	}
 	found->list = list;
@@ -353,7 +353,7 @@ static int add_answers(struct symbolizer *symbolizer, const struct item *items,
 /* All items are of one subject. */
 static int resolve_subject(struct symbolizer *symbolizer, const struct item *items, size_t count)
 {
-	struct subject *subject = symbolizer->subjects[items->place.subject];
+	struct sym_module *subject = symbolizer->subjects[items->place.subject];
 	struct lookup *lookups = calloc(count, sizeof(*lookups));
 	int rc = lookups ? 0 : -ERR_NOMEM;
 
@@ -369,7 +369,7 @@ static int resolve_subject(struct symbolizer *symbolizer, const struct item *ite
 
 static int answer(struct symbolizer *symbolizer, struct symbol_query *query)
 {
-	struct place place;
+	struct batch_place place;
 	uint32_t index;
 	int rc;
 
@@ -400,15 +400,15 @@ static int resolve_all(struct symbolizer *symbolizer, const struct item *items, 
 				break;
 		}
 		sources->done_count = from;
-		listener_progress(&sources->options, path_base(module->path), 0, to - from);
+		listener_progress(&sources->options, module_path_base(module->path), 0, to - from);
 		if (listener_is_cancelled(&sources->options))
 			break;
 		rc = resolve_subject(symbolizer, items + from, to - from);
 	}
 	sources->done_count = count;
 	if (!rc && count)
-		listener_progress(
-			&sources->options, path_base(items[count - 1].module->path), 0, count);
+		listener_progress(&sources->options,
+			module_path_base(items[count - 1].module->path), 0, count);
 	return rc;
 }
 
@@ -446,9 +446,9 @@ const char *symbolizer_trouble(const struct symbolizer *symbolizer)
 }
 
 int symbolizer_story(struct symbolizer *symbolizer, const struct module *module,
-	struct symbol_story *story, struct err *err)
+	struct symbol_status *story, struct err *err)
 {
-	struct subject *subject;
+	struct sym_module *subject;
 	uint32_t index;
 	int rc;
 
@@ -462,7 +462,7 @@ int symbolizer_story(struct symbolizer *symbolizer, const struct module *module,
 		rc = sources_say(subject, &symbolizer->by);
 	if (rc)
 		return err_set(err, ERR_NOMEM, NULL, NULL);
-	*story = (struct symbol_story){.image = subject->files.image,
+	*story = (struct symbol_status){.image = subject->files.image,
 		.debug = subject->files.pdb,
 		.by = symbolizer->by.len ? symbolizer->by.data : "",
 		.reason = subject->files.reason.len ? subject->files.reason.data : ""};

@@ -116,7 +116,8 @@ static inline int take(struct scene *scene)
 	fake->reads = fake->suspends = fake->resumes = 0;
 	fake->may_look = true;
 	scene->err = (struct err){0};
-	rc = capture(&fake->target, &scene->options, &scene->snapshot, &scene->stats, &scene->err);
+	rc = capture_target(
+		&fake->target, &scene->options, &scene->snapshot, &scene->stats, &scene->err);
 	assert_int_equal(fake->suspends, fake->resumes);
 	assert_false(fake->is_held);
 	assert_int_equal(fake->loose_reads, 0);
@@ -168,9 +169,9 @@ static inline void assert_block(const struct scene *scene, size_t i, bool has_ov
 }
 
 /* What of a heap's blocks has no stack. */
-static inline struct census stackless_of(const struct scene *scene, uint64_t heap)
+static inline struct block_totals stackless_of(const struct scene *scene, uint64_t heap)
 {
-	struct census census = {0};
+	struct block_totals census = {0};
 
 	for (size_t i = 0; i < scene->image->truth.block_count; i++) {
 		const struct placed *placed = &scene->image->truth.blocks[i];
@@ -199,7 +200,7 @@ static inline void assert_whole(const struct scene *scene)
 	assert_int_equal(snapshot->block_count, count);
 	assert_int_equal(snapshot->heap_count, truth->heap_count);
 	for (size_t i = 0; i < snapshot->heap_count; i++) {
-		const struct census want = stackless_of(scene, snapshot->heaps[i].addr);
+		const struct block_totals want = stackless_of(scene, snapshot->heaps[i].addr);
 
 		assert_memory_equal(&snapshot->heaps[i].stackless, &want, sizeof(want));
 	}

@@ -85,7 +85,7 @@ static inline uint64_t fake_committed_bytes(void)
 /* An area as hsnap sets it up, all empty. */
 static inline void fake_begin(uint64_t limit_bytes)
 {
-	uint64_t bytes = parts_reserve_bytes(limit_bytes);
+	uint64_t bytes = tracer_layout_bytes(limit_bytes);
 	char *base = mmap(NULL, bytes + FAKE_ALIGN, PROT_NONE,
 		MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 
@@ -97,7 +97,7 @@ static inline void fake_begin(uint64_t limit_bytes)
 		.waits_max = 1000};
 	assert_non_null(memory.is_committed);
 	memset(&area, 0, sizeof(area));
-	parts_set(&area, (uint64_t)(uintptr_t)memory.base, limit_bytes);
+	tracer_layout_set(&area, (uint64_t)(uintptr_t)memory.base, limit_bytes);
 }
 
 static inline void fake_end(void)

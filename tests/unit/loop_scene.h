@@ -26,7 +26,7 @@ struct made_process {
 	uint32_t pid;
 	int64_t start_ms; /* its identity; what the clock says is from_ms */
 	int64_t from_ms, until_ms;
-	enum err_code refuses; /* kept_open() */
+	enum err_code refuses; /* process_ref_open() */
 	uint64_t bytes, bytes_per_s; /* private: at first, and what is added */
 	unsigned open_count;
 };
@@ -142,18 +142,18 @@ static inline int scene_find(uint32_t pid, struct kept_seen **seen, size_t *coun
 	return 0;
 }
 
-int kept_find(const char *name, struct kept_seen **seen, size_t *count, struct err *err)
+int process_ref_find(const char *name, struct kept_seen **seen, size_t *count, struct err *err)
 {
 	assert_non_null(name);
 	return scene_find(0, seen, count, err);
 }
 
-int kept_find_pid(uint32_t pid, struct kept_seen **seen, size_t *count, struct err *err)
+int process_ref_find_pid(uint32_t pid, struct kept_seen **seen, size_t *count, struct err *err)
 {
 	return scene_find(pid, seen, count, err);
 }
 
-int kept_open(struct kept *kept, uint32_t pid, int64_t start_ms, struct err *err)
+int process_ref_open(struct process_ref *kept, uint32_t pid, int64_t start_ms, struct err *err)
 {
 	for (size_t i = 0; i < world->process_count; i++) {
 		struct made_process *made = &world->processes[i];
@@ -166,37 +166,38 @@ int kept_open(struct kept *kept, uint32_t pid, int64_t start_ms, struct err *err
 			return err_set(err, made->refuses, place, NULL);
 		assert_int_equal(made->open_count, 0); /* never twice */
 		made->open_count++;
-		*kept = (struct kept){.handle = (intptr_t)i, .pid = pid, .start_ms = start_ms};
+		*kept = (struct process_ref){
+			.handle = (intptr_t)i, .pid = pid, .start_ms = start_ms};
 		return 0;
 	}
 	return err_set(err, ERR_GONE, "a process", NULL);
 }
 
-static inline struct made_process *scene_process(const struct kept *kept)
+static inline struct made_process *scene_process(const struct process_ref *kept)
 {
 	return &world->processes[kept->handle];
 }
 
-void kept_close(struct kept *kept)
+void process_ref_close(struct process_ref *kept)
 {
 	assert_int_equal(scene_process(kept)->open_count, 1);
 	scene_process(kept)->open_count--;
 }
 
-bool kept_has_ended(const struct kept *kept)
+bool process_ref_has_ended(const struct process_ref *kept)
 {
 	return !scene_is_there(world, scene_process(kept));
 }
 
-int kept_private_bytes(const struct kept *kept, uint64_t *bytes, struct err *err)
+int process_ref_private_bytes(const struct process_ref *kept, uint64_t *bytes, struct err *err)
 {
-	if (kept_has_ended(kept))
+	if (process_ref_has_ended(kept))
 		return err_set(err, ERR_GONE, "a process", NULL);
 	*bytes = scene_bytes(world, scene_process(kept));
 	return 0;
 }
 
-static inline int scene_take(void *ctx, const struct kept *process, const char *path,
+static inline int scene_take(void *ctx, const struct process_ref *process, const char *path,
 	const struct out_names *names, struct series_taken *taken, struct err *err)
 {
 	struct scene *scene = ctx;

@@ -322,7 +322,7 @@ static void self_of_all_groups_adds_up_to_what_is_selected(void **state)
 			assert_true(group->self.new.block_count <= group->total.new.block_count);
 			assert_true(group->total.new.block_count <= 12);
 		}
-		check_census(sum.new, (struct census){12, 4095, 12 * 8});
+		check_census(sum.new, (struct block_totals){12, 4095, 12 * 8});
 		check_census(asked.view.selected.new, sum.new);
 		asked_end(&asked);
 	}

@@ -8,7 +8,7 @@
 #include "tests/unit/test_sums.h"
 
 struct asked {
-	struct sums dumps[2];
+	struct dump_sums dumps[2];
 	size_t dump_count;
 	struct comparison comparison;
 	struct naming naming;
@@ -70,7 +70,7 @@ static inline size_t named_rows(const struct asked *asked)
 	return count;
 }
 
-static inline void check_census(struct census got, struct census wanted)
+static inline void check_census(struct block_totals got, struct block_totals wanted)
 {
 	assert_int_equal(got.block_count, wanted.block_count);
 	assert_int_equal(got.requested_bytes, wanted.requested_bytes);

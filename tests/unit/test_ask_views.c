@@ -238,8 +238,8 @@ static void without_filters_rows_that_cancel_are_selected_too(void **state)
 	asked_do(&asked);
 	assert_int_equal(asked.view.row_count, 1);
 	assert_false(asked.view.is_filtered);
-	check_census(asked.view.all.old, (struct census){6, 150, 48});
-	check_census(asked.view.all.new, (struct census){6, 250, 48});
+	check_census(asked.view.all.old, (struct block_totals){6, 150, 48});
+	check_census(asked.view.all.new, (struct block_totals){6, 250, 48});
 	check_census(asked.view.selected.old, asked.view.all.old);
 	check_census(asked.view.selected.new, asked.view.all.new);
 	assert_int_equal(change_delta(&asked.view.selected).requested_bytes, 100);
@@ -251,7 +251,7 @@ struct truth {
 	struct change of[STACKS];
 };
 
-static void census_count(struct census *census, uint64_t requested, uint64_t overhead)
+static void census_count(struct block_totals *census, uint64_t requested, uint64_t overhead)
 {
 	census->block_count++;
 	census->requested_bytes += requested;

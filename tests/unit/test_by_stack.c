@@ -22,8 +22,8 @@
 
 /* What was put in, by heap and stack. */
 struct truth {
-	struct census of[HEAPS][STACKS];
-	struct census stackless[HEAPS];
+	struct block_totals of[HEAPS][STACKS];
+	struct block_totals stackless[HEAPS];
 	uint64_t state;
 };
 
@@ -62,12 +62,12 @@ static uint32_t any_stack(struct truth *truth, uint32_t heap)
 static void add_sums(struct snapshot *snapshot, struct truth *truth, unsigned count)
 {
 	for (unsigned i = 0; i < count; i++) {
-		struct census more = {1 + random_below(truth, 9), 0, 0};
+		struct block_totals more = {1 + random_below(truth, 9), 0, 0};
 		uint32_t stack = any_stack(truth, 1);
 
 		more.requested_bytes = more.block_count * random_below(truth, 5000);
 		more.overhead_bytes = more.block_count * random_below(truth, 40);
-		census_add(&truth->of[1][stack], &more);
+		block_totals_add(&truth->of[1][stack], &more);
 		*snapshot_add_sum(snapshot) = (struct block_sum){
 			more.block_count, more.requested_bytes, more.overhead_bytes, 1, stack};
 	}
@@ -84,34 +84,34 @@ static void make(struct snapshot *snapshot, struct truth *truth, uint64_t seed, 
 
 		*heap = (struct heap){.addr = i < HEAPS - 1 ? 0x10000 * (i + 1) : HEAP_VIRTUAL};
 		heap->stackless = truth->stackless[i] =
-			(struct census){i, 100 * (uint64_t)i, 7 * (uint64_t)i};
+			(struct block_totals){i, 100 * (uint64_t)i, 7 * (uint64_t)i};
 	}
 	for (uint32_t i = 0; i < BLOCKS; i++) {
 		uint32_t heap = (uint32_t)random_below(truth, HEAPS);
 		uint32_t stack = any_stack(truth, heap);
-		struct census one = {1, random_below(truth, 5000),
+		struct block_totals one = {1, random_below(truth, 5000),
 			heap < HEAPS - 1 ? random_below(truth, 40) : 0};
 
-		census_add(&truth->of[heap][stack], &one);
+		block_totals_add(&truth->of[heap][stack], &one);
 		*snapshot_add_block(snapshot) = (struct block){0x7000000 + 0x2000 * (uint64_t)i,
 			one.requested_bytes, one.overhead_bytes, heap, stack};
 	}
 	add_sums(snapshot, truth, sums);
 }
 
-static struct census total_of(const struct truth *truth)
+static struct block_totals total_of(const struct truth *truth)
 {
-	struct census total = {0};
+	struct block_totals total = {0};
 
 	for (size_t i = 0; i < HEAPS; i++) {
-		census_add(&total, &truth->stackless[i]);
+		block_totals_add(&total, &truth->stackless[i]);
 		for (size_t j = 0; j < STACKS; j++)
-			census_add(&total, &truth->of[i][j]);
+			block_totals_add(&total, &truth->of[i][j]);
 	}
 	return total;
 }
 
-static void assert_census(const struct census *is, const struct census *wanted)
+static void assert_census(const struct block_totals *is, const struct block_totals *wanted)
 {
 	assert_int_equal(is->block_count, wanted->block_count);
 	assert_int_equal(is->requested_bytes, wanted->requested_bytes);
@@ -121,21 +121,21 @@ static void assert_census(const struct census *is, const struct census *wanted)
 static void check_sums(const struct snapshot *snapshot, const struct truth *truth)
 {
 	const struct block_sum *sum = snapshot->sums;
-	struct census total = snapshot_total(snapshot), wanted = total_of(truth);
+	struct block_totals total = snapshot_total(snapshot), wanted = total_of(truth);
 
 	assert_null(snapshot->blocks);
 	assert_int_equal(snapshot->block_count, 0);
 	assert_true(snapshot->is_by_stack);
 	for (uint32_t heap = 0; heap < HEAPS; heap++) {
 		for (uint32_t stack = 0; stack < STACKS; stack++) {
-			const struct census *of = &truth->of[heap][stack];
+			const struct block_totals *of = &truth->of[heap][stack];
 
 			if (!of->block_count)
 				continue;
 			assert_true(sum < snapshot->sums + snapshot->sum_count);
 			assert_int_equal(sum->heap, heap);
 			assert_int_equal(sum->stack, stack);
-			assert_census(&(struct census){sum->block_count, sum->requested_bytes,
+			assert_census(&(struct block_totals){sum->block_count, sum->requested_bytes,
 					      sum->overhead_bytes},
 				of);
 			sum++;
@@ -153,9 +153,9 @@ static void blocks_add_up_by_stack_and_heap(void **state)
 	(void)state;
 	for (uint64_t seed = 1; seed < 6; seed++) {
 		make(&snapshot, &truth, seed, 0);
-		assert_int_equal(by_stack(&snapshot), 0);
+		assert_int_equal(model_sum_by_stack(&snapshot), 0);
 		check_sums(&snapshot, &truth);
-		assert_int_equal(by_stack(&snapshot), 0); /* what is so stays so */
+		assert_int_equal(model_sum_by_stack(&snapshot), 0); /* what is so stays so */
 		check_sums(&snapshot, &truth);
 		snapshot_release(&snapshot);
 	}
@@ -169,7 +169,7 @@ static void sums_add_up_with_blocks(void **state)
 
 	(void)state;
 	make(&snapshot, &truth, 9, 2000);
-	assert_int_equal(by_stack(&snapshot), 0);
+	assert_int_equal(model_sum_by_stack(&snapshot), 0);
 	check_sums(&snapshot, &truth);
 	snapshot_release(&snapshot);
 }
@@ -180,7 +180,7 @@ static void nothing_adds_up_to_nothing(void **state)
 
 	(void)state;
 	snapshot_init(&snapshot);
-	assert_int_equal(by_stack(&snapshot), 0);
+	assert_int_equal(model_sum_by_stack(&snapshot), 0);
 	assert_int_equal(snapshot.sum_count, 0);
 	snapshot_release(&snapshot);
 }
@@ -210,7 +210,7 @@ static int read_entry(void *ctx, const struct dump_entry *entry)
 {
 	struct reading *reading = ctx;
 	char id[64] = "";
-	const struct census *of;
+	const struct block_totals *of;
 	size_t stack;
 
 	memcpy(id, entry->stack.id, entry->id_len);
@@ -267,7 +267,7 @@ static void a_dump_tells_all_of_it(void **state)
 
 	(void)state;
 	make(&snapshot, &truth, 3, 500);
-	assert_int_equal(by_stack(&snapshot), 0);
+	assert_int_equal(model_sum_by_stack(&snapshot), 0);
 	dump = written(&snapshot, &len);
 	assert_int_equal(scan_text(dump, len, &sink, NULL), 0);
 	assert_int_equal(reading.entries, snapshot.sum_count);
@@ -292,7 +292,7 @@ static void a_wrong_rest_is_found(void **state)
 
 	(void)state;
 	make(&snapshot, &truth, 4, 0);
-	assert_int_equal(by_stack(&snapshot), 0);
+	assert_int_equal(model_sum_by_stack(&snapshot), 0);
 	dump = written(&snapshot, &len);
 	digit = strstr(dump, " rest-overhead=");
 	assert_non_null(digit);
@@ -317,24 +317,25 @@ static void write_to(const char *path, const struct snapshot *snapshot)
 }
 
 /* Requested bytes and blocks of each id in each heap, as hdiff reads them; heaps by number. */
-static void read_cells(const char *path, struct truth *found, struct census *total)
+static void read_cells(const char *path, struct truth *found, struct block_totals *total)
 {
-	struct sums sums;
+	struct dump_sums sums;
 	struct err err;
 
 	*found = (struct truth){0};
 	sums_init(&sums);
 	assert_int_equal(read_sums(&sums, path, &err), 0);
 	for (size_t i = 0; i < sums.cell_count; i++) {
-		const struct cell *cell = &sums.cells[i];
+		const struct stack_total *cell = &sums.cells[i];
 		uint64_t addr = sums.heaps[cell->heap];
 		size_t heap = addr == HEAP_VIRTUAL ? HEAPS - 1 : addr / 0x10000 - 1;
 
-		census_add(cell->stack == STACK_NONE ?
-				   &found->stackless[heap] :
-				   &found->of[heap][strtoul(sums.stacks.stacks[cell->stack].id,
-							    NULL, 16) -
-						    0x100],
+		block_totals_add(
+			cell->stack == STACK_NONE ?
+				&found->stackless[heap] :
+				&found->of[heap]
+					  [strtoul(sums.stacks.stacks[cell->stack].id, NULL, 16) -
+						  0x100],
 			&cell->sums);
 	}
 	*total = sums.total;
@@ -346,7 +347,7 @@ static void hdiff_reads_the_same_of_both_forms(void **state)
 	const char *base = getenv("TMPDIR");
 	struct snapshot snapshot;
 	struct truth truth, full, summed;
-	struct census full_total, summed_total, wanted;
+	struct block_totals full_total, summed_total, wanted;
 	char path[256];
 
 	(void)state;
@@ -355,7 +356,7 @@ static void hdiff_reads_the_same_of_both_forms(void **state)
 	make(&snapshot, &truth, 5, 0);
 	write_to(path, &snapshot);
 	read_cells(path, &full, &full_total);
-	assert_int_equal(by_stack(&snapshot), 0);
+	assert_int_equal(model_sum_by_stack(&snapshot), 0);
 	write_to(path, &snapshot);
 	read_cells(path, &summed, &summed_total);
 	wanted = total_of(&truth);

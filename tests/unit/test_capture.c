@@ -407,7 +407,7 @@ static void what_comes_before_the_hold_is_there(void **state)
 	struct scene *scene = *state;
 	const struct truth *truth = &scene->image->truth;
 	uint64_t requested = 0, overhead = 0;
-	struct census total;
+	struct block_totals total;
 
 	scene->fake->on_suspend = add_late;
 	scene->fake->on_resume = spoil;

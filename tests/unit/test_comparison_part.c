@@ -51,7 +51,7 @@ static void the_total_line_is_the_whole_when_rows_are_missing(void **state)
 	}
 }
 
-/* 2^63 - 1 of what is asked for leaves no room for overhead: see sum.h. */
+/* 2^63 - 1 of what is asked for leaves no room for overhead: see dump_sums.h. */
 static void a_total_that_no_sum_can_hold_is_not_taken(void **state)
 {
 	static const char *const totals[] = {

@@ -21,7 +21,7 @@ static void check(const char *name, const char *expected)
 
 	buf_init(&text);
 	assert_int_equal(buf_add_text(&text, "before "), 0);
-	rc = demangle(name, &text);
+	rc = demangle_name(name, &text);
 	assert_int_equal(rc, expected != NULL);
 	assert_memory_equal(text.data, "before ", 7);
 	assert_string_equal(text.data + 7, expected ? expected : "");
@@ -48,7 +48,7 @@ static void test_parts_that_a_compiler_split_off_are_told_apart(void **state)
 
 	(void)state;
 	buf_init(&text);
-	assert_int_equal(demangle("_ZN3app1fEi.isra.0", &text), 1);
+	assert_int_equal(demangle_name("_ZN3app1fEi.isra.0", &text), 1);
 	assert_memory_equal(text.data, "app::f(int)", 11);
 	assert_non_null(strstr(text.data, ".isra.0"));
 	buf_release(&text);
@@ -112,7 +112,7 @@ static void test_names_that_explode_are_cut_or_refused(void **state)
 
 		add_doubling(name, 2, steps);
 		buf_init(&text);
-		rc = demangle(name, &text);
+		rc = demangle_name(name, &text);
 		assert_true(rc == 1 ? text.len <= TEXT_MAX : text.len == 0);
 		if (steps <= 5) /* 4 * 2^n bytes and some: a human can read that */
 			assert_true(rc == 1 && text.len > 4u << steps);
@@ -135,7 +135,7 @@ static void test_names_that_work_in_silence_are_refused(void **state)
 		add_doubling(name, 3, steps);
 		strcat(name, "E");
 		buf_init(&text);
-		assert_int_equal(demangle(name, &text), 0);
+		assert_int_equal(demangle_name(name, &text), 0);
 		assert_int_equal(text.len, 0);
 		buf_release(&text);
 	}
@@ -168,7 +168,7 @@ static void test_names_that_nest_deeply_end(void **state)
 			repeat(name, "_Z1f", parts[i], counts[j]);
 			strcat(name, "v");
 			buf_clear(&text);
-			assert_true(demangle(name, &text) >= 0);
+			assert_true(demangle_name(name, &text) >= 0);
 			assert_true(text.len <= TEXT_MAX);
 		}
 	}
@@ -226,7 +226,7 @@ static void test_damaged_names_end_within_bounds(void **state)
 		for (unsigned times = next_random(&random, 4); times; times--)
 			mutate(name, sizeof(name), &random);
 		buf_clear(&text);
-		good += demangle(name, &text) == 1;
+		good += demangle_name(name, &text) == 1;
 		assert_true(text.len <= TEXT_MAX);
 	}
 	assert_true(good > 2000); /* it gets beyond the first letter */

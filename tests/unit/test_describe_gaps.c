@@ -5,7 +5,7 @@
 
 static void places_are_said_by_what_is_known_of_them(void **state)
 {
-	struct captured captured = {0};
+	struct raw_capture captured = {0};
 	struct snapshot snapshot;
 
 	(void)state;

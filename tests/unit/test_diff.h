@@ -59,7 +59,7 @@ struct maker {
 	uint32_t timestamp; /* of app.exe; 0: not told */
 	bool is_ours; /* hsnap's, with an end mark; else UMDH's */
 	bool bare; /* neither heap marks nor end mark nor a last line end */
-	struct census sum;
+	struct block_totals sum;
 	struct buf text;
 };
 

@@ -209,7 +209,7 @@ static void make_sample(const char *path, const char *sample, unsigned count)
 		count);
 	put_stack(&maker, 1);
 	put(&maker, "%s", "");
-	maker.sum = (struct census){count, (uint64_t)count * 0x40, (uint64_t)count * 8};
+	maker.sum = (struct block_totals){count, (uint64_t)count * 0x40, (uint64_t)count * 8};
 	dump_end(&maker, path);
 }
 

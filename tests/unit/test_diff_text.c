@@ -109,7 +109,7 @@ static void names_inlined_functions_and_lines_are_shown(void **state)
 	struct comparison comparison;
 	struct naming naming;
 	struct maker maker;
-	struct sums sums;
+	struct dump_sums sums;
 	struct buf words;
 	struct err err;
 	char *text;
@@ -245,7 +245,7 @@ static void without_names_no_frames_are_kept(void **state)
 	struct comparison comparison;
 	struct naming naming;
 	struct maker maker;
-	struct sums sums;
+	struct dump_sums sums;
 	struct buf words;
 	struct err err;
 

@@ -14,7 +14,7 @@ static const struct opt process_table[] = {PROCESS_OPTIONS("read"), {0}};
 
 static void test_each_row_is_taken(void **state)
 {
-	struct take take = {0};
+	struct snapshot_request take = {0};
 	struct err err = {0};
 
 	(void)state;

@@ -66,14 +66,15 @@ static void facts_and_modules_come_back(void **state)
 	assert_int_equal(read.tracer.dropped_unloads, 14);
 	assert_int_equal(read.tracer.mismatch_count, 15);
 	assert_true(read.tracer.is_attached);
-	assert_memory_equal(&read.tracer.before, &made.tracer.before, sizeof(struct census));
+	assert_memory_equal(&read.tracer.before, &made.tracer.before, sizeof(struct block_totals));
 	assert_int_equal(read.tracer.limit_bytes, 19);
 	assert_int_equal(read.tracer.committed_bytes, 20);
 	assert_int_equal(read.tracer.sample_bytes, 4096);
 	assert_int_equal(read.modules[0].unloaded_at, 0x180000000);
 	assert_true(read.heaps[0].has_exact);
 	assert_false(read.heaps[1].has_exact);
-	assert_memory_equal(&read.heaps[0].exact, &made.heaps[0].exact, sizeof(struct census));
+	assert_memory_equal(
+		&read.heaps[0].exact, &made.heaps[0].exact, sizeof(struct block_totals));
 	snapshot_release(&read);
 	snapshot_release(&made);
 	free(dump);
@@ -83,7 +84,7 @@ static void facts_and_modules_come_back(void **state)
 static void sums_are_entries_of_their_own(void **state)
 {
 	struct snapshot made, read;
-	struct census total;
+	struct block_totals total;
 	size_t len;
 	char *dump;
 

@@ -132,7 +132,7 @@ static int64_t look(const unsigned char *bytes)
 	if (target_open_minidump_bytes(&target, bytes, sound_len, "a.dmp", &err))
 		return -1;
 	snapshot_init(&snapshot);
-	if (!capture(&target, &options, &snapshot, &stats, &err))
+	if (!capture_target(&target, &options, &snapshot, &stats, &err))
 		blocks = (int64_t)snapshot_total(&snapshot).block_count;
 	else
 		assert_int_not_equal(err.code, ERR_NOMEM);

@@ -11,13 +11,13 @@
 
 #include "core/io/interrupt.h"
 
-static struct in_hand hand;
+static struct interrupt_cleanup hand;
 static atomic_int has_taken, was_cleared;
 
 /* Holds it until it is being cleared, and looks at it then. */
 static void *handle_interrupt(void *ctx)
 {
-	const int *thing = in_hand_take(&hand);
+	const int *thing = interrupt_cleanup_take(&hand);
 	int *seen = ctx;
 
 	atomic_store(&has_taken, 1);
@@ -26,7 +26,7 @@ static void *handle_interrupt(void *ctx)
 	for (int i = 0; i < 1000; i++)
 		sched_yield();
 	*seen = atomic_load(&was_cleared) ? -1 : *thing;
-	in_hand_done(&hand);
+	interrupt_cleanup_done(&hand);
 	return NULL;
 }
 
@@ -38,11 +38,11 @@ static void test_what_was_taken_is_there_until_it_is_done_with(void **state)
 	(void)state;
 	assert_non_null(thing);
 	*thing = 42;
-	in_hand_set(&hand, thing);
+	interrupt_cleanup_set(&hand, thing);
 	assert_int_equal(pthread_create(&thread, NULL, handle_interrupt, &seen), 0);
 	while (!atomic_load(&has_taken))
 		sched_yield();
-	in_hand_clear(&hand);
+	interrupt_cleanup_clear(&hand);
 	atomic_store(&was_cleared, 1);
 	*thing = -2;
 	free(thing);
@@ -55,12 +55,12 @@ static void test_what_was_cleared_is_not_taken(void **state)
 	int thing;
 
 	(void)state;
-	in_hand_set(&hand, &thing);
-	assert_ptr_equal(in_hand_take(&hand), &thing);
-	in_hand_done(&hand);
-	in_hand_clear(&hand);
-	assert_null(in_hand_take(&hand));
-	in_hand_done(&hand);
+	interrupt_cleanup_set(&hand, &thing);
+	assert_ptr_equal(interrupt_cleanup_take(&hand), &thing);
+	interrupt_cleanup_done(&hand);
+	interrupt_cleanup_clear(&hand);
+	assert_null(interrupt_cleanup_take(&hand));
+	interrupt_cleanup_done(&hand);
 }
 
 int main(void)

@@ -26,7 +26,7 @@ static uint64_t random_size(uint64_t *state)
 	return value >> random_number(state) % 64;
 }
 
-static void make_cells(struct cell *cells, size_t count, uint64_t seed)
+static void make_cells(struct stack_total *cells, size_t count, uint64_t seed)
 {
 	static const uint32_t stacks[] = {0, 1, STACK_NONE, STACK_NONE - 1, 127, 128};
 
@@ -34,7 +34,8 @@ static void make_cells(struct cell *cells, size_t count, uint64_t seed)
 		uint32_t next = i ? cells[i - 1].stack + 1 : 0;
 		uint64_t kind = random_number(&seed) % 8;
 
-		cells[i] = (struct cell){.stack = kind < 5 ? next : (uint32_t)random_size(&seed),
+		cells[i] = (struct stack_total){
+			.stack = kind < 5 ? next : (uint32_t)random_size(&seed),
 			.heap = kind % 2 ? 0 : (uint32_t)random_size(&seed),
 			.is_bare = kind == 3,
 			.sums = {kind == 4 ? 1 : random_size(&seed), random_size(&seed),
@@ -42,16 +43,16 @@ static void make_cells(struct cell *cells, size_t count, uint64_t seed)
 		if (kind == 7)
 			cells[i].stack = stacks[random_number(&seed) % 6];
 	}
-	cells[count / 2].sums = (struct census){UINT64_MAX, UINT64_MAX, UINT64_MAX};
-	cells[count / 3].sums = (struct census){0};
+	cells[count / 2].sums = (struct block_totals){UINT64_MAX, UINT64_MAX, UINT64_MAX};
+	cells[count / 3].sums = (struct block_totals){0};
 }
 
-static void check_cells(const struct sums *sums, const struct cell *want, size_t count)
+static void check_cells(const struct dump_sums *sums, const struct stack_total *want, size_t count)
 {
-	struct cell_walk walk = cells_walk(sums);
+	struct cell_walk walk = stack_totals_walk(sums);
 
 	for (size_t i = 0; i < count; i++) {
-		const struct cell *cell = cells_next(&walk);
+		const struct stack_total *cell = stack_totals_next(&walk);
 
 		assert_non_null(cell);
 		assert_int_equal(cell->stack, want[i].stack);
@@ -59,8 +60,8 @@ static void check_cells(const struct sums *sums, const struct cell *want, size_t
 		assert_int_equal(cell->is_bare, want[i].is_bare);
 		assert_memory_equal(&cell->sums, &want[i].sums, sizeof(cell->sums));
 	}
-	assert_null(cells_next(&walk));
-	assert_null(cells_next(&walk));
+	assert_null(stack_totals_next(&walk));
+	assert_null(stack_totals_next(&walk));
 }
 
 static void packed_cells_are_the_same(void **state)
@@ -68,8 +69,8 @@ static void packed_cells_are_the_same(void **state)
 	(void)state;
 	for (uint64_t seed = 0; seed < 20; seed++) {
 		size_t count = seed ? CELLS : 1;
-		struct sums sums;
-		struct cell *want = calloc(count, sizeof(*want));
+		struct dump_sums sums;
+		struct stack_total *want = calloc(count, sizeof(*want));
 
 		sums_init(&sums);
 		sums.cells = calloc(count, sizeof(*want));
@@ -78,7 +79,7 @@ static void packed_cells_are_the_same(void **state)
 		memcpy(sums.cells, want, count * sizeof(*want));
 		sums.cell_count = count;
 		check_cells(&sums, want, count);
-		cells_pack(&sums);
+		stack_totals_pack(&sums);
 		assert_true(!sums.cells && sums.packed_cells);
 		check_cells(&sums, want, count);
 		sums_release(&sums);
@@ -88,9 +89,9 @@ static void packed_cells_are_the_same(void **state)
 
 /* ---------------------------------------------------------------- modules */
 
-static struct sums with_modules(const struct module *modules, size_t count)
+static struct dump_sums with_modules(const struct module *modules, size_t count)
 {
-	struct sums sums;
+	struct dump_sums sums;
 
 	sums_init(&sums);
 	sums.modules = calloc(count + 1, sizeof(*modules));
@@ -119,8 +120,8 @@ static void modules_are_lent_to_those_that_have_the_same(void **state)
 									     .has_identity = true}};
 	struct module other[11][2];
 	struct stack_store *store = stack_store_new();
-	struct sums first = with_modules(made, 2), same = with_modules(made, 2);
-	struct sums none = with_modules(made, 0), fewer = with_modules(made, 1), changed;
+	struct dump_sums first = with_modules(made, 2), same = with_modules(made, 2);
+	struct dump_sums none = with_modules(made, 0), fewer = with_modules(made, 1), changed;
 
 	(void)state;
 	assert_non_null(store);
@@ -175,7 +176,7 @@ static void modules_are_lent_to_those_that_have_the_same(void **state)
 	"10 bytes + 8 at 1000 by BackTrace1\n\t401000\n\n"                                         \
 	"*- - - - - - - - - - End of data for heap @ 1E0000 - - - - - - - - - -\n"
 
-static int read_head(struct sums *sums, const char *path)
+static int read_head(struct dump_sums *sums, const char *path)
 {
 	struct source *source;
 	int rc;
@@ -204,7 +205,7 @@ static void a_head_tells_what_all_of_it_tells(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(texts) / sizeof(*texts); i++) {
-		struct sums head, all;
+		struct dump_sums head, all;
 		struct err err;
 
 		write_bytes("old.txt", texts[i], strlen(texts[i]));
@@ -242,7 +243,7 @@ static void what_is_not_sure_by_the_head_is_told(void **state)
 		{"+ 10 ( 20 - 10) 1 allocs BackTrace1\n" NOTES ENTRY, -ERR_NOT_DUMP},
 	};
 	struct buf long_head;
-	struct sums head;
+	struct dump_sums head;
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {

@@ -155,7 +155,7 @@ static void banners_are_read_as_far_as_they_go(void **state)
 	(void)state;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
 		struct maker maker;
-		struct sums sums;
+		struct dump_sums sums;
 		struct err err;
 		int64_t time = 0;
 

@@ -19,7 +19,8 @@
 
 /* What the made dumps are ordered to, as text: "0:2,1 1:3x" is process 0 with dumps 2 and 1, process 1
  * with dump 3, which is not used, and why: d(ouble), w(arm-up), o(utside), t(imeless). */
-static const char *order_text(const struct sums *dumps, size_t count, struct order_wishes wishes)
+static const char *order_text(
+	const struct dump_sums *dumps, size_t count, struct order_filter wishes)
 {
 	static char text[400];
 	struct timed_dump order[DUMPS];
@@ -43,61 +44,61 @@ static const char *order_text(const struct sums *dumps, size_t count, struct ord
 	return text;
 }
 
-static struct sums made(uint32_t pid, int64_t start_ms, int64_t time_ms)
+static struct dump_sums made(uint32_t pid, int64_t start_ms, int64_t time_ms)
 {
-	return (struct sums){
+	return (struct dump_sums){
 		.pid = pid, .start_ms = start_ms, .time_ms = time_ms, .image = "C:\\a\\app.exe"};
 }
 
 static void the_time_of_the_dump_decides(void **state)
 {
-	struct sums dumps[] = {made(1, 5000, 9000), made(1, 5000, 7000), made(1, 5000, 8000)};
+	struct dump_sums dumps[] = {made(1, 5000, 9000), made(1, 5000, 7000), made(1, 5000, 8000)};
 
 	(void)state;
-	assert_string_equal(order_text(dumps, 3, (struct order_wishes){0}), "0:1,2,0");
+	assert_string_equal(order_text(dumps, 3, (struct order_filter){0}), "0:1,2,0");
 	dumps[0].time_ms = 0; /* one without a time */
-	assert_string_equal(order_text(dumps, 3, (struct order_wishes){0}), "0:1,2,0l");
-	assert_string_equal(order_text(dumps, 2, (struct order_wishes){0}), "0:1,0l");
+	assert_string_equal(order_text(dumps, 3, (struct order_filter){0}), "0:1,2,0l");
+	assert_string_equal(order_text(dumps, 2, (struct order_filter){0}), "0:1,0l");
 	dumps[2].time_ms = 0; /* most without */
-	assert_string_equal(order_text(dumps, 3, (struct order_wishes){0}), "0:0,2,1h");
+	assert_string_equal(order_text(dumps, 3, (struct order_filter){0}), "0:0,2,1h");
 	dumps[1].time_ms = 0; /* all: they stay as they were given */
-	assert_string_equal(order_text(dumps, 3, (struct order_wishes){0}), "0:0,1,2");
+	assert_string_equal(order_text(dumps, 3, (struct order_filter){0}), "0:0,1,2");
 }
 
 static void a_process_is_pid_second_of_start_and_image(void **state)
 {
-	struct sums dumps[] = {made(1, 5999, 9000), made(1, 5000, 7000), made(1, 6000, 8000),
+	struct dump_sums dumps[] = {made(1, 5999, 9000), made(1, 5000, 7000), made(1, 6000, 8000),
 		made(2, 5000, 6000), made(1, 5000, 9500), made(1, 0, 1000)};
 
 	(void)state;
 	dumps[4].image = "D:\\APP.EXE"; /* the same, wherever it lies */
-	assert_string_equal(order_text(dumps, 6, (struct order_wishes){0}), "0:5 1:3 2:1,0,4 3:2");
+	assert_string_equal(order_text(dumps, 6, (struct order_filter){0}), "0:5 1:3 2:1,0,4 3:2");
 	dumps[4].image = "C:\\a\\other.exe";
 	assert_string_equal(
-		order_text(dumps, 6, (struct order_wishes){0}), "0:5 1:3 2:1,0 3:2 4:4");
+		order_text(dumps, 6, (struct order_filter){0}), "0:5 1:3 2:1,0 3:2 4:4");
 }
 
 static void a_snapshot_counts_once(void **state)
 {
-	struct sums dumps[] = {made(1, 5000, 9000), made(1, 5000, 9000), made(2, 5000, 9000),
+	struct dump_sums dumps[] = {made(1, 5000, 9000), made(1, 5000, 9000), made(2, 5000, 9000),
 		made(1, 5000, 9001), made(1, 5000, 9000)};
 
 	(void)state;
-	assert_string_equal(order_text(dumps, 5, (struct order_wishes){0}), "0:0,1d,4d,3 1:2");
+	assert_string_equal(order_text(dumps, 5, (struct order_filter){0}), "0:0,1d,4d,3 1:2");
 	dumps[0].is_cut = true; /* the one that is whole is kept */
-	assert_string_equal(order_text(dumps, 5, (struct order_wishes){0}), "0:0d,1,4d,3 1:2");
+	assert_string_equal(order_text(dumps, 5, (struct order_filter){0}), "0:0d,1,4d,3 1:2");
 	for (int i = 0; i < 5; i++) { /* of the same minute may be several */
 		dumps[i].has_wall_time = true;
 		dumps[i].start_ms = 0;
 	}
-	assert_string_equal(order_text(dumps, 5, (struct order_wishes){0}), "0:0,1,4,3 1:2");
+	assert_string_equal(order_text(dumps, 5, (struct order_filter){0}), "0:0,1,4,3 1:2");
 }
 
 static void some_are_left_out_as_asked_for(void **state)
 {
-	struct sums dumps[] = {made(1, 5000, 10000), made(1, 5000, 20000), made(1, 5000, 30000),
-		made(2, 5000, 15000), made(2, 5000, 25000), made(3, 5000, 0)};
-	struct order_wishes warm = {.warm_up = 2}, since = {.since = {MOMENT_AT, 20000}},
+	struct dump_sums dumps[] = {made(1, 5000, 10000), made(1, 5000, 20000),
+		made(1, 5000, 30000), made(2, 5000, 15000), made(2, 5000, 25000), made(3, 5000, 0)};
+	struct order_filter warm = {.warm_up = 2}, since = {.since = {MOMENT_AT, 20000}},
 			    last = {.since = {MOMENT_BEFORE_NEWEST, 5000}},
 			    both = {.warm_up = 1, .until = {MOMENT_AT, 24999}};
 
@@ -114,7 +115,7 @@ static void some_are_left_out_as_asked_for(void **state)
 /* Whatever the order in which they are given: a hundred of them. */
 static void the_order_does_not_depend_on_how_they_are_given(void **state)
 {
-	struct sums dumps[DUMPS];
+	struct dump_sums dumps[DUMPS];
 	uint64_t random = 1;
 
 	(void)state;
@@ -122,10 +123,10 @@ static void the_order_does_not_depend_on_how_they_are_given(void **state)
 		dumps[i] = made((uint32_t)(i % 3), 5000, 10000 + (int64_t)(i * 7 % DUMPS));
 	for (int round = 0; round < 100; round++) {
 		struct timed_dump order[DUMPS];
-		struct order_wishes none = {0};
+		struct order_filter none = {0};
 
 		for (size_t i = DUMPS; i > 1; i--) {
-			struct sums swap = dumps[i - 1];
+			struct dump_sums swap = dumps[i - 1];
 			size_t pick =
 				(size_t)((random = random * 6364136223846793005 + 1) >> 33) % i;
 
@@ -134,7 +135,7 @@ static void the_order_does_not_depend_on_how_they_are_given(void **state)
 		}
 		assert_int_equal(dumps_order(order, dumps, DUMPS, &none), 0);
 		for (size_t i = 1; i < DUMPS; i++) {
-			const struct sums *a = order[i - 1].dump, *b = order[i].dump;
+			const struct dump_sums *a = order[i - 1].dump, *b = order[i].dump;
 
 			assert_int_equal(
 				order[i - 1].process == order[i].process, a->pid == b->pid);

@@ -15,7 +15,7 @@
 struct scene {
 	struct fake fake;
 	struct memory memory;
-	struct captured captured;
+	struct raw_capture captured;
 	struct snapshot snapshot;
 };
 
@@ -29,7 +29,7 @@ static int set_up(void **state)
 	ust_place(&scene->fake, 64);
 	tracer_place(&scene->fake);
 	tracer_place_table(&scene->fake, 0, 6);
-	scene->captured = (struct captured){.wants_ust = true, .ust = ust_new()};
+	scene->captured = (struct raw_capture){.wants_ust = true, .ust = ust_new()};
 	walk_init(&scene->captured.walk);
 	tracer_copy_init(&scene->captured.tracer);
 	for (size_t i = 0; i < 2; i++)
@@ -81,7 +81,7 @@ static void trace(struct scene *scene, unsigned entry, const struct made_block *
 
 static void join_all(struct scene *scene)
 {
-	struct captured *captured = &scene->captured;
+	struct raw_capture *captured = &scene->captured;
 
 	if (captured->has_tracer)
 		assert_int_equal(
@@ -89,7 +89,7 @@ static void join_all(struct scene *scene)
 	assert_int_equal(ust_take(captured->ust, &scene->memory, &captured->walk,
 				 scene->fake.modules, scene->fake.module_count, 0),
 		0);
-	assert_int_equal(join(&scene->snapshot, captured), 0);
+	assert_int_equal(model_add_blocks(&scene->snapshot, captured), 0);
 	describe_stacks(&(struct target){0}, &scene->snapshot, captured);
 }
 
@@ -293,7 +293,7 @@ static void describe_with(
 		.failure_count = (uint32_t)failures,
 		.used_bytes = used_bytes,
 		.reserved_bytes = reserved_bytes};
-	assert_int_equal(join(&scene->snapshot, &scene->captured), 0);
+	assert_int_equal(model_add_blocks(&scene->snapshot, &scene->captured), 0);
 	describe_stacks(&(struct target){0}, &scene->snapshot, &scene->captured);
 }
 

@@ -11,7 +11,7 @@
 
 struct scene {
 	struct fake fake;
-	struct captured captured;
+	struct raw_capture captured;
 	struct snapshot snapshot;
 };
 
@@ -27,7 +27,7 @@ static int set_up(void **state)
 	tracer_place_others(&scene->fake);
 	tracer_place_table(&scene->fake, 0, 12);
 	scene->fake.is_held = true;
-	scene->captured = (struct captured){.has_tracer = true, .ust = ust_new()};
+	scene->captured = (struct raw_capture){.has_tracer = true, .ust = ust_new()};
 	walk_init(&scene->captured.walk);
 	tracer_copy_init(&scene->captured.tracer);
 	for (size_t i = 0; i < 2; i++)
@@ -52,10 +52,10 @@ static int tear_down(void **state)
 
 static void join_all(struct scene *scene)
 {
-	struct captured *captured = &scene->captured;
+	struct raw_capture *captured = &scene->captured;
 
 	assert_int_equal(take_tables(&captured->tracer, &scene->fake.target, TRACER_AREA, NULL), 0);
-	assert_int_equal(join(&scene->snapshot, captured), 0);
+	assert_int_equal(model_add_blocks(&scene->snapshot, captured), 0);
 	describe_stacks(&(struct target){0}, &scene->snapshot, captured);
 	describe_gaps(&scene->snapshot, captured);
 }
@@ -282,7 +282,7 @@ static void estimates_add_up_to_what_was_recorded_scaled(void **state)
 	uint32_t stacks[5];
 	double count = 0, bytes = 0;
 	uint64_t got_count = 0, got_bytes = 0, largest = 0, seed = 7;
-	struct census exact = {0};
+	struct block_totals exact = {0};
 
 	AREA_PUT(&scene->fake, sample_bytes, 4096);
 	for (unsigned i = 0; i < 5; i++)
@@ -291,7 +291,7 @@ static void estimates_add_up_to_what_was_recorded_scaled(void **state)
 		uint64_t size = fake_random(&seed) % 40 * (fake_random(&seed) % 100);
 
 		add(scene, 0x2000000 + i * 0x2000, size);
-		census_add(&exact, &(struct census){1, size, 8 + size % 8});
+		block_totals_add(&exact, &(struct block_totals){1, size, 8 + size % 8});
 		if (i % 7)
 			continue;
 		tracer_put_block(&scene->fake, 0, i,

@@ -33,26 +33,26 @@ static void protections_say_what_may_be_done(void **state)
 	const unsigned r = TARGET_READ, w = TARGET_WRITE, x = TARGET_EXECUTE;
 
 	(void)state;
-	assert_int_equal(protection_access(READONLY), r);
-	assert_int_equal(protection_access(READWRITE), r | w);
-	assert_int_equal(protection_access(WRITECOPY), r | w);
-	assert_int_equal(protection_access(EXECUTE), x);
-	assert_int_equal(protection_access(EXECUTE_READ), r | x);
-	assert_int_equal(protection_access(EXECUTE_READWRITE), r | w | x);
-	assert_int_equal(protection_access(EXECUTE_WRITECOPY), r | w | x);
-	assert_int_equal(protection_access(READWRITE | NOCACHE), r | w);
-	assert_int_equal(protection_access(READWRITE | WRITECOMBINE), r | w);
+	assert_int_equal(live_protection_access(READONLY), r);
+	assert_int_equal(live_protection_access(READWRITE), r | w);
+	assert_int_equal(live_protection_access(WRITECOPY), r | w);
+	assert_int_equal(live_protection_access(EXECUTE), x);
+	assert_int_equal(live_protection_access(EXECUTE_READ), r | x);
+	assert_int_equal(live_protection_access(EXECUTE_READWRITE), r | w | x);
+	assert_int_equal(live_protection_access(EXECUTE_WRITECOPY), r | w | x);
+	assert_int_equal(live_protection_access(READWRITE | NOCACHE), r | w);
+	assert_int_equal(live_protection_access(READWRITE | WRITECOMBINE), r | w);
 }
 
 static void guarded_and_closed_pages_are_not_to_be_read(void **state)
 {
 	(void)state;
-	assert_int_equal(protection_access(NOACCESS), 0);
-	assert_int_equal(protection_access(0), 0);
-	assert_int_equal(protection_access(READWRITE | GUARD), 0);
-	assert_int_equal(protection_access(EXECUTE_READ | GUARD), 0);
-	assert_int_equal(protection_access(READONLY | READWRITE), 0);
-	assert_int_equal(protection_access(UINT32_MAX), 0);
+	assert_int_equal(live_protection_access(NOACCESS), 0);
+	assert_int_equal(live_protection_access(0), 0);
+	assert_int_equal(live_protection_access(READWRITE | GUARD), 0);
+	assert_int_equal(live_protection_access(EXECUTE_READ | GUARD), 0);
+	assert_int_equal(live_protection_access(READONLY | READWRITE), 0);
+	assert_int_equal(live_protection_access(UINT32_MAX), 0);
 }
 
 static void check_path(const char *path, const char *expected)
@@ -61,7 +61,7 @@ static void check_path(const char *path, const char *expected)
 
 	arena_init(&arena);
 	assert_string_equal(
-		wow64_path(&arena, path, "C:\\Windows\\system32", "C:\\Windows\\SysWOW64"),
+		live_wow64_path(&arena, path, "C:\\Windows\\system32", "C:\\Windows\\SysWOW64"),
 		expected);
 	arena_release(&arena);
 }
@@ -81,32 +81,32 @@ static void paths_of_32_bit_modules_lead_to_their_files(void **state)
 static void a_word_is_a_part_of_a_name(void **state)
 {
 	(void)state;
-	assert_true(name_is_like("app.exe", "app"));
-	assert_true(name_is_like("app.exe", "EXE"));
-	assert_true(name_is_like("APP.exe", "app.EXE"));
-	assert_true(name_is_like("aab.exe", "ab"));
-	assert_true(name_is_like("app.exe", ""));
-	assert_true(name_is_like("", ""));
-	assert_false(name_is_like("app.exe", "apps"));
-	assert_false(name_is_like("app.exe", "app.exe2"));
-	assert_false(name_is_like("", "a"));
-	assert_true(name_is_like("a.exe", "."));
-	assert_false(name_is_like("aexe", "."));
+	assert_true(command_name_is_like("app.exe", "app"));
+	assert_true(command_name_is_like("app.exe", "EXE"));
+	assert_true(command_name_is_like("APP.exe", "app.EXE"));
+	assert_true(command_name_is_like("aab.exe", "ab"));
+	assert_true(command_name_is_like("app.exe", ""));
+	assert_true(command_name_is_like("", ""));
+	assert_false(command_name_is_like("app.exe", "apps"));
+	assert_false(command_name_is_like("app.exe", "app.exe2"));
+	assert_false(command_name_is_like("", "a"));
+	assert_true(command_name_is_like("a.exe", "."));
+	assert_false(command_name_is_like("aexe", "."));
 }
 
 static void a_pattern_is_the_whole_of_it(void **state)
 {
 	(void)state;
-	assert_true(name_is_like("app.exe", "*"));
-	assert_true(name_is_like("", "*"));
-	assert_true(name_is_like("app.exe", "a*.EXE"));
-	assert_true(name_is_like("app.exe", "a?p.exe"));
-	assert_true(name_is_like("app.exe", "**a***e"));
-	assert_true(name_is_like("aXbXc", "*X*X*"));
-	assert_false(name_is_like("app.exe", "a*x"));
-	assert_false(name_is_like("app.exe", "?pp"));
-	assert_false(name_is_like("app.exe", "app.exe?"));
-	assert_false(name_is_like("", "?"));
+	assert_true(command_name_is_like("app.exe", "*"));
+	assert_true(command_name_is_like("", "*"));
+	assert_true(command_name_is_like("app.exe", "a*.EXE"));
+	assert_true(command_name_is_like("app.exe", "a?p.exe"));
+	assert_true(command_name_is_like("app.exe", "**a***e"));
+	assert_true(command_name_is_like("aXbXc", "*X*X*"));
+	assert_false(command_name_is_like("app.exe", "a*x"));
+	assert_false(command_name_is_like("app.exe", "?pp"));
+	assert_false(command_name_is_like("app.exe", "app.exe?"));
+	assert_false(command_name_is_like("", "?"));
 }
 
 /* Would take years if every star tried everything. */
@@ -120,7 +120,7 @@ static void many_stars_take_no_long_time(void **state)
 	for (int i = 0; i < 1998; i += 2)
 		strcpy(pattern + i, "*a");
 	strcpy(pattern + 1998, "b");
-	assert_false(name_is_like(name, pattern));
+	assert_false(command_name_is_like(name, pattern));
 }
 
 static void processes_are_listed_in_columns(void **state)

@@ -258,7 +258,7 @@ static void test_one_file_is_asked_once_however_its_path_is_spelled(void **state
 	assert_ptr_equal(ask(symbolizer, &module, api_return).list,
 		ask(symbolizer, &other, api_return).list);
 	symbolizer_free(symbolizer);
-	assert_true(sizeof(struct subject) < 256); /* there is one for every module */
+	assert_true(sizeof(struct sym_module) < 256); /* there is one for every module */
 }
 
 static void test_control_characters_of_names_are_made_harmless(void **state)
@@ -428,7 +428,7 @@ static void test_the_listener_can_stop_it(void **state)
 
 static void test_without_a_helper_the_story_says_so(void **state)
 {
-	struct symbol_story story;
+	struct symbol_status story;
 	struct symbolizer *symbolizer;
 
 	(void)state;

@@ -151,7 +151,7 @@ static void need_exe(void)
 struct scene {
 	struct symbol_options options;
 	struct module module;
-	struct subject subject;
+	struct sym_module subject;
 	struct lookup lookup;
 	struct arena arena;
 	bool is_trouble;
@@ -163,7 +163,7 @@ static void ask(struct scene *scene, const char *image, const char *debug)
 	struct backend *backend = llvm_backend.make(&scene->options, NULL);
 
 	scene->module.path = (char *)"C:\\s.exe";
-	scene->subject = (struct subject){.module = &scene->module,
+	scene->subject = (struct sym_module){.module = &scene->module,
 		.files = {.image = (char *)(uintptr_t)image,
 			.pe = image ? &pe : NULL,
 			.pdb = (char *)(uintptr_t)debug}};

@@ -13,7 +13,7 @@
 #include "tests/unit/test_sums.h"
 
 struct compared {
-	struct sums dumps[3]; /* oldest first */
+	struct dump_sums dumps[3]; /* oldest first */
 	size_t dump_count;
 	struct comparison comparison;
 };

@@ -87,7 +87,7 @@ static void an_id_of_many_stacks_in_many_heaps_is_gone_through_once(void **state
 {
 	const uint32_t count = 60000;
 	struct comparison comparison;
-	struct sums sums;
+	struct dump_sums sums;
 	uint64_t frame;
 	struct stack stack = {.id = "A", .same_id = STACK_NONE, .frames = &frame, .frame_count = 1};
 
@@ -104,7 +104,7 @@ static void an_id_of_many_stacks_in_many_heaps_is_gone_through_once(void **state
 		frame = i;
 		assert_int_equal(stackset_put(&sums.stacks, &stack, 1, &index), 0);
 		sums.heaps[i] = i << 16;
-		sums.cells[i] = (struct cell){0, i, true, {1, 16, 0}};
+		sums.cells[i] = (struct stack_total){0, i, true, {1, 16, 0}};
 	}
 	for (unsigned i = 0; i < 4; i++) {
 		struct match_request request = {
@@ -126,7 +126,7 @@ static void stacks_of_equal_hashes_stay_apart(void **state)
 	const uint32_t count = 300000;
 	struct match_request request = {0};
 	struct comparison comparison;
-	struct sums sums;
+	struct dump_sums sums;
 	uint64_t frame;
 	struct stack stack = {.same_id = STACK_NONE, .frames = &frame, .frame_count = 1};
 	char id[20];
@@ -140,13 +140,13 @@ static void stacks_of_equal_hashes_stay_apart(void **state)
 	sums.heap_count = 1;
 	sums.cell_count = count;
 	for (uint32_t i = 0; i < count; i++) {
-		struct cell *cell = &sums.cells[i];
+		struct stack_total *cell = &sums.cells[i];
 
 		frame = 0x1000 + i;
 		snprintf(id, sizeof(id), "%X", i + 1);
 		stack.id = id;
 		assert_int_equal(stackset_put(&sums.stacks, &stack, strlen(id), &cell->stack), 0);
-		cell->sums = (struct census){1, i, 0};
+		cell->sums = (struct block_totals){1, i, 0};
 	}
 	assert_int_equal(comparison_make(&comparison, &sums, 1, &request), 0);
 	assert_int_equal(comparison.row_count, count);

@@ -22,8 +22,8 @@ static unsigned random_below(unsigned limit)
 
 /* What the test put into its dumps: by stack, STACKS for those without one. */
 struct truth {
-	struct census stacks[STACKS + 1][HEAPS][2];
-	struct census ids[IDS][2];
+	struct block_totals stacks[STACKS + 1][HEAPS][2];
+	struct block_totals ids[IDS][2];
 	unsigned frames[STACKS][8], frame_count[STACKS];
 };
 
@@ -53,7 +53,7 @@ static void put_random_stack(struct maker *maker, const struct truth *truth, uns
 	put(maker, "%s", "");
 }
 
-static void count(struct census *to, uint64_t bytes)
+static void count(struct block_totals *to, uint64_t bytes)
 {
 	to->block_count++;
 	to->requested_bytes += bytes;
@@ -86,13 +86,13 @@ static void put_random_dump(struct truth *truth, int is_new, uint64_t slide)
 	dump_end(&maker, is_new ? "new.txt" : "old.txt");
 }
 
-static bool is_changed(const struct census *of)
+static bool is_changed(const struct block_totals *of)
 {
 	return of[0].requested_bytes != of[1].requested_bytes ||
 	       of[0].block_count != of[1].block_count;
 }
 
-static void add(struct census *to, const struct census *from)
+static void add(struct block_totals *to, const struct block_totals *from)
 {
 	for (int i = 0; i < 2; i++) {
 		to[i].block_count += from[i].block_count;
@@ -111,9 +111,9 @@ static unsigned stack_of_row(const struct row *row)
 
 /* What a row is to add up to; heap HEAPS: in all that are wanted. */
 static void expect(const struct truth *truth, unsigned stack, unsigned heap, unsigned wanted,
-	struct census *of)
+	struct block_totals *of)
 {
-	of[0] = of[1] = (struct census){0};
+	of[0] = of[1] = (struct block_totals){0};
 	for (unsigned i = 0; i < HEAPS; i++) {
 		if ((heap == HEAPS || heap == i) && wanted & 1U << i)
 			add(of, truth->stacks[stack][i]);
@@ -138,7 +138,7 @@ static void check_rows(const struct truth *truth, struct match_request request, 
 {
 	bool seen[STACKS + 1][HEAPS + 1] = {{false}};
 	struct compared compared;
-	struct census of[2];
+	struct block_totals of[2];
 	size_t changed = 0;
 
 	compare(&compared, request);
@@ -171,7 +171,7 @@ static void check_rows(const struct truth *truth, struct match_request request, 
 /* All rows together are the growth of the whole: what does not change adds nothing. */
 static void check_totals(const struct truth *truth)
 {
-	struct census of[2], all[2] = {{0}, {0}};
+	struct block_totals of[2], all[2] = {{0}, {0}};
 	struct compared compared;
 	int64_t bytes = 0, blocks = 0;
 	struct delta whole;
@@ -292,7 +292,7 @@ static void put_all_kinds(bool is_new)
 }
 
 /* Stacks under one id are linked in another order; cells that name the first are told. */
-static void relink(struct sums *sums, uint32_t first)
+static void relink(struct dump_sums *sums, uint32_t first)
 {
 	struct stack *stacks = sums->stacks.stacks;
 	uint32_t chain[64], count = 0;
@@ -313,7 +313,7 @@ static void relink(struct sums *sums, uint32_t first)
 	}
 }
 
-static void relink_all(struct sums *sums)
+static void relink_all(struct dump_sums *sums)
 {
 	bool *is_next = calloc(sums->stacks.count, sizeof(*is_next));
 
@@ -330,7 +330,7 @@ static void relink_all(struct sums *sums)
 }
 
 /* Gives stacks other numbers and puts the cells in another order. */
-static void shuffle(struct sums *sums)
+static void shuffle(struct dump_sums *sums)
 {
 	size_t count = sums->stacks.count;
 	struct stack *moved = calloc(count, sizeof(*moved));
@@ -356,7 +356,7 @@ static void shuffle(struct sums *sums)
 	memcpy(sums->stacks.stacks, moved, count * sizeof(*moved));
 	for (size_t left = sums->cell_count; left; left--) {
 		size_t pick = random_below((unsigned)left);
-		struct cell cell = sums->cells[pick];
+		struct stack_total cell = sums->cells[pick];
 
 		if (cell.stack != STACK_NONE)
 			cell.stack = to[cell.stack];
@@ -402,7 +402,7 @@ static void stacks_and_cells_in_another_order_give_the_same_report(void **state)
 /* old.txt, new.txt, old.txt ...: their report; with a store, each of their stacks is in it once. */
 static char *report_of_many(struct stack_store *store, const struct match_request *request)
 {
-	struct sums dumps[MANY];
+	struct dump_sums dumps[MANY];
 	struct comparison comparison;
 	struct err err;
 	char *text;

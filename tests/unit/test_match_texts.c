@@ -4,7 +4,7 @@
 #define TEXTS_MAX 16
 
 /* A dump made by hand: each stack of one frame or more is a block of as many bytes as asked for. */
-static void sums_make(struct sums *sums)
+static void sums_make(struct dump_sums *sums)
 {
 	sums_init(sums);
 	sums->path = "made";
@@ -15,10 +15,11 @@ static void sums_make(struct sums *sums)
 	sums->heap_count = 1;
 }
 
-static void sums_add(struct sums *sums, const char *id, uint64_t bytes, const char *const *texts)
+static void sums_add(
+	struct dump_sums *sums, const char *id, uint64_t bytes, const char *const *texts)
 {
 	struct stack stack = {.id = id, .same_id = STACK_NONE, .is_named = true};
-	struct cell *cell = &sums->cells[sums->cell_count++];
+	struct stack_total *cell = &sums->cells[sums->cell_count++];
 	uint64_t frames[TEXTS_MAX];
 
 	for (; *texts; texts++) {
@@ -27,7 +28,7 @@ static void sums_add(struct sums *sums, const char *id, uint64_t bytes, const ch
 	}
 	stack.frames = frames;
 	assert_int_equal(stackset_put(&sums->stacks, &stack, strlen(id), &cell->stack), 0);
-	cell->sums = (struct census){1, bytes, 0};
+	cell->sums = (struct block_totals){1, bytes, 0};
 	sums->total.block_count++;
 	sums->total.requested_bytes += bytes;
 }
@@ -39,7 +40,7 @@ static size_t rows_of(const char *const *old, const char *const *new, enum match
 {
 	struct match_request request = {.mode = mode};
 	struct comparison comparison;
-	struct sums dumps[2];
+	struct dump_sums dumps[2];
 	size_t count;
 
 	for (size_t i = 0; i < 2; i++) {
@@ -106,7 +107,7 @@ static void texts_and_addresses_of_equal_numbers_are_different(void **state)
 {
 	struct match_request request = {0};
 	struct comparison comparison;
-	struct sums dumps[2];
+	struct dump_sums dumps[2];
 	uint64_t frame = 0;
 	struct stack stack = {.id = "A", .same_id = STACK_NONE, .frames = &frame, .frame_count = 1};
 
@@ -129,7 +130,7 @@ static void the_text_is_what_is_shown(void **state)
 {
 	struct match_request request = {0};
 	struct comparison comparison;
-	struct sums sums;
+	struct dump_sums sums;
 	char *text;
 
 	(void)state;
@@ -154,7 +155,7 @@ static void of_two_spellings_the_same_is_shown_in_any_order(void **state)
 	(void)state;
 	for (size_t order = 0; order < 2; order++) {
 		struct comparison comparison;
-		struct sums sums;
+		struct dump_sums sums;
 
 		sums_make(&sums);
 		sums_add(&sums, "A", 10, TEXTS(spellings[order]));

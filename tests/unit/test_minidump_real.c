@@ -43,7 +43,7 @@ static uint32_t number_at(uint64_t addr)
 static const struct module *module_named(const char *name)
 {
 	for (size_t i = 0; i < snapshot.module_count; i++) {
-		if (!strcmp(path_base(snapshot.modules[i].path), name))
+		if (!strcmp(module_path_base(snapshot.modules[i].path), name))
 			return &snapshot.modules[i];
 	}
 	fail_msg("no module %s", name);
@@ -119,7 +119,7 @@ static void windows_7_x86(void **state)
 	assert_true(number_at(0x8b0064) == 0xeeffeeff);
 	assert_true(number_at(0x10010) == 0xffeeffee);
 	check_modules(22); /* 2380 bytes */
-	assert_string_equal(path_base(target.image), "notepad.exe");
+	assert_string_equal(module_path_base(target.image), "notepad.exe");
 	close_real();
 }
 
@@ -142,7 +142,7 @@ static void windows_7_wow64(void **state)
 	assert_int_equal(target_u64(&target, 0x7efdd000 - 0x2000 + 0x30, &self), 0);
 	assert_true(self == 0x7efdd000 - 0x2000);
 	check_modules(5); /* 544 bytes */
-	assert_string_equal(path_base(target.image), "notepad.exe");
+	assert_string_equal(module_path_base(target.image), "notepad.exe");
 	assert_int_equal(warnings("environment blocks, which lead to the heaps"), 1);
 	close_real();
 }

@@ -168,7 +168,7 @@ static void stacks_with_candidates_differ(void **state)
 static void total_counts_blocks_without_a_stack(void **state)
 {
 	struct snapshot snapshot;
-	struct census total;
+	struct block_totals total;
 
 	(void)state;
 	snapshot_init(&snapshot);
@@ -182,7 +182,7 @@ static void total_counts_blocks_without_a_stack(void **state)
 		block->overhead_bytes = 16;
 	}
 	for (unsigned i = 0; i < 2; i++)
-		snapshot_add_heap(&snapshot)->stackless = (struct census){3, 1000, 7};
+		snapshot_add_heap(&snapshot)->stackless = (struct block_totals){3, 1000, 7};
 	total = snapshot_total(&snapshot);
 	assert_int_equal(total.block_count, 106);
 	assert_int_equal(total.requested_bytes, 5050 + 2000);
@@ -225,11 +225,11 @@ static void module_at_its_edges(void **state)
 static void path_base_is_behind_either_slash(void **state)
 {
 	(void)state;
-	assert_string_equal(path_base("C:\\a b\\c.dll"), "c.dll");
-	assert_string_equal(path_base("Z:\\a/c.dll"), "c.dll");
-	assert_string_equal(path_base("c.dll"), "c.dll");
-	assert_string_equal(path_base("c\\"), "");
-	assert_string_equal(path_base(""), "");
+	assert_string_equal(module_path_base("C:\\a b\\c.dll"), "c.dll");
+	assert_string_equal(module_path_base("Z:\\a/c.dll"), "c.dll");
+	assert_string_equal(module_path_base("c.dll"), "c.dll");
+	assert_string_equal(module_path_base("c\\"), "");
+	assert_string_equal(module_path_base(""), "");
 }
 
 int main(void)

@@ -50,17 +50,17 @@ static void test_threads_in_rooms_of_their_own(void **state)
 #define STEPS_MAX 4000000
 
 /* Bytes of each kind that are listed after so many changes. */
-struct sums {
+struct dump_sums {
 	uint32_t pages[4];
 };
 
-static struct sums *sums_after;
+static struct dump_sums *sums_after;
 static bool is_over;
 
 /* The next change makes it so: what the model says, and what is taken and not dropped. */
 static void note_sums(struct worker *worker)
 {
-	struct sums sums = {{0}};
+	struct dump_sums sums = {{0}};
 
 	for (unsigned i = 0; i < PAGES; i++) {
 		sums.pages[worker->model.pages[i].kind]++;

@@ -11,7 +11,7 @@
 #include "tests/unit/test_sums.h"
 
 struct made {
-	struct sums dumps[2];
+	struct dump_sums dumps[2];
 	size_t dump_count;
 	struct comparison comparison;
 	struct naming naming;

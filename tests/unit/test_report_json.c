@@ -219,7 +219,7 @@ static void groups_take_the_place_of_rows(void **state)
 
 static void overhead_that_is_not_known_is_null(void **state)
 {
-	struct census sums[2] = {{0, 0, 0}, {5, 5320, 0}};
+	struct block_totals sums[2] = {{0, 0, 0}, {5, 5320, 0}};
 	struct frame frame = {.module = "app", .function = "leak"};
 	struct frames frames = {.items = &frame, .count = 1};
 	const char *ids[] = {"B53"};

@@ -184,7 +184,7 @@ static void groups_are_a_table_of_self_and_total(void **state)
 
 /* ---------------------------------------------------------------- comparisons that were read */
 
-static struct census given_sums[2] = {{2, 20, 0}, {5, 5340, 0}};
+static struct block_totals given_sums[2] = {{2, 20, 0}, {5, 5340, 0}};
 static const char *read_ids[] = {"00B53"};
 static struct frame read_frame = {.module = "app", .function = "leak", .offset_bytes = 1};
 static const struct frames read_frames = {.items = &read_frame, .count = 1};

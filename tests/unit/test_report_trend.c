@@ -8,14 +8,14 @@
 
 /* Three snapshots at half past 3, 4 and 5 o'clock, of two stacks; the last is of another process. */
 struct scene {
-	struct sums dumps[3];
+	struct dump_sums dumps[3];
 	int64_t times_ms[3];
 	uint32_t parts[3];
 	struct trend_axis axis;
 	struct comparison comparison;
 	struct naming naming;
 	struct view view;
-	struct census series[3];
+	struct block_totals series[3];
 };
 
 static void write_snapshot(unsigned number, unsigned process)

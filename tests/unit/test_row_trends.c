@@ -38,7 +38,7 @@ static void check_rows(size_t count)
 {
 	struct trend_axis axis = {.count = SNAPSHOTS};
 	struct comparison comparison = {.dump_count = SNAPSHOTS, .axis = &axis, .row_count = count};
-	struct census *sums = calloc(count * SNAPSHOTS + 1, sizeof(*sums));
+	struct block_totals *sums = calloc(count * SNAPSHOTS + 1, sizeof(*sums));
 
 	comparison.rows = calloc(count + 1, sizeof(*comparison.rows));
 	assert_non_null(sums);
@@ -46,9 +46,9 @@ static void check_rows(size_t count)
 	for (size_t i = 0; i < count; i++) {
 		comparison.rows[i].of = &sums[i * SNAPSHOTS];
 		for (size_t k = 0; k < SNAPSHOTS; k++)
-			comparison.rows[i].of[k] = (struct census){1, bytes_of(i, k), 0};
+			comparison.rows[i].of[k] = (struct block_totals){1, bytes_of(i, k), 0};
 	}
-	assert_int_equal(rows_judge(&comparison), 0);
+	assert_int_equal(series_judge_rows(&comparison), 0);
 	for (size_t i = 0; i < count; i++)
 		check_row(&comparison.rows[i], i);
 	free(comparison.rows);

@@ -9,7 +9,7 @@
 
 struct scan_log {
 	struct buf text; /* one line for each call */
-	struct census sums; /* of entries */
+	struct block_totals sums; /* of entries */
 	int entries, skips;
 	struct err first_skip;
 };

@@ -10,14 +10,14 @@
 
 #define COUNT 6
 
-static const struct census of[COUNT] = {
+static const struct block_totals of[COUNT] = {
 	{1, 100, 8}, {4, 900, 32}, {2, 150, 16}, /* one process */
 	{9, 40, 72}, {5, 70, 40}, /* the next */
 	{3, 1000, 24}, /* and one with a snapshot alone */
 };
 static const uint32_t parts[COUNT] = {0, 0, 0, 1, 1, 2};
 
-static void check(struct census got, uint64_t blocks, uint64_t bytes, uint64_t overhead)
+static void check(struct block_totals got, uint64_t blocks, uint64_t bytes, uint64_t overhead)
 {
 	assert_int_equal(got.block_count, blocks);
 	assert_int_equal(got.requested_bytes, bytes);
@@ -54,7 +54,7 @@ static void of_parts_each_has_its_ends(void **state)
 static void the_swing_is_that_of_the_part_where_it_is_most(void **state)
 {
 	const struct trend_axis one = {.count = COUNT}, many = {.count = COUNT, .parts = parts};
-	struct census swing = series_swing(&one, of);
+	struct block_totals swing = series_swing(&one, of);
 
 	(void)state;
 	assert_int_equal(swing.requested_bytes, 1000 - 40);
@@ -66,7 +66,7 @@ static void the_swing_is_that_of_the_part_where_it_is_most(void **state)
 
 static void sums_of_many_parts_stop_where_a_signed_number_does(void **state)
 {
-	static const struct census huge[] = {{1, INT64_MAX, 0}, {1, INT64_MAX, 0}};
+	static const struct block_totals huge[] = {{1, INT64_MAX, 0}, {1, INT64_MAX, 0}};
 	static const uint32_t two[] = {0, 1};
 	const struct trend_axis axis = {.count = 2, .parts = two};
 
@@ -126,7 +126,7 @@ static void blocks_count_where_bytes_are_always_the_same(void **state)
 	const struct trend_axis axis = {.count = 3};
 	static const uint32_t second_of[] = {0, 1, 1};
 	const struct trend_axis restarted = {.count = 3, .parts = second_of};
-	struct census same[3] = {{1, 50, 8}, {1, 50, 9}, {1, 50, 8}};
+	struct block_totals same[3] = {{1, 50, 8}, {1, 50, 9}, {1, 50, 8}};
 
 	(void)state;
 	assert_false(series_by_blocks(&axis, NULL));

@@ -12,7 +12,7 @@ static void test_the_next_is_asked_for_what_is_left(void **state)
 	struct symbol_query queries[] = {{.addr = BASE + 13, .module = &app},
 		{.addr = BASE + 9, .module = &app}, {.addr = BASE + 21, .module = &app},
 		{.addr = BASE + 9, .module = &app}};
-	struct symbol_story story;
+	struct symbol_status story;
 	struct err err;
 
 	(void)state;
@@ -52,7 +52,7 @@ static const struct symbol no_lines[RVA_MAX] = {
 static void test_tables_decide_where_there_is_no_line(void **state)
 {
 	struct symbolizer *symbolizer = start(&no_cache);
-	struct symbol_story story;
+	struct symbol_status story;
 	struct err err;
 
 	(void)state;

@@ -71,7 +71,7 @@ static void release(struct backend *backend)
 	free(backend);
 }
 
-static int resolve(struct backend *backend, struct subject *subject, struct lookup *lookups,
+static int resolve(struct backend *backend, struct sym_module *subject, struct lookup *lookups,
 	size_t count, struct arena *arena)
 {
 	struct fake *fake = backend->fake;
@@ -93,7 +93,7 @@ static int resolve(struct backend *backend, struct subject *subject, struct look
 		if (!fake->is_dead && known && known->function) {
 			const struct symbol chain[] = {{.function = "inlined"}, *known};
 
-			assert_int_equal(symbols_keep(arena, chain + !has_bare_inline,
+			assert_int_equal(names_keep(arena, chain + !has_bare_inline,
 						 1 + (size_t)has_bare_inline, &lookups[i].found),
 				0);
 		}
@@ -239,7 +239,7 @@ const char *tables_shown(struct tables *tables, const char *raw, struct arena *a
 	struct buf text;
 
 	buf_init(&text);
-	shown = !tables->no_demangle && demangle(raw, &text) == 1 ?
+	shown = !tables->no_demangle && demangle_name(raw, &text) == 1 ?
 			arena_text(arena, text.data, text.len) :
 			raw;
 	buf_release(&text);

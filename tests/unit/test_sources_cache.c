@@ -17,7 +17,7 @@ static size_t questions(const struct symbol_options *options, uint32_t rva)
 static void test_names_with_lines_need_no_files_the_second_time(void **state)
 {
 	struct symbolizer *symbolizer;
-	struct symbol_story story;
+	struct symbol_status story;
 	struct err err;
 
 	(void)state;

@@ -17,7 +17,7 @@
 
 struct scene {
 	uint32_t parts[SNAPSHOTS_MAX];
-	struct census of[SNAPSHOTS_MAX];
+	struct block_totals of[SNAPSHOTS_MAX];
 	struct trend_axis axis;
 	char line[4 * SPARK_WIDTH + 1];
 };
@@ -167,10 +167,10 @@ static void a_locale_says_utf_8_in_many_ways(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(yes) / sizeof(*yes); i++)
-		assert_true(locale_is_utf8(yes[i]));
+		assert_true(os_is_utf8(yes[i]));
 	for (size_t i = 0; i < sizeof(no) / sizeof(*no); i++)
-		assert_false(locale_is_utf8(no[i]));
-	assert_false(locale_is_utf8(NULL));
+		assert_false(os_is_utf8(no[i]));
+	assert_false(os_is_utf8(NULL));
 }
 
 int main(void)

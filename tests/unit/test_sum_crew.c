@@ -22,7 +22,7 @@ static uint64_t pick(uint64_t count)
 
 /* What the writer knows. */
 struct truth {
-	struct census total;
+	struct block_totals total;
 	bool has_faults; /* lines that break the rules: their sums are not counted here */
 };
 
@@ -113,7 +113,7 @@ static struct truth write_random(uint64_t seed, bool with_faults)
 }
 
 /* A stack as text: its id, then its frames. */
-static int put_stack_text(struct buf *to, const struct sums *sums, uint32_t number)
+static int put_stack_text(struct buf *to, const struct dump_sums *sums, uint32_t number)
 {
 	const struct stack *stack = number == STACK_NONE ? NULL : &sums->stacks.stacks[number];
 	int rc = buf_add_text(to, stack ? stack->id : "none");
@@ -135,14 +135,14 @@ static int by_text(const void *a, const void *b)
 }
 
 /* Everything in sums whose order does not matter, in order; to be freed. */
-static char *canonical(const struct sums *sums)
+static char *canonical(const struct dump_sums *sums)
 {
 	char **lines = calloc(sums->cell_count + 1, sizeof(*lines));
 	struct buf all;
 
 	assert_non_null(lines);
 	for (size_t i = 0; i < sums->cell_count; i++) {
-		const struct cell *cell = &sums->cells[i];
+		const struct stack_total *cell = &sums->cells[i];
 		struct buf line;
 
 		buf_init(&line);
@@ -181,7 +181,7 @@ static char *canonical(const struct sums *sums)
 }
 
 /* Reads new.txt and tells all of it, with the error if there is one; to be freed. */
-static char *read_by(const struct crew_plan *plan, struct sums *sums)
+static char *read_by(const struct crew_plan *plan, struct dump_sums *sums)
 {
 	struct err err = {0};
 	struct source *source;
@@ -206,7 +206,7 @@ static char *read_by(const struct crew_plan *plan, struct sums *sums)
 
 static void check_pieces(uint64_t seed)
 {
-	struct sums sums;
+	struct dump_sums sums;
 	char *in_order = read_by(NULL, &sums);
 	struct err err;
 	struct source *source;
@@ -235,7 +235,7 @@ static void pieces_and_threads_change_nothing(void **unused)
 	(void)unused;
 	for (uint64_t seed = 1; seed < 300; seed++) {
 		struct truth truth = write_random(seed, seed & 1);
-		struct sums sums;
+		struct dump_sums sums;
 
 		if (!truth.has_faults) {
 			free(read_by(NULL, &sums));
@@ -276,7 +276,7 @@ static void a_file_that_cannot_be_cut_is_read_by_one_thread(void **unused)
 /* Many of what is mostly few. */
 static void nothing_takes_the_square_of_the_size(void **unused)
 {
-	struct sums sums;
+	struct dump_sums sums;
 	struct maker maker;
 
 	(void)unused;
@@ -299,7 +299,7 @@ static void nothing_takes_the_square_of_the_size(void **unused)
 static void what_is_no_dump_is_none_in_pieces(void **unused)
 {
 	static const char prose[] = "Dear reader,\n\n\n\n\tABC\n\n\n\n\n\nthis is prose.\n\n\n\n\n";
-	struct sums sums;
+	struct dump_sums sums;
 	char *all;
 
 	(void)unused;
@@ -328,7 +328,7 @@ static void more_ids_than_a_tally_holds_are_counted(void **unused)
 	enum { COUNT = 140000 };
 	struct crew_plan plan = {.threads = 2, .piece_bytes = 100000};
 	struct source *source;
-	struct sums sums;
+	struct dump_sums sums;
 	struct maker maker;
 
 	(void)unused;
@@ -346,7 +346,7 @@ static void more_ids_than_a_tally_holds_are_counted(void **unused)
 		free(read_by(in_pieces ? &plan : NULL, &sums));
 		assert_int_equal(sums.cell_count, COUNT);
 		for (size_t i = 0; i < sums.cell_count; i++) {
-			const struct cell *cell = &sums.cells[i];
+			const struct stack_total *cell = &sums.cells[i];
 			uint64_t number = sums.stacks.stacks[cell->stack].frames[0] - 0x1000;
 
 			assert_int_equal(cell->sums.block_count, 2);

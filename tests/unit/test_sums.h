@@ -6,7 +6,7 @@
 #include "diff/read/dump_sums.h"
 
 /* Reads the dump at path as hdiff does: 0 or an error. */
-static inline int read_sums(struct sums *sums, const char *path, struct err *err)
+static inline int read_sums(struct dump_sums *sums, const char *path, struct err *err)
 {
 	struct source *source;
 	int rc = source_open(&source, path, err);

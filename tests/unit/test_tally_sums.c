@@ -115,10 +115,10 @@ static void make_text(struct buf *text)
 
 /* One reading: sums, and what was said of lines. */
 struct reading {
-	struct sums sums;
-	struct pool pool;
-	struct tally tally;
-	struct census seen;
+	struct dump_sums sums;
+	struct shared_stacks pool;
+	struct thread_counts tally;
+	struct block_totals seen;
 	struct buf said;
 };
 
@@ -127,7 +127,7 @@ static int read_heap(void *ctx, uint64_t addr)
 	struct reading *reading = ctx;
 	uint32_t heap;
 
-	assert_int_equal(pool_heap(&reading->pool, addr, &heap), 0);
+	assert_int_equal(shared_stacks_heap(&reading->pool, addr, &heap), 0);
 	assert_int_equal(tally_flush(&reading->tally), 0);
 	reading->tally.heap = heap;
 	return 0;
@@ -136,16 +136,17 @@ static int read_heap(void *ctx, uint64_t addr)
 static int read_entry(void *ctx, const struct dump_entry *entry)
 {
 	struct reading *reading = ctx;
-	struct cell cell = {.heap = reading->tally.heap,
+	struct stack_total cell = {.heap = reading->tally.heap,
 		.is_bare = !entry->stack.frames,
 		.sums = {entry->block_count, entry->requested_bytes, entry->overhead_bytes}};
 
 	for (uint32_t i = 0; i < entry->name_count; i++)
 		buf_printf(&reading->said, "%.*s ", (int)entry->names[i].len, entry->names[i].text);
 	assert_int_equal(
-		pool_stack(&reading->pool, &entry->stack, entry->id_len, &cell.stack, NULL), 0);
-	assert_int_equal(pool_count(&reading->pool, &cell, 1, false), 0);
-	census_add(&reading->seen, &cell.sums);
+		shared_stacks_add(&reading->pool, &entry->stack, entry->id_len, &cell.stack, NULL),
+		0);
+	assert_int_equal(shared_stacks_count(&reading->pool, &cell, 1, false), 0);
+	block_totals_add(&reading->seen, &cell.sums);
 	return 0;
 }
 
@@ -167,8 +168,8 @@ static const char *read_plain(
 
 	plain_bytes += (size_t)(behind - at);
 	progress->line_count += taken.line_count;
-	census_add(&progress->seen, &taken.seen);
-	census_add(&reading->seen, &taken.seen);
+	block_totals_add(&progress->seen, &taken.seen);
+	block_totals_add(&reading->seen, &taken.seen);
 	return behind;
 }
 
@@ -180,13 +181,13 @@ static int by_text(const void *a, const void *b)
 /* All cells that are not empty, in order of their text. */
 static void say_cells(struct reading *reading)
 {
-	const struct sums *sums = &reading->sums;
+	const struct dump_sums *sums = &reading->sums;
 	char **lines = calloc(sums->cell_count + 1, sizeof(*lines));
 	size_t count = 0;
 
 	assert_non_null(lines);
 	for (size_t i = 0; i < sums->cell_count; i++) {
-		const struct cell *cell = &sums->cells[i];
+		const struct stack_total *cell = &sums->cells[i];
 		const struct stack *stack = &sums->stacks.stacks[cell->stack];
 		struct buf line;
 
@@ -223,7 +224,7 @@ static char *read_made(const struct buf *text, bool is_plain, size_t step)
 
 	sums_init(&reading.sums);
 	buf_init(&reading.said);
-	assert_int_equal(pool_init(&reading.pool, &reading.sums), 0);
+	assert_int_equal(shared_stacks_init(&reading.pool, &reading.sums), 0);
 	tally_init(&reading.tally, &reading.pool);
 	rc = dump_scan(&source, &sink, &err);
 	assert_int_equal(tally_flush(&reading.tally), 0);
@@ -232,7 +233,7 @@ static char *read_made(const struct buf *text, bool is_plain, size_t step)
 		err.place, err.detail, reading.seen.block_count, reading.seen.requested_bytes,
 		reading.seen.overhead_bytes);
 	tally_release(&reading.tally);
-	pool_release(&reading.pool);
+	shared_stacks_release(&reading.pool);
 	sums_release(&reading.sums);
 	return reading.said.data;
 }

@@ -80,13 +80,13 @@ static void assert_sound(const struct tracer_copy *copy)
 		assert_true(tracer_copy_stack(copy, id, frames) <= TRACER_DEPTH_MAX);
 }
 
-static int join_it(struct captured *captured)
+static int join_it(struct raw_capture *captured)
 {
 	struct snapshot snapshot;
 	int rc;
 
 	snapshot_init(&snapshot);
-	rc = join(&snapshot, captured);
+	rc = model_add_blocks(&snapshot, captured);
 	if (!rc)
 		assert_true(snapshot.block_count <= captured->walk.block_count +
 							    captured->tracer.block_count +
@@ -102,7 +102,7 @@ static void a_damaged_tracer_harms_nobody(void **state)
 
 	(void)state;
 	for (unsigned round = 0; round < ROUNDS; round++) {
-		struct captured captured = {.has_tracer = true, .ust = ust_new()};
+		struct raw_capture captured = {.has_tracer = true, .ust = ust_new()};
 		const struct heap heap = {.addr = HEAP, .kind = "unknown", .unwalked = true};
 		struct fake fake;
 		int rc;

@@ -25,7 +25,7 @@ static const uint64_t limits[] = {MIB, 2 * MIB, 3 * MIB, 7 * MIB, 100 * MIB, 128
 static void set(uint64_t limit)
 {
 	memset(&area, 0xff, sizeof(area)); /* as an earlier tracing may have left it */
-	parts_set(&area, BASE, limit);
+	tracer_layout_set(&area, BASE, limit);
 }
 
 static void parts_lie_side_by_side_in_the_reservation(void **state)
@@ -48,7 +48,7 @@ static void parts_lie_side_by_side_in_the_reservation(void **state)
 		enum { COUNT = sizeof(parts) / sizeof(*parts) };
 
 		assert_int_equal(area.reserved, BASE);
-		assert_int_equal(area.reserved_bytes, parts_reserve_bytes(limits[k]));
+		assert_int_equal(area.reserved_bytes, tracer_layout_bytes(limits[k]));
 		assert_int_equal(area.limit_bytes, limits[k]);
 		for (unsigned i = 0; i < COUNT; i++) {
 			assert_int_equal(parts[i].addr % 65536, 0);
@@ -120,14 +120,14 @@ static void shards_have_room_for_what_may_be_committed(void **state)
 static void a_32_bit_target_keeps_its_address_space(void **state)
 {
 	(void)state;
-	assert_true(parts_reserve_bytes(128 * MIB) < 400 * MIB);
+	assert_true(tracer_layout_bytes(128 * MIB) < 400 * MIB);
 }
 
 static void a_reservation_is_no_more_than_needed(void **state)
 {
 	(void)state;
 	for (size_t k = 0; k < LIMITS; k++)
-		assert_true(parts_reserve_bytes(limits[k]) < 3 * limits[k] + 4 * MIB);
+		assert_true(tracer_layout_bytes(limits[k]) < 3 * limits[k] + 4 * MIB);
 }
 
 /* The tracer's own count goes on; of each session only its own part is told. */
@@ -136,7 +136,7 @@ static void what_was_found_wrong_in_earlier_sessions_is_remembered(void **state)
 	(void)state;
 	memset(&area, 0, sizeof(area));
 	for (uint64_t found = 0, i = 1; i <= 5; i++) {
-		parts_set(&area, BASE, MIB);
+		tracer_layout_set(&area, BASE, MIB);
 		assert_int_equal(area.unwind_base, found);
 		assert_int_equal(area.unwind_mismatches, 0);
 		area.unwind_mismatches = i;

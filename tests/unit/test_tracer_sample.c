@@ -77,14 +77,14 @@ struct kind {
 	uint64_t bytes, count;
 };
 
-struct sums {
+struct dump_sums {
 	double count, bytes; /* the truth, or estimates */
 	double count_variance, bytes_variance;
 };
 
-static struct sums truth_of(const struct kind *kinds, size_t kind_count, uint64_t mean)
+static struct dump_sums truth_of(const struct kind *kinds, size_t kind_count, uint64_t mean)
 {
-	struct sums sums = {0};
+	struct dump_sums sums = {0};
 
 	for (size_t i = 0; i < kind_count; i++) {
 		double p = p_of(kinds[i].bytes, mean), n = (double)kinds[i].count;
@@ -99,10 +99,10 @@ static struct sums truth_of(const struct kind *kinds, size_t kind_count, uint64_
 	return sums;
 }
 
-static void assert_estimates(
-	const struct kind *kinds, size_t kind_count, uint64_t mean, const struct sums *estimates)
+static void assert_estimates(const struct kind *kinds, size_t kind_count, uint64_t mean,
+	const struct dump_sums *estimates)
 {
-	struct sums truth = truth_of(kinds, kind_count, mean);
+	struct dump_sums truth = truth_of(kinds, kind_count, mean);
 	double count = estimates->count - truth.count, bytes = estimates->bytes - truth.bytes;
 
 	if (count * count > 16 * truth.count_variance)
@@ -116,9 +116,9 @@ static const struct kind mixed[] = {{0, 20000}, {1, 20000}, {16, 200000}, {24, 3
 #define MIXED (sizeof(mixed) / sizeof(*mixed))
 
 /* The kinds in turn, as long as there are any; the estimates. */
-static struct sums in_turn(uint64_t mean, uint64_t seed)
+static struct dump_sums in_turn(uint64_t mean, uint64_t seed)
 {
-	struct sums estimates = {0};
+	struct dump_sums estimates = {0};
 	uint32_t word = 0;
 	size_t left = 1;
 
@@ -144,7 +144,7 @@ static void estimates_are_right_for_sizes_in_turn(void **state)
 	(void)state;
 	for (size_t i = 0; i < sizeof(means) / sizeof(*means); i++) {
 		for (uint64_t seed = 1; seed <= 3; seed++) {
-			struct sums estimates = in_turn(means[i], seed);
+			struct dump_sums estimates = in_turn(means[i], seed);
 
 			assert_estimates(mixed, MIXED, means[i], &estimates);
 		}
@@ -154,7 +154,7 @@ static void estimates_are_right_for_sizes_in_turn(void **state)
 static void estimates_are_right_for_threads_with_one_size_each(void **state)
 {
 	const uint64_t mean = 8192;
-	struct sums estimates = {0};
+	struct dump_sums estimates = {0};
 	uint64_t random = 20240607;
 	uint32_t words[MIXED] = {0};
 
@@ -174,7 +174,7 @@ static void estimates_are_right_for_threads_with_one_size_each(void **state)
 static void estimates_are_right_for_threads_of_one_block(void **state)
 {
 	const struct kind kind = {300, 400000};
-	struct sums estimates = {0};
+	struct dump_sums estimates = {0};
 	uint64_t random = 7;
 
 	(void)state;
@@ -195,7 +195,7 @@ static void estimates_are_right_for_means_of_gigabytes(void **state)
 	static const struct kind huge[] = {{(uint64_t)1 << 29, 30000}, {(uint64_t)3 << 30, 20000},
 		{(uint64_t)100 << 30, 2000}};
 	const uint64_t mean = (uint64_t)20 << 30;
-	struct sums estimates = {0};
+	struct dump_sums estimates = {0};
 	uint64_t random = 99;
 	uint32_t word = 0;
 

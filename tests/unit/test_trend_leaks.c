@@ -140,7 +140,7 @@ static struct trend judge_list(const uint64_t *bytes, size_t count, const uint32
 
 	made_times(&made, count, true);
 	for (size_t i = 0; i < count; i++) {
-		made.of[i] = (struct census){1, bytes[i], 0};
+		made.of[i] = (struct block_totals){1, bytes[i], 0};
 		made.parts[i] = parts ? parts[i] : 0;
 	}
 	return made_judge(&made);
@@ -208,7 +208,7 @@ static void snapshots_of_one_time_are_one_point(void **state)
 	made_times(&made, 8, true);
 	for (size_t i = 0; i < 8; i++) {
 		made.times_ms[i] = (int64_t)(i / 2) * 3600000;
-		made.of[i] = (struct census){1, pairs[i], 0};
+		made.of[i] = (struct block_totals){1, pairs[i], 0};
 	}
 	trend = made_judge(&made);
 	assert_int_equal(trend.verdict, TREND_GROWS);
@@ -296,7 +296,7 @@ static void blocks_decide_where_bytes_never_change(void **state)
 	(void)state;
 	made_times(&made, 24, true);
 	for (size_t i = 0; i < 24; i++)
-		made.of[i] = (struct census){10 + 3 * i, 0, 0};
+		made.of[i] = (struct block_totals){10 + 3 * i, 0, 0};
 	trend = made_judge(&made);
 	assert_int_equal(trend.verdict, TREND_GROWS);
 	assert_true(trend.blocks_per_hour == 6 && trend.bytes_per_hour == 0);

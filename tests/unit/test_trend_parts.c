@@ -171,7 +171,7 @@ static void bytes_that_only_a_restart_changes_do_not_hide_blocks(void **state)
 	made_times(&made, 24, true);
 	for (size_t i = 0; i < made.count; i++) {
 		made.parts[i] = i >= 12;
-		made.of[i] = (struct census){1 + i % 12, i < 12 ? 1000 : 2000, 0};
+		made.of[i] = (struct block_totals){1 + i % 12, i < 12 ? 1000 : 2000, 0};
 	}
 	trend = made_judge(&made);
 	assert_int_equal(trend.verdict, TREND_GROWS);

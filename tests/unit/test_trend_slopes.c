@@ -87,7 +87,7 @@ static void slope_of_a_line_is_the_line_s(void **state)
 		for (size_t k = 0; k < made.count; k++) {
 			uint64_t ms = (uint64_t)(made.times_ms[k] - made.times_ms[0]);
 
-			made.of[k] = (struct census){7 + ms / 1000, 1000 + ms, 0};
+			made.of[k] = (struct block_totals){7 + ms / 1000, 1000 + ms, 0};
 		}
 		trend = made_judge(&made);
 		assert_int_equal(trend.verdict, TREND_GROWS);
@@ -105,7 +105,7 @@ static void one_outlier_moves_nothing(void **state)
 	(void)state;
 	made_times(&made, 48, true);
 	for (size_t i = 0; i < 48; i++)
-		made.of[i] = (struct census){1, 1000 + 500 * i, 0};
+		made.of[i] = (struct block_totals){1, 1000 + 500 * i, 0};
 	made.of[20].requested_bytes = UINT64_C(1) << 60;
 	assert_near(made_judge(&made).bytes_per_hour, 1000, 0.001);
 }
@@ -202,7 +202,7 @@ static void bounds_are_sen_s(void **state)
 	made.count = 7;
 	for (size_t i = 0; i < 7; i++) {
 		made.times_ms[i] = hours[i] * HOUR;
-		made.of[i] = (struct census){1, (uint64_t)values[i], 0};
+		made.of[i] = (struct block_totals){1, (uint64_t)values[i], 0};
 		for (size_t k = 0; k < i; k++)
 			slopes[count++] = (values[i] - values[k]) / (double)(hours[i] - hours[k]);
 	}
@@ -244,7 +244,8 @@ static void extremes_stay_numbers(void **state)
 		for (size_t k = 0; k < 6; k++) {
 			made.times_ms[k] = times[i / 8][k];
 			made.parts[k] = i % 2 ? parts[k] : 0;
-			made.of[k] = (struct census){bytes[i / 2 % 4][k], bytes[i / 2 % 4][k], 0};
+			made.of[k] =
+				(struct block_totals){bytes[i / 2 % 4][k], bytes[i / 2 % 4][k], 0};
 		}
 		trend = made_judge(&made);
 		assert_true((unsigned)trend.verdict < TREND_VERDICTS);
@@ -274,7 +275,7 @@ static void net_growth_stops_at_what_fits(void **state)
 	made_times(&made, 6, true);
 	for (size_t i = 0; i < 6; i++) {
 		made.parts[i] = (uint32_t)(i / 2);
-		made.of[i] = (struct census){1, i % 2 ? INT64_MAX : 0, 0};
+		made.of[i] = (struct block_totals){1, i % 2 ? INT64_MAX : 0, 0};
 	}
 	assert_int_equal(made_judge(&made).net_bytes, INT64_MAX);
 }
@@ -289,7 +290,7 @@ static void without_times_snapshots_are_an_hour_apart(void **state)
 	(void)state;
 	assert_non_null(judge);
 	for (size_t i = 0; i < 10; i++)
-		made.of[i] = (struct census){i, 64 * i, 0};
+		made.of[i] = (struct block_totals){i, 64 * i, 0};
 	trend_judge(judge, made.of, &trend);
 	trend_judge_free(judge);
 	assert_int_equal(trend.verdict, TREND_GROWS);

@@ -66,7 +66,7 @@ static void rates_are_in_columns(void **state)
 
 /* Three snapshots of two stacks: "leak", and blocks without one. */
 struct scene {
-	struct sums dumps[3];
+	struct dump_sums dumps[3];
 	int64_t times_ms[3];
 	uint32_t parts[3];
 	struct trend_axis axis;

@@ -108,7 +108,7 @@ static void names_are_scope_and_name(void **state)
 	names[TRUTHS + 1] = "?bad";
 	names[TRUTHS + 2] = truths[0].name;
 	arena_init(&arena);
-	assert_int_equal(undname(names, texts, TRUTHS + 3, &arena, &options), 0);
+	assert_int_equal(undname_find(names, texts, TRUTHS + 3, &arena, &options), 0);
 	for (size_t i = 0; i < TRUTHS; i++)
 		check_text(texts[i], truths[i].text);
 	check_text(texts[TRUTHS], NULL);
@@ -135,7 +135,7 @@ static void a_name_that_explodes_harms_no_other(void **state)
 	}
 	strcat(bomb, "@Z");
 	arena_init(&arena);
-	assert_int_equal(undname(names, texts, 3, &arena, &options), 0);
+	assert_int_equal(undname_find(names, texts, 3, &arena, &options), 0);
 	check_text(texts[0], truths[0].text);
 	check_text(texts[1], NULL);
 	check_text(texts[2], truths[1].text);
@@ -155,17 +155,17 @@ static void one_that_dies_or_talks_nonsense_leaves_names_as_they_are(void **stat
 	(void)state;
 	arena_init(&arena);
 	fake_program(dies);
-	assert_int_equal(undname(names, texts, 2, &arena, &options), 0);
+	assert_int_equal(undname_find(names, texts, 2, &arena, &options), 0);
 	check_text(texts[0], NULL);
 	check_text(texts[1], "app::f");
 	for (size_t i = 0; i < sizeof(bad) / sizeof(*bad); i++) {
 		fake_program(bad[i]);
-		assert_int_equal(undname(names, texts, 2, &arena, &impatient), 0);
+		assert_int_equal(undname_find(names, texts, 2, &arena, &impatient), 0);
 		check_text(texts[0], NULL);
 		check_text(texts[1], NULL);
 	}
 	setenv("HSYM_LLVM", "/nonexistent", 1);
-	assert_int_equal(undname(names, texts, 2, &arena, &options), 0);
+	assert_int_equal(undname_find(names, texts, 2, &arena, &options), 0);
 	check_text(texts[1], NULL);
 	arena_release(&arena);
 }

@@ -14,16 +14,16 @@
 #define ENTRIES 20u
 
 /* Struct _STACK_TRACE_DATABASE of Windows 7 to 10. */
-struct places {
+struct locations {
 	unsigned commit_base, lower_commit, upper_commit, lower_free, upper_free, lookups, added;
 	unsigned index_array, failures, bucket_count, buckets, bucket_bytes, record_head;
 };
 
-static const struct places *places_of(unsigned bits)
+static const struct locations *places_of(unsigned bits)
 {
-	static const struct places x86 = {
+	static const struct locations x86 = {
 		0x48, 0x4c, 0x50, 0x54, 0x58, 0x5c, 0x60, 0x64, 0x70, 0x178, 0x17c, 8, 0x0c};
-	static const struct places x64 = {
+	static const struct locations x64 = {
 		0x88, 0x90, 0x98, 0xa0, 0xa8, 0xb0, 0xb4, 0xb8, 0xc8, 0x2d0, 0x2d8, 16, 0x10};
 
 	return bits == 64 ? &x64 : &x86;
@@ -73,7 +73,7 @@ static void put_ptr(struct scene *scene, uint64_t addr, uint64_t value)
 /* Entry i (from 1) is in a chain of its bucket and in the index. */
 static void place_entry(struct scene *scene, uint32_t i)
 {
-	const struct places *at = places_of(scene->bits);
+	const struct locations *at = places_of(scene->bits);
 	uint64_t bucket = DATABASE + at->buckets + i % BUCKETS * at->bucket_bytes;
 	struct made_record record = {.chain = fake_get(&scene->fake, bucket, scene->bits / 8),
 		.index = i,
@@ -89,7 +89,7 @@ static void place_entry(struct scene *scene, uint32_t i)
 
 static void place_database(struct scene *scene)
 {
-	const struct places *at = places_of(scene->bits);
+	const struct locations *at = places_of(scene->bits);
 	struct fake *fake = &scene->fake;
 
 	fake_map(fake, DATABASE, DATABASE_BYTES)->needs_hold = true;
@@ -182,7 +182,7 @@ static void what_contradicts_itself_is_no_database(void **state)
 {
 	(void)state;
 	for (unsigned bits = 32; bits <= 64; bits += 32) {
-		const struct places *at = places_of(bits);
+		const struct locations *at = places_of(bits);
 		const struct {
 			uint64_t place, value;
 			size_t bytes;
@@ -272,7 +272,7 @@ static void a_chain_that_leads_round_ends(void **state)
 /* Counts and places that no memory stands for: the work is by what is there. */
 static void an_index_that_is_elsewhere_is_none(void **state)
 {
-	const struct places *at = places_of(64);
+	const struct locations *at = places_of(64);
 	struct scene scene;
 
 	(void)state;
@@ -290,7 +290,7 @@ static void an_index_that_is_elsewhere_is_none(void **state)
 /* So many entries that the rest of the index is not there. */
 static void claimed_entries_do_not_cost_more_than_there_is(void **state)
 {
-	const struct places *at = places_of(64);
+	const struct locations *at = places_of(64);
 	const uint64_t end = DATABASE + DATABASE_BYTES + 0x1000040000;
 	struct scene scene;
 
@@ -313,7 +313,7 @@ static void claimed_entries_do_not_cost_more_than_there_is(void **state)
 /* Every pointer in ntdll's data leads to what all but is a database, with as many buckets as can be. */
 static void many_near_misses_end_quickly(void **state)
 {
-	const struct places *at = places_of(64);
+	const struct locations *at = places_of(64);
 	struct scene scene;
 
 	(void)state;

@@ -24,7 +24,7 @@ struct made {
 	size_t count;
 	int64_t times_ms[MADE_MOST];
 	uint32_t parts[MADE_MOST];
-	struct census of[MADE_MOST];
+	struct block_totals of[MADE_MOST];
 	double at[MADE_MOST]; /* 0 to 1 */
 	double state; /* of what has memory */
 	double chance[2]; /* 0 to 1, anew for each series: when, how long */
@@ -77,7 +77,7 @@ static inline void made_put(struct made *made, size_t at, double units)
 	double bytes = units * MADE_UNIT + 0.5;
 	uint64_t whole = bytes > 0 ? (uint64_t)bytes : 0;
 
-	made->of[at] = (struct census){(whole + 99) / 100, whole, 0};
+	made->of[at] = (struct block_totals){(whole + 99) / 100, whole, 0};
 }
 
 /* What units a series has at a snapshot. */

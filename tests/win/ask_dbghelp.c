@@ -28,7 +28,7 @@
 struct work {
 	struct symbol_options options;
 	struct module module;
-	struct subject subject;
+	struct sym_module subject;
 	struct lookup lookups[20000];
 	size_t count, repeat;
 };
@@ -82,7 +82,7 @@ static void print_undname(const char *name)
 	int rc;
 
 	arena_init(&arena);
-	rc = undname(&name, &text, 1, &arena, &options);
+	rc = undname_find(&name, &text, 1, &arena, &options);
 	printf("%d %s\n", rc, text ? text : "");
 	arena_release(&arena);
 }

@@ -7,11 +7,11 @@
 
 int main(int argc, char **argv)
 {
-	struct turn turn;
+	struct process_lock turn;
 
 	if (argc != 2)
 		return 2;
-	puts(turn_take(&turn, (uint32_t)strtoul(argv[1], NULL, 10), 0) ? "free" : "taken");
-	turn_give_back(&turn);
+	puts(process_lock_take(&turn, (uint32_t)strtoul(argv[1], NULL, 10), 0) ? "free" : "taken");
+	process_lock_release(&turn);
 	return 0;
 }

@@ -48,7 +48,7 @@ static void write_lines(void *ctx, unsigned number)
 	memset(line, 'a' + (int)number, sizeof(line) - 1);
 	line[sizeof(line) - 1] = '\n';
 	for (int i = 0; i < LINES; i++) {
-		if (append_line(path, line, sizeof(line), LIMIT_BYTES, aside, NULL))
+		if (file_append_line(path, line, sizeof(line), LIMIT_BYTES, aside, NULL))
 			InterlockedIncrement(&errors);
 	}
 }
@@ -109,7 +109,7 @@ static void test_torn_line(void)
 	if (to && fclose(to))
 		is_written = false;
 	ok(is_written, "a torn line");
-	ok(!append_line(path, "two\n", 4, LIMIT_BYTES, aside, NULL), "the next one is added");
+	ok(!file_append_line(path, "two\n", 4, LIMIT_BYTES, aside, NULL), "the next one is added");
 	text = content(path, &len);
 	ok(text && !strcmp(text, "one\ntorn\ntwo\n"), "on a line of its own");
 	free(text);
@@ -124,9 +124,10 @@ static void test_reader(void)
 	char bytes[20];
 	DWORD got = 0;
 
-	ok(!append_line(path, "three\n", 6, LIMIT_BYTES, aside, NULL), "added while it is read");
+	ok(!file_append_line(path, "three\n", 6, LIMIT_BYTES, aside, NULL),
+		"added while it is read");
 	ok(ReadFile(reader, bytes, sizeof(bytes), &got, NULL) && got == 19, "and it can be read");
-	ok(!append_line(path, "four\n", 5, 20, aside, NULL), "and set aside");
+	ok(!file_append_line(path, "four\n", 5, 20, aside, NULL), "and set aside");
 	CloseHandle(reader);
 }
 
@@ -144,7 +145,7 @@ static void test_link(void)
 		printf("ok %d # SKIP no symbolic links here\n", ++count);
 		return;
 	}
-	ok(append_line(path, "one\n", 4, LIMIT_BYTES, aside, NULL) == -ERR_CREATE &&
+	ok(file_append_line(path, "one\n", 4, LIMIT_BYTES, aside, NULL) == -ERR_CREATE &&
 			GetFileAttributesA(other) == INVALID_FILE_ATTRIBUTES,
 		"a link in the file's place is refused, and nothing is made where it leads");
 }

@@ -93,7 +93,7 @@ static bool know_self(void)
 	int rc;
 
 	GetModuleFileNameW(NULL, self, MAX_PATH);
-	path = utf8_from_wide(self);
+	path = wide_to_utf8(self);
 	if (!path || os_open(&file, path, NULL))
 		return false;
 	rc = pe_read_headers(&source, &pe);
@@ -277,7 +277,7 @@ int main(void)
 	SetEnvironmentVariableW(L"_NT_SYMBOL_PATH", NULL);
 	GetTempPathW(MAX_PATH - 60, temporary);
 	_snwprintf(base, MAX_PATH, L"%lstest_finder.%lu", temporary, GetCurrentProcessId());
-	base_text = utf8_from_wide(base);
+	base_text = wide_to_utf8(base);
 	if (!base_text || !know_self())
 		return 2;
 	make_folder(L"");

@@ -55,7 +55,7 @@ static bool enter_job(DWORD limits)
 /* In hsnap's place: suspends the process, and is ended. */
 static int hold_and_die(HANDLE process, DWORD limits)
 {
-	struct guard *guard;
+	struct resume_guard *guard;
 
 	if (!enter_job(limits))
 		return 3;

@@ -177,7 +177,8 @@ static int do_install(struct child *child, struct err *err)
 {
 	struct install_options options = {.limit_bytes = LIMIT, .flags = TRACER_FLAG_ATTACHED};
 
-	return install(&child->target, child->info.hProcess, child->area_addr, &options, err);
+	return install_tracer(
+		&child->target, child->info.hProcess, child->area_addr, &options, err);
 }
 
 static int do_remove(struct child *child, struct err *err)

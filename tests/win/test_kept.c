@@ -71,88 +71,93 @@ static void let_go(struct target *target)
 		target->ops->close(target);
 }
 
-static void test_identity(const struct child *child, struct kept *kept)
+static void test_identity(const struct child *child, struct process_ref *kept)
 {
 	uint32_t pid = child->info.dwProcessId;
 	struct target target = {0};
-	struct kept other = {0};
+	struct process_ref other = {0};
 	struct err err;
 
-	ok(!kept_open(kept, pid, 0, &err), "a process is kept");
+	ok(!process_ref_open(kept, pid, 0, &err), "a process is kept");
 	ok(kept->pid == pid && strstr(kept->image, "test_kept.exe"), "with its number and program");
 	ok(!target_open_live(&target, pid, &err) && target.start_ms == kept->start_ms,
 		"its start is that in dumps");
 	let_go(&target);
-	ok(!kept_open(&other, pid, kept->start_ms, &err), "it is found by both");
-	ok(!kept_target(&other, &target, &err) && target.pid == pid, "and opened to be read");
+	ok(!process_ref_open(&other, pid, kept->start_ms, &err), "it is found by both");
+	ok(!process_ref_target(&other, &target, &err) && target.pid == pid,
+		"and opened to be read");
 	let_go(&target);
-	kept_close(&other);
-	ok(kept_open(&other, pid, kept->start_ms + 1, &err) == -ERR_GONE,
+	process_ref_close(&other);
+	ok(process_ref_open(&other, pid, kept->start_ms + 1, &err) == -ERR_GONE,
 		"with another start it is another process");
 	other = *kept;
 	other.start_ms--;
-	ok(kept_target(&other, &target, &err) == -ERR_GONE, "also when it is to be read");
-	ok(kept_open(&other, GetCurrentProcessId(), 0, &err) == -ERR_USAGE, "nobody keeps itself");
+	ok(process_ref_target(&other, &target, &err) == -ERR_GONE, "also when it is to be read");
+	ok(process_ref_open(&other, GetCurrentProcessId(), 0, &err) == -ERR_USAGE,
+		"nobody keeps itself");
 }
 
-static void test_found(const struct kept *kept)
+static void test_found(const struct process_ref *kept)
 {
 	struct kept_seen *seen = NULL;
 	struct err err;
 	size_t found = 0;
 
-	ok(!kept_find("TEST_KEPT", &seen, &found, &err) && found == 1 && seen[0].pid == kept->pid &&
-			seen[0].start_ms == kept->start_ms,
+	ok(!process_ref_find("TEST_KEPT", &seen, &found, &err) && found == 1 &&
+			seen[0].pid == kept->pid && seen[0].start_ms == kept->start_ms,
 		"it is found by its name, and we are not");
 	free(seen);
 	seen = NULL;
-	ok(!kept_find_pid(kept->pid, &seen, &found, &err) && found == 1 &&
+	ok(!process_ref_find_pid(kept->pid, &seen, &found, &err) && found == 1 &&
 			seen[0].start_ms == kept->start_ms,
 		"and by its number");
 	free(seen);
 	seen = NULL;
-	ok(!kept_find_pid(kept->pid + 1, &seen, &found, &err) && !found, "not by one beside it");
+	ok(!process_ref_find_pid(kept->pid + 1, &seen, &found, &err) && !found,
+		"not by one beside it");
 	free(seen);
 	seen = NULL;
-	ok(!kept_find("nobody-has-this", &seen, &found, &err) && !found, "nobody is found");
+	ok(!process_ref_find("nobody-has-this", &seen, &found, &err) && !found, "nobody is found");
 	free(seen);
 	seen = NULL;
 }
 
-static void test_growth(struct child *child, const struct kept *kept)
+static void test_growth(struct child *child, const struct process_ref *kept)
 {
 	uint64_t from = 0, to = 0;
 	struct err err;
 
-	ok(!kept_private_bytes(kept, &from, &err) && from, "it has private bytes");
+	ok(!process_ref_private_bytes(kept, &from, &err) && from, "it has private bytes");
 	ok(step(child), "it uses more");
-	ok(!kept_private_bytes(kept, &to, &err) && to >= from + GROWTH_BYTES &&
+	ok(!process_ref_private_bytes(kept, &to, &err) && to >= from + GROWTH_BYTES &&
 			to < from + GROWTH_BYTES + GROWTH_BYTES / 8,
 		"so many more");
 	printf("# from %llu to %llu\n", (unsigned long long)from, (unsigned long long)to);
 }
 
 /* The wait is far longer than a piece of one: only the event ends the loop before the last try. */
-static void test_end(struct child *child, struct kept *kept)
+static void test_end(struct child *child, struct process_ref *kept)
 {
 	int64_t from = os_clock_ms();
 	uint64_t bytes;
 	struct target target;
 	struct err err;
 
-	ok(!kept_has_ended(kept), "it runs");
+	ok(!process_ref_has_ended(kept), "it runs");
 	SetEvent(child->go);
 	os_wait(INT64_MAX, &kept->handle, 1);
-	ok(kept_has_ended(kept) && os_clock_ms() - from < OS_WAIT_MS, "its end wakes who waits");
-	ok(kept_private_bytes(kept, &bytes, &err) == -ERR_GONE, "it has no private bytes");
-	ok(kept_target(kept, &target, &err) == -ERR_GONE, "and cannot be read, for that reason");
-	kept_close(kept);
+	ok(process_ref_has_ended(kept) && os_clock_ms() - from < OS_WAIT_MS,
+		"its end wakes who waits");
+	ok(process_ref_private_bytes(kept, &bytes, &err) == -ERR_GONE, "it has no private bytes");
+	ok(process_ref_target(kept, &target, &err) == -ERR_GONE,
+		"and cannot be read, for that reason");
+	process_ref_close(kept);
 }
 
 int main(int argc, char **argv)
 {
 	struct child child = {0};
-	struct kept kept = {0};
+	struct process_ref kept = {0};
 
 	if (argc == 3)
 		return be_child((HANDLE)(ULONG_PTR)strtoull(argv[1], NULL, 16),

@@ -43,7 +43,7 @@ static char *write_new(const wchar_t *name, const char *text)
 		return NULL;
 	fputs(text, file);
 	(void)fclose(file);
-	return utf8_from_wide(path);
+	return wide_to_utf8(path);
 }
 
 /* How many there are that pattern fits, in the folder. */
@@ -108,7 +108,7 @@ static void tear_down(void)
 struct scene {
 	struct symbol_options options;
 	struct module module;
-	struct subject subject;
+	struct sym_module subject;
 	struct pe_image pe;
 	struct lookup *lookups;
 	size_t count;
@@ -127,7 +127,7 @@ static int ask(struct scene *scene, char *image, char *pdb)
 	scene->pe.preferred_base = 0x140000000;
 	scene->pe.bits = 64;
 	scene->pe.machine = PE_MACHINE_AMD64;
-	scene->subject = (struct subject){.module = &scene->module,
+	scene->subject = (struct sym_module){.module = &scene->module,
 		.files = {.image = image, .pe = image ? &scene->pe : NULL, .pdb = pdb}};
 	scene->subject.tables = tables_new(&scene->subject.files, false);
 	scene->lookups = calloc(scene->count, sizeof(*scene->lookups));
@@ -354,7 +354,7 @@ static size_t list_with(const wchar_t *path)
 static void test_where_it_is_found(char *image)
 {
 	wchar_t path[2 * MAX_PATH];
-	char *expected = utf8_from_wide(stand_in);
+	char *expected = wide_to_utf8(stand_in);
 	struct scene scene = {.count = 1};
 
 	SetEnvironmentVariableW(L"HSYM_LLVM", NULL);
@@ -381,7 +381,7 @@ int main(int argc, char **argv)
 
 	(void)argv;
 	if (argc > 1) { /* the process in the middle */
-		ask(&scene, utf8_from_wide(wide[1]), NULL);
+		ask(&scene, wide_to_utf8(wide[1]), NULL);
 		return 0;
 	}
 	ok(set_up(), "a folder and a stand-in");

@@ -52,7 +52,7 @@ static struct privileges look(void)
 static void check_privilege(void)
 {
 	struct privileges before = look(), after;
-	bool result = privilege_debug(), again = privilege_debug();
+	bool result = process_enable_debug(), again = process_enable_debug();
 
 	after = look();
 	printf("# %lu privileges, %lu enabled, to debug: %d\n", before.count, before.enabled,

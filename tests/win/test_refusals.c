@@ -78,11 +78,11 @@ static void test_warnings(void)
 static void test_start(void)
 {
 	struct err err = {0};
-	int rc = start_fail(740, "setup.exe", &err);
+	int rc = spawn_fail(740, "setup.exe", &err);
 
 	ok(rc == -ERR_ELEVATION && is_one_line(&err, "setup.exe: ", ADMIN),
 		"a program that asks for an administrator", 740);
-	rc = start_fail(2, "setup.exe", &err);
+	rc = spawn_fail(2, "setup.exe", &err);
 	ok(rc == -ERR_START && is_one_line(&err, "setup.exe: ", "; check its name"),
 		"and one that is not there", 2);
 }

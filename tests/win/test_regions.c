@@ -124,17 +124,17 @@ static void check_shared(HANDLE other, uint64_t shared, uint64_t private)
 			region.end == shared + SHARED && !region.is_image &&
 			region.access == (TARGET_READ | TARGET_WRITE),
 		"shared memory that the clone lacks is the process's");
-	ok(!memory_read_either(other, self, shared + 0x1230, text, 7) && !strcmp(text, "shared"),
+	ok(!region_read_either(other, self, shared + 0x1230, text, 7) && !strcmp(text, "shared"),
 		"and is read there");
-	ok(memory_read_either(other, self, shared + SHARED - 3, text, 7) == -ERR_READ,
+	ok(region_read_either(other, self, shared + SHARED - 3, text, 7) == -ERR_READ,
 		"as far as it goes");
 	ok(region_query_either(other, self, private, &region) || region.addr > private,
 		"other memory is the clone's alone");
 	strcpy(text, "nothing");
-	ok(memory_read_either(other, self, private, text, 8) == -ERR_READ &&
+	ok(region_read_either(other, self, private, text, 8) == -ERR_READ &&
 			!strcmp(text, "nothing"),
 		"and is not read from the process");
-	ok(!memory_read_either(self, self, private, text, 8) && !strcmp(text, "private"),
+	ok(!region_read_either(self, self, private, text, 8) && !strcmp(text, "private"),
 		"without a clone all is read there");
 }
 

@@ -61,7 +61,7 @@ static char *make_folder(const char *in, const char *name, const char *separator
 static char *temporary(void)
 {
 	wchar_t wide[MAX_PATH + 1];
-	char name[40], *folder = GetTempPathW(MAX_PATH, wide) ? utf8_from_wide(wide) : NULL, *made;
+	char name[40], *folder = GetTempPathW(MAX_PATH, wide) ? wide_to_utf8(wide) : NULL, *made;
 
 	if (!folder)
 		exit(2);

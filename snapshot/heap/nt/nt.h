@@ -275,7 +275,7 @@ struct nt_offsets {
 struct nt_offsets nt_offsets_decode(
 	const struct nt_heap *heap, const struct nt_container *container, uint32_t key);
 
-/* RtlpLFHKey, found without symbols and verified (nt_lfh_key.c). False: none fits the containers. */
+/* RtlpLFHKey, found without symbols and verified (nt_lfh.c). False: none fits the containers. */
 bool nt_lfh_key_find(struct nt_heap *heap, uint32_t *key);
 
 /* Where a container's first block lies. */

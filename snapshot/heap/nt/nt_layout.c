@@ -217,7 +217,7 @@ uint64_t nt_front_end(
 }
 
 /* What may speak for a layout. No fact is a must: any of them may be damaged, or not there. */
-enum weight {
+enum nt_weight {
 	WEIGHT_BUILD = 1,
 	WEIGHT_FRONT_END = 2, /* it may be one, or none */
 	WEIGHT_LIST = 4,

@@ -121,7 +121,7 @@ bool nt_lfh_key_find(struct nt_heap *heap, uint32_t *key)
 #define ROOM_SHIFT_MAX 31
 
 /* A container that is about to be walked. */
-struct view {
+struct lfh_view {
 	const struct nt_container *container;
 	struct nt_offsets offsets;
 	uint32_t block_count;
@@ -226,7 +226,7 @@ static bool is_live(int mark)
 static const char no_memory[] = "unreadable bitmap of an LFH container";
 
 /* Reads which blocks are busy, where the container says it in a bitmap. NULL, or what is wrong. */
-static const char *read_bitmap(struct nt_heap *heap, struct view *view)
+static const char *read_bitmap(struct nt_heap *heap, struct lfh_view *view)
 {
 	const struct nt_lfh_layout *layout = heap->layout->lfh;
 	const struct nt_container *container = view->container;
@@ -251,14 +251,14 @@ static const char *read_bitmap(struct nt_heap *heap, struct view *view)
 	return NULL;
 }
 
-static bool is_busy(const struct view *view, uint32_t block)
+static bool is_busy(const struct lfh_view *view, uint32_t block)
 {
 	return view->busy[block / 8] >> block % 8 & 1;
 }
 
 /* True when marks of blocks lie there and, mostly, are as the bitmap says: of a block whose header and
  * whose bit disagree, others than it are sound. */
-static bool is_marked(struct nt_heap *heap, const struct view *view, uint32_t first)
+static bool is_marked(struct nt_heap *heap, const struct lfh_view *view, uint32_t first)
 {
 	const struct nt_container *container = view->container;
 	uint32_t step = view->block_count / MARK_SAMPLES + 1, samples = 0, odd = 0;
@@ -279,7 +279,7 @@ static bool is_marked(struct nt_heap *heap, const struct view *view, uint32_t fi
 }
 
 /* Adds block i, which is in use. */
-static int add_block(struct nt_heap *heap, const struct view *view, uint64_t entry, int mark)
+static int add_block(struct nt_heap *heap, const struct lfh_view *view, uint64_t entry, int mark)
 {
 	struct nt_block block = {
 		.entry = entry,
@@ -295,7 +295,7 @@ static int add_block(struct nt_heap *heap, const struct view *view, uint64_t ent
 }
 
 /* The bitmap says which are in use; where there is none, headers do. */
-static int add_blocks(struct nt_heap *heap, const struct view *view)
+static int add_blocks(struct nt_heap *heap, const struct lfh_view *view)
 {
 	uint64_t entry = view->container->addr + view->offsets.first, odd = 0, missing = 0;
 	uint32_t free_count = 0;
@@ -331,7 +331,7 @@ static int add_blocks(struct nt_heap *heap, const struct view *view)
 }
 
 /* A container has as many blocks as find room: else its subsegment does not tell of all. */
-static void check_room(struct nt_heap *heap, const struct view *view)
+static void check_room(struct nt_heap *heap, const struct lfh_view *view)
 {
 	const struct nt_container *container = view->container;
 	uint64_t room = container->room_bytes,
@@ -354,7 +354,7 @@ static void check_room(struct nt_heap *heap, const struct view *view)
 static bool is_in_use(struct nt_heap *heap, const struct nt_container *container)
 {
 	struct nt_container had = *container;
-	struct view view = {0};
+	struct lfh_view view = {0};
 
 	if (!nt_lfh_last_described(heap, &had))
 		return false;
@@ -383,7 +383,7 @@ static bool is_in_use(struct nt_heap *heap, const struct nt_container *container
  * Where the container's blocks lie. The subsegment says it, and so do the container's offsets; when they
  * do not agree, or cannot be decoded, marks have to lie there.
  */
-static bool find_offsets(struct nt_heap *heap, struct view *view, const uint32_t *key)
+static bool find_offsets(struct nt_heap *heap, struct lfh_view *view, const uint32_t *key)
 {
 	const struct nt_lfh_layout *layout = heap->layout->lfh;
 	const struct nt_container *container = view->container;
@@ -409,7 +409,7 @@ static bool find_offsets(struct nt_heap *heap, struct view *view, const uint32_t
 static int walk_container(
 	struct nt_heap *heap, const struct nt_container *container, const uint32_t *key)
 {
-	struct view view;
+	struct lfh_view view;
 	const char *fault;
 
 	if (!container->stride)

@@ -249,7 +249,7 @@ struct segment {
 	uint32_t hole_pages; /* not committed, as it says */
 };
 
-struct finder {
+struct nt_finder {
 	struct nt_heap *heap;
 	struct segment *segments;
 	size_t count, cap;
@@ -314,7 +314,7 @@ static const char *read_segment(struct nt_heap *heap, uint64_t addr, struct segm
 
 static int add_segment(void *ctx, uint64_t link)
 {
-	struct finder *finder = ctx;
+	struct nt_finder *finder = ctx;
 	struct nt_heap *heap = finder->heap;
 	uint64_t addr = link - heap->layout->common->segment_link;
 	struct segment segment;
@@ -333,7 +333,7 @@ static int add_segment(void *ctx, uint64_t link)
 
 static int add_hole(void *ctx, uint64_t link)
 {
-	struct finder *finder = ctx;
+	struct nt_finder *finder = ctx;
 	struct nt_heap *heap = finder->heap;
 	const struct nt_common_layout *layout = heap->layout->common;
 	uint64_t descriptor = link - layout->hole_link, addr, bytes;
@@ -396,7 +396,7 @@ static int add_run(struct nt_heap *heap, uint64_t from, struct nt_part run)
 }
 
 /* A range that says to be larger than it is hides blocks. */
-static void check_holes(struct finder *finder, const struct segment *segment)
+static void check_holes(struct nt_finder *finder, const struct segment *segment)
 {
 	uint64_t bytes = 0;
 
@@ -407,7 +407,7 @@ static void check_holes(struct finder *finder, const struct segment *segment)
 			"uncommitted ranges of another size than the segment says");
 }
 
-static int split_segment(struct finder *finder, const struct segment *segment)
+static int split_segment(struct nt_finder *finder, const struct segment *segment)
 {
 	struct nt_heap *heap = finder->heap;
 	struct nt_list list = {
@@ -445,7 +445,7 @@ static int segment_by_addr(const void *a, const void *b)
 }
 
 /* All segments that were found, but those that begin in another. */
-static int split_segments(struct finder *finder)
+static int split_segments(struct nt_finder *finder)
 {
 	uint64_t end = 0;
 	int rc = 0;
@@ -467,7 +467,7 @@ static int split_segments(struct finder *finder)
 
 int nt_segments_find(struct nt_heap *heap)
 {
-	struct finder finder = {.heap = heap};
+	struct nt_finder finder = {.heap = heap};
 	struct nt_list list = {
 		.head = heap->addr + heap->layout->segment_list,
 		.each = add_segment,

@@ -80,10 +80,10 @@ extern const size_t segment_layout_count;
 /*
  * Segment heaps: what the parts of their walker share.
  *
- * A heap's memory is ranges of pages (segment_ranges.c), each of which is a block, a VS subsegment
+ * A heap's memory is ranges of pages (segment_vs.c), each of which is a block, a VS subsegment
  * (segment_vs.c) or an LFH subsegment (segment_lfh.c); LFH subsegments also lie in chunks of VS
- * ones. Large blocks hang on a tree (segment_large.c). The keys are the process's: they are
- * recovered from all its heaps before the first is walked (segment_keys.c, segment_lfh_key.c).
+ * ones. Large blocks hang on a tree (segment_heap.c). The keys are the process's: they are
+ * recovered from all its heaps before the first is walked (segment_keys.c, segment_lfh.c).
  *
  * Functions return 0, also when they met what makes no sense (it is noted with walk_broken()), or
  * -ERR_NOMEM.

@@ -84,7 +84,7 @@ bool segment_globals_find(
 		for (size_t i = 0; !found && i < modules.module_count; i++) {
 			const struct module *module = &modules.modules[i];
 
-			if (module->path && !strcasecmp(path_base(module->path), NTDLL))
+			if (module->path && !strcasecmp(module_path_base(module->path), NTDLL))
 				found = scan_module(&scan, module->base);
 		}
 	}
@@ -233,7 +233,7 @@ static bool list_fits(struct nt_walk *nt, uint64_t head, bool is_coded)
 
 /* What may speak for a layout: pointers that lead where they should, lists that lead back. None is a must:
  * any may be damaged, and of real heaps' second contexts it is not known what they have. */
-enum weight {
+enum segment_weight {
 	WEIGHT_LIST = 1,
 	WEIGHT_PART = 2,
 	WEIGHT_HEAP = 4,
@@ -289,13 +289,13 @@ static void check_context(struct segment_heap *heap, uint64_t context)
 		walk_doubt(heap->nt->walk, context, "segment context of another front end");
 }
 
-struct trial {
+struct layout_trial {
 	unsigned segments_left;
 };
 
 static int trial_segment(void *ctx, uint64_t addr, uint64_t seg_context)
 {
-	struct trial *trial = ctx;
+	struct layout_trial *trial = ctx;
 
 	(void)addr;
 	(void)seg_context;
@@ -316,7 +316,7 @@ static int trial_range(void *ctx, const struct segment_range *range)
 static unsigned range_faults(
 	const struct nt_walk *nt, const struct segment_layout *layout, uint64_t addr)
 {
-	struct trial trial = {.segments_left = TRIAL_SEGMENTS};
+	struct layout_trial trial = {.segments_left = TRIAL_SEGMENTS};
 	const struct segment_visit visit = {
 		.segment = trial_segment, .range = trial_range, .ctx = &trial};
 	struct walk unheard;

@@ -7,7 +7,7 @@
 /*
  * The keys of a process lie in ntdll, under names that only symbols know. They are computed from what
  * they encode, and verified on more of it: before any heap is walked, and before the first LFH
- * subsegment is. The LFH's is taken from beside the heap key in ntdll (segment_globals.c), where that
+ * subsegment is. The LFH's is taken from beside the heap key in ntdll (segment_heap.c), where that
  * is there; else it is guessed.
  */
 
@@ -17,7 +17,7 @@
 #define VS_TRIALS_MAX 16
 #define VS_CHUNKS_TRIED 64
 
-struct search {
+struct data_search {
 	struct nt_walk *nt; /* what is noted while searching is thrown away */
 	struct segment_keys keys;
 	uint64_t page_keys[PAGE_KEYS_MAX];
@@ -33,7 +33,7 @@ struct search {
 
 static int note_page_key(void *ctx, uint64_t addr, uint64_t seg_context)
 {
-	struct search *search = ctx;
+	struct data_search *search = ctx;
 	uint64_t key;
 
 	if (segment_page_key(&search->heap, addr, seg_context, &key))
@@ -42,7 +42,7 @@ static int note_page_key(void *ctx, uint64_t addr, uint64_t seg_context)
 }
 
 /* What most page segments say. */
-static void page_key_choose(struct search *search)
+static void page_key_choose(struct data_search *search)
 {
 	size_t best = 0;
 
@@ -61,7 +61,7 @@ static void page_key_choose(struct search *search)
 
 /* ---------------------------------------------------------------- the heap key */
 
-static bool vs_verifies(struct search *search, uint64_t key, const struct segment_range *range)
+static bool vs_verifies(struct data_search *search, uint64_t key, const struct segment_range *range)
 {
 	struct vs_cursor cursor;
 	struct vs_chunk chunk;
@@ -76,7 +76,7 @@ static bool vs_verifies(struct search *search, uint64_t key, const struct segmen
 
 static int try_vs(void *ctx, const struct segment_range *range)
 {
-	struct search *search = ctx;
+	struct data_search *search = ctx;
 
 	if (range->flags != SEGMENT_RANGE_VS)
 		return 0;
@@ -85,7 +85,7 @@ static int try_vs(void *ctx, const struct segment_range *range)
 	return ++search->vs_trials == VS_TRIALS_MAX;
 }
 
-static void heap_keys_set(struct search *search)
+static void heap_keys_set(struct data_search *search)
 {
 	uint64_t mask = search->nt->process->bits == 64 ? UINT64_MAX : UINT32_MAX;
 	uint64_t with = (search->keys.page ^ SEGMENT_CONSTANT) & mask;
@@ -97,7 +97,7 @@ static void heap_keys_set(struct search *search)
 
 /* ---------------------------------------------------------------- LFH subsegments */
 
-static int note_lfh(struct search *search, uint64_t addr, uint64_t bytes)
+static int note_lfh(struct data_search *search, uint64_t addr, uint64_t bytes)
 {
 	struct lfh_sample sample;
 
@@ -112,7 +112,7 @@ static int note_lfh(struct search *search, uint64_t addr, uint64_t bytes)
 
 static int note_lfh_of_vs(void *ctx, const struct segment_range *range)
 {
-	struct search *search = ctx;
+	struct data_search *search = ctx;
 	struct vs_cursor cursor;
 	struct vs_chunk chunk;
 	int rc = 0;
@@ -138,7 +138,7 @@ static int note_lfh_range(void *ctx, const struct segment_range *range)
 /* ---------------------------------------------------------------- all heaps */
 
 /* Looks at all segment heaps of the process, until a visitor has seen enough. */
-static int all_heaps(struct search *search, int (*segment)(void *, uint64_t, uint64_t),
+static int all_heaps(struct data_search *search, int (*segment)(void *, uint64_t, uint64_t),
 	int (*range)(void *, const struct segment_range *))
 {
 	const struct nt_process *process = search->nt->process;
@@ -159,7 +159,7 @@ static int all_heaps(struct search *search, int (*segment)(void *, uint64_t, uin
 	return rc < 0 ? rc : 0;
 }
 
-static int find_page_and_heap_key(struct search *search)
+static int find_page_and_heap_key(struct data_search *search)
 {
 	int rc = all_heaps(search, note_page_key, NULL);
 
@@ -175,7 +175,7 @@ static int find_page_and_heap_key(struct search *search)
 
 static bool is_lfh_key(void *ctx, uint32_t lfh_key)
 {
-	struct search *search = ctx;
+	struct data_search *search = ctx;
 
 	search->keys.lfh = lfh_key;
 	return lfh_key_fits(&search->heap, search->samples, search->sample_count, lfh_key,
@@ -183,7 +183,7 @@ static bool is_lfh_key(void *ctx, uint32_t lfh_key)
 }
 
 /* Without VS subsegments either heap key may be the right one. */
-static bool lfh_key_in_ntdll(struct search *search)
+static bool lfh_key_in_ntdll(struct data_search *search)
 {
 	struct segment_globals wanted = {
 		.heap_key = search->keys.heap, .fits = is_lfh_key, .ctx = search};
@@ -194,7 +194,7 @@ static bool lfh_key_in_ntdll(struct search *search)
 	return segment_globals_find(search->nt, search->heap.parts, &wanted);
 }
 
-static int find_lfh_key(struct search *search)
+static int find_lfh_key(struct data_search *search)
 {
 	struct segment_keys *keys = &search->keys;
 	int rc;
@@ -213,11 +213,11 @@ static int find_lfh_key(struct search *search)
 }
 
 /* Searches with a walk of its own, which nobody hears of. */
-static int search_quietly(struct nt_walk *nt, int (*find)(struct search *))
+static int search_quietly(struct nt_walk *nt, int (*find)(struct data_search *))
 {
 	struct walk unheard;
 	struct nt_walk quiet = *nt;
-	struct search search = {.nt = &quiet, .keys = nt->segment_keys};
+	struct data_search search = {.nt = &quiet, .keys = nt->segment_keys};
 	int rc;
 
 	walk_init(&unheard);
