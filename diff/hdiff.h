@@ -1,4 +1,4 @@
-/* A time as it is asked for: "2026-11-20T10:00", or how long before the newest snapshot. */
+/* hdiff itself: its options, its inputs, the limits it judges by, and the run. */
 #ifndef DIFF_HDIFF_H
 #define DIFF_HDIFF_H
 
@@ -18,6 +18,8 @@
 #include "diff/read/stack_store.h"
 #include "diff/report/report.h"
 #include "symbolize/symbolize.h"
+
+/* A time as it is asked for: "2026-11-20T10:00", or how long before the newest snapshot. */
 
 struct moment {
 	enum { MOMENT_NONE, MOMENT_AT, MOMENT_BEFORE_NEWEST } kind;

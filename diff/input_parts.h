@@ -1,3 +1,4 @@
+/* Which files are meant, and reading them: the parts of inputs. */
 #ifndef DIFF_INPUT_PARTS_H
 #define DIFF_INPUT_PARTS_H
 

@@ -1,11 +1,4 @@
-/*
- * Which dumps of many make a series, and in what order.
- *
- * A process is its pid, the second in which it started, and its image: a pid that was used again is
- * another process. Where a dump does not tell one of these, it is of one process with those that do not
- * tell it either. Snapshots of a process are in the order of their own times; where none of them tells a
- * time, all of them are in the order in which they were given. Where but some do, the fewer are left out.
- */
+/* Which dumps are compared with which, and in what order. */
 #ifndef DIFF_SERIES_LIST_H
 #define DIFF_SERIES_LIST_H
 
@@ -16,6 +9,15 @@
 #include "core/base/memory.h"
 #include "diff/hdiff.h"
 #include "diff/read/dump_sums.h"
+
+/*
+ * Which dumps of many make a series, and in what order.
+ *
+ * A process is its pid, the second in which it started, and its image: a pid that was used again is
+ * another process. Where a dump does not tell one of these, it is of one process with those that do not
+ * tell it either. Snapshots of a process are in the order of their own times; where none of them tells a
+ * time, all of them are in the order in which they were given. Where but some do, the fewer are left out.
+ */
 
 /* Why a snapshot is not used. */
 enum dump_use {

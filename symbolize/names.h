@@ -1,4 +1,4 @@
-/* Talking to the listener of a symbolizer (symbol_listener), which may not be there. */
+/* Names: how they are kept, cut and shown, and C++ names as their source has them. */
 #ifndef SYMBOLIZE_NAMES_H
 #define SYMBOLIZE_NAMES_H
 
@@ -7,6 +7,8 @@
 
 #include "core/base/memory.h"
 #include "symbolize/symbolize.h"
+
+/* Talking to the listener of a symbolizer (symbol_listener), which may not be there. */
 
 /* Says one sentence, printf-formatted; what is not harmless on a terminal is made so. */
 void listener_warn(const struct symbol_options *options, const char *format, ...) PRINTF_LIKE(2, 3);

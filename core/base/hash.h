@@ -1,8 +1,4 @@
-/*
- * Hashes of what comes from files and processes that may mean harm: SipHash-1-3, by Aumasson and
- * Bernstein, under a key that they cannot know, so that things which all fall into one place cannot
- * be made. No result may depend on a hash.
- */
+/* Hashes that strangers cannot predict, and the tables made with them. */
 #ifndef CORE_BASE_HASH_H
 #define CORE_BASE_HASH_H
 
@@ -11,6 +7,12 @@
 #include <stdint.h>
 
 #include "core/base/memory.h"
+
+/*
+ * Hashes of what comes from files and processes that may mean harm: SipHash-1-3, by Aumasson and
+ * Bernstein, under a key that they cannot know, so that things which all fall into one place cannot
+ * be made. No result may depend on a hash.
+ */
 
 struct hash_key {
 	uint64_t words[2];

@@ -1,12 +1,14 @@
-/*
- * A growable run of bytes, always NUL-terminated; and growing of plain arrays.
- */
+/* Memory: runs of bytes that grow (buf), plain arrays that grow, and arenas. */
 #ifndef CORE_BASE_MEMORY_H
 #define CORE_BASE_MEMORY_H
 
 #include <stddef.h>
 
 #include "core/base/err.h"
+
+/*
+ * A growable run of bytes, always NUL-terminated; and growing of plain arrays.
+ */
 
 struct buf {
 	char *data; /* NULL until something was added */

@@ -1,11 +1,13 @@
-/* Windows only: UTF-8 to UTF-16 and back, and error texts. The caller frees what is returned; NULL: out of memory
- * or, for wide_from_utf8(), text that is not UTF-8. */
+/* Windows only: UTF-8 and UTF-16, error texts, versions. */
 #ifndef CORE_BASE_OS_WINDOWS_H
 #define CORE_BASE_OS_WINDOWS_H
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <wchar.h>
+
+/* Windows only: UTF-8 to UTF-16 and back, and error texts. The caller frees what is returned; NULL: out of memory
+ * or, for wide_from_utf8(), text that is not UTF-8. */
 
 wchar_t *wide_from_utf8(const char *text);
 char *wide_to_utf8(const wchar_t *wide);

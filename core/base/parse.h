@@ -1,9 +1,11 @@
-/* Amounts of memory as people write them: "65536", "64K", "1.5M", "2 GiB" without the blank. */
+/* Sizes, times and spans of time as people write them, and back. */
 #ifndef CORE_BASE_PARSE_H
 #define CORE_BASE_PARSE_H
 
 #include <stddef.h>
 #include <stdint.h>
+
+/* Amounts of memory as people write them: "65536", "64K", "1.5M", "2 GiB" without the blank. */
 
 /*
  * Reads len characters as bytes: decimal digits and a unit (K, M, G, T; KB and KiB are the same, in

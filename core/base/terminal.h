@@ -1,4 +1,4 @@
-/* What a terminal that standard output goes to can show. */
+/* What a terminal can show, and how far a long piece of work is. */
 #ifndef CORE_BASE_TERMINAL_H
 #define CORE_BASE_TERMINAL_H
 
@@ -6,6 +6,8 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
+
+/* What a terminal that standard output goes to can show. */
 
 /* Whether standard output is a terminal, and one that is said to show UTF-8: on Windows by the
  * console's code page, elsewhere by the first of LC_ALL, LC_CTYPE and LANG that is set. */

@@ -1,9 +1,4 @@
-/*
- * A snapshot of one process's heaps, in memory.
- *
- * struct snapshot owns everything it points to; snapshot_release() frees it at once. Addresses are
- * the target's. "requested" is what the program asked for, "overhead" what the heap adds to it.
- */
+/* The model: a snapshot in memory, its modules, the order of its blocks. */
 #ifndef CORE_DUMP_MODEL_H
 #define CORE_DUMP_MODEL_H
 
@@ -15,6 +10,13 @@
 #include "core/base/memory.h"
 #include "core/dump/kv.h"
 #include "core/dump/stackset.h"
+
+/*
+ * A snapshot of one process's heaps, in memory.
+ *
+ * struct snapshot owns everything it points to; snapshot_release() frees it at once. Addresses are
+ * the target's. "requested" is what the program asked for, "overhead" what the heap adds to it.
+ */
 
 struct module {
 	uint64_t base, size_bytes;

@@ -1,4 +1,4 @@
-/* Files that only grow, as logs do, and that several processes may write at once. */
+/* Files that several processes share: logs, folders, and files of the user's own. */
 #ifndef CORE_IO_FILE_H
 #define CORE_IO_FILE_H
 
@@ -9,6 +9,8 @@
 #include "core/base/err.h"
 #include "core/base/memory.h"
 #include "core/base/os.h"
+
+/* Files that only grow, as logs do, and that several processes may write at once. */
 
 /*
  * Puts a line, which ends with a newline, behind what is in the file at path, which is made when it is not

@@ -1,10 +1,4 @@
-/*
- * Which modules of several dumps are the same, so that their offsets can be compared.
- *
- * Two modules of different dumps are the same when their files have the same name (without its
- * folder, letters of either case alike) and, where both dumps tell, were made by the same build.
- * Two modules of one dump are the same only when they are the same file.
- */
+/* Locations that can be compared between dumps, their modules, and their names. */
 #ifndef DIFF_MATCH_LOCATIONS_H
 #define DIFF_MATCH_LOCATIONS_H
 
@@ -17,6 +11,14 @@
 #include "core/base/memory.h"
 #include "diff/read/dump_sums.h"
 #include "symbolize/symbolize.h"
+
+/*
+ * Which modules of several dumps are the same, so that their offsets can be compared.
+ *
+ * Two modules of different dumps are the same when their files have the same name (without its
+ * folder, letters of either case alike) and, where both dumps tell, were made by the same build.
+ * Two modules of one dump are the same only when they are the same file.
+ */
 
 /* What the modules of several dumps are numbered by: the same modules have the same rank, ranks
  * follow the names. */

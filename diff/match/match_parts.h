@@ -1,7 +1,4 @@
-/*
- * Numbers for the frames of stacks that have no addresses but text: equal for texts that say the
- * same, in whatever dump.
- */
+/* The parts of matching: numbers for frames, classes of stacks, labels of rows. */
 #ifndef DIFF_MATCH_MATCH_PARTS_H
 #define DIFF_MATCH_MATCH_PARTS_H
 
@@ -14,6 +11,11 @@
 #include "diff/match/locations.h"
 #include "diff/match/match.h"
 #include "diff/read/dump_sums.h"
+
+/*
+ * Numbers for the frames of stacks that have no addresses but text: equal for texts that say the
+ * same, in whatever dump.
+ */
 
 /*
  * For each dump an array, in the order of its texts, of numbers from 1 that follow the text, in

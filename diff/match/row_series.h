@@ -1,7 +1,4 @@
-/*
- * What a series begins and ends with: its first snapshot and its last one, and where it has parts,
- * the first and the last of each, added up, so that the difference is what grew within them.
- */
+/* The series of each row: its ends, and what it says. */
 #ifndef DIFF_MATCH_ROW_SERIES_H
 #define DIFF_MATCH_ROW_SERIES_H
 
@@ -11,6 +8,11 @@
 #include "core/dump/model.h"
 #include "diff/match/match.h"
 #include "diff/trend/trend.h"
+
+/*
+ * What a series begins and ends with: its first snapshot and its last one, and where it has parts,
+ * the first and the last of each, added up, so that the difference is what grew within them.
+ */
 
 /* Whether a snapshot is the first, or the last, of its part. */
 bool axis_begins(const struct trend_axis *axis, size_t snapshot);

@@ -1,6 +1,4 @@
-/*
- * What a file is: a printed comparison, a dump, or a report of hdiff's that cannot be read back.
- */
+/* A comparison that was printed, known and read back. */
 #ifndef DIFF_PRINTED_PRINTED_H
 #define DIFF_PRINTED_PRINTED_H
 
@@ -11,6 +9,10 @@
 #include "core/dump/source.h"
 #include "diff/match/match.h"
 #include "diff/printed/printed_parts.h"
+
+/*
+ * What a file is: a printed comparison, a dump, or a report of hdiff's that cannot be read back.
+ */
 
 enum file_kind {
 	FILE_UNKNOWN, /* nothing but what may stand before either */

@@ -1,10 +1,4 @@
-/*
- * The lines of a printed comparison, UMDH's or our own, one at a time. A line is read by its
- * words, never by columns: they differ from version to version and move with large values.
- *
- * A file of UMDH's does not say whether its numbers are hexadecimal or decimal. Each is therefore
- * read both ways at once, and whoever has seen the whole file chooses.
- */
+/* The lines and rows of a printed comparison while it is read. */
 #ifndef DIFF_PRINTED_PRINTED_PARTS_H
 #define DIFF_PRINTED_PRINTED_PARTS_H
 
@@ -16,6 +10,14 @@
 #include "core/base/hash.h"
 #include "diff/match/match.h"
 #include "diff/printed/printed.h"
+
+/*
+ * The lines of a printed comparison, UMDH's or our own, one at a time. A line is read by its
+ * words, never by columns: they differ from version to version and move with large values.
+ *
+ * A file of UMDH's does not say whether its numbers are hexadecimal or decimal. Each is therefore
+ * read both ways at once, and whoever has seen the whole file chooses.
+ */
 
 /* Ways to read a number; both index what holds one of each. */
 enum { AS_HEX, AS_DECIMAL, READINGS };

@@ -1,6 +1,4 @@
-/*
- * Which stacks are wanted. What can be told without names is asked first: names take time.
- */
+/* Which stacks are wanted, and filters that name nothing. */
 #ifndef DIFF_QUERY_FILTER_H
 #define DIFF_QUERY_FILTER_H
 
@@ -14,6 +12,10 @@
 #include "diff/query/naming.h"
 #include "diff/query/pattern.h"
 #include "diff/read/frame.h"
+
+/*
+ * Which stacks are wanted. What can be told without names is asked first: names take time.
+ */
 
 struct filter {
 	/* A stack is kept when any frame of it matches include (when there is any) and none does

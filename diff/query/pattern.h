@@ -1,9 +1,4 @@
-/*
- * Regular expressions (PCRE2), a list of them held against many texts.
- *
- * No text can make a match take forever: one that takes too long is an error, never a silent no.
- * Texts need not be valid UTF-8.
- */
+/* Texts that match: regular expressions, '*', spellings of modules, lists in files. */
 #ifndef DIFF_QUERY_PATTERN_H
 #define DIFF_QUERY_PATTERN_H
 
@@ -14,6 +9,13 @@
 #include "core/base/hash.h"
 #include "core/base/memory.h"
 #include "diff/query/naming.h"
+
+/*
+ * Regular expressions (PCRE2), a list of them held against many texts.
+ *
+ * No text can make a match take forever: one that takes too long is an error, never a silent no.
+ * Texts need not be valid UTF-8.
+ */
 
 struct patterns {
 	const char *option; /* that they are given by: errors name it */

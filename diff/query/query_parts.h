@@ -1,4 +1,4 @@
-/* In which order a view's rows are. */
+/* The parts of a view: selection, order, groups of trends. */
 #ifndef DIFF_QUERY_QUERY_PARTS_H
 #define DIFF_QUERY_QUERY_PARTS_H
 
@@ -8,6 +8,8 @@
 #include "diff/query/group.h"
 #include "diff/query/view.h"
 #include "diff/trend/trend.h"
+
+/* In which order a view's rows are. */
 
 /* Sorts the rows; those alike stay in the order of the default. By name they must have theirs. 0 or
  * -ERR_NOMEM. */

@@ -1,11 +1,6 @@
 /*
- * One entry of a dump at the speed that counts: the form that nearly all of them have, and a quick
- * "no" to every other, which the scanner then looks at with care.
- *
- * What takes time in reading such lines is waiting: where a number ends tells where the next one
- * starts, and where a line ends where the next one starts. So the first 64 bytes are classified at
- * once, into a bit for each byte that is no digit, and one for the line's end, which depends on
- * nothing else: the processor begins with the next line while it is still busy with this one.
+ * Counting the entries of a dump by several threads: the fast form of an entry, shared stacks,
+ * each thread's counts.
  */
 #ifndef DIFF_READ_COUNT_H
 #define DIFF_READ_COUNT_H
@@ -19,6 +14,16 @@
 #include "core/base/os.h"
 #include "core/dump/dump.h"
 #include "diff/read/dump_sums.h"
+
+/*
+ * One entry of a dump at the speed that counts: the form that nearly all of them have, and a quick
+ * "no" to every other, which the scanner then looks at with care.
+ *
+ * What takes time in reading such lines is waiting: where a number ends tells where the next one
+ * starts, and where a line ends where the next one starts. So the first 64 bytes are classified at
+ * once, into a bit for each byte that is no digit, and one for the line's end, which depends on
+ * nothing else: the processor begins with the next line while it is still busy with this one.
+ */
 
 #if defined(ENTRY_PORTABLE) /* as on a machine that has nothing better, for tests */
 #elif defined(__AVX2__)

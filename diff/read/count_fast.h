@@ -1,3 +1,9 @@
+/* The hot loop of counting, compiled for every processor and for those with AVX2. */
+#ifndef DIFF_READ_COUNT_FAST_H
+#define DIFF_READ_COUNT_FAST_H
+
+#include "diff/read/count.h"
+
 /*
  * Lines of a stack to numbers, to be compiled once for every machine and once for processors of today.
  *
@@ -5,10 +11,6 @@
  * stack mostly have the same length, so that it is guessed: a processor goes on with the next line while
  * it still finds out whether the guess was right.
  */
-#ifndef DIFF_READ_COUNT_FAST_H
-#define DIFF_READ_COUNT_FAST_H
-
-#include "diff/read/count.h"
 
 #ifdef __AVX2__
 #include <immintrin.h>

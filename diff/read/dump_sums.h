@@ -1,10 +1,4 @@
-/*
- * One dump as hdiff sees it: what each of its stacks adds up to.
- *
- * Sums are made while the file streams by; blocks are never kept. struct dump_sums owns all it points
- * to and sums_release() frees it at once. The numbers of stacks, heaps and texts and the order of
- * cells may differ from one reading of a file to the next; what they stand for does not.
- */
+/* One dump as hdiff sees it, and what it lacks. */
 #ifndef DIFF_READ_DUMP_SUMS_H
 #define DIFF_READ_DUMP_SUMS_H
 
@@ -18,6 +12,14 @@
 #include "core/dump/source.h"
 #include "core/dump/stackset.h"
 #include "symbolize/symbolize.h"
+
+/*
+ * One dump as hdiff sees it: what each of its stacks adds up to.
+ *
+ * Sums are made while the file streams by; blocks are never kept. struct dump_sums owns all it points
+ * to and sums_release() frees it at once. The numbers of stacks, heaps and texts and the order of
+ * cells may differ from one reading of a file to the next; what they stand for does not.
+ */
 
 #define WARNINGS_MAX 20 /* that are kept */
 

@@ -1,7 +1,4 @@
-/*
- * One line of a stack as a reader of reports sees it, wherever it comes from: an address in a dump
- * with the names found for it, or the text of a comparison or of a log that names its frames.
- */
+/* One line of a stack, and one read from its text. */
 #ifndef DIFF_READ_FRAME_H
 #define DIFF_READ_FRAME_H
 
@@ -10,6 +7,11 @@
 #include <stdint.h>
 
 #include "core/base/memory.h"
+
+/*
+ * One line of a stack as a reader of reports sees it, wherever it comes from: an address in a dump
+ * with the names found for it, or the text of a comparison or of a log that names its frames.
+ */
 
 /* Texts are whoever's the frame was got from. */
 struct frame {

@@ -1,3 +1,9 @@
+/* The stacks of many dumps, each kept once, and the totals of each, packed. */
+#ifndef DIFF_READ_STACK_STORE_H
+#define DIFF_READ_STACK_STORE_H
+
+#include "diff/read/dump_sums.h"
+
 /*
  * The cells of a dump one after the other, whether they are as they were read or packed.
  *
@@ -5,10 +11,6 @@
  * takes what its numbers need: most have the next stack and the heap of the one before, and small sums, so
  * that ten bytes do where the plain one has forty.
  */
-#ifndef DIFF_READ_STACK_STORE_H
-#define DIFF_READ_STACK_STORE_H
-
-#include "diff/read/dump_sums.h"
 
 /* Packs the cells of sums, which then has no plain ones. Where memory is out they stay. */
 void stack_totals_pack(struct dump_sums *sums);

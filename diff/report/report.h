@@ -1,11 +1,4 @@
-/*
- * Spark lines: a series as one line of small bars, each as high as its number is between the lowest
- * and the highest of the series.
- *
- * A line has as many bars as there are snapshots, as long as these fit in its width; where there are
- * more, neighbours are put together and their mean is shown. '|' stands between the parts of a
- * series. All lines of one trend look alike, whatever numbers they show.
- */
+/* Reports: a view as text for people or programs, with bars for trends. */
 #ifndef DIFF_REPORT_REPORT_H
 #define DIFF_REPORT_REPORT_H
 
@@ -16,6 +9,15 @@
 #include "core/io/out.h"
 #include "diff/query/view.h"
 #include "diff/trend/trend.h"
+
+/*
+ * Spark lines: a series as one line of small bars, each as high as its number is between the lowest
+ * and the highest of the series.
+ *
+ * A line has as many bars as there are snapshots, as long as these fit in its width; where there are
+ * more, neighbours are put together and their mean is shown. '|' stands between the parts of a
+ * series. All lines of one trend look alike, whatever numbers they show.
+ */
 
 enum spark_style {
 	SPARK_AUTO, /* UTF8 where that can be shown, else ASCII */

@@ -1,10 +1,4 @@
-/*
- * Numbers with a fraction, as text that is the same on every system.
- *
- * C libraries differ in how they print such numbers, so this is worked out in integers: the number
- * itself, to the last digit before the point, rounded to thousandths (halves away from 0). No zeros at
- * the end of a fraction, no point without one, no exponent, no "-0".
- */
+/* What reports share: numbers, words, frames, and the writers of JSON and CSV. */
 #ifndef DIFF_REPORT_REPORT_PARTS_H
 #define DIFF_REPORT_REPORT_PARTS_H
 
@@ -18,6 +12,14 @@
 #include "diff/query/view.h"
 #include "diff/read/frame.h"
 #include "diff/report/report.h"
+
+/*
+ * Numbers with a fraction, as text that is the same on every system.
+ *
+ * C libraries differ in how they print such numbers, so this is worked out in integers: the number
+ * itself, to the last digit before the point, rounded to thousandths (halves away from 0). No zeros at
+ * the end of a fraction, no point without one, no exponent, no "-0".
+ */
 
 #define FRACTION_TEXT_BYTES 320 /* for every double */
 

@@ -1,6 +1,6 @@
 /*
- * What was read of a target while it was held, before it becomes a snapshot: capture_parts.h gives each block
- * its stack, capture_parts.h says whose it is and what is missing.
+ * The parts of a capture: what was read while the target was held, and how it becomes a
+ * snapshot.
  */
 #ifndef SNAPSHOT_CAPTURE_CAPTURE_PARTS_H
 #define SNAPSHOT_CAPTURE_CAPTURE_PARTS_H
@@ -16,6 +16,11 @@
 #include "snapshot/stacks/os_stacks.h"
 #include "snapshot/stacks/tracer_read.h"
 #include "snapshot/stacks/ust.h"
+
+/*
+ * What was read of a target while it was held, before it becomes a snapshot: capture_parts.h gives each block
+ * its stack, capture_parts.h says whose it is and what is missing.
+ */
 
 struct raw_capture {
 	struct walk walk;

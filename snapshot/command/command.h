@@ -1,6 +1,4 @@
-/*
- * What hsnap's commands share: their names, and taking one snapshot into one file.
- */
+/* The commands of hsnap, and options that several of them have. */
 #ifndef SNAPSHOT_COMMAND_COMMAND_H
 #define SNAPSHOT_COMMAND_COMMAND_H
 
@@ -16,6 +14,10 @@
 #include "snapshot/capture/capture.h"
 #include "snapshot/series/file_pattern.h"
 #include "snapshot/series/series.h"
+
+/*
+ * What hsnap's commands share: their names, and taking one snapshot into one file.
+ */
 
 /* "hsnap NAME ...": argv[0] is the name. Each prints its own errors, and its help on --help, and
  * returns the exit status. */

@@ -1,6 +1,4 @@
-/*
- * Running a program with the tracer in it, from before its first instruction to its end.
- */
+/* Tracing a program from its start, or a process that runs. */
 #ifndef SNAPSHOT_CONTROL_CONTROL_H
 #define SNAPSHOT_CONTROL_CONTROL_H
 
@@ -9,6 +7,10 @@
 
 #include "core/base/err.h"
 #include "snapshot/target/target.h"
+
+/*
+ * Running a program with the tracer in it, from before its first instruction to its end.
+ */
 
 struct program_run {
 	const char *const *argv; /* the program and its arguments, NULL-terminated */

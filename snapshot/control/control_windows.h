@@ -1,6 +1,4 @@
-/*
- * The program that hsnap run is to start: which file that is, and for how many bits.
- */
+/* The parts of control: finding and loading the tracer, patching, threads, children. */
 #ifndef SNAPSHOT_CONTROL_CONTROL_WINDOWS_H
 #define SNAPSHOT_CONTROL_CONTROL_WINDOWS_H
 
@@ -16,6 +14,10 @@
 #include "snapshot/live/live_windows.h"
 #include "snapshot/target/target.h"
 #include "snapshot/tracer/shared.h"
+
+/*
+ * The program that hsnap run is to start: which file that is, and for how many bits.
+ */
 
 /* The bitness of this hsnap and of the programs that it can trace. */
 #define OUR_BITS ((unsigned)(8 * sizeof(void *)))

@@ -1,7 +1,4 @@
-/*
- * Where the tracer's tables lie: parts of one reservation in the target, so that no table ever has to
- * look for address space, and what is the tracer's own is known.
- */
+/* What is written into a target: the layout of the tracer's tables, and the patches. */
 #ifndef SNAPSHOT_CONTROL_PATCH_PLAN_H
 #define SNAPSHOT_CONTROL_PATCH_PLAN_H
 
@@ -10,6 +7,11 @@
 #include <stdint.h>
 
 #include "snapshot/tracer/shared.h"
+
+/*
+ * Where the tracer's tables lie: parts of one reservation in the target, so that no table ever has to
+ * look for address space, and what is the tracer's own is known.
+ */
 
 /* How many bytes to reserve for tables of which limit_bytes, 1 MiB to 64 GiB, may be committed; about
  * 2.8 times as many. */

@@ -1,7 +1,4 @@
-/*
- * Which parts of a target's address space walkers have taken for blocks: together they cannot be
- * more than what the target has, and none should be taken twice.
- */
+/* Which parts of the address space heaps have claimed. */
 #ifndef SNAPSHOT_HEAP_CLAIMS_H
 #define SNAPSHOT_HEAP_CLAIMS_H
 
@@ -10,6 +7,11 @@
 #include <stdint.h>
 
 #include "core/base/err.h"
+
+/*
+ * Which parts of a target's address space walkers have taken for blocks: together they cannot be
+ * more than what the target has, and none should be taken twice.
+ */
 
 struct claim {
 	uint64_t addr, end;

@@ -1,3 +1,12 @@
+/* Walking the heaps of a PEB: what their kinds share. */
+#ifndef SNAPSHOT_HEAP_NT_HEAP_H
+#define SNAPSHOT_HEAP_NT_HEAP_H
+
+#include "snapshot/heap/claims.h"
+#include "snapshot/heap/heap.h"
+#include "snapshot/heap/page_layout.h"
+#include "snapshot/target/nt_process.h"
+
 /*
  * Windows' own heaps: what their walkers share.
  *
@@ -10,13 +19,6 @@
  * Everything is bounded: lists are followed by nt_list_walk(), and memory that blocks lie in is
  * claimed, so that no process or file makes a walker see more bytes than it has.
  */
-#ifndef SNAPSHOT_HEAP_NT_HEAP_H
-#define SNAPSHOT_HEAP_NT_HEAP_H
-
-#include "snapshot/heap/claims.h"
-#include "snapshot/heap/heap.h"
-#include "snapshot/heap/page_layout.h"
-#include "snapshot/target/nt_process.h"
 
 /* What lies where every kind of heap has its signature: _HEAP.SegmentSignature, _SEGMENT_HEAP
  * .Signature; at NT_HEAP_SIGNATURE_AT of the heap's address. Public symbols; facts as in the rows of

@@ -1,4 +1,7 @@
-/* What this process may do to others. */
+/*
+ * A running process of Windows: rights, modules, memory regions, clones, and one hsnap at a
+ * time.
+ */
 #ifndef SNAPSHOT_LIVE_LIVE_WINDOWS_H
 #define SNAPSHOT_LIVE_LIVE_WINDOWS_H
 
@@ -11,6 +14,8 @@
 #include "snapshot/live/process.h"
 #include "snapshot/live/nt_windows.h"
 #include "snapshot/target/target.h"
+
+/* What this process may do to others. */
 
 /*
  * Uses the right to debug any process (SeDebugPrivilege), which elevated administrators have but have

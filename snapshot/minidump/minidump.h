@@ -1,6 +1,4 @@
-/*
- * Ranges of a target's addresses, in order and without overlaps, each with what is known about it.
- */
+/* A process in a minidump file. */
 #ifndef SNAPSHOT_MINIDUMP_MINIDUMP_H
 #define SNAPSHOT_MINIDUMP_MINIDUMP_H
 
@@ -11,6 +9,10 @@
 #include "core/base/memory.h"
 #include "core/dump/model.h"
 #include "snapshot/target/target.h"
+
+/*
+ * Ranges of a target's addresses, in order and without overlaps, each with what is known about it.
+ */
 
 struct span {
 	uint64_t addr, end;

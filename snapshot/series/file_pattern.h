@@ -1,3 +1,13 @@
+/* Names of a series' files: patterns, program names, what fits. */
+#ifndef SNAPSHOT_SERIES_FILE_PATTERN_H
+#define SNAPSHOT_SERIES_FILE_PATTERN_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "core/base/memory.h"
+
 /*
  * The names of files for each process and each snapshot, by a pattern.
  *
@@ -7,14 +17,6 @@
  * name, once each; the others may stand in a folder's too. What separates parts of a path is the system's
  * (core/io/file.h).
  */
-#ifndef SNAPSHOT_SERIES_FILE_PATTERN_H
-#define SNAPSHOT_SERIES_FILE_PATTERN_H
-
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include "core/base/memory.h"
 
 enum {
 	PATTERN_NAME = 1,

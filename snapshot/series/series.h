@@ -1,3 +1,16 @@
+/* A series of snapshots: when they are taken, which files go, what is logged. */
+#ifndef SNAPSHOT_SERIES_SERIES_H
+#define SNAPSHOT_SERIES_SERIES_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "core/base/err.h"
+#include "core/base/memory.h"
+#include "core/io/out.h"
+#include "snapshot/live/process_ref.h"
+
 /*
  * Snapshots of processes again and again: at fixed times, or each time one has grown.
  *
@@ -11,17 +24,6 @@
  * and whose own head says that they are dumps by hsnap of this pid and this start time. Nothing else is ever
  * removed: no other process's file (a pid is used again), no folder, no link, nothing that cannot be read.
  */
-#ifndef SNAPSHOT_SERIES_SERIES_H
-#define SNAPSHOT_SERIES_SERIES_H
-
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include "core/base/err.h"
-#include "core/base/memory.h"
-#include "core/io/out.h"
-#include "snapshot/live/process_ref.h"
 
 struct series_limits {
 	size_t keep_count; /* files; SIZE_MAX: any number */

@@ -1,6 +1,4 @@
-/*
- * The tracer's blocks by address: putting them in order, and finding one among millions.
- */
+/* The parts of what the tracer knows: order of blocks, unloaded modules, virtual ranges. */
 #ifndef SNAPSHOT_STACKS_TRACER_PARTS_H
 #define SNAPSHOT_STACKS_TRACER_PARTS_H
 
@@ -11,6 +9,10 @@
 #include "core/base/memory.h"
 #include "core/dump/model.h"
 #include "snapshot/tracer/shared.h"
+
+/*
+ * The tracer's blocks by address: putting them in order, and finding one among millions.
+ */
 
 /* Orders blocks by address. */
 void tracer_blocks_sort(struct tracer_block *blocks, size_t count);

@@ -1,7 +1,4 @@
-/*
- * The tracer in a target: where it is, in which state, and what it says of itself. What stands there
- * is the target's, and may be anything.
- */
+/* The tracer in a target, found and read from outside. */
 #ifndef SNAPSHOT_STACKS_TRACER_READ_H
 #define SNAPSHOT_STACKS_TRACER_READ_H
 
@@ -13,6 +10,11 @@
 #include "snapshot/stacks/tracer_parts.h"
 #include "snapshot/target/target.h"
 #include "snapshot/tracer/shared.h"
+
+/*
+ * The tracer in a target: where it is, in which state, and what it says of itself. What stands there
+ * is the target's, and may be anything.
+ */
 
 /* The address of the area of the tracer among the target's modules, whatever its state is. Returns 0;
  * -ERR_NOT_TRACED; -ERR_TARGET when a DLL of its name is there that is none. */

@@ -1,9 +1,4 @@
-/*
- * The functions that take the place of ntdll's, and what they share.
- *
- * hsnap has every jump to them written, and taken out again, while no thread stands inside the bytes
- * that change. Calls of the original go through hook_original(), which also works when the jump is out.
- */
+/* The hooks, and what they record. */
 #ifndef SNAPSHOT_TRACER_HOOKS_H
 #define SNAPSHOT_TRACER_HOOKS_H
 
@@ -13,6 +8,13 @@
 
 #include "snapshot/tracer/shared.h"
 #include "snapshot/tracer/tables.h"
+
+/*
+ * The functions that take the place of ntdll's, and what they share.
+ *
+ * hsnap has every jump to them written, and taken out again, while no thread stands inside the bytes
+ * that change. Calls of the original go through hook_original(), which also works when the jump is out.
+ */
 
 /* hsnap finds it by its name, see TRACER_EXPORT. */
 extern __declspec(dllexport) struct tracer_area hsnap_tracer;

@@ -1,6 +1,6 @@
 /*
- * Memory for all tables: committed as they fill, in the room that hsnap reserved, up to a limit.
- * tracer_area.committed_bytes says at any rest how much that is, to the byte.
+ * The tracer's tables: blocks, stacks, heaps, ranges, unloaded modules, and which blocks are
+ * sampled.
  */
 #ifndef SNAPSHOT_TRACER_TABLES_H
 #define SNAPSHOT_TRACER_TABLES_H
@@ -9,6 +9,11 @@
 #include <stdint.h>
 
 #include "snapshot/tracer/shared.h"
+
+/*
+ * Memory for all tables: committed as they fill, in the room that hsnap reserved, up to a limit.
+ * tracer_area.committed_bytes says at any rest how much that is, to the byte.
+ */
 
 /* Zeroed memory, whole pages, that nobody else commits; false when the limit would be passed, or the
  * system has none. */

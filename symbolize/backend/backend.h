@@ -1,3 +1,11 @@
+/* Who gives names: the backends, and an image's own tables. */
+#ifndef SYMBOLIZE_BACKEND_BACKEND_H
+#define SYMBOLIZE_BACKEND_BACKEND_H
+
+#include "core/base/memory.h"
+#include "symbolize/files/module_files.h"
+#include "symbolize/symbolize.h"
+
 /*
  * What a module's own tables know of an address: the last resort for its name, and the judge of the
  * names that others give without a line.
@@ -6,12 +14,6 @@
  * its exports, and its table of functions (exceptions). Each is read when first needed, once. One that cannot be read
  * has nothing in it.
  */
-#ifndef SYMBOLIZE_BACKEND_BACKEND_H
-#define SYMBOLIZE_BACKEND_BACKEND_H
-
-#include "core/base/memory.h"
-#include "symbolize/files/module_files.h"
-#include "symbolize/symbolize.h"
 
 struct tables;
 

@@ -1,3 +1,15 @@
+/* DbgHelp: the library, and the modules loaded into it. */
+#ifndef SYMBOLIZE_BACKEND_DBGHELP_PARTS_WINDOWS_H
+#define SYMBOLIZE_BACKEND_DBGHELP_PARTS_WINDOWS_H
+
+#include <stdbool.h>
+
+#include <windows.h>
+#include <dbghelp.h>
+
+#include "symbolize/backend/backend.h"
+#include "symbolize/symbolize.h"
+
 /*
  * The library DbgHelp, after its public documentation: which copy of it, and its functions.
  *
@@ -11,16 +23,6 @@
  *
  * It stays loaded until the process ends.
  */
-#ifndef SYMBOLIZE_BACKEND_DBGHELP_PARTS_WINDOWS_H
-#define SYMBOLIZE_BACKEND_DBGHELP_PARTS_WINDOWS_H
-
-#include <stdbool.h>
-
-#include <windows.h>
-#include <dbghelp.h>
-
-#include "symbolize/backend/backend.h"
-#include "symbolize/symbolize.h"
 
 /* X(type of result, name, parameters) */
 #define DBGHELP_NEEDED(X)                                                                          \

@@ -1,4 +1,4 @@
-/* Which llvm-symbolizer is run. llvm.c, helper_posix.c or helper_windows.c. */
+/* llvm-symbolizer: the program, its answers, and the files it is asked about. */
 #ifndef SYMBOLIZE_BACKEND_LLVM_H
 #define SYMBOLIZE_BACKEND_LLVM_H
 
@@ -11,6 +11,8 @@
 #include "symbolize/backend/helper.h"
 #include "symbolize/symbolize.h"
 #include "symbolize/files/module_files.h"
+
+/* Which llvm-symbolizer is run. llvm.c, helper_posix.c or helper_windows.c. */
 
 /*
  * Adds to list, each ended by NUL, the full paths of those that are here, the best first: the one that

@@ -1,8 +1,4 @@
-/*
- * "FROM=TO": paths that begin with FROM are looked for at TO. FROM is compared without regard to case
- * (of ASCII letters) or to which slash it is, and ends where a component ends; a slash at its end means
- * nothing. The first "=" parts the two.
- */
+/* The inside of the finder of symbol files: symbol paths, stores, places, and the search. */
 #ifndef SYMBOLIZE_FILES_FIND_PARTS_H
 #define SYMBOLIZE_FILES_FIND_PARTS_H
 
@@ -15,6 +11,12 @@
 #include "core/pe/pe.h"
 #include "symbolize/files/local_path.h"
 #include "symbolize/files/module_files.h"
+
+/*
+ * "FROM=TO": paths that begin with FROM are looked for at TO. FROM is compared without regard to case
+ * (of ASCII letters) or to which slash it is, and ends where a component ends; a slash at its end means
+ * nothing. The first "=" parts the two.
+ */
 
 struct path_map {
 	const char *from, *to; /* in the text it was made of; from does not end in NUL */

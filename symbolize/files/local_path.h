@@ -1,3 +1,12 @@
+/* Paths that dumps and users speak of, and where they lie on this machine. */
+#ifndef SYMBOLIZE_FILES_LOCAL_PATH_H
+#define SYMBOLIZE_FILES_LOCAL_PATH_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "core/base/memory.h"
+
 /*
  * Where a path that a dump, an image or the user speaks of lies on this machine. local_path_posix.c or
  * local_path_windows.c.
@@ -6,13 +15,6 @@
  * of the Wine prefix, and what is not there as it is spelled is looked for without regard to case.
  * Only regular files with something in them are files here: no pipe or device is ever opened.
  */
-#ifndef SYMBOLIZE_FILES_LOCAL_PATH_H
-#define SYMBOLIZE_FILES_LOCAL_PATH_H
-
-#include <stdbool.h>
-#include <stddef.h>
-
-#include "core/base/memory.h"
 
 enum local_kind { LOCAL_NONE, LOCAL_FILE, LOCAL_FOLDER };
 

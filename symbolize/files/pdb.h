@@ -1,10 +1,4 @@
-/*
- * PDB files ("MSF 7.00"), as far as they are read here: whom they belong to, and their functions.
- *
- * Layout after LLVM's published description of the format ("The PDB File Format": MSF, PDB info
- * stream, DBI stream, symbol records). Nothing in a file is trusted: every block, offset, size and
- * count is checked, memory is bounded by the size of the file. Lines and types are for the backends.
- */
+/* PDB files, as far as they are read here. */
 #ifndef SYMBOLIZE_FILES_PDB_H
 #define SYMBOLIZE_FILES_PDB_H
 
@@ -15,6 +9,14 @@
 #include "core/base/memory.h"
 #include "core/base/os.h"
 #include "core/pe/pe.h"
+
+/*
+ * PDB files ("MSF 7.00"), as far as they are read here: whom they belong to, and their functions.
+ *
+ * Layout after LLVM's published description of the format ("The PDB File Format": MSF, PDB info
+ * stream, DBI stream, symbol records). Nothing in a file is trusted: every block, offset, size and
+ * count is checked, memory is bounded by the size of the file. Lines and types are for the backends.
+ */
 
 struct pdb_identity {
 	char guid[33]; /* 32 upper-case digits, as pe_image.pdb_guid */

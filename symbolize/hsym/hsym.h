@@ -1,7 +1,4 @@
-/*
- * A dump that is read twice, unpacked: a file is read again, what cannot be (a pipe) is kept in
- * memory, within bounds: what has no end is refused.
- */
+/* The parts of the program hsym. */
 #ifndef SYMBOLIZE_HSYM_HSYM_H
 #define SYMBOLIZE_HSYM_HSYM_H
 
@@ -14,6 +11,11 @@
 #include "core/pe/pe.h"
 #include "symbolize/files/pdb.h"
 #include "symbolize/symbolize.h"
+
+/*
+ * A dump that is read twice, unpacked: a file is read again, what cannot be (a pipe) is kept in
+ * memory, within bounds: what has no end is refused.
+ */
 
 struct input {
 	const char *path, *name; /* name is for messages */

@@ -1,3 +1,11 @@
+/* Where names come from, in their order, and which one is chosen. */
+#ifndef SYMBOLIZE_LOOKUP_LOOKUP_H
+#define SYMBOLIZE_LOOKUP_LOOKUP_H
+
+#include "core/base/memory.h"
+#include "symbolize/backend/backend.h"
+#include "symbolize/symbolize.h"
+
 /*
  * The names that were found before: one file of the user's, keyed by what tells one build of a module
  * from all others, and by offset.
@@ -7,12 +15,6 @@
  * as an empty one, and what there is no memory for is not known. Several programs may use it at once. When
  * it is full, the oldest names go.
  */
-#ifndef SYMBOLIZE_LOOKUP_LOOKUP_H
-#define SYMBOLIZE_LOOKUP_LOOKUP_H
-
-#include "core/base/memory.h"
-#include "symbolize/backend/backend.h"
-#include "symbolize/symbolize.h"
 
 #define NAME_CACHE_BYTES ((size_t)16 << 20) /* the file may have */
 

@@ -1,9 +1,4 @@
-/*
- * The NT heap of Windows 7 to 11: where its structures have their fields, by bitness and build.
- *
- * Offsets are in bytes. What all builds of one bitness share is in struct nt_common_layout; what a
- * build has changed, in its row.
- */
+/* NT heaps: layouts, block headers, chains of blocks, the low fragmentation heap. */
 #ifndef SNAPSHOT_HEAP_NT_NT_H
 #define SNAPSHOT_HEAP_NT_NT_H
 
@@ -13,6 +8,13 @@
 
 #include "snapshot/heap/nt_heap.h"
 #include "snapshot/target/target_memory.h"
+
+/*
+ * The NT heap of Windows 7 to 11: where its structures have their fields, by bitness and build.
+ *
+ * Offsets are in bytes. What all builds of one bitness share is in struct nt_common_layout; what a
+ * build has changed, in its row.
+ */
 
 #define NT_PAGE_BYTES 0x1000u
 

@@ -1,3 +1,13 @@
+/* Segment heaps: layouts, and their parts. */
+#ifndef SNAPSHOT_HEAP_SEGMENT_SEGMENT_H
+#define SNAPSHOT_HEAP_SEGMENT_SEGMENT_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "snapshot/heap/claims.h"
+#include "snapshot/heap/nt_heap.h"
+
 /*
  * The segment heap of Windows 10 and 11: offsets, in bytes, of what its walker reads.
  *
@@ -8,14 +18,6 @@
  * Sources: type listings made from public symbols of ntkrnlmp (which shares the heap library) and
  * ntdll; the row says which. Structure and field are named beside each number.
  */
-#ifndef SNAPSHOT_HEAP_SEGMENT_SEGMENT_H
-#define SNAPSHOT_HEAP_SEGMENT_SEGMENT_H
-
-#include <stddef.h>
-#include <stdint.h>
-
-#include "snapshot/heap/claims.h"
-#include "snapshot/heap/nt_heap.h"
 
 /* The same in all builds of one bitness. */
 struct segment_parts {
