@@ -34,7 +34,9 @@ static int number_order(const char **a, const char **b)
 	return memcmp(x, y, a_len);
 }
 
-int file_natural_order(const char *a, const char *b)
+/* As qsort() wants it: numbers by their value, all else byte by byte; names that are alike in this by their
+ * bytes, so that only equal names are equal. */
+static int file_natural_order(const char *a, const char *b)
 {
 	const char *x = a, *y = b;
 	int order;

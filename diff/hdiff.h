@@ -46,13 +46,6 @@ struct word {
 };
 extern const struct word sort_words[], spark_words[], group_words[], match_words[], base_words[];
 
-/* Each: 0; -ERR_USAGE with the words that there are; -ERR_NOMEM. */
-int word_value(const struct word *words, const char *text, int *value, struct err *err);
-int word_format(const char *text, const struct report_format **found, struct err *err);
-
-/* "grows,grew-once": a bit for each verdict that is named. */
-int word_verdicts(const char *text, unsigned *verdicts, struct err *err);
-
 /*
  * What hdiff can be asked for, and what was asked for.
  *

@@ -58,21 +58,7 @@ void file_list_release(struct file_list *list);
 
 /* A file or two, given by name: each is said and used as far as it goes. */
 
-/* Reads them in the order in which they were given into inputs->dumps, or a single printed comparison
- * into inputs->series[0]. 1: that was it; 0; or an error. */
-int inputs_read_few(struct inputs *inputs, const struct options *options,
-	const struct file_list *files, FILE *say, struct err *err);
-
 /* The dumps of a trend, or what was found in folders: whatever is no whole dump is left out. */
-
-/* Whether a file that was found is the one that the report goes to: one from the last time, in the
- * folder that is read again, is not even foreign there. */
-bool input_is_output(const struct options *options, const char *path);
-
-/* Reads them into inputs->dumps and makes the series, of which nothing but the comparison is missing
- * then. 0 or an error; -ERR_NOT_DUMP when there is no dump that can be used. */
-int inputs_read_many(struct inputs *inputs, const struct options *options,
-	const struct file_list *files, FILE *say, struct err *err);
 
 /* What a file is, by how it starts. */
 
@@ -85,10 +71,6 @@ int input_kind(const char *path, struct source *source, enum file_kind *kind, co
 bool input_is_log(struct source *source);
 
 /* The order of names as people count: "a2" before "a10". */
-
-/* As qsort() wants it: numbers by their value, all else byte by byte; names that are alike in this by their
- * bytes, so that only equal names are equal. */
-int file_natural_order(const char *a, const char *b);
 
 /*
  * Reading the dumps of a trend: a file for each thread at a time. Nothing is said while they are read.
@@ -132,14 +114,5 @@ void read_files_release(struct read_file *files, size_t count);
 bool read_file_is_damaged(const struct read_file *file);
 
 /* Which files are to be read, as far as their heads tell. */
-
-/* Looks at the head of a file: is_unread becomes true, and sums are filled, when it tells a time. 0 or
- * -ERR_NOMEM. */
-int read_window_look(struct read_file *file, struct stack_store *store);
-
-/* Puts into numbers[] those of files that are unread and must not stay so, now that so much is known: how
- * many, 0 when all is done. */
-size_t read_window_find(const struct read_file *files, size_t count,
-	const struct read_wishes *wishes, size_t *numbers);
 
 #endif

@@ -131,7 +131,9 @@ static int read_one(
 	return rc ? rc : kind == FILE_COMPARISON;
 }
 
-int inputs_read_few(struct inputs *inputs, const struct options *options,
+/* Reads them in the order in which they were given into inputs->dumps, or a single printed comparison
+ * into inputs->series[0]. 1: that was it; 0; or an error. */
+static int inputs_read_few(struct inputs *inputs, const struct options *options,
 	const struct file_list *files, FILE *say, struct err *err)
 {
 	int rc = 0;
@@ -153,7 +155,9 @@ int inputs_read_few(struct inputs *inputs, const struct options *options,
 	return rc;
 }
 
-bool input_is_output(const struct options *options, const char *path)
+/* Whether a file that was found is the one that the report goes to: one from the last time, in the
+ * folder that is read again, is not even foreign there. */
+static bool input_is_output(const struct options *options, const char *path)
 {
 	return options->output && strcmp(options->output, "-") != 0 && strcmp(path, "-") != 0 &&
 	       !os_is_special(path) && os_same_file(options->output, path);
@@ -298,7 +302,9 @@ static bool is_trend(const struct inputs *inputs, const struct read_file *read,
 	return files->has_found && !dump_same_process(&dumps[0], &dumps[1]);
 }
 
-int inputs_read_many(struct inputs *inputs, const struct options *options,
+/* Reads them into inputs->dumps and makes the series, of which nothing but the comparison is missing
+ * then. 0 or an error; -ERR_NOT_DUMP when there is no dump that can be used. */
+static int inputs_read_many(struct inputs *inputs, const struct options *options,
 	const struct file_list *files, FILE *say, struct err *err)
 {
 	struct read_file *read = calloc(files->count + 1, sizeof(*read));

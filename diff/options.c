@@ -82,7 +82,8 @@ static const char *format_name(const void *all, size_t i)
 	return ((const struct report_format *)all)[i].name;
 }
 
-int word_value(const struct word *words, const char *text, int *value, struct err *err)
+/* Each: 0; -ERR_USAGE with the words that there are; -ERR_NOMEM. */
+static int word_value(const struct word *words, const char *text, int *value, struct err *err)
 {
 	for (const struct word *word = words; word->name; word++) {
 		if (!strcmp(word->name, text)) {
@@ -107,7 +108,8 @@ static int take_verdict(unsigned *verdicts, const char *text, size_t len, struct
 	return unknown_word(text, verdict_name, NULL, err);
 }
 
-int word_verdicts(const char *text, unsigned *verdicts, struct err *err)
+/* "grows,grew-once": a bit for each verdict that is named. */
+static int word_verdicts(const char *text, unsigned *verdicts, struct err *err)
 {
 	unsigned found = 0;
 	int rc = 0;
@@ -125,7 +127,7 @@ int word_verdicts(const char *text, unsigned *verdicts, struct err *err)
 	return rc;
 }
 
-int word_format(const char *text, const struct report_format **found, struct err *err)
+static int word_format(const char *text, const struct report_format **found, struct err *err)
 {
 	for (const struct report_format *format = report_formats; format->name; format++) {
 		if (!strcmp(format->name, text)) {

@@ -249,7 +249,7 @@ static int keep(struct read_file *file, const struct dump_sums *head, struct sta
 }
 
 /* What cannot be opened, or has no sound head, is told of by whoever reads it whole. */
-int read_window_look(struct read_file *file, struct stack_store *store)
+static int read_window_look(struct read_file *file, struct stack_store *store)
 {
 	const char *path = file->item->path;
 	struct source *source;
@@ -286,7 +286,9 @@ static int64_t find_newest(
 	return newest;
 }
 
-size_t read_window_find(const struct read_file *files, size_t count,
+/* Puts into numbers[] those of files that are unread and must not stay so, now that so much is known: how
+ * many, 0 when all is done. */
+static size_t read_window_find(const struct read_file *files, size_t count,
 	const struct read_wishes *wishes, size_t *numbers)
 {
 	int64_t newest = find_newest(files, count, wishes);

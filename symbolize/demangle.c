@@ -66,7 +66,12 @@ static uint64_t work(const struct estimate *estimate)
 	return work;
 }
 
-bool demangle_is_bounded(const char *name, size_t len)
+/*
+ * An Itanium name may refer to parts of itself, and those to others: a few hundred bytes can stand for
+ * terabytes, or for as much work that prints nothing. False when that cannot be ruled out for the name
+ * of len bytes, at most MANGLED_MAX.
+ */
+static bool demangle_is_bounded(const char *name, size_t len)
 {
 	struct estimate estimate = {0};
 

@@ -184,7 +184,8 @@ static int64_t read_below(struct feed *feed, void *bytes, size_t len)
 	return 0;
 }
 
-int feed_error(const struct feed *feed, struct err *err)
+/* The error that comes behind what is at hand, or 0. */
+static int feed_error(const struct feed *feed, struct err *err)
 {
 	if (feed->rc < 0 && err)
 		*err = feed->why;
@@ -460,7 +461,8 @@ void lines_release(struct lines *lines)
 	*lines = (struct lines){0};
 }
 
-int lines_refill(struct lines *lines)
+/* Fills the window up, which moves what it holds. 0 or the source's error. */
+static int lines_refill(struct lines *lines)
 {
 	memmove(lines->window, lines->at, (size_t)(lines->end - lines->at));
 	lines->end -= lines->at - lines->window;

@@ -70,9 +70,6 @@ void feed_release(struct feed *feed);
  * are left. None: 0 at the end, or the error. */
 int64_t feed_need(struct feed *feed, size_t want, struct err *err);
 
-/* The error that comes behind what is at hand, or 0. */
-int feed_error(const struct feed *feed, struct err *err);
-
 /* Takes up to len bytes; returns as a feed_reader does. */
 int64_t feed_read(struct feed *feed, void *bytes, size_t len, struct err *err);
 
@@ -137,9 +134,6 @@ struct line {
 /* 0 or -ERR_NOMEM. source and err must outlive lines. */
 int lines_init(struct lines *lines, const struct dump_source *source, struct err *err);
 void lines_release(struct lines *lines);
-
-/* Fills the window up, which moves what it holds. 0 or the source's error. */
-int lines_refill(struct lines *lines);
 
 /* 1 and the next line (valid until the one after it), 0 at the end, or the source's error. */
 int lines_next(struct lines *lines, struct line *line);

@@ -10,7 +10,9 @@
 #include "diff/match/row_series.h"
 #include "diff/read/stack_store.h"
 
-void totals_add(struct block_totals *to, const struct block_totals *more)
+/* Adds sums of several processes, which together may be more than a signed number holds: that stands for
+ * it then. */
+static void totals_add(struct block_totals *to, const struct block_totals *more)
 {
 	block_totals_add(to, more);
 	to->block_count = to->block_count > INT64_MAX ? INT64_MAX : to->block_count;
@@ -51,7 +53,9 @@ static void find_reserved(struct comparison *comparison)
 	}
 }
 
-void totals_count(struct comparison *comparison, const struct match_request *request)
+/* Fills in a comparison's totals, of dumps and axis that it has. Address space is counted when it was asked
+ * for, and else told apart. */
+static void totals_count(struct comparison *comparison, const struct match_request *request)
 {
 	struct change total = {0}, reserved = {0};
 	bool is_asked = false;

@@ -143,12 +143,4 @@ struct delta comparison_delta(const struct comparison *comparison);
 
 /* What the dumps of a comparison add up to, whatever is in them. */
 
-/* Fills in a comparison's totals, of dumps and axis that it has. Address space is counted when it was asked
- * for, and else told apart. */
-void totals_count(struct comparison *comparison, const struct match_request *request);
-
-/* Adds sums of several processes, which together may be more than a signed number holds: that stands for
- * it then. */
-void totals_add(struct block_totals *to, const struct block_totals *more);
-
 #endif

@@ -86,7 +86,9 @@ const char *filter_frame_file(
 	return file ? file : module_file(row->older_dump, frame);
 }
 
-bool filter_names_module(const char *wanted, const char *module, const char *file)
+/* Whether a module is the one that is wanted; where its file's name is NULL, that with extension is
+ * not known and any will do. */
+static bool filter_names_module(const char *wanted, const char *module, const char *file)
 {
 	size_t len = strlen(wanted), module_len = strlen(module);
 	const char *dot = strrchr(wanted, '.');
@@ -98,7 +100,8 @@ bool filter_names_module(const char *wanted, const char *module, const char *fil
 	return dot && text_same(wanted, (size_t)(dot - wanted), module, module_len);
 }
 
-bool filter_modules(const struct filter *filter, const struct comparison *comparison,
+/* Whether a row, whose frames these are, goes through one of the modules. */
+static bool filter_modules(const struct filter *filter, const struct comparison *comparison,
 	const struct row *row, const struct frames *frames)
 {
 	for (size_t i = 0; i < frames->count; i++) {

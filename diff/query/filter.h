@@ -49,14 +49,6 @@ bool filter_is_active(const struct filter *filter);
 bool filter_change(
 	const struct filter *filter, const struct comparison *comparison, const struct row *row);
 
-/* Whether a row, whose frames these are, goes through one of the modules. */
-bool filter_modules(const struct filter *filter, const struct comparison *comparison,
-	const struct row *row, const struct frames *frames);
-
-/* Whether a module is the one that is wanted; where its file's name is NULL, that with extension is
- * not known and any will do. */
-bool filter_names_module(const char *wanted, const char *module, const char *file);
-
 /* Says what can be said of a row whose frames have no names yet. 0 or as patterns_match(). */
 int filter_raw(struct filter *filter, const struct comparison *comparison, const struct row *row,
 	const struct frames *frames, enum verdict *verdict, struct err *err);

@@ -22,7 +22,8 @@ static int add_series(struct view *view, struct block_totals **to, const struct 
 	return 0;
 }
 
-int group_add_series(struct view *view, struct view_group_row *group, const struct row *row,
+/* Adds a row's series to that of the group, to self, to total, or to both. 0 or -ERR_NOMEM. */
+static int group_add_series(struct view *view, struct view_group_row *group, const struct row *row,
 	bool to_self, bool to_total)
 {
 	int rc = to_self ? add_series(view, &group->self_of, row) : 0;
@@ -50,7 +51,8 @@ static void judge_group(void *ctx, size_t index, struct trend_judge *by)
 	judge(by, is_short, group->total_of, &group->total_trend);
 }
 
-int groups_judge(struct view *view)
+/* Judges the series of all groups. 0 or -ERR_NOMEM. */
+static int groups_judge(struct view *view)
 {
 	return series_judge_all(view->comparison->axis, view->group_count, judge_group, view);
 }

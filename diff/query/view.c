@@ -9,7 +9,8 @@
 
 #define SIGN_BIT (UINT64_C(1) << 63)
 
-uint64_t view_signed_key(int64_t value)
+/* Compares as the signed number does. */
+static uint64_t view_signed_key(int64_t value)
 {
 	return (uint64_t)value ^ SIGN_BIT;
 }
@@ -111,7 +112,9 @@ static int sort_name(struct view *view, uint32_t row, struct frames *frames, str
 	return *sorted ? 0 : -ERR_NOMEM;
 }
 
-int view_sort_rows(struct view *view, enum view_sort sort)
+/* Sorts the rows; those alike stay in the order of the default. By name they must have theirs. 0 or
+ * -ERR_NOMEM. */
+static int view_sort_rows(struct view *view, enum view_sort sort)
 {
 	struct sorted_row *sorted = calloc(view->row_count + 1, sizeof(*sorted));
 	struct frames frames;
@@ -169,7 +172,11 @@ static void sum_up(struct view *view, bool is_filtered)
 		change_add_row(&view->selected, comparison, &comparison->rows[view->rows[i]]);
 }
 
-int view_sum_series(struct view *view, const struct block_totals *suppressed, bool is_filtered)
+/* Of a trend: sums up what the view's rows add up to at each snapshot, with rows that did not change
+ * unless is_filtered, and judges that. suppressed: what is taken off, by snapshot; NULL: nothing. 0 or
+ * -ERR_NOMEM. */
+static int view_sum_series(
+	struct view *view, const struct block_totals *suppressed, bool is_filtered)
 {
 	const struct comparison *comparison = view->comparison;
 	size_t count = comparison->dump_count;
@@ -329,7 +336,8 @@ static int judge_all_named(struct selecting *selecting)
 	return rc;
 }
 
-int view_select(struct view *view, struct naming *naming, const struct view_request *request,
+/* Narrows the rows of a view and sums up what is left: see view_ask(), whose part this is. */
+static int view_select(struct view *view, struct naming *naming, const struct view_request *request,
 	struct err *err)
 {
 	struct selecting selecting = {

@@ -5,13 +5,13 @@
 #include "diff/report/report.h"
 #include "diff/report/report_parts.h"
 
-void csv_init(struct csv *csv, struct out *out)
+static void csv_init(struct csv *csv, struct out *out)
 {
 	*csv = (struct csv){.out = out, .is_first = true};
 	buf_init(&csv->field);
 }
 
-void csv_release(struct csv *csv)
+static void csv_release(struct csv *csv)
 {
 	buf_release(&csv->field);
 }
@@ -40,7 +40,8 @@ static bool is_formula(const char *text)
 	return false;
 }
 
-void csv_text(struct csv *csv, const char *text)
+/* A text that is clean: quoted where it has to be, marked where it would be run. */
+static void csv_text(struct csv *csv, const char *text)
 {
 	const char *quote;
 
@@ -62,7 +63,8 @@ void csv_text(struct csv *csv, const char *text)
 	out_char(csv->out, '"');
 }
 
-int csv_name(struct csv *csv, const char *text)
+/* Any text, made clean; NULL: nothing. 0 or -ERR_NOMEM. */
+static int csv_name(struct csv *csv, const char *text)
 {
 	int rc;
 
@@ -73,13 +75,13 @@ int csv_name(struct csv *csv, const char *text)
 	return rc;
 }
 
-void csv_number(struct csv *csv, uint64_t value)
+static void csv_number(struct csv *csv, uint64_t value)
 {
 	put_comma(csv);
 	out_number(csv->out, value, 10, 0);
 }
 
-void csv_signed(struct csv *csv, int64_t value)
+static void csv_signed(struct csv *csv, int64_t value)
 {
 	uint64_t bits = (uint64_t)value;
 
@@ -87,7 +89,8 @@ void csv_signed(struct csv *csv, int64_t value)
 	out_signed(csv->out, value < 0 ? '-' : '\0', value < 0 ? 0 - bits : bits, 10, 0);
 }
 
-void csv_growth(struct csv *csv, uint64_t new, uint64_t old)
+/* new - old, a number with a sign. */
+static void csv_growth(struct csv *csv, uint64_t new, uint64_t old)
 {
 	struct growth growth = growth_of(new, old);
 
@@ -95,7 +98,8 @@ void csv_growth(struct csv *csv, uint64_t new, uint64_t old)
 	out_signed(csv->out, growth.sign == '-' ? '-' : '\0', growth.amount, 10, 0);
 }
 
-void csv_fraction(struct csv *csv, double value)
+/* As fraction_text() has it; empty when value is no number. */
+static void csv_fraction(struct csv *csv, double value)
 {
 	char text[FRACTION_TEXT_BYTES];
 	const char *digits = fraction_text(value, text);
@@ -104,19 +108,21 @@ void csv_fraction(struct csv *csv, double value)
 	out_text(csv->out, digits ? digits : "");
 }
 
-void csv_empty(struct csv *csv, size_t count)
+/* count fields without anything. */
+static void csv_empty(struct csv *csv, size_t count)
 {
 	while (count--)
 		put_comma(csv);
 }
 
-void csv_columns(struct csv *csv, const char *names)
+/* Names of columns, with commas between; plain text. */
+static void csv_columns(struct csv *csv, const char *names)
 {
 	put_comma(csv);
 	out_text(csv->out, names);
 }
 
-void csv_end(struct csv *csv)
+static void csv_end(struct csv *csv)
 {
 	out_text(csv->out, "\r\n");
 	csv->is_first = true;
@@ -126,7 +132,8 @@ void csv_end(struct csv *csv)
 
 /* ---------------------------------------------------------------- before */
 
-void csv_trend_columns(struct csv *csv, bool is_grouped)
+/* What stands before: whose series it is, and what it says; of groups what self says comes first. */
+static void csv_trend_columns(struct csv *csv, bool is_grouped)
 {
 	csv_columns(csv, "series,image,pid,start");
 	if (is_grouped)
@@ -137,7 +144,7 @@ void csv_trend_columns(struct csv *csv, bool is_grouped)
 			 "blocks_per_hour,net_bytes,net_blocks");
 }
 
-int csv_process(struct csv *csv, const struct view *view)
+static int csv_process(struct csv *csv, const struct view *view)
 {
 	const struct dump_sums *first = view->comparison->dumps;
 	char text[DATE_TEXT_BYTES];
@@ -153,7 +160,8 @@ int csv_process(struct csv *csv, const struct view *view)
 	return rc;
 }
 
-void csv_trend(struct csv *csv, const struct view *view, const struct trend *trend)
+/* 0 or -ERR_NOMEM. */
+static void csv_trend(struct csv *csv, const struct view *view, const struct trend *trend)
 {
 	csv_text(csv, trend_verdict_name(trend->verdict));
 	if (report_has_rates(view->comparison)) {
@@ -199,7 +207,8 @@ static int put_columns(struct csv *csv, const struct report *report, const char 
 	return rc;
 }
 
-int csv_series_columns(struct csv *csv, const struct report *report)
+/* What stands behind: bytes at each snapshot of each series, then blocks. 0 or -ERR_NOMEM. */
+static int csv_series_columns(struct csv *csv, const struct report *report)
 {
 	int rc = put_columns(csv, report, "bytes");
 
@@ -216,7 +225,8 @@ static size_t snapshot_count(const struct report *report, size_t from, size_t en
 	return count;
 }
 
-void csv_series(
+/* of: a sum for each snapshot of view number series. */
+static void csv_series(
 	struct csv *csv, const struct report *report, size_t series, const struct block_totals *of)
 {
 	size_t before = snapshot_count(report, 0, series);

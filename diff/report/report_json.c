@@ -78,7 +78,8 @@ void json_dump_time(struct json *json, const struct dump_sums *dump)
 		json_text(json, dump->has_wall_time ? "local_time" : "time", text);
 }
 
-void json_lacks(struct json *json, bool is_cut, const char *const *warnings, size_t count)
+/* What a file lacks. */
+static void json_lacks(struct json *json, bool is_cut, const char *const *warnings, size_t count)
 {
 	json_bool(json, "cut", is_cut);
 	json_number(json, "warning_count", count);

@@ -107,11 +107,7 @@ void text_dump_notes(struct out *out, const struct dump_sums *sums);
 void text_rate(struct out *out, double rate, bool has_sign, unsigned width);
 
 /* Growth and names, one group a line. */
-void text_groups(struct text_report *report);
 void text_groups_legend(struct text_report *report);
-
-/* What is not shown, as comments, and the last line. */
-void text_end(struct text_report *report);
 
 /*
  * JSON as it is written: commas, quotes and escapes. What is wrong with the output is kept in out.
@@ -169,9 +165,6 @@ void json_date(struct json *json, const char *key, int64_t ms);
 /* "time" or "local_time", when it is known. */
 void json_dump_time(struct json *json, const struct dump_sums *dump);
 
-/* What a file lacks. */
-void json_lacks(struct json *json, bool is_cut, const char *const *warnings, size_t count);
-
 /* What else a dump says of itself: "sample_bytes" to "warnings". */
 void json_dump_state(struct json *json, const struct dump_sums *dump);
 
@@ -199,47 +192,7 @@ struct csv {
 	bool is_first; /* of its record */
 };
 
-void csv_init(struct csv *csv, struct out *out);
-void csv_release(struct csv *csv);
-
-/* A text that is clean: quoted where it has to be, marked where it would be run. */
-void csv_text(struct csv *csv, const char *text);
-
-/* Any text, made clean; NULL: nothing. 0 or -ERR_NOMEM. */
-int csv_name(struct csv *csv, const char *text);
-
-void csv_number(struct csv *csv, uint64_t value);
-void csv_signed(struct csv *csv, int64_t value);
-
-/* new - old, a number with a sign. */
-void csv_growth(struct csv *csv, uint64_t new, uint64_t old);
-
-/* As fraction_text() has it; empty when value is no number. */
-void csv_fraction(struct csv *csv, double value);
-
-/* count fields without anything. */
-void csv_empty(struct csv *csv, size_t count);
-
-/* Names of columns, with commas between; plain text. */
-void csv_columns(struct csv *csv, const char *names);
-
-void csv_end(struct csv *csv);
-
 /* The columns that a trend adds to the CSV report, before and behind the others. */
-
-/* What stands before: whose series it is, and what it says; of groups what self says comes first. */
-void csv_trend_columns(struct csv *csv, bool is_grouped);
-
-/* 0 or -ERR_NOMEM. */
-int csv_process(struct csv *csv, const struct view *view);
-void csv_trend(struct csv *csv, const struct view *view, const struct trend *trend);
-
-/* What stands behind: bytes at each snapshot of each series, then blocks. 0 or -ERR_NOMEM. */
-int csv_series_columns(struct csv *csv, const struct report *report);
-
-/* of: a sum for each snapshot of view number series. */
-void csv_series(
-	struct csv *csv, const struct report *report, size_t series, const struct block_totals *of);
 
 /* The JSON report of a trend, which has a schema of its own: man/hdiff-json.5, TRENDS. */
 

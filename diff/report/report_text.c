@@ -59,7 +59,7 @@ static void put_group(struct text_report *report, const struct view_group_row *g
 	put_name(report, group);
 }
 
-void text_groups(struct text_report *report)
+static void text_groups(struct text_report *report)
 {
 	const struct view *view = report->view;
 	const struct trend_axis *axis = report->comparison->axis;
@@ -231,7 +231,8 @@ static void put_unchanged(struct text_report *report)
 		view->is_filtered ? " that was selected" : "");
 }
 
-void text_end(struct text_report *report)
+/* What is not shown, as comments, and the last line. */
+static void text_end(struct text_report *report)
 {
 	put_rest(report);
 	if (report->view->is_filtered)

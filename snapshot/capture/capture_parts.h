@@ -110,9 +110,6 @@ int describe_merge_modules(struct snapshot *snapshot, const struct module *later
 /* Fills snapshot->tracer, when there is one. */
 void describe_tracer(struct snapshot *snapshot, const struct raw_capture *captured);
 
-/* A warning for each gap that it left, with the remedy. */
-void describe_warn_of_tracer(struct snapshot *snapshot, const struct raw_capture *captured);
-
 /*
  * What a snapshot says beside its blocks: whose it is, which builds of modules, where its stacks come
  * from, and what is missing in it.

@@ -156,7 +156,8 @@ static void warn_of_drops(struct snapshot *snapshot, const struct tracer_area *a
 			area->dropped_unloads);
 }
 
-void describe_warn_of_tracer(struct snapshot *snapshot, const struct raw_capture *captured)
+/* A warning for each gap that it left, with the remedy. */
+static void describe_warn_of_tracer(struct snapshot *snapshot, const struct raw_capture *captured)
 {
 	const struct tracer_copy *tracer = &captured->tracer;
 	const struct tracer_area *area = &tracer->area;

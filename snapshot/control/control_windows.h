@@ -22,13 +22,6 @@
 /* The bitness of this hsnap and of the programs that it can trace. */
 #define OUR_BITS ((unsigned)(8 * sizeof(void *)))
 
-/* Where the system would find the program: the caller's to free. NULL: nowhere, as far as it can
- * be told. */
-wchar_t *program_find(const char *program);
-
-/* The bitness of the program in a file; 0: it is no image (a script, say). */
-unsigned program_bits(const wchar_t *path);
-
 /* The path of a file beside this program, in a form that the system takes however long it is; the
  * caller's to free. NULL: it is not there. */
 wchar_t *program_beside(const wchar_t *name);
@@ -319,16 +312,10 @@ struct family {
 	HANDLE volatile last; /* a thread of those, which outlives all that have left */
 };
 
-/* Returns 0 or -ERR_NOMEM. The calling thread is one of those that follow a process. */
-int family_init(struct family *family, const struct program_run *run, struct err *err);
-
 /*
  * Follows a process that was brought up to its end, or ends it when its time is over: takes its snapshot,
  * and has threads follow its children. Returns 0, or what the snapshot returned; -ERR_NO_EXIT.
  */
 int family_follow(struct family *family, struct traced *traced, struct err *err);
-
-/* The calling thread has no process to follow any more: waits until that is true of all, and releases. */
-void family_end(struct family *family);
 
 #endif

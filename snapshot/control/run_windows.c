@@ -19,7 +19,9 @@
 
 #define PATH_UNITS 32768
 
-wchar_t *program_find(const char *program)
+/* Where the system would find the program: the caller's to free. NULL: nowhere, as far as it can
+ * be told. */
+static wchar_t *program_find(const char *program)
 {
 	wchar_t *wide = wide_from_utf8(program), *path = malloc(PATH_UNITS * sizeof(*path));
 	DWORD len = wide && path ? SearchPathW(NULL, wide, L".exe", PATH_UNITS, path, NULL) : 0;
@@ -36,7 +38,8 @@ static int read_file(void *ctx, uint64_t offset, void *bytes, size_t len)
 	return os_read_at(ctx, offset, bytes, len);
 }
 
-unsigned program_bits(const wchar_t *path)
+/* The bitness of the program in a file; 0: it is no image (a script, say). */
+static unsigned program_bits(const wchar_t *path)
 {
 	char *text = wide_to_utf8(path);
 	struct pe_image *image = malloc(sizeof(*image));
@@ -126,7 +129,8 @@ struct follower {
 	char name[40];
 };
 
-int family_init(struct family *family, const struct program_run *run, struct err *err)
+/* Returns 0 or -ERR_NOMEM. The calling thread is one of those that follow a process. */
+static int family_init(struct family *family, const struct program_run *run, struct err *err)
 {
 	*family = (struct family){.run = run, .count = 1};
 	family->options.install.limit_bytes = run->limit_bytes;
@@ -167,7 +171,8 @@ static void leave_last(struct family *family)
 	leave(family);
 }
 
-void family_end(struct family *family)
+/* The calling thread has no process to follow any more: waits until that is true of all, and releases. */
+static void family_end(struct family *family)
 {
 	leave(family);
 	WaitForSingleObject(family->all_ended, INFINITE);

@@ -151,7 +151,4 @@ struct page_roots {
 	size_t count, cap;
 };
 
-/* Finds all _DPH_HEAP_ROOTs. Returns 0 or -ERR_NOMEM. The caller frees roots->list, in any case. */
-int page_roots_find(struct nt_walk *nt, struct page_roots *roots);
-
 #endif

@@ -241,7 +241,8 @@ static void sort_unique(struct page_roots *roots)
 	qsort(roots->list, roots->count, sizeof(*roots->list), by_handle);
 }
 
-int page_roots_find(struct nt_walk *nt, struct page_roots *roots)
+/* Finds all _DPH_HEAP_ROOTs. Returns 0 or -ERR_NOMEM. The caller frees roots->list, in any case. */
+static int page_roots_find(struct nt_walk *nt, struct page_roots *roots)
 {
 	const struct page_layout *layout = page_layout(nt->process->bits);
 	uint64_t link;

@@ -77,8 +77,4 @@ int region_read_either(HANDLE clone, HANDLE process, uint64_t addr, void *bytes,
 /* Process handles should have it besides, for clones. */
 #define CLONE_RIGHTS PROCESS_CREATE_PROCESS
 
-/* capture() to resume(), for process handles; capture and clone are NULL where there are none.
- * arm() and disarm() are the caller's to add. */
-struct hold_calls target_clone_calls(void);
-
 #endif

@@ -79,7 +79,9 @@ static void resume(void *process)
 	NtResumeProcess(process);
 }
 
-struct hold_calls target_clone_calls(void)
+/* capture() to resume(), for process handles; capture and clone are NULL where there are none.
+ * arm() and disarm() are the caller's to add. */
+static struct hold_calls target_clone_calls(void)
 {
 	struct hold_calls calls = {.end_clone = end_clone,
 		.free_snapshot = free_snapshot,

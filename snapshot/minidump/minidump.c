@@ -9,7 +9,7 @@
 #include "core/pe/pe.h"
 #include "snapshot/minidump/minidump_layout.h"
 
-void spans_release(struct spans *spans)
+static void spans_release(struct spans *spans)
 {
 	free(spans->list);
 	*spans = (struct spans){0};
@@ -115,7 +115,8 @@ const struct span *spans_narrow(
 	return NULL;
 }
 
-const unsigned char *minidump_at(const struct minidump *dump, uint64_t rva, size_t *len)
+/* The bytes at rva and how many there are, at most *len; NULL: none. */
+static const unsigned char *minidump_at(const struct minidump *dump, uint64_t rva, size_t *len)
 {
 	if (rva >= dump->len || !*len)
 		return NULL;

@@ -26,8 +26,6 @@ struct spans {
 	size_t count, cap;
 };
 
-void spans_release(struct spans *spans);
-
 /* Adds one as it is; an empty one is left out. 0 or -ERR_NOMEM. */
 int spans_add(struct spans *spans, const struct span *span);
 
@@ -110,9 +108,7 @@ int minidump_read(
 void minidump_release(struct minidump *dump);
 
 /* As in struct target_ops. */
-const unsigned char *minidump_view(const struct minidump *dump, uint64_t addr, size_t *len);
 int minidump_copy(const struct minidump *dump, uint64_t addr, void *bytes, size_t len);
-int minidump_region(const struct minidump *dump, uint64_t addr, struct target_region *region);
 
 /* ---- what the parts of the reader share ---- */
 
@@ -129,9 +125,6 @@ struct minidump_list minidump_list(
 
 /* How many entries of entry_bytes are in len bytes, of count that should be; the rest counts as a gap. */
 size_t minidump_entries(struct minidump *dump, uint64_t count, size_t len, size_t entry_bytes);
-
-/* The bytes at rva and how many there are, at most *len; NULL: none. */
-const unsigned char *minidump_at(const struct minidump *dump, uint64_t rva, size_t *len);
 
 /* An address as the file has it: 32-bit ones may have been extended by their sign. */
 uint64_t minidump_addr(const struct minidump *dump, uint64_t addr);

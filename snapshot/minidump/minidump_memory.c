@@ -172,7 +172,7 @@ int minidump_read_memory(struct minidump *dump)
 	return rc;
 }
 
-const unsigned char *minidump_view(const struct minidump *dump, uint64_t addr, size_t *len)
+static const unsigned char *minidump_view(const struct minidump *dump, uint64_t addr, size_t *len)
 {
 	size_t i = spans_find(&dump->memory, addr);
 	const struct span *span = i < dump->memory.count ? &dump->memory.list[i] : NULL;
@@ -203,7 +203,7 @@ int minidump_copy(const struct minidump *dump, uint64_t addr, void *bytes, size_
 }
 
 /* What is committed and in the file; a process has no more than that for us. */
-int minidump_region(const struct minidump *dump, uint64_t addr, struct target_region *region)
+static int minidump_region(const struct minidump *dump, uint64_t addr, struct target_region *region)
 {
 	size_t i = spans_find(&dump->runs, addr);
 	const struct span *run = &dump->runs.list[i], *info, *module;

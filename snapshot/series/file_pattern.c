@@ -32,7 +32,9 @@ static const char *name_of(const char *program, size_t *len)
 	return name;
 }
 
-bool program_name_is_device(const char *name, size_t name_len)
+/* Whether name[len] is one of those of which Windows makes a device in every folder, whatever ends the name
+ * ("Naming Files, Paths, and Namespaces", Microsoft Learn). */
+static bool program_name_is_device(const char *name, size_t name_len)
 {
 	static const char *const words[] = {"con", "prn", "aux", "nul", "conin$", "conout$"};
 	static const char *const numbers[] = {"0", "1", "2", "3", "4", "5", "6", "7", "8", "9",

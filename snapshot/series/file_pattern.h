@@ -61,8 +61,4 @@ bool file_pattern_fits(const char *last, const char *name, uint64_t *number);
  * standard output ("-") keep their names. 0 or -ERR_NOMEM. */
 int packed_name_add(struct buf *name, const char *path);
 
-/* Whether name[len] is one of those of which Windows makes a device in every folder, whatever ends the name
- * ("Naming Files, Paths, and Namespaces", Microsoft Learn). */
-bool program_name_is_device(const char *name, size_t len);
-
 #endif

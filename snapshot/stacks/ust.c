@@ -35,7 +35,8 @@ static enum ust_fit fit_of(uint32_t said, struct code_ranges *code, const uint64
 	return are_addresses(frames, said) ? UST_FIT_WHOLE : UST_FIT_NONE;
 }
 
-void ust_depth_read(struct ust_depth *depth, const uint16_t said[UST_SLOTS], unsigned room,
+/* The two numbers and the room of a record, with its first count (at most UST_DEPTH_MAX) slots. */
+static void ust_depth_read(struct ust_depth *depth, const uint16_t said[UST_SLOTS], unsigned room,
 	struct code_ranges *code, const uint64_t *frames, uint32_t count)
 {
 	uint32_t in_code = 0;
@@ -50,7 +51,8 @@ void ust_depth_read(struct ust_depth *depth, const uint16_t said[UST_SLOTS], uns
 	}
 }
 
-uint32_t ust_depth_most(const struct ust_depth *depth)
+/* No more frames of a record than these are ever chosen. */
+static uint32_t ust_depth_most(const struct ust_depth *depth)
 {
 	uint32_t most = depth->in_code;
 
@@ -61,7 +63,7 @@ uint32_t ust_depth_most(const struct ust_depth *depth)
 	return most;
 }
 
-void ust_votes_add(struct ust_votes *votes, const struct ust_depth *depth)
+static void ust_votes_add(struct ust_votes *votes, const struct ust_depth *depth)
 {
 	uint8_t by_depth = depth->fit[UST_SLOT_DEPTH], by_index = depth->fit[UST_SLOT_INDEX];
 
@@ -80,7 +82,8 @@ static bool is_clear(size_t yes, size_t no)
 	return yes >= CLEAR_MIN && yes / CLEAR_TIMES >= no;
 }
 
-struct ust_habit ust_votes_habit(const struct ust_votes *votes, enum ust_slot guess)
+/* guess is where the number stands if the records leave that open. */
+static struct ust_habit ust_votes_habit(const struct ust_votes *votes, enum ust_slot guess)
 {
 	size_t depth = votes->fits[UST_SLOT_DEPTH], index = votes->fits[UST_SLOT_INDEX];
 	struct ust_habit habit = {.slot = guess};
@@ -129,7 +132,9 @@ static uint32_t choose_equal(const struct ust_depth *depth, const struct ust_hab
 	return depth->said[habit->slot];
 }
 
-uint32_t ust_depth_choose(const struct ust_depth *depth, const struct ust_habit *habit,
+/* How many of the frames, ust_depth_most() of them, are the stack. *is_cut: the record says that there
+ * are more, and what is there is no stack. */
+static uint32_t ust_depth_choose(const struct ust_depth *depth, const struct ust_habit *habit,
 	struct code_ranges *code, const uint64_t *frames, bool *is_cut)
 {
 	const uint8_t *said = depth->said, *fit = depth->fit;

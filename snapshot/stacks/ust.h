@@ -57,23 +57,6 @@ struct ust_habit {
 	bool has_room; /* room is what it is called */
 };
 
-/* The two numbers and the room of a record, with its first count (at most UST_DEPTH_MAX) slots. */
-void ust_depth_read(struct ust_depth *depth, const uint16_t said[UST_SLOTS], unsigned room,
-	struct code_ranges *code, const uint64_t *frames, uint32_t count);
-
-/* No more frames of a record than these are ever chosen. */
-uint32_t ust_depth_most(const struct ust_depth *depth);
-
-void ust_votes_add(struct ust_votes *votes, const struct ust_depth *depth);
-
-/* guess is where the number stands if the records leave that open. */
-struct ust_habit ust_votes_habit(const struct ust_votes *votes, enum ust_slot guess);
-
-/* How many of the frames, ust_depth_most() of them, are the stack. *is_cut: the record says that there
- * are more, and what is there is no stack. */
-uint32_t ust_depth_choose(const struct ust_depth *depth, const struct ust_habit *habit,
-	struct code_ranges *code, const uint64_t *frames, bool *is_cut);
-
 /*
  * The user-mode stack trace database of Windows ("ust"): records of stacks in the target, that heap
  * blocks point to.

@@ -95,14 +95,4 @@ struct dbghelp_session {
 	size_t wanted_count; /* addresses that are asked about in it */
 };
 
-/* Fills the zeroed *session; false: DbgHelp is not to be had. Both are borrowed. */
-bool dbghelp_session_start(struct dbghelp_session *session, const struct symbol_options *options,
-	const struct finder *finder);
-void dbghelp_session_release(struct dbghelp_session *session);
-
-/* Loads a module unless that was tried; wanted_count: for people, how many addresses wait for it.
- * 0, also when there is nothing; or -ERR_NOMEM, then with *module as it was. */
-int dbghelp_session_load(struct dbghelp_session *session, struct sym_module *subject,
-	size_t wanted_count, struct dbghelp_module *module);
-
 #endif

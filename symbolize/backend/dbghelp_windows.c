@@ -68,8 +68,9 @@ static HANDLE new_handle(void)
 	return (HANDLE)(intptr_t)(0x48530000 + InterlockedIncrement(&count));
 }
 
-bool dbghelp_session_start(struct dbghelp_session *session, const struct symbol_options *options,
-	const struct finder *finder)
+/* Fills the zeroed *session; false: DbgHelp is not to be had. Both are borrowed. */
+static bool dbghelp_session_start(struct dbghelp_session *session,
+	const struct symbol_options *options, const struct finder *finder)
 {
 	wchar_t *path = system_folder();
 
@@ -90,7 +91,7 @@ bool dbghelp_session_start(struct dbghelp_session *session, const struct symbol_
 	return session->is_started;
 }
 
-void dbghelp_session_release(struct dbghelp_session *session)
+static void dbghelp_session_release(struct dbghelp_session *session)
 {
 	if (session->is_started && session->dbghelp.SymRegisterCallbackW64)
 		session->dbghelp.SymRegisterCallbackW64(session->handle, on_event, 0);
@@ -304,7 +305,9 @@ static int is_useful(const struct dbghelp_session *session, struct sym_module *s
 	return !info->DbgUnmatched;
 }
 
-int dbghelp_session_load(struct dbghelp_session *session, struct sym_module *subject,
+/* Loads a module unless that was tried; wanted_count: for people, how many addresses wait for it.
+ * 0, also when there is nothing; or -ERR_NOMEM, then with *module as it was. */
+static int dbghelp_session_load(struct dbghelp_session *session, struct sym_module *subject,
 	size_t wanted_count, struct dbghelp_module *module)
 {
 	IMAGEHLP_MODULEW64 info = {0};

@@ -105,7 +105,8 @@ static int try_places(struct search *search)
 	return finder_places(search->finder, &question);
 }
 
-int search_pdb(struct search *search)
+/* Each fills files. 0, also when there is none, or -ERR_NOMEM. */
+static int search_pdb(struct search *search)
 {
 	const char *full;
 	int rc;
@@ -122,7 +123,8 @@ int search_pdb(struct search *search)
 	return rc < 0 ? rc : 0;
 }
 
-int search_other_pdb(struct search *search)
+/* With --allow-mismatch, when there is no better. */
+static int search_other_pdb(struct search *search)
 {
 	for (size_t i = 0; i < search->misfit_count; i++) {
 		const struct misfit *misfit = &search->misfits[i];
@@ -253,7 +255,7 @@ static int search_guesses(struct search *search)
 	return rc;
 }
 
-int search_image(struct search *search)
+static int search_image(struct search *search)
 {
 	const char *path = search->module->path;
 	int rc;
@@ -268,7 +270,7 @@ int search_image(struct search *search)
 	return rc < 0 ? rc : 0;
 }
 
-int search_other_image(struct search *search)
+static int search_other_image(struct search *search)
 {
 	struct os_file file;
 	struct pe_source source = {.read = read_file, .ctx = &file};

@@ -157,14 +157,6 @@ int search_misfit(struct search *search, bool is_pdb, bool is_build, const char 
 /* Forgets what is known of PDBs, to look for another one. */
 void search_forget_pdbs(struct search *search);
 
-/* Each fills files. 0, also when there is none, or -ERR_NOMEM. */
-int search_image(struct search *search);
-int search_pdb(struct search *search);
-
-/* With --allow-mismatch, when there is no better. */
-int search_other_image(struct search *search);
-int search_other_pdb(struct search *search);
-
 /* Fills files->reason and tells the listener. 0 or -ERR_NOMEM. */
 int search_explain(struct search *search);
 

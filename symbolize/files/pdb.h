@@ -106,8 +106,4 @@ struct pdb_dbi {
 /* Returns 0, -ERR_READ or -ERR_TARGET. */
 int pdb_read_dbi(struct msf *msf, struct pdb_dbi *dbi, struct err *err);
 
-/* Machine, bits and sections of a zeroed image. Returns 0, -ERR_READ or -ERR_TARGET. */
-int pdb_read_image(
-	struct msf *msf, const struct pdb_dbi *dbi, struct pe_image *image, struct err *err);
-
 #endif

@@ -69,7 +69,8 @@ static int read_extra(
 	return rc;
 }
 
-int pdb_read_image(
+/* Machine, bits and sections of a zeroed image. Returns 0, -ERR_READ or -ERR_TARGET. */
+static int pdb_read_image(
 	struct msf *msf, const struct pdb_dbi *dbi, struct pe_image *image, struct err *err)
 {
 	uint16_t numbers[EXTRA_COUNT];

@@ -55,7 +55,10 @@ static int keep_more(struct input *input, struct err *err)
 	return check_bounds(input, part, (size_t)got, err);
 }
 
-int64_t input_read(void *ctx, void *bytes, size_t len, struct err *err)
+/* Reads on; as struct dump_source asks. ctx is a struct input. Besides what the system says,
+ * -ERR_READ is a pipe of over max_bytes or with a line too long for a dump. -ERR_CUT, -ERR_READ and
+ * -ERR_NOMEM as source_read() says. */
+static int64_t input_read(void *ctx, void *bytes, size_t len, struct err *err)
 {
 	struct input *input = ctx;
 

@@ -30,11 +30,6 @@ struct input {
 /* Opens path, "-" is standard input: 0, -ERR_OPEN or -ERR_NOMEM. */
 int input_open(struct input *input, const char *path, struct err *err);
 
-/* Reads on; as struct dump_source asks. ctx is a struct input. Besides what the system says,
- * -ERR_READ is a pipe of over max_bytes or with a line too long for a dump. -ERR_CUT, -ERR_READ and
- * -ERR_NOMEM as source_read() says. */
-int64_t input_read(void *ctx, void *bytes, size_t len, struct err *err);
-
 /* Back to the first byte: 0, -ERR_OPEN or -ERR_NOMEM. */
 int input_rewind(struct input *input, struct err *err);
 

@@ -198,10 +198,6 @@ struct nt_found {
 	const char *doubt; /* what makes no sense in the block (a literal), or NULL */
 };
 
-/* Where the program's bytes are and how many. With a doubt the number is the largest possible. */
-void nt_block_parse(const struct nt_common_layout *layout, unsigned bits, struct nt_span *span,
-	const struct nt_block *block, struct nt_found *found);
-
 /*
  * The low fragmentation heap (LFH), front end of an NT heap: containers of blocks of one size.
  *
@@ -276,9 +272,6 @@ struct nt_offsets {
 /* Takes offsets apart, with the key where they are coded. */
 struct nt_offsets nt_offsets_decode(
 	const struct nt_heap *heap, const struct nt_container *container, uint32_t key);
-
-/* RtlpLFHKey, found without symbols and verified (nt_lfh.c). False: none fits the containers. */
-bool nt_lfh_key_find(struct nt_heap *heap, uint32_t *key);
 
 /* Where a container's first block lies. */
 uint32_t nt_first_offset(const struct nt_heap *heap, const struct nt_container *container);

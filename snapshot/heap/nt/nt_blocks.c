@@ -71,8 +71,9 @@ static uint64_t long_unused(const struct nt_common_layout *layout, unsigned bits
 	return 0;
 }
 
-void nt_block_parse(const struct nt_common_layout *layout, unsigned bits, struct nt_span *span,
-	const struct nt_block *block, struct nt_found *found)
+/* Where the program's bytes are and how many. With a doubt the number is the largest possible. */
+static void nt_block_parse(const struct nt_common_layout *layout, unsigned bits,
+	struct nt_span *span, const struct nt_block *block, struct nt_found *found)
 {
 	uint64_t unused = block->unused;
 

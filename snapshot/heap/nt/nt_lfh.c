@@ -97,7 +97,8 @@ static void try_key(
 		*best = (struct best){key, votes};
 }
 
-bool nt_lfh_key_find(struct nt_heap *heap, uint32_t *key)
+/* RtlpLFHKey, found without symbols and verified (nt_lfh.c). False: none fits the containers. */
+static bool nt_lfh_key_find(struct nt_heap *heap, uint32_t *key)
 {
 	struct nt_walk *nt = heap->nt;
 	struct samples samples;

@@ -210,9 +210,6 @@ struct segment_globals {
 bool segment_globals_find(struct nt_walk *nt, const struct segment_parts *parts,
 	const struct segment_globals *wanted);
 
-/* ---- the rest */
-int segment_large_walk(struct segment_heap *heap);
-
 /* Recovers the process's keys, once: those of page segments and VS chunks; that of the LFH. */
 int segment_keys_find(struct nt_walk *nt);
 int segment_lfh_key_find(struct nt_walk *nt);

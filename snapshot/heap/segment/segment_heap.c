@@ -178,7 +178,8 @@ static void large_check(const struct large_walk *walk, uint64_t tree, uint64_t m
 		walk_broken(heap->nt->walk, tree, "fewer large blocks than the heap counts");
 }
 
-int segment_large_walk(struct segment_heap *heap)
+/* ---- the rest */
+static int segment_large_walk(struct segment_heap *heap)
 {
 	const struct segment_parts *parts = heap->parts;
 	uint64_t addr = heap->addr + heap->layout->large_tree, root, min;
