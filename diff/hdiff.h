@@ -141,6 +141,8 @@ struct series {
 	struct comparison comparison;
 };
 
+struct file_list;
+
 struct inputs {
 	struct dump_sums *dumps; /* series by series, each in its order */
 	size_t dump_count;
@@ -148,6 +150,7 @@ struct inputs {
 	struct series *series; /* at least one, when all was well */
 	size_t series_count;
 	bool is_partial;
+	bool is_printed; /* a comparison, whose rows are there: there is nothing to match */
 	const char *growth_unknown; /* why no growth can be told from these dumps, or NULL */
 	const char *
 		*left_out; /* paths of files that are not used, but those that were given twice */
@@ -158,9 +161,13 @@ struct inputs {
 /* Remembers that a file is left out. 0 or -ERR_NOMEM. */
 int inputs_leave_out(struct inputs *inputs, const char *path);
 
-/* Reads what the options name and compares it. Release input in any case. 0 or an error; -ERR_USAGE
- * also when a printed comparison is not alone. */
-int inputs_read(struct inputs *inputs, const struct options *options, FILE *say, struct err *err);
+/* Reads the files, of which the dumps become series. Inputs are zero before, and are released in any case. 0
+ * or an error; -ERR_USAGE also when a printed comparison is not alone. */
+int inputs_read(struct inputs *inputs, const struct options *options, const struct file_list *files,
+	FILE *say, struct err *err);
+
+/* Matches the stacks of each series' dumps. 0 or -ERR_NOMEM. */
+int inputs_match(struct inputs *inputs, const struct options *options, FILE *say, struct err *err);
 void inputs_release(struct inputs *inputs);
 
 /* What is said of the files that hdiff is given: a line each, whatever their names and texts hold. */

@@ -476,19 +476,6 @@ static int compare(struct inputs *inputs, struct series *series, const struct op
 	return rc;
 }
 
-static int compare_all(struct inputs *inputs, const struct options *options, FILE *say)
-{
-	int rc = 0;
-
-	for (size_t i = 0; !rc && i < inputs->series_count; i++) {
-		if (!options->sum)
-			rc = check_samples(inputs, &inputs->series[i], say);
-		if (!rc)
-			rc = compare(inputs, &inputs->series[i], options);
-	}
-	return rc;
-}
-
 /* One file is what it is, wherever it was found: it may also be a comparison. */
 static bool are_few(const struct file_list *files, const struct options *options)
 {
@@ -509,25 +496,31 @@ int inputs_leave_out(struct inputs *inputs, const char *path)
 	return 0;
 }
 
-int inputs_read(struct inputs *inputs, const struct options *options, FILE *say, struct err *err)
+int inputs_read(struct inputs *inputs, const struct options *options, const struct file_list *files,
+	FILE *say, struct err *err)
 {
-	struct file_list files;
-	int rc;
+	int rc = are_few(files, options) ? inputs_read_few(inputs, options, files, say, err) :
+					   inputs_read_many(inputs, options, files, say, err);
 
-	*inputs = (struct inputs){0};
-	arena_init(&inputs->paths);
-	rc = file_list_make(&files, options->paths.items, options->paths.count, err);
-	if (!rc && are_few(&files, options))
-		rc = inputs_read_few(inputs, options, &files, say, err);
-	else if (!rc)
-		rc = inputs_read_many(inputs, options, &files, say, err);
+	inputs->is_printed = rc > 0;
 	if (!rc)
-		rc = settle_processes(inputs, options, files.has_found, say, err);
-	if (!rc && compare_all(inputs, options, say))
-		rc = err_set(err, ERR_NOMEM, NULL,
-			inputs->store ? "for so many dumps; --since takes fewer" : NULL);
-	file_list_release(&files);
+		rc = settle_processes(inputs, options, files->has_found, say, err);
 	return rc < 0 ? rc : 0;
+}
+
+int inputs_match(struct inputs *inputs, const struct options *options, FILE *say, struct err *err)
+{
+	int rc = 0;
+
+	for (size_t i = 0; !rc && !inputs->is_printed && i < inputs->series_count; i++) {
+		if (!options->sum)
+			rc = check_samples(inputs, &inputs->series[i], say);
+		if (!rc)
+			rc = compare(inputs, &inputs->series[i], options);
+	}
+	return rc ? err_set(err, ERR_NOMEM, NULL,
+			    inputs->store ? "for so many dumps; --since takes fewer" : NULL) :
+		    0;
 }
 
 void inputs_release(struct inputs *inputs)

@@ -5,20 +5,21 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/base/memory.h"
-#include "core/io/file.h"
-#include "core/base/os.h"
-#include "core/io/out.h"
 #include "core/base/hash.h"
+#include "core/base/memory.h"
+#include "core/base/os.h"
 #include "core/base/terminal.h"
 #include "core/base/text.h"
+#include "core/io/file.h"
+#include "core/io/out.h"
+#include "diff/input_parts.h"
+#include "diff/match/locations.h"
 #include "diff/query/filter.h"
 #include "diff/query/naming.h"
-#include "diff/report/report.h"
 #include "diff/query/strip.h"
 #include "diff/query/suppress.h"
 #include "diff/query/view.h"
-#include "diff/match/locations.h"
+#include "diff/report/report.h"
 
 /* What the options ask for, made from them before anything is read. */
 struct comparison_run {
@@ -268,49 +269,21 @@ static int show(struct comparison_run *run, struct shown *shown,
 	return rc ? rc : view_ask(&shown->view, &shown->naming, &request, err);
 }
 
-/* Known only when everything is read, said before anything is written. */
-static int check_form(const struct options *options, size_t series_count, struct err *err)
+/* What was asked for and cannot be answered of what was read: said before anything is written. */
+static int check_asked(const struct options *options, const struct inputs *inputs, struct err *err)
 {
+	const char *of_trend = options_of_trend(options);
 	char form[40];
 
-	if (series_count < 2 || !options->format->is_of_one)
+	if (of_trend && !inputs->series[0].comparison.axis)
+		return err_set(
+			err, ERR_USAGE, of_trend, "only a trend has that, of more than two dumps");
+	if (inputs->series_count < 2 || !options->format->is_of_one)
 		return 0;
 	snprintf(form, sizeof(form), "-o %s", options->format->name);
 	return err_set(err, ERR_USAGE, form,
-		"it shows one series, and there are %zu; say which with --series N", series_count);
-}
-
-static int report(struct comparison_run *run, const struct inputs *inputs, struct err *err)
-{
-	struct shown *shown = calloc(inputs->series_count, sizeof(*shown));
-	size_t count = 0;
-	int rc = shown ? check_form(&run->options, inputs->series_count, err) :
-			 err_set(err, ERR_NOMEM, NULL, NULL);
-
-	run->series_count = inputs->series_count;
-	run->limits.growth_unknown = inputs->growth_unknown;
-	for (; !rc && count < inputs->series_count; count++)
-		rc = show(run, &shown[count], &inputs->series[count].comparison, err);
-	if (!rc)
-		rc = write_report(&run->options, inputs, shown, count, err);
-	if (!rc)
-		rc = say_rest(run, shown, count, err);
-	for (size_t i = 0; i < count; i++) {
-		view_release(&shown[i].view);
-		naming_release(&shown[i].naming);
-	}
-	free(shown);
-	return rc;
-}
-
-/* What only a trend has is refused of anything else. */
-static int check_trend(const struct options *options, const struct inputs *inputs, struct err *err)
-{
-	const char *asked = options_of_trend(options);
-
-	if (!asked || inputs->series[0].comparison.axis)
-		return 0;
-	return err_set(err, ERR_USAGE, asked, "only a trend has that, of more than two dumps");
+		"it shows one series, and there are %zu; say which with --series N",
+		inputs->series_count);
 }
 
 /* Growth to or from what is known to lack something keeps no limit. */
@@ -331,20 +304,54 @@ static int check_whole(struct comparison_run *run, struct inputs *inputs)
 	return rc;
 }
 
+/* Names, filters, groups and orders the rows of each series; *count: how many were begun. */
+static int select_all(struct comparison_run *run, const struct inputs *inputs, struct shown **shown,
+	size_t *count, struct err *err)
+{
+	int rc = 0;
+
+	*shown = calloc(inputs->series_count, sizeof(**shown));
+	if (!*shown)
+		return err_set(err, ERR_NOMEM, NULL, NULL);
+	run->series_count = inputs->series_count;
+	run->limits.growth_unknown = inputs->growth_unknown;
+	for (; !rc && *count < inputs->series_count; ++*count)
+		rc = show(run, &(*shown)[*count], &inputs->series[*count].comparison, err);
+	return rc;
+}
+
+/* From the files to the report: list, read, match, select (which finds names), report, judge. */
 static int compare(struct comparison_run *run, struct err *err)
 {
-	struct inputs inputs;
-	int rc = inputs_read(&inputs, &run->options, run->say, err);
+	const struct options *options = &run->options;
+	struct inputs inputs = {0};
+	struct file_list files;
+	struct shown *shown = NULL;
+	size_t count = 0;
+	int rc = file_list_make(&files, options->paths.items, options->paths.count, err);
 
+	if (!rc)
+		rc = inputs_read(&inputs, options, &files, run->say, err);
+	if (!rc)
+		rc = inputs_match(&inputs, options, run->say, err);
 	if (!rc && check_whole(run, &inputs))
 		rc = err_set(err, ERR_NOMEM, NULL, NULL);
-
 	if (!rc)
-		rc = check_trend(&run->options, &inputs, err);
+		rc = check_asked(options, &inputs, err);
 	if (!rc)
-		rc = report(run, &inputs, err);
+		rc = select_all(run, &inputs, &shown, &count, err);
+	if (!rc)
+		rc = write_report(options, &inputs, shown, count, err);
+	if (!rc)
+		rc = say_rest(run, shown, count, err);
 	run->is_partial = inputs.is_partial;
+	for (size_t i = 0; i < count; i++) {
+		view_release(&shown[i].view);
+		naming_release(&shown[i].naming);
+	}
+	free(shown);
 	inputs_release(&inputs);
+	file_list_release(&files);
 	return rc;
 }
 

@@ -3,8 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/base/memory.h"
 #include "core/base/hash.h"
+#include "core/base/memory.h"
 #include "diff/hdiff.h"
 #include "diff/match/row_series.h"
 

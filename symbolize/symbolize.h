@@ -19,11 +19,11 @@
 #include <stdint.h>
 
 #include "core/base/err.h"
+#include "core/base/opt.h"
+#include "core/base/terminal.h"
 #include "core/dump/kv.h"
 #include "core/dump/model.h"
-#include "core/base/opt.h"
 #include "core/io/out.h"
-#include "core/base/terminal.h"
 
 struct symbol {
 	const char *function;

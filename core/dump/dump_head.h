@@ -8,8 +8,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "core/dump/dump.h"
 #include "core/base/err.h"
+#include "core/dump/dump.h"
 #include "core/dump/source.h"
 
 #define DUMP_HEAD_BYTES                                                                            \

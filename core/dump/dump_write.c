@@ -2,10 +2,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/dump/model.h"
 #include "core/base/parse.h"
-#include "core/dump/dump.h"
 #include "core/base/text.h"
+#include "core/dump/dump.h"
+#include "core/dump/model.h"
 
 #define EOL "\r\n" /* as UMDH ends its lines */
 #define LABEL_BYTES 22

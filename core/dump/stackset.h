@@ -12,8 +12,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "core/base/memory.h"
 #include "core/base/hash.h"
+#include "core/base/memory.h"
 
 #define STACK_NONE UINT32_MAX
 

@@ -6,8 +6,8 @@
 
 #include <zlib.h>
 
-#include "core/io/interrupt.h"
 #include "core/base/text.h"
+#include "core/io/interrupt.h"
 
 #define NUMBER_MAX 20 /* digits of a number of 64 bits */
 #define NUMBER_WIDTH_MAX 100

@@ -3,10 +3,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/base/memory.h"
 #include "core/base/hash.h"
-#include "diff/read/frame.h"
+#include "core/base/memory.h"
 #include "diff/match/locations.h"
+#include "diff/read/frame.h"
 
 #define MISSING_MAX 4 /* modules that are named */
 

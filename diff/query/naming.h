@@ -12,10 +12,10 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "core/base/memory.h"
 #include "core/base/err.h"
-#include "diff/read/frame.h"
+#include "core/base/memory.h"
 #include "diff/match/match.h"
+#include "diff/read/frame.h"
 
 struct naming {
 	const struct comparison *comparison;

@@ -8,9 +8,9 @@
 #ifndef DIFF_QUERY_STRIP_H
 #define DIFF_QUERY_STRIP_H
 
-#include "core/base/memory.h"
 #include "core/base/err.h"
 #include "core/base/hash.h"
+#include "core/base/memory.h"
 #include "diff/read/frame.h"
 
 /* The layers known by themselves, MODULE!FUNCTION each; ends with NULL. */

@@ -10,11 +10,11 @@
 #ifndef DIFF_QUERY_SUPPRESS_H
 #define DIFF_QUERY_SUPPRESS_H
 
-#include "core/base/memory.h"
 #include "core/base/err.h"
 #include "core/base/hash.h"
-#include "diff/read/frame.h"
+#include "core/base/memory.h"
 #include "diff/match/match.h"
+#include "diff/read/frame.h"
 
 struct suppression {
 	const char *text, *place; /* place: "file:line" */

@@ -11,15 +11,15 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "core/base/memory.h"
 #include "core/base/err.h"
-#include "diff/query/filter.h"
-#include "diff/read/frame.h"
+#include "core/base/memory.h"
 #include "diff/match/match.h"
+#include "diff/query/filter.h"
 #include "diff/query/naming.h"
 #include "diff/query/pattern.h"
 #include "diff/query/strip.h"
 #include "diff/query/suppress.h"
+#include "diff/read/frame.h"
 
 enum view_group {
 	GROUP_STACK, /* no groups: a row is a stack */

@@ -16,8 +16,8 @@
 #include <immintrin.h>
 #endif
 
-#include "core/dump/dump.h"
 #include "core/base/text.h"
+#include "core/dump/dump.h"
 
 #define FRAME_DIGITS_MAX 16
 

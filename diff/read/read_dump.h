@@ -6,10 +6,10 @@
 
 #include <stdint.h>
 
+#include "core/base/hash.h"
 #include "core/dump/dump.h"
 #include "core/dump/model.h"
 #include "core/dump/source.h"
-#include "core/base/hash.h"
 #include "diff/read/count.h"
 #include "diff/read/dump_sums.h"
 

@@ -7,9 +7,9 @@
 #include "snapshot/heap/heap.h"
 #include "snapshot/heap/wine_layout.h"
 #include "snapshot/ifeo/ifeo.h"
-#include "snapshot/target/nt_process.h"
 #include "snapshot/live/process.h"
 #include "snapshot/stacks/tracer_read.h"
+#include "snapshot/target/nt_process.h"
 
 enum {
 	OPT_HELP = 1,

@@ -1,9 +1,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "core/base/parse.h"
 #include "core/base/opt.h"
 #include "core/base/os.h"
+#include "core/base/parse.h"
 #include "core/io/out.h"
 #include "snapshot/command/command.h"
 #include "snapshot/schedule/scheduler.h"

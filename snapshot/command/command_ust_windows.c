@@ -3,10 +3,10 @@
 #include <string.h>
 #include <windows.h>
 
-#include "core/base/os_windows.h"
-#include "core/dump/kv.h"
 #include "core/base/opt.h"
+#include "core/base/os_windows.h"
 #include "core/base/text.h"
+#include "core/dump/kv.h"
 #include "snapshot/command/command.h"
 #include "snapshot/ifeo/ifeo.h"
 #include "snapshot/live/process.h"

@@ -4,8 +4,8 @@
 #include <windows.h>
 
 #include "core/io/command_line.h"
-#include "snapshot/control/control_windows.h"
 #include "snapshot/control/control.h"
+#include "snapshot/control/control_windows.h"
 #include "snapshot/live/live_windows.h"
 #include "snapshot/live/process.h"
 #include "snapshot/live/spawn_windows.h"

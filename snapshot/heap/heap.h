@@ -14,11 +14,11 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "core/dump/model.h"
 #include "core/base/hash.h"
+#include "core/dump/model.h"
 #include "snapshot/target/nt_process.h"
-#include "snapshot/target/target_memory.h"
 #include "snapshot/target/target.h"
+#include "snapshot/target/target_memory.h"
 
 struct walked_block {
 	uint64_t addr, requested_bytes, overhead_bytes;

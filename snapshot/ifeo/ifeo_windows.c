@@ -4,8 +4,8 @@
 #include <string.h>
 #include <windows.h>
 
-#include "core/base/text.h"
 #include "core/base/os_windows.h"
+#include "core/base/text.h"
 
 #define ROOT L"SOFTWARE\\Microsoft\\Windows NT\\CurrentVersion\\Image File Execution Options"
 #define LOCK_MS 10000

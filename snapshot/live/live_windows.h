@@ -11,8 +11,8 @@
 #include <windows.h>
 
 #include "core/base/err.h"
-#include "snapshot/live/process.h"
 #include "snapshot/live/nt_windows.h"
+#include "snapshot/live/process.h"
 #include "snapshot/target/target.h"
 
 /* What this process may do to others. */

@@ -6,8 +6,8 @@
 #include <psapi.h>
 
 #include "core/base/os_windows.h"
-#include "snapshot/live/process.h"
 #include "snapshot/live/live_windows.h"
+#include "snapshot/live/process.h"
 #include "snapshot/target/target_memory.h"
 
 #define MODULES_MAX 65536

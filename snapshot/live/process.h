@@ -11,8 +11,8 @@
 #include <stdatomic.h>
 
 #include "core/base/err.h"
-#include "snapshot/target/target.h"
 #include "core/base/memory.h"
+#include "snapshot/target/target.h"
 
 /* Opens a live process for snapshots. Returns 0; -ERR_NO_PROCESS, -ERR_RIGHTS,
  * -ERR_GONE, -ERR_USAGE (hsnap itself), -ERR_64_BITS (and this is a 32-bit hsnap). A 32-bit process has target->bits 32 and a host_peb. target->ops->close() ends it. */

@@ -8,8 +8,8 @@
 #include <psapi.h>
 
 #include "core/base/memory.h"
-#include "core/base/text.h"
 #include "core/base/os_windows.h"
+#include "core/base/text.h"
 #include "snapshot/live/live_windows.h"
 #include "snapshot/live/process.h"
 

@@ -2,8 +2,8 @@
 
 #include <stdlib.h>
 
-#include "core/base/memory.h"
 #include "core/base/hash.h"
+#include "core/base/memory.h"
 #include "snapshot/target/target_memory.h"
 
 #define VERSIONS_MAX 15 /* of a header; 1 and 2 are known */

@@ -9,8 +9,8 @@
 #include <stdint.h>
 
 #include "core/base/err.h"
-#include "snapshot/target/target_memory.h"
 #include "snapshot/target/target.h"
+#include "snapshot/target/target_memory.h"
 
 #define HEAPS_MAX 65536 /* in one process; more is a broken list */
 #define NT_FLAG_UST 0x1000u /* FLG_USER_STACK_TRACE_DB */

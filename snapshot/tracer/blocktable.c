@@ -1,8 +1,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "snapshot/tracer/tracer_memory.h"
 #include "snapshot/tracer/tables.h"
+#include "snapshot/tracer/tracer_memory.h"
 
 #define COUNT (1u << TRACER_HEAPS_LOG2)
 #define PROBES 128

@@ -12,8 +12,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "snapshot/tracer/tracer_nt.h"
 #include "snapshot/tracer/shared.h"
+#include "snapshot/tracer/tracer_nt.h"
 
 enum guard {
 	GUARD_NONE,

@@ -1,7 +1,7 @@
 #include "snapshot/tracer/guard.h"
 #include "snapshot/tracer/hooks.h"
-#include "snapshot/tracer/tracer_nt.h"
 #include "snapshot/tracer/tables.h"
+#include "snapshot/tracer/tracer_nt.h"
 #include "snapshot/tracer/unwind.h"
 
 static struct tracer_filter filter;

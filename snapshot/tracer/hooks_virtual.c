@@ -1,7 +1,7 @@
 #include "snapshot/tracer/guard.h"
 #include "snapshot/tracer/hooks.h"
-#include "snapshot/tracer/tracer_nt.h"
 #include "snapshot/tracer/tables.h"
+#include "snapshot/tracer/tracer_nt.h"
 #include "snapshot/tracer/unwind.h"
 
 #define MEMORY_BASIC 0 /* MemoryBasicInformation; driver kit page of ZwQueryVirtualMemory */

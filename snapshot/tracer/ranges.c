@@ -1,5 +1,5 @@
-#include "snapshot/tracer/tracer_memory.h"
 #include "snapshot/tracer/tables.h"
+#include "snapshot/tracer/tracer_memory.h"
 
 #define CHUNK ((uint64_t)65536) /* committed at a time */
 

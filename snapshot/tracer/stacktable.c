@@ -1,7 +1,7 @@
 #include <stddef.h>
 
-#include "snapshot/tracer/tracer_memory.h"
 #include "snapshot/tracer/tables.h"
+#include "snapshot/tracer/tracer_memory.h"
 
 /* Adds only what fits: more than that would for a moment be in the way of others that do fit. */
 static bool count_in(struct tracer_area *area, uint64_t bytes)

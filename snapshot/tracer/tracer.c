@@ -3,9 +3,9 @@
 
 #include "snapshot/tracer/guard.h"
 #include "snapshot/tracer/hooks.h"
+#include "snapshot/tracer/tables.h"
 #include "snapshot/tracer/tracer_memory.h"
 #include "snapshot/tracer/tracer_nt.h"
-#include "snapshot/tracer/tables.h"
 #include "snapshot/tracer/unwind.h"
 
 void *memcpy(void *restrict to, const void *restrict from, size_t len);

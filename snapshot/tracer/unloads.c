@@ -1,7 +1,7 @@
 #include <stddef.h>
 
-#include "snapshot/tracer/tracer_memory.h"
 #include "snapshot/tracer/tables.h"
+#include "snapshot/tracer/tracer_memory.h"
 
 /*
  * Offsets: "PE Format", Microsoft Learn. Those of the optional header are for images of both

@@ -9,8 +9,8 @@
 #include "core/base/memory.h"
 #include "symbolize/backend/backend.h"
 #include "symbolize/backend/helper.h"
-#include "symbolize/symbolize.h"
 #include "symbolize/files/module_files.h"
+#include "symbolize/symbolize.h"
 
 /* Which llvm-symbolizer is run. llvm.c, helper_posix.c or helper_windows.c. */
 

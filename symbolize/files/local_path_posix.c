@@ -7,8 +7,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "core/dump/model.h"
 #include "core/base/os.h"
+#include "core/dump/model.h"
 
 /*
  * On this side a dump's process ran under Wine, or elsewhere: X:\a\b is looked for through the prefix's

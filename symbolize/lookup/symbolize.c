@@ -3,11 +3,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/base/memory.h"
 #include "core/base/hash.h"
+#include "core/base/memory.h"
 #include "symbolize/backend/undname.h"
-#include "symbolize/names.h"
 #include "symbolize/lookup/lookup.h"
+#include "symbolize/names.h"
 
 struct symbolizer {
 	struct arena arena; /* names */

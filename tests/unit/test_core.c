@@ -12,10 +12,10 @@
 #include <cmocka.h>
 
 #include "core/base/memory.h"
-#include "core/base/parse.h"
-#include "core/dump/kv.h"
 #include "core/base/opt.h"
+#include "core/base/parse.h"
 #include "core/base/text.h"
+#include "core/dump/kv.h"
 
 #define COUNT(array) (sizeof(array) / sizeof(*(array)))
 

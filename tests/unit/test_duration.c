@@ -8,8 +8,8 @@
 
 #include <cmocka.h>
 
-#include "core/base/parse.h"
 #include "core/base/err.h"
+#include "core/base/parse.h"
 
 static void test_spans_are_what_their_units_say(void **state)
 {

@@ -9,11 +9,11 @@
 
 #include <cmocka.h>
 
-#include "core/base/parse.h"
 #include "core/base/err.h"
-#include "diff/series_list.h"
-#include "diff/input_parts.h"
+#include "core/base/parse.h"
 #include "diff/hdiff.h"
+#include "diff/input_parts.h"
+#include "diff/series_list.h"
 
 #define DUMPS 12
 

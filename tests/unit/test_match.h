@@ -7,8 +7,8 @@
 
 #include "diff/match/match.h"
 #include "diff/query/naming.h"
-#include "diff/report/report.h"
 #include "diff/read/dump_sums.h"
+#include "diff/report/report.h"
 #include "tests/unit/test_diff.h"
 #include "tests/unit/test_sums.h"
 

@@ -9,10 +9,10 @@
 
 #include <cmocka.h>
 
+#include "core/base/hash.h"
 #include "core/base/memory.h"
 #include "core/dump/model.h"
 #include "core/dump/stackset.h"
-#include "core/base/hash.h"
 
 #define COUNT(array) (sizeof(array) / sizeof(*(array)))
 

@@ -4,8 +4,8 @@
 #ifndef TESTS_UNIT_TEST_NAMING_H
 #define TESTS_UNIT_TEST_NAMING_H
 
-#include "diff/query/naming.h"
 #include "diff/match/locations.h"
+#include "diff/query/naming.h"
 
 /* Gives a frame of a row a name, and with it every other frame of the same place. The row was asked
  * for by naming_find(). */

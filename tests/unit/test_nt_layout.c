@@ -1,8 +1,8 @@
 /* Every row of the NT heap's tables against listings of public symbols, as far as those go. */
 #include "tests/unit/layout_listing.h"
 
-#include "snapshot/heap/nt_heap.h"
 #include "snapshot/heap/nt/nt.h"
+#include "snapshot/heap/nt_heap.h"
 #include "snapshot/target/peb_layout.h"
 
 /* Which listings are of builds that a row stands for. */

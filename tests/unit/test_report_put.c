@@ -1,6 +1,6 @@
 /* What reports are put together with: numbers, text made harmless, UTF-8. */
-#include "core/io/out.h"
 #include "core/base/text.h"
+#include "core/io/out.h"
 #include "tests/unit/test_diff.h"
 
 static uint64_t random_state;

@@ -22,8 +22,8 @@
 
 #include "core/base/os.h"
 #include "core/pe/pe.h"
-#include "symbolize/hsym/hsym.h"
 #include "symbolize/backend/backend.h"
+#include "symbolize/hsym/hsym.h"
 #include "symbolize/symbolize.h"
 
 /* The call of line 7 is in hidden(), that of line 11 in api(). */

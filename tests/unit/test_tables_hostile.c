@@ -2,8 +2,8 @@
 #include "tests/unit/image_made.h"
 
 #include "core/base/os.h"
-#include "symbolize/files/pdb.h"
 #include "symbolize/backend/backend.h"
+#include "symbolize/files/pdb.h"
 
 static uint64_t offset_at(struct tables *tables, uint32_t rva)
 {

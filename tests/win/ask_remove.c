@@ -2,8 +2,8 @@
  * tests/e2e_remove_links.t. */
 #include <stdio.h>
 
-#include "core/io/file.h"
 #include "core/base/os.h"
+#include "core/io/file.h"
 
 int main(int argc, char **argv)
 {

@@ -4,8 +4,8 @@
 #include <string.h>
 #include <windows.h>
 
-#include "core/io/file.h"
 #include "core/base/os.h"
+#include "core/io/file.h"
 
 #ifndef SYMBOLIC_LINK_FLAG_ALLOW_UNPRIVILEGED_CREATE
 #define SYMBOLIC_LINK_FLAG_ALLOW_UNPRIVILEGED_CREATE 2

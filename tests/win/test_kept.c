@@ -6,9 +6,9 @@
 #include <wchar.h>
 
 #include "core/base/os.h"
-#include "snapshot/live/process_ref.h"
 #include "snapshot/live/nt_windows.h"
 #include "snapshot/live/process.h"
+#include "snapshot/live/process_ref.h"
 
 #define WAIT_MS 20000
 #define GROWTH_BYTES ((size_t)64 << 20)

@@ -3,8 +3,8 @@
 #include <string.h>
 #include <windows.h>
 
-#include "core/io/out.h"
 #include "core/dump/source.h"
+#include "core/io/out.h"
 #include "tests/win/file_count.h"
 
 static int count, failed;

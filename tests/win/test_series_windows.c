@@ -5,11 +5,11 @@
 #include <string.h>
 #include <windows.h>
 
+#include "core/base/os.h"
+#include "core/base/os_windows.h"
 #include "core/base/parse.h"
 #include "core/io/file.h"
-#include "core/base/os.h"
 #include "core/io/out.h"
-#include "core/base/os_windows.h"
 #include "snapshot/live/process.h"
 #include "snapshot/series/file_pattern.h"
 #include "snapshot/series/series.h"

@@ -6,8 +6,8 @@
 
 #include "snapshot/tracer/guard.h"
 #include "snapshot/tracer/hooks.h"
-#include "snapshot/tracer/tracer_memory.h"
 #include "snapshot/tracer/tables.h"
+#include "snapshot/tracer/tracer_memory.h"
 #include "snapshot/tracer/unwind.h"
 
 #define PAGES_MAX 16
