@@ -195,7 +195,7 @@ static struct report_style style_of(const struct options *options)
 static int write_report(const struct options *options, const struct inputs *inputs,
 	const struct shown *shown, size_t count, struct err *err)
 {
-	const struct view **views = calloc(count, sizeof(const struct view *));
+	const struct view **views = calloc(count + 1, sizeof(const struct view *));
 	struct report report = {.views = views,
 		.view_count = count,
 		.style = style_of(options),

@@ -236,7 +236,7 @@ static bool is_higher(const struct reading *reading)
  * tested only what rises at each of them grows. */
 static enum trend_verdict judge_rise(struct reading *reading)
 {
-	struct courses courses;
+	struct courses courses = {0};
 	bool is_few;
 
 	count_steps(reading);

@@ -176,7 +176,7 @@ static HRESULT session_open(struct session *session, const char *name)
 	if (SUCCEEDED(hr))
 		hr = ITaskService_GetFolder(session->service, path, &session->folder);
 	com.free_text(path);
-	return is_missing(hr) ? S_OK : hr;
+	return session->service && is_missing(hr) ? S_OK : hr;
 }
 
 /* ---------------------------------------------------------------- what a task runs */

@@ -147,7 +147,7 @@ int nt_backend_walk(struct nt_walk *nt, uint64_t addr)
 	int rc;
 
 	found.unwalked = !nt_heap_open(&heap, nt, addr);
-	found.layout = heap.layout ? heap.layout->name : NULL;
+	found.layout = found.unwalked ? NULL : heap.layout->name;
 	rc = walk_add_heap(nt->walk, &found);
 	if (rc)
 		return rc;
