@@ -308,7 +308,7 @@ static void take_one(struct loop *loop, struct member *member, uint64_t private_
 	const struct out_names names = {next_name, &naming};
 	struct series_taken taken = {0};
 	struct err err = {0};
-	const char *first;
+	const char *first = NULL;
 
 	buf_init(&naming.path);
 	loop->has_shot = true;
