@@ -98,7 +98,7 @@ struct read_file {
 	bool is_taken; /* for whoever uses them: sums is empty, as they have it */
 };
 
-struct read_wishes {
+struct time_filter {
 	struct moment since, until;
 	bool takes_damaged; /* a dump that is damaged can be used */
 };
@@ -107,7 +107,7 @@ struct read_wishes {
  * read_files_release), before the store, in which they have their stacks. 0; -ERR_USAGE: more than
  * READ_MAX files were to be read whole, and err says so; -ERR_NOMEM. */
 int read_files(struct read_file *files, const struct file_item *items, size_t count,
-	const struct read_wishes *wishes, struct stack_store *store, struct err *err);
+	const struct time_filter *wishes, struct stack_store *store, struct err *err);
 void read_files_release(struct read_file *files, size_t count);
 
 /* Whether there is something that is no whole dump, or its end, or some of its lines, is missing. */

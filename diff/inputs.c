@@ -262,7 +262,7 @@ static int say_none(const struct read_file *read, const struct options *options,
 static int read_all(struct inputs *inputs, struct read_file *read, const struct options *options,
 	const struct file_list *files, FILE *say, struct err *err)
 {
-	struct read_wishes wishes = {options->since, options->until, options->force};
+	struct time_filter wishes = {options->since, options->until, options->force};
 	int rc = read_files(read, files->items, files->count, &wishes, inputs->store, err);
 
 	for (size_t i = 0; !rc && i < files->count; i++)

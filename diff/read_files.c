@@ -267,7 +267,7 @@ static int read_window_look(struct read_file *file, struct stack_store *store)
 	return rc == -ERR_NOMEM ? rc : 0;
 }
 
-static bool is_usable(const struct read_file *file, const struct read_wishes *wishes)
+static bool is_usable(const struct read_file *file, const struct time_filter *wishes)
 {
 	return !read_file_is_damaged(file) ||
 	       (wishes->takes_damaged && (!file->rc || file->rc == -ERR_CUT));
@@ -275,7 +275,7 @@ static bool is_usable(const struct read_file *file, const struct read_wishes *wi
 
 /* The newest of those that can be used, or of which nobody knows; 0: none. */
 static int64_t find_newest(
-	const struct read_file *files, size_t count, const struct read_wishes *wishes)
+	const struct read_file *files, size_t count, const struct time_filter *wishes)
 {
 	int64_t newest = 0;
 
@@ -289,7 +289,7 @@ static int64_t find_newest(
 /* Puts into numbers[] those of files that are unread and must not stay so, now that so much is known: how
  * many, 0 when all is done. */
 static size_t read_window_find(const struct read_file *files, size_t count,
-	const struct read_wishes *wishes, size_t *numbers)
+	const struct time_filter *wishes, size_t *numbers)
 {
 	int64_t newest = find_newest(files, count, wishes);
 	int64_t from = wishes->since.kind ? moment_ms(&wishes->since, newest) : INT64_MIN;
@@ -428,7 +428,7 @@ static size_t find_headless(const struct read_file *files, size_t count, size_t 
 	return found;
 }
 
-static int too_many(size_t count, const struct read_wishes *wishes, struct err *err)
+static int too_many(size_t count, const struct time_filter *wishes, struct err *err)
 {
 	bool has_window = wishes->since.kind || wishes->until.kind;
 
@@ -440,7 +440,7 @@ static int too_many(size_t count, const struct read_wishes *wishes, struct err *
 
 /* Reads those that are wanted; what they turn out to be may make others wanted. */
 static int read_wanted(struct file_reading *reading, size_t *numbers, size_t count,
-	const struct read_wishes *wishes, struct err *err)
+	const struct time_filter *wishes, struct err *err)
 {
 	bool has_window = wishes->since.kind || wishes->until.kind;
 	size_t total = 0;
@@ -463,7 +463,7 @@ static int read_wanted(struct file_reading *reading, size_t *numbers, size_t cou
 }
 
 int read_files(struct read_file *files, const struct file_item *items, size_t count,
-	const struct read_wishes *wishes, struct stack_store *store, struct err *err)
+	const struct time_filter *wishes, struct stack_store *store, struct err *err)
 {
 	size_t *numbers = calloc(count + 1, sizeof(*numbers));
 	struct file_reading reading = {

@@ -48,7 +48,7 @@ static void say_line(FILE *say, const struct buf *words)
 	fflush(say);
 }
 
-/* growth_limits' */
+/* Callback of growth_limits: prints one line. */
 static void say_growth(void *say, const struct buf *words)
 {
 	say_line(say, words);

@@ -74,7 +74,7 @@ struct dump_sums {
 	size_t module_count;
 	struct arena module_texts; /* that they point to */
 	/* They are the store's (diff/read/stack_store.h): other dumps with equal ones have the same. */
-	bool are_modules_lent;
+	bool modules_are_shared;
 	struct symbol_names *names; /* that the dump carries; NULL: none */
 	uint32_t pid, parent_pid; /* 0 when not recorded, as the next three */
 	int64_t time_ms, start_ms;

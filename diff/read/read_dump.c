@@ -21,7 +21,7 @@ void sums_init(struct dump_sums *sums)
 
 void sums_release(struct dump_sums *sums)
 {
-	if (!sums->are_modules_lent)
+	if (!sums->modules_are_shared)
 		free(sums->modules);
 	free(sums->shared);
 	free(sums->same_id);

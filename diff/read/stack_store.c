@@ -359,7 +359,7 @@ static int modules_add(struct stack_store *store, uint32_t hash, struct dump_sum
 	store->lent[store->lent_count++] =
 		(struct lent_modules){sums->modules, sums->module_count, sums->module_texts};
 	arena_init(&sums->module_texts);
-	sums->are_modules_lent = true;
+	sums->modules_are_shared = true;
 	return 0;
 }
 
@@ -374,7 +374,7 @@ static int modules_take(struct stack_store *store, uint32_t hash, struct dump_su
 		free(sums->modules);
 		arena_release(&sums->module_texts);
 		sums->modules = store->lent[known].modules;
-		sums->are_modules_lent = true;
+		sums->modules_are_shared = true;
 		return 0;
 	}
 	return modules_add(store, hash, sums);

@@ -70,7 +70,7 @@ int process_pid_parse(const char *text, uint32_t *pid, struct err *err)
 int process_choose(
 	const struct process_choice *choice, bool with_all, uint32_t *pid, struct err *err)
 {
-	struct kept_seen *seen = NULL;
+	struct process_seen *seen = NULL;
 	size_t count = 0;
 	int rc;
 

@@ -42,14 +42,14 @@ struct process_lock {
 };
 
 /*
- * Waits for the turn to change the process, patience_ms at most. It is the calling thread's, which gives it
- * back; when that ends it goes on to the next one. False: somebody else has it still. Also true, and without
- * a turn, where the system makes no such object.
+ * Locks the process against other hsnaps that would change it; waits patience_ms at most. The calling thread
+ * holds the lock and releases it; it is free, too, when that thread ends. False: another hsnap still holds it.
+ * Also true, and without a lock, where the system makes no such object.
  */
-bool process_lock_take(struct process_lock *turn, uint32_t pid, uint32_t patience_ms);
+bool process_lock_take(struct process_lock *lock, uint32_t pid, uint32_t patience_ms);
 
-/* Also of a turn that is not taken. */
-void process_lock_release(struct process_lock *turn);
+/* Also of a lock that was never taken. */
+void process_lock_release(struct process_lock *lock);
 
 /* The loaded modules of a live process. */
 

@@ -14,7 +14,7 @@
 
 #define KEPT_UNKNOWN_BYTES UINT64_MAX
 
-struct kept_seen {
+struct process_seen {
 	uint32_t pid;
 	int64_t start_ms; /* since 1970; 0: it lets nobody in */
 	uint64_t private_bytes; /* KEPT_UNKNOWN_BYTES: the same */
@@ -22,10 +22,10 @@ struct kept_seen {
 
 /* The processes whose image is called name ("app.exe" or "app", any case), by pid; the caller frees
  * *seen. Returns 0, also for none; -ERR_SYSTEM, -ERR_NOMEM. */
-int process_ref_find(const char *name, struct kept_seen **seen, size_t *count, struct err *err);
+int process_ref_find(const char *name, struct process_seen **seen, size_t *count, struct err *err);
 
 /* The same of one pid: *count is 0 or 1. */
-int process_ref_find_pid(uint32_t pid, struct kept_seen **seen, size_t *count, struct err *err);
+int process_ref_find_pid(uint32_t pid, struct process_seen **seen, size_t *count, struct err *err);
 
 struct process_ref {
 	intptr_t handle; /* os_wait() ends when the process does */

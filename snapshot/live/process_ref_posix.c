@@ -1,14 +1,14 @@
 /* There are no Windows processes here. */
 #include "snapshot/live/process_ref.h"
 
-int process_ref_find(const char *name, struct kept_seen **seen, size_t *count, struct err *err)
+int process_ref_find(const char *name, struct process_seen **seen, size_t *count, struct err *err)
 {
 	(void)seen;
 	(void)count;
 	return err_set(err, ERR_PLATFORM, name, NULL);
 }
 
-int process_ref_find_pid(uint32_t pid, struct kept_seen **seen, size_t *count, struct err *err)
+int process_ref_find_pid(uint32_t pid, struct process_seen **seen, size_t *count, struct err *err)
 {
 	(void)pid;
 	(void)seen;

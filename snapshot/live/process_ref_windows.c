@@ -44,14 +44,14 @@ static bool read_private_bytes(HANDLE process, uint64_t *bytes)
 }
 
 /* What can be seen of a process; false: it has ended. */
-static bool look_at(uint32_t pid, struct kept_seen *seen)
+static bool look_at(uint32_t pid, struct process_seen *seen)
 {
 	HANDLE process;
 	struct err err;
 	bool is_there;
 	int rc = process_open(pid, RIGHTS, MORE_RIGHTS, &process, &err);
 
-	*seen = (struct kept_seen){.pid = pid, .private_bytes = KEPT_UNKNOWN_BYTES};
+	*seen = (struct process_seen){.pid = pid, .private_bytes = KEPT_UNKNOWN_BYTES};
 	if (rc)
 		return rc != -ERR_NO_PROCESS;
 	is_there = WaitForSingleObject(process, 0) == WAIT_TIMEOUT;
@@ -61,7 +61,7 @@ static bool look_at(uint32_t pid, struct kept_seen *seen)
 	return is_there;
 }
 
-int process_ref_find_pid(uint32_t pid, struct kept_seen **seen, size_t *count, struct err *err)
+int process_ref_find_pid(uint32_t pid, struct process_seen **seen, size_t *count, struct err *err)
 {
 	char place[40];
 
@@ -73,7 +73,7 @@ int process_ref_find_pid(uint32_t pid, struct kept_seen **seen, size_t *count, s
 	return 0;
 }
 
-int process_ref_find(const char *name, struct kept_seen **seen, size_t *count, struct err *err)
+int process_ref_find(const char *name, struct process_seen **seen, size_t *count, struct err *err)
 {
 	struct process_list list;
 	size_t cap = 0;

@@ -86,21 +86,21 @@ int process_open(uint32_t pid, DWORD rights, DWORD more, HANDLE *process, struct
 #define NAME L"Global\\hsnap-control-%" PRIu32
 #define RIGHTS (SYNCHRONIZE | MUTEX_MODIFY_STATE)
 
-bool process_lock_take(struct process_lock *turn, uint32_t pid, uint32_t patience_ms)
+bool process_lock_take(struct process_lock *lock, uint32_t pid, uint32_t patience_ms)
 {
 	wchar_t name[60];
 	DWORD status;
 
-	*turn = (struct process_lock){0};
+	*lock = (struct process_lock){0};
 	_snwprintf(name, 60, NAME, pid);
-	turn->mutex = CreateMutexExW(NULL, name, 0, RIGHTS);
-	if (!turn->mutex) /* somebody else's, or something else of that name: on without it */
+	lock->mutex = CreateMutexExW(NULL, name, 0, RIGHTS);
+	if (!lock->mutex) /* somebody else's, or something else of that name: on without it */
 		return true;
-	status = WaitForSingleObject(turn->mutex, patience_ms);
+	status = WaitForSingleObject(lock->mutex, patience_ms);
 	if (status == WAIT_OBJECT_0 || status == WAIT_ABANDONED)
 		return true;
-	CloseHandle(turn->mutex);
-	turn->mutex = NULL;
+	CloseHandle(lock->mutex);
+	lock->mutex = NULL;
 	return false;
 }
 
@@ -116,13 +116,13 @@ bool process_is_changing(uint32_t pid)
 	return mutex;
 }
 
-void process_lock_release(struct process_lock *turn)
+void process_lock_release(struct process_lock *lock)
 {
-	if (!turn->mutex)
+	if (!lock->mutex)
 		return;
-	ReleaseMutex(turn->mutex);
-	CloseHandle(turn->mutex);
-	turn->mutex = NULL;
+	ReleaseMutex(lock->mutex);
+	CloseHandle(lock->mutex);
+	lock->mutex = NULL;
 }
 
 /* 0: not known. */

@@ -91,7 +91,7 @@ int series_run(const struct series_plan *plan, const struct series_calls *calls,
 
 /* The error for several processes where one was meant: lists them, as long as there is room in the line.
  * with_all: the command has --all, which is said, too. Returns -ERR_MANY. */
-int series_several(const char *place, const struct kept_seen *seen, size_t count, bool with_all,
+int series_several(const char *place, const struct process_seen *seen, size_t count, bool with_all,
 	struct err *err);
 
 /* 0 when every snapshot that was due was written whole, and all that were asked for; else 2. */

@@ -13,7 +13,7 @@
 
 /* A process, and what is known of its series. */
 struct member {
-	struct kept_seen id;
+	struct process_seen id;
 	struct process_ref kept;
 	struct series_files *files; /* NULL: it could not be opened, and kept is nothing */
 	int refused; /* why, when that was said already */
@@ -71,7 +71,7 @@ static void say_trouble(struct loop *loop, const struct err *err)
 }
 
 /* "pid 12 started 2026-11-20T10:25:48.123Z with 1048576 private bytes", cut to size; how long it is. */
-static size_t describe(const struct kept_seen *seen, char *text, size_t size)
+static size_t describe(const struct process_seen *seen, char *text, size_t size)
 {
 	char date[DATE_TEXT_BYTES];
 	int len = snprintf(text, size, "pid %" PRIu32, seen->pid);
@@ -85,7 +85,7 @@ static size_t describe(const struct kept_seen *seen, char *text, size_t size)
 	return (size_t)len;
 }
 
-int series_several(const char *place, const struct kept_seen *seen, size_t count, bool with_all,
+int series_several(const char *place, const struct process_seen *seen, size_t count, bool with_all,
 	struct err *err)
 {
 	char text[sizeof(err->detail) - 60] = "", one[160],
@@ -158,13 +158,13 @@ static void reap(struct loop *loop)
 	}
 }
 
-static bool is_same(const struct kept_seen *a, const struct kept_seen *b)
+static bool is_same(const struct process_seen *a, const struct process_seen *b)
 {
 	return a->pid == b->pid && a->start_ms == b->start_ms;
 }
 
 /* Forgets those that could not be opened and are there no more. */
-static void forget(struct loop *loop, const struct kept_seen *seen, size_t count)
+static void forget(struct loop *loop, const struct process_seen *seen, size_t count)
 {
 	for (size_t i = loop->count; i > 0; i--) {
 		size_t at = 0;
@@ -190,7 +190,7 @@ static int open_files(const struct loop *loop, struct member *member, struct err
 
 /* Takes in a process, unless it is known. That it cannot be opened is said once; one that is gone by now is no
  * member. */
-static void take_in(struct loop *loop, const struct kept_seen *id)
+static void take_in(struct loop *loop, const struct process_seen *id)
 {
 	struct member *member;
 	struct err err;
@@ -225,7 +225,7 @@ static void take_in(struct loop *loop, const struct kept_seen *id)
 static int look(struct loop *loop, struct err *err)
 {
 	const struct series_plan *plan = loop->plan;
-	struct kept_seen *seen = NULL;
+	struct process_seen *seen = NULL;
 	size_t count = 0;
 	int rc;
 

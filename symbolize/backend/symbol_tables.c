@@ -213,7 +213,7 @@ static const struct pe_export *last_below(const struct pe_exports *table, uint32
 				      NULL;
 }
 
-/* The same of all tables. NULL: there is none. */
+/* The last symbol at or below rva in any of the module's tables; NULL: there is none. */
 static const struct pe_export *nearest(struct tables *tables, uint32_t rva, const char **by)
 {
 	const struct pe_export *found = NULL;

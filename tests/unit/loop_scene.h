@@ -122,7 +122,8 @@ static inline void scene_restart(const struct scene *scene, struct made_process 
 }
 
 /* Those that are called so, which all are; or of this pid. */
-static inline int scene_find(uint32_t pid, struct kept_seen **seen, size_t *count, struct err *err)
+static inline int scene_find(
+	uint32_t pid, struct process_seen **seen, size_t *count, struct err *err)
 {
 	world->looks++;
 	if (world->restarts)
@@ -136,19 +137,19 @@ static inline int scene_find(uint32_t pid, struct kept_seen **seen, size_t *coun
 		const struct made_process *process = &world->processes[i];
 
 		if (scene_is_there(world, process) && (!pid || process->pid == pid))
-			(*seen)[(*count)++] = (struct kept_seen){
+			(*seen)[(*count)++] = (struct process_seen){
 				process->pid, process->start_ms, scene_bytes(world, process)};
 	}
 	return 0;
 }
 
-int process_ref_find(const char *name, struct kept_seen **seen, size_t *count, struct err *err)
+int process_ref_find(const char *name, struct process_seen **seen, size_t *count, struct err *err)
 {
 	assert_non_null(name);
 	return scene_find(0, seen, count, err);
 }
 
-int process_ref_find_pid(uint32_t pid, struct kept_seen **seen, size_t *count, struct err *err)
+int process_ref_find_pid(uint32_t pid, struct process_seen **seen, size_t *count, struct err *err)
 {
 	return scene_find(pid, seen, count, err);
 }

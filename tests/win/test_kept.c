@@ -99,7 +99,7 @@ static void test_identity(const struct child *child, struct process_ref *kept)
 
 static void test_found(const struct process_ref *kept)
 {
-	struct kept_seen *seen = NULL;
+	struct process_seen *seen = NULL;
 	struct err err;
 	size_t found = 0;
 
