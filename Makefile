@@ -181,7 +181,7 @@ bench: all samples prefix $(BENCH_PROGRAMS) ## what it costs, as ratios
 	setup/packages bench
 	tests/bench/bench
 
-deps: $(DEPS)/lib/libpcre2-8.a $(DEPS)/lib/libzydis.a $(DEPS)/include/uthash.h ## libraries for Windows
+deps: $(DEPS)/lib/libpcre2-8.a $(DEPS)/lib/libzydis.a ## libraries for Windows
 deps32: deps $(DEPS32)/lib/libzydis.a ## and for its 32-bit programs
 prefix: build/wine/system.reg ## the Wine prefix
 
@@ -209,10 +209,6 @@ $(DEPS)/lib/libzydis.a: setup/zydis | packages
 # After that, for it unpacks the same source.
 $(DEPS32)/lib/libzydis.a: setup/zydis | packages $(DEPS)/lib/libzydis.a
 	setup/step zydis32 "building Zydis for 32-bit Windows" setup/zydis win32
-
-$(DEPS)/include/uthash.h: | packages
-	mkdir -p $(@D)
-	cp /usr/include/uthash.h $@
 
 build/wine/system.reg: | packages
 	setup/step prefix "creating a Wine prefix" setup/prefix

@@ -1,16 +1,15 @@
 /* hdiff: compares heap dumps and says which stacks grew. */
 #include <stdio.h>
 
+#include "core/base/memory.h"
 #include "core/base/os.h"
 #include "core/io/out.h"
 #include "diff/hdiff.h"
 
 int main(int argc, char **argv)
 {
-	if (os_start(&argc, &argv)) {
-		fprintf(stderr, "hdiff: out of memory\n");
-		return 2;
-	}
+	memory_program = "hdiff";
+	os_start(&argc, &argv);
 	os_on_interrupt(out_interrupted);
 	return hdiff_run(argc, argv, stderr);
 }

@@ -66,12 +66,8 @@ int main(int argc, char **argv)
 	static const char *const help[] = {"-h", "--help", "-help", "-?", "/?", "help", NULL};
 	static const char *const version[] = {"--version", "-version", "version", NULL};
 	const struct command *command;
-	struct err err;
 
-	if (os_start(&argc, &argv)) {
-		err_set(&err, ERR_NOMEM, NULL, NULL);
-		return command_fail(&err);
-	}
+	os_start(&argc, &argv);
 	if (argc < 2) {
 		print_help(stderr);
 		return 2;

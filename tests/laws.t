@@ -44,7 +44,6 @@ none('windows.h is for whole files of Windows', grep_includes(sub {
 }));
 my @pcre2 = grep_includes(sub { $_[1] eq 'pcre2.h' });
 none('pcre2.h is in one file at most', @pcre2 > 1 ? @pcre2 : ());
-none('uthash.h is behind core/base/hash.c', grep_includes(sub { $_[1] =~ /^ut\w+\.h$/ && $_[0] ne 'core/base/hash.c' }));
 none('Zydis is for the tracer', grep_includes(sub { $_[1] =~ m,^Zy, && $_[0] !~ m,^snapshot/, }));
 none('no #ifdef for the system in the middle of a thought',
 	grep { !m{^core/base/err\.h$|^tests/} && $text{$_} =~ /^#\s*(?:el)?if.*\b(?:_WIN32|__linux__|__MINGW32__|WIN32)\b/m } @c);
@@ -159,7 +158,7 @@ sub strangers {
 		my %alike;
 		$alike{ (split /_/)[0] }++ for @{ $defined{$file} };
 		for my $name (@{ $defined{$file} }) {
-			next if $name =~ /^(?:main|wmain|DllMain|mem(?:cpy|set)|array_grow)$/;
+			next if $name =~ /^(?:main|wmain|DllMain|mem(?:cpy|set)|x(?:[mc]|re)alloc|xstrdup)$/;
 			my $header = $header{$name} // $file;
 			my @tags = $text{$header} =~ /^(?:struct|union|enum)\s+(\w+)\b/mg;
 			my %known = map { $_ => 1, s/s$//r => 1, "${_}s" => 1 } map { split m{[/_]} } dirname($file), dirname($header), @tags,

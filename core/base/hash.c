@@ -3,13 +3,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-static uint32_t hash_bytes(const void *key, size_t len);
-
-#define HASH_NONFATAL_OOM 1
-#define HASH_FUNCTION(key, len, hash) ((hash) = hash_bytes(key, len))
-#include <uthash.h>
-
-#include "core/base/err.h"
 #include "core/base/os.h"
 
 struct hash_key hash_key(void)
@@ -57,144 +50,7 @@ uint32_t hasher_end(struct hasher *hasher)
 	return (uint32_t)((hasher->a ^ hasher->b ^ hasher->c ^ hasher->d) >> 32);
 }
 
-struct table_entry {
-	UT_hash_handle hh;
-	uint64_t value;
-};
-
-static uint32_t hash_bytes(const void *key, size_t len)
-{
-	struct hash_key own = hash_key();
-	struct hasher hasher = hasher_begin(&own);
-
-	hasher_add_bytes(&hasher, key, len);
-	return hasher_end(&hasher);
-}
-
-void table_init(struct table *table)
-{
-	*table = (struct table){0};
-	arena_init(&table->arena);
-}
-
-void table_release(struct table *table)
-{
-	HASH_CLEAR(hh, table->head);
-	arena_release(&table->arena);
-	table_init(table);
-}
-
-uint64_t *table_find(const struct table *table, const void *key, size_t len)
-{
-	struct table_entry *entry;
-
-	HASH_FIND(hh, table->head, key, len, entry);
-	return entry ? &entry->value : NULL;
-}
-
-int table_add(struct table *table, const void *key, size_t len, uint64_t value)
-{
-	struct table_entry *entry = arena_alloc(&table->arena, sizeof(*entry));
-	char *copy = arena_text(&table->arena, key, len);
-
-	if (!entry || !copy)
-		return -ERR_NOMEM;
-	entry->value = value;
-	HASH_ADD_KEYPTR(hh, table->head, copy, len, entry);
-	if (!entry->hh.tbl)
-		return -ERR_NOMEM;
-	table->count++;
-	return 0;
-}
-
-#define CAP_FIRST 64
-
-void u64map_init(struct u64map *map)
-{
-	*map = (struct u64map){.key = hash_key()};
-}
-
-void u64map_release(struct u64map *map)
-{
-	free(map->slots);
-	u64map_init(map);
-}
-
-/* The slot that number is in, or the free one that it belongs into. */
-static struct u64map_slot *slot_of(const struct u64map *map, uint64_t number)
-{
-	struct hasher hasher = hasher_begin(&map->key);
-	size_t at;
-
-	hasher_add(&hasher, number);
-	at = hasher_end(&hasher) & (map->cap - 1);
-	while (map->slots[at].is_used && map->slots[at].number != number)
-		at = (at + 1) & (map->cap - 1);
-	return &map->slots[at];
-}
-
-bool u64map_find(const struct u64map *map, uint64_t number, uint32_t *value)
-{
-	const struct u64map_slot *slot = map->cap ? slot_of(map, number) : NULL;
-
-	if (!slot || !slot->is_used)
-		return false;
-	*value = slot->value;
-	return true;
-}
-
-static int grow_to(struct u64map *map, size_t cap)
-{
-	struct u64map larger = {.key = map->key, .cap = cap};
-
-	larger.slots = calloc(larger.cap, sizeof(*larger.slots));
-	if (!larger.slots)
-		return -ERR_NOMEM;
-	for (size_t i = 0; i < map->cap; i++) {
-		if (map->slots[i].is_used)
-			*slot_of(&larger, map->slots[i].number) = map->slots[i];
-	}
-	free(map->slots);
-	map->slots = larger.slots;
-	map->cap = larger.cap;
-	return 0;
-}
-
-static int map_grow(struct u64map *map, size_t count)
-{
-	size_t cap = map->cap ? map->cap : CAP_FIRST;
-
-	/* A hash has 32 bits: past that, numbers would have to share places. */
-	while (count > cap / 2) {
-		if (cap > UINT32_MAX / 2)
-			return -ERR_NOMEM;
-		cap *= 2;
-	}
-	return cap > map->cap ? grow_to(map, cap) : 0;
-}
-
-int u64map_reserve(struct u64map *map, size_t more)
-{
-	return more > UINT32_MAX ? -ERR_NOMEM : map_grow(map, map->count + more);
-}
-
-int u64map_put(struct u64map *map, uint64_t number, uint32_t *value)
-{
-	struct u64map_slot *slot;
-
-	if (map->count >= map->cap / 2 && map_grow(map, map->count + 1))
-		return -ERR_NOMEM;
-	slot = slot_of(map, number);
-	if (slot->is_used) {
-		*value = slot->value;
-		return 0;
-	}
-	*slot = (struct u64map_slot){.number = number, .value = *value, .is_used = true};
-	map->count++;
-	return 1;
-}
-
-#define FIRST_CAP 1024
+#define FIRST_CAP 64
 
 void hash_index_init(struct hash_index *index)
 {
@@ -233,13 +89,19 @@ static void put(struct hash_slot *slots, size_t cap, struct hash_slot slot)
 	slots[at] = slot;
 }
 
-static int index_grow(struct hash_index *index)
+/* Never more than two thirds full, so that every search ends soon. */
+void hash_index_reserve(struct hash_index *index, size_t more)
 {
-	size_t cap = index->cap ? index->cap * 2 : FIRST_CAP;
-	struct hash_slot *slots = calloc(cap, sizeof(*slots));
+	size_t count = index->count + more, cap = index->cap ? index->cap : FIRST_CAP;
+	struct hash_slot *slots;
 
-	if (!slots)
-		return -ERR_NOMEM;
+	if (count >= INDEX_NONE || count < more)
+		memory_out();
+	while (count > cap / 3 * 2)
+		cap *= 2;
+	if (cap == index->cap)
+		return;
+	slots = xcalloc(cap, sizeof(*slots));
 	for (size_t i = 0; i < index->cap; i++) {
 		if (index->slots[i].number)
 			put(slots, cap, index->slots[i]);
@@ -247,15 +109,138 @@ static int index_grow(struct hash_index *index)
 	free(index->slots);
 	index->slots = slots;
 	index->cap = cap;
-	return 0;
 }
 
 int hash_index_add(struct hash_index *index, uint32_t hash, uint32_t number)
 {
-	/* Never more than two thirds full, so that every search ends soon. */
-	if (index->count >= index->cap / 3 * 2 && index_grow(index))
-		return -ERR_NOMEM;
+	hash_index_reserve(index, 1);
 	put(index->slots, index->cap, (struct hash_slot){hash, number + 1});
 	index->count++;
 	return 0;
+}
+
+struct table_entry {
+	const char *key;
+	size_t len;
+	uint64_t value;
+};
+
+void table_init(struct table *table)
+{
+	*table = (struct table){0};
+	hash_index_init(&table->index);
+	arena_init(&table->arena);
+}
+
+void table_release(struct table *table)
+{
+	hash_index_release(&table->index);
+	free(table->entries);
+	arena_release(&table->arena);
+	table_init(table);
+}
+
+static uint32_t hash_bytes(const struct hash_key *own, const void *key, size_t len)
+{
+	struct hasher hasher = hasher_begin(own);
+
+	hasher_add_bytes(&hasher, key, len);
+	return hasher_end(&hasher);
+}
+
+uint64_t *table_find(const struct table *table, const void *key, size_t len)
+{
+	struct hash_probe probe =
+		hash_index_probe(&table->index, hash_bytes(&table->index.key, key, len));
+	uint32_t number;
+
+	while ((number = hash_index_next(&table->index, &probe)) != INDEX_NONE) {
+		struct table_entry *entry = table->entries[number];
+
+		if (entry->len == len && !memcmp(entry->key, key, len))
+			return &entry->value;
+	}
+	return NULL;
+}
+
+int table_add(struct table *table, const void *key, size_t len, uint64_t value)
+{
+	struct table_entry *entry = arena_alloc(&table->arena, sizeof(*entry));
+
+	*entry = (struct table_entry){arena_text(&table->arena, key, len), len, value};
+	array_grow((void **)&table->entries, &table->cap, table->count, sizeof(*table->entries));
+	table->entries[table->count] = entry;
+	hash_index_add(
+		&table->index, hash_bytes(&table->index.key, key, len), (uint32_t)table->count);
+	table->count++;
+	return 0;
+}
+
+void u64map_init(struct u64map *map)
+{
+	*map = (struct u64map){0};
+	hash_index_init(&map->index);
+}
+
+void u64map_release(struct u64map *map)
+{
+	hash_index_release(&map->index);
+	free(map->items);
+	u64map_init(map);
+}
+
+static uint32_t hash_number(const struct u64map *map, uint64_t number)
+{
+	struct hasher hasher = hasher_begin(&map->index.key);
+
+	hasher_add(&hasher, number);
+	return hasher_end(&hasher);
+}
+
+static const struct u64map_item *find_number(
+	const struct u64map *map, uint64_t number, uint32_t hash)
+{
+	struct hash_probe probe = hash_index_probe(&map->index, hash);
+	uint32_t at;
+
+	while ((at = hash_index_next(&map->index, &probe)) != INDEX_NONE) {
+		if (map->items[at].number == number)
+			return &map->items[at];
+	}
+	return NULL;
+}
+
+bool u64map_find(const struct u64map *map, uint64_t number, uint32_t *value)
+{
+	const struct u64map_item *item = find_number(map, number, hash_number(map, number));
+
+	if (item)
+		*value = item->value;
+	return item;
+}
+
+int u64map_reserve(struct u64map *map, size_t more)
+{
+	hash_index_reserve(&map->index, more);
+	if (map->index.count + more > map->cap) {
+		map->cap = map->index.count + more;
+		map->items = xrealloc(map->items, map->cap * sizeof(*map->items));
+	}
+	return 0;
+}
+
+int u64map_put(struct u64map *map, uint64_t number, uint32_t *value)
+{
+	uint32_t hash = hash_number(map, number);
+	const struct u64map_item *item = find_number(map, number, hash);
+	size_t count = map->index.count;
+
+	if (item) {
+		*value = item->value;
+		return 0;
+	}
+	array_grow((void **)&map->items, &map->cap, count, sizeof(*map->items));
+	map->items[count] = (struct u64map_item){number, *value};
+	hash_index_add(&map->index, hash, (uint32_t)count);
+	return 1;
 }

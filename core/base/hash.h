@@ -61,61 +61,9 @@ static inline void hasher_add(struct hasher *hasher, uint64_t word)
 }
 
 /*
- * A table from byte strings to numbers: the one door to uthash.
- *
- * Keys are copied. A value can be changed through table_find(); entries are never removed.
- */
-
-struct table {
-	struct table_entry *head;
-	struct arena arena;
-	size_t count;
-};
-
-void table_init(struct table *table);
-void table_release(struct table *table);
-
-/* The value of key, or NULL. */
-uint64_t *table_find(const struct table *table, const void *key, size_t len);
-
-/* Adds key, which must not be there yet. Returns 0 or -ERR_NOMEM. */
-int table_add(struct table *table, const void *key, size_t len, uint64_t value);
-
-/*
- * A map from 64-bit numbers to 32-bit ones, for numbers that come from a process or a file: where they
- * fall is under a key that they cannot know (core/base/hash.h). Entries are never removed.
- */
-
-struct u64map_slot {
-	uint64_t number;
-	uint32_t value;
-	bool is_used;
-};
-
-struct u64map {
-	struct hash_key key;
-	struct u64map_slot *slots;
-	size_t count, cap; /* cap: 0 or a power of two, at most half of it used */
-};
-
-void u64map_init(struct u64map *map);
-void u64map_release(struct u64map *map);
-
-/* Makes room for so many more, which saves growing in steps: 0 or -ERR_NOMEM. */
-int u64map_reserve(struct u64map *map, size_t more);
-
-/* True and the value of number, if it is there. */
-bool u64map_find(const struct u64map *map, uint64_t number, uint32_t *value);
-
-/* Finds number or adds it with *value: 0 and its value when it was there, 1 when it was added, or
- * -ERR_NOMEM. */
-int u64map_put(struct u64map *map, uint64_t number, uint32_t *value);
-
-/*
- * An index of numbered things by their content: the content stays with whoever numbers them and is
- * compared there; the index holds eight bytes for each.
- *
- * Hashes are made by core/base/hash.h under the key of the index.
+ * The one open table: an index of numbered things by their content. The content stays with whoever numbers
+ * them and is compared there; the index holds eight bytes for each. Hashes are made under the key of the index.
+ * Nothing is ever removed.
  */
 
 #define INDEX_NONE UINT32_MAX
@@ -142,7 +90,49 @@ void hash_index_release(struct hash_index *index);
 struct hash_probe hash_index_probe(const struct hash_index *index, uint32_t hash);
 uint32_t hash_index_next(const struct hash_index *index, struct hash_probe *probe);
 
-/* Adds a number below INDEX_NONE. 0 or -ERR_NOMEM. */
+/* Adds a number below INDEX_NONE. */
 int hash_index_add(struct hash_index *index, uint32_t hash, uint32_t number);
+
+/* Makes room for so many more, which saves growing in steps. */
+void hash_index_reserve(struct hash_index *index, size_t more);
+
+/* From byte strings, which are copied, to numbers. */
+struct table {
+	struct hash_index index;
+	struct table_entry **entries;
+	size_t count, cap;
+	struct arena arena;
+};
+
+void table_init(struct table *table);
+void table_release(struct table *table);
+
+/* The value of key, which may be changed, or NULL. */
+uint64_t *table_find(const struct table *table, const void *key, size_t len);
+
+/* Adds key, which must not be there yet. */
+int table_add(struct table *table, const void *key, size_t len, uint64_t value);
+
+/* From 64-bit numbers to 32-bit ones. */
+struct u64map {
+	struct hash_index index;
+	struct u64map_item {
+		uint64_t number;
+		uint32_t value;
+	} * items;
+	size_t cap;
+};
+
+void u64map_init(struct u64map *map);
+void u64map_release(struct u64map *map);
+
+/* Makes room for so many more, which saves growing in steps. */
+int u64map_reserve(struct u64map *map, size_t more);
+
+/* True and the value of number, if it is there. */
+bool u64map_find(const struct u64map *map, uint64_t number, uint32_t *value);
+
+/* Finds number or adds it with *value: 0 and its value when it was there, 1 when it was added. */
+int u64map_put(struct u64map *map, uint64_t number, uint32_t *value);
 
 #endif

@@ -5,6 +5,49 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/base/os.h"
+
+const char *memory_program = "hsnap";
+
+void memory_out(void)
+{
+	struct err err;
+
+	err_set(&err, ERR_NOMEM, NULL, NULL);
+	err_print(stderr, memory_program, &err);
+	os_end();
+}
+
+void *xmalloc(size_t bytes)
+{
+	return xrealloc(NULL, bytes);
+}
+
+void *xcalloc(size_t count, size_t item_bytes)
+{
+	void *items = calloc(count ? count : 1, item_bytes);
+
+	if (!items)
+		memory_out();
+	return items;
+}
+
+void *xrealloc(void *items, size_t bytes)
+{
+	void *moved = realloc(items, bytes ? bytes : 1);
+
+	if (!moved)
+		memory_out();
+	return moved;
+}
+
+char *xstrdup(const char *text)
+{
+	size_t len = strlen(text) + 1;
+
+	return memcpy(xmalloc(len), text, len);
+}
+
 void buf_init(struct buf *buf)
 {
 	*buf = (struct buf){0};
@@ -25,28 +68,22 @@ void buf_clear(struct buf *buf)
 
 int buf_reserve(struct buf *buf, size_t more)
 {
-	size_t need, cap = buf->cap ? buf->cap : 256;
-	char *data;
+	size_t need = buf->len + more + 1, cap = buf->cap ? buf->cap : 256;
 
 	if (more >= SIZE_MAX / 2 - buf->len)
-		return -ERR_NOMEM;
-	need = buf->len + more + 1;
+		memory_out();
 	if (need <= buf->cap)
 		return 0;
 	while (cap < need)
 		cap *= 2;
-	data = realloc(buf->data, cap);
-	if (!data)
-		return -ERR_NOMEM;
-	buf->data = data;
+	buf->data = xrealloc(buf->data, cap);
 	buf->cap = cap;
 	return 0;
 }
 
 int buf_add(struct buf *buf, const void *bytes, size_t len)
 {
-	if (buf_reserve(buf, len))
-		return -ERR_NOMEM;
+	buf_reserve(buf, len);
 	if (len)
 		memcpy(buf->data + buf->len, bytes, len);
 	buf->len += len;
@@ -67,8 +104,9 @@ int buf_printf(struct buf *buf, const char *format, ...)
 	va_start(args, format);
 	len = vsnprintf(NULL, 0, format, args);
 	va_end(args);
-	if (len < 0 || buf_reserve(buf, (size_t)len))
-		return -ERR_NOMEM;
+	if (len < 0)
+		memory_out();
+	buf_reserve(buf, (size_t)len);
 	va_start(args, format);
 	vsnprintf(buf->data + buf->len, (size_t)len + 1, format, args);
 	va_end(args);
@@ -76,7 +114,7 @@ int buf_printf(struct buf *buf, const char *format, ...)
 	return 0;
 }
 
-int array_grow(void **items, size_t *cap, size_t count, size_t item_bytes)
+int array_try_grow(void **items, size_t *cap, size_t count, size_t item_bytes)
 {
 	size_t more = *cap ? *cap * 2 : 16;
 	void *grown;
@@ -90,6 +128,13 @@ int array_grow(void **items, size_t *cap, size_t count, size_t item_bytes)
 		return -ERR_NOMEM;
 	*items = grown;
 	*cap = more;
+	return 0;
+}
+
+int array_grow(void **items, size_t *cap, size_t count, size_t item_bytes)
+{
+	if (array_try_grow(items, cap, count, item_bytes))
+		memory_out();
 	return 0;
 }
 
@@ -134,10 +179,8 @@ static size_t chunk_size(const struct arena *arena, size_t bytes)
 static struct arena_chunk *chunk_add(struct arena *arena, size_t bytes)
 {
 	size_t size = chunk_size(arena, bytes);
-	struct arena_chunk *chunk = calloc(1, sizeof(*chunk) + size);
+	struct arena_chunk *chunk = xcalloc(1, sizeof(*chunk) + size);
 
-	if (!chunk)
-		return NULL;
 	chunk->size = size;
 	if (size == bytes && arena->chunks) { /* a large piece: keep filling the chunk at hand */
 		chunk->next = arena->chunks->next;
@@ -155,12 +198,10 @@ void *arena_alloc(struct arena *arena, size_t bytes)
 	void *piece;
 
 	if (bytes > SIZE_MAX / 2)
-		return NULL;
+		memory_out();
 	bytes = (bytes + ALIGN - 1) & ~(size_t)(ALIGN - 1);
 	if (!chunk || chunk->size - chunk->used < bytes)
 		chunk = chunk_add(arena, bytes);
-	if (!chunk)
-		return NULL;
 	piece = chunk->bytes + chunk->used;
 	chunk->used += bytes;
 	arena->used_bytes += bytes;
@@ -169,9 +210,9 @@ void *arena_alloc(struct arena *arena, size_t bytes)
 
 char *arena_text(struct arena *arena, const char *text, size_t len)
 {
-	char *copy = len < SIZE_MAX ? arena_alloc(arena, len + 1) : NULL;
+	char *copy = arena_alloc(arena, len + 1);
 
-	if (copy && len)
+	if (len)
 		memcpy(copy, text, len);
 	return copy;
 }

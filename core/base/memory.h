@@ -1,10 +1,28 @@
-/* Memory: runs of bytes that grow (buf), plain arrays that grow, and arenas. */
+/*
+ * Memory: runs of bytes that grow (buf), plain arrays that grow, and arenas.
+ *
+ * When it runs out the program ends: a line on standard error, what an interrupt cleans up (temporary
+ * files; a target that is held goes on), status 2. So nothing here fails, and no caller checks. Sizes
+ * that come from input are bounded before memory is asked for. Where a target is held, plain malloc()
+ * and array_try_grow() say -ERR_NOMEM, so that a series goes on with the next snapshot.
+ */
 #ifndef CORE_BASE_MEMORY_H
 #define CORE_BASE_MEMORY_H
 
 #include <stddef.h>
 
 #include "core/base/err.h"
+
+/* The name in front of that line; main() sets it. */
+extern const char *memory_program;
+
+_Noreturn void memory_out(void);
+
+/* As those of C, but never NULL, also for nothing at all. */
+void *xmalloc(size_t bytes);
+void *xcalloc(size_t count, size_t item_bytes);
+void *xrealloc(void *items, size_t bytes);
+char *xstrdup(const char *text);
 
 /*
  * A growable run of bytes, always NUL-terminated; and growing of plain arrays.
@@ -19,17 +37,17 @@ void buf_init(struct buf *buf);
 void buf_release(struct buf *buf);
 void buf_clear(struct buf *buf);
 
-/* Each returns 0 or -ERR_NOMEM, then with buf as it was. */
+/* Room for so many bytes more. */
 int buf_reserve(struct buf *buf, size_t more);
 int buf_add(struct buf *buf, const void *bytes, size_t len);
 int buf_add_text(struct buf *buf, const char *text);
 int buf_printf(struct buf *buf, const char *format, ...) PRINTF_LIKE(2, 3);
 
-/*
- * Makes room for one more item in *items, an array of *cap items of item_bytes each that holds
- * count. Returns 0 or -ERR_NOMEM, then with the array as it was.
- */
+/* Makes room for one more item in *items, an array of *cap items of item_bytes each that holds count. */
 int array_grow(void **items, size_t *cap, size_t count, size_t item_bytes);
+
+/* The same; 0, or -ERR_NOMEM with the array as it was. */
+int array_try_grow(void **items, size_t *cap, size_t count, size_t item_bytes);
 
 /*
  * Memory that lives and dies together: many small pieces, freed at once. Pieces never move.
@@ -43,10 +61,10 @@ struct arena {
 void arena_init(struct arena *arena);
 void arena_release(struct arena *arena);
 
-/* A zeroed piece aligned to 16 bytes, or NULL when memory is out. */
+/* A zeroed piece aligned to 16 bytes. */
 void *arena_alloc(struct arena *arena, size_t bytes);
 
-/* A copy of len bytes with a NUL behind, or NULL. */
+/* A copy of len bytes with a NUL behind. */
 char *arena_text(struct arena *arena, const char *text, size_t len);
 
 #endif

@@ -13,8 +13,8 @@
 #include "core/base/err.h"
 
 /* Makes argv UTF-8 and standard streams binary; call first in main(). *argc and *argv stay valid
- * until the program ends. Returns 0 or -ERR_NOMEM. */
-int os_start(int *argc, char ***argv);
+ * until the program ends. */
+void os_start(int *argc, char ***argv);
 
 /* A UTF-8 copy of an environment variable, to be freed by the caller; NULL when unset. */
 char *os_env(const char *name);
@@ -117,6 +117,9 @@ unsigned long os_pid(void);
  * closing the console); then the process ends with exit status 2. The handler may run on any
  * thread or inside a signal handler: it may only do what is safe there. */
 void os_on_interrupt(void (*handler)(void));
+
+/* Ends this process in the same way, at once. */
+_Noreturn void os_end(void);
 
 /* Calls last once behind that handler, where it may do whatever it wants: on a thread of its own on Windows,
  * and never on POSIX. */

@@ -13,12 +13,11 @@
 #include "core/base/os.h"
 #include "core/base/terminal.h"
 
-int os_start(int *argc, char ***argv)
+void os_start(int *argc, char ***argv)
 {
 	(void)argc;
 	(void)argv;
 	signal(SIGXFSZ, SIG_IGN); /* a file that may not grow is an error of write() */
-	return 0;
 }
 
 char *os_env(const char *name)

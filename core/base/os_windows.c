@@ -10,6 +10,7 @@
 #include <shellapi.h>
 #include <process.h>
 
+#include "core/base/memory.h"
 #include "core/base/os.h"
 #include "core/base/terminal.h"
 
@@ -99,15 +100,14 @@ int windows_arguments(const wchar_t *line, int *argc, char ***argv)
 	return 0;
 }
 
-int os_start(int *argc, char ***argv)
+void os_start(int *argc, char ***argv)
 {
 	if (windows_arguments(GetCommandLineW(), argc, argv))
-		return -ERR_NOMEM;
+		memory_out();
 	_setmode(_fileno(stdin), _O_BINARY);
 	_setmode(_fileno(stdout), _O_BINARY);
 	_setmode(_fileno(stderr), _O_BINARY);
 	SetConsoleOutputCP(CP_UTF8);
-	return 0;
 }
 
 char *os_env(const char *name)

@@ -12,6 +12,13 @@ static volatile sig_atomic_t interrupt_held, interrupt_seen;
 /* A pipe, to be waited for: it is never read, so there is something in it from the first interrupt on. */
 static int wakers[2] = {-1, -1};
 
+void os_end(void)
+{
+	if (interrupt_handler)
+		interrupt_handler();
+	_exit(2);
+}
+
 static void on_signal(int signal)
 {
 	if (signal == SIGINT && interrupt_held && !interrupt_seen) {
@@ -22,9 +29,7 @@ static void on_signal(int signal)
 			errno = code; /* nobody waits, or it was written to already */
 		return;
 	}
-	if (interrupt_handler)
-		interrupt_handler();
-	_exit(2);
+	os_end();
 }
 
 void os_on_interrupt(void (*handler)(void))

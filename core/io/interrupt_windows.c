@@ -31,6 +31,16 @@ static bool hold_back(void)
 	return true;
 }
 
+void os_end(void)
+{
+	if (interrupt_handler)
+		interrupt_handler();
+	if (end_handler && !InterlockedExchange(&is_ending, 1))
+		end_handler();
+	for (;;)
+		TerminateProcess(GetCurrentProcess(), 2);
+}
+
 /* On a thread of its own. */
 static BOOL WINAPI on_control(DWORD type)
 {
@@ -38,12 +48,7 @@ static BOOL WINAPI on_control(DWORD type)
 
 	if (is_interrupt && hold_back())
 		return TRUE;
-	if (interrupt_handler)
-		interrupt_handler();
-	if (end_handler && !InterlockedExchange(&is_ending, 1))
-		end_handler();
-	TerminateProcess(GetCurrentProcess(), 2);
-	return TRUE;
+	os_end();
 }
 
 void os_on_interrupt(void (*handler)(void))

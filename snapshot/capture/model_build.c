@@ -297,7 +297,7 @@ static int join_unwalked(struct joining *joining)
 
 	u64map_init(&unwalked);
 	rc = walk_unwalked(walk, &unwalked);
-	for (size_t i = 0; !rc && unwalked.count && i < tracer->block_count; i++) {
+	for (size_t i = 0; !rc && unwalked.index.count && i < tracer->block_count; i++) {
 		if (u64map_find(&unwalked, tracer_copy_heap(tracer, &tracer->blocks[i]), &heap))
 			rc = add_traced(joining, &tracer->blocks[i], heap);
 	}

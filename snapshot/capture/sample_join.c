@@ -109,7 +109,7 @@ static int add_unwalked(struct sampling *sampling)
 
 	u64map_init(&unwalked);
 	rc = walk_unwalked(walk, &unwalked);
-	for (size_t i = 0; !rc && unwalked.count && i < tracer->block_count; i++) {
+	for (size_t i = 0; !rc && unwalked.index.count && i < tracer->block_count; i++) {
 		const struct tracer_block *traced = &tracer->blocks[i];
 		struct sampled sampled = {.requested_bytes = tracer_block_bytes(traced)};
 

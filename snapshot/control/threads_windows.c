@@ -85,7 +85,7 @@ static int add(void *ctx, size_t index, DWORD id)
 {
 	struct threads *threads = ctx;
 
-	if (array_grow((void **)&threads->items, &threads->cap, index, sizeof(*threads->items)))
+	if (array_try_grow((void **)&threads->items, &threads->cap, index, sizeof(*threads->items)))
 		return -ERR_NOMEM;
 	threads->items[index] = (struct held_thread){.id = id};
 	threads->count = index + 1;

@@ -22,7 +22,7 @@ int claims_add(struct claims *claims, uint64_t addr, uint64_t bytes)
 {
 	if (!bytes || addr + bytes < addr || bytes > claims->left_bytes)
 		return -ERR_TARGET;
-	if (array_grow((void **)&claims->list, &claims->cap, claims->count, sizeof(*claims->list)))
+	if (array_try_grow((void **)&claims->list, &claims->cap, claims->count, sizeof(*claims->list)))
 		return -ERR_NOMEM;
 	claims->list[claims->count++] = (struct claim){addr, addr + bytes};
 	claims->left_bytes -= bytes;
@@ -84,7 +84,7 @@ void walk_clear(struct walk *walk)
 
 int walk_add_heap(struct walk *walk, const struct heap *heap)
 {
-	if (array_grow((void **)&walk->heaps, &walk->heap_cap, walk->heap_count, sizeof(*heap)))
+	if (array_try_grow((void **)&walk->heaps, &walk->heap_cap, walk->heap_count, sizeof(*heap)))
 		return -ERR_NOMEM;
 	walk->heaps[walk->heap_count++] = *heap;
 	return 0;
@@ -93,7 +93,7 @@ int walk_add_heap(struct walk *walk, const struct heap *heap)
 int walk_add_block(struct walk *walk, uint64_t addr, uint64_t requested_bytes,
 	uint64_t overhead_bytes, uint64_t record)
 {
-	if (array_grow((void **)&walk->blocks, &walk->block_cap, walk->block_count,
+	if (array_try_grow((void **)&walk->blocks, &walk->block_cap, walk->block_count,
 		    sizeof(*walk->blocks)))
 		return -ERR_NOMEM;
 	walk->blocks[walk->block_count++] = (struct walked_block){.addr = addr,

@@ -80,7 +80,7 @@ static bool is_root(struct nt_walk *nt, uint64_t handle, uint64_t addr)
 
 static int add(struct page_roots *roots, uint64_t handle, uint64_t root)
 {
-	if (array_grow((void **)&roots->list, &roots->cap, roots->count, sizeof(*roots->list)))
+	if (array_try_grow((void **)&roots->list, &roots->cap, roots->count, sizeof(*roots->list)))
 		return -ERR_NOMEM;
 	roots->list[roots->count++] = (struct page_root){handle, root};
 	return 0;
@@ -374,7 +374,7 @@ static int blocks(struct page_walk *page, uint64_t root)
 
 static int add_behind(struct nt_walk *nt, uint64_t normal_heap)
 {
-	if (array_grow(
+	if (array_try_grow(
 		    (void **)&nt->behind, &nt->behind_cap, nt->behind_count, sizeof(*nt->behind)))
 		return -ERR_NOMEM;
 	nt->behind[nt->behind_count++] = normal_heap;

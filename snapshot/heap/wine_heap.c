@@ -116,7 +116,7 @@ static int add_subheap(struct wine_walk *wine, uint64_t addr, uint64_t end, bool
 {
 	size_t low = 0, high = wine->subheap_count;
 
-	if (array_grow((void **)&wine->subheaps, &wine->subheap_cap, wine->subheap_count,
+	if (array_try_grow((void **)&wine->subheaps, &wine->subheap_cap, wine->subheap_count,
 		    sizeof(*wine->subheaps)))
 		return -ERR_NOMEM;
 	while (low < high) {

@@ -84,7 +84,7 @@ int process_ref_find(const char *name, struct process_seen **seen, size_t *count
 	for (size_t i = 0; !rc && i < list.count; i++) {
 		if (!process_is_called(list.items[i].name, name))
 			continue;
-		if (array_grow((void **)seen, &cap, *count, sizeof(**seen)))
+		if (array_try_grow((void **)seen, &cap, *count, sizeof(**seen)))
 			rc = err_set(err, ERR_NOMEM, name, NULL);
 		else
 			*count += look_at(list.items[i].pid, &(*seen)[*count]);

@@ -163,7 +163,7 @@ static int add(struct process_list *list, const PROCESSENTRY32W *entry)
 		return 0;
 	name = wide_to_utf8(entry->szExeFile);
 	if (!name ||
-		array_grow((void **)&list->items, &list->cap, list->count, sizeof(*list->items))) {
+		array_try_grow((void **)&list->items, &list->cap, list->count, sizeof(*list->items))) {
 		free(name);
 		return -ERR_NOMEM;
 	}

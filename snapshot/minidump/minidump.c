@@ -19,7 +19,7 @@ int spans_add(struct spans *spans, const struct span *span)
 {
 	if (span->addr >= span->end)
 		return 0;
-	if (array_grow((void **)&spans->list, &spans->cap, spans->count, sizeof(*span)))
+	if (array_try_grow((void **)&spans->list, &spans->cap, spans->count, sizeof(*span)))
 		return -ERR_NOMEM;
 	spans->list[spans->count++] = *span;
 	return 0;
@@ -355,7 +355,7 @@ static int add_module(struct minidump *dump, const unsigned char *entry)
 	rc = read_codeview(dump, entry + MD_MODULE_CODEVIEW, &module);
 	if (rc)
 		return rc;
-	if (array_grow(
+	if (array_try_grow(
 		    (void **)&dump->modules, &dump->module_cap, dump->module_count, sizeof(module)))
 		return -ERR_NOMEM;
 	dump->modules[dump->module_count++] = module;

@@ -119,12 +119,12 @@ static int add_stack(struct os_stacks *stacks)
 	if (bytes > stacks->bytes_left)
 		return -ERR_TARGET;
 	stacks->bytes_left -= bytes;
-	if (array_grow((void **)&stacks->stacks, &stacks->stack_cap, stacks->stack_count,
+	if (array_try_grow((void **)&stacks->stacks, &stacks->stack_cap, stacks->stack_count,
 		    sizeof(*stacks->stacks)))
 		return -ERR_NOMEM;
 	stacks->stacks[stacks->stack_count] = (struct os_stack){stacks->frame_count, count};
 	for (uint32_t i = 0; i < count; i++) {
-		if (array_grow((void **)&stacks->frames, &stacks->frame_cap, stacks->frame_count,
+		if (array_try_grow((void **)&stacks->frames, &stacks->frame_cap, stacks->frame_count,
 			    sizeof(*stacks->frames)))
 			return -ERR_NOMEM;
 		stacks->frames[stacks->frame_count++] = stacks->pending[i];
@@ -161,7 +161,7 @@ static int start_block(struct os_stacks *stacks, uint64_t addr, uint64_t bytes)
 
 	if (rc && stacks->block_count >= stacks->blocks_max)
 		return -ERR_TARGET;
-	if (rc && (array_grow((void **)&stacks->blocks, &stacks->block_cap, stacks->block_count,
+	if (rc && (array_try_grow((void **)&stacks->blocks, &stacks->block_cap, stacks->block_count,
 			   sizeof(*stacks->blocks)) ||
 			  u64map_put(&stacks->numbers, addr, &number) < 0))
 		return -ERR_NOMEM;

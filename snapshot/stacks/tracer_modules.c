@@ -261,7 +261,7 @@ static int take_record(struct tracer_modules *modules, struct table *known, size
 	*number = found ? (uint32_t)*found : (uint32_t)modules->count;
 	if (found)
 		return 0;
-	rc = array_grow((void **)&modules->items, cap, modules->count, sizeof(*modules->items));
+	rc = array_try_grow((void **)&modules->items, cap, modules->count, sizeof(*modules->items));
 	if (!rc)
 		rc = fill(modules, &modules->items[modules->count], head, bytes + sizeof(*head));
 	if (!rc)
@@ -287,7 +287,7 @@ static int take_records(struct tracer_modules *modules, const unsigned char *byt
 		rc = place ? take_record(modules, &known, &item_cap, &head, bytes + at, &number) :
 			     -ERR_TARGET;
 		if (!rc)
-			rc = array_grow((void **)records, &cap, *count, sizeof(**records));
+			rc = array_try_grow((void **)records, &cap, *count, sizeof(**records));
 		if (!rc)
 			(*records)[(*count)++] = (struct module_entry){at, number};
 		at += place;

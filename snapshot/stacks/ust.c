@@ -268,7 +268,7 @@ static uint32_t read_slots(const struct ust *ust, struct memory *memory, uint64_
 static int keep_frames(struct ust *ust, const uint64_t *frames, uint32_t count)
 {
 	for (uint32_t i = 0; i < count; i++) {
-		if (array_grow((void **)&ust->frames, &ust->frame_cap, ust->frame_count,
+		if (array_try_grow((void **)&ust->frames, &ust->frame_cap, ust->frame_count,
 			    sizeof(*ust->frames)))
 			return -ERR_NOMEM;
 		ust->frames[ust->frame_count++] = frames[i];
@@ -370,7 +370,7 @@ static int add_record(
 	rc = u64map_put(&ust->numbers[bits == 64], addr, number);
 	if (rc <= 0)
 		return rc;
-	if (array_grow((void **)&ust->records, &ust->record_cap, ust->record_count,
+	if (array_try_grow((void **)&ust->records, &ust->record_cap, ust->record_count,
 		    sizeof(*ust->records)))
 		return -ERR_NOMEM;
 	ust->records[ust->record_count] = (struct ust_entry){.addr = addr,

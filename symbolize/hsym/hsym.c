@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "core/base/memory.h"
 #include "core/base/opt.h"
 #include "core/base/os.h"
 #include "core/io/out.h"
@@ -203,10 +204,8 @@ int main(int argc, char **argv)
 	struct err err = {0};
 	int rc;
 
-	if (os_start(&argc, &argv)) {
-		fprintf(stderr, "hsym: out of memory\n");
-		return 2;
-	}
+	memory_program = "hsym";
+	os_start(&argc, &argv);
 	os_on_interrupt(out_interrupted);
 	rc = take_all(&request, argc, argv, &err);
 	request.symbols.options.listener =

@@ -156,7 +156,7 @@ int nt_lfh_note(struct nt_heap *heap, uint64_t addr, uint64_t end)
 		container.offsets = bytes_u32(bytes + layout->data_offsets);
 	if (layout->data_room)
 		container.room_bytes = room_of(bytes_u32(bytes + layout->data_room));
-	if (array_grow((void **)&lfh->containers, &lfh->container_cap, lfh->container_count,
+	if (array_try_grow((void **)&lfh->containers, &lfh->container_cap, lfh->container_count,
 		    sizeof(*lfh->containers)))
 		return -ERR_NOMEM;
 	lfh->containers[lfh->container_count++] = container;

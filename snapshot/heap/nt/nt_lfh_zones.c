@@ -7,7 +7,7 @@
 
 static int add_internal(struct nt_lfh *lfh, uint64_t addr)
 {
-	if (array_grow((void **)&lfh->internals, &lfh->internal_cap, lfh->internal_count,
+	if (array_try_grow((void **)&lfh->internals, &lfh->internal_cap, lfh->internal_count,
 		    sizeof(*lfh->internals)))
 		return -ERR_NOMEM;
 	lfh->internals[lfh->internal_count++] = addr;
@@ -16,7 +16,7 @@ static int add_internal(struct nt_lfh *lfh, uint64_t addr)
 
 static int add_listed(struct nt_lfh *lfh, uint64_t container, uint64_t subsegment)
 {
-	if (array_grow((void **)&lfh->listed, &lfh->listed_cap, lfh->listed_count,
+	if (array_try_grow((void **)&lfh->listed, &lfh->listed_cap, lfh->listed_count,
 		    sizeof(*lfh->listed)))
 		return -ERR_NOMEM;
 	lfh->listed[lfh->listed_count++] = (struct nt_listed){container, subsegment};

@@ -185,7 +185,7 @@ bool nt_heap_is_busy(struct memory *memory, const struct nt_process *process, ui
 
 int nt_parts_add(struct nt_parts *parts, const struct nt_part *part)
 {
-	if (array_grow((void **)&parts->list, &parts->cap, parts->count, sizeof(*parts->list)))
+	if (array_try_grow((void **)&parts->list, &parts->cap, parts->count, sizeof(*parts->list)))
 		return -ERR_NOMEM;
 	parts->list[parts->count++] = *part;
 	return 0;
@@ -324,7 +324,7 @@ static int add_segment(void *ctx, uint64_t link)
 		return walk_missing(heap->nt->walk, addr, fault);
 	if (fault)
 		return walk_broken(heap->nt->walk, addr, fault);
-	if (array_grow((void **)&finder->segments, &finder->cap, finder->count,
+	if (array_try_grow((void **)&finder->segments, &finder->cap, finder->count,
 		    sizeof(*finder->segments)))
 		return -ERR_NOMEM;
 	finder->segments[finder->count++] = segment;

@@ -103,7 +103,7 @@ static int note_lfh(struct data_search *search, uint64_t addr, uint64_t bytes)
 
 	if (!lfh_sample_read(&search->heap, addr, bytes, &sample))
 		return 0;
-	if (array_grow((void **)&search->samples, &search->sample_cap, search->sample_count,
+	if (array_try_grow((void **)&search->samples, &search->sample_cap, search->sample_count,
 		    sizeof(sample)))
 		return -ERR_NOMEM;
 	search->samples[search->sample_count++] = sample;
