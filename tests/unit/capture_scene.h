@@ -4,6 +4,8 @@
 #ifndef TESTS_UNIT_CAPTURE_SCENE_H
 #define TESTS_UNIT_CAPTURE_SCENE_H
 
+#include "tests/unit/t.h"
+
 #include "tests/unit/fake_heaps.h"
 #include "tests/unit/fake_tracer.h"
 
@@ -224,6 +226,7 @@ static inline void be_busy_at(struct scene *scene, uint64_t addr, uint64_t until
 	scene->calm_value = fake_get(scene->fake, addr, 8);
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+#undef TEST_AROUND
+#define TEST_AROUND set_up, tear_down
 
 #endif

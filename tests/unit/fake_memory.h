@@ -6,17 +6,10 @@
 #ifndef TESTS_UNIT_FAKE_MEMORY_H
 #define TESTS_UNIT_FAKE_MEMORY_H
 
-#include <sched.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/mman.h>
+#include "tests/unit/t.h"
 
-#include <cmocka.h>
+#include <sched.h>
+#include <sys/mman.h>
 
 #include "snapshot/control/patch_plan.h"
 #include "snapshot/tracer/tracer_memory.h"

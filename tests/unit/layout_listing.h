@@ -8,15 +8,7 @@
 #ifndef TESTS_UNIT_LAYOUT_LISTING_H
 #define TESTS_UNIT_LAYOUT_LISTING_H
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <string.h>
-
-#include <cmocka.h>
+#include "tests/unit/t.h"
 
 #define LISTINGS "../shared/data/layouts/"
 #define LISTING_NONE (-1L)

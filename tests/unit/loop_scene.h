@@ -6,15 +6,7 @@
 #ifndef TESTS_LOOP_SCENE_H
 #define TESTS_LOOP_SCENE_H
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
+#include "tests/unit/t.h"
 
 #include "core/base/os.h"
 #include "snapshot/live/process_ref.h"

@@ -2,16 +2,10 @@
 #ifndef TESTS_UNIT_NAME_CACHE_SCENE_H
 #define TESTS_UNIT_NAME_CACHE_SCENE_H
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
+#include "tests/unit/t.h"
+
 #include <sys/stat.h>
 #include <unistd.h>
-
-#include <cmocka.h>
 
 #include "symbolize/lookup/lookup.h"
 

@@ -5,17 +5,9 @@
 #ifndef TESTS_UNIT_PDB_MADE_H
 #define TESTS_UNIT_PDB_MADE_H
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
+#include "tests/unit/t.h"
 
-#include <cmocka.h>
+#include <unistd.h>
 
 #define MADE_NIL UINT32_MAX /* a stream that is not there */
 enum {

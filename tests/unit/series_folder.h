@@ -2,15 +2,9 @@
 #ifndef TESTS_SERIES_FOLDER_H
 #define TESTS_SERIES_FOLDER_H
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
+#include "tests/unit/t.h"
 
-#include <cmocka.h>
+#include <unistd.h>
 
 #include "core/base/parse.h"
 #include "core/io/file.h"
@@ -164,7 +158,5 @@ static inline int remove_scene(void **state)
 	(void)state;
 	return rmdir(scene_folder);
 }
-
-#define TEST(function) cmocka_unit_test_teardown(function, empty_scene)
 
 #endif

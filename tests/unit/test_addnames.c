@@ -1,14 +1,8 @@
 /* hsym: every byte of a dump is passed through, and the new names stand before the end mark. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
+#include "tests/unit/t.h"
+
 #include <sys/wait.h>
 #include <unistd.h>
-
-#include <cmocka.h>
 
 #include "tests/unit/load_dump.h"
 #include "tests/unit/test_addnames.h"
@@ -28,45 +22,40 @@ static char *with_crlf(const char *text)
 	return copy;
 }
 
-static void test_names_stand_before_the_end_mark(void **state)
+TEST(test_names_stand_before_the_end_mark)
 {
-	(void)state;
 	expect(OURS END, OURS NAME_10 NAME_20 END);
 }
 
-static void test_line_ends_are_those_of_the_dump(void **state)
+TEST(test_line_ends_are_those_of_the_dump)
 {
 	char *in = with_crlf(OURS END), *wanted = with_crlf(OURS NAME_10 NAME_20 END);
 
-	(void)state;
 	expect(in, wanted);
 	free(in);
 	free(wanted);
 }
 
-static void test_names_that_are_there_stay(void **state)
+TEST(test_names_that_are_there_stay)
 {
 	static const char mine[] = "// hsnap: name later=1 function=mine addr=400010 offset=000A\n";
 	char in[1000], wanted[1000];
 
-	(void)state;
 	snprintf(in, sizeof(in), "%s%s%s", OURS, mine, END "// more\n");
 	snprintf(wanted, sizeof(wanted), "%s%s%s", OURS, mine, NAME_20 END "// more\n");
 	expect(in, wanted);
 }
 
-static void test_umdh_logs_get_them_at_the_end(void **state)
+TEST(test_umdh_logs_get_them_at_the_end)
 {
-	(void)state;
 	expect(MODULES STACK, MODULES STACK NAME_10 NAME_20);
 	expect(MODULES STACK "last words", MODULES STACK "last words\n" NAME_10 NAME_20);
 }
 
-static void test_a_cut_dump_is_refused_unless_asked_for(void **state)
+TEST(test_a_cut_dump_is_refused_unless_asked_for)
 {
 	static const char cut[] = OURS "10 byt", wanted[] = OURS NAME_10 NAME_20 "10 byt";
 
-	(void)state;
 	write_in(cut, strlen(cut));
 	unlink(out_path);
 	assert_int_equal(add_names(false), -ERR_CUT);
@@ -171,9 +160,8 @@ static void check_every_cut(const char *whole)
 	"10 bytes + 8 at 20000 by BackTrace1\n\t400010\n\t400020\n\t7\n\n"                         \
 	"10 bytes + 8 at 20040 by BackTrace2\n\t400020\n\tAlias\n\t400030\n\n"
 
-static void test_every_cut_means_the_same_with_names(void **state)
+TEST(test_every_cut_means_the_same_with_names)
 {
-	(void)state;
 	check_every_cut("// hsnap: dump format=1\n" MODULES "// hsnap: heap addr=10000 kind=wine\n"
 			"*- - - Heap 10000 Hogs\n\n" TWO_STACKS
 			"// hsnap: end blocks=2 requested=32 overhead=16\n");
@@ -194,11 +182,10 @@ static void append(char **to, const char *text)
 }
 
 /* Whatever is missing, hsym says so or does without; the sanitizers look on. */
-static void test_every_cut_is_survived(void **state)
+TEST(test_every_cut_is_survived)
 {
 	static const char whole[] = OURS NAME_10 END;
 
-	(void)state;
 	for (size_t len = 1; len < strlen(whole); len++) {
 		int rc;
 
@@ -211,12 +198,11 @@ static void test_every_cut_is_survived(void **state)
 }
 
 /* Lines longer than any window, and a window's edge at every place of the end mark. */
-static void test_long_comments_are_copied_whole(void **state)
+TEST(test_long_comments_are_copied_whole)
 {
 	size_t window = (size_t)1 << 20;
 	char *in = malloc(4 * window), *wanted = malloc(4 * window), *to, *head;
 
-	(void)state;
 	assert_non_null(in);
 	assert_non_null(wanted);
 	for (size_t shift = 0; shift < 64; shift += 3) {
@@ -237,7 +223,7 @@ static void test_long_comments_are_copied_whole(void **state)
 	free(wanted);
 }
 
-static void test_the_summary_names_what_is_missing(void **state)
+TEST(test_the_summary_names_what_is_missing)
 {
 	struct addnames work;
 	struct input input;
@@ -245,7 +231,6 @@ static void test_the_summary_names_what_is_missing(void **state)
 	char text[200] = "";
 	FILE *to = tmpfile();
 
-	(void)state;
 	assert_non_null(to);
 	write_in(OURS END, strlen(OURS END));
 	assert_int_equal(input_open(&input, in_path, &err), 0);
@@ -279,9 +264,8 @@ static void check_command(const char *command, int status, const char *words)
 	assert_non_null(strstr(text, words));
 }
 
-static void test_a_full_standard_output_is_an_error(void **state)
+TEST(test_a_full_standard_output_is_an_error)
 {
-	(void)state;
 	if (access("build/linux/hsym", X_OK) != 0 || access("/dev/full", W_OK) != 0) {
 		print_message("# no build/linux/hsym or no /dev/full here\n");
 		skip();
@@ -310,11 +294,10 @@ static int read_kept(const char *path, size_t max_bytes, size_t *kept_bytes)
 	return rc;
 }
 
-static void test_what_cannot_be_read_again_is_kept_within_bounds(void **state)
+TEST(test_what_cannot_be_read_again_is_kept_within_bounds)
 {
 	size_t kept;
 
-	(void)state;
 	assert_true(read_kept("/dev/zero", 0, &kept) < 0);
 	assert_true(kept < (size_t)64 << 20);
 	write_in(OURS END, strlen(OURS END));
@@ -322,21 +305,4 @@ static void test_what_cannot_be_read_again_is_kept_within_bounds(void **state)
 	assert_int_equal(read_kept(in_path, strlen(OURS END) - 1, &kept), -ERR_READ);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_names_stand_before_the_end_mark),
-		cmocka_unit_test(test_line_ends_are_those_of_the_dump),
-		cmocka_unit_test(test_names_that_are_there_stay),
-		cmocka_unit_test(test_umdh_logs_get_them_at_the_end),
-		cmocka_unit_test(test_a_cut_dump_is_refused_unless_asked_for),
-		cmocka_unit_test(test_every_cut_is_survived),
-		cmocka_unit_test(test_every_cut_means_the_same_with_names),
-		cmocka_unit_test(test_a_full_standard_output_is_an_error),
-		cmocka_unit_test(test_what_cannot_be_read_again_is_kept_within_bounds),
-		cmocka_unit_test(test_long_comments_are_copied_whole),
-		cmocka_unit_test(test_the_summary_names_what_is_missing),
-	};
-
-	return cmocka_run_group_tests(tests, make_dir, remove_dir);
-}
+GROUP(make_dir, remove_dir)

@@ -1,13 +1,8 @@
 /* hsym: dumps that are packed, damaged or of an old kind go through as well. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
+#include "tests/unit/t.h"
+
 #include <unistd.h>
 
-#include <cmocka.h>
 #include <zlib.h>
 
 #include "tests/unit/test_addnames.h"
@@ -16,13 +11,12 @@
 #define DAMAGE "\n10 bytes + 8 at 20040 by BackTrace2\n\t400020\n\twords\n5 bytes + x\n"
 #define END_2 "// hsnap: end blocks=2 requested=32 overhead=16\n"
 
-static void bad_lines_are_copied_as_they_are(void **state)
+TEST(bad_lines_are_copied_as_they_are)
 {
-	(void)state;
 	expect(OURS DAMAGE END_2, OURS DAMAGE NAMES END_2);
 }
 
-static void bad_lines_are_counted_in_the_summary(void **state)
+TEST(bad_lines_are_counted_in_the_summary)
 {
 	static const char dump[] = OURS DAMAGE END_2;
 	struct addnames work;
@@ -31,7 +25,6 @@ static void bad_lines_are_counted_in_the_summary(void **state)
 	char text[2000] = "";
 	FILE *to = tmpfile();
 
-	(void)state;
 	assert_non_null(to);
 	write_in(dump, sizeof(dump) - 1);
 	assert_int_equal(input_open(&input, in_path, &err), 0);
@@ -49,7 +42,7 @@ static void bad_lines_are_counted_in_the_summary(void **state)
 }
 
 /* The addresses of a sum get names; what has names in the log needs none. */
-static void sums_and_names_are_copied_as_they_are(void **state)
+TEST(sums_and_names_are_copied_as_they_are)
 {
 	static const char sums[] =
 		MODULES "20 bytes in 0x2 allocations (@ 0x10 + 0x8) by: BackTrace1\n"
@@ -58,17 +51,15 @@ static void sums_and_names_are_copied_as_they_are(void **state)
 			"a!main+0x00000012\n";
 	char wanted[sizeof(sums) + sizeof(NAMES)];
 
-	(void)state;
 	snprintf(wanted, sizeof(wanted), "%s%s", sums, NAMES);
 	expect(sums, wanted);
 }
 
-static void utf16_becomes_utf8(void **state)
+TEST(utf16_becomes_utf8)
 {
 	static const char dump[] = OURS END;
 	char wide[2 * sizeof(dump)] = "\xff\xfe";
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(dump) - 1; i++)
 		wide[2 + 2 * i] = dump[i];
 	write_in(wide, sizeof(wide));
@@ -94,34 +85,20 @@ static long pack_in(const char *text)
 	return len;
 }
 
-static void gzip_becomes_plain(void **state)
+TEST(gzip_becomes_plain)
 {
-	(void)state;
 	pack_in(OURS END);
 	assert_int_equal(add_names(false), 0);
 	expect_bytes(OURS NAMES END, strlen(OURS NAMES END));
 }
 
 /* Of the file only what is behind the text is missing: by force all of that is taken. */
-static void cut_gzip_is_taken_by_force_alone(void **state)
+TEST(cut_gzip_is_taken_by_force_alone)
 {
-	(void)state;
 	assert_int_equal(truncate(in_path, pack_in(OURS END) - 1), 0);
 	assert_int_equal(add_names(false), -ERR_CUT);
 	assert_int_equal(add_names(true), 0);
 	expect_bytes(OURS NAMES END, strlen(OURS NAMES END));
 }
 
-int main(void)
-{
-	static const struct CMUnitTest tests[] = {
-		cmocka_unit_test(bad_lines_are_copied_as_they_are),
-		cmocka_unit_test(bad_lines_are_counted_in_the_summary),
-		cmocka_unit_test(sums_and_names_are_copied_as_they_are),
-		cmocka_unit_test(utf16_becomes_utf8),
-		cmocka_unit_test(gzip_becomes_plain),
-		cmocka_unit_test(cut_gzip_is_taken_by_force_alone),
-	};
-
-	return cmocka_run_group_tests(tests, make_dir, remove_dir);
-}
+GROUP(make_dir, remove_dir)

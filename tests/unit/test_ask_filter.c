@@ -1,4 +1,6 @@
 /* hdiff: which stacks are shown when some are asked for. */
+#include "tests/unit/t.h"
+
 #include "tests/unit/test_ask.h"
 
 static made_stack stacks[] = {
@@ -15,9 +17,11 @@ static void make(void)
 	write_stacks("new.txt", stacks, sizeof(stacks) / sizeof(*stacks));
 }
 
-static void a_pattern_sees_functions_modules_and_files(void **state)
+#undef TEST_AROUND
+#define TEST_AROUND enter_folder, leave_folder
+
+TEST(a_pattern_sees_functions_modules_and_files)
 {
-	(void)state;
 	make();
 	assert_int_equal(shown_of("new.txt"), ALL);
 	assert_int_equal(shown_of("-i", "^app!leak_here$", "new.txt"), 1);
@@ -29,19 +33,17 @@ static void a_pattern_sees_functions_modules_and_files(void **state)
 	assert_int_equal(shown_of("-i", "^malloc$", "new.txt"), 0);
 }
 
-static void case_matters_unless_the_pattern_says_so(void **state)
+TEST(case_matters_unless_the_pattern_says_so)
 {
-	(void)state;
 	make();
 	assert_int_equal(shown_of("-i", "MAIN", "new.txt"), 0);
 	assert_int_equal(shown_of("-i", "(?i)MAIN", "new.txt"), 1 + 2);
 }
 
-static void a_pattern_sees_raw_forms_of_named_frames_too(void **state)
+TEST(a_pattern_sees_raw_forms_of_named_frames_too)
 {
 	char offset[40], addr[40], nowhere[40];
 
-	(void)state;
 	make();
 	snprintf(offset, sizeof(offset), "^app\\+%" PRIX64 "$", made_offset(LEAK));
 	snprintf(addr, sizeof(addr), "^%" PRIX64 "$", LIB_BASE + made_offset(MALLOC));
@@ -54,9 +56,8 @@ static void a_pattern_sees_raw_forms_of_named_frames_too(void **state)
 	assert_int_equal(shown_of("-i", "leak_here\\+", "new.txt"), 0);
 }
 
-static void any_include_keeps_and_any_exclude_drops(void **state)
+TEST(any_include_keeps_and_any_exclude_drops)
 {
-	(void)state;
 	make();
 	assert_int_equal(shown_of("-i", "leak_here", "-i", "helper", "new.txt"), 1 + 4);
 	assert_int_equal(shown_of("-x", "leak_here", "new.txt"), ALL - 1);
@@ -65,20 +66,18 @@ static void any_include_keeps_and_any_exclude_drops(void **state)
 	assert_int_equal(shown_of("--include=main", "--exclude=leak.c", "new.txt"), 2);
 }
 
-static void without_symbols_a_pattern_sees_modules_and_addresses_only(void **state)
+TEST(without_symbols_a_pattern_sees_modules_and_addresses_only)
 {
-	(void)state;
 	make();
 	assert_int_equal(shown_of("--no-symbols", "-i", "main", "new.txt"), 0);
 	assert_int_equal(shown_of("--no-symbols", "-i", "^app\\+", "new.txt"), 1 + 2 + 4);
 	assert_int_equal(shown_of("--no-symbols", "-x", "leak", "new.txt"), ALL);
 }
 
-static void a_row_without_a_stack_matches_no_pattern(void **state)
+TEST(a_row_without_a_stack_matches_no_pattern)
 {
 	struct maker maker;
 
-	(void)state;
 	dump_begin(&maker, (struct maker){0});
 	put_stackless(&maker, 1, 64, 8);
 	put_entry(&maker, 128, 8, "77");
@@ -89,9 +88,8 @@ static void a_row_without_a_stack_matches_no_pattern(void **state)
 	assert_int_equal(shown_of("--module", "app", "new.txt"), 0);
 }
 
-static void a_bad_pattern_is_named_with_its_place(void **state)
+TEST(a_bad_pattern_is_named_with_its_place)
 {
-	(void)state;
 	make();
 	refused("hdiff: -i ab(c: ", "-i", "ab(c", "new.txt");
 	refused(" at offset 4)", "-i", "ab(c", "new.txt"); /* where it ends */
@@ -101,11 +99,10 @@ static void a_bad_pattern_is_named_with_its_place(void **state)
 }
 
 /* Backtracks for 2^n steps on n letters. */
-static void a_match_that_takes_too_long_is_an_error(void **state)
+TEST(a_match_that_takes_too_long_is_an_error)
 {
 	struct maker maker;
 
-	(void)state;
 	dump_begin(&maker, (struct maker){0});
 	put(&maker, "// hsnap: name addr=%" PRIX64 " function=%s offset=5", APP_BASE + 0x1010,
 		"aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaab");
@@ -119,11 +116,10 @@ static void a_match_that_takes_too_long_is_an_error(void **state)
 	refused("hdiff: -i (*NO_JIT)!(a+)+[c-d]: ", "-i", "(*NO_JIT)!(a+)+[c-d]", "new.txt");
 }
 
-static void texts_that_are_no_utf_8_are_matched(void **state)
+TEST(texts_that_are_no_utf_8_are_matched)
 {
 	struct maker maker;
 
-	(void)state;
 	dump_begin(&maker, (struct maker){0});
 	put(&maker, "// hsnap: name addr=%" PRIX64 " function=\"f\\xFFoo\\xC3\\xA9\" offset=5",
 		APP_BASE + 0x1010);
@@ -134,9 +130,8 @@ static void texts_that_are_no_utf_8_are_matched(void **state)
 	assert_int_equal(shown_of("-i", "!f", "new.txt"), 64);
 }
 
-static void a_module_is_named_with_or_without_extension_in_any_case(void **state)
+TEST(a_module_is_named_with_or_without_extension_in_any_case)
 {
-	(void)state;
 	make();
 	assert_int_equal(shown_of("--module", "app", "new.txt"), 1 + 2 + 4);
 	assert_int_equal(shown_of("--module", "APP.exe", "new.txt"), 1 + 2 + 4);
@@ -150,7 +145,7 @@ static void a_module_is_named_with_or_without_extension_in_any_case(void **state
 }
 
 /* Frames of a comparison that was read have no addresses, and their modules no extension. */
-static void frames_without_an_address_are_matched_by_what_they_have(void **state)
+TEST(frames_without_an_address_are_matched_by_what_they_have)
 {
 	static const struct comparison read = {.dump_count = 2};
 	static const struct row row = {.kind = ROW_STACK};
@@ -160,7 +155,6 @@ static void frames_without_an_address_are_matched_by_what_they_have(void **state
 	struct frames frames;
 	struct err err;
 
-	(void)state;
 	frames_init(&frames);
 	assert_int_equal(frames_add(&frames, &frame), 0);
 	for (size_t i = 0; i < 5; i++) {
@@ -179,11 +173,10 @@ static void frames_without_an_address_are_matched_by_what_they_have(void **state
 }
 
 /* Growth by stack: bytes and blocks go up and down by numbers of their own. */
-static void small_changes_are_left_out_by_magnitude(void **state)
+TEST(small_changes_are_left_out_by_magnitude)
 {
 	struct maker maker;
 
-	(void)state;
 	for (int is_new = 0; is_new < 2; is_new++) {
 		dump_begin(&maker, (struct maker){0});
 		put_block(&maker, is_new ? 1124 : 100, 8, "1", 1); /* +1024, 0 blocks */
@@ -211,11 +204,10 @@ static void small_changes_are_left_out_by_magnitude(void **state)
 	}
 }
 
-static void the_first_rows_are_shown(void **state)
+TEST(the_first_rows_are_shown)
 {
 	struct result *result;
 
-	(void)state;
 	make();
 	assert_int_equal(shown_of("-n", "2", "new.txt"), 16 + 8);
 	assert_int_equal(shown_of("-n2", "-i", "app", "new.txt"), 4 + 2);
@@ -224,26 +216,4 @@ static void the_first_rows_are_shown(void **state)
 	result = ask_hdiff("-n", "1", "new.txt");
 	assert_int_equal(result->rows[0].new_bytes, 16);
 	result_free(result);
-}
-
-int main(void)
-{
-#define TEST(name) cmocka_unit_test_setup_teardown(name, enter_folder, leave_folder)
-	const struct CMUnitTest tests[] = {
-		TEST(a_pattern_sees_functions_modules_and_files),
-		TEST(case_matters_unless_the_pattern_says_so),
-		TEST(a_pattern_sees_raw_forms_of_named_frames_too),
-		TEST(any_include_keeps_and_any_exclude_drops),
-		TEST(without_symbols_a_pattern_sees_modules_and_addresses_only),
-		TEST(a_row_without_a_stack_matches_no_pattern),
-		TEST(a_bad_pattern_is_named_with_its_place),
-		TEST(a_match_that_takes_too_long_is_an_error),
-		TEST(texts_that_are_no_utf_8_are_matched),
-		TEST(a_module_is_named_with_or_without_extension_in_any_case),
-		TEST(frames_without_an_address_are_matched_by_what_they_have),
-		TEST(small_changes_are_left_out_by_magnitude),
-		TEST(the_first_rows_are_shown),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,4 +1,6 @@
 /* Groups: what stacks with something in common add up to. */
+#include "tests/unit/t.h"
+
 #include "tests/unit/test_ask_view.h"
 
 #include "core/io/out.h"
@@ -44,7 +46,10 @@ static void begin(struct asked *asked, enum view_group group)
 	asked->request.group = group;
 }
 
-static void functions_add_up_to_self_and_total(void **state)
+#undef TEST_AROUND
+#define TEST_AROUND enter_folder, leave_folder
+
+TEST(functions_add_up_to_self_and_total)
 {
 	static const struct wanted wanted[] = {
 		{"app!Cache::fill<int>", 32, 2 + 32},
@@ -59,7 +64,6 @@ static void functions_add_up_to_self_and_total(void **state)
 	};
 	struct asked asked;
 
-	(void)state;
 	make();
 	begin(&asked, GROUP_FUNCTION);
 	asked_do(&asked);
@@ -67,7 +71,7 @@ static void functions_add_up_to_self_and_total(void **state)
 	asked_end(&asked);
 }
 
-static void self_is_the_innermost_frame_after_stripping(void **state)
+TEST(self_is_the_innermost_frame_after_stripping)
 {
 	static const struct wanted wanted[] = {
 		{"app!Cache::fill<int>", 2 + 32, 2 + 32},
@@ -80,7 +84,6 @@ static void self_is_the_innermost_frame_after_stripping(void **state)
 	};
 	struct asked asked;
 
-	(void)state;
 	make();
 	begin(&asked, GROUP_FUNCTION);
 	assert_int_equal(strip_add_known(&asked.strip, &asked.err), 0);
@@ -90,7 +93,7 @@ static void self_is_the_innermost_frame_after_stripping(void **state)
 	asked_end(&asked);
 }
 
-static void files_and_modules_are_groups_too(void **state)
+TEST(files_and_modules_are_groups_too)
 {
 	static const struct wanted files[] = {
 		{"C:\\src\\cache.cpp", 32, 2 + 32},
@@ -106,7 +109,6 @@ static void files_and_modules_are_groups_too(void **state)
 	};
 	struct asked asked;
 
-	(void)state;
 	make();
 	begin(&asked, GROUP_FILE);
 	asked_do(&asked);
@@ -118,7 +120,7 @@ static void files_and_modules_are_groups_too(void **state)
 	asked_end(&asked);
 }
 
-static void without_names_functions_are_those_of_their_modules(void **state)
+TEST(without_names_functions_are_those_of_their_modules)
 {
 	static const struct wanted wanted[] = {
 		{"app!?", 32, 1 + 2 + 4 + 8 + 32},
@@ -127,7 +129,6 @@ static void without_names_functions_are_those_of_their_modules(void **state)
 	};
 	struct asked asked;
 
-	(void)state;
 	make();
 	asked_begin(&asked, false, false);
 	asked.request.group = GROUP_FUNCTION;
@@ -138,7 +139,7 @@ static void without_names_functions_are_those_of_their_modules(void **state)
 
 /* 64: no stack recorded; 128: an id without its stack; 256: of one of two stacks under an id;
  * 512: an alias. */
-static void rows_without_a_stack_of_their_own_are_groups_with_words(void **state)
+TEST(rows_without_a_stack_of_their_own_are_groups_with_words)
 {
 	static const struct wanted wanted[] = {
 		{"(ambiguous)", 256 + 512, 256 + 512},
@@ -149,7 +150,6 @@ static void rows_without_a_stack_of_their_own_are_groups_with_words(void **state
 	};
 	struct maker maker;
 
-	(void)state;
 	for (int group = GROUP_FUNCTION; group <= GROUP_MODULE; group++) {
 		struct asked asked;
 
@@ -188,7 +188,7 @@ static void rows_without_a_stack_of_their_own_are_groups_with_words(void **state
 	}
 }
 
-static void a_heap_is_the_group_of_all_its_rows(void **state)
+TEST(a_heap_is_the_group_of_all_its_rows)
 {
 	static const struct wanted wanted[] = {
 		{"7FF0001E0000", 32 + 64, 32 + 64},
@@ -198,7 +198,6 @@ static void a_heap_is_the_group_of_all_its_rows(void **state)
 	struct maker maker;
 	struct asked asked;
 
-	(void)state;
 	dump_begin(&maker, (struct maker){0});
 	put_stackless(&maker, 1, 64, 8);
 	for (unsigned i = 0; i < 6; i++)
@@ -216,7 +215,7 @@ static void a_heap_is_the_group_of_all_its_rows(void **state)
 	asked_end(&asked);
 }
 
-static void growth_sorts_groups_by_self_then_total_then_name(void **state)
+TEST(growth_sorts_groups_by_self_then_total_then_name)
 {
 	/* self, total of app!leak_here (1), app!main, Cache, helper by what grows */
 	static made_stack old_stacks[] = {{LEAK, MAIN}, {LEAK}, {LEAK}, {MAIN}, {HELPER}};
@@ -231,7 +230,6 @@ static void growth_sorts_groups_by_self_then_total_then_name(void **state)
 		{"app!leak_here", -5 - 1, -5 - 1}, {"lib!helper", -8, 2 - 8}};
 	struct asked asked;
 
-	(void)state;
 	write_stacks("old.txt", old_stacks, 5);
 	write_stacks("new.txt", new_stacks, 4);
 	asked_begin(&asked, true, true);
@@ -250,7 +248,7 @@ static void growth_sorts_groups_by_self_then_total_then_name(void **state)
 	asked_end(&asked);
 }
 
-static void groups_alike_are_sorted_by_total_and_name(void **state)
+TEST(groups_alike_are_sorted_by_total_and_name)
 {
 	/* No self at all but helper's; total: main 3, cache 2, leak 1, nameless 1. */
 	static made_stack of[] = {{HELPER, MAIN, LEAK, NAMELESS}, {HELPER, CACHE, MAIN}};
@@ -259,7 +257,6 @@ static void groups_alike_are_sorted_by_total_and_name(void **state)
 	static const struct wanted by_name[] = {{"app!?", 0, 1}, {"app!Cache::fill<int>", 0, 2},
 		{"app!leak_here", 0, 1}, {"app!main", 0, 3}, {"lib!helper", 3, 3}};
 
-	(void)state;
 	write_stacks("new.txt", of, 2);
 	for (int sort = SORT_BYTES; sort <= SORT_NAME; sort++) {
 		struct asked asked;
@@ -274,12 +271,11 @@ static void groups_alike_are_sorted_by_total_and_name(void **state)
 	}
 }
 
-static void groups_are_of_what_is_selected(void **state)
+TEST(groups_are_of_what_is_selected)
 {
 	static const struct wanted wanted[] = {{"app", 32, 32}, {"lib", 2, 2 + 32}};
 	struct asked asked;
 
-	(void)state;
 	make();
 	begin(&asked, GROUP_MODULE);
 	assert_int_equal(patterns_add(&asked.filter.include, "Cache", &asked.err), 0);
@@ -295,9 +291,8 @@ static void groups_are_of_what_is_selected(void **state)
 }
 
 /* Every row has one innermost frame or words of its own. */
-static void self_of_all_groups_adds_up_to_what_is_selected(void **state)
+TEST(self_of_all_groups_adds_up_to_what_is_selected)
 {
-	(void)state;
 	srand(11);
 	for (int i = 0; i < 100; i++) {
 		unsigned made[12][6] = {{0}};
@@ -383,11 +378,10 @@ static void check_spelt(enum view_group group, const char *wanted, const char *f
 	asked_end(&asked);
 }
 
-static void a_module_is_one_group_as_the_newest_dump_spells_it(void **state)
+TEST(a_module_is_one_group_as_the_newest_dump_spells_it)
 {
 	static const char *const lower[] = {"ntdll.dll"}, *const upper[] = {"NTDLL.DLL"};
 
-	(void)state;
 	write_spelt("old.txt", lower, 1, 0x1010);
 	write_spelt("new.txt", upper, 1, 0x2010);
 	check_spelt(GROUP_MODULE, "NTDLL 0,", "NTDLL 1 1\n");
@@ -397,37 +391,15 @@ static void a_module_is_one_group_as_the_newest_dump_spells_it(void **state)
 	check_spelt(GROUP_MODULE, "ntdll 0,", "ntdll 1 1\n");
 }
 
-static void of_several_spellings_in_a_dump_the_first_by_bytes_is_shown(void **state)
+TEST(of_several_spellings_in_a_dump_the_first_by_bytes_is_shown)
 {
 	static const char *const names[] = {
 		"ntdll.dll", "NTDLL.DLL", "Ntdll.dll", "ntdll.dll", "NTDLL.DLL"};
 	static const char *const none[] = {"nTDLL.DLL"};
 
-	(void)state;
 	write_spelt("old.txt", none, 1, 0x1010);
 	for (size_t first = 0; first < 3; first++) {
 		write_spelt("new.txt", names + first, 3, 0x2010);
 		check_spelt(GROUP_MODULE, "NTDLL 6,", "NTDLL 1 7\n");
 	}
-}
-
-int main(void)
-{
-#define TEST(name) cmocka_unit_test_setup_teardown(name, enter_folder, leave_folder)
-	const struct CMUnitTest tests[] = {
-		TEST(functions_add_up_to_self_and_total),
-		TEST(self_is_the_innermost_frame_after_stripping),
-		TEST(files_and_modules_are_groups_too),
-		TEST(without_names_functions_are_those_of_their_modules),
-		TEST(rows_without_a_stack_of_their_own_are_groups_with_words),
-		TEST(a_heap_is_the_group_of_all_its_rows),
-		TEST(growth_sorts_groups_by_self_then_total_then_name),
-		TEST(groups_alike_are_sorted_by_total_and_name),
-		TEST(groups_are_of_what_is_selected),
-		TEST(self_of_all_groups_adds_up_to_what_is_selected),
-		TEST(a_module_is_one_group_as_the_newest_dump_spells_it),
-		TEST(of_several_spellings_in_a_dump_the_first_by_bytes_is_shown),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,4 +1,6 @@
 /* hdiff: allocators' frames, and lists in files of such and of suppressions. */
+#include "tests/unit/t.h"
+
 #include "tests/unit/test_ask.h"
 
 #include "diff/query/strip.h"
@@ -52,11 +54,13 @@ static void check_frames(const struct result *result, unsigned n, const unsigned
 
 #define FRAMES_OF(...) ((const unsigned[]){__VA_ARGS__, 0})
 
-static void stacks_are_stripped_only_when_asked_for(void **state)
+#undef TEST_AROUND
+#define TEST_AROUND enter_folder, leave_folder
+
+TEST(stacks_are_stripped_only_when_asked_for)
 {
 	struct result *result;
 
-	(void)state;
 	make();
 	result = ask_hdiff("new.txt");
 	check_frames(result, 0, FRAMES_OF(NEW, MALLOC, LEAK, MAIN));
@@ -66,11 +70,10 @@ static void stacks_are_stripped_only_when_asked_for(void **state)
 	result_free(result);
 }
 
-static void stripping_goes_inside_out_to_the_first_other_frame(void **state)
+TEST(stripping_goes_inside_out_to_the_first_other_frame)
 {
 	struct result *result;
 
-	(void)state;
 	make();
 	result = ask_hdiff("--strip", "new.txt");
 	check_frames(result, 0, FRAMES_OF(LEAK, MAIN));
@@ -80,22 +83,20 @@ static void stripping_goes_inside_out_to_the_first_other_frame(void **state)
 	result_free(result);
 }
 
-static void the_last_frame_of_a_stack_stays(void **state)
+TEST(the_last_frame_of_a_stack_stays)
 {
 	struct result *result;
 
-	(void)state;
 	make();
 	result = ask_hdiff("--strip", "new.txt");
 	check_frames(result, 2, FRAMES_OF(NEW));
 	result_free(result);
 }
 
-static void frames_can_be_turned_round(void **state)
+TEST(frames_can_be_turned_round)
 {
 	struct result *result;
 
-	(void)state;
 	make();
 	result = ask_hdiff("--invert", "new.txt");
 	check_frames(result, 0, FRAMES_OF(MAIN, LEAK, MALLOC, NEW));
@@ -106,12 +107,11 @@ static void frames_can_be_turned_round(void **state)
 	result_free(result);
 }
 
-static void each_candidate_is_turned_round_by_itself(void **state)
+TEST(each_candidate_is_turned_round_by_itself)
 {
 	struct result *result;
 	struct maker maker;
 
-	(void)state;
 	dump_begin(&maker, (struct maker){0});
 	put_names(&maker);
 	put(&maker, "%s", "");
@@ -135,11 +135,10 @@ static void each_candidate_is_turned_round_by_itself(void **state)
 	result_free(result);
 }
 
-static void a_strip_file_adds_to_what_is_known(void **state)
+TEST(a_strip_file_adds_to_what_is_known)
 {
 	struct result *result;
 
-	(void)state;
 	make();
 	write_list("# ours\r\n\r\n  app!leak*  \nLIB!*\n\t#app!main");
 	result = ask_hdiff("--strip-file", "more.txt", "new.txt");
@@ -157,12 +156,11 @@ static void a_strip_file_adds_to_what_is_known(void **state)
 	result_free(result);
 }
 
-static void a_bad_line_is_named_with_its_place(void **state)
+TEST(a_bad_line_is_named_with_its_place)
 {
 	static const char *const bad[] = {"malloc", "!malloc", "lib!"};
 	static char line[100000];
 
-	(void)state;
 	make();
 	for (size_t i = 0; i < 3; i++) {
 		char text[100];
@@ -187,7 +185,7 @@ static void a_bad_line_is_named_with_its_place(void **state)
 
 /* The names are those of Microsoft's, GNU's and the standards' documents; facts/umdh.md has a log
  * with ntdll's and KERNELBASE's. */
-static void known_allocators_are_stripped_and_others_are_not(void **state)
+TEST(known_allocators_are_stripped_and_others_are_not)
 {
 	static const char *const layers[][2] = {{"ntdll", "RtlAllocateHeap"},
 		{"ntdll", "RtlpAllocateHeapInternal"}, {"ntdll", "RtlDebugAllocateHeap"},
@@ -249,7 +247,6 @@ static void known_allocators_are_stripped_and_others_are_not(void **state)
 	struct frames frames;
 	struct err err;
 
-	(void)state;
 	strip_init(&strip);
 	frames_init(&frames);
 	assert_int_equal(strip_add_known(&strip, &err), 0);
@@ -281,7 +278,7 @@ static void known_allocators_are_stripped_and_others_are_not(void **state)
 }
 
 /* As gcc, clang with its own library, and Microsoft's compiler and tools write them. */
-static void strings_are_shown_by_their_short_names(void **state)
+TEST(strings_are_shown_by_their_short_names)
 {
 	static const char *const names[][2] = {
 		{"std::__cxx11::basic_string<char, std::char_traits<char>, std::allocator<char> "
@@ -308,7 +305,6 @@ static void strings_are_shown_by_their_short_names(void **state)
 		{"mystd::__1::f(app::std::__1::g)", "mystd::__1::f(app::std::__1::g)"},
 		{"std::", "std::"}, {"f", "f"}};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++) {
 		struct result *result;
 		struct maker maker;
@@ -327,14 +323,13 @@ static void strings_are_shown_by_their_short_names(void **state)
 }
 
 /* Candidates of one ambiguous stack: each by itself, and none goes. */
-static void each_candidate_is_stripped_and_keeps_its_last_frame(void **state)
+TEST(each_candidate_is_stripped_and_keeps_its_last_frame)
 {
 	static const struct frame layer = {.function = "malloc"}, other = {.function = "f"};
 	struct strip strip;
 	struct frames frames;
 	struct err err;
 
-	(void)state;
 	strip_init(&strip);
 	frames_init(&frames);
 	assert_int_equal(strip_add_known(&strip, &err), 0);
@@ -367,9 +362,8 @@ static uint64_t left_by(const char *list)
 	return shown_of("--suppress", "more.txt", "new.txt");
 }
 
-static void a_suppression_matches_function_file_or_module(void **state)
+TEST(a_suppression_matches_function_file_or_module)
 {
-	(void)state;
 	assert_int_equal(left_by("leak:leak_here\n"), 31 - 1);
 	assert_int_equal(left_by("leak:eak_he\n"), 31 - 1);
 	assert_int_equal(left_by("leak:C:\\src\\main.c\n"), 31 - 1 - 2 - 16);
@@ -380,12 +374,11 @@ static void a_suppression_matches_function_file_or_module(void **state)
 	assert_int_equal(left_by("leak:LEAK_HERE\n"), 31);
 }
 
-static void a_suppression_of_everything_is_refused(void **state)
+TEST(a_suppression_of_everything_is_refused)
 {
 	static const char *const lists[] = {"leak:*", "leak:**", "leak:^*", "leak:^*$", "leak:*$",
 		"leak:^$", "leak:^", "leak:$"};
 
-	(void)state;
 	make();
 	for (size_t i = 0; i < sizeof(lists) / sizeof(*lists); i++) {
 		write_list(lists[i]);
@@ -395,11 +388,10 @@ static void a_suppression_of_everything_is_refused(void **state)
 }
 
 /* Modules have moved, and only the old dump has names: its address is in the old dump's module. */
-static void a_module_of_the_old_dump_has_its_extension_too(void **state)
+TEST(a_module_of_the_old_dump_has_its_extension_too)
 {
 	static const char *const lists[] = {"leak:^lib.dll$", "leak:^lib.exe$"};
 
-	(void)state;
 	for (int is_new = 0; is_new < 2; is_new++) {
 		struct maker maker;
 
@@ -421,9 +413,8 @@ static void a_module_of_the_old_dump_has_its_extension_too(void **state)
 	}
 }
 
-static void a_suppression_has_wildcards_and_anchors(void **state)
+TEST(a_suppression_has_wildcards_and_anchors)
 {
-	(void)state;
 	assert_int_equal(left_by("leak:^eak\n"), 31);
 	assert_int_equal(left_by("leak:leak_h$\n"), 31);
 	assert_int_equal(left_by("leak:^leak_here$\n"), 31 - 1);
@@ -434,9 +425,8 @@ static void a_suppression_has_wildcards_and_anchors(void **state)
 }
 
 /* Stack 2 is malloc, Cache::fill<int>, malloc, main; 8 is lib+..., malloc, helper. */
-static void a_suppression_may_be_of_frames_that_follow_each_other(void **state)
+TEST(a_suppression_may_be_of_frames_that_follow_each_other)
 {
-	(void)state;
 	assert_int_equal(left_by("leak:malloc < main\n"), 31 - 2);
 	assert_int_equal(left_by("leak:^malloc$ < Cache < lib!malloc < ^app!main$\n"), 31 - 2);
 	assert_int_equal(left_by("leak:malloc < ... < main\n"), 31 - 1 - 2);
@@ -475,20 +465,18 @@ static int64_t left_of_stackless(bool has_stacks, const char *list)
 }
 
 /* By the words that are shown for it, and by nothing that is part of them. */
-static void what_has_no_stack_is_suppressed_by_its_words_alone(void **state)
+TEST(what_has_no_stack_is_suppressed_by_its_words_alone)
 {
-	(void)state;
 	assert_int_equal(left_of_stackless(true, "leak:(no stack recorded)\n"), 100);
 	assert_int_equal(left_of_stackless(true, "leak:stack\nleak:(no stack\n"), 130);
 	/* They are all that a gate could look at. */
 	assert_int_equal(left_of_stackless(false, "leak:(no stack recorded)\n"), 30);
 }
 
-static void what_is_built_in_says_one_line(void **state)
+TEST(what_is_built_in_says_one_line)
 {
 	struct result *result;
 
-	(void)state;
 	left_of_stackless(true, "");
 	result = ask_hdiff("--suppress=runtime", "new.txt");
 	assert_int_equal(result->requested, 100);
@@ -499,11 +487,10 @@ static void what_is_built_in_says_one_line(void **state)
 	result_free(result);
 }
 
-static void each_suppression_says_what_it_took(void **state)
+TEST(each_suppression_says_what_it_took)
 {
 	struct result *result;
 
-	(void)state;
 	make();
 	write_list("leak:nothing\nleak:malloc\nleak:main\nleak:leak\n");
 	result = ask_hdiff("--suppress", "more.txt", "new.txt");
@@ -520,11 +507,10 @@ static void each_suppression_says_what_it_took(void **state)
 	result_free(result);
 }
 
-static void what_is_filtered_out_is_not_suppressed(void **state)
+TEST(what_is_filtered_out_is_not_suppressed)
 {
 	struct result *result;
 
-	(void)state;
 	make();
 	write_list("leak:malloc\n");
 	result = ask_hdiff("--suppress=more.txt", "-x", "leak_here", "new.txt");
@@ -532,32 +518,4 @@ static void what_is_filtered_out_is_not_suppressed(void **state)
 	assert_int_equal(result->rows[0].new_bytes, 16);
 	assert_non_null(strstr(result->words, " stacks: 3, bytes: 14, blocks: 3\n"));
 	result_free(result);
-}
-
-int main(void)
-{
-#define TEST(name) cmocka_unit_test_setup_teardown(name, enter_folder, leave_folder)
-	const struct CMUnitTest tests[] = {
-		TEST(stacks_are_stripped_only_when_asked_for),
-		TEST(stripping_goes_inside_out_to_the_first_other_frame),
-		TEST(the_last_frame_of_a_stack_stays),
-		TEST(frames_can_be_turned_round),
-		TEST(each_candidate_is_turned_round_by_itself),
-		TEST(a_strip_file_adds_to_what_is_known),
-		TEST(a_bad_line_is_named_with_its_place),
-		TEST(known_allocators_are_stripped_and_others_are_not),
-		TEST(strings_are_shown_by_their_short_names),
-		TEST(each_candidate_is_stripped_and_keeps_its_last_frame),
-		TEST(a_suppression_matches_function_file_or_module),
-		TEST(a_suppression_of_everything_is_refused),
-		TEST(a_module_of_the_old_dump_has_its_extension_too),
-		TEST(a_suppression_has_wildcards_and_anchors),
-		TEST(a_suppression_may_be_of_frames_that_follow_each_other),
-		TEST(what_has_no_stack_is_suppressed_by_its_words_alone),
-		TEST(what_is_built_in_says_one_line),
-		TEST(each_suppression_says_what_it_took),
-		TEST(what_is_filtered_out_is_not_suppressed),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,4 +1,6 @@
 /* hdiff: limits of growth, and what options are refused or taken. */
+#include "tests/unit/t.h"
+
 #include "tests/unit/test_ask.h"
 
 static made_stack stacks[] = {
@@ -21,11 +23,13 @@ static void write_list(const char *text)
 
 /* ---------------------------------------------------------------- limits */
 
-static void growth_over_a_limit_is_status_1_and_says_by_how_much(void **state)
+#undef TEST_AROUND
+#define TEST_AROUND enter_folder, leave_folder
+
+TEST(growth_over_a_limit_is_status_1_and_says_by_how_much)
 {
 	struct result *result;
 
-	(void)state;
 	make(); /* 31 bytes in 5 blocks */
 	result = ask_hdiff("--max-growth", "30", "new.txt");
 	assert_int_equal(result->status, 1);
@@ -45,11 +49,10 @@ static void growth_over_a_limit_is_status_1_and_says_by_how_much(void **state)
 	result_free(result);
 }
 
-static void growth_up_to_a_limit_is_status_0(void **state)
+TEST(growth_up_to_a_limit_is_status_0)
 {
 	struct result *result;
 
-	(void)state;
 	make();
 	write_stacks("old.txt", stacks, sizeof(stacks) / sizeof(*stacks));
 	write_stacks("more.txt", stacks, 3);
@@ -64,11 +67,10 @@ static void growth_up_to_a_limit_is_status_0(void **state)
 	}
 }
 
-static void a_limit_is_for_what_is_selected_not_for_what_is_shown(void **state)
+TEST(a_limit_is_for_what_is_selected_not_for_what_is_shown)
 {
 	struct result *result;
 
-	(void)state;
 	make();
 	result = ask_hdiff("--max-growth", "30", "-n", "1", "new.txt");
 	assert_int_equal(result->status, 1);
@@ -87,11 +89,10 @@ static void a_limit_is_for_what_is_selected_not_for_what_is_shown(void **state)
 }
 
 /* What is missing counts for more than what is too much, unless --force allows it. */
-static void growth_of_a_damaged_dump_is_said_and_status_2(void **state)
+TEST(growth_of_a_damaged_dump_is_said_and_status_2)
 {
 	struct maker maker;
 
-	(void)state;
 	dump_begin(&maker, (struct maker){0});
 	put_block(&maker, 40, 8, "1", 1);
 	put(&maker, "1 bytes + 2 at zz by BackTrace1");
@@ -149,9 +150,8 @@ static void expect_judged(const char *old_note, const char *new_note)
 }
 
 /* A limit is not kept by what hsnap knew to be incomplete, whatever the growth. */
-static void growth_of_an_incomplete_dump_is_not_judged(void **state)
+TEST(growth_of_an_incomplete_dump_is_not_judged)
 {
-	(void)state;
 	expect_judged(whole, whole);
 	expect_judged(incomplete, whole);
 	expect_judged(whole, unwalked);
@@ -162,9 +162,8 @@ static void growth_of_an_incomplete_dump_is_not_judged(void **state)
 
 /* ---------------------------------------------------------------- options */
 
-static void wrong_values_are_refused_with_their_option(void **state)
+TEST(wrong_values_are_refused_with_their_option)
 {
-	(void)state;
 	make();
 	refused("hdiff: --max-growth 5X: ", "--max-growth", "5X", "new.txt");
 	refused("hdiff: --max-growth 1K,: ", "--max-growth=1K,", "new.txt");
@@ -193,9 +192,8 @@ static void wrong_values_are_refused_with_their_option(void **state)
 	refused("hdiff: --invert: ", "--group", "module", "--invert", "new.txt");
 }
 
-static void standard_input_is_read_once_only(void **state)
+TEST(standard_input_is_read_once_only)
 {
-	(void)state;
 	make();
 	refused("hdiff: -: wrong usage (standard input can be read once only)", "-", "-");
 	refused("hdiff: -: wrong usage (standard", "--suppress", "-", "-");
@@ -204,9 +202,8 @@ static void standard_input_is_read_once_only(void **state)
 	refused("hdiff: -: wrong usage (standard", "--suppress=-", "--suppress=-", "new.txt");
 }
 
-static void an_unknown_format_lists_what_there_is(void **state)
+TEST(an_unknown_format_lists_what_there_is)
 {
-	(void)state;
 	make();
 	for (const struct report_format *format = report_formats; format->name; format++)
 		refused(format->name, "-o", "no such", "new.txt");
@@ -214,11 +211,10 @@ static void an_unknown_format_lists_what_there_is(void **state)
 	assert_int_equal(shown_of("--format=text", "new.txt"), 31);
 }
 
-static void the_report_takes_the_place_of_no_list(void **state)
+TEST(the_report_takes_the_place_of_no_list)
 {
 	struct result *result;
 
-	(void)state;
 	make();
 	write_list("leak:a\n");
 	for (int i = 0; i < 2; i++) {
@@ -230,14 +226,13 @@ static void the_report_takes_the_place_of_no_list(void **state)
 	}
 }
 
-static void defaults_are_these(void **state)
+TEST(defaults_are_these)
 {
 	static char name[] = "hdiff", dump[] = "a";
 	char *argv[] = {name, dump};
 	struct options options;
 	struct err err;
 
-	(void)state;
 	assert_int_equal(options_parse(&options, 2, argv, &err), 0);
 	assert_int_equal(options.match, MATCH_AUTO);
 	assert_int_equal(options.group, GROUP_STACK);
@@ -249,7 +244,7 @@ static void defaults_are_these(void **state)
 	options_release(&options);
 }
 
-static void values_reach_their_places(void **state)
+TEST(values_reach_their_places)
 {
 	static char text[][30] = {"hdiff", "--match=symbol", "--input-base", "hex", "--heap",
 		"0x1E0000", "--heap", "ffFF", "--group", "function", "--sort=name",
@@ -258,7 +253,6 @@ static void values_reach_their_places(void **state)
 	struct options options;
 	struct err err;
 
-	(void)state;
 	for (size_t i = 0; i < 13; i++)
 		argv[i] = text[i];
 	assert_int_equal(options_parse(&options, 13, argv, &err), 0);
@@ -276,7 +270,7 @@ static void values_reach_their_places(void **state)
 	options_release(&options);
 }
 
-static void of_an_option_given_twice_the_last_one_counts(void **state)
+TEST(of_an_option_given_twice_the_last_one_counts)
 {
 	static const struct {
 		const char *first, *second;
@@ -288,7 +282,6 @@ static void of_an_option_given_twice_the_last_one_counts(void **state)
 		{"--hex", "-d", false, false, SIZE_MAX}, {"-d", "--hex", false, true, SIZE_MAX},
 		{"-n7", "-n5", false, false, 5}};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
 		char *argv[] = {(char *)(uintptr_t) "hdiff", (char *)(uintptr_t)cases[i].first,
 			(char *)(uintptr_t)cases[i].second};
@@ -301,25 +294,4 @@ static void of_an_option_given_twice_the_last_one_counts(void **state)
 		assert_int_equal(options.shown_max, cases[i].shown_max);
 		options_release(&options);
 	}
-}
-
-int main(void)
-{
-#define TEST(name) cmocka_unit_test_setup_teardown(name, enter_folder, leave_folder)
-	const struct CMUnitTest tests[] = {
-		TEST(growth_over_a_limit_is_status_1_and_says_by_how_much),
-		TEST(growth_up_to_a_limit_is_status_0),
-		TEST(a_limit_is_for_what_is_selected_not_for_what_is_shown),
-		TEST(growth_of_a_damaged_dump_is_said_and_status_2),
-		TEST(growth_of_an_incomplete_dump_is_not_judged),
-		TEST(wrong_values_are_refused_with_their_option),
-		TEST(standard_input_is_read_once_only),
-		TEST(an_unknown_format_lists_what_there_is),
-		TEST(the_report_takes_the_place_of_no_list),
-		TEST(defaults_are_these),
-		TEST(values_reach_their_places),
-		TEST(of_an_option_given_twice_the_last_one_counts),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

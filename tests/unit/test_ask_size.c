@@ -1,13 +1,5 @@
 /* Sizes as people write them, and patterns with '*' and '?'. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
+#include "tests/unit/t.h"
 
 #include "core/base/err.h"
 #include "core/base/parse.h"
@@ -24,13 +16,12 @@ static uint64_t size_of(const char *text)
 	return bytes;
 }
 
-static void units_are_powers_of_1024(void **state)
+TEST(units_are_powers_of_1024)
 {
 	static const char units[] = "kmgt";
 	static const char *const tails[] = {"", "b", "B", "ib", "iB", "IB"};
 	uint64_t unit = 1;
 
-	(void)state;
 	assert_int_equal(size_of("0"), 0);
 	assert_int_equal(size_of("65536"), 65536);
 	for (size_t i = 0; i < 4; i++) {
@@ -46,9 +37,8 @@ static void units_are_powers_of_1024(void **state)
 	}
 }
 
-static void a_fraction_is_exact_and_rounded_down(void **state)
+TEST(a_fraction_is_exact_and_rounded_down)
 {
-	(void)state;
 	assert_int_equal(size_of("1.5M"), 1024 * 1024 * 3 / 2);
 	assert_int_equal(size_of("0.3K"), 307); /* 307.2 */
 	assert_int_equal(size_of("0.999999999999999999999999999999T"), (UINT64_C(1) << 40) - 1);
@@ -56,13 +46,12 @@ static void a_fraction_is_exact_and_rounded_down(void **state)
 	assert_int_equal(size_of("0.0009765624999999999999999999K"), 0);
 }
 
-static void the_largest_size_is_the_largest_number(void **state)
+TEST(the_largest_size_is_the_largest_number)
 {
 	static const char *const more[] = {"18446744073709551616", "99999999999999999999",
 		"16777216T", "16777215.9999999999999999999999T1", "18014398509481984K"};
 	uint64_t bytes = UNTOUCHED;
 
-	(void)state;
 	assert_int_equal(size_of("18446744073709551615"), UINT64_MAX);
 	assert_int_equal(size_of("16777215T"), UINT64_MAX - (UINT64_C(1) << 40) + 1);
 	assert_int_equal(size_of("18014398509481983.9990234375K"), UINT64_MAX);
@@ -71,13 +60,12 @@ static void the_largest_size_is_the_largest_number(void **state)
 	assert_int_equal(bytes, UNTOUCHED);
 }
 
-static void what_is_no_size_is_refused(void **state)
+TEST(what_is_no_size_is_refused)
 {
 	static const char *const bad[] = {"", " 1", "1 ", "-1", "+1", "K", ".5K", "1.K", "1.5",
 		"1.5.5K", "0x10", "1KK", "1Ki", "1KiBB", "1B", "1P", "1e3", "1K,", "1iB"};
 	uint64_t bytes = UNTOUCHED;
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(bad) / sizeof(*bad); i++) {
 		if (size_parse(bad[i], strlen(bad[i]), &bytes) != -ERR_USAGE)
 			fail_msg("taken for a size: '%s'", bad[i]);
@@ -98,9 +86,8 @@ static bool by_definition(const char *pattern, const char *text)
 	return *text == *pattern && by_definition(pattern + 1, text + 1);
 }
 
-static void a_glob_matches_as_defined(void **state)
+TEST(a_glob_matches_as_defined)
 {
-	(void)state;
 	srand(1);
 	for (unsigned i = 0; i < 200000; i++) {
 		char pattern[8] = {0}, text[10] = {0};
@@ -115,15 +102,14 @@ static void a_glob_matches_as_defined(void **state)
 	}
 }
 
-static void a_glob_folds_case_only_when_asked(void **state)
+TEST(a_glob_folds_case_only_when_asked)
 {
-	(void)state;
 	assert_true(text_glob("KERNEL*", "kernelbase", GLOB_FOLD));
 	assert_false(text_glob("KERNEL*", "kernelbase", 0));
 	assert_false(text_glob("[", "{", GLOB_FOLD)); /* no letters */
 }
 
-static void patterns_are_those_of_a_shell(void **state)
+TEST(patterns_are_those_of_a_shell)
 {
 	static const struct {
 		const char *pattern, *name;
@@ -149,18 +135,16 @@ static void patterns_are_those_of_a_shell(void **state)
 		{"[a]", "[A]", true},
 	};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++)
 		assert_int_equal(
 			text_glob(cases[i].pattern, cases[i].name, GLOB_FOLD | GLOB_QUESTION),
 			cases[i].is_so);
 }
 
-static void many_stars_take_no_time(void **state)
+TEST(many_stars_take_no_time)
 {
 	char text[4001], pattern[401];
 
-	(void)state;
 	memset(text, 'a', sizeof(text) - 1);
 	text[sizeof(text) - 1] = '\0';
 	for (size_t i = 0; i + 1 < sizeof(pattern); i += 2) {
@@ -170,20 +154,4 @@ static void many_stars_take_no_time(void **state)
 	pattern[sizeof(pattern) - 2] = 'b';
 	pattern[sizeof(pattern) - 1] = '\0';
 	assert_false(text_glob(pattern, text, 0));
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(units_are_powers_of_1024),
-		cmocka_unit_test(a_fraction_is_exact_and_rounded_down),
-		cmocka_unit_test(the_largest_size_is_the_largest_number),
-		cmocka_unit_test(what_is_no_size_is_refused),
-		cmocka_unit_test(a_glob_matches_as_defined),
-		cmocka_unit_test(a_glob_folds_case_only_when_asked),
-		cmocka_unit_test(patterns_are_those_of_a_shell),
-		cmocka_unit_test(many_stars_take_no_time),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,4 +1,6 @@
 /* hdiff: filters that name nothing are said, as they are mistyped more often than not. */
+#include "tests/unit/t.h"
+
 #include "tests/unit/test_ask.h"
 
 static made_stack stacks[] = {
@@ -37,9 +39,11 @@ static void check_said(const char *wanted, int status, const char *const *args)
 #define said(wanted, status, ...)                                                                  \
 	check_said(wanted, status, (const char *const[]){__VA_ARGS__, NULL})
 
-static void a_module_that_no_dump_has_is_said(void **state)
+#undef TEST_AROUND
+#define TEST_AROUND enter_folder, leave_folder
+
+TEST(a_module_that_no_dump_has_is_said)
 {
-	(void)state;
 	make();
 	said("hdiff: --module nosuch: warning: no module has this name\n", 0, "--module", "nosuch",
 		"--max-growth", "0", "new.txt");
@@ -50,11 +54,10 @@ static void a_module_that_no_dump_has_is_said(void **state)
 	said("", 0, "--module", "app", "--module", "APP.exe", "--module", "lib.dll", "new.txt");
 }
 
-static void a_module_that_only_one_dump_has_is_known(void **state)
+TEST(a_module_that_only_one_dump_has_is_known)
 {
 	struct maker maker;
 
-	(void)state;
 	make();
 	maker = (struct maker){.eol = "\n"};
 	buf_init(&maker.text);
@@ -72,11 +75,10 @@ static void a_module_that_only_one_dump_has_is_known(void **state)
 }
 
 /* Logs of old name their frames and list no modules that these would be in. */
-static void a_module_that_texts_name_is_known(void **state)
+TEST(a_module_that_texts_name_is_known)
 {
 	struct maker maker;
 
-	(void)state;
 	dump_begin(&maker, (struct maker){0});
 	put(&maker, "%s", "");
 	put(&maker, "00000005 bytes in 0x1 allocations (@ 0x00000005) by: BackTrace1");
@@ -87,9 +89,8 @@ static void a_module_that_texts_name_is_known(void **state)
 		"--module", "third", "--module", "msvcrt.dll", "new.txt");
 }
 
-static void a_heap_that_no_dump_has_is_said(void **state)
+TEST(a_heap_that_no_dump_has_is_said)
 {
-	(void)state;
 	make();
 	said("hdiff: --heap 10000: warning: no dump has this heap\n", 0, "--heap", "10000",
 		"--max-growth", "0", "new.txt");
@@ -100,9 +101,8 @@ static void a_heap_that_no_dump_has_is_said(void **state)
 	said("", 0, "--heap", "1e0000", "new.txt");
 }
 
-static void a_pattern_that_matches_nothing_is_said(void **state)
+TEST(a_pattern_that_matches_nothing_is_said)
 {
-	(void)state;
 	make();
 	said("hdiff: -i leek: warning: no stack that changed has a frame that matches it\n", 0,
 		"-i", "leek", "--max-growth", "0", "new.txt");
@@ -114,11 +114,10 @@ static void a_pattern_that_matches_nothing_is_said(void **state)
 }
 
 /* Each of these matches something, though others make up the mind before it is its turn. */
-static void a_pattern_that_matches_anything_is_not_said(void **state)
+TEST(a_pattern_that_matches_anything_is_not_said)
 {
 	char raw[40], addr[40];
 
-	(void)state;
 	make();
 	snprintf(raw, sizeof(raw), "^app\\+%" PRIX64 "$", made_offset(LEAK));
 	snprintf(addr, sizeof(addr), "^%" PRIX64 "$", APP_BASE + made_offset(LEAK));
@@ -130,9 +129,8 @@ static void a_pattern_that_matches_anything_is_not_said(void **state)
 	said("", 0, "-i", "helper", "-x", "nothing at all", "new.txt");
 }
 
-static void a_pattern_is_held_against_what_other_filters_leave(void **state)
+TEST(a_pattern_is_held_against_what_other_filters_leave)
 {
-	(void)state;
 	make();
 	said("", 0, "-i", "leak", "--module", "app", "new.txt");
 	said("hdiff: -i helper: warning: no stack that changed and that other options leave has a "
@@ -149,28 +147,10 @@ static void a_pattern_is_held_against_what_other_filters_leave(void **state)
 }
 
 /* There is nothing that a pattern could have matched. */
-static void where_nothing_changed_patterns_are_not_said(void **state)
+TEST(where_nothing_changed_patterns_are_not_said)
 {
-	(void)state;
 	make();
 	said("", 0, "-i", "leak", "new.txt", "new.txt");
 	said("hdiff: --module nosuch: warning: no module has this name\n", 0, "-i", "leak",
 		"--module", "nosuch", "new.txt");
-}
-
-int main(void)
-{
-#define TEST(name) cmocka_unit_test_setup_teardown(name, enter_folder, leave_folder)
-	const struct CMUnitTest tests[] = {
-		TEST(a_module_that_no_dump_has_is_said),
-		TEST(a_module_that_only_one_dump_has_is_known),
-		TEST(a_module_that_texts_name_is_known),
-		TEST(a_heap_that_no_dump_has_is_said),
-		TEST(a_pattern_that_matches_nothing_is_said),
-		TEST(a_pattern_that_matches_anything_is_not_said),
-		TEST(a_pattern_is_held_against_what_other_filters_leave),
-		TEST(where_nothing_changed_patterns_are_not_said),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,4 +1,6 @@
 /* Views: what is selected, in which order, and which names are looked for. */
+#include "tests/unit/t.h"
+
 #include "tests/unit/test_ask_view.h"
 
 static made_stack stacks[] = {
@@ -27,11 +29,13 @@ static bool has_frame(const unsigned *stack, unsigned frame)
 
 /* ---------------------------------------------------------------- names */
 
-static void only_rows_that_are_shown_are_named(void **state)
+#undef TEST_AROUND
+#define TEST_AROUND enter_folder, leave_folder
+
+TEST(only_rows_that_are_shown_are_named)
 {
 	struct asked asked;
 
-	(void)state;
 	make();
 	asked_begin(&asked, false, true);
 	asked.request.shown_max = 2;
@@ -45,13 +49,12 @@ static void only_rows_that_are_shown_are_named(void **state)
 }
 
 /* What is in lib: all but 8. Of more than 3 bytes: 4, 16, 32. Not at 4's second frame: 16, 32. */
-static void filters_without_names_run_first(void **state)
+TEST(filters_without_names_run_first)
 {
 	static const char *const lib = "lib";
 	struct asked asked;
 	char offset[40];
 
-	(void)state;
 	make();
 	snprintf(offset, sizeof(offset), "^app\\+%" PRIX64 "$", made_offset(NAMELESS));
 	asked_begin(&asked, false, true);
@@ -67,11 +70,10 @@ static void filters_without_names_run_first(void **state)
 }
 
 /* A raw form decides for itself when nothing could exclude the row. */
-static void a_row_that_is_included_by_its_address_needs_no_names(void **state)
+TEST(a_row_that_is_included_by_its_address_needs_no_names)
 {
 	struct asked asked;
 
-	(void)state;
 	make();
 	asked_begin(&asked, false, true);
 	asked.request.shown_max = 0;
@@ -82,12 +84,11 @@ static void a_row_that_is_included_by_its_address_needs_no_names(void **state)
 	asked_end(&asked);
 }
 
-static void rows_without_a_stack_need_no_names(void **state)
+TEST(rows_without_a_stack_need_no_names)
 {
 	struct maker maker;
 	struct asked asked;
 
-	(void)state;
 	dump_begin(&maker, (struct maker){0});
 	put_stackless(&maker, 1, 64, 8);
 	dump_end(&maker, "new.txt");
@@ -99,11 +100,10 @@ static void rows_without_a_stack_need_no_names(void **state)
 	asked_end(&asked);
 }
 
-static void groups_by_module_and_heap_need_no_names(void **state)
+TEST(groups_by_module_and_heap_need_no_names)
 {
 	struct asked asked;
 
-	(void)state;
 	make();
 	for (int i = 0; i < 2; i++) {
 		asked_begin(&asked, false, true);
@@ -160,13 +160,12 @@ static unsigned number_of(const struct asked *asked, uint32_t row)
 	return (unsigned)(stack->frames[0] - APP_BASE - 0x1000) / 0x10;
 }
 
-static void rows_are_sorted_by_what_is_asked_for_and_then_as_ever(void **state)
+TEST(rows_are_sorted_by_what_is_asked_for_and_then_as_ever)
 {
 	static const struct numbers numbers[] = {{0, 0, 3, 100}, {3, 100, 0, 0}, {5, 10, 6, 10},
 		{6, 10, 5, 10}, {1, 100, 1, 200}, {0, 0, 1, 100}, {1, 300, 4, 100}, {0, 0, 10, 1},
 		{7, 100, 7, 101}, {2, 50, 1, 200}};
 
-	(void)state;
 	write_numbers(numbers, 10);
 	for (int sort = SORT_BYTES; sort <= SORT_OLD; sort++) {
 		struct asked asked;
@@ -189,14 +188,13 @@ static void rows_are_sorted_by_what_is_asked_for_and_then_as_ever(void **state)
 }
 
 /* Names in order: app!Cache..., app!leak_here, app!main, lib!malloc, lib!operator new. */
-static void rows_are_sorted_by_the_innermost_frame_shown(void **state)
+TEST(rows_are_sorted_by_the_innermost_frame_shown)
 {
 	static made_stack named[] = {{NEW, CACHE}, {MALLOC, LEAK}, {MAIN}, {LEAK}, {HELPER, LEAK}};
 	static const uint64_t plain[] = {8, 4, 16, 2, 1, 64, 32};
 	static const uint64_t stripped[] = {1, 8, 2, 4, 16, 64, 32};
 	struct maker maker;
 
-	(void)state;
 	for (int strip = 0; strip < 2; strip++) {
 		struct asked asked;
 
@@ -227,12 +225,11 @@ static void rows_are_sorted_by_the_innermost_frame_shown(void **state)
 
 /* ---------------------------------------------------------------- sums */
 
-static void without_filters_rows_that_cancel_are_selected_too(void **state)
+TEST(without_filters_rows_that_cancel_are_selected_too)
 {
 	static const struct numbers numbers[] = {{5, 10, 5, 10}, {1, 100, 1, 200}};
 	struct asked asked;
 
-	(void)state;
 	write_numbers(numbers, 2);
 	asked_begin(&asked, true, false);
 	asked_do(&asked);
@@ -369,9 +366,8 @@ static void check_sums(const struct wanted *wanted, const struct truth *truth)
 	asked_end(&asked);
 }
 
-static void selected_suppressed_and_left_out_add_up_to_all(void **state)
+TEST(selected_suppressed_and_left_out_add_up_to_all)
 {
-	(void)state;
 	srand(7);
 	for (int i = 0; i < 300; i++) {
 		struct wanted wanted = {.include = rand() % 8 - 4,
@@ -386,11 +382,10 @@ static void selected_suppressed_and_left_out_add_up_to_all(void **state)
 	}
 }
 
-static void a_part_of_the_blocks_is_a_filter(void **state)
+TEST(a_part_of_the_blocks_is_a_filter)
 {
 	struct asked asked;
 
-	(void)state;
 	make();
 	asked_begin(&asked, false, false);
 	asked.comparison.row_count = 2; /* as if the others were of another heap */
@@ -402,12 +397,11 @@ static void a_part_of_the_blocks_is_a_filter(void **state)
 	asked_end(&asked);
 }
 
-static void what_is_suppressed_is_not_in_the_rows(void **state)
+TEST(what_is_suppressed_is_not_in_the_rows)
 {
 	static const char list[] = "leak:main\n";
 	struct asked asked;
 
-	(void)state;
 	make();
 	write_bytes("more.txt", list, sizeof(list) - 1);
 	asked_begin(&asked, false, true);
@@ -422,11 +416,10 @@ static void what_is_suppressed_is_not_in_the_rows(void **state)
 }
 
 /* Suppressing takes away what is named and nothing else; stacks that are asked for have changed. */
-static void what_did_not_change_is_selected_unless_stacks_were_asked_for(void **state)
+TEST(what_did_not_change_is_selected_unless_stacks_were_asked_for)
 {
 	static made_stack of[] = {{LEAK}, {CACHE}, {HELPER}}; /* 1, which stays, 2 and 4 */
 
-	(void)state;
 	for (int is_asked = 0; is_asked < 2; is_asked++) {
 		struct asked asked;
 
@@ -446,25 +439,4 @@ static void what_did_not_change_is_selected_unless_stacks_were_asked_for(void **
 		assert_true(asked.view.is_filtered);
 		asked_end(&asked);
 	}
-}
-
-int main(void)
-{
-#define TEST(name) cmocka_unit_test_setup_teardown(name, enter_folder, leave_folder)
-	const struct CMUnitTest tests[] = {
-		TEST(only_rows_that_are_shown_are_named),
-		TEST(filters_without_names_run_first),
-		TEST(a_row_that_is_included_by_its_address_needs_no_names),
-		TEST(rows_without_a_stack_need_no_names),
-		TEST(groups_by_module_and_heap_need_no_names),
-		TEST(rows_are_sorted_by_what_is_asked_for_and_then_as_ever),
-		TEST(rows_are_sorted_by_the_innermost_frame_shown),
-		TEST(without_filters_rows_that_cancel_are_selected_too),
-		TEST(selected_suppressed_and_left_out_add_up_to_all),
-		TEST(a_part_of_the_blocks_is_a_filter),
-		TEST(what_is_suppressed_is_not_in_the_rows),
-		TEST(what_did_not_change_is_selected_unless_stacks_were_asked_for),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

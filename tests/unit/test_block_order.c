@@ -1,11 +1,5 @@
 /* The order of blocks in a dump, against its definition. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
-
-#include <cmocka.h>
+#include "tests/unit/t.h"
 
 #include "core/dump/model.h"
 
@@ -61,12 +55,11 @@ static void check(struct snapshot *snapshot)
 	snapshot_release(snapshot);
 }
 
-static void blocks_in_order_stay_where_they_are(void **state)
+TEST(blocks_in_order_stay_where_they_are)
 {
 	const struct block **order;
 	struct snapshot snapshot;
 
-	(void)state;
 	snapshot_init(&snapshot);
 	assert_int_equal(block_order(&snapshot, &order), 0);
 	assert_null(order);
@@ -77,11 +70,10 @@ static void blocks_in_order_stay_where_they_are(void **state)
 	snapshot_release(&snapshot);
 }
 
-static void any_order_becomes_that_of_a_dump(void **state)
+TEST(any_order_becomes_that_of_a_dump)
 {
 	uint64_t seed = 4711;
 
-	(void)state;
 	for (size_t count = 2; count < 3000; count += count / 3 + 1) {
 		struct snapshot snapshot;
 
@@ -95,11 +87,10 @@ static void any_order_becomes_that_of_a_dump(void **state)
 	}
 }
 
-static void runs_in_order_and_a_falling_order_are_merged(void **state)
+TEST(runs_in_order_and_a_falling_order_are_merged)
 {
 	struct snapshot snapshot;
 
-	(void)state;
 	snapshot_init(&snapshot);
 	for (uint64_t i = 0; i < 5000; i++)
 		add(&snapshot, 0, (i * 7 % 10) * 1000 + i / 10);
@@ -114,15 +105,4 @@ static void runs_in_order_and_a_falling_order_are_merged(void **state)
 			add(&snapshot, 0, i * 7 + run);
 	}
 	check(&snapshot);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(blocks_in_order_stay_where_they_are),
-		cmocka_unit_test(any_order_becomes_that_of_a_dump),
-		cmocka_unit_test(runs_in_order_and_a_falling_order_are_merged),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

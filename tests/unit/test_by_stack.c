@@ -1,16 +1,9 @@
 /* A snapshot by stack: what each stack has, what the dump of it tells, and that no total changes. */
+#include "tests/unit/t.h"
+
 #define _XOPEN_SOURCE 700
 #include <inttypes.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
-
-#include <cmocka.h>
 
 #include "snapshot/capture/capture.h"
 #include "tests/unit/test_dump.h"
@@ -145,12 +138,11 @@ static void check_sums(const struct snapshot *snapshot, const struct truth *trut
 	assert_census(&total, &wanted);
 }
 
-static void blocks_add_up_by_stack_and_heap(void **state)
+TEST(blocks_add_up_by_stack_and_heap)
 {
 	struct snapshot snapshot;
 	struct truth truth;
 
-	(void)state;
 	for (uint64_t seed = 1; seed < 6; seed++) {
 		make(&snapshot, &truth, seed, 0);
 		assert_int_equal(model_sum_by_stack(&snapshot), 0);
@@ -162,23 +154,21 @@ static void blocks_add_up_by_stack_and_heap(void **state)
 }
 
 /* As those of a sample, of which there are several for one stack. */
-static void sums_add_up_with_blocks(void **state)
+TEST(sums_add_up_with_blocks)
 {
 	struct snapshot snapshot;
 	struct truth truth;
 
-	(void)state;
 	make(&snapshot, &truth, 9, 2000);
 	assert_int_equal(model_sum_by_stack(&snapshot), 0);
 	check_sums(&snapshot, &truth);
 	snapshot_release(&snapshot);
 }
 
-static void nothing_adds_up_to_nothing(void **state)
+TEST(nothing_adds_up_to_nothing)
 {
 	struct snapshot snapshot;
 
-	(void)state;
 	snapshot_init(&snapshot);
 	assert_int_equal(model_sum_by_stack(&snapshot), 0);
 	assert_int_equal(snapshot.sum_count, 0);
@@ -254,7 +244,7 @@ static int scan_text(const char *text, size_t len, const struct dump_sink *sink,
 }
 
 /* The scanner compares the end mark, which has the exact sums, with what it read. */
-static void a_dump_tells_all_of_it(void **state)
+TEST(a_dump_tells_all_of_it)
 {
 	struct snapshot snapshot;
 	struct truth truth;
@@ -265,7 +255,6 @@ static void a_dump_tells_all_of_it(void **state)
 	size_t len;
 	char *dump;
 
-	(void)state;
 	make(&snapshot, &truth, 3, 500);
 	assert_int_equal(model_sum_by_stack(&snapshot), 0);
 	dump = written(&snapshot, &len);
@@ -281,7 +270,7 @@ static void a_dump_tells_all_of_it(void **state)
 }
 
 /* A digit of what rounding lost is changed: then the end mark does not hold. */
-static void a_wrong_rest_is_found(void **state)
+TEST(a_wrong_rest_is_found)
 {
 	struct snapshot snapshot;
 	const struct dump_sink nothing = {0};
@@ -290,7 +279,6 @@ static void a_wrong_rest_is_found(void **state)
 	size_t len;
 	char *dump, *digit;
 
-	(void)state;
 	make(&snapshot, &truth, 4, 0);
 	assert_int_equal(model_sum_by_stack(&snapshot), 0);
 	dump = written(&snapshot, &len);
@@ -342,7 +330,7 @@ static void read_cells(const char *path, struct truth *found, struct block_total
 	sums_release(&sums);
 }
 
-static void hdiff_reads_the_same_of_both_forms(void **state)
+TEST(hdiff_reads_the_same_of_both_forms)
 {
 	const char *base = getenv("TMPDIR");
 	struct snapshot snapshot;
@@ -350,7 +338,6 @@ static void hdiff_reads_the_same_of_both_forms(void **state)
 	struct block_totals full_total, summed_total, wanted;
 	char path[256];
 
-	(void)state;
 	snprintf(
 		path, sizeof(path), "%s/test_by_stack.%ld", base ? base : P_tmpdir, (long)getpid());
 	make(&snapshot, &truth, 5, 0);
@@ -371,18 +358,4 @@ static void hdiff_reads_the_same_of_both_forms(void **state)
 	}
 	unlink(path);
 	snapshot_release(&snapshot);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(blocks_add_up_by_stack_and_heap),
-		cmocka_unit_test(sums_add_up_with_blocks),
-		cmocka_unit_test(nothing_adds_up_to_nothing),
-		cmocka_unit_test(a_dump_tells_all_of_it),
-		cmocka_unit_test(a_wrong_rest_is_found),
-		cmocka_unit_test(hdiff_reads_the_same_of_both_forms),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -2,7 +2,8 @@
  * One snapshot: blocks joined with what the tracer knows of them, gaps said, and the process going
  * on again whatever happened.
  */
-#define _GNU_SOURCE /* syscall() */
+#include "tests/unit/t.h"
+
 #include "tests/unit/capture_scene.h"
 
 #include <sys/syscall.h>
@@ -27,7 +28,7 @@ int clock_gettime(clockid_t clock_id, struct timespec *tp)
 
 /* ---------------------------------------------------------------- joining */
 
-static void each_block_gets_the_stack_the_tracer_has_for_it(void **state)
+TEST(each_block_gets_the_stack_the_tracer_has_for_it)
 {
 	struct scene *scene = *state;
 
@@ -39,7 +40,7 @@ static void each_block_gets_the_stack_the_tracer_has_for_it(void **state)
 	assert_true(scene->stats.held_ms >= 0);
 }
 
-static void blocks_of_another_size_or_heap_are_stackless_and_said(void **state)
+TEST(blocks_of_another_size_or_heap_are_stackless_and_said)
 {
 	struct scene *scene = *state;
 	unsigned count = 0;
@@ -53,7 +54,7 @@ static void blocks_of_another_size_or_heap_are_stackless_and_said(void **state)
 	assert_int_equal(scene->snapshot.warning_count, 1);
 }
 
-static void the_snapshot_says_whose_it_is(void **state)
+TEST(the_snapshot_says_whose_it_is)
 {
 	struct scene *scene = *state;
 	const struct snapshot *snapshot = &scene->snapshot;
@@ -74,7 +75,7 @@ static void the_snapshot_says_whose_it_is(void **state)
 	assert_int_equal(snapshot->modules[1].timestamp, 0x65432100);
 }
 
-static void what_the_tracer_dropped_is_said(void **state)
+TEST(what_the_tracer_dropped_is_said)
 {
 	struct scene *scene = *state;
 
@@ -88,7 +89,7 @@ static void what_the_tracer_dropped_is_said(void **state)
 	assert_whole(scene);
 }
 
-static void of_heaps_that_cannot_be_walked_the_traced_blocks_are_listed(void **state)
+TEST(of_heaps_that_cannot_be_walked_the_traced_blocks_are_listed)
 {
 	struct scene *scene = *state;
 	const struct truth *truth = &scene->image->truth;
@@ -126,7 +127,7 @@ static void load_two(struct fake *fake)
 	load(fake, 0x1000, 0x1000, "C:\\late\\low.dll");
 }
 
-static void what_is_loaded_before_the_process_is_held_is_listed(void **state)
+TEST(what_is_loaded_before_the_process_is_held_is_listed)
 {
 	struct scene *scene = *state;
 	const struct snapshot *snapshot = &scene->snapshot;
@@ -154,7 +155,7 @@ static void replace(struct fake *fake)
 	load(fake, 0x90000000, 0x2000, "C:\\app\\other.dll");
 }
 
-static void a_module_that_gives_way_to_another_stays_and_is_said(void **state)
+TEST(a_module_that_gives_way_to_another_stays_and_is_said)
 {
 	struct scene *scene = *state;
 	const struct snapshot *snapshot = &scene->snapshot;
@@ -179,7 +180,7 @@ static void lose_modules(struct fake *fake)
 	fake->modules_rc = -ERR_TARGET;
 }
 
-static void modules_that_cannot_be_listed_twice_are_those_of_the_first_time(void **state)
+TEST(modules_that_cannot_be_listed_twice_are_those_of_the_first_time)
 {
 	struct scene *scene = *state;
 
@@ -191,7 +192,7 @@ static void modules_that_cannot_be_listed_twice_are_those_of_the_first_time(void
 
 /* ---------------------------------------------------------------- trying again */
 
-static void a_heap_that_is_being_changed_is_tried_again(void **state)
+TEST(a_heap_that_is_being_changed_is_tried_again)
 {
 	struct scene *scene = *state;
 
@@ -202,7 +203,7 @@ static void a_heap_that_is_being_changed_is_tried_again(void **state)
 	assert_whole(scene);
 }
 
-static void a_lock_that_stays_held_costs_a_hundred_tries_at_most(void **state)
+TEST(a_lock_that_stays_held_costs_a_hundred_tries_at_most)
 {
 	struct scene *scene = *state;
 
@@ -214,7 +215,7 @@ static void a_lock_that_stays_held_costs_a_hundred_tries_at_most(void **state)
 	assert_whole(scene);
 }
 
-static void a_heap_that_was_half_changed_is_tried_again(void **state)
+TEST(a_heap_that_was_half_changed_is_tried_again)
 {
 	struct scene *scene = *state;
 
@@ -225,7 +226,7 @@ static void a_heap_that_was_half_changed_is_tried_again(void **state)
 	assert_whole(scene);
 }
 
-static void a_lock_that_stays_held_costs_one_walk(void **state)
+TEST(a_lock_that_stays_held_costs_one_walk)
 {
 	struct scene *scene = *state;
 	uint64_t calm, busy;
@@ -238,7 +239,7 @@ static void a_lock_that_stays_held_costs_one_walk(void **state)
 	assert_in_range(busy, calm, calm + 99 * 8); /* a few reads tell that it is busy */
 }
 
-static void a_heap_that_stays_broken_is_walked_as_it_is_and_said(void **state)
+TEST(a_heap_that_stays_broken_is_walked_as_it_is_and_said)
 {
 	struct scene *scene = *state;
 
@@ -258,7 +259,7 @@ static void hold_for_a_second(struct fake *fake)
 	fake->target.held_from_ms = os_clock_ms() - 1000;
 }
 
-static void the_target_says_from_when_it_is_held(void **state)
+TEST(the_target_says_from_when_it_is_held)
 {
 	struct scene *scene = *state;
 
@@ -270,7 +271,7 @@ static void the_target_says_from_when_it_is_held(void **state)
 }
 
 /* By another program, say, or by the hour. */
-static void a_clock_that_is_set_meanwhile_makes_no_time(void **state)
+TEST(a_clock_that_is_set_meanwhile_makes_no_time)
 {
 	static const long back_s[] = {3600, -3600};
 	struct scene *scene = *state;
@@ -289,7 +290,7 @@ static void a_clock_that_is_set_meanwhile_makes_no_time(void **state)
 
 /* ---------------------------------------------------------------- errors */
 
-static void errors_come_out_as_they_are_and_nothing_is_held(void **state)
+TEST(errors_come_out_as_they_are_and_nothing_is_held)
 {
 	struct scene *scene = *state;
 	struct fake *fake = scene->fake;
@@ -333,7 +334,7 @@ static void assert_honest(const struct scene *scene)
 }
 
 /* In turn each read fails, and none, two or all after it. */
-static void whichever_read_fails_the_process_goes_on(void **state)
+TEST(whichever_read_fails_the_process_goes_on)
 {
 	struct scene *scene = *state;
 	const uint64_t counts[] = {1, 2, 3, UINT64_MAX};
@@ -377,7 +378,7 @@ static void spoil(struct fake *fake)
 	}
 }
 
-static void what_the_process_does_later_is_not_seen(void **state)
+TEST(what_the_process_does_later_is_not_seen)
 {
 	struct scene *scene = *state;
 
@@ -402,7 +403,7 @@ static void add_late(struct fake *fake)
 }
 
 /* Of blocks that the tracer has not seen only sizes and number are kept. */
-static void what_comes_before_the_hold_is_there(void **state)
+TEST(what_comes_before_the_hold_is_there)
 {
 	struct scene *scene = *state;
 	const struct truth *truth = &scene->image->truth;
@@ -442,7 +443,7 @@ static void lose_some(struct fake *fake)
 	fake_unmap(fake, LARGE_B + LARGE_STEP);
 }
 
-static void what_goes_before_the_hold_is_not_there(void **state)
+TEST(what_goes_before_the_hold_is_not_there)
 {
 	struct scene *scene = *state;
 	struct truth *truth = &scene->image->truth;
@@ -459,7 +460,7 @@ static void what_goes_before_the_hold_is_not_there(void **state)
 	assert_false(has_warning(scene, "made no sense"));
 }
 
-static void a_size_that_cannot_be_is_never_asked_for(void **state)
+TEST(a_size_that_cannot_be_is_never_asked_for)
 {
 	struct scene *scene = *state;
 	const uint64_t lies[] = {1ull << 46, 1ull << 40, (uint64_t)1 << 33};
@@ -471,33 +472,4 @@ static void a_size_that_cannot_be_is_never_asked_for(void **state)
 		assert_true(has_warning(scene, "made no sense"));
 		assert_true(scene->fake->got_bytes < (uint64_t)1 << 30);
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TEST(each_block_gets_the_stack_the_tracer_has_for_it),
-		TEST(blocks_of_another_size_or_heap_are_stackless_and_said),
-		TEST(the_snapshot_says_whose_it_is),
-		TEST(what_the_tracer_dropped_is_said),
-		TEST(of_heaps_that_cannot_be_walked_the_traced_blocks_are_listed),
-		TEST(what_is_loaded_before_the_process_is_held_is_listed),
-		TEST(a_module_that_gives_way_to_another_stays_and_is_said),
-		TEST(modules_that_cannot_be_listed_twice_are_those_of_the_first_time),
-		TEST(a_heap_that_is_being_changed_is_tried_again),
-		TEST(a_lock_that_stays_held_costs_a_hundred_tries_at_most),
-		TEST(a_lock_that_stays_held_costs_one_walk),
-		TEST(a_heap_that_was_half_changed_is_tried_again),
-		TEST(a_heap_that_stays_broken_is_walked_as_it_is_and_said),
-		TEST(the_target_says_from_when_it_is_held),
-		TEST(a_clock_that_is_set_meanwhile_makes_no_time),
-		TEST(errors_come_out_as_they_are_and_nothing_is_held),
-		TEST(whichever_read_fails_the_process_goes_on),
-		TEST(what_the_process_does_later_is_not_seen),
-		TEST(what_comes_before_the_hold_is_there),
-		TEST(what_goes_before_the_hold_is_not_there),
-		TEST(a_size_that_cannot_be_is_never_asked_for),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -2,6 +2,8 @@
  * Where stacks come from in a snapshot, what is said when they are not there, and files, of which
  * what is there is shown.
  */
+#include "tests/unit/t.h"
+
 #include "tests/unit/capture_scene.h"
 
 #define PEB_GLOBAL_FLAG 0xbc /* PEB.NtGlobalFlag, x64 */
@@ -18,7 +20,7 @@ static void assert_census_of_all(const struct scene *scene)
 	assert_string_equal(scene->snapshot.stack_source, "none");
 }
 
-static void a_process_without_stacks_is_a_census_and_says_so(void **state)
+TEST(a_process_without_stacks_is_a_census_and_says_so)
 {
 	struct scene *scene = *state;
 
@@ -30,7 +32,7 @@ static void a_process_without_stacks_is_a_census_and_says_so(void **state)
 	assert_false(scene->snapshot.records.is_known);
 }
 
-static void the_flag_of_ust_without_records_is_said(void **state)
+TEST(the_flag_of_ust_without_records_is_said)
 {
 	struct scene *scene = *state;
 
@@ -43,7 +45,7 @@ static void the_flag_of_ust_without_records_is_said(void **state)
 	assert_int_equal(scene->snapshot.records.record_count, 0);
 }
 
-static void a_traced_process_with_the_flag_of_ust_is_as_without(void **state)
+TEST(a_traced_process_with_the_flag_of_ust_is_as_without)
 {
 	struct scene *scene = *state;
 
@@ -54,7 +56,7 @@ static void a_traced_process_with_the_flag_of_ust_is_as_without(void **state)
 	assert_int_equal(scene->snapshot.warning_count, 1); /* of sizes and heaps */
 }
 
-static void stacks_that_were_asked_for_have_to_be_there(void **state)
+TEST(stacks_that_were_asked_for_have_to_be_there)
 {
 	struct scene *scene = *state;
 
@@ -69,7 +71,7 @@ static void stacks_that_were_asked_for_have_to_be_there(void **state)
 	assert_int_equal(scene->fake->suspends, 0);
 }
 
-static void without_the_tracer_wanted_it_is_not_read(void **state)
+TEST(without_the_tracer_wanted_it_is_not_read)
 {
 	struct scene *scene = *state;
 
@@ -79,7 +81,7 @@ static void without_the_tracer_wanted_it_is_not_read(void **state)
 	assert_int_equal(take(scene), -ERR_NO_STACKS);
 }
 
-static void a_process_that_was_detached_is_a_census_that_says_so(void **state)
+TEST(a_process_that_was_detached_is_a_census_that_says_so)
 {
 	struct scene *scene = *state;
 
@@ -99,7 +101,7 @@ static void detach(struct fake *fake)
 }
 
 /* Found at work, and gone when the process is held. */
-static void a_process_that_is_detached_meanwhile_is_a_census_too(void **state)
+TEST(a_process_that_is_detached_meanwhile_is_a_census_too)
 {
 	struct scene *scene = *state;
 
@@ -119,7 +121,7 @@ static void change_ranges(struct fake *fake)
 	AREA_PUT(fake, ranges.changing, fake->suspends < 4);
 }
 
-static void a_process_that_changes_its_ranges_is_let_go_and_held_again(void **state)
+TEST(a_process_that_changes_its_ranges_is_let_go_and_held_again)
 {
 	struct scene *scene = *state;
 
@@ -131,7 +133,7 @@ static void a_process_that_changes_its_ranges_is_let_go_and_held_again(void **st
 
 /* ---------------------------------------------------------------- files */
 
-static void a_file_is_walked_once_however_busy_and_broken_it_is(void **state)
+TEST(a_file_is_walked_once_however_busy_and_broken_it_is)
 {
 	struct scene *scene = *state;
 
@@ -148,7 +150,7 @@ static void a_file_is_walked_once_however_busy_and_broken_it_is(void **state)
 	assert_true(has_warning(scene, "broken list at 600020"));
 }
 
-static void a_file_without_heaps_is_a_list_of_modules_with_a_warning(void **state)
+TEST(a_file_without_heaps_is_a_list_of_modules_with_a_warning)
 {
 	struct scene *scene = *state;
 
@@ -162,7 +164,7 @@ static void a_file_without_heaps_is_a_list_of_modules_with_a_warning(void **stat
 	assert_true(has_warning(scene, "unreadable PEB at 7FFD0000"));
 }
 
-static void a_file_with_a_tracer_that_cannot_be_read_is_a_census(void **state)
+TEST(a_file_with_a_tracer_that_cannot_be_read_is_a_census)
 {
 	struct scene *scene = *state;
 
@@ -175,7 +177,7 @@ static void a_file_with_a_tracer_that_cannot_be_read_is_a_census(void **state)
 	assert_int_equal(take(scene), -ERR_TARGET);
 }
 
-static void a_files_time_is_that_of_its_process(void **state)
+TEST(a_files_time_is_that_of_its_process)
 {
 	struct scene *scene = *state;
 
@@ -185,7 +187,7 @@ static void a_files_time_is_that_of_its_process(void **state)
 	assert_int_equal(scene->snapshot.time_ms, 123456789);
 }
 
-static void what_a_file_says_of_a_modules_build_stays(void **state)
+TEST(what_a_file_says_of_a_modules_build_stays)
 {
 	struct scene *scene = *state;
 
@@ -193,25 +195,4 @@ static void what_a_file_says_of_a_modules_build_stays(void **state)
 	scene->fake->modules[1].timestamp = 77;
 	assert_int_equal(take(scene), 0);
 	assert_int_equal(scene->snapshot.modules[1].timestamp, 77);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TEST(a_process_without_stacks_is_a_census_and_says_so),
-		TEST(the_flag_of_ust_without_records_is_said),
-		TEST(a_traced_process_with_the_flag_of_ust_is_as_without),
-		TEST(stacks_that_were_asked_for_have_to_be_there),
-		TEST(without_the_tracer_wanted_it_is_not_read),
-		TEST(a_process_that_was_detached_is_a_census_that_says_so),
-		TEST(a_process_that_is_detached_meanwhile_is_a_census_too),
-		TEST(a_process_that_changes_its_ranges_is_let_go_and_held_again),
-		TEST(a_file_is_walked_once_however_busy_and_broken_it_is),
-		TEST(a_file_without_heaps_is_a_list_of_modules_with_a_warning),
-		TEST(a_file_with_a_tracer_that_cannot_be_read_is_a_census),
-		TEST(a_files_time_is_that_of_its_process),
-		TEST(what_a_file_says_of_a_modules_build_stays),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,19 +1,13 @@
 /* Claims of neighbours are one, as long as no whole page lies between them. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
+#include "tests/unit/t.h"
 
 #include "snapshot/heap/claims.h"
 
-static void neighbours_nearer_than_a_page_are_one_claim(void **state)
+TEST(neighbours_nearer_than_a_page_are_one_claim)
 {
 	struct claims claims;
 	struct claim_run run = {0};
 
-	(void)state;
 	claims_init(&claims, 0x100000);
 	assert_int_equal(claim_run_add(&run, &claims, 0x1000, 0x10), 0);
 	assert_int_equal(claim_run_add(&run, &claims, 0x1010, 0x10), 0);
@@ -30,25 +24,14 @@ static void neighbours_nearer_than_a_page_are_one_claim(void **state)
 	claims_release(&claims);
 }
 
-static void what_wraps_round_or_is_too_much_is_refused(void **state)
+TEST(what_wraps_round_or_is_too_much_is_refused)
 {
 	struct claims claims;
 	struct claim_run run = {0};
 
-	(void)state;
 	claims_init(&claims, 0x20);
 	assert_int_equal(claim_run_add(&run, &claims, UINT64_MAX - 1, 8), -ERR_TARGET);
 	assert_int_equal(claim_run_add(&run, &claims, 0x1000, 0x21), 0);
 	assert_int_equal(claim_run_flush(&run, &claims), -ERR_TARGET);
 	claims_release(&claims);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(neighbours_nearer_than_a_page_are_one_claim),
-		cmocka_unit_test(what_wraps_round_or_is_too_much_is_refused),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,19 +1,13 @@
 /* Claims: together no more than there is, and what is taken twice is seen. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
+#include "tests/unit/t.h"
 
 #include "core/base/err.h"
 #include "snapshot/heap/claims.h"
 
-static void claims_are_no_more_than_the_limit_in_all(void **state)
+TEST(claims_are_no_more_than_the_limit_in_all)
 {
 	struct claims claims;
 
-	(void)state;
 	claims_init(&claims, 0x3000);
 	assert_int_equal(claims_add(&claims, 0x1000, 0x1000), 0);
 	assert_int_equal(claims_add(&claims, 0x5000, 0x2001), -ERR_TARGET);
@@ -24,11 +18,10 @@ static void claims_are_no_more_than_the_limit_in_all(void **state)
 	claims_release(&claims);
 }
 
-static void a_claim_of_nothing_or_round_the_end_of_addresses_is_refused(void **state)
+TEST(a_claim_of_nothing_or_round_the_end_of_addresses_is_refused)
 {
 	struct claims claims;
 
-	(void)state;
 	claims_init(&claims, UINT64_MAX);
 	assert_int_equal(claims_add(&claims, 0x1000, 0), -ERR_TARGET);
 	assert_int_equal(claims_add(&claims, 0x1000, UINT64_MAX - 0xffe), -ERR_TARGET);
@@ -37,12 +30,11 @@ static void a_claim_of_nothing_or_round_the_end_of_addresses_is_refused(void **s
 	claims_release(&claims);
 }
 
-static void claims_side_by_side_do_not_overlap(void **state)
+TEST(claims_side_by_side_do_not_overlap)
 {
 	struct claims claims;
 	uint64_t addr = 1;
 
-	(void)state;
 	claims_init(&claims, UINT64_MAX);
 	assert_int_equal(claims_overlaps(&claims, &addr), 0);
 	for (uint64_t i = 0; i < 100; i++)
@@ -52,12 +44,11 @@ static void claims_side_by_side_do_not_overlap(void **state)
 	claims_release(&claims);
 }
 
-static void what_is_claimed_twice_is_counted_with_its_first_place(void **state)
+TEST(what_is_claimed_twice_is_counted_with_its_first_place)
 {
 	struct claims claims;
 	uint64_t addr = 1;
 
-	(void)state;
 	claims_init(&claims, UINT64_MAX);
 	assert_int_equal(claims_add(&claims, 0x9000, 0x1000), 0);
 	assert_int_equal(claims_add(&claims, 0x1000, 0x5000), 0);
@@ -67,16 +58,4 @@ static void what_is_claimed_twice_is_counted_with_its_first_place(void **state)
 	assert_int_equal(claims_overlaps(&claims, &addr), 3);
 	assert_int_equal(addr, 0x2000);
 	claims_release(&claims);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(claims_are_no_more_than_the_limit_in_all),
-		cmocka_unit_test(a_claim_of_nothing_or_round_the_end_of_addresses_is_refused),
-		cmocka_unit_test(claims_side_by_side_do_not_overlap),
-		cmocka_unit_test(what_is_claimed_twice_is_counted_with_its_first_place),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -4,6 +4,8 @@
 #ifndef TESTS_UNIT_TEST_COMPARISON_H
 #define TESTS_UNIT_TEST_COMPARISON_H
 
+#include "tests/unit/t.h"
+
 #include "tests/unit/test_diff.h"
 
 #include "diff/printed/printed.h"
@@ -152,6 +154,7 @@ static const char hex_text[] =
 
 #define GOOD ONE_ROW("8", "9", "1")
 
-#define INSIDE(test) cmocka_unit_test_setup_teardown(test, enter_folder, leave_folder)
+#undef TEST_AROUND
+#define TEST_AROUND enter_folder, leave_folder
 
 #endif

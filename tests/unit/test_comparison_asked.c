@@ -1,4 +1,6 @@
 /* hdiff: what can be asked of a printed comparison, and what is refused. */
+#include "tests/unit/t.h"
+
 #include "tests/unit/test_comparison.h"
 
 #include "diff/printed/printed.h"
@@ -41,9 +43,8 @@ static void check_refused(struct result *result, const char *words)
 	result_free(result);
 }
 
-static void what_a_comparison_does_not_tell_is_refused(void **state)
+TEST(what_a_comparison_does_not_tell_is_refused)
 {
-	(void)state;
 	write_new(hex_text);
 	check_refused(raw("--heap", "1E0000", "new.txt"), "a comparison does not tell heaps");
 	check_refused(raw("--group", "heap", "new.txt"), "a comparison does not tell heaps");
@@ -55,11 +56,10 @@ static void what_a_comparison_does_not_tell_is_refused(void **state)
 }
 
 /* There is nothing else that stacks could be told by. */
-static void names_stay_where_no_symbols_are_asked_for(void **state)
+TEST(names_stay_where_no_symbols_are_asked_for)
 {
 	struct result *with, *without;
 
-	(void)state;
 	write_new(hex_text);
 	with = raw("new.txt");
 	without = raw("--no-symbols", "new.txt");
@@ -75,13 +75,12 @@ static void names_stay_where_no_symbols_are_asked_for(void **state)
 }
 
 /* Every way to ask for more than UMDH's form can tell. */
-static void a_report_of_ours_that_is_not_plain_is_refused_with_the_remedy(void **state)
+TEST(a_report_of_ours_that_is_not_plain_is_refused_with_the_remedy)
 {
 	static const char *const asked[][2] = {{"--group", "function"}, {"--group", "file"},
 		{"--group", "module"}, {"-n", "1"}, {"-i", "LeakHeap"}, {"-x", "LeakHeap"},
 		{"--min-bytes", "9000"}, {"--invert", "-d"}};
 
-	(void)state;
 	write_new(hex_text);
 	for (size_t i = 0; i < COUNT(asked); i++) {
 		struct result *result = raw(asked[i][0], asked[i][1], "new.txt");
@@ -97,7 +96,7 @@ static void a_report_of_ours_that_is_not_plain_is_refused_with_the_remedy(void *
 }
 
 /* Of ids that have several stacks, and of a trend. */
-static void a_report_of_stacks_in_doubt_or_of_a_trend_is_refused(void **state)
+TEST(a_report_of_stacks_in_doubt_or_of_a_trend_is_refused)
 {
 	static const char *const stacks[] = {
 		"10 bytes + 8 at 100 by BackTraceE\n\t1000\n\tAlias\n\t2000\n\n",
@@ -105,7 +104,6 @@ static void a_report_of_stacks_in_doubt_or_of_a_trend_is_refused(void **state)
 		"10 bytes + 8 at 200 by BackTraceF\n\t4000\n\n"
 		"10 bytes + 8 at 300 by BackTraceF\n"};
 
-	(void)state;
 	for (size_t i = 0; i < COUNT(stacks); i++) {
 		struct maker maker;
 		struct result *result;
@@ -123,13 +121,12 @@ static void a_report_of_stacks_in_doubt_or_of_a_trend_is_refused(void **state)
 	check_refused(raw("new.txt"), "plain ones of all stacks");
 }
 
-static void other_forms_of_our_reports_are_named(void **state)
+TEST(other_forms_of_our_reports_are_named)
 {
 	static const char *const asked[][3] = {{"json", "stack", "in JSON"},
 		{"json", "module", "in JSON"}, {"csv", "stack", "in CSV"},
 		{"csv", "module", "in CSV"}};
 
-	(void)state;
 	write_new(hex_text);
 	for (size_t i = 0; i < COUNT(asked); i++) {
 		struct result *result = raw("-o", asked[i][0], "--group", asked[i][1], "new.txt");
@@ -160,11 +157,10 @@ static void write_behind_messages(const char *text)
 	buf_release(&all);
 }
 
-static void a_comparison_is_found_behind_many_messages(void **state)
+TEST(a_comparison_is_found_behind_many_messages)
 {
 	struct result *result;
 
-	(void)state;
 	write_behind_messages(hex_text);
 	result = run_hdiff("new.txt");
 	assert_int_equal(result->status, 0);
@@ -177,9 +173,8 @@ static void a_comparison_is_found_behind_many_messages(void **state)
 }
 
 /* What is behind them is not known before it is too late to begin again. */
-static void from_standard_input_that_is_refused_with_a_remedy(void **state)
+TEST(from_standard_input_that_is_refused_with_a_remedy)
 {
-	(void)state;
 	write_behind_messages(hex_text);
 	assert_non_null(freopen("new.txt", "r", stdin));
 	check_refused(raw("-"), "in a file more is searched");
@@ -191,7 +186,7 @@ static void from_standard_input_that_is_refused_with_a_remedy(void **state)
 	result_free(run_hdiff("-"));
 }
 
-static void the_first_sign_tells_what_a_file_is(void **state)
+TEST(the_first_sign_tells_what_a_file_is)
 {
 	static const struct {
 		const char *text;
@@ -200,7 +195,6 @@ static void the_first_sign_tells_what_a_file_is(void **state)
 		{"// Loaded modules: \n" GOOD, FILE_DUMP},
 		{GOOD "// Loaded modules: \n", FILE_COMPARISON}};
 
-	(void)state;
 	for (size_t i = 0; i < COUNT(texts); i++) {
 		enum file_kind kind = FILE_UNKNOWN;
 		struct source *source;
@@ -216,7 +210,7 @@ static void the_first_sign_tells_what_a_file_is(void **state)
 
 /* ---------------------------------------------------------------- what it lacks */
 
-static void rows_with_a_header_and_no_total_line_are_cut_short(void **state)
+TEST(rows_with_a_header_and_no_total_line_are_cut_short)
 {
 	static const struct {
 		const char *header;
@@ -229,7 +223,6 @@ static void rows_with_a_header_and_no_total_line_are_cut_short(void **state)
 		{"// hdiff 1: heap growth by stack\n", 2},
 	};
 
-	(void)state;
 	for (size_t i = 0; i < COUNT(texts); i++) {
 		char text[1000];
 		struct result *result;
@@ -249,7 +242,7 @@ static void rows_with_a_header_and_no_total_line_are_cut_short(void **state)
 	}
 }
 
-static void a_report_says_what_its_comparison_lacks(void **state)
+TEST(a_report_says_what_its_comparison_lacks)
 {
 	static const struct {
 		const char *text, *header, *json;
@@ -266,7 +259,6 @@ static void a_report_says_what_its_comparison_lacks(void **state)
 			"\"cut\":false,\"warning_count\":1,\"warnings\":[\"line 6 was left out: "},
 	};
 
-	(void)state;
 	for (size_t i = 0; i < COUNT(texts); i++) {
 		struct result *result;
 
@@ -282,11 +274,10 @@ static void a_report_says_what_its_comparison_lacks(void **state)
 	}
 }
 
-static void a_report_of_what_was_cut_short_is_not_taken_for_whole(void **state)
+TEST(a_report_of_what_was_cut_short_is_not_taken_for_whole)
 {
 	struct result *made;
 
-	(void)state;
 	write_new(GOOD "+ 1 ( 1 ");
 	made = raw("new.txt");
 	assert_int_equal(made->status, 2);
@@ -295,13 +286,12 @@ static void a_report_of_what_was_cut_short_is_not_taken_for_whole(void **state)
 	result_free(made);
 }
 
-static void of_many_warnings_the_first_are_kept_and_all_are_counted(void **state)
+TEST(of_many_warnings_the_first_are_kept_and_all_are_counted)
 {
 	struct result *result;
 	struct buf text;
 	size_t count = 0;
 
-	(void)state;
 	buf_init(&text);
 	for (unsigned i = 0; i < 25; i++)
 		assert_int_equal(buf_add_text(&text, "+ 5 ( hello\n"), 0);
@@ -317,24 +307,4 @@ static void of_many_warnings_the_first_are_kept_and_all_are_counted(void **state
 	assert_non_null(strstr(result->text, "\"warning_count\":25,"));
 	result_free(result);
 	buf_release(&text);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		INSIDE(what_a_comparison_does_not_tell_is_refused),
-		INSIDE(names_stay_where_no_symbols_are_asked_for),
-		INSIDE(a_report_of_ours_that_is_not_plain_is_refused_with_the_remedy),
-		INSIDE(a_report_of_stacks_in_doubt_or_of_a_trend_is_refused),
-		INSIDE(other_forms_of_our_reports_are_named),
-		INSIDE(a_comparison_is_found_behind_many_messages),
-		INSIDE(from_standard_input_that_is_refused_with_a_remedy),
-		INSIDE(the_first_sign_tells_what_a_file_is),
-		INSIDE(rows_with_a_header_and_no_total_line_are_cut_short),
-		INSIDE(a_report_says_what_its_comparison_lacks),
-		INSIDE(a_report_of_what_was_cut_short_is_not_taken_for_whole),
-		INSIDE(of_many_warnings_the_first_are_kept_and_all_are_counted),
-	};
-
-	return cmocka_run_group_tests_name("what comparisons are asked", tests, NULL, NULL);
 }

@@ -1,9 +1,11 @@
 /* hdiff: printed comparisons that are damaged or cut short. */
+#include "tests/unit/t.h"
+
 #include "tests/unit/test_comparison.h"
 
 /* ---------------------------------------------------------------- damage */
 
-static void a_row_that_is_damaged_is_left_out_with_its_place(void **state)
+TEST(a_row_that_is_damaged_is_left_out_with_its_place)
 {
 	static const char *const rows[] = {
 		/* The two lines contradict each other or themselves. */
@@ -20,7 +22,6 @@ static void a_row_that_is_damaged_is_left_out_with_its_place(void **state)
 	};
 	char text[1000];
 
-	(void)state;
 	for (size_t i = 0; i < COUNT(rows); i++) {
 		struct got *got;
 
@@ -34,7 +35,7 @@ static void a_row_that_is_damaged_is_left_out_with_its_place(void **state)
 	}
 }
 
-static void a_line_that_belongs_to_nothing_is_left_out_with_its_place(void **state)
+TEST(a_line_that_belongs_to_nothing_is_left_out_with_its_place)
 {
 	static const struct {
 		const char *text, *skipped;
@@ -56,7 +57,6 @@ static void a_line_that_belongs_to_nothing_is_left_out_with_its_place(void **sta
 			"old.txt:6\n"},
 	};
 
-	(void)state;
 	for (size_t i = 0; i < COUNT(texts); i++) {
 		struct got *got = read_in(texts[i].text, 0);
 
@@ -68,12 +68,11 @@ static void a_line_that_belongs_to_nothing_is_left_out_with_its_place(void **sta
 	}
 }
 
-static void more_damage_than_a_hundred_lines_is_an_error(void **state)
+TEST(more_damage_than_a_hundred_lines_is_an_error)
 {
 	struct buf text;
 	struct got *got;
 
-	(void)state;
 	buf_init(&text);
 	for (unsigned i = 0; i < 100; i++)
 		assert_int_equal(buf_add_text(&text, "+ 5 ( hello\n"), 0);
@@ -90,12 +89,11 @@ static void more_damage_than_a_hundred_lines_is_an_error(void **state)
 	buf_release(&text);
 }
 
-static void a_line_without_end_is_an_error_and_a_comment_may_be_long(void **state)
+TEST(a_line_without_end_is_an_error_and_a_comment_may_be_long)
 {
 	struct buf text;
 	struct got *got;
 
-	(void)state;
 	buf_init(&text);
 	for (int is_comment = 1; is_comment >= 0; is_comment--) {
 		assert_int_equal(buf_add_text(&text, is_comment ? "//" : "\t"), 0);
@@ -111,11 +109,10 @@ static void a_line_without_end_is_an_error_and_a_comment_may_be_long(void **stat
 }
 
 /* What is missing is told, wherever the file ends. */
-static void a_file_that_ends_anywhere_is_never_taken_for_whole(void **state)
+TEST(a_file_that_ends_anywhere_is_never_taken_for_whole)
 {
 	size_t whole = sizeof(hex_text) - 1;
 
-	(void)state;
 	for (size_t len = 1; len < whole - 1; len++) {
 		struct got *got = read_bytes(hex_text, len, 16);
 
@@ -135,7 +132,7 @@ static void a_file_that_ends_anywhere_is_never_taken_for_whole(void **state)
 	}
 }
 
-static void a_file_that_ends_inside_a_row_is_cut(void **state)
+TEST(a_file_that_ends_inside_a_row_is_cut)
 {
 	static const struct {
 		const char *text;
@@ -156,7 +153,6 @@ static void a_file_that_ends_inside_a_row_is_cut(void **state)
 		{GOOD "//     al", 1}, {GOOD "Total increase == 8", 1}, /* 8 or 80 */
 	};
 
-	(void)state;
 	for (size_t i = 0; i < COUNT(texts); i++) {
 		struct got *got = read_in(texts[i].text, 0);
 
@@ -169,14 +165,13 @@ static void a_file_that_ends_inside_a_row_is_cut(void **state)
 	}
 }
 
-static void a_stack_that_is_cut_is_equal_to_no_other(void **state)
+TEST(a_stack_that_is_cut_is_equal_to_no_other)
 {
 	struct got *got = read_in(GOOD "+ 1 ( 1 - 0) 1 allocs\tBackTrace3\n"
 				       "+ 1 ( 1 - 0)\tBackTrace3\tallocations\n\n"
 				       "\ta!b+1\n\ta!main+",
 		0);
 
-	(void)state;
 	assert_int_equal(got->rc, -ERR_CUT);
 	assert_int_equal(got->comparison.row_count, 2);
 	assert_row(got, 1, 0, 1, 0, 1);
@@ -192,13 +187,12 @@ static const char own_text[] =
 	"+ 0 ( 1 - 1)\tBackTrace1\tallocations\n\n\ta!b+1\n\ta!c+1\n\n"
 	"Total increase == 9223372036854775805 requested + -9223372036854775804 overhead = 1\n";
 
-static void no_damage_breaks_what_always_holds(void **state)
+TEST(no_damage_breaks_what_always_holds)
 {
 	static const char bytes[] = "+-( )0129af\t\n\r/ !:T\0\xff";
 	char text[sizeof(hex_text) + sizeof(own_text)];
 	uint64_t seed = 3;
 
-	(void)state;
 	for (unsigned i = 0; i < 8000; i++) {
 		const char *whole = i % 2 ? hex_text : own_text;
 		size_t len = strlen(whole);
@@ -213,20 +207,4 @@ static void no_damage_breaks_what_always_holds(void **state)
 		assert_sound(got);
 		got_free(got);
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		INSIDE(a_row_that_is_damaged_is_left_out_with_its_place),
-		INSIDE(a_line_that_belongs_to_nothing_is_left_out_with_its_place),
-		INSIDE(more_damage_than_a_hundred_lines_is_an_error),
-		INSIDE(a_line_without_end_is_an_error_and_a_comment_may_be_long),
-		INSIDE(a_file_that_ends_anywhere_is_never_taken_for_whole),
-		INSIDE(a_file_that_ends_inside_a_row_is_cut),
-		INSIDE(a_stack_that_is_cut_is_equal_to_no_other),
-		INSIDE(no_damage_breaks_what_always_holds),
-	};
-
-	return cmocka_run_group_tests_name("damaged comparisons", tests, NULL, NULL);
 }

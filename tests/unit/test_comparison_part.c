@@ -1,4 +1,6 @@
 /* hdiff: printed comparisons whose rows are not all that grew, and limits of growth. */
+#include "tests/unit/t.h"
+
 #include "tests/unit/test_comparison.h"
 #include "tests/unit/test_report.h"
 
@@ -17,7 +19,7 @@ static void check_delta(const struct got *got, int64_t bytes, int64_t overhead, 
 /* ---------------------------------------------------------------- UMDH's */
 
 /* The one row grows by 8, in no block. */
-static void the_total_line_is_the_whole_when_rows_are_missing(void **state)
+TEST(the_total_line_is_the_whole_when_rows_are_missing)
 {
 	static const struct {
 		const char *total;
@@ -31,7 +33,6 @@ static void the_total_line_is_the_whole_when_rows_are_missing(void **state)
 		{"Total increase == 9223372036854775806\n", INT64_MAX - 1, 0, false},
 	};
 
-	(void)state;
 	for (size_t i = 0; i < COUNT(totals); i++) {
 		char text[1000];
 		struct got *got;
@@ -52,7 +53,7 @@ static void the_total_line_is_the_whole_when_rows_are_missing(void **state)
 }
 
 /* 2^63 - 1 of what is asked for leaves no room for overhead: see dump_sums.h. */
-static void a_total_that_no_sum_can_hold_is_not_taken(void **state)
+TEST(a_total_that_no_sum_can_hold_is_not_taken)
 {
 	static const char *const totals[] = {
 		"Total increase == 9223372036854775807 requested + 9223372036854775807 overhead "
@@ -62,7 +63,6 @@ static void a_total_that_no_sum_can_hold_is_not_taken(void **state)
 		"Total increase == 9223372036854775807\n",
 	};
 
-	(void)state;
 	for (size_t i = 0; i < COUNT(totals); i++) {
 		char text[1000];
 		struct got *got;
@@ -83,11 +83,10 @@ static void a_total_that_no_sum_can_hold_is_not_taken(void **state)
 }
 
 /* No trouble by itself, but no limit can be judged. */
-static void what_has_no_row_shows_as_left_out(void **state)
+TEST(what_has_no_row_shows_as_left_out)
 {
 	static const char text[] = HEADER GOOD "Total increase == 40 requested + 4 overhead = 44\n";
 
-	(void)state;
 	write_bytes("new.txt", text, sizeof(text) - 1);
 	for (int is_limited = 0; is_limited < 2; is_limited++) {
 		struct result *result = run_hdiff(
@@ -111,7 +110,7 @@ static void what_has_no_row_shows_as_left_out(void **state)
 /* ---------------------------------------------------------------- our own */
 
 /* UMDH has no such lines: in a comparison of its own they are comments like others. */
-static void our_own_reports_are_read_in_umdhs_form_alone(void **state)
+TEST(our_own_reports_are_read_in_umdhs_form_alone)
 {
 	static const char *const beyond[] = {"// frames: outermost first\n" GOOD,
 		"//     ambiguous: one of 2 stacks, unknown which\n" GOOD,
@@ -125,7 +124,6 @@ static void our_own_reports_are_read_in_umdhs_form_alone(void **state)
 		"// NEW: a, CUT SHORT: sums are of what is there, process 7\n" GOOD};
 	static const char ours[] = "// hdiff 1: heap growth by stack\n";
 
-	(void)state;
 	for (size_t i = 0; i < COUNT(beyond) + COUNT(plain); i++) {
 		bool is_plain = i >= COUNT(beyond);
 		const char *rest = is_plain ? plain[i - COUNT(beyond)] : beyond[i];
@@ -149,12 +147,11 @@ static void our_own_reports_are_read_in_umdhs_form_alone(void **state)
 	}
 }
 
-static void a_report_of_ours_whose_rows_were_lost_is_trouble(void **state)
+TEST(a_report_of_ours_whose_rows_were_lost_is_trouble)
 {
 	struct result *result;
 	char *row, *next;
 
-	(void)state;
 	write_three();
 	result = run_hdiff("old.txt", "new.txt", "-d");
 	assert_int_equal(result->status, 0);
@@ -175,7 +172,7 @@ static void a_report_of_ours_whose_rows_were_lost_is_trouble(void **state)
 /* ---------------------------------------------------------------- limits */
 
 /* Each grows by 8 bytes at most in its rows, which is no more than the limit. */
-static void a_limit_is_not_kept_by_what_is_not_known(void **state)
+TEST(a_limit_is_not_kept_by_what_is_not_known)
 {
 	static const struct {
 		const char *text, *option;
@@ -198,7 +195,6 @@ static void a_limit_is_not_kept_by_what_is_not_known(void **state)
 			"--max-growth=8", 0, NULL},
 	};
 
-	(void)state;
 	for (size_t i = 0; i < COUNT(files); i++) {
 		struct result *result;
 		const char *said;
@@ -215,7 +211,7 @@ static void a_limit_is_not_kept_by_what_is_not_known(void **state)
 	}
 }
 
-static void a_base_that_is_said_or_force_lets_a_limit_judge(void **state)
+TEST(a_base_that_is_said_or_force_lets_a_limit_judge)
 {
 	static const char text[] = ONE_ROW("10", "10", "0") "Total increase == 10\n";
 	static const struct {
@@ -223,7 +219,6 @@ static void a_base_that_is_said_or_force_lets_a_limit_judge(void **state)
 		int status;
 	} asked[] = {{"--input-base=decimal", 0}, {"--input-base=hex", 1}, {"--force", 1}};
 
-	(void)state;
 	write_bytes("new.txt", text, sizeof(text) - 1);
 	for (size_t i = 0; i < COUNT(asked); i++) {
 		struct result *result = run_hdiff("new.txt", "--max-growth=12", asked[i].option);
@@ -231,19 +226,4 @@ static void a_base_that_is_said_or_force_lets_a_limit_judge(void **state)
 		assert_int_equal(result->status, asked[i].status);
 		result_free(result);
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		INSIDE(the_total_line_is_the_whole_when_rows_are_missing),
-		INSIDE(a_total_that_no_sum_can_hold_is_not_taken),
-		INSIDE(what_has_no_row_shows_as_left_out),
-		INSIDE(our_own_reports_are_read_in_umdhs_form_alone),
-		INSIDE(a_report_of_ours_whose_rows_were_lost_is_trouble),
-		INSIDE(a_limit_is_not_kept_by_what_is_not_known),
-		INSIDE(a_base_that_is_said_or_force_lets_a_limit_judge),
-	};
-
-	return cmocka_run_group_tests_name("parts of comparisons", tests, NULL, NULL);
 }

@@ -1,11 +1,13 @@
 /* hdiff: printed comparisons as arguments, and its own reports read back. */
+#include "tests/unit/t.h"
+
 #include "tests/unit/test_comparison.h"
 
 #include "diff/printed/printed.h"
 
 /* ---------------------------------------------------------------- what a file is */
 
-static void a_comparison_is_known_by_its_first_lines(void **state)
+TEST(a_comparison_is_known_by_its_first_lines)
 {
 	static const struct {
 		const char *text;
@@ -29,7 +31,6 @@ static void a_comparison_is_known_by_its_first_lines(void **state)
 		{"*- - - - Start of data for heap @ 1 - - -\n" GOOD, false},
 	};
 
-	(void)state;
 	for (size_t i = 0; i < COUNT(texts); i++) {
 		char *copy = strdup(texts[i].text);
 
@@ -40,12 +41,11 @@ static void a_comparison_is_known_by_its_first_lines(void **state)
 	}
 }
 
-static void a_comparison_is_read_alone(void **state)
+TEST(a_comparison_is_read_alone)
 {
 	struct maker maker;
 	struct result *result;
 
-	(void)state;
 	write_bytes("old.txt", hex_text, sizeof(hex_text) - 1);
 	dump_begin(&maker, (struct maker){0});
 	put_block(&maker, 100, 8, "1", 1);
@@ -68,11 +68,10 @@ static void a_comparison_is_read_alone(void **state)
 	result_free(result);
 }
 
-static void a_comparison_that_is_cut_is_used_as_far_as_it_goes(void **state)
+TEST(a_comparison_that_is_cut_is_used_as_far_as_it_goes)
 {
 	size_t cut = (size_t)(strstr(hex_text, "\t\n-   ") - hex_text) - 20;
 
-	(void)state;
 	write_bytes("old.txt", hex_text, cut);
 	for (int is_forced = 0; is_forced < 2; is_forced++) {
 		struct result *result = run_hdiff("old.txt", is_forced ? "--force" : "-d");
@@ -88,14 +87,13 @@ static void a_comparison_that_is_cut_is_used_as_far_as_it_goes(void **state)
 }
 
 /* Also where names are asked for: there is nothing to look for. */
-static void names_of_a_comparison_are_its_own(void **state)
+TEST(names_of_a_comparison_are_its_own)
 {
 	static const char good[] = GOOD "Total increase == 8 requested + 0 overhead = 8\n";
 	static char args[][10] = {"hdiff", "-f", "out.txt", "new.txt"};
 	char *argv[] = {args[0], args[1], args[2], args[3], NULL}, *text;
 	FILE *say = tmpfile();
 
-	(void)state;
 	assert_non_null(say);
 	write_bytes("new.txt", good, sizeof(good) - 1);
 	assert_int_equal(hdiff_run(4, argv, say), 0);
@@ -106,7 +104,7 @@ static void names_of_a_comparison_are_its_own(void **state)
 	assert_int_equal(fclose(say), 0);
 }
 
-static void what_is_left_out_is_said_with_its_place(void **state)
+TEST(what_is_left_out_is_said_with_its_place)
 {
 	static const char chatter[] =
 		"hello\n" GOOD "Total increase == 8 requested + 0 overhead = 8\n";
@@ -114,7 +112,6 @@ static void what_is_left_out_is_said_with_its_place(void **state)
 					   "Total increase == 8 requested + 0 overhead = 8\n";
 	struct result *result;
 
-	(void)state;
 	write_bytes("new.txt", chatter, sizeof(chatter) - 1);
 	result = run_hdiff("new.txt");
 	assert_int_equal(result->status, 0);
@@ -163,11 +160,10 @@ static const char *rows_in(char *text)
 	return text;
 }
 
-static void our_own_report_read_again_gives_the_same_rows(void **state)
+TEST(our_own_report_read_again_gives_the_same_rows)
 {
 	static const char *const bases[] = {"-d", "--hex"};
 
-	(void)state;
 	make_dump("old.txt", 1);
 	make_dump("new.txt", 3);
 	for (size_t i = 0; i < 2; i++) {
@@ -191,18 +187,4 @@ static void our_own_report_read_again_gives_the_same_rows(void **state)
 		result_free(again);
 		result_free(made);
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		INSIDE(a_comparison_is_known_by_its_first_lines),
-		INSIDE(a_comparison_is_read_alone),
-		INSIDE(a_comparison_that_is_cut_is_used_as_far_as_it_goes),
-		INSIDE(names_of_a_comparison_are_its_own),
-		INSIDE(what_is_left_out_is_said_with_its_place),
-		INSIDE(our_own_report_read_again_gives_the_same_rows),
-	};
-
-	return cmocka_run_group_tests_name("comparisons shown again", tests, NULL, NULL);
 }

@@ -1,15 +1,7 @@
 /* core/: words and numbers, times, options, errors. */
-#define _DEFAULT_SOURCE /* timegm */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <time.h>
+#include "tests/unit/t.h"
 
-#include <cmocka.h>
+#include <time.h>
 
 #include "core/base/memory.h"
 #include "core/base/opt.h"
@@ -21,14 +13,13 @@
 
 /* ---------------------------------------------------------------- kv */
 
-static void kv_reads_words(void **state)
+TEST(kv_reads_words)
 {
 	static const char text[] =
 		" id=12  image=\"C:\\\\a b\\\\\\\"c\\\" \\x41.exe\" empty= quoted=\"\" id=13 ";
 	struct kv kv;
 	uint64_t number = 7;
 
-	(void)state;
 	kv_init(&kv);
 	assert_int_equal(kv_parse(&kv, text, strlen(text)), 0);
 	assert_string_equal(kv_get(&kv, "image"), "C:\\a b\\\"c\" A.exe");
@@ -47,14 +38,13 @@ static void kv_reads_words(void **state)
 	kv_release(&kv);
 }
 
-static void kv_refuses_what_is_wrong(void **state)
+TEST(kv_refuses_what_is_wrong)
 {
 	static const char *const wrong[] = {"word", "=x", " =x", "a=\"x", "a=\"", "a=\"\\\"",
 		"a=\"\\", "a=\"\\x\"", "a=\"\\x4\"", "a=\"\\xG0\"", "a=\"\\x00\"", "a=\"\\n\"",
 		"a=\"x\"y", "a=\"x\"\"y\"", "a=x\"y\"", "a=1 b", "a=1 b c=2", "a = 1"};
 	struct kv kv;
 
-	(void)state;
 	kv_init(&kv);
 	for (size_t i = 0; i < COUNT(wrong); i++) {
 		/* a copy without a NUL behind: reading past the end shows under ASan */
@@ -69,12 +59,11 @@ static void kv_refuses_what_is_wrong(void **state)
 	kv_release(&kv);
 }
 
-static void kv_has_a_limit_of_pairs(void **state)
+TEST(kv_has_a_limit_of_pairs)
 {
 	struct buf text;
 	struct kv kv;
 
-	(void)state;
 	buf_init(&text);
 	kv_init(&kv);
 	for (int i = 0; i < KV_MAX; i++)
@@ -87,13 +76,12 @@ static void kv_has_a_limit_of_pairs(void **state)
 	buf_release(&text);
 }
 
-static void kv_quotes_every_byte(void **state)
+TEST(kv_quotes_every_byte)
 {
 	char all[256];
 	struct buf text;
 	struct kv kv;
 
-	(void)state;
 	for (int c = 1; c < 256; c++)
 		all[c - 1] = (char)c;
 	all[255] = '\0';
@@ -112,7 +100,7 @@ static void kv_quotes_every_byte(void **state)
 }
 
 /* What a terminal obeys and what is no UTF-8 comes out as it was, but does not stand in the line. */
-static void kv_quotes_what_is_no_text(void **state)
+TEST(kv_quotes_what_is_no_text)
 {
 	static const struct {
 		const char *value, *quoted;
@@ -131,7 +119,6 @@ static void kv_quotes_what_is_no_text(void **state)
 		{"", "\"\""},
 	};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
 		struct buf text;
 		struct kv kv;
@@ -148,13 +135,12 @@ static void kv_quotes_what_is_no_text(void **state)
 	}
 }
 
-static void kv_numbers_are_whole_and_fit(void **state)
+TEST(kv_numbers_are_whole_and_fit)
 {
 	static const char *const wrong[] = {"", "-1", "+1", " 1", "1 ", "0x10", "1a", "1.0",
 		"18446744073709551616", "99999999999999999999999"};
 	uint64_t value = 5;
 
-	(void)state;
 	for (size_t i = 0; i < COUNT(wrong); i++)
 		assert_int_equal(kv_number(wrong[i], 10, &value), -ERR_BAD_LINE);
 	assert_int_equal(kv_number("10000000000000000", 16, &value), -ERR_BAD_LINE);
@@ -170,7 +156,7 @@ static void kv_numbers_are_whole_and_fit(void **state)
 
 /* ---------------------------------------------------------------- date */
 
-static void date_knows_these(void **state)
+TEST(date_knows_these)
 {
 	static const struct {
 		int64_t ms;
@@ -192,7 +178,6 @@ static void date_knows_these(void **state)
 	char text[DATE_TEXT_BYTES];
 	int64_t ms;
 
-	(void)state;
 	for (size_t i = 0; i < COUNT(known); i++) {
 		assert_string_equal(date_text(known[i].ms, text), known[i].text);
 		assert_int_equal(date_parse(known[i].text, &ms), 0);
@@ -205,12 +190,11 @@ static void date_knows_these(void **state)
 }
 
 /* Every 5th day of 1200 years, at odd times, against the C library. */
-static void date_agrees_with_the_library(void **state)
+TEST(date_agrees_with_the_library)
 {
 	char text[DATE_TEXT_BYTES], theirs[DATE_TEXT_BYTES];
 	int64_t parsed;
 
-	(void)state;
 	for (int64_t s = -20000000000; s < 18000000000; s += 5 * 86400 + 3607) {
 		time_t time = (time_t)s;
 		struct tm tm;
@@ -223,7 +207,7 @@ static void date_agrees_with_the_library(void **state)
 	}
 }
 
-static void date_refuses_what_is_none(void **state)
+TEST(date_refuses_what_is_none)
 {
 	static const char *const wrong[] = {"", "?", "Z", "2026-11-20", "2026-11-20T10:25:48",
 		"2026-11-20T10:25:48.1Z", "2026-11-20T10:25:48.12Z", "2026-11-20T10:25:48.1234Z",
@@ -237,7 +221,6 @@ static void date_refuses_what_is_none(void **state)
 		"99999-01-01T00:00:00Z"};
 	int64_t ms = 42;
 
-	(void)state;
 	for (size_t i = 0; i < COUNT(wrong); i++) {
 		if (date_parse(wrong[i], &ms) != -ERR_BAD_LINE)
 			fail_msg("taken: %s", wrong[i]);
@@ -296,9 +279,8 @@ static const char *meaning(bool stop_at_argument, int argc, const char *const *a
 		assert_string_equal(meaning(false, (int)COUNT(args_), args_), expected);           \
 	} while (0)
 
-static void options_in_every_spelling(void **state)
+TEST(options_in_every_spelling)
 {
-	(void)state;
 	MEANS("1=12", "-p", "12");
 	MEANS("1=12", "-p12");
 	MEANS("1=12", "-p:12");
@@ -307,9 +289,8 @@ static void options_in_every_spelling(void **state)
 	MEANS("1=12", "--pid=12");
 }
 
-static void the_end_of_a_text_begins_with_a_character(void **state)
+TEST(the_end_of_a_text_begins_with_a_character)
 {
-	(void)state;
 	assert_string_equal(text_tail("abc", 3), "abc");
 	assert_string_equal(text_tail("abc", 2), "bc");
 	assert_string_equal(text_tail("abc", 0), "");
@@ -319,20 +300,18 @@ static void the_end_of_a_text_begins_with_a_character(void **state)
 	assert_string_equal(text_tail("\xf0\x9f\x98\x80", 3), "");
 }
 
-static void options_of_umdh(void **state)
+TEST(options_of_umdh)
 {
-	(void)state;
 	MEANS("2=app.exe 3=out.txt", "-pn:app.exe", "-f:out.txt");
 	MEANS("2=app.exe", "-pn", "app.exe");
 	MEANS("3=C:\\a:b.txt", "-f:C:\\a:b.txt");
 	MEANS("6= 5= A=a.txt A=b.txt", "-v", "-d", "a.txt", "b.txt");
 }
 
-static void options_and_arguments(void **state)
+TEST(options_and_arguments)
 {
 	static const char *const run[] = {"-v", "prog", "-p", "--hex", "--"};
 
-	(void)state;
 	MEANS("4= A=a A=-", "--hex", "a", "-");
 	MEANS("A=a 4= A=b", "a", "--hex", "b");
 	MEANS("A=-p A=--hex A=--", "--", "-p", "--hex", "--");
@@ -342,9 +321,8 @@ static void options_and_arguments(void **state)
 	assert_string_equal(meaning(true, COUNT(run), run), "6= A=prog A=-p A=--hex A=--");
 }
 
-static void long_names_behind_one_dash(void **state)
+TEST(long_names_behind_one_dash)
 {
-	(void)state;
 	MEANS("1=12", "-pid", "12");
 	MEANS("1=12", "-pid:12");
 	MEANS("3=x", "-output", "x");
@@ -352,7 +330,7 @@ static void long_names_behind_one_dash(void **state)
 	MEANS("3=orce", "-force"); /* there is no --force in this table */
 }
 
-static void texts_are_harmless_on_a_terminal(void **state)
+TEST(texts_are_harmless_on_a_terminal)
 {
 	char text[] = "a\x1b[2J\n\x7f \xc2\x9b\xc2\xa0\xc3\xa9";
 	/* Bytes that are no UTF-8, as a terminal of 8 bits has them; the same bytes in characters stay. */
@@ -363,15 +341,13 @@ static void texts_are_harmless_on_a_terminal(void **state)
 			"b\xe2\x81\xa6"
 			"c\xe2\x80\xaf\xe2\x81\xa5";
 
-	(void)state;
 	assert_string_equal(text_harmless(text), "a?[2J?? ??\xc2\xa0\xc3\xa9");
 	assert_string_equal(text_harmless(raw), "?31m??\xa0 \xe2? \xc3\x9b\xe2\x9b\x94");
 	assert_string_equal(text_harmless(turned), "a???b???c\xe2\x80\xaf\xe2\x81\xa5");
 }
 
-static void options_that_are_wrong(void **state)
+TEST(options_that_are_wrong)
 {
-	(void)state;
 	MEANS("!", "--pi", "1");
 	MEANS("!", "--pidx=1");
 	MEANS("!", "-x");
@@ -386,13 +362,12 @@ static void options_that_are_wrong(void **state)
 	MEANS("4=!", "--hex", "-f");
 }
 
-static void options_are_listed(void **state)
+TEST(options_are_listed)
 {
 	char *text = NULL;
 	size_t len = 0;
 	FILE *to = open_memstream(&text, &len);
 
-	(void)state;
 	assert_non_null(to);
 	opt_help(table, to);
 	assert_int_equal(fclose(to), 0);
@@ -403,12 +378,11 @@ static void options_are_listed(void **state)
 	free(text);
 }
 
-static void a_reason_is_an_error_without_its_remedy(void **state)
+TEST(a_reason_is_an_error_without_its_remedy)
 {
 	struct err err;
 	char text[100], reason[100];
 
-	(void)state;
 	err_set(&err, ERR_OPEN, "a.txt", "it is a folder");
 	assert_string_equal(
 		err_reason(&err, reason, sizeof(reason)), "a.txt: cannot open (it is a folder)");
@@ -418,12 +392,11 @@ static void a_reason_is_an_error_without_its_remedy(void **state)
 	assert_string_equal(err_reason(&err, text, 10), "a.txt: ca");
 }
 
-static void errors_are_one_line(void **state)
+TEST(errors_are_one_line)
 {
 	struct err err;
 	char text[100];
 
-	(void)state;
 	assert_int_equal(
 		err_set(&err, ERR_OPEN, "a\nb\x1b[2J\x7f.txt", "%s", "it\r\n is not there"),
 		-ERR_OPEN);
@@ -432,31 +405,4 @@ static void errors_are_one_line(void **state)
 		assert_true((unsigned char)*c >= ' ' && *c != 0x7f);
 	assert_non_null(strstr(text, ".txt: cannot open (it"));
 	assert_int_equal(err_set(NULL, ERR_OPEN, NULL, NULL), -ERR_OPEN);
-}
-
-int main(void)
-{
-	static const struct CMUnitTest tests[] = {
-		cmocka_unit_test(kv_reads_words),
-		cmocka_unit_test(kv_refuses_what_is_wrong),
-		cmocka_unit_test(kv_has_a_limit_of_pairs),
-		cmocka_unit_test(kv_quotes_every_byte),
-		cmocka_unit_test(kv_quotes_what_is_no_text),
-		cmocka_unit_test(kv_numbers_are_whole_and_fit),
-		cmocka_unit_test(date_knows_these),
-		cmocka_unit_test(date_agrees_with_the_library),
-		cmocka_unit_test(date_refuses_what_is_none),
-		cmocka_unit_test(options_in_every_spelling),
-		cmocka_unit_test(long_names_behind_one_dash),
-		cmocka_unit_test(texts_are_harmless_on_a_terminal),
-		cmocka_unit_test(the_end_of_a_text_begins_with_a_character),
-		cmocka_unit_test(options_of_umdh),
-		cmocka_unit_test(options_and_arguments),
-		cmocka_unit_test(options_that_are_wrong),
-		cmocka_unit_test(options_are_listed),
-		cmocka_unit_test(a_reason_is_an_error_without_its_remedy),
-		cmocka_unit_test(errors_are_one_line),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,14 +1,6 @@
 /* C++ names. Truth: the ABI's own examples and c++filt; for hostile ones that it ends, and how much comes
  * out. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
+#include "tests/unit/t.h"
 
 #include "symbolize/names.h"
 
@@ -29,9 +21,8 @@ static void check(const char *name, const char *expected)
 	buf_release(&text);
 }
 
-static void test_names_are_as_the_source_has_them(void **state)
+TEST(test_names_are_as_the_source_has_them)
 {
-	(void)state;
 	check("_ZN3app1fEi", "app::f(int)");
 	check("_ZN3app1fEPc", "app::f(char*)");
 	check("_ZN3app4PoolIdE4grabEv", "app::Pool<double>::grab()");
@@ -42,11 +33,10 @@ static void test_names_are_as_the_source_has_them(void **state)
 	check("_Z1fM1AKFvvE", "f(void (A::*)() const)");
 }
 
-static void test_parts_that_a_compiler_split_off_are_told_apart(void **state)
+TEST(test_parts_that_a_compiler_split_off_are_told_apart)
 {
 	struct buf text;
 
-	(void)state;
 	buf_init(&text);
 	assert_int_equal(demangle_name("_ZN3app1fEi.isra.0", &text), 1);
 	assert_memory_equal(text.data, "app::f(int)", 11);
@@ -54,9 +44,8 @@ static void test_parts_that_a_compiler_split_off_are_told_apart(void **state)
 	buf_release(&text);
 }
 
-static void test_what_is_not_mangled_stays(void **state)
+TEST(test_what_is_not_mangled_stays)
 {
-	(void)state;
 	assert_false(is_mangled("main"));
 	assert_false(is_mangled(""));
 	assert_false(is_mangled("_main"));
@@ -102,9 +91,8 @@ static void add_doubling(char *name, unsigned from, unsigned steps)
 }
 
 /* Text that would fill every disk: more than 2^steps bytes. */
-static void test_names_that_explode_are_cut_or_refused(void **state)
+TEST(test_names_that_explode_are_cut_or_refused)
 {
-	(void)state;
 	for (unsigned steps = 1; steps < 60; steps++) {
 		char name[2000] = "_Z1f1a1QIS_S_E"; /* a, Q, Q<a, a>: 0 to 2 */
 		struct buf text;
@@ -125,9 +113,8 @@ static void test_names_that_explode_are_cut_or_refused(void **state)
 }
 
 /* A pack to be looked for in all of it, before anything is printed. */
-static void test_names_that_work_in_silence_are_refused(void **state)
+TEST(test_names_that_work_in_silence_are_refused)
 {
-	(void)state;
 	for (unsigned steps = 30; steps < 80; steps++) {
 		char name[2000] = "_Z1fDp1PI1a1QIS0_S0_E"; /* P, a, Q, Q<a, a>: 0 to 3 */
 		struct buf text;
@@ -151,14 +138,13 @@ static void repeat(char *name, const char *before, const char *part, unsigned co
 	name[len] = '\0';
 }
 
-static void test_names_that_nest_deeply_end(void **state)
+TEST(test_names_that_nest_deeply_end)
 {
 	static const char *const parts[] = {"P", "N", "F", "1aI", "Dp", "cv", "A1_", "M1a", "JI",
 		"X", "pl", "Z1f", "RT_", "DT", "L_Z", "sr", "U1a", "Dv1_", "Li"};
 	struct buf text;
 	char *name = malloc(400000);
 
-	(void)state;
 	assert_non_null(name);
 	buf_init(&text);
 	for (size_t i = 0; i < sizeof(parts) / sizeof(*parts); i++) {
@@ -212,12 +198,11 @@ static void mutate(char *name, size_t size, unsigned *random)
 	}
 }
 
-static void test_damaged_names_end_within_bounds(void **state)
+TEST(test_damaged_names_end_within_bounds)
 {
 	unsigned random = 7, good = 0;
 	struct buf text;
 
-	(void)state;
 	buf_init(&text);
 	for (unsigned i = 0; i < 20000; i++) {
 		char name[1200];
@@ -231,19 +216,4 @@ static void test_damaged_names_end_within_bounds(void **state)
 	}
 	assert_true(good > 2000); /* it gets beyond the first letter */
 	buf_release(&text);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_names_are_as_the_source_has_them),
-		cmocka_unit_test(test_parts_that_a_compiler_split_off_are_told_apart),
-		cmocka_unit_test(test_what_is_not_mangled_stays),
-		cmocka_unit_test(test_names_that_explode_are_cut_or_refused),
-		cmocka_unit_test(test_names_that_work_in_silence_are_refused),
-		cmocka_unit_test(test_names_that_nest_deeply_end),
-		cmocka_unit_test(test_damaged_names_end_within_bounds),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,14 +1,15 @@
 /* What is said of heaps that are not as they should be. */
+#include "tests/unit/t.h"
+
 #include "tests/unit/fake_target.h"
 
 #include "snapshot/capture/capture_parts.h"
 
-static void places_are_said_by_what_is_known_of_them(void **state)
+TEST(places_are_said_by_what_is_known_of_them)
 {
 	struct raw_capture captured = {0};
 	struct snapshot snapshot;
 
-	(void)state;
 	snapshot_init(&snapshot);
 	describe_gaps(&snapshot, &captured);
 	assert_int_equal(snapshot.warning_count, 0);
@@ -35,13 +36,4 @@ static void places_are_said_by_what_is_known_of_them(void **state)
 	walk_clear(&captured.walk);
 	assert_int_equal(captured.walk.doubt_count, 0);
 	snapshot_release(&snapshot);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(places_are_said_by_what_is_known_of_them),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,14 +1,18 @@
 /* hdiff: which stacks are one, and what they add up to. */
+#include "tests/unit/t.h"
+
 #include "tests/unit/test_diff.h"
 
 #define EACH_STACK 6
 
-static void growth_is_new_minus_old_for_every_stack(void **state)
+#undef TEST_AROUND
+#define TEST_AROUND enter_folder, leave_folder
+
+TEST(growth_is_new_minus_old_for_every_stack)
 {
 	struct maker maker;
 	struct result *result;
 
-	(void)state;
 	dump_begin(&maker, (struct maker){0});
 	for (unsigned i = 0; i < EACH_STACK; i++)
 		put_block(&maker, 100 + i, 16, "A", i); /* one id for all: it is but a label */
@@ -35,12 +39,11 @@ static void growth_is_new_minus_old_for_every_stack(void **state)
 	result_free(result);
 }
 
-static void a_stack_that_did_not_change_is_not_shown(void **state)
+TEST(a_stack_that_did_not_change_is_not_shown)
 {
 	struct maker maker;
 	struct result *result;
 
-	(void)state;
 	for (int is_new = 0; is_new < 2; is_new++) {
 		dump_begin(&maker, (struct maker){0});
 		put_block(&maker, is_new ? 60 : 40, 8, "1", 1); /* same sum, same count */
@@ -61,12 +64,11 @@ static void a_stack_that_did_not_change_is_not_shown(void **state)
 	result_free(result);
 }
 
-static void nothing_at_all_is_a_decrease_of_zero_as_with_umdh(void **state)
+TEST(nothing_at_all_is_a_decrease_of_zero_as_with_umdh)
 {
 	struct maker maker;
 	struct result *result;
 
-	(void)state;
 	dump_begin(&maker, (struct maker){0});
 	put_block(&maker, 100, 8, "1", 1);
 	dump_end(&maker, "old.txt");
@@ -77,12 +79,11 @@ static void nothing_at_all_is_a_decrease_of_zero_as_with_umdh(void **state)
 	result_free(result);
 }
 
-static void equal_stacks_under_two_ids_are_one_row(void **state)
+TEST(equal_stacks_under_two_ids_are_one_row)
 {
 	struct maker maker;
 	struct result *result;
 
-	(void)state;
 	dump_begin(&maker, (struct maker){0});
 	put_block(&maker, 5, 8, "77", 1);
 	dump_end(&maker, "old.txt");
@@ -102,12 +103,11 @@ static void equal_stacks_under_two_ids_are_one_row(void **state)
 	result_free(result);
 }
 
-static void one_id_with_two_stacks_is_two_rows(void **state)
+TEST(one_id_with_two_stacks_is_two_rows)
 {
 	struct maker maker;
 	struct result *result;
 
-	(void)state;
 	dump_begin(&maker, (struct maker){0});
 	for (unsigned i = 0; i < 10; i++)
 		put_block(&maker, i % 2 ? 100 : 1000, 8, "5", i % 2);
@@ -121,12 +121,11 @@ static void one_id_with_two_stacks_is_two_rows(void **state)
 	result_free(result);
 }
 
-static void one_id_with_many_stacks_is_as_many_rows(void **state)
+TEST(one_id_with_many_stacks_is_as_many_rows)
 {
 	struct maker maker;
 	struct result *result;
 
-	(void)state;
 	dump_begin(&maker, (struct maker){0});
 	for (unsigned i = 0; i < 180; i++)
 		put_block(&maker, i, 8, "5", i * 7 % 60);
@@ -143,12 +142,11 @@ static void one_id_with_many_stacks_is_as_many_rows(void **state)
 	result_free(result);
 }
 
-static void blocks_without_a_stack_are_one_row(void **state)
+TEST(blocks_without_a_stack_are_one_row)
 {
 	struct maker maker;
 	struct result *result;
 
-	(void)state;
 	dump_begin(&maker, (struct maker){.is_ours = true});
 	put_stackless(&maker, 3, 300, 24);
 	put_stackless(&maker, 2, 200, 16);
@@ -170,12 +168,11 @@ static void blocks_without_a_stack_are_one_row(void **state)
 	result_free(result);
 }
 
-static void an_id_without_a_stack_is_a_row_of_its_own(void **state)
+TEST(an_id_without_a_stack_is_a_row_of_its_own)
 {
 	struct maker maker;
 	struct result *result;
 
-	(void)state;
 	dump_begin(&maker, (struct maker){0});
 	put_entry(&maker, 16, 8, "AB");
 	put_entry(&maker, 16, 8, "CD"); /* its stack comes later */
@@ -190,13 +187,12 @@ static void an_id_without_a_stack_is_a_row_of_its_own(void **state)
 	result_free(result);
 }
 
-static void aliases_stay_one_ambiguous_row(void **state)
+TEST(aliases_stay_one_ambiguous_row)
 {
 	static const char stack[] = "\t1000\n\t2000\n\tAlias\n\t1000\n\t3000\n\n";
 	struct maker maker;
 	struct result *result;
 
-	(void)state;
 	dump_begin(&maker, (struct maker){0});
 	put_lines(&maker, "10 bytes + 8 at 100 by BackTraceA\n\t1000\n\t2000\n\n");
 	put_lines(&maker, "100 bytes + 8 at 200 by BackTraceB\n");
@@ -216,12 +212,11 @@ static void aliases_stay_one_ambiguous_row(void **state)
 	result_free(result);
 }
 
-static void an_alias_without_frames_is_no_stack(void **state)
+TEST(an_alias_without_frames_is_no_stack)
 {
 	struct maker maker;
 	struct result *result;
 
-	(void)state;
 	dump_begin(&maker, (struct maker){0});
 	put_lines(&maker, "10 bytes + 8 at 100 by BackTraceA\n"
 			  "\tAlias\n\t1000\n\tAlias\n\tAlias\n\t2000\n\tAlias\n\n");
@@ -241,14 +236,13 @@ static void an_alias_without_frames_is_no_stack(void **state)
 	result_free(result);
 }
 
-static void rows_go_from_the_largest_growth_to_the_largest_decrease(void **state)
+TEST(rows_go_from_the_largest_growth_to_the_largest_decrease)
 {
 	static const unsigned new_bytes[] = {50, 0, 900, 100, 100, 20};
 	static const unsigned old_bytes[] = {100, 400, 100, 0, 0, 20};
 	struct maker maker;
 	struct result *result;
 
-	(void)state;
 	for (int is_new = 0; is_new < 2; is_new++) {
 		const unsigned *bytes = is_new ? new_bytes : old_bytes;
 
@@ -278,7 +272,7 @@ static void rows_go_from_the_largest_growth_to_the_largest_decrease(void **state
 }
 
 /* The report must not depend on the order of blocks; every order of a few is tried. */
-static void the_order_of_blocks_does_not_matter(void **state)
+TEST(the_order_of_blocks_does_not_matter)
 {
 	static const struct {
 		unsigned bytes, stack;
@@ -286,7 +280,6 @@ static void the_order_of_blocks_does_not_matter(void **state)
 	} blocks[] = {{10, 1, "A"}, {20, 1, "B"}, {30, 2, "A"}, {30, 3, "C"}, {30, 4, "D"}};
 	char *expected = NULL;
 
-	(void)state;
 	for (unsigned order = 0; order < 120; order++) {
 		unsigned left[5] = {0, 1, 2, 3, 4}, code = order;
 		struct maker maker;
@@ -312,12 +305,11 @@ static void the_order_of_blocks_does_not_matter(void **state)
 	free(expected);
 }
 
-static void overhead_may_go_against_the_direction(void **state)
+TEST(overhead_may_go_against_the_direction)
 {
 	struct maker maker;
 	struct result *result;
 
-	(void)state;
 	dump_begin(&maker, (struct maker){0});
 	put_block(&maker, 1000, 500, "1", 1);
 	dump_end(&maker, "old.txt");
@@ -369,9 +361,8 @@ static void check_processes(
 	result_free(result);
 }
 
-static void an_id_without_a_stack_means_nothing_in_another_process(void **state)
+TEST(an_id_without_a_stack_means_nothing_in_another_process)
 {
-	(void)state;
 	check_processes(1, 1, 1, 1, 1);
 	check_processes(1, 1, 2, 1, 2);
 	check_processes(1, 1, 1, 2, 2);
@@ -402,11 +393,10 @@ static void put_in_order(unsigned order)
 	dump_end(&maker, "new.txt");
 }
 
-static void entries_without_a_stack_are_of_none_where_their_id_has_several(void **state)
+TEST(entries_without_a_stack_are_of_none_where_their_id_has_several)
 {
 	char *expected = NULL;
 
-	(void)state;
 	for (unsigned order = 0; order < 120; order++) {
 		struct result *result;
 
@@ -429,12 +419,11 @@ static void entries_without_a_stack_are_of_none_where_their_id_has_several(void 
 	free(expected);
 }
 
-static void one_of_several_stacks_is_the_same_row_under_any_id(void **state)
+TEST(one_of_several_stacks_is_the_same_row_under_any_id)
 {
 	struct maker maker;
 	struct result *result;
 
-	(void)state;
 	for (int is_new = 0; is_new < 2; is_new++) {
 		const char *id = is_new ? "B" : "A";
 
@@ -455,29 +444,4 @@ static void one_of_several_stacks_is_the_same_row_under_any_id(void **state)
 	assert_int_equal(growth(row_of(result, 3)), 30);
 	assert_int_equal(result->requested, 25);
 	result_free(result);
-}
-
-int main(void)
-{
-#define TEST(name) cmocka_unit_test_setup_teardown(name, enter_folder, leave_folder)
-	const struct CMUnitTest tests[] = {
-		TEST(growth_is_new_minus_old_for_every_stack),
-		TEST(a_stack_that_did_not_change_is_not_shown),
-		TEST(nothing_at_all_is_a_decrease_of_zero_as_with_umdh),
-		TEST(equal_stacks_under_two_ids_are_one_row),
-		TEST(one_id_with_two_stacks_is_two_rows),
-		TEST(one_id_with_many_stacks_is_as_many_rows),
-		TEST(blocks_without_a_stack_are_one_row),
-		TEST(an_id_without_a_stack_is_a_row_of_its_own),
-		TEST(aliases_stay_one_ambiguous_row),
-		TEST(an_alias_without_frames_is_no_stack),
-		TEST(rows_go_from_the_largest_growth_to_the_largest_decrease),
-		TEST(the_order_of_blocks_does_not_matter),
-		TEST(overhead_may_go_against_the_direction),
-		TEST(an_id_without_a_stack_means_nothing_in_another_process),
-		TEST(entries_without_a_stack_are_of_none_where_their_id_has_several),
-		TEST(one_of_several_stacks_is_the_same_row_under_any_id),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

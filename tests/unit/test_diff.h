@@ -5,18 +5,10 @@
 #ifndef TESTS_UNIT_TEST_DIFF_H
 #define TESTS_UNIT_TEST_DIFF_H
 
-#include <inttypes.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
+#include "tests/unit/t.h"
 
-#include <cmocka.h>
+#include <inttypes.h>
+#include <unistd.h>
 
 #include "core/base/memory.h"
 #include "core/dump/model.h"

@@ -1,15 +1,19 @@
 /* hdiff: of what is damaged or cut short the rest is used, and it is said. */
+#include "tests/unit/t.h"
+
 #include "tests/unit/test_diff.h"
 
+#undef TEST_AROUND
+#define TEST_AROUND enter_folder, leave_folder
+
 /* What breaks the rules is told with its place and left out; the rest counts. */
-static void malformed_lines_are_left_out(void **state)
+TEST(malformed_lines_are_left_out)
 {
 	static const char *const bad[] = {"1 bytes + 2 at zz by BackTrace1",
 		"10000000000000000 bytes + 2 at 1 by BackTrace1",
 		"1 bytes + 10000000000000000 at 1 by BackTrace1", "1 bytes + 2 at 3 by BackTrace",
 		"// hsnap: heap addr=zz"};
 
-	(void)state;
 	for (size_t i = 0; i < 2 * sizeof(bad) / sizeof(*bad); i++) {
 		bool is_forced = i % 2;
 		struct result *result;
@@ -35,12 +39,11 @@ static void malformed_lines_are_left_out(void **state)
 }
 
 /* Beside other warnings and in the order of the file; 23 in all, of which 20 are said. */
-static void lines_left_out_and_other_warnings_keep_their_order(void **state)
+TEST(lines_left_out_and_other_warnings_keep_their_order)
 {
 	struct result *result;
 	struct maker maker;
 
-	(void)state;
 	dump_begin(&maker, (struct maker){.is_ours = true});
 	put(&maker, "// hsnap: warning text=first");
 	put(&maker, "1 bytes + 2 at zz by BackTrace1");
@@ -60,9 +63,8 @@ static void lines_left_out_and_other_warnings_keep_their_order(void **state)
 	result_free(result);
 }
 
-static void too_many_malformed_lines_are_refused(void **state)
+TEST(too_many_malformed_lines_are_refused)
 {
-	(void)state;
 	for (unsigned lines = 100; lines <= 101; lines++) {
 		struct result *result;
 		struct maker maker;
@@ -80,7 +82,7 @@ static void too_many_malformed_lines_are_refused(void **state)
 }
 
 /* All of a note counts, or nothing of it. */
-static void a_malformed_note_counts_for_nothing(void **state)
+TEST(a_malformed_note_counts_for_nothing)
 {
 	static const struct {
 		const char *note;
@@ -93,7 +95,6 @@ static void a_malformed_note_counts_for_nothing(void **state)
 		{"stackless-blocks=0 stackless-requested=10", 0, 50},
 	};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
 		struct result *result;
 		struct maker maker;
@@ -109,12 +110,11 @@ static void a_malformed_note_counts_for_nothing(void **state)
 	}
 }
 
-static void a_dump_without_a_heap_is_told_of(void **state)
+TEST(a_dump_without_a_heap_is_told_of)
 {
 	struct result *result;
 	struct maker maker;
 
-	(void)state;
 	maker = (struct maker){.eol = "\n"};
 	buf_init(&maker.text);
 	put_modules(&maker);
@@ -192,9 +192,8 @@ static void check_end_of_line(const char *text, const struct result *whole)
 	}
 }
 
-static void a_dump_cut_anywhere_is_known_as_cut(void **state)
+TEST(a_dump_cut_anywhere_is_known_as_cut)
 {
-	(void)state;
 	for (int is_ours = 0; is_ours < 2; is_ours++) {
 		struct maker maker;
 		struct result *whole;
@@ -216,19 +215,4 @@ static void a_dump_cut_anywhere_is_known_as_cut(void **state)
 		result_free(whole);
 		free(text);
 	}
-}
-
-int main(void)
-{
-#define TEST(name) cmocka_unit_test_setup_teardown(name, enter_folder, leave_folder)
-	const struct CMUnitTest tests[] = {
-		TEST(malformed_lines_are_left_out),
-		TEST(lines_left_out_and_other_warnings_keep_their_order),
-		TEST(too_many_malformed_lines_are_refused),
-		TEST(a_malformed_note_counts_for_nothing),
-		TEST(a_dump_without_a_heap_is_told_of),
-		TEST(a_dump_cut_anywhere_is_known_as_cut),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

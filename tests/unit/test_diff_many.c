@@ -1,14 +1,15 @@
 /* hdiff: more than two dumps. */
+#include "tests/unit/t.h"
+
 #include "tests/unit/test_diff.h"
 
 /* Each dump in another place in memory; what counts is the last against the first. */
-static void of_many_dumps_the_growth_is_from_the_first_to_the_last(void **state)
+TEST_WITH(of_many_dumps_the_growth_is_from_the_first_to_the_last, enter_folder, leave_folder)
 {
 	static const char *const paths[] = {"old.txt", "2.txt", "3.txt", "4.txt", "new.txt"};
 	static const unsigned bytes[] = {100, 900, 20, 7, 160};
 	struct result *result;
 
-	(void)state;
 	for (unsigned i = 0; i < 5; i++) {
 		struct maker maker;
 
@@ -34,14 +35,4 @@ static void of_many_dumps_the_growth_is_from_the_first_to_the_last(void **state)
 	result_free(result);
 	for (unsigned i = 1; i < 4; i++)
 		assert_int_equal(remove(paths[i]), 0);
-}
-
-int main(void)
-{
-#define TEST(name) cmocka_unit_test_setup_teardown(name, enter_folder, leave_folder)
-	const struct CMUnitTest tests[] = {
-		TEST(of_many_dumps_the_growth_is_from_the_first_to_the_last),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,6 +1,8 @@
 /*
  * hdiff: memory beside the heaps, modules that are gone, and estimates. The numbers are added up here.
  */
+#include "tests/unit/t.h"
+
 #include "tests/unit/test_diff.h"
 
 static void put_heading(struct maker *maker, unsigned number, const char *name)
@@ -26,11 +28,13 @@ static void make(const char *path, uint64_t virtual, uint64_t reserved, uint64_t
 	dump_end(&maker, path);
 }
 
-static void address_space_is_told_apart_from_memory(void **state)
+#undef TEST_AROUND
+#define TEST_AROUND enter_folder, leave_folder
+
+TEST(address_space_is_told_apart_from_memory)
 {
 	struct result *result;
 
-	(void)state;
 	make("old.txt", 4096, 65536, 8192);
 	make("new.txt", 12288, 1073741824, 8192);
 	result = run_hdiff("old.txt", "new.txt");
@@ -45,12 +49,11 @@ static void address_space_is_told_apart_from_memory(void **state)
 	result_free(result);
 }
 
-static void no_word_is_said_of_address_space_that_is_not_there(void **state)
+TEST(no_word_is_said_of_address_space_that_is_not_there)
 {
 	struct result *result;
 	struct maker maker;
 
-	(void)state;
 	dump_begin(&maker, (struct maker){.is_ours = true});
 	put_block(&maker, 1000, 8, "1", 1);
 	dump_end(&maker, "new.txt");
@@ -61,11 +64,10 @@ static void no_word_is_said_of_address_space_that_is_not_there(void **state)
 }
 
 /* A limit of growth is one of memory. */
-static void a_reservation_is_no_growth(void **state)
+TEST(a_reservation_is_no_growth)
 {
 	struct result *result;
 
-	(void)state;
 	make("old.txt", 4096, 65536, 8192);
 	make("new.txt", 4096, 1073741824, 8192);
 	result = run_hdiff("--max-growth", "0", "old.txt", "new.txt");
@@ -77,12 +79,11 @@ static void a_reservation_is_no_growth(void **state)
 	result_free(result);
 }
 
-static void a_leak_of_address_space_is_found_when_it_is_asked_for(void **state)
+TEST(a_leak_of_address_space_is_found_when_it_is_asked_for)
 {
 	static const char *const names[] = {
 		"reserved", "RESERVED", "VirtualAlloc reserved", "virtualalloc Reserved", "2"};
 
-	(void)state;
 	make("old.txt", 4096, 65536, 8192);
 	make("new.txt", 12288, 1073741824, 16384);
 	for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++) {
@@ -101,11 +102,10 @@ static void a_leak_of_address_space_is_found_when_it_is_asked_for(void **state)
 	}
 }
 
-static void headings_are_known_by_name(void **state)
+TEST(headings_are_known_by_name)
 {
 	struct result *result;
 
-	(void)state;
 	make("old.txt", 4096, 65536, 8192);
 	make("new.txt", 12288, 1073741824, 9192);
 	result = run_hdiff("--heap", "virtual", "old.txt", "new.txt");
@@ -135,11 +135,10 @@ static char *report_as(const char *format)
 	return read_text("more.txt");
 }
 
-static void json_tells_address_space_apart(void **state)
+TEST(json_tells_address_space_apart)
 {
 	char *text;
 
-	(void)state;
 	make("old.txt", 4096, 65536, 8192);
 	make("new.txt", 4096, 1073741824, 8192);
 	text = report_as("json");
@@ -176,12 +175,11 @@ static void make_plug(const char *path, uint64_t base, bool is_gone)
 	dump_end(&maker, path);
 }
 
-static void a_module_is_the_same_before_and_after_it_was_unloaded(void **state)
+TEST(a_module_is_the_same_before_and_after_it_was_unloaded)
 {
 	struct result *result;
 	const struct shown *row;
 
-	(void)state;
 	make_plug("old.txt", 0x180000000, false);
 	make_plug("new.txt", 0x800000000000, true);
 	result = run_hdiff("old.txt", "new.txt");
@@ -213,12 +211,11 @@ static void make_sample(const char *path, const char *sample, unsigned count)
 	dump_end(&maker, path);
 }
 
-static void estimates_are_called_so(void **state)
+TEST(estimates_are_called_so)
 {
 	struct result *result;
 	char *text;
 
-	(void)state;
 	make_sample("old.txt", "4096", 10);
 	make_sample("new.txt", "4096", 30);
 	result = run_hdiff("old.txt", "new.txt");
@@ -236,11 +233,10 @@ static void estimates_are_called_so(void **state)
 	free(text);
 }
 
-static void a_sample_and_what_is_none_are_not_compared_silently(void **state)
+TEST(a_sample_and_what_is_none_are_not_compared_silently)
 {
 	static const char *const samples[] = {NULL, "8192"};
 
-	(void)state;
 	for (size_t i = 0; i < 2; i++) {
 		struct result *result;
 
@@ -256,12 +252,11 @@ static void a_sample_and_what_is_none_are_not_compared_silently(void **state)
 	}
 }
 
-static void blocks_from_before_attaching_are_told(void **state)
+TEST(blocks_from_before_attaching_are_told)
 {
 	struct result *result;
 	struct maker maker;
 
-	(void)state;
 	dump_begin(&maker, (struct maker){.is_ours = true});
 	put(&maker, "// hsnap: tracer version=2 attached=1 before-blocks=12 before-requested=345");
 	put_block(&maker, 1000, 8, "1", 1);
@@ -270,24 +265,4 @@ static void blocks_from_before_attaching_are_told(void **state)
 	assert_non_null(strstr(result->text,
 		", attached to when 12 blocks of 345 bytes were there, without a stack\n"));
 	result_free(result);
-}
-
-#define TEST(name) cmocka_unit_test_setup_teardown(name, enter_folder, leave_folder)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TEST(address_space_is_told_apart_from_memory),
-		TEST(no_word_is_said_of_address_space_that_is_not_there),
-		TEST(a_reservation_is_no_growth),
-		TEST(a_leak_of_address_space_is_found_when_it_is_asked_for),
-		TEST(headings_are_known_by_name),
-		TEST(json_tells_address_space_apart),
-		TEST(a_module_is_the_same_before_and_after_it_was_unloaded),
-		TEST(estimates_are_called_so),
-		TEST(a_sample_and_what_is_none_are_not_compared_silently),
-		TEST(blocks_from_before_attaching_are_told),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

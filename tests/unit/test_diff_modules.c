@@ -1,12 +1,16 @@
 /* hdiff: which modules of two dumps are one, so that offsets in them are. */
+#include "tests/unit/t.h"
+
 #include "tests/unit/test_diff.h"
 
-static void modules_at_other_bases_match_by_offset(void **state)
+#undef TEST_AROUND
+#define TEST_AROUND enter_folder, leave_folder
+
+TEST(modules_at_other_bases_match_by_offset)
 {
 	struct maker maker;
 	struct result *result;
 
-	(void)state;
 	dump_begin(&maker, (struct maker){.timestamp = 7});
 	put_block(&maker, 100, 8, "1", 1);
 	put_block(&maker, 100, 8, "2", 2);
@@ -42,16 +46,15 @@ static void check_rebuilt(uint32_t old, uint32_t new, size_t rows)
 	result_free(result);
 }
 
-static void a_rebuilt_module_does_not_match_by_offset(void **state)
+TEST(a_rebuilt_module_does_not_match_by_offset)
 {
-	(void)state;
 	check_rebuilt(7, 8, 2);
 	check_rebuilt(7, 7, 1);
 	check_rebuilt(0, 8, 1); /* one dump does not tell: the name is what there is */
 	check_rebuilt(0, 0, 1);
 }
 
-static void module_names_match_in_either_case_and_by_their_own_file(void **state)
+TEST(module_names_match_in_either_case_and_by_their_own_file)
 {
 	static const char old[] = "// Loaded modules: \n"
 				  "//    10000 1000 C:\\a\\Same.DLL\n"
@@ -70,7 +73,6 @@ static void module_names_match_in_either_case_and_by_their_own_file(void **state
 				  "28 bytes + 8 at 200 by BackTrace2\n\t10123\n\n";
 	struct result *result;
 
-	(void)state;
 	write_bytes("old.txt", old, strlen(old));
 	write_bytes("new.txt", new, strlen(new));
 	result = run_hdiff("old.txt", "new.txt");
@@ -80,12 +82,11 @@ static void module_names_match_in_either_case_and_by_their_own_file(void **state
 	result_free(result);
 }
 
-static void frames_outside_modules_match_by_address(void **state)
+TEST(frames_outside_modules_match_by_address)
 {
 	struct maker maker;
 	struct result *result;
 
-	(void)state;
 	for (int is_new = 0; is_new < 2; is_new++) {
 		dump_begin(&maker, (struct maker){.slide = is_new ? 0x90000 : 0});
 		put_lines(&maker, "10 bytes + 8 at 100 by BackTrace1\n\t1234\n\n");
@@ -113,12 +114,11 @@ static void put_many_modules(struct maker *maker, unsigned count, bool is_new)
 			0x20000000 + 0x1000 * (is_new ? count - i : i), i + 1);
 }
 
-static void any_number_of_modules_of_one_name_are_told_apart(void **state)
+TEST(any_number_of_modules_of_one_name_are_told_apart)
 {
 	const unsigned count = 3000;
 	struct result *result;
 
-	(void)state;
 	for (int is_new = 0; is_new < 2; is_new++) {
 		struct maker maker;
 
@@ -163,13 +163,12 @@ static void check_builds(const char *old, const char *new, size_t rows)
 	result_free(result);
 }
 
-static void builds_are_told_apart_by_what_both_dumps_tell(void **state)
+TEST(builds_are_told_apart_by_what_both_dumps_tell)
 {
 	static const char a[] = "checksum=1 pdb=a.pdb guid=00112233445566778899AABBCCDDEEFF age=1";
 	static const char b[] = "checksum=1 pdb=a.pdb guid=00112233445566778899AABBCCDDEEFE age=1";
 	static const char c[] = "checksum=1 pdb=a.pdb guid=00112233445566778899AABBCCDDEEFF age=2";
 
-	(void)state;
 	check_builds(a, a, 1);
 	check_builds(a, b, 2);
 	check_builds(a, c, 2);
@@ -201,7 +200,7 @@ static void check_modules(const char *old, const char *new, size_t rows)
 	result_free(result);
 }
 
-static void a_module_of_unknown_build_takes_what_is_left_of_its_name(void **state)
+TEST(a_module_of_unknown_build_takes_what_is_left_of_its_name)
 {
 	static const char a[] = "//  10000 1000 C:\\b\\x.dll\n"
 				"//  20000 1000 C:\\a\\x.dll\n"
@@ -215,7 +214,6 @@ static void a_module_of_unknown_build_takes_what_is_left_of_its_name(void **stat
 	static const char d[] = "//  10000 2000 C:\\x.dll\n"
 				"// hsnap: module base=10000 timestamp=3 checksum=1\n";
 
-	(void)state;
 	check_modules(a, b, 1);
 	check_modules(b, a, 1);
 	check_modules(c, c, 1);
@@ -223,7 +221,7 @@ static void a_module_of_unknown_build_takes_what_is_left_of_its_name(void **stat
 }
 
 /* The call is what counts: it is the last thing in its module when it never returns. */
-static void a_return_address_belongs_to_the_module_of_its_call(void **state)
+TEST(a_return_address_belongs_to_the_module_of_its_call)
 {
 	static const char text[] = "// Loaded modules: \n"
 				   "//    10000 1000 C:\\first.dll\n"
@@ -234,7 +232,6 @@ static void a_return_address_belongs_to_the_module_of_its_call(void **state)
 				   "\t10000\n\t11000\n\t11001\n\t12000\n\t12001\n\t10001\n\n";
 	struct result *result;
 
-	(void)state;
 	write_bytes("new.txt", text, strlen(text));
 	result = run_hdiff("new.txt");
 	assert_string_equal(result->rows[0].frames,
@@ -244,7 +241,7 @@ static void a_return_address_belongs_to_the_module_of_its_call(void **state)
 }
 
 /* One file at two places: its stacks are one by content, whatever comes first. */
-static void a_module_that_is_loaded_twice_is_one(void **state)
+TEST(a_module_that_is_loaded_twice_is_one)
 {
 	static const char head[] = "// Loaded modules: \n"
 				   "//    10000 1000 C:\\a.dll\n"
@@ -257,7 +254,6 @@ static void a_module_that_is_loaded_twice_is_one(void **state)
 	static const unsigned char orders[][3] = {
 		{0, 1, 2}, {1, 0, 2}, {2, 1, 0}, {2, 0, 1}, {0, 2, 1}, {1, 2, 0}};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(orders) / sizeof(*orders); i++) {
 		struct result *result;
 		char text[1000];
@@ -271,22 +267,4 @@ static void a_module_that_is_loaded_twice_is_one(void **state)
 		assert_string_equal(result->rows[0].frames, "\ta+123 : 10123\n");
 		result_free(result);
 	}
-}
-
-int main(void)
-{
-#define TEST(name) cmocka_unit_test_setup_teardown(name, enter_folder, leave_folder)
-	const struct CMUnitTest tests[] = {
-		TEST(modules_at_other_bases_match_by_offset),
-		TEST(a_rebuilt_module_does_not_match_by_offset),
-		TEST(module_names_match_in_either_case_and_by_their_own_file),
-		TEST(frames_outside_modules_match_by_address),
-		TEST(any_number_of_modules_of_one_name_are_told_apart),
-		TEST(builds_are_told_apart_by_what_both_dumps_tell),
-		TEST(a_module_of_unknown_build_takes_what_is_left_of_its_name),
-		TEST(a_return_address_belongs_to_the_module_of_its_call),
-		TEST(a_module_that_is_loaded_twice_is_one),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

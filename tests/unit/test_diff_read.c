@@ -1,11 +1,16 @@
 /* hdiff: what it reads, and what it refuses. */
+#include "tests/unit/t.h"
+
 #include "tests/unit/test_diff.h"
 
 static char root[1000]; /* the folder the tests were started in */
 
 /* ---------------------------------------------------------------- what is read */
 
-static void numbers_have_any_length_and_case(void **state)
+#undef TEST_AROUND
+#define TEST_AROUND enter_folder, leave_folder
+
+TEST(numbers_have_any_length_and_case)
 {
 	static const char text[] = "*- Heap 0 Hogs\n"
 				   "00000001 bytes + 00000000 at 0 by BackTrace1\n"
@@ -15,7 +20,6 @@ static void numbers_have_any_length_and_case(void **state)
 				   "2000000000000000 bytes + 0 at 7FFFFFFFFFFFFFFF by BackTrace1";
 	struct result *result;
 
-	(void)state;
 	write_bytes("new.txt", text, strlen(text));
 	result = run_hdiff("--hex", "new.txt");
 	assert_int_equal(growth(&result->rows[0]), UINT64_C(0x2000000000000001));
@@ -25,13 +29,12 @@ static void numbers_have_any_length_and_case(void **state)
 	result_free(result);
 }
 
-static void more_than_4_gib_is_counted(void **state)
+TEST(more_than_4_gib_is_counted)
 {
 	uint64_t block = UINT64_C(0x1234567890);
 	struct maker maker;
 	struct result *result;
 
-	(void)state;
 	dump_begin(&maker, (struct maker){0});
 	for (int i = 0; i < 40; i++)
 		put_block(&maker, block + (unsigned)i, UINT64_C(1) << 33, "1", 1);
@@ -44,13 +47,12 @@ static void more_than_4_gib_is_counted(void **state)
 	}
 }
 
-static void lines_may_be_long_and_lie_anywhere(void **state)
+TEST(lines_may_be_long_and_lie_anywhere)
 {
 	uint64_t requested = 0;
 	struct maker maker;
 	struct result *result;
 
-	(void)state;
 	dump_begin(&maker, (struct maker){0});
 	for (unsigned i = 0; maker.text.len < 4000000; i++) {
 		size_t blanks = i == 5000 ? 3000000 : i * 7919 % 613;
@@ -70,14 +72,13 @@ static void lines_may_be_long_and_lie_anywhere(void **state)
 }
 
 /* Equal beginnings, and longer than what is remembered of short ones. */
-static void long_ids_are_told_apart(void **state)
+TEST(long_ids_are_told_apart)
 {
 	static const char *const ids[] = {"ABCDEF12", "ABCDEF123456", "ABCDEF1234567",
 		"ABCDEF1234568", "ABCDEF123456789ABCDEF0123456789", "A"};
 	struct maker maker;
 	struct result *result;
 
-	(void)state;
 	dump_begin(&maker, (struct maker){0});
 	for (unsigned i = 0; i < 6; i++)
 		put_block(&maker, 1000 * i, 8, ids[i], i);
@@ -97,11 +98,10 @@ static void long_ids_are_told_apart(void **state)
 	result_free(result);
 }
 
-static void every_layout_of_a_log_gives_the_same_report(void **state)
+TEST(every_layout_of_a_log_gives_the_same_report)
 {
 	char *expected = NULL;
 
-	(void)state;
 	for (int i = 0; i < 16; i++) {
 		bool full = i & 4, many_blank = i & 8;
 		struct maker maker;
@@ -130,12 +130,11 @@ static void every_layout_of_a_log_gives_the_same_report(void **state)
 	free(expected);
 }
 
-static void logs_of_umdh_are_read(void **state)
+TEST(logs_of_umdh_are_read)
 {
 	char path[1200];
 	struct result *result;
 
-	(void)state;
 	snprintf(path, sizeof(path),
 		"%s/../shared/data/umdh/snap_umdh_input_sample_kg_HeapProfiler.txt", root);
 	if (access(path, R_OK)) {
@@ -189,11 +188,10 @@ static void check_refused(const char *path, const char *word)
 	free(text);
 }
 
-static void what_is_no_dump_is_refused(void **state)
+TEST(what_is_no_dump_is_refused)
 {
 	unsigned char binary[5000];
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(binary); i++)
 		binary[i] = (unsigned char)(i * 167 + i / 256);
 	check_refused("missing.txt", "cannot open");
@@ -212,12 +210,11 @@ static void what_is_no_dump_is_refused(void **state)
 	check_refused("new.txt", "is not a heap dump");
 }
 
-static void a_dump_that_adds_up_to_too_much_is_refused(void **state)
+TEST(a_dump_that_adds_up_to_too_much_is_refused)
 {
 	struct maker maker;
 	struct result *result;
 
-	(void)state;
 	for (int i = 0; i < 4; i++) {
 		dump_begin(&maker, (struct maker){.is_ours = i > 1});
 		if (i > 1)
@@ -234,13 +231,12 @@ static void a_dump_that_adds_up_to_too_much_is_refused(void **state)
 }
 
 /* The report takes no dump's place, by whatever name. */
-static void the_output_is_none_of_the_dumps(void **state)
+TEST(the_output_is_none_of_the_dumps)
 {
 	static const char *const names[] = {"new.txt", "./new.txt", "old.txt", "more.txt"};
 	struct maker maker;
 	char *before;
 
-	(void)state;
 	for (int is_new = 0; is_new < 2; is_new++) {
 		dump_begin(&maker, (struct maker){0});
 		put_block(&maker, 5, 8, "1", 1);
@@ -264,9 +260,8 @@ static void the_output_is_none_of_the_dumps(void **state)
 	free(before);
 }
 
-static void warnings_in_a_dump_reach_the_reader(void **state)
+TEST(warnings_in_a_dump_reach_the_reader)
 {
-	(void)state;
 	for (unsigned count = 1; count <= 22; count++) {
 		struct maker maker;
 		struct result *result;
@@ -297,12 +292,11 @@ static void warnings_in_a_dump_reach_the_reader(void **state)
 	}
 }
 
-static void a_heap_that_a_warning_names_is_not_named_again(void **state)
+TEST(a_heap_that_a_warning_names_is_not_named_again)
 {
 	struct maker maker;
 	struct result *result;
 
-	(void)state;
 	dump_begin(&maker, (struct maker){.is_ours = true});
 	put(&maker, "// hsnap: warning text=\"heap 1E0000 is of a kind that cannot be walked\"");
 	put(&maker, "// hsnap: heap addr=1E0000 kind=unknown unwalked=1");
@@ -315,24 +309,10 @@ static void a_heap_that_a_warning_names_is_not_named_again(void **state)
 	result_free(result);
 }
 
-int main(void)
+static int find_root(void **state)
 {
-#define TEST(name) cmocka_unit_test_setup_teardown(name, enter_folder, leave_folder)
-	const struct CMUnitTest tests[] = {
-		TEST(numbers_have_any_length_and_case),
-		TEST(more_than_4_gib_is_counted),
-		TEST(lines_may_be_long_and_lie_anywhere),
-		TEST(long_ids_are_told_apart),
-		TEST(every_layout_of_a_log_gives_the_same_report),
-		TEST(logs_of_umdh_are_read),
-		TEST(what_is_no_dump_is_refused),
-		TEST(a_dump_that_adds_up_to_too_much_is_refused),
-		TEST(the_output_is_none_of_the_dumps),
-		TEST(warnings_in_a_dump_reach_the_reader),
-		TEST(a_heap_that_a_warning_names_is_not_named_again),
-	};
-
-	if (!getcwd(root, sizeof(root)))
-		return 1;
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	(void)state;
+	return !getcwd(root, sizeof(root));
 }
+
+GROUP(find_root, NULL)

@@ -1,4 +1,6 @@
 /* hdiff: the layout of its text, and its options. */
+#include "tests/unit/t.h"
+
 #include "core/io/out.h"
 #include "diff/input_parts.h"
 #include "diff/report/report.h"
@@ -16,7 +18,10 @@ static void put_leak(struct maker *maker, uint64_t blocks)
 	put(maker, "%s", "");
 }
 
-static void the_layout_is_that_of_umdh(void **state)
+#undef TEST_AROUND
+#define TEST_AROUND enter_folder, leave_folder
+
+TEST(the_layout_is_that_of_umdh)
 {
 	static const char hex[] =
 		"+ 2a98c90 ( 2a98c90 -     0)  15cf4 allocs\tBackTrace74050\n"
@@ -40,7 +45,6 @@ static void the_layout_is_that_of_umdh(void **state)
 	struct maker maker;
 	struct result *result;
 
-	(void)state;
 	dump_begin(&maker, (struct maker){0});
 	put_block(&maker, 500, 2, "73F28", 2);
 	dump_end(&maker, "old.txt");
@@ -60,12 +64,11 @@ static void the_layout_is_that_of_umdh(void **state)
 	result_free(result);
 }
 
-static void the_header_names_the_dumps(void **state)
+TEST(the_header_names_the_dumps)
 {
 	struct maker maker;
 	struct result *result;
 
-	(void)state;
 	dump_begin(&maker, (struct maker){.is_ours = true});
 	put_lines(&maker, "// hsnap: dump format=1 time=2026-01-02T03:04:05.678Z\n"
 			  "// hsnap: process id=4711 start=2026-01-01T00:00:00.000Z "
@@ -101,7 +104,7 @@ static char *report_with(struct naming *naming, const struct comparison *compari
 	return read_text("out.txt");
 }
 
-static void names_inlined_functions_and_lines_are_shown(void **state)
+TEST(names_inlined_functions_and_lines_are_shown)
 {
 	static const struct symbol found[] = {
 		{"inlined", 0x1f, "a,(1).c", 7}, {"outer<int, char>\n", 0xAB, "b.c", 0}};
@@ -114,7 +117,6 @@ static void names_inlined_functions_and_lines_are_shown(void **state)
 	struct err err;
 	char *text;
 
-	(void)state;
 	dump_begin(&maker, (struct maker){0});
 	put_block(&maker, 500, 2, "1", 2);
 	dump_end(&maker, "new.txt");
@@ -142,7 +144,7 @@ static void names_inlined_functions_and_lines_are_shown(void **state)
 	sums_release(&sums);
 }
 
-static void names_that_a_dump_carries_are_used(void **state)
+TEST(names_that_a_dump_carries_are_used)
 {
 	char *argv[] = {(char *)(uintptr_t) "hdiff", (char *)(uintptr_t) "-fout.txt",
 		(char *)(uintptr_t) "new.txt"};
@@ -150,7 +152,6 @@ static void names_that_a_dump_carries_are_used(void **state)
 	struct maker maker;
 	char *text, words[200];
 
-	(void)state;
 	assert_non_null(say);
 	dump_begin(&maker, (struct maker){.is_ours = true});
 	put(&maker, "// hsnap: name addr=%" PRIX64 " function=\"leak here\" offset=2F",
@@ -169,7 +170,7 @@ static void names_that_a_dump_carries_are_used(void **state)
 }
 
 /* No file anywhere has a name for an address that lies in no module. */
-static void addresses_in_no_module_have_no_remedy(void **state)
+TEST(addresses_in_no_module_have_no_remedy)
 {
 	char *argv[] = {(char *)(uintptr_t) "hdiff", (char *)(uintptr_t) "-fout.txt",
 		(char *)(uintptr_t) "new.txt"};
@@ -177,7 +178,6 @@ static void addresses_in_no_module_have_no_remedy(void **state)
 	struct maker maker;
 	char words[200];
 
-	(void)state;
 	assert_non_null(say);
 	dump_begin(&maker, (struct maker){.is_ours = true});
 	put(&maker, "%s", "");
@@ -191,9 +191,8 @@ static void addresses_in_no_module_have_no_remedy(void **state)
 	assert_int_equal(fclose(say), 0);
 }
 
-static void further_ids_are_listed_up_to_a_limit(void **state)
+TEST(further_ids_are_listed_up_to_a_limit)
 {
-	(void)state;
 	for (unsigned count = 64; count <= 67; count++) {
 		struct maker maker;
 		struct result *result;
@@ -217,12 +216,11 @@ static void further_ids_are_listed_up_to_a_limit(void **state)
 	}
 }
 
-static void what_a_terminal_obeys_is_not_printed(void **state)
+TEST(what_a_terminal_obeys_is_not_printed)
 {
 	struct maker maker;
 	struct result *result;
 
-	(void)state;
 	dump_begin(&maker, (struct maker){.is_ours = true});
 	put_lines(&maker, "// hsnap: process id=4711 image=\"a\xc2\x9b"
 			  "1m\xc3\xa4.exe\"\n");
@@ -239,7 +237,7 @@ static void what_a_terminal_obeys_is_not_printed(void **state)
 	result_free(result);
 }
 
-static void without_names_no_frames_are_kept(void **state)
+TEST(without_names_no_frames_are_kept)
 {
 	struct match_request request = {.mode = MATCH_AUTO};
 	struct comparison comparison;
@@ -249,7 +247,6 @@ static void without_names_no_frames_are_kept(void **state)
 	struct buf words;
 	struct err err;
 
-	(void)state;
 	dump_begin(&maker, (struct maker){0});
 	put_block(&maker, 500, 2, "1", 2);
 	dump_end(&maker, "new.txt");
@@ -275,14 +272,13 @@ static void put_name(struct maker *maker, unsigned number, const char *name)
 		APP_BASE + maker->slide + 0x1000 + 0x10 * number, name);
 }
 
-static void names_of_the_old_dump_are_used_where_the_new_has_none(void **state)
+TEST(names_of_the_old_dump_are_used_where_the_new_has_none)
 {
 	char *argv[] = {(char *)(uintptr_t) "hdiff", (char *)(uintptr_t) "-fout.txt",
 		(char *)(uintptr_t) "old.txt", (char *)(uintptr_t) "new.txt"};
 	FILE *say = tmpfile();
 	char *text, words[200];
 
-	(void)state;
 	assert_non_null(say);
 	for (int is_new = 0; is_new < 2; is_new++) {
 		struct maker maker;
@@ -309,12 +305,11 @@ static void names_of_the_old_dump_are_used_where_the_new_has_none(void **state)
 
 /* ---------------------------------------------------------------- options */
 
-static void wrong_usage_is_refused(void **state)
+TEST(wrong_usage_is_refused)
 {
 	struct maker maker;
 	struct result *result;
 
-	(void)state;
 	dump_begin(&maker, (struct maker){0});
 	dump_end(&maker, "new.txt");
 	{
@@ -348,7 +343,7 @@ static void wrong_usage_is_refused(void **state)
 	result_free(result);
 }
 
-static void options_of_umdh_are_taken(void **state)
+TEST(options_of_umdh_are_taken)
 {
 	char *argv[] = {(char *)(uintptr_t) "hdiff", (char *)(uintptr_t) "-?"};
 	struct maker maker;
@@ -356,7 +351,6 @@ static void options_of_umdh_are_taken(void **state)
 	int screen, status;
 	char *text;
 
-	(void)state;
 	dump_begin(&maker, (struct maker){0});
 	put_block(&maker, 5, 8, "1", 1);
 	dump_end(&maker, "new.txt");
@@ -385,12 +379,11 @@ static void options_of_umdh_are_taken(void **state)
 }
 
 /* The man page has ".It Fl name" for each option that --help lists, and for no other. */
-static void the_man_page_lists_the_options(void **state)
+TEST(the_man_page_lists_the_options)
 {
 	char path[1200], line[100], *page;
 	size_t listed = 0, shown = 0;
 
-	(void)state;
 	snprintf(path, sizeof(path), "%s/man/hdiff.1", root);
 	page = read_text(path);
 	assert_non_null(page);
@@ -412,25 +405,10 @@ static void the_man_page_lists_the_options(void **state)
 	free(page);
 }
 
-int main(void)
+static int find_root(void **state)
 {
-#define TEST(name) cmocka_unit_test_setup_teardown(name, enter_folder, leave_folder)
-	const struct CMUnitTest tests[] = {
-		TEST(the_layout_is_that_of_umdh),
-		TEST(the_header_names_the_dumps),
-		TEST(names_inlined_functions_and_lines_are_shown),
-		TEST(names_that_a_dump_carries_are_used),
-		TEST(addresses_in_no_module_have_no_remedy),
-		TEST(wrong_usage_is_refused),
-		TEST(further_ids_are_listed_up_to_a_limit),
-		TEST(what_a_terminal_obeys_is_not_printed),
-		TEST(without_names_no_frames_are_kept),
-		TEST(names_of_the_old_dump_are_used_where_the_new_has_none),
-		TEST(options_of_umdh_are_taken),
-		TEST(the_man_page_lists_the_options),
-	};
-
-	if (!getcwd(root, sizeof(root)))
-		return 1;
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	(void)state;
+	return !getcwd(root, sizeof(root));
 }
+
+GROUP(find_root, NULL)

@@ -3,16 +3,7 @@
  * of stacks can make turns exactly the row off that is about it. A few differences that Windows may make
  * are notes.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
+#include "tests/unit/t.h"
 
 #include "snapshot/doctor/doctor.h"
 
@@ -249,7 +240,10 @@ static const char *group(enum doctor_group group)
 	return doctor_group_names[group];
 }
 
-static void test_the_truth_is_ok(void **state)
+#undef TEST_AROUND
+#define TEST_AROUND set_up, tear_down
+
+TEST(test_the_truth_is_ok)
 {
 	struct scene *scene = *state;
 
@@ -266,7 +260,7 @@ static void test_the_truth_is_ok(void **state)
 	assert_int_equal(scene->doctor.row_count, 1 + 4 + 1 + 2 * 2 + 3 + 3);
 }
 
-static void test_a_walk_has_no_row_for_stacks_and_one_for_places_without_sense(void **state)
+TEST(test_a_walk_has_no_row_for_stacks_and_one_for_places_without_sense)
 {
 	struct scene *scene = *state;
 
@@ -277,7 +271,7 @@ static void test_a_walk_has_no_row_for_stacks_and_one_for_places_without_sense(v
 		assert_string_not_equal(scene->doctor.rows[i].what, "stacks");
 }
 
-static void test_a_missing_block_is_off(void **state)
+TEST(test_a_missing_block_is_off)
 {
 	struct scene *scene = *state;
 
@@ -287,7 +281,7 @@ static void test_a_missing_block_is_off(void **state)
 	assert_int_equal(row(scene, DOCTOR_GROWABLE, "stacks")->found, 4);
 }
 
-static void test_a_missing_block_of_the_process_heap_is_off(void **state)
+TEST(test_a_missing_block_of_the_process_heap_is_off)
 {
 	struct scene *scene = *state;
 
@@ -295,7 +289,7 @@ static void test_a_missing_block_of_the_process_heap_is_off(void **state)
 	compare_off(scene, DOCTOR_PROCESS_HEAP, group(DOCTOR_SMALL), "stacks");
 }
 
-static void test_no_blocks_at_all_are_off(void **state)
+TEST(test_no_blocks_at_all_are_off)
 {
 	struct scene *scene = *state;
 
@@ -305,7 +299,7 @@ static void test_no_blocks_at_all_are_off(void **state)
 	assert_int_equal(row(scene, DOCTOR_GROWABLE, group(DOCTOR_BIG))->found, 0);
 }
 
-static void test_a_wrong_size_is_off(void **state)
+TEST(test_a_wrong_size_is_off)
 {
 	struct scene *scene = *state;
 
@@ -315,7 +309,7 @@ static void test_a_wrong_size_is_off(void **state)
 	compare_off(scene, DOCTOR_GROWABLE, group(DOCTOR_BIG), NULL);
 }
 
-static void test_a_wrong_place_is_off(void **state)
+TEST(test_a_wrong_place_is_off)
 {
 	struct scene *scene = *state;
 
@@ -326,7 +320,7 @@ static void test_a_wrong_place_is_off(void **state)
 	assert_int_equal(count_off(scene), 3); /* and its stack */
 }
 
-static void test_a_block_in_the_wrong_heap_is_off(void **state)
+TEST(test_a_block_in_the_wrong_heap_is_off)
 {
 	struct scene *scene = *state;
 
@@ -334,7 +328,7 @@ static void test_a_block_in_the_wrong_heap_is_off(void **state)
 	compare_off(scene, DOCTOR_UNLOCKED, group(DOCTOR_SMALL), NULL);
 }
 
-static void test_a_block_listed_twice_is_off(void **state)
+TEST(test_a_block_listed_twice_is_off)
 {
 	struct scene *scene = *state;
 
@@ -343,7 +337,7 @@ static void test_a_block_listed_twice_is_off(void **state)
 }
 
 /* It reaches into the child's first block. */
-static void test_blocks_that_share_memory_are_off(void **state)
+TEST(test_blocks_that_share_memory_are_off)
 {
 	struct scene *scene = *state;
 
@@ -351,7 +345,7 @@ static void test_blocks_that_share_memory_are_off(void **state)
 	compare_off(scene, DOCTOR_PROCESS_HEAP, "blocks that overlap", NULL);
 }
 
-static void test_blocks_of_two_heaps_share_no_memory_either(void **state)
+TEST(test_blocks_of_two_heaps_share_no_memory_either)
 {
 	struct scene *scene = *state;
 
@@ -359,7 +353,7 @@ static void test_blocks_of_two_heaps_share_no_memory_either(void **state)
 	compare_off(scene, DOCTOR_GROWABLE, "blocks that overlap", NULL);
 }
 
-static void test_two_strange_blocks_that_share_memory_are_off(void **state)
+TEST(test_two_strange_blocks_that_share_memory_are_off)
 {
 	struct scene *scene = *state;
 
@@ -367,7 +361,7 @@ static void test_two_strange_blocks_that_share_memory_are_off(void **state)
 	compare_off(scene, DOCTOR_PROCESS_HEAP, "blocks that overlap", NULL);
 }
 
-static void test_blocks_side_by_side_share_no_memory(void **state)
+TEST(test_blocks_side_by_side_share_no_memory)
 {
 	struct scene *scene = *state;
 
@@ -378,7 +372,7 @@ static void test_blocks_side_by_side_share_no_memory(void **state)
 }
 
 /* It must not wrap around: every block behind it shares memory with it. */
-static void test_a_block_without_end_overlaps(void **state)
+TEST(test_a_block_without_end_overlaps)
 {
 	struct scene *scene = *state;
 
@@ -389,7 +383,7 @@ static void test_a_block_without_end_overlaps(void **state)
 	assert_int_equal(row(scene, DOCTOR_UNLOCKED, "blocks that overlap")->found, 1);
 }
 
-static void test_a_heap_that_is_not_walked_is_off_but_for_segment_heaps(void **state)
+TEST(test_a_heap_that_is_not_walked_is_off_but_for_segment_heaps)
 {
 	struct scene *scene = *state;
 	struct doctor_truth *truth = scene->doctor.truth;
@@ -406,7 +400,7 @@ static void test_a_heap_that_is_not_walked_is_off_but_for_segment_heaps(void **s
 }
 
 /* The tracer's blocks are known of such heaps too. */
-static void test_a_heap_that_is_not_walked_may_have_the_tracers_blocks(void **state)
+TEST(test_a_heap_that_is_not_walked_may_have_the_tracers_blocks)
 {
 	struct scene *scene = *state;
 
@@ -416,7 +410,7 @@ static void test_a_heap_that_is_not_walked_may_have_the_tracers_blocks(void **st
 	assert_int_equal(row(scene, DOCTOR_UNLOCKED, "stacks")->found, 1);
 }
 
-static void test_a_heap_that_is_not_listed_is_off(void **state)
+TEST(test_a_heap_that_is_not_listed_is_off)
 {
 	struct scene *scene = *state;
 
@@ -439,7 +433,7 @@ static bool may_have(
 	return !count_off(scene);
 }
 
-static void test_overhead_may_be_what_real_heaps_have_and_not_absurd(void **state)
+TEST(test_overhead_may_be_what_real_heaps_have_and_not_absurd)
 {
 	struct scene *scene = *state;
 
@@ -453,7 +447,7 @@ static void test_overhead_may_be_what_real_heaps_have_and_not_absurd(void **stat
 	assert_true(may_have(scene, 300, 2000000, 2000000 - 300 + 0x10000));
 }
 
-static void test_a_block_that_nobody_made_is_off(void **state)
+TEST(test_a_block_that_nobody_made_is_off)
 {
 	struct scene *scene = *state;
 
@@ -462,7 +456,7 @@ static void test_a_block_that_nobody_made_is_off(void **state)
 	assert_int_equal(row(scene, DOCTOR_GROWABLE, "other blocks")->found, 1);
 }
 
-static void test_more_blocks_without_a_stack_are_off(void **state)
+TEST(test_more_blocks_without_a_stack_are_off)
 {
 	struct scene *scene = *state;
 
@@ -472,7 +466,7 @@ static void test_more_blocks_without_a_stack_are_off(void **state)
 	assert_int_equal(row(scene, DOCTOR_GROWABLE, "other blocks")->found, 3);
 }
 
-static void test_a_block_without_a_stack_is_no_other_block(void **state)
+TEST(test_a_block_without_a_stack_is_no_other_block)
 {
 	struct scene *scene = *state;
 
@@ -482,7 +476,7 @@ static void test_a_block_without_a_stack_is_no_other_block(void **state)
 	assert_off(scene, DOCTOR_GROWABLE, group(DOCTOR_SMALL), "stacks");
 }
 
-static void test_a_freed_block_that_is_listed_is_off(void **state)
+TEST(test_a_freed_block_that_is_listed_is_off)
 {
 	struct scene *scene = *state;
 
@@ -491,7 +485,7 @@ static void test_a_freed_block_that_is_listed_is_off(void **state)
 	assert_int_equal(row(scene, DOCTOR_GROWABLE, "freed blocks gone")->found, 0);
 }
 
-static void test_the_place_of_a_freed_block_may_be_another_heaps(void **state)
+TEST(test_the_place_of_a_freed_block_may_be_another_heaps)
 {
 	struct scene *scene = *state;
 
@@ -518,7 +512,7 @@ static bool frames_fit(struct scene *scene, const uint64_t *frames, uint32_t cou
 	return fits(scene, 1, 0, put_stack(scene, frames, count));
 }
 
-static void test_a_stack_is_its_innermost_own_frame_and_the_outer_function(void **state)
+TEST(test_a_stack_is_its_innermost_own_frame_and_the_outer_function)
 {
 	struct scene *scene = *state;
 	const struct doctor_range code = site_code(1);
@@ -543,7 +537,7 @@ static void test_a_stack_is_its_innermost_own_frame_and_the_outer_function(void 
 	assert_false(frames_fit(scene, frames, 4));
 }
 
-static void test_either_site_may_be_on_a_reallocated_blocks_stack(void **state)
+TEST(test_either_site_may_be_on_a_reallocated_blocks_stack)
 {
 	struct scene *scene = *state;
 
@@ -604,7 +598,7 @@ static const struct doctor_row *compare_one(
 	return row(scene, DOCTOR_GROWABLE, what);
 }
 
-static void test_a_few_blocks_of_the_heaps_own_are_a_note_and_more_are_off(void **state)
+TEST_WITH(test_a_few_blocks_of_the_heaps_own_are_a_note_and_more_are_off, set_up_many, tear_down)
 {
 	struct scene *scene = *state;
 
@@ -616,7 +610,7 @@ static void test_a_few_blocks_of_the_heaps_own_are_a_note_and_more_are_off(void 
 	compare_one(scene, "other blocks", DOCTOR_OFF, "");
 }
 
-static void test_a_few_blocks_without_a_stack_are_a_note(void **state)
+TEST_WITH(test_a_few_blocks_without_a_stack_are_a_note, set_up_many, tear_down)
 {
 	struct scene *scene = *state;
 
@@ -626,7 +620,8 @@ static void test_a_few_blocks_without_a_stack_are_a_note(void **state)
 	assert_int_equal(row(scene, DOCTOR_GROWABLE, "other blocks")->verdict, DOCTOR_NOTE);
 }
 
-static void test_a_block_inside_one_of_the_childs_is_no_block_of_the_heaps_own(void **state)
+TEST_WITH(
+	test_a_block_inside_one_of_the_childs_is_no_block_of_the_heaps_own, set_up_many, tear_down)
 {
 	struct scene *scene = *state;
 
@@ -634,7 +629,7 @@ static void test_a_block_inside_one_of_the_childs_is_no_block_of_the_heaps_own(v
 	compare_off(scene, DOCTOR_GROWABLE, "blocks that overlap", NULL);
 }
 
-static void test_wine_has_no_such_blocks(void **state)
+TEST_WITH(test_wine_has_no_such_blocks, set_up_many, tear_down)
 {
 	struct scene *scene = *state;
 
@@ -646,7 +641,8 @@ static void test_wine_has_no_such_blocks(void **state)
 	compare_one(scene, "freed blocks gone", DOCTOR_OFF, "");
 }
 
-static void test_a_few_freed_blocks_that_are_put_aside_are_a_note_and_more_are_off(void **state)
+TEST_WITH(test_a_few_freed_blocks_that_are_put_aside_are_a_note_and_more_are_off, set_up_many,
+	tear_down)
 {
 	struct scene *scene = *state;
 	const struct doctor_row *freed;
@@ -670,53 +666,11 @@ static void test_a_few_freed_blocks_that_are_put_aside_are_a_note_and_more_are_o
 }
 
 /* The other heap has one live block: a block more is no small part. */
-static void test_nothing_is_few_in_a_small_heap(void **state)
+TEST(test_nothing_is_few_in_a_small_heap)
 {
 	struct scene *scene = *state;
 
 	scene->found.heaps[IN_UNLOCKED].kind = "nt";
 	find(scene, 0x410100, 5, IN_UNLOCKED, 0);
 	compare_off(scene, DOCTOR_UNLOCKED, "other blocks", NULL);
-}
-
-#define SCENE(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
-#define MANY(test) cmocka_unit_test_setup_teardown(test, set_up_many, tear_down)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		SCENE(test_the_truth_is_ok),
-		SCENE(test_a_walk_has_no_row_for_stacks_and_one_for_places_without_sense),
-		SCENE(test_a_missing_block_is_off),
-		SCENE(test_a_missing_block_of_the_process_heap_is_off),
-		SCENE(test_no_blocks_at_all_are_off),
-		SCENE(test_a_wrong_size_is_off),
-		SCENE(test_a_wrong_place_is_off),
-		SCENE(test_a_block_in_the_wrong_heap_is_off),
-		SCENE(test_a_block_listed_twice_is_off),
-		SCENE(test_blocks_that_share_memory_are_off),
-		SCENE(test_blocks_of_two_heaps_share_no_memory_either),
-		SCENE(test_two_strange_blocks_that_share_memory_are_off),
-		SCENE(test_blocks_side_by_side_share_no_memory),
-		SCENE(test_a_block_without_end_overlaps),
-		SCENE(test_a_heap_that_is_not_walked_is_off_but_for_segment_heaps),
-		SCENE(test_a_heap_that_is_not_walked_may_have_the_tracers_blocks),
-		SCENE(test_a_heap_that_is_not_listed_is_off),
-		SCENE(test_overhead_may_be_what_real_heaps_have_and_not_absurd),
-		SCENE(test_a_block_that_nobody_made_is_off),
-		SCENE(test_more_blocks_without_a_stack_are_off),
-		SCENE(test_a_block_without_a_stack_is_no_other_block),
-		SCENE(test_a_freed_block_that_is_listed_is_off),
-		SCENE(test_the_place_of_a_freed_block_may_be_another_heaps),
-		SCENE(test_a_stack_is_its_innermost_own_frame_and_the_outer_function),
-		SCENE(test_either_site_may_be_on_a_reallocated_blocks_stack),
-		MANY(test_a_few_blocks_of_the_heaps_own_are_a_note_and_more_are_off),
-		MANY(test_a_few_blocks_without_a_stack_are_a_note),
-		MANY(test_a_block_inside_one_of_the_childs_is_no_block_of_the_heaps_own),
-		MANY(test_wine_has_no_such_blocks),
-		MANY(test_a_few_freed_blocks_that_are_put_aside_are_a_note_and_more_are_off),
-		SCENE(test_nothing_is_few_in_a_small_heap),
-	};
-
-	return cmocka_run_group_tests_name("doctor", tests, NULL, NULL);
 }

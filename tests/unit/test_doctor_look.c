@@ -2,6 +2,8 @@
  * Looking at a made process with Wine's heaps as the doctor does: what it finds there is right, and what is
  * planted turns the row about it off.
  */
+#include "tests/unit/t.h"
+
 #include "tests/unit/fake_heaps.h"
 
 #include "snapshot/doctor/doctor.h"
@@ -79,7 +81,10 @@ static const struct doctor_row *row(const struct look *look, const char *heap, c
 	return NULL;
 }
 
-static void test_a_sound_process_is_ok_and_its_layout_is_noted(void **state)
+#undef TEST_AROUND
+#define TEST_AROUND set_up, tear_down
+
+TEST(test_a_sound_process_is_ok_and_its_layout_is_noted)
 {
 	struct look *look = *state;
 
@@ -92,7 +97,7 @@ static void test_a_sound_process_is_ok_and_its_layout_is_noted(void **state)
 	assert_non_null(strstr(look->doctor.notes.data, "held"));
 }
 
-static void test_a_file_is_not_held(void **state)
+TEST(test_a_file_is_not_held)
 {
 	struct look *look = *state;
 
@@ -102,7 +107,7 @@ static void test_a_file_is_not_held(void **state)
 	assert_null(strstr(look->doctor.notes.data, "held"));
 }
 
-static void test_a_place_without_sense_is_named_with_its_heap(void **state)
+TEST(test_a_place_without_sense_is_named_with_its_heap)
 {
 	struct look *look = *state;
 	const struct doctor_row *broken;
@@ -119,7 +124,7 @@ static void test_a_place_without_sense_is_named_with_its_heap(void **state)
 	assert_int_equal(doctor_count(&look->doctor, NULL, DOCTOR_OFF), 1);
 }
 
-static void test_a_header_that_is_overwritten_is_off(void **state)
+TEST(test_a_header_that_is_overwritten_is_off)
 {
 	struct look *look = *state;
 	uint64_t header;
@@ -132,7 +137,7 @@ static void test_a_header_that_is_overwritten_is_off(void **state)
 	assert_int_equal(doctor_count(&look->doctor, NULL, DOCTOR_OFF), 1);
 }
 
-static void test_what_is_not_there_is_said_without_a_remedy(void **state)
+TEST(test_what_is_not_there_is_said_without_a_remedy)
 {
 	struct look *look = *state;
 
@@ -144,19 +149,4 @@ static void test_what_is_not_there_is_said_without_a_remedy(void **state)
 	assert_null(strstr(look->doctor.rows[0].detail, "hsnap ust on"));
 	assert_non_null(strstr(look->doctor.rows[0].detail, "not started with +ust"));
 	assert_non_null(strstr(look->doctor.rows[1].detail, "hsnap ust on"));
-}
-
-#define LOOK(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		LOOK(test_a_sound_process_is_ok_and_its_layout_is_noted),
-		LOOK(test_a_file_is_not_held),
-		LOOK(test_a_place_without_sense_is_named_with_its_heap),
-		LOOK(test_a_header_that_is_overwritten_is_off),
-		LOOK(test_what_is_not_there_is_said_without_a_remedy),
-	};
-
-	return cmocka_run_group_tests_name("doctor look", tests, NULL, NULL);
 }

@@ -1,15 +1,7 @@
 /*
  * What the doctor's child allocates, and the truth it tells about it.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
+#include "tests/unit/t.h"
 
 #include "snapshot/doctor/doctor.h"
 
@@ -50,7 +42,10 @@ static size_t count(const struct doctor_truth *plan, enum doctor_heap heap, uint
 	return count;
 }
 
-static void test_every_step_of_8_bytes_to_1024_is_there_often_enough(void **state)
+#undef TEST_AROUND
+#define TEST_AROUND make_plan, free_truth
+
+TEST(test_every_step_of_8_bytes_to_1024_is_there_often_enough)
 {
 	static const enum doctor_heap heaps[] = {
 		DOCTOR_PROCESS_HEAP, DOCTOR_GROWABLE, DOCTOR_SEGMENT};
@@ -66,13 +61,13 @@ static void test_every_step_of_8_bytes_to_1024_is_there_often_enough(void **stat
 	}
 }
 
-static void test_every_size_of_a_class_is_there(void **state)
+TEST(test_every_size_of_a_class_is_there)
 {
 	for (uint64_t bytes = 1; bytes <= 1024; bytes++)
 		assert_true(count(*state, DOCTOR_GROWABLE, bytes, bytes, true) > 0);
 }
 
-static void test_big_blocks_lie_on_both_sides_of_every_threshold(void **state)
+TEST(test_big_blocks_lie_on_both_sides_of_every_threshold)
 {
 	/* 508 KiB; 1020 KiB; HEAP_MIN_LARGE_BLOCK_SIZE of Wine 8.0, which is for 8 bytes more */
 	static const uint64_t thresholds[] = {0x7f000, 0xff000, 0xfeff0 - 8};
@@ -86,7 +81,7 @@ static void test_big_blocks_lie_on_both_sides_of_every_threshold(void **state)
 	assert_true(count(*state, DOCTOR_GROWABLE, 0x200000, UINT64_MAX, true) > 0);
 }
 
-static void test_a_heap_of_a_fixed_size_is_not_asked_for_more(void **state)
+TEST(test_a_heap_of_a_fixed_size_is_not_asked_for_more)
 {
 	const struct doctor_truth *plan = *state;
 	uint64_t bytes = 0;
@@ -103,7 +98,7 @@ static void test_a_heap_of_a_fixed_size_is_not_asked_for_more(void **state)
 }
 
 /* What stays is in a minidump of the child, which takes its time: some 1.5 s for 30 MB under Wine. */
-static void test_the_child_is_no_large_program(void **state)
+TEST(test_the_child_is_no_large_program)
 {
 	const struct doctor_truth *plan = *state;
 	uint64_t bytes = 0;
@@ -116,7 +111,7 @@ static void test_the_child_is_no_large_program(void **state)
 }
 
 /* The first size of which a block has memory of its own, of x86, x64 and segment heaps. */
-static void test_big_blocks_are_in_every_growing_heap(void **state)
+TEST(test_big_blocks_are_in_every_growing_heap)
 {
 	static const enum doctor_heap heaps[] = {
 		DOCTOR_PROCESS_HEAP, DOCTOR_GROWABLE, DOCTOR_UNLOCKED, DOCTOR_SEGMENT};
@@ -127,7 +122,7 @@ static void test_big_blocks_are_in_every_growing_heap(void **state)
 	}
 }
 
-static void test_the_truth_has_room_for_the_plan(void **state)
+TEST(test_the_truth_has_room_for_the_plan)
 {
 	const struct doctor_truth *plan = *state;
 	size_t blocks = plan->block_count;
@@ -138,7 +133,7 @@ static void test_the_truth_has_room_for_the_plan(void **state)
 	assert_true(blocks < DOCTOR_BLOCKS_MAX);
 }
 
-static void test_late_blocks_stay_and_every_site_is_used(void **state)
+TEST(test_late_blocks_stay_and_every_site_is_used)
 {
 	const struct doctor_truth *plan = *state;
 	size_t late = 0, sites[DOCTOR_SITES] = {0};
@@ -187,7 +182,7 @@ static const struct doctor_block *find(const struct doctor_truth *truth, uint64_
 	return NULL;
 }
 
-static void test_a_place_that_is_taken_again_is_not_free(void **state)
+TEST_WITH(test_a_place_that_is_taken_again_is_not_free, make_truth, free_truth)
 {
 	struct doctor_truth *truth = *state;
 	struct doctor_block again = {.addr = 0x1020, .heap = DOCTOR_GROWABLE, .is_freed = true};
@@ -206,7 +201,7 @@ static void test_a_place_that_is_taken_again_is_not_free(void **state)
 	assert_true(doctor_truth_is_sound(truth));
 }
 
-static void test_a_full_truth_takes_no_more(void **state)
+TEST_WITH(test_a_full_truth_takes_no_more, make_truth, free_truth)
 {
 	struct doctor_truth *truth = *state;
 	const struct doctor_block block = {.addr = 1};
@@ -225,7 +220,7 @@ static void test_a_full_truth_takes_no_more(void **state)
 		undo;                                                                              \
 	} while (0)
 
-static void test_an_unsound_truth_is_refused(void **state)
+TEST_WITH(test_an_unsound_truth_is_refused, make_truth, free_truth)
 {
 	struct doctor_truth *truth = *state;
 
@@ -238,26 +233,4 @@ static void test_an_unsound_truth_is_refused(void **state)
 	UNSOUND(truth->blocks[7].site = DOCTOR_SITES, truth->blocks[7].site = 0);
 	UNSOUND(truth->blocks[7].addr -= 16, truth->blocks[7].addr += 16);
 	UNSOUND(truth->blocks[0].addr = 0, truth->blocks[0].addr = 0x1000);
-}
-
-#define PLAN(test) cmocka_unit_test_setup_teardown(test, make_plan, free_truth)
-#define TRUTH(test) cmocka_unit_test_setup_teardown(test, make_truth, free_truth)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		PLAN(test_every_step_of_8_bytes_to_1024_is_there_often_enough),
-		PLAN(test_every_size_of_a_class_is_there),
-		PLAN(test_big_blocks_lie_on_both_sides_of_every_threshold),
-		PLAN(test_a_heap_of_a_fixed_size_is_not_asked_for_more),
-		PLAN(test_the_child_is_no_large_program),
-		PLAN(test_big_blocks_are_in_every_growing_heap),
-		PLAN(test_the_truth_has_room_for_the_plan),
-		PLAN(test_late_blocks_stay_and_every_site_is_used),
-		TRUTH(test_a_place_that_is_taken_again_is_not_free),
-		TRUTH(test_a_full_truth_takes_no_more),
-		TRUTH(test_an_unsound_truth_is_refused),
-	};
-
-	return cmocka_run_group_tests_name("doctor plan", tests, NULL, NULL);
 }

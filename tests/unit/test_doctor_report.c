@@ -2,15 +2,7 @@
  * What the doctor prints: every row, or a line for each source and heap that hides nothing that is off,
  * and the reasons.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <string.h>
-
-#include <cmocka.h>
+#include "tests/unit/t.h"
 
 #include "snapshot/doctor/doctor.h"
 
@@ -87,7 +79,10 @@ static const char *line(const char *text, const char *start)
 	return found;
 }
 
-static void test_every_row_is_in_the_full_table(void **state)
+#undef TEST_AROUND
+#define TEST_AROUND set_up, tear_down
+
+TEST(test_every_row_is_in_the_full_table)
 {
 	struct doctor *doctor = *state;
 	const char *text;
@@ -103,7 +98,7 @@ static void test_every_row_is_in_the_full_table(void **state)
 	assert_non_null(strstr(text, "-         -  not there\n"));
 }
 
-static void test_one_short_line_has_the_sums_of_each_part_of_a_heap(void **state)
+TEST(test_one_short_line_has_the_sums_of_each_part_of_a_heap)
 {
 	struct doctor *doctor = *state;
 	const char *text;
@@ -124,7 +119,7 @@ static void test_one_short_line_has_the_sums_of_each_part_of_a_heap(void **state
 	assert_non_null(strstr(text, " 2/2 more "));
 }
 
-static void test_a_short_line_hides_nothing_that_is_off(void **state)
+TEST(test_a_short_line_hides_nothing_that_is_off)
 {
 	struct doctor *doctor = *state;
 	const char *text;
@@ -145,7 +140,7 @@ static void test_a_short_line_hides_nothing_that_is_off(void **state)
 	assert_non_null(strstr(line(text, "walk      c "), "  OFF"));
 }
 
-static void test_what_has_no_numbers_is_in_the_short_table_with_its_heap_only(void **state)
+TEST(test_what_has_no_numbers_is_in_the_short_table_with_its_heap_only)
 {
 	struct doctor *doctor = *state;
 	const struct doctor_row unwalked = {.source = "walk",
@@ -164,7 +159,7 @@ static void test_what_has_no_numbers_is_in_the_short_table_with_its_heap_only(vo
 	assert_null(strstr(text, "\nos "));
 }
 
-static void test_reasons_and_the_verdict_are_last_what_is_off_at_the_end(void **state)
+TEST(test_reasons_and_the_verdict_are_last_what_is_off_at_the_end)
 {
 	struct doctor *doctor = *state;
 	const char *text;
@@ -193,7 +188,7 @@ static void test_reasons_and_the_verdict_are_last_what_is_off_at_the_end(void **
 	assert_non_null(strstr(printed(doctor, true), "\n2 rows are OFF: "));
 }
 
-static void test_an_administrator_is_asked_for_ust_where_that_may_help(void **state)
+TEST(test_an_administrator_is_asked_for_ust_where_that_may_help)
 {
 	struct doctor *doctor = *state;
 
@@ -203,20 +198,4 @@ static void test_an_administrator_is_asked_for_ust_where_that_may_help(void **st
 	assert_non_null(strstr(printed(doctor, false), "hsnap ust on hsnap.exe"));
 	doctor->is_wine = true;
 	assert_null(strstr(printed(doctor, false), "hsnap ust on hsnap.exe"));
-}
-
-#define REPORT(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		REPORT(test_every_row_is_in_the_full_table),
-		REPORT(test_one_short_line_has_the_sums_of_each_part_of_a_heap),
-		REPORT(test_a_short_line_hides_nothing_that_is_off),
-		REPORT(test_what_has_no_numbers_is_in_the_short_table_with_its_heap_only),
-		REPORT(test_reasons_and_the_verdict_are_last_what_is_off_at_the_end),
-		REPORT(test_an_administrator_is_asked_for_ust_where_that_may_help),
-	};
-
-	return cmocka_run_group_tests_name("doctor table", tests, NULL, NULL);
 }

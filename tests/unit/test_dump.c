@@ -1,16 +1,9 @@
 /* core/dump: what is written is read back, and nothing that is read is trusted. */
+#include "tests/unit/t.h"
+
 #define _XOPEN_SOURCE 700 /* P_tmpdir */
 #include <inttypes.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
-
-#include <cmocka.h>
 
 #include "tests/unit/test_dump.h"
 
@@ -179,14 +172,13 @@ static void assert_same_blocks(const struct snapshot *a, const struct snapshot *
 	}
 }
 
-static void what_is_written_is_read_back(void **state)
+TEST(what_is_written_is_read_back)
 {
 	struct snapshot made, read;
 	char *first, *second;
 	size_t len, len2;
 	struct err err;
 
-	(void)state;
 	make_snapshot(&made);
 	first = written(&made, &len);
 	assert_int_equal(load(&read, first, len, 1000, &err), 0);
@@ -217,7 +209,7 @@ static void what_is_written_is_read_back(void **state)
 	snapshot_release(&read);
 }
 
-static void a_written_dump_has_the_lines_of_umdh(void **state)
+TEST(a_written_dump_has_the_lines_of_umdh)
 {
 	static const char ust_note[] =
 		"\r\n// hsnap: ust records=7 broken-records=1 cut-records=2 database=400000000000 "
@@ -243,7 +235,6 @@ static void a_written_dump_has_the_lines_of_umdh(void **state)
 	char end[200], *dump;
 	size_t len;
 
-	(void)state;
 	make_snapshot(&made);
 	dump = written(&made, &len);
 	for (size_t i = 0; i < COUNT(lines); i++) {
@@ -264,7 +255,7 @@ static void a_written_dump_has_the_lines_of_umdh(void **state)
 
 /* Names of files may hold anything: what a terminal obeys and what is no UTF-8 does not get out, and
  * notes bring it back. */
-static void names_of_files_come_out_as_harmless_text(void **state)
+TEST(names_of_files_come_out_as_harmless_text)
 {
 	static const char *const names[][2] = {
 		{"C:\\a\xc2\x9b"
@@ -279,7 +270,6 @@ static void names_of_files_come_out_as_harmless_text(void **state)
 	char *dump;
 	size_t len;
 
-	(void)state;
 	snapshot_init(&made);
 	made.image = names[0][0];
 	for (size_t i = 0; i < COUNT(names); i++)
@@ -306,14 +296,13 @@ static void names_of_files_come_out_as_harmless_text(void **state)
 	snapshot_release(&read);
 }
 
-static void an_empty_snapshot_is_a_dump(void **state)
+TEST(an_empty_snapshot_is_a_dump)
 {
 	struct snapshot made, read;
 	char *dump;
 	size_t len;
 	struct err err;
 
-	(void)state;
 	snapshot_init(&made);
 	dump = written(&made, &len);
 	assert_int_equal(load(&read, dump, len, SIZE_MAX, &err), 0);
@@ -327,13 +316,12 @@ static void an_empty_snapshot_is_a_dump(void **state)
 
 /* ---------------------------------------------------------------- cut and damaged */
 
-static void a_dump_of_ours_cut_anywhere_is_known_as_cut(void **state)
+TEST(a_dump_of_ours_cut_anywhere_is_known_as_cut)
 {
 	struct snapshot made;
 	char *dump;
 	size_t len;
 
-	(void)state;
 	make_snapshot(&made);
 	dump = written(&made, &len);
 	assert_int_equal(verdict_of(dump, len), 0);
@@ -352,7 +340,7 @@ static void a_dump_of_ours_cut_anywhere_is_known_as_cut(void **state)
 }
 
 /* Bytes changed, lost, doubled: any verdict will do, but there must be one. */
-static void a_damaged_dump_harms_nobody(void **state)
+TEST(a_damaged_dump_harms_nobody)
 {
 	static const char *const words[] = {"\t", "\r\n", "\n", "//", "*-", "Alias",
 		"FFFFFFFFFFFFFFFFF", " by BackTrace", "// hsnap: ", "=\"", "\\x", "\xff\xfe",
@@ -362,7 +350,6 @@ static void a_damaged_dump_harms_nobody(void **state)
 	char *dump, *copy;
 	size_t len;
 
-	(void)state;
 	make_snapshot(&made);
 	dump = written(&made, &len);
 	copy = malloc(len + 100);
@@ -387,18 +374,4 @@ static void a_damaged_dump_harms_nobody(void **state)
 	free(copy);
 	free(dump);
 	snapshot_release(&made);
-}
-
-int main(void)
-{
-	static const struct CMUnitTest tests[] = {
-		cmocka_unit_test(what_is_written_is_read_back),
-		cmocka_unit_test(a_written_dump_has_the_lines_of_umdh),
-		cmocka_unit_test(names_of_files_come_out_as_harmless_text),
-		cmocka_unit_test(an_empty_snapshot_is_a_dump),
-		cmocka_unit_test(a_dump_of_ours_cut_anywhere_is_known_as_cut),
-		cmocka_unit_test(a_damaged_dump_harms_nobody),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,14 +1,9 @@
 /* The head of a dump: of which process it is, and from when, without the rest. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
+#include "tests/unit/t.h"
+
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <cmocka.h>
 #include <zlib.h>
 
 #include "core/dump/dump.h"
@@ -71,9 +66,8 @@ static void check_error(const void *text, size_t len, enum err_code code)
 	assert_int_equal(dump_head_read(path, &head, NULL), -(int)code);
 }
 
-static void notes_of_hsnap_tell_all(void **state)
+TEST(notes_of_hsnap_tell_all)
 {
-	(void)state;
 	check_text(OURS PROCESS, true, 208, TIME_MS, START_MS);
 	check_text(OURS PROCESS MODULES "what comes \1 behind is anything", true, 208, TIME_MS,
 		START_MS);
@@ -83,17 +77,15 @@ static void notes_of_hsnap_tell_all(void **state)
 	check_text("\xef\xbb\xbf" OURS PROCESS, true, 208, TIME_MS, START_MS);
 }
 
-static void a_head_ends_where_modules_and_heaps_begin(void **state)
+TEST(a_head_ends_where_modules_and_heaps_begin)
 {
-	(void)state;
 	check_text(OURS MODULES PROCESS, true, 0, TIME_MS, 0);
 	check_text(OURS "*- - - Start of data for heap @ 10 - - -\n" PROCESS, true, 0, TIME_MS, 0);
 	check_text("10 bytes + 8 at 1000 by BackTrace1\n\t401000\n\n" OURS PROCESS, false, 0, 0, 0);
 }
 
-static void banners_of_umdh_tell_what_they_can(void **state)
+TEST(banners_of_umdh_tell_what_they_can)
 {
-	(void)state;
 	check_text("// \r\n" BANNER "// \r\n" MODULES, false, 4711, LOGTIME_MS, 0);
 	check_text("// UMDH: version 6: Logtime 2010-05-04x10:11 - PID=0x10\n" MODULES, false, 0, 0,
 		0);
@@ -104,14 +96,13 @@ static void banners_of_umdh_tell_what_they_can(void **state)
 	check_text(MODULES, false, 0, 0, 0);
 }
 
-static void what_has_no_sound_head_is_an_error(void **state)
+TEST(what_has_no_sound_head_is_an_error)
 {
 	static const char binary[] = "MDMP\x93\xa7\0\0\n" OURS PROCESS;
 	static const char comparison[] =
 		"+     100 (    200 -    100)      2 allocs\tBackTrace12\n" MODULES;
 
 #define CHECK(text, code) check_error(text, strlen(text), code)
-	(void)state;
 	CHECK("", ERR_EMPTY);
 	CHECK("some words\nand more\n", ERR_NOT_DUMP);
 	CHECK("// only comments\n", ERR_NOT_DUMP);
@@ -144,12 +135,11 @@ static void put_behind(size_t len)
 	free(text);
 }
 
-static void only_the_beginning_is_read(void **state)
+TEST(only_the_beginning_is_read)
 {
 	struct dump_head head;
 	struct err err;
 
-	(void)state;
 	put_behind(DUMP_HEAD_BYTES - strlen(OURS PROCESS));
 	check_head(true, 208, TIME_MS, START_MS);
 	put_behind(DUMP_HEAD_BYTES - strlen(OURS));
@@ -160,11 +150,10 @@ static void only_the_beginning_is_read(void **state)
 	assert_int_equal(dump_head_read(path, &head, &err), -ERR_NOT_DUMP);
 }
 
-static void one_line_without_end_is_no_dump(void **state)
+TEST(one_line_without_end_is_no_dump)
 {
 	char *text = malloc(2 * DUMP_HEAD_BYTES);
 
-	(void)state;
 	assert_non_null(text);
 	memset(text, '/', 2 * DUMP_HEAD_BYTES);
 	check_error(text, 2 * DUMP_HEAD_BYTES, ERR_NOT_DUMP);
@@ -190,12 +179,11 @@ static size_t pack(const char *text, unsigned char *to, size_t size)
 	return stream.total_out;
 }
 
-static void packed_heads_are_read_too(void **state)
+TEST(packed_heads_are_read_too)
 {
 	unsigned char packed[1000];
 	size_t len = pack(OURS PROCESS MODULES, packed, sizeof(packed));
 
-	(void)state;
 	put_bytes(packed, len);
 	check_head(true, 208, TIME_MS, START_MS);
 	put_bytes(packed, len - 20); /* its end and the modules are not needed */
@@ -206,12 +194,11 @@ static void packed_heads_are_read_too(void **state)
 	check_error(packed, len, ERR_READ);
 }
 
-static void what_is_no_file_is_not_waited_for(void **state)
+TEST(what_is_no_file_is_not_waited_for)
 {
 	struct dump_head head;
 	struct err err;
 
-	(void)state;
 	assert_int_equal(remove(path), 0);
 	assert_int_equal(dump_head_read(path, &head, &err), -ERR_OPEN);
 	assert_int_equal(dump_head_read("build", &head, &err), -ERR_OPEN);
@@ -222,12 +209,11 @@ static void what_is_no_file_is_not_waited_for(void **state)
 }
 
 /* What dump_write() writes has such a head. */
-static void written_dumps_tell_what_they_are(void **state)
+TEST(written_dumps_tell_what_they_are)
 {
 	struct snapshot snapshot;
 	struct out out;
 
-	(void)state;
 	snapshot_init(&snapshot);
 	snapshot.pid = UINT32_MAX;
 	snapshot.time_ms = TIME_MS;
@@ -254,19 +240,4 @@ static int remove_file(void **state)
 	return remove(path);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(notes_of_hsnap_tell_all),
-		cmocka_unit_test(a_head_ends_where_modules_and_heaps_begin),
-		cmocka_unit_test(banners_of_umdh_tell_what_they_can),
-		cmocka_unit_test(what_has_no_sound_head_is_an_error),
-		cmocka_unit_test(only_the_beginning_is_read),
-		cmocka_unit_test(one_line_without_end_is_no_dump),
-		cmocka_unit_test(packed_heads_are_read_too),
-		cmocka_unit_test(what_is_no_file_is_not_waited_for),
-		cmocka_unit_test(written_dumps_tell_what_they_are),
-	};
-
-	return cmocka_run_group_tests(tests, make_file, remove_file);
-}
+GROUP(make_file, remove_file)

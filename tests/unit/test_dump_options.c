@@ -1,23 +1,16 @@
 /* What commands share: the form of a dump and its file's name, and which process is meant. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <string.h>
-
-#include <cmocka.h>
+#include "tests/unit/t.h"
 
 #include "snapshot/command/command.h"
 
 static const struct opt dump_table[] = {STACKS_OPTION, DUMP_OPTIONS, {0}};
 static const struct opt process_table[] = {PROCESS_OPTIONS("read"), {0}};
 
-static void test_each_row_is_taken(void **state)
+TEST(test_each_row_is_taken)
 {
 	struct snapshot_request take = {0};
 	struct err err = {0};
 
-	(void)state;
 	for (const struct opt *opt = dump_table; opt->id; opt++)
 		assert_int_equal(dump_option(&take, opt->id, opt->value ? "ust" : NULL, &err), 0);
 	assert_true(take.by_stack && take.is_packed && take.is_verbose);
@@ -27,7 +20,7 @@ static void test_each_row_is_taken(void **state)
 	assert_int_equal(dump_option(&take, OPT_DUMP_STACKS, "x", &err), -ERR_USAGE);
 }
 
-static void test_a_packed_file_says_so_in_its_name_once(void **state)
+TEST(test_a_packed_file_says_so_in_its_name_once)
 {
 	static const struct {
 		const char *pattern, *plain, *packed;
@@ -40,7 +33,6 @@ static void test_a_packed_file_says_so_in_its_name_once(void **state)
 	};
 	const struct file_names names = {.program = "app.exe", .pid = 12};
 
-	(void)state;
 	for (size_t i = 0; i < 2 * sizeof(cases) / sizeof(*cases); i++) {
 		bool is_packed = i % 2;
 		struct buf path;
@@ -53,12 +45,11 @@ static void test_a_packed_file_says_so_in_its_name_once(void **state)
 	}
 }
 
-static void test_one_process_is_named_once(void **state)
+TEST(test_one_process_is_named_once)
 {
 	struct process_choice choice = {0};
 	struct err err = {0};
 
-	(void)state;
 	assert_int_equal(process_choice_check(&choice, "read", &err), -ERR_USAGE);
 	assert_string_equal(err.place, "read");
 	assert_string_equal(err.detail, "say which process: -p PID or -pn NAME");
@@ -73,29 +64,16 @@ static void test_one_process_is_named_once(void **state)
 	assert_int_equal(process_option(&choice, OPT_ARGUMENT, "x", &err), OPT_ARGUMENT);
 }
 
-static void test_a_pid_is_a_decimal_number(void **state)
+TEST(test_a_pid_is_a_decimal_number)
 {
 	static const char *const wrong[] = {"", "0", "-1", "12x", "0x12", "4294967296", " 1"};
 	struct err err = {0};
 	uint32_t pid = 7;
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(wrong) / sizeof(*wrong); i++) {
 		assert_int_equal(process_pid_parse(wrong[i], &pid, &err), -ERR_USAGE);
 		assert_int_equal(pid, 7);
 	}
 	assert_int_equal(process_pid_parse("4294967295", &pid, &err), 0);
 	assert_int_equal(pid, UINT32_MAX);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_each_row_is_taken),
-		cmocka_unit_test(test_a_packed_file_says_so_in_its_name_once),
-		cmocka_unit_test(test_one_process_is_named_once),
-		cmocka_unit_test(test_a_pid_is_a_decimal_number),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,15 +1,8 @@
 /* core/dump: what a tracer knows is written, and read back as it was. */
-#define _XOPEN_SOURCE 700 /* P_tmpdir */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
+#include "tests/unit/t.h"
 
-#include <cmocka.h>
+#define _XOPEN_SOURCE 700 /* P_tmpdir */
+#include <unistd.h>
 
 #include "tests/unit/test_dump.h"
 
@@ -49,13 +42,12 @@ static void make(struct snapshot *snapshot)
 		(struct block){0x50000, 0x10000, 0, 1, put_stack(snapshot, "2A")};
 }
 
-static void facts_and_modules_come_back(void **state)
+TEST(facts_and_modules_come_back)
 {
 	struct snapshot made, read;
 	size_t len;
 	char *dump;
 
-	(void)state;
 	make(&made);
 	dump = written(&made, &len);
 	assert_int_equal(load(&read, dump, len, SIZE_MAX, NULL), 0);
@@ -81,14 +73,13 @@ static void facts_and_modules_come_back(void **state)
 }
 
 /* The example of hdump.5, to the byte; and the end mark adds up, or it could not be read. */
-static void sums_are_entries_of_their_own(void **state)
+TEST(sums_are_entries_of_their_own)
 {
 	struct snapshot made, read;
 	struct block_totals total;
 	size_t len;
 	char *dump;
 
-	(void)state;
 	make(&made);
 	total = snapshot_total(&made);
 	assert_int_equal(total.block_count, 20 + 3 + 1 + 1);
@@ -110,9 +101,8 @@ static void sums_are_entries_of_their_own(void **state)
 	free(dump);
 }
 
-static void headings_have_names(void **state)
+TEST(headings_have_names)
 {
-	(void)state;
 	assert_string_equal(heap_name(1), "VirtualAlloc");
 	assert_string_equal(heap_name(2), "VirtualAlloc reserved");
 	assert_string_equal(heap_name(3), "Mapped");
@@ -125,15 +115,4 @@ static void headings_have_names(void **state)
 	assert_int_equal(heap_by_name("VirtualAlloc "), 0);
 	assert_int_equal(heap_by_name("virtua"), 0);
 	assert_int_equal(heap_by_name(""), 0);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(facts_and_modules_come_back),
-		cmocka_unit_test(sums_are_entries_of_their_own),
-		cmocka_unit_test(headings_have_names),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

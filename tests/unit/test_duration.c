@@ -1,17 +1,10 @@
 /* Spans of time: the truth is arithmetic. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <string.h>
-
-#include <cmocka.h>
+#include "tests/unit/t.h"
 
 #include "core/base/err.h"
 #include "core/base/parse.h"
 
-static void test_spans_are_what_their_units_say(void **state)
+TEST(test_spans_are_what_their_units_say)
 {
 	static const struct {
 		const char *text;
@@ -29,7 +22,6 @@ static void test_spans_are_what_their_units_say(void **state)
 		{"1D1s", 86401},
 	};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
 		int64_t ms = -1;
 
@@ -38,13 +30,12 @@ static void test_spans_are_what_their_units_say(void **state)
 	}
 }
 
-static void test_what_is_no_span_is_refused_and_changes_nothing(void **state)
+TEST(test_what_is_no_span_is_refused_and_changes_nothing)
 {
 	static const char *const cases[] = {"", "s", "30", "1h30", "30 s", " 30s", "30s ", "-1s",
 		"+1s", "1.5h", "30m1h", "1m1m", "1s1s", "1x", "1ms", "1w", "h1", "1hm", "30min",
 		"\xff", "1s\n", "9223372036854775808s", "99999999999999999999999s"};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
 		int64_t ms = 42;
 
@@ -54,13 +45,12 @@ static void test_what_is_no_span_is_refused_and_changes_nothing(void **state)
 }
 
 /* The longest whole number of seconds fits, the next one does not, also when it is put together. */
-static void test_the_bounds_of_64_bits_are_kept(void **state)
+TEST(test_the_bounds_of_64_bits_are_kept)
 {
 	int64_t most = INT64_MAX / 1000, ms = 0, days = INT64_MAX / 86400000;
 	int64_t rest = (INT64_MAX - days * 86400000) / 1000;
 	char text[80];
 
-	(void)state;
 	snprintf(text, sizeof(text), "%llds", (long long)most);
 	assert_int_equal(duration_parse(text, &ms), 0);
 	assert_int_equal(ms, most * 1000);
@@ -75,12 +65,11 @@ static void test_the_bounds_of_64_bits_are_kept(void **state)
 	assert_int_equal(duration_parse(text, &ms), -ERR_USAGE);
 }
 
-static void test_text_is_read_back_as_the_same_span(void **state)
+TEST(test_text_is_read_back_as_the_same_span)
 {
 	int64_t ms = 0;
 	char text[DURATION_TEXT_BYTES];
 
-	(void)state;
 	assert_string_equal(duration_text(90 * 60 * 1000, text), "1h30m");
 	assert_string_equal(duration_text(0, text), "0s");
 	assert_string_equal(duration_text(999, text), "0s");
@@ -91,16 +80,4 @@ static void test_text_is_read_back_as_the_same_span(void **state)
 	}
 	assert_int_equal(duration_parse(duration_text(INT64_MAX, text), &ms), 0);
 	assert_int_equal(ms, INT64_MAX / 1000 * 1000);
-}
-
-int main(void)
-{
-	static const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_spans_are_what_their_units_say),
-		cmocka_unit_test(test_what_is_no_span_is_refused_and_changes_nothing),
-		cmocka_unit_test(test_the_bounds_of_64_bits_are_kept),
-		cmocka_unit_test(test_text_is_read_back_as_the_same_span),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

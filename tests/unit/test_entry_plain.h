@@ -2,29 +2,22 @@
  * Tests of diff/read/count.h, for each way in which it is compiled. What a line means is told by
  * how the test wrote it, and by a slow parser of its own.
  */
-#include <inttypes.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
+#include "tests/unit/t.h"
 
-#include <cmocka.h>
+#include <inttypes.h>
 
 #include "diff/read/count.h"
 
 #define PAD 128
 
-static uint64_t state = 88172645463325252u;
+static uint64_t seed = 88172645463325252u;
 
 static uint64_t random_number(void)
 {
-	state ^= state << 13;
-	state ^= state >> 7;
-	state ^= state << 17;
-	return state;
+	seed ^= seed << 13;
+	seed ^= seed >> 7;
+	seed ^= seed << 17;
+	return seed;
 }
 
 /* A number of count digits without a leading zero. */
@@ -48,11 +41,10 @@ static void set(struct text *text, const char *bytes, size_t len)
 	text->len = len;
 }
 
-static void every_plain_line_is_read(void **unused)
+TEST(every_plain_line_is_read)
 {
 	static const char *const ends[] = {"\n", "\r\n"};
 
-	(void)unused;
 	for (int i = 0; i < 200000; i++) {
 		uint64_t requested = number_of(1 + i % 8), overhead = number_of(1 + i / 8 % 8);
 		uint64_t addr = number_of(1 + i / 64 % 16), id = number_of(1 + i / 512 % 8);
@@ -114,13 +106,12 @@ static int is_plain(const char *line)
 	return *at == '\n' && at - line < 64;
 }
 
-static void lines_that_are_not_plain_are_left(void **unused)
+TEST(lines_that_are_not_plain_are_left)
 {
 	static const char good[] = "1A bytes + 16 at 20600000040 by BackTraceEDD4EEA6\r\n";
 	static const char bytes[] = "0189AFGaf@`/: \t\r\n\v+.\x01\xff\xb0\xc1 byteskrBT";
 	size_t plain = 0;
 
-	(void)unused;
 	for (int i = 0; i < 300000; i++) {
 		struct entry_plain entry;
 		struct text text;
@@ -148,9 +139,8 @@ static void lines_that_are_not_plain_are_left(void **unused)
 	assert_in_range(plain, 1000, 299000); /* both kinds were made */
 }
 
-static void a_stack_ends_where_a_line_starts_without_a_tab(void **unused)
+TEST(a_stack_ends_where_a_line_starts_without_a_tab)
 {
-	(void)unused;
 	for (int i = 0; i < 100000; i++) {
 		struct text text = {{0}, 0};
 		const char *wanted = NULL, *limit;
@@ -167,12 +157,11 @@ static void a_stack_ends_where_a_line_starts_without_a_tab(void **unused)
 	}
 }
 
-static void no_byte_behind_the_padding_is_read(void **unused)
+TEST(no_byte_behind_the_padding_is_read)
 {
 	static const char line[] = "1 bytes + 2 at 3 by BackTrace4\n\t5\n";
 	struct entry_plain entry;
 
-	(void)unused;
 	for (size_t len = 0; len < sizeof(line); len++) {
 		char *bytes = calloc(1, len + PAD); /* the sanitizer sees what is read behind it */
 
@@ -184,16 +173,4 @@ static void no_byte_behind_the_padding_is_read(void **unused)
 		}
 		free(bytes);
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(every_plain_line_is_read),
-		cmocka_unit_test(lines_that_are_not_plain_are_left),
-		cmocka_unit_test(a_stack_ends_where_a_line_starts_without_a_tab),
-		cmocka_unit_test(no_byte_behind_the_padding_is_read),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

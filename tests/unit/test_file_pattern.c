@@ -1,12 +1,5 @@
 /* Names of files by a pattern: made, and read back. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
+#include "tests/unit/t.h"
 
 #include "core/io/file.h"
 #include "snapshot/series/file_pattern.h"
@@ -41,9 +34,8 @@ static void check_wrong(const char *pattern)
 	assert_int_equal(file_pattern_check(pattern, &words, NULL), -ERR_USAGE);
 }
 
-static void words_in_braces_are_known_or_refused(void **state)
+TEST(words_in_braces_are_known_or_refused)
 {
-	(void)state;
 	check_words("", 0);
 	check_words("a.txt", 0);
 	check_words("}a}", 0);
@@ -66,9 +58,8 @@ static void words_in_braces_are_known_or_refused(void **state)
 	check_wrong("{time}a{time}");
 }
 
-static void times_and_numbers_are_for_the_last_part(void **state)
+TEST(times_and_numbers_are_for_the_last_part)
 {
-	(void)state;
 	check_wrong("{time}/a.txt");
 	check_wrong("a{n}b/{n}");
 	check_wrong("{n}/");
@@ -105,12 +96,11 @@ static void check_name(const char *pattern, const char *program, const char *exp
 	check_path(pattern, &names, expected);
 }
 
-static void words_are_replaced(void **state)
+TEST(words_are_replaced)
 {
 	const struct file_names names = {"C:\\x.y\\app.exe", 7, TIME_MS + 999, 0, 12};
 	const struct file_names again = {"app", 7, TIME_MS, 2, 1234567};
 
-	(void)state;
 	check_name("d/{name}-{pid}.txt", "C:\\x.y\\app.exe", "d/app-4294967295.txt");
 	check_name("{{name}{{{pid}}", "app.exe", "{name}{4294967295}");
 	check_name("{name}", "{pid}.exe", "{pid}");
@@ -127,9 +117,8 @@ static void check_time(int64_t ms, const char *expected)
 	check_path("{time}", &names, expected);
 }
 
-static void times_are_utc_to_the_second(void **state)
+TEST(times_are_utc_to_the_second)
 {
-	(void)state;
 	check_time(0, "19700101T000000Z");
 	check_time(-1, "19691231T235959Z");
 	check_time(951827696789, "20000229T123456Z"); /* by date(1) */
@@ -139,9 +128,8 @@ static void times_are_utc_to_the_second(void **state)
 	check_time(INT64_MAX, "19700101T000000Z");
 }
 
-static void programs_are_called_by_their_name_alone(void **state)
+TEST(programs_are_called_by_their_name_alone)
 {
-	(void)state;
 	check_name("{name}", "app.EXE", "app");
 	check_name("{name}", "app", "app");
 	check_name("{name}", "a/b.exe/c.exe.exe", "c.exe");
@@ -152,9 +140,8 @@ static void programs_are_called_by_their_name_alone(void **state)
 		"\xc3\xa4 \xf0\x9f\x98\x80\xc3\xa4 \xf0\x9f\x98\x80");
 }
 
-static void hostile_names_are_made_harmless(void **state)
+TEST(hostile_names_are_made_harmless)
 {
-	(void)state;
 	check_name("{name}", "", "_");
 	check_name("{name}", "C:\\", "_");
 	/* No file is called as an option. */
@@ -217,9 +204,8 @@ static void check_unfit(const char *pattern, const char *name)
 	assert_false(fits(pattern, name, &number));
 }
 
-static void what_was_made_is_read_back(void **state)
+TEST(what_was_made_is_read_back)
 {
-	(void)state;
 	check_fits("{name}/{name}-{pid}-{time}.txt", "a {b-42-20261120T102548Z.txt", 0);
 	check_fits("{time}.txt", "20261120T102548Z_2.txt", 0);
 	check_fits("{time}.txt", "20261120T102548Z_999999.txt", 0);
@@ -235,11 +221,10 @@ static void what_was_made_is_read_back(void **state)
 	check_fits("a{{n}", "a{n}", 0);
 }
 
-static void what_was_not_made_does_not_fit(void **state)
+TEST(what_was_not_made_does_not_fit)
 {
 	static const char pattern[] = "{name}-{pid}-{time}.txt";
 
-	(void)state;
 	check_fits(pattern, "a {b-42-20261120T102548Z.txt", 0);
 	check_unfit(pattern, "");
 	check_unfit(pattern, "a {b-42-20261120T102548Z.tx");
@@ -265,13 +250,12 @@ static void what_was_not_made_does_not_fit(void **state)
 	check_unfit("{time}", "2026112");
 }
 
-static void made_names_and_read_ones_are_the_same(void **state)
+TEST(made_names_and_read_ones_are_the_same)
 {
 	static const char *const patterns[] = {"{name}-{pid}-{time}.txt", "{n}", "{time}{n}{pid}",
 		"{pid}{n}{time}_{name}", "{n}_{time}"};
 	struct buf path, bound;
 
-	(void)state;
 	srand(7);
 	buf_init(&path);
 	buf_init(&bound);
@@ -294,21 +278,4 @@ static void made_names_and_read_ones_are_the_same(void **state)
 	}
 	buf_release(&path);
 	buf_release(&bound);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(words_in_braces_are_known_or_refused),
-		cmocka_unit_test(times_and_numbers_are_for_the_last_part),
-		cmocka_unit_test(words_are_replaced),
-		cmocka_unit_test(times_are_utc_to_the_second),
-		cmocka_unit_test(programs_are_called_by_their_name_alone),
-		cmocka_unit_test(hostile_names_are_made_harmless),
-		cmocka_unit_test(what_was_made_is_read_back),
-		cmocka_unit_test(what_was_not_made_does_not_fit),
-		cmocka_unit_test(made_names_and_read_ones_are_the_same),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,11 +1,15 @@
 /* Where images and PDBs are looked for, in which order, and that they must be the dump's build. */
+#include "tests/unit/t.h"
+
 #include "tests/unit/finder_scene.h"
 
 #define IMAGE "prefix/dosdevices/c:/App/app.exe"
 
-static void test_the_path_in_the_dump_and_the_one_in_the_image(void **state)
+#undef TEST_AROUND
+#define TEST_AROUND scene_begin, scene_end
+
+TEST(test_the_path_in_the_dump_and_the_one_in_the_image)
 {
-	(void)state;
 	scene_image(IMAGE, NULL);
 	scene_pdb("prefix/dosdevices/c:/Out/app.pdb", 0, 3);
 	scene_find();
@@ -17,9 +21,8 @@ static void test_the_path_in_the_dump_and_the_one_in_the_image(void **state)
 	assert_int_equal(told_count, 0);
 }
 
-static void test_a_path_is_found_in_any_case(void **state)
+TEST(test_a_path_is_found_in_any_case)
 {
-	(void)state;
 	scene_image("prefix/dosdevices/c:/App/Sub Folder/aPP.ExE", NULL);
 	scene_pdb("prefix/dosdevices/c:/App/SUB folder/APP.pdb", 0,
 		3); /* another folder than above */
@@ -36,11 +39,10 @@ static void test_a_path_is_found_in_any_case(void **state)
 	check_file(files.image, "prefix/dosdevices/c:/App/Sub Folder/aPP.ExE");
 }
 
-static void test_letters_beyond_ascii_and_blanks(void **state)
+TEST(test_letters_beyond_ascii_and_blanks)
 {
 	struct image_plan plan = scene_plan();
 
-	(void)state;
 	plan.pdb = "C:\\\xc3\xa4 \xe6\xbc\xa2\\\xc3\xbc b.pdb";
 	module.path = "C:\\\xc3\xa4 \xe6\xbc\xa2\\\xc3\xbc b.exe";
 	scene_image("prefix/dosdevices/c:/\xc3\xa4 \xe6\xbc\xa2/\xc3\xbc b.exe", &plan);
@@ -57,12 +59,11 @@ static const char *map_to(char *text, size_t size, const char *from, const char 
 	return text;
 }
 
-static void test_the_first_map_that_leads_to_the_file_wins(void **state)
+TEST(test_the_first_map_that_leads_to_the_file_wins)
 {
 	const char *maps[4];
 	char text[3][700];
 
-	(void)state;
 	maps[0] = map_to(text[0], sizeof(text[0]), "C:\\App", "nowhere");
 	maps[1] = map_to(text[1], sizeof(text[1]), "c:/APP", "first");
 	maps[2] = map_to(text[2], sizeof(text[2]), "C:", "second");
@@ -84,12 +85,11 @@ static void test_the_first_map_that_leads_to_the_file_wins(void **state)
 	assert_int_equal(told_count, 0);
 }
 
-static void test_a_map_may_be_of_a_file_and_lead_to_a_drive(void **state)
+TEST(test_a_map_may_be_of_a_file_and_lead_to_a_drive)
 {
 	static const char *maps[] = {
 		"C:\\App\\app.exe=C:\\kept\\old.exe", "\\\\host\\share=C:\\kept"};
 
-	(void)state;
 	options.maps = maps;
 	options.map_count = 2;
 	scene_image("prefix/dosdevices/c:/kept/old.exe", NULL);
@@ -100,11 +100,10 @@ static void test_a_map_may_be_of_a_file_and_lead_to_a_drive(void **state)
 	check_files("prefix/dosdevices/c:/kept/old.exe", NULL);
 }
 
-static void test_a_pdb_beside_the_image(void **state)
+TEST(test_a_pdb_beside_the_image)
 {
 	struct image_plan plan = scene_plan();
 
-	(void)state;
 	plan.pdb = "app.pdb";
 	scene_image(IMAGE, &plan);
 	scene_pdb("prefix/dosdevices/c:/App/App.pdb", 0, 3);
@@ -119,9 +118,8 @@ static void test_a_pdb_beside_the_image(void **state)
 	assert_string_equal(scene_reason(), "");
 }
 
-static void test_a_pdb_without_its_image(void **state)
+TEST(test_a_pdb_without_its_image)
 {
-	(void)state;
 	scene_pdb("prefix/dosdevices/c:/App/app.pdb", 0, 3);
 	scene_find();
 	check_files(NULL, "prefix/dosdevices/c:/App/app.pdb");
@@ -143,11 +141,10 @@ static void test_a_pdb_without_its_image(void **state)
 }
 
 /* An image of another build does not hide the right PDB. */
-static void test_the_right_pdb_beside_a_wrong_image(void **state)
+TEST(test_the_right_pdb_beside_a_wrong_image)
 {
 	struct image_plan plan = scene_plan();
 
-	(void)state;
 	plan.timestamp++;
 	scene_image(IMAGE, &plan);
 	scene_pdb("prefix/dosdevices/c:/App/app.pdb", 0, 3);
@@ -174,11 +171,10 @@ static void check_other(struct image_plan plan, const char *how)
 	assert_int_equal(told_count, 1);
 }
 
-static void test_images_of_another_build_are_said_with_both_values(void **state)
+TEST(test_images_of_another_build_are_said_with_both_values)
 {
 	struct image_plan plan = scene_plan();
 
-	(void)state;
 	plan.timestamp = 0x60112233;
 	check_other(plan, "time stamp 5F3A0001 in the dump, 60112233 in the file");
 	plan = scene_plan();
@@ -201,11 +197,10 @@ static void test_images_of_another_build_are_said_with_both_values(void **state)
 }
 
 /* UMDH's logs; and dumps that say they know but do not. */
-static void test_without_an_identity_size_and_name_decide(void **state)
+TEST(test_without_an_identity_size_and_name_decide)
 {
 	struct image_plan plan = scene_plan();
 
-	(void)state;
 	plan.timestamp = 7;
 	module.has_identity = false;
 	scene_image(IMAGE, &plan);
@@ -256,12 +251,11 @@ static bool finds(const char *words)
 }
 
 /* /proc/self/root is the whole machine once more, as /net/HOST is another one's. */
-static void test_a_stranger_leads_to_no_other_machine_nor_what_the_system_makes_up(void **state)
+TEST(test_a_stranger_leads_to_no_other_machine_nor_what_the_system_makes_up)
 {
 	static const char away[] = "/proc/self/root";
 	char up[64], deep[700];
 
-	(void)state;
 	scene_image("own/app.exe", NULL);
 	make_link("away", away);
 	make_link("own/twice", "../away");
@@ -289,12 +283,11 @@ static void test_a_stranger_leads_to_no_other_machine_nor_what_the_system_makes_
 	check_reason("/net/host/share/app.exe is on another machine or a device");
 }
 
-static void test_nor_does_the_pdb_that_an_image_names(void **state)
+TEST(test_nor_does_the_pdb_that_an_image_names)
 {
 	struct image_plan plan = scene_plan();
 	char pdb[400];
 
-	(void)state;
 	assert_true(
 		(size_t)snprintf(pdb, sizeof(pdb), "/proc/self/root%s/made/app.pdb", dir) < 290);
 	plan.pdb = pdb;
@@ -306,12 +299,11 @@ static void test_nor_does_the_pdb_that_an_image_names(void **state)
 }
 
 /* What the user says may lie anywhere; from there on the stranger's names count again. */
-static void test_the_user_may_lead_anywhere(void **state)
+TEST(test_the_user_may_lead_anywhere)
 {
 	const char *map;
 	char text[700], sub[400];
 
-	(void)state;
 	scene_image("own/app.exe", NULL);
 	make_link("own/away", "/proc/self/root");
 	assert_true((size_t)snprintf(text, sizeof(text), "C:\\App=/proc/self/root%s/own", dir) <
@@ -332,12 +324,11 @@ static void test_the_user_may_lead_anywhere(void **state)
 	assert_false(finds("C:\\App\\..\\own\\away%s\\own\\app.exe"));
 }
 
-static void test_only_where_the_user_says_when_he_wants_it_so(void **state)
+TEST(test_only_where_the_user_says_when_he_wants_it_so)
 {
 	const char *map;
 	char text[700], path[400];
 
-	(void)state;
 	scene_image(IMAGE, NULL);
 	scene_pdb("prefix/dosdevices/c:/Out/app.pdb", 0, 3);
 	options.no_local_files = true;
@@ -358,40 +349,15 @@ static void test_only_where_the_user_says_when_he_wants_it_so(void **state)
 	check_files("named/app.exe", "named/app.pdb");
 }
 
-static void test_a_second_search_changes_nothing(void **state)
+TEST(test_a_second_search_changes_nothing)
 {
 	struct err err;
 	struct finder *finder = finder_new(&options, &err);
 
-	(void)state;
 	assert_non_null(finder);
 	assert_int_equal(finder_find(finder, &module, &files), 0);
 	scene_image(IMAGE, NULL);
 	assert_int_equal(finder_find(finder, &module, &files), 0);
 	check_files(NULL, NULL);
 	finder_free(finder);
-}
-
-int main(void)
-{
-#define TEST(name) cmocka_unit_test_setup_teardown(name, scene_begin, scene_end)
-	const struct CMUnitTest tests[] = {
-		TEST(test_the_path_in_the_dump_and_the_one_in_the_image),
-		TEST(test_a_path_is_found_in_any_case),
-		TEST(test_letters_beyond_ascii_and_blanks),
-		TEST(test_the_first_map_that_leads_to_the_file_wins),
-		TEST(test_a_map_may_be_of_a_file_and_lead_to_a_drive),
-		TEST(test_a_pdb_beside_the_image),
-		TEST(test_a_pdb_without_its_image),
-		TEST(test_the_right_pdb_beside_a_wrong_image),
-		TEST(test_images_of_another_build_are_said_with_both_values),
-		TEST(test_without_an_identity_size_and_name_decide),
-		TEST(test_a_stranger_leads_to_no_other_machine_nor_what_the_system_makes_up),
-		TEST(test_nor_does_the_pdb_that_an_image_names),
-		TEST(test_the_user_may_lead_anywhere),
-		TEST(test_only_where_the_user_says_when_he_wants_it_so),
-		TEST(test_a_second_search_changes_nothing),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

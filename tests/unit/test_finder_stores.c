@@ -1,4 +1,6 @@
 /* The symbol path: folders, stores and what lies in them. */
+#include "tests/unit/t.h"
+
 #include "tests/unit/finder_scene.h"
 
 static char path_text[2000];
@@ -36,9 +38,11 @@ static void check_pdb_at(const char *name)
 	check_files(NULL, NULL);
 }
 
-static void test_folders_as_dbghelp_searches_them(void **state)
+#undef TEST_AROUND
+#define TEST_AROUND scene_begin, scene_end
+
+TEST(test_folders_as_dbghelp_searches_them)
 {
-	(void)state;
 	scene_folders("sym/x");
 	use_path("%s/sym");
 	check_pdb_at("sym/app.pdb");
@@ -56,12 +60,11 @@ static void test_folders_as_dbghelp_searches_them(void **state)
 	check_files(NULL, NULL);
 }
 
-static void test_stores_of_two_and_three_tiers(void **state)
+TEST(test_stores_of_two_and_three_tiers)
 {
 	static const char *const ways[] = {"srv*%s/sym*https://example.org", "cache*%s/sym",
 		"SymSrv*symsrv.dll*%s/sym", "srv*%s/none*%s/sym", "%s/sym"};
 
-	(void)state;
 	scene_folders("sym/x");
 	for (size_t i = 0; i < sizeof(ways) / sizeof(*ways); i++) {
 		use_path(ways[i]);
@@ -72,9 +75,8 @@ static void test_stores_of_two_and_three_tiers(void **state)
 	}
 }
 
-static void test_names_and_keys_in_any_case(void **state)
+TEST(test_names_and_keys_in_any_case)
 {
-	(void)state;
 	scene_folders("sym/x");
 	use_path("srv*%s/sym");
 	module.pdb_guid = "0302010005040706"
@@ -96,11 +98,10 @@ static void test_names_and_keys_in_any_case(void **state)
 	assert_string_equal(files.guid, MADE_GUID);
 }
 
-static void test_what_lies_in_a_store_must_fit_too(void **state)
+TEST(test_what_lies_in_a_store_must_fit_too)
 {
 	struct image_plan plan = scene_plan();
 
-	(void)state;
 	use_path("srv*%s/sym");
 	plan.timestamp++;
 	scene_image("sym/app.exe/" SCENE_IMAGE_KEY "/app.exe", &plan);
@@ -112,9 +113,8 @@ static void test_what_lies_in_a_store_must_fit_too(void **state)
 	check_told("%s/sym/app.exe/" SCENE_IMAGE_KEY "/app.exe is another build: time stamp");
 }
 
-static void test_elements_are_searched_in_order_after_the_dumps_path(void **state)
+TEST(test_elements_are_searched_in_order_after_the_dumps_path)
 {
-	(void)state;
 	scene_image("one/app.exe", NULL);
 	scene_image("two/app.exe/" SCENE_IMAGE_KEY "/app.exe", NULL);
 	scene_pdb("two/app.pdb/" SCENE_KEY "/app.pdb", 0, 3);
@@ -136,9 +136,8 @@ static void test_elements_are_searched_in_order_after_the_dumps_path(void **stat
 	check_files("prefix/dosdevices/c:/App/app.exe", "prefix/dosdevices/c:/App/app.pdb");
 }
 
-static void test_the_environment_has_a_symbol_path_too(void **state)
+TEST(test_the_environment_has_a_symbol_path_too)
 {
-	(void)state;
 	use_path("%s/sym");
 	options.symbol_path = NULL;
 	setenv("_NT_SYMBOL_PATH", path_text, 1);
@@ -159,20 +158,18 @@ static void test_the_environment_has_a_symbol_path_too(void **state)
 	unsetenv("_NT_SYMBOL_PATH");
 }
 
-static void test_windows_paths_go_through_the_prefix(void **state)
+TEST(test_windows_paths_go_through_the_prefix)
 {
-	(void)state;
 	scene_pdb("prefix/dosdevices/c:/Symbols/app.pdb/" SCENE_KEY "/app.pdb", 0, 3);
 	use_path("srv*c:\\symbols*https://example.org/x");
 	scene_find();
 	check_files(NULL, "prefix/dosdevices/c:/Symbols/app.pdb/" SCENE_KEY "/app.pdb");
 }
 
-static void test_a_relative_folder_becomes_a_full_path(void **state)
+TEST(test_a_relative_folder_becomes_a_full_path)
 {
 	char old[1000];
 
-	(void)state;
 	assert_non_null(getcwd(old, sizeof(old)));
 	scene_pdb("here/-/app.pdb", 0, 3);
 	scene_folders("here/x");
@@ -186,9 +183,8 @@ static void test_a_relative_folder_becomes_a_full_path(void **state)
 	check_files(NULL, NULL);
 }
 
-static void test_packed_files_are_named_as_not_read(void **state)
+TEST(test_packed_files_are_named_as_not_read)
 {
-	(void)state;
 	use_path("srv*%s/sym");
 	scene_write("sym/app.pdb/" SCENE_KEY "/app.pd_", "SZDD", 4);
 	scene_write("sym/app.exe/" SCENE_IMAGE_KEY "/file.ptr", "PATH:x", 6);
@@ -210,13 +206,12 @@ static void test_packed_files_are_named_as_not_read(void **state)
 	assert_int_equal(told_count, 0);
 }
 
-static void test_servers_are_named_as_not_asked_once(void **state)
+TEST(test_servers_are_named_as_not_asked_once)
 {
 	struct err err;
 	struct finder *finder;
 	struct module_files more = {0};
 
-	(void)state;
 	use_path("%s/none;srv*%s/cache*https://example.org/symbols");
 	finder = finder_new(&options, &err);
 	assert_non_null(finder);
@@ -236,12 +231,11 @@ static void test_servers_are_named_as_not_asked_once(void **state)
 	finder_free(finder);
 }
 
-static void test_what_makes_no_sense_is_an_error(void **state)
+TEST(test_what_makes_no_sense_is_an_error)
 {
 	static const char *map = "C:\\build";
 	struct err err;
 
-	(void)state;
 	options.symbol_path = "C:\\a;what*is*this";
 	assert_null(finder_new(&options, &err));
 	assert_int_equal(err.code, ERR_USAGE);
@@ -252,24 +246,4 @@ static void test_what_makes_no_sense_is_an_error(void **state)
 	assert_null(finder_new(&options, &err));
 	assert_int_equal(err.code, ERR_USAGE);
 	assert_string_equal(err.place, "C:\\build");
-}
-
-int main(void)
-{
-#define TEST(name) cmocka_unit_test_setup_teardown(name, scene_begin, scene_end)
-	const struct CMUnitTest tests[] = {
-		TEST(test_folders_as_dbghelp_searches_them),
-		TEST(test_stores_of_two_and_three_tiers),
-		TEST(test_names_and_keys_in_any_case),
-		TEST(test_what_lies_in_a_store_must_fit_too),
-		TEST(test_elements_are_searched_in_order_after_the_dumps_path),
-		TEST(test_the_environment_has_a_symbol_path_too),
-		TEST(test_windows_paths_go_through_the_prefix),
-		TEST(test_a_relative_folder_becomes_a_full_path),
-		TEST(test_packed_files_are_named_as_not_read),
-		TEST(test_servers_are_named_as_not_asked_once),
-		TEST(test_what_makes_no_sense_is_an_error),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

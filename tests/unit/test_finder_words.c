@@ -1,4 +1,6 @@
 /* What the finder says, what it does with files that do not fit, and that nothing there can harm it. */
+#include "tests/unit/t.h"
+
 #include "tests/unit/finder_scene.h"
 
 #include <errno.h>
@@ -10,12 +12,14 @@
 
 /* ---------------------------------------------------------------- --allow-mismatch */
 
-static void test_files_of_another_build_are_used_when_asked_for(void **state)
+#undef TEST_AROUND
+#define TEST_AROUND scene_begin, scene_end
+
+TEST(test_files_of_another_build_are_used_when_asked_for)
 {
 	const char *maps[1];
 	struct image_plan plan = scene_plan();
 
-	(void)state;
 	options.allow_mismatch = true;
 	plan.timestamp = 1;
 	plan.guid_0 = 0xbb;
@@ -59,13 +63,12 @@ static void test_files_of_another_build_are_used_when_asked_for(void **state)
 	assert_int_equal(told_count, 0);
 }
 
-static void test_a_mismatch_is_said_once(void **state)
+TEST(test_a_mismatch_is_said_once)
 {
 	struct image_plan plan = scene_plan();
 	struct err err;
 	struct finder *finder = finder_new(&options, &err);
 
-	(void)state;
 	assert_non_null(finder);
 	plan.timestamp = 1;
 	scene_image(IMAGE, &plan);
@@ -81,11 +84,10 @@ static void test_a_mismatch_is_said_once(void **state)
 }
 
 /* Those of Wine differ from those of the Windows that a dump is from: said in the reason only. */
-static void test_system_files_of_another_system_are_no_news(void **state)
+TEST(test_system_files_of_another_system_are_no_news)
 {
 	struct image_plan plan = scene_plan();
 
-	(void)state;
 	plan.timestamp = 1;
 	module.path = "C:\\WINDOWS\\system32\\test.dll";
 	scene_image("prefix/dosdevices/c:/windows/system32/test.dll", &plan);
@@ -97,11 +99,10 @@ static void test_system_files_of_another_system_are_no_news(void **state)
 
 /* ---------------------------------------------------------------- reasons */
 
-static void test_reasons_name_what_is_missing(void **state)
+TEST(test_reasons_name_what_is_missing)
 {
 	struct image_plan plan = scene_plan();
 
-	(void)state;
 	scene_find();
 	assert_string_equal(scene_reason(),
 		"no file C:\\App\\app.exe here; app.pdb (" MADE_GUID
@@ -125,9 +126,8 @@ static void test_reasons_name_what_is_missing(void **state)
 	assert_string_equal(scene_reason(), "no debug information in it, but a table of symbols");
 }
 
-static void test_damaged_files_are_named(void **state)
+TEST(test_damaged_files_are_named)
 {
-	(void)state;
 	scene_write(IMAGE, "MZ", 2);
 	scene_write(PDB, "Microsoft C/C++ MSF 7.00\r\n\032DS\0\0\0", 32);
 	scene_find();
@@ -139,9 +139,8 @@ static void test_damaged_files_are_named(void **state)
 	assert_null(strstr(scene_reason(), "not found"));
 }
 
-static void test_words_are_harmless(void **state)
+TEST(test_words_are_harmless)
 {
-	(void)state;
 	module.path = "C:\\App\\a\x1b[2Jb\n\xc2\x9b.exe";
 	module.pdb = "p\x07q.pdb";
 	scene_find();
@@ -151,12 +150,11 @@ static void test_words_are_harmless(void **state)
 	check_reason("/App/a?[2Jb???.exe is not a PE image");
 }
 
-static void test_paths_of_any_length(void **state)
+TEST(test_paths_of_any_length)
 {
 	enum { LEN = 60000 };
 	char *path = malloc(LEN + 1);
 
-	(void)state;
 	assert_non_null(path);
 	for (int i = 0; i < LEN; i++)
 		path[i] = i % 2 ? '\\' : '.';
@@ -188,9 +186,8 @@ static bool has_dwarf(const char *section, const char *long_name)
 	return files.has_dwarf;
 }
 
-static void test_dwarf_is_told_by_long_names_of_sections(void **state)
+TEST(test_dwarf_is_told_by_long_names_of_sections)
 {
-	(void)state;
 	assert_true(has_dwarf("/4", ".debug_info"));
 	assert_true(has_dwarf("/0000004", ".debug_info"));
 	assert_true(has_dwarf("/4", ".zdebug_info"));
@@ -208,13 +205,12 @@ static void test_dwarf_is_told_by_long_names_of_sections(void **state)
 
 /* ---------------------------------------------------------------- what is never opened */
 
-static void test_paths_to_other_machines_are_not_opened(void **state)
+TEST(test_paths_to_other_machines_are_not_opened)
 {
 	static const char *const paths[] = {"\\\\host\\share\\app.exe", "//host/share/app.exe",
 		"\\\\?\\UNC\\host\\share\\app.exe", "\\\\.\\pipe\\app.exe",
 		"\\Device\\Mup\\host\\app.exe", "\\??\\UNC\\host\\share\\app.exe"};
 
-	(void)state;
 	/* As they would be here, if they were taken for paths of this machine. */
 	for (size_t i = 0; i < sizeof(paths) / sizeof(*paths); i++) {
 		module.path = paths[i];
@@ -225,11 +221,10 @@ static void test_paths_to_other_machines_are_not_opened(void **state)
 	}
 }
 
-static void test_pipes_and_loops_are_no_files(void **state)
+TEST(test_pipes_and_loops_are_no_files)
 {
 	char path[600];
 
-	(void)state;
 	scene_path(path, sizeof(path), IMAGE);
 	assert_int_equal(mkfifo(path, 0600), 0); /* to open it would never end */
 	scene_path(path, sizeof(path), PDB);
@@ -249,11 +244,10 @@ static void test_pipes_and_loops_are_no_files(void **state)
 	check_reason("no file C:\\App\\app.exe here");
 }
 
-static void test_files_that_cannot_be_opened_are_named(void **state)
+TEST(test_files_that_cannot_be_opened_are_named)
 {
 	char path[600];
 
-	(void)state;
 	scene_image(IMAGE, NULL);
 	scene_path(path, sizeof(path), IMAGE);
 	assert_int_equal(chmod(path, 0), 0);
@@ -266,7 +260,7 @@ static void test_files_that_cannot_be_opened_are_named(void **state)
 
 /* ---------------------------------------------------------------- much of everything */
 
-static void test_many_maps_and_elements(void **state)
+TEST(test_many_maps_and_elements)
 {
 	enum { MAPS = 5000, ELEMENTS = 20000, MODULES = 300 };
 	const char **maps = calloc(MAPS, sizeof(*maps));
@@ -274,7 +268,6 @@ static void test_many_maps_and_elements(void **state)
 	struct err err;
 	struct finder *finder;
 
-	(void)state;
 	assert_non_null(maps);
 	for (int i = 0; i < MAPS; i++)
 		maps[i] = i % 2 ? "C:\\App=C:\\nowhere" : "D:\\x=/src";
@@ -303,12 +296,11 @@ static bool cancel(void *ctx)
 	return true;
 }
 
-static void test_a_long_search_can_be_cancelled(void **state)
+TEST(test_a_long_search_can_be_cancelled)
 {
 	enum { FOLDERS = 300 };
 	struct buf text;
 
-	(void)state;
 	buf_init(&text);
 	for (int i = 0; i < FOLDERS; i++) {
 		char name[40];
@@ -337,13 +329,12 @@ static const char *spelling_of(struct folder_names *names, const char *folder, c
 }
 
 /* A folder is read once, and no more names are kept than there may be. */
-static void test_names_of_folders_are_kept(void **state)
+TEST(test_names_of_folders_are_kept)
 {
 	struct folder_names *names = folder_names_new(1000);
 	char folder[400], name[40];
 	int found = 0;
 
-	(void)state;
 	assert_non_null(names);
 	scene_write("a/bB.txt", "x", 1);
 	scene_write("a/Bb.txt", "x", 1);
@@ -371,27 +362,4 @@ static void test_names_of_folders_are_kept(void **state)
 	}
 	assert_in_range(found, 8, 10); /* "." and ".." are names, too */
 	folder_names_free(names);
-}
-
-int main(void)
-{
-#define TEST(name) cmocka_unit_test_setup_teardown(name, scene_begin, scene_end)
-	const struct CMUnitTest tests[] = {
-		TEST(test_files_of_another_build_are_used_when_asked_for),
-		TEST(test_a_mismatch_is_said_once),
-		TEST(test_system_files_of_another_system_are_no_news),
-		TEST(test_reasons_name_what_is_missing),
-		TEST(test_damaged_files_are_named),
-		TEST(test_words_are_harmless),
-		TEST(test_paths_of_any_length),
-		TEST(test_dwarf_is_told_by_long_names_of_sections),
-		TEST(test_paths_to_other_machines_are_not_opened),
-		TEST(test_pipes_and_loops_are_no_files),
-		TEST(test_files_that_cannot_be_opened_are_named),
-		TEST(test_many_maps_and_elements),
-		TEST(test_a_long_search_can_be_cancelled),
-		TEST(test_names_of_folders_are_kept),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,15 +1,9 @@
 /* What is in a folder: all of it, what each thing is, in order, and no link followed. */
+#include "tests/unit/t.h"
+
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
-
-#include <cmocka.h>
 
 #include "core/base/memory.h"
 #include "core/io/file.h"
@@ -54,12 +48,14 @@ static void check(const struct folder_entry *entry, const char *name, char kind,
 	assert_int_equal(entry->size_bytes, size);
 }
 
-static void every_kind_is_told_in_order_of_bytes(void **state)
+#undef TEST_AROUND
+#define TEST_AROUND NULL, empty_folder
+
+TEST(every_kind_is_told_in_order_of_bytes)
 {
 	struct folder_list list;
 	struct err err;
 
-	(void)state;
 	put_file("b", 3);
 	put_file(" b", 0);
 	put_file("\xc3\xa4 \xf0\x9f\x98\x80", 70000);
@@ -89,23 +85,21 @@ static void every_kind_is_told_in_order_of_bytes(void **state)
 	assert_int_equal(list.count, 0);
 }
 
-static void nothing_is_no_trouble(void **state)
+TEST(nothing_is_no_trouble)
 {
 	struct folder_list list = {.count = 7};
 	struct err err;
 
-	(void)state;
 	assert_int_equal(folder_list_read(folder, &list, &err), 0);
 	assert_int_equal(list.count, 0);
 	folder_list_release(&list);
 }
 
-static void what_is_no_folder_is_an_error_that_names_it(void **state)
+TEST(what_is_no_folder_is_an_error_that_names_it)
 {
 	struct folder_list list = {.count = 7};
 	struct err err;
 
-	(void)state;
 	put_file("file", 1);
 	assert_int_equal(folder_list_read(in_folder("file"), &list, &err), -ERR_OPEN);
 	assert_string_equal(err.place, in_folder("file"));
@@ -125,12 +119,11 @@ static int count_to_three(void *ctx, const struct folder_entry *entry)
 	return ++*count == 3 ? 1 : 0;
 }
 
-static void who_looks_may_stop(void **state)
+TEST(who_looks_may_stop)
 {
 	int count = 0;
 	struct err err = {.code = ERR_USAGE};
 
-	(void)state;
 	for (char name[] = "a"; *name < 'h'; (*name)++)
 		put_file(name, 0);
 	assert_int_equal(folder_each(folder, FOLDER_NAMES, count_to_three, &count, &err), 1);
@@ -138,12 +131,11 @@ static void who_looks_may_stop(void **state)
 	assert_int_equal(err.code, ERR_USAGE);
 }
 
-static void no_path_is_the_current_folder(void **state)
+TEST(no_path_is_the_current_folder)
 {
 	struct folder_list list;
 	char *here = getcwd(NULL, 0);
 
-	(void)state;
 	put_file("only", 4);
 	assert_int_equal(chdir(folder), 0);
 	assert_int_equal(folder_list_read("", &list, NULL), 0);
@@ -154,12 +146,11 @@ static void no_path_is_the_current_folder(void **state)
 	folder_list_release(&list);
 }
 
-static void only_files_are_removed(void **state)
+TEST(only_files_are_removed)
 {
 	struct folder_list list;
 	struct err err;
 
-	(void)state;
 	put_file("file", 1);
 	put_file("kept", 1);
 	assert_int_equal(mkdir(in_folder("folder"), 0700), 0);
@@ -188,18 +179,4 @@ static int remove_folder(void **state)
 	return rmdir(folder);
 }
 
-#define TEST(function) cmocka_unit_test_teardown(function, empty_folder)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TEST(every_kind_is_told_in_order_of_bytes),
-		TEST(nothing_is_no_trouble),
-		TEST(what_is_no_folder_is_an_error_that_names_it),
-		TEST(who_looks_may_stop),
-		TEST(no_path_is_the_current_folder),
-		TEST(only_files_are_removed),
-	};
-
-	return cmocka_run_group_tests(tests, make_folder, remove_folder);
-}
+GROUP(make_folder, remove_folder)

@@ -1,17 +1,10 @@
 /* Numbers with a fraction as text. The C library of this machine rounds what it prints exactly. */
+#include "tests/unit/t.h"
+
 #include "diff/report/report_parts.h"
 
 #include <float.h>
 #include <math.h>
-#include <setjmp.h>
-#include <stdbool.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <string.h>
-
-#include <cmocka.h>
 
 static void is(double value, const char *wanted)
 {
@@ -24,9 +17,8 @@ static void is(double value, const char *wanted)
 		assert_null(found);
 }
 
-static void numbers_are_rounded_to_thousandths(void **state)
+TEST(numbers_are_rounded_to_thousandths)
 {
-	(void)state;
 	is(0, "0");
 	is(-0.0, "0");
 	is(0.001, "0.001");
@@ -45,9 +37,8 @@ static void numbers_are_rounded_to_thousandths(void **state)
 	is(4.9e-324, "0");
 }
 
-static void large_numbers_have_all_their_digits(void **state)
+TEST(large_numbers_have_all_their_digits)
 {
-	(void)state;
 	is(9007199254740991.0, "9007199254740991"); /* 2^53 - 1 */
 	is(4503599627370495.5, "4503599627370495.5"); /* the largest with a fraction */
 	is(-9223372036854775808.0, "-9223372036854775808");
@@ -55,9 +46,8 @@ static void large_numbers_have_all_their_digits(void **state)
 	is(1208925819614629174706176.0, "1208925819614629174706176"); /* 2^80 */
 }
 
-static void what_is_no_number_is_none(void **state)
+TEST(what_is_no_number_is_none)
 {
-	(void)state;
 	is(INFINITY, NULL);
 	is(-INFINITY, NULL);
 	is(NAN, NULL);
@@ -92,11 +82,10 @@ static bool is_half(double value)
 	return modf(value * 16, &whole) == 0 && modf(value * 8, &whole) != 0;
 }
 
-static void every_number_is_as_printf_prints_it(void **state)
+TEST(every_number_is_as_printf_prints_it)
 {
 	char wanted[400];
 
-	(void)state;
 	for (unsigned i = 0; i < 200000; i++) {
 		uint64_t bits = random_bits();
 		double value;
@@ -114,16 +103,4 @@ static void every_number_is_as_printf_prints_it(void **state)
 		printed(ldexp(-1.2345678901234567, exponent), wanted);
 		is(ldexp(-1.2345678901234567, exponent), wanted);
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(numbers_are_rounded_to_thousandths),
-		cmocka_unit_test(large_numbers_have_all_their_digits),
-		cmocka_unit_test(what_is_no_number_is_none),
-		cmocka_unit_test(every_number_is_as_printf_prints_it),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

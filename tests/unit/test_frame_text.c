@@ -1,4 +1,6 @@
 /* hdiff: one frame's text, taken apart. */
+#include "tests/unit/t.h"
+
 #include "tests/unit/test_diff.h"
 
 #include "diff/read/frame.h"
@@ -42,9 +44,8 @@ static void assert_parses(const char *text, struct frame should)
 }
 
 /* Each line as it stands in a published sample, see the grammar of comparisons. */
-static void forms_of_umdh_are_taken_apart(void **state)
+TEST(forms_of_umdh_are_taken_apart)
 {
-	(void)state;
 	assert_parses("ntdll!RtlAllocateHeap+00000274",
 		(struct frame){
 			.module = "ntdll", .function = "RtlAllocateHeap", .offset_bytes = 0x274});
@@ -65,9 +66,8 @@ static void forms_of_umdh_are_taken_apart(void **state)
 			.module = "SHELL32", .function = "Ordinal915", .offset_bytes = 0xfde});
 }
 
-static void frames_without_names_keep_module_and_address(void **state)
+TEST(frames_without_names_keep_module_and_address)
 {
-	(void)state;
 	assert_parses("app+1010 : 140001010", (struct frame){.module = "app",
 						      .offset_bytes = 0x1010,
 						      .has_addr = true,
@@ -97,9 +97,8 @@ static void frames_without_names_keep_module_and_address(void **state)
 }
 
 /* 2^64 - 1 is the last offset there is; a line counts from 1 and has 32 bits. */
-static void numbers_that_do_not_fit_are_part_of_the_name(void **state)
+TEST(numbers_that_do_not_fit_are_part_of_the_name)
 {
-	(void)state;
 	assert_parses("m!f+FFFFFFFFFFFFFFFF",
 		(struct frame){.module = "m", .function = "f", .offset_bytes = UINT64_MAX});
 	assert_parses("m!f+0x000000000000000000001",
@@ -116,12 +115,11 @@ static void numbers_that_do_not_fit_are_part_of_the_name(void **state)
 	assert_parses("m!f+1 (a.c, 0)", (struct frame){.module = "m", .function = "f+1 (a.c, 0)"});
 }
 
-static void what_fits_nothing_is_kept_whole(void **state)
+TEST(what_fits_nothing_is_kept_whole)
 {
 	static const char *const texts[] = {"(no stack recorded)", "?", "+", "+12", "!", "!x", "x!",
 		"()", "(a, 1)", ",", " [inline]x", "a b c", ")", ": 12", "+1 : z", "C:\\x.dll!f",
 		"a::operator!"};
-	(void)state;
 	for (size_t i = 0; i < COUNT(texts); i++) {
 		struct frame should = {
 			.function = strchr(texts[i], ' ') == texts[i] ? texts[i] + 1 : texts[i]};
@@ -200,14 +198,13 @@ static char *print_frames(const struct frames *frames)
 	return read_text("out.txt");
 }
 
-static void frames_of_our_reports_parse_to_what_was_printed(void **state)
+TEST_WITH(frames_of_our_reports_parse_to_what_was_printed, enter_folder, leave_folder)
 {
 	struct frames frames;
 	struct arena arena;
 	char *text;
 	const char *at;
 
-	(void)state;
 	frames_init(&frames);
 	arena_init(&arena);
 	make_frames(&frames);
@@ -230,7 +227,7 @@ static void frames_of_our_reports_parse_to_what_was_printed(void **state)
 }
 
 /* Where the offset is not known none is printed. */
-static void frames_without_an_offset_are_taken_apart(void **state)
+TEST(frames_without_an_offset_are_taken_apart)
 {
 	static const char *const plain[] = {"main", "operator<", "operator()", "operator+",
 		"operator++", "operator new[]", "std::map<int, (x)>::f", "`anonymous namespace'::f",
@@ -238,7 +235,6 @@ static void frames_without_an_offset_are_taken_apart(void **state)
 	static const char *const sources[] = {"a.cpp", "C:\\Program Files (x86)\\a, b (1).cpp"};
 	char text[200];
 
-	(void)state;
 	for (size_t i = 0; i < COUNT(plain); i++) {
 		struct frame frame = {.module = "notepad++", .function = plain[i]};
 
@@ -257,7 +253,7 @@ static void frames_without_an_offset_are_taken_apart(void **state)
 }
 
 /* The long one has a place to try at each of its 12000 pieces. */
-static void no_text_is_read_past_its_end_or_takes_long(void **state)
+TEST(no_text_is_read_past_its_end_or_takes_long)
 {
 	static const char alphabet[] = "!+ :(),0x1aF[inl]e<>";
 	uint64_t seed = 1;
@@ -265,7 +261,6 @@ static void no_text_is_read_past_its_end_or_takes_long(void **state)
 	struct arena arena;
 	struct frame frame;
 
-	(void)state;
 	assert_non_null(large);
 	for (unsigned i = 0; i < 200000; i++) {
 		size_t len = i % sizeof(text);
@@ -288,20 +283,4 @@ static void no_text_is_read_past_its_end_or_takes_long(void **state)
 	assert_int_equal(frame_parse(&frame, &arena, large, 60000), 0);
 	arena_release(&arena);
 	free(large);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(forms_of_umdh_are_taken_apart),
-		cmocka_unit_test(frames_without_names_keep_module_and_address),
-		cmocka_unit_test(numbers_that_do_not_fit_are_part_of_the_name),
-		cmocka_unit_test(what_fits_nothing_is_kept_whole),
-		cmocka_unit_test_setup_teardown(frames_of_our_reports_parse_to_what_was_printed,
-			enter_folder, leave_folder),
-		cmocka_unit_test(frames_without_an_offset_are_taken_apart),
-		cmocka_unit_test(no_text_is_read_past_its_end_or_takes_long),
-	};
-
-	return cmocka_run_group_tests_name("frame text", tests, NULL, NULL);
 }

@@ -1,4 +1,6 @@
 /* The walker of Wine's heaps: nothing that a process holds makes it crash, hang or grow. */
+#include "tests/unit/t.h"
+
 #include "tests/unit/fake_heaps.h"
 
 #define ENDLESS 0x100000000000u
@@ -6,7 +8,7 @@
 /* ---------------------------------------------------------------- hostile processes */
 
 /* Many subheaps that share the blocks behind them: each but one is wrong. */
-static void blocks_that_many_subheaps_claim_are_found_once(void **state)
+TEST(blocks_that_many_subheaps_claim_are_found_once)
 {
 	const unsigned headers = 200, blocks = 4000;
 	struct image *image = image_new(9);
@@ -14,7 +16,6 @@ static void blocks_that_many_subheaps_claim_are_found_once(void **state)
 	uint64_t base = 0x5000000, data = base + headers * (uint64_t)SUBHEAP_DATA - 8;
 	size_t before = image->truth.block_count;
 
-	(void)state;
 	fake_map(fake, base, (headers * SUBHEAP_DATA + blocks * 16 + 0xfff) & ~(size_t)0xfff)
 		->needs_hold = true;
 	for (unsigned i = 0; i < headers; i++) {
@@ -59,11 +60,10 @@ static bool endless_large(struct fake *fake, uint64_t addr, unsigned char *bytes
 	return true;
 }
 
-static void a_list_without_end_is_left_after_a_million_reads(void **state)
+TEST(a_list_without_end_is_left_after_a_million_reads)
 {
 	struct image *image = image_new(10);
 
-	(void)state;
 	image->fake.made_up = endless_large;
 	fake_put(&image->fake, HEAP_B + HEAP_LARGES, ENDLESS + LARGE_LINKS, 8);
 	image_walk(image);
@@ -74,11 +74,10 @@ static void a_list_without_end_is_left_after_a_million_reads(void **state)
 }
 
 /* Claims more than an address space can hold, a little at a time. */
-static void heaps_cannot_hold_more_than_an_address_space(void **state)
+TEST(heaps_cannot_hold_more_than_an_address_space)
 {
 	struct image *image = image_new(11);
 
-	(void)state;
 	for (unsigned i = 0; i < EACH_LARGE; i++)
 		fake_put(&image->fake, LARGE_A + i * LARGE_STEP + LARGE_BLOCK_SIZE, 1ull << 46, 8);
 	image_walk(image);
@@ -134,12 +133,11 @@ static void assert_bounded(const struct image *image)
 		assert_true(image->walk.heaps[i].committed_bytes < 1ull << 47);
 }
 
-static void no_damage_makes_it_hang_crash_or_read_on_and_on(void **state)
+TEST(no_damage_makes_it_hang_crash_or_read_on_and_on)
 {
 	struct image *image = image_new(12);
 	uint64_t seed = 20240607;
 
-	(void)state;
 	assert_int_equal(image->fake.range_count, 1 + PARTS);
 	for (unsigned round = 0; round < 20000; round++) {
 		struct flip flips[8];
@@ -157,16 +155,4 @@ static void no_damage_makes_it_hang_crash_or_read_on_and_on(void **state)
 	assert_broken(image, 0, 0);
 	assert_blocks(image);
 	image_free(image);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(blocks_that_many_subheaps_claim_are_found_once),
-		cmocka_unit_test(a_list_without_end_is_left_after_a_million_reads),
-		cmocka_unit_test(heaps_cannot_hold_more_than_an_address_space),
-		cmocka_unit_test(no_damage_makes_it_hang_crash_or_read_on_and_on),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -2,6 +2,8 @@
  * Numbers read from real heaps of Windows 10 and 11, and what they mean: each is decoded by the code that
  * meets it in a walk. The file is not ours and lies beside the checkout, or not at all.
  */
+#include "tests/unit/t.h"
+
 #include "tests/unit/fake_target.h"
 
 #include "snapshot/heap/nt/nt.h"
@@ -137,9 +139,8 @@ static void decode_entry(const struct row *row, void *ctx)
 	scene_release(&scene);
 }
 
-static void every_entry_decodes(void **state)
+TEST(every_entry_decodes)
 {
-	(void)state;
 	assert_int_equal(each_row("entry", decode_entry, NULL), 878);
 }
 
@@ -223,11 +224,10 @@ static void decode_container(const struct row *row, void *ctx)
 	scene_release(&scene);
 }
 
-static void every_container_tells_its_key_and_its_offsets(void **state)
+TEST(every_container_tells_its_key_and_its_offsets)
 {
 	unsigned keys = 0;
 
-	(void)state;
 	assert_int_equal(each_row("container", decode_container, &keys), 188);
 	assert_int_equal(keys, 186); /* of two the first block was not in the dump */
 }
@@ -273,9 +273,8 @@ static void decode_hole(const struct row *row, void *ctx)
 	scene_release(&scene);
 }
 
-static void every_uncommitted_range_is_possible(void **state)
+TEST(every_uncommitted_range_is_possible)
 {
-	(void)state;
 	assert_int_equal(each_row("hole", decode_hole, NULL), 3);
 }
 
@@ -315,11 +314,10 @@ static void segment_scene_init(struct segment_scene *it)
 }
 
 /* Of the second context there is nothing: no pointers at all. */
-static void a_real_segment_heap_is_known(void **state)
+TEST(a_real_segment_heap_is_known)
 {
 	struct segment_scene it;
 
-	(void)state;
 	segment_scene_init(&it);
 	assert_string_equal(it.heap.layout->name, "segment 10.0.17763-19041 x64");
 	scene_release(&it.scene);
@@ -364,14 +362,13 @@ static int count_range(void *ctx, const struct segment_range *range)
 	return 0;
 }
 
-static void every_page_range_is_as_its_descriptor_says(void **state)
+TEST(every_page_range_is_as_its_descriptor_says)
 {
 	struct segment_scene it;
 	const struct segment_visit visit = {.range = count_range, .ctx = &it};
 	uint64_t head = HEAP + 0x148, other = HEAP + 0x1c0 + 0x48;
 	static const uint64_t segments[] = {0xffffc08bdce00000, 0xffffc08be5300000};
 
-	(void)state;
 	segment_scene_init(&it);
 	assert_int_equal(each_row("pagesegment", decode_page_segment, &it), 2);
 	assert_int_equal(each_row("range", put_range, &it), 6);
@@ -416,9 +413,8 @@ static void decode_chunk(const struct row *row, void *ctx)
 	scene_release(&it.scene);
 }
 
-static void every_vs_chunk_decodes(void **state)
+TEST(every_vs_chunk_decodes)
 {
-	(void)state;
 	assert_int_equal(each_row("vs", decode_chunk, NULL), 9);
 }
 
@@ -452,23 +448,7 @@ static void decode_subsegment(const struct row *row, void *ctx)
 	scene_release(&it.scene);
 }
 
-static void every_lfh_subsegment_decodes(void **state)
+TEST(every_lfh_subsegment_decodes)
 {
-	(void)state;
 	assert_int_equal(each_row("lfh", decode_subsegment, NULL), 4);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(every_entry_decodes),
-		cmocka_unit_test(every_container_tells_its_key_and_its_offsets),
-		cmocka_unit_test(every_uncommitted_range_is_possible),
-		cmocka_unit_test(a_real_segment_heap_is_known),
-		cmocka_unit_test(every_page_range_is_as_its_descriptor_says),
-		cmocka_unit_test(every_vs_chunk_decodes),
-		cmocka_unit_test(every_lfh_subsegment_decodes),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,11 +1,12 @@
 /* The walker of Wine's heaps: what is there is found, what is damaged costs its own blocks only. */
+#include "tests/unit/t.h"
+
 #include "tests/unit/fake_heaps.h"
 
 /* ---------------------------------------------------------------- sound heaps */
 
-static void every_live_block_is_found_with_its_sizes_and_its_heap(void **state)
+TEST(every_live_block_is_found_with_its_sizes_and_its_heap)
 {
-	(void)state;
 	for (uint64_t seed = 0; seed < 100; seed++) {
 		struct image *image = image_new(seed);
 
@@ -17,11 +18,10 @@ static void every_live_block_is_found_with_its_sizes_and_its_heap(void **state)
 	}
 }
 
-static void heaps_are_as_large_as_the_memory_they_took(void **state)
+TEST(heaps_are_as_large_as_the_memory_they_took)
 {
 	struct image *image = image_new(1);
 
-	(void)state;
 	image_walk(image);
 	assert_int_equal(image->walk.heap_count, image->truth.heap_count);
 	for (size_t i = 0; i < image->walk.heap_count; i++) {
@@ -38,12 +38,11 @@ static void heaps_are_as_large_as_the_memory_they_took(void **state)
 	image_free(image);
 }
 
-static void a_block_may_end_right_before_the_last_8_bytes(void **state)
+TEST(a_block_may_end_right_before_the_last_8_bytes)
 {
 	struct image *image = calloc(1, sizeof(*image));
 	struct filling fill;
 
-	(void)state;
 	assert_non_null(image);
 	fake_init(&image->fake);
 	assert_int_equal(memory_init(&image->memory, &image->fake.target), 0);
@@ -58,12 +57,11 @@ static void a_block_may_end_right_before_the_last_8_bytes(void **state)
 	image_free(image);
 }
 
-static void subheaps_may_lie_side_by_side(void **state)
+TEST(subheaps_may_lie_side_by_side)
 {
 	const uint64_t base = 0x50000000, size = 0x10000;
 	struct image *image = image_new(4);
 
-	(void)state;
 	for (unsigned i = 0; i < 8; i++) {
 		struct filling fill = heap_extend(&image->fake, &image->truth,
 			i % 2 ? HEAP_A : HEAP_B, base + i * size, size, size);
@@ -77,11 +75,10 @@ static void subheaps_may_lie_side_by_side(void **state)
 	image_free(image);
 }
 
-static void a_heap_with_its_lock_held_counts_as_busy(void **state)
+TEST(a_heap_with_its_lock_held_counts_as_busy)
 {
 	struct image *image = image_new(2);
 
-	(void)state;
 	image_walk(image);
 	assert_int_equal(image->walk.busy_count, 0);
 	fake_put(&image->fake, HEAP_B + HEAP_LOCK_OWNER, 0x24, 8);
@@ -95,13 +92,12 @@ static void a_heap_with_its_lock_held_counts_as_busy(void **state)
 	image_free(image);
 }
 
-static void walking_costs_one_read_for_each_list_entry(void **state)
+TEST(walking_costs_one_read_for_each_list_entry)
 {
 	const unsigned count = 2000;
 	struct image *image = image_new(3);
 	uint64_t before, base = 0x40000000;
 
-	(void)state;
 	image_walk(image);
 	before = image->fake.reads;
 	fake_map(&image->fake, base, count * (size_t)0x1000)->needs_hold = true;
@@ -144,12 +140,11 @@ static void damage_list(
 	assert_one_wound(image, broken_addr);
 }
 
-static void a_list_ends_where_its_next_link_makes_no_sense(void **state)
+TEST(a_list_ends_where_its_next_link_makes_no_sense)
 {
 	const uint64_t wild[] = {0, 1, 8, 0x7fff0000, 0xdeadbeef0000, 1ull << 47, UINT64_MAX / 2,
 		UINT64_MAX - 0x3f, UINT64_MAX - 7, UINT64_MAX};
 
-	(void)state;
 	for (unsigned k = 0; k < sizeof(lists) / sizeof(*lists); k++) {
 		const struct list *list = &lists[k];
 
@@ -161,9 +156,8 @@ static void a_list_ends_where_its_next_link_makes_no_sense(void **state)
 	}
 }
 
-static void a_list_that_runs_in_a_circle_is_left(void **state)
+TEST(a_list_that_runs_in_a_circle_is_left)
 {
-	(void)state;
 	for (unsigned k = 0; k < sizeof(lists) / sizeof(*lists); k++) {
 		const struct list *list = &lists[k];
 		const uint64_t *entries = list->entries;
@@ -175,9 +169,8 @@ static void a_list_that_runs_in_a_circle_is_left(void **state)
 	}
 }
 
-static void a_list_ends_where_its_back_link_makes_no_sense(void **state)
+TEST(a_list_ends_where_its_back_link_makes_no_sense)
 {
-	(void)state;
 	for (unsigned k = 0; k < sizeof(lists) / sizeof(*lists); k++) {
 		const struct list *list = &lists[k];
 		const uint64_t *entries = list->entries;
@@ -190,9 +183,8 @@ static void a_list_ends_where_its_back_link_makes_no_sense(void **state)
 	}
 }
 
-static void a_list_that_ends_too_early_is_noticed(void **state)
+TEST(a_list_that_ends_too_early_is_noticed)
 {
-	(void)state;
 	for (unsigned k = 0; k < sizeof(lists) / sizeof(*lists); k++) {
 		const struct list *list = &lists[k];
 
@@ -201,11 +193,10 @@ static void a_list_that_ends_too_early_is_noticed(void **state)
 	}
 }
 
-static void a_broken_ring_of_heaps_keeps_the_heaps_before_it(void **state)
+TEST(a_broken_ring_of_heaps_keeps_the_heaps_before_it)
 {
 	const uint64_t wild[] = {0, UINT64_MAX, HEAP_B + HEAP_RING, 0x7fff0000};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(wild) / sizeof(*wild); i++) {
 		struct image *image = image_new(5);
 
@@ -218,11 +209,10 @@ static void a_broken_ring_of_heaps_keeps_the_heaps_before_it(void **state)
 	}
 }
 
-static void a_thing_in_the_ring_that_is_no_heap_is_passed_over(void **state)
+TEST(a_thing_in_the_ring_that_is_no_heap_is_passed_over)
 {
 	const uint64_t places[] = {HEAP_B + HEAP_SIGNATURE, HEAP_B + HEAP_MAGIC};
 
-	(void)state;
 	for (size_t i = 0; i < 2; i++) {
 		struct image *image = image_new(6);
 
@@ -256,9 +246,8 @@ static void damage_block(uint64_t seed, unsigned offset, uint64_t value, size_t 
 	assert_one_wound(image, addr - 8);
 }
 
-static void a_broken_block_ends_its_subheap_only(void **state)
+TEST(a_broken_block_ends_its_subheap_only)
 {
-	(void)state;
 	for (uint64_t seed = 10; seed < 60; seed++) {
 		damage_block(seed, 0, 0, 2); /* no size */
 		damage_block(seed, 0, 0xffff, 2); /* beyond the end */
@@ -284,12 +273,11 @@ static void damage_part(uint64_t part, uint64_t offset, uint64_t value)
 	assert_one_wound(image, part);
 }
 
-static void sizes_that_cannot_be_are_passed_over(void **state)
+TEST(sizes_that_cannot_be_are_passed_over)
 {
 	const uint64_t huge[] = {UINT64_MAX, UINT64_MAX - 15, UINT64_MAX - SUB_A1, 1ull << 63,
 		1ull << 62, 1ull << 48};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(huge) / sizeof(*huge); i++) {
 		damage_part(SUB_A1, SUBHEAP_BLOCK_SIZE, huge[i]);
 		damage_part(SUB_A1, SUBHEAP_DATA_SIZE, huge[i]);
@@ -304,9 +292,8 @@ static void sizes_that_cannot_be_are_passed_over(void **state)
 	damage_part(LARGE_A, LARGE_BLOCK, (uint64_t)TYPE_USED << 48);
 }
 
-static void a_subheap_of_another_heap_is_passed_over(void **state)
+TEST(a_subheap_of_another_heap_is_passed_over)
 {
-	(void)state;
 	damage_part(SUB_A1, SUBHEAP_HEAP, HEAP_B);
 	damage_part(SUB_B1, SUBHEAP_HEAP, 0);
 	damage_part(HEAP_A + HEAP_FIRST_SUBHEAP, SUBHEAP_HEAP, HEAP_A + 1);
@@ -327,12 +314,11 @@ static uint64_t header_from(struct fake *fake, uint64_t part, uint64_t end)
 	return at;
 }
 
-static void memory_that_is_not_there_costs_its_own_blocks_only(void **state)
+TEST(memory_that_is_not_there_costs_its_own_blocks_only)
 {
 	struct image *image = image_new(8);
 	uint64_t missing;
 
-	(void)state;
 	fake_unmap(&image->fake, SUB_A1);
 	lose(image, SUB_A1, 0);
 	lose(image, SUB_A2, 0); /* behind it in the list */
@@ -352,13 +338,12 @@ static void memory_that_is_not_there_costs_its_own_blocks_only(void **state)
 
 /* ---------------------------------------------------------------- unknown heaps */
 
-static void heaps_of_an_unknown_kind_are_listed_from_the_peb(void **state)
+TEST(heaps_of_an_unknown_kind_are_listed_from_the_peb)
 {
 	struct image *image = image_new(13);
 	struct fake *fake = &image->fake;
 	const uint64_t list = FAKE_PEB + 0x400, heaps[] = {HEAP_A, 0x910000, 0, HEAP_B};
 
-	(void)state;
 	fake_put(fake, HEAP_A + HEAP_SIGNATURE, 0, 4);
 	fake_put(fake, HEAP_B + HEAP_SIGNATURE, 0, 4);
 	fake_put(fake, FAKE_PEB + FAKE_PEB_HEAP_COUNT, 4, 4);
@@ -384,11 +369,10 @@ static void heaps_of_an_unknown_kind_are_listed_from_the_peb(void **state)
 	image_free(image);
 }
 
-static void a_process_without_a_heap_is_an_error(void **state)
+TEST(a_process_without_a_heap_is_an_error)
 {
 	struct image *image = image_new(14);
 
-	(void)state;
 	fake_put(&image->fake, FAKE_PEB + FAKE_PEB_HEAP, 0, 8);
 	assert_int_equal(image_walk_all(image), -ERR_TARGET);
 	fake_unmap(&image->fake, FAKE_PEB);
@@ -396,30 +380,4 @@ static void a_process_without_a_heap_is_an_error(void **state)
 	image->fake.is_dead = true;
 	assert_int_equal(image_walk_all(image), -ERR_GONE);
 	image_free(image);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(every_live_block_is_found_with_its_sizes_and_its_heap),
-		cmocka_unit_test(heaps_are_as_large_as_the_memory_they_took),
-		cmocka_unit_test(a_block_may_end_right_before_the_last_8_bytes),
-		cmocka_unit_test(subheaps_may_lie_side_by_side),
-		cmocka_unit_test(a_heap_with_its_lock_held_counts_as_busy),
-		cmocka_unit_test(walking_costs_one_read_for_each_list_entry),
-		cmocka_unit_test(a_list_ends_where_its_next_link_makes_no_sense),
-		cmocka_unit_test(a_list_that_runs_in_a_circle_is_left),
-		cmocka_unit_test(a_list_ends_where_its_back_link_makes_no_sense),
-		cmocka_unit_test(a_list_that_ends_too_early_is_noticed),
-		cmocka_unit_test(a_broken_ring_of_heaps_keeps_the_heaps_before_it),
-		cmocka_unit_test(a_thing_in_the_ring_that_is_no_heap_is_passed_over),
-		cmocka_unit_test(a_broken_block_ends_its_subheap_only),
-		cmocka_unit_test(sizes_that_cannot_be_are_passed_over),
-		cmocka_unit_test(a_subheap_of_another_heap_is_passed_over),
-		cmocka_unit_test(memory_that_is_not_there_costs_its_own_blocks_only),
-		cmocka_unit_test(heaps_of_an_unknown_kind_are_listed_from_the_peb),
-		cmocka_unit_test(a_process_without_a_heap_is_an_error),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,14 +1,8 @@
 /* In what order a process is cloned, suspended and let go, and what is left when a step fails: with
  * made calls of the system, each of which writes down one letter. */
-#include <pthread.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <string.h>
+#include "tests/unit/t.h"
 
-#include <cmocka.h>
+#include <pthread.h>
 
 #include "snapshot/live/process.h"
 
@@ -93,7 +87,7 @@ static bool capture(void *process, void **snapshot)
 	return true;
 }
 
-static bool clone(void *snapshot, void **process)
+static bool make_clone(void *snapshot, void **process)
 {
 	assert_ptr_equal(snapshot, &world->snapshot);
 	note('q');
@@ -159,7 +153,7 @@ static void disarm(void *ctx)
 }
 
 static const struct hold_calls with_clones = {
-	capture, clone, end_clone, free_snapshot, suspend, resume, arm, disarm};
+	capture, make_clone, end_clone, free_snapshot, suspend, resume, arm, disarm};
 static const struct hold_calls without_clones = {
 	NULL, NULL, end_clone, free_snapshot, suspend, resume, arm, disarm};
 
@@ -181,11 +175,10 @@ static void check_nothing_left(const char *log)
 	assert_ptr_equal(atomic_load(&world->hold.reader), &world->process);
 }
 
-static void a_clone_is_read_and_then_ended(void **state)
+TEST(a_clone_is_read_and_then_ended)
 {
 	struct world fresh = {0};
 
-	(void)state;
 	begin(&fresh, &with_clones);
 	for (int i = 0; i < 2; i++) {
 		assert_int_equal(hold_start(&fresh.hold), 0);
@@ -198,11 +191,10 @@ static void a_clone_is_read_and_then_ended(void **state)
 	check_nothing_left("cqefcqef");
 }
 
-static void without_clones_the_process_is_suspended(void **state)
+TEST(without_clones_the_process_is_suspended)
 {
 	struct world fresh = {0};
 
-	(void)state;
 	begin(&fresh, &without_clones);
 	assert_int_equal(hold_start(&fresh.hold), 0);
 	assert_false(hold_is_cloned(&fresh.hold));
@@ -213,11 +205,10 @@ static void without_clones_the_process_is_suspended(void **state)
 	check_nothing_left("asrd");
 }
 
-static void a_clone_that_fails_is_tried_once(void **state)
+TEST(a_clone_that_fails_is_tried_once)
 {
 	struct world fresh = {.capture_fails = true};
 
-	(void)state;
 	begin(&fresh, &with_clones);
 	for (int i = 0; i < 2; i++) {
 		assert_int_equal(hold_start(&fresh.hold), 0);
@@ -227,11 +218,10 @@ static void a_clone_that_fails_is_tried_once(void **state)
 	check_nothing_left("casrdasrd");
 }
 
-static void a_snapshot_without_a_clone_is_freed(void **state)
+TEST(a_snapshot_without_a_clone_is_freed)
 {
 	struct world fresh = {.clone_fails = true};
 
-	(void)state;
 	begin(&fresh, &with_clones);
 	assert_int_equal(hold_start(&fresh.hold), 0);
 	assert_int_equal(fresh.snapshots, 0);
@@ -240,11 +230,10 @@ static void a_snapshot_without_a_clone_is_freed(void **state)
 	check_nothing_left("cqfasrd");
 }
 
-static void a_process_that_cannot_be_suspended_is_not_guarded(void **state)
+TEST(a_process_that_cannot_be_suspended_is_not_guarded)
 {
 	struct world fresh = {.capture_fails = true, .suspend_status = -5};
 
-	(void)state;
 	begin(&fresh, &with_clones);
 	assert_int_equal(hold_start(&fresh.hold), -5);
 	check_nothing_left("casd");
@@ -252,11 +241,10 @@ static void a_process_that_cannot_be_suspended_is_not_guarded(void **state)
 	check_nothing_left("casd");
 }
 
-static void starting_twice_leaves_nothing_behind(void **state)
+TEST(starting_twice_leaves_nothing_behind)
 {
 	struct world fresh = {0}, other = {0};
 
-	(void)state;
 	begin(&fresh, &with_clones);
 	hold_start(&fresh.hold);
 	hold_start(&fresh.hold);
@@ -304,9 +292,8 @@ static bool interrupted(const struct hold_calls *calls, int main_moments, int ot
 
 /* Whatever the two threads do at the same time: all is ended once, nothing is begun after it, and when
  * hsnap ends with a process suspended the guard knows. */
-static void an_interrupt_at_any_moment_leaves_nothing_held(void **state)
+TEST(an_interrupt_at_any_moment_leaves_nothing_held)
 {
-	(void)state;
 	for (int other = 0; other <= 5; other++) {
 		int with = 1, without = 1;
 
@@ -320,11 +307,10 @@ static void an_interrupt_at_any_moment_leaves_nothing_held(void **state)
 	}
 }
 
-static void after_an_interrupt_nothing_is_begun(void **state)
+TEST(after_an_interrupt_nothing_is_begun)
 {
 	struct world fresh = {0}, other = {0};
 
-	(void)state;
 	begin(&fresh, &with_clones);
 	hold_interrupt(&fresh.hold);
 	assert_int_equal(hold_start(&fresh.hold), HOLD_OVER);
@@ -333,20 +319,4 @@ static void after_an_interrupt_nothing_is_begun(void **state)
 	hold_interrupt(&other.hold);
 	assert_int_equal(hold_start(&other.hold), HOLD_OVER);
 	check_nothing_left("");
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_clone_is_read_and_then_ended),
-		cmocka_unit_test(without_clones_the_process_is_suspended),
-		cmocka_unit_test(a_clone_that_fails_is_tried_once),
-		cmocka_unit_test(a_snapshot_without_a_clone_is_freed),
-		cmocka_unit_test(a_process_that_cannot_be_suspended_is_not_guarded),
-		cmocka_unit_test(starting_twice_leaves_nothing_behind),
-		cmocka_unit_test(an_interrupt_at_any_moment_leaves_nothing_held),
-		cmocka_unit_test(after_an_interrupt_nothing_is_begun),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

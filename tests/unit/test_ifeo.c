@@ -1,14 +1,5 @@
 /* Changes of flags in the registry's two views, with a made registry in which any call can fail. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
+#include "tests/unit/t.h"
 
 #include "snapshot/ifeo/ifeo.h"
 
@@ -136,9 +127,8 @@ static const uint32_t bits[BEFORES] = {0, 0, 0, 0, 0x70, 0x70, 0, 0, 0x2000000};
 
 /* ---------------------------------------------------------------- changes */
 
-static void on_sets_the_bit_and_keeps_the_others(void **state)
+TEST(on_sets_the_bit_and_keeps_the_others)
 {
-	(void)state;
 	for (size_t i = 0; i < BEFORES; i++) {
 		struct registry registry = {.views = {befores[i], befores[BEFORES - 1 - i]}};
 
@@ -166,9 +156,8 @@ static struct ifeo_image afterwards(const struct ifeo_image *before, uint32_t fl
 	return after;
 }
 
-static void off_clears_the_bit_and_leaves_no_empty_key(void **state)
+TEST(off_clears_the_bit_and_leaves_no_empty_key)
 {
-	(void)state;
 	for (size_t i = 0; i < BEFORES * BEFORES * 2 * 3; i++) {
 		size_t one = i % BEFORES, other = i / BEFORES % BEFORES;
 		struct registry registry = {.views = {befores[one], befores[other]},
@@ -187,9 +176,8 @@ static void off_clears_the_bit_and_leaves_no_empty_key(void **state)
 	}
 }
 
-static void on_twice_is_as_on_once(void **state)
+TEST(on_twice_is_as_on_once)
 {
-	(void)state;
 	for (size_t i = 0; i < BEFORES; i++) {
 		struct registry registry = {.views = {befores[i], befores[0]}};
 
@@ -201,11 +189,10 @@ static void on_twice_is_as_on_once(void **state)
 	}
 }
 
-static void the_usual_case_is_one_value(void **state)
+TEST(the_usual_case_is_one_value)
 {
 	struct registry registry = {0};
 
-	(void)state;
 	assert_int_equal(apply(&registry, true, 0, NULL), 0);
 	for (int view = 0; view < IFEO_VIEWS; view++) {
 		assert_int_equal(registry.views[view].values[IFEO_FLAG].number, 0x1000);
@@ -214,7 +201,7 @@ static void the_usual_case_is_one_value(void **state)
 }
 
 /* 1000 is ust to some, and 4096 to others; 2000 is to neither. */
-static void what_may_be_ust_is_never_passed_by(void **state)
+TEST(what_may_be_ust_is_never_passed_by)
 {
 	static const struct {
 		const char *text;
@@ -222,7 +209,6 @@ static void what_may_be_ust_is_never_passed_by(void **state)
 	} flags[] = {{"1000", true}, {"00001000", true}, {"4096", true}, {"ffffffff", true},
 		{"70", false}, {"2000", false}, {"ust", false}};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(flags) / sizeof(*flags); i++) {
 		const struct registry before = {
 			.views = {{.exists = true, .values = {[IFEO_FLAG] = text(flags[i].text)}}}};
@@ -240,7 +226,7 @@ static void what_may_be_ust_is_never_passed_by(void **state)
 	}
 }
 
-static void off_undoes_what_gflags_had_set(void **state)
+TEST(off_undoes_what_gflags_had_set)
 {
 	struct registry registry = {
 		.views = {{.exists = true, .values = {[IFEO_FLAG] = text("0x00001000")}},
@@ -248,7 +234,6 @@ static void off_undoes_what_gflags_had_set(void **state)
 				.values = {
 					[IFEO_FLAG] = text("0x02001000"), [IFEO_DB] = dword(64)}}}};
 
-	(void)state;
 	assert_int_equal(apply(&registry, false, 0, NULL), 0);
 	assert_false(registry.views[0].exists);
 	assert_true(registry.views[1].exists);
@@ -257,9 +242,8 @@ static void off_undoes_what_gflags_had_set(void **state)
 	assert_int_equal(registry.views[1].values[IFEO_DB].kind, IFEO_NONE);
 }
 
-static void off_changes_nothing_where_nothing_is_on(void **state)
+TEST(off_changes_nothing_where_nothing_is_on)
 {
-	(void)state;
 	for (size_t i = 0; i < BEFORES; i++) {
 		const struct registry before = {.views = {befores[i], befores[i]}};
 		struct registry registry = before;
@@ -270,7 +254,7 @@ static void off_changes_nothing_where_nothing_is_on(void **state)
 	}
 }
 
-static void a_size_that_is_no_number_is_left_alone(void **state)
+TEST(a_size_that_is_no_number_is_left_alone)
 {
 	struct registry registry = {
 		.views = {{.exists = true, .values = {[IFEO_DB] = {.kind = IFEO_OTHER}}},
@@ -278,7 +262,6 @@ static void a_size_that_is_no_number_is_left_alone(void **state)
 	const struct registry before = registry;
 	struct err err = {0};
 
-	(void)state;
 	assert_int_equal(apply(&registry, true, 64, &err), -ERR_SYSTEM);
 	assert_non_null(strstr(err.detail, "StackTraceDatabaseSizeInMb"));
 	assert_as(&registry, &before);
@@ -287,12 +270,11 @@ static void a_size_that_is_no_number_is_left_alone(void **state)
 	assert_as(&registry, &before);
 }
 
-static void a_flag_that_is_no_number_is_left_alone(void **state)
+TEST(a_flag_that_is_no_number_is_left_alone)
 {
 	static const struct ifeo_value flags[] = {{.kind = IFEO_OTHER},
 		{.kind = IFEO_TEXT, .text = "ust"}, {.kind = IFEO_TEXT, .text = "0x100000000"}};
 
-	(void)state;
 	for (size_t i = 0; i < 3; i++) {
 		struct registry before = {
 			.views = {
@@ -309,9 +291,8 @@ static void a_flag_that_is_no_number_is_left_alone(void **state)
 }
 
 /* Whatever call fails, and works again when things are put back: all is as before, and said so. */
-static void a_change_that_fails_half_way_is_taken_back(void **state)
+TEST(a_change_that_fails_half_way_is_taken_back)
 {
-	(void)state;
 	for (size_t i = 0; i < BEFORES * BEFORES * 2; i++) {
 		struct registry before = {
 			.views = {befores[i / 2 % BEFORES], befores[i / 2 / BEFORES]}};
@@ -337,34 +318,14 @@ static void a_change_that_fails_half_way_is_taken_back(void **state)
 	}
 }
 
-static void what_cannot_be_taken_back_is_said(void **state)
+TEST(what_cannot_be_taken_back_is_said)
 {
 	struct registry registry = {.fail_at = 4, .stays_broken = true};
 	struct err err = {0};
 
-	(void)state;
 	/* two reads, a write in the 64-bit view, then this */
 	assert_int_equal(apply(&registry, true, 0, &err), -ERR_ADMIN);
 	assert_true(ifeo_has_ust(&registry.views[0]));
 	assert_non_null(strstr(err.detail, "64-bit view could not be put back"));
 	assert_non_null(strstr(err.detail, "32-bit view could not be put back"));
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(on_sets_the_bit_and_keeps_the_others),
-		cmocka_unit_test(off_clears_the_bit_and_leaves_no_empty_key),
-		cmocka_unit_test(on_twice_is_as_on_once),
-		cmocka_unit_test(the_usual_case_is_one_value),
-		cmocka_unit_test(what_may_be_ust_is_never_passed_by),
-		cmocka_unit_test(off_undoes_what_gflags_had_set),
-		cmocka_unit_test(off_changes_nothing_where_nothing_is_on),
-		cmocka_unit_test(a_flag_that_is_no_number_is_left_alone),
-		cmocka_unit_test(a_size_that_is_no_number_is_left_alone),
-		cmocka_unit_test(a_change_that_fails_half_way_is_taken_back),
-		cmocka_unit_test(what_cannot_be_taken_back_is_said),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

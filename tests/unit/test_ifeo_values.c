@@ -1,14 +1,5 @@
 /* Names of images, and what the values of flags stand for. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
+#include "tests/unit/t.h"
 
 #include "snapshot/ifeo/ifeo.h"
 
@@ -22,17 +13,16 @@ static void refuse(const char *name)
 	assert_int_equal(err.code, ERR_IMAGE_NAME);
 }
 
-static void a_file_name_alone_is_taken(void **state)
+TEST(a_file_name_alone_is_taken)
 {
 	static const char *const names[] = {"app.exe", "APP.EXE", "a.exe", "my app.exe",
 		"a.b.c.exe", "tool.com", "saver.ScR", "gr\xc3\xb6\xc3\x9fX.exe", "-x.exe", "..exe"};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++)
 		assert_int_equal(ifeo_check_name(names[i], NULL), 0);
 }
 
-static void anything_else_is_refused(void **state)
+TEST(anything_else_is_refused)
 {
 	static const char *const names[] = {"", ".", "..", "exe", ".exe", "app", "app.dll",
 		"app.exe.", "app.exe ", " app.exe", "C:\\app.exe", "c:app.exe", "\\app.exe",
@@ -40,16 +30,14 @@ static void anything_else_is_refused(void **state)
 		"a\"p.exe", "<a>.exe", "a|b.exe", "app.exe:stream", "a\np.exe", "a\x1b[m.exe",
 		"a\x7f.exe", "a\xc2\x9b.exe", "\xff.exe", "a\xed\xa0\x80.exe", "app.exe\\"};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++)
 		refuse(names[i]);
 }
 
-static void a_name_has_up_to_255_characters(void **state)
+TEST(a_name_has_up_to_255_characters)
 {
 	char name[2100];
 
-	(void)state;
 	memset(name, 'a', sizeof(name));
 	strcpy(name + 251, ".exe");
 	assert_int_equal(ifeo_check_name(name, NULL), 0);
@@ -96,9 +84,8 @@ static void check_number(struct ifeo_value value, bool good, uint32_t expected)
 	buf_release(&words);
 }
 
-static void flags_are_read_as_gflags_writes_them(void **state)
+TEST(flags_are_read_as_gflags_writes_them)
 {
-	(void)state;
 	check_number(dword(0x1070), true, 0x1070);
 	check_number(text("0x00001000"), true, 0x1000);
 	check_number(text("0X2001000"), true, 0x2001000);
@@ -116,9 +103,8 @@ static void flags_are_read_as_gflags_writes_them(void **state)
 }
 
 /* Some read digits as hexadecimal, others as decimal. */
-static void digits_without_0x_count_when_they_are_one_number(void **state)
+TEST(digits_without_0x_count_when_they_are_one_number)
 {
-	(void)state;
 	check_number(text("0"), true, 0);
 	check_number(text("00000000"), true, 0);
 	check_number(text("9"), true, 9);
@@ -131,12 +117,11 @@ static void digits_without_0x_count_when_they_are_one_number(void **state)
 	check_number(text("0b1000"), false, 0);
 }
 
-static void flags_are_told_by_their_names(void **state)
+TEST(flags_are_told_by_their_names)
 {
 	struct ifeo_image image = {.exists = true};
 	struct buf words;
 
-	(void)state;
 	buf_init(&words);
 	image.values[IFEO_FLAG] = dword(0x02001270);
 	image.values[IFEO_DB] = dword(64);
@@ -153,18 +138,4 @@ static void flags_are_told_by_their_names(void **state)
 	assert_int_equal(ifeo_describe(&words, &image), 0);
 	assert_string_equal(words.data, "no GlobalFlag");
 	buf_release(&words);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_file_name_alone_is_taken),
-		cmocka_unit_test(anything_else_is_refused),
-		cmocka_unit_test(a_name_has_up_to_255_characters),
-		cmocka_unit_test(flags_are_read_as_gflags_writes_them),
-		cmocka_unit_test(digits_without_0x_count_when_they_are_one_number),
-		cmocka_unit_test(flags_are_told_by_their_names),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,16 +1,9 @@
 /* Made processes with random damage, many of them, taken as hsnap -z does: each ends, within what it
  * was given. What the maker of the processes (tests/images) writes is damaged word by word.
  * HSNAP_DAMAGE_ROUNDS: how many of each (250). */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
+#include "tests/unit/t.h"
 
-#include <cmocka.h>
+#include <unistd.h>
 
 #include "snapshot/capture/capture.h"
 #include "snapshot/live/process.h"
@@ -174,59 +167,37 @@ static void survives(const char *how, uint64_t first_seed)
 	free(sound);
 }
 
-static void nt_heaps_survive(void **state)
+TEST(nt_heaps_survive)
 {
-	(void)state;
 	survives("win10-x64 --ust --blocks 400", 1);
 }
 
-static void nt_heaps_of_windows_7_survive(void **state)
+TEST(nt_heaps_of_windows_7_survive)
 {
-	(void)state;
 	survives("win7-x86 --ust --blocks 400", 2);
 }
 
-static void segment_heaps_survive(void **state)
+TEST(segment_heaps_survive)
 {
-	(void)state;
 	survives("win10-x64 --ust --segment --blocks 400", 3);
 }
 
-static void segment_heaps_of_32_bits_survive(void **state)
+TEST(segment_heaps_of_32_bits_survive)
 {
-	(void)state;
 	survives("win10-x86 --ust --segment --blocks 400", 4);
 }
 
-static void full_page_heaps_survive(void **state)
+TEST(full_page_heaps_survive)
 {
-	(void)state;
 	survives("win10-x64 --ust --page-heap full --blocks 200", 5);
 }
 
-static void light_page_heaps_survive(void **state)
+TEST(light_page_heaps_survive)
 {
-	(void)state;
 	survives("win10-x86 --ust --page-heap light --blocks 200", 6);
 }
 
-static void both_halves_survive(void **state)
+TEST(both_halves_survive)
 {
-	(void)state;
 	survives("wow64 --ust --blocks 300", 7);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(nt_heaps_survive),
-		cmocka_unit_test(nt_heaps_of_windows_7_survive),
-		cmocka_unit_test(segment_heaps_survive),
-		cmocka_unit_test(segment_heaps_of_32_bits_survive),
-		cmocka_unit_test(full_page_heaps_survive),
-		cmocka_unit_test(light_page_heaps_survive),
-		cmocka_unit_test(both_halves_survive),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

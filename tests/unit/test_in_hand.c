@@ -1,13 +1,8 @@
 /* core/in_hand: what an interrupt has taken does not go while it looks at it. */
+#include "tests/unit/t.h"
+
 #include <pthread.h>
 #include <sched.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
-
-#include <cmocka.h>
 
 #include "core/io/interrupt.h"
 
@@ -30,12 +25,11 @@ static void *handle_interrupt(void *ctx)
 	return NULL;
 }
 
-static void test_what_was_taken_is_there_until_it_is_done_with(void **state)
+TEST(test_what_was_taken_is_there_until_it_is_done_with)
 {
 	int *thing = malloc(sizeof(*thing)), seen = 0;
 	pthread_t thread;
 
-	(void)state;
 	assert_non_null(thing);
 	*thing = 42;
 	interrupt_cleanup_set(&hand, thing);
@@ -50,25 +44,14 @@ static void test_what_was_taken_is_there_until_it_is_done_with(void **state)
 	assert_int_equal(seen, 42);
 }
 
-static void test_what_was_cleared_is_not_taken(void **state)
+TEST(test_what_was_cleared_is_not_taken)
 {
 	int thing;
 
-	(void)state;
 	interrupt_cleanup_set(&hand, &thing);
 	assert_ptr_equal(interrupt_cleanup_take(&hand), &thing);
 	interrupt_cleanup_done(&hand);
 	interrupt_cleanup_clear(&hand);
 	assert_null(interrupt_cleanup_take(&hand));
 	interrupt_cleanup_done(&hand);
-}
-
-int main(void)
-{
-	static const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_what_was_taken_is_there_until_it_is_done_with),
-		cmocka_unit_test(test_what_was_cleared_is_not_taken),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,4 +1,6 @@
 /* What of a dump is kept after it was read, and what its head tells before. */
+#include "tests/unit/t.h"
+
 #define _XOPEN_SOURCE 700
 #include "tests/unit/test_diff.h"
 
@@ -64,9 +66,8 @@ static void check_cells(const struct dump_sums *sums, const struct stack_total *
 	assert_null(stack_totals_next(&walk));
 }
 
-static void packed_cells_are_the_same(void **state)
+TEST(packed_cells_are_the_same)
 {
-	(void)state;
 	for (uint64_t seed = 0; seed < 20; seed++) {
 		size_t count = seed ? CELLS : 1;
 		struct dump_sums sums;
@@ -106,7 +107,7 @@ static struct dump_sums with_modules(const struct module *modules, size_t count)
 	return sums;
 }
 
-static void modules_are_lent_to_those_that_have_the_same(void **state)
+TEST(modules_are_lent_to_those_that_have_the_same)
 {
 	const struct module made[] = {
 		{.base = 0x1000, .size_bytes = 16, .path = "a.exe"}, {.base = 0x2000,
@@ -123,7 +124,6 @@ static void modules_are_lent_to_those_that_have_the_same(void **state)
 	struct dump_sums first = with_modules(made, 2), same = with_modules(made, 2);
 	struct dump_sums none = with_modules(made, 0), fewer = with_modules(made, 1), changed;
 
-	(void)state;
 	assert_non_null(store);
 	assert_int_equal(stack_store_take(store, &first), 0);
 	assert_int_equal(stack_store_take(store, &fewer), 0);
@@ -194,7 +194,7 @@ static bool same_text(const char *a, const char *b)
 }
 
 /* Whatever the head tells, reading all of the file tells the same. */
-static void a_head_tells_what_all_of_it_tells(void **state)
+TEST_WITH(a_head_tells_what_all_of_it_tells, enter_folder, leave_folder)
 {
 	static const char *const texts[] = {NOTES ENTRY, NOTES MODULES ENTRY, BANNER MODULES ENTRY,
 		BANNER ENTRY, MODULES ENTRY, BANNER NOTES ENTRY, NOTES BANNER MODULES ENTRY,
@@ -203,7 +203,6 @@ static void a_head_tells_what_all_of_it_tells(void **state)
 		"// hsnap: dump format=1 time=2026-11-20T10:00:00Z\n" MODULES ENTRY,
 		"// UMDH: version 6: Logtime 2010-05-04 10:11 - PID=12\n" BANNER MODULES ENTRY};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(texts) / sizeof(*texts); i++) {
 		struct dump_sums head, all;
 		struct err err;
@@ -228,7 +227,7 @@ static void a_head_tells_what_all_of_it_tells(void **state)
 	}
 }
 
-static void what_is_not_sure_by_the_head_is_told(void **state)
+TEST_WITH(what_is_not_sure_by_the_head_is_told, enter_folder, leave_folder)
 {
 	static const struct {
 		const char *text;
@@ -245,7 +244,6 @@ static void what_is_not_sure_by_the_head_is_told(void **state)
 	struct buf long_head;
 	struct dump_sums head;
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
 		write_bytes("old.txt", cases[i].text, strlen(cases[i].text));
 		assert_int_equal(read_head(&head, "old.txt"), cases[i].rc);
@@ -262,17 +260,4 @@ static void what_is_not_sure_by_the_head_is_told(void **state)
 	assert_int_equal(read_head(&head, "old.txt"), 1);
 	sums_release(&head);
 	buf_release(&long_head);
-}
-
-int main(void)
-{
-#define TEST(name) cmocka_unit_test_setup_teardown(name, enter_folder, leave_folder)
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(packed_cells_are_the_same),
-		cmocka_unit_test(modules_are_lent_to_those_that_have_the_same),
-		TEST(a_head_tells_what_all_of_it_tells),
-		TEST(what_is_not_sure_by_the_head_is_told),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

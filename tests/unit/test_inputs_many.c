@@ -2,6 +2,8 @@
  * Folders and patterns from inside: what is read, left out, and given back, on every way out. That the
  * rows are right other tests say; here it is which files make which series.
  */
+#include "tests/unit/t.h"
+
 #define _XOPEN_SOURCE 700
 #include "tests/unit/test_diff.h"
 
@@ -85,9 +87,11 @@ static void check(struct ran ran, int status, const char *files, const char *wor
 		assert_string_equal(ran.words, "");
 }
 
-static void folders_and_patterns_are_read(void **state)
+#undef TEST_AROUND
+#define TEST_AROUND enter_folder, leave_folder
+
+TEST(folders_and_patterns_are_read)
 {
-	(void)state;
 	put_made("old.txt", 1, 0, 300);
 	put_made("new.txt", 1, 0, 100);
 	put_made("more.txt", 1, 0, 200);
@@ -107,11 +111,10 @@ static void folders_and_patterns_are_read(void **state)
 		"cut.txt new.txt more.txt", "");
 }
 
-static void what_is_damaged_is_given_back(void **state)
+TEST(what_is_damaged_is_given_back)
 {
 	char *text;
 
-	(void)state;
 	put_made("old.txt", 1, 0, 100);
 	put_made("new.txt", 1, 0, 200);
 	put_made("more.txt", 1, 0, 300);
@@ -130,7 +133,7 @@ static void what_is_damaged_is_given_back(void **state)
 }
 
 /* What a banner says, or what looks like one. */
-static void banners_are_read_as_far_as_they_go(void **state)
+TEST(banners_are_read_as_far_as_they_go)
 {
 	static const struct {
 		const char *banner;
@@ -152,7 +155,6 @@ static void banners_are_read_as_far_as_they_go(void **state)
 		{"", 0, NULL},
 	};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
 		struct maker maker;
 		struct dump_sums sums;
@@ -178,16 +180,4 @@ static void banners_are_read_as_far_as_they_go(void **state)
 		assert_int_equal(sums.total.block_count, 1);
 		sums_release(&sums);
 	}
-}
-
-int main(void)
-{
-#define TEST(name) cmocka_unit_test_setup_teardown(name, enter_folder, leave_folder)
-	const struct CMUnitTest tests[] = {
-		TEST(folders_and_patterns_are_read),
-		TEST(what_is_damaged_is_given_back),
-		TEST(banners_are_read_as_far_as_they_go),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,13 +1,7 @@
 /* Which dumps make a series and in what order; and times and names as they are asked for. */
-#include <inttypes.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
+#include "tests/unit/t.h"
 
-#include <cmocka.h>
+#include <inttypes.h>
 
 #include "core/base/err.h"
 #include "core/base/parse.h"
@@ -50,11 +44,10 @@ static struct dump_sums made(uint32_t pid, int64_t start_ms, int64_t time_ms)
 		.pid = pid, .start_ms = start_ms, .time_ms = time_ms, .image = "C:\\a\\app.exe"};
 }
 
-static void the_time_of_the_dump_decides(void **state)
+TEST(the_time_of_the_dump_decides)
 {
 	struct dump_sums dumps[] = {made(1, 5000, 9000), made(1, 5000, 7000), made(1, 5000, 8000)};
 
-	(void)state;
 	assert_string_equal(order_text(dumps, 3, (struct order_filter){0}), "0:1,2,0");
 	dumps[0].time_ms = 0; /* one without a time */
 	assert_string_equal(order_text(dumps, 3, (struct order_filter){0}), "0:1,2,0l");
@@ -65,12 +58,11 @@ static void the_time_of_the_dump_decides(void **state)
 	assert_string_equal(order_text(dumps, 3, (struct order_filter){0}), "0:0,1,2");
 }
 
-static void a_process_is_pid_second_of_start_and_image(void **state)
+TEST(a_process_is_pid_second_of_start_and_image)
 {
 	struct dump_sums dumps[] = {made(1, 5999, 9000), made(1, 5000, 7000), made(1, 6000, 8000),
 		made(2, 5000, 6000), made(1, 5000, 9500), made(1, 0, 1000)};
 
-	(void)state;
 	dumps[4].image = "D:\\APP.EXE"; /* the same, wherever it lies */
 	assert_string_equal(order_text(dumps, 6, (struct order_filter){0}), "0:5 1:3 2:1,0,4 3:2");
 	dumps[4].image = "C:\\a\\other.exe";
@@ -78,12 +70,11 @@ static void a_process_is_pid_second_of_start_and_image(void **state)
 		order_text(dumps, 6, (struct order_filter){0}), "0:5 1:3 2:1,0 3:2 4:4");
 }
 
-static void a_snapshot_counts_once(void **state)
+TEST(a_snapshot_counts_once)
 {
 	struct dump_sums dumps[] = {made(1, 5000, 9000), made(1, 5000, 9000), made(2, 5000, 9000),
 		made(1, 5000, 9001), made(1, 5000, 9000)};
 
-	(void)state;
 	assert_string_equal(order_text(dumps, 5, (struct order_filter){0}), "0:0,1d,4d,3 1:2");
 	dumps[0].is_cut = true; /* the one that is whole is kept */
 	assert_string_equal(order_text(dumps, 5, (struct order_filter){0}), "0:0d,1,4d,3 1:2");
@@ -94,7 +85,7 @@ static void a_snapshot_counts_once(void **state)
 	assert_string_equal(order_text(dumps, 5, (struct order_filter){0}), "0:0,1,4,3 1:2");
 }
 
-static void some_are_left_out_as_asked_for(void **state)
+TEST(some_are_left_out_as_asked_for)
 {
 	struct dump_sums dumps[] = {made(1, 5000, 10000), made(1, 5000, 20000),
 		made(1, 5000, 30000), made(2, 5000, 15000), made(2, 5000, 25000), made(3, 5000, 0)};
@@ -102,7 +93,6 @@ static void some_are_left_out_as_asked_for(void **state)
 			    last = {.since = {MOMENT_BEFORE_NEWEST, 5000}},
 			    both = {.warm_up = 1, .until = {MOMENT_AT, 24999}};
 
-	(void)state;
 	assert_string_equal(order_text(dumps, 5, warm), "0:0w,1w,2 1:3w,4w");
 	assert_string_equal(order_text(dumps, 5, since), "0:0o,1,2 1:3o,4");
 	assert_string_equal(order_text(dumps, 5, last), "0:0o,1o,2 1:3o,4");
@@ -113,12 +103,11 @@ static void some_are_left_out_as_asked_for(void **state)
 }
 
 /* Whatever the order in which they are given: a hundred of them. */
-static void the_order_does_not_depend_on_how_they_are_given(void **state)
+TEST(the_order_does_not_depend_on_how_they_are_given)
 {
 	struct dump_sums dumps[DUMPS];
 	uint64_t random = 1;
 
-	(void)state;
 	for (size_t i = 0; i < DUMPS; i++)
 		dumps[i] = made((uint32_t)(i % 3), 5000, 10000 + (int64_t)(i * 7 % DUMPS));
 	for (int round = 0; round < 100; round++) {
@@ -155,7 +144,7 @@ static int64_t ms_of(const char *text)
 	return ms;
 }
 
-static void times_are_read(void **state)
+TEST(times_are_read)
 {
 	static const struct {
 		const char *text, *first, *last;
@@ -174,7 +163,6 @@ static void times_are_read(void **state)
 		"2026-11-20T10:05:07.2", "2026-11-20T10:05:07.250ZZ"};
 	struct moment moment;
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(good) / sizeof(*good); i++) {
 		assert_int_equal(moment_parse(good[i].text, false, &moment), 0);
 		assert_int_equal(moment_ms(&moment, 0), ms_of(good[i].first));
@@ -190,18 +178,4 @@ static void times_are_read(void **state)
 	assert_int_equal(moment_ms(&moment, 10000000), 10000000 - 5400000);
 	moment.ms = INT64_MAX;
 	assert_int_equal(moment_ms(&moment, -5), INT64_MIN);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(the_time_of_the_dump_decides),
-		cmocka_unit_test(a_process_is_pid_second_of_start_and_image),
-		cmocka_unit_test(a_snapshot_counts_once),
-		cmocka_unit_test(some_are_left_out_as_asked_for),
-		cmocka_unit_test(the_order_does_not_depend_on_how_they_are_given),
-		cmocka_unit_test(times_are_read),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,13 +1,9 @@
 /* Ctrl-C and its like: the handler is called and the process ends, but not where they are ignored. */
-#include <setjmp.h>
+#include "tests/unit/t.h"
+
 #include <signal.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <sys/wait.h>
 #include <unistd.h>
-
-#include <cmocka.h>
 
 #include "core/base/os.h"
 
@@ -45,35 +41,32 @@ static int status_after(int number, void (*before)(int), bool is_held, bool *cal
 	return WEXITSTATUS(status);
 }
 
-static void test_signals_end_the_process_in_order(void **state)
+TEST(test_signals_end_the_process_in_order)
 {
 	static const int numbers[] = {SIGINT, SIGTERM, SIGHUP};
 	bool called;
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(numbers) / sizeof(*numbers); i++) {
 		assert_int_equal(status_after(numbers[i], SIG_DFL, false, &called), 2);
 		assert_true(called);
 	}
 }
 
-static void test_what_was_ignored_stays_so(void **state)
+TEST(test_what_was_ignored_stays_so)
 {
 	static const int numbers[] = {SIGINT, SIGTERM, SIGHUP};
 	bool called;
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(numbers) / sizeof(*numbers); i++) {
 		assert_int_equal(status_after(numbers[i], SIG_IGN, false, &called), 7);
 		assert_false(called);
 	}
 }
 
-static void test_only_an_interrupt_is_held_back(void **state)
+TEST(test_only_an_interrupt_is_held_back)
 {
 	bool called;
 
-	(void)state;
 	assert_int_equal(status_after(SIGINT, SIG_DFL, true, &called), 7);
 	assert_false(called);
 	assert_int_equal(status_after(SIGTERM, SIG_DFL, true, &called), 2);
@@ -116,41 +109,24 @@ static int status_of_wait(bool is_interrupt)
 	return WEXITSTATUS(status);
 }
 
-static void test_a_wait_is_ended_by_an_interrupt(void **state)
+TEST(test_a_wait_is_ended_by_an_interrupt)
 {
-	(void)state;
 	assert_int_equal(status_of_wait(true), 3);
 }
 
-static void test_a_wait_is_ended_by_what_is_waited_for(void **state)
+TEST(test_a_wait_is_ended_by_what_is_waited_for)
 {
-	(void)state;
 	assert_int_equal(status_of_wait(false), 4);
 }
 
-static void test_a_wait_until_then_is_none(void **state)
+TEST(test_a_wait_until_then_is_none)
 {
 	int64_t from = os_clock_ms();
 
-	(void)state;
 	os_wait(from, NULL, 0);
 	os_wait(INT64_MIN + 1, NULL, 0);
 	do
 		os_wait(from + 20, NULL, 0);
 	while (os_clock_ms() < from + 20);
 	assert_true(os_clock_ms() - from >= 20);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_signals_end_the_process_in_order),
-		cmocka_unit_test(test_what_was_ignored_stays_so),
-		cmocka_unit_test(test_only_an_interrupt_is_held_back),
-		cmocka_unit_test(test_a_wait_is_ended_by_an_interrupt),
-		cmocka_unit_test(test_a_wait_is_ended_by_what_is_waited_for),
-		cmocka_unit_test(test_a_wait_until_then_is_none),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,6 +1,8 @@
 /*
  * Blocks joined with stacks of every source: which one counts, and that nothing is lost.
  */
+#include "tests/unit/t.h"
+
 #include "tests/unit/fake_tracer.h"
 #include "tests/unit/fake_ust.h"
 
@@ -123,7 +125,10 @@ static bool has_warning(const struct scene *scene, const char *words)
 	return false;
 }
 
-static void blocks_have_the_stacks_of_their_records(void **state)
+#undef TEST_AROUND
+#define TEST_AROUND set_up, tear_down
+
+TEST(blocks_have_the_stacks_of_their_records)
 {
 	struct scene *scene = *state;
 	uint64_t one = put_stack(scene, 0, 4, FRAME), two = put_stack(scene, 1, 7, FRAME + 0x500);
@@ -153,7 +158,7 @@ static void blocks_have_the_stacks_of_their_records(void **state)
 	assert_int_equal(scene->snapshot.warning_count, 1);
 }
 
-static void a_stack_that_is_cut_is_there_and_said(void **state)
+TEST(a_stack_that_is_cut_is_there_and_said)
 {
 	struct scene *scene = *state;
 	uint64_t cut = put_stack(scene, 0, 7, FRAME);
@@ -169,7 +174,7 @@ static void a_stack_that_is_cut_is_there_and_said(void **state)
 	assert_int_equal(scene->snapshot.warning_count, 1);
 }
 
-static void what_the_tracer_knows_counts_before_records(void **state)
+TEST(what_the_tracer_knows_counts_before_records)
 {
 	struct scene *scene = *state;
 	uint32_t id = tracer_put_stack(&scene->fake, TRACED_FRAME, 5);
@@ -195,7 +200,7 @@ static void what_the_tracer_knows_counts_before_records(void **state)
 }
 
 /* It has numbers for a few thousand heaps; then the size alone says whether it is the same block. */
-static void a_heap_that_the_tracer_has_no_number_for_may_be_any(void **state)
+TEST(a_heap_that_the_tracer_has_no_number_for_may_be_any)
 {
 	struct scene *scene = *state;
 	uint32_t id = tracer_put_stack(&scene->fake, TRACED_FRAME, 5);
@@ -212,7 +217,7 @@ static void a_heap_that_the_tracer_has_no_number_for_may_be_any(void **state)
 	assert_true(has_warning(scene, "1 blocks have another size or heap"));
 }
 
-static void records_that_are_not_wanted_are_not_shown(void **state)
+TEST(records_that_are_not_wanted_are_not_shown)
 {
 	struct scene *scene = *state;
 
@@ -246,7 +251,7 @@ static void answer(struct scene *scene, uint64_t addr, uint64_t bytes, uint64_t 
 	assert_int_equal(os_stacks_put(scene->captured.os, frames, sizeof(frames)), 0);
 }
 
-static void the_systems_stacks_are_for_blocks_of_that_size(void **state)
+TEST(the_systems_stacks_are_for_blocks_of_that_size)
 {
 	struct scene *scene = *state;
 	unsigned char init[12] = {3, 0, 0, 0, 3}, header[32] = {1, 0, 8};
@@ -297,7 +302,7 @@ static void describe_with(
 	describe_stacks(&(struct target){0}, &scene->snapshot, &scene->captured);
 }
 
-static void a_database_that_is_full_is_warned_of(void **state)
+TEST(a_database_that_is_full_is_warned_of)
 {
 	struct scene *scene = *state;
 
@@ -314,7 +319,7 @@ static void a_database_that_is_full_is_warned_of(void **state)
 	assert_int_equal(scene->snapshot.warning_count, 1);
 }
 
-static void of_many_heaps_of_no_known_kind_some_are_named(void **state)
+TEST(of_many_heaps_of_no_known_kind_some_are_named)
 {
 	struct scene *scene = *state;
 
@@ -325,22 +330,4 @@ static void of_many_heaps_of_no_known_kind_some_are_named(void **state)
 	assert_int_equal(scene->snapshot.warning_count, 9);
 	assert_true(has_warning(scene, "heap 5000000 is of a kind that cannot be walked"));
 	assert_true(has_warning(scene, "992 more heaps are of kinds"));
-}
-
-#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TEST(blocks_have_the_stacks_of_their_records),
-		TEST(a_stack_that_is_cut_is_there_and_said),
-		TEST(what_the_tracer_knows_counts_before_records),
-		TEST(a_heap_that_the_tracer_has_no_number_for_may_be_any),
-		TEST(records_that_are_not_wanted_are_not_shown),
-		TEST(the_systems_stacks_are_for_blocks_of_that_size),
-		TEST(a_database_that_is_full_is_warned_of),
-		TEST(of_many_heaps_of_no_known_kind_some_are_named),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

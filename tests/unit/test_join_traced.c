@@ -2,6 +2,8 @@
  * What a tracer knows beside blocks in heaps, in a snapshot: virtual memory, modules that are gone,
  * and samples, whose figures are estimates.
  */
+#include "tests/unit/t.h"
+
 #include "tests/unit/fake_tracer.h"
 
 #include "snapshot/capture/capture_parts.h"
@@ -101,7 +103,10 @@ static void assert_range(
 	assert_int_equal(scene->snapshot.stacks.stacks[block->stack].frames[0], frame);
 }
 
-static void each_range_is_a_block_under_its_heading(void **state)
+#undef TEST_AROUND
+#define TEST_AROUND set_up, tear_down
+
+TEST(each_range_is_a_block_under_its_heading)
 {
 	struct scene *scene = *state;
 	uint32_t one = tracer_put_stack(&scene->fake, 0x140001000, 3),
@@ -133,7 +138,7 @@ static void each_range_is_a_block_under_its_heading(void **state)
 	assert_string_equal(heap_at(scene, HEAP_MAPPED)->kind, "mapped");
 }
 
-static void headings_are_there_when_virtual_memory_is_recorded(void **state)
+TEST(headings_are_there_when_virtual_memory_is_recorded)
 {
 	struct scene *scene = *state;
 
@@ -151,7 +156,7 @@ static void headings_are_there_when_virtual_memory_is_recorded(void **state)
 	assert_int_equal(heap_at(scene, HEAP_MAPPED)->reserved_bytes, 0);
 }
 
-static void ranges_that_make_no_sense_are_left_out_and_counted(void **state)
+TEST(ranges_that_make_no_sense_are_left_out_and_counted)
 {
 	struct scene *scene = *state;
 	uint32_t stack = tracer_put_stack(&scene->fake, 0x140001000, 3);
@@ -169,7 +174,7 @@ static void ranges_that_make_no_sense_are_left_out_and_counted(void **state)
 }
 
 /* A range that is just being freed is listed, but where somebody else has got its memory by now. */
-static void ranges_that_are_being_freed_yield_to_live_ones(void **state)
+TEST(ranges_that_are_being_freed_yield_to_live_ones)
 {
 	struct scene *scene = *state;
 	uint32_t dead = tracer_put_stack(&scene->fake, 0x140001000, 3);
@@ -197,7 +202,7 @@ static void ranges_that_are_being_freed_yield_to_live_ones(void **state)
 
 /* ---------------------------------------------------------------- modules that are gone */
 
-static void frames_in_modules_that_are_gone_keep_module_and_offset(void **state)
+TEST(frames_in_modules_that_are_gone_keep_module_and_offset)
 {
 	struct scene *scene = *state;
 	uint32_t before = tracer_put_stack(&scene->fake, 0x180000123, 2), after;
@@ -223,7 +228,7 @@ static void frames_in_modules_that_are_gone_keep_module_and_offset(void **state)
 	assert_int_equal(stacks[block_at(scene, 0x20000)->stack].frames[0], 0x180000123);
 }
 
-static void frames_where_unloads_found_no_room_are_in_no_module(void **state)
+TEST(frames_where_unloads_found_no_room_are_in_no_module)
 {
 	struct scene *scene = *state;
 	uint32_t stack = tracer_put_stack(&scene->fake, 0x180000123, 2);
@@ -239,7 +244,7 @@ static void frames_where_unloads_found_no_room_are_in_no_module(void **state)
 	assert_int_equal(snapshot->stacks.stacks[0].frames[1], 0x180000133);
 }
 
-static void blocks_of_heaps_that_were_destroyed_are_not_there(void **state)
+TEST(blocks_of_heaps_that_were_destroyed_are_not_there)
 {
 	struct scene *scene = *state;
 	uint32_t stack = tracer_put_stack(&scene->fake, 0x140001000, 2);
@@ -254,9 +259,8 @@ static void blocks_of_heaps_that_were_destroyed_are_not_there(void **state)
 
 /* ---------------------------------------------------------------- samples */
 
-static void what_one_stands_for_is_as_likely_as_it_was_recorded(void **state)
+TEST(what_one_stands_for_is_as_likely_as_it_was_recorded)
 {
-	(void)state;
 	/* 1 / (1 - exp(-s / m)), worked out to 12 digits with bc. */
 	assert_true(sample_weight(1024, 1024) > 1.581976706869 - 1e-11);
 	assert_true(sample_weight(1024, 1024) < 1.581976706869 + 1e-11);
@@ -276,7 +280,7 @@ static void add(struct scene *scene, uint64_t addr, uint64_t bytes)
 	assert_int_equal(walk_add_block(&scene->captured.walk, addr, bytes, 8 + bytes % 8, 0), 0);
 }
 
-static void estimates_add_up_to_what_was_recorded_scaled(void **state)
+TEST(estimates_add_up_to_what_was_recorded_scaled)
 {
 	struct scene *scene = *state;
 	uint32_t stacks[5];
@@ -321,7 +325,7 @@ static void estimates_add_up_to_what_was_recorded_scaled(void **state)
 	assert_true(has_warning(scene, "figures are estimates: one in 4096 bytes"));
 }
 
-static void what_was_recorded_in_a_heap_without_a_number_is_scaled_too(void **state)
+TEST(what_was_recorded_in_a_heap_without_a_number_is_scaled_too)
 {
 	struct scene *scene = *state;
 	uint32_t stack = tracer_put_stack(&scene->fake, 0x140001000, 3);
@@ -337,7 +341,7 @@ static void what_was_recorded_in_a_heap_without_a_number_is_scaled_too(void **st
 	assert_int_equal(scene->snapshot.sums[0].requested_bytes, 4096);
 }
 
-static void of_a_sample_what_has_no_stack_is_scaled_too(void **state)
+TEST(of_a_sample_what_has_no_stack_is_scaled_too)
 {
 	struct scene *scene = *state;
 	uint32_t stack = tracer_put_stack(&scene->fake, 0x140001000, 3);
@@ -361,7 +365,7 @@ static void of_a_sample_what_has_no_stack_is_scaled_too(void **state)
 	assert_false(heap_at(scene, UNWALKED)->has_exact);
 }
 
-static void an_absurd_sample_is_damage(void **state)
+TEST(an_absurd_sample_is_damage)
 {
 	struct scene *scene = *state;
 
@@ -373,7 +377,7 @@ static void an_absurd_sample_is_damage(void **state)
 
 /* ---------------------------------------------------------------- what is said of it */
 
-static void blocks_from_before_it_came_are_counted_and_no_gap(void **state)
+TEST(blocks_from_before_it_came_are_counted_and_no_gap)
 {
 	struct scene *scene = *state;
 	uint32_t stack = tracer_put_stack(&scene->fake, 0x140001000, 3);
@@ -391,7 +395,7 @@ static void blocks_from_before_it_came_are_counted_and_no_gap(void **state)
 	assert_int_equal(scene->snapshot.warning_count, 0);
 }
 
-static void whatever_it_dropped_is_said_with_the_remedy(void **state)
+TEST(whatever_it_dropped_is_said_with_the_remedy)
 {
 	struct scene *scene = *state;
 
@@ -412,7 +416,7 @@ static void whatever_it_dropped_is_said_with_the_remedy(void **state)
 }
 
 /* More room would not help: what came after counts as dropped, and was not for want of it. */
-static void ranges_left_locked_are_said_without_the_wrong_remedy(void **state)
+TEST(ranges_left_locked_are_said_without_the_wrong_remedy)
 {
 	struct scene *scene = *state;
 
@@ -425,29 +429,4 @@ static void ranges_left_locked_are_said_without_the_wrong_remedy(void **state)
 	assert_true(has_warning(scene, "13 changes"));
 	assert_false(has_warning(scene, "--max-mb"));
 	assert_int_equal(scene->snapshot.warning_count, 1);
-}
-
-#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TEST(each_range_is_a_block_under_its_heading),
-		TEST(headings_are_there_when_virtual_memory_is_recorded),
-		TEST(ranges_that_make_no_sense_are_left_out_and_counted),
-		TEST(ranges_that_are_being_freed_yield_to_live_ones),
-		TEST(frames_in_modules_that_are_gone_keep_module_and_offset),
-		TEST(frames_where_unloads_found_no_room_are_in_no_module),
-		TEST(blocks_of_heaps_that_were_destroyed_are_not_there),
-		TEST(what_one_stands_for_is_as_likely_as_it_was_recorded),
-		TEST(estimates_add_up_to_what_was_recorded_scaled),
-		TEST(what_was_recorded_in_a_heap_without_a_number_is_scaled_too),
-		TEST(of_a_sample_what_has_no_stack_is_scaled_too),
-		TEST(an_absurd_sample_is_damage),
-		TEST(blocks_from_before_it_came_are_counted_and_no_gap),
-		TEST(whatever_it_dropped_is_said_with_the_remedy),
-		TEST(ranges_left_locked_are_said_without_the_wrong_remedy),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

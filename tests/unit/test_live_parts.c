@@ -1,13 +1,5 @@
 /* Small rules about live processes that need none. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <string.h>
-
-#include <cmocka.h>
+#include "tests/unit/t.h"
 
 #include "snapshot/command/command.h"
 #include "snapshot/live/process.h"
@@ -28,11 +20,10 @@ enum {
 	WRITECOMBINE = 0x400,
 };
 
-static void protections_say_what_may_be_done(void **state)
+TEST(protections_say_what_may_be_done)
 {
 	const unsigned r = TARGET_READ, w = TARGET_WRITE, x = TARGET_EXECUTE;
 
-	(void)state;
 	assert_int_equal(live_protection_access(READONLY), r);
 	assert_int_equal(live_protection_access(READWRITE), r | w);
 	assert_int_equal(live_protection_access(WRITECOPY), r | w);
@@ -44,9 +35,8 @@ static void protections_say_what_may_be_done(void **state)
 	assert_int_equal(live_protection_access(READWRITE | WRITECOMBINE), r | w);
 }
 
-static void guarded_and_closed_pages_are_not_to_be_read(void **state)
+TEST(guarded_and_closed_pages_are_not_to_be_read)
 {
-	(void)state;
 	assert_int_equal(live_protection_access(NOACCESS), 0);
 	assert_int_equal(live_protection_access(0), 0);
 	assert_int_equal(live_protection_access(READWRITE | GUARD), 0);
@@ -66,9 +56,8 @@ static void check_path(const char *path, const char *expected)
 	arena_release(&arena);
 }
 
-static void paths_of_32_bit_modules_lead_to_their_files(void **state)
+TEST(paths_of_32_bit_modules_lead_to_their_files)
 {
-	(void)state;
 	check_path("C:\\Windows\\SYSTEM32\\ntdll.dll", "C:\\Windows\\SysWOW64\\ntdll.dll");
 	check_path("c:\\windows\\system32\\a\\b.dll", "C:\\Windows\\SysWOW64\\a\\b.dll");
 	check_path("C:\\Windows\\SysWOW64\\ntdll.dll", "C:\\Windows\\SysWOW64\\ntdll.dll");
@@ -78,9 +67,8 @@ static void paths_of_32_bit_modules_lead_to_their_files(void **state)
 	check_path("", "");
 }
 
-static void a_word_is_a_part_of_a_name(void **state)
+TEST(a_word_is_a_part_of_a_name)
 {
-	(void)state;
 	assert_true(command_name_is_like("app.exe", "app"));
 	assert_true(command_name_is_like("app.exe", "EXE"));
 	assert_true(command_name_is_like("APP.exe", "app.EXE"));
@@ -94,9 +82,8 @@ static void a_word_is_a_part_of_a_name(void **state)
 	assert_false(command_name_is_like("aexe", "."));
 }
 
-static void a_pattern_is_the_whole_of_it(void **state)
+TEST(a_pattern_is_the_whole_of_it)
 {
-	(void)state;
 	assert_true(command_name_is_like("app.exe", "*"));
 	assert_true(command_name_is_like("", "*"));
 	assert_true(command_name_is_like("app.exe", "a*.EXE"));
@@ -110,11 +97,10 @@ static void a_pattern_is_the_whole_of_it(void **state)
 }
 
 /* Would take years if every star tried everything. */
-static void many_stars_take_no_long_time(void **state)
+TEST(many_stars_take_no_long_time)
 {
 	char name[2001], pattern[2001];
 
-	(void)state;
 	memset(name, 'a', 2000);
 	name[2000] = 0;
 	for (int i = 0; i < 1998; i += 2)
@@ -123,7 +109,7 @@ static void many_stars_take_no_long_time(void **state)
 	assert_false(command_name_is_like(name, pattern));
 }
 
-static void processes_are_listed_in_columns(void **state)
+TEST(processes_are_listed_in_columns)
 {
 	static const struct ps_row rows[] = {
 		{4, 0, -1, NULL, "System"},
@@ -134,7 +120,6 @@ static void processes_are_listed_in_columns(void **state)
 	char text[1000] = "";
 	FILE *to = tmpfile();
 
-	(void)state;
 	assert_non_null(to);
 	assert_int_equal(ps_print(to, rows, 4), 0);
 	rewind(to);
@@ -160,28 +145,11 @@ static void check_missing(size_t closed_count, size_t ended_count, const char *e
 	assert_string_equal(text, expected);
 }
 
-static void those_that_ended_are_told_from_those_that_are_closed(void **state)
+TEST(those_that_ended_are_told_from_those_that_are_closed)
 {
-	(void)state;
 	check_missing(0, 0, "");
 	check_missing(3, 0, "hsnap: no right to look at 3 of them (?)\n");
 	check_missing(0, 1, "hsnap: 1 more ended meanwhile\n");
 	check_missing(
 		1, 2, "hsnap: no right to look at 1 of them (?)\nhsnap: 2 more ended meanwhile\n");
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(protections_say_what_may_be_done),
-		cmocka_unit_test(guarded_and_closed_pages_are_not_to_be_read),
-		cmocka_unit_test(paths_of_32_bit_modules_lead_to_their_files),
-		cmocka_unit_test(a_word_is_a_part_of_a_name),
-		cmocka_unit_test(a_pattern_is_the_whole_of_it),
-		cmocka_unit_test(many_stars_take_no_long_time),
-		cmocka_unit_test(processes_are_listed_in_columns),
-		cmocka_unit_test(those_that_ended_are_told_from_those_that_are_closed),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

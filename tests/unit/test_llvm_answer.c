@@ -1,13 +1,5 @@
 /* The answers of llvm-symbolizer: taken apart when they are whole, harmless when they are not. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
+#include "tests/unit/t.h"
 
 #include "symbolize/backend/llvm.h"
 
@@ -29,12 +21,11 @@ static const char answer[] = "inner<int>\n"
 static const char nameless[] = "\n  Filename: ??\n  Line: 0\n  Column: 0\n\n";
 static const char within[] = "f\n  Filename: a\n  Line: 3\n\n  Filename: ??\n  Line: 0\n\n";
 
-static void test_an_answer_is_taken_apart(void **state)
+TEST(test_an_answer_is_taken_apart)
 {
 	struct llvm_frame frames[2];
 	char text[sizeof(answer)];
 
-	(void)state;
 	memcpy(text, answer, sizeof(answer));
 	assert_int_equal(llvm_answer_parse(text, strlen(text), frames, 2), 2);
 	assert_string_equal(frames[0].function, "inner<int>");
@@ -50,13 +41,12 @@ static void test_an_answer_is_taken_apart(void **state)
 	assert_string_equal(frames[0].function, "api");
 }
 
-static void test_what_has_no_name_has_none(void **state)
+TEST(test_what_has_no_name_has_none)
 {
 	static const char unknown[] = "??\n  Filename: ??\n  Line: 0\n\n";
 	struct llvm_frame frames[3];
 	char text[100];
 
-	(void)state;
 	snprintf(text, sizeof(text), "%s", nameless);
 	assert_int_equal(llvm_answer_parse(text, strlen(text), frames, 3), 1);
 	assert_string_equal(frames[0].function, "");
@@ -70,11 +60,10 @@ static void test_what_has_no_name_has_none(void **state)
 }
 
 /* Wherever it is cut, and however far it was looked at: the end is where it is. */
-static void test_the_end_of_an_answer_is_found(void **state)
+TEST(test_the_end_of_an_answer_is_found)
 {
 	static const char *const answers[] = {answer, nameless, within};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(answers) / sizeof(*answers); i++) {
 		char text[1000];
 		size_t len = strlen(answers[i]), searched = 0, once;
@@ -96,13 +85,12 @@ static void test_the_end_of_an_answer_is_found(void **state)
 	}
 }
 
-static void test_an_address_is_known(void **state)
+TEST(test_an_address_is_known)
 {
 	static const char *const others[] = {"", "0x", "x12", "0x12g", "0x 12", "12", "f",
 		"0x12345678901234567", "0x1234567890123456789012345678901234567890"};
 	uint64_t addr = 0;
 
-	(void)state;
 	assert_true(llvm_answer_address("0x15bd\nnot this", 6, &addr));
 	assert_int_equal(addr, 0x15bd);
 	assert_true(llvm_answer_address("0xffffffffffffffff", 18, &addr));
@@ -114,7 +102,7 @@ static void test_an_address_is_known(void **state)
 	assert_false(llvm_answer_continues("  Line: 10000000", 16));
 }
 
-static void test_what_is_no_answer_gives_nothing(void **state)
+TEST(test_what_is_no_answer_gives_nothing)
 {
 	static const char *const texts[] = {"", "\n", "\n\n", "f\n\n", "f\n  Line: 3\n\n",
 		"  Filename: a\n\n", "f\n  Filename: a\n", "f\n  Filename: a\ng\n\n",
@@ -122,7 +110,6 @@ static void test_what_is_no_answer_gives_nothing(void **state)
 	struct llvm_frame frames[3];
 	char text[100];
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(texts) / sizeof(*texts); i++) {
 		snprintf(text, sizeof(text), "%s", texts[i]);
 		assert_int_equal(llvm_answer_parse(text, strlen(text), frames, 3), 0);
@@ -132,12 +119,11 @@ static void test_what_is_no_answer_gives_nothing(void **state)
 	assert_int_equal(frames[0].line, 0);
 }
 
-static void test_cut_and_damaged_answers_give_nothing_or_something_sound(void **state)
+TEST(test_cut_and_damaged_answers_give_nothing_or_something_sound)
 {
 	struct llvm_frame frames[2];
 	uint64_t random = 7;
 
-	(void)state;
 	for (int round = 0; round < 20000; round++) {
 		size_t len = round % 2 ? sizeof(answer) - 1 : (size_t)(round / 2) % sizeof(answer);
 		char *text = malloc(len ? len : 1);
@@ -155,18 +141,4 @@ static void test_cut_and_damaged_answers_give_nothing_or_something_sound(void **
 				    strlen(frames[i].file) < sizeof(answer));
 		free(text);
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_an_answer_is_taken_apart),
-		cmocka_unit_test(test_what_has_no_name_has_none),
-		cmocka_unit_test(test_the_end_of_an_answer_is_found),
-		cmocka_unit_test(test_an_address_is_known),
-		cmocka_unit_test(test_what_is_no_answer_gives_nothing),
-		cmocka_unit_test(test_cut_and_damaged_answers_give_nothing_or_something_sound),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

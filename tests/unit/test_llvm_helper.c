@@ -1,4 +1,6 @@
 /* What runs as llvm-symbolizer may be slow, broken or another program: names are right or missing. */
+#include "tests/unit/t.h"
+
 #include "tests/unit/test_symbolize.h"
 
 #define SHORT_MS 300 /* for an answer that is not wanted; a busy machine takes seconds for one */
@@ -64,7 +66,7 @@ static void check_fake(const char *script, unsigned patience_ms, const char *in_
 	assert_string_equal(names[1], in_api);
 }
 
-static void test_answers_go_to_the_questions_they_answer(void **state)
+TEST(test_answers_go_to_the_questions_they_answer)
 {
 	static const char each[] =
 		"count=0\nwhile read -r line; do count=$((count + 1)); answer \"f$count\"; done\n";
@@ -78,7 +80,6 @@ static void test_answers_go_to_the_questions_they_answer(void **state)
 				   "read -r line\nline='0x1'\nanswer f3\nread -r line\n";
 	static const char twice[] = "while read -r line; do answer f1; answer f2; done\n";
 
-	(void)state;
 	need_exe();
 	check_fake(each, LONG_MS, "f1", "f2", false);
 	check_fake(stray, LONG_MS, "f1", "f2", false);
@@ -90,14 +91,13 @@ static void test_answers_go_to_the_questions_they_answer(void **state)
 
 /* The address it dies on is asked of one that looks for no inlined functions. Of an image it would give the
  * line of those, so that line is not shown and its name not believed. */
-static void test_one_that_dies_on_an_address_answers_all_others(void **state)
+TEST(test_one_that_dies_on_an_address_answers_all_others)
 {
 	static const char script[] = "while read -r line; do case $line in *0x%x)\n"
 				     "case $* in *--no-inlines*) %s;; esac; exit 1;; esac\n"
 				     "answer f; done\n";
 	char text[400];
 
-	(void)state;
 	need_exe();
 	snprintf(text, sizeof(text), script, hidden_return - 1, "answer plain; continue");
 	check_fake(text, LONG_MS, "hidden", "f", false);
@@ -108,11 +108,10 @@ static void test_one_that_dies_on_an_address_answers_all_others(void **state)
 }
 
 /* A byte now and then is no progress, a whole answer is. */
-static void test_a_helper_that_hangs_is_given_up(void **state)
+TEST(test_a_helper_that_hangs_is_given_up)
 {
 	int64_t start;
 
-	(void)state;
 	need_exe();
 	start = os_time_ms();
 	check_fake("exec sleep 30\n", SHORT_MS, "hidden", "api", true);
@@ -126,14 +125,13 @@ static void test_a_helper_that_hangs_is_given_up(void **state)
 
 /* The helper says that it runs to a pipe which nobody else holds open: its end is that of the
  * helper. */
-static void test_no_helper_outlives_us(void **state)
+TEST(test_no_helper_outlives_us)
 {
 	struct pollfd poller = {.events = POLLIN};
 	int ends[2];
 	char byte;
 	pid_t us;
 
-	(void)state;
 	need_exe();
 	fake_llvm("echo >&9\nexec sleep 30\n");
 	assert_int_equal(pipe(ends), 0);
@@ -158,7 +156,7 @@ static void test_no_helper_outlives_us(void **state)
 }
 
 /* Nor does what it started, when it is a script: it is ended with it. */
-static void test_what_a_helper_started_ends_with_it(void **state)
+TEST(test_what_a_helper_started_ends_with_it)
 {
 	static const struct symbol_options options = {.patience_ms = HANG_MS, .no_cache = true};
 	struct symbolizer *symbolizer;
@@ -166,7 +164,6 @@ static void test_what_a_helper_started_ends_with_it(void **state)
 	int ends[2];
 	char byte;
 
-	(void)state;
 	need_exe();
 	fake_llvm("echo >&9\nsleep 30\n");
 	assert_int_equal(pipe(ends), 0);
@@ -222,12 +219,11 @@ static void make_deep(char *path, char *to, size_t size)
 
 /* The helper's input is lines with the path in quotes, and no long ones: such a path could ask what we
  * did not. The file has another name then. */
-static void test_paths_that_cannot_be_asked_for_are_asked_by_another_name(void **state)
+TEST(test_paths_that_cannot_be_asked_for_are_asked_by_another_name)
 {
 	static const char *const names[] = {"a\"b", "a\nb", "a\rb", "a b", "\xc3\xa4"};
 	char path[2000], to[2000], script[1500];
 
-	(void)state;
 	need_exe();
 	snprintf(script, sizeof(script),
 		"while read -r line; do path=${line#*\\\"}; cmp -s \"${path%%\\\"*}\" %s && "
@@ -246,12 +242,11 @@ static void test_paths_that_cannot_be_asked_for_are_asked_by_another_name(void *
 	no_fake_llvm();
 }
 
-static void test_one_file_is_asked_once_however_its_path_is_spelled(void **state)
+TEST(test_one_file_is_asked_once_however_its_path_is_spelled)
 {
 	struct symbolizer *symbolizer;
 	struct module other = module;
 
-	(void)state;
 	need_exe();
 	other.path = "C:/mixed case\\APP.exe";
 	symbolizer = symbolizer_new(NULL, NULL);
@@ -261,11 +256,10 @@ static void test_one_file_is_asked_once_however_its_path_is_spelled(void **state
 	assert_true(sizeof(struct sym_module) < 256); /* there is one for every module */
 }
 
-static void test_control_characters_of_names_are_made_harmless(void **state)
+TEST(test_control_characters_of_names_are_made_harmless)
 {
 	char names[2][100];
 
-	(void)state;
 	need_exe();
 	ask_fake("while read -r line; do answer \"$(printf 'a\\033\\302\\233b\\177')\"; done\n",
 		LONG_MS, names);
@@ -277,7 +271,7 @@ static const char far[] = "while read -r line; do answer far | sed 's/Line: 7/Li
 			  "s/  Column: 0/  Function start address: 0x1/'; done\n";
 
 /* Programs called llvm-symbolizer that die, answer nonsense or never end their line. */
-static void test_a_bad_llvm_symbolizer_harms_nothing(void **state)
+TEST(test_a_bad_llvm_symbolizer_harms_nothing)
 {
 	const char *const bad[] = {"exit 1\n", "read -r line\nanswer x | head -2\nexit 0\n",
 		"while read -r line; do echo ${line##* }; echo; done\n",
@@ -285,7 +279,6 @@ static void test_a_bad_llvm_symbolizer_harms_nothing(void **state)
 		"while read -r line; do echo nonsense; echo; done\n", "yes\n",
 		"yes xxxxxxxxxxxxxxxx | tr -d '\\n'\n"};
 
-	(void)state;
 	need_exe();
 	for (size_t i = 0; i < sizeof(bad) / sizeof(*bad); i++)
 		check_fake(bad[i], SHORT_MS, "hidden", "api", true);
@@ -293,7 +286,7 @@ static void test_a_bad_llvm_symbolizer_harms_nothing(void **state)
 }
 
 /* Names are the file's; whatever they look like, they stay with it. */
-static void test_a_name_that_looks_like_answers_is_that_of_its_file_alone(void **state)
+TEST(test_a_name_that_looks_like_answers_is_that_of_its_file_alone)
 {
 	static const char forged[] =
 		"while read -r line; do case $line in *forged*)\n"
@@ -304,7 +297,6 @@ static void test_a_name_that_looks_like_answers_is_that_of_its_file_alone(void *
 	struct module other = module;
 	char to[400];
 
-	(void)state;
 	need_exe();
 	snprintf(to, sizeof(to), "%s/drive_c/forged.exe", dir);
 	assert_int_equal(symlink("Mixed Case/App.exe", to), 0);
@@ -363,14 +355,13 @@ static unsigned count_starts(size_t count, size_t bad, const char *script, unsig
 	return starts;
 }
 
-static void test_one_helper_serves_all_and_one_that_dies_is_replaced(void **state)
+TEST(test_one_helper_serves_all_and_one_that_dies_is_replaced)
 {
 	static const char dies[] =
 		"while read -r line; do case $line in */bad*) exit 1;; *) answer f;; esac; done\n";
 	static const char hangs[] = "while read -r line; do case $line in */bad*) exec sleep 30;; "
 				    "*) answer f;; esac; done\n";
 
-	(void)state;
 	need_exe();
 	assert_int_equal(count_starts(8, 8, dies, LONG_MS), 1);
 	/* the one that died, and one for the address that it died on */
@@ -403,7 +394,7 @@ static bool stop_now(void *ctx)
 }
 
 /* It is told about a helper that says nothing, and can stop the wait; what was said stays. */
-static void test_the_listener_can_stop_it(void **state)
+TEST(test_the_listener_can_stop_it)
 {
 	struct told told = {.stop_at = 5};
 	struct symbol_options options = {.no_cache = true,
@@ -412,7 +403,6 @@ static void test_the_listener_can_stop_it(void **state)
 		{.addr = BASE + api_return, .module = &module}};
 	struct symbolizer *symbolizer;
 
-	(void)state;
 	need_exe();
 	fake_llvm("read -r line; answer f1; exec sleep 60\n");
 	symbolizer = symbolizer_new(&options, NULL);
@@ -426,12 +416,11 @@ static void test_the_listener_can_stop_it(void **state)
 	no_fake_llvm();
 }
 
-static void test_without_a_helper_the_story_says_so(void **state)
+TEST(test_without_a_helper_the_story_says_so)
 {
 	struct symbol_status story;
 	struct symbolizer *symbolizer;
 
-	(void)state;
 	need_exe();
 	setenv("HSYM_LLVM", "llvm-symbolizer", 1); /* no full path */
 	symbolizer = symbolizer_new(NULL, NULL);
@@ -461,7 +450,7 @@ static void ask_how(const struct symbol_options *options, char *name, size_t siz
 	symbolizer_free(symbolizer);
 }
 
-static void test_which_program_is_started_and_how(void **state)
+TEST(test_which_program_is_started_and_how)
 {
 	static const char *const others[] = {
 		"llvm-symbolizer-12", "llvm-symbolizer-14", "llvm-symbolizer-16", "named"};
@@ -472,7 +461,6 @@ static void test_which_program_is_started_and_how(void **state)
 	struct symbol_options options = {.no_demangle = true, .no_cache = true};
 	char name[1000], path[400];
 
-	(void)state;
 	need_exe();
 	fake_llvm("");
 	write_file("bin/llvm-symbolizer", script, 0755);
@@ -498,24 +486,4 @@ static void test_which_program_is_started_and_how(void **state)
 	no_fake_llvm();
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_answers_go_to_the_questions_they_answer),
-		cmocka_unit_test(test_a_helper_that_hangs_is_given_up),
-		cmocka_unit_test(test_no_helper_outlives_us),
-		cmocka_unit_test(test_one_that_dies_on_an_address_answers_all_others),
-		cmocka_unit_test(test_what_a_helper_started_ends_with_it),
-		cmocka_unit_test(test_paths_that_cannot_be_asked_for_are_asked_by_another_name),
-		cmocka_unit_test(test_one_file_is_asked_once_however_its_path_is_spelled),
-		cmocka_unit_test(test_control_characters_of_names_are_made_harmless),
-		cmocka_unit_test(test_a_bad_llvm_symbolizer_harms_nothing),
-		cmocka_unit_test(test_a_name_that_looks_like_answers_is_that_of_its_file_alone),
-		cmocka_unit_test(test_one_helper_serves_all_and_one_that_dies_is_replaced),
-		cmocka_unit_test(test_the_listener_can_stop_it),
-		cmocka_unit_test(test_without_a_helper_the_story_says_so),
-		cmocka_unit_test(test_which_program_is_started_and_how),
-	};
-
-	return cmocka_run_group_tests(tests, build, clean);
-}
+GROUP(build, clean)

@@ -1,17 +1,10 @@
 /* PDBs through llvm-symbolizer: only the one that was found is asked, whatever lies around it. The truth is
  * in the marks of the source below; where its functions are, llvm-pdbutil and objdump say. */
+#include "tests/unit/t.h"
+
 #include <dirent.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
-
-#include <cmocka.h>
 
 #include "core/base/memory.h"
 #include "core/base/os.h"
@@ -200,11 +193,10 @@ static void check_names(const struct scene *scene, bool has_inlined_line, bool h
 		assert_int_equal(list[1].offset_bytes, call_rva + 1 - api_start);
 }
 
-static void test_a_pdb_is_asked_with_and_without_its_image(void **state)
+TEST(test_a_pdb_is_asked_with_and_without_its_image)
 {
 	struct scene scene = {0};
 
-	(void)state;
 	need_exe();
 	ask(&scene, exe, pdb);
 	check_names(&scene, true, true);
@@ -215,11 +207,10 @@ static void test_a_pdb_is_asked_with_and_without_its_image(void **state)
 }
 
 /* The image names s.pdb, which lies beside it: but nobody has found that to be the right one. */
-static void test_a_pdb_that_was_not_found_is_not_asked(void **state)
+TEST(test_a_pdb_that_was_not_found_is_not_asked)
 {
 	struct scene scene = {0};
 
-	(void)state;
 	need_exe();
 	assert_true(pe.pdb[0]);
 	ask(&scene, exe, NULL);
@@ -228,14 +219,13 @@ static void test_a_pdb_that_was_not_found_is_not_asked(void **state)
 	close_scene(&scene);
 }
 
-static void test_any_path_of_a_pdb_can_be_asked(void **state)
+TEST(test_any_path_of_a_pdb_can_be_asked)
 {
 	static const char *const names[] = {
 		"with blanks.pdb", "\xc3\xa4\xe6\x97\xa5.pdb", "q\"uote.pdb", "new\nline.pdb", "7"};
 	struct scene scene = {0};
 	char path[400];
 
-	(void)state;
 	need_exe();
 	for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++) {
 		snprintf(path, sizeof(path), "%s/%s", dir, names[i]);
@@ -247,12 +237,11 @@ static void test_any_path_of_a_pdb_can_be_asked(void **state)
 	}
 }
 
-static void test_lines_that_a_version_has_wrong_are_left_out(void **state)
+TEST(test_lines_that_a_version_has_wrong_are_left_out)
 {
 	struct scene scene = {0};
 	char path[400];
 
-	(void)state;
 	need_exe();
 	snprintf(path, sizeof(path), "%s/llvm", dir);
 	write_text(path,
@@ -275,12 +264,11 @@ static void test_lines_that_a_version_has_wrong_are_left_out(void **state)
 }
 
 /* The line of a function in a PDB is its own, also when nothing inlined is looked for. */
-static void test_where_it_dies_over_inlined_functions_the_function_has_its_line(void **state)
+TEST(test_where_it_dies_over_inlined_functions_the_function_has_its_line)
 {
 	struct scene scene = {0};
 	char path[400];
 
-	(void)state;
 	need_exe();
 	snprintf(path, sizeof(path), "%s/llvm", dir);
 	write_text(path,
@@ -300,13 +288,12 @@ static void test_where_it_dies_over_inlined_functions_the_function_has_its_line(
 }
 
 /* Cut anywhere, its names may be missing. */
-static void test_a_truncated_pdb_gives_no_wrong_names(void **state)
+TEST(test_a_truncated_pdb_gives_no_wrong_names)
 {
 	static const size_t parts[] = {0, 1, 40, 4096, 20000, 60000};
 	struct scene scene = {0};
 	char path[400], command[1000];
 
-	(void)state;
 	need_exe();
 	snprintf(path, sizeof(path), "%s/cut.pdb", dir);
 	for (size_t i = 0; i < sizeof(parts) / sizeof(*parts); i++) {
@@ -331,30 +318,15 @@ static unsigned open_files(void)
 	return count;
 }
 
-static void test_nothing_stays_behind(void **state)
+TEST(test_nothing_stays_behind)
 {
 	struct scene scene = {0};
 	unsigned before = open_files();
 
-	(void)state;
 	need_exe();
 	ask(&scene, exe, pdb);
 	close_scene(&scene);
 	assert_int_equal(open_files(), before);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_a_pdb_is_asked_with_and_without_its_image),
-		cmocka_unit_test(test_a_pdb_that_was_not_found_is_not_asked),
-		cmocka_unit_test(test_any_path_of_a_pdb_can_be_asked),
-		cmocka_unit_test(test_lines_that_a_version_has_wrong_are_left_out),
-		cmocka_unit_test(
-			test_where_it_dies_over_inlined_functions_the_function_has_its_line),
-		cmocka_unit_test(test_a_truncated_pdb_gives_no_wrong_names),
-		cmocka_unit_test(test_nothing_stays_behind),
-	};
-
-	return cmocka_run_group_tests(tests, build, clean);
-}
+GROUP(build, clean)

@@ -1,17 +1,10 @@
 /* What is asked of llvm-symbolizer, and how long it is waited for. A script of this test runs in its place
  * and answers what arithmetic says. */
+#include "tests/unit/t.h"
+
 #include <limits.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
-
-#include <cmocka.h>
 
 #include "symbolize/backend/llvm.h"
 
@@ -59,12 +52,11 @@ static bool stop_third(void *ctx)
 	return ++*asked == 3;
 }
 
-static void the_listener_can_stop_the_wait_for_a_version(void **state)
+TEST(the_listener_can_stop_the_wait_for_a_version)
 {
 	unsigned asked = 0;
 	struct symbol_options options = {.listener = {.ctx = &asked, .is_cancelled = stop_third}};
 
-	(void)state;
 	write_program("#!/bin/sh\nexec sleep 30\n");
 	assert_int_equal(llvm_program_version(program, &options), 0);
 	assert_int_equal(asked, 3);
@@ -89,7 +81,7 @@ static int take(void *ctx, struct lookup *lookup, const struct llvm_frame *frame
 }
 
 /* Each holds the whole path, so they are not all made before the first is answered. */
-static void questions_are_made_as_they_are_sent(void **state)
+TEST(questions_are_made_as_they_are_sent)
 {
 	static const char *const no_args[] = {NULL};
 	static const struct symbol_options options;
@@ -104,7 +96,6 @@ static void questions_are_made_as_they_are_sent(void **state)
 					  .take = take,
 					  .ctx = &batches}};
 
-	(void)state;
 	memset(file, 'p', PATH_BYTES);
 	for (uint32_t i = 0; i < COUNT; i++)
 		lookups[i].rva = 3 * i;
@@ -120,12 +111,4 @@ static void questions_are_made_as_they_are_sent(void **state)
 	assert_in_range(batches.most_bytes, 1, MOST_BYTES);
 }
 
-int main(void)
-{
-	static const struct CMUnitTest tests[] = {
-		cmocka_unit_test(the_listener_can_stop_the_wait_for_a_version),
-		cmocka_unit_test(questions_are_made_as_they_are_sent),
-	};
-
-	return cmocka_run_group_tests(tests, make_dir, remove_dir);
-}
+GROUP(make_dir, remove_dir)

@@ -1,5 +1,7 @@
 /* A mapped minidump that somebody cuts short: hsnap ends with one line and status 2, and leaves no
  * temporary file. */
+#include "tests/unit/t.h"
+
 #include "tests/unit/test_minidump.h"
 
 #include <dirent.h>
@@ -102,12 +104,11 @@ static void read_what_was_cut_off(void)
 	target_read(&target, DMP_PEB, bytes, sizeof(bytes));
 }
 
-static void a_file_cut_short_ends_hsnap_in_order(void **state)
+TEST(a_file_cut_short_ends_hsnap_in_order)
 {
 	char text[2000], expected[700];
 	int status = run_child(read_what_was_cut_off, text, sizeof(text));
 
-	(void)state;
 	assert_true(WIFEXITED(status));
 	assert_int_equal(WEXITSTATUS(status), 2);
 	snprintf(expected, sizeof(expected),
@@ -165,14 +166,13 @@ static void be_sent_the_signal(void)
 	kill(getpid(), SIGBUS);
 }
 
-static void other_failures_are_as_they_were(void **state)
+TEST(other_failures_are_as_they_were)
 {
 	static void (*const children[])(void) = {
 		read_beyond_another_file, read_beyond_a_file_that_was_closed, be_sent_the_signal};
 	char text[2000];
 	int status;
 
-	(void)state;
 	write_dump();
 	for (size_t i = 0; i < sizeof(children) / sizeof(*children); i++) {
 		status = run_child(children[i], text, sizeof(text));
@@ -182,12 +182,4 @@ static void other_failures_are_as_they_were(void **state)
 	}
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_file_cut_short_ends_hsnap_in_order),
-		cmocka_unit_test(other_failures_are_as_they_were),
-	};
-
-	return cmocka_run_group_tests(tests, make_folder, remove_folder);
-}
+GROUP(make_folder, remove_folder)

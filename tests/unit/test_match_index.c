@@ -1,12 +1,13 @@
 /* hdiff: the index that contents are found by, and dumps that are made to be slow. */
+#include "tests/unit/t.h"
+
 #include "core/base/hash.h"
 #include "tests/unit/test_match.h"
 
-static void every_number_is_found_under_its_hash(void **state)
+TEST(every_number_is_found_under_its_hash)
 {
 	struct hash_index index;
 
-	(void)state;
 	hash_index_init(&index);
 	for (uint32_t i = 0; i < 20000; i++) /* some hashes are those of several */
 		assert_int_equal(hash_index_add(&index, i * 0x9E3779B1 % 15000, i), 0);
@@ -25,12 +26,11 @@ static void every_number_is_found_under_its_hash(void **state)
 	hash_index_release(&index);
 }
 
-static void an_empty_index_finds_nothing(void **state)
+TEST(an_empty_index_finds_nothing)
 {
 	struct hash_index index;
 	struct hash_probe probe;
 
-	(void)state;
 	hash_index_init(&index);
 	probe = hash_index_probe(&index, 7);
 	assert_int_equal(hash_index_next(&index, &probe), INDEX_NONE);
@@ -48,12 +48,11 @@ static uint32_t hash_of(const struct hash_index *index, uint64_t a, uint64_t b, 
 }
 
 /* Differences that cancel each other in simpler hashes must not do so here, under any key. */
-static void words_that_differ_in_upper_bits_do_not_collide(void **state)
+TEST(words_that_differ_in_upper_bits_do_not_collide)
 {
 	struct hash_index index;
 	unsigned equal = 0;
 
-	(void)state;
 	hash_index_init(&index);
 	for (uint64_t i = 0; i < 1000; i++) {
 		uint32_t hash = hash_of(&index, i, i, "");
@@ -69,12 +68,11 @@ static void words_that_differ_in_upper_bits_do_not_collide(void **state)
 }
 
 /* The published test vectors of SipHash are of another variant; keys at least must matter. */
-static void another_key_gives_other_hashes(void **state)
+TEST(another_key_gives_other_hashes)
 {
 	struct hash_index a = {.key = {{1, 2}}}, b = {.key = {{1, 3}}};
 	unsigned equal = 0;
 
-	(void)state;
 	for (uint64_t i = 0; i < 1000; i++)
 		equal += hash_of(&a, i, 7, "x") == hash_of(&b, i, 7, "x");
 	assert_true(equal < 3);
@@ -83,7 +81,7 @@ static void another_key_gives_other_hashes(void **state)
 
 /* Entries in very many heaps that name an id of very many stacks: if each looked through all of
  * them, this would not end today. */
-static void an_id_of_many_stacks_in_many_heaps_is_gone_through_once(void **state)
+TEST(an_id_of_many_stacks_in_many_heaps_is_gone_through_once)
 {
 	const uint32_t count = 60000;
 	struct comparison comparison;
@@ -91,7 +89,6 @@ static void an_id_of_many_stacks_in_many_heaps_is_gone_through_once(void **state
 	uint64_t frame;
 	struct stack stack = {.id = "A", .same_id = STACK_NONE, .frames = &frame, .frame_count = 1};
 
-	(void)state;
 	sums_init(&sums);
 	sums.path = "made";
 	sums.heaps = calloc(count, sizeof(*sums.heaps));
@@ -121,7 +118,7 @@ static void an_id_of_many_stacks_in_many_heaps_is_gone_through_once(void **state
 
 /* Among so many stacks there are some of equal hashes, whatever the key: about ten pairs are to be
  * expected, and none at all once in 20000 runs. */
-static void stacks_of_equal_hashes_stay_apart(void **state)
+TEST(stacks_of_equal_hashes_stay_apart)
 {
 	const uint32_t count = 300000;
 	struct match_request request = {0};
@@ -131,7 +128,6 @@ static void stacks_of_equal_hashes_stay_apart(void **state)
 	struct stack stack = {.same_id = STACK_NONE, .frames = &frame, .frame_count = 1};
 	char id[20];
 
-	(void)state;
 	sums_init(&sums);
 	sums.path = "made";
 	sums.heaps = calloc(1, sizeof(*sums.heaps));
@@ -155,18 +151,4 @@ static void stacks_of_equal_hashes_stay_apart(void **state)
 			0x1000 + comparison.rows[i].of[0].requested_bytes);
 	comparison_release(&comparison);
 	sums_release(&sums);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(every_number_is_found_under_its_hash),
-		cmocka_unit_test(an_empty_index_finds_nothing),
-		cmocka_unit_test(words_that_differ_in_upper_bits_do_not_collide),
-		cmocka_unit_test(another_key_gives_other_hashes),
-		cmocka_unit_test(stacks_of_equal_hashes_stay_apart),
-		cmocka_unit_test(an_id_of_many_stacks_in_many_heaps_is_gone_through_once),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

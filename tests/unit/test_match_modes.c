@@ -1,4 +1,6 @@
 /* hdiff: what stacks are compared by, when it is asked for. */
+#include "tests/unit/t.h"
+
 #include "tests/unit/test_match.h"
 #include "tests/unit/test_sums.h"
 
@@ -14,9 +16,11 @@ static void put_made(bool is_new, uint64_t slide, uint32_t timestamp)
 	dump_end(&maker, is_new ? "new.txt" : "old.txt");
 }
 
-static void by_module_it_does_not_matter_where_modules_are(void **state)
+#undef TEST_AROUND
+#define TEST_AROUND enter_folder, leave_folder
+
+TEST(by_module_it_does_not_matter_where_modules_are)
 {
-	(void)state;
 	put_made(false, 0, 7);
 	put_made(true, 0x770000, 7);
 	assert_int_equal(count_rows((struct match_request){.mode = MATCH_AUTO}), 1);
@@ -25,9 +29,8 @@ static void by_module_it_does_not_matter_where_modules_are(void **state)
 	assert_int_equal(count_rows((struct match_request){.mode = MATCH_ADDRESS}), 2);
 }
 
-static void by_address_it_does_not_matter_what_modules_are_there(void **state)
+TEST(by_address_it_does_not_matter_what_modules_are_there)
 {
-	(void)state;
 	put_made(false, 0, 7);
 	put_made(true, 0, 8);
 	assert_int_equal(count_rows((struct match_request){.mode = MATCH_MODULE}), 2);
@@ -53,12 +56,11 @@ static void put_tailed(const char *path, bool has_modules, uint64_t bytes, const
 	dump_end(&maker, path);
 }
 
-static void a_tail_in_no_module_is_neither_compared_nor_shown(void **state)
+TEST(a_tail_in_no_module_is_neither_compared_nor_shown)
 {
 	static const enum match_mode modes[] = {
 		MATCH_AUTO, MATCH_ID, MATCH_ADDRESS, MATCH_MODULE, MATCH_SYMBOL};
 
-	(void)state;
 	put_tailed("old.txt", true, 100, (const uint64_t[]){0xDEADBABE, 3, 0x21F680, 0});
 	put_tailed("new.txt", true, 150, (const uint64_t[]){0xDEADBABE, 0x21F780, 0});
 	for (size_t i = 0; i < sizeof(modes) / sizeof(*modes); i++) {
@@ -77,12 +79,11 @@ static void a_tail_in_no_module_is_neither_compared_nor_shown(void **state)
 }
 
 /* Without a list of modules all frames are in none: each of them counts. */
-static void a_stack_that_is_in_no_module_at_all_is_left_whole(void **state)
+TEST(a_stack_that_is_in_no_module_at_all_is_left_whole)
 {
 	struct compared compared;
 	char *text;
 
-	(void)state;
 	put_tailed("old.txt", false, 100, (const uint64_t[]){0x21F680, 0});
 	put_tailed("new.txt", false, 150, (const uint64_t[]){0x21F780, 0});
 	compare(&compared, (struct match_request){0});
@@ -96,13 +97,12 @@ static void a_stack_that_is_in_no_module_at_all_is_left_whole(void **state)
 
 /* ---------------------------------------------------------------- ids */
 
-static void by_id_equal_stacks_stay_apart_and_others_become_one(void **state)
+TEST(by_id_equal_stacks_stay_apart_and_others_become_one)
 {
 	struct compared compared;
 	const struct row *row;
 	char *text;
 
-	(void)state;
 	for (int is_new = 0; is_new < 2; is_new++) {
 		struct maker maker;
 
@@ -140,9 +140,8 @@ static void by_id_equal_stacks_stay_apart_and_others_become_one(void **state)
 }
 
 /* An id with several stacks in NEW: the one that comes first by content, in any order of entries. */
-static void by_id_the_first_of_several_stacks_is_shown(void **state)
+TEST(by_id_the_first_of_several_stacks_is_shown)
 {
-	(void)state;
 	for (unsigned order = 0; order < 6; order++) {
 		static const unsigned char orders[][3] = {
 			{1, 2, 3}, {1, 3, 2}, {2, 1, 3}, {2, 3, 1}, {3, 1, 2}, {3, 2, 1}};
@@ -168,9 +167,8 @@ static void by_id_the_first_of_several_stacks_is_shown(void **state)
 	}
 }
 
-static void by_id_a_stack_that_only_one_dump_gives_is_shown(void **state)
+TEST(by_id_a_stack_that_only_one_dump_gives_is_shown)
 {
-	(void)state;
 	for (int in_new = 0; in_new < 3; in_new++) { /* 2: in neither */
 		struct compared compared;
 
@@ -198,11 +196,10 @@ static void by_id_a_stack_that_only_one_dump_gives_is_shown(void **state)
 	}
 }
 
-static void by_id_blocks_without_a_stack_are_one_row(void **state)
+TEST(by_id_blocks_without_a_stack_are_one_row)
 {
 	struct compared compared;
 
-	(void)state;
 	for (int is_new = 0; is_new < 2; is_new++) {
 		struct maker maker;
 
@@ -236,7 +233,7 @@ static void put_in_heaps(bool is_new)
 	dump_end(&maker, is_new ? "new.txt" : "old.txt");
 }
 
-static void by_heap_a_stack_is_a_row_in_each_heap(void **state)
+TEST(by_heap_a_stack_is_a_row_in_each_heap)
 {
 	static const struct {
 		int64_t growth;
@@ -246,7 +243,6 @@ static void by_heap_a_stack_is_a_row_in_each_heap(void **state)
 		{20, HEAP_A, "2"}, {2, HEAP_A, "1"}};
 	struct compared compared;
 
-	(void)state;
 	put_in_heaps(false);
 	put_in_heaps(true);
 	compare(&compared, (struct match_request){.by_heap = true});
@@ -268,12 +264,11 @@ static void by_heap_a_stack_is_a_row_in_each_heap(void **state)
 	compared_release(&compared);
 }
 
-static void rows_of_equal_growth_go_by_their_heaps(void **state)
+TEST(rows_of_equal_growth_go_by_their_heaps)
 {
 	struct compared compared;
 	struct maker maker;
 
-	(void)state;
 	for (int is_new = 0; is_new < 2; is_new++) {
 		dump_begin(&maker, (struct maker){0});
 		for (unsigned i = 20; is_new && i; i--) {
@@ -289,12 +284,11 @@ static void rows_of_equal_growth_go_by_their_heaps(void **state)
 	compared_release(&compared);
 }
 
-static void only_blocks_of_the_heaps_asked_for_count_but_totals_are_of_all(void **state)
+TEST(only_blocks_of_the_heaps_asked_for_count_but_totals_are_of_all)
 {
 	static const uint64_t heaps[] = {0x4711, HEAP_B};
 	struct compared compared;
 
-	(void)state;
 	put_in_heaps(false);
 	put_in_heaps(true);
 	compare(&compared, (struct match_request){.heaps = heaps, .heap_count = 2});
@@ -333,14 +327,13 @@ static size_t rows_of_one_process(const char *old, const char *new, unsigned new
 	return count_rows((struct match_request){0});
 }
 
-static void a_module_that_was_unloaded_is_still_known_within_its_process(void **state)
+TEST(a_module_that_was_unloaded_is_still_known_within_its_process)
 {
 	static const char x[] = "//  10000 1000 C:\\x.dll\n";
 	static const char y[] = "//  10000 1000 C:\\y.dll\n";
 	struct compared compared;
 	char *text;
 
-	(void)state;
 	assert_int_equal(rows_of_one_process(x, "", 2), 2); /* it says nothing of another one */
 	assert_int_equal(rows_of_one_process(x, y, 1), 2); /* another one took its place */
 	assert_int_equal(rows_of_one_process("", x, 1), 1); /* loaded meanwhile */
@@ -355,7 +348,7 @@ static void a_module_that_was_unloaded_is_still_known_within_its_process(void **
 /* ---------------------------------------------------------------- several dumps */
 
 /* Three dumps of three runs, the last one of another build: a row has three sums. */
-static void of_several_dumps_each_row_has_as_many_sums(void **state)
+TEST(of_several_dumps_each_row_has_as_many_sums)
 {
 	static const char *const paths[] = {"old.txt", "more.txt", "new.txt"};
 	struct match_request request = {0};
@@ -363,7 +356,6 @@ static void of_several_dumps_each_row_has_as_many_sums(void **state)
 	const struct row *rows;
 	struct err err;
 
-	(void)state;
 	for (unsigned i = 0; i < 3; i++) {
 		struct maker maker;
 
@@ -393,26 +385,4 @@ static void of_several_dumps_each_row_has_as_many_sums(void **state)
 	assert_ptr_equal(rows[0].dump, &compared.dumps[2]);
 	assert_ptr_equal(rows[0].older_dump, &compared.dumps[1]);
 	compared_release(&compared);
-}
-
-int main(void)
-{
-#define TEST(name) cmocka_unit_test_setup_teardown(name, enter_folder, leave_folder)
-	const struct CMUnitTest tests[] = {
-		TEST(by_module_it_does_not_matter_where_modules_are),
-		TEST(by_address_it_does_not_matter_what_modules_are_there),
-		TEST(a_tail_in_no_module_is_neither_compared_nor_shown),
-		TEST(a_stack_that_is_in_no_module_at_all_is_left_whole),
-		TEST(by_id_equal_stacks_stay_apart_and_others_become_one),
-		TEST(by_id_the_first_of_several_stacks_is_shown),
-		TEST(by_id_a_stack_that_only_one_dump_gives_is_shown),
-		TEST(by_id_blocks_without_a_stack_are_one_row),
-		TEST(by_heap_a_stack_is_a_row_in_each_heap),
-		TEST(rows_of_equal_growth_go_by_their_heaps),
-		TEST(only_blocks_of_the_heaps_asked_for_count_but_totals_are_of_all),
-		TEST(of_several_dumps_each_row_has_as_many_sums),
-		TEST(a_module_that_was_unloaded_is_still_known_within_its_process),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,4 +1,6 @@
 /* hdiff: stacks through modules that were rebuilt, compared by the names that the dumps carry. */
+#include "tests/unit/t.h"
+
 #include "diff/match/locations.h"
 #include "tests/unit/test_match.h"
 
@@ -56,12 +58,14 @@ static size_t rows_of(struct side old, struct side new)
 	return count_rows(automatic);
 }
 
-static void a_rebuilt_module_matches_by_function_and_line(void **state)
+#undef TEST_AROUND
+#define TEST_AROUND enter_folder, leave_folder
+
+TEST(a_rebuilt_module_matches_by_function_and_line)
 {
 	struct compared compared;
 	char *text;
 
-	(void)state;
 	assert_int_equal(rows_of((struct side){0x1010, "leak", "a.c", 10},
 				 (struct side){0x2350, "leak", "a.c", 10}),
 		1);
@@ -74,9 +78,8 @@ static void a_rebuilt_module_matches_by_function_and_line(void **state)
 	compared_release(&compared);
 }
 
-static void a_function_alone_will_do_where_no_lines_are_known(void **state)
+TEST(a_function_alone_will_do_where_no_lines_are_known)
 {
-	(void)state;
 	assert_int_equal(rows_of((struct side){0x1010, "leak", NULL, 0},
 				 (struct side){0x2350, "leak", NULL, 0}),
 		1);
@@ -85,13 +88,12 @@ static void a_function_alone_will_do_where_no_lines_are_known(void **state)
 		2);
 }
 
-static void what_moved_to_another_line_or_file_is_the_same_function(void **state)
+TEST(what_moved_to_another_line_or_file_is_the_same_function)
 {
 	const struct side old = {0x1010, "leak", "a.c", 10};
 	const struct side news[] = {{0x1010, "leak", "a.c", 11}, {0x1010, "leak", "b.c", 10},
 		{0x1010, "leak", NULL, 0}, {0x1010, "other", "a.c", 10}};
 
-	(void)state;
 	for (size_t i = 0; i < 4; i++) {
 		bool is_other = i == 3;
 
@@ -116,7 +118,7 @@ static void compare_builds(struct compared *compared, const struct placed *old,
 	compare(compared, request);
 }
 
-static void code_that_stayed_matches_however_its_lines_moved(void **state)
+TEST(code_that_stayed_matches_however_its_lines_moved)
 {
 	const struct placed old[] = {{{0x1010, "f", "a.c", 10}, 0x10, 100},
 		{{0x1020, "f", "a.c", 11}, 0x20, 200}, {{0}, 0, 0}};
@@ -124,7 +126,6 @@ static void code_that_stayed_matches_however_its_lines_moved(void **state)
 		{{0x2020, "f", "a.c", 12}, 0x20, 200}, {{0}, 0, 0}};
 	struct compared compared;
 
-	(void)state;
 	compare_builds(&compared, old, new, automatic);
 	assert_int_equal(compared.comparison.row_count, 0);
 	compared_release(&compared);
@@ -133,7 +134,7 @@ static void code_that_stayed_matches_however_its_lines_moved(void **state)
 	compared_release(&compared);
 }
 
-static void in_code_that_changed_lines_match_that_are_still_there(void **state)
+TEST(in_code_that_changed_lines_match_that_are_still_there)
 {
 	const struct placed old[] = {{{0x1010, "f", "a.c", 10}, 0x10, 100},
 		{{0x1020, "f", "a.c", 11}, 0x20, 200}, {{0}, 0, 0}};
@@ -142,7 +143,6 @@ static void in_code_that_changed_lines_match_that_are_still_there(void **state)
 		{{0}, 0, 0}};
 	struct compared compared;
 
-	(void)state;
 	for (int is_back = 0; is_back < 2; is_back++) {
 		compare_builds(&compared, is_back ? new : old, is_back ? old : new, automatic);
 		assert_int_equal(compared.comparison.row_count, 1);
@@ -152,7 +152,7 @@ static void in_code_that_changed_lines_match_that_are_still_there(void **state)
 	}
 }
 
-static void code_whose_lines_moved_too_is_one_with_the_rest_of_its_function(void **state)
+TEST(code_whose_lines_moved_too_is_one_with_the_rest_of_its_function)
 {
 	const struct placed old[] = {{{0x1010, "f", "a.c", 10}, 0x10, 100},
 		{{0x1020, "f", "a.c", 11}, 0x20, 200}, {{0x1030, "g", "a.c", 31}, 0x4, 7},
@@ -162,7 +162,6 @@ static void code_whose_lines_moved_too_is_one_with_the_rest_of_its_function(void
 		{{0}, 0, 0}};
 	struct compared compared;
 
-	(void)state;
 	compare_builds(&compared, old, new, automatic);
 	assert_int_equal(compared.comparison.row_count, 1);
 	assert_int_equal(
@@ -171,11 +170,10 @@ static void code_whose_lines_moved_too_is_one_with_the_rest_of_its_function(void
 	compared_release(&compared);
 }
 
-static void asked_by_function_lines_do_not_matter_in_any_module(void **state)
+TEST(asked_by_function_lines_do_not_matter_in_any_module)
 {
 	struct compared compared;
 
-	(void)state;
 	for (int is_new = 0; is_new < 2; is_new++) {
 		struct side first = {0x1010, "f", "a.c", 10}, second = {0x1030, "f", "a.c", 11};
 		struct maker maker;
@@ -209,9 +207,8 @@ static void put_nameless(unsigned timestamp, unsigned offset, unsigned bytes, bo
 	dump_end(&maker, timestamp == 8 ? "new.txt" : "old.txt");
 }
 
-static void a_frame_without_a_name_goes_by_its_place_among_named_ones(void **state)
+TEST(a_frame_without_a_name_goes_by_its_place_among_named_ones)
 {
-	(void)state;
 	put_nameless(7, 0x500, 100, true);
 	put_nameless(8, 0x600, 300, true);
 	assert_int_equal(count_rows(automatic), 1);
@@ -221,19 +218,17 @@ static void a_frame_without_a_name_goes_by_its_place_among_named_ones(void **sta
 	assert_int_equal(count_rows(automatic), 2);
 }
 
-static void the_folder_that_a_build_was_made_in_does_not_matter(void **state)
+TEST(the_folder_that_a_build_was_made_in_does_not_matter)
 {
-	(void)state;
 	assert_int_equal(rows_of((struct side){0x1010, "leak", "C:\\\\build\\\\1\\\\a.c", 10},
 				 (struct side){0x2010, "leak", "D:/build/2/a.c", 10}),
 		1);
 }
 
-static void without_names_in_both_builds_a_rebuilt_module_stays_apart(void **state)
+TEST(without_names_in_both_builds_a_rebuilt_module_stays_apart)
 {
 	const struct side named = {0x1010, "leak", "a.c", 10}, bare = {.offset = 0x1010};
 
-	(void)state;
 	assert_int_equal(rows_of(bare, bare), 2);
 	assert_int_equal(rows_of(named, bare), 2);
 	assert_int_equal(rows_of(bare, named), 2);
@@ -264,11 +259,10 @@ static size_t rows_of_twice(uint32_t old, uint32_t new, struct match_request req
 	return count_rows(request);
 }
 
-static void one_function_twice_on_a_line_is_one_stack_where_names_are_compared(void **state)
+TEST(one_function_twice_on_a_line_is_one_stack_where_names_are_compared)
 {
 	struct compared compared;
 
-	(void)state;
 	assert_int_equal(rows_of_twice(7, 7, automatic), 2); /* the same build: offsets tell more */
 	assert_int_equal(rows_of_twice(7, 7, by_symbol), 1);
 	assert_int_equal(rows_of_twice(7, 8, automatic), 1);
@@ -281,9 +275,8 @@ static void one_function_twice_on_a_line_is_one_stack_where_names_are_compared(v
 }
 
 /* A second build of app.exe in one of the dumps makes the one that both have no less the same. */
-static void a_build_that_all_dumps_have_goes_by_offset_whatever_else_there_is(void **state)
+TEST(a_build_that_all_dumps_have_goes_by_offset_whatever_else_there_is)
 {
-	(void)state;
 	for (int is_new = 0; is_new < 2; is_new++) {
 		struct maker maker;
 
@@ -323,9 +316,8 @@ static void put_chain(const char *const *old, const char *const *new)
 
 #define CHAIN(...) ((const char *const[]){__VA_ARGS__, NULL})
 
-static void inlined_functions_are_compared_as_a_whole(void **state)
+TEST(inlined_functions_are_compared_as_a_whole)
 {
-	(void)state;
 	put_chain(CHAIN("inner", "outer"), CHAIN("inner", "outer"));
 	assert_int_equal(count_rows(automatic), 1);
 	put_chain(CHAIN("inner", "outer"), CHAIN("outer"));
@@ -336,9 +328,8 @@ static void inlined_functions_are_compared_as_a_whole(void **state)
 	assert_int_equal(count_rows(automatic), 2);
 }
 
-static void a_function_of_another_module_is_another_one(void **state)
+TEST(a_function_of_another_module_is_another_one)
 {
-	(void)state;
 	for (int is_new = 0; is_new < 2; is_new++) {
 		uint64_t base = is_new ? LIB_BASE : APP_BASE;
 		struct maker maker;
@@ -352,9 +343,8 @@ static void a_function_of_another_module_is_another_one(void **state)
 	assert_int_equal(count_rows(by_symbol), 2);
 }
 
-static void builds_are_told_by_their_pdb_and_matched_by_name(void **state)
+TEST(builds_are_told_by_their_pdb_and_matched_by_name)
 {
-	(void)state;
 	for (int is_new = 0; is_new < 2; is_new++) {
 		struct side side = {is_new ? 0x1400 : 0x1010, "leak", "a.c", 10};
 		struct maker maker;
@@ -372,9 +362,8 @@ static void builds_are_told_by_their_pdb_and_matched_by_name(void **state)
 }
 
 /* Modules that were not rebuilt go by offset, named or not. */
-static void only_what_was_rebuilt_goes_by_name(void **state)
+TEST(only_what_was_rebuilt_goes_by_name)
 {
-	(void)state;
 	for (int is_new = 0; is_new < 2; is_new++) {
 		struct maker maker;
 		unsigned lib = is_new ? 0x100 : 0x200;
@@ -391,9 +380,8 @@ static void only_what_was_rebuilt_goes_by_name(void **state)
 	assert_int_equal(count_rows(by_symbol), 1);
 }
 
-static void a_name_that_one_dump_carries_is_for_the_same_build_in_all(void **state)
+TEST(a_name_that_one_dump_carries_is_for_the_same_build_in_all)
 {
-	(void)state;
 	for (int names_in_new = 0; names_in_new < 2; names_in_new++) {
 		for (int is_new = 0; is_new < 2; is_new++) {
 			struct maker maker;
@@ -412,7 +400,7 @@ static void a_name_that_one_dump_carries_is_for_the_same_build_in_all(void **sta
 
 /* ---------------------------------------------------------------- names for reports */
 
-static void what_matching_looked_for_is_not_looked_for_again(void **state)
+TEST(what_matching_looked_for_is_not_looked_for_again)
 {
 	const struct side old = {0x1010, "leak", "a.c", 10}, new = {0x2350, "leak", "a.c", 10};
 	struct compared compared;
@@ -420,7 +408,6 @@ static void what_matching_looked_for_is_not_looked_for_again(void **state)
 	struct frames frames;
 	struct err err;
 
-	(void)state;
 	put_rebuilt(&old, &new);
 	frames_init(&frames);
 	compare(&compared, automatic);
@@ -443,7 +430,7 @@ static void what_matching_looked_for_is_not_looked_for_again(void **state)
 	compared_release(&compared);
 }
 
-static void each_place_is_kept_once_however_many_rows_have_it(void **state)
+TEST(each_place_is_kept_once_however_many_rows_have_it)
 {
 	uint32_t rows[50];
 	struct compared compared;
@@ -452,7 +439,6 @@ static void each_place_is_kept_once_however_many_rows_have_it(void **state)
 	struct buf words;
 	struct err err;
 
-	(void)state;
 	dump_begin(&maker, (struct maker){0});
 	dump_end(&maker, "old.txt");
 	dump_begin(&maker, (struct maker){0});
@@ -481,12 +467,11 @@ static void each_place_is_kept_once_however_many_rows_have_it(void **state)
 }
 
 /* Asked for from one dump or the other: what the newest one says is what is shown. */
-static void the_newest_dump_that_has_a_name_gives_it(void **state)
+TEST(the_newest_dump_that_has_a_name_gives_it)
 {
 	struct compared compared;
 	char *text;
 
-	(void)state;
 	for (int is_new = 0; is_new < 2; is_new++) {
 		struct maker maker;
 
@@ -506,7 +491,7 @@ static void the_newest_dump_that_has_a_name_gives_it(void **state)
 	compared_release(&compared);
 }
 
-static void a_file_that_is_loaded_twice_has_the_names_of_either_place(void **state)
+TEST(a_file_that_is_loaded_twice_has_the_names_of_either_place)
 {
 	static const char head[] = "// hsnap: dump format=1 tool=test\n"
 				   "// Loaded modules: \n"
@@ -519,7 +504,6 @@ static void a_file_that_is_loaded_twice_has_the_names_of_either_place(void **sta
 		"10 bytes + 8 at 200 by BackTrace1\n\t20123\n\n"};
 	static const char end[] = "// hsnap: end blocks=2 requested=32 overhead=16\n";
 
-	(void)state;
 	for (unsigned i = 0; i < 2; i++) {
 		struct compared compared;
 		char text[1000], *report;
@@ -538,7 +522,7 @@ static void a_file_that_is_loaded_twice_has_the_names_of_either_place(void **sta
 	}
 }
 
-static void a_comparison_that_was_read_has_its_own_frames(void **state)
+TEST(a_comparison_that_was_read_has_its_own_frames)
 {
 	struct frame items[] = {{.module = "m", .function = "f", .line = 3, .file = "a.c"},
 		{.function = "g"}, {.has_addr = true, .addr = 77}};
@@ -551,7 +535,6 @@ static void a_comparison_that_was_read_has_its_own_frames(void **state)
 	struct buf words;
 	struct err err;
 
-	(void)state;
 	frames_init(&frames);
 	buf_init(&words);
 	assert_int_equal(naming_make(&naming, &comparison, true, &err), 0);
@@ -566,35 +549,4 @@ static void a_comparison_that_was_read_has_its_own_frames(void **state)
 	naming_release(&naming);
 	frames_release(&frames);
 	buf_release(&words);
-}
-
-int main(void)
-{
-#define TEST(name) cmocka_unit_test_setup_teardown(name, enter_folder, leave_folder)
-	const struct CMUnitTest tests[] = {
-		TEST(a_rebuilt_module_matches_by_function_and_line),
-		TEST(a_function_alone_will_do_where_no_lines_are_known),
-		TEST(what_moved_to_another_line_or_file_is_the_same_function),
-		TEST(code_that_stayed_matches_however_its_lines_moved),
-		TEST(in_code_that_changed_lines_match_that_are_still_there),
-		TEST(code_whose_lines_moved_too_is_one_with_the_rest_of_its_function),
-		TEST(asked_by_function_lines_do_not_matter_in_any_module),
-		TEST(a_frame_without_a_name_goes_by_its_place_among_named_ones),
-		TEST(the_folder_that_a_build_was_made_in_does_not_matter),
-		TEST(without_names_in_both_builds_a_rebuilt_module_stays_apart),
-		TEST(one_function_twice_on_a_line_is_one_stack_where_names_are_compared),
-		TEST(a_build_that_all_dumps_have_goes_by_offset_whatever_else_there_is),
-		TEST(inlined_functions_are_compared_as_a_whole),
-		TEST(a_function_of_another_module_is_another_one),
-		TEST(builds_are_told_by_their_pdb_and_matched_by_name),
-		TEST(only_what_was_rebuilt_goes_by_name),
-		TEST(a_name_that_one_dump_carries_is_for_the_same_build_in_all),
-		TEST(what_matching_looked_for_is_not_looked_for_again),
-		TEST(each_place_is_kept_once_however_many_rows_have_it),
-		TEST(the_newest_dump_that_has_a_name_gives_it),
-		TEST(a_file_that_is_loaded_twice_has_the_names_of_either_place),
-		TEST(a_comparison_that_was_read_has_its_own_frames),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

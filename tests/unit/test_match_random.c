@@ -1,4 +1,6 @@
 /* hdiff: rows of made-up dumps against sums that the test makes itself, and dumps in any order. */
+#include "tests/unit/t.h"
+
 #include "diff/read/stack_store.h"
 #include "tests/unit/test_match.h"
 
@@ -218,9 +220,11 @@ static void check_ids(const struct truth *truth)
 	compared_release(&compared);
 }
 
-static void rows_add_up_to_what_was_put_in(void **state)
+#undef TEST_AROUND
+#define TEST_AROUND enter_folder, leave_folder
+
+TEST(rows_add_up_to_what_was_put_in)
 {
-	(void)state;
 	for (unsigned round = 1; round <= 25; round++) {
 		uint64_t slides[2] = {0, 0}, heaps[HEAPS];
 		unsigned wanted = 0, count_wanted = 0;
@@ -367,9 +371,8 @@ static void shuffle(struct dump_sums *sums)
 	free(to);
 }
 
-static void stacks_and_cells_in_another_order_give_the_same_report(void **state)
+TEST(stacks_and_cells_in_another_order_give_the_same_report)
 {
-	(void)state;
 	seed = 4711;
 	put_all_kinds(false);
 	put_all_kinds(true);
@@ -471,9 +474,8 @@ static void check_common(void)
 	}
 }
 
-static void what_dumps_have_in_common_changes_no_report(void **state)
+TEST(what_dumps_have_in_common_changes_no_report)
 {
-	(void)state;
 	seed = 4712;
 	put_all_kinds(false);
 	put_all_kinds(true);
@@ -483,16 +485,4 @@ static void what_dumps_have_in_common_changes_no_report(void **state)
 		put_addresses(true, is_single);
 		check_common();
 	}
-}
-
-int main(void)
-{
-#define TEST(name) cmocka_unit_test_setup_teardown(name, enter_folder, leave_folder)
-	const struct CMUnitTest tests[] = {
-		TEST(rows_add_up_to_what_was_put_in),
-		TEST(stacks_and_cells_in_another_order_give_the_same_report),
-		TEST(what_dumps_have_in_common_changes_no_report),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

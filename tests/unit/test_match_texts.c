@@ -1,4 +1,6 @@
 /* hdiff: stacks that have no addresses, as in logs of old: their frames are texts. */
+#include "tests/unit/t.h"
+
 #include "tests/unit/test_match.h"
 
 #define TEXTS_MAX 16
@@ -59,13 +61,15 @@ static size_t rows_of(const char *const *old, const char *const *new, enum match
 	return count;
 }
 
-static void texts_match_however_their_offsets_are_spelt(void **state)
+#undef TEST_AROUND
+#define TEST_AROUND enter_folder, leave_folder
+
+TEST(texts_match_however_their_offsets_are_spelt)
 {
 	static const char *const same[] = {"ntdll!RtlAllocateHeap+0x00000808",
 		"ntdll!RtlAllocateHeap+808", "ntdll!RtlAllocateHeap+0X808",
 		"ntdll!RtlAllocateHeap+00000808"};
 
-	(void)state;
 	for (size_t i = 0; i < 4; i++) {
 		for (enum match_mode mode = MATCH_AUTO; mode <= MATCH_SYMBOL; mode++)
 			assert_int_equal(
@@ -78,7 +82,7 @@ static void texts_match_however_their_offsets_are_spelt(void **state)
 	assert_int_equal(rows_of(TEXTS("no offset"), TEXTS("no offset"), MATCH_AUTO), 1);
 }
 
-static void texts_that_differ_elsewhere_do_not_match(void **state)
+TEST(texts_that_differ_elsewhere_do_not_match)
 {
 	static const char *const pairs[][2] = {{"a!b+0x808", "a!b+0x80"}, {"a!b+808", "a!c+808"},
 		{"a!b+808", "a!b"}, {"a!b+8 (c.c, 7)", "a!b+8 (c.c, 70)"},
@@ -86,16 +90,14 @@ static void texts_that_differ_elsewhere_do_not_match(void **state)
 		/* A plus that is part of the name. */
 		{"a!operator+0<X>+8", "a!operator+00<X>+8"}, {"a!b+0+8", "a!b+00+8"}};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(pairs) / sizeof(*pairs); i++)
 		assert_int_equal(rows_of(TEXTS(pairs[i][0]), TEXTS(pairs[i][1]), MATCH_AUTO), 2);
 	assert_int_equal(rows_of(TEXTS("a!b+8", "c"), TEXTS("a!b+8"), MATCH_AUTO), 2);
 	assert_int_equal(rows_of(TEXTS("a!b+8", "c"), TEXTS("c", "a!b+8"), MATCH_AUTO), 2);
 }
 
-static void by_symbol_texts_match_by_their_function_alone(void **state)
+TEST(by_symbol_texts_match_by_their_function_alone)
 {
-	(void)state;
 	assert_int_equal(rows_of(TEXTS("a!b+8 (c.c, 7)"), TEXTS("a!b+9"), MATCH_SYMBOL), 1);
 	assert_int_equal(rows_of(TEXTS("a!b+8"), TEXTS("a!c+8"), MATCH_SYMBOL), 2);
 	/* No function: the offset is what there is. */
@@ -103,7 +105,7 @@ static void by_symbol_texts_match_by_their_function_alone(void **state)
 	assert_int_equal(rows_of(TEXTS("a+8"), TEXTS("a+08"), MATCH_SYMBOL), 1);
 }
 
-static void texts_and_addresses_of_equal_numbers_are_different(void **state)
+TEST(texts_and_addresses_of_equal_numbers_are_different)
 {
 	struct match_request request = {0};
 	struct comparison comparison;
@@ -111,7 +113,6 @@ static void texts_and_addresses_of_equal_numbers_are_different(void **state)
 	uint64_t frame = 0;
 	struct stack stack = {.id = "A", .same_id = STACK_NONE, .frames = &frame, .frame_count = 1};
 
-	(void)state;
 	for (size_t i = 0; i < 2; i++) {
 		sums_make(&dumps[i]);
 		sums_add(&dumps[i], "A", 10, TEXTS("a!b+8"));
@@ -126,14 +127,13 @@ static void texts_and_addresses_of_equal_numbers_are_different(void **state)
 	sums_release(&dumps[1]);
 }
 
-static void the_text_is_what_is_shown(void **state)
+TEST(the_text_is_what_is_shown)
 {
 	struct match_request request = {0};
 	struct comparison comparison;
 	struct dump_sums sums;
 	char *text;
 
-	(void)state;
 	sums_make(&sums);
 	sums_add(&sums, "A", 10, TEXTS("one!frame+0x00000010", "two!frame+0x00000020"));
 	assert_int_equal(comparison_make(&comparison, &sums, 1, &request), 0);
@@ -146,13 +146,12 @@ static void the_text_is_what_is_shown(void **state)
 }
 
 /* One row whose label has two spellings: which is shown must not depend on what came first. */
-static void of_two_spellings_the_same_is_shown_in_any_order(void **state)
+TEST(of_two_spellings_the_same_is_shown_in_any_order)
 {
 	static const char *const spellings[] = {"a!b+0x08", "a!b+8"};
 	struct match_request request = {0};
 	char *reports[2];
 
-	(void)state;
 	for (size_t order = 0; order < 2; order++) {
 		struct comparison comparison;
 		struct dump_sums sums;
@@ -170,19 +169,4 @@ static void of_two_spellings_the_same_is_shown_in_any_order(void **state)
 	assert_string_equal(reports[0], reports[1]);
 	free(reports[0]);
 	free(reports[1]);
-}
-
-int main(void)
-{
-#define TEST(name) cmocka_unit_test_setup_teardown(name, enter_folder, leave_folder)
-	const struct CMUnitTest tests[] = {
-		TEST(texts_match_however_their_offsets_are_spelt),
-		TEST(texts_that_differ_elsewhere_do_not_match),
-		TEST(by_symbol_texts_match_by_their_function_alone),
-		TEST(texts_and_addresses_of_equal_numbers_are_different),
-		TEST(the_text_is_what_is_shown),
-		TEST(of_two_spellings_the_same_is_shown_in_any_order),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,4 +1,6 @@
 /* Minidumps that are sound: what the file says is what the target says. */
+#include "tests/unit/t.h"
+
 #include "tests/unit/test_minidump.h"
 
 #include <unistd.h>
@@ -16,9 +18,8 @@ static void check_image(void)
 
 /* ---------------------------------------------------------------- streams */
 
-static void says_what_the_streams_say(void **state)
+TEST(says_what_the_streams_say)
 {
-	(void)state;
 	dmp_make_full(&dmp);
 	dmp_open(&opened, &dmp);
 	assert_string_equal(opened.target.name, "made.dmp");
@@ -38,11 +39,10 @@ static void says_what_the_streams_say(void **state)
 	dmp_close(&opened);
 }
 
-static void modules_say_what_identifies_them(void **state)
+TEST(modules_say_what_identifies_them)
 {
 	const struct module *modules;
 
-	(void)state;
 	dmp_make_full(&dmp);
 	dmp_open(&opened, &dmp);
 	modules = opened.snapshot.modules;
@@ -64,14 +64,13 @@ static void modules_say_what_identifies_them(void **state)
 }
 
 /* As some writers align what follows. */
-static void lists_may_leave_four_bytes_behind_their_number(void **state)
+TEST(lists_may_leave_four_bytes_behind_their_number)
 {
 	static const uint64_t tebs[] = {DMP_TEB};
 	struct dmp_process process;
 	struct dmp_range ranges[6];
 	size_t count = dmp_ranges_64(&process, ranges);
 
-	(void)state;
 	dmp_start(&dmp, 4, 2);
 	dmp_system(&dmp, 9);
 	dmp_threads(&dmp, tebs, 1, 4);
@@ -84,7 +83,7 @@ static void lists_may_leave_four_bytes_behind_their_number(void **state)
 	dmp_close(&opened);
 }
 
-static void names_outside_of_ascii_become_utf8(void **state)
+TEST(names_outside_of_ascii_become_utf8)
 {
 	/* U+00E9, U+20AC, U+1F600 as a pair, half a pair */
 	static const unsigned char units[] = {
@@ -92,7 +91,6 @@ static void names_outside_of_ascii_become_utf8(void **state)
 	static const char utf8[] = "\xc3\xa9\xe2\x82\xac\xf0\x9f\x98\x80\xef\xbf\xbdx";
 	char text[32];
 
-	(void)state;
 	assert_int_equal(utf16_text(units, 6, text, sizeof(text)), strlen(utf8));
 	assert_string_equal(text, utf8);
 	assert_int_equal(utf16_text(units, 6, NULL, 0), strlen(utf8));
@@ -118,7 +116,7 @@ static void check_bytes(uint64_t addr, size_t from, size_t len)
 }
 
 /* In memory they lie side by side, in the file they do not, nor in that order. */
-static void unsorted_ranges_read_as_one(void **state)
+TEST(unsorted_ranges_read_as_one)
 {
 	const struct dmp_range ranges[] = {
 		{0x2020, pattern + 0x20, 0x10},
@@ -131,7 +129,6 @@ static void unsorted_ranges_read_as_one(void **state)
 	unsigned char bytes[64];
 	size_t len;
 
-	(void)state;
 	dmp_start(&dmp, 3, 0);
 	dmp_system(&dmp, 9);
 	dmp_modules(&dmp, dmp_program, 2, 0);
@@ -158,14 +155,13 @@ static void unsorted_ranges_read_as_one(void **state)
 }
 
 /* All of it lies in the file as it does in memory: one view shows the rest. */
-static void a_view_goes_on_over_ranges(void **state)
+TEST(a_view_goes_on_over_ranges)
 {
 	const struct dmp_range ranges[] = {{0x1000, pattern, 0x10}, {0x1010, pattern + 0x10, 0x20},
 		{0x1030, pattern + 0x30, 0x10}, {0x1050, pattern, 0x10}};
 	const unsigned char *bytes;
 	size_t len;
 
-	(void)state;
 	dmp_start(&dmp, 3, 2);
 	dmp_system(&dmp, 9);
 	dmp_modules(&dmp, dmp_program, 2, 0);
@@ -180,7 +176,7 @@ static void a_view_goes_on_over_ranges(void **state)
 	dmp_close(&opened);
 }
 
-static void of_overlapping_ranges_the_lower_one_counts(void **state)
+TEST(of_overlapping_ranges_the_lower_one_counts)
 {
 	static const unsigned char other[64] = {0};
 	const struct dmp_range ranges[] = {
@@ -190,7 +186,6 @@ static void of_overlapping_ranges_the_lower_one_counts(void **state)
 	};
 	unsigned char bytes[64];
 
-	(void)state;
 	dmp_start(&dmp, 3, 0);
 	dmp_system(&dmp, 9);
 	dmp_modules(&dmp, dmp_program, 2, 0);
@@ -204,11 +199,10 @@ static void of_overlapping_ranges_the_lower_one_counts(void **state)
 	dmp_close(&opened);
 }
 
-static void both_lists_of_memory_count(void **state)
+TEST(both_lists_of_memory_count)
 {
 	const struct dmp_range one = {0x1000, pattern, 0x10}, other = {0x1010, pattern + 16, 0x10};
 
-	(void)state;
 	dmp_start(&dmp, 4, 2);
 	dmp_system(&dmp, 9);
 	dmp_modules(&dmp, dmp_program, 2, 0);
@@ -241,7 +235,7 @@ static void check_regions(const struct wanted_region *wanted, size_t count)
 	assert_int_equal(opened.target.ops->region(&opened.target, region.end, &region), -ERR_READ);
 }
 
-static void regions_have_the_access_of_the_list(void **state)
+TEST(regions_have_the_access_of_the_list)
 {
 	static unsigned char page[0x1000];
 	const struct dmp_range ranges[] = {{0x20000, page, 0x1000}, {0x21000, page, 0x1000},
@@ -269,7 +263,6 @@ static void regions_have_the_access_of_the_list(void **state)
 		{0x30000, 0x31000, TARGET_READ | TARGET_WRITE, false},
 	};
 
-	(void)state;
 	dmp_start(&dmp, 4, 2);
 	dmp_system(&dmp, 9);
 	dmp_modules(&dmp, dmp_program, 2, 0);
@@ -281,7 +274,7 @@ static void regions_have_the_access_of_the_list(void **state)
 	dmp_close(&opened);
 }
 
-static void without_the_list_modules_can_be_executed(void **state)
+TEST(without_the_list_modules_can_be_executed)
 {
 	static unsigned char page[0x6000];
 	/* around the module DMP_DLL, 0x10000 to 0x13000 */
@@ -293,7 +286,6 @@ static void without_the_list_modules_can_be_executed(void **state)
 		{0x401000, 0x402000, TARGET_READ | TARGET_EXECUTE, true},
 	};
 
-	(void)state;
 	dmp_start(&dmp, 3, 2);
 	dmp_system(&dmp, 9);
 	dmp_modules(&dmp, dmp_program, 2, 0);
@@ -305,7 +297,7 @@ static void without_the_list_modules_can_be_executed(void **state)
 
 /* ---------------------------------------------------------------- the file */
 
-static void a_file_is_mapped(void **state)
+TEST(a_file_is_mapped)
 {
 	const char *base = getenv("TMPDIR");
 	char path[300];
@@ -315,7 +307,6 @@ static void a_file_is_mapped(void **state)
 	struct os_map map;
 	FILE *file;
 
-	(void)state;
 	snprintf(path, sizeof(path), "%s/minidump-XXXXXX", base ? base : "build");
 	fd = mkstemp(path);
 	assert_true(fd >= 0);
@@ -370,7 +361,7 @@ static void make_huge(FILE *file)
 		assert_int_equal(fwrite(ranges[i].bytes, 1, ranges[i].len, file), ranges[i].len);
 }
 
-static void a_file_of_more_than_4_gib_is_read_where_it_lies(void **state)
+TEST(a_file_of_more_than_4_gib_is_read_where_it_lies)
 {
 	const char *base = getenv("TMPDIR");
 	char path[300];
@@ -381,7 +372,6 @@ static void a_file_of_more_than_4_gib_is_read_where_it_lies(void **state)
 	FILE *file;
 	int fd;
 
-	(void)state;
 	snprintf(path, sizeof(path), "%s/minidump-XXXXXX", base ? base : "build");
 	fd = mkstemp(path);
 	assert_true(fd >= 0);
@@ -401,12 +391,11 @@ static void a_file_of_more_than_4_gib_is_read_where_it_lies(void **state)
 	target.ops->close(&target);
 }
 
-static void a_long_name_keeps_its_end(void **state)
+TEST(a_long_name_keeps_its_end)
 {
 	struct target target;
 	struct err err;
 
-	(void)state;
 	dmp_make_full(&dmp);
 	assert_int_equal(target_open_minidump_bytes(&target, dmp.bytes, dmp.len,
 				 "x/\xc3\xa9"
@@ -418,25 +407,12 @@ static void a_long_name_keeps_its_end(void **state)
 	target.ops->close(&target);
 }
 
-int main(void)
+static int make_pattern(void **state)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(says_what_the_streams_say),
-		cmocka_unit_test(modules_say_what_identifies_them),
-		cmocka_unit_test(lists_may_leave_four_bytes_behind_their_number),
-		cmocka_unit_test(names_outside_of_ascii_become_utf8),
-		cmocka_unit_test(unsorted_ranges_read_as_one),
-		cmocka_unit_test(a_view_goes_on_over_ranges),
-		cmocka_unit_test(of_overlapping_ranges_the_lower_one_counts),
-		cmocka_unit_test(both_lists_of_memory_count),
-		cmocka_unit_test(regions_have_the_access_of_the_list),
-		cmocka_unit_test(without_the_list_modules_can_be_executed),
-		cmocka_unit_test(a_file_is_mapped),
-		cmocka_unit_test(a_file_of_more_than_4_gib_is_read_where_it_lies),
-		cmocka_unit_test(a_long_name_keeps_its_end),
-	};
-
+	(void)state;
 	for (size_t i = 0; i < sizeof(pattern); i++)
 		pattern[i] = (unsigned char)(i * 7 + 1);
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return 0;
 }
+
+GROUP(make_pattern, NULL)

@@ -5,16 +5,7 @@
 #ifndef TESTS_UNIT_TEST_MINIDUMP_H
 #define TESTS_UNIT_TEST_MINIDUMP_H
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
+#include "tests/unit/t.h"
 
 #include "core/base/err.h"
 #include "core/dump/model.h"

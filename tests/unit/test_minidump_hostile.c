@@ -1,5 +1,7 @@
 /* Minidumps that are damaged or want to harm: whatever is in them, nothing outside of the file is read,
  * and what is kept is bounded by its size. */
+#include "tests/unit/t.h"
+
 #include "tests/unit/test_minidump.h"
 
 #include "snapshot/target/nt_process.h"
@@ -51,12 +53,11 @@ static size_t place_of(unsigned type)
 	return rva[0] | (size_t)rva[1] << 8 | (size_t)rva[2] << 16;
 }
 
-static void any_truncation_is_survived(void **state)
+TEST(any_truncation_is_survived)
 {
 	size_t opened_count = 0, len;
 	unsigned char page[256];
 
-	(void)state;
 	dmp_make_full(&dmp);
 	len = dmp.len;
 	for (size_t cut = 0; cut < len; cut++)
@@ -76,11 +77,10 @@ static void any_truncation_is_survived(void **state)
 	dmp_close(&opened);
 }
 
-static void a_number_of_entries_is_not_believed(void **state)
+TEST(a_number_of_entries_is_not_believed)
 {
 	static const unsigned types[] = {DMP_THREADS, DMP_MODULES};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(types) / sizeof(*types); i++) {
 		dmp_make_full(&dmp);
 		dmp_set(&dmp, place_of(types[i]), UINT32_MAX, 4);
@@ -104,11 +104,10 @@ static void a_number_of_entries_is_not_believed(void **state)
 	assert_true(survey());
 }
 
-static void places_outside_of_the_file_are_not_read(void **state)
+TEST(places_outside_of_the_file_are_not_read)
 {
 	static const uint64_t places[] = {UINT32_MAX, 0x7fffffff, 0x80000000};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(places) / sizeof(*places); i++) {
 		static const unsigned types[] = {
 			DMP_THREADS, DMP_MODULES, DMP_SYSTEM, DMP_MISC, DMP_MEMORY64, DMP_INFOS};
@@ -139,11 +138,10 @@ static void places_outside_of_the_file_are_not_read(void **state)
 	}
 }
 
-static void sizes_of_2_to_the_63_are_clipped(void **state)
+TEST(sizes_of_2_to_the_63_are_clipped)
 {
 	static const uint64_t sizes[] = {1ull << 63, UINT64_MAX, 1ull << 47, (1ull << 63) - 1};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(sizes) / sizeof(*sizes); i++) {
 		for (size_t range = 0; range < 4; range++) {
 			dmp_make_full(&dmp);
@@ -166,9 +164,8 @@ static void sizes_of_2_to_the_63_are_clipped(void **state)
 	}
 }
 
-static void more_than_a_process_can_have_is_not_counted(void **state)
+TEST(more_than_a_process_can_have_is_not_counted)
 {
-	(void)state;
 	dmp_make_full(&dmp);
 	dmp_set(&dmp, place_of(DMP_MEMORY64) + 16 + 8, UINT64_MAX, 8);
 	dmp_open(&opened, &dmp);
@@ -180,12 +177,11 @@ static void more_than_a_process_can_have_is_not_counted(void **state)
 	dmp_close(&opened);
 }
 
-static void odd_heads_of_the_list_of_regions_are_refused(void **state)
+TEST(odd_heads_of_the_list_of_regions_are_refused)
 {
 	static const uint32_t odd[][2] = {
 		{0, 48}, {15, 48}, {16, 47}, {16, 0}, {UINT32_MAX, 48}, {16, UINT32_MAX}};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(odd) / sizeof(*odd); i++) {
 		dmp_make_full(&dmp);
 		dmp_set(&dmp, place_of(DMP_INFOS), odd[i][0], 4);
@@ -197,11 +193,10 @@ static void odd_heads_of_the_list_of_regions_are_refused(void **state)
 	}
 }
 
-static void names_of_odd_length_lose_half_a_character(void **state)
+TEST(names_of_odd_length_lose_half_a_character)
 {
 	size_t name;
 
-	(void)state;
 	dmp_make_full(&dmp);
 	name = dmp.bytes[place_of(DMP_MODULES) + 4 + 20] |
 	       (size_t)dmp.bytes[place_of(DMP_MODULES) + 4 + 21] << 8;
@@ -222,13 +217,12 @@ static void names_of_odd_length_lose_half_a_character(void **state)
 /* ---------------------------------------------------------------- more than there is */
 
 /* Every range says that it is the whole file. */
-static void shared_bytes_are_not_much_memory(void **state)
+TEST(shared_bytes_are_not_much_memory)
 {
 	struct target_region region = {0};
 	uint64_t total = 0;
 	size_t at;
 
-	(void)state;
 	dmp_start(&dmp, 3, 2);
 	dmp_system(&dmp, 9);
 	dmp_modules(&dmp, dmp_program, 2, 0);
@@ -248,12 +242,11 @@ static void shared_bytes_are_not_much_memory(void **state)
 }
 
 /* Every module says that it has the same very long name. */
-static void shared_names_are_not_much_text(void **state)
+TEST(shared_names_are_not_much_text)
 {
 	uint64_t bytes = 0;
 	size_t name, at;
 
-	(void)state;
 	dmp_start(&dmp, 2, 2);
 	dmp_system(&dmp, 9);
 	name = dmp_put(&dmp, 60000, 4);
@@ -277,7 +270,7 @@ static void shared_names_are_not_much_text(void **state)
 	dmp_close(&opened);
 }
 
-static void modules_are_made_not_to_overlap(void **state)
+TEST(modules_are_made_not_to_overlap)
 {
 	static const struct dmp_module modules[] = {
 		{0x10000, 0x10000000, 0, 0, "lies.dll", NULL},
@@ -286,7 +279,6 @@ static void modules_are_made_not_to_overlap(void **state)
 		{UINT64_MAX - 0xfff, 0x80000000, 0, 0, "end.dll", NULL},
 	};
 
-	(void)state;
 	dmp_start(&dmp, 2, 2);
 	dmp_system(&dmp, 9);
 	dmp_modules(&dmp, modules, 4, 0);
@@ -300,11 +292,10 @@ static void modules_are_made_not_to_overlap(void **state)
 	dmp_close(&opened);
 }
 
-static void of_streams_of_a_kind_the_first_counts(void **state)
+TEST(of_streams_of_a_kind_the_first_counts)
 {
 	size_t at;
 
-	(void)state;
 	dmp_start(&dmp, 500, 2);
 	dmp_system(&dmp, 9);
 	dmp_modules(&dmp, dmp_program, 2, 0);
@@ -357,22 +348,20 @@ static void mutate(const unsigned char *bytes, size_t len, int rounds)
 	free(copy);
 }
 
-static void random_damage_is_survived(void **state)
+TEST(random_damage_is_survived)
 {
-	(void)state;
 	seed = 20261120;
 	dmp_make_full(&dmp);
 	mutate(dmp.bytes, dmp.len, 20000);
 }
 
-static void random_damage_to_real_dumps_is_survived(void **state)
+TEST(random_damage_to_real_dumps_is_survived)
 {
 	static const char *const files[] = {"node-minidump_windows_x64_14393",
 		"syzygy_notepad-larger-32bit", "syzygy_notepad-larger-64bit"};
 	static unsigned char bytes[1 << 18];
 	size_t read_count = 0;
 
-	(void)state;
 	seed = 4711;
 	for (size_t i = 0; i < sizeof(files) / sizeof(*files); i++) {
 		char path[200];
@@ -393,25 +382,4 @@ static void random_damage_to_real_dumps_is_survived(void **state)
 		print_message("the real dumps are not here\n");
 		skip();
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(any_truncation_is_survived),
-		cmocka_unit_test(a_number_of_entries_is_not_believed),
-		cmocka_unit_test(places_outside_of_the_file_are_not_read),
-		cmocka_unit_test(sizes_of_2_to_the_63_are_clipped),
-		cmocka_unit_test(more_than_a_process_can_have_is_not_counted),
-		cmocka_unit_test(odd_heads_of_the_list_of_regions_are_refused),
-		cmocka_unit_test(names_of_odd_length_lose_half_a_character),
-		cmocka_unit_test(shared_bytes_are_not_much_memory),
-		cmocka_unit_test(shared_names_are_not_much_text),
-		cmocka_unit_test(modules_are_made_not_to_overlap),
-		cmocka_unit_test(of_streams_of_a_kind_the_first_counts),
-		cmocka_unit_test(random_damage_is_survived),
-		cmocka_unit_test(random_damage_to_real_dumps_is_survived),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

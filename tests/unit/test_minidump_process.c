@@ -1,4 +1,6 @@
 /* Whose minidump it is: the PEB that threads lead to, 32 bits in 64, and words for what is missing. */
+#include "tests/unit/t.h"
+
 #include "tests/unit/test_minidump.h"
 
 static struct dmp dmp;
@@ -23,11 +25,10 @@ static void make(unsigned architecture, const uint64_t *tebs, size_t threads,
 
 /* ---------------------------------------------------------------- the PEB */
 
-static void any_thread_leads_to_the_peb(void **state)
+TEST(any_thread_leads_to_the_peb)
 {
 	size_t count = dmp_ranges_64(&process, ranges);
 
-	(void)state;
 	make(9, teb_list, 2, dmp_program, 2, count); /* the first one's TEB is not there */
 	assert_int_equal(opened.target.bits, 64);
 	assert_true(opened.target.peb == DMP_PEB);
@@ -35,11 +36,10 @@ static void any_thread_leads_to_the_peb(void **state)
 	dmp_close(&opened);
 }
 
-static void what_does_not_name_itself_is_no_teb(void **state)
+TEST(what_does_not_name_itself_is_no_teb)
 {
 	size_t count = dmp_ranges_64(&process, ranges);
 
-	(void)state;
 	dmp_poke(process.teb, 0x30, DMP_TEB + 8, 8);
 	make(9, &teb_list[1], 1, dmp_program, 2, count);
 	assert_true(opened.target.peb == 0);
@@ -50,9 +50,8 @@ static void what_does_not_name_itself_is_no_teb(void **state)
 	dmp_close(&opened);
 }
 
-static void a_dump_of_32_bits_has_one_peb(void **state)
+TEST(a_dump_of_32_bits_has_one_peb)
 {
-	(void)state;
 	dmp_ranges_wow64(&process, ranges);
 	ranges[2] = ranges[4];
 	ranges[3] = ranges[5];
@@ -65,13 +64,12 @@ static void a_dump_of_32_bits_has_one_peb(void **state)
 }
 
 /* Above 2 GiB some writers spread bit 31 over the upper half. */
-static void addresses_of_32_bits_may_be_sign_extended(void **state)
+TEST(addresses_of_32_bits_may_be_sign_extended)
 {
 	static const struct dmp_module high[] = {
 		{0xfffffffff0000000u, 0x2000, 0, 0, "high.dll", NULL}};
 	static const uint64_t teb[] = {0xffffffff9ef02000u};
 
-	(void)state;
 	dmp_ranges_wow64(&process, ranges);
 	dmp_fill_32(&process, 0x9ef02000, 0x9ef00000);
 	ranges[2] = (struct dmp_range){0xffffffff9ef00000u, process.peb32, 0x1000};
@@ -82,11 +80,10 @@ static void addresses_of_32_bits_may_be_sign_extended(void **state)
 	dmp_close(&opened);
 }
 
-static void a_64_bit_dump_of_32_bits_has_two_pebs(void **state)
+TEST(a_64_bit_dump_of_32_bits_has_two_pebs)
 {
 	size_t count = dmp_ranges_wow64(&process, ranges);
 
-	(void)state;
 	make(9, teb_list, 2, dmp_program, 2, count);
 	assert_int_equal(opened.target.bits, 32);
 	assert_true(opened.target.peb == DMP_PEB32);
@@ -96,11 +93,10 @@ static void a_64_bit_dump_of_32_bits_has_two_pebs(void **state)
 }
 
 /* A 64-bit thread may have an exception list, which is no 32-bit TEB. */
-static void an_exception_list_makes_no_32_bits(void **state)
+TEST(an_exception_list_makes_no_32_bits)
 {
 	size_t count = dmp_ranges_wow64(&process, ranges);
 
-	(void)state;
 	dmp_poke(process.teb32, 0x18, DMP_TEB32 + 4, 4);
 	make(9, teb_list, 2, dmp_program, 2, count);
 	assert_int_equal(opened.target.bits, 64);
@@ -110,12 +106,11 @@ static void an_exception_list_makes_no_32_bits(void **state)
 }
 
 /* wow64.dll says that it is a 32-bit process, but its own half is not in the file. */
-static void a_missing_32_bit_half_is_said(void **state)
+TEST(a_missing_32_bit_half_is_said)
 {
 	static const struct dmp_module modules[] = {{DMP_EXE, 0x5000, 0, 0, DMP_IMAGE, NULL},
 		{0x75380000, 0x3f000, 0, 0, "C:\\Windows\\System32\\WOW64.dll", NULL}};
 
-	(void)state;
 	dmp_ranges_wow64(&process, ranges);
 	make(9, teb_list, 2, modules, 2, 4);
 	assert_int_equal(opened.target.bits, 32);
@@ -128,11 +123,10 @@ static void a_missing_32_bit_half_is_said(void **state)
 
 /* ---------------------------------------------------------------- what is missing */
 
-static void missing_memory_is_named(void **state)
+TEST(missing_memory_is_named)
 {
 	size_t count = dmp_ranges_64(&process, ranges);
 
-	(void)state;
 	dmp_poke(process.peb, 0xe8, 7, 4);
 	dmp_poke(process.peb, 0xf0, 0x77007700, 8);
 	dmp_poke(process.peb, 0x30, 0xabcd0000, 8);
@@ -153,9 +147,8 @@ static void missing_memory_is_named(void **state)
 	dmp_close(&opened);
 }
 
-static void a_missing_peb_is_named(void **state)
+TEST(a_missing_peb_is_named)
 {
-	(void)state;
 	dmp_ranges_64(&process, ranges);
 	ranges[2].len = 0x120; /* one field less than all */
 	make(9, &teb_list[1], 1, dmp_program, 2, 4);
@@ -166,9 +159,8 @@ static void a_missing_peb_is_named(void **state)
 	dmp_close(&opened);
 }
 
-static void modules_alone_are_something(void **state)
+TEST(modules_alone_are_something)
 {
-	(void)state;
 	dmp_start(&dmp, 1, 0);
 	dmp_modules(&dmp, dmp_program, 2, 0);
 	dmp_open(&opened, &dmp);
@@ -191,9 +183,8 @@ static void check_refused(const struct dmp *bad, int rc, const char *words)
 	assert_non_null(strstr(err.detail, words));
 }
 
-static void what_is_no_minidump_is_named(void **state)
+TEST(what_is_no_minidump_is_named)
 {
-	(void)state;
 	dmp_start(&dmp, 0, 0);
 	check_refused(&dmp, -ERR_NO_HEAPS, "nor are its modules or threads");
 	dmp.len = 31;
@@ -208,9 +199,8 @@ static void what_is_no_minidump_is_named(void **state)
 	check_refused(&dmp, -ERR_NOT_MINIDUMP, "a dump of the whole system");
 }
 
-static void another_system_is_no_windows(void **state)
+TEST(another_system_is_no_windows)
 {
-	(void)state;
 	dmp_make_full(&dmp);
 	for (size_t i = 0; i < dmp.streams; i++) {
 		size_t entry = 32 + 12 * i;
@@ -222,24 +212,4 @@ static void another_system_is_no_windows(void **state)
 	assert_string_equal(opened.target.os, "platform 8201");
 	assert_int_equal(opened.target.os_build, 0);
 	dmp_close(&opened);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(any_thread_leads_to_the_peb),
-		cmocka_unit_test(what_does_not_name_itself_is_no_teb),
-		cmocka_unit_test(a_dump_of_32_bits_has_one_peb),
-		cmocka_unit_test(addresses_of_32_bits_may_be_sign_extended),
-		cmocka_unit_test(a_64_bit_dump_of_32_bits_has_two_pebs),
-		cmocka_unit_test(an_exception_list_makes_no_32_bits),
-		cmocka_unit_test(a_missing_32_bit_half_is_said),
-		cmocka_unit_test(missing_memory_is_named),
-		cmocka_unit_test(a_missing_peb_is_named),
-		cmocka_unit_test(modules_alone_are_something),
-		cmocka_unit_test(what_is_no_minidump_is_named),
-		cmocka_unit_test(another_system_is_no_windows),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

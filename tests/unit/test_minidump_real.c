@@ -1,4 +1,6 @@
 /* Real minidumps without full memory, when they are here: what was found out about them by hand. */
+#include "tests/unit/t.h"
+
 #include "tests/unit/test_minidump.h"
 
 #define FOLDER "../shared/data/dumps/"
@@ -76,11 +78,10 @@ static void check_modules(size_t count)
 
 /* Windows 10 14393, x64: the PEB has 4 heaps and no global flag; its list lies in ntdll's data, which
  * is not in the dump. */
-static void windows_10_x64(void **state)
+TEST(windows_10_x64)
 {
 	uint64_t list;
 
-	(void)state;
 	if (!open_real("node-minidump_windows_x64_14393"))
 		skip();
 	assert_string_equal(target.os, "Windows 10.0.14393");
@@ -103,9 +104,8 @@ static void windows_10_x64(void **state)
 
 /* Windows 7, x86: started by a debugger, hence 70; parts of the heap 8B0000, and the header of the 64-bit
  * heap 10000. */
-static void windows_7_x86(void **state)
+TEST(windows_7_x86)
 {
-	(void)state;
 	if (!open_real("syzygy_notepad-larger-32bit"))
 		skip();
 	assert_string_equal(target.os, "Windows 6.1.7601");
@@ -125,11 +125,10 @@ static void windows_7_x86(void **state)
 
 /* The same program seen by a 64-bit dumper: the first pointer of its 64-bit TEB leads to 7EFDD000,
  * the 32-bit TEB, which is not in the dump. */
-static void windows_7_wow64(void **state)
+TEST(windows_7_wow64)
 {
 	uint64_t teb, self;
 
-	(void)state;
 	if (!open_real("syzygy_notepad-larger-64bit"))
 		skip();
 	assert_int_equal(target.bits, 32);
@@ -145,15 +144,4 @@ static void windows_7_wow64(void **state)
 	assert_string_equal(module_path_base(target.image), "notepad.exe");
 	assert_int_equal(warnings("environment blocks, which lead to the heaps"), 1);
 	close_real();
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(windows_10_x64),
-		cmocka_unit_test(windows_7_x86),
-		cmocka_unit_test(windows_7_wow64),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

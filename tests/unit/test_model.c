@@ -1,13 +1,8 @@
 /* core/: memory, tables, stacks, the model. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
+#include "tests/unit/t.h"
 
-#include <cmocka.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "core/base/hash.h"
 #include "core/base/memory.h"
@@ -18,14 +13,13 @@
 
 /* ---------------------------------------------------------------- memory */
 
-static void arena_pieces_are_apart(void **state)
+TEST(arena_pieces_are_apart)
 {
 	static const size_t sizes[] = {0, 1, 15, 16, 17, 1000, 16384, 16385, 65536, 65537, 1000000};
 	enum { PIECES = 3000 };
 	static unsigned char *pieces[PIECES];
 	struct arena arena;
 
-	(void)state;
 	arena_init(&arena);
 	for (size_t i = 0; i < PIECES; i++) {
 		size_t size = sizes[i % (i % 100 ? 6 : COUNT(sizes))];
@@ -43,34 +37,81 @@ static void arena_pieces_are_apart(void **state)
 		for (size_t k = 0; k < size; k++)
 			assert_int_equal(pieces[i][k], i % 251);
 	}
-	assert_null(arena_alloc(&arena, SIZE_MAX));
-	assert_null(arena_text(&arena, "", SIZE_MAX));
 	assert_string_equal(arena_text(&arena, "words", 3), "wor");
 	arena_release(&arena);
 	assert_int_equal(arena.used_bytes, 0);
 }
 
-static void buf_refuses_what_cannot_be(void **state)
+/* The sanitizer would end the program itself. */
+const char *__asan_default_options(void);
+const char *__asan_default_options(void)
 {
-	struct buf buf;
-
-	(void)state;
-	buf_init(&buf);
-	assert_int_equal(buf_add_text(&buf, "as it was"), 0);
-	assert_int_equal(buf_reserve(&buf, SIZE_MAX), -ERR_NOMEM);
-	assert_int_equal(buf_reserve(&buf, SIZE_MAX / 2), -ERR_NOMEM);
-	assert_string_equal(buf.data, "as it was");
-	buf_clear(&buf);
-	assert_string_equal(buf.data, "");
-	buf_release(&buf);
+	return "allocator_may_return_null=1";
 }
 
-static void table_finds_what_was_added(void **state)
+static void ask_for_too_much(int what)
+{
+	struct arena arena;
+	struct buf buf;
+	void *items = NULL;
+	size_t cap = SIZE_MAX / 4;
+
+	arena_init(&arena);
+	buf_init(&buf);
+	if (what == 0)
+		arena_alloc(&arena, SIZE_MAX);
+	else if (what == 1)
+		buf_reserve(&buf, SIZE_MAX);
+	else if (what == 2)
+		buf_reserve(&buf, SIZE_MAX / 2);
+	else if (what == 3)
+		array_grow(&items, &cap, cap, 8);
+	else if (what == 4)
+		xmalloc(SIZE_MAX / 2);
+	else
+		xcalloc(SIZE_MAX / 2, 2);
+}
+
+TEST(running_out_of_memory_ends_the_program_with_a_line)
+{
+	for (int what = 0; what < 6; what++) {
+		char line[2000] = "";
+		int ends[2], status;
+		pid_t pid;
+
+		assert_int_equal(pipe(ends), 0);
+		pid = fork();
+		if (!pid) {
+			dup2(ends[1], 2);
+			memory_program = "prog";
+			ask_for_too_much(what);
+			_exit(0);
+		}
+		close(ends[1]);
+		assert_int_equal(waitpid(pid, &status, 0), pid);
+		assert_true(WIFEXITED(status));
+		assert_int_equal(WEXITSTATUS(status), 2);
+		assert_true(read(ends[0], line, sizeof(line) - 1) > 0);
+		assert_non_null(strstr(line, "prog: out of memory"));
+		close(ends[0]);
+	}
+}
+
+TEST(an_array_that_cannot_grow_stays_where_that_is_asked_for)
+{
+	int four = 4, *items = &four;
+	size_t cap = SIZE_MAX / 4;
+
+	assert_int_equal(array_try_grow((void **)&items, &cap, cap, sizeof(*items)), -ERR_NOMEM);
+	assert_ptr_equal(items, &four);
+	assert_int_equal(cap, SIZE_MAX / 4);
+}
+
+TEST(table_finds_what_was_added)
 {
 	enum { KEYS = 50000 };
 	struct table table;
 
-	(void)state;
 	table_init(&table);
 	assert_null(table_find(&table, "a", 1));
 	for (uint32_t i = 0; i < KEYS; i++)
@@ -110,13 +151,12 @@ static uint32_t put(struct stackset *set, const char *id, size_t count, const ui
 	return index;
 }
 
-static void stacks_of_one_id_are_kept_apart(void **state)
+TEST(stacks_of_one_id_are_kept_apart)
 {
 	static const uint64_t one[] = {1, 2, 3}, two[] = {1, 2, 4}, less[] = {1, 2};
 	struct stackset set;
 	uint32_t a, b, c, late;
 
-	(void)state;
 	stackset_init(&set);
 	late = put(&set, "LATE", 0, NULL); /* its stack comes in a later line */
 	a = put(&set, "AB", 3, one);
@@ -140,7 +180,7 @@ static void stacks_of_one_id_are_kept_apart(void **state)
 	stackset_release(&set);
 }
 
-static void stacks_with_candidates_differ(void **state)
+TEST(stacks_with_candidates_differ)
 {
 	static const uint64_t frames[] = {1, 2, 3, 4};
 	static const uint32_t at1[] = {1}, at2[] = {2};
@@ -148,7 +188,6 @@ static void stacks_with_candidates_differ(void **state)
 	struct stackset set;
 	uint32_t index[4];
 
-	(void)state;
 	x.alias_at = at1;
 	y.alias_at = at2;
 	x.alias_count = y.alias_count = 1;
@@ -165,12 +204,11 @@ static void stacks_with_candidates_differ(void **state)
 
 /* ---------------------------------------------------------------- model */
 
-static void total_counts_blocks_without_a_stack(void **state)
+TEST(total_counts_blocks_without_a_stack)
 {
 	struct snapshot snapshot;
 	struct block_totals total;
 
-	(void)state;
 	snapshot_init(&snapshot);
 	total = snapshot_total(&snapshot);
 	assert_int_equal(total.block_count + total.requested_bytes + total.overhead_bytes, 0);
@@ -193,7 +231,7 @@ static void total_counts_blocks_without_a_stack(void **state)
 	assert_int_equal(snapshot.block_count, 0);
 }
 
-static void module_at_its_edges(void **state)
+TEST(module_at_its_edges)
 {
 	struct module modules[] = {
 		{.base = 0x7000, .size_bytes = 0x1000},
@@ -203,7 +241,6 @@ static void module_at_its_edges(void **state)
 		{.base = 0x3000, .size_bytes = 0},
 	};
 
-	(void)state;
 	modules_sort(modules, COUNT(modules));
 	for (size_t i = 1; i < COUNT(modules); i++)
 		assert_true(modules[i - 1].base < modules[i].base);
@@ -222,28 +259,11 @@ static void module_at_its_edges(void **state)
 	modules_sort(NULL, 0);
 }
 
-static void path_base_is_behind_either_slash(void **state)
+TEST(path_base_is_behind_either_slash)
 {
-	(void)state;
 	assert_string_equal(module_path_base("C:\\a b\\c.dll"), "c.dll");
 	assert_string_equal(module_path_base("Z:\\a/c.dll"), "c.dll");
 	assert_string_equal(module_path_base("c.dll"), "c.dll");
 	assert_string_equal(module_path_base("c\\"), "");
 	assert_string_equal(module_path_base(""), "");
-}
-
-int main(void)
-{
-	static const struct CMUnitTest tests[] = {
-		cmocka_unit_test(arena_pieces_are_apart),
-		cmocka_unit_test(buf_refuses_what_cannot_be),
-		cmocka_unit_test(table_finds_what_was_added),
-		cmocka_unit_test(stacks_of_one_id_are_kept_apart),
-		cmocka_unit_test(stacks_with_candidates_differ),
-		cmocka_unit_test(total_counts_blocks_without_a_stack),
-		cmocka_unit_test(module_at_its_edges),
-		cmocka_unit_test(path_base_is_behind_either_slash),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

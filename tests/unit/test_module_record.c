@@ -2,14 +2,8 @@
  * The record of a module, made from an image's headers: right for both bitnesses, and nothing outside
  * the image is read, whatever the headers say.
  */
-#define _DEFAULT_SOURCE /* mmap of nothing */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdlib.h>
-#include <string.h>
+#include "tests/unit/t.h"
 
-#include <cmocka.h>
 
 #include "snapshot/tracer/tables.h"
 #include "tests/unit/fake_memory.h"
@@ -24,7 +18,7 @@ static const char pdb[] = "C:\\build\\libr\xc3\xa4ry.pdb";
 static const uint16_t path[] = {'C', ':', '\\', 'x', '.', 'd', 'l', 'l'};
 static const uint8_t guid[16] = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16};
 
-static uint8_t *bytes; /* just so many as the image has: the sanitizer watches */
+static uint8_t bytes[IMAGE_BYTES]; /* just so many as the image has: the sanitizer watches */
 static uint32_t present; /* of them can be read */
 static struct module_record record;
 
@@ -82,9 +76,8 @@ static const struct tracer_module *record_it(void)
 	return &record.module;
 }
 
-static void all_is_found(void **state)
+TEST(all_is_found)
 {
-	(void)state;
 	for (int bits = 32; bits <= 64; bits += 32) {
 		const struct tracer_module *module;
 
@@ -99,11 +92,10 @@ static void all_is_found(void **state)
 	}
 }
 
-static void nothing_is_there(void **state)
+TEST(nothing_is_there)
 {
 	const struct tracer_module *module;
 
-	(void)state;
 	make(64);
 	present = 0;
 	module = record_it();
@@ -112,9 +104,8 @@ static void nothing_is_there(void **state)
 	assert_int_equal(module->pdb_bytes, 0);
 }
 
-static void it_is_cut_anywhere(void **state)
+TEST(it_is_cut_anywhere)
 {
-	(void)state;
 	make(64);
 	for (present = 0; present < IMAGE_BYTES; present++) {
 		const struct tracer_module *module = record_it();
@@ -127,12 +118,11 @@ static void it_is_cut_anywhere(void **state)
 }
 
 /* Each field of the headers with each awkward value: read_image() asserts that all stays inside. */
-static void headers_lie(void **state)
+TEST(headers_lie)
 {
 	static const uint32_t values[] = {0, 1, 28, IMAGE_BYTES - 28, IMAGE_BYTES - 1, IMAGE_BYTES,
 		IMAGE_BYTES + 1, 0x7fffffff, 0x80000000, 0xffffffe0, 0xffffffff};
 
-	(void)state;
 	for (uint32_t at = 0; at < DEBUG_AT + 2 * 28; at++) {
 		for (size_t i = 0; i < sizeof(values) / sizeof(*values); i++) {
 			make(64);
@@ -142,32 +132,12 @@ static void headers_lie(void **state)
 	}
 }
 
-static void a_name_without_end_is_cut(void **state)
+TEST(a_name_without_end_is_cut)
 {
-	(void)state;
 	make(64);
 	put(DEBUG_AT + 28 + 16, 24 + 5, 4);
 	assert_int_equal(record_it()->pdb_bytes, 5);
 	put(DEBUG_AT + 28 + 16, 24 + MODULE_PDB_BYTES + 1, 4);
 	assert_int_equal(record_it()->pdb_bytes, 0);
 	assert_int_equal(record_it()->age, 7);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(all_is_found),
-		cmocka_unit_test(nothing_is_there),
-		cmocka_unit_test(it_is_cut_anywhere),
-		cmocka_unit_test(headers_lie),
-		cmocka_unit_test(a_name_without_end_is_cut),
-	};
-	int failed;
-
-	bytes = malloc(IMAGE_BYTES);
-	if (!bytes)
-		return 1;
-	failed = cmocka_run_group_tests(tests, NULL, NULL);
-	free(bytes);
-	return failed;
 }

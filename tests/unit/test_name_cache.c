@@ -1,13 +1,17 @@
 /* The cache of names gives back what was put in, only what was asked, and stays below its bound; whatever
  * becomes of its bytes, it gives right names or none. */
+#include "tests/unit/t.h"
+
 #include "core/base/hash.h"
 #include "tests/unit/name_cache_scene.h"
 
 #define BYTES NAME_CACHE_BYTES
 
-static void test_names_come_back_as_they_were(void **state)
+#undef TEST_AROUND
+#define TEST_AROUND scene_begin, scene_end
+
+TEST(test_names_come_back_as_they_were)
 {
-	(void)state;
 	scene_write(BYTES, 1, 100, 1000, 3);
 	assert_int_equal(scene_read(BYTES, 1, 100, 1000, 3), 1000);
 	assert_int_equal(scene_read(BYTES, 1, 101, 1000, 3), 0);
@@ -16,21 +20,19 @@ static void test_names_come_back_as_they_were(void **state)
 	assert_int_equal(scene_read(BYTES, 1, 100 + 3000, 100, 1), 0);
 }
 
-static void test_addresses_at_both_ends_are_addresses(void **state)
+TEST(test_addresses_at_both_ends_are_addresses)
 {
-	(void)state;
 	scene_write(BYTES, 1, 0, 1, 1);
 	scene_write(BYTES, 1, UINT32_MAX, 1, 1);
 	assert_int_equal(scene_read(BYTES, 1, 0, 2, UINT32_MAX), 2);
 	assert_int_equal(scene_read(BYTES, 1, 1, 1, 1), 0);
 }
 
-static void test_modules_are_kept_apart(void **state)
+TEST(test_modules_are_kept_apart)
 {
 	struct name_cache *cache = name_cache_open(scene_path, BYTES);
 	struct arena arena;
 
-	(void)state;
 	arena_init(&arena); /* for what is added alone */
 	for (uint32_t i = 0; i < 300; i++) /* in no order, by turns */
 		scene_add(cache, &arena, i % 30, i * 7919 % 4096);
@@ -44,9 +46,8 @@ static void test_modules_are_kept_apart(void **state)
 	name_cache_close(cache);
 }
 
-static void test_what_is_added_later_adds_to_it(void **state)
+TEST(test_what_is_added_later_adds_to_it)
 {
-	(void)state;
 	for (uint32_t i = 0; i < 100; i++) {
 		scene_write(BYTES, i % 3, i * 100, 10, 1);
 		for (uint32_t j = 0; j <= i; j += 9)
@@ -82,12 +83,11 @@ static void expect_one(const char *key, uint32_t rva, const char *function)
 	name_cache_close(cache);
 }
 
-static void test_the_newest_name_counts(void **state)
+TEST(test_the_newest_name_counts)
 {
 	struct name_cache *cache;
 	struct symbol list[2] = {{.function = "older"}, {.function = "newer"}};
 
-	(void)state;
 	write_one("key", 5, "first");
 	write_one("key", 5, "second");
 	expect_one("key", 5, "second");
@@ -98,11 +98,10 @@ static void test_the_newest_name_counts(void **state)
 	expect_one("key", 5, "newer");
 }
 
-static void test_keys_are_compared_whole(void **state)
+TEST(test_keys_are_compared_whole)
 {
 	char key[300], other[300];
 
-	(void)state;
 	memset(key, 'k', 299);
 	key[299] = '\0';
 	write_one(key, 1, "name");
@@ -119,14 +118,13 @@ static void test_keys_are_compared_whole(void **state)
 }
 
 /* Keys have paths in them, which a dump can choose. */
-static void test_what_is_no_line_of_text_is_not_kept(void **state)
+TEST(test_what_is_no_line_of_text_is_not_kept)
 {
 	static const char *const hostile[] = {"a\nb", "a\tb", "a\x1b[31m", "\x01", ""};
 	struct symbols found, symbols = one("other");
 	struct name_cache *cache;
 	char *text = malloc(5000);
 
-	(void)state;
 	assert_non_null(text);
 	write_one("key", 1, "name");
 	for (uint32_t i = 0; i < sizeof(hostile) / sizeof(*hostile); i++) {
@@ -160,13 +158,12 @@ static void test_what_is_no_line_of_text_is_not_kept(void **state)
 	free(text);
 }
 
-static void test_chains_that_are_too_long_are_not_kept(void **state)
+TEST(test_chains_that_are_too_long_are_not_kept)
 {
 	struct name_cache *cache = name_cache_open(scene_path, BYTES);
 	struct symbol list[65];
 	struct symbols found;
 
-	(void)state;
 	for (size_t i = 0; i < 65; i++)
 		list[i] = (struct symbol){.function = "f", .line = (uint32_t)i};
 	name_cache_add(cache, "key", 1, &(struct symbols){list, 64});
@@ -183,19 +180,17 @@ static void test_chains_that_are_too_long_are_not_kept(void **state)
 	name_cache_close(cache);
 }
 
-static void test_no_cache_finds_nothing(void **state)
+TEST(test_no_cache_finds_nothing)
 {
 	struct symbols found, symbols = one("f");
 
-	(void)state;
 	assert_false(name_cache_find(NULL, "key", 1, &found));
 	name_cache_add(NULL, "key", 1, &symbols);
 	name_cache_close(NULL);
 }
 
-static void test_nothing_is_written_without_need(void **state)
+TEST(test_nothing_is_written_without_need)
 {
-	(void)state;
 	assert_int_equal(scene_read(BYTES, 1, 1, 10, 1), 0);
 	assert_int_equal(access(scene_path, F_OK), -1);
 }
@@ -204,13 +199,12 @@ static void test_nothing_is_written_without_need(void **state)
 
 #define BOUND ((size_t)64 << 10)
 
-static void test_the_oldest_names_go(void **state)
+TEST(test_the_oldest_names_go)
 {
 	enum { ROUNDS = 200, EACH = 20 };
 	size_t kept = 0;
 	bool is_kept = false;
 
-	(void)state;
 	for (unsigned key = 0; key < ROUNDS; key++) {
 		scene_write(BOUND, key, key, EACH, 5);
 		assert_true(scene_size() <= BOUND);
@@ -228,12 +222,11 @@ static void test_the_oldest_names_go(void **state)
 }
 
 /* Part of what is too much for the bound is kept, and the bound is. */
-static void test_more_names_at_once_than_fit(void **state)
+TEST(test_more_names_at_once_than_fit)
 {
 	enum { COUNT = 5000 };
 	size_t found;
 
-	(void)state;
 	scene_write(BOUND, 1, 0, COUNT, 1);
 	assert_true(scene_size() <= BOUND);
 	found = scene_read(BOUND, 1, 0, COUNT, 1);
@@ -245,9 +238,8 @@ static void test_more_names_at_once_than_fit(void **state)
 	assert_int_equal(scene_read(BOUND, 3, 0, 1, 1), 0);
 }
 
-static void test_a_file_that_is_too_large_begins_anew(void **state)
+TEST(test_a_file_that_is_too_large_begins_anew)
 {
-	(void)state;
 	scene_write(BOUND, 1, 0, 10, 1);
 	assert_int_equal(truncate(scene_path, (off_t)1 << 42), 0);
 	assert_int_equal(scene_read(BOUND, 1, 0, 10, 1), 0);
@@ -261,14 +253,13 @@ static void test_a_file_that_is_too_large_begins_anew(void **state)
 static const char first_line[] = "hsnap's names 2\n";
 #define FIRST_BYTES (sizeof(first_line) - 1)
 
-static void test_the_first_line_names_the_format(void **state)
+TEST(test_the_first_line_names_the_format)
 {
 	static const char *const others[] = {"hsnap's names 1\nhsnap's names 1\nhnms",
 		"hsnap's names 20\n\nmodule ", "hsnap's names ", "hsnap", ""};
 	char *bytes;
 	size_t len;
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(others) / sizeof(*others); i++) {
 		scene_put(others[i], strlen(others[i]));
 		scene_write(BYTES, 1, 0, 10, 1);
@@ -308,13 +299,12 @@ static void check_next_write(size_t found)
 		read_small() >= found); /* a line feed that was cut is the next one's first byte */
 }
 
-static void test_a_changed_byte_costs_one_chunk_at_most(void **state)
+TEST(test_a_changed_byte_costs_one_chunk_at_most)
 {
 	static const unsigned char changes[] = {0x01, 0x80, 0xff};
 	char *bytes;
 	size_t len;
 
-	(void)state;
 	write_small();
 	assert_int_equal(read_small(), ALL);
 	bytes = scene_bytes(&len);
@@ -331,12 +321,11 @@ static void test_a_changed_byte_costs_one_chunk_at_most(void **state)
 	free(bytes);
 }
 
-static void test_a_cut_file_keeps_what_is_before_the_cut(void **state)
+TEST(test_a_cut_file_keeps_what_is_before_the_cut)
 {
 	size_t len, before = ALL;
 	char *bytes;
 
-	(void)state;
 	write_small();
 	bytes = scene_bytes(&len);
 	for (size_t i = len; i-- > 0;) {
@@ -385,7 +374,7 @@ static void check_line(const char *line, const char *function)
 	expect_one("key", 0x18, "behind");
 }
 
-static void test_lines_that_are_not_well_formed_do_not_count(void **state)
+TEST(test_lines_that_are_not_well_formed_do_not_count)
 {
 	static const char *const wrong[] = {"", "10", "10\t", "10\tf", "10\tf\t0", "10\tf\t0\t",
 		"10\tf\t0\t\t", "10\tf\t0\t\tg", "10\tf\t0\t\t-1", "10\tf\t\t\t1", "10\t\t0\t\t1",
@@ -394,7 +383,6 @@ static void test_lines_that_are_not_well_formed_do_not_count(void **state)
 		"10\tf\t0\t\t1\t", "10\tf\t0\t\t1\tg", "10\tf\t0\t\t1\tg\t0\t\t", "\t10\tf\t0\t\t1",
 		"key 10\tf\t0\t\t1"};
 
-	(void)state;
 	check_line("10\tf\t0\t\t1", "f");
 	check_line("10\tf\tffffffffffffffff\t=\tffffffff", "f");
 	check_line("0000000000000000010\tf\t0\t\t1\tg\t0\t\t1", "f");
@@ -402,12 +390,11 @@ static void test_lines_that_are_not_well_formed_do_not_count(void **state)
 		check_line(wrong[i], "");
 }
 
-static void test_an_offset_that_is_too_large_is_not_another_module_s(void **state)
+TEST(test_an_offset_that_is_too_large_is_not_another_module_s)
 {
 	struct name_cache *cache;
 	struct symbols found;
 
-	(void)state;
 	put_sealed("8\tf\t0\t\t1\n100000008\tEVIL\t0\t\t1\n");
 	cache = name_cache_open(scene_path, BYTES);
 	assert_true(name_cache_find(cache, "key", 8, &found));
@@ -415,11 +402,10 @@ static void test_an_offset_that_is_too_large_is_not_another_module_s(void **stat
 	name_cache_close(cache);
 }
 
-static void test_long_lines_do_not_count(void **state)
+TEST(test_long_lines_do_not_count)
 {
 	char line[9000] = "10";
 
-	(void)state;
 	for (size_t i = 1; i <= 65; i++) {
 		strcat(line, "\tf\t0\t\t1");
 		check_line(line, i <= 64 ? "f" : "");
@@ -432,48 +418,15 @@ static void test_long_lines_do_not_count(void **state)
 	check_line(line, "f");
 }
 
-static void test_control_characters_in_the_file_are_made_harmless(void **state)
+TEST(test_control_characters_in_the_file_are_made_harmless)
 {
-	(void)state;
 	check_line("10\ta\x1b[31m\xc2\x9b\x7f\t0\t\t1", "a?[31m???");
 }
 
-static void test_a_chunk_within_a_chunk_leads_nowhere(void **state)
+TEST(test_a_chunk_within_a_chunk_leads_nowhere)
 {
-	(void)state;
 	put_sealed(
 		"8\tf\t0\t\t1\n\nmodule 0 ffffffffffffffff key\n\nmodule 0 7 key\n10\tg\t0\t\t1\n");
 	expect_one("key", 0x8, "f");
 	expect_one("key", 0x10, "g"); /* of the chunk around it, which passed the check */
-}
-
-#define TEST(function) cmocka_unit_test_setup_teardown(function, scene_begin, scene_end)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TEST(test_names_come_back_as_they_were),
-		TEST(test_addresses_at_both_ends_are_addresses),
-		TEST(test_modules_are_kept_apart),
-		TEST(test_what_is_added_later_adds_to_it),
-		TEST(test_the_newest_name_counts),
-		TEST(test_keys_are_compared_whole),
-		TEST(test_what_is_no_line_of_text_is_not_kept),
-		TEST(test_chains_that_are_too_long_are_not_kept),
-		TEST(test_no_cache_finds_nothing),
-		TEST(test_nothing_is_written_without_need),
-		TEST(test_the_oldest_names_go),
-		TEST(test_more_names_at_once_than_fit),
-		TEST(test_a_file_that_is_too_large_begins_anew),
-		TEST(test_the_first_line_names_the_format),
-		TEST(test_a_changed_byte_costs_one_chunk_at_most),
-		TEST(test_a_cut_file_keeps_what_is_before_the_cut),
-		TEST(test_lines_that_are_not_well_formed_do_not_count),
-		TEST(test_an_offset_that_is_too_large_is_not_another_module_s),
-		TEST(test_long_lines_do_not_count),
-		TEST(test_control_characters_in_the_file_are_made_harmless),
-		TEST(test_a_chunk_within_a_chunk_leads_nowhere),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,7 @@
 /* Where the cache of names is, what is not taken for it, and what becomes of it when others write there or
  * somebody may not: every name that is found is right, and none is lost but to the bound. */
+#include "tests/unit/t.h"
+
 #include <fcntl.h>
 #include <sys/file.h>
 #include <signal.h>
@@ -83,12 +85,14 @@ static void check_place(const char *path, const char *const *made, size_t count)
 	}
 }
 
-static void test_it_is_in_the_user_s_folder_for_caches(void **state)
+#undef TEST_AROUND
+#define TEST_AROUND begin, end
+
+TEST(test_it_is_in_the_user_s_folder_for_caches)
 {
 	static const char *const xdg[] = {"x", "x/hsnap", "x/hsnap/names"};
 	static const char *const home[] = {".cache", ".cache/hsnap", ".cache/hsnap/names"};
 
-	(void)state;
 	setenv("HOME", folder, 1);
 	check_place(NULL, home, 3);
 	setenv("XDG_CACHE_HOME", "relative", 1);
@@ -97,11 +101,10 @@ static void test_it_is_in_the_user_s_folder_for_caches(void **state)
 	check_place(NULL, xdg, 3);
 }
 
-static void test_hsym_cache_says_where_it_is(void **state)
+TEST(test_hsym_cache_says_where_it_is)
 {
 	static const char *const said[] = {"a b", "a b/c", "a b/c/d"};
 
-	(void)state;
 	setenv("HOME", folder, 1);
 	setenv("HSYM_CACHE", in_folder("a b/c/d"), 1);
 	check_place(NULL, said, 3);
@@ -112,9 +115,8 @@ static void test_hsym_cache_says_where_it_is(void **state)
 	assert_null(name_cache_open(NULL, BYTES));
 }
 
-static void test_without_a_home_there_is_none(void **state)
+TEST(test_without_a_home_there_is_none)
 {
-	(void)state;
 	assert_null(name_cache_open(NULL, BYTES));
 	setenv("HOME", "", 1);
 	assert_null(name_cache_open(NULL, BYTES));
@@ -125,11 +127,10 @@ static void test_without_a_home_there_is_none(void **state)
 }
 
 /* As under sudo. */
-static void test_a_home_of_someone_else_s_is_left_alone(void **state)
+TEST(test_a_home_of_someone_else_s_is_left_alone)
 {
 	struct stat st;
 
-	(void)state;
 	if (geteuid())
 		skip(); /* only root can give a folder away */
 	assert_int_equal(chown(folder, 12345, 12345), 0);
@@ -139,9 +140,8 @@ static void test_a_home_of_someone_else_s_is_left_alone(void **state)
 	assert_int_equal(chown(folder, 0, 0), 0);
 }
 
-static void test_a_file_of_someone_else_s_is_not_used(void **state)
+TEST(test_a_file_of_someone_else_s_is_not_used)
 {
-	(void)state;
 	use(scene_path);
 	assert_int_equal(chmod(scene_path, 0620), 0);
 	assert_false(is_used(scene_path));
@@ -155,20 +155,18 @@ static void test_a_file_of_someone_else_s_is_not_used(void **state)
 	assert_false(is_used(scene_path));
 }
 
-static void test_a_pipe_is_not_waited_for(void **state)
+TEST(test_a_pipe_is_not_waited_for)
 {
-	(void)state;
 	assert_int_equal(mkfifo(scene_path, 0600), 0);
 	use(scene_path);
 	assert_false(is_used(scene_path));
 }
 
-static void test_a_symbolic_link_is_not_followed(void **state)
+TEST(test_a_symbolic_link_is_not_followed)
 {
 	char *bytes, *after;
 	size_t len, len_after;
 
-	(void)state;
 	use(scene_path);
 	bytes = scene_bytes(&len);
 	assert_int_equal(symlink("names", in_folder("link")), 0);
@@ -186,9 +184,8 @@ static void test_a_symbolic_link_is_not_followed(void **state)
 	free(after);
 }
 
-static void test_a_folder_and_a_device_are_no_cache(void **state)
+TEST(test_a_folder_and_a_device_are_no_cache)
 {
-	(void)state;
 	use(folder);
 	assert_false(is_used(folder));
 	use("/dev/null");
@@ -202,12 +199,11 @@ static void test_a_folder_and_a_device_are_no_cache(void **state)
 
 static const char foreign[] = "a letter to my aunt, much longer than any header of a cache\n";
 
-static void test_a_file_that_is_no_cache_is_not_touched(void **state)
+TEST(test_a_file_that_is_no_cache_is_not_touched)
 {
 	char *bytes;
 	size_t len;
 
-	(void)state;
 	scene_put(foreign, sizeof(foreign));
 	use(scene_path);
 	bytes = scene_bytes(&len);
@@ -217,9 +213,8 @@ static void test_a_file_that_is_no_cache_is_not_touched(void **state)
 }
 
 /* There it can only be a damaged one, as a power failure leaves it. */
-static void test_in_its_own_folder_it_is_written_anew(void **state)
+TEST(test_in_its_own_folder_it_is_written_anew)
 {
-	(void)state;
 	setenv("XDG_CACHE_HOME", folder, 1);
 	scene_put(foreign, sizeof(foreign));
 	assert_int_equal(mkdir(in_folder("hsnap"), 0700), 0);
@@ -248,9 +243,8 @@ static void use_as_user(void)
 	assert_int_equal(status, 0);
 }
 
-static void test_a_folder_that_cannot_be_written_to_is_left_as_it_is(void **state)
+TEST(test_a_folder_that_cannot_be_written_to_is_left_as_it_is)
 {
-	(void)state;
 	if (!geteuid())
 		assert_int_equal(chown(folder, 12345, 12345), 0);
 	assert_int_equal(chmod(folder, 0555), 0);
@@ -273,11 +267,10 @@ static void set_room(rlim_t bytes)
 	assert_int_equal(setrlimit(RLIMIT_FSIZE, &limit), 0);
 }
 
-static void test_a_full_disk_costs_the_new_names_alone(void **state)
+TEST(test_a_full_disk_costs_the_new_names_alone)
 {
 	size_t before, rest;
 
-	(void)state;
 	signal(SIGXFSZ, SIG_IGN); /* as os_start() does */
 	scene_write(BYTES, 1, 0, 10, 1);
 	before = scene_size();
@@ -302,11 +295,10 @@ static void test_a_full_disk_costs_the_new_names_alone(void **state)
 	}
 }
 
-static void test_a_lock_that_stays_is_given_up(void **state)
+TEST(test_a_lock_that_stays_is_given_up)
 {
 	int fd;
 
-	(void)state;
 	scene_write(BYTES, 1, 0, 10, 1);
 	fd = open(scene_path, O_RDWR);
 	assert_int_equal(flock(fd, LOCK_EX), 0);
@@ -385,9 +377,8 @@ static void run(size_t limit)
 	wait_for(WRITERS + READERS);
 }
 
-static void test_nobody_s_names_are_lost(void **state)
+TEST(test_nobody_s_names_are_lost)
 {
-	(void)state;
 	run(BYTES);
 	for (size_t writer = 0; writer < WRITERS; writer++) {
 		for (size_t round = 0; round < ROUNDS; round++)
@@ -397,11 +388,10 @@ static void test_nobody_s_names_are_lost(void **state)
 	}
 }
 
-static void test_also_while_the_oldest_go_names_are_right(void **state)
+TEST(test_also_while_the_oldest_go_names_are_right)
 {
 	size_t found = 0;
 
-	(void)state;
 	run(BOUND);
 	assert_true(scene_size() <= BOUND);
 	for (size_t writer = 0; writer < WRITERS; writer++) {
@@ -411,9 +401,8 @@ static void test_also_while_the_oldest_go_names_are_right(void **state)
 	assert_true(found > EACH);
 }
 
-static void test_a_writer_that_is_killed_harms_nobody(void **state)
+TEST(test_a_writer_that_is_killed_harms_nobody)
 {
-	(void)state;
 	for (size_t round = 0; round < 15; round++) {
 		int status;
 
@@ -431,12 +420,11 @@ static void test_a_writer_that_is_killed_harms_nobody(void **state)
 	}
 }
 
-static void test_a_cache_that_is_deleted_meanwhile_begins_anew(void **state)
+TEST(test_a_cache_that_is_deleted_meanwhile_begins_anew)
 {
 	struct name_cache *cache;
 	struct arena arena;
 
-	(void)state;
 	arena_init(&arena);
 	scene_write(BYTES, 1, 0, 10, 1);
 	cache = name_cache_open(scene_path, BYTES);
@@ -447,31 +435,4 @@ static void test_a_cache_that_is_deleted_meanwhile_begins_anew(void **state)
 	assert_int_equal(scene_read(BYTES, 1, 100, 1, 1), 1);
 	assert_int_equal(scene_read(BYTES, 1, 0, 10, 1), 0);
 	arena_release(&arena);
-}
-
-#define TEST(function) cmocka_unit_test_setup_teardown(function, begin, end)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TEST(test_it_is_in_the_user_s_folder_for_caches),
-		TEST(test_hsym_cache_says_where_it_is),
-		TEST(test_without_a_home_there_is_none),
-		TEST(test_a_home_of_someone_else_s_is_left_alone),
-		TEST(test_a_file_of_someone_else_s_is_not_used),
-		TEST(test_a_pipe_is_not_waited_for),
-		TEST(test_a_symbolic_link_is_not_followed),
-		TEST(test_a_folder_and_a_device_are_no_cache),
-		TEST(test_a_file_that_is_no_cache_is_not_touched),
-		TEST(test_in_its_own_folder_it_is_written_anew),
-		TEST(test_a_folder_that_cannot_be_written_to_is_left_as_it_is),
-		TEST(test_a_full_disk_costs_the_new_names_alone),
-		TEST(test_a_lock_that_stays_is_given_up),
-		TEST(test_nobody_s_names_are_lost),
-		TEST(test_also_while_the_oldest_go_names_are_right),
-		TEST(test_a_writer_that_is_killed_harms_nobody),
-		TEST(test_a_cache_that_is_deleted_meanwhile_begins_anew),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

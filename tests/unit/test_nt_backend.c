@@ -1,4 +1,6 @@
 /* The walker of NT heaps' back end, on small made heaps: each rule, for each layout. */
+#include "tests/unit/t.h"
+
 #include "tests/unit/nt_made.h"
 
 #define X64 "nt 10.0.17763-22000 x64"
@@ -38,9 +40,8 @@ static void assert_plain(struct made *made)
 	assert_int_equal(heap->reserved_bytes, 0x10000);
 }
 
-static void busy_blocks_are_found_in_every_layout(void **state)
+TEST(busy_blocks_are_found_in_every_layout)
 {
-	(void)state;
 	made_each_layout(assert_plain);
 }
 
@@ -62,9 +63,8 @@ static void assert_without_a_code(struct made *made)
 	made_assert_blocks(made);
 }
 
-static void headers_are_decoded_only_where_the_heap_says_so(void **state)
+TEST(headers_are_decoded_only_where_the_heap_says_so)
 {
-	(void)state;
 	made_each_layout(assert_without_a_code);
 }
 
@@ -83,9 +83,8 @@ static void assert_round_holes(struct made *made)
 	assert_int_equal(made->walk.heaps[0].committed_bytes, 0x6000);
 }
 
-static void the_walk_goes_on_behind_what_is_not_committed(void **state)
+TEST(the_walk_goes_on_behind_what_is_not_committed)
 {
-	(void)state;
 	made_each_layout(assert_round_holes);
 }
 
@@ -128,21 +127,19 @@ static void assert_wholly_committed(struct made *made)
 	assert_int_equal(made->walk.heaps[0].reserved_bytes, 0x34000);
 }
 
-static void a_segment_may_be_committed_up_to_its_end(void **state)
+TEST(a_segment_may_be_committed_up_to_its_end)
 {
-	(void)state;
 	made_each_layout(assert_wholly_committed);
 }
 
 /* 0 in the first segment; 1 for the first 64 KB of another, 2 for the next. */
-static void a_block_that_says_to_be_elsewhere_in_its_segment_is_in_doubt(void **state)
+TEST(a_block_that_says_to_be_elsewhere_in_its_segment_is_in_doubt)
 {
 	static const struct {
 		uint64_t at;
 		uint8_t is, said;
 	} blocks[] = {{0, 0, 1}, {0x2000, 1, 0}, {0x12000, 2, 1}};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(blocks) / sizeof(blocks[0]); i++) {
 		struct made *made = made_new(X64);
 		uint64_t second = 0x2000000, entry, byte;
@@ -169,18 +166,16 @@ static void a_block_that_says_to_be_elsewhere_in_its_segment_is_in_doubt(void **
 	}
 }
 
-static void all_segments_of_the_list_are_walked(void **state)
+TEST(all_segments_of_the_list_are_walked)
 {
-	(void)state;
 	made_each_layout(assert_in_all_segments);
 }
 
 /* UnusedBytes 1: the _HEAP's own entry in memory of Windows 7, and what lies right behind it. */
-static void windows_own_blocks_are_no_blocks_of_the_program(void **state)
+TEST(windows_own_blocks_are_no_blocks_of_the_program)
 {
 	struct made *made = made_new(X64);
 
-	(void)state;
 	made_heap(made, 0x1000, 0x4000);
 	made_block(made, 0x230, NT_BLOCK_BUSY, NT_UNUSED_OWN);
 	made_block(made, 0x40, NT_BLOCK_BUSY, NT_UNUSED_OWN);
@@ -195,12 +190,11 @@ static void windows_own_blocks_are_no_blocks_of_the_program(void **state)
 	made_free(made);
 }
 
-static void a_block_that_says_to_be_windows_own_elsewhere_is_in_doubt(void **state)
+TEST(a_block_that_says_to_be_windows_own_elsewhere_is_in_doubt)
 {
 	struct made *made = made_new(X64);
 	uint64_t entry;
 
-	(void)state;
 	make_plain(made);
 	entry = made_block(made, 0x40, NT_BLOCK_BUSY, NT_UNUSED_OWN);
 	made_end(made, MADE_HEAP + 0x4000, 0xc000);
@@ -228,17 +222,15 @@ static void assert_last_block(struct made *made)
 	made_assert_blocks(made);
 }
 
-static void a_last_block_that_is_not_the_last_is_taken_and_counted(void **state)
+TEST(a_last_block_that_is_not_the_last_is_taken_and_counted)
 {
-	(void)state;
 	made_each_layout(assert_last_block);
 }
 
-static void a_last_block_before_memory_that_is_not_there_is_one(void **state)
+TEST(a_last_block_before_memory_that_is_not_there_is_one)
 {
 	struct made *made = made_new(X64);
 
-	(void)state;
 	make_plain(made);
 	made_end(made, MADE_HEAP + 0x4000, 0xc000);
 	made_list_init(made, MADE_HEAP + made->common->segment_holes);
@@ -267,9 +259,8 @@ static void assert_larger_hole(struct made *made)
 	made_assert_blocks(made);
 }
 
-static void a_hole_that_grew_is_in_doubt(void **state)
+TEST(a_hole_that_grew_is_in_doubt)
 {
-	(void)state;
 	made_each_layout(assert_larger_hole);
 }
 
@@ -289,18 +280,16 @@ static void assert_ends(struct made *made)
 	assert_int_equal(made->walk.block_count, made->expected_count - 1);
 }
 
-static void a_first_block_elsewhere_than_behind_the_segment_is_in_doubt(void **state)
+TEST(a_first_block_elsewhere_than_behind_the_segment_is_in_doubt)
 {
-	(void)state;
 	made_each_layout(assert_ends);
 }
 
-static void a_segment_that_ends_before_its_end_is_in_doubt(void **state)
+TEST(a_segment_that_ends_before_its_end_is_in_doubt)
 {
 	struct made *made = made_new(X64);
 	uint64_t last;
 
-	(void)state;
 	made_heap(made, 0x4000, 0x4000);
 	made_busy(made, 0x40, 8);
 	made_block(made, 0x1000, 0, 0);
@@ -353,14 +342,13 @@ static void assert_large(struct made *made)
 	assert_int_equal(made->walk.heaps[0].reserved_bytes, 0x10000 + 0x101000 + 0x100000);
 }
 
-static void a_large_block_whose_prefix_is_damaged_is_counted(void **state)
+TEST(a_large_block_whose_prefix_is_damaged_is_counted)
 {
 	static const uint64_t wrong[] = {
 		0x0502077700000000, /* FunctionIndex */
 		0x0502000700000001, 0x0502ffff00000001, /* length */
 	};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
 		struct made *made = made_new(X64);
 		const struct nt_common_layout *c = made->common;
@@ -379,11 +367,10 @@ static void a_large_block_whose_prefix_is_damaged_is_counted(void **state)
 	}
 }
 
-static void a_large_block_that_has_more_than_it_says_is_in_doubt(void **state)
+TEST(a_large_block_that_has_more_than_it_says_is_in_doubt)
 {
 	struct made *made = made_new(X64);
 
-	(void)state;
 	make_plain(made);
 	made_end(made, MADE_HEAP + 0x4000, 0xc000);
 	put_large(made, 0x2000000, 0x4000, 0x4000, 0x50);
@@ -396,11 +383,10 @@ static void a_large_block_that_has_more_than_it_says_is_in_doubt(void **state)
 	made_free(made);
 }
 
-static void a_large_block_is_no_larger_than_what_is_committed(void **state)
+TEST(a_large_block_is_no_larger_than_what_is_committed)
 {
 	struct made *made = made_new(X64);
 
-	(void)state;
 	make_plain(made);
 	made_end(made, MADE_HEAP + 0x4000, 0xc000);
 	put_large(made, 0x2000000, 0x3000, 0x8000, 0x50);
@@ -412,13 +398,12 @@ static void a_large_block_is_no_larger_than_what_is_committed(void **state)
 	made_free(made);
 }
 
-static void large_blocks_have_memory_of_their_own(void **state)
+TEST(large_blocks_have_memory_of_their_own)
 {
-	(void)state;
 	made_each_layout(assert_large);
 }
 
-static void a_large_block_that_cannot_be_is_counted_and_left_out(void **state)
+TEST(a_large_block_that_cannot_be_is_counted_and_left_out)
 {
 	static const struct {
 		uint64_t commit, reserve;
@@ -430,7 +415,6 @@ static void a_large_block_that_cannot_be_is_counted_and_left_out(void **state)
 		{0x3f, 0x1000},
 	};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
 		struct made *made = made_new(X64);
 
@@ -476,17 +460,15 @@ static void assert_lock(struct made *made)
 	assert_false(is_busy(made));
 }
 
-static void a_heap_is_busy_while_a_thread_has_its_lock(void **state)
+TEST(a_heap_is_busy_while_a_thread_has_its_lock)
 {
-	(void)state;
 	made_each_layout(assert_lock);
 }
 
 /* ---------------------------------------------------------------- layouts */
 
-static void without_a_build_number_the_signatures_pick_a_layout_that_reads_all(void **state)
+TEST(without_a_build_number_the_signatures_pick_a_layout_that_reads_all)
 {
-	(void)state;
 	for (size_t i = 0; i < nt_layout_count; i++) {
 		struct made *made = made_new(nt_layouts[i].name);
 
@@ -502,11 +484,10 @@ static void without_a_build_number_the_signatures_pick_a_layout_that_reads_all(v
 	}
 }
 
-static void a_lying_build_number_does_not_outweigh_the_signatures(void **state)
+TEST(a_lying_build_number_does_not_outweigh_the_signatures)
 {
 	struct made *made = made_new(X86);
 
-	(void)state;
 	made->process.os_build = 19041;
 	make_plain(made);
 	made_end(made, MADE_HEAP + 0x4000, 0xc000);
@@ -540,18 +521,16 @@ static void assert_one_fact_less(struct made *made)
 			    NULL);
 }
 
-static void a_layout_is_known_by_most_of_what_tells_it(void **state)
+TEST(a_layout_is_known_by_most_of_what_tells_it)
 {
-	(void)state;
 	for (unsigned i = 0; i < 3; i++) {
 		made_each_layout(assert_one_fact_less);
 	}
 }
 
 /* A file may have no more than the first 180h bytes of a heap; a front end says nothing then. */
-static void the_size_that_a_heap_says_decides_its_layout(void **state)
+TEST(the_size_that_a_heap_says_decides_its_layout)
 {
-	(void)state;
 	for (size_t i = 0; i < nt_layout_count; i++) {
 		const struct nt_layout *row = &nt_layouts[i], *found;
 		struct made *made = made_new(row->name);
@@ -569,11 +548,10 @@ static void the_size_that_a_heap_says_decides_its_layout(void **state)
 	}
 }
 
-static void a_heap_of_no_known_layout_is_listed_as_unwalked(void **state)
+TEST(a_heap_of_no_known_layout_is_listed_as_unwalked)
 {
 	struct made *made = made_new(X64);
 
-	(void)state;
 	make_plain(made);
 	fake_put(&made->fake, MADE_HEAP + made->row->signature, 0, 4);
 	fake_put(&made->fake, MADE_HEAP + made->row->valid_bytes, 0, 2);
@@ -585,37 +563,4 @@ static void a_heap_of_no_known_layout_is_listed_as_unwalked(void **state)
 	assert_true(made->walk.heaps[0].unwalked);
 	assert_int_equal(made->walk.block_count, 0);
 	made_free(made);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(busy_blocks_are_found_in_every_layout),
-		cmocka_unit_test(headers_are_decoded_only_where_the_heap_says_so),
-		cmocka_unit_test(the_walk_goes_on_behind_what_is_not_committed),
-		cmocka_unit_test(a_segment_may_be_committed_up_to_its_end),
-		cmocka_unit_test(a_block_that_says_to_be_elsewhere_in_its_segment_is_in_doubt),
-		cmocka_unit_test(all_segments_of_the_list_are_walked),
-		cmocka_unit_test(windows_own_blocks_are_no_blocks_of_the_program),
-		cmocka_unit_test(a_block_that_says_to_be_windows_own_elsewhere_is_in_doubt),
-		cmocka_unit_test(a_last_block_that_is_not_the_last_is_taken_and_counted),
-		cmocka_unit_test(a_last_block_before_memory_that_is_not_there_is_one),
-		cmocka_unit_test(a_hole_that_grew_is_in_doubt),
-		cmocka_unit_test(a_first_block_elsewhere_than_behind_the_segment_is_in_doubt),
-		cmocka_unit_test(a_segment_that_ends_before_its_end_is_in_doubt),
-		cmocka_unit_test(a_large_block_whose_prefix_is_damaged_is_counted),
-		cmocka_unit_test(a_large_block_that_has_more_than_it_says_is_in_doubt),
-		cmocka_unit_test(a_large_block_is_no_larger_than_what_is_committed),
-		cmocka_unit_test(large_blocks_have_memory_of_their_own),
-		cmocka_unit_test(a_large_block_that_cannot_be_is_counted_and_left_out),
-		cmocka_unit_test(a_heap_is_busy_while_a_thread_has_its_lock),
-		cmocka_unit_test(
-			without_a_build_number_the_signatures_pick_a_layout_that_reads_all),
-		cmocka_unit_test(a_lying_build_number_does_not_outweigh_the_signatures),
-		cmocka_unit_test(a_layout_is_known_by_most_of_what_tells_it),
-		cmocka_unit_test(the_size_that_a_heap_says_decides_its_layout),
-		cmocka_unit_test(a_heap_of_no_known_layout_is_listed_as_unwalked),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

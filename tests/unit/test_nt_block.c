@@ -1,4 +1,6 @@
 /* What of a block the program got: numbers of unused bytes, prefixes. */
+#include "tests/unit/t.h"
+
 #include "tests/unit/nt_made.h"
 
 #include "snapshot/heap/page_layout.h"
@@ -23,19 +25,17 @@ static void assert_long_unused(struct made *made)
 	made_assert_blocks(made);
 }
 
-static void a_long_number_of_unused_bytes_is_in_the_last_slot(void **state)
+TEST(a_long_number_of_unused_bytes_is_in_the_last_slot)
 {
-	(void)state;
 	made_each_layout(assert_long_unused);
 }
 
 /* On x64 a block's last 8 bytes are the first of the next header. */
-static void a_long_number_may_be_in_the_next_headers_first_bytes(void **state)
+TEST(a_long_number_may_be_in_the_next_headers_first_bytes)
 {
 	struct made *made = made_new(X64);
 	uint64_t entry;
 
-	(void)state;
 	made_heap(made, 0x2000, 0x2000);
 	entry = made_block(made, 0x400, NT_BLOCK_BUSY, NT_UNUSED_LONG);
 	fake_put(&made->fake, entry + 0x400, 0x123, 8);
@@ -47,11 +47,10 @@ static void a_long_number_may_be_in_the_next_headers_first_bytes(void **state)
 	made_free(made);
 }
 
-static void a_long_number_that_is_not_long_or_too_long_is_none(void **state)
+TEST(a_long_number_that_is_not_long_or_too_long_is_none)
 {
 	static const uint64_t wrong[] = {1, 0x3e, 0x401, 0xffffffff};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
 		struct made *made = made_new(i % 2 ? X64 : X86);
 		unsigned pointer = made->row->bits / 8;
@@ -69,11 +68,10 @@ static void a_long_number_that_is_not_long_or_too_long_is_none(void **state)
 	}
 }
 
-static void an_impossible_number_of_unused_bytes_is_counted_and_the_block_is_kept(void **state)
+TEST(an_impossible_number_of_unused_bytes_is_counted_and_the_block_is_kept)
 {
 	static const uint8_t wrong[] = {0, 2, 4, 7, 0x21, 0x80, 0xc2, NT_UNUSED_LONG};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(wrong); i++) {
 		struct made *made = made_new(X64);
 		uint64_t entry;
@@ -132,18 +130,16 @@ static void assert_prefixes(struct made *made)
 	made_assert_blocks(made);
 }
 
-static void a_prefix_leads_to_the_record_of_the_stack(void **state)
+TEST(a_prefix_leads_to_the_record_of_the_stack)
 {
-	(void)state;
 	made_each_layout(assert_prefixes);
 }
 
-static void a_prefix_is_believed_where_an_interceptor_or_the_header_says_so(void **state)
+TEST(a_prefix_is_believed_where_an_interceptor_or_the_header_says_so)
 {
 	struct made *made = made_new(X64);
 	uint64_t entry;
 
-	(void)state;
 	made_heap(made, 0x2000, 0x2000);
 	entry = put_prefixed(made, 0x60, NT_UNUSED_EXTENDED, 0x30, 0x1000);
 	expect_prefixed(made, entry, 0x60, 0x30, 0x1000);
@@ -166,11 +162,10 @@ static void a_prefix_is_believed_where_an_interceptor_or_the_header_says_so(void
 	made_free(made);
 }
 
-static void a_prefix_of_impossible_lengths_is_none(void **state)
+TEST(a_prefix_of_impossible_lengths_is_none)
 {
 	static const uint16_t wrong[] = {0, 0x27, 0x61, 0xffff};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
 		struct made *made = made_new(X64);
 		uint64_t entry;
@@ -224,18 +219,16 @@ static void assert_light(struct made *made)
 	made_assert_blocks(made);
 }
 
-static void a_block_of_a_light_page_heap_begins_behind_its_information(void **state)
+TEST(a_block_of_a_light_page_heap_begins_behind_its_information)
 {
-	(void)state;
 	made_each_layout(assert_light);
 }
 
-static void without_page_heaps_no_block_is_one_of_theirs(void **state)
+TEST(without_page_heaps_no_block_is_one_of_theirs)
 {
 	struct made *made = made_new(X64);
 	uint64_t user;
 
-	(void)state;
 	made_heap(made, 0x2000, 0x2000);
 	user = made_busy(made, 0x100, 12) + 16;
 	put_page_block(made, user, 0x51, PAGE_START_LIGHT);
@@ -244,22 +237,4 @@ static void without_page_heaps_no_block_is_one_of_theirs(void **state)
 	made_assert_broken(made, 0, NULL);
 	made_assert_blocks(made);
 	made_free(made);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_long_number_of_unused_bytes_is_in_the_last_slot),
-		cmocka_unit_test(a_long_number_may_be_in_the_next_headers_first_bytes),
-		cmocka_unit_test(a_long_number_that_is_not_long_or_too_long_is_none),
-		cmocka_unit_test(
-			an_impossible_number_of_unused_bytes_is_counted_and_the_block_is_kept),
-		cmocka_unit_test(a_prefix_leads_to_the_record_of_the_stack),
-		cmocka_unit_test(a_prefix_is_believed_where_an_interceptor_or_the_header_says_so),
-		cmocka_unit_test(a_prefix_of_impossible_lengths_is_none),
-		cmocka_unit_test(a_block_of_a_light_page_heap_begins_behind_its_information),
-		cmocka_unit_test(without_page_heaps_no_block_is_one_of_theirs),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,4 +1,6 @@
 /* Real memory of Windows 7: a part of a heap, with the chain of blocks that was read from it by hand. */
+#include "tests/unit/t.h"
+
 #include "tests/unit/nt_fragment.h"
 
 #include "snapshot/heap/nt/nt.h"
@@ -97,14 +99,13 @@ static size_t assert_chain(const struct walk *walk, uint64_t *from, uint64_t *en
 	return count;
 }
 
-static void a_real_chain_of_windows_7_decodes_to_what_it_is(void **state)
+TEST(a_real_chain_of_windows_7_decodes_to_what_it_is)
 {
 	struct real *real = real_new(32);
 	uint64_t from, end;
 	struct nt_part run;
 	struct nt_heap heap;
 
-	(void)state;
 	assert_chain(NULL, &from, &end);
 	assert_true(nt_heap_open(&heap, &real->nt, HEAP_32));
 	assert_string_equal(heap.layout->name, "nt 6.1.7600-7601 x86");
@@ -118,12 +119,11 @@ static void a_real_chain_of_windows_7_decodes_to_what_it_is(void **state)
 }
 
 /* The heap's own head is there, the first blocks are not, and most of its list's memory is not. */
-static void a_real_heap_with_holes_gives_the_chain_that_is_left(void **state)
+TEST(a_real_heap_with_holes_gives_the_chain_that_is_left)
 {
 	struct real *real = real_new(32);
 	uint64_t from, end;
 
-	(void)state;
 	assert_int_equal(nt_backend_walk(&real->nt, HEAP_32), 0);
 	assert_true(real->walk.missing_count > 0);
 	assert_chain(&real->walk, &from, &end);
@@ -135,14 +135,13 @@ static void a_real_heap_with_holes_gives_the_chain_that_is_left(void **state)
 	real_free(real);
 }
 
-static void a_real_64_bit_heap_is_known_by_its_signatures(void **state)
+TEST(a_real_64_bit_heap_is_known_by_its_signatures)
 {
 	struct real *real = real_new(64);
 	struct nt_header header;
 	struct nt_heap heap;
 	uint64_t coded;
 
-	(void)state;
 	real->process.os_build = 0;
 	assert_true(nt_heap_open(&heap, &real->nt, HEAP_64));
 	assert_string_equal(heap.layout->name, "nt 6.1.7600-7601 x64");
@@ -152,15 +151,4 @@ static void a_real_64_bit_heap_is_known_by_its_signatures(void **state)
 	assert_false(nt_header_decode(coded ^ 0x40, heap.key, &header));
 	nt_heap_close(&heap);
 	real_free(real);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_real_chain_of_windows_7_decodes_to_what_it_is),
-		cmocka_unit_test(a_real_heap_with_holes_gives_the_chain_that_is_left),
-		cmocka_unit_test(a_real_64_bit_heap_is_known_by_its_signatures),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

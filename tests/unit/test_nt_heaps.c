@@ -1,4 +1,6 @@
 /* All heaps of a process: those of both PEBs, and those that no PEB lists. */
+#include "tests/unit/t.h"
+
 #include "tests/unit/nt_made.h"
 
 #include "snapshot/target/peb_layout.h"
@@ -30,11 +32,10 @@ static void walk(struct made *made)
 	assert_int_equal(heap_walker_nt.walk(&made->memory, 0, &made->walk, &err), 0);
 }
 
-static void the_heap_behind_a_page_heap_is_walked_when_the_peb_does_not_list_it(void **state)
+TEST(the_heap_behind_a_page_heap_is_walked_when_the_peb_does_not_list_it)
 {
 	struct made *made = made_new(X64);
 
-	(void)state;
 	make_heap(made);
 	fake_map(&made->fake, ROOT, 0x1000);
 	made_list_init(made, ROOT + 0x138); /* NextHeap */
@@ -60,9 +61,8 @@ static void make_locked(struct made *made, uint64_t owner)
 }
 
 /* The heap is one of the 64-bit part of a 32-bit process. */
-static void a_lock_of_a_heap_of_the_64_bit_part_makes_a_process_busy(void **state)
+TEST(a_lock_of_a_heap_of_the_64_bit_part_makes_a_process_busy)
 {
-	(void)state;
 	for (uint64_t owner = 0; owner < 0x20; owner += 0x10) {
 		struct made *made = made_new(X64);
 
@@ -77,9 +77,8 @@ static void a_lock_of_a_heap_of_the_64_bit_part_makes_a_process_busy(void **stat
 	}
 }
 
-static void a_heap_that_is_walked_while_its_lock_is_held_is_counted(void **state)
+TEST(a_heap_that_is_walked_while_its_lock_is_held_is_counted)
 {
-	(void)state;
 	for (uint64_t owner = 0; owner < 0x20; owner += 0x10) {
 		struct made *made = made_new(X64);
 
@@ -90,16 +89,4 @@ static void a_heap_that_is_walked_while_its_lock_is_held_is_counted(void **state
 		made_assert_blocks(made);
 		made_free(made);
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(
-			the_heap_behind_a_page_heap_is_walked_when_the_peb_does_not_list_it),
-		cmocka_unit_test(a_lock_of_a_heap_of_the_64_bit_part_makes_a_process_busy),
-		cmocka_unit_test(a_heap_that_is_walked_while_its_lock_is_held_is_counted),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,4 +1,6 @@
 /* Damaged NT heaps: whatever a process or a file says, the walk ends, and says what it could not do. */
+#include "tests/unit/t.h"
+
 #include "tests/unit/nt_made.h"
 
 #define X64 "nt 10.0.17763-22000 x64"
@@ -35,9 +37,8 @@ static void forget_block(struct made *made, uint64_t entry)
 
 /* ---------------------------------------------------------------- headers */
 
-static void a_damaged_header_costs_its_own_block(void **state)
+TEST(a_damaged_header_costs_its_own_block)
 {
-	(void)state;
 	for (int bit = 0; bit < 32; bit++) {
 		struct plain plain = make_plain(bit % 2 ? X64 : X86);
 		struct made *made = plain.made;
@@ -53,12 +54,11 @@ static void a_damaged_header_costs_its_own_block(void **state)
 	}
 }
 
-static void a_block_of_no_size_costs_itself(void **state)
+TEST(a_block_of_no_size_costs_itself)
 {
 	struct plain plain = make_plain(X64);
 	struct made *made = plain.made;
 
-	(void)state;
 	made_header(made, plain.entries[2], 0, 0x12, NT_BLOCK_BUSY, 8);
 	forget_block(made, plain.entries[2]);
 	made_walk(made);
@@ -67,12 +67,11 @@ static void a_block_of_no_size_costs_itself(void **state)
 	made_free(made);
 }
 
-static void a_block_beyond_its_segment_costs_itself(void **state)
+TEST(a_block_beyond_its_segment_costs_itself)
 {
 	struct plain plain = make_plain(X64);
 	struct made *made = plain.made;
 
-	(void)state;
 	made_header(made, plain.entries[2], 0x4000, 0x12, NT_BLOCK_BUSY, 8);
 	forget_block(made, plain.entries[2]);
 	made_walk(made);
@@ -81,12 +80,11 @@ static void a_block_beyond_its_segment_costs_itself(void **state)
 	made_free(made);
 }
 
-static void a_block_that_does_not_know_the_one_before_is_counted_and_found(void **state)
+TEST(a_block_that_does_not_know_the_one_before_is_counted_and_found)
 {
 	struct plain plain = make_plain(X64);
 	struct made *made = plain.made;
 
-	(void)state;
 	made_header(made, plain.entries[5], 0x100 + 0x20 * 5, 0x77, NT_BLOCK_BUSY, 8);
 	made_walk(made);
 	made_assert_broken(made, 1, "block that does not follow the one before");
@@ -95,12 +93,11 @@ static void a_block_that_does_not_know_the_one_before_is_counted_and_found(void 
 }
 
 /* Bytes of the program's that look like one header, in a block whose own header is damaged. */
-static void what_looks_like_a_header_is_no_block_unless_the_next_agrees(void **state)
+TEST(what_looks_like_a_header_is_no_block_unless_the_next_agrees)
 {
 	struct plain plain = make_plain(X64);
 	struct made *made = plain.made;
 
-	(void)state;
 	made_header(made, plain.entries[3] + 0x20, 0x50, 0x2, NT_BLOCK_BUSY, 8);
 	fake_put(&made->fake, plain.entries[3] + 8, 0, 4);
 	forget_block(made, plain.entries[3]);
@@ -110,12 +107,11 @@ static void what_looks_like_a_header_is_no_block_unless_the_next_agrees(void **s
 	made_free(made);
 }
 
-static void a_wrong_key_gives_no_blocks(void **state)
+TEST(a_wrong_key_gives_no_blocks)
 {
 	struct plain plain = make_plain(X64);
 	struct made *made = plain.made;
 
-	(void)state;
 	fake_put(&made->fake, MADE_HEAP + made->row->encoding + 8, 0x1122334455667788, 8);
 	made->expected_count = 0;
 	made_walk(made);
@@ -126,9 +122,8 @@ static void a_wrong_key_gives_no_blocks(void **state)
 
 /* ---------------------------------------------------------------- what is not committed */
 
-static void a_hole_without_a_descriptor_is_counted_and_the_walk_goes_on_behind_it(void **state)
+TEST(a_hole_without_a_descriptor_is_counted_and_the_walk_goes_on_behind_it)
 {
-	(void)state;
 	for (int has_regions = 0; has_regions < 2; has_regions++) {
 		struct made *made = made_new(X64);
 		struct target_ops ops = *made->fake.target.ops;
@@ -154,7 +149,7 @@ static void a_hole_without_a_descriptor_is_counted_and_the_walk_goes_on_behind_i
 	}
 }
 
-static void impossible_holes_are_counted_and_left_out(void **state)
+TEST(impossible_holes_are_counted_and_left_out)
 {
 	static const struct {
 		uint64_t addr, bytes;
@@ -169,7 +164,6 @@ static void impossible_holes_are_counted_and_left_out(void **state)
 		{0, UINT64_MAX},
 	};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
 		struct plain plain = make_plain(X64);
 		struct made *made = plain.made;
@@ -182,12 +176,11 @@ static void impossible_holes_are_counted_and_left_out(void **state)
 	}
 }
 
-static void holes_that_overlap_are_counted_and_joined(void **state)
+TEST(holes_that_overlap_are_counted_and_joined)
 {
 	struct plain plain = make_plain(X64);
 	struct made *made = plain.made;
 
-	(void)state;
 	made_hole(made, plain.entries[7], MADE_HEAP + 0x5000, 0x2000);
 	made_walk(made);
 	made_assert_broken(made, 1, "uncommitted ranges that overlap");
@@ -198,9 +191,8 @@ static void holes_that_overlap_are_counted_and_joined(void **state)
 
 /* ---------------------------------------------------------------- segments */
 
-static void a_segment_of_another_heap_is_counted_and_left_out(void **state)
+TEST(a_segment_of_another_heap_is_counted_and_left_out)
 {
-	(void)state;
 	for (unsigned i = 0; i < 3; i++) {
 		struct plain plain = make_plain(X64);
 		struct made *made = plain.made;
@@ -218,9 +210,8 @@ static void a_segment_of_another_heap_is_counted_and_left_out(void **state)
 	}
 }
 
-static void a_segment_of_an_impossible_size_is_counted_and_left_out(void **state)
+TEST(a_segment_of_an_impossible_size_is_counted_and_left_out)
 {
-	(void)state;
 	for (unsigned i = 0; i < 4; i++) {
 		struct plain plain = make_plain(X64);
 		struct made *made = plain.made;
@@ -243,12 +234,11 @@ static void a_segment_of_an_impossible_size_is_counted_and_left_out(void **state
 	}
 }
 
-static void a_segment_that_says_to_be_endless_ends_where_memory_does(void **state)
+TEST(a_segment_that_says_to_be_endless_ends_where_memory_does)
 {
 	struct plain plain = make_plain(X64);
 	struct made *made = plain.made;
 
-	(void)state;
 	fake_put(&made->fake, MADE_HEAP + made->common->segment_pages, UINT32_MAX, 4);
 	made_put_ptr(made, MADE_HEAP + made->common->segment_end, UINT64_MAX);
 	made_walk(made);
@@ -257,14 +247,13 @@ static void a_segment_that_says_to_be_endless_ends_where_memory_does(void **stat
 	made_free(made);
 }
 
-static void no_memory_is_walked_as_a_part_of_two_segments(void **state)
+TEST(no_memory_is_walked_as_a_part_of_two_segments)
 {
 	struct plain plain = make_plain(X64);
 	struct made *made = plain.made;
 	uint64_t inner = MADE_HEAP + 0x3000;
 	const struct nt_common_layout *c = made->common;
 
-	(void)state;
 	/* A segment in the free block at the end, with the heap's last blocks for its own. */
 	fake_put(&made->fake, inner + c->segment_signature, NT_HEAP_SIGNATURE, 4);
 	made_put_ptr(made, inner + c->segment_heap, MADE_HEAP);
@@ -282,9 +271,8 @@ static void no_memory_is_walked_as_a_part_of_two_segments(void **state)
 	made_free(made);
 }
 
-static void no_more_memory_is_walked_than_the_process_has(void **state)
+TEST(no_more_memory_is_walked_than_the_process_has)
 {
-	(void)state;
 	for (uint64_t limit = 0x3000; limit <= 0x4000; limit += 0x1000) {
 		struct plain plain = make_plain(X64);
 		struct made *made = plain.made;
@@ -304,11 +292,10 @@ static void no_more_memory_is_walked_than_the_process_has(void **state)
 
 /* ---------------------------------------------------------------- lists */
 
-static void a_list_that_leads_round_or_away_ends(void **state)
+TEST(a_list_that_leads_round_or_away_ends)
 {
 	const struct nt_layout *row = NULL;
 
-	(void)state;
 	for (unsigned i = 0; i < 3 * 5; i++) {
 		struct plain plain = make_plain(X64);
 		struct made *made = plain.made;
@@ -332,13 +319,12 @@ static void a_list_that_leads_round_or_away_ends(void **state)
 	}
 }
 
-static void a_list_of_one_entry_that_follows_itself_ends(void **state)
+TEST(a_list_of_one_entry_that_follows_itself_ends)
 {
 	struct plain plain = make_plain(X64);
 	struct made *made = plain.made;
 	uint64_t link = MADE_HEAP + made->common->segment_link;
 
-	(void)state;
 	made_put_ptr(made, link, link);
 	made_walk(made);
 	made_assert_broken(made, 1, "broken list");
@@ -348,11 +334,10 @@ static void a_list_of_one_entry_that_follows_itself_ends(void **state)
 
 /* ---------------------------------------------------------------- anything */
 
-static void whatever_is_in_memory_the_walk_ends_and_takes_no_more_than_there_is(void **state)
+TEST(whatever_is_in_memory_the_walk_ends_and_takes_no_more_than_there_is)
 {
 	uint64_t seed = 17;
 
-	(void)state;
 	for (int i = 0; i < 2000; i++) {
 		struct plain plain = make_plain(i % 2 ? X64 : X86);
 		struct made *made = plain.made;
@@ -372,9 +357,8 @@ static void whatever_is_in_memory_the_walk_ends_and_takes_no_more_than_there_is(
 	}
 }
 
-static void a_failing_read_is_no_crash(void **state)
+TEST(a_failing_read_is_no_crash)
 {
-	(void)state;
 	for (uint64_t from = 1; from < 12; from++) {
 		struct plain plain = make_plain(X64);
 		struct made *made = plain.made;
@@ -385,32 +369,4 @@ static void a_failing_read_is_no_crash(void **state)
 		assert_true(made->walk.block_count <= 8);
 		made_free(made);
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_damaged_header_costs_its_own_block),
-		cmocka_unit_test(a_block_of_no_size_costs_itself),
-		cmocka_unit_test(a_block_beyond_its_segment_costs_itself),
-		cmocka_unit_test(a_block_that_does_not_know_the_one_before_is_counted_and_found),
-		cmocka_unit_test(what_looks_like_a_header_is_no_block_unless_the_next_agrees),
-		cmocka_unit_test(a_wrong_key_gives_no_blocks),
-		cmocka_unit_test(
-			a_hole_without_a_descriptor_is_counted_and_the_walk_goes_on_behind_it),
-		cmocka_unit_test(impossible_holes_are_counted_and_left_out),
-		cmocka_unit_test(holes_that_overlap_are_counted_and_joined),
-		cmocka_unit_test(a_segment_of_another_heap_is_counted_and_left_out),
-		cmocka_unit_test(a_segment_of_an_impossible_size_is_counted_and_left_out),
-		cmocka_unit_test(a_segment_that_says_to_be_endless_ends_where_memory_does),
-		cmocka_unit_test(no_memory_is_walked_as_a_part_of_two_segments),
-		cmocka_unit_test(no_more_memory_is_walked_than_the_process_has),
-		cmocka_unit_test(a_list_that_leads_round_or_away_ends),
-		cmocka_unit_test(a_list_of_one_entry_that_follows_itself_ends),
-		cmocka_unit_test(
-			whatever_is_in_memory_the_walk_ends_and_takes_no_more_than_there_is),
-		cmocka_unit_test(a_failing_read_is_no_crash),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

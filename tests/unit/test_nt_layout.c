@@ -1,4 +1,6 @@
 /* Every row of the NT heap's tables against listings of public symbols, as far as those go. */
+#include "tests/unit/t.h"
+
 #include "tests/unit/layout_listing.h"
 
 #include "snapshot/heap/nt/nt.h"
@@ -70,9 +72,8 @@ static const struct nt_layout *row_of(const char *name)
 	return NULL;
 }
 
-static void every_row_has_a_listing_of_its_build(void **state)
+TEST(every_row_has_a_listing_of_its_build)
 {
-	(void)state;
 	for (size_t i = 0; i < nt_layout_count; i++) {
 		bool found = false;
 
@@ -82,9 +83,8 @@ static void every_row_has_a_listing_of_its_build(void **state)
 	}
 }
 
-static void the_rows_of_a_bitness_cover_every_build_once(void **state)
+TEST(the_rows_of_a_bitness_cover_every_build_once)
 {
-	(void)state;
 	for (unsigned bits = 32; bits <= 64; bits += 32) {
 		uint64_t below = (uint64_t)UINT32_MAX + 1;
 
@@ -99,9 +99,8 @@ static void the_rows_of_a_bitness_cover_every_build_once(void **state)
 	}
 }
 
-static void heap_fields_lie_where_the_symbols_say(void **state)
+TEST(heap_fields_lie_where_the_symbols_say)
 {
-	(void)state;
 	listings_or_skip();
 	for (size_t i = 0; i < LISTED_COUNT; i++) {
 		const struct nt_layout *row = row_of(listed[i].row);
@@ -127,9 +126,8 @@ static void heap_fields_lie_where_the_symbols_say(void **state)
 	}
 }
 
-static void what_all_builds_share_lies_where_the_symbols_say(void **state)
+TEST(what_all_builds_share_lies_where_the_symbols_say)
 {
-	(void)state;
 	listings_or_skip();
 	for (size_t i = 0; i < LISTED_COUNT; i++) {
 		const struct nt_common_layout *c = row_of(listed[i].row)->common;
@@ -162,9 +160,8 @@ static void what_all_builds_share_lies_where_the_symbols_say(void **state)
 	}
 }
 
-static void header_fields_lie_where_the_symbols_say(void **state)
+TEST(header_fields_lie_where_the_symbols_say)
 {
-	(void)state;
 	listings_or_skip();
 	for (size_t i = 0; i < LISTED_COUNT; i++) {
 		long at = row_of(listed[i].row)->common->entry_coded;
@@ -191,9 +188,8 @@ static void header_fields_lie_where_the_symbols_say(void **state)
 	}
 }
 
-static void a_prefix_is_made_of_whole_headers(void **state)
+TEST(a_prefix_is_made_of_whole_headers)
 {
-	(void)state;
 	for (size_t i = 0; i < nt_layout_count; i++) {
 		const struct nt_common_layout *c = nt_layouts[i].common;
 
@@ -209,11 +205,10 @@ static void a_prefix_is_made_of_whole_headers(void **state)
 	assert_int_equal(NT_EXTENDED_MASK, ~((uint64_t)0xffff << NT_EXTENDED_UNUSED));
 }
 
-static void lfh_fields_lie_where_the_symbols_say(void **state)
+TEST(lfh_fields_lie_where_the_symbols_say)
 {
 	size_t known = 0;
 
-	(void)state;
 	listings_or_skip();
 	for (size_t i = 0; i < LISTED_COUNT; i++) {
 		const struct nt_layout *row = row_of(listed[i].row);
@@ -248,17 +243,15 @@ static void lfh_fields_lie_where_the_symbols_say(void **state)
 	assert_true(known >= 20);
 }
 
-static void the_signature_that_tells_kinds_of_heaps_apart_is_a_segments(void **state)
+TEST(the_signature_that_tells_kinds_of_heaps_apart_is_a_segments)
 {
-	(void)state;
 	for (size_t i = 0; i < nt_layout_count; i++)
 		assert_int_equal(nt_layouts[i].common->segment_signature,
 			NT_HEAP_SIGNATURE_AT(nt_layouts[i].bits));
 }
 
-static void peb_fields_lie_where_the_symbols_say(void **state)
+TEST(peb_fields_lie_where_the_symbols_say)
 {
-	(void)state;
 	listings_or_skip();
 	for (size_t i = 0; i < LISTED_COUNT; i++) {
 		const struct peb_layout *p = peb_layout(row_of(listed[i].row)->bits);
@@ -277,21 +270,4 @@ static void peb_fields_lie_where_the_symbols_say(void **state)
 
 		assert_true(known == 8 || !strncmp(listed[i].listing, "r2_", 3));
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(every_row_has_a_listing_of_its_build),
-		cmocka_unit_test(the_rows_of_a_bitness_cover_every_build_once),
-		cmocka_unit_test(heap_fields_lie_where_the_symbols_say),
-		cmocka_unit_test(what_all_builds_share_lies_where_the_symbols_say),
-		cmocka_unit_test(header_fields_lie_where_the_symbols_say),
-		cmocka_unit_test(a_prefix_is_made_of_whole_headers),
-		cmocka_unit_test(lfh_fields_lie_where_the_symbols_say),
-		cmocka_unit_test(the_signature_that_tells_kinds_of_heaps_apart_is_a_segments),
-		cmocka_unit_test(peb_fields_lie_where_the_symbols_say),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,4 +1,6 @@
 /* The low fragmentation heap: its containers, their key, and both ways to them. */
+#include "tests/unit/t.h"
+
 #include "tests/unit/nt_made_lfh.h"
 
 #define X64 "nt 10.0.17763-22000 x64"
@@ -6,9 +8,8 @@
 
 /* ---------------------------------------------------------------- sound */
 
-static void busy_blocks_of_containers_are_found_in_every_layout(void **state)
+TEST(busy_blocks_of_containers_are_found_in_every_layout)
 {
-	(void)state;
 	for (size_t i = 0; i < nt_layout_count; i++) {
 		struct made *made = made_new(nt_layouts[i].name);
 
@@ -22,9 +23,8 @@ static void busy_blocks_of_containers_are_found_in_every_layout(void **state)
 	}
 }
 
-static void a_busy_block_may_have_a_prefix(void **state)
+TEST(a_busy_block_may_have_a_prefix)
 {
-	(void)state;
 	for (size_t i = 0; i < nt_layout_count; i++) {
 		struct made *made = made_new(nt_layouts[i].name);
 		const struct nt_common_layout *common = made->common;
@@ -46,14 +46,13 @@ static void a_busy_block_may_have_a_prefix(void **state)
 	}
 }
 
-static void a_long_number_of_unused_bytes_is_in_the_blocks_last_slot(void **state)
+TEST(a_long_number_of_unused_bytes_is_in_the_blocks_last_slot)
 {
 	struct made *made = made_new(X64);
 	struct made_container c;
 	struct made_lfh lfh;
 	uint64_t entry;
 
-	(void)state;
 	made_heap(made, MADE_LFH_BYTES, MADE_LFH_BYTES);
 	lfh = made_lfh(made);
 	c = made_container(&lfh, 0x400, 10);
@@ -65,13 +64,12 @@ static void a_long_number_of_unused_bytes_is_in_the_blocks_last_slot(void **stat
 	made_free(made);
 }
 
-static void a_container_that_is_kept_for_later_has_no_blocks(void **state)
+TEST(a_container_that_is_kept_for_later_has_no_blocks)
 {
 	struct made *made = made_new(WIN7);
 	struct made_lfh lfh;
 	struct made_container c;
 
-	(void)state;
 	made_heap(made, MADE_LFH_BYTES, MADE_LFH_BYTES);
 	lfh = made_lfh(made);
 	c = made_container(&lfh, 0x40, 20);
@@ -83,14 +81,13 @@ static void a_container_that_is_kept_for_later_has_no_blocks(void **state)
 	made_free(made);
 }
 
-static void without_a_bitmap_the_headers_say_what_is_busy(void **state)
+TEST(without_a_bitmap_the_headers_say_what_is_busy)
 {
 	struct made *made = made_new(WIN7);
 	struct made_lfh lfh;
 	struct made_container c;
 	uint64_t entry;
 
-	(void)state;
 	made_heap(made, MADE_LFH_BYTES, MADE_LFH_BYTES);
 	lfh = made_lfh(made);
 	c = made_container(&lfh, 0x40, 20);
@@ -104,9 +101,8 @@ static void without_a_bitmap_the_headers_say_what_is_busy(void **state)
 }
 
 /* No fact says that flag 8 is always there. */
-static void a_container_is_one_without_its_flag_when_a_zone_lists_it(void **state)
+TEST(a_container_is_one_without_its_flag_when_a_zone_lists_it)
 {
-	(void)state;
 	for (size_t i = 0; i < nt_layout_count; i++) {
 		struct made *made = made_new(nt_layouts[i].name);
 		struct made_lfh lfh;
@@ -143,14 +139,13 @@ static void forget_blocks(struct made *made, uint64_t addr, uint64_t end)
 	made->expected_count = kept;
 }
 
-static void a_container_that_only_zones_have_must_fit_into_what_was_lost(void **state)
+TEST(a_container_that_only_zones_have_must_fit_into_what_was_lost)
 {
 	struct made *made = made_new(X64);
 	struct made_lfh lfh = made_lfh_plain(made);
 	uint64_t sub = lfh.zone + lfh.layout->zone_first;
 	uint64_t container = fake_get(&made->fake, sub + lfh.layout->sub_data, 8);
 
-	(void)state;
 	fake_put(&made->fake, container - 8, 0, 8);
 	fake_put(&made->fake, sub + lfh.layout->sub_block_count, 21, 2);
 	forget_blocks(made, container, container + 0x40 + 20 * 0x20);
@@ -158,13 +153,12 @@ static void a_container_that_only_zones_have_must_fit_into_what_was_lost(void **
 	made_free(made);
 }
 
-static void a_zone_may_lie_outside_of_the_heap(void **state)
+TEST(a_zone_may_lie_outside_of_the_heap)
 {
 	struct made *made = made_new(X64);
 	struct made_lfh lfh = made_lfh_plain(made);
 	uint64_t away = 0x9990000, first = lfh.zone + lfh.layout->zone_first;
 
-	(void)state;
 	/* The subsegments move there. */
 	fake_map(&made->fake, away, 0x2000);
 	made_list_add(made, lfh.addr + lfh.layout->lfh_zones, away);
@@ -183,13 +177,12 @@ static void a_zone_may_lie_outside_of_the_heap(void **state)
 	made_free(made);
 }
 
-static void a_zone_outside_of_the_heap_ends_where_memory_does(void **state)
+TEST(a_zone_outside_of_the_heap_ends_where_memory_does)
 {
 	struct made *made = made_new(X64);
 	struct made_lfh lfh = made_lfh_plain(made);
 	uint64_t away = 0x9990000;
 
-	(void)state;
 	fake_map(&made->fake, away, 0x1000);
 	made_list_add(made, lfh.addr + lfh.layout->lfh_zones, away);
 	fake_put(&made->fake, away + lfh.layout->zone_end, 0x7fffffff, 4);
@@ -198,9 +191,8 @@ static void a_zone_outside_of_the_heap_ends_where_memory_does(void **state)
 	made_free(made);
 }
 
-static void a_container_that_no_zone_lists_is_counted_and_found(void **state)
+TEST(a_container_that_no_zone_lists_is_counted_and_found)
 {
-	(void)state;
 	for (int i = 0; i < 2; i++) {
 		struct made *made = made_new(i ? X64 : WIN7);
 		struct made_lfh lfh = made_lfh_plain(made);
@@ -213,27 +205,25 @@ static void a_container_that_no_zone_lists_is_counted_and_found(void **state)
 	}
 }
 
-static void a_container_that_only_zones_have_is_counted_and_not_taken_twice(void **state)
+TEST(a_container_that_only_zones_have_is_counted_and_not_taken_twice)
 {
 	struct made *made = made_new(X64);
 	struct made_lfh lfh = made_lfh_plain(made);
 	uint64_t entry = MADE_HEAP + 0x2c0;
 
-	(void)state;
 	/* In the middle of a block of the program's. */
 	made_subsegment(&lfh, entry + 0x20, 0x20, 1);
 	made_walk_and_assert(made, 1, "LFH container that the back end does not have");
 	made_free(made);
 }
 
-static void a_container_in_memory_the_back_end_lost_is_found_through_its_zone(void **state)
+TEST(a_container_in_memory_the_back_end_lost_is_found_through_its_zone)
 {
 	struct made *made = made_new(X64);
 	struct made_lfh lfh = made_lfh_plain(made);
 	uint64_t sub = lfh.zone + lfh.layout->zone_first;
 	uint64_t container = fake_get(&made->fake, sub + lfh.layout->sub_data, 8);
 
-	(void)state;
 	/* Its own header in the back end is damaged. */
 	fake_put(&made->fake, container - 8, 0, 8);
 	made_walk_and_assert(made, 1, NULL);
@@ -241,11 +231,10 @@ static void a_container_in_memory_the_back_end_lost_is_found_through_its_zone(vo
 	made_free(made);
 }
 
-static void a_container_whose_pointer_is_damaged_is_described_by_its_zone(void **state)
+TEST(a_container_whose_pointer_is_damaged_is_described_by_its_zone)
 {
 	static const uint64_t wrong[] = {0, MADE_HEAP, 0xffffffffffffffff, 0x123456789};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
 		struct made *made = made_new(X64);
 		struct made_lfh lfh = made_lfh_plain(made);
@@ -258,12 +247,11 @@ static void a_container_whose_pointer_is_damaged_is_described_by_its_zone(void *
 	}
 }
 
-static void a_front_end_of_another_heap_is_counted_and_blocks_are_found_without_it(void **state)
+TEST(a_front_end_of_another_heap_is_counted_and_blocks_are_found_without_it)
 {
 	struct made *made = made_new(WIN7);
 	struct made_lfh lfh = made_lfh_plain(made);
 
-	(void)state;
 	made_put_ptr(made, lfh.addr + lfh.layout->lfh_heap, MADE_HEAP + 0x10000);
 	/* What the front end itself lies in cannot be told from the program's then. */
 	made_expect(made, lfh.addr, 0x100 - 8, 8, 0);
@@ -278,11 +266,10 @@ static void a_front_end_of_another_heap_is_counted_and_blocks_are_found_without_
 
 /* ---------------------------------------------------------------- damage */
 
-static void no_damage_to_a_container_makes_a_block_of_what_is_none(void **state)
+TEST(no_damage_to_a_container_makes_a_block_of_what_is_none)
 {
 	uint64_t seed = 11;
 
-	(void)state;
 	for (int i = 0; i < 400; i++) {
 		struct made *made = made_new(i % 3 ? X64 : WIN7);
 		struct made_lfh lfh = made_lfh_plain(made);
@@ -307,9 +294,8 @@ static void no_damage_to_a_container_makes_a_block_of_what_is_none(void **state)
 	}
 }
 
-static void without_a_sound_bitmap_marks_say_what_is_busy_and_it_is_counted(void **state)
+TEST(without_a_sound_bitmap_marks_say_what_is_busy_and_it_is_counted)
 {
-	(void)state;
 	for (int i = 0; i < 6; i++) {
 		struct made *made = made_new(X64);
 		struct made_lfh lfh = made_lfh_plain(made);
@@ -330,13 +316,12 @@ static void without_a_sound_bitmap_marks_say_what_is_busy_and_it_is_counted(void
 	}
 }
 
-static void a_zone_that_reaches_into_the_next_is_cut_and_counted(void **state)
+TEST(a_zone_that_reaches_into_the_next_is_cut_and_counted)
 {
 	struct made *made = made_new(X64);
 	struct made_lfh lfh;
 	uint64_t second;
 
-	(void)state;
 	made_heap(made, MADE_LFH_BYTES, MADE_LFH_BYTES);
 	lfh = made_lfh(made);
 	second = made_block(made, 0x400, NT_BLOCK_BUSY, 8) + 16;
@@ -349,11 +334,10 @@ static void a_zone_that_reaches_into_the_next_is_cut_and_counted(void **state)
 	made_free(made);
 }
 
-static void a_zone_of_any_length_ends_where_the_heap_does(void **state)
+TEST(a_zone_of_any_length_ends_where_the_heap_does)
 {
 	static const uint64_t wrong[] = {0x7fffffff, 0xffffffff, 0x10000};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
 		struct made *made = made_new(X64);
 		struct made_lfh lfh = made_lfh_plain(made);
@@ -364,31 +348,4 @@ static void a_zone_of_any_length_ends_where_the_heap_does(void **state)
 		made_assert_blocks(made);
 		made_free(made);
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(busy_blocks_of_containers_are_found_in_every_layout),
-		cmocka_unit_test(a_busy_block_may_have_a_prefix),
-		cmocka_unit_test(a_long_number_of_unused_bytes_is_in_the_blocks_last_slot),
-		cmocka_unit_test(a_container_that_is_kept_for_later_has_no_blocks),
-		cmocka_unit_test(without_a_bitmap_the_headers_say_what_is_busy),
-		cmocka_unit_test(a_container_is_one_without_its_flag_when_a_zone_lists_it),
-		cmocka_unit_test(a_container_that_only_zones_have_must_fit_into_what_was_lost),
-		cmocka_unit_test(a_zone_may_lie_outside_of_the_heap),
-		cmocka_unit_test(a_zone_outside_of_the_heap_ends_where_memory_does),
-		cmocka_unit_test(a_container_that_no_zone_lists_is_counted_and_found),
-		cmocka_unit_test(a_container_that_only_zones_have_is_counted_and_not_taken_twice),
-		cmocka_unit_test(a_container_in_memory_the_back_end_lost_is_found_through_its_zone),
-		cmocka_unit_test(a_container_whose_pointer_is_damaged_is_described_by_its_zone),
-		cmocka_unit_test(
-			a_front_end_of_another_heap_is_counted_and_blocks_are_found_without_it),
-		cmocka_unit_test(no_damage_to_a_container_makes_a_block_of_what_is_none),
-		cmocka_unit_test(without_a_sound_bitmap_marks_say_what_is_busy_and_it_is_counted),
-		cmocka_unit_test(a_zone_that_reaches_into_the_next_is_cut_and_counted),
-		cmocka_unit_test(a_zone_of_any_length_ends_where_the_heap_does),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,13 +1,13 @@
 /* The low fragmentation heap where it says two things of one: bitmap and headers, subsegment and bitmap. */
+#include "tests/unit/t.h"
+
 #include "tests/unit/nt_made_lfh.h"
 
 #define X64 "nt 10.0.17763-22000 x64"
 #define X86 "nt 10.0.17763-19041 x86"
 
-static void where_there_is_a_bitmap_it_decides_and_headers_that_say_otherwise_are_counted(
-	void **state)
+TEST(where_there_is_a_bitmap_it_decides_and_headers_that_say_otherwise_are_counted)
 {
-	(void)state;
 	for (unsigned count = 1; count < 3; count++) {
 		struct made *made = made_new(X64);
 		struct made_lfh lfh;
@@ -27,14 +27,13 @@ static void where_there_is_a_bitmap_it_decides_and_headers_that_say_otherwise_ar
 }
 
 /* Being freed later, or damaged: its stack is an old one, or it is none of the program's. */
-static void a_block_whose_header_says_free_is_in_doubt(void **state)
+TEST(a_block_whose_header_says_free_is_in_doubt)
 {
 	struct made *made = made_new(X64);
 	struct made_lfh lfh;
 	struct made_container c;
 	uint64_t entry;
 
-	(void)state;
 	made_heap(made, MADE_LFH_BYTES, MADE_LFH_BYTES);
 	lfh = made_lfh(made);
 	c = made_container(&lfh, 0x40, 60);
@@ -50,14 +49,13 @@ static void a_block_whose_header_says_free_is_in_doubt(void **state)
 }
 
 /* A container has as many blocks as find room: 60 here, or 30 of twice the size. */
-static void a_subsegment_that_has_another_number_of_blocks_is_in_doubt(void **state)
+TEST(a_subsegment_that_has_another_number_of_blocks_is_in_doubt)
 {
 	static const struct {
 		uint32_t count;
 		unsigned doubts;
 	} said[] = {{60, 0}, {59, 1}, {30, 1}};
 
-	(void)state;
 	for (size_t i = 0; i < 2 * sizeof(said) / sizeof(said[0]); i++) {
 		struct made *made = made_new(i % 2 ? X86 : X64);
 		unsigned doubts = said[i / 2].doubts;
@@ -88,13 +86,12 @@ static void a_subsegment_that_has_another_number_of_blocks_is_in_doubt(void **st
 }
 
 /* Its room, by itself, is more than the block that it is in. */
-static void a_container_larger_than_its_block_is_in_doubt(void **state)
+TEST(a_container_larger_than_its_block_is_in_doubt)
 {
 	struct made *made = made_new(X64);
 	struct made_lfh lfh;
 	struct made_container c;
 
-	(void)state;
 	made_heap(made, MADE_LFH_BYTES, MADE_LFH_BYTES);
 	lfh = made_lfh(made);
 	made_container(&lfh, 0x30, 60);
@@ -107,9 +104,8 @@ static void a_container_larger_than_its_block_is_in_doubt(void **state)
 }
 
 /* Its subsegment lost it; it is empty and kept for later only when no block in it is in use. */
-static void a_container_without_a_subsegment_that_is_in_use_is_in_doubt(void **state)
+TEST(a_container_without_a_subsegment_that_is_in_use_is_in_doubt)
 {
-	(void)state;
 	for (unsigned i = 0; i < 2 * nt_layout_count; i++) {
 		struct made *made = made_new(nt_layouts[i / 2].name);
 		struct made_lfh lfh;
@@ -130,11 +126,10 @@ static void a_container_without_a_subsegment_that_is_in_use_is_in_doubt(void **s
 }
 
 /* Without a bitmap a header that lost its mark would hide its block. */
-static void a_block_that_lost_its_mark_is_in_doubt_where_there_is_no_bitmap(void **state)
+TEST(a_block_that_lost_its_mark_is_in_doubt_where_there_is_no_bitmap)
 {
 	static const char *const rows[] = {"nt 6.1.7600-7601 x64", "nt 6.1.7600-7601 x86"};
 
-	(void)state;
 	for (unsigned i = 0; i < 4; i++) {
 		struct made *made = made_new(rows[i / 2]);
 		struct made_lfh lfh;
@@ -154,19 +149,4 @@ static void a_block_that_lost_its_mark_is_in_doubt_where_there_is_no_bitmap(void
 		made_assert_doubt(made, i % 2, NULL);
 		made_free(made);
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(
-			where_there_is_a_bitmap_it_decides_and_headers_that_say_otherwise_are_counted),
-		cmocka_unit_test(a_block_that_lost_its_mark_is_in_doubt_where_there_is_no_bitmap),
-		cmocka_unit_test(a_block_whose_header_says_free_is_in_doubt),
-		cmocka_unit_test(a_subsegment_that_has_another_number_of_blocks_is_in_doubt),
-		cmocka_unit_test(a_container_larger_than_its_block_is_in_doubt),
-		cmocka_unit_test(a_container_without_a_subsegment_that_is_in_use_is_in_doubt),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,4 +1,6 @@
 /* Where blocks lie in containers of the low fragmentation heap: the key, found and verified. */
+#include "tests/unit/t.h"
+
 #include "tests/unit/nt_made_lfh.h"
 
 #define X64 "nt 10.0.17763-22000 x64"
@@ -7,11 +9,10 @@
 /* ---------------------------------------------------------------- the key */
 
 /* The headers alone have the key of a heap whose _LFH_HEAP a file does not have; where that lies is known. */
-static void a_front_end_that_is_not_there_costs_no_block(void **state)
+TEST(a_front_end_that_is_not_there_costs_no_block)
 {
 	static const char *const rows[] = {X64, X86};
 
-	(void)state;
 	for (size_t i = 0; i < 2; i++) {
 		struct made *made = made_new(rows[i]);
 		uint64_t seed = 3;
@@ -51,47 +52,43 @@ static struct made *make_single(bool wrong_headers)
 	return made;
 }
 
-static void a_single_container_is_believed_when_its_headers_agree(void **state)
+TEST(a_single_container_is_believed_when_its_headers_agree)
 {
 	struct made *made = make_single(false);
 
-	(void)state;
 	made_walk_and_assert(made, 0, NULL);
 	assert_int_equal(made->nt.lfh_key, MADE_LFH_KEY);
 	made_free(made);
 }
 
-static void without_a_key_blocks_are_found_by_their_marks_and_it_is_said(void **state)
+TEST(without_a_key_blocks_are_found_by_their_marks_and_it_is_said)
 {
 	struct made *made = make_single(true);
 
-	(void)state;
 	made_walk_and_assert(made, 1, "LFH key that does not verify");
 	assert_false(made->nt.has_lfh_key);
 	made_free(made);
 }
 
-static void a_container_with_another_key_is_counted_and_its_blocks_found(void **state)
+TEST(a_container_with_another_key_is_counted_and_its_blocks_found)
 {
 	struct made *made = made_new(X64);
 	struct made_lfh lfh = made_lfh_plain(made);
 	uint64_t sub = lfh.zone + lfh.layout->zone_first;
 	uint64_t container = fake_get(&made->fake, sub + lfh.layout->sub_data, 8);
 
-	(void)state;
 	fake_put(&made->fake, container + lfh.layout->data_offsets, 0x12345678, 4);
 	made_walk_and_assert(made, 1, "LFH container with impossible offsets");
 	assert_int_equal(made->walk.broken_addr, container);
 	made_free(made);
 }
 
-static void keys_that_fit_one_container_each_are_none(void **state)
+TEST(keys_that_fit_one_container_each_are_none)
 {
 	struct made *made = made_new(X64);
 	uint64_t seed = 5;
 	struct made_lfh lfh;
 
-	(void)state;
 	made_heap(made, MADE_LFH_BYTES, MADE_LFH_BYTES);
 	lfh = made_lfh(made);
 	for (uint32_t i = 0; i < 8; i++) {
@@ -107,9 +104,8 @@ static void keys_that_fit_one_container_each_are_none(void **state)
 	made_free(made);
 }
 
-static void the_key_of_another_heap_is_tried_first_and_verified(void **state)
+TEST(the_key_of_another_heap_is_tried_first_and_verified)
 {
-	(void)state;
 	for (int i = 0; i < 2; i++) {
 		struct made *made = make_single(true);
 
@@ -127,11 +123,10 @@ static void the_key_of_another_heap_is_tried_first_and_verified(void **state)
 	}
 }
 
-static void the_key_is_found_whatever_it_is(void **state)
+TEST(the_key_is_found_whatever_it_is)
 {
 	uint64_t seed = 99;
 
-	(void)state;
 	for (int i = 0; i < 200; i++) {
 		struct made *made = made_new(i % 2 ? X64 : X86);
 		uint32_t key = (uint32_t)fake_random(&seed);
@@ -154,14 +149,12 @@ static void the_key_is_found_whatever_it_is(void **state)
 	}
 }
 
-static void impossible_offsets_in_clear_are_counted_and_blocks_are_found_by_their_marks(
-	void **state)
+TEST(impossible_offsets_in_clear_are_counted_and_blocks_are_found_by_their_marks)
 {
 	/* first | stride << 16: the first container's are 0x40 and 0x20 */
 	static const uint32_t wrong[] = {
 		0, 0x200030, 0x200044, 0x201008, 0x20fff0, 0x100040, 0x400040, 0xffffffff};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
 		struct made *made = made_new("nt 6.2.9200 x64");
 		struct made_lfh lfh = made_lfh_plain(made);
@@ -172,21 +165,4 @@ static void impossible_offsets_in_clear_are_counted_and_blocks_are_found_by_thei
 		made_walk_and_assert(made, 1, "LFH container with impossible offsets");
 		made_free(made);
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_front_end_that_is_not_there_costs_no_block),
-		cmocka_unit_test(a_single_container_is_believed_when_its_headers_agree),
-		cmocka_unit_test(without_a_key_blocks_are_found_by_their_marks_and_it_is_said),
-		cmocka_unit_test(a_container_with_another_key_is_counted_and_its_blocks_found),
-		cmocka_unit_test(keys_that_fit_one_container_each_are_none),
-		cmocka_unit_test(the_key_of_another_heap_is_tried_first_and_verified),
-		cmocka_unit_test(the_key_is_found_whatever_it_is),
-		cmocka_unit_test(
-			impossible_offsets_in_clear_are_counted_and_blocks_are_found_by_their_marks),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,4 +1,6 @@
 /* What the process environment block says, and lists of Windows, followed without trust. */
+#include "tests/unit/t.h"
+
 #include "tests/unit/fake_target.h"
 
 #include "snapshot/heap/nt_heap.h"
@@ -69,9 +71,8 @@ static int read_peb(struct seen *seen)
 
 /* ---------------------------------------------------------------- the PEB */
 
-static void heaps_come_in_order_each_once_and_the_process_heap_first(void **state)
+TEST(heaps_come_in_order_each_once_and_the_process_heap_first)
 {
-	(void)state;
 	for (unsigned bits = 32; bits <= 64; bits += 32) {
 		struct seen *seen = seen_new(bits);
 		static const uint64_t want[] = {HEAP_0, 0x9000000, 0x720000};
@@ -98,7 +99,7 @@ static void heaps_come_in_order_each_once_and_the_process_heap_first(void **stat
 }
 
 /* Where one is there again, another is lost. */
-static void a_heap_that_is_listed_twice_is_said(void **state)
+TEST(a_heap_that_is_listed_twice_is_said)
 {
 	static const uint64_t lists[][3] = {
 		{HEAP_0, 0x720000, 0x9000000}, /* sound */
@@ -106,7 +107,6 @@ static void a_heap_that_is_listed_twice_is_said(void **state)
 		{HEAP_0, 0x720000, HEAP_0},
 	};
 
-	(void)state;
 	for (size_t i = 0; i < 3; i++) {
 		struct seen *seen = seen_new(64);
 
@@ -120,11 +120,10 @@ static void a_heap_that_is_listed_twice_is_said(void **state)
 	}
 }
 
-static void a_list_that_is_not_there_leaves_the_process_heap(void **state)
+TEST(a_list_that_is_not_there_leaves_the_process_heap)
 {
 	struct seen *seen = seen_new(64);
 
-	(void)state;
 	put_peb(seen, HEAP_0, 3);
 	put(seen, peb_layout(64)->heap_list, 0x1230000, 8);
 	assert_int_equal(read_peb(seen), 0);
@@ -134,11 +133,10 @@ static void a_list_that_is_not_there_leaves_the_process_heap(void **state)
 	seen_free(seen);
 }
 
-static void a_count_that_cannot_be_reads_up_to_the_unused_part(void **state)
+TEST(a_count_that_cannot_be_reads_up_to_the_unused_part)
 {
 	static const uint32_t counts[] = {HEAPS_MAX + 1, 0x80000000, 0xffffffff};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(counts) / sizeof(counts[0]); i++) {
 		struct seen *seen = seen_new(64);
 
@@ -154,11 +152,10 @@ static void a_count_that_cannot_be_reads_up_to_the_unused_part(void **state)
 	}
 }
 
-static void a_process_without_a_heap_or_a_readable_peb_is_an_error(void **state)
+TEST(a_process_without_a_heap_or_a_readable_peb_is_an_error)
 {
 	struct seen *seen = seen_new(64);
 
-	(void)state;
 	put_peb(seen, 0, 0);
 	seen->process.bits = 5;
 	assert_int_equal(read_peb(seen), -ERR_TARGET);
@@ -221,9 +218,8 @@ static int follow(struct links *links, struct seen *seen, bool is_coded)
 	return nt_list_walk(&links->nt, &list);
 }
 
-static void a_list_is_followed_to_its_end_in_order(void **state)
+TEST(a_list_is_followed_to_its_end_in_order)
 {
-	(void)state;
 	for (unsigned i = 0; i < 4; i++) {
 		struct seen *seen = seen_new(i % 2 ? 64 : 32);
 		struct links links = {0};
@@ -237,12 +233,11 @@ static void a_list_is_followed_to_its_end_in_order(void **state)
 	}
 }
 
-static void an_empty_list_has_no_links(void **state)
+TEST(an_empty_list_has_no_links)
 {
 	struct seen *seen = seen_new(64);
 	struct links links = {0};
 
-	(void)state;
 	put_list(seen, addrs, 1, false);
 	assert_int_equal(follow(&links, seen, false), 0);
 	assert_int_equal(links.count, 0);
@@ -250,12 +245,11 @@ static void an_empty_list_has_no_links(void **state)
 	seen_free(seen);
 }
 
-static void what_each_returns_ends_the_list(void **state)
+TEST(what_each_returns_ends_the_list)
 {
 	struct seen *seen = seen_new(64);
 	struct links links = {.rc = -ERR_NOMEM};
 
-	(void)state;
 	put_list(seen, addrs, 6, false);
 	assert_int_equal(follow(&links, seen, false), -ERR_NOMEM);
 	assert_int_equal(links.count, 3);
@@ -263,9 +257,8 @@ static void what_each_returns_ends_the_list(void **state)
 }
 
 /* Every link leads everywhere once; none but those before it is called, and it is said. */
-static void no_list_leads_round(void **state)
+TEST(no_list_leads_round)
 {
-	(void)state;
 	for (size_t from = 0; from < 6; from++) {
 		for (size_t to = 0; to < 6; to++) {
 			struct seen *seen = seen_new(64);
@@ -281,11 +274,10 @@ static void no_list_leads_round(void **state)
 	}
 }
 
-static void a_link_to_nowhere_ends_the_list(void **state)
+TEST(a_link_to_nowhere_ends_the_list)
 {
 	static const uint64_t wild[] = {0, UINT64_MAX, UINT64_MAX - 15, 0x7fff00000000};
 
-	(void)state;
 	for (size_t i = 0; i < 4; i++) {
 		struct seen *seen = seen_new(64);
 		struct links links = {0};
@@ -300,22 +292,4 @@ static void a_link_to_nowhere_ends_the_list(void **state)
 		assert_string_equal(links.walk.missing_what, "unreadable list");
 		seen_free(seen);
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(heaps_come_in_order_each_once_and_the_process_heap_first),
-		cmocka_unit_test(a_heap_that_is_listed_twice_is_said),
-		cmocka_unit_test(a_list_that_is_not_there_leaves_the_process_heap),
-		cmocka_unit_test(a_count_that_cannot_be_reads_up_to_the_unused_part),
-		cmocka_unit_test(a_process_without_a_heap_or_a_readable_peb_is_an_error),
-		cmocka_unit_test(a_list_is_followed_to_its_end_in_order),
-		cmocka_unit_test(an_empty_list_has_no_links),
-		cmocka_unit_test(what_each_returns_ends_the_list),
-		cmocka_unit_test(no_list_leads_round),
-		cmocka_unit_test(a_link_to_nowhere_ends_the_list),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,13 +1,5 @@
 /* What Windows answers about its heap stacks, made here from the forms that facts give. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
+#include "tests/unit/t.h"
 
 #include "snapshot/stacks/os_stacks.h"
 
@@ -153,16 +145,14 @@ static void check_blocks(size_t pointer)
 	os_stacks_free(stacks);
 }
 
-static void blocks_of_both_bitnesses_are_found_by_address(void **state)
+TEST(blocks_of_both_bitnesses_are_found_by_address)
 {
-	(void)state;
 	check_blocks(8);
 	check_blocks(4);
 }
 
-static void an_allocation_may_bring_its_frames_in_one_piece(void **state)
+TEST(an_allocation_may_bring_its_frames_in_one_piece)
 {
-	(void)state;
 	for (size_t pointer = 4; pointer <= 8; pointer += 4) {
 		struct os_stacks *stacks = begin(pointer);
 		struct record record = {0};
@@ -176,9 +166,8 @@ static void an_allocation_may_bring_its_frames_in_one_piece(void **state)
 	}
 }
 
-static void the_older_header_is_known_too(void **state)
+TEST(the_older_header_is_known_too)
 {
-	(void)state;
 	for (size_t pointer = 4; pointer <= 8; pointer += 4) {
 		struct os_stacks *stacks = os_stacks_new(MEMORY_BYTES);
 
@@ -197,11 +186,10 @@ static void the_older_header_is_known_too(void **state)
 	}
 }
 
-static void the_last_word_about_an_address_counts(void **state)
+TEST(the_last_word_about_an_address_counts)
 {
 	struct os_stacks *stacks = begin(8);
 
-	(void)state;
 	for (uint64_t i = 1; i <= 100; i++) {
 		assert_int_equal(put_allocation(stacks, 8, 0x50000, i), 0);
 		assert_int_equal(put_frames(stacks, 8, 0x401000 * i, 1), 0);
@@ -223,11 +211,10 @@ static struct os_stacks *begin_in(uint64_t memory_bytes)
 }
 
 /* Told of without end, it takes no more memory than its stacks that differ. */
-static void one_address_told_again_and_again_is_one_block(void **state)
+TEST(one_address_told_again_and_again_is_one_block)
 {
 	struct os_stacks *stacks = begin_in(100);
 
-	(void)state;
 	for (uint64_t i = 1; i <= 100000; i++) {
 		assert_int_equal(put_allocation(stacks, 8, 0x50000, i), 0);
 		assert_int_equal(put_frames(stacks, 8, 0x401000, 5), 0);
@@ -238,11 +225,10 @@ static void one_address_told_again_and_again_is_one_block(void **state)
 	os_stacks_free(stacks);
 }
 
-static void no_more_blocks_than_the_process_has_memory_for(void **state)
+TEST(no_more_blocks_than_the_process_has_memory_for)
 {
 	struct os_stacks *stacks = begin_in(8 * 100);
 
-	(void)state;
 	for (uint64_t i = 0; i < 100; i++)
 		assert_int_equal(put_allocation(stacks, 8, 0x50000 + i * 8, 1), 0);
 	assert_int_equal(put_allocation(stacks, 8, 0x50000, 2), 0);
@@ -252,11 +238,10 @@ static void no_more_blocks_than_the_process_has_memory_for(void **state)
 }
 
 /* A stack of ten frames takes 56 bytes at least, however many blocks have it. */
-static void no_more_stacks_than_the_process_has_memory_for(void **state)
+TEST(no_more_stacks_than_the_process_has_memory_for)
 {
 	struct os_stacks *stacks = begin_in(56 * 10 + 55);
 
-	(void)state;
 	for (uint64_t i = 0; i < 50; i++) {
 		assert_int_equal(put_allocation(stacks, 8, 0x50000 + i * 8, 1), 0);
 		assert_int_equal(put_frames(stacks, 8, 0x401000 * (1 + i % 10), 10), 0);
@@ -268,11 +253,10 @@ static void no_more_stacks_than_the_process_has_memory_for(void **state)
 	os_stacks_free(stacks);
 }
 
-static void a_stack_without_end_is_cut(void **state)
+TEST(a_stack_without_end_is_cut)
 {
 	struct os_stacks *stacks = begin(8);
 
-	(void)state;
 	assert_int_equal(put_allocation(stacks, 8, 0x50000, 100), 0);
 	for (uint64_t i = 0; i < 10000; i++)
 		assert_int_equal(put_frames(stacks, 8, 0x401000 + 0x80 * i, 8), 0);
@@ -281,12 +265,11 @@ static void a_stack_without_end_is_cut(void **state)
 	os_stacks_free(stacks);
 }
 
-static void frames_behind_the_end_of_a_stack_are_none(void **state)
+TEST(frames_behind_the_end_of_a_stack_are_none)
 {
 	struct os_stacks *stacks = begin(8);
 	struct record record = {0};
 
-	(void)state;
 	assert_int_equal(put_allocation(stacks, 8, 0x50000, 100), 0);
 	add(&record, 0x401000, 8);
 	add(&record, 0, 8);
@@ -311,9 +294,8 @@ static void refuse(bool with_header, size_t len, unsigned char value)
 	os_stacks_free(stacks);
 }
 
-static void what_is_no_record_spoils_the_answer(void **state)
+TEST(what_is_no_record_spoils_the_answer)
 {
-	(void)state;
 	refuse(false, 0, 0);
 	refuse(false, 11, 0);
 	refuse(false, 13, 0);
@@ -330,11 +312,10 @@ static void what_is_no_record_spoils_the_answer(void **state)
 	refuse(true, 1999, 0x41);
 }
 
-static void frames_out_of_the_address_space_spoil_it(void **state)
+TEST(frames_out_of_the_address_space_spoil_it)
 {
 	struct os_stacks *stacks = begin(8);
 
-	(void)state;
 	assert_int_equal(put_allocation(stacks, 8, 0x50000, 100), 0);
 	assert_int_equal(put_frames(stacks, 8, UINT64_C(0xfffff80000000000), 1), -ERR_TARGET);
 	os_stacks_free(stacks);
@@ -343,12 +324,11 @@ static void frames_out_of_the_address_space_spoil_it(void **state)
 	os_stacks_free(stacks);
 }
 
-static void frames_behind_a_header_belong_to_nothing(void **state)
+TEST(frames_behind_a_header_belong_to_nothing)
 {
 	const uint64_t *frames;
 	struct os_stacks *stacks = begin(8);
 
-	(void)state;
 	assert_int_equal(put_allocation(stacks, 8, 0x50000, 100), 0);
 	assert_int_equal(put_header(stacks, 8), 0);
 	assert_int_equal(put_frames(stacks, 8, 0x401000, 2), 0);
@@ -357,20 +337,18 @@ static void frames_behind_a_header_belong_to_nothing(void **state)
 	os_stacks_free(stacks);
 }
 
-static void heaps_of_two_bitnesses_are_not_taken_for_one(void **state)
+TEST(heaps_of_two_bitnesses_are_not_taken_for_one)
 {
 	struct os_stacks *stacks = begin(8);
 
-	(void)state;
 	assert_int_equal(put_header(stacks, 4), -ERR_TARGET);
 	os_stacks_free(stacks);
 }
 
-static void an_answer_that_never_began_is_none(void **state)
+TEST(an_answer_that_never_began_is_none)
 {
 	struct os_stacks *stacks = os_stacks_new(MEMORY_BYTES);
 
-	(void)state;
 	assert_int_equal(os_stacks_end(stacks), -ERR_TARGET);
 	os_stacks_free(stacks);
 	stacks = os_stacks_new(MEMORY_BYTES);
@@ -381,12 +359,11 @@ static void an_answer_that_never_began_is_none(void **state)
 	os_stacks_free(NULL);
 }
 
-static void random_records_end_well(void **state)
+TEST(random_records_end_well)
 {
 	static const size_t lens[] = {0, 4, 12, 16, 24, 32, 64, 88, 128, 152};
 	uint64_t seed = 7;
 
-	(void)state;
 	for (int round = 0; round < 2000; round++) {
 		struct os_stacks *stacks =
 			round % 2 ? begin(round % 4 == 1 ? 4 : 8) : os_stacks_new(MEMORY_BYTES);
@@ -407,27 +384,4 @@ static void random_records_end_well(void **state)
 		expect(stacks, 1, 0, 0, 0);
 		os_stacks_free(stacks);
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(blocks_of_both_bitnesses_are_found_by_address),
-		cmocka_unit_test(an_allocation_may_bring_its_frames_in_one_piece),
-		cmocka_unit_test(the_older_header_is_known_too),
-		cmocka_unit_test(the_last_word_about_an_address_counts),
-		cmocka_unit_test(one_address_told_again_and_again_is_one_block),
-		cmocka_unit_test(no_more_blocks_than_the_process_has_memory_for),
-		cmocka_unit_test(no_more_stacks_than_the_process_has_memory_for),
-		cmocka_unit_test(a_stack_without_end_is_cut),
-		cmocka_unit_test(frames_behind_the_end_of_a_stack_are_none),
-		cmocka_unit_test(what_is_no_record_spoils_the_answer),
-		cmocka_unit_test(frames_out_of_the_address_space_spoil_it),
-		cmocka_unit_test(frames_behind_a_header_belong_to_nothing),
-		cmocka_unit_test(heaps_of_two_bitnesses_are_not_taken_for_one),
-		cmocka_unit_test(an_answer_that_never_began_is_none),
-		cmocka_unit_test(random_records_end_well),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

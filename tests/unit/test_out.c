@@ -1,4 +1,6 @@
 /* core/out: output is there completely or not at all. */
+#include "tests/unit/t.h"
+
 #define _XOPEN_SOURCE 700 /* mkdtemp() */
 #include "tests/unit/test_out.h"
 
@@ -10,12 +12,11 @@
 
 #include "core/io/out.h"
 
-static void commit_replaces_the_old_file_at_once(void **state)
+TEST(commit_replaces_the_old_file_at_once)
 {
 	struct err err;
 	struct out out;
 
-	(void)state;
 	spew("old\n");
 	assert_int_equal(out_open(&out, path, &err), 0);
 	out_text(&out, "new ");
@@ -39,9 +40,8 @@ static void assert_digits(uint64_t value)
 	assert_memory_equal(digits, expected, (size_t)len);
 }
 
-static void a_number_of_any_length_has_its_digits(void **state)
+TEST(a_number_of_any_length_has_its_digits)
 {
-	(void)state;
 	for (unsigned bits = 0; bits < 64; bits++) {
 		uint64_t power = UINT64_C(1) << bits;
 
@@ -52,24 +52,22 @@ static void a_number_of_any_length_has_its_digits(void **state)
 	}
 }
 
-static void a_dash_is_standard_output(void **state)
+TEST(a_dash_is_standard_output)
 {
 	struct out out;
 
-	(void)state;
 	assert_int_equal(out_open(&out, "-", NULL), 0);
 	assert_null(out.path);
 	out_abort(&out);
 	assert_int_equal(count_files(), 0);
 }
 
-static void rights_and_links_stay(void **state)
+TEST(rights_and_links_stay)
 {
 	char link[300];
 	struct stat st;
 	struct out out;
 
-	(void)state;
 	snprintf(link, sizeof(link), "%s/link", folder);
 	spew("old\n");
 	assert_int_equal(chmod(path, 0600), 0);
@@ -88,11 +86,10 @@ static void rights_and_links_stay(void **state)
 	assert_int_equal(unlink(link), 0);
 }
 
-static void abort_leaves_the_old_file(void **state)
+TEST(abort_leaves_the_old_file)
 {
 	struct out out;
 
-	(void)state;
 	spew("old\n");
 	assert_int_equal(out_open(&out, path, NULL), 0);
 	out_text(&out, "new");
@@ -101,11 +98,10 @@ static void abort_leaves_the_old_file(void **state)
 	assert_int_equal(count_files(), 1);
 }
 
-static void an_interrupt_leaves_nothing(void **state)
+TEST(an_interrupt_leaves_nothing)
 {
 	struct out out;
 
-	(void)state;
 	out_interrupted(); /* nothing is open: nothing happens */
 	assert_int_equal(out_open(&out, path, NULL), 0);
 	out_text(&out, "new");
@@ -118,7 +114,7 @@ static void an_interrupt_leaves_nothing(void **state)
 }
 
 /* Pieces of many sizes, so that buffer ends fall everywhere. */
-static void much_is_written_whole(void **state)
+TEST(much_is_written_whole)
 {
 	enum { BYTES = 3000000 };
 	unsigned char *bytes = malloc(BYTES);
@@ -126,7 +122,6 @@ static void much_is_written_whole(void **state)
 	size_t len;
 	char *text;
 
-	(void)state;
 	for (size_t i = 0; i < BYTES; i++)
 		bytes[i] = (unsigned char)(i * 7 + i / 251);
 	assert_int_equal(out_open(&out, path, NULL), 0);
@@ -145,13 +140,12 @@ static void much_is_written_whole(void **state)
 	free(bytes);
 }
 
-static void a_long_printf_is_whole(void **state)
+TEST(a_long_printf_is_whole)
 {
 	enum { LEN = 600000 };
 	char *word = malloc(LEN + 1);
 	struct out out;
 
-	(void)state;
 	memset(word, 'w', LEN);
 	word[LEN] = '\0';
 	assert_int_equal(out_open(&out, path, NULL), 0);
@@ -161,13 +155,12 @@ static void a_long_printf_is_whole(void **state)
 	free(word);
 }
 
-static void a_missing_folder_is_named(void **state)
+TEST(a_missing_folder_is_named)
 {
 	char missing[300];
 	struct err err = {0};
 	struct out out;
 
-	(void)state;
 	snprintf(missing, sizeof(missing), "%s/none/out.txt", folder);
 	assert_int_equal(out_open(&out, missing, &err), -ERR_CREATE);
 	assert_int_equal(err.code, ERR_CREATE);
@@ -176,14 +169,13 @@ static void a_missing_folder_is_named(void **state)
 	assert_int_equal(out_open(&out, missing, NULL), -ERR_CREATE);
 }
 
-static void a_folder_is_no_file(void **state)
+TEST(a_folder_is_no_file)
 {
 	char sub[300];
 	struct err err = {0};
 	struct out out;
 	int rc;
 
-	(void)state;
 	snprintf(sub, sizeof(sub), "%s/sub", folder);
 	assert_int_equal(mkdir(sub, 0700), 0);
 	rc = out_open(&out, sub, &err);
@@ -197,12 +189,11 @@ static void a_folder_is_no_file(void **state)
 	assert_int_equal(rmdir(sub), 0); /* it is still there, and empty */
 }
 
-static void devices_are_written_to_straight(void **state)
+TEST(devices_are_written_to_straight)
 {
 	struct err err = {0};
 	struct out out;
 
-	(void)state;
 	assert_int_equal(out_open(&out, "/dev/null", &err), 0);
 	assert_null(out.temp);
 	out_text(&out, "gone");
@@ -218,14 +209,13 @@ static void devices_are_written_to_straight(void **state)
 	assert_int_equal(access("/dev/full", F_OK), 0);
 }
 
-static void a_full_standard_output_is_an_error(void **state)
+TEST(a_full_standard_output_is_an_error)
 {
 	int full = open("/dev/full", O_WRONLY), kept = dup(STDOUT_FILENO);
 	struct err err = {0};
 	struct out out;
 	int rc;
 
-	(void)state;
 	fflush(stdout);
 	dup2(full, STDOUT_FILENO);
 	rc = out_open(&out, NULL, &err);
@@ -241,14 +231,13 @@ static void a_full_standard_output_is_an_error(void **state)
 }
 
 /* The first failure counts, however much is written after it; the old file stays. */
-static void a_limit_on_size_leaves_the_old_file(void **state)
+TEST(a_limit_on_size_leaves_the_old_file)
 {
 	struct rlimit kept, limit;
 	struct err err = {0};
 	struct out out;
 	int rc;
 
-	(void)state;
 	spew("old\n");
 	assert_int_equal(getrlimit(RLIMIT_FSIZE, &kept), 0);
 	signal(SIGXFSZ, SIG_IGN);
@@ -264,25 +253,4 @@ static void a_limit_on_size_leaves_the_old_file(void **state)
 	assert_string_equal(err.place, path);
 	assert_file_is("old\n");
 	assert_int_equal(count_files(), 1);
-}
-
-int main(void)
-{
-	static const struct CMUnitTest tests[] = {
-		CASE(commit_replaces_the_old_file_at_once),
-		CASE(a_number_of_any_length_has_its_digits),
-		CASE(a_dash_is_standard_output),
-		CASE(rights_and_links_stay),
-		CASE(abort_leaves_the_old_file),
-		CASE(an_interrupt_leaves_nothing),
-		CASE(much_is_written_whole),
-		CASE(a_long_printf_is_whole),
-		CASE(a_missing_folder_is_named),
-		CASE(a_folder_is_no_file),
-		CASE(devices_are_written_to_straight),
-		CASE(a_full_standard_output_is_an_error),
-		CASE(a_limit_on_size_leaves_the_old_file),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

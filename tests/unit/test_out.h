@@ -4,17 +4,10 @@
 #ifndef TESTS_UNIT_TEST_OUT_H
 #define TESTS_UNIT_TEST_OUT_H
 
-#include <dirent.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
+#include "tests/unit/t.h"
 
-#include <cmocka.h>
+#include <dirent.h>
+#include <unistd.h>
 
 static char folder[200], path[256];
 
@@ -84,6 +77,7 @@ static inline void assert_file_is(const char *wanted)
 	free(text);
 }
 
-#define CASE(test) cmocka_unit_test_setup_teardown(test, make_folder, remove_folder)
+#undef TEST_AROUND
+#define TEST_AROUND make_folder, remove_folder
 
 #endif

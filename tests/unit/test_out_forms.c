@@ -1,4 +1,6 @@
 /* core/out: output that is packed, and output that takes nobody's place. */
+#include "tests/unit/t.h"
+
 #define _XOPEN_SOURCE 700 /* mkdtemp() */
 #include "tests/unit/test_out.h"
 
@@ -83,23 +85,21 @@ static void pack_and_compare(size_t len, bool is_noise)
 }
 
 /* Lengths at which the buffer, and zlib's, are just full too. */
-static void what_is_packed_gzip_unpacks(void **state)
+TEST(what_is_packed_gzip_unpacks)
 {
 	static const size_t lens[] = {
 		0, 1, OUT_BUFFER_BYTES - 1, OUT_BUFFER_BYTES, OUT_BUFFER_BYTES + 1, 2000000};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(lens) / sizeof(*lens); i++) {
 		pack_and_compare(lens[i], false);
 		pack_and_compare(lens[i], true);
 	}
 }
 
-static void what_is_packed_and_aborted_leaves_the_old_file(void **state)
+TEST(what_is_packed_and_aborted_leaves_the_old_file)
 {
 	struct out out;
 
-	(void)state;
 	spew("old\n");
 	assert_int_equal(out_open_as(&out, path, OUT_GZIP, NULL), 0);
 	out_text(&out, "new");
@@ -109,12 +109,11 @@ static void what_is_packed_and_aborted_leaves_the_old_file(void **state)
 }
 
 /* Both the bytes on their way and those that zlib keeps to the end. */
-static void a_full_disk_is_an_error_of_what_is_packed(void **state)
+TEST(a_full_disk_is_an_error_of_what_is_packed)
 {
 	struct err err = {0};
 	struct out out;
 
-	(void)state;
 	assert_int_equal(out_open_as(&out, "/dev/full", OUT_GZIP, &err), 0);
 	out_text(&out, "little");
 	assert_int_equal(out_commit(&out, &err), -ERR_WRITE);
@@ -144,9 +143,8 @@ static void limit_size(rlim_t bytes, unsigned flags, size_t len)
 	free(bytes_made);
 }
 
-static void a_limit_on_size_leaves_nothing_of_a_new_file(void **state)
+TEST(a_limit_on_size_leaves_nothing_of_a_new_file)
 {
-	(void)state;
 	limit_size(100000, OUT_NEW, 1000000);
 	limit_size(100000, OUT_NEW | OUT_GZIP, 1000000);
 	limit_size(5, OUT_NEW | OUT_GZIP, 1000); /* all of it comes at the end */
@@ -159,12 +157,11 @@ static void assert_taken(int rc, const struct err *err)
 	assert_string_equal(err->place, path);
 }
 
-static void a_new_file_is_not_opened_where_something_is(void **state)
+TEST(a_new_file_is_not_opened_where_something_is)
 {
 	struct err err = {0};
 	struct out out;
 
-	(void)state;
 	spew("old\n");
 	assert_taken(out_open_as(&out, path, OUT_NEW, &err), &err);
 	assert_file_is("old\n");
@@ -203,26 +200,11 @@ static void commit_new(bool is_taken, unsigned flags)
 }
 
 /* Whether the file system has hard links or not. */
-static void a_new_file_takes_nobodys_place(void **state)
+TEST(a_new_file_takes_nobodys_place)
 {
-	(void)state;
 	for (int i = 0; i < 8; i++) {
 		has_no_links = i & 1;
 		commit_new(i & 2, i & 4 ? OUT_GZIP : 0);
 	}
 	has_no_links = false;
-}
-
-int main(void)
-{
-	static const struct CMUnitTest tests[] = {
-		CASE(what_is_packed_gzip_unpacks),
-		CASE(what_is_packed_and_aborted_leaves_the_old_file),
-		CASE(a_full_disk_is_an_error_of_what_is_packed),
-		CASE(a_limit_on_size_leaves_nothing_of_a_new_file),
-		CASE(a_new_file_is_not_opened_where_something_is),
-		CASE(a_new_file_takes_nobodys_place),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

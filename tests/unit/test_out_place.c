@@ -1,5 +1,6 @@
 /* core/out: how a finished file comes to its name. The calls for it are made here first, and noted. */
-#define _GNU_SOURCE /* syscall() */
+#include "tests/unit/t.h"
+
 #include "tests/unit/test_out.h"
 
 #include <errno.h>
@@ -53,11 +54,10 @@ static int write_file(unsigned flags)
 }
 
 /* Else a power cut leaves a name with nothing, or half of it, behind. */
-static void bytes_are_on_the_disk_before_they_have_their_name(void **state)
+TEST(bytes_are_on_the_disk_before_they_have_their_name)
 {
 	static const unsigned flags[] = {0, OUT_NEW, OUT_GZIP, OUT_NEW | OUT_GZIP};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(flags) / sizeof(*flags); i++) {
 		assert_int_equal(write_file(flags[i]), 0);
 		assert_string_equal(calls, "flush name ");
@@ -65,13 +65,12 @@ static void bytes_are_on_the_disk_before_they_have_their_name(void **state)
 	}
 }
 
-static void what_cannot_be_flushed_has_no_name(void **state)
+TEST(what_cannot_be_flushed_has_no_name)
 {
 	static const struct {
 		int code, rc;
 	} cases[] = {{EIO, -ERR_WRITE}, {ENOSPC, -ERR_WRITE}, {EINVAL, 0}, {EROFS, 0}};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
 		flush_fails = cases[i].code;
 		assert_int_equal(write_file(OUT_NEW), cases[i].rc);
@@ -114,7 +113,7 @@ static void in_folder(char name[300], unsigned number)
 }
 
 /* Somebody takes the first names while it is written: it is written once. */
-static void a_finished_file_gets_the_first_name_that_is_free(void **state)
+TEST(a_finished_file_gets_the_first_name_that_is_free)
 {
 	struct made_names names = {.count = 5};
 	const struct out_names others = {next_name, &names};
@@ -122,7 +121,6 @@ static void a_finished_file_gets_the_first_name_that_is_free(void **state)
 	struct err err = {0};
 	struct out out;
 
-	(void)state;
 	assert_int_equal(out_open_as(&out, path, OUT_NEW, &err), 0);
 	out_text(&out, "new\n");
 	spew("somebody's\n");
@@ -145,14 +143,13 @@ static void a_finished_file_gets_the_first_name_that_is_free(void **state)
 	}
 }
 
-static void without_a_free_name_nothing_is_left(void **state)
+TEST(without_a_free_name_nothing_is_left)
 {
 	struct made_names names = {.count = 0};
 	const struct out_names others = {next_name, &names};
 	struct err err = {0};
 	struct out out;
 
-	(void)state;
 	assert_int_equal(out_open_as(&out, path, OUT_NEW, &err), 0);
 	out_text(&out, "new\n");
 	spew("somebody's\n");
@@ -162,28 +159,14 @@ static void without_a_free_name_nothing_is_left(void **state)
 	assert_int_equal(count_files(), 1);
 }
 
-static void names_that_are_not_needed_are_not_asked_for(void **state)
+TEST(names_that_are_not_needed_are_not_asked_for)
 {
 	struct made_names names = {.count = 1};
 	const struct out_names others = {next_name, &names};
 	struct out out;
 
-	(void)state;
 	assert_int_equal(out_open_as(&out, path, OUT_NEW, NULL), 0);
 	assert_int_equal(out_commit_as(&out, &others, NULL), 0);
 	assert_int_equal(names.given, 0);
 	assert_int_equal(count_files(), 1);
-}
-
-int main(void)
-{
-	static const struct CMUnitTest tests[] = {
-		CASE(bytes_are_on_the_disk_before_they_have_their_name),
-		CASE(what_cannot_be_flushed_has_no_name),
-		CASE(a_finished_file_gets_the_first_name_that_is_free),
-		CASE(without_a_free_name_nothing_is_left),
-		CASE(names_that_are_not_needed_are_not_asked_for),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

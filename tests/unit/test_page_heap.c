@@ -1,11 +1,12 @@
 /* The walker of page heaps: roots are found without symbols, their trees give the blocks. */
+#include "tests/unit/t.h"
+
 #include "tests/unit/page_made.h"
 
 /* ---------------------------------------------------------------- finding roots */
 
-static void roots_are_found_where_handles_lead_and_on_their_list(void **state)
+TEST(roots_are_found_where_handles_lead_and_on_their_list)
 {
-	(void)state;
 	EACH_FACTS(f)
 	{
 		struct page p;
@@ -23,9 +24,8 @@ static void roots_are_found_where_handles_lead_and_on_their_list(void **state)
 	}
 }
 
-static void roots_are_found_from_the_data_of_verifier_dll(void **state)
+TEST(roots_are_found_from_the_data_of_verifier_dll)
 {
-	(void)state;
 	EACH_FACTS(f)
 	{
 		struct page p;
@@ -40,11 +40,10 @@ static void roots_are_found_from_the_data_of_verifier_dll(void **state)
 	}
 }
 
-static void verifier_dll_is_not_read_without_its_flags(void **state)
+TEST(verifier_dll_is_not_read_without_its_flags)
 {
 	struct page p;
 
-	(void)state;
 	page_init(&p, &facts[0]);
 	put_blocks(&p);
 	put_verifier(&p, "verifier.dll");
@@ -55,9 +54,8 @@ static void verifier_dll_is_not_read_without_its_flags(void **state)
 }
 
 /* A heap stands behind a root, and it is linked or has a table: what has less is none. */
-static void what_only_looks_like_a_root_is_none(void **state)
+TEST(what_only_looks_like_a_root_is_none)
 {
-	(void)state;
 	for (unsigned damage = 0; damage < 8; damage++) {
 		struct page p;
 		const struct page_facts *f = &facts[0];
@@ -85,9 +83,8 @@ static void what_only_looks_like_a_root_is_none(void **state)
  * An ordinary heap whose memory has a list and a pointer to the heap where a root would have them, as
  * the low fragmentation heap of Windows 7 x64 does (_LFH_HEAP.SubSegmentZones 28, .Heap 40).
  */
-static void an_ordinary_heap_is_no_page_heap(void **state)
+TEST(an_ordinary_heap_is_no_page_heap)
 {
-	(void)state;
 	EACH_FACTS(f)
 	{
 		uint64_t heap = 0x15000000, inside = heap + 0x1000;
@@ -116,9 +113,8 @@ static void an_ordinary_heap_is_no_page_heap(void **state)
 }
 
 /* It holds blocks too; whether the PEB lists it is nowhere written. */
-static void the_heap_behind_page_heaps_is_walked_once_whoever_lists_it(void **state)
+TEST(the_heap_behind_page_heaps_is_walked_once_whoever_lists_it)
 {
-	(void)state;
 	for (unsigned is_listed = 0; is_listed < 2; is_listed++) {
 		struct page p;
 
@@ -150,9 +146,8 @@ static void info(struct page *p, uint64_t user, uint32_t start, uint32_t end)
 	fake_put(&p->fake, at + p->f->i_end, end, 4);
 }
 
-static void information_before_a_block_is_read(void **state)
+TEST(information_before_a_block_is_read)
 {
-	(void)state;
 	EACH_FACTS(f)
 	{
 		for (unsigned full = 0; full < 2; full++) {
@@ -174,9 +169,8 @@ static void information_before_a_block_is_read(void **state)
 	}
 }
 
-static void information_of_a_freed_or_damaged_block_is_none(void **state)
+TEST(information_of_a_freed_or_damaged_block_is_none)
 {
-	(void)state;
 	EACH_FACTS(f)
 	{
 		for (unsigned damage = 0; damage < 7; damage++) {
@@ -207,20 +201,4 @@ static void information_of_a_freed_or_damaged_block_is_none(void **state)
 			page_release(&p);
 		}
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(roots_are_found_where_handles_lead_and_on_their_list),
-		cmocka_unit_test(roots_are_found_from_the_data_of_verifier_dll),
-		cmocka_unit_test(verifier_dll_is_not_read_without_its_flags),
-		cmocka_unit_test(what_only_looks_like_a_root_is_none),
-		cmocka_unit_test(an_ordinary_heap_is_no_page_heap),
-		cmocka_unit_test(the_heap_behind_page_heaps_is_walked_once_whoever_lists_it),
-		cmocka_unit_test(information_before_a_block_is_read),
-		cmocka_unit_test(information_of_a_freed_or_damaged_block_is_none),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

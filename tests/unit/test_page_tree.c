@@ -1,4 +1,6 @@
 /* The tree of a page heap's blocks, sound and damaged. */
+#include "tests/unit/t.h"
+
 #include "tests/unit/page_made.h"
 
 /* How many blocks the first page heap is found to have, and what is noted. */
@@ -15,9 +17,8 @@ static void assert_broken(struct page *p, unsigned blocks, unsigned broken)
 	page_release(p);
 }
 
-static void a_tree_that_leads_round_ends(void **state)
+TEST(a_tree_that_leads_round_ends)
 {
-	(void)state;
 	EACH_FACTS(f)
 	{
 		struct page p;
@@ -49,11 +50,10 @@ static void a_tree_that_leads_round_ends(void **state)
 	}
 }
 
-static void a_tree_deeper_than_any_sound_one_ends(void **state)
+TEST(a_tree_deeper_than_any_sound_one_ends)
 {
 	struct page p;
 
-	(void)state;
 	page_init(&p, &facts[0]);
 	for (unsigned k = 0; k < 200; k++) {
 		node(&p, k, 8);
@@ -64,9 +64,8 @@ static void a_tree_deeper_than_any_sound_one_ends(void **state)
 	assert_broken(&p, 96, 2);
 }
 
-static void what_hangs_elsewhere_than_on_a_damaged_node_is_found(void **state)
+TEST(what_hangs_elsewhere_than_on_a_damaged_node_is_found)
 {
-	(void)state;
 	EACH_FACTS(f)
 	{
 		for (unsigned bad = 0; bad < 3; bad++) {
@@ -84,9 +83,8 @@ static void what_hangs_elsewhere_than_on_a_damaged_node_is_found(void **state)
 	}
 }
 
-static void wrong_counts_and_wild_pointers_are_noted(void **state)
+TEST(wrong_counts_and_wild_pointers_are_noted)
 {
-	(void)state;
 	EACH_FACTS(f)
 	{
 		struct page p;
@@ -102,9 +100,8 @@ static void wrong_counts_and_wild_pointers_are_noted(void **state)
 	}
 }
 
-static void a_block_outside_of_its_pages_is_none(void **state)
+TEST(a_block_outside_of_its_pages_is_none)
 {
-	(void)state;
 	for (unsigned damage = 0; damage < 9; damage++) {
 		struct page p;
 		uint64_t at = node_at(2);
@@ -133,11 +130,10 @@ static void a_block_outside_of_its_pages_is_none(void **state)
 	}
 }
 
-static void a_block_of_too_many_pages_is_in_doubt(void **state)
+TEST(a_block_of_too_many_pages_is_in_doubt)
 {
 	struct page p;
 
-	(void)state;
 	page_init(&p, &facts[0]);
 	put_blocks(&p);
 	p.heaps[p.process.heap_count++] = ROOT_A;
@@ -150,9 +146,8 @@ static void a_block_of_too_many_pages_is_in_doubt(void **state)
 }
 
 /* The information before a block, when it can be read, is about that block. */
-static void a_block_whose_information_says_otherwise_is_in_doubt(void **state)
+TEST(a_block_whose_information_says_otherwise_is_in_doubt)
 {
-	(void)state;
 	EACH_FACTS(f)
 	{
 		for (unsigned odd = 0; odd < 3; odd++) {
@@ -177,11 +172,10 @@ static void a_block_whose_information_says_otherwise_is_in_doubt(void **state)
 	}
 }
 
-static void blocks_are_no_more_than_memory(void **state)
+TEST(blocks_are_no_more_than_memory)
 {
 	struct page p;
 
-	(void)state;
 	page_init(&p, &facts[0]);
 	put_blocks(&p);
 	p.heaps[p.process.heap_count++] = ROOT_A;
@@ -189,20 +183,4 @@ static void blocks_are_no_more_than_memory(void **state)
 	assert_int_equal(p.walk.block_count, 2);
 	assert_true(p.walk.broken_count > 0);
 	page_release(&p);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_tree_that_leads_round_ends),
-		cmocka_unit_test(a_tree_deeper_than_any_sound_one_ends),
-		cmocka_unit_test(what_hangs_elsewhere_than_on_a_damaged_node_is_found),
-		cmocka_unit_test(wrong_counts_and_wild_pointers_are_noted),
-		cmocka_unit_test(a_block_outside_of_its_pages_is_none),
-		cmocka_unit_test(a_block_of_too_many_pages_is_in_doubt),
-		cmocka_unit_test(a_block_whose_information_says_otherwise_is_in_doubt),
-		cmocka_unit_test(blocks_are_no_more_than_memory),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

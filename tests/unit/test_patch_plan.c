@@ -1,11 +1,6 @@
 /* What the planner makes of functions' first bytes: real prologues and made ones of 64 and 32 bits,
  * decoded back by their published encoding (Intel's manual, volume 2). test_patch_run.c runs them. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
+#include "tests/unit/t.h"
 
 #include "snapshot/control/patch_plan.h"
 
@@ -134,9 +129,8 @@ static void check_plain(unsigned bits, const char *hex, uint32_t patch_bytes)
 		    made.request.function + patch_bytes);
 }
 
-static void plain_prologues_of_64_bits(void **state)
+TEST(plain_prologues_of_64_bits)
 {
-	(void)state;
 	check_plain(64, "48 8d a4 24 00 00 00 00 55", 8); /* Wine's: lea 0(%rsp),%rsp */
 	check_plain(64, "41 57 41 56 41 55 41 54", 6); /* push r15, r14, r13 */
 	check_plain(
@@ -149,9 +143,8 @@ static void plain_prologues_of_64_bits(void **state)
 	check_plain(64, "33 c0 c2 04 00", 5); /* it ends where the jump does */
 }
 
-static void plain_prologues_of_32_bits(void **state)
+TEST(plain_prologues_of_32_bits)
 {
-	(void)state;
 	check_plain(32, "8b ff 55 8b ec 83 ec 10", 5);
 	check_plain(32, "b8 18 00 00 00 ba 00 10 00 77 ff d2 c2 18 00", 5);
 	check_plain(32, "a1 78 56 34 12 85 c0", 5); /* mov eax, moffs */
@@ -160,12 +153,11 @@ static void plain_prologues_of_32_bits(void **state)
 	check_plain(32, "68 78 56 34 12 c3", 5); /* push and ret */
 }
 
-static void operands_by_distance(void **state)
+TEST(operands_by_distance)
 {
 	struct made made = make(64, "48 8b 05 10 20 30 00 c3"); /* mov rax, [rip+0x302010] */
 	const uint8_t *moved = made.plan.slot + made.plan.original;
 
-	(void)state;
 	check_frame(&made, 7);
 	assert_memory_equal(moved, made.code, 3);
 	assert_true(SLOT + made.plan.original + 7 + (uint64_t)(int64_t)i32_at(moved + 3) ==
@@ -189,11 +181,10 @@ static uint64_t moved_target(const struct made *made, unsigned move)
 	return leads_to(made, made->plan.moves[move].to);
 }
 
-static void jumps_and_calls(void **state)
+TEST(jumps_and_calls)
 {
 	struct made made = make(64, "e9 00 10 00 00");
 
-	(void)state;
 	check_frame(&made, 5);
 	assert_true(moved_target(&made, 0) == FUNCTION + 5 + 0x1000);
 	made = make(64, "55 e8 00 f0 ff ff c3"); /* push rbp; call */
@@ -229,12 +220,11 @@ static void jumps_and_calls(void **state)
 	assert_true(moved_target(&made, 0) == FUNCTION + 6 + 0x100);
 }
 
-static void targets_out_of_reach(void **state)
+TEST(targets_out_of_reach)
 {
 	uint64_t slot = FUNCTION + 0x60000000, target = FUNCTION + 5 - 0x70000000;
 	struct made made = make_at(64, "e9 00 00 00 90", FUNCTION, slot);
 
-	(void)state;
 	check_frame(&made, 5);
 	assert_true(moved_target(&made, 0) == target);
 	made = make_at(64, "e8 00 00 00 90", FUNCTION, slot);
@@ -253,7 +243,7 @@ static void targets_out_of_reach(void **state)
 }
 
 /* jrcxz, loop: taken to a jump behind a jump around it. */
-static void counting_jumps(void **state)
+TEST(counting_jumps)
 {
 	static const struct {
 		const char *hex;
@@ -263,7 +253,6 @@ static void counting_jumps(void **state)
 		{"e2 40 90 90 90", 64, 2}, {"e0 40 90 90 90", 64, 2}, {"e3 40 90 90 90", 32, 2},
 		{"67 e1 40 90 90", 32, 3}};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
 		struct made made = make(cases[i].bits, cases[i].hex);
 		unsigned length = cases[i].length;
@@ -281,7 +270,7 @@ static void counting_jumps(void **state)
 	}
 }
 
-static void refused(void **state)
+TEST(refused)
 {
 	static const struct {
 		unsigned bits;
@@ -311,7 +300,6 @@ static void refused(void **state)
 		{16, "90 90 90 90 90"},
 	};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
 		bool expected = i == 2 || i == 20;
 
@@ -320,11 +308,10 @@ static void refused(void **state)
 	}
 }
 
-static void jumps_to_the_first_byte_are_calls_of_the_hook(void **state)
+TEST(jumps_to_the_first_byte_are_calls_of_the_hook)
 {
 	struct made made = make(64, "90 90 90 90 90 75 f9");
 
-	(void)state;
 	check_frame(&made, 5);
 	/* and ones behind the jump find the old bytes there */
 	made = make(64, "90 90 90 48 8d 64 24 00 75 fb");
@@ -332,13 +319,12 @@ static void jumps_to_the_first_byte_are_calls_of_the_hook(void **state)
 }
 
 /* Instructions longer than what was read of the function. */
-static void code_that_is_cut(void **state)
+TEST(code_that_is_cut)
 {
 	uint8_t code[] = {0x90, 0x90, 0x48, 0x8b, 0x05, 1, 2, 3, 4};
 	struct patch_request request = {64, code, sizeof(code), FUNCTION, SLOT, HOOK};
 	struct patch_plan plan;
 
-	(void)state;
 	assert_true(patch_plan(&plan, &request));
 	assert_int_equal(plan.patch_bytes, 9);
 	for (size_t bytes = 0; bytes < sizeof(code); bytes++) {
@@ -353,13 +339,12 @@ static void code_that_is_cut(void **state)
 	}
 }
 
-static void hot_patches_are_followed(void **state)
+TEST(hot_patches_are_followed)
 {
 	uint8_t code[] = {0xeb, 0xf9, 0x55, 0x8b, 0xec};
 	struct patch_request request = {64, code, sizeof(code), FUNCTION, SLOT, HOOK};
 	uint64_t to = 1;
 
-	(void)state;
 	assert_true(patch_follow(&request, &to));
 	assert_true(to == FUNCTION - 5);
 	request.bits = 32;
@@ -374,12 +359,11 @@ static void hot_patches_are_followed(void **state)
 }
 
 /* Any bytes: a plan is refused, or keeps its promises about sizes. */
-static void any_bytes(void **state)
+TEST(any_bytes)
 {
 	uint64_t random = 88172645463325252u;
 	unsigned planned = 0;
 
-	(void)state;
 	for (unsigned i = 0; i < 200000; i++) {
 		uint8_t code[PATCH_CODE_BYTES];
 		struct patch_request request = {i & 1 ? 32 : 64, code, sizeof(code), FUNCTION_32,
@@ -403,23 +387,4 @@ static void any_bytes(void **state)
 		}
 	}
 	assert_in_range(planned, 1000, 199000);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(plain_prologues_of_64_bits),
-		cmocka_unit_test(plain_prologues_of_32_bits),
-		cmocka_unit_test(operands_by_distance),
-		cmocka_unit_test(jumps_and_calls),
-		cmocka_unit_test(targets_out_of_reach),
-		cmocka_unit_test(counting_jumps),
-		cmocka_unit_test(refused),
-		cmocka_unit_test(jumps_to_the_first_byte_are_calls_of_the_hook),
-		cmocka_unit_test(code_that_is_cut),
-		cmocka_unit_test(hot_patches_are_followed),
-		cmocka_unit_test(any_bytes),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,12 +1,7 @@
 /* Functions that are patched as planned do what they did before, through a hook. Needs an x86-64. */
-#define _DEFAULT_SOURCE /* MAP_ANONYMOUS */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/mman.h>
+#include "tests/unit/t.h"
 
-#include <cmocka.h>
+#include <sys/mman.h>
 
 #include "snapshot/control/patch_plan.h"
 
@@ -78,9 +73,8 @@ static void run_one(const char *hex)
 	munmap(code, 8192);
 }
 
-static void patched_functions_do_what_they_did(void **state)
+TEST(patched_functions_do_what_they_did)
 {
-	(void)state;
 	run_one("48 89 f8 48 01 f0 c3"); /* mov rax, rdi; add rax, rsi */
 	run_one("f3 0f 1e fa 48 8d 04 37 c3"); /* endbr64 */
 	run_one("48 8b 05 09 00 00 00 48 01 f8 c3 90 90 90 90 90 88 77 66 55 44 33 22 11");
@@ -103,7 +97,7 @@ static void patched_functions_do_what_they_did(void **state)
 }
 
 /* Two tools in the same function: one on top of the other. */
-static void hooks_on_hooks(void **state)
+TEST(hooks_on_hooks)
 {
 	uint8_t *code = mmap(
 		NULL, 8192, PROT_READ | PROT_WRITE | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -114,7 +108,6 @@ static void hooks_on_hooks(void **state)
 	function_type function = (function_type)place;
 	struct patch_plan plan;
 
-	(void)state;
 	assert_true(code != MAP_FAILED);
 	from_hex("48 8d 04 77 c3", code + 0x200); /* the other tool's */
 	place = (uintptr_t)(code + 0x200);
@@ -133,16 +126,6 @@ static void hooks_on_hooks(void **state)
 	assert_int_equal(function(5, 7), 5 + 2 * 7);
 	assert_int_equal(hook_calls, 1);
 	munmap(code, 8192);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(patched_functions_do_what_they_did),
-		cmocka_unit_test(hooks_on_hooks),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }
 
 #else

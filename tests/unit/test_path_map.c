@@ -1,11 +1,5 @@
 /* "FROM=TO". */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
+#include "tests/unit/t.h"
 
 #include "symbolize/files/find_parts.h"
 
@@ -18,9 +12,8 @@ static const char *rest(const char *text, const char *path)
 	return path_map_rest(&map, path);
 }
 
-static void test_a_prefix_fits_in_any_case_and_with_either_slash(void **state)
+TEST(test_a_prefix_fits_in_any_case_and_with_either_slash)
 {
-	(void)state;
 	assert_string_equal(rest("C:\\Build\\x=/src", "c:/bUILD\\X\\Sub/App.exe"), "Sub/App.exe");
 	assert_string_equal(rest("C:/build=/src", "C:\\build\\a.dll"), "a.dll");
 	assert_string_equal(rest("C:\\build\\=/src", "C:\\build\\\\a.dll"), "a.dll");
@@ -31,9 +24,8 @@ static void test_a_prefix_fits_in_any_case_and_with_either_slash(void **state)
 	assert_string_equal(rest("/=/src", "/a"), "a");
 }
 
-static void test_a_prefix_ends_where_a_component_does(void **state)
+TEST(test_a_prefix_ends_where_a_component_does)
 {
-	(void)state;
 	assert_null(rest("C:\\build=/src", "C:\\builds\\a.dll"));
 	assert_null(rest("C:\\build=/src", "C:\\buil"));
 	assert_null(rest("C:\\build=/src", "D:\\build\\a.dll"));
@@ -44,39 +36,25 @@ static void test_a_prefix_ends_where_a_component_does(void **state)
 	assert_string_equal(rest("C:\\\xc3\xa4=/src", "c:\\\xc3\xa4\\a"), "a");
 }
 
-static void test_the_first_equals_sign_parts_them(void **state)
+TEST(test_the_first_equals_sign_parts_them)
 {
 	struct path_map map;
 	struct err err;
 
-	(void)state;
 	assert_int_equal(path_map_parse(&map, "a=b=c", &err), 0);
 	assert_string_equal(map.to, "b=c");
 	assert_int_equal(map.from_len, 1);
 }
 
-static void test_what_is_no_map_is_refused(void **state)
+TEST(test_what_is_no_map_is_refused)
 {
 	static const char *const bad[] = {"", "=", "C:\\build", "C:\\build=", "=/src"};
 	struct path_map map = {.to = "untouched"};
 	struct err err;
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(bad) / sizeof(*bad); i++) {
 		assert_int_equal(path_map_parse(&map, bad[i], &err), -ERR_USAGE);
 		assert_string_equal(err.place, bad[i]);
 	}
 	assert_string_equal(map.to, "untouched");
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_a_prefix_fits_in_any_case_and_with_either_slash),
-		cmocka_unit_test(test_a_prefix_ends_where_a_component_does),
-		cmocka_unit_test(test_the_first_equals_sign_parts_them),
-		cmocka_unit_test(test_what_is_no_map_is_refused),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

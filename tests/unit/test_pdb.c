@@ -1,4 +1,6 @@
 /* Reading PDBs: whom they belong to. Truth: made files, and LLVM's own reader of real ones. */
+#include "tests/unit/t.h"
+
 #include "tests/unit/pdb_made.h"
 
 #include <inttypes.h>
@@ -38,11 +40,10 @@ static void check_identity(struct made_pdb *pdb)
 	assert_int_equal(identity.age, 3);
 }
 
-static void test_guid_and_the_age_that_images_record(void **state)
+TEST(test_guid_and_the_age_that_images_record)
 {
 	static const uint32_t sizes[] = {512, 1024, 4096, 32768};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(sizes) / sizeof(*sizes); i++) {
 		struct made_pdb pdb = made_small(sizes[i]);
 
@@ -54,11 +55,10 @@ static void test_guid_and_the_age_that_images_record(void **state)
 
 /* 300 KB of symbols in blocks of 512 bytes: a directory of 5 blocks. 40 MB: of 640, and more blocks than
  * one map of 128 can list. */
-static void test_large_directories(void **state)
+TEST(test_large_directories)
 {
 	static const size_t sizes[] = {300 << 10, 40 << 20};
 
-	(void)state;
 	for (size_t i = 0; i < 2; i++) {
 		struct made_pdb pdb = made_small(512);
 
@@ -86,12 +86,11 @@ static const char *detail_of(const void *bytes, size_t len, struct err *err)
 	return err->detail;
 }
 
-static void test_a_file_that_is_cut_says_so(void **state)
+TEST(test_a_file_that_is_cut_says_so)
 {
 	struct made_pdb pdb = made_small(4096);
 	struct err err;
 
-	(void)state;
 	made_fill(&pdb.streams[MADE_SYMBOLS].content, 20000);
 	made_finish(&pdb);
 	assert_string_equal(detail_of(pdb.file.bytes, pdb.file.len, &err), "");
@@ -106,7 +105,7 @@ static void test_a_file_that_is_cut_says_so(void **state)
 	made_free(&pdb);
 }
 
-static void test_what_is_no_such_file_is_refused(void **state)
+TEST(test_what_is_no_such_file_is_refused)
 {
 	static const char old[200] = "Microsoft C/C++ program database 2.00\r\n\032JG";
 	struct made_pdb pdb = made_small(4096);
@@ -114,7 +113,6 @@ static void test_what_is_no_such_file_is_refused(void **state)
 	char nowhere[400];
 	struct err err;
 
-	(void)state;
 	assert_string_equal(detail_of(old, sizeof(old), &err), "it is not a PDB file");
 	assert_string_equal(detail_of("BSJB", 4, &err), "it is not a PDB file");
 	pdb.streams[MADE_DBI].content.len = 0;
@@ -135,7 +133,7 @@ static void test_what_is_no_such_file_is_refused(void **state)
 }
 
 /* A number in the file's head, or in the directory, that cannot be. */
-static void test_numbers_that_cannot_be_are_refused(void **state)
+TEST(test_numbers_that_cannot_be_are_refused)
 {
 	static const struct {
 		int place; /* 0: the file, 1: the directory, 2: the map */
@@ -150,7 +148,6 @@ static void test_numbers_that_cannot_be_are_refused(void **state)
 		{1, 40, UINT32_MAX}};
 	struct err err;
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(damages) / sizeof(*damages); i++) {
 		struct made_pdb pdb = made_small(4096);
 		const char *detail;
@@ -185,14 +182,13 @@ static bool word_of(const char *command, const char *label, char *word)
 	return found;
 }
 
-static void test_a_linkers_file_is_read_as_llvm_does(void **state)
+TEST(test_a_linkers_file_is_read_as_llvm_does)
 {
 	char command[2000], guid[100] = "", age[100] = "", plain[33] = "";
 	struct pdb_identity identity;
 	struct err err;
 	size_t len = 0;
 
-	(void)state;
 	snprintf(command, sizeof(command),
 		"command -v clang-16 ld.lld-16 llvm-pdbutil-16 >%s/which && cd %s && echo 'int "
 		"f(void) "
@@ -215,16 +211,4 @@ static void test_a_linkers_file_is_read_as_llvm_does(void **state)
 	assert_string_equal(guid, age);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_guid_and_the_age_that_images_record),
-		cmocka_unit_test(test_large_directories),
-		cmocka_unit_test(test_a_file_that_is_cut_says_so),
-		cmocka_unit_test(test_what_is_no_such_file_is_refused),
-		cmocka_unit_test(test_numbers_that_cannot_be_are_refused),
-		cmocka_unit_test(test_a_linkers_file_is_read_as_llvm_does),
-	};
-
-	return cmocka_run_group_tests(tests, setup, clean);
-}
+GROUP(setup, clean)

@@ -1,4 +1,6 @@
 /* Public symbols of PDBs. Truth: made files, and LLVM's own reader of real ones. */
+#include "tests/unit/t.h"
+
 #include "tests/unit/pdb_made.h"
 
 #include "symbolize/files/pdb.h"
@@ -43,13 +45,12 @@ static void check_function(
 }
 
 /* Sections of made_small(): 1 at 0x1000, 2 at 0x3000, 3 at 0x4000. */
-static void test_functions_are_found_where_their_sections_are(void **state)
+TEST(test_functions_are_found_where_their_sections_are)
 {
 	struct made_pdb pdb = made_small(512);
 	struct pe_exports functions;
 	struct err err;
 
-	(void)state;
 	made_public(&pdb, 2, 3, 0x10, "third");
 	made_public(&pdb, 2, 1, 0x1fff, "last");
 	made_public(&pdb, 3, 1, 0, "first");
@@ -70,14 +71,13 @@ static void test_functions_are_found_where_their_sections_are(void **state)
 	pe_exports_release(&functions);
 }
 
-static void test_names_of_32_bit_images_are_those_of_the_source(void **state)
+TEST(test_names_of_32_bit_images_are_those_of_the_source)
 {
 	struct made_pdb pdb = made_small(4096);
 	struct pe_exports functions;
 	struct pe_image *image = calloc(1, sizeof(*image));
 	struct err err;
 
-	(void)state;
 	assert_non_null(image);
 	made_set(&pdb.streams[MADE_DBI].content, 58, 0x14c, 2);
 	made_public(&pdb, 2, 1, 0, "_main");
@@ -99,14 +99,13 @@ static void test_names_of_32_bit_images_are_those_of_the_source(void **state)
 }
 
 /* Records as long as they can be, across every boundary of blocks and reads. */
-static void test_long_and_many_names(void **state)
+TEST(test_long_and_many_names)
 {
 	struct made_pdb pdb = made_small(4096);
 	struct pe_exports functions;
 	struct err err;
 	char *name = malloc(66000);
 
-	(void)state;
 	assert_non_null(name);
 	for (uint32_t i = 0; i < 2000; i++) {
 		size_t len = i % 50 ? i % 50 : 65500 + i / 50 % 20;
@@ -128,20 +127,19 @@ static void test_long_and_many_names(void **state)
 	free(name);
 }
 
-static void test_a_rearranged_image_is_refused(void **state)
+TEST(test_a_rearranged_image_is_refused)
 {
 	struct made_pdb pdb = made_small(4096);
 	struct pe_exports functions;
 	struct err err;
 
-	(void)state;
 	made_set(&pdb.streams[MADE_DBI].content, 64 + 100 + 3 * 2, MADE_OMAP, 2);
 	made_public(&pdb, 2, 1, 0, "f");
 	assert_int_equal(read_made(&pdb, &functions, &err), -ERR_TARGET);
 	assert_non_null(strstr(err.detail, "OMAP"));
 }
 
-static void test_records_that_make_no_sense_are_refused(void **state)
+TEST(test_records_that_make_no_sense_are_refused)
 {
 	static const struct {
 		size_t at;
@@ -151,7 +149,6 @@ static void test_records_that_make_no_sense_are_refused(void **state)
 	struct pe_exports functions;
 	struct err err;
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(damages) / sizeof(*damages); i++) {
 		struct made_pdb pdb = made_small(4096);
 
@@ -163,13 +160,12 @@ static void test_records_that_make_no_sense_are_refused(void **state)
 	}
 }
 
-static void test_what_is_missing_is_said(void **state)
+TEST(test_what_is_missing_is_said)
 {
 	struct made_pdb pdb = made_small(4096);
 	struct pe_exports functions;
 	struct err err;
 
-	(void)state;
 	made_set(&pdb.streams[MADE_DBI].content, 64 + 100 + 5 * 2, 0xffff, 2);
 	assert_int_equal(read_made(&pdb, &functions, &err), -ERR_TARGET);
 	assert_non_null(strstr(err.detail, "sections"));
@@ -201,7 +197,7 @@ static int read_private(
 	return pdb_read_private_functions(path, functions, ranges, &err);
 }
 
-static void test_private_functions_and_how_far_they_reach(void **state)
+TEST(test_private_functions_and_how_far_they_reach)
 {
 	static const struct made_function list[] = {{0x1147, 0x10, 3, 0xff0, "global"},
 		{0x110f, 0x30, 1, 0x40, "local"}, {0x1146, 8, 1, 0x80, "a::`1'::dtor$0"},
@@ -213,7 +209,6 @@ static void test_private_functions_and_how_far_they_reach(void **state)
 	struct pe_exports functions;
 	struct pdb_parts ranges;
 
-	(void)state;
 	made_set(
 		&pdb.streams[MADE_DBI].content, 58, 0x14c, 2); /* 32-bit: names have no '_' added */
 	made_public(&pdb, 2, 1, 0, "_public");
@@ -233,7 +228,7 @@ static void test_private_functions_and_how_far_they_reach(void **state)
 }
 
 /* What is wrong with the one object file, or its symbols. */
-static void test_object_files_that_make_no_sense_are_refused(void **state)
+TEST(test_object_files_that_make_no_sense_are_refused)
 {
 	static const struct made_function list[] = {{0x1147, 0x10, 1, 0, "global"}};
 	static const struct {
@@ -247,7 +242,6 @@ static void test_object_files_that_make_no_sense_are_refused(void **state)
 	struct pe_exports functions;
 	struct pdb_parts ranges;
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(damages) / sizeof(*damages); i++) {
 		struct made_pdb pdb = made_small(4096);
 
@@ -329,7 +323,7 @@ static void read_sections(uint32_t *rvas)
 	pclose(pipe);
 }
 
-static void test_a_linkers_functions_are_those_that_llvm_reads(void **state)
+TEST(test_a_linkers_functions_are_those_that_llvm_reads)
 {
 	char command[2000];
 	struct pe_exports functions;
@@ -337,7 +331,6 @@ static void test_a_linkers_functions_are_those_that_llvm_reads(void **state)
 	uint32_t rvas[20] = {0};
 	struct err err;
 
-	(void)state;
 	snprintf(command, sizeof(command),
 		"command -v clang-16 ld.lld-16 llvm-pdbutil-16 >%s/which && cd %s && echo 'int "
 		"data; "
@@ -369,19 +362,4 @@ static void test_a_linkers_functions_are_those_that_llvm_reads(void **state)
 	free(ranges.list);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_functions_are_found_where_their_sections_are),
-		cmocka_unit_test(test_names_of_32_bit_images_are_those_of_the_source),
-		cmocka_unit_test(test_long_and_many_names),
-		cmocka_unit_test(test_a_rearranged_image_is_refused),
-		cmocka_unit_test(test_records_that_make_no_sense_are_refused),
-		cmocka_unit_test(test_what_is_missing_is_said),
-		cmocka_unit_test(test_private_functions_and_how_far_they_reach),
-		cmocka_unit_test(test_object_files_that_make_no_sense_are_refused),
-		cmocka_unit_test(test_a_linkers_functions_are_those_that_llvm_reads),
-	};
-
-	return cmocka_run_group_tests(tests, setup, clean);
-}
+GROUP(setup, clean)

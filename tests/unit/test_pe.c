@@ -1,14 +1,8 @@
 /* PE images: what the compiler's own tools say of a DLL is what core/pe/pe.h reads, from the file and
  * from memory; damaged ones fail and harm nothing. */
-#include <inttypes.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
+#include "tests/unit/t.h"
 
-#include <cmocka.h>
+#include <inttypes.h>
 
 #include "core/base/err.h"
 #include "core/pe/pe.h"
@@ -132,13 +126,12 @@ static void need_dll(void)
 	}
 }
 
-static void test_headers_are_what_objdump_says(void **state)
+TEST(test_headers_are_what_objdump_says)
 {
 	struct bytes bytes;
 	struct pe_source source = {.read = read_bytes, .ctx = &bytes};
 	struct pe_image image;
 
-	(void)state;
 	need_dll();
 	bytes = load(dll);
 	assert_int_equal(pe_read_headers(&source, &image), 0);
@@ -157,14 +150,13 @@ static void test_headers_are_what_objdump_says(void **state)
 	free(bytes.data);
 }
 
-static void test_guid_is_what_objdump_says(void **state)
+TEST(test_guid_is_what_objdump_says)
 {
 	struct bytes bytes;
 	struct pe_source source = {.read = read_bytes, .ctx = &bytes};
 	struct pe_image image;
 	char command[1000], first[9] = {0};
 
-	(void)state;
 	need_dll();
 	bytes = load(dll);
 	assert_int_equal(pe_read_headers(&source, &image), 0);
@@ -201,12 +193,11 @@ static void check_exports(const struct pe_source *source)
 	pe_exports_release(&exports);
 }
 
-static void test_exports_are_what_nm_says(void **state)
+TEST(test_exports_are_what_nm_says)
 {
 	struct bytes bytes;
 	struct pe_source source = {.read = read_bytes, .ctx = &bytes};
 
-	(void)state;
 	need_dll();
 	bytes = load(dll);
 	check_exports(&source);
@@ -222,7 +213,7 @@ static int read_counted(void *ctx, uint64_t offset, void *bytes, size_t len)
 }
 
 /* A read of another process's memory is dear: the number must not grow with that of the names. */
-static void test_exports_are_found_at_one_read(void **state)
+TEST(test_exports_are_found_at_one_read)
 {
 	static const char *const names[] = {"shared_value", "hidden", "omega", "alpha", "omega"};
 	struct bytes bytes;
@@ -230,7 +221,6 @@ static void test_exports_are_found_at_one_read(void **state)
 	struct pe_image image;
 	uint32_t rvas[5];
 
-	(void)state;
 	need_dll();
 	bytes = load(dll);
 	assert_int_equal(pe_read_headers(&source, &image), 0);
@@ -246,7 +236,7 @@ static void test_exports_are_found_at_one_read(void **state)
 	free(bytes.data);
 }
 
-static void test_symbols_are_what_nm_says(void **state)
+TEST(test_symbols_are_what_nm_says)
 {
 	static const char *const names[] = {"hidden", "alpha", "omega"};
 	struct bytes bytes;
@@ -255,7 +245,6 @@ static void test_symbols_are_what_nm_says(void **state)
 	struct pe_exports symbols;
 	size_t found = 0;
 
-	(void)state;
 	need_dll();
 	bytes = load(dll);
 	assert_int_equal(pe_read_headers(&source, &image), 0);
@@ -295,14 +284,13 @@ static struct bytes map(const struct bytes *file, const struct pe_image *image)
 	return memory;
 }
 
-static void test_memory_reads_as_the_file_does(void **state)
+TEST(test_memory_reads_as_the_file_does)
 {
 	struct bytes bytes, memory;
 	struct pe_source source = {.read = read_bytes, .ctx = &bytes};
 	struct pe_source mapped = {.read = read_bytes, .ctx = &memory, .in_memory = true};
 	struct pe_image image, again;
 
-	(void)state;
 	need_dll();
 	bytes = load(dll);
 	assert_int_equal(pe_read_headers(&source, &image), 0);
@@ -316,14 +304,13 @@ static void test_memory_reads_as_the_file_does(void **state)
 	free(memory.data);
 }
 
-static void test_a_function_starts_where_nm_says(void **state)
+TEST(test_a_function_starts_where_nm_says)
 {
 	struct bytes bytes;
 	struct pe_source source = {.read = read_bytes, .ctx = &bytes};
 	struct pe_image image;
 	uint32_t start = 0, hidden;
 
-	(void)state;
 	need_dll();
 	bytes = load(dll);
 	hidden = rva_by_nm("hidden");
@@ -360,11 +347,10 @@ static int exercise(const struct bytes *bytes, bool in_memory)
 	return rc;
 }
 
-static void test_every_cut_fails_cleanly(void **state)
+TEST(test_every_cut_fails_cleanly)
 {
 	struct bytes bytes, cut;
 
-	(void)state;
 	need_dll();
 	bytes = load(dll);
 	for (size_t len = 0; len < bytes.len; len += len < 2048 ? 1 : 997) {
@@ -381,12 +367,11 @@ static void test_every_cut_fails_cleanly(void **state)
 	free(bytes.data);
 }
 
-static void test_damage_is_survived(void **state)
+TEST(test_damage_is_survived)
 {
 	struct bytes bytes;
 	uint64_t random = 12345;
 
-	(void)state;
 	need_dll();
 	bytes = load(dll);
 	for (int round = 0; round < 4000; round++) {
@@ -407,14 +392,13 @@ static void test_damage_is_survived(void **state)
 	free(bytes.data);
 }
 
-static void test_what_is_no_image_is_said_so(void **state)
+TEST(test_what_is_no_image_is_said_so)
 {
 	unsigned char nothing[1024] = {'M', 'Z'};
 	struct bytes bytes = {nothing, sizeof(nothing)};
 	struct pe_source source = {.read = read_bytes, .ctx = &bytes};
 	struct pe_image image = {.bits = 99};
 
-	(void)state;
 	assert_int_equal(pe_read_headers(&source, &image), -ERR_TARGET);
 	nothing[60] = 64;
 	nothing[64] = 'P';
@@ -458,7 +442,7 @@ static struct bytes many_symbols(uint32_t count, struct pe_image *image)
 	return bytes;
 }
 
-static void test_names_take_no_more_memory_than_the_file(void **state)
+TEST(test_names_take_no_more_memory_than_the_file)
 {
 	enum { COUNT = 20000 };
 	struct pe_image image;
@@ -466,7 +450,6 @@ static void test_names_take_no_more_memory_than_the_file(void **state)
 	struct pe_source source = {.read = read_bytes, .ctx = &bytes};
 	struct pe_exports symbols;
 
-	(void)state;
 	assert_int_equal(pe_symbols_read(&source, &image, &symbols), 0);
 	assert_int_equal(symbols.count, COUNT);
 	assert_int_equal(symbols.list[COUNT - 1].rva, 0x1fff);
@@ -480,7 +463,7 @@ static void test_names_take_no_more_memory_than_the_file(void **state)
 }
 
 /* Symbols of sections, as gcc writes them: class 3, no type, one more entry behind. */
-static void test_a_part_for_one_function_has_its_name(void **state)
+TEST(test_a_part_for_one_function_has_its_name)
 {
 	static const char *const names[] = {".text$_ZN3app4fillEv",
 		".text.startup._GLOBAL__sub_I_pool", ".text$f", ".text.startup", ".text",
@@ -495,7 +478,6 @@ static void test_a_part_for_one_function_has_its_name(void **state)
 		.section_count = 1};
 	struct pe_exports symbols;
 
-	(void)state;
 	for (uint32_t i = 0; i < COUNT; i++) {
 		unsigned char *entry = data + i * 2 * 18;
 
@@ -516,22 +498,4 @@ static void test_a_part_for_one_function_has_its_name(void **state)
 	pe_exports_release(&symbols);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_headers_are_what_objdump_says),
-		cmocka_unit_test(test_guid_is_what_objdump_says),
-		cmocka_unit_test(test_exports_are_what_nm_says),
-		cmocka_unit_test(test_exports_are_found_at_one_read),
-		cmocka_unit_test(test_symbols_are_what_nm_says),
-		cmocka_unit_test(test_memory_reads_as_the_file_does),
-		cmocka_unit_test(test_a_function_starts_where_nm_says),
-		cmocka_unit_test(test_a_part_for_one_function_has_its_name),
-		cmocka_unit_test(test_names_take_no_more_memory_than_the_file),
-		cmocka_unit_test(test_every_cut_fails_cleanly),
-		cmocka_unit_test(test_damage_is_survived),
-		cmocka_unit_test(test_what_is_no_image_is_said_so),
-	};
-
-	return cmocka_run_group_tests(tests, build, clean);
-}
+GROUP(build, clean)

@@ -1,5 +1,7 @@
 /* Every number about a process's and a thread's environment block against listings of public
  * symbols, of every build that there is a listing of. */
+#include "tests/unit/t.h"
+
 #include "tests/unit/layout_listing.h"
 
 #include "snapshot/target/peb_layout.h"
@@ -44,11 +46,10 @@ static void assert_peb_is_listed(const char *list, const char *peb, const struct
 	assert_listed(list, peb, "ProcessParameters", row->parameters);
 }
 
-static void the_environment_blocks_of_every_listed_build_are_those_of_the_table(void **state)
+TEST(the_environment_blocks_of_every_listed_build_are_those_of_the_table)
 {
 	unsigned blocks = 0;
 
-	(void)state;
 	listings_or_skip();
 	for (size_t i = 0; i < sizeof(listed) / sizeof(*listed); i++) {
 		const char *list = listed[i].listing;
@@ -76,9 +77,8 @@ static void the_environment_blocks_of_every_listed_build_are_those_of_the_table(
 	assert_true(blocks > 20);
 }
 
-static void so_many_bytes_hold_all_fields_of_a_row(void **state)
+TEST(so_many_bytes_hold_all_fields_of_a_row)
 {
-	(void)state;
 	for (unsigned bits = 32; bits <= 64; bits += 32) {
 		const struct peb_layout *row = peb_layout(bits);
 		const uint16_t ends[] = {row->process_heap + bits / 8, row->global_flag + 4,
@@ -89,15 +89,4 @@ static void so_many_bytes_hold_all_fields_of_a_row(void **state)
 		for (size_t i = 0; i < sizeof(ends) / sizeof(*ends); i++)
 			assert_true(ends[i] <= row->bytes);
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(
-			the_environment_blocks_of_every_listed_build_are_those_of_the_table),
-		cmocka_unit_test(so_many_bytes_hold_all_fields_of_a_row),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,16 +1,10 @@
 /* The line of progress: on a terminal only, after a while, not too often, and gone at the end. The
  * terminal is one of this machine's own, the clock is the test's. */
+#include "tests/unit/t.h"
+
 #include <fcntl.h>
 #include <poll.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
-
-#include <cmocka.h>
 
 #include "core/base/terminal.h"
 
@@ -56,11 +50,10 @@ static const char *seen(void)
 	return text;
 }
 
-static void what_is_done_soon_shows_nothing(void **state)
+TEST(what_is_done_soon_shows_nothing)
 {
 	struct progress progress;
 
-	(void)state;
 	progress_begin(&progress, terminal, WHAT, 1000);
 	progress_tell(&progress, "app.dll", 1, 10, 1000);
 	progress_tell(&progress, "app.dll", 9, 10, 1000 + PROGRESS_AFTER_MS - 1);
@@ -68,12 +61,11 @@ static void what_is_done_soon_shows_nothing(void **state)
 	assert_string_equal(seen(), "");
 }
 
-static void a_line_is_rewritten_in_place_and_wiped(void **state)
+TEST(a_line_is_rewritten_in_place_and_wiped)
 {
 	struct progress progress;
 	char blanks[200];
 
-	(void)state;
 	progress_begin(&progress, terminal, WHAT, 1000);
 	progress_tell(&progress, "application.dll", 1234, 10000, 1500);
 	assert_string_equal(seen(), "\r" WHAT ": 1234 of 10000, application.dll");
@@ -89,11 +81,10 @@ static void a_line_is_rewritten_in_place_and_wiped(void **state)
 	assert_string_equal(seen(), "");
 }
 
-static void what_takes_long_is_named(void **state)
+TEST(what_takes_long_is_named)
 {
 	struct progress progress;
 
-	(void)state;
 	progress_begin(&progress, terminal, WHAT, 0);
 	progress_tell(&progress, "big.dll", 1, 2, 1000);
 	progress_tell(&progress, "big.dll", 1, 2, 1000 + PROGRESS_LONG_MS);
@@ -105,14 +96,13 @@ static void what_takes_long_is_named(void **state)
 }
 
 /* Of one length, whole ones, and nothing that a terminal obeys. */
-static void a_long_or_hostile_name_stays_on_its_line(void **state)
+TEST(a_long_or_hostile_name_stays_on_its_line)
 {
 	char name[300];
 	struct progress progress;
 	const char *line;
 	size_t columns = 0;
 
-	(void)state;
 	for (size_t i = 0; i < 140; i++)
 		memcpy(name + 2 * i, "\xc3\xa4", 3);
 	progress_begin(&progress, terminal, WHAT, 0);
@@ -135,12 +125,11 @@ static void a_long_or_hostile_name_stays_on_its_line(void **state)
 	assert_null(strchr(line + 1, '\n'));
 }
 
-static void where_nobody_looks_nothing_is_written(void **state)
+TEST(where_nobody_looks_nothing_is_written)
 {
 	struct progress progress;
 	FILE *file = tmpfile();
 
-	(void)state;
 	assert_non_null(file);
 	progress_begin(&progress, file, WHAT, 0);
 	progress_tell(&progress, "app.dll", 1, 10, 10000);
@@ -150,11 +139,10 @@ static void where_nobody_looks_nothing_is_written(void **state)
 }
 
 /* A clock that somebody set back stops no progress. */
-static void a_clock_that_goes_back_does_no_harm(void **state)
+TEST(a_clock_that_goes_back_does_no_harm)
 {
 	struct progress progress;
 
-	(void)state;
 	progress_begin(&progress, terminal, WHAT, 0);
 	progress_tell(&progress, "app.dll", 1, 10, 100000);
 	assert_non_null(strstr(seen(), "1 of 10"));
@@ -164,16 +152,4 @@ static void a_clock_that_goes_back_does_no_harm(void **state)
 	seen();
 }
 
-int main(void)
-{
-	static const struct CMUnitTest tests[] = {
-		cmocka_unit_test(what_is_done_soon_shows_nothing),
-		cmocka_unit_test(a_line_is_rewritten_in_place_and_wiped),
-		cmocka_unit_test(what_takes_long_is_named),
-		cmocka_unit_test(a_long_or_hostile_name_stays_on_its_line),
-		cmocka_unit_test(where_nobody_looks_nothing_is_written),
-		cmocka_unit_test(a_clock_that_goes_back_does_no_harm),
-	};
-
-	return cmocka_run_group_tests(tests, open_terminal, close_terminal);
-}
+GROUP(open_terminal, close_terminal)

@@ -2,16 +2,10 @@
  * The tracer's table of virtual memory between threads: each finds its own in it; and whoever looks
  * from outside can tell when it may be believed.
  */
-#define _GNU_SOURCE /* MAP_ANONYMOUS */
+#include "tests/unit/t.h"
+
 
 #include <pthread.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
-
-#include <cmocka.h>
 
 #include "tests/unit/range_worker.h"
 
@@ -26,12 +20,14 @@ static void *work(void *worker)
 	return NULL;
 }
 
-static void test_threads_in_rooms_of_their_own(void **state)
+#undef TEST_AROUND
+#define TEST_AROUND set_up, tear_down
+
+TEST(test_threads_in_rooms_of_their_own)
 {
 	static struct worker workers[THREADS];
 	pthread_t threads[THREADS];
 
-	(void)state;
 	for (unsigned i = 0; i < THREADS; i++) {
 		workers[i] = (struct worker){
 			.model.first = BASE + i * (PAGES + 1) * PAGE, .seed = 99 + i};
@@ -104,7 +100,7 @@ static bool is_expected(const struct tracer_range *copy, uint32_t count, uint32_
 	return true;
 }
 
-static void test_an_observer_knows_when_to_believe(void **state)
+TEST(test_an_observer_knows_when_to_believe)
 {
 	static struct worker worker;
 	static struct tracer_range copy[4 * PAGES];
@@ -112,7 +108,6 @@ static void test_an_observer_knows_when_to_believe(void **state)
 	uint32_t count, changes;
 	pthread_t thread;
 
-	(void)state;
 	sums_after = calloc(STEPS_MAX, sizeof(*sums_after));
 	assert_non_null(sums_after);
 	worker = (struct worker){.model.first = BASE, .seed = 3, .expect = note_sums};
@@ -129,16 +124,4 @@ static void test_an_observer_knows_when_to_believe(void **state)
 	free(sums_after);
 	assert_int_equal(wrong, 0);
 	assert_true(believed > 100);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(
-			test_threads_in_rooms_of_their_own, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(
-			test_an_observer_knows_when_to_believe, set_up, tear_down),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

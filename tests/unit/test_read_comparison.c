@@ -1,16 +1,17 @@
 /* hdiff: printed comparisons, read back. */
+#include "tests/unit/t.h"
+
 #include "tests/unit/test_comparison.h"
 
 #include "diff/printed/printed.h"
 
 /* ---------------------------------------------------------------- UMDH's */
 
-static void rows_of_umdh_are_read_in_hexadecimal(void **state)
+TEST(rows_of_umdh_are_read_in_hexadecimal)
 {
 	struct got *got = read_in(hex_text, 0);
 	const struct frame *frame;
 
-	(void)state;
 	assert_int_equal(got->rc, 0);
 	assert_string_equal(got->warnings, "");
 	assert_string_equal(got->skipped, "");
@@ -33,7 +34,7 @@ static void rows_of_umdh_are_read_in_hexadecimal(void **state)
 }
 
 /* 119 blocks of 4096 bytes are 487424, 4 of 65536 are 262144: both from published samples. */
-static void rows_of_umdh_are_read_in_decimal(void **state)
+TEST(rows_of_umdh_are_read_in_decimal)
 {
 	struct got *got =
 		read_in("+  487424 ( 487424 -      0)    119 allocs\tBackTrace1A\r\n"
@@ -49,7 +50,6 @@ static void rows_of_umdh_are_read_in_decimal(void **state)
 			"Total increase == 552960 requested +   -960 overhead = 552000\r\n",
 			0);
 
-	(void)state;
 	assert_int_equal(got->rc, 0);
 	assert_string_equal(got->warnings, "");
 	assert_row(got, 0, 0, 119 * 4096, 0, 119);
@@ -61,7 +61,7 @@ static void rows_of_umdh_are_read_in_decimal(void **state)
 }
 
 /* 0xf110 - 0x9df0 = 0x5320; that growth of 20 blocks of 0x428 bytes is not told. */
-static void dhcmp_does_not_tell_old_counts_and_none_is_made_up(void **state)
+TEST(dhcmp_does_not_tell_old_counts_and_none_is_made_up)
 {
 	struct got *got = read_in("+ 5320 ( f110 - 9df0) 3a allocs BackTrace00B53 \n"
 				  "ntdll!RtlDebugAllocateHeap+0x000000FD\n"
@@ -71,7 +71,6 @@ static void dhcmp_does_not_tell_old_counts_and_none_is_made_up(void **state)
 				  "Total increase == 5330 \n",
 		0);
 
-	(void)state;
 	assert_int_equal(got->rc, 0);
 	assert_row(got, 0, 0x9df0, 0xf110, 0x3a, 0x3a);
 	assert_row(got, 1, 0, 0x10, 0, 2);
@@ -90,7 +89,7 @@ static void dhcmp_does_not_tell_old_counts_and_none_is_made_up(void **state)
 
 /* Published samples, kept beside the checkout where that is allowed. What they hold is counted by
  * eye; 0x2a98c90 is 0x15cf4 * 0x1f4, 0x5320 is 0xf110 - 0x9df0. */
-static void samples_of_umdh_are_read(void **state)
+TEST(samples_of_umdh_are_read)
 {
 	static const struct {
 		const char *name;
@@ -133,7 +132,7 @@ static void samples_of_umdh_are_read(void **state)
 	}
 }
 
-static void an_empty_comparison_is_no_growth(void **state)
+TEST(an_empty_comparison_is_no_growth)
 {
 	static const char header[] =
 		"// Debug library initialized ...\n"
@@ -144,7 +143,6 @@ static void an_empty_comparison_is_no_growth(void **state)
 	char whole[1000];
 	struct got *got;
 
-	(void)state;
 	snprintf(whole, sizeof(whole), "%s%s", header, total);
 	got = read_in(whole, 0);
 	assert_int_equal(got->rc, 0);
@@ -164,7 +162,7 @@ static void an_empty_comparison_is_no_growth(void **state)
 }
 
 /* Two words of the published total lines; requested is what the rows say, here none. */
-static void overhead_counts_to_the_side_that_has_more(void **state)
+TEST(overhead_counts_to_the_side_that_has_more)
 {
 	static const struct {
 		const char *line;
@@ -179,7 +177,6 @@ static void overhead_counts_to_the_side_that_has_more(void **state)
 		{"Total increase == 5320 \n", 0, false},
 	};
 
-	(void)state;
 	for (size_t i = 0; i < COUNT(totals); i++) {
 		struct got *got = read_in(totals[i].line, 10);
 
@@ -196,7 +193,7 @@ static void overhead_counts_to_the_side_that_has_more(void **state)
 
 /* ---------------------------------------------------------------- which base */
 
-static void practice_11_the_base_is_found_in_what_the_file_tells(void **state)
+TEST(practice_11_the_base_is_found_in_what_the_file_tells)
 {
 	static const struct {
 		const char *text;
@@ -252,7 +249,6 @@ static void practice_11_the_base_is_found_in_what_the_file_tells(void **state)
 		{"// NEW: Numbers are decimal\n" ONE_ROW("100", "100", "0"), 0x100, true},
 	};
 
-	(void)state;
 	for (size_t i = 0; i < COUNT(texts); i++) {
 		struct got *got = read_in(texts[i].text, 0);
 
@@ -264,12 +260,11 @@ static void practice_11_the_base_is_found_in_what_the_file_tells(void **state)
 	}
 }
 
-static void the_base_that_was_asked_for_is_taken(void **state)
+TEST(the_base_that_was_asked_for_is_taken)
 {
 	static const char text[] = ONE_ROW("100", "100", "0") ONE_ROW("8", "10", "8");
 	struct got *got = read_in(text, 10);
 
-	(void)state;
 	assert_int_equal(got->comparison.new_total.requested_bytes, 100);
 	assert_string_equal(got->skipped, "old.txt:6\n"); /* 10 - 8 is not 8 */
 	got_free(got);
@@ -279,11 +274,10 @@ static void the_base_that_was_asked_for_is_taken(void **state)
 	got_free(got);
 }
 
-static void numbers_have_63_bits_and_so_have_sums(void **state)
+TEST(numbers_have_63_bits_and_so_have_sums)
 {
 	struct got *got = read_in(ONE_ROW("7fffffffffffffff", "7fffffffffffffff", "0"), 0);
 
-	(void)state;
 	assert_int_equal(got->comparison.new_total.requested_bytes, INT64_MAX);
 	got_free(got);
 	got = read_in(ONE_ROW("113faf000", "113faf000", "0") /* seen on a server */
@@ -299,7 +293,7 @@ static void numbers_have_63_bits_and_so_have_sums(void **state)
 
 /* ---------------------------------------------------------------- rows */
 
-static void equal_stacks_under_several_ids_are_one_row(void **state)
+TEST(equal_stacks_under_several_ids_are_one_row)
 {
 	struct got *got = read_in("+ 30 ( 30 - 0) 3 allocs\tBackTraceB\n"
 				  "+ 3 ( 3 - 0)\tBackTraceB\tallocations\n\n\ta!b+1\n\ta!c+2\n\n"
@@ -316,7 +310,6 @@ static void equal_stacks_under_several_ids_are_one_row(void **state)
 				  "Total increase == 35\n",
 		10);
 
-	(void)state;
 	assert_int_equal(got->rc, 0);
 	assert_string_equal(got->warnings, "");
 	assert_int_equal(got->comparison.row_count, 2); /* that of C and D cancels */
@@ -331,7 +324,7 @@ static void equal_stacks_under_several_ids_are_one_row(void **state)
 	got_free(got);
 }
 
-static void rows_whose_stack_is_not_told_are_equal_by_what_is_known(void **state)
+TEST(rows_whose_stack_is_not_told_are_equal_by_what_is_known)
 {
 #define BARE(id, stack)                                                                            \
 	"+ 4 ( 4 - 0) 1 allocs\tBackTrace" id "\n+ 1 ( 1 - 0)\tBackTrace" id                       \
@@ -345,7 +338,6 @@ static void rows_whose_stack_is_not_told_are_equal_by_what_is_known(void **state
 		uint64_t bytes;
 	} rows[] = {{ROW_STACKLESS, 8}, {ROW_UNKNOWN, 8}, {ROW_UNKNOWN, 4}};
 
-	(void)state;
 	assert_int_equal(got->comparison.row_count, COUNT(rows));
 	for (size_t i = 0; i < COUNT(rows); i++) {
 		assert_int_equal(got->comparison.rows[i].kind, rows[i].kind);
@@ -356,11 +348,10 @@ static void rows_whose_stack_is_not_told_are_equal_by_what_is_known(void **state
 }
 
 /* 30000 rows of 3 frames in 100 stacks, then in as many stacks as rows. */
-static void many_rows_take_no_more_than_their_share_of_time(void **state)
+TEST(many_rows_take_no_more_than_their_share_of_time)
 {
 	struct buf text;
 
-	(void)state;
 	for (unsigned stacks = 100; stacks <= 30000; stacks += 29900) {
 		struct got *got;
 
@@ -383,24 +374,4 @@ static void many_rows_take_no_more_than_their_share_of_time(void **state)
 		got_free(got);
 		buf_release(&text);
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		INSIDE(rows_of_umdh_are_read_in_hexadecimal),
-		INSIDE(rows_of_umdh_are_read_in_decimal),
-		INSIDE(dhcmp_does_not_tell_old_counts_and_none_is_made_up),
-		INSIDE(samples_of_umdh_are_read),
-		INSIDE(an_empty_comparison_is_no_growth),
-		INSIDE(overhead_counts_to_the_side_that_has_more),
-		INSIDE(practice_11_the_base_is_found_in_what_the_file_tells),
-		INSIDE(the_base_that_was_asked_for_is_taken),
-		INSIDE(numbers_have_63_bits_and_so_have_sums),
-		INSIDE(equal_stacks_under_several_ids_are_one_row),
-		INSIDE(rows_whose_stack_is_not_told_are_equal_by_what_is_known),
-		INSIDE(many_rows_take_no_more_than_their_share_of_time),
-	};
-
-	return cmocka_run_group_tests_name("reading comparisons", tests, NULL, NULL);
 }

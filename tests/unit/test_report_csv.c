@@ -1,4 +1,6 @@
 /* CSV for spreadsheets: RFC 4180. tests/e2e_formats.t reads it with a parser. */
+#include "tests/unit/t.h"
+
 #include "tests/unit/test_report.h"
 
 #define HEADER                                                                                     \
@@ -6,12 +8,14 @@
 	"growth_overhead,new_overhead,old_overhead,"                                               \
 	"kind,heap,ids,module,function,file,line,stack\r\n"
 
-static void a_row_has_the_sums_the_first_frame_and_the_stack(void **state)
+#undef TEST_AROUND
+#define TEST_AROUND enter_folder, leave_folder
+
+TEST(a_row_has_the_sums_the_first_frame_and_the_stack)
 {
 	struct made *made;
 	char *text;
 
-	(void)state;
 	write_three();
 	made = made_read(2);
 	made->comparison.rows[2].heap = 0x1E5;
@@ -60,9 +64,8 @@ static void assert_fields(const char *function, const char *file, uint32_t line,
 	free(text);
 }
 
-static void fields_are_quoted_where_they_have_to_be(void **state)
+TEST(fields_are_quoted_where_they_have_to_be)
 {
-	(void)state;
 	assert_fields("f", "a.c", 7, "f,a.c,7,app!f\r\n");
 	assert_fields("f<a,b>", "a.c", 0, "\"f<a,b>\",a.c,,\"app!f<a,b>\"\r\n");
 	assert_fields("a\"b\"", "\"", 1, "\"a\"\"b\"\"\",\"\"\"\",1,\"app!a\"\"b\"\"\"\r\n");
@@ -70,9 +73,8 @@ static void fields_are_quoted_where_they_have_to_be(void **state)
 	assert_fields("a;b c", " d ", 1, "a;b c, d ,1,app!a;b c\r\n");
 }
 
-static void a_text_is_no_formula(void **state)
+TEST(a_text_is_no_formula)
 {
-	(void)state;
 	assert_fields(
 		"=cmd|'/c calc'!A0", "+1", 1, "'=cmd|'/c calc'!A0,'+1,1,app!=cmd|'/c calc'!A0\r\n");
 	assert_fields("-1", "@SUM(A1,B1)", 1, "'-1,\"'@SUM(A1,B1)\",1,app!-1\r\n");
@@ -87,20 +89,18 @@ static void a_text_is_no_formula(void **state)
 		"1\r\n");
 }
 
-static void the_text_is_utf8_without_what_a_terminal_obeys(void **state)
+TEST(the_text_is_utf8_without_what_a_terminal_obeys)
 {
-	(void)state;
 	assert_fields("J\xfcrgen\xc3\xa4", "\x1b[1m\x7f\xc2\x9b", 1,
 		"J\xef\xbf\xbdrgen\xc3\xa4,?[1m??,1,app!J\xef\xbf\xbdrgen\xc3\xa4\r\n");
 }
 
-static void what_has_no_frames_has_words(void **state)
+TEST(what_has_no_frames_has_words)
 {
 	struct maker maker;
 	struct made *made;
 	char *text;
 
-	(void)state;
 	dump_begin(&maker, (struct maker){.is_ours = true});
 	put_entry(&maker, 500, 8, "94C4");
 	put_lines(&maker, "\t140001010\n\tAlias\n\t140001020\n\t1\n\n");
@@ -119,12 +119,11 @@ static void what_has_no_frames_has_words(void **state)
 	made_release(made);
 }
 
-static void stacks_that_are_turned_round_point_the_other_way(void **state)
+TEST(stacks_that_are_turned_round_point_the_other_way)
 {
 	struct made *made;
 	char *text;
 
-	(void)state;
 	write_three();
 	made = made_read(2);
 	made->view.is_inverted = true;
@@ -135,7 +134,7 @@ static void stacks_that_are_turned_round_point_the_other_way(void **state)
 	made_release(made);
 }
 
-static void a_group_is_a_row_with_self_and_total(void **state)
+TEST(a_group_is_a_row_with_self_and_total)
 {
 	struct view_group_row groups[] = {
 		{.name = "=x",
@@ -146,7 +145,6 @@ static void a_group_is_a_row_with_self_and_total(void **state)
 	struct made *made;
 	char *text;
 
-	(void)state;
 	write_three();
 	made = made_grouped(GROUP_MODULE, groups);
 	text = made_report(made, "csv", false);
@@ -163,20 +161,4 @@ static void a_group_is_a_row_with_self_and_total(void **state)
 	assert_non_null(strstr(text, "\r\n500,500,0,1,1,0,,,,700,800,100,3,4,1,,,,module,'=x\r\n"));
 	free(text);
 	made_release(made);
-}
-
-int main(void)
-{
-#define TEST(name) cmocka_unit_test_setup_teardown(name, enter_folder, leave_folder)
-	const struct CMUnitTest tests[] = {
-		TEST(a_row_has_the_sums_the_first_frame_and_the_stack),
-		TEST(fields_are_quoted_where_they_have_to_be),
-		TEST(a_text_is_no_formula),
-		TEST(the_text_is_utf8_without_what_a_terminal_obeys),
-		TEST(what_has_no_frames_has_words),
-		TEST(stacks_that_are_turned_round_point_the_other_way),
-		TEST(a_group_is_a_row_with_self_and_total),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,4 +1,6 @@
 /* Folded stacks with two numbers, as programs read them that draw flame graphs of a difference. */
+#include "tests/unit/t.h"
+
 #include "tests/unit/test_report.h"
 
 static void assert_folded(size_t dump_count, enum view_group group, const char *wanted)
@@ -13,9 +15,11 @@ static void assert_folded(size_t dump_count, enum view_group group, const char *
 	made_release(made);
 }
 
-static void the_root_comes_first_and_old_before_new(void **state)
+#undef TEST_AROUND
+#define TEST_AROUND enter_folder, leave_folder
+
+TEST(the_root_comes_first_and_old_before_new)
 {
-	(void)state;
 	write_three();
 	assert_folded(2, GROUP_STACK,
 		"app+800;lib+501;app!leak 0 500\n"
@@ -28,11 +32,10 @@ static void the_root_comes_first_and_old_before_new(void **state)
 }
 
 /* Two entries at two offsets in one function; rows of no bytes. */
-static void equal_texts_are_one_line_with_their_sum(void **state)
+TEST(equal_texts_are_one_line_with_their_sum)
 {
 	struct maker maker;
 
-	(void)state;
 	for (int is_new = 0; is_new < 2; is_new++) {
 		dump_begin(&maker, (struct maker){.is_ours = true});
 		for (unsigned i = 1; i <= 3; i++)
@@ -52,12 +55,11 @@ static void equal_texts_are_one_line_with_their_sum(void **state)
 	assert_folded(2, GROUP_STACK, "app!another 3 3000\napp!same 3 3000\n");
 }
 
-static void lines_are_sorted_frame_by_frame(void **state)
+TEST(lines_are_sorted_frame_by_frame)
 {
 	static const char *const names[] = {"a b", "a", "\xc3\xa4", "a", "B"};
 	struct maker maker;
 
-	(void)state;
 	dump_begin(&maker, (struct maker){.is_ours = true});
 	for (unsigned i = 0; i < 5; i++) {
 		put(&maker, "// hsnap: name addr=%X function=\"%s\" offset=1", 0x10 + i, names[i]);
@@ -72,14 +74,13 @@ static void lines_are_sorted_frame_by_frame(void **state)
 		1, GROUP_STACK, "B;8C 0 5\na;8F 0 2\na;a b;8D 0 4\na b;90 0 1\n\xc3\xa4;8E 0 3\n");
 }
 
-static void names_do_not_break_lines_or_frames(void **state)
+TEST(names_do_not_break_lines_or_frames)
 {
 	static const char *const names[] = {"a;b", "x\ny\tz\r", "J\xfcrgen", "n 1 2", "\x1b\x7f"};
 	struct maker maker;
 	struct made *made;
 	char *text;
 
-	(void)state;
 	dump_begin(&maker, (struct maker){0});
 	for (unsigned i = 0; i < 5; i++)
 		put_symbol_note(&maker, 0x10 + i, names[i], 0, NULL, 0);
@@ -95,11 +96,10 @@ static void names_do_not_break_lines_or_frames(void **state)
 	made_release(made);
 }
 
-static void what_has_no_frames_is_one_frame_in_words(void **state)
+TEST(what_has_no_frames_is_one_frame_in_words)
 {
 	struct maker maker;
 
-	(void)state;
 	dump_begin(&maker, (struct maker){.is_ours = true});
 	put_entry(&maker, 500, 8, "94C4");
 	put_lines(&maker, "\t140001010\n\t140000800\n\tAlias\n\t140001020\n\n");
@@ -116,7 +116,7 @@ static void what_has_no_frames_is_one_frame_in_words(void **state)
 		"(stack not in the dump) 0 42\n");
 }
 
-static void groups_stand_for_their_frames(void **state)
+TEST(groups_stand_for_their_frames)
 {
 	static const struct {
 		enum view_group group;
@@ -131,7 +131,6 @@ static void groups_stand_for_their_frames(void **state)
 	struct made *made;
 	char *text;
 
-	(void)state;
 	dump_begin(&maker, (struct maker){0});
 	put_symbol_note(&maker, 0x140001010, "f", 1, "a.c", 1);
 	put_symbol_note(&maker, 0x140001020, "g", 2, "a.c", 2);
@@ -154,11 +153,10 @@ static void groups_stand_for_their_frames(void **state)
 }
 
 /* A function that calls itself is one box of its group, and two of a stack. */
-static void frames_of_one_function_are_united_when_grouped(void **state)
+TEST(frames_of_one_function_are_united_when_grouped)
 {
 	struct maker maker;
 
-	(void)state;
 	dump_begin(&maker, (struct maker){.is_ours = true});
 	for (unsigned i = 1; i <= 3; i++)
 		put_function(&maker, i, i == 3 ? "other" : "again");
@@ -169,12 +167,11 @@ static void frames_of_one_function_are_united_when_grouped(void **state)
 	assert_folded(1, GROUP_FUNCTION, "app!again;app!other;app!again 0 5\n");
 }
 
-static void heaps_are_the_only_frame(void **state)
+TEST(heaps_are_the_only_frame)
 {
 	struct made *made;
 	char *text;
 
-	(void)state;
 	write_three();
 	made = made_read(2);
 	made->view.group = GROUP_HEAP;
@@ -185,12 +182,11 @@ static void heaps_are_the_only_frame(void **state)
 	made_release(made);
 }
 
-static void only_rows_that_are_shown_are_folded(void **state)
+TEST(only_rows_that_are_shown_are_folded)
 {
 	struct made *made;
 	char *text;
 
-	(void)state;
 	write_three();
 	made = made_read(2);
 	made->view.shown_count = 1;
@@ -200,31 +196,11 @@ static void only_rows_that_are_shown_are_folded(void **state)
 	made_release(made);
 }
 
-static void nothing_is_an_empty_file(void **state)
+TEST(nothing_is_an_empty_file)
 {
 	struct maker maker;
 
-	(void)state;
 	dump_begin(&maker, (struct maker){0});
 	dump_end(&maker, "new.txt");
 	assert_folded(1, GROUP_STACK, "");
-}
-
-int main(void)
-{
-#define TEST(name) cmocka_unit_test_setup_teardown(name, enter_folder, leave_folder)
-	const struct CMUnitTest tests[] = {
-		TEST(the_root_comes_first_and_old_before_new),
-		TEST(equal_texts_are_one_line_with_their_sum),
-		TEST(lines_are_sorted_frame_by_frame),
-		TEST(names_do_not_break_lines_or_frames),
-		TEST(what_has_no_frames_is_one_frame_in_words),
-		TEST(groups_stand_for_their_frames),
-		TEST(frames_of_one_function_are_united_when_grouped),
-		TEST(heaps_are_the_only_frame),
-		TEST(only_rows_that_are_shown_are_folded),
-		TEST(nothing_is_an_empty_file),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,4 +1,6 @@
 /* The JSON report: man/hdiff-json.5 to the letter. tests/e2e_formats.t reads it with a parser. */
+#include "tests/unit/t.h"
+
 #include "core/base/err.h"
 #include "diff/report/report_parts.h"
 #include "tests/unit/test_report.h"
@@ -28,13 +30,15 @@ static void lacks(const char *text, const char *part)
 		fail_msg("%s in:\n%s", quoted(part), text);
 }
 
-static void a_whole_report_is_as_the_man_page_says(void **state)
+#undef TEST_AROUND
+#define TEST_AROUND enter_folder, leave_folder
+
+TEST(a_whole_report_is_as_the_man_page_says)
 {
 	struct maker maker;
 	struct made *made;
 	char *text;
 
-	(void)state;
 	dump_begin(&maker, (struct maker){.is_ours = true});
 	put_lines(&maker, "// hsnap: dump format=1 time=2026-01-02T03:04:05.678Z\n"
 			  "// hsnap: process id=4711 start=2026-01-01T00:00:00.000Z "
@@ -84,12 +88,11 @@ static void a_whole_report_is_as_the_man_page_says(void **state)
 	made_release(made);
 }
 
-static void sums_of_what_is_not_selected_are_given(void **state)
+TEST(sums_of_what_is_not_selected_are_given)
 {
 	struct made *made;
 	char *text;
 
-	(void)state;
 	write_three();
 	made = made_read(2);
 	made->comparison.rows[0].heap = 0x1E0000;
@@ -115,13 +118,12 @@ static void sums_of_what_is_not_selected_are_given(void **state)
 	made_release(made);
 }
 
-static void candidates_are_kept_apart(void **state)
+TEST(candidates_are_kept_apart)
 {
 	struct maker maker;
 	struct made *made;
 	char *text;
 
-	(void)state;
 	dump_begin(&maker, (struct maker){.is_ours = true});
 	put_entry(&maker, 500, 8, "94C4");
 	put_lines(&maker, "\t140001010\n\tAlias\n\t140001020\n\t140000800\n\tAlias\n\t1\n\n");
@@ -144,13 +146,12 @@ static void candidates_are_kept_apart(void **state)
 	made_release(made);
 }
 
-static void blocks_that_may_be_of_several_stacks_say_of_how_many(void **state)
+TEST(blocks_that_may_be_of_several_stacks_say_of_how_many)
 {
 	struct maker maker;
 	struct made *made;
 	char *text;
 
-	(void)state;
 	dump_begin(&maker, (struct maker){0});
 	for (unsigned i = 1; i <= 3; i++)
 		put_block(&maker, 100, 8, "5", i);
@@ -166,13 +167,12 @@ static void blocks_that_may_be_of_several_stacks_say_of_how_many(void **state)
 	made_release(made);
 }
 
-static void what_names_carry_is_there_and_nothing_else(void **state)
+TEST(what_names_carry_is_there_and_nothing_else)
 {
 	struct maker maker;
 	struct made *made;
 	char *text;
 
-	(void)state;
 	dump_begin(&maker, (struct maker){0});
 	put_symbol_note(&maker, 0x140001020, "inlined", 0x1f, "a.c", 7);
 	put_symbol_note(&maker, 0x140001020, "outer", 0, "b.c", 0);
@@ -188,7 +188,7 @@ static void what_names_carry_is_there_and_nothing_else(void **state)
 	made_release(made);
 }
 
-static void groups_take_the_place_of_rows(void **state)
+TEST(groups_take_the_place_of_rows)
 {
 	struct view_group_row groups[] = {
 		{.name = "a\"b",
@@ -199,7 +199,6 @@ static void groups_take_the_place_of_rows(void **state)
 	struct made *made;
 	char *text;
 
-	(void)state;
 	write_three();
 	made = made_grouped(GROUP_FILE, groups);
 	text = made_report(made, "json", false);
@@ -217,7 +216,7 @@ static void groups_take_the_place_of_rows(void **state)
 	made_release(made);
 }
 
-static void overhead_that_is_not_known_is_null(void **state)
+TEST(overhead_that_is_not_known_is_null)
 {
 	struct block_totals sums[2] = {{0, 0, 0}, {5, 5320, 0}};
 	struct frame frame = {.module = "app", .function = "leak"};
@@ -227,7 +226,6 @@ static void overhead_that_is_not_known_is_null(void **state)
 	struct made *made = calloc(1, sizeof(*made));
 	char *text;
 
-	(void)state;
 	assert_non_null(made);
 	made->comparison = (struct comparison){.dump_count = 2,
 		.read_from = "cmp.txt",
@@ -258,14 +256,13 @@ static void overhead_that_is_not_known_is_null(void **state)
 }
 
 /* RFC 8259, 7: what must be escaped; RFC 3629: what is UTF-8. */
-static void texts_are_utf8_on_one_line_whatever_they_hold(void **state)
+TEST(texts_are_utf8_on_one_line_whatever_they_hold)
 {
 	struct json json;
 	struct err err;
 	struct out out;
 	char *text;
 
-	(void)state;
 	assert_int_equal(out_open(&out, "out.txt", &err), 0);
 	json_init(&json, &out);
 	json_open(&json, NULL, '[');
@@ -284,14 +281,13 @@ static void texts_are_utf8_on_one_line_whatever_they_hold(void **state)
 	free(text);
 }
 
-static void numbers_reach_to_the_limits_of_64_bits(void **state)
+TEST(numbers_reach_to_the_limits_of_64_bits)
 {
 	struct json json;
 	struct err err;
 	struct out out;
 	char *text;
 
-	(void)state;
 	assert_int_equal(out_open(&out, "out.txt", &err), 0);
 	json_init(&json, &out);
 	json_open(&json, NULL, '{');
@@ -309,22 +305,4 @@ static void numbers_reach_to_the_limits_of_64_bits(void **state)
 		quoted("{'a':18446744073709551615,'b':-9223372036854775807,"
 		       "'c':9223372036854775807,'d':0,'e':'FFFFFFFFFFFFFFFF','f':null,'g':true}"));
 	free(text);
-}
-
-int main(void)
-{
-#define TEST(name) cmocka_unit_test_setup_teardown(name, enter_folder, leave_folder)
-	const struct CMUnitTest tests[] = {
-		TEST(a_whole_report_is_as_the_man_page_says),
-		TEST(sums_of_what_is_not_selected_are_given),
-		TEST(candidates_are_kept_apart),
-		TEST(blocks_that_may_be_of_several_stacks_say_of_how_many),
-		TEST(what_names_carry_is_there_and_nothing_else),
-		TEST(groups_take_the_place_of_rows),
-		TEST(overhead_that_is_not_known_is_null),
-		TEST(texts_are_utf8_on_one_line_whatever_they_hold),
-		TEST(numbers_reach_to_the_limits_of_64_bits),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

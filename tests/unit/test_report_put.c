@@ -1,4 +1,6 @@
 /* What reports are put together with: numbers, text made harmless, UTF-8. */
+#include "tests/unit/t.h"
+
 #include "core/base/text.h"
 #include "core/io/out.h"
 #include "tests/unit/test_diff.h"
@@ -11,15 +13,17 @@ static uint64_t random_number(void)
 	return random_state >> 11 ^ random_state << 40;
 }
 
+#undef TEST_AROUND
+#define TEST_AROUND enter_folder, leave_folder
+
 /* The C library says how a number is printed. More than a buffer of them. */
-static void numbers_are_as_printf_prints_them(void **state)
+TEST(numbers_are_as_printf_prints_them)
 {
 	struct buf wanted;
 	struct err err;
 	struct out out;
 	char *text, part[200], number[40];
 
-	(void)state;
 	random_state = 1;
 	buf_init(&wanted);
 	assert_int_equal(out_open(&out, "out.txt", &err), 0);
@@ -50,7 +54,7 @@ static void numbers_are_as_printf_prints_them(void **state)
 }
 
 /* Texts of every length around the eight bytes that are looked at together, with every kind of byte. */
-static void text_is_made_harmless_as_text_harmless_does(void **state)
+TEST(text_is_made_harmless_as_text_harmless_does)
 {
 	static const char bytes[] = "ab\\ ~\x7f\x01\x1f\n\xc2\x80\x9b\xa0\xc3\xff\xbf\xe2\xae\x20";
 	struct buf wanted;
@@ -58,7 +62,6 @@ static void text_is_made_harmless_as_text_harmless_does(void **state)
 	struct out out;
 	char text[30], *got;
 
-	(void)state;
 	random_state = 2;
 	buf_init(&wanted);
 	assert_int_equal(out_open(&out, "out.txt", &err), 0);
@@ -84,9 +87,8 @@ static void text_is_made_harmless_as_text_harmless_does(void **state)
 	buf_release(&wanted);
 }
 
-static void text_of_plain_ascii_is_known_as_such(void **state)
+TEST(text_of_plain_ascii_is_known_as_such)
 {
-	(void)state;
 	for (size_t len = 0; len < 40; len++) {
 		char text[41] = "";
 
@@ -101,7 +103,7 @@ static void text_of_plain_ascii_is_known_as_such(void **state)
 }
 
 /* RFC 3629: 3 has the lengths and their limits, 10 the sequences that are not allowed. */
-static void utf8_is_what_the_rfc_allows(void **state)
+TEST(utf8_is_what_the_rfc_allows)
 {
 	static const struct {
 		const char *text;
@@ -136,24 +138,10 @@ static void utf8_is_what_the_rfc_allows(void **state)
 		{"\xe2\x28\xa1", 0, 0},
 	};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
 		uint32_t code = 0;
 
 		assert_int_equal(text_utf8(cases[i].text, &code), cases[i].len);
 		assert_int_equal(code, cases[i].code);
 	}
-}
-
-int main(void)
-{
-#define TEST(name) cmocka_unit_test_setup_teardown(name, enter_folder, leave_folder)
-	const struct CMUnitTest tests[] = {
-		TEST(numbers_are_as_printf_prints_them),
-		TEST(text_is_made_harmless_as_text_harmless_does),
-		TEST(text_of_plain_ascii_is_known_as_such),
-		TEST(utf8_is_what_the_rfc_allows),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,4 +1,6 @@
 /* The text report: what is left out, groups, and comparisons that were read. */
+#include "tests/unit/t.h"
+
 #include "tests/unit/test_report.h"
 
 static const char *line_behind(const char *text, const char *start)
@@ -40,7 +42,10 @@ static void filter(struct made *made)
 	made->view.suppressed_count = 1;
 }
 
-static void what_is_selected_suppressed_and_left_out_makes_up_all(void **state)
+#undef TEST_AROUND
+#define TEST_AROUND enter_folder, leave_folder
+
+TEST(what_is_selected_suppressed_and_left_out_makes_up_all)
 {
 	static const char *const words[] = {
 		"  selected: 1 stacks\n", "  suppressed: 1 stacks\n", "  left out\n", "  all\n"};
@@ -50,7 +55,6 @@ static void what_is_selected_suppressed_and_left_out_makes_up_all(void **state)
 	long long got[4][3];
 	char *text;
 
-	(void)state;
 	write_three();
 	made = made_read(2);
 	assert_int_equal(made->comparison.row_count, 3);
@@ -69,12 +73,11 @@ static void what_is_selected_suppressed_and_left_out_makes_up_all(void **state)
 	made_release(made);
 }
 
-static void without_a_filter_no_such_sum_is_printed(void **state)
+TEST(without_a_filter_no_such_sum_is_printed)
 {
 	struct made *made;
 	char *text;
 
-	(void)state;
 	write_three();
 	made = made_read(2);
 	text = made_report(made, "text", false);
@@ -86,12 +89,11 @@ static void without_a_filter_no_such_sum_is_printed(void **state)
 	made_release(made);
 }
 
-static void rows_that_are_not_shown_are_counted_and_added_up(void **state)
+TEST(rows_that_are_not_shown_are_counted_and_added_up)
 {
 	struct made *made;
 	char *text;
 
-	(void)state;
 	write_three();
 	made = made_read(2);
 	made->view.shown_count = 1;
@@ -112,12 +114,11 @@ static void rows_that_are_not_shown_are_counted_and_added_up(void **state)
 	made_release(made);
 }
 
-static void the_heap_of_a_row_is_told(void **state)
+TEST(the_heap_of_a_row_is_told)
 {
 	struct made *made;
 	char *text;
 
-	(void)state;
 	write_three();
 	made = made_read(2);
 	made->comparison.rows[0].heap = 0x1E0000;
@@ -128,12 +129,11 @@ static void the_heap_of_a_row_is_told(void **state)
 	made_release(made);
 }
 
-static void turned_frames_are_announced(void **state)
+TEST(turned_frames_are_announced)
 {
 	struct made *made;
 	char *text;
 
-	(void)state;
 	write_three();
 	made = made_read(2);
 	made->view.is_inverted = true;
@@ -144,7 +144,7 @@ static void turned_frames_are_announced(void **state)
 	made_release(made);
 }
 
-static void groups_are_a_table_of_self_and_total(void **state)
+TEST(groups_are_a_table_of_self_and_total)
 {
 	struct view_group_row groups[] = {
 		{.name = "app!leak",
@@ -158,7 +158,6 @@ static void groups_are_a_table_of_self_and_total(void **state)
 	struct made *made;
 	char *text;
 
-	(void)state;
 	write_three();
 	made = made_read(2);
 	made->view.group = GROUP_FUNCTION;
@@ -209,13 +208,12 @@ static struct made *made_comparison(struct row *row)
 	return made;
 }
 
-static void without_overhead_the_total_has_umdhs_old_form(void **state)
+TEST(without_overhead_the_total_has_umdhs_old_form)
 {
 	struct made *made;
 	struct row row;
 	char *text;
 
-	(void)state;
 	made = made_comparison(&row);
 	text = made_report(made, "text", false);
 	/* facts/umdh.md 1.3 */
@@ -234,13 +232,12 @@ static void without_overhead_the_total_has_umdhs_old_form(void **state)
 }
 
 /* The file's total tells the overhead of everything, its rows tell none. */
-static void overhead_of_a_part_of_a_read_comparison_is_not_known(void **state)
+TEST(overhead_of_a_part_of_a_read_comparison_is_not_known)
 {
 	struct made *made;
 	struct row row;
 	char *text;
 
-	(void)state;
 	made = made_comparison(&row);
 	made->comparison.has_overhead = true;
 	made->view.all.new.overhead_bytes = 80;
@@ -259,7 +256,7 @@ static void overhead_of_a_part_of_a_read_comparison_is_not_known(void **state)
 }
 
 /* UMDH's total tells growth only, its rows tell OLD and NEW. */
-static void growth_is_left_when_rows_say_more_than_the_total(void **state)
+TEST(growth_is_left_when_rows_say_more_than_the_total)
 {
 	static const long long wanted[2] = {-80, 4};
 	struct made *made;
@@ -267,7 +264,6 @@ static void growth_is_left_when_rows_say_more_than_the_total(void **state)
 	struct row row;
 	char *text;
 
-	(void)state;
 	made = made_comparison(&row);
 	made->comparison.has_overhead = true;
 	made->view.all = (struct change){.new = {7, 5240, 0}};
@@ -283,13 +279,12 @@ static void growth_is_left_when_rows_say_more_than_the_total(void **state)
 	made_release(made);
 }
 
-static void no_change_is_a_decrease_of_nothing_and_a_sentence(void **state)
+TEST(no_change_is_a_decrease_of_nothing_and_a_sentence)
 {
 	struct maker maker;
 	struct made *made;
 	char *text;
 
-	(void)state;
 	dump_begin(&maker, (struct maker){0});
 	dump_end(&maker, "new.txt");
 	made = made_read(1);
@@ -300,23 +295,4 @@ static void no_change_is_a_decrease_of_nothing_and_a_sentence(void **state)
 		"// No stack changed.\n");
 	free(text);
 	made_release(made);
-}
-
-int main(void)
-{
-#define TEST(name) cmocka_unit_test_setup_teardown(name, enter_folder, leave_folder)
-	const struct CMUnitTest tests[] = {
-		TEST(what_is_selected_suppressed_and_left_out_makes_up_all),
-		TEST(without_a_filter_no_such_sum_is_printed),
-		TEST(rows_that_are_not_shown_are_counted_and_added_up),
-		TEST(the_heap_of_a_row_is_told),
-		TEST(turned_frames_are_announced),
-		TEST(groups_are_a_table_of_self_and_total),
-		TEST(without_overhead_the_total_has_umdhs_old_form),
-		TEST(overhead_of_a_part_of_a_read_comparison_is_not_known),
-		TEST(growth_is_left_when_rows_say_more_than_the_total),
-		TEST(no_change_is_a_decrease_of_nothing_and_a_sentence),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -2,6 +2,8 @@
  * JSON and CSV of a trend: the man pages to the letter. What a series says is set here by hand;
  * tests/e2e_trend_formats.t has it from real judges and reads reports with parsers.
  */
+#include "tests/unit/t.h"
+
 #include <math.h>
 
 #include "tests/unit/test_report.h"
@@ -105,12 +107,14 @@ static void has(const char *text, const char *part)
 		fail_msg("no %s in:\n%s", quoted, text);
 }
 
-static void json_is_as_the_man_page_says(void **state)
+#undef TEST_AROUND
+#define TEST_AROUND enter_folder, leave_folder
+
+TEST(json_is_as_the_man_page_says)
 {
 	struct scene scene;
 	char *text;
 
-	(void)state;
 	scene_begin(&scene);
 	text = scene_report(&scene, 1, report_json);
 	has(text, "{'schema':'hdiff-trend/1',\n"
@@ -152,12 +156,11 @@ static void json_is_as_the_man_page_says(void **state)
 	scene_end(&scene);
 }
 
-static void what_is_not_known_is_null(void **state)
+TEST(what_is_not_known_is_null)
 {
 	struct scene scene;
 	char *text;
 
-	(void)state;
 	scene_begin(&scene);
 	scene.view.trend = (struct trend){.verdict = TREND_STEADY,
 		.net_bytes = INT64_MIN,
@@ -186,12 +189,11 @@ static void what_is_not_known_is_null(void **state)
 	scene_end(&scene);
 }
 
-static void csv_has_the_snapshots_side_by_side(void **state)
+TEST(csv_has_the_snapshots_side_by_side)
 {
 	struct scene scene;
 	char *text;
 
-	(void)state;
 	scene_begin(&scene);
 	text = scene_report(&scene, 1, report_csv);
 	assert_string_equal(text,
@@ -214,12 +216,11 @@ static void csv_has_the_snapshots_side_by_side(void **state)
 	scene_end(&scene);
 }
 
-static void csv_of_several_series_has_the_columns_of_all(void **state)
+TEST(csv_of_several_series_has_the_columns_of_all)
 {
 	struct scene scene;
 	char *text;
 
-	(void)state;
 	scene_begin(&scene);
 	scene.axis.times_ms = NULL;
 	for (unsigned i = 0; i < 3; i++)
@@ -236,17 +237,4 @@ static void csv_of_several_series_has_the_columns_of_all(void **state)
 	has(text, " <- app+800,,,,500,1000,1500,,,,1,2,3\r\n");
 	free(text);
 	scene_end(&scene);
-}
-
-int main(void)
-{
-#define TEST(name) cmocka_unit_test_setup_teardown(name, enter_folder, leave_folder)
-	const struct CMUnitTest tests[] = {
-		TEST(json_is_as_the_man_page_says),
-		TEST(what_is_not_known_is_null),
-		TEST(csv_has_the_snapshots_side_by_side),
-		TEST(csv_of_several_series_has_the_columns_of_all),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

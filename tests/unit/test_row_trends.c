@@ -1,11 +1,5 @@
 /* hdiff: rows are judged many at once, and none is forgotten. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
-
-#include <cmocka.h>
+#include "tests/unit/t.h"
 
 #include "diff/match/row_series.h"
 
@@ -55,22 +49,12 @@ static void check_rows(size_t count)
 	free(sums);
 }
 
-static void all_rows_are_judged_however_many(void **state)
+TEST(all_rows_are_judged_however_many)
 {
-	(void)state;
 	for (size_t count = 250; count < 262; count++)
 		check_rows(count);
 	check_rows(0);
 	check_rows(1);
 	check_rows(512);
 	check_rows(3001);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(all_rows_are_judged_however_many),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,12 +1,5 @@
 /* The pure part of hsnap run: how arguments become a line. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
+#include "tests/unit/t.h"
 
 #include "core/io/command_line.h"
 
@@ -21,20 +14,19 @@ static void check_line(const char *const *argv, const char *expected)
 }
 
 /* What is expected is by the rules of "Parsing C command-line arguments", Microsoft Learn. */
-static void arguments_are_quoted_where_needed(void **state)
+TEST(arguments_are_quoted_where_needed)
 {
 	const char *const plain[] = {"a.exe", "-x", "C:\\dir\\", "*.c", NULL};
 	const char *const blanks[] = {"a b.exe", "", "c d", "e\tf", NULL};
 	const char *const quotes[] = {"a", "b\"c", "d\\\"e", "f g\\", "h\\\\i j\\\\", "\"", NULL};
 
-	(void)state;
 	check_line(plain, "a.exe -x C:\\dir\\ *.c");
 	check_line(blanks, "\"a b.exe\" \"\" \"c d\" \"e\tf\"");
 	check_line(quotes, "a \"b\\\"c\" \"d\\\\\\\"e\" \"f g\\\\\" \"h\\\\i j\\\\\\\\\" \"\\\"\"");
 }
 
 /* By the same rules: a backslash counts twice where the quote behind it would else be a character. */
-static void an_argument_may_always_be_quoted(void **state)
+TEST(an_argument_may_always_be_quoted)
 {
 	static const struct {
 		const char *arg, *expected;
@@ -45,7 +37,6 @@ static void an_argument_may_always_be_quoted(void **state)
 		{"", "-f \"\""},
 	};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
 		struct buf line;
 
@@ -57,9 +48,8 @@ static void an_argument_may_always_be_quoted(void **state)
 	}
 }
 
-static void rest_begins_behind_the_program(void **state)
+TEST(rest_begins_behind_the_program)
 {
-	(void)state;
 	assert_true(!wcscmp(command_line_rest(L"hsnap run -- \"a b\""), L" run -- \"a b\""));
 	assert_true(!wcscmp(command_line_rest(L"\"C:\\a b\\hsnap.exe\" run"), L" run"));
 	assert_true(!wcscmp(command_line_rest(L"\"C:\\a b\\\" run"), L" run"));
@@ -67,15 +57,4 @@ static void rest_begins_behind_the_program(void **state)
 	assert_true(!wcscmp(command_line_rest(L"hsnap"), L""));
 	assert_true(!wcscmp(command_line_rest(L"\"open"), L""));
 	assert_true(!wcscmp(command_line_rest(L""), L""));
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(arguments_are_quoted_where_needed),
-		cmocka_unit_test(an_argument_may_always_be_quoted),
-		cmocka_unit_test(rest_begins_behind_the_program),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,15 +1,8 @@
 /* core/scan*: however a dump is cut into parts, the same is read; and none of it does harm. */
+#include "tests/unit/t.h"
+
 #define _XOPEN_SOURCE 700
 #include <inttypes.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
 
 #include "tests/unit/test_scan_log.h"
 
@@ -199,9 +192,8 @@ static int same_in_every_way(const char *text, size_t len, bool all_ways)
 	return rc;
 }
 
-static void whole_dumps_are_read_in_any_parts(void **state)
+TEST(whole_dumps_are_read_in_any_parts)
 {
-	(void)state;
 	for (size_t i = 0; i < COUNT(dumps); i++) {
 		struct scan_log log;
 		struct dump_sink sink = log_sink(&log);
@@ -214,9 +206,8 @@ static void whole_dumps_are_read_in_any_parts(void **state)
 	}
 }
 
-static void every_prefix_is_read_in_any_parts(void **state)
+TEST(every_prefix_is_read_in_any_parts)
 {
-	(void)state;
 	for (size_t i = 0; i < COUNT(dumps); i++) {
 		for (size_t len = 0; len < dumps[i].len; len++) {
 			int rc = same_in_every_way(dumps[i].text, len, len % 16 == 0);
@@ -258,12 +249,11 @@ static size_t edit(char *text, size_t len, uint32_t *seed)
 	return len + word_len - gone;
 }
 
-static void edited_dumps_are_read_in_any_parts(void **state)
+TEST(edited_dumps_are_read_in_any_parts)
 {
 	uint32_t seed = 20261120;
 	char text[4096];
 
-	(void)state;
 	for (int round = 0; round < 6000; round++) {
 		size_t i = (size_t)round % COUNT(dumps), len = dumps[i].len;
 
@@ -305,7 +295,7 @@ static char *long_dump(size_t len, size_t *used, int *entries)
 }
 
 /* Stacks and lines that do not fit into the window of dump_scan() too. */
-static void long_dumps_are_read_through_a_window(void **state)
+TEST(long_dumps_are_read_through_a_window)
 {
 	int entries;
 	size_t len;
@@ -315,7 +305,6 @@ static void long_dumps_are_read_through_a_window(void **state)
 	struct err err = {0};
 	int rc = scan_in_parts(text, len, len, &sink, &err);
 
-	(void)state;
 	assert_int_equal(rc, 0);
 	assert_int_equal(log.entries, entries);
 	assert_int_equal(log.skips, 1 + (entries - 8) / 50000); /* the long words */
@@ -325,16 +314,4 @@ static void long_dumps_are_read_through_a_window(void **state)
 	expect_same(&log, rc, &err, text, len, 100000, WITH_PLAIN);
 	buf_release(&log.text);
 	free(text);
-}
-
-int main(void)
-{
-	static const struct CMUnitTest tests[] = {
-		cmocka_unit_test(whole_dumps_are_read_in_any_parts),
-		cmocka_unit_test(every_prefix_is_read_in_any_parts),
-		cmocka_unit_test(edited_dumps_are_read_in_any_parts),
-		cmocka_unit_test(long_dumps_are_read_through_a_window),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,15 +1,8 @@
 /* core/scan*: lines that break the rules are told of and passed over, and cost no more than that. */
+#include "tests/unit/t.h"
+
 #define _XOPEN_SOURCE 700
 #include <inttypes.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
 
 #include "tests/unit/test_scan_log.h"
 
@@ -60,9 +53,8 @@ static const struct {
 	{"\n\tAlias\n", "a stack without an entry"},
 };
 
-static void bad_lines_are_told_of_and_passed_over(void **state)
+TEST(bad_lines_are_told_of_and_passed_over)
 {
-	(void)state;
 	for (size_t i = 0; i < COUNT(bad_lines); i++) {
 		const char *line = bad_lines[i].line;
 		struct scan_log log;
@@ -84,21 +76,19 @@ static void bad_lines_are_told_of_and_passed_over(void **state)
 	}
 }
 
-static void modules_outside_the_address_space_are_passed_over(void **state)
+TEST(modules_outside_the_address_space_are_passed_over)
 {
-	(void)state;
 	expect_log("// Loaded modules:\n//  FFFFFFFFFFFFF000 2000 a.exe\n//  1000 2000 b.exe\n"
 		   "// Process modules enumerated.\n",
 		BAD "2 the module lies outside the address space\nmodule 1000 2000 b.exe\n");
 }
 
-static void bytes_that_are_no_text_are_passed_over(void **state)
+TEST(bytes_that_are_no_text_are_passed_over)
 {
 	static const char text[] = ONE "wor\0ds\n" ONE "\t40\0001000\n\t402000\n" ONE;
 	struct scan_log log;
 	struct dump_sink sink = log_sink(&log);
 
-	(void)state;
 	assert_int_equal(scan_in_parts(text, sizeof(text) - 1, 10, &sink, NULL), 0);
 	assert_string_equal(log.text.data,
 		ONE_LOG "\n" BAD "2 there are bytes in it that are not text\n" BAD
@@ -106,7 +96,7 @@ static void bytes_that_are_no_text_are_passed_over(void **state)
 	buf_release(&log.text);
 }
 
-static void lines_that_are_too_long_are_passed_over(void **state)
+TEST(lines_that_are_too_long_are_passed_over)
 {
 	static const struct {
 		const char *before, *log;
@@ -117,7 +107,6 @@ static void lines_that_are_too_long_are_passed_over(void **state)
 		{ONE "\t401000\n\tx", BAD "3 a line is too long\n" ONE_LOG "\n" ONE_LOG "\n"},
 	};
 
-	(void)state;
 	for (size_t i = 0; i < COUNT(cases); i++) {
 		char *text = many(cases[i].before, " words", DUMP_LINE_MAX / 6 + 1, "\n" ONE);
 
@@ -126,27 +115,24 @@ static void lines_that_are_too_long_are_passed_over(void **state)
 	}
 }
 
-static void a_bad_stack_costs_no_block(void **state)
+TEST(a_bad_stack_costs_no_block)
 {
-	(void)state;
 	expect_log(ONE "\t401000\n\tmain\n\t402000\n\tmain\n" ONE "\t403000\n",
 		BAD "3 bad stack line\n" ONE_LOG "\n" ONE_LOG " 403000\n");
 	expect_log(ONE "\t1 2\n" ONE, BAD "2 bad stack line\n" ONE_LOG "\n" ONE_LOG "\n");
 	expect_log(ONE "\t10000000000000000\n", BAD "2 bad stack line\n" ONE_LOG "\n");
 }
 
-static void the_stack_of_a_bad_entry_is_nobodys(void **state)
+TEST(the_stack_of_a_bad_entry_is_nobodys)
 {
-	(void)state;
 	expect_log(ONE "\t401000\n5 bytes + at\n\t402000\n\tmain\n\n" ONE,
 		ONE_LOG " 401000\n" BAD "3 bad entry\n" ONE_LOG "\n");
 }
 
-static void stacks_that_are_too_deep_are_dropped(void **state)
+TEST(stacks_that_are_too_deep_are_dropped)
 {
 	char *text = many(ONE, "\t401000\n", DUMP_FRAMES_MAX + 2, ONE);
 
-	(void)state;
 	expect_log(text, BAD "1026 a stack is too deep\n" ONE_LOG "\n" ONE_LOG "\n");
 	free(text);
 	text = many(ONE, "\tAlias\n", DUMP_FRAMES_MAX + 2, "\t401000\n" ONE);
@@ -154,13 +140,12 @@ static void stacks_that_are_too_deep_are_dropped(void **state)
 	free(text);
 }
 
-static void there_is_a_limit_of_bad_lines(void **state)
+TEST(there_is_a_limit_of_bad_lines)
 {
 	char *text = many(ONE, "5 bytes + x\n", DUMP_SKIPS_MAX, ONE);
 	struct scan_log log;
 	struct err err = {0};
 
-	(void)state;
 	assert_int_equal(scan(&log, text, &err), 0);
 	assert_int_equal(log.skips, DUMP_SKIPS_MAX);
 	assert_int_equal(log.entries, 2);
@@ -175,7 +160,7 @@ static void there_is_a_limit_of_bad_lines(void **state)
 	free(text);
 }
 
-static void of_what_is_no_dump_nothing_is_told(void **state)
+TEST(of_what_is_no_dump_nothing_is_told)
 {
 	static const char *const texts[] = {
 		"words\n\t401000\nand words\n",
@@ -188,7 +173,6 @@ static void of_what_is_no_dump_nothing_is_told(void **state)
 	struct scan_log log;
 	struct err err = {0};
 
-	(void)state;
 	for (size_t i = 0; i < COUNT(texts); i++) {
 		assert_int_equal(scan(&log, texts[i], &err), -ERR_NOT_DUMP);
 		assert_int_equal(log.text.len, 0);
@@ -198,18 +182,16 @@ static void of_what_is_no_dump_nothing_is_told(void **state)
 	free(text);
 }
 
-static void bad_lines_before_the_first_sign_of_a_dump_are_told_of_then(void **state)
+TEST(bad_lines_before_the_first_sign_of_a_dump_are_told_of_then)
 {
-	(void)state;
 	expect_log("\t401000\nwords\n5 bytes + x\n\t402000\n" ONE,
 		BAD "1 a stack without an entry\n" BAD "3 bad entry\n" ONE_LOG "\n");
 }
 
 #define END1 "// hsnap: end blocks=1 requested=1 overhead=2\n"
 
-static void wrong_sums_are_told_of(void **state)
+TEST(wrong_sums_are_told_of)
 {
-	(void)state;
 	expect_log(OURS ONE END1, "note dump 1\n" ONE_LOG "\nnote end 3\n");
 	expect_log(OURS ONE ONE END1, "note dump 1\n" ONE_LOG "\n" ONE_LOG "\n" BAD
 				      "4 the sums do not match the entries above\n");
@@ -218,7 +200,7 @@ static void wrong_sums_are_told_of(void **state)
 		"note dump 1\n" ONE_LOG "\n" BAD "3 bad entry\nnote end 3\n");
 }
 
-static void some_things_are_errors_in_any_case(void **state)
+TEST(some_things_are_errors_in_any_case)
 {
 	static const struct {
 		int rc;
@@ -232,7 +214,6 @@ static void some_things_are_errors_in_any_case(void **state)
 		{-ERR_CUT, "// hsnap: dump format=one\n" ONE, "made:2"},
 	};
 
-	(void)state;
 	for (size_t i = 0; i < COUNT(cases); i++) {
 		struct scan_log log;
 		struct err err = {0};
@@ -244,7 +225,7 @@ static void some_things_are_errors_in_any_case(void **state)
 }
 
 /* The end of a cut file: entries that are whole are handed on, a stack only when it must be. */
-static void what_a_cut_ends_with_is_not_trusted(void **state)
+TEST(what_a_cut_ends_with_is_not_trusted)
 {
 	static const struct {
 		const char *text, *log;
@@ -261,7 +242,6 @@ static void what_a_cut_ends_with_is_not_trusted(void **state)
 			"note dump 1\nentry 2 4 0 0 5\n"},
 	};
 
-	(void)state;
 	for (size_t i = 0; i < COUNT(cases); i++) {
 		struct scan_log log;
 		struct err err = {0};
@@ -273,11 +253,10 @@ static void what_a_cut_ends_with_is_not_trusted(void **state)
 }
 
 /* Whoever reads the file may know that it was cut, though nothing in it tells. */
-static void a_text_that_is_said_to_be_cut_is_not_trusted_at_its_end(void **state)
+TEST(a_text_that_is_said_to_be_cut_is_not_trusted_at_its_end)
 {
 	static const char *const ends[] = {"5 bytes + 6 at 7 by BackTrace8", "\t401000\n", "\n"};
 
-	(void)state;
 	for (size_t i = 0; i < COUNT(ends); i++) {
 		struct scan_log log;
 		struct dump_sink sink = log_sink(&log);
@@ -296,26 +275,4 @@ static void a_text_that_is_said_to_be_cut_is_not_trusted_at_its_end(void **state
 		dump_scanner_free(scanner);
 		buf_release(&log.text);
 	}
-}
-
-int main(void)
-{
-	static const struct CMUnitTest tests[] = {
-		cmocka_unit_test(bad_lines_are_told_of_and_passed_over),
-		cmocka_unit_test(modules_outside_the_address_space_are_passed_over),
-		cmocka_unit_test(bytes_that_are_no_text_are_passed_over),
-		cmocka_unit_test(lines_that_are_too_long_are_passed_over),
-		cmocka_unit_test(a_bad_stack_costs_no_block),
-		cmocka_unit_test(the_stack_of_a_bad_entry_is_nobodys),
-		cmocka_unit_test(stacks_that_are_too_deep_are_dropped),
-		cmocka_unit_test(there_is_a_limit_of_bad_lines),
-		cmocka_unit_test(of_what_is_no_dump_nothing_is_told),
-		cmocka_unit_test(bad_lines_before_the_first_sign_of_a_dump_are_told_of_then),
-		cmocka_unit_test(wrong_sums_are_told_of),
-		cmocka_unit_test(some_things_are_errors_in_any_case),
-		cmocka_unit_test(what_a_cut_ends_with_is_not_trusted),
-		cmocka_unit_test(a_text_that_is_said_to_be_cut_is_not_trusted_at_its_end),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,23 +1,15 @@
 /* core/scan*: sums of several blocks, functions named in a log, parts that others read. */
+#include "tests/unit/t.h"
+
 #define _XOPEN_SOURCE 700
 #include <inttypes.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
 
 #include "tests/unit/test_scan_log.h"
 
 /* ---------------------------------------------------------------- sums of several blocks */
 
-static void sums_are_read(void **state)
+TEST(sums_are_read)
 {
-	(void)state;
 	/* 14h blocks, 428h each; 14h x 8 = A0h */
 	expect_log("00005320 bytes in 0x14 allocations (@ 0x00000428) by: BackTrace00B53\n",
 		"entry 20 5320 0 0 00B53\n");
@@ -36,7 +28,7 @@ static void sums_are_read(void **state)
 		"entry 4294967295 FFFFFFFFFFFFFFFF FFFFFFFFFFFFFFFF 0 1\n");
 }
 
-static void bad_sums_are_no_entries(void **state)
+TEST(bad_sums_are_no_entries)
 {
 	static const char *const lines[] = {
 		/* 2^32 x 2^32 overflows */
@@ -54,7 +46,6 @@ static void bad_sums_are_no_entries(void **state)
 		"1 bytes in words\n",
 	};
 
-	(void)state;
 	for (size_t i = 0; i < COUNT(lines); i++) {
 		char text[200];
 
@@ -63,9 +54,8 @@ static void bad_sums_are_no_entries(void **state)
 	}
 }
 
-static void sums_count_for_the_end_mark(void **state)
+TEST(sums_count_for_the_end_mark)
 {
-	(void)state;
 	expect_log(OURS "5320 bytes in 0x14 allocations (@ 0x428 + 0x8) by: BackTraceB53\n"
 			"\t401000\n\tAlias\n\t402000\n" ONE
 			"// hsnap: end blocks=21 requested=21281 overhead=162\n",
@@ -75,9 +65,8 @@ static void sums_count_for_the_end_mark(void **state)
 #define SUM "4 bytes in 0x2 allocations (@ 0x2) by: BackTrace5\n"
 #define SUM_LOG "entry 2 4 0 0 5"
 
-static void frames_of_sums_may_be_names(void **state)
+TEST(frames_of_sums_may_be_names)
 {
-	(void)state;
 	expect_log(SUM "a!b+0x00000012\n\tc!operator new+0x1 \nd+0x3\n\te!f+12\n\t\ndb!x+0x1\n" ONE,
 		SUM_LOG " a!b+0x00000012 c!operator new+0x1 d+0x3 e!f+12 db!x+0x1\n" ONE_LOG "\n");
 	/* as these are */
@@ -86,9 +75,8 @@ static void frames_of_sums_may_be_names(void **state)
 		SUM_LOG "\n" SUM_LOG "\nentry 1 1 2 3 !+0x4\n");
 }
 
-static void names_end_at_the_first_other_line(void **state)
+TEST(names_end_at_the_first_other_line)
 {
-	(void)state;
 	expect_log(SUM "a!b+0x1\n\na!b+0x2\n", SUM_LOG " a!b+0x1\n");
 	expect_log(SUM "a!b+0x1\n*- Heap 10 Hogs\na!b+0x2\n", SUM_LOG " a!b+0x1\nheap 10\n");
 	expect_log(SUM "a!b+0x1\n//a!b+0x2\na!b+0x2\n", SUM_LOG " a!b+0x1\n");
@@ -102,9 +90,8 @@ static void names_end_at_the_first_other_line(void **state)
 	expect_log(SUM "+0x12\n", SUM_LOG "\n");
 }
 
-static void names_are_for_sums_and_not_beside_addresses(void **state)
+TEST(names_are_for_sums_and_not_beside_addresses)
 {
-	(void)state;
 	expect_log(ONE "a!b+0x1\n", ONE_LOG "\n");
 	expect_log(ONE "\ta!b+0x1\n", BAD "2 bad stack line\n" ONE_LOG "\n");
 	expect_log(SUM "\t401000\na!b+0x1\n", SUM_LOG " 401000\n");
@@ -113,12 +100,11 @@ static void names_are_for_sums_and_not_beside_addresses(void **state)
 		BAD "3 bad stack line\n" SUM_LOG "\n" ONE_LOG "\n");
 }
 
-static void names_have_limits(void **state)
+TEST(names_have_limits)
 {
 	char *text = many(SUM, "a!b+0x1\n", DUMP_FRAMES_MAX, ONE);
 	char *wanted = many(SUM_LOG, " a!b+0x1", DUMP_FRAMES_MAX, "\n" ONE_LOG "\n");
 
-	(void)state;
 	expect_log(text, wanted);
 	free(text);
 	free(wanted);
@@ -140,7 +126,7 @@ static int count_of(const char *text, char what)
 }
 
 /* Microsoft's own example, without the comparison it is printed behind. */
-static void the_published_sample_is_read(void **state)
+TEST(the_published_sample_is_read)
 {
 	static const char file[] = "../shared/data/umdh/legacy_msdocs_dhcmp_and_hogs_fragment.txt";
 	static char bytes[4000];
@@ -148,7 +134,6 @@ static void the_published_sample_is_read(void **state)
 	struct scan_log log;
 	const char *hogs;
 
-	(void)state;
 	if (!in) {
 		print_message("no samples beside the checkout\n");
 		skip();
@@ -167,13 +152,12 @@ static void the_published_sample_is_read(void **state)
 	buf_release(&log.text);
 }
 
-static void names_may_lie_in_several_parts(void **state)
+TEST(names_may_lie_in_several_parts)
 {
 	static const char text[] = SUM "a!b+0x1\na!b+0x2\na!b+0x3\n" ONE;
 	struct scan_log log;
 	struct dump_sink sink = log_sink(&log);
 
-	(void)state;
 	assert_int_equal(scan_in_parts(text, sizeof(text) - 1, 1, &sink, NULL), 0);
 	assert_string_equal(log.text.data, SUM_LOG " a!b+0x1 a!b+0x2 a!b+0x3\n" ONE_LOG "\n");
 	buf_release(&log.text);
@@ -219,9 +203,8 @@ static void expect_with_plain(const char *text, int rc, const char *wanted)
 	buf_release(&log.text);
 }
 
-static void a_sink_may_read_plain_entries_itself(void **state)
+TEST(a_sink_may_read_plain_entries_itself)
 {
-	(void)state;
 	expect_with_plain(
 		ONE "\n" PLAIN PLAIN ONE "\t401000\n\n" PLAIN "\t402000\n" PLAIN "words\n", 0,
 		ONE_LOG "\nempty\nplain\nplain\n" ONE_LOG
@@ -233,9 +216,8 @@ static void a_sink_may_read_plain_entries_itself(void **state)
 		ONE PLAIN "\n5 bytes + x\n", 0, ONE_LOG "\nplain\nempty\n" BAD "4 bad entry\n");
 }
 
-static void a_sink_is_asked_only_where_entries_may_come(void **state)
+TEST(a_sink_is_asked_only_where_entries_may_come)
 {
-	(void)state;
 	/* not before anything is known to be a dump */
 	expect_with_plain("\n" PLAIN PLAIN "x\n", 0, "entry 1 5 6 7 8\nplain\n");
 	expect_with_plain(SUM PLAIN PLAIN SUM "a!b+0x1\n" PLAIN "a!b+0x1\n", 0,
@@ -282,12 +264,11 @@ static int scan_around(struct scan_log *log, const char *before, const struct du
 
 static const struct dump_progress passed = {1000, {3, 30, 300}}, empty_lines = {5, {0, 0, 0}};
 
-static void parts_that_others_read_count(void **state)
+TEST(parts_that_others_read_count)
 {
 	struct err err = {0};
 	struct scan_log log;
 
-	(void)state;
 	assert_int_equal(scan_around(&log, OURS ONE "\t401000\n", &passed,
 				 "// hsnap: end blocks=4 requested=31 overhead=302\nwords\n", &err),
 		0);
@@ -305,37 +286,15 @@ static void parts_that_others_read_count(void **state)
 	buf_release(&log.text);
 }
 
-static void parts_behind_the_end_mark_may_have_no_entries(void **state)
+TEST(parts_behind_the_end_mark_may_have_no_entries)
 {
 	static const char before[] = OURS "// hsnap: end blocks=0 requested=0 overhead=0\n";
 	struct err err = {0};
 	struct scan_log log;
 
-	(void)state;
 	assert_int_equal(scan_around(&log, before, &empty_lines, "", &err), 0);
 	buf_release(&log.text);
 	assert_int_equal(scan_around(&log, before, &passed, "", &err), -ERR_BAD_LINE);
 	assert_string_equal(err.detail, "there is an entry behind the end mark");
 	buf_release(&log.text);
-}
-
-int main(void)
-{
-	static const struct CMUnitTest tests[] = {
-		cmocka_unit_test(sums_are_read),
-		cmocka_unit_test(bad_sums_are_no_entries),
-		cmocka_unit_test(sums_count_for_the_end_mark),
-		cmocka_unit_test(frames_of_sums_may_be_names),
-		cmocka_unit_test(names_end_at_the_first_other_line),
-		cmocka_unit_test(names_are_for_sums_and_not_beside_addresses),
-		cmocka_unit_test(names_have_limits),
-		cmocka_unit_test(the_published_sample_is_read),
-		cmocka_unit_test(names_may_lie_in_several_parts),
-		cmocka_unit_test(a_sink_may_read_plain_entries_itself),
-		cmocka_unit_test(a_sink_is_asked_only_where_entries_may_come),
-		cmocka_unit_test(parts_that_others_read_count),
-		cmocka_unit_test(parts_behind_the_end_mark_may_have_no_entries),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

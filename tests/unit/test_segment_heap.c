@@ -1,4 +1,6 @@
 /* The walker of segment heaps: what it finds in heaps made by hand from the published layouts. */
+#include "tests/unit/t.h"
+
 #include "tests/unit/fake_segment.h"
 
 static const struct fake_layout *const layouts[] = {
@@ -10,9 +12,8 @@ static const struct fake_layout *const layouts[] = {
 		for (const struct fake_layout *l = layouts[i_]; l; l = NULL)
 /* NOLINTEND(bugprone-macro-parentheses) */
 
-static void a_heap_is_known_by_the_pointers_back_to_it(void **state)
+TEST(a_heap_is_known_by_the_pointers_back_to_it)
 {
-	(void)state;
 	EACH_LAYOUT(l)
 	{
 		struct fake_segment s;
@@ -36,9 +37,8 @@ static void a_heap_is_known_by_the_pointers_back_to_it(void **state)
 
 /* Of a real heap's second context it is not known whether it has pointers to the front ends. What leads
  * elsewhere is said, and costs nothing else. */
-static void contexts_need_not_be_as_expected_for_a_heap_to_be_walked(void **state)
+TEST(contexts_need_not_be_as_expected_for_a_heap_to_be_walked)
 {
-	(void)state;
 	EACH_LAYOUT(l)
 	{
 		for (unsigned i = 0; l->context_bytes && i < 4; i++) {
@@ -71,9 +71,8 @@ static void contexts_need_not_be_as_expected_for_a_heap_to_be_walked(void **stat
 	}
 }
 
-static void a_heap_of_no_known_layout_is_listed_as_unwalked(void **state)
+TEST(a_heap_of_no_known_layout_is_listed_as_unwalked)
 {
-	(void)state;
 	EACH_LAYOUT(l)
 	{
 		struct fake_segment s;
@@ -89,11 +88,10 @@ static void a_heap_of_no_known_layout_is_listed_as_unwalked(void **state)
 }
 
 /* Two layouts differ only in where a range keeps its size: ranges show which it is. */
-static void ranges_tell_layouts_apart_whatever_the_build(void **state)
+TEST(ranges_tell_layouts_apart_whatever_the_build)
 {
 	static const struct fake_layout *const both[] = {&fake_26100_x64, &fake_22000_x64};
 
-	(void)state;
 	for (unsigned i = 0; i < 8; i++) {
 		static const uint32_t builds[] = {0, 22000, 26100, 99999};
 		struct fake_segment s;
@@ -109,9 +107,8 @@ static void ranges_tell_layouts_apart_whatever_the_build(void **state)
 	}
 }
 
-static void a_range_of_the_back_end_is_one_block(void **state)
+TEST(a_range_of_the_back_end_is_one_block)
 {
-	(void)state;
 	EACH_LAYOUT(l)
 	{
 		struct fake_segment s;
@@ -138,9 +135,8 @@ static void a_range_of_the_back_end_is_one_block(void **state)
 
 /* ---------------------------------------------------------------- VS */
 
-static void chunks_of_a_vs_subsegment_are_blocks_with_either_meaning_of_its_size(void **state)
+TEST(chunks_of_a_vs_subsegment_are_blocks_with_either_meaning_of_its_size)
 {
-	(void)state;
 	EACH_LAYOUT(l)
 	{
 		for (unsigned counts = 0; counts < 2; counts++) {
@@ -175,13 +171,12 @@ static void chunks_of_a_vs_subsegment_are_blocks_with_either_meaning_of_its_size
 	}
 }
 
-static void a_chunk_that_is_to_be_skipped_is_no_block(void **state)
+TEST(a_chunk_that_is_to_be_skipped_is_no_block)
 {
 	struct fake_segment s;
 	struct fake_vs vs;
 	uint64_t at, addr;
 
-	(void)state;
 	seg_init(&s, &fake_22000_x64);
 	at = seg_segment(&s, FAKE_HEAP, 0);
 	vs = seg_vs(&s, FAKE_HEAP, seg_range(&s, at, 12, 2, 1, 15, 0, false));
@@ -195,9 +190,8 @@ static void a_chunk_that_is_to_be_skipped_is_no_block(void **state)
 	seg_release(&s);
 }
 
-static void the_heap_key_is_found_whatever_page_segments_are_signed_with(void **state)
+TEST(the_heap_key_is_found_whatever_page_segments_are_signed_with)
 {
-	(void)state;
 	EACH_LAYOUT(l)
 	{
 		for (unsigned i = 0; i < 4; i++) {
@@ -223,12 +217,11 @@ static void the_heap_key_is_found_whatever_page_segments_are_signed_with(void **
 	}
 }
 
-static void a_page_segment_of_another_key_is_left_out(void **state)
+TEST(a_page_segment_of_another_key_is_left_out)
 {
 	struct fake_segment s;
 	uint64_t at[3];
 
-	(void)state;
 	seg_init(&s, &fake_19041_x64);
 	for (unsigned i = 0; i < 3; i++) {
 		at[i] = seg_segment(&s, FAKE_HEAP, 0);
@@ -242,13 +235,12 @@ static void a_page_segment_of_another_key_is_left_out(void **state)
 	seg_release(&s);
 }
 
-static void a_vs_subsegment_that_is_not_listed_is_noted(void **state)
+TEST(a_vs_subsegment_that_is_not_listed_is_noted)
 {
 	struct fake_segment s;
 	struct fake_vs vs;
 	uint64_t at;
 
-	(void)state;
 	seg_init(&s, &fake_19041_x64);
 	at = seg_segment(&s, FAKE_HEAP, 0);
 	vs = seg_vs(&s, FAKE_HEAP, seg_range(&s, at, 12, 2, 1, 15, 0, false));
@@ -263,9 +255,8 @@ static void a_vs_subsegment_that_is_not_listed_is_noted(void **state)
 
 /* ---------------------------------------------------------------- LFH */
 
-static void bitmaps_of_lfh_subsegments_say_which_blocks_are_live(void **state)
+TEST(bitmaps_of_lfh_subsegments_say_which_blocks_are_live)
 {
-	(void)state;
 	EACH_LAYOUT(l)
 	{
 		struct fake_segment s;
@@ -297,9 +288,8 @@ static void bitmaps_of_lfh_subsegments_say_which_blocks_are_live(void **state)
 }
 
 /* The owner's bucket helps, but sizes that fill their subsegments are enough. */
-static void the_lfh_key_is_found_without_knowing_buckets(void **state)
+TEST(the_lfh_key_is_found_without_knowing_buckets)
 {
-	(void)state;
 	EACH_LAYOUT(l)
 	{
 		struct fake_segment s;
@@ -325,9 +315,8 @@ static void the_lfh_key_is_found_without_knowing_buckets(void **state)
 }
 
 /* From 26100 on the mask is made from all bits of the address. */
-static void the_lfh_key_is_found_with_either_mask(void **state)
+TEST(the_lfh_key_is_found_with_either_mask)
 {
-	(void)state;
 	for (unsigned i = 0; i < 2; i++) {
 		struct fake_segment s;
 		uint64_t at;
@@ -353,9 +342,8 @@ static void the_lfh_key_is_found_with_either_mask(void **state)
 	}
 }
 
-static void an_lfh_subsegment_in_a_vs_chunk_is_no_block_but_its_blocks_are(void **state)
+TEST(an_lfh_subsegment_in_a_vs_chunk_is_no_block_but_its_blocks_are)
 {
-	(void)state;
 	EACH_LAYOUT(l)
 	{
 		struct fake_segment s;
@@ -381,14 +369,13 @@ static void an_lfh_subsegment_in_a_vs_chunk_is_no_block_but_its_blocks_are(void 
 }
 
 /* Blocks of 0x60 bytes in a page-crossing place, marked live, as many as are withheld. */
-static void withheld_blocks_are_not_live(void **state)
+TEST(withheld_blocks_are_not_live)
 {
 	struct fake_segment s;
 	struct fake_lfh lfh;
 	unsigned crossing = 0, live = 0;
 	uint64_t at;
 
-	(void)state;
 	seg_init(&s, &fake_22000_x64);
 	at = seg_segment(&s, FAKE_HEAP, 0);
 	lfh = seg_lfh(&s, seg_range(&s, at, 12, 2, 4, 11, 0, false), 0x4000, 0x60, 6);
@@ -423,9 +410,8 @@ static uint64_t large(
 	return node;
 }
 
-static void large_blocks_hang_on_a_tree_encoded_or_not(void **state)
+TEST(large_blocks_hang_on_a_tree_encoded_or_not)
 {
-	(void)state;
 	EACH_LAYOUT(l)
 	{
 		for (unsigned i = 0; i < 4; i++) {
@@ -465,9 +451,8 @@ static void put_extra(struct fake_segment *s, uint64_t addr, uint64_t record)
 	seg_ptr(s, addr + (s->l->bits == 64 ? 0x10 : 8), record);
 }
 
-static void the_record_of_a_stack_lies_in_the_tail_of_its_block(void **state)
+TEST(the_record_of_a_stack_lies_in_the_tail_of_its_block)
 {
-	(void)state;
 	EACH_LAYOUT(l)
 	{
 		struct fake_segment s;
@@ -500,30 +485,4 @@ static void the_record_of_a_stack_lies_in_the_tail_of_its_block(void **state)
 		assert_block(&s, 3, in_lfh, 0x80 - 0x33, 0x33, 0);
 		seg_release(&s);
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_heap_is_known_by_the_pointers_back_to_it),
-		cmocka_unit_test(contexts_need_not_be_as_expected_for_a_heap_to_be_walked),
-		cmocka_unit_test(a_heap_of_no_known_layout_is_listed_as_unwalked),
-		cmocka_unit_test(ranges_tell_layouts_apart_whatever_the_build),
-		cmocka_unit_test(a_range_of_the_back_end_is_one_block),
-		cmocka_unit_test(
-			chunks_of_a_vs_subsegment_are_blocks_with_either_meaning_of_its_size),
-		cmocka_unit_test(a_chunk_that_is_to_be_skipped_is_no_block),
-		cmocka_unit_test(the_heap_key_is_found_whatever_page_segments_are_signed_with),
-		cmocka_unit_test(a_page_segment_of_another_key_is_left_out),
-		cmocka_unit_test(a_vs_subsegment_that_is_not_listed_is_noted),
-		cmocka_unit_test(bitmaps_of_lfh_subsegments_say_which_blocks_are_live),
-		cmocka_unit_test(the_lfh_key_is_found_without_knowing_buckets),
-		cmocka_unit_test(the_lfh_key_is_found_with_either_mask),
-		cmocka_unit_test(an_lfh_subsegment_in_a_vs_chunk_is_no_block_but_its_blocks_are),
-		cmocka_unit_test(withheld_blocks_are_not_live),
-		cmocka_unit_test(large_blocks_hang_on_a_tree_encoded_or_not),
-		cmocka_unit_test(the_record_of_a_stack_lies_in_the_tail_of_its_block),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,11 +1,12 @@
 /* The walker of segment heaps: nothing that a process holds makes it crash, hang or grow. */
+#include "tests/unit/t.h"
+
 #include "tests/unit/segment_zoo.h"
 
-static void everything_is_found_when_nothing_is_wrong(void **state)
+TEST(everything_is_found_when_nothing_is_wrong)
 {
 	struct zoo z;
 
-	(void)state;
 	EACH_ZOO(&z)
 	{
 		zoo_end(&z, ZOO_BLOCKS, 0);
@@ -14,11 +15,10 @@ static void everything_is_found_when_nothing_is_wrong(void **state)
 
 /* ---------------------------------------------------------------- page ranges */
 
-static void a_range_of_no_size_is_noted_and_passed(void **state)
+TEST(a_range_of_no_size_is_noted_and_passed)
 {
 	struct zoo z;
 
-	(void)state;
 	EACH_ZOO(&z)
 	{
 		fake_put(&z.s.fake, descriptor(&z, 0) + z.s.l->d_units, 0, 1);
@@ -26,11 +26,10 @@ static void a_range_of_no_size_is_noted_and_passed(void **state)
 	}
 }
 
-static void a_range_past_its_segment_is_noted(void **state)
+TEST(a_range_past_its_segment_is_noted)
 {
 	struct zoo z;
 
-	(void)state;
 	EACH_ZOO(&z)
 	{
 		fake_put(&z.s.fake, descriptor(&z, 3) + z.s.l->d_units, 0xff, 1);
@@ -38,11 +37,10 @@ static void a_range_past_its_segment_is_noted(void **state)
 	}
 }
 
-static void a_range_without_its_signature_is_noted(void **state)
+TEST(a_range_without_its_signature_is_noted)
 {
 	struct zoo z;
 
-	(void)state;
 	EACH_ZOO(&z)
 	{
 		fake_put(&z.s.fake, descriptor(&z, 0), 0xccddccde, 4);
@@ -50,11 +48,10 @@ static void a_range_without_its_signature_is_noted(void **state)
 	}
 }
 
-static void a_range_smaller_than_what_is_unused_is_noted(void **state)
+TEST(a_range_smaller_than_what_is_unused_is_noted)
 {
 	struct zoo z;
 
-	(void)state;
 	EACH_ZOO(&z)
 	{
 		fake_put(&z.s.fake, descriptor(&z, 0) + z.s.l->d_unused, 0x1001, 4);
@@ -62,11 +59,10 @@ static void a_range_smaller_than_what_is_unused_is_noted(void **state)
 	}
 }
 
-static void a_list_of_segments_that_leads_round_ends(void **state)
+TEST(a_list_of_segments_that_leads_round_ends)
 {
 	struct zoo z;
 
-	(void)state;
 	EACH_ZOO(&z)
 	{
 		uint64_t second = seg_segment(&z.s, FAKE_HEAP, 0);
@@ -76,11 +72,10 @@ static void a_list_of_segments_that_leads_round_ends(void **state)
 	}
 }
 
-static void a_segment_that_is_not_there_is_noted(void **state)
+TEST(a_segment_that_is_not_there_is_noted)
 {
 	struct zoo z;
 
-	(void)state;
 	EACH_ZOO(&z)
 	{
 		uint64_t second = seg_segment(&z.s, FAKE_HEAP, 0);
@@ -106,11 +101,10 @@ static void sizes_put(struct zoo *z, unsigned i, unsigned units, unsigned previo
 		fake_put(&z->s.fake, at, (units << 1 | previous << 16 | 0x80000000u) ^ key, 4);
 }
 
-static void a_chunk_of_no_size_ends_its_subsegment(void **state)
+TEST(a_chunk_of_no_size_ends_its_subsegment)
 {
 	struct zoo z;
 
-	(void)state;
 	EACH_ZOO(&z)
 	{
 		sizes_put(&z, 2, 0, 0x140 / z.s.l->unit);
@@ -118,11 +112,10 @@ static void a_chunk_of_no_size_ends_its_subsegment(void **state)
 	}
 }
 
-static void a_chunk_past_its_subsegment_ends_it(void **state)
+TEST(a_chunk_past_its_subsegment_ends_it)
 {
 	struct zoo z;
 
-	(void)state;
 	EACH_ZOO(&z)
 	{
 		sizes_put(&z, 2, z.s.l->bits == 64 ? 0xffff : 0x7fff, 0x140 / z.s.l->unit);
@@ -130,11 +123,10 @@ static void a_chunk_past_its_subsegment_ends_it(void **state)
 	}
 }
 
-static void a_chunk_that_does_not_know_the_one_before_ends_its_subsegment(void **state)
+TEST(a_chunk_that_does_not_know_the_one_before_ends_its_subsegment)
 {
 	struct zoo z;
 
-	(void)state;
 	EACH_ZOO(&z)
 	{
 		sizes_put(&z, 2, 0x180 / z.s.l->unit, 0x150 / z.s.l->unit);
@@ -142,11 +134,10 @@ static void a_chunk_that_does_not_know_the_one_before_ends_its_subsegment(void *
 	}
 }
 
-static void a_chunk_smaller_than_what_is_unused_is_noted(void **state)
+TEST(a_chunk_smaller_than_what_is_unused_is_noted)
 {
 	struct zoo z;
 
-	(void)state;
 	EACH_ZOO(&z)
 	{
 		fake_put(&z.s.fake, z.chunks[2] + 0x180 - 2, 0x181, 2);
@@ -154,11 +145,10 @@ static void a_chunk_smaller_than_what_is_unused_is_noted(void **state)
 	}
 }
 
-static void a_subsegment_without_its_signature_is_noted(void **state)
+TEST(a_subsegment_without_its_signature_is_noted)
 {
 	struct zoo z;
 
-	(void)state;
 	EACH_ZOO(&z)
 	{
 		fake_put(&z.s.fake, z.vs + z.s.l->v_signature, 0x1234, 2);
@@ -168,11 +158,10 @@ static void a_subsegment_without_its_signature_is_noted(void **state)
 
 /* ---------------------------------------------------------------- LFH */
 
-static void an_lfh_subsegment_of_impossible_offsets_is_noted(void **state)
+TEST(an_lfh_subsegment_of_impossible_offsets_is_noted)
 {
 	struct zoo z;
 
-	(void)state;
 	for (unsigned damage = 0; damage < 3; damage++) {
 		EACH_ZOO(&z)
 		{
@@ -197,11 +186,10 @@ static void an_lfh_subsegment_of_impossible_offsets_is_noted(void **state)
 	}
 }
 
-static void an_lfh_subsegment_of_impossible_counts_is_noted(void **state)
+TEST(an_lfh_subsegment_of_impossible_counts_is_noted)
 {
 	struct zoo z;
 
-	(void)state;
 	for (unsigned damage = 0; damage < 2; damage++) {
 		EACH_ZOO(&z)
 		{
@@ -212,11 +200,10 @@ static void an_lfh_subsegment_of_impossible_counts_is_noted(void **state)
 }
 
 /* More of them than are withheld cross a page: it cannot be told which are. */
-static void withheld_blocks_that_cannot_be_told_are_noted(void **state)
+TEST(withheld_blocks_that_cannot_be_told_are_noted)
 {
 	struct zoo z;
 
-	(void)state;
 	EACH_ZOO(&z)
 	{
 		for (unsigned k = 0; k < 0x80; k++)
@@ -231,11 +218,10 @@ static void withheld_blocks_that_cannot_be_told_are_noted(void **state)
 
 /* ---------------------------------------------------------------- all of it */
 
-static void blocks_are_no_more_than_memory(void **state)
+TEST(blocks_are_no_more_than_memory)
 {
 	struct zoo z;
 
-	(void)state;
 	EACH_ZOO(&z)
 	{
 		seg_walk_limited(&z.s, 0x1000);
@@ -252,11 +238,10 @@ static void spoil(struct fake *fake, uint64_t *seed, uint64_t addr, size_t len, 
 }
 
 /* Whatever bytes are wrong: it ends, and no block is larger than there is memory. */
-static void damaged_bytes_do_no_harm(void **state)
+TEST(damaged_bytes_do_no_harm)
 {
 	uint64_t seed = 0x5eed;
 
-	(void)state;
 	for (unsigned i = 0; i < 600; i++) {
 		struct zoo z;
 
@@ -270,29 +255,4 @@ static void damaged_bytes_do_no_harm(void **state)
 		assert_true(z.s.walk.block_count <= 0x1000000 / 8);
 		seg_release(&z.s);
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(everything_is_found_when_nothing_is_wrong),
-		cmocka_unit_test(a_range_of_no_size_is_noted_and_passed),
-		cmocka_unit_test(a_range_past_its_segment_is_noted),
-		cmocka_unit_test(a_range_without_its_signature_is_noted),
-		cmocka_unit_test(a_range_smaller_than_what_is_unused_is_noted),
-		cmocka_unit_test(a_list_of_segments_that_leads_round_ends),
-		cmocka_unit_test(a_segment_that_is_not_there_is_noted),
-		cmocka_unit_test(a_chunk_of_no_size_ends_its_subsegment),
-		cmocka_unit_test(a_chunk_past_its_subsegment_ends_it),
-		cmocka_unit_test(a_chunk_that_does_not_know_the_one_before_ends_its_subsegment),
-		cmocka_unit_test(a_chunk_smaller_than_what_is_unused_is_noted),
-		cmocka_unit_test(a_subsegment_without_its_signature_is_noted),
-		cmocka_unit_test(an_lfh_subsegment_of_impossible_offsets_is_noted),
-		cmocka_unit_test(an_lfh_subsegment_of_impossible_counts_is_noted),
-		cmocka_unit_test(withheld_blocks_that_cannot_be_told_are_noted),
-		cmocka_unit_test(blocks_are_no_more_than_memory),
-		cmocka_unit_test(damaged_bytes_do_no_harm),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,4 +1,6 @@
 /* The large blocks of a segment heap: one that makes no sense costs no other, and none is lost silently. */
+#include "tests/unit/t.h"
+
 #include "tests/unit/segment_zoo.h"
 
 static uint64_t tree_at(const struct zoo *z)
@@ -17,11 +19,10 @@ static void min_put(struct zoo *z, uint64_t node)
 	seg_ptr(&z->s, tree_at(z) + z->s.l->ptr, node);
 }
 
-static void as_many_as_the_heap_counts_are_no_doubt(void **state)
+TEST(as_many_as_the_heap_counts_are_no_doubt)
 {
 	struct zoo z;
 
-	(void)state;
 	EACH_ZOO(&z)
 	{
 		committed_put(&z, 3 * 0x20);
@@ -30,11 +31,10 @@ static void as_many_as_the_heap_counts_are_no_doubt(void **state)
 	}
 }
 
-static void a_tree_that_leads_round_costs_no_block(void **state)
+TEST(a_tree_that_leads_round_costs_no_block)
 {
 	struct zoo z;
 
-	(void)state;
 	EACH_ZOO(&z)
 	{
 		seg_ptr(&z.s, z.nodes[1] + z.s.l->n_left, z.nodes[0]);
@@ -54,11 +54,10 @@ static void a_tree_that_leads_round_costs_no_block(void **state)
 	}
 }
 
-static void a_large_block_of_no_size_costs_no_other(void **state)
+TEST(a_large_block_of_no_size_costs_no_other)
 {
 	struct zoo z;
 
-	(void)state;
 	EACH_ZOO(&z)
 	{
 		seg_ptr(&z.s, z.nodes[0] + z.s.l->n_pages, 0xfff);
@@ -66,11 +65,10 @@ static void a_large_block_of_no_size_costs_no_other(void **state)
 	}
 }
 
-static void a_node_that_is_not_there_costs_no_other(void **state)
+TEST(a_node_that_is_not_there_costs_no_other)
 {
 	struct zoo z;
 
-	(void)state;
 	EACH_ZOO(&z)
 	{
 		seg_ptr(&z.s, z.nodes[0] + z.s.l->n_left, 0x66666660);
@@ -79,11 +77,10 @@ static void a_node_that_is_not_there_costs_no_other(void **state)
 }
 
 /* No tree, or one side of it missing: the heap's own count tells. */
-static void fewer_blocks_than_the_heap_counts_are_noted(void **state)
+TEST(fewer_blocks_than_the_heap_counts_are_noted)
 {
 	struct zoo z;
 
-	(void)state;
 	EACH_ZOO(&z)
 	{
 		committed_put(&z, 3 * 0x20);
@@ -99,11 +96,10 @@ static void fewer_blocks_than_the_heap_counts_are_noted(void **state)
 }
 
 /* _RTL_RB_TREE.Min. */
-static void a_tree_without_its_first_node_is_noted(void **state)
+TEST(a_tree_without_its_first_node_is_noted)
 {
 	struct zoo z;
 
-	(void)state;
 	EACH_ZOO(&z)
 	{
 		min_put(&z, z.nodes[1]);
@@ -127,12 +123,11 @@ static void know_regions(struct zoo *z, struct target_ops *ops)
 	z->s.fake.target.ops = ops;
 }
 
-static void a_large_block_ends_where_its_memory_does(void **state)
+TEST(a_large_block_ends_where_its_memory_does)
 {
 	struct target_ops ops;
 	struct zoo z;
 
-	(void)state;
 	for (unsigned i = 0; i < 2; i++) {
 		EACH_ZOO(&z)
 		{
@@ -145,11 +140,10 @@ static void a_large_block_ends_where_its_memory_does(void **state)
 	}
 }
 
-static void a_large_block_as_large_as_all_addresses_is_no_block(void **state)
+TEST(a_large_block_as_large_as_all_addresses_is_no_block)
 {
 	struct zoo z;
 
-	(void)state;
 	EACH_ZOO(&z)
 	{
 		seg_ptr(&z.s, z.nodes[0] + z.s.l->n_pages, 0xfffffffffffff000 & seg_mask(&z.s));
@@ -158,11 +152,10 @@ static void a_large_block_as_large_as_all_addresses_is_no_block(void **state)
 }
 
 /* Where regions are not known, memory as a whole still is. */
-static void a_large_block_larger_than_memory_is_no_block(void **state)
+TEST(a_large_block_larger_than_memory_is_no_block)
 {
 	struct zoo z;
 
-	(void)state;
 	EACH_ZOO(&z)
 	{
 		seg_ptr(&z.s, z.nodes[0] + z.s.l->n_pages, 0x20000000);
@@ -171,21 +164,4 @@ static void a_large_block_larger_than_memory_is_no_block(void **state)
 		assert_int_equal(z.s.walk.broken_count, 1);
 		seg_release(&z.s);
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(as_many_as_the_heap_counts_are_no_doubt),
-		cmocka_unit_test(a_tree_that_leads_round_costs_no_block),
-		cmocka_unit_test(a_large_block_of_no_size_costs_no_other),
-		cmocka_unit_test(a_node_that_is_not_there_costs_no_other),
-		cmocka_unit_test(fewer_blocks_than_the_heap_counts_are_noted),
-		cmocka_unit_test(a_tree_without_its_first_node_is_noted),
-		cmocka_unit_test(a_large_block_ends_where_its_memory_does),
-		cmocka_unit_test(a_large_block_as_large_as_all_addresses_is_no_block),
-		cmocka_unit_test(a_large_block_larger_than_memory_is_no_block),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

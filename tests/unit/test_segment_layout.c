@@ -1,5 +1,7 @@
 /* Every row of the segment heap's and page heap's tables against listings of public symbols, as far
  * as those go. */
+#include "tests/unit/t.h"
+
 #include "tests/unit/layout_listing.h"
 
 #include "snapshot/heap/page_layout.h"
@@ -89,9 +91,8 @@ static void assert_parts_are_listed(const char *list, const struct segment_parts
 	assert_listed(list, "_RTLP_HP_HEAP_GLOBALS", "LfhKey", parts->globals_lfh_key);
 }
 
-static void rows_of_the_segment_heap_are_as_listed(void **state)
+TEST(rows_of_the_segment_heap_are_as_listed)
 {
-	(void)state;
 	listings_or_skip();
 	for (size_t i = 0; i < sizeof(listed) / sizeof(*listed); i++) {
 		const struct segment_layout *row = row_named(listed[i].row);
@@ -102,12 +103,11 @@ static void rows_of_the_segment_heap_are_as_listed(void **state)
 }
 
 /* This listing has fewer types, and names some fields otherwise. */
-static void the_row_of_1607_is_as_listed(void **state)
+TEST(the_row_of_1607_is_as_listed)
 {
 	const char *list = "r2_ntdll_Win10x64";
 	const struct segment_layout *row = row_named("segment 10.0.14393-15063 x64");
 
-	(void)state;
 	listings_or_skip();
 	assert_listed(list, "_SEGMENT_HEAP", "LargeAllocMetadata", row->large_tree);
 	assert_listed(list, "_SEGMENT_HEAP", "LargeReservedPages", row->large_reserved);
@@ -138,11 +138,10 @@ static void the_row_of_1607_is_as_listed(void **state)
 #define BLOCK "_DPH_HEAP_BLOCK"
 #define INFO "_DPH_BLOCK_INFORMATION"
 
-static void rows_of_the_page_heap_are_as_listed(void **state)
+TEST(rows_of_the_page_heap_are_as_listed)
 {
 	static const char *const lists[] = {"r2_ntdll_Win7x86", "r2_ntdll_Win10x64"};
 
-	(void)state;
 	listings_or_skip();
 	for (size_t i = 0; i < 2; i++) {
 		const struct page_layout *row = page_layout(i ? 64 : 32);
@@ -174,15 +173,4 @@ static void rows_of_the_page_heap_are_as_listed(void **state)
 		assert_listed(list, ROOT, "NodeToAllocate",
 			row->root_busy_table + (row->bits == 64 ? 0x68 : 0x38));
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(rows_of_the_segment_heap_are_as_listed),
-		cmocka_unit_test(the_row_of_1607_is_as_listed),
-		cmocka_unit_test(rows_of_the_page_heap_are_as_listed),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,7 @@
 /* The key of the LFH is taken from ntdll, and without that found by whatever evidence there is: each
  * test leaves only one kind of it. Where that is not enough no block is listed. */
+#include "tests/unit/t.h"
+
 #include "tests/unit/fake_segment.h"
 
 static const struct fake_layout *const layouts[] = {
@@ -82,9 +84,8 @@ static struct fake_lfh odd_subsegments(struct fake_segment *s)
 	return lfh;
 }
 
-static void the_key_stands_beside_the_heap_key_in_ntdll(void **state)
+TEST(the_key_stands_beside_the_heap_key_in_ntdll)
 {
-	(void)state;
 	EACH_LAYOUT(l)
 	{
 		struct fake_segment s;
@@ -102,9 +103,8 @@ static void the_key_stands_beside_the_heap_key_in_ntdll(void **state)
 }
 
 /* Whatever page segments are signed with, which without VS subsegments nothing else tells. */
-static void the_heap_key_in_ntdll_may_be_either(void **state)
+TEST(the_heap_key_in_ntdll_may_be_either)
 {
-	(void)state;
 	EACH_LAYOUT(l)
 	{
 		struct fake_segment s;
@@ -116,9 +116,8 @@ static void the_heap_key_in_ntdll_may_be_either(void **state)
 	}
 }
 
-static void a_value_like_the_heap_key_is_not_believed(void **state)
+TEST(a_value_like_the_heap_key_is_not_believed)
 {
-	(void)state;
 	EACH_LAYOUT(l)
 	{
 		struct fake_segment s;
@@ -132,9 +131,8 @@ static void a_value_like_the_heap_key_is_not_believed(void **state)
 }
 
 /* In a dump ntdll may be listed, and its data be missing or from elsewhere. */
-static void without_ntdll_s_data_the_key_of_one_kind_is_not_certain(void **state)
+TEST(without_ntdll_s_data_the_key_of_one_kind_is_not_certain)
 {
-	(void)state;
 	EACH_LAYOUT(l)
 	{
 		for (unsigned i = 0; i < 4; i++) {
@@ -158,9 +156,8 @@ static void without_ntdll_s_data_the_key_of_one_kind_is_not_certain(void **state
 /* ---------------------------------------------------------------- guessed */
 
 /* As long as there are so many that one unit more or less makes a difference. */
-static void blocks_that_fill_their_subsegment_show_their_size(void **state)
+TEST(blocks_that_fill_their_subsegment_show_their_size)
 {
-	(void)state;
 	EACH_LAYOUT(l)
 	{
 		for (unsigned bytes = 0x30; bytes < 0x120; bytes += 0x30) {
@@ -177,7 +174,7 @@ static void blocks_that_fill_their_subsegment_show_their_size(void **state)
 }
 
 /* So few blocks that many sizes would do. */
-static void a_bucket_s_size_class_shows_their_size(void **state)
+TEST(a_bucket_s_size_class_shows_their_size)
 {
 	/* Documented: 8 bytes apart up to 256, then 16 to 512, 32 to 1024, 64 to 2048. */
 	static const unsigned x86[][2] = {
@@ -185,7 +182,6 @@ static void a_bucket_s_size_class_shows_their_size(void **state)
 	static const unsigned x64[][2] = {
 		{3, 0x30}, {32, 0x200}, {35, 0x230}, {64, 0x400}, {70, 0x580}};
 
-	(void)state;
 	EACH_LAYOUT(l)
 	{
 		for (size_t i = 0; i < sizeof(x86) / sizeof(*x86); i++) {
@@ -206,9 +202,8 @@ static void a_bucket_s_size_class_shows_their_size(void **state)
 }
 
 /* With blocks of one unit no other place is left for the first one. */
-static void a_subsegment_without_room_to_spare_shows_where_the_first_block_is(void **state)
+TEST(a_subsegment_without_room_to_spare_shows_where_the_first_block_is)
 {
-	(void)state;
 	EACH_LAYOUT(l)
 	{
 		struct fake_segment s;
@@ -229,9 +224,8 @@ static void a_subsegment_without_room_to_spare_shows_where_the_first_block_is(vo
 }
 
 /* The first block stands behind something unknown: only the ends of blocks show where. */
-static void tails_show_where_the_first_block_is(void **state)
+TEST(tails_show_where_the_first_block_is)
 {
-	(void)state;
 	EACH_LAYOUT(l)
 	{
 		struct fake_segment s;
@@ -253,9 +247,8 @@ static void tails_show_where_the_first_block_is(void **state)
 }
 
 /* Memory is full of what would do as the end of a block; marks of stacks are not. */
-static void marks_of_stacks_show_where_the_first_block_is(void **state)
+TEST(marks_of_stacks_show_where_the_first_block_is)
 {
-	(void)state;
 	EACH_LAYOUT(l)
 	{
 		for (unsigned marks = 0; marks < 2; marks++) {
@@ -286,9 +279,8 @@ static void marks_of_stacks_show_where_the_first_block_is(void **state)
 }
 
 /* Any word with its topmost bit set would do as the end of a block but for one byte. */
-static void one_unused_byte_shows_nothing(void **state)
+TEST(one_unused_byte_shows_nothing)
 {
-	(void)state;
 	EACH_LAYOUT(l)
 	{
 		struct fake_segment s;
@@ -304,11 +296,10 @@ static void one_unused_byte_shows_nothing(void **state)
 	}
 }
 
-static void keys_that_differ_are_none(void **state)
+TEST(keys_that_differ_are_none)
 {
 	uint64_t seed = 77;
 
-	(void)state;
 	EACH_LAYOUT(l)
 	{
 		struct fake_segment s;
@@ -328,9 +319,8 @@ static void keys_that_differ_are_none(void **state)
 }
 
 /* Of two heaps the one that says little is read with the key that the other gave. */
-static void the_key_is_the_process_s(void **state)
+TEST(the_key_is_the_process_s)
 {
-	(void)state;
 	EACH_LAYOUT(l)
 	{
 		struct fake_segment s;
@@ -355,24 +345,4 @@ static void the_key_is_the_process_s(void **state)
 		assert_block(&s, 0, seg_lfh_addr(&lfh, 1), 0x90, 0, 0);
 		seg_release(&s);
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(the_key_stands_beside_the_heap_key_in_ntdll),
-		cmocka_unit_test(the_heap_key_in_ntdll_may_be_either),
-		cmocka_unit_test(a_value_like_the_heap_key_is_not_believed),
-		cmocka_unit_test(without_ntdll_s_data_the_key_of_one_kind_is_not_certain),
-		cmocka_unit_test(blocks_that_fill_their_subsegment_show_their_size),
-		cmocka_unit_test(a_bucket_s_size_class_shows_their_size),
-		cmocka_unit_test(a_subsegment_without_room_to_spare_shows_where_the_first_block_is),
-		cmocka_unit_test(tails_show_where_the_first_block_is),
-		cmocka_unit_test(marks_of_stacks_show_where_the_first_block_is),
-		cmocka_unit_test(one_unused_byte_shows_nothing),
-		cmocka_unit_test(keys_that_differ_are_none),
-		cmocka_unit_test(the_key_is_the_process_s),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

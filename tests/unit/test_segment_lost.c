@@ -1,4 +1,6 @@
 /* What could get lost in a segment heap without a word, is noted. */
+#include "tests/unit/t.h"
+
 #include "tests/unit/segment_zoo.h"
 
 static void flags_put(struct zoo *z, unsigned index, unsigned flags)
@@ -23,11 +25,10 @@ static void assert_noted(struct zoo *z, size_t blocks, const char *what)
 /* ---------------------------------------------------------------- page ranges */
 
 /* Ranges begin at the descriptors 0, 1 and 3, the last one has four; the rest is free. */
-static void a_free_range_is_passed_whatever_its_length_says(void **state)
+TEST(a_free_range_is_passed_whatever_its_length_says)
 {
 	struct zoo z;
 
-	(void)state;
 	EACH_ZOO(&z)
 	{
 		uint64_t far = seg_range(&z.s, z.segment, 12, 200, 2, 3, 0, false);
@@ -41,11 +42,10 @@ static void a_free_range_is_passed_whatever_its_length_says(void **state)
 	}
 }
 
-static void a_free_range_that_covers_one_in_use_is_noted(void **state)
+TEST(a_free_range_that_covers_one_in_use_is_noted)
 {
 	struct zoo z;
 
-	(void)state;
 	EACH_ZOO(&z)
 	{
 		seg_range(&z.s, z.segment, 12, 200, 2, 3, 0, false);
@@ -54,11 +54,10 @@ static void a_free_range_that_covers_one_in_use_is_noted(void **state)
 	}
 }
 
-static void a_free_range_past_its_segment_is_noted(void **state)
+TEST(a_free_range_past_its_segment_is_noted)
 {
 	struct zoo z;
 
-	(void)state;
 	EACH_ZOO(&z)
 	{
 		seg_range(&z.s, z.segment, 12, 200, 2, 3, 0, false);
@@ -68,11 +67,10 @@ static void a_free_range_past_its_segment_is_noted(void **state)
 }
 
 /* What free ranges leave behind within them says nothing. */
-static void old_signatures_within_a_free_range_are_no_doubt(void **state)
+TEST(old_signatures_within_a_free_range_are_no_doubt)
 {
 	struct zoo z;
 
-	(void)state;
 	EACH_ZOO(&z)
 	{
 		units_put(&z, 7, 20);
@@ -84,12 +82,11 @@ static void old_signatures_within_a_free_range_are_no_doubt(void **state)
 	}
 }
 
-static void a_range_that_lost_its_first_flag_is_noted(void **state)
+TEST(a_range_that_lost_its_first_flag_is_noted)
 {
 	static const unsigned flags[] = {0, 1, 9};
 	struct zoo z;
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(flags) / sizeof(*flags); i++) {
 		EACH_ZOO(&z)
 		{
@@ -100,12 +97,11 @@ static void a_range_that_lost_its_first_flag_is_noted(void **state)
 	}
 }
 
-static void an_lfh_range_that_became_another_is_noted(void **state)
+TEST(an_lfh_range_that_became_another_is_noted)
 {
 	static const unsigned flags[] = {7, 3};
 	struct zoo z;
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(flags) / sizeof(*flags); i++) {
 		EACH_ZOO(&z)
 		{
@@ -115,12 +111,11 @@ static void an_lfh_range_that_became_another_is_noted(void **state)
 	}
 }
 
-static void a_range_of_no_known_kind_is_noted(void **state)
+TEST(a_range_of_no_known_kind_is_noted)
 {
 	static const unsigned flags[] = {0x13, 0x17, 0x1f};
 	struct zoo z;
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(flags) / sizeof(*flags); i++) {
 		EACH_ZOO(&z)
 		{
@@ -131,11 +126,10 @@ static void a_range_of_no_known_kind_is_noted(void **state)
 }
 
 /* A block may hold what was a subsegment, of which nothing is live any more. */
-static void what_was_an_lfh_subsegment_is_no_doubt(void **state)
+TEST(what_was_an_lfh_subsegment_is_no_doubt)
 {
 	struct zoo z;
 
-	(void)state;
 	EACH_ZOO(&z)
 	{
 		struct fake_lfh lfh;
@@ -147,11 +141,10 @@ static void what_was_an_lfh_subsegment_is_no_doubt(void **state)
 	}
 }
 
-static void a_range_that_covers_another_is_noted_and_ends_there(void **state)
+TEST(a_range_that_covers_another_is_noted_and_ends_there)
 {
 	struct zoo z;
 
-	(void)state;
 	EACH_ZOO(&z)
 	{
 		units_put(&z, 0, 2);
@@ -161,11 +154,10 @@ static void a_range_that_covers_another_is_noted_and_ends_there(void **state)
 
 /* ---------------------------------------------------------------- page segments */
 
-static void a_page_segment_at_an_odd_place_is_noted(void **state)
+TEST(a_page_segment_at_an_odd_place_is_noted)
 {
 	struct zoo z;
 
-	(void)state;
 	EACH_ZOO(&z)
 	{
 		z.s.segment += 0x1000;
@@ -174,11 +166,10 @@ static void a_page_segment_at_an_odd_place_is_noted(void **state)
 	}
 }
 
-static void units_are_no_larger_than_any_known(void **state)
+TEST(units_are_no_larger_than_any_known)
 {
 	struct zoo z;
 
-	(void)state;
 	EACH_ZOO(&z)
 	{
 		if (z.s.l->context_bytes)
@@ -196,11 +187,10 @@ static void units_are_no_larger_than_any_known(void **state)
 
 /* ---------------------------------------------------------------- LFH */
 
-static void blocks_neither_free_nor_in_use_are_noted(void **state)
+TEST(blocks_neither_free_nor_in_use_are_noted)
 {
 	struct zoo z;
 
-	(void)state;
 	EACH_ZOO(&z)
 	{
 		fake_put(&z.s.fake, z.lfh + z.s.l->l_bitmap, 0, 1);
@@ -208,11 +198,10 @@ static void blocks_neither_free_nor_in_use_are_noted(void **state)
 	}
 }
 
-static void more_blocks_free_and_in_use_than_there_are_are_noted(void **state)
+TEST(more_blocks_free_and_in_use_than_there_are_are_noted)
 {
 	struct zoo z;
 
-	(void)state;
 	EACH_ZOO(&z)
 	{
 		uint64_t count = fake_get(&z.s.fake, z.lfh + z.s.l->l_count, 2);
@@ -222,11 +211,10 @@ static void more_blocks_free_and_in_use_than_there_are_are_noted(void **state)
 	}
 }
 
-static void withheld_blocks_may_be_neither_free_nor_in_use(void **state)
+TEST(withheld_blocks_may_be_neither_free_nor_in_use)
 {
 	struct zoo z;
 
-	(void)state;
 	EACH_ZOO(&z)
 	{
 		uint64_t free_count = fake_get(&z.s.fake, z.lfh + z.s.l->l_count - 2, 2);
@@ -241,11 +229,10 @@ static void withheld_blocks_may_be_neither_free_nor_in_use(void **state)
 	}
 }
 
-static void an_lfh_subsegment_that_became_a_vs_block_is_noted(void **state)
+TEST(an_lfh_subsegment_that_became_a_vs_block_is_noted)
 {
 	struct zoo z;
 
-	(void)state;
 	EACH_ZOO(&z)
 	{
 		uint64_t bits = z.inner - z.s.l->v_header + z.s.l->v_bits;
@@ -285,11 +272,10 @@ static void put_extra(struct zoo *z, uint64_t addr, unsigned mark, uint64_t reco
 
 #define PROMISED "block without the stack that its end promises"
 
-static void a_stack_that_leads_nowhere_is_noted(void **state)
+TEST(a_stack_that_leads_nowhere_is_noted)
 {
 	struct zoo z;
 
-	(void)state;
 	EACH_ZOO(&z)
 	{
 		put_extra(&z, promise(&z, false), 0x0101, 0x66666660);
@@ -297,11 +283,10 @@ static void a_stack_that_leads_nowhere_is_noted(void **state)
 	}
 }
 
-static void a_stack_s_mark_that_is_not_there_is_noted_under_ust(void **state)
+TEST(a_stack_s_mark_that_is_not_there_is_noted_under_ust)
 {
 	struct zoo z;
 
-	(void)state;
 	for (unsigned ust = 0; ust < 2; ust++) {
 		EACH_ZOO(&z)
 		{
@@ -315,12 +300,11 @@ static void a_stack_s_mark_that_is_not_there_is_noted_under_ust(void **state)
 }
 
 /* The allocation found no room for its stack; or the extra holds what a user set. */
-static void a_block_may_have_no_stack(void **state)
+TEST(a_block_may_have_no_stack)
 {
 	static const unsigned marks[] = {0x0101, 0x0020, 0, 0x0101};
 	struct zoo z;
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(marks) / sizeof(*marks); i++) {
 		EACH_ZOO(&z)
 		{
@@ -331,30 +315,4 @@ static void a_block_may_have_no_stack(void **state)
 			zoo_end(&z, ZOO_BLOCKS + 1, 0);
 		}
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_free_range_is_passed_whatever_its_length_says),
-		cmocka_unit_test(a_free_range_that_covers_one_in_use_is_noted),
-		cmocka_unit_test(a_free_range_past_its_segment_is_noted),
-		cmocka_unit_test(old_signatures_within_a_free_range_are_no_doubt),
-		cmocka_unit_test(a_range_that_lost_its_first_flag_is_noted),
-		cmocka_unit_test(an_lfh_range_that_became_another_is_noted),
-		cmocka_unit_test(a_range_of_no_known_kind_is_noted),
-		cmocka_unit_test(what_was_an_lfh_subsegment_is_no_doubt),
-		cmocka_unit_test(a_range_that_covers_another_is_noted_and_ends_there),
-		cmocka_unit_test(a_page_segment_at_an_odd_place_is_noted),
-		cmocka_unit_test(units_are_no_larger_than_any_known),
-		cmocka_unit_test(blocks_neither_free_nor_in_use_are_noted),
-		cmocka_unit_test(more_blocks_free_and_in_use_than_there_are_are_noted),
-		cmocka_unit_test(withheld_blocks_may_be_neither_free_nor_in_use),
-		cmocka_unit_test(an_lfh_subsegment_that_became_a_vs_block_is_noted),
-		cmocka_unit_test(a_stack_that_leads_nowhere_is_noted),
-		cmocka_unit_test(a_stack_s_mark_that_is_not_there_is_noted_under_ust),
-		cmocka_unit_test(a_block_may_have_no_stack),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,10 +1,5 @@
 /* What a series begins and ends with, and how far it goes up and down, by part. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
+#include "tests/unit/t.h"
 
 #include "diff/match/row_series.h"
 
@@ -24,11 +19,10 @@ static void check(struct block_totals got, uint64_t blocks, uint64_t bytes, uint
 	assert_int_equal(got.overhead_bytes, overhead);
 }
 
-static void one_part_is_first_and_last(void **state)
+TEST(one_part_is_first_and_last)
 {
 	const struct trend_axis axis = {.count = COUNT};
 
-	(void)state;
 	check(series_first(&axis, of), 1, 100, 8);
 	check(series_last(&axis, of), 3, 1000, 24);
 	for (size_t i = 0; i < COUNT; i++) {
@@ -38,11 +32,10 @@ static void one_part_is_first_and_last(void **state)
 }
 
 /* Each process's first and last, added up; one snapshot is both, and nothing grew. */
-static void of_parts_each_has_its_ends(void **state)
+TEST(of_parts_each_has_its_ends)
 {
 	const struct trend_axis axis = {.count = COUNT, .parts = parts};
 
-	(void)state;
 	check(series_first(&axis, of), 1 + 9 + 3, 100 + 40 + 1000, 8 + 72 + 24);
 	check(series_last(&axis, of), 2 + 5 + 3, 150 + 70 + 1000, 16 + 40 + 24);
 	for (size_t i = 0; i < COUNT; i++) {
@@ -51,12 +44,11 @@ static void of_parts_each_has_its_ends(void **state)
 	}
 }
 
-static void the_swing_is_that_of_the_part_where_it_is_most(void **state)
+TEST(the_swing_is_that_of_the_part_where_it_is_most)
 {
 	const struct trend_axis one = {.count = COUNT}, many = {.count = COUNT, .parts = parts};
 	struct block_totals swing = series_swing(&one, of);
 
-	(void)state;
 	assert_int_equal(swing.requested_bytes, 1000 - 40);
 	assert_int_equal(swing.block_count, 9 - 1);
 	swing = series_swing(&many, of);
@@ -64,25 +56,23 @@ static void the_swing_is_that_of_the_part_where_it_is_most(void **state)
 	assert_int_equal(swing.block_count, 9 - 5);
 }
 
-static void sums_of_many_parts_stop_where_a_signed_number_does(void **state)
+TEST(sums_of_many_parts_stop_where_a_signed_number_does)
 {
 	static const struct block_totals huge[] = {{1, INT64_MAX, 0}, {1, INT64_MAX, 0}};
 	static const uint32_t two[] = {0, 1};
 	const struct trend_axis axis = {.count = 2, .parts = two};
 
-	(void)state;
 	check(series_first(&axis, huge), 2, INT64_MAX, 0);
 	check(series_last(&axis, huge), 2, INT64_MAX, 0);
 }
 
 /* parts are of 3, 2 and 1 snapshots. */
-static void time_passes_where_there_is_a_trend(void **state)
+TEST(time_passes_where_there_is_a_trend)
 {
 	static const int64_t in_first[] = {5, 5, 6, 7, 7, 8}, in_second[] = {5, 5, 5, 6, 7, 8};
 	static const uint32_t pairs[] = {0, 0, 1, 1, 2, 2};
 	struct trend_axis axis = {.count = COUNT, .parts = parts};
 
-	(void)state;
 	assert_int_equal(axis_longest(&axis), 3);
 	assert_false(axis_time_passes(&axis));
 	axis.times_ms = in_first;
@@ -109,9 +99,8 @@ static bool has_bounds(size_t first, size_t second)
 }
 
 /* 2 in 4! = 24, and in 3! 3! = 36, are more than 5 in 100; in 5! and in 4! 2! = 48 they are less. */
-static void bounds_need_snapshots_enough(void **state)
+TEST(bounds_need_snapshots_enough)
 {
-	(void)state;
 	assert_false(has_bounds(1, 0));
 	assert_false(has_bounds(4, 0));
 	assert_true(has_bounds(5, 0));
@@ -121,14 +110,13 @@ static void bounds_need_snapshots_enough(void **state)
 	assert_true(has_bounds(2, 4));
 }
 
-static void blocks_count_where_bytes_are_always_the_same(void **state)
+TEST(blocks_count_where_bytes_are_always_the_same)
 {
 	const struct trend_axis axis = {.count = 3};
 	static const uint32_t second_of[] = {0, 1, 1};
 	const struct trend_axis restarted = {.count = 3, .parts = second_of};
 	struct block_totals same[3] = {{1, 50, 8}, {1, 50, 9}, {1, 50, 8}};
 
-	(void)state;
 	assert_false(series_by_blocks(&axis, NULL));
 	assert_false(series_by_blocks(&axis, same));
 	same[2].block_count = 2;
@@ -138,19 +126,4 @@ static void blocks_count_where_bytes_are_always_the_same(void **state)
 	same[2].requested_bytes = 51;
 	assert_false(series_by_blocks(&axis, same));
 	assert_true(series_by_blocks(&restarted, same));
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(one_part_is_first_and_last),
-		cmocka_unit_test(of_parts_each_has_its_ends),
-		cmocka_unit_test(the_swing_is_that_of_the_part_where_it_is_most),
-		cmocka_unit_test(time_passes_where_there_is_a_trend),
-		cmocka_unit_test(bounds_need_snapshots_enough),
-		cmocka_unit_test(blocks_count_where_bytes_are_always_the_same),
-		cmocka_unit_test(sums_of_many_parts_stop_where_a_signed_number_does),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

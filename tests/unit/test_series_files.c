@@ -1,36 +1,38 @@
 /* The files of a series: what the next is called. Which ones go: test_series_prune.c. */
+#include "tests/unit/t.h"
+
 #include "tests/unit/series_folder.h"
 
 #include <sys/stat.h>
 #include <unistd.h>
 
-static void a_pattern_that_is_none_is_refused(void **state)
+#undef TEST_AROUND
+#define TEST_AROUND NULL, empty_scene
+
+TEST(a_pattern_that_is_none_is_refused)
 {
 	const struct series_plan plan = {.out = "{time}/a", .limits = NO_LIMITS};
 	struct err err = {0};
 
-	(void)state;
 	assert_null(series_files_new(&plan, "a", 1, 1, &err));
 	assert_int_equal(err.code, ERR_USAGE);
 	assert_string_equal(err.place, plan.out);
 	series_files_free(NULL);
 }
 
-static void without_a_time_and_a_number_there_is_one_name(void **state)
+TEST(without_a_time_and_a_number_there_is_one_name)
 {
 	struct series_files *files = new_series("{name}-{pid}.txt", NO_LIMITS);
 
-	(void)state;
 	write_next(files, TIME_MS, 300);
 	check_name(files, TIME_MS, 0, "my app-42.txt");
 	series_files_free(files);
 }
 
-static void names_are_made_of_the_time(void **state)
+TEST(names_are_made_of_the_time)
 {
 	struct series_files *files = new_series("{name}-{pid}-{time}.txt", NO_LIMITS);
 
-	(void)state;
 	check_name(files, TIME_MS, 0, "my app-42-20261120T102548Z.txt");
 	check_name(files, TIME_MS, 1, "my app-42-20261120T102548Z_2.txt");
 	check_name(files, TIME_MS, 2, "my app-42-20261120T102548Z_3.txt");
@@ -39,11 +41,10 @@ static void names_are_made_of_the_time(void **state)
 	series_files_free(files);
 }
 
-static void names_in_the_same_second_differ(void **state)
+TEST(names_in_the_same_second_differ)
 {
 	struct series_files *files = new_series("{time}.txt", NO_LIMITS);
 
-	(void)state;
 	write_next(files, TIME_MS, 300);
 	write_next(files, TIME_MS + 1, 300);
 	write_next(files, TIME_MS + 876, 300);
@@ -53,22 +54,20 @@ static void names_in_the_same_second_differ(void **state)
 	series_files_free(files);
 }
 
-static void what_was_written_and_taken_away_is_no_number_again(void **state)
+TEST(what_was_written_and_taken_away_is_no_number_again)
 {
 	struct series_files *files = new_series("{n}.txt", NO_LIMITS);
 
-	(void)state;
 	write_next(files, TIME_MS, 300);
 	assert_int_equal(empty_scene(NULL), 0);
 	check_name(files, TIME_MS, 0, "000002.txt");
 	series_files_free(files);
 }
 
-static void numbers_go_on_behind_the_highest(void **state)
+TEST(numbers_go_on_behind_the_highest)
 {
 	struct series_files *files = new_series("{name}-{n}.txt", NO_LIMITS);
 
-	(void)state;
 	check_name(files, TIME_MS, 0, "my app-000001.txt");
 	put_text(in_scene("my app-000007.txt"), "not even a dump");
 	put_text(in_scene("my app-000003.txt"), "");
@@ -90,11 +89,10 @@ static void numbers_go_on_behind_the_highest(void **state)
 }
 
 /* Each time another hsnap is faster: its file is seen when the next name is looked for. */
-static void a_race_leaves_no_gap(void **state)
+TEST(a_race_leaves_no_gap)
 {
 	struct series_files *numbered = new_series("{n}", NO_LIMITS);
 
-	(void)state;
 	check_name(numbered, TIME_MS, 0, "000001");
 	put_text(in_scene("000001"), "");
 	check_name(numbered, TIME_MS, 1, "000002");
@@ -103,11 +101,10 @@ static void a_race_leaves_no_gap(void **state)
 	series_files_free(numbered);
 }
 
-static void a_failed_snapshot_takes_no_number(void **state)
+TEST(a_failed_snapshot_takes_no_number)
 {
 	struct series_files *files = new_series("{n}{time}", NO_LIMITS);
 
-	(void)state;
 	check_name(files, TIME_MS, 0, "00000120261120T102548Z");
 	check_name(files, TIME_MS, 0, "00000120261120T102548Z");
 	write_next(files, TIME_MS, 300);
@@ -115,13 +112,12 @@ static void a_failed_snapshot_takes_no_number(void **state)
 	series_files_free(files);
 }
 
-static void names_come_to_an_end(void **state)
+TEST(names_come_to_an_end)
 {
 	struct series_files *files = new_series("{pid}{{{n}", NO_LIMITS);
 	struct err err = {0};
 	struct buf path;
 
-	(void)state;
 	put_text(in_scene("42{999999999998"), "");
 	check_name(files, TIME_MS, 0, "42{999999999999");
 	put_text(in_scene("42{999999999999"), "");
@@ -133,7 +129,7 @@ static void names_come_to_an_end(void **state)
 	series_files_free(files);
 }
 
-static void packed_files_are_called_so(void **state)
+TEST(packed_files_are_called_so)
 {
 	static const struct {
 		const char *pattern, *name;
@@ -141,7 +137,6 @@ static void packed_files_are_called_so(void **state)
 		{"{n}.gz.txt", "000001.gz.txt.gz"}, {"{n}", "000001.gz"}, {"{n}gz", "000001gz.gz"},
 		{"{n}.GZ", "000001.GZ"}};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
 		struct series_files *files = new_packed_series(cases[i].pattern, NO_LIMITS, true);
 
@@ -150,13 +145,12 @@ static void packed_files_are_called_so(void **state)
 	}
 }
 
-static void folders_may_have_words_too(void **state)
+TEST(folders_may_have_words_too)
 {
 	struct series_files *files = new_series("{name} {pid} {{x/{n}", NO_LIMITS);
 	struct err err = {0};
 	struct buf path;
 
-	(void)state;
 	buf_init(&path);
 	assert_int_equal(series_files_name(files, TIME_MS, 0, &path, &err), -ERR_OPEN);
 	assert_string_equal(err.place, in_scene("my app 42 {x/"));
@@ -166,7 +160,7 @@ static void folders_may_have_words_too(void **state)
 	series_files_free(files);
 }
 
-static void without_a_folder_it_is_the_current_one(void **state)
+TEST(without_a_folder_it_is_the_current_one)
 {
 	char *here = getcwd(NULL, 0);
 	const struct series_plan plan = {.out = "{n}", .limits = NO_LIMITS};
@@ -174,7 +168,6 @@ static void without_a_folder_it_is_the_current_one(void **state)
 	struct buf path;
 	int rc;
 
-	(void)state;
 	assert_non_null(files);
 	put_text(in_scene("000004"), "");
 	buf_init(&path);
@@ -198,11 +191,10 @@ static void check_folder(const char *out, int expected, const char *place)
 		assert_string_equal(err.place, place);
 }
 
-static void a_folder_is_tried_before_the_first_file(void **state)
+TEST(a_folder_is_tried_before_the_first_file)
 {
 	char path[600];
 
-	(void)state;
 	put_text(in_scene("file"), "");
 	check_folder(in_scene("{time}"), 0, NULL);
 	check_folder(in_scene("{name}/{n}"), 0, NULL); /* which it is cannot be known */
@@ -216,23 +208,4 @@ static void a_folder_is_tried_before_the_first_file(void **state)
 	check_folder("/proc/self/{n}.txt", -ERR_CREATE, "/proc/self/000001.txt");
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TEST(a_pattern_that_is_none_is_refused),
-		TEST(without_a_time_and_a_number_there_is_one_name),
-		TEST(names_are_made_of_the_time),
-		TEST(names_in_the_same_second_differ),
-		TEST(what_was_written_and_taken_away_is_no_number_again),
-		TEST(numbers_go_on_behind_the_highest),
-		TEST(a_race_leaves_no_gap),
-		TEST(a_failed_snapshot_takes_no_number),
-		TEST(names_come_to_an_end),
-		TEST(packed_files_are_called_so),
-		TEST(folders_may_have_words_too),
-		TEST(without_a_folder_it_is_the_current_one),
-		TEST(a_folder_is_tried_before_the_first_file),
-	};
-
-	return cmocka_run_group_tests(tests, make_scene, remove_scene);
-}
+GROUP(make_scene, remove_scene)

@@ -1,16 +1,9 @@
 /* The log of a loop of snapshots: lines with their times, whole, harmless, in a file that is not endless. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
+#include "tests/unit/t.h"
+
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
-
-#include <cmocka.h>
 
 #include "core/base/parse.h"
 #include "snapshot/series/series.h"
@@ -57,13 +50,15 @@ static char *content(const char *name)
 	return text;
 }
 
-static void test_each_line_has_its_time_and_obeys_nobody(void **state)
+#undef TEST_AROUND
+#define TEST_AROUND make_dir, remove_dir
+
+TEST(test_each_line_has_its_time_and_obeys_nobody)
 {
 	struct series_log log;
 	struct err err;
 	char *text;
 
-	(void)state;
 	assert_int_equal(series_log_start(&log, path, &err), 0);
 	assert_int_equal(series_log_add(&log, NOON_MS, "one", &err), 0);
 	assert_int_equal(series_log_add(&log, NOON_MS + 1000, "\033[2Jtwo\nthree\r\x7f", &err), 0);
@@ -79,19 +74,18 @@ static void test_each_line_has_its_time_and_obeys_nobody(void **state)
 	free(text);
 }
 
-static void test_without_a_file_nothing_is_written(void **state)
+TEST(test_without_a_file_nothing_is_written)
 {
 	struct series_log log;
 	struct err err;
 
-	(void)state;
 	assert_int_equal(series_log_start(&log, NULL, &err), 0);
 	assert_int_equal(series_log_add(&log, NOON_MS, "one", &err), 0);
 	assert_int_equal(access(path, F_OK), -1);
 }
 
 /* Three times as much as one file holds: all of the last part is there, no file is much longer. */
-static void test_a_long_log_is_two_files(void **state)
+TEST(test_a_long_log_is_two_files)
 {
 	static char line[10001];
 	struct series_log log;
@@ -100,7 +94,6 @@ static void test_a_long_log_is_two_files(void **state)
 	unsigned lines = 3 * SERIES_LOG_BYTES / sizeof(line), found = 0, first = 0;
 	char *names[] = {old_path, path};
 
-	(void)state;
 	assert_int_equal(series_log_start(&log, path, &err), 0);
 	for (unsigned i = 0; i < lines; i++) {
 		snprintf(line, sizeof(line), "%09u %09950u", i, 0u);
@@ -124,7 +117,7 @@ static void test_a_long_log_is_two_files(void **state)
 }
 
 /* Somebody has made a folder called as the second one. */
-static void test_a_log_that_cannot_be_set_aside_goes_on(void **state)
+TEST(test_a_log_that_cannot_be_set_aside_goes_on)
 {
 	static char line[10001];
 	struct series_log log;
@@ -132,7 +125,6 @@ static void test_a_log_that_cannot_be_set_aside_goes_on(void **state)
 	unsigned lines = SERIES_LOG_BYTES / sizeof(line) + 10, found = 0;
 	char *text;
 
-	(void)state;
 	assert_int_equal(mkdir(old_path, 0777), 0);
 	assert_int_equal(series_log_start(&log, path, &err), 0);
 	for (unsigned i = 0; i < lines; i++) {
@@ -151,13 +143,12 @@ static void test_a_log_that_cannot_be_set_aside_goes_on(void **state)
 	free(text);
 }
 
-static void test_what_is_lost_is_said_once(void **state)
+TEST(test_what_is_lost_is_said_once)
 {
 	struct series_log log;
 	struct err err = {0};
 	char *text;
 
-	(void)state;
 	assert_int_equal(series_log_start(&log, path, &err), 0);
 	assert_int_equal(unlink(path), 0);
 	assert_int_equal(rmdir(dir), 0);
@@ -181,13 +172,12 @@ static void test_what_is_lost_is_said_once(void **state)
 }
 
 /* Several write at once what is more than one file holds, and no line is torn or lost. */
-static void test_lines_of_several_processes_do_not_mix(void **state)
+TEST(test_lines_of_several_processes_do_not_mix)
 {
 	enum { PROCESSES = 4, LINES = 800 };
 	unsigned counts[PROCESSES] = {0};
 	char *text;
 
-	(void)state;
 	for (unsigned i = 0; i < PROCESSES; i++) {
 		pid_t pid = fork();
 
@@ -228,14 +218,13 @@ static void test_lines_of_several_processes_do_not_mix(void **state)
 }
 
 /* The disk was full in the middle of a line. */
-static void test_a_torn_line_is_not_glued_to_the_next(void **state)
+TEST(test_a_torn_line_is_not_glued_to_the_next)
 {
 	struct series_log log;
 	struct err err;
 	FILE *torn;
 	char *text;
 
-	(void)state;
 	assert_int_equal(series_log_start(&log, path, &err), 0);
 	torn = fopen(path, "wb");
 	assert_non_null(torn);
@@ -246,25 +235,4 @@ static void test_a_torn_line_is_not_glued_to_the_next(void **state)
 	assert_string_equal(text, "2023-11-14T22:13:20.123Z one\n2023-11\n"
 				  "2023-11-14T22:13:20.123Z two\n");
 	free(text);
-}
-
-int main(void)
-{
-	static const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(
-			test_each_line_has_its_time_and_obeys_nobody, make_dir, remove_dir),
-		cmocka_unit_test_setup_teardown(
-			test_without_a_file_nothing_is_written, make_dir, remove_dir),
-		cmocka_unit_test_setup_teardown(test_a_long_log_is_two_files, make_dir, remove_dir),
-		cmocka_unit_test_setup_teardown(
-			test_a_log_that_cannot_be_set_aside_goes_on, make_dir, remove_dir),
-		cmocka_unit_test_setup_teardown(
-			test_what_is_lost_is_said_once, make_dir, remove_dir),
-		cmocka_unit_test_setup_teardown(
-			test_lines_of_several_processes_do_not_mix, make_dir, remove_dir),
-		cmocka_unit_test_setup_teardown(
-			test_a_torn_line_is_not_glued_to_the_next, make_dir, remove_dir),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

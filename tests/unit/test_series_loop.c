@@ -1,17 +1,18 @@
 /* Snapshots again and again, by a made clock: when they are due, what fails, and how it ends. The truth is
  * arithmetic. */
+#include "tests/unit/t.h"
+
 #include "tests/unit/loop_scene.h"
 
 static const struct series_plan hourly = {.name = "app.exe", .every_ms = 3600000};
 
-static void test_a_thousand_snapshots_do_not_drift(void **state)
+TEST(test_a_thousand_snapshots_do_not_drift)
 {
 	struct scene *scene = scene_new();
 	struct series_plan plan = hourly;
 	struct series_result result;
 	struct err err;
 
-	(void)state;
 	scene_add(scene, 12, 77, 0, NEVER);
 	scene->take_ms = 1234567;
 	plan.file_count = 1000;
@@ -24,7 +25,7 @@ static void test_a_thousand_snapshots_do_not_drift(void **state)
 	free(scene);
 }
 
-static void test_times_that_passed_are_left_out_and_said(void **state)
+TEST(test_times_that_passed_are_left_out_and_said)
 {
 	static const struct {
 		int64_t take_ms, step_ms;
@@ -36,7 +37,6 @@ static void test_times_that_passed_are_left_out_and_said(void **state)
 		{25000, 30000, "2 times left out: the last snapshot was done 25s after"},
 	};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
 		struct scene *scene = scene_new();
 		struct series_plan plan = {.name = "a", .every_ms = 10000, .file_count = 5};
@@ -57,14 +57,13 @@ static void test_times_that_passed_are_left_out_and_said(void **state)
 	}
 }
 
-static void test_one_that_fails_is_tried_again_when_the_next_is_due(void **state)
+TEST(test_one_that_fails_is_tried_again_when_the_next_is_due)
 {
 	struct scene *scene = scene_new();
 	struct series_plan plan = {.name = "a", .every_ms = 10000, .file_count = 5};
 	struct series_result result;
 	struct err err;
 
-	(void)state;
 	scene_add(scene, 12, 77, 0, NEVER);
 	scene->fail_from = 2;
 	scene->fail_to = 5;
@@ -82,14 +81,13 @@ static void test_one_that_fails_is_tried_again_when_the_next_is_due(void **state
 }
 
 /* It is a file as any: what is missing now may be there the next time. */
-static void test_one_that_lacks_something_is_written_and_makes_the_status_2(void **state)
+TEST(test_one_that_lacks_something_is_written_and_makes_the_status_2)
 {
 	struct scene *scene = scene_new();
 	struct series_plan plan = {.name = "a", .every_ms = 10000, .file_count = 3};
 	struct series_result result;
 	struct err err;
 
-	(void)state;
 	scene_add(scene, 12, 77, 0, NEVER);
 	scene->incomplete_at = 2;
 	assert_int_equal(scene_run(scene, &plan, &result, &err), 0);
@@ -102,14 +100,13 @@ static void test_one_that_lacks_something_is_written_and_makes_the_status_2(void
 }
 
 /* A disk that stays full: one try each time it is due, and no end of its own. */
-static void test_what_fails_for_good_never_spins(void **state)
+TEST(test_what_fails_for_good_never_spins)
 {
 	struct scene *scene = scene_new();
 	struct series_plan plan = {.name = "a", .every_ms = 10000, .file_count = 5};
 	struct series_result result;
 	struct err err;
 
-	(void)state;
 	scene_add(scene, 12, 77, 0, NEVER);
 	scene->fail_to = UINT64_MAX;
 	scene->fails = ERR_CREATE;
@@ -122,7 +119,7 @@ static void test_what_fails_for_good_never_spins(void **state)
 	free(scene);
 }
 
-static void test_a_taken_name_is_followed_by_the_next(void **state)
+TEST(test_a_taken_name_is_followed_by_the_next)
 {
 	struct scene *scene = scene_new();
 	struct series_plan plan = {
@@ -130,7 +127,6 @@ static void test_a_taken_name_is_followed_by_the_next(void **state)
 	struct series_result result;
 	struct err err;
 
-	(void)state;
 	scene_add(scene, 12, 77, 0, NEVER);
 	scene->names_taken = SERIES_TRIES - 1;
 	assert_int_equal(scene_run(scene, &plan, &result, &err), 0);
@@ -141,14 +137,13 @@ static void test_a_taken_name_is_followed_by_the_next(void **state)
 	free(scene);
 }
 
-static void test_names_are_not_tried_for_ever(void **state)
+TEST(test_names_are_not_tried_for_ever)
 {
 	struct scene *scene = scene_new();
 	struct series_plan plan = {.name = "a", .out = "{pid}-{time}"};
 	struct series_result result;
 	struct err err;
 
-	(void)state;
 	scene_add(scene, 12, 77, 0, NEVER);
 	scene->names_taken = SERIES_TRIES;
 	assert_int_equal(scene_run(scene, &plan, &result, &err), 0);
@@ -159,14 +154,13 @@ static void test_names_are_not_tried_for_ever(void **state)
 	free(scene);
 }
 
-static void test_an_interrupt_ends_the_wait_at_once(void **state)
+TEST(test_an_interrupt_ends_the_wait_at_once)
 {
 	struct scene *scene = scene_new();
 	struct series_plan plan = hourly;
 	struct series_result result;
 	struct err err;
 
-	(void)state;
 	scene_add(scene, 12, 77, 0, NEVER);
 	plan.file_count = 9;
 	scene->interrupt_ms = SCENE_START_MS + 3600000 + 5;
@@ -178,14 +172,13 @@ static void test_an_interrupt_ends_the_wait_at_once(void **state)
 	free(scene);
 }
 
-static void test_an_interrupt_lets_the_file_at_hand_be_finished(void **state)
+TEST(test_an_interrupt_lets_the_file_at_hand_be_finished)
 {
 	struct scene *scene = scene_new();
 	struct series_plan plan = hourly;
 	struct series_result result;
 	struct err err;
 
-	(void)state;
 	for (uint32_t pid = 1; pid <= 3; pid++)
 		scene_add(scene, pid, 77, 0, NEVER);
 	plan.takes_all = true;
@@ -200,14 +193,13 @@ static void test_an_interrupt_lets_the_file_at_hand_be_finished(void **state)
 	free(scene);
 }
 
-static void test_each_file_is_said(void **state)
+TEST(test_each_file_is_said)
 {
 	struct scene *scene = scene_new();
 	struct series_plan plan = {.name = "a", .every_ms = 1000, .file_count = 2};
 	struct series_result result;
 	struct err err;
 
-	(void)state;
 	scene_add(scene, 12, 77, 0, NEVER);
 	assert_int_equal(scene_run(scene, &plan, &result, &err), 0);
 	assert_int_equal(scene->said_count, 3);
@@ -217,14 +209,13 @@ static void test_each_file_is_said(void **state)
 	free(scene);
 }
 
-static void test_once_is_once(void **state)
+TEST(test_once_is_once)
 {
 	struct scene *scene = scene_new();
 	struct series_plan plan = {.name = "a"};
 	struct series_result result;
 	struct err err;
 
-	(void)state;
 	scene_add(scene, 12, 77, 0, NEVER);
 	assert_int_equal(scene_run(scene, &plan, &result, &err), 0);
 	assert_int_equal(scene->shot_count, 1);
@@ -235,7 +226,7 @@ static void test_once_is_once(void **state)
 }
 
 /* A first snapshot at once, then one each time enough was added since the last. */
-static void test_growth_is_what_is_watched(void **state)
+TEST(test_growth_is_what_is_watched)
 {
 	struct scene *scene = scene_new();
 	struct series_plan plan = {
@@ -243,7 +234,6 @@ static void test_growth_is_what_is_watched(void **state)
 	struct series_result result;
 	struct err err;
 
-	(void)state;
 	scene_add(scene, 12, 77, 0, NEVER);
 	scene->processes[0].bytes = 50000;
 	scene->processes[0].bytes_per_s = 300;
@@ -260,14 +250,13 @@ static void test_growth_is_what_is_watched(void **state)
 	free(scene);
 }
 
-static void test_growth_of_just_so_much_is_enough_and_less_is_not(void **state)
+TEST(test_growth_of_just_so_much_is_enough_and_less_is_not)
 {
 	static const struct {
 		uint64_t bytes_per_s;
 		size_t shots;
 	} cases[] = {{100, 2}, {99, 1}, {0, 1}, {UINT64_MAX, 1} /* it shrinks */};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
 		struct scene *scene = scene_new();
 		struct series_plan plan = {.name = "a", .every_ms = 1000, .growth_bytes = 1000};
@@ -285,14 +274,13 @@ static void test_growth_of_just_so_much_is_enough_and_less_is_not(void **state)
 }
 
 /* A full disk must not hold a process that has grown once a second. */
-static void test_watching_tries_again_after_a_minute(void **state)
+TEST(test_watching_tries_again_after_a_minute)
 {
 	struct scene *scene = scene_new();
 	struct series_plan plan = {.name = "a", .every_ms = 1000, .growth_bytes = 1000};
 	struct series_result result;
 	struct err err;
 
-	(void)state;
 	scene_add(scene, 12, 77, 0, NEVER);
 	scene->fail_to = UINT64_MAX;
 	scene->fails = ERR_WRITE;
@@ -301,26 +289,4 @@ static void test_watching_tries_again_after_a_minute(void **state)
 	assert_int_equal(scene->takes, 1 + 60);
 	assert_int_equal(result.failed, scene->takes);
 	free(scene);
-}
-
-int main(void)
-{
-	static const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_a_thousand_snapshots_do_not_drift),
-		cmocka_unit_test(test_times_that_passed_are_left_out_and_said),
-		cmocka_unit_test(test_one_that_fails_is_tried_again_when_the_next_is_due),
-		cmocka_unit_test(test_one_that_lacks_something_is_written_and_makes_the_status_2),
-		cmocka_unit_test(test_what_fails_for_good_never_spins),
-		cmocka_unit_test(test_a_taken_name_is_followed_by_the_next),
-		cmocka_unit_test(test_names_are_not_tried_for_ever),
-		cmocka_unit_test(test_an_interrupt_ends_the_wait_at_once),
-		cmocka_unit_test(test_an_interrupt_lets_the_file_at_hand_be_finished),
-		cmocka_unit_test(test_each_file_is_said),
-		cmocka_unit_test(test_once_is_once),
-		cmocka_unit_test(test_growth_is_what_is_watched),
-		cmocka_unit_test(test_growth_of_just_so_much_is_enough_and_less_is_not),
-		cmocka_unit_test(test_watching_tries_again_after_a_minute),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,13 +1,14 @@
 /* The processes of a loop: which one is meant, who comes and goes, and that a pid is not a process. */
+#include "tests/unit/t.h"
+
 #include "tests/unit/loop_scene.h"
 
-static void test_nobody_is_an_error_at_once(void **state)
+TEST(test_nobody_is_an_error_at_once)
 {
 	struct scene *scene = scene_new();
 	struct series_plan plan = {.name = "app.exe", .every_ms = 1000};
 	struct outcome outcome;
 
-	(void)state;
 	scene_add(scene, 12, 77, 500, NEVER);
 	outcome = scene_outcome(scene, &plan);
 	assert_int_equal(outcome.rc, -ERR_NO_PROCESS);
@@ -17,7 +18,7 @@ static void test_nobody_is_an_error_at_once(void **state)
 	free(scene);
 }
 
-static void test_several_are_listed_and_none_is_touched(void **state)
+TEST(test_several_are_listed_and_none_is_touched)
 {
 	for (int waits = 0; waits < 2; waits++) {
 		struct scene *scene = scene_new();
@@ -37,14 +38,13 @@ static void test_several_are_listed_and_none_is_touched(void **state)
 	}
 }
 
-static void test_a_long_list_says_how_many_more(void **state)
+TEST(test_a_long_list_says_how_many_more)
 {
 	struct scene *scene = scene_new();
 	struct series_plan plan = {.name = "app.exe"};
 	struct outcome outcome;
 	unsigned shown = 0, more;
 
-	(void)state;
 	for (uint32_t pid = 1000; pid < 1040; pid++)
 		scene_add(scene, pid, 1700000000000 + pid, 0, NEVER);
 	outcome = scene_outcome(scene, &plan);
@@ -58,13 +58,12 @@ static void test_a_long_list_says_how_many_more(void **state)
 	free(scene);
 }
 
-static void test_all_are_taken_once(void **state)
+TEST(test_all_are_taken_once)
 {
 	struct scene *scene = scene_new();
 	struct series_plan plan = {.name = "app.exe", .takes_all = true};
 	struct outcome outcome;
 
-	(void)state;
 	for (uint32_t pid = 1; pid <= 40; pid++)
 		scene_add(scene, pid, pid, 0, NEVER);
 	outcome = scene_outcome(scene, &plan);
@@ -75,14 +74,13 @@ static void test_all_are_taken_once(void **state)
 	free(scene);
 }
 
-static void test_those_that_come_and_go_are_series_of_their_own(void **state)
+TEST(test_those_that_come_and_go_are_series_of_their_own)
 {
 	struct scene *scene = scene_new();
 	struct series_plan plan = {.name = "app.exe", .every_ms = 10000, .takes_all = true};
 	struct outcome outcome;
 	static const uint32_t pids[] = {1, 2, /* 10 s */ 1, 2, 3, /* 20 s */ 2, 3, /* 30 s */ 3};
 
-	(void)state;
 	scene_add(scene, 1, 1, 0, 15000);
 	scene_add(scene, 2, 1, 0, 25000);
 	scene_add(scene, 3, 1, 3000, 35000);
@@ -98,7 +96,7 @@ static void test_those_that_come_and_go_are_series_of_their_own(void **state)
 	free(scene);
 }
 
-static void test_files_are_counted_for_each_series(void **state)
+TEST(test_files_are_counted_for_each_series)
 {
 	struct scene *scene = scene_new();
 	struct series_plan plan = {
@@ -106,7 +104,6 @@ static void test_files_are_counted_for_each_series(void **state)
 	struct outcome outcome;
 	static const uint32_t pids[] = {1, 1, 2, 1, 2, /* the first one has its three */ 2};
 
-	(void)state;
 	scene_add(scene, 1, 1, 0, NEVER);
 	scene_add(scene, 2, 1, 5000, NEVER);
 	outcome = scene_outcome(scene, &plan);
@@ -117,14 +114,13 @@ static void test_files_are_counted_for_each_series(void **state)
 	free(scene);
 }
 
-static void test_the_end_of_the_process_is_the_end(void **state)
+TEST(test_the_end_of_the_process_is_the_end)
 {
 	static const struct {
 		uint64_t file_count;
 		int status;
 	} cases[] = {{0, 0}, {3, 2}};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
 		struct scene *scene = scene_new();
 		struct series_plan plan = {
@@ -144,13 +140,12 @@ static void test_the_end_of_the_process_is_the_end(void **state)
 }
 
 /* Without waiting nothing goes on with whoever has the pid now. */
-static void test_a_pid_that_is_used_again_ends_a_series(void **state)
+TEST(test_a_pid_that_is_used_again_ends_a_series)
 {
 	struct scene *scene = scene_new();
 	struct series_plan plan = {.pid = 12, .every_ms = 10000};
 	struct outcome outcome;
 
-	(void)state;
 	scene_add(scene, 12, 77, 0, 15000);
 	scene_add(scene, 12, 15000, 15000, NEVER);
 	outcome = scene_outcome(scene, &plan);
@@ -159,13 +154,12 @@ static void test_a_pid_that_is_used_again_ends_a_series(void **state)
 	free(scene);
 }
 
-static void test_an_end_in_the_middle_of_a_snapshot_is_no_failure(void **state)
+TEST(test_an_end_in_the_middle_of_a_snapshot_is_no_failure)
 {
 	struct scene *scene = scene_new();
 	struct series_plan plan = {.name = "app.exe", .every_ms = 10000};
 	struct outcome outcome;
 
-	(void)state;
 	scene_add(scene, 12, 77, 0, NEVER);
 	scene->take_ms = 100;
 	scene->fail_from = 1;
@@ -183,11 +177,10 @@ static void test_an_end_in_the_middle_of_a_snapshot_is_no_failure(void **state)
 
 /* One that is killed while its first snapshot is taken: no file is no success, however often it was to be
  * taken. */
-static void test_an_end_before_the_first_file_is_told_by_the_status(void **state)
+TEST(test_an_end_before_the_first_file_is_told_by_the_status)
 {
 	static const int64_t every_ms[] = {0, 10000};
 
-	(void)state;
 	for (size_t i = 0; i < 2; i++) {
 		struct scene *scene = scene_new();
 		struct series_plan plan = {.name = "app.exe", .every_ms = every_ms[i]};
@@ -208,13 +201,12 @@ static void test_an_end_before_the_first_file_is_told_by_the_status(void **state
 }
 
 /* A disk that is full when the process ends, too. */
-static void test_what_is_not_the_end_is_said_though_it_has_ended(void **state)
+TEST(test_what_is_not_the_end_is_said_though_it_has_ended)
 {
 	struct scene *scene = scene_new();
 	struct series_plan plan = {.name = "app.exe", .every_ms = 10000};
 	struct outcome outcome;
 
-	(void)state;
 	scene_add(scene, 12, 77, 0, NEVER);
 	scene->fail_from = 1;
 	scene->fail_to = 2;
@@ -228,14 +220,13 @@ static void test_what_is_not_the_end_is_said_though_it_has_ended(void **state)
 	free(scene);
 }
 
-static void test_one_that_lets_nobody_in_is_said_once(void **state)
+TEST(test_one_that_lets_nobody_in_is_said_once)
 {
 	struct scene *scene = scene_new();
 	struct series_plan plan = {
 		.name = "app.exe", .every_ms = 10000, .takes_all = true, .file_count = 4};
 	struct outcome outcome;
 
-	(void)state;
 	scene_add(scene, 1, 1, 0, NEVER)->refuses = ERR_RIGHTS;
 	scene_add(scene, 2, 1, 0, NEVER);
 	scene_add(scene, 3, 1, 0, NEVER)->refuses = ERR_RIGHTS;
@@ -249,13 +240,12 @@ static void test_one_that_lets_nobody_in_is_said_once(void **state)
 }
 
 /* The one that has the pid then is another one, and is said, too. */
-static void test_who_lets_nobody_in_is_known_by_its_start_too(void **state)
+TEST(test_who_lets_nobody_in_is_known_by_its_start_too)
 {
 	struct scene *scene = scene_new();
 	struct series_plan plan = {
 		.name = "app.exe", .every_ms = 10000, .takes_all = true, .file_count = 4};
 
-	(void)state;
 	scene_add(scene, 1, 1, 0, 15000)->refuses = ERR_RIGHTS;
 	scene_add(scene, 1, 15000, 15000, NEVER)->refuses = ERR_RIGHTS;
 	scene_add(scene, 2, 1, 0, NEVER);
@@ -264,14 +254,13 @@ static void test_who_lets_nobody_in_is_known_by_its_start_too(void **state)
 	free(scene);
 }
 
-static void test_when_all_let_nobody_in_that_is_the_end(void **state)
+TEST(test_when_all_let_nobody_in_that_is_the_end)
 {
 	struct scene *scene = scene_new();
 	struct series_plan plan = {
 		.name = "app.exe", .every_ms = 10000, .takes_all = true, .waits = true};
 	struct outcome outcome;
 
-	(void)state;
 	scene_add(scene, 1, 1, 0, NEVER)->refuses = ERR_RIGHTS;
 	scene_add(scene, 2, 1, 0, NEVER)->refuses = ERR_BITS;
 	outcome = scene_outcome(scene, &plan);
@@ -284,14 +273,13 @@ static void test_when_all_let_nobody_in_that_is_the_end(void **state)
 }
 
 /* Not being able to look for new ones is said, and does not harm those that are known. */
-static void test_a_list_that_fails_is_said_and_no_end(void **state)
+TEST(test_a_list_that_fails_is_said_and_no_end)
 {
 	struct scene *scene = scene_new();
 	struct series_plan plan = {
 		.name = "app.exe", .every_ms = 10000, .takes_all = true, .file_count = 4};
 	struct outcome outcome;
 
-	(void)state;
 	scene_add(scene, 1, 1, 0, NEVER);
 	scene->find_fails_from_ms = SCENE_START_MS + 1;
 	outcome = scene_outcome(scene, &plan);
@@ -302,39 +290,14 @@ static void test_a_list_that_fails_is_said_and_no_end(void **state)
 	free(scene);
 }
 
-static void test_a_list_that_fails_at_first_is_the_error(void **state)
+TEST(test_a_list_that_fails_at_first_is_the_error)
 {
 	struct scene *scene = scene_new();
 	struct series_plan plan = {.name = "app.exe", .every_ms = 10000, .waits = true};
 
-	(void)state;
 	scene_add(scene, 1, 1, 0, NEVER);
 	scene->find_fails_from_ms = SCENE_START_MS;
 	assert_int_equal(scene_outcome(scene, &plan).rc, -ERR_SYSTEM);
 	assert_int_equal(scene->said_count, 0);
 	free(scene);
-}
-
-int main(void)
-{
-	static const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_nobody_is_an_error_at_once),
-		cmocka_unit_test(test_several_are_listed_and_none_is_touched),
-		cmocka_unit_test(test_a_long_list_says_how_many_more),
-		cmocka_unit_test(test_all_are_taken_once),
-		cmocka_unit_test(test_those_that_come_and_go_are_series_of_their_own),
-		cmocka_unit_test(test_files_are_counted_for_each_series),
-		cmocka_unit_test(test_the_end_of_the_process_is_the_end),
-		cmocka_unit_test(test_a_pid_that_is_used_again_ends_a_series),
-		cmocka_unit_test(test_an_end_in_the_middle_of_a_snapshot_is_no_failure),
-		cmocka_unit_test(test_an_end_before_the_first_file_is_told_by_the_status),
-		cmocka_unit_test(test_what_is_not_the_end_is_said_though_it_has_ended),
-		cmocka_unit_test(test_one_that_lets_nobody_in_is_said_once),
-		cmocka_unit_test(test_who_lets_nobody_in_is_known_by_its_start_too),
-		cmocka_unit_test(test_when_all_let_nobody_in_that_is_the_end),
-		cmocka_unit_test(test_a_list_that_fails_is_said_and_no_end),
-		cmocka_unit_test(test_a_list_that_fails_at_first_is_the_error),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

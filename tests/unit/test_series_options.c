@@ -1,23 +1,16 @@
 /* What is asked of a series of snapshots: what each option means, and what does not fit together. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <string.h>
-
-#include <cmocka.h>
+#include "tests/unit/t.h"
 
 #include "snapshot/command/command.h"
 #include "snapshot/series/file_pattern.h"
 
 static const struct series_request fresh = SERIES_REQUEST_INIT;
 
-static void test_each_option_is_what_it_says(void **state)
+TEST(test_each_option_is_what_it_says)
 {
 	struct series_request request = fresh;
 	struct err err;
 
-	(void)state;
 	assert_int_equal(series_option(&request, OPT_SERIES_COUNT, "48", &err), 0);
 	assert_int_equal(series_option(&request, OPT_SERIES_KEEP, "7", &err), 0);
 	assert_int_equal(series_option(&request, OPT_SERIES_MAX_BYTES, "1.5M", &err), 0);
@@ -34,7 +27,7 @@ static void test_each_option_is_what_it_says(void **state)
 	assert_false(request.waits);
 }
 
-static void test_what_an_option_cannot_be_is_refused(void **state)
+TEST(test_what_an_option_cannot_be_is_refused)
 {
 	static const struct {
 		int id;
@@ -53,7 +46,6 @@ static void test_what_an_option_cannot_be_is_refused(void **state)
 		{OPT_SERIES_ON_EXIT, ""},
 	};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
 		struct series_request request = fresh;
 		struct err err = {0};
@@ -64,7 +56,7 @@ static void test_what_an_option_cannot_be_is_refused(void **state)
 	}
 }
 
-static void test_spans_are_a_second_to_a_year(void **state)
+TEST(test_spans_are_a_second_to_a_year)
 {
 	static const struct {
 		const char *text;
@@ -73,7 +65,6 @@ static void test_spans_are_a_second_to_a_year(void **state)
 		{"soon", -1}};
 	struct err err;
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
 		int64_t ms = -1;
 
@@ -83,7 +74,7 @@ static void test_spans_are_a_second_to_a_year(void **state)
 	}
 }
 
-static void test_what_does_not_fit_together_is_refused(void **state)
+TEST(test_what_does_not_fit_together_is_refused)
 {
 	static const struct {
 		struct series_request request;
@@ -132,7 +123,6 @@ static void test_what_does_not_fit_together_is_refused(void **state)
 			"{time}"},
 	};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
 		unsigned words = 99;
 		struct err err = {0};
@@ -144,7 +134,7 @@ static void test_what_does_not_fit_together_is_refused(void **state)
 	}
 }
 
-static void test_what_fits_together_is_not(void **state)
+TEST(test_what_fits_together_is_not)
 {
 	static const struct {
 		struct series_request request;
@@ -173,7 +163,6 @@ static void test_what_fits_together_is_not(void **state)
 			0},
 	};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
 		unsigned words = 99;
 		struct err err = {0};
@@ -201,9 +190,8 @@ static int check_log(const char *out, const char *log, bool is_packed)
 }
 
 /* It would be written behind the dump's end. */
-static void test_the_log_is_another_file(void **state)
+TEST(test_the_log_is_another_file)
 {
-	(void)state;
 	assert_int_equal(check_log("x.txt", "x.txt", false), -ERR_USAGE);
 	assert_int_equal(check_log("x{{.txt", "x{.txt", false), -ERR_USAGE);
 	assert_int_equal(check_log("x.txt", "x.txt.gz", true), -ERR_USAGE);
@@ -214,18 +202,4 @@ static void test_the_log_is_another_file(void **state)
 	assert_int_equal(check_log("x-{pid}.txt", "x-{pid}.txt", false), 0);
 	assert_int_equal(check_log("/dev/null", "/dev/null", false), 0);
 	assert_int_equal(check_log("x.txt", NULL, false), 0);
-}
-
-int main(void)
-{
-	static const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_each_option_is_what_it_says),
-		cmocka_unit_test(test_what_an_option_cannot_be_is_refused),
-		cmocka_unit_test(test_spans_are_a_second_to_a_year),
-		cmocka_unit_test(test_what_does_not_fit_together_is_refused),
-		cmocka_unit_test(test_what_fits_together_is_not),
-		cmocka_unit_test(test_the_log_is_another_file),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,4 +1,6 @@
 /* Which files of a series go, and that no others do. */
+#include "tests/unit/t.h"
+
 #include "tests/unit/series_folder.h"
 
 #include <errno.h>
@@ -19,11 +21,13 @@ static struct series_limits keep_bytes(uint64_t bytes)
 	return (struct series_limits){SIZE_MAX, bytes};
 }
 
-static void three_of_five_stay(void **state)
+#undef TEST_AROUND
+#define TEST_AROUND NULL, empty_scene
+
+TEST(three_of_five_stay)
 {
 	struct series_files *files = new_series("{n}", keep(3));
 
-	(void)state;
 	for (int i = 0; i < 3; i++)
 		write_next(files, TIME_MS + i * MINUTE, 300);
 	check_files("000001 000002 000003 ");
@@ -38,22 +42,20 @@ static void three_of_five_stay(void **state)
 	series_files_free(files);
 }
 
-static void without_limits_all_stay(void **state)
+TEST(without_limits_all_stay)
 {
 	struct series_files *files = new_series("{n}", NO_LIMITS);
 
-	(void)state;
 	for (int i = 0; i < 5; i++)
 		write_next(files, TIME_MS, 300);
 	check_files("000001 000002 000003 000004 000005 ");
 	series_files_free(files);
 }
 
-static void so_many_bytes_stay(void **state)
+TEST(so_many_bytes_stay)
 {
 	struct series_files *files = new_series("{n}", keep_bytes(1500));
 
-	(void)state;
 	write_next(files, TIME_MS, 500);
 	write_next(files, TIME_MS, 500);
 	write_next(files, TIME_MS, 500);
@@ -69,11 +71,10 @@ static void so_many_bytes_stay(void **state)
 	series_files_free(files);
 }
 
-static void both_limits_hold(void **state)
+TEST(both_limits_hold)
 {
 	struct series_files *files = new_series("{n}", (struct series_limits){2, 1000});
 
-	(void)state;
 	write_next(files, TIME_MS, 300);
 	write_next(files, TIME_MS, 300);
 	write_next(files, TIME_MS, 300);
@@ -87,11 +88,10 @@ static void both_limits_hold(void **state)
 	series_files_free(files);
 }
 
-static void other_processes_files_stay(void **state)
+TEST(other_processes_files_stay)
 {
 	struct series_files *files = new_series("{name}-{n}", keep(1));
 
-	(void)state;
 	put_dump("my app-000001", PID, START_MS - 1, TIME_MS - MINUTE, 300); /* a pid used again */
 	put_dump("my app-000002", PID, START_MS + 1000, TIME_MS - MINUTE, 300);
 	put_dump("my app-000003", PID + 1, START_MS, TIME_MS - MINUTE, 300);
@@ -105,12 +105,11 @@ static void other_processes_files_stay(void **state)
 	series_files_free(files);
 }
 
-static void a_process_without_start_time_has_no_known_files(void **state)
+TEST(a_process_without_start_time_has_no_known_files)
 {
 	const struct series_plan plan = {.out = in_scene("{n}"), .limits = keep(1)};
 	struct series_files *files = series_files_new(&plan, "a", PID, 0, NULL);
 
-	(void)state;
 	assert_non_null(files);
 	put_text(in_scene("000001"), "// hsnap: dump format=1 time=2026-11-20T10:00:00Z\n"
 				     "// hsnap: process id=42\n");
@@ -120,7 +119,7 @@ static void a_process_without_start_time_has_no_known_files(void **state)
 	series_files_free(files);
 }
 
-static void what_is_no_sound_dump_of_ours_stays(void **state)
+TEST(what_is_no_sound_dump_of_ours_stays)
 {
 	static const char umdh[] =
 		"// UMDH: version 6.1.7650.0: Logtime 2026-11-20 10:25 - Machine=BOX - PID=42\n"
@@ -140,7 +139,6 @@ static void what_is_no_sound_dump_of_ours_stays(void **state)
 		"// Loaded modules: \n//     Base Size Module\n//      1000     1000 C:\\a.exe\n";
 	struct series_files *files = new_series("{n}", keep(1));
 
-	(void)state;
 	put_text(in_scene("000001"), "somebody else's letter\n");
 	put_text(in_scene("000002"), "");
 	put_text(in_scene("000003"), umdh);
@@ -157,11 +155,10 @@ static void what_is_no_sound_dump_of_ours_stays(void **state)
 	series_files_free(files);
 }
 
-static void folders_links_and_pipes_stay(void **state)
+TEST(folders_links_and_pipes_stay)
 {
 	struct series_files *files = new_series("{n}", keep(1));
 
-	(void)state;
 	assert_int_equal(mkdir(in_scene("000001"), 0700), 0);
 	put_dump("a dump", PID, START_MS, TIME_MS - MINUTE, 300);
 	assert_int_equal(symlink("a dump", in_scene("000002")), 0);
@@ -174,11 +171,10 @@ static void folders_links_and_pipes_stay(void **state)
 }
 
 /* Between two turns somebody puts another file in the place of one that is known. */
-static void a_file_is_looked_at_again_before_it_goes(void **state)
+TEST(a_file_is_looked_at_again_before_it_goes)
 {
 	struct series_files *files = new_series("{n}", keep(2));
 
-	(void)state;
 	write_next(files, TIME_MS, 300);
 	write_next(files, TIME_MS, 300);
 	put_dump("000001", PID, START_MS - 1, TIME_MS, 300); /* of the same size */
@@ -192,11 +188,10 @@ static void a_file_is_looked_at_again_before_it_goes(void **state)
 	series_files_free(files);
 }
 
-static void a_file_that_changed_is_read_anew(void **state)
+TEST(a_file_that_changed_is_read_anew)
 {
 	struct series_files *files = new_series("{n}", keep(2));
 
-	(void)state;
 	put_text(in_scene("000001"), "somebody else's");
 	write_next(files, TIME_MS, 300);
 	write_next(files, TIME_MS, 300);
@@ -208,12 +203,11 @@ static void a_file_that_changed_is_read_anew(void **state)
 	series_files_free(files);
 }
 
-static void what_is_gone_is_no_trouble(void **state)
+TEST(what_is_gone_is_no_trouble)
 {
 	struct series_files *files = new_series("{n}", keep(2));
 	struct err err = {0};
 
-	(void)state;
 	write_next(files, TIME_MS, 300);
 	write_next(files, TIME_MS, 300);
 	assert_int_equal(remove(in_scene("000001")), 0);
@@ -229,12 +223,11 @@ static void what_is_gone_is_no_trouble(void **state)
 	series_files_free(files);
 }
 
-static void a_folder_that_is_gone_is_an_error(void **state)
+TEST(a_folder_that_is_gone_is_an_error)
 {
 	struct series_files *files = new_series("sub/{n}", keep(2));
 	struct err err = {0};
 
-	(void)state;
 	assert_int_equal(series_files_written(files, in_scene("sub/000001"), &err), -ERR_OPEN);
 	assert_string_equal(err.place, in_scene("sub/"));
 	series_files_free(files);
@@ -256,14 +249,13 @@ static void take_rights_back(void)
 	assert_int_equal(chmod(scene_folder, 0755), 0);
 }
 
-static void what_cannot_be_removed_is_told_once(void **state)
+TEST(what_cannot_be_removed_is_told_once)
 {
 	struct series_files *files = new_series("{n}", keep(2));
 	struct err err = {0};
 	bool dropped;
 	int first = 0, second = 0;
 
-	(void)state;
 	for (int i = 0; i < 3; i++)
 		put_dump_at(in_scene((const char *[]){"000001", "000002", "000003"}[i]), PID,
 			START_MS, TIME_MS + i, 300);
@@ -298,11 +290,10 @@ static void pack(const char *name, uint32_t pid)
 	assert_int_equal(gzclose(file), Z_OK);
 }
 
-static void packed_files_go_too(void **state)
+TEST(packed_files_go_too)
 {
 	struct series_files *files = new_packed_series("{n}", keep(2), true);
 
-	(void)state;
 	pack("000001.gz", PID);
 	pack("000002.gz", PID + 1);
 	pack("000003.gz", PID);
@@ -313,11 +304,10 @@ static void packed_files_go_too(void **state)
 }
 
 /* Those of an earlier run: by the times in them, then by name. */
-static void the_oldest_by_their_own_time_go_first(void **state)
+TEST(the_oldest_by_their_own_time_go_first)
 {
 	struct series_files *files = new_series("{n}", keep(4));
 
-	(void)state;
 	put_dump("000001", PID, START_MS, TIME_MS + 5 * MINUTE, 300);
 	put_dump("000002", PID, START_MS, TIME_MS + 2 * MINUTE, 300);
 	put_dump("000003", PID, START_MS, TIME_MS + 2 * MINUTE, 300);
@@ -332,11 +322,10 @@ static void the_oldest_by_their_own_time_go_first(void **state)
 	series_files_free(files);
 }
 
-static void a_clock_that_went_back_removes_nothing_new(void **state)
+TEST(a_clock_that_went_back_removes_nothing_new)
 {
 	struct series_files *files = new_series("{time}", keep(2));
 
-	(void)state;
 	put_dump("20261120T120000Z", PID, START_MS, TIME_MS + 94 * MINUTE, 300);
 	write_next(files, TIME_MS + MINUTE, 300); /* the clock was set back meanwhile */
 	check_files("20261120T102648Z 20261120T120000Z ");
@@ -351,11 +340,10 @@ static void a_clock_that_went_back_removes_nothing_new(void **state)
 
 /* Another program, or a person, writes into the same series meanwhile: while each is there as a file that this
  * run has not written, it goes before those that it has. */
-static void what_another_wrote_goes_first(void **state)
+TEST(what_another_wrote_goes_first)
 {
 	struct series_files *files = new_series("{n}", keep(3));
 
-	(void)state;
 	write_next(files, TIME_MS, 300);
 	put_dump("000002", PID, START_MS, TIME_MS + MINUTE, 300);
 	write_next(files, TIME_MS + 2 * MINUTE, 300);
@@ -365,27 +353,4 @@ static void what_another_wrote_goes_first(void **state)
 	series_files_free(files);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TEST(three_of_five_stay),
-		TEST(without_limits_all_stay),
-		TEST(so_many_bytes_stay),
-		TEST(both_limits_hold),
-		TEST(other_processes_files_stay),
-		TEST(a_process_without_start_time_has_no_known_files),
-		TEST(what_is_no_sound_dump_of_ours_stays),
-		TEST(folders_links_and_pipes_stay),
-		TEST(a_file_is_looked_at_again_before_it_goes),
-		TEST(a_file_that_changed_is_read_anew),
-		TEST(what_is_gone_is_no_trouble),
-		TEST(a_folder_that_is_gone_is_an_error),
-		TEST(what_cannot_be_removed_is_told_once),
-		TEST(packed_files_go_too),
-		TEST(the_oldest_by_their_own_time_go_first),
-		TEST(a_clock_that_went_back_removes_nothing_new),
-		TEST(what_another_wrote_goes_first),
-	};
-
-	return cmocka_run_group_tests(tests, make_scene, remove_scene);
-}
+GROUP(make_scene, remove_scene)

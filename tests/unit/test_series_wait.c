@@ -1,13 +1,14 @@
 /* Waiting for a process to come, and to come back (--on-exit wait): who is taken then, and how soon. */
+#include "tests/unit/t.h"
+
 #include "tests/unit/loop_scene.h"
 
 /* Their private bytes change all the time; who they are does not. */
-static void test_several_are_listed_once_while_it_waits(void **state)
+TEST(test_several_are_listed_once_while_it_waits)
 {
 	struct scene *scene = scene_new();
 	struct series_plan plan = {.name = "app.exe", .every_ms = 1000, .waits = true};
 
-	(void)state;
 	scene_add(scene, 12, 77, 1000, NEVER)->bytes_per_s = 4096;
 	scene_add(scene, 13, 78, 1000, NEVER)->bytes_per_s = 1;
 	scene->interrupt_ms = SCENE_START_MS + 60000;
@@ -19,7 +20,7 @@ static void test_several_are_listed_once_while_it_waits(void **state)
 }
 
 /* The new process is a series of its own: it begins when it is seen, and has a count of its own. */
-static void test_the_process_is_waited_for(void **state)
+TEST(test_the_process_is_waited_for)
 {
 	struct scene *scene = scene_new();
 	struct series_plan plan = {
@@ -27,7 +28,6 @@ static void test_the_process_is_waited_for(void **state)
 	struct outcome outcome;
 	static const int64_t at[] = {2000, 12000, 31000, 41000, 51000};
 
-	(void)state;
 	scene_add(scene, 12, 77, 1500, 15000);
 	scene_add(scene, 13, 99, 30900, NEVER);
 	outcome = scene_outcome(scene, &plan);
@@ -43,13 +43,12 @@ static void test_the_process_is_waited_for(void **state)
 	free(scene);
 }
 
-static void test_a_wait_for_nobody_ends_by_an_interrupt(void **state)
+TEST(test_a_wait_for_nobody_ends_by_an_interrupt)
 {
 	struct scene *scene = scene_new();
 	struct series_plan plan = {.name = "app.exe", .every_ms = 10000, .waits = true};
 	struct outcome outcome;
 
-	(void)state;
 	scene->interrupt_ms = SCENE_START_MS + 4321;
 	outcome = scene_outcome(scene, &plan);
 	assert_int_equal(outcome.status, 0);
@@ -59,11 +58,10 @@ static void test_a_wait_for_nobody_ends_by_an_interrupt(void **state)
 }
 
 /* It is in the list, and gone when it is to be opened: as if it had not been seen. */
-static void test_one_that_is_gone_when_it_is_opened_is_waited_for(void **state)
+TEST(test_one_that_is_gone_when_it_is_opened_is_waited_for)
 {
 	static const enum err_code codes[] = {ERR_GONE, ERR_NO_PROCESS};
 
-	(void)state;
 	for (size_t i = 0; i < 2; i++) {
 		struct scene *scene = scene_new();
 		struct series_plan plan = {
@@ -86,7 +84,7 @@ static void test_one_that_is_gone_when_it_is_opened_is_waited_for(void **state)
 
 /* Of a process that dies at once, and is started again as soon as it is looked for, there are no more files than of
  * one that lives: one each time T has passed, or when it is watched each ten minutes. */
-static void test_a_crash_loop_is_taken_no_more_often_than_one_that_lives(void **state)
+TEST(test_a_crash_loop_is_taken_no_more_often_than_one_that_lives)
 {
 	static const struct {
 		int64_t every_ms;
@@ -96,7 +94,6 @@ static void test_a_crash_loop_is_taken_no_more_often_than_one_that_lives(void **
 	} cases[] = {{10000, 0, 3272, 3600}, {60000, 0, 590, 600}, {30 * MINUTE_MS, 0, 20, 20},
 		{1000, 1 << 20, 59, 60}};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
 		struct scene *scene = scene_new();
 		const struct series_plan plan = {.name = "a",
@@ -116,13 +113,12 @@ static void test_a_crash_loop_is_taken_no_more_often_than_one_that_lives(void **
 }
 
 /* One that is watched and comes back is taken at once when the last snapshot was long ago. */
-static void test_a_restart_is_taken_soon(void **state)
+TEST(test_a_restart_is_taken_soon)
 {
 	struct scene *scene = scene_new();
 	struct series_plan plan = {
 		.name = "a", .every_ms = 1000, .growth_bytes = 1 << 20, .waits = true};
 
-	(void)state;
 	scene_add(scene, 12, 77, 0, 900000);
 	scene_add(scene, 13, 99, 900000, NEVER);
 	scene->interrupt_ms = SCENE_START_MS + 1000000;
@@ -133,7 +129,7 @@ static void test_a_restart_is_taken_soon(void **state)
 }
 
 /* At the very moment when one ends another one with its pid is there. */
-static void test_a_pid_that_is_used_again_is_another_series(void **state)
+TEST(test_a_pid_that_is_used_again_is_another_series)
 {
 	for (int is_all = 0; is_all < 2; is_all++) {
 		struct scene *scene = scene_new();
@@ -158,13 +154,12 @@ static void test_a_pid_that_is_used_again_is_another_series(void **state)
 }
 
 /* Asked to wait for a process it waits until there is a file of one. */
-static void test_once_with_a_wait_is_until_there_is_a_file(void **state)
+TEST(test_once_with_a_wait_is_until_there_is_a_file)
 {
 	struct scene *scene = scene_new();
 	struct series_plan plan = {.name = "app.exe", .waits = true};
 	struct outcome outcome;
 
-	(void)state;
 	scene_add(scene, 12, 77, 0, NEVER);
 	scene_add(scene, 13, 99, 5500, NEVER);
 	scene->take_ms = 100;
@@ -180,12 +175,11 @@ static void test_once_with_a_wait_is_until_there_is_a_file(void **state)
 }
 
 /* But what fails while it lives is told, and not tried for ever. */
-static void test_once_with_a_wait_fails_once(void **state)
+TEST(test_once_with_a_wait_fails_once)
 {
 	struct scene *scene = scene_new();
 	struct series_plan plan = {.name = "app.exe", .waits = true};
 
-	(void)state;
 	scene_add(scene, 12, 77, 0, NEVER);
 	scene->fail_to = UINT64_MAX;
 	scene->fails = ERR_WRITE;
@@ -193,21 +187,4 @@ static void test_once_with_a_wait_fails_once(void **state)
 	assert_int_equal(scene->takes, 1);
 	assert_int_equal(scene->waits, 0);
 	free(scene);
-}
-
-int main(void)
-{
-	static const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_several_are_listed_once_while_it_waits),
-		cmocka_unit_test(test_the_process_is_waited_for),
-		cmocka_unit_test(test_a_wait_for_nobody_ends_by_an_interrupt),
-		cmocka_unit_test(test_one_that_is_gone_when_it_is_opened_is_waited_for),
-		cmocka_unit_test(test_a_crash_loop_is_taken_no_more_often_than_one_that_lives),
-		cmocka_unit_test(test_a_restart_is_taken_soon),
-		cmocka_unit_test(test_a_pid_that_is_used_again_is_another_series),
-		cmocka_unit_test(test_once_with_a_wait_is_until_there_is_a_file),
-		cmocka_unit_test(test_once_with_a_wait_fails_once),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

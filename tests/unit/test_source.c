@@ -1,14 +1,15 @@
 /* core/source: what text is packed in does not matter; what is damaged is said. */
+#include "tests/unit/t.h"
+
 #define _XOPEN_SOURCE 700
 #include "tests/unit/load_dump.h"
 #include "tests/unit/test_source.h"
 
-static void plain_bytes_come_as_they_are(void **state)
+TEST(plain_bytes_come_as_they_are)
 {
 	static const char with_nul[] = "a\0b\xff\n";
 	char *text = some_text(1000000);
 
-	(void)state;
 	write_file(text, 1000000);
 	expect_text(text, 1000000, 0);
 	write_file(with_nul, sizeof(with_nul));
@@ -22,9 +23,8 @@ static void plain_bytes_come_as_they_are(void **state)
 	free(text);
 }
 
-static void a_mark_of_utf8_is_dropped(void **state)
+TEST(a_mark_of_utf8_is_dropped)
 {
-	(void)state;
 	write_file("\xef\xbb\xbfwords\n", 9);
 	expect_text("words\n", 6, 0);
 	write_file("\xef\xbb\xbf", 3);
@@ -33,12 +33,11 @@ static void a_mark_of_utf8_is_dropped(void **state)
 	expect_text("\xef\xbbwords", 7, 0);
 }
 
-static void gzip_is_unpacked(void **state)
+TEST(gzip_is_unpacked)
 {
 	char *text = some_text(3000000);
 	struct buf packed;
 
-	(void)state;
 	buf_init(&packed);
 	pack(&packed, text, 3000000);
 	write_file(packed.data, packed.len);
@@ -51,13 +50,12 @@ static void gzip_is_unpacked(void **state)
 	free(text);
 }
 
-static void several_members_are_one_text(void **state)
+TEST(several_members_are_one_text)
 {
 	char *text = some_text(300000);
 	static const char zeros[5000];
 	struct buf packed;
 
-	(void)state;
 	buf_init(&packed);
 	pack(&packed, text, 100000);
 	pack(&packed, "", 0);
@@ -75,11 +73,10 @@ static void several_members_are_one_text(void **state)
 	free(text);
 }
 
-static void other_bytes_behind_gzip_are_an_error(void **state)
+TEST(other_bytes_behind_gzip_are_an_error)
 {
 	struct buf packed;
 
-	(void)state;
 	buf_init(&packed);
 	pack(&packed, "text", 4);
 	assert_int_equal(buf_add(&packed, "text", 4), 0);
@@ -94,13 +91,12 @@ static void other_bytes_behind_gzip_are_an_error(void **state)
 }
 
 /* All that zlib can give of a cut file is handed out: it is more the later the cut. */
-static void cut_gzip_gives_what_is_there(void **state)
+TEST(cut_gzip_gives_what_is_there)
 {
 	char *text = some_text(20000);
 	size_t last = 0;
 	struct buf packed;
 
-	(void)state;
 	buf_init(&packed);
 	pack(&packed, text, 20000);
 	for (size_t cut = 2; cut < packed.len; cut += cut + 20 < packed.len ? 13 : 1) {
@@ -121,13 +117,12 @@ static void cut_gzip_gives_what_is_there(void **state)
 	free(text);
 }
 
-static void damaged_gzip_is_told_from_cut(void **state)
+TEST(damaged_gzip_is_told_from_cut)
 {
 	char *text = some_text(20000);
 	struct buf packed, got;
 	struct err err = {0};
 
-	(void)state;
 	buf_init(&packed);
 	pack(&packed, text, 20000);
 	packed.data[packed.len - 6] ^= 1; /* of the check sum: all was handed out before */
@@ -151,12 +146,11 @@ static void damaged_gzip_is_told_from_cut(void **state)
 }
 
 /* Any byte changed: what comes is either the text, or a beginning of something and an error. */
-static void no_change_to_gzip_goes_unseen(void **state)
+TEST(no_change_to_gzip_goes_unseen)
 {
 	char *text = some_text(500);
 	struct buf packed;
 
-	(void)state;
 	buf_init(&packed);
 	pack(&packed, text, 500);
 	for (size_t i = 2; i < packed.len; i++) {
@@ -185,12 +179,11 @@ static void no_change_to_gzip_goes_unseen(void **state)
 	"A\x00\xe9\x20\xac\xd8\x3d\xde\x00\x00\x00\xff\xff\xdb\xff\xdf\xff"
 static const char utf8[] = "A\xc3\xa9\xe2\x82\xac\xf0\x9f\x98\x80\x00\xef\xbf\xbf\xf4\x8f\xbf\xbf";
 
-static void utf16_becomes_utf8(void **state)
+TEST(utf16_becomes_utf8)
 {
 	static const char le[] = "\xff\xfe" UTF16_LE, be[] = "\xfe\xff" UTF16_BE;
 	struct buf packed;
 
-	(void)state;
 	write_file(le, sizeof(le) - 1);
 	expect_text(utf8, sizeof(utf8) - 1, 0);
 	write_file(be, sizeof(be) - 1);
@@ -218,12 +211,11 @@ static char *widen(const char *text, size_t len)
 	return wide;
 }
 
-static void long_utf16_is_read_through_a_window(void **state)
+TEST(long_utf16_is_read_through_a_window)
 {
 	size_t len = 400000;
 	char *text = some_text(len), *wide = widen(text, len);
 
-	(void)state;
 	write_file(wide, 2 * len + 2);
 	expect_text(text, len, 0);
 	wide[2 * len + 2] = '\0';
@@ -233,14 +225,13 @@ static void long_utf16_is_read_through_a_window(void **state)
 	free(wide);
 }
 
-static void half_pairs_become_replacements(void **state)
+TEST(half_pairs_become_replacements)
 {
 	static const char lone[] = "\xff\xfe\x3d\xd8"
 				   "A\x00\x00\xde\x3d\xd8\x3d\xd8\x00\xde\x3d\xd8";
 	static const char wanted[] = "\xef\xbf\xbd"
 				     "A\xef\xbf\xbd\xef\xbf\xbd\xf0\x9f\x98\x80\xef\xbf\xbd";
 
-	(void)state;
 	write_file(lone, sizeof(lone) - 1);
 	expect_text(wanted, sizeof(wanted) - 1, 0);
 	write_file("\xff\xfe\x3d\xd8\x00\xff", 6); /* U+FF00 is no other half */
@@ -277,12 +268,11 @@ static void check_peeks(const char *text, size_t len)
 	free(read);
 }
 
-static void what_was_peeked_at_is_read_again(void **state)
+TEST(what_was_peeked_at_is_read_again)
 {
 	size_t len = 1000000;
 	char *text = some_text(len), *wide = widen(text, len);
 
-	(void)state;
 	write_file(text, len);
 	check_peeks(text, len);
 	write_file(wide, 2 * len + 2);
@@ -302,14 +292,13 @@ static bool is_plain(const char *name, uint64_t *from, uint64_t *to)
 	return plain;
 }
 
-static void only_bytes_of_a_file_are_plain(void **state)
+TEST(only_bytes_of_a_file_are_plain)
 {
 	uint64_t from = 9, to = 9;
 	struct source *source;
 	struct buf packed;
 	char part[4] = "";
 
-	(void)state;
 	write_file("words\n", 6);
 	assert_true(is_plain(path, &from, &to));
 	assert_true(from == 0 && to == 6);
@@ -340,7 +329,7 @@ static int count_entry(void *ctx, const struct dump_entry *entry)
 
 #define ENTRIES "1 bytes + 2 at 3 by BackTrace4\n\t401000\n5 bytes + 6 at 7 by BackTrace4\n"
 
-static void packed_dumps_are_scanned(void **state)
+TEST(packed_dumps_are_scanned)
 {
 	static const char dump[] = ENTRIES ENTRIES;
 	struct dump_sink sink = {.entry = count_entry};
@@ -348,7 +337,6 @@ static void packed_dumps_are_scanned(void **state)
 	struct buf packed;
 	uint64_t blocks = 0;
 
-	(void)state;
 	sink.ctx = &blocks;
 	buf_init(&packed);
 	pack(&packed, ENTRIES, sizeof(ENTRIES) - 1);
@@ -384,24 +372,4 @@ static int remove_path(void **state)
 	return 0;
 }
 
-int main(void)
-{
-	static const struct CMUnitTest tests[] = {
-		cmocka_unit_test(plain_bytes_come_as_they_are),
-		cmocka_unit_test(a_mark_of_utf8_is_dropped),
-		cmocka_unit_test(gzip_is_unpacked),
-		cmocka_unit_test(several_members_are_one_text),
-		cmocka_unit_test(other_bytes_behind_gzip_are_an_error),
-		cmocka_unit_test(cut_gzip_gives_what_is_there),
-		cmocka_unit_test(damaged_gzip_is_told_from_cut),
-		cmocka_unit_test(no_change_to_gzip_goes_unseen),
-		cmocka_unit_test(utf16_becomes_utf8),
-		cmocka_unit_test(long_utf16_is_read_through_a_window),
-		cmocka_unit_test(half_pairs_become_replacements),
-		cmocka_unit_test(what_was_peeked_at_is_read_again),
-		cmocka_unit_test(only_bytes_of_a_file_are_plain),
-		cmocka_unit_test(packed_dumps_are_scanned),
-	};
-
-	return cmocka_run_group_tests(tests, make_path, remove_path);
-}
+GROUP(make_path, remove_path)

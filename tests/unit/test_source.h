@@ -2,16 +2,10 @@
 #ifndef TESTS_UNIT_TEST_SOURCE_H
 #define TESTS_UNIT_TEST_SOURCE_H
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
+#include "tests/unit/t.h"
+
 #include <unistd.h>
 
-#include <cmocka.h>
 #include <zlib.h>
 
 #include "core/base/memory.h"

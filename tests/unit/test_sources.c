@@ -1,4 +1,6 @@
 /* Who is asked for a name, in which order, and who is believed. */
+#include "tests/unit/t.h"
+
 #include "tests/unit/test_sources.h"
 
 /* ---------------------------------------------------------------- in turn */
@@ -6,7 +8,10 @@
 static const struct symbol lines_b[RVA_MAX] = {
 	[8] = {"wrong", 9, "b.c", 4}, [12] = {"b", 1, "b.c", 5}};
 
-static void test_the_next_is_asked_for_what_is_left(void **state)
+#undef TEST_AROUND
+#define TEST_AROUND begin, end
+
+TEST(test_the_next_is_asked_for_what_is_left)
 {
 	struct symbolizer *symbolizer = start(&no_cache);
 	struct symbol_query queries[] = {{.addr = BASE + 13, .module = &app},
@@ -15,7 +20,6 @@ static void test_the_next_is_asked_for_what_is_left(void **state)
 	struct symbol_status story;
 	struct err err;
 
-	(void)state;
 	fakes[0].knows = lines_a;
 	fakes[1].knows = lines_b;
 	assert_int_equal(symbolizer_resolve(symbolizer, queries, 4, &err), 0);
@@ -33,11 +37,10 @@ static void test_the_next_is_asked_for_what_is_left(void **state)
 	symbolizer_free(symbolizer);
 }
 
-static void test_trouble_of_any_is_said(void **state)
+TEST(test_trouble_of_any_is_said)
 {
 	struct symbolizer *symbolizer = start(&no_cache);
 
-	(void)state;
 	assert_null(symbolizer_trouble(symbolizer));
 	fakes[1].is_dead = true;
 	assert_string_equal(symbolizer_trouble(symbolizer), "it died");
@@ -49,13 +52,12 @@ static void test_trouble_of_any_is_said(void **state)
 static const struct symbol no_lines[RVA_MAX] = {
 	[20] = {"far", 21, NULL, 0}, [30] = {"near", 2, NULL, 0}, [40] = {"no start", 0, NULL, 0}};
 
-static void test_tables_decide_where_there_is_no_line(void **state)
+TEST(test_tables_decide_where_there_is_no_line)
 {
 	struct symbolizer *symbolizer = start(&no_cache);
 	struct symbol_status story;
 	struct err err;
 
-	(void)state;
 	fakes[0].knows = no_lines;
 	table_names[16] = "close";
 	check(ask_one(symbolizer, 20), "close", 5, 0);
@@ -64,11 +66,10 @@ static void test_tables_decide_where_there_is_no_line(void **state)
 	symbolizer_free(symbolizer);
 }
 
-static void test_without_tables_only_what_can_reach_is_kept(void **state)
+TEST(test_without_tables_only_what_can_reach_is_kept)
 {
 	struct symbolizer *symbolizer = start(&no_cache);
 
-	(void)state;
 	fakes[0].knows = no_lines;
 	reach_from = 10;
 	assert_int_equal(ask_one(symbolizer, 20).count, 0);
@@ -78,11 +79,10 @@ static void test_without_tables_only_what_can_reach_is_kept(void **state)
 }
 
 /* A helper may say the nearest symbol's name with the line of another function. */
-static void test_a_name_that_tables_deny_is_not_shown(void **state)
+TEST(test_a_name_that_tables_deny_is_not_shown)
 {
 	struct symbolizer *symbolizer = start(&no_cache);
 
-	(void)state;
 	fakes[0].knows = lines_a; /* begins at 0 */
 	check(ask_one(symbolizer, 8), "a", 9, 3);
 	symbolizer_free(symbolizer);
@@ -96,7 +96,7 @@ static void test_a_name_that_tables_deny_is_not_shown(void **state)
 	symbolizer_free(symbolizer);
 }
 
-static void test_overloads_are_told_apart_by_the_whole_name(void **state)
+TEST(test_overloads_are_told_apart_by_the_whole_name)
 {
 	static const struct symbol knows[RVA_MAX] = {[8] = {"app::f", 5, "a.cpp", 3},
 		[24] = {"app::f", 5, "a.cpp", 4},
@@ -105,7 +105,6 @@ static void test_overloads_are_told_apart_by_the_whole_name(void **state)
 	const struct symbol_options raw = {.no_cache = true, .no_demangle = true};
 	struct symbolizer *symbolizer = start(&no_cache);
 
-	(void)state;
 	fakes[0].knows = knows;
 	table_names[4] = "_ZN3app1fEi";
 	table_names[20] = "_ZN3app1fEd";
@@ -122,13 +121,12 @@ static void test_overloads_are_told_apart_by_the_whole_name(void **state)
 }
 
 /* A helper may prefer a linker's label at the same place, or one within the function. */
-static void test_a_function_is_better_than_a_label(void **state)
+TEST(test_a_function_is_better_than_a_label)
 {
 	static const struct symbol knows[RVA_MAX] = {
 		[8] = {"___crt_xt_end__", 5, "a.c", 3}, [24] = {".l_start", 2, "a.c", 4}};
 	struct symbolizer *symbolizer = start(&no_cache);
 
-	(void)state;
 	fakes[0].knows = knows;
 	are_symbols = true;
 	table_names[4] = "hidden";
@@ -163,7 +161,7 @@ static bool take_cancelled(void *ctx)
 	return is_cancelled;
 }
 
-static void test_progress_counts_all_modules(void **state)
+TEST(test_progress_counts_all_modules)
 {
 	struct module other = app;
 	struct told told = {0};
@@ -174,7 +172,6 @@ static void test_progress_counts_all_modules(void **state)
 		{.addr = BASE + 9, .module = &app}, {.addr = BASE + 9, .module = &other}};
 	struct err err;
 
-	(void)state;
 	other.timestamp = 7;
 	assert_int_equal(symbolizer_resolve(symbolizer, queries, 3, &err), 0);
 	assert_int_equal(told.last, 3);
@@ -183,13 +180,12 @@ static void test_progress_counts_all_modules(void **state)
 	symbolizer_free(symbolizer);
 }
 
-static void test_what_was_not_looked_up_is_looked_up_another_time(void **state)
+TEST(test_what_was_not_looked_up_is_looked_up_another_time)
 {
 	const struct symbol_options options = {
 		.no_cache = true, .listener = {.is_cancelled = take_cancelled}};
 	struct symbolizer *symbolizer = start(&options);
 
-	(void)state;
 	fakes[0].knows = lines_a;
 	table_names[0] = "table";
 	is_cancelled = true;
@@ -199,7 +195,7 @@ static void test_what_was_not_looked_up_is_looked_up_another_time(void **state)
 	symbolizer_free(symbolizer);
 }
 
-static void test_file_names_are_shortened(void **state)
+TEST(test_file_names_are_shortened)
 {
 	static const struct symbol knows[RVA_MAX] = {[8] = {"a", 9, "/src/app/a.c", 3}};
 	const char *prefix = "/src";
@@ -207,32 +203,7 @@ static void test_file_names_are_shortened(void **state)
 		.no_cache = true, .strip_paths = &prefix, .strip_count = 1};
 	struct symbolizer *symbolizer = start(&options);
 
-	(void)state;
 	fakes[0].knows = knows;
 	assert_string_equal(ask_one(symbolizer, 8).list[0].file, "app/a.c");
 	symbolizer_free(symbolizer);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(
-			test_the_next_is_asked_for_what_is_left, begin, end),
-		cmocka_unit_test_setup_teardown(test_trouble_of_any_is_said, begin, end),
-		cmocka_unit_test_setup_teardown(
-			test_tables_decide_where_there_is_no_line, begin, end),
-		cmocka_unit_test_setup_teardown(
-			test_without_tables_only_what_can_reach_is_kept, begin, end),
-		cmocka_unit_test_setup_teardown(
-			test_overloads_are_told_apart_by_the_whole_name, begin, end),
-		cmocka_unit_test_setup_teardown(
-			test_a_name_that_tables_deny_is_not_shown, begin, end),
-		cmocka_unit_test_setup_teardown(test_a_function_is_better_than_a_label, begin, end),
-		cmocka_unit_test_setup_teardown(test_progress_counts_all_modules, begin, end),
-		cmocka_unit_test_setup_teardown(
-			test_what_was_not_looked_up_is_looked_up_another_time, begin, end),
-		cmocka_unit_test_setup_teardown(test_file_names_are_shortened, begin, end),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

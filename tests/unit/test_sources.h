@@ -5,15 +5,9 @@
 #ifndef TESTS_UNIT_TEST_SOURCES_H
 #define TESTS_UNIT_TEST_SOURCES_H
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
+#include "tests/unit/t.h"
 
-#include <cmocka.h>
+#include <unistd.h>
 
 #include "symbolize/backend/backend.h"
 #include "symbolize/names.h"

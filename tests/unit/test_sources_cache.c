@@ -1,4 +1,6 @@
 /* Which names are remembered from one run to the next, and by what. */
+#include "tests/unit/t.h"
+
 #include "tests/unit/test_sources.h"
 
 /* ---------------------------------------------------------------- what is remembered */
@@ -14,13 +16,15 @@ static size_t questions(const struct symbol_options *options, uint32_t rva)
 	return fakes[0].asked_count + fakes[1].asked_count;
 }
 
-static void test_names_with_lines_need_no_files_the_second_time(void **state)
+#undef TEST_AROUND
+#define TEST_AROUND begin, end
+
+TEST(test_names_with_lines_need_no_files_the_second_time)
 {
 	struct symbolizer *symbolizer;
 	struct symbol_status story;
 	struct err err;
 
-	(void)state;
 	fakes[0].knows = lines_a;
 	assert_int_equal(questions(NULL, 8), 1);
 	find_count = 0;
@@ -35,11 +39,10 @@ static void test_names_with_lines_need_no_files_the_second_time(void **state)
 	assert_int_equal(questions(&no_cache, 8), 2);
 }
 
-static void test_poor_names_are_remembered_with_their_files(void **state)
+TEST(test_poor_names_are_remembered_with_their_files)
 {
 	struct symbolizer *symbolizer;
 
-	(void)state;
 	table_names[4] = "table";
 	assert_int_equal(questions(NULL, 8), 2);
 	assert_int_equal(questions(NULL, 2), 2); /* no name at all */
@@ -53,9 +56,8 @@ static void test_poor_names_are_remembered_with_their_files(void **state)
 	symbolizer_free(symbolizer);
 }
 
-static void test_what_may_be_wrong_or_poorer_is_not_remembered(void **state)
+TEST(test_what_may_be_wrong_or_poorer_is_not_remembered)
 {
-	(void)state;
 	table_names[4] = "table";
 	fakes[1].is_dead = true;
 	assert_int_equal(questions(NULL, 8), 2);
@@ -68,9 +70,8 @@ static void test_what_may_be_wrong_or_poorer_is_not_remembered(void **state)
 }
 
 /* Files of one size at one path may be two builds. */
-static void test_files_that_nothing_tells_apart_are_asked_again(void **state)
+TEST(test_files_that_nothing_tells_apart_are_asked_again)
 {
-	(void)state;
 	table_names[4] = "table";
 	is_nameless = true;
 	assert_int_equal(questions(NULL, 8), 2);
@@ -78,11 +79,10 @@ static void test_files_that_nothing_tells_apart_are_asked_again(void **state)
 }
 
 /* A GUID of zeros is none, as in images that were linked without one. */
-static void test_a_dump_that_tells_no_build_is_looked_up_again(void **state)
+TEST(test_a_dump_that_tells_no_build_is_looked_up_again)
 {
 	struct module old = app;
 
-	(void)state;
 	fakes[0].knows = lines_a;
 	is_nameless = true;
 	app.timestamp = app.checksum = 0;
@@ -93,11 +93,10 @@ static void test_a_dump_that_tells_no_build_is_looked_up_again(void **state)
 }
 
 /* Whoever wrote a dump chose what it says of the build, and the paths at which its names were found. */
-static void test_a_dump_with_other_paths_has_its_own_names(void **state)
+TEST(test_a_dump_with_other_paths_has_its_own_names)
 {
 	struct module old = app;
 
-	(void)state;
 	fakes[0].knows = lines_a;
 	app.pdb = "app.pdb";
 	assert_int_equal(questions(NULL, 8), 1);
@@ -122,7 +121,7 @@ static void test_a_dump_with_other_paths_has_its_own_names(void **state)
 	app = old;
 }
 
-static void test_nor_do_two_dumps_of_one_run_share_them(void **state)
+TEST(test_nor_do_two_dumps_of_one_run_share_them)
 {
 	struct symbolizer *symbolizer = start(NULL);
 	struct module other = app;
@@ -130,7 +129,6 @@ static void test_nor_do_two_dumps_of_one_run_share_them(void **state)
 		{.addr = BASE + 9, .module = &app}, {.addr = BASE + 9, .module = &other}};
 	struct err err;
 
-	(void)state;
 	other.pdb = "Z:\\stranger\\app.pdb";
 	assert_int_equal(symbolizer_resolve(symbolizer, queries, 2, &err), 0);
 	assert_int_equal(find_count, 2);
@@ -138,9 +136,8 @@ static void test_nor_do_two_dumps_of_one_run_share_them(void **state)
 }
 
 /* An old llvm-symbolizer has to leave lines out that a new one knows. */
-static void test_what_lacks_some_lines_is_asked_again(void **state)
+TEST(test_what_lacks_some_lines_is_asked_again)
 {
-	(void)state;
 	fakes[0].knows = lines_a;
 	has_bare_inline = true;
 	assert_int_equal(questions(NULL, 8), 1);
@@ -150,12 +147,11 @@ static void test_what_lacks_some_lines_is_asked_again(void **state)
 	assert_int_equal(questions(NULL, 8), 0);
 }
 
-static void test_another_build_or_form_is_another_name(void **state)
+TEST(test_another_build_or_form_is_another_name)
 {
 	const struct symbol_options raw = {.no_demangle = true};
 	uint32_t timestamp = app.timestamp;
 
-	(void)state;
 	fakes[0].knows = lines_a;
 	assert_int_equal(questions(NULL, 8), 1);
 	assert_int_equal(questions(&raw, 8), 1);
@@ -164,30 +160,4 @@ static void test_another_build_or_form_is_another_name(void **state)
 	app.timestamp = timestamp;
 	assert_int_equal(questions(NULL, 8), 0);
 	assert_int_equal(questions(&raw, 8), 0);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(
-			test_names_with_lines_need_no_files_the_second_time, begin, end),
-		cmocka_unit_test_setup_teardown(
-			test_poor_names_are_remembered_with_their_files, begin, end),
-		cmocka_unit_test_setup_teardown(
-			test_what_may_be_wrong_or_poorer_is_not_remembered, begin, end),
-		cmocka_unit_test_setup_teardown(
-			test_another_build_or_form_is_another_name, begin, end),
-		cmocka_unit_test_setup_teardown(
-			test_files_that_nothing_tells_apart_are_asked_again, begin, end),
-		cmocka_unit_test_setup_teardown(
-			test_what_lacks_some_lines_is_asked_again, begin, end),
-		cmocka_unit_test_setup_teardown(
-			test_a_dump_with_other_paths_has_its_own_names, begin, end),
-		cmocka_unit_test_setup_teardown(
-			test_nor_do_two_dumps_of_one_run_share_them, begin, end),
-		cmocka_unit_test_setup_teardown(
-			test_a_dump_that_tells_no_build_is_looked_up_again, begin, end),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

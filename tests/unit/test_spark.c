@@ -1,13 +1,6 @@
 /* Spark lines: how high their bars are, what is put together, and where parts begin. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
+#include "tests/unit/t.h"
 
-#include <cmocka.h>
-
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "core/base/terminal.h"
@@ -60,13 +53,12 @@ static struct scene *scene_of(const uint64_t *bytes, size_t count)
 	return scene;
 }
 
-static void bars_go_from_the_lowest_to_the_highest(void **state)
+TEST(bars_go_from_the_lowest_to_the_highest)
 {
 	static const uint64_t bytes[] = {1000, 1100, 1200, 1300, 1400, 1500, 1600, 1700};
 	static const uint64_t wild[] = {UINT64_MAX / 2, 0, UINT64_MAX / 4, 0};
 	struct scene *scene = scene_of(bytes, 8);
 
-	(void)state;
 	draw(scene, SPARK_ASCII, SPARK_WIDTH);
 	assert_string_equal(scene->line, ".:-=+*#@");
 	draw(scene, SPARK_UTF8, SPARK_WIDTH);
@@ -80,23 +72,21 @@ static void bars_go_from_the_lowest_to_the_highest(void **state)
 	free(scene);
 }
 
-static void what_is_flat_lies_low(void **state)
+TEST(what_is_flat_lies_low)
 {
 	static const uint64_t bytes[] = {70, 70, 70};
 	struct scene *scene = scene_of(bytes, 3);
 
-	(void)state;
 	draw(scene, SPARK_ASCII, SPARK_WIDTH);
 	assert_string_equal(scene->line, "...");
 	free(scene);
 }
 
-static void where_bytes_stay_the_same_blocks_are_drawn(void **state)
+TEST(where_bytes_stay_the_same_blocks_are_drawn)
 {
 	static const uint64_t bytes[] = {70, 70, 70, 70};
 	struct scene *scene = scene_of(bytes, 4);
 
-	(void)state;
 	for (size_t i = 0; i < 4; i++)
 		scene->of[i].block_count = 10 + i;
 	draw(scene, SPARK_ASCII, SPARK_WIDTH);
@@ -108,12 +98,11 @@ static void where_bytes_stay_the_same_blocks_are_drawn(void **state)
 }
 
 /* 16 in 8 columns: means of pairs. The highest pair stands out, whichever of it is high. */
-static void more_than_fit_are_put_together_by_their_mean(void **state)
+TEST(more_than_fit_are_put_together_by_their_mean)
 {
 	static const uint64_t bytes[] = {0, 0, 0, 0, 0, 80, 0, 0, 40, 40, 0, 0, 0, 0, 10, 10};
 	struct scene *scene = scene_of(bytes, 16);
 
-	(void)state;
 	draw(scene, SPARK_ASCII, 8);
 	assert_string_equal(scene->line, "..@.@..-"); /* 10 of 40: two eighths */
 	free(scene);
@@ -126,12 +115,11 @@ static void more_than_fit_are_put_together_by_their_mean(void **state)
 	free(scene);
 }
 
-static void parts_have_a_mark_between_them(void **state)
+TEST(parts_have_a_mark_between_them)
 {
 	static const uint64_t bytes[] = {0, 70, 0, 70, 0};
 	struct scene *scene = scene_of(bytes, 5);
 
-	(void)state;
 	scene->axis.parts = scene->parts;
 	scene->parts[2] = scene->parts[3] = 1;
 	scene->parts[4] = 2;
@@ -144,11 +132,10 @@ static void parts_have_a_mark_between_them(void **state)
 	free(scene);
 }
 
-static void a_thousand_restarts_fit(void **state)
+TEST(a_thousand_restarts_fit)
 {
 	struct scene *scene = scene_of(NULL, SNAPSHOTS_MAX);
 
-	(void)state;
 	scene->axis.parts = scene->parts;
 	for (uint32_t i = 0; i < SNAPSHOTS_MAX; i++)
 		scene->parts[i] = i;
@@ -158,32 +145,16 @@ static void a_thousand_restarts_fit(void **state)
 	free(scene);
 }
 
-static void a_locale_says_utf_8_in_many_ways(void **state)
+TEST(a_locale_says_utf_8_in_many_ways)
 {
 	static const char *const yes[] = {
 		"en_US.UTF-8", "C.UTF-8", "C.utf8", "de_DE.utf-8@euro", "x.Utf8"};
 	static const char *const no[] = {"", "C", "POSIX", "en_US", "en_US.ISO-8859-1", "UTF-8",
 		"en_US.UTF-16", "en_US.UTF-8X", "en_US.UTF", "en_US."};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(yes) / sizeof(*yes); i++)
 		assert_true(os_is_utf8(yes[i]));
 	for (size_t i = 0; i < sizeof(no) / sizeof(*no); i++)
 		assert_false(os_is_utf8(no[i]));
 	assert_false(os_is_utf8(NULL));
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(bars_go_from_the_lowest_to_the_highest),
-		cmocka_unit_test(what_is_flat_lies_low),
-		cmocka_unit_test(where_bytes_stay_the_same_blocks_are_drawn),
-		cmocka_unit_test(more_than_fit_are_put_together_by_their_mean),
-		cmocka_unit_test(parts_have_a_mark_between_them),
-		cmocka_unit_test(a_thousand_restarts_fit),
-		cmocka_unit_test(a_locale_says_utf_8_in_many_ways),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -3,6 +3,8 @@
  * stack and heap, warnings, errors. The dumps are random and hold everything that a scanner has to
  * look at in order: headings, notes, lines that break the rules, several stacks under one id.
  */
+#include "tests/unit/t.h"
+
 #include "tests/unit/test_diff.h"
 
 #include "core/dump/source.h"
@@ -10,14 +12,14 @@
 
 #define IDS 12
 
-static uint64_t state;
+static uint64_t noise;
 
 static uint64_t pick(uint64_t count)
 {
-	state ^= state << 13;
-	state ^= state >> 7;
-	state ^= state << 17;
-	return state % count;
+	noise ^= noise << 13;
+	noise ^= noise >> 7;
+	noise ^= noise << 17;
+	return noise % count;
 }
 
 /* What the writer knows. */
@@ -94,7 +96,7 @@ static struct truth write_random(uint64_t seed, bool with_faults)
 	struct truth truth = {.has_faults = with_faults};
 	struct maker maker;
 
-	state = seed * UINT64_C(0x9e3779b97f4a7c15) + 1;
+	noise = seed * UINT64_C(0x9e3779b97f4a7c15) + 1;
 	dump_begin(&maker, (struct maker){.eol = pick(2) ? "\r\n" : "\n"});
 	for (uint64_t count = pick(400); count--;) {
 		if (pick(30))
@@ -230,9 +232,11 @@ static void check_pieces(uint64_t seed)
 	free(in_order);
 }
 
-static void pieces_and_threads_change_nothing(void **unused)
+#undef TEST_AROUND
+#define TEST_AROUND enter_folder, leave_folder
+
+TEST(pieces_and_threads_change_nothing)
 {
-	(void)unused;
 	for (uint64_t seed = 1; seed < 300; seed++) {
 		struct truth truth = write_random(seed, seed & 1);
 		struct dump_sums sums;
@@ -250,12 +254,11 @@ static void pieces_and_threads_change_nothing(void **unused)
 
 /* Lines that are longer than what is looked at to find a place to cut: what other threads have
  * counted behind them must not count twice. */
-static void a_file_that_cannot_be_cut_is_read_by_one_thread(void **unused)
+TEST(a_file_that_cannot_be_cut_is_read_by_one_thread)
 {
 	struct maker maker;
 	char *line = malloc(100001);
 
-	(void)unused;
 	assert_non_null(line);
 	memset(line, '/', 100000);
 	line[100000] = '\0';
@@ -274,12 +277,11 @@ static void a_file_that_cannot_be_cut_is_read_by_one_thread(void **unused)
 }
 
 /* Many of what is mostly few. */
-static void nothing_takes_the_square_of_the_size(void **unused)
+TEST(nothing_takes_the_square_of_the_size)
 {
 	struct dump_sums sums;
 	struct maker maker;
 
-	(void)unused;
 	dump_begin(&maker, (struct maker){0});
 	put_block(&maker, 10, 8, "1", 1);
 	for (unsigned i = 0; i < 300000; i++)
@@ -296,13 +298,12 @@ static void nothing_takes_the_square_of_the_size(void **unused)
 	sums_release(&sums);
 }
 
-static void what_is_no_dump_is_none_in_pieces(void **unused)
+TEST(what_is_no_dump_is_none_in_pieces)
 {
 	static const char prose[] = "Dear reader,\n\n\n\n\tABC\n\n\n\n\n\nthis is prose.\n\n\n\n\n";
 	struct dump_sums sums;
 	char *all;
 
-	(void)unused;
 	write_bytes("new.txt", prose, sizeof(prose) - 1);
 	all = read_by(NULL, &sums);
 	assert_non_null(strstr(all, "\nrc -")); /* refused */
@@ -323,7 +324,7 @@ static void what_is_no_dump_is_none_in_pieces(void **unused)
 }
 
 /* Each id twice, far apart, so that a tally has begun afresh in between. */
-static void more_ids_than_a_tally_holds_are_counted(void **unused)
+TEST(more_ids_than_a_tally_holds_are_counted)
 {
 	enum { COUNT = 140000 };
 	struct crew_plan plan = {.threads = 2, .piece_bytes = 100000};
@@ -331,7 +332,6 @@ static void more_ids_than_a_tally_holds_are_counted(void **unused)
 	struct dump_sums sums;
 	struct maker maker;
 
-	(void)unused;
 	dump_begin(&maker, (struct maker){0});
 	for (unsigned i = 0; i < 2 * COUNT; i++) {
 		put(&maker, "%X bytes + 8 at 1000 by BackTrace%X", i % COUNT + 1, i % COUNT + 7);
@@ -354,18 +354,4 @@ static void more_ids_than_a_tally_holds_are_counted(void **unused)
 		}
 		sums_release(&sums);
 	}
-}
-
-int main(void)
-{
-#define TEST(name) cmocka_unit_test_setup_teardown(name, enter_folder, leave_folder)
-	const struct CMUnitTest tests[] = {
-		TEST(pieces_and_threads_change_nothing),
-		TEST(a_file_that_cannot_be_cut_is_read_by_one_thread),
-		TEST(nothing_takes_the_square_of_the_size),
-		TEST(what_is_no_dump_is_none_in_pieces),
-		TEST(more_ids_than_a_tally_holds_are_counted),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

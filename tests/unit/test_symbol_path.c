@@ -1,12 +1,5 @@
 /* Symbol paths, as Microsoft documents _NT_SYMBOL_PATH. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
+#include "tests/unit/t.h"
 
 #include "core/base/memory.h"
 #include "symbolize/files/find_parts.h"
@@ -35,9 +28,8 @@ static void check(const char *text, const char *places)
 	symbol_path_release(&path);
 }
 
-static void test_folders_are_taken_in_order_each_once(void **state)
+TEST(test_folders_are_taken_in_order_each_once)
 {
-	(void)state;
 	check("", "");
 	check(";; ;", "");
 	check("C:\\sym", "F[C:\\sym]");
@@ -46,9 +38,8 @@ static void test_folders_are_taken_in_order_each_once(void **state)
 	check("\\\\host\\share\\sym", "F[\\\\host\\share\\sym]");
 }
 
-static void test_stores_stand_behind_srv(void **state)
+TEST(test_stores_stand_behind_srv)
 {
-	(void)state;
 	check("srv*C:\\cache*https://example.org/sym", "S[C:\\cache]@[https://example.org/sym]");
 	check("SRV*A*B*\\\\host\\sym*HTTP://x/", "S[A]S[B]S[\\\\host\\sym]@[HTTP://x/]");
 	check("symsrv*symsrv.dll*C:\\c*https://x", "S[C:\\c]@[https://x]");
@@ -58,18 +49,16 @@ static void test_stores_stand_behind_srv(void **state)
 	check("srv*C:\\c", "S[C:\\c]");
 }
 
-static void test_caches_are_stores(void **state)
+TEST(test_caches_are_stores)
 {
-	(void)state;
 	check("cache*C:\\c;srv*https://x", "S[C:\\c]@[https://x]");
 	check("Cache*;D:\\a", "F[D:\\a]");
 	/* A folder that is both is searched as both. */
 	check("C:\\c;cache*C:\\c", "F[C:\\c]S[C:\\c]");
 }
 
-static void test_servers_are_named_even_when_nobody_names_them(void **state)
+TEST(test_servers_are_named_even_when_nobody_names_them)
 {
-	(void)state;
 	check("srv*", "@[srv*]");
 	check("symsrv*symsrv.dll", "@[symsrv*symsrv.dll]");
 	check("https://x/y;C:\\a", "F[C:\\a]@[https://x/y]");
@@ -77,22 +66,20 @@ static void test_servers_are_named_even_when_nobody_names_them(void **state)
 	check("c://x", "F[c://x]"); /* a drive */
 }
 
-static void test_what_makes_no_sense_is_told(void **state)
+TEST(test_what_makes_no_sense_is_told)
 {
-	(void)state;
 	check("C:\\a;foo*bar;D:\\b", "F[C:\\a]F[D:\\b]![foo*bar]");
 	check("*", "![*]");
 	check("*;x*y", "![*]");
 }
 
 /* 100,000 elements, and 100,000 times the same: no matter. */
-static void test_long_paths_are_read_in_no_time(void **state)
+TEST(test_long_paths_are_read_in_no_time)
 {
 	enum { COUNT = 100000 };
 	struct symbol_path path;
 	struct buf text;
 
-	(void)state;
 	buf_init(&text);
 	for (int i = 0; i < COUNT; i++)
 		assert_int_equal(buf_printf(&text, "f%d;srv*same*s%d;", i, i), 0);
@@ -103,18 +90,4 @@ static void test_long_paths_are_read_in_no_time(void **state)
 	assert_string_equal(path.places[1].path, "same");
 	symbol_path_release(&path);
 	buf_release(&text);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_folders_are_taken_in_order_each_once),
-		cmocka_unit_test(test_stores_stand_behind_srv),
-		cmocka_unit_test(test_caches_are_stores),
-		cmocka_unit_test(test_servers_are_named_even_when_nobody_names_them),
-		cmocka_unit_test(test_what_makes_no_sense_is_told),
-		cmocka_unit_test(test_long_paths_are_read_in_no_time),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

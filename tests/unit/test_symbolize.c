@@ -1,12 +1,13 @@
 /* Names for addresses. What is right is computed from the source's lines, nm and objdump. */
+#include "tests/unit/t.h"
+
 #include "tests/unit/test_symbolize.h"
 
-static void test_functions_lines_and_offsets_are_exact(void **state)
+TEST(test_functions_lines_and_offsets_are_exact)
 {
 	struct symbolizer *symbolizer;
 	struct symbols found;
 
-	(void)state;
 	need_llvm();
 	symbolizer = symbolizer_new(NULL, NULL);
 	found = ask(symbolizer, &module, hidden_return);
@@ -24,13 +25,12 @@ static void test_functions_lines_and_offsets_are_exact(void **state)
 }
 
 /* Within it are the labels .l_start and .l_end, which llvm-symbolizer tells instead. */
-static void test_the_function_that_starts_a_program_has_its_name(void **state)
+TEST(test_the_function_that_starts_a_program_has_its_name)
 {
 	struct symbolizer *symbolizer;
 	struct symbols found;
 	uint32_t start, returns;
 
-	(void)state;
 	need_llvm();
 	start = nm("mainCRTStartup", header("ImageBase"));
 	returns = return_in("mainCRTStartup", header("ImageBase"));
@@ -43,12 +43,11 @@ static void test_the_function_that_starts_a_program_has_its_name(void **state)
 	symbolizer_free(symbolizer);
 }
 
-static void test_another_build_gives_no_names(void **state)
+TEST(test_another_build_gives_no_names)
 {
 	struct symbolizer *symbolizer;
 	struct module other;
 
-	(void)state;
 	need_exe();
 	symbolizer = symbolizer_new(NULL, NULL);
 	other = module;
@@ -69,13 +68,12 @@ static void test_another_build_gives_no_names(void **state)
 	symbolizer_free(symbolizer);
 }
 
-static void test_what_is_no_call_in_a_module_has_no_name(void **state)
+TEST(test_what_is_no_call_in_a_module_has_no_name)
 {
 	struct symbolizer *symbolizer;
 	struct symbol_query query = {.addr = BASE, .module = &module, .found = {NULL, 9}};
 	struct err err;
 
-	(void)state;
 	need_exe();
 	symbolizer = symbolizer_new(NULL, NULL);
 	assert_int_equal(symbolizer_resolve(symbolizer, &query, 1, &err), 0);
@@ -91,9 +89,8 @@ static void test_what_is_no_call_in_a_module_has_no_name(void **state)
 	symbolizer_free(symbolizer);
 }
 
-static void test_without_llvm_symbolizer_symbol_tables_answer(void **state)
+TEST(test_without_llvm_symbolizer_symbol_tables_answer)
 {
-	(void)state;
 	need_exe();
 	setenv("PATH", "/nonexistent", 1);
 	check_tables(&module, true);
@@ -101,11 +98,10 @@ static void test_without_llvm_symbolizer_symbol_tables_answer(void **state)
 }
 
 /* hidden() lies between two exports, neither of which it is. */
-static void test_stripped_images_have_the_names_of_exports_only(void **state)
+TEST(test_stripped_images_have_the_names_of_exports_only)
 {
 	struct module bare = {.base = BASE, .path = "C:\\Mixed Case\\BARE.exe"};
 
-	(void)state;
 	need_exe();
 	bare.size_bytes = bare_size;
 	check_tables(&bare, false);
@@ -114,14 +110,13 @@ static void test_stripped_images_have_the_names_of_exports_only(void **state)
 	setenv("PATH", old_path, 1);
 }
 /* Far more questions and answers than a socket holds. */
-static void test_many_addresses_at_once_do_not_block(void **state)
+TEST(test_many_addresses_at_once_do_not_block)
 {
 	enum { COUNT = 30000 };
 	struct symbolizer *symbolizer;
 	struct symbol_query *queries;
 	struct err err;
 
-	(void)state;
 	need_llvm();
 	symbolizer = symbolizer_new(NULL, NULL);
 	queries = calloc(COUNT, sizeof(*queries));
@@ -138,7 +133,7 @@ static void test_many_addresses_at_once_do_not_block(void **state)
 	symbolizer_free(symbolizer);
 }
 
-static void test_names_of_the_dump_come_first(void **state)
+TEST(test_names_of_the_dump_come_first)
 {
 	struct symbol_names *names = symbol_names_new();
 	struct symbolizer *symbolizer = symbolizer_new(NULL, NULL);
@@ -147,7 +142,6 @@ static void test_names_of_the_dump_come_first(void **state)
 	struct kv pairs;
 	static const char text[] = "addr=1234 function=f offset=4";
 
-	(void)state;
 	kv_init(&pairs);
 	assert_int_equal(kv_parse(&pairs, text, strlen(text)), 0);
 	assert_int_equal(symbol_names_note(names, &pairs), 0);
@@ -174,7 +168,7 @@ static int note(struct symbol_names *names, const char *text)
 	return rc;
 }
 
-static void test_notes_are_strict_on_numbers_only(void **state)
+TEST(test_notes_are_strict_on_numbers_only)
 {
 	static const char *const bad[] = {"function=f offset=1", "addr=1 offset=1",
 		"addr=1 function=f", "addr=0x1 function=f offset=1",
@@ -183,7 +177,6 @@ static void test_notes_are_strict_on_numbers_only(void **state)
 		"addr=1 function=f offset=1 line=4294967296", "addr=1 function=f offset=1 line=1F"};
 	struct symbol_names *names = symbol_names_new();
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(bad) / sizeof(*bad); i++)
 		assert_int_equal(note(names, bad[i]), -ERR_BAD_LINE);
 	assert_int_equal(symbol_names_find(names, 1).count, 0);
@@ -202,7 +195,7 @@ static void check_symbol(const struct symbol *a, const struct symbol *b)
 	assert_int_equal(a->line, b->line);
 }
 
-static void test_names_survive_writing_and_reading(void **state)
+TEST(test_names_survive_writing_and_reading)
 {
 	static const struct symbol list[] = {{"ns::Pool<int, \"x\\y\">::operator!=(A const&)", 0,
 						     "C:\\my src\\a b.cpp", 4294967295u},
@@ -214,7 +207,6 @@ static void test_names_survive_writing_and_reading(void **state)
 	struct out out;
 	FILE *file;
 
-	(void)state;
 	snprintf(path, sizeof(path), "%s/names", dir);
 	assert_int_equal(out_open(&out, path, &err), 0);
 	symbol_names_write(&out, UINT64_MAX - 1, &symbols, "\n");
@@ -234,20 +226,4 @@ static void test_names_survive_writing_and_reading(void **state)
 	symbol_names_free(names);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_functions_lines_and_offsets_are_exact),
-		cmocka_unit_test(test_the_function_that_starts_a_program_has_its_name),
-		cmocka_unit_test(test_another_build_gives_no_names),
-		cmocka_unit_test(test_what_is_no_call_in_a_module_has_no_name),
-		cmocka_unit_test(test_without_llvm_symbolizer_symbol_tables_answer),
-		cmocka_unit_test(test_stripped_images_have_the_names_of_exports_only),
-		cmocka_unit_test(test_many_addresses_at_once_do_not_block),
-		cmocka_unit_test(test_names_of_the_dump_come_first),
-		cmocka_unit_test(test_notes_are_strict_on_numbers_only),
-		cmocka_unit_test(test_names_survive_writing_and_reading),
-	};
-
-	return cmocka_run_group_tests(tests, build, clean);
-}
+GROUP(build, clean)

@@ -5,20 +5,14 @@
 #ifndef TESTS_UNIT_TEST_SYMBOLIZE_H
 #define TESTS_UNIT_TEST_SYMBOLIZE_H
 
+#include "tests/unit/t.h"
+
 #include <inttypes.h>
 #include <poll.h>
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
-
-#include <cmocka.h>
 
 #include "core/base/os.h"
 #include "core/pe/pe.h"

@@ -1,4 +1,6 @@
 /* What a module's own tables say. Truth: nm and objdump of programs built here, and made PDBs. */
+#include "tests/unit/t.h"
+
 #include "tests/unit/pdb_made.h"
 
 #include "core/base/os.h"
@@ -184,12 +186,11 @@ static void check_raw(struct scene *scene, uint32_t rva, const char *raw)
 #define INT_GRAB "_ZN3app4grabEi"
 #define TEXT_GRAB "_ZN3app4grabEPKc"
 
-static void test_symbols_of_an_image(void **state)
+TEST(test_symbols_of_an_image)
 {
 	struct scene scene;
 	uint32_t hidden, grab, other, api;
 
-	(void)state;
 	build(GXX, GXX " -O1 -fno-optimize-sibling-calls -g t.cpp -o t.exe");
 	hidden = place_of("t.exe", "_ZL6hiddeni");
 	grab = place_of("t.exe", INT_GRAB);
@@ -220,12 +221,11 @@ static void test_symbols_of_an_image(void **state)
 }
 
 /* A nearer symbol than the export must not be taken for one that is further away. */
-static void test_exports_name_only_what_is_theirs(void **state)
+TEST(test_exports_name_only_what_is_theirs)
 {
 	struct scene scene;
 	uint32_t hidden, api, entry;
 
-	(void)state;
 	build(GXX, GXX " -O1 -fno-optimize-sibling-calls -g t.cpp -o t.exe && "
 		       "x86_64-w64-mingw32-strip -o bare.exe t.exe");
 	hidden = place_of("t.exe", "_ZL6hiddeni");
@@ -242,12 +242,11 @@ static void test_exports_name_only_what_is_theirs(void **state)
 }
 
 /* Where others take a symbol that is no function, as the linker's marks for sections, for a name. */
-static void test_functions_of_a_dll_without_start_up_code(void **state)
+TEST(test_functions_of_a_dll_without_start_up_code)
 {
 	struct scene scene;
 	uint32_t hidden, api;
 
-	(void)state;
 	build(GXX, GXX " -O1 -fno-optimize-sibling-calls -g -shared -nostdlib -Wl,-e,api "
 		       "-D'main()=unused()' t.cpp -lmsvcrt -o t.dll");
 	hidden = place_of("t.dll", "_ZL6hiddeni");
@@ -266,12 +265,11 @@ static void test_functions_of_a_dll_without_start_up_code(void **state)
 	"-L/usr/x86_64-w64-mingw32/lib o.o -lmsvcrt "
 
 /* The same object code with symbols left in tells nm where what is. */
-static void test_public_symbols_of_a_linkers_pdb(void **state)
+TEST(test_public_symbols_of_a_linkers_pdb)
 {
 	struct scene scene;
 	uint32_t grab, other, hidden;
 
-	(void)state;
 	build("clang++-16 ld.lld-16 " GXX,
 		"clang++-16 --target=x86_64-w64-mingw32 -w -O1 -fno-optimize-sibling-calls -g "
 		"-gcodeview -ffunction-sections -Dmain=unused -c t.cpp -o o.o && " LLD
@@ -308,14 +306,13 @@ static void write_pdb(const char *name, struct made_pdb *pdb)
 }
 
 /* Sections of made_small(): 1 at 0x1000 to 0x3000, 2 at 0x3000, 3 at 0x4000. */
-static void test_a_pdb_alone(void **state)
+TEST(test_a_pdb_alone)
 {
 	static const uint32_t parts[][4] = {{1, 0x100, 0x100, MADE_COMDAT},
 		{1, 0x200, 0x100, MADE_COMDAT}, {3, 0x80, 0x20, MADE_COMDAT}};
 	struct made_pdb pdb = made_small(4096);
 	struct scene scene;
 
-	(void)state;
 	made_parts(&pdb, 0xf12eba2d, parts, 3);
 	made_public(&pdb, 2, 1, 0x100, "first");
 	made_public(&pdb, 2, 1, 0x200, "?g@@YAHXZ");
@@ -348,7 +345,7 @@ static const char *name_at(struct scene *scene, uint32_t rva, const char *said)
 }
 
 /* They say how far each function reaches; a public symbol may be a label in one. */
-static void test_private_symbols(void **state)
+TEST(test_private_symbols)
 {
 	static const struct made_function functions[] = {{0x110f, 0x20, 1, 0x100, "hidden"},
 		{0x1110, 0x40, 1, 0x140, "app::f"}, {0x1147, 0x40, 1, 0x140, "app::folded"},
@@ -356,7 +353,6 @@ static void test_private_symbols(void **state)
 	struct made_pdb pdb = made_small(4096);
 	struct scene scene;
 
-	(void)state;
 	made_object(&pdb, functions, 4);
 	made_public(&pdb, 2, 1, 0x140, "?f@app@@YAXXZ");
 	made_public(&pdb, 2, 1, 0x160, "label");
@@ -383,14 +379,13 @@ static void test_private_symbols(void **state)
 }
 
 /* What is not public has no name there: it must not get that of a neighbour. */
-static void test_a_public_symbol_names_no_other_part(void **state)
+TEST(test_a_public_symbol_names_no_other_part)
 {
 	static const uint32_t parts[][4] = {{1, 0x200, 0x40, MADE_COMDAT},
 		{1, 0x180, 0x80, MADE_COMDAT}, {1, 0x100, 0x80, MADE_COMDAT},
 		{9, 0, 1, MADE_COMDAT}, {1, 0x1fff, 2, MADE_COMDAT}, {1, 0x400, 0x100, 0x20}};
 	static const uint32_t versions[] = {0xf12eba2d, 0xf13151e4};
 
-	(void)state;
 	for (size_t i = 0; i < 2; i++) {
 		struct made_pdb pdb = made_small(4096);
 		struct scene scene;
@@ -413,12 +408,11 @@ static void test_a_public_symbol_names_no_other_part(void **state)
 	}
 }
 
-static void test_without_parts_a_public_symbol_may_be_a_neighbour_s(void **state)
+TEST(test_without_parts_a_public_symbol_may_be_a_neighbour_s)
 {
 	struct made_pdb pdb = made_small(4096);
 	struct scene scene;
 
-	(void)state;
 	made_public(&pdb, 2, 1, 0x100, "first");
 	write_pdb("no_parts.pdb", &pdb);
 	open_scene(&scene, NULL, "no_parts.pdb", false);
@@ -430,11 +424,10 @@ static void test_without_parts_a_public_symbol_may_be_a_neighbour_s(void **state
 	close_scene(&scene);
 }
 
-static void test_files_that_are_gone_know_nothing(void **state)
+TEST(test_files_that_are_gone_know_nothing)
 {
 	struct scene scene;
 
-	(void)state;
 	open_scene(&scene, NULL, NULL, false);
 	check(&scene, 0x1000, NULL, 0, NULL);
 	assert_int_equal(offset_at(scene.tables, 0x1000), 0);
@@ -447,19 +440,4 @@ static void test_files_that_are_gone_know_nothing(void **state)
 	close_scene(&scene);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_symbols_of_an_image),
-		cmocka_unit_test(test_exports_name_only_what_is_theirs),
-		cmocka_unit_test(test_functions_of_a_dll_without_start_up_code),
-		cmocka_unit_test(test_public_symbols_of_a_linkers_pdb),
-		cmocka_unit_test(test_a_pdb_alone),
-		cmocka_unit_test(test_private_symbols),
-		cmocka_unit_test(test_a_public_symbol_names_no_other_part),
-		cmocka_unit_test(test_without_parts_a_public_symbol_may_be_a_neighbour_s),
-		cmocka_unit_test(test_files_that_are_gone_know_nothing),
-	};
-
-	return cmocka_run_group_tests(tests, setup, clean);
-}
+GROUP(setup, clean)

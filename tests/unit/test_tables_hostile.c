@@ -1,4 +1,6 @@
 /* Tables of made images and PDBs, sound and damaged: what they say, and that any damage ends. */
+#include "tests/unit/t.h"
+
 #include "tests/unit/image_made.h"
 
 #include "core/base/os.h"
@@ -85,14 +87,13 @@ static void check(struct tables *tables, uint32_t rva, const char *name, uint64_
 	arena_release(&arena);
 }
 
-static void test_parts_that_were_moved_away_keep_their_functions_name(void **state)
+TEST(test_parts_that_were_moved_away_keep_their_functions_name)
 {
 	struct made_bytes image = made_image();
 	struct module_files files = {0};
 	struct tables *tables;
 	struct pe_image pe;
 
-	(void)state;
 	write_image(&image);
 	assert_true(take_image(&files, &pe));
 	tables = tables_new(&files, false);
@@ -169,9 +170,8 @@ static const struct {
 	{MADE_NAMES, 0x3fff, 4}, {MADE_NAMES, 0x500, 4}, {MADE_ORDINALS, 0xffff, 2},
 	{MADE_ORDINALS, 6, 2}};
 
-static void test_hostile_exports_end(void **state)
+TEST(test_hostile_exports_end)
 {
-	(void)state;
 	for (size_t i = 0; i < sizeof(hostile) / sizeof(*hostile); i++) {
 		struct made_bytes image = made_image();
 		struct module_files files = {0};
@@ -186,7 +186,7 @@ static void test_hostile_exports_end(void **state)
 }
 
 /* 0xffff names of 4000 bytes each, all at one place: 260 MB if each were kept. */
-static void test_many_exports_of_one_long_name_are_refused(void **state)
+TEST(test_many_exports_of_one_long_name_are_refused)
 {
 	enum { COUNT = 65535, LEN = 3900, TABLE = COUNT * 10 + 40 };
 	struct made_bytes image = made_image();
@@ -194,7 +194,6 @@ static void test_many_exports_of_one_long_name_are_refused(void **state)
 	struct pe_image pe;
 	size_t at = image.len;
 
-	(void)state;
 	made_fill(&image, at + 0x200000);
 	made_set(&image, MADE_OPTIONAL + 56, 0x300000, 4);
 	made_image_section(&image, 1, ".edata", 0x4000, (uint32_t)at, 0x200000);
@@ -235,7 +234,7 @@ static void damage_somewhere(struct made_bytes *bytes, size_t from, size_t to)
 		made_set(bytes, at, dice(UINT32_MAX), len);
 }
 
-static void test_damaged_images_end(void **state)
+TEST(test_damaged_images_end)
 {
 	static const size_t regions[][2] = {{0, MADE_HEADERS + 120},
 		{MADE_EXPORTS, MADE_EXPORTS + 220}, {MADE_FUNCTIONS, MADE_FUNCTIONS + 60},
@@ -243,7 +242,6 @@ static void test_damaged_images_end(void **state)
 		{MADE_PE, MADE_PE + 24}};
 	unsigned read = 0, found = 0;
 
-	(void)state;
 	seed = 99;
 	for (unsigned round = 0; round < 3000; round++) {
 		struct made_bytes image = made_image();
@@ -287,11 +285,10 @@ static struct made_pdb pdb_to_damage(void)
 	return pdb;
 }
 
-static void test_damaged_pdbs_end(void **state)
+TEST(test_damaged_pdbs_end)
 {
 	unsigned found = 0, named = 0;
 
-	(void)state;
 	seed = 7;
 	for (unsigned round = 0; round < 3000; round++) {
 		struct made_pdb pdb = pdb_to_damage();
@@ -316,13 +313,12 @@ static void test_damaged_pdbs_end(void **state)
 }
 
 /* A file whose streams all claim to be as large as it may be, in ever the same blocks. */
-static void test_streams_that_share_their_blocks_end(void **state)
+TEST(test_streams_that_share_their_blocks_end)
 {
 	struct made_pdb pdb = pdb_to_damage();
 	struct module_files files = {.pdb = pdb_path};
 	struct made_bytes *file = &pdb.file;
 
-	(void)state;
 	for (size_t i = 0; i < MADE_STREAMS; i++)
 		made_set(file, pdb.directory_at + 4 + i * 4, file->len, 4);
 	made_write(pdb_path, file->bytes, file->len);
@@ -334,16 +330,4 @@ static void test_streams_that_share_their_blocks_end(void **state)
 	made_free(&pdb);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_parts_that_were_moved_away_keep_their_functions_name),
-		cmocka_unit_test(test_hostile_exports_end),
-		cmocka_unit_test(test_many_exports_of_one_long_name_are_refused),
-		cmocka_unit_test(test_damaged_images_end),
-		cmocka_unit_test(test_damaged_pdbs_end),
-		cmocka_unit_test(test_streams_that_share_their_blocks_end),
-	};
-
-	return cmocka_run_group_tests(tests, setup, clean);
-}
+GROUP(setup, clean)

@@ -2,19 +2,11 @@
  * Sums that are counted many at once mean what they mean to the scanner, line by line: texts made of all
  * that may stand before a sum, in it and behind it are read both ways.
  */
+#include "tests/unit/t.h"
+
 #define _XOPEN_SOURCE 700
 #include <inttypes.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
-
-#include <cmocka.h>
 
 #include "core/base/memory.h"
 #include "diff/read/read_dump.h"
@@ -22,14 +14,14 @@
 
 #define ROUNDS 4000
 
-static uint64_t state;
+static uint64_t noise;
 
 static uint64_t pick(uint64_t count)
 {
-	state ^= state << 13;
-	state ^= state >> 7;
-	state ^= state << 17;
-	return state % count;
+	noise ^= noise << 13;
+	noise ^= noise >> 7;
+	noise ^= noise << 17;
+	return noise % count;
 }
 
 static void add(struct buf *text, const char *words)
@@ -238,17 +230,16 @@ static char *read_made(const struct buf *text, bool is_plain, size_t step)
 	return reading.said.data;
 }
 
-static void sums_mean_what_the_scanner_says(void **unused)
+TEST(sums_mean_what_the_scanner_says)
 {
 	size_t bytes = 0;
 	struct buf text;
 
-	(void)unused;
 	buf_init(&text);
 	for (uint64_t seed = 1; seed < ROUNDS; seed++) {
 		char *line_by_line, *at_once;
 
-		state = seed * UINT64_C(0x9e3779b97f4a7c15) | 1;
+		noise = seed * UINT64_C(0x9e3779b97f4a7c15) | 1;
 		make_text(&text);
 		bytes += text.len;
 		line_by_line = read_made(&text, false, SIZE_MAX);
@@ -264,12 +255,11 @@ static void sums_mean_what_the_scanner_says(void **unused)
 }
 
 /* More entries and frames than are counted at once, and the deepest stack that there may be. */
-static void many_and_deep_ones_are_counted(void **unused)
+TEST(many_and_deep_ones_are_counted)
 {
 	struct buf text;
 	char *line_by_line, *at_once;
 
-	(void)unused;
 	buf_init(&text);
 	add(&text, "*- - - Start of data for heap @ 230000 - - -\n");
 	for (unsigned i = 0; i < 400; i++) {
@@ -291,14 +281,4 @@ static void many_and_deep_ones_are_counted(void **unused)
 	free(line_by_line);
 	free(at_once);
 	buf_release(&text);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(sums_mean_what_the_scanner_says),
-		cmocka_unit_test(many_and_deep_ones_are_counted),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,4 +1,6 @@
 /* A target's memory as bytes at hand: whole, in few reads, and never what is not there. */
+#include "tests/unit/t.h"
+
 #include "tests/unit/fake_target.h"
 
 #include "snapshot/target/target_memory.h"
@@ -76,9 +78,8 @@ static void assert_bytes(const unsigned char *bytes, uint64_t addr, size_t len)
 		assert_int_equal(bytes[i], byte_at(addr + i));
 }
 
-static void bytes_are_those_at_the_address_however_they_are_cut(void **state)
+TEST(bytes_are_those_at_the_address_however_they_are_cut)
 {
-	(void)state;
 	for (unsigned kind = 0; kind < 4; kind++) {
 		struct scene scene;
 		uint64_t seed = 7 + kind;
@@ -97,9 +98,8 @@ static void bytes_are_those_at_the_address_however_they_are_cut(void **state)
 	}
 }
 
-static void what_is_not_there_is_not_given(void **state)
+TEST(what_is_not_there_is_not_given)
 {
-	(void)state;
 	for (unsigned kind = 0; kind < 4; kind++) {
 		struct scene scene;
 		uint64_t value = 77;
@@ -126,12 +126,11 @@ static void what_is_not_there_is_not_given(void **state)
 	}
 }
 
-static void memory_that_may_not_be_read_is_not_read(void **state)
+TEST(memory_that_may_not_be_read_is_not_read)
 {
 	struct scene scene;
 	uint64_t reads;
 
-	(void)state;
 	open_scene(&scene, true, false);
 	map(&scene, BASE, 0x1000);
 	unreadable = 1;
@@ -141,11 +140,10 @@ static void memory_that_may_not_be_read_is_not_read(void **state)
 	close_scene(&scene);
 }
 
-static void a_walk_upwards_costs_one_read_a_piece(void **state)
+TEST(a_walk_upwards_costs_one_read_a_piece)
 {
 	struct scene scene;
 
-	(void)state;
 	open_scene(&scene, true, false);
 	map(&scene, BASE, 8 * PIECE);
 	for (uint64_t at = 0; at + 16 <= 8 * PIECE; at += 24)
@@ -157,11 +155,10 @@ static void a_walk_upwards_costs_one_read_a_piece(void **state)
 	close_scene(&scene);
 }
 
-static void what_was_cleared_is_read_again(void **state)
+TEST(what_was_cleared_is_read_again)
 {
 	struct scene scene;
 
-	(void)state;
 	open_scene(&scene, true, false);
 	map(&scene, BASE, 0x1000);
 	assert_bytes(memory_at(&scene.memory, BASE, 16), BASE, 16);
@@ -171,7 +168,7 @@ static void what_was_cleared_is_read_again(void **state)
 	close_scene(&scene);
 }
 
-static void numbers_are_little_endian_and_as_wide_as_the_process(void **state)
+TEST(numbers_are_little_endian_and_as_wide_as_the_process)
 {
 	struct scene scene;
 	uint64_t wide = 0;
@@ -179,7 +176,6 @@ static void numbers_are_little_endian_and_as_wide_as_the_process(void **state)
 	uint16_t half = 0;
 	uint8_t byte = 0;
 
-	(void)state;
 	open_scene(&scene, false, false);
 	fake_map(&scene.fake, BASE, 0x1000);
 	fake_put(&scene.fake, BASE, 0x8899aabbccddeeff, 8);
@@ -196,13 +192,12 @@ static void numbers_are_little_endian_and_as_wide_as_the_process(void **state)
 	close_scene(&scene);
 }
 
-static void large_copies_go_over_any_number_of_pieces(void **state)
+TEST(large_copies_go_over_any_number_of_pieces)
 {
 	struct scene scene;
 	size_t len = 3 * MEMORY_PIECE_BYTES;
 	unsigned char *bytes = malloc(len);
 
-	(void)state;
 	assert_non_null(bytes);
 	open_scene(&scene, true, false);
 	map(&scene, BASE + 0x1000, len);
@@ -213,11 +208,10 @@ static void large_copies_go_over_any_number_of_pieces(void **state)
 	close_scene(&scene);
 }
 
-static void committed_bytes_are_counted_over_all_regions(void **state)
+TEST(committed_bytes_are_counted_over_all_regions)
 {
 	struct scene scene;
 
-	(void)state;
 	open_scene(&scene, true, false);
 	map(&scene, BASE, 0x1000);
 	map(&scene, BASE + 0x1000, 0x3000);
@@ -230,11 +224,10 @@ static void committed_bytes_are_counted_over_all_regions(void **state)
 	close_scene(&scene);
 }
 
-static void going_to_and_fro_in_a_mapped_file_costs_two_looks(void **state)
+TEST(going_to_and_fro_in_a_mapped_file_costs_two_looks)
 {
 	struct scene scene;
 
-	(void)state;
 	open_scene(&scene, false, true);
 	map(&scene, BASE, 0x20000);
 	map(&scene, BASE + PIECE, 0x20000);
@@ -249,21 +242,4 @@ static void going_to_and_fro_in_a_mapped_file_costs_two_looks(void **state)
 	assert_null(memory_at(&scene.memory, BASE - 1, 1));
 	assert_null(memory_at(&scene.memory, BASE + 0x20000, 1));
 	close_scene(&scene);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(bytes_are_those_at_the_address_however_they_are_cut),
-		cmocka_unit_test(what_is_not_there_is_not_given),
-		cmocka_unit_test(memory_that_may_not_be_read_is_not_read),
-		cmocka_unit_test(a_walk_upwards_costs_one_read_a_piece),
-		cmocka_unit_test(what_was_cleared_is_read_again),
-		cmocka_unit_test(numbers_are_little_endian_and_as_wide_as_the_process),
-		cmocka_unit_test(large_copies_go_over_any_number_of_pieces),
-		cmocka_unit_test(committed_bytes_are_counted_over_all_regions),
-		cmocka_unit_test(going_to_and_fro_in_a_mapped_file_costs_two_looks),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,13 +1,5 @@
 /* From what is asked for to what a task runs: paths, times, numbers. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <string.h>
-
-#include <cmocka.h>
+#include "tests/unit/t.h"
 
 #include "snapshot/schedule/task.h"
 
@@ -34,11 +26,10 @@ static void assert_arguments(const struct task_request *request, const char *lin
 }
 
 /* Paths stand in quotes even where they have no blanks, braces in a pattern twice. */
-static void test_arguments(void **state)
+TEST(test_arguments)
 {
 	struct task_request request = plain_request();
 
-	(void)state;
 	assert_arguments(&request,
 		"-pn app.exe -f \"C:\\dumps\\{name}-{pid}-{time}.txt\" --by-stack --keep 100 --all "
 		"--log \"C:\\dumps\\app.exe.log\"");
@@ -57,7 +48,7 @@ static void test_arguments(void **state)
 				   "--keep 100 --all --log \"E:\\app.exe.log\"");
 }
 
-static void test_times(void **state)
+TEST(test_times)
 {
 	static const struct {
 		const char *every, *limit, *start, *whole_start;
@@ -71,7 +62,6 @@ static void test_times(void **state)
 		{"31d", "2h", "2026-11-20T10:00", "2026-11-20T10:00:00", 2678400000, 7200000},
 	};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
 		struct task_request request = plain_request();
 		struct task_plan plan;
@@ -113,9 +103,8 @@ static void assert_plan_fails(const struct task_request *request, int code)
 		}                                                                                  \
 	} while (0)
 
-static void test_what_cannot_be_done_is_refused(void **state)
+TEST(test_what_cannot_be_done_is_refused)
 {
-	(void)state;
 	ASSERT_REFUSED(name, ERR_IMAGE_NAME, "", "app", "a\\b.exe", "a/b.exe", "a*.exe", "C:a.exe",
 		"a\".exe", "..", "a\n.exe", "%a%.exe", "$(Arg0).exe");
 	ASSERT_REFUSED(every, ERR_USAGE, NULL, "", "0m", "59s", "30s", "90s", "61s", "32d", "31d1m",
@@ -134,12 +123,11 @@ static void test_what_cannot_be_done_is_refused(void **state)
 	ASSERT_REFUSED(program, ERR_USAGE, NULL, "hsnap.exe", "C:\\%X%\\hsnap.exe");
 }
 
-static void test_full_paths(void **state)
+TEST(test_full_paths)
 {
 	static const char *const good[] = {"C:\\", "C:\\a\\", "C:\\.a\\..b", "C:\\a b",
 		"C:\\{a} & $b", "\\\\server\\share", "\\\\server\\share\\"};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(good) / sizeof(*good); i++) {
 		if (task_path_check(good[i], NULL))
 			fail_msg("%s is refused", good[i]);
@@ -147,13 +135,12 @@ static void test_full_paths(void **state)
 }
 
 /* Dumps may lie on a share when the machine's account writes there; a user without a password has no network. */
-static void test_shares(void **state)
+TEST(test_shares)
 {
 	struct task_request request = plain_request();
 	struct task_plan plan;
 	struct err err;
 
-	(void)state;
 	request.folder = "\\\\server\\share\\d";
 	request.program = "\\\\server\\share\\hsnap.exe";
 	task_plan_init(&plan);
@@ -171,7 +158,7 @@ static void test_shares(void **state)
 }
 
 /* The scheduler starts nothing where its folder is gone: it is one that stays as long as the program does. */
-static void test_where_it_is_run(void **state)
+TEST(test_where_it_is_run)
 {
 	static const struct {
 		const char *program, *folder;
@@ -181,7 +168,6 @@ static void test_where_it_is_run(void **state)
 		{"C:/a/b/hsnap.exe", "C:\\a\\b"},
 	};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
 		struct task_request request = plain_request();
 		struct task_plan plan;
@@ -196,11 +182,10 @@ static void test_where_it_is_run(void **state)
 }
 
 /* 258 units and two quotes are what the schema has room for; a character beyond U+FFFF is two. */
-static void test_the_room_for_a_path(void **state)
+TEST(test_the_room_for_a_path)
 {
 	char path[400] = "C:\\";
 
-	(void)state;
 	memset(path + 3, 'a', 255);
 	assert_int_equal(task_path_check(path, NULL), 0);
 	path[258] = 'a';
@@ -210,19 +195,4 @@ static void test_the_room_for_a_path(void **state)
 	memcpy(path + 257, "\xf0\x9f\x98\x80", 5);
 	path[256] = 'a';
 	assert_int_equal(task_path_check(path, NULL), -ERR_USAGE);
-}
-
-int main(void)
-{
-	static const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_arguments),
-		cmocka_unit_test(test_times),
-		cmocka_unit_test(test_what_cannot_be_done_is_refused),
-		cmocka_unit_test(test_full_paths),
-		cmocka_unit_test(test_shares),
-		cmocka_unit_test(test_where_it_is_run),
-		cmocka_unit_test(test_the_room_for_a_path),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,13 +1,5 @@
 /* What of a task is known as one of hsnap's, and what "hsnap schedule list" says of any. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <string.h>
-
-#include <cmocka.h>
+#include "tests/unit/t.h"
 
 #include "snapshot/schedule/task.h"
 
@@ -34,7 +26,7 @@ static int read_arguments(const char *line, const char *folder, const char *keep
 	return rc;
 }
 
-static void test_what_is_written_is_known(void **state)
+TEST(test_what_is_written_is_known)
 {
 	static const struct {
 		struct task_request request;
@@ -58,7 +50,6 @@ static void test_what_is_written_is_known(void **state)
 			"\\\\server\\share"},
 	};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
 		struct task_request request = cases[i].request;
 		struct task_plan plan;
@@ -74,7 +65,7 @@ static void test_what_is_written_is_known(void **state)
 	}
 }
 
-static void test_every_other_line_is_not(void **state)
+TEST(test_every_other_line_is_not)
 {
 	static const char *const others[] = {
 		"",
@@ -121,7 +112,6 @@ static void test_every_other_line_is_not(void **state)
 		"{name}-{pid}-{time}.txt\" ",
 	};
 
-	(void)state;
 	assert_int_equal(read_arguments(OURS, "C:\\dumps", "100"), 1);
 	for (size_t i = 0; i < sizeof(others) / sizeof(*others); i++) {
 		if (read_arguments(others[i], "", "") != 0)
@@ -145,7 +135,7 @@ static void assert_row(const struct task_listed *task, const char *row)
 	assert_int_equal(fclose(file), 0);
 }
 
-static void test_rows(void **state)
+TEST(test_rows)
 {
 	static const struct {
 		struct task_listed task;
@@ -196,7 +186,6 @@ static void test_rows(void **state)
 			"other arguments: run -- ?[2J\n"},
 	};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
 		struct task_listed task = cases[i].task;
 
@@ -205,7 +194,7 @@ static void test_rows(void **state)
 	}
 }
 
-static void test_results_in_words(void **state)
+TEST(test_results_in_words)
 {
 	static const struct {
 		uint32_t result;
@@ -221,7 +210,6 @@ static void test_results_in_words(void **state)
 		{0x8007048f, "0x8007048F "},
 	};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
 		struct task_listed task = {.name = "app.exe",
 			.program = "C:\\hsnap.exe",
@@ -239,7 +227,7 @@ static void test_results_in_words(void **state)
 	}
 }
 
-static void test_how_often(void **state)
+TEST(test_how_often)
 {
 	static const struct {
 		const char *xml, *every;
@@ -256,22 +244,8 @@ static void test_how_often(void **state)
 	};
 	char text[TASK_TIME_BYTES];
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
 		task_every_text(cases[i].xml, text);
 		assert_string_equal(text, cases[i].every);
 	}
-}
-
-int main(void)
-{
-	static const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_what_is_written_is_known),
-		cmocka_unit_test(test_every_other_line_is_not),
-		cmocka_unit_test(test_rows),
-		cmocka_unit_test(test_results_in_words),
-		cmocka_unit_test(test_how_often),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

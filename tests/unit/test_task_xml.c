@@ -1,14 +1,5 @@
 /* A task as XML: every text escaped, every span by the rules of ISO 8601, UTF-16 by those of Unicode. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
+#include "tests/unit/t.h"
 
 #include "snapshot/schedule/task.h"
 
@@ -62,12 +53,11 @@ static void assert_element(const struct buf *xml, const char *name, const char *
 	free(found);
 }
 
-static void test_texts_are_escaped(void **state)
+TEST(test_texts_are_escaped)
 {
 	struct task_request request = plain_request();
 	struct buf xml;
 
-	(void)state;
 	buf_init(&xml);
 	request.name = "a & b's \xf0\x9f\x98\x80.exe";
 	request.folder = "C:\\d & 'd' ]] \xc3\xa4";
@@ -90,12 +80,11 @@ static void test_texts_are_escaped(void **state)
 	buf_release(&xml);
 }
 
-static void test_what_xml_cannot_hold_is_refused(void **state)
+TEST(test_what_xml_cannot_hold_is_refused)
 {
 	static const char *const bad[] = {"\x01", "a\nb", "\x7f", "\xc2\x85", "\xff", "\xc3",
 		"\xed\xa0\x80", "\xef\xbf\xbe", "\xef\xbf\xbf"};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(bad) / sizeof(*bad); i++) {
 		struct task_request request = plain_request();
 		struct buf xml;
@@ -107,12 +96,11 @@ static void test_what_xml_cannot_hold_is_refused(void **state)
 	}
 }
 
-static void test_who_runs_it_and_when(void **state)
+TEST(test_who_runs_it_and_when)
 {
 	struct task_request request = plain_request();
 	struct buf xml;
 
-	(void)state;
 	buf_init(&xml);
 	assert_int_equal(make_xml(&xml, &request), 0);
 	assert_element(&xml, "UserId", "S-1-5-18");
@@ -131,7 +119,7 @@ static void test_who_runs_it_and_when(void **state)
 
 /* What a task of a service's needs, by the meanings on "settingsType Complex Type": no battery, network, idle
  * time or second run may keep it from running, and nothing asks anybody. Nothing else stands there. */
-static void test_every_setting(void **state)
+TEST(test_every_setting)
 {
 	static const struct {
 		const char *name, *text;
@@ -156,7 +144,6 @@ static void test_every_setting(void **state)
 	char *found;
 	size_t ends = 0;
 
-	(void)state;
 	buf_init(&xml);
 	buf_init(&inside);
 	assert_int_equal(make_xml(&xml, &request), 0);
@@ -177,14 +164,13 @@ static void test_every_setting(void **state)
 }
 
 /* Days, hours and minutes, by ISO 8601: XML has the same ("duration", W3C XML Schema). */
-static void test_spans(void **state)
+TEST(test_spans)
 {
 	static const struct {
 		const char *asked, *span;
 	} cases[] = {{"1m", "PT1M"}, {"1h", "PT1H"}, {"1h30m", "PT1H30M"}, {"90m", "PT1H30M"},
 		{"1d", "P1D"}, {"31d", "P31D"}, {"1d2h3m", "P1DT2H3M"}, {"2d1m", "P2DT1M"}};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
 		struct task_request request = plain_request();
 		struct buf xml;
@@ -198,14 +184,13 @@ static void test_spans(void **state)
 	}
 }
 
-static void test_utf16(void **state)
+TEST(test_utf16)
 {
 	/* U+00E4, U+20AC, U+1F600 by the tables of Unicode; a line's end is CRLF */
 	static const unsigned char expected[] = {
 		0xff, 0xfe, 'a', 0, 0xe4, 0, 0xac, 0x20, 0x3d, 0xd8, 0x00, 0xde, '\r', 0, '\n', 0};
 	struct buf bytes;
 
-	(void)state;
 	buf_init(&bytes);
 	assert_int_equal(task_xml_utf16(&bytes, "a\xc3\xa4\xe2\x82\xac\xf0\x9f\x98\x80\n"), 0);
 	assert_int_equal(bytes.len, sizeof(expected));
@@ -213,18 +198,4 @@ static void test_utf16(void **state)
 	buf_clear(&bytes);
 	assert_int_equal(task_xml_utf16(&bytes, "a\xff"), -ERR_USAGE);
 	buf_release(&bytes);
-}
-
-int main(void)
-{
-	static const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_texts_are_escaped),
-		cmocka_unit_test(test_what_xml_cannot_hold_is_refused),
-		cmocka_unit_test(test_who_runs_it_and_when),
-		cmocka_unit_test(test_every_setting),
-		cmocka_unit_test(test_spans),
-		cmocka_unit_test(test_utf16),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,4 +1,6 @@
 /* Reading the tracer's tables from outside: what they say, and what they may say to do harm. */
+#include "tests/unit/t.h"
+
 #include "tests/unit/fake_tracer.h"
 
 #include "core/base/os.h"
@@ -49,7 +51,10 @@ static int find(struct scene *scene, uint64_t *addr)
 
 /* ---------------------------------------------------------------- finding it */
 
-static void it_is_found_by_its_export_however_its_path_is_spelt(void **state)
+#undef TEST_AROUND
+#define TEST_AROUND set_up, tear_down
+
+TEST(it_is_found_by_its_export_however_its_path_is_spelt)
 {
 	static const char *const paths[] = {"C:\\tools\\hsnap-tracer64.dll",
 		"C:\\TOOLS\\HSNAP-TRACER64.DLL", "Z:/x/Hsnap-Tracer64.dll", "hsnap-tracer64.dll"};
@@ -64,7 +69,7 @@ static void it_is_found_by_its_export_however_its_path_is_spelt(void **state)
 	}
 }
 
-static void a_process_without_it_is_not_traced(void **state)
+TEST(a_process_without_it_is_not_traced)
 {
 	static const char *const paths[] = {"C:\\tools\\hsnap-tracer64.dll.bak",
 		"C:\\tools\\hsnap-tracer6", "C:\\hsnap-tracer64.dll\\x.dll", ""};
@@ -80,7 +85,7 @@ static void a_process_without_it_is_not_traced(void **state)
 	assert_int_equal(addr, 7);
 }
 
-static void a_dll_that_is_not_what_its_name_says_is_an_error(void **state)
+TEST(a_dll_that_is_not_what_its_name_says_is_an_error)
 {
 	struct scene *scene = *state;
 	const unsigned offsets[] = {0, 60, 64, 64 + 24, 0x1000 + 20, 0x1000 + 28, 0x1070};
@@ -102,7 +107,7 @@ static void a_dll_that_is_not_what_its_name_says_is_an_error(void **state)
 
 /* ---------------------------------------------------------------- its state */
 
-static void a_tracer_of_another_version_is_refused_by_name(void **state)
+TEST(a_tracer_of_another_version_is_refused_by_name)
 {
 	struct scene *scene = *state;
 
@@ -127,7 +132,7 @@ static void a_tracer_of_another_version_is_refused_by_name(void **state)
 	assert_int_equal(take(scene), -ERR_GONE);
 }
 
-static void a_tracer_that_failed_says_why(void **state)
+TEST(a_tracer_that_failed_says_why)
 {
 	struct scene *scene = *state;
 
@@ -142,7 +147,7 @@ static void a_tracer_that_failed_says_why(void **state)
 	assert_int_equal(take(scene), -ERR_TARGET);
 }
 
-static void a_tracer_that_is_not_on_traces_nothing(void **state)
+TEST(a_tracer_that_is_not_on_traces_nothing)
 {
 	struct scene *scene = *state;
 	uint64_t addr = 7;
@@ -161,7 +166,7 @@ static void a_tracer_that_is_not_on_traces_nothing(void **state)
 	assert_int_equal(addr, TRACER_AREA);
 }
 
-static void a_32_bit_process_has_a_tracer_of_its_own(void **state)
+TEST(a_32_bit_process_has_a_tracer_of_its_own)
 {
 	struct scene *scene = *state;
 	uint64_t addr = 0;
@@ -176,7 +181,7 @@ static void a_32_bit_process_has_a_tracer_of_its_own(void **state)
 }
 
 /* Each part may be as it says; all together are more than anybody is going to read. */
-static void tables_larger_than_half_of_the_memory_are_refused(void **state)
+TEST(tables_larger_than_half_of_the_memory_are_refused)
 {
 	struct scene *scene = *state;
 	const uint64_t shard_bytes = (uint64_t)1 << 30; /* 2^26 entries of 16 bytes */
@@ -192,7 +197,7 @@ static void tables_larger_than_half_of_the_memory_are_refused(void **state)
 	assert_null(strchr(scene->err.detail, '\n'));
 }
 
-static void it_is_busy_while_its_ranges_change(void **state)
+TEST(it_is_busy_while_its_ranges_change)
 {
 	struct scene *scene = *state;
 
@@ -230,7 +235,7 @@ static void assert_has(struct scene *scene, unsigned i)
 	assert_null(tracer_copy_find(&scene->copy, block.addr + 16));
 }
 
-static void every_block_of_every_shard_is_found(void **state)
+TEST(every_block_of_every_shard_is_found)
 {
 	struct scene *scene = *state;
 	unsigned count = 0;
@@ -254,7 +259,7 @@ static void every_block_of_every_shard_is_found(void **state)
 	}
 }
 
-static void an_entry_that_is_being_moved_counts_once(void **state)
+TEST(an_entry_that_is_being_moved_counts_once)
 {
 	struct scene *scene = *state;
 
@@ -273,7 +278,7 @@ static void an_entry_that_is_being_moved_counts_once(void **state)
 		assert_has(scene, i);
 }
 
-static void a_tracer_that_has_seen_nothing_has_nothing(void **state)
+TEST(a_tracer_that_has_seen_nothing_has_nothing)
 {
 	struct scene *scene = *state;
 	uint32_t id = tracer_put_stack(&scene->fake, 0x1000, 4);
@@ -289,7 +294,7 @@ static void a_tracer_that_has_seen_nothing_has_nothing(void **state)
 	assert_int_equal(tracer_copy_stack(&scene->copy, id, scene->frames), 0);
 }
 
-static void shards_that_were_left_locked_are_counted_and_not_believed(void **state)
+TEST(shards_that_were_left_locked_are_counted_and_not_believed)
 {
 	struct scene *scene = *state;
 	struct made_block block = {.addr = 0x1000, .size_bytes = 8, .stack = 1};
@@ -309,7 +314,7 @@ static void shards_that_were_left_locked_are_counted_and_not_believed(void **sta
 
 /* ---------------------------------------------------------------- its stacks */
 
-static void stacks_of_every_depth_come_out_as_they_went_in(void **state)
+TEST(stacks_of_every_depth_come_out_as_they_went_in)
 {
 	struct scene *scene = *state;
 	uint32_t ids[TRACER_DEPTH_MAX + 1];
@@ -324,7 +329,7 @@ static void stacks_of_every_depth_come_out_as_they_went_in(void **state)
 	}
 }
 
-static void an_id_that_names_no_sound_record_has_no_frames(void **state)
+TEST(an_id_that_names_no_sound_record_has_no_frames)
 {
 	struct scene *scene = *state;
 	const uint32_t depths[] = {0, 65, 0x1fff, 0x2000, 0x8000, 0xffff};
@@ -348,7 +353,7 @@ static void an_id_that_names_no_sound_record_has_no_frames(void **state)
 
 /* ---------------------------------------------------------------- harm */
 
-static void tables_that_cannot_be_are_an_error(void **state)
+TEST(tables_that_cannot_be_are_an_error)
 {
 	struct scene *scene = *state;
 	uint64_t good = tracer_place_table(&scene->fake, 9, 11);
@@ -367,7 +372,7 @@ static void tables_that_cannot_be_are_an_error(void **state)
 }
 
 /* Else one table could be read and kept 64 times. */
-static void shards_that_share_a_table_are_an_error(void **state)
+TEST(shards_that_share_a_table_are_an_error)
 {
 	struct scene *scene = *state;
 	uint64_t table = tracer_place_table(&scene->fake, 9, 11);
@@ -384,7 +389,7 @@ static void shards_that_share_a_table_are_an_error(void **state)
 	assert_int_equal(take(scene), 0);
 }
 
-static void stack_areas_that_cannot_be_are_an_error(void **state)
+TEST(stack_areas_that_cannot_be_are_an_error)
 {
 	struct scene *scene = *state;
 	const struct {
@@ -413,32 +418,4 @@ static void stack_areas_that_cannot_be_are_an_error(void **state)
 	}
 	scene->fake.is_dead = true;
 	assert_int_equal(take(scene), -ERR_GONE);
-}
-
-#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TEST(it_is_found_by_its_export_however_its_path_is_spelt),
-		TEST(a_process_without_it_is_not_traced),
-		TEST(a_dll_that_is_not_what_its_name_says_is_an_error),
-		TEST(a_tracer_of_another_version_is_refused_by_name),
-		TEST(a_tracer_that_failed_says_why),
-		TEST(a_tracer_that_is_not_on_traces_nothing),
-		TEST(a_32_bit_process_has_a_tracer_of_its_own),
-		TEST(tables_larger_than_half_of_the_memory_are_refused),
-		TEST(it_is_busy_while_its_ranges_change),
-		TEST(every_block_of_every_shard_is_found),
-		TEST(an_entry_that_is_being_moved_counts_once),
-		TEST(a_tracer_that_has_seen_nothing_has_nothing),
-		TEST(shards_that_were_left_locked_are_counted_and_not_believed),
-		TEST(stacks_of_every_depth_come_out_as_they_went_in),
-		TEST(an_id_that_names_no_sound_record_has_no_frames),
-		TEST(tables_that_cannot_be_are_an_error),
-		TEST(shards_that_share_a_table_are_an_error),
-		TEST(stack_areas_that_cannot_be_are_an_error),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

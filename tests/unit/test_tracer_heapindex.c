@@ -1,7 +1,8 @@
 /*
  * Heaps by numbers, and what becomes of the blocks of one that is destroyed.
  */
-#define _GNU_SOURCE /* MAP_ANONYMOUS */
+#include "tests/unit/t.h"
+
 
 #include <pthread.h>
 
@@ -72,11 +73,13 @@ static void destroy(uint32_t heap)
 
 /* ---------------------------------------------------------------- numbers */
 
-static void each_heap_has_one_index_which_leads_to_it(void **state)
+#undef TEST_AROUND
+#define TEST_AROUND set_up, tear_down
+
+TEST(each_heap_has_one_index_which_leads_to_it)
 {
 	bool is_used[HEAPS] = {false};
 
-	(void)state;
 	for (unsigned i = 1; i <= HEAPS / 4 * 3; i++) {
 		uint64_t heap = 0x7f0000000000 + (uint64_t)i * 0x10000;
 		uint32_t tag = heapindex_of(&area, heap);
@@ -94,12 +97,11 @@ static void each_heap_has_one_index_which_leads_to_it(void **state)
 	}
 }
 
-static void heaps_whose_places_collide_have_their_own(void **state)
+TEST(heaps_whose_places_collide_have_their_own)
 {
 	uint64_t heaps[20], handle = 0x10000;
 	uint32_t tags[20], first = 0;
 
-	(void)state;
 	for (unsigned count = 0; count < 20;
 		handle += 0x1000) { /* that would have the same alone */
 		struct tracer_area empty = {0};
@@ -118,11 +120,10 @@ static void heaps_whose_places_collide_have_their_own(void **state)
 	}
 }
 
-static void when_all_numbers_are_used_heaps_have_none(void **state)
+TEST(when_all_numbers_are_used_heaps_have_none)
 {
 	unsigned none = 0;
 
-	(void)state;
 	for (unsigned i = 1; i <= HEAPS * 2; i++) {
 		uint64_t heap = (uint64_t)i * 0x20000;
 		uint32_t tag = heapindex_of(&area, heap);
@@ -134,9 +135,8 @@ static void when_all_numbers_are_used_heaps_have_none(void **state)
 	assert_in_range(none, HEAPS + 1, HEAPS + HEAPS / 8); /* and few numbers are left unused */
 }
 
-static void what_cannot_be_a_heap_has_no_number(void **state)
+TEST(what_cannot_be_a_heap_has_no_number)
 {
-	(void)state;
 	assert_int_equal(heapindex_of(&area, 0), 0);
 	assert_int_equal(heapindex_of(&area, 0x150001), 0);
 	for (unsigned i = 0; i < HEAPS; i++)
@@ -145,12 +145,11 @@ static void what_cannot_be_a_heap_has_no_number(void **state)
 
 /* ---------------------------------------------------------------- destroyed heaps */
 
-static void a_destroyed_heap_takes_its_blocks_along_and_no_others(void **state)
+TEST(a_destroyed_heap_takes_its_blocks_along_and_no_others)
 {
 	const uint64_t heap = 0x150000, other = 0x990000;
 	uint32_t tag = heapindex_of(&area, heap), other_tag = heapindex_of(&area, other), next;
 
-	(void)state;
 	for (uint64_t i = 1; i <= 5000; i++)
 		put(i * 16, i % 3 ? tag : other_tag);
 	destroy(tag);
@@ -170,11 +169,10 @@ static void a_destroyed_heap_takes_its_blocks_along_and_no_others(void **state)
 	assert_int_equal(count_live(), 1);
 }
 
-static void a_heap_that_was_not_destroyed_after_all_has_its_blocks(void **state)
+TEST(a_heap_that_was_not_destroyed_after_all_has_its_blocks)
 {
 	uint32_t tag = heapindex_of(&area, 0x150000);
 
-	(void)state;
 	for (uint64_t i = 1; i <= 5000; i++)
 		put(i * 16, tag);
 	assert_true(blocktable_forget_heap(&area, tag));
@@ -188,11 +186,10 @@ static void a_heap_that_was_not_destroyed_after_all_has_its_blocks(void **state)
 		assert_true(take(i * 16));
 }
 
-static void while_the_end_of_a_heap_may_be_refused_its_blocks_are_kept(void **state)
+TEST(while_the_end_of_a_heap_may_be_refused_its_blocks_are_kept)
 {
 	uint32_t tag = heapindex_of(&area, 0x150000), other = heapindex_of(&area, 0x990000);
 
-	(void)state;
 	for (uint64_t i = 1; i <= 5000; i++)
 		put(i * 16, tag);
 	assert_true(blocktable_forget_heap(&area, tag));
@@ -210,9 +207,8 @@ static void while_the_end_of_a_heap_may_be_refused_its_blocks_are_kept(void **st
 }
 
 /* The memory of a heap is free before the call that destroys it has returned. */
-static void a_heap_at_the_place_of_one_that_is_being_destroyed_is_another(void **state)
+TEST(a_heap_at_the_place_of_one_that_is_being_destroyed_is_another)
 {
-	(void)state;
 	for (uint64_t n = 1; n <= 50; n++) {
 		uint32_t tag = heapindex_of(&area, 0x150000), next;
 
@@ -232,11 +228,10 @@ static void a_heap_at_the_place_of_one_that_is_being_destroyed_is_another(void *
 }
 
 /* Each heap leaves blocks at addresses of its own, and there are more heaps than generations. */
-static void no_block_comes_to_life_again(void **state)
+TEST(no_block_comes_to_life_again)
 {
 	enum { BLOCKS = 10 };
 
-	(void)state;
 	for (uint64_t n = 1; n <= 100; n++) {
 		uint32_t tag = heapindex_of(&area, 0x150000);
 
@@ -249,13 +244,12 @@ static void no_block_comes_to_life_again(void **state)
 	assert_int_equal(area.heaps_destroyed, 100);
 }
 
-static void heaps_that_come_and_go_cost_no_more_with_time(void **state)
+TEST(heaps_that_come_and_go_cost_no_more_with_time)
 {
 	enum { STEADY = 20000, BLOCKS = 5000 };
 	uint32_t steady = heapindex_of(&area, 0x990000);
 	uint64_t addr = 0x100000;
 
-	(void)state;
 	for (uint32_t i = 0; i < STEADY; i++)
 		put(addr += 16, steady);
 	for (uint64_t n = 0; n < 300; n++) {
@@ -271,13 +265,12 @@ static void heaps_that_come_and_go_cost_no_more_with_time(void **state)
 }
 
 /* As blocks come and go elsewhere, what a large heap's blocks took is given back. */
-static void memory_is_given_back_when_a_large_heap_is_gone(void **state)
+TEST(memory_is_given_back_when_a_large_heap_is_gone)
 {
 	enum { STEADY = 20000, MANY = 600000 };
 	uint32_t steady = heapindex_of(&area, 0x990000), large = heapindex_of(&area, 0x150000);
 	uint64_t first = 16, next = 16;
 
-	(void)state;
 	for (; next < 16 * (STEADY + 1); next += 16)
 		put(next, steady);
 	for (uint64_t i = 1; i <= MANY; i++)
@@ -301,9 +294,8 @@ static void memory_is_given_back_when_a_large_heap_is_gone(void **state)
 	assert_int_equal(area.dropped_blocks, 0);
 }
 
-static void numbers_of_destroyed_heaps_are_used_again(void **state)
+TEST(numbers_of_destroyed_heaps_are_used_again)
 {
-	(void)state;
 	for (uint64_t i = 1; i <= HEAPS * 8; i++) {
 		uint32_t tag = heapindex_of(&area, i * 0x10000);
 
@@ -314,12 +306,11 @@ static void numbers_of_destroyed_heaps_are_used_again(void **state)
 	}
 }
 
-static void cleaning_leaves_what_is_live(void **state)
+TEST(cleaning_leaves_what_is_live)
 {
 	uint32_t live = heapindex_of(&area, 0x150000), dead = heapindex_of(&area, 0x250000);
 	uint32_t count = 0, left = 0;
 
-	(void)state;
 	for (uint64_t i = 1; i <= 30000; i++) {
 		bool is_live = fake_dice(&seed) % 3 == 0;
 
@@ -372,12 +363,11 @@ static void *work(void *context)
 	return NULL;
 }
 
-static void threads_agree_on_numbers(void **state)
+TEST(threads_agree_on_numbers)
 {
 	struct worker *workers = calloc(THREADS, sizeof(*workers));
 	pthread_barrier_t start;
 
-	(void)state;
 	assert_non_null(workers);
 	assert_int_equal(pthread_barrier_init(&start, NULL, THREADS), 0);
 	for (unsigned t = 0; t < THREADS; t++) {
@@ -395,28 +385,4 @@ static void threads_agree_on_numbers(void **state)
 	assert_int_equal(count_live(), 0);
 	pthread_barrier_destroy(&start);
 	free(workers);
-}
-
-#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TEST(each_heap_has_one_index_which_leads_to_it),
-		TEST(heaps_whose_places_collide_have_their_own),
-		TEST(when_all_numbers_are_used_heaps_have_none),
-		TEST(what_cannot_be_a_heap_has_no_number),
-		TEST(a_destroyed_heap_takes_its_blocks_along_and_no_others),
-		TEST(a_heap_that_was_not_destroyed_after_all_has_its_blocks),
-		TEST(while_the_end_of_a_heap_may_be_refused_its_blocks_are_kept),
-		TEST(a_heap_at_the_place_of_one_that_is_being_destroyed_is_another),
-		TEST(no_block_comes_to_life_again),
-		TEST(heaps_that_come_and_go_cost_no_more_with_time),
-		TEST(memory_is_given_back_when_a_large_heap_is_gone),
-		TEST(numbers_of_destroyed_heaps_are_used_again),
-		TEST(cleaning_leaves_what_is_live),
-		TEST(threads_agree_on_numbers),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

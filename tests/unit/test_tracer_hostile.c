@@ -2,6 +2,8 @@
  * A tracer's area and tables, damaged at random: whatever they say, reading them ends soon, takes no
  * more memory than there is to read, and what comes out is in itself sound.
  */
+#include "tests/unit/t.h"
+
 #include "tests/unit/fake_tracer.h"
 
 #include "snapshot/capture/capture_parts.h"
@@ -95,12 +97,11 @@ static int join_it(struct raw_capture *captured)
 	return rc;
 }
 
-static void a_damaged_tracer_harms_nobody(void **state)
+TEST(a_damaged_tracer_harms_nobody)
 {
 	uint64_t seed = 20261120;
 	unsigned sound = 0, refused = 0;
 
-	(void)state;
 	for (unsigned round = 0; round < ROUNDS; round++) {
 		struct raw_capture captured = {.has_tracer = true, .ust = ust_new()};
 		const struct heap heap = {.addr = HEAP, .kind = "unknown", .unwalked = true};
@@ -129,13 +130,4 @@ static void a_damaged_tracer_harms_nobody(void **state)
 		fake_release(&fake);
 	}
 	assert_true(sound > ROUNDS / 10 && refused > ROUNDS / 10);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_damaged_tracer_harms_nobody),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,7 +1,8 @@
 /*
  * What the tracer's tables have in common: memory up to a limit, and waiting for one another.
  */
-#define _GNU_SOURCE /* MAP_ANONYMOUS */
+#include "tests/unit/t.h"
+
 
 #include <pthread.h>
 
@@ -35,14 +36,16 @@ static void *ask_for_too_much(void *stop)
 	return (void *)(uintptr_t)granted;
 }
 
-static void a_request_that_is_refused_is_in_nobodys_way(void **state)
+#undef TEST_AROUND
+#define TEST_AROUND set_up, tear_down
+
+TEST(a_request_that_is_refused_is_in_nobodys_way)
 {
 	bool stop = false;
 	uint64_t refused = 0;
 	void *granted;
 	pthread_t thread;
 
-	(void)state;
 	assert_int_equal(pthread_create(&thread, NULL, ask_for_too_much, &stop), 0);
 	for (unsigned i = 0; i < 20000; i++) {
 		if (tables_commit(&area, memory.base, TRACER_PAGE))
@@ -77,11 +80,10 @@ static uint64_t sleeps_of(uint64_t length)
 	return count;
 }
 
-static void waiting_ends_by_time_however_long_a_sleep_takes(void **state)
+TEST(waiting_ends_by_time_however_long_a_sleep_takes)
 {
 	struct memory_patience patience = {0};
 
-	(void)state;
 	assert_in_range(sleeps_of(1 * MS), 9990, 10010);
 	assert_in_range(sleeps_of(2 * MS), 4990, 5010);
 	assert_in_range(sleeps_of(156250), 635, 645); /* 15.625 ms, the usual clock */
@@ -91,16 +93,4 @@ static void waiting_ends_by_time_however_long_a_sleep_takes(void **state)
 	assert_true(memory_is_patient(&patience, 5 * MS, MEMORY_PATIENCE));
 	assert_true(memory_is_patient(&patience, 3600000 * MS, MEMORY_PATIENCE));
 	assert_true(memory_is_patient(&patience, 3600015 * MS, MEMORY_PATIENCE));
-}
-
-#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TEST(a_request_that_is_refused_is_in_nobodys_way),
-		TEST(waiting_ends_by_time_however_long_a_sleep_takes),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

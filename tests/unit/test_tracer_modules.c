@@ -2,16 +2,7 @@
  * Modules that a target has unloaded, read from its tracer: which frames lie in them, and where they
  * are listed. What is right is worked out by looking at every unload for every frame.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
+#include "tests/unit/t.h"
 
 #include "core/base/err.h"
 #include "snapshot/stacks/tracer_parts.h"
@@ -114,7 +105,10 @@ static const struct module *listed(struct scene *scene, const char *path)
 	return NULL;
 }
 
-static void what_was_not_unloaded_stays_where_it_is(void **state)
+#undef TEST_AROUND
+#define TEST_AROUND set_up, tear_down
+
+TEST(what_was_not_unloaded_stays_where_it_is)
 {
 	struct scene *scene = *state;
 
@@ -130,7 +124,7 @@ static void what_was_not_unloaded_stays_where_it_is(void **state)
 	assert_null(listed(scene, "C:\\a.dll")); /* no frame lies in it */
 }
 
-static void a_frame_belongs_to_the_first_unload_after_it_that_covers_it(void **state)
+TEST(a_frame_belongs_to_the_first_unload_after_it_that_covers_it)
 {
 	struct scene *scene = *state;
 	uint64_t a = put_record(scene, "C:\\a.dll", 0x10000, "a.pdb"),
@@ -164,7 +158,7 @@ static void a_frame_belongs_to_the_first_unload_after_it_that_covers_it(void **s
 	assert_null(module->pdb_guid);
 }
 
-static void a_return_address_right_behind_a_module_is_its(void **state)
+TEST(a_return_address_right_behind_a_module_is_its)
 {
 	struct scene *scene = *state;
 	uint64_t found;
@@ -182,7 +176,7 @@ static void a_return_address_right_behind_a_module_is_its(void **state)
 }
 
 /* Bases are those of the modules before, whatever comes behind. */
-static void bases_stay_when_more_modules_go(void **state)
+TEST(bases_stay_when_more_modules_go)
 {
 	for (unsigned bits = 32; bits <= 64; bits += 32) {
 		struct scene *scene = *state;
@@ -211,7 +205,7 @@ static void bases_stay_when_more_modules_go(void **state)
 	}
 }
 
-static void of_a_module_without_headers_the_unload_tells_the_size(void **state)
+TEST(of_a_module_without_headers_the_unload_tells_the_size)
 {
 	struct scene *scene = *state;
 	uint64_t found;
@@ -223,7 +217,7 @@ static void of_a_module_without_headers_the_unload_tells_the_size(void **state)
 	assert_int_equal(scene->snapshot.modules[0].size_bytes, 0x10000);
 }
 
-static void equal_records_are_one_module(void **state)
+TEST(equal_records_are_one_module)
 {
 	struct scene *scene = *state;
 
@@ -238,7 +232,7 @@ static void equal_records_are_one_module(void **state)
 		tracer_modules_resolve(&scene->modules, 0, 0xa0001));
 }
 
-static void in_32_bits_they_keep_clear_of_what_is_loaded(void **state)
+TEST(in_32_bits_they_keep_clear_of_what_is_loaded)
 {
 	struct scene *scene = *state;
 	const struct module live[] = {{.base = 0x400000, .size_bytes = 0x10000},
@@ -257,7 +251,7 @@ static void in_32_bits_they_keep_clear_of_what_is_loaded(void **state)
 		tracer_modules_resolve(&scene->modules, 1, 0x50010), TRACER_LOST_BASE + 0x50010);
 }
 
-static void of_an_unknown_module_a_frame_is_in_none(void **state)
+TEST(of_an_unknown_module_a_frame_is_in_none)
 {
 	struct scene *scene = *state;
 
@@ -280,7 +274,7 @@ static uint64_t slowly(const struct scene *scene, uint32_t born, uint64_t addr)
 	return scene->unload_count;
 }
 
-static void any_frame_of_any_age_is_found(void **state)
+TEST(any_frame_of_any_age_is_found)
 {
 	struct scene *scene = *state;
 	uint64_t seed = 4711, records[30];
@@ -320,7 +314,7 @@ static void any_frame_of_any_age_is_found(void **state)
 	}
 }
 
-static void records_that_cannot_be_are_an_error(void **state)
+TEST(records_that_cannot_be_are_an_error)
 {
 	struct scene *scene = *state;
 	uint64_t a = put_record(scene, "C:\\a.dll", 0x10000, "a.pdb");
@@ -348,7 +342,7 @@ static void records_that_cannot_be_are_an_error(void **state)
 	assert_int_equal(parse(scene), -ERR_TARGET);
 }
 
-static void damaged_records_harm_nobody(void **state)
+TEST(damaged_records_harm_nobody)
 {
 	struct scene *scene = *state;
 	uint64_t seed = 99;
@@ -377,25 +371,4 @@ static void damaged_records_harm_nobody(void **state)
 		listed(scene, "");
 	}
 	assert_true(sound > 100 && sound < 3000);
-}
-
-#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TEST(what_was_not_unloaded_stays_where_it_is),
-		TEST(a_frame_belongs_to_the_first_unload_after_it_that_covers_it),
-		TEST(a_return_address_right_behind_a_module_is_its),
-		TEST(bases_stay_when_more_modules_go),
-		TEST(of_a_module_without_headers_the_unload_tells_the_size),
-		TEST(equal_records_are_one_module),
-		TEST(in_32_bits_they_keep_clear_of_what_is_loaded),
-		TEST(of_an_unknown_module_a_frame_is_in_none),
-		TEST(any_frame_of_any_age_is_found),
-		TEST(records_that_cannot_be_are_an_error),
-		TEST(damaged_records_harm_nobody),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

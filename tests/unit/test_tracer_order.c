@@ -1,12 +1,5 @@
 /* The tracer's blocks by address: in order, none lost, and each found, wherever a process has them. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
-
-#include <cmocka.h>
+#include "tests/unit/t.h"
 
 #include "snapshot/stacks/tracer_parts.h"
 
@@ -111,14 +104,13 @@ static void assert_found(
 	look_for(index, sorted, count, UINT64_MAX);
 }
 
-static void blocks_are_ordered_and_each_is_found(void **state)
+TEST(blocks_are_ordered_and_each_is_found)
 {
 	const size_t counts[] = {0, 1, 2, 63, 64, 65, 66, 1000, COUNT_MAX};
 	struct tracer_block *before = malloc(COUNT_MAX * sizeof(*before));
 	struct tracer_block *sorted = malloc(COUNT_MAX * sizeof(*sorted));
 	const struct tracer_index none = {0};
 
-	(void)state;
 	assert_true(before && sorted);
 	for (size_t k = 0; k < sizeof(counts) / sizeof(*counts); k++) {
 		for (int scatter = 0; scatter < SCATTER_COUNT; scatter++) {
@@ -137,13 +129,4 @@ static void blocks_are_ordered_and_each_is_found(void **state)
 	}
 	free(before);
 	free(sorted);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(blocks_are_ordered_and_each_is_found),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,13 +1,7 @@
 /*
  * Where the tracer's tables lie in the range that is reserved for them.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <string.h>
-
-#include <cmocka.h>
+#include "tests/unit/t.h"
 
 #include "snapshot/control/patch_plan.h"
 #include "snapshot/tracer/tables.h"
@@ -28,9 +22,8 @@ static void set(uint64_t limit)
 	tracer_layout_set(&area, BASE, limit);
 }
 
-static void parts_lie_side_by_side_in_the_reservation(void **state)
+TEST(parts_lie_side_by_side_in_the_reservation)
 {
-	(void)state;
 	for (size_t k = 0; k < LIMITS; k++) {
 		set(limits[k]);
 
@@ -64,9 +57,8 @@ static void parts_lie_side_by_side_in_the_reservation(void **state)
 	}
 }
 
-static void everything_in_them_is_empty(void **state)
+TEST(everything_in_them_is_empty)
 {
-	(void)state;
 	set(GIB);
 	assert_int_equal(area.committed_bytes, 0);
 	assert_int_equal(area.stacks_committed, 0);
@@ -86,9 +78,8 @@ static void everything_in_them_is_empty(void **state)
 		assert_int_equal(area.heaps[i], 0);
 }
 
-static void every_stack_can_have_an_id(void **state)
+TEST(every_stack_can_have_an_id)
 {
-	(void)state;
 	for (size_t k = 0; k < LIMITS; k++) {
 		set(limits[k]);
 		assert_true((area.stacks_limit - 1) / 8 < (uint64_t)1 << TRACER_STACK_BITS);
@@ -99,9 +90,8 @@ static void every_stack_can_have_an_id(void **state)
 }
 
 /* Tables of 1, 2, 4, ... times the first one, behind one another, up to so many bytes. */
-static void shards_have_room_for_what_may_be_committed(void **state)
+TEST(shards_have_room_for_what_may_be_committed)
 {
-	(void)state;
 	for (size_t k = 0; k < LIMITS; k++) {
 		uint64_t end = 0, largest = 0;
 
@@ -117,23 +107,20 @@ static void shards_have_room_for_what_may_be_committed(void **state)
 	}
 }
 
-static void a_32_bit_target_keeps_its_address_space(void **state)
+TEST(a_32_bit_target_keeps_its_address_space)
 {
-	(void)state;
 	assert_true(tracer_layout_bytes(128 * MIB) < 400 * MIB);
 }
 
-static void a_reservation_is_no_more_than_needed(void **state)
+TEST(a_reservation_is_no_more_than_needed)
 {
-	(void)state;
 	for (size_t k = 0; k < LIMITS; k++)
 		assert_true(tracer_layout_bytes(limits[k]) < 3 * limits[k] + 4 * MIB);
 }
 
 /* The tracer's own count goes on; of each session only its own part is told. */
-static void what_was_found_wrong_in_earlier_sessions_is_remembered(void **state)
+TEST(what_was_found_wrong_in_earlier_sessions_is_remembered)
 {
-	(void)state;
 	memset(&area, 0, sizeof(area));
 	for (uint64_t found = 0, i = 1; i <= 5; i++) {
 		tracer_layout_set(&area, BASE, MIB);
@@ -142,19 +129,4 @@ static void what_was_found_wrong_in_earlier_sessions_is_remembered(void **state)
 		area.unwind_mismatches = i;
 		found += i;
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(parts_lie_side_by_side_in_the_reservation),
-		cmocka_unit_test(everything_in_them_is_empty),
-		cmocka_unit_test(every_stack_can_have_an_id),
-		cmocka_unit_test(shards_have_room_for_what_may_be_committed),
-		cmocka_unit_test(a_32_bit_target_keeps_its_address_space),
-		cmocka_unit_test(what_was_found_wrong_in_earlier_sessions_is_remembered),
-		cmocka_unit_test(a_reservation_is_no_more_than_needed),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -2,14 +2,8 @@
  * The tracer's table of virtual memory: whatever is reserved, committed, given up and freed in
  * whatever order, it says of every page what is so; and it never says more when it runs out of memory.
  */
-#define _GNU_SOURCE /* MAP_ANONYMOUS */
+#include "tests/unit/t.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 
 #include "tests/unit/range_worker.h"
 
@@ -32,11 +26,13 @@ static bool finds_allocations(struct worker *worker)
 	return true;
 }
 
-static void test_every_page_is_as_modelled(void **state)
+#undef TEST_AROUND
+#define TEST_AROUND set_up, tear_down
+
+TEST(test_every_page_is_as_modelled)
 {
 	static struct worker worker;
 
-	(void)state;
 	worker = (struct worker){.model.first = BASE, .seed = 5};
 	for (unsigned i = 0; i < 20000; i++) {
 		step(&worker);
@@ -48,12 +44,11 @@ static void test_every_page_is_as_modelled(void **state)
 	assert_int_equal(area.ranges.changing % 2, 0);
 }
 
-static void test_is_known(void **state)
+TEST(test_is_known)
 {
 	struct tracer_range range = {
 		.start = BASE, .end = BASE + 9 * PAGE, .allocation = BASE, .kind = RANGE_RESERVED};
 
-	(void)state;
 	assert_false(ranges_is_known(&area, BASE, BASE + PAGE));
 	ranges_add(&area, &range);
 	ranges_use(&area, BASE + 2 * PAGE, BASE + 3 * PAGE, RANGE_COMMITTED, 1);
@@ -79,7 +74,7 @@ static uint32_t kind_at(uint64_t start, uint32_t stack)
 }
 
 /* Of an allocation of 9 pages, page 2 of which is committed, what is taken is marked; nothing else. */
-static void test_what_is_taken_is_marked(void **state)
+TEST(test_what_is_taken_is_marked)
 {
 	struct tracer_range range = {.start = BASE,
 		.end = BASE + 9 * PAGE,
@@ -93,7 +88,6 @@ static void test_what_is_taken_is_marked(void **state)
 		.stack = 3};
 	struct ranges_taken taken;
 
-	(void)state;
 	ranges_add(&area, &range);
 	ranges_use(&area, BASE + 2 * PAGE, BASE + 3 * PAGE, RANGE_COMMITTED, 2);
 	assert_true(ranges_take(&area, BASE + PAGE, BASE + 6 * PAGE, &taken));
@@ -119,7 +113,7 @@ static void test_what_is_taken_is_marked(void **state)
 /* ---------------------------------------------------------------- many, and far */
 
 /* Commits page by page, in an order that meets nobody's neighbour first: in the end one node. */
-static void test_neighbours_become_one(void **state)
+TEST(test_neighbours_become_one)
 {
 	const uint64_t count = 100000;
 	struct tracer_range range = {.start = BASE,
@@ -130,7 +124,6 @@ static void test_neighbours_become_one(void **state)
 	struct ranges_taken taken;
 	uint32_t live = 0;
 
-	(void)state;
 	ranges_add(&area, &range);
 	for (uint64_t i = 0; i < count; i += 2)
 		ranges_use(&area, BASE + i * PAGE, BASE + (i + 1) * PAGE, RANGE_COMMITTED, 8);
@@ -147,12 +140,11 @@ static void test_neighbours_become_one(void **state)
 }
 
 /* Addresses that only grow would make a list of a tree that is not balanced. */
-static void test_no_order_makes_it_slow(void **state)
+TEST(test_no_order_makes_it_slow)
 {
 	const uint32_t count = 500000;
 	uint32_t deepest = 0;
 
-	(void)state;
 	for (uint32_t i = 0; i < count; i++) {
 		struct tracer_range range = {.start = BASE + i * 16 * PAGE,
 			.end = BASE + (i * 16 + 1) * PAGE,
@@ -176,7 +168,7 @@ static void test_no_order_makes_it_slow(void **state)
 	assert_true(deepest < 100); /* 19 at best; a list: 500000 */
 }
 
-static void test_extreme_addresses(void **state)
+TEST(test_extreme_addresses)
 {
 	const uint64_t last = UINT64_MAX - PAGE + 1; /* where the last page begins */
 	struct tracer_range low = {.start = 0, .end = 4 * PAGE, .kind = RANGE_RESERVED, .stack = 1};
@@ -188,7 +180,6 @@ static void test_extreme_addresses(void **state)
 	struct ranges_taken taken;
 	struct ranges_extent extent;
 
-	(void)state;
 	ranges_add(&area, &low);
 	ranges_add(&area, &high);
 	ranges_use(&area, 0, PAGE, RANGE_COMMITTED, 3);
@@ -260,25 +251,22 @@ static void run_out(uint64_t limit_bytes, uint64_t node_limit)
 	}
 }
 
-static void test_few_nodes_at_all(void **state)
+TEST(test_few_nodes_at_all)
 {
-	(void)state;
 	run_out(LIMIT, 20);
 }
 
-static void test_one_node(void **state)
+TEST(test_one_node)
 {
-	(void)state;
 	run_out(LIMIT, 1);
 }
 
-static void test_no_memory_at_all(void **state)
+TEST(test_no_memory_at_all)
 {
-	(void)state;
 	run_out(4096, area.ranges.node_limit);
 }
 
-static void test_commits_end(void **state)
+TEST(test_commits_end)
 {
 	struct tracer_range range = {.start = BASE,
 		.end = BASE + 4096 * PAGE,
@@ -286,7 +274,6 @@ static void test_commits_end(void **state)
 		.kind = RANGE_RESERVED};
 	const uint32_t fit = 65536 / sizeof(struct tracer_range);
 
-	(void)state;
 	memory.commits_left = 1;
 	ranges_add(&area, &range);
 	for (uint64_t i = 0; i < 4096; i += 2)
@@ -297,14 +284,13 @@ static void test_commits_end(void **state)
 	assert_int_equal(area.dropped_ranges, 2048 - (fit - 1 - 1) / 2 - 1);
 }
 
-static void test_lock_never_given_back(void **state)
+TEST(test_lock_never_given_back)
 {
 	struct tracer_range range = {
 		.start = BASE, .end = BASE + PAGE, .allocation = BASE, .kind = RANGE_RESERVED};
 	struct ranges_extent extent;
 	struct ranges_taken taken;
 
-	(void)state;
 	ranges_add(&area, &range);
 	area.ranges.lock = 1;
 	memory.waits_max = 1000;
@@ -320,23 +306,4 @@ static void test_lock_never_given_back(void **state)
 	assert_false(ranges_find(&area, BASE, &extent));
 	assert_int_equal(area.dropped_ranges, 7);
 	assert_int_equal(nodes_of(&area.ranges)[0].kind, RANGE_RESERVED);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(test_every_page_is_as_modelled, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(test_is_known, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(test_what_is_taken_is_marked, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(test_neighbours_become_one, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(test_no_order_makes_it_slow, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(test_extreme_addresses, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(test_few_nodes_at_all, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(test_one_node, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(test_no_memory_at_all, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(test_commits_end, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(test_lock_never_given_back, set_up, tear_down),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,13 +1,7 @@
 /*
  * Sampling: estimates from few blocks are those of all, whatever their sizes and order.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <string.h>
-
-#include <cmocka.h>
+#include "tests/unit/t.h"
 
 #include "snapshot/tracer/tables.h"
 
@@ -41,12 +35,11 @@ static void assert_near(double value, double expected, double leeway)
 
 /* ---------------------------------------------------------------- distances */
 
-static void a_distance_is_the_logarithm_of_its_bits(void **state)
+TEST(a_distance_is_the_logarithm_of_its_bits)
 {
 	const uint64_t mean = (uint64_t)1 << 40;
 	uint64_t bits = 1;
 
-	(void)state;
 	/* -ln(bits / 2^64) = x means exp(-x) = bits / 2^64. */
 	for (unsigned i = 0; i < 20000; i++) {
 		double x = (double)sample_distance(bits, mean) / (double)mean;
@@ -63,9 +56,8 @@ static void a_distance_is_the_logarithm_of_its_bits(void **state)
 	assert_near((double)sample_distance(UINT64_MAX, mean) / (double)mean, 0, 1e-7);
 }
 
-static void half_of_the_distances_are_below_ln_2_of_the_mean(void **state)
+TEST(half_of_the_distances_are_below_ln_2_of_the_mean)
 {
-	(void)state;
 	assert_int_equal(sample_distance((uint64_t)1 << 63, 1000000), 693147);
 	assert_int_equal(sample_distance((uint64_t)1 << 62, 1000000), 1386294);
 	assert_int_equal(sample_distance((uint64_t)1 << 63, 10), 6);
@@ -137,11 +129,10 @@ static struct dump_sums in_turn(uint64_t mean, uint64_t seed)
 	return estimates;
 }
 
-static void estimates_are_right_for_sizes_in_turn(void **state)
+TEST(estimates_are_right_for_sizes_in_turn)
 {
 	const uint64_t means[] = {1, 17, 512, 4096, 65536, 1 << 20};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(means) / sizeof(*means); i++) {
 		for (uint64_t seed = 1; seed <= 3; seed++) {
 			struct dump_sums estimates = in_turn(means[i], seed);
@@ -151,14 +142,13 @@ static void estimates_are_right_for_sizes_in_turn(void **state)
 	}
 }
 
-static void estimates_are_right_for_threads_with_one_size_each(void **state)
+TEST(estimates_are_right_for_threads_with_one_size_each)
 {
 	const uint64_t mean = 8192;
 	struct dump_sums estimates = {0};
 	uint64_t random = 20240607;
 	uint32_t words[MIXED] = {0};
 
-	(void)state;
 	for (size_t i = 0; i < MIXED; i++) {
 		for (uint64_t n = 0; n < mixed[i].count; n++) {
 			if (!sample_crosses(&words[i], &random, mean, mixed[i].bytes))
@@ -171,13 +161,12 @@ static void estimates_are_right_for_threads_with_one_size_each(void **state)
 }
 
 /* Programs whose threads end early begin with a fresh word again and again. */
-static void estimates_are_right_for_threads_of_one_block(void **state)
+TEST(estimates_are_right_for_threads_of_one_block)
 {
 	const struct kind kind = {300, 400000};
 	struct dump_sums estimates = {0};
 	uint64_t random = 7;
 
-	(void)state;
 	for (uint64_t n = 0; n < kind.count; n++) {
 		uint32_t word = 0;
 
@@ -190,7 +179,7 @@ static void estimates_are_right_for_threads_of_one_block(void **state)
 }
 
 /* Then most distances do not fit into a word. */
-static void estimates_are_right_for_means_of_gigabytes(void **state)
+TEST(estimates_are_right_for_means_of_gigabytes)
 {
 	static const struct kind huge[] = {{(uint64_t)1 << 29, 30000}, {(uint64_t)3 << 30, 20000},
 		{(uint64_t)100 << 30, 2000}};
@@ -199,7 +188,6 @@ static void estimates_are_right_for_means_of_gigabytes(void **state)
 	uint64_t random = 99;
 	uint32_t word = 0;
 
-	(void)state;
 	for (size_t i = 0; i < 3; i++) {
 		for (uint64_t n = 0; n < huge[i].count; n++) {
 			if (!sample_crosses(&word, &random, mean, huge[i].bytes))
@@ -212,7 +200,7 @@ static void estimates_are_right_for_means_of_gigabytes(void **state)
 }
 
 /* Whether a block is recorded says nothing about the next one. */
-static void blocks_are_recorded_independently(void **state)
+TEST(blocks_are_recorded_independently)
 {
 	const uint64_t bytes = 1000, mean = 2000;
 	const double p = p_of(bytes, mean), n = 1000000;
@@ -221,7 +209,6 @@ static void blocks_are_recorded_independently(void **state)
 	double pairs = 0;
 	bool last = false;
 
-	(void)state;
 	for (unsigned i = 0; i < 1000000; i++) {
 		bool now = sample_crosses(&word, &random, mean, bytes);
 
@@ -236,12 +223,11 @@ static void blocks_are_recorded_independently(void **state)
 
 /* ---------------------------------------------------------------- the filter */
 
-static void the_filter_holds_what_was_added_until_it_is_removed(void **state)
+TEST(the_filter_holds_what_was_added_until_it_is_removed)
 {
 	static struct tracer_filter filter;
 	unsigned wrong = 0;
 
-	(void)state;
 	for (uint64_t i = 1; i <= 20000; i++)
 		tracer_filter_add(&filter, 0x150000000 + i * 16);
 	for (uint64_t i = 1; i <= 20000; i++) {
@@ -259,11 +245,10 @@ static void the_filter_holds_what_was_added_until_it_is_removed(void **state)
 		assert_int_equal(filter.counts[i], 0);
 }
 
-static void a_full_counter_stays_full(void **state)
+TEST(a_full_counter_stays_full)
 {
 	static struct tracer_filter filter;
 
-	(void)state;
 	for (unsigned i = 0; i < 300; i++)
 		tracer_filter_add(&filter, 0x1000);
 	for (unsigned i = 0; i < 300; i++)
@@ -277,21 +262,4 @@ static void a_full_counter_stays_full(void **state)
 	assert_false(tracer_filter_may_hold(&filter, 0x2000));
 	tracer_filter_remove(&filter, 0x2000);
 	assert_false(tracer_filter_may_hold(&filter, 0x2000));
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_distance_is_the_logarithm_of_its_bits),
-		cmocka_unit_test(half_of_the_distances_are_below_ln_2_of_the_mean),
-		cmocka_unit_test(estimates_are_right_for_sizes_in_turn),
-		cmocka_unit_test(estimates_are_right_for_threads_with_one_size_each),
-		cmocka_unit_test(estimates_are_right_for_threads_of_one_block),
-		cmocka_unit_test(estimates_are_right_for_means_of_gigabytes),
-		cmocka_unit_test(blocks_are_recorded_independently),
-		cmocka_unit_test(the_filter_holds_what_was_added_until_it_is_removed),
-		cmocka_unit_test(a_full_counter_stays_full),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -2,19 +2,12 @@
  * The table of stacks that the tracer keeps inside a process: one id for each stack, whichever
  * thread comes with it, whatever modules came and went.
  */
-#define _GNU_SOURCE /* MAP_ANONYMOUS, memfd_create; the registers of an interrupted thread */
+#include "tests/unit/t.h"
 
-#include <setjmp.h>
+
 #include <signal.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
 #include <ucontext.h>
 #include <unistd.h>
-
-#include <cmocka.h>
 
 #include "tests/unit/stack_numbers.h"
 
@@ -39,13 +32,15 @@ static int tear_down(void **state)
 
 /* ---------------------------------------------------------------- one thread */
 
-static void equal_stacks_have_one_id_and_others_another(void **state)
+#undef TEST_AROUND
+#define TEST_AROUND set_up, tear_down
+
+TEST(equal_stacks_have_one_id_and_others_another)
 {
 	static uint32_t ids[50000];
 	const uint32_t count = sizeof(ids) / sizeof(*ids);
 	uint64_t top;
 
-	(void)state;
 	for (uint32_t n = 0; n < count; n++)
 		ids[n] = intern(n);
 	assert_all_differ(ids, count);
@@ -57,13 +52,12 @@ static void equal_stacks_have_one_id_and_others_another(void **state)
 	assert_int_equal(area.stacks_top, top);
 }
 
-static void the_order_of_frames_and_each_bit_of_them_counts(void **state)
+TEST(the_order_of_frames_and_each_bit_of_them_counts)
 {
 	uint64_t frames[] = {0x140001000, 0x140002000, 0x140003000};
 	const uint64_t other[] = {0x140002000, 0x140001000, 0x140003000};
 	uint32_t id, depth = 3;
 
-	(void)state;
 	id = stacktable_intern(&area, frames, depth);
 	assert_int_not_equal(stacktable_intern(&area, other, depth), id);
 	for (unsigned i = 0; i < 3 * 64; i++) {
@@ -85,12 +79,11 @@ static uint32_t fill_up(uint32_t *ids, uint32_t max)
 	return count;
 }
 
-static void when_the_area_is_full_what_is_there_stays(void **state)
+TEST(when_the_area_is_full_what_is_there_stays)
 {
 	static uint32_t ids[50000];
 	const uint64_t limits[] = {FAKE_ALIGN, (1 << 20) + FAKE_ALIGN, 2 << 20};
 
-	(void)state;
 	for (size_t k = 0; k < sizeof(limits) / sizeof(*limits); k++) {
 		uint32_t count, more = 0;
 
@@ -112,13 +105,12 @@ static void when_the_area_is_full_what_is_there_stays(void **state)
 	}
 }
 
-static void without_memory_a_new_stack_has_no_id_until_there_is_some(void **state)
+TEST(without_memory_a_new_stack_has_no_id_until_there_is_some)
 {
 	static uint32_t ids[50000];
 	uint32_t count;
 	uint64_t top;
 
-	(void)state;
 	memory.commits_left = 0;
 	assert_int_equal(intern(0), 0);
 	memory.commits_left = 3; /* the first index, and two steps */
@@ -135,14 +127,13 @@ static void without_memory_a_new_stack_has_no_id_until_there_is_some(void **stat
 	}
 }
 
-static void stacks_of_any_number_are_found_at_once(void **state)
+TEST(stacks_of_any_number_are_found_at_once)
 {
 	enum { COUNT = 200000 };
 	uint64_t frame = 0x140001000;
 	uint32_t first = stacktable_intern(&area, &frame, 1), id = 0;
 	uint64_t index_bytes;
 
-	(void)state;
 	for (uint32_t i = 1; i < COUNT; i++) {
 		frame += 16;
 		id = stacktable_intern(&area, &frame, 1);
@@ -153,12 +144,11 @@ static void stacks_of_any_number_are_found_at_once(void **state)
 	assert_in_range(index_bytes, COUNT * 8 * 2, COUNT * 8 * 11);
 }
 
-static void no_hash_is_much_more_frequent_than_others(void **state)
+TEST(no_hash_is_much_more_frequent_than_others)
 {
 	enum { COUNT = 50000, PARTS = 256 };
 	static uint32_t counts[4][PARTS];
 
-	(void)state;
 	for (uint32_t n = 0; n < COUNT; n++) {
 		uint32_t hash = stack_of(intern(n))->hash;
 
@@ -260,13 +250,12 @@ static bool intern_disturbed(uint64_t frame, uint64_t steps)
 	return was_disturbed;
 }
 
-static void whoever_comes_between_keeps_his_stack(void **state)
+TEST(whoever_comes_between_keeps_his_stack)
 {
 	const struct sigaction action = {.sa_sigaction = on_step, .sa_flags = SA_SIGINFO};
 	const uint64_t frame = 0x140001000;
 	struct sigaction before;
 
-	(void)state;
 	assert_int_equal(sigaction(SIGTRAP, &action, &before), 0);
 	other_frame = find_neighbour(frame);
 	for (unsigned is_same = 0; is_same < 2; is_same++) {
@@ -305,13 +294,12 @@ static bool growth_disturbed(uint64_t steps)
 	return was_disturbed;
 }
 
-static void whoever_comes_while_the_index_grows_keeps_his_stack(void **state)
+TEST(whoever_comes_while_the_index_grows_keeps_his_stack)
 {
 	const struct sigaction action = {.sa_sigaction = on_step, .sa_flags = SA_SIGINFO};
 	struct sigaction before;
 	uint64_t steps = 1;
 
-	(void)state;
 	assert_int_equal(sigaction(SIGTRAP, &action, &before), 0);
 	while (growth_disturbed(steps))
 		steps += STRIDE * (steps < 300 ? 23 : 2003);
@@ -320,11 +308,10 @@ static void whoever_comes_while_the_index_grows_keeps_his_stack(void **state)
 }
 
 /* Growing stops in the middle, for its thread is gone: others go on, and later grow again. */
-static void an_index_that_nobody_finishes_is_still_right(void **state)
+TEST(an_index_that_nobody_finishes_is_still_right)
 {
 	static uint32_t ids[5000];
 
-	(void)state;
 	for (uint32_t n = 0; n < 300; n++)
 		ids[n] = intern(n);
 	assert_int_equal(area.stack_buckets & 0x1ff, 0x102);
@@ -350,14 +337,13 @@ static void an_index_that_nobody_finishes_is_still_right(void **state)
 
 static const struct tracer_module some_module = {.record_bytes = sizeof(some_module)};
 
-static void a_stack_through_an_unloaded_module_is_another_one(void **state)
+TEST(a_stack_through_an_unloaded_module_is_another_one)
 {
 	uint64_t in[] = {0x140001000, 0x150000500, 0x140003000};
 	uint64_t out[] = {0x140001000, 0x150001000, 0x140003000};
 	uint32_t id_in = stacktable_intern(&area, in, 3);
 	uint32_t id_out = stacktable_intern(&area, out, 3), other;
 
-	(void)state;
 	assert_true(unloads_add(&area, 0x160000000, 0x160001000, &some_module));
 	assert_int_equal(stacktable_intern(&area, in, 3), id_in);
 	assert_int_equal(stack_of(id_in)->born, 1);
@@ -373,13 +359,12 @@ static void a_stack_through_an_unloaded_module_is_another_one(void **state)
 	assert_int_equal(stacktable_intern(&area, in, 3), other);
 }
 
-static void after_a_lost_unload_no_stack_of_before_is_handed_out(void **state)
+TEST(after_a_lost_unload_no_stack_of_before_is_handed_out)
 {
 	uint64_t in = 0x150000500, out = 0x170000000;
 	uint32_t id_in = stacktable_intern(&area, &in, 1);
 	uint32_t id_out = stacktable_intern(&area, &out, 1), other;
 
-	(void)state;
 	area.unload_limit = 0;
 	assert_false(unloads_add(&area, 0x150000000, 0x150001000, &some_module));
 	other = stacktable_intern(&area, &in, 1);
@@ -389,25 +374,4 @@ static void after_a_lost_unload_no_stack_of_before_is_handed_out(void **state)
 	assert_true(tracer_unload_is_lost(&area, stack_of(id_in)->born, in));
 	assert_false(tracer_unload_is_lost(&area, stack_of(other)->born, in));
 	assert_false(tracer_unload_is_lost(&area, 0, out));
-}
-
-#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TEST(equal_stacks_have_one_id_and_others_another),
-		TEST(the_order_of_frames_and_each_bit_of_them_counts),
-		TEST(when_the_area_is_full_what_is_there_stays),
-		TEST(without_memory_a_new_stack_has_no_id_until_there_is_some),
-		TEST(stacks_of_any_number_are_found_at_once),
-		TEST(no_hash_is_much_more_frequent_than_others),
-		TEST(whoever_comes_between_keeps_his_stack),
-		TEST(whoever_comes_while_the_index_grows_keeps_his_stack),
-		TEST(an_index_that_nobody_finishes_is_still_right),
-		TEST(a_stack_through_an_unloaded_module_is_another_one),
-		TEST(after_a_lost_unload_no_stack_of_before_is_handed_out),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

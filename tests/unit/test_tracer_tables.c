@@ -2,18 +2,11 @@
  * The table of live blocks that the tracer keeps inside a process: nothing live is ever missing
  * from it, for whoever looks at whatever instant.
  */
-#define _GNU_SOURCE /* MAP_ANONYMOUS; the registers of an interrupted thread */
+#include "tests/unit/t.h"
 
-#include <setjmp.h>
+
 #include <signal.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
 #include <ucontext.h>
-
-#include <cmocka.h>
 
 #include "tests/unit/block_model.h"
 
@@ -121,9 +114,11 @@ static void take(uint32_t index)
 
 /* ---------------------------------------------------------------- blocks, one thread */
 
-static void a_crowded_table_says_what_the_model_says(void **state)
+#undef TEST_AROUND
+#define TEST_AROUND set_up, tear_down
+
+TEST(a_crowded_table_says_what_the_model_says)
 {
-	(void)state;
 	model_init();
 	model_add_crowd(5000, ANY_ENTRY);
 	for (unsigned phase = 0; phase < 6; phase++) {
@@ -148,9 +143,8 @@ static void a_crowded_table_says_what_the_model_says(void **state)
 	assert_int_equal(area.dropped_blocks, 0);
 }
 
-static void all_shards_grow_and_lose_nothing(void **state)
+TEST(all_shards_grow_and_lose_nothing)
 {
-	(void)state;
 	model_init();
 	model_add_anywhere(300000);
 	for (uint32_t i = 0; i < model.count; i++)
@@ -164,11 +158,10 @@ static void all_shards_grow_and_lose_nothing(void **state)
 	assert_int_equal(area.dropped_blocks, 0);
 }
 
-static void searching_goes_on_at_the_tables_beginning(void **state)
+TEST(searching_goes_on_at_the_tables_beginning)
 {
 	const uint32_t count = 12;
 
-	(void)state;
 	model_init();
 	model_add_crowd(count, 3);
 	for (unsigned i = 0; i < 200000; i++) {
@@ -184,11 +177,10 @@ static void searching_goes_on_at_the_tables_beginning(void **state)
 	assert_int_equal(area.shards[0].count, model.live_count);
 }
 
-static void what_was_never_put_is_not_found(void **state)
+TEST(what_was_never_put_is_not_found)
 {
 	struct tracer_block block = {.key = 1};
 
-	(void)state;
 	model_init();
 	assert_false(blocktable_take(&area, 0x1000, &block)); /* there is no table yet */
 	model_add_anywhere(1000);
@@ -234,9 +226,8 @@ static void check_put_and_take(void)
 	}
 }
 
-static void while_entries_move_nothing_live_is_missing(void **state)
+TEST(while_entries_move_nothing_live_is_missing)
 {
-	(void)state;
 	model_init();
 	model_add_crowd(CROWD_AT_END, 6); /* at the table's end, which goes on at its beginning */
 	model_add_crowd(CROWD, ANY_ENTRY);
@@ -263,9 +254,8 @@ static void check_growth(void)
 	assert_int_not_equal(area.shards[0].table, table);
 }
 
-static void while_a_table_grows_nothing_live_is_missing(void **state)
+TEST(while_a_table_grows_nothing_live_is_missing)
 {
-	(void)state;
 	model_at_growth();
 	assert_int_equal(area.shards[0].table & 63, 11);
 	stepping(check_growth, 97);
@@ -280,9 +270,8 @@ static void check_shrinking(void)
 	assert_int_not_equal(area.shards[0].table, table);
 }
 
-static void while_a_table_shrinks_nothing_live_is_missing(void **state)
+TEST(while_a_table_shrinks_nothing_live_is_missing)
 {
-	(void)state;
 	model_at_growth();
 	put(model.live_count);
 	while (model.live_count > 4096 / 4)
@@ -310,11 +299,10 @@ static void assert_cheap(void)
 	assert_true(bytes <= 64 * (uint64_t)model.live_count);
 }
 
-static void a_block_costs_64_bytes_at_most_whatever_their_number(void **state)
+TEST(a_block_costs_64_bytes_at_most_whatever_their_number)
 {
 	const uint32_t few = 20000, many = 300000;
 
-	(void)state;
 	model_init();
 	model_add_anywhere(many);
 	while (model.live_count < few)
@@ -334,11 +322,10 @@ static void a_block_costs_64_bytes_at_most_whatever_their_number(void **state)
 	assert_true(is_promise_kept(0, TRACER_SHARDS - 1));
 }
 
-static void blocks_that_come_and_go_cost_no_more_with_time(void **state)
+TEST(blocks_that_come_and_go_cost_no_more_with_time)
 {
 	const uint32_t live = 30000;
 
-	(void)state;
 	model_init();
 	model_add_anywhere(400000);
 	while (model.live_count < live)
@@ -356,9 +343,8 @@ static void blocks_that_come_and_go_cost_no_more_with_time(void **state)
 	assert_int_equal(fake_committed_bytes(), area.committed_bytes);
 }
 
-static void without_memory_a_table_shrinks_later(void **state)
+TEST(without_memory_a_table_shrinks_later)
 {
-	(void)state;
 	model_at_growth();
 	put(model.live_count);
 	memory.commits_left = 0;
@@ -374,7 +360,7 @@ static void without_memory_a_table_shrinks_later(void **state)
 
 /* ---------------------------------------------------------------- what can go wrong */
 
-static void without_memory_the_table_stays_and_drops_are_counted(void **state)
+TEST(without_memory_the_table_stays_and_drops_are_counted)
 {
 	struct tracer_block late, taken;
 
@@ -410,11 +396,10 @@ static void without_memory_the_table_stays_and_drops_are_counted(void **state)
 	}
 }
 
-static void the_first_table_may_find_no_memory_either(void **state)
+TEST(the_first_table_may_find_no_memory_either)
 {
 	struct tracer_block block = tracer_block_make(0x1000, 0, 1, 8);
 
-	(void)state;
 	memory.commits_left = 0;
 	blocktable_put(&area, &block);
 	assert_int_equal(area.dropped_blocks, 1);
@@ -424,13 +409,12 @@ static void the_first_table_may_find_no_memory_either(void **state)
 	assert_true(blocktable_take(&area, 0x1000, &block));
 }
 
-static void a_lock_that_is_never_given_back_breaks_its_shard_only(void **state)
+TEST(a_lock_that_is_never_given_back_breaks_its_shard_only)
 {
 	const uint32_t patience = 100000; /* far more than any wait may take */
 	struct tracer_block block;
 	uint32_t waited;
 
-	(void)state;
 	model_init();
 	model_add_crowd(100, ANY_ENTRY);
 	for (uint32_t i = 0; i < model.count; i++)
@@ -456,27 +440,4 @@ static void a_lock_that_is_never_given_back_breaks_its_shard_only(void **state)
 		blocktable_put(&area, &block);
 	}
 	assert_in_range(area.dropped_blocks, 1001, 1001 + 1000 / 64 * 3);
-}
-
-#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TEST(a_crowded_table_says_what_the_model_says),
-		TEST(all_shards_grow_and_lose_nothing),
-		TEST(searching_goes_on_at_the_tables_beginning),
-		TEST(what_was_never_put_is_not_found),
-		TEST(while_entries_move_nothing_live_is_missing),
-		TEST(while_a_table_grows_nothing_live_is_missing),
-		TEST(while_a_table_shrinks_nothing_live_is_missing),
-		TEST(a_block_costs_64_bytes_at_most_whatever_their_number),
-		TEST(blocks_that_come_and_go_cost_no_more_with_time),
-		TEST(without_memory_a_table_shrinks_later),
-		TEST(without_memory_the_table_stays_and_drops_are_counted),
-		TEST(the_first_table_may_find_no_memory_either),
-		TEST(a_lock_that_is_never_given_back_breaks_its_shard_only),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

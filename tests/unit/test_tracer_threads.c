@@ -1,7 +1,8 @@
 /*
  * The tracer's tables under many threads at once.
  */
-#define _GNU_SOURCE /* MAP_ANONYMOUS */
+#include "tests/unit/t.h"
+
 
 #include <pthread.h>
 
@@ -112,12 +113,14 @@ static void assert_round(struct worker *workers)
 	assert_int_equal(count_blocks(), 0);
 }
 
-static void threads_agree_on_ids_and_lose_no_block(void **state)
+#undef TEST_AROUND
+#define TEST_AROUND set_up, tear_down
+
+TEST(threads_agree_on_ids_and_lose_no_block)
 {
 	struct worker *workers = calloc(THREADS, sizeof(*workers));
 	pthread_barrier_t start;
 
-	(void)state;
 	assert_non_null(workers);
 	for (unsigned round = 0; round < ROUNDS; round++) {
 		fake_end();
@@ -154,12 +157,11 @@ static void *intern_while_unloading(void *context)
 	return NULL;
 }
 
-static void while_threads_come_modules_go(void **state)
+TEST(while_threads_come_modules_go)
 {
 	struct worker *workers = calloc(THREADS, sizeof(*workers));
 	pthread_barrier_t start;
 
-	(void)state;
 	assert_non_null(workers);
 	assert_int_equal(pthread_barrier_init(&start, NULL, THREADS + 1), 0);
 	for (unsigned t = 0; t < THREADS; t++) {
@@ -181,16 +183,4 @@ static void while_threads_come_modules_go(void **state)
 	}
 	pthread_barrier_destroy(&start);
 	free(workers);
-}
-
-#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TEST(threads_agree_on_ids_and_lose_no_block),
-		TEST(while_threads_come_modules_go),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -2,7 +2,8 @@
  * Modules that were unloaded: what is kept of them, and that nothing wrong is told when there is no
  * room to keep it.
  */
-#define _GNU_SOURCE /* MAP_ANONYMOUS */
+#include "tests/unit/t.h"
+
 
 #include <pthread.h>
 
@@ -73,9 +74,11 @@ static bool hits(uint64_t from, uint64_t frame)
 
 /* ---------------------------------------------------------------- with room */
 
-static void unloads_are_kept_in_order_with_their_modules(void **state)
+#undef TEST_AROUND
+#define TEST_AROUND set_up, tear_down
+
+TEST(unloads_are_kept_in_order_with_their_modules)
 {
-	(void)state;
 	for (uint32_t i = 0; i < 3000; i++)
 		assert_true(add(0x140000000 + i * 0x10000ull, 0x8000, i));
 	assert_int_equal(area.unload_count, 3000);
@@ -87,11 +90,10 @@ static void unloads_are_kept_in_order_with_their_modules(void **state)
 	assert_int_equal(area.dropped_unloads, 0);
 }
 
-static void equal_modules_share_a_record_and_others_do_not(void **state)
+TEST(equal_modules_share_a_record_and_others_do_not)
 {
 	uint64_t top = 0;
 
-	(void)state;
 	for (uint32_t i = 0; i < 5000; i++) {
 		assert_true(add(0x140000000, 0x8000, i % 50));
 		if (i == 49)
@@ -105,9 +107,8 @@ static void equal_modules_share_a_record_and_others_do_not(void **state)
 	}
 }
 
-static void a_frame_is_hit_by_unloads_from_a_number_on(void **state)
+TEST(a_frame_is_hit_by_unloads_from_a_number_on)
 {
-	(void)state;
 	assert_false(hits(0, 0x1000));
 	assert_true(add(0x1000, 0x1000, 1));
 	assert_true(add(0x5000, 0x1000, 2));
@@ -155,9 +156,8 @@ static void lose_three(void)
 	assert_false(add(0x900000000, 0x1000, 3));
 }
 
-static void when_the_table_is_full_unloads_are_lost_but_not_forgotten(void **state)
+TEST(when_the_table_is_full_unloads_are_lost_but_not_forgotten)
 {
-	(void)state;
 	area.unload_limit = 1000;
 	for (uint32_t i = 0; i < 1000; i++)
 		assert_true(add(0x140000000 + i * 0x10000ull, 0x8000, i % 10));
@@ -166,11 +166,10 @@ static void when_the_table_is_full_unloads_are_lost_but_not_forgotten(void **sta
 	assert_lost(1000, 3);
 }
 
-static void without_memory_unloads_are_lost_from_then_on(void **state)
+TEST(without_memory_unloads_are_lost_from_then_on)
 {
 	uint64_t count = 0;
 
-	(void)state;
 	memory.commits_left = 2; /* modules and unloads, once each */
 	while (tracer_unloads_kept(&area) == count && count < 16384 / 24)
 		assert_true(add(0x140000000 + count * 0x10000, 0x8000, count % 10) && ++count);
@@ -181,17 +180,15 @@ static void without_memory_unloads_are_lost_from_then_on(void **state)
 	assert_lost(count, 4);
 }
 
-static void without_any_memory_all_are_lost(void **state)
+TEST(without_any_memory_all_are_lost)
 {
-	(void)state;
 	memory.commits_left = 0;
 	lose_three();
 	assert_lost(0, 3);
 }
 
-static void a_module_without_room_is_told_as_unknown(void **state)
+TEST(a_module_without_room_is_told_as_unknown)
 {
-	(void)state;
 	area.modules_limit = 4096;
 	for (uint32_t i = 0; i < 1000; i++)
 		assert_true(add(0x140000000 + i * 0x10000ull, 0x8000, i));
@@ -203,11 +200,10 @@ static void a_module_without_room_is_told_as_unknown(void **state)
 	assert_int_equal(area.dropped_unloads, 0);
 }
 
-static void a_lock_that_is_never_given_back_loses_unloads_only(void **state)
+TEST(a_lock_that_is_never_given_back_loses_unloads_only)
 {
 	uint32_t waited;
 
-	(void)state;
 	for (uint32_t i = 0; i < 10; i++)
 		assert_true(add(0x140000000 + i * 0x10000ull, 0x8000, i % 10));
 	area.unload_lock = 1; /* its thread was ended inside */
@@ -241,12 +237,11 @@ static void *add_many(void *context)
 	return (void *)wrong;
 }
 
-static void threads_lose_no_unload(void **state)
+TEST(threads_lose_no_unload)
 {
 	pthread_t threads[THREADS];
 	uint32_t seen[THREADS] = {0};
 
-	(void)state;
 	memory.waits_max = UINT32_MAX;
 	for (uintptr_t t = 0; t < THREADS; t++)
 		assert_int_equal(pthread_create(&threads[t], NULL, add_many, (void *)t), 0);
@@ -269,23 +264,4 @@ static void threads_lose_no_unload(void **state)
 		seen[t]++;
 	}
 	assert_int_equal(area.modules_top, 20 * sizeof(struct tracer_module));
-}
-
-#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TEST(unloads_are_kept_in_order_with_their_modules),
-		TEST(equal_modules_share_a_record_and_others_do_not),
-		TEST(a_frame_is_hit_by_unloads_from_a_number_on),
-		TEST(when_the_table_is_full_unloads_are_lost_but_not_forgotten),
-		TEST(without_memory_unloads_are_lost_from_then_on),
-		TEST(without_any_memory_all_are_lost),
-		TEST(a_module_without_room_is_told_as_unknown),
-		TEST(a_lock_that_is_never_given_back_loses_unloads_only),
-		TEST(threads_lose_no_unload),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

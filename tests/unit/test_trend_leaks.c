@@ -1,4 +1,6 @@
 /* What leaks is said to grow, whatever else it does. */
+#include "tests/unit/t.h"
+
 #include "tests/unit/trend_made.h"
 
 #define AT (made->at[at])
@@ -109,7 +111,7 @@ static double by_jobs(struct made *made, size_t at)
 	return 1 + made->state;
 }
 
-static void every_leak_grows(void **state)
+TEST(every_leak_grows)
 {
 	static const struct truth truths[] = {
 		{"line", line, TREND_GROWS, 12, 0},
@@ -130,7 +132,6 @@ static void every_leak_grows(void **state)
 		{"under high teeth", under_high_teeth, TREND_GROWS, 48, 4},
 	};
 
-	(void)state;
 	made_truths(truths, sizeof(truths) / sizeof(*truths));
 }
 
@@ -146,7 +147,7 @@ static struct trend judge_list(const uint64_t *bytes, size_t count, const uint32
 	return made_judge(&made);
 }
 
-static void few_grow_only_when_all_rise(void **state)
+TEST(few_grow_only_when_all_rise)
 {
 	static const struct {
 		uint64_t bytes[6];
@@ -175,7 +176,6 @@ static void few_grow_only_when_all_rise(void **state)
 		{{99, 99, 99, 10, 10, 10}, 6, TREND_SHRINKS},
 	};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
 		struct trend trend = judge_list(rows[i].bytes, rows[i].count, NULL);
 
@@ -185,12 +185,11 @@ static void few_grow_only_when_all_rise(void **state)
 }
 
 /* A file that grows by a tenth each hour, and one that is at rest: the bars show which is which. */
-static void few_that_come_to_rest_do_not_grow(void **state)
+TEST(few_that_come_to_rest_do_not_grow)
 {
 	static const uint64_t rising[] = {100, 110, 121, 133, 146, 161, 177};
 	static const uint64_t resting[] = {100, 900, 990, 999, 1000, 1001, 1002};
 
-	(void)state;
 	for (size_t count = 5; count <= 7; count++) {
 		assert_int_equal(judge_list(rising, count, NULL).verdict, TREND_GROWS);
 		assert_int_equal(judge_list(resting, count, NULL).verdict, TREND_GREW_ONCE);
@@ -198,13 +197,12 @@ static void few_that_come_to_rest_do_not_grow(void **state)
 }
 
 /* Half past the hour and again: of two snapshots of one time neither is later. */
-static void snapshots_of_one_time_are_one_point(void **state)
+TEST(snapshots_of_one_time_are_one_point)
 {
 	static const uint64_t pairs[] = {100, 140, 200, 240, 300, 340, 400, 440};
 	static struct made made;
 	struct trend trend;
 
-	(void)state;
 	made_times(&made, 8, true);
 	for (size_t i = 0; i < 8; i++) {
 		made.times_ms[i] = (int64_t)(i / 2) * 3600000;
@@ -217,12 +215,11 @@ static void snapshots_of_one_time_are_one_point(void **state)
 	assert_int_equal(made_judge(&made).verdict, TREND_TOO_FEW);
 }
 
-static void leak_goes_on_over_restarts(void **state)
+TEST(leak_goes_on_over_restarts)
 {
 	uint64_t bytes[48];
 	uint32_t parts[48];
 
-	(void)state;
 	for (size_t each = 3; each <= 24; each++) {
 		for (size_t i = 0; i < 48; i++) {
 			parts[i] = (uint32_t)(i / each);
@@ -239,9 +236,8 @@ static void leak_goes_on_over_restarts(void **state)
 }
 
 /* However a short series is cut in two. */
-static void leak_goes_on_over_one_restart(void **state)
+TEST(leak_goes_on_over_one_restart)
 {
-	(void)state;
 	for (size_t first = 1; first <= 10; first++) {
 		for (size_t second = 3; second <= 10; second++) {
 			uint64_t bytes[20];
@@ -257,13 +253,12 @@ static void leak_goes_on_over_one_restart(void **state)
 	}
 }
 
-static void restart_alone_is_nothing(void **state)
+TEST(restart_alone_is_nothing)
 {
 	uint64_t bytes[12] = {5000, 5000, 5000, 5000, 0, 0, 0, 0, 9000, 9000, 9000, 9000};
 	uint32_t parts[12] = {0, 0, 0, 0, 1, 1, 1, 1, 2, 2, 2, 2};
 	struct trend trend = judge_list(bytes, 12, parts);
 
-	(void)state;
 	assert_int_equal(trend.verdict, TREND_STEADY);
 	assert_int_equal(trend.net_bytes, 0);
 	assert_true(trend.bytes_per_hour == 0 && trend.low_bytes_per_hour == 0);
@@ -275,12 +270,11 @@ static void restart_alone_is_nothing(void **state)
 }
 
 /* Each process fills its cache and stays; that it is filled again is no leak. */
-static void filled_anew_after_each_restart_grew_once(void **state)
+TEST(filled_anew_after_each_restart_grew_once)
 {
 	uint64_t bytes[48];
 	uint32_t parts[48];
 
-	(void)state;
 	for (size_t i = 0; i < 48; i++) {
 		parts[i] = (uint32_t)(i / 12);
 		bytes[i] = i % 12 < 4 ? 1000 * (i % 12) : 4000;
@@ -288,12 +282,11 @@ static void filled_anew_after_each_restart_grew_once(void **state)
 	assert_int_equal(judge_list(bytes, 48, parts).verdict, TREND_GREW_ONCE);
 }
 
-static void blocks_decide_where_bytes_never_change(void **state)
+TEST(blocks_decide_where_bytes_never_change)
 {
 	static struct made made;
 	struct trend trend;
 
-	(void)state;
 	made_times(&made, 24, true);
 	for (size_t i = 0; i < 24; i++)
 		made.of[i] = (struct block_totals){10 + 3 * i, 0, 0};
@@ -301,21 +294,4 @@ static void blocks_decide_where_bytes_never_change(void **state)
 	assert_int_equal(trend.verdict, TREND_GROWS);
 	assert_true(trend.blocks_per_hour == 6 && trend.bytes_per_hour == 0);
 	assert_int_equal(trend.net_blocks, 69);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(every_leak_grows),
-		cmocka_unit_test(few_grow_only_when_all_rise),
-		cmocka_unit_test(few_that_come_to_rest_do_not_grow),
-		cmocka_unit_test(snapshots_of_one_time_are_one_point),
-		cmocka_unit_test(leak_goes_on_over_restarts),
-		cmocka_unit_test(leak_goes_on_over_one_restart),
-		cmocka_unit_test(restart_alone_is_nothing),
-		cmocka_unit_test(filled_anew_after_each_restart_grew_once),
-		cmocka_unit_test(blocks_decide_where_bytes_never_change),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,4 +1,6 @@
 /* What does not leak is not said to grow: what rose once, comes and goes, shrinks, or is noise. */
+#include "tests/unit/t.h"
+
 #include "tests/unit/trend_made.h"
 
 #define AT (made->at[at])
@@ -71,7 +73,7 @@ static double comes_late_and_stays(struct made *made, size_t at)
 	return AT > 0.5 + 0.45 * made->chance[0] ? 2 : 0;
 }
 
-static void what_rose_and_stays_grew_once(void **state)
+TEST(what_rose_and_stays_grew_once)
 {
 	static const struct truth truths[] = {
 		{"step", step, TREND_GREW_ONCE, 12, 0},
@@ -86,7 +88,6 @@ static void what_rose_and_stays_grew_once(void **state)
 		{"comes late and stays", comes_late_and_stays, TREND_GREW_ONCE, 12, 0},
 	};
 
-	(void)state;
 	made_truths(truths, sizeof(truths) / sizeof(*truths));
 }
 
@@ -142,7 +143,7 @@ static double little_noise(struct made *made, size_t at)
 	return 3 + 0.01 * made_noise(made);
 }
 
-static void what_comes_and_goes_returns(void **state)
+TEST(what_comes_and_goes_returns)
 {
 	static const struct truth truths[] = {
 		{"teeth", teeth, TREND_RETURNS, 12, 0},
@@ -155,7 +156,6 @@ static void what_comes_and_goes_returns(void **state)
 		{"little noise", little_noise, TREND_STEADY, 12, 4},
 	};
 
-	(void)state;
 	made_truths(truths, sizeof(truths) / sizeof(*truths));
 }
 
@@ -180,7 +180,7 @@ static double goes_away(struct made *made, size_t at)
 	return AT < 0.1 + 0.85 * made->chance[0] ? 2 : 0;
 }
 
-static void what_falls_shrinks(void **state)
+TEST(what_falls_shrinks)
 {
 	static const struct truth truths[] = {
 		{"falls", falls, TREND_SHRINKS, 12, 0},
@@ -189,7 +189,6 @@ static void what_falls_shrinks(void **state)
 		{"goes away", goes_away, TREND_SHRINKS, 12, 0},
 	};
 
-	(void)state;
 	made_truths(truths, sizeof(truths) / sizeof(*truths));
 }
 
@@ -222,9 +221,8 @@ static double noise(struct made *made, size_t at)
 }
 
 /* One in a thousand or less, as the test promises; the few more are what chance does to so few. */
-static void noise_hardly_ever_grows(void **state)
+TEST(noise_hardly_ever_grows)
 {
-	(void)state;
 	assert_in_range(count_alarms(noise, 48, 4000), 0, 4 + 5);
 	assert_in_range(count_alarms(noise, 12, 4000), 0, 4);
 	assert_in_range(count_alarms(noise, 200, 500), 0, 3);
@@ -246,32 +244,16 @@ static double noise_with_memory(struct made *made, size_t at)
 
 /* One that drifts away and a leak are alike: nothing that is looked at tells them apart, and the manual says
  * of how many. Mann's and Kendall's test alone calls a third of such walks a trend that rises. */
-static void random_walk_grows_in_fewer_than_a_third(void **state)
+TEST(random_walk_grows_in_fewer_than_a_third)
 {
-	(void)state;
 	assert_in_range(count_alarms(random_walk, 48, 400), 0, 120);
 	assert_in_range(count_alarms(random_walk, 200, 400), 0, 120);
 	assert_in_range(count_alarms(noise_with_memory, 48, 400), 0, 40);
 }
 
 /* However snapshots that are put together fall upon them. */
-static void teeth_never_grow(void **state)
+TEST(teeth_never_grow)
 {
-	(void)state;
 	assert_int_equal(count_alarms(teeth, 1000, 200), 0);
 	assert_int_equal(count_alarms(teeth, 300, 400), 0);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(what_rose_and_stays_grew_once),
-		cmocka_unit_test(what_comes_and_goes_returns),
-		cmocka_unit_test(what_falls_shrinks),
-		cmocka_unit_test(noise_hardly_ever_grows),
-		cmocka_unit_test(random_walk_grows_in_fewer_than_a_third),
-		cmocka_unit_test(teeth_never_grow),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,5 @@
 /* A process in which nothing happens says nothing of what happens in the others. */
-#include <string.h>
+#include "tests/unit/t.h"
 
 #include "tests/unit/trend_made.h"
 
@@ -59,7 +59,7 @@ static void assert_same(const struct trend *a, const struct trend *b)
 	assert_true(is_near(a->high_bytes_per_hour, b->high_bytes_per_hour));
 }
 
-static void leak_of_some_processes_grows(void **state)
+TEST(leak_of_some_processes_grows)
 {
 	static const struct life lives[] = {
 		{2, 24, 0x1, 0, 0},
@@ -79,7 +79,6 @@ static void leak_of_some_processes_grows(void **state)
 	};
 	static struct made made;
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(lives) / sizeof(*lives) * 20; i++) {
 		const struct life *life = &lives[i / 20];
 		struct trend with, without;
@@ -107,7 +106,7 @@ static uint64_t any_parts(struct made *made)
 }
 
 /* One judge for many series, each with other processes that say nothing. */
-static void judge_remembers_nothing(void **state)
+TEST(judge_remembers_nothing)
 {
 	static struct made made;
 	static int64_t times_ms[200];
@@ -116,7 +115,6 @@ static void judge_remembers_nothing(void **state)
 	struct life life = {8, 25, 0xff, 0, 0.05};
 	struct trend_judge *judge;
 
-	(void)state;
 	fill_life(&made, &life);
 	memcpy(times_ms, made.times_ms, sizeof(times_ms));
 	memcpy(parts, made.parts, sizeof(parts));
@@ -139,11 +137,10 @@ static void judge_remembers_nothing(void **state)
 }
 
 /* Any restarts, and any processes left out: there is always room for what is left. */
-static void any_parts_have_room(void **state)
+TEST(any_parts_have_room)
 {
 	static struct made made;
 
-	(void)state;
 	for (uint64_t seed = 0; seed < 60; seed++) {
 		struct trend trend;
 		uint32_t part = 0;
@@ -162,12 +159,11 @@ static void any_parts_have_room(void **state)
 }
 
 /* Blocks of no size pile up, once in a process that holds 1000 bytes and once in one that holds 2000. */
-static void bytes_that_only_a_restart_changes_do_not_hide_blocks(void **state)
+TEST(bytes_that_only_a_restart_changes_do_not_hide_blocks)
 {
 	static struct made made;
 	struct trend trend;
 
-	(void)state;
 	made_times(&made, 24, true);
 	for (size_t i = 0; i < made.count; i++) {
 		made.parts[i] = i >= 12;
@@ -178,16 +174,4 @@ static void bytes_that_only_a_restart_changes_do_not_hide_blocks(void **state)
 	assert_float_equal(trend.blocks_per_hour, 2, 1e-9); /* one each half hour */
 	assert_float_equal(trend.bytes_per_hour, 0, 0);
 	assert_int_equal(trend.net_blocks, 22);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(leak_of_some_processes_grows),
-		cmocka_unit_test(judge_remembers_nothing),
-		cmocka_unit_test(any_parts_have_room),
-		cmocka_unit_test(bytes_that_only_a_restart_changes_do_not_hide_blocks),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

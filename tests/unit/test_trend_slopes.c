@@ -1,5 +1,5 @@
 /* Slopes and their bounds, against what they are by construction and by trying all pairs. */
-#include <stdlib.h>
+#include "tests/unit/t.h"
 
 #include "tests/unit/trend_made.h"
 
@@ -51,11 +51,10 @@ static double whole_noise(struct made *made, size_t at)
 	return (double)(made_number(made) % 4) / 1000;
 }
 
-static void slope_is_the_median_of_all_pairs(void **state)
+TEST(slope_is_the_median_of_all_pairs)
 {
 	static struct made made;
 
-	(void)state;
 	for (size_t n = 2; n <= ALL_PAIRS; n += n < 20 ? 1 : 11) {
 		for (uint64_t seed = 1; seed <= 10; seed++) {
 			double truth;
@@ -73,12 +72,11 @@ static void slope_is_the_median_of_all_pairs(void **state)
 }
 
 /* Also where snapshots are put together. */
-static void slope_of_a_line_is_the_line_s(void **state)
+TEST(slope_of_a_line_is_the_line_s)
 {
 	static const size_t counts[] = {3, 12, 48, ALL_PAIRS + 1, 200, MADE_MOST};
 	static struct made made;
 
-	(void)state;
 	for (size_t i = 0; i < 12; i++) {
 		struct trend trend;
 
@@ -98,11 +96,10 @@ static void slope_of_a_line_is_the_line_s(void **state)
 	}
 }
 
-static void one_outlier_moves_nothing(void **state)
+TEST(one_outlier_moves_nothing)
 {
 	static struct made made;
 
-	(void)state;
 	made_times(&made, 48, true);
 	for (size_t i = 0; i < 48; i++)
 		made.of[i] = (struct block_totals){1, 1000 + 500 * i, 0};
@@ -110,11 +107,10 @@ static void one_outlier_moves_nothing(void **state)
 	assert_near(made_judge(&made).bytes_per_hour, 1000, 0.001);
 }
 
-static void slope_is_the_same_with_pairs_left_out(void **state)
+TEST(slope_is_the_same_with_pairs_left_out)
 {
 	static struct made made;
 
-	(void)state;
 	for (uint64_t seed = 1; seed <= 5; seed++) {
 		struct trend trend;
 
@@ -150,9 +146,8 @@ static size_t coverage(size_t count)
 	return held;
 }
 
-static void bounds_hold_in_95_of_100(void **state)
+TEST(bounds_hold_in_95_of_100)
 {
-	(void)state;
 	assert_in_range(coverage(8), 935, 990);
 	assert_in_range(coverage(12), 935, 970);
 	assert_in_range(coverage(24), 935, 965);
@@ -190,7 +185,7 @@ static double squares_of_orders(double *values, size_t count, size_t from, size_
 
 /* Sen: as many slopes lie beyond a bound as the score's standard deviation says, which is found by trying the
  * 5040 orders. */
-static void bounds_are_sen_s(void **state)
+TEST(bounds_are_sen_s)
 {
 	static const int64_t hours[] = {0, 1, 3, 4, 9, 11, 16};
 	double values[] = {1, 4, 2, 5, 2, 5, 5}, slopes[21], left, variance;
@@ -198,7 +193,6 @@ static void bounds_are_sen_s(void **state)
 	static struct made made;
 	struct trend trend;
 
-	(void)state;
 	made.count = 7;
 	for (size_t i = 0; i < 7; i++) {
 		made.times_ms[i] = hours[i] * HOUR;
@@ -219,7 +213,7 @@ static void bounds_are_sen_s(void **state)
 }
 
 /* No number is too large, and no time stands in the way. */
-static void extremes_stay_numbers(void **state)
+TEST(extremes_stay_numbers)
 {
 	static const int64_t times[][6] = {
 		{0, 0, 0, 0, 0, 0},
@@ -236,7 +230,6 @@ static void extremes_stay_numbers(void **state)
 	static const uint32_t parts[] = {0, 0, 1, 1, 7, 7};
 	static struct made made;
 
-	(void)state;
 	made.count = 6;
 	for (size_t i = 0; i < 32; i++) {
 		struct trend trend;
@@ -256,22 +249,20 @@ static void extremes_stay_numbers(void **state)
 	}
 }
 
-static void no_snapshot_is_no_trend(void **state)
+TEST(no_snapshot_is_no_trend)
 {
 	static struct made made;
 	struct trend trend = made_judge(&made);
 
-	(void)state;
 	assert_int_equal(trend.verdict, TREND_TOO_FEW);
 	assert_true(trend.bytes_per_hour == 0 && trend.net_bytes == 0);
 }
 
 /* The greatest sums of a process, three times over, are more than fits. */
-static void net_growth_stops_at_what_fits(void **state)
+TEST(net_growth_stops_at_what_fits)
 {
 	static struct made made;
 
-	(void)state;
 	made_times(&made, 6, true);
 	for (size_t i = 0; i < 6; i++) {
 		made.parts[i] = (uint32_t)(i / 2);
@@ -280,14 +271,13 @@ static void net_growth_stops_at_what_fits(void **state)
 	assert_int_equal(made_judge(&made).net_bytes, INT64_MAX);
 }
 
-static void without_times_snapshots_are_an_hour_apart(void **state)
+TEST(without_times_snapshots_are_an_hour_apart)
 {
 	static struct made made;
 	struct trend_axis axis = {NULL, NULL, 10};
 	struct trend_judge *judge = trend_judge_new(&axis);
 	struct trend trend;
 
-	(void)state;
 	assert_non_null(judge);
 	for (size_t i = 0; i < 10; i++)
 		made.of[i] = (struct block_totals){i, 64 * i, 0};
@@ -298,22 +288,4 @@ static void without_times_snapshots_are_an_hour_apart(void **state)
 	assert_near(trend.blocks_per_hour, 1, 1e-9);
 	assert_int_equal(trend.net_bytes, 576);
 	assert_int_equal(trend.net_blocks, 9);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(slope_is_the_median_of_all_pairs),
-		cmocka_unit_test(slope_of_a_line_is_the_line_s),
-		cmocka_unit_test(one_outlier_moves_nothing),
-		cmocka_unit_test(slope_is_the_same_with_pairs_left_out),
-		cmocka_unit_test(bounds_hold_in_95_of_100),
-		cmocka_unit_test(bounds_are_sen_s),
-		cmocka_unit_test(extremes_stay_numbers),
-		cmocka_unit_test(no_snapshot_is_no_trend),
-		cmocka_unit_test(net_growth_stops_at_what_fits),
-		cmocka_unit_test(without_times_snapshots_are_an_hour_apart),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

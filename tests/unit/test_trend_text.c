@@ -1,5 +1,7 @@
 /* What the text report says of a trend in numbers and words, and the limits per hour: what a series
  * says is set here by hand. */
+#include "tests/unit/t.h"
+
 #include <math.h>
 
 #include "diff/hdiff.h"
@@ -22,9 +24,11 @@ static void check_rate(double rate, bool has_sign, unsigned width, const char *w
 	free(text);
 }
 
-static void a_rate_has_no_more_digits_than_say_something(void **state)
+#undef TEST_AROUND
+#define TEST_AROUND enter_folder, leave_folder
+
+TEST(a_rate_has_no_more_digits_than_say_something)
 {
-	(void)state;
 	check_rate(12345.678, true, 0, "+12346");
 	check_rate(-12345.4, true, 0, "-12345");
 	check_rate(100, true, 0, "+100");
@@ -36,17 +40,15 @@ static void a_rate_has_no_more_digits_than_say_something(void **state)
 	check_rate(1e15, false, 0, "1000000000000000");
 }
 
-static void what_rounds_to_nothing_is_nothing(void **state)
+TEST(what_rounds_to_nothing_is_nothing)
 {
-	(void)state;
 	check_rate(-0.04, true, 0, "+0");
 	check_rate(-0.04, false, 0, "0");
 	check_rate(0, true, 0, "+0");
 }
 
-static void what_is_no_number_does_not_look_like_one(void **state)
+TEST(what_is_no_number_does_not_look_like_one)
 {
-	(void)state;
 	check_rate(INFINITY, true, 0, "inf");
 	check_rate(-INFINITY, true, 0, "-inf");
 	check_rate(NAN, true, 0, "?");
@@ -54,9 +56,8 @@ static void what_is_no_number_does_not_look_like_one(void **state)
 	check_rate(-12345e18, false, 13, "   -1.234e+22");
 }
 
-static void rates_are_in_columns(void **state)
+TEST(rates_are_in_columns)
 {
-	(void)state;
 	check_rate(1234, true, 8, "   +1234");
 	check_rate(12.5, true, 8, "   +12.5");
 	check_rate(NAN, true, 8, "       ?");
@@ -155,11 +156,10 @@ static void scene_end(struct scene *scene)
 #define GROWS(rate) ((struct trend){.verdict = TREND_GROWS, .bytes_per_hour = (rate)})
 #define GREW_ONCE(rate) ((struct trend){.verdict = TREND_GREW_ONCE, .bytes_per_hour = (rate)})
 
-static void what_grows_is_added_up_or_taken_as_a_whole(void **state)
+TEST(what_grows_is_added_up_or_taken_as_a_whole)
 {
 	struct scene scene;
 
-	(void)state;
 	scene_begin(&scene);
 	judged(&scene, ROW_STACK, GROWS(600));
 	judged(&scene, ROW_STACKLESS, GROWS(400));
@@ -182,11 +182,10 @@ static void what_grows_is_added_up_or_taken_as_a_whole(void **state)
 	scene_end(&scene);
 }
 
-static void of_what_has_no_stack_that_is_said(void **state)
+TEST(of_what_has_no_stack_that_is_said)
 {
 	struct scene scene;
 
-	(void)state;
 	scene_begin(&scene);
 	judged(&scene, ROW_STACK, GREW_ONCE(5000));
 	judged(&scene, ROW_STACKLESS, GROWS(50));
@@ -204,11 +203,10 @@ static void of_what_has_no_stack_that_is_said(void **state)
 	scene_end(&scene);
 }
 
-static void what_is_not_known_is_no_kept_limit(void **state)
+TEST(what_is_not_known_is_no_kept_limit)
 {
 	struct scene scene;
 
-	(void)state;
 	scene_begin(&scene);
 	judged(&scene, ROW_STACK, GREW_ONCE(1e9));
 	judged(&scene, ROW_STACKLESS, GREW_ONCE(1e9));
@@ -241,7 +239,7 @@ static void parsed(struct options *options, const char *option, const char *valu
 	assert_int_equal(options_parse(options, 4, argv, &err), wanted);
 }
 
-static void a_limit_per_hour_is_a_size_and_a_unit(void **state)
+TEST(a_limit_per_hour_is_a_size_and_a_unit)
 {
 	static const struct {
 		const char *text;
@@ -252,7 +250,6 @@ static void a_limit_per_hour_is_a_size_and_a_unit(void **state)
 		"1M/", "/h", "1M/H", "1M/hour", "1M/h,5", "1M,5/h", "-1/h", "1X/h"};
 	struct options options;
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(good) / sizeof(*good); i++) {
 		parsed(&options, "--max-growth", good[i].text, 0);
 		assert_int_equal(options.rate_max_bytes, good[i].bytes);
@@ -267,13 +264,12 @@ static void a_limit_per_hour_is_a_size_and_a_unit(void **state)
 	}
 }
 
-static void verdicts_are_a_list(void **state)
+TEST(verdicts_are_a_list)
 {
 	static const char *const bad[] = {
 		"", ",", "grows,", ",grows", "grow", "growsx", "grew once"};
 	struct options options;
 
-	(void)state;
 	parsed(&options, "--verdict", "grows", 0);
 	assert_int_equal(options.trend_verdicts, 1u << TREND_GROWS);
 	options_release(&options);
@@ -284,22 +280,4 @@ static void verdicts_are_a_list(void **state)
 		parsed(&options, "--verdict", bad[i], -ERR_USAGE);
 		options_release(&options);
 	}
-}
-
-int main(void)
-{
-#define TEST(name) cmocka_unit_test_setup_teardown(name, enter_folder, leave_folder)
-	const struct CMUnitTest tests[] = {
-		TEST(a_rate_has_no_more_digits_than_say_something),
-		TEST(what_rounds_to_nothing_is_nothing),
-		TEST(what_is_no_number_does_not_look_like_one),
-		TEST(rates_are_in_columns),
-		TEST(what_grows_is_added_up_or_taken_as_a_whole),
-		TEST(of_what_has_no_stack_that_is_said),
-		TEST(what_is_not_known_is_no_kept_limit),
-		TEST(a_limit_per_hour_is_a_size_and_a_unit),
-		TEST(verdicts_are_a_list),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,16 +1,9 @@
 /* core/dump reads UMDH's own logs, in all the shapes they are found in, and says what is no log. */
+#include "tests/unit/t.h"
+
 #define _XOPEN_SOURCE 700
 #include <inttypes.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
-
-#include <cmocka.h>
 
 #include "tests/unit/test_dump.h"
 
@@ -115,12 +108,11 @@ static char *with_line_ends(const char *log, const char *eol)
 	return text.data;
 }
 
-static void reads_a_log_of_umdh(void **state)
+TEST(reads_a_log_of_umdh)
 {
 	static const size_t steps[] = {1, 2, 3, 7, 100, SIZE_MAX};
 	static const char *const ends[] = {"\n", "\r\n"};
 
-	(void)state;
 	for (size_t i = 0; i < COUNT(ends); i++) {
 		char *log = with_line_ends(umdh_log, ends[i]);
 
@@ -137,9 +129,8 @@ static void reads_a_log_of_umdh(void **state)
 }
 
 /* Whatever is missing at the end, no block may come with another block's stack. */
-static void a_log_cut_anywhere_harms_nobody(void **state)
+TEST(a_log_cut_anywhere_harms_nobody)
 {
-	(void)state;
 	for (size_t cut = 0; cut < strlen(umdh_log); cut++) {
 		size_t last_heap =
 			(size_t)(strstr(umdh_log, "End of data for heap @ 10000") - umdh_log);
@@ -167,9 +158,8 @@ static uint64_t blocks_of(const char *dump)
 	return count;
 }
 
-static void markers_may_be_missing(void **state)
+TEST(markers_may_be_missing)
 {
-	(void)state;
 	/* as HeapProfiler feeds them to umdh: no Start, no End, no newline at the end */
 	assert_int_equal(blocks_of("// Loaded modules:\n//     Base Size Module\n"
 				   "//   400000  1000 a.exe\n//\n// Process modules enumerated.\n"
@@ -193,7 +183,7 @@ static void markers_may_be_missing(void **state)
 		0);
 }
 
-static void what_is_no_dump_is_refused(void **state)
+TEST(what_is_no_dump_is_refused)
 {
 	static const struct {
 		int rc;
@@ -240,7 +230,6 @@ static void what_is_no_dump_is_refused(void **state)
 		{-ERR_CUT, "*- - Start of data for heap @ 1 - -\n1 bytes + 2 at 3 by BackTrace4\n"},
 	};
 
-	(void)state;
 	for (size_t i = 0; i < COUNT(cases); i++) {
 		int rc = verdict(cases[i].text);
 
@@ -254,9 +243,8 @@ static void what_is_no_dump_is_refused(void **state)
 #define HEAPNOTE                                                                                   \
 	"// hsnap: heap addr=1 stackless-blocks=3 stackless-requested=100 stackless-overhead=9\n"
 
-static void the_end_mark_is_checked(void **state)
+TEST(the_end_mark_is_checked)
 {
-	(void)state;
 	assert_int_equal(
 		verdict(OURS ENTRIES "// hsnap: end blocks=2 requested=48 overhead=16\n"), 0);
 	assert_int_equal(
@@ -284,9 +272,8 @@ static void the_end_mark_is_checked(void **state)
 		-ERR_BAD_LINE);
 }
 
-static void notes_of_later_versions_are_passed_over(void **state)
+TEST(notes_of_later_versions_are_passed_over)
 {
-	(void)state;
 	assert_int_equal(verdict(OURS "// hsnap: future what=\"is this\" colour=blue\n" ENTRIES
 				      "// hsnap: end blocks=2 requested=48 overhead=16 crc=FFFF\n"),
 		0);
@@ -306,12 +293,11 @@ static char *long_text(const char *before, char fill, size_t len, const char *af
 	return text.data;
 }
 
-static void long_lines_have_a_limit(void **state)
+TEST(long_lines_have_a_limit)
 {
 	static const size_t lens[] = {DUMP_LINE_MAX - 40, DUMP_LINE_MAX - 2, DUMP_LINE_MAX - 1,
 		DUMP_LINE_MAX, DUMP_LINE_MAX + 1, 2 * DUMP_LINE_MAX, 1 << 20, 5000000};
 
-	(void)state;
 	for (size_t i = 0; i < COUNT(lens); i++) {
 		char *comment = long_text("1 bytes + 2 at 3 by BackTrace4\n//", 'x', lens[i],
 			"\n1 bytes + 2 at 3 by BackTrace4\n");
@@ -343,9 +329,8 @@ static char *deep_stack(unsigned count, bool alias)
 	return text.data;
 }
 
-static void stacks_have_a_limit(void **state)
+TEST(stacks_have_a_limit)
 {
-	(void)state;
 	for (unsigned count = DUMP_FRAMES_MAX; count <= DUMP_FRAMES_MAX + 1; count++) {
 		for (int alias = 0; alias < 2; alias++) {
 			char *dump = deep_stack(count, alias);
@@ -357,26 +342,24 @@ static void stacks_have_a_limit(void **state)
 	}
 }
 
-static void bytes_that_are_no_text(void **state)
+TEST(bytes_that_are_no_text)
 {
 	static const char nul[] = "1 bytes + 2 at 3 by BackTrace4\n\t40\0001\n";
 	static const char nul_first[] = "\0\0\0\0MZ";
 	static const char utf16[] = "\xff\xfe/\0/\0 \0\r\0\n\0";
 
-	(void)state;
 	assert_int_equal(verdict_of(nul, sizeof(nul) - 1), -ERR_BAD_LINE);
 	assert_int_equal(verdict_of(nul_first, sizeof(nul_first) - 1), -ERR_NOT_DUMP);
 	assert_int_equal(verdict_of(utf16, sizeof(utf16) - 1), -ERR_NOT_DUMP);
 }
 
-static void a_read_error_is_passed_on(void **state)
+TEST(a_read_error_is_passed_on)
 {
 	struct memory memory = {umdh_log, sizeof(umdh_log) - 1, 0, 100, true};
 	struct dump_source source = {.read = read_memory, .ctx = &memory, .name = "made"};
 	struct dump_sink sink = {0};
 	struct err err = {0};
 
-	(void)state;
 	assert_int_equal(dump_scan(&source, &sink, &err), -ERR_READ);
 	assert_string_equal(err.detail, "the disk says so");
 	assert_int_equal(dump_scan_file("/", &sink, &err), -ERR_OPEN);
@@ -385,7 +368,7 @@ static void a_read_error_is_passed_on(void **state)
 	assert_int_equal(dump_scan_file("/dev/null", &sink, &err), -ERR_EMPTY);
 }
 
-static void a_byte_order_mark_hides_nothing(void **state)
+TEST(a_byte_order_mark_hides_nothing)
 {
 	static const char log[] = "\xef\xbb\xbf// Loaded modules:\n"
 				  "//  400000 8000 C:\\a.exe\n"
@@ -394,24 +377,22 @@ static void a_byte_order_mark_hides_nothing(void **state)
 	struct dump_source source = {.read = read_memory, .ctx = &memory, .name = "made"};
 	struct snapshot read;
 
-	(void)state;
 	snapshot_init(&read);
 	assert_int_equal(dump_load(&read, &source, NULL), 0);
 	assert_int_equal(read.module_count, 1);
 	snapshot_release(&read);
 }
 
-static void a_line_without_end_is_refused_at_once(void **state)
+TEST(a_line_without_end_is_refused_at_once)
 {
 	struct dump_sink sink = {0};
 	struct err err;
 
-	(void)state;
 	assert_int_equal(dump_scan_file("/dev/zero", &sink, &err), -ERR_NOT_DUMP);
 }
 
 /* By hand: 14h blocks of 428h are 5320h bytes; 14h x 8 = A0h. */
-static void sums_load_as_one_block_each(void **state)
+TEST(sums_load_as_one_block_each)
 {
 	static const char log[] =
 		"*- - Heap 150000 Hogs - -\n"
@@ -423,7 +404,6 @@ static void sums_load_as_one_block_each(void **state)
 	struct snapshot snapshot;
 	struct err err = {0};
 
-	(void)state;
 	assert_int_equal(load(&snapshot, log, sizeof(log) - 1, 7, &err), 0);
 	assert_int_equal(snapshot.block_count, 2);
 	blocks = snapshot.blocks;
@@ -441,36 +421,13 @@ static int stop(void *ctx, const struct dump_entry *entry)
 	return -ERR_INTERRUPTED;
 }
 
-static void a_sink_can_stop_it(void **state)
+TEST(a_sink_can_stop_it)
 {
 	int calls = 0;
 	struct memory memory = {umdh_log, sizeof(umdh_log) - 1, 0, 100, false};
 	struct dump_source source = {.read = read_memory, .ctx = &memory, .name = "made"};
 	struct dump_sink sink = {.ctx = &calls, .entry = stop};
 
-	(void)state;
 	assert_int_equal(dump_scan(&source, &sink, NULL), -ERR_INTERRUPTED);
 	assert_int_equal(calls, 1);
-}
-
-int main(void)
-{
-	static const struct CMUnitTest tests[] = {
-		cmocka_unit_test(reads_a_log_of_umdh),
-		cmocka_unit_test(a_log_cut_anywhere_harms_nobody),
-		cmocka_unit_test(markers_may_be_missing),
-		cmocka_unit_test(what_is_no_dump_is_refused),
-		cmocka_unit_test(the_end_mark_is_checked),
-		cmocka_unit_test(notes_of_later_versions_are_passed_over),
-		cmocka_unit_test(long_lines_have_a_limit),
-		cmocka_unit_test(stacks_have_a_limit),
-		cmocka_unit_test(bytes_that_are_no_text),
-		cmocka_unit_test(a_read_error_is_passed_on),
-		cmocka_unit_test(a_byte_order_mark_hides_nothing),
-		cmocka_unit_test(a_line_without_end_is_refused_at_once),
-		cmocka_unit_test(sums_load_as_one_block_each),
-		cmocka_unit_test(a_sink_can_stop_it),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,16 +1,9 @@
 /* Names that Microsoft's compiler decorated, read through llvm-undname. Truth: what the letters stand for, by the
  * names' published grammar; for hostile ones, that the others are read. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
+#include "tests/unit/t.h"
+
 #include <sys/stat.h>
 #include <unistd.h>
-
-#include <cmocka.h>
 
 #include "symbolize/backend/undname.h"
 
@@ -95,12 +88,11 @@ static void check_text(const char *text, const char *expected)
 		assert_string_equal(text, expected);
 }
 
-static void names_are_scope_and_name(void **state)
+TEST(names_are_scope_and_name)
 {
 	const char *names[TRUTHS + 3], *texts[TRUTHS + 3];
 	struct arena arena;
 
-	(void)state;
 	need_program();
 	for (size_t i = 0; i < TRUTHS; i++)
 		names[i] = truths[i].name;
@@ -118,13 +110,12 @@ static void names_are_scope_and_name(void **state)
 }
 
 /* Functions that take forty of the one before, ten deep: more text than there is memory. */
-static void a_name_that_explodes_harms_no_other(void **state)
+TEST(a_name_that_explodes_harms_no_other)
 {
 	char bomb[1000] = "?f@@YAXPEAH";
 	const char *names[] = {truths[0].name, bomb, truths[1].name}, *texts[3];
 	struct arena arena;
 
-	(void)state;
 	need_program();
 	for (int digit = 0; digit < 10; digit++) {
 		size_t len = strlen(bomb);
@@ -142,7 +133,7 @@ static void a_name_that_explodes_harms_no_other(void **state)
 	arena_release(&arena);
 }
 
-static void one_that_dies_or_talks_nonsense_leaves_names_as_they_are(void **state)
+TEST(one_that_dies_or_talks_nonsense_leaves_names_as_they_are)
 {
 	static const char dies[] = "while read -r line; do echo \"$line\"; case $line in *g@@*) "
 				   "exit 1;; esac; echo 'app::f(int)'; echo; done\n";
@@ -152,7 +143,6 @@ static void one_that_dies_or_talks_nonsense_leaves_names_as_they_are(void **stat
 	const char *names[] = {truths[1].name, truths[0].name}, *texts[2];
 	struct arena arena;
 
-	(void)state;
 	arena_init(&arena);
 	fake_program(dies);
 	assert_int_equal(undname_find(names, texts, 2, &arena, &options), 0);
@@ -170,13 +160,4 @@ static void one_that_dies_or_talks_nonsense_leaves_names_as_they_are(void **stat
 	arena_release(&arena);
 }
 
-int main(void)
-{
-	static const struct CMUnitTest tests[] = {
-		cmocka_unit_test(names_are_scope_and_name),
-		cmocka_unit_test(a_name_that_explodes_harms_no_other),
-		cmocka_unit_test(one_that_dies_or_talks_nonsense_leaves_names_as_they_are),
-	};
-
-	return cmocka_run_group_tests(tests, make_dir, remove_dir);
-}
+GROUP(make_dir, remove_dir)

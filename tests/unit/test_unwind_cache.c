@@ -1,12 +1,7 @@
 /* What the x64 unwinder keeps of return addresses: packed, found, forgotten. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <pthread.h>
-#include <string.h>
+#include "tests/unit/t.h"
 
-#include <cmocka.h>
+#include <pthread.h>
 
 #include "snapshot/tracer/unwind.h"
 #include "snapshot/tracer/unwind_parts_x64.h"
@@ -31,11 +26,13 @@ static int forget(void **state)
 	return 0;
 }
 
-static void steps_are_packed_and_unpacked(void **state)
+#undef TEST_AROUND
+#define TEST_AROUND forget, NULL
+
+TEST_WITH(steps_are_packed_and_unpacked, NULL, NULL)
 {
 	uint64_t random = 1;
 
-	(void)state;
 	for (int i = 0; i < 100000; i++) {
 		struct unwind_step step = {.is_from_rbp = next_random(&random) & 1,
 			.cfa = ((int64_t)(next_random(&random) % 65536) - 32768) * 8,
@@ -54,7 +51,7 @@ static void steps_are_packed_and_unpacked(void **state)
 	}
 }
 
-static void what_does_not_fit_is_never_kept(void **state)
+TEST_WITH(what_does_not_fit_is_never_kept, NULL, NULL)
 {
 	static const struct unwind_step steps[] = {
 		{false, 0, -16},
@@ -68,38 +65,34 @@ static void what_does_not_fit_is_never_kept(void **state)
 		{false, 16, -8193 * 8},
 	};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(steps) / sizeof(*steps); i++)
 		assert_int_equal(unwind_pack(&steps[i]), UNWIND_NEVER);
 }
 
 /* Neither of the special ones leads anywhere: its CFA is RSP itself. */
-static void special_steps_lead_nowhere(void **state)
+TEST_WITH(special_steps_lead_nowhere, NULL, NULL)
 {
 	static const uint32_t special[] = {
 		UNWIND_UNKNOWN, UNWIND_END, UNWIND_NEVER, UNWIND_NO_CODE};
 
-	(void)state;
 	for (size_t i = 0; i < 4; i++) {
 		assert_false(unwind_packed_is_from_rbp(special[i]));
 		assert_int_equal(unwind_packed_cfa(special[i]), 0);
 	}
 }
 
-static void a_leaf_has_its_return_address_on_top(void **state)
+TEST_WITH(a_leaf_has_its_return_address_on_top, NULL, NULL)
 {
 	struct unwind_step step = {false, 8, UNWIND_RBP_KEPT};
 
-	(void)state;
 	assert_int_equal(unwind_pack(&step), UNWIND_LEAF);
 }
 
 /* An entry has all of its address: found under that one, and under no other that shares its set. */
-static void an_address_is_found_under_itself_alone(void **state)
+TEST(an_address_is_found_under_itself_alone)
 {
 	uint64_t random = 2;
 
-	(void)state;
 	for (int i = 0; i < 200; i++) {
 		uint64_t addr = next_random(&random) % ADDR_END;
 
@@ -112,11 +105,10 @@ static void an_address_is_found_under_itself_alone(void **state)
 	}
 }
 
-static void addresses_of_no_program_are_not_kept(void **state)
+TEST(addresses_of_no_program_are_not_kept)
 {
 	static const uint64_t addrs[] = {ADDR_END, UINT64_MAX, (uint64_t)1 << 63};
 
-	(void)state;
 	for (size_t i = 0; i < 3; i++) {
 		put(addrs[i], 77);
 		assert_int_equal(unwind_cache_find(addrs[i]), 0);
@@ -124,9 +116,8 @@ static void addresses_of_no_program_are_not_kept(void **state)
 	}
 }
 
-static void a_later_step_replaces_an_earlier_one(void **state)
+TEST(a_later_step_replaces_an_earlier_one)
 {
-	(void)state;
 	put(0x140001000, 5);
 	put(0x140001000, 9);
 	assert_int_equal(unwind_cache_find(0x140001000), 9);
@@ -135,9 +126,8 @@ static void a_later_step_replaces_an_earlier_one(void **state)
 }
 
 /* A range of 32 KiB has one place for each address; so all of two such ranges are there at once. */
-static void neighbours_do_not_push_each_other_out(void **state)
+TEST(neighbours_do_not_push_each_other_out)
 {
-	(void)state;
 	for (uint64_t at = 0; at < UNWIND_SETS; at++) {
 		put(0x7ff812340000 + at, (uint32_t)at << 2 | 1);
 		put(0x140000000 + at, (uint32_t)at << 2 | 3);
@@ -148,11 +138,10 @@ static void neighbours_do_not_push_each_other_out(void **state)
 	}
 }
 
-static void a_range_is_forgotten_and_no_more(void **state)
+TEST(a_range_is_forgotten_and_no_more)
 {
 	uint64_t from = 0x7ff812345678, to = 0x7ff812346789;
 
-	(void)state;
 	for (uint64_t addr = from - 2000; addr < to + 2000; addr++)
 		put(addr, 5);
 	unwind_forget(from, to);
@@ -161,11 +150,10 @@ static void a_range_is_forgotten_and_no_more(void **state)
 }
 
 /* What was begun to be learnt before a forgetting, and comes after it, does not count. */
-static void what_is_learnt_too_late_does_not_count(void **state)
+TEST(what_is_learnt_too_late_does_not_count)
 {
 	uint64_t begun = unwind_cache_begin();
 
-	(void)state;
 	unwind_forget(0x5000, 0x6000);
 	unwind_cache_put(0x5800, 5, begun);
 	assert_int_equal(unwind_cache_find(0x5800), 0);
@@ -196,11 +184,10 @@ static void *put_and_find(void *seed)
 	return (void *)(uintptr_t)wrong;
 }
 
-static void threads_find_nothing_wrong(void **state)
+TEST(threads_find_nothing_wrong)
 {
 	pthread_t threads[4];
 
-	(void)state;
 	for (uintptr_t i = 0; i < 4; i++)
 		assert_int_equal(
 			pthread_create(&threads[i], NULL, put_and_find, (void *)(i + 1)), 0);
@@ -210,23 +197,4 @@ static void threads_find_nothing_wrong(void **state)
 		assert_int_equal(pthread_join(threads[i], &wrong), 0);
 		assert_null(wrong);
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(steps_are_packed_and_unpacked),
-		cmocka_unit_test(what_does_not_fit_is_never_kept),
-		cmocka_unit_test(special_steps_lead_nowhere),
-		cmocka_unit_test(a_leaf_has_its_return_address_on_top),
-		cmocka_unit_test_setup(an_address_is_found_under_itself_alone, forget),
-		cmocka_unit_test_setup(addresses_of_no_program_are_not_kept, forget),
-		cmocka_unit_test_setup(a_later_step_replaces_an_earlier_one, forget),
-		cmocka_unit_test_setup(neighbours_do_not_push_each_other_out, forget),
-		cmocka_unit_test_setup(a_range_is_forgotten_and_no_more, forget),
-		cmocka_unit_test_setup(what_is_learnt_too_late_does_not_count, forget),
-		cmocka_unit_test_setup(threads_find_nothing_wrong, forget),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -2,21 +2,14 @@
  * The chain of EBP in made 32-bit stacks, which are allocated to the byte, so that the sanitizers see a
  * read outside.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
+#include "tests/unit/t.h"
 
 #include "snapshot/tracer/unwind.h"
 
 static const struct unwind_skip none = {0, 0};
 
 /* An EBP, a return address, and what a chain of them must give. */
-static void chains_are_followed(void **state)
+TEST(chains_are_followed)
 {
 	static const uint32_t stack[] = {
 		0x1010,
@@ -34,7 +27,6 @@ static void chains_are_followed(void **state)
 	struct unwind_skip own = {0x401000, 0x402001};
 	uint64_t frames[8];
 
-	(void)state;
 	assert_int_equal(unwind_chain(frames, 8, &none, &window, 0x1000), 4);
 	assert_int_equal(frames[0], 0x401000);
 	assert_int_equal(frames[1], 0x402000);
@@ -45,7 +37,7 @@ static void chains_are_followed(void **state)
 	assert_int_equal(frames[0], 0x403000);
 }
 
-static void chains_end_where_they_must(void **state)
+TEST(chains_end_where_they_must)
 {
 	static const uint32_t starts[] = {0, 0xffc, 0x1001, 0x1002, 0x100c, 0x1010, 0xfffffffc};
 	static const uint32_t nexts[] = {0, 0x1000, 0xffc, 0x1009, 0x100a, 0x100c, 0x1010,
@@ -53,7 +45,6 @@ static void chains_end_where_they_must(void **state)
 	uint32_t *stack = malloc(16);
 	uint64_t frames[8];
 
-	(void)state;
 	assert_non_null(stack);
 	for (size_t i = 0; i < sizeof(starts) / sizeof(*starts); i++) {
 		struct unwind_window window = {0x1000, 0x1010, (const uint8_t *)stack};
@@ -73,14 +64,4 @@ static void chains_end_where_they_must(void **state)
 			&(struct unwind_window){0x1000, 0x1010, (const uint8_t *)stack}, 0x1000),
 		0);
 	free(stack);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(chains_are_followed),
-		cmocka_unit_test(chains_end_where_they_must),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

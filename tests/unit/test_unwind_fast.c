@@ -2,15 +2,7 @@
  * The x64 unwinder's walks by what is known of return addresses, over made stacks. These are allocated
  * to the byte, so that the sanitizers see a read outside.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdbool.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
+#include "tests/unit/t.h"
 
 #include "snapshot/tracer/unwind_parts_x64.h"
 
@@ -108,11 +100,10 @@ static void make(struct made *made, uint64_t *random)
 	}
 }
 
-static void walks_find_the_frames_of_made_stacks(void **state)
+TEST(walks_find_the_frames_of_made_stacks)
 {
 	uint64_t random = 3, frames[FRAMES_MAX], all = 0;
 
-	(void)state;
 	for (int i = 0; i < 5000; i++) {
 		struct made made;
 
@@ -127,11 +118,10 @@ static void walks_find_the_frames_of_made_stacks(void **state)
 	assert_true(all > 50000);
 }
 
-static void a_walk_is_cut_at_max(void **state)
+TEST(a_walk_is_cut_at_max)
 {
 	uint64_t random = 4, frames[FRAMES_MAX + 1];
 
-	(void)state;
 	for (uint32_t max = 0; max <= FRAMES_MAX; max++) {
 		struct made made;
 		uint32_t count;
@@ -148,11 +138,10 @@ static void a_walk_is_cut_at_max(void **state)
 }
 
 /* Damage of any kind: whatever it finds, it reads nothing outside and ends. */
-static void damage_leads_nowhere_outside(void **state)
+TEST(damage_leads_nowhere_outside)
 {
 	uint64_t random = 5, frames[FRAMES_MAX], hurt = 0;
 
-	(void)state;
 	for (int i = 0; i < 5000; i++) {
 		struct made made;
 		uint32_t count;
@@ -174,12 +163,11 @@ static void damage_leads_nowhere_outside(void **state)
 	assert_true(hurt > 1000);
 }
 
-static void what_is_not_known_is_missed(void **state)
+TEST(what_is_not_known_is_missed)
 {
 	uint64_t words[] = {0x1000, 1, 0x2000, 2, 0}, frames[8];
 	struct unwind_start start = {addr_of(words), 0, addr_of(words + 5), 0};
 
-	(void)state;
 	unwind_forget_all();
 	assert_int_equal(unwind_fast(frames, 8, &none, &start), UNWIND_MISS);
 	know(0x1000, false, 16, UNWIND_RBP_KEPT);
@@ -198,13 +186,12 @@ static void what_is_not_known_is_missed(void **state)
 	assert_int_equal(unwind_fast(frames, 2, &none, &start), 1);
 }
 
-static void frames_are_left_out_at_the_inner_end_only(void **state)
+TEST(frames_are_left_out_at_the_inner_end_only)
 {
 	uint64_t words[] = {0x1000, 0x1010, 0x2000, 0x1020, 0}, frames[8];
 	struct unwind_start start = {addr_of(words), 0, addr_of(words + 5), 0};
 	struct unwind_skip own = {0x1000, 0x1100}, all = {1, UINT64_MAX};
 
-	(void)state;
 	unwind_forget_all();
 	for (int i = 0; i < 4; i++)
 		know(words[i], false, 8, UNWIND_RBP_KEPT);
@@ -230,11 +217,10 @@ static void find_crowd(uint64_t crowd[3])
 }
 
 /* The entry of an address moves in its set, or goes and comes again: hints are no more than that. */
-static void entries_may_move(void **state)
+TEST(entries_may_move)
 {
 	uint64_t crowd[3], frames[8];
 
-	(void)state;
 	find_crowd(crowd);
 	for (int i = 0; i < 6; i++) {
 		uint64_t words[] = {0x7000, crowd[i % 3], 0x7100, 0};
@@ -258,11 +244,10 @@ static void entries_may_move(void **state)
 }
 
 /* Whatever hints say, a walk finds the same. */
-static void hints_change_nothing(void **state)
+TEST(hints_change_nothing)
 {
 	uint64_t random = 6, frames[FRAMES_MAX];
 
-	(void)state;
 	for (int i = 0; i < 500; i++) {
 		struct made made;
 
@@ -282,19 +267,4 @@ static void hints_change_nothing(void **state)
 		}
 		free(made.words);
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(walks_find_the_frames_of_made_stacks),
-		cmocka_unit_test(a_walk_is_cut_at_max),
-		cmocka_unit_test(damage_leads_nowhere_outside),
-		cmocka_unit_test(what_is_not_known_is_missed),
-		cmocka_unit_test(entries_may_move),
-		cmocka_unit_test(hints_change_nothing),
-		cmocka_unit_test(frames_are_left_out_at_the_inner_end_only),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -2,6 +2,8 @@
  * Records of stacks that blocks point to: how many frames each has, by what makes sense, whatever
  * stands in it.
  */
+#include "tests/unit/t.h"
+
 #include "tests/unit/ust_scene.h"
 
 /* The same for a record alone in a process of 64 and in one of 32 bits. */
@@ -24,7 +26,7 @@ static void assert_depth(struct scene *scene, struct made_record record, uint32_
 
 /* ---------------------------------------------------------------- how many frames */
 
-static void depth_counts_when_index_is_no_number_of_frames(void **state)
+TEST(depth_counts_when_index_is_no_number_of_frames)
 {
 	assert_depth(
 		*state, (struct made_record){.index = 0x4711, .depth = 12, .frame_count = 12}, 12);
@@ -33,7 +35,7 @@ static void depth_counts_when_index_is_no_number_of_frames(void **state)
 	assert_depth(*state, (struct made_record){.index = 20, .depth = 12, .frame_count = 12}, 12);
 }
 
-static void index_counts_when_depth_is_no_number_of_frames(void **state)
+TEST(index_counts_when_depth_is_no_number_of_frames)
 {
 	assert_depth(*state, (struct made_record){.index = 9, .depth = 0, .frame_count = 9}, 9);
 	assert_depth(
@@ -41,7 +43,7 @@ static void index_counts_when_depth_is_no_number_of_frames(void **state)
 	assert_depth(*state, (struct made_record){.index = 9, .depth = 10, .frame_count = 9}, 9);
 }
 
-static void one_that_is_possible_counts_whatever_the_block_has_room_for(void **state)
+TEST(one_that_is_possible_counts_whatever_the_block_has_room_for)
 {
 	assert_depth(
 		*state, (struct made_record){.depth = 12, .block_depth = 3, .frame_count = 12}, 12);
@@ -50,7 +52,7 @@ static void one_that_is_possible_counts_whatever_the_block_has_room_for(void **s
 }
 
 /* As programs that were tested on Windows read it; and without flags Depth, as symbols call it. */
-static void of_two_that_are_possible_the_processs_flags_choose(void **state)
+TEST(of_two_that_are_possible_the_processs_flags_choose)
 {
 	struct scene *scene = *state;
 	struct made_record records[] = {{.index = 5, .depth = 10, .frame_count = 12},
@@ -69,7 +71,7 @@ static void of_two_that_are_possible_the_processs_flags_choose(void **state)
 	}
 }
 
-static void of_two_that_are_possible_the_one_counts_that_ends_with_the_code(void **state)
+TEST(of_two_that_are_possible_the_one_counts_that_ends_with_the_code)
 {
 	for (unsigned flag = 0; flag <= 0x1000; flag += 0x1000) {
 		((struct scene *)*state)->global_flag = flag;
@@ -84,7 +86,7 @@ static void of_two_that_are_possible_the_one_counts_that_ends_with_the_code(void
 	}
 }
 
-static void at_last_frames_count_as_far_as_they_are_code(void **state)
+TEST(at_last_frames_count_as_far_as_they_are_code)
 {
 	assert_depth(*state,
 		(struct made_record){.index = 0xffff, .depth = 0xffff, .frame_count = 7}, 7);
@@ -98,7 +100,7 @@ static void at_last_frames_count_as_far_as_they_are_code(void **state)
 	assert_depth(*state, (struct made_record){.depth = 0xffff, .frame_count = 40}, 32);
 }
 
-static void what_leads_to_no_code_is_no_stack(void **state)
+TEST(what_leads_to_no_code_is_no_stack)
 {
 	assert_depth(*state,
 		(struct made_record){.depth = 4, .frame_count = 4, .first_frame = RECORDS}, 0);
@@ -107,7 +109,7 @@ static void what_leads_to_no_code_is_no_stack(void **state)
 
 /* ---------------------------------------------------------------- what is code */
 
-static void a_call_at_the_end_of_a_module_returns_behind_it(void **state)
+TEST(a_call_at_the_end_of_a_module_returns_behind_it)
 {
 	struct made_record record = {.index = 0xffff,
 		.depth = 1,
@@ -139,7 +141,7 @@ static int jit_region(struct target *target, uint64_t addr, struct target_region
 	return -ERR_READ;
 }
 
-static void executable_memory_outside_of_modules_is_code(void **state)
+TEST(executable_memory_outside_of_modules_is_code)
 {
 	struct scene *scene = *state;
 	struct target_ops ops = *scene->fake.target.ops;
@@ -155,7 +157,7 @@ static void executable_memory_outside_of_modules_is_code(void **state)
 
 /* ---------------------------------------------------------------- records */
 
-static void each_record_is_one_and_bears_umdhs_id(void **state)
+TEST(each_record_is_one_and_bears_umdhs_id)
 {
 	struct scene *scene = *state;
 	struct made_record record = {
@@ -177,7 +179,7 @@ static void each_record_is_one_and_bears_umdhs_id(void **state)
 	assert_int_equal(ust_record_count(scene->ust), 10);
 }
 
-static void values_that_mean_no_stack_are_no_records(void **state)
+TEST(values_that_mean_no_stack_are_no_records)
 {
 	struct scene *scene = *state;
 	const uint64_t nothing[] = {0, 0x01010000, 0x0101000000000000};
@@ -192,7 +194,7 @@ static void values_that_mean_no_stack_are_no_records(void **state)
 }
 
 /* One address, pointed to from heaps of both widths: two records, each laid out as its heap's. */
-static void a_record_is_laid_out_as_its_heap(void **state)
+TEST(a_record_is_laid_out_as_its_heap)
 {
 	struct scene *scene = *state;
 
@@ -215,24 +217,4 @@ static void a_record_is_laid_out_as_its_heap(void **state)
 	scene->bits = 32;
 	assert_int_equal(depth_of(scene, RECORDS + 0x400, FRAME), 5);
 	assert_int_not_equal(ust_number(scene->ust, 0), ust_number(scene->ust, 3));
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TEST(depth_counts_when_index_is_no_number_of_frames),
-		TEST(index_counts_when_depth_is_no_number_of_frames),
-		TEST(one_that_is_possible_counts_whatever_the_block_has_room_for),
-		TEST(of_two_that_are_possible_the_processs_flags_choose),
-		TEST(of_two_that_are_possible_the_one_counts_that_ends_with_the_code),
-		TEST(at_last_frames_count_as_far_as_they_are_code),
-		TEST(what_leads_to_no_code_is_no_stack),
-		TEST(a_call_at_the_end_of_a_module_returns_behind_it),
-		TEST(executable_memory_outside_of_modules_is_code),
-		TEST(each_record_is_one_and_bears_umdhs_id),
-		TEST(values_that_mean_no_stack_are_no_records),
-		TEST(a_record_is_laid_out_as_its_heap),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

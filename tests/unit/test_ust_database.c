@@ -2,6 +2,8 @@
  * The database of stacks: found without symbols by what it looks like, with what it says of itself;
  * and whatever else ntdll's memory leads to, not taken for one.
  */
+#include "tests/unit/t.h"
+
 #include "tests/unit/fake_ust.h"
 
 #define NTDLL 0x70000000u
@@ -135,9 +137,8 @@ static bool is_found(struct scene *scene)
 	return scene->found.addr == DATABASE;
 }
 
-static void the_database_is_found_and_says_what_it_holds(void **state)
+TEST(the_database_is_found_and_says_what_it_holds)
 {
-	(void)state;
 	for (unsigned bits = 32; bits <= 64; bits += 32) {
 		struct scene scene;
 		uint64_t records_end;
@@ -156,11 +157,10 @@ static void the_database_is_found_and_says_what_it_holds(void **state)
 	}
 }
 
-static void only_what_ntdll_of_that_width_can_write_is_looked_at(void **state)
+TEST(only_what_ntdll_of_that_width_can_write_is_looked_at)
 {
 	struct scene scene;
 
-	(void)state;
 	scene_init(&scene, 64);
 	put_ptr(&scene, NTDLL_DATA + 0x1238, 0);
 	assert_false(is_found(&scene));
@@ -178,9 +178,8 @@ static void only_what_ntdll_of_that_width_can_write_is_looked_at(void **state)
 	scene_release(&scene);
 }
 
-static void what_contradicts_itself_is_no_database(void **state)
+TEST(what_contradicts_itself_is_no_database)
 {
-	(void)state;
 	for (unsigned bits = 32; bits <= 64; bits += 32) {
 		const struct locations *at = places_of(bits);
 		const struct {
@@ -226,11 +225,10 @@ static void what_contradicts_itself_is_no_database(void **state)
 	}
 }
 
-static void a_torn_index_counts_as_far_as_it_is_there(void **state)
+TEST(a_torn_index_counts_as_far_as_it_is_there)
 {
 	struct scene scene;
 
-	(void)state;
 	scene_init(&scene, 64);
 	put_ptr(&scene, DATABASE + DATABASE_BYTES - 3 * 8, 0x1234);
 	put_ptr(&scene, DATABASE + DATABASE_BYTES - 4 * 8, UINT64_MAX);
@@ -241,11 +239,10 @@ static void a_torn_index_counts_as_far_as_it_is_there(void **state)
 	scene_release(&scene);
 }
 
-static void entries_that_bear_another_number_do_not_count(void **state)
+TEST(entries_that_bear_another_number_do_not_count)
 {
 	struct scene scene;
 
-	(void)state;
 	scene_init(&scene, 32);
 	fake_put(&scene.fake, DATABASE + 0x400 + 8, 2, 2);
 	fake_put(&scene.fake, DATABASE + 0x440 + 6, 1, 2); /* its upper half */
@@ -254,9 +251,8 @@ static void entries_that_bear_another_number_do_not_count(void **state)
 	scene_release(&scene);
 }
 
-static void a_chain_that_leads_round_ends(void **state)
+TEST(a_chain_that_leads_round_ends)
 {
-	(void)state;
 	for (unsigned bits = 32; bits <= 64; bits += 32) {
 		struct scene scene;
 
@@ -270,12 +266,11 @@ static void a_chain_that_leads_round_ends(void **state)
 }
 
 /* Counts and places that no memory stands for: the work is by what is there. */
-static void an_index_that_is_elsewhere_is_none(void **state)
+TEST(an_index_that_is_elsewhere_is_none)
 {
 	const struct locations *at = places_of(64);
 	struct scene scene;
 
-	(void)state;
 	scene_init(&scene, 64);
 	fake_put(&scene.fake, DATABASE + at->added, 0xffffffff, 4);
 	put_ptr(&scene, DATABASE + at->index_array, UINT64_C(1) << 46);
@@ -288,13 +283,12 @@ static void an_index_that_is_elsewhere_is_none(void **state)
 }
 
 /* So many entries that the rest of the index is not there. */
-static void claimed_entries_do_not_cost_more_than_there_is(void **state)
+TEST(claimed_entries_do_not_cost_more_than_there_is)
 {
 	const struct locations *at = places_of(64);
 	const uint64_t end = DATABASE + DATABASE_BYTES + 0x1000040000;
 	struct scene scene;
 
-	(void)state;
 	scene_init(&scene, 64);
 	fake_map(&scene.fake, end - 0x1000, 0x1000);
 	for (uint64_t i = 1; i <= 0x1000 / 8; i++)
@@ -311,12 +305,11 @@ static void claimed_entries_do_not_cost_more_than_there_is(void **state)
 }
 
 /* Every pointer in ntdll's data leads to what all but is a database, with as many buckets as can be. */
-static void many_near_misses_end_quickly(void **state)
+TEST(many_near_misses_end_quickly)
 {
 	const struct locations *at = places_of(64);
 	struct scene scene;
 
-	(void)state;
 	scene_init(&scene, 64);
 	fake_unmap(&scene.fake, DATABASE);
 	fake_map(&scene.fake, DATABASE, 0x1400000);
@@ -336,11 +329,10 @@ static void many_near_misses_end_quickly(void **state)
 	scene_release(&scene);
 }
 
-static void whichever_word_of_it_is_damaged_nothing_is_harmed(void **state)
+TEST(whichever_word_of_it_is_damaged_nothing_is_harmed)
 {
 	uint64_t seed = 7;
 
-	(void)state;
 	for (unsigned round = 0; round < 400; round++) {
 		struct scene scene;
 
@@ -358,22 +350,4 @@ static void whichever_word_of_it_is_damaged_nothing_is_harmed(void **state)
 		assert_true(scene.found.used_bytes <= scene.found.reserved_bytes);
 		scene_release(&scene);
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(the_database_is_found_and_says_what_it_holds),
-		cmocka_unit_test(only_what_ntdll_of_that_width_can_write_is_looked_at),
-		cmocka_unit_test(what_contradicts_itself_is_no_database),
-		cmocka_unit_test(a_torn_index_counts_as_far_as_it_is_there),
-		cmocka_unit_test(entries_that_bear_another_number_do_not_count),
-		cmocka_unit_test(a_chain_that_leads_round_ends),
-		cmocka_unit_test(an_index_that_is_elsewhere_is_none),
-		cmocka_unit_test(claimed_entries_do_not_cost_more_than_there_is),
-		cmocka_unit_test(many_near_misses_end_quickly),
-		cmocka_unit_test(whichever_word_of_it_is_damaged_nothing_is_harmed),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

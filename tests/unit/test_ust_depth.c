@@ -2,6 +2,8 @@
  * How many frames records have, by what all records of a process show: whatever stands in the slot
  * that is not used, and where the code that stacks lead through is gone.
  */
+#include "tests/unit/t.h"
+
 #include "tests/unit/ust_scene.h"
 
 #define MANY 200
@@ -143,12 +145,12 @@ static void assert_processes(struct scene *scene, unsigned gone_percent)
 	}
 }
 
-static void stacks_are_whole_whatever_stands_in_the_other_slot(void **state)
+TEST(stacks_are_whole_whatever_stands_in_the_other_slot)
 {
 	assert_processes(*state, 0);
 }
 
-static void stacks_through_code_that_is_gone_are_whole_even_when_most_are_such(void **state)
+TEST(stacks_through_code_that_is_gone_are_whole_even_when_most_are_such)
 {
 	assert_processes(*state, 10);
 	assert_processes(*state, 85);
@@ -167,7 +169,7 @@ static unsigned put_habit(struct scene *scene, unsigned count, bool is_index)
 	return count;
 }
 
-static void a_clear_habit_is_followed_where_the_other_slot_is_possible(void **state)
+TEST(a_clear_habit_is_followed_where_the_other_slot_is_possible)
 {
 	struct scene *scene = *state;
 
@@ -188,7 +190,7 @@ static void a_clear_habit_is_followed_where_the_other_slot_is_possible(void **st
 	}
 }
 
-static void without_a_clear_habit_frames_that_are_gone_at_the_end_are_cut_and_counted(void **state)
+TEST(without_a_clear_habit_frames_that_are_gone_at_the_end_are_cut_and_counted)
 {
 	struct scene *scene = *state;
 
@@ -206,7 +208,7 @@ static void without_a_clear_habit_frames_that_are_gone_at_the_end_are_cut_and_co
 	}
 }
 
-static void what_is_no_address_cuts_a_stack_and_is_counted(void **state)
+TEST(what_is_no_address_cuts_a_stack_and_is_counted)
 {
 	struct scene *scene = *state;
 
@@ -235,7 +237,7 @@ static unsigned put_rooms(struct scene *scene, bool has_room)
 	return 40;
 }
 
-static void room_in_the_record_decides_where_it_agrees_in_the_process(void **state)
+TEST(room_in_the_record_decides_where_it_agrees_in_the_process)
 {
 	struct scene *scene = *state;
 
@@ -308,7 +310,7 @@ static void assert_trace(struct scene *scene, struct made_trace trace, uint32_t 
 	}
 }
 
-static void a_trace_that_leads_to_its_frames_is_a_stack(void **state)
+TEST(a_trace_that_leads_to_its_frames_is_a_stack)
 {
 	const struct made_trace traces[] = {{.number = 12, .size = 500, .frame_count = 12},
 		{.number = 12, .size = 1, .frame_count = 12},
@@ -321,7 +323,7 @@ static void a_trace_that_leads_to_its_frames_is_a_stack(void **state)
 		assert_trace(*state, traces[i], traces[i].frame_count);
 }
 
-static void what_only_looks_like_a_trace_is_none(void **state)
+TEST(what_only_looks_like_a_trace_is_none)
 {
 	const struct made_trace traces[] = {{.number = 12, .size = 12, .frame_count = 0},
 		{.number = 0, .size = 0, .frame_count = 12},
@@ -334,7 +336,7 @@ static void what_only_looks_like_a_trace_is_none(void **state)
 }
 
 /* A record of the database is read as one, whatever its frames look like. */
-static void traces_and_entries_of_one_process_do_not_mix(void **state)
+TEST(traces_and_entries_of_one_process_do_not_mix)
 {
 	struct scene *scene = *state;
 
@@ -347,21 +349,4 @@ static void traces_and_entries_of_one_process_do_not_mix(void **state)
 	for (unsigned i = 0; i < 40; i++)
 		assert_int_equal(frames_of(scene, i), i < 20 ? 9 : 8);
 	assert_int_equal(ust_broken_count(scene->ust), 0);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TEST(stacks_are_whole_whatever_stands_in_the_other_slot),
-		TEST(stacks_through_code_that_is_gone_are_whole_even_when_most_are_such),
-		TEST(a_clear_habit_is_followed_where_the_other_slot_is_possible),
-		TEST(without_a_clear_habit_frames_that_are_gone_at_the_end_are_cut_and_counted),
-		TEST(what_is_no_address_cuts_a_stack_and_is_counted),
-		TEST(room_in_the_record_decides_where_it_agrees_in_the_process),
-		TEST(a_trace_that_leads_to_its_frames_is_a_stack),
-		TEST(what_only_looks_like_a_trace_is_none),
-		TEST(traces_and_entries_of_one_process_do_not_mix),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

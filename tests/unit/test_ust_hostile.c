@@ -1,6 +1,8 @@
 /*
  * Records of stacks that are not what they should be, and the table of where their fields lie.
  */
+#include "tests/unit/t.h"
+
 #include "tests/unit/layout_listing.h"
 #include "tests/unit/ust_scene.h"
 
@@ -8,7 +10,7 @@
 
 /* ---------------------------------------------------------------- hostile */
 
-static void wild_pointers_are_records_without_frames(void **state)
+TEST(wild_pointers_are_records_without_frames)
 {
 	struct scene *scene = *state;
 	const uint64_t wild[] = {1, 0x1000, 0x7fffffffffff, UINT64_MAX, UINT64_MAX - 7,
@@ -30,7 +32,7 @@ static void wild_pointers_are_records_without_frames(void **state)
 	}
 }
 
-static void a_record_at_the_end_of_memory_has_what_is_there(void **state)
+TEST(a_record_at_the_end_of_memory_has_what_is_there)
 {
 	struct scene *scene = *state;
 	uint64_t addr = RECORDS + RECORDS_BYTES - 0x10 - 5 * 8;
@@ -59,7 +61,7 @@ static int small_region(struct target *target, uint64_t addr, struct target_regi
 }
 
 /* Every word of memory that holds nothing but code addresses is pointed to as a record of 32 frames. */
-static void records_that_lie_in_each_other_do_not_multiply_memory(void **state)
+TEST(records_that_lie_in_each_other_do_not_multiply_memory)
 {
 	struct scene *scene = *state;
 	struct target_ops ops = *scene->fake.target.ops;
@@ -81,7 +83,7 @@ static void records_that_lie_in_each_other_do_not_multiply_memory(void **state)
 	assert_true(ust_broken_count(scene->ust) > 0);
 }
 
-static void random_memory_harms_nobody(void **state)
+TEST(random_memory_harms_nobody)
 {
 	struct scene *scene = *state;
 	uint64_t seed = 99, slot;
@@ -147,25 +149,11 @@ static void assert_row(const char *listing, const struct ust_layout *row)
 	assert_int_equal(row->trace_bytes, row->trace_frames + row->bits / 8);
 }
 
-static void both_rows_are_as_public_symbols_have_them(void **state)
+TEST_WITH(both_rows_are_as_public_symbols_have_them, NULL, NULL)
 {
-	(void)state;
 	assert_int_equal(ust_layout(32)->bits, 32);
 	assert_int_equal(ust_layout(64)->bits, 64);
 	listings_or_skip();
 	assert_row("r2_ntdll_Win7x86", ust_layout(32));
 	assert_row("r2_ntdll_Win10x64", ust_layout(64));
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TEST(wild_pointers_are_records_without_frames),
-		TEST(a_record_at_the_end_of_memory_has_what_is_there),
-		TEST(records_that_lie_in_each_other_do_not_multiply_memory),
-		TEST(random_memory_harms_nobody),
-		cmocka_unit_test(both_rows_are_as_public_symbols_have_them),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -7,12 +7,7 @@
 #ifndef TREND_MADE_H
 #define TREND_MADE_H
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
+#include "tests/unit/t.h"
 
 #include "diff/trend/trend.h"
 

@@ -4,6 +4,8 @@
 #ifndef TESTS_UNIT_UST_SCENE_H
 #define TESTS_UNIT_UST_SCENE_H
 
+#include "tests/unit/t.h"
+
 #include "tests/unit/fake_ust.h"
 
 #define FRAME (CODE_BASE + 0x1000u)
@@ -96,6 +98,7 @@ static inline uint32_t depth_of(struct scene *scene, uint64_t addr, uint64_t fir
 	return count;
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+#undef TEST_AROUND
+#define TEST_AROUND set_up, tear_down
 
 #endif
