@@ -96,21 +96,28 @@ int buf_add_text(struct buf *buf, const char *text)
 	return buf_add(buf, text, strlen(text));
 }
 
-int buf_printf(struct buf *buf, const char *format, ...)
+void buf_vprintf(struct buf *buf, const char *format, va_list args)
 {
-	va_list args;
+	va_list again;
 	int len;
 
-	va_start(args, format);
-	len = vsnprintf(NULL, 0, format, args);
-	va_end(args);
+	va_copy(again, args);
+	len = vsnprintf(NULL, 0, format, again);
+	va_end(again);
 	if (len < 0)
 		memory_out();
 	buf_reserve(buf, (size_t)len);
-	va_start(args, format);
 	vsnprintf(buf->data + buf->len, (size_t)len + 1, format, args);
-	va_end(args);
 	buf->len += (size_t)len;
+}
+
+int buf_printf(struct buf *buf, const char *format, ...)
+{
+	va_list args;
+
+	va_start(args, format);
+	buf_vprintf(buf, format, args);
+	va_end(args);
 	return 0;
 }
 

@@ -9,6 +9,7 @@
 #ifndef CORE_BASE_MEMORY_H
 #define CORE_BASE_MEMORY_H
 
+#include <stdarg.h>
 #include <stddef.h>
 
 #include "core/base/err.h"
@@ -42,6 +43,7 @@ int buf_reserve(struct buf *buf, size_t more);
 int buf_add(struct buf *buf, const void *bytes, size_t len);
 int buf_add_text(struct buf *buf, const char *text);
 int buf_printf(struct buf *buf, const char *format, ...) PRINTF_LIKE(2, 3);
+void buf_vprintf(struct buf *buf, const char *format, va_list args) PRINTF_LIKE(2, 0);
 
 /* Makes room for one more item in *items, an array of *cap items of item_bytes each that holds count. */
 int array_grow(void **items, size_t *cap, size_t count, size_t item_bytes);

@@ -73,12 +73,11 @@ bool os_is_special(const char *path);
 /* True when both are there and are one file, by whatever names. */
 bool os_same_file(const char *a, const char *b);
 
-/* Where a write to path goes: behind a symbolic link its target. The caller frees it; NULL: out of
- * memory. */
+/* Where a write to path goes: behind a symbolic link its target. The caller frees it. */
 char *os_final_path(const char *path);
 
-/* path from the root on, whether anything is there or not; links stay. The caller frees it; NULL: out of
- * memory, or the folder we are in is gone. */
+/* path from the root on, whether anything is there or not; links stay. The caller frees it; NULL: the folder
+ * we are in is gone. */
 char *os_full_path(const char *path);
 
 /* Gives file the access rights that the file at path has, if there is one. */
@@ -159,7 +158,7 @@ unsigned thread_cores(void);
 void thread_run(unsigned count, void (*work)(void *ctx, unsigned number), void *ctx);
 
 struct thread_lock;
-struct thread_lock *thread_lock_new(void); /* NULL: out of memory */
+struct thread_lock *thread_lock_new(void);
 void thread_lock_free(struct thread_lock *lock);
 void thread_lock_take(struct thread_lock *lock);
 void thread_lock_leave(struct thread_lock *lock);

@@ -10,6 +10,7 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 
+#include "core/base/memory.h"
 #include "core/base/os.h"
 #include "core/base/terminal.h"
 
@@ -24,7 +25,7 @@ char *os_env(const char *name)
 {
 	const char *value = getenv(name);
 
-	return value ? strdup(value) : NULL;
+	return value ? xstrdup(value) : NULL;
 }
 
 bool os_is_terminal(FILE *stream)
@@ -214,7 +215,7 @@ char *os_final_path(const char *path)
 	struct stat st;
 	char *real = !lstat(path, &st) && S_ISLNK(st.st_mode) ? realpath(path, NULL) : NULL;
 
-	return real ? real : strdup(path);
+	return real ? real : xstrdup(path);
 }
 
 char *os_full_path(const char *path)
@@ -223,8 +224,8 @@ char *os_full_path(const char *path)
 	size_t size = (dir ? strlen(dir) : 0) + strlen(path) + 2;
 
 	if (path[0] == '/')
-		return strdup(path);
-	full = dir ? malloc(size) : NULL;
+		return xstrdup(path);
+	full = dir ? xmalloc(size) : NULL;
 	if (full)
 		snprintf(full, size, "%s%s%s", dir, strcmp(dir, "/") ? "/" : "", path);
 	free(dir);
@@ -411,11 +412,11 @@ static void *start(void *job_of)
 
 void thread_run(unsigned count, void (*work)(void *ctx, unsigned number), void *ctx)
 {
-	struct job *jobs = calloc(count, sizeof(*jobs));
-	pthread_t *threads = calloc(count, sizeof(*threads));
+	struct job *jobs = xcalloc(count, sizeof(*jobs));
+	pthread_t *threads = xcalloc(count, sizeof(*threads));
 	unsigned started = 1;
 
-	for (; jobs && threads && started < count; started++) {
+	for (; started < count; started++) {
 		jobs[started] = (struct job){work, ctx, started};
 		if (pthread_create(&threads[started], NULL, start, &jobs[started]))
 			break;
@@ -429,12 +430,10 @@ void thread_run(unsigned count, void (*work)(void *ctx, unsigned number), void *
 
 struct thread_lock *thread_lock_new(void)
 {
-	struct thread_lock *lock = malloc(sizeof(*lock));
+	struct thread_lock *lock = xmalloc(sizeof(*lock));
 
-	if (lock && pthread_mutex_init(&lock->mutex, NULL)) {
-		free(lock);
-		return NULL;
-	}
+	if (pthread_mutex_init(&lock->mutex, NULL))
+		memory_out();
 	return lock;
 }
 

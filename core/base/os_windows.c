@@ -17,7 +17,7 @@
 wchar_t *wide_from_utf8(const char *text)
 {
 	int units = MultiByteToWideChar(CP_UTF8, MB_ERR_INVALID_CHARS, text, -1, NULL, 0);
-	wchar_t *wide = units > 0 ? malloc((size_t)units * sizeof(*wide)) : NULL;
+	wchar_t *wide = units > 0 ? xmalloc((size_t)units * sizeof(*wide)) : NULL;
 
 	if (wide)
 		MultiByteToWideChar(CP_UTF8, 0, text, -1, wide, units);
@@ -27,7 +27,7 @@ wchar_t *wide_from_utf8(const char *text)
 char *wide_to_utf8(const wchar_t *wide)
 {
 	int bytes = WideCharToMultiByte(CP_UTF8, 0, wide, -1, NULL, 0, NULL, NULL);
-	char *text = bytes > 0 ? malloc((size_t)bytes) : NULL;
+	char *text = bytes > 0 ? xmalloc((size_t)bytes) : NULL;
 
 	if (text)
 		WideCharToMultiByte(CP_UTF8, 0, wide, -1, text, bytes, NULL, NULL);
@@ -82,28 +82,20 @@ static const char *error_text(char *text, size_t size)
 
 int windows_arguments(const wchar_t *line, int *argc, char ***argv)
 {
-	int count, done = 0;
-	wchar_t **wide = CommandLineToArgvW(line, &count);
-	char **args = wide ? calloc((size_t)count + 1, sizeof(*args)) : NULL;
+	wchar_t **wide = CommandLineToArgvW(line, argc);
 
-	while (args && done < count && (args[done] = wide_to_utf8(wide[done])))
-		done++;
+	if (!wide)
+		memory_out();
+	*argv = xcalloc((size_t)*argc + 1, sizeof(**argv));
+	for (int i = 0; i < *argc; i++)
+		(*argv)[i] = wide_to_utf8(wide[i]);
 	LocalFree(wide);
-	if (!args || done < count) {
-		while (done)
-			free(args[--done]);
-		free(args);
-		return -ERR_NOMEM;
-	}
-	*argc = count;
-	*argv = args;
 	return 0;
 }
 
 void os_start(int *argc, char ***argv)
 {
-	if (windows_arguments(GetCommandLineW(), argc, argv))
-		memory_out();
+	windows_arguments(GetCommandLineW(), argc, argv);
 	_setmode(_fileno(stdin), _O_BINARY);
 	_setmode(_fileno(stdout), _O_BINARY);
 	_setmode(_fileno(stderr), _O_BINARY);
@@ -118,7 +110,7 @@ char *os_env(const char *name)
 	DWORD units = wide_name ? GetEnvironmentVariableW(wide_name, NULL, 0) : 0;
 
 	if (units)
-		wide = malloc(units * sizeof(*wide));
+		wide = xmalloc(units * sizeof(*wide));
 	if (wide && GetEnvironmentVariableW(wide_name, wide, units) < units)
 		value = wide_to_utf8(wide);
 	free(wide);
@@ -370,7 +362,7 @@ bool os_same_file(const char *a, const char *b)
 
 char *os_final_path(const char *path)
 {
-	return _strdup(path);
+	return xstrdup(path);
 }
 
 /* A new file has those of its folder, as every file that is saved anew on Windows. */
@@ -468,11 +460,11 @@ static unsigned __stdcall start(void *job_of)
 
 void thread_run(unsigned count, void (*work)(void *ctx, unsigned number), void *ctx)
 {
-	struct job *jobs = calloc(count, sizeof(*jobs));
-	HANDLE *threads = calloc(count, sizeof(*threads));
+	struct job *jobs = xcalloc(count, sizeof(*jobs));
+	HANDLE *threads = xcalloc(count, sizeof(*threads));
 	unsigned started = 1;
 
-	for (; jobs && threads && started < count; started++) {
+	for (; started < count; started++) {
 		jobs[started] = (struct job){work, ctx, started};
 		threads[started] = (HANDLE)_beginthreadex(NULL, 0, start, &jobs[started], 0, NULL);
 		if (!threads[started])
@@ -489,13 +481,11 @@ void thread_run(unsigned count, void (*work)(void *ctx, unsigned number), void *
 
 struct thread_lock *thread_lock_new(void)
 {
-	struct thread_lock *lock = malloc(sizeof(*lock));
+	struct thread_lock *lock = xmalloc(sizeof(*lock));
 
 	/* What it guards takes less time than going to sleep does. */
-	if (lock && !InitializeCriticalSectionAndSpinCount(&lock->section, SPIN_COUNT)) {
-		free(lock);
-		return NULL;
-	}
+	if (!InitializeCriticalSectionAndSpinCount(&lock->section, SPIN_COUNT))
+		memory_out();
 	return lock;
 }
 

@@ -4,6 +4,7 @@
 
 #include <windows.h>
 
+#include "core/base/memory.h"
 #include "core/base/os.h"
 #include "core/base/os_windows.h"
 
@@ -16,17 +17,15 @@ static bool is_device_path(const wchar_t *path)
 	       path[3] == L'\\';
 }
 
-/* A full path in the form without a limit, or NULL: out of memory. */
+/* A full path in the form without a limit. */
 static wchar_t *without_limit(const wchar_t *full)
 {
 	bool is_share = full[0] == L'\\' && full[1] == L'\\';
 	const wchar_t *prefix = is_share ? L"\\\\?\\UNC\\" : L"\\\\?\\";
 	const wchar_t *rest = is_share ? full + 2 : full;
-	wchar_t *path = malloc((wcslen(prefix) + wcslen(rest) + 1) * sizeof(*path));
+	wchar_t *path = xmalloc((wcslen(prefix) + wcslen(rest) + 1) * sizeof(*path));
 
-	if (path)
-		wcscat(wcscpy(path, prefix), rest);
-	return path;
+	return wcscat(wcscpy(path, prefix), rest);
 }
 
 wchar_t *wide_path_long(wchar_t *path)
@@ -36,8 +35,8 @@ wchar_t *wide_path_long(wchar_t *path)
 
 	if (units < SHORT_UNITS || is_device_path(path))
 		return path;
-	full = malloc(units * sizeof(*full));
-	if (full && GetFullPathNameW(path, units, full, NULL) < units)
+	full = xmalloc(units * sizeof(*full));
+	if (GetFullPathNameW(path, units, full, NULL) < units)
 		result = is_device_path(full) ? wcsdup(full) : without_limit(full);
 	free(full);
 	free(path);
@@ -49,15 +48,23 @@ wchar_t *wide_path(const char *path)
 	return wide_path_long(wide_from_utf8(path));
 }
 
+/* The full path, or NULL: the system knows none. */
+static wchar_t *wide_full(const wchar_t *path)
+{
+	DWORD units = GetFullPathNameW(path, 0, NULL, NULL);
+	wchar_t *full = units ? xmalloc(units * sizeof(*full)) : NULL;
+
+	if (full && GetFullPathNameW(path, units, full, NULL) < units)
+		return full;
+	free(full);
+	return NULL;
+}
+
 char *os_full_path(const char *path)
 {
-	wchar_t *wide = wide_from_utf8(path);
-	DWORD units = wide ? GetFullPathNameW(wide, 0, NULL, NULL) : 0;
-	wchar_t *full = units ? malloc(units * sizeof(*full)) : NULL;
-	char *result = NULL;
+	wchar_t *wide = wide_from_utf8(path), *full = wide ? wide_full(wide) : NULL;
+	char *result = full ? wide_to_utf8(full) : NULL;
 
-	if (full && GetFullPathNameW(wide, units, full, NULL) < units)
-		result = wide_to_utf8(full);
 	free(full);
 	free(wide);
 	return result;
@@ -89,18 +96,6 @@ int os_sync(struct os_file *file, const char *path, struct err *err)
 	if (!code || code == ERROR_INVALID_FUNCTION || code == ERROR_NOT_SUPPORTED)
 		return 0;
 	return err_set(err, ERR_WRITE, path, "%s", windows_error(code, text, sizeof(text)));
-}
-
-/* The full path, or NULL: out of memory. */
-static wchar_t *wide_full(const wchar_t *path)
-{
-	DWORD units = GetFullPathNameW(path, 0, NULL, NULL);
-	wchar_t *full = units ? malloc(units * sizeof(*full)) : NULL;
-
-	if (full && GetFullPathNameW(path, units, full, NULL) < units)
-		return full;
-	free(full);
-	return NULL;
 }
 
 /* What a file is to be called. */
@@ -176,8 +171,8 @@ static DWORD rename_to(struct file_naming *naming)
 	DWORD code = ERROR_NOT_ENOUGH_MEMORY;
 
 	naming->info_bytes = (DWORD)(sizeof(*naming->info) + units * sizeof(*full));
-	naming->info = full ? calloc(1, naming->info_bytes) : NULL;
-	if (naming->info) {
+	naming->info = xcalloc(1, naming->info_bytes);
+	if (full) {
 		naming->info->ReplaceIfExists = !naming->is_new;
 		naming->info->FileNameLength = (DWORD)(units * sizeof(*full));
 		wmemcpy(naming->info->FileName, full, units);

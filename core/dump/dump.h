@@ -86,7 +86,7 @@ struct dump_source {
 /*
  * Reads a dump to its end. Returns 0; -ERR_EMPTY, -ERR_NOT_DUMP, -ERR_VERSION, -ERR_BAD_LINE with
  * place "name:line"; -ERR_CUT when everything that is there was handed on but the end is missing;
- * -ERR_READ, -ERR_NOMEM; or what the sink returned.
+ * -ERR_READ; or what the sink returned.
  */
 int dump_scan(const struct dump_source *source, const struct dump_sink *sink, struct err *err);
 
@@ -96,7 +96,7 @@ int dump_scan(const struct dump_source *source, const struct dump_sink *sink, st
  */
 struct dump_scanner;
 struct dump_scanner *dump_scanner_new(
-	const char *name, const struct dump_sink *sink, struct err *err); /* NULL: out of memory */
+	const char *name, const struct dump_sink *sink, struct err *err);
 void dump_scanner_free(struct dump_scanner *scanner);
 
 /* Behind text[len] are DUMP_PAD_BYTES zeros. Only the last part may end inside a line. */

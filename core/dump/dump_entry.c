@@ -215,8 +215,7 @@ static int add_name(struct dump_scanner *scanner, const char *text, size_t len)
 		return bad_stack(scanner, "a stack is too deep");
 	if (len > SCAN_NAME_MAX)
 		return bad_stack(scanner, "the name of a function is too long");
-	if (buf_add(&open->name_text, text, len))
-		return -ERR_NOMEM;
+	buf_add(&open->name_text, text, len);
 	open->names[open->entry.name_count++].len = len;
 	return 0;
 }

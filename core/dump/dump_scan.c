@@ -107,14 +107,10 @@ static int scan_all(struct dump_scanner *scanner, struct line_window *window,
 int dump_scanner_read(
 	struct dump_scanner *scanner, const struct dump_source *source, struct err *err)
 {
-	struct line_window window = {.bytes = malloc(WINDOW_BYTES + DUMP_PAD_BYTES)};
+	struct line_window window = {.bytes = xmalloc(WINDOW_BYTES + DUMP_PAD_BYTES)};
 	struct err cut = {0};
-	int rc = -ERR_NOMEM;
+	int rc = scan_all(scanner, &window, source, &cut);
 
-	if (window.bytes)
-		rc = scan_all(scanner, &window, source, &cut);
-	if (rc == -ERR_NOMEM)
-		err_set(err, ERR_NOMEM, source->name, NULL);
 	if (cut.code == ERR_CUT && (rc == -ERR_CUT || rc == -ERR_EMPTY)) {
 		rc = -ERR_CUT;
 		if (err)
@@ -127,7 +123,7 @@ int dump_scanner_read(
 int dump_scan(const struct dump_source *source, const struct dump_sink *sink, struct err *err)
 {
 	struct dump_scanner *scanner = dump_scanner_new(source->name, sink, err);
-	int rc = scanner ? dump_scanner_read(scanner, source, err) : -ERR_NOMEM;
+	int rc = dump_scanner_read(scanner, source, err);
 
 	dump_scanner_free(scanner);
 	return rc;
@@ -140,15 +136,9 @@ int dump_scan(const struct dump_source *source, const struct dump_sink *sink, st
 struct dump_scanner *dump_scanner_new(
 	const char *name, const struct dump_sink *sink, struct err *err)
 {
-	struct dump_scanner *scanner = calloc(1, sizeof(*scanner));
+	struct dump_scanner *scanner = xcalloc(1, sizeof(*scanner));
 
-	if (scanner)
-		scanner->name = strdup(name);
-	if (!scanner || !scanner->name) {
-		free(scanner);
-		err_set(err, ERR_NOMEM, name, NULL);
-		return NULL;
-	}
+	scanner->name = xstrdup(name);
 	scanner->sink = *sink;
 	scanner->err = err ? err : &scanner->own_err;
 	*scanner->err = (struct err){0};
@@ -324,12 +314,6 @@ int scan_part(struct dump_scanner *scanner, const char *text, size_t len, bool i
 	return rc;
 }
 
-/* Errors that come from elsewhere as a code alone. */
-static int finish(struct dump_scanner *scanner, int rc)
-{
-	return rc == -ERR_NOMEM ? err_set(scanner->err, ERR_NOMEM, scanner->name, NULL) : rc;
-}
-
 int dump_scanner_text(struct dump_scanner *scanner, const char *text, size_t len, bool is_last)
 {
 	const struct scan_entry *open = &scanner->open;
@@ -340,7 +324,7 @@ int dump_scanner_text(struct dump_scanner *scanner, const char *text, size_t len
 	/* names of functions may stand in the next part, addresses may not */
 	if (!rc && open->is_open && (is_last || !open->is_sum || open->entry.stack.frame_count))
 		rc = scan_close_entry(scanner, is_last);
-	return finish(scanner, rc);
+	return rc;
 }
 
 int dump_scanner_pass(struct dump_scanner *scanner, const struct dump_progress *passed)
@@ -356,7 +340,7 @@ int dump_scanner_pass(struct dump_scanner *scanner, const struct dump_progress *
 		(more->block_count || more->requested_bytes || more->overhead_bytes))
 		rc = scan_fail(scanner, ERR_BAD_LINE, "there is an entry behind the end mark");
 	block_totals_add(&scanner->seen, more);
-	return finish(scanner, rc);
+	return rc;
 }
 
 void dump_scanner_cut(struct dump_scanner *scanner)
@@ -377,7 +361,7 @@ int dump_scanner_end(struct dump_scanner *scanner)
 	int rc = scanner->open.is_open ? scan_close_entry(scanner, true) : 0;
 
 	if (rc)
-		return finish(scanner, rc);
+		return rc;
 	if (!scanner->line_number)
 		return err_set(scanner->err, ERR_EMPTY, scanner->name, NULL);
 	if (!scanner->is_dump)
@@ -423,19 +407,16 @@ static int check_format(struct dump_scanner *scanner)
 }
 
 /* Three numbers under these names; one that is not there is 0. */
-static int get_census(
-	const struct kv *pairs, const char *const names[3], struct block_totals *census)
+static int get_totals(
+	const struct kv *pairs, const char *const names[3], struct block_totals *totals)
 {
-	struct block_totals read = {0};
-	int rc = kv_get_number(pairs, names[0], 10, &read.block_count);
+	int rc;
 
+	*totals = (struct block_totals){0};
+	rc = kv_get_number(pairs, names[0], 10, &totals->block_count);
 	if (!rc)
-		rc = kv_get_number(pairs, names[1], 10, &read.requested_bytes);
-	if (!rc)
-		rc = kv_get_number(pairs, names[2], 10, &read.overhead_bytes);
-	if (!rc)
-		*census = read;
-	return rc;
+		rc = kv_get_number(pairs, names[1], 10, &totals->requested_bytes);
+	return rc ? rc : kv_get_number(pairs, names[2], 10, &totals->overhead_bytes);
 }
 
 /* What blocks without a stack add to the counts of the end mark, and what sums lack of the overhead. */
@@ -445,7 +426,7 @@ static int count_stackless(struct dump_scanner *scanner)
 		"stackless-blocks", "stackless-requested", "stackless-overhead"};
 	uint64_t rest = 0;
 	struct block_totals more;
-	int rc = get_census(&scanner->pairs, names, &more);
+	int rc = get_totals(&scanner->pairs, names, &more);
 
 	if (!rc)
 		rc = kv_get_number(&scanner->pairs, "rest-overhead", 10, &rest);
@@ -466,7 +447,7 @@ static int check_end(struct dump_scanner *scanner, const char **detail)
 		if (!kv_get(&scanner->pairs, names[i]))
 			return -ERR_BAD_LINE;
 	}
-	if (get_census(&scanner->pairs, names, &said))
+	if (get_totals(&scanner->pairs, names, &said))
 		return -ERR_BAD_LINE;
 	/* Half a number is a number too; by its sums the mark shows that it is whole. */
 	if (said.block_count == seen->block_count &&

@@ -18,10 +18,8 @@ static void write_quoted(struct out *out, const char *key, const char *value)
 	if (!value)
 		return;
 	buf_init(&text);
-	if (kv_quote(&text, value))
-		err_set(&out->err, ERR_NOMEM, out->path, NULL);
-	else
-		out_printf(out, " %s=%s", key, text.data);
+	kv_quote(&text, value);
+	out_printf(out, " %s=%s", key, text.data);
 	buf_release(&text);
 }
 

@@ -30,8 +30,7 @@ static void *item_add(void **items, size_t *cap, size_t *count, size_t item_byte
 {
 	char *item;
 
-	if (array_grow(items, cap, *count, item_bytes))
-		return NULL;
+	array_grow(items, cap, *count, item_bytes);
 	item = (char *)*items + (*count)++ * item_bytes;
 	return memset(item, 0, item_bytes);
 }
@@ -103,16 +102,11 @@ int snapshot_reserve_blocks(struct snapshot *snapshot, size_t more)
 static void add_warning(struct snapshot *snapshot, const char *format, va_list args)
 {
 	char text[400];
-	const char *copy;
-	const char **slot;
+	const char **warning = item_add((void **)&snapshot->warnings, &snapshot->warning_cap,
+		&snapshot->warning_count, sizeof(*warning));
 
 	vsnprintf(text, sizeof(text), format, args);
-	copy = arena_text(&snapshot->arena, text, strlen(text));
-	slot = copy ? item_add((void **)&snapshot->warnings, &snapshot->warning_cap,
-			      &snapshot->warning_count, sizeof(*slot)) :
-		      NULL;
-	if (slot)
-		*slot = copy;
+	*warning = arena_text(&snapshot->arena, text, strlen(text));
 }
 
 void snapshot_warn(struct snapshot *snapshot, const char *format, ...)
@@ -145,17 +139,11 @@ struct block_totals snapshot_total(const struct snapshot *snapshot)
 	for (size_t i = 0; i < snapshot->sum_count; i++) {
 		const struct block_sum *sum = &snapshot->sums[i];
 
-		total.block_count += sum->block_count;
-		total.requested_bytes += sum->requested_bytes;
-		total.overhead_bytes += sum->overhead_bytes;
+		block_totals_add(&total, &(struct block_totals){sum->block_count,
+						 sum->requested_bytes, sum->overhead_bytes});
 	}
-	for (size_t i = 0; i < snapshot->heap_count; i++) {
-		const struct block_totals *stackless = &snapshot->heaps[i].stackless;
-
-		total.block_count += stackless->block_count;
-		total.requested_bytes += stackless->requested_bytes;
-		total.overhead_bytes += stackless->overhead_bytes;
-	}
+	for (size_t i = 0; i < snapshot->heap_count; i++)
+		block_totals_add(&total, &snapshot->heaps[i].stackless);
 	return total;
 }
 
@@ -221,42 +209,37 @@ void module_list_release(struct module_list *list)
 	module_list_init(list, NULL);
 }
 
-/* A copy of a text, or NULL: *rc tells why. */
-static const char *keep(struct module_list *list, const char *text, size_t len, int *rc)
+/* A copy of a text, or NULL: it is more than is kept. */
+static const char *copy_text(struct module_list *list, const char *text, size_t len)
 {
-	const char *copy = NULL;
-
 	list->bytes += len;
 	if (len > MODULE_TEXT_MAX || list->bytes > MODULE_LIST_MAX)
-		*rc = -ERR_BAD_LINE;
-	else if (!(copy = arena_text(list->arena, text, len)))
-		*rc = -ERR_NOMEM;
-	return copy;
+		return NULL;
+	return arena_text(list->arena, text, len);
 }
 
 int module_list_add(
 	struct module_list *list, uint64_t base, uint64_t size_bytes, const char *path, size_t len)
 {
-	int rc = 0;
-	const char *copy = keep(list, path, len, &rc);
+	const char *copy = copy_text(list, path, len);
 
 	list->bytes += sizeof(*list->items);
-	if (!rc)
-		rc = array_grow(
-			(void **)&list->items, &list->cap, list->count, sizeof(*list->items));
-	if (!rc)
-		list->items[list->count++] =
-			(struct module){.base = base, .size_bytes = size_bytes, .path = copy};
-	return rc;
+	if (!copy)
+		return -ERR_BAD_LINE;
+	array_grow((void **)&list->items, &list->cap, list->count, sizeof(*list->items));
+	list->items[list->count++] =
+		(struct module){.base = base, .size_bytes = size_bytes, .path = copy};
+	return 0;
 }
 
-/* The value of key, or NULL when it is not there or cannot be kept. */
-static const char *keep_value(
-	struct module_list *list, const struct kv *pairs, const char *key, int *rc)
+/* The value of key, or NULL when it is not there. 0 or -ERR_BAD_LINE. */
+static int copy_value(
+	struct module_list *list, const struct kv *pairs, const char *key, const char **copy)
 {
 	const char *value = kv_get(pairs, key);
 
-	return value ? keep(list, value, strlen(value), rc) : NULL;
+	*copy = value ? copy_text(list, value, strlen(value)) : NULL;
+	return value && !*copy ? -ERR_BAD_LINE : 0;
 }
 
 int module_list_note(struct module_list *list, const struct kv *pairs)
@@ -274,14 +257,15 @@ int module_list_note(struct module_list *list, const struct kv *pairs)
 		rc = kv_get_u32(pairs, "checksum", 16, &said.checksum);
 	if (!rc)
 		rc = kv_get_u32(pairs, "age", 16, &said.pdb_age);
-	said.pdb = keep_value(list, pairs, "pdb", &rc);
-	said.pdb_guid = keep_value(list, pairs, "guid", &rc);
 	if (!rc)
-		rc = array_grow((void **)&list->notes, &list->note_cap, list->note_count,
-			sizeof(*list->notes));
+		rc = copy_value(list, pairs, "pdb", &said.pdb);
 	if (!rc)
-		list->notes[list->note_count++] = said;
-	return rc;
+		rc = copy_value(list, pairs, "guid", &said.pdb_guid);
+	if (rc)
+		return rc;
+	array_grow((void **)&list->notes, &list->note_cap, list->note_count, sizeof(*list->notes));
+	list->notes[list->note_count++] = said;
+	return 0;
 }
 
 /* A total order: what qsort does with equal items differs from one C library to the next. */

@@ -139,7 +139,7 @@ struct snapshot {
 void snapshot_init(struct snapshot *snapshot);
 void snapshot_release(struct snapshot *snapshot);
 
-/* Each adds one zeroed item and returns it (valid until the next is added), or NULL. */
+/* Each adds one zeroed item and returns it, valid until the next is added. */
 struct module *snapshot_add_module(struct snapshot *snapshot);
 struct heap *snapshot_add_heap(struct snapshot *snapshot);
 struct block *snapshot_add_block(struct snapshot *snapshot);
@@ -148,7 +148,7 @@ struct block_sum *snapshot_add_sum(struct snapshot *snapshot);
 /* Makes room for so many blocks more, so that adding them does not fail: 0 or -ERR_NOMEM. */
 int snapshot_reserve_blocks(struct snapshot *snapshot, size_t more);
 
-/* Each adds a printf-formatted warning; one that does not fit in memory is dropped. snapshot_lacks() is for
+/* Each adds a printf-formatted warning. snapshot_lacks() is for
  * heaps, memory, blocks or ranges that are known to be missing: it makes the snapshot incomplete. */
 void snapshot_warn(struct snapshot *snapshot, const char *format, ...) PRINTF_LIKE(2, 3);
 void snapshot_lacks(struct snapshot *snapshot, const char *format, ...) PRINTF_LIKE(2, 3);
@@ -189,11 +189,11 @@ struct module_list {
 void module_list_init(struct module_list *list, struct arena *arena);
 void module_list_release(struct module_list *list);
 
-/* A line of the module table: 0, -ERR_NOMEM, or -ERR_BAD_LINE when it is more than is kept. */
+/* A line of the module table: 0, or -ERR_BAD_LINE when it is more than is kept. */
 int module_list_add(
 	struct module_list *list, uint64_t base, uint64_t size_bytes, const char *path, size_t len);
 
-/* A note of kind "module": 0, -ERR_BAD_LINE or -ERR_NOMEM. */
+/* A note of kind "module": 0 or -ERR_BAD_LINE. */
 int module_list_note(struct module_list *list, const struct kv *pairs);
 
 /* Sorts the modules, in a total order, and gives them the identities that the notes tell. */

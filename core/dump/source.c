@@ -6,6 +6,7 @@
 
 #include <zlib.h>
 
+#include "core/base/memory.h"
 #include "core/base/os.h"
 
 #define STEP_BYTES ((size_t)64 << 10)
@@ -34,23 +35,20 @@ static int64_t read_feed(void *ctx, void *bytes, size_t len, struct err *err)
 }
 
 /* Chooses by the first bytes what unpacks the others. What cannot be read is left to the reader. */
-static int find_packing(struct source *source, struct feed **from)
+static struct feed *find_packing(struct source *source)
 {
 	struct feed *raw = &source->raw;
 	int64_t ready = feed_need(raw, 2, NULL);
 
-	*from = raw;
 	if (ready <= 0 || !gunzip_is_magic(raw->bytes + raw->at, (size_t)ready))
-		return 0;
+		return raw;
 	source->gunzip = gunzip_new(raw, source->name);
-	if (!source->gunzip)
-		return -ERR_NOMEM;
-	*from = &source->unpacked;
-	return feed_init(*from, STEP_BYTES, gunzip_read, source->gunzip);
+	feed_init(&source->unpacked, STEP_BYTES, gunzip_read, source->gunzip);
+	return &source->unpacked;
 }
 
 /* The same by a byte order mark, which is taken. */
-static int find_encoding(struct source *source, struct feed *from)
+static void find_encoding(struct source *source, struct feed *from)
 {
 	int64_t ready = feed_need(from, 3, NULL);
 	const unsigned char *at = from->bytes + from->at;
@@ -62,37 +60,27 @@ static int find_encoding(struct source *source, struct feed *from)
 		source->utf16 = (struct utf16){from, source->name, at[0] == 0xfe};
 	}
 	from->at += source->mark_bytes;
-	return source->utf16.from ?
-		       feed_init(&source->text, SOURCE_PEEK_BYTES, utf16_read, &source->utf16) :
-		       feed_init(&source->text, SOURCE_PEEK_BYTES, read_feed, from);
+	if (source->utf16.from)
+		feed_init(&source->text, SOURCE_PEEK_BYTES, utf16_read, &source->utf16);
+	else
+		feed_init(&source->text, SOURCE_PEEK_BYTES, read_feed, from);
 }
 
 int source_open(struct source **source, const char *path, struct err *err)
 {
 	bool is_stdin = !strcmp(path, "-");
-	const char *name = is_stdin ? "standard input" : path;
-	struct source *made = calloc(1, sizeof(*made));
-	struct feed *from;
-	int rc;
+	struct source *made;
+	struct os_file file;
+	int rc = os_open(&file, path, err);
 
-	if (!made)
-		return err_set(err, ERR_NOMEM, name, NULL);
-	rc = os_open(&made->file, path, err);
-	if (rc) {
-		free(made);
+	if (rc)
 		return rc;
-	}
+	made = xcalloc(1, sizeof(*made));
+	made->file = file;
 	made->is_file = !is_stdin && os_size(&made->file);
-	made->name = strdup(name);
-	rc = made->name ? feed_init(&made->raw, STEP_BYTES, read_file, made) : -ERR_NOMEM;
-	if (!rc)
-		rc = find_packing(made, &from);
-	if (!rc)
-		rc = find_encoding(made, from);
-	if (rc) {
-		source_close(made);
-		return err_set(err, ERR_NOMEM, name, NULL);
-	}
+	made->name = xstrdup(is_stdin ? "standard input" : path);
+	feed_init(&made->raw, STEP_BYTES, read_file, made);
+	find_encoding(made, find_packing(made));
 	*source = made;
 	return 0;
 }
@@ -160,11 +148,10 @@ int source_read_at(struct source *source, uint64_t offset, void *bytes, size_t l
 #define ROOM_BYTES 16 /* that a reader gets at least: it may hand out whole characters only */
 #define DIRECT_BYTES 4096 /* larger reads need not be gathered here */
 
-int feed_init(struct feed *feed, size_t cap, feed_reader *read, void *ctx)
+void feed_init(struct feed *feed, size_t cap, feed_reader *read, void *ctx)
 {
 	*feed = (struct feed){
-		.read = read, .ctx = ctx, .bytes = malloc(cap + ROOM_BYTES), .cap = cap, .rc = 1};
-	return feed->bytes ? 0 : -ERR_NOMEM;
+		.read = read, .ctx = ctx, .bytes = xmalloc(cap + ROOM_BYTES), .cap = cap, .rc = 1};
 }
 
 void feed_release(struct feed *feed)
@@ -248,17 +235,14 @@ bool gunzip_is_magic(const unsigned char *bytes, size_t len)
 
 struct gunzip *gunzip_new(struct feed *from, const char *name)
 {
-	struct gunzip *gunzip = calloc(1, sizeof(*gunzip));
+	struct gunzip *gunzip = xcalloc(1, sizeof(*gunzip));
 
-	if (!gunzip)
-		return NULL;
 	gunzip->from = from;
 	gunzip->name = name;
 	gunzip->in_member = true;
-	if (inflateInit2(&gunzip->stream, GZIP_WINDOW) == Z_OK)
-		return gunzip;
-	free(gunzip);
-	return NULL;
+	if (inflateInit2(&gunzip->stream, GZIP_WINDOW) != Z_OK)
+		memory_out();
+	return gunzip;
 }
 
 void gunzip_free(struct gunzip *gunzip)
@@ -329,7 +313,7 @@ static int64_t unpack(struct gunzip *gunzip, void *bytes, uInt len, struct err *
 	from->at = from->end - stream->avail_in;
 	gunzip->in_member = rc != Z_STREAM_END;
 	if (rc == Z_MEM_ERROR)
-		return err_set(err, ERR_NOMEM, gunzip->name, NULL);
+		memory_out();
 	gunzip->is_damaged = rc != Z_OK && rc != Z_STREAM_END && rc != Z_BUF_ERROR;
 	return len - stream->avail_out; /* first what was unpacked */
 }
@@ -450,9 +434,9 @@ size_t utf16_text(const unsigned char *bytes, size_t units, char *text, size_t s
 int lines_init(struct lines *lines, const struct dump_source *source, struct err *err)
 {
 	*lines = (struct lines){.source = source, .err = err};
-	lines->window = calloc(1, WINDOW_BYTES + PAD_BYTES);
+	lines->window = xcalloc(1, WINDOW_BYTES + PAD_BYTES);
 	lines->at = lines->end = lines->window;
-	return lines->window ? 0 : -ERR_NOMEM;
+	return 0;
 }
 
 void lines_release(struct lines *lines)

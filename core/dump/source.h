@@ -16,7 +16,7 @@
 
 struct source;
 
-/* Opens path ("-" is standard input). 0, -ERR_OPEN, -ERR_READ or -ERR_NOMEM. */
+/* Opens path ("-" is standard input). 0, -ERR_OPEN or -ERR_READ. */
 int source_open(struct source **source, const char *path, struct err *err);
 void source_close(struct source *source); /* NULL is nothing */
 
@@ -27,7 +27,7 @@ const char *source_name(const struct source *source);
  * text; valid until the next call. Or a negative error code. */
 int64_t source_peek(struct source *source, const char **bytes, struct err *err);
 
-/* Reads up to len bytes: how many, 0 at the end; -ERR_READ, -ERR_NOMEM; -ERR_CUT when packed bytes
+/* Reads up to len bytes: how many, 0 at the end; -ERR_READ; -ERR_CUT when packed bytes
  * end in the middle, after all that could be unpacked was handed out. */
 int64_t source_read(struct source *source, void *bytes, size_t len, struct err *err);
 
@@ -61,9 +61,8 @@ struct feed {
 	struct err why;
 };
 
-/* cap: so many bytes can be at hand. ctx must outlive the feed. 0 or -ERR_NOMEM; feed_release() in
- * both cases. */
-int feed_init(struct feed *feed, size_t cap, feed_reader *read, void *ctx);
+/* cap: so many bytes can be at hand. ctx must outlive the feed. */
+void feed_init(struct feed *feed, size_t cap, feed_reader *read, void *ctx);
 void feed_release(struct feed *feed);
 
 /* How many bytes are at hand, from feed->bytes + feed->at on: want (up to cap) or more, or all that
@@ -80,12 +79,12 @@ struct gunzip;
 /* Whether packed bytes begin so; bytes may be fewer than that takes. */
 bool gunzip_is_magic(const unsigned char *bytes, size_t len);
 
-/* from must outlive it; name is for messages and is not copied. NULL: out of memory. */
+/* from must outlive it; name is for messages and is not copied. */
 struct gunzip *gunzip_new(struct feed *from, const char *name);
 void gunzip_free(struct gunzip *gunzip); /* NULL is nothing */
 
 /* A feed_reader; ctx is a struct gunzip. When all before it was handed out: -ERR_CUT, the packed
- * bytes end in the middle; -ERR_READ, they are damaged; -ERR_NOMEM; or the error of from. */
+ * bytes end in the middle; -ERR_READ, they are damaged; or the error of from. */
 int64_t gunzip_read(void *ctx, void *bytes, size_t len, struct err *err);
 
 /* UTF-16 text with a byte order mark to UTF-8: what PowerShell's redirection makes of an output. */
@@ -131,7 +130,7 @@ struct line {
 	bool is_long; /* over DUMP_LINE_MAX: len tells what is at hand, the rest is passed over */
 };
 
-/* 0 or -ERR_NOMEM. source and err must outlive lines. */
+/* source and err must outlive lines. */
 int lines_init(struct lines *lines, const struct dump_source *source, struct err *err);
 void lines_release(struct lines *lines);
 

@@ -24,15 +24,13 @@ void stackset_release(struct stackset *set)
 	stackset_init(set);
 }
 
-static int fill(struct stackset *set, struct stack *stack, const struct stack *wanted)
+static void fill(struct stackset *set, struct stack *stack, const struct stack *wanted)
 {
 	size_t frame_bytes = wanted->frame_count * sizeof(*wanted->frames);
 	size_t alias_bytes = wanted->alias_count * sizeof(*wanted->alias_at);
 	uint64_t *frames = arena_alloc(&set->arena, frame_bytes + 1);
 	uint32_t *alias_at = alias_bytes ? arena_alloc(&set->arena, alias_bytes) : NULL;
 
-	if (!frames || (alias_bytes && !alias_at))
-		return -ERR_NOMEM;
 	memcpy(frames, wanted->frames, frame_bytes);
 	if (alias_bytes)
 		memcpy(alias_at, wanted->alias_at, alias_bytes);
@@ -41,10 +39,9 @@ static int fill(struct stackset *set, struct stack *stack, const struct stack *w
 	stack->alias_at = alias_at;
 	stack->alias_count = wanted->alias_count;
 	stack->is_named = wanted->is_named;
-	return 0;
 }
 
-static int same_frames(const struct stack *a, const struct stack *b)
+static bool same_frames(const struct stack *a, const struct stack *b)
 {
 	return a->is_named == b->is_named && a->frame_count == b->frame_count &&
 	       a->alias_count == b->alias_count &&
@@ -53,96 +50,81 @@ static int same_frames(const struct stack *a, const struct stack *b)
 		       !memcmp(a->alias_at, b->alias_at, a->alias_count * sizeof(*a->alias_at)));
 }
 
-static int add(struct stackset *set, const struct stack *wanted, size_t id_len, uint32_t *index)
+static uint32_t add(struct stackset *set, const struct stack *wanted, size_t id_len)
 {
-	struct stack stack = {.same_id = STACK_NONE};
+	struct stack stack = {
+		.same_id = STACK_NONE, .id = arena_text(&set->arena, wanted->id, id_len)};
 
-	if (set->count >= STACK_NONE - 1 ||
-		array_grow((void **)&set->stacks, &set->cap, set->count, sizeof(stack)))
-		return -ERR_NOMEM;
-	stack.id = arena_text(&set->arena, wanted->id, id_len);
-	if (!stack.id || (wanted->frames && fill(set, &stack, wanted)))
-		return -ERR_NOMEM;
-	*index = (uint32_t)set->count;
-	set->stacks[set->count++] = stack;
-	return 0;
+	if (set->count >= STACK_NONE - 1)
+		memory_out();
+	if (wanted->frames)
+		fill(set, &stack, wanted);
+	array_grow((void **)&set->stacks, &set->cap, set->count, sizeof(stack));
+	set->stacks[set->count] = stack;
+	return (uint32_t)set->count++;
 }
 
 /* What the table knows a stack by that is far down the list of its id: no id holds a NUL. */
-static int long_key(struct buf *key, const struct stack *stack, size_t id_len)
+static void long_key(struct buf *key, const struct stack *stack, size_t id_len)
 {
-	int rc = buf_add(key, "", 1);
-
-	rc = rc ? rc : buf_add(key, stack->id, id_len);
-	rc = rc ? rc : buf_add(key, "", 1);
-	rc = rc ? rc : buf_add(key, stack->is_named ? "n" : "a", 1);
-	rc = rc ? rc : buf_add(key, &stack->alias_count, sizeof(stack->alias_count));
-	if (!rc && stack->alias_count)
-		rc = buf_add(key, stack->alias_at, stack->alias_count * sizeof(*stack->alias_at));
-	return rc ? rc : buf_add(key, stack->frames, stack->frame_count * sizeof(*stack->frames));
+	buf_add(key, "", 1);
+	buf_add(key, stack->id, id_len);
+	buf_add(key, "", 1);
+	buf_add(key, stack->is_named ? "n" : "a", 1);
+	buf_add(key, &stack->alias_count, sizeof(stack->alias_count));
+	buf_add(key, stack->alias_at, stack->alias_count * sizeof(*stack->alias_at));
+	buf_add(key, stack->frames, stack->frame_count * sizeof(*stack->frames));
 }
 
 /* Finds or adds the stack wanted among those behind the stack at, which are not searched one by
  * one: a damaged dump may have any number of stacks under one id. */
-static int choose_far(struct stackset *set, uint32_t at, const struct stack *wanted, size_t id_len,
-	uint32_t *index)
+static uint32_t choose_far(
+	struct stackset *set, uint32_t at, const struct stack *wanted, size_t id_len)
 {
 	struct buf key;
 	uint64_t *known;
-	uint32_t added;
-	int rc;
+	uint32_t index;
 
 	buf_init(&key);
-	rc = long_key(&key, wanted, id_len);
-	if (rc)
-		goto out;
+	long_key(&key, wanted, id_len);
 	known = table_find(&set->ids, key.data, key.len);
 	if (known) {
-		*index = (uint32_t)*known;
-		goto out;
+		index = (uint32_t)*known;
+	} else {
+		index = add(set, wanted, id_len);
+		table_add(&set->ids, key.data, key.len, index);
+		set->stacks[index].same_id = set->stacks[at].same_id;
+		set->stacks[at].same_id = index;
 	}
-	rc = add(set, wanted, id_len, &added);
-	if (!rc)
-		rc = table_add(&set->ids, key.data, key.len, added);
-	if (rc)
-		goto out;
-	set->stacks[added].same_id = set->stacks[at].same_id;
-	set->stacks[at].same_id = added;
-	*index = added;
-out:
 	buf_release(&key);
-	return rc;
+	return index;
 }
 
 /* Among the stacks under one id, starting at first: the one wanted, or a new one behind them. */
-static int choose(struct stackset *set, uint32_t first, const struct stack *wanted, size_t id_len,
-	uint32_t *index)
+static uint32_t choose(
+	struct stackset *set, uint32_t first, const struct stack *wanted, size_t id_len)
 {
 	uint32_t at = first, added;
 
 	if (!set->stacks[first].frames) {
-		*index = first;
-		return fill(set, &set->stacks[first], wanted);
+		fill(set, &set->stacks[first], wanted);
+		return first;
 	}
 	for (int i = 0;; i++) {
-		if (same_frames(&set->stacks[at], wanted)) {
-			*index = at;
-			return 0;
-		}
+		if (same_frames(&set->stacks[at], wanted))
+			return at;
 		if (i == NEAR_MAX)
-			return choose_far(set, at, wanted, id_len, index);
+			return choose_far(set, at, wanted, id_len);
 		if (set->stacks[at].same_id == STACK_NONE)
 			break;
 		at = set->stacks[at].same_id;
 	}
-	if (add(set, wanted, id_len, &added))
-		return -ERR_NOMEM;
+	added = add(set, wanted, id_len);
 	set->stacks[at].same_id = added;
-	*index = added;
-	return 0;
+	return added;
 }
 
-static int is_last(const struct stackset *set, const struct stack *wanted, size_t id_len)
+static bool is_last(const struct stackset *set, const struct stack *wanted, size_t id_len)
 {
 	const char *id = set->last == STACK_NONE ? NULL : set->stacks[set->last].id;
 
@@ -165,66 +147,49 @@ static bool is_number(const char *id, size_t len, uint64_t *number)
 	return true;
 }
 
-static int first_by_number(struct stackset *set, uint64_t number, const struct stack *wanted,
-	size_t id_len, uint32_t *first)
-{
-	if (u64map_find(&set->numbers, number, first))
-		return 0;
-	if (add(set, wanted, id_len, first) || u64map_put(&set->numbers, number, first) < 0)
-		return -ERR_NOMEM;
-	return 0;
-}
-
 /* Finds or adds the first stack of an id. */
-static int first_of(
-	struct stackset *set, const struct stack *wanted, size_t id_len, uint32_t *first)
+static uint32_t first_of(struct stackset *set, const struct stack *wanted, size_t id_len)
 {
 	uint64_t number, *known;
+	uint32_t first;
 
-	if (is_number(wanted->id, id_len, &number))
-		return first_by_number(set, number, wanted, id_len, first);
-	known = table_find(&set->ids, wanted->id, id_len);
-	if (known) {
-		*first = (uint32_t)*known;
-		return 0;
+	if (is_number(wanted->id, id_len, &number)) {
+		if (!u64map_find(&set->numbers, number, &first)) {
+			first = add(set, wanted, id_len);
+			u64map_put(&set->numbers, number, &first);
+		}
+		return first;
 	}
-	if (add(set, wanted, id_len, first) || table_add(&set->ids, wanted->id, id_len, *first))
-		return -ERR_NOMEM;
-	return 0;
-}
-
-static int put(struct stackset *set, const struct stack *wanted, size_t id_len, uint32_t *index)
-{
-	uint32_t first = set->last;
-
-	if (!is_last(set, wanted, id_len) && first_of(set, wanted, id_len, &first))
-		return -ERR_NOMEM;
-	set->last = first;
-	*index = first;
-	return wanted->frames ? choose(set, first, wanted, id_len, index) : 0;
+	known = table_find(&set->ids, wanted->id, id_len);
+	if (known)
+		return (uint32_t)*known;
+	first = add(set, wanted, id_len);
+	table_add(&set->ids, wanted->id, id_len, first);
+	return first;
 }
 
 int stackset_put(struct stackset *set, const struct stack *wanted, size_t id_len, uint32_t *index)
 {
 	struct stack tidy = *wanted;
-	uint32_t *alias_at;
-	int rc;
+	uint32_t *alias_at = NULL;
 
-	if (!wanted->frames || !wanted->alias_count)
-		return put(set, wanted, id_len, index);
-	alias_at = calloc(wanted->alias_count, sizeof(*alias_at));
-	if (!alias_at)
-		return -ERR_NOMEM;
-	tidy.alias_at = alias_at;
-	tidy.alias_count = 0;
+	if (!is_last(set, wanted, id_len))
+		set->last = first_of(set, wanted, id_len);
+	*index = set->last;
+	if (!wanted->frames)
+		return 0;
+	if (wanted->alias_count) {
+		tidy.alias_at = alias_at = xcalloc(wanted->alias_count, sizeof(*alias_at));
+		tidy.alias_count = 0;
+	}
 	for (uint32_t i = 0, last = 0; i < wanted->alias_count; i++) {
 		/* A candidate has frames behind it and before the next. */
 		if (wanted->alias_at[i] > last && wanted->alias_at[i] < wanted->frame_count)
 			alias_at[tidy.alias_count++] = last = wanted->alias_at[i];
 	}
-	rc = put(set, &tidy, id_len, index);
+	*index = choose(set, set->last, &tidy, id_len);
 	free(alias_at);
-	return rc;
+	return 0;
 }
 
 void stackset_close(struct stackset *set, bool are_elsewhere)

@@ -52,7 +52,7 @@ void stackset_close(struct stackset *set, bool are_elsewhere);
 /*
  * Finds or adds the stack that an entry of the dump names: by id alone when frames is NULL (the
  * first stack under that id), else by id and frames. Candidates without frames are none. Everything
- * is copied. Returns 0 and *index into set->stacks, or -ERR_NOMEM.
+ * is copied. *index is one into set->stacks.
  */
 int stackset_put(struct stackset *set, const struct stack *wanted, size_t id_len, uint32_t *index);
 

@@ -10,7 +10,7 @@
 
 /*
  * Adds the arguments, UTF-8 and NULL-terminated, so that CommandLineToArgvW() and the C runtimes read
- * them back as they are. Returns 0 or -ERR_NOMEM; an empty line's first argument is the program.
+ * them back as they are. An empty line's first argument is the program.
  */
 int command_line_add(struct buf *line, const char *const *argv);
 

@@ -57,19 +57,14 @@ int file_append_line(const char *path, const char *line, size_t len, uint64_t li
 	return rc;
 }
 
-static int keep(void *ctx, const struct folder_entry *entry)
+static int add_entry(void *ctx, const struct folder_entry *entry)
 {
 	struct folder_list *list = ctx;
-	struct folder_entry *kept;
+	struct folder_entry copy = *entry;
 
-	if (array_grow((void **)&list->entries, &list->cap, list->count, sizeof(*list->entries)))
-		return -ERR_NOMEM;
-	kept = &list->entries[list->count];
-	*kept = *entry;
-	kept->name = arena_text(&list->names, entry->name, strlen(entry->name));
-	if (!kept->name)
-		return -ERR_NOMEM;
-	list->count++;
+	copy.name = arena_text(&list->names, entry->name, strlen(entry->name));
+	array_grow((void **)&list->entries, &list->cap, list->count, sizeof(*list->entries));
+	list->entries[list->count++] = copy;
 	return 0;
 }
 
@@ -86,10 +81,10 @@ int folder_list_read(const char *path, struct folder_list *list, struct err *err
 	int rc;
 
 	arena_init(&made.names);
-	rc = folder_each(path, FOLDER_ENTRIES, keep, &made, err);
+	rc = folder_each(path, FOLDER_ENTRIES, add_entry, &made, err);
 	if (rc) {
 		folder_list_release(&made);
-		return rc == -ERR_NOMEM ? err_set(err, ERR_NOMEM, path, NULL) : rc;
+		return rc;
 	}
 	if (made.count)
 		qsort(made.entries, made.count, sizeof(*made.entries), compare);

@@ -19,7 +19,7 @@
  * it, it gets the line all the same. The file is locked meanwhile, so that lines of several processes
  * neither mix nor are lost; whoever holds the lock for seconds is not waited for. A line that was torn,
  * because the disk was full, is ended first. The file is not kept open: it may be moved or removed at any time.
- * Nothing is written when len is 0. Returns 0, -ERR_CREATE, -ERR_WRITE or -ERR_NOMEM.
+ * Nothing is written when len is 0. Returns 0, -ERR_CREATE, -ERR_WRITE.
  */
 int file_append_line(const char *path, const char *line, size_t len, uint64_t limit_bytes,
 	const char *aside, struct err *err);
@@ -66,7 +66,7 @@ enum folder_want {
 
 /* Hands each entry on, in no order; its name lives until entry returns. path "" is the current folder.
  * Returns 0 when there are no more; -ERR_OPEN when the folder is not there or may not be read; -ERR_READ
- * when it cannot be read to its end; -ERR_NOMEM; or what entry returned when that is not 0: then it stops, and err is as it was. */
+ * when it cannot be read to its end; or what entry returned when that is not 0: then it stops, and err is as it was. */
 int folder_each(const char *path, enum folder_want want,
 	int (*entry)(void *ctx, const struct folder_entry *entry), void *ctx, struct err *err);
 
@@ -78,12 +78,12 @@ struct folder_list {
 	struct arena names;
 };
 
-/* Fills *list, whose storage is the caller's: 0, -ERR_OPEN, -ERR_READ or -ERR_NOMEM. */
+/* Fills *list, whose storage is the caller's: 0, -ERR_OPEN, -ERR_READ. */
 int folder_list_read(const char *path, struct folder_list *list, struct err *err);
 void folder_list_release(struct folder_list *list);
 
 /* Removes a file, of a link the link, never a folder. One that is gone already is no trouble. 0,
- * -ERR_REMOVE or -ERR_NOMEM. Under Wine, which shows links of the system below it as what they lead to,
+ * -ERR_REMOVE. Under Wine, which shows links of the system below it as what they lead to,
  * such a link stays, with what it leads to: -ERR_REMOVE. */
 int folder_remove(const char *path, struct err *err);
 

@@ -171,10 +171,8 @@ int own_file_open(struct os_file *file, const char *path)
 /* What cannot be made shows when the file is. */
 static void make_folders(const char *path)
 {
-	char *folder = strdup(path);
+	char *folder = xstrdup(path);
 
-	if (!folder)
-		return;
 	for (char *slash = strchr(folder + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
 		*slash = '\0';
 		if (mkdir(folder, 0700) && errno != EEXIST && errno != EROFS && errno != EACCES)

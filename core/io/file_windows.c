@@ -159,12 +159,12 @@ static int hand_on(const WIN32_FIND_DATAW *found,
 static wchar_t *wide_pattern(const char *path)
 {
 	char last = *path ? path[strlen(path) - 1] : '\\';
-	wchar_t *wide = NULL;
 	struct buf pattern;
+	wchar_t *wide;
 
 	buf_init(&pattern);
-	if (!buf_printf(&pattern, "%s%s*", path, strchr("\\/:", last) ? "" : "\\"))
-		wide = wide_path(pattern.data);
+	buf_printf(&pattern, "%s%s*", path, strchr("\\/:", last) ? "" : "\\");
+	wide = wide_path(pattern.data);
 	buf_release(&pattern);
 	return wide;
 }
@@ -200,11 +200,11 @@ int folder_each(const char *path, enum folder_want want,
 	return rc;
 }
 
-/* Where an open file really is, or NULL: that is not known (some network drives), or no memory. */
+/* Where an open file really is, or NULL: that is not known (some network drives). */
 static wchar_t *final_path(HANDLE handle)
 {
 	DWORD units = GetFinalPathNameByHandleW(handle, NULL, 0, 0);
-	wchar_t *path = units ? malloc(((size_t)units + 1) * sizeof(*path)) : NULL;
+	wchar_t *path = units ? xmalloc(((size_t)units + 1) * sizeof(*path)) : NULL;
 
 	if (path && GetFinalPathNameByHandleW(handle, path, units + 1, 0) <= units)
 		return path;
@@ -225,11 +225,9 @@ static const wchar_t *name_of(const wchar_t *path)
 static wchar_t *final_folder(const wchar_t *path)
 {
 	size_t len = (size_t)(name_of(path) - path);
-	wchar_t *folder = malloc((len + 2) * sizeof(*folder)), *result = NULL;
+	wchar_t *folder = xmalloc((len + 2) * sizeof(*folder)), *result = NULL;
 	HANDLE handle;
 
-	if (!folder)
-		return NULL;
 	wmemcpy(folder, path, len);
 	wcscpy(folder + len, len ? L"" : L".");
 	handle = CreateFileW(folder, FILE_READ_ATTRIBUTES,
@@ -310,8 +308,8 @@ char *own_cache_folder(void)
 	struct buf path;
 
 	buf_init(&path);
-	if (caches && *caches && buf_printf(&path, "%s\\hsnap", caches))
-		buf_release(&path);
+	if (caches && *caches)
+		buf_printf(&path, "%s\\hsnap", caches);
 	free(caches);
 	return path.data;
 }

@@ -6,6 +6,7 @@
 
 #include <zlib.h>
 
+#include "core/base/memory.h"
 #include "core/base/text.h"
 #include "core/io/interrupt.h"
 
@@ -40,12 +41,10 @@ static int temp_create(struct out *out, char *temp, struct err *err)
 static int temp_make(struct out *out, const char *path, struct err *err)
 {
 	size_t size = strlen(path) + 50;
-	char *temp = malloc(size);
+	char *temp = xmalloc(size);
 	struct err why;
 	int rc = -1;
 
-	if (!temp)
-		return err_set(err, ERR_NOMEM, path, NULL);
 	for (unsigned tries = 1; rc && tries <= TEMP_TRIES; tries++) {
 		if (tries == 1)
 			snprintf(temp, size, "%s.%lu.tmp", path, os_pid());
@@ -69,16 +68,13 @@ static void zip_free(struct out_zip *zip)
 	free(zip);
 }
 
-/* NULL: out of memory. */
 static struct out_zip *zip_new(void)
 {
-	struct out_zip *zip = calloc(1, sizeof(*zip));
+	struct out_zip *zip = xcalloc(1, sizeof(*zip));
 
-	if (zip && deflateInit2(&zip->stream, Z_DEFAULT_COMPRESSION, Z_DEFLATED,
-			   MAX_WBITS + GZIP_FORM, MAX_MEM_LEVEL, Z_DEFAULT_STRATEGY) != Z_OK) {
-		free(zip);
-		return NULL;
-	}
+	if (deflateInit2(&zip->stream, Z_DEFAULT_COMPRESSION, Z_DEFLATED, MAX_WBITS + GZIP_FORM,
+		    MAX_MEM_LEVEL, Z_DEFAULT_STRATEGY) != Z_OK)
+		memory_out();
 	return zip;
 }
 
@@ -99,18 +95,15 @@ int out_open_as(struct out *out, const char *path, unsigned flags, struct err *e
 {
 	struct out fresh = {.is_new = flags & OUT_NEW};
 	struct err local;
-	int rc = 0;
+	int rc;
 
 	err = err ? err : &local;
 	path = path && strcmp(path, "-") != 0 ? path : NULL;
-	fresh.buffer = malloc(OUT_BUFFER_BYTES);
+	fresh.buffer = xmalloc(OUT_BUFFER_BYTES);
 	fresh.zip = flags & OUT_GZIP ? zip_new() : NULL;
 	if (path)
-		fresh.path = fresh.is_new ? strdup(path) : os_final_path(path);
-	if (!fresh.buffer || (path && !fresh.path) || (flags & OUT_GZIP && !fresh.zip))
-		rc = err_set(err, ERR_NOMEM, path, NULL);
-	else
-		rc = place_open(&fresh, path, err);
+		fresh.path = fresh.is_new ? xstrdup(path) : os_final_path(path);
+	rc = place_open(&fresh, path, err);
 	if (rc) {
 		zip_free(fresh.zip);
 		free(fresh.buffer);
@@ -200,20 +193,12 @@ void out_printf(struct out *out, const char *format, ...)
 {
 	struct buf text;
 	va_list args;
-	int len;
 
 	buf_init(&text);
 	va_start(args, format);
-	len = vsnprintf(NULL, 0, format, args);
+	buf_vprintf(&text, format, args);
 	va_end(args);
-	if (len < 0 || buf_reserve(&text, (size_t)len)) {
-		err_set(&out->err, ERR_NOMEM, out->path, NULL);
-		return;
-	}
-	va_start(args, format);
-	vsnprintf(text.data, (size_t)len + 1, format, args);
-	va_end(args);
-	out_write(out, text.data, (size_t)len);
+	out_write(out, text.data, text.len);
 	buf_release(&text);
 }
 
@@ -323,18 +308,12 @@ void out_hex(struct out *out, uint64_t value)
 static void rename_out(struct out *out, const struct out_names *names)
 {
 	const char *path = NULL;
-	char *copy;
 
 	out->err = (struct err){0};
 	if (names->next(names->ctx, &path, &out->err))
 		return;
-	copy = strdup(path);
-	if (!copy) {
-		err_set(&out->err, ERR_NOMEM, path, NULL);
-		return;
-	}
 	free(out->path);
-	out->path = copy;
+	out->path = xstrdup(path);
 }
 
 static void put_in_place(struct out *out, const struct out_names *names)

@@ -39,7 +39,7 @@ struct out {
 	bool is_new;
 };
 
-/* Returns 0, -ERR_CREATE or -ERR_NOMEM; then nothing is open. */
+/* Returns 0 or -ERR_CREATE; then nothing is open. */
 int out_open(struct out *out, const char *path, struct err *err);
 
 /* The same with flags of OUT_*. Also -ERR_EXISTS, of a new one whose name is taken; out_commit() returns

@@ -99,8 +99,8 @@ struct pe_exports {
 	struct arena arena;
 };
 
-/* Reads the export table; an image without one has none. Returns 0, -ERR_READ, -ERR_TARGET or
- * -ERR_NOMEM. The caller releases *exports after success. */
+/* Reads the export table; an image without one has none. Returns 0, -ERR_READ or
+ * -ERR_TARGET. The caller releases *exports after success. */
 int pe_exports_read(
 	const struct pe_source *source, const struct pe_image *image, struct pe_exports *exports);
 void pe_exports_release(struct pe_exports *exports);
@@ -114,12 +114,12 @@ int pe_symbols_read(
 int pe_export_compare(const void *a, const void *b);
 
 /* Finds one export by its exact name. Returns 0 and *rva; -ERR_SYMBOLS when there is none of that
- * name here (or another DLL fulfils it); -ERR_READ, -ERR_TARGET, -ERR_NOMEM. */
+ * name here (or another DLL fulfils it); -ERR_READ, -ERR_TARGET. */
 int pe_find_export(const struct pe_source *source, const struct pe_image *image, const char *name,
 	uint32_t *rva);
 
 /* Finds count of them while the table is read once: rvas[i] is that of names[i], or 0. Returns 0,
- * -ERR_READ, -ERR_TARGET or -ERR_NOMEM: then some may be missing in rvas. */
+ * -ERR_READ or -ERR_TARGET: then some may be missing in rvas. */
 int pe_find_exports(const struct pe_source *source, const struct pe_image *image,
 	const char *const *names, size_t count, uint32_t *rvas);
 

@@ -35,10 +35,9 @@ static void read_range(struct export_table *table)
 	if (range->size_bytes > RANGE_MAX_BYTES ||
 		range->size_bytes > pe_left_at(table->image, range->rva))
 		return;
-	table->range = malloc(range->size_bytes + (size_t)1);
+	table->range = xmalloc(range->size_bytes);
 	table->range_bytes = range->size_bytes;
-	if (table->range && pe_read(table->source, table->image, range->rva, table->range,
-				    table->range_bytes)) {
+	if (pe_read(table->source, table->image, range->rva, table->range, table->range_bytes)) {
 		free(table->range);
 		table->range = NULL;
 	}
@@ -91,9 +90,7 @@ static int read_array(
 
 	if (bytes > pe_left_at(table->image, rva))
 		return -ERR_TARGET;
-	*array = malloc(bytes + 1);
-	if (!*array)
-		return -ERR_NOMEM;
+	*array = xmalloc(bytes);
 	rc = read_part(table, rva, *array, bytes);
 	if (rc) {
 		free(*array);
@@ -158,15 +155,11 @@ static uint32_t function_rva(const struct export_table *table, uint32_t index)
 
 static int add_export(struct pe_exports *exports, uint32_t rva, uint32_t ordinal, const char *name)
 {
-	const char *copy;
-
 	if (exports->arena.used_bytes > NAMES_MAX_BYTES)
 		return -ERR_TARGET;
-	copy = arena_text(&exports->arena, name, strlen(name));
-	if (!copy)
-		return -ERR_NOMEM;
-	exports->list[exports->count++] =
-		(struct pe_export){.rva = rva, .ordinal = ordinal, .name = copy};
+	exports->list[exports->count++] = (struct pe_export){.rva = rva,
+		.ordinal = ordinal,
+		.name = arena_text(&exports->arena, name, strlen(name))};
 	return 0;
 }
 
@@ -221,18 +214,15 @@ int pe_exports_read(
 {
 	struct pe_exports fresh = {0};
 	struct export_table table;
-	unsigned char *is_named = NULL;
+	unsigned char *is_named;
 	int rc = read_table(source, image, &table);
 
 	if (rc)
 		return rc;
 	arena_init(&fresh.arena);
-	is_named = calloc(table.function_count + (size_t)1, 1);
-	fresh.list =
-		malloc((table.function_count + (size_t)table.name_count + 1) * sizeof(*fresh.list));
-	rc = is_named && fresh.list ? 0 : -ERR_NOMEM;
-	if (!rc)
-		rc = add_named(&table, &fresh, is_named);
+	is_named = xcalloc(table.function_count, 1);
+	fresh.list = xcalloc(table.function_count + (size_t)table.name_count, sizeof(*fresh.list));
+	rc = add_named(&table, &fresh, is_named);
 	if (!rc)
 		rc = add_nameless(&table, &fresh, is_named);
 	free(is_named);
@@ -326,7 +316,7 @@ struct pe_reader {
 	uint32_t texts_bytes;
 };
 
-/* 0 also when there are none, else -ERR_READ or -ERR_NOMEM. */
+/* 0 also when there are none, else -ERR_READ. */
 static int read_texts(struct pe_reader *reader)
 {
 	const struct pe_source *source = reader->source;
@@ -345,8 +335,6 @@ static int read_texts(struct pe_reader *reader)
 	if (source->read(source->ctx, at + len - 1, size, 1))
 		return -ERR_READ;
 	texts = arena_alloc(&reader->symbols->arena, (size_t)len + 1);
-	if (!texts)
-		return -ERR_NOMEM;
 	if (source->read(source->ctx, at, texts, len))
 		return -ERR_READ;
 	reader->texts = texts;
@@ -360,22 +348,20 @@ static const char *plain_name(const struct pe_reader *reader, const char *name)
 	return reader->image->machine == PE_MACHINE_I386 && name[0] == '_' ? name + 1 : name;
 }
 
-/* Up to 8 bytes in the entry itself, or a place among the texts. *name is NULL when it has none. */
-static int take_name(struct pe_reader *reader, const unsigned char *entry, const char **name)
+/* Up to 8 bytes in the entry itself, or a place among the texts. NULL: it has none. */
+static const char *take_name(struct pe_reader *reader, const unsigned char *entry)
 {
 	uint32_t at = pe_u32(entry + 4);
 	char text[9] = {0};
+	const char *name;
 
-	*name = NULL;
-	if (!pe_u32(entry)) {
-		if (at < reader->texts_bytes && reader->texts[at])
-			*name = plain_name(reader, reader->texts + at);
-		return 0;
-	}
+	if (!pe_u32(entry))
+		return at < reader->texts_bytes && reader->texts[at] ?
+			       plain_name(reader, reader->texts + at) :
+			       NULL;
 	memcpy(text, entry, 8);
-	*name = arena_text(&reader->symbols->arena, plain_name(reader, text),
-		strlen(plain_name(reader, text)));
-	return *name ? 0 : -ERR_NOMEM;
+	name = plain_name(reader, text);
+	return arena_text(&reader->symbols->arena, name, strlen(name));
 }
 
 /*
@@ -396,49 +382,42 @@ static const char *name_of_part(const struct pe_reader *reader, const char *name
 	return NULL;
 }
 
-static int take_entry(struct pe_reader *reader, const unsigned char *entry)
+static void take_entry(struct pe_reader *reader, const unsigned char *entry)
 {
 	struct pe_exports *symbols = reader->symbols;
 	uint32_t value = pe_u32(entry + 8), number = pe_u16(entry + 12);
 	uint16_t type = pe_u16(entry + 14);
 	const struct pe_section *section;
 	const char *name;
-	int rc;
 
 	if ((type != TYPE_FUNCTION && type != TYPE_NONE) || !number ||
 		number > reader->image->section_count ||
 		(entry[16] != CLASS_EXTERNAL && entry[16] != CLASS_STATIC))
-		return 0;
+		return;
 	section = &reader->image->sections[number - 1];
-	if (value >= section->size_bytes)
-		return 0;
-	rc = take_name(reader, entry, &name);
-	if (!rc && name && type == TYPE_NONE)
+	name = value < section->size_bytes ? take_name(reader, entry) : NULL;
+	if (name && type == TYPE_NONE)
 		name = name_of_part(reader, name);
-	if (rc || !name)
-		return rc;
-	if (array_grow(
-		    (void **)&symbols->list, &reader->cap, symbols->count, sizeof(*symbols->list)))
-		return -ERR_NOMEM;
+	if (!name)
+		return;
+	array_grow((void **)&symbols->list, &reader->cap, symbols->count, sizeof(*symbols->list));
 	symbols->list[symbols->count++] =
 		(struct pe_export){.rva = section->rva + value, .name = name};
-	return 0;
 }
 
 static int take_entries(struct pe_reader *reader)
 {
 	unsigned char bytes[ENTRIES_AT_ONCE * ENTRY_BYTES];
 	uint32_t count = reader->image->coff_symbols, skip = 0;
-	int rc = 0;
 
-	for (uint32_t from = 0; !rc && from < count; from += ENTRIES_AT_ONCE) {
+	for (uint32_t from = 0; from < count; from += ENTRIES_AT_ONCE) {
 		uint32_t part = count - from < ENTRIES_AT_ONCE ? count - from : ENTRIES_AT_ONCE;
 
 		if (reader->source->read(reader->source->ctx,
 			    reader->image->coff_offset + (uint64_t)from * ENTRY_BYTES, bytes,
 			    part * (size_t)ENTRY_BYTES))
 			return -ERR_READ;
-		for (uint32_t i = 0; !rc && i < part; i++) {
+		for (uint32_t i = 0; i < part; i++) {
 			const unsigned char *entry = bytes + i * (size_t)ENTRY_BYTES;
 
 			if (skip) {
@@ -446,10 +425,10 @@ static int take_entries(struct pe_reader *reader)
 				continue;
 			}
 			skip = entry[17];
-			rc = take_entry(reader, entry);
+			take_entry(reader, entry);
 		}
 	}
-	return rc;
+	return 0;
 }
 
 int pe_symbols_read(
