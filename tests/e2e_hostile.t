@@ -16,6 +16,7 @@ my $base = 0x140000000;
 
 subtest 'bytes that a terminal obeys' => \&terminal;
 subtest 'modules without end' => \&modules;
+subtest 'memory that runs out' => \&no_memory;
 subtest 'a gzip with nothing in it' => \&nothing_packed;
 subtest 'files that a dump names' => \&named_files;
 subtest 'names that a stranger plants' => \&planted;
@@ -62,6 +63,35 @@ sub modules {
 		my $result = run(tool('hdiff', 'linux', '--no-symbols', dump_with('long.txt', $path)));
 		is($result->{status}, $len > 4096 ? 2 : 0, "hdiff: a path of $len bytes") or diag($result->{err});
 		like($result->{err}, $len > 4096 ? qr/long\.txt:3\b.*path is too long/ : qr/^$/, "hdiff: what is said of $len bytes");
+	}
+	return;
+}
+
+# In ever more memory, until it is enough: at whatever place it runs out, it is one line, and no file is left.
+sub no_memory {
+	my $line = sub { sprintf "10 bytes + 10 at %X by BackTrace%X\n%s\n", 0x650000 + 32 * $_[0], $_[0], join '', map { sprintf "\t%X\n", $base + 64 * $_[0] + $_ } 1 .. 9 };
+	my $dump = spew("$dir/stacks.txt", join '', "*- - - - - - - - - - Start of data for heap \@ 650000 - - - - - - - - - -\n\n",
+		(map { $line->($_) } 1 .. 40000), "*- - - - - - - - - - End of data for heap \@ 650000 - - - - - - - - - -\n");
+	for my $command ([hdiff => '--no-symbols'], ['hdiff', '--no-symbols', '--match', 'address', '-o', 'json'], ['hsym', '--no-cache']) {
+		my ($tool, @args) = @$command;
+		my ($failed, $status) = (0, 2);
+		for (my $kb = 16 << 10; $status && $kb < 4 << 20; $kb = int($kb * 1.15)) {
+			mkdir "$dir/out";
+			my $result = run(['sh', '-c', "ulimit -s 512 && ulimit -v $kb && exec \"\$@\"", 'sh',
+				@{ tool($tool, 'linux', @args, $tool eq 'hsym' ? '-o' : '-f', "$dir/out/of.txt", $dump) }], env => { MALLOC_ARENA_MAX => 1 });
+			my $is_started = $result->{err} !~ /error while loading shared|cannot allocate memory in static TLS/i && $result->{status} < 126;
+			$status = $result->{status};
+			my @left = files_in("$dir/out");
+			next unless $is_started && $status;
+			$failed++;
+			like($result->{err}, qr/\A$tool: out of memory; [^\n]+\n\z/, "$tool in $kb KB: one line");
+			is($status, 2, "$tool in $kb KB: status 2");
+			is_deeply(\@left, [], "$tool in $kb KB: nothing is left");
+		}
+		is($status, 0, "@$command: it ends well in the end");
+		is_deeply([files_in("$dir/out")], ['of.txt'], '... with its file');
+		unlink "$dir/out/of.txt";
+		cmp_ok($failed, '>', 2, '... and ran out of memory before');
 	}
 	return;
 }
