@@ -39,7 +39,7 @@ static void print_help(FILE *to)
 	fprintf(to, "usage: hsnap -p PID | -pn NAME | -z FILE.dmp [-f OUT] [OPTION ...]\n"
 		    "       hsnap COMMAND ...\n"
 		    "\n"
-		    "Writes every live heap block of a process, with its stack, as text.\n"
+		    "Write every live heap block of a process, with its stack, as text.\n"
 		    "hdiff compares two of them: hdiff a.txt b.txt\n"
 		    "\n");
 	for (size_t i = 0; i < COMMANDS; i++)

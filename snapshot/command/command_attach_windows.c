@@ -30,12 +30,11 @@ static const struct opt detach_opts[] = {
 
 static void attach_help(FILE *to)
 {
-	fprintf(to,
-		"usage: hsnap attach -p PID | -pn NAME [--max-mb N] [--sample SIZE] [-v]\n"
-		"\n"
-		"Loads the tracer into a running process: blocks that it allocates from now on\n"
-		"have a stack.\n"
-		"\n");
+	fprintf(to, "usage: hsnap attach -p PID | -pn NAME [--max-mb N] [--sample SIZE] [-v]\n"
+		    "\n"
+		    "Load the tracer into a running process: blocks that it allocates from now on\n"
+		    "have a stack.\n"
+		    "\n");
 	opt_help(attach_opts, to);
 }
 
@@ -43,7 +42,7 @@ static void detach_help(FILE *to)
 {
 	fprintf(to, "usage: hsnap detach -p PID | -pn NAME [-v]\n"
 		    "\n"
-		    "Takes the tracer's hooks out of a process, which forgets its stacks.\n"
+		    "Take the tracer's hooks out of a process, which forgets its stacks.\n"
 		    "\n");
 	opt_help(detach_opts, to);
 }

@@ -21,8 +21,8 @@ static void os_help(FILE *to)
 	fprintf(to,
 		"usage: hsnap os on | off -p PID | -pn NAME\n"
 		"\n"
-		"Has Windows record a stack for every heap block that a running process allocates\n"
-		"from now on, for --stacks=os. Windows 10 1607 and later; experimental.\n"
+		"Have Windows record a stack for every heap block that a running process\n"
+		"allocates from now on, for --stacks=os. Windows 10 1607 and later; experimental.\n"
 		"\n");
 	opt_help(options, to);
 }

@@ -22,12 +22,11 @@ static const struct opt options[] = {
 
 static void ps_help(FILE *to)
 {
-	fprintf(to,
-		"usage: hsnap ps [PATTERN]\n"
-		"\n"
-		"Lists processes, and where their stacks would come from. PATTERN is a part of\n"
-		"the name, or with * and ? the whole of it, in any case.\n"
-		"\n");
+	fprintf(to, "usage: hsnap ps [PATTERN]\n"
+		    "\n"
+		    "List processes, and where their stacks would come from. PATTERN is a part of\n"
+		    "the name, or with * and ? the whole of it, in any case.\n"
+		    "\n");
 	opt_help(options, to);
 }
 

@@ -37,7 +37,7 @@ static void run_help(FILE *to)
 		"[--force]\n"
 		"                 [-v] [--] PROG [ARG ...]\n"
 		"\n"
-		"Starts PROG with the tracer in it and ends with its exit status.\n"
+		"Start PROG with the tracer in it, and exit with its status.\n"
 		"In OUT {name} and {pid} stand for PROG's image and process, {{ for a brace.\n"
 		"\n");
 	opt_help(options, to);

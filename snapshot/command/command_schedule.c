@@ -28,25 +28,27 @@ enum {
 };
 
 static const struct opt options[] = {
-	{OPT_EVERY, NULL, "every", "T", "how often: whole minutes, as 30m, 2h, 1d"},
-	{OPT_DIR, NULL, "dir", "D", "the folder for dumps and log; made if it is missing"},
+	{OPT_EVERY, NULL, "every", "T", "how often: 30m, 1h30m, 1d (whole minutes)"},
+	{OPT_DIR, NULL, "dir", "D", "folder for the dumps and the log; created if missing"},
 	{OPT_KEEP, NULL, "keep", "N",
-		"keep the newest N files of each process, of ended ones too; "
-		"else " TASK_KEEP_DEFAULT},
+		"keep the newest N files of each process (default: " TASK_KEEP_DEFAULT ")"},
 	{OPT_MAX_BYTES, NULL, "max-bytes", "SIZE",
-		"keep the newest files of each series, up to SIZE (500M, 2G)"},
-	{OPT_FULL, NULL, "full", NULL, "one line for each block, not for each stack and heap"},
-	{OPT_GZIP, NULL, "gzip", NULL, "pack the files; their names end in .gz"},
+		"keep the newest files of each process, up to SIZE (500M, 2G)"},
+	{OPT_FULL, NULL, "full", NULL,
+		"write one line for each block, not for each stack and heap"},
+	{OPT_GZIP, NULL, "gzip", NULL, "compress the dumps; their names end in .gz"},
 	{OPT_START, NULL, "start", "TIME",
-		"the first time: 2026-11-20T10:00, with Z for UTC; else soon"},
-	{OPT_AT_START, NULL, "at-start", NULL, "also a minute after the system has started"},
-	{OPT_TIME_LIMIT, NULL, "time-limit", "T", "end a run that takes longer; else 1h"},
-	{OPT_AS_USER, NULL, "as-user", NULL, "run as this user, not as the system"},
-	{OPT_PROGRAM, NULL, "program", "FILE", "the hsnap.exe to run, in place of this one"},
-	{OPT_REPLACE, NULL, "replace", NULL, "put it in the place of one that is there"},
+		"first run: 2026-11-20T10:00, local or with Z (default: soon)"},
+	{OPT_AT_START, NULL, "at-start", NULL, "also run a minute after the system starts"},
+	{OPT_TIME_LIMIT, NULL, "time-limit", "T", "end a run that takes longer (default: 1h)"},
+	{OPT_AS_USER, NULL, "as-user", NULL, "run as the current user, not as the system"},
+	{OPT_PROGRAM, NULL, "program", "FILE",
+		"run this hsnap.exe instead of the one you are using"},
+	{OPT_REPLACE, NULL, "replace", NULL, "replace an existing task"},
 	{OPT_PRINT_XML, NULL, "print-xml", NULL,
-		"write the file for schtasks /XML, do nothing else"},
-	{OPT_OUT, "f", "output", "OUT", "with --print-xml: to OUT instead of standard output"},
+		"print the XML for schtasks /create, and add nothing"},
+	{OPT_OUT, "f", "output", "OUT",
+		"with --print-xml: write to OUT instead of standard output"},
 	{OPT_HELP, "h", "help", NULL, "print this help"},
 	{0},
 };
@@ -61,9 +63,8 @@ static void schedule_help(FILE *to)
 		"       hsnap schedule remove NAME\n"
 		"       hsnap schedule run NAME\n"
 		"\n"
-		"Has Windows' Task Scheduler write dumps of every process whose image is NAME. "
-		"run\n"
-		"does once, now, what the task does.\n"
+		"Have Windows' Task Scheduler write dumps of every process called NAME (app.exe);\n"
+		"list these tasks, remove one, or run once, now, what it runs.\n"
 		"\n");
 	opt_help(options, to);
 }

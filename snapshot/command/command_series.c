@@ -155,9 +155,9 @@ enum {
 static const struct opt options[] = {
 	PROCESS_OPTIONS("watch"),
 	{OPT_GROWTH, NULL, "growth", "SIZE",
-		"take a snapshot when SIZE was added since the last one (50M, 1G)"},
-	{OPT_OUT, "f", "output", "OUT", "write them to files of such names; else " OUT},
-	{OPT_POLL, NULL, "poll", "T", "look how large it is each time T has passed; else 1s"},
+		"take a snapshot each time it has grown by SIZE (50M, 1G)"},
+	{OPT_OUT, "f", "output", "OUT", "name the files OUT (default: " OUT ")"},
+	{OPT_POLL, NULL, "poll", "T", "check every T (default: 1s)"},
 	SERIES_OPTIONS,
 	STACKS_OPTION,
 	DUMP_OPTIONS,
@@ -174,8 +174,8 @@ static void watch_help(FILE *to)
 		"                   [--log FILE] [--stacks SOURCE] [--by-stack] [--gzip] [--force] "
 		"[-v]\n"
 		"\n"
-		"Takes a snapshot of a process, and then one each time its private bytes have\n"
-		"grown by SIZE since the last one.\n"
+		"Take a snapshot of a process, and another each time its private bytes have grown\n"
+		"by SIZE.\n"
 		"\n");
 	opt_help(options, to);
 }

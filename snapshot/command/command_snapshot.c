@@ -266,7 +266,7 @@ static void snapshot_help(FILE *to)
 		"             [--max-bytes SIZE] [--on-exit stop | wait] [--all] [--log FILE]\n"
 		"             [--stacks SOURCE] [--by-stack] [--gzip] [--force] [-v]\n"
 		"\n"
-		"Writes every live heap block of a process, with its stack, as text.\n"
+		"Write every live heap block of a process, with its stack, as text.\n"
 		"hdiff compares two of them: hdiff a.txt b.txt\n"
 		"In OUT {name} and {pid} stand for the program and process, {time} for the time\n"
 		"(UTC), {n} for the number of the file in its series, {{ for a brace.\n"

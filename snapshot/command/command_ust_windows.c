@@ -17,7 +17,7 @@ enum {
 };
 
 static const struct opt options[] = {
-	{OPT_DB_MB, NULL, "db-mb", "N", "room for stacks in a process of the image, in MiB"},
+	{OPT_DB_MB, NULL, "db-mb", "N", "with on: room for the stacks of each process, in MiB"},
 	{OPT_HELP, "h", "help", NULL, "print this help"},
 	{0},
 };
@@ -28,8 +28,8 @@ static void ust_help(FILE *to)
 		    "       hsnap ust off IMAGE\n"
 		    "       hsnap ust show [IMAGE]\n"
 		    "\n"
-		    "Has Windows record a stack for every heap block of programs called IMAGE\n"
-		    "(app.exe), from their next start on; 'off' ends that.\n"
+		    "Have Windows record the stack of every heap block in programs called IMAGE\n"
+		    "(app.exe), from their next start on; stop that; or show what is set.\n"
 		    "\n");
 	opt_help(options, to);
 }

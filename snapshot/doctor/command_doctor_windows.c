@@ -363,7 +363,8 @@ enum {
 };
 
 static const struct opt options[] = {
-	{OPT_VERBOSE, "v", "verbose", NULL, "print every row of the table"},
+	{OPT_VERBOSE, "v", "verbose", NULL,
+		"print a row for each kind of block, not for each heap"},
 	{OPT_HELP, "h", "help", NULL, "print this help"},
 	{0},
 };
@@ -383,9 +384,9 @@ int command_doctor(int argc, char **argv)
 	if (id == OPT_HELP) {
 		fputs("usage: hsnap doctor [-v]\n"
 		      "\n"
-		      "Starts a program with known blocks, reads it in every way there is and "
-		      "compares.\n"
-		      "Ends with 1 when anything is not as it should be.\n"
+		      "Check that hsnap reads this system's heaps correctly: start a program with\n"
+		      "known blocks, read it in every way there is, and compare.\n"
+		      "Exit with 1 if anything is off.\n"
 		      "\n",
 			stdout);
 		opt_help(options, stdout);

@@ -45,14 +45,13 @@ struct hsym_request {
 
 static void print_help(FILE *to)
 {
-	fprintf(to,
-		"usage: hsym [options] [DUMP]\n"
-		"       hsym [options] --explain DUMP\n"
-		"       hsym [options] -e MODULE [ADDR...]\n"
-		"\n"
-		"Writes DUMP with names added to its addresses; - is standard input, and so is\n"
-		"no DUMP at all when something is piped in. -e prints names of addresses.\n"
-		"\n");
+	fprintf(to, "usage: hsym [options] [DUMP]\n"
+		    "       hsym [options] --explain DUMP\n"
+		    "       hsym [options] -e MODULE [ADDR...]\n"
+		    "\n"
+		    "Write DUMP with names added to its addresses; - is standard input, and so is\n"
+		    "no DUMP at all when something is piped in. -e prints names of addresses.\n"
+		    "\n");
 	opt_help(options, to);
 }
 
