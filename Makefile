@@ -1,7 +1,7 @@
 # hsnap, hdiff and hsym. 'make help' says what there is to make.
 #
-#   build/linux   hdiff, hsym and hsnap for this machine, and unit tests
-#   build/asan    the same unit tests with the sanitizers
+#   build/linux   hdiff, hsym and hsnap for this machine
+#   build/asan    unit tests, with the sanitizers
 #   build/win64   everything for Windows, made with mingw
 #   build/win32   hsnap and its tracer for 32-bit programs
 #   build/deps    libraries for Windows, made from Debian's sources
@@ -35,6 +35,8 @@ VIRTUAL := snapshot/tracer/hooks_virtual.c
 
 SAMPLES := $(wildcard samples/*.c)
 UNIT_TESTS := $(wildcard tests/unit/test_*.c)
+# Of code that depends on how it is compiled: without the sanitizers, too.
+UNIT_PLAIN := $(foreach of,entry tracer unwind ranges,$(wildcard tests/unit/test_$(of)_*.c))
 WIN_TESTS := $(wildcard tests/win/test_*.c)
 # Programs that scripts run to ask a part of ours alone.
 WIN_ASKS := $(wildcard tests/win/ask_*.c)
@@ -140,7 +142,7 @@ SAMPLE_PROGRAMS := $(SAMPLES:samples/%.c=build/win64/samples/%.exe)
 TEST_PROGRAMS := $(if $(wildcard snapshot/hsnap.c),build/asan/hsnap) \
 	$(if $(IMAGES),build/linux/images/make_image) \
 	$(WALK:tests/%.c=build/linux/%) \
-	$(UNIT_TESTS:tests/unit/%.c=build/linux/tests/%) \
+	$(UNIT_PLAIN:tests/unit/%.c=build/linux/tests/%) \
 	$(UNIT_TESTS:tests/unit/%.c=build/asan/tests/%) \
 	$(WIN_TESTS:tests/win/%.c=build/win64/tests/%.exe) \
 	$(WIN_ASKS:tests/win/%.c=build/win64/tests/%.exe) \
