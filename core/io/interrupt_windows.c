@@ -1,3 +1,5 @@
+#include <stdlib.h>
+
 #include <windows.h>
 
 #include "core/base/os.h"
@@ -31,14 +33,19 @@ static bool hold_back(void)
 	return true;
 }
 
-void os_end(void)
+static void end_process(void)
 {
 	if (interrupt_handler)
 		interrupt_handler();
 	if (end_handler && !InterlockedExchange(&is_ending, 1))
 		end_handler();
-	for (;;)
-		TerminateProcess(GetCurrentProcess(), 2);
+	TerminateProcess(GetCurrentProcess(), 2);
+}
+
+void os_end(void)
+{
+	end_process();
+	abort(); /* it does not come so far */
 }
 
 /* On a thread of its own. */
@@ -48,7 +55,8 @@ static BOOL WINAPI on_control(DWORD type)
 
 	if (is_interrupt && hold_back())
 		return TRUE;
-	os_end();
+	end_process();
+	return TRUE;
 }
 
 void os_on_interrupt(void (*handler)(void))
