@@ -7,11 +7,6 @@
 #include "core/base/err.h"
 #include "core/base/os.h"
 
-bool axis_begins(const struct trend_axis *axis, size_t snapshot)
-{
-	return !snapshot || (axis->parts && axis->parts[snapshot] != axis->parts[snapshot - 1]);
-}
-
 bool axis_ends(const struct trend_axis *axis, size_t snapshot)
 {
 	return snapshot + 1 == axis->count || axis_begins(axis, snapshot + 1);

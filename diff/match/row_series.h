@@ -14,8 +14,7 @@
  * the first and the last of each, added up, so that the difference is what grew within them.
  */
 
-/* Whether a snapshot is the first, or the last, of its part. */
-bool axis_begins(const struct trend_axis *axis, size_t snapshot);
+/* Whether a snapshot is the last of its part; axis_begins(): the first. */
 bool axis_ends(const struct trend_axis *axis, size_t snapshot);
 
 /* What is said of a trend must have so many snapshots of one part. */

@@ -1,7 +1,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 
-#include "core/base/err.h"
+#include "core/base/memory.h"
 #include "diff/trend/trend_parts.h"
 
 #define MS_PER_HOUR 3600000.0
@@ -9,11 +9,6 @@
 #define BOUND 1.959964
 /* Fewer points at the end of a part can be in order by chance too often. */
 #define END_LEAST 4
-
-static bool begins_part(const struct trend_axis *axis, size_t at)
-{
-	return !at || (axis->parts && axis->parts[at] != axis->parts[at - 1]);
-}
 
 /* A clock that was put back is read as one that stood still. */
 static double hours_between(const struct trend_axis *axis, size_t from, size_t to)
@@ -59,17 +54,6 @@ static void add_part(
 	timeline->part_from[timeline->part_count++] = first;
 }
 
-static void add_parts(struct timeline *timeline, const struct trend_axis *axis)
-{
-	for (size_t from = 0, to; from < axis->count; from = to) {
-		for (to = from + 1; to < axis->count && !begins_part(axis, to);)
-			to++;
-		add_part(timeline, axis, from, to);
-	}
-	timeline->part_from[timeline->part_count] = timeline->count;
-	timeline->snapshot_from[timeline->count] = axis->count;
-}
-
 static size_t points_of(const struct timeline *timeline, size_t part)
 {
 	return timeline->part_from[part + 1] - timeline->part_from[part];
@@ -80,16 +64,14 @@ static size_t pairs_of(size_t points)
 	return points * (points - 1) / 2;
 }
 
-static bool add_pairs(struct timeline *timeline)
+static void add_pairs(struct timeline *timeline)
 {
 	size_t count = 1, pair = 0;
 
 	for (size_t part = 0; part < timeline->part_count; part++)
 		count += pairs_of(points_of(timeline, part));
-	timeline->per_hour = calloc(count, sizeof(*timeline->per_hour));
-	timeline->slopes = calloc(count, sizeof(*timeline->slopes));
-	if (!timeline->per_hour || !timeline->slopes)
-		return false;
+	timeline->per_hour = xcalloc(count, sizeof(*timeline->per_hour));
+	timeline->slopes = xcalloc(count, sizeof(*timeline->slopes));
 	for (size_t part = 0; part < timeline->part_count; part++) {
 		size_t to = timeline->part_from[part + 1];
 
@@ -99,25 +81,26 @@ static bool add_pairs(struct timeline *timeline)
 					1 / (timeline->hours[k] - timeline->hours[i]);
 		}
 	}
-	return true;
 }
 
-int timeline_init(struct timeline *timeline, const struct trend_axis *axis)
+void timeline_init(struct timeline *timeline, const struct trend_axis *axis)
 {
 	size_t most = axis->count + 1;
 
-	*timeline = (struct timeline){0};
-	timeline->part_from = calloc(most, sizeof(*timeline->part_from));
-	timeline->snapshot_from = calloc(most, sizeof(*timeline->snapshot_from));
-	timeline->hours = calloc(most, sizeof(*timeline->hours));
-	timeline->moves = calloc(most, sizeof(*timeline->moves));
-	if (timeline->part_from && timeline->snapshot_from && timeline->hours && timeline->moves) {
-		add_parts(timeline, axis);
-		if (add_pairs(timeline))
-			return 0;
+	*timeline = (struct timeline){
+		.part_from = xcalloc(most, sizeof(*timeline->part_from)),
+		.snapshot_from = xcalloc(most, sizeof(*timeline->snapshot_from)),
+		.hours = xcalloc(most, sizeof(*timeline->hours)),
+		.moves = xcalloc(most, sizeof(*timeline->moves)),
+	};
+	for (size_t from = 0, to; from < axis->count; from = to) {
+		for (to = from + 1; to < axis->count && !axis_begins(axis, to);)
+			to++;
+		add_part(timeline, axis, from, to);
 	}
-	timeline_release(timeline);
-	return -ERR_NOMEM;
+	timeline->part_from[timeline->part_count] = timeline->count;
+	timeline->snapshot_from[timeline->count] = axis->count;
+	add_pairs(timeline);
 }
 
 void timeline_release(struct timeline *timeline)
@@ -131,8 +114,9 @@ void timeline_release(struct timeline *timeline)
 	*timeline = (struct timeline){0};
 }
 
-/* Those below the pivot to the front, without a branch that cannot be foreseen. */
-static size_t put_below(double *values, size_t count, double pivot)
+/* Those below the pivot to the front, or with_equal those that are no more than it, without a branch that
+ * cannot be foreseen. */
+static size_t put_below(double *values, size_t count, double pivot, bool with_equal)
 {
 	size_t below = 0;
 
@@ -141,24 +125,9 @@ static size_t put_below(double *values, size_t count, double pivot)
 
 		values[i] = values[below];
 		values[below] = value;
-		below += value < pivot;
+		below += (value < pivot) | (with_equal & (value <= pivot));
 	}
 	return below;
-}
-
-/* The same of those that are no more than the pivot. */
-static size_t put_up_to(double *values, size_t count, double pivot)
-{
-	size_t up_to = 0;
-
-	for (size_t i = 0; i < count; i++) {
-		double value = values[i];
-
-		values[i] = values[up_to];
-		values[up_to] = value;
-		up_to += value <= pivot;
-	}
-	return up_to;
 }
 
 /* Places that no one who makes a series would guess easily, but always the same. */
@@ -183,13 +152,13 @@ static double select_rank(double *values, size_t count, size_t rank)
 
 	for (;;) {
 		double pivot = pivot_of(values, count, &seed);
-		size_t done = put_below(values, count, pivot);
+		size_t done = put_below(values, count, pivot, false);
 
 		if (rank < done) {
 			count = done;
 			continue;
 		}
-		done += put_up_to(values + done, count - done, pivot);
+		done += put_below(values + done, count - done, pivot, true);
 		if (rank < done)
 			return pivot;
 		values += done;

@@ -2,6 +2,7 @@
 
 #include <stdlib.h>
 
+#include "core/base/memory.h"
 #include "diff/trend/trend_parts.h"
 
 /* In fewer snapshots a number can stay the same by chance. */
@@ -29,24 +30,17 @@ const char *trend_verdict_name(enum trend_verdict verdict)
 
 struct trend_judge *trend_judge_new(const struct trend_axis *axis)
 {
-	struct trend_judge *judge = calloc(1, sizeof(*judge));
+	struct trend_judge *judge = xcalloc(1, sizeof(*judge));
 
-	if (!judge)
-		return NULL;
 	judge->axis = axis;
-	judge->values = calloc(axis->count + 1, 3 * sizeof(*judge->values));
-	if (!judge->values || timeline_init(&judge->timeline, axis)) {
-		trend_judge_free(judge);
-		return NULL;
-	}
+	judge->values = xcalloc(axis->count + 1, 3 * sizeof(*judge->values));
+	timeline_init(&judge->timeline, axis);
 	judge->scratch = judge->values + axis->count;
 	return judge;
 }
 
 void trend_judge_free(struct trend_judge *judge)
 {
-	if (!judge)
-		return;
 	free(judge->values);
 	timeline_release(&judge->timeline);
 	free(judge);
@@ -58,34 +52,29 @@ enum measure {
 	BLOCKS,
 };
 
-static uint64_t number_of(const struct block_totals *sum, enum measure what)
+static uint64_t measured(const struct block_totals *sum, enum measure measure)
 {
-	return what == BYTES ? sum->requested_bytes : sum->block_count;
+	return measure == BYTES ? sum->requested_bytes : sum->block_count;
 }
 
-static uint64_t least_of(const struct block_totals *of, size_t count, enum measure what)
-{
-	uint64_t least = UINT64_MAX;
-
-	for (size_t i = 0; i < count; i++)
-		least = number_of(&of[i], what) < least ? number_of(&of[i], what) : least;
-	return least;
-}
-
-/* Puts into values what each point has beyond the least of all snapshots: what is lost to rounding is lost to
- * all alike. */
-static void put_values(
-	struct trend_judge *judge, const struct block_totals *of, enum measure what, uint64_t least)
+/* Puts into values what each point has beyond the least of all snapshots, which is returned: what is lost to
+ * rounding is lost to all alike. */
+static uint64_t put_values(
+	struct trend_judge *judge, const struct block_totals *sums, enum measure measure)
 {
 	const size_t *from = judge->timeline.snapshot_from;
+	uint64_t least = UINT64_MAX;
 
+	for (size_t i = 0; i < judge->axis->count; i++)
+		least = measured(&sums[i], measure) < least ? measured(&sums[i], measure) : least;
 	for (size_t point = 0; point < judge->timeline.count; point++) {
 		double sum = 0;
 
 		for (size_t i = from[point]; i < from[point + 1]; i++)
-			sum += (double)(number_of(&of[i], what) - least);
+			sum += (double)(measured(&sums[i], measure) - least);
 		judge->values[point] = sum / (double)(from[point + 1] - from[point]);
 	}
+	return least;
 }
 
 /*
@@ -112,12 +101,11 @@ static bool find_moves(struct trend_judge *judge)
 
 /* Whether the number moves at all; then what its pairs say, and if it is asked for, the verdict. */
 static bool judge_number(struct trend_judge *judge, const struct block_totals *of,
-	enum measure what, struct slopes *slopes, enum trend_verdict *verdict)
+	enum measure measure, struct slopes *slopes, enum trend_verdict *verdict)
 {
-	uint64_t least = least_of(of, judge->axis->count, what);
+	uint64_t least = put_values(judge, of, measure);
 
 	*slopes = (struct slopes){0};
-	put_values(judge, of, what, least);
 	if (!find_moves(judge))
 		return false;
 	slopes_find(&judge->timeline, judge->values, slopes);

@@ -37,6 +37,12 @@ struct trend_axis {
 	size_t count;
 };
 
+/* Whether a snapshot is the first of its part. */
+static inline bool axis_begins(const struct trend_axis *axis, size_t snapshot)
+{
+	return !snapshot || (axis->parts && axis->parts[snapshot] != axis->parts[snapshot - 1]);
+}
+
 struct trend {
 	enum trend_verdict verdict;
 	/* Growth per hour by the slope of Theil and Sen, and between what it lies with 95 percent
@@ -53,8 +59,7 @@ const char *trend_verdict_name(enum trend_verdict verdict);
 
 /* What judging needs, to be used for many series of one axis, by one thread at a time. */
 struct trend_judge;
-struct trend_judge *trend_judge_new(
-	const struct trend_axis *axis); /* borrows it; NULL: no memory */
+struct trend_judge *trend_judge_new(const struct trend_axis *axis); /* borrows it */
 void trend_judge_free(struct trend_judge *judge);
 
 /* Judges the series of[0..axis->count). */

@@ -28,8 +28,7 @@ struct timeline {
 	bool *moves; /* of each part: it is used to judge the series at hand */
 };
 
-/* 0 or -ERR_NOMEM, and then nothing is to be released. */
-int timeline_init(struct timeline *timeline, const struct trend_axis *axis);
+void timeline_init(struct timeline *timeline, const struct trend_axis *axis);
 void timeline_release(struct timeline *timeline);
 
 /* What pairs of points say, of the parts that move. */
