@@ -125,8 +125,7 @@ static int add(struct file_list *list, const char *path, bool is_found, struct e
 	if (list->count >= FILES_MAX)
 		return err_set(err, ERR_USAGE, path, "%d files at most; name fewer by a pattern",
 			FILES_MAX);
-	if (array_grow((void **)&list->items, &list->cap, list->count, sizeof(*list->items)))
-		return err_set(err, ERR_NOMEM, NULL, NULL);
+	array_grow((void **)&list->items, &list->cap, list->count, sizeof(*list->items));
 	list->items[list->count++] = (struct file_item){.path = path, .is_found = is_found};
 	return 0;
 }
@@ -156,22 +155,16 @@ static int add_found(struct file_list *list, const char *folder, const struct fo
 	struct err *err)
 {
 	size_t len = strlen(folder);
-	bool is_passed_over = false;
 	struct buf path;
-	const char *own = NULL;
-	int rc;
+	int rc = 0;
 
 	buf_init(&path);
-	rc = buf_printf(
+	buf_printf(
 		&path, "%s%s%s", folder, len && !is_slash(folder[len - 1]) ? "/" : "", entry->name);
-	if (!rc && entry->is_link)
-		is_passed_over = leads_to_no_file(path.data);
-	if (!rc && !is_passed_over)
-		own = arena_text(&list->arena, path.data, path.len);
+	if (!entry->is_link || !leads_to_no_file(path.data))
+		rc = add(list, arena_text(&list->arena, path.data, path.len), true, err);
 	buf_release(&path);
-	if (is_passed_over)
-		return 0;
-	return own ? add(list, own, true, err) : err_set(err, ERR_NOMEM, NULL, NULL);
+	return rc;
 }
 
 static bool ends_in(const char *name, const char *end)
@@ -201,15 +194,15 @@ static int by_name(const void *a, const void *b)
 }
 
 /* The files in a folder that are as the pattern says; NULL: all. */
-static int add_entries(struct file_list *list, struct folder_list *of, const char *folder,
+static int add_entries(struct file_list *list, struct folder_list *found, const char *folder,
 	const char *pattern, struct err *err)
 {
 	int rc = 0;
 
-	if (of->count)
-		qsort(of->entries, of->count, sizeof(*of->entries), by_name);
-	for (size_t i = 0; !rc && i < of->count; i++) {
-		const struct folder_entry *entry = &of->entries[i];
+	if (found->count)
+		qsort(found->entries, found->count, sizeof(*found->entries), by_name);
+	for (size_t i = 0; !rc && i < found->count; i++) {
+		const struct folder_entry *entry = &found->entries[i];
 
 		if ((entry->is_file || entry->is_link) && !is_no_name(entry->name, pattern) &&
 			(!pattern || is_like(entry->name, pattern)))
@@ -240,8 +233,6 @@ static int add_pattern(struct file_list *list, const char *path, struct err *err
 
 	/* The slash stays when it is all there is: the root. */
 	folder = arena_text(&list->arena, path, len > 1 && path[len - 2] != ':' ? len - 1 : len);
-	if (!folder)
-		return err_set(err, ERR_NOMEM, NULL, NULL);
 	rc = folder_list_read(folder, &found, err);
 	if (rc)
 		return rc;
@@ -261,7 +252,7 @@ static int add_folder(struct file_list *list, const char *path, struct err *err)
 	int rc = folder_list_read(path, &found, err);
 
 	if (rc)
-		return rc == -ERR_NOMEM ? rc : 1;
+		return 1;
 	rc = add_entries(list, &found, path, NULL, err);
 	folder_list_release(&found);
 	if (!rc && list->count == before)
@@ -302,8 +293,20 @@ static int by_path(const void *a, const void *b)
 }
 
 /* A file that is also asked for by its own name was not just found. */
-static void mark(struct file_list *list, const struct full_path *all, size_t count)
+static void mark_doubles(struct file_list *list)
 {
+	struct full_path *all = xcalloc(list->count + 1, sizeof(*all));
+	size_t count = 0;
+
+	for (size_t i = 0; i < list->count; i++) {
+		char *path = NULL;
+
+		if (strcmp(list->items[i].path, "-") != 0)
+			path = os_full_path(list->items[i].path);
+		if (path)
+			all[count++] = (struct full_path){path, i};
+	}
+	qsort(all, count, sizeof(*all), by_path);
 	for (size_t i = 1, first = 0; i < count; i++) {
 		struct file_item *item = &list->items[all[i].item];
 
@@ -315,29 +318,9 @@ static void mark(struct file_list *list, const struct full_path *all, size_t cou
 		item->twin = all[first].item;
 		list->items[all[first].item].is_found &= item->is_found;
 	}
-}
-
-static int mark_doubles(struct file_list *list)
-{
-	struct full_path *all = calloc(list->count + 1, sizeof(*all));
-	size_t count = 0;
-	int rc = all ? 0 : -ERR_NOMEM;
-
-	for (size_t i = 0; !rc && i < list->count; i++) {
-		if (!strcmp(list->items[i].path, "-"))
-			continue;
-		all[count] = (struct full_path){os_full_path(list->items[i].path), i};
-		rc = all[count].path ? 0 : -ERR_NOMEM;
-		count += !rc;
-	}
-	if (!rc && count) {
-		qsort(all, count, sizeof(*all), by_path);
-		mark(list, all, count);
-	}
 	for (size_t i = 0; i < count; i++)
 		free(all[i].path);
 	free(all);
-	return rc;
 }
 
 int file_list_make(struct file_list *list, const char *const *paths, size_t count, struct err *err)
@@ -348,8 +331,8 @@ int file_list_make(struct file_list *list, const char *const *paths, size_t coun
 	arena_init(&list->arena);
 	for (size_t i = 0; !rc && i < count; i++)
 		rc = add_argument(list, paths[i], err);
-	if (!rc && mark_doubles(list))
-		rc = err_set(err, ERR_NOMEM, NULL, NULL);
+	if (!rc)
+		mark_doubles(list);
 	return rc;
 }
 

@@ -99,8 +99,8 @@ struct options {
 	unsigned rate_max_hours;
 };
 
-/* Reads argv; argv[0] is skipped. Release options in any case. 0; -ERR_USAGE with the argument that
- * is wrong; -ERR_NOMEM. After --help or --version the rest is not looked at. */
+/* Reads argv; argv[0] is skipped. Release options in any case. 0, or -ERR_USAGE with the argument that
+ * is wrong. After --help or --version the rest is not looked at. */
 int options_parse(struct options *options, int argc, char **argv, struct err *err);
 void options_release(struct options *options);
 
@@ -144,6 +144,8 @@ struct series {
 struct file_list;
 
 struct inputs {
+	const struct options *options;
+	FILE *say; /* what files lack, a line for each thing */
 	struct dump_sums *dumps; /* series by series, each in its order */
 	size_t dump_count;
 	struct stack_store *store; /* of many dumps: the stacks that they have in common */
@@ -151,6 +153,7 @@ struct inputs {
 	size_t series_count;
 	bool is_partial;
 	bool is_printed; /* a comparison, whose rows are there: there is nothing to match */
+	const char *printed_name; /* while it is read */
 	const char *growth_unknown; /* why no growth can be told from these dumps, or NULL */
 	const char *
 		*left_out; /* paths of files that are not used, but those that were given twice */
@@ -158,35 +161,37 @@ struct inputs {
 	struct arena paths; /* what these are in */
 };
 
-/* Remembers that a file is left out. 0 or -ERR_NOMEM. */
-int inputs_leave_out(struct inputs *inputs, const char *path);
+/* Remembers that a file is left out. */
+void inputs_leave_out(struct inputs *inputs, const char *path);
 
-/* Reads the files, of which the dumps become series. Inputs are zero before, and are released in any case. 0
- * or an error; -ERR_USAGE also when a printed comparison is not alone. */
-int inputs_read(struct inputs *inputs, const struct options *options, const struct file_list *files,
-	FILE *say, struct err *err);
+/* Reads the files, of which the dumps become series. Inputs are zero before but for options and say, and are
+ * released in any case. 0 or an error; -ERR_USAGE also when a printed comparison is not alone. */
+int inputs_read(struct inputs *inputs, const struct file_list *list, struct err *err);
 
-/* Matches the stacks of each series' dumps. 0 or -ERR_NOMEM. */
-int inputs_match(struct inputs *inputs, const struct options *options, FILE *say, struct err *err);
+/* Matches the stacks of each series' dumps. */
+void inputs_match(struct inputs *inputs);
 void inputs_release(struct inputs *inputs);
 
 /* What is said of the files that hdiff is given: a line each, whatever their names and texts hold. */
 
-/* "hdiff: PLACE: warning: WHAT TEXT". 0 or -ERR_NOMEM, as all of these. */
-int say_warning(FILE *say, const char *place, const char *what, const char *text);
+/* "hdiff: " and the words, made harmless. */
+void say_line(FILE *say, const char *format, ...) PRINTF_LIKE(2, 3);
+
+/* "hdiff: PLACE: warning: WHAT TEXT". */
+void say_warning(FILE *say, const char *place, const char *what, const char *text);
 
 /* That a file is not used, and why. */
-int say_left_out(FILE *say, const char *place, const char *why);
-int say_damaged(FILE *say, const char *place, const struct err *why);
+void say_left_out(FILE *say, const char *place, const char *why);
+void say_damaged(FILE *say, const char *place, const struct err *why);
 
 /* What a dump lacks that is used. */
-int say_warnings(FILE *say, const char *name, const struct dump_sums *sums);
+void say_warnings(FILE *say, const char *name, const struct dump_sums *sums);
 
 /* What the dumps of a series lack, each thing once. */
-int say_series_warnings(FILE *say, const struct dump_sums *dumps, size_t count);
+void say_series_warnings(FILE *say, const struct dump_sums *dumps, size_t count);
 
 /* That it is cut short. */
-int say_cut(FILE *say, const struct err *err);
+void say_cut(FILE *say, const struct err *err);
 
 /*
  * Limits of growth: what a build job wants to know of a series.
@@ -200,9 +205,7 @@ int say_cut(FILE *say, const struct err *err);
 struct growth_limits {
 	const struct options *options;
 	struct strip *strip; /* frames that name nobody */
-	/* One line, borrowed for the call. */
-	void (*say)(void *ctx, const struct buf *words);
-	void *ctx;
+	FILE *say;
 	const char
 		*growth_unknown; /* why the dumps do not tell growth, whatever they hold; or NULL */
 	/* What came out of all that was checked. */
@@ -215,8 +218,8 @@ struct growth_limits {
 };
 
 /* Checks one view, and says what is over a limit and what cannot be judged. Looks for the names of
- * the row that grows fastest when that is over. 0 or -ERR_NOMEM. */
-int growth_check(struct growth_limits *limits, const struct view *view, struct naming *naming);
+ * the row that grows fastest when that is over. */
+void growth_check(struct growth_limits *limits, struct view *view);
 
 /* When all views were checked: whether a limit cannot be said to hold, as nothing was judged. */
 bool growth_is_unknown(const struct growth_limits *limits);

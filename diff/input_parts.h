@@ -52,28 +52,20 @@ struct file_list {
 
 /* Fills *list, whose storage is the caller's; release it in any case. paths must outlive it. 0;
  * -ERR_OPEN: a pattern matches nothing; -ERR_READ: a folder cannot be read; -ERR_USAGE: more than
- * FILES_MAX files; -ERR_NOMEM. */
+ * FILES_MAX files. */
 int file_list_make(struct file_list *list, const char *const *paths, size_t count, struct err *err);
 void file_list_release(struct file_list *list);
 
-/* A file or two, given by name: each is said and used as far as it goes. */
-
-/* The dumps of a trend, or what was found in folders: whatever is no whole dump is left out. */
-
-/* What a file is, by how it starts. */
-
-/* Finds out what the source of path is, and words for a refusal or NULL. 0; -ERR_EMPTY, -ERR_READ,
- * -ERR_NOMEM. */
+/* Finds out what the source of path is, and words for a refusal or NULL. 0; -ERR_EMPTY, -ERR_READ. */
 int input_kind(const char *path, struct source *source, enum file_kind *kind, const char **words,
 	struct err *err);
 
 /* Whether it is a log that hsnap wrote: the first line is a time and some words. */
 bool input_is_log(struct source *source);
 
-/* The order of names as people count: "a2" before "a10". */
-
 /*
- * Reading the dumps of a trend: a file for each thread at a time. Nothing is said while they are read.
+ * Reading dumps. Those of a trend go into a store: a file for each thread at a time. Nothing is said while they
+ * are read.
  *
  * Where only dumps of some time are wanted, the heads of all are looked at first, and a file whose head
  * says that it is outside is not read any further. The window may be told by the newest snapshot, and that
@@ -95,7 +87,8 @@ struct read_file {
 	 * path that is the item's, and nothing else. */
 	bool is_unread;
 	bool is_log; /* one of hsnap's, that was found beside dumps; then rc is -ERR_NOT_DUMP */
-	bool is_taken; /* for whoever uses them: sums is empty, as they have it */
+	struct source *printed; /* it is a comparison, which is to be read from there; or NULL */
+	bool is_used; /* for whoever uses them: sums is empty, as they have it */
 };
 
 struct time_filter {
@@ -103,16 +96,15 @@ struct time_filter {
 	bool takes_damaged; /* a dump that is damaged can be used */
 };
 
-/* Reads each item but doubles into its own file, all of which the caller releases in any case (see
- * read_files_release), before the store, in which they have their stacks. 0; -ERR_USAGE: more than
- * READ_MAX files were to be read whole, and err says so; -ERR_NOMEM. */
+/* Reads each item into its own file, all of which the caller releases in any case (see read_files_release)
+ * before the store. With a store, in which dumps have their stacks: all items but doubles. Without one: one
+ * after another, up to the first that is no dump; a comparison is left open. 0, or -ERR_USAGE: more than
+ * READ_MAX files were to be read whole. */
 int read_files(struct read_file *files, const struct file_item *items, size_t count,
-	const struct time_filter *wishes, struct stack_store *store, struct err *err);
+	const struct time_filter *window, struct stack_store *store, struct err *err);
 void read_files_release(struct read_file *files, size_t count);
 
 /* Whether there is something that is no whole dump, or its end, or some of its lines, is missing. */
 bool read_file_is_damaged(const struct read_file *file);
-
-/* Which files are to be read, as far as their heads tell. */
 
 #endif

@@ -1,7 +1,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/base/hash.h"
 #include "core/base/os.h"
 #include "diff/hdiff.h"
 #include "diff/input_parts.h"
@@ -9,32 +8,29 @@
 #include "diff/read/read_dump.h"
 #include "diff/series_list.h"
 
-/* Who is told. */
-struct listener {
-	const char *path, *name; /* as it was given, and as it is called */
-	FILE *say;
-	struct inputs *inputs;
-};
+/* ---------------------------------------------------------------- a printed comparison */
 
 static int say_skipped(void *ctx, const struct err *why)
 {
-	const struct listener *listener = ctx;
+	struct inputs *inputs = ctx;
 
-	listener->inputs->is_partial = true;
-	return say_left_out(listener->say, why->place, why->detail);
+	inputs->is_partial = true;
+	say_left_out(inputs->say, why->place, why->detail);
+	return 0;
 }
 
 static int say_sentence(void *ctx, const char *text)
 {
-	const struct listener *listener = ctx;
+	struct inputs *inputs = ctx;
 
-	return say_warning(listener->say, listener->name, "", text);
+	say_warning(inputs->say, inputs->printed_name, "", text);
+	return 0;
 }
 
 /* What cannot be asked of a comparison that is read, or NULL. */
-static const char *too_much(const struct listener *listener, const struct options *options)
+static const char *too_much(const struct options *options, const struct file_list *list)
 {
-	if (listener->inputs->dump_count > 1)
+	if (list->count > 1)
 		return "a comparison is read alone";
 	if (options->heap_count || options->group == GROUP_HEAP)
 		return "a comparison does not tell heaps";
@@ -61,98 +57,65 @@ static const char *no_limit(const struct options *options, const struct comparis
 	return NULL;
 }
 
-static int read_comparison(const struct options *options, struct listener *listener,
-	struct source *source, struct err *err)
+static int read_comparison(struct inputs *inputs, const struct file_list *list,
+	struct read_file *file, struct err *err)
 {
-	struct read_words words = {listener, say_skipped, say_sentence};
-	const char *why = too_much(listener, options);
+	const struct options *options = inputs->options;
+	struct read_words words = {inputs, say_skipped, say_sentence};
+	const char *why = too_much(options, list);
+	struct comparison *comparison;
 	int rc;
 
+	inputs->printed_name = source_name(file->printed);
 	if (why)
-		return err_set(err, ERR_USAGE, listener->name, "%s", why);
-	rc = comparison_read(&listener->inputs->series[0].comparison, source,
-		(unsigned)options->input_base, &words, err);
+		return err_set(err, ERR_USAGE, inputs->printed_name, "%s", why);
+	inputs->is_printed = true;
+	inputs->series = xcalloc(1, sizeof(*inputs->series));
+	inputs->series_count = 1;
+	comparison = &inputs->series[0].comparison;
+	rc = comparison_read(comparison, file->printed, (unsigned)options->input_base, &words, err);
 	if (rc && rc != -ERR_CUT)
 		return rc;
-	why = no_limit(options, &listener->inputs->series[0].comparison);
-	listener->inputs->is_partial |= why || listener->inputs->series[0].comparison.is_partial;
-	if (why &&
-		say_warning(listener->say, listener->name, "--max-growth cannot judge it: ", why))
-		return err_set(err, ERR_NOMEM, NULL, NULL);
+	why = no_limit(options, comparison);
+	inputs->is_partial |= why || comparison->is_partial;
+	if (why)
+		say_warning(
+			inputs->say, inputs->printed_name, "--max-growth cannot judge it: ", why);
 	return rc;
 }
 
-static int read_dump(
-	struct listener *listener, size_t number, struct source *source, struct err *err)
-{
-	struct dump_sums *sums = &listener->inputs->dumps[number];
-	int rc = sums_read(sums, listener->path, source, err);
+/* ---------------------------------------------------------------- which files are used */
 
-	if (sums->skip_count)
-		listener->inputs->is_partial = true;
-	if ((!rc || rc == -ERR_CUT) && say_warnings(listener->say, listener->name, sums))
-		rc = err_set(err, ERR_NOMEM, NULL, NULL);
-	return rc;
+/* What it lacks is said of its series. */
+static void use(struct inputs *inputs, struct read_file *file)
+{
+	inputs->dumps[inputs->dump_count++] = file->sums;
+	sums_init(&file->sums);
+	file->is_used = true;
 }
 
-static int read_as(const struct options *options, struct listener *listener, size_t number,
-	struct source *source, enum file_kind *kind, struct err *err)
+/* A file or two that were asked for by name are used as far as they go. */
+static int use_named(struct inputs *inputs, const struct file_list *list, struct read_file *file,
+	struct err *err)
 {
-	const char *words = NULL;
-	int rc = input_kind(listener->path, source, kind, &words, err);
+	int rc = file->rc;
 
-	if (rc)
+	if (file->printed)
+		rc = read_comparison(inputs, list, file, err);
+	else if (rc)
+		*err = *file->err;
+	inputs->is_partial |= file->sums.skip_count || rc == -ERR_CUT;
+	if (!file->printed && (!rc || rc == -ERR_CUT))
+		say_warnings(inputs->say,
+			!strcmp(file->item->path, "-") ? "standard input" : file->item->path,
+			&file->sums);
+	if (rc == -ERR_CUT)
+		say_cut(inputs->say, err);
+	else if (rc)
 		return rc;
-	if (*kind == FILE_COMPARISON)
-		return read_comparison(options, listener, source, err);
-	rc = read_dump(listener, number, source, err);
-	if (rc == -ERR_NOT_DUMP && words)
-		return err_set(err, ERR_NOT_DUMP, source_name(source), "%s", words);
-	return rc;
-}
-
-/* Reads input number. 1: it was a printed comparison; 0: a dump; or an error. */
-static int read_one(
-	const struct options *options, struct listener *listener, size_t number, struct err *err)
-{
-	enum file_kind kind = FILE_UNKNOWN;
-	struct source *source;
-	int rc = source_open(&source, listener->path, err);
-
-	if (rc)
-		return rc;
-	listener->name = source_name(source);
-	rc = read_as(options, listener, number, source, &kind, err);
-	if (rc == -ERR_CUT) {
-		listener->inputs->is_partial = true;
-		rc = say_cut(listener->say, err) ? err_set(err, ERR_NOMEM, NULL, NULL) : 0;
-	}
-	source_close(source);
-	return rc ? rc : kind == FILE_COMPARISON;
-}
-
-/* Reads them in the order in which they were given into inputs->dumps, or a single printed comparison
- * into inputs->series[0]. 1: that was it; 0; or an error. */
-static int inputs_read_few(struct inputs *inputs, const struct options *options,
-	const struct file_list *files, FILE *say, struct err *err)
-{
-	int rc = 0;
-
-	inputs->dumps = calloc(files->count + 1, sizeof(*inputs->dumps));
-	inputs->series = calloc(1, sizeof(*inputs->series));
-	if (!inputs->dumps || !inputs->series)
-		return err_set(err, ERR_NOMEM, NULL, NULL);
-	inputs->series_count = 1;
-	for (; inputs->dump_count < files->count; inputs->dump_count++)
-		sums_init(&inputs->dumps[inputs->dump_count]);
-	for (size_t i = 0; !rc && i < files->count; i++) {
-		const char *path = files->items[i].path;
-		struct listener listener = {path, path, say, inputs};
-
-		rc = read_one(options, &listener, i, err);
-	}
-	inputs->series[0].count = inputs->dump_count;
-	return rc;
+	if (!file->printed)
+		use(inputs, file);
+	return 0;
 }
 
 /* Whether a file that was found is the one that the report goes to: one from the last time, in the
@@ -163,249 +126,156 @@ static bool input_is_output(const struct options *options, const char *path)
 	       !os_is_special(path) && os_same_file(options->output, path);
 }
 
-static bool is_dump(const struct read_file *file)
-{
-	return file->kind == FILE_DUMP || !file->rc || file->rc == -ERR_CUT;
-}
-
-/* What was asked for by its name was to be there, and no dump may be missing in a sum. */
-static bool is_missed(const struct read_file *file, const struct options *options)
-{
-	return !file->item->is_found || (options->sum && file->rc != -ERR_NOT_DUMP);
-}
-
-/* Says why a file is left out. */
-static int leave_out(struct inputs *inputs, const struct read_file *file,
-	const struct options *options, FILE *say, const struct err *why)
-{
-	inputs->is_partial |= is_missed(file, options);
-	if (inputs_leave_out(inputs, file->item->path))
-		return -ERR_NOMEM;
-	return say_damaged(say, file->item->path, why);
-}
-
-/* A dump that is there but for some of its lines or its end. */
-static int leave_damaged(struct inputs *inputs, const struct read_file *file,
-	const struct options *options, FILE *say)
+/* Why a dump is not used that is there but for some of its lines or its end. */
+static struct err why_damaged(const struct read_file *file)
 {
 	const struct dump_sums *sums = &file->sums;
 	struct err why = {.code = ERR_BAD_LINE};
 
 	if (file->rc == -ERR_CUT)
-		return leave_out(inputs, file, options, say, file->err);
+		return *file->err;
 	for (size_t i = 0; i < sums->warning_count && i < WARNINGS_MAX; i++) {
 		if (!sums->left_out[i].place)
 			continue;
 		err_set(&why, ERR_BAD_LINE, sums->left_out[i].place, "%s", sums->left_out[i].why);
 		break;
 	}
-	return leave_out(inputs, file, options, say, &why);
+	return why;
 }
 
-/* What it lacks is said of its series. */
-static int take(
-	struct inputs *inputs, struct read_file *file, const struct options *options, FILE *say)
-{
-	int rc = file->rc ? say_cut(say, file->err) : 0;
-
-	inputs->is_partial |= read_file_is_damaged(file) && is_missed(file, options);
-	if (rc)
-		return rc;
-	inputs->dumps[inputs->dump_count++] = file->sums;
-	sums_init(&file->sums);
-	file->is_taken = true;
-	return 0;
-}
-
-/* Takes one of the files if it is of use, or says why not. What has two names and is of no use was said of
+/* Uses one of many files if it is of use, or says why not. What has two names and is of no use was said of
  * the first. */
-static int settle(struct inputs *inputs, struct read_file *read, size_t number,
-	const struct options *options, FILE *say, struct err *err)
+static int use_of_many(
+	struct inputs *inputs, struct read_file *files, size_t number, struct err *err)
 {
-	struct read_file *file = &read[number];
-	int rc;
+	const struct options *options = inputs->options;
+	struct read_file *file = &files[number];
+	const char *path = file->item->path;
+	bool is_no_dump = file->rc && file->rc != -ERR_CUT, is_damaged = read_file_is_damaged(file);
+	struct err why;
 
 	if (file->item->is_double) {
-		rc = read[file->item->twin].is_taken ?
-			     say_left_out(say, file->item->path, "it is named twice") :
-			     0;
-	} else if (input_is_output(options, file->item->path)) {
-		return is_dump(file) ?
-			       err_set(err, ERR_USAGE, options->output, "it is one of the dumps") :
-			       0;
-	} else if (file->is_log) {
-		rc = 0;
-	} else if (file->rc && file->rc != -ERR_CUT) {
-		rc = leave_out(inputs, file, options, say, file->err);
-	} else if (read_file_is_damaged(file) && !options->force) {
-		rc = leave_damaged(inputs, file, options, say);
-	} else {
-		rc = take(inputs, file, options, say);
+		if (files[file->item->twin].is_used)
+			say_left_out(inputs->say, path, "it is named twice");
+		return 0;
 	}
-	return rc ? err_set(err, ERR_NOMEM, NULL, NULL) : 0;
+	if (input_is_output(options, path))
+		return is_no_dump && file->kind != FILE_DUMP ?
+			       0 :
+			       err_set(err, ERR_USAGE, options->output, "it is one of the dumps");
+	if (file->is_log)
+		return 0;
+	/* What was asked for by its name was to be there, and no dump may be missing in a sum. */
+	inputs->is_partial |= is_damaged && (!file->item->is_found ||
+						    (options->sum && file->rc != -ERR_NOT_DUMP));
+	if (is_no_dump || (is_damaged && !options->force)) {
+		why = is_no_dump ? *file->err : why_damaged(file);
+		inputs_leave_out(inputs, path);
+		say_damaged(inputs->say, path, &why);
+		return 0;
+	}
+	if (file->rc)
+		say_cut(inputs->say, file->err);
+	use(inputs, file);
+	return 0;
 }
 
 /* Why there is nothing left. */
-static int say_none(const struct read_file *read, const struct options *options,
-	const struct file_list *files, struct err *err)
+static int say_none(
+	const struct inputs *inputs, const struct read_file *files, size_t count, struct err *err)
 {
 	bool is_damaged = false;
 
-	for (size_t i = 0; i < files->count; i++)
-		is_damaged |= read[i].rc == -ERR_CUT || read[i].sums.skip_count;
-	return err_set(err, is_damaged ? ERR_CUT : ERR_NOT_DUMP, options->paths.items[0],
+	for (size_t i = 0; i < count; i++)
+		is_damaged |= files[i].rc == -ERR_CUT || files[i].sums.skip_count;
+	return err_set(err, is_damaged ? ERR_CUT : ERR_NOT_DUMP, inputs->options->paths.items[0],
 		is_damaged ? "none of %zu files is whole" :
 			     "none of %zu files is one that can be used",
-		files->count);
+		count);
 }
 
-static int read_all(struct inputs *inputs, struct read_file *read, const struct options *options,
-	const struct file_list *files, FILE *say, struct err *err)
+/* Whether something is asked for that only a series has. */
+static bool asks_series(const struct options *options, const struct file_list *list)
 {
-	struct time_filter wishes = {options->since, options->until, options->force};
-	int rc = read_files(read, files->items, files->count, &wishes, inputs->store, err);
-
-	for (size_t i = 0; !rc && i < files->count; i++)
-		rc = settle(inputs, read, i, options, say, err);
-	if (!rc && !inputs->dump_count)
-		rc = say_none(read, options, files, err);
-	return rc;
-}
-
-/* How many files were to be dumps: one that is found twice is one, and the report and a log are none. */
-static size_t count_meant(
-	const struct read_file *read, const struct file_list *files, const struct options *options)
-{
-	size_t count = 0;
-
-	for (size_t i = 0; i < files->count; i++)
-		count += !files->items[i].is_double && !read[i].is_log &&
-			 !input_is_output(options, files->items[i].path);
-	return count;
+	return options->sum || options_ask_trend(options) ||
+	       (list->has_found && options_of_trend(options));
 }
 
 /* More than two, or what there would be else a comparison with nothing of: the others are left out. */
-static bool is_trend(const struct inputs *inputs, const struct read_file *read,
-	const struct options *options, const struct file_list *files)
+static bool is_trend(
+	const struct inputs *inputs, const struct read_file *files, const struct file_list *list)
 {
 	const struct dump_sums *dumps = inputs->dumps;
+	size_t meant = 0;
 
-	bool is_asked = options->sum || options_ask_trend(options) ||
-			(files->has_found && options_of_trend(options));
-
-	if (is_asked || (files->count > 2 && !files->has_found))
+	if (asks_series(inputs->options, list) || (list->count > 2 && !list->has_found))
 		return true;
+	/* One that is found twice is one dump, and the report and a log are none. */
+	for (size_t i = 0; inputs->dump_count == 1 && i < list->count; i++)
+		meant += !list->items[i].is_double && !files[i].is_log &&
+			 !input_is_output(inputs->options, list->items[i].path);
 	if (inputs->dump_count == 1)
-		return count_meant(read, files, options) > 1;
+		return meant > 1;
 	if (inputs->dump_count > 2 || dump_same_snapshot(&dumps[0], &dumps[1]))
 		return true;
-	return files->has_found && !dump_same_process(&dumps[0], &dumps[1]);
+	return list->has_found && !dump_same_process(&dumps[0], &dumps[1]);
 }
 
-/* Reads them into inputs->dumps and makes the series, of which nothing but the comparison is missing
- * then. 0 or an error; -ERR_NOT_DUMP when there is no dump that can be used. */
-static int inputs_read_many(struct inputs *inputs, const struct options *options,
-	const struct file_list *files, FILE *say, struct err *err)
+/* One file is what it is, wherever it was found: it may also be a comparison. */
+static bool are_few(const struct file_list *list, const struct options *options)
 {
-	struct read_file *read = calloc(files->count + 1, sizeof(*read));
-	int rc;
-
-	inputs->dumps = calloc(files->count + 1, sizeof(*inputs->dumps));
-	inputs->store = stack_store_new();
-	if (read && inputs->dumps && inputs->store) {
-		rc = read_all(inputs, read, options, files, say, err);
-		if (!rc)
-			rc = series_list_make(
-				inputs, options, is_trend(inputs, read, options, files), say, err);
-	} else {
-		rc = err_set(err, ERR_NOMEM, NULL, NULL);
-	}
-	if (read)
-		read_files_release(read, files->count);
-	free(read);
-	return rc;
-}
-
-/* The same of the snapshots of a series: the first that is not like the one before it is named. */
-static int check_series_samples(struct inputs *inputs, const struct series *series, FILE *say)
-{
-	struct dump_sums *dumps = &inputs->dumps[series->first];
-	const char *words = "it was sampled in another way than the snapshot before it: growth in "
-			    "its series may be an error of the estimates";
-
-	for (size_t i = 1; i < series->count; i++) {
-		if (dumps[i].sample_bytes == dumps[i - 1].sample_bytes)
-			continue;
-		if (sums_warn(&dumps[i], words))
-			return -ERR_NOMEM;
-		return say_warning(say, dumps[i].path, "", words);
-	}
-	return 0;
-}
-
-/* Of a sample and of all there is, growth may be nothing but the sample's error. */
-static int check_samples(struct inputs *inputs, const struct series *series, FILE *say)
-{
-	struct dump_sums *dumps = &inputs->dumps[series->first],
-			 *newest = &dumps[series->count - 1];
-	const char *words =
-		"it was sampled in another way than the dump it is compared with: growth may "
-		"be an error of the estimates";
-
-	if (series->number)
-		return check_series_samples(inputs, series, say);
-	for (size_t i = 0; i + 1 < series->count; i++) {
-		if (dumps[i].sample_bytes == newest->sample_bytes)
-			continue;
-		if (sums_warn(newest, words))
-			return -ERR_NOMEM;
-		return say_warning(say, newest->path, "", words);
-	}
-	return 0;
+	return !asks_series(options, list) &&
+	       ((list->count == 1 && !input_is_output(options, list->items[0].path)) ||
+		       (list->count == 2 && !list->has_found));
 }
 
 /* ---------------------------------------------------------------- whose dumps they are */
 
+/* Of a sample and of all there is, growth may be nothing but the sample's error: the first of a series that
+ * is not like the one before it is named, or the newest that is not like another. */
+static void check_samples(struct inputs *inputs, const struct series *series)
+{
+	struct dump_sums *dumps = &inputs->dumps[series->first],
+			 *newest = &dumps[series->count - 1];
+	const char *words =
+		series->number ?
+			"it was sampled in another way than the snapshot before it: growth in its "
+			"series may be an error of the estimates" :
+			"it was sampled in another way than the dump it is compared with: growth "
+			"may be an error of the estimates";
+
+	for (size_t i = 1; i < series->count; i++) {
+		struct dump_sums *later = series->number ? &dumps[i] : newest;
+
+		if (dumps[i - 1].sample_bytes == later->sample_bytes)
+			continue;
+		sums_warn(later, words);
+		say_warning(inputs->say, later->path, "", words);
+		return;
+	}
+}
+
 /* Two dumps of one process that were named the wrong way round. Those that were found have no order but
  * their times', whether they tell a process or not. */
-static int order_pair(struct dump_sums *dumps, bool has_found, FILE *say)
+static void order_pair(struct inputs *inputs, bool has_found)
 {
-	struct dump_sums newer = dumps[0];
+	struct dump_sums *dumps = inputs->dumps, newer = dumps[0];
 	char words[700];
 
 	if ((!dumps[0].pid && !has_found) || !dump_same_process(&dumps[0], &dumps[1]) ||
 		!dumps[0].time_ms || !dumps[1].time_ms || dumps[0].time_ms <= dumps[1].time_ms)
-		return 0;
+		return;
 	dumps[0] = dumps[1];
 	dumps[1] = newer;
-	if (has_found)
-		return 0;
 	snprintf(words, sizeof(words), "it is NEW, for it was taken after %.600s", dumps[0].path);
-	return say_warning(say, newer.path, "", words);
+	if (!has_found)
+		say_warning(inputs->say, newer.path, "", words);
 }
 
-/* Of a program and another one, nothing is growth. */
-static int check_programs(struct inputs *inputs, const struct options *options, FILE *say)
+static int settle_pair(struct inputs *inputs, bool has_found, struct err *err)
 {
 	struct dump_sums *dumps = inputs->dumps;
 	char words[700];
-
-	if (!dump_other_program(&dumps[0], &dumps[1]))
-		return 0;
-	if (!options->force)
-		inputs->growth_unknown = "the dumps are of different programs; if they are to be "
-					 "compared, say --force";
-	snprintf(words, sizeof(words), "it is of another program (%.300s) than OLD (%.300s)",
-		dump_image(&dumps[1]), dump_image(&dumps[0]));
-	if (sums_warn(&dumps[1], words))
-		return -ERR_NOMEM;
-	return say_warning(say, dumps[1].path, "", words);
-}
-
-static int settle_pair(struct inputs *inputs, const struct options *options, bool has_found,
-	FILE *say, struct err *err)
-{
-	struct dump_sums *dumps = inputs->dumps;
 
 	for (int i = 0; i < 2; i++) {
 		if (dump_is_child(&dumps[i], &dumps[!i]))
@@ -414,13 +284,21 @@ static int settle_pair(struct inputs *inputs, const struct options *options, boo
 				"adds up what is in both",
 				dumps[!i].path);
 	}
-	if (order_pair(dumps, has_found, say) || check_programs(inputs, options, say))
-		return err_set(err, ERR_NOMEM, NULL, NULL);
+	order_pair(inputs, has_found);
+	if (!dump_other_program(&dumps[0], &dumps[1]))
+		return 0;
+	if (!inputs->options->force) /* of a program and another one, nothing is growth */
+		inputs->growth_unknown = "the dumps are of different programs; if they are to be "
+					 "compared, say --force";
+	snprintf(words, sizeof(words), "it is of another program (%.300s) than OLD (%.300s)",
+		dump_image(&dumps[1]), dump_image(&dumps[0]));
+	sums_warn(&dumps[1], words);
+	say_warning(inputs->say, dumps[1].path, "", words);
 	return 0;
 }
 
 /* Of a trend of as many processes as dumps: whether they are of one program and those it started. */
-static int check_family(const struct inputs *inputs, FILE *say)
+static void check_family(const struct inputs *inputs)
 {
 	const struct dump_sums *dumps = inputs->dumps;
 	char words[700];
@@ -433,94 +311,92 @@ static int check_family(const struct inputs *inputs, FILE *say)
 				"it is of a child process of %.600s; --sum adds up what is in all "
 				"dumps",
 				dumps[k].path);
-			return say_warning(say, dumps[i].path, "", words);
+			say_warning(inputs->say, dumps[i].path, "", words);
+			return;
 		}
 	}
-	return 0;
 }
 
 /* What the dumps of different processes have to do with each other. */
-static int settle_processes(struct inputs *inputs, const struct options *options, bool has_found,
-	FILE *say, struct err *err)
+static int settle_processes(struct inputs *inputs, bool has_found, struct err *err)
 {
-	if (options->sum || !inputs->dump_count)
+	if (inputs->options->sum || inputs->is_printed)
 		return 0;
 	if (inputs->dump_count == 1 && has_found)
 		inputs->growth_unknown = "a single dump was found";
 	if (inputs->dump_count == 2 && !inputs->series[0].number)
-		return settle_pair(inputs, options, has_found, say, err);
-	if (inputs->series_count == inputs->dump_count && check_family(inputs, say))
-		return err_set(err, ERR_NOMEM, NULL, NULL);
+		return settle_pair(inputs, has_found, err);
+	if (inputs->series_count == inputs->dump_count)
+		check_family(inputs);
 	return 0;
 }
 
 /* ---------------------------------------------------------------- all of it */
 
-static int compare(struct inputs *inputs, struct series *series, const struct options *options)
+void inputs_leave_out(struct inputs *inputs, const char *path)
 {
-	struct match_request match = {.mode = options->match,
-		.no_symbols = options->no_symbols,
-		.symbols = &options->symbols.options,
-		.by_heap = options->group == GROUP_HEAP,
-		.heaps = options->heaps,
-		.heap_count = options->heap_count,
-		.is_sum = options->sum,
-		.axis = series->number ? &series->axis : NULL};
-	int rc = comparison_make(
-		&series->comparison, &inputs->dumps[series->first], series->count, &match);
+	array_grow((void **)&inputs->left_out, &inputs->left_out_cap, inputs->left_out_count,
+		sizeof(*inputs->left_out));
+	inputs->left_out[inputs->left_out_count++] = arena_text(&inputs->paths, path, strlen(path));
+}
 
-	series->comparison.series_number = series->number;
-	series->comparison.series_count = series->of;
-	if (series->axis.parts)
-		series->comparison.image = dump_image(&inputs->dumps[series->first]);
+int inputs_read(struct inputs *inputs, const struct file_list *list, struct err *err)
+{
+	const struct options *options = inputs->options;
+	struct time_filter window = {options->since, options->until, options->force};
+	struct read_file *files = xcalloc(list->count + 1, sizeof(*files));
+	bool is_few = are_few(list, options);
+	int rc;
+
+	inputs->dumps = xcalloc(list->count + 1, sizeof(*inputs->dumps));
+	if (!is_few)
+		inputs->store = stack_store_new();
+	rc = read_files(files, list->items, list->count, &window, inputs->store, err);
+	for (size_t i = 0; !rc && i < list->count; i++)
+		rc = is_few ? use_named(inputs, list, &files[i], err) :
+			      use_of_many(inputs, files, i, err);
+	if (!rc && !is_few && !inputs->dump_count)
+		rc = say_none(inputs, files, list->count, err);
+	if (!rc && !is_few && is_trend(inputs, files, list)) {
+		rc = series_list_trend(inputs, err);
+	} else if (!rc && !inputs->is_printed) {
+		inputs->series = xcalloc(1, sizeof(*inputs->series));
+		inputs->series_count = 1;
+		inputs->series[0].count = inputs->dump_count;
+		for (size_t i = 0; !is_few && i < inputs->dump_count; i++)
+			say_warnings(inputs->say, inputs->dumps[i].path, &inputs->dumps[i]);
+	}
+	if (!rc)
+		rc = settle_processes(inputs, list->has_found, err);
+	read_files_release(files, list->count);
+	free(files);
 	return rc;
 }
 
-/* One file is what it is, wherever it was found: it may also be a comparison. */
-static bool are_few(const struct file_list *files, const struct options *options)
+void inputs_match(struct inputs *inputs)
 {
-	return !options->sum && !options_ask_trend(options) &&
-	       !(files->has_found && options_of_trend(options)) &&
-	       ((files->count == 1 && !input_is_output(options, files->items[0].path)) ||
-		       (files->count == 2 && !files->has_found));
-}
+	const struct options *options = inputs->options;
 
-int inputs_leave_out(struct inputs *inputs, const char *path)
-{
-	const char *own = arena_text(&inputs->paths, path, strlen(path));
+	for (size_t i = 0; !inputs->is_printed && i < inputs->series_count; i++) {
+		struct series *series = &inputs->series[i];
+		struct match_request match = {.mode = options->match,
+			.no_symbols = options->no_symbols,
+			.symbols = &options->symbols.options,
+			.by_heap = options->group == GROUP_HEAP,
+			.heaps = options->heaps,
+			.heap_count = options->heap_count,
+			.is_sum = options->sum,
+			.axis = series->number ? &series->axis : NULL};
 
-	if (!own || array_grow((void **)&inputs->left_out, &inputs->left_out_cap,
-			    inputs->left_out_count, sizeof(*inputs->left_out)))
-		return -ERR_NOMEM;
-	inputs->left_out[inputs->left_out_count++] = own;
-	return 0;
-}
-
-int inputs_read(struct inputs *inputs, const struct options *options, const struct file_list *files,
-	FILE *say, struct err *err)
-{
-	int rc = are_few(files, options) ? inputs_read_few(inputs, options, files, say, err) :
-					   inputs_read_many(inputs, options, files, say, err);
-
-	inputs->is_printed = rc > 0;
-	if (!rc)
-		rc = settle_processes(inputs, options, files->has_found, say, err);
-	return rc < 0 ? rc : 0;
-}
-
-int inputs_match(struct inputs *inputs, const struct options *options, FILE *say, struct err *err)
-{
-	int rc = 0;
-
-	for (size_t i = 0; !rc && !inputs->is_printed && i < inputs->series_count; i++) {
 		if (!options->sum)
-			rc = check_samples(inputs, &inputs->series[i], say);
-		if (!rc)
-			rc = compare(inputs, &inputs->series[i], options);
+			check_samples(inputs, series);
+		comparison_make(
+			&series->comparison, &inputs->dumps[series->first], series->count, &match);
+		series->comparison.series_number = series->number;
+		series->comparison.series_count = series->of;
+		if (series->axis.parts)
+			series->comparison.image = dump_image(&inputs->dumps[series->first]);
 	}
-	return rc ? err_set(err, ERR_NOMEM, NULL,
-			    inputs->store ? "for so many dumps; --since takes fewer" : NULL) :
-		    0;
 }
 
 void inputs_release(struct inputs *inputs)

@@ -49,93 +49,81 @@ const struct word match_words[] = {
 
 const struct word base_words[] = {{"hex", 16}, {"decimal", 10}, {NULL, 0}};
 
-/* An unknown word, with those that are known: next() gives them one by one. */
-static int unknown_word(const char *text, const char *(*next)(const void *all, size_t i),
-	const void *all, struct err *err)
+/* An unknown word, with those that are known, which this gives back. */
+static int unknown_word(const char *text, struct buf *known, struct err *err)
 {
-	const char *name;
-	struct buf names;
-	int rc = 0;
-
-	buf_init(&names);
-	for (size_t i = 0; !rc && (name = next(all, i)); i++)
-		rc = buf_printf(&names, "%s%s", i ? ", " : "", name);
-	rc = rc ? err_set(err, ERR_NOMEM, NULL, NULL) :
-		  err_set(err, ERR_USAGE, text, "there are %s", names.data);
-	buf_release(&names);
-	return rc;
+	err_set(err, ERR_USAGE, text, "there are %s", known->data);
+	buf_release(known);
+	return -ERR_USAGE;
 }
 
-static const char *word_name(const void *all, size_t i)
+static void add_word(struct buf *known, const char *word)
 {
-	return ((const struct word *)all)[i].name;
+	buf_printf(known, "%s%s", known->len ? ", " : "", word);
 }
 
-static const char *verdict_name(const void *all, size_t i)
-{
-	(void)all;
-	return i < TREND_VERDICTS ? trend_verdict_name((enum trend_verdict)i) : NULL;
-}
-
-static const char *format_name(const void *all, size_t i)
-{
-	return ((const struct report_format *)all)[i].name;
-}
-
-/* Each: 0; -ERR_USAGE with the words that there are; -ERR_NOMEM. */
+/* Each: 0, or -ERR_USAGE with the words that there are. */
 static int word_value(const struct word *words, const char *text, int *value, struct err *err)
 {
+	struct buf known;
+
 	for (const struct word *word = words; word->name; word++) {
 		if (!strcmp(word->name, text)) {
 			*value = word->value;
 			return 0;
 		}
 	}
-	return unknown_word(text, word_name, words, err);
-}
-
-/* The one that the first len characters of a list are. */
-static int take_verdict(unsigned *verdicts, const char *text, size_t len, struct err *err)
-{
-	for (unsigned i = 0; i < TREND_VERDICTS; i++) {
-		const char *known = trend_verdict_name((enum trend_verdict)i);
-
-		if (strlen(known) == len && !memcmp(known, text, len)) {
-			*verdicts |= 1u << i;
-			return 0;
-		}
-	}
-	return unknown_word(text, verdict_name, NULL, err);
+	buf_init(&known);
+	for (const struct word *word = words; word->name; word++)
+		add_word(&known, word->name);
+	return unknown_word(text, &known, err);
 }
 
 /* "grows,grew-once": a bit for each verdict that is named. */
 static int word_verdicts(const char *text, unsigned *verdicts, struct err *err)
 {
 	unsigned found = 0;
-	int rc = 0;
+	struct buf known;
 
-	for (;; text++) {
-		size_t len = strcspn(text, ",");
+	for (const char *at = text;; at++) {
+		size_t len = strcspn(at, ",");
+		unsigned i = 0;
 
-		rc = take_verdict(&found, text, len, err);
-		text += len;
-		if (rc || !*text)
+		for (; i < TREND_VERDICTS; i++) {
+			const char *name = trend_verdict_name((enum trend_verdict)i);
+
+			if (strlen(name) == len && !memcmp(name, at, len))
+				break;
+		}
+		if (i == TREND_VERDICTS) {
+			buf_init(&known);
+			for (i = 0; i < TREND_VERDICTS; i++)
+				add_word(&known, trend_verdict_name((enum trend_verdict)i));
+			return unknown_word(at, &known, err);
+		}
+		found |= 1u << i;
+		at += len;
+		if (!*at)
 			break;
 	}
-	if (!rc)
-		*verdicts = found;
-	return rc;
+	*verdicts = found;
+	return 0;
 }
 
 static int word_format(const char *text, const struct report_format **found, struct err *err)
 {
+	struct buf known;
+
 	for (const struct report_format *format = report_formats; format->name; format++) {
 		if (!strcmp(format->name, text)) {
 			*found = format;
 			return 0;
 		}
 	}
-	return unknown_word(text, format_name, report_formats, err);
+	buf_init(&known);
+	for (const struct report_format *format = report_formats; format->name; format++)
+		add_word(&known, format->name);
+	return unknown_word(text, &known, err);
 }
 
 enum {
@@ -318,19 +306,17 @@ static int take_heap(struct options *options, const char *text, struct err *err)
 	if (!addr && kv_number(digits, 16, &addr))
 		return err_set(err, ERR_USAGE, text,
 			"a heap is a hexadecimal address, or virtual, reserved or mapped");
-	if (array_grow((void **)&options->heaps, &options->heap_cap, options->heap_count,
-		    sizeof(*options->heaps)))
-		return err_set(err, ERR_NOMEM, NULL, NULL);
+	array_grow((void **)&options->heaps, &options->heap_cap, options->heap_count,
+		sizeof(*options->heaps));
 	options->heaps[options->heap_count++] = addr;
 	return 0;
 }
 
 /* ---------------------------------------------------------------- parsing */
 
-static int take_item(struct option_list *list, const char *text, struct err *err)
+static int take_item(struct option_list *list, const char *text)
 {
-	if (array_grow((void **)&list->items, &list->cap, list->count, sizeof(*list->items)))
-		return err_set(err, ERR_NOMEM, NULL, NULL);
+	array_grow((void **)&list->items, &list->cap, list->count, sizeof(*list->items));
 	list->items[list->count++] = text;
 	return 0;
 }
@@ -390,9 +376,9 @@ static int take_value(struct options *options, int id, const char *text, struct 
 	switch (id) {
 	case FORMAT: return word_format(text, &options->format, err);
 	case OUTPUT: options->output = text; return 0;
-	case INCLUDE: return take_item(&options->includes, text, err);
-	case EXCLUDE: return take_item(&options->excludes, text, err);
-	case MODULE: return take_item(&options->modules, text, err);
+	case INCLUDE: return take_item(&options->includes, text);
+	case EXCLUDE: return take_item(&options->excludes, text);
+	case MODULE: return take_item(&options->modules, text);
 	case HEAP: return take_heap(options, text, err);
 	case MIN_BYTES: return take_size(text, strlen(text), &options->min_bytes, err);
 	case MIN_COUNT: return take_number(text, &options->min_blocks, err);
@@ -401,10 +387,8 @@ static int take_value(struct options *options, int id, const char *text, struct 
 		rc = take_number(text, &number, err);
 		options->shown_max = rc || number > SIZE_MAX ? SIZE_MAX : (size_t)number;
 		return rc;
-	case STRIP_FILE:
-		options->strip = STRIP_YES;
-		return take_item(&options->strip_files, text, err);
-	case SUPPRESS: return take_item(&options->suppress_files, text, err);
+	case STRIP_FILE: options->strip = STRIP_YES; return take_item(&options->strip_files, text);
+	case SUPPRESS: return take_item(&options->suppress_files, text);
 	case SINCE: return take_moment(&options->since, text, false, err);
 	case UNTIL: return take_moment(&options->until, text, true, err);
 	case WARM_UP: return take_count(text, 0, &options->warm_up, err);
@@ -462,7 +446,7 @@ static int take(struct options *options, int id, const struct opt_state *state, 
 	int rc;
 
 	if (id == OPT_ARGUMENT)
-		return take_item(&options->paths, state->value, err);
+		return take_item(&options->paths, state->value);
 	if (id == LOG && given[2] != ':')
 		return err_set(err, ERR_USAGE, given, "there is no such option");
 	if (id < 0 || id == LOG || take_switch(options, id))

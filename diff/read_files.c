@@ -1,3 +1,4 @@
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,89 +18,91 @@
 #include "diff/read/read_dump.h"
 #include "diff/series_list.h"
 
-int say_warning(FILE *say, const char *place, const char *what, const char *text)
+void say_line(FILE *say, const char *format, ...)
 {
-	struct buf words;
-	int rc;
+	char small[200], *words = small;
+	va_list args;
+	int len;
 
-	buf_init(&words);
-	rc = buf_printf(&words, "%s: warning: %s%s", place, what, text);
-	if (!rc) {
-		fprintf(say, "hdiff: %s\n", text_harmless(words.data));
-		fflush(say);
+	va_start(args, format);
+	len = vsnprintf(small, sizeof(small), format, args);
+	va_end(args);
+	if (len >= (int)sizeof(small)) {
+		words = xmalloc((size_t)len + 1);
+		va_start(args, format);
+		vsnprintf(words, (size_t)len + 1, format, args);
+		va_end(args);
 	}
-	buf_release(&words);
-	return rc;
+	fprintf(say, "hdiff: %s\n", text_harmless(words));
+	fflush(say);
+	if (words != small)
+		free(words);
 }
 
-int say_left_out(FILE *say, const char *place, const char *why)
+void say_warning(FILE *say, const char *place, const char *what, const char *text)
 {
-	return say_warning(say, place, "left out: ", why);
+	say_line(say, "%s: warning: %s%s", place, what, text);
+}
+
+void say_left_out(FILE *say, const char *place, const char *why)
+{
+	say_warning(say, place, "left out: ", why);
 }
 
 /* The place is told by the reason: it may be a line of the file. */
-int say_damaged(FILE *say, const char *place, const struct err *why)
+void say_damaged(FILE *say, const char *place, const struct err *why)
 {
 	struct err without_place = *why;
 	char text[sizeof(why->detail) + 200];
 
 	without_place.place[0] = '\0';
-	return say_left_out(say, why->place[0] ? why->place : place,
+	say_left_out(say, why->place[0] ? why->place : place,
 		err_reason(&without_place, text, sizeof(text)));
 }
 
-int say_cut(FILE *say, const struct err *err)
+void say_cut(FILE *say, const struct err *err)
 {
-	return say_warning(
-		say, err->place, "it is cut short and used as far as it goes: ", err->detail);
+	say_warning(say, err->place, "it is cut short and used as far as it goes: ", err->detail);
 }
 
 /* Lines that were left out have their own place. */
-int say_warnings(FILE *say, const char *name, const struct dump_sums *sums)
+void say_warnings(FILE *say, const char *name, const struct dump_sums *sums)
 {
-	char text[60];
-	int rc = 0;
-
-	for (size_t i = 0; !rc && i < sums->warning_count && i < WARNINGS_MAX; i++) {
+	for (size_t i = 0; i < sums->warning_count && i < WARNINGS_MAX; i++) {
 		const struct left_out *line = &sums->left_out[i];
 
-		rc = line->place ? say_left_out(say, line->place, line->why) :
-				   say_warning(say, name, "", sums->warnings[i]);
+		if (line->place)
+			say_left_out(say, line->place, line->why);
+		else
+			say_warning(say, name, "", sums->warnings[i]);
 	}
-	if (!rc && sums->warning_count > WARNINGS_MAX) {
-		snprintf(text, sizeof(text), "and %zu more", sums->warning_count - WARNINGS_MAX);
-		rc = say_warning(say, name, "", text);
-	}
-	return rc;
+	if (sums->warning_count > WARNINGS_MAX)
+		say_line(
+			say, "%s: warning: and %zu more", name, sums->warning_count - WARNINGS_MAX);
 }
 
-static int say_dump_warning(FILE *say, const struct dump_warning *warning)
-{
-	const struct left_out none = {0}, *line = &none;
-	struct buf words;
-	int rc;
-
-	if (warning->number < WARNINGS_MAX)
-		line = &warning->first->left_out[warning->number];
-	if (line->place)
-		return say_left_out(say, line->place, line->why);
-	buf_init(&words);
-	rc = dump_warning_words(&words, warning);
-	if (!rc)
-		rc = say_warning(say, warning->first->path, "", words.data);
-	buf_release(&words);
-	return rc;
-}
-
-int say_series_warnings(FILE *say, const struct dump_sums *dumps, size_t count)
+void say_series_warnings(FILE *say, const struct dump_sums *dumps, size_t count)
 {
 	struct dump_warnings warnings;
-	int rc = dump_warnings_gather(&warnings, dumps, count);
+	struct buf words;
 
-	for (size_t i = 0; !rc && i < warnings.count; i++)
-		rc = say_dump_warning(say, &warnings.items[i]);
+	buf_init(&words);
+	dump_warnings_gather(&warnings, dumps, count);
+	for (size_t i = 0; i < warnings.count; i++) {
+		const struct dump_warning *warning = &warnings.items[i];
+		const struct left_out none = {0}, *line = &none;
+
+		if (warning->number < WARNINGS_MAX)
+			line = &warning->first->left_out[warning->number];
+		buf_clear(&words);
+		dump_warning_words(&words, warning);
+		if (line->place)
+			say_left_out(say, line->place, line->why);
+		else
+			say_warning(say, warning->first->path, "", words.data);
+	}
 	dump_warnings_release(&warnings);
-	return rc;
+	buf_release(&words);
 }
 
 /* Texts that are shorter than the whole, and what completes them. */
@@ -114,19 +117,10 @@ static const struct form {
 	{sizeof("2026-11-20T10:00:00.000") - 1, "Z", 1},
 };
 
-static const struct form *form_of(size_t len)
-{
-	for (size_t i = 0; i < sizeof(forms) / sizeof(*forms); i++) {
-		if (forms[i].len == len)
-			return &forms[i];
-	}
-	return NULL;
-}
-
 int moment_parse(const char *text, bool is_end, struct moment *moment)
 {
 	size_t len = strlen(text);
-	const struct form *form;
+	const struct form *form = forms, *end = forms + sizeof(forms) / sizeof(*forms);
 	char whole[40];
 	int64_t ms;
 
@@ -136,8 +130,9 @@ int moment_parse(const char *text, bool is_end, struct moment *moment)
 	}
 	if (len && text[len - 1] == 'Z')
 		len--;
-	form = form_of(len);
-	if (!form)
+	while (form < end && form->len != len)
+		form++;
+	if (form == end)
 		return -ERR_USAGE;
 	snprintf(whole, sizeof(whole), "%.*s%s", (int)len, text, form->rest);
 	if (date_parse(whole, &ms))
@@ -219,7 +214,7 @@ int sums_read_head(struct dump_sums *sums, const char *path, struct source *sour
 
 	module_list_init(&head.reader.modules, &sums->module_texts);
 	sums->path = arena_text(&sums->arena, path, strlen(path));
-	rc = sums->path ? dump_head_scan(source, &sink, err) : -ERR_NOMEM;
+	rc = dump_head_scan(source, &sink, err);
 	module_list_finish(&head.reader.modules);
 	sums->modules = head.reader.modules.items;
 	sums->module_count = head.reader.modules.count;
@@ -229,58 +224,48 @@ int sums_read_head(struct dump_sums *sums, const char *path, struct source *sour
 	return rc;
 }
 
-/* Keeps what says which snapshot it is, and no more memory than that takes. */
-static int keep(struct read_file *file, const struct dump_sums *head, struct stack_store *store)
+/*
+ * Looks at the head alone: what says which snapshot it is is kept, and no more memory than that takes. What
+ * cannot be opened, or has no sound head, is told of by whoever reads it whole.
+ */
+static void read_head(struct read_file *file, struct stack_store *store)
 {
-	const char *image = dump_image(head);
-	const char *own = image ? stack_store_text(store, image) : NULL;
-
-	if (image && !own)
-		return -ERR_NOMEM;
-	file->sums.path = file->item->path;
-	file->sums.image = own;
-	file->sums.pid = head->pid;
-	file->sums.time_ms = head->time_ms;
-	file->sums.start_ms = head->start_ms;
-	file->sums.has_wall_time = head->has_wall_time;
-	file->kind = FILE_DUMP;
-	file->is_unread = true;
-	return 0;
-}
-
-/* What cannot be opened, or has no sound head, is told of by whoever reads it whole. */
-static int read_window_look(struct read_file *file, struct stack_store *store)
-{
-	const char *path = file->item->path;
+	const char *path = file->item->path, *image;
 	struct source *source;
 	struct dump_sums head;
 	int rc;
 
 	if (!strcmp(path, "-") || os_is_special(path) || source_open(&source, path, NULL))
-		return 0;
+		return;
 	sums_init(&head);
 	rc = sums_read_head(&head, path, source, NULL);
 	source_close(source);
-	if (!rc && head.time_ms)
-		rc = keep(file, &head, store);
+	if (!rc && head.time_ms) {
+		image = dump_image(&head);
+		file->sums.path = path;
+		file->sums.image = image ? stack_store_text(store, image) : NULL;
+		file->sums.pid = head.pid;
+		file->sums.time_ms = head.time_ms;
+		file->sums.start_ms = head.start_ms;
+		file->sums.has_wall_time = head.has_wall_time;
+		file->kind = FILE_DUMP;
+		file->is_unread = true;
+	}
 	sums_release(&head);
-	return rc == -ERR_NOMEM ? rc : 0;
-}
-
-static bool is_usable(const struct read_file *file, const struct time_filter *wishes)
-{
-	return !read_file_is_damaged(file) ||
-	       (wishes->takes_damaged && (!file->rc || file->rc == -ERR_CUT));
 }
 
 /* The newest of those that can be used, or of which nobody knows; 0: none. */
 static int64_t find_newest(
-	const struct read_file *files, size_t count, const struct time_filter *wishes)
+	const struct read_file *files, size_t count, const struct time_filter *window)
 {
 	int64_t newest = 0;
 
 	for (size_t i = 0; i < count; i++) {
-		if (files[i].sums.time_ms > newest && is_usable(&files[i], wishes))
+		bool is_usable =
+			!read_file_is_damaged(&files[i]) ||
+			(window->takes_damaged && (!files[i].rc || files[i].rc == -ERR_CUT));
+
+		if (is_usable && files[i].sums.time_ms > newest)
 			newest = files[i].sums.time_ms;
 	}
 	return newest;
@@ -288,14 +273,14 @@ static int64_t find_newest(
 
 /* Puts into numbers[] those of files that are unread and must not stay so, now that so much is known: how
  * many, 0 when all is done. */
-static size_t read_window_find(const struct read_file *files, size_t count,
-	const struct time_filter *wishes, size_t *numbers)
+static size_t find_wanted(const struct read_file *files, size_t count,
+	const struct time_filter *window, size_t *numbers)
 {
-	int64_t newest = find_newest(files, count, wishes);
-	int64_t from = wishes->since.kind ? moment_ms(&wishes->since, newest) : INT64_MIN;
-	int64_t to = wishes->until.kind ? moment_ms(&wishes->until, newest) : INT64_MAX;
-	bool goes_by_newest = wishes->since.kind == MOMENT_BEFORE_NEWEST ||
-			      wishes->until.kind == MOMENT_BEFORE_NEWEST;
+	int64_t newest = find_newest(files, count, window);
+	int64_t from = window->since.kind ? moment_ms(&window->since, newest) : INT64_MIN;
+	int64_t to = window->until.kind ? moment_ms(&window->until, newest) : INT64_MAX;
+	bool goes_by_newest = window->since.kind == MOMENT_BEFORE_NEWEST ||
+			      window->until.kind == MOMENT_BEFORE_NEWEST;
 	size_t found = 0;
 
 	for (size_t i = 0; i < count; i++) {
@@ -313,55 +298,42 @@ static size_t read_window_find(const struct read_file *files, size_t count,
 /* Work on some of the files, by their numbers. */
 struct file_reading {
 	struct read_file *files;
-	const size_t *numbers;
+	size_t *numbers;
 	size_t count;
-	struct stack_store *store;
+	struct stack_store *store; /* NULL: files given by name, each for itself */
 	unsigned cores;
-	void (*work_on)(struct file_reading *reading, size_t at);
+	bool is_of_heads;
 	atomic_size_t next;
-	atomic_bool is_short; /* of memory */
 };
 
-static void run_some(void *ctx, unsigned number)
+/* A source that is a comparison stays open, when it may be one. */
+static int read_source(const struct file_reading *reading, struct read_file *file,
+	struct source **source, unsigned threads, struct err *err)
 {
-	struct file_reading *reading = ctx;
-	size_t at;
-
-	(void)number;
-	while ((at = atomic_fetch_add(&reading->next, 1)) < reading->count)
-		reading->work_on(reading, at);
-}
-
-static int run_all(struct file_reading *reading)
-{
-	atomic_store(&reading->next, 0);
-	thread_run(reading->cores < reading->count ? reading->cores : (unsigned)reading->count,
-		run_some, reading);
-	return atomic_load(&reading->is_short) ? -ERR_NOMEM : 0;
-}
-
-static int read_dump(
-	struct read_file *file, struct source *source, unsigned threads, struct err *err)
-{
-	const char *words = NULL;
-	int rc = input_kind(file->item->path, source, &file->kind, &words, err);
+	const char *words = NULL, *name = source_name(*source);
+	int rc = input_kind(file->item->path, *source, &file->kind, &words, err);
 
 	if (rc)
 		return rc;
-	file->is_log = file->item->is_found && file->kind == FILE_UNKNOWN && input_is_log(source);
+	file->is_log = reading->store && file->item->is_found && file->kind == FILE_UNKNOWN &&
+		       input_is_log(*source);
 	if (file->is_log)
-		return err_set(err, ERR_NOT_DUMP, source_name(source), NULL);
-	if (file->kind == FILE_COMPARISON)
-		return err_set(err, ERR_NOT_DUMP, source_name(source),
-			"it is a comparison, which is read alone");
-	rc = sums_read_with(&file->sums, file->item->path, source, threads, err);
+		return err_set(err, ERR_NOT_DUMP, name, NULL);
+	if (file->kind == FILE_COMPARISON && reading->store)
+		return err_set(err, ERR_NOT_DUMP, name, "it is a comparison, which is read alone");
+	if (file->kind == FILE_COMPARISON) {
+		file->printed = *source;
+		*source = NULL;
+		return 0;
+	}
+	rc = sums_read_with(&file->sums, file->item->path, *source, threads, err);
 	if (rc == -ERR_NOT_DUMP && words)
-		return err_set(err, ERR_NOT_DUMP, source_name(source), "%s", words);
+		return err_set(err, ERR_NOT_DUMP, name, "%s", words);
 	return rc;
 }
 
-/* What is of no use gives its memory back. 0 or -ERR_NOMEM. */
-static int read_one(struct read_file *file, struct stack_store *store, unsigned threads)
+/* What is of no use gives its memory back. */
+static void read_whole(const struct file_reading *reading, struct read_file *file, unsigned threads)
 {
 	struct err err = {0};
 	struct source *source;
@@ -370,68 +342,62 @@ static int read_one(struct read_file *file, struct stack_store *store, unsigned 
 	file->is_unread = false;
 	file->rc = source_open(&source, file->item->path, &err);
 	if (!file->rc) {
-		file->rc = read_dump(file, source, threads, &err);
-		source_close(source);
+		file->rc = read_source(reading, file, &source, threads, &err);
+		if (source)
+			source_close(source);
 	}
-	if (file->rc == -ERR_NOMEM)
-		return -ERR_NOMEM;
 	if (file->rc) { /* few of many, and large */
-		file->err = malloc(sizeof(err));
-		if (!file->err)
-			return -ERR_NOMEM;
+		file->err = xmalloc(sizeof(err));
 		*file->err = err;
 	}
+	if (!reading->store)
+		return;
 	if (file->rc && file->rc != -ERR_CUT) {
 		sums_release(&file->sums);
-		return 0;
+		return;
 	}
 	sums_take_banner(&file->sums);
-	return stack_store_take(store, &file->sums);
+	stack_store_take(reading->store, &file->sums);
 }
 
 /* A thread for each file, and for the last ones the threads that have no file of their own. */
-static void read_at(struct file_reading *reading, size_t at)
+static void read_some(void *ctx, unsigned number)
 {
-	size_t left = reading->count - at;
+	struct file_reading *reading = ctx;
+	size_t at;
 
-	if (read_one(&reading->files[reading->numbers[at]], reading->store,
-		    left < reading->cores ? reading->cores / (unsigned)left : 1))
-		atomic_store(&reading->is_short, true);
-}
+	(void)number;
+	while ((at = atomic_fetch_add(&reading->next, 1)) < reading->count) {
+		struct read_file *file = &reading->files[reading->numbers[at]];
+		size_t left = reading->count - at;
 
-static void look_at(struct file_reading *reading, size_t at)
-{
-	if (read_window_look(&reading->files[reading->numbers[at]], reading->store))
-		atomic_store(&reading->is_short, true);
-}
-
-static size_t find_heads(const struct read_file *files, size_t count, size_t *numbers)
-{
-	size_t found = 0;
-
-	for (size_t i = 0; i < count; i++) {
-		if (!files[i].item->is_double)
-			numbers[found++] = i;
+		if (reading->is_of_heads)
+			read_head(file, reading->store);
+		else
+			read_whole(reading, file,
+				left < reading->cores ? reading->cores / (unsigned)left : 1);
 	}
-	return found;
 }
 
-/* All but those that have a head. */
-static size_t find_headless(const struct read_file *files, size_t count, size_t *numbers)
+static void read_all(struct file_reading *reading)
 {
-	size_t found = 0;
+	atomic_store(&reading->next, 0);
+	thread_run(reading->cores < reading->count ? reading->cores : (unsigned)reading->count,
+		read_some, reading);
+}
 
+/* The numbers of those that are not known yet, not even their heads. */
+static void find_unknown(struct file_reading *reading, size_t count)
+{
+	reading->count = 0;
 	for (size_t i = 0; i < count; i++) {
-		if (!files[i].item->is_double && !files[i].is_unread)
-			numbers[found++] = i;
+		if (!reading->files[i].item->is_double && !reading->files[i].is_unread)
+			reading->numbers[reading->count++] = i;
 	}
-	return found;
 }
 
-static int too_many(size_t count, const struct time_filter *wishes, struct err *err)
+static int too_many(size_t count, bool has_window, struct err *err)
 {
-	bool has_window = wishes->since.kind || wishes->until.kind;
-
 	return err_set(err, ERR_USAGE, has_window ? "--since, --until" : "a trend",
 		"%zu files are to be read, and %d are the most; %s", count, READ_MAX,
 		has_window ? "ask for less time" :
@@ -439,51 +405,55 @@ static int too_many(size_t count, const struct time_filter *wishes, struct err *
 }
 
 /* Reads those that are wanted; what they turn out to be may make others wanted. */
-static int read_wanted(struct file_reading *reading, size_t *numbers, size_t count,
-	const struct time_filter *wishes, struct err *err)
+static int read_wanted(struct file_reading *reading, size_t count, const struct time_filter *window,
+	struct err *err)
 {
-	bool has_window = wishes->since.kind || wishes->until.kind;
+	bool has_window = window->since.kind || window->until.kind;
 	size_t total = 0;
-	int rc = 0;
 
-	reading->work_on = read_at;
-	reading->count = find_headless(reading->files, count, numbers);
-	if (has_window)
-		reading->count +=
-			read_window_find(reading->files, count, wishes, &numbers[reading->count]);
-	while (!rc && reading->count) {
+	find_unknown(reading, count);
+	if (has_window) {
+		reading->is_of_heads = true;
+		read_all(reading);
+		reading->is_of_heads = false;
+		find_unknown(reading, count);
+		reading->count += find_wanted(
+			reading->files, count, window, &reading->numbers[reading->count]);
+	}
+	while (reading->count) {
 		total += reading->count;
 		if (total > READ_MAX)
-			return too_many(total, wishes, err);
-		rc = run_all(reading);
+			return too_many(total, has_window, err);
+		read_all(reading);
 		reading->count =
-			has_window ? read_window_find(reading->files, count, wishes, numbers) : 0;
+			has_window ? find_wanted(reading->files, count, window, reading->numbers) :
+				     0;
 	}
-	return rc;
+	return 0;
 }
 
 int read_files(struct read_file *files, const struct file_item *items, size_t count,
-	const struct time_filter *wishes, struct stack_store *store, struct err *err)
+	const struct time_filter *window, struct stack_store *store, struct err *err)
 {
-	size_t *numbers = calloc(count + 1, sizeof(*numbers));
-	struct file_reading reading = {
-		.files = files, .numbers = numbers, .store = store, .cores = thread_cores()};
-	int rc = numbers ? 0 : -ERR_NOMEM;
+	struct file_reading reading = {.files = files, .store = store, .cores = thread_cores()};
+	int rc = 0;
 
 	reading.cores = reading.cores < THREADS_MAX ? reading.cores : THREADS_MAX;
 	for (size_t i = 0; i < count; i++) {
 		files[i] = (struct read_file){.item = &items[i]};
 		sums_init(&files[i].sums);
 	}
-	if (!rc && (wishes->since.kind || wishes->until.kind)) {
-		reading.work_on = look_at;
-		reading.count = find_heads(files, count, numbers);
-		rc = run_all(&reading);
+	if (store) {
+		reading.numbers = xcalloc(count + 1, sizeof(*reading.numbers));
+		rc = read_wanted(&reading, count, window, err);
+		free(reading.numbers);
 	}
-	if (!rc)
-		rc = read_wanted(&reading, numbers, count, wishes, err);
-	free(numbers);
-	return rc == -ERR_NOMEM ? err_set(err, ERR_NOMEM, NULL, NULL) : rc;
+	for (size_t i = 0; !store && i < count; i++) {
+		read_whole(&reading, &files[i], 0);
+		if (files[i].printed || (files[i].rc && files[i].rc != -ERR_CUT))
+			break; /* the others are not asked for any more */
+	}
+	return rc;
 }
 
 void read_files_release(struct read_file *files, size_t count)
@@ -491,6 +461,8 @@ void read_files_release(struct read_file *files, size_t count)
 	for (size_t i = 0; i < count; i++) {
 		sums_release(&files[i].sums);
 		free(files[i].err);
+		if (files[i].printed)
+			source_close(files[i].printed);
 	}
 }
 

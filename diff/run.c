@@ -9,19 +9,17 @@
 #include "core/base/memory.h"
 #include "core/base/os.h"
 #include "core/base/terminal.h"
-#include "core/base/text.h"
 #include "core/io/file.h"
 #include "core/io/out.h"
 #include "diff/input_parts.h"
 #include "diff/match/locations.h"
 #include "diff/query/filter.h"
-#include "diff/query/naming.h"
 #include "diff/query/strip.h"
 #include "diff/query/suppress.h"
 #include "diff/query/view.h"
 #include "diff/report/report.h"
 
-/* What the options ask for, made from them before anything is read. */
+/* What the options ask for, made from them before anything is read; and what is shown. */
 struct comparison_run {
 	struct options options;
 	struct filter filter;
@@ -30,243 +28,145 @@ struct comparison_run {
 	struct symbol_console console;
 	FILE *say;
 	struct growth_limits limits;
-	size_t series_count;
+	struct view *views; /* of each series, with the names of its frames */
+	size_t view_count;
 	struct table unmatched; /* filters that name nothing -> in how many series */
 	bool is_partial; /* what was read */
 };
 
-/* What is shown of one series. */
-struct shown {
-	struct naming naming;
-	struct view view;
-};
-
-/* One line, whatever the words hold. */
-static void say_line(FILE *say, const struct buf *words)
+static void say_suppression(const struct suppression *one, FILE *say)
 {
-	fprintf(say, "hdiff: %s\n", text_harmless(words->data));
-	fflush(say);
-}
-
-/* Callback of growth_limits: prints one line. */
-static void say_growth(void *say, const struct buf *words)
-{
-	say_line(say, words);
-}
-
-/* What kept names from being found. */
-static int say_trouble(const struct naming *naming, FILE *say)
-{
-	const struct names *names = naming->comparison->names;
-	const char *trouble = names ? names_trouble(names) : NULL;
-	struct buf words;
-	int rc;
-
-	if (!trouble)
-		return 0;
-	buf_init(&words);
-	rc = buf_add_text(&words, trouble);
-	if (!rc)
-		say_line(say, &words);
-	buf_release(&words);
-	return rc;
-}
-
-static int say_suppression(const struct suppression *one, FILE *say)
-{
-	struct buf words;
-	int rc;
-
-	buf_init(&words);
-	rc = buf_printf(&words, "%s: %s suppressed ", one->place, one->text);
-	if (!rc && one->row_count)
-		rc = buf_printf(&words, "stacks: %zu, bytes: %" PRId64 ", blocks: %" PRId64,
-			one->row_count, one->requested_bytes, one->block_count);
-	else if (!rc)
-		rc = buf_add_text(
-			&words, one->is_shipped ? "nothing" : "nothing; it may be obsolete");
-	if (!rc)
-		say_line(say, &words);
-	buf_release(&words);
-	return rc;
+	if (one->row_count)
+		say_line(say, "%s: %s suppressed stacks: %zu, bytes: %" PRId64 ", blocks: %" PRId64,
+			one->place, one->text, one->row_count, one->requested_bytes,
+			one->block_count);
+	else
+		say_line(say, "%s: %s suppressed %s", one->place, one->text,
+			one->is_shipped ? "nothing" : "nothing; it may be obsolete");
 }
 
 /* What each suppression took away, of those that are built in all together; those that took nothing may be
  * obsolete. */
-static int say_suppressions(const struct suppressions *suppressions, FILE *say)
+static void say_suppressions(const struct suppressions *suppressions, FILE *say)
 {
 	struct suppression shipped = {.place = "--suppress", .text = "runtime"};
-	int rc = 0;
 
-	for (size_t i = 0; !rc && i < suppressions->count; i++) {
+	for (size_t i = 0; i < suppressions->count; i++) {
 		const struct suppression *one = &suppressions->items[i];
 
-		if (!one->is_shipped)
-			rc = say_suppression(one, say);
-		shipped.is_shipped |= one->is_shipped;
-		shipped.row_count += one->is_shipped ? one->row_count : 0;
-		shipped.requested_bytes += one->is_shipped ? one->requested_bytes : 0;
-		shipped.block_count += one->is_shipped ? one->block_count : 0;
+		if (!one->is_shipped) {
+			say_suppression(one, say);
+			continue;
+		}
+		shipped.is_shipped = true;
+		shipped.row_count += one->row_count;
+		shipped.requested_bytes += one->requested_bytes;
+		shipped.block_count += one->block_count;
 	}
-	return rc || !shipped.is_shipped ? rc : say_suppression(&shipped, say);
-}
-
-/* Says a line when it came up for the at-th time. */
-static int say_unmatched_at(struct comparison_run *run, const struct buf *words, size_t at)
-{
-	uint64_t *found = table_find(&run->unmatched, words->data, words->len);
-
-	if (!found) {
-		if (table_add(&run->unmatched, words->data, words->len, 0))
-			return -ERR_NOMEM;
-		found = table_find(&run->unmatched, words->data, words->len);
-	}
-	if (++*found == at)
-		say_line(run->say, words);
-	return 0;
+	if (shipped.is_shipped)
+		say_suppression(&shipped, say);
 }
 
 /* What names nothing in one series may do so in another: said is what does in none. Patterns remember
  * what they matched, but a series that is empty otherwise says nothing of them. */
-static int say_unmatched(void *ctx, const char *option, const char *value, const char *what)
+static void say_unmatched(void *ctx, const char *option, const char *value, const char *what)
 {
 	struct comparison_run *run = ctx;
 	bool is_pattern = !strcmp(option, run->filter.include.option);
+	uint64_t *found;
 	struct buf words;
-	int rc;
 
 	buf_init(&words);
-	rc = buf_printf(&words, "%s %s: warning: %s", option, value, what);
-	if (!rc)
-		rc = say_unmatched_at(run, &words, is_pattern ? 1 : run->series_count);
+	buf_printf(&words, "%s %s: warning: %s", option, value, what);
+	found = table_find(&run->unmatched, words.data, words.len);
+	if (!found) {
+		table_add(&run->unmatched, words.data, words.len, 0);
+		found = table_find(&run->unmatched, words.data, words.len);
+	}
+	if (++*found == (is_pattern ? 1 : run->view_count))
+		say_line(run->say, "%s", words.data);
 	buf_release(&words);
-	return rc;
-}
-
-static int say_nothing(void *ctx, const char *option, const char *value, const char *what)
-{
-	(void)ctx;
-	(void)option;
-	(void)value;
-	(void)what;
-	return 0;
-}
-
-/* Of several series, each tries the patterns before any is said to match nothing. */
-static int try_patterns(struct comparison_run *run, struct shown *shown, size_t count)
-{
-	bool has_heaps = run->options.heap_count != 0;
-	int rc = 0;
-
-	for (size_t i = 0; !rc && count > 1 && i < count; i++)
-		rc = unmatched_patterns(
-			&run->filter, &shown[i].naming, has_heaps, say_nothing, NULL);
-	for (size_t i = 0; !rc && i < count; i++)
-		rc = unmatched_patterns(
-			&run->filter, &shown[i].naming, has_heaps, say_unmatched, run);
-	return rc;
 }
 
 /* Filters that name nothing: a limit of growth then holds whatever grew. */
-static int say_all_unmatched(struct comparison_run *run, struct shown *shown, size_t count)
+static void say_all_unmatched(struct comparison_run *run)
 {
 	const struct options *options = &run->options;
-	int rc = 0;
+	bool has_heaps = options->heap_count != 0;
 
-	for (size_t i = 0; !rc && i < count; i++)
-		rc = unmatched_modules(&run->filter, &shown[i].naming, say_unmatched, run);
-	for (size_t i = 0; !rc && i < count; i++)
-		rc = unmatched_heaps(shown[i].view.comparison, options->heaps, options->heap_count,
+	for (size_t i = 0; i < run->view_count; i++)
+		unmatched_modules(&run->filter, &run->views[i].naming, say_unmatched, run);
+	for (size_t i = 0; i < run->view_count; i++)
+		unmatched_heaps(run->views[i].comparison, options->heaps, options->heap_count,
 			say_unmatched, run);
-	return rc ? rc : try_patterns(run, shown, count);
+	/* Of several series, each tries the patterns before any is said to match nothing. */
+	for (size_t i = 0; run->view_count > 1 && i < run->view_count; i++)
+		unmatched_patterns(&run->filter, &run->views[i].naming, has_heaps, NULL, NULL);
+	for (size_t i = 0; i < run->view_count; i++)
+		unmatched_patterns(
+			&run->filter, &run->views[i].naming, has_heaps, say_unmatched, run);
 }
 
-/* The style that is printed in: bars where a terminal shows them. */
-static struct report_style style_of(const struct options *options)
+/* Bars where a terminal shows them. */
+static int write_report(
+	const struct comparison_run *run, const struct inputs *inputs, struct err *err)
 {
-	struct report_style style = options->style;
+	const struct options *options = &run->options;
 	bool is_shown = !options->output || !strcmp(options->output, "-");
-
-	if (style.spark == SPARK_AUTO)
-		style.spark = is_shown && terminal_is_utf8() ? SPARK_UTF8 : SPARK_ASCII;
-	return style;
-}
-
-static int write_report(const struct options *options, const struct inputs *inputs,
-	const struct shown *shown, size_t count, struct err *err)
-{
-	const struct view **views = calloc(count + 1, sizeof(const struct view *));
-	struct report report = {.views = views,
-		.view_count = count,
-		.style = style_of(options),
+	struct report report = {.views = run->views,
+		.view_count = run->view_count,
+		.style = options->style,
 		.left_out = inputs->left_out,
 		.left_out_count = inputs->left_out_count};
 	struct out out;
-	int rc;
+	int rc = out_open(&out, options->output, err);
 
-	if (!views)
-		return err_set(err, ERR_NOMEM, NULL, NULL);
-	for (size_t i = 0; i < count; i++)
-		views[i] = &shown[i].view;
-	rc = out_open(&out, options->output, err);
-	if (!rc) {
-		options->format->write(&out, &report);
-		rc = out_commit(&out, err);
+	if (rc)
+		return rc;
+	if (report.style.spark == SPARK_AUTO)
+		report.style.spark = is_shown && terminal_is_utf8() ? SPARK_UTF8 : SPARK_ASCII;
+	options->format->write(&out, &report);
+	return out_commit(&out, err);
+}
+
+/* What there is to be said when the report is written, and whether growth keeps its limits. */
+static void judge(struct comparison_run *run)
+{
+	struct buf missing; /* names, of the first series that lacks some */
+
+	say_suppressions(&run->suppressions, run->say);
+	buf_init(&missing); /* of the rows that were shown, and before others are named */
+	for (size_t i = 0; !missing.len && !run->options.no_symbols && i < run->view_count; i++)
+		naming_missing(&run->views[i].naming, symbol_console_stopped(), &missing);
+	say_all_unmatched(run);
+	for (size_t i = 0; i < run->view_count; i++)
+		growth_check(&run->limits, &run->views[i]);
+	for (size_t i = 0; i < run->view_count; i++) {
+		const struct names *names = run->views[i].comparison->names;
+		const char *trouble = names ? names_trouble(names) : NULL;
+
+		if (trouble)
+			say_line(run->say, "%s", trouble);
 	}
-	free(views);
-	return rc;
-}
-
-/* Adds words on names that are missing, of the first series that lacks some. */
-static int find_missing(const struct comparison_run *run, const struct shown *shown, size_t count,
-	struct buf *missing)
-{
-	int rc = 0;
-
-	for (size_t i = 0; !rc && !missing->len && !run->options.no_symbols && i < count; i++)
-		rc = naming_missing(&shown[i].naming, symbol_console_stopped(), missing);
-	return rc;
-}
-
-/* What there is to be said when the report is written. */
-static int say_rest(struct comparison_run *run, struct shown *shown, size_t count, struct err *err)
-{
-	struct buf missing; /* of the rows that were shown; the last that is said */
-	int rc = say_suppressions(&run->suppressions, run->say);
-
-	buf_init(&missing);
-	if (!rc)
-		rc = find_missing(run, shown, count, &missing);
-	if (!rc)
-		rc = say_all_unmatched(run, shown, count);
-	for (size_t i = 0; !rc && i < count; i++)
-		rc = growth_check(&run->limits, &shown[i].view, &shown[i].naming);
-	for (size_t i = 0; !rc && i < count; i++)
-		rc = say_trouble(&shown[i].naming, run->say);
-	if (!rc && missing.len)
-		say_line(run->say, &missing);
+	if (missing.len)
+		say_line(run->say, "%s", missing.data);
 	buf_release(&missing);
-	return rc ? err_set(err, ERR_NOMEM, NULL, NULL) : 0;
 }
 
-/* Selects and orders what is asked for of one series. */
-static int show(struct comparison_run *run, struct shown *shown,
-	const struct comparison *comparison, struct err *err)
+/* Selects and orders what is asked for of one series, and finds the names that takes. */
+static int select_view(struct comparison_run *run, struct view *view, struct err *err)
 {
 	const struct options *options = &run->options;
 	struct view_request request = {.group = options->group,
 		.sort = options->sort,
 		.shown_max = options->shown_max,
 		.is_inverted = options->is_inverted,
-		.is_part = options->heap_count != 0 || comparison->lacks_rows,
+		.is_part = options->heap_count != 0 || view->comparison->lacks_rows,
 		.filter = &run->filter,
 		.suppressions = run->suppressions.count ? &run->suppressions : NULL,
 		.strip = options_strip(options) ? &run->strip : NULL};
-	int rc = naming_make(&shown->naming, comparison, !options->no_symbols, err);
 
-	if (!rc && view_make(&shown->view, comparison, &shown->naming))
-		rc = err_set(err, ERR_NOMEM, NULL, NULL);
-	return rc ? rc : view_ask(&shown->view, &shown->naming, &request, err);
+	return view_ask(view, &request, err);
 }
 
 /* What was asked for and cannot be answered of what was read: said before anything is written. */
@@ -287,71 +187,55 @@ static int check_asked(const struct options *options, const struct inputs *input
 }
 
 /* Growth to or from what is known to lack something keeps no limit. */
-static int check_whole(struct comparison_run *run, struct inputs *inputs)
+static void check_whole(struct comparison_run *run, struct inputs *inputs)
 {
 	const struct options *options = &run->options;
 	const bool has_limit = options->growth_max_bytes != UINT64_MAX ||
 			       options->growth_max_blocks != UINT64_MAX || options->rate_max_hours;
-	int rc = 0;
 
-	for (size_t i = 0; !rc && has_limit && !options->force && i < inputs->dump_count; i++) {
+	for (size_t i = 0; has_limit && !options->force && i < inputs->dump_count; i++) {
 		if (!inputs->dumps[i].is_incomplete)
 			continue;
 		inputs->is_partial = true;
-		rc = say_warning(run->say, inputs->dumps[i].path, "--max-growth cannot judge it: ",
+		say_warning(run->say, inputs->dumps[i].path, "--max-growth cannot judge it: ",
 			"the snapshot is incomplete; take it again, or use --force");
 	}
-	return rc;
 }
 
-/* Names, filters, groups and orders the rows of each series; *count: how many were begun. */
-static int select_all(struct comparison_run *run, const struct inputs *inputs, struct shown **shown,
-	size_t *count, struct err *err)
-{
-	int rc = 0;
-
-	*shown = calloc(inputs->series_count, sizeof(**shown));
-	if (!*shown)
-		return err_set(err, ERR_NOMEM, NULL, NULL);
-	run->series_count = inputs->series_count;
-	run->limits.growth_unknown = inputs->growth_unknown;
-	for (; !rc && *count < inputs->series_count; ++*count)
-		rc = show(run, &(*shown)[*count], &inputs->series[*count].comparison, err);
-	return rc;
-}
-
-/* From the files to the report: list, read, match, select (which finds names), report, judge. */
+/* From the files to the report: list, read, match, name, select, report, judge. */
 static int compare(struct comparison_run *run, struct err *err)
 {
 	const struct options *options = &run->options;
-	struct inputs inputs = {0};
-	struct file_list files;
-	struct shown *shown = NULL;
-	size_t count = 0;
-	int rc = file_list_make(&files, options->paths.items, options->paths.count, err);
+	struct inputs inputs = {.options = options, .say = run->say};
+	struct file_list list;
+	int rc = file_list_make(&list, options->paths.items, options->paths.count, err);
 
 	if (!rc)
-		rc = inputs_read(&inputs, options, &files, run->say, err);
-	if (!rc)
-		rc = inputs_match(&inputs, options, run->say, err);
-	if (!rc && check_whole(run, &inputs))
-		rc = err_set(err, ERR_NOMEM, NULL, NULL);
-	if (!rc)
+		rc = inputs_read(&inputs, &list, err);
+	if (!rc) {
+		inputs_match(&inputs);
+		check_whole(run, &inputs);
 		rc = check_asked(options, &inputs, err);
-	if (!rc)
-		rc = select_all(run, &inputs, &shown, &count, err);
-	if (!rc)
-		rc = write_report(options, &inputs, shown, count, err);
-	if (!rc)
-		rc = say_rest(run, shown, count, err);
-	run->is_partial = inputs.is_partial;
-	for (size_t i = 0; i < count; i++) {
-		view_release(&shown[i].view);
-		naming_release(&shown[i].naming);
 	}
-	free(shown);
+	if (!rc) {
+		run->limits.growth_unknown = inputs.growth_unknown;
+		run->views = xcalloc(inputs.series_count, sizeof(*run->views));
+		for (; run->view_count < inputs.series_count; run->view_count++)
+			view_make(&run->views[run->view_count],
+				&inputs.series[run->view_count].comparison, !options->no_symbols);
+	}
+	for (size_t i = 0; !rc && i < run->view_count; i++)
+		rc = select_view(run, &run->views[i], err);
+	if (!rc)
+		rc = write_report(run, &inputs, err);
+	if (!rc)
+		judge(run);
+	run->is_partial = inputs.is_partial;
+	for (size_t i = 0; i < run->view_count; i++)
+		view_release(&run->views[i]);
+	free(run->views);
 	inputs_release(&inputs);
-	file_list_release(&files);
+	file_list_release(&list);
 	return rc;
 }
 
@@ -401,29 +285,7 @@ static int check_output(const struct options *options, struct err *err)
 		    check_inputs(options->output, suppress->items, suppress->count, "lists", err);
 }
 
-static int add_patterns(struct patterns *patterns, const struct option_list *texts, struct err *err)
-{
-	int rc = 0;
-
-	for (size_t i = 0; !rc && i < texts->count; i++)
-		rc = patterns_add(patterns, texts->items[i], err);
-	return rc;
-}
-
 /* Also reads lists that turn out not to be needed: what is wrong with them is said. */
-static int add_lists(struct comparison_run *run, struct err *err)
-{
-	const struct options *options = &run->options;
-	int rc = strip_add_known(&run->strip, err);
-
-	for (size_t i = 0; !rc && i < options->strip_files.count; i++)
-		rc = strip_add_file(&run->strip, options->strip_files.items[i], err);
-	for (size_t i = 0; !rc && i < options->suppress_files.count; i++)
-		rc = suppressions_add_file(
-			&run->suppressions, options->suppress_files.items[i], err);
-	return rc;
-}
-
 static int prepare(struct comparison_run *run, struct err *err)
 {
 	struct options *options = &run->options;
@@ -434,17 +296,22 @@ static int prepare(struct comparison_run *run, struct err *err)
 		symbol_console_listener(&run->console, "hdiff", run->say);
 	if (!rc && !options->no_symbols)
 		rc = symbol_options_check(&options->symbols.options, err);
-
 	filter->modules = options->modules.items;
 	filter->module_count = options->modules.count;
 	filter->min_bytes = options->min_bytes;
 	filter->min_blocks = options->min_blocks;
 	filter->trend_verdicts = options->trend_verdicts;
-	if (!rc)
-		rc = add_patterns(&filter->include, &options->includes, err);
-	if (!rc)
-		rc = add_patterns(&filter->exclude, &options->excludes, err);
-	return rc ? rc : add_lists(run, err);
+	for (size_t i = 0; !rc && i < options->includes.count; i++)
+		rc = patterns_add(&filter->include, options->includes.items[i], err);
+	for (size_t i = 0; !rc && i < options->excludes.count; i++)
+		rc = patterns_add(&filter->exclude, options->excludes.items[i], err);
+	strip_add_known(&run->strip);
+	for (size_t i = 0; !rc && i < options->strip_files.count; i++)
+		rc = strip_add_file(&run->strip, options->strip_files.items[i], err);
+	for (size_t i = 0; !rc && i < options->suppress_files.count; i++)
+		rc = suppressions_add_file(
+			&run->suppressions, options->suppress_files.items[i], err);
+	return rc;
 }
 
 static int run_all(struct comparison_run *run, struct err *err)
@@ -456,7 +323,7 @@ static int run_all(struct comparison_run *run, struct err *err)
 	strip_init(&run->strip);
 	table_init(&run->unmatched);
 	run->limits = (struct growth_limits){
-		.options = &run->options, .strip = &run->strip, .say = say_growth, .ctx = run->say};
+		.options = &run->options, .strip = &run->strip, .say = run->say};
 	rc = prepare(run, err);
 	if (!rc)
 		rc = compare(run, err);

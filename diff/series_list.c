@@ -5,14 +5,245 @@
 
 #include "core/base/hash.h"
 #include "core/base/memory.h"
+#include "core/base/text.h"
+#include "core/dump/model.h"
 #include "diff/hdiff.h"
 #include "diff/match/row_series.h"
+
+/* ---------------------------------------------------------------- the order of dumps */
+
+static int order_of(int64_t a, int64_t b)
+{
+	return a < b ? -1 : a > b;
+}
+
+/* A log of UMDH's does not name it but among its modules; of two programs nobody knows which. */
+const char *dump_image(const struct dump_sums *dump)
+{
+	const char *found = NULL;
+
+	if (dump->image)
+		return module_path_base(dump->image);
+	for (size_t i = 0; i < dump->module_count; i++) {
+		const char *path = dump->modules[i].path;
+		size_t len = strlen(path);
+
+		if (len <= 4 || text_compare(path + len - 4, ".exe") != 0)
+			continue;
+		if (found && text_compare(found, module_path_base(path)) != 0)
+			return NULL;
+		found = module_path_base(path);
+	}
+	return found;
+}
+
+static int image_order(const struct dump_sums *a, const struct dump_sums *b)
+{
+	const char *x = dump_image(a), *y = dump_image(b);
+
+	return x && y ? text_compare(x, y) : order_of(x != NULL, y != NULL);
+}
+
+static int64_t second_of(int64_t ms)
+{
+	return ms / 1000 - (ms % 1000 < 0);
+}
+
+static int process_order(const struct dump_sums *a, const struct dump_sums *b)
+{
+	int order = order_of(a->pid, b->pid);
+
+	if (!order)
+		order = order_of(second_of(a->start_ms), second_of(b->start_ms));
+	return order ? order : image_order(a, b);
+}
+
+bool dump_same_process(const struct dump_sums *a, const struct dump_sums *b)
+{
+	return !process_order(a, b);
+}
+
+bool dump_is_child(const struct dump_sums *child, const struct dump_sums *parent)
+{
+	return child->parent_pid && child->parent_pid == parent->pid && parent->start_ms &&
+	       parent->start_ms <= child->start_ms;
+}
+
+bool dump_other_program(const struct dump_sums *a, const struct dump_sums *b)
+{
+	return dump_image(a) && dump_image(b) && image_order(a, b);
+}
+
+static int by_process(const void *a, const void *b)
+{
+	const struct timed_dump *x = a, *y = b;
+	int order = process_order(x->dump, y->dump);
+
+	return order ? order : order_of((int64_t)x->number, (int64_t)y->number);
+}
+
+static int by_time(const void *a, const void *b)
+{
+	const struct timed_dump *x = a, *y = b;
+	int order = x->is_timeless ? 0 : order_of(x->dump->time_ms, y->dump->time_ms);
+
+	return order ? order : order_of((int64_t)x->number, (int64_t)y->number);
+}
+
+/* What is left out already comes last. */
+static int by_use(const void *a, const void *b)
+{
+	const struct timed_dump *x = a, *y = b;
+	int order = order_of(x->use != USE_IT, y->use != USE_IT);
+
+	return order ? order : by_time(x, y);
+}
+
+/* Some of the snapshots: those of one process. */
+struct process_run {
+	struct timed_dump *first;
+	size_t count;
+};
+
+static int by_beginning(const void *a, const void *b)
+{
+	const struct timed_dump *x = ((const struct process_run *)a)->first,
+				*y = ((const struct process_run *)b)->first;
+	int order = order_of(x->is_timeless, y->is_timeless);
+
+	return order ? order : by_time(x, y);
+}
+
+/* The time of a snapshot is told to the millisecond beside the start of its process, or to the minute,
+ * in which there may be two. */
+static bool is_twin(const struct dump_sums *a, const struct dump_sums *b)
+{
+	return a->start_ms && !a->has_wall_time && !b->has_wall_time && a->time_ms &&
+	       a->time_ms == b->time_ms;
+}
+
+bool dump_same_snapshot(const struct dump_sums *a, const struct dump_sums *b)
+{
+	return dump_same_process(a, b) && is_twin(a, b);
+}
+
+/* There is no order among dumps that tell their time and dumps that do not: the more are kept. */
+static void leave_mixed(struct process_run *run)
+{
+	size_t timed = 0;
+	bool is_timeless;
+
+	for (size_t i = 0; i < run->count; i++)
+		timed += run->first[i].dump->time_ms != 0;
+	is_timeless = timed < run->count - timed;
+	for (size_t i = 0; i < run->count; i++) {
+		bool lacks_time = !run->first[i].dump->time_ms;
+
+		run->first[i].is_timeless = is_timeless;
+		if (lacks_time != is_timeless)
+			run->first[i].use = lacks_time ? USE_LACKS_TIME : USE_HAS_TIME;
+	}
+}
+
+/* Orders the snapshots of one process and marks its doubles. Of two the one that is whole is kept. */
+static void process_settle(struct process_run *run)
+{
+	struct timed_dump *all = run->first, *last = all;
+
+	leave_mixed(run);
+	qsort(all, run->count, sizeof(*all), by_use);
+	for (size_t i = 1; i < run->count && all[i].use == USE_IT; i++) {
+		struct timed_dump *out = &all[i];
+
+		if (!is_twin(last->dump, out->dump)) {
+			last = out;
+			continue;
+		}
+		if (last->dump->is_cut && !out->dump->is_cut) {
+			out = last;
+			last = &all[i];
+		}
+		out->use = USE_DOUBLE;
+		out->twin = last->number;
+	}
+}
+
+static void leave_warm_up(struct process_run *run, size_t count)
+{
+	for (size_t i = 0; count && i < run->count; i++) {
+		if (run->first[i].use != USE_IT)
+			continue;
+		run->first[i].use = USE_WARM_UP;
+		count--;
+	}
+}
+
+static void leave_outside(struct timed_dump *all, size_t count, const struct order_filter *filter)
+{
+	int64_t newest = 0, from, to;
+
+	for (size_t i = 0; i < count; i++)
+		newest = all[i].dump->time_ms > newest ? all[i].dump->time_ms : newest;
+	from = filter->since.kind ? moment_ms(&filter->since, newest) : INT64_MIN;
+	to = filter->until.kind ? moment_ms(&filter->until, newest) : INT64_MAX;
+	for (size_t i = 0; (filter->since.kind || filter->until.kind) && i < count; i++) {
+		int64_t time_ms = all[i].dump->time_ms;
+
+		if (all[i].use != USE_IT)
+			continue;
+		if (!time_ms)
+			all[i].use = USE_TIMELESS;
+		else if (time_ms < from || time_ms > to)
+			all[i].use = USE_OUTSIDE;
+	}
+}
+
+/* Finds the runs of snapshots of one process each: how many. */
+static size_t find_runs(struct timed_dump *snapshots, size_t count, struct process_run *runs)
+{
+	size_t found = 0;
+
+	for (size_t i = 0; i < count; i++) {
+		if (!i || process_order(snapshots[i - 1].dump, snapshots[i].dump))
+			runs[found++] = (struct process_run){.first = &snapshots[i]};
+		runs[found - 1].count++;
+	}
+	return found;
+}
+
+void dumps_order(struct timed_dump *snapshots, const struct dump_sums *dumps, size_t count,
+	const struct order_filter *filter)
+{
+	struct process_run *runs = xcalloc(count + 1, sizeof(*runs));
+	struct timed_dump *ordered = xcalloc(count + 1, sizeof(*ordered));
+	size_t run_count, at = 0;
+
+	for (size_t i = 0; i < count; i++)
+		snapshots[i] = (struct timed_dump){.dump = &dumps[i], .number = i};
+	qsort(snapshots, count, sizeof(*snapshots), by_process);
+	run_count = find_runs(snapshots, count, runs);
+	for (size_t i = 0; i < run_count; i++)
+		process_settle(&runs[i]);
+	qsort(runs, run_count, sizeof(*runs), by_beginning);
+	for (size_t i = 0; i < run_count; i++) {
+		leave_warm_up(&runs[i], filter->warm_up);
+		for (size_t k = 0; k < runs[i].count; k++) {
+			ordered[at] = runs[i].first[k];
+			ordered[at++].process = i;
+		}
+	}
+	memcpy(snapshots, ordered, count * sizeof(*ordered));
+	leave_outside(snapshots, count, filter);
+	free(ordered);
+	free(runs);
+}
+
+/* ---------------------------------------------------------------- what is not used */
 
 /* What is needed while series are made. */
 struct lister {
 	struct inputs *inputs;
 	const struct options *options;
-	FILE *say;
 	struct timed_dump *order; /* of all dumps */
 	size_t count;
 	size_t *series_of; /* by process */
@@ -21,25 +252,6 @@ struct lister {
 		*members; /* of the series, one behind the other, each in its order */
 	size_t *members_from; /* by series, and one behind the last */
 };
-
-/* ---------------------------------------------------------------- a pair */
-
-/* One dump, or two. */
-static int list_pair(struct inputs *inputs, FILE *say)
-{
-	int rc = 0;
-
-	inputs->series = calloc(1, sizeof(*inputs->series));
-	if (!inputs->series)
-		return -ERR_NOMEM;
-	inputs->series_count = 1;
-	inputs->series[0].count = inputs->dump_count;
-	for (size_t i = 0; !rc && i < inputs->dump_count; i++)
-		rc = say_warnings(say, inputs->dumps[i].path, &inputs->dumps[i]);
-	return rc;
-}
-
-/* ---------------------------------------------------------------- what is not used */
 
 /* NULL: nothing is to be said. */
 static const char *why_unused(const struct timed_dump *dump)
@@ -56,28 +268,28 @@ static const char *why_unused(const struct timed_dump *dump)
 	return NULL;
 }
 
-static int say_unused(const struct lister *lister, const struct timed_dump *dump)
+static void say_unused(const struct lister *lister, const struct timed_dump *dump)
 {
-	char why[700];
+	const char *why = why_unused(dump);
+	char twin[700];
 
-	if (dump->use != USE_DOUBLE && !why_unused(dump))
-		return 0;
-	if (inputs_leave_out(lister->inputs, dump->dump->path))
-		return -ERR_NOMEM;
-	if (dump->use != USE_DOUBLE)
-		return say_left_out(lister->say, dump->dump->path, why_unused(dump));
-	snprintf(why, sizeof(why), "it is the same snapshot as %.600s",
-		lister->inputs->dumps[dump->twin].path);
-	return say_left_out(lister->say, dump->dump->path, why);
+	if (dump->use == USE_DOUBLE) {
+		snprintf(twin, sizeof(twin), "it is the same snapshot as %.600s",
+			lister->inputs->dumps[dump->twin].path);
+		why = twin;
+	}
+	if (!why)
+		return;
+	inputs_leave_out(lister->inputs, dump->dump->path);
+	say_left_out(lister->inputs->say, dump->dump->path, why);
 }
 
 /* A process whose snapshots are all warm-up would else be gone without a word. */
-static int say_all_warm_up(const struct lister *lister)
+static void say_all_warm_up(const struct lister *lister)
 {
 	const struct timed_dump *order = lister->order;
-	int rc = 0;
 
-	for (size_t i = 0, next; !rc && i < lister->count; i = next) {
+	for (size_t i = 0, next; i < lister->count; i = next) {
 		bool is_left = false, is_warm = false;
 
 		for (next = i; next < lister->count && order[next].process == order[i].process;
@@ -86,76 +298,64 @@ static int say_all_warm_up(const struct lister *lister)
 			is_warm |= order[next].use == USE_WARM_UP;
 		}
 		if (is_warm && !is_left)
-			rc = say_left_out(lister->say, order[next - 1].dump->path,
+			say_left_out(lister->inputs->say, order[next - 1].dump->path,
 				"it and all others of its process are its warm-up, or left out "
 				"too");
 	}
-	return rc;
-}
-
-static int say_all_unused(const struct lister *lister)
-{
-	int rc = 0;
-
-	for (size_t i = 0; !rc && i < lister->count; i++)
-		rc = say_unused(lister, &lister->order[i]);
-	return rc ? rc : say_all_warm_up(lister);
 }
 
 /* ---------------------------------------------------------------- series */
 
 /* The series of an earlier process that this one goes on with, or how many series there are. */
-static int series_to_join(const struct lister *lister, struct table *images,
-	const struct dump_sums *dump, size_t *series)
+static size_t series_to_join(
+	const struct lister *lister, struct table *images, const struct dump_sums *dump)
 {
+	const char *image = dump_image(dump);
 	const uint64_t *known;
-	struct buf name;
-	int rc;
+	size_t series = lister->options->sum ? 0 : lister->series_count;
+	char *key;
 
-	*series = lister->options->sum ? 0 : lister->series_count;
-	if (!lister->options->across_restarts || !dump_image(dump))
-		return 0;
-	buf_init(&name);
-	rc = dump_image_key(dump, &name);
-	known = rc ? NULL : table_find(images, name.data, name.len);
+	if (!lister->options->across_restarts || !image)
+		return series;
+	key = xstrdup(image);
+	for (char *at = key; *at; at++)
+		*at = text_lower(*at);
+	known = table_find(images, key, strlen(key));
 	if (known)
-		*series = (size_t)*known;
-	else if (!rc)
-		rc = table_add(images, name.data, name.len, lister->series_count);
-	buf_release(&name);
-	return rc;
+		series = (size_t)*known;
+	else
+		table_add(images, key, strlen(key), lister->series_count);
+	free(key);
+	return series;
 }
 
 /* Numbers the series by their first snapshots. */
-static int number_series(struct lister *lister)
+static void number_series(struct lister *lister)
 {
 	struct table images; /* to the series of each */
 	size_t numbered = 0; /* processes */
-	int rc = 0;
 
 	table_init(&images);
-	for (size_t i = 0; !rc && i < lister->count; i++) {
+	for (size_t i = 0; i < lister->count; i++) {
 		const struct timed_dump *dump = &lister->order[i];
+		size_t *series = &lister->series_of[dump->process];
 
 		if (dump->use != USE_IT || numbered > dump->process)
 			continue;
 		numbered = dump->process + 1;
-		rc = series_to_join(lister, &images, dump->dump, &lister->series_of[dump->process]);
-		lister->series_count += lister->series_of[dump->process] == lister->series_count;
+		*series = series_to_join(lister, &images, dump->dump);
+		lister->series_count += *series == lister->series_count;
 	}
 	table_release(&images);
-	return rc;
 }
 
 /* Puts what is used in the order of the series. */
-static int gather_members(struct lister *lister)
+static void gather_members(struct lister *lister)
 {
-	size_t *from = calloc(lister->series_count + 2, sizeof(*from));
+	size_t *from = xcalloc(lister->series_count + 2, sizeof(*from));
 
 	lister->members_from = from;
-	lister->members = calloc(lister->count + 1, sizeof(const struct timed_dump *));
-	if (!from || !lister->members)
-		return -ERR_NOMEM;
+	lister->members = xcalloc(lister->count + 1, sizeof(const struct timed_dump *));
 	for (size_t i = 0; i < lister->count; i++) {
 		if (lister->order[i].use == USE_IT)
 			from[lister->series_of[lister->order[i].process] + 2]++;
@@ -168,67 +368,55 @@ static int gather_members(struct lister *lister)
 		if (dump->use == USE_IT)
 			lister->members[from[lister->series_of[dump->process] + 1]++] = dump;
 	}
-	return 0;
-}
-
-static bool is_wanted(const struct lister *lister, size_t number)
-{
-	return !lister->options->series || lister->options->series == number + 1;
 }
 
 /* Says that the order of some is not told by their times. */
-static int say_ties(const struct lister *lister, const struct series *series, const char *path)
+static void say_ties(const struct lister *lister, const struct trend_axis *axis, const char *path)
 {
-	const struct trend_axis *axis = &series->axis;
 	size_t count = 0;
-	char words[200];
 
 	for (size_t i = 1; i < axis->count; i++)
 		count += !axis_begins(axis, i) && axis->times_ms[i] == axis->times_ms[i - 1];
-	if (!count)
-		return 0;
-	snprintf(words, sizeof(words),
-		"%zu dumps of its series tell the same time as the one before them: these are in "
-		"the order in which they were given, or of their names",
-		count);
-	return say_warning(lister->say, path, "", words);
+	if (count)
+		say_line(lister->inputs->say,
+			"%s: warning: %zu dumps of its series tell the same time as the one before "
+			"them: these are in the order in which they were given, or of their names",
+			path, count);
 }
 
 /* Says why there are no rates, where that is so. Growth within no time at all is none per hour, whatever it
  * is. */
-static int check_times(const struct lister *lister, struct series *series, const char *path)
+static void check_times(const struct lister *lister, struct trend_axis *axis, const char *path)
 {
-	struct trend_axis *axis = &series->axis;
-	const char *why = axis->times_ms ? "all dumps of its process tell the same time" :
-					   "not all dumps of its process tell their time";
-	char words[200];
-
 	if (axis_longest(axis) < 2 && (axis->times_ms || axis->count < 2))
-		return 0;
-	if (axis_time_passes(axis))
-		return say_ties(lister, series, path);
+		return;
+	if (axis_time_passes(axis)) {
+		say_ties(lister, axis, path);
+		return;
+	}
+	say_line(lister->inputs->say,
+		"%s: warning: %s: they are in the order in which they were given, or of their "
+		"names, and there are no rates",
+		path,
+		axis->times_ms ? "all dumps of its process tell the same time" :
+				 "not all dumps of its process tell their time");
 	axis->times_ms = NULL;
-	snprintf(words, sizeof(words),
-		"%s: they are in the order in which they were given, or of their names, and "
-		"there are no rates",
-		why);
-	return say_warning(lister->say, path, "", words);
 }
 
 /* Moves the dumps of a series behind those that are there, and fills in what they share. */
-static int take_series(struct lister *lister, size_t number, struct dump_sums *to, size_t *at)
+static void take_series(struct lister *lister, size_t number, struct dump_sums *to, size_t *at)
 {
 	const struct timed_dump *const *members = &lister->members[lister->members_from[number]];
 	size_t count = lister->members_from[number + 1] - lister->members_from[number], part = 0;
 	struct series *series = &lister->inputs->series[lister->inputs->series_count++];
 	bool is_timeless = false;
 
-	*series = (struct series){
-		.first = *at, .count = count, .number = number + 1, .of = lister->series_count};
-	series->times_ms = calloc(count + 1, sizeof(*series->times_ms));
-	series->parts = calloc(count + 1, sizeof(*series->parts));
-	if (!series->times_ms || !series->parts)
-		return -ERR_NOMEM;
+	*series = (struct series){.first = *at,
+		.count = count,
+		.number = number + 1,
+		.of = lister->series_count,
+		.times_ms = xcalloc(count + 1, sizeof(*series->times_ms)),
+		.parts = xcalloc(count + 1, sizeof(*series->parts))};
 	for (size_t i = 0; i < count; i++) {
 		part += i && members[i]->process != members[i - 1]->process;
 		series->parts[i] = (uint32_t)part;
@@ -239,49 +427,29 @@ static int take_series(struct lister *lister, size_t number, struct dump_sums *t
 	}
 	series->axis = (struct trend_axis){
 		is_timeless ? NULL : series->times_ms, part ? series->parts : NULL, count};
-	if (!lister->options->sum)
-		return check_times(lister, series, to[*at - 1].path);
-	series->number = series->of = 0;
-	return 0;
+	if (lister->options->sum)
+		series->number = series->of = 0;
+	else
+		check_times(lister, &series->axis, to[*at - 1].path);
+	say_series_warnings(lister->inputs->say, &to[series->first], count);
 }
 
-static int take_all(struct lister *lister)
+static void take_all(struct lister *lister)
 {
 	struct inputs *inputs = lister->inputs;
-	struct dump_sums *dumps = calloc(lister->count + 1, sizeof(*dumps));
-	size_t at = 0;
-	int rc = 0;
+	struct dump_sums *dumps = xcalloc(lister->count + 1, sizeof(*dumps));
+	size_t at = 0, wanted = lister->options->series;
 
-	inputs->series = calloc(lister->series_count + 1, sizeof(*inputs->series));
-	if (!dumps || !inputs->series) {
-		free(dumps);
-		return -ERR_NOMEM;
-	}
-	for (size_t i = 0; !rc && i < lister->series_count; i++) {
-		size_t first = at;
-
-		if (!is_wanted(lister, i))
-			continue;
-		rc = take_series(lister, i, dumps, &at);
-		if (!rc)
-			rc = say_series_warnings(lister->say, &dumps[first], at - first);
+	inputs->series = xcalloc(lister->series_count + 1, sizeof(*inputs->series));
+	for (size_t i = 0; i < lister->series_count; i++) {
+		if (!wanted || wanted == i + 1)
+			take_series(lister, i, dumps, &at);
 	}
 	for (size_t i = 0; i < inputs->dump_count; i++)
 		sums_release(&inputs->dumps[i]);
 	free(inputs->dumps);
 	inputs->dumps = dumps;
 	inputs->dump_count = at;
-	return rc;
-}
-
-static int check_left(const struct lister *lister, struct err *err)
-{
-	if (!lister->series_count)
-		return err_set(err, ERR_USAGE, "--warm-up, --since, --until",
-			"they leave none of %zu dumps", lister->count);
-	if (lister->options->series > lister->series_count)
-		return err_set(err, ERR_USAGE, "--series", "there are %zu", lister->series_count);
-	return 0;
 }
 
 /* Of each process there may be one dump: another would count its blocks twice. */
@@ -304,40 +472,36 @@ static int check_sum(const struct lister *lister, struct err *err)
 static int list_trend(struct lister *lister, struct err *err)
 {
 	const struct options *options = lister->options;
-	struct order_filter wishes = {options->warm_up, options->since, options->until};
-	int rc = dumps_order(lister->order, lister->inputs->dumps, lister->count, &wishes);
-
-	if (!rc)
-		rc = number_series(lister);
-	if (!rc)
-		rc = say_all_unused(lister);
-	if (rc)
-		return err_set(err, ERR_NOMEM, NULL, NULL);
-	rc = check_sum(lister, err);
-	if (!rc)
-		rc = check_left(lister, err);
-	if (!rc && (gather_members(lister) || take_all(lister)))
-		rc = err_set(err, ERR_NOMEM, NULL, NULL);
-	return rc;
-}
-
-int series_list_make(struct inputs *inputs, const struct options *options, bool is_trend, FILE *say,
-	struct err *err)
-{
-	struct lister lister = {.inputs = inputs,
-		.options = options,
-		.say = say,
-		.count = inputs->dump_count,
-		.order = calloc(inputs->dump_count + 1, sizeof(*lister.order)),
-		.series_of = calloc(inputs->dump_count + 1, sizeof(*lister.series_of))};
+	struct order_filter filter = {options->warm_up, options->since, options->until};
 	int rc;
 
-	if (!lister.order || !lister.series_of)
-		rc = err_set(err, ERR_NOMEM, NULL, NULL);
-	else if (is_trend)
-		rc = list_trend(&lister, err);
-	else
-		rc = list_pair(inputs, say) ? err_set(err, ERR_NOMEM, NULL, NULL) : 0;
+	dumps_order(lister->order, lister->inputs->dumps, lister->count, &filter);
+	number_series(lister);
+	for (size_t i = 0; i < lister->count; i++)
+		say_unused(lister, &lister->order[i]);
+	say_all_warm_up(lister);
+	rc = check_sum(lister, err);
+	if (rc)
+		return rc;
+	if (!lister->series_count)
+		return err_set(err, ERR_USAGE, "--warm-up, --since, --until",
+			"they leave none of %zu dumps", lister->count);
+	if (options->series > lister->series_count)
+		return err_set(err, ERR_USAGE, "--series", "there are %zu", lister->series_count);
+	gather_members(lister);
+	take_all(lister);
+	return 0;
+}
+
+int series_list_trend(struct inputs *inputs, struct err *err)
+{
+	struct lister lister = {.inputs = inputs,
+		.options = inputs->options,
+		.count = inputs->dump_count,
+		.order = xcalloc(inputs->dump_count + 1, sizeof(*lister.order)),
+		.series_of = xcalloc(inputs->dump_count + 1, sizeof(*lister.series_of))};
+	int rc = list_trend(&lister, err);
+
 	free(lister.order);
 	free(lister.series_of);
 	free(lister.members);

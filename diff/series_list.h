@@ -46,17 +46,12 @@ struct order_filter {
 	struct moment since, until;
 };
 
-/* Fills snapshots[0..count), process by process, each in its order, and says which are used. Fails for
- * want of memory only: -ERR_NOMEM. */
-int dumps_order(struct timed_dump *snapshots, const struct dump_sums *dumps, size_t count,
-	const struct order_filter *wishes);
+/* Fills snapshots[0..count), process by process, each in its order, and says which are used. */
+void dumps_order(struct timed_dump *snapshots, const struct dump_sums *dumps, size_t count,
+	const struct order_filter *filter);
 
 /* The name of a dump's image without its folder, as long as the dump lives; or NULL: it tells none. */
 const char *dump_image(const struct dump_sums *dump);
-
-/* Puts behind key what is the same for all dumps of an image, and for no others; the dump tells it. 0 or
- * -ERR_NOMEM. */
-int dump_image_key(const struct dump_sums *dump, struct buf *key);
 
 /* Whether both are of one process, and of one moment of it. */
 bool dump_same_process(const struct dump_sums *a, const struct dump_sums *b);
@@ -69,15 +64,10 @@ bool dump_is_child(const struct dump_sums *child, const struct dump_sums *parent
 /* Whether both tell of which program they are, and it is not the same one. */
 bool dump_other_program(const struct dump_sums *a, const struct dump_sums *b);
 
-/* Series: which dumps are compared with which. */
-
 /*
  * Puts inputs->dumps in order, releases those that are not wanted, and fills the series but for their
- * comparisons, as the options ask for. Without is_trend there are one or two dumps, of which one series
- * is made that is none. 0;
- * -ERR_USAGE: nothing is left, or there is no series of that number; -ERR_NOMEM.
+ * comparisons, as the options ask for. 0; -ERR_USAGE: nothing is left, or there is no series of that number.
  */
-int series_list_make(struct inputs *inputs, const struct options *options, bool is_trend, FILE *say,
-	struct err *err);
+int series_list_trend(struct inputs *inputs, struct err *err);
 
 #endif

@@ -40,23 +40,20 @@ static uint64_t magnitude(int64_t value)
 	return value < 0 ? 0 - (uint64_t)value : (uint64_t)value;
 }
 
-/* Net growth would hide what returns. */
-static struct block_totals magnitude_of(const struct comparison *comparison, const struct row *row)
-{
-	struct delta delta;
-
-	if (comparison->axis)
-		return series_swing(comparison->axis, row->of);
-	delta = row_delta(comparison, row);
-	return (struct block_totals){.block_count = magnitude(delta.block_count),
-		.requested_bytes = magnitude(delta.requested_bytes)};
-}
-
+/* Net growth would hide what returns: of a trend it is how far the series goes up and down. */
 bool filter_change(
 	const struct filter *filter, const struct comparison *comparison, const struct row *row)
 {
-	struct block_totals change = magnitude_of(comparison, row);
+	struct block_totals change = {0};
+	struct delta delta;
 
+	if (comparison->axis) {
+		change = series_swing(comparison->axis, row->of);
+	} else {
+		delta = row_delta(comparison, row);
+		change.block_count = magnitude(delta.block_count);
+		change.requested_bytes = magnitude(delta.requested_bytes);
+	}
 	return change.requested_bytes >= filter->min_bytes &&
 	       change.block_count >= filter->min_blocks &&
 	       (!filter->trend_verdicts || filter->trend_verdicts >> row->trend.verdict & 1);
@@ -126,45 +123,31 @@ static int match_raw(
 	return found || !has_addr ? found : patterns_match(patterns, filter->addr.data, err);
 }
 
-/* Holds both lists against each frame; its texts, which are mostly its own, are made once. Stops
- * when the row is excluded. */
-static int match_raw_frames(struct filter *filter, const struct frames *frames, int *excluded,
-	int *included, struct err *err)
-{
-	for (size_t i = 0; i < frames->count; i++) {
-		const struct frame *frame = &frames->items[i];
-
-		buf_clear(&filter->addr);
-		if (frame_name(frame, &filter->name) ||
-			buf_printf(&filter->addr, "%" PRIX64, frame->addr))
-			return err_set(err, ERR_NOMEM, NULL, NULL);
-		*excluded = match_raw(&filter->exclude, filter, frame->has_addr, err);
-		if (*excluded)
-			return *excluded < 0 ? *excluded : 0;
-		if (!*included)
-			*included = match_raw(&filter->include, filter, frame->has_addr, err);
-		if (*included < 0)
-			return *included;
-	}
-	return 0;
-}
-
 int filter_raw(struct filter *filter, const struct comparison *comparison, const struct row *row,
 	const struct frames *frames, enum verdict *verdict, struct err *err)
 {
-	int excluded = 0, included = !filter->include.count, rc = 0;
+	bool has_patterns = filter->include.count || filter->exclude.count;
+	int excluded = 0, included = !filter->include.count;
 
-	if (filter->module_count && !filter_modules(filter, comparison, row, frames)) {
-		*verdict = VERDICT_DROP;
+	*verdict = VERDICT_DROP;
+	if (filter->module_count && !filter_modules(filter, comparison, row, frames))
 		return 0;
+	/* A frame's texts, which are mostly its own, are made once for both lists. */
+	for (size_t i = 0; has_patterns && !excluded && i < frames->count; i++) {
+		const struct frame *frame = &frames->items[i];
+
+		frame_name(frame, &filter->name);
+		buf_clear(&filter->addr);
+		buf_printf(&filter->addr, "%" PRIX64, frame->addr);
+		excluded = match_raw(&filter->exclude, filter, frame->has_addr, err);
+		if (!excluded && !included)
+			included = match_raw(&filter->include, filter, frame->has_addr, err);
+		if (excluded < 0 || included < 0)
+			return -ERR_USAGE;
 	}
-	if (filter->include.count || filter->exclude.count)
-		rc = match_raw_frames(filter, frames, &excluded, &included, err);
-	if (rc)
-		return rc;
 	if (excluded || (!included && !frames->count))
-		*verdict = VERDICT_DROP;
-	else if (!included)
+		return 0;
+	if (!included)
 		*verdict = VERDICT_NAMES;
 	else
 		*verdict = filter->exclude.count ? VERDICT_NAMES_EXCLUDE : VERDICT_KEEP;
@@ -182,10 +165,10 @@ static int match_named(
 	for (size_t i = 0; patterns->count && !found && i < frames->count; i++) {
 		const struct frame *frame = &frames->items[i];
 
-		if (frame->function && frame_name(frame, name))
-			return err_set(err, ERR_NOMEM, NULL, NULL);
-		if (frame->function)
+		if (frame->function) {
+			frame_name(frame, name);
 			found = patterns_match_known(patterns, name->data, err);
+		}
 		if (!found && frame->file)
 			found = patterns_match_known(patterns, frame->file, err);
 	}
@@ -212,7 +195,7 @@ int filter_named(
 	return 0;
 }
 
-/* ---------------------------------------------------------------- modules */
+/* ---------------------------------------------------------------- what names nothing */
 
 static bool is_in_frames(const char *wanted, const struct frame *frames, size_t count)
 {
@@ -252,19 +235,14 @@ static bool is_module(const char *wanted, const struct naming *naming)
 	return false;
 }
 
-int unmatched_modules(
+void unmatched_modules(
 	const struct filter *filter, const struct naming *naming, unmatched_say *say, void *ctx)
 {
-	int rc = 0;
-
-	for (size_t i = 0; !rc && i < filter->module_count; i++) {
+	for (size_t i = 0; i < filter->module_count; i++) {
 		if (!is_module(filter->modules[i], naming))
-			rc = say(ctx, "--module", filter->modules[i], "no module has this name");
+			say(ctx, "--module", filter->modules[i], "no module has this name");
 	}
-	return rc;
 }
-
-/* ---------------------------------------------------------------- heaps */
 
 static bool is_heap(const struct comparison *comparison, uint64_t addr)
 {
@@ -279,92 +257,38 @@ static bool is_heap(const struct comparison *comparison, uint64_t addr)
 	return false;
 }
 
-int unmatched_heaps(const struct comparison *comparison, const uint64_t *heaps, size_t count,
+void unmatched_heaps(const struct comparison *comparison, const uint64_t *heaps, size_t count,
 	unmatched_say *say, void *ctx)
 {
 	char addr[20];
-	int rc = 0;
 
-	for (size_t i = 0; !rc && comparison->dumps && i < count; i++) {
+	for (size_t i = 0; comparison->dumps && i < count; i++) {
 		if (is_heap(comparison, heaps[i]))
 			continue;
 		snprintf(addr, sizeof(addr), "%" PRIX64, heaps[i]);
-		rc = heap_name(heaps[i]) ? say(ctx, "--heap", heap_name(heaps[i]),
-						   "no dump has recorded such memory") :
-					   say(ctx, "--heap", addr, "no dump has this heap");
+		if (heap_name(heaps[i]))
+			say(ctx, "--heap", heap_name(heaps[i]), "no dump has recorded such memory");
+		else
+			say(ctx, "--heap", addr, "no dump has this heap");
 	}
-	return rc;
 }
 
-/* ---------------------------------------------------------------- patterns */
-
-struct filter_search {
-	struct filter *filter;
-	struct naming raw; /* frames without names */
-	struct naming *naming;
-	struct frames frames;
-	uint32_t *rows; /* that the other filters leave */
-	size_t row_count;
-};
-
-/* Holds all forms of the row's frames against the patterns that have matched nothing so far. */
-static int try_row(struct filter_search *search, const struct naming *naming, uint32_t row)
+/* Holds all forms of a row's frames against the patterns that have matched nothing so far. */
+static void try_row(struct filter *filter, const struct frames *frames)
 {
-	struct filter *filter = search->filter;
+	for (size_t i = 0; i < frames->count; i++) {
+		const struct frame *frame = &frames->items[i];
 
-	if (naming_frames(naming, row, &search->frames))
-		return -ERR_NOMEM;
-	for (size_t i = 0; i < search->frames.count; i++) {
-		const struct frame *frame = &search->frames.items[i];
-
-		if (frame_name(frame, &filter->name))
-			return -ERR_NOMEM;
+		frame_name(frame, &filter->name);
 		patterns_try(&filter->include, filter->name.data);
 		if (frame->file)
 			patterns_try(&filter->include, frame->file);
+		if (!frame->has_addr)
+			continue;
 		buf_clear(&filter->addr);
-		if (frame->has_addr && buf_printf(&filter->addr, "%" PRIX64, frame->addr))
-			return -ERR_NOMEM;
-		if (frame->has_addr)
-			patterns_try(&filter->include, filter->addr.data);
+		buf_printf(&filter->addr, "%" PRIX64, frame->addr);
+		patterns_try(&filter->include, filter->addr.data);
 	}
-	return 0;
-}
-
-static int try_rows(struct filter_search *search, const struct naming *naming)
-{
-	const struct patterns *patterns = &search->filter->include;
-	int rc = 0;
-
-	for (size_t i = 0; !rc && i < search->row_count; i++) {
-		if (patterns_unmatched(patterns, 0) == patterns->count)
-			break;
-		rc = try_row(search, naming, search->rows[i]);
-	}
-	return rc;
-}
-
-static int find_rows(struct filter_search *search)
-{
-	const struct comparison *comparison = search->naming->comparison;
-	const struct filter *filter = search->filter;
-
-	search->rows = calloc(comparison->row_count + 1, sizeof(*search->rows));
-	if (!search->rows)
-		return -ERR_NOMEM;
-	for (size_t i = 0; i < comparison->row_count; i++) {
-		const struct row *row = &comparison->rows[i];
-
-		if (!filter_change(filter, comparison, row))
-			continue;
-		if (filter->module_count && naming_frames(&search->raw, i, &search->frames))
-			return -ERR_NOMEM;
-		if (filter->module_count &&
-			!filter_modules(filter, comparison, row, &search->frames))
-			continue;
-		search->rows[search->row_count++] = (uint32_t)i;
-	}
-	return 0;
 }
 
 /* When none has matched and nothing was excluded, selecting has held all of them against all that
@@ -378,51 +302,53 @@ static bool were_all_held(const struct filter *filter)
 	return !filter->exclude.count;
 }
 
-static int try_all(struct filter_search *search)
-{
-	const struct patterns *patterns = &search->filter->include;
-	struct err err;
-	int rc = try_rows(search, &search->raw);
-
-	if (!rc && patterns_unmatched(patterns, 0) < patterns->count)
-		rc = naming_find(search->naming, search->rows, search->row_count, &err);
-	return rc ? rc : try_rows(search, search->naming);
-}
-
-static int say_unmatched(
-	const struct patterns *patterns, bool is_part, unmatched_say *say, void *ctx)
-{
-	const char *what = is_part ? "no stack that changed and that other options leave has a "
-				     "frame that matches it" :
-				     "no stack that changed has a frame that matches it";
-	int rc = 0;
-
-	for (size_t i = 0; !rc && (i = patterns_unmatched(patterns, i)) < patterns->count; i++)
-		rc = say(ctx, patterns->option, pattern_text(patterns, i), what);
-	return rc;
-}
-
-int unmatched_patterns(
+void unmatched_patterns(
 	struct filter *filter, struct naming *naming, bool is_part, unmatched_say *say, void *ctx)
 {
-	struct filter_search search = {.filter = filter, .naming = naming};
-	struct err err;
-	int rc;
+	const struct comparison *comparison = naming->comparison;
+	struct patterns *patterns = &filter->include;
+	uint32_t *rows; /* that the other filters leave */
+	size_t count = 0;
+	struct frames frames;
 
-	if (patterns_unmatched(&filter->include, 0) == filter->include.count)
-		return 0;
+	if (patterns_unmatched(patterns, 0) == patterns->count)
+		return;
 	is_part |= filter->module_count || filter->min_bytes || filter->min_blocks ||
 		   filter->trend_verdicts;
-	frames_init(&search.frames);
-	rc = naming_make(&search.raw, naming->comparison, false, &err);
-	if (!rc)
-		rc = find_rows(&search);
-	if (!rc && !were_all_held(filter))
-		rc = try_all(&search);
-	if (!rc && search.row_count)
-		rc = say_unmatched(&filter->include, is_part, say, ctx);
-	free(search.rows);
-	naming_release(&search.raw);
-	frames_release(&search.frames);
-	return rc ? -ERR_NOMEM : 0;
+	frames_init(&frames);
+	rows = xcalloc(comparison->row_count + 1, sizeof(*rows));
+	for (size_t i = 0; i < comparison->row_count; i++) {
+		const struct row *row = &comparison->rows[i];
+
+		if (!filter_change(filter, comparison, row))
+			continue;
+		if (filter->module_count) {
+			naming_raw_frames(naming, i, &frames);
+			if (!filter_modules(filter, comparison, row, &frames))
+				continue;
+		}
+		rows[count++] = (uint32_t)i;
+	}
+	/* What can be told without names comes first: these take time. */
+	for (int with_names = 0; with_names < 2 && !were_all_held(filter); with_names++) {
+		if (with_names && patterns_unmatched(patterns, 0) < patterns->count)
+			naming_find(naming, rows, count);
+		for (size_t i = 0; i < count; i++) {
+			if (patterns_unmatched(patterns, 0) == patterns->count)
+				break;
+			if (with_names)
+				naming_frames(naming, rows[i], &frames);
+			else
+				naming_raw_frames(naming, rows[i], &frames);
+			try_row(filter, &frames);
+		}
+	}
+	for (size_t i = 0; say && count && (i = patterns_unmatched(patterns, i)) < patterns->count;
+		i++)
+		say(ctx, patterns->option, pattern_text(patterns, i),
+			is_part ? "no stack that changed and that other options leave has a frame "
+				  "that matches it" :
+				  "no stack that changed has a frame that matches it");
+	free(rows);
+	frames_release(&frames);
 }

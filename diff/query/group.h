@@ -9,13 +9,12 @@
  * Fills groups and group_count of a view that has its rows and knows what to group them by. Frames
  * without a name are "module!?"; a module is one whatever the case of its letters, see pattern.h;
  * rows without a stack, and those that may be of several, are groups of their own, with words in
- * brackets; by heap, all rows are of their heap. 0 or -ERR_NOMEM.
+ * brackets; by heap, all rows are of their heap.
  */
-int groups_make(struct view *view, enum view_sort sort);
+void groups_make(struct view *view);
 
-/* What a frame of a view that is grouped, or a heap, is counted to; replaces what name held. 0 or
- * -ERR_NOMEM. */
-int group_name(const struct view *view, const struct frame *frame, struct buf *name);
-int group_heap_name(struct buf *name, uint64_t heap);
+/* What a frame of a view that is grouped, or a heap, is counted to; replaces what name held. */
+void group_name(const struct view *view, const struct frame *frame, struct buf *name);
+void group_heap_name(struct buf *name, uint64_t heap);
 
 #endif

@@ -12,7 +12,6 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "core/base/err.h"
 #include "core/base/memory.h"
 #include "diff/match/match.h"
 #include "diff/read/frame.h"
@@ -27,24 +26,26 @@ struct naming {
 	struct arena arena;
 };
 
-/* Starts nothing yet. Release it in any case. 0 or -ERR_NOMEM. */
-int naming_make(
-	struct naming *naming, const struct comparison *comparison, bool by_name, struct err *err);
+/* Starts nothing yet. */
+void naming_make(struct naming *naming, const struct comparison *comparison, bool by_name);
 void naming_release(struct naming *naming);
 
 /* Looks for the names of the rows with these numbers, where that was not done yet; many at once are
- * faster. 0 (also when there are no names) or -ERR_NOMEM. */
-int naming_find(struct naming *naming, const uint32_t *rows, size_t count, struct err *err);
+ * faster. symbol_options_check() must have let the comparison's options through. */
+void naming_find(struct naming *naming, const uint32_t *rows, size_t count);
 
 /* The frames of row number index with the names that were found, as function_shown() has them, all of
  * them, innermost first.
  * Replaces what frames held; none when the row has no stack. Texts live as long as the naming and
- * the comparison. 0 or -ERR_NOMEM. */
-int naming_frames(const struct naming *naming, size_t index, struct frames *frames);
+ * the comparison. */
+void naming_frames(const struct naming *naming, size_t index, struct frames *frames);
+
+/* The same without names, but for those that the stack itself gives. */
+void naming_raw_frames(const struct naming *naming, size_t index, struct frames *frames);
 
 /* Adds a few words on those frames that names were looked for and not found, or nothing when all
  * have names: how many, in which modules, and the command that says why, for the first dump that lacks
- * some. With is_stopped, the looking was ended early, and only how many is said. 0 or -ERR_NOMEM. */
-int naming_missing(const struct naming *naming, bool is_stopped, struct buf *words);
+ * some. With is_stopped, the looking was ended early, and only how many is said. */
+void naming_missing(const struct naming *naming, bool is_stopped, struct buf *words);
 
 #endif

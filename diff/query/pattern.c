@@ -34,51 +34,17 @@ void patterns_init(struct patterns *patterns, const char *option)
 	table_init(&patterns->known);
 }
 
-static void pattern_release(struct pattern *pattern)
-{
-	pcre2_match_data_free(pattern->data);
-	pcre2_match_context_free(pattern->context);
-	pcre2_jit_stack_free(pattern->jit_stack);
-	pcre2_code_free(pattern->code);
-}
-
 void patterns_release(struct patterns *patterns)
 {
-	for (size_t i = 0; i < patterns->count; i++)
-		pattern_release(&patterns->items[i]);
+	for (size_t i = 0; i < patterns->count; i++) {
+		pcre2_match_data_free(patterns->items[i].data);
+		pcre2_match_context_free(patterns->items[i].context);
+		pcre2_jit_stack_free(patterns->items[i].jit_stack);
+		pcre2_code_free(patterns->items[i].code);
+	}
 	free(patterns->items);
 	table_release(&patterns->known);
 	patterns_init(patterns, patterns->option);
-}
-
-static int compile(struct pattern *pattern, const char *option, struct err *err)
-{
-	char why[200], place[sizeof(err->place)];
-	int code;
-	size_t at;
-
-	pattern->code = pcre2_compile((PCRE2_SPTR)pattern->text, PCRE2_ZERO_TERMINATED,
-		PCRE2_UTF | PCRE2_MATCH_INVALID_UTF | PCRE2_NEVER_BACKSLASH_C, &code, &at, NULL);
-	if (pattern->code)
-		return 0;
-	if (code == PCRE2_ERROR_HEAP_FAILED)
-		return err_set(err, ERR_NOMEM, NULL, NULL);
-	if (pcre2_get_error_message(code, (PCRE2_UCHAR *)why, sizeof(why)) < 0)
-		snprintf(why, sizeof(why), "error %d", code);
-	snprintf(place, sizeof(place), "%s %s", option, pattern->text);
-	return err_set(err, ERR_USAGE, place, "bad pattern: %s at offset %zu", why, at);
-}
-
-static int limit(struct pattern *pattern, struct err *err)
-{
-	pattern->context = pcre2_match_context_create(NULL);
-	pattern->data = pcre2_match_data_create(1, NULL);
-	if (!pattern->context || !pattern->data)
-		return err_set(err, ERR_NOMEM, NULL, NULL);
-	pcre2_set_match_limit(pattern->context, STEPS_MAX);
-	pcre2_set_depth_limit(pattern->context, DEPTH_MAX);
-	pcre2_set_heap_limit(pattern->context, HEAP_MAX_KIB);
-	return 0;
 }
 
 /* Where there is no JIT, or it cannot do this pattern, the pattern is interpreted. */
@@ -94,18 +60,29 @@ static void quicken(struct pattern *pattern)
 int patterns_add(struct patterns *patterns, const char *text, struct err *err)
 {
 	struct pattern pattern = {.text = text};
-	int rc = compile(&pattern, patterns->option, err);
+	char why[200], place[sizeof(err->place)];
+	int code;
+	size_t at;
 
-	if (!rc)
-		rc = limit(&pattern, err);
-	if (!rc && array_grow((void **)&patterns->items, &patterns->cap, patterns->count,
-			   sizeof(pattern)))
-		rc = err_set(err, ERR_NOMEM, NULL, NULL);
-	if (rc) {
-		pattern_release(&pattern);
-		return rc;
+	pattern.code = pcre2_compile((PCRE2_SPTR)text, PCRE2_ZERO_TERMINATED,
+		PCRE2_UTF | PCRE2_MATCH_INVALID_UTF | PCRE2_NEVER_BACKSLASH_C, &code, &at, NULL);
+	if (!pattern.code && code == PCRE2_ERROR_HEAP_FAILED)
+		memory_out();
+	if (!pattern.code) {
+		if (pcre2_get_error_message(code, (PCRE2_UCHAR *)why, sizeof(why)) < 0)
+			snprintf(why, sizeof(why), "error %d", code);
+		snprintf(place, sizeof(place), "%s %s", patterns->option, text);
+		return err_set(err, ERR_USAGE, place, "bad pattern: %s at offset %zu", why, at);
 	}
+	pattern.context = pcre2_match_context_create(NULL);
+	pattern.data = pcre2_match_data_create(1, NULL);
+	if (!pattern.context || !pattern.data)
+		memory_out();
+	pcre2_set_match_limit(pattern.context, STEPS_MAX);
+	pcre2_set_depth_limit(pattern.context, DEPTH_MAX);
+	pcre2_set_heap_limit(pattern.context, HEAP_MAX_KIB);
 	quicken(&pattern);
+	array_grow((void **)&patterns->items, &patterns->cap, patterns->count, sizeof(pattern));
 	patterns->items[patterns->count++] = pattern;
 	return 0;
 }
@@ -122,7 +99,7 @@ static int match(const struct patterns *patterns, size_t index, const char *text
 	if (rc >= 0 || rc == PCRE2_ERROR_NOMATCH)
 		return rc >= 0;
 	if (rc == PCRE2_ERROR_NOMEMORY)
-		return err_set(err, ERR_NOMEM, NULL, NULL);
+		memory_out();
 	if (pcre2_get_error_message(rc, (PCRE2_UCHAR *)why, sizeof(why)) < 0)
 		snprintf(why, sizeof(why), "error %d", rc);
 	snprintf(place, sizeof(place), "%s %s", patterns->option, pattern->text);
@@ -149,9 +126,8 @@ int patterns_match_known(struct patterns *patterns, const char *text, struct err
 	if (known)
 		return (int)*known;
 	found = patterns_match(patterns, text, err);
-	if (found >= 0 && patterns->known.count < KNOWN_MAX &&
-		table_add(&patterns->known, text, len, (uint64_t)found))
-		return err_set(err, ERR_NOMEM, NULL, NULL);
+	if (found >= 0 && patterns->known.count < KNOWN_MAX)
+		table_add(&patterns->known, text, len, (uint64_t)found);
 	return found;
 }
 
@@ -184,81 +160,58 @@ struct spelt {
 	size_t dump; /* that it is from */
 };
 
-/* ASCII's letters only, as modules are matched. Puts the key into spellings->lower. */
-static int make_key(struct spellings *spellings, const char *module)
+/* Puts the key, letters of ASCII in one case as modules are matched, into spellings->lower. */
+static void make_key(struct spellings *spellings, const char *module)
 {
 	struct buf *lower = &spellings->lower;
 
 	buf_clear(lower);
-	if (buf_add_text(lower, module))
-		return -ERR_NOMEM;
-	for (size_t i = 0; i < lower->len; i++) {
-		if (lower->data[i] >= 'A' && lower->data[i] <= 'Z')
-			lower->data[i] = (char)(lower->data[i] + 'a' - 'A');
-	}
-	return 0;
+	buf_add_text(lower, module);
+	for (size_t i = 0; i < lower->len; i++)
+		lower->data[i] = text_lower(lower->data[i]);
 }
 
-static int add(struct spellings *spellings, const char *module, size_t dump)
+static void add(struct spellings *spellings, const char *module, size_t dump)
 {
 	struct buf *lower = &spellings->lower;
 	const uint64_t *known;
 	struct spelt *spelt;
 
 	if (!module)
-		return 0;
-	if (make_key(spellings, module))
-		return -ERR_NOMEM;
+		return;
+	make_key(spellings, module);
 	known = table_find(&spellings->known, lower->data, lower->len);
 	if (known) {
 		spelt = &spellings->items[*known];
 		if (spelt->dump == dump && strcmp(module, spelt->text) < 0)
 			spelt->text = module;
-		return 0;
+		return;
 	}
-	if (array_grow((void **)&spellings->items, &spellings->cap, spellings->count,
-		    sizeof(*spellings->items)) ||
-		table_add(&spellings->known, lower->data, lower->len, spellings->count))
-		return -ERR_NOMEM;
+	array_grow((void **)&spellings->items, &spellings->cap, spellings->count,
+		sizeof(*spellings->items));
+	table_add(&spellings->known, lower->data, lower->len, spellings->count);
 	spellings->items[spellings->count++] = (struct spelt){module, dump};
-	return 0;
 }
 
-static int add_dump(struct spellings *spellings, const struct naming *naming, size_t dump)
-{
-	const struct dump_sums *sums = &naming->comparison->dumps[dump];
-	int rc = 0;
-
-	for (size_t i = 0; !rc && i < sums->module_count; i++)
-		rc = add(spellings, naming->modules[dump][i], dump);
-	for (size_t i = 0; !rc && i < sums->text_count; i++)
-		rc = add(spellings, naming->texts[dump][i].module, dump);
-	return rc;
-}
-
-/* Of a row of a comparison that was read. */
-static int add_given(struct spellings *spellings, const struct frames *frames)
-{
-	int rc = 0;
-
-	for (size_t i = 0; !rc && frames && i < frames->count; i++)
-		rc = add(spellings, frames->items[i].module, 0);
-	return rc;
-}
-
-int spellings_make(struct spellings *spellings, const struct naming *naming)
+void spellings_make(struct spellings *spellings, const struct naming *naming)
 {
 	const struct comparison *comparison = naming->comparison;
-	int rc = 0;
 
 	*spellings = (struct spellings){.count = 0};
 	table_init(&spellings->known);
 	buf_init(&spellings->lower);
-	for (size_t i = comparison->dumps ? comparison->dump_count : 0; !rc && i--;)
-		rc = add_dump(spellings, naming, i);
-	for (size_t i = 0; !rc && !comparison->dumps && i < comparison->row_count; i++)
-		rc = add_given(spellings, comparison->rows[i].frames);
-	return rc;
+	for (size_t dump = comparison->dumps ? comparison->dump_count : 0; dump--;) {
+		for (size_t i = 0; i < comparison->dumps[dump].module_count; i++)
+			add(spellings, naming->modules[dump][i], dump);
+		for (size_t i = 0; i < comparison->dumps[dump].text_count; i++)
+			add(spellings, naming->texts[dump][i].module, dump);
+	}
+	for (size_t i = 0; !comparison->dumps && i < comparison->row_count; i++) {
+		const struct frames *frames = comparison->rows[i].frames;
+
+		for (size_t k = 0; frames && k < frames->count; k++)
+			add(spellings, frames->items[k].module, 0);
+	}
 }
 
 void spellings_release(struct spellings *spellings)
@@ -269,15 +222,13 @@ void spellings_release(struct spellings *spellings)
 	*spellings = (struct spellings){.count = 0};
 }
 
-int spelling_find(struct spellings *spellings, const char *module, const char **spelling)
+const char *spelling_find(struct spellings *spellings, const char *module)
 {
 	const uint64_t *known;
 
-	if (make_key(spellings, module))
-		return -ERR_NOMEM;
+	make_key(spellings, module);
 	known = table_find(&spellings->known, spellings->lower.data, spellings->lower.len);
-	*spelling = known ? spellings->items[*known].text : module;
-	return 0;
+	return known ? spellings->items[*known].text : module;
 }
 
 static const char blanks[] = " \t\r\v\f";
@@ -303,9 +254,8 @@ static int next_line(
 		return rc;
 	buf_clear(text);
 	buf_clear(place);
-	if (buf_add(text, line.text, line.len) ||
-		buf_printf(place, "%s:%" PRIu64, name, lines->number))
-		return err_set(err, ERR_NOMEM, NULL, NULL);
+	buf_add(text, line.text, line.len);
+	buf_printf(place, "%s:%" PRIu64, name, lines->number);
 	if (line.is_long || memchr(line.text, '\0', line.len))
 		return err_set(err, ERR_USAGE, place->data, "this is not a line of text");
 	return 1;
@@ -324,9 +274,7 @@ int pattern_list_read(const char *path, listfile_line *take, void *ctx, struct e
 	buf_init(&text);
 	buf_init(&place);
 	from = source_stream(source);
-	rc = lines_init(&lines, &from, err);
-	if (rc)
-		err_set(err, ERR_NOMEM, NULL, NULL);
+	lines_init(&lines, &from, err);
 	while (!rc && (rc = next_line(&lines, from.name, &text, &place, err)) > 0)
 		rc = take_line(text.data, take, ctx, place.data, err);
 	lines_release(&lines);

@@ -28,11 +28,11 @@ struct patterns {
 void patterns_init(struct patterns *patterns, const char *option);
 void patterns_release(struct patterns *patterns);
 
-/* Adds one: 0; -ERR_USAGE, with the option and the place in it that is wrong; or -ERR_NOMEM. */
+/* Adds one: 0, or -ERR_USAGE with the option and the place in it that is wrong. */
 int patterns_add(struct patterns *patterns, const char *text, struct err *err);
 
 /* 1 when any of the patterns matches somewhere in text, else 0; -ERR_USAGE when one takes too long
- * to tell, -ERR_NOMEM. */
+ * to tell. */
 int patterns_match(const struct patterns *patterns, const char *text, struct err *err);
 
 /* The index of the first pattern from this one on that never matched, or count. */
@@ -61,14 +61,12 @@ struct spellings {
 	struct buf lower;
 };
 
-/* Takes the names of all modules that the naming knows of, which must outlive it. Release it in any
- * case. 0 or -ERR_NOMEM. */
-int spellings_make(struct spellings *spellings, const struct naming *naming);
+/* Takes the names of all modules that the naming knows of, which must outlive it. */
+void spellings_make(struct spellings *spellings, const struct naming *naming);
 void spellings_release(struct spellings *spellings);
 
-/* Sets *spelling to that of a module's short name, which is itself when it is not known. 0 or
- * -ERR_NOMEM. */
-int spelling_find(struct spellings *spellings, const char *module, const char **spelling);
+/* That of a module's short name, which is itself when it is not known. */
+const char *spelling_find(struct spellings *spellings, const char *module);
 
 /* Small text files that users write, one thing on a line: blank lines and lines that start with
  * '#' say nothing. */
@@ -77,7 +75,7 @@ int spelling_find(struct spellings *spellings, const char *module, const char **
  * err. place is "file:line", for that; both texts are valid during the call only. */
 typedef int listfile_line(void *ctx, const char *text, const char *place, struct err *err);
 
-/* Reads the file at path to its end or to the first failure: 0, -ERR_OPEN, -ERR_READ, -ERR_NOMEM,
+/* Reads the file at path to its end or to the first failure: 0, -ERR_OPEN, -ERR_READ,
  * -ERR_USAGE for a line that is no text or too long, or what take returned. */
 int pattern_list_read(const char *path, listfile_line *take, void *ctx, struct err *err);
 

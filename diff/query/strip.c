@@ -189,36 +189,29 @@ void strip_release(struct strip *strip)
 	strip_init(strip);
 }
 
-static int strip_add(struct strip *strip, const char *text, struct err *err)
+/* False: the text is none of MODULE!FUNCTION. */
+static bool strip_add(struct strip *strip, const char *text)
 {
 	size_t len = strcspn(text, "!");
-	struct strip_glob glob;
 
 	if (!len || !text[len] || !text[len + 1])
-		return err_set(err, ERR_USAGE, NULL, "a line is MODULE!FUNCTION");
-	glob.module = arena_text(&strip->arena, text, len);
-	glob.function = arena_text(&strip->arena, text + len + 1, strlen(text + len + 1));
-	if (!glob.module || !glob.function ||
-		array_grow((void **)&strip->globs, &strip->cap, strip->count, sizeof(glob)))
-		return err_set(err, ERR_NOMEM, NULL, NULL);
-	strip->globs[strip->count++] = glob;
-	return 0;
+		return false;
+	array_grow((void **)&strip->globs, &strip->cap, strip->count, sizeof(*strip->globs));
+	strip->globs[strip->count++] = (struct strip_glob){arena_text(&strip->arena, text, len),
+		arena_text(&strip->arena, text + len + 1, strlen(text + len + 1))};
+	return true;
 }
 
-int strip_add_known(struct strip *strip, struct err *err)
+void strip_add_known(struct strip *strip)
 {
-	int rc = 0;
-
-	for (const char *const *at = allocators; !rc && *at; at++)
-		rc = strip_add(strip, *at, err);
-	return rc;
+	for (const char *const *at = allocators; *at; at++)
+		strip_add(strip, *at);
 }
 
 static int take_line(void *ctx, const char *text, const char *place, struct err *err)
 {
-	int rc = strip_add(ctx, text, err);
-
-	return rc == -ERR_USAGE ? err_set(err, ERR_USAGE, place, "a line is MODULE!FUNCTION") : rc;
+	return strip_add(ctx, text) ? 0 :
+				      err_set(err, ERR_USAGE, place, "a line is MODULE!FUNCTION");
 }
 
 int strip_add_file(struct strip *strip, const char *path, struct err *err)
@@ -240,8 +233,7 @@ static bool is_listed(const struct strip *strip, const struct frame *frame)
 	return false;
 }
 
-/* 1, 0 or -ERR_NOMEM. */
-static int is_layer(struct strip *strip, const struct frame *frame)
+static bool is_layer(struct strip *strip, const struct frame *frame)
 {
 	const uint64_t *known;
 	bool is;
@@ -249,45 +241,28 @@ static int is_layer(struct strip *strip, const struct frame *frame)
 	/* A frame without a name is one of many addresses, which are not worth remembering. */
 	if (!frame->function)
 		return is_listed(strip, frame);
-	if (frame_name(frame, &strip->name))
-		return -ERR_NOMEM;
+	frame_name(frame, &strip->name);
 	known = table_find(&strip->known, strip->name.data, strip->name.len);
 	if (known)
-		return (int)*known;
+		return *known;
 	is = is_listed(strip, frame);
-	if (table_add(&strip->known, strip->name.data, strip->name.len, is))
-		return -ERR_NOMEM;
+	table_add(&strip->known, strip->name.data, strip->name.len, is);
 	return is;
 }
 
-/* The first frame of from..to that stays. 0 or -ERR_NOMEM. */
-static int skip_layers(
-	struct strip *strip, const struct frames *frames, size_t from, size_t to, size_t *first)
+void strip_frames(struct strip *strip, struct frames *frames)
 {
-	int is = 1;
-
-	while (from + 1 < to && (is = is_layer(strip, &frames->items[from])) > 0)
-		from++;
-	*first = from;
-	return is < 0 ? is : 0;
-}
-
-int strip_frames(struct strip *strip, struct frames *frames)
-{
-	size_t kept = 0, from = 0;
+	size_t left = 0, at = 0;
 
 	for (size_t part = 0; part <= frames->part_count; part++) {
 		size_t to = part < frames->part_count ? frames->part_at[part] : frames->count;
-		size_t first;
 
-		if (skip_layers(strip, frames, from, to, &first))
-			return -ERR_NOMEM;
+		while (at + 1 < to && is_layer(strip, &frames->items[at]))
+			at++;
 		if (part)
-			frames->part_at[part - 1] = kept;
-		for (size_t i = first; i < to; i++)
-			frames->items[kept++] = frames->items[i];
-		from = to;
+			frames->part_at[part - 1] = left;
+		while (at < to)
+			frames->items[left++] = frames->items[at++];
 	}
-	frames->count = kept;
-	return 0;
+	frames->count = left;
 }

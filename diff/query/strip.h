@@ -27,8 +27,8 @@ struct strip {
 void strip_init(struct strip *strip);
 void strip_release(struct strip *strip);
 
-/* Adds what is in allocators[]. 0 or -ERR_NOMEM. */
-int strip_add_known(struct strip *strip, struct err *err);
+/* Adds what is in allocators[]. */
+void strip_add_known(struct strip *strip);
 
 /*
  * Adds a file's lines: MODULE!FUNCTION, where '*' stands for any text; the module, without its
@@ -37,7 +37,7 @@ int strip_add_known(struct strip *strip, struct err *err);
  */
 int strip_add_file(struct strip *strip, const char *path, struct err *err);
 
-/* Takes such frames away from each candidate of a stack. 0 or -ERR_NOMEM. */
-int strip_frames(struct strip *strip, struct frames *frames);
+/* Takes such frames away from each candidate of a stack. */
+void strip_frames(struct strip *strip, struct frames *frames);
 
 #endif

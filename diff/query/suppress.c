@@ -66,15 +66,13 @@ void suppressions_release(struct suppressions *suppressions)
 	suppressions_init(suppressions);
 }
 
-/* What is the same for a whole text: "*PATTERN*" without the anchors. NULL: out of memory. */
+/* What is the same for a whole text: "*PATTERN*" without the anchors. */
 static const char *glob_of(struct arena *arena, const char *pattern, size_t len)
 {
 	bool from_start = pattern[0] == '^', to_end = pattern[len - 1] == '$';
 	char *glob = arena_alloc(arena, len + 3);
 	size_t at = 0;
 
-	if (!glob)
-		return NULL;
 	if (!from_start)
 		glob[at++] = '*';
 	memcpy(glob + at, pattern + from_start, len - from_start);
@@ -86,8 +84,8 @@ static const char *glob_of(struct arena *arena, const char *pattern, size_t len)
 	return glob;
 }
 
-/* Makes the patterns of a line: 0; -ERR_USAGE: every stack matches; or -ERR_NOMEM. */
-static int make_globs(struct arena *arena, const char *text, struct suppression *made)
+/* Makes the patterns of a line; false: every stack matches. */
+static bool make_globs(struct arena *arena, const char *text, struct suppression *made)
 {
 	bool is_any = true;
 	size_t count = 1;
@@ -95,7 +93,7 @@ static int make_globs(struct arena *arena, const char *text, struct suppression 
 	for (const char *at = text; (at = strstr(at, chain)); at += sizeof(chain) - 1)
 		count++;
 	made->globs = arena_alloc(arena, count * sizeof(*made->globs));
-	while (made->globs && made->glob_count < count) {
+	while (made->glob_count < count) {
 		const char *end = strstr(text, chain);
 		size_t len = end ? (size_t)(end - text) : strlen(text);
 		const char **glob = &made->globs[made->glob_count++];
@@ -103,38 +101,32 @@ static int make_globs(struct arena *arena, const char *text, struct suppression 
 		*glob = NULL;
 		if (len != 3 || memcmp(text, "...", 3) != 0) {
 			if (strspn(text, "^*$") >= len)
-				return -ERR_USAGE;
+				return false;
 			is_any = false;
 			*glob = glob_of(arena, text, len);
-			if (!*glob)
-				return -ERR_NOMEM;
 		}
 		text += len + sizeof(chain) - 1;
 	}
-	if (!made->globs)
-		return -ERR_NOMEM;
-	return is_any ? -ERR_USAGE : 0;
+	return !is_any;
 }
 
 static int take_line(void *ctx, const char *text, const char *place, struct err *err)
 {
-	struct suppressions *to = ctx;
+	struct suppressions *suppressions = ctx;
+	struct arena *arena = &suppressions->arena;
 	const char *pattern = text + sizeof(type) - 1;
 	struct suppression made = {0};
-	int rc;
 
 	if (strncmp(text, type, sizeof(type) - 1) != 0)
 		return err_set(err, ERR_USAGE, place, "a suppression is leak:PATTERN");
-	rc = make_globs(&to->arena, pattern, &made);
-	if (rc == -ERR_USAGE)
+	if (!make_globs(arena, pattern, &made))
 		return err_set(err, ERR_USAGE, place, "this would suppress everything");
 	made.is_of_stackless = !strcmp(pattern, NO_STACK);
-	made.text = arena_text(&to->arena, text, strlen(text));
-	made.place = arena_text(&to->arena, place, strlen(place));
-	if (rc || !made.text || !made.place ||
-		array_grow((void **)&to->items, &to->cap, to->count, sizeof(made)))
-		return err_set(err, ERR_NOMEM, NULL, NULL);
-	to->items[to->count++] = made;
+	made.text = arena_text(arena, text, strlen(text));
+	made.place = arena_text(arena, place, strlen(place));
+	array_grow((void **)&suppressions->items, &suppressions->cap, suppressions->count,
+		sizeof(made));
+	suppressions->items[suppressions->count++] = made;
 	return 0;
 }
 
@@ -164,8 +156,8 @@ struct suppression_case {
 
 #define FRAME_TEXTS 5
 
-/* What a pattern is held against; each may be NULL. 0 or -ERR_NOMEM. */
-static int frame_texts(
+/* What a pattern is held against; each may be NULL. */
+static void frame_texts(
 	const struct suppression_case *scene, size_t at, const char *texts[FRAME_TEXTS])
 {
 	const struct frame *frame = &scene->frames->items[at];
@@ -177,82 +169,61 @@ static int frame_texts(
 	texts[3] = filter_frame_file(scene->comparison, scene->row, frame);
 	texts[4] = NULL;
 	if (!frame->function || !frame->module)
-		return 0;
-	if (frame_name(frame, name))
-		return -ERR_NOMEM;
+		return;
+	frame_name(frame, name);
 	texts[4] = name->data;
-	return 0;
 }
 
-/* Lowers *first to the first suppression with one pattern that text matches. */
-static int match_text(struct suppressions *suppressions, const char *text, size_t *first)
+/* The first suppression with one pattern that text matches. */
+static size_t match_text(struct suppressions *suppressions, const char *text)
 {
 	size_t len = strlen(text), index = 0;
 	const uint64_t *known = table_find(&suppressions->known, text, len);
 
 	if (known)
-		index = (size_t)*known;
-	else
-		while (index < suppressions->count &&
-			(suppressions->items[index].glob_count > 1 ||
-				!text_glob(suppressions->items[index].globs[0], text, 0)))
-			index++;
-	if (!known && table_add(&suppressions->known, text, len, index))
-		return -ERR_NOMEM;
-	if (index < *first)
-		*first = index;
-	return 0;
+		return (size_t)*known;
+	while (index < suppressions->count &&
+		(suppressions->items[index].glob_count > 1 ||
+			!text_glob(suppressions->items[index].globs[0], text, 0)))
+		index++;
+	table_add(&suppressions->known, text, len, index);
+	return index;
 }
 
-static int match_single(const struct suppression_case *scene, size_t at, size_t *first)
+static bool match_frame(const struct suppression_case *scene, const char *glob, size_t at)
 {
 	const char *texts[FRAME_TEXTS];
-	int rc = frame_texts(scene, at, texts);
 
-	for (size_t i = 0; !rc && i < FRAME_TEXTS; i++)
-		rc = texts[i] ? match_text(scene->suppressions, texts[i], first) : 0;
-	return rc;
+	frame_texts(scene, at, texts);
+	for (size_t i = 0; i < FRAME_TEXTS; i++) {
+		if (texts[i] && text_glob(glob, texts[i], 0))
+			return true;
+	}
+	return false;
 }
 
-/* 1, 0 or -ERR_NOMEM. */
-static int match_frame(const struct suppression_case *scene, const char *glob, size_t at)
-{
-	const char *texts[FRAME_TEXTS];
-	int rc = frame_texts(scene, at, texts);
-
-	for (size_t i = 0; !rc && i < FRAME_TEXTS; i++)
-		rc = texts[i] && text_glob(glob, texts[i], 0);
-	return rc;
-}
-
-/* Whether the frames from there on are the patterns, one by one: 1, 0 or -ERR_NOMEM. */
-static int match_chain(
+/* Whether the frames from there on are the patterns, one by one. */
+static bool match_chain(
 	const struct suppression_case *scene, const char *const *globs, size_t count, size_t at)
 {
-	int rc = 1;
-
-	for (; rc == 1 && count && *globs; globs++, count--, at++)
-		rc = at < scene->frames->count ? match_frame(scene, *globs, at) : 0;
-	if (rc != 1 || !count)
-		return rc;
-	for (rc = 0; !rc && at <= scene->frames->count; at++)
-		rc = match_chain(scene, globs + 1, count - 1, at);
-	return rc;
+	for (; count && *globs; globs++, count--, at++) {
+		if (at >= scene->frames->count || !match_frame(scene, *globs, at))
+			return false;
+	}
+	for (; count && at <= scene->frames->count; at++) {
+		if (match_chain(scene, globs + 1, count - 1, at))
+			return true;
+	}
+	return !count;
 }
 
-static int match_chains(const struct suppression_case *scene, size_t *first)
+static bool match_anywhere(const struct suppression_case *scene, const struct suppression *item)
 {
-	int rc = 0;
-
-	for (size_t i = 0; !rc && i < *first; i++) {
-		const struct suppression *item = &scene->suppressions->items[i];
-
-		for (size_t at = 0; !rc && item->glob_count > 1 && at < scene->frames->count; at++)
-			rc = match_chain(scene, item->globs, item->glob_count, at);
-		if (rc == 1)
-			*first = i;
+	for (size_t at = 0; item->glob_count > 1 && at < scene->frames->count; at++) {
+		if (match_chain(scene, item->globs, item->glob_count, at))
+			return true;
 	}
-	return rc < 0 ? rc : 0;
+	return false;
 }
 
 /* Where no stacks were recorded at all, blocks without one are all there are: a gate that passes them over
@@ -266,28 +237,29 @@ static bool has_stacks(const struct comparison *comparison)
 	return !comparison->dumps;
 }
 
-int suppressions_match(struct suppressions *suppressions, const struct comparison *comparison,
-	const struct row *row, const struct frames *frames, size_t *index)
+struct suppression *suppressions_match(struct suppressions *suppressions,
+	const struct comparison *comparison, const struct row *row, const struct frames *frames)
 {
 	struct suppression_case scene = {suppressions, comparison, row, frames};
 	size_t first = suppressions->count;
-	int rc = 0;
 
 	if (row->kind == ROW_STACKLESS && has_stacks(comparison))
 		for (first = 0; first < suppressions->count; first++)
 			if (suppressions->items[first].is_of_stackless)
 				break;
-	for (size_t i = 0; !rc && first && i < frames->count; i++)
-		rc = match_single(&scene, i, &first);
-	if (!rc)
-		rc = match_chains(&scene, &first);
-	*index = first;
-	return rc;
-}
+	for (size_t i = 0; first && i < frames->count; i++) {
+		const char *texts[FRAME_TEXTS];
 
-void suppression_use(struct suppression *suppression, const struct delta *delta)
-{
-	suppression->row_count++;
-	suppression->requested_bytes += delta->requested_bytes;
-	suppression->block_count += delta->block_count;
+		frame_texts(&scene, i, texts);
+		for (size_t k = 0; k < FRAME_TEXTS; k++) {
+			size_t found = texts[k] ? match_text(suppressions, texts[k]) : first;
+
+			first = found < first ? found : first;
+		}
+	}
+	for (size_t i = 0; i < first; i++) {
+		if (match_anywhere(&scene, &suppressions->items[i]))
+			first = i;
+	}
+	return first < suppressions->count ? &suppressions->items[first] : NULL;
 }

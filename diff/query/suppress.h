@@ -44,12 +44,8 @@ void suppressions_release(struct suppressions *suppressions);
  * file:line, or an error of pattern_list_read(). */
 int suppressions_add_file(struct suppressions *suppressions, const char *path, struct err *err);
 
-/* Sets *index to the suppression that takes a row of comparison away, whose named frames these are,
- * or to count. 0 or -ERR_NOMEM. */
-int suppressions_match(struct suppressions *suppressions, const struct comparison *comparison,
-	const struct row *row, const struct frames *frames, size_t *index);
-
-/* Counts what a suppression took away. */
-void suppression_use(struct suppression *suppression, const struct delta *delta);
+/* The suppression that takes a row of comparison away, whose named frames these are, or NULL. */
+struct suppression *suppressions_match(struct suppressions *suppressions,
+	const struct comparison *comparison, const struct row *row, const struct frames *frames);
 
 #endif

@@ -5,12 +5,11 @@
 
 #include "core/base/memory.h"
 #include "diff/query/group.h"
-#include "diff/query/query_parts.h"
 
 #define SIGN_BIT (UINT64_C(1) << 63)
 
 /* Compares as the signed number does. */
-static uint64_t view_signed_key(int64_t value)
+static uint64_t signed_key(int64_t value)
 {
 	return (uint64_t)value ^ SIGN_BIT;
 }
@@ -40,8 +39,8 @@ void trend_keys(const struct trend *trend, enum view_sort sort, uint64_t keys[TR
 		*key++ = key_of_double(trend->bytes_per_hour);
 		*key++ = key_of_double(trend->blocks_per_hour);
 	}
-	*key++ = view_signed_key(trend->net_bytes);
-	*key = view_signed_key(trend->net_blocks);
+	*key++ = signed_key(trend->net_bytes);
+	*key = signed_key(trend->net_blocks);
 }
 
 int trend_keys_order(const uint64_t a[TREND_KEYS], const uint64_t b[TREND_KEYS])
@@ -84,8 +83,8 @@ static uint64_t sort_key(const struct comparison *comparison, uint32_t number, e
 	const struct row *row = &comparison->rows[number];
 
 	switch (sort) {
-	case SORT_BYTES: return view_signed_key(row_delta(comparison, row).requested_bytes);
-	case SORT_COUNT: return view_signed_key(row_delta(comparison, row).block_count);
+	case SORT_BYTES: return signed_key(row_delta(comparison, row).requested_bytes);
+	case SORT_COUNT: return signed_key(row_delta(comparison, row).block_count);
 	case SORT_NEW: return row_new(comparison, row).requested_bytes;
 	case SORT_OLD: return row_old(comparison, row).requested_bytes;
 	case SORT_SLOPE:
@@ -96,51 +95,45 @@ static uint64_t sort_key(const struct comparison *comparison, uint32_t number, e
 	return 0;
 }
 
-/* The innermost frame shown, of the first candidate. 0 or -ERR_NOMEM. */
-static int sort_name(struct view *view, uint32_t row, struct frames *frames, struct buf *name,
-	const char **sorted)
+/* The innermost frame shown, of the first candidate; NULL: there is none. */
+static const char *sort_name(
+	struct view *view, uint32_t row, struct frames *frames, struct buf *name)
 {
-	int rc = naming_frames(view->naming, row, frames);
-
-	if (!rc && view->strip)
-		rc = strip_frames(view->strip, frames);
-	if (rc || !frames->count)
-		return rc;
-	if (frame_name(&frames->items[0], name))
-		return -ERR_NOMEM;
-	*sorted = arena_text(&view->arena, name->data, name->len);
-	return *sorted ? 0 : -ERR_NOMEM;
+	naming_frames(&view->naming, row, frames);
+	if (view->strip)
+		strip_frames(view->strip, frames);
+	if (!frames->count)
+		return NULL;
+	frame_name(&frames->items[0], name);
+	return arena_text(&view->arena, name->data, name->len);
 }
 
-/* Sorts the rows; those alike stay in the order of the default. By name they must have theirs. 0 or
- * -ERR_NOMEM. */
-static int view_sort_rows(struct view *view, enum view_sort sort)
+/* Sorts the rows; those alike stay in the order of the default. By name they must have theirs. */
+static void sort_rows(struct view *view)
 {
-	struct sorted_row *sorted = calloc(view->row_count + 1, sizeof(*sorted));
+	struct sorted_row *sorted = xcalloc(view->row_count + 1, sizeof(*sorted));
 	struct frames frames;
 	struct buf name;
-	int rc = sorted ? 0 : -ERR_NOMEM;
 
 	frames_init(&frames);
 	buf_init(&name);
-	for (size_t i = 0; !rc && i < view->row_count; i++) {
+	for (size_t i = 0; i < view->row_count; i++) {
+		const struct trend *trend = &view->comparison->rows[view->rows[i]].trend;
+
 		sorted[i].row = view->rows[i];
-		sorted[i].key = sort_key(view->comparison, view->rows[i], sort);
-		trend_keys(&view->comparison->rows[view->rows[i]].trend, sort, sorted[i].trend);
+		sorted[i].key = sort_key(view->comparison, view->rows[i], view->sort);
+		trend_keys(trend, view->sort, sorted[i].trend);
 		if (view->comparison->axis)
-			trend_keys(&view->comparison->rows[view->rows[i]].trend, SORT_VERDICT,
-				sorted[i].alike);
-		if (sort == SORT_NAME)
-			rc = sort_name(view, view->rows[i], &frames, &name, &sorted[i].name);
+			trend_keys(trend, SORT_VERDICT, sorted[i].alike);
+		if (view->sort == SORT_NAME)
+			sorted[i].name = sort_name(view, view->rows[i], &frames, &name);
 	}
-	if (!rc)
-		qsort(sorted, view->row_count, sizeof(*sorted), by_key);
-	for (size_t i = 0; !rc && i < view->row_count; i++)
+	qsort(sorted, view->row_count, sizeof(*sorted), by_key);
+	for (size_t i = 0; i < view->row_count; i++)
 		view->rows[i] = sorted[i].row;
 	free(sorted);
 	frames_release(&frames);
 	buf_release(&name);
-	return rc;
 }
 
 /* A comparison that was read may say anything of its total. */
@@ -149,239 +142,169 @@ static uint64_t less(uint64_t a, uint64_t b)
 	return a > b ? a - b : 0;
 }
 
-static struct block_totals census_less(struct block_totals a, struct block_totals b)
+static struct block_totals totals_less(struct block_totals a, struct block_totals b)
 {
 	return (struct block_totals){less(a.block_count, b.block_count),
 		less(a.requested_bytes, b.requested_bytes),
 		less(a.overhead_bytes, b.overhead_bytes)};
 }
 
-/* Rows that cancel out belong to what is selected as long as nothing is filtered. */
-static void sum_up(struct view *view, bool is_filtered)
+/*
+ * What is selected; of a trend at each snapshot, too, and what that says. suppressed: what is taken off, by
+ * snapshot; NULL: nothing. Rows that cancel out, or did not change, belong to it as long as nothing is
+ * filtered.
+ */
+static void sum_up(struct view *view, const struct block_totals *suppressed, bool is_filtered)
 {
 	const struct comparison *comparison = view->comparison;
+	struct trend_judge *judge;
 
 	view->is_filtered = is_filtered || view->suppressed_count;
-	if (!is_filtered) {
-		view->selected.old = census_less(view->all.old, view->suppressed.old);
-		view->selected.new = census_less(view->all.new, view->suppressed.new);
-		return;
-	}
 	view->selected = (struct change){0};
-	for (size_t i = 0; i < view->row_count; i++)
+	if (!is_filtered) {
+		view->selected.old = totals_less(view->all.old, view->suppressed.old);
+		view->selected.new = totals_less(view->all.new, view->suppressed.new);
+	}
+	for (size_t i = 0; is_filtered && i < view->row_count; i++)
 		change_add_row(&view->selected, comparison, &comparison->rows[view->rows[i]]);
-}
+	if (!comparison->axis)
+		return;
+	for (size_t i = 0; i < comparison->dump_count; i++) {
+		struct block_totals total = comparison->dumps[i].total;
 
-/* Of a trend: sums up what the view's rows add up to at each snapshot, with rows that did not change
- * unless is_filtered, and judges that. suppressed: what is taken off, by snapshot; NULL: nothing. 0 or
- * -ERR_NOMEM. */
-static int view_sum_series(
-	struct view *view, const struct block_totals *suppressed, bool is_filtered)
-{
-	const struct comparison *comparison = view->comparison;
-	size_t count = comparison->dump_count;
-	struct trend_judge *judge = trend_judge_new(comparison->axis);
-
-	if (!view->series)
-		view->series = calloc(count, sizeof(*view->series));
-	if (!judge || !view->series) {
-		trend_judge_free(judge);
-		return -ERR_NOMEM;
+		view->series[i] = is_filtered ? (struct block_totals){0} :
+				  suppressed  ? totals_less(total, suppressed[i]) :
+						total;
 	}
-	for (size_t i = 0; i < count; i++) {
-		view->series[i] = (struct block_totals){0};
-		if (!is_filtered)
-			view->series[i] = comparison->dumps[i].total;
-		if (!is_filtered && suppressed)
-			view->series[i] = census_less(view->series[i], suppressed[i]);
-	}
-	for (size_t row = 0; row < view->row_count && is_filtered; row++) {
-		for (size_t i = 0; i < count; i++)
+	for (size_t row = 0; is_filtered && row < view->row_count; row++) {
+		for (size_t i = 0; i < comparison->dump_count; i++)
 			block_totals_add(
 				&view->series[i], &comparison->rows[view->rows[row]].of[i]);
 	}
+	judge = trend_judge_new(comparison->axis);
 	trend_judge(judge, view->series, &view->trend);
 	trend_judge_free(judge);
-	return 0;
 }
 
-struct selecting {
-	struct view *view;
-	struct naming *naming;
-	const struct view_request *request;
-	struct frames frames;
-	unsigned char *verdicts; /* of view->rows */
-	struct block_totals *suppressed; /* by snapshot */
-	struct err *err;
-};
-
-static const struct row *row_at(const struct selecting *selecting, size_t i)
+/* Drops rows that need no names for that, and looks for the names that others need. verdicts: of view->rows. */
+static int select_raw(struct view *view, const struct view_request *request, struct frames *frames,
+	unsigned char *verdicts, struct err *err)
 {
-	return &selecting->view->comparison->rows[selecting->view->rows[i]];
-}
-
-static int frames_at(struct selecting *selecting, size_t i)
-{
-	if (naming_frames(selecting->naming, selecting->view->rows[i], &selecting->frames))
-		return err_set(selecting->err, ERR_NOMEM, NULL, NULL);
-	return 0;
-}
-
-/* What can be said without names. */
-static int judge_raw(struct selecting *selecting, size_t i, enum verdict *verdict)
-{
-	const struct comparison *comparison = selecting->view->comparison;
-	struct filter *filter = selecting->request->filter;
-	const struct row *row = row_at(selecting, i);
-	int rc;
-
-	*verdict = VERDICT_KEEP;
-	if (!filter)
-		return 0;
-	if (!filter_change(filter, comparison, row)) {
-		*verdict = VERDICT_DROP;
-		return 0;
-	}
-	if (!filter->include.count && !filter->exclude.count && !filter->module_count)
-		return 0;
-	rc = frames_at(selecting, i);
-	return rc ? rc :
-		    filter_raw(
-			    filter, comparison, row, &selecting->frames, verdict, selecting->err);
-}
-
-/* Drops rows that need no names for that, and looks for the names that others need. */
-static int judge_all_raw(struct selecting *selecting)
-{
-	struct view *view = selecting->view;
-	bool need_all = selecting->request->suppressions != NULL;
-	uint32_t *asked = calloc(view->row_count + 1, sizeof(*asked));
-	size_t kept = 0, count = 0;
+	struct filter *filter = request->filter;
+	bool by_frames =
+		filter && (filter->include.count || filter->exclude.count || filter->module_count);
+	uint32_t *asked = xcalloc(view->row_count + 1, sizeof(*asked));
+	size_t left = 0, count = 0;
 	int rc = 0;
 
-	if (!asked)
-		return err_set(selecting->err, ERR_NOMEM, NULL, NULL);
 	for (size_t i = 0; !rc && i < view->row_count; i++) {
-		enum verdict verdict;
+		const struct row *row = &view->comparison->rows[view->rows[i]];
+		enum verdict verdict = VERDICT_KEEP;
 
-		rc = judge_raw(selecting, i, &verdict);
+		if (filter && !filter_change(filter, view->comparison, row))
+			continue;
+		if (by_frames) {
+			naming_frames(&view->naming, view->rows[i], frames);
+			rc = filter_raw(filter, view->comparison, row, frames, &verdict, err);
+		}
 		if (rc || verdict == VERDICT_DROP)
 			continue;
-		if (need_all || verdict != VERDICT_KEEP)
+		if (request->suppressions || verdict != VERDICT_KEEP)
 			asked[count++] = view->rows[i];
-		selecting->verdicts[kept] = (unsigned char)verdict;
-		view->rows[kept++] = view->rows[i];
+		verdicts[left] = (unsigned char)verdict;
+		view->rows[left++] = view->rows[i];
 	}
-	if (!rc) {
-		view->row_count = kept;
-		rc = naming_find(selecting->naming, asked, count, selecting->err);
-	}
+	view->row_count = left;
+	if (!rc)
+		naming_find(&view->naming, asked, count);
 	free(asked);
 	return rc;
 }
 
-/* Takes a row away that is suppressed. */
-static int suppress(struct selecting *selecting, size_t i, bool *taken)
+/* Counts a row to the suppression that takes it away. */
+static void suppress(struct view *view, struct suppression *suppression, const struct row *row,
+	struct block_totals *suppressed)
 {
-	struct suppressions *suppressions = selecting->request->suppressions;
-	const struct comparison *comparison = selecting->view->comparison;
-	const struct row *row = row_at(selecting, i);
-	struct delta delta = row_delta(comparison, row);
-	size_t index;
+	struct delta delta = row_delta(view->comparison, row);
 
-	if (suppressions_match(suppressions, comparison, row, &selecting->frames, &index))
-		return err_set(selecting->err, ERR_NOMEM, NULL, NULL);
-	*taken = index < suppressions->count;
-	if (*taken) {
-		suppression_use(&suppressions->items[index], &delta);
-		change_add_row(&selecting->view->suppressed, comparison, row);
-		for (size_t at = 0; at < comparison_columns(comparison); at++)
-			block_totals_add(&selecting->suppressed[at], &row->of[at]);
-		selecting->view->suppressed_count++;
-	}
-	return 0;
+	suppression->row_count++;
+	suppression->requested_bytes += delta.requested_bytes;
+	suppression->block_count += delta.block_count;
+	change_add_row(&view->suppressed, view->comparison, row);
+	for (size_t i = 0; i < comparison_columns(view->comparison); i++)
+		block_totals_add(&suppressed[i], &row->of[i]);
+	view->suppressed_count++;
 }
 
-static int judge_named(struct selecting *selecting, size_t i, bool *kept)
+/* The same by their names. suppressed: what suppressions take away, by snapshot. */
+static int select_named(struct view *view, const struct view_request *request,
+	struct frames *frames, const unsigned char *verdicts, struct block_totals *suppressed,
+	struct err *err)
 {
-	enum verdict verdict = (enum verdict)selecting->verdicts[i];
-	bool is_suppressed = false;
-	int rc = 0;
-
-	if (verdict != VERDICT_KEEP || selecting->request->suppressions)
-		rc = frames_at(selecting, i);
-	if (!rc && verdict != VERDICT_KEEP)
-		rc = filter_named(
-			selecting->request->filter, &selecting->frames, &verdict, selecting->err);
-	if (!rc && verdict == VERDICT_KEEP && selecting->request->suppressions)
-		rc = suppress(selecting, i, &is_suppressed);
-	*kept = !rc && verdict == VERDICT_KEEP && !is_suppressed;
-	return rc;
-}
-
-static int judge_all_named(struct selecting *selecting)
-{
-	struct view *view = selecting->view;
-	size_t kept = 0;
+	size_t left = 0;
 	int rc = 0;
 
 	for (size_t i = 0; !rc && i < view->row_count; i++) {
-		bool is_kept;
+		const struct row *row = &view->comparison->rows[view->rows[i]];
+		enum verdict verdict = (enum verdict)verdicts[i];
+		struct suppression *suppression = NULL;
 
-		rc = judge_named(selecting, i, &is_kept);
-		if (is_kept)
-			view->rows[kept++] = view->rows[i];
+		if (verdict != VERDICT_KEEP || request->suppressions)
+			naming_frames(&view->naming, view->rows[i], frames);
+		if (verdict != VERDICT_KEEP)
+			rc = filter_named(request->filter, frames, &verdict, err);
+		if (rc || verdict != VERDICT_KEEP)
+			continue;
+		if (request->suppressions)
+			suppression = suppressions_match(
+				request->suppressions, view->comparison, row, frames);
+		if (suppression)
+			suppress(view, suppression, row, suppressed);
+		else
+			view->rows[left++] = view->rows[i];
 	}
-	view->row_count = kept;
+	view->row_count = left;
 	return rc;
 }
 
 /* Narrows the rows of a view and sums up what is left: see view_ask(), whose part this is. */
-static int view_select(struct view *view, struct naming *naming, const struct view_request *request,
-	struct err *err)
+static int select_rows(struct view *view, const struct view_request *request, struct err *err)
 {
-	struct selecting selecting = {
-		.view = view, .naming = naming, .request = request, .err = err};
-	bool is_filtered =
-		request->is_part || (request->filter && filter_is_active(request->filter));
-	int rc = -ERR_NOMEM;
+	unsigned char *verdicts = xcalloc(view->row_count + 1, 1);
+	struct block_totals *suppressed =
+		xcalloc(view->comparison->dump_count, sizeof(*suppressed));
+	struct frames frames;
+	int rc;
 
-	frames_init(&selecting.frames);
-	selecting.verdicts = calloc(view->row_count + 1, 1);
-	selecting.suppressed = calloc(view->comparison->dump_count, sizeof(*selecting.suppressed));
-	if (!selecting.verdicts || !selecting.suppressed)
-		err_set(err, ERR_NOMEM, NULL, NULL);
-	else
-		rc = judge_all_raw(&selecting);
+	frames_init(&frames);
+	rc = select_raw(view, request, &frames, verdicts, err);
 	if (!rc)
-		rc = judge_all_named(&selecting);
+		rc = select_named(view, request, &frames, verdicts, suppressed, err);
 	if (!rc)
-		sum_up(view, is_filtered);
-	if (!rc && view->comparison->axis &&
-		view_sum_series(view, selecting.suppressed, is_filtered))
-		rc = err_set(err, ERR_NOMEM, NULL, NULL);
-	frames_release(&selecting.frames);
-	free(selecting.verdicts);
-	free(selecting.suppressed);
+		sum_up(view, suppressed,
+			request->is_part || (request->filter && filter_is_active(request->filter)));
+	frames_release(&frames);
+	free(verdicts);
+	free(suppressed);
 	return rc;
 }
 
-int view_make(struct view *view, const struct comparison *comparison, const struct naming *naming)
+void view_make(struct view *view, const struct comparison *comparison, bool by_name)
 {
 	*view = (struct view){.comparison = comparison,
-		.naming = naming,
+		.rows = xcalloc(comparison->row_count + 1, sizeof(*view->rows)),
+		.row_count = comparison->row_count,
+		.shown_count = comparison->row_count,
+		.all = {comparison->old_total, comparison->new_total},
 		.series_number = comparison->series_number,
 		.series_count = comparison->series_count};
+	naming_make(&view->naming, comparison, by_name);
 	arena_init(&view->arena);
-	view->rows = calloc(comparison->row_count + 1, sizeof(*view->rows));
-	if (!view->rows)
-		return -ERR_NOMEM;
 	for (size_t i = 0; i < comparison->row_count; i++)
 		view->rows[i] = (uint32_t)i;
-	view->row_count = view->shown_count = comparison->row_count;
-	view->all = (struct change){comparison->old_total, comparison->new_total};
-	view->selected = view->all;
-	return comparison->axis ? view_sum_series(view, NULL, false) : 0;
+	if (comparison->axis)
+		view->series = xcalloc(comparison->dump_count, sizeof(*view->series));
+	sum_up(view, NULL, false);
 }
 
 void view_release(struct view *view)
@@ -392,21 +315,12 @@ void view_release(struct view *view)
 	if (view->spellings)
 		spellings_release(view->spellings);
 	free(view->spellings);
+	naming_release(&view->naming);
 	arena_release(&view->arena);
 	*view = (struct view){0};
 }
 
 /* ---------------------------------------------------------------- frames */
-
-static void turn(struct frame *items, size_t count)
-{
-	for (size_t i = 0; i < count / 2; i++) {
-		struct frame other = items[i];
-
-		items[i] = items[count - 1 - i];
-		items[count - 1 - i] = other;
-	}
-}
 
 /* Each candidate by itself. */
 static void turn_frames(struct frames *frames)
@@ -416,20 +330,23 @@ static void turn_frames(struct frames *frames)
 	for (size_t part = 0; part <= frames->part_count; part++) {
 		size_t to = part < frames->part_count ? frames->part_at[part] : frames->count;
 
-		turn(frames->items + from, to - from);
+		for (size_t last = to; from + 1 < last; from++) {
+			struct frame frame = frames->items[from];
+
+			frames->items[from] = frames->items[--last];
+			frames->items[last] = frame;
+		}
 		from = to;
 	}
 }
 
-int view_frames(const struct view *view, uint32_t row, struct frames *frames)
+void view_frames(const struct view *view, uint32_t row, struct frames *frames)
 {
-	int rc = naming_frames(view->naming, row, frames);
-
-	if (!rc && view->strip)
-		rc = strip_frames(view->strip, frames);
-	if (!rc && view->is_inverted && frames->count)
+	naming_frames(&view->naming, row, frames);
+	if (view->strip)
+		strip_frames(view->strip, frames);
+	if (view->is_inverted)
 		turn_frames(frames);
-	return rc;
 }
 
 /* ---------------------------------------------------------------- sums */
@@ -465,54 +382,36 @@ struct delta change_delta(const struct change *change)
 
 /* ---------------------------------------------------------------- what is asked for */
 
-static enum view_sort view_sort_of(const struct view *view, enum view_sort sort)
+int view_ask(struct view *view, const struct view_request *request, struct err *err)
 {
-	if (sort != SORT_DEFAULT)
-		return sort;
-	return view->comparison->axis ? SORT_VERDICT : SORT_BYTES;
-}
-
-/* Groups have names of their own. */
-static bool is_by_name(const struct view_request *request)
-{
-	return request->sort == SORT_NAME && request->group == GROUP_STACK;
-}
-
-/* How many of the rows must have names before they are sorted and grouped. */
-static size_t named_count(const struct view *view, const struct view_request *request)
-{
-	bool by_name = is_by_name(request);
+	bool is_trend = view->comparison->axis, by_number;
+	/* Groups have names of their own. */
+	bool by_name = request->sort == SORT_NAME && request->group == GROUP_STACK;
 	bool by_frame = request->group == GROUP_FUNCTION || request->group == GROUP_FILE ||
 			(request->group == GROUP_MODULE && request->strip);
-
-	return by_name || by_frame ? view->row_count : 0;
-}
-
-int view_ask(struct view *view, struct naming *naming, const struct view_request *request,
-	struct err *err)
-{
-	enum view_sort sort = view_sort_of(view, request->sort);
-	bool is_so = sort == SORT_BYTES && !view->comparison->axis;
-	bool by_number = !is_so && sort != SORT_NAME;
 	size_t count;
 	int rc;
 
 	view->group = request->group;
 	view->is_inverted = request->is_inverted;
 	view->strip = request->strip;
-	view->sort = sort;
-	rc = view_select(view, naming, request, err);
-	if (!rc)
-		rc = naming_find(naming, view->rows, named_count(view, request), err);
-	if (!rc && (by_number || is_by_name(request)) && view_sort_rows(view, sort))
-		rc = err_set(err, ERR_NOMEM, NULL, NULL);
-	if (!rc && view->group != GROUP_STACK && groups_make(view, sort))
-		rc = err_set(err, ERR_NOMEM, NULL, NULL);
+	view->sort = request->sort;
+	if (view->sort == SORT_DEFAULT)
+		view->sort = is_trend ? SORT_VERDICT : SORT_BYTES;
+	rc = select_rows(view, request, err);
 	if (rc)
 		return rc;
+	if (by_name || by_frame)
+		naming_find(&view->naming, view->rows, view->row_count);
+	/* By bytes they are in order already. */
+	by_number = view->sort != SORT_NAME && (view->sort != SORT_BYTES || is_trend);
+	if (by_number || by_name)
+		sort_rows(view);
+	if (view->group != GROUP_STACK)
+		groups_make(view);
 	count = view->group == GROUP_STACK ? view->row_count : view->group_count;
 	view->shown_count = count < request->shown_max ? count : request->shown_max;
 	if (view->group == GROUP_STACK)
-		rc = naming_find(naming, view->rows, view->shown_count, err);
-	return rc;
+		naming_find(&view->naming, view->rows, view->shown_count);
+	return 0;
 }

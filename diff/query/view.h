@@ -2,7 +2,7 @@
  * A view: what of a comparison was asked for, in the order it was asked for. Reports print views
  * and nothing else.
  *
- * A view borrows its comparison and its naming. Row numbers are those of comparison->rows.
+ * A view borrows its comparison, and owns the names of its rows. Row numbers are those of comparison->rows.
  */
 #ifndef DIFF_QUERY_VIEW_H
 #define DIFF_QUERY_VIEW_H
@@ -69,7 +69,7 @@ struct view_group_row {
 
 struct view {
 	const struct comparison *comparison;
-	const struct naming *naming;
+	struct naming naming;
 	/* Largest first, or as asked for. When grouped, groups are what is shown and rows are what
 	 * they are made of. */
 	uint32_t *rows;
@@ -94,19 +94,29 @@ struct view {
 	struct arena arena; /* what groups have */
 };
 
-/* Everything in the comparison, in its order. comparison and naming must outlive the view; release
- * it in any case. 0 or -ERR_NOMEM. */
-int view_make(struct view *view, const struct comparison *comparison, const struct naming *naming);
+/* Everything in the comparison, in its order, which must outlive the view. by_name as naming_make(). */
+void view_make(struct view *view, const struct comparison *comparison, bool by_name);
 void view_release(struct view *view);
 
 /*
  * Narrows a view just made to what is asked for, in the order that is asked for. Looks for the names
  * of rows that this depends on, and of those that will be shown. all = selected + suppressed + what
- * filters left out, always. 0; -ERR_USAGE when a pattern takes too long; -ERR_NOMEM; after a failure
- * the view can only be released.
+ * filters left out, always. 0, or -ERR_USAGE when a pattern takes too long: then the view can only be
+ * released.
  */
-int view_ask(struct view *view, struct naming *naming, const struct view_request *request,
-	struct err *err);
+int view_ask(struct view *view, const struct view_request *request, struct err *err);
+
+/* Keys of a trend, of rows and of groups alike: the first that differs decides, and the larger one comes
+ * first. */
+#define TREND_KEYS 6
+
+/* Of SORT_VERDICT: the verdict, what it grows by at least, what it grows by in bytes and in blocks, net
+ * growth in bytes and in blocks; of too few snapshots the net growth alone. Of SORT_SLOPE: what it grows by,
+ * then the net growth; all the same of any other sort. */
+void trend_keys(const struct trend *trend, enum view_sort sort, uint64_t keys[TREND_KEYS]);
+
+/* As qsort() wants it. */
+int trend_keys_order(const uint64_t a[TREND_KEYS], const uint64_t b[TREND_KEYS]);
 
 /* What a change adds up to. */
 struct delta change_delta(const struct change *change);
@@ -121,8 +131,8 @@ void change_add_row(
 
 /*
  * The frames of a row as they are to be shown: allocator's frames gone and turned round where that
- * was asked for. Replaces what frames held. None: the row has no stack to show. 0 or -ERR_NOMEM.
+ * was asked for. Replaces what frames held. None: the row has no stack to show.
  */
-int view_frames(const struct view *view, uint32_t row, struct frames *frames);
+void view_frames(const struct view *view, uint32_t row, struct frames *frames);
 
 #endif

@@ -2,10 +2,10 @@
 
 #include <assert.h>
 #include <float.h>
+#include <inttypes.h>
 #include <math.h>
 #include <stdbool.h>
 #include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -154,65 +154,38 @@ void spark_make(
 
 /* ---------------------------------------------------------------- bars */
 
-/* What is drawn. */
-struct drawing {
-	const struct spark *spark;
-	const struct block_totals *of;
-	bool is_of_blocks;
-};
-
-static double mean(const struct drawing *drawing, const struct spark_column *column)
+static double column_mean(
+	const struct spark_column *column, const struct block_totals *sums, bool by_blocks)
 {
 	double sum = 0;
 
-	for (size_t i = 0; i < column->count; i++) {
-		const struct block_totals *sums = &drawing->of[column->first + i];
-
-		sum += (double)(drawing->is_of_blocks ? sums->block_count : sums->requested_bytes);
-	}
+	for (size_t i = column->first; i < column->first + column->count; i++)
+		sum += (double)(by_blocks ? sums[i].block_count : sums[i].requested_bytes);
 	return sum / (double)column->count;
 }
 
-/* What is shown, from the lowest to the highest. */
-static void find_range(const struct drawing *drawing, double *low, double *high)
-{
-	const struct spark *spark = drawing->spark;
-	bool is_first = true;
-
-	for (size_t i = 0; i < spark->count; i++) {
-		double value;
-
-		if (!spark->columns[i].count)
-			continue;
-		value = mean(drawing, &spark->columns[i]);
-		*low = is_first || value < *low ? value : *low;
-		*high = is_first || value > *high ? value : *high;
-		is_first = false;
-	}
-}
-
-static size_t level_of(double value, double low, double high)
-{
-	size_t level = high > low ? (size_t)((value - low) / (high - low) * LEVELS) : 0;
-
-	return level < LEVELS ? level : LEVELS - 1;
-}
-
-void spark_put(struct out *out, const struct spark *spark, const struct block_totals *of)
+void spark_put(struct out *out, const struct spark *spark, const struct block_totals *sums)
 {
 	const char *const *levels = spark->style == SPARK_UTF8 ? blocks : letters;
-	struct drawing drawing = {spark, of, false};
-	double low = 0, high = 0;
+	bool by_blocks = series_by_blocks(spark->axis, sums);
+	double means[SPARK_WIDTH], low = INFINITY, high = -INFINITY;
 
 	if (spark->style == SPARK_NONE)
 		return;
-	drawing.is_of_blocks = series_by_blocks(spark->axis, of);
-	find_range(&drawing, &low, &high);
 	for (size_t i = 0; i < spark->count; i++) {
-		const struct spark_column *column = &spark->columns[i];
+		if (!spark->columns[i].count)
+			continue;
+		means[i] = column_mean(&spark->columns[i], sums, by_blocks);
+		low = means[i] < low ? means[i] : low;
+		high = means[i] > high ? means[i] : high;
+	}
+	for (size_t i = 0; i < spark->count; i++) {
+		size_t level = 0;
 
-		out_text(out,
-			column->count ? levels[level_of(mean(&drawing, column), low, high)] : "|");
+		if (spark->columns[i].count && high > low)
+			level = (size_t)((means[i] - low) / (high - low) * LEVELS);
+		level = level < LEVELS ? level : LEVELS - 1;
+		out_text(out, spark->columns[i].count ? levels[level] : "|");
 	}
 }
 
@@ -352,15 +325,16 @@ static bool stays(char c, bool one_line)
 	return !one_line && (c == '\t' || c == '\r' || c == '\n');
 }
 
-int clean_text(struct buf *buf, const char *text, bool one_line)
+void clean_text(struct buf *buf, const char *text, bool one_line)
 {
 	const char *from = text; /* what stays as it is and was not added yet */
 	size_t all = strlen(text);
-	int rc = 0;
 
-	if (text_is_plain(text, all))
-		return buf_add(buf, text, all);
-	while (!rc && *text) {
+	if (text_is_plain(text, all)) {
+		buf_add(buf, text, all);
+		return;
+	}
+	while (*text) {
 		uint32_t code;
 		size_t len = text_utf8(text, &code);
 
@@ -368,36 +342,23 @@ int clean_text(struct buf *buf, const char *text, bool one_line)
 			text += len;
 			continue;
 		}
-		rc = buf_add(buf, from, (size_t)(text - from));
-		if (!rc)
-			rc = buf_add_text(buf, len ? "?" : "\xef\xbf\xbd");
+		buf_add(buf, from, (size_t)(text - from));
+		buf_add_text(buf, len ? "?" : "\xef\xbf\xbd");
 		from = text += len ? len : 1;
 	}
-	return rc ? rc : buf_add(buf, from, (size_t)(text - from));
+	buf_add(buf, from, (size_t)(text - from));
 }
 
-int clean_hex(struct buf *buf, uint64_t value)
+void clean_frame(struct buf *buf, const struct frame *frame, bool one_line)
 {
-	char digits[16];
-	size_t at = sizeof(digits);
-
-	do {
-		digits[--at] = "0123456789ABCDEF"[value & 15];
-	} while (value >>= 4);
-	return buf_add(buf, digits + at, sizeof(digits) - at);
-}
-
-int clean_frame(struct buf *buf, const struct frame *frame, bool one_line)
-{
-	int rc = frame->module ? clean_text(buf, frame->module, one_line) : 0;
-
-	if (!rc && frame->module)
-		rc = buf_add(buf, frame->function ? "!" : "+", 1);
-	if (rc)
-		return rc;
+	if (frame->module) {
+		clean_text(buf, frame->module, one_line);
+		buf_add(buf, frame->function ? "!" : "+", 1);
+	}
 	if (frame->function)
-		return clean_text(buf, frame->function, one_line);
-	if (!frame->module && !frame->has_addr)
-		return buf_add_text(buf, "?");
-	return clean_hex(buf, frame->module ? frame->offset_bytes : frame->addr);
+		clean_text(buf, frame->function, one_line);
+	else if (!frame->module && !frame->has_addr)
+		buf_add_text(buf, "?");
+	else
+		buf_printf(buf, "%" PRIX64, frame->module ? frame->offset_bytes : frame->addr);
 }

@@ -42,9 +42,9 @@ struct spark {
 void spark_make(
 	struct spark *spark, const struct trend_axis *axis, enum spark_style style, size_t width);
 
-/* Prints the line of the requested bytes of[0..axis->count), or of the blocks where that is what is judged:
+/* Prints the line of the requested bytes sums[0..axis->count), or of the blocks where that is what is judged:
  * spark->count columns; of SPARK_NONE nothing. */
-void spark_put(struct out *out, const struct spark *spark, const struct block_totals *of);
+void spark_put(struct out *out, const struct spark *spark, const struct block_totals *sums);
 
 /*
  * Reports: one function and one file for each form. They write; what is wrong with the output is
@@ -58,19 +58,13 @@ struct report_style {
 
 /* What is reported: one view, or of a trend one for each series, the first to begin first. */
 struct report {
-	const struct view *const *views;
+	const struct view *views;
 	size_t view_count; /* at least 1 */
 	struct report_style style;
 	const char *const
 		*left_out; /* paths of files that were found or given, and are in no view */
 	size_t left_out_count;
 };
-
-/* Whether it is one of a trend: then each view has its series. */
-static inline bool report_is_trend(const struct report *report)
-{
-	return report->views[0]->comparison->axis != NULL;
-}
 
 /* What can be asked for by name; ends with an entry without one. */
 struct report_format {
@@ -84,13 +78,13 @@ extern const struct report_format report_formats[];
 void report_text(struct out *out, const struct report *report);
 
 /* For programs: man/hdiff-json.5. */
-void report_json(struct out *out, const struct report *asked);
+void report_json(struct out *out, const struct report *report);
 
 /* For spreadsheets: RFC 4180; man/hdiff-csv.5. */
-void report_csv(struct out *out, const struct report *asked);
+void report_csv(struct out *out, const struct report *report);
 
 /* "frame;frame;frame OLD NEW", for drawing flame graphs of a difference; man/hdiff-csv.5. Of a trend
  * the first snapshot against the last. */
-void report_folded(struct out *out, const struct report *asked);
+void report_folded(struct out *out, const struct report *report);
 
 #endif

@@ -1,3 +1,5 @@
+/* man/hdiff-csv.5 says what all this means: what changes here changes there. */
+#include <inttypes.h>
 #include <string.h>
 
 #include "core/base/parse.h"
@@ -5,16 +7,20 @@
 #include "diff/report/report.h"
 #include "diff/report/report_parts.h"
 
-static void csv_init(struct csv *csv, struct out *out)
-{
-	*csv = (struct csv){.out = out, .is_first = true};
-	buf_init(&csv->field);
-}
-
-static void csv_release(struct csv *csv)
-{
-	buf_release(&csv->field);
-}
+/*
+ * CSV as it is written: RFC 4180, and no text that a spreadsheet would run. What is wrong with the
+ * output is kept in out.
+ */
+struct csv {
+	struct out *out;
+	struct buf field; /* for putting one together */
+	bool is_first; /* of its record */
+	const struct report *report;
+	size_t series; /* of the views: the one at hand */
+	const struct view *view;
+	const struct comparison *comparison;
+	bool is_trend, has_sample; /* columns that are not always there */
+};
 
 static void put_comma(struct csv *csv)
 {
@@ -63,22 +69,32 @@ static void csv_text(struct csv *csv, const char *text)
 	out_char(csv->out, '"');
 }
 
-/* Any text, made clean; NULL: nothing. 0 or -ERR_NOMEM. */
-static int csv_name(struct csv *csv, const char *text)
+/* What was put together. */
+static void csv_field(struct csv *csv)
 {
-	int rc;
+	csv_text(csv, csv->field.data);
+}
 
+/* Any text, made clean; NULL: nothing. */
+static void csv_name(struct csv *csv, const char *text)
+{
 	buf_clear(&csv->field);
-	rc = clean_text(&csv->field, text ? text : "", false);
-	if (!rc)
-		csv_text(csv, csv->field.data);
-	return rc;
+	clean_text(&csv->field, text ? text : "", false);
+	csv_field(csv);
 }
 
 static void csv_number(struct csv *csv, uint64_t value)
 {
 	put_comma(csv);
 	out_number(csv->out, value, 10, 0);
+}
+
+/* The same, empty when it is 0: not known. */
+static void csv_known(struct csv *csv, uint64_t value)
+{
+	put_comma(csv);
+	if (value)
+		out_number(csv->out, value, 10, 0);
 }
 
 static void csv_signed(struct csv *csv, int64_t value)
@@ -128,9 +144,7 @@ static void csv_end(struct csv *csv)
 	csv->is_first = true;
 }
 
-/* man/hdiff-csv.5 says what all this means: what changes here changes there. */
-
-/* ---------------------------------------------------------------- before */
+/* ---------------------------------------------------------------- columns of a trend */
 
 /* What stands before: whose series it is, and what it says; of groups what self says comes first. */
 static void csv_trend_columns(struct csv *csv, bool is_grouped)
@@ -144,27 +158,21 @@ static void csv_trend_columns(struct csv *csv, bool is_grouped)
 			 "blocks_per_hour,net_bytes,net_blocks");
 }
 
-static int csv_process(struct csv *csv, const struct view *view)
+static void csv_process(struct csv *csv)
 {
-	const struct dump_sums *first = view->comparison->dumps;
+	const struct dump_sums *first = csv->comparison->dumps;
 	char text[DATE_TEXT_BYTES];
-	int rc;
 
-	csv_number(csv, view->series_number);
-	rc = csv_name(csv, first->image);
-	if (first->pid)
-		csv_number(csv, first->pid);
-	else
-		csv_empty(csv, 1);
+	csv_number(csv, csv->view->series_number);
+	csv_name(csv, first->image);
+	csv_known(csv, first->pid);
 	csv_text(csv, first->start_ms ? date_text(first->start_ms, text) : "");
-	return rc;
 }
 
-/* 0 or -ERR_NOMEM. */
-static void csv_trend(struct csv *csv, const struct view *view, const struct trend *trend)
+static void csv_trend(struct csv *csv, const struct trend *trend)
 {
 	csv_text(csv, trend_verdict_name(trend->verdict));
-	if (report_has_rates(view->comparison)) {
+	if (report_has_rates(csv->comparison)) {
 		csv_fraction(csv, trend->bytes_per_hour);
 		csv_fraction(csv, trend->low_bytes_per_hour);
 		csv_fraction(csv, trend->high_bytes_per_hour);
@@ -176,43 +184,23 @@ static void csv_trend(struct csv *csv, const struct view *view, const struct tre
 	csv_signed(csv, trend->net_blocks);
 }
 
-/* ---------------------------------------------------------------- behind */
-
-/* The word and when the snapshot was taken; where that is not known, its path. */
-static int put_column(struct csv *csv, const char *word, const struct dump_sums *dump)
+/* Behind: for each snapshot of each series the word and when it was taken; where that is not known, its path. */
+static void csv_snapshot_columns(struct csv *csv, const char *word)
 {
-	char time[DATE_TEXT_BYTES];
-	bool is_known = *report_dump_time(dump, time);
-	int rc;
+	for (size_t series = 0; series < csv->report->view_count; series++) {
+		const struct comparison *comparison = csv->report->views[series].comparison;
 
-	buf_clear(&csv->field);
-	rc = buf_printf(&csv->field, "%s ", word);
-	if (!rc)
-		rc = clean_text(&csv->field, is_known ? time : dump->path, true);
-	if (!rc)
-		csv_text(csv, csv->field.data);
-	return rc;
-}
+		for (size_t i = 0; i < comparison->dump_count; i++) {
+			const struct dump_sums *dump = &comparison->dumps[i];
+			char time[DATE_TEXT_BYTES];
+			bool is_known = *report_dump_time(dump, time);
 
-static int put_columns(struct csv *csv, const struct report *report, const char *word)
-{
-	int rc = 0;
-
-	for (size_t series = 0; series < report->view_count; series++) {
-		const struct comparison *comparison = report->views[series]->comparison;
-
-		for (size_t i = 0; !rc && i < comparison->dump_count; i++)
-			rc = put_column(csv, word, &comparison->dumps[i]);
+			buf_clear(&csv->field);
+			buf_printf(&csv->field, "%s ", word);
+			clean_text(&csv->field, is_known ? time : dump->path, true);
+			csv_field(csv);
+		}
 	}
-	return rc;
-}
-
-/* What stands behind: bytes at each snapshot of each series, then blocks. 0 or -ERR_NOMEM. */
-static int csv_series_columns(struct csv *csv, const struct report *report)
-{
-	int rc = put_columns(csv, report, "bytes");
-
-	return rc ? rc : put_columns(csv, report, "blocks");
 }
 
 /* How many snapshots the series from..end have. */
@@ -221,38 +209,25 @@ static size_t snapshot_count(const struct report *report, size_t from, size_t en
 	size_t count = 0;
 
 	for (size_t i = from; i < end; i++)
-		count += report->views[i]->comparison->dump_count;
+		count += report->views[i].comparison->dump_count;
 	return count;
 }
 
-/* of: a sum for each snapshot of view number series. */
-static void csv_series(
-	struct csv *csv, const struct report *report, size_t series, const struct block_totals *of)
+/* What stands there: sums of each snapshot of the series at hand. */
+static void csv_series(struct csv *csv, const struct block_totals *sums)
 {
-	size_t before = snapshot_count(report, 0, series);
-	size_t behind = snapshot_count(report, series + 1, report->view_count);
-	size_t count = report->views[series]->comparison->dump_count;
+	size_t before = snapshot_count(csv->report, 0, csv->series);
+	size_t behind = snapshot_count(csv->report, csv->series + 1, csv->report->view_count);
+	size_t count = csv->comparison->dump_count;
 
 	csv_empty(csv, before);
 	for (size_t i = 0; i < count; i++)
-		csv_number(csv, of[i].requested_bytes);
+		csv_number(csv, sums[i].requested_bytes);
 	csv_empty(csv, behind + before);
 	for (size_t i = 0; i < count; i++)
-		csv_number(csv, of[i].block_count);
+		csv_number(csv, sums[i].block_count);
 	csv_empty(csv, behind);
 }
-
-/* man/hdiff-csv.5 says what all this means: what changes here changes there. */
-
-struct csv_report {
-	struct csv csv;
-	const struct report *asked;
-	size_t series; /* of the views: the one at hand */
-	const struct view *view;
-	const struct comparison *comparison;
-	bool is_trend, has_sample; /* columns that are not always there */
-	struct buf stack;
-};
 
 /* ---------------------------------------------------------------- sums */
 
@@ -268,14 +243,14 @@ static void put_sums(struct csv *csv, uint64_t new, uint64_t old, bool is_known)
 	csv_number(csv, old);
 }
 
-static void put_change(struct csv_report *report, const struct change *change)
+static void put_change(struct csv *csv, const struct change *change)
 {
 	const struct block_totals *new = &change->new, *old = &change->old;
 
-	put_sums(&report->csv, new->requested_bytes, old->requested_bytes, true);
-	put_sums(&report->csv, new->block_count, old->block_count, true);
-	put_sums(&report->csv, new->overhead_bytes, old->overhead_bytes,
-		report_rows_have_overhead(report->comparison));
+	put_sums(csv, new->requested_bytes, old->requested_bytes, true);
+	put_sums(csv, new->block_count, old->block_count, true);
+	put_sums(csv, new->overhead_bytes, old->overhead_bytes,
+		report_rows_have_overhead(csv->comparison));
 }
 
 /* The coarsest of the samples that figures are estimated from; 0: they are no estimates. */
@@ -290,185 +265,96 @@ static uint64_t sample_bytes(const struct comparison *comparison)
 	return most;
 }
 
-static bool has_sample(const struct report *asked)
+/* What stands behind all else. */
+static void end_record(struct csv *csv, const struct block_totals *sums)
 {
-	for (size_t i = 0; i < asked->view_count; i++) {
-		if (sample_bytes(asked->views[i]->comparison))
-			return true;
-	}
-	return false;
-}
-
-/* ---------------------------------------------------------------- what all records have */
-
-static int put_header(struct csv_report *report, const char *columns)
-{
-	struct csv *csv = &report->csv;
-	int rc = 0;
-
-	if (report->is_trend)
-		csv_trend_columns(csv, report->asked->views[0]->group != GROUP_STACK);
-	csv_columns(csv, columns);
-	if (report->has_sample)
-		csv_columns(csv, "sample_bytes");
-	if (report->is_trend)
-		rc = csv_series_columns(csv, report->asked);
+	if (csv->has_sample)
+		csv_known(csv, sample_bytes(csv->comparison));
+	if (csv->is_trend)
+		csv_series(csv, sums);
 	csv_end(csv);
-	return rc;
-}
-
-static void end_record(struct csv_report *report, const struct block_totals *of)
-{
-	uint64_t sample = sample_bytes(report->comparison);
-
-	if (sample)
-		csv_number(&report->csv, sample);
-	else if (report->has_sample)
-		csv_empty(&report->csv, 1);
-	if (report->is_trend)
-		csv_series(&report->csv, report->asked, report->series, of);
-	csv_end(&report->csv);
 }
 
 /* ---------------------------------------------------------------- rows */
 
 /* With letters before it, so that no spreadsheet reads 1E5 as a number. */
-static int put_heap(struct csv_report *report, uint64_t heap)
+static void put_heap(struct csv *csv, uint64_t heap)
 {
-	int rc = 0;
+	buf_clear(&csv->field);
+	buf_add_text(&csv->field, heap_name(heap) ? heap_name(heap) : heap ? "0x" : "");
+	if (heap && !heap_name(heap))
+		buf_printf(&csv->field, "%" PRIX64, heap);
+	csv_field(csv);
+}
 
-	buf_clear(&report->csv.field);
-	if (!heap) {
-		csv_empty(&report->csv, 1);
-		return 0;
+static void put_ids(struct csv *csv, const struct row *row)
+{
+	buf_clear(&csv->field);
+	buf_add_text(&csv->field, "");
+	for (size_t i = 0; i < row->id_count; i++) {
+		buf_add_text(&csv->field, i ? " BackTrace" : "BackTrace");
+		clean_text(&csv->field, row->ids[i], false);
 	}
-	rc = buf_add_text(&report->csv.field, heap_name(heap) ? heap_name(heap) : "0x");
-	if (!rc && !heap_name(heap))
-		rc = clean_hex(&report->csv.field, heap);
-	if (!rc)
-		csv_text(&report->csv, report->csv.field.data);
-	return rc;
+	csv_field(csv);
 }
 
-static int put_ids(struct csv_report *report, const struct row *row)
+static void put_stack(struct csv *csv, const struct row *row, const struct frames *frames)
 {
-	int rc = buf_reserve(&report->csv.field, 0);
-
-	buf_clear(&report->csv.field);
-	for (size_t i = 0; !rc && i < row->id_count; i++) {
-		rc = buf_add_text(&report->csv.field, i ? " BackTrace" : "BackTrace");
-		if (!rc)
-			rc = clean_text(&report->csv.field, row->ids[i], false);
-	}
-	if (!rc)
-		csv_text(&report->csv, report->csv.field.data);
-	return rc;
-}
-
-static int put_first_frame(struct csv_report *report, const struct frames *frames)
-{
-	const struct frame none = {0}, *frame = frames->count ? frames->items : &none;
-	int rc = csv_name(&report->csv, frame->module);
-
-	if (!rc)
-		rc = csv_name(&report->csv, frame->function);
-	if (!rc)
-		rc = csv_name(&report->csv, frame->file);
-	if (frame->line)
-		csv_number(&report->csv, frame->line);
-	else
-		csv_empty(&report->csv, 1);
-	return rc;
-}
-
-static int put_stack(struct csv_report *report, const struct row *row, const struct frames *frames)
-{
-	const char *between = report->view->is_inverted ? " -> " : " <- ";
+	const char *between = csv->view->is_inverted ? " -> " : " <- ";
 	char space[ROW_WORDS_BYTES];
 	size_t part = 0;
-	int rc = 0;
 
-	buf_clear(&report->stack);
+	buf_clear(&csv->field);
 	if (!frames->count)
-		rc = buf_add_text(&report->stack, report_row_words(row, space));
-	for (size_t i = 0; !rc && i < frames->count; i++) {
+		buf_add_text(&csv->field, report_row_words(row, space));
+	for (size_t i = 0; i < frames->count; i++) {
 		bool starts = part < frames->part_count && frames->part_at[part] <= i;
 
 		while (part < frames->part_count && frames->part_at[part] <= i)
 			part++;
 		if (i)
-			rc = buf_add_text(&report->stack, starts ? " | " : between);
-		if (!rc)
-			rc = clean_frame(&report->stack, &frames->items[i], false);
+			buf_add_text(&csv->field, starts ? " | " : between);
+		clean_frame(&csv->field, &frames->items[i], false);
 	}
-	if (!rc)
-		csv_text(&report->csv, report->stack.data);
-	return rc;
+	csv_field(csv);
 }
 
-static int put_row(struct csv_report *report, uint32_t number, struct frames *frames)
+static void put_row(struct csv *csv, uint32_t number, struct frames *frames)
 {
-	const struct row *row = &report->comparison->rows[number];
-	struct change change = row_change(report->comparison, row);
-	int rc = view_frames(report->view, number, frames);
+	const struct row *row = &csv->comparison->rows[number];
+	struct change change = row_change(csv->comparison, row);
+	const struct frame none = {0}, *first;
 
-	if (!rc && report->is_trend)
-		rc = csv_process(&report->csv, report->view);
-	if (rc)
-		return rc;
-	if (report->is_trend)
-		csv_trend(&report->csv, report->view, &row->trend);
-	put_change(report, &change);
-	csv_text(&report->csv, report_row_kind(row->kind));
-	rc = put_heap(report, row->heap);
-	if (!rc)
-		rc = put_ids(report, row);
-	if (!rc)
-		rc = put_first_frame(report, frames);
-	if (!rc)
-		rc = put_stack(report, row, frames);
-	end_record(report, row->of);
-	return rc;
-}
-
-static int put_rows(struct csv_report *report)
-{
-	struct frames frames;
-	int rc = 0;
-
-	frames_init(&frames);
-	for (size_t i = 0; !rc && i < report->view->shown_count && !report->csv.out->err.code; i++)
-		rc = put_row(report, report->view->rows[i], &frames);
-	frames_release(&frames);
-	return rc;
-}
-
-static int put_group(struct csv_report *report, const struct view_group_row *group)
-{
-	int rc = report->is_trend ? csv_process(&report->csv, report->view) : 0;
-
-	if (rc)
-		return rc;
-	if (report->is_trend) {
-		csv_trend(&report->csv, report->view, &group->self_trend);
-		csv_trend(&report->csv, report->view, &group->total_trend);
+	view_frames(csv->view, number, frames);
+	first = frames->count ? frames->items : &none;
+	if (csv->is_trend) {
+		csv_process(csv);
+		csv_trend(csv, &row->trend);
 	}
-	put_change(report, &group->self);
-	put_change(report, &group->total);
-	csv_text(&report->csv, report_group_kind(report->view->group));
-	rc = csv_name(&report->csv, group->name);
-	end_record(report, group->total_of);
-	return rc;
+	put_change(csv, &change);
+	csv_text(csv, report_row_kind(row->kind));
+	put_heap(csv, row->heap);
+	put_ids(csv, row);
+	csv_name(csv, first->module);
+	csv_name(csv, first->function);
+	csv_name(csv, first->file);
+	csv_known(csv, first->line);
+	put_stack(csv, row, frames);
+	end_record(csv, row->of);
 }
 
-static int put_groups(struct csv_report *report)
+static void put_group(struct csv *csv, const struct view_group_row *group)
 {
-	const struct view *view = report->view;
-	int rc = 0;
-
-	for (size_t i = 0; !rc && i < view->shown_count && !report->csv.out->err.code; i++)
-		rc = put_group(report, &view->groups[i]);
-	return rc;
+	if (csv->is_trend) {
+		csv_process(csv);
+		csv_trend(csv, &group->self_trend);
+		csv_trend(csv, &group->total_trend);
+	}
+	put_change(csv, &group->self);
+	put_change(csv, &group->total);
+	csv_text(csv, report_group_kind(csv->view->group));
+	csv_name(csv, group->name);
+	end_record(csv, group->total_of);
 }
 
 /* ---------------------------------------------------------------- all of it */
@@ -485,32 +371,40 @@ static const char group_columns[] = "self_growth_bytes,self_new_bytes,self_old_b
 				    "growth_count,new_count,old_count,"
 				    "growth_overhead,new_overhead,old_overhead,group,name";
 
-static int put_all(struct csv_report *report)
+void report_csv(struct out *out, const struct report *report)
 {
-	const struct report *asked = report->asked;
-	bool is_grouped = asked->views[0]->group != GROUP_STACK;
-	int rc = put_header(report, is_grouped ? group_columns : row_columns);
+	/* Of report->style nothing is used: numbers are decimal in CSV. */
+	struct csv csv = {.out = out,
+		.is_first = true,
+		.report = report,
+		.is_trend = report->views[0].comparison->axis};
+	bool is_grouped = report->views[0].group != GROUP_STACK;
+	struct frames frames;
 
-	for (size_t i = 0; !rc && i < asked->view_count; i++) {
-		report->series = i;
-		report->view = asked->views[i];
-		report->comparison = report->view->comparison;
-		rc = is_grouped ? put_groups(report) : put_rows(report);
+	frames_init(&frames);
+	buf_init(&csv.field);
+	for (size_t i = 0; i < report->view_count; i++)
+		csv.has_sample |= sample_bytes(report->views[i].comparison) != 0;
+	if (csv.is_trend)
+		csv_trend_columns(&csv, is_grouped);
+	csv_columns(&csv, is_grouped ? group_columns : row_columns);
+	if (csv.has_sample)
+		csv_columns(&csv, "sample_bytes");
+	if (csv.is_trend) {
+		csv_snapshot_columns(&csv, "bytes");
+		csv_snapshot_columns(&csv, "blocks");
 	}
-	return rc;
-}
-
-void report_csv(struct out *out, const struct report *asked)
-{
-	/* Of asked->style nothing is used: numbers are decimal for spreadsheets. */
-	struct csv_report report = {.asked = asked,
-		.is_trend = report_is_trend(asked),
-		.has_sample = has_sample(asked)};
-
-	csv_init(&report.csv, out);
-	buf_init(&report.stack);
-	if (put_all(&report) && !out->err.code)
-		err_set(&out->err, ERR_NOMEM, NULL, NULL);
-	buf_release(&report.stack);
-	csv_release(&report.csv);
+	csv_end(&csv);
+	for (; csv.series < report->view_count; csv.series++) {
+		csv.view = &report->views[csv.series];
+		csv.comparison = csv.view->comparison;
+		for (size_t i = 0; i < csv.view->shown_count && !out->err.code; i++) {
+			if (is_grouped)
+				put_group(&csv, &csv.view->groups[i]);
+			else
+				put_row(&csv, csv.view->rows[i], &frames);
+		}
+	}
+	buf_release(&csv.field);
+	frames_release(&frames);
 }

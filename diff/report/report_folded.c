@@ -42,144 +42,99 @@ struct folded_report {
 /* ---------------------------------------------------------------- frames */
 
 /* The number of the name in report->text, which is made fit for a line first. */
-static int find_name(struct folded_report *report, uint32_t *number)
+static uint32_t find_name(struct folded_report *report)
 {
 	struct buf *text = &report->text;
 	const uint64_t *known;
-	const char *copy;
-	int rc = text->len ? 0 : buf_add_text(text, "?");
+	uint32_t number = (uint32_t)report->name_count;
 
-	if (rc)
-		return rc;
+	if (!text->len)
+		buf_add_text(text, "?");
 	for (char *at = text->data; (at = strchr(at, ';'));)
 		*at = ':';
 	known = table_find(&report->numbers, text->data, text->len);
-	if (known) {
-		*number = (uint32_t)*known;
-		return 0;
-	}
-	if (report->name_count == UINT32_MAX ||
-		array_grow((void **)&report->names, &report->name_cap, report->name_count,
-			sizeof(*report->names)))
-		return -ERR_NOMEM;
-	copy = arena_text(&report->arena, text->data, text->len);
-	if (!copy || table_add(&report->numbers, text->data, text->len, report->name_count))
-		return -ERR_NOMEM;
-	*number = (uint32_t)report->name_count++;
-	report->names[*number] = (struct name){copy, *number};
-	return 0;
+	if (known)
+		return (uint32_t)*known;
+	if (report->name_count == UINT32_MAX)
+		memory_out();
+	array_grow((void **)&report->names, &report->name_cap, report->name_count,
+		sizeof(*report->names));
+	table_add(&report->numbers, text->data, text->len, number);
+	report->names[report->name_count++] =
+		(struct name){arena_text(&report->arena, text->data, text->len), number};
+	return number;
 }
 
 /* Adds the name in report->text to the line, unless the last frame is of the same group. */
-static int add_name(struct folded_report *report, struct folded_line *line)
+static void add_name(struct folded_report *report, struct folded_line *line)
 {
-	uint32_t number;
-	int rc = find_name(report, &number);
+	uint32_t number = find_name(report);
 
-	if (rc)
-		return rc;
 	if (report->view->group != GROUP_STACK && line->count &&
 		report->frames[report->frame_count - 1] == number)
-		return 0;
-	rc = array_grow((void **)&report->frames, &report->frame_cap, report->frame_count,
+		return;
+	array_grow((void **)&report->frames, &report->frame_cap, report->frame_count,
 		sizeof(*report->frames));
-	if (!rc) {
-		report->frames[report->frame_count++] = number;
-		line->count++;
-	}
-	return rc;
+	report->frames[report->frame_count++] = number;
+	line->count++;
 }
 
-static int add_frame(
+static void add_frame(
 	struct folded_report *report, struct folded_line *line, const struct frame *frame)
 {
-	struct buf *text = &report->text;
-	int rc;
-
-	buf_clear(text);
-	if (report->view->group == GROUP_STACK)
-		rc = clean_frame(text, frame, true);
-	else if (!(rc = group_name(report->view, frame, &report->group)))
-		rc = clean_text(text, report->group.data, true);
-	return rc ? rc : add_name(report, line);
+	buf_clear(&report->text);
+	if (report->view->group == GROUP_STACK) {
+		clean_frame(&report->text, frame, true);
+	} else {
+		group_name(report->view, frame, &report->group);
+		clean_text(&report->text, report->group.data, true);
+	}
+	add_name(report, line);
 }
 
 /* Frames come innermost first, or turned round: the last of them is the root of the graph. */
-static int add_stack(struct folded_report *report, struct folded_line *line, const struct row *row,
+static void add_stack(struct folded_report *report, struct folded_line *line, const struct row *row,
 	const struct frames *frames)
 {
 	size_t count = frames->part_count ? frames->part_at[0] : frames->count;
 	char space[ROW_WORDS_BYTES];
-	int rc = 0;
 
 	buf_clear(&report->text);
-	if (!count) {
-		rc = buf_add_text(&report->text, report_row_words(row, space));
-		return rc ? rc : add_name(report, line);
-	}
-	if (row->kind == ROW_AMBIGUOUS) {
-		rc = buf_printf(
-			&report->text, "(ambiguous: one of %zu stacks)", frames->part_count + 1);
-		if (!rc)
-			rc = add_name(report, line);
-	}
-	for (size_t i = count; !rc && i--;)
-		rc = add_frame(report, line, &frames->items[i]);
-	return rc;
-}
-
-static int add_heap(struct folded_report *report, struct folded_line *line, uint64_t heap)
-{
-	int rc;
-
-	rc = group_heap_name(&report->text, heap);
-	return rc ? rc : add_name(report, line);
+	if (!count)
+		buf_add_text(&report->text, report_row_words(row, space));
+	else if (row->kind == ROW_AMBIGUOUS)
+		buf_printf(&report->text, "(ambiguous: one of %zu stacks)", frames->part_count + 1);
+	if (!count || row->kind == ROW_AMBIGUOUS)
+		add_name(report, line);
+	while (count--)
+		add_frame(report, line, &frames->items[count]);
 }
 
 /* ---------------------------------------------------------------- lines */
 
-static int add_row(struct folded_report *report, uint32_t number, struct frames *frames)
+static void add_row(struct folded_report *report, uint32_t number, struct frames *frames)
 {
 	const struct row *row = &report->comparison->rows[number];
 	struct change change = row_change(report->comparison, row);
 	struct folded_line line = {.at = report->frame_count,
 		.old = change.old.requested_bytes,
 		.new = change.new.requested_bytes};
-	int rc;
 
 	if (!line.old && !line.new)
-		return 0;
+		return;
 	/* It moved between the ends, of which nothing is shown here. */
 	if (report->comparison->axis && line.old == line.new)
-		return 0;
+		return;
 	if (report->view->group == GROUP_HEAP) {
-		rc = add_heap(report, &line, row->heap);
+		group_heap_name(&report->text, row->heap);
+		add_name(report, &line);
 	} else {
-		rc = view_frames(report->view, number, frames);
-		if (!rc)
-			rc = add_stack(report, &line, row, frames);
+		view_frames(report->view, number, frames);
+		add_stack(report, &line, row, frames);
 	}
-	if (!rc)
-		rc = array_grow((void **)&report->lines, &report->line_cap, report->line_count,
-			sizeof(*report->lines));
-	if (!rc)
-		report->lines[report->line_count++] = line;
-	return rc;
-}
-
-static int add_rows(struct folded_report *report)
-{
-	const struct view *view = report->view;
-	/* When grouped, what is shown are groups, and they are made of all rows. */
-	size_t count = view->group == GROUP_STACK ? view->shown_count : view->row_count;
-	struct frames frames;
-	int rc = 0;
-
-	frames_init(&frames);
-	for (size_t i = 0; !rc && i < count; i++)
-		rc = add_row(report, view->rows[i], &frames);
-	frames_release(&frames);
-	return rc;
+	array_grow((void **)&report->lines, &report->line_cap, report->line_count,
+		sizeof(*report->lines));
+	report->lines[report->line_count++] = line;
 }
 
 /* ---------------------------------------------------------------- order */
@@ -190,12 +145,10 @@ static int by_text(const void *a, const void *b)
 }
 
 /* Numbers names by their text, so that lines are in order when their numbers are. */
-static int rank_names(struct folded_report *report)
+static void rank_names(struct folded_report *report)
 {
-	uint32_t *rank = malloc((report->name_count + 1) * sizeof(*rank));
+	uint32_t *rank = xcalloc(report->name_count + 1, sizeof(*rank));
 
-	if (!rank)
-		return -ERR_NOMEM;
 	if (report->name_count)
 		qsort(report->names, report->name_count, sizeof(*report->names), by_text);
 	for (size_t i = 0; i < report->name_count; i++)
@@ -205,7 +158,6 @@ static int rank_names(struct folded_report *report)
 	for (size_t i = 0; i < report->line_count; i++)
 		report->lines[i].frames = report->frames + report->lines[i].at;
 	free(rank);
-	return 0;
 }
 
 static int by_frames(const struct folded_line *x, const struct folded_line *y)
@@ -258,43 +210,35 @@ static void put_line(
 	out_char(out, '\n');
 }
 
-static int put_lines(struct folded_report *report, struct out *out)
-{
-	struct folded_line *lines = report->lines;
-	size_t count = report->line_count, next;
-	int rc = rank_names(report);
-
-	if (rc)
-		return rc;
-	if (count)
-		qsort(lines, count, sizeof(*lines), by_frames_and_sums);
-	for (size_t i = 0; i < count && !out->err.code; i = next) {
-		for (next = i + 1; next < count && unite(&lines[i], &lines[next]);)
-			next++;
-		put_line(report, out, &lines[i]);
-	}
-	return 0;
-}
-
 void report_folded(struct out *out, const struct report *asked)
 {
-	const struct view *view = asked->views[0];
+	const struct view *view = &asked->views[0];
 	/* Of asked->style nothing is used: the tools that read this want decimal numbers. */
 	struct folded_report report = {.view = view, .comparison = view->comparison};
-	int rc;
+	/* When grouped, what is shown are groups, and they are made of all rows. */
+	size_t count = view->group == GROUP_STACK ? view->shown_count : view->row_count;
+	struct frames frames;
 
 	arena_init(&report.arena);
 	table_init(&report.numbers);
 	buf_init(&report.text);
 	buf_init(&report.group);
-	rc = add_rows(&report);
-	if (!rc)
-		rc = put_lines(&report, out);
-	if (rc && !out->err.code)
-		err_set(&out->err, ERR_NOMEM, NULL, NULL);
+	frames_init(&frames);
+	for (size_t i = 0; i < count; i++)
+		add_row(&report, view->rows[i], &frames);
+	rank_names(&report);
+	if (report.line_count)
+		qsort(report.lines, report.line_count, sizeof(*report.lines), by_frames_and_sums);
+	for (size_t i = 0, next; i < report.line_count && !out->err.code; i = next) {
+		for (next = i + 1;
+			next < report.line_count && unite(&report.lines[i], &report.lines[next]);)
+			next++;
+		put_line(&report, out, &report.lines[i]);
+	}
 	free(report.lines);
 	free(report.frames);
 	free(report.names);
+	frames_release(&frames);
 	buf_release(&report.text);
 	buf_release(&report.group);
 	table_release(&report.numbers);

@@ -1,85 +1,277 @@
 /* man/hdiff-json.5 says what all this means: what changes here changes there. */
 #include "core/base/parse.h"
+#include "core/base/text.h"
+#include "diff/match/row_series.h"
 #include "diff/report/report.h"
 #include "diff/report/report_parts.h"
 
+#define SCHEMA "hdiff/1"
+#define TREND_SCHEMA "hdiff-trend/1" /* of a trend: man/hdiff-json.5, TRENDS */
+
+/*
+ * JSON as it is written: commas, quotes and escapes. What is wrong with the output is kept in out.
+ *
+ * Texts may hold any bytes: what is no UTF-8 becomes U+FFFD, and control characters (DEL and U+0080
+ * to U+009F too) and the line ends U+2028 and U+2029 are escaped. So the output is UTF-8, each of
+ * its lines is one that json_line() began, and no terminal obeys it.
+ */
+struct json {
+	struct out *out;
+	bool is_first; /* no comma before what comes next */
+	const struct view *view; /* the one at hand */
+	const struct comparison *comparison;
+	bool has_rates;
+};
+
+static void put_key(struct json *json, const char *key)
+{
+	if (!json->is_first)
+		out_char(json->out, ',');
+	json->is_first = false;
+	if (!key)
+		return;
+	out_char(json->out, '"');
+	out_text(json->out, key);
+	out_text(json->out, "\":");
+}
+
+/* key is plain text, or NULL in an array and at the very beginning; kind is '{' or '['. */
+static void json_open(struct json *json, const char *key, char kind)
+{
+	put_key(json, key);
+	out_char(json->out, kind);
+	json->is_first = true;
+}
+
+/* kind is '}' or ']'. */
+static void json_close(struct json *json, char kind)
+{
+	out_char(json->out, kind);
+	json->is_first = false;
+}
+
+/* What comes next begins a line, behind the comma if there is one. */
+static void json_line(struct json *json)
+{
+	if (!json->is_first)
+		out_char(json->out, ',');
+	json->is_first = true;
+	out_char(json->out, '\n');
+}
+
+static void json_open_line(struct json *json, const char *key, char kind)
+{
+	json_line(json);
+	json_open(json, key, kind);
+}
+
+static bool is_escaped(uint32_t code)
+{
+	return code < ' ' || code == '"' || code == '\\' || (code >= 0x7f && code <= 0x9f) ||
+	       code == 0x2028 || code == 0x2029;
+}
+
+/* What is behind the characters that are plain to any reader; for speed. */
+static const char *skip_plain(const char *text)
+{
+	while (*text >= ' ' && *text <= '~' && *text != '"' && *text != '\\')
+		text++;
+	return text;
+}
+
+static void put_escape(struct out *out, uint32_t code)
+{
+	if (code == '"' || code == '\\') {
+		out_char(out, '\\');
+		out_char(out, (char)code);
+		return;
+	}
+	out_text(out, "\\u");
+	for (int shift = 12; shift >= 0; shift -= 4)
+		out_char(out, "0123456789abcdef"[code >> shift & 15]);
+}
+
+static void json_text(struct json *json, const char *key, const char *text)
+{
+	const char *from = text; /* what stays as it is and was not written yet */
+	struct out *out = json->out;
+
+	put_key(json, key);
+	out_char(out, '"');
+	while (*(text = skip_plain(text))) {
+		uint32_t code = 0xfffd;
+		size_t len = text_utf8(text, &code);
+
+		if (len && !is_escaped(code)) {
+			text += len;
+			continue;
+		}
+		out_write(out, from, (size_t)(text - from));
+		if (len)
+			put_escape(out, code);
+		else
+			out_text(out, "\xef\xbf\xbd");
+		from = text += len ? len : 1;
+	}
+	out_write(out, from, (size_t)(text - from));
+	out_char(out, '"');
+}
+
+/* A text: "7FFE0308". */
+static void json_hex(struct json *json, const char *key, uint64_t value)
+{
+	put_key(json, key);
+	out_char(json->out, '"');
+	out_hex(json->out, value);
+	out_char(json->out, '"');
+}
+
+static void json_number(struct json *json, const char *key, uint64_t value)
+{
+	put_key(json, key);
+	out_number(json->out, value, 10, 0);
+}
+
+static void json_signed(struct json *json, const char *key, int64_t value)
+{
+	uint64_t bits = (uint64_t)value;
+
+	put_key(json, key);
+	out_signed(json->out, value < 0 ? '-' : '\0', value < 0 ? 0 - bits : bits, 10, 0);
+}
+
+/* As fraction_text() has it; null when value is no number. */
+static void json_fraction(struct json *json, const char *key, double value)
+{
+	char text[FRACTION_TEXT_BYTES];
+	const char *digits = fraction_text(value, text);
+
+	put_key(json, key);
+	out_text(json->out, digits ? digits : "null");
+}
+
+static void json_bool(struct json *json, const char *key, bool value)
+{
+	put_key(json, key);
+	out_text(json->out, value ? "true" : "false");
+}
+
+/* A number, or null where it is not known. */
+static void json_known(struct json *json, const char *key, uint64_t value, bool is_known)
+{
+	put_key(json, key);
+	if (is_known)
+		out_number(json->out, value, 10, 0);
+	else
+		out_text(json->out, "null");
+}
+
+/* new - old, a number with a sign. */
+static void json_growth(struct json *json, const char *key, uint64_t new, uint64_t old)
+{
+	struct growth growth = growth_of(new, old);
+
+	put_key(json, key);
+	out_signed(json->out, growth.sign == '-' ? '-' : '\0', growth.amount, 10, 0);
+}
+
 /* ---------------------------------------------------------------- sums */
 
-void json_census(
-	struct json *json, const char *key, const struct block_totals *census, bool has_overhead)
+static void put_totals(
+	struct json *json, const char *key, const struct block_totals *totals, bool has_overhead)
 {
 	json_open(json, key, '{');
-	json_number(json, "bytes", census->requested_bytes);
-	json_number(json, "blocks", census->block_count);
-	if (has_overhead)
-		json_number(json, "overhead", census->overhead_bytes);
-	else
-		json_null(json, "overhead");
+	json_number(json, "bytes", totals->requested_bytes);
+	json_number(json, "blocks", totals->block_count);
+	json_known(json, "overhead", totals->overhead_bytes, has_overhead);
 	json_close(json, '}');
 }
 
-void json_change(struct json *json, const struct change *change, bool has_overhead)
+/* "old", "new" and "growth" of what the caller opened. */
+static void put_change(struct json *json, const struct change *change, bool has_overhead)
 {
 	const struct block_totals *new = &change->new, *old = &change->old;
 
-	json_census(json, "old", old, has_overhead);
-	json_census(json, "new", new, has_overhead);
+	put_totals(json, "old", old, has_overhead);
+	put_totals(json, "new", new, has_overhead);
 	json_open(json, "growth", '{');
 	json_growth(json, "bytes", new->requested_bytes, old->requested_bytes);
 	json_growth(json, "blocks", new->block_count, old->block_count);
 	if (has_overhead)
 		json_growth(json, "overhead", new->overhead_bytes, old->overhead_bytes);
 	else
-		json_null(json, "overhead");
+		json_known(json, "overhead", 0, false);
 	json_close(json, '}');
 }
 
-static void put_total(
+static void put_share(
 	struct json *json, const char *key, const struct change *change, bool has_overhead)
 {
-	json_line(json);
-	json_open(json, key, '{');
-	json_change(json, change, has_overhead);
+	json_open_line(json, key, '{');
+	put_change(json, change, has_overhead);
 	json_close(json, '}');
 }
 
-void json_totals(struct json *json, const struct view *view)
+/* What is selected, what is not, and everything. */
+static void put_shares(struct json *json)
 {
-	const struct comparison *comparison = view->comparison;
+	const struct comparison *comparison = json->comparison;
+	const struct view *view = json->view;
 	bool rows_have = report_rows_have_overhead(comparison);
 	struct change left_out = report_left_out(view);
 
-	json_line(json);
-	json_open(json, "totals", '{');
-	put_total(json, "all", &view->all, comparison->has_overhead);
-	put_total(json, "selected", &view->selected, report_has_overhead(view));
-	put_total(json, "suppressed", &view->suppressed, rows_have);
-	put_total(json, "left_out", &left_out, rows_have);
+	json_open_line(json, "totals", '{');
+	put_share(json, "all", &view->all, comparison->has_overhead);
+	put_share(json, "selected", &view->selected, report_has_overhead(view));
+	put_share(json, "suppressed", &view->suppressed, rows_have);
+	put_share(json, "left_out", &left_out, rows_have);
 	if (comparison->hides_reserved)
-		put_total(json, "reserved", &comparison->reserved, true);
+		put_share(json, "reserved", &comparison->reserved, true);
 	json_close(json, '}');
+}
+
+static void put_rate(struct json *json, const char *key, double rate)
+{
+	if (json->has_rates)
+		json_fraction(json, key, rate);
+	else
+		json_known(json, key, 0, false);
+}
+
+static void put_trend(struct json *json, const struct trend *trend)
+{
+	json_open(json, "trend", '{');
+	json_text(json, "verdict", trend_verdict_name(trend->verdict));
+	json_signed(json, "net_bytes", trend->net_bytes);
+	json_signed(json, "net_blocks", trend->net_blocks);
+	put_rate(json, "bytes_per_hour", trend->bytes_per_hour);
+	put_rate(json, "low_bytes_per_hour", trend->low_bytes_per_hour);
+	put_rate(json, "high_bytes_per_hour", trend->high_bytes_per_hour);
+	put_rate(json, "blocks_per_hour", trend->blocks_per_hour);
+	json_close(json, '}');
+}
+
+/* What a series says, and a number for each snapshot. sums is NULL when they are all 0. */
+static void put_series(
+	struct json *json, const struct trend *trend, const struct block_totals *sums)
+{
+	size_t count = json->comparison->dump_count;
+
+	put_trend(json, trend);
+	json_open(json, "bytes", '[');
+	for (size_t i = 0; i < count; i++)
+		json_number(json, NULL, sums ? sums[i].requested_bytes : 0);
+	json_close(json, ']');
+	json_open(json, "blocks", '[');
+	for (size_t i = 0; i < count; i++)
+		json_number(json, NULL, sums ? sums[i].block_count : 0);
+	json_close(json, ']');
 }
 
 /* ---------------------------------------------------------------- dumps */
 
-void json_date(struct json *json, const char *key, int64_t ms)
-{
-	char text[DATE_TEXT_BYTES];
-
-	if (ms)
-		json_text(json, key, date_text(ms, text));
-}
-
-void json_dump_time(struct json *json, const struct dump_sums *dump)
-{
-	char text[DATE_TEXT_BYTES];
-
-	if (*report_dump_time(dump, text))
-		json_text(json, dump->has_wall_time ? "local_time" : "time", text);
-}
-
 /* What a file lacks. */
-static void json_lacks(struct json *json, bool is_cut, const char *const *warnings, size_t count)
+static void put_lacks(struct json *json, bool is_cut, const char *const *warnings, size_t count)
 {
 	json_bool(json, "cut", is_cut);
 	json_number(json, "warning_count", count);
@@ -89,29 +281,106 @@ static void json_lacks(struct json *json, bool is_cut, const char *const *warnin
 	json_close(json, ']');
 }
 
-void json_dump_state(struct json *json, const struct dump_sums *dump)
+/* "time" or "local_time", when it is known. */
+static void put_time(struct json *json, const struct dump_sums *dump)
+{
+	char text[DATE_TEXT_BYTES];
+
+	if (*report_dump_time(dump, text))
+		json_text(json, dump->has_wall_time ? "local_time" : "time", text);
+}
+
+/* What else a dump says of itself. */
+static void put_state(struct json *json, const struct dump_sums *dump)
 {
 	if (dump->sample_bytes)
 		json_number(json, "sample_bytes", dump->sample_bytes);
 	if (dump->is_attached)
-		json_census(json, "before_attaching", &dump->before, false);
-	json_lacks(json, dump->is_cut, dump->warnings, dump->warning_count);
+		put_totals(json, "before_attaching", &dump->before, false);
+	put_lacks(json, dump->is_cut, dump->warnings, dump->warning_count);
+}
+
+static void put_process(struct json *json, const struct dump_sums *dump)
+{
+	char text[DATE_TEXT_BYTES];
+
+	if (dump->image)
+		json_text(json, "image", dump->image);
+	if (dump->pid)
+		json_number(json, "pid", dump->pid);
+	if (dump->start_ms)
+		json_text(json, "start", date_text(dump->start_ms, text));
+}
+
+static void put_inputs(struct json *json)
+{
+	const struct comparison *comparison = json->comparison;
+
+	json_open_line(json, "inputs", '[');
+	for (size_t i = 0; comparison->dumps && i < comparison->dump_count; i++) {
+		const struct dump_sums *dump = &comparison->dumps[i];
+
+		json_open_line(json, NULL, '{');
+		json_text(json, "role", report_dump_role(comparison, i));
+		json_text(json, "path", dump->path);
+		put_process(json, dump);
+		put_time(json, dump);
+		put_state(json, dump);
+		json_close(json, '}');
+	}
+	if (!comparison->dumps) {
+		json_open_line(json, NULL, '{');
+		json_text(json, "role", "comparison");
+		json_text(json, "path", comparison->read_from ? comparison->read_from : "");
+		put_lacks(
+			json, comparison->is_cut, comparison->warnings, comparison->warning_count);
+		json_close(json, '}');
+	}
+	json_close(json, ']');
+}
+
+/* Who the snapshots are of. */
+static void put_parts(struct json *json)
+{
+	const struct trend_axis *axis = json->comparison->axis;
+	size_t first = 0;
+
+	json_open_line(json, "parts", '[');
+	for (size_t i = 0; i < axis->count; i++) {
+		if (!axis_ends(axis, i))
+			continue;
+		json_open_line(json, NULL, '{');
+		put_process(json, &json->comparison->dumps[first]);
+		json_number(json, "first", first);
+		json_number(json, "count", i + 1 - first);
+		json_close(json, '}');
+		first = i + 1;
+	}
+	json_close(json, ']');
+}
+
+static void put_snapshots(struct json *json)
+{
+	const struct comparison *comparison = json->comparison;
+
+	json_open_line(json, "snapshots", '[');
+	for (size_t i = 0; i < comparison->dump_count; i++) {
+		const struct dump_sums *dump = &comparison->dumps[i];
+
+		json_open_line(json, NULL, '{');
+		json_text(json, "path", dump->path);
+		put_time(json, dump);
+		put_totals(
+			json, "selected", &json->view->series[i], report_has_overhead(json->view));
+		if (comparison->hides_reserved)
+			put_totals(json, "reserved", &dump->reserved, true);
+		put_state(json, dump);
+		json_close(json, '}');
+	}
+	json_close(json, ']');
 }
 
 /* ---------------------------------------------------------------- rows */
-
-void json_row_names(struct json *json, const struct row *row)
-{
-	json_text(json, "kind", report_row_kind(row->kind));
-	if (heap_name(row->heap))
-		json_text(json, "heap", heap_name(row->heap));
-	else if (row->heap)
-		json_hex(json, "heap", row->heap);
-	json_open(json, "ids", '[');
-	for (size_t i = 0; i < row->id_count; i++)
-		json_text(json, NULL, row->ids[i]);
-	json_close(json, ']');
-}
 
 static void put_frame(struct json *json, const struct frame *frame)
 {
@@ -156,186 +425,151 @@ static void put_candidates(struct json *json, const struct frames *frames)
 	json_close(json, ']');
 }
 
-void json_row_frames(
-	struct json *json, const struct view *view, uint32_t number, struct frames *frames)
+static void put_row(struct json *json, uint32_t number, struct frames *frames)
 {
-	const struct row *row = &view->comparison->rows[number];
+	const struct row *row = &json->comparison->rows[number];
+	struct change change = row_change(json->comparison, row);
 
-	if (view_frames(view, number, frames)) {
-		err_set(&json->out->err, ERR_NOMEM, NULL, NULL);
-		return;
-	}
+	json_open_line(json, NULL, '{');
+	json_text(json, "kind", report_row_kind(row->kind));
+	if (heap_name(row->heap))
+		json_text(json, "heap", heap_name(row->heap));
+	else if (row->heap)
+		json_hex(json, "heap", row->heap);
+	json_open(json, "ids", '[');
+	for (size_t i = 0; i < row->id_count; i++)
+		json_text(json, NULL, row->ids[i]);
+	json_close(json, ']');
+	if (json->comparison->axis)
+		put_series(json, &row->trend, row->of);
+	else
+		put_change(json, &change, report_rows_have_overhead(json->comparison));
+	view_frames(json->view, number, frames);
 	if (row->kind == ROW_ONE_OF)
 		json_number(json, "candidate_count", row->candidate_count);
 	if (row->kind == ROW_AMBIGUOUS)
 		put_candidates(json, frames);
 	else
 		put_frames(json, "frames", frames->items, frames->count);
+	json_close(json, '}');
 }
 
-/* ---------------------------------------------------------------- the view */
-
-void json_asked(struct json *json, const struct view *view)
+static void put_part(struct json *json, const char *key, const struct change *change,
+	const struct trend *trend, const struct block_totals *sums)
 {
-	json_line(json);
-	json_text(json, "group", report_group_kind(view->group));
-	json_line(json);
-	json_text(json, "frame_order", view->is_inverted ? "outermost_first" : "innermost_first");
+	json_open(json, key, '{');
+	put_change(json, change, report_rows_have_overhead(json->comparison));
+	if (json->comparison->axis)
+		put_series(json, trend, sums);
+	json_close(json, '}');
 }
 
-void json_counts(struct json *json, const struct view *view)
+static void put_group(struct json *json, const struct view_group_row *group)
 {
+	json_open_line(json, NULL, '{');
+	json_text(json, "name", group->name);
+	put_part(json, "self", &group->self, &group->self_trend, group->self_of);
+	put_part(json, "total", &group->total, &group->total_trend, group->total_of);
+	json_close(json, '}');
+}
+
+/* How many rows and groups there are, and those that are shown. */
+static void put_shown(struct json *json)
+{
+	const struct view *view = json->view;
+	bool is_grouped = view->group != GROUP_STACK;
+	struct frames frames;
+
 	json_line(json);
 	json_number(json, "row_count", view->row_count);
 	json_line(json);
 	json_number(json, "suppressed_count", view->suppressed_count);
-	if (view->group != GROUP_STACK) {
+	if (is_grouped) {
 		json_line(json);
 		json_number(json, "group_count", view->group_count);
 	}
 	json_line(json);
 	json_number(json, "shown_count", view->shown_count);
-}
-
-/* man/hdiff-json.5 says what all this means: what changes here changes there. */
-
-#define SCHEMA "hdiff/1"
-
-struct json_report {
-	struct json json;
-	const struct view *view;
-	const struct comparison *comparison;
-};
-
-/* ---------------------------------------------------------------- inputs */
-
-static void put_dump(struct json *json, const char *role, const struct dump_sums *dump)
-{
-	json_line(json);
-	json_open(json, NULL, '{');
-	json_text(json, "role", role);
-	json_text(json, "path", dump->path);
-	if (dump->image)
-		json_text(json, "image", dump->image);
-	if (dump->pid)
-		json_number(json, "pid", dump->pid);
-	json_date(json, "start", dump->start_ms);
-	json_dump_time(json, dump);
-	json_dump_state(json, dump);
-	json_close(json, '}');
-}
-
-static void put_read(struct json *json, const struct comparison *comparison)
-{
-	json_line(json);
-	json_open(json, NULL, '{');
-	json_text(json, "role", "comparison");
-	json_text(json, "path", comparison->read_from ? comparison->read_from : "");
-	json_lacks(json, comparison->is_cut, comparison->warnings, comparison->warning_count);
-	json_close(json, '}');
-}
-
-static void put_inputs(struct json_report *report)
-{
-	const struct comparison *comparison = report->comparison;
-	struct json *json = &report->json;
-
-	json_line(json);
-	json_open(json, "inputs", '[');
-	for (size_t i = 0; comparison->dumps && i < comparison->dump_count; i++)
-		put_dump(json, report_dump_role(comparison, i), &comparison->dumps[i]);
-	if (!comparison->dumps)
-		put_read(json, comparison);
-	json_close(json, ']');
-}
-
-/* ---------------------------------------------------------------- rows */
-
-static void put_row(struct json_report *report, uint32_t number, struct frames *frames)
-{
-	const struct row *row = &report->comparison->rows[number];
-	struct change change = row_change(report->comparison, row);
-	struct json *json = &report->json;
-
-	json_line(json);
-	json_open(json, NULL, '{');
-	json_row_names(json, row);
-	json_change(json, &change, report_rows_have_overhead(report->comparison));
-	json_row_frames(json, report->view, number, frames);
-	json_close(json, '}');
-}
-
-static void put_rows(struct json_report *report)
-{
-	struct frames frames;
-
 	frames_init(&frames);
-	json_line(&report->json);
-	json_open(&report->json, "rows", '[');
-	for (size_t i = 0; i < report->view->shown_count && !report->json.out->err.code; i++)
-		put_row(report, report->view->rows[i], &frames);
-	json_close(&report->json, ']');
-	frames_release(&frames);
-}
-
-static void put_groups(struct json_report *report)
-{
-	bool has_overhead = report_rows_have_overhead(report->comparison);
-	const struct view *view = report->view;
-	struct json *json = &report->json;
-
-	json_line(json);
-	json_open(json, "groups", '[');
+	json_open_line(json, is_grouped ? "groups" : "rows", '[');
 	for (size_t i = 0; i < view->shown_count && !json->out->err.code; i++) {
-		json_line(json);
-		json_open(json, NULL, '{');
-		json_text(json, "name", view->groups[i].name);
-		json_open(json, "self", '{');
-		json_change(json, &view->groups[i].self, has_overhead);
-		json_close(json, '}');
-		json_open(json, "total", '{');
-		json_change(json, &view->groups[i].total, has_overhead);
-		json_close(json, '}');
-		json_close(json, '}');
+		if (is_grouped)
+			put_group(json, &view->groups[i]);
+		else
+			put_row(json, view->rows[i], &frames);
 	}
 	json_close(json, ']');
+	frames_release(&frames);
 }
 
 /* ---------------------------------------------------------------- all of it */
 
-static void put_about(struct json_report *report)
+static void put_asked(struct json *json)
 {
-	const struct view *view = report->view;
-	struct json *json = &report->json;
-
-	json_text(json, "schema", SCHEMA);
 	json_line(json);
-	json_text(json, "tool", "hdiff " HSNAP_VERSION);
-	put_inputs(report);
-	json_asked(json, view);
+	json_text(json, "group", report_group_kind(json->view->group));
 	json_line(json);
-	json_bool(json, "filtered", view->is_filtered);
-	json_totals(json, view);
+	json_text(json, "frame_order",
+		json->view->is_inverted ? "outermost_first" : "innermost_first");
 }
 
-void report_json(struct out *out, const struct report *asked)
+static void put_filtered(struct json *json)
 {
-	const struct view *view = asked->views[0];
-	struct json_report report = {.view = view, .comparison = view->comparison};
+	json_line(json);
+	json_bool(json, "filtered", json->view->is_filtered);
+	put_shares(json);
+}
 
-	if (report_is_trend(asked)) {
-		report_json_trend(out, asked);
-		return;
+static void put_all_series(struct json *json, const struct report *report)
+{
+	json_line(json);
+	json_number(json, "left_out_file_count", report->left_out_count);
+	json_open(json, "left_out_files", '[');
+	for (size_t i = 0; i < report->left_out_count; i++)
+		json_text(json, NULL, report->left_out[i]);
+	json_close(json, ']');
+	json_line(json);
+	json_number(json, "series_count", report->views[0].series_count);
+	json_open_line(json, "series", '[');
+	for (size_t i = 0; i < report->view_count; i++) {
+		json->view = &report->views[i];
+		json->comparison = json->view->comparison;
+		json->has_rates = report_has_rates(json->comparison);
+		json_open_line(json, NULL, '{');
+		json_number(json, "number", json->view->series_number);
+		put_parts(json);
+		put_snapshots(json);
+		put_filtered(json);
+		json_line(json);
+		put_trend(json, &json->view->trend);
+		put_shown(json);
+		json_close(json, '}');
 	}
-	/* Of asked->style nothing is used: numbers are decimal in JSON. */
-	json_init(&report.json, out);
-	json_open(&report.json, NULL, '{');
-	put_about(&report);
-	json_counts(&report.json, view);
-	if (view->group == GROUP_STACK)
-		put_rows(&report);
-	else
-		put_groups(&report);
-	json_close(&report.json, '}');
+	json_close(json, ']');
+}
+
+void report_json(struct out *out, const struct report *report)
+{
+	/* Of report->style nothing is used: numbers are decimal in JSON. */
+	struct json json = {.out = out,
+		.is_first = true,
+		.view = &report->views[0],
+		.comparison = report->views[0].comparison};
+	bool is_trend = json.comparison->axis;
+
+	json_open(&json, NULL, '{');
+	json_text(&json, "schema", is_trend ? TREND_SCHEMA : SCHEMA);
+	json_line(&json);
+	json_text(&json, "tool", "hdiff " HSNAP_VERSION);
+	if (!is_trend)
+		put_inputs(&json);
+	put_asked(&json);
+	if (is_trend) {
+		put_all_series(&json, report);
+	} else {
+		put_filtered(&json);
+		put_shown(&json);
+	}
+	json_close(&json, '}');
 	out_char(out, '\n');
 }

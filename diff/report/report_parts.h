@@ -1,4 +1,4 @@
-/* What reports share: numbers, words, frames, and the writers of JSON and CSV. */
+/* What reports share: numbers, words, frames, and the parts of the text report. */
 #ifndef DIFF_REPORT_REPORT_PARTS_H
 #define DIFF_REPORT_REPORT_PARTS_H
 
@@ -70,14 +70,11 @@ const char *report_row_words(const struct row *row, char space[ROW_WORDS_BYTES])
 const char *report_group_kind(enum view_group group);
 
 /* Appends text as UTF-8: a byte that is none becomes U+FFFD, and what a terminal would obey '?', but
- * for TAB, CR and LF unless one_line. 0 or -ERR_NOMEM. */
-int clean_text(struct buf *buf, const char *text, bool one_line);
+ * for TAB, CR and LF unless one_line. */
+void clean_text(struct buf *buf, const char *text, bool one_line);
 
-/* Appends "module!function", "module+OFFSET" or "ADDRESS", made clean. 0 or -ERR_NOMEM. */
-int clean_frame(struct buf *buf, const struct frame *frame, bool one_line);
-
-/* Appends upper-case hexadecimal. 0 or -ERR_NOMEM. */
-int clean_hex(struct buf *buf, uint64_t value);
+/* Appends "module!function", "module+OFFSET" or "ADDRESS", made clean. */
+void clean_frame(struct buf *buf, const struct frame *frame, bool one_line);
 
 /* The parts of the text report: what report_text() is made of, each its own file. */
 
@@ -108,95 +105,5 @@ void text_rate(struct out *out, double rate, bool has_sign, unsigned width);
 
 /* Growth and names, one group a line. */
 void text_groups_legend(struct text_report *report);
-
-/*
- * JSON as it is written: commas, quotes and escapes. What is wrong with the output is kept in out.
- *
- * Texts may hold any bytes: what is no UTF-8 becomes U+FFFD, and control characters (DEL and U+0080
- * to U+009F too) and the line ends U+2028 and U+2029 are escaped. So the output is UTF-8, each of
- * its lines is one that json_line() began, and no terminal obeys it.
- */
-
-struct json {
-	struct out *out;
-	bool is_first; /* no comma before what comes next */
-};
-
-void json_init(struct json *json, struct out *out);
-
-/* key is plain text, or NULL in an array and at the very beginning; kind is '{' or '['. */
-void json_open(struct json *json, const char *key, char kind);
-
-/* kind is '}' or ']'. */
-void json_close(struct json *json, char kind);
-
-/* What comes next begins a line, behind the comma if there is one. */
-void json_line(struct json *json);
-
-void json_text(struct json *json, const char *key, const char *text);
-void json_hex(struct json *json, const char *key, uint64_t value); /* a text: "7FFE0308" */
-void json_number(struct json *json, const char *key, uint64_t value);
-void json_signed(struct json *json, const char *key, int64_t value);
-/* As fraction_text() has it; null when value is no number. */
-void json_fraction(struct json *json, const char *key, double value);
-void json_bool(struct json *json, const char *key, bool value);
-void json_null(struct json *json, const char *key);
-
-/* new - old, a number with a sign. */
-void json_growth(struct json *json, const char *key, uint64_t new, uint64_t old);
-
-/*
- * What both JSON reports have in common: sums, totals, rows and frames as man/hdiff-json.5 has them.
- * What is wrong with the output is kept in out.
- */
-
-void json_census(
-	struct json *json, const char *key, const struct block_totals *census, bool has_overhead);
-
-/* "old", "new" and "growth" of what the caller opened. */
-void json_change(struct json *json, const struct change *change, bool has_overhead);
-
-/* A line with the sums of what is selected, of what is not, and of everything. */
-void json_totals(struct json *json, const struct view *view);
-
-/* Nothing when ms is 0. */
-void json_date(struct json *json, const char *key, int64_t ms);
-
-/* "time" or "local_time", when it is known. */
-void json_dump_time(struct json *json, const struct dump_sums *dump);
-
-/* What else a dump says of itself: "sample_bytes" to "warnings". */
-void json_dump_state(struct json *json, const struct dump_sums *dump);
-
-/* "kind" to "ids" of a row. */
-void json_row_names(struct json *json, const struct row *row);
-
-/* "candidate_count", and "frames" or "candidates", of row number. frames is for use here. */
-void json_row_frames(
-	struct json *json, const struct view *view, uint32_t number, struct frames *frames);
-
-/* A line each with how rows are made and how frames are turned. */
-void json_asked(struct json *json, const struct view *view);
-
-/* A line each with the numbers of rows and groups. */
-void json_counts(struct json *json, const struct view *view);
-
-/*
- * CSV as it is written: RFC 4180, and no text that a spreadsheet would run. What is wrong with the
- * output is kept in out.
- */
-
-struct csv {
-	struct out *out;
-	struct buf field; /* for putting one together */
-	bool is_first; /* of its record */
-};
-
-/* The columns that a trend adds to the CSV report, before and behind the others. */
-
-/* The JSON report of a trend, which has a schema of its own: man/hdiff-json.5, TRENDS. */
-
-/* For report_json(). */
-void report_json_trend(struct out *out, const struct report *report);
 
 #endif

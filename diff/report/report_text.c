@@ -378,10 +378,7 @@ static void put_row(struct text_report *report, uint32_t number, struct frames *
 	const struct row *row = &report->comparison->rows[number];
 	char space[ROW_WORDS_BYTES];
 
-	if (view_frames(report->view, number, frames)) {
-		err_set(&report->out->err, ERR_NOMEM, NULL, NULL);
-		return;
-	}
+	view_frames(report->view, number, frames);
 	put_notes(report, row, frames);
 	put_sums(report, row);
 	if (!frames->count) {
@@ -430,6 +427,6 @@ void report_text(struct out *out, const struct report *report)
 	for (size_t i = 0; i < report->view_count && !out->err.code; i++) {
 		if (i)
 			out_text(out, "\n\n");
-		put_view(out, report->views[i], report);
+		put_view(out, &report->views[i], report);
 	}
 }

@@ -70,19 +70,15 @@ static void put_series_warnings(struct out *out, const struct comparison *compar
 {
 	struct dump_warnings warnings;
 	struct buf words;
-	int rc = dump_warnings_gather(&warnings, comparison->dumps, comparison->dump_count);
 
+	dump_warnings_gather(&warnings, comparison->dumps, comparison->dump_count);
 	buf_init(&words);
-	for (size_t i = 0; !rc && i < warnings.count; i++) {
-		const char *path = warnings.items[i].first->path;
-
+	for (size_t i = 0; i < warnings.count; i++) {
 		buf_clear(&words);
-		rc = dump_warning_words(&words, &warnings.items[i]);
-		if (!rc)
-			put_warnings(out, path, (const char *const[]){words.data}, 1);
+		dump_warning_words(&words, &warnings.items[i]);
+		put_warnings(
+			out, warnings.items[i].first->path, (const char *const[]){words.data}, 1);
 	}
-	if (rc && !out->err.code)
-		err_set(&out->err, ERR_NOMEM, NULL, NULL);
 	buf_release(&words);
 	dump_warnings_release(&warnings);
 }

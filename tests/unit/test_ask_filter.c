@@ -156,7 +156,7 @@ TEST(frames_without_an_address_are_matched_by_what_they_have)
 	struct err err;
 
 	frames_init(&frames);
-	assert_int_equal(frames_add(&frames, &frame), 0);
+	frames_add(&frames, &frame);
 	for (size_t i = 0; i < 5; i++) {
 		struct filter filter;
 		enum verdict verdict;

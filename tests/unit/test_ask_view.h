@@ -11,10 +11,10 @@ struct asked {
 	struct dump_sums dumps[2];
 	size_t dump_count;
 	struct comparison comparison;
-	struct naming naming;
 	struct filter filter;
 	struct suppressions suppressions;
 	struct strip strip;
+	bool by_name;
 	struct view_request request;
 	struct view view;
 	struct err err;
@@ -32,9 +32,8 @@ static inline void asked_begin(struct asked *asked, bool has_old, bool by_name)
 		sums_init(&asked->dumps[i]);
 		assert_int_equal(read_sums(&asked->dumps[i], path, &asked->err), 0);
 	}
-	assert_int_equal(
-		comparison_make(&asked->comparison, asked->dumps, asked->dump_count, &match), 0);
-	assert_int_equal(naming_make(&asked->naming, &asked->comparison, by_name, &asked->err), 0);
+	comparison_make(&asked->comparison, asked->dumps, asked->dump_count, &match);
+	asked->by_name = by_name;
 	filter_init(&asked->filter);
 	suppressions_init(&asked->suppressions);
 	strip_init(&asked->strip);
@@ -44,8 +43,8 @@ static inline void asked_begin(struct asked *asked, bool has_old, bool by_name)
 
 static inline void asked_do(struct asked *asked)
 {
-	assert_int_equal(view_make(&asked->view, &asked->comparison, &asked->naming), 0);
-	assert_int_equal(view_ask(&asked->view, &asked->naming, &asked->request, &asked->err), 0);
+	view_make(&asked->view, &asked->comparison, asked->by_name);
+	assert_int_equal(view_ask(&asked->view, &asked->request, &asked->err), 0);
 }
 
 static inline void asked_end(struct asked *asked)
@@ -54,7 +53,6 @@ static inline void asked_end(struct asked *asked)
 	filter_release(&asked->filter);
 	suppressions_release(&asked->suppressions);
 	strip_release(&asked->strip);
-	naming_release(&asked->naming);
 	comparison_release(&asked->comparison);
 	for (size_t i = 0; i < asked->dump_count; i++)
 		sums_release(&asked->dumps[i]);
@@ -66,7 +64,7 @@ static inline size_t named_rows(const struct asked *asked)
 	size_t count = 0;
 
 	for (size_t i = 0; i < asked->comparison.row_count; i++)
-		count += asked->naming.is_asked[i];
+		count += asked->view.naming.is_asked[i];
 	return count;
 }
 

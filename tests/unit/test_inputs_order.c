@@ -20,7 +20,7 @@ static const char *order_text(
 	struct timed_dump order[DUMPS];
 	size_t len = 0;
 
-	assert_int_equal(dumps_order(order, dumps, count, &wishes), 0);
+	dumps_order(order, dumps, count, &wishes);
 	for (size_t i = 0; i < count; i++) {
 		bool goes_on = i && order[i - 1].process == order[i].process;
 
@@ -122,7 +122,7 @@ TEST(the_order_does_not_depend_on_how_they_are_given)
 			dumps[i - 1] = dumps[pick];
 			dumps[pick] = swap;
 		}
-		assert_int_equal(dumps_order(order, dumps, DUMPS, &none), 0);
+		dumps_order(order, dumps, DUMPS, &none);
 		for (size_t i = 1; i < DUMPS; i++) {
 			const struct dump_sums *a = order[i - 1].dump, *b = order[i].dump;
 

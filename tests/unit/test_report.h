@@ -14,31 +14,14 @@ struct made {
 	struct dump_sums dumps[2];
 	size_t dump_count;
 	struct comparison comparison;
-	struct naming naming;
 	struct view view;
 };
 
 /* A view of all of made->comparison. */
 static inline void made_view(struct made *made)
 {
-	const struct comparison *comparison = &made->comparison;
-	struct err err;
-
-	assert_int_equal(
-		naming_make(&made->naming, comparison, comparison->dumps != NULL, &err), 0);
-	made->view = (struct view){.comparison = comparison,
-		.naming = &made->naming,
-		.row_count = comparison->row_count,
-		.shown_count = comparison->row_count,
-		.all = {comparison->old_total, comparison->new_total}};
-	made->view.selected = made->view.all;
-	made->view.rows = calloc(comparison->row_count + 1, sizeof(*made->view.rows));
-	assert_non_null(made->view.rows);
-	for (uint32_t i = 0; i < comparison->row_count; i++)
-		made->view.rows[i] = i;
-	if (comparison->dumps)
-		assert_int_equal(
-			naming_find(&made->naming, made->view.rows, made->view.row_count, &err), 0);
+	view_make(&made->view, &made->comparison, made->comparison.dumps != NULL);
+	naming_find(&made->view.naming, made->view.rows, made->view.row_count);
 }
 
 /* Compares old.txt with new.txt, or takes new.txt alone, with the names that they carry. */
@@ -56,7 +39,7 @@ static inline struct made *made_read(size_t dump_count)
 					 i + 1 < dump_count ? "old.txt" : "new.txt", &err),
 			0);
 	}
-	assert_int_equal(comparison_make(&made->comparison, made->dumps, dump_count, &request), 0);
+	comparison_make(&made->comparison, made->dumps, dump_count, &request);
 	made_view(made);
 	return made;
 }
@@ -75,8 +58,7 @@ static inline struct made *made_grouped(enum view_group group, struct view_group
 
 static inline char *made_report(const struct made *made, const char *name, bool hex)
 {
-	const struct view *views[] = {&made->view};
-	const struct report report = {.views = views, .view_count = 1, .style = {.hex = hex}};
+	const struct report report = {.views = &made->view, .view_count = 1, .style = {.hex = hex}};
 	const struct report_format *format = report_formats;
 	struct err err;
 	struct out out;
@@ -92,8 +74,8 @@ static inline char *made_report(const struct made *made, const char *name, bool 
 
 static inline void made_release(struct made *made)
 {
-	free(made->view.rows);
-	naming_release(&made->naming);
+	made->view.groups = NULL; /* the caller's */
+	view_release(&made->view);
 	if (made->comparison.dumps)
 		comparison_release(&made->comparison);
 	for (size_t i = 0; i < made->dump_count; i++)

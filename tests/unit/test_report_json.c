@@ -1,8 +1,6 @@
 /* The JSON report: man/hdiff-json.5 to the letter. tests/e2e_formats.t reads it with a parser. */
 #include "tests/unit/t.h"
 
-#include "core/base/err.h"
-#include "diff/report/report_parts.h"
 #include "tests/unit/test_report.h"
 
 /* text with each ' as a ". */
@@ -258,51 +256,44 @@ TEST(overhead_that_is_not_known_is_null)
 /* RFC 8259, 7: what must be escaped; RFC 3629: what is UTF-8. */
 TEST(texts_are_utf8_on_one_line_whatever_they_hold)
 {
-	struct json json;
-	struct err err;
-	struct out out;
-	char *text;
+	static const char *const texts[][2] = {
+		{"\"\\/\n\r\t\x01\x1f\x7f", "\\\"\\\\/\\u000a\\u000d\\u0009\\u0001\\u001f\\u007f"},
+		{"\xc2\x85\xc2\x9b\xc2\xa0\xe2\x80\xa8\xe2\x80\xa9\xe2\x80\xaa",
+			"\\u0085\\u009b\xc2\xa0\\u2028\\u2029\xe2\x80\xaa"},
+		{"J\xfcrgen \xc3\xa4 \xed\xa0\x80 \xf0\x9f\x92\xa7 \xe2\x82",
+			"J\xef\xbf\xbdrgen \xc3\xa4 \xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd "
+			"\xf0\x9f\x92\xa7 \xef\xbf\xbd\xef\xbf\xbd"},
+		{"", ""}};
 
-	assert_int_equal(out_open(&out, "out.txt", &err), 0);
-	json_init(&json, &out);
-	json_open(&json, NULL, '[');
-	json_text(&json, NULL, "\"\\/\n\r\t\x01\x1f\x7f");
-	json_text(&json, NULL, "\xc2\x85\xc2\x9b\xc2\xa0\xe2\x80\xa8\xe2\x80\xa9\xe2\x80\xaa");
-	json_text(&json, NULL, "J\xfcrgen \xc3\xa4 \xed\xa0\x80 \xf0\x9f\x92\xa7 \xe2\x82");
-	json_text(&json, NULL, "");
-	json_close(&json, ']');
-	assert_int_equal(out_commit(&out, &err), 0);
-	text = read_text("out.txt");
-	assert_string_equal(text,
-		"[\"\\\"\\\\/\\u000a\\u000d\\u0009\\u0001\\u001f\\u007f\","
-		"\"\\u0085\\u009b\xc2\xa0\\u2028\\u2029\xe2\x80\xaa\","
-		"\"J\xef\xbf\xbdrgen \xc3\xa4 \xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd "
-		"\xf0\x9f\x92\xa7 \xef\xbf\xbd\xef\xbf\xbd\",\"\"]");
-	free(text);
+	write_three();
+	for (size_t i = 0; i < sizeof(texts) / sizeof(*texts); i++) {
+		struct view_group_row groups[2] = {{.name = texts[i][0]}};
+		struct made *made = made_grouped(GROUP_FUNCTION, groups);
+		char wanted[200], *text = made_report(made, "json", false);
+
+		snprintf(wanted, sizeof(wanted), "{\"name\":\"%s\",\"self\":{", texts[i][1]);
+		if (!strstr(text, wanted))
+			fail_msg("no %s in:\n%s", wanted, text);
+		free(text);
+		made_release(made);
+	}
 }
 
 TEST(numbers_reach_to_the_limits_of_64_bits)
 {
-	struct json json;
-	struct err err;
-	struct out out;
+	struct view_group_row groups[2] = {{.name = "a",
+		.self = {{UINT64_MAX, INT64_MAX, 7}, {UINT64_MAX, 0, 7}},
+		.total = {.new = {0, INT64_MAX, 0}}}};
+	struct made *made;
 	char *text;
 
-	assert_int_equal(out_open(&out, "out.txt", &err), 0);
-	json_init(&json, &out);
-	json_open(&json, NULL, '{');
-	json_number(&json, "a", UINT64_MAX);
-	json_growth(&json, "b", 0, INT64_MAX);
-	json_growth(&json, "c", INT64_MAX, 0);
-	json_growth(&json, "d", 7, 7);
-	json_hex(&json, "e", UINT64_MAX);
-	json_null(&json, "f");
-	json_bool(&json, "g", true);
-	json_close(&json, '}');
-	assert_int_equal(out_commit(&out, &err), 0);
-	text = read_text("out.txt");
-	assert_string_equal(text,
-		quoted("{'a':18446744073709551615,'b':-9223372036854775807,"
-		       "'c':9223372036854775807,'d':0,'e':'FFFFFFFFFFFFFFFF','f':null,'g':true}"));
+	write_three();
+	made = made_grouped(GROUP_FUNCTION, groups);
+	text = made_report(made, "json", false);
+	has(text, "'self':{'old':{'bytes':9223372036854775807,'blocks':18446744073709551615,"
+		  "'overhead':7},'new':{'bytes':0,'blocks':18446744073709551615,'overhead':7},"
+		  "'growth':{'bytes':-9223372036854775807,'blocks':0,'overhead':0}}");
+	has(text, "'growth':{'bytes':9223372036854775807,'blocks':0,'overhead':0}}}");
 	free(text);
+	made_release(made);
 }

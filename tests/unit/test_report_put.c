@@ -43,7 +43,7 @@ TEST(numbers_are_as_printf_prints_them)
 			base == 16 ? "%" PRIX64 " %*" PRIx64 "%*s\n" :
 				     "%" PRIX64 " %*" PRIu64 "%*s\n",
 			value, (int)width, value, (int)width, number);
-		assert_int_equal(buf_add_text(&wanted, part), 0);
+		buf_add_text(&wanted, part);
 	}
 	assert_true(wanted.len > OUT_BUFFER_BYTES);
 	assert_int_equal(out_commit(&out, &err), 0);
@@ -78,7 +78,7 @@ TEST(text_is_made_harmless_as_text_harmless_does)
 			for (size_t k = 0; k < len; k++)
 				assert_in_range(text[k], ' ', '~');
 		}
-		assert_int_equal(buf_add_text(&wanted, text_harmless(text)), 0);
+		buf_add_text(&wanted, text_harmless(text));
 	}
 	assert_int_equal(out_commit(&out, &err), 0);
 	got = read_text("out.txt");

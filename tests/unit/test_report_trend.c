@@ -15,7 +15,6 @@ struct scene {
 	uint32_t parts[3];
 	struct trend_axis axis;
 	struct comparison comparison;
-	struct naming naming;
 	struct view view;
 	struct block_totals series[3];
 };
@@ -53,11 +52,10 @@ static void scene_begin(struct scene *scene)
 		scene->series[i] = scene->dumps[i].total;
 	}
 	scene->axis = (struct trend_axis){scene->times_ms, scene->parts, 3};
-	assert_int_equal(comparison_make(&scene->comparison, scene->dumps, 3, &request), 0);
-	assert_int_equal(naming_make(&scene->naming, &scene->comparison, true, &err), 0);
-	assert_int_equal(view_make(&scene->view, &scene->comparison, &scene->naming), 0);
+	comparison_make(&scene->comparison, scene->dumps, 3, &request);
+	view_make(&scene->view, &scene->comparison, true);
 	assert_int_equal(scene->view.row_count, 2);
-	assert_int_equal(naming_find(&scene->naming, scene->view.rows, 2, &err), 0);
+	naming_find(&scene->view.naming, scene->view.rows, 2);
 	for (unsigned i = 0; i < 2; i++) {
 		struct row *row = &scene->comparison.rows[i];
 
@@ -73,7 +71,6 @@ static void scene_begin(struct scene *scene)
 static void scene_end(struct scene *scene)
 {
 	view_release(&scene->view);
-	naming_release(&scene->naming);
 	comparison_release(&scene->comparison);
 	for (size_t i = 0; i < 3; i++)
 		sums_release(&scene->dumps[i]);
@@ -83,13 +80,12 @@ static void scene_end(struct scene *scene)
 static char *scene_report(
 	const struct scene *scene, size_t count, void (*write)(struct out *, const struct report *))
 {
-	struct view second = scene->view;
-	const struct view *views[] = {&scene->view, &second};
+	struct view views[] = {scene->view, scene->view};
 	struct report report = {.views = views, .view_count = count};
 	struct err err;
 	struct out out;
 
-	second.series_number = 2;
+	views[1].series_number = 2;
 	assert_int_equal(out_open(&out, "out.txt", &err), 0);
 	write(&out, &report);
 	assert_int_equal(out_commit(&out, &err), 0);
