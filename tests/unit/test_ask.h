@@ -77,45 +77,18 @@ static inline void write_stacks(const char *path, made_stack *stacks, size_t cou
 	dump_end(&maker, path);
 }
 
-/* Runs hdiff with -f out.txt and the arguments, of which the last is NULL. */
-static inline struct result *ask_list(const char *const *args)
-{
-	struct result *result = calloc(1, sizeof(*result));
-	static char always[][16] = {"hdiff", "-f", "out.txt"};
-	char *argv[20] = {always[0], always[1], always[2]};
-	FILE *say = tmpfile();
-	int argc = 3;
-	size_t got;
-
-	assert_non_null(result);
-	assert_non_null(say);
-	for (; *args; args++)
-		argv[argc++] = (char *)(uintptr_t)*args;
-	remove("out.txt");
-	result->status = hdiff_run(argc, argv, say);
-	rewind(say);
-	got = fread(result->words, 1, sizeof(result->words) - 1, say);
-	result->words[got] = '\0';
-	assert_int_equal(fclose(say), 0);
-	result->text = read_text("out.txt");
-	if (result->text)
-		parse_report(result, false);
-	return result;
-}
-
-#define ask_hdiff(...) ask_list((const char *const[]){__VA_ARGS__, NULL})
+#define ask_hdiff(...) run_with(NULL, (const char *const[]){__VA_ARGS__, NULL})
 
 /* The bytes of all rows shown. */
 static inline uint64_t ask_shown(const char *const *args)
 {
-	struct result *result = ask_list(args);
+	struct result *result = run_with(NULL, args);
 	uint64_t sum = 0;
 
 	if (result->status)
 		fail_msg("%s", result->words);
 	for (size_t i = 0; i < result->row_count; i++)
 		sum += result->rows[i].new_bytes;
-	result_free(result);
 	return sum;
 }
 
@@ -125,12 +98,11 @@ static inline uint64_t ask_shown(const char *const *args)
 /* hdiff refuses: status 2, no report, and these words. */
 static inline void check_refused(const char *words, const char *const *args)
 {
-	struct result *result = ask_list(args);
+	struct result *result = run_with(NULL, args);
 
 	if (result->status != 2 || result->text || !strstr(result->words, words))
 		fail_msg("status %d, said: %s, wanted: %s", result->status, result->words, words);
 	assert_ptr_equal(strchr(result->words, '\n'), strrchr(result->words, '\n'));
-	result_free(result);
 }
 
 #define refused(words, ...) check_refused(words, (const char *const[]){__VA_ARGS__, NULL})

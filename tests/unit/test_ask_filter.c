@@ -200,7 +200,6 @@ TEST(small_changes_are_left_out_by_magnitude)
 		assert_int_equal(result->status, 0);
 		for (unsigned k = 1; k < 6; k++)
 			assert_int_equal(row_of(result, k) != NULL, wanted[i][k]);
-		result_free(result);
 	}
 }
 
@@ -215,5 +214,4 @@ TEST(the_first_rows_are_shown)
 	assert_int_equal(shown_of("-n", "18446744073709551615", "new.txt"), ALL);
 	result = ask_hdiff("-n", "1", "new.txt");
 	assert_int_equal(result->rows[0].new_bytes, 16);
-	result_free(result);
 }

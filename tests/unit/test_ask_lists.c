@@ -64,10 +64,8 @@ TEST(stacks_are_stripped_only_when_asked_for)
 	make();
 	result = ask_hdiff("new.txt");
 	check_frames(result, 0, FRAMES_OF(NEW, MALLOC, LEAK, MAIN));
-	result_free(result);
 	result = ask_hdiff("--strip", "--no-strip", "new.txt");
 	check_frames(result, 1, FRAMES_OF(MALLOC, CACHE, MALLOC, MAIN));
-	result_free(result);
 }
 
 TEST(stripping_goes_inside_out_to_the_first_other_frame)
@@ -80,7 +78,6 @@ TEST(stripping_goes_inside_out_to_the_first_other_frame)
 	check_frames(result, 1, FRAMES_OF(CACHE, MALLOC, MAIN));
 	check_frames(result, 3, FRAMES_OF(LIB_NAMELESS, MALLOC, HELPER));
 	check_frames(result, 4, FRAMES_OF(NOWHERE, MAIN));
-	result_free(result);
 }
 
 TEST(the_last_frame_of_a_stack_stays)
@@ -90,7 +87,6 @@ TEST(the_last_frame_of_a_stack_stays)
 	make();
 	result = ask_hdiff("--strip", "new.txt");
 	check_frames(result, 2, FRAMES_OF(NEW));
-	result_free(result);
 }
 
 TEST(frames_can_be_turned_round)
@@ -101,10 +97,8 @@ TEST(frames_can_be_turned_round)
 	result = ask_hdiff("--invert", "new.txt");
 	check_frames(result, 0, FRAMES_OF(MAIN, LEAK, MALLOC, NEW));
 	check_frames(result, 4, FRAMES_OF(MAIN, NOWHERE));
-	result_free(result);
 	result = ask_hdiff("--invert", "--strip", "new.txt");
 	check_frames(result, 0, FRAMES_OF(MAIN, LEAK));
-	result_free(result);
 }
 
 TEST(each_candidate_is_turned_round_by_itself)
@@ -126,13 +120,11 @@ TEST(each_candidate_is_turned_round_by_itself)
 	assert_string_equal(result->rows[0].frames,
 		"\tapp!main+5 (C:\\src\\main.c, 4)\n\tapp!leak_here+5 (C:\\src\\leak.c, 3)\n"
 		"\tAlias\n\tapp!Cache::fill<int>+5 (C:\\src\\cache.cpp, 5)\n");
-	result_free(result);
 	result = ask_hdiff("--invert", "new.txt");
 	assert_string_equal(result->rows[0].frames,
 		"\tapp!main+5 (C:\\src\\main.c, 4)\n\tapp!leak_here+5 (C:\\src\\leak.c, 3)\n"
 		"\tlib!operator new(unsigned long long)+5\n"
 		"\tAlias\n\tapp!Cache::fill<int>+5 (C:\\src\\cache.cpp, 5)\n\tlib!malloc+5\n");
-	result_free(result);
 }
 
 TEST(a_strip_file_adds_to_what_is_known)
@@ -145,15 +137,12 @@ TEST(a_strip_file_adds_to_what_is_known)
 	check_frames(result, 0, FRAMES_OF(MAIN));
 	check_frames(result, 3, FRAMES_OF(HELPER)); /* all of lib, names or not */
 	check_frames(result, 4, FRAMES_OF(NOWHERE, MAIN));
-	result_free(result);
 	write_list("*!*");
 	result = ask_hdiff("--strip-file", "more.txt", "new.txt");
 	check_frames(result, 4, FRAMES_OF(MAIN));
-	result_free(result);
 	write_list("app!LEAK*\napp!eak_here\napp!leak_her\n");
 	result = ask_hdiff("--strip-file", "more.txt", "new.txt");
 	check_frames(result, 0, FRAMES_OF(LEAK, MAIN));
-	result_free(result);
 }
 
 TEST(a_bad_line_is_named_with_its_place)
@@ -316,7 +305,6 @@ TEST(strings_are_shown_by_their_short_names)
 		assert_memory_equal(result->rows[0].frames, "\tapp!", 5);
 		assert_memory_equal(result->rows[0].frames + 5, names[i][1], strlen(names[i][1]));
 		assert_memory_equal(result->rows[0].frames + 5 + strlen(names[i][1]), "+5\n", 3);
-		result_free(result);
 	}
 }
 
@@ -406,7 +394,6 @@ TEST(a_module_of_the_old_dump_has_its_extension_too)
 		result = ask_hdiff("--suppress", "more.txt", "old.txt", "new.txt");
 		assert_int_equal(result->status, 0);
 		assert_int_equal(result->row_count, i);
-		result_free(result);
 	}
 }
 
@@ -457,7 +444,6 @@ static int64_t left_of_stackless(bool has_stacks, const char *list)
 	result = ask_hdiff("--suppress", "more.txt", "new.txt");
 	assert_int_equal(result->status, 0);
 	left = result->requested;
-	result_free(result);
 	return left;
 }
 
@@ -481,7 +467,6 @@ TEST(what_is_built_in_says_one_line)
 		"hdiff: --suppress: runtime suppressed stacks: 1, bytes: 30, blocks: 3\n"
 		"hdiff: 3 of 3 frames have no name: 2 in app, 1 in lib; hsym --explain new.txt "
 		"says why\n");
-	result_free(result);
 }
 
 TEST(each_suppression_says_what_it_took)
@@ -501,7 +486,6 @@ TEST(each_suppression_says_what_it_took)
 	assert_non_null(strstr(result->words,
 		"hdiff: more.txt:3: leak:main suppressed stacks: 1, bytes: 16, blocks: 1\n"));
 	assert_non_null(strstr(result->words, "more.txt:4: leak:leak suppressed nothing;"));
-	result_free(result);
 }
 
 TEST(what_is_filtered_out_is_not_suppressed)
@@ -514,5 +498,4 @@ TEST(what_is_filtered_out_is_not_suppressed)
 	assert_int_equal(result->row_count, 1);
 	assert_int_equal(result->rows[0].new_bytes, 16);
 	assert_non_null(strstr(result->words, " stacks: 3, bytes: 14, blocks: 3\n"));
-	result_free(result);
 }

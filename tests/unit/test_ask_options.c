@@ -36,17 +36,14 @@ TEST(growth_over_a_limit_is_status_1_and_says_by_how_much)
 	assert_int_equal(result->row_count, 5);
 	assert_non_null(
 		strstr(result->words, "hdiff: growth of 31 bytes is 1 over the limit of 30\n"));
-	result_free(result);
 	result = ask_hdiff("--max-growth=1K,3", "new.txt");
 	assert_int_equal(result->status, 1);
 	assert_non_null(
 		strstr(result->words, "hdiff: growth of 5 blocks is 2 over the limit of 3\n"));
-	result_free(result);
 	result = ask_hdiff("--max-growth=0,0", "new.txt");
 	assert_int_equal(result->status, 1);
 	assert_non_null(strstr(result->words, "growth of 31 bytes is 31 over the limit of 0"));
 	assert_non_null(strstr(result->words, "growth of 5 blocks is 5 over the limit of 0"));
-	result_free(result);
 }
 
 TEST(growth_up_to_a_limit_is_status_0)
@@ -63,7 +60,6 @@ TEST(growth_up_to_a_limit_is_status_0)
 		result = ask_hdiff("--max-growth", asked[i][0], asked[i][1], asked[i][2]);
 		assert_int_equal(result->status, 0);
 		assert_null(strstr(result->words, "limit"));
-		result_free(result);
 	}
 }
 
@@ -74,18 +70,14 @@ TEST(a_limit_is_for_what_is_selected_not_for_what_is_shown)
 	make();
 	result = ask_hdiff("--max-growth", "30", "-n", "1", "new.txt");
 	assert_int_equal(result->status, 1);
-	result_free(result);
 	result = ask_hdiff("--max-growth", "3", "-i", "leak|cache", "new.txt");
 	assert_int_equal(result->status, 0);
-	result_free(result);
 	write_list("leak:main\n"); /* leaves 4 + 8 */
 	result = ask_hdiff("--max-growth", "12", "--suppress", "more.txt", "new.txt");
 	assert_int_equal(result->status, 0);
-	result_free(result);
 	result = ask_hdiff("--max-growth", "11", "--suppress", "more.txt", "new.txt");
 	assert_int_equal(result->status, 1);
 	assert_non_null(strstr(result->words, "growth of 12 bytes is 1 over the limit of 11\n"));
-	result_free(result);
 }
 
 /* What is missing counts for more than what is too much, unless --force allows it. */
@@ -104,14 +96,12 @@ TEST(growth_of_a_damaged_dump_is_said_and_status_2)
 		assert_int_equal(result->status, is_forced ? 1 : 2);
 		assert_non_null(strstr(result->words, "growth of 40 bytes is 1 over the limit"));
 		assert_int_equal(result->row_count, 1);
-		result_free(result);
 	}
 }
 
 static void expect_status(int status, struct result *result)
 {
 	assert_int_equal(result->status, status);
-	result_free(result);
 }
 
 static const char incomplete[] = "// hsnap: incomplete missing=2";
@@ -144,7 +134,6 @@ static void expect_judged(const char *old_note, const char *new_note)
 		strstr(result->words, "old.txt: warning: --max-growth") != NULL, is_old_incomplete);
 	assert_int_equal(
 		strstr(result->words, "new.txt: warning: --max-growth") != NULL, is_new_incomplete);
-	result_free(result);
 	expect_status(0, ask_hdiff("--max-growth", "1T", "old.txt", "new.txt", "--force"));
 	expect_status(0, ask_hdiff("old.txt", "new.txt"));
 }
@@ -222,7 +211,6 @@ TEST(the_report_takes_the_place_of_no_list)
 			"more.txt", "new.txt");
 		assert_int_equal(result->status, 2);
 		assert_non_null(strstr(result->words, "hdiff: more.txt: "));
-		result_free(result);
 	}
 }
 

@@ -18,7 +18,7 @@ static void make(void)
 /* hdiff must say these lines with "warning" in them, and no other such. */
 static void check_said(const char *wanted, int status, const char *const *args)
 {
-	struct result *result = ask_list(args);
+	struct result *result = run_with(NULL, args);
 	char said[sizeof(result->words)];
 	size_t len = 0;
 
@@ -33,7 +33,6 @@ static void check_said(const char *wanted, int status, const char *const *args)
 	assert_string_equal(said, wanted);
 	assert_int_equal(result->status, status);
 	assert_non_null(result->text);
-	result_free(result);
 }
 
 #define said(wanted, status, ...)                                                                  \

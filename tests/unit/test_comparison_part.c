@@ -103,7 +103,6 @@ TEST(what_has_no_row_shows_as_left_out)
 		assert_non_null(
 			strstr(result->text, "\n//           +40            +4         +0  all\n"));
 		assert_non_null(strstr(result->text, "\nTotal increase == 8\n"));
-		result_free(result);
 	}
 }
 
@@ -162,11 +161,9 @@ TEST(a_report_of_ours_whose_rows_were_lost_is_trouble)
 	else
 		memmove(row, next, strlen(next) + 1);
 	write_bytes("more.txt", result->text, strlen(result->text));
-	result_free(result);
 	result = run_hdiff("more.txt");
 	assert_int_equal(result->status, 2);
 	assert_non_null(strstr(result->words, "do not add up"));
-	result_free(result);
 }
 
 /* ---------------------------------------------------------------- limits */
@@ -207,7 +204,6 @@ TEST(a_limit_is_not_kept_by_what_is_not_known)
 		assert_int_equal(said != NULL, files[i].words != NULL);
 		if (said && files[i].words)
 			assert_non_null(strstr(said, files[i].words));
-		result_free(result);
 	}
 }
 
@@ -224,6 +220,5 @@ TEST(a_base_that_is_said_or_force_lets_a_limit_judge)
 		struct result *result = run_hdiff("new.txt", "--max-growth=12", asked[i].option);
 
 		assert_int_equal(result->status, asked[i].status);
-		result_free(result);
 	}
 }

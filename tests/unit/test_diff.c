@@ -36,7 +36,6 @@ TEST(growth_is_new_minus_old_for_every_stack)
 		assert_int_equal(row->old_count, 1);
 		growth(row);
 	}
-	result_free(result);
 }
 
 TEST(a_stack_that_did_not_change_is_not_shown)
@@ -61,7 +60,6 @@ TEST(a_stack_that_did_not_change_is_not_shown)
 	assert_int_equal(result->requested, 0);
 	assert_int_equal(result->overhead, 8);
 	assert_true(result->is_increase);
-	result_free(result);
 }
 
 TEST(nothing_at_all_is_a_decrease_of_zero_as_with_umdh)
@@ -76,7 +74,6 @@ TEST(nothing_at_all_is_a_decrease_of_zero_as_with_umdh)
 	assert_int_equal(result->row_count, 0);
 	assert_non_null(strstr(result->text,
 		"\n\n\n\nTotal decrease ==      0 requested +      0 overhead =      0\n"));
-	result_free(result);
 }
 
 TEST(equal_stacks_under_two_ids_are_one_row)
@@ -100,7 +97,6 @@ TEST(equal_stacks_under_two_ids_are_one_row)
 	assert_string_equal(row_of(result, 1)->id, "11");
 	assert_string_equal(row_of(result, 1)->notes, "//     also BackTrace22 BackTrace77\n");
 	assert_string_equal(row_of(result, 2)->notes, "");
-	result_free(result);
 }
 
 TEST(one_id_with_two_stacks_is_two_rows)
@@ -118,7 +114,6 @@ TEST(one_id_with_two_stacks_is_two_rows)
 	assert_int_equal(growth(row_of(result, 1)), 500);
 	assert_string_equal(row_of(result, 0)->id, "5");
 	assert_string_equal(row_of(result, 1)->id, "5");
-	result_free(result);
 }
 
 TEST(one_id_with_many_stacks_is_as_many_rows)
@@ -139,7 +134,6 @@ TEST(one_id_with_many_stacks_is_as_many_rows)
 		assert_int_equal(row->new_count, 3);
 		assert_int_equal(growth(row), 3 * i + 180);
 	}
-	result_free(result);
 }
 
 TEST(blocks_without_a_stack_are_one_row)
@@ -165,7 +159,6 @@ TEST(blocks_without_a_stack_are_one_row)
 	assert_int_equal(result->rows[0].old_count, 5);
 	assert_int_equal(result->requested, 551);
 	assert_int_equal(result->overhead, 80 + 8 + 8 - 40);
-	result_free(result);
 }
 
 TEST(an_id_without_a_stack_is_a_row_of_its_own)
@@ -184,7 +177,6 @@ TEST(an_id_without_a_stack_is_a_row_of_its_own)
 	assert_string_equal(row_named(result, "AB")->frames, "\t(stack not in the dump)\n");
 	assert_int_equal(growth(row_named(result, "AB")), 80);
 	assert_int_equal(growth(row_of(result, 1)), 32);
-	result_free(result);
 }
 
 TEST(aliases_stay_one_ambiguous_row)
@@ -209,7 +201,6 @@ TEST(aliases_stay_one_ambiguous_row)
 	assert_string_equal(result->rows[0].frames, "\t1000\n\t2000\n\tAlias\n\t1000\n\t3000\n");
 	assert_int_equal(growth(&result->rows[1]), 0x10);
 	assert_string_equal(result->rows[1].notes, "");
-	result_free(result);
 }
 
 TEST(an_alias_without_frames_is_no_stack)
@@ -233,7 +224,6 @@ TEST(an_alias_without_frames_is_no_stack)
 	assert_int_equal(growth(&result->rows[1]), 0x60);
 	assert_string_equal(result->rows[1].notes, "//     also BackTraceD\n");
 	assert_string_equal(result->rows[1].frames, "\t1000\n");
-	result_free(result);
 }
 
 TEST(rows_go_from_the_largest_growth_to_the_largest_decrease)
@@ -268,7 +258,6 @@ TEST(rows_go_from_the_largest_growth_to_the_largest_decrease)
 	assert_string_equal(result->rows[3].id, "C1");
 	assert_string_equal(result->rows[4].id, "C2");
 	assert_int_equal(growth(&result->rows[6]), -400);
-	result_free(result);
 }
 
 /* The report must not depend on the order of blocks; every order of a few is tried. */
@@ -300,7 +289,6 @@ TEST(the_order_of_blocks_does_not_matter)
 			assert_string_equal(result->text, expected);
 		else
 			expected = strdup(result->text);
-		result_free(result);
 	}
 	free(expected);
 }
@@ -321,13 +309,11 @@ TEST(overhead_may_go_against_the_direction)
 	assert_int_equal(result->requested, -100);
 	assert_int_equal(result->overhead, 490);
 	assert_int_equal(result->sum, 390);
-	result_free(result);
 	result = run_hdiff("--hex", "new.txt", "old.txt");
 	assert_true(result->is_increase);
 	assert_int_equal(result->requested, -100);
 	assert_int_equal(result->overhead, 490);
 	assert_int_equal(growth(&result->rows[0]), -100);
-	result_free(result);
 }
 
 static void put_process(struct maker *maker, unsigned pid, unsigned start)
@@ -358,7 +344,6 @@ static void check_processes(
 	if (rows == 2)
 		assert_int_equal(growth(&result->rows[1]), -20);
 	assert_int_equal(result->requested, 30);
-	result_free(result);
 }
 
 TEST(an_id_without_a_stack_means_nothing_in_another_process)
@@ -414,7 +399,6 @@ TEST(entries_without_a_stack_are_of_none_where_their_id_has_several)
 			assert_string_equal(result->text, expected);
 		else
 			expected = strdup(result->text);
-		result_free(result);
 	}
 	free(expected);
 }
@@ -443,5 +427,4 @@ TEST(one_of_several_stacks_is_the_same_row_under_any_id)
 	assert_int_equal(growth(row_of(result, 2)), -30);
 	assert_int_equal(growth(row_of(result, 3)), 30);
 	assert_int_equal(result->requested, 25);
-	result_free(result);
 }

@@ -304,36 +304,52 @@ static inline void parse_report(struct result *result, bool hex)
 	parse_total(result, at + 3, hex);
 }
 
-/* Runs hdiff with --no-symbols, -f and the arguments, of which the last is NULL. */
-static inline struct result *run_list(const char *const *args)
+/* Runs hdiff with the arguments, of which the last is NULL, and reads out.txt. The results of the last four
+ * runs stay. */
+static inline struct result *run_raw(const char *const *args)
 {
-	struct result *result = calloc(1, sizeof(*result));
-	static char always[][16] = {"hdiff", "--no-symbols", "-f", "out.txt"};
-	char *argv[20] = {always[0], always[1], always[2], always[3]};
-	bool hex = false;
+	static struct result results[4];
+	static size_t runs;
+	struct result *result = &results[runs++ % 4];
+	char *argv[24] = {(char *)(uintptr_t) "hdiff"};
 	FILE *say = tmpfile();
-	int argc = 4;
-	size_t got;
+	int argc = 1;
 
-	assert_non_null(result);
 	assert_non_null(say);
-	for (; *args; args++) {
-		hex |= !strcmp(*args, "--hex");
+	free(result->text);
+	memset(result, 0, sizeof(*result));
+	for (; *args; args++)
 		argv[argc++] = (char *)(uintptr_t)*args;
-	}
 	remove("out.txt");
 	result->status = hdiff_run(argc, argv, say);
 	rewind(say);
-	got = fread(result->words, 1, sizeof(result->words) - 1, say);
-	result->words[got] = '\0';
+	result->words[fread(result->words, 1, sizeof(result->words) - 1, say)] = '\0';
 	assert_int_equal(fclose(say), 0);
 	result->text = read_text("out.txt");
+	return result;
+}
+
+/* The same with -f out.txt and one argument more, or NULL, before; takes the report apart. */
+static inline struct result *run_with(const char *first, const char *const *args)
+{
+	const char *all[24] = {"-fout.txt"};
+	size_t count = 1;
+	struct result *result;
+	bool hex = false;
+
+	if (first)
+		all[count++] = first;
+	for (; *args; args++) {
+		hex |= !strcmp(*args, "--hex");
+		all[count++] = *args;
+	}
+	result = run_raw(all);
 	if (result->text)
 		parse_report(result, hex);
 	return result;
 }
 
-#define run_hdiff(...) run_list((const char *const[]){__VA_ARGS__, NULL})
+#define run_hdiff(...) run_with("--no-symbols", (const char *const[]){__VA_ARGS__, NULL})
 
 /* How often a word is in a text. */
 static inline size_t times(const char *text, const char *word)
@@ -343,12 +359,6 @@ static inline size_t times(const char *text, const char *word)
 	for (; (text = strstr(text, word)); text++)
 		count++;
 	return count;
-}
-
-static inline void result_free(struct result *result)
-{
-	free(result->text);
-	free(result);
 }
 
 /* The signed growth of a row, after checking it against NEW and OLD. */

@@ -32,7 +32,6 @@ TEST_WITH(of_many_dumps_the_growth_is_from_the_first_to_the_last, enter_folder, 
 		assert_true(i == 0 ||
 			    strstr(result->text, paths[i]) > strstr(result->text, paths[i - 1]));
 	}
-	result_free(result);
 	for (unsigned i = 1; i < 4; i++)
 		assert_int_equal(remove(paths[i]), 0);
 }

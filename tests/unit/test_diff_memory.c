@@ -46,7 +46,6 @@ TEST(address_space_is_told_apart_from_memory)
 	assert_non_null(strstr(result->text,
 		"\n// address space reserved and not committed, not counted here: "
 		"+1073676288 ( 1073745920 - 69632); --heap reserved shows by whom\n"));
-	result_free(result);
 }
 
 TEST(no_word_is_said_of_address_space_that_is_not_there)
@@ -60,7 +59,6 @@ TEST(no_word_is_said_of_address_space_that_is_not_there)
 	result = run_hdiff("new.txt");
 	assert_int_equal(result->status, 0);
 	assert_null(strstr(result->text, "address space"));
-	result_free(result);
 }
 
 /* A limit of growth is one of memory. */
@@ -73,10 +71,8 @@ TEST(a_reservation_is_no_growth)
 	result = run_hdiff("--max-growth", "0", "old.txt", "new.txt");
 	assert_int_equal(result->status, 0);
 	assert_int_equal(result->row_count, 0);
-	result_free(result);
 	result = run_hdiff("--max-growth", "0", "--heap", "reserved", "old.txt", "new.txt");
 	assert_int_equal(result->status, 1);
-	result_free(result);
 }
 
 TEST(a_leak_of_address_space_is_found_when_it_is_asked_for)
@@ -98,7 +94,6 @@ TEST(a_leak_of_address_space_is_found_when_it_is_asked_for)
 		assert_non_null(strstr(result->text, "  +1073676288 "));
 		assert_non_null(strstr(result->text, "    +16384 "));
 		assert_non_null(strstr(result->text, "  +1073692672 "));
-		result_free(result);
 	}
 }
 
@@ -110,14 +105,11 @@ TEST(headings_are_known_by_name)
 	make("new.txt", 12288, 1073741824, 9192);
 	result = run_hdiff("--heap", "virtual", "old.txt", "new.txt");
 	assert_int_equal(result->requested, 12288 - 4096);
-	result_free(result);
 	result = run_hdiff("--heap", "Mapped", "--heap", "VirtualAlloc", "old.txt", "new.txt");
 	assert_int_equal(result->requested, 12288 - 4096 + 1000);
-	result_free(result);
 	result = run_hdiff("--heap", "virtuall", "old.txt", "new.txt");
 	assert_int_equal(result->status, 2);
 	assert_non_null(strstr(result->words, "virtual, reserved or mapped"));
-	result_free(result);
 }
 
 /* What hdiff writes of old.txt and new.txt in another form than text. */
@@ -191,7 +183,6 @@ TEST(a_module_is_the_same_before_and_after_it_was_unloaded)
 	assert_int_equal(row->old_bytes, 100);
 	assert_non_null(strstr(row->frames, "plug+123 : 800000000123"));
 	assert_non_null(strstr(row_named(result, "A")->frames, "other+123 : 180000123"));
-	result_free(result);
 }
 
 /* ---------------------------------------------------------------- estimates */
@@ -223,7 +214,6 @@ TEST(estimates_are_called_so)
 	assert_string_equal(result->words, "");
 	assert_int_equal(result->requested, 20 * 64);
 	assert_int_equal(times(result->text, ", ESTIMATES: one in 4096 bytes was recorded\n"), 2);
-	result_free(result);
 	text = report_as("json");
 	assert_int_equal(times(text, "\"sample_bytes\":4096,"), 2);
 	free(text);
@@ -248,7 +238,6 @@ TEST(a_sample_and_what_is_none_are_not_compared_silently)
 					 "hdiff: new.txt: warning: it was sampled in another way"),
 			1);
 		assert_int_equal(times(result->text, "// warning: new.txt: it was sampled"), 1);
-		result_free(result);
 	}
 }
 
@@ -264,5 +253,4 @@ TEST(blocks_from_before_attaching_are_told)
 	result = run_hdiff("new.txt");
 	assert_non_null(strstr(result->text,
 		", attached to when 12 blocks of 345 bytes were there, without a stack\n"));
-	result_free(result);
 }

@@ -22,7 +22,6 @@ TEST(modules_at_other_bases_match_by_offset)
 	result = run_hdiff("old.txt", "new.txt");
 	assert_int_equal(result->row_count, 1);
 	assert_int_equal(growth(row_of(result, 2)), 4);
-	result_free(result);
 }
 
 /* Old and new identity of app.exe, and how many rows become of one stack. */
@@ -43,7 +42,6 @@ static void check_rebuilt(uint32_t old, uint32_t new, size_t rows)
 	assert_int_equal(growth(&result->rows[0]), rows == 1 ? 200 : 300);
 	if (rows == 2)
 		assert_int_equal(growth(&result->rows[1]), -100);
-	result_free(result);
 }
 
 TEST(a_rebuilt_module_does_not_match_by_offset)
@@ -79,7 +77,6 @@ TEST(module_names_match_in_either_case_and_by_their_own_file)
 	assert_int_equal(result->row_count, 1);
 	assert_int_equal(growth(&result->rows[0]), 8);
 	assert_string_equal(result->rows[0].frames, "\tsame+123 : 10123\n");
-	result_free(result);
 }
 
 TEST(frames_outside_modules_match_by_address)
@@ -96,7 +93,6 @@ TEST(frames_outside_modules_match_by_address)
 	result = run_hdiff("old.txt", "new.txt");
 	assert_int_equal(result->row_count, 1);
 	assert_string_equal(result->rows[0].frames, "\tABCD\n");
-	result_free(result);
 }
 
 static void put_many_modules(struct maker *maker, unsigned count, bool is_new)
@@ -136,12 +132,10 @@ TEST(any_number_of_modules_of_one_name_are_told_apart)
 	}
 	result = run_hdiff("old.txt", "old.txt");
 	assert_int_equal(result->row_count, 0);
-	result_free(result);
 	result = run_hdiff("old.txt", "new.txt");
 	assert_int_equal(result->row_count, 2);
 	assert_int_equal(growth(&result->rows[0]), 2000);
 	assert_int_equal(growth(&result->rows[1]), 1000);
-	result_free(result);
 }
 
 /* Notes about the build of app.exe, and how many rows become of one stack. */
@@ -160,7 +154,6 @@ static void check_builds(const char *old, const char *new, size_t rows)
 	}
 	result = run_hdiff("old.txt", "new.txt");
 	assert_int_equal(result->row_count, rows);
-	result_free(result);
 }
 
 TEST(builds_are_told_apart_by_what_both_dumps_tell)
@@ -197,7 +190,6 @@ static void check_modules(const char *old, const char *new, size_t rows)
 	}
 	result = run_hdiff("old.txt", "new.txt");
 	assert_int_equal(result->row_count, rows);
-	result_free(result);
 }
 
 TEST(a_module_of_unknown_build_takes_what_is_left_of_its_name)
@@ -237,7 +229,6 @@ TEST(a_return_address_belongs_to_the_module_of_its_call)
 	assert_string_equal(result->rows[0].frames,
 		"\tfirst+0 : 10000\n\tfirst+1000 : 11000\n\tsecond+1 : 11001\n"
 		"\tsecond+1000 : 12000\n\t12001\n\tfirst+1 : 10001\n");
-	result_free(result);
 }
 
 /* One file at two places: its stacks are one by content, whatever comes first. */
@@ -265,6 +256,5 @@ TEST(a_module_that_is_loaded_twice_is_one)
 		assert_int_equal(result->row_count, 1);
 		assert_int_equal(growth(&result->rows[0]), 0x70);
 		assert_string_equal(result->rows[0].frames, "\ta+123 : 10123\n");
-		result_free(result);
 	}
 }

@@ -54,14 +54,12 @@ TEST(the_layout_is_that_of_umdh)
 	result = run_hdiff("--hex", "old.txt", "new.txt");
 	assert_string_equal(strstr(result->text, "+ 2a98c90"), hex);
 	assert_non_null(strstr(result->text, "Numbers are hexadecimal"));
-	result_free(result);
 	result = run_hdiff("-v", "-l", "old.txt", "new.txt");
 	assert_non_null(strstr(result->text, decimal));
 	assert_non_null(strstr(result->text, "Numbers are decimal"));
 	assert_non_null(strstr(result->text,
 		"\n-     500 (      0 -    500)      0 allocs\tBackTrace73F28\n"
 		"-       1 (      0 -      1)\tBackTrace73F28\tallocations\n\n"));
-	result_free(result);
 }
 
 TEST(the_header_names_the_dumps)
@@ -76,13 +74,11 @@ TEST(the_header_names_the_dumps)
 	dump_end(&maker, "new.txt");
 	result = run_hdiff("old.txt", "new.txt");
 	assert_int_equal(result->status, 2);
-	result_free(result);
 	result = run_hdiff("new.txt");
 	assert_non_null(strstr(result->text,
 		"\n// NEW: new.txt, bad?app.exe, process 4711, started 2026-01-01T00:00:00.000Z, "
 		"taken 2026-01-02T03:04:05.678Z\n// OLD: none"));
 	assert_int_equal(strncmp(result->text, "// hdiff " HSNAP_VERSION, 14), 0);
-	result_free(result);
 }
 
 /* ---------------------------------------------------------------- names */
@@ -207,7 +203,6 @@ TEST(further_ids_are_listed_up_to_a_limit)
 			count > 65 ? " BackTrace140 and %u more\n" : " BackTrace%X\n",
 			count > 65 ? count - 65 : 0x100 + count - 1);
 		assert_non_null(strstr(result->text, end));
-		result_free(result);
 	}
 }
 
@@ -229,7 +224,6 @@ TEST(what_a_terminal_obeys_is_not_printed)
 	assert_null(strchr(result->text, '\x1b'));
 	assert_null(strchr(result->text, '\x7f'));
 	assert_non_null(strstr(result->text, "1m\xc3\xa4.exe"));
-	result_free(result);
 }
 
 TEST(without_names_no_frames_are_kept)
@@ -327,15 +321,12 @@ TEST(wrong_usage_is_refused)
 	result = run_hdiff("--nonsense", "new.txt");
 	assert_int_equal(result->status, 2);
 	assert_non_null(strstr(result->words, "there is no such option"));
-	result_free(result);
 	result = run_hdiff(NULL);
 	assert_int_equal(result->status, 2);
 	assert_int_equal(strncmp(result->words, "usage: hdiff ", 13), 0);
-	result_free(result);
 	result = run_hdiff("-f", "missing/out.txt", "new.txt");
 	assert_int_equal(result->status, 2);
 	assert_non_null(strstr(result->words, "cannot create"));
-	result_free(result);
 }
 
 TEST(options_of_umdh_are_taken)
@@ -353,11 +344,9 @@ TEST(options_of_umdh_are_taken)
 	assert_int_equal(result->status, 0);
 	assert_int_equal(result->row_count, 1);
 	assert_int_not_equal(access("log.txt", F_OK), 0);
-	result_free(result);
 	result = run_hdiff("-verbose", "new.txt");
 	assert_int_equal(result->status, 2);
 	assert_non_null(strstr(result->words, "there is no such option"));
-	result_free(result);
 
 	fflush(stdout);
 	screen = dup(STDOUT_FILENO);

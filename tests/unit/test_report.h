@@ -17,6 +17,22 @@ struct made {
 	struct view view;
 };
 
+/* Nothing yet; what was made before is gone. */
+static inline struct made *made_new(void)
+{
+	static struct made made;
+
+	made.view.groups = NULL; /* the test's */
+	if (made.view.rows)
+		view_release(&made.view);
+	if (made.comparison.dumps)
+		comparison_release(&made.comparison);
+	for (size_t i = 0; i < made.dump_count; i++)
+		sums_release(&made.dumps[i]);
+	made = (struct made){0};
+	return &made;
+}
+
 /* A view of all of made->comparison. */
 static inline void made_view(struct made *made)
 {
@@ -28,10 +44,9 @@ static inline void made_view(struct made *made)
 static inline struct made *made_read(size_t dump_count)
 {
 	struct match_request request = {.mode = MATCH_AUTO};
-	struct made *made = calloc(1, sizeof(*made));
+	struct made *made = made_new();
 	struct err err;
 
-	assert_non_null(made);
 	made->dump_count = dump_count;
 	for (size_t i = 0; i < dump_count; i++) {
 		sums_init(&made->dumps[i]);
@@ -56,8 +71,10 @@ static inline struct made *made_grouped(enum view_group group, struct view_group
 	return made;
 }
 
+/* It stays until the next one. */
 static inline char *made_report(const struct made *made, const char *name, bool hex)
 {
+	static char *text;
 	const struct report report = {.views = &made->view, .view_count = 1, .style = {.hex = hex}};
 	const struct report_format *format = report_formats;
 	struct err err;
@@ -69,18 +86,8 @@ static inline char *made_report(const struct made *made, const char *name, bool 
 	assert_int_equal(out_open(&out, "out.txt", &err), 0);
 	format->write(&out, &report);
 	assert_int_equal(out_commit(&out, &err), 0);
-	return read_text("out.txt");
-}
-
-static inline void made_release(struct made *made)
-{
-	made->view.groups = NULL; /* the caller's */
-	view_release(&made->view);
-	if (made->comparison.dumps)
-		comparison_release(&made->comparison);
-	for (size_t i = 0; i < made->dump_count; i++)
-		sums_release(&made->dumps[i]);
-	free(made);
+	free(text);
+	return text = read_text("out.txt");
 }
 
 /* A name for the innermost frame of made stack number, in what quotes of a note may hold. */

@@ -53,7 +53,7 @@ TEST(what_is_selected_suppressed_and_left_out_makes_up_all)
 		{500, 8, 1}, {300, 24, 3}, {-100, -8, -1}, {700, 24, 3}};
 	struct made *made;
 	long long got[4][3];
-	char *text;
+	const char *text;
 
 	write_three();
 	made = made_read(2);
@@ -69,14 +69,12 @@ TEST(what_is_selected_suppressed_and_left_out_makes_up_all)
 		"increase ==    500 requested +      8 overhead =    508\n");
 	assert_non_null(strstr(text, "BackTraceB1\n"));
 	assert_null(strstr(text, "BackTraceB2\n"));
-	free(text);
-	made_release(made);
 }
 
 TEST(without_a_filter_no_such_sum_is_printed)
 {
 	struct made *made;
-	char *text;
+	const char *text;
 
 	write_three();
 	made = made_read(2);
@@ -85,14 +83,12 @@ TEST(without_a_filter_no_such_sum_is_printed)
 	assert_null(strstr(text, "more stacks"));
 	assert_non_null(strstr(text, "The largest growth comes first"));
 	line_behind(text, "Total increase ==    700 requested +     24 overhead =    724\n");
-	free(text);
-	made_release(made);
 }
 
 TEST(rows_that_are_not_shown_are_counted_and_added_up)
 {
 	struct made *made;
-	char *text;
+	const char *text;
 
 	write_three();
 	made = made_read(2);
@@ -102,7 +98,6 @@ TEST(rows_that_are_not_shown_are_counted_and_added_up)
 	line_behind(
 		text, "\n// 2 more stacks are not shown; they add up to +200 bytes, +2 blocks\n");
 	line_behind(text, "Total increase ==    700 requested +");
-	free(text);
 	made->view.rows[0] = 2;
 	made->view.rows[2] = 0;
 	made->view.shown_count = 2;
@@ -110,14 +105,12 @@ TEST(rows_that_are_not_shown_are_counted_and_added_up)
 	line_behind(
 		text, "\n// 1 more stacks are not shown; they add up to +1f4 bytes, +1 blocks\n");
 	assert_null(strstr(text, "The largest growth comes first"));
-	free(text);
-	made_release(made);
 }
 
 TEST(the_heap_of_a_row_is_told)
 {
 	struct made *made;
-	char *text;
+	const char *text;
 
 	write_three();
 	made = made_read(2);
@@ -125,14 +118,12 @@ TEST(the_heap_of_a_row_is_told)
 	text = made_report(made, "text", false);
 	line_behind(text, "\n//     heap 1E0000\n+     500 (    500 -      0)");
 	assert_null(strstr(strstr(text, "heap 1E0000") + 1, "//     heap"));
-	free(text);
-	made_release(made);
 }
 
 TEST(turned_frames_are_announced)
 {
 	struct made *made;
-	char *text;
+	const char *text;
 
 	write_three();
 	made = made_read(2);
@@ -140,8 +131,6 @@ TEST(turned_frames_are_announced)
 	text = made_report(made, "text", false);
 	line_behind(text, "\n// frames: outermost first\n");
 	assert_null(strstr(text, "innermost first"));
-	free(text);
-	made_release(made);
 }
 
 TEST(groups_are_a_table_of_self_and_total)
@@ -156,7 +145,7 @@ TEST(groups_are_a_table_of_self_and_total)
 		{.name = "hidden"},
 	};
 	struct made *made;
-	char *text;
+	const char *text;
 
 	write_three();
 	made = made_read(2);
@@ -173,12 +162,9 @@ TEST(groups_are_a_table_of_self_and_total)
 			  "stacks: 3.");
 	line_behind(text, "Total increase ==    700 requested +     24 overhead =    724\n");
 	assert_null(strstr(text, "BackTrace"));
-	free(text);
 	text = made_report(made, "text", true);
 	line_behind(text, "          +1f4        +1          +2bc        +3  app!leak\n");
 	line_behind(text, "Numbers are hexadecimal");
-	free(text);
-	made_release(made);
 }
 
 /* ---------------------------------------------------------------- comparisons that were read */
@@ -190,9 +176,8 @@ static const struct frames read_frames = {.items = &read_frame, .count = 1};
 
 static struct made *made_comparison(struct row *row)
 {
-	struct made *made = calloc(1, sizeof(*made));
+	struct made *made = made_new();
 
-	assert_non_null(made);
 	*row = (struct row){.kind = ROW_STACK,
 		.of = given_sums,
 		.frames = &read_frames,
@@ -212,7 +197,7 @@ TEST(without_overhead_the_total_has_umdhs_old_form)
 {
 	struct made *made;
 	struct row row;
-	char *text;
+	const char *text;
 
 	made = made_comparison(&row);
 	text = made_report(made, "text", false);
@@ -223,12 +208,9 @@ TEST(without_overhead_the_total_has_umdhs_old_form)
 			  "+       3 (      5 -      2)\tBackTrace00B53\tallocations\n");
 	assert_null(strstr(text, "// NEW"));
 	assert_null(strstr(text, "// OLD"));
-	free(text);
 	made->view.selected = (struct change){.old = {1, 0x1f4, 0}};
 	text = made_report(made, "text", true);
 	assert_string_equal(line_behind(text, "\n\n\nTotal "), "decrease == 1f4\n");
-	free(text);
-	made_release(made);
 }
 
 /* The file's total tells the overhead of everything, its rows tell none. */
@@ -236,7 +218,7 @@ TEST(overhead_of_a_part_of_a_read_comparison_is_not_known)
 {
 	struct made *made;
 	struct row row;
-	char *text;
+	const char *text;
 
 	made = made_comparison(&row);
 	made->comparison.has_overhead = true;
@@ -244,15 +226,12 @@ TEST(overhead_of_a_part_of_a_read_comparison_is_not_known)
 	made->view.selected = made->view.all;
 	text = made_report(made, "text", false);
 	line_behind(text, "Total increase ==   5320 requested +     80 overhead =   5400\n");
-	free(text);
 	made->view.is_filtered = true;
 	made->view.selected = (struct change){.new = {1, 70, 0}};
 	text = made_report(made, "text", false);
 	assert_string_equal(line_behind(text, "\n\n\nTotal "), "increase == 70\n");
 	line_behind(text, "//           +70             ?         +1  selected: 1 stacks\n");
 	line_behind(text, "//         +5320           +80         +3  all\n");
-	free(text);
-	made_release(made);
 }
 
 /* UMDH's total tells growth only, its rows tell OLD and NEW. */
@@ -275,15 +254,13 @@ TEST(growth_is_left_when_rows_say_more_than_the_total)
 	shares(text, "  left out\n", got);
 	assert_int_equal(got[0], wanted[0]);
 	assert_int_equal(got[2], wanted[1]);
-	free(text);
-	made_release(made);
 }
 
 TEST(no_change_is_a_decrease_of_nothing_and_a_sentence)
 {
 	struct maker maker;
 	struct made *made;
-	char *text;
+	const char *text;
 
 	dump_begin(&maker, (struct maker){0});
 	dump_end(&maker, "new.txt");
@@ -293,6 +270,4 @@ TEST(no_change_is_a_decrease_of_nothing_and_a_sentence)
 	assert_string_equal(line_behind(text, "\n\n\nTotal "),
 		"decrease ==      0 requested +      0 overhead =      0\n"
 		"// No stack changed.\n");
-	free(text);
-	made_release(made);
 }

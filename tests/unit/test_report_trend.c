@@ -77,10 +77,12 @@ static void scene_end(struct scene *scene)
 }
 
 /* The report of the scene as count series. */
-static char *scene_report(
+/* It stays until the next one. */
+static const char *scene_report(
 	const struct scene *scene, size_t count, void (*write)(struct out *, const struct report *))
 {
 	struct view views[] = {scene->view, scene->view};
+	static char *text;
 	struct report report = {.views = views, .view_count = count};
 	struct err err;
 	struct out out;
@@ -89,7 +91,8 @@ static char *scene_report(
 	assert_int_equal(out_open(&out, "out.txt", &err), 0);
 	write(&out, &report);
 	assert_int_equal(out_commit(&out, &err), 0);
-	return read_text("out.txt");
+	free(text);
+	return text = read_text("out.txt");
 }
 
 static void has(const char *text, const char *part)
@@ -109,7 +112,7 @@ static void has(const char *text, const char *part)
 TEST(json_is_as_the_man_page_says)
 {
 	struct scene scene;
-	char *text;
+	const char *text;
 
 	scene_begin(&scene);
 	text = scene_report(&scene, 1, report_json);
@@ -148,14 +151,13 @@ TEST(json_is_as_the_man_page_says)
 		  "'bytes_per_hour':0,'low_bytes_per_hour':-1.5,"
 		  "'high_bytes_per_hour':2,'blocks_per_hour':-1},"
 		  "'bytes':[64,0,64],'blocks':[1,0,1],'frames':[");
-	free(text);
 	scene_end(&scene);
 }
 
 TEST(what_is_not_known_is_null)
 {
 	struct scene scene;
-	char *text;
+	const char *text;
 
 	scene_begin(&scene);
 	scene.view.trend = (struct trend){.verdict = TREND_STEADY,
@@ -168,27 +170,24 @@ TEST(what_is_not_known_is_null)
 	has(text, "'net_bytes':-9223372036854775808,'net_blocks':9223372036854775807,"
 		  "'bytes_per_hour':null,'low_bytes_per_hour':null,"
 		  "'high_bytes_per_hour':null,'blocks_per_hour':0},\n");
-	free(text);
 	scene.axis.times_ms = NULL;
 	scene.dumps[1].time_ms = scene.dumps[1].pid = 0;
 	text = scene_report(&scene, 1, report_json);
 	has(text, "{'path':'1.txt','selected':");
 	assert_int_equal(times(text, "_per_hour\":null"), 3 * 4);
-	free(text);
 	/* Each snapshot is of another process: nothing tells how fast anything grows. */
 	scene.axis.times_ms = scene.times_ms;
 	scene.parts[1] = 1;
 	scene.parts[2] = 2;
 	text = scene_report(&scene, 1, report_json);
 	assert_int_equal(times(text, "_per_hour\":null"), 3 * 4);
-	free(text);
 	scene_end(&scene);
 }
 
 TEST(csv_has_the_snapshots_side_by_side)
 {
 	struct scene scene;
-	char *text;
+	const char *text;
 
 	scene_begin(&scene);
 	text = scene_report(&scene, 1, report_csv);
@@ -208,14 +207,13 @@ TEST(csv_has_the_snapshots_side_by_side)
 		"1,app.exe,71,2026-01-01T00:00:00.000Z,returns,0,-1.5,2,-1,-64,-1,"
 		"-64,64,128,-1,1,2,-8,8,16,stack,,BackTraceB2,app,,,,"
 		"app+1020 <- lib+502 <- app+800,64,0,64,1,0,1\r\n");
-	free(text);
 	scene_end(&scene);
 }
 
 TEST(csv_of_several_series_has_the_columns_of_all)
 {
 	struct scene scene;
-	char *text;
+	const char *text;
 
 	scene_begin(&scene);
 	scene.axis.times_ms = NULL;
@@ -231,6 +229,5 @@ TEST(csv_of_several_series_has_the_columns_of_all)
 		  "blocks 0.txt,blocks 1.txt,'blocks a,?2'\r\n1,,,,grows,,,,,500,1,");
 	has(text, " <- app+800,500,1000,1500,,,,1,2,3,,,\r\n2,,,,grows,");
 	has(text, " <- app+800,,,,500,1000,1500,,,,1,2,3\r\n");
-	free(text);
 	scene_end(&scene);
 }

@@ -3,8 +3,6 @@
 
 #include "tests/unit/trend_made.h"
 
-#define AT (made->at[at])
-
 static double tooth(const struct made *made, size_t at, double teeth)
 {
 	double x = (double)at * teeth / (double)made->count + made->chance[1];
@@ -12,49 +10,16 @@ static double tooth(const struct made *made, size_t at, double teeth)
 	return x - (double)(size_t)x;
 }
 
-static double line(struct made *made, size_t at)
-{
-	(void)made;
-	return 1 + 2 * AT;
-}
-
-static double line_from_nothing(struct made *made, size_t at)
-{
-	(void)made;
-	return 0.001 * AT;
-}
-
-static double line_with_noise(struct made *made, size_t at)
-{
-	return 3 + 2 * AT + 0.1 * made_noise(made);
-}
+COURSE(line, 1 + 2 * AT)
+COURSE(line_from_nothing, 0.001 * AT)
+COURSE(line_with_noise, 3 + 2 * AT + 0.1 * made_noise(made))
 
 /* Rises by three standard deviations of the noise in all. */
-static double slow_under_noise(struct made *made, size_t at)
-{
-	return 3 + 0.6 * AT + 0.2 * made_noise(made);
-}
-
-static double after_a_jump(struct made *made, size_t at)
-{
-	return (at >= 2 ? 3 : 0) + AT + 0.02 * made_noise(made) + 0.1;
-}
-
-static double slow_after_a_jump(struct made *made, size_t at)
-{
-	(void)made;
-	return (at >= 1 ? 3 : 0) + 0.5 * AT;
-}
-
-static double after_a_fill(struct made *made, size_t at)
-{
-	return 2 * (1 - made_half(AT / 0.05)) + AT + 0.02 * made_noise(made) + 0.1;
-}
-
-static double after_a_ramp(struct made *made, size_t at)
-{
-	return 2 * (AT < 0.25 ? AT * 4 : 1) + AT + 0.02 * made_noise(made) + 0.1;
-}
+COURSE(slow_under_noise, 3 + 0.6 * AT + 0.2 * made_noise(made))
+COURSE(after_a_jump, (at >= 2 ? 3 : 0) + AT + 0.02 * made_noise(made) + 0.1)
+COURSE(slow_after_a_jump, (at >= 1 ? 3 : 0) + 0.5 * AT)
+COURSE(after_a_fill, 2 * (1 - made_half(AT / 0.05)) + AT + 0.02 * made_noise(made) + 0.1)
+COURSE(after_a_ramp, 2 * (AT < 0.25 ? AT * 4 : 1) + AT + 0.02 * made_noise(made) + 0.1)
 
 static double that_begins_late(struct made *made, size_t at)
 {
@@ -71,28 +36,17 @@ static double stairs(struct made *made, size_t at)
 	return 1 + 0.1 * (double)step;
 }
 
-static double stairs_with_noise(struct made *made, size_t at)
-{
-	return stairs(made, at) + 0.01 * made_noise(made);
-}
+COURSE(stairs_with_noise, stairs(made, at) + 0.01 * made_noise(made))
 
 /* Six to nine teeth, half as high as what is leaked in all. */
-static double under_teeth(struct made *made, size_t at)
-{
-	return 1 + tooth(made, at, 6 + 3 * made->chance[0]) + 2 * AT;
-}
+COURSE(under_teeth, 1 + tooth(made, at, 6 + 3 * made->chance[0]) + 2 * AT)
 
 /* And as high. */
-static double under_high_teeth(struct made *made, size_t at)
-{
-	return 1 + tooth(made, at, 6 + 3 * made->chance[0]) + AT;
-}
+COURSE(under_high_teeth, 1 + tooth(made, at, 6 + 3 * made->chance[0]) + AT)
 
 /* A job of each night, for a week: none of them is at the end of the time. */
-static double seven_nights(struct made *made, size_t at)
-{
-	return 3 + (double)(size_t)(AT * 7 + 0.1 + 0.8 * made->chance[0]) + 0.03 * made_noise(made);
-}
+COURSE(seven_nights,
+	3 + (double)(size_t)(AT * 7 + 0.1 + 0.8 * made->chance[0]) + 0.03 * made_noise(made))
 
 static double that_becomes_worse(struct made *made, size_t at)
 {

@@ -3,8 +3,6 @@
 
 #include "tests/unit/trend_made.h"
 
-#define AT (made->at[at])
-
 static double tooth(const struct made *made, size_t at, double period)
 {
 	double x = (double)at / period + made->chance[1];
@@ -12,15 +10,8 @@ static double tooth(const struct made *made, size_t at, double period)
 	return x - (double)(size_t)x;
 }
 
-static double step(struct made *made, size_t at)
-{
-	return AT > 0.05 + 0.9 * made->chance[0] ? 2 : 1;
-}
-
-static double step_with_noise(struct made *made, size_t at)
-{
-	return (AT > 0.2 + 0.6 * made->chance[0] ? 1.8 : 1) + 0.1 * made_noise(made);
-}
+COURSE(step, AT > 0.05 + 0.9 * made->chance[0] ? 2 : 1)
+COURSE(step_with_noise, (AT > 0.2 + 0.6 * made->chance[0] ? 1.8 : 1) + 0.1 * made_noise(made))
 
 /* The last one at 55 percent of the time. */
 static double two_steps(struct made *made, size_t at)
@@ -46,15 +37,8 @@ static double steps_of_a_start(struct made *made, size_t at)
 	return 1 + (x > 0.07) + (x > 0.2) + (x > 0.5) + (x >= 1);
 }
 
-static double cache(struct made *made, size_t at)
-{
-	return 1 + 2 * (1 - made_half(AT / (0.02 + 0.1 * made->chance[0])));
-}
-
-static double cache_with_noise(struct made *made, size_t at)
-{
-	return cache(made, at) + 0.05 * made_noise(made);
-}
+COURSE(cache, 1 + 2 * (1 - made_half(AT / (0.02 + 0.1 * made->chance[0]))))
+COURSE(cache_with_noise, cache(made, at) + 0.05 * made_noise(made))
 
 static double cache_by_a_line(struct made *made, size_t at)
 {
@@ -63,15 +47,8 @@ static double cache_by_a_line(struct made *made, size_t at)
 	return 1 + 2 * (AT < full ? AT / full : 1);
 }
 
-static double cache_by_a_line_with_noise(struct made *made, size_t at)
-{
-	return cache_by_a_line(made, at) + 0.05 * made_noise(made);
-}
-
-static double comes_late_and_stays(struct made *made, size_t at)
-{
-	return AT > 0.5 + 0.45 * made->chance[0] ? 2 : 0;
-}
+COURSE(cache_by_a_line_with_noise, cache_by_a_line(made, at) + 0.05 * made_noise(made))
+COURSE(comes_late_and_stays, AT > 0.5 + 0.45 * made->chance[0] ? 2 : 0)
 
 TEST(what_rose_and_stays_grew_once)
 {
@@ -100,10 +77,7 @@ static double teeth(struct made *made, size_t at)
 	return 1 + 2 * tooth(made, at, 4 + made->chance[0] * (most > 4 ? most - 4 : 0));
 }
 
-static double two_teeth(struct made *made, size_t at)
-{
-	return 1 + 2 * tooth(made, at, (double)made->count * (0.45 + 0.1 * made->chance[0]));
-}
+COURSE(two_teeth, 1 + 2 * tooth(made, at, (double)made->count *(0.45 + 0.1 * made->chance[0])))
 
 static double up_and_down(struct made *made, size_t at)
 {
@@ -127,21 +101,9 @@ static double outlier(struct made *made, size_t at)
 	return 3 + 0.01 * made_noise(made) + (at == where ? 5 : 0);
 }
 
-static double leak_that_is_freed(struct made *made, size_t at)
-{
-	return at + 1 == made->count ? 0 : 3 * AT;
-}
-
-static double comes_and_goes(struct made *made, size_t at)
-{
-	return AT > 0.2 && AT < 0.4 + 0.4 * made->chance[0] ? 2 : 0;
-}
-
-static double little_noise(struct made *made, size_t at)
-{
-	(void)at;
-	return 3 + 0.01 * made_noise(made);
-}
+COURSE(leak_that_is_freed, at + 1 == made->count ? 0 : 3 * AT)
+COURSE(comes_and_goes, AT > 0.2 && AT < 0.4 + 0.4 * made->chance[0] ? 2 : 0)
+COURSE(little_noise, 3 + 0.01 * made_noise(made))
 
 TEST(what_comes_and_goes_returns)
 {
@@ -159,26 +121,10 @@ TEST(what_comes_and_goes_returns)
 	made_truths(truths, sizeof(truths) / sizeof(*truths));
 }
 
-static double falls(struct made *made, size_t at)
-{
-	(void)made;
-	return 3 - 2 * AT;
-}
-
-static double falls_with_noise(struct made *made, size_t at)
-{
-	return 3 - 2 * AT + 0.1 * made_noise(made);
-}
-
-static double drops_at_the_end(struct made *made, size_t at)
-{
-	return at + 1 == made->count ? 0 : 3 + 0.05 * made_noise(made);
-}
-
-static double goes_away(struct made *made, size_t at)
-{
-	return AT < 0.1 + 0.85 * made->chance[0] ? 2 : 0;
-}
+COURSE(falls, 3 - 2 * AT)
+COURSE(falls_with_noise, 3 - 2 * AT + 0.1 * made_noise(made))
+COURSE(drops_at_the_end, at + 1 == made->count ? 0 : 3 + 0.05 * made_noise(made))
+COURSE(goes_away, AT < 0.1 + 0.85 * made->chance[0] ? 2 : 0)
 
 TEST(what_falls_shrinks)
 {
@@ -214,11 +160,7 @@ static size_t count_alarms(made_course *course, size_t count, size_t series)
 	return alarms;
 }
 
-static double noise(struct made *made, size_t at)
-{
-	(void)at;
-	return 5 + 0.7 * made_noise(made);
-}
+COURSE(noise, 5 + 0.7 * made_noise(made))
 
 /* One in a thousand or less, as the test promises; the few more are what chance does to so few. */
 TEST(noise_hardly_ever_grows)

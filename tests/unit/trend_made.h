@@ -78,6 +78,16 @@ static inline void made_put(struct made *made, size_t at, double units)
 /* What units a series has at a snapshot. */
 typedef double made_course(struct made *made, size_t at);
 
+/* One that is a formula, in which AT is the time. */
+#define COURSE(name, units)                                                                        \
+	static double name(struct made *made, size_t at)                                           \
+	{                                                                                          \
+		(void)made;                                                                        \
+		(void)at;                                                                          \
+		return units;                                                                      \
+	}
+#define AT (made->at[at])
+
 static inline void made_fill(struct made *made, made_course *course)
 {
 	made->state = 0;
