@@ -12,7 +12,7 @@
 /* One dump's stack among those of a row. */
 struct class_member {
 	const struct stack *stack; /* its id, and its frames if there are any */
-	const struct stack_classes *contents;
+	const struct stack_classes *classes;
 	uint32_t dump;
 };
 
@@ -22,26 +22,21 @@ struct members {
 	size_t *first; /* by row, and one behind the last */
 };
 
-static int order_of(uint64_t a, uint64_t b)
-{
-	return a < b ? -1 : a > b;
-}
-
 /* The frames as the dump has them: the numbers of texts tell nothing, the texts do. */
 static int frames_order(const struct class_member *a, const struct class_member *b)
 {
 	const struct stack *x = a->stack, *y = b->stack;
-	const char *const *left = a->contents->dumps[a->dump].texts;
-	const char *const *right = b->contents->dumps[b->dump].texts;
-	int order = order_of(x->is_named, y->is_named);
+	const char *const *left = a->classes->dumps[a->dump].texts;
+	const char *const *right = b->classes->dumps[b->dump].texts;
+	int order = number_order(x->is_named, y->is_named);
 
 	for (uint32_t i = 0; !order && i < x->frame_count && i < y->frame_count; i++) {
 		if (x->is_named)
 			order = strcmp(left[x->frames[i]], right[y->frames[i]]);
 		else
-			order = order_of(x->frames[i], y->frames[i]);
+			order = number_order(x->frames[i], y->frames[i]);
 	}
-	return order ? order : order_of(x->frame_count, y->frame_count);
+	return order ? order : number_order(x->frame_count, y->frame_count);
 }
 
 /* Equal ids side by side, the newest dump's first. */
@@ -51,7 +46,7 @@ static int by_id(const void *a, const void *b)
 	int order = x->stack->id == y->stack->id ? 0 : stack_id_order(x->stack->id, y->stack->id);
 
 	if (!order)
-		order = order_of(y->dump, x->dump);
+		order = number_order(y->dump, x->dump);
 	return order ? order : frames_order(x, y);
 }
 
@@ -60,17 +55,17 @@ static int by_dump(const void *a, const void *b)
 {
 	const struct class_member *x = a, *y = b;
 
-	return x->dump != y->dump ? order_of(y->dump, x->dump) : by_id(a, b);
+	return x->dump != y->dump ? number_order(y->dump, x->dump) : by_id(a, b);
 }
 
 /* Equal stacks side by side, the newest dump's first; those without frames come last. */
 static int by_stack(const void *a, const void *b)
 {
 	const struct class_member *x = a, *y = b;
-	int order = order_of(!x->stack->frame_count, !y->stack->frame_count);
+	int order = number_order(!x->stack->frame_count, !y->stack->frame_count);
 
 	if (!order)
-		order = content_stack_order(x->contents, x->dump, x->stack, y->dump, y->stack);
+		order = stack_order(x->classes, x->dump, x->stack, y->dump, y->stack);
 	return order ? order : by_dump(a, b);
 }
 
@@ -78,10 +73,10 @@ static int by_stack(const void *a, const void *b)
 static int by_newest_stack(const void *a, const void *b)
 {
 	const struct class_member *x = a, *y = b;
-	int order = order_of(!x->stack->frame_count, !y->stack->frame_count);
+	int order = number_order(!x->stack->frame_count, !y->stack->frame_count);
 
 	if (!order)
-		order = order_of(y->dump, x->dump);
+		order = number_order(y->dump, x->dump);
 	return order ? order : by_stack(a, b);
 }
 
@@ -130,8 +125,8 @@ static void choose_by_id(struct row *row, struct class_member *members, size_t c
 	for (size_t i = 0; i < count && members[i].stack->frame_count; i++) {
 		const struct class_member *last = &members[i ? i - 1 : 0], *at = &members[i];
 
-		row->id_stack_count += !i || content_stack_order(at->contents, last->dump,
-						     last->stack, at->dump, at->stack);
+		row->id_stack_count += !i || stack_order(at->classes, last->dump, last->stack,
+						     at->dump, at->stack);
 	}
 	members_sort(members, count, by_newest_stack);
 	row->kind = kind_by_id(members->stack);
@@ -139,18 +134,18 @@ static void choose_by_id(struct row *row, struct class_member *members, size_t c
 
 /* Chooses the stack and the dumps to show the row from. The older dump's stack is another one
  * when ids are compared, and no help then. */
-static void show(const struct stack_classes *contents, struct row *row,
+static void show(const struct stack_classes *classes, struct row *row,
 	const struct class_member *members, size_t count)
 {
 	bool is_shown = row->kind == ROW_STACK || row->kind == ROW_AMBIGUOUS;
 
-	row->dump = &contents->dumps[members->dump];
+	row->dump = &classes->dumps[members->dump];
 	row->stack = is_shown ? members->stack : NULL;
 	for (size_t i = 1; i < count && row->id_stack_count < 2; i++) {
 		if (members[i].dump == members->dump ||
 			(is_shown && !members[i].stack->frame_count))
 			continue;
-		row->older_dump = &contents->dumps[members[i].dump];
+		row->older_dump = &classes->dumps[members[i].dump];
 		row->older_stack = is_shown ? members[i].stack : NULL;
 		return;
 	}
@@ -159,26 +154,26 @@ static void show(const struct stack_classes *contents, struct row *row,
 /* Keeps one member for each id. */
 static size_t unite(struct class_member *members, size_t count)
 {
-	size_t kept = 0;
+	size_t id_count = 0;
 
 	members_sort(members, count, by_id);
 	for (size_t i = 0; i < count; i++) {
-		if (!kept || strcmp(members[kept - 1].stack->id, members[i].stack->id) != 0)
-			members[kept++] = members[i];
+		if (!id_count || strcmp(members[id_count - 1].stack->id, members[i].stack->id) != 0)
+			members[id_count++] = members[i];
 	}
-	members_sort(members, kept, by_dump);
-	return kept;
+	members_sort(members, id_count, by_dump);
+	return id_count;
 }
 
-static void label(const struct stack_classes *contents, struct row *row,
+static void label(const struct stack_classes *classes, struct row *row,
 	struct class_member *members, size_t count, const char **ids)
 {
 	assert(count && members->stack); /* no row without a cell */
-	if (contents->mode == MATCH_ID && row->kind == ROW_STACK)
+	if (classes->mode == MATCH_ID && row->kind == ROW_STACK)
 		choose_by_id(row, members, count);
 	else
 		members_sort(members, count, by_dump);
-	show(contents, row, members, count);
+	show(classes, row, members, count);
 	row->ids = ids;
 	row->id_count = unite(members, count);
 	for (size_t i = 0; i < row->id_count; i++)
@@ -237,17 +232,17 @@ static size_t place(const struct comparison *comparison, uint32_t *const *rows,
 /* Of the stacks under the id of stack number first, one that does not depend on their order; each
  * id is gone through once. */
 static uint32_t representative(
-	const struct stack_classes *contents, uint32_t dump, uint32_t first, uint32_t *known)
+	const struct stack_classes *classes, uint32_t dump, uint32_t first, uint32_t *known)
 {
-	const struct dump_sums *sums = &contents->dumps[dump];
-	struct class_member best = {sums_stack(sums, first), contents, dump};
+	const struct dump_sums *sums = &classes->dumps[dump];
+	struct class_member best = {sums_stack(sums, first), classes, dump};
 	uint32_t found = first;
 
 	if (known[first] != STACK_NONE)
 		return known[first];
 	for (uint32_t at = sums_same_id(sums, first); at != STACK_NONE;
 		at = sums_same_id(sums, at)) {
-		struct class_member other = {sums_stack(sums, at), contents, dump};
+		struct class_member other = {sums_stack(sums, at), classes, dump};
 
 		if (by_stack(&other, &best) >= 0)
 			continue;
@@ -259,7 +254,7 @@ static uint32_t representative(
 
 /* Afterwards first has moved on by one row. known has room for the stacks of any dump; latest is all
  * zero. */
-static void fill(const struct comparison *comparison, const struct stack_classes *contents,
+static void fill(const struct comparison *comparison, const struct stack_classes *classes,
 	uint32_t *const *rows, struct members *members, uint32_t *known, struct latest *latest)
 {
 	static const struct stack stackless = {.id = "0", .same_id = STACK_NONE};
@@ -276,50 +271,37 @@ static void fill(const struct comparison *comparison, const struct stack_classes
 			if (row == ROW_NONE || !is_needed(sums, cell, dump, &latest[row]))
 				continue;
 			if (cell->is_bare)
-				stack = representative(contents, dump, stack, known);
+				stack = representative(classes, dump, stack, known);
 			members->list[members->first[row]++] = (struct class_member){
-				stack == STACK_NONE ? &stackless : sums_stack(sums, stack),
-				contents, dump};
+				stack == STACK_NONE ? &stackless : sums_stack(sums, stack), classes,
+				dump};
 		}
 	}
 }
 
-static size_t most_stacks(const struct comparison *comparison)
-{
-	size_t most = 0;
-
-	for (size_t i = 0; i < comparison->dump_count; i++) {
-		if (comparison->dumps[i].stacks.count > most)
-			most = comparison->dumps[i].stacks.count;
-	}
-	return most;
-}
-
-int rows_label(
-	struct comparison *comparison, const struct stack_classes *contents, uint32_t *const *rows)
+void rows_label(
+	struct comparison *comparison, const struct stack_classes *classes, uint32_t *const *rows)
 {
 	struct members members = {
-		.first = calloc(comparison->row_count + 1, sizeof(*members.first))};
-	struct latest *latest = calloc(comparison->row_count + 1, sizeof(*latest));
-	size_t total = members.first && latest ? place(comparison, rows, &members, latest) : 0;
-	const char **ids = arena_alloc(&comparison->arena, (total + 1) * sizeof(*ids));
-	uint32_t *known = calloc(most_stacks(comparison) + 1, sizeof(*known));
-	int rc = 0;
+		.first = xcalloc(comparison->row_count + 1, sizeof(*members.first))};
+	struct latest *latest = xcalloc(comparison->row_count + 1, sizeof(*latest));
+	size_t total = place(comparison, rows, &members, latest), most_stacks = 0;
+	const char **ids = arena_alloc(&comparison->arena, total * sizeof(*ids));
+	uint32_t *known;
 
-	members.list = calloc(total + 1, sizeof(*members.list));
-	if (!members.first || !members.list || !ids || !known || !latest) {
-		rc = -ERR_NOMEM;
-		goto out;
+	for (size_t i = 0; i < comparison->dump_count; i++) {
+		if (comparison->dumps[i].stacks.count > most_stacks)
+			most_stacks = comparison->dumps[i].stacks.count;
 	}
+	known = xcalloc(most_stacks, sizeof(*known));
+	members.list = xcalloc(total, sizeof(*members.list));
 	memset(latest, 0, comparison->row_count * sizeof(*latest));
-	fill(comparison, contents, rows, &members, known, latest);
+	fill(comparison, classes, rows, &members, known, latest);
 	for (size_t i = 0, from = 0; i < comparison->row_count; from = members.first[i++])
-		label(contents, &comparison->rows[i], members.list + from, members.first[i] - from,
+		label(classes, &comparison->rows[i], members.list + from, members.first[i] - from,
 			ids + from);
-out:
 	free(known);
 	free(latest);
 	free(members.list);
 	free(members.first);
-	return rc;
 }

@@ -5,10 +5,10 @@
 
 #include "core/base/memory.h"
 
-void names_init(
-	struct names *names, const struct locations *places, const struct symbol_options *options)
+void names_init(struct names *names, const struct locations *locations,
+	const struct symbol_options *options)
 {
-	*names = (struct names){.places = places, .options = options};
+	*names = (struct names){.locations = locations, .options = options};
 	hash_index_init(&names->index);
 }
 
@@ -55,22 +55,22 @@ static uint64_t addr_of(const struct named_place *named)
 
 static bool is_carried(const struct names *names, size_t dump, uint64_t addr)
 {
-	const struct symbol_names *carried = names->places->dumps[dump].sums->names;
+	const struct symbol_names *carried = names->locations->dumps[dump].sums->names;
 
 	return carried && symbol_names_find(carried, addr).count;
 }
 
 /* Lets the place be that of another dump, if that has the module. */
-static bool move_to(const struct locations *places, struct named_place *named, size_t dump)
+static bool move_to(const struct locations *locations, struct named_place *named, size_t dump)
 {
-	const struct places_dump *of = &places->dumps[dump];
+	const struct places_dump *in = &locations->dumps[dump];
 	size_t rank = (size_t)named->place.unit - 1;
 
-	if (named->module && of->first[rank] == UINT32_MAX)
+	if (named->module && in->first[rank] == UINT32_MAX)
 		return false;
 	named->dump = (uint32_t)dump;
 	if (named->module)
-		named->module = &of->sums->modules[of->first[rank]];
+		named->module = &in->sums->modules[in->first[rank]];
 	return true;
 }
 
@@ -78,18 +78,18 @@ static bool move_to(const struct locations *places, struct named_place *named, s
  * module: whichever dump asks, the answer is the same. */
 static void choose_dump(const struct names *names, struct named_place *named)
 {
-	const struct locations *places = names->places;
+	const struct locations *locations = names->locations;
 	struct named_place other = *named;
 
-	for (size_t i = 0; i < places->carrier_count; i++) {
-		if (move_to(places, &other, places->carriers[i]) &&
+	for (size_t i = 0; i < locations->carrier_count; i++) {
+		if (move_to(locations, &other, locations->carriers[i]) &&
 			is_carried(names, other.dump, addr_of(&other))) {
 			*named = other;
 			return;
 		}
 	}
-	for (size_t dump = places->dump_count; dump--;) {
-		if (move_to(places, named, dump))
+	for (size_t dump = locations->dump_count; dump--;) {
+		if (move_to(locations, named, dump))
 			return;
 	}
 }
@@ -99,11 +99,11 @@ static void choose_dump(const struct names *names, struct named_place *named)
 static void choose_aside(
 	const struct names *names, struct named_place *named, const struct named_place *aside)
 {
-	const struct places_dump *of = &names->places->dumps[aside->dump];
+	const struct places_dump *in = &names->locations->dumps[aside->dump];
 	uint64_t addr = addr_of(aside);
 
-	if (of->first[aside->place.unit - 1] == UINT32_MAX ||
-		&of->sums->modules[of->first[aside->place.unit - 1]] != aside->module) {
+	if (in->first[aside->place.unit - 1] == UINT32_MAX ||
+		&in->sums->modules[in->first[aside->place.unit - 1]] != aside->module) {
 		bool is_better = named->is_aside ? aside->dump > named->dump ||
 							   (aside->dump == named->dump &&
 								   addr < addr_of(named)) :
@@ -116,30 +116,26 @@ static void choose_aside(
 	}
 }
 
-static int add(struct names *names, const struct named_place *wanted, uint32_t hash)
+static void add(struct names *names, const struct named_place *wanted, uint32_t hash)
 {
-	if (names->count >= INDEX_NONE - 1 ||
-		array_grow((void **)&names->list, &names->cap, names->count, sizeof(*wanted)) ||
-		hash_index_add(&names->index, hash, (uint32_t)names->count))
-		return -ERR_NOMEM;
+	array_grow((void **)&names->list, &names->cap, names->count, sizeof(*wanted));
+	hash_index_add(&names->index, hash, (uint32_t)names->count);
 	names->list[names->count] = *wanted;
 	choose_dump(names, &names->list[names->count++]);
-	return 0;
 }
 
 int names_want(struct names *names, size_t dump, uint64_t addr)
 {
 	struct place_module found;
 	struct named_place wanted = {
-		.place = location_of(names->places, dump, addr, &found), .dump = (uint32_t)dump};
+		.place = location_of(names->locations, dump, addr, &found), .dump = (uint32_t)dump};
 	uint32_t hash = hash_place(names, &wanted.place);
 	uint32_t number = find(names, &wanted.place, hash);
 
 	wanted.module = found.module;
 	if (number == INDEX_NONE) {
 		number = (uint32_t)names->count;
-		if (add(names, &wanted, hash))
-			return -ERR_NOMEM;
+		add(names, &wanted, hash);
 	}
 	if (wanted.module && number >= names->resolved_count)
 		choose_aside(names, &names->list[number], &wanted);
@@ -151,7 +147,6 @@ int names_resolve(struct names *names, struct err *err)
 	size_t first = names->resolved_count, count = names->count - first;
 	struct named_place *wanted;
 	struct symbol_query *queries;
-	int rc;
 
 	if (!count)
 		return 0;
@@ -159,21 +154,18 @@ int names_resolve(struct names *names, struct err *err)
 	if (!names->symbolizer)
 		names->symbolizer = symbolizer_new(names->options, err);
 	if (!names->symbolizer)
-		return err ? -(int)err->code : -ERR_NOMEM;
-	queries = calloc(count, sizeof(*queries));
-	if (!queries)
-		return err_set(err, ERR_NOMEM, NULL, NULL);
+		return 0;
+	queries = xcalloc(count, sizeof(*queries));
 	for (size_t i = 0; i < count; i++)
 		queries[i] = (struct symbol_query){.addr = addr_of(&wanted[i]),
 			.module = wanted[i].module,
-			.names = names->places->dumps[wanted[i].dump].sums->names};
-	rc = symbolizer_resolve(names->symbolizer, queries, count, err);
-	for (size_t i = 0; !rc && i < count; i++)
+			.names = names->locations->dumps[wanted[i].dump].sums->names};
+	symbolizer_resolve(names->symbolizer, queries, count, err);
+	for (size_t i = 0; i < count; i++)
 		wanted[i].found = queries[i].found;
-	if (!rc)
-		names->resolved_count = names->count;
+	names->resolved_count = names->count;
 	free(queries);
-	return rc;
+	return 0;
 }
 
 const char *names_trouble(const struct names *names)
@@ -183,11 +175,6 @@ const char *names_trouble(const struct names *names)
 
 /* ---------------------------------------------------------------- classes */
 
-static int order_of(uint64_t a, uint64_t b)
-{
-	return a < b ? -1 : a > b;
-}
-
 /* Functions that are inlined at a place belong to its function. */
 static int function_order(const struct named_place *a, const struct named_place *b)
 {
@@ -196,7 +183,7 @@ static int function_order(const struct named_place *a, const struct named_place 
 
 	for (size_t i = 0; !order && i < x->count && i < y->count; i++)
 		order = strcmp(x->list[i].function, y->list[i].function);
-	return order ? order : order_of(x->count, y->count);
+	return order ? order : number_order(x->count, y->count);
 }
 
 /* Of the file its name alone: another build may have been made in another folder. */
@@ -220,7 +207,7 @@ static int line_order(const struct named_place *a, const struct named_place *b)
 	int order = file_order(a, b);
 
 	for (size_t i = 0; !order && i < a->found.count; i++)
-		order = order_of(a->found.list[i].line, b->found.list[i].line);
+		order = number_order(a->found.list[i].line, b->found.list[i].line);
 	return order;
 }
 
@@ -232,7 +219,7 @@ static uint64_t offset_of(const struct named_place *named)
 
 static int offset_order(const struct named_place *a, const struct named_place *b)
 {
-	int order = order_of(offset_of(a), offset_of(b));
+	int order = number_order(offset_of(a), offset_of(b));
 
 	return order ? order : file_order(a, b);
 }
@@ -247,7 +234,7 @@ struct asked_location {
 static int by_function(const void *a, const void *b)
 {
 	const struct asked_location *x = a, *y = b;
-	int order = order_of(x->group, y->group);
+	int order = number_order(x->group, y->group);
 
 	return order ? order : function_order(x->named, y->named);
 }
@@ -257,7 +244,7 @@ static int by_line(const void *a, const void *b)
 	const struct asked_location *x = a, *y = b;
 	int order = line_order(x->named, y->named);
 
-	return order ? order : order_of(x->build, y->build);
+	return order ? order : number_order(x->build, y->build);
 }
 
 static int by_offset(const void *a, const void *b)
@@ -265,7 +252,7 @@ static int by_offset(const void *a, const void *b)
 	const struct asked_location *x = a, *y = b;
 	int order = offset_order(x->named, y->named);
 
-	return order ? order : order_of(x->build, y->build);
+	return order ? order : number_order(x->build, y->build);
 }
 
 struct classes {
@@ -311,7 +298,7 @@ static size_t class_offsets(struct classes *classes, struct asked_location *memb
 }
 
 /* Whether the lines of one build are all that there are: else lines may have moved. */
-static bool are_lines_kept(struct classes *classes, struct asked_location *members, size_t count)
+static bool has_all_lines(struct classes *classes, struct asked_location *members, size_t count)
 {
 	size_t all = 0, most = 0;
 
@@ -332,35 +319,33 @@ static bool are_lines_kept(struct classes *classes, struct asked_location *membe
 static void class_code(struct classes *classes, struct asked_location *members, size_t count)
 {
 	count = class_offsets(classes, members, count);
-	if (are_lines_kept(classes, members, count))
+	if (has_all_lines(classes, members, count))
 		class_lines(classes, members, count);
 	else
 		class_all(classes, members, count);
 }
 
-int names_classify(struct names *names, enum name_class by)
+void names_classify(struct names *names, enum name_class by)
 {
 	static void (*const give[])(struct classes *, struct asked_location *, size_t) = {
 		[CLASS_FUNCTION] = class_all,
 		[CLASS_LINE] = class_lines,
 		[CLASS_CODE] = class_code,
 	};
-	const struct module_ids *ranks = &names->places->ranks;
-	struct asked_location *members = calloc(names->count + 1, sizeof(*members));
+	const struct module_ids *ranks = &names->locations->ranks;
+	struct asked_location *members = xcalloc(names->count + 1, sizeof(*members));
 	struct classes classes = {
-		.line_counts = calloc(ranks->count + 1, sizeof(*classes.line_counts))};
-	int rc = members && classes.line_counts ? 0 : -ERR_NOMEM;
+		.line_counts = xcalloc(ranks->count + 1, sizeof(*classes.line_counts))};
 	size_t count = 0;
 
-	for (size_t i = 0; !rc && i < names->count; i++) {
+	for (size_t i = 0; i < names->count; i++) {
 		uint32_t build = (uint32_t)names->list[i].place.unit;
 
 		if (names->list[i].found.count)
 			members[count++] = (struct asked_location){
 				&names->list[i], build ? ranks->group[build - 1] + 1 : 0, build};
 	}
-	if (count)
-		qsort(members, count, sizeof(*members), by_function);
+	qsort(members, count, sizeof(*members), by_function);
 	for (size_t from = 0, to; from < count; from = to) {
 		for (to = from + 1; to < count && !by_function(&members[from], &members[to]);)
 			to++;
@@ -368,5 +353,4 @@ int names_classify(struct names *names, enum name_class by)
 	}
 	free(members);
 	free(classes.line_counts);
-	return rc;
 }

@@ -2,7 +2,6 @@
 
 #include <string.h>
 
-#include "core/base/err.h"
 #include "core/base/hash.h"
 
 #define GRANULE_BITS 16 /* Windows loads modules at multiples of this */
@@ -25,24 +24,22 @@ static unsigned memo_bits(size_t stack_count)
 	return bits;
 }
 
-static int dump_make(struct locations *places, struct places_dump *dump)
+static void dump_make(struct locations *locations, struct places_dump *dump)
 {
 	const struct dump_sums *sums = dump->sums;
-	size_t ranks_bytes = places->ranks.count * sizeof(*dump->first);
+	size_t ranks_bytes = locations->ranks.count * sizeof(*dump->first);
 
-	dump->bases = arena_alloc(&places->arena, (sums->module_count + 1) * sizeof(*dump->bases));
-	dump->first = arena_alloc(&places->arena, ranks_bytes + 1);
+	dump->bases =
+		arena_alloc(&locations->arena, (sums->module_count + 1) * sizeof(*dump->bases));
+	dump->first = arena_alloc(&locations->arena, ranks_bytes + 1);
 	dump->memo_bits = memo_bits(sums->stacks.count);
-	dump->memo = arena_alloc(&places->arena, sizeof(*dump->memo) << dump->memo_bits);
-	if (!dump->bases || !dump->first || !dump->memo)
-		return -ERR_NOMEM;
+	dump->memo = arena_alloc(&locations->arena, sizeof(*dump->memo) << dump->memo_bits);
 	memset(dump->memo, 0xff, sizeof(*dump->memo) << dump->memo_bits);
 	memset(dump->first, 0xff, ranks_bytes);
 	for (size_t i = sums->module_count; i--;) {
 		dump->bases[i] = sums->modules[i].base;
 		dump->first[dump->ranks[i]] = (uint32_t)i;
 	}
-	return 0;
 }
 
 /* Dumps with the same modules at the same places: what only others of one process have is then the same
@@ -75,99 +72,72 @@ static uint64_t hash_modules(const struct places_dump *dump, const struct hash_k
 	return hasher_end(&hasher);
 }
 
-static int find_alike(struct locations *places)
+static void find_alike(struct locations *locations)
 {
 	struct hash_key key = hash_key();
 	struct u64map known;
-	int rc = 0;
 
 	u64map_init(&known);
-	for (size_t i = 0; rc >= 0 && i < places->dump_count; i++) {
-		const struct places_dump *dump = &places->dumps[i];
-		uint32_t *alike = &places->alike[i];
+	for (size_t i = 0; i < locations->dump_count; i++) {
+		const struct places_dump *dump = &locations->dumps[i];
+		uint32_t *alike = &locations->alike[i];
 
 		*alike = (uint32_t)i;
-		rc = u64map_put(&known, hash_modules(dump, &key), alike);
-		if (rc >= 0 && !is_alike(&places->dumps[*alike], dump))
+		u64map_put(&known, hash_modules(dump, &key), alike);
+		if (!is_alike(&locations->dumps[*alike], dump))
 			*alike = (uint32_t)i;
 	}
 	u64map_release(&known);
-	return rc < 0 ? rc : 0;
-}
-
-/* What is alike has its tables in common. */
-static int tables_make(struct locations *places)
-{
-	int rc = 0;
-
-	for (size_t i = 0; !rc && i < places->dump_count; i++) {
-		struct places_dump *dump = &places->dumps[i];
-
-		if (places->alike[i] == i) {
-			rc = dump_make(places, dump);
-			continue;
-		}
-		*dump = places->dumps[places->alike[i]];
-		dump->sums = &places->sums[i];
-	}
-	return rc;
 }
 
 /* What one dump does not know, another that is alike does not either. */
-static void link_dumps(struct locations *places)
+static void link_dumps(struct locations *locations)
 {
-	struct places_dump *dumps = places->dumps;
+	struct places_dump *dumps = locations->dumps;
 
-	for (size_t i = 1; i < places->dump_count; i++)
-		dumps[i].older = places->alike[i] == places->alike[i - 1] ? dumps[i - 1].older :
-									    &dumps[i - 1];
-	for (size_t i = places->dump_count; i-- > 1;)
+	for (size_t i = 1; i < locations->dump_count; i++)
+		dumps[i].older = locations->alike[i] == locations->alike[i - 1] ?
+					 dumps[i - 1].older :
+					 &dumps[i - 1];
+	for (size_t i = locations->dump_count; i-- > 1;)
 		dumps[i - 1].newer =
-			places->alike[i] == places->alike[i - 1] ? dumps[i].newer : &dumps[i];
+			locations->alike[i] == locations->alike[i - 1] ? dumps[i].newer : &dumps[i];
 }
 
-static int find_carriers(struct locations *places)
+void locations_make(struct locations *locations, const struct dump_sums *dumps, size_t count)
 {
-	places->carriers =
-		arena_alloc(&places->arena, places->dump_count * sizeof(*places->carriers) + 1);
-	for (size_t i = places->dump_count; places->carriers && i--;) {
-		if (places->sums[i].names)
-			places->carriers[places->carrier_count++] = i;
+	*locations = (struct locations){.sums = dumps, .dump_count = count, .is_one_process = true};
+	arena_init(&locations->arena);
+	locations->dumps = arena_alloc(&locations->arena, count * sizeof(*locations->dumps));
+	locations->alike = arena_alloc(&locations->arena, count * sizeof(*locations->alike));
+	locations->carriers = arena_alloc(&locations->arena, count * sizeof(*locations->carriers));
+	module_ids_make(dumps, count, &locations->ranks, &locations->arena);
+	for (size_t i = 0; i < count; i++) {
+		locations->dumps[i].sums = &dumps[i];
+		locations->dumps[i].ranks = locations->ranks.by_dump[i];
+		locations->is_one_process &= is_same_process(&dumps[0], &dumps[i]);
 	}
-	return places->carriers ? 0 : -ERR_NOMEM;
-}
-
-int locations_make(struct locations *places, const struct dump_sums *dumps, size_t count)
-{
-	int rc;
-
-	*places = (struct locations){.sums = dumps, .dump_count = count, .is_one_process = true};
-	arena_init(&places->arena);
-	places->dumps = arena_alloc(&places->arena, count * sizeof(*places->dumps) + 1);
-	places->alike = arena_alloc(&places->arena, count * sizeof(*places->alike) + 1);
-	rc = places->dumps && places->alike ?
-		     module_ids_make(dumps, count, &places->ranks, &places->arena) :
-		     -ERR_NOMEM;
-	for (size_t i = 0; !rc && i < count; i++) {
-		places->dumps[i].sums = &dumps[i];
-		places->dumps[i].ranks = places->ranks.of[i];
-		places->is_one_process &= is_same_process(&dumps[0], &dumps[i]);
+	for (size_t i = count; i--;) {
+		if (dumps[i].names)
+			locations->carriers[locations->carrier_count++] = i;
 	}
-	if (!rc)
-		rc = find_carriers(places);
-	if (!rc)
-		rc = find_alike(places);
-	if (!rc)
-		rc = tables_make(places);
-	if (!rc && places->is_one_process)
-		link_dumps(places);
-	return rc;
+	find_alike(locations);
+	for (size_t i = 0; i < count; i++) {
+		if (locations->alike[i] == i) {
+			dump_make(locations, &locations->dumps[i]);
+			continue;
+		}
+		locations->dumps[i] = locations->dumps[locations->alike[i]];
+		locations->dumps[i].sums = &dumps[i];
+	}
+	if (locations->is_one_process)
+		link_dumps(locations);
 }
 
-void locations_release(struct locations *places)
+void locations_release(struct locations *locations)
 {
-	arena_release(&places->arena);
-	*places = (struct locations){0};
+	arena_release(&locations->arena);
+	*locations = (struct locations){0};
 }
 
 /* How many bases are not above addr. The loop has no branch that depends on the address. */
@@ -222,34 +192,34 @@ static const struct module *module_of(const struct places_dump *dump, uint64_t a
 }
 
 struct location location_of(
-	const struct locations *places, size_t dump, uint64_t addr, struct place_module *found)
+	const struct locations *locations, size_t dump, uint64_t addr, struct place_module *found)
 {
-	const struct places_dump *own = &places->dumps[dump], *of = own;
-	const struct module *module = module_of(of, addr);
+	const struct places_dump *own = &locations->dumps[dump], *in = own;
+	const struct module *module = module_of(in, addr);
 
-	while (!module && of->older)
-		module = module_of(of = of->older, addr);
+	while (!module && in->older)
+		module = module_of(in = in->older, addr);
 	if (!module)
-		of = own;
-	while (!module && of->newer)
-		module = module_of(of = of->newer, addr);
+		in = own;
+	while (!module && in->newer)
+		module = module_of(in = in->newer, addr);
 	if (!module)
-		of = own;
+		in = own;
 	if (found)
-		*found = (struct place_module){module, (size_t)(of - places->dumps)};
+		*found = (struct place_module){module, (size_t)(in - locations->dumps)};
 	if (!module)
 		return (struct location){0, addr};
 	return (struct location){
-		(uint64_t)of->ranks[module - of->sums->modules] + 1, addr - module->base};
+		(uint64_t)in->ranks[module - in->sums->modules] + 1, addr - module->base};
 }
 
-uint32_t location_depth(const struct locations *places, size_t dump, const struct stack *stack)
+uint32_t location_depth(const struct locations *locations, size_t dump, const struct stack *stack)
 {
 	uint32_t depth = stack->frame_count;
 
 	if (stack->is_named || stack->alias_count)
 		return depth;
-	while (depth && !location_of(places, dump, stack->frames[depth - 1], NULL).unit)
+	while (depth && !location_of(locations, dump, stack->frames[depth - 1], NULL).unit)
 		depth--;
 	return depth ? depth : stack->frame_count;
 }

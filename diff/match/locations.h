@@ -23,15 +23,15 @@
 /* What the modules of several dumps are numbered by: the same modules have the same rank, ranks
  * follow the names. */
 struct module_ids {
-	uint32_t **of; /* by dump and module: its rank */
+	uint32_t **by_dump; /* by dump and module: its rank */
 	size_t count; /* of ranks */
 	uint32_t *group; /* by rank: the first rank whose file has the same name */
 	/* By rank: another dump has files of this name, and all of them are other builds. */
 	bool *is_rebuilt;
 };
 
-/* Fills ranks, all of it in arena. 0 or -ERR_NOMEM. */
-int module_ids_make(
+/* Fills ranks, all of it in arena. */
+void module_ids_make(
 	const struct dump_sums *dumps, size_t count, struct module_ids *ranks, struct arena *arena);
 
 /*
@@ -78,9 +78,8 @@ struct locations {
 	struct arena arena;
 };
 
-/* Release it in any case. 0 or -ERR_NOMEM. */
-int locations_make(struct locations *places, const struct dump_sums *dumps, size_t count);
-void locations_release(struct locations *places);
+void locations_make(struct locations *locations, const struct dump_sums *dumps, size_t count);
+void locations_release(struct locations *locations);
 
 /* A dump's module. */
 struct place_module {
@@ -94,25 +93,30 @@ struct place_module {
  * older ones first, unless that dump has another module there.
  */
 struct location location_of(
-	const struct locations *places, size_t dump, uint64_t addr, struct place_module *found);
+	const struct locations *locations, size_t dump, uint64_t addr, struct place_module *found);
 
 /*
  * How many frames of a dump's stack count, from the innermost on. A tail of frames in no module is what
  * lay on the stack behind a frame that could not be unwound: other values each time, and no calls. A
  * stack that is in no module at all is left whole, as is one whose frames are texts or candidates.
  */
-uint32_t location_depth(const struct locations *places, size_t dump, const struct stack *stack);
+uint32_t location_depth(const struct locations *locations, size_t dump, const struct stack *stack);
 
 static inline bool same_place(const struct location *a, const struct location *b)
 {
 	return a->unit == b->unit && a->offset == b->offset;
 }
 
+static inline int number_order(uint64_t a, uint64_t b)
+{
+	return a < b ? -1 : a > b;
+}
+
 static inline int location_order(const struct location *a, const struct location *b)
 {
-	if (a->unit != b->unit)
-		return a->unit < b->unit ? -1 : 1;
-	return a->offset < b->offset ? -1 : a->offset > b->offset;
+	int order = number_order(a->unit, b->unit);
+
+	return order ? order : number_order(a->offset, b->offset);
 }
 
 /*
@@ -120,7 +124,7 @@ static inline int location_order(const struct location *a, const struct location
  * matching, which compares modules that were rebuilt by their names, and reports.
  *
  * The newest dump that carries a name for a place gives it; where none does, the module's own file
- * is asked. Names borrow the dumps and their places, and own the symbols.
+ * is asked. Names borrow the dumps and their locations, and own the symbols.
  */
 
 struct named_place {
@@ -133,7 +137,7 @@ struct named_place {
 };
 
 struct names {
-	const struct locations *places;
+	const struct locations *locations;
 	struct hash_index index;
 	struct named_place *list;
 	size_t count, cap;
@@ -142,16 +146,16 @@ struct names {
 	struct symbolizer *symbolizer; /* NULL: not needed yet */
 };
 
-/* places, and options, which may be NULL, must outlive it. */
-void names_init(
-	struct names *names, const struct locations *places, const struct symbol_options *options);
+/* locations, and options, which may be NULL, must outlive it. */
+void names_init(struct names *names, const struct locations *locations,
+	const struct symbol_options *options);
 void names_release(struct names *names);
 
-/* Asks for the names of a dump's return address. 0 or -ERR_NOMEM. */
+/* Asks for the names of a dump's return address. */
 int names_want(struct names *names, size_t dump, uint64_t addr);
 
-/* Looks for all names that are wanted and were not looked for yet. 0 or -ERR_NOMEM; -ERR_USAGE when
- * symbol_options_check() was not asked and would have said so. */
+/* Looks for all names that are wanted and were not looked for yet. There are none under options that
+ * symbol_options_check() refuses. */
 int names_resolve(struct names *names, struct err *err);
 
 /* What went wrong while names were looked for, a few words, or NULL. */
@@ -168,8 +172,8 @@ enum name_class {
 };
 
 /* Gives all places found so far that have a name a class, from 1: equal for those that are the same.
- * Classes follow the text. 0 or -ERR_NOMEM. */
-int names_classify(struct names *names, enum name_class by);
+ * Classes follow the text. */
+void names_classify(struct names *names, enum name_class by);
 
 /* NULL: was not asked for. */
 const struct named_place *names_find(const struct names *names, const struct location *place);

@@ -1,7 +1,7 @@
 /*
  * Rows: what a stack adds up to in each of several dumps.
  *
- * Stacks are matched by content: each frame as (module, offset) by its own dump's modules, as a
+ * Stacks are matched by class: each frame as (module, offset) by its own dump's modules, as a
  * place in a function where the module was rebuilt, or as an address when it lies in none. Ids
  * are labels, unless it is asked for otherwise. Nothing depends on the order of stacks and cells in
  * the dumps. A comparison borrows the dumps it is made from and owns everything else.
@@ -128,7 +128,7 @@ struct delta {
 	int64_t block_count, requested_bytes, overhead_bytes;
 };
 
-/* dumps must outlive the comparison; release it also after a failure. 0 or -ERR_NOMEM. */
+/* dumps must outlive the comparison. */
 int comparison_make(struct comparison *comparison, const struct dump_sums *dumps, size_t dump_count,
 	const struct match_request *request);
 void comparison_release(struct comparison *comparison);

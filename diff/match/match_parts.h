@@ -13,19 +13,6 @@
 #include "diff/read/dump_sums.h"
 
 /*
- * Numbers for the frames of stacks that have no addresses but text: equal for texts that say the
- * same, in whatever dump.
- */
-
-/*
- * For each dump an array, in the order of its texts, of numbers from 1 that follow the text, in
- * arena. However an offset is spelt does not count ("+0x00000808", "+808"); with by_function neither
- * it nor what is behind it. NULL: out of memory.
- */
-uint32_t **stack_frame_numbers(
-	const struct dump_sums *dumps, size_t count, bool by_function, struct arena *arena);
-
-/*
  * What a stack consists of, as a number: equal for stacks that are to be one row, whatever their
  * dump, id or heap.
  *
@@ -33,20 +20,20 @@ uint32_t **stack_frame_numbers(
  * the place that the matching mode makes of it.
  */
 
-struct content {
+struct stack_class {
 	enum row_kind kind; /* by id: ROW_STACK, whatever the id has */
 	/* One of those that have it. Of ROW_ONE_OF: index into lists; of ROW_STACKLESS: none. */
 	uint32_t dump, stack;
 };
 
-/* Contents in their order, each once: one of them is the true one. */
-struct content_list {
-	uint32_t *contents;
+/* Classes in their order, each once: one of them is the true one. */
+struct class_list {
+	uint32_t *classes;
 	size_t count;
 };
 
 /* What was found for a stack that dumps have in common. */
-struct content_memo {
+struct class_memo {
 	uint32_t
 		alike; /* for dumps that are like that one, see struct locations; UINT32_MAX: nothing yet */
 	uint32_t number;
@@ -54,19 +41,19 @@ struct content_memo {
 
 struct stack_classes {
 	const struct dump_sums *dumps;
-	const struct locations *places;
+	const struct locations *locations;
 	const struct names *names;
 	enum match_mode mode;
 	bool by_symbol; /* names are there, for some frames at least */
 	bool *has_names; /* by rank: that build of a module has some; NULL when by_symbol is false */
-	uint32_t **texts; /* see stack_frame_numbers() */
+	uint32_t **texts; /* by dump and text: its number, see text_numbers() */
 	size_t *process; /* by dump: the first one of its process */
-	struct content_memo *memo; /* by number of sums.shared */
+	struct class_memo *memo; /* by number of sums.shared */
 	size_t memo_count;
 	struct hash_index index;
-	struct content *list;
+	struct stack_class *list;
 	size_t count, cap;
-	struct content_list *lists;
+	struct class_list *lists;
 	size_t list_count, list_cap;
 	struct location *frames; /* of the stack at hand, depth of them */
 	size_t frame_cap;
@@ -74,24 +61,24 @@ struct stack_classes {
 	struct arena arena;
 };
 
-/* places and names must outlive it. Release it in any case. 0 or -ERR_NOMEM. */
-int stack_classes_make(struct stack_classes *contents, const struct dump_sums *dumps,
-	size_t dump_count, const struct locations *places, struct names *names,
+/* locations and names must outlive it. */
+void stack_classes_make(struct stack_classes *classes, const struct dump_sums *dumps,
+	size_t dump_count, const struct locations *locations, struct names *names,
 	const struct match_request *request);
-void stack_classes_release(struct stack_classes *contents);
+void stack_classes_release(struct stack_classes *classes);
 
-/* The content of a dump's stack (its index, or STACK_NONE). 0 or -ERR_NOMEM. */
-int content_of(struct stack_classes *contents, size_t dump, uint32_t stack, uint32_t *number);
+/* The class of a dump's stack (its index, or STACK_NONE). */
+uint32_t stack_class(struct stack_classes *classes, size_t dump, uint32_t stack);
 
-/* The content of blocks that have one of some stacks, unknown which: count numbers, sorted here;
- * one number when all are the same. 0 or -ERR_NOMEM. */
-int content_one_of(struct stack_classes *contents, uint32_t *all, size_t count, uint32_t *number);
+/* The class of blocks that have one of some stacks, unknown which: count numbers, sorted here;
+ * one number when all are the same. */
+uint32_t stack_class_one_of(struct stack_classes *classes, uint32_t *all, size_t count);
 
-/* A total order of contents that depends on nothing else. */
-int content_order(const struct stack_classes *contents, uint32_t a, uint32_t b);
+/* A total order of classes that depends on nothing else. */
+int stack_class_order(const struct stack_classes *classes, uint32_t a, uint32_t b);
 
 /* The same of the frames of two stacks. */
-int content_stack_order(const struct stack_classes *contents, size_t dump_a, const struct stack *a,
+int stack_order(const struct stack_classes *classes, size_t dump_a, const struct stack *a,
 	size_t dump_b, const struct stack *b);
 
 /* Ids as hexadecimal numbers of any length. */
@@ -105,9 +92,9 @@ int stack_id_order(const char *a, const char *b);
 
 /*
  * Labels the rows of a comparison. rows[dump][cell] is the number of the row that the cell went to,
- * ROW_NONE: to none that is left. 0 or -ERR_NOMEM.
+ * ROW_NONE: to none that is left.
  */
-int rows_label(
-	struct comparison *comparison, const struct stack_classes *contents, uint32_t *const *rows);
+void rows_label(
+	struct comparison *comparison, const struct stack_classes *classes, uint32_t *const *rows);
 
 #endif

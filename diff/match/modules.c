@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "core/base/memory.h"
+#include "core/base/text.h"
 
 /* What a dump tells of a module's build, each with what is before it. Builds that are to be
  * repeatable have no true timestamp, so that alone does not do. */
@@ -41,10 +42,8 @@ static const char *lower_path(struct arena *arena, const char *path)
 {
 	char *copy = arena_text(arena, path, strlen(path));
 
-	for (char *at = copy; copy && *at; at++) {
-		if (*at >= 'A' && *at <= 'Z')
-			*at = (char)(*at + 'a' - 'A');
-	}
+	for (char *at = copy; *at; at++)
+		*at = text_lower(*at);
 	return copy;
 }
 
@@ -55,26 +54,21 @@ static enum detail detail_of(const struct module *module)
 	return module->pdb_guid ? DETAIL_PDB : DETAIL_HEADERS;
 }
 
-static int order_of(uint64_t a, uint64_t b)
-{
-	return a < b ? -1 : a > b;
-}
-
 /* By no more than this detail of the build, which both have. */
 static int by_build(const struct module *a, const struct module *b, enum detail detail)
 {
 	int order = 0;
 
 	if (detail >= DETAIL_HEADERS)
-		order = order_of(a->timestamp, b->timestamp);
+		order = number_order(a->timestamp, b->timestamp);
 	if (!order && detail >= DETAIL_HEADERS)
-		order = order_of(a->checksum, b->checksum);
+		order = number_order(a->checksum, b->checksum);
 	if (!order && detail >= DETAIL_HEADERS)
-		order = order_of(a->size_bytes, b->size_bytes);
+		order = number_order(a->size_bytes, b->size_bytes);
 	if (!order && detail == DETAIL_PDB)
 		order = strcmp(a->pdb_guid, b->pdb_guid);
 	if (!order && detail == DETAIL_PDB)
-		order = order_of(a->pdb_age, b->pdb_age);
+		order = number_order(a->pdb_age, b->pdb_age);
 	return order;
 }
 
@@ -87,7 +81,7 @@ static int by_file(const struct module_file *a, const struct module_file *b)
 	if (!order)
 		order = strcmp(a->path, b->path);
 	if (!order)
-		order = order_of(x, y);
+		order = number_order(x, y);
 	return order ? order : by_build(a->module, b->module, x);
 }
 
@@ -100,19 +94,15 @@ static int by_file_and_module(const void *a, const void *b)
 }
 
 /* The dump's modules, sorted: equal ones side by side. */
-static int files_fill(struct module_file *files, const struct dump_sums *dump, struct arena *arena)
+static void files_fill(struct module_file *files, const struct dump_sums *dump, struct arena *arena)
 {
 	for (size_t i = 0; i < dump->module_count; i++) {
 		const char *path = lower_path(arena, dump->modules[i].path);
 
-		if (!path)
-			return -ERR_NOMEM;
 		files[i] = (struct module_file){
 			&dump->modules[i], path, module_path_base(path), NULL, 0};
 	}
-	if (dump->module_count)
-		qsort(files, dump->module_count, sizeof(*files), by_file_and_module);
-	return 0;
+	qsort(files, dump->module_count, sizeof(*files), by_file_and_module);
 }
 
 /* 0: what the round takes for the same. */
@@ -131,12 +121,12 @@ static int by_group_and_side(const void *a, const void *b)
 	int order = by_group(a, b);
 
 	if (!order)
-		order = order_of(x->is_new, y->is_new);
+		order = number_order(x->is_new, y->is_new);
 	if (!order)
-		order = order_of(detail_of(x->file->module), detail_of(y->file->module));
+		order = number_order(detail_of(x->file->module), detail_of(y->file->module));
 	if (!order)
 		order = by_file(x->file, y->file);
-	return order ? order : order_of(x->file->rank, y->file->rank);
+	return order ? order : number_order(x->file->rank, y->file->rank);
 }
 
 /* Pairs known files with new ones as long as one of two tells no more than is compared: where both
@@ -162,18 +152,17 @@ static void group_pair(struct seeker *group, size_t count)
 static void round_pair(struct seeker *seekers, struct module_file **files, size_t known,
 	size_t count, bool by_path, enum detail detail)
 {
-	size_t kept = 0;
+	size_t seeker_count = 0;
 
 	for (size_t i = 0; i < count; i++) {
 		if (files[i]->same || detail_of(files[i]->module) < detail)
 			continue;
-		seekers[kept++] = (struct seeker){
+		seekers[seeker_count++] = (struct seeker){
 			files[i], by_path ? files[i]->path : files[i]->name, detail, i >= known};
 	}
-	if (kept)
-		qsort(seekers, kept, sizeof(*seekers), by_group_and_side);
-	for (size_t from = 0, to; from < kept; from = to) {
-		for (to = from + 1; to < kept && !by_group(&seekers[from], &seekers[to]);)
+	qsort(seekers, seeker_count, sizeof(*seekers), by_group_and_side);
+	for (size_t from = 0, to; from < seeker_count; from = to) {
+		for (to = from + 1; to < seeker_count && !by_group(&seekers[from], &seekers[to]);)
 			to++;
 		group_pair(seekers + from, to - from);
 	}
@@ -181,18 +170,15 @@ static void round_pair(struct seeker *seekers, struct module_file **files, size_
 
 /* Pairs the last of count files, which are new, with the known ones before them. Files that stayed
  * where they were find each other first, then those that moved; the same build first. */
-static int files_pair(struct module_file **files, size_t known, size_t count)
+static void files_pair(struct module_file **files, size_t known, size_t count)
 {
-	struct seeker *seekers = calloc(count + 1, sizeof(*seekers));
+	struct seeker *seekers = xcalloc(count + 1, sizeof(*seekers));
 
-	if (!seekers)
-		return -ERR_NOMEM;
 	for (int by_path = 1; by_path >= 0; by_path--) {
 		for (int detail = DETAIL_PDB; detail >= DETAIL_NONE; detail--)
 			round_pair(seekers, files, known, count, by_path, (enum detail)detail);
 	}
 	free(seekers);
-	return 0;
 }
 
 /* Makes the paired known files tell what the new ones do, and the others known. */
@@ -217,32 +203,26 @@ static void files_settle(struct known *known, size_t before)
 }
 
 /* kind_of: for each module of the dump its number among the known files. */
-static int dump_pair(struct known *known, const struct dump_sums *dump, uint32_t *kind_of)
+static void dump_pair(struct known *known, const struct dump_sums *dump, uint32_t *kind_of)
 {
 	size_t before = known->count, count = dump->module_count;
-	struct module_file *all = arena_alloc(known->arena, count * sizeof(*all) + 1);
-	int rc = all ? files_fill(all, dump, known->arena) : -ERR_NOMEM;
+	struct module_file *all = arena_alloc(known->arena, count * sizeof(*all));
 
-	for (size_t i = 0; !rc && i < count; i++) {
+	files_fill(all, dump, known->arena);
+	for (size_t i = 0; i < count; i++) {
 		if (i && !by_file(&all[i - 1], &all[i]))
 			continue; /* the same file, loaded twice */
-		if (known->count >= UINT32_MAX - 1 ||
-			array_grow((void **)&known->files, &known->cap, known->count,
-				sizeof(*known->files)))
-			return -ERR_NOMEM;
+		array_grow(
+			(void **)&known->files, &known->cap, known->count, sizeof(*known->files));
 		known->files[known->count++] = &all[i];
 	}
-	if (!rc)
-		rc = files_pair(known->files, before, known->count);
-	if (rc)
-		return rc;
+	files_pair(known->files, before, known->count);
 	files_settle(known, before);
 	for (size_t i = 0; i < count; i++) {
 		if (i && !by_file(&all[i - 1], &all[i]))
 			all[i].rank = all[i - 1].rank;
 		kind_of[all[i].module - dump->modules] = all[i].rank;
 	}
-	return 0;
 }
 
 static int by_name(const void *a, const void *b)
@@ -253,17 +233,15 @@ static int by_name(const void *a, const void *b)
 
 	if (!order)
 		order = strcmp(x->path, y->path);
-	return order ? order : order_of(x->rank, y->rank);
+	return order ? order : number_order(x->rank, y->rank);
 }
 
 /* Turns the numbers of known files, which follow the order of the dumps, into ranks. */
-static int rank(
+static void rank(
 	struct known *known, const struct dump_sums *dumps, size_t count, uint32_t **kind_of)
 {
-	uint32_t *ranks = calloc(known->count + 1, sizeof(*ranks));
+	uint32_t *ranks = xcalloc(known->count + 1, sizeof(*ranks));
 
-	if (!ranks)
-		return -ERR_NOMEM;
 	if (known->count)
 		qsort(known->files, known->count, sizeof(*known->files), by_name);
 	for (size_t i = 0; i < known->count; i++)
@@ -275,7 +253,6 @@ static int rank(
 			kind_of[dump][i] = ranks[kind_of[dump][i]];
 	}
 	free(ranks);
-	return 0;
 }
 
 /* In how many dumps each rank, or each group of them, occurs. */
@@ -284,7 +261,7 @@ static void occurrences(const struct module_ids *ranks, const struct dump_sums *
 {
 	for (size_t dump = 0; dump < dump_count; dump++) {
 		for (size_t i = 0; i < dumps[dump].module_count; i++) {
-			uint32_t number = ranks->of[dump][i];
+			uint32_t number = ranks->by_dump[dump][i];
 			struct occurrence *at = &all[by_group ? ranks->group[number] : number];
 
 			if (at->count && at->last == dump)
@@ -296,62 +273,44 @@ static void occurrences(const struct module_ids *ranks, const struct dump_sums *
 }
 
 /* A build that not every dump has which has a file of the name. */
-static int find_rebuilt(struct module_ids *ranks, const struct dump_sums *dumps, size_t dump_count)
+static void find_rebuilt(struct module_ids *ranks, const struct dump_sums *dumps, size_t dump_count)
 {
-	struct occurrence *own = calloc(ranks->count + 1, sizeof(*own));
-	struct occurrence *group = calloc(ranks->count + 1, sizeof(*group));
-	int rc = own && group ? 0 : -ERR_NOMEM;
+	struct occurrence *own = xcalloc(ranks->count + 1, sizeof(*own));
+	struct occurrence *group = xcalloc(ranks->count + 1, sizeof(*group));
 
-	if (!rc) {
-		occurrences(ranks, dumps, dump_count, false, own);
-		occurrences(ranks, dumps, dump_count, true, group);
-	}
-	for (size_t i = 0; !rc && i < ranks->count; i++)
+	occurrences(ranks, dumps, dump_count, false, own);
+	occurrences(ranks, dumps, dump_count, true, group);
+	for (size_t i = 0; i < ranks->count; i++)
 		ranks->is_rebuilt[i] = own[i].count < group[ranks->group[i]].count;
 	free(own);
 	free(group);
-	return rc;
 }
 
-/* known is sorted by name. */
-static int describe(const struct known *known, struct module_ids *ranks,
-	const struct dump_sums *dumps, size_t dump_count)
-{
-	ranks->count = known->count;
-	ranks->group = arena_alloc(known->arena, known->count * sizeof(*ranks->group) + 1);
-	ranks->is_rebuilt = arena_alloc(known->arena, known->count + 1);
-	if (!ranks->group || !ranks->is_rebuilt)
-		return -ERR_NOMEM;
-	for (size_t i = 0; i < known->count; i++) {
-		bool is_first = !i || strcmp(known->files[i - 1]->name, known->files[i]->name) != 0;
-
-		ranks->group[i] = is_first ? (uint32_t)i : ranks->group[i - 1];
-	}
-	return find_rebuilt(ranks, dumps, dump_count);
-}
-
-int module_ids_make(
+void module_ids_make(
 	const struct dump_sums *dumps, size_t count, struct module_ids *ranks, struct arena *arena)
 {
 	struct known known = {.arena = arena};
-	uint32_t **of = arena_alloc(arena, count * sizeof(*of) + 1);
-	struct module_ids made = {.of = of};
-	int rc = of ? 0 : -ERR_NOMEM;
+	uint32_t **by_dump = arena_alloc(arena, count * sizeof(*by_dump));
 
-	for (size_t i = 0; !rc && i < count; i++) {
+	for (size_t i = 0; i < count; i++) {
 		if (i && dumps[i].module_count && dumps[i].modules == dumps[i - 1].modules) {
-			of[i] = of[i - 1]; /* most dumps of a process have the same ones */
+			by_dump[i] =
+				by_dump[i - 1]; /* most dumps of a process have the same ones */
 			continue;
 		}
-		of[i] = arena_alloc(arena, dumps[i].module_count * sizeof(**of) + 1);
-		rc = of[i] ? dump_pair(&known, &dumps[i], of[i]) : -ERR_NOMEM;
+		by_dump[i] = arena_alloc(arena, dumps[i].module_count * sizeof(**by_dump));
+		dump_pair(&known, &dumps[i], by_dump[i]);
 	}
-	if (!rc)
-		rc = rank(&known, dumps, count, of);
-	if (!rc)
-		rc = describe(&known, &made, dumps, count);
-	if (!rc)
-		*ranks = made;
+	rank(&known, dumps, count, by_dump);
+	*ranks = (struct module_ids){.by_dump = by_dump,
+		.count = known.count,
+		.group = arena_alloc(arena, known.count * sizeof(*ranks->group)),
+		.is_rebuilt = arena_alloc(arena, known.count)};
+	for (size_t i = 0; i < known.count; i++) {
+		bool is_first = !i || strcmp(known.files[i - 1]->name, known.files[i]->name) != 0;
+
+		ranks->group[i] = is_first ? (uint32_t)i : ranks->group[i - 1];
+	}
+	find_rebuilt(ranks, dumps, count);
 	free(known.files);
-	return rc;
 }

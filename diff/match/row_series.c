@@ -4,7 +4,6 @@
 
 #include <stdatomic.h>
 
-#include "core/base/err.h"
 #include "core/base/os.h"
 
 bool axis_ends(const struct trend_axis *axis, size_t snapshot)
@@ -56,7 +55,7 @@ static uint64_t plus(uint64_t a, uint64_t b)
 	return b > INT64_MAX - a ? INT64_MAX : a + b;
 }
 
-static struct block_totals sum_of(const struct trend_axis *axis, const struct block_totals *of,
+static struct block_totals ends_sum(const struct trend_axis *axis, const struct block_totals *sums,
 	bool (*is_wanted)(const struct trend_axis *axis, size_t snapshot))
 {
 	struct block_totals sum = {0};
@@ -64,21 +63,21 @@ static struct block_totals sum_of(const struct trend_axis *axis, const struct bl
 	for (size_t i = 0; i < axis->count; i++) {
 		if (!is_wanted(axis, i))
 			continue;
-		sum.block_count = plus(sum.block_count, of[i].block_count);
-		sum.requested_bytes = plus(sum.requested_bytes, of[i].requested_bytes);
-		sum.overhead_bytes = plus(sum.overhead_bytes, of[i].overhead_bytes);
+		sum.block_count = plus(sum.block_count, sums[i].block_count);
+		sum.requested_bytes = plus(sum.requested_bytes, sums[i].requested_bytes);
+		sum.overhead_bytes = plus(sum.overhead_bytes, sums[i].overhead_bytes);
 	}
 	return sum;
 }
 
-struct block_totals series_first(const struct trend_axis *axis, const struct block_totals *of)
+struct block_totals series_first(const struct trend_axis *axis, const struct block_totals *sums)
 {
-	return axis->parts ? sum_of(axis, of, axis_begins) : of[0];
+	return axis->parts ? ends_sum(axis, sums, axis_begins) : sums[0];
 }
 
-struct block_totals series_last(const struct trend_axis *axis, const struct block_totals *of)
+struct block_totals series_last(const struct trend_axis *axis, const struct block_totals *sums)
 {
-	return axis->parts ? sum_of(axis, of, axis_ends) : of[axis->count - 1];
+	return axis->parts ? ends_sum(axis, sums, axis_ends) : sums[axis->count - 1];
 }
 
 /* Lowest and highest so far. */
@@ -96,7 +95,7 @@ static void range_take(struct judge_range *range, uint64_t value, bool is_first,
 		*swing = range->high - range->low;
 }
 
-struct block_totals series_swing(const struct trend_axis *axis, const struct block_totals *of)
+struct block_totals series_swing(const struct trend_axis *axis, const struct block_totals *sums)
 {
 	struct judge_range bytes = {0}, blocks = {0};
 	struct block_totals swing = {0};
@@ -104,15 +103,15 @@ struct block_totals series_swing(const struct trend_axis *axis, const struct blo
 	for (size_t i = 0; i < axis->count; i++) {
 		bool is_first = axis_begins(axis, i);
 
-		range_take(&bytes, of[i].requested_bytes, is_first, &swing.requested_bytes);
-		range_take(&blocks, of[i].block_count, is_first, &swing.block_count);
+		range_take(&bytes, sums[i].requested_bytes, is_first, &swing.requested_bytes);
+		range_take(&blocks, sums[i].block_count, is_first, &swing.block_count);
 	}
 	return swing;
 }
 
-bool series_by_blocks(const struct trend_axis *axis, const struct block_totals *of)
+bool series_by_blocks(const struct trend_axis *axis, const struct block_totals *sums)
 {
-	struct block_totals swing = of ? series_swing(axis, of) : (struct block_totals){0};
+	struct block_totals swing = sums ? series_swing(axis, sums) : (struct block_totals){0};
 
 	return !swing.requested_bytes && swing.block_count;
 }
@@ -126,7 +125,6 @@ struct judging {
 	void (*judge_one)(void *ctx, size_t index, struct trend_judge *by);
 	void *ctx;
 	atomic_size_t next;
-	atomic_bool is_short; /* of memory: number 0 had none */
 };
 
 static void judge_some(void *ctx, unsigned number)
@@ -135,9 +133,8 @@ static void judge_some(void *ctx, unsigned number)
 	struct trend_judge *by = trend_judge_new(judging->axis);
 	size_t from;
 
-	if (!by && !number)
-		atomic_store(&judging->is_short, true);
-	while (by && (from = atomic_fetch_add(&judging->next, SERIES_AT_ONCE)) < judging->count) {
+	(void)number;
+	while ((from = atomic_fetch_add(&judging->next, SERIES_AT_ONCE)) < judging->count) {
 		for (size_t i = from; i < from + SERIES_AT_ONCE && i < judging->count; i++)
 			judging->judge_one(judging->ctx, i, by);
 	}
@@ -154,7 +151,7 @@ int series_judge_all(const struct trend_axis *axis, size_t count,
 	threads = threads < THREADS_MAX ? threads : THREADS_MAX;
 	threads = threads < pieces ? threads : (unsigned)pieces;
 	thread_run(threads, judge_some, &judging);
-	return atomic_load(&judging.is_short) ? -ERR_NOMEM : 0;
+	return 0;
 }
 
 static void judge_row(void *ctx, size_t index, struct trend_judge *by)
@@ -164,7 +161,7 @@ static void judge_row(void *ctx, size_t index, struct trend_judge *by)
 	trend_judge(by, row->of, &row->trend);
 }
 
-int series_judge_rows(struct comparison *comparison)
+void series_judge_rows(struct comparison *comparison)
 {
-	return series_judge_all(comparison->axis, comparison->row_count, judge_row, comparison);
+	series_judge_all(comparison->axis, comparison->row_count, judge_row, comparison);
 }

@@ -31,28 +31,27 @@ bool axis_has_bounds(const struct trend_axis *axis);
  * also when times are not known. Without that there are no rates. */
 bool axis_time_passes(const struct trend_axis *axis);
 
-/* Sums over the parts of a series of[0..axis->count); each number is INT64_MAX at most. */
-struct block_totals series_first(const struct trend_axis *axis, const struct block_totals *of);
-struct block_totals series_last(const struct trend_axis *axis, const struct block_totals *of);
+/* Sums over the parts of a series sums[0..axis->count); each number is INT64_MAX at most. */
+struct block_totals series_first(const struct trend_axis *axis, const struct block_totals *sums);
+struct block_totals series_last(const struct trend_axis *axis, const struct block_totals *sums);
 
 /* How far apart the lowest and the highest number of one part are, of the part where that is most;
  * each kind of number by itself. Overhead is not looked at. */
-struct block_totals series_swing(const struct trend_axis *axis, const struct block_totals *of);
+struct block_totals series_swing(const struct trend_axis *axis, const struct block_totals *sums);
 
 /* Whether a series is judged by its blocks: within each part its bytes are always the same, and its blocks are
- * not. of is NULL: it has neither. */
-bool series_by_blocks(const struct trend_axis *axis, const struct block_totals *of);
+ * not. sums is NULL: it has neither. */
+bool series_by_blocks(const struct trend_axis *axis, const struct block_totals *sums);
 
 /* Judging many series of one axis: by several threads, each with a judge of its own. */
 
-/* Calls judge_one for 0..count, in no order and several at once. 0 or -ERR_NOMEM. */
+/* Calls judge_one for 0..count, in no order and several at once. */
 int series_judge_all(const struct trend_axis *axis, size_t count,
 	void (*judge_one)(void *ctx, size_t index, struct trend_judge *by), void *ctx);
 
 /* What the series of each row says. */
 
-/* Fills in the trend of each row of a comparison that has an axis, several at once. 0 or
- * -ERR_NOMEM. */
-int series_judge_rows(struct comparison *comparison);
+/* Fills in the trend of each row of a comparison that has an axis, several at once. */
+void series_judge_rows(struct comparison *comparison);
 
 #endif

@@ -89,42 +89,34 @@ static int by_spelling(const void *a, const void *b)
 	return order ? order : text_order(x->rest, x->rest_len, y->rest, y->rest_len);
 }
 
-static void number(struct spelling *all, size_t count)
-{
-	uint32_t last = 0;
-
-	if (count)
-		qsort(all, count, sizeof(*all), by_spelling);
-	for (size_t i = 0; i < count; i++) {
-		if (!i || by_spelling(&all[i - 1], &all[i]))
-			last++;
-		*all[i].number = last;
-	}
-}
-
-uint32_t **stack_frame_numbers(
+/*
+ * Numbers for the frames of stacks that have no addresses but text: for each dump an array, in the order of
+ * its texts, of numbers from 1 that follow the text, in arena. Equal for texts that say the same, in whatever
+ * dump: however an offset is spelt does not count ("+0x00000808", "+808"); with by_function neither it nor
+ * what is behind it.
+ */
+static uint32_t **text_numbers(
 	const struct dump_sums *dumps, size_t count, bool by_function, struct arena *arena)
 {
-	uint32_t **numbers = arena_alloc(arena, count * sizeof(*numbers) + 1);
+	uint32_t **numbers = arena_alloc(arena, count * sizeof(*numbers)), last = 0;
 	struct spelling *all;
 	size_t total = 0, at = 0;
 
 	for (size_t i = 0; i < count; i++)
 		total += dumps[i].text_count;
-	all = calloc(total + 1, sizeof(*all));
-	for (size_t i = 0; numbers && all && i < count; i++) {
-		numbers[i] = arena_alloc(arena, dumps[i].text_count * sizeof(**numbers) + 1);
-		if (!numbers[i])
-			numbers = NULL;
-		for (size_t k = 0; numbers && k < dumps[i].text_count; k++) {
+	all = xcalloc(total, sizeof(*all));
+	for (size_t i = 0; i < count; i++) {
+		numbers[i] = arena_alloc(arena, dumps[i].text_count * sizeof(**numbers));
+		for (size_t k = 0; k < dumps[i].text_count; k++) {
 			all[at] = spelling_of(dumps[i].texts[k], by_function);
 			all[at++].number = &numbers[i][k];
 		}
 	}
-	if (numbers && all)
-		number(all, total);
-	else
-		numbers = NULL;
+	qsort(all, total, sizeof(*all), by_spelling);
+	for (size_t i = 0; i < total; i++) {
+		last += !i || by_spelling(&all[i - 1], &all[i]);
+		*all[i].number = last;
+	}
 	free(all);
 	return numbers;
 }
@@ -141,11 +133,6 @@ int stack_id_order(const char *a, const char *b)
 	return x != y ? (x < y ? -1 : 1) : strcmp(a, b);
 }
 
-static int order_of(uint64_t a, uint64_t b)
-{
-	return a < b ? -1 : a > b;
-}
-
 /* ---------------------------------------------------------------- frames */
 
 static bool is_all_by_name(enum match_mode mode)
@@ -154,123 +141,104 @@ static bool is_all_by_name(enum match_mode mode)
 }
 
 /* Whether a frame there is known by its name, if it has one. */
-static bool goes_by_name(const struct stack_classes *contents, const struct location *place)
+static bool goes_by_name(const struct stack_classes *classes, const struct location *place)
 {
-	if (is_all_by_name(contents->mode))
+	if (is_all_by_name(classes->mode))
 		return true;
-	return contents->mode == MATCH_AUTO && place->unit &&
-	       contents->places->ranks.is_rebuilt[place->unit - 1];
+	return classes->mode == MATCH_AUTO && place->unit &&
+	       classes->locations->ranks.is_rebuilt[place->unit - 1];
 }
 
 /* Of a rebuilt module that has names in this build, a frame without one: offsets would tell it from
  * every frame of another build, so it goes by where it stands among the others. */
-static bool is_any_nameless(const struct stack_classes *contents, const struct location *place)
+static bool is_any_nameless(const struct stack_classes *classes, const struct location *place)
 {
-	return contents->mode != MATCH_SYMBOL && place->unit &&
-	       contents->places->ranks.is_rebuilt[place->unit - 1] &&
-	       contents->has_names[place->unit - 1];
+	return classes->mode != MATCH_SYMBOL && place->unit &&
+	       classes->locations->ranks.is_rebuilt[place->unit - 1] &&
+	       classes->has_names[place->unit - 1];
 }
 
 /* The place that a frame there is compared by where names count. */
 static struct location named_place_at(
-	const struct stack_classes *contents, const struct location *place)
+	const struct stack_classes *classes, const struct location *place)
 {
-	const struct module_ids *ranks = &contents->places->ranks;
+	const struct module_ids *ranks = &classes->locations->ranks;
 	uint64_t group = place->unit ? ranks->group[place->unit - 1] + 1 : 0;
 	const struct named_place *named;
 
-	if (!goes_by_name(contents, place))
+	if (!goes_by_name(classes, place))
 		return *place;
-	named = names_find(contents->names, place);
+	named = names_find(classes->names, place);
 	if (named && named->class)
 		return (struct location){UNIT_SYMBOL + group, named->class};
-	if (is_any_nameless(contents, place))
+	if (is_any_nameless(classes, place))
 		return (struct location){UNIT_NAMELESS + group, 0};
 	return *place;
 }
 
 /* The place that a frame is compared by. */
-static struct location frame_at(const struct stack_classes *contents, size_t dump,
-	const struct stack *stack, uint32_t index)
+static struct location frame_at(
+	const struct stack_classes *classes, size_t dump, const struct stack *stack, uint32_t index)
 {
 	uint64_t frame = stack->frames[index];
 	struct location place;
 
 	if (stack->is_named)
-		return (struct location){UNIT_TEXT, contents->texts[dump][frame]};
-	if (contents->mode == MATCH_ADDRESS)
+		return (struct location){UNIT_TEXT, classes->texts[dump][frame]};
+	if (classes->mode == MATCH_ADDRESS)
 		return (struct location){0, frame};
-	place = location_of(contents->places, dump, frame, NULL);
-	return contents->by_symbol ? named_place_at(contents, &place) : place;
-}
-
-static int want_stack(const struct stack_classes *contents, struct names *names, size_t dump,
-	const struct stack *stack)
-{
-	int rc = 0;
-
-	for (uint32_t i = 0; !rc && !stack->is_named && i < stack->frame_count; i++) {
-		struct location place = location_of(contents->places, dump, stack->frames[i], NULL);
-
-		if (goes_by_name(contents, &place))
-			rc = names_want(names, dump, stack->frames[i]);
-	}
-	return rc;
-}
-
-static int find_named_builds(struct stack_classes *contents, const struct names *names)
-{
-	contents->has_names = arena_alloc(&contents->arena, contents->places->ranks.count + 1);
-	if (!contents->has_names)
-		return -ERR_NOMEM;
-	memset(contents->has_names, 0, contents->places->ranks.count + 1);
-	for (size_t i = 0; i < names->count; i++) {
-		if (names->list[i].found.count && names->list[i].place.unit)
-			contents->has_names[names->list[i].place.unit - 1] = true;
-	}
-	return 0;
+	place = location_of(classes->locations, dump, frame, NULL);
+	return classes->by_symbol ? named_place_at(classes, &place) : place;
 }
 
 /* Looks for the names that stacks are compared by, all at once. */
-static int find_names(struct stack_classes *contents, struct names *names, size_t dump_count)
+static void find_names(struct stack_classes *classes, struct names *names, size_t dump_count)
 {
-	static const enum name_class classes[] = {[MATCH_AUTO] = CLASS_CODE,
+	static const enum name_class by_mode[] = {[MATCH_AUTO] = CLASS_CODE,
 		[MATCH_SYMBOL] = CLASS_LINE,
 		[MATCH_FUNCTION] = CLASS_FUNCTION};
-	const struct module_ids *ranks = &contents->places->ranks;
-	bool is_needed = is_all_by_name(contents->mode);
-	struct err err;
-	int rc = 0;
+	const struct module_ids *ranks = &classes->locations->ranks;
+	bool is_needed = is_all_by_name(classes->mode);
 
-	for (size_t i = 0; contents->mode == MATCH_AUTO && i < ranks->count; i++)
+	for (size_t i = 0; classes->mode == MATCH_AUTO && i < ranks->count; i++)
 		is_needed |= ranks->is_rebuilt[i];
 	if (!is_needed)
-		return 0;
-	for (size_t dump = 0; !rc && dump < dump_count; dump++) {
-		const struct dump_sums *sums = &contents->dumps[dump];
+		return;
+	for (size_t dump = 0; dump < dump_count; dump++) {
+		const struct dump_sums *sums = &classes->dumps[dump];
 
-		for (uint32_t i = 0; !rc && i < sums->stacks.count; i++)
-			rc = want_stack(contents, names, dump, sums_stack(sums, i));
+		for (uint32_t i = 0; i < sums->stacks.count; i++) {
+			const struct stack *stack = sums_stack(sums, i);
+
+			for (uint32_t k = 0; !stack->is_named && k < stack->frame_count; k++) {
+				struct location place = location_of(
+					classes->locations, dump, stack->frames[k], NULL);
+
+				if (goes_by_name(classes, &place))
+					names_want(names, dump, stack->frames[k]);
+			}
+		}
 	}
-	if (!rc)
-		rc = names_resolve(names, &err);
-	if (!rc)
-		rc = names_classify(names, classes[contents->mode]);
-	if (!rc)
-		rc = find_named_builds(contents, names);
-	contents->by_symbol = true;
-	return rc;
+	names_resolve(names, NULL);
+	names_classify(names, by_mode[classes->mode]);
+	classes->has_names = arena_alloc(&classes->arena, ranks->count);
+	memset(classes->has_names, 0, ranks->count);
+	for (size_t i = 0; i < names->count; i++) {
+		if (names->list[i].found.count && names->list[i].place.unit)
+			classes->has_names[names->list[i].place.unit - 1] = true;
+	}
+	classes->by_symbol = true;
 }
 
 /* ---------------------------------------------------------------- stacks */
 
-static enum row_kind kind_of(const struct stack_classes *contents, const struct stack *stack)
+static enum row_kind kind_of(const struct stack_classes *classes, const struct stack *stack)
 {
 	bool is_none = !stack || !stack->id[strspn(stack->id, "0")];
 
 	if (!stack || (!stack->frame_count && is_none)) /* UMDH's id of such blocks is 0 */
 		return ROW_STACKLESS;
-	if (contents->mode == MATCH_ID)
+	if (classes->mode == MATCH_ID)
 		return ROW_STACK;
 	if (!stack->frame_count)
 		return ROW_UNKNOWN;
@@ -278,57 +246,52 @@ static enum row_kind kind_of(const struct stack_classes *contents, const struct 
 }
 
 static const struct stack *stack_of(
-	const struct stack_classes *contents, const struct content *content)
+	const struct stack_classes *classes, const struct stack_class *class)
 {
-	return sums_stack(&contents->dumps[content->dump], content->stack);
+	return sums_stack(&classes->dumps[class->dump], class->stack);
 }
 
-static bool is_by_id(const struct stack_classes *contents, enum row_kind kind)
+static bool is_by_id(const struct stack_classes *classes, enum row_kind kind)
 {
-	return kind == ROW_UNKNOWN || (kind == ROW_STACK && contents->mode == MATCH_ID);
+	return kind == ROW_UNKNOWN || (kind == ROW_STACK && classes->mode == MATCH_ID);
 }
 
 /* Puts the stack's frames where they are at hand. */
-static int take_frames(struct stack_classes *contents, size_t dump, const struct stack *stack)
+static void take_frames(struct stack_classes *classes, size_t dump, const struct stack *stack)
 {
-	uint32_t depth = location_depth(contents->places, dump, stack);
+	uint32_t depth = location_depth(classes->locations, dump, stack);
 
-	if (depth > contents->frame_cap) {
-		size_t cap = depth + (size_t)depth / 2;
-		struct location *frames = realloc(contents->frames, cap * sizeof(*frames));
-
-		if (!frames)
-			return -ERR_NOMEM;
-		contents->frames = frames;
-		contents->frame_cap = cap;
+	if (depth > classes->frame_cap) {
+		classes->frame_cap = depth + (size_t)depth / 2;
+		classes->frames =
+			xrealloc(classes->frames, classes->frame_cap * sizeof(*classes->frames));
 	}
 	for (uint32_t i = 0; i < depth; i++)
-		contents->frames[i] = frame_at(contents, dump, stack, i);
-	contents->depth = depth;
-	return 0;
+		classes->frames[i] = frame_at(classes, dump, stack, i);
+	classes->depth = depth;
 }
 
 /* Of the stack at hand. An id without a stack means something in its own process only. */
-static uint32_t hash_stack(const struct stack_classes *contents, enum row_kind kind, size_t dump,
+static uint32_t hash_stack(const struct stack_classes *classes, enum row_kind kind, size_t dump,
 	const struct stack *stack)
 {
-	struct hasher hasher = hasher_begin(&contents->index.key);
+	struct hasher hasher = hasher_begin(&classes->index.key);
 	uint64_t spread = hasher.a | 1;
 
 	hasher_add(&hasher, kind);
 	if (kind == ROW_STACKLESS)
 		return hasher_end(&hasher);
-	if (is_by_id(contents, kind)) {
+	if (is_by_id(classes, kind)) {
 		hasher_add_bytes(&hasher, stack->id, strlen(stack->id));
-		hasher_add(&hasher, kind == ROW_UNKNOWN ? contents->process[dump] : 0);
+		hasher_add(&hasher, kind == ROW_UNKNOWN ? classes->process[dump] : 0);
 		return hasher_end(&hasher);
 	}
 	hasher_add(&hasher, stack->alias_count);
 	for (uint32_t i = 0; i < stack->alias_count; i++)
 		hasher_add(&hasher, stack->alias_at[i]);
 	/* One word for each frame: which others give the same word depends on the key. */
-	for (uint32_t i = 0; i < contents->depth; i++)
-		hasher_add(&hasher, contents->frames[i].offset + contents->frames[i].unit * spread);
+	for (uint32_t i = 0; i < classes->depth; i++)
+		hasher_add(&hasher, classes->frames[i].offset + classes->frames[i].unit * spread);
 	return hasher_end(&hasher);
 }
 
@@ -339,9 +302,9 @@ static bool same_aliases(const struct stack *a, const struct stack *b)
 		       !memcmp(a->alias_at, b->alias_at, a->alias_count * sizeof(*a->alias_at)));
 }
 
-/* Whether a known content is that of the stack at hand. */
-static bool is_same(const struct stack_classes *contents, const struct content *known,
-	const struct content *wanted, const struct stack *stack)
+/* Whether a known class is that of the stack at hand. */
+static bool is_same(const struct stack_classes *classes, const struct stack_class *known,
+	const struct stack_class *wanted, const struct stack *stack)
 {
 	const struct stack *other;
 	bool same_dump = known->dump == wanted->dump;
@@ -350,244 +313,182 @@ static bool is_same(const struct stack_classes *contents, const struct content *
 		return false;
 	if (known->kind == ROW_STACKLESS)
 		return true;
-	other = stack_of(contents, known);
-	if (is_by_id(contents, known->kind))
+	other = stack_of(classes, known);
+	if (is_by_id(classes, known->kind))
 		return !strcmp(other->id, stack->id) &&
 		       (known->kind == ROW_STACK ||
-			       contents->process[known->dump] == contents->process[wanted->dump]);
-	if (location_depth(contents->places, known->dump, other) != contents->depth ||
+			       classes->process[known->dump] == classes->process[wanted->dump]);
+	if (location_depth(classes->locations, known->dump, other) != classes->depth ||
 		!same_aliases(other, stack))
 		return false;
 	same_dump &= other->is_named == stack->is_named;
-	for (uint32_t i = 0; i < contents->depth; i++) {
+	for (uint32_t i = 0; i < classes->depth; i++) {
 		struct location place;
 
 		if (same_dump && other->frames[i] == stack->frames[i])
 			continue;
-		place = frame_at(contents, known->dump, other, i);
-		if (!same_place(&place, &contents->frames[i]))
+		place = frame_at(classes, known->dump, other, i);
+		if (!same_place(&place, &classes->frames[i]))
 			return false;
 	}
 	return true;
 }
 
-static int add(struct stack_classes *contents, uint32_t hash, const struct content *content,
-	uint32_t *number)
+static uint32_t add(struct stack_classes *classes, uint32_t hash, const struct stack_class *class)
 {
-	if (contents->count >= INDEX_NONE - 1 ||
-		array_grow((void **)&contents->list, &contents->cap, contents->count,
-			sizeof(*content)) ||
-		hash_index_add(&contents->index, hash, (uint32_t)contents->count))
-		return -ERR_NOMEM;
-	*number = (uint32_t)contents->count;
-	contents->list[contents->count++] = *content;
-	return 0;
+	array_grow((void **)&classes->list, &classes->cap, classes->count, sizeof(*class));
+	hash_index_add(&classes->index, hash, (uint32_t)classes->count);
+	classes->list[classes->count] = *class;
+	return (uint32_t)classes->count++;
 }
 
-static int find_content(struct stack_classes *contents, size_t dump, uint32_t stack,
-	const struct stack *of, uint32_t *number)
+static uint32_t find_class(
+	struct stack_classes *classes, size_t dump, uint32_t number, const struct stack *stack)
 {
-	struct content wanted = {kind_of(contents, of), (uint32_t)dump, stack};
+	struct stack_class wanted = {kind_of(classes, stack), (uint32_t)dump, number};
 	struct hash_probe probe;
 	uint32_t hash, known;
 
-	if (of && wanted.kind != ROW_STACKLESS && !is_by_id(contents, wanted.kind) &&
-		take_frames(contents, dump, of))
-		return -ERR_NOMEM;
-	hash = hash_stack(contents, wanted.kind, dump, of);
-	probe = hash_index_probe(&contents->index, hash);
-	while ((known = hash_index_next(&contents->index, &probe)) != INDEX_NONE) {
-		if (is_same(contents, &contents->list[known], &wanted, of)) {
-			*number = known;
-			return 0;
-		}
+	if (wanted.kind != ROW_STACKLESS && !is_by_id(classes, wanted.kind))
+		take_frames(classes, dump, stack);
+	hash = hash_stack(classes, wanted.kind, dump, stack);
+	probe = hash_index_probe(&classes->index, hash);
+	while ((known = hash_index_next(&classes->index, &probe)) != INDEX_NONE) {
+		if (is_same(classes, &classes->list[known], &wanted, stack))
+			return known;
 	}
-	return add(contents, hash, &wanted, number);
+	return add(classes, hash, &wanted);
 }
 
-/* Where an earlier dump's stack is the same, and so is where its addresses lie, so is the content. An
+/* Where an earlier dump's stack is the same, and so is where its addresses lie, so is the class. An
  * id without a stack means something in its own process only. */
-static struct content_memo *memo_of(
-	const struct stack_classes *contents, size_t dump, uint32_t stack, const struct stack *of)
+uint32_t stack_class(struct stack_classes *classes, size_t dump, uint32_t number)
 {
-	const uint32_t *shared = contents->dumps[dump].shared;
+	const struct dump_sums *sums = &classes->dumps[dump];
+	const struct stack *stack = number == STACK_NONE ? NULL : sums_stack(sums, number);
+	uint32_t alike = classes->locations->alike[dump];
+	struct class_memo *memo = NULL;
 
-	if (!shared || !of || !of->frame_count || shared[stack] >= contents->memo_count)
-		return NULL;
-	return &contents->memo[shared[stack]];
-}
-
-int content_of(struct stack_classes *contents, size_t dump, uint32_t stack, uint32_t *number)
-{
-	const struct stack *of =
-		stack == STACK_NONE ? NULL : sums_stack(&contents->dumps[dump], stack);
-	struct content_memo *memo = memo_of(contents, dump, stack, of);
-	int rc;
-
-	if (memo && memo->alike == contents->places->alike[dump]) {
-		*number = memo->number;
-		return 0;
-	}
-	rc = find_content(contents, dump, stack, of, number);
-	if (!rc && memo)
-		*memo = (struct content_memo){contents->places->alike[dump], *number};
-	return rc;
+	if (sums->shared && stack && stack->frame_count &&
+		sums->shared[number] < classes->memo_count)
+		memo = &classes->memo[sums->shared[number]];
+	if (memo && memo->alike == alike)
+		return memo->number;
+	number = find_class(classes, dump, number, stack);
+	if (memo)
+		*memo = (struct class_memo){alike, number};
+	return number;
 }
 
 /* ---------------------------------------------------------------- order */
 
-int content_stack_order(const struct stack_classes *contents, size_t dump_a, const struct stack *a,
+int stack_order(const struct stack_classes *classes, size_t dump_a, const struct stack *a,
 	size_t dump_b, const struct stack *b)
 {
-	int order = order_of(a->alias_count, b->alias_count);
-	uint32_t a_depth = location_depth(contents->places, dump_a, a);
-	uint32_t b_depth = location_depth(contents->places, dump_b, b);
+	int order = number_order(a->alias_count, b->alias_count);
+	uint32_t a_depth = location_depth(classes->locations, dump_a, a);
+	uint32_t b_depth = location_depth(classes->locations, dump_b, b);
 
 	for (uint32_t i = 0; !order && i < a->alias_count; i++)
-		order = order_of(a->alias_at[i], b->alias_at[i]);
+		order = number_order(a->alias_at[i], b->alias_at[i]);
 	for (uint32_t i = 0; !order && i < a_depth && i < b_depth; i++) {
 		struct location x, y;
 
 		/* Stacks of one dump often start with the same frames. */
 		if (dump_a == dump_b && a->is_named == b->is_named && a->frames[i] == b->frames[i])
 			continue;
-		x = frame_at(contents, dump_a, a, i);
-		y = frame_at(contents, dump_b, b, i);
+		x = frame_at(classes, dump_a, a, i);
+		y = frame_at(classes, dump_b, b, i);
 		order = location_order(&x, &y);
 	}
-	return order ? order : order_of(a_depth, b_depth);
+	return order ? order : number_order(a_depth, b_depth);
 }
 
-static int list_order(const struct stack_classes *contents, const struct content_list *a,
-	const struct content_list *b)
+static int list_order(
+	const struct stack_classes *classes, const struct class_list *a, const struct class_list *b)
 {
 	int order = 0;
 
 	for (size_t i = 0; !order && i < a->count && i < b->count; i++)
-		order = content_order(contents, a->contents[i], b->contents[i]);
-	return order ? order : order_of(a->count, b->count);
+		order = stack_class_order(classes, a->classes[i], b->classes[i]);
+	return order ? order : number_order(a->count, b->count);
 }
 
-int content_order(const struct stack_classes *contents, uint32_t a, uint32_t b)
+int stack_class_order(const struct stack_classes *classes, uint32_t a, uint32_t b)
 {
-	const struct content *x = &contents->list[a], *y = &contents->list[b];
+	const struct stack_class *x = &classes->list[a], *y = &classes->list[b];
 	int order;
 
 	if (a == b)
 		return 0;
 	if (x->kind != y->kind)
-		return order_of(x->kind, y->kind);
+		return number_order(x->kind, y->kind);
 	if (x->kind == ROW_ONE_OF)
-		return list_order(contents, &contents->lists[x->stack], &contents->lists[y->stack]);
+		return list_order(classes, &classes->lists[x->stack], &classes->lists[y->stack]);
 	if (x->kind == ROW_STACKLESS)
 		return 0;
-	if (is_by_id(contents, x->kind)) {
-		order = stack_id_order(stack_of(contents, x)->id, stack_of(contents, y)->id);
+	if (is_by_id(classes, x->kind)) {
+		order = stack_id_order(stack_of(classes, x)->id, stack_of(classes, y)->id);
 		return order ? order :
-			       order_of(contents->process[x->dump], contents->process[y->dump]);
+			       number_order(classes->process[x->dump], classes->process[y->dump]);
 	}
-	return content_stack_order(
-		contents, x->dump, stack_of(contents, x), y->dump, stack_of(contents, y));
+	return stack_order(classes, x->dump, stack_of(classes, x), y->dump, stack_of(classes, y));
 }
 
 /* ---------------------------------------------------------------- one of several */
 
 /* A number that sorts by what it stands for. */
 struct sorted_class {
-	const struct stack_classes *contents;
+	const struct stack_classes *classes;
 	uint32_t number;
 };
 
-static int by_content(const void *a, const void *b)
+static int by_class(const void *a, const void *b)
 {
 	const struct sorted_class *x = a, *y = b;
 
-	return content_order(x->contents, x->number, y->number);
+	return stack_class_order(x->classes, x->number, y->number);
 }
 
-/* Sorts numbers by content and drops the doubles: how many are left, or 0: out of memory. */
-static size_t tidy(const struct stack_classes *contents, uint32_t *all, size_t count)
+uint32_t stack_class_one_of(struct stack_classes *classes, uint32_t *all, size_t count)
 {
-	struct sorted_class *sorted = calloc(count + 1, sizeof(*sorted));
-	size_t kept = 0;
-
-	if (!sorted)
-		return 0;
-	for (size_t i = 0; i < count; i++)
-		sorted[i] = (struct sorted_class){contents, all[i]};
-	qsort(sorted, count, sizeof(*sorted), by_content);
-	for (size_t i = 0; i < count; i++) {
-		if (!kept || all[kept - 1] != sorted[i].number)
-			all[kept++] = sorted[i].number;
-	}
-	free(sorted);
-	return kept;
-}
-
-static int add_list(struct stack_classes *contents, const uint32_t *all, size_t count)
-{
-	uint32_t *copy = arena_alloc(&contents->arena, count * sizeof(*copy));
-
-	if (!copy || array_grow((void **)&contents->lists, &contents->list_cap,
-			     contents->list_count, sizeof(*contents->lists)))
-		return -ERR_NOMEM;
-	memcpy(copy, all, count * sizeof(*copy));
-	contents->lists[contents->list_count++] = (struct content_list){copy, count};
-	return 0;
-}
-
-int content_one_of(struct stack_classes *contents, uint32_t *all, size_t count, uint32_t *number)
-{
-	struct hasher hasher = hasher_begin(&contents->index.key);
-	struct content content = {.kind = ROW_ONE_OF, .stack = (uint32_t)contents->list_count};
+	struct sorted_class *sorted = xcalloc(count, sizeof(*sorted));
+	struct hasher hasher = hasher_begin(&classes->index.key);
+	struct stack_class class = {.kind = ROW_ONE_OF, .stack = (uint32_t)classes->list_count};
+	struct class_list list = {.classes = all};
 	struct hash_probe probe;
 	uint32_t hash, known;
 
-	count = tidy(contents, all, count);
-	if (count < 2) {
-		*number = all[0];
-		return count ? 0 : -ERR_NOMEM;
-	}
-	hasher_add(&hasher, ROW_ONE_OF);
 	for (size_t i = 0; i < count; i++)
-		hasher_add(&hasher, all[i]);
-	hash = hasher_end(&hasher);
-	probe = hash_index_probe(&contents->index, hash);
-	while ((known = hash_index_next(&contents->index, &probe)) != INDEX_NONE) {
-		const struct content *at = &contents->list[known];
-		const struct content_list *list = &contents->lists[at->stack];
-
-		if (at->kind == ROW_ONE_OF && list->count == count &&
-			!memcmp(list->contents, all, count * sizeof(*all))) {
-			*number = known;
-			return 0;
-		}
+		sorted[i] = (struct sorted_class){classes, all[i]};
+	qsort(sorted, count, sizeof(*sorted), by_class);
+	hasher_add(&hasher, ROW_ONE_OF);
+	for (size_t i = 0; i < count; i++) {
+		if (list.count && all[list.count - 1] == sorted[i].number)
+			continue;
+		all[list.count++] = sorted[i].number;
+		hasher_add(&hasher, sorted[i].number);
 	}
-	if (contents->list_count >= UINT32_MAX || add_list(contents, all, count))
-		return -ERR_NOMEM;
-	return add(contents, hash, &content, number);
+	free(sorted);
+	if (list.count == 1)
+		return all[0];
+	hash = hasher_end(&hasher);
+	probe = hash_index_probe(&classes->index, hash);
+	while ((known = hash_index_next(&classes->index, &probe)) != INDEX_NONE) {
+		const struct stack_class *at = &classes->list[known];
+
+		if (at->kind == ROW_ONE_OF && classes->lists[at->stack].count == list.count &&
+			!memcmp(classes->lists[at->stack].classes, all, list.count * sizeof(*all)))
+			return known;
+	}
+	list.classes = arena_alloc(&classes->arena, list.count * sizeof(*all));
+	memcpy(list.classes, all, list.count * sizeof(*all));
+	array_grow((void **)&classes->lists, &classes->list_cap, classes->list_count, sizeof(list));
+	classes->lists[classes->list_count++] = list;
+	return add(classes, hash, &class);
 }
 
 /* ---------------------------------------------------------------- start and end */
-
-/* Room to remember what was found for stacks that the dumps have in common. */
-static int memo_make(struct stack_classes *contents, size_t dump_count)
-{
-	for (size_t i = 0; i < dump_count; i++) {
-		const struct dump_sums *sums = &contents->dumps[i];
-
-		for (size_t k = 0; sums->shared && k < sums->stacks.count; k++) {
-			if (sums->shared[k] != STACK_NONE &&
-				sums->shared[k] >= contents->memo_count)
-				contents->memo_count = (size_t)sums->shared[k] + 1;
-		}
-	}
-	contents->memo = malloc((contents->memo_count + 1) * sizeof(*contents->memo));
-	if (!contents->memo)
-		return -ERR_NOMEM;
-	memset(contents->memo, 0xff, contents->memo_count * sizeof(*contents->memo));
-	return 0;
-}
 
 /* What a dump tells of its process. */
 struct process_key {
@@ -596,59 +497,65 @@ struct process_key {
 };
 
 /* The first dump that is not of another process: it tells the same, or nothing. */
-static int find_processes(struct stack_classes *contents, size_t dump_count)
+static void find_processes(struct stack_classes *classes, size_t dump_count)
 {
 	struct table known;
 	size_t untold = SIZE_MAX; /* the first that tells nothing */
-	int rc = 0;
 
 	table_init(&known);
-	for (size_t i = 0; !rc && i < dump_count; i++) {
-		const struct dump_sums *sums = &contents->dumps[i];
+	for (size_t i = 0; i < dump_count; i++) {
+		const struct dump_sums *sums = &classes->dumps[i];
 		struct process_key key = {sums->start_ms, sums->pid};
 		const uint64_t *same;
 
-		contents->process[i] = 0;
+		classes->process[i] = 0;
 		if (!sums->pid || !sums->start_ms) {
 			untold = untold < i ? untold : i;
 			continue;
 		}
 		same = table_find(&known, &key, sizeof(key));
 		if (!same)
-			rc = table_add(&known, &key, sizeof(key), i);
-		contents->process[i] = same && *same < untold ? (size_t)*same : untold;
+			table_add(&known, &key, sizeof(key), i);
+		classes->process[i] = same && *same < untold ? (size_t)*same : untold;
 		if (!same && untold == SIZE_MAX)
-			contents->process[i] = i;
+			classes->process[i] = i;
 	}
 	table_release(&known);
-	return rc;
 }
 
-int stack_classes_make(struct stack_classes *contents, const struct dump_sums *dumps,
-	size_t dump_count, const struct locations *places, struct names *names,
+void stack_classes_make(struct stack_classes *classes, const struct dump_sums *dumps,
+	size_t dump_count, const struct locations *locations, struct names *names,
 	const struct match_request *request)
 {
-	*contents = (struct stack_classes){
-		.dumps = dumps, .places = places, .names = names, .mode = request->mode};
-	arena_init(&contents->arena);
-	hash_index_init(&contents->index);
-	contents->texts = stack_frame_numbers(
-		dumps, dump_count, is_all_by_name(request->mode), &contents->arena);
-	contents->process =
-		arena_alloc(&contents->arena, dump_count * sizeof(*contents->process) + 1);
-	if (!contents->texts || !contents->process || memo_make(contents, dump_count) ||
-		find_processes(contents, dump_count))
-		return -ERR_NOMEM;
-	return request->no_symbols ? 0 : find_names(contents, names, dump_count);
+	*classes = (struct stack_classes){
+		.dumps = dumps, .locations = locations, .names = names, .mode = request->mode};
+	arena_init(&classes->arena);
+	hash_index_init(&classes->index);
+	classes->texts =
+		text_numbers(dumps, dump_count, is_all_by_name(request->mode), &classes->arena);
+	classes->process = arena_alloc(&classes->arena, dump_count * sizeof(*classes->process));
+	for (size_t i = 0; i < dump_count; i++) {
+		for (size_t k = 0; dumps[i].shared && k < dumps[i].stacks.count; k++) {
+			uint32_t shared = dumps[i].shared[k];
+
+			if (shared != STACK_NONE && shared >= classes->memo_count)
+				classes->memo_count = (size_t)shared + 1;
+		}
+	}
+	classes->memo = xmalloc(classes->memo_count * sizeof(*classes->memo));
+	memset(classes->memo, 0xff, classes->memo_count * sizeof(*classes->memo));
+	find_processes(classes, dump_count);
+	if (!request->no_symbols)
+		find_names(classes, names, dump_count);
 }
 
-void stack_classes_release(struct stack_classes *contents)
+void stack_classes_release(struct stack_classes *classes)
 {
-	hash_index_release(&contents->index);
-	free(contents->list);
-	free(contents->lists);
-	free(contents->memo);
-	free(contents->frames);
-	arena_release(&contents->arena);
-	*contents = (struct stack_classes){0};
+	hash_index_release(&classes->index);
+	free(classes->list);
+	free(classes->lists);
+	free(classes->memo);
+	free(classes->frames);
+	arena_release(&classes->arena);
+	*classes = (struct stack_classes){0};
 }

@@ -42,7 +42,7 @@ static void check_rows(size_t count)
 		for (size_t k = 0; k < SNAPSHOTS; k++)
 			comparison.rows[i].of[k] = (struct block_totals){1, bytes_of(i, k), 0};
 	}
-	assert_int_equal(series_judge_rows(&comparison), 0);
+	series_judge_rows(&comparison);
 	for (size_t i = 0; i < count; i++)
 		check_row(&comparison.rows[i], i);
 	free(comparison.rows);
