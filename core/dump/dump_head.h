@@ -16,14 +16,21 @@
 	((size_t)64 << 10) /* of the unpacked text; what stands behind is not looked at */
 
 struct dump_head {
-	bool is_ours; /* written by hsnap, whose notes tell the rest; else a banner of UMDH may */
-	uint32_t pid; /* 0: not told */
-	/* Milliseconds since 1970-01-01 UTC, 0: not told. UMDH tells whole minutes, of a clock in a zone
-	 * that it does not tell: they are taken as if it were UTC. */
-	int64_t time_ms, start_ms;
+	bool is_ours; /* written by hsnap, whose notes tell the rest */
+	uint32_t pid, parent_pid; /* 0: not told */
+	int64_t time_ms, start_ms; /* since 1970-01-01 UTC, 0: not told */
+	const char *image; /* NULL: not told. Until the next note. */
+	/* What UMDH's banner tells. The time is whole minutes of a clock in a zone that it does not tell: they
+	 * are taken as if it were UTC. */
+	uint32_t banner_pid;
+	int64_t banner_time_ms;
 };
 
-/* Reads the head of a dump in a regular file, packed or not. 0; -ERR_OPEN, -ERR_READ, -ERR_NOMEM; or what
+/* Takes what a note tells: those of the kinds "dump", "process" and "umdh"; others say nothing here. 0, or
+ * -ERR_BAD_LINE with head as it was. */
+int dump_head_note(struct dump_head *head, const char *kind, const struct kv *kv);
+
+/* Reads the head of a dump in a regular file, packed or not. 0; -ERR_OPEN, -ERR_READ; or what
  * dump_scan() says of a text that has no sound head: -ERR_EMPTY, -ERR_NOT_DUMP, -ERR_VERSION,
  * -ERR_BAD_LINE, -ERR_CUT. Nothing is said about the rest of the dump, which may be damaged. */
 int dump_head_read(const char *path, struct dump_head *head, struct err *err);

@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "core/base/parse.h"
 #include "core/base/text.h"
 
 void kv_init(struct kv *kv)
@@ -16,17 +17,6 @@ void kv_release(struct kv *kv)
 	kv_init(kv);
 }
 
-static int digit(char c)
-{
-	if (c >= '0' && c <= '9')
-		return c - '0';
-	if (c >= 'a' && c <= 'f')
-		return c - 'a' + 10;
-	if (c >= 'A' && c <= 'F')
-		return c - 'A' + 10;
-	return 99;
-}
-
 int kv_number(const char *text, int base, uint64_t *value)
 {
 	uint64_t sum = 0;
@@ -34,11 +24,12 @@ int kv_number(const char *text, int base, uint64_t *value)
 	if (!*text)
 		return -ERR_BAD_LINE;
 	for (; *text; text++) {
-		unsigned d = (unsigned)digit(*text);
+		unsigned digit = hex_digits[(unsigned char)*text]; /* and 1 more */
 
-		if (d >= (unsigned)base || sum > (UINT64_MAX - d) / (unsigned)base)
+		if (!digit-- || digit >= (unsigned)base ||
+			sum > (UINT64_MAX - digit) / (unsigned)base)
 			return -ERR_BAD_LINE;
-		sum = sum * (unsigned)base + d;
+		sum = sum * (unsigned)base + digit;
 	}
 	*value = sum;
 	return 0;
@@ -52,28 +43,35 @@ struct kv_cursor {
 static int escape(struct kv_cursor *from, struct buf *to)
 {
 	const char *at = from->at;
+	unsigned high, low;
 	char byte;
 
 	if (from->end - at >= 2 && (at[1] == '"' || at[1] == '\\')) {
 		from->at += 2;
-		return buf_add(to, at + 1, 1);
+		buf_add(to, at + 1, 1);
+		return 0;
 	}
-	if (from->end - at < 4 || at[1] != 'x' || digit(at[2]) > 15 || digit(at[3]) > 15)
+	if (from->end - at < 4 || at[1] != 'x')
 		return -ERR_BAD_LINE;
-	byte = (char)(digit(at[2]) << 4 | digit(at[3]));
+	high = hex_digits[(unsigned char)at[2]];
+	low = hex_digits[(unsigned char)at[3]];
+	if (!high || !low || (high == 1 && low == 1)) /* no byte is 0 */
+		return -ERR_BAD_LINE;
+	byte = (char)((high - 1) << 4 | (low - 1));
 	from->at += 4;
-	return byte ? buf_add(to, &byte, 1) : -ERR_BAD_LINE;
+	buf_add(to, &byte, 1);
+	return 0;
 }
 
 static int quoted(struct kv_cursor *from, struct buf *to)
 {
-	int rc = 0;
-
 	from->at++;
-	while (!rc && from->at < from->end && *from->at != '"')
-		rc = *from->at == '\\' ? escape(from, to) : buf_add(to, from->at++, 1);
-	if (rc)
-		return rc;
+	while (from->at < from->end && *from->at != '"') {
+		if (*from->at != '\\')
+			buf_add(to, from->at++, 1);
+		else if (escape(from, to))
+			return -ERR_BAD_LINE;
+	}
 	if (from->at == from->end)
 		return -ERR_BAD_LINE;
 	from->at++;
@@ -88,34 +86,29 @@ static int bare(struct kv_cursor *from, struct buf *to)
 		from->at++;
 	if (from->at < from->end && *from->at == '"')
 		return -ERR_BAD_LINE;
-	return buf_add(to, start, (size_t)(from->at - start));
+	buf_add(to, start, (size_t)(from->at - start));
+	return 0;
 }
 
 static int pair(struct kv *kv, struct kv_cursor *from)
 {
-	size_t left = from->at < from->end ? (size_t)(from->end - from->at) : 0;
-	const char *equals = left <= PTRDIFF_MAX ? memchr(from->at, '=', left) : NULL;
+	size_t left = (size_t)(from->end - from->at);
+	const char *equals = memchr(from->at, '=', left);
 	size_t key_len = equals ? (size_t)(equals - from->at) : 0;
-	int rc;
 
 	if (!key_len || memchr(from->at, ' ', key_len) || kv->count == KV_MAX)
 		return -ERR_BAD_LINE;
 	kv->key_at[kv->count] = kv->words.len;
-	rc = buf_add(&kv->words, from->at, key_len);
-	if (!rc)
-		rc = buf_add(&kv->words, "", 1);
-	if (rc)
-		return rc;
+	buf_add(&kv->words, from->at, key_len);
+	buf_add(&kv->words, "", 1);
 	kv->value_at[kv->count] = kv->words.len;
 	from->at = equals + 1;
-	if (from->at < from->end && *from->at == '"')
-		rc = quoted(from, &kv->words);
-	else
-		rc = bare(from, &kv->words);
-	if (!rc)
-		rc = buf_add(&kv->words, "", 1);
-	kv->count += !rc;
-	return rc;
+	if (from->at < from->end && *from->at == '"' ? quoted(from, &kv->words) :
+						       bare(from, &kv->words))
+		return -ERR_BAD_LINE;
+	buf_add(&kv->words, "", 1);
+	kv->count++;
+	return 0;
 }
 
 int kv_parse(struct kv *kv, const char *text, size_t len)
@@ -125,13 +118,14 @@ int kv_parse(struct kv *kv, const char *text, size_t len)
 
 	kv->count = 0;
 	buf_clear(&kv->words);
-	for (;;) {
+	while (!rc) {
 		while (from.at < from.end && *from.at == ' ')
 			from.at++;
-		if (rc || from.at == from.end)
-			return rc;
+		if (from.at == from.end)
+			break;
 		rc = pair(kv, &from);
 	}
+	return rc;
 }
 
 const char *kv_get(const struct kv *kv, const char *key)
@@ -150,88 +144,60 @@ int kv_get_number(const struct kv *kv, const char *key, int base, uint64_t *valu
 	return text ? kv_number(text, base, value) : 0;
 }
 
+int kv_get_numbers(const struct kv *kv, const struct kv_number *numbers, size_t count)
+{
+	int rc = 0;
+
+	for (size_t i = 0; !rc && i < count; i++)
+		rc = kv_get_number(kv, numbers[i].key, numbers[i].base, numbers[i].value);
+	return rc;
+}
+
 int kv_get_u32(const struct kv *kv, const char *key, int base, uint32_t *value)
 {
 	uint64_t wide = *value;
-	int rc = kv_get_number(kv, key, base, &wide);
 
-	if (!rc && wide > UINT32_MAX)
-		rc = -ERR_BAD_LINE;
-	if (!rc)
-		*value = (uint32_t)wide;
-	return rc;
+	if (kv_get_number(kv, key, base, &wide) || wide > UINT32_MAX)
+		return -ERR_BAD_LINE;
+	*value = (uint32_t)wide;
+	return 0;
 }
 
-/* One character of UTF-8, and goes on behind it. */
-static int add_fit(struct buf *buf, const char **text)
+int kv_get_date(const struct kv *kv, const char *key, int64_t *ms)
 {
-	uint32_t code;
-	size_t len = text_utf8(*text, &code);
-	int rc = 0;
+	const char *text = kv_get(kv, key);
 
-	if (code == '"' || code == '\\')
-		rc = buf_add(buf, "\\", 1);
-	if (!rc)
-		rc = buf_add(buf, *text, len);
-	*text += len;
-	return rc;
+	return text ? date_parse(text, ms) : 0;
 }
-
-/* ASCII from the blank on, but for what is quoted. */
-static const bool is_plain[256] = {
-#define X4(n) [n] = 1, 1, 1, 1
-#define X8(n) X4(n), 1, 1, 1, 1
-	[' '] = 1,
-	['!'] = 1,
-	[0x23] = 1,
-	X4(0x24),
-	X8(0x28),
-	X8(0x30),
-	X8(0x38),
-	X8(0x40),
-	X8(0x48),
-	X8(0x50),
-	X4(0x58),
-	[0x5d] = 1,
-	1,
-	1,
-	X8(0x60),
-	X8(0x68),
-	X8(0x70),
-	X4(0x78),
-	[0x7c] = 1,
-	1,
-	1,
-#undef X8
-#undef X4
-};
 
 size_t kv_plain_len(const char *value)
 {
 	size_t len = 0;
 
-	while (is_plain[(unsigned char)value[len]])
+	while (value[len] >= ' ' && value[len] < 0x7f && value[len] != '"' && value[len] != '\\')
 		len++;
 	return len;
 }
 
 int kv_quote(struct buf *buf, const char *value)
 {
-	int rc = buf_add(buf, "\"", 1);
+	buf_add(buf, "\"", 1);
+	while (*value) {
+		size_t plain = kv_plain_len(value), unfit = text_unfit(value + plain), len;
+		uint32_t code;
 
-	while (*value && !rc) {
-		size_t plain = kv_plain_len(value), unfit;
-
-		rc = buf_add(buf, value, plain);
+		buf_add(buf, value, plain);
 		value += plain;
-		if (!*value || rc)
-			break;
-		unfit = text_unfit(value);
-		for (size_t i = 0; i < unfit && !rc; i++)
-			rc = buf_printf(buf, "\\x%02X", (unsigned char)value[i]);
-		value += unfit;
-		if (!unfit)
-			rc = add_fit(buf, &value);
+		for (size_t i = 0; i < unfit; i++)
+			buf_printf(buf, "\\x%02X", (unsigned char)*value++);
+		if (unfit || !*value)
+			continue;
+		if (*value == '"' || *value == '\\')
+			buf_add(buf, "\\", 1);
+		len = text_utf8(value, &code);
+		buf_add(buf, value, len);
+		value += len;
 	}
-	return rc ? rc : buf_add(buf, "\"", 1);
+	buf_add(buf, "\"", 1);
+	return 0;
 }

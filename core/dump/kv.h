@@ -23,7 +23,7 @@ struct kv {
 void kv_init(struct kv *kv);
 void kv_release(struct kv *kv);
 
-/* Takes text apart; what kv held before is gone. 0, -ERR_BAD_LINE or -ERR_NOMEM. */
+/* Takes text apart; what kv held before is gone. 0 or -ERR_BAD_LINE. */
 int kv_parse(struct kv *kv, const char *text, size_t len);
 
 /* The value of key, or NULL; valid until the next kv_parse(). */
@@ -34,6 +34,17 @@ const char *kv_get(const struct kv *kv, const char *key);
 int kv_get_number(const struct kv *kv, const char *key, int base, uint64_t *value);
 
 int kv_get_u32(const struct kv *kv, const char *key, int base, uint32_t *value);
+
+/* The same of a time: milliseconds since 1970-01-01 UTC. */
+int kv_get_date(const struct kv *kv, const char *key, int64_t *ms);
+
+/* The same of several numbers; the first that is none ends it. */
+struct kv_number {
+	const char *key;
+	int base;
+	uint64_t *value;
+};
+int kv_get_numbers(const struct kv *kv, const struct kv_number *numbers, size_t count);
 
 /* How much of value, from its first byte on, stands in quotes as it is. Most names are so from end to end,
  * and there may be many thousands. */

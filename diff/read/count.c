@@ -34,14 +34,12 @@ void tally_release(struct thread_counts *tally)
 	*tally = (struct thread_counts){0};
 }
 
-static int slots_grow(struct thread_counts *tally)
+static void slots_grow(struct thread_counts *tally)
 {
 	size_t old_count = tally->slot_count, count = old_count ? 2 * old_count : 1024;
-	uint64_t *old = tally->slots, *slots = calloc(count, sizeof(*slots));
+	uint64_t *old = tally->slots;
 
-	if (!slots)
-		return -ERR_NOMEM;
-	tally->slots = slots;
+	tally->slots = xcalloc(count, sizeof(*tally->slots));
 	tally->slot_count = count;
 	tally->shift = 64 - (unsigned)__builtin_ctzll(count);
 	for (size_t i = 0; i < old_count; i++) {
@@ -49,29 +47,6 @@ static int slots_grow(struct thread_counts *tally)
 			*tally_slot(tally, (uint32_t)old[i]) = old[i];
 	}
 	free(old);
-	return 0;
-}
-
-static int ids_grow(struct thread_counts *tally)
-{
-	size_t cap = tally->cap ? 2 * tally->cap : 512;
-	struct tally_id *ids = realloc(tally->ids, cap * sizeof(*ids));
-	struct tally_stack *stacks = NULL;
-	uint32_t *touched = NULL;
-
-	if (ids) {
-		tally->ids = ids;
-		stacks = realloc(tally->stacks, cap * sizeof(*stacks));
-	}
-	if (stacks) {
-		tally->stacks = stacks;
-		touched = realloc(tally->touched, 2 * cap * sizeof(*touched));
-	}
-	if (!touched)
-		return -ERR_NOMEM;
-	tally->touched = touched;
-	tally->cap = cap;
-	return 0;
 }
 
 /* An id as the dump writes it; its length. */
@@ -80,18 +55,22 @@ static size_t id_text(uint32_t id, char text[ID_BYTES])
 	return (size_t)snprintf(text, ID_BYTES, "%X", (unsigned)id);
 }
 
-int tally_id_add(struct thread_counts *tally, uint32_t id, uint32_t *number)
+uint32_t tally_id_add(struct thread_counts *tally, uint32_t id)
 {
-	if (tally->count >= UINT32_MAX / 2 || (tally->count == tally->cap && ids_grow(tally)) ||
-		(2 * tally->count >= tally->slot_count && slots_grow(tally))) {
-		tally->no_memory = true;
-		return -ERR_NOMEM;
+	uint32_t number = (uint32_t)tally->count++;
+
+	if (number == tally->cap) {
+		tally->cap = tally->cap ? 2 * tally->cap : 512;
+		tally->ids = xrealloc(tally->ids, tally->cap * sizeof(*tally->ids));
+		tally->stacks = xrealloc(tally->stacks, tally->cap * sizeof(*tally->stacks));
+		tally->touched = xrealloc(tally->touched, 2 * tally->cap * sizeof(*tally->touched));
 	}
-	*number = (uint32_t)tally->count++;
-	tally->ids[*number] = (struct tally_id){.id = id};
-	tally->stacks[*number] = (struct tally_stack){.stack = STACK_NONE};
-	*tally_slot(tally, id) = id | ((uint64_t)*number + 1) << 32;
-	return 0;
+	if (2 * tally->count >= tally->slot_count)
+		slots_grow(tally);
+	tally->ids[number] = (struct tally_id){.id = id};
+	tally->stacks[number] = (struct tally_stack){.stack = STACK_NONE};
+	*tally_slot(tally, id) = id | ((uint64_t)number + 1) << 32;
+	return number;
 }
 
 uint32_t tally_stack_take(struct thread_counts *tally, const struct entry_plain *entry,
@@ -106,25 +85,20 @@ uint32_t tally_stack_take(struct thread_counts *tally, const struct entry_plain 
 	size_t id_len = id_text(entry->id, id);
 	const char *behind = tally->frames_take(tally->frames, lines, end, &stack.frame_count);
 
-	stack.id = id;
 	if (!behind)
 		return 0;
+	stack.id = id;
 	text.len = (uint32_t)(behind - lines); /* of at most DUMP_FRAMES_MAX short lines */
 	text.line_count = stack.frame_count;
-	if (shared_stacks_add(tally->pool, &stack, id_len, &cell.stack, &text)) {
-		tally->no_memory = true;
-		return 0;
-	}
+	cell.stack = shared_stacks_add(tally->pool, &stack, id_len, &text);
 	if (known->stack == STACK_NONE) {
 		known->text = text;
 		known->stack = cell.stack;
 	}
 	if (known->stack == cell.stack)
 		tally_count_known(tally, number, entry);
-	else if (shared_stacks_count(tally->pool, &cell, 1, tally->take_away))
-		tally->no_memory = true;
-	if (tally->no_memory)
-		return 0;
+	else
+		shared_stacks_count(tally->pool, &cell, 1, tally->take_away);
 	return stack.frame_count;
 }
 
@@ -134,61 +108,38 @@ const char *tally_plain(struct thread_counts *tally, const char *at, const char 
 	return tally->plain(tally, at, end, progress);
 }
 
-/* What was counted without a stack, which is now nothing. */
-static int take_bare(struct thread_counts *tally, struct tally_id *from, struct stack_total *cell)
+/* What was counted under a number, which is now nothing. */
+static struct stack_total take(struct thread_counts *tally, uint32_t number, bool is_bare)
 {
-	struct stack bare = {.same_id = STACK_NONE};
-	char id[ID_BYTES];
-	size_t id_len = id_text(from->id, id);
+	struct tally_id *id = &tally->ids[number];
+	struct tally_stack *known = &tally->stacks[number];
+	struct block_totals *sums = is_bare ? &id->sums : &known->sums;
+	struct stack_total cell = {
+		.stack = known->stack, .heap = tally->heap, .is_bare = is_bare, .sums = *sums};
 
-	bare.id = id;
-	if (shared_stacks_add(tally->pool, &bare, id_len, &cell->stack, NULL))
-		return -ERR_NOMEM;
-	cell->is_bare = true;
-	cell->sums = (struct block_totals){
-		from->block_count, from->requested_bytes, from->overhead_bytes};
-	from->block_count = from->requested_bytes = from->overhead_bytes = 0;
-	return 0;
+	if (is_bare) {
+		char text[ID_BYTES];
+		size_t len = id_text(id->id, text);
+		struct stack bare = {.id = text, .same_id = STACK_NONE};
+
+		cell.stack = shared_stacks_add(tally->pool, &bare, len, NULL);
+	}
+	*sums = (struct block_totals){0};
+	return cell;
 }
 
-static void take_known(struct tally_stack *from, struct stack_total *cell)
-{
-	cell->stack = from->stack;
-	cell->sums = (struct block_totals){
-		from->block_count, from->requested_bytes, from->overhead_bytes};
-	from->block_count = from->requested_bytes = from->overhead_bytes = 0;
-}
-
-int tally_flush(struct thread_counts *tally)
+void tally_flush(struct thread_counts *tally)
 {
 	struct stack_total cells[FLUSH_COUNT];
-	int rc = 0;
 
-	while (!rc && tally->touched_count) {
+	while (tally->touched_count) {
 		size_t count = 0;
 
-		for (; !rc && count < FLUSH_COUNT && tally->touched_count; count++) {
+		for (; count < FLUSH_COUNT && tally->touched_count; count++) {
 			uint32_t touched = tally->touched[--tally->touched_count];
 
-			cells[count] = (struct stack_total){.heap = tally->heap};
-			if (touched % 2)
-				take_known(&tally->stacks[touched / 2], &cells[count]);
-			else
-				rc = take_bare(tally, &tally->ids[touched / 2], &cells[count]);
+			cells[count] = take(tally, touched / 2, touched % 2 == 0);
 		}
-		if (!rc)
-			rc = shared_stacks_count(tally->pool, cells, count, tally->take_away);
+		shared_stacks_count(tally->pool, cells, count, tally->take_away);
 	}
-	return rc;
-}
-
-int tally_reset(struct thread_counts *tally)
-{
-	if (tally_flush(tally)) {
-		tally->no_memory = true;
-		return -ERR_NOMEM;
-	}
-	memset(tally->slots, 0, tally->slot_count * sizeof(*tally->slots));
-	tally->count = 0;
-	return 0;
 }

@@ -218,8 +218,8 @@ static inline __attribute__((always_inline)) const char *entry_plain(
 /*
  * What several threads that read one dump share: its stacks, and the sums of each in each heap.
  *
- * Threads count in tallies of their own (diff/read/count.h) and come here for what is new to them. Every
- * function but the first two takes the pool's lock itself.
+ * Threads count in tallies of their own, see below, and come here for what is new to them. Every function but
+ * the first two takes the lock itself.
  */
 
 #define HEAP_NONE UINT32_MAX /* no heading was seen: heap 0 */
@@ -234,23 +234,22 @@ struct shared_stacks {
 	struct thread_lock *lock;
 	struct dump_sums *sums; /* stacks, cells and heaps are filled */
 	size_t cell_cap, heap_cap;
-	struct table heaps; /* addresses to their numbers */
-	uint64_t *slots; /* of an open table: 0, or the number of a cell and 1 more */
-	size_t slot_count; /* a power of two, or 0 */
+	struct u64map heaps; /* addresses to their numbers */
+	struct hash_index cells;
 	struct pool_text *texts; /* by stack */
 	size_t text_count, text_cap;
 	struct arena arena; /* of texts */
 };
 
-/* sums must outlive the pool. 0 or -ERR_NOMEM; release it also then. */
-int shared_stacks_init(struct shared_stacks *pool, struct dump_sums *sums);
+/* sums must outlive the pool. */
+void shared_stacks_init(struct shared_stacks *pool, struct dump_sums *sums);
 void shared_stacks_release(struct shared_stacks *pool);
 
-/* The number of a heap: 0 or -ERR_NOMEM. */
-int shared_stacks_heap(struct shared_stacks *pool, uint64_t addr, uint32_t *index);
+/* The number of a heap. */
+uint32_t shared_stacks_heap(struct shared_stacks *pool, uint64_t addr);
 
-/* Adds to the sums of cells, or takes away what was added before. 0 or -ERR_NOMEM. */
-int shared_stacks_count(
+/* Adds to the sums of cells, or takes away what was added before. */
+void shared_stacks_count(
 	struct shared_stacks *pool, const struct stack_total *more, size_t count, bool take_away);
 
 /* One entry of a dump. */
@@ -260,15 +259,14 @@ struct pool_entry {
 	struct block_totals sums;
 };
 
-/* Counts entries of one heap, or takes away what was counted before: how many, from the first one on;
- * fewer than count when memory is out. */
-size_t shared_stacks_entries(struct shared_stacks *pool, const struct pool_entry *entries,
+/* Counts entries of one heap, or takes away what was counted before. */
+void shared_stacks_entries(struct shared_stacks *pool, const struct pool_entry *entries,
 	size_t count, uint32_t heap, bool take_away);
 
-/* As stackset_put(). When text is given it comes back as what is kept for that stack, for all
- * threads and as long as the pool lives. */
-int shared_stacks_add(struct shared_stacks *pool, const struct stack *wanted, size_t id_len,
-	uint32_t *index, struct pool_text *text);
+/* The number of a stack, see stackset_put(). When text is given it comes back as what is kept for that stack,
+ * for all threads and as long as the pool lives. */
+uint32_t shared_stacks_add(struct shared_stacks *pool, const struct stack *wanted, size_t id_len,
+	struct pool_text *text);
 
 /*
  * One thread's counting of entries: the hot loop of hdiff.
@@ -278,11 +276,24 @@ int shared_stacks_add(struct shared_stacks *pool, const struct stack *wanted, si
  * passing over it is as fast as reading memory. What is new goes to the pool.
  */
 
+/* Entries that name an id and give no stack. Two to a cache line. */
+struct tally_id {
+	struct block_totals sums;
+	uint32_t id;
+	uint32_t padding;
+};
+
+/* Entries with the stack whose text is known. */
+struct tally_stack {
+	struct block_totals sums;
+	struct pool_text text; /* or nothing: then the stack is not known either */
+	uint32_t stack;
+};
+
 struct thread_counts {
 	struct shared_stacks *pool;
 	uint32_t heap; /* that is counted for, or HEAP_NONE */
 	bool take_away; /* what was counted by mistake */
-	bool no_memory; /* it stopped at what was new for want of memory */
 	uint64_t *slots; /* open table: 0, or id | (number + 1) << 32 */
 	size_t slot_count;
 	uint64_t mixer; /* random: nobody can make ids that collide */
@@ -307,41 +318,24 @@ struct thread_counts {
 void tally_init(struct thread_counts *tally, struct shared_stacks *pool);
 void tally_release(struct thread_counts *tally);
 
-/* Takes plain entries, see struct dump_sink. It stops at everything else, also when memory is out. */
+/* Takes plain entries, see struct dump_sink. It stops at everything else. */
 const char *tally_plain(struct thread_counts *tally, const char *at, const char *end,
 	struct dump_progress *progress);
 
-/* Hands all sums over to the pool; do so before heap or take_away change. 0 or -ERR_NOMEM. */
-int tally_flush(struct thread_counts *tally);
+/* Hands all sums over to the pool; do so before heap or take_away change. */
+void tally_flush(struct thread_counts *tally);
 
 /*
  * The inside of a tally, for the files that count.
  */
 
-/* Entries that name an id and give no stack. Two to a cache line. */
-struct tally_id {
-	uint64_t requested_bytes, overhead_bytes, block_count;
-	uint32_t id;
-	uint32_t padding;
-};
-
-/* Entries with the stack whose text is known. */
-struct tally_stack {
-	uint64_t requested_bytes, overhead_bytes, block_count;
-	struct pool_text text; /* or nothing: then the stack is not known either */
-	uint32_t stack;
-};
-
 #define TALLY_IDS_MAX ((size_t)1 << 17) /* about: with more of them a tally starts afresh */
 
-/* Hands all sums over and forgets all ids. 0 or -ERR_NOMEM. */
-int tally_reset(struct thread_counts *tally);
-
-/* Makes a number for an id that is new. 0 or -ERR_NOMEM. */
-int tally_id_add(struct thread_counts *tally, uint32_t id, uint32_t *number);
+/* Makes a number for an id that is new. */
+uint32_t tally_id_add(struct thread_counts *tally, uint32_t id);
 
 /* Counts an entry whose stack, at lines, is not the known one of its id. How many lines the stack has,
- * or 0: it is not plain, or memory is out. */
+ * or 0: it is not plain. */
 uint32_t tally_stack_take(struct thread_counts *tally, const struct entry_plain *entry,
 	const char *lines, const char *end, uint32_t number);
 
@@ -363,31 +357,25 @@ const char *tally_plain_avx2(struct thread_counts *tally, const char *at, const 
 /* frames_take() for them. */
 const char *tally_frames_avx2(uint64_t *frames, const char *at, const char *end, uint32_t *count);
 
-static inline void tally_touch(struct thread_counts *tally, uint32_t number, unsigned with_stack)
+static inline void tally_count(struct thread_counts *tally, struct block_totals *to,
+	uint32_t touched, const struct entry_plain *entry)
 {
-	tally->touched[tally->touched_count++] = 2 * number + with_stack;
+	if (!to->block_count++)
+		tally->touched[tally->touched_count++] = touched;
+	to->requested_bytes += entry->requested_bytes;
+	to->overhead_bytes += entry->overhead_bytes;
 }
 
 static inline void tally_count_bare(
 	struct thread_counts *tally, uint32_t number, const struct entry_plain *entry)
 {
-	struct tally_id *to = &tally->ids[number];
-
-	if (!to->block_count++)
-		tally_touch(tally, number, 0);
-	to->requested_bytes += entry->requested_bytes;
-	to->overhead_bytes += entry->overhead_bytes;
+	tally_count(tally, &tally->ids[number].sums, 2 * number, entry);
 }
 
 static inline void tally_count_known(
 	struct thread_counts *tally, uint32_t number, const struct entry_plain *entry)
 {
-	struct tally_stack *to = &tally->stacks[number];
-
-	if (!to->block_count++)
-		tally_touch(tally, number, 1);
-	to->requested_bytes += entry->requested_bytes;
-	to->overhead_bytes += entry->overhead_bytes;
+	tally_count(tally, &tally->stacks[number].sums, 2 * number + 1, entry);
 }
 
 static inline uint64_t *tally_slot(const struct thread_counts *tally, uint32_t id)
@@ -399,14 +387,11 @@ static inline uint64_t *tally_slot(const struct thread_counts *tally, uint32_t i
 	return &tally->slots[at];
 }
 
-static inline int tally_id_find(struct thread_counts *tally, uint32_t id, uint32_t *number)
+static inline uint32_t tally_id_find(struct thread_counts *tally, uint32_t id)
 {
 	uint64_t slot = tally->slot_count ? *tally_slot(tally, id) : 0;
 
-	if (!slot)
-		return tally_id_add(tally, id, number);
-	*number = (uint32_t)(slot >> 32) - 1;
-	return 0;
+	return slot ? (uint32_t)(slot >> 32) - 1 : tally_id_add(tally, id);
 }
 
 #endif

@@ -53,9 +53,9 @@ static inline const char *frames_guess(
 	uint64_t *frames, const char *at, const char *end, uint32_t *count)
 {
 	unsigned width = 1, own = 1, all = 3; /* bits of a number of that width, and one more */
-	uint32_t taken = 0;
+	uint32_t frame_count = 0;
 
-	while (at < end && *at == '\t' && taken < DUMP_FRAMES_MAX) {
+	while (at < end && *at == '\t' && frame_count < DUMP_FRAMES_MAX) {
 		__m128i nibbles;
 		unsigned digits = frame_digits(at + 1, &nibbles);
 
@@ -72,9 +72,9 @@ static inline const char *frames_guess(
 			at += width + 2;
 		else
 			break;
-		frames[taken++] = frame_number(nibbles, width);
+		frames[frame_count++] = frame_number(nibbles, width);
 	}
-	*count = taken;
+	*count = frame_count;
 	return at;
 }
 
@@ -94,19 +94,19 @@ static inline const char *frames_guess(
 /* See struct thread_counts. */
 static const char *frames_take(uint64_t *frames, const char *at, const char *end, uint32_t *count)
 {
-	uint32_t taken;
+	uint32_t frame_count;
 
-	at = frames_guess(frames, at, end, &taken);
+	at = frames_guess(frames, at, end, &frame_count);
 	while (at < end && *at == '\t') {
 		at++;
-		if (taken == DUMP_FRAMES_MAX || !hex_take(&at, &frames[taken]))
+		if (frame_count == DUMP_FRAMES_MAX || !hex_take(&at, &frames[frame_count]))
 			return NULL;
 		at += *at == '\r';
 		if (*at++ != '\n')
 			return NULL;
-		taken++;
+		frame_count++;
 	}
-	*count = taken;
+	*count = frame_count;
 	return at;
 }
 
@@ -167,9 +167,8 @@ static inline void batch_find(struct thread_counts *tally, struct batch *batch)
 	for (unsigned i = 0; i < batch->count; i++) {
 		struct pending *pending = &batch->items[i];
 
-		if (tally_id_find(tally, pending->entry.id, &pending->number))
-			batch->count = i;
-		else if (pending->stack_len)
+		pending->number = tally_id_find(tally, pending->entry.id);
+		if (pending->stack_len)
 			__builtin_prefetch(&tally->stacks[pending->number], 1);
 		else
 			__builtin_prefetch(&tally->ids[pending->number], 1);
@@ -197,7 +196,7 @@ static inline bool is_known(const struct thread_counts *tally, const struct pend
 	       !memcmp(pending->behind - text->len, text->text, text->len);
 }
 
-/* Counts an entry; how many lines its stack has. False: the stack is not plain, or memory is out. */
+/* Counts an entry; how many lines its stack has. False: the stack is not plain. */
 static inline bool pending_count(struct thread_counts *tally, const struct pending *pending,
 	const char *end, uint32_t *line_count)
 {
@@ -241,8 +240,11 @@ static inline const char *plain_blocks(struct thread_counts *tally, const char *
 	struct batch batch;
 
 	do {
-		if (tally->count >= TALLY_IDS_MAX && tally_reset(tally))
-			break;
+		if (tally->count >= TALLY_IDS_MAX) {
+			tally_flush(tally);
+			memset(tally->slots, 0, tally->slot_count * sizeof(*tally->slots));
+			tally->count = 0;
+		}
 		batch_fill(tally, &batch, at, end);
 		batch_find(tally, &batch);
 		batch_prefetch(tally, &batch);
@@ -261,7 +263,7 @@ static const char *plain(struct thread_counts *tally, const char *at, const char
 	do {
 		from = plain_blocks(tally, at, end, &own);
 		at = tally_sums(tally, from, end, &own);
-	} while (at != from && !tally->no_memory);
+	} while (at != from);
 	for (; at < end && (*at == '\n' || (*at == '\r' && at[1] == '\n')); own.line_count++)
 		at += 1 + (*at == '\r');
 	*progress = own;

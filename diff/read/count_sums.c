@@ -5,7 +5,6 @@
  * Only what is sure to mean the same to the scanner is taken: the form that hsnap writes, in front of
  * which and behind which nothing may make it something else.
  */
-#include <stdlib.h>
 #include <string.h>
 
 #include "core/base/text.h"
@@ -121,39 +120,28 @@ static void batch_take(
 	}
 }
 
-/* Counts them all, or the first ones when memory is out; what lies behind those. */
-static const char *batch_count(struct thread_counts *tally, const struct sum_batch *batch,
-	const char *at, struct dump_progress *progress)
-{
-	size_t done = shared_stacks_entries(
-		tally->pool, batch->items, batch->count, tally->heap, tally->take_away);
-
-	for (size_t i = 0; i < done; i++) {
-		progress->line_count += batch->lines[i];
-		block_totals_add(&progress->seen, &batch->items[i].sums);
-	}
-	if (done < batch->count)
-		tally->no_memory = true;
-	return done ? batch->behind[done - 1] : at;
-}
-
 const char *tally_sums(struct thread_counts *tally, const char *at, const char *end,
 	struct dump_progress *progress)
 {
+	struct sum_batch *batch = tally->batch;
 	struct sum_line line;
 	uint32_t blanks = 0;
 
 	if (at >= end || !line_take(tally_blanks_skip(at, &blanks), &line))
 		return at; /* most dumps have none */
-	if (!tally->batch)
-		tally->batch = malloc(sizeof(*tally->batch));
-	if (!tally->batch)
-		tally->no_memory = true;
-	while (at < end && !tally->no_memory) {
-		batch_take(tally, tally->batch, at, end);
-		if (!tally->batch->count)
+	if (!batch)
+		batch = tally->batch = xmalloc(sizeof(*batch));
+	while (at < end) {
+		batch_take(tally, batch, at, end);
+		if (!batch->count)
 			break;
-		at = batch_count(tally, tally->batch, at, progress);
+		shared_stacks_entries(
+			tally->pool, batch->items, batch->count, tally->heap, tally->take_away);
+		for (size_t i = 0; i < batch->count; i++) {
+			progress->line_count += batch->lines[i];
+			block_totals_add(&progress->seen, &batch->items[i].sums);
+		}
+		at = batch->behind[batch->count - 1];
 	}
 	return at;
 }

@@ -139,13 +139,12 @@ struct dump_warnings {
 	size_t count, cap;
 };
 
-/* Gathers those of dumps[0..count), which it borrows, each text once. Release it in any case. 0 or
- * -ERR_NOMEM. */
+/* Gathers those of dumps[0..count), which it borrows, each text once. */
 int dump_warnings_gather(
 	struct dump_warnings *warnings, const struct dump_sums *dumps, size_t count);
 void dump_warnings_release(struct dump_warnings *warnings);
 
-/* Appends its text, and of how many dumps it is when it is not of the first alone. 0 or -ERR_NOMEM. */
+/* Appends its text, and of how many dumps it is when it is not of the first alone. */
 int dump_warning_words(struct buf *words, const struct dump_warning *warning);
 
 #endif

@@ -69,80 +69,64 @@ static int read_module(void *ctx, uint64_t base, uint64_t size_bytes, const char
 static int read_heap(void *ctx, uint64_t addr)
 {
 	struct sum_reader *reader = ctx;
-	uint32_t heap;
-	int rc = shared_stacks_heap(&reader->pool, addr, &heap);
+	uint32_t heap = shared_stacks_heap(&reader->pool, addr);
 
-	if (rc || heap == reader->tally.heap)
-		return rc;
-	rc = tally_flush(&reader->tally);
+	if (heap != reader->tally.heap)
+		tally_flush(&reader->tally);
 	reader->tally.heap = heap;
-	return rc;
-}
-
-/* The number of a frame that is given as text. */
-static int text_number(struct sum_reader *reader, const struct dump_name *name, uint64_t *number)
-{
-	struct dump_sums *sums = reader->sums;
-	uint64_t *known = table_find(&reader->texts, name->text, name->len);
-	char *text;
-
-	if (known) {
-		*number = *known;
-		return 0;
-	}
-	text = arena_text(&sums->arena, name->text, name->len);
-	if (!text ||
-		array_grow((void **)&sums->texts, &reader->text_cap, sums->text_count,
-			sizeof(*sums->texts)) ||
-		table_add(&reader->texts, name->text, name->len, sums->text_count))
-		return -ERR_NOMEM;
-	*number = sums->text_count;
-	sums->texts[sums->text_count++] = text;
 	return 0;
 }
 
-/* The stack of an entry whose frames are texts. */
-static int named_stack(struct sum_reader *reader, const struct dump_entry *entry, uint32_t *index)
+/* The number of a frame that is given as text. */
+static uint64_t text_number(struct sum_reader *reader, const struct dump_name *name)
 {
-	uint64_t frames[DUMP_FRAMES_MAX];
-	struct stack stack = entry->stack;
+	struct dump_sums *sums = reader->sums;
+	const uint64_t *known = table_find(&reader->texts, name->text, name->len);
 
-	for (uint32_t i = 0; i < entry->name_count; i++) {
-		if (text_number(reader, &entry->names[i], &frames[i]))
-			return -ERR_NOMEM;
-	}
-	stack.frames = frames;
-	stack.frame_count = entry->name_count;
-	stack.is_named = true;
-	return shared_stacks_add(&reader->pool, &stack, entry->id_len, index, NULL);
+	if (known)
+		return *known;
+	array_grow(
+		(void **)&sums->texts, &reader->text_cap, sums->text_count, sizeof(*sums->texts));
+	table_add(&reader->texts, name->text, name->len, sums->text_count);
+	sums->texts[sums->text_count] = arena_text(&sums->arena, name->text, name->len);
+	return sums->text_count++;
 }
 
 static int read_entry(void *ctx, const struct dump_entry *entry)
 {
 	struct sum_reader *reader = ctx;
+	uint64_t frames[DUMP_FRAMES_MAX];
+	struct stack stack = entry->stack;
 	struct stack_total cell = {.heap = reader->tally.heap,
-		.is_bare = !entry->stack.frames && !entry->name_count,
 		.sums = {entry->block_count, entry->requested_bytes, entry->overhead_bytes}};
 	int rc = sum_reader_total(reader, &cell.sums);
 
-	if (!rc)
-		rc = entry->name_count ? named_stack(reader, entry, &cell.stack) :
-					 shared_stacks_add(&reader->pool, &entry->stack,
-						 entry->id_len, &cell.stack, NULL);
-	return rc ? rc : shared_stacks_count(&reader->pool, &cell, 1, false);
+	if (rc)
+		return rc;
+	if (entry->name_count) { /* its frames are texts */
+		for (uint32_t i = 0; i < entry->name_count; i++)
+			frames[i] = text_number(reader, &entry->names[i]);
+		stack.frames = frames;
+		stack.frame_count = entry->name_count;
+		stack.is_named = true;
+	}
+	cell.is_bare = !stack.frames;
+	cell.stack = shared_stacks_add(&reader->pool, &stack, entry->id_len, NULL);
+	shared_stacks_count(&reader->pool, &cell, 1, false);
+	return 0;
 }
 
 static const char *read_plain(
 	void *ctx, const char *at, const char *end, struct dump_progress *progress)
 {
 	struct sum_reader *reader = ctx;
-	struct dump_progress taken = {0};
+	struct dump_progress plain = {0};
 
-	at = tally_plain(&reader->tally, at, end, &taken);
-	progress->line_count += taken.line_count;
-	block_totals_add(&progress->seen, &taken.seen);
+	at = tally_plain(&reader->tally, at, end, &plain);
+	progress->line_count += plain.line_count;
+	block_totals_add(&progress->seen, &plain.seen);
 	/* Each entry of a part is below 2^33, so that a part's cannot overflow; all of them may. */
-	if (add_total(&reader->sums->total, &taken.seen))
+	if (add_total(&reader->sums->total, &plain.seen))
 		reader->is_over = true;
 	return at;
 }
@@ -159,49 +143,38 @@ static int read_skipped(void *ctx, const struct err *why)
 
 	snprintf(text, sizeof(text), "line %.20s was left out: %s", line ? line + 1 : "?", reason);
 	sums->skip_count++;
-	if (sums_warn(sums, text))
-		return -ERR_NOMEM;
-	if (number >= WARNINGS_MAX)
-		return 0;
-	sums->left_out[number] =
-		(struct left_out){arena_text(&sums->arena, why->place, strlen(why->place)),
-			sums->warnings[number] + strlen(text) - strlen(reason)};
-	return sums->left_out[number].place ? 0 : -ERR_NOMEM;
+	sums_warn(sums, text);
+	if (number < WARNINGS_MAX)
+		sums->left_out[number] =
+			(struct left_out){arena_text(&sums->arena, why->place, strlen(why->place)),
+				sums->warnings[number] + strlen(text) - strlen(reason)};
+	return 0;
 }
 
 /* Adds what entries without a stack add up to to the one stack of their id, now that it is known
  * that there is no other. */
-static int bare_settle(struct sum_reader *reader)
+static void bare_settle(struct sum_reader *reader)
 {
 	struct dump_sums *sums = reader->sums;
-	size_t count = sums->cell_count, kept = 0;
-	int rc = 0;
+	size_t count = sums->cell_count;
 
-	for (size_t i = 0; !rc && i < count; i++) {
+	for (size_t i = 0; i < count; i++) {
 		struct stack_total cell = sums->cells[i];
 
 		if (!cell.is_bare || sums->stacks.stacks[cell.stack].same_id != STACK_NONE)
 			continue;
 		sums->cells[i].sums = (struct block_totals){0};
 		cell.is_bare = false;
-		rc = shared_stacks_count(&reader->pool, &cell, 1, false);
+		shared_stacks_count(&reader->pool, &cell, 1, false);
 	}
-	for (size_t i = 0; !rc && i < sums->cell_count; i++) {
-		const struct block_totals *of = &sums->cells[i].sums;
+	count = sums->cell_count;
+	sums->cell_count = 0;
+	for (size_t i = 0; i < count; i++) {
+		const struct block_totals *cell = &sums->cells[i].sums;
 
-		if (of->block_count || of->requested_bytes || of->overhead_bytes)
-			sums->cells[kept++] = sums->cells[i];
+		if (cell->block_count || cell->requested_bytes || cell->overhead_bytes)
+			sums->cells[sums->cell_count++] = sums->cells[i];
 	}
-	sums->cell_count = kept;
-	return rc;
-}
-
-static int read_all(struct sum_reader *reader, struct source *source, const struct crew_plan *plan)
-{
-	struct dump_source stream = source_stream(source);
-
-	return plan ? reader_threads_read(reader, source, plan) :
-		      dump_scanner_read(reader->scanner, &stream, reader->err);
 }
 
 /* Address space is no memory: nobody shall take a reservation for a leak of as many bytes. */
@@ -220,11 +193,11 @@ static void split_reserved(struct dump_sums *sums)
 static bool has_nonsense(const struct dump_sums *sums)
 {
 	for (size_t i = 0; i < sums->cell_count; i++) {
-		const struct block_totals *of = &sums->cells[i].sums;
+		const struct block_totals *cell = &sums->cells[i].sums;
 
-		if (of->block_count > sums->total.block_count ||
-			of->requested_bytes > sums->total.requested_bytes ||
-			of->overhead_bytes > sums->total.overhead_bytes)
+		if (cell->block_count > sums->total.block_count ||
+			cell->requested_bytes > sums->total.requested_bytes ||
+			cell->overhead_bytes > sums->total.overhead_bytes)
 			return true;
 	}
 	return false;
@@ -242,13 +215,13 @@ static int finish(struct sum_reader *reader, int rc)
 	reader->modules.items = NULL;
 	if (rc && !sums->is_cut)
 		return rc;
-	if (tally_flush(&reader->tally) || bare_settle(reader))
-		return err_set(reader->err, ERR_NOMEM, sums->path, NULL);
+	tally_flush(&reader->tally);
+	bare_settle(reader);
 	if (has_nonsense(sums))
 		return err_set(reader->err, ERR_READ, sums->path, "it changes while it is read");
 	split_reserved(sums);
-	if (!sums->heap_count && !sums->cell_count && sums_warn(sums, "there is no heap in it"))
-		return err_set(reader->err, ERR_NOMEM, sums->path, NULL);
+	if (!sums->heap_count && !sums->cell_count)
+		sums_warn(sums, "there is no heap in it");
 	if (reader->is_over)
 		return err_set(reader->err, ERR_BAD_LINE, sums->path,
 			"its blocks add up to more than 8 EiB");
@@ -256,7 +229,7 @@ static int finish(struct sum_reader *reader, int rc)
 }
 
 int sums_read_by(struct dump_sums *sums, const char *path, struct source *source,
-	const struct crew_plan *plan, struct err *err)
+	const struct read_plan *plan, struct err *err)
 {
 	struct err local;
 	struct sum_reader reader = {.sums = sums, .err = err ? err : &local};
@@ -267,17 +240,18 @@ int sums_read_by(struct dump_sums *sums, const char *path, struct source *source
 		.note = sum_reader_note,
 		.skipped = read_skipped,
 		.plain = read_plain};
-	int rc = shared_stacks_init(&reader.pool, sums);
+	struct dump_source stream = source_stream(source);
+	int rc;
 
+	shared_stacks_init(&reader.pool, sums);
 	tally_init(&reader.tally, &reader.pool);
 	table_init(&reader.texts);
 	module_list_init(&reader.modules, &sums->module_texts);
 	sums->path = arena_text(&sums->arena, path, strlen(path));
 	reader.scanner = dump_scanner_new(source_name(source), &sink, reader.err);
-	if (rc || !sums->path || !reader.scanner)
-		rc = err_set(reader.err, ERR_NOMEM, path, NULL);
-	else
-		rc = finish(&reader, read_all(&reader, source, plan));
+	rc = plan ? reader_threads_read(&reader, source, plan) :
+		    dump_scanner_read(reader.scanner, &stream, reader.err);
+	rc = finish(&reader, rc);
 	dump_scanner_free(reader.scanner);
 	module_list_release(&reader.modules);
 	table_release(&reader.texts);
@@ -289,7 +263,7 @@ int sums_read_by(struct dump_sums *sums, const char *path, struct source *source
 int sums_read_with(struct dump_sums *sums, const char *path, struct source *source,
 	unsigned threads, struct err *err)
 {
-	struct crew_plan plan = {
+	struct read_plan plan = {
 		.threads = threads ? threads : thread_cores(), .piece_bytes = PIECE_BYTES};
 	bool is_large = source_is_plain(source, &plan.from, &plan.to) &&
 			plan.to - plan.from >= PIECES_MIN * PIECE_BYTES;

@@ -8,6 +8,7 @@
 
 #include "core/base/hash.h"
 #include "core/dump/dump.h"
+#include "core/dump/dump_head.h"
 #include "core/dump/model.h"
 #include "core/dump/source.h"
 #include "diff/read/count.h"
@@ -16,6 +17,7 @@
 struct sum_reader {
 	struct dump_sums *sums;
 	struct err *err;
+	struct dump_head head; /* what the notes told so far */
 	struct module_list modules;
 	struct shared_stacks pool;
 	struct thread_counts tally; /* of what is read in order */
@@ -32,11 +34,11 @@ int sum_reader_total(struct sum_reader *reader, const struct block_totals *more)
 /* Notes: what the dump says about itself. See struct dump_sink. */
 int sum_reader_note(void *ctx, const char *kind, const struct kv *kv);
 
-/* Keeps a sentence for the reader of the report. 0 or -ERR_NOMEM. */
+/* Keeps a sentence for the reader of the report. */
 int sums_warn(struct dump_sums *sums, const char *text);
 
 /* How a file is cut for several threads. */
-struct crew_plan {
+struct read_plan {
 	unsigned threads;
 	uint64_t piece_bytes;
 	uint64_t from, to; /* the text's place in the file */
@@ -47,10 +49,10 @@ struct crew_plan {
  * entries, in order. Returns as dump_scanner_read().
  */
 int reader_threads_read(
-	struct sum_reader *reader, struct source *source, const struct crew_plan *plan);
+	struct sum_reader *reader, struct source *source, const struct read_plan *plan);
 
 /* As sums_read(), by this plan, whatever the size; NULL: one thread, in order. */
 int sums_read_by(struct dump_sums *sums, const char *path, struct source *source,
-	const struct crew_plan *plan, struct err *err);
+	const struct read_plan *plan, struct err *err);
 
 #endif

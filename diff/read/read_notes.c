@@ -5,35 +5,17 @@
 #include <string.h>
 
 #include "core/base/hash.h"
-#include "core/base/parse.h"
 #include "diff/read/dump_sums.h"
 #include "diff/read/read_dump.h"
 
-static const char *keep(struct dump_sums *sums, const char *text)
-{
-	return text ? arena_text(&sums->arena, text, strlen(text)) : NULL;
-}
-
-/* Most dumps have none. */
-static int make_room(struct dump_sums *sums)
-{
-	if (sums->warnings)
-		return 0;
-	sums->left_out = arena_alloc(&sums->arena, WARNINGS_MAX * sizeof(*sums->left_out));
-	if (sums->left_out)
-		sums->warnings = arena_alloc(&sums->arena, WARNINGS_MAX * sizeof(*sums->warnings));
-	return sums->warnings ? 0 : -ERR_NOMEM;
-}
-
 int sums_warn(struct dump_sums *sums, const char *text)
 {
-	if (sums->warning_count < WARNINGS_MAX) {
-		const char *own = keep(sums, text);
-
-		if (!own || make_room(sums))
-			return -ERR_NOMEM;
-		sums->warnings[sums->warning_count] = own;
+	if (!sums->warnings) { /* most dumps have none */
+		sums->left_out = arena_alloc(&sums->arena, WARNINGS_MAX * sizeof(*sums->left_out));
+		sums->warnings = arena_alloc(&sums->arena, WARNINGS_MAX * sizeof(*sums->warnings));
 	}
+	if (sums->warning_count < WARNINGS_MAX)
+		sums->warnings[sums->warning_count] = arena_text(&sums->arena, text, strlen(text));
 	sums->warning_count++;
 	return 0;
 }
@@ -46,48 +28,38 @@ static int note_warning(struct sum_reader *reader, const struct kv *kv)
 }
 
 /* hsnap says in a warning of its own, before the heaps, which ones it could not walk. */
-static int warn_unwalked(struct dump_sums *sums, const struct kv *kv)
+static void warn_unwalked(struct dump_sums *sums, uint64_t addr)
 {
-	uint64_t addr = 0, unwalked = 0;
-	int rc = kv_get_number(kv, "unwalked", 10, &unwalked);
 	char text[80];
 
-	if (!rc)
-		rc = kv_get_number(kv, "addr", 16, &addr);
-	if (rc || !unwalked)
-		return rc;
 	sums->is_incomplete = true;
 	snprintf(text, sizeof(text), "heap %" PRIX64 " ", addr);
 	for (size_t i = 0; i < sums->warning_count && i < WARNINGS_MAX; i++) {
 		if (!strncmp(sums->warnings[i], text, strlen(text)))
-			return 0;
+			return;
 	}
 	snprintf(text, sizeof(text), "heap %" PRIX64 " was not walked: only traced blocks count",
 		addr);
-	return sums_warn(sums, text);
+	sums_warn(sums, text);
 }
 
-static int note_dump(struct sum_reader *reader, const struct kv *kv)
-{
-	const char *time = kv_get(kv, "time");
-
-	return time ? date_parse(time, &reader->sums->time_ms) : 0;
-}
-
-/* What core/dump/dump_scan.c makes of UMDH's banner. The first one counts. */
-static int note_umdh(struct sum_reader *reader, const struct kv *kv)
+/* What the head of the dump tells. */
+static int note_head(struct sum_reader *reader, const char *kind, const struct kv *kv)
 {
 	struct dump_sums *sums = reader->sums;
-	const char *time = kv_get(kv, "time");
-	int64_t time_ms = 0;
-	uint32_t pid = 0;
+	struct dump_head *head = &reader->head;
+	int rc = dump_head_note(head, kind, kv);
 
-	if (sums->banner_pid || sums->banner_time_ms || kv_get_u32(kv, "id", 10, &pid) ||
-		(time && date_parse(time, &time_ms)))
-		return 0;
-	sums->banner_pid = pid;
-	sums->banner_time_ms = time_ms;
-	return 0;
+	if (!rc && !strcmp(kind, "process") && head->image)
+		head->image = arena_text(&sums->arena, head->image, strlen(head->image));
+	sums->time_ms = head->time_ms;
+	sums->start_ms = head->start_ms;
+	sums->pid = head->pid;
+	sums->parent_pid = head->parent_pid;
+	sums->image = head->image;
+	sums->banner_pid = head->banner_pid;
+	sums->banner_time_ms = head->banner_time_ms;
+	return rc;
 }
 
 void sums_take_banner(struct dump_sums *sums)
@@ -100,81 +72,55 @@ void sums_take_banner(struct dump_sums *sums)
 		sums->pid = sums->banner_pid;
 }
 
-static int note_process(struct sum_reader *reader, const struct kv *kv)
-{
-	const char *start = kv_get(kv, "start");
-	int64_t start_ms = 0;
-	uint32_t pid = 0, parent_pid = 0;
-	int rc = kv_get_u32(kv, "id", 10, &pid);
-
-	if (!rc)
-		rc = kv_get_u32(kv, "parent", 10, &parent_pid);
-	if (!rc && start)
-		rc = date_parse(start, &start_ms);
-	if (rc)
-		return rc; /* the note is passed over, all of it */
-	reader->sums->pid = pid;
-	reader->sums->parent_pid = parent_pid;
-	reader->sums->start_ms = start_ms;
-	reader->sums->image = keep(reader->sums, kv_get(kv, "image"));
-	return 0;
-}
-
 static int note_module(struct sum_reader *reader, const struct kv *kv)
 {
 	return module_list_note(&reader->modules, kv);
-}
-
-/* What the sums of this heap lack of the overhead, for their lines have whole bytes for each block. Whose it
- * is is not known. */
-static int add_rest(struct block_totals *to, const struct kv *kv)
-{
-	uint64_t rest = 0;
-	int rc = kv_get_number(kv, "rest-overhead", 10, &rest);
-
-	if (rc || rest > UINT64_MAX - to->overhead_bytes)
-		return -ERR_BAD_LINE;
-	to->overhead_bytes += rest;
-	return 0;
 }
 
 static int note_heap(struct sum_reader *reader, const struct kv *kv)
 {
 	struct stack_total cell = {.stack = STACK_NONE};
 	struct block_totals *more = &cell.sums;
-	uint64_t addr = 0;
-	int rc = kv_get_number(kv, "stackless-blocks", 10, &more->block_count);
+	uint64_t addr = 0, unwalked = 0, rest = 0;
+	const struct kv_number numbers[] = {
+		{"stackless-blocks", 10, &more->block_count},
+		{"stackless-requested", 10, &more->requested_bytes},
+		{"stackless-overhead", 10, &more->overhead_bytes},
+		/* What the sums of this heap lack, for their lines have whole bytes for each block. Whose
+		 * it is is not known. */
+		{"rest-overhead", 10, &rest},
+		{"addr", 16, &addr},
+		{"unwalked", 10, &unwalked},
+	};
+	int rc = kv_get_numbers(kv, numbers, sizeof(numbers) / sizeof(*numbers));
 
-	if (!rc)
-		rc = kv_get_number(kv, "stackless-requested", 10, &more->requested_bytes);
-	if (!rc)
-		rc = kv_get_number(kv, "stackless-overhead", 10, &more->overhead_bytes);
-	if (!rc)
-		rc = add_rest(more, kv);
-	if (!rc)
-		rc = kv_get_number(kv, "addr", 16, &addr);
-	if (!rc)
-		rc = warn_unwalked(reader->sums, kv); /* the last that can be malformed */
-	if (rc || !(more->block_count || more->requested_bytes || more->overhead_bytes))
-		return rc;
+	if (rc || rest > UINT64_MAX - more->overhead_bytes)
+		return -ERR_BAD_LINE;
+	more->overhead_bytes += rest;
+	if (unwalked)
+		warn_unwalked(reader->sums, addr);
+	if (!more->block_count && !more->requested_bytes && !more->overhead_bytes)
+		return 0;
 	if (sum_reader_total(reader, more)) {
 		reader->is_over = true; /* not just a line to be passed over */
 		return 0;
 	}
-	rc = shared_stacks_heap(&reader->pool, addr, &cell.heap);
-	return rc ? rc : shared_stacks_count(&reader->pool, &cell, 1, false);
+	cell.heap = shared_stacks_heap(&reader->pool, addr);
+	shared_stacks_count(&reader->pool, &cell, 1, false);
+	return 0;
 }
 
 static int note_tracer(struct sum_reader *reader, const struct kv *kv)
 {
 	struct block_totals before = {0};
 	uint64_t attached = 0;
-	int rc = kv_get_number(kv, "attached", 10, &attached);
+	const struct kv_number numbers[] = {
+		{"attached", 10, &attached},
+		{"before-blocks", 10, &before.block_count},
+		{"before-requested", 10, &before.requested_bytes},
+	};
+	int rc = kv_get_numbers(kv, numbers, sizeof(numbers) / sizeof(*numbers));
 
-	if (!rc)
-		rc = kv_get_number(kv, "before-blocks", 10, &before.block_count);
-	if (!rc)
-		rc = kv_get_number(kv, "before-requested", 10, &before.requested_bytes);
 	if (rc)
 		return rc;
 	reader->sums->is_attached = attached != 0;
@@ -200,7 +146,7 @@ static int note_name(struct sum_reader *reader, const struct kv *kv)
 {
 	if (!reader->sums->names)
 		reader->sums->names = symbol_names_new();
-	return reader->sums->names ? symbol_names_note(reader->sums->names, kv) : -ERR_NOMEM;
+	return symbol_names_note(reader->sums->names, kv);
 }
 
 int sum_reader_note(void *ctx, const char *kind, const struct kv *kv)
@@ -209,9 +155,6 @@ int sum_reader_note(void *ctx, const char *kind, const struct kv *kv)
 		const char *kind;
 		int (*read)(struct sum_reader *reader, const struct kv *kv);
 	} notes[] = {
-		{"dump", note_dump},
-		{"umdh", note_umdh},
-		{"process", note_process},
 		{"warning", note_warning},
 		{"module", note_module},
 		{"heap", note_heap},
@@ -225,74 +168,55 @@ int sum_reader_note(void *ctx, const char *kind, const struct kv *kv)
 		if (!strcmp(kind, notes[i].kind))
 			return notes[i].read(ctx, kv);
 	}
-	return 0;
+	return note_head(ctx, kind, kv);
 }
 
-static int add(struct dump_warnings *warnings, const struct dump_sums *first, size_t number)
+static void add(struct dump_warnings *warnings, const struct dump_sums *first, size_t number)
 {
-	if (array_grow((void **)&warnings->items, &warnings->cap, warnings->count,
-		    sizeof(*warnings->items)))
-		return -ERR_NOMEM;
+	array_grow((void **)&warnings->items, &warnings->cap, warnings->count,
+		sizeof(*warnings->items));
 	warnings->items[warnings->count++] =
 		(struct dump_warning){.first = first, .number = number, .dump_count = 1};
-	return 0;
-}
-
-/* last[n]: the last dump that has warning number n. */
-static int gather_one(struct dump_warnings *warnings, struct table *numbers,
-	const struct dump_sums **last, const struct dump_sums *dump, size_t number)
-{
-	const char *text = dump->warnings[number];
-	const uint64_t *known = table_find(numbers, text, strlen(text));
-
-	if (!known) {
-		last[warnings->count] = dump;
-		if (table_add(numbers, text, strlen(text), warnings->count))
-			return -ERR_NOMEM;
-		return add(warnings, dump, number);
-	}
-	warnings->items[*known].dump_count += last[*known] != dump;
-	last[*known] = dump;
-	return 0;
-}
-
-/* How many there are that are counted only. */
-static int gather_rest(struct dump_warnings *warnings, const struct dump_sums *dumps, size_t count)
-{
-	struct dump_warning *rest = NULL;
-
-	for (size_t i = 0; i < count; i++) {
-		if (dumps[i].warning_count <= WARNINGS_MAX)
-			continue;
-		if (rest)
-			rest->dump_count++;
-		else if (add(warnings, &dumps[i], WARNINGS_MAX))
-			return -ERR_NOMEM;
-		rest = &warnings->items[warnings->count - 1];
-		rest->more += dumps[i].warning_count - WARNINGS_MAX;
-	}
-	return 0;
 }
 
 int dump_warnings_gather(
 	struct dump_warnings *warnings, const struct dump_sums *dumps, size_t count)
 {
 	const struct dump_sums **last =
-		calloc(count * WARNINGS_MAX + 1, sizeof(const struct dump_sums *));
+		xcalloc(count * WARNINGS_MAX, sizeof(*last)); /* that has it */
+	struct dump_warning *rest = NULL; /* that are counted only */
 	struct table numbers; /* of warnings, by text */
-	int rc = last ? 0 : -ERR_NOMEM;
 
 	*warnings = (struct dump_warnings){0};
 	table_init(&numbers);
-	for (size_t i = 0; i < count; i++) {
-		for (size_t k = 0; !rc && k < dumps[i].warning_count && k < WARNINGS_MAX; k++)
-			rc = gather_one(warnings, &numbers, last, &dumps[i], k);
+	for (const struct dump_sums *dump = dumps; dump < dumps + count; dump++) {
+		for (size_t i = 0; i < dump->warning_count && i < WARNINGS_MAX; i++) {
+			const char *text = dump->warnings[i];
+			const uint64_t *known = table_find(&numbers, text, strlen(text));
+			size_t number = known ? (size_t)*known : warnings->count;
+
+			if (known) {
+				warnings->items[number].dump_count += last[number] != dump;
+			} else {
+				table_add(&numbers, text, strlen(text), number);
+				add(warnings, dump, i);
+			}
+			last[number] = dump;
+		}
 	}
-	if (!rc)
-		rc = gather_rest(warnings, dumps, count);
+	for (const struct dump_sums *dump = dumps; dump < dumps + count; dump++) {
+		if (dump->warning_count <= WARNINGS_MAX)
+			continue;
+		if (rest)
+			rest->dump_count++;
+		else
+			add(warnings, dump, WARNINGS_MAX);
+		rest = &warnings->items[warnings->count - 1];
+		rest->more += dump->warning_count - WARNINGS_MAX;
+	}
 	table_release(&numbers);
 	free(last);
-	return rc;
+	return 0;
 }
 
 void dump_warnings_release(struct dump_warnings *warnings)
@@ -303,12 +227,11 @@ void dump_warnings_release(struct dump_warnings *warnings)
 
 int dump_warning_words(struct buf *words, const struct dump_warning *warning)
 {
-	int rc = warning->number < WARNINGS_MAX ?
-			 buf_add_text(words, warning->first->warnings[warning->number]) :
-			 buf_printf(words, "and %zu more", warning->more);
-
-	return rc || warning->dump_count < 2 ?
-		       rc :
-		       buf_printf(words, " (%zu dumps, of which this is the first)",
-			       warning->dump_count);
+	if (warning->number < WARNINGS_MAX)
+		buf_add_text(words, warning->first->warnings[warning->number]);
+	else
+		buf_printf(words, "and %zu more", warning->more);
+	if (warning->dump_count > 1)
+		buf_printf(words, " (%zu dumps, of which this is the first)", warning->dump_count);
+	return 0;
 }

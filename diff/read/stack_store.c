@@ -57,19 +57,16 @@ static unsigned char *put_cell(
 void stack_totals_pack(struct dump_sums *sums)
 {
 	struct stack_total before = {.stack = STACK_NONE};
-	unsigned char *all, *to, *less;
+	unsigned char *to;
 
 	if (!sums->cells || sums->cell_count >= SIZE_MAX / CELL_BYTES)
 		return;
-	all = to = malloc(sums->cell_count * CELL_BYTES + 1);
-	if (!all)
-		return;
+	to = sums->packed_cells = xmalloc(sums->cell_count * CELL_BYTES);
 	for (size_t i = 0; i < sums->cell_count; i++) {
 		to = put_cell(to, &sums->cells[i], &before);
 		before = sums->cells[i];
 	}
-	less = realloc(all, (size_t)(to - all) + 1);
-	sums->packed_cells = less ? less : all;
+	sums->packed_cells = xrealloc(sums->packed_cells, (size_t)(to - sums->packed_cells));
 	free(sums->cells);
 	sums->cells = NULL;
 }
@@ -92,7 +89,7 @@ const struct stack_total *stack_total_unpack(struct cell_walk *walk)
 }
 
 /* Modules that dumps have in common. */
-struct lent_modules {
+struct shared_modules {
 	struct module *modules;
 	size_t count;
 	struct arena texts;
@@ -104,27 +101,21 @@ struct stack_store {
 	struct stack *stacks;
 	size_t count, cap;
 	struct hash_index module_index;
-	struct lent_modules *lent;
-	size_t lent_count, lent_cap;
+	struct shared_modules *lists;
+	size_t list_count, list_cap;
 	struct table texts; /* to where they are */
 	struct arena arena;
 };
 
 struct stack_store *stack_store_new(void)
 {
-	struct stack_store *store = calloc(1, sizeof(*store));
+	struct stack_store *store = xcalloc(1, sizeof(*store));
 
-	if (!store)
-		return NULL;
 	hash_index_init(&store->index);
 	hash_index_init(&store->module_index);
 	table_init(&store->texts);
 	arena_init(&store->arena);
 	store->lock = thread_lock_new();
-	if (!store->lock) {
-		stack_store_free(store);
-		return NULL;
-	}
 	return store;
 }
 
@@ -135,11 +126,11 @@ void stack_store_free(struct stack_store *store)
 	thread_lock_free(store->lock);
 	hash_index_release(&store->index);
 	hash_index_release(&store->module_index);
-	for (size_t i = 0; i < store->lent_count; i++) {
-		free(store->lent[i].modules);
-		arena_release(&store->lent[i].texts);
+	for (size_t i = 0; i < store->list_count; i++) {
+		free(store->lists[i].modules);
+		arena_release(&store->lists[i].texts);
 	}
-	free(store->lent);
+	free(store->lists);
 	free(store->stacks);
 	table_release(&store->texts);
 	arena_release(&store->arena);
@@ -172,65 +163,42 @@ static bool is_same(const struct stack *a, const struct stack *b)
 	       same_words(a->alias_at, b->alias_at, a->alias_count * sizeof(*a->alias_at));
 }
 
-/* Bytes of their own; NULL for none is not an error. */
-static int copy(struct stack_store *store, const void *bytes, size_t len, const void **own)
+/* Bytes of the store's own, or NULL for NULL. */
+static const void *copy(struct stack_store *store, const void *bytes, size_t len)
 {
-	void *to = bytes ? arena_alloc(&store->arena, len + !len) : NULL;
-
-	if (bytes && !to)
-		return -ERR_NOMEM;
-	if (len && to)
-		memcpy(to, bytes, len);
-	*own = to;
-	return 0;
+	if (!bytes)
+		return NULL;
+	return memcpy(arena_alloc(&store->arena, len), bytes, len);
 }
 
-static int add(
-	struct stack_store *store, uint32_t hash, const struct stack *stack, uint32_t *number)
-{
-	const void *id, *frames, *alias_at;
-	struct stack *own;
-
-	if (store->count >= INDEX_NONE - 1 ||
-		array_grow((void **)&store->stacks, &store->cap, store->count,
-			sizeof(*store->stacks)) ||
-		copy(store, stack->id, strlen(stack->id) + 1, &id) ||
-		copy(store, stack->frames, stack->frame_count * sizeof(*stack->frames), &frames) ||
-		copy(store, stack->alias_count ? stack->alias_at : NULL,
-			stack->alias_count * sizeof(*stack->alias_at), &alias_at) ||
-		hash_index_add(&store->index, hash, (uint32_t)store->count))
-		return -ERR_NOMEM;
-	*number = (uint32_t)store->count++;
-	own = &store->stacks[*number];
-	*own = *stack;
-	own->id = id;
-	own->frames = frames;
-	own->alias_at = alias_at;
-	own->same_id = STACK_NONE;
-	return 0;
-}
-
-static int put(
-	struct stack_store *store, uint32_t hash, const struct stack *stack, uint32_t *number)
+/* The number of a stack, which is added when it is new. */
+static uint32_t stack_number(struct stack_store *store, uint32_t hash, const struct stack *stack)
 {
 	struct hash_probe probe = hash_index_probe(&store->index, hash);
-	uint32_t known;
+	struct stack *own;
+	uint32_t number;
 
-	while ((known = hash_index_next(&store->index, &probe)) != INDEX_NONE) {
-		if (is_same(&store->stacks[known], stack)) {
-			*number = known;
-			return 0;
-		}
+	while ((number = hash_index_next(&store->index, &probe)) != INDEX_NONE) {
+		if (is_same(&store->stacks[number], stack))
+			return number;
 	}
-	return add(store, hash, stack, number);
+	number = (uint32_t)store->count;
+	array_grow((void **)&store->stacks, &store->cap, store->count, sizeof(*store->stacks));
+	hash_index_add(&store->index, hash, number);
+	own = &store->stacks[store->count++];
+	*own = *stack;
+	own->id = copy(store, stack->id, strlen(stack->id) + 1);
+	own->frames = copy(store, stack->frames, stack->frame_count * sizeof(*stack->frames));
+	own->alias_at = copy(store, stack->alias_count ? stack->alias_at : NULL,
+		stack->alias_count * sizeof(*stack->alias_at));
+	own->same_id = STACK_NONE;
+	return number;
 }
 
-/* Replaces what a stack points to by what the store has. numbers[] holds hashes, and then numbers. */
-static int take(struct stack_store *store, struct stackset *set, uint32_t *numbers)
+/* Replaces what stacks point to by what the store has. numbers[] holds hashes, and then numbers. */
+static void stacks_take(struct stack_store *store, struct stackset *set, uint32_t *numbers)
 {
-	int rc = 0;
-
-	for (size_t i = 0; !rc && i < set->count; i++) {
+	for (size_t i = 0; i < set->count; i++) {
 		struct stack *stack = &set->stacks[i];
 		const struct stack *own;
 
@@ -238,87 +206,48 @@ static int take(struct stack_store *store, struct stackset *set, uint32_t *numbe
 			numbers[i] = STACK_NONE;
 			continue;
 		}
-		rc = put(store, numbers[i], stack, &numbers[i]);
-		if (rc)
-			break;
+		numbers[i] = stack_number(store, numbers[i], stack);
 		own = &store->stacks[numbers[i]];
 		stack->id = own->id;
 		stack->frames = own->frames;
 		stack->alias_at = own->alias_at;
 	}
-	return rc;
-}
-
-/* Whether a set's stacks are all in the store, and each the only one under its id. */
-static void look_at(const struct stackset *set, bool *are_all_in, bool *are_single)
-{
-	*are_all_in = *are_single = true;
-	for (size_t i = 0; i < set->count; i++) {
-		*are_all_in &= !set->stacks[i].is_named;
-		*are_single &= set->stacks[i].same_id == STACK_NONE;
-	}
-}
-
-/* The chains of stacks under one id, which are a dump's own. */
-static int keep_chains(struct dump_sums *sums)
-{
-	const struct stackset *set = &sums->stacks;
-
-	sums->same_id = malloc((set->count + 1) * sizeof(*sums->same_id));
-	for (size_t i = 0; sums->same_id && i < set->count; i++)
-		sums->same_id[i] = set->stacks[i].same_id;
-	return sums->same_id ? 0 : -ERR_NOMEM;
 }
 
 /* Gives back what the store has, or what only reading needed. */
-static int give_back(struct stack_store *store, struct dump_sums *sums)
+static void give_back(struct stack_store *store, struct dump_sums *sums)
 {
 	struct stackset *set = &sums->stacks;
-	bool are_all_in, are_single;
+	bool are_all_in = true, are_single = true;
 
-	look_at(set, &are_all_in, &are_single);
+	for (size_t i = 0; i < set->count; i++) {
+		are_all_in &= !set->stacks[i].is_named;
+		are_single &= set->stacks[i].same_id == STACK_NONE;
+	}
 	stackset_close(set, are_all_in);
 	if (!are_all_in)
-		return 0;
-	if (!are_single && keep_chains(sums))
-		return -ERR_NOMEM;
+		return;
+	if (!are_single) { /* the chains of stacks under one id are the dump's own */
+		sums->same_id = xmalloc(set->count * sizeof(*sums->same_id));
+		for (size_t i = 0; i < set->count; i++)
+			sums->same_id[i] = set->stacks[i].same_id;
+	}
 	free(set->stacks);
 	set->stacks = NULL;
 	set->cap = 0;
 	sums->common = (const struct stack *const *)&store->stacks;
-	return 0;
-}
-
-/* Gives back what an array has beyond its size; when that cannot be it stays. */
-static void fit(void **array, size_t bytes)
-{
-	void *less = realloc(*array, bytes + !bytes);
-
-	if (less)
-		*array = less;
 }
 
 /* ---------------------------------------------------------------- modules */
-
-static void hash_text(struct hasher *hasher, const char *text)
-{
-	hasher_add(hasher, text ? strlen(text) + 1 : 0);
-	if (text)
-		hasher_add_bytes(hasher, text, strlen(text));
-}
 
 static uint32_t hash_modules(const struct hash_key *key, const struct dump_sums *sums)
 {
 	struct hasher hasher = hasher_begin(key);
 
 	for (size_t i = 0; i < sums->module_count; i++) {
-		const struct module *module = &sums->modules[i];
-
-		hasher_add(&hasher, module->base);
-		hasher_add(&hasher, module->size_bytes);
-		hasher_add(&hasher, module->timestamp);
-		hash_text(&hasher, module->path);
-		hash_text(&hasher, module->pdb_guid);
+		hasher_add(&hasher, sums->modules[i].base);
+		hasher_add(&hasher, sums->modules[i].size_bytes);
+		hasher_add(&hasher, sums->modules[i].timestamp);
 	}
 	return hasher_end(&hasher);
 }
@@ -337,7 +266,7 @@ static bool same_module(const struct module *a, const struct module *b)
 	       a->has_identity == b->has_identity && a->unloaded_at == b->unloaded_at;
 }
 
-static bool same_modules(const struct lent_modules *known, const struct dump_sums *sums)
+static bool same_modules(const struct shared_modules *known, const struct dump_sums *sums)
 {
 	if (known->count != sums->module_count)
 		return false;
@@ -348,36 +277,28 @@ static bool same_modules(const struct lent_modules *known, const struct dump_sum
 	return true;
 }
 
-/* Makes the modules of a dump the store's. */
-static int modules_add(struct stack_store *store, uint32_t hash, struct dump_sums *sums)
-{
-	if (array_grow((void **)&store->lent, &store->lent_cap, store->lent_count,
-		    sizeof(*store->lent)) ||
-		hash_index_add(&store->module_index, hash, (uint32_t)store->lent_count))
-		return -ERR_NOMEM;
-	fit((void **)&sums->modules, sums->module_count * sizeof(*sums->modules));
-	store->lent[store->lent_count++] =
-		(struct lent_modules){sums->modules, sums->module_count, sums->module_texts};
-	arena_init(&sums->module_texts);
-	sums->modules_are_shared = true;
-	return 0;
-}
-
-static int modules_take(struct stack_store *store, uint32_t hash, struct dump_sums *sums)
+/* Makes the modules of a dump the store's, or gives it the store's equal ones. */
+static void modules_take(struct stack_store *store, uint32_t hash, struct dump_sums *sums)
 {
 	struct hash_probe probe = hash_index_probe(&store->module_index, hash);
 	uint32_t known;
 
+	sums->modules_are_shared = true;
 	while ((known = hash_index_next(&store->module_index, &probe)) != INDEX_NONE) {
-		if (!same_modules(&store->lent[known], sums))
+		if (!same_modules(&store->lists[known], sums))
 			continue;
 		free(sums->modules);
 		arena_release(&sums->module_texts);
-		sums->modules = store->lent[known].modules;
-		sums->modules_are_shared = true;
-		return 0;
+		sums->modules = store->lists[known].modules;
+		return;
 	}
-	return modules_add(store, hash, sums);
+	array_grow(
+		(void **)&store->lists, &store->list_cap, store->list_count, sizeof(*store->lists));
+	hash_index_add(&store->module_index, hash, (uint32_t)store->list_count);
+	sums->modules = xrealloc(sums->modules, sums->module_count * sizeof(*sums->modules));
+	store->lists[store->list_count++] =
+		(struct shared_modules){sums->modules, sums->module_count, sums->module_texts};
+	arena_init(&sums->module_texts);
 }
 
 int stack_store_take(struct stack_store *store, struct dump_sums *sums)
@@ -385,46 +306,32 @@ int stack_store_take(struct stack_store *store, struct dump_sums *sums)
 	struct stackset *set = &sums->stacks;
 	struct hash_key key = store->index.key;
 	uint32_t modules_hash = hash_modules(&store->module_index.key, sums);
-	int rc;
 
 	stack_totals_pack(sums);
-	fit((void **)&set->stacks, set->count * sizeof(*set->stacks));
+	set->stacks = xrealloc(set->stacks, set->count * sizeof(*set->stacks));
 	set->cap = set->count;
-	sums->shared = malloc((set->count + 1) * sizeof(*sums->shared));
-	if (!sums->shared)
-		return -ERR_NOMEM;
+	sums->shared = xmalloc(set->count * sizeof(*sums->shared));
 	for (size_t i = 0; i < set->count; i++)
 		sums->shared[i] = set->stacks[i].is_named ? 0 : hash_of(&key, &set->stacks[i]);
 	thread_lock_take(store->lock);
-	rc = take(store, set, sums->shared);
-	if (!rc)
-		rc = modules_take(store, modules_hash, sums);
+	stacks_take(store, set, sums->shared);
+	modules_take(store, modules_hash, sums);
 	thread_lock_leave(store->lock);
-	return rc ? rc : give_back(store, sums);
-}
-
-/* ---------------------------------------------------------------- texts */
-
-static const char *text_put(struct stack_store *store, const char *text)
-{
-	size_t len = strlen(text);
-	const uint64_t *known = table_find(&store->texts, text, len);
-	const char *own;
-
-	if (known)
-		return (const char *)(uintptr_t)*known;
-	own = arena_text(&store->arena, text, len);
-	if (!own || table_add(&store->texts, text, len, (uintptr_t)own))
-		return NULL;
-	return own;
+	give_back(store, sums);
+	return 0;
 }
 
 const char *stack_store_text(struct stack_store *store, const char *text)
 {
+	size_t len = strlen(text);
+	const uint64_t *known;
 	const char *own;
 
 	thread_lock_take(store->lock);
-	own = text_put(store, text);
+	known = table_find(&store->texts, text, len);
+	own = known ? (const char *)(uintptr_t)*known : arena_text(&store->arena, text, len);
+	if (!known)
+		table_add(&store->texts, text, len, (uintptr_t)own);
 	thread_lock_leave(store->lock);
 	return own;
 }

@@ -12,7 +12,7 @@
  * that ten bytes do where the plain one has forty.
  */
 
-/* Packs the cells of sums, which then has no plain ones. Where memory is out they stay. */
+/* Packs the cells of sums, which then has no plain ones. */
 void stack_totals_pack(struct dump_sums *sums);
 
 struct cell_walk {
@@ -54,15 +54,14 @@ static inline const struct stack_total *stack_totals_next(struct cell_walk *walk
 
 struct stack_store;
 
-struct stack_store *stack_store_new(void); /* NULL: out of memory */
+struct stack_store *stack_store_new(void);
 void stack_store_free(struct stack_store *store); /* NULL is nothing */
 
 /* Has the store hold the stacks of sums, which was just read and must not outlive it, and gives back what
- * only reading needed. From any thread. 0 or -ERR_NOMEM, then sums can only be released. */
+ * only reading needed. From any thread. */
 int stack_store_take(struct stack_store *store, struct dump_sums *sums);
 
-/* A text that lives as long as the store, the same one for equal texts; NULL: out of memory. From any
- * thread. */
+/* A text that lives as long as the store, the same one for equal texts. From any thread. */
 const char *stack_store_text(struct stack_store *store, const char *text);
 
 #endif

@@ -183,7 +183,7 @@ static char *canonical(const struct dump_sums *sums)
 }
 
 /* Reads new.txt and tells all of it, with the error if there is one; to be freed. */
-static char *read_by(const struct crew_plan *plan, struct dump_sums *sums)
+static char *read_by(const struct read_plan *plan, struct dump_sums *sums)
 {
 	struct err err = {0};
 	struct source *source;
@@ -216,7 +216,7 @@ static void check_pieces(uint64_t seed)
 	sums_release(&sums);
 	for (unsigned i = 0; i < 6; i++) {
 		static const uint64_t sizes[] = {40, 97, 512, 1000, 4096, 60000};
-		struct crew_plan plan = {.threads = 1 + i % 4, .piece_bytes = sizes[i]};
+		struct read_plan plan = {.threads = 1 + i % 4, .piece_bytes = sizes[i]};
 		char *in_pieces;
 
 		assert_int_equal(source_open(&source, "new.txt", &err), 0);
@@ -310,7 +310,7 @@ TEST(what_is_no_dump_is_none_in_pieces)
 	free(all);
 	sums_release(&sums);
 	for (size_t piece = 1; piece < sizeof(prose); piece++) {
-		struct crew_plan plan = {
+		struct read_plan plan = {
 			.threads = 2, .piece_bytes = piece, .to = sizeof(prose) - 1};
 		char *in_order = read_by(NULL, &sums), *in_pieces;
 
@@ -327,7 +327,7 @@ TEST(what_is_no_dump_is_none_in_pieces)
 TEST(more_ids_than_a_tally_holds_are_counted)
 {
 	enum { COUNT = 140000 };
-	struct crew_plan plan = {.threads = 2, .piece_bytes = 100000};
+	struct read_plan plan = {.threads = 2, .piece_bytes = 100000};
 	struct source *source;
 	struct dump_sums sums;
 	struct maker maker;

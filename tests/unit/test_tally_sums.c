@@ -117,11 +117,9 @@ struct reading {
 static int read_heap(void *ctx, uint64_t addr)
 {
 	struct reading *reading = ctx;
-	uint32_t heap;
 
-	assert_int_equal(shared_stacks_heap(&reading->pool, addr, &heap), 0);
-	assert_int_equal(tally_flush(&reading->tally), 0);
-	reading->tally.heap = heap;
+	tally_flush(&reading->tally);
+	reading->tally.heap = shared_stacks_heap(&reading->pool, addr);
 	return 0;
 }
 
@@ -134,10 +132,8 @@ static int read_entry(void *ctx, const struct dump_entry *entry)
 
 	for (uint32_t i = 0; i < entry->name_count; i++)
 		buf_printf(&reading->said, "%.*s ", (int)entry->names[i].len, entry->names[i].text);
-	assert_int_equal(
-		shared_stacks_add(&reading->pool, &entry->stack, entry->id_len, &cell.stack, NULL),
-		0);
-	assert_int_equal(shared_stacks_count(&reading->pool, &cell, 1, false), 0);
+	cell.stack = shared_stacks_add(&reading->pool, &entry->stack, entry->id_len, NULL);
+	shared_stacks_count(&reading->pool, &cell, 1, false);
 	block_totals_add(&reading->seen, &cell.sums);
 	return 0;
 }
@@ -216,10 +212,10 @@ static char *read_made(const struct buf *text, bool is_plain, size_t step)
 
 	sums_init(&reading.sums);
 	buf_init(&reading.said);
-	assert_int_equal(shared_stacks_init(&reading.pool, &reading.sums), 0);
+	shared_stacks_init(&reading.pool, &reading.sums);
 	tally_init(&reading.tally, &reading.pool);
 	rc = dump_scan(&source, &sink, &err);
-	assert_int_equal(tally_flush(&reading.tally), 0);
+	tally_flush(&reading.tally);
 	say_cells(&reading);
 	buf_printf(&reading.said, "rc %d %s %s, seen %" PRIu64 " %" PRIu64 " %" PRIu64, rc,
 		err.place, err.detail, reading.seen.block_count, reading.seen.requested_bytes,
