@@ -73,10 +73,9 @@ int file_kind_find(enum file_kind *kind, struct source *source, struct err *err)
 	enum file_kind found = FILE_UNKNOWN;
 	struct lines lines;
 	struct line line;
-	int rc = lines_init(&lines, &from, err);
+	int rc;
 
-	if (rc)
-		return err_set(err, ERR_NOMEM, source_name(source), NULL);
+	lines_init(&lines, &from, err);
 	while (found == FILE_UNKNOWN && (rc = lines_next(&lines, &line)) > 0) {
 		if (!line.is_long)
 			found = kind_of_line((struct words){line.text, line.len});
@@ -90,14 +89,12 @@ int file_kind_find(enum file_kind *kind, struct source *source, struct err *err)
 
 const char *printed_refused(const char *bytes, size_t len)
 {
-	static const char json[] = "{\"schema\":\"hdiff/",
-			  csv[] = "growth_bytes,new_bytes,old_bytes,",
-			  groups[] = "self_growth_bytes,self_new_bytes,";
 	struct words start = {bytes, len};
 
-	if (words_start(start, json))
+	if (words_start(start, "{\"schema\":\"hdiff/"))
 		return "it is a report in JSON; one can be read back when it is plain text";
-	if (words_start(start, csv) || words_start(start, groups))
+	if (words_start(start, "growth_bytes,new_bytes,old_bytes,") ||
+		words_start(start, "self_growth_bytes,self_new_bytes,"))
 		return "it is a report in CSV; one can be read back when it is plain text";
 	return NULL;
 }
@@ -138,42 +135,34 @@ struct printed_reader {
 	struct base_signs signs;
 };
 
-static int keep(struct comparison *to, const char *text)
+static void keep(struct comparison *to, const char *text)
 {
-	if (to->warning_count < WARNINGS_MAX) {
-		const char *own = arena_text(&to->arena, text, strlen(text));
-
-		if (!own)
-			return -ERR_NOMEM;
-		to->warnings[to->warning_count] = own;
-	}
+	if (to->warning_count < WARNINGS_MAX)
+		to->warnings[to->warning_count] = arena_text(&to->arena, text, strlen(text));
 	to->warning_count++;
-	return 0;
 }
 
 /* A sentence on what the file lacks. */
 static int warn(struct printed_reader *reader, const char *text)
 {
-	int rc = keep(reader->to, text);
-
-	return rc ? rc : reader->words->warning(reader->words->ctx, text);
+	keep(reader->to, text);
+	return reader->words->warning(reader->words->ctx, text);
 }
 
-/* read_refusal's: a line or row that is left out. -ERR_BAD_LINE when there were too many. */
+/* A line or row is left out. -ERR_BAD_LINE when there were too many. */
 static int refuse(void *ctx, uint64_t line, const char *why)
 {
 	struct printed_reader *reader = ctx;
 	char place[600], text[200];
 	struct err err;
-	int rc;
 
 	snprintf(place, sizeof(place), "%.500s:%" PRIu64, source_name(reader->source), line);
 	if (reader->skips++ >= DUMP_SKIPS_MAX)
 		return err_set(reader->err, ERR_BAD_LINE, place, "%s", why);
 	snprintf(text, sizeof(text), "line %" PRIu64 " was left out: %s", line, why);
-	rc = keep(reader->to, text);
+	keep(reader->to, text);
 	err_set(&err, ERR_BAD_LINE, place, "%s", why);
-	return rc ? rc : reader->words->skipped(reader->words->ctx, &err);
+	return reader->words->skipped(reader->words->ctx, &err);
 }
 
 static int refuse_line(struct printed_reader *reader, const char *why)
@@ -190,63 +179,47 @@ static int refuse_report(struct printed_reader *reader)
 
 /* ---------------------------------------------------------------- which base */
 
-static void see(struct base_signs *signs, const struct number *number)
+/* Numbers of a line that agrees with itself as hexadecimal; in what does not, letters are damage. */
+static void see(struct base_signs *signs, const struct number *numbers, size_t count)
 {
-	if (!number->fits[AS_DECIMAL])
-		signs->has_letters = true;
-	else if (number->value[AS_HEX] != number->value[AS_DECIMAL])
-		signs->is_unsure = true;
+	for (size_t i = 0; i < count; i++) {
+		if (!numbers[i].fits[AS_DECIMAL])
+			signs->has_letters = true;
+		else if (numbers[i].value[AS_HEX] != numbers[i].value[AS_DECIMAL])
+			signs->is_unsure = true;
+	}
 }
 
 static void see_growth(struct base_signs *signs, const struct growth_text *growth)
 {
-	see(signs, &growth->growth);
-	see(signs, &growth->new);
-	see(signs, &growth->old);
+	const struct number numbers[] = {growth->growth, growth->new, growth->old};
+
+	see(signs, numbers, 3);
 	for (int i = 0; i < READINGS; i++)
 		signs->padded[i] += growth->is_padded[i];
 }
 
-/* Whether it is worth to look further: letters in what cannot be hexadecimal are damage. */
+/* The readings in which a line agrees with itself; false: in none. */
 static bool weigh(struct base_signs *signs, bool as_hex, bool as_decimal)
 {
 	signs->holds[AS_HEX] += as_hex && !as_decimal;
 	signs->holds[AS_DECIMAL] += as_decimal && !as_hex;
-	return as_hex;
+	return as_hex || as_decimal;
 }
 
-static void see_row(struct base_signs *signs, const struct read_row *row)
-{
-	if (!weigh(signs, read_row_holds(row, AS_HEX), read_row_holds(row, AS_DECIMAL)))
-		return;
-	see_growth(signs, &row->bytes);
-	see(signs, &row->count);
-	if (row->has_counts)
-		see_growth(signs, &row->counts);
-}
-
-static void see_total(struct base_signs *signs, const struct total_text *total)
-{
-	if (!weigh(signs, total_holds(total, AS_HEX), total_holds(total, AS_DECIMAL)))
-		return;
-	for (int i = 0; i < (total->has_overhead ? 3 : 1); i++)
-		see(signs, &total->part[i]);
-}
-
-static void see_comment(struct base_signs *signs, struct words comment)
-{
-	static const char hex[] = "// BLOCKS are those in NEW. Numbers are hexadecimal",
-			  decimal[] = "// BLOCKS are those in NEW. Numbers are decimal";
-
-	signs->is_said[AS_HEX] |= words_start(comment, hex);
-	signs->is_said[AS_DECIMAL] |= words_start(comment, decimal);
-}
-
+/* Whether the rows that hold in this reading add up to the total line. */
 static bool adds_up(const struct printed_reader *reader, int reading)
 {
+	uint64_t sum = 0; /* modulo 2^64 */
+
+	for (size_t i = 0; i < reader->rows.count; i++) {
+		const struct read_row *row = &reader->rows.items[i];
+
+		if (read_row_holds(row, reading))
+			sum += row->bytes.new.value[reading] - row->bytes.old.value[reading];
+	}
 	return reader->has_total && total_holds(&reader->total, reading) &&
-	       read_rows_growth(&reader->rows, reading) ==
-		       (uint64_t)total_part(&reader->total, 0, reading);
+	       sum == (uint64_t)total_part(&reader->total, 0, reading);
 }
 
 /* The reading that the signs are for. *is_guess: nothing tells, and it matters. */
@@ -278,11 +251,6 @@ static bool is_open(const struct printed_reader *reader)
 	return reader->place >= COUNTS_NEXT;
 }
 
-static size_t frames_here(const struct printed_reader *reader)
-{
-	return reader->rows.frame_count - reader->row.frame_at;
-}
-
 static void row_drop(struct printed_reader *reader)
 {
 	reader->rows.frame_count = reader->row.frame_at;
@@ -299,20 +267,27 @@ static int refuse_inside(struct printed_reader *reader, const char *why)
 
 static int row_end(struct printed_reader *reader)
 {
+	struct base_signs *signs = &reader->signs;
 	struct read_row *row = &reader->row;
+	bool was_open = is_open(reader), as_hex;
 
-	if (!is_open(reader)) {
-		reader->place = BETWEEN;
+	reader->place = BETWEEN;
+	if (!was_open)
 		return 0;
-	}
-	row->frame_count = frames_here(reader);
-	if (!read_row_holds(row, AS_HEX) && !read_row_holds(row, AS_DECIMAL)) {
+	row->frame_count = reader->rows.frame_count - row->frame_at;
+	as_hex = read_row_holds(row, AS_HEX);
+	if (!weigh(signs, as_hex, read_row_holds(row, AS_DECIMAL))) {
 		row_drop(reader);
 		return refuse(reader, row->line, "its numbers contradict each other");
 	}
-	reader->place = BETWEEN;
-	see_row(&reader->signs, row);
-	return read_rows_add(&reader->rows, row);
+	if (as_hex) {
+		see_growth(signs, &row->bytes);
+		see(signs, &row->count, 1);
+	}
+	if (as_hex && row->has_counts)
+		see_growth(signs, &row->counts);
+	read_rows_add(&reader->rows, row);
+	return 0;
 }
 
 static int refuse_row(struct printed_reader *reader, const char *why)
@@ -338,8 +313,6 @@ static int row_begin(struct printed_reader *reader, const struct row_text *text)
 		.bytes = text->growth,
 		.count = text->count,
 		.frame_at = rows->frame_count};
-	if (!reader->row.id)
-		return -ERR_NOMEM;
 	reader->place = COUNTS_NEXT;
 	return 0;
 }
@@ -370,12 +343,6 @@ static int bad_row(struct printed_reader *reader)
 	return rc ? rc : refuse_row(reader, "it begins like a row and does not go on like one");
 }
 
-/* What our own reports print where a stack would stand. */
-static bool is_no_stack(struct words words)
-{
-	return words_equal(words, NO_STACK) || words_equal(words, "(stack not in the dump)");
-}
-
 static int row_frame(struct printed_reader *reader, struct words words)
 {
 	if (reader->place == IN_BAD || reader->place == IN_BAD_STACK) {
@@ -388,9 +355,12 @@ static int row_frame(struct printed_reader *reader, struct words words)
 	words = words_trim(words);
 	if (reader->is_ours && words_start(words, "(one of "))
 		return refuse_report(reader);
-	if (!frames_here(reader) && is_no_stack(words))
+	/* What our own reports print where a stack would stand. */
+	if (reader->rows.frame_count == reader->row.frame_at &&
+		(words_equal(words, NO_STACK) || words_equal(words, "(stack not in the dump)")))
 		return 0;
-	return read_rows_frame(&reader->rows, words);
+	read_rows_frame(&reader->rows, words);
+	return 0;
 }
 
 /* In logs of old frames are not indented. Between rows anything may stand: UMDH's messages go where
@@ -412,32 +382,23 @@ static int bad_total(struct printed_reader *reader, const char *why)
 
 static int total_line(struct printed_reader *reader, const struct total_text *total)
 {
+	bool as_hex = total_holds(total, AS_HEX);
 	int rc = row_end(reader);
 
 	if (rc)
 		return rc;
 	if (reader->has_total)
 		return refuse_line(reader, "there is a total line already");
-	if (!total_holds(total, AS_HEX) && !total_holds(total, AS_DECIMAL))
+	if (!weigh(&reader->signs, as_hex, total_holds(total, AS_DECIMAL)))
 		return bad_total(reader, "its numbers contradict each other");
 	reader->total = *total;
 	reader->has_total = true;
-	see_total(&reader->signs, total);
+	if (as_hex)
+		see(&reader->signs, total->part, total->has_overhead ? 3 : 1);
 	return 0;
 }
 
 /* ---------------------------------------------------------------- comments */
-
-/* "// 5 more stacks are not shown; they add up to ..." */
-static bool is_of_rest(struct words comment)
-{
-	size_t at = strlen("// ");
-
-	while (at < comment.len && comment.text[at] >= '0' && comment.text[at] <= '9')
-		at++;
-	return at < comment.len && words_start((struct words){comment.text + at, comment.len - at},
-					   " more stacks are not shown; ");
-}
 
 /* Whether a report of ours with this comment has more to it than UMDH's form can tell: groups, a
  * trend, stacks turned round or in doubt, a part of the stacks. */
@@ -445,6 +406,7 @@ static bool is_beyond_umdh(struct words comment)
 {
 	static const char *const starts[] = {"// frames: outermost first",
 		"//     ambiguous: one of ", "// What all blocks add up to"};
+	size_t at = strlen("// ");
 
 	comment = words_trim(comment);
 	for (size_t i = 0; i < sizeof(starts) / sizeof(*starts); i++) {
@@ -453,15 +415,24 @@ static bool is_beyond_umdh(struct words comment)
 	}
 	if (is_ours(comment))
 		return !words_end(comment, ": heap growth by stack");
-	return is_of_rest(comment) || words_end(comment, ", CUT SHORT: sums are of what is there");
+	/* "// 5 more stacks are not shown; they add up to ..." */
+	while (at < comment.len && comment.text[at] >= '0' && comment.text[at] <= '9')
+		at++;
+	return words_end(comment, ", CUT SHORT: sums are of what is there") ||
+	       (at < comment.len && words_start((struct words){comment.text + at, comment.len - at},
+					    " more stacks are not shown; "));
 }
 
 static int comment_line(struct printed_reader *reader, struct words words)
 {
+	static const char hex[] = "// BLOCKS are those in NEW. Numbers are hexadecimal",
+			  decimal[] = "// BLOCKS are those in NEW. Numbers are decimal";
+
 	if (!reader->has_row) {
 		reader->has_header |= is_header(words);
 		reader->is_ours |= is_ours(words);
-		see_comment(&reader->signs, words);
+		reader->signs.is_said[AS_HEX] |= words_start(words, hex);
+		reader->signs.is_said[AS_DECIMAL] |= words_start(words, decimal);
 	}
 	return reader->is_ours && is_beyond_umdh(words) ? refuse_report(reader) : 0;
 }
@@ -482,24 +453,24 @@ static bool is_partial(
 
 static int blank_line(struct printed_reader *reader)
 {
+	if (reader->place == IN_STACK)
+		return row_end(reader);
 	if (reader->place == COUNTS_NEXT)
 		reader->place = STACK_NEXT;
 	if (reader->place == IN_BAD_STACK)
 		reader->place = BETWEEN;
-	return reader->place == IN_STACK ? row_end(reader) : 0;
+	return 0;
 }
 
 /* Comments may be long. Of a line that is too long to be seen whole the rest could look like
  * anything. */
 static int long_line(struct printed_reader *reader, const struct line *line)
 {
-	static const char why[] = "the line is too long for a comparison";
-
 	if (words_start((struct words){line->text, line->len}, "//"))
 		return 0;
 	if (line->len <= DUMP_LINE_MAX)
 		reader->skips = DUMP_SKIPS_MAX; /* the rest would come as further lines */
-	return refuse_inside(reader, why);
+	return refuse_inside(reader, "the line is too long for a comparison");
 }
 
 static int read_line(struct printed_reader *reader, const struct line *line)
@@ -545,17 +516,6 @@ static int64_t read_source(void *ctx, void *bytes, size_t len, struct err *err)
 	return 0;
 }
 
-static int read_lines(struct printed_reader *reader)
-{
-	struct dump_source from = {read_source, reader, source_name(reader->source)};
-	struct line line;
-	int rc = lines_init(&reader->lines, &from, reader->err);
-
-	while (!rc && (rc = lines_next(&reader->lines, &line)) > 0)
-		rc = read_line(reader, &line);
-	return rc;
-}
-
 /* The last row, when no total line came behind it. */
 static int end_of_rows(struct printed_reader *reader)
 {
@@ -574,9 +534,6 @@ static int end_of_rows(struct printed_reader *reader)
 	return row_end(reader);
 }
 
-#define OURS_LACKS "the rows do not add up to the total line: some are missing"
-#define UMDH_COUNTS_MORE OURS_LACKS ", or it counts blocks without a stack"
-
 static int warn_of_rows(struct printed_reader *reader, bool is_whole)
 {
 	int rc = 0;
@@ -584,16 +541,20 @@ static int warn_of_rows(struct printed_reader *reader, bool is_whole)
 	if (reader->to->lacks_counts)
 		rc = warn(reader, "rows do not tell the old number of blocks; where bytes were in "
 				  "use before, it is taken to be the new one");
-	if (!rc && !reader->cut && !reader->has_total)
-		rc = warn(reader, "no total line: it may be cut short");
-	else if (!rc && !is_whole && !reader->skips)
-		rc = warn(reader, reader->is_ours ? OURS_LACKS : UMDH_COUNTS_MORE);
-	return rc;
+	if (rc)
+		return rc;
+	if (!reader->cut && !reader->has_total)
+		return warn(reader, "no total line: it may be cut short");
+	if (is_whole || reader->skips)
+		return 0;
+#define LACKS "the rows do not add up to the total line: some are missing"
+	return warn(
+		reader, reader->is_ours ? LACKS : LACKS ", or it counts blocks without a stack");
+#undef LACKS
 }
 
 static int settle(struct printed_reader *reader, unsigned base)
 {
-	struct read_refusal refusal = {reader, refuse};
 	struct comparison *to = reader->to;
 	int reading = base == 10 ? AS_DECIMAL : AS_HEX, rc = 0;
 	bool is_whole;
@@ -605,7 +566,7 @@ static int settle(struct printed_reader *reader, unsigned base)
 				  "decimal; they are taken as hexadecimal, UMDH's default; say "
 				  "which with --input-base hex|decimal");
 	if (!rc)
-		rc = read_rows_settle(&reader->rows, reading, to, &refusal);
+		rc = read_rows_settle(&reader->rows, reading, to, refuse, reader);
 	if (rc)
 		return rc;
 	is_whole = !reader->has_total || read_total_settle(&reader->total, reading, to);
@@ -617,31 +578,29 @@ static int settle(struct printed_reader *reader, unsigned base)
 	return warn_of_rows(reader, is_whole);
 }
 
-/* What the file is, when it has neither a row nor a total line: 0, it is cut short, or an error. */
-static int nothing(struct printed_reader *reader)
-{
-	const char *name = source_name(reader->source);
-
-	if (!reader->lines.number)
-		return err_set(reader->err, ERR_EMPTY, name, NULL);
-	if (!reader->has_header && !reader->packed_end)
-		return err_set(reader->err, ERR_NOT_DUMP, name, "nor is it a comparison");
-	reader->cut = "nothing is behind its header";
-	return 0;
-}
-
 static int read_all(struct printed_reader *reader, unsigned base)
 {
-	int rc = read_lines(reader);
+	const char *name = source_name(reader->source);
+	struct dump_source from = {read_source, reader, name};
+	struct line line;
+	int rc = 0;
 
+	lines_init(&reader->lines, &from, reader->err);
+	while (!rc && (rc = lines_next(&reader->lines, &line)) > 0)
+		rc = read_line(reader, &line);
 	if (!rc)
 		rc = end_of_rows(reader);
-	if (!rc && !reader->has_row && !reader->has_total)
-		rc = nothing(reader);
+	if (!rc && !reader->has_row && !reader->has_total) {
+		if (!reader->lines.number)
+			return err_set(reader->err, ERR_EMPTY, name, NULL);
+		if (!reader->has_header && !reader->packed_end)
+			return err_set(reader->err, ERR_NOT_DUMP, name, "nor is it a comparison");
+		reader->cut = "nothing is behind its header";
+	}
 	if (!rc)
 		rc = settle(reader, base);
 	if (!rc && reader->cut)
-		rc = err_set(reader->err, ERR_CUT, source_name(reader->source), "%s", reader->cut);
+		rc = err_set(reader->err, ERR_CUT, name, "%s", reader->cut);
 	return rc;
 }
 
@@ -652,18 +611,15 @@ int comparison_read(struct comparison *comparison, struct source *source, unsign
 	struct err own = {0};
 	struct printed_reader reader = {
 		.to = comparison, .source = source, .words = words, .err = &own};
-	int rc = -ERR_NOMEM;
+	int rc;
 
 	*comparison = (struct comparison){.dump_count = 2};
 	arena_init(&comparison->arena);
 	read_rows_init(&reader.rows, &comparison->arena);
 	comparison->read_from = arena_text(&comparison->arena, name, strlen(name));
-	if (comparison->read_from)
-		rc = read_all(&reader, base);
+	rc = read_all(&reader, base);
 	lines_release(&reader.lines);
 	read_rows_release(&reader.rows);
-	if (rc == -ERR_NOMEM)
-		err_set(&own, ERR_NOMEM, name, NULL);
 	if (rc && err && own.code)
 		*err = own;
 	return rc;

@@ -24,7 +24,7 @@ enum file_kind {
 enum file_kind file_kind_of(const char *bytes, size_t len);
 
 /* The same for the first 16 MiB of a source, which is read up to the first sign. Fills kind and
- * returns 0, or -ERR_READ or -ERR_NOMEM; what is packed and ends in the middle is judged by what is
+ * returns 0 or -ERR_READ; what is packed and ends in the middle is judged by what is
  * there. */
 int file_kind_find(enum file_kind *kind, struct source *source, struct err *err);
 
@@ -71,7 +71,7 @@ struct read_words {
  * or shows a part of the stacks; -ERR_BAD_LINE with place "name:line"; -ERR_CUT when the
  * file ends in the middle of a row or before the first, or without a total line behind rows that
  * have a header, after everything that is there was taken (rows alone without a total line are but
- * a warning); -ERR_READ, -ERR_NOMEM; or what words returned,
+ * a warning); -ERR_READ; or what words returned,
  * then with err as it was.
  */
 int comparison_read(struct comparison *comparison, struct source *source, unsigned base,

@@ -57,19 +57,10 @@ static bool take(struct words *words, const char *word)
 	return true;
 }
 
-static void add_digit(struct number *number, int reading, unsigned base, unsigned digit)
-{
-	uint64_t *value = &number->value[reading];
-
-	if (digit >= base || *value > (UINT64_MAX - digit) / base)
-		number->fits[reading] = false;
-	else
-		*value = *value * base + digit;
-}
-
 /* False when no digit follows the blanks, or when neither reading fits. */
 static bool take_number(struct words *words, struct number *number)
 {
+	static const unsigned bases[READINGS] = {[AS_HEX] = 16, [AS_DECIMAL] = 10};
 	const char *from;
 	unsigned digit;
 
@@ -77,8 +68,15 @@ static bool take_number(struct words *words, struct number *number)
 	*number = (struct number){.fits = {true, true}};
 	from = words->text;
 	for (; words->len && (digit = hex_digits[(unsigned char)*words->text]); pass(words, 1)) {
-		add_digit(number, AS_HEX, 16, digit - 1);
-		add_digit(number, AS_DECIMAL, 10, digit - 1);
+		digit--;
+		for (int i = 0; i < READINGS; i++) {
+			uint64_t *value = &number->value[i];
+
+			if (digit >= bases[i] || *value > (UINT64_MAX - digit) / bases[i])
+				number->fits[i] = false;
+			else
+				*value = *value * bases[i] + digit;
+		}
 	}
 	return words->text != from && (number->fits[AS_HEX] || number->fits[AS_DECIMAL]);
 }
@@ -120,12 +118,9 @@ static bool take_id(struct words *words, struct words *id)
 /* Takes the word "allocations" off the end of an id. */
 static bool cut_allocations(struct words *id)
 {
-	size_t len = strlen("allocations");
-
-	if (!words_end(*id, "allocations") || id->len == len ||
-		!is_blank(id->text[id->len - len - 1]))
+	if (!words_end(*id, " allocations") && !words_end(*id, "\tallocations"))
 		return false;
-	*id = words_trim((struct words){id->text, id->len - len});
+	*id = words_trim((struct words){id->text, id->len - strlen(" allocations")});
 	return id->len != 0;
 }
 
@@ -221,17 +216,12 @@ static bool fits(const struct number *number, int reading)
 
 bool growth_holds(const struct growth_text *growth, int reading)
 {
-	uint64_t from = growth->old.value[reading], to = growth->new.value[reading];
+	/* Of numbers that fit no other pair has this difference, also when it is modulo 2^64. */
+	uint64_t change = growth->new.value[reading] - growth->old.value[reading];
 
-	if (growth->is_minus) {
-		uint64_t swap = from;
-
-		from = to;
-		to = swap;
-	}
 	return fits(&growth->growth, reading) && fits(&growth->new, reading) &&
-	       fits(&growth->old, reading) && to >= from &&
-	       to - from == growth->growth.value[reading];
+	       fits(&growth->old, reading) &&
+	       growth->growth.value[reading] == (growth->is_minus ? -change : change);
 }
 
 int64_t total_part(const struct total_text *total, int part, int reading)
@@ -243,21 +233,15 @@ int64_t total_part(const struct total_text *total, int part, int reading)
 
 bool total_holds(const struct total_text *total, int reading)
 {
-	int64_t requested, overhead, sum;
+	int64_t sum;
 
 	for (int i = 0; i < (total->has_overhead ? 3 : 1); i++) {
 		if (!fits(&total->part[i], reading))
 			return false;
 	}
-	if (!total->has_overhead)
-		return true;
-	requested = total_part(total, 0, reading);
-	overhead = total_part(total, 1, reading);
-	sum = total_part(total, 2, reading);
-	/* Both lie between -INT64_MAX and INT64_MAX: as unsigned numbers nothing overflows. */
-	return (uint64_t)requested + (uint64_t)overhead == (uint64_t)sum &&
-	       (requested < 0 || overhead < 0 || sum >= 0) &&
-	       (requested >= 0 || overhead >= 0 || sum < 0);
+	return !total->has_overhead || (!__builtin_add_overflow(total_part(total, 0, reading),
+						total_part(total, 1, reading), &sum) &&
+					       sum == total_part(total, 2, reading));
 }
 
 /* ---------------------------------------------------------------- what a file is */

@@ -108,7 +108,6 @@ struct read_row {
 	struct growth_text bytes, counts;
 	struct number count;
 	size_t frame_at, frame_count; /* in the rows' frames */
-	size_t to; /* its row in the comparison, while that is made */
 };
 
 struct read_rows {
@@ -126,28 +125,21 @@ struct read_rows {
 void read_rows_init(struct read_rows *rows, struct arena *arena);
 void read_rows_release(struct read_rows *rows);
 
-/* Each adds one item at the end. 0 or -ERR_NOMEM. */
-int read_rows_add(struct read_rows *rows, const struct read_row *row);
-int read_rows_frame(struct read_rows *rows, struct words text);
+/* Each adds one item at the end. */
+void read_rows_add(struct read_rows *rows, const struct read_row *row);
+void read_rows_frame(struct read_rows *rows, struct words text);
 
 /* Whether a row's numbers agree with each other, read this way. */
 bool read_row_holds(const struct read_row *row, int reading);
-
-/* What the rows that hold add up to, NEW - OLD, modulo 2^64. */
-uint64_t read_rows_growth(const struct read_rows *rows, int reading);
 
 /*
  * Fills the comparison's rows and totals from all rows that hold in this reading and fit into the
  * sum, merging equal ones; those that cancel are left out, the others come in order of growth and,
  * where that is the same, in the order of the file. refuse() is told of each row that was not
- * taken and may stop it all with a negative code. 0, that code or -ERR_NOMEM.
+ * taken and may stop it all with a negative code. 0 or that code.
  */
-struct read_refusal {
-	void *ctx;
-	int (*refuse)(void *ctx, uint64_t line, const char *why);
-};
 int read_rows_settle(struct read_rows *rows, int reading, struct comparison *comparison,
-	const struct read_refusal *refusal);
+	int (*refuse)(void *ctx, uint64_t line, const char *why), void *ctx);
 
 /*
  * Completes the totals of a comparison, which are those of its rows, to what the total line says,
