@@ -123,7 +123,8 @@ struct printed_reader {
 	struct source *source;
 	const struct read_words *words;
 	size_t skips;
-	struct err *err;
+	int rc; /* the first error: it ends the reading */
+	struct err err;
 	struct lines lines;
 	struct read_rows rows;
 	enum printed_place place;
@@ -143,36 +144,48 @@ static void keep(struct comparison *to, const char *text)
 }
 
 /* A sentence on what the file lacks. */
-static int warn(struct printed_reader *reader, const char *text)
+static void warn(struct printed_reader *reader, const char *text)
 {
+	if (reader->rc)
+		return;
 	keep(reader->to, text);
-	return reader->words->warning(reader->words->ctx, text);
+	reader->rc = reader->words->warning(reader->words->ctx, text);
 }
 
-/* A line or row is left out. -ERR_BAD_LINE when there were too many. */
-static int refuse(void *ctx, uint64_t line, const char *why)
+/* A line or row is left out; when there were too many it is an error. */
+static void refuse(void *ctx, uint64_t line, const char *why)
 {
 	struct printed_reader *reader = ctx;
 	char place[600], text[200];
 	struct err err;
 
+	if (reader->rc)
+		return;
 	snprintf(place, sizeof(place), "%.500s:%" PRIu64, source_name(reader->source), line);
-	if (reader->skips++ >= DUMP_SKIPS_MAX)
-		return err_set(reader->err, ERR_BAD_LINE, place, "%s", why);
+	if (reader->skips++ >= DUMP_SKIPS_MAX) {
+		reader->rc = err_set(&reader->err, ERR_BAD_LINE, place, "%s", why);
+		return;
+	}
 	snprintf(text, sizeof(text), "line %" PRIu64 " was left out: %s", line, why);
 	keep(reader->to, text);
 	err_set(&err, ERR_BAD_LINE, place, "%s", why);
-	return reader->words->skipped(reader->words->ctx, &err);
+	reader->rc = reader->words->skipped(reader->words->ctx, &err);
 }
 
-static int refuse_line(struct printed_reader *reader, const char *why)
+static void refuse_line(struct printed_reader *reader, const char *why)
 {
-	return refuse(reader, reader->lines.number, why);
+	refuse(reader, reader->lines.number, why);
 }
 
-static int refuse_report(struct printed_reader *reader)
+static void fail(struct printed_reader *reader, enum err_code code, const char *why)
 {
-	return err_set(reader->err, ERR_NOT_DUMP, source_name(reader->source),
+	if (!reader->rc)
+		reader->rc = err_set(&reader->err, code, source_name(reader->source), "%s", why);
+}
+
+static void refuse_report(struct printed_reader *reader)
+{
+	fail(reader, ERR_NOT_DUMP,
 		"it is a report, and only plain ones of all stacks are read back: compare the "
 		"dumps, or use -o json");
 }
@@ -258,14 +271,14 @@ static void row_drop(struct printed_reader *reader)
 }
 
 /* Refuses a line; when it is in a row, its stack is not all there. */
-static int refuse_inside(struct printed_reader *reader, const char *why)
+static void refuse_inside(struct printed_reader *reader, const char *why)
 {
 	if (is_open(reader))
 		reader->row.is_own = true;
-	return refuse_line(reader, why);
+	refuse_line(reader, why);
 }
 
-static int row_end(struct printed_reader *reader)
+static void row_end(struct printed_reader *reader)
 {
 	struct base_signs *signs = &reader->signs;
 	struct read_row *row = &reader->row;
@@ -273,12 +286,13 @@ static int row_end(struct printed_reader *reader)
 
 	reader->place = BETWEEN;
 	if (!was_open)
-		return 0;
+		return;
 	row->frame_count = reader->rows.frame_count - row->frame_at;
 	as_hex = read_row_holds(row, AS_HEX);
 	if (!weigh(signs, as_hex, read_row_holds(row, AS_DECIMAL))) {
 		row_drop(reader);
-		return refuse(reader, row->line, "its numbers contradict each other");
+		refuse(reader, row->line, "its numbers contradict each other");
+		return;
 	}
 	if (as_hex) {
 		see_growth(signs, &row->bytes);
@@ -287,26 +301,25 @@ static int row_end(struct printed_reader *reader)
 	if (as_hex && row->has_counts)
 		see_growth(signs, &row->counts);
 	read_rows_add(&reader->rows, row);
-	return 0;
 }
 
-static int refuse_row(struct printed_reader *reader, const char *why)
+static void refuse_row(struct printed_reader *reader, const char *why)
 {
 	if (is_open(reader))
 		row_drop(reader);
 	reader->place = IN_BAD;
-	return refuse_line(reader, why);
+	refuse_line(reader, why);
 }
 
-static int row_begin(struct printed_reader *reader, const struct row_text *text)
+static void row_begin(struct printed_reader *reader, const struct row_text *text)
 {
 	struct read_rows *rows = &reader->rows;
-	int rc = row_end(reader);
 
-	if (rc)
-		return rc;
-	if (reader->has_total)
-		return refuse_row(reader, "it is behind the total line");
+	row_end(reader);
+	if (reader->has_total) {
+		refuse_row(reader, "it is behind the total line");
+		return;
+	}
 	reader->has_row = true;
 	reader->row = (struct read_row){.line = reader->lines.number,
 		.id = arena_text(rows->arena, text->id.text, text->id.len),
@@ -314,88 +327,85 @@ static int row_begin(struct printed_reader *reader, const struct row_text *text)
 		.count = text->count,
 		.frame_at = rows->frame_count};
 	reader->place = COUNTS_NEXT;
-	return 0;
 }
 
-static int row_counts(struct printed_reader *reader, const struct row_text *text)
+static void row_counts(struct printed_reader *reader, const struct row_text *text)
 {
-	int rc;
-
 	if (reader->place == IN_BAD)
-		return 0;
+		return;
 	if (reader->place != COUNTS_NEXT) {
-		rc = row_end(reader);
-		return rc ? rc : refuse_row(reader, "the row's first line is missing");
+		row_end(reader);
+		refuse_row(reader, "the row's first line is missing");
+	} else if (!words_equal(text->id, reader->row.id)) {
+		refuse_row(reader, "a row's two lines name different stacks");
+	} else {
+		reader->row.counts = text->growth;
+		reader->row.has_counts = true;
+		reader->place = STACK_NEXT;
 	}
-	if (!words_equal(text->id, reader->row.id))
-		return refuse_row(reader, "a row's two lines name different stacks");
-	reader->row.counts = text->growth;
-	reader->row.has_counts = true;
-	reader->place = STACK_NEXT;
-	return 0;
 }
 
-static int bad_row(struct printed_reader *reader)
+static void bad_row(struct printed_reader *reader)
 {
-	int rc = reader->place == COUNTS_NEXT ? 0 : row_end(reader);
-
+	if (reader->place != COUNTS_NEXT)
+		row_end(reader);
 	reader->has_row = true;
-	return rc ? rc : refuse_row(reader, "it begins like a row and does not go on like one");
+	refuse_row(reader, "it begins like a row and does not go on like one");
 }
 
-static int row_frame(struct printed_reader *reader, struct words words)
+static void row_frame(struct printed_reader *reader, struct words words)
 {
+	bool is_first = reader->rows.frame_count == reader->row.frame_at;
+
+	words = words_trim(words);
 	if (reader->place == IN_BAD || reader->place == IN_BAD_STACK) {
 		reader->place = IN_BAD_STACK;
-		return 0;
+	} else if (!is_open(reader)) {
+		refuse_line(reader, "it belongs to no row");
+	} else if (reader->is_ours && words_start(words, "(one of ")) {
+		refuse_report(reader);
+	} else {
+		reader->place = IN_STACK;
+		/* What our own reports print where a stack would stand is no frame. */
+		if (!is_first || (!words_equal(words, NO_STACK) &&
+					 !words_equal(words, "(stack not in the dump)")))
+			read_rows_frame(&reader->rows, words);
 	}
-	if (!is_open(reader))
-		return refuse_line(reader, "it belongs to no row");
-	reader->place = IN_STACK;
-	words = words_trim(words);
-	if (reader->is_ours && words_start(words, "(one of "))
-		return refuse_report(reader);
-	/* What our own reports print where a stack would stand. */
-	if (reader->rows.frame_count == reader->row.frame_at &&
-		(words_equal(words, NO_STACK) || words_equal(words, "(stack not in the dump)")))
-		return 0;
-	read_rows_frame(&reader->rows, words);
-	return 0;
 }
 
 /* In logs of old frames are not indented. Between rows anything may stand: UMDH's messages go where
  * its report goes. */
-static int other_line(struct printed_reader *reader, struct words words)
+static void other_line(struct printed_reader *reader, struct words words)
 {
-	if (reader->place == BETWEEN)
-		return line_is_of_dump(words) ? refuse_line(reader, "it is part of a dump") : 0;
-	if (memchr(words.text, '!', words.len))
-		return row_frame(reader, words);
-	return refuse_inside(reader, "it is no part of a comparison");
+	if (reader->place != BETWEEN && memchr(words.text, '!', words.len))
+		row_frame(reader, words);
+	else if (reader->place != BETWEEN)
+		refuse_inside(reader, "it is no part of a comparison");
+	else if (line_is_of_dump(words))
+		refuse_line(reader, "it is part of a dump");
 }
 
-static int bad_total(struct printed_reader *reader, const char *why)
+static void bad_total(struct printed_reader *reader, const char *why)
 {
 	reader->has_bad_total = true;
-	return refuse_line(reader, why);
+	refuse_line(reader, why);
 }
 
-static int total_line(struct printed_reader *reader, const struct total_text *total)
+static void total_line(struct printed_reader *reader, const struct total_text *total)
 {
 	bool as_hex = total_holds(total, AS_HEX);
-	int rc = row_end(reader);
 
-	if (rc)
-		return rc;
-	if (reader->has_total)
-		return refuse_line(reader, "there is a total line already");
-	if (!weigh(&reader->signs, as_hex, total_holds(total, AS_DECIMAL)))
-		return bad_total(reader, "its numbers contradict each other");
-	reader->total = *total;
-	reader->has_total = true;
-	if (as_hex)
-		see(&reader->signs, total->part, total->has_overhead ? 3 : 1);
-	return 0;
+	row_end(reader);
+	if (reader->has_total) {
+		refuse_line(reader, "there is a total line already");
+	} else if (!weigh(&reader->signs, as_hex, total_holds(total, AS_DECIMAL))) {
+		bad_total(reader, "its numbers contradict each other");
+	} else {
+		reader->total = *total;
+		reader->has_total = true;
+		if (as_hex)
+			see(&reader->signs, total->part, total->has_overhead ? 3 : 1);
+	}
 }
 
 /* ---------------------------------------------------------------- comments */
@@ -423,7 +433,7 @@ static bool is_beyond_umdh(struct words comment)
 					    " more stacks are not shown; "));
 }
 
-static int comment_line(struct printed_reader *reader, struct words words)
+static void comment_line(struct printed_reader *reader, struct words words)
 {
 	static const char hex[] = "// BLOCKS are those in NEW. Numbers are hexadecimal",
 			  decimal[] = "// BLOCKS are those in NEW. Numbers are decimal";
@@ -434,7 +444,8 @@ static int comment_line(struct printed_reader *reader, struct words words)
 		reader->signs.is_said[AS_HEX] |= words_start(words, hex);
 		reader->signs.is_said[AS_DECIMAL] |= words_start(words, decimal);
 	}
-	return reader->is_ours && is_beyond_umdh(words) ? refuse_report(reader) : 0;
+	if (reader->is_ours && is_beyond_umdh(words))
+		refuse_report(reader);
 }
 
 /* ---------------------------------------------------------------- the file */
@@ -451,57 +462,54 @@ static bool is_partial(
 	       (!total_holds(total, AS_HEX) && !total_holds(total, AS_DECIMAL));
 }
 
-static int blank_line(struct printed_reader *reader)
+static void blank_line(struct printed_reader *reader)
 {
 	if (reader->place == IN_STACK)
-		return row_end(reader);
-	if (reader->place == COUNTS_NEXT)
+		row_end(reader);
+	else if (reader->place == COUNTS_NEXT)
 		reader->place = STACK_NEXT;
-	if (reader->place == IN_BAD_STACK)
+	else if (reader->place == IN_BAD_STACK)
 		reader->place = BETWEEN;
-	return 0;
 }
 
 /* Comments may be long. Of a line that is too long to be seen whole the rest could look like
  * anything. */
-static int long_line(struct printed_reader *reader, const struct line *line)
+static void long_line(struct printed_reader *reader, const struct line *line)
 {
 	if (words_start((struct words){line->text, line->len}, "//"))
-		return 0;
+		return;
 	if (line->len <= DUMP_LINE_MAX)
 		reader->skips = DUMP_SKIPS_MAX; /* the rest would come as further lines */
-	return refuse_inside(reader, "the line is too long for a comparison");
+	refuse_inside(reader, "the line is too long for a comparison");
 }
 
-static int read_line(struct printed_reader *reader, const struct line *line)
+static void read_line(struct printed_reader *reader, const struct line *line)
 {
 	struct words words = {line->text, line->len};
 	struct row_text row;
 	struct total_text total;
-	enum line_kind kind;
+	enum line_kind kind = line_parse(line->text, line->len, &row, &total);
 
-	if (line->is_long)
-		return long_line(reader, line);
-	kind = line_parse(line->text, line->len, &row, &total);
 	if (is_partial(reader, kind, &total)) {
 		reader->cut = "it ends in the middle of a line";
-		return 0;
+		return;
 	}
-	if (memchr(line->text, '\0', line->len))
-		return refuse_inside(reader, "there are bytes in it that are not text");
+	if (memchr(line->text, '\0', line->len)) {
+		refuse_inside(reader, "there are bytes in it that are not text");
+		return;
+	}
 	switch (kind) {
-	case LINE_BLANK: return blank_line(reader);
-	case LINE_COMMENT: return comment_line(reader, words);
-	case LINE_CHATTER: return 0;
-	case LINE_BYTES: return row_begin(reader, &row);
-	case LINE_COUNTS: return row_counts(reader, &row);
-	case LINE_BAD_ROW: return bad_row(reader);
-	case LINE_TOTAL: return total_line(reader, &total);
-	case LINE_BAD_TOTAL: return bad_total(reader, "it is no whole total line");
-	case LINE_FRAME: return row_frame(reader, words);
-	case LINE_OTHER: break;
+	case LINE_BLANK: blank_line(reader); break;
+	case LINE_COMMENT: comment_line(reader, words); break;
+	case LINE_CHATTER: break;
+	case LINE_BYTES: row_begin(reader, &row); break;
+	case LINE_COUNTS: row_counts(reader, &row); break;
+	case LINE_BAD_ROW: bad_row(reader); break;
+	case LINE_TOTAL: total_line(reader, &total); break;
+	case LINE_BAD_TOTAL: bad_total(reader, "it is no whole total line"); break;
+	case LINE_FRAME: row_frame(reader, words); break;
+	case LINE_OTHER: other_line(reader, words); break;
 	}
-	return other_line(reader, words);
 }
 
 /* Bytes for the lines. What ends in the middle when unpacked is read as far as it goes. */
@@ -517,7 +525,7 @@ static int64_t read_source(void *ctx, void *bytes, size_t len, struct err *err)
 }
 
 /* The last row, when no total line came behind it. */
-static int end_of_rows(struct printed_reader *reader)
+static void end_of_rows(struct printed_reader *reader)
 {
 	bool has_stack = reader->place == IN_STACK;
 
@@ -531,96 +539,86 @@ static int end_of_rows(struct printed_reader *reader)
 	if (reader->place == COUNTS_NEXT)
 		row_drop(reader); /* what is missing tells OLD's number of blocks */
 	reader->row.is_own |= reader->cut != NULL;
-	return row_end(reader);
+	row_end(reader);
 }
 
-static int warn_of_rows(struct printed_reader *reader, bool is_whole)
+static void settle(struct printed_reader *reader, unsigned base)
 {
-	int rc = 0;
-
-	if (reader->to->lacks_counts)
-		rc = warn(reader, "rows do not tell the old number of blocks; where bytes were in "
-				  "use before, it is taken to be the new one");
-	if (rc)
-		return rc;
-	if (!reader->cut && !reader->has_total)
-		return warn(reader, "no total line: it may be cut short");
-	if (is_whole || reader->skips)
-		return 0;
-#define LACKS "the rows do not add up to the total line: some are missing"
-	return warn(
-		reader, reader->is_ours ? LACKS : LACKS ", or it counts blocks without a stack");
-#undef LACKS
-}
-
-static int settle(struct printed_reader *reader, unsigned base)
-{
+	static const char lacks_rows[] =
+		"the rows do not add up to the total line: some are missing, or it counts blocks "
+		"without a stack";
 	struct comparison *to = reader->to;
-	int reading = base == 10 ? AS_DECIMAL : AS_HEX, rc = 0;
+	int reading = base == 10 ? AS_DECIMAL : AS_HEX;
 	bool is_whole;
 
 	if (!base)
 		reading = choose_base(reader, &to->is_guess);
 	if (to->is_guess)
-		rc = warn(reader, "nothing in it tells whether its numbers are hexadecimal or "
-				  "decimal; they are taken as hexadecimal, UMDH's default; say "
-				  "which with --input-base hex|decimal");
-	if (!rc)
-		rc = read_rows_settle(&reader->rows, reading, to, refuse, reader);
-	if (rc)
-		return rc;
+		warn(reader, "nothing in it tells whether its numbers are hexadecimal or decimal; "
+			     "they are taken as hexadecimal, UMDH's default; say which with "
+			     "--input-base hex|decimal");
+	read_rows_settle(&reader->rows, reading, to, refuse, reader);
 	is_whole = !reader->has_total || read_total_settle(&reader->total, reading, to);
 	to->is_cut = reader->cut != NULL;
 	/* UMDH's total line counts blocks that have no stack, and no row. */
 	to->is_partial =
 		reader->cut || reader->skips || (!is_whole && (reader->is_ours || !to->lacks_rows));
 	to->may_lack_rows = !reader->has_total;
-	return warn_of_rows(reader, is_whole);
+	if (to->lacks_counts)
+		warn(reader, "rows do not tell the old number of blocks; where bytes were in use "
+			     "before, it is taken to be the new one");
+	if (!reader->cut && !reader->has_total)
+		warn(reader, "no total line: it may be cut short");
+	else if (!is_whole && !reader->skips)
+		warn(reader, reader->is_ours ? "the rows do not add up to the total line: some are "
+					       "missing" :
+					       lacks_rows);
 }
 
-static int read_all(struct printed_reader *reader, unsigned base)
+static void read_all(struct printed_reader *reader, unsigned base)
 {
-	const char *name = source_name(reader->source);
-	struct dump_source from = {read_source, reader, name};
+	struct dump_source from = {read_source, reader, source_name(reader->source)};
 	struct line line;
-	int rc = 0;
+	int more = 0;
 
-	lines_init(&reader->lines, &from, reader->err);
-	while (!rc && (rc = lines_next(&reader->lines, &line)) > 0)
-		rc = read_line(reader, &line);
-	if (!rc)
-		rc = end_of_rows(reader);
-	if (!rc && !reader->has_row && !reader->has_total) {
+	lines_init(&reader->lines, &from, &reader->err);
+	while (!reader->rc && (more = lines_next(&reader->lines, &line)) > 0) {
+		if (line.is_long)
+			long_line(reader, &line);
+		else
+			read_line(reader, &line);
+	}
+	if (more < 0)
+		reader->rc = more;
+	if (!reader->rc)
+		end_of_rows(reader);
+	if (!reader->has_row && !reader->has_total) {
 		if (!reader->lines.number)
-			return err_set(reader->err, ERR_EMPTY, name, NULL);
-		if (!reader->has_header && !reader->packed_end)
-			return err_set(reader->err, ERR_NOT_DUMP, name, "nor is it a comparison");
+			fail(reader, ERR_EMPTY, "");
+		else if (!reader->has_header && !reader->packed_end)
+			fail(reader, ERR_NOT_DUMP, "nor is it a comparison");
 		reader->cut = "nothing is behind its header";
 	}
-	if (!rc)
-		rc = settle(reader, base);
-	if (!rc && reader->cut)
-		rc = err_set(reader->err, ERR_CUT, name, "%s", reader->cut);
-	return rc;
+	if (!reader->rc)
+		settle(reader, base);
+	if (reader->cut)
+		fail(reader, ERR_CUT, reader->cut);
 }
 
 int comparison_read(struct comparison *comparison, struct source *source, unsigned base,
 	const struct read_words *words, struct err *err)
 {
 	const char *name = source_name(source);
-	struct err own = {0};
-	struct printed_reader reader = {
-		.to = comparison, .source = source, .words = words, .err = &own};
-	int rc;
+	struct printed_reader reader = {.to = comparison, .source = source, .words = words};
 
 	*comparison = (struct comparison){.dump_count = 2};
 	arena_init(&comparison->arena);
 	read_rows_init(&reader.rows, &comparison->arena);
 	comparison->read_from = arena_text(&comparison->arena, name, strlen(name));
-	rc = read_all(&reader, base);
+	read_all(&reader, base);
 	lines_release(&reader.lines);
 	read_rows_release(&reader.rows);
-	if (rc && err && own.code)
-		*err = own;
-	return rc;
+	if (reader.rc && err && reader.err.code)
+		*err = reader.err;
+	return reader.rc;
 }

@@ -136,10 +136,10 @@ bool read_row_holds(const struct read_row *row, int reading);
  * Fills the comparison's rows and totals from all rows that hold in this reading and fit into the
  * sum, merging equal ones; those that cancel are left out, the others come in order of growth and,
  * where that is the same, in the order of the file. refuse() is told of each row that was not
- * taken and may stop it all with a negative code. 0 or that code.
+ * taken.
  */
-int read_rows_settle(struct read_rows *rows, int reading, struct comparison *comparison,
-	int (*refuse)(void *ctx, uint64_t line, const char *why), void *ctx);
+void read_rows_settle(struct read_rows *rows, int reading, struct comparison *comparison,
+	void (*refuse)(void *ctx, uint64_t line, const char *why), void *ctx);
 
 /*
  * Completes the totals of a comparison, which are those of its rows, to what the total line says,

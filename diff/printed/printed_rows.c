@@ -202,25 +202,23 @@ static void finish(struct comparison *to)
 	free(sorted);
 }
 
-int read_rows_settle(struct read_rows *rows, int reading, struct comparison *comparison,
-	int (*refuse)(void *ctx, uint64_t line, const char *why), void *ctx)
+void read_rows_settle(struct read_rows *rows, int reading, struct comparison *comparison,
+	void (*refuse)(void *ctx, uint64_t line, const char *why), void *ctx)
 {
 	struct merger merger = {.from = rows, .to = comparison};
-	int rc = 0;
 
 	table_init(&merger.rows);
 	table_init(&merger.ids);
-	for (size_t i = 0; !rc && i < rows->count; i++) {
+	for (size_t i = 0; i < rows->count; i++) {
 		const char *why = merge(&merger, &rows->items[i], reading);
 
-		rc = why ? refuse(ctx, rows->items[i].line, why) : 0;
+		if (why)
+			refuse(ctx, rows->items[i].line, why);
 	}
-	if (!rc)
-		finish(comparison);
+	finish(comparison);
 	buf_release(&merger.key);
 	table_release(&merger.ids);
 	table_release(&merger.rows);
-	return rc;
 }
 
 /* ---------------------------------------------------------------- the total line */

@@ -25,34 +25,33 @@ void frames_clear(struct frames *frames)
 
 int frames_add(struct frames *frames, const struct frame *frame)
 {
-	if (array_grow((void **)&frames->items, &frames->cap, frames->count, sizeof(*frame)))
-		return -ERR_NOMEM;
+	array_grow((void **)&frames->items, &frames->cap, frames->count, sizeof(*frame));
 	frames->items[frames->count++] = *frame;
 	return 0;
 }
 
 int frames_part(struct frames *frames)
 {
-	if (array_grow((void **)&frames->part_at, &frames->part_cap, frames->part_count,
-		    sizeof(*frames->part_at)))
-		return -ERR_NOMEM;
+	array_grow((void **)&frames->part_at, &frames->part_cap, frames->part_count,
+		sizeof(*frames->part_at));
 	frames->part_at[frames->part_count++] = frames->count;
 	return 0;
 }
 
 int frame_name(const struct frame *frame, struct buf *buf)
 {
-	int rc;
-
 	buf_clear(buf);
-	if (!frame->module && !frame->function)
-		return buf_printf(buf, "%" PRIX64, frame->addr);
-	rc = frame->module ? buf_add_text(buf, frame->module) : 0;
-	if (!rc && frame->function)
-		rc = buf_add_text(buf, frame->module ? "!" : "");
-	if (!rc && frame->function)
-		return buf_add_text(buf, frame->function);
-	return rc ? rc : buf_printf(buf, "+%" PRIX64, frame->offset_bytes);
+	if (frame->module)
+		buf_add_text(buf, frame->module);
+	if (frame->module && frame->function)
+		buf_add(buf, "!", 1);
+	if (frame->function)
+		buf_add_text(buf, frame->function);
+	else if (frame->module)
+		buf_printf(buf, "+%" PRIX64, frame->offset_bytes);
+	else
+		buf_printf(buf, "%" PRIX64, frame->addr);
+	return 0;
 }
 
 /* ---------------------------------------------------------------- functions */
@@ -137,9 +136,8 @@ static const char *pass_string(const char *at, const char **name)
 int function_shown(const char *function, struct buf *shown)
 {
 	const char *at = function, *from = function; /* what was not added yet */
-	int rc = 0;
 
-	while (!rc && *at) {
+	while (*at) {
 		const char *name = "std::", *end = NULL;
 
 		if (*at != ' ' && is_start(function, at) && !(end = pass_string(at, &name)) &&
@@ -149,12 +147,12 @@ int function_shown(const char *function, struct buf *shown)
 			at++;
 			continue;
 		}
-		rc = buf_add(shown, from, (size_t)(at - from));
-		if (!rc)
-			rc = buf_add_text(shown, name);
+		buf_add(shown, from, (size_t)(at - from));
+		buf_add_text(shown, name);
 		at = from = end;
 	}
-	return rc ? rc : buf_add(shown, from, (size_t)(at - from));
+	buf_add(shown, from, (size_t)(at - from));
+	return 0;
 }
 
 #define INLINE " [inline]"
@@ -333,13 +331,9 @@ static bool take_module(struct frame_part *part, struct frame_part *module)
 	return true;
 }
 
-static const char *keep(struct arena *arena, struct frame_part part, int *rc)
+static const char *copy(struct arena *arena, struct frame_part part)
 {
-	const char *copy = arena_text(arena, part.text, part.len);
-
-	if (!copy)
-		*rc = -ERR_NOMEM;
-	return copy;
+	return part.text ? arena_text(arena, part.text, part.len) : NULL;
 }
 
 /* What is in front of offset, address and file. An offset with an address and nothing else is one
@@ -385,21 +379,15 @@ int frame_parse(struct frame *frame, struct arena *arena, const char *text, size
 {
 	struct frame_part whole = trim((struct frame_part){text, len});
 	struct frame_part module = {0}, function = {0}, file = {0};
-	struct frame made = {0};
-	int rc = 0;
 
-	if (!split(&made, whole, &module, &function, &file)) {
-		made = (struct frame){0};
+	*frame = (struct frame){0};
+	if (!split(frame, whole, &module, &function, &file)) {
+		*frame = (struct frame){0};
 		module = file = (struct frame_part){0};
 		function = whole;
 	}
-	if (module.text)
-		made.module = keep(arena, module, &rc);
-	if (function.text)
-		made.function = keep(arena, function, &rc);
-	if (file.text)
-		made.file = keep(arena, file, &rc);
-	if (!rc)
-		*frame = made;
-	return rc;
+	frame->module = copy(arena, module);
+	frame->function = copy(arena, function);
+	frame->file = copy(arena, file);
+	return 0;
 }

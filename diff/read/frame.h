@@ -44,12 +44,12 @@ void frames_init(struct frames *frames);
 void frames_release(struct frames *frames);
 void frames_clear(struct frames *frames);
 
-/* Each 0 or -ERR_NOMEM. frames_part() starts a further candidate. */
+/* frames_part() starts a further candidate. */
 int frames_add(struct frames *frames, const struct frame *frame);
 int frames_part(struct frames *frames);
 
 /* "module!function", "module+OFFSET" when the function is not known, or "ADDRESS": what a pattern
- * is held against. Replaces what buf held; 0 or -ERR_NOMEM. */
+ * is held against. Replaces what buf held. */
 int frame_name(const struct frame *frame, struct buf *buf);
 
 /* Where the function's own name begins, with its scopes: behind the type of its result, which names of
@@ -57,7 +57,7 @@ int frame_name(const struct frame *frame, struct buf *buf);
 const char *function_own(const char *function);
 
 /* Adds the function as it is shown: std::string and std::wstring instead of what they stand for, and
- * without the namespaces that libraries put between std:: and the rest. 0 or -ERR_NOMEM. */
+ * without the namespaces that libraries put between std:: and the rest. */
 int function_shown(const char *function, struct buf *shown);
 
 /*
@@ -75,8 +75,7 @@ int function_shown(const char *function, struct buf *shown);
 /*
  * Fills frame from text, which holds no NUL; blanks around it do not count. The frame's texts are
  * copies in arena. An offset of 0 with a function reads as "not known", as frames are printed; a
- * placeholder for a module ("<nomodule>!...") is no module and stays part of the function. 0 or
- * -ERR_NOMEM, then with frame as it was.
+ * placeholder for a module ("<nomodule>!...") is no module and stays part of the function.
  */
 int frame_parse(struct frame *frame, struct arena *arena, const char *text, size_t len);
 
