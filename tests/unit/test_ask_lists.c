@@ -377,15 +377,11 @@ TEST(a_module_of_the_old_dump_has_its_extension_too)
 {
 	static const char *const lists[] = {"leak:^lib.dll$", "leak:^lib.exe$"};
 
-	for (int is_new = 0; is_new < 2; is_new++) {
-		struct maker maker;
-
-		dump_begin(&maker, (struct maker){.slide = is_new ? 0x10000000 : 0});
+	EACH_DUMP (maker, is_new, .slide = is_new ? 0x10000000 : 0) {
 		for (unsigned i = 0; !is_new && i < 2; i++)
 			put(&maker, "// hsnap: name addr=%" PRIX64 " function=f offset=5",
 				i ? LIB_BASE + 0x501 : APP_BASE + 0x1010);
 		put_block(&maker, is_new ? 64 : 32, 8, "1", 1);
-		dump_end(&maker, is_new ? "new.txt" : "old.txt");
 	}
 	for (int i = 0; i < 2; i++) {
 		struct result *result;

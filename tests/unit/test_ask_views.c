@@ -122,10 +122,7 @@ struct numbers {
 
 static void write_numbers(const struct numbers *numbers, size_t count)
 {
-	for (int is_new = 0; is_new < 2; is_new++) {
-		struct maker maker;
-
-		dump_begin(&maker, (struct maker){0});
+	EACH_DUMP (maker, is_new, 0) {
 		for (unsigned i = 0; i < count; i++) {
 			const struct numbers *of = &numbers[i];
 
@@ -133,7 +130,6 @@ static void write_numbers(const struct numbers *numbers, size_t count)
 				put_block(
 					&maker, is_new ? of->new_bytes : of->old_bytes, 8, "1", i);
 		}
-		dump_end(&maker, is_new ? "new.txt" : "old.txt");
 	}
 }
 
@@ -258,10 +254,7 @@ static void census_count(struct block_totals *census, uint64_t requested, uint64
 static void write_random(struct truth *truth)
 {
 	*truth = (struct truth){0};
-	for (int is_new = 0; is_new < 2; is_new++) {
-		struct maker maker;
-
-		dump_begin(&maker, (struct maker){0});
+	EACH_DUMP (maker, is_new, 0) {
 		put_names(&maker);
 		for (int k = rand() % 20; k >= 0; k--) {
 			size_t i = (size_t)rand() % STACKS;
@@ -275,7 +268,6 @@ static void write_random(struct truth *truth)
 			census_count(
 				is_new ? &truth->of[i].new : &truth->of[i].old, bytes, overhead);
 		}
-		dump_end(&maker, is_new ? "new.txt" : "old.txt");
 	}
 }
 

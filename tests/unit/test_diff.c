@@ -330,13 +330,9 @@ static void check_processes(
 {
 	struct result *result;
 
-	for (int is_new = 0; is_new < 2; is_new++) {
-		struct maker maker;
-
-		dump_begin(&maker, (struct maker){0});
+	EACH_DUMP (maker, is_new, 0) {
 		put_process(&maker, is_new ? new_pid : old_pid, is_new ? new_start : old_start);
 		put_entry(&maker, is_new ? 50 : 20, 8, "AB");
-		dump_end(&maker, is_new ? "new.txt" : "old.txt");
 	}
 	result = run_hdiff("old.txt", "new.txt");
 	assert_int_equal(result->row_count, rows);

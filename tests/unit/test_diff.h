@@ -102,6 +102,22 @@ static inline void dump_begin(struct maker *maker, struct maker settings)
 	put(maker, "*- - - - - Heap 1E0000 Hogs - - - - -");
 }
 
+static inline void dump_end(struct maker *maker, const char *path);
+
+static inline struct maker dump_begun(struct maker settings)
+{
+	struct maker maker;
+
+	dump_begin(&maker, settings);
+	return maker;
+}
+
+/* Its body puts what is in old.txt, and then what is in new.txt; behind is_new are the maker's settings. */
+#define EACH_DUMP(made, is_new, ...)                                                               \
+	for (int is_new = 0; is_new < 2; is_new++)                                                 \
+		for (struct maker made = dump_begun((struct maker){__VA_ARGS__}); made.eol;        \
+			dump_end(&made, is_new ? "new.txt" : "old.txt"))
+
 /* The return addresses of made stack number: offsets that no other number has. */
 static inline void put_stack(struct maker *maker, unsigned number)
 {
@@ -187,6 +203,7 @@ static inline void dump_end(struct maker *maker, const char *path)
 		cut++;
 	write_bytes(path, maker->text.data, maker->text.len - cut);
 	buf_release(&maker->text);
+	maker->eol = NULL;
 }
 
 /* One row of a report. */

@@ -115,10 +115,7 @@ TEST(any_number_of_modules_of_one_name_are_told_apart)
 	const unsigned count = 3000;
 	struct result *result;
 
-	for (int is_new = 0; is_new < 2; is_new++) {
-		struct maker maker;
-
-		dump_begin(&maker, (struct maker){.is_ours = true});
+	EACH_DUMP (maker, is_new, .is_ours = true) {
 		put_many_modules(&maker, count, is_new);
 		for (unsigned i = 0; i < count; i++) {
 			unsigned at = 0x1000 * (is_new ? count - i : i) + 0x10;
@@ -128,7 +125,6 @@ TEST(any_number_of_modules_of_one_name_are_told_apart)
 			put_entry(&maker, i == 78 && is_new ? 2078 : i, 8, "2");
 			put(&maker, "\t%X", 0x20000000 + at);
 		}
-		dump_end(&maker, is_new ? "new.txt" : "old.txt");
 	}
 	result = run_hdiff("old.txt", "old.txt");
 	assert_int_equal(result->row_count, 0);
@@ -143,14 +139,10 @@ static void check_builds(const char *old, const char *new, size_t rows)
 {
 	struct result *result;
 
-	for (int is_new = 0; is_new < 2; is_new++) {
-		struct maker maker;
-
-		dump_begin(&maker, (struct maker){0});
+	EACH_DUMP (maker, is_new, 0) {
 		put(&maker, "// hsnap: module base=%" PRIX64 " timestamp=7 %s", APP_BASE,
 			is_new ? new : old);
 		put_block(&maker, is_new ? 300 : 100, 8, "1", 1);
-		dump_end(&maker, is_new ? "new.txt" : "old.txt");
 	}
 	result = run_hdiff("old.txt", "new.txt");
 	assert_int_equal(result->row_count, rows);
@@ -177,16 +169,12 @@ static void check_modules(const char *old, const char *new, size_t rows)
 {
 	struct result *result;
 
-	for (int is_new = 0; is_new < 2; is_new++) {
-		struct maker maker;
-
-		dump_begin(&maker, (struct maker){0});
+	EACH_DUMP (maker, is_new, 0) {
 		put(&maker, "// Loaded modules: ");
 		put_lines(&maker, is_new ? new : old);
 		put(&maker, "// Process modules enumerated.");
 		put_entry(&maker, is_new ? 300 : 100, 8, "1");
 		put(&maker, "\t10123");
-		dump_end(&maker, is_new ? "new.txt" : "old.txt");
 	}
 	result = run_hdiff("old.txt", "new.txt");
 	assert_int_equal(result->row_count, rows);

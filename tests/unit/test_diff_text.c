@@ -269,15 +269,11 @@ TEST(names_of_the_old_dump_are_used_where_the_new_has_none)
 	char *text, words[200];
 
 	assert_non_null(say);
-	for (int is_new = 0; is_new < 2; is_new++) {
-		struct maker maker;
-
-		dump_begin(&maker, (struct maker){.is_ours = true, .slide = is_new ? 0x700000 : 0});
+	EACH_DUMP (maker, is_new, .is_ours = true, .slide = is_new ? 0x700000 : 0) {
 		put_name(&maker, 1, is_new ? "both_new" : "both_old");
 		put_name(&maker, is_new ? 2 : 3, is_new ? "only_new" : "only_old");
 		for (unsigned i = 1; i <= 3; i++)
 			put_block(&maker, is_new ? 500 : 100, 2, "1", i);
-		dump_end(&maker, is_new ? "new.txt" : "old.txt");
 	}
 	assert_int_equal(hdiff_run(4, argv, say), 0);
 	text = read_text("out.txt");

@@ -103,15 +103,11 @@ TEST(by_id_equal_stacks_stay_apart_and_others_become_one)
 	const struct row *row;
 	char *text;
 
-	for (int is_new = 0; is_new < 2; is_new++) {
-		struct maker maker;
-
-		dump_begin(&maker, (struct maker){0});
+	EACH_DUMP (maker, is_new, 0) {
 		put_block(&maker, is_new ? 190 : 100, 8, "A", is_new ? 4 : 1);
 		put_block(&maker, is_new ? 180 : 100, 8, "B", 2);
 		put_block(&maker, is_new ? 170 : 100, 8, "C", 2);
 		put_entry(&maker, is_new ? 10 : 1, 8, "B"); /* its stack is known */
-		dump_end(&maker, is_new ? "new.txt" : "old.txt");
 	}
 	compare(&compared, (struct match_request){.mode = MATCH_ID});
 	assert_int_equal(compared.comparison.row_count, 3);
@@ -172,14 +168,10 @@ TEST(by_id_a_stack_that_only_one_dump_gives_is_shown)
 	for (int in_new = 0; in_new < 3; in_new++) { /* 2: in neither */
 		struct compared compared;
 
-		for (int is_new = 0; is_new < 2; is_new++) {
-			struct maker maker;
-
-			dump_begin(&maker, (struct maker){0});
+		EACH_DUMP (maker, is_new, 0) {
 			put_entry(&maker, is_new ? 70 : 50, 8, "A");
 			if (in_new == is_new)
 				put_stack(&maker, 1);
-			dump_end(&maker, is_new ? "new.txt" : "old.txt");
 		}
 		compare(&compared, (struct match_request){.mode = MATCH_ID});
 		assert_int_equal(compared.comparison.row_count, 1);
@@ -200,13 +192,9 @@ TEST(by_id_blocks_without_a_stack_are_one_row)
 {
 	struct compared compared;
 
-	for (int is_new = 0; is_new < 2; is_new++) {
-		struct maker maker;
-
-		dump_begin(&maker, (struct maker){.is_ours = true});
+	EACH_DUMP (maker, is_new, .is_ours = true) {
 		put_stackless(&maker, 1, is_new ? 300 : 100, 8);
 		put_entry(&maker, 50, 8, is_new ? "00" : "0");
-		dump_end(&maker, is_new ? "new.txt" : "old.txt");
 	}
 	compare(&compared, (struct match_request){.mode = MATCH_ID});
 	assert_int_equal(compared.comparison.row_count, 1);
@@ -311,10 +299,7 @@ TEST(only_blocks_of_the_heaps_asked_for_count_but_totals_are_of_all)
 /* Modules of two dumps, and how many rows become of a block through 10123. */
 static size_t rows_of_one_process(const char *old, const char *new, unsigned new_start)
 {
-	for (int is_new = 0; is_new < 2; is_new++) {
-		struct maker maker;
-
-		dump_begin(&maker, (struct maker){.is_ours = true});
+	EACH_DUMP (maker, is_new, .is_ours = true) {
 		put(&maker, "// hsnap: process id=5 start=2026-01-01T00:00:%02u.000Z",
 			is_new ? new_start : 1);
 		put(&maker, "// Loaded modules: ");
@@ -322,7 +307,6 @@ static size_t rows_of_one_process(const char *old, const char *new, unsigned new
 		put(&maker, "// Process modules enumerated.");
 		put_entry(&maker, is_new ? 300 : 100, 8, "1");
 		put(&maker, "\t10123");
-		dump_end(&maker, is_new ? "new.txt" : "old.txt");
 	}
 	return count_rows((struct match_request){0});
 }

@@ -107,13 +107,9 @@ TEST(what_moved_to_another_line_or_file_is_the_same_function)
 static void compare_builds(struct compared *compared, const struct placed *old,
 	const struct placed *new, struct match_request request)
 {
-	for (int is_new = 0; is_new < 2; is_new++) {
-		struct maker maker;
-
-		dump_begin(&maker, (struct maker){.is_ours = true, .timestamp = is_new ? 8 : 7});
+	EACH_DUMP (maker, is_new, .is_ours = true, .timestamp = is_new ? 8 : 7) {
 		for (const struct placed *at = is_new ? new : old; at->bytes; at++)
 			put_placed(&maker, at, at->side.line % 2 ? "A" : "B");
-		dump_end(&maker, is_new ? "new.txt" : "old.txt");
 	}
 	compare(compared, request);
 }
@@ -174,17 +170,14 @@ TEST(asked_by_function_lines_do_not_matter_in_any_module)
 {
 	struct compared compared;
 
-	for (int is_new = 0; is_new < 2; is_new++) {
+	EACH_DUMP (maker, is_new, .is_ours = true, .timestamp = 7) {
 		struct side first = {0x1010, "f", "a.c", 10}, second = {0x1030, "f", "a.c", 11};
-		struct maker maker;
 
-		dump_begin(&maker, (struct maker){.is_ours = true, .timestamp = 7});
 		put_side(&maker, &first, is_new ? 40 : 50, "A");
 		put_side(&maker, &second, is_new ? 90 : 50, "B");
 		/* What has no name goes by its offset. */
 		put_side(&maker, &(struct side){.offset = 0x5000}, is_new ? 9 : 3, "C");
 		put_side(&maker, &(struct side){.offset = 0x6000}, is_new ? 1 : 3, "D");
-		dump_end(&maker, is_new ? "new.txt" : "old.txt");
 	}
 	assert_int_equal(count_rows(automatic), 4);
 	compare(&compared, by_function);
@@ -243,18 +236,13 @@ TEST(without_names_in_both_builds_a_rebuilt_module_stays_apart)
 /* Two places in app.exe with one name, in dumps of the given builds: how many rows. */
 static size_t rows_of_twice(uint32_t old, uint32_t new, struct match_request request)
 {
-	for (int is_new = 0; is_new < 2; is_new++) {
-		struct maker maker;
-
-		dump_begin(
-			&maker, (struct maker){.is_ours = true, .timestamp = is_new ? new : old});
+	EACH_DUMP (maker, is_new, .is_ours = true, .timestamp = is_new ? new : old) {
 		for (unsigned i = 0; i < 2; i++) {
 			struct side side = {0x1010 + 0x20 * i + 0x100 * (is_new && new != old),
 				"leak", "a.c", 10};
 
 			put_side(&maker, &side, is_new ? 50 : 20 + i, i ? "A" : "B");
 		}
-		dump_end(&maker, is_new ? "new.txt" : "old.txt");
 	}
 	return count_rows(request);
 }
@@ -277,10 +265,7 @@ TEST(one_function_twice_on_a_line_is_one_stack_where_names_are_compared)
 /* A second build of app.exe in one of the dumps makes the one that both have no less the same. */
 TEST(a_build_that_all_dumps_have_goes_by_offset_whatever_else_there_is)
 {
-	for (int is_new = 0; is_new < 2; is_new++) {
-		struct maker maker;
-
-		dump_begin(&maker, (struct maker){.is_ours = true, .timestamp = 7});
+	EACH_DUMP (maker, is_new, .is_ours = true, .timestamp = 7) {
 		if (is_new) {
 			put(&maker, "// Loaded modules: ");
 			put(&maker, "//    90000 1000 C:\\other\\app.exe");
@@ -292,7 +277,6 @@ TEST(a_build_that_all_dumps_have_goes_by_offset_whatever_else_there_is)
 
 			put_side(&maker, &side, is_new ? 50 : 20 + i, i ? "A" : "B");
 		}
-		dump_end(&maker, is_new ? "new.txt" : "old.txt");
 	}
 	assert_int_equal(count_rows(automatic), 2);
 	assert_int_equal(count_rows(by_symbol), 1);
@@ -301,16 +285,13 @@ TEST(a_build_that_all_dumps_have_goes_by_offset_whatever_else_there_is)
 /* Names of inlined functions come first; a list of "function file line" each. */
 static void put_chain(const char *const *old, const char *const *new)
 {
-	for (int is_new = 0; is_new < 2; is_new++) {
-		struct maker maker;
+	EACH_DUMP (maker, is_new, .is_ours = true, .timestamp = is_new ? 8 : 7) {
 		unsigned offset = is_new ? 0x1500 : 0x1010;
 
-		dump_begin(&maker, (struct maker){.is_ours = true, .timestamp = is_new ? 8 : 7});
 		for (const char *const *at = is_new ? new : old; *at; at++)
 			put_name_of(&maker, APP_BASE, offset, *at, "a.c", 3);
 		put_entry(&maker, is_new ? 50 : 20, 8, "1");
 		put_frame(&maker, APP_BASE, offset);
-		dump_end(&maker, is_new ? "new.txt" : "old.txt");
 	}
 }
 
@@ -330,32 +311,26 @@ TEST(inlined_functions_are_compared_as_a_whole)
 
 TEST(a_function_of_another_module_is_another_one)
 {
-	for (int is_new = 0; is_new < 2; is_new++) {
+	EACH_DUMP (maker, is_new, .is_ours = true, .timestamp = 7) {
 		uint64_t base = is_new ? LIB_BASE : APP_BASE;
-		struct maker maker;
 
-		dump_begin(&maker, (struct maker){.is_ours = true, .timestamp = 7});
 		put_name_of(&maker, base, 0x100, "leak", "a.c", 5);
 		put_entry(&maker, is_new ? 50 : 20, 8, "1");
 		put_frame(&maker, base, 0x100);
-		dump_end(&maker, is_new ? "new.txt" : "old.txt");
 	}
 	assert_int_equal(count_rows(by_symbol), 2);
 }
 
 TEST(builds_are_told_by_their_pdb_and_matched_by_name)
 {
-	for (int is_new = 0; is_new < 2; is_new++) {
+	EACH_DUMP (maker, is_new, .is_ours = true) {
 		struct side side = {is_new ? 0x1400 : 0x1010, "leak", "a.c", 10};
-		struct maker maker;
 
-		dump_begin(&maker, (struct maker){.is_ours = true});
 		put(&maker,
 			"// hsnap: module base=%" PRIX64 " timestamp=7 checksum=1 pdb=a.pdb "
 			"guid=00112233445566778899AABBCCDDEEF%u age=1",
 			APP_BASE, is_new);
 		put_side(&maker, &side, is_new ? 90 : 20, "1");
-		dump_end(&maker, is_new ? "new.txt" : "old.txt");
 	}
 	assert_int_equal(count_rows(automatic), 1);
 	assert_int_equal(count_rows((struct match_request){.no_symbols = true}), 2);
@@ -364,17 +339,14 @@ TEST(builds_are_told_by_their_pdb_and_matched_by_name)
 /* Modules that were not rebuilt go by offset, named or not. */
 TEST(only_what_was_rebuilt_goes_by_name)
 {
-	for (int is_new = 0; is_new < 2; is_new++) {
-		struct maker maker;
+	EACH_DUMP (maker, is_new, .is_ours = true, .timestamp = is_new ? 8 : 7) {
 		unsigned lib = is_new ? 0x100 : 0x200;
 
-		dump_begin(&maker, (struct maker){.is_ours = true, .timestamp = is_new ? 8 : 7});
 		put_name_of(&maker, LIB_BASE, lib, "leak", "a.c", 5);
 		put_name_of(&maker, APP_BASE, 0x1010, "main", "m.c", 5);
 		put_entry(&maker, is_new ? 50 : 20, 8, "1");
 		put_frame(&maker, LIB_BASE, lib);
 		put_frame(&maker, APP_BASE, 0x1010);
-		dump_end(&maker, is_new ? "new.txt" : "old.txt");
 	}
 	assert_int_equal(count_rows(automatic), 2);
 	assert_int_equal(count_rows(by_symbol), 1);
@@ -383,16 +355,12 @@ TEST(only_what_was_rebuilt_goes_by_name)
 TEST(a_name_that_one_dump_carries_is_for_the_same_build_in_all)
 {
 	for (int names_in_new = 0; names_in_new < 2; names_in_new++) {
-		for (int is_new = 0; is_new < 2; is_new++) {
-			struct maker maker;
+		EACH_DUMP (maker, is_new, .is_ours = true, .timestamp = 7,
+			.slide = is_new ? 0x40000 : 0) {
 			struct side side = {
 				0x1010, is_new == names_in_new ? "leak" : NULL, "a.c", 10};
 
-			dump_begin(&maker, (struct maker){.is_ours = true,
-						   .timestamp = 7,
-						   .slide = is_new ? 0x40000 : 0});
 			put_side(&maker, &side, is_new ? 90 : 20, "1");
-			dump_end(&maker, is_new ? "new.txt" : "old.txt");
 		}
 		assert_int_equal(count_rows(by_symbol), 1);
 	}
@@ -470,16 +438,12 @@ TEST(the_newest_dump_that_has_a_name_gives_it)
 	struct compared compared;
 	char *text;
 
-	for (int is_new = 0; is_new < 2; is_new++) {
-		struct maker maker;
-
-		dump_begin(&maker, (struct maker){.is_ours = true, .slide = is_new ? 0x50000 : 0});
+	EACH_DUMP (maker, is_new, .is_ours = true, .slide = is_new ? 0x50000 : 0) {
 		put_name_of(&maker, APP_BASE, 0x1010, is_new ? "newer" : "older", NULL, 0);
 		if (!is_new) {
 			put_name_of(&maker, APP_BASE, 0x800, "only_old", NULL, 0);
 			put_block(&maker, 100, 8, "1", 1);
 		}
-		dump_end(&maker, is_new ? "new.txt" : "old.txt");
 	}
 	compare(&compared, automatic);
 	text = report_of(&compared.comparison, true);
