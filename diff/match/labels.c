@@ -7,8 +7,6 @@
 #include "core/base/memory.h"
 #include "diff/read/stack_store.h"
 
-#define FEW 8
-
 /* One dump's stack among those of a row. */
 struct class_member {
 	const struct stack *stack; /* its id, and its frames if there are any */
@@ -80,34 +78,15 @@ static int by_newest_stack(const void *a, const void *b)
 	return order ? order : by_stack(a, b);
 }
 
-/* Those of a row come the newest first, and most often have but one id. */
-static bool is_sorted(const struct class_member *members, size_t count,
-	int (*order)(const void *a, const void *b))
-{
-	for (size_t i = 1; i < count; i++) {
-		if (order(&members[i - 1], &members[i]) > 0)
-			return false;
-	}
-	return true;
-}
-
-/* Most rows have but a few members, for which qsort() costs more than it sorts. */
+/* Those of a row come the newest first, and most often have but one id: mostly there is nothing to sort. */
 static void members_sort(
 	struct class_member *members, size_t count, int (*order)(const void *a, const void *b))
 {
-	if (is_sorted(members, count, order))
-		return;
-	if (count > FEW) {
-		qsort(members, count, sizeof(*members), order);
-		return;
-	}
 	for (size_t i = 1; i < count; i++) {
-		struct class_member member = members[i];
-		size_t at = i;
-
-		for (; at && order(&members[at - 1], &member) > 0; at--)
-			members[at] = members[at - 1];
-		members[at] = member;
+		if (order(&members[i - 1], &members[i]) > 0) {
+			qsort(members, count, sizeof(*members), order);
+			return;
+		}
 	}
 }
 

@@ -251,13 +251,17 @@ int sums_read_by(struct dump_sums *sums, const char *path, struct source *source
 	reader.scanner = dump_scanner_new(source_name(source), &sink, reader.err);
 	rc = plan ? reader_threads_read(&reader, source, plan) :
 		    dump_scanner_read(reader.scanner, &stream, reader.err);
-	rc = finish(&reader, rc);
+	if (rc != READ_IN_ORDER)
+		rc = finish(&reader, rc);
 	dump_scanner_free(reader.scanner);
 	module_list_release(&reader.modules);
 	table_release(&reader.texts);
 	tally_release(&reader.tally);
 	shared_stacks_release(&reader.pool);
-	return rc;
+	if (rc != READ_IN_ORDER)
+		return rc;
+	sums_release(sums);
+	return sums_read_by(sums, path, source, NULL, err);
 }
 
 int sums_read_with(struct dump_sums *sums, const char *path, struct source *source,

@@ -46,8 +46,10 @@ struct read_plan {
 
 /*
  * Has several threads read a plain source, with the reader's scanner for all that is not plain
- * entries, in order. Returns as dump_scanner_read().
+ * entries, in order. Returns as dump_scanner_read(), or READ_IN_ORDER when the text cannot be cut: what was
+ * read is then of no use.
  */
+#define READ_IN_ORDER 1
 int reader_threads_read(
 	struct sum_reader *reader, struct source *source, const struct read_plan *plan);
 

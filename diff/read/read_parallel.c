@@ -149,8 +149,7 @@ uint32_t shared_stacks_add(struct shared_stacks *pool, const struct stack *wante
  * that depends on order, is told of the entries counted and reads the rest of the piece itself. Most
  * pieces have no rest.
  *
- * Where lines are too long to cut the file near the place wanted, one thread reads on from there by
- * itself.
+ * Where lines are too long to cut the file near the place wanted, it is read once more, in order.
  *
  * Which heap a piece belongs to is known only when it is settled. A thread takes the latest heap
  * that is known; where that was wrong its entries are counted away and counted again.
@@ -181,7 +180,6 @@ struct reader_threads {
 	atomic_bool stop;
 	struct thread_lock *lock; /* of all that follows, and of the scanner */
 	size_t settled_count; /* pieces */
-	uint64_t stream_from; /* what is left for one thread; plan->to: nothing */
 	int rc;
 };
 
@@ -349,7 +347,7 @@ static int piece_settle(struct reader_threads *threads, struct text *text, size_
 			index + 1 == threads->piece_count);
 	}
 	if (!rc && piece->is_open)
-		threads->stream_from = piece->offset;
+		rc = READ_IN_ORDER;
 	atomic_store(&threads->heap, reader->tally.heap);
 	return rc;
 }
@@ -358,12 +356,9 @@ static int piece_settle(struct reader_threads *threads, struct text *text, size_
 static void settle(struct reader_threads *threads, struct text *text)
 {
 	while (!threads->rc && threads->settled_count < threads->piece_count &&
-		threads->pieces[threads->settled_count].is_done &&
-		threads->stream_from == threads->plan->to) {
-		threads->rc = piece_settle(threads, text, threads->settled_count);
-		threads->settled_count++;
-	}
-	if (threads->rc || threads->stream_from != threads->plan->to)
+		threads->pieces[threads->settled_count].is_done)
+		threads->rc = piece_settle(threads, text, threads->settled_count++);
+	if (threads->rc)
 		atomic_store(&threads->stop, true);
 }
 
@@ -392,54 +387,6 @@ static void work(void *ctx, unsigned number)
 	free(others.bytes);
 }
 
-/* What one thread reads by itself: a file with lines that are too long to cut it well. */
-struct stream {
-	struct reader_threads *threads;
-	uint64_t at;
-};
-
-static int64_t stream_read(void *ctx, void *bytes, size_t len, struct err *err)
-{
-	struct stream *stream = ctx;
-	uint64_t left = stream->threads->plan->to - stream->at;
-	int rc;
-
-	len = len < left ? len : (size_t)left;
-	rc = source_read_at(stream->threads->source, stream->at, bytes, len, err);
-	stream->at += len;
-	return rc ? rc : (int64_t)len;
-}
-
-/* Counts away what threads have counted behind the place where one of them goes on alone. */
-static int take_back(struct reader_threads *threads)
-{
-	struct text text = {.bytes = text_bytes(threads)};
-	int rc = 0;
-
-	for (size_t i = threads->settled_count; !rc && i < threads->piece_count; i++) {
-		const struct piece *piece = &threads->pieces[i];
-
-		if (!piece->is_done || !piece->counted_bytes)
-			continue;
-		rc = text_read_again(threads, &text, i, piece);
-		if (!rc)
-			rc = piece_count_for(threads, &text, piece, piece->heap, true);
-	}
-	free(text.bytes);
-	return rc;
-}
-
-static int read_left(struct reader_threads *threads)
-{
-	struct sum_reader *reader = threads->reader;
-	struct stream stream = {.threads = threads, .at = threads->stream_from};
-	struct dump_source source = {
-		.read = stream_read, .ctx = &stream, .name = source_name(threads->source)};
-	int rc = take_back(threads);
-
-	return rc ? rc : dump_scanner_read(reader->scanner, &source, reader->err);
-}
-
 int reader_threads_read(
 	struct sum_reader *reader, struct source *source, const struct read_plan *plan)
 {
@@ -448,7 +395,6 @@ int reader_threads_read(
 		.source = source,
 		.plan = plan,
 		.piece_count = (size_t)count,
-		.stream_from = plan->to,
 		.pieces = xcalloc((size_t)count, sizeof(*threads.pieces)),
 		.lock = thread_lock_new()};
 
@@ -461,11 +407,9 @@ int reader_threads_read(
 		if (threads.settled_count == threads.piece_count)
 			break;
 	}
-	if (!threads.rc && threads.stream_from != plan->to)
-		threads.rc = read_left(&threads);
-	else if (!threads.rc)
+	if (!threads.rc)
 		threads.rc = dump_scanner_end(reader->scanner);
-	if (threads.rc && !reader->err->code)
+	if (threads.rc < 0 && !reader->err->code)
 		err_set(reader->err, (enum err_code) - threads.rc, source_name(source), NULL);
 	thread_lock_free(threads.lock);
 	free(threads.pieces);
