@@ -90,13 +90,6 @@ static void members_sort(
 	}
 }
 
-static enum row_kind kind_by_id(const struct stack *stack)
-{
-	if (!stack->frame_count)
-		return ROW_UNKNOWN;
-	return stack->alias_count ? ROW_AMBIGUOUS : ROW_STACK;
-}
-
 /* A row that stands for an id: one of the stacks that have it is shown. */
 static void choose_by_id(struct row *row, struct class_member *members, size_t count)
 {
@@ -108,7 +101,9 @@ static void choose_by_id(struct row *row, struct class_member *members, size_t c
 						     at->dump, at->stack);
 	}
 	members_sort(members, count, by_newest_stack);
-	row->kind = kind_by_id(members->stack);
+	row->kind = members->stack->alias_count ? ROW_AMBIGUOUS : ROW_STACK;
+	if (!members->stack->frame_count)
+		row->kind = ROW_UNKNOWN;
 }
 
 /* Chooses the stack and the dumps to show the row from. The older dump's stack is another one

@@ -20,35 +20,27 @@ static void totals_add(struct block_totals *to, const struct block_totals *more)
 	to->overhead_bytes = to->overhead_bytes > INT64_MAX ? INT64_MAX : to->overhead_bytes;
 }
 
-/* What the dumps add up to that count as old, or as new: of all, and of address space alone. */
-static void count_ends(
-	const struct comparison *comparison, struct change *total, struct change *reserved)
-{
-	const struct trend_axis *axis = comparison->axis;
-
-	for (size_t i = 0; i < comparison->dump_count; i++) {
-		const struct dump_sums *dump = &comparison->dumps[i];
-
-		if (axis ? axis_begins(axis, i) : !i && comparison_columns(comparison) > 1) {
-			totals_add(&total->old, &dump->total);
-			totals_add(&reserved->old, &dump->reserved);
-		}
-		if (axis ? axis_ends(axis, i) :
-			   comparison->is_sum || i + 1 == comparison->dump_count) {
-			totals_add(&total->new, &dump->total);
-			totals_add(&reserved->new, &dump->reserved);
-		}
-	}
-}
-
 /* Fills in a comparison's totals, of dumps and axis that it has. Address space is counted when it was asked
  * for, and else told apart. */
 static void totals_count(struct comparison *comparison, const struct match_request *request)
 {
 	struct change total = {0}, reserved = {0};
+	const struct trend_axis *axis = comparison->axis;
 	bool is_asked = false;
 
-	count_ends(comparison, &total, &reserved);
+	for (size_t i = 0; i < comparison->dump_count; i++) {
+		const struct dump_sums *dump = &comparison->dumps[i];
+		bool is_last = comparison->is_sum || i + 1 == comparison->dump_count;
+
+		if (axis ? axis_begins(axis, i) : !i && comparison_columns(comparison) > 1) {
+			totals_add(&total.old, &dump->total);
+			totals_add(&reserved.old, &dump->reserved);
+		}
+		if (axis ? axis_ends(axis, i) : is_last) {
+			totals_add(&total.new, &dump->total);
+			totals_add(&reserved.new, &dump->reserved);
+		}
+	}
 	for (size_t i = 0; i < request->heap_count; i++)
 		is_asked |= request->heaps[i] == HEAP_RESERVED;
 	if (is_asked) {
@@ -57,7 +49,7 @@ static void totals_count(struct comparison *comparison, const struct match_reque
 	} else {
 		comparison->reserved = reserved;
 		comparison->hides_reserved = reserved.new.block_count || reserved.old.block_count;
-		for (size_t i = 0; comparison->axis && i < comparison->dump_count; i++) {
+		for (size_t i = 0; axis && i < comparison->dump_count; i++) {
 			const struct block_totals *any = &comparison->dumps[i].reserved;
 
 			comparison->hides_reserved |= any->block_count != 0;

@@ -8,6 +8,10 @@
 #include "core/dump/source.h"
 #include "diff/printed/printed_parts.h"
 
+static const char not_plain[] = "it is a report, and only plain ones of all stacks are read back: "
+				"compare the dumps, or use "
+				"-o json";
+
 #define FIND_BYTES_MAX ((size_t)16 << 20) /* of messages before the first sign of anything */
 
 static bool is_ours(struct words comment)
@@ -73,7 +77,7 @@ int file_kind_find(enum file_kind *kind, struct source *source, struct err *err)
 	enum file_kind found = FILE_UNKNOWN;
 	struct lines lines;
 	struct line line;
-	int rc;
+	int rc = 0;
 
 	lines_init(&lines, &from, err);
 	while (found == FILE_UNKNOWN && (rc = lines_next(&lines, &line)) > 0) {
@@ -181,13 +185,6 @@ static void fail(struct printed_reader *reader, enum err_code code, const char *
 {
 	if (!reader->rc)
 		reader->rc = err_set(&reader->err, code, source_name(reader->source), "%s", why);
-}
-
-static void refuse_report(struct printed_reader *reader)
-{
-	fail(reader, ERR_NOT_DUMP,
-		"it is a report, and only plain ones of all stacks are read back: compare the "
-		"dumps, or use -o json");
 }
 
 /* ---------------------------------------------------------------- which base */
@@ -363,7 +360,7 @@ static void row_frame(struct printed_reader *reader, struct words words)
 	} else if (!is_open(reader)) {
 		refuse_line(reader, "it belongs to no row");
 	} else if (reader->is_ours && words_start(words, "(one of ")) {
-		refuse_report(reader);
+		fail(reader, ERR_NOT_DUMP, not_plain);
 	} else {
 		reader->place = IN_STACK;
 		/* What our own reports print where a stack would stand is no frame. */
@@ -445,7 +442,7 @@ static void comment_line(struct printed_reader *reader, struct words words)
 		reader->signs.is_said[AS_DECIMAL] |= words_start(words, decimal);
 	}
 	if (reader->is_ours && is_beyond_umdh(words))
-		refuse_report(reader);
+		fail(reader, ERR_NOT_DUMP, not_plain);
 }
 
 /* ---------------------------------------------------------------- the file */
@@ -542,11 +539,10 @@ static void end_of_rows(struct printed_reader *reader)
 	row_end(reader);
 }
 
+#define LACKS_ROWS "the rows do not add up to the total line: some are missing"
+
 static void settle(struct printed_reader *reader, unsigned base)
 {
-	static const char lacks_rows[] =
-		"the rows do not add up to the total line: some are missing, or it counts blocks "
-		"without a stack";
 	struct comparison *to = reader->to;
 	int reading = base == 10 ? AS_DECIMAL : AS_HEX;
 	bool is_whole;
@@ -570,9 +566,8 @@ static void settle(struct printed_reader *reader, unsigned base)
 	if (!reader->cut && !reader->has_total)
 		warn(reader, "no total line: it may be cut short");
 	else if (!is_whole && !reader->skips)
-		warn(reader, reader->is_ours ? "the rows do not add up to the total line: some are "
-					       "missing" :
-					       lacks_rows);
+		warn(reader, reader->is_ours ? LACKS_ROWS :
+					       LACKS_ROWS ", or it counts blocks without a stack");
 }
 
 static void read_all(struct printed_reader *reader, unsigned base)

@@ -49,10 +49,15 @@ static void slots_grow(struct thread_counts *tally)
 	free(old);
 }
 
-/* An id as the dump writes it; its length. */
-static size_t id_text(uint32_t id, char text[ID_BYTES])
+/* The number of a stack under an id, as the dump writes it. */
+static uint32_t stack_number(
+	const struct thread_counts *tally, uint32_t id, struct stack stack, struct pool_text *text)
 {
-	return (size_t)snprintf(text, ID_BYTES, "%X", (unsigned)id);
+	char bytes[ID_BYTES];
+	size_t len = (size_t)snprintf(bytes, sizeof(bytes), "%X", (unsigned)id);
+
+	stack.id = bytes;
+	return shared_stacks_add(tally->pool, &stack, len, text);
 }
 
 uint32_t tally_id_add(struct thread_counts *tally, uint32_t id)
@@ -81,16 +86,13 @@ uint32_t tally_stack_take(struct thread_counts *tally, const struct entry_plain 
 	struct stack_total cell = {
 		.heap = tally->heap, .sums = {1, entry->requested_bytes, entry->overhead_bytes}};
 	struct pool_text text = {.text = lines};
-	char id[ID_BYTES];
-	size_t id_len = id_text(entry->id, id);
 	const char *behind = tally->frames_take(tally->frames, lines, end, &stack.frame_count);
 
 	if (!behind)
 		return 0;
-	stack.id = id;
 	text.len = (uint32_t)(behind - lines); /* of at most DUMP_FRAMES_MAX short lines */
 	text.line_count = stack.frame_count;
-	cell.stack = shared_stacks_add(tally->pool, &stack, id_len, &text);
+	cell.stack = stack_number(tally, entry->id, stack, &text);
 	if (known->stack == STACK_NONE) {
 		known->text = text;
 		known->stack = cell.stack;
@@ -117,13 +119,9 @@ static struct stack_total take(struct thread_counts *tally, uint32_t number, boo
 	struct stack_total cell = {
 		.stack = known->stack, .heap = tally->heap, .is_bare = is_bare, .sums = *sums};
 
-	if (is_bare) {
-		char text[ID_BYTES];
-		size_t len = id_text(id->id, text);
-		struct stack bare = {.id = text, .same_id = STACK_NONE};
-
-		cell.stack = shared_stacks_add(tally->pool, &bare, len, NULL);
-	}
+	if (is_bare)
+		cell.stack =
+			stack_number(tally, id->id, (struct stack){.same_id = STACK_NONE}, NULL);
 	*sums = (struct block_totals){0};
 	return cell;
 }

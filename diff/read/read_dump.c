@@ -177,18 +177,6 @@ static void bare_settle(struct sum_reader *reader)
 	}
 }
 
-/* Address space is no memory: nobody shall take a reservation for a leak of as many bytes. */
-static void split_reserved(struct dump_sums *sums)
-{
-	for (size_t i = 0; i < sums->cell_count; i++) {
-		if (sums->heaps[sums->cells[i].heap] == HEAP_RESERVED)
-			block_totals_add(&sums->reserved, &sums->cells[i].sums);
-	}
-	sums->total.block_count -= sums->reserved.block_count;
-	sums->total.requested_bytes -= sums->reserved.requested_bytes;
-	sums->total.overhead_bytes -= sums->reserved.overhead_bytes;
-}
-
 /* Parts that are more than the whole: other bytes were counted away than were counted. */
 static bool has_nonsense(const struct dump_sums *sums)
 {
@@ -219,7 +207,14 @@ static int finish(struct sum_reader *reader, int rc)
 	bare_settle(reader);
 	if (has_nonsense(sums))
 		return err_set(reader->err, ERR_READ, sums->path, "it changes while it is read");
-	split_reserved(sums);
+	/* Address space is no memory: nobody shall take a reservation for a leak of as many bytes. */
+	for (size_t i = 0; i < sums->cell_count; i++) {
+		if (sums->heaps[sums->cells[i].heap] == HEAP_RESERVED)
+			block_totals_add(&sums->reserved, &sums->cells[i].sums);
+	}
+	sums->total.block_count -= sums->reserved.block_count;
+	sums->total.requested_bytes -= sums->reserved.requested_bytes;
+	sums->total.overhead_bytes -= sums->reserved.overhead_bytes;
 	if (!sums->heap_count && !sums->cell_count)
 		sums_warn(sums, "there is no heap in it");
 	if (reader->is_over)
