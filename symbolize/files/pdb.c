@@ -4,7 +4,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/pe/pe.h"
+#include "core/base/os.h"
+
+/*
+ * The container that PDB files are ("MSF 7.00"): a file of blocks, and in it streams, which are lists of
+ * blocks. A directory, itself such a list, has the sizes and the blocks of all streams.
+ *
+ * Read where it is asked for: of a file of 2 GB no more than one block is in memory.
+ */
 
 /* The first bytes of the file, after LLVM's "The MSF File Format". */
 enum {
@@ -18,203 +25,202 @@ enum {
 	BLOCK_MAX = 65536,
 	NUMBER_BYTES = 4,
 };
-#define NO_STREAM UINT32_MAX /* instead of a size */
+#define NO_SIZE UINT32_MAX /* of a stream that is not there */
 #define NO_BLOCK UINT32_MAX
 
 static const char magic[MAGIC_BYTES] = "Microsoft C/C++ MSF 7.00\r\n\x1a"
 				       "DS\0\0";
 
-int msf_damaged(const struct msf *msf, struct err *err)
+struct msf_stream {
+	uint32_t bytes; /* 0 also when there is no such stream */
+	uint32_t list_at; /* where its blocks are listed in the directory */
+};
+
+struct pdb {
+	struct os_file file;
+	const char *path; /* borrowed, for errors */
+	struct err *err;
+	int rc; /* the first thing that went wrong, or 0 */
+	uint32_t block_bytes, block_count;
+	uint32_t directory_bytes, stream_count;
+	unsigned char *block; /* the block of the directory that was read last */
+	uint32_t block_index; /* which one of the directory's that is */
+	/* From the DBI stream. */
+	struct msf_stream dbi;
+	uint32_t age;
+	uint16_t machine; /* as in images */
+	uint16_t symbols; /* number of the stream of symbol records */
+	uint64_t extra_at; /* in the stream: a list of further streams' numbers */
+	uint32_t extra_bytes;
+	uint32_t objects_bytes; /* of the object files, behind the header */
+	uint64_t parts_at; /* in the stream: where what object files brought went */
+	uint32_t parts_bytes;
+	struct pe_image *image; /* the machine and the sections */
+};
+
+/* All functions below that return a bool return false when they fail, and rc and err say why. */
+static bool fail(struct pdb *pdb, const char *why)
 {
-	return err_set(err, ERR_TARGET, msf->path, "the PDB is damaged");
+	pdb->rc = err_set(pdb->err, ERR_TARGET, pdb->path, "%s", why);
+	return false;
 }
 
-static uint32_t blocks_of(const struct msf *msf, uint32_t bytes)
+static bool fail_damaged(struct pdb *pdb)
 {
-	return bytes / msf->block_bytes + (bytes % msf->block_bytes != 0);
+	return fail(pdb, "the PDB is damaged");
 }
 
-static int read_file(struct msf *msf, uint64_t at, void *bytes, size_t len, struct err *err)
+static uint32_t blocks_of(const struct pdb *pdb, uint32_t bytes)
 {
-	if (os_read_at(&msf->file, at, bytes, len))
-		return err_set(err, ERR_READ, msf->path, NULL);
-	return 0;
+	return bytes / pdb->block_bytes + (bytes % pdb->block_bytes != 0);
+}
+
+static bool read_file(struct pdb *pdb, uint64_t at, void *bytes, size_t len)
+{
+	if (os_read_at(&pdb->file, at, bytes, len))
+		pdb->rc = err_set(pdb->err, ERR_READ, pdb->path, NULL);
+	return !pdb->rc;
 }
 
 /* A part of one block. Block 0 is the file's own. */
-static int read_block(
-	struct msf *msf, uint32_t number, uint32_t at, void *bytes, size_t len, struct err *err)
+static bool read_block(struct pdb *pdb, uint32_t number, uint32_t at, void *bytes, size_t len)
 {
-	if (!number || number >= msf->block_count)
-		return msf_damaged(msf, err);
-	return read_file(msf, (uint64_t)number * msf->block_bytes + at, bytes, len, err);
+	if (!number || number >= pdb->block_count)
+		return fail_damaged(pdb);
+	return read_file(pdb, (uint64_t)number * pdb->block_bytes + at, bytes, len);
 }
 
-/* ---------------------------------------------------------------- directory */
-
 /* Makes the index-th block of the directory the one in memory. */
-static int load_directory(struct msf *msf, uint32_t index, struct err *err)
+static bool load_directory(struct pdb *pdb, uint32_t index)
 {
-	uint32_t per_block = msf->block_bytes / NUMBER_BYTES;
+	uint32_t per_block = pdb->block_bytes / NUMBER_BYTES;
 	uint64_t map_at = SUPER_MAP + (uint64_t)(index / per_block) * NUMBER_BYTES;
 	unsigned char number[NUMBER_BYTES] = {0};
-	int rc;
 
-	if (msf->block_index == index)
-		return 0;
-	msf->block_index = NO_BLOCK;
-	if (map_at + NUMBER_BYTES > msf->block_bytes)
-		return msf_damaged(msf, err);
-	rc = read_file(msf, map_at, number, sizeof(number), err);
-	if (!rc)
-		rc = read_block(msf, pe_u32(number), index % per_block * NUMBER_BYTES, number,
-			sizeof(number), err);
-	if (!rc)
-		rc = read_block(msf, pe_u32(number), 0, msf->block, msf->block_bytes, err);
-	if (!rc)
-		msf->block_index = index;
-	return rc;
+	if (pdb->block_index == index)
+		return true;
+	pdb->block_index = NO_BLOCK;
+	if (map_at + NUMBER_BYTES > pdb->block_bytes)
+		return fail_damaged(pdb);
+	if (!read_file(pdb, map_at, number, sizeof(number)) ||
+		!read_block(pdb, pe_u32(number), index % per_block * NUMBER_BYTES, number,
+			sizeof(number)) ||
+		!read_block(pdb, pe_u32(number), 0, pdb->block, pdb->block_bytes))
+		return false;
+	pdb->block_index = index;
+	return true;
 }
 
 /* The number at an offset of the directory; at is a multiple of 4, and so is a block's size. */
-static int read_number(struct msf *msf, uint32_t at, uint32_t *number, struct err *err)
+static bool read_number(struct pdb *pdb, uint32_t at, uint32_t *number)
 {
-	int rc;
-
-	if (msf->directory_bytes < NUMBER_BYTES || at > msf->directory_bytes - NUMBER_BYTES)
-		return msf_damaged(msf, err);
-	rc = load_directory(msf, at / msf->block_bytes, err);
-	if (!rc)
-		*number = pe_u32(msf->block + at % msf->block_bytes);
-	return rc;
+	if (pdb->directory_bytes < NUMBER_BYTES || at > pdb->directory_bytes - NUMBER_BYTES)
+		return fail_damaged(pdb);
+	if (!load_directory(pdb, at / pdb->block_bytes))
+		return false;
+	*number = pe_u32(pdb->block + at % pdb->block_bytes);
+	return true;
 }
 
-int msf_find(struct msf *msf, uint32_t number, struct msf_stream *stream, struct err *err)
+/* Finds a stream by number; one that is not there has no bytes. */
+static bool find_stream(struct pdb *pdb, uint32_t number, struct msf_stream *stream)
 {
-	uint64_t list_at = NUMBER_BYTES * ((uint64_t)msf->stream_count + 1);
-	uint64_t file_bytes = (uint64_t)msf->block_count * msf->block_bytes;
+	uint64_t list_at = NUMBER_BYTES * ((uint64_t)pdb->stream_count + 1);
+	uint64_t file_bytes = (uint64_t)pdb->block_count * pdb->block_bytes;
 	uint32_t bytes = 0;
 
 	*stream = (struct msf_stream){0};
-	if (number >= msf->stream_count)
-		return 0;
+	if (number >= pdb->stream_count)
+		return true;
 	for (uint32_t i = 0; i <= number; i++) {
-		int rc;
-
-		list_at += (uint64_t)blocks_of(msf, bytes) * NUMBER_BYTES; /* of the one before */
-		rc = read_number(msf, (i + 1) * NUMBER_BYTES, &bytes, err);
-		if (rc)
-			return rc;
-		if (bytes == NO_STREAM)
+		list_at += (uint64_t)blocks_of(pdb, bytes) * NUMBER_BYTES; /* of the one before */
+		if (!read_number(pdb, (i + 1) * NUMBER_BYTES, &bytes))
+			return false;
+		if (bytes == NO_SIZE)
 			bytes = 0;
 	}
 	if (bytes > file_bytes ||
-		list_at + (uint64_t)blocks_of(msf, bytes) * NUMBER_BYTES > msf->directory_bytes)
-		return msf_damaged(msf, err);
+		list_at + (uint64_t)blocks_of(pdb, bytes) * NUMBER_BYTES > pdb->directory_bytes)
+		return fail_damaged(pdb);
 	*stream = (struct msf_stream){.bytes = bytes, .list_at = (uint32_t)list_at};
-	return 0;
+	return true;
 }
 
-/* ---------------------------------------------------------------- streams */
-
-int msf_read(struct msf *msf, const struct msf_stream *stream, uint64_t at, void *bytes, size_t len,
-	struct err *err)
+/* Reads exactly len bytes of a stream at an offset. */
+static bool read_stream(
+	struct pdb *pdb, const struct msf_stream *stream, uint64_t at, void *bytes, size_t len)
 {
 	unsigned char *to = bytes;
 
 	if (at > stream->bytes || len > stream->bytes - at)
-		return msf_damaged(msf, err);
+		return fail_damaged(pdb);
 	while (len) {
-		uint32_t from = (uint32_t)(at % msf->block_bytes), number = 0;
-		uint32_t index = (uint32_t)(at / msf->block_bytes);
-		size_t part = msf->block_bytes - from;
-		int rc = read_number(msf, stream->list_at + index * NUMBER_BYTES, &number, err);
+		uint32_t from = (uint32_t)(at % pdb->block_bytes), number = 0;
+		uint32_t index = (uint32_t)(at / pdb->block_bytes);
+		size_t part = pdb->block_bytes - from;
 
 		part = part < len ? part : len;
-		if (!rc)
-			rc = read_block(msf, number, from, to, part, err);
-		if (rc)
-			return rc;
+		if (!read_number(pdb, stream->list_at + index * NUMBER_BYTES, &number) ||
+			!read_block(pdb, number, from, to, part))
+			return false;
 		to += part;
 		at += part;
 		len -= part;
 	}
-	return 0;
+	return true;
 }
 
-/* ---------------------------------------------------------------- opening */
-
-static int take_super(struct msf *msf, const unsigned char *super, uint64_t size, struct err *err)
-{
-	uint32_t block_bytes = pe_u32(super + SUPER_BLOCK_BYTES);
-
-	if (memcmp(super, magic, MAGIC_BYTES) != 0)
-		return err_set(err, ERR_TARGET, msf->path, "it is not a PDB file");
-	if (block_bytes < BLOCK_MIN || block_bytes > BLOCK_MAX || (block_bytes & (block_bytes - 1)))
-		return msf_damaged(msf, err);
-	msf->block_bytes = block_bytes;
-	msf->block_count = pe_u32(super + SUPER_BLOCK_COUNT);
-	msf->directory_bytes = pe_u32(super + SUPER_DIRECTORY_BYTES);
-	if ((uint64_t)msf->block_count * block_bytes > size)
-		return err_set(err, ERR_TARGET, msf->path, "the PDB is cut short");
-	if (msf->directory_bytes > size)
-		return msf_damaged(msf, err);
-	return 0;
-}
-
-static int read_super(struct msf *msf, struct err *err)
+static bool read_super(struct pdb *pdb)
 {
 	unsigned char super[SUPER_BYTES] = {0};
-	uint64_t size = os_size(&msf->file);
-	int rc;
+	uint64_t size = os_size(&pdb->file);
 
-	if (size < MAGIC_BYTES)
-		return err_set(err, ERR_TARGET, msf->path, "it is not a PDB file");
-	rc = read_file(msf, 0, super, size < sizeof(super) ? (size_t)size : sizeof(super), err);
-	if (!rc && size < sizeof(super) && !memcmp(super, magic, MAGIC_BYTES))
-		return err_set(err, ERR_TARGET, msf->path, "the PDB is cut short");
-	return rc ? rc : take_super(msf, super, size, err);
+	if (size >= MAGIC_BYTES &&
+		!read_file(pdb, 0, super, size < sizeof(super) ? (size_t)size : sizeof(super)))
+		return false;
+	if (memcmp(super, magic, MAGIC_BYTES) != 0)
+		return fail(pdb, "it is not a PDB file");
+	if (size < sizeof(super))
+		return fail(pdb, "the PDB is cut short");
+	pdb->block_bytes = pe_u32(super + SUPER_BLOCK_BYTES);
+	pdb->block_count = pe_u32(super + SUPER_BLOCK_COUNT);
+	pdb->directory_bytes = pe_u32(super + SUPER_DIRECTORY_BYTES);
+	if (pdb->block_bytes < BLOCK_MIN || pdb->block_bytes > BLOCK_MAX ||
+		(pdb->block_bytes & (pdb->block_bytes - 1)))
+		return fail_damaged(pdb);
+	if ((uint64_t)pdb->block_count * pdb->block_bytes > size)
+		return fail(pdb, "the PDB is cut short");
+	return pdb->directory_bytes <= size || fail_damaged(pdb);
 }
 
-static int read_stream_count(struct msf *msf, struct err *err)
+static void pdb_close(struct pdb *pdb)
+{
+	free(pdb->block);
+	free(pdb->image);
+	os_close(&pdb->file);
+}
+
+/* pdb is to be closed after success. */
+static bool pdb_open(struct pdb *pdb, const char *path, struct err *err)
 {
 	uint32_t count = 0;
-	int rc = read_number(msf, 0, &count, err);
 
-	if (!rc && count > msf->directory_bytes / NUMBER_BYTES - 1)
-		return msf_damaged(msf, err);
-	msf->stream_count = count;
-	return rc;
-}
-
-int msf_open(struct msf *msf, const char *path, struct err *err)
-{
-	int rc;
-
-	*msf = (struct msf){.path = path, .block_index = NO_BLOCK};
-	rc = os_open(&msf->file, path, err);
-	if (rc)
-		return rc;
-	rc = read_super(msf, err);
-	if (!rc) {
-		msf->block = calloc(1, msf->block_bytes);
-		rc = msf->block ? 0 : -ERR_NOMEM;
-		if (rc)
-			err_set(err, ERR_NOMEM, NULL, NULL);
+	*pdb = (struct pdb){.path = path, .err = err, .block_index = NO_BLOCK};
+	pdb->rc = os_open(&pdb->file, path, err);
+	if (pdb->rc)
+		return false;
+	if (read_super(pdb)) {
+		pdb->block = xmalloc(pdb->block_bytes);
+		if (read_number(pdb, 0, &count) && count > pdb->directory_bytes / NUMBER_BYTES - 1)
+			fail_damaged(pdb);
+		pdb->stream_count = count;
 	}
-	if (!rc)
-		rc = read_stream_count(msf, err);
-	if (rc)
-		msf_close(msf);
-	return rc;
+	if (pdb->rc)
+		pdb_close(pdb);
+	return !pdb->rc;
 }
 
-void msf_close(struct msf *msf)
-{
-	free(msf->block);
-	msf->block = NULL;
-	os_close(&msf->file);
-}
+/* ---------------------------------------------------------------- whom it belongs to */
 
 /* After LLVM's "The PDB Info Stream" and "The PDB DBI Stream". */
 enum {
@@ -237,75 +243,468 @@ enum {
 };
 #define DBI_SIGNATURE_NEW UINT32_MAX
 
-static void take_guid(const unsigned char *guid, char *text, size_t size)
-{
-	int len = snprintf(text, size, "%08lX%04X%04X", (unsigned long)pe_u32(guid),
-		pe_u16(guid + 4), pe_u16(guid + 6));
-
-	for (size_t i = 8; i < 16; i++)
-		len += snprintf(text + len, size - (size_t)len, "%02X", guid[i]);
-}
-
-static int read_info(struct msf *msf, struct pdb_identity *identity, struct err *err)
-{
-	unsigned char info[INFO_BYTES] = {0};
-	struct msf_stream stream;
-	int rc = msf_find(msf, STREAM_INFO, &stream, err);
-
-	if (!rc)
-		rc = msf_read(msf, &stream, 0, info, sizeof(info), err);
-	if (!rc && pe_u32(info + INFO_VERSION) < INFO_VERSION_70)
-		return err_set(err, ERR_TARGET, msf->path, "the PDB is of a kind without a GUID");
-	if (!rc)
-		take_guid(info + INFO_GUID, identity->guid, sizeof(identity->guid));
-	return rc;
-}
-
-int pdb_read_dbi(struct msf *msf, struct pdb_dbi *dbi, struct err *err)
+static bool read_dbi(struct pdb *pdb)
 {
 	unsigned char header[DBI_BYTES] = {0};
-	struct pdb_dbi fresh = {.extra_at = DBI_BYTES};
-	int rc = msf_find(msf, STREAM_DBI, &fresh.stream, err);
 
-	if (!rc && !fresh.stream.bytes)
-		return err_set(err, ERR_TARGET, msf->path, "the PDB belongs to no image");
-	if (!rc)
-		rc = msf_read(msf, &fresh.stream, 0, header, sizeof(header), err);
-	if (rc)
-		return rc;
+	if (!find_stream(pdb, STREAM_DBI, &pdb->dbi))
+		return false;
+	if (!pdb->dbi.bytes)
+		return fail(pdb, "the PDB belongs to no image");
+	if (!read_stream(pdb, &pdb->dbi, 0, header, sizeof(header)))
+		return false;
 	if (pe_u32(header + DBI_SIGNATURE) != DBI_SIGNATURE_NEW)
-		return err_set(err, ERR_TARGET, msf->path, "the PDB is of an old kind");
-	fresh.age = pe_u32(header + DBI_AGE);
-	fresh.machine = pe_u16(header + DBI_MACHINE);
-	fresh.symbols = pe_u16(header + DBI_SYMBOLS);
+		return fail(pdb, "the PDB is of an old kind");
+	pdb->age = pe_u32(header + DBI_AGE);
+	pdb->machine = pe_u16(header + DBI_MACHINE);
+	pdb->symbols = pe_u16(header + DBI_SYMBOLS);
+	pdb->extra_at = DBI_BYTES + (uint64_t)pe_u32(header + DBI_EC_BYTES);
 	for (int at = DBI_SIZES; at < DBI_SIZES_END; at += 4)
-		fresh.extra_at += pe_u32(header + at);
-	fresh.extra_at += pe_u32(header + DBI_EC_BYTES);
-	fresh.objects_at = DBI_BYTES;
-	fresh.objects_bytes = pe_u32(header + DBI_SIZES);
-	fresh.parts_at = DBI_BYTES + (uint64_t)pe_u32(header + DBI_SIZES);
-	fresh.parts_bytes = pe_u32(header + DBI_PARTS_BYTES);
-	fresh.extra_bytes = pe_u32(header + DBI_EXTRA_BYTES);
-	*dbi = fresh;
-	return 0;
+		pdb->extra_at += pe_u32(header + at);
+	pdb->objects_bytes = pe_u32(header + DBI_SIZES);
+	pdb->parts_at = DBI_BYTES + (uint64_t)pdb->objects_bytes;
+	pdb->parts_bytes = pe_u32(header + DBI_PARTS_BYTES);
+	pdb->extra_bytes = pe_u32(header + DBI_EXTRA_BYTES);
+	return true;
+}
+
+static bool read_identity(struct pdb *pdb, struct pdb_identity *identity)
+{
+	unsigned char info[INFO_BYTES] = {0};
+	const unsigned char *guid = info + INFO_GUID;
+	struct msf_stream stream;
+	int len;
+
+	if (!find_stream(pdb, STREAM_INFO, &stream) ||
+		!read_stream(pdb, &stream, 0, info, sizeof(info)))
+		return false;
+	if (pe_u32(info + INFO_VERSION) < INFO_VERSION_70)
+		return fail(pdb, "the PDB is of a kind without a GUID");
+	if (!read_dbi(pdb))
+		return false;
+	len = snprintf(identity->guid, sizeof(identity->guid), "%08lX%04X%04X",
+		(unsigned long)pe_u32(guid), pe_u16(guid + 4), pe_u16(guid + 6));
+	for (size_t i = 8; i < 16; i++)
+		len += snprintf(identity->guid + len, sizeof(identity->guid) - (size_t)len, "%02X",
+			guid[i]);
+	identity->age = pdb->age;
+	return true;
 }
 
 int pdb_read_identity(const char *path, struct pdb_identity *identity, struct err *err)
 {
-	struct pdb_identity fresh = {0};
-	struct pdb_dbi dbi = {0};
-	struct msf msf;
-	int rc = msf_open(&msf, path, err);
+	struct pdb pdb;
 
-	if (rc)
-		return rc;
-	rc = read_info(&msf, &fresh, err);
-	if (!rc)
-		rc = pdb_read_dbi(&msf, &dbi, err);
-	if (!rc) {
-		fresh.age = dbi.age;
-		*identity = fresh;
+	if (!pdb_open(&pdb, path, err))
+		return pdb.rc;
+	read_identity(&pdb, identity);
+	pdb_close(&pdb);
+	return pdb.rc;
+}
+
+/* ---------------------------------------------------------------- sections */
+
+/* Numbers of the further streams that the DBI stream lists, 2 bytes each, and sections as images have
+ * them. After LLVM's "The PDB DBI Stream". */
+enum {
+	EXTRA_OMAP_TO = 3,
+	EXTRA_OMAP_FROM = 4,
+	EXTRA_SECTIONS = 5,
+	EXTRA_COUNT = 6, /* that are looked at */
+	EXTRA_NONE = 0xffff,
+	SECTION_BYTES = 40,
+};
+
+static bool take_sections(struct pdb *pdb, uint16_t number)
+{
+	unsigned char bytes[PE_SECTIONS_MAX * SECTION_BYTES];
+	struct pe_image *image = pdb->image;
+	struct msf_stream stream;
+
+	if (!find_stream(pdb, number, &stream))
+		return false;
+	if (stream.bytes > sizeof(bytes) || stream.bytes % SECTION_BYTES)
+		return fail_damaged(pdb);
+	if (!read_stream(pdb, &stream, 0, bytes, stream.bytes))
+		return false;
+	for (uint32_t at = 0; at < stream.bytes; at += SECTION_BYTES) {
+		struct pe_section *section = &image->sections[image->section_count++];
+
+		memcpy(section->name, bytes + at, 8);
+		section->size_bytes = pe_u32(bytes + at + 8);
+		section->rva = pe_u32(bytes + at + 12);
+		if (section->size_bytes > UINT32_MAX - section->rva)
+			return fail_damaged(pdb);
 	}
-	msf_close(&msf);
-	return rc;
+	return true;
+}
+
+/* Machine, bits and sections. Streams that the DBI stream does not list are not there. */
+static bool read_image(struct pdb *pdb)
+{
+	unsigned char extra[EXTRA_COUNT * 2];
+	size_t len = pdb->extra_bytes < sizeof(extra) ? pdb->extra_bytes : sizeof(extra);
+	uint16_t sections;
+
+	memset(extra, 0xff, sizeof(extra));
+	if (!read_stream(pdb, &pdb->dbi, pdb->extra_at, extra, len))
+		return false;
+	if (pe_u16(extra + 2 * EXTRA_OMAP_TO) != EXTRA_NONE ||
+		pe_u16(extra + 2 * EXTRA_OMAP_FROM) != EXTRA_NONE)
+		return fail(pdb, "the image was rearranged after it was linked (OMAP)");
+	sections = pe_u16(extra + 2 * EXTRA_SECTIONS);
+	if (sections == EXTRA_NONE)
+		return fail(pdb, "the PDB does not say where the sections are");
+	pdb->image->machine = pdb->machine;
+	pdb->image->bits = pdb->machine == PE_MACHINE_I386 ? 32 : 64;
+	return take_sections(pdb, sections);
+}
+
+/* Opens a PDB, with what it knows of its image. */
+static bool open_with_image(struct pdb *pdb, const char *path, struct err *err)
+{
+	if (!pdb_open(pdb, path, err))
+		return false;
+	pdb->image = xcalloc(1, sizeof(*pdb->image));
+	if (read_dbi(pdb) && read_image(pdb))
+		return true;
+	pdb_close(pdb);
+	return false;
+}
+
+int pdb_read_sections(const char *path, struct pe_image *image, struct err *err)
+{
+	struct pdb pdb;
+
+	if (!open_with_image(&pdb, path, err))
+		return pdb.rc;
+	*image = *pdb.image;
+	pdb_close(&pdb);
+	return 0;
+}
+
+/* A place that a PDB tells as section and offset; false: so many bytes are not there. */
+static bool find_rva(
+	const struct pdb *pdb, uint16_t number, uint32_t offset, uint32_t bytes, uint32_t *rva)
+{
+	const struct pe_section *section;
+
+	if (!number || number > pdb->image->section_count)
+		return false;
+	section = &pdb->image->sections[number - 1];
+	*rva = section->rva + offset;
+	return offset < section->size_bytes && bytes <= section->size_bytes - offset;
+}
+
+static void add_range(struct pdb_parts *ranges, uint32_t rva, uint32_t size_bytes)
+{
+	array_grow((void **)&ranges->list, &ranges->cap, ranges->count, sizeof(*ranges->list));
+	ranges->list[ranges->count++] = (struct pe_range){rva, size_bytes};
+}
+
+/* Of several that begin at one place the longest is the last. */
+static int by_rva(const void *a, const void *b)
+{
+	const struct pe_range *x = a, *y = b;
+
+	if (x->rva != y->rva)
+		return x->rva < y->rva ? -1 : 1;
+	return x->size_bytes < y->size_bytes ? -1 : x->size_bytes > y->size_bytes;
+}
+
+static void sort_ranges(struct pdb_parts *ranges)
+{
+	if (ranges->count)
+		qsort(ranges->list, ranges->count, sizeof(*ranges->list), by_rva);
+}
+
+/* ---------------------------------------------------------------- parts */
+
+/* A number that tells which kind of entry, then those. After LLVM's "The PDB DBI Stream", section
+ * contributions. */
+enum {
+	PARTS_VERSION_BYTES = 4,
+	PART_BYTES = 28,
+	PART_2_BYTES = 32,
+	PART_SECTION = 0,
+	PART_OFFSET = 4,
+	PART_SIZE = 8,
+	PART_FLAGS = 12, /* those of the section in the object file, as in PE images */
+	PART_IS_COMDAT = 0x1000,
+	PARTS_AT_ONCE = 1000,
+	PARTS_MAX = 1 << 22,
+};
+#define PARTS_1 0xf12eba2du
+#define PARTS_2 0xf13151e4u
+
+/* One that makes no sense is as none, and so is one that may hold many functions. */
+static void take_part(const struct pdb *pdb, const unsigned char *entry, struct pdb_parts *parts)
+{
+	uint32_t size = pe_u32(entry + PART_SIZE), rva;
+
+	if (size && pe_u32(entry + PART_FLAGS) & PART_IS_COMDAT &&
+		find_rva(
+			pdb, pe_u16(entry + PART_SECTION), pe_u32(entry + PART_OFFSET), size, &rva))
+		add_range(parts, rva, size);
+}
+
+static bool read_parts(struct pdb *pdb, struct pdb_parts *parts)
+{
+	unsigned char bytes[PARTS_AT_ONCE * PART_2_BYTES];
+	uint64_t at = pdb->parts_at + PARTS_VERSION_BYTES;
+	uint32_t entry_bytes, left;
+
+	if (pdb->parts_bytes < PARTS_VERSION_BYTES)
+		return true;
+	if (!read_stream(pdb, &pdb->dbi, pdb->parts_at, bytes, PARTS_VERSION_BYTES))
+		return false;
+	if (pe_u32(bytes) != PARTS_1 && pe_u32(bytes) != PARTS_2)
+		return true; /* of another kind */
+	entry_bytes = pe_u32(bytes) == PARTS_1 ? PART_BYTES : PART_2_BYTES;
+	left = (pdb->parts_bytes - PARTS_VERSION_BYTES) / entry_bytes;
+	if (left > PARTS_MAX)
+		return fail_damaged(pdb);
+	while (left) {
+		uint32_t count = left < PARTS_AT_ONCE ? left : PARTS_AT_ONCE;
+
+		if (!read_stream(pdb, &pdb->dbi, at, bytes, (size_t)count * entry_bytes))
+			return false;
+		for (uint32_t i = 0; i < count; i++)
+			take_part(pdb, bytes + (size_t)i * entry_bytes, parts);
+		at += (uint64_t)count * entry_bytes;
+		left -= count;
+	}
+	return true;
+}
+
+int pdb_read_parts(const char *path, struct pdb_parts *parts, struct err *err)
+{
+	struct pdb_parts found = {0};
+	struct pdb pdb;
+
+	if (!open_with_image(&pdb, path, err))
+		return pdb.rc;
+	if (read_parts(&pdb, &found)) {
+		sort_ranges(&found);
+		*parts = found;
+	} else {
+		free(found.list);
+	}
+	pdb_close(&pdb);
+	return pdb.rc;
+}
+
+/* ---------------------------------------------------------------- functions */
+
+/* Symbol records, after LLVM's "CodeView Symbol Records": length without itself, kind, contents. */
+enum {
+	RECORD_HEAD = 4,
+	RECORD_KIND = 2,
+	RECORD_MAX = 2 + 0xffff,
+	PUBLIC = 0x110e,
+	PUBLIC_FLAGS = 4,
+	PUBLIC_OFFSET = 8,
+	PUBLIC_SECTION = 12,
+	PUBLIC_NAME = 14,
+	FLAG_FUNCTION = 2,
+	LOCAL_FUNCTION = 0x110f,
+	GLOBAL_FUNCTION = 0x1110,
+	LOCAL_FUNCTION_ID = 0x1146,
+	GLOBAL_FUNCTION_ID = 0x1147,
+	FUNCTION_SIZE = 16,
+	FUNCTION_OFFSET = 32,
+	FUNCTION_SECTION = 36,
+	FUNCTION_NAME = 39,
+	FUNCTIONS_MAX = 1 << 22,
+	WINDOW_BYTES = 4 * RECORD_MAX,
+};
+
+/* The object files that the image was linked from, after LLVM's "The PDB DBI Stream": a list of entries,
+ * each with two texts behind it. */
+enum {
+	OBJECT_STREAM = 34, /* number of the stream of its symbols */
+	OBJECT_SYMBOLS_BYTES = 36,
+	OBJECT_TEXTS = 64,
+	OBJECT_ALIGN = 4,
+	OBJECT_MAX = OBJECT_TEXTS + 2 * 0x1000,
+	OBJECT_SYMBOLS_AT = 4, /* in the stream, behind a number that tells its kind */
+	NO_STREAM = 0xffff,
+};
+
+struct pdb_reader {
+	struct pdb pdb;
+	struct pe_exports functions;
+	struct pdb_parts ranges; /* of functions that object files have */
+	size_t cap;
+	unsigned char *window; /* the records that were read last */
+};
+
+/* len: with its head. One that makes no sense is as none. */
+static bool take_record(struct pdb_reader *reader, const unsigned char *record, size_t len)
+{
+	struct pe_exports *functions = &reader->functions;
+	uint16_t kind = pe_u16(record + RECORD_KIND);
+	bool is_public = kind == PUBLIC;
+	size_t name_at = is_public ? PUBLIC_NAME : FUNCTION_NAME;
+	uint32_t rva, size_bytes;
+	const char *name, *end;
+
+	if ((!is_public && kind != LOCAL_FUNCTION && kind != GLOBAL_FUNCTION &&
+		    kind != LOCAL_FUNCTION_ID && kind != GLOBAL_FUNCTION_ID) ||
+		len <= name_at || (is_public && !(pe_u32(record + PUBLIC_FLAGS) & FLAG_FUNCTION)))
+		return true;
+	size_bytes = is_public ? 0 : pe_u32(record + FUNCTION_SIZE);
+	name = (const char *)record + name_at;
+	end = memchr(name, '\0', len - name_at);
+	if (!end || end == name ||
+		!find_rva(&reader->pdb,
+			pe_u16(record + (is_public ? PUBLIC_SECTION : FUNCTION_SECTION)),
+			pe_u32(record + (is_public ? PUBLIC_OFFSET : FUNCTION_OFFSET)), size_bytes,
+			&rva))
+		return true;
+	if (is_public && reader->pdb.machine == PE_MACHINE_I386 && name[0] == '_')
+		name++;
+	if (functions->count == FUNCTIONS_MAX)
+		return fail_damaged(&reader->pdb);
+	if (!is_public)
+		add_range(&reader->ranges, rva, size_bytes);
+	array_grow((void **)&functions->list, &reader->cap, functions->count,
+		sizeof(*functions->list));
+	functions->list[functions->count++] = (struct pe_export){
+		.rva = rva, .name = arena_text(&functions->arena, name, (size_t)(end - name))};
+	return true;
+}
+
+/* Takes the whole records among len bytes; *taken is how many bytes they are. */
+static bool take_records(struct pdb_reader *reader, size_t len, size_t *taken)
+{
+	size_t bytes;
+
+	for (*taken = 0; len - *taken >= RECORD_HEAD; *taken += bytes) {
+		const unsigned char *record = reader->window + *taken;
+
+		bytes = 2 + (size_t)pe_u16(record);
+		if (bytes < RECORD_HEAD) /* where the next one is nobody knows */
+			return fail_damaged(&reader->pdb);
+		if (bytes > len - *taken)
+			break;
+		if (!take_record(reader, record, bytes))
+			return false;
+	}
+	return true;
+}
+
+/* The records of a stream from at up to end. */
+static bool read_symbols(
+	struct pdb_reader *reader, const struct msf_stream *stream, uint32_t at, uint32_t end)
+{
+	size_t len = 0, taken = 0; /* of the window */
+
+	while (at < end) {
+		size_t part = end - at;
+
+		len -= taken;
+		memmove(reader->window, reader->window + taken, len);
+		part = part < WINDOW_BYTES - len ? part : WINDOW_BYTES - len;
+		if (!read_stream(&reader->pdb, stream, at, reader->window + len, part))
+			return false;
+		at += (uint32_t)part;
+		len += part;
+		if (!take_records(reader, len, &taken))
+			return false;
+	}
+	return len == taken || fail_damaged(&reader->pdb);
+}
+
+static bool read_publics(struct pdb_reader *reader)
+{
+	struct msf_stream stream;
+
+	return find_stream(&reader->pdb, reader->pdb.symbols, &stream) &&
+	       read_symbols(reader, &stream, 0, stream.bytes);
+}
+
+/* The symbols of one object file. *left_bytes: as many as all files may have yet, as each has a stream of its
+ * own. */
+static bool read_object(
+	struct pdb_reader *reader, const unsigned char *object, uint64_t *left_bytes)
+{
+	uint16_t number = pe_u16(object + OBJECT_STREAM);
+	uint32_t bytes = pe_u32(object + OBJECT_SYMBOLS_BYTES);
+	struct msf_stream stream;
+
+	if (number == NO_STREAM || bytes <= OBJECT_SYMBOLS_AT)
+		return true;
+	if (!find_stream(&reader->pdb, number, &stream))
+		return false;
+	if (bytes > stream.bytes || bytes > *left_bytes)
+		return fail_damaged(&reader->pdb);
+	*left_bytes -= bytes;
+	return read_symbols(reader, &stream, OBJECT_SYMBOLS_AT, bytes);
+}
+
+static bool read_objects(struct pdb_reader *reader)
+{
+	struct pdb *pdb = &reader->pdb;
+	uint64_t left_bytes = os_size(&pdb->file), end = DBI_BYTES + (uint64_t)pdb->objects_bytes;
+	unsigned char object[OBJECT_MAX];
+	size_t bytes;
+
+	for (uint64_t at = DBI_BYTES; at < end;
+		at += (bytes + OBJECT_ALIGN - 1) / OBJECT_ALIGN * OBJECT_ALIGN) {
+		size_t len = end - at < OBJECT_MAX ? (size_t)(end - at) : OBJECT_MAX;
+		const unsigned char *first, *second = NULL;
+
+		if (len <= OBJECT_TEXTS)
+			break;
+		if (!read_stream(pdb, &pdb->dbi, at, object, len))
+			return false;
+		first = memchr(object + OBJECT_TEXTS, '\0', len - OBJECT_TEXTS);
+		if (first)
+			second = memchr(first + 1, '\0', (size_t)(object + len - first - 1));
+		if (!second)
+			return fail_damaged(pdb);
+		if (!read_object(reader, object, &left_bytes))
+			return false;
+		bytes = (size_t)(second + 1 - object);
+	}
+	return true;
+}
+
+/* ranges: NULL for public symbols. */
+static int read_functions(
+	const char *path, struct pe_exports *functions, struct pdb_parts *ranges, struct err *err)
+{
+	struct pdb_reader reader = {0};
+
+	if (!open_with_image(&reader.pdb, path, err))
+		return reader.pdb.rc;
+	arena_init(&reader.functions.arena);
+	reader.window = xmalloc(WINDOW_BYTES);
+	if (!(ranges ? read_objects(&reader) : read_publics(&reader))) {
+		pe_exports_release(&reader.functions);
+		free(reader.ranges.list);
+	} else {
+		if (reader.functions.count)
+			qsort(reader.functions.list, reader.functions.count,
+				sizeof(*reader.functions.list), pe_export_compare);
+		*functions = reader.functions;
+		sort_ranges(&reader.ranges);
+		if (ranges)
+			*ranges = reader.ranges;
+	}
+	free(reader.window);
+	pdb_close(&reader.pdb);
+	return reader.pdb.rc;
+}
+
+int pdb_read_functions(const char *path, struct pe_exports *functions, struct err *err)
+{
+	return read_functions(path, functions, NULL, err);
+}
+
+int pdb_read_private_functions(
+	const char *path, struct pe_exports *functions, struct pdb_parts *ranges, struct err *err)
+{
+	return read_functions(path, functions, ranges, err);
 }
