@@ -87,8 +87,9 @@ static bool read_file(struct os_file *file, size_t limit, struct buf *bytes)
 {
 	uint64_t size = os_size(file);
 
-	if (size < FIRST_BYTES || size > limit || buf_reserve(bytes, (size_t)size + PAD_BYTES))
+	if (size < FIRST_BYTES || size > limit)
 		return false;
+	buf_reserve(bytes, (size_t)size + PAD_BYTES);
 	if (os_read_at(file, 0, bytes->data, (size_t)size) ||
 		memcmp(bytes->data, FIRST_LINE, FIRST_BYTES) != 0)
 		return false;
@@ -135,49 +136,52 @@ static void find_chunks(struct name_cache *cache)
 {
 	const struct buf *bytes = &cache->bytes;
 	struct name_chunk chunk;
-	size_t at = next_mark(bytes, 0);
+	size_t at = next_mark(bytes, 0), end;
 
-	while (at < bytes->len && !array_grow((void **)&cache->chunks, &cache->chunk_cap,
-					  cache->chunk_count, sizeof(chunk))) {
-		size_t end = at;
+	while (at < bytes->len) {
+		bool is_whole = read_head(bytes, at, &chunk);
 
-		if (read_head(bytes, at, &chunk)) {
+		if (is_whole) {
+			array_grow((void **)&cache->chunks, &cache->chunk_cap, cache->chunk_count,
+				sizeof(chunk));
 			cache->chunks[cache->chunk_count++] = chunk;
-			end = (size_t)(chunk.key - bytes->data) + chunk.bytes;
 		}
+		end = is_whole ? (size_t)(chunk.key - bytes->data) + chunk.bytes : at;
 		/* What was torn says that it goes on where others have written. */
 		at = end > at && is_mark(bytes, end) ? end : next_mark(bytes, at + 1);
 	}
 }
 
-static char *default_path(void)
+/* Where it is, to be freed, or NULL: nowhere. */
+static char *find_place(const char *path, bool *is_own_place)
 {
-	char *folder = own_cache_folder();
-	struct buf path;
+	char *said = path ? xstrdup(path) : os_env("HSYM_CACHE"), *folder;
+	struct buf text;
 
-	buf_init(&path);
-	if (folder && buf_printf(&path, "%s/names", folder))
-		buf_release(&path);
+	*is_own_place = !said;
+	if (said && (path || (*said && strcmp(said, "off") != 0)))
+		return said;
+	free(said);
+	folder = *is_own_place ? own_cache_folder() : NULL;
+	if (!folder)
+		return NULL;
+	buf_init(&text);
+	buf_printf(&text, "%s/names", folder);
 	free(folder);
-	return path.data;
+	return text.data;
 }
 
 struct name_cache *name_cache_open(const char *path, size_t limit)
 {
-	char *said = path ? strdup(path) : os_env("HSYM_CACHE");
-	bool is_own_place = !path && !said;
-	struct name_cache *cache = NULL;
+	bool is_own_place;
+	char *place = find_place(path, &is_own_place);
+	struct name_cache *cache;
 	struct os_file file;
 
-	if (is_own_place)
-		said = default_path();
-	if (said && (path || (*said && strcmp(said, "off") != 0)))
-		cache = calloc(1, sizeof(*cache));
-	if (!cache) {
-		free(said);
+	if (!place)
 		return NULL;
-	}
-	cache->path = said;
+	cache = xcalloc(1, sizeof(*cache));
+	cache->path = place;
 	cache->limit = limit;
 	cache->is_own_place = is_own_place;
 	arena_init(&cache->arena);
@@ -236,23 +240,6 @@ static bool read_symbol(char **at, const char **file, struct symbol *symbol)
 	return true;
 }
 
-/* A newer answer takes an older one's place. What there is no memory for is not known. */
-static void keep_answer(struct name_cache *cache, uint64_t place, struct symbols answer)
-{
-	uint32_t index = (uint32_t)cache->answer_count;
-	struct symbol *list = arena_alloc(&cache->arena, answer.count * sizeof(*list));
-
-	if (!list || array_grow((void **)&cache->answers, &cache->answer_cap, cache->answer_count,
-			     sizeof(*cache->answers)))
-		return;
-	memcpy(list, answer.list, answer.count * sizeof(*list));
-	answer.list = list;
-	if (u64map_put(&cache->places, place, &index) < 0)
-		return;
-	cache->answers[index] = answer;
-	cache->answer_count += index == cache->answer_count;
-}
-
 static uint64_t place_of(size_t module, uint64_t rva)
 {
 	return (uint64_t)module << 32 | rva;
@@ -260,7 +247,8 @@ static uint64_t place_of(size_t module, uint64_t rva)
 
 static void read_line(struct name_cache *cache, size_t module, char *at, const char **file)
 {
-	struct symbol list[SYMBOL_CHAIN_MAX];
+	struct symbol list[SYMBOL_CHAIN_MAX], *copy;
+	uint32_t index = (uint32_t)cache->answer_count;
 	size_t count = 0;
 	uint64_t rva;
 
@@ -270,7 +258,13 @@ static void read_line(struct name_cache *cache, size_t module, char *at, const c
 		if (count == SYMBOL_CHAIN_MAX || !read_symbol(&at, file, &list[count++]))
 			return;
 	} while (at);
-	keep_answer(cache, place_of(module, rva), (struct symbols){list, count});
+	copy = arena_alloc(&cache->arena, count * sizeof(*copy));
+	memcpy(copy, list, count * sizeof(*copy));
+	array_grow((void **)&cache->answers, &cache->answer_cap, cache->answer_count,
+		sizeof(*cache->answers));
+	/* A newer answer takes an older one's place. */
+	cache->answer_count += (size_t)u64map_put(&cache->places, place_of(module, rva), &index);
+	cache->answers[index] = (struct symbols){copy, count};
 }
 
 static void read_chunk(struct name_cache *cache, size_t module, const struct name_chunk *chunk)
@@ -286,42 +280,34 @@ static void read_chunk(struct name_cache *cache, size_t module, const struct nam
 	}
 }
 
-/* The module of that key, with all that the file has of it; NULL: out of memory. */
-static struct cached_module *module_of(struct name_cache *cache, const char *key)
+/* The number of the module of that key, with all that the file has of it. */
+static size_t module_of(struct name_cache *cache, const char *key)
 {
 	size_t len, number = cache->module_count;
 	const uint64_t *known;
-	struct cached_module module = {0};
 
 	if (number && !strcmp(cache->modules[cache->last].key, key))
-		return &cache->modules[cache->last];
+		return cache->last;
 	len = strlen(key);
 	known = table_find(&cache->numbers, key, len);
-	if (known) {
-		cache->last = (size_t)*known;
-		return &cache->modules[cache->last];
-	}
-	module.key = arena_text(&cache->arena, key, len);
-	if (!module.key ||
-		array_grow((void **)&cache->modules, &cache->module_cap, number, sizeof(module)) ||
-		table_add(&cache->numbers, key, len, number))
-		return NULL;
-	cache->modules[number] = module;
-	cache->last = number;
+	if (known)
+		return cache->last = (size_t)*known;
+	table_add(&cache->numbers, key, len, number);
+	array_grow((void **)&cache->modules, &cache->module_cap, number, sizeof(*cache->modules));
+	cache->modules[number] = (struct cached_module){.key = arena_text(&cache->arena, key, len)};
 	cache->module_count++;
 	for (size_t i = 0; i < cache->chunk_count; i++) {
 		if (cache->chunks[i].key_bytes == len && !memcmp(cache->chunks[i].key, key, len))
 			read_chunk(cache, number, &cache->chunks[i]);
 	}
-	return &cache->modules[number];
+	return cache->last = number;
 }
 
 bool name_cache_find(struct name_cache *cache, const char *key, uint32_t rva, struct symbols *found)
 {
 	uint32_t index;
 
-	if (!cache || !module_of(cache, key) ||
-		!u64map_find(&cache->places, place_of(cache->last, rva), &index))
+	if (!cache || !u64map_find(&cache->places, place_of(module_of(cache, key), rva), &index))
 		return false;
 	*found = cache->answers[index];
 	return true;
@@ -353,14 +339,26 @@ static bool fits_line(const char *key, const struct symbols *symbols)
 	return true;
 }
 
-static int put_line(struct cached_module *module, uint32_t rva, const struct symbols *symbols)
+void name_cache_add(
+	struct name_cache *cache, const char *key, uint32_t rva, const struct symbols *symbols)
 {
-	struct buf *lines = &module->lines;
-	int rc = lines->len ? 0 : buf_printf(lines, "%s\n", module->key);
+	struct cached_module *module;
+	size_t before, number;
+	struct buf *lines;
 
-	if (!rc)
-		rc = buf_printf(lines, "%lx", (unsigned long)rva);
-	for (size_t i = 0; !rc && i < symbols->count; i++) {
+	/* Not all others shall go for what is new. */
+	if (!cache || cache->added_bytes > cache->limit / 2 || !fits_line(key, symbols))
+		return;
+	number = module_of(cache, key);
+	module = &cache->modules[number];
+	lines = &module->lines;
+	before = lines->len;
+	if (!before) {
+		buf_printf(lines, "%s\n", module->key);
+		cache->added_bytes += HEAD_MAX;
+	}
+	buf_printf(lines, "%lx", (unsigned long)rva);
+	for (size_t i = 0; i < symbols->count; i++) {
 		const struct symbol *symbol = &symbols->list[i];
 		const char *file = symbol->file ? symbol->file : "";
 
@@ -368,59 +366,37 @@ static int put_line(struct cached_module *module, uint32_t rva, const struct sym
 			file = "=";
 		else if (*file)
 			module->file = file;
-		rc = buf_printf(lines, "\t%s\t%llx\t%s\t%lx", symbol->function,
+		buf_printf(lines, "\t%s\t%llx\t%s\t%lx", symbol->function,
 			(unsigned long long)symbol->offset_bytes, file,
 			(unsigned long)symbol->line);
 	}
-	return rc ? rc : buf_add_text(lines, "\n");
+	buf_add_text(lines, "\n");
+	cache->added_bytes += lines->len - before;
 }
 
-void name_cache_add(
-	struct name_cache *cache, const char *key, uint32_t rva, const struct symbols *symbols)
+/* What to write, behind which the file ends: what is new, alone or behind the newest of what is old. Returns where
+ * it is written. */
+static size_t compose(const struct name_cache *cache, const struct buf *old, struct buf *text)
 {
-	struct cached_module *module;
-	size_t before;
+	size_t room = cache->limit / 4 * 3, at = old->len, from;
 
-	/* Not all others shall go for what is new. */
-	if (!cache || cache->added_bytes > cache->limit / 2 || !fits_line(key, symbols))
-		return;
-	module = module_of(cache, key);
-	if (!module)
-		return;
-	before = module->lines.len;
-	if (put_line(module, rva, symbols)) {
-		buf_release(&module->lines);
-		module->file = NULL;
-	} else {
-		cache->added_bytes += module->lines.len - before + (before ? 0 : HEAD_MAX);
-	}
-}
-
-/* What to write at *at, behind which the file ends: what is new, alone or behind the newest of what is old. */
-static int compose(
-	const struct name_cache *cache, const struct buf *old, size_t *at, struct buf *text)
-{
-	size_t room = cache->limit / 4 * 3, from = 0;
-	int rc = 0;
-
-	*at = old->len;
 	if (!old->len || old->len + cache->added_bytes > cache->limit) {
-		*at = 0;
+		at = 0;
 		room = room > cache->added_bytes ? room - cache->added_bytes : 0;
 		from = next_mark(old, old->len > room ? old->len - room : 0);
-		rc = buf_add_text(text, FIRST_LINE);
-		if (!rc && from < old->len)
-			rc = buf_add(text, old->data + from, old->len - from);
+		buf_add_text(text, FIRST_LINE);
+		if (from < old->len)
+			buf_add(text, old->data + from, old->len - from);
 	}
-	for (size_t i = 0; !rc && i < cache->module_count; i++) {
+	for (size_t i = 0; i < cache->module_count; i++) {
 		const struct buf *lines = &cache->modules[i].lines;
 
 		if (lines->len)
-			rc = buf_printf(text, MARK "%lx %zx %s",
+			buf_printf(text, MARK "%lx %zx %s",
 				(unsigned long)check_of(lines->data, lines->len), lines->len,
 				lines->data);
 	}
-	return rc;
+	return at;
 }
 
 static void write_added(const struct name_cache *cache)
@@ -433,12 +409,12 @@ static void write_added(const struct name_cache *cache)
 		return;
 	buf_init(&old);
 	buf_init(&text);
-	if ((read_file(&file, cache->limit, &old) || cache->is_own_place || is_cache(&file)) &&
-		!compose(cache, &old, &at, &text) && at + text.len <= cache->limit) {
-		if (own_file_write(&file, at, text.data, text.len))
-			own_file_cut(&file, at);
-		else
-			own_file_cut(&file, at + text.len);
+	if (read_file(&file, cache->limit, &old) || cache->is_own_place || is_cache(&file)) {
+		at = compose(cache, &old, &text);
+		if (at + text.len <= cache->limit)
+			own_file_cut(&file, own_file_write(&file, at, text.data, text.len) ?
+						    at :
+						    at + text.len);
 	}
 	buf_release(&old);
 	buf_release(&text);
