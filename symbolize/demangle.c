@@ -101,7 +101,6 @@ int __gcclibcxx_demangle_callback(const char *name, /* NOLINT: the library's */
 struct demangling {
 	struct buf *text;
 	size_t left; /* bytes that may be added */
-	int rc;
 	jmp_buf enough;
 };
 
@@ -115,42 +114,35 @@ static void take(const char *text, size_t len, void *ctx)
 	struct demangling *to = ctx;
 	size_t part = len < to->left ? len : to->left;
 
-	to->rc = buf_add(to->text, text, part);
+	buf_add(to->text, text, part);
 	to->left -= part;
-	if (to->rc || part < len)
+	if (part < len)
 		longjmp(to->enough, 1);
 }
 
-/* 1, 0 or -ERR_NOMEM, with what there was by then in to->text. */
-static int run(const char *name, struct demangling *to)
+/* Apart from what changes local variables, which longjmp() may spoil. */
+static bool run(const char *name, struct demangling *to)
 {
-	if (setjmp(to->enough))
-		return to->rc ? to->rc : 1;
-	return !__gcclibcxx_demangle_callback(name, take, to);
-}
-
-static int demangle_itanium(const char *name, struct buf *text)
-{
-	struct demangling to = {.text = text, .left = SYMBOL_TEXT_MAX};
-	size_t from = text->len, len = strlen(name);
-	int rc;
-
-	if (len > MANGLED_MAX || !demangle_is_bounded(name, len))
-		return 0;
-	rc = run(name, &to);
-	if (rc == 1 && text->len > from)
-		return 1;
-	text->len = from;
-	if (text->data)
-		text->data[from] = '\0';
-	return rc < 0 ? rc : 0;
+	return setjmp(to->enough) || !__gcclibcxx_demangle_callback(name, take, to);
 }
 
 int demangle_name(const char *name, struct buf *text)
 {
+	struct demangling to = {.text = text, .left = SYMBOL_TEXT_MAX};
+	size_t from = text->len, len;
+
 	if (!is_mangled(name) || name[0] == '?')
 		return 0;
-	return demangle_itanium(name[1] == '_' ? name + 1 : name, text);
+	name += name[1] == '_';
+	len = strlen(name);
+	if (len > MANGLED_MAX || !demangle_is_bounded(name, len))
+		return 0;
+	if (run(name, &to) && text->len > from)
+		return 1;
+	text->len = from;
+	if (text->data)
+		text->data[from] = '\0';
+	return 0;
 }
 
 /* "?grab@Pool@app@@QEAAPEAXN@Z" and "app::Pool::grab(double)": does the first name in the one stand in the
@@ -181,19 +173,16 @@ static bool is_own_name(const char *name, const char *said)
 int is_name_of(const char *name, const char *said)
 {
 	struct buf text;
-	int rc;
+	int fits;
 
 	if (!strcmp(name, said))
 		return 2;
 	if (name[0] == '?')
 		return has_own_name(name, said);
 	buf_init(&text);
-	rc = demangle_name(name, &text);
-	if (rc >= 0) {
-		const char *readable = rc ? text.data : name;
-
-		rc = !strcmp(readable, said) ? 2 : is_own_name(readable, said);
-	}
+	if (demangle_name(name, &text))
+		name = text.data;
+	fits = !strcmp(name, said) ? 2 : is_own_name(name, said);
 	buf_release(&text);
-	return rc;
+	return fits;
 }

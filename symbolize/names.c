@@ -18,7 +18,7 @@ struct named {
 };
 
 struct symbol_names {
-	struct table addrs; /* address -> index into named */
+	struct u64map addrs; /* address -> index into named */
 	struct named *named;
 	size_t count, cap;
 	struct arena texts;
@@ -26,11 +26,9 @@ struct symbol_names {
 
 struct symbol_names *symbol_names_new(void)
 {
-	struct symbol_names *names = calloc(1, sizeof(*names));
+	struct symbol_names *names = xcalloc(1, sizeof(*names));
 
-	if (!names)
-		return NULL;
-	table_init(&names->addrs);
+	u64map_init(&names->addrs);
 	arena_init(&names->texts);
 	return names;
 }
@@ -42,97 +40,66 @@ void symbol_names_free(struct symbol_names *names)
 	for (size_t i = 0; i < names->count; i++)
 		free(names->named[i].list);
 	free(names->named);
-	table_release(&names->addrs);
+	u64map_release(&names->addrs);
 	arena_release(&names->texts);
 	free(names);
 }
 
-/* The names of addr, a place for them when there are none yet, or NULL: out of memory. */
+/* The names of addr, a place for them when there are none yet. */
 static struct named *named_at(struct symbol_names *names, uint64_t addr)
 {
-	uint64_t *index = table_find(&names->addrs, &addr, sizeof(addr));
+	uint32_t index = (uint32_t)names->count;
 
-	if (index)
-		return &names->named[*index];
-	if (array_grow((void **)&names->named, &names->cap, names->count, sizeof(*names->named)) ||
-		table_add(&names->addrs, &addr, sizeof(addr), names->count))
-		return NULL;
-	names->named[names->count] = (struct named){0};
-	return &names->named[names->count++];
-}
-
-/* A number that must be there. */
-static int number(const struct kv *pairs, const char *key, uint64_t *value)
-{
-	return kv_get(pairs, key) ? kv_get_number(pairs, key, 16, value) : -ERR_BAD_LINE;
-}
-
-static int line_number(const struct kv *pairs, uint32_t *line)
-{
-	uint64_t value = 1;
-	int rc = kv_get_number(pairs, "line", 10, &value);
-
-	if (rc || !value || value > UINT32_MAX)
-		return -ERR_BAD_LINE;
-	*line = kv_get(pairs, "line") ? (uint32_t)value : 0;
-	return 0;
+	if (u64map_put(&names->addrs, addr, &index)) {
+		array_grow(
+			(void **)&names->named, &names->cap, names->count, sizeof(*names->named));
+		names->named[names->count++] = (struct named){0};
+	}
+	return &names->named[index];
 }
 
 int symbol_names_note(struct symbol_names *names, const struct kv *pairs)
 {
 	struct symbol symbol = {
 		.function = kv_get(pairs, "function"), .file = kv_get(pairs, "file")};
+	uint64_t addr, line = 1;
 	struct symbols kept;
-	struct symbol *list;
 	struct named *named;
-	uint64_t addr;
-	int rc;
 
-	if (number(pairs, "addr", &addr) || number(pairs, "offset", &symbol.offset_bytes) ||
-		line_number(pairs, &symbol.line) || !symbol.function || !*symbol.function)
+	if (!kv_get(pairs, "addr") || kv_get_number(pairs, "addr", 16, &addr) ||
+		!kv_get(pairs, "offset") ||
+		kv_get_number(pairs, "offset", 16, &symbol.offset_bytes) ||
+		kv_get_number(pairs, "line", 10, &line) || !line || line > UINT32_MAX ||
+		!symbol.function || !*symbol.function)
 		return -ERR_BAD_LINE;
-	named = named_at(names, addr);
-	if (!named)
-		return -ERR_NOMEM;
-	if (named->count == SYMBOL_CHAIN_MAX)
-		return -ERR_BAD_LINE;
-	list = realloc(named->list, (named->count + 1) * sizeof(*list));
-	if (!list)
-		return -ERR_NOMEM;
-	named->list = list;
+	symbol.line = kv_get(pairs, "line") ? (uint32_t)line : 0;
 	if (symbol.file && !*symbol.file)
 		symbol.file = NULL;
-	rc = names_keep(&names->texts, &symbol, 1, &kept);
-	if (rc)
-		return rc;
+	named = named_at(names, addr);
+	if (named->count == SYMBOL_CHAIN_MAX)
+		return -ERR_BAD_LINE;
+	names_keep(&names->texts, &symbol, 1, &kept);
+	named->list = xrealloc(named->list, (named->count + 1) * sizeof(*named->list));
 	named->list[named->count++] = *kept.list;
 	return 0;
 }
 
 struct symbols symbol_names_find(const struct symbol_names *names, uint64_t addr)
 {
-	const uint64_t *index = table_find(&names->addrs, &addr, sizeof(addr));
+	struct symbols found = {0};
+	uint32_t index;
 
-	if (!index)
-		return (struct symbols){0};
-	return (struct symbols){
-		.list = names->named[*index].list, .count = names->named[*index].count};
+	if (u64map_find(&names->addrs, addr, &index))
+		found = (struct symbols){names->named[index].list, names->named[index].count};
+	return found;
 }
 
 /* What a note may hold of a text from elsewhere. */
 static void write_quoted(struct out *out, struct buf *text, const char *value)
 {
-	size_t len = kv_plain_len(value);
-
 	buf_clear(text);
-	if (!value[len]) {
-		out_char(out, '"');
-		out_write(out, value, len);
-		out_char(out, '"');
-	} else if (kv_quote(text, value))
-		err_set(&out->err, ERR_NOMEM, out->path, NULL);
-	else
-		out_write(out, text->data, text->len);
+	kv_quote(text, value);
+	out_write(out, text->data, text->len);
 }
 
 void symbol_names_write(
@@ -181,6 +148,14 @@ void listener_warn(const struct symbol_options *options, const char *format, ...
 void listener_progress(
 	const struct symbol_options *options, const char *module, size_t done, size_t total)
 {
+	struct symbol_counts *counts = options->listener.counts;
+
+	if (counts) {
+		if (counts->told < counts->done + done)
+			counts->told = counts->done + done;
+		done = counts->told;
+		total = counts->total;
+	}
 	if (options->listener.progress)
 		options->listener.progress(options->listener.ctx, module, done, total);
 }
@@ -201,33 +176,33 @@ static const char *text_keep(struct arena *arena, const char *text)
 {
 	const char *end = memchr(text, '\0', SYMBOL_TEXT_MAX + 1);
 	size_t len = end ? (size_t)(end - text) : SYMBOL_TEXT_MAX;
-	char *copy;
 
-	if (!end) {
-		while (len &&
-			((unsigned char)text[len] & 0xc0) == 0x80) /* not inside a character */
-			len--;
-	}
-	copy = arena_text(arena, text, len);
-	return copy ? text_harmless(copy) : NULL;
+	while (!end && len && ((unsigned char)text[len] & 0xc0) == 0x80)
+		len--; /* not inside a character */
+	return text_harmless(arena_text(arena, text, len));
 }
 
 int names_keep(struct arena *arena, const struct symbol *list, size_t count, struct symbols *kept)
 {
 	struct symbol *copy = arena_alloc(arena, count * sizeof(*copy));
 
-	if (!copy)
-		return -ERR_NOMEM;
 	for (size_t i = 0; i < count; i++) {
 		copy[i] = list[i];
 		copy[i].function = text_keep(arena, list[i].function);
 		if (list[i].file)
 			copy[i].file = text_keep(arena, list[i].file);
-		if (!copy[i].function || (list[i].file && !copy[i].file))
-			return -ERR_NOMEM;
 	}
 	*kept = (struct symbols){.list = copy, .count = count};
 	return 0;
+}
+
+size_t symbols_count_lines(const struct symbols *symbols)
+{
+	size_t count = 0;
+
+	for (size_t i = 0; i < symbols->count; i++)
+		count += symbols->list[i].line != 0;
+	return count;
 }
 
 const char *names_own(const char *name, size_t *len)
@@ -254,41 +229,36 @@ static bool is_slash(char c)
 	return c == '/' || c == '\\';
 }
 
-static bool is_windows(const char *path)
+const char *names_behind(const char *path, const char *prefix, size_t len, bool any_case)
 {
-	return strchr(path, '\\') || (path[0] && path[1] == ':');
-}
+	while (len && is_slash(prefix[len - 1]))
+		len--;
+	for (size_t i = 0; i < len; i++) {
+		bool is_same = path[i] == prefix[i] || (is_slash(path[i]) && is_slash(prefix[i])) ||
+			       (any_case && text_lower(path[i]) == text_lower(prefix[i]));
 
-static bool same(char a, char b, bool any_case)
-{
-	return a == b || (is_slash(a) && is_slash(b)) ||
-	       (any_case && text_lower(a) == text_lower(b));
-}
-
-/* The bytes of file that the prefix and the slash behind it take; 0: it does not begin so. */
-static size_t bytes_of_prefix(const char *file, const char *prefix, bool any_case)
-{
-	size_t len = 0;
-
-	while (prefix[len] && file[len] && same(file[len], prefix[len], any_case))
+		if (!path[i] || !is_same)
+			return NULL;
+	}
+	if (path[len] && !is_slash(path[len]))
+		return NULL;
+	while (is_slash(path[len]))
 		len++;
-	if (prefix[len] || !len)
-		return 0;
-	if (is_slash(prefix[len - 1]))
-		return len;
-	return is_slash(file[len]) ? len + 1 : 0;
+	return path + len;
 }
 
 const char *names_strip_path(const char *file, const char *const *prefixes, size_t count)
 {
-	bool any_case = is_windows(file);
-	size_t longest = 0;
+	bool is_windows = strchr(file, '\\') || (file[0] && file[1] == ':');
+	const char *shortest = file;
 
 	for (size_t i = 0; i < count; i++) {
-		size_t len = bytes_of_prefix(file, prefixes[i], any_case);
+		const char *rest = *prefixes[i] ? names_behind(file, prefixes[i],
+							  strlen(prefixes[i]), is_windows) :
+						  NULL;
 
-		if (len > longest && file[len])
-			longest = len;
+		if (rest && *rest && rest > shortest)
+			shortest = rest;
 	}
-	return file + longest;
+	return shortest;
 }

@@ -10,6 +10,12 @@
 
 /* Talking to the listener of a symbolizer (symbol_listener), which may not be there. */
 
+/* Of all addresses that a symbolizer is asked for at once; backends see a few of them. */
+struct symbol_counts {
+	size_t total, done;
+	size_t told; /* what a second backend asks again was told before */
+};
+
 /* Says one sentence, printf-formatted; what is not harmless on a terminal is made so. */
 void listener_warn(const struct symbol_options *options, const char *format, ...) PRINTF_LIKE(2, 3);
 
@@ -30,8 +36,11 @@ bool listener_is_cancelled(const struct symbol_options *options);
 #define SYMBOL_TEXT_MAX 4000 /* bytes; even if every one is written \xHH, two fit on a line */
 #define SYMBOL_CHAIN_MAX 64 /* functions inlined into each other at one address */
 
-/* Copies a chain, its texts with it. Returns 0 and *kept, or -ERR_NOMEM. */
+/* Copies a chain, its texts with it, to *kept. Returns 0. */
 int names_keep(struct arena *arena, const struct symbol *list, size_t count, struct symbols *kept);
+
+/* How many of a chain have a line. */
+size_t symbols_count_lines(const struct symbols *symbols);
 
 /* A function's own name in one with all its scopes, "app::Pool<int>::grab<long>(long)". */
 
@@ -40,10 +49,14 @@ const char *names_own(const char *name, size_t *len);
 
 /* Names of source files without the part of their path that everybody here knows. */
 
-/* What is left of file without the longest of the prefixes that it begins with, and without the slash
- * behind that; file when it begins with none, or nothing would be left. A prefix ends where a component of
- * the path does. Both slashes are the same, and in paths with a drive or a backslash upper and lower case
- * too. */
+/* What is left of path behind the len bytes of prefix and the slashes that follow, "" when it is the prefix, or
+ * NULL: it does not begin so. A prefix ends where a component does, slashes at its end mean nothing, and both
+ * slashes are the same. any_case: letters of ASCII are alike in either case. */
+const char *names_behind(const char *path, const char *prefix, size_t len, bool any_case);
+
+/* What is left of file without the longest of the prefixes that it begins with, and without the slashes
+ * behind that; file when it begins with none, or nothing would be left. In paths with a drive or a
+ * backslash upper and lower case are the same. */
 const char *names_strip_path(const char *file, const char *const *prefixes, size_t count);
 
 /*
@@ -56,13 +69,12 @@ const char *names_strip_path(const char *file, const char *const *prefixes, size
 /* Whether a name is one that a C++ compiler made: "_Z", "__Z", "?". */
 bool is_mangled(const char *name);
 
-/* Adds the demangled name to text: 1; 0 and nothing when it is no Itanium name or too long; or
- * -ERR_NOMEM. */
+/* Adds the demangled name to text: 1; 0 and nothing when it is no Itanium name or too long. */
 int demangle_name(const char *name, struct buf *text);
 
 /* Whether a name, as a compiler made it or as the source has it, means what another reader of it said, who may
  * leave out scopes, parameters or a suffix, or spell them differently: 2: they are the same; 1: as far as can
- * be told; 0: no; or -ERR_NOMEM. */
+ * be told; 0: no. */
 int is_name_of(const char *name, const char *said);
 
 /* How much work a name can be for a demangler. */

@@ -44,10 +44,10 @@ struct symbols {
 
 /* The names one dump carries ("// hsnap: name" lines), by return address. */
 struct symbol_names;
-struct symbol_names *symbol_names_new(void); /* NULL: out of memory */
+struct symbol_names *symbol_names_new(void);
 void symbol_names_free(struct symbol_names *names);
 
-/* Takes in one note of kind "name". Returns 0, -ERR_BAD_LINE or -ERR_NOMEM. */
+/* Takes in one note of kind "name". Returns 0 or -ERR_BAD_LINE. */
 int symbol_names_note(struct symbol_names *names, const struct kv *pairs);
 
 /* count 0 when the dump has no name for it; valid as long as names is. */
@@ -73,6 +73,7 @@ struct symbol_listener {
 	bool (*is_cancelled)(void *ctx);
 	/* A look-up that may take long begins, and ends. */
 	void (*busy)(void *ctx, bool is_busy);
+	struct symbol_counts *counts; /* the symbolizer's own */
 };
 
 /* All zero is a good default. Whoever fills it in keeps it alive as long as the symbolizer. */
@@ -102,8 +103,8 @@ struct symbol_query {
 
 struct symbolizer;
 
-/* Starts nothing yet. options may be NULL. Returns NULL and fills err: -ERR_NOMEM, or -ERR_USAGE for
- * a map or a symbol path that makes no sense. */
+/* Starts nothing yet. options may be NULL. Returns NULL and fills err, ERR_USAGE, for a
+ * map or a symbol path that makes no sense. */
 struct symbolizer *symbolizer_new(const struct symbol_options *options, struct err *err);
 
 /* Ends helper processes, writes what is new to the cache and frees all names it gave. */
@@ -111,8 +112,7 @@ void symbolizer_free(struct symbolizer *symbolizer);
 
 /*
  * Answers queries, as many at once as there are: each distinct address is resolved once. The names
- * live as long as the symbolizer. Returns 0 (also when there are no names, or it was cancelled) or
- * -ERR_NOMEM.
+ * live as long as the symbolizer. Returns 0, also when there are no names, or it was cancelled.
  */
 int symbolizer_resolve(
 	struct symbolizer *symbolizer, struct symbol_query *queries, size_t count, struct err *err);
@@ -129,7 +129,7 @@ struct symbol_status {
 	const char *reason; /* why there are no names or poor ones, one line; "": nothing to say */
 };
 
-/* Looks for the files of a module, also when no query was about it. 0 or -ERR_NOMEM. */
+/* Looks for the files of a module, also when no query was about it. Returns 0. */
 int symbolizer_story(struct symbolizer *symbolizer, const struct module *module,
 	struct symbol_status *story, struct err *err);
 
@@ -165,10 +165,10 @@ struct symbol_arguments {
 };
 
 /* Takes what opt_next() found: 1; 0 when id is no option of these; -ERR_USAGE, with the option and its
- * value as the place, or -ERR_NOMEM. */
+ * value as the place. */
 int symbol_arguments_take(
 	struct symbol_arguments *arguments, int id, const char *value, struct err *err);
-/* Whether symbolizer_new() can make sense of them, and of the environment: 0, -ERR_USAGE or -ERR_NOMEM. */
+/* Whether symbolizer_new() can make sense of them, and of the environment: 0 or -ERR_USAGE. */
 int symbol_options_check(const struct symbol_options *options, struct err *err);
 void symbol_arguments_release(struct symbol_arguments *arguments);
 

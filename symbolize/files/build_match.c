@@ -1,7 +1,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "symbolize/files/find_parts.h"
 #include "symbolize/files/module_files.h"
 
 /* After Microsoft's "PE Format": a name too long for the section header stands there as "/N", N being

@@ -1,47 +1,277 @@
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/base/hash.h"
 #include "core/base/os.h"
-#include "symbolize/files/find_parts.h"
+#include "core/base/text.h"
+#include "symbolize/files/local_path.h"
 #include "symbolize/files/module_files.h"
+#include "symbolize/names.h"
 
-static int take_pdb(struct search *search, const char *path)
+#define MISFITS_MAX 8 /* of one module; the rest of them is not told */
+#define MISFITS_IN_REASON 3
+#define MISSING_FOLDERS_SAID 3
+/* Of a path in a message, which is one line. */
+#define SHOWN "%.600s"
+
+/*
+ * "FROM=TO": paths that begin with FROM are looked for at TO. FROM is compared without regard to case
+ * (of ASCII letters) or to which slash it is, and ends where a component ends; a slash at its end means
+ * nothing. The first "=" parts the two.
+ */
+struct finder_map {
+	const char *from, *to; /* in the option's text */
+	size_t from_len;
+	bool is_looked;
+	enum local_kind kind; /* of what is at to */
+	struct buf here; /* where that is */
+};
+
+struct finder {
+	const struct symbol_options *options;
+	char *symbol_path; /* its text, or NULL */
+	struct finder_map *maps;
+	struct symbol_path places;
+	bool is_looked; /* for the roots of the places */
+	struct local_paths *local;
+	struct table said; /* sentences */
+};
+
+/* A file that could be meant, and is not used. */
+struct misfit {
+	bool is_pdb;
+	const char *path;
+	const char *how; /* "is ..." */
+	bool is_build; /* it is another build, and nothing else is wrong with it */
+	bool is_quiet; /* nothing to wonder about */
+};
+
+/* The search for the files of one module. */
+struct search {
+	struct finder *finder;
+	const struct module *module;
+	struct module_files *files;
+	struct arena arena; /* owns the texts */
+	struct table tried; /* files */
+	struct misfit misfits[MISFITS_MAX];
+	size_t misfit_count;
+	bool is_quiet, is_guess; /* where it looks at the moment */
+	/* The first image that is another build, where it may be used. */
+	const char *other_image;
+	/* The PDB that belongs to the module, or to the image that is used; "": not known. */
+	const char *pdb_name; /* without a path; or NULL */
+	const char *pdb_owner; /* "dump" or "image" */
+};
+
+/* ---------------------------------------------------------------- the finder */
+
+static int parse_maps(struct finder *finder, struct err *err)
 {
-	char *copy = malloc(strlen(path) + 1);
+	const struct symbol_options *options = finder->options;
 
-	if (!copy)
-		return -ERR_NOMEM;
-	memcpy(copy, path, strlen(path) + 1);
-	search->files->pdb = copy;
-	return 1;
+	finder->maps = xcalloc(options->map_count, sizeof(*finder->maps));
+	for (size_t i = 0; i < options->map_count; i++) {
+		const char *from = options->maps[i], *equals = strchr(from, '=');
+
+		if (!equals || equals == from || !equals[1])
+			return err_set(err, ERR_USAGE, from, "a map is FROM=TO");
+		finder->maps[i] = (struct finder_map){
+			.from = from, .from_len = (size_t)(equals - from), .to = equals + 1};
+	}
+	return 0;
 }
 
-/* Takes the file at path when it is the PDB; 1, 0 or -ERR_NOMEM. */
-static int try_pdb(void *ctx, const char *path)
+static int parse_symbol_path(struct finder *finder, struct err *err)
+{
+	const char *said = finder->options->symbol_path;
+
+	finder->symbol_path = said ? xstrdup(said) : os_env("_NT_SYMBOL_PATH");
+	if (finder->symbol_path)
+		symbol_path_parse(&finder->places, finder->symbol_path);
+	/* The environment is meant for others, too: see open_places(). */
+	if (!finder->places.strange || !said)
+		return 0;
+	return err_set(err, ERR_USAGE, finder->places.strange,
+		"in a symbol path only srv, symsrv and cache stand before *");
+}
+
+struct finder *finder_new(const struct symbol_options *options, struct err *err)
+{
+	struct finder *finder = xcalloc(1, sizeof(*finder));
+
+	finder->options = options;
+	symbol_path_init(&finder->places);
+	table_init(&finder->said);
+	finder->local = local_paths_new();
+	if (!parse_maps(finder, err) && !parse_symbol_path(finder, err))
+		return finder;
+	finder_free(finder);
+	return NULL;
+}
+
+void finder_free(struct finder *finder)
+{
+	if (!finder)
+		return;
+	for (size_t i = 0; i < finder->options->map_count; i++)
+		buf_release(&finder->maps[i].here);
+	local_paths_free(finder->local);
+	symbol_path_release(&finder->places);
+	table_release(&finder->said);
+	free(finder->symbol_path);
+	free(finder->maps);
+	free(finder);
+}
+
+const char *finder_servers(const struct finder *finder)
+{
+	return finder->places.server ? finder->symbol_path : NULL;
+}
+
+/* True when the text is met the first time; remembers it. */
+static bool is_new(struct table *table, const char *text)
+{
+	if (table_find(table, text, strlen(text)))
+		return false;
+	table_add(table, text, strlen(text), 0);
+	return true;
+}
+
+/* ---------------------------------------------------------------- places */
+
+/* What a map leads path to. */
+static bool use_map(struct search *search, struct finder_map *map, const char *path, local_use *use)
+{
+	const char *rest = names_behind(path, map->from, map->from_len, true);
+	struct local_paths *local = search->finder->local;
+	struct buf here;
+	bool is_used = false;
+
+	if (!rest)
+		return false;
+	if (!map->is_looked)
+		map->kind = local_typed(local, map->to, &map->here);
+	map->is_looked = true;
+	if (map->kind == LOCAL_NONE || (map->kind == LOCAL_FILE && *rest))
+		return false;
+	buf_init(&here);
+	buf_add_text(&here, map->here.data);
+	if (map->kind == LOCAL_FILE || local_below(local, &here, rest) == LOCAL_FILE)
+		is_used = use(search, here.data);
+	buf_release(&here);
+	return is_used;
+}
+
+/* Calls use for the files here that a full path may mean. True when it took one. */
+static bool search_path(struct search *search, const char *path, local_use *use)
+{
+	struct finder *finder = search->finder;
+	bool is_used = false;
+	struct buf here;
+
+	path = local_plain(path);
+	for (size_t i = 0; !is_used && i < finder->options->map_count; i++)
+		is_used = use_map(search, &finder->maps[i], path, use);
+	if (is_used || finder->options->no_local_files)
+		return is_used;
+	buf_init(&here);
+	if (local_foreign(finder->local, path, &here) == LOCAL_FILE)
+		is_used = use(search, here.data);
+	buf_release(&here);
+	return is_used;
+}
+
+static void open_places(struct finder *finder)
+{
+	struct symbol_path *places = &finder->places;
+	struct buf here;
+	size_t said = 0;
+
+	finder->is_looked = true;
+	if (places->strange)
+		listener_warn(finder->options,
+			"_NT_SYMBOL_PATH: " SHOWN " is passed over: it makes no sense here",
+			places->strange);
+	buf_init(&here);
+	for (size_t i = 0; i < places->count; i++) {
+		struct symbol_place *place = &places->places[i];
+
+		if (local_typed(finder->local, place->path, &here) == LOCAL_FOLDER)
+			place->root = arena_text(&places->arena, here.data, here.len);
+		/* Stores may come to be when something is fetched; that a folder is missing is a mistake. */
+		else if (!place->is_store && said++ < MISSING_FOLDERS_SAID)
+			listener_warn(finder->options,
+				"the symbol path names " SHOWN
+				", which is not a folder here; check -y or _NT_SYMBOL_PATH",
+				place->path);
+	}
+	buf_release(&here);
+}
+
+static bool search_places(struct finder *finder, const struct store_question *question)
+{
+	if (!finder->is_looked)
+		open_places(finder);
+	for (size_t i = 0; i < finder->places.count; i++) {
+		const struct symbol_place *place = &finder->places.places[i];
+
+		if (i % 256 == 255 && listener_is_cancelled(finder->options))
+			break;
+		if (place->root && store_search(finder->local, place, question))
+			return true;
+	}
+	return false;
+}
+
+/* Remembers a misfit, how being printf-formatted. False: it is not used. */
+static bool add_misfit(struct search *search, bool is_pdb, bool is_build, const char *file,
+	const char *how, ...) PRINTF_LIKE(5, 6);
+
+static bool add_misfit(
+	struct search *search, bool is_pdb, bool is_build, const char *file, const char *how, ...)
+{
+	char text[1000];
+	va_list args;
+
+	if (search->misfit_count == MISFITS_MAX)
+		return false;
+	va_start(args, how);
+	vsnprintf(text, sizeof(text), how, args);
+	va_end(args);
+	search->misfits[search->misfit_count++] = (struct misfit){.is_pdb = is_pdb,
+		.is_build = is_build,
+		.is_quiet = search->is_quiet,
+		.path = arena_text(&search->arena, file, strlen(file)),
+		.how = arena_text(&search->arena, text, strlen(text))};
+	return false;
+}
+
+/* ---------------------------------------------------------------- PDBs */
+
+/* Takes the file at path when it is the PDB. */
+static bool try_pdb(void *ctx, const char *path)
 {
 	struct search *search = ctx;
+	struct module_files *files = search->files;
 	struct pdb_identity pdb;
 	struct err err;
 	char how[DIFFERENCE_BYTES];
-	int rc = 0;
 
-	if (!search_is_new(search, path, &rc))
-		return rc;
-	rc = pdb_read_identity(path, &pdb, &err);
-	if (rc == -ERR_NOMEM)
-		return rc;
-	if (rc)
-		return search_misfit(search, true, false, path, "cannot be used: %s", err.detail);
-	if (!build_pdb_differs(
-		    search->files->guid, search->files->age, &pdb, search->pdb_owner, how))
-		return take_pdb(search, path);
-	return search_misfit(search, true, true, path, "is another build: %s", how);
+	if (!is_new(&search->tried, path))
+		return false;
+	if (pdb_read_identity(path, &pdb, &err))
+		return add_misfit(search, true, false, path, "cannot be used: %s", err.detail);
+	if (build_pdb_differs(files->guid, files->age, &pdb, search->pdb_owner, how))
+		return add_misfit(search, true, true, path, "is another build: %s", how);
+	files->pdb = xstrdup(path);
+	return true;
 }
 
-static int packed_pdb(void *ctx, const char *file, const char *remedy)
+static void packed_pdb(void *ctx, const char *file, const char *remedy)
 {
-	return search_misfit(ctx, true, false, file, "%s", remedy);
+	add_misfit(ctx, true, false, file, "%s", remedy);
 }
 
 /* Fills files->guid and age, and search->pdb_name; false: nobody knows which PDB it is. full becomes
@@ -53,9 +283,8 @@ static bool know_pdb(struct search *search, const char **full)
 	const char *said = module->has_identity && module->pdb && *module->pdb ? module->pdb : NULL;
 	char guid[33];
 
-	if (pe && (!pe->pdb[0] || !build_guid_is_known(pe->pdb_guid, guid)))
-		return false;
-	if (!pe && (!said || !build_guid_is_known(module->pdb_guid, guid)))
+	if ((pe ? !pe->pdb[0] : !said) ||
+		!build_guid_is_known(pe ? pe->pdb_guid : module->pdb_guid, guid))
 		return false;
 	/* A name that fills its field was cut: then the dump may know more. */
 	*full = pe && (!said || strlen(pe->pdb) < sizeof(pe->pdb) - 1) ? pe->pdb : said;
@@ -66,351 +295,350 @@ static bool know_pdb(struct search *search, const char **full)
 	return *search->pdb_name != '\0';
 }
 
-/* In the folder of the file at path; foreign: as the dump gives it. */
-static int try_beside(struct search *search, const char *path, bool is_foreign)
+/* In the folder of the file at path; is_foreign: as the dump gives it. */
+static bool search_beside(struct search *search, const char *path, bool is_foreign)
 {
-	struct finder *finder = search->finder;
 	size_t folder = (size_t)(module_path_base(path) - path);
 	struct buf file;
-	int rc;
+	bool is_used = false;
 
 	if (!folder)
-		return 0;
+		return false;
 	buf_init(&file);
-	rc = buf_add(&file, path, folder);
-	if (!rc && is_foreign) {
-		rc = buf_add_text(&file, search->pdb_name);
-		if (!rc)
-			rc = finder_meanings(finder, file.data, try_pdb, search);
-	} else if (!rc) {
+	buf_add(&file, path, folder);
+	if (is_foreign) {
+		buf_add_text(&file, search->pdb_name);
+		is_used = search_path(search, file.data, try_pdb);
+	} else {
 		file.data[--file.len] = '\0';
-		rc = local_below(finder->local, &file, search->pdb_name);
-		rc = rc == LOCAL_FILE ? try_pdb(search, file.data) : rc < 0 ? rc : 0;
+		is_used =
+			local_below(search->finder->local, &file, search->pdb_name) == LOCAL_FILE &&
+			try_pdb(search, file.data);
 	}
 	buf_release(&file);
-	return rc;
+	return is_used;
 }
 
-static int try_places(struct search *search)
+/* Each search fills files, if it finds any. */
+static void search_pdb(struct search *search)
 {
+	const struct module_files *files = search->files;
 	char key[48];
-	struct store_question question = {.name = search->pdb_name,
-		.image = search->module->path,
+	struct store_question question = {.image = search->module->path,
 		.key = key,
 		.use = try_pdb,
 		.is_packed = packed_pdb,
 		.ctx = search};
-
-	snprintf(key, sizeof(key), "%s%lX", search->files->guid, (unsigned long)search->files->age);
-	return finder_places(search->finder, &question);
-}
-
-/* Each fills files. 0, also when there is none, or -ERR_NOMEM. */
-static int search_pdb(struct search *search)
-{
 	const char *full;
-	int rc;
 
-	if (!know_pdb(search, &full))
-		return 0;
-	rc = finder_meanings(search->finder, full, try_pdb, search);
-	if (!rc && search->files->image)
-		rc = try_beside(search, search->files->image, false);
-	if (!rc)
-		rc = try_beside(search, search->module->path, true);
-	if (!rc)
-		rc = try_places(search);
-	return rc < 0 ? rc : 0;
+	if (!know_pdb(search, &full) || search_path(search, full, try_pdb) ||
+		(files->image && search_beside(search, files->image, false)) ||
+		search_beside(search, search->module->path, true))
+		return;
+	question.name = search->pdb_name;
+	snprintf(key, sizeof(key), "%s%lX", files->guid, (unsigned long)files->age);
+	search_places(search->finder, &question);
 }
 
-/* With --allow-mismatch, when there is no better. */
-static int search_other_pdb(struct search *search)
-{
-	for (size_t i = 0; i < search->misfit_count; i++) {
-		const struct misfit *misfit = &search->misfits[i];
-		int rc;
-
-		if (!misfit->is_pdb || !misfit->is_build)
-			continue;
-		rc = take_pdb(search, misfit->path);
-		search->files->is_mismatch |= rc == 1;
-		return rc < 0 ? rc : 0;
-	}
-	return 0;
-}
+/* ---------------------------------------------------------------- images */
 
 static int read_file(void *ctx, uint64_t offset, void *bytes, size_t len)
 {
 	return os_read_at(ctx, offset, bytes, len);
 }
 
-/* Uses an image. 1 or -ERR_NOMEM. */
-static int take_image(struct search *search, const char *path, const struct pe_source *source,
+static void take_image(struct search *search, const char *path, const struct pe_source *source,
 	const struct pe_image *pe)
 {
 	struct module_files *files = search->files;
-	char *image = malloc(strlen(path) + 1);
-	struct pe_image *headers = malloc(sizeof(*headers));
 
-	if (!image || !headers) {
-		free(image);
-		free(headers);
-		return -ERR_NOMEM;
-	}
-	memcpy(image, path, strlen(path) + 1);
-	*headers = *pe;
-	files->image = image;
-	files->pe = headers;
+	files->image = xstrdup(path);
+	files->pe = xmalloc(sizeof(*files->pe));
+	*files->pe = *pe;
 	files->has_dwarf = build_has_dwarf(source, pe);
-	return 1;
 }
 
-static int judge(struct search *search, const char *path, const struct pe_source *source,
-	const struct pe_image *pe)
-{
-	char how[DIFFERENCE_BYTES];
-
-	if (!build_image_differs(search->module, pe, how))
-		return take_image(search, path, source, pe);
-	if (!search->other_image && !search->is_guess) {
-		search->other_image = arena_text(&search->arena, path, strlen(path));
-		if (!search->other_image)
-			return -ERR_NOMEM;
-	}
-	return search_misfit(search, false, true, path, "is another build: %s", how);
-}
-
-/* Takes the file at path when it is the image; 1, 0 or -ERR_NOMEM. */
-static int try_image(void *ctx, const char *path)
+/* Takes the file at path when it is the image. */
+static bool try_image(void *ctx, const char *path)
 {
 	struct search *search = ctx;
 	struct os_file file;
 	struct pe_source source = {.read = read_file, .ctx = &file};
 	struct pe_image pe;
 	struct err err;
-	char why[400];
-	int rc = 0;
+	char how[DIFFERENCE_BYTES];
+	bool is_used = false;
 
-	if (!search_is_new(search, path, &rc))
-		return rc;
-	if (os_open(&file, path, &err)) {
-		snprintf(why, sizeof(why), "%.399s", err.detail);
-		return search_misfit(search, false, false, path, "cannot be opened (%s)", why);
+	if (!is_new(&search->tried, path))
+		return false;
+	if (os_open(&file, path, &err))
+		return add_misfit(
+			search, false, false, path, "cannot be opened (%.399s)", err.detail);
+	if (pe_read_headers(&source, &pe)) {
+		add_misfit(search, false, false, path, "is not a PE image, or is damaged");
+	} else if (build_image_differs(search->module, &pe, how)) {
+		if (!search->other_image && !search->is_guess)
+			search->other_image = arena_text(&search->arena, path, strlen(path));
+		add_misfit(search, false, true, path, "is another build: %s", how);
+	} else {
+		take_image(search, path, &source, &pe);
+		is_used = true;
 	}
-	rc = pe_read_headers(&source, &pe);
-	rc = rc ? search_misfit(search, false, false, path, "is not a PE image, or is damaged") :
-		  judge(search, path, &source, &pe);
 	os_close(&file);
-	return rc;
+	return is_used;
 }
 
-static int packed_image(void *ctx, const char *file, const char *remedy)
+static void packed_image(void *ctx, const char *file, const char *remedy)
 {
-	return search_misfit(ctx, false, false, file, "%s", remedy);
+	add_misfit(ctx, false, false, file, "%s", remedy);
 }
 
-/* Stores keep images by time stamp and size. */
-static int search_stores(struct search *search)
+static void search_image(struct search *search)
 {
 	const struct module *module = search->module;
+	struct finder *finder = search->finder;
 	char key[40];
 	struct store_question question = {.name = module_path_base(module->path),
 		.image = module->path,
 		.use = try_image,
 		.is_packed = packed_image,
 		.ctx = search};
+	bool is_found;
 
+	search->is_quiet = local_is_other_system(module->path);
+	is_found = search_path(search, module->path, try_image);
+	search->is_quiet = false;
+	/* Stores keep images by time stamp and size. */
 	if (module->has_identity && module->size_bytes && module->size_bytes <= UINT32_MAX) {
 		snprintf(key, sizeof(key), "%08lX%lx", (unsigned long)module->timestamp,
 			(unsigned long)module->size_bytes);
 		question.key = key;
 	}
-	return finder_places(search->finder, &question);
+	/* A file that has but the name of the one that is meant must prove who it is. */
+	if (is_found || search_places(finder, &question) || build_is_unknown(module) ||
+		finder->options->no_local_files)
+		return;
+	search->is_guess = search->is_quiet = true;
+	local_guess(finder->local, module->path, try_image, search);
+	search->is_guess = search->is_quiet = false;
 }
 
-/* A file that has but the name of the one that is meant must prove who it is. */
-static int search_guesses(struct search *search)
-{
-	struct buf file;
-	size_t next = 0;
-	int rc = LOCAL_FILE;
+/* ---------------------------------------------------------------- --allow-mismatch */
 
-	if (build_is_unknown(search->module) || search->finder->options->no_local_files)
-		return 0;
-	buf_init(&file);
-	search->is_guess = true;
-	search->is_quiet = true;
-	while (rc == LOCAL_FILE) {
-		rc = local_guess(search->finder->local, search->module->path, &next, &file);
-		if (rc != LOCAL_FILE)
-			break;
-		rc = try_image(search, file.data);
-		if (rc)
-			break;
-		rc = LOCAL_FILE;
-	}
-	search->is_guess = false;
-	search->is_quiet = false;
-	buf_release(&file);
-	return rc;
-}
-
-static int search_image(struct search *search)
-{
-	const char *path = search->module->path;
-	int rc;
-
-	search->is_quiet = local_is_other_system(path);
-	rc = finder_meanings(search->finder, path, try_image, search);
-	search->is_quiet = false;
-	if (!rc)
-		rc = search_stores(search);
-	if (!rc)
-		rc = search_guesses(search);
-	return rc < 0 ? rc : 0;
-}
-
-static int search_other_image(struct search *search)
+static void search_other_image(struct search *search)
 {
 	struct os_file file;
 	struct pe_source source = {.read = read_file, .ctx = &file};
 	struct pe_image pe;
-	int rc = 0;
 
 	if (!search->other_image || os_open(&file, search->other_image, NULL))
-		return 0;
-	if (!pe_read_headers(&source, &pe))
-		rc = take_image(search, search->other_image, &source, &pe);
-	os_close(&file);
-	search->files->is_mismatch |= rc == 1;
-	return rc < 0 ? rc : 0;
-}
-
-/* The symbol path's text, copied; NULL without code in err: there is none. */
-static char *symbol_path_text(const struct symbol_options *options, struct err *err)
-{
-	char *text;
-
-	if (!options->symbol_path)
-		return os_env("_NT_SYMBOL_PATH");
-	text = malloc(strlen(options->symbol_path) + 1);
-	if (text)
-		memcpy(text, options->symbol_path, strlen(options->symbol_path) + 1);
-	else
-		err_set(err, ERR_NOMEM, NULL, NULL);
-	return text;
-}
-
-static int parse_symbol_path(struct finder *finder, struct err *err)
-{
-	const struct symbol_options *options = finder->options;
-
-	finder->symbol_path = symbol_path_text(options, err);
-	if (!finder->symbol_path)
-		return options->symbol_path ? -ERR_NOMEM : 0;
-	if (symbol_path_parse(&finder->places, finder->symbol_path))
-		return err_set(err, ERR_NOMEM, NULL, NULL);
-	/* The environment is meant for others, too: see open_places(). */
-	if (!finder->places.strange || !options->symbol_path)
-		return 0;
-	return err_set(err, ERR_USAGE, finder->places.strange,
-		"in a symbol path only srv, symsrv and cache stand before *");
-}
-
-static int parse_maps(struct finder *finder, struct err *err)
-{
-	const struct symbol_options *options = finder->options;
-	int rc = 0;
-
-	finder->maps = calloc(options->map_count + 1, sizeof(*finder->maps));
-	if (!finder->maps)
-		return err_set(err, ERR_NOMEM, NULL, NULL);
-	for (size_t i = 0; !rc && i < options->map_count; i++)
-		rc = path_map_parse(&finder->maps[i].map, options->maps[i], err);
-	return rc;
-}
-
-struct finder *finder_new(const struct symbol_options *options, struct err *err)
-{
-	struct finder *finder = calloc(1, sizeof(*finder));
-	int rc;
-
-	if (!finder) {
-		err_set(err, ERR_NOMEM, NULL, NULL);
-		return NULL;
-	}
-	finder->options = options;
-	symbol_path_init(&finder->places);
-	table_init(&finder->said);
-	finder->local = local_paths_new();
-	rc = finder->local ? 0 : err_set(err, ERR_NOMEM, NULL, NULL);
-	if (!rc)
-		rc = parse_maps(finder, err);
-	if (!rc)
-		rc = parse_symbol_path(finder, err);
-	if (rc) {
-		finder_free(finder);
-		finder = NULL;
-	}
-	return finder;
-}
-
-void finder_free(struct finder *finder)
-{
-	if (!finder)
 		return;
-	local_paths_free(finder->local);
-	symbol_path_release(&finder->places);
-	table_release(&finder->said);
-	free(finder->symbol_path);
-	free(finder->maps);
-	free(finder->roots);
-	free(finder);
+	if (!pe_read_headers(&source, &pe)) {
+		take_image(search, search->other_image, &source, &pe);
+		search->files->is_mismatch = true;
+	}
+	os_close(&file);
 }
 
-const char *finder_servers(const struct finder *finder)
+/* Looks for the PDB again, which belongs to another image now. */
+static void search_pdb_again(struct search *search)
 {
-	return finder->places.server ? finder->symbol_path : NULL;
+	size_t kept = 0;
+
+	table_release(&search->tried);
+	table_init(&search->tried);
+	for (size_t i = 0; i < search->misfit_count; i++) {
+		if (!search->misfits[i].is_pdb)
+			search->misfits[kept++] = search->misfits[i];
+	}
+	search->misfit_count = kept;
+	search_pdb(search);
 }
 
 /* The files of another build, when the user wants them rather than none. An image of another build is
  * not needed beside the right PDB. */
-static int search_others(struct search *search)
+static void search_others(struct search *search)
 {
 	struct module_files *files = search->files;
-	int rc = 0;
 
 	if (!files->image && !files->pdb)
-		rc = search_other_image(search);
-	if (!rc && files->image && files->is_mismatch) {
-		search_forget_pdbs(search);
-		rc = search_pdb(search); /* the one that belongs to this image */
+		search_other_image(search);
+	if (files->is_mismatch)
+		search_pdb_again(search);
+	for (size_t i = 0; !files->pdb && i < search->misfit_count; i++) {
+		const struct misfit *misfit = &search->misfits[i];
+
+		if (misfit->is_pdb && misfit->is_build) {
+			files->pdb = xstrdup(misfit->path);
+			files->is_mismatch = true;
+		}
 	}
-	if (!rc && !files->pdb)
-		rc = search_other_pdb(search);
-	return rc;
 }
 
-int finder_find(struct finder *finder, const struct module *module, struct module_files *files)
+/* ---------------------------------------------------------------- reasons */
+
+/* Adds one more reason. */
+static void add_reason(struct search *search, const char *format, ...) PRINTF_LIKE(2, 3);
+
+static void add_reason(struct search *search, const char *format, ...)
+{
+	struct buf *reason = &search->files->reason;
+	char text[2000];
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(text, sizeof(text), format, args);
+	va_end(args);
+	buf_printf(reason, "%s%s", reason->len ? "; " : "", text_harmless(text));
+}
+
+/* Says a sentence, once. */
+static void say(struct finder *finder, const char *sentence)
+{
+	if (is_new(&finder->said, sentence))
+		listener_warn(finder->options, "%s", sentence);
+}
+
+/* It is used nevertheless. */
+static bool is_used(const struct search *search, const struct misfit *misfit)
+{
+	const char *used = misfit->is_pdb ? search->files->pdb : search->files->image;
+
+	return used && !strcmp(used, misfit->path);
+}
+
+/* Whether the file that a misfit stands for was found elsewhere, and is right. */
+static bool is_settled(const struct search *search, const struct misfit *misfit)
+{
+	for (size_t i = 0; i < search->misfit_count; i++) {
+		const struct misfit *other = &search->misfits[i];
+
+		if (other->is_pdb == misfit->is_pdb && is_used(search, other))
+			return false;
+	}
+	return misfit->is_pdb ? search->files->pdb : search->files->image;
+}
+
+static void say_misfit(struct search *search, const struct misfit *misfit)
+{
+	const char *remedy = "";
+	char sentence[3000];
+
+	if (misfit->is_quiet || is_settled(search, misfit))
+		return;
+	if (is_used(search, misfit))
+		remedy = "; it is used nevertheless (--allow-mismatch)";
+	else if (misfit->is_build && !search->finder->options->allow_mismatch)
+		remedy = "; --allow-mismatch uses it nevertheless";
+	snprintf(sentence, sizeof(sentence), "%.200s: " SHOWN " %s%s",
+		module_path_base(search->module->path), misfit->path, misfit->how, remedy);
+	say(search->finder, sentence);
+}
+
+/* Adds the reasons why files of one kind do not fit; false: there are none. */
+static bool add_misfits(struct search *search, bool is_pdb)
+{
+	int count = 0;
+
+	for (size_t i = 0; i < search->misfit_count && count < MISFITS_IN_REASON; i++) {
+		const struct misfit *misfit = &search->misfits[i];
+
+		if (misfit->is_pdb != is_pdb || is_settled(search, misfit))
+			continue;
+		count++;
+		/* Else it was warned of. */
+		if (!search->finder->options->is_one_file || misfit->is_quiet)
+			add_reason(search, SHOWN " %s%s", misfit->path, misfit->how,
+				is_used(search, misfit) ? ", and used nevertheless" : "");
+	}
+	return count > 0;
+}
+
+static void explain_image(struct search *search)
+{
+	const struct symbol_options *options = search->finder->options;
+	const struct module *module = search->module;
+	bool has_misfits = add_misfits(search, false);
+
+	if (search->files->image) {
+		if (build_is_unknown(module))
+			add_reason(search, "%s: the file fits by name%s only",
+				module->has_identity ? "the dump does not say which build it is" :
+						       "UMDH recorded no GUID",
+				module->size_bytes ? " and size" : "");
+	} else if (options->is_one_file) {
+		return;
+	} else if (!has_misfits && options->no_local_files) {
+		add_reason(search, SHOWN " was not looked for (--no-local-files)", module->path);
+	} else if (local_is_remote(module->path)) {
+		add_reason(search,
+			SHOWN " is on another machine or a device, which is not opened: copy it "
+			      "here and name its place with --map",
+			module->path);
+	} else if (!has_misfits) {
+		add_reason(search, "no file " SHOWN " here", module->path);
+	}
+}
+
+static void explain_pdb(struct search *search)
+{
+	const struct module_files *files = search->files;
+	const struct symbol_path *places = &search->finder->places;
+
+	if (add_misfits(search, true) || files->pdb) /* those say it all */
+		return;
+	if (search->pdb_name)
+		add_reason(search, "%.300s (%s %lX) was not found: it is not %s%s",
+			search->pdb_name, files->guid, (unsigned long)files->age,
+			files->image ? "beside the image" : "where the dump says",
+			places->count || places->server ? " nor in the symbol path" :
+							  ", and there is no symbol path (-y)");
+	else if (files->image && !files->has_dwarf)
+		add_reason(search, "%s",
+			files->pe->coff_symbols ?
+				"no debug information in it, but a table of symbols" :
+				"no debug information in it (stripped?)");
+}
+
+/* Where nobody asks servers they are told of. */
+static void explain_servers(struct search *search)
+{
+	const struct module_files *files = search->files;
+	const char *server = search->finder->places.server;
+	bool is_missing = search->pdb_name ? !files->pdb : !files->image;
+	char sentence[1000];
+
+	if (!server || !is_missing || local_asks_servers())
+		return;
+	if (!search->finder->options->is_one_file) /* else the warning says it */
+		add_reason(search, "servers are not asked here: %.300s", server);
+	snprintf(sentence, sizeof(sentence),
+		"the symbol path names a server, and servers are not asked here: %.300s; copy what "
+		"is missing into a folder or store that the symbol path names",
+		server);
+	say(search->finder, sentence);
+}
+
+void finder_find(struct finder *finder, const struct module *module, struct module_files *files)
 {
 	struct search search = {.finder = finder, .module = module, .files = files};
-	int rc;
 
 	if (files->is_searched)
-		return 0;
+		return;
 	files->is_searched = true;
 	arena_init(&search.arena);
 	table_init(&search.tried);
-	rc = search_image(&search);
-	if (!rc)
-		rc = search_pdb(&search);
-	if (!rc && finder->options->allow_mismatch)
-		rc = search_others(&search);
-	if (!rc)
-		rc = search_explain(&search);
+	search_image(&search);
+	search_pdb(&search);
+	if (finder->options->allow_mismatch)
+		search_others(&search);
+	for (size_t i = 0; i < search.misfit_count; i++)
+		say_misfit(&search, &search.misfits[i]);
+	explain_image(&search);
+	explain_pdb(&search);
+	explain_servers(&search);
 	table_release(&search.tried);
 	arena_release(&search.arena);
-	return rc;
 }
 
 void module_files_release(struct module_files *files)

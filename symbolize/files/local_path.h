@@ -1,10 +1,11 @@
-/* Paths that dumps and users speak of, and where they lie on this machine. */
+/* Paths that dumps and users speak of: where they lie on this machine, and where else files are looked for. */
 #ifndef SYMBOLIZE_FILES_LOCAL_PATH_H
 #define SYMBOLIZE_FILES_LOCAL_PATH_H
 
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "core/base/hash.h"
 #include "core/base/memory.h"
 
 /*
@@ -20,27 +21,28 @@ enum local_kind { LOCAL_NONE, LOCAL_FILE, LOCAL_FOLDER };
 
 /* Remembers what it learned of folders, as they were when it looked. */
 struct local_paths;
-struct local_paths *local_paths_new(void); /* NULL: out of memory */
+struct local_paths *local_paths_new(void);
 void local_paths_free(struct local_paths *paths);
 
-/*
- * Each of these fills *here with a full path on this machine and returns what is there, an enum
- * local_kind, or -ERR_NOMEM. After LOCAL_NONE *here is of no use.
- */
+/* Each of these fills *here with a full path on this machine and returns what is there. After LOCAL_NONE
+ * *here is of no use. */
 
 /* A path that the user typed: any. */
-int local_typed(struct local_paths *paths, const char *path, struct buf *here);
+enum local_kind local_typed(struct local_paths *paths, const char *path, struct buf *here);
 
 /* A full path that a stranger wrote into a file. Those that lead to another machine, to a device or to what the
  * system makes up (/proc) are LOCAL_NONE, also where a link does: this machine must not log on to his. */
-int local_foreign(struct local_paths *paths, const char *path, struct buf *here);
+enum local_kind local_foreign(struct local_paths *paths, const char *path, struct buf *here);
 
 /* Goes on from the folder *here to what a stranger calls rest ("" stays), which is kept as above. */
-int local_below(struct local_paths *paths, struct buf *here, const char *rest);
+enum local_kind local_below(struct local_paths *paths, struct buf *here, const char *rest);
 
-/* A file that may be the one at path, which is not there: Wine's own DLLs may be no copies in the
- * prefix. *next is 0 the first time; LOCAL_NONE: there are no more. */
-int local_guess(struct local_paths *paths, const char *path, size_t *next, struct buf *here);
+/* What is done with a file that may be the one that is looked for: true when it is, and no other need be. */
+typedef bool local_use(void *ctx, const char *file);
+
+/* Calls use for the files that may be the one at path, which is not there: Wine's own DLLs may be no copies
+ * in the prefix. */
+bool local_guess(struct local_paths *paths, const char *path, local_use *use, void *ctx);
 
 /* True when path is one of the system's own files, and the system here is another: that those differ
  * is nothing to wonder about. */
@@ -58,22 +60,55 @@ const char *local_plain(const char *path);
 /* True when there is someone who asks symbol servers (DbgHelp). */
 bool local_asks_servers(void);
 
-/* What folders hold, to find names without regard to the case of ASCII letters. A folder is read when
- * first asked about. */
+/*
+ * A symbol path, as Microsoft documents _NT_SYMBOL_PATH: elements parted by ";", each a folder, or
+ * "srv*STORE*...*SERVER", "symsrv*DLL*STORE*...*SERVER", "cache*STORE". Here it becomes the list of
+ * places on disks that are searched, in order, each once. Servers are only named. symbol_path.c.
+ */
 
-/* So many names are kept in all, for about 100 bytes each. What did not fit is not found. */
-#define FOLDER_NAMES_MAX 1000000
+struct symbol_place {
+	const char *path; /* as it was written */
+	const char *root; /* the folder here; NULL: there is none, or nobody looked */
+	bool is_store; /* files lie at NAME/KEY/NAME; else it is a folder with files in it */
+};
 
-struct folder_names;
-struct folder_names *folder_names_new(size_t names_max); /* NULL: out of memory */
-void folder_names_free(struct folder_names *names);
+struct symbol_path {
+	struct symbol_place *places;
+	size_t count, cap;
+	const char
+		*server; /* the first that is named, "srv*" for the one nobody names; NULL: none */
+	const char
+		*strange; /* the first element that makes no sense and was passed over; or NULL */
+	struct arena arena; /* owns the texts */
+	struct table known;
+};
 
-/* Returns 1 and *spelling: what name is called in the folder, of several the first in order of bytes;
- * 0: there is none; or -ERR_NOMEM. spelling lives as long as names. */
-int folder_names_find(
-	struct folder_names *names, const char *folder, const char *name, const char **spelling);
+void symbol_path_init(struct symbol_path *path);
+void symbol_path_release(struct symbol_path *path);
 
-/* True when folder was read before, wholly, and holds no such name in any case. Nothing is read. */
-bool folder_names_lack(struct folder_names *names, const char *folder, const char *name);
+/* Takes in the text of a symbol path. */
+void symbol_path_parse(struct symbol_path *path, const char *text);
+
+/*
+ * A place of the symbol path, looked through for one file.
+ *
+ * A folder holds NAME, symbols/EXT/NAME and EXT/NAME, EXT being how the image's name ends, or the
+ * file's; a store, as symbol servers and their caches are
+ * laid out, NAME/KEY/NAME or, with another tier, NA/NAME/KEY/NAME. A folder may be a store too.
+ */
+
+struct store_question {
+	const char *name; /* of the file, without a path */
+	const char *image; /* name or path of the image that it belongs to, or is */
+	const char *key; /* of its build; NULL: not known, stores cannot be asked */
+	local_use *use;
+	/* The file is there in a form that is not read: said with what to do about it. */
+	void (*is_packed)(void *ctx, const char *file, const char *remedy);
+	void *ctx;
+};
+
+/* True when a file was taken. */
+bool store_search(struct local_paths *paths, const struct symbol_place *place,
+	const struct store_question *question);
 
 #endif

@@ -1,6 +1,7 @@
 #include "symbolize/files/local_path.h"
 
 #include <limits.h>
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
@@ -8,7 +9,9 @@
 #include <unistd.h>
 
 #include "core/base/os.h"
+#include "core/base/text.h"
 #include "core/dump/model.h"
+#include "core/io/file.h"
 
 /*
  * On this side a dump's process ran under Wine, or elsewhere: X:\a\b is looked for through the prefix's
@@ -30,35 +33,109 @@ static const char *const not_ours[] = {"/afs", "/dev", "/net", "/proc", "/sys"};
 
 #define LINKS_MAX 40
 
+#define IS_WHOLE (UINT64_C(1) << 63) /* set in a folder's number: all its names are kept */
+
+/* So many names are kept in all, for about 100 bytes each. What did not fit is not found. */
+#define FOLDER_NAMES_MAX 1000000
+
 struct local_paths {
-	struct folder_names *names;
+	struct table folders; /* that were read: path -> number */
+	struct table names; /* number and folded name -> spelling, a pointer */
+	struct arena arena; /* spellings */
+	struct buf key;
 	bool is_typed; /* the user chose the path, which may lead anywhere */
 };
 
 struct local_paths *local_paths_new(void)
 {
-	struct local_paths *paths = calloc(1, sizeof(*paths));
+	struct local_paths *paths = xcalloc(1, sizeof(*paths));
 
-	if (paths)
-		paths->names = folder_names_new(FOLDER_NAMES_MAX);
-	if (paths && !paths->names) {
-		free(paths);
-		paths = NULL;
-	}
+	table_init(&paths->folders);
+	table_init(&paths->names);
+	arena_init(&paths->arena);
+	buf_init(&paths->key);
 	return paths;
 }
 
 void local_paths_free(struct local_paths *paths)
 {
-	if (!paths)
-		return;
-	folder_names_free(paths->names);
+	table_release(&paths->folders);
+	table_release(&paths->names);
+	arena_release(&paths->arena);
+	buf_release(&paths->key);
 	free(paths);
 }
 
+/* ---------------------------------------------------------------- names in any case */
+
+/* The spelling of a name in a folder that was read, or NULL; paths->key is what it is kept by. */
+static uint64_t *find_spelling(struct local_paths *paths, uint64_t folder, const char *name)
+{
+	struct buf *key = &paths->key;
+
+	folder &= ~IS_WHOLE;
+	buf_clear(key);
+	buf_add(key, &folder, sizeof(folder));
+	buf_add_text(key, name);
+	for (size_t i = sizeof(folder); i < key->len; i++)
+		key->data[i] = text_lower(key->data[i]);
+	return table_find(&paths->names, key->data, key->len);
+}
+
+/* Of several that differ in case the first in order of bytes is kept. 1 when no more names may be. */
+static int keep_name(void *ctx, const struct folder_entry *entry)
+{
+	struct local_paths *paths = ctx;
+	const char *name = entry->name;
+	uint64_t *known = find_spelling(paths, paths->folders.count, name), spelling;
+
+	if (known && strcmp((const char *)(uintptr_t)*known, name) <= 0)
+		return 0;
+	if (!known && paths->names.count >= FOLDER_NAMES_MAX)
+		return 1;
+	spelling = (uint64_t)(uintptr_t)arena_text(&paths->arena, name, strlen(name));
+	if (known)
+		*known = spelling;
+	else
+		table_add(&paths->names, paths->key.data, paths->key.len, spelling);
+	return 0;
+}
+
+/* What name is called in the folder, in whatever case, or NULL. A folder is read when it is first asked about;
+ * one that cannot be read holds nothing that is known. */
+static const char *spelling_of(struct local_paths *paths, const char *folder, const char *name)
+{
+	uint64_t *known = table_find(&paths->folders, folder, strlen(folder)), *spelling;
+	uint64_t number = known ? *known : paths->folders.count;
+
+	if (!known) {
+		if (!folder_each(folder, FOLDER_NAMES, keep_name, paths, NULL))
+			number |= IS_WHOLE;
+		table_add(&paths->folders, folder, strlen(folder), number);
+	}
+	spelling = find_spelling(paths, number, name);
+	return spelling ? (const char *)(uintptr_t)*spelling : NULL;
+}
+
+/* Whether the folder's names, as they are known, leave no doubt. Some file systems fold letters beyond
+ * ASCII too: those are always asked. */
+static bool is_lacking(struct local_paths *paths, const char *folder, const char *name)
+{
+	const uint64_t *number = table_find(&paths->folders, folder, strlen(folder));
+
+	for (const char *c = name; *c; c++) {
+		if ((unsigned char)*c >= 0x80)
+			return false;
+	}
+	return strcmp(name, "..") != 0 && number && *number & IS_WHOLE &&
+	       !find_spelling(paths, *number, name);
+}
+
+/* ---------------------------------------------------------------- what is there */
+
 /* A file without bytes is none: those that the system makes up (/proc) have no size, and reading some
  * of them does not end. */
-static int kind_of(const struct stat *st)
+static enum local_kind kind_of(const struct stat *st)
 {
 	if (S_ISREG(st->st_mode) && st->st_size > 0)
 		return LOCAL_FILE;
@@ -134,50 +211,37 @@ static bool is_kept_out(const struct local_paths *paths, struct buf *path, size_
 	return is_out;
 }
 
-/* Whether the folder's names, as they are known, leave no doubt. Some file systems fold letters beyond
- * ASCII too: those are always asked. */
-static bool is_lacking(struct local_paths *paths, const char *folder, const char *name)
-{
-	for (const char *c = name; *c; c++) {
-		if ((unsigned char)*c >= 0x80)
-			return false;
-	}
-	return strcmp(name, "..") != 0 && folder_names_lack(paths->names, folder, name);
-}
-
 /* Goes on to name in the folder, which the path is up to len. */
-static int look_at(struct local_paths *paths, struct buf *path, size_t len, const char *name)
+static enum local_kind look_at(
+	struct local_paths *paths, struct buf *path, size_t len, const char *name)
 {
 	struct stat st;
-	int rc;
 
 	path->len = len;
-	rc = buf_printf(path, "/%s", name);
-	if (rc)
-		return rc;
+	buf_printf(path, "/%s", name);
 	return is_kept_out(paths, path, len) || stat(path->data, &st) ? LOCAL_NONE : kind_of(&st);
 }
 
 /* Goes one component down, to name or what that is called there. */
-static int add_component(struct local_paths *paths, struct buf *path, const char *name)
+static enum local_kind add_component(struct local_paths *paths, struct buf *path, const char *name)
 {
 	size_t len = path->len;
 	const char *spelling;
-	int rc;
+	enum local_kind kind;
 
 	if (is_lacking(paths, len ? path->data : "/", name))
 		return LOCAL_NONE;
-	rc = look_at(paths, path, len, name);
-	if (rc != LOCAL_NONE)
-		return rc;
+	kind = look_at(paths, path, len, name);
+	if (kind != LOCAL_NONE)
+		return kind;
 	path->data[len] = '\0';
-	rc = folder_names_find(paths->names, len ? path->data : "/", name, &spelling);
-	return rc == 1 ? look_at(paths, path, len, spelling) : rc;
+	spelling = spelling_of(paths, len ? path->data : "/", name);
+	return spelling ? look_at(paths, path, len, spelling) : LOCAL_NONE;
 }
 
-int local_below(struct local_paths *paths, struct buf *here, const char *rest)
+enum local_kind local_below(struct local_paths *paths, struct buf *here, const char *rest)
 {
-	int kind = LOCAL_FOLDER;
+	enum local_kind kind = LOCAL_FOLDER;
 
 	while (*rest && kind == LOCAL_FOLDER) {
 		size_t len = strcspn(rest, "/\\");
@@ -185,70 +249,56 @@ int local_below(struct local_paths *paths, struct buf *here, const char *rest)
 
 		buf_init(&name);
 		if (len && (len != 1 || *rest != '.')) {
-			kind = buf_add(&name, rest, len);
-			if (!kind)
-				kind = add_component(paths, here, name.data);
+			buf_add(&name, rest, len);
+			kind = add_component(paths, here, name.data);
 		}
 		buf_release(&name);
 		rest += len + (rest[len] != '\0');
 	}
-	return kind != LOCAL_FOLDER && *rest && kind > 0 ? LOCAL_NONE : kind;
+	return kind == LOCAL_FILE && *rest ? LOCAL_NONE : kind;
 }
 
-/* Starts a path at the current folder unless it is a full one. */
-static int add_start(struct buf *here, const char *path)
+/* Starts a path at the current folder unless it is a full one; false: that is not known. */
+static bool add_start(struct buf *here, const char *path)
 {
-	size_t size = 256;
-	char *folder = NULL, *text;
-	int rc = -ERR_NOMEM;
+	char folder[PATH_MAX];
 
 	if (path[0] == '/')
-		return 0;
-	for (; size <= 65536; size *= 2) {
-		text = realloc(folder, size);
-		if (!text)
-			break;
-		folder = text;
-		if (getcwd(folder, size)) {
-			rc = strcmp(folder, "/") != 0 ? buf_add_text(here, folder) : 0;
-			break;
-		}
-	}
-	free(folder);
-	return rc;
+		return true;
+	if (!getcwd(folder, sizeof(folder)))
+		return false;
+	buf_printf(here, "%s/", strcmp(folder, "/") != 0 ? folder : "");
+	return true;
 }
 
 /* A path of this system, or a relative one of Windows. */
-static int own_path(struct local_paths *paths, const char *path, struct buf *here)
+static enum local_kind own_path(struct local_paths *paths, const char *path, struct buf *here)
 {
 	struct stat st;
 	size_t start;
-	int rc = add_start(here, path);
 
+	if (!add_start(here, path))
+		return LOCAL_NONE;
 	start = here->len;
-	if (!rc)
-		rc = buf_printf(here, "%s%s", path[0] == '/' ? "" : "/", path);
-	if (rc || stat(here->data, &st) == 0)
-		return rc ? rc : kind_of(&st);
-	here->len = start;
-	here->data[start] = '\0';
+	buf_add_text(here, path);
+	if (!stat(here->data, &st))
+		return kind_of(&st);
+	here->len = start ? start - 1 : 0; /* without the slash */
+	here->data[here->len] = '\0';
 	/* Another machine, or the root of nobody knows which drive. */
 	return *path == '\\' ? LOCAL_NONE : local_below(paths, here, path);
 }
 
 /* Where Wine keeps its drives; an empty path when nobody knows. */
-static int add_prefix(struct buf *path)
+static void add_prefix(struct buf *path)
 {
 	char *prefix = os_env("WINEPREFIX"), *home = os_env("HOME");
 	const char *base = prefix && *prefix ? prefix : home && *home ? home : NULL;
-	int rc = base ? add_start(path, base) : 0;
 
-	if (!rc && base)
-		rc = buf_printf(path, "%s%s%s/dosdevices", *base == '/' ? "" : "/", base,
-			base == prefix ? "" : "/.wine");
+	if (base && add_start(path, base))
+		buf_printf(path, "%s%s/dosdevices", base, base == prefix ? "" : "/.wine");
 	free(prefix);
 	free(home);
-	return rc;
 }
 
 static bool has_drive(const char *path)
@@ -259,16 +309,14 @@ static bool has_drive(const char *path)
 	       (path[2] == '\\' || path[2] == '/');
 }
 
-static int on_drive(struct local_paths *paths, const char *path, struct buf *here)
+static enum local_kind on_drive(struct local_paths *paths, const char *path, struct buf *here)
 {
 	char drive = (char)(path[0] | 0x20);
 	struct stat st;
-	int rc = add_prefix(here);
 
-	if (!rc && here->len)
-		rc = buf_printf(here, "/%c:", drive);
-	if (rc)
-		return rc;
+	add_prefix(here);
+	if (here->len)
+		buf_printf(here, "/%c:", drive);
 	if (!here->len || stat(here->data, &st) || !S_ISDIR(st.st_mode)) {
 		if (drive != 'z') /* by custom the whole of the machine */
 			return LOCAL_NONE;
@@ -277,9 +325,9 @@ static int on_drive(struct local_paths *paths, const char *path, struct buf *her
 	return local_below(paths, here, path + 3);
 }
 
-int local_typed(struct local_paths *paths, const char *path, struct buf *here)
+enum local_kind local_typed(struct local_paths *paths, const char *path, struct buf *here)
 {
-	int kind;
+	enum local_kind kind;
 
 	path = local_plain(path);
 	buf_clear(here);
@@ -289,7 +337,7 @@ int local_typed(struct local_paths *paths, const char *path, struct buf *here)
 	return kind;
 }
 
-int local_foreign(struct local_paths *paths, const char *path, struct buf *here)
+enum local_kind local_foreign(struct local_paths *paths, const char *path, struct buf *here)
 {
 	path = local_plain(path);
 	buf_clear(here);
@@ -310,23 +358,21 @@ bool local_is_other_system(const char *path)
 	       (path[10] == '\\' || path[10] == '/');
 }
 
-int local_guess(struct local_paths *paths, const char *path, size_t *next, struct buf *here)
+bool local_guess(struct local_paths *paths, const char *path, local_use *use, void *ctx)
 {
-	if (!local_is_other_system(path))
-		return LOCAL_NONE;
-	while (*next < WINE_GUESSES) {
-		size_t guess = (*next)++;
-		int kind;
+	bool is_used = false, is_other = local_is_other_system(path);
+	struct buf here;
 
-		buf_clear(here);
-		kind = buf_printf(here, "%s/%s", wine_dirs[guess / WINE_KINDS],
-			wine_kinds[guess % WINE_KINDS]);
-		if (!kind && access(here->data, F_OK) == 0)
-			kind = local_below(paths, here, module_path_base(path));
-		if (kind < 0 || kind == LOCAL_FILE)
-			return kind;
+	buf_init(&here);
+	for (size_t i = 0; is_other && !is_used && i < WINE_GUESSES; i++) {
+		buf_clear(&here);
+		buf_printf(&here, "%s/%s", wine_dirs[i / WINE_KINDS], wine_kinds[i % WINE_KINDS]);
+		is_used = !access(here.data, F_OK) &&
+			  local_below(paths, &here, module_path_base(path)) == LOCAL_FILE &&
+			  use(ctx, here.data);
 	}
-	return LOCAL_NONE;
+	buf_release(&here);
+	return is_used;
 }
 
 bool local_asks_servers(void)

@@ -37,13 +37,13 @@ struct module_files {
 
 struct finder;
 
-/* Parses the symbol path and the maps; touches no file. NULL and -ERR_NOMEM, -ERR_USAGE. options must
- * outlive it. */
+/* Parses the symbol path and the maps; touches no file. NULL and ERR_USAGE in err: they make no sense. options
+ * must outlive it. */
 struct finder *finder_new(const struct symbol_options *options, struct err *err);
 void finder_free(struct finder *finder);
 
-/* Fills *files, which is zeroed the first time; later calls change nothing. 0 or -ERR_NOMEM. */
-int finder_find(struct finder *finder, const struct module *module, struct module_files *files);
+/* Fills *files, which is zeroed the first time; later calls change nothing. */
+void finder_find(struct finder *finder, const struct module *module, struct module_files *files);
 void module_files_release(struct module_files *files);
 
 /* The symbol path for one who asks servers too (DbgHelp), or NULL when it names none. Owned by finder. */
@@ -67,5 +67,9 @@ bool build_guid_is_known(const char *guid, char *upper);
 
 /* True when the dump says no more of the module's build than a size. */
 bool build_is_unknown(const struct module *module);
+
+/* True when one of the image's sections is called ".debug_info" or ".zdebug_info": it carries DWARF. source is
+ * its file. */
+bool build_has_dwarf(const struct pe_source *source, const struct pe_image *image);
 
 #endif

@@ -1,50 +1,30 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/base/memory.h"
 #include "core/base/text.h"
 #include "core/dump/model.h"
-#include "symbolize/files/find_parts.h"
+#include "symbolize/files/local_path.h"
 
 static bool is_slash(char c)
 {
 	return c == '/' || c == '\\';
 }
 
-static char folded(char c)
+const char *local_plain(const char *path)
 {
-	if (c == '\\')
-		return '/';
-	return c >= 'A' && c <= 'Z' ? (char)(c - 'A' + 'a') : c;
+	bool is_long = !strncmp(path, "\\\\?\\", 4) || !strncmp(path, "\\??\\", 4);
+
+	return is_long && path[4] && path[5] == ':' ? path + 4 : path;
 }
 
-int path_map_parse(struct path_map *map, const char *text, struct err *err)
+bool local_is_remote(const char *path)
 {
-	const char *equals = strchr(text, '=');
-	size_t len = equals ? (size_t)(equals - text) : 0;
-
-	if (!len || !equals[1])
-		return err_set(err, ERR_USAGE, text, "a map is FROM=TO, as C:\\build=D:\\build");
-	while (len && is_slash(text[len - 1]))
-		len--;
-	*map = (struct path_map){.from = text, .from_len = len, .to = equals + 1};
-	return 0;
+	path = local_plain(path);
+	return (is_slash(path[0]) && is_slash(path[1])) || !strncmp(path, "\\??\\", 4) ||
+	       !strncmp(path, "\\Device\\", 8) || local_leads_away(path);
 }
 
-const char *path_map_rest(const struct path_map *map, const char *path)
-{
-	size_t len = map->from_len;
-
-	for (size_t i = 0; i < len; i++) {
-		if (!path[i] || folded(map->from[i]) != folded(path[i]))
-			return NULL;
-	}
-	if (path[len] && !is_slash(path[len]))
-		return NULL;
-	while (is_slash(path[len]))
-		len++;
-	return path + len;
-}
+/* ---------------------------------------------------------------- the text */
 
 /* A part of the text. */
 struct path_part {
@@ -67,11 +47,6 @@ void symbol_path_release(struct symbol_path *path)
 	*path = (struct symbol_path){0};
 }
 
-static bool is_letter(char c)
-{
-	return text_lower(c) >= 'a' && text_lower(c) <= 'z';
-}
-
 static bool is_word(struct path_part part, const char *word)
 {
 	return text_same(part.text, part.len, word, strlen(word));
@@ -82,14 +57,20 @@ static bool is_url(struct path_part part)
 {
 	size_t i = 0;
 
-	while (i < part.len && is_letter(part.text[i]))
+	while (i < part.len && text_lower(part.text[i]) >= 'a' && text_lower(part.text[i]) <= 'z')
 		i++;
 	return i >= 2 && part.len - i >= 3 && !memcmp(part.text + i, "://", 3);
 }
 
-/* Without blanks and quotes around it. */
-static struct path_part trimmed(struct path_part part)
+/* Takes the part up to the next mark off the front of *rest, without blanks and quotes around it. */
+static struct path_part take(struct path_part *rest, char mark)
 {
+	const char *end = rest->len ? memchr(rest->text, mark, rest->len) : NULL;
+	struct path_part part = {rest->text, end ? (size_t)(end - rest->text) : rest->len};
+	size_t used = part.len + (end != NULL);
+
+	rest->text += used;
+	rest->len -= used;
 	while (part.len && strchr(" \t\"", part.text[0])) {
 		part.text++;
 		part.len--;
@@ -99,244 +80,169 @@ static struct path_part trimmed(struct path_part part)
 	return part;
 }
 
-/* Takes the part up to the next mark off the front of *rest. */
-static struct path_part take(struct path_part *rest, char mark)
-{
-	const char *end = rest->len ? memchr(rest->text, mark, rest->len) : NULL;
-	struct path_part part = {rest->text, end ? (size_t)(end - rest->text) : rest->len};
-	size_t used = part.len + (end != NULL);
-
-	rest->text += used;
-	rest->len -= used;
-	return trimmed(part);
-}
-
 /* Keeps part as *text, unless there is one. */
-static int name_first(struct symbol_path *path, const char **text, struct path_part part)
+static void name_first(struct symbol_path *path, const char **text, struct path_part part)
 {
 	if (!*text)
 		*text = arena_text(&path->arena, part.text, part.len);
-	return *text ? 0 : -ERR_NOMEM;
 }
 
-static int add_place(struct symbol_path *path, struct path_part part, bool is_store)
+static void add_place(struct symbol_path *path, struct path_part part, bool is_store)
 {
 	struct buf key;
-	int rc;
 
 	if (!part.len)
-		return 0;
+		return;
 	buf_init(&key);
-	rc = buf_printf(&key, "%d", is_store);
-	if (!rc)
-		rc = buf_add(&key, part.text, part.len);
-	if (!rc && !table_find(&path->known, key.data, key.len)) {
-		const char *text = arena_text(&path->arena, part.text, part.len);
-
-		rc = text ? array_grow((void **)&path->places, &path->cap, path->count,
-				    sizeof(*path->places)) :
-			    -ERR_NOMEM;
-		if (!rc)
-			rc = table_add(&path->known, key.data, key.len, 0);
-		if (!rc)
-			path->places[path->count++] = (struct symbol_place){text, is_store};
+	buf_printf(&key, "%d", is_store);
+	buf_add(&key, part.text, part.len);
+	if (!table_find(&path->known, key.data, key.len)) {
+		table_add(&path->known, key.data, key.len, 0);
+		array_grow((void **)&path->places, &path->cap, path->count, sizeof(*path->places));
+		path->places[path->count++] =
+			(struct symbol_place){.path = arena_text(&path->arena, part.text, part.len),
+				.is_store = is_store};
 	}
 	buf_release(&key);
-	return rc;
 }
 
-/* What stands behind "srv*" and the like: stores, and servers at the end. */
-static int add_stores(struct symbol_path *path, struct path_part rest)
-{
-	int rc = 0;
-
-	while (!rc && rest.len) {
-		struct path_part part = take(&rest, '*');
-
-		rc = is_url(part) ? name_first(path, &path->server, part) :
-				    add_place(path, part, true);
-	}
-	return rc;
-}
-
-static int add_element(struct symbol_path *path, struct path_part element)
+static void add_element(struct symbol_path *path, struct path_part element)
 {
 	struct path_part rest = element, kind = take(&rest, '*');
-	bool is_plain = kind.len == element.len;
+	bool is_plain = kind.len == element.len, is_cache = is_word(kind, "cache");
 
-	if (is_plain)
-		return is_url(element) ? name_first(path, &path->server, element) :
-					 add_place(path, element, false);
-	if (is_word(kind, "symsrv"))
+	if (is_plain) {
+		if (is_url(element))
+			name_first(path, &path->server, element);
+		else
+			add_place(path, element, false);
+		return;
+	}
+	if (is_word(kind, "symsrv")) {
 		take(&rest, '*'); /* the DLL that asks */
-	else if (!is_word(kind, "srv") && !is_word(kind, "cache"))
-		return name_first(path, &path->strange, element);
+	} else if (!is_word(kind, "srv") && !is_cache) {
+		name_first(path, &path->strange, element);
+		return;
+	}
 	/* To name neither store nor server means those that the system has set. */
-	if (!rest.len && !is_word(kind, "cache"))
-		return name_first(path, &path->server, element);
-	return add_stores(path, rest);
+	if (!rest.len && !is_cache)
+		name_first(path, &path->server, element);
+	while (rest.len) {
+		struct path_part part = take(&rest, '*');
+
+		if (is_url(part))
+			name_first(path, &path->server, part);
+		else
+			add_place(path, part, true);
+	}
 }
 
-int symbol_path_parse(struct symbol_path *path, const char *text)
+void symbol_path_parse(struct symbol_path *path, const char *text)
 {
 	struct path_part rest = {text, strlen(text)};
-	int rc = 0;
 
-	while (!rc && rest.len) {
+	while (rest.len) {
 		struct path_part element = take(&rest, ';');
 
 		if (element.len)
-			rc = add_element(path, element);
+			add_element(path, element);
 	}
-	return rc;
 }
+
+/* ---------------------------------------------------------------- the places */
 
 struct path_visit {
 	struct local_paths *paths;
 	const struct store_question *question;
+	const char *packed; /* what the file is called when it is compressed */
 	struct buf here;
 };
 
-/* Goes to first/second, either of which may be empty, below root. An enum local_kind or -ERR_NOMEM. */
-static int go(struct path_visit *visit, const char *root, const char *first, const char *second)
+/* Goes below root, to what these say one after the other; each may be empty. */
+static enum local_kind go(struct path_visit *visit, const char *root, const char *first,
+	const char *second, const char *third)
 {
-	int rc;
+	const char *const names[] = {first, second, third};
+	enum local_kind kind = LOCAL_FOLDER;
 
 	buf_clear(&visit->here);
-	rc = buf_add_text(&visit->here, root);
-	if (!rc)
-		rc = local_below(visit->paths, &visit->here, first);
-	return rc == LOCAL_FOLDER ? local_below(visit->paths, &visit->here, second) : rc;
+	buf_add_text(&visit->here, root);
+	for (size_t i = 0; kind == LOCAL_FOLDER && i < 3; i++)
+		kind = local_below(visit->paths, &visit->here, names[i]);
+	return kind;
 }
 
 /* Hands on the file of that name in a folder, or says that it is packed. */
-static int look_in(struct path_visit *visit, const char *folder, const char *below)
+static bool look_in(
+	struct path_visit *visit, const char *root, const char *first, const char *second)
 {
 	const struct store_question *question = visit->question;
-	size_t len = strlen(question->name);
-	struct buf packed;
-	int rc = go(visit, folder, below, question->name);
 
-	if (rc == LOCAL_FILE)
+	if (go(visit, root, first, second, question->name) == LOCAL_FILE)
 		return question->use(question->ctx, visit->here.data);
-	if (rc < 0)
-		return rc;
-	buf_init(&packed);
-	rc = buf_add_text(&packed, question->name);
-	if (!rc) {
-		packed.data[len - 1] = '_';
-		rc = go(visit, folder, below, packed.data);
-	}
-	buf_release(&packed);
-	if (rc == LOCAL_FILE)
-		rc = question->is_packed(
+	if (go(visit, root, first, second, visit->packed) == LOCAL_FILE)
+		question->is_packed(
 			question->ctx, visit->here.data, "is compressed: unpack it with expand");
-	return rc < 0 ? rc : 0;
+	return false;
 }
 
 /* In symbols/EXT and EXT, name ending in EXT. */
-static int look_in_kinds(struct path_visit *visit, const char *root, const char *name)
+static bool look_in_kinds(struct path_visit *visit, const char *root, const char *name)
 {
-	const char *extension = strrchr(name, '.');
-	struct buf below;
-	int rc;
+	const char *dot = strrchr(name, '.');
 
-	if (!extension || !extension[1])
-		return 0;
-	buf_init(&below);
-	rc = buf_printf(&below, "symbols/%s", extension + 1);
-	if (!rc)
-		rc = look_in(visit, root, below.data);
-	if (!rc)
-		rc = look_in(visit, root, below.data + strlen("symbols/"));
-	buf_release(&below);
-	return rc;
+	return dot && dot[1] &&
+	       (look_in(visit, root, "symbols", dot + 1) || look_in(visit, root, dot + 1, ""));
 }
 
-static int look_in_folder(struct path_visit *visit, const char *root)
+/* In the folder of one build, if it is there. */
+static bool look_in_tier(struct path_visit *visit, const char *root, const char *tier)
 {
-	int rc = look_in(visit, root, "");
+	const struct store_question *question = visit->question;
+	bool is_taken;
+	char *folder;
 
-	if (!rc)
-		rc = look_in_kinds(visit, root, module_path_base(visit->question->image));
-	if (!rc)
-		rc = look_in_kinds(visit, root, visit->question->name);
-	return rc;
+	if (go(visit, root, tier, question->name, question->key) != LOCAL_FOLDER)
+		return false;
+	folder = xstrdup(visit->here.data);
+	is_taken = look_in(visit, folder, "", "");
+	if (!is_taken && go(visit, folder, "file.ptr", "", "") == LOCAL_FILE)
+		question->is_packed(
+			question->ctx, visit->here.data, "only points to the file: copy that here");
+	free(folder);
+	return is_taken;
 }
 
-/* In the folder of one build, which is there. */
-static int look_in_build(struct path_visit *visit, const char *folder)
+bool store_search(struct local_paths *paths, const struct symbol_place *place,
+	const struct store_question *question)
 {
-	int rc = look_in(visit, folder, "");
-
-	if (rc)
-		return rc;
-	rc = go(visit, folder, "file.ptr", "");
-	return rc == LOCAL_FILE ? visit->question->is_packed(visit->question->ctx, visit->here.data,
-					  "only points to the file: copy that here") :
-	       rc < 0		? rc :
-				  0;
-}
-
-static int look_in_tier(struct path_visit *visit, const char *root, const char *tier)
-{
-	struct buf below, folder;
-	int rc;
-
-	buf_init(&below);
-	buf_init(&folder);
-	rc = buf_printf(&below, "%s/%s/%s", tier, visit->question->name, visit->question->key);
-	if (!rc)
-		rc = go(visit, root, below.data, "");
-	if (rc == LOCAL_FOLDER) {
-		rc = buf_add_text(&folder, visit->here.data);
-		if (!rc)
-			rc = look_in_build(visit, folder.data);
-	} else if (rc > 0) {
-		rc = 0;
-	}
-	buf_release(&below);
-	buf_release(&folder);
-	return rc;
-}
-
-/* The tier's name is the first two letters of the file's. */
-static int look_in_store(struct path_visit *visit, const char *root)
-{
-	const char *end = visit->question->name;
-	struct buf tier;
+	struct path_visit visit = {.paths = paths, .question = question};
+	const char *name = question->name, *root = place->root, *end = name;
+	char *packed, *tier;
 	uint32_t code;
-	int rc = look_in_tier(visit, root, "");
+	bool is_taken;
 
-	if (rc)
-		return rc;
-	for (int i = 0; i < 2 && *end; i++) {
+	if (!*name || !strcmp(name, ".") || !strcmp(name, "..") || strpbrk(name, "/\\"))
+		return false;
+	packed = xstrdup(name);
+	packed[strlen(name) - 1] = '_';
+	for (int i = 0; i < 2 && *end; i++) { /* the first two letters */
 		size_t len = text_utf8(end, &code);
 
 		end += len ? len : 1;
 	}
-	buf_init(&tier);
-	rc = buf_add(&tier, visit->question->name, (size_t)(end - visit->question->name));
-	if (!rc)
-		rc = look_in_tier(visit, root, tier.data);
-	buf_release(&tier);
-	return rc;
-}
-
-int store_search(struct local_paths *paths, const char *root, bool is_store,
-	const struct store_question *question)
-{
-	struct path_visit visit = {.paths = paths, .question = question};
-	const char *name = question->name;
-	int rc = 0;
-
-	if (!*name || !strcmp(name, ".") || !strcmp(name, "..") || strpbrk(name, "/\\"))
-		return 0;
+	tier = xstrdup(name);
+	tier[end - name] = '\0';
+	visit.packed = packed;
 	buf_init(&visit.here);
-	if (!is_store)
-		rc = look_in_folder(&visit, root);
-	if (!rc && question->key)
-		rc = look_in_store(&visit, root);
+	is_taken = !place->is_store &&
+		   (look_in(&visit, root, "", "") ||
+			   look_in_kinds(&visit, root, module_path_base(question->image)) ||
+			   look_in_kinds(&visit, root, name));
+	if (!is_taken && question->key)
+		is_taken = look_in_tier(&visit, root, "") || look_in_tier(&visit, root, tier);
 	buf_release(&visit.here);
-	return rc;
+	free(packed);
+	free(tier);
+	return is_taken;
 }

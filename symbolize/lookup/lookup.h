@@ -4,6 +4,7 @@
 
 #include "core/base/memory.h"
 #include "symbolize/backend/backend.h"
+#include "symbolize/names.h"
 #include "symbolize/symbolize.h"
 
 /*
@@ -50,31 +51,29 @@ void name_cache_close(struct name_cache *cache);
  */
 
 struct sources {
-	struct symbol_options options; /* the user's, but that progress counts all there is to do */
+	struct symbol_options options; /* the user's */
+	struct symbol_counts counts; /* what progress is told */
 	struct finder *finder;
 	struct backend *backends[BACKENDS_MAX];
 	size_t backend_count;
 	struct name_cache *cache;
 	bool is_cache_tried;
-	struct symbol_listener listener; /* the user's */
-	/* Of the addresses asked for now. What a second backend asks again was told before. */
-	size_t done_count, total_count, told_count;
 };
 
-/* 0, -ERR_NOMEM or -ERR_USAGE; sources_release() in any case. sources must not move. */
+/* 0 or -ERR_USAGE; sources_release() in any case. sources must not move. */
 int sources_init(struct sources *sources, const struct symbol_options *options, struct err *err);
 void sources_release(struct sources *sources);
 
 /* Fills in found for lookups of one subject, sorted by rva; what is new is kept in the arena, which must
- * live as long as the sources. When the listener cancels, the rest stays without names. 0 or -ERR_NOMEM. */
-int sources_ask(struct sources *sources, struct sym_module *subject, struct lookup *lookups,
+ * live as long as the sources. When the listener cancels, the rest stays without names. */
+void sources_ask(struct sources *sources, struct sym_module *subject, struct lookup *lookups,
 	size_t count, struct arena *arena);
 
 /* Why there may be fewer names than there could be, or NULL. */
 const char *sources_trouble(const struct sources *sources);
 
-/* Adds who gave names to the subject, "cache, llvm-symbolizer", to text. 0 or -ERR_NOMEM. */
-int sources_say(const struct sym_module *subject, struct buf *text);
+/* Adds who gave names to the subject, "cache, llvm-symbolizer", to text, which is empty. */
+void sources_say(const struct sym_module *subject, struct buf *text);
 
 /*
  * Which name an address gets, of those that a backend gave and those that the module's own tables have.
@@ -86,9 +85,9 @@ int sources_say(const struct sym_module *subject, struct buf *text);
  * the same place, the backend's name is that of a label.
  */
 
-/* Decides on lookup->found, which given_by gave (NULL: nobody did); texts are in the arena. *by: the table
- * that the name is from, or NULL: the backend's stands, or there is none. 0 or -ERR_NOMEM. */
-int choose_name(struct sym_module *subject, struct lookup *lookup,
-	const struct backend_kind *given_by, struct arena *arena, const char **by);
+/* Decides on lookup->found, which given_by gave (NULL: nobody did); texts are in the arena. Returns the table
+ * that the name is from, or NULL: the backend's stands, or there is none. */
+const char *choose_name(struct sym_module *subject, struct lookup *lookup,
+	const struct backend_kind *given_by, struct arena *arena);
 
 #endif

@@ -21,63 +21,16 @@ static const char *const by_names[BY_COUNT] = {[BY_CACHE] = "cache",
 /* What stands in the cache for an address without a name: no function is called so. */
 static const char no_name[] = "-";
 
-/* ---------------------------------------------------------------- listening */
-
-static void tell_progress(void *ctx, const char *module, size_t done, size_t total)
-{
-	struct sources *sources = ctx;
-
-	(void)total;
-	if (sources->told_count < sources->done_count + done)
-		sources->told_count = sources->done_count + done;
-	if (sources->listener.progress)
-		sources->listener.progress(
-			sources->listener.ctx, module, sources->told_count, sources->total_count);
-}
-
-static void tell_warning(void *ctx, const char *sentence)
-{
-	const struct sources *sources = ctx;
-
-	if (sources->listener.warn)
-		sources->listener.warn(sources->listener.ctx, sentence);
-}
-
-static bool ask_cancelled(void *ctx)
-{
-	const struct sources *sources = ctx;
-
-	return sources->listener.is_cancelled &&
-	       sources->listener.is_cancelled(sources->listener.ctx);
-}
-
-static void tell_busy(void *ctx, bool is_busy)
-{
-	const struct sources *sources = ctx;
-
-	if (sources->listener.busy)
-		sources->listener.busy(sources->listener.ctx, is_busy);
-}
-
-/* ---------------------------------------------------------------- beginning and end */
-
 int sources_init(struct sources *sources, const struct symbol_options *options, struct err *err)
 {
-	*sources = (struct sources){.options = *options, .listener = options->listener};
-	sources->options.listener = (struct symbol_listener){.ctx = sources,
-		.warn = tell_warning,
-		.progress = tell_progress,
-		.is_cancelled = ask_cancelled,
-		.busy = tell_busy};
+	*sources = (struct sources){.options = *options};
+	sources->options.listener.counts = &sources->counts;
 	sources->finder = finder_new(&sources->options, err);
 	if (!sources->finder)
-		return -(int)(err ? err->code : ERR_NOMEM);
-	for (size_t i = 0; backends[i]; i++) {
-		sources->backends[i] = backends[i]->make(&sources->options, sources->finder);
-		if (!sources->backends[i])
-			return err_set(err, ERR_NOMEM, NULL, NULL);
-		sources->backend_count++;
-	}
+		return -ERR_USAGE;
+	for (; backends[sources->backend_count]; sources->backend_count++)
+		sources->backends[sources->backend_count] =
+			backends[sources->backend_count]->make(&sources->options, sources->finder);
 	return 0;
 }
 
@@ -101,316 +54,205 @@ const char *sources_trouble(const struct sources *sources)
 	return NULL;
 }
 
-static void answered(struct sym_module *subject, int by)
+static void note_answer(struct sym_module *subject, unsigned by)
 {
 	subject->answered_by |= (uint16_t)(1u << by);
 }
 
-int sources_say(const struct sym_module *subject, struct buf *text)
+void sources_say(const struct sym_module *subject, struct buf *text)
 {
-	bool is_first = true;
-	int rc = 0;
-
-	for (unsigned i = 0; !rc && i < BY_COUNT; i++) {
-		const char *name = by_names[i];
-
-		if (!(subject->answered_by & 1u << i))
-			continue;
-		if (!name)
-			name = backends[i]->name;
-		rc = buf_printf(text, "%s%s", is_first ? "" : ", ", name);
-		is_first = false;
+	for (unsigned i = 0; i < BY_COUNT; i++) {
+		if (subject->answered_by & 1u << i)
+			buf_printf(text, "%s%s", text->len ? ", " : "",
+				by_names[i] ? by_names[i] : backends[i]->name);
 	}
-	return rc;
 }
 
 /* ---------------------------------------------------------------- the cache */
 
 /* What tells a module's build from all others, from the dump alone, and where the dump has its files: which ones
- * were believed about that build was whose dump said so to choose. 1, 0: nothing tells it; or -ERR_NOMEM. */
-static int build_key(const struct sources *sources, const struct module *module, struct buf *key)
+ * were believed about that build was whose dump said so to choose. False: nothing tells it. */
+static bool build_key(const struct sources *sources, const struct module *module, struct buf *key)
 {
 	char guid[33] = "";
-	int rc;
 
 	if (!module->has_identity || (!build_guid_is_known(module->pdb_guid, guid) &&
 					     !(module->timestamp && module->checksum)))
-		return 0;
-	rc = buf_printf(key, NAMES_FORM "build%s %llx %lx %lx %s %lx %zx ",
+		return false;
+	buf_printf(key, NAMES_FORM "build%s %llx %lx %lx %s %lx %zx %s",
 		sources->options.no_demangle ? " raw" : "", (unsigned long long)module->size_bytes,
 		(unsigned long)module->timestamp, (unsigned long)module->checksum, guid,
-		(unsigned long)module->pdb_age, strlen(module->path));
-	if (!rc)
-		rc = buf_add_text(key, module->path);
-	if (!rc && module->pdb)
-		rc = buf_printf(key, " %s", module->pdb);
-	return rc ? rc : 1;
+		(unsigned long)module->pdb_age, strlen(module->path), module->path);
+	if (module->pdb)
+		buf_printf(key, " %s", module->pdb);
+	return true;
 }
 
-static int add_file(struct buf *key, const char *path)
+static void add_file(struct buf *key, const char *path)
 {
 	struct os_file file;
-	uint64_t size;
 
-	if (!path)
-		return buf_add_text(key, " -");
-	if (os_open(&file, path, NULL))
-		return buf_add_text(key, " ?");
-	size = os_size(&file);
-	os_close(&file);
-	return buf_printf(key, " %llx ", (unsigned long long)size) ? -ERR_NOMEM :
-								     buf_add_text(key, path);
+	if (!path) {
+		buf_add_text(key, " -");
+	} else if (os_open(&file, path, NULL)) {
+		buf_add_text(key, " ?");
+	} else {
+		buf_printf(key, " %llx %s", (unsigned long long)os_size(&file), path);
+		os_close(&file);
+	}
 }
 
 /* What tells the files that were found for it from all others. As above. */
-static int files_key(
+static bool files_key(
 	const struct sources *sources, const struct sym_module *subject, struct buf *key)
 {
 	const struct module_files *files = &subject->files;
 	const struct pe_image *pe = files->pe;
-	int rc;
 
 	/* Files of one size at one path may still be two builds. */
 	if (files->is_mismatch || (!files->guid[0] && !(pe && pe->timestamp && pe->checksum)))
-		return 0;
-	rc = buf_printf(key, NAMES_FORM "files%s %s %lx",
-		sources->options.no_demangle ? " raw" : "", files->guid, (unsigned long)files->age);
-	if (!rc && pe)
-		rc = buf_printf(key, " %lx %lx %lx", (unsigned long)pe->timestamp,
+		return false;
+	buf_printf(key, NAMES_FORM "files%s %s %lx", sources->options.no_demangle ? " raw" : "",
+		files->guid, (unsigned long)files->age);
+	if (pe)
+		buf_printf(key, " %lx %lx %lx", (unsigned long)pe->timestamp,
 			(unsigned long)pe->checksum, (unsigned long)pe->size_of_image);
-	if (!rc)
-		rc = add_file(key, files->image);
-	if (!rc)
-		rc = add_file(key, files->pdb);
-	return rc ? rc : 1;
+	add_file(key, files->image);
+	add_file(key, files->pdb);
+	return true;
 }
 
-static struct name_cache *open_cache(struct sources *sources)
-{
-	if (!sources->is_cache_tried && !sources->options.no_cache)
-		sources->cache = name_cache_open(NULL, NAME_CACHE_BYTES);
-	sources->is_cache_tried = true;
-	return sources->cache;
-}
+/* ---------------------------------------------------------------- asking */
 
-/* Takes what the cache has under the key for those without an answer. */
-static void ask_cache(const struct sources *sources, const char *key, struct sym_module *subject,
-	struct lookup *lookups, size_t count)
-{
-	for (size_t i = 0; i < count; i++) {
-		struct lookup *lookup = &lookups[i];
-
-		if (lookup->is_answered ||
-			!name_cache_find(sources->cache, key, lookup->rva, &lookup->found))
-			continue;
-		lookup->is_answered = true;
-		if (!strcmp(lookup->found.list[0].function, no_name))
-			lookup->found = (struct symbols){0};
-		else
-			answered(subject, BY_CACHE);
-	}
-}
-
-static void remember(struct sources *sources, const char *key, const struct lookup *lookup)
-{
-	static const struct symbol none = {.function = no_name};
-	static const struct symbols nothing = {&none, 1};
-
-	name_cache_add(
-		sources->cache, key, lookup->rva, lookup->found.count ? &lookup->found : &nothing);
-}
-
-/* ---------------------------------------------------------------- backends and tables */
-
-static int by_of(const char *table)
-{
-	for (int i = BY_SYMBOLS; i < BY_COUNT; i++) {
-		if (!strcmp(table, by_names[i]))
-			return i;
-	}
-	return BY_EXPORTS;
-}
-
-/* Whether another file or another helper could make it no better. */
-static bool is_complete(const struct lookup *lookup)
-{
-	for (size_t i = 0; i < lookup->found.count; i++) {
-		if (!lookup->found.list[i].line)
-			return false;
-	}
-	return lookup->found.count > 0;
-}
-
-static bool has_line(const struct lookup *lookup)
-{
-	for (size_t i = 0; i < lookup->found.count; i++) {
-		if (lookup->found.list[i].line)
-			return true;
-	}
-	return false;
-}
-
-/* Those of the lookups that nobody answered yet, moved together; as many as are returned. */
-static size_t take_open(const struct lookup *lookups, size_t count, struct lookup *open)
-{
-	size_t kept = 0;
-
-	for (size_t i = 0; i < count; i++) {
-		if (!lookups[i].is_answered)
-			open[kept++] = (struct lookup){.rva = lookups[i].rva};
-	}
-	return kept;
-}
-
-static void give_back(struct lookup *lookups, size_t count, const struct lookup *open)
-{
-	for (size_t i = 0; i < count; i++) {
-		if (!lookups[i].is_answered)
-			lookups[i] = *open++;
-	}
-}
-
-/* What is being asked about one subject, and how far it got. */
+/* What is being asked about one subject. */
 struct lookup_batch {
 	struct sources *sources;
 	struct sym_module *subject;
 	struct arena *arena;
 	const char *build, *files; /* keys of the cache, or NULL */
-	struct lookup *open;
+	struct lookup *lookups;
 	size_t count;
-	/* By lookup: the number of the backend that it is named by, and how many backends answered. */
-	unsigned char *given_by, *answer_count;
 };
+
+/* Takes what the cache has under the key, if there is one, for those without an answer. True: all have one. */
+static bool ask_cache(struct lookup_batch *batch, const char *key)
+{
+	bool all_answered = true;
+
+	for (size_t i = 0; i < batch->count; i++) {
+		struct lookup *lookup = &batch->lookups[i];
+
+		if (!lookup->is_answered && key &&
+			name_cache_find(batch->sources->cache, key, lookup->rva, &lookup->found)) {
+			lookup->is_answered = true;
+			if (!strcmp(lookup->found.list[0].function, no_name))
+				lookup->found = (struct symbols){0};
+			else
+				note_answer(batch->subject, BY_CACHE);
+		}
+		all_answered &= lookup->is_answered;
+	}
+	return all_answered;
+}
 
 /* What the cache is to remember it by, or NULL. A line can only come from the right debug information; where
  * some are left out, as a helper is known to have them wrong, a later one may have them. For all else every
  * backend must have said what it knows, or another time there may be more. */
-static const char *key_of(const struct lookup_batch *round, size_t i)
+static const char *cache_key(
+	const struct lookup_batch *batch, const struct lookup *lookup, size_t answer_count)
 {
-	const struct sources *sources = round->sources;
+	size_t lines = symbols_count_lines(&lookup->found);
 
-	if (!sources->cache || round->subject->files.is_mismatch)
+	if (!batch->sources->cache || batch->subject->files.is_mismatch)
 		return NULL;
-	if (is_complete(&round->open[i]))
-		return round->build ? round->build : round->files;
-	if (has_line(&round->open[i]))
-		return NULL;
-	return round->answer_count[i] == sources->backend_count ? round->files : NULL;
+	if (lines && lines == lookup->found.count)
+		return batch->build ? batch->build : batch->files;
+	return !lines && answer_count == batch->sources->backend_count ? batch->files : NULL;
 }
 
-/* Decides what each is called, and remembers it. */
-static int decide(struct lookup_batch *round, size_t i)
+/* Decides what it is called, and remembers it. given_by: number of the backend that named it, or BACKENDS_MAX. */
+static void decide(
+	struct lookup_batch *batch, struct lookup *lookup, unsigned given_by, size_t answer_count)
 {
-	struct lookup *lookup = &round->open[i];
-	unsigned given_by = round->given_by[i];
-	const char *table, *key;
-	int rc = choose_name(round->subject, lookup,
-		given_by < BACKENDS_MAX ? backends[given_by] : NULL, round->arena, &table);
+	static const struct symbol none = {.function = no_name};
+	static const struct symbols nothing = {&none, 1};
+	const char *table = choose_name(batch->subject, lookup,
+		given_by < BACKENDS_MAX ? backends[given_by] : NULL, batch->arena);
+	const char *key = cache_key(batch, lookup, answer_count);
+	unsigned by = table ? BY_SYMBOLS : given_by;
 
-	if (rc)
-		return rc;
+	while (table && by < BY_EXPORTS && strcmp(table, by_names[by]) != 0)
+		by++;
 	if (lookup->found.count)
-		answered(round->subject, table ? by_of(table) : (int)given_by);
-	lookup->is_answered = true;
-	key = key_of(round, i);
+		note_answer(batch->subject, by);
 	if (key)
-		remember(round->sources, key, lookup);
-	return 0;
+		name_cache_add(batch->sources->cache, key, lookup->rva,
+			lookup->found.count ? &lookup->found : &nothing);
 }
 
-static int ask_backend(struct lookup_batch *round, size_t number)
+/* Asks backends and tables about those without an answer, which are moved together for that. */
+static void ask_files(struct lookup_batch *batch)
 {
-	struct lookup *open = round->open;
-	int rc;
-
-	for (size_t i = 0; i < round->count; i++)
-		open[i].is_answered = false;
-	rc = backends[number]->resolve(
-		round->sources->backends[number], round->subject, open, round->count, round->arena);
-	for (size_t i = 0; i < round->count; i++) {
-		round->answer_count[i] += open[i].is_answered;
-		if (open[i].found.count && round->given_by[i] == BACKENDS_MAX)
-			round->given_by[i] = (unsigned char)number;
-	}
-	return rc;
-}
-
-static int ask_all(struct lookup_batch *round)
-{
-	struct sources *sources = round->sources;
+	struct sources *sources = batch->sources;
+	struct lookup *open = xmalloc(batch->count * sizeof(*open));
+	/* By lookup: the number of the backend that it is named by, and how many backends answered. */
+	unsigned char *given_by = xmalloc(batch->count), *answer_count = xcalloc(batch->count, 1);
+	size_t open_count = 0, next = 0;
 	bool is_cancelled = false;
-	int rc = 0;
 
-	for (size_t i = 0; !rc && !is_cancelled && i < sources->backend_count; i++) {
-		rc = ask_backend(round, i);
+	for (size_t i = 0; i < batch->count; i++) {
+		if (!batch->lookups[i].is_answered)
+			open[open_count++] = (struct lookup){.rva = batch->lookups[i].rva};
+	}
+	memset(given_by, BACKENDS_MAX, batch->count);
+	for (unsigned backend = 0; !is_cancelled && backend < sources->backend_count; backend++) {
+		for (size_t i = 0; i < open_count; i++)
+			open[i].is_answered = false;
+		backends[backend]->resolve(
+			sources->backends[backend], batch->subject, open, open_count, batch->arena);
+		for (size_t i = 0; i < open_count; i++) {
+			answer_count[i] += open[i].is_answered;
+			if (open[i].found.count && given_by[i] == BACKENDS_MAX)
+				given_by[i] = (unsigned char)backend;
+		}
 		is_cancelled = listener_is_cancelled(&sources->options);
 	}
-	for (size_t i = 0; !rc && i < round->count; i++) {
-		if (round->open[i].found.count || !is_cancelled)
-			rc = decide(round, i);
-		else
-			round->open[i].is_answered = false; /* who knows what it would have been */
+	for (size_t i = 0; i < open_count; i++) {
+		/* Without a name, who knows what it would have been. */
+		open[i].is_answered = open[i].found.count || !is_cancelled;
+		if (open[i].is_answered)
+			decide(batch, &open[i], given_by[i], answer_count[i]);
 	}
-	return rc;
+	for (size_t i = 0; i < batch->count; i++) {
+		if (!batch->lookups[i].is_answered)
+			batch->lookups[i] = open[next++];
+	}
+	tables_rest(batch->subject->tables);
+	free(answer_count);
+	free(given_by);
+	free(open);
 }
 
-static int ask_files(struct lookup_batch *round, struct lookup *lookups, size_t count)
-{
-	int rc = -ERR_NOMEM;
-
-	round->open = malloc((count + 1) * sizeof(*round->open));
-	round->given_by = malloc(count + 1);
-	round->answer_count = calloc(count + 1, 1);
-	if (round->open && round->given_by && round->answer_count) {
-		memset(round->given_by, BACKENDS_MAX, count + 1);
-		round->count = take_open(lookups, count, round->open);
-		rc = ask_all(round);
-	}
-	if (!rc)
-		give_back(lookups, count, round->open);
-	tables_rest(round->subject->tables);
-	free(round->answer_count);
-	free(round->given_by);
-	free(round->open);
-	return rc;
-}
-
-static bool all_answered(const struct lookup *lookups, size_t count)
-{
-	for (size_t i = 0; i < count; i++) {
-		if (!lookups[i].is_answered)
-			return false;
-	}
-	return true;
-}
-
-int sources_ask(struct sources *sources, struct sym_module *subject, struct lookup *lookups,
+void sources_ask(struct sources *sources, struct sym_module *subject, struct lookup *lookups,
 	size_t count, struct arena *arena)
 {
-	struct lookup_batch round = {.sources = sources, .subject = subject, .arena = arena};
+	struct lookup_batch batch = {sources, subject, arena, NULL, NULL, lookups, count};
 	struct buf build, files;
-	int has_build = 0, has_files = 0, rc = 0;
 
 	buf_init(&build);
 	buf_init(&files);
-	if (open_cache(sources))
-		rc = has_build = build_key(sources, subject->module, &build);
-	if (has_build == 1)
-		ask_cache(sources, build.data, subject, lookups, count);
-	if (rc < 0 || all_answered(lookups, count))
-		goto out;
-	rc = finder_find(sources->finder, subject->module, &subject->files);
-	if (!rc && sources->cache)
-		rc = has_files = files_key(sources, subject, &files);
-	if (has_files == 1)
-		ask_cache(sources, files.data, subject, lookups, count);
-	if (rc < 0 || all_answered(lookups, count))
-		goto out;
-	round.build = has_build == 1 ? build.data : NULL;
-	round.files = has_files == 1 ? files.data : NULL;
-	rc = ask_files(&round, lookups, count);
-out:
+	if (!sources->is_cache_tried && !sources->options.no_cache)
+		sources->cache = name_cache_open(NULL, NAME_CACHE_BYTES);
+	sources->is_cache_tried = true;
+	if (sources->cache && build_key(sources, subject->module, &build))
+		batch.build = build.data;
+	if (!ask_cache(&batch, batch.build)) {
+		finder_find(sources->finder, subject->module, &subject->files);
+		if (sources->cache && files_key(sources, subject, &files))
+			batch.files = files.data;
+		if (!ask_cache(&batch, batch.files))
+			ask_files(&batch);
+	}
 	buf_release(&files);
 	buf_release(&build);
-	return rc < 0 ? rc : 0;
 }

@@ -16,53 +16,20 @@ int symbol_options_check(const struct symbol_options *options, struct err *err)
 	return 0;
 }
 
-static int add(const char ***items, size_t *cap, size_t *count, const char *value, struct err *err)
+static void add(const char ***items, size_t *cap, size_t *count, const char *value)
 {
-	if (array_grow((void **)items, cap, *count, sizeof(**items)))
-		return err_set(err, ERR_NOMEM, NULL, NULL);
+	array_grow((void **)items, cap, *count, sizeof(**items));
 	(*items)[(*count)++] = value;
-	return 0;
 }
 
-static int take_map(struct symbol_arguments *arguments, const char *value, struct err *err)
+/* Whether the value alone makes sense, not with the environment's symbol path: 1; or -ERR_USAGE, with the option
+ * as the place. */
+static int check_value(
+	const struct symbol_options *alone, const char *option, const char *value, struct err *err)
 {
-	const char *equals = strchr(value, '=');
-	/* Not the environment's symbol path: that is not this option's fault. */
-	struct symbol_options alone = {.symbol_path = ".", .maps = &value, .map_count = 1};
-	int rc = equals && equals > value && equals[1] ?
-			 symbol_options_check(&alone, err) :
-			 err_set(err, ERR_USAGE, value, "a map is FROM=TO");
+	int rc = symbol_options_check(alone, err);
 
-	if (!rc)
-		rc = add(&arguments->maps, &arguments->map_cap, &arguments->options.map_count,
-			value, err);
-	arguments->options.maps = arguments->maps;
-	return rc;
-}
-
-static int take_path(struct symbol_arguments *arguments, const char *value, struct err *err)
-{
-	struct symbol_options alone = {.symbol_path = value};
-	int rc = symbol_options_check(&alone, err);
-
-	if (!rc)
-		arguments->options.symbol_path = value;
-	return rc;
-}
-
-static int take_strip(struct symbol_arguments *arguments, const char *value, struct err *err)
-{
-	int rc = add(&arguments->strips, &arguments->strip_cap, &arguments->options.strip_count,
-		value, err);
-
-	arguments->options.strip_paths = arguments->strips;
-	return rc;
-}
-
-/* The place of an error: which option it is about. */
-static int name_option(int rc, const char *option, const char *value, struct err *err)
-{
-	if (rc == -ERR_USAGE && err)
+	if (rc && err)
 		snprintf(err->place, sizeof(err->place), "%s %s", option, value);
 	return rc ? rc : 1;
 }
@@ -74,11 +41,20 @@ int symbol_arguments_take(
 
 	switch (id) {
 	case SYMBOL_OPT_PATH:
-		return name_option(take_path(arguments, value, err), "--symbol-path", value, err);
+		options->symbol_path = value;
+		return check_value(&(struct symbol_options){.symbol_path = value}, "--symbol-path",
+			value, err);
 	case SYMBOL_OPT_MAP:
-		return name_option(take_map(arguments, value, err), "--map", value, err);
+		add(&arguments->maps, &arguments->map_cap, &options->map_count, value);
+		options->maps = arguments->maps;
+		return check_value(
+			&(struct symbol_options){
+				.symbol_path = ".", .maps = &value, .map_count = 1},
+			"--map", value, err);
 	case SYMBOL_OPT_STRIP:
-		return name_option(take_strip(arguments, value, err), "--strip-path", value, err);
+		add(&arguments->strips, &arguments->strip_cap, &options->strip_count, value);
+		options->strip_paths = arguments->strips;
+		return 1;
 	case SYMBOL_OPT_RAW: options->no_demangle = true; return 1;
 	case SYMBOL_OPT_MISMATCH: options->allow_mismatch = true; return 1;
 	case SYMBOL_OPT_NO_CACHE: options->no_cache = true; return 1;

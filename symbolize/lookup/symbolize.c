@@ -12,42 +12,38 @@
 struct symbolizer {
 	struct arena arena; /* names */
 	struct table keys; /* what tells a build from others -> index into subjects */
-	struct u64map answers; /* place_number() -> index into answer_list */
+	struct u64map answers; /* place -> index into answer_list */
 	struct symbols *answer_list;
 	size_t answer_count, answer_cap;
 	struct sym_module **subjects;
 	size_t subject_count, subject_cap;
-	struct table
-		undnames; /* a name that Microsoft's compiler decorated -> index into undname_list */
-	const char **undname_list; /* what it means; NULL: nobody can say */
-	const char **decorated; /* the same names as they are */
-	size_t undname_count, undname_cap, decorated_cap;
+	/* Names that Microsoft's compiler decorated. */
+	struct table undnames; /* such a name -> index into both lists */
+	const char **decorated; /* the names as they are */
+	const char **undecorated; /* what they mean; NULL: nobody can say */
+	size_t undname_count, undname_cap;
 	size_t asked_count; /* of them; the others wait for undname_find() */
 	struct sources sources;
 	struct buf by; /* what symbolizer_story() said last */
-	const struct module *last; /* within one call: most queries follow one of the same module */
-	uint32_t last_subject;
+	/* Within one call: most queries follow one of the same module. */
+	const struct module *last;
+	struct sym_module *last_subject;
 };
 
-/* What an address means, whatever the dump and wherever it had loaded the image. */
-struct batch_place {
-	uint32_t subject, rva;
-};
+/* What an address means, whatever the dump and wherever it had loaded the image: the number of a subject, and an
+ * rva in the lower half. */
+#define NO_PLACE UINT64_MAX
 
-struct item {
-	struct batch_place place;
-	const struct module *module;
-};
+static uint32_t place_subject(uint64_t place)
+{
+	return (uint32_t)(place >> 32);
+}
 
 struct symbolizer *symbolizer_new(const struct symbol_options *options, struct err *err)
 {
 	static const struct symbol_options defaults = {0};
-	struct symbolizer *symbolizer = calloc(1, sizeof(*symbolizer));
+	struct symbolizer *symbolizer = xcalloc(1, sizeof(*symbolizer));
 
-	if (!symbolizer) {
-		err_set(err, ERR_NOMEM, NULL, NULL);
-		return NULL;
-	}
 	arena_init(&symbolizer->arena);
 	table_init(&symbolizer->keys);
 	table_init(&symbolizer->undnames);
@@ -59,25 +55,21 @@ struct symbolizer *symbolizer_new(const struct symbol_options *options, struct e
 	return NULL;
 }
 
-static void subject_free(struct sym_module *subject)
-{
-	tables_free(subject->tables);
-	module_files_release(&subject->files);
-	free(subject);
-}
-
 void symbolizer_free(struct symbolizer *symbolizer)
 {
 	if (!symbolizer)
 		return;
 	sources_release(&symbolizer->sources); /* before the names that it may remember go */
-	for (size_t i = 0; i < symbolizer->subject_count; i++)
-		subject_free(symbolizer->subjects[i]);
+	for (size_t i = 0; i < symbolizer->subject_count; i++) {
+		tables_free(symbolizer->subjects[i]->tables);
+		module_files_release(&symbolizer->subjects[i]->files);
+		free(symbolizer->subjects[i]);
+	}
 	free(symbolizer->subjects);
 	free(symbolizer->answer_list);
 	table_release(&symbolizer->keys);
 	table_release(&symbolizer->undnames);
-	free(symbolizer->undname_list);
+	free(symbolizer->undecorated);
 	free(symbolizer->decorated);
 	u64map_release(&symbolizer->answers);
 	buf_release(&symbolizer->by);
@@ -85,88 +77,61 @@ void symbolizer_free(struct symbolizer *symbolizer)
 	free(symbolizer);
 }
 
-/* Both slashes mean the same behind a drive's letter, and only there. */
-static void one_spelling(char *path)
-{
-	for (bool has_drive = path[0] && path[1] == ':'; has_drive && *path; path++) {
-		if (*path == '/')
-			*path = '\\';
-	}
-}
-
 /* The same for two modules exactly when they are one build of one file, with one PDB. */
-static int module_key(struct buf *key, const struct module *module)
+static void module_key(struct buf *key, const struct module *module)
 {
 	const char *pdb = module->pdb ? module->pdb : "";
+	bool has_drive = module->path[0] && module->path[1] == ':';
 	size_t at;
-	int rc = buf_printf(key, "%llx %d %lx %lx %s %lx %zx %s ",
-		(unsigned long long)module->size_bytes, module->has_identity,
-		(unsigned long)module->timestamp, (unsigned long)module->checksum,
-		module->pdb_guid ? module->pdb_guid : "-", (unsigned long)module->pdb_age,
-		strlen(pdb), pdb);
 
+	buf_printf(key, "%llx %d %lx %lx %s %lx %zx %s ", (unsigned long long)module->size_bytes,
+		module->has_identity, (unsigned long)module->timestamp,
+		(unsigned long)module->checksum, module->pdb_guid ? module->pdb_guid : "-",
+		(unsigned long)module->pdb_age, strlen(pdb), pdb);
 	at = key->len;
-	if (!rc)
-		rc = buf_add_text(key, module->path);
-	if (!rc)
-		one_spelling(key->data + at);
-	return rc;
+	buf_add_text(key, module->path);
+	/* Both slashes mean the same behind a drive's letter, and only there. */
+	for (; has_drive && at < key->len; at++) {
+		if (key->data[at] == '/')
+			key->data[at] = '\\';
+	}
 }
 
-static int add_subject(struct symbolizer *symbolizer, const struct module *module,
-	const struct buf *key, uint32_t *index)
+static struct sym_module *add_subject(struct symbolizer *symbolizer)
 {
-	struct sym_module *subject = calloc(1, sizeof(*subject));
+	struct sym_module *subject = xcalloc(1, sizeof(*subject));
 
-	if (subject)
-		subject->tables =
-			tables_new(&subject->files, symbolizer->sources.options.no_demangle);
-	if (!subject || !subject->tables ||
-		array_grow((void **)&symbolizer->subjects, &symbolizer->subject_cap,
-			symbolizer->subject_count, sizeof(struct sym_module *)) ||
-		table_add(&symbolizer->keys, key->data, key->len, symbolizer->subject_count)) {
-		if (subject)
-			subject_free(subject);
-		return -ERR_NOMEM;
-	}
+	subject->tables = tables_new(&subject->files, symbolizer->sources.options.no_demangle);
 	subject->number = (uint32_t)symbolizer->subject_count;
-	subject->module = module;
-	*index = subject->number;
-	symbolizer->subjects[symbolizer->subject_count++] = subject;
-	return 0;
+	array_grow((void **)&symbolizer->subjects, &symbolizer->subject_cap,
+		symbolizer->subject_count, sizeof(struct sym_module *));
+	return symbolizer->subjects[symbolizer->subject_count++] = subject;
 }
 
-static int subject_of(struct symbolizer *symbolizer, const struct module *module, uint32_t *index)
+static struct sym_module *subject_of(struct symbolizer *symbolizer, const struct module *module)
 {
+	struct sym_module *subject;
+	const uint64_t *known;
 	struct buf key;
-	uint64_t *known;
-	int rc;
 
-	if (module == symbolizer->last) {
-		*index = symbolizer->last_subject;
-		return 0;
-	}
+	if (module == symbolizer->last)
+		return symbolizer->last_subject;
 	buf_init(&key);
-	rc = module_key(&key, module);
-	known = rc ? NULL : table_find(&symbolizer->keys, key.data, key.len);
-	if (known)
-		*index = (uint32_t)*known;
-	else if (!rc)
-		rc = add_subject(symbolizer, module, &key, index);
+	module_key(&key, module);
+	known = table_find(&symbolizer->keys, key.data, key.len);
+	subject = known ? symbolizer->subjects[*known] : add_subject(symbolizer);
+	if (!known)
+		table_add(&symbolizer->keys, key.data, key.len, subject->number);
 	buf_release(&key);
-	if (!rc) {
-		symbolizer->last = module;
-		symbolizer->last_subject = *index;
-		/* That of an earlier call may be gone. */
-		symbolizer->subjects[*index]->module = module;
-	}
-	return rc;
+	subject->module = module; /* that of an earlier call may be gone */
+	symbolizer->last = module;
+	return symbolizer->last_subject = subject;
 }
 
-/* ---------------------------------------------------------------- names of Microsoft's compiler */
+/* ---------------------------------------------------------------- names as they are shown */
 
-/* Notes the decorated names, to have them read all at once. 0 or -ERR_NOMEM. */
-static int note_decorated(struct symbolizer *symbolizer, const struct symbols *found)
+/* Notes the names that Microsoft's compiler decorated, to have them read all at once. */
+static void note_decorated(struct symbolizer *symbolizer, const struct symbols *found)
 {
 	size_t *count = &symbolizer->undname_count;
 
@@ -175,269 +140,191 @@ static int note_decorated(struct symbolizer *symbolizer, const struct symbols *f
 
 		if (name[0] != '?' || table_find(&symbolizer->undnames, name, strlen(name)))
 			continue;
-		if (array_grow((void **)&symbolizer->undname_list, &symbolizer->undname_cap, *count,
-			    sizeof(*symbolizer->undname_list)) ||
-			array_grow((void **)&symbolizer->decorated, &symbolizer->decorated_cap,
-				*count, sizeof(*symbolizer->decorated)))
-			return -ERR_NOMEM;
-		name = arena_text(&symbolizer->arena, name, strlen(name));
-		if (!name || table_add(&symbolizer->undnames, name, strlen(name), *count))
-			return -ERR_NOMEM;
-		symbolizer->decorated[*count] = name;
-		symbolizer->undname_list[(*count)++] = NULL;
+		table_add(&symbolizer->undnames, name, strlen(name), *count);
+		array_grow((void **)&symbolizer->decorated, &symbolizer->undname_cap, *count,
+			sizeof(*symbolizer->decorated));
+		symbolizer->decorated[(*count)++] =
+			arena_text(&symbolizer->arena, name, strlen(name));
 	}
-	return 0;
 }
 
-static int read_decorated(struct symbolizer *symbolizer)
+static void read_decorated(struct symbolizer *symbolizer)
 {
 	size_t from = symbolizer->asked_count, count = symbolizer->undname_count - from;
 
+	if (!count)
+		return;
+	symbolizer->undecorated = xrealloc(symbolizer->undecorated,
+		symbolizer->undname_count * sizeof(*symbolizer->undecorated));
+	undname_find(symbolizer->decorated + from, symbolizer->undecorated + from, count,
+		&symbolizer->arena, &symbolizer->sources.options);
 	symbolizer->asked_count += count;
-	return count ? undname_find(symbolizer->decorated + from, symbolizer->undname_list + from,
-			       count, &symbolizer->arena, &symbolizer->sources.options) :
-		       0;
 }
 
-/* Puts what they mean into a copy of the chain. 0 or -ERR_NOMEM. */
-static int show_undecorated(struct symbolizer *symbolizer, struct symbols *found)
-{
-	struct symbol *list = NULL;
-
-	for (size_t i = 0; i < found->count; i++) {
-		const char *name = found->list[i].function, *text;
-		const uint64_t *index =
-			name[0] == '?' ? table_find(&symbolizer->undnames, name, strlen(name)) :
-					 NULL;
-
-		text = index ? symbolizer->undname_list[*index] : NULL;
-		if (!text)
-			continue;
-		if (!list) {
-			list = arena_alloc(&symbolizer->arena, found->count * sizeof(*list));
-			if (!list)
-				return -ERR_NOMEM;
-			memcpy(list, found->list, found->count * sizeof(*list));
-		}
-		list[i].function = text;
-	}
-	if (list)
-		found->list = list;
-	return 0;
-}
-
-/* ---------------------------------------------------------------- queries */
-
-static bool names_know(const struct symbol_query *query, struct symbols *found)
-{
-	*found = query->names ? symbol_names_find(query->names, query->addr) : (struct symbols){0};
-	return found->count > 0;
-}
-
-/* 1 and the place that a query asks about, 0 when there is none, or -ERR_NOMEM. */
-static int place_of(
-	struct symbolizer *symbolizer, const struct symbol_query *query, struct batch_place *place)
-{
-	const struct module *module = query->module;
-	uint64_t rva;
-	int rc;
-
-	if (!module || query->addr <= module->base)
-		return 0;
-	rva = query->addr - 1 - module->base;
-	if (rva >= module->size_bytes || rva >= UINT32_MAX)
-		return 0;
-	*place = (struct batch_place){.rva = (uint32_t)rva};
-	rc = subject_of(symbolizer, module, &place->subject);
-	return rc ? rc : 1;
-}
-
-static int by_place(const void *a, const void *b)
-{
-	const struct batch_place *x = &((const struct item *)a)->place;
-	const struct batch_place *y = &((const struct item *)b)->place;
-
-	if (x->subject != y->subject)
-		return x->subject < y->subject ? -1 : 1;
-	return x->rva < y->rva ? -1 : x->rva > y->rva;
-}
-
-static bool same_place(const struct batch_place *a, const struct batch_place *b)
-{
-	return a->subject == b->subject && a->rva == b->rva;
-}
-
-static uint64_t place_number(const struct batch_place *place)
-{
-	return (uint64_t)place->subject << 32 | place->rva;
-}
-
-/* The places nobody asked about before, sorted, each once. Returns how many, or -ERR_NOMEM. */
-static int64_t new_places(struct symbolizer *symbolizer, const struct symbol_query *queries,
-	size_t count, struct item *items)
-{
-	size_t found = 0, kept = 0;
-	struct symbols named;
-	bool is_sorted = true; /* as it is when the queries are, which saves much time */
-	uint32_t known;
-
-	for (size_t i = 0; i < count; i++) {
-		struct batch_place place;
-		int rc = names_know(&queries[i], &named) ?
-				 note_decorated(symbolizer, &named) :
-				 place_of(symbolizer, &queries[i], &place);
-
-		if (rc < 0)
-			return rc;
-		if (!rc || u64map_find(&symbolizer->answers, place_number(&place), &known))
-			continue;
-		items[found++] = (struct item){place, queries[i].module};
-		is_sorted &= found < 2 || by_place(&items[found - 2], &items[found - 1]) <= 0;
-	}
-	if (!is_sorted)
-		qsort(items, found, sizeof(*items), by_place);
-	for (size_t i = 0; i < found; i++) {
-		if (!kept || !same_place(&items[kept - 1].place, &items[i].place))
-			items[kept++] = items[i];
-	}
-	return (int64_t)kept;
-}
-
-/* File names as they are shown: without what --strip-path says. 0 or -ERR_NOMEM. */
-static int strip_files(struct symbolizer *symbolizer, struct symbols *found)
+/* Puts into a copy of the chain what decorated names mean, and file names without what --strip-path says. */
+static void show(struct symbolizer *symbolizer, struct symbols *found)
 {
 	const struct symbol_options *options = &symbolizer->sources.options;
 	struct symbol *list;
 
-	if (!options->strip_count || !found->count)
-		return 0;
+	if (!found->count || (!options->strip_count && !symbolizer->undname_count))
+		return;
 	list = arena_alloc(&symbolizer->arena, found->count * sizeof(*list));
-	if (!list)
-		return -ERR_NOMEM;
 	for (size_t i = 0; i < found->count; i++) {
+		const char *name = found->list[i].function;
+		const uint64_t *index =
+			name[0] == '?' ? table_find(&symbolizer->undnames, name, strlen(name)) :
+					 NULL;
+
 		list[i] = found->list[i];
+		if (index && symbolizer->undecorated[*index])
+			list[i].function = symbolizer->undecorated[*index];
 		if (list[i].file)
 			list[i].file = names_strip_path(
 				list[i].file, options->strip_paths, options->strip_count);
 	}
 	found->list = list;
-	return 0;
 }
 
-static int add_answers(struct symbolizer *symbolizer, const struct item *items,
-	const struct lookup *lookups, size_t count)
-{
-	int rc = 0;
+/* ---------------------------------------------------------------- queries */
 
-	for (size_t i = 0; !rc && i < count; i++) {
+/* Fills query->found with what the dump knows; false: nothing. */
+static bool find_in_dump(const struct symbol_query *query, struct symbols *found)
+{
+	*found = query->names ? symbol_names_find(query->names, query->addr) : (struct symbols){0};
+	return found->count > 0;
+}
+
+/* The place that a query asks about, or NO_PLACE. */
+static uint64_t place_of(struct symbolizer *symbolizer, const struct symbol_query *query)
+{
+	const struct module *module = query->module;
+	uint64_t rva;
+
+	if (!module || query->addr <= module->base)
+		return NO_PLACE;
+	rva = query->addr - 1 - module->base;
+	if (rva >= module->size_bytes || rva >= UINT32_MAX)
+		return NO_PLACE;
+	return (uint64_t)subject_of(symbolizer, module)->number << 32 | rva;
+}
+
+static int by_number(const void *a, const void *b)
+{
+	const uint64_t *x = a, *y = b;
+
+	return *x < *y ? -1 : *x > *y;
+}
+
+/* The places nobody asked about before, sorted, each once. Returns how many. */
+static size_t new_places(struct symbolizer *symbolizer, const struct symbol_query *queries,
+	size_t count, uint64_t *places)
+{
+	size_t found = 0, kept = 0;
+	bool is_sorted = true; /* as it is when the queries are, which saves much time */
+	struct symbols named;
+	uint32_t known;
+
+	for (size_t i = 0; i < count; i++) {
+		uint64_t place;
+
+		if (find_in_dump(&queries[i], &named)) {
+			note_decorated(symbolizer, &named);
+			continue;
+		}
+		place = place_of(symbolizer, &queries[i]);
+		if (place == NO_PLACE || u64map_find(&symbolizer->answers, place, &known))
+			continue;
+		is_sorted &= !found || places[found - 1] <= place;
+		places[found++] = place;
+	}
+	if (!is_sorted)
+		qsort(places, found, sizeof(*places), by_number);
+	for (size_t i = 0; i < found; i++) {
+		if (!kept || places[kept - 1] != places[i])
+			places[kept++] = places[i];
+	}
+	return kept;
+}
+
+/* All places are of one subject. */
+static void resolve_subject(struct symbolizer *symbolizer, const uint64_t *places, size_t count)
+{
+	struct sym_module *subject = symbolizer->subjects[place_subject(*places)];
+	struct lookup *lookups = xcalloc(count, sizeof(*lookups));
+
+	for (size_t i = 0; i < count; i++)
+		lookups[i].rva = (uint32_t)places[i];
+	sources_ask(&symbolizer->sources, subject, lookups, count, &symbolizer->arena);
+	for (size_t i = 0; i < count; i++) {
 		uint32_t number = (uint32_t)symbolizer->answer_count;
 
-		if (!lookups[i].is_answered)
+		if (!lookups[i].is_answered) /* that there is no name is an answer too */
 			continue;
-		if (symbolizer->answer_count >= UINT32_MAX ||
-			array_grow((void **)&symbolizer->answer_list, &symbolizer->answer_cap,
-				symbolizer->answer_count, sizeof(*symbolizer->answer_list)) ||
-			u64map_put(&symbolizer->answers, place_number(&items[i].place), &number) <
-				0)
-			rc = -ERR_NOMEM;
-		if (!rc) {
-			symbolizer->answer_list[symbolizer->answer_count++] = lookups[i].found;
-			rc = strip_files(
-				symbolizer, &symbolizer->answer_list[symbolizer->answer_count - 1]);
-			rc = rc ? rc : note_decorated(symbolizer, &lookups[i].found);
-		}
+		u64map_put(&symbolizer->answers, places[i], &number);
+		array_grow((void **)&symbolizer->answer_list, &symbolizer->answer_cap,
+			symbolizer->answer_count, sizeof(*symbolizer->answer_list));
+		symbolizer->answer_list[symbolizer->answer_count++] = lookups[i].found;
+		note_decorated(symbolizer, &lookups[i].found);
 	}
-	return rc;
-}
-
-/* All items are of one subject. */
-static int resolve_subject(struct symbolizer *symbolizer, const struct item *items, size_t count)
-{
-	struct sym_module *subject = symbolizer->subjects[items->place.subject];
-	struct lookup *lookups = calloc(count, sizeof(*lookups));
-	int rc = lookups ? 0 : -ERR_NOMEM;
-
-	for (size_t i = 0; lookups && i < count; i++)
-		lookups[i].rva = items[i].place.rva;
-	if (!rc)
-		rc = sources_ask(&symbolizer->sources, subject, lookups, count, &symbolizer->arena);
-	if (!rc) /* that there is no name is an answer too */
-		rc = add_answers(symbolizer, items, lookups, count);
 	free(lookups);
-	return rc;
 }
 
-static int answer(struct symbolizer *symbolizer, struct symbol_query *query)
+static void tell_progress(const struct symbolizer *symbolizer, uint32_t subject, size_t total)
 {
-	struct batch_place place;
-	uint32_t index;
-	int rc;
-
-	if (names_know(query, &query->found)) {
-		rc = strip_files(symbolizer, &query->found);
-		return rc ? rc : show_undecorated(symbolizer, &query->found);
-	}
-	rc = place_of(symbolizer, query, &place);
-	if (rc <= 0)
-		return rc;
-	if (u64map_find(&symbolizer->answers, place_number(&place), &index))
-		query->found = symbolizer->answer_list[index];
-	return 0;
+	listener_progress(&symbolizer->sources.options,
+		module_path_base(symbolizer->subjects[subject]->module->path), 0, total);
 }
 
-static int resolve_all(struct symbolizer *symbolizer, const struct item *items, size_t count)
+static void resolve_places(struct symbolizer *symbolizer, const uint64_t *places, size_t count)
 {
 	struct sources *sources = &symbolizer->sources;
-	int rc = 0;
 
-	sources->total_count = count;
-	sources->told_count = 0;
-	for (size_t from = 0, to; !rc && from < count; from = to) {
-		const struct module *module = items[from].module;
+	sources->counts = (struct symbol_counts){.total = count};
+	for (size_t from = 0, to; from < count; from = to) {
+		uint32_t subject = place_subject(places[from]);
 
-		for (to = from + 1; to < count; to++) {
-			if (items[to].place.subject != items[from].place.subject)
-				break;
-		}
-		sources->done_count = from;
-		listener_progress(&sources->options, module_path_base(module->path), 0, to - from);
+		for (to = from + 1; to < count && place_subject(places[to]) == subject; to++)
+			;
+		sources->counts.done = from;
+		tell_progress(symbolizer, subject, to - from);
 		if (listener_is_cancelled(&sources->options))
 			break;
-		rc = resolve_subject(symbolizer, items + from, to - from);
+		resolve_subject(symbolizer, places + from, to - from);
 	}
-	sources->done_count = count;
-	if (!rc && count)
-		listener_progress(&sources->options,
-			module_path_base(items[count - 1].module->path), 0, count);
-	return rc;
+	sources->counts.done = count;
+	tell_progress(symbolizer, place_subject(places[count - 1]), count);
 }
 
 int symbolizer_resolve(
 	struct symbolizer *symbolizer, struct symbol_query *queries, size_t count, struct err *err)
 {
-	struct item *items = malloc((count + 1) * sizeof(*items));
-	size_t had = symbolizer->answer_count;
-	int64_t found;
-	int rc;
+	uint64_t *places = xmalloc(count * sizeof(*places));
+	size_t had = symbolizer->answer_count, found;
+	uint32_t index;
 
+	(void)err;
 	symbolizer->last = NULL;
-	found = items ? new_places(symbolizer, queries, count, items) : -ERR_NOMEM;
-	rc = found < 0 ? -ERR_NOMEM : 0;
-	if (found > 0) {
+	found = new_places(symbolizer, queries, count, places);
+	if (found) {
 		listener_busy(&symbolizer->sources.options, true);
-		rc = u64map_reserve(&symbolizer->answers, (size_t)found);
-		if (!rc)
-			rc = resolve_all(symbolizer, items, (size_t)found);
+		u64map_reserve(&symbolizer->answers, found);
+		resolve_places(symbolizer, places, found);
 		listener_busy(&symbolizer->sources.options, false);
 	}
-	if (!rc)
-		rc = read_decorated(symbolizer);
-	for (size_t i = had; !rc && i < symbolizer->answer_count; i++)
-		rc = show_undecorated(symbolizer, &symbolizer->answer_list[i]);
-	for (size_t i = 0; !rc && i < count; i++)
-		rc = answer(symbolizer, &queries[i]);
-	free(items);
-	return rc ? err_set(err, ERR_NOMEM, NULL, NULL) : 0;
+	free(places);
+	read_decorated(symbolizer);
+	for (size_t i = had; i < symbolizer->answer_count; i++)
+		show(symbolizer, &symbolizer->answer_list[i]);
+	for (size_t i = 0; i < count; i++) {
+		struct symbol_query *query = &queries[i];
+
+		if (find_in_dump(query, &query->found))
+			show(symbolizer, &query->found);
+		else if (u64map_find(&symbolizer->answers, place_of(symbolizer, query), &index))
+			query->found = symbolizer->answer_list[index];
+	}
+	return 0;
 }
 
 const char *symbolizer_trouble(const struct symbolizer *symbolizer)
@@ -449,19 +336,13 @@ int symbolizer_story(struct symbolizer *symbolizer, const struct module *module,
 	struct symbol_status *story, struct err *err)
 {
 	struct sym_module *subject;
-	uint32_t index;
-	int rc;
 
+	(void)err;
 	symbolizer->last = NULL;
-	rc = subject_of(symbolizer, module, &index);
-	subject = rc ? NULL : symbolizer->subjects[index];
-	if (!rc)
-		rc = finder_find(symbolizer->sources.finder, module, &subject->files);
+	subject = subject_of(symbolizer, module);
+	finder_find(symbolizer->sources.finder, module, &subject->files);
 	buf_clear(&symbolizer->by);
-	if (!rc)
-		rc = sources_say(subject, &symbolizer->by);
-	if (rc)
-		return err_set(err, ERR_NOMEM, NULL, NULL);
+	sources_say(subject, &symbolizer->by);
 	*story = (struct symbol_status){.image = subject->files.image,
 		.debug = subject->files.pdb,
 		.by = symbolizer->by.len ? symbolizer->by.data : "",

@@ -128,18 +128,17 @@ void finder_free(struct finder *finder)
 	free(finder);
 }
 
-int finder_find(struct finder *finder, const struct module *module, struct module_files *files)
+void finder_find(struct finder *finder, const struct module *module, struct module_files *files)
 {
 	(void)finder;
 	(void)module;
 	if (files->is_searched)
-		return 0;
+		return;
 	find_count++;
 	files->is_searched = true;
 	files->is_mismatch = is_mismatch;
 	memcpy(files->guid, "0123456789ABCDEF0123456789ABCDEF", is_nameless ? 0 : 32);
 	files->image = strdup("no such file");
-	return files->image ? 0 : -ERR_NOMEM;
 }
 
 void module_files_release(struct module_files *files)

@@ -1,45 +1,59 @@
-/* Prefixes of source files: whole components, either slash, case where Windows has none. */
+/* Prefixes of paths: whole components, either slash, case where Windows has none. */
 #include "tests/unit/t.h"
 
 #include "symbolize/names.h"
 
-static void check(const char *file, const char *prefix, const char *left)
+#define COUNT(list) (sizeof(list) / sizeof(*(list)))
+
+TEST(test_what_is_behind_a_prefix)
 {
-	assert_string_equal(names_strip_path(file, &prefix, 1), left);
+	static const struct {
+		const char *prefix, *path, *rest;
+	} truths[] = {{"C:\\Build\\x", "c:/bUILD\\X\\Sub/App.exe", "Sub/App.exe"},
+		{"C:/build", "C:\\build\\a.dll", "a.dll"},
+		{"C:\\build\\", "C:\\build\\\\a.dll", "a.dll"},
+		{"/srv/ci", "/srv/ci/out/a.pdb", "out/a.pdb"}, {"C:", "c:\\a", "a"},
+		{"C:\\a.exe", "C:\\A.EXE", ""},
+		{"\\\\host\\share", "\\\\HOST\\share\\a.dll", "a.dll"}, {"/", "/a", "a"},
+		{"C:\\build", "C:\\builds\\a.dll", NULL}, {"C:\\build", "C:\\buil", NULL},
+		{"C:\\build", "D:\\build\\a.dll", NULL}, {"C:\\build", "", NULL},
+		{"/", "C:\\a", NULL},
+		/* Letters beyond ASCII are compared as they are. */
+		{"C:\\\xc3\x84", "C:\\\xc3\xa4\\a", NULL},
+		{"C:\\\xc3\xa4", "c:\\\xc3\xa4\\a", "a"}};
+
+	for (size_t i = 0; i < COUNT(truths); i++) {
+		const char *rest = names_behind(
+			truths[i].path, truths[i].prefix, strlen(truths[i].prefix), true);
+
+		assert_int_equal(!rest, !truths[i].rest);
+		if (rest)
+			assert_string_equal(rest, truths[i].rest);
+	}
 }
 
-TEST(test_whole_components_are_stripped)
+TEST(test_prefixes_of_source_files_are_stripped)
 {
-	check("/src/app/a.c", "/src", "app/a.c");
-	check("/src/app/a.c", "/src/", "app/a.c");
-	check("/src/app/a.c", "/src/app", "a.c");
-	check("/src/app/a.c", "/src/ap", "/src/app/a.c");
-	check("/src/app/a.c", "/other", "/src/app/a.c");
-	check("src/a.c", "src", "a.c");
-	check("/src/a.c", "/", "src/a.c");
-}
-
-TEST(test_something_is_left)
-{
-	check("/src/a.c", "/src/a.c", "/src/a.c");
-	check("/src/", "/src", "/src/");
-	check("/src/a.c", "", "/src/a.c");
-	check("", "/src", "");
-}
-
-TEST(test_case_and_slashes_of_windows)
-{
-	check("C:\\Build\\App\\a.c", "c:/build", "App\\a.c");
-	check("C:/Build/App/a.c", "c:\\BUILD\\", "App/a.c");
-	check("D:\\Build\\a.c", "c:/build", "D:\\Build\\a.c");
-	check("/Build/a.c", "/build", "/Build/a.c");
-}
-
-TEST(test_the_longest_is_taken)
-{
+	static const struct {
+		const char *file, *prefix, *left;
+	} truths[] = {{"/src/app/a.c", "/src", "app/a.c"}, {"/src/app/a.c", "/src/", "app/a.c"},
+		{"/src/app/a.c", "/src/app", "a.c"}, {"/src/app/a.c", "/src/ap", "/src/app/a.c"},
+		{"/src/app/a.c", "/other", "/src/app/a.c"}, {"src/a.c", "src", "a.c"},
+		{"/src/a.c", "/", "src/a.c"},
+		/* something is left */
+		{"/src/a.c", "/src/a.c", "/src/a.c"}, {"/src/", "/src", "/src/"},
+		{"/src/a.c", "", "/src/a.c"}, {"", "/src", ""},
+		/* Windows' */
+		{"C:\\Build\\App\\a.c", "c:/build", "App\\a.c"},
+		{"C:/Build/App/a.c", "c:\\BUILD\\", "App/a.c"},
+		{"D:\\Build\\a.c", "c:/build", "D:\\Build\\a.c"},
+		{"/Build/a.c", "/build", "/Build/a.c"}};
 	static const char *const prefixes[] = {"/a", "/a/b/c", "/a/b"};
 
-	assert_string_equal(names_strip_path("/a/b/c/d.c", prefixes, 3), "d.c");
+	for (size_t i = 0; i < COUNT(truths); i++)
+		assert_string_equal(
+			names_strip_path(truths[i].file, &truths[i].prefix, 1), truths[i].left);
+	assert_string_equal(names_strip_path("/a/b/c/d.c", prefixes, 3), "d.c"); /* the longest */
 	assert_string_equal(names_strip_path("/a/b/x.c", prefixes, 3), "x.c");
 	assert_string_equal(names_strip_path("/a/b/x.c", prefixes, 0), "/a/b/x.c");
 }
