@@ -17,6 +17,10 @@
 #define SCENE_SIZE 0x3000u
 #define SCENE_KEY MADE_GUID "3" /* of the PDB in a store */
 #define SCENE_IMAGE_KEY "5F3A00013000"
+#define DRIVE_C "prefix/dosdevices/c:/"
+#define IMAGE DRIVE_C "App/app.exe"
+#define PDB DRIVE_C "App/app.pdb" /* beside it */
+#define OUT_PDB DRIVE_C "Out/app.pdb" /* where the image says */
 
 static char dir[300]; /* full path */
 static struct symbol_options options;
@@ -250,6 +254,34 @@ static inline void check_files(const char *image, const char *pdb)
 	check_file(files.image, image);
 	check_file(files.pdb, pdb);
 	assert_int_equal(files.pe != NULL, image != NULL);
+}
+
+/* What is found when it is looked for afresh. */
+static inline void check_found(const char *image, const char *pdb)
+{
+	scene_find();
+	check_files(image, pdb);
+}
+
+/* The symbol path; each %s is dir. */
+static inline void use_path(const char *path)
+{
+	static char text[2000];
+
+	scene_words(text, sizeof(text), path);
+	options.symbol_path = text;
+}
+
+/* One map: from leads to dir/sub. */
+static inline void use_map(const char *from, const char *sub)
+{
+	static char text[700];
+	static const char *map = text;
+
+	assert_true(
+		(size_t)snprintf(text, sizeof(text), "%s=%s/%s", from, dir, sub) < sizeof(text));
+	options.maps = &map;
+	options.map_count = 1;
 }
 
 static inline const char *scene_reason(void)

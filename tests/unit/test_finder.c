@@ -3,17 +3,14 @@
 
 #include "tests/unit/finder_scene.h"
 
-#define IMAGE "prefix/dosdevices/c:/App/app.exe"
-
 #undef TEST_AROUND
 #define TEST_AROUND scene_begin, scene_end
 
 TEST(test_the_path_in_the_dump_and_the_one_in_the_image)
 {
 	scene_image(IMAGE, NULL);
-	scene_pdb("prefix/dosdevices/c:/Out/app.pdb", 0, 3);
-	scene_find();
-	check_files(IMAGE, "prefix/dosdevices/c:/Out/app.pdb");
+	scene_pdb(OUT_PDB, 0, 3);
+	check_found(IMAGE, OUT_PDB);
 	assert_string_equal(files.guid, MADE_GUID);
 	assert_int_equal(files.age, 3);
 	assert_false(files.is_mismatch);
@@ -23,65 +20,42 @@ TEST(test_the_path_in_the_dump_and_the_one_in_the_image)
 
 TEST(test_a_path_is_found_in_any_case)
 {
-	scene_image("prefix/dosdevices/c:/App/Sub Folder/aPP.ExE", NULL);
-	scene_pdb("prefix/dosdevices/c:/App/SUB folder/APP.pdb", 0,
-		3); /* another folder than above */
-	scene_pdb("prefix/dosdevices/c:/App/Sub Folder/App.PDB", 0, 3);
+	scene_image(DRIVE_C "App/Sub Folder/aPP.ExE", NULL);
+	scene_pdb(DRIVE_C "App/SUB folder/APP.pdb", 0, 3); /* another folder than above */
+	scene_pdb(DRIVE_C "App/Sub Folder/App.PDB", 0, 3);
 	module.path = "c:/app/Sub Folder\\APP.EXE";
-	scene_find();
-	check_files("prefix/dosdevices/c:/App/Sub Folder/aPP.ExE",
-		"prefix/dosdevices/c:/App/Sub Folder/App.PDB");
+	check_found(DRIVE_C "App/Sub Folder/aPP.ExE", DRIVE_C "App/Sub Folder/App.PDB");
 	module.path = "\\\\?\\C:\\App\\Sub Folder\\aPP.ExE";
 	scene_find();
-	check_file(files.image, "prefix/dosdevices/c:/App/Sub Folder/aPP.ExE");
+	check_file(files.image, DRIVE_C "App/Sub Folder/aPP.ExE");
 	module.path = "\\??\\C:\\App\\.\\Sub Folder\\\\app.exe";
 	scene_find();
-	check_file(files.image, "prefix/dosdevices/c:/App/Sub Folder/aPP.ExE");
-}
-
-TEST(test_letters_beyond_ascii_and_blanks)
-{
-	struct image_plan plan = scene_plan();
-
-	plan.pdb = "C:\\\xc3\xa4 \xe6\xbc\xa2\\\xc3\xbc b.pdb";
-	module.path = "C:\\\xc3\xa4 \xe6\xbc\xa2\\\xc3\xbc b.exe";
-	scene_image("prefix/dosdevices/c:/\xc3\xa4 \xe6\xbc\xa2/\xc3\xbc b.exe", &plan);
-	scene_pdb("prefix/dosdevices/c:/\xc3\xa4 \xe6\xbc\xa2/\xc3\xbc b.pdb", 0, 3);
-	scene_find();
-	check_files("prefix/dosdevices/c:/\xc3\xa4 \xe6\xbc\xa2/\xc3\xbc b.exe",
-		"prefix/dosdevices/c:/\xc3\xa4 \xe6\xbc\xa2/\xc3\xbc b.pdb");
-}
-
-/* "first=dir/sub" in a text of its own. */
-static const char *map_to(char *text, size_t size, const char *from, const char *sub)
-{
-	assert_true((size_t)snprintf(text, size, "%s=%s/%s", from, dir, sub) < size);
-	return text;
+	check_file(files.image, DRIVE_C "App/Sub Folder/aPP.ExE");
 }
 
 TEST(test_the_first_map_that_leads_to_the_file_wins)
 {
-	const char *maps[4];
+	static const char *const words[] = {
+		"C:\\App=%s/nowhere", "c:/APP=%s/first", "C:=%s/second"};
+	const char *maps[3];
 	char text[3][700];
 
-	maps[0] = map_to(text[0], sizeof(text[0]), "C:\\App", "nowhere");
-	maps[1] = map_to(text[1], sizeof(text[1]), "c:/APP", "first");
-	maps[2] = map_to(text[2], sizeof(text[2]), "C:", "second");
+	for (size_t i = 0; i < 3; i++) {
+		scene_words(text[i], sizeof(text[i]), words[i]);
+		maps[i] = text[i];
+	}
 	options.maps = maps;
 	options.map_count = 3;
 	scene_image(IMAGE, NULL);
 	scene_image("second/App/app.exe", NULL);
 	scene_pdb("second/Out/app.pdb", 0, 3);
-	scene_pdb("prefix/dosdevices/c:/Out/app.pdb", 0, 3);
-	scene_find();
-	check_files("second/App/app.exe", "second/Out/app.pdb");
+	scene_pdb(OUT_PDB, 0, 3);
+	check_found("second/App/app.exe", "second/Out/app.pdb");
 	scene_image("first/App.EXE", NULL);
-	scene_find();
-	check_files("first/App.EXE", "second/Out/app.pdb");
+	check_found("first/App.EXE", "second/Out/app.pdb");
 	/* One that leads to another build leads nowhere. */
 	scene_image("first/App.EXE", &(struct image_plan){.timestamp = 1, .size = SCENE_SIZE});
-	scene_find();
-	check_files("second/App/app.exe", "second/Out/app.pdb");
+	check_found("second/App/app.exe", "second/Out/app.pdb");
 	assert_int_equal(told_count, 0);
 }
 
@@ -92,16 +66,13 @@ TEST(test_a_map_may_be_of_a_file_and_lead_to_a_drive)
 
 	options.maps = maps;
 	options.map_count = 3;
-	scene_image("prefix/dosdevices/c:/kept/old.exe", NULL);
-	scene_find();
-	check_files("prefix/dosdevices/c:/kept/old.exe", NULL);
+	scene_image(DRIVE_C "kept/old.exe", NULL);
+	check_found(DRIVE_C "kept/old.exe", NULL);
 	module.path = "\\\\HOST\\share\\old.exe";
-	scene_find();
-	check_files("prefix/dosdevices/c:/kept/old.exe", NULL);
-	scene_image("prefix/dosdevices/c:/a=b/new.exe", NULL);
+	check_found(DRIVE_C "kept/old.exe", NULL);
+	scene_image(DRIVE_C "a=b/new.exe", NULL);
 	module.path = "D:\\new.exe"; /* the first "=" parts a map */
-	scene_find();
-	check_files("prefix/dosdevices/c:/a=b/new.exe", NULL);
+	check_found(DRIVE_C "a=b/new.exe", NULL);
 }
 
 TEST(test_a_pdb_beside_the_image)
@@ -110,38 +81,31 @@ TEST(test_a_pdb_beside_the_image)
 
 	plan.pdb = "app.pdb";
 	scene_image(IMAGE, &plan);
-	scene_pdb("prefix/dosdevices/c:/App/App.pdb", 0, 3);
-	scene_find();
-	check_files(IMAGE, "prefix/dosdevices/c:/App/App.pdb");
+	scene_pdb(DRIVE_C "App/App.pdb", 0, 3);
+	check_found(IMAGE, DRIVE_C "App/App.pdb");
 	/* A wrong one where the image says does not hinder. */
 	scene_image(IMAGE, NULL);
-	scene_pdb("prefix/dosdevices/c:/Out/app.pdb", 1, 3);
-	scene_find();
-	check_files(IMAGE, "prefix/dosdevices/c:/App/App.pdb");
+	scene_pdb(OUT_PDB, 1, 3);
+	check_found(IMAGE, DRIVE_C "App/App.pdb");
 	assert_int_equal(told_count, 0);
 	assert_string_equal(scene_reason(), "");
 }
 
 TEST(test_a_pdb_without_its_image)
 {
-	scene_pdb("prefix/dosdevices/c:/App/app.pdb", 0, 3);
-	scene_find();
-	check_files(NULL, "prefix/dosdevices/c:/App/app.pdb");
+	scene_pdb(PDB, 0, 3);
+	check_found(NULL, PDB);
 	assert_string_equal(files.guid, MADE_GUID);
 	assert_int_equal(files.age, 3);
 	check_reason("no file C:\\App\\app.exe here");
-	scene_pdb("prefix/dosdevices/c:/Out/app.pdb", 0, 3);
-	scene_find();
-	check_files(NULL, "prefix/dosdevices/c:/Out/app.pdb");
+	scene_pdb(OUT_PDB, 0, 3);
+	check_found(NULL, OUT_PDB);
 	module.pdb_guid = "0302010005040706"; /* none */
-	scene_find();
-	check_files(NULL, NULL);
+	check_found(NULL, NULL);
 	module.pdb_guid = "00000000000000000000000000000000"; /* says nothing */
-	scene_find();
-	check_files(NULL, NULL);
+	check_found(NULL, NULL);
 	module.pdb_guid = "../../../../../../../../../../..";
-	scene_find();
-	check_files(NULL, NULL);
+	check_found(NULL, NULL);
 }
 
 /* An image of another build does not hide the right PDB. */
@@ -151,53 +115,48 @@ TEST(test_the_right_pdb_beside_a_wrong_image)
 
 	plan.timestamp++;
 	scene_image(IMAGE, &plan);
-	scene_pdb("prefix/dosdevices/c:/App/app.pdb", 0, 3);
+	scene_pdb(PDB, 0, 3);
 	options.allow_mismatch = true;
-	scene_find();
-	check_files(NULL, "prefix/dosdevices/c:/App/app.pdb");
+	check_found(NULL, PDB);
 	assert_false(files.is_mismatch);
-}
-
-static void check_other(struct image_plan plan, const char *how)
-{
-	char words[600];
-
-	scene_image(IMAGE, &plan);
-	scene_find();
-	check_files(NULL, NULL);
-	snprintf(words, sizeof(words), "%%s/" IMAGE " is another build: %s", how);
-	check_reason(words);
-	snprintf(words, sizeof(words),
-		"app.exe: %%s/" IMAGE
-		" is another build: %s; --allow-mismatch uses it nevertheless\n",
-		how);
-	check_told(words);
-	assert_int_equal(told_count, 1);
 }
 
 TEST(test_images_of_another_build_are_said_with_both_values)
 {
-	struct image_plan plan = scene_plan();
+	struct image_plan plans[6];
+	static const char *const how[] = {"time stamp 5F3A0001 in the dump, 60112233 in the file",
+		"size 3000 in the dump, 5000 in the file",
+		"GUID and age " MADE_GUID " 3 in the dump, 030201BB05040706"
+		"08090A0B0C0D0E0F 3 in the file",
+		"GUID and age " MADE_GUID " 3 in the dump, " MADE_GUID " A in the file",
+		"GUID " MADE_GUID " in the dump, none in the file",
+		"checksum 00001234 in the dump, 0000ABCD in the file"};
+	char words[600];
 
-	plan.timestamp = 0x60112233;
-	check_other(plan, "time stamp 5F3A0001 in the dump, 60112233 in the file");
-	plan = scene_plan();
-	plan.size = 0x5000;
-	check_other(plan, "size 3000 in the dump, 5000 in the file");
-	plan = scene_plan();
-	plan.guid_0 = 0xbb;
-	check_other(plan, "GUID and age " MADE_GUID " 3 in the dump, 030201BB"
-			  "05040706"
-			  "08090A0B0C0D0E0F 3 in the file");
-	plan = scene_plan();
-	plan.age = 10;
-	check_other(plan, "GUID and age " MADE_GUID " 3 in the dump, " MADE_GUID " A in the file");
-	plan.pdb = NULL;
-	check_other(plan, "GUID " MADE_GUID " in the dump, none in the file");
-	module.pdb_guid = NULL;
-	module.checksum = 0x1234;
-	plan.checksum = 0xabcd;
-	check_other(plan, "checksum 00001234 in the dump, 0000ABCD in the file");
+	for (size_t i = 0; i < 6; i++)
+		plans[i] = scene_plan();
+	plans[0].timestamp = 0x60112233;
+	plans[1].size = 0x5000;
+	plans[2].guid_0 = 0xbb;
+	plans[3].age = 10;
+	plans[4].pdb = plans[5].pdb = NULL;
+	plans[5].checksum = 0xabcd;
+	for (size_t i = 0; i < 6; i++) {
+		if (i == 5) { /* known where a GUID is not */
+			module.pdb_guid = NULL;
+			module.checksum = 0x1234;
+		}
+		scene_image(IMAGE, &plans[i]);
+		check_found(NULL, NULL);
+		snprintf(words, sizeof(words), "%%s/" IMAGE " is another build: %s", how[i]);
+		check_reason(words);
+		snprintf(words, sizeof(words),
+			"app.exe: %%s/" IMAGE
+			" is another build: %s; --allow-mismatch uses it nevertheless\n",
+			how[i]);
+		check_told(words);
+		assert_int_equal(told_count, 1);
+	}
 }
 
 /* UMDH's logs; and dumps that say they know but do not. */
@@ -208,29 +167,25 @@ TEST(test_without_an_identity_size_and_name_decide)
 	plan.timestamp = 7;
 	module.has_identity = false;
 	scene_image(IMAGE, &plan);
-	scene_pdb("prefix/dosdevices/c:/App/app.pdb", 0, 3);
-	scene_find();
-	check_files(IMAGE, "prefix/dosdevices/c:/App/app.pdb"); /* the image's PDB */
+	scene_pdb(PDB, 0, 3);
+	check_found(IMAGE, PDB); /* the image's PDB */
 	check_reason("UMDH recorded no GUID: the file fits by name and size only");
 	assert_int_equal(told_count, 0);
 	module.has_identity = true;
 	module.timestamp = 0;
 	module.pdb_guid = NULL;
 	module.pdb = NULL;
-	scene_find();
-	check_files(IMAGE, "prefix/dosdevices/c:/App/app.pdb");
+	check_found(IMAGE, PDB);
 	check_reason(
 		"the dump does not say which build it is: the file fits by name and size only");
 	module.size_bytes = 0x9000;
-	scene_find();
-	check_files(NULL, NULL);
+	check_found(NULL, NULL);
 	check_told("is another build: size 9000 in the dump, 3000 in the file");
 	/* Without a time stamp a GUID is as good. */
 	module.size_bytes = SCENE_SIZE;
 	module.pdb_guid = MADE_GUID;
 	module.pdb_age = 3;
-	scene_find();
-	check_files(IMAGE, "prefix/dosdevices/c:/App/app.pdb");
+	check_found(IMAGE, PDB);
 	assert_string_equal(scene_reason(), "");
 }
 
@@ -298,31 +253,27 @@ TEST(test_nor_does_the_pdb_that_an_image_names)
 	scene_image(IMAGE, &plan);
 	scene_pdb("made/app.pdb", 0, 3);
 	make_link("prefix/drive_c/App/app.pdb", pdb);
-	scene_find();
-	check_files(IMAGE, NULL);
+	check_found(IMAGE, NULL);
 }
 
 /* What the user says may lie anywhere; from there on the stranger's names count again. */
 TEST(test_the_user_may_lead_anywhere)
 {
-	const char *map;
-	char text[700], sub[400];
+	static const char *map;
+	char text[700];
 
 	scene_image("own/app.exe", NULL);
 	make_link("own/away", "/proc/self/root");
-	assert_true((size_t)snprintf(text, sizeof(text), "C:\\App=/proc/self/root%s/own", dir) <
-		    sizeof(text));
+	scene_words(text, sizeof(text), "C:\\App=/proc/self/root%s/own");
 	map = text;
 	options.maps = &map;
 	options.map_count = 1;
 	assert_true(finds("C:\\App\\app.exe"));
 	options.map_count = 0;
-	assert_true((size_t)snprintf(sub, sizeof(sub), "/proc/self/root%s/own", dir) < sizeof(sub));
-	options.symbol_path = sub;
+	use_path("/proc/self/root%s/own");
 	assert_true(finds("C:\\App\\app.exe"));
 	options.symbol_path = NULL;
-	map_to(text, sizeof(text), "C:\\App", "own");
-	options.map_count = 1;
+	use_map("C:\\App", "own");
 	assert_true(finds("C:\\App\\app.exe"));
 	assert_false(finds("C:\\App\\away%s\\own\\app.exe"));
 	assert_false(finds("C:\\App\\..\\own\\away%s\\own\\app.exe"));
@@ -330,38 +281,16 @@ TEST(test_the_user_may_lead_anywhere)
 
 TEST(test_only_where_the_user_says_when_he_wants_it_so)
 {
-	const char *map;
-	char text[700], path[400];
-
 	scene_image(IMAGE, NULL);
-	scene_pdb("prefix/dosdevices/c:/Out/app.pdb", 0, 3);
+	scene_pdb(OUT_PDB, 0, 3);
 	options.no_local_files = true;
-	scene_find();
-	check_files(NULL, NULL);
+	check_found(NULL, NULL);
 	check_reason("C:\\App\\app.exe was not looked for (--no-local-files)");
 	scene_image("named/app.exe", NULL);
 	scene_pdb("named/app.pdb", 0, 3);
-	scene_path(path, sizeof(path), "named");
-	options.symbol_path = path;
-	scene_find();
-	check_files("named/app.exe", "named/app.pdb");
+	use_path("%s/named");
+	check_found("named/app.exe", "named/app.pdb");
 	options.symbol_path = NULL;
-	map = map_to(text, sizeof(text), "C:\\App", "named");
-	options.maps = &map;
-	options.map_count = 1;
-	scene_find();
-	check_files("named/app.exe", "named/app.pdb");
-}
-
-TEST(test_a_second_search_changes_nothing)
-{
-	struct err err;
-	struct finder *finder = finder_new(&options, &err);
-
-	assert_non_null(finder);
-	finder_find(finder, &module, &files);
-	scene_image(IMAGE, NULL);
-	finder_find(finder, &module, &files);
-	check_files(NULL, NULL);
-	finder_free(finder);
+	use_map("C:\\App", "named");
+	check_found("named/app.exe", "named/app.pdb");
 }

@@ -3,39 +3,22 @@
 
 #include "tests/unit/finder_scene.h"
 
-static char path_text[2000];
+#define STORED_PDB "sym/app.pdb/" SCENE_KEY "/app.pdb"
+#define STORED_IMAGE "sym/app.exe/" SCENE_IMAGE_KEY "/app.exe"
 
-/* Sets the symbol path; each %s is dir. */
-static void use_path(const char *path)
-{
-	scene_words(path_text, sizeof(path_text), path);
-	options.symbol_path = path_text;
-}
-
-static void check_image_at(const char *name)
+/* Found where it is, and only there: an image or a PDB. */
+static void check_at(const char *name, bool is_image)
 {
 	char path[1000];
 
-	scene_image(name, NULL);
-	scene_find();
-	check_files(name, NULL);
+	if (is_image)
+		scene_image(name, NULL);
+	else
+		scene_pdb(name, 0, 3);
+	check_found(is_image ? name : NULL, is_image ? NULL : name);
 	scene_path(path, sizeof(path), name);
 	assert_int_equal(unlink(path), 0);
-	scene_find();
-	check_files(NULL, NULL);
-}
-
-static void check_pdb_at(const char *name)
-{
-	char path[1000];
-
-	scene_pdb(name, 0, 3);
-	scene_find();
-	check_files(NULL, name);
-	scene_path(path, sizeof(path), name);
-	assert_int_equal(unlink(path), 0);
-	scene_find();
-	check_files(NULL, NULL);
+	check_found(NULL, NULL);
 }
 
 #undef TEST_AROUND
@@ -43,21 +26,21 @@ static void check_pdb_at(const char *name)
 
 TEST(test_folders_as_dbghelp_searches_them)
 {
+	static const char *const pdbs[] = {"sym/app.pdb", "sym/App.PDB", "sym/symbols/pdb/app.pdb",
+		"sym/Pdb/app.pdb",
+		"sym/symbols/Exe/app.pdb", /* as Microsoft's packages have them */
+		"sym/EXE/App.pdb"};
+	static const char *const images[] = {
+		"sym/app.exe", "sym/symbols/Exe/app.exe", "sym/EXE/APP.exe"};
+
 	scene_folders("sym/x");
 	use_path("%s/sym");
-	check_pdb_at("sym/app.pdb");
-	check_pdb_at("sym/App.PDB");
-	check_pdb_at("sym/symbols/pdb/app.pdb");
-	check_pdb_at("sym/Pdb/app.pdb");
-	check_pdb_at("sym/symbols/Exe/app.pdb"); /* as Microsoft's packages have them */
-	check_pdb_at("sym/EXE/App.pdb");
-	check_image_at("sym/app.exe");
-	check_image_at("sym/symbols/Exe/app.exe");
-	check_image_at("sym/EXE/APP.exe");
-	/* Not everything. */
-	scene_pdb("sym/deep/app.pdb", 0, 3);
-	scene_find();
-	check_files(NULL, NULL);
+	for (size_t i = 0; i < sizeof(pdbs) / sizeof(*pdbs); i++)
+		check_at(pdbs[i], false);
+	for (size_t i = 0; i < sizeof(images) / sizeof(*images); i++)
+		check_at(images[i], true);
+	scene_pdb("sym/deep/app.pdb", 0, 3); /* not everything */
+	check_found(NULL, NULL);
 }
 
 TEST(test_stores_of_two_and_three_tiers)
@@ -68,10 +51,10 @@ TEST(test_stores_of_two_and_three_tiers)
 	scene_folders("sym/x");
 	for (size_t i = 0; i < sizeof(ways) / sizeof(*ways); i++) {
 		use_path(ways[i]);
-		check_pdb_at("sym/app.pdb/" SCENE_KEY "/app.pdb");
-		check_pdb_at("sym/ap/app.pdb/" SCENE_KEY "/app.pdb");
-		check_image_at("sym/app.exe/" SCENE_IMAGE_KEY "/app.exe");
-		check_image_at("sym/ap/app.exe/" SCENE_IMAGE_KEY "/app.exe");
+		check_at(STORED_PDB, false);
+		check_at("sym/ap/app.pdb/" SCENE_KEY "/app.pdb", false);
+		check_at(STORED_IMAGE, true);
+		check_at("sym/ap/app.exe/" SCENE_IMAGE_KEY "/app.exe", true);
 	}
 }
 
@@ -90,8 +73,7 @@ TEST(test_names_and_keys_in_any_case)
 	scene_image("sym/aP/APP.EXE/00000ABC12ab000/app.exe",
 		&(struct image_plan){
 			.timestamp = 0xabc, .size = 0x12ab000, .age = 0x1b, .pdb = "app.pdb"});
-	scene_find();
-	check_files("sym/aP/APP.EXE/00000ABC12ab000/app.exe", "sym/App.pdb/0302010005040706"
+	check_found("sym/aP/APP.EXE/00000ABC12ab000/app.exe", "sym/App.pdb/0302010005040706"
 							      "08090A0B0C0D0E0F1b/APP.PDB");
 	/* Age in hexadecimal; the time stamp has always eight digits. */
 	assert_int_equal(files.age, 27);
@@ -104,10 +86,9 @@ TEST(test_what_lies_in_a_store_must_fit_too)
 
 	use_path("srv*%s/sym");
 	plan.timestamp++;
-	scene_image("sym/app.exe/" SCENE_IMAGE_KEY "/app.exe", &plan);
-	scene_pdb("sym/app.pdb/" SCENE_KEY "/app.pdb", 0, 4);
-	scene_find();
-	check_files(NULL, NULL);
+	scene_image(STORED_IMAGE, &plan);
+	scene_pdb(STORED_PDB, 0, 4);
+	check_found(NULL, NULL);
 	check_told("%s/sym/app.pdb/" SCENE_KEY "/app.pdb is another build: GUID and age " MADE_GUID
 		   " 3 in the dump, " MADE_GUID " 4 in the file; --allow-mismatch");
 	check_told("%s/sym/app.exe/" SCENE_IMAGE_KEY "/app.exe is another build: time stamp");
@@ -120,39 +101,33 @@ TEST(test_elements_are_searched_in_order_after_the_dumps_path)
 	scene_pdb("two/app.pdb/" SCENE_KEY "/app.pdb", 0, 3);
 	scene_pdb("three/app.pdb", 0, 3);
 	use_path("%s/one;srv*%s/two;%s/three");
-	scene_find();
-	check_files("one/app.exe", "two/app.pdb/" SCENE_KEY "/app.pdb");
+	check_found("one/app.exe", "two/app.pdb/" SCENE_KEY "/app.pdb");
 	scene_pdb("one/app.pdb", 1, 3); /* another build is passed by */
 	use_path("srv*%s/two;%s/one;%s/three");
-	scene_find();
-	check_files("two/app.exe/" SCENE_IMAGE_KEY "/app.exe", "two/app.pdb/" SCENE_KEY "/app.pdb");
+	check_found("two/app.exe/" SCENE_IMAGE_KEY "/app.exe", "two/app.pdb/" SCENE_KEY "/app.pdb");
 	use_path("%s/three;%s/one;srv*%s/two");
-	scene_find();
-	check_files("one/app.exe", "three/app.pdb");
+	check_found("one/app.exe", "three/app.pdb");
 	assert_int_equal(told_count, 0);
-	scene_image("prefix/dosdevices/c:/App/app.exe", NULL);
-	scene_pdb("prefix/dosdevices/c:/App/app.pdb", 0, 3);
-	scene_find();
-	check_files("prefix/dosdevices/c:/App/app.exe", "prefix/dosdevices/c:/App/app.pdb");
+	scene_image(IMAGE, NULL);
+	scene_pdb(PDB, 0, 3);
+	check_found(IMAGE, PDB);
 }
 
 TEST(test_the_environment_has_a_symbol_path_too)
 {
-	use_path("%s/sym");
-	options.symbol_path = NULL;
-	setenv("_NT_SYMBOL_PATH", path_text, 1);
+	char path[400];
+
+	scene_path(path, sizeof(path), "sym");
+	setenv("_NT_SYMBOL_PATH", path, 1);
 	scene_pdb("sym/app.pdb", 0, 3);
-	scene_find();
-	check_files(NULL, "sym/app.pdb");
+	check_found(NULL, "sym/app.pdb");
 	options.symbol_path = ""; /* said to be none */
-	scene_find();
-	check_files(NULL, NULL);
+	check_found(NULL, NULL);
 	/* It is meant for others too: what is strange in it is no error. */
 	options.symbol_path = NULL;
-	snprintf(path_text, sizeof(path_text), "odd*thing;%s/sym", dir);
-	setenv("_NT_SYMBOL_PATH", path_text, 1);
-	scene_find();
-	check_files(NULL, "sym/app.pdb");
+	snprintf(path, sizeof(path), "odd*thing;%s/sym", dir);
+	setenv("_NT_SYMBOL_PATH", path, 1);
+	check_found(NULL, "sym/app.pdb");
 	check_told("_NT_SYMBOL_PATH: odd*thing is passed over");
 	assert_int_equal(told_count, 1);
 	unsetenv("_NT_SYMBOL_PATH");
@@ -160,10 +135,9 @@ TEST(test_the_environment_has_a_symbol_path_too)
 
 TEST(test_windows_paths_go_through_the_prefix)
 {
-	scene_pdb("prefix/dosdevices/c:/Symbols/app.pdb/" SCENE_KEY "/app.pdb", 0, 3);
+	scene_pdb(DRIVE_C "Symbols/app.pdb/" SCENE_KEY "/app.pdb", 0, 3);
 	use_path("srv*c:\\symbols*https://example.org/x");
-	scene_find();
-	check_files(NULL, "prefix/dosdevices/c:/Symbols/app.pdb/" SCENE_KEY "/app.pdb");
+	check_found(NULL, DRIVE_C "Symbols/app.pdb/" SCENE_KEY "/app.pdb");
 }
 
 TEST(test_a_relative_folder_becomes_a_full_path)
@@ -175,8 +149,7 @@ TEST(test_a_relative_folder_becomes_a_full_path)
 	scene_folders("here/x");
 	assert_int_equal(chdir(dir), 0);
 	use_path("here\\-");
-	scene_find();
-	check_files(NULL, "here/-/app.pdb");
+	check_found(NULL, "here/-/app.pdb");
 	use_path("\\\\here\\-;\\here\\-"); /* another machine, another drive's root */
 	scene_find();
 	assert_int_equal(chdir(old), 0);
@@ -188,8 +161,7 @@ TEST(test_packed_files_are_named_as_not_read)
 	use_path("srv*%s/sym");
 	scene_write("sym/app.pdb/" SCENE_KEY "/app.pd_", "SZDD", 4);
 	scene_write("sym/app.exe/" SCENE_IMAGE_KEY "/file.ptr", "PATH:x", 6);
-	scene_find();
-	check_files(NULL, NULL);
+	check_found(NULL, NULL);
 	check_reason("%s/sym/app.pdb/" SCENE_KEY "/app.pd_ is compressed: unpack it with expand");
 	check_reason("%s/sym/app.exe/" SCENE_IMAGE_KEY
 		     "/file.ptr only points to the file: copy that here");
@@ -199,8 +171,8 @@ TEST(test_packed_files_are_named_as_not_read)
 	scene_find();
 	check_reason("%s/folder/app.ex_ is compressed: unpack it with expand");
 	/* When the file is found elsewhere there is nothing to say. */
-	scene_image("prefix/dosdevices/c:/App/app.exe", NULL);
-	scene_pdb("prefix/dosdevices/c:/App/app.pdb", 0, 3);
+	scene_image(IMAGE, NULL);
+	scene_pdb(PDB, 0, 3);
 	scene_find();
 	assert_string_equal(scene_reason(), "");
 	assert_int_equal(told_count, 0);
@@ -215,7 +187,7 @@ TEST(test_servers_are_named_as_not_asked_once)
 	use_path("%s/none;srv*%s/cache*https://example.org/symbols");
 	finder = finder_new(&options, &err);
 	assert_non_null(finder);
-	assert_string_equal(finder_servers(finder), path_text);
+	assert_string_equal(finder_servers(finder), options.symbol_path);
 	finder_find(finder, &module, &files);
 	check_reason("servers are not asked here: https://example.org/symbols");
 	check_told("servers are not asked here: https://example.org/symbols;");

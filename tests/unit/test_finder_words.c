@@ -3,9 +3,6 @@
 
 #include "tests/unit/finder_scene.h"
 
-#define IMAGE "prefix/dosdevices/c:/App/app.exe"
-#define PDB "prefix/dosdevices/c:/App/app.pdb"
-
 /* ---------------------------------------------------------------- --allow-mismatch */
 
 #undef TEST_AROUND
@@ -13,7 +10,6 @@
 
 TEST(test_files_of_another_build_are_used_when_asked_for)
 {
-	const char *maps[1];
 	struct image_plan plan = scene_plan();
 
 	options.allow_mismatch = true;
@@ -21,8 +17,7 @@ TEST(test_files_of_another_build_are_used_when_asked_for)
 	plan.guid_0 = 0xbb;
 	scene_image(IMAGE, &plan);
 	scene_pdb(PDB, 0xbb, 3); /* the image's */
-	scene_find();
-	check_files(IMAGE, PDB);
+	check_found(IMAGE, PDB);
 	assert_true(files.is_mismatch);
 	check_reason("is another build: time stamp 5F3A0001 in the dump, 00000001 in the file, and "
 		     "used nevertheless");
@@ -30,31 +25,25 @@ TEST(test_files_of_another_build_are_used_when_asked_for)
 	assert_int_equal(told_count, 1);
 	/* Any PDB is better than none. */
 	scene_pdb(PDB, 0xcc, 3);
-	scene_find();
-	check_files(IMAGE, PDB);
+	check_found(IMAGE, PDB);
 	assert_true(files.is_mismatch);
 	check_told("app.exe: %s/" PDB " is another build: GUID and age 030201BB");
 	/* Right image, wrong PDB. */
 	scene_image(IMAGE, NULL);
-	scene_find();
-	check_files(IMAGE, PDB);
+	check_found(IMAGE, PDB);
 	assert_true(files.is_mismatch);
 	check_told(PDB " is another build: GUID and age " MADE_GUID " 3 in the image, 030201CC");
 	assert_int_equal(told_count, 1);
 	assert_string_equal(files.guid, MADE_GUID);
 	/* What else is wrong with images is no matter beside the right one. */
-	maps[0] = "C:\\App=C:\\Other";
-	options.maps = maps;
-	options.map_count = 1;
-	scene_image("prefix/dosdevices/c:/Other/app.exe", &plan);
-	scene_find();
-	check_files(IMAGE, PDB);
+	use_map("C:\\App", DRIVE_C "Other");
+	scene_image(DRIVE_C "Other/app.exe", &plan);
+	check_found(IMAGE, PDB);
 	assert_int_equal(told_count, 1);
 	options.map_count = 0;
 	/* And what fits is used as ever. */
 	scene_pdb(PDB, 0, 3);
-	scene_find();
-	check_files(IMAGE, PDB);
+	check_found(IMAGE, PDB);
 	assert_false(files.is_mismatch);
 	assert_int_equal(told_count, 0);
 }
@@ -86,9 +75,8 @@ TEST(test_system_files_of_another_system_are_no_news)
 
 	plan.timestamp = 1;
 	module.path = "C:\\WINDOWS\\system32\\test.dll";
-	scene_image("prefix/dosdevices/c:/windows/system32/test.dll", &plan);
-	scene_find();
-	check_files(NULL, NULL);
+	scene_image(DRIVE_C "windows/system32/test.dll", &plan);
+	check_found(NULL, NULL);
 	check_reason("test.dll is another build: time stamp");
 	assert_int_equal(told_count, 0);
 }
@@ -126,8 +114,7 @@ TEST(test_damaged_files_are_named)
 {
 	scene_write(IMAGE, "MZ", 2);
 	scene_write(PDB, "Microsoft C/C++ MSF 7.00\r\n\032DS\0\0\0", 32);
-	scene_find();
-	check_files(NULL, NULL);
+	check_found(NULL, NULL);
 	check_reason("%s/" IMAGE " is not a PE image, or is damaged");
 	check_reason("%s/" PDB " cannot be used: the PDB is cut short");
 	assert_int_equal(told_count, 2);
@@ -141,7 +128,7 @@ TEST(test_words_are_harmless)
 	module.pdb = "p\x07q.pdb";
 	scene_find();
 	check_reason("no file C:\\App\\a?[2Jb???.exe here; p?q.pdb (");
-	scene_write("prefix/dosdevices/c:/App/a\x1b[2Jb\n\xc2\x9b.exe", "x", 1);
+	scene_write(DRIVE_C "App/a\x1b[2Jb\n\xc2\x9b.exe", "x", 1);
 	scene_find();
 	check_reason("/App/a?[2Jb???.exe is not a PE image");
 }
@@ -158,12 +145,10 @@ TEST(test_paths_of_any_length)
 	memcpy(path, "C:\\", 3);
 	module.path = path;
 	module.pdb = path;
-	scene_find();
-	check_files(NULL, NULL);
+	check_found(NULL, NULL);
 	assert_true(files.reason.len < 2000);
 	memset(path + 3, 'a', LEN - 3);
-	scene_find();
-	check_files(NULL, NULL);
+	check_found(NULL, NULL);
 	assert_true(files.reason.len < 2000);
 	free(path);
 }
@@ -210,8 +195,7 @@ TEST(test_paths_to_other_machines_are_not_opened)
 	/* As they would be here, if they were taken for paths of this machine. */
 	for (size_t i = 0; i < sizeof(paths) / sizeof(*paths); i++) {
 		module.path = paths[i];
-		scene_find();
-		check_files(NULL, NULL);
+		check_found(NULL, NULL);
 		assert_memory_equal(scene_reason(), paths[i], strlen(paths[i]));
 		assert_non_null(strstr(scene_reason(), " is on another machine or a device"));
 	}
@@ -231,12 +215,10 @@ TEST(test_pipes_and_loops_are_no_files)
 	scene_path(path, sizeof(path), "other/App.pdb");
 	assert_int_equal(mkfifo(path, 0600), 0);
 	options.symbol_path = "";
-	scene_find();
-	check_files(NULL, NULL);
+	check_found(NULL, NULL);
 	scene_path(path, sizeof(path), "other;srv*C:\\App\\app.exe;C:\\App\\app.pdb");
 	options.symbol_path = path;
-	scene_find();
-	check_files(NULL, NULL);
+	check_found(NULL, NULL);
 	check_reason("no file C:\\App\\app.exe here");
 }
 
@@ -273,13 +255,13 @@ TEST(test_many_maps_and_elements)
 	options.maps = maps;
 	options.map_count = MAPS;
 	options.symbol_path = text.data;
-	scene_pdb("prefix/dosdevices/c:/App/app.pdb/" SCENE_KEY "/app.pdb", 0, 3);
+	scene_pdb(DRIVE_C "App/app.pdb/" SCENE_KEY "/app.pdb", 0, 3);
 	finder = finder_new(&options, &err);
 	assert_non_null(finder);
 	for (int i = 0; i < MODULES; i++) {
 		module_files_release(&files);
 		finder_find(finder, &module, &files);
-		check_files(NULL, "prefix/dosdevices/c:/App/app.pdb/" SCENE_KEY "/app.pdb");
+		check_files(NULL, DRIVE_C "App/app.pdb/" SCENE_KEY "/app.pdb");
 	}
 	finder_free(finder);
 	buf_release(&text);
@@ -307,11 +289,9 @@ TEST(test_a_long_search_can_be_cancelled)
 	}
 	scene_pdb("f299/app.pdb", 0, 3);
 	options.symbol_path = text.data;
-	scene_find();
-	check_files(NULL, "f299/app.pdb");
+	check_found(NULL, "f299/app.pdb");
 	options.listener.is_cancelled = cancel;
-	scene_find();
-	check_files(NULL, NULL);
+	check_found(NULL, NULL);
 	buf_release(&text);
 }
 
@@ -321,17 +301,17 @@ TEST(test_names_of_folders_are_kept)
 	struct err err;
 	struct finder *finder = finder_new(&options, &err);
 
-	scene_image("prefix/dosdevices/c:/Sub/aPP.exe", NULL);
-	scene_image("prefix/dosdevices/c:/Sub/APP.EXe", NULL);
+	scene_image(DRIVE_C "Sub/aPP.exe", NULL);
+	scene_image(DRIVE_C "Sub/APP.EXe", NULL);
 	module.path = "C:\\sub\\app.EXE";
 	finder_find(finder, &module, &files);
-	check_file(files.image, "prefix/dosdevices/c:/Sub/APP.EXe");
+	check_file(files.image, DRIVE_C "Sub/APP.EXe");
 	module_files_release(&files);
-	scene_image("prefix/dosdevices/c:/Sub/Later.exe", NULL);
+	scene_image(DRIVE_C "Sub/Later.exe", NULL);
 	module.path = "C:\\Sub\\later.exe";
 	finder_find(finder, &module, &files);
 	check_file(files.image, NULL);
 	finder_free(finder);
 	scene_find();
-	check_file(files.image, "prefix/dosdevices/c:/Sub/Later.exe");
+	check_file(files.image, DRIVE_C "Sub/Later.exe");
 }

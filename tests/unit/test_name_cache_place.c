@@ -72,16 +72,15 @@ static unsigned mode_of(const char *path)
 	return st.st_mode & 07777;
 }
 
-/* The cache at place, with the folders from folder on, is used and made for the user alone. */
-static void check_place(const char *path, const char *const *made, size_t count)
+/* The cache at path, with the folders that lead to it, is used and made for the user alone. made: those from the
+ * first that is new on, then the file. */
+static void check_place(const char *path, const char *const made[3])
 {
 	use(path);
 	assert_true(is_used(path));
-	assert_int_equal(mode_of(in_folder(made[count - 1])), 0600);
-	assert_int_equal(unlink(in_folder(made[count - 1])), 0);
-	for (size_t i = count - 1; i-- > 0;) {
-		assert_int_equal(mode_of(in_folder(made[i])), 0700);
-		assert_int_equal(rmdir(in_folder(made[i])), 0);
+	for (size_t i = 3; i-- > 0;) {
+		assert_int_equal(mode_of(in_folder(made[i])), i == 2 ? 0600 : 0700);
+		assert_int_equal(remove(in_folder(made[i])), 0);
 	}
 }
 
@@ -94,11 +93,11 @@ TEST(test_it_is_in_the_user_s_folder_for_caches)
 	static const char *const home[] = {".cache", ".cache/hsnap", ".cache/hsnap/names"};
 
 	setenv("HOME", folder, 1);
-	check_place(NULL, home, 3);
+	check_place(NULL, home);
 	setenv("XDG_CACHE_HOME", "relative", 1);
-	check_place(NULL, home, 3);
+	check_place(NULL, home);
 	setenv("XDG_CACHE_HOME", in_folder("x"), 1);
-	check_place(NULL, xdg, 3);
+	check_place(NULL, xdg);
 }
 
 TEST(test_hsym_cache_says_where_it_is)
@@ -107,10 +106,10 @@ TEST(test_hsym_cache_says_where_it_is)
 
 	setenv("HOME", folder, 1);
 	setenv("HSYM_CACHE", in_folder("a b/c/d"), 1);
-	check_place(NULL, said, 3);
+	check_place(NULL, said);
 	setenv("HSYM_CACHE", "off", 1);
 	assert_null(name_cache_open(NULL, BYTES));
-	check_place(in_folder("a b//c/d"), said, 3); /* who names a place means it */
+	check_place(in_folder("a b//c/d"), said); /* who names a place means it */
 	setenv("HSYM_CACHE", "", 1);
 	assert_null(name_cache_open(NULL, BYTES));
 }
@@ -155,37 +154,44 @@ TEST(test_a_file_of_someone_else_s_is_not_used)
 	assert_false(is_used(scene_path));
 }
 
-TEST(test_a_pipe_is_not_waited_for)
+static const char foreign[] = "a letter to my aunt, much longer than any header of a cache\n";
+
+/* The file is as it was. */
+static void check_untouched(const void *bytes, size_t len)
 {
-	assert_int_equal(mkfifo(scene_path, 0600), 0);
-	use(scene_path);
-	assert_false(is_used(scene_path));
+	size_t len_after;
+	char *after = scene_bytes(&len_after);
+
+	assert_int_equal(len, len_after);
+	assert_memory_equal(bytes, after, len);
+	free(after);
 }
 
 TEST(test_a_symbolic_link_is_not_followed)
 {
-	char *bytes, *after;
-	size_t len, len_after;
+	char *bytes;
+	size_t len;
 
 	use(scene_path);
 	bytes = scene_bytes(&len);
 	assert_int_equal(symlink("names", in_folder("link")), 0);
 	assert_false(is_used(in_folder("link")));
 	use(in_folder("link"));
-	after = scene_bytes(&len_after);
-	assert_int_equal(len, len_after);
-	assert_memory_equal(bytes, after, len);
+	check_untouched(bytes, len);
 	unlink(in_folder("link"));
 	assert_int_equal(symlink("nothing", in_folder("link")), 0);
 	use(in_folder("link"));
 	assert_int_equal(access(in_folder("nothing"), F_OK), -1);
 	unlink(in_folder("link"));
 	free(bytes);
-	free(after);
 }
 
-TEST(test_a_folder_and_a_device_are_no_cache)
+TEST(test_what_is_no_file_and_no_cache_is_not_touched)
 {
+	assert_int_equal(mkfifo(scene_path, 0600), 0);
+	use(scene_path); /* and nobody waits */
+	assert_false(is_used(scene_path));
+	unlink(scene_path);
 	use(folder);
 	assert_false(is_used(folder));
 	use("/dev/null");
@@ -195,21 +201,9 @@ TEST(test_a_folder_and_a_device_are_no_cache)
 	use(scene_path);
 	use(in_folder("names/below a file"));
 	assert_false(is_used(in_folder("names/below a file")));
-}
-
-static const char foreign[] = "a letter to my aunt, much longer than any header of a cache\n";
-
-TEST(test_a_file_that_is_no_cache_is_not_touched)
-{
-	char *bytes;
-	size_t len;
-
 	scene_put(foreign, sizeof(foreign));
 	use(scene_path);
-	bytes = scene_bytes(&len);
-	assert_int_equal(len, sizeof(foreign));
-	assert_memory_equal(bytes, foreign, len);
-	free(bytes);
+	check_untouched(foreign, sizeof(foreign));
 }
 
 /* There it can only be a damaged one, as a power failure leaves it. */
@@ -327,9 +321,34 @@ static bool is_child(size_t number)
 	return !children[number];
 }
 
-static void wait_for(size_t count)
+static uint32_t first_of(size_t writer, size_t round)
 {
-	for (size_t i = 0; i < count; i++) {
+	return (uint32_t)(writer * 100000 + round * EACH * 2);
+}
+
+/* Several write, until it is kept, as another program may have the lock for too long; others read. What is
+ * asserted is in scene_find(): what there is, is right. */
+static void run(size_t limit)
+{
+	for (size_t i = 0; i < WRITERS + READERS; i++) {
+		if (!is_child(i))
+			continue;
+		for (size_t round = 0; i < WRITERS && round < ROUNDS; round++) {
+			uint32_t first = first_of(i, round);
+
+			do
+				scene_write(limit, round % KEYS, first, EACH, 1);
+			while (limit > BOUND &&
+				scene_read(limit, round % KEYS, first, EACH, 1) < EACH);
+		}
+		for (size_t j = 0; i >= WRITERS && j < 2 * ROUNDS * WRITERS; j++) {
+			size_t round = j / WRITERS % ROUNDS;
+
+			scene_read(limit, round % KEYS, first_of(j % WRITERS, round), EACH * 2, 1);
+		}
+		_exit(0);
+	}
+	for (size_t i = 0; i < WRITERS + READERS; i++) {
 		int status;
 
 		assert_int_equal(waitpid(children[i], &status, 0), children[i]);
@@ -337,68 +356,25 @@ static void wait_for(size_t count)
 	}
 }
 
-static uint32_t first_of(size_t writer, size_t round)
-{
-	return (uint32_t)(writer * 100000 + round * EACH * 2);
-}
-
-/* Writes until it is kept: another program may have the lock for too long. */
-static void write_rounds(size_t writer, size_t limit)
-{
-	for (size_t round = 0; round < ROUNDS; round++) {
-		uint32_t first = first_of(writer, round);
-
-		do
-			scene_write(limit, round % KEYS, first, EACH, 1);
-		while (limit > BOUND && scene_read(limit, round % KEYS, first, EACH, 1) < EACH);
-	}
-}
-
-/* What is asserted is in scene_find(): what there is, is right. */
-static void read_rounds(size_t limit)
-{
-	for (size_t i = 0; i < 2 * ROUNDS; i++) {
-		for (size_t writer = 0; writer < WRITERS; writer++)
-			scene_read(limit, i % KEYS, first_of(writer, i % ROUNDS), EACH * 2, 1);
-	}
-}
-
-static void run(size_t limit)
-{
-	for (size_t i = 0; i < WRITERS + READERS; i++) {
-		if (is_child(i)) {
-			if (i < WRITERS)
-				write_rounds(i, limit);
-			else
-				read_rounds(limit);
-			_exit(0);
-		}
-	}
-	wait_for(WRITERS + READERS);
-}
-
-TEST(test_nobody_s_names_are_lost)
-{
-	run(BYTES);
-	for (size_t writer = 0; writer < WRITERS; writer++) {
-		for (size_t round = 0; round < ROUNDS; round++)
-			assert_int_equal(
-				scene_read(BYTES, round % KEYS, first_of(writer, round), EACH, 1),
-				EACH);
-	}
-}
-
-TEST(test_also_while_the_oldest_go_names_are_right)
+/* How many of the names of all writers are there. */
+static size_t count_written(size_t limit)
 {
 	size_t found = 0;
 
+	for (size_t i = 0; i < WRITERS * ROUNDS; i++)
+		found += scene_read(
+			limit, i % ROUNDS % KEYS, first_of(i / ROUNDS, i % ROUNDS), EACH, 1);
+	return found;
+}
+
+TEST(test_nobody_s_names_are_lost_but_the_oldest)
+{
+	run(BYTES);
+	assert_int_equal(count_written(BYTES), WRITERS * ROUNDS * EACH);
+	unlink(scene_path);
 	run(BOUND);
 	assert_true(scene_size() <= BOUND);
-	for (size_t writer = 0; writer < WRITERS; writer++) {
-		for (size_t round = 0; round < ROUNDS; round++)
-			found += scene_read(BOUND, round % KEYS, first_of(writer, round), EACH, 1);
-	}
-	assert_true(found > EACH);
+	assert_true(count_written(BOUND) > EACH);
 }
 
 TEST(test_a_writer_that_is_killed_harms_nobody)
