@@ -1,9 +1,8 @@
-/* Reading PDBs: whom they belong to. Truth: made files, and LLVM's own reader of real ones. */
+/* Reading PDBs: whom they belong to, and their functions. Truth: made files, and LLVM's own reader of real
+ * ones. */
 #include "tests/unit/t.h"
 
 #include "tests/unit/pdb_made.h"
-
-#include <inttypes.h>
 
 #include "symbolize/files/pdb.h"
 
@@ -29,79 +28,74 @@ static int clean(void **state)
 	return system(command);
 }
 
-static void check_identity(struct made_pdb *pdb)
+static void finish_at(struct made_pdb *pdb, const char *to)
 {
-	struct pdb_identity identity;
-	struct err err;
-
-	made_write(path, pdb->file.bytes, pdb->file.len);
-	assert_int_equal(pdb_read_identity(path, &identity, &err), 0);
-	assert_string_equal(identity.guid, MADE_GUID);
-	assert_int_equal(identity.age, 3);
+	made_finish(pdb);
+	made_write(to, pdb->file.bytes, pdb->file.len);
 }
 
+/* A field of a made file that is given a wrong value. */
+struct pdb_damage {
+	int place; /* number of a stream; or one of these */
+	size_t at;
+	uint64_t value;
+	size_t len;
+};
+enum { THE_FILE = -1, THE_DIRECTORY = -2, THE_MAP = -3 };
+
+/* 300 KB in blocks of 512 bytes: a directory of 5 blocks. 40 MB: of 640, and more blocks than one map of 128 can
+ * list. */
 TEST(test_guid_and_the_age_that_images_record)
 {
-	static const uint32_t sizes[] = {512, 1024, 4096, 32768};
+	static const struct {
+		uint32_t block_bytes;
+		size_t more_bytes;
+	} sizes[] = {{512, 0}, {1024, 0}, {4096, 0}, {32768, 0}, {512, 300 << 10}, {512, 40 << 20}};
 
 	for (size_t i = 0; i < sizeof(sizes) / sizeof(*sizes); i++) {
-		struct made_pdb pdb = made_small(sizes[i]);
+		struct made_pdb pdb = made_small(sizes[i].block_bytes);
+		struct pdb_identity identity;
 
-		made_finish(&pdb);
-		check_identity(&pdb);
-		made_free(&pdb);
-	}
-}
-
-/* 300 KB of symbols in blocks of 512 bytes: a directory of 5 blocks. 40 MB: of 640, and more blocks than
- * one map of 128 can list. */
-TEST(test_large_directories)
-{
-	static const size_t sizes[] = {300 << 10, 40 << 20};
-
-	for (size_t i = 0; i < 2; i++) {
-		struct made_pdb pdb = made_small(512);
-
-		made_fill(&pdb.streams[0].content, sizes[i]);
-		made_finish(&pdb);
-		check_identity(&pdb);
+		made_fill(&pdb.streams[0].content, sizes[i].more_bytes);
+		finish_at(&pdb, path);
+		assert_int_equal(pdb_read_identity(path, &identity, NULL), 0);
+		assert_string_equal(identity.guid, MADE_GUID);
+		assert_int_equal(identity.age, 3);
 		made_free(&pdb);
 	}
 }
 
 /* What goes wrong with a file of these bytes; "" for nothing. */
-static const char *detail_of(const void *bytes, size_t len, struct err *err)
+static const char *detail_of(const void *bytes, size_t len)
 {
 	struct pdb_identity identity = {.age = 99};
+	static struct err err;
 	int rc;
 
 	made_write(path, bytes, len);
-	*err = (struct err){0};
-	rc = pdb_read_identity(path, &identity, err);
+	rc = pdb_read_identity(path, &identity, &err);
 	if (!rc)
 		return "";
 	assert_int_equal(rc, -ERR_TARGET);
 	assert_int_equal(identity.age, 99);
-	assert_string_equal(err->place, path);
-	return err->detail;
+	assert_string_equal(err.place, path);
+	return err.detail;
 }
 
 TEST(test_a_file_that_is_cut_says_so)
 {
 	struct made_pdb pdb = made_small(4096);
-	struct err err;
 
 	made_fill(&pdb.streams[MADE_SYMBOLS].content, 20000);
 	made_finish(&pdb);
-	assert_string_equal(detail_of(pdb.file.bytes, pdb.file.len, &err), "");
+	assert_string_equal(detail_of(pdb.file.bytes, pdb.file.len), "");
 	for (size_t len = 4096; len < pdb.file.len; len += 4096)
-		assert_string_equal(detail_of(pdb.file.bytes, len, &err), "the PDB is cut short");
-	assert_string_equal(
-		detail_of(pdb.file.bytes, pdb.file.len - 1, &err), "the PDB is cut short");
+		assert_string_equal(detail_of(pdb.file.bytes, len), "the PDB is cut short");
+	assert_string_equal(detail_of(pdb.file.bytes, pdb.file.len - 1), "the PDB is cut short");
 	for (size_t len = 32; len < 60; len++)
-		assert_string_equal(detail_of(pdb.file.bytes, len, &err), "the PDB is cut short");
+		assert_string_equal(detail_of(pdb.file.bytes, len), "the PDB is cut short");
 	for (size_t len = 0; len < 32; len++)
-		assert_string_equal(detail_of(pdb.file.bytes, len, &err), "it is not a PDB file");
+		assert_string_equal(detail_of(pdb.file.bytes, len), "it is not a PDB file");
 	made_free(&pdb);
 }
 
@@ -113,18 +107,17 @@ TEST(test_what_is_no_such_file_is_refused)
 	char nowhere[400];
 	struct err err;
 
-	assert_string_equal(detail_of(old, sizeof(old), &err), "it is not a PDB file");
-	assert_string_equal(detail_of("BSJB", 4, &err), "it is not a PDB file");
+	assert_string_equal(detail_of(old, sizeof(old)), "it is not a PDB file");
+	assert_string_equal(detail_of("BSJB", 4), "it is not a PDB file");
 	pdb.streams[MADE_DBI].content.len = 0;
 	made_finish(&pdb);
-	assert_string_equal(
-		detail_of(pdb.file.bytes, pdb.file.len, &err), "the PDB belongs to no image");
+	assert_string_equal(detail_of(pdb.file.bytes, pdb.file.len), "the PDB belongs to no image");
 	made_free(&pdb);
 	pdb = made_small(4096);
 	made_set(&pdb.streams[MADE_INFO].content, 0, 19970604, 4);
 	made_finish(&pdb);
-	assert_string_equal(detail_of(pdb.file.bytes, pdb.file.len, &err),
-		"the PDB is of a kind without a GUID");
+	assert_string_equal(
+		detail_of(pdb.file.bytes, pdb.file.len), "the PDB is of a kind without a GUID");
 	made_free(&pdb);
 	snprintf(nowhere, sizeof(nowhere), "%s/none.pdb", dir);
 	assert_int_equal(pdb_read_identity(nowhere, &identity, &err), -ERR_OPEN);
@@ -132,37 +125,309 @@ TEST(test_what_is_no_such_file_is_refused)
 	assert_int_equal(pdb_read_identity(dir, &identity, &err), -ERR_OPEN);
 }
 
-/* A number in the file's head, or in the directory, that cannot be. */
+/* A number in the file's head, the directory or the map that cannot be. */
 TEST(test_numbers_that_cannot_be_are_refused)
 {
-	static const struct {
-		int place; /* 0: the file, 1: the directory, 2: the map */
-		size_t at;
-		uint64_t value;
-	} damages[] = {{0, 32, 0}, {0, 32, 1}, {0, 32, 256}, {0, 32, 4095}, {0, 32, 1 << 17},
-		{0, 32, UINT32_MAX}, {0, 40, 0}, {0, 40, 1}, {0, 44, 0}, {0, 44, 4}, {0, 44, 16},
-		{0, 44, UINT32_MAX}, {0, 52, 0}, {0, 52, 1000}, {0, 52, UINT32_MAX}, {1, 0, 0},
-		{1, 0, UINT32_MAX}, {1, 0, 1000}, {1, 8, 27}, {1, 8, 1 << 30}, {1, 8, UINT32_MAX},
-		{1, 8, UINT32_MAX - 1}, {1, 16, UINT32_MAX}, {1, 16, 63}, {1, 12, 1 << 20},
-		{2, 0, 0}, {2, 0, 999}, {2, 0, UINT32_MAX}, {1, 36, 0}, {1, 36, 999},
-		{1, 40, UINT32_MAX}};
-	struct err err;
+	static const struct pdb_damage damages[] = {{THE_FILE, 32, 0, 4}, {THE_FILE, 32, 1, 4},
+		{THE_FILE, 32, 256, 4}, {THE_FILE, 32, 4095, 4}, {THE_FILE, 32, 1 << 17, 4},
+		{THE_FILE, 32, UINT32_MAX, 4}, {THE_FILE, 40, 0, 4}, {THE_FILE, 40, 1, 4},
+		{THE_FILE, 44, 0, 4}, {THE_FILE, 44, 4, 4}, {THE_FILE, 44, 16, 4},
+		{THE_FILE, 44, UINT32_MAX, 4}, {THE_FILE, 52, 0, 4}, {THE_FILE, 52, 1000, 4},
+		{THE_FILE, 52, UINT32_MAX, 4}, {THE_DIRECTORY, 0, 0, 4},
+		{THE_DIRECTORY, 0, UINT32_MAX, 4}, {THE_DIRECTORY, 0, 1000, 4},
+		{THE_DIRECTORY, 8, 27, 4}, {THE_DIRECTORY, 8, 1 << 30, 4},
+		{THE_DIRECTORY, 8, UINT32_MAX, 4}, {THE_DIRECTORY, 8, UINT32_MAX - 1, 4},
+		{THE_DIRECTORY, 16, UINT32_MAX, 4}, {THE_DIRECTORY, 16, 63, 4},
+		{THE_DIRECTORY, 12, 1 << 20, 4}, {THE_DIRECTORY, 36, 0, 4},
+		{THE_DIRECTORY, 36, 999, 4}, {THE_DIRECTORY, 40, UINT32_MAX, 4}, {THE_MAP, 0, 0, 4},
+		{THE_MAP, 0, 999, 4}, {THE_MAP, 0, UINT32_MAX, 4}};
 
 	for (size_t i = 0; i < sizeof(damages) / sizeof(*damages); i++) {
 		struct made_pdb pdb = made_small(4096);
+		size_t at = damages[i].at;
 		const char *detail;
 
 		made_finish(&pdb);
-		made_set(&pdb.file,
-			damages[i].at + (damages[i].place == 1	      ? pdb.directory_at :
-						damages[i].place == 2 ? pdb.map_at :
-									0),
-			damages[i].value, 4);
-		detail = detail_of(pdb.file.bytes, pdb.file.len, &err);
+		if (damages[i].place != THE_FILE)
+			at += damages[i].place == THE_MAP ? pdb.map_at : pdb.directory_at;
+		made_set(&pdb.file, at, damages[i].value, 4);
+		detail = detail_of(pdb.file.bytes, pdb.file.len);
 		if (!strstr(detail, "PDB is damaged") && !strstr(detail, "belongs to no image"))
 			fail_msg("damage %zu: \"%s\"", i, detail);
 		made_free(&pdb);
 	}
+}
+
+/* ---------------------------------------------------------------- public symbols */
+
+static int read_made(struct made_pdb *pdb, struct pe_exports *functions, struct err *err)
+{
+	finish_at(pdb, path);
+	made_free(pdb);
+	return pdb_read_functions(path, functions, err);
+}
+
+static void check_function(
+	const struct pe_exports *functions, size_t i, uint32_t rva, const char *name)
+{
+	assert_true(i < functions->count);
+	assert_int_equal(functions->list[i].rva, rva);
+	assert_int_equal(functions->list[i].ordinal, 0);
+	assert_string_equal(functions->list[i].name, name);
+}
+
+/* Sections of made_small(): 1 at 0x1000, 2 at 0x3000, 3 at 0x4000. */
+TEST(test_functions_are_found_where_their_sections_are)
+{
+	struct made_pdb pdb = made_small(512);
+	struct pe_exports functions;
+	struct err err;
+
+	made_public(&pdb, 2, 3, 0x10, "third");
+	made_public(&pdb, 2, 1, 0x1fff, "last");
+	made_public(&pdb, 3, 1, 0, "first");
+	made_public(&pdb, 2, 1, 0, "?first@@YAHXZ");
+	made_record(&pdb, 0x1125, "\0\0\0\0\1\0\0\0\1\0first", 16); /* a reference */
+	made_public(&pdb, 0, 2, 0x20, "some_data");
+	made_public(&pdb, 1, 1, 0x30, "some_label");
+	made_public(&pdb, 2, 1, 0x2000, "outside");
+	made_public(&pdb, 2, 4, 0, "in no section");
+	made_public(&pdb, 2, 0, 0, "absolute");
+	made_public(&pdb, 2, 1, 8, "");
+	assert_int_equal(read_made(&pdb, &functions, &err), 0);
+	assert_int_equal(functions.count, 4);
+	check_function(&functions, 0, 0x1000, "?first@@YAHXZ");
+	check_function(&functions, 1, 0x1000, "first");
+	check_function(&functions, 2, 0x2fff, "last");
+	check_function(&functions, 3, 0x4010, "third");
+	pe_exports_release(&functions);
+}
+
+TEST(test_names_of_32_bit_images_are_those_of_the_source)
+{
+	struct made_pdb pdb = made_small(4096);
+	struct pe_exports functions;
+	struct pe_image *image = calloc(1, sizeof(*image));
+	struct err err;
+
+	assert_non_null(image);
+	made_set(&pdb.streams[MADE_DBI].content, 58, 0x14c, 2);
+	made_public(&pdb, 2, 1, 0, "_main");
+	made_public(&pdb, 2, 1, 16, "__Z1fi");
+	made_public(&pdb, 2, 1, 32, "?f@@YAHH@Z");
+	assert_int_equal(read_made(&pdb, &functions, &err), 0);
+	assert_int_equal(functions.count, 3);
+	check_function(&functions, 0, 0x1000, "main");
+	check_function(&functions, 1, 0x1010, "_Z1fi");
+	check_function(&functions, 2, 0x1020, "?f@@YAHH@Z");
+	pe_exports_release(&functions);
+	assert_int_equal(pdb_read_sections(path, image, &err), 0);
+	assert_int_equal(image->bits, 32);
+	assert_int_equal(image->section_count, 3);
+	assert_string_equal(image->sections[2].name, ".code2");
+	assert_int_equal(image->sections[2].rva, 0x4000);
+	assert_int_equal(image->sections[2].size_bytes, 0x1000);
+	free(image);
+}
+
+/* Records as long as they can be, across every boundary of blocks and reads. */
+TEST(test_long_and_many_names)
+{
+	struct made_pdb pdb = made_small(4096);
+	struct pe_exports functions;
+	struct err err;
+	char *name = malloc(66000);
+
+	assert_non_null(name);
+	for (uint32_t i = 0; i < 2000; i++) {
+		size_t len = i % 50 ? i % 50 : 65500 + i / 50 % 20;
+
+		memset(name, 'a' + (int)(i % 26), len);
+		name[len] = '\0';
+		made_public(&pdb, 2, 1, i * 4, name);
+	}
+	assert_int_equal(read_made(&pdb, &functions, &err), 0);
+	assert_int_equal(functions.count, 2000);
+	for (uint32_t i = 0; i < 2000; i++) {
+		size_t len = i % 50 ? i % 50 : 65500 + i / 50 % 20;
+
+		assert_int_equal(functions.list[i].rva, 0x1000 + i * 4);
+		assert_int_equal(strlen(functions.list[i].name), len);
+		assert_int_equal(functions.list[i].name[len - 1], 'a' + (int)(i % 26));
+	}
+	pe_exports_release(&functions);
+	free(name);
+}
+
+TEST(test_a_rearranged_image_is_refused)
+{
+	struct made_pdb pdb = made_small(4096);
+	struct pe_exports functions;
+	struct err err;
+
+	made_set(&pdb.streams[MADE_DBI].content, 64 + 100 + 3 * 2, MADE_OMAP, 2);
+	made_public(&pdb, 2, 1, 0, "f");
+	assert_int_equal(read_made(&pdb, &functions, &err), -ERR_TARGET);
+	assert_non_null(strstr(err.detail, "OMAP"));
+}
+
+TEST(test_what_is_missing_is_said)
+{
+	struct made_pdb pdb = made_small(4096);
+	struct pe_exports functions;
+	struct err err;
+
+	made_set(&pdb.streams[MADE_DBI].content, 64 + 100 + 5 * 2, 0xffff, 2);
+	assert_int_equal(read_made(&pdb, &functions, &err), -ERR_TARGET);
+	assert_non_null(strstr(err.detail, "sections"));
+	pdb = made_small(4096);
+	made_set(&pdb.streams[MADE_DBI].content, 48, 10, 4); /* a shorter list */
+	assert_int_equal(read_made(&pdb, &functions, &err), -ERR_TARGET);
+	assert_non_null(strstr(err.detail, "sections"));
+	pdb = made_small(4096);
+	made_set(&pdb.streams[MADE_DBI].content, 24, UINT32_MAX, 4); /* a part that is too long */
+	assert_int_equal(read_made(&pdb, &functions, &err), -ERR_TARGET);
+	assert_string_equal(err.detail, "the PDB is damaged");
+	pdb = made_small(4096); /* no symbols at all is no fault */
+	made_set(&pdb.streams[MADE_DBI].content, 20, 0xffff, 2);
+	assert_int_equal(read_made(&pdb, &functions, &err), 0);
+	assert_int_equal(functions.count, 0);
+	pe_exports_release(&functions);
+}
+
+/* ---------------------------------------------------------------- private symbols */
+
+TEST(test_private_functions_and_how_far_they_reach)
+{
+	static const struct made_function list[] = {{0x1147, 0x10, 3, 0xff0, "global"},
+		{0x110f, 0x30, 1, 0x40, "local"}, {0x1146, 8, 1, 0x80, "a::`1'::dtor$0"},
+		{0x1110, 8, 1, 0, "_first"}, {0x1110, 0x11, 3, 0xff0, "too long"},
+		{0x1110, 8, 1, 0x2000, "outside"}, {0x1110, 8, 4, 0, "in no section"},
+		{0x1110, 8, 0, 0, "absolute"}, {0x1110, 8, 1, 0x90, ""},
+		{0x1102, 8, 1, 0x90, "another kind"}};
+	struct made_pdb pdb = made_small(512);
+	struct pe_exports functions;
+	struct pdb_parts ranges;
+
+	made_set(
+		&pdb.streams[MADE_DBI].content, 58, 0x14c, 2); /* 32-bit: names have no '_' added */
+	made_public(&pdb, 2, 1, 0, "_public");
+	made_object(&pdb, list, sizeof(list) / sizeof(*list));
+	finish_at(&pdb, path);
+	made_free(&pdb);
+	assert_int_equal(pdb_read_private_functions(path, &functions, &ranges, NULL), 0);
+	assert_int_equal(functions.count, 4);
+	assert_int_equal(ranges.count, 4);
+	check_function(&functions, 0, 0x1000, "_first");
+	check_function(&functions, 1, 0x1040, "local");
+	check_function(&functions, 2, 0x1080, "a::`1'::dtor$0");
+	check_function(&functions, 3, 0x4ff0, "global");
+	assert_int_equal(ranges.list[1].rva, 0x1040);
+	assert_int_equal(ranges.list[1].size_bytes, 0x30);
+	assert_int_equal(ranges.list[3].size_bytes, 0x10);
+	pe_exports_release(&functions);
+	free(ranges.list);
+}
+
+TEST(test_records_that_make_no_sense_are_refused)
+{
+	static const struct made_function list[] = {{0x1147, 0x10, 1, 0, "global"}};
+	static const struct pdb_damage damages[] = {{MADE_SYMBOLS, 0, 0, 2},
+		{MADE_SYMBOLS, 0, 1, 2}, {MADE_SYMBOLS, 0, 0xffff, 2}, {MADE_SYMBOLS, 0, 0x7000, 2},
+		{MADE_DBI, 64 + 36, UINT32_MAX, 4}, {MADE_DBI, 64 + 36, 0x1000, 4},
+		{MADE_DBI, 64 + 36, 20, 4}, {MADE_DBI, 64 + 34, MADE_SECTIONS, 2},
+		{MADE_DBI, 24, UINT32_MAX, 4}, {MADE_OBJECT, 4, 0, 2}, {MADE_OBJECT, 4, 0xffff, 2}};
+	struct pe_exports functions;
+	struct pdb_parts ranges;
+	struct err err;
+
+	for (size_t i = 0; i < sizeof(damages) / sizeof(*damages); i++) {
+		struct made_pdb pdb = made_small(4096);
+
+		made_public(&pdb, 2, 1, 0, "f");
+		made_object(&pdb, list, 1);
+		made_set(&pdb.streams[damages[i].place].content, damages[i].at, damages[i].value,
+			damages[i].len);
+		finish_at(&pdb, path);
+		made_free(&pdb);
+		assert_int_equal(
+			damages[i].place == MADE_SYMBOLS ?
+				pdb_read_functions(path, &functions, &err) :
+				pdb_read_private_functions(path, &functions, &ranges, &err),
+			-ERR_TARGET);
+		assert_non_null(strstr(err.detail, "PDB "));
+	}
+}
+
+/* ---------------------------------------------------------------- a linker's file */
+
+static bool has_function(const struct pe_exports *functions, uint32_t rva, const char *name)
+{
+	for (size_t i = 0; i < functions->count; i++) {
+		if (functions->list[i].rva == rva && !strcmp(functions->list[i].name, name))
+			return true;
+	}
+	return false;
+}
+
+/* The number behind a label, which ends at *end; false: the label is not in the line. */
+static bool number_after(
+	const char *line, const char *label, int base, uint32_t *number, char **end)
+{
+	const char *at = strstr(line, label);
+
+	if (!at)
+		return false;
+	*number = (uint32_t)strtoul(at + strlen(label), end, base);
+	return true;
+}
+
+/* Each function that llvm-pdbutil lists, as
+ *       508 | S_PUB32 [size = 48] `name`
+ *             flags = function, addr = 0001:5568
+ * must be there; returns how many those are. rvas: of the sections; label: what is before its place. */
+static size_t check_list(const char *command, const struct pe_exports *functions,
+	const uint32_t *rvas, const char *label)
+{
+	FILE *list = popen(command, "r");
+	char line[1000], name[1000] = "", *from, *to, *colon;
+	uint32_t section, offset;
+	size_t count = 0;
+
+	assert_non_null(list);
+	while (fgets(line, sizeof(line), list)) {
+		from = strchr(line, '`');
+		to = from ? strchr(from + 1, '`') : NULL;
+		if (to) {
+			*to = '\0';
+			snprintf(name, sizeof(name), "%s", from + 1);
+		} else if (number_after(line, label, 10, &section, &colon)) {
+			offset = (uint32_t)strtoul(colon + 1, NULL, 10);
+			assert_true(section < 20);
+			if (!has_function(functions, rvas[section] + offset, name))
+				fail_msg("%s is not there", name);
+			count++;
+		}
+	}
+	pclose(list);
+	return count;
+}
+
+static void read_sections(uint32_t *rvas)
+{
+	char command[500], line[300], *end;
+	uint32_t number = 0, rva;
+	FILE *pipe;
+
+	snprintf(command, sizeof(command), "llvm-readobj-16 --sections %s/f.dll", dir);
+	pipe = popen(command, "r");
+	assert_non_null(pipe);
+	while (fgets(line, sizeof(line), pipe)) {
+		number_after(line, " Number: ", 10, &number, &end);
+		if (number_after(line, " VirtualAddress: ", 16, &rva, &end) && number < 20)
+			rvas[number] = rva;
+	}
+	pclose(pipe);
 }
 
 /* The word behind a label in the output of a command. */
@@ -184,16 +449,24 @@ static bool word_of(const char *command, const char *label, char *word)
 
 TEST(test_a_linkers_file_is_read_as_llvm_does)
 {
-	char command[2000], guid[100] = "", age[100] = "", plain[33] = "";
+	char command[2000];
+	char guid[100] = "", age[100] = "", plain[33] = "";
 	struct pdb_identity identity;
-	struct err err;
+	struct pe_exports functions;
+	struct pdb_parts ranges;
+	uint32_t rvas[20] = {0};
 	size_t len = 0;
+	struct err err;
 
 	snprintf(command, sizeof(command),
 		"command -v clang-16 ld.lld-16 llvm-pdbutil-16 >%s/which && cd %s && echo 'int "
-		"f(void) "
-		"{ return 1; }' >f.c && clang-16 --target=x86_64-w64-mingw32 -g -gcodeview -shared "
-		"-nostdlib -fuse-ld=lld-16 -Wl,--pdb=a.pdb,-e,f f.c -o f.dll",
+		"data; "
+		"static __attribute__((noinline)) int hidden(void) { return data++; } namespace "
+		"app { "
+		"int f(int n) { return n + hidden(); } __attribute__((section(\".other\"))) int "
+		"f(char *s) { return *s; } } extern \"C\" int entry(void) { return app::f(3); }' "
+		">f.cpp && clang-16 --target=x86_64-w64-mingw32 -g -gcodeview -shared -nostdlib "
+		"-fuse-ld=lld-16 -Wl,--pdb=a.pdb,-e,entry f.cpp -o f.dll",
 		dir, dir);
 	if (system(command) != 0) {
 		print_message("# no clang-16, lld-16 and llvm-16 here\n");
@@ -207,8 +480,22 @@ TEST(test_a_linkers_file_is_read_as_llvm_does)
 	}
 	assert_int_equal(pdb_read_identity(path, &identity, &err), 0);
 	assert_string_equal(identity.guid, plain);
-	snprintf(guid, sizeof(guid), "%" PRIu32, identity.age);
-	assert_string_equal(guid, age);
+	assert_int_equal(identity.age, strtoul(age, NULL, 10));
+	read_sections(rvas);
+	assert_int_equal(pdb_read_functions(path, &functions, &err), 0);
+	snprintf(command, sizeof(command), "llvm-pdbutil-16 dump --publics %s", path);
+	assert_int_equal(check_list(command, &functions, rvas, "flags = function, addr = "),
+		functions.count);
+	assert_int_equal(functions.count, 3); /* hidden() is no public symbol */
+	pe_exports_release(&functions);
+	assert_int_equal(pdb_read_private_functions(path, &functions, &ranges, &err), 0);
+	snprintf(command, sizeof(command),
+		"llvm-pdbutil-16 dump --symbols %s | grep -A1 'S_[GL]PROC32'", path);
+	assert_int_equal(check_list(command, &functions, rvas, ", addr = "), functions.count);
+	assert_int_equal(functions.count, 4);
+	assert_int_equal(ranges.count, 4);
+	pe_exports_release(&functions);
+	free(ranges.list);
 }
 
 GROUP(setup, clean)

@@ -1,7 +1,295 @@
-/* Who is asked for a name, in which order, and who is believed. */
+/* Who is asked for a name, in which order, who is believed, and what is remembered from one run to the next.
+ * Backends, tables and files are made up, so that what each knows is known: they stand in the place of the
+ * library's. */
 #include "tests/unit/t.h"
 
-#include "tests/unit/test_sources.h"
+#include <unistd.h>
+
+#include "symbolize/backend/backend.h"
+#include "symbolize/names.h"
+
+#define BASE UINT64_C(0x140000000)
+#define RVA_MAX 64
+
+/* ---------------------------------------------------------------- what everybody knows */
+
+struct fake {
+	const struct symbol *knows; /* by rva; function NULL: nothing */
+	size_t call_count, asked_count; /* lookups without a name */
+	bool is_dead; /* answers nothing */
+};
+
+static struct fake fakes[2];
+static const char *table_names[RVA_MAX]; /* functions, by where they begin */
+static bool are_symbols; /* they are an image's symbols, else its exports */
+static uint32_t reach_from; /* no function from before reaches further */
+static uint32_t denied_below; /* here another function begins, as is known */
+static bool is_mismatch, is_cancelled, is_nameless; /* files that nothing tells from others */
+static bool has_bare_inline; /* every name has one without a line inlined into it */
+static size_t find_count;
+
+struct backend {
+	struct fake *fake;
+	const struct symbol_options *options;
+};
+
+static struct backend *make(size_t number, const struct symbol_options *options)
+{
+	struct backend *backend = xmalloc(sizeof(*backend));
+
+	*backend = (struct backend){&fakes[number], options};
+	return backend;
+}
+
+static struct backend *make_first(const struct symbol_options *options, const struct finder *finder)
+{
+	(void)finder;
+	return make(0, options);
+}
+
+static struct backend *make_second(
+	const struct symbol_options *options, const struct finder *finder)
+{
+	(void)finder;
+	return make(1, options);
+}
+
+static void release(struct backend *backend)
+{
+	free(backend);
+}
+
+static int resolve(struct backend *backend, struct sym_module *subject, struct lookup *lookups,
+	size_t count, struct arena *arena)
+{
+	struct fake *fake = backend->fake;
+
+	(void)subject;
+	fake->call_count++;
+	for (size_t i = 0; i < count; i++) {
+		const struct symbol *known = fake->knows ? &fake->knows[lookups[i].rva] : NULL;
+
+		if (i)
+			assert_true(lookups[i - 1].rva < lookups[i].rva);
+		if (lookups[i].found.count)
+			continue;
+		if (listener_is_cancelled(backend->options))
+			return 0;
+		fake->asked_count++;
+		lookups[i].is_answered = !fake->is_dead;
+		listener_progress(backend->options, "app.exe", i + 1, count);
+		if (!fake->is_dead && known && known->function) {
+			const struct symbol chain[] = {{.function = "inlined"}, *known};
+
+			names_keep(arena, chain + !has_bare_inline, 1 + (size_t)has_bare_inline,
+				&lookups[i].found);
+		}
+	}
+	return 0;
+}
+
+static const char *trouble(const struct backend *backend)
+{
+	return backend->fake->is_dead ? "it died" : NULL;
+}
+
+static const struct backend_kind first = {"first", false, make_first, release, resolve, trouble};
+static const struct backend_kind second = {"second", false, make_second, release, resolve, trouble};
+const struct backend_kind *const backends[] = {&first, &second, NULL};
+
+struct finder {
+	int nothing;
+};
+
+struct finder *finder_new(const struct symbol_options *options, struct err *err)
+{
+	(void)options;
+	(void)err;
+	return xmalloc(sizeof(struct finder));
+}
+
+void finder_free(struct finder *finder)
+{
+	free(finder);
+}
+
+void finder_find(struct finder *finder, const struct module *module, struct module_files *files)
+{
+	(void)finder;
+	(void)module;
+	if (files->is_searched)
+		return;
+	find_count++;
+	files->is_searched = true;
+	files->is_mismatch = is_mismatch;
+	memcpy(files->guid, "0123456789ABCDEF0123456789ABCDEF", is_nameless ? 0 : 32);
+	files->image = strdup("no such file");
+}
+
+void module_files_release(struct module_files *files)
+{
+	free(files->image);
+	buf_release(&files->reason);
+}
+
+const char *finder_servers(const struct finder *finder)
+{
+	(void)finder;
+	return NULL;
+}
+
+struct tables {
+	bool no_demangle;
+};
+
+struct tables *tables_new(const struct module_files *files, bool no_demangle)
+{
+	struct tables *tables = calloc(1, sizeof(struct tables));
+
+	(void)files;
+	assert_non_null(tables);
+	tables->no_demangle = no_demangle;
+	return tables;
+}
+
+void tables_free(struct tables *tables)
+{
+	free(tables);
+}
+
+void tables_rest(struct tables *tables)
+{
+	(void)tables;
+}
+
+int tables_find(struct tables *tables, uint32_t rva, const char *said, struct arena *arena,
+	struct symbol *symbol, const char **by)
+{
+	(void)tables;
+	(void)said;
+	(void)arena;
+	for (uint32_t start = rva + 1; start-- > 0;) {
+		if (!table_names[start])
+			continue;
+		*symbol = (struct symbol){
+			.function = table_names[start], .offset_bytes = rva + 1 - start};
+		*by = "exports";
+		return 1;
+	}
+	return 0;
+}
+
+bool tables_reach(struct tables *tables, uint32_t start, uint32_t rva)
+{
+	(void)tables;
+	return start <= rva && start >= reach_from;
+}
+
+bool tables_deny(struct tables *tables, uint32_t start, uint32_t rva)
+{
+	(void)tables;
+	return start < denied_below && rva >= denied_below;
+}
+
+uint64_t tables_offset(struct tables *tables, uint32_t rva, bool *is_sure)
+{
+	*is_sure = false;
+	(void)tables;
+	(void)rva;
+	return 0;
+}
+
+int tables_name_at(struct tables *tables, uint32_t rva, const char *said, struct table_name *name)
+{
+	(void)tables;
+	if (rva >= RVA_MAX || !table_names[rva])
+		return 0;
+	*name = (struct table_name){.raw = table_names[rva],
+		.table = are_symbols ? "symbols" : "exports",
+		.is_said = said && is_name_of(table_names[rva], said) > 0,
+		.is_for_others = !are_symbols};
+	return 1;
+}
+
+const char *tables_shown(struct tables *tables, const char *raw, struct arena *arena)
+{
+	const char *shown;
+	struct buf text;
+
+	buf_init(&text);
+	shown = !tables->no_demangle && demangle_name(raw, &text) == 1 ?
+			arena_text(arena, text.data, text.len) :
+			raw;
+	buf_release(&text);
+	return shown;
+}
+
+/* ---------------------------------------------------------------- asking */
+
+static char cache_path[300];
+
+static int begin(void **state)
+{
+	(void)state;
+	memset(fakes, 0, sizeof(fakes));
+	memset(table_names, 0, sizeof(table_names));
+	reach_from = denied_below = 0;
+	is_mismatch = is_cancelled = is_nameless = has_bare_inline = are_symbols = false;
+	find_count = 0;
+	snprintf(cache_path, sizeof(cache_path), "%s/test_sources.%ld",
+		getenv("TMPDIR") ? getenv("TMPDIR") : "build", (long)getpid());
+	unlink(cache_path);
+	return setenv("HSYM_CACHE", cache_path, 1);
+}
+
+static int end(void **state)
+{
+	(void)state;
+	unlink(cache_path);
+	return 0;
+}
+
+static struct module app = {.base = BASE,
+	.size_bytes = 4096,
+	.path = "C:\\app.exe",
+	.has_identity = true,
+	.timestamp = 1,
+	.checksum = 2};
+
+/* The rva that the backends see is one less than that of the return address. */
+static struct symbols ask_one(struct symbolizer *symbolizer, uint32_t rva)
+{
+	struct symbol_query query = {.addr = BASE + rva + 1, .module = &app};
+
+	assert_int_equal(symbolizer_resolve(symbolizer, &query, 1, NULL), 0);
+	return query.found;
+}
+
+static void check(const struct symbols found, const char *function, uint64_t offset, uint32_t line)
+{
+	assert_int_equal(found.count, 1);
+	assert_string_equal(found.list[0].function, function);
+	assert_int_equal(found.list[0].offset_bytes, offset);
+	assert_int_equal(found.list[0].line, line);
+}
+
+static struct symbolizer *start(const struct symbol_options *options)
+{
+	return symbolizer_new(options, NULL);
+}
+
+static const struct symbol_options no_cache = {.no_cache = true};
+
+/* Who gave names to the module. */
+static const char *by_whom(struct symbolizer *symbolizer)
+{
+	struct symbol_status story;
+
+	assert_int_equal(symbolizer_story(symbolizer, &app, &story, NULL), 0);
+	return story.by;
+}
+
+static const struct symbol lines_a[RVA_MAX] = {[8] = {"a", 9, "a.c", 3}};
 
 /* ---------------------------------------------------------------- in turn */
 
@@ -17,21 +305,18 @@ TEST(test_the_next_is_asked_for_what_is_left)
 	struct symbol_query queries[] = {{.addr = BASE + 13, .module = &app},
 		{.addr = BASE + 9, .module = &app}, {.addr = BASE + 21, .module = &app},
 		{.addr = BASE + 9, .module = &app}};
-	struct symbol_status story;
-	struct err err;
 
 	fakes[0].knows = lines_a;
 	fakes[1].knows = lines_b;
-	assert_int_equal(symbolizer_resolve(symbolizer, queries, 4, &err), 0);
+	assert_int_equal(symbolizer_resolve(symbolizer, queries, 4, NULL), 0);
 	check(queries[0].found, "b", 1, 5);
 	check(queries[1].found, "a", 9, 3);
 	assert_int_equal(queries[2].found.count, 0);
 	check(queries[3].found, "a", 9, 3);
 	assert_int_equal(fakes[0].asked_count, 3); /* each once */
 	assert_int_equal(fakes[1].asked_count, 2);
-	assert_int_equal(symbolizer_story(symbolizer, &app, &story, &err), 0);
-	assert_string_equal(story.by, "first, second");
-	assert_int_equal(symbolizer_resolve(symbolizer, queries, 4, &err), 0);
+	assert_string_equal(by_whom(symbolizer), "first, second");
+	assert_int_equal(symbolizer_resolve(symbolizer, queries, 4, NULL), 0);
 	assert_int_equal(fakes[0].asked_count, 3);
 	assert_int_equal(find_count, 1);
 	symbolizer_free(symbolizer);
@@ -55,14 +340,11 @@ static const struct symbol no_lines[RVA_MAX] = {
 TEST(test_tables_decide_where_there_is_no_line)
 {
 	struct symbolizer *symbolizer = start(&no_cache);
-	struct symbol_status story;
-	struct err err;
 
 	fakes[0].knows = no_lines;
 	table_names[16] = "close";
 	check(ask_one(symbolizer, 20), "close", 5, 0);
-	assert_int_equal(symbolizer_story(symbolizer, &app, &story, &err), 0);
-	assert_string_equal(story.by, "exports");
+	assert_string_equal(by_whom(symbolizer), "exports");
 	symbolizer_free(symbolizer);
 }
 
@@ -170,10 +452,9 @@ TEST(test_progress_counts_all_modules)
 	struct symbolizer *symbolizer = start(&options);
 	struct symbol_query queries[] = {{.addr = BASE + 5, .module = &app},
 		{.addr = BASE + 9, .module = &app}, {.addr = BASE + 9, .module = &other}};
-	struct err err;
 
 	other.timestamp = 7;
-	assert_int_equal(symbolizer_resolve(symbolizer, queries, 3, &err), 0);
+	assert_int_equal(symbolizer_resolve(symbolizer, queries, 3, NULL), 0);
 	assert_int_equal(told.last, 3);
 	assert_int_equal(told.total, 3);
 	assert_true(told.call_count > 3);
@@ -206,4 +487,141 @@ TEST(test_file_names_are_shortened)
 	fakes[0].knows = knows;
 	assert_string_equal(ask_one(symbolizer, 8).list[0].file, "app/a.c");
 	symbolizer_free(symbolizer);
+}
+
+/* ---------------------------------------------------------------- what is remembered */
+
+/* Asks for one address in a symbolizer of its own; how many questions the backends got. */
+static size_t questions(const struct symbol_options *options, uint32_t rva)
+{
+	struct symbolizer *symbolizer = start(options);
+
+	fakes[0].asked_count = fakes[1].asked_count = 0;
+	ask_one(symbolizer, rva);
+	symbolizer_free(symbolizer);
+	return fakes[0].asked_count + fakes[1].asked_count;
+}
+
+/* How many are got the first and the second time. */
+static void ask_twice(size_t at_first, size_t then)
+{
+	assert_int_equal(questions(NULL, 8), at_first);
+	assert_int_equal(questions(NULL, 8), then);
+}
+
+TEST(test_names_with_lines_need_no_files_the_second_time)
+{
+	struct symbolizer *symbolizer;
+
+	fakes[0].knows = lines_a;
+	assert_int_equal(questions(NULL, 8), 1);
+	find_count = 0;
+	assert_int_equal(questions(NULL, 8), 0);
+	assert_int_equal(find_count, 0);
+	fakes[0].knows = NULL;
+	symbolizer = start(NULL);
+	check(ask_one(symbolizer, 8), "a", 9, 3);
+	assert_string_equal(by_whom(symbolizer), "cache");
+	symbolizer_free(symbolizer);
+	assert_int_equal(questions(&no_cache, 8), 2);
+}
+
+TEST(test_poor_names_are_remembered_with_their_files)
+{
+	struct symbolizer *symbolizer;
+
+	table_names[4] = "table";
+	assert_int_equal(questions(NULL, 8), 2);
+	assert_int_equal(questions(NULL, 2), 2); /* no name at all */
+	table_names[4] = NULL;
+	assert_int_equal(questions(NULL, 8), 0);
+	assert_int_equal(questions(NULL, 2), 0);
+	assert_true(find_count >= 4);
+	symbolizer = start(NULL);
+	check(ask_one(symbolizer, 8), "table", 5, 0);
+	assert_int_equal(ask_one(symbolizer, 2).count, 0);
+	symbolizer_free(symbolizer);
+}
+
+TEST(test_what_may_be_wrong_or_poorer_is_not_remembered)
+{
+	table_names[4] = "table";
+	fakes[1].is_dead = true;
+	ask_twice(2, 2); /* another time it may answer */
+	fakes[1].is_dead = false;
+	is_nameless = true;
+	ask_twice(2, 2); /* files of one size at one path may be two builds */
+	is_nameless = false;
+	fakes[0].knows = lines_a;
+	is_mismatch = true;
+	ask_twice(1, 1);
+	is_mismatch = false;
+	has_bare_inline =
+		true; /* an old llvm-symbolizer has to leave lines out that a new one knows */
+	ask_twice(1, 1);
+	has_bare_inline = false;
+	ask_twice(1, 0);
+}
+
+/* A GUID of zeros is none, as in images that were linked without one. */
+TEST(test_a_dump_that_tells_no_build_is_looked_up_again)
+{
+	struct module old = app;
+
+	fakes[0].knows = lines_a;
+	is_nameless = true;
+	app.timestamp = app.checksum = 0;
+	app.pdb_guid = "00000000000000000000000000000000";
+	ask_twice(1, 1);
+	app = old;
+}
+
+/* Whoever wrote a dump chose what it says of the build, and the paths at which its names were found. */
+TEST(test_a_dump_with_other_paths_has_its_own_names)
+{
+	static const char *const paths[][2] = {{"C:\\app.exe", "app.pdb"},
+		{"Z:\\stranger\\app.exe", "app.pdb"},
+		{"c:\\APP.exe", "app.pdb"}, /* another file where case counts */
+		{"C:\\app.exe", "Z:\\stranger\\app.pdb"}, {"C:\\app.exe", NULL},
+		/* Where one text ends does not make two of them the same. */
+		{"C:\\app.exe app.pdb", "x"}, {"C:\\app.exe", "app.pdb x"}};
+	struct module old = app;
+
+	fakes[0].knows = lines_a;
+	for (size_t asked = 1; asked <= 2; asked++) {
+		for (size_t i = 0; i < sizeof(paths) / sizeof(*paths); i++) {
+			app.path = paths[i][0];
+			app.pdb = paths[i][1];
+			assert_int_equal(questions(NULL, 8), asked == 1);
+		}
+	}
+	app = old;
+}
+
+TEST(test_nor_do_two_dumps_of_one_run_share_them)
+{
+	struct symbolizer *symbolizer = start(NULL);
+	struct module other = app;
+	struct symbol_query queries[] = {
+		{.addr = BASE + 9, .module = &app}, {.addr = BASE + 9, .module = &other}};
+
+	other.pdb = "Z:\\stranger\\app.pdb";
+	assert_int_equal(symbolizer_resolve(symbolizer, queries, 2, NULL), 0);
+	assert_int_equal(find_count, 2);
+	symbolizer_free(symbolizer);
+}
+
+TEST(test_another_build_or_form_is_another_name)
+{
+	const struct symbol_options raw = {.no_demangle = true};
+	uint32_t timestamp = app.timestamp;
+
+	fakes[0].knows = lines_a;
+	assert_int_equal(questions(NULL, 8), 1);
+	assert_int_equal(questions(&raw, 8), 1);
+	app.timestamp++;
+	assert_int_equal(questions(NULL, 8), 1);
+	app.timestamp = timestamp;
+	assert_int_equal(questions(NULL, 8), 0);
+	assert_int_equal(questions(&raw, 8), 0);
 }
