@@ -1,10 +1,12 @@
-/* What a module's own tables say. Truth: nm and objdump of programs built here, and made PDBs. */
+/* What a module's own tables say. Truth: nm and objdump of programs built here, made images and PDBs; and that any
+ * damage to those ends. */
 #include "tests/unit/t.h"
 
-#include "tests/unit/pdb_made.h"
+#include "tests/unit/image_made.h"
 
 #include "core/base/os.h"
 #include "symbolize/backend/backend.h"
+#include "symbolize/files/pdb.h"
 
 static uint64_t offset_at(struct tables *tables, uint32_t rva)
 {
@@ -119,29 +121,27 @@ static char *path_in_dir(const char *name)
 	return path;
 }
 
-static void take_image(struct scene *scene, const char *name)
+/* Headers as the finder reads them; false: that is no image. To be closed in any case. */
+static bool open_scene(struct scene *scene, const char *image, const char *pdb, bool no_demangle)
 {
 	struct os_file file;
 	struct pe_source source = {.read = read_file, .ctx = &file};
+	int rc = 0;
 
-	scene->files.image = path_in_dir(name);
-	scene->files.pe = calloc(1, sizeof(*scene->files.pe));
-	assert_non_null(scene->files.pe);
-	assert_int_equal(os_open(&file, scene->files.image, NULL), 0);
-	assert_int_equal(pe_read_headers(&source, scene->files.pe), 0);
-	os_close(&file);
-}
-
-static void open_scene(struct scene *scene, const char *image, const char *pdb, bool no_demangle)
-{
 	*scene = (struct scene){0};
 	arena_init(&scene->arena);
-	if (image)
-		take_image(scene, image);
+	if (image) {
+		scene->files.image = path_in_dir(image);
+		scene->files.pe = calloc(1, sizeof(*scene->files.pe));
+		assert_non_null(scene->files.pe);
+		assert_int_equal(os_open(&file, scene->files.image, NULL), 0);
+		rc = pe_read_headers(&source, scene->files.pe);
+		os_close(&file);
+	}
 	if (pdb)
 		scene->files.pdb = path_in_dir(pdb);
 	scene->tables = tables_new(&scene->files, no_demangle);
-	assert_non_null(scene->tables);
+	return !rc;
 }
 
 static void close_scene(struct scene *scene)
@@ -149,6 +149,14 @@ static void close_scene(struct scene *scene)
 	tables_free(scene->tables);
 	module_files_release(&scene->files);
 	arena_release(&scene->arena);
+}
+
+static void write_in_dir(const char *name, const struct made_bytes *bytes)
+{
+	char *path = path_in_dir(name);
+
+	made_write(path, bytes->bytes, bytes->len);
+	free(path);
 }
 
 /* name NULL: there must be none. */
@@ -297,12 +305,9 @@ TEST(test_public_symbols_of_a_linkers_pdb)
 
 static void write_pdb(const char *name, struct made_pdb *pdb)
 {
-	char *path = path_in_dir(name);
-
 	made_finish(pdb);
-	made_write(path, pdb->file.bytes, pdb->file.len);
+	write_in_dir(name, &pdb->file);
 	made_free(pdb);
-	free(path);
 }
 
 /* Sections of made_small(): 1 at 0x1000 to 0x3000, 2 at 0x3000, 3 at 0x4000. */
@@ -438,6 +443,225 @@ TEST(test_files_that_are_gone_know_nothing)
 	check(&scene, 0x1000, NULL, 0, NULL);
 	check_raw(&scene, 0x1000, NULL);
 	close_scene(&scene);
+}
+
+TEST(test_parts_that_were_moved_away_keep_their_functions_name)
+{
+	static const struct {
+		uint32_t rva, start;
+		const char *name, *by;
+	} truths[] = {{0x1010, 0x1000, "alpha", "exports"}, {0x1110, 0x1100, "beta", "exports"},
+		{0x1210, 0x1200, "Ordinal4", "exports"}, {0x1518, 0x1500, "func", "symbols"},
+		{0x1528, 0x1500, "func", "symbols"}, /* "mark" is no function */
+		{0x1610, 0x1611, "delta", "exports"}, /* which begins further above */
+		{0x1690, 0, NULL, NULL}, /* behind a part, before gamma */
+		{0x1710, 0x1700, "gamma", "exports"},
+		{0x1810, 0x1000, "alpha", "exports"}, /* not gamma */
+		{0x1910, 0x1900, "delta", "exports"}};
+	struct made_bytes image = made_image();
+	struct scene scene;
+
+	write_in_dir("a.dll", &image);
+	free(image.bytes);
+	assert_true(open_scene(&scene, "a.dll", NULL, false));
+	for (size_t i = 0; i < sizeof(truths) / sizeof(*truths); i++)
+		check(&scene, truths[i].rva, truths[i].name, truths[i].start, truths[i].by);
+	assert_int_equal(offset_at(scene.tables, 0x1810), 0x811);
+	assert_int_equal(offset_at(scene.tables, 0x1610), 0);
+	assert_int_equal(offset_at(scene.tables, 0x1518), 0x19);
+	assert_true(tables_reach(scene.tables, 0x1000, 0x1810));
+	assert_false(tables_reach(scene.tables, 0x1700, 0x1810));
+	assert_false(tables_reach(scene.tables, 0x1200, 0x1518));
+	close_scene(&scene);
+}
+
+/* ---------------------------------------------------------------- damage */
+
+static uint64_t seed;
+
+static uint64_t dice(uint64_t limit)
+{
+	seed ^= seed << 13;
+	seed ^= seed >> 7;
+	seed ^= seed << 17;
+	return (seed * UINT64_C(0x2545f4914f6cdd1d) >> 16) % limit;
+}
+
+/* All there is to ask of an open scene, which is closed; how many functions were found. What comes back is
+ * bounded, the rest is for the sanitizers to see. */
+static unsigned ask_all(struct scene *scene)
+{
+	struct tables *tables = scene->tables;
+	unsigned found = 0;
+
+	for (uint32_t rva = 0xf00; rva < 0x4100; rva += 0x90) {
+		struct symbol symbol;
+		const char *by;
+		struct table_name name;
+
+		if (tables_name_at(tables, rva, NULL, &name))
+			assert_true(strlen(name.raw) < 0x10000);
+		if (tables_find(tables, rva, NULL, &scene->arena, &symbol, &by)) {
+			assert_true(strlen(symbol.function) < 0x10000);
+			assert_true(symbol.offset_bytes <= (uint64_t)rva + 1);
+			found++;
+		}
+		assert_true(offset_at(tables, rva) <= (uint64_t)rva + 1);
+		tables_reach(tables, rva / 2, rva);
+	}
+	assert_false(tables_reach(tables, UINT32_MAX, 0));
+	assert_true(offset_at(tables, UINT32_MAX) <= (uint64_t)UINT32_MAX + 1);
+	close_scene(scene);
+	return found;
+}
+
+static unsigned ask_pdb(const struct made_pdb *pdb)
+{
+	struct scene scene;
+
+	write_in_dir("damaged.pdb", &pdb->file);
+	open_scene(&scene, NULL, "damaged.pdb", false);
+	return ask_all(&scene);
+}
+
+/* 0xffff names of 4000 bytes each, all at one place: 260 MB if each were kept. */
+TEST(test_many_exports_of_one_long_name_are_refused)
+{
+	enum { COUNT = 65535, LEN = 3900, TABLE = COUNT * 10 + 40 };
+	struct made_bytes image = made_image();
+	size_t at = image.len;
+	struct scene scene;
+
+	made_fill(&image, at + 0x200000);
+	made_set(&image, MADE_OPTIONAL + 56, 0x300000, 4);
+	made_image_section(&image, 1, ".edata", 0x4000, (uint32_t)at, 0x200000);
+	made_set(&image, MADE_HEADERS + 40 + 8, 0x200000, 4);
+	made_set(&image, MADE_DIRECTORIES, 0x4000, 4);
+	made_set(&image, at + 20, COUNT, 4);
+	made_set(&image, at + 24, COUNT, 4);
+	made_set(&image, at + 28, 0x4000 + 40, 4);
+	made_set(&image, at + 32, 0x4000 + 40 + COUNT * 4, 4);
+	made_set(&image, at + 36, 0x4000 + 40 + COUNT * 8, 4);
+	memset(image.bytes + at + TABLE, 'n', LEN);
+	for (size_t i = 0; i < COUNT; i++) {
+		made_set(&image, at + 40 + i * 4, 0x1000 + i % 0x1000, 4);
+		made_set(&image, at + 40 + COUNT * 4 + i * 4, 0x4000 + TABLE + i % 8, 4);
+		made_set(&image, at + 40 + COUNT * 8 + i * 2, i, 2);
+	}
+	write_in_dir("a.dll", &image);
+	free(image.bytes);
+	assert_true(open_scene(&scene, "a.dll", NULL, false));
+	assert_true(ask_all(&scene) < 3); /* the symbol table, no export */
+}
+
+static void damage_somewhere(struct made_bytes *bytes, size_t from, size_t to)
+{
+	static const uint64_t values[] = {0, 1, 4, 0x7f, 0x80, 0xff, 0xffff, 0x7fffffff, 0x80000000,
+		UINT32_MAX, 0x1000, 0x1fff, 0x2000, 0x3ffc};
+	size_t at = from + (size_t)dice(to - from);
+	size_t len = (size_t)1 << dice(3);
+
+	at -= dice(2) ? at % len : 0;
+	if (at + len > bytes->len)
+		return;
+	if (dice(3))
+		made_set(bytes, at, values[dice(sizeof(values) / sizeof(*values))], len);
+	else
+		made_set(bytes, at, dice(UINT32_MAX), len);
+}
+
+TEST(test_damaged_images_end)
+{
+	static const size_t regions[][2] = {{0, MADE_HEADERS + 120},
+		{MADE_EXPORTS, MADE_EXPORTS + 220}, {MADE_FUNCTIONS, MADE_FUNCTIONS + 60},
+		{MADE_FUNCTIONS + 0x100, MADE_FUNCTIONS + 0x140}, {MADE_COFF, MADE_COFF + 40},
+		{MADE_PE, MADE_PE + 24}};
+	unsigned read = 0, found = 0;
+
+	seed = 99;
+	for (unsigned round = 0; round < 3000; round++) {
+		struct made_bytes image = made_image();
+		struct scene scene;
+
+		for (uint64_t times = 1 + dice(6); times; times--) {
+			const size_t *region = regions[dice(sizeof(regions) / sizeof(*regions))];
+
+			damage_somewhere(&image, region[0], region[1]);
+		}
+		if (!dice(10))
+			image.len = (size_t)dice(image.len);
+		write_in_dir("a.dll", &image);
+		free(image.bytes);
+		if (open_scene(&scene, "a.dll", NULL, false)) {
+			read++;
+			found += ask_all(&scene) > 0;
+		} else {
+			close_scene(&scene);
+		}
+	}
+	assert_true(read > 1000 && found > 500); /* damage is survived, not refused */
+}
+
+static struct made_pdb pdb_to_damage(void)
+{
+	static const uint32_t parts[][4] = {{1, 0, 0x200, MADE_COMDAT},
+		{1, 0x200, 0x1000, MADE_COMDAT}, {3, 0, 0x100, MADE_COMDAT}};
+	static const struct made_function functions[] = {{0x1147, 0x100, 3, 0x40, "_Zf"},
+		{0x110f, 0x30, 1, 0x40, "local"}, {0x1146, 8, 1, 0x80, "a::dtor$0"}};
+	struct made_pdb pdb = made_small(512);
+
+	made_object(&pdb, functions, 3);
+	made_parts(&pdb, 0xf12eba2d, parts, 3);
+	for (uint32_t i = 0; i < 40; i++) {
+		char name[40];
+
+		snprintf(name, sizeof(name), "_ZN3app8functionEi%u", i);
+		made_public(&pdb, 2, 1, i * 0x40, name);
+	}
+	made_finish(&pdb);
+	return pdb;
+}
+
+TEST(test_damaged_pdbs_end)
+{
+	unsigned found = 0, named = 0;
+
+	seed = 7;
+	for (unsigned round = 0; round < 3000; round++) {
+		struct made_pdb pdb = pdb_to_damage();
+		struct pdb_identity identity;
+		char *path = path_in_dir("damaged.pdb");
+
+		for (uint64_t times = 1 + dice(5); times; times--) {
+			switch (dice(4)) {
+			case 0: damage_somewhere(&pdb.file, 32, 60); break;
+			case 1: damage_somewhere(&pdb.file, pdb.directory_at, pdb.file.len); break;
+			default: damage_somewhere(&pdb.file, 512, pdb.file.len);
+			}
+		}
+		if (!dice(10))
+			pdb.file.len = (size_t)dice(pdb.file.len);
+		found += ask_pdb(&pdb) > 0;
+		named += !pdb_read_identity(path, &identity, NULL);
+		made_free(&pdb);
+		free(path);
+	}
+	assert_true(named > 500 && found > 500);
+}
+
+/* A file whose streams all claim to be as large as it may be, in ever the same blocks. */
+TEST(test_streams_that_share_their_blocks_end)
+{
+	struct made_pdb pdb = pdb_to_damage();
+	struct made_bytes *file = &pdb.file;
+
+	for (size_t i = 0; i < MADE_STREAMS; i++)
+		made_set(file, pdb.directory_at + 4 + i * 4, file->len, 4);
+	ask_pdb(&pdb);
+	for (size_t at = pdb.directory_at + 36; at + 4 <= pdb.map_at; at += 4)
+		made_set(file, at, pdb.directory_at / 512, 4);
+	ask_pdb(&pdb);
+	made_free(&pdb);
 }
 
 GROUP(setup, clean)
