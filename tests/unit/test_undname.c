@@ -78,43 +78,42 @@ static void fake_program(const char *script)
 	setenv("HSYM_LLVM", path, 1);
 }
 
-static void check_text(const char *text, const char *expected)
+/* Asks about several at once; a text that is expected to be NULL is what nobody can say. */
+static void check(const char *const *names, const char *const *expected, size_t count,
+	const struct symbol_options *asked)
 {
-	if (!expected)
-		assert_null(text);
-	else
-		assert_non_null(text);
-	if (expected)
-		assert_string_equal(text, expected);
+	const char *texts[TRUTHS + 3];
+	struct arena arena;
+
+	arena_init(&arena);
+	undname_find(names, texts, count, &arena, asked);
+	for (size_t i = 0; i < count; i++) {
+		assert_int_equal(!texts[i], !expected[i]);
+		if (expected[i])
+			assert_string_equal(texts[i], expected[i]);
+	}
+	arena_release(&arena);
 }
 
 TEST(names_are_scope_and_name)
 {
-	const char *names[TRUTHS + 3], *texts[TRUTHS + 3];
-	struct arena arena;
+	const char *names[TRUTHS + 3] = {"?no such name", "?bad", truths[0].name};
+	const char *texts[TRUTHS + 3] = {NULL, NULL, truths[0].text};
 
 	need_program();
-	for (size_t i = 0; i < TRUTHS; i++)
-		names[i] = truths[i].name;
-	names[TRUTHS] = "?no such name";
-	names[TRUTHS + 1] = "?bad";
-	names[TRUTHS + 2] = truths[0].name;
-	arena_init(&arena);
-	assert_int_equal(undname_find(names, texts, TRUTHS + 3, &arena, &options), 0);
-	for (size_t i = 0; i < TRUTHS; i++)
-		check_text(texts[i], truths[i].text);
-	check_text(texts[TRUTHS], NULL);
-	check_text(texts[TRUTHS + 1], NULL);
-	check_text(texts[TRUTHS + 2], truths[0].text);
-	arena_release(&arena);
+	for (size_t i = 0; i < TRUTHS; i++) {
+		names[i + 3] = truths[i].name;
+		texts[i + 3] = truths[i].text;
+	}
+	check(names, texts, TRUTHS + 3, &options);
 }
 
 /* Functions that take forty of the one before, ten deep: more text than there is memory. */
 TEST(a_name_that_explodes_harms_no_other)
 {
 	char bomb[1000] = "?f@@YAXPEAH";
-	const char *names[] = {truths[0].name, bomb, truths[1].name}, *texts[3];
-	struct arena arena;
+	const char *names[] = {truths[0].name, bomb, truths[1].name};
+	const char *texts[] = {truths[0].text, NULL, truths[1].text};
 
 	need_program();
 	for (int digit = 0; digit < 10; digit++) {
@@ -125,12 +124,7 @@ TEST(a_name_that_explodes_harms_no_other)
 		snprintf(bomb + len, sizeof(bomb) - len, "P6AX%s@Z", forty);
 	}
 	strcat(bomb, "@Z");
-	arena_init(&arena);
-	assert_int_equal(undname_find(names, texts, 3, &arena, &options), 0);
-	check_text(texts[0], truths[0].text);
-	check_text(texts[1], NULL);
-	check_text(texts[2], truths[1].text);
-	arena_release(&arena);
+	check(names, texts, 3, &options);
 }
 
 TEST(one_that_dies_or_talks_nonsense_leaves_names_as_they_are)
@@ -140,24 +134,17 @@ TEST(one_that_dies_or_talks_nonsense_leaves_names_as_they_are)
 	static const char *const bad[] = {"exit 1\n", "cat /dev/zero\n",
 		"while read -r line; do echo x; done; exec sleep 30\n", "exec sleep 30\n"};
 	static const struct symbol_options impatient = {.patience_ms = 300};
-	const char *names[] = {truths[1].name, truths[0].name}, *texts[2];
-	struct arena arena;
+	static const char *const nothing[2];
+	const char *names[] = {truths[1].name, truths[0].name}, *second[] = {NULL, "app::f"};
 
-	arena_init(&arena);
 	fake_program(dies);
-	assert_int_equal(undname_find(names, texts, 2, &arena, &options), 0);
-	check_text(texts[0], NULL);
-	check_text(texts[1], "app::f");
+	check(names, second, 2, &options);
 	for (size_t i = 0; i < sizeof(bad) / sizeof(*bad); i++) {
 		fake_program(bad[i]);
-		assert_int_equal(undname_find(names, texts, 2, &arena, &impatient), 0);
-		check_text(texts[0], NULL);
-		check_text(texts[1], NULL);
+		check(names, nothing, 2, &impatient);
 	}
 	setenv("HSYM_LLVM", "/nonexistent", 1);
-	assert_int_equal(undname_find(names, texts, 2, &arena, &options), 0);
-	check_text(texts[1], NULL);
-	arena_release(&arena);
+	check(names, nothing, 2, &options);
 }
 
 GROUP(make_dir, remove_dir)
