@@ -8,6 +8,7 @@
 #define TESTS_UNIT_FINDER_SCENE_H
 
 #include "tests/unit/pdb_made.h"
+#include "tests/unit/scratch.h"
 
 #include <sys/stat.h>
 
@@ -22,7 +23,6 @@
 #define PDB DRIVE_C "App/app.pdb" /* beside it */
 #define OUT_PDB DRIVE_C "Out/app.pdb" /* where the image says */
 
-static char dir[300]; /* full path */
 static struct symbol_options options;
 static struct module module;
 static struct module_files files;
@@ -182,10 +182,7 @@ static inline int scene_begin(void **state)
 {
 	char path[400];
 
-	(void)state;
-	snprintf(path, sizeof(path), "%s/test_finder.XXXXXX",
-		getenv("TMPDIR") ? getenv("TMPDIR") : "build");
-	if (!mkdtemp(path) || !realpath(path, dir))
+	if (scratch_begin(state))
 		return -1;
 	scene_path(path, sizeof(path), "prefix");
 	setenv("WINEPREFIX", path, 1);
@@ -212,13 +209,9 @@ static inline int scene_begin(void **state)
 
 static inline int scene_end(void **state)
 {
-	char command[400];
-
-	(void)state;
 	module_files_release(&files);
 	buf_release(&told);
-	snprintf(command, sizeof(command), "rm -rf '%s'", dir);
-	return system(command);
+	return scratch_end(state);
 }
 
 /* Looks for the module's files afresh. */

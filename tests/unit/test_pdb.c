@@ -3,29 +3,18 @@
 #include "tests/unit/t.h"
 
 #include "tests/unit/pdb_made.h"
+#include "tests/unit/scratch.h"
 
 #include "symbolize/files/pdb.h"
 
-static char dir[300], path[340];
+static char path[340];
 
 static int setup(void **state)
 {
-	(void)state;
-	snprintf(dir, sizeof(dir), "%s/test_pdb.XXXXXX",
-		getenv("TMPDIR") ? getenv("TMPDIR") : "build");
-	if (!mkdtemp(dir))
-		return -1;
+	int rc = scratch_begin(state);
+
 	snprintf(path, sizeof(path), "%s/a.pdb", dir);
-	return 0;
-}
-
-static int clean(void **state)
-{
-	char command[400];
-
-	(void)state;
-	snprintf(command, sizeof(command), "rm -rf %s", dir);
-	return system(command);
+	return rc;
 }
 
 static void finish_at(struct made_pdb *pdb, const char *to)
@@ -498,4 +487,4 @@ TEST(test_a_linkers_file_is_read_as_llvm_does)
 	free(ranges.list);
 }
 
-GROUP(setup, clean)
+GROUP(setup, scratch_end)

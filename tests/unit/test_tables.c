@@ -3,6 +3,7 @@
 #include "tests/unit/t.h"
 
 #include "tests/unit/image_made.h"
+#include "tests/unit/scratch.h"
 
 #include "core/base/os.h"
 #include "symbolize/backend/backend.h"
@@ -14,8 +15,6 @@ static uint64_t offset_at(struct tables *tables, uint32_t rva)
 
 	return tables_offset(tables, rva, &is_sure);
 }
-
-static char dir[300];
 
 /* hidden() is neither exported nor a public symbol; the two of app are told apart by their parameters. */
 static const char source_text[] =
@@ -35,23 +34,11 @@ static int setup(void **state)
 {
 	char path[400];
 
-	(void)state;
-	snprintf(dir, sizeof(dir), "%s/test_tables.XXXXXX",
-		getenv("TMPDIR") ? getenv("TMPDIR") : "build");
-	if (!mkdtemp(dir))
+	if (scratch_begin(state))
 		return -1;
 	snprintf(path, sizeof(path), "%s/t.cpp", dir);
 	made_write(path, source_text, strlen(source_text));
 	return 0;
-}
-
-static int clean(void **state)
-{
-	char command[400];
-
-	(void)state;
-	snprintf(command, sizeof(command), "rm -rf %s", dir);
-	return system(command);
 }
 
 /* Runs a command in dir; skips the test when one of the tools (words) is not here. */
@@ -67,36 +54,6 @@ static void build(const char *tools, const char *command)
 	}
 	snprintf(text, sizeof(text), "cd %s && %s", dir, command);
 	assert_int_equal(system(text), 0);
-}
-
-static uint64_t number_of(const char *command)
-{
-	char text[1000], line[100] = "";
-	FILE *pipe;
-
-	snprintf(text, sizeof(text), "cd %s && %s", dir, command);
-	pipe = popen(text, "r");
-	assert_non_null(pipe);
-	if (!fgets(line, sizeof(line), pipe))
-		line[0] = '\0';
-	pclose(pipe);
-	return strtoull(line, NULL, 16);
-}
-
-/* Where nm says that a symbol is. */
-static uint32_t place_of(const char *image, const char *symbol)
-{
-	char text[500];
-	uint64_t base, at;
-
-	snprintf(text, sizeof(text),
-		"x86_64-w64-mingw32-objdump -p %s | awk '$1 == \"ImageBase\" { print $2 }'", image);
-	base = number_of(text);
-	snprintf(text, sizeof(text), "x86_64-w64-mingw32-nm %s | awk '$3 == \"%s\" { print $1 }'",
-		image, symbol);
-	at = number_of(text);
-	assert_true(at > base);
-	return (uint32_t)(at - base);
 }
 
 /* ---------------------------------------------------------------- one module */
@@ -200,10 +157,10 @@ TEST(test_symbols_of_an_image)
 	uint32_t hidden, grab, other, api;
 
 	build(GXX, GXX " -O1 -fno-optimize-sibling-calls -g t.cpp -o t.exe");
-	hidden = place_of("t.exe", "_ZL6hiddeni");
-	grab = place_of("t.exe", INT_GRAB);
-	other = place_of("t.exe", TEXT_GRAB);
-	api = place_of("t.exe", "api");
+	hidden = scratch_rva("t.exe", "_ZL6hiddeni");
+	grab = scratch_rva("t.exe", INT_GRAB);
+	other = scratch_rva("t.exe", TEXT_GRAB);
+	api = scratch_rva("t.exe", "api");
 	open_scene(&scene, "t.exe", NULL, false);
 	check(&scene, hidden + 12, "hidden(int)", hidden, "symbols");
 	check(&scene, grab + 12, "app::grab(int)", grab, "symbols");
@@ -219,7 +176,7 @@ TEST(test_symbols_of_an_image)
 	assert_true(tables_deny(scene.tables, grab, other + 12));
 	assert_false(tables_deny(scene.tables, grab, grab + 12));
 	assert_false(tables_reach(scene.tables, grab + 12, grab));
-	check(&scene, place_of("t.exe", "some_data"), NULL, 0, NULL); /* no function */
+	check(&scene, scratch_rva("t.exe", "some_data"), NULL, 0, NULL); /* no function */
 	check(&scene, 0x10, NULL, 0, NULL);
 	check(&scene, UINT32_MAX, NULL, 0, NULL);
 	close_scene(&scene);
@@ -236,9 +193,9 @@ TEST(test_exports_name_only_what_is_theirs)
 
 	build(GXX, GXX " -O1 -fno-optimize-sibling-calls -g t.cpp -o t.exe && "
 		       "x86_64-w64-mingw32-strip -o bare.exe t.exe");
-	hidden = place_of("t.exe", "_ZL6hiddeni");
-	api = place_of("t.exe", "api");
-	entry = place_of("t.exe", "main");
+	hidden = scratch_rva("t.exe", "_ZL6hiddeni");
+	api = scratch_rva("t.exe", "api");
+	entry = scratch_rva("t.exe", "main");
 	open_scene(&scene, "bare.exe", NULL, false);
 	check(&scene, api + 12, "api", api, "exports");
 	check(&scene, hidden + 12, NULL, 0, NULL);
@@ -257,12 +214,12 @@ TEST(test_functions_of_a_dll_without_start_up_code)
 
 	build(GXX, GXX " -O1 -fno-optimize-sibling-calls -g -shared -nostdlib -Wl,-e,api "
 		       "-D'main()=unused()' t.cpp -lmsvcrt -o t.dll");
-	hidden = place_of("t.dll", "_ZL6hiddeni");
-	api = place_of("t.dll", "api");
+	hidden = scratch_rva("t.dll", "_ZL6hiddeni");
+	api = scratch_rva("t.dll", "api");
 	open_scene(&scene, "t.dll", NULL, false);
 	check(&scene, hidden + 12, "hidden(int)", hidden, "symbols");
 	check(&scene, api + 12, "api", api, "symbols");
-	check(&scene, place_of("t.dll", "some_data"), NULL, 0, NULL);
+	check(&scene, scratch_rva("t.dll", "some_data"), NULL, 0, NULL);
 	close_scene(&scene);
 }
 
@@ -282,9 +239,9 @@ TEST(test_public_symbols_of_a_linkers_pdb)
 		"clang++-16 --target=x86_64-w64-mingw32 -w -O1 -fno-optimize-sibling-calls -g "
 		"-gcodeview -ffunction-sections -Dmain=unused -c t.cpp -o o.o && " LLD
 		"-Wl,--pdb=p.pdb -o p.dll && " LLD "-o n.dll");
-	hidden = place_of("n.dll", "_ZL6hiddeni");
-	grab = place_of("n.dll", INT_GRAB);
-	other = place_of("n.dll", TEXT_GRAB);
+	hidden = scratch_rva("n.dll", "_ZL6hiddeni");
+	grab = scratch_rva("n.dll", INT_GRAB);
+	other = scratch_rva("n.dll", TEXT_GRAB);
 	open_scene(&scene, "n.dll", NULL, false);
 	check(&scene, hidden + 12, "hidden(int)", hidden, "symbols");
 	check(&scene, other + 12, "app::grab(char const*)", other, "symbols");
@@ -664,4 +621,4 @@ TEST(test_streams_that_share_their_blocks_end)
 	made_free(&pdb);
 }
 
-GROUP(setup, clean)
+GROUP(setup, scratch_end)

@@ -1,9 +1,8 @@
 /* Names that Microsoft's compiler decorated, read through llvm-undname. Truth: what the letters stand for, by the
  * names' published grammar; for hostile ones, that the others are read. */
-#include "tests/unit/t.h"
+#include "tests/unit/scratch.h"
 
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include "symbolize/backend/undname.h"
 
@@ -26,28 +25,7 @@ static const struct {
 	{"??CNumber@app@@QEAAPEAHXZ", "app::Number::operator->"}};
 enum { TRUTHS = sizeof(truths) / sizeof(*truths) };
 
-static char dir[300];
 static const struct symbol_options options;
-
-static int make_dir(void **state)
-{
-	char here[200];
-
-	(void)state;
-	snprintf(dir, sizeof(dir), "%s/%s/test_undname.XXXXXX",
-		getenv("TMPDIR") ? "" : getcwd(here, sizeof(here)),
-		getenv("TMPDIR") ? getenv("TMPDIR") : "build");
-	return mkdtemp(dir) ? 0 : -1;
-}
-
-static int remove_dir(void **state)
-{
-	char command[400];
-
-	(void)state;
-	snprintf(command, sizeof(command), "rm -rf '%s'", dir);
-	return system(command);
-}
 
 static void need_program(void)
 {
@@ -147,4 +125,4 @@ TEST(one_that_dies_or_talks_nonsense_leaves_names_as_they_are)
 	check(names, nothing, 2, &options);
 }
 
-GROUP(make_dir, remove_dir)
+GROUP(scratch_begin, scratch_end)
