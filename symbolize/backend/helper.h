@@ -25,15 +25,12 @@ struct helper *helper_start(const char *program, const char *const *args);
 /*
  * Hands on what it takes of len bytes and adds to answers what it says; waits up to wait_ms
  * milliseconds until it does one of both. Returns how many of the bytes it took; -ERR_READ when it
- * will say nothing any more; -ERR_NOMEM.
+ * will say nothing any more.
  */
 int64_t helper_exchange(struct helper *helper, const char *bytes, size_t len, struct buf *answers,
 	unsigned wait_ms);
 
 /* Ends it at once. helper may be NULL. */
 void helper_stop(struct helper *helper);
-
-/* Milliseconds since any moment; not set by anyone. */
-int64_t helper_clock_ms(void);
 
 #endif

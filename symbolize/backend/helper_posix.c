@@ -32,14 +32,6 @@ struct helper {
 	int to, from;
 };
 
-int64_t helper_clock_ms(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
-}
-
 static void reap(pid_t pid)
 {
 	while (waitpid(pid, NULL, 0) < 0 && errno == EINTR)
@@ -101,63 +93,53 @@ static pid_t spawn(struct helper_birth *birth)
 static char **environment(void)
 {
 	static const char *const without[] = {"LLVM_SYMBOLIZER_OPTS=", "DEBUGINFOD_URLS="};
-	size_t count = 0, kept = 0;
+	size_t count = 0, used = 0;
 	char **env;
 
 	while (environ && environ[count])
 		count++;
-	env = malloc((count + 1) * sizeof(*env));
-	for (size_t i = 0; env && i < count; i++) {
+	env = xcalloc(count + 1, sizeof(*env));
+	for (size_t i = 0; i < count; i++) {
 		if (strncmp(environ[i], without[0], strlen(without[0])) != 0 &&
 			strncmp(environ[i], without[1], strlen(without[1])) != 0)
-			env[kept++] = environ[i];
+			env[used++] = environ[i];
 	}
-	if (env)
-		env[kept] = NULL;
 	return env;
-}
-
-/* Both directions: ends[0] and [1] are those of a socket, [2] and [3] those of a pipe; our ends are
- * the first of each. */
-static bool open_ends(int ends[4])
-{
-	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends))
-		return false;
-	if (pipe2(ends + 2, O_CLOEXEC)) {
-		close(ends[0]);
-		close(ends[1]);
-		return false;
-	}
-	fcntl(ends[2], F_SETPIPE_SZ, ROOM_BYTES);
-	fcntl(ends[2], F_SETFL, O_NONBLOCK);
-	return true;
 }
 
 struct helper *helper_start(const char *program, const char *const *args)
 {
-	struct helper *helper = malloc(sizeof(*helper));
 	char *argv[HELPER_ARGS_MAX + 2] = {(char *)(uintptr_t)program};
-	struct helper_birth birth = {.program = program, .argv = argv, .env = environment()};
-	int ends[4];
+	struct helper_birth birth = {.program = program, .argv = argv};
+	struct helper *helper = NULL;
+	int to[2], from[2]; /* the first is our end */
+	pid_t pid;
 
 	for (size_t i = 0; i < HELPER_ARGS_MAX && args[i]; i++)
 		argv[i + 1] = (char *)(uintptr_t)args[i];
-	if (!helper || !birth.env || !open_ends(ends))
-		goto fail;
-	birth.input = ends[1];
-	birth.output = ends[3];
-	*helper = (struct helper){.pid = spawn(&birth), .to = ends[0], .from = ends[2]};
-	close(ends[1]);
-	close(ends[3]);
-	if (helper->pid > 0)
-		goto out;
-	close(ends[0]);
-	close(ends[2]);
-fail:
-	free(helper);
-	helper = NULL;
-out:
+	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, to))
+		return NULL;
+	if (pipe2(from, O_CLOEXEC)) {
+		close(to[0]);
+		close(to[1]);
+		return NULL;
+	}
+	fcntl(from[0], F_SETPIPE_SZ, ROOM_BYTES);
+	fcntl(from[0], F_SETFL, O_NONBLOCK);
+	birth.input = to[1];
+	birth.output = from[1];
+	birth.env = environment();
+	pid = spawn(&birth);
 	free(birth.env);
+	close(to[1]);
+	close(from[1]);
+	if (pid > 0) {
+		helper = xmalloc(sizeof(*helper));
+		*helper = (struct helper){.pid = pid, .to = to[0], .from = from[0]};
+	} else {
+		close(to[0]);
+		close(from[0]);
+	}
 	return helper;
 }
 
@@ -180,102 +162,68 @@ static bool would_wait(void)
 	return errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR;
 }
 
-/* How many bytes it took; one that does not listen any more may still have something to say. */
-static int64_t send_some(struct helper *helper, const char *bytes, size_t len)
-{
-	ssize_t put = send(helper->to, bytes, len, MSG_NOSIGNAL | MSG_DONTWAIT);
-
-	if (put >= 0)
-		return put;
-	return would_wait() ? 0 : (int64_t)len;
-}
-
-/* How many bytes came, 0 when none are there, or as helper_exchange(). */
-static int64_t receive_some(struct helper *helper, struct buf *answers)
-{
-	ssize_t got;
-
-	if (buf_reserve(answers, READ_BYTES))
-		return -ERR_NOMEM;
-	got = read(helper->from, answers->data + answers->len, READ_BYTES);
-	if (got < 0)
-		return would_wait() ? 0 : -ERR_READ;
-	answers->len += (size_t)got;
-	answers->data[answers->len] = '\0';
-	return got ? got : -ERR_READ;
-}
-
 int64_t helper_exchange(
 	struct helper *helper, const char *bytes, size_t len, struct buf *answers, unsigned wait_ms)
 {
 	struct pollfd poller[] = {{.fd = helper->from, .events = POLLIN},
 		{.fd = len ? helper->to : -1, .events = POLLOUT}};
 	int ready = poll(poller, 2, (int)wait_ms);
-	int64_t took = 0, got = 0;
+	ssize_t took = 0, got;
 
 	if (ready <= 0)
 		return ready < 0 && errno != EINTR ? -ERR_READ : 0;
 	if (poller[1].revents)
-		took = send_some(helper, bytes, len);
+		took = send(helper->to, bytes, len, MSG_NOSIGNAL | MSG_DONTWAIT);
+	if (took < 0) /* one that does not listen any more may still have something to say */
+		took = would_wait() ? 0 : (ssize_t)len;
+	if (!poller[0].revents)
+		return took;
 	if (poller[0].revents & POLLIN)
 		nanosleep(&(struct timespec){.tv_nsec = GATHER_NS}, NULL);
-	if (poller[0].revents)
-		got = receive_some(helper, answers);
-	return got < 0 ? got : took;
+	buf_reserve(answers, READ_BYTES);
+	got = read(helper->from, answers->data + answers->len, READ_BYTES);
+	if (!got || (got < 0 && !would_wait()))
+		return -ERR_READ;
+	answers->len += got > 0 ? (size_t)got : 0;
+	answers->data[answers->len] = '\0';
+	return took;
 }
 
 #define VERSION_MIN 13 /* the first that says where functions begin */
 #define VERSION_MAX 40
 
-static bool is_program(const char *path)
+/* Adds a path with its NUL to the list when it is that of a program. */
+static void add(struct buf *list, const char *path)
 {
 	struct stat st;
 
-	return !stat(path, &st) && S_ISREG(st.st_mode) && !access(path, X_OK);
+	if (!stat(path, &st) && S_ISREG(st.st_mode) && !access(path, X_OK))
+		buf_add(list, path, strlen(path) + 1);
 }
 
-/* Adds a path with its NUL to the list when it is that of a program. */
-static int add(struct buf *list, const char *path)
-{
-	return is_program(path) ? buf_add(list, path, strlen(path) + 1) : 0;
-}
-
-static int add_folder(struct buf *list, const char *folder, size_t len)
-{
-	struct buf path;
-	int rc = 0;
-
-	buf_init(&path);
-	for (int version = VERSION_MAX; !rc && version >= VERSION_MIN; version--) {
-		buf_clear(&path);
-		rc = buf_printf(&path, "%.*s/llvm-symbolizer-%d", (int)len, folder, version);
-		if (!rc)
-			rc = add(list, path.data);
-	}
-	buf_clear(&path);
-	if (!rc)
-		rc = buf_printf(&path, "%.*s/llvm-symbolizer", (int)len, folder);
-	if (!rc)
-		rc = add(list, path.data);
-	buf_release(&path);
-	return rc;
-}
-
-int llvm_program_list(struct buf *list)
+void llvm_program_list(struct buf *list)
 {
 	char *named = os_env("HSYM_LLVM"), *path = named ? NULL : os_env("PATH");
-	int rc = 0;
+	struct buf program;
 
+	buf_init(&program);
 	if (named && named[0] == '/')
-		rc = add(list, named);
-	for (const char *at = path; !rc && at && *at;) {
+		add(list, named);
+	for (const char *at = path; at && *at;) {
 		size_t len = strcspn(at, ":");
 
-		if (at[0] == '/' && len < 4096)
-			rc = add_folder(list, at, len);
+		/* The one without a version comes last. */
+		for (int version = VERSION_MAX; at[0] == '/' && version >= VERSION_MIN - 1;
+			version--) {
+			buf_clear(&program);
+			buf_printf(&program, "%.*s/llvm-symbolizer", (int)len, at);
+			if (version >= VERSION_MIN)
+				buf_printf(&program, "-%d", version);
+			add(list, program.data);
+		}
 		at += len + (at[len] == ':');
 	}
+	buf_release(&program);
 	free(named);
 	free(path);
-	return rc;
 }

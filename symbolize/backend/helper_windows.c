@@ -35,11 +35,6 @@ struct helper {
 	struct channel to, from;
 };
 
-int64_t helper_clock_ms(void)
-{
-	return (int64_t)GetTickCount64();
-}
-
 /* ---------------------------------------------------------------- beginning */
 
 static void drop(HANDLE handle)
@@ -74,7 +69,7 @@ static HANDLE pipe_new(bool is_input, HANDLE *theirs)
 	return NULL;
 }
 
-/* The environment without what would change its answers or send it to servers; NULL: out of memory. */
+/* The environment without what would change its answers or send it to servers. */
 static wchar_t *environment(void)
 {
 	static const wchar_t *const without[] = {L"LLVM_SYMBOLIZER_OPTS=", L"DEBUGINFOD_URLS="};
@@ -83,77 +78,52 @@ static wchar_t *environment(void)
 
 	while (end && *end)
 		end += wcslen(end) + 1;
-	copy = to = all ? malloc((size_t)(end - all + 2) * sizeof(*copy)) : NULL;
-	for (const wchar_t *at = all; copy && *at; at += wcslen(at) + 1) {
+	/* An empty one ends with two NULs, too. */
+	copy = to = xcalloc((size_t)(end - all) + 2, sizeof(*copy));
+	for (const wchar_t *at = all; at && *at; at += wcslen(at) + 1) {
 		if (_wcsnicmp(at, without[0], wcslen(without[0])) != 0 &&
 			_wcsnicmp(at, without[1], wcslen(without[1])) != 0)
 			to = wcscpy(to, at) + wcslen(at) + 1;
 	}
-	if (copy)
-		to[0] = to[1] = L'\0'; /* an empty one ends with two, too */
 	if (all)
 		FreeEnvironmentStringsW(all);
 	return copy;
-}
-
-/* The program, in quotes, and its arguments; NULL: out of memory. */
-static wchar_t *command_line(const char *program, const char *const *args)
-{
-	struct buf text;
-	wchar_t *wide = NULL;
-	int rc;
-
-	buf_init(&text);
-	rc = buf_printf(&text, "\"%s\"", program);
-	for (size_t i = 0; !rc && i < HELPER_ARGS_MAX && args[i]; i++)
-		rc = buf_printf(&text, " %s", args[i]);
-	if (!rc)
-		wide = wide_from_utf8(text.data);
-	buf_release(&text);
-	return wide;
-}
-
-static LPPROC_THREAD_ATTRIBUTE_LIST inherit_only(HANDLE *handles, size_t count)
-{
-	LPPROC_THREAD_ATTRIBUTE_LIST list;
-	SIZE_T bytes = 0;
-
-	InitializeProcThreadAttributeList(NULL, 1, 0, &bytes);
-	list = malloc(bytes);
-	if (!list || !InitializeProcThreadAttributeList(list, 1, 0, &bytes)) {
-		free(list);
-		return NULL;
-	}
-	if (UpdateProcThreadAttribute(list, 0, PROC_THREAD_ATTRIBUTE_HANDLE_LIST, handles,
-		    count * sizeof(*handles), NULL, NULL))
-		return list;
-	DeleteProcThreadAttributeList(list);
-	free(list);
-	return NULL;
 }
 
 /* Starts it, suspended, with its three streams. */
 static bool create(
 	const char *program, const char *const *args, HANDLE streams[3], PROCESS_INFORMATION *info)
 {
-	STARTUPINFOEXW startup = {.StartupInfo.cb = sizeof(startup)};
-	wchar_t *image = wide_from_utf8(program), *command = command_line(program, args),
-		*env = environment();
-	BOOL ok = FALSE;
+	STARTUPINFOEXW startup = {.StartupInfo = {.cb = sizeof(startup),
+					  .dwFlags = STARTF_USESTDHANDLES,
+					  .hStdInput = streams[0],
+					  .hStdOutput = streams[1],
+					  .hStdError = streams[2]}};
+	wchar_t *image = wide_from_utf8(program), *command, *env = environment();
+	struct buf text;
+	SIZE_T bytes = 0;
+	bool ok = false;
 
-	startup.StartupInfo.dwFlags = STARTF_USESTDHANDLES;
-	startup.StartupInfo.hStdInput = streams[0];
-	startup.StartupInfo.hStdOutput = streams[1];
-	startup.StartupInfo.hStdError = streams[2];
-	startup.lpAttributeList = inherit_only(streams, 3);
-	if (image && command && env && startup.lpAttributeList)
-		ok = CreateProcessW(image, command, NULL, NULL, TRUE,
-			CREATE_NO_WINDOW | CREATE_SUSPENDED | CREATE_UNICODE_ENVIRONMENT |
-				EXTENDED_STARTUPINFO_PRESENT,
-			env, NULL, &startup.StartupInfo, info);
-	if (startup.lpAttributeList)
+	buf_init(&text);
+	buf_printf(&text, "\"%s\"", program);
+	for (size_t i = 0; i < HELPER_ARGS_MAX && args[i]; i++)
+		buf_printf(&text, " %s", args[i]);
+	command = wide_from_utf8(text.data);
+	InitializeProcThreadAttributeList(NULL, 1, 0, &bytes);
+	startup.lpAttributeList = xmalloc(bytes);
+	if (InitializeProcThreadAttributeList(startup.lpAttributeList, 1, 0, &bytes)) {
+		ok = image && command &&
+		     UpdateProcThreadAttribute(startup.lpAttributeList, 0,
+			     PROC_THREAD_ATTRIBUTE_HANDLE_LIST, streams, 3 * sizeof(*streams), NULL,
+			     NULL) &&
+		     CreateProcessW(image, command, NULL, NULL, TRUE,
+			     CREATE_NO_WINDOW | CREATE_SUSPENDED | CREATE_UNICODE_ENVIRONMENT |
+				     EXTENDED_STARTUPINFO_PRESENT,
+			     env, NULL, &startup.StartupInfo, info);
 		DeleteProcThreadAttributeList(startup.lpAttributeList);
+	}
 	free(startup.lpAttributeList);
+	buf_release(&text);
 	free(image);
 	free(command);
 	free(env);
@@ -176,9 +146,12 @@ static HANDLE tie(HANDLE process)
 	return NULL;
 }
 
-static bool open_channels(struct helper *helper, HANDLE streams[3])
+struct helper *helper_start(const char *program, const char *const *args)
 {
 	SECURITY_ATTRIBUTES inherited = {.nLength = sizeof(inherited), .bInheritHandle = TRUE};
+	struct helper *helper = xcalloc(1, sizeof(*helper));
+	HANDLE streams[3] = {0};
+	PROCESS_INFORMATION info;
 
 	helper->to.pipe = pipe_new(true, &streams[0]);
 	helper->from.pipe = pipe_new(false, &streams[1]);
@@ -186,19 +159,9 @@ static bool open_channels(struct helper *helper, HANDLE streams[3])
 		&inherited, OPEN_EXISTING, 0, NULL);
 	helper->to.io.hEvent = CreateEventW(NULL, TRUE, FALSE, NULL);
 	helper->from.io.hEvent = CreateEventW(NULL, TRUE, FALSE, NULL);
-	return helper->to.pipe && helper->from.pipe && streams[2] != INVALID_HANDLE_VALUE &&
-	       helper->to.io.hEvent && helper->from.io.hEvent;
-}
-
-struct helper *helper_start(const char *program, const char *const *args)
-{
-	struct helper *helper = calloc(1, sizeof(*helper));
-	HANDLE streams[3] = {0};
-	PROCESS_INFORMATION info;
-
-	if (!helper)
-		return NULL;
-	if (open_channels(helper, streams) && create(program, args, streams, &info)) {
+	if (helper->to.pipe && helper->from.pipe && streams[2] != INVALID_HANDLE_VALUE &&
+		helper->to.io.hEvent && helper->from.io.hEvent &&
+		create(program, args, streams, &info)) {
 		helper->process = info.hProcess;
 		helper->job = tie(info.hProcess);
 		ResumeThread(info.hThread);
@@ -296,8 +259,7 @@ int64_t helper_exchange(
 	WaitForMultipleObjects(helper->to.is_busy ? 2 : 1, events, FALSE, wait_ms);
 	finish(&helper->to, &is_deaf);
 	got = finish(&helper->from, &ended);
-	if (got && buf_add(answers, helper->from.bytes, got))
-		return -ERR_NOMEM;
+	buf_add(answers, helper->from.bytes, got);
 	return ended ? -ERR_READ : (int64_t)took;
 }
 
@@ -312,74 +274,48 @@ static bool is_full_path(const char *path)
 	       (path[0] == '\\' && path[1] == '\\');
 }
 
-/* Adds a path with its NUL to the list when it is that of a file. */
-static int add(struct buf *list, const char *path)
+/* Adds the program called so to the list, with its NUL, when it is a file. */
+static void add(struct buf *list, const char *folder, size_t len, const char *name)
 {
-	wchar_t *wide = wide_from_utf8(path);
-	DWORD attributes = wide ? GetFileAttributesW(wide) : INVALID_FILE_ATTRIBUTES;
-
-	free(wide);
-	if (attributes == INVALID_FILE_ATTRIBUTES || attributes & FILE_ATTRIBUTE_DIRECTORY ||
-		strchr(path, '"'))
-		return 0;
-	return buf_add(list, path, strlen(path) + 1);
-}
-
-static int add_folder(struct buf *list, const char *folder, size_t len)
-{
+	DWORD attributes = INVALID_FILE_ATTRIBUTES;
+	wchar_t *wide;
 	struct buf path;
-	int rc;
 
 	buf_init(&path);
-	rc = buf_add(&path, folder, len);
-	if (!rc)
-		rc = buf_add_text(&path, "\\llvm-symbolizer.exe");
-	if (!rc && is_full_path(path.data))
-		rc = add(list, path.data);
-	buf_release(&path);
-	return rc;
-}
-
-static int add_ours(struct buf *list)
-{
-	wchar_t *wide = malloc(FOLDER_UNITS * sizeof(*wide));
-	DWORD units = wide ? GetModuleFileNameW(NULL, wide, FOLDER_UNITS) : 0;
-	char *path = units && units < FOLDER_UNITS ? wide_to_utf8(wide) : NULL;
-	const char *name = path ? strrchr(path, '\\') : NULL;
-	int rc = name ? add_folder(list, path, (size_t)(name - path)) : 0;
-
+	buf_add(&path, folder, len);
+	buf_add_text(&path, name);
+	wide = is_full_path(path.data) ? wide_from_utf8(path.data) : NULL;
+	if (wide)
+		attributes = GetFileAttributesW(wide);
+	if (attributes != INVALID_FILE_ATTRIBUTES && !(attributes & FILE_ATTRIBUTE_DIRECTORY) &&
+		!strchr(path.data, '"'))
+		buf_add(list, path.data, path.len + 1);
 	free(wide);
-	free(path);
-	return rc;
+	buf_release(&path);
 }
 
-/* PATH's folders, which may be in quotes. */
-static int add_path(struct buf *list, const char *path)
+void llvm_program_list(struct buf *list)
 {
-	int rc = 0;
-
-	while (!rc && *path) {
-		size_t len = strcspn(path, ";");
-		bool is_quoted = len >= 2 && path[0] == '"' && path[len - 1] == '"';
-
-		rc = add_folder(list, path + is_quoted, is_quoted ? len - 2 : len);
-		path += len + (path[len] == ';');
-	}
-	return rc;
-}
-
-int llvm_program_list(struct buf *list)
-{
-	char *named = os_env("HSYM_LLVM"), *path = named ? NULL : os_env("PATH");
-	int rc;
+	static const char name[] = "\\llvm-symbolizer.exe";
+	char *named = os_env("HSYM_LLVM"), *path = named ? NULL : os_env("PATH"), *ours = NULL;
+	wchar_t *wide = xmalloc(FOLDER_UNITS * sizeof(*wide));
+	DWORD units = GetModuleFileNameW(NULL, wide, FOLDER_UNITS);
 
 	if (named)
-		rc = is_full_path(named) ? add(list, named) : 0;
-	else
-		rc = add_ours(list);
-	if (!rc && path)
-		rc = add_path(list, path);
+		add(list, named, strlen(named), "");
+	else if (units && units < FOLDER_UNITS)
+		ours = wide_to_utf8(wide);
+	if (ours && strrchr(ours, '\\'))
+		add(list, ours, (size_t)(strrchr(ours, '\\') - ours), name);
+	for (const char *at = path; at && *at;) {
+		size_t len = strcspn(at, ";");
+		bool is_quoted = len >= 2 && at[0] == '"' && at[len - 1] == '"';
+
+		add(list, at + is_quoted, is_quoted ? len - 2 : len, name);
+		at += len + (at[len] == ';');
+	}
+	free(wide);
+	free(ours);
 	free(named);
 	free(path);
-	return rc;
 }

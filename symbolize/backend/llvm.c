@@ -4,63 +4,9 @@
 #include <string.h>
 
 #include "core/base/os.h"
+#include "core/dump/kv.h"
 #include "core/dump/model.h"
-#include "symbolize/backend/backend.h"
 #include "symbolize/names.h"
-
-#define VERSION_MS 5000 /* to say its version */
-#define VERSION_BYTES 65536
-#define LISTENER_MS 100 /* the listener waits no longer than that */
-
-struct helper *llvm_program_start(const char *const *args, struct buf *path)
-{
-	struct helper *helper = NULL;
-	struct buf list;
-
-	buf_init(&list);
-	if (!llvm_program_list(&list)) {
-		for (size_t at = 0; !helper && at < list.len; at += strlen(list.data + at) + 1) {
-			buf_clear(path);
-			if (!buf_add_text(path, list.data + at))
-				helper = helper_start(path->data, args);
-		}
-	}
-	buf_release(&list);
-	return helper;
-}
-
-/* All that a program says until it ends. */
-static void listen(struct helper *helper, struct buf *said, const struct symbol_options *options)
-{
-	int64_t deadline_ms = helper_clock_ms() + VERSION_MS;
-
-	while (helper_clock_ms() < deadline_ms && said->len < VERSION_BYTES &&
-		!listener_is_cancelled(options) &&
-		helper_exchange(helper, "", 0, said, LISTENER_MS) >= 0)
-		;
-}
-
-unsigned llvm_program_version(const char *path, const struct symbol_options *options)
-{
-	static const char *const args[] = {"--version", NULL};
-	static const char word[] = "LLVM version ";
-	struct helper *helper = helper_start(path, args);
-	const char *at = NULL;
-	unsigned version = 0;
-	struct buf said;
-
-	if (!helper)
-		return 0;
-	buf_init(&said);
-	listen(helper, &said, options);
-	if (said.len)
-		at = strstr(said.data, word);
-	if (at)
-		version = (unsigned)strtoul(at + strlen(word), NULL, 10);
-	buf_release(&said);
-	helper_stop(helper);
-	return version;
-}
 
 /*
  * One llvm-symbolizer for the whole run, and a second one for what the first dies over, each started when
@@ -71,10 +17,18 @@ unsigned llvm_program_version(const char *path, const struct symbol_options *opt
  */
 
 #define PATIENCE_MS 20000 /* for one answer: a large PDB takes its time */
-#define FAILURES_MAX 5 /* in a row, without an answer between them: it is of no use */
-#define DEATHS_MAX 64 /* over one file; then the rest of it is asked without inlined functions */
+#define VERSION_MS 5000 /* to say its version */
+#define VERSION_BYTES 65536
 #define TRUE_LINES_SINCE                                                                           \
 	15 /* up to 14, lines inlined from a PDB were those of the next statement */
+#define FAILURES_MAX 5 /* in a row, without an answer between them: it is of no use */
+#define DEATHS_MAX 64 /* over one file; then the rest of it is asked without inlined functions */
+#define ANSWER_MAX ((size_t)4 << 20) /* bytes of one answer; a longer one is nonsense */
+#define STRAY_MAX 1000 /* lines that are no answers */
+#define QUESTION_MAX 1000 /* bytes: LLVM 14 cuts its input at 1023 */
+#define READY_BYTES ((size_t)256 << 10) /* of questions */
+#define LISTENER_MS 100 /* the listener waits no longer than that */
+#define TELL_MS 50 /* and is not told more often */
 
 enum llvm_kind { INLINED, PLAIN, KINDS }; /* with and without the functions inlined at an address */
 
@@ -88,209 +42,404 @@ struct backend {
 	unsigned version;
 	struct buf program; /* its path */
 	struct staging *staging;
-	struct buf name; /* of the file that is asked about, as it is asked */
+	struct buf file; /* that is asked about, as it is asked */
 };
 
-static struct backend *llvm_make(const struct symbol_options *options, const struct finder *finder)
-{
-	struct backend *backend = calloc(1, sizeof(*backend));
+/*
+ * Asking about the addresses of one file. A question is a line 'CODE "path" 0xRVA'. All are under way at
+ * once, and answers are taken as they come, in the order of the questions. An answer begins with the address
+ * it is about: one about another address ends the talk, a line that is no answer is passed over. The last
+ * question is about an address that nobody can foresee, so that whatever a file makes llvm-symbolizer say
+ * about it ends with that file.
+ */
+struct llvm_asking {
+	struct backend *backend;
+	struct sym_module *subject;
+	struct arena *arena;
+	enum llvm_kind kind;
+	struct llvm_talk talk;
+	struct lookup *lookups; /* those without a name are asked about */
+	size_t count;
+	size_t at, next; /* the first that has no answer, and no question yet */
+	struct lookup *last; /* that was answered */
+	uint64_t end_addr; /* that nobody can foresee */
+	bool is_inside, is_done; /* behind the address of an answer; of the last one */
+	size_t stray_count;
+	int64_t told_ms;
+};
 
-	(void)finder;
-	if (!backend)
-		return NULL;
-	backend->options = options;
-	backend->staging = staging_new();
-	if (backend->staging)
-		return backend;
-	free(backend);
-	return NULL;
+/* ---------------------------------------------------------------- talking */
+
+void llvm_talk_init(
+	struct llvm_talk *talk, struct helper *helper, const struct symbol_options *options)
+{
+	unsigned patience_ms = options->patience_ms ? options->patience_ms : PATIENCE_MS;
+
+	*talk = (struct llvm_talk){.helper = helper,
+		.options = options,
+		.patience_ms = patience_ms,
+		.deadline_ms = os_clock_ms() + patience_ms};
 }
 
-static void llvm_release(struct backend *backend)
+int llvm_talk_step(struct llvm_talk *talk)
 {
-	for (int kind = 0; kind < KINDS; kind++)
-		helper_stop(backend->helpers[kind]);
-	staging_free(backend->staging);
-	buf_release(&backend->program);
-	buf_release(&backend->name);
-	free(backend);
+	int64_t left_ms = talk->deadline_ms - os_clock_ms(), took;
+	struct buf *answers = &talk->answers;
+	size_t had = answers->len;
+
+	if (listener_is_cancelled(talk->options))
+		return -ERR_INTERRUPTED;
+	if (left_ms <= 0)
+		return -ERR_BUSY;
+	took = helper_exchange(talk->helper,
+		talk->questions.len ? talk->questions.data + talk->sent : "",
+		talk->questions.len - talk->sent, answers,
+		left_ms < LISTENER_MS ? (unsigned)left_ms : LISTENER_MS);
+	if (took < 0)
+		return -ERR_READ;
+	talk->sent += (size_t)took;
+	/* Lines end in two characters where the program is Windows' own; names have none of these. */
+	for (size_t at = had, end = answers->len; at < end; at++) {
+		if (at == had)
+			answers->len = had;
+		if (answers->data[at] != '\r')
+			answers->data[answers->len++] = answers->data[at];
+	}
+	return 0;
 }
 
-static const char *llvm_trouble(const struct backend *backend)
+void llvm_talk_release(struct llvm_talk *talk)
 {
-	return backend->gave_up ? "llvm-symbolizer failed before it had answered all" : NULL;
+	buf_release(&talk->questions);
+	buf_release(&talk->answers);
 }
 
+/* The major version that the program says it has; 0: it does not say, or the listener cancelled. Takes some
+ * 10 ms. */
+static unsigned program_version(const struct backend *backend)
+{
+	static const char *const args[] = {"--version", NULL};
+	static const char word[] = "LLVM version ";
+	struct llvm_talk talk;
+	unsigned version = 0;
+	const char *at;
+
+	llvm_talk_init(&talk, helper_start(backend->program.data, args), backend->options);
+	talk.deadline_ms = os_clock_ms() + VERSION_MS;
+	while (talk.helper && talk.answers.len < VERSION_BYTES && !llvm_talk_step(&talk))
+		;
+	at = talk.answers.len ? strstr(talk.answers.data, word) : NULL;
+	if (at)
+		version = (unsigned)strtoul(at + strlen(word), NULL, 10);
+	llvm_talk_release(&talk);
+	helper_stop(talk.helper);
+	return version;
+}
+
+/* Starts the first program that can be, unless it runs. */
 static bool start(struct backend *backend, enum llvm_kind kind)
 {
 	const char *const args[] = {"--relative-address",
 		backend->options->no_demangle ? "--no-demangle" : "--demangle",
 		kind == INLINED ? "--inlines" : "--no-inlines", "--functions=linkage",
 		"--output-style=LLVM", "--addresses", "--verbose", NULL};
+	struct helper **helper = &backend->helpers[kind];
+	struct buf list;
 
-	if (!backend->helpers[kind] && !backend->is_absent && backend->failures < FAILURES_MAX) {
-		backend->helpers[kind] = llvm_program_start(args, &backend->program);
-		backend->is_absent = !backend->helpers[kind];
+	if (*helper || backend->is_absent || backend->failures >= FAILURES_MAX)
+		return *helper != NULL;
+	buf_init(&list);
+	llvm_program_list(&list);
+	for (size_t at = 0; !*helper && at < list.len; at += strlen(list.data + at) + 1) {
+		buf_clear(&backend->program);
+		buf_add_text(&backend->program, list.data + at);
+		*helper = helper_start(list.data + at, args);
 	}
-	return backend->helpers[kind] != NULL;
+	buf_release(&list);
+	backend->is_absent = !*helper;
+	return *helper != NULL;
 }
 
-/* Adds a reason why there are no names, once. */
-static int add_reason(struct sym_module *subject, const char *text)
+/* ---------------------------------------------------------------- questions */
+
+static size_t first_unnamed(const struct lookup *lookups, size_t from, size_t count)
 {
-	struct buf *reason = &subject->files.reason;
-	int rc = 0;
-
-	if (reason->len && strstr(reason->data, text))
-		return 0;
-	if (reason->len)
-		rc = buf_add_text(reason, "; ");
-	return rc ? rc : buf_add_text(reason, text);
+	while (from < count && lookups[from].found.count)
+		from++;
+	return from;
 }
 
-/* Why there is no helper. */
-static int explain(const struct backend *backend, struct sym_module *subject)
+/* An address that no file is made for, and no image has. */
+static uint64_t unforeseen(const struct llvm_asking *asking)
 {
-	char *named;
-	int rc;
+	uint64_t mix = (uint64_t)os_time_ms() * UINT64_C(0x9e3779b97f4a7c15);
 
-	if (!backend->is_absent)
-		return add_reason(subject, "llvm-symbolizer failed");
-	named = os_env("HSYM_LLVM");
-	rc = add_reason(subject, named ? "HSYM_LLVM is not the full path of a program" :
-					 "llvm-symbolizer is not installed");
-	free(named);
-	return rc;
+	mix ^= (uint64_t)(uintptr_t)asking->talk.helper * UINT64_C(0xc2b2ae3d27d4eb4f);
+	mix ^= (uint64_t)os_pid() * UINT64_C(0x165667b19e3779f9);
+	return (mix >> 2) | UINT64_C(1) << 62;
 }
 
-/* ---------------------------------------------------------------- what to ask about */
-
-/* An image is asked itself when it names no PDB: of one that it names, any build would be taken. */
-static bool is_asked(const struct module_files *files)
+/* Has questions ready to be sent, but not all at once: each holds the whole path. */
+static void add_questions(struct llvm_asking *asking)
 {
-	return files->pdb || (files->image && files->pe && !files->pe->pdb[0]);
+	struct buf *questions = &asking->talk.questions;
+	size_t left = questions->len - asking->talk.sent;
+
+	if (left >= READY_BYTES || asking->next > asking->count)
+		return;
+	if (asking->talk.sent)
+		memmove(questions->data, questions->data + asking->talk.sent, left);
+	questions->len = left;
+	asking->talk.sent = 0;
+	for (; asking->next <= asking->count && questions->len < 2 * READY_BYTES; asking->next++) {
+		uint64_t addr = asking->end_addr;
+
+		if (asking->next < asking->count) {
+			if (asking->lookups[asking->next].found.count)
+				continue;
+			addr = asking->lookups[asking->next].rva;
+		}
+		buf_printf(questions, "CODE \"%s\" 0x%llx\n", asking->backend->file.data,
+			(unsigned long long)addr);
+	}
 }
 
-/* Fills backend->name: 0, -ERR_CREATE or -ERR_NOMEM. */
-static int name_file(struct backend *backend, const struct sym_module *subject)
+/* ---------------------------------------------------------------- answers */
+
+/*
+ * What llvm-symbolizer --output-style=LLVM --addresses --verbose prints for one address: the address,
+ * for each function its name and lines that begin with two blanks, and an empty line. (Its JSON says
+ * the same, at half as much time again.)
+ *
+ * Its text comes, by way of that program, from files that nobody vouches for: a name may have line
+ * breaks in it and look like anything. So an answer is looked for only where it is expected, and
+ * what is not as expected gives no names.
+ *
+ * Labels after LLVM's DIPrinter.cpp (13 to 19 print the same).
+ */
+static const char file_label[] = "  Filename: ", line_label[] = "  Line: ",
+		  start_label[] = "  Function start address: 0x";
+
+/* What stands behind a label at the beginning of a line, or NULL. */
+static char *behind(char *line, const char *label)
 {
-	const struct module_files *files = &subject->files;
+	size_t len = strlen(label);
 
-	if (files->pdb)
-		return staging_pdb(backend->staging, subject->number, files, &backend->name);
-	if (!llvm_can_ask(files->image))
-		return staging_file(
-			backend->staging, subject->number, files->image, &backend->name);
-	buf_clear(&backend->name);
-	return buf_add_text(&backend->name, files->image);
+	return strncmp(line, label, len) ? NULL : line + len;
 }
 
-/* ---------------------------------------------------------------- what it answers */
+/* The length of a line with its end; 0: it is not whole yet. */
+static size_t line_length(const char *text, size_t len)
+{
+	const char *newline = memchr(text, '\n', len);
 
-struct asked {
-	struct backend *backend;
-	struct sym_module *subject;
-	struct arena *arena;
-	enum llvm_kind kind;
-};
+	return newline ? (size_t)(newline - text) + 1 : 0;
+}
+
+/* The length of an answer behind the line of its address, with the empty line at its end; 0: it is not whole
+ * yet. No function's name at all is an empty line, too: the text that follows tells. */
+static size_t answer_length(const char *text, size_t len)
+{
+	for (size_t at = 0, line; (line = line_length(text + at, len - at)); at += line) {
+		size_t next = at + line + 1, left = next < len ? len - next : 0;
+		size_t label = left < sizeof(file_label) - 1 ? left : sizeof(file_label) - 1;
+
+		if (next > len || text[next - 1] != '\n')
+			continue;
+		if (!label || memcmp(text + next, file_label, label) != 0)
+			return next;
+		if (label < sizeof(file_label) - 1)
+			return 0;
+	}
+	return 0;
+}
+
+static void take_detail(struct symbol *symbol, char *line)
+{
+	char *text = behind(line, file_label);
+	uint64_t value;
+
+	if (text)
+		symbol->file = text;
+	text = behind(line, line_label);
+	if (text && !kv_number(text, 10, &value))
+		symbol->line = value <= UINT32_MAX ? (uint32_t)value : 0;
+	text = behind(line, start_label);
+	if (text && !kv_number(text, 16, &value))
+		symbol->offset_bytes = value;
+}
+
+/* Takes an answer apart; the symbols' texts lie in it, their offsets are the addresses where they begin. Of more
+ * than SYMBOL_CHAIN_MAX only the outermost is kept behind the first ones. Returns how many, 0 when it is not
+ * well formed. */
+static size_t parse_answer(char *text, size_t len, struct symbol *chain)
+{
+	char *end = text + len;
+	size_t count = 0, bytes;
+
+	for (char *line = text; line < end; line += bytes) {
+		bytes = line_length(line, (size_t)(end - line));
+		line[bytes - 1] = '\0';
+		if (count && line[0] == ' ' && line[1] == ' ') {
+			take_detail(&chain[count - 1], line);
+			continue;
+		}
+		if (count && !chain[count - 1].file) /* which is always said */
+			return 0;
+		if (line + bytes == end)
+			return bytes == 1 ? count : 0;
+		count -= count == SYMBOL_CHAIN_MAX;
+		chain[count++] = (struct symbol){.function = line};
+	}
+	return 0;
+}
+
+static bool is_known(const char *text)
+{
+	return text[0] && strcmp(text, "??") != 0;
+}
 
 static bool has_true_lines(struct backend *backend)
 {
 	if (!backend->is_version_known)
-		backend->version = llvm_program_version(backend->program.data, backend->options);
+		backend->version = program_version(backend);
 	backend->is_version_known = true;
 	return backend->version >= TRUE_LINES_SINCE;
 }
 
-/* 0 when it is not recorded where the function begins: so for much that is inlined. */
-static uint64_t offset_of(const struct sym_module *subject, const struct lookup *lookup,
-	const struct llvm_frame *frame)
+static void keep_names(
+	struct llvm_asking *asking, struct lookup *lookup, struct symbol *chain, size_t count)
 {
-	uint64_t base = subject->files.pe ? subject->files.pe->preferred_base : 0;
-	uint64_t addr = base + lookup->rva + 1;
-
-	return frame->start >= base && frame->start && frame->start < addr ? addr - frame->start :
-									     0;
-}
-
-/*
- * Whether the line of the outermost function is its own. DWARF's tables of lines have that of the innermost
- * inlined code; those of PDBs have the function's.
- */
-static bool has_own_line(const struct asked *asked)
-{
-	return asked->kind == INLINED || asked->subject->files.pdb;
-}
-
-static int take(void *ctx, struct lookup *lookup, const struct llvm_frame *frames, size_t count)
-{
-	const struct asked *asked = ctx;
-	bool has_lines = count < 2 || !asked->subject->files.pdb || has_true_lines(asked->backend);
-	struct symbol chain[SYMBOL_CHAIN_MAX], *outer;
-	size_t kept = 0;
+	const struct module_files *files = &asking->subject->files;
+	uint64_t base = files->pe ? files->pe->preferred_base : 0, addr = base + lookup->rva + 1;
+	bool inner_has_line = count < 2 || !files->pdb || has_true_lines(asking->backend);
+	/* DWARF's tables of lines have that of the innermost inlined code; those of PDBs have the function's. */
+	bool outer_has_line = asking->kind == INLINED || files->pdb;
+	struct symbol *outer = chain;
 	bool is_sure;
 
-	asked->backend->failures = 0;
+	asking->backend->failures = 0;
+	if (!count || !is_known(chain[count - 1].function))
+		return;
 	for (size_t i = 0; i < count; i++) {
-		bool is_outer = i + 1 == count;
-		bool has_line = frames[i].line && (is_outer ? has_own_line(asked) : has_lines);
+		uint64_t start = chain[i].offset_bytes;
 
-		if (frames[i].function[0])
-			chain[kept++] = (struct symbol){.function = frames[i].function,
-				.offset_bytes = offset_of(asked->subject, lookup, &frames[i]),
-				.file = has_line && frames[i].file[0] ? frames[i].file : NULL,
-				.line = has_line ? frames[i].line : 0};
-		else if (is_outer)
-			return 0;
+		if (!is_known(chain[i].function))
+			continue;
+		*outer = chain[i];
+		if (!(i + 1 == count ? outer_has_line : inner_has_line))
+			outer->line = 0;
+		if (!outer->line || !is_known(outer->file))
+			outer->file = NULL;
+		/* It is not recorded where much that is inlined begins. */
+		outer->offset_bytes = start >= base && start && start < addr ? addr - start : 0;
+		outer++;
 	}
-	if (!kept)
-		return 0;
-	outer = &chain[kept - 1];
+	count = (size_t)(outer-- - chain);
 	/* From a PDB it never tells where a function begins, but the tables know. With a line the name is
 	 * sure; without one it may be that of some symbol far below, and the caller will not believe it. */
-	if (asked->subject->files.pdb && outer->line) {
-		uint64_t offset = tables_offset(asked->subject->tables, lookup->rva, &is_sure);
-
-		outer->offset_bytes = is_sure ? offset : 0;
+	if (files->pdb && outer->line) {
+		outer->offset_bytes = tables_offset(asking->subject->tables, lookup->rva, &is_sure);
+		if (!is_sure)
+			outer->offset_bytes = 0;
 	}
-	return names_keep(asked->arena, chain, kept, &lookup->found);
+	names_keep(asking->arena, chain, count, &lookup->found);
 }
 
-/* ---------------------------------------------------------------- one subject */
-
-static bool is_one_unnamed(const struct lookup *lookups, size_t count)
+static void take_answer(struct llvm_asking *asking, char *text, size_t len)
 {
-	for (size_t i = 0; i < count; i++) {
-		if (!lookups[i].found.count)
-			return true;
-	}
-	return false;
+	struct symbol chain[SYMBOL_CHAIN_MAX];
+	struct lookup *lookup = &asking->lookups[asking->at];
+
+	keep_names(asking, lookup, chain, parse_answer(text, len, chain));
+	lookup->is_answered = true;
+	asking->last = lookup;
+	asking->is_inside = false;
+	asking->at = first_unnamed(asking->lookups, asking->at + 1, asking->count);
+	asking->talk.deadline_ms = os_clock_ms() + asking->talk.patience_ms;
 }
 
-/* Asks from *at up to end; *at is then the first that has no answer. As llvm_talk(), and -ERR_TARGET: it
- * cannot be started. */
-static int ask(
-	struct asked *asked, enum llvm_kind kind, struct lookup *lookups, size_t *at, size_t end)
+/* One line where an answer should begin: 0, or -ERR_READ when it is the answer to another question. */
+static int take_line(struct llvm_asking *asking, char *line, size_t len)
 {
-	struct backend *backend = asked->backend;
-	unsigned patience_ms = backend->options->patience_ms;
-	struct llvm_talk talk = {.options = backend->options,
-		.module = module_path_base(asked->subject->module->path),
-		.file = backend->name.data,
-		.lookups = lookups,
-		.at = *at,
-		.count = end,
-		.patience_ms = patience_ms ? patience_ms : PATIENCE_MS,
-		.take = take,
-		.ctx = asked};
-	int rc;
+	uint64_t addr;
+
+	line[len - 1] = '\0';
+	if (strncmp(line, "0x", 2) != 0 || kv_number(line + 2, 16, &addr)) {
+		/* What was taken for its end was an empty name. */
+		if (behind(line, file_label) && asking->last)
+			asking->last->found = (struct symbols){0};
+		return ++asking->stray_count > STRAY_MAX ? -ERR_READ : 0;
+	}
+	asking->is_done = asking->at == asking->count && addr == asking->end_addr;
+	asking->is_inside = asking->at < asking->count && addr == asking->lookups[asking->at].rva;
+	return asking->is_done || asking->is_inside ? 0 : -ERR_READ;
+}
+
+/* Takes all that is whole: 0 or -ERR_READ. */
+static int take_answers(struct llvm_asking *asking)
+{
+	struct buf *answers = &asking->talk.answers;
+	size_t from = 0, len = 1;
+	int rc = 0;
+
+	while (!rc && len && !asking->is_done && from < answers->len) {
+		char *text = answers->data + from;
+		size_t left = answers->len - from;
+
+		len = asking->is_inside ? answer_length(text, left) : line_length(text, left);
+		if (len && asking->is_inside)
+			take_answer(asking, text, len);
+		else if (len)
+			rc = take_line(asking, text, len);
+		from += len;
+	}
+	answers->len -= from;
+	if (from)
+		memmove(answers->data, answers->data + from, answers->len);
+	return answers->len > ANSWER_MAX ? -ERR_READ : rc;
+}
+
+/* ---------------------------------------------------------------- one file */
+
+/*
+ * Asks from *at up to end; *at is then the first that has no answer. 0 when all have one; -ERR_READ: it died or
+ * talks nonsense; -ERR_BUSY: it is silent; -ERR_INTERRUPTED: the listener cancelled; -ERR_TARGET: it cannot be
+ * started.
+ */
+static int ask(struct llvm_asking *asking, enum llvm_kind kind, size_t *at, size_t end)
+{
+	struct backend *backend = asking->backend;
+	int64_t now_ms;
+	int rc = 0;
 
 	if (!start(backend, kind))
 		return -ERR_TARGET;
-	asked->kind = kind;
-	talk.helper = backend->helpers[kind];
-	rc = llvm_talk(&talk);
-	*at = talk.at;
+	asking->kind = kind;
+	asking->count = end;
+	asking->at = asking->next = first_unnamed(asking->lookups, *at, end);
+	asking->is_inside = false;
+	asking->is_done = asking->at == end;
+	asking->last = NULL;
+	asking->stray_count = 0;
+	asking->told_ms = os_clock_ms();
+	llvm_talk_init(&asking->talk, backend->helpers[kind], backend->options);
+	asking->end_addr = unforeseen(asking);
+	while (!rc && !asking->is_done) {
+		now_ms = os_clock_ms();
+		if (now_ms - asking->told_ms >= TELL_MS) {
+			asking->told_ms = now_ms;
+			listener_progress(backend->options,
+				module_path_base(asking->subject->module->path), asking->at,
+				asking->count);
+		}
+		add_questions(asking);
+		rc = llvm_talk_step(&asking->talk);
+		if (!rc)
+			rc = take_answers(asking);
+	}
+	llvm_talk_release(&asking->talk);
+	*at = asking->at;
 	if (rc) {
 		helper_stop(backend->helpers[kind]);
 		backend->helpers[kind] = NULL;
@@ -301,7 +450,7 @@ static int ask(
 
 /* Asks about all, past those that it dies on. *lost: how many it did not answer as it should, also when
  * asked alone. */
-static int ask_all(struct asked *asked, struct lookup *lookups, size_t count, size_t *lost)
+static int ask_all(struct llvm_asking *asking, size_t count, size_t *lost)
 {
 	size_t at = 0, bad, failed = 0;
 	int rc = -ERR_READ;
@@ -310,12 +459,12 @@ static int ask_all(struct asked *asked, struct lookup *lookups, size_t count, si
 		deaths++) {
 		enum llvm_kind kind = deaths < DEATHS_MAX ? INLINED : PLAIN;
 
-		rc = ask(asked, kind, lookups, &at, count);
+		rc = ask(asking, kind, &at, count);
 		if (rc != -ERR_READ || at == count)
 			break;
 		bad = at++;
 		if (kind == INLINED)
-			rc = ask(asked, PLAIN, lookups, &bad, at);
+			rc = ask(asking, PLAIN, &bad, at);
 		failed += rc != 0;
 		rc = rc ? rc : -ERR_READ;
 	}
@@ -323,27 +472,83 @@ static int ask_all(struct asked *asked, struct lookup *lookups, size_t count, si
 	return rc;
 }
 
+/* Adds a reason why there are no names, once. */
+static void add_reason(struct sym_module *subject, const char *text)
+{
+	struct buf *reason = &subject->files.reason;
+
+	if (!reason->len || !strstr(reason->data, text))
+		buf_printf(reason, "%s%s", reason->len ? "; " : "", text);
+}
+
+/* Says how to ask about the file in backend->file: a PDB always through a stub, an image by its path where that
+ * can be written into a question. */
+static bool name_file(struct backend *backend, const struct sym_module *subject)
+{
+	const struct module_files *files = &subject->files;
+
+	buf_clear(&backend->file);
+	if (files->pdb || strpbrk(files->image, "\"\r\n") ||
+		strlen(files->image) >= QUESTION_MAX - sizeof("CODE \"\" 0x0123456789abcdef\n"))
+		return staging_file(backend->staging, subject->number, files, &backend->file);
+	buf_add_text(&backend->file, files->image);
+	return true;
+}
+
 static int llvm_resolve(struct backend *backend, struct sym_module *subject, struct lookup *lookups,
 	size_t count, struct arena *arena)
 {
-	struct asked asked = {backend, subject, arena, INLINED};
+	struct llvm_asking asking = {
+		.backend = backend, .subject = subject, .arena = arena, .lookups = lookups};
+	const struct module_files *files = &subject->files;
+	char *named;
 	size_t lost;
-	int rc;
 
-	if (!is_asked(&subject->files) || !is_one_unnamed(lookups, count))
+	/* An image is asked itself when it names no PDB: of one that it names, any build would be taken. */
+	if (!files->pdb && (!files->image || !files->pe || files->pe->pdb[0]))
 		return 0;
-	if (!start(backend, INLINED))
-		return explain(backend, subject);
-	rc = name_file(backend, subject);
-	if (rc)
-		return rc == -ERR_NOMEM ?
-			       rc :
-			       add_reason(subject, "llvm-symbolizer cannot be asked about it");
-	rc = ask_all(&asked, lookups, count, &lost);
-	if (rc == -ERR_NOMEM || rc == -ERR_INTERRUPTED)
-		return rc == -ERR_NOMEM ? rc : 0;
-	backend->gave_up |= lost > 0;
-	return lost ? add_reason(subject, "llvm-symbolizer failed") : 0;
+	if (first_unnamed(lookups, 0, count) == count)
+		return 0;
+	if (!start(backend, INLINED)) {
+		named = os_env("HSYM_LLVM");
+		add_reason(subject, !backend->is_absent ? "llvm-symbolizer failed" :
+				    named ? "HSYM_LLVM is not the full path of a program" :
+					    "llvm-symbolizer is not installed");
+		free(named);
+		return 0;
+	}
+	if (!name_file(backend, subject)) {
+		add_reason(subject, "llvm-symbolizer cannot be asked about it");
+	} else if (ask_all(&asking, count, &lost) != -ERR_INTERRUPTED && lost) {
+		backend->gave_up = true;
+		add_reason(subject, "llvm-symbolizer failed");
+	}
+	return 0;
+}
+
+static struct backend *llvm_make(const struct symbol_options *options, const struct finder *finder)
+{
+	struct backend *backend = xcalloc(1, sizeof(*backend));
+
+	(void)finder;
+	backend->options = options;
+	backend->staging = staging_new();
+	return backend;
+}
+
+static void llvm_release(struct backend *backend)
+{
+	for (int kind = 0; kind < KINDS; kind++)
+		helper_stop(backend->helpers[kind]);
+	staging_free(backend->staging);
+	buf_release(&backend->program);
+	buf_release(&backend->file);
+	free(backend);
+}
+
+static const char *llvm_trouble(const struct backend *backend)
+{
+	return backend->gave_up ? "llvm-symbolizer failed before it had answered all" : NULL;
 }
 
 const struct backend_kind llvm_backend = {

@@ -16,112 +16,73 @@
  * llvm-symbolizer remembers files by name, so none is closed before the end: two for each PDB.
  */
 
-struct staging_place {
+struct staged {
 	int image, pdb; /* -1: not open */
 };
 
 struct staging {
-	struct staging_place *places; /* by number of the subject */
+	struct staged *files; /* by number of the subject */
 	size_t count, cap;
-	bool is_limit_raised;
 };
 
 struct staging *staging_new(void)
 {
-	return calloc(1, sizeof(struct staging));
+	return xcalloc(1, sizeof(struct staging));
 }
 
 void staging_free(struct staging *staging)
 {
-	if (!staging)
-		return;
 	for (size_t i = 0; i < staging->count; i++) {
-		if (staging->places[i].image >= 0)
-			close(staging->places[i].image);
-		if (staging->places[i].pdb >= 0)
-			close(staging->places[i].pdb);
+		if (staging->files[i].image >= 0)
+			close(staging->files[i].image);
+		if (staging->files[i].pdb >= 0)
+			close(staging->files[i].pdb);
 	}
-	free(staging->places);
+	free(staging->files);
 	free(staging);
 }
 
-/* Often a process may have many more open files than it may when it starts. */
-static void raise_limit(struct staging *staging)
-{
-	struct rlimit limit;
-
-	if (staging->is_limit_raised || getrlimit(RLIMIT_NOFILE, &limit))
-		return;
-	staging->is_limit_raised = true;
-	limit.rlim_cur = limit.rlim_max < 65536 ? limit.rlim_max : 65536;
-	setrlimit(RLIMIT_NOFILE, &limit);
-}
-
-/* NULL: out of memory. */
-static struct staging_place *place_of(struct staging *staging, uint32_t number)
-{
-	raise_limit(staging);
-	while (staging->count <= number) {
-		if (array_grow((void **)&staging->places, &staging->cap, staging->count,
-			    sizeof(*staging->places)))
-			return NULL;
-		staging->places[staging->count++] = (struct staging_place){-1, -1};
-	}
-	return &staging->places[number];
-}
-
-static int say(const struct staging_place *place, struct buf *name)
-{
-	buf_clear(name);
-	return buf_printf(name, "/proc/%ld/fd/%d", (long)getpid(), place->image);
-}
-
-int staging_file(struct staging *staging, uint32_t number, const char *path, struct buf *name)
-{
-	struct staging_place *place = place_of(staging, number);
-
-	if (!place)
-		return -ERR_NOMEM;
-	if (place->image < 0)
-		place->image = open(path, O_RDONLY | O_CLOEXEC);
-	return place->image < 0 ? -ERR_CREATE : say(place, name);
-}
-
-/* The stub as a file in memory; -1: it cannot be. */
-static int open_stub(const struct buf *stub)
+/* A stub for the PDB as a file in memory; -1: it cannot be. */
+static int open_stub(const struct module_files *files, int pdb)
 {
 	int fd = memfd_create("stub", MFD_CLOEXEC);
-
-	if (fd < 0 || write(fd, stub->data, stub->len) == (ssize_t)stub->len)
-		return fd;
-	close(fd);
-	return -1;
-}
-
-static int open_pdb(struct staging_place *place, const struct module_files *files)
-{
 	struct buf stub;
 	char number[16];
-	int rc;
 
 	buf_init(&stub);
-	if (place->pdb < 0)
-		place->pdb = open(files->pdb, O_RDONLY | O_CLOEXEC);
-	snprintf(number, sizeof(number), "%d", place->pdb);
-	rc = place->pdb < 0 ? -ERR_CREATE : staging_stub(&stub, files, number);
-	if (!rc)
-		place->image = open_stub(&stub);
+	snprintf(number, sizeof(number), "%d", pdb);
+	staging_stub(&stub, files, number);
+	if (fd >= 0 && write(fd, stub.data, stub.len) != (ssize_t)stub.len) {
+		close(fd);
+		fd = -1;
+	}
 	buf_release(&stub);
-	return rc || place->image >= 0 ? rc : -ERR_CREATE;
+	return fd;
 }
 
-int staging_pdb(struct staging *staging, uint32_t number, const struct module_files *files,
+bool staging_file(struct staging *staging, uint32_t number, const struct module_files *files,
 	struct buf *name)
 {
-	struct staging_place *place = place_of(staging, number);
-	int rc = place ? 0 : -ERR_NOMEM;
+	struct staged *staged;
+	struct rlimit limit;
 
-	if (!rc && place->image < 0)
-		rc = open_pdb(place, files);
-	return rc ? rc : say(place, name);
+	/* Often a process may have many more open files than it may when it starts. */
+	if (!staging->count && !getrlimit(RLIMIT_NOFILE, &limit)) {
+		limit.rlim_cur = limit.rlim_max < 65536 ? limit.rlim_max : 65536;
+		setrlimit(RLIMIT_NOFILE, &limit);
+	}
+	while (staging->count <= number) {
+		array_grow((void **)&staging->files, &staging->cap, staging->count,
+			sizeof(*staging->files));
+		staging->files[staging->count++] = (struct staged){-1, -1};
+	}
+	staged = &staging->files[number];
+	if (files->pdb && staged->pdb < 0)
+		staged->pdb = open(files->pdb, O_RDONLY | O_CLOEXEC);
+	if (staged->image < 0 && !files->pdb)
+		staged->image = open(files->image, O_RDONLY | O_CLOEXEC);
+	else if (staged->image < 0 && staged->pdb >= 0)
+		staged->image = open_stub(files, staged->pdb);
+	buf_printf(name, "/proc/%ld/fd/%d", (long)getpid(), staged->image);
+	return staged->image >= 0;
 }

@@ -11,8 +11,7 @@
 #include "core/base/memory.h"
 #include "symbolize/symbolize.h"
 
-/* Puts into texts what each of the names means, in the arena, or NULL where nobody here can say. 0 or
- * -ERR_NOMEM. */
+/* Puts into texts what each of the names means, in the arena, or NULL where nobody here can say. 0. */
 int undname_find(const char *const *names, const char **texts, size_t count, struct arena *arena,
 	const struct symbol_options *options);
 

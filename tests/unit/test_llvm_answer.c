@@ -1,144 +1,298 @@
-/* The answers of llvm-symbolizer: taken apart when they are whole, harmless when they are not. */
+/* The answers of llvm-symbolizer: taken apart when they are whole, harmless when they are not. A script runs in its
+ * place and says what stands in a file, in the form that LLVM's DIPrinter.cpp prints. */
 #include "tests/unit/t.h"
 
-#include "symbolize/backend/llvm.h"
+#include <sys/stat.h>
+#include <unistd.h>
 
-static const char answer[] = "inner<int>\n"
-			     "  Filename: /s\xc3\xa4.c\n"
-			     "  Function start filename: /s.c\n"
-			     "  Function start line: 4\n"
-			     "  Line: 11\n"
-			     "  Column: 9\n"
-			     "  Discriminator: 2\n"
-			     "api\n"
-			     "  Filename: ??\n"
-			     "  Function start address: 0x1400015b0\n"
-			     "  Line: 0\n"
-			     "  Column: 0\n"
-			     "\n";
+#include "symbolize/backend/backend.h"
+
+#define BASE UINT64_C(0x1400015ae)
+#define GOOD "good\n  Filename: g.c\n  Line: 7\n\n"
+#define MANY 20000
+#define PATH_BYTES 900
+
+static char dir[300], program[340], answers[340];
+
+/* The answer to a question about rva n is the n-th of the file, which form feeds part; what is not there
+ * is 'fN'. */
+static const char script[] =
+	"#!/usr/bin/perl\n"
+	"exec 'sleep', 30 if \"@ARGV\" eq '--version' && open my $told, '>', \"$0.version\";\n"
+	"open my $file, '<', \"$0.answers\" or die; local $/; my @said = split /\\f/, <$file>;\n"
+	"$/ = \"\\n\"; $| = 1;\n"
+	"while (<STDIN>) {\n"
+	"\tmy ($addr) = / 0x([0-9a-f]+)$/ or die;\n"
+	"\tmy $n = length $addr < 9 ? hex $addr : 1 << 40;\n"
+	"\tmy $text = \"0x$addr\\n\" . ($said[$n] // \"f$addr\\n  Filename: s.c\\n  Line: "
+	"7\\n\\n\");\n"
+	"\tprint $text if !-e \"$0.slow\";\n"
+	"\tfor my $byte (-e \"$0.slow\" ? split(//, $text) : ()) {\n"
+	"\t\tprint $byte; select undef, undef, undef, 0.001;\n"
+	"\t}\n"
+	"}\n";
+
+static void write_file(const char *path, const char *text, mode_t mode)
+{
+	FILE *file = fopen(path, "wb");
+
+	assert_non_null(file);
+	assert_true(fputs(text, file) >= 0);
+	assert_int_equal(fclose(file), 0);
+	assert_int_equal(chmod(path, mode), 0);
+}
+
+static int make_dir(void **state)
+{
+	char here[200];
+
+	(void)state;
+	snprintf(dir, sizeof(dir), "%s/%s/test_llvm_answer.XXXXXX",
+		getenv("TMPDIR") ? "" : getcwd(here, sizeof(here)),
+		getenv("TMPDIR") ? getenv("TMPDIR") : "build");
+	if (!mkdtemp(dir))
+		return -1;
+	snprintf(program, sizeof(program), "%s/llvm", dir);
+	snprintf(answers, sizeof(answers), "%s/llvm.answers", dir);
+	write_file(program, script, 0755);
+	return setenv("HSYM_LLVM", program, 1);
+}
+
+static int remove_dir(void **state)
+{
+	char command[400];
+
+	(void)state;
+	snprintf(command, sizeof(command), "rm -rf '%s'", dir);
+	return system(command);
+}
+
+static struct arena arena;
+
+static int begin(void **state)
+{
+	(void)state;
+	arena_init(&arena);
+	return 0;
+}
+
+static int end(void **state)
+{
+	(void)state;
+	arena_release(&arena);
+	return 0;
+}
+
+#undef TEST_AROUND
+#define TEST_AROUND begin, end
+
+/* Asks about the addresses 0, 1, ... of an image, which nobody opens, or of a PDB. */
+static void ask(struct lookup *lookups, size_t count, const char *said, const char *image,
+	const char *pdb, const struct symbol_options *options)
+{
+	static const struct symbol_options patient = {.patience_ms = 60000};
+	struct backend *backend = llvm_backend.make(options ? options : &patient, NULL);
+	struct module module = {.path = "C:\\m.exe"};
+	struct pe_image pe = {.preferred_base = BASE, .bits = 64};
+	struct sym_module subject = {.module = &module,
+		.files = {.image = (char *)(uintptr_t)image,
+			.pe = &pe,
+			.pdb = (char *)(uintptr_t)pdb}};
+
+	write_file(answers, said, 0644);
+	subject.tables = tables_new(&subject.files, false);
+	for (size_t i = 0; i < count; i++)
+		lookups[i] = (struct lookup){.rva = (uint32_t)i};
+	llvm_backend.resolve(backend, &subject, lookups, count, &arena);
+	assert_null(llvm_backend.trouble(backend));
+	llvm_backend.release(backend);
+	tables_free(subject.tables);
+	buf_release(&subject.files.reason);
+}
+
+static void check(const struct lookup *lookup, size_t number, const char *function,
+	const char *file, uint32_t line, uint64_t offset_bytes)
+{
+	const struct symbol *symbol = &lookup->found.list[number];
+
+	assert_true(number < lookup->found.count);
+	assert_string_equal(symbol->function, function);
+	assert_int_equal(symbol->file != NULL, file != NULL);
+	if (file)
+		assert_string_equal(symbol->file, file);
+	assert_int_equal(symbol->line, line);
+	assert_int_equal(symbol->offset_bytes, offset_bytes);
+}
+
+static const char whole[] = "inner<int>\n"
+			    "  Filename: /s\xc3\xa4.c\n"
+			    "  Function start filename: /s.c\n"
+			    "  Function start line: 4\n"
+			    "  Line: 11\n"
+			    "  Column: 9\n"
+			    "  Discriminator: 2\n"
+			    "api\n"
+			    "  Filename: ??\n"
+			    "  Function start address: 0x1400015b0\n"
+			    "  Line: 0\n"
+			    "  Column: 0\n"
+			    "\n";
 
 /* An answer without a name, and one within a function without one. */
-static const char nameless[] = "\n  Filename: ??\n  Line: 0\n  Column: 0\n\n";
-static const char within[] = "f\n  Filename: a\n  Line: 3\n\n  Filename: ??\n  Line: 0\n\n";
+#define NAMELESS "\n  Filename: ??\n  Line: 0\n  Column: 0\n\n"
+#define WITHIN "f\n  Filename: a\n  Line: 3\n\n  Filename: ??\n  Line: 0\n\n"
 
-TEST(test_an_answer_is_taken_apart)
+TEST(an_answer_is_taken_apart)
 {
-	struct llvm_frame frames[2];
-	char text[sizeof(answer)];
+	struct lookup lookups[4];
+	char said[4 * sizeof(whole)];
 
-	memcpy(text, answer, sizeof(answer));
-	assert_int_equal(llvm_answer_parse(text, strlen(text), frames, 2), 2);
-	assert_string_equal(frames[0].function, "inner<int>");
-	assert_string_equal(frames[0].file, "/s\xc3\xa4.c");
-	assert_int_equal(frames[0].line, 11);
-	assert_int_equal(frames[0].start, 0);
-	assert_string_equal(frames[1].function, "api");
-	assert_string_equal(frames[1].file, "");
-	assert_int_equal(frames[1].line, 0);
-	assert_int_equal(frames[1].start, 0x1400015b0);
-	memcpy(text, answer, sizeof(answer));
-	assert_int_equal(llvm_answer_parse(text, strlen(text), frames, 1), 1);
-	assert_string_equal(frames[0].function, "api");
-}
-
-TEST(test_what_has_no_name_has_none)
-{
-	static const char unknown[] = "??\n  Filename: ??\n  Line: 0\n\n";
-	struct llvm_frame frames[3];
-	char text[100];
-
-	snprintf(text, sizeof(text), "%s", nameless);
-	assert_int_equal(llvm_answer_parse(text, strlen(text), frames, 3), 1);
-	assert_string_equal(frames[0].function, "");
-	snprintf(text, sizeof(text), "%s", unknown);
-	assert_int_equal(llvm_answer_parse(text, strlen(text), frames, 3), 1);
-	assert_string_equal(frames[0].function, "");
-	snprintf(text, sizeof(text), "%s", within);
-	assert_int_equal(llvm_answer_parse(text, strlen(text), frames, 3), 2);
-	assert_string_equal(frames[0].function, "f");
-	assert_string_equal(frames[1].function, "");
-}
-
-/* Wherever it is cut, and however far it was looked at: the end is where it is. */
-TEST(test_the_end_of_an_answer_is_found)
-{
-	static const char *const answers[] = {answer, nameless, within};
-
-	for (size_t i = 0; i < sizeof(answers) / sizeof(*answers); i++) {
-		char text[1000];
-		size_t len = strlen(answers[i]), searched = 0, once;
-
-		snprintf(text, sizeof(text), "%s0x12\nf\n", answers[i]);
-		for (size_t part = 0; part < len; part++) {
-			/* Cut behind an empty name: it looks like an end, and what follows tells. */
-			if (part && text[part - 1] == '\n' && text[part] == ' ' && part > 1 &&
-				text[part - 2] == '\n')
-				continue;
-			assert_int_equal(llvm_answer_length(text, part, &searched), 0);
-			assert_true(searched <= part);
-		}
-		assert_int_equal(llvm_answer_length(text, len, &searched), len);
-		for (size_t part = len; part <= strlen(text); part++) {
-			once = 0;
-			assert_int_equal(llvm_answer_length(text, part, &once), len);
-		}
+	snprintf(said, sizeof(said), "%s\f%s\f%s\f%s", whole, whole, whole, whole);
+	ask(lookups, 4, said, "/m.exe", NULL, NULL);
+	for (uint32_t i = 0; i < 4; i++) {
+		assert_int_equal(lookups[i].found.count, 2);
+		check(&lookups[i], 0, "inner<int>", "/s\xc3\xa4.c", 11, 0);
+		/* api() begins at rva 2; the offset is that of the byte behind the address. */
+		check(&lookups[i], 1, "api", NULL, 0, i < 2 ? 0 : i - 1);
 	}
 }
 
-TEST(test_an_address_is_known)
+TEST(of_very_many_functions_the_outermost_is_kept)
 {
-	static const char *const others[] = {"", "0x", "x12", "0x12g", "0x 12", "12", "f",
-		"0x12345678901234567", "0x1234567890123456789012345678901234567890"};
-	uint64_t addr = 0;
+	struct lookup lookup;
+	char said[4000] = "", name[20];
 
-	assert_true(llvm_answer_address("0x15bd\nnot this", 6, &addr));
-	assert_int_equal(addr, 0x15bd);
-	assert_true(llvm_answer_address("0xffffffffffffffff", 18, &addr));
-	assert_int_equal(addr, UINT64_MAX);
-	for (size_t i = 0; i < sizeof(others) / sizeof(*others); i++)
-		assert_false(llvm_answer_address(others[i], strlen(others[i]), &addr));
-	assert_true(llvm_answer_continues("  Filename: x", 13));
-	assert_false(llvm_answer_continues("  Filename: x", 11));
-	assert_false(llvm_answer_continues("  Line: 10000000", 16));
-}
-
-TEST(test_what_is_no_answer_gives_nothing)
-{
-	static const char *const texts[] = {"", "\n", "\n\n", "f\n\n", "f\n  Line: 3\n\n",
-		"  Filename: a\n\n", "f\n  Filename: a\n", "f\n  Filename: a\ng\n\n",
-		"f\ng\n  Filename: a\n\n", "f\n  Filename: a\n  Line: 3"};
-	struct llvm_frame frames[3];
-	char text[100];
-
-	for (size_t i = 0; i < sizeof(texts) / sizeof(*texts); i++) {
-		snprintf(text, sizeof(text), "%s", texts[i]);
-		assert_int_equal(llvm_answer_parse(text, strlen(text), frames, 3), 0);
+	for (int i = 1; i <= 70; i++)
+		snprintf(said + strlen(said), sizeof(said) - strlen(said),
+			"f%d\n  Filename: a\n  Line: %d\n%s", i, i, i == 70 ? "\n" : "");
+	ask(&lookup, 1, said, "/m.exe", NULL, NULL);
+	assert_int_equal(lookup.found.count, 64);
+	for (uint32_t i = 1; i <= 63; i++) {
+		snprintf(name, sizeof(name), "f%u", i);
+		check(&lookup, i - 1, name, "a", i, 0);
 	}
-	snprintf(text, sizeof(text), "f\n  Filename: a\n  Line: 99999999999\n\n");
-	assert_int_equal(llvm_answer_parse(text, strlen(text), frames, 3), 1);
-	assert_int_equal(frames[0].line, 0);
+	check(&lookup, 63, "f70", "a", 70, 0);
 }
 
-TEST(test_cut_and_damaged_answers_give_nothing_or_something_sound)
+/* Between them are good ones, which keep their names. */
+TEST(what_is_no_answer_gives_nothing)
 {
-	struct llvm_frame frames[2];
+	static const char *const bad[] = {NAMELESS, WITHIN, "??\n  Filename: ??\n  Line: 0\n\n",
+		"f\n\n", "f\n  Line: 3\n\n", "  Filename: a\n\n", "f\n  Filename: a\ng\n\n",
+		"f\ng\n  Filename: a\n\n"};
+	enum { BAD = sizeof(bad) / sizeof(*bad) };
+	struct lookup lookups[2 * BAD + 1];
+	char said[2000] = "";
+
+	for (size_t i = 0; i < BAD; i++)
+		snprintf(
+			said + strlen(said), sizeof(said) - strlen(said), "%s\f" GOOD "\f", bad[i]);
+	strcat(said, "f\n  Filename: a\n  Line: 99999999999\n\n");
+	ask(lookups, 2 * BAD + 1, said, "/m.exe", NULL, NULL);
+	for (size_t i = 0; i < BAD; i++) {
+		assert_true(lookups[2 * i].is_answered);
+		assert_int_equal(lookups[2 * i].found.count, 0);
+		check(&lookups[2 * i + 1], 0, "good", "g.c", 7, 0);
+	}
+	check(&lookups[2 * BAD], 0, "f", NULL, 0, 0); /* there is no such line */
+}
+
+/* Wherever they are cut: the end of each is where it is. */
+TEST(answers_may_come_byte_by_byte)
+{
+	struct lookup lookups[5];
+	char slow[400];
+
+	snprintf(slow, sizeof(slow), "%s.slow", program);
+	write_file(slow, "", 0644);
+	ask(lookups, 5, GOOD "\f" WITHIN "\f" GOOD "\f" NAMELESS "\f" GOOD, "/m.exe", NULL, NULL);
+	unlink(slow);
+	for (size_t i = 0; i < 5; i++) {
+		assert_true(lookups[i].is_answered);
+		assert_int_equal(lookups[i].found.count, i % 2 == 0);
+	}
+}
+
+TEST(lines_that_are_no_address_are_passed_over)
+{
+	struct lookup lookups[2];
+
+	ask(lookups, 2,
+		GOOD "0x\nx12\n0x12g\n0x 12\n12\nf\n\n0x12345678901234567\n"
+		     "0x1234567890123456789012345678901234567890\n\f" GOOD,
+		"/m.exe", NULL, NULL);
+	check(&lookups[0], 0, "good", "g.c", 7, 0);
+	check(&lookups[1], 0, "good", "g.c", 7, 0);
+}
+
+/* Bytes of the lines alone are damaged, so that each is answered; the sanitizers look on. */
+TEST(damaged_answers_give_nothing_or_something_sound)
+{
+	enum { ROUNDS = 5000, LEN = sizeof(whole) - 1 };
+	static struct lookup lookups[ROUNDS];
+	static char said[ROUNDS * (LEN + 1) + 1];
 	uint64_t random = 7;
+	char *to = said;
 
-	for (int round = 0; round < 20000; round++) {
-		size_t len = round % 2 ? sizeof(answer) - 1 : (size_t)(round / 2) % sizeof(answer);
-		char *text = malloc(len ? len : 1);
-		size_t count, searched = 0;
+	for (int round = 0; round < ROUNDS; round++) {
+		memcpy(to, whole, LEN);
+		for (int i = 0; i < 3; i++) {
+			char *at, byte;
 
-		memcpy(text, answer, len);
-		for (int i = 0; i < 3 && len; i++) {
 			random = random * UINT64_C(6364136223846793005) + 1442695040888963407;
-			text[(size_t)(random >> 33) % len] = (char)(random >> 56);
+			at = to + (size_t)(random >> 33) % LEN;
+			byte = (char)(random >> 56);
+			if (*at != '\n' && byte && byte != '\n' && byte != '\f' && byte != '\r')
+				*at = byte;
 		}
-		assert_true(llvm_answer_length(text, len, &searched) <= len);
-		count = llvm_answer_parse(text, len, frames, 2);
-		for (size_t i = 0; i < count; i++)
-			assert_true(strlen(frames[i].function) < sizeof(answer) &&
-				    strlen(frames[i].file) < sizeof(answer));
-		free(text);
+		to[LEN] = '\f';
+		to += LEN + 1;
+	}
+	*to = '\0';
+	ask(lookups, ROUNDS, said, "/m.exe", NULL, NULL);
+	for (int round = 0; round < ROUNDS; round++) {
+		assert_true(lookups[round].is_answered);
+		for (size_t i = 0; i < lookups[round].found.count; i++)
+			assert_in_range(strlen(lookups[round].found.list[i].function), 1, LEN);
 	}
 }
+
+/* Each question holds the whole path: all are 18 MB, and are not made at once. */
+TEST(each_answer_goes_to_its_question)
+{
+	static struct lookup lookups[MANY];
+	char image[PATH_BYTES + 1], name[20];
+
+	memset(image, 'p', PATH_BYTES);
+	image[PATH_BYTES] = '\0';
+	ask(lookups, MANY, "", image, NULL, NULL);
+	for (uint32_t i = 0; i < MANY; i++) {
+		snprintf(name, sizeof(name), "f%x", i);
+		check(&lookups[i], 0, name, "s.c", 7, 0);
+	}
+}
+
+/* ctx counts how often it is asked since the script runs a second time, to tell its version. */
+static bool stop_third(void *ctx)
+{
+	unsigned *asked = ctx;
+	char told[400];
+
+	snprintf(told, sizeof(told), "%s.version", program);
+	*asked += !access(told, F_OK);
+	return *asked == 3;
+}
+
+TEST(the_listener_can_stop_the_wait_for_a_version)
+{
+	unsigned asked = 0;
+	struct symbol_options options = {
+		.patience_ms = 60000, .listener = {.ctx = &asked, .is_cancelled = stop_third}};
+	struct lookup lookup;
+
+	ask(&lookup, 1, whole, "/m.exe", program, &options);
+	check(&lookup, 0, "inner<int>", NULL, 0, 0); /* which may have lines wrong */
+	assert_in_range(asked, 3, 6);
+}
+
+GROUP(make_dir, remove_dir)
