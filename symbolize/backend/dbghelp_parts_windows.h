@@ -1,4 +1,4 @@
-/* DbgHelp: the library, and the modules loaded into it. */
+/* DbgHelp: which copy of it, and its functions. */
 #ifndef SYMBOLIZE_BACKEND_DBGHELP_PARTS_WINDOWS_H
 #define SYMBOLIZE_BACKEND_DBGHELP_PARTS_WINDOWS_H
 
@@ -7,11 +7,10 @@
 #include <windows.h>
 #include <dbghelp.h>
 
-#include "symbolize/backend/backend.h"
 #include "symbolize/symbolize.h"
 
 /*
- * The library DbgHelp, after its public documentation: which copy of it, and its functions.
+ * The library DbgHelp, after its public documentation.
  *
  * A copy is loaded by its full path and never found by its name: what lies in the current folder, or
  * in one that PATH names, is not run. In this order:
@@ -65,34 +64,5 @@ struct dbghelp {
 /* Fills *dbghelp from the first copy that has what is needed; false: there is none. Tells the listener
  * of a copy that was asked for and cannot be used; options may be NULL. */
 bool dbghelp_load(const struct symbol_options *options, struct dbghelp *dbghelp);
-
-/*
- * Modules loaded into DbgHelp: each from the image and the PDB that were found to be the dump's build,
- * or else, where the user's symbol path names servers, from what DbgHelp finds there; and what it found
- * is checked once more.
- *
- * A module is not loaded where the dump has it but behind the one before: two dumps that are compared
- * have other modules at the same place. None is unloaded, and there is no SymCleanup() at the end: both
- * are broken in Wine 8, where they free what they must not.
- */
-
-struct dbghelp_module {
-	bool is_tried;
-	uint64_t base; /* where DbgHelp has it; 0: it knows nothing of it */
-	bool knows_inlined; /* lines and scopes where functions are inlined are true */
-};
-
-struct dbghelp_session {
-	struct dbghelp dbghelp;
-	const struct symbol_options *options;
-	const struct finder *finder;
-	HANDLE handle;
-	bool is_started;
-	uint64_t next_base, next_low_base; /* the second: of 32-bit images */
-	struct dbghelp_module *modules; /* by number of the subject */
-	size_t module_count;
-	const struct sym_module *loading; /* or NULL */
-	size_t wanted_count; /* addresses that are asked about in it */
-};
 
 #endif

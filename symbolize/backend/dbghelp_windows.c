@@ -1,10 +1,24 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/base/memory.h"
 #include "core/base/os_windows.h"
 #include "symbolize/backend/backend.h"
 #include "symbolize/backend/dbghelp_parts_windows.h"
 #include "symbolize/names.h"
+
+/*
+ * Modules loaded into DbgHelp: each from the image and the PDB that were found to be the dump's build,
+ * or else, where the user's symbol path names servers, from what DbgHelp finds there; and what it found
+ * is checked once more.
+ *
+ * A module is not loaded where the dump has it but behind the one before: two dumps that are compared
+ * have other modules at the same place. None is unloaded, and there is no SymCleanup() at the end: both
+ * are broken in Wine 8, where they free what they must not.
+ *
+ * With DWARF 5 the one of Wine 8 has no names and says nothing of it; functions of its own DLLs begin 8
+ * bytes late in it.
+ */
 
 #define FIRST_LOW_BASE UINT64_C(0x10000000)
 #define LOW_END UINT64_C(0xf0000000)
@@ -12,10 +26,41 @@
 #define BASES_END UINT64_C(0x7fff00000000) /* 47 bits */
 #define GRANULE UINT64_C(0x10000)
 #define SYSTEM_UNITS 4096
+#define TAG_FUNCTION 5 /* SymTagFunction: not a public symbol, whose size is guessed */
+#define NAME_UNITS 4000
+#define HIDDEN_LINES 0xf00f00 /* and above (0xfeefee): marks of compilers, no lines */
+#define LOOK_UP_EVERY 64 /* addresses between two looks at the clock */
+#define TELL_EVERY_MS 50
 
 /* The size of IMAGEHLP_MODULEW64 before it told the machine: an older DbgHelp refuses a larger one. */
 #define OLD_INFO_BYTES                                                                             \
 	((offsetof(IMAGEHLP_MODULEW64, MachineType) + sizeof(DWORD64) - 1) & ~(sizeof(DWORD64) - 1))
+
+struct dbghelp_module {
+	bool is_tried;
+	uint64_t base; /* where DbgHelp has it; 0: it knows nothing of it */
+	bool knows_inlined; /* lines and scopes where functions are inlined are true */
+};
+
+struct backend {
+	const struct symbol_options *options;
+	const struct finder *finder;
+	bool is_tried, is_started;
+	struct dbghelp dbghelp;
+	HANDLE handle;
+	uint64_t next_base, next_low_base; /* the second: of 32-bit images */
+	struct dbghelp_module *modules; /* by number of the subject */
+	size_t module_count, module_cap;
+	const struct module *loading; /* or NULL */
+	size_t wanted_count; /* addresses that are asked about in it */
+	ULONGLONG told_ms;
+	union { /* room for the name behind it */
+		SYMBOL_INFOW info;
+		unsigned char bytes[sizeof(SYMBOL_INFOW) + NAME_UNITS * sizeof(WCHAR)];
+	} symbol;
+};
+
+/* ---------------------------------------------------------------- loading */
 
 /* UNDNAME: C++ names as the source has them. Not DEFERRED_LOADS: what is loaded here is asked at once.
  * EXACT_SYMBOLS: no PDB of another build, and no exports, which we judge with more care. IGNORE_CVREC:
@@ -35,24 +80,24 @@ static DWORD options_for(const struct symbol_options *options, const struct modu
 /* While a file comes from a server. */
 static BOOL CALLBACK on_event(HANDLE handle, ULONG action, ULONG64 data, ULONG64 context)
 {
-	const struct dbghelp_session *session = (const struct dbghelp_session *)(uintptr_t)context;
+	const struct backend *backend = (const struct backend *)(uintptr_t)context;
 
 	(void)handle;
 	(void)data;
-	if (!session || !session->loading)
+	if (!backend || !backend->loading)
 		return FALSE;
 	if (action == CBA_DEFERRED_SYMBOL_LOAD_CANCEL || action == CBA_DEFERRED_SYMBOL_LOAD_START ||
 		action == CBA_EVENT)
-		listener_progress(session->options,
-			module_path_base(session->loading->module->path), 0, session->wanted_count);
-	return action == CBA_DEFERRED_SYMBOL_LOAD_CANCEL && listener_is_cancelled(session->options);
+		listener_progress(backend->options, module_path_base(backend->loading->path), 0,
+			backend->wanted_count);
+	return action == CBA_DEFERRED_SYMBOL_LOAD_CANCEL && listener_is_cancelled(backend->options);
 }
 
-/* A folder where no PDB is but which is not the current one either. */
+/* A folder where no PDB is but which is not the current one either; NULL: there is none. */
 static wchar_t *system_folder(void)
 {
-	wchar_t *path = calloc(SYSTEM_UNITS, sizeof(*path));
-	UINT len = path ? GetSystemDirectoryW(path, SYSTEM_UNITS) : 0;
+	wchar_t *path = xcalloc(SYSTEM_UNITS, sizeof(*path));
+	UINT len = GetSystemDirectoryW(path, SYSTEM_UNITS);
 
 	if (len && len < SYSTEM_UNITS)
 		return path;
@@ -60,65 +105,32 @@ static wchar_t *system_folder(void)
 	return NULL;
 }
 
-/* A number that no other user of DbgHelp in this process has, nor had: no session ever ends. */
-static HANDLE new_handle(void)
+/* is_started false: DbgHelp is not to be had. */
+static void start(struct backend *backend)
 {
 	static LONG count;
-
-	return (HANDLE)(intptr_t)(0x48530000 + InterlockedIncrement(&count));
-}
-
-/* Fills the zeroed *session; false: DbgHelp is not to be had. Both are borrowed. */
-static bool dbghelp_session_start(struct dbghelp_session *session,
-	const struct symbol_options *options, const struct finder *finder)
-{
+	struct dbghelp *dbghelp = &backend->dbghelp;
 	wchar_t *path = system_folder();
 
-	session->options = options;
-	session->finder = finder;
-	session->handle = new_handle();
-	session->next_base = FIRST_BASE;
-	session->next_low_base = FIRST_LOW_BASE;
-	if (path && dbghelp_load(options, &session->dbghelp)) {
-		session->dbghelp.SymSetOptions(
+	backend->is_tried = true;
+	/* A number that no other user of DbgHelp in this process has, nor had: no session ever ends. */
+	backend->handle = (HANDLE)(intptr_t)(0x48530000 + InterlockedIncrement(&count));
+	backend->next_base = FIRST_BASE;
+	backend->next_low_base = FIRST_LOW_BASE;
+	if (path && dbghelp_load(backend->options, dbghelp)) {
+		dbghelp->SymSetOptions(
 			SYMOPT_FAIL_CRITICAL_ERRORS | SYMOPT_NO_PROMPTS | SYMOPT_IGNORE_NT_SYMPATH);
-		session->is_started = session->dbghelp.SymInitializeW(session->handle, path, FALSE);
+		backend->is_started = dbghelp->SymInitializeW(backend->handle, path, FALSE);
 	}
-	if (session->is_started && session->dbghelp.SymRegisterCallbackW64)
-		session->dbghelp.SymRegisterCallbackW64(
-			session->handle, on_event, (uintptr_t)session);
+	if (backend->is_started && dbghelp->SymRegisterCallbackW64)
+		dbghelp->SymRegisterCallbackW64(backend->handle, on_event, (uintptr_t)backend);
 	free(path);
-	return session->is_started;
-}
-
-static void dbghelp_session_release(struct dbghelp_session *session)
-{
-	if (session->is_started && session->dbghelp.SymRegisterCallbackW64)
-		session->dbghelp.SymRegisterCallbackW64(session->handle, on_event, 0);
-	free(session->modules);
-	session->modules = NULL;
-}
-
-static int find_room(struct dbghelp_session *session, const struct sym_module *subject)
-{
-	size_t count = session->module_count, more = (size_t)subject->number + 64;
-	struct dbghelp_module *modules;
-
-	if (subject->number < count)
-		return 0;
-	modules = realloc(session->modules, more * sizeof(*modules));
-	if (!modules)
-		return -ERR_NOMEM;
-	memset(modules + count, 0, (more - count) * sizeof(*modules));
-	session->modules = modules;
-	session->module_count = more;
-	return 0;
 }
 
 /* 0: there is no more room. */
-static uint64_t next_base(struct dbghelp_session *session, bool is_low, uint64_t size)
+static uint64_t next_base(struct backend *backend, bool is_low, uint64_t size)
 {
-	uint64_t *next = is_low ? &session->next_low_base : &session->next_base;
+	uint64_t *next = is_low ? &backend->next_low_base : &backend->next_base;
 	uint64_t end = is_low ? LOW_END : BASES_END, base = *next;
 
 	size = (size + GRANULE) & ~(GRANULE - 1);
@@ -148,9 +160,9 @@ static wchar_t *folder_of(const char *file)
 }
 
 /* Where DbgHelp may look for the PDB. Never nowhere, which would mean the current folder. */
-static wchar_t *search_path(const struct dbghelp_session *session, const struct module_files *files)
+static wchar_t *search_path(const struct backend *backend, const struct module_files *files)
 {
-	const char *servers = finder_servers(session->finder);
+	const char *servers = finder_servers(backend->finder);
 
 	if (files->pdb)
 		return folder_of(files->pdb);
@@ -181,80 +193,53 @@ static bool read_guid(const char *digits, GUID *guid)
 
 /* Nothing of the module is here, but the dump says what its PDB is called and is: DbgHelp asks the
  * servers of the user's symbol path for it. NULL: there is none. */
-static wchar_t *find_on_servers(const struct dbghelp_session *session, const struct module *module)
+static wchar_t *find_on_servers(const struct backend *backend, const struct module *module)
 {
-	const char *servers = finder_servers(session->finder);
+	const char *servers = finder_servers(backend->finder);
 	const char *name = module->has_identity && module->pdb ? module_path_base(module->pdb) : "";
-	wchar_t *path = NULL, *file = NULL, *found = NULL;
-	bool is_found = false;
+	wchar_t *path, *file, *found;
 	GUID guid;
 
 	if (!servers || !*name || *name == '.' || strpbrk(name, ":*?") || !module->pdb_guid ||
-		!read_guid(module->pdb_guid, &guid) || !session->dbghelp.SymFindFileInPathW)
+		!read_guid(module->pdb_guid, &guid) || !backend->dbghelp.SymFindFileInPathW)
 		return NULL;
 	path = wide_from_utf8(servers);
 	file = wide_from_utf8(name);
-	found = calloc(MAX_PATH + 1, sizeof(*found)); /* as long as it is documented to be */
-	if (path && file && found)
-		is_found = session->dbghelp.SymFindFileInPathW(session->handle, path, file, &guid,
-			module->pdb_age, 0, SSRVOPT_GUIDPTR, found, NULL, NULL);
+	found = xcalloc(MAX_PATH + 1, sizeof(*found)); /* as long as it is documented to be */
+	if (!path || !file ||
+		!backend->dbghelp.SymFindFileInPathW(backend->handle, path, file, &guid,
+			module->pdb_age, 0, SSRVOPT_GUIDPTR, found, NULL, NULL) ||
+		!found[0]) {
+		free(found);
+		found = NULL;
+	}
 	free(path);
 	free(file);
-	if (is_found && found[0])
-		return found;
-	free(found);
-	return NULL;
-}
-
-static wchar_t *file_to_load(
-	const struct dbghelp_session *session, const struct sym_module *subject)
-{
-	const struct module_files *files = &subject->files;
-
-	if (files->image || files->pdb)
-		return wide_path(files->image ? files->image : files->pdb);
-	return find_on_servers(session, subject->module);
+	return found;
 }
 
 /* Without an image the PDB itself is loaded, which needs the size that the dump tells. Wine's DbgHelp
  * refuses it. */
-static uint64_t load_file(struct dbghelp_session *session, const struct sym_module *subject)
+static uint64_t load_file(struct backend *backend, const struct sym_module *subject)
 {
 	const struct module_files *files = &subject->files;
 	uint64_t size = files->image ? files->pe->size_of_image : subject->module->size_bytes;
-	wchar_t *file = file_to_load(session, subject);
-	wchar_t *path = file ? search_path(session, files) : NULL;
+	wchar_t *file = files->image || files->pdb ?
+				wide_path(files->image ? files->image : files->pdb) :
+				find_on_servers(backend, subject->module);
+	wchar_t *path = file ? search_path(backend, files) : NULL;
 	uint64_t base = 0, loaded = 0;
 
-	if (file && path && size && size <= UINT32_MAX)
-		base = next_base(session, files->image && files->pe->bits == 32, size);
-	if (base && session->dbghelp.SymSetSearchPathW(session->handle, path)) {
-		session->dbghelp.SymSetOptions(options_for(session->options, files));
-		loaded = session->dbghelp.SymLoadModuleExW(
-			session->handle, NULL, file, NULL, base, (DWORD)size, NULL, 0);
+	if (path && size && size <= UINT32_MAX)
+		base = next_base(backend, files->image && files->pe->bits == 32, size);
+	if (base && backend->dbghelp.SymSetSearchPathW(backend->handle, path)) {
+		backend->dbghelp.SymSetOptions(options_for(backend->options, files));
+		loaded = backend->dbghelp.SymLoadModuleExW(
+			backend->handle, NULL, file, NULL, base, (DWORD)size, NULL, 0);
 	}
 	free(path);
 	free(file);
 	return loaded;
-}
-
-static bool get_info(const struct dbghelp_session *session, uint64_t base, IMAGEHLP_MODULEW64 *info)
-{
-	info->SizeOfStruct = sizeof(*info);
-	if (session->dbghelp.SymGetModuleInfoW64(session->handle, base, info))
-		return true;
-	info->SizeOfStruct = OLD_INFO_BYTES;
-	return session->dbghelp.SymGetModuleInfoW64(session->handle, base, info);
-}
-
-static bool same_guid(const GUID *guid, const char *digits)
-{
-	char text[33];
-
-	snprintf(text, sizeof(text), "%08lX%04X%04X%02X%02X%02X%02X%02X%02X%02X%02X", guid->Data1,
-		guid->Data2, guid->Data3, guid->Data4[0], guid->Data4[1], guid->Data4[2],
-		guid->Data4[3], guid->Data4[4], guid->Data4[5], guid->Data4[6], guid->Data4[7]);
-	return !_stricmp(text, digits);
 }
 
 /* Is the PDB that DbgHelp loaded the one of the dump's build? That of the image is, when the dump says
@@ -263,142 +248,100 @@ static bool is_right_pdb(const struct sym_module *subject, const IMAGEHLP_MODULE
 {
 	const struct module_files *files = &subject->files;
 	const struct module *module = subject->module;
+	const char *digits = NULL;
+	uint32_t age = 0;
+	GUID guid;
 
-	if (info->PdbUnmatched)
-		return false;
-	if (files->guid[0])
-		return same_guid(&info->PdbSig70, files->guid) && info->PdbAge == files->age;
-	if (module->has_identity && module->pdb_guid)
-		return same_guid(&info->PdbSig70, module->pdb_guid) &&
-		       info->PdbAge == module->pdb_age;
-	if (files->pe && files->pe->pdb_guid[0])
-		return same_guid(&info->PdbSig70, files->pe->pdb_guid) &&
-		       info->PdbAge == files->pe->pdb_age;
-	return false;
-}
-
-static int add_reason(struct module_files *files, const wchar_t *pdb)
-{
-	char *text = wide_to_utf8(pdb);
-	int rc = text ? buf_printf(&files->reason, "%sDbgHelp took %s, which is another build",
-				files->reason.len ? "; " : "", text) :
-			-ERR_NOMEM;
-
-	free(text);
-	return rc;
+	if (files->guid[0]) {
+		digits = files->guid;
+		age = files->age;
+	} else if (module->has_identity && module->pdb_guid) {
+		digits = module->pdb_guid;
+		age = module->pdb_age;
+	} else if (files->pe && files->pe->pdb_guid[0]) {
+		digits = files->pe->pdb_guid;
+		age = files->pe->pdb_age;
+	}
+	return !info->PdbUnmatched && digits && read_guid(digits, &guid) &&
+	       IsEqualGUID(&guid, &info->PdbSig70) && info->PdbAge == age;
 }
 
 /* Has DbgHelp something to say about the module, and is it about this build? Exports it may have are
- * none of that, nor are .sym and .dbg files, which nothing ties to a build. 1, 0 or -ERR_NOMEM. */
-static int is_useful(const struct dbghelp_session *session, struct sym_module *subject,
-	const IMAGEHLP_MODULEW64 *info)
+ * none of that, nor are .sym and .dbg files, which nothing ties to a build. */
+static bool is_useful(
+	const struct backend *backend, struct sym_module *subject, const IMAGEHLP_MODULEW64 *info)
 {
-	bool is_pdb = info->SymType == SymPdb || info->LoadedPdbName[0];
+	struct buf *reason = &subject->files.reason;
+	char *pdb;
 
 	if (info->SymType != SymPdb && info->SymType != SymDia && info->SymType != SymCoff &&
 		info->SymType != SymCv)
-		return 0;
-	if (session->options->allow_mismatch && subject->files.is_mismatch)
-		return 1;
-	if (is_pdb && !is_right_pdb(subject, info))
-		return add_reason(&subject->files, info->LoadedPdbName);
-	return !info->DbgUnmatched;
+		return false;
+	if (backend->options->allow_mismatch && subject->files.is_mismatch)
+		return true;
+	if ((info->SymType != SymPdb && !info->LoadedPdbName[0]) || is_right_pdb(subject, info))
+		return !info->DbgUnmatched;
+	pdb = wide_to_utf8(info->LoadedPdbName);
+	if (pdb)
+		buf_printf(reason, "%sDbgHelp took %s, which is another build",
+			reason->len ? "; " : "", pdb);
+	free(pdb);
+	return false;
 }
 
-/* Loads a module unless that was tried; wanted_count: for people, how many addresses wait for it.
- * 0, also when there is nothing; or -ERR_NOMEM, then with *module as it was. */
-static int dbghelp_session_load(struct dbghelp_session *session, struct sym_module *subject,
-	size_t wanted_count, struct dbghelp_module *module)
+/* Loads a module unless that was tried; wanted_count: for people, how many addresses wait for it. */
+static const struct dbghelp_module *load(
+	struct backend *backend, struct sym_module *subject, size_t wanted_count)
 {
-	IMAGEHLP_MODULEW64 info = {0};
-	int rc = find_room(session, subject);
+	IMAGEHLP_MODULEW64 info = {.SizeOfStruct = sizeof(info)};
+	struct dbghelp_module *module;
 	uint64_t base;
+	BOOL has_info;
 
-	if (rc)
-		return rc;
-	*module = session->modules[subject->number];
+	while (backend->module_count <= subject->number) {
+		array_grow((void **)&backend->modules, &backend->module_cap, backend->module_count,
+			sizeof(*backend->modules));
+		backend->modules[backend->module_count++] = (struct dbghelp_module){0};
+	}
+	module = &backend->modules[subject->number];
 	if (module->is_tried)
-		return 0;
+		return module;
 	module->is_tried = true;
-	session->loading = subject;
-	session->wanted_count = wanted_count;
-	base = load_file(session, subject);
-	session->loading = NULL;
-	if (base && get_info(session, base, &info))
-		rc = is_useful(session, subject, &info);
-	if (rc == 1) {
+	backend->loading = subject->module;
+	backend->wanted_count = wanted_count;
+	base = load_file(backend, subject);
+	backend->loading = NULL;
+	has_info = base && backend->dbghelp.SymGetModuleInfoW64(backend->handle, base, &info);
+	if (base && !has_info) {
+		info.SizeOfStruct = OLD_INFO_BYTES;
+		has_info = backend->dbghelp.SymGetModuleInfoW64(backend->handle, base, &info);
+	}
+	if (has_info && is_useful(backend, subject, &info)) {
 		module->base = base;
 		/* With DWARF, Wine 8 has the lines of what is near inlined code, and names such
 		 * functions as if they were in the scope of their caller. */
-		module->knows_inlined = !session->dbghelp.is_wine || info.LoadedPdbName[0];
+		module->knows_inlined = !backend->dbghelp.is_wine || info.LoadedPdbName[0];
 	}
-	session->modules[subject->number] = *module;
-	return rc < 0 ? rc : 0;
+	return module;
 }
 
-/*
- * Asking DbgHelp. With DWARF 5 the one of Wine 8 has no names and says nothing of it; functions of its
- * own DLLs begin 8 bytes late in it.
- */
-
-#define TAG_FUNCTION 5 /* SymTagFunction: not a public symbol, whose size is guessed */
-#define NAME_UNITS 4000
-#define HIDDEN_LINES 0xf00f00 /* and above (0xfeefee): marks of compilers, no lines */
-#define LOOK_UP_EVERY 64 /* addresses between two looks at the clock */
-#define TELL_EVERY_MS 50
-
-struct backend {
-	bool is_tried, is_alive;
-	const struct symbol_options *options;
-	const struct finder *finder;
-	struct dbghelp_session session;
-	ULONGLONG told_ms;
-	union { /* room for the name behind it */
-		SYMBOL_INFOW info;
-		unsigned char bytes[sizeof(SYMBOL_INFOW) + NAME_UNITS * sizeof(WCHAR)];
-	} symbol;
-};
+/* ---------------------------------------------------------------- asking */
 
 /* One address that is asked about. */
-struct question {
+struct dbghelp_question {
 	const struct dbghelp_module *module;
 	uint64_t addr; /* in DbgHelp */
 	DWORD context; /* of the function itself, when others are inlined there; or 0 */
 	struct symbol chain[SYMBOL_CHAIN_MAX];
 	size_t count;
-	bool is_sure; /* as in struct lookup */
 	struct arena texts;
 };
 
-static struct backend *dbghelp_make(
-	const struct symbol_options *options, const struct finder *finder)
-{
-	struct backend *backend = calloc(1, sizeof(*backend));
-
-	if (backend) {
-		backend->options = options;
-		backend->finder = finder;
-	}
-	return backend;
-}
-
-static void dbghelp_release(struct backend *backend)
-{
-	dbghelp_session_release(&backend->session);
-	free(backend);
-}
-
-static const char *dbghelp_trouble(const struct backend *backend)
-{
-	(void)backend;
-	return NULL;
-}
-
-/* One UTF-8 text into the arena; NULL: out of memory. */
+/* One text as UTF-8 into the arena. */
 static const char *text_of(const wchar_t *wide, struct arena *arena)
 {
 	char *text = wide_to_utf8(wide);
-	char *copy = text ? arena_text(arena, text, strlen(text)) : NULL;
+	const char *copy = arena_text(arena, text ? text : "", text ? strlen(text) : 0);
 
 	free(text);
 	return copy;
@@ -414,169 +357,131 @@ static SYMBOL_INFOW *symbol_room(struct backend *backend)
 	return info;
 }
 
-static int take_name(struct question *question, const wchar_t *name, uint64_t displacement)
+/* Adds the name that DbgHelp has said, and the line, which is that of the context. */
+static void take_symbol(struct backend *backend, struct dbghelp_question *question,
+	SYMBOL_INFOW *info, uint64_t displacement, bool is_inlined)
 {
-	struct symbol *symbol = &question->chain[question->count];
-
-	*symbol = (struct symbol){
-		.function = text_of(name, &question->texts), .offset_bytes = displacement + 1};
-	if (!symbol->function)
-		return -ERR_NOMEM;
-	question->count++;
-	return 0;
-}
-
-static int take_line(const IMAGEHLP_LINEW64 *line, struct question *question, struct symbol *symbol)
-{
-	if (!line->FileName || !line->LineNumber || line->LineNumber >= HIDDEN_LINES)
-		return 0;
-	symbol->file = text_of(line->FileName, &question->texts);
-	symbol->line = line->LineNumber;
-	return symbol->file ? 0 : -ERR_NOMEM;
-}
-
-static int inlined_line(struct backend *backend, struct question *question, struct symbol *symbol)
-{
-	struct dbghelp_session *session = &backend->session;
+	struct symbol *symbol = &question->chain[question->count++];
+	const struct dbghelp *dbghelp = &backend->dbghelp;
+	bool is_true = question->module->knows_inlined;
 	IMAGEHLP_LINEW64 line = {.SizeOfStruct = sizeof(line)};
-	DWORD columns;
-
-	if (!question->module->knows_inlined ||
-		!session->dbghelp.SymGetLineFromInlineContextW(
-			session->handle, question->addr, question->context, 0, &columns, &line))
-		return 0;
-	return take_line(&line, question, symbol);
-}
-
-static int finish_inlined(struct backend *backend, struct question *question, struct symbol *symbol)
-{
+	DWORD from_line;
+	BOOL has_line = FALSE;
 	size_t len;
 
-	if (!question->module->knows_inlined) /* the scopes may be those of others */
+	info->Name[NAME_UNITS - 1] = 0; /* a longer name may have been cut */
+	*symbol = (struct symbol){.function = text_of(info->Name, &question->texts),
+		.offset_bytes = displacement + 1};
+	if (is_inlined && !is_true) /* the scopes may be those of others */
 		symbol->function = names_own(symbol->function, &len);
-	return inlined_line(backend, question, symbol);
+	if (!is_inlined && !question->context)
+		has_line = dbghelp->SymGetLineFromAddrW64(
+			backend->handle, question->addr, &from_line, &line);
+	else if (is_true)
+		has_line = dbghelp->SymGetLineFromInlineContextW(
+			backend->handle, question->addr, question->context, 0, &from_line, &line);
+	if (!has_line || !line.FileName || !line.LineNumber || line.LineNumber >= HIDDEN_LINES)
+		return;
+	symbol->file = text_of(line.FileName, &question->texts);
+	symbol->line = line.LineNumber;
 }
 
 /* The functions inlined at the address, innermost first. */
-static int ask_inlined(struct backend *backend, struct question *question)
+static void ask_inlined(struct backend *backend, struct dbghelp_question *question)
 {
-	struct dbghelp_session *session = &backend->session;
-	const struct dbghelp *dbghelp = &session->dbghelp;
+	const struct dbghelp *dbghelp = &backend->dbghelp;
 	uint64_t addr = question->addr;
-	DWORD depth = dbghelp->SymAddrIncludeInlineTrace(session->handle, addr), index = 0;
-	int rc = 0;
+	DWORD depth = dbghelp->SymAddrIncludeInlineTrace(backend->handle, addr), index = 0;
 
 	if (!depth || !dbghelp->SymQueryInlineTrace(
-			      session->handle, addr, 0, addr, addr, &question->context, &index)) {
+			      backend->handle, addr, 0, addr, addr, &question->context, &index)) {
 		question->context = 0;
-		return 0;
+		return;
 	}
-	for (DWORD i = 0; !rc && i < depth; i++, question->context++) {
+	for (DWORD i = 0; i < depth; i++, question->context++) {
 		SYMBOL_INFOW *info = symbol_room(backend);
 		DWORD64 displacement = 0;
 
-		if (question->count == SYMBOL_CHAIN_MAX - 1 ||
-			!dbghelp->SymFromInlineContextW(
-				session->handle, addr, question->context, &displacement, info) ||
-			!info->Name[0])
-			continue;
-		info->Name[NAME_UNITS - 1] = 0; /* a longer name may have been cut */
-		rc = take_name(question, info->Name, displacement);
-		if (!rc)
-			rc = finish_inlined(
-				backend, question, &question->chain[question->count - 1]);
+		if (question->count < SYMBOL_CHAIN_MAX - 1 &&
+			dbghelp->SymFromInlineContextW(
+				backend->handle, addr, question->context, &displacement, info) &&
+			info->Name[0])
+			take_symbol(backend, question, info, displacement, true);
 	}
-	return rc;
 }
 
-static int function_line(struct backend *backend, struct question *question, struct symbol *symbol)
-{
-	struct dbghelp_session *session = &backend->session;
-	IMAGEHLP_LINEW64 line = {.SizeOfStruct = sizeof(line)};
-	DWORD displacement;
-
-	if (question->context)
-		return inlined_line(backend, question, symbol);
-	if (!session->dbghelp.SymGetLineFromAddrW64(
-		    session->handle, question->addr, &displacement, &line))
-		return 0;
-	return take_line(&line, question, symbol);
-}
-
-/* The function itself. What is inlined in one without a name is left out with it. */
-static int ask_function(struct backend *backend, struct question *question)
-{
-	struct dbghelp_session *session = &backend->session;
-	SYMBOL_INFOW *info = symbol_room(backend);
-	DWORD64 displacement = 0;
-	int rc;
-
-	if (!session->dbghelp.SymFromAddrW(session->handle, question->addr, &displacement, info) ||
-		!info->Name[0] || (info->Flags & SYMFLAG_EXPORT)) {
-		question->count = 0;
-		return 0;
-	}
-	info->Name[NAME_UNITS - 1] = 0;
-	question->is_sure = info->Tag == TAG_FUNCTION && displacement < info->Size;
-	rc = take_name(question, info->Name, displacement);
-	return rc ? rc : function_line(backend, question, &question->chain[question->count - 1]);
-}
-
-static int look_up(struct backend *backend, const struct dbghelp_module *module,
+static void look_up(struct backend *backend, const struct dbghelp_module *module,
 	struct lookup *lookup, struct arena *arena)
 {
-	struct question question = {.module = module, .addr = module->base + lookup->rva};
-	int rc = 0;
+	struct dbghelp_question question = {.module = module, .addr = module->base + lookup->rva};
+	SYMBOL_INFOW *info;
+	DWORD64 displacement = 0;
 
 	arena_init(&question.texts);
-	if (backend->session.dbghelp.has_inlines)
-		rc = ask_inlined(backend, &question);
-	if (!rc)
-		rc = ask_function(backend, &question);
-	if (!rc && question.count)
-		rc = names_keep(arena, question.chain, question.count, &lookup->found);
-	lookup->is_answered = !rc;
-	lookup->is_sure = question.is_sure;
-	arena_release(&question.texts);
-	return rc;
-}
-
-/* Tells how far it is, not too often. false: it is to stop. */
-static bool go_on(struct backend *backend, const struct module *module, size_t done, size_t total)
-{
-	ULONGLONG now_ms;
-
-	if (done % LOOK_UP_EVERY)
-		return true;
-	now_ms = GetTickCount64();
-	if (now_ms - backend->told_ms >= TELL_EVERY_MS) {
-		backend->told_ms = now_ms;
-		listener_progress(backend->options, module_path_base(module->path), done, total);
+	if (backend->dbghelp.has_inlines)
+		ask_inlined(backend, &question);
+	info = symbol_room(backend);
+	/* What is inlined in a function without a name is left out with it. */
+	if (backend->dbghelp.SymFromAddrW(backend->handle, question.addr, &displacement, info) &&
+		info->Name[0] && !(info->Flags & SYMFLAG_EXPORT)) {
+		lookup->is_sure = info->Tag == TAG_FUNCTION && displacement < info->Size;
+		take_symbol(backend, &question, info, displacement, false);
+		names_keep(arena, question.chain, question.count, &lookup->found);
 	}
-	return !listener_is_cancelled(backend->options);
+	lookup->is_answered = true;
+	arena_release(&question.texts);
 }
 
 static int dbghelp_resolve(struct backend *backend, struct sym_module *subject,
 	struct lookup *lookups, size_t count, struct arena *arena)
 {
-	struct dbghelp_module module = {0};
-	int rc;
+	const struct dbghelp_module *module;
 
-	if (!backend->is_tried) {
-		backend->is_tried = true;
-		backend->is_alive =
-			dbghelp_session_start(&backend->session, backend->options, backend->finder);
-	}
-	if (!backend->is_alive)
+	if (!backend->is_tried)
+		start(backend);
+	if (!backend->is_started)
 		return 0;
-	rc = dbghelp_session_load(&backend->session, subject, count, &module);
-	for (size_t i = 0; !rc && module.base && i < count; i++) {
-		if (!go_on(backend, subject->module, i, count))
-			break;
+	module = load(backend, subject, count);
+	for (size_t i = 0; module->base && i < count; i++) {
+		if (i % LOOK_UP_EVERY == 0) {
+			ULONGLONG now_ms = GetTickCount64();
+
+			if (now_ms - backend->told_ms >= TELL_EVERY_MS) {
+				backend->told_ms = now_ms;
+				listener_progress(backend->options,
+					module_path_base(subject->module->path), i, count);
+			}
+			if (listener_is_cancelled(backend->options))
+				break;
+		}
 		if (!lookups[i].found.count)
-			rc = look_up(backend, &module, &lookups[i], arena);
+			look_up(backend, module, &lookups[i], arena);
 	}
-	return rc;
+	return 0;
+}
+
+static struct backend *dbghelp_make(
+	const struct symbol_options *options, const struct finder *finder)
+{
+	struct backend *backend = xcalloc(1, sizeof(*backend));
+
+	backend->options = options;
+	backend->finder = finder;
+	return backend;
+}
+
+static void dbghelp_release(struct backend *backend)
+{
+	if (backend->is_started && backend->dbghelp.SymRegisterCallbackW64)
+		backend->dbghelp.SymRegisterCallbackW64(backend->handle, on_event, 0);
+	free(backend->modules);
+	free(backend);
+}
+
+static const char *dbghelp_trouble(const struct backend *backend)
+{
+	(void)backend;
+	return NULL;
 }
 
 const struct backend_kind dbghelp_backend = {
