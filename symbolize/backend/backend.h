@@ -17,7 +17,7 @@
 
 struct tables;
 
-/* Opens nothing yet. files must outlive it; no_demangle: names as they are. NULL: out of memory. */
+/* Opens nothing yet. files must outlive it; no_demangle: names as they are. */
 struct tables *tables_new(const struct module_files *files, bool no_demangle);
 void tables_free(struct tables *tables);
 
@@ -27,7 +27,7 @@ void tables_rest(struct tables *tables);
 /*
  * The last function that begins at or below rva and can reach it, or the one that rva's part was moved
  * away from: 1, *symbol (texts in the arena, offset that of the byte behind rva) and *by, "symbols",
- * "private symbols", "publics" or "exports"; 0: none; or -ERR_NOMEM. said: what another one calls it, which
+ * "private symbols", "publics" or "exports"; 0: none. said: what another one calls it, which
  * of several names tells the right one; or NULL.
  */
 int tables_find(struct tables *tables, uint32_t rva, const char *said, struct arena *arena,
@@ -53,11 +53,10 @@ struct table_name {
 	bool is_for_others; /* an export: it need not be what the source says */
 };
 
-/* The best name of a function that begins at exactly this rva: 1; 0: no table has one; or -ERR_NOMEM. said as
- * above. */
+/* The best name of a function that begins at exactly this rva: 1; 0: no table has one. said as above. */
 int tables_name_at(struct tables *tables, uint32_t rva, const char *said, struct table_name *name);
 
-/* A copy in the arena of such a name, demangled if that is wanted and possible. NULL: out of memory. */
+/* A copy in the arena of such a name, demangled if that is wanted and possible. */
 const char *tables_shown(struct tables *tables, const char *raw, struct arena *arena);
 
 /*
@@ -91,7 +90,7 @@ struct backend_kind {
 	const char *name; /* for people */
 	bool says_parameters; /* of C++ functions; else tables may know them */
 
-	/* Starts nothing yet. Both are borrowed. NULL: out of memory. */
+	/* Starts nothing yet. Both are borrowed. */
 	struct backend *(*make)(const struct symbol_options *options, const struct finder *finder);
 	void (*release)(struct backend *backend);
 
@@ -99,7 +98,7 @@ struct backend_kind {
 	 * Fills in found, in the arena, for those of the lookups that it knows a name for and that have
 	 * none yet, and marks those it got an answer for; they are sorted by rva. Returns early when the
 	 * listener cancels. May add to
-	 * subject->files.reason why it knows none. 0 or -ERR_NOMEM.
+	 * subject->files.reason why it knows none. 0.
 	 */
 	int (*resolve)(struct backend *backend, struct sym_module *subject, struct lookup *lookups,
 		size_t count, struct arena *arena);

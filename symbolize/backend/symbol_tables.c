@@ -39,35 +39,22 @@ struct tables {
 	bool is_pdb_image_read, are_parts_read;
 };
 
-/* The window that offset lies in; NULL: it cannot be had. */
-static const struct table_window *window_at(struct tables *tables, uint64_t offset)
-{
-	uint64_t at = offset - offset % WINDOW_BYTES;
-	struct table_window *window = &tables->windows[at / WINDOW_BYTES % WINDOWS];
-
-	if (window->bytes && window->at == at && window->len)
-		return window;
-	if (at >= tables->file_bytes)
-		return NULL;
-	if (!window->bytes)
-		window->bytes = malloc(WINDOW_BYTES);
-	window->at = at;
-	window->len = tables->file_bytes - at < WINDOW_BYTES ? (size_t)(tables->file_bytes - at) :
-							       WINDOW_BYTES;
-	if (window->bytes && !os_read_at(&tables->file, at, window->bytes, window->len))
-		return window;
-	window->len = 0;
-	return NULL;
-}
-
 static int read_file(void *ctx, uint64_t offset, void *bytes, size_t len)
 {
 	struct tables *tables = ctx;
 	size_t from = offset % WINDOW_BYTES;
-	const struct table_window *window =
-		len <= WINDOW_BYTES - from ? window_at(tables, offset) : NULL;
+	uint64_t at = offset - from, left = tables->file_bytes > at ? tables->file_bytes - at : 0;
+	struct table_window *window = &tables->windows[at / WINDOW_BYTES % WINDOWS];
 
-	if (!window || len > window->len || from > window->len - len)
+	if (len <= WINDOW_BYTES - from && (!window->len || window->at != at)) {
+		if (!window->bytes)
+			window->bytes = xmalloc(WINDOW_BYTES);
+		window->at = at;
+		window->len = left < WINDOW_BYTES ? (size_t)left : WINDOW_BYTES;
+		if (os_read_at(&tables->file, at, window->bytes, window->len))
+			window->len = 0;
+	}
+	if (window->at != at || len > window->len || from > window->len - len)
 		return os_read_at(&tables->file, offset, bytes, len);
 	memcpy(bytes, window->bytes + from, len);
 	return 0;
@@ -80,12 +67,10 @@ static struct pe_source file_source(struct tables *tables)
 
 struct tables *tables_new(const struct module_files *files, bool no_demangle)
 {
-	struct tables *tables = calloc(1, sizeof(*tables));
+	struct tables *tables = xcalloc(1, sizeof(*tables));
 
-	if (tables) {
-		tables->files = files;
-		tables->no_demangle = no_demangle;
-	}
+	tables->files = files;
+	tables->no_demangle = no_demangle;
 	return tables;
 }
 
@@ -113,16 +98,6 @@ void tables_free(struct tables *tables)
 	free(tables);
 }
 
-static void read_pdb_image(struct tables *tables)
-{
-	tables->is_pdb_image_read = true;
-	tables->pdb_image = calloc(1, sizeof(*tables->pdb_image));
-	if (tables->pdb_image && pdb_read_sections(tables->files->pdb, tables->pdb_image, NULL)) {
-		free(tables->pdb_image);
-		tables->pdb_image = NULL;
-	}
-}
-
 /* The image's headers, when it can be read now, or else what its PDB has of them. NULL: neither is
  * here. */
 static const struct pe_image *image_of(struct tables *tables)
@@ -134,8 +109,14 @@ static const struct pe_image *image_of(struct tables *tables)
 		}
 		return tables->is_open ? tables->files->pe : NULL;
 	}
-	if (tables->files->pdb && !tables->is_pdb_image_read)
-		read_pdb_image(tables);
+	if (tables->files->pdb && !tables->is_pdb_image_read) {
+		tables->is_pdb_image_read = true;
+		tables->pdb_image = xcalloc(1, sizeof(*tables->pdb_image));
+		if (pdb_read_sections(tables->files->pdb, tables->pdb_image, NULL)) {
+			free(tables->pdb_image);
+			tables->pdb_image = NULL;
+		}
+	}
 	return tables->pdb_image;
 }
 
@@ -144,6 +125,8 @@ static void read_lists(struct tables *tables)
 	struct pe_source source = file_source(tables);
 	struct pe_exports *lists = tables->lists;
 
+	if (tables->is_read)
+		return;
 	tables->is_read = true;
 	if (tables->is_open && pe_symbols_read(&source, tables->files->pe, &lists[SYMBOLS]))
 		lists[SYMBOLS] = (struct pe_exports){0};
@@ -158,43 +141,17 @@ static void read_lists(struct tables *tables)
 	}
 }
 
-/* The last of the ranges that begins at or below rva, if it reaches there. */
-static const struct pe_range *range_at(const struct pdb_parts *ranges, uint32_t rva)
+/* How many of a list, whose items begin with an rva and are sorted by it, begin below rva. */
+static size_t count_below(const void *list, size_t count, size_t item_bytes, uint64_t rva)
 {
-	size_t low = 0, count = ranges->list ? ranges->count : 0;
-
-	while (count) { /* how many begin at or below rva */
-		size_t half = count / 2;
-
-		if (ranges->list[low + half].rva <= rva) {
-			low += half + 1;
-			count -= half + 1;
-		} else {
-			count = half;
-		}
-	}
-	return low && rva - ranges->list[low - 1].rva < ranges->list[low - 1].size_bytes ?
-		       &ranges->list[low - 1] :
-		       NULL;
-}
-
-/* The function of the PDB's private symbols that covers rva, or NULL. */
-static const struct pe_range *private_at(struct tables *tables, uint32_t rva)
-{
-	if (!tables->is_read)
-		read_lists(tables);
-	return range_at(&tables->privates, rva);
-}
-
-/* How many of the table begin below rva. */
-static size_t count_below(const struct pe_exports *table, uint64_t rva)
-{
-	size_t low = 0, count = table->count;
+	size_t low = 0;
 
 	while (count) {
 		size_t half = count / 2;
+		uint32_t at;
 
-		if (table->list[low + half].rva < rva) {
+		memcpy(&at, (const char *)list + (low + half) * item_bytes, sizeof(at));
+		if (at < rva) {
 			low += half + 1;
 			count -= half + 1;
 		} else {
@@ -204,13 +161,34 @@ static size_t count_below(const struct pe_exports *table, uint64_t rva)
 	return low;
 }
 
+static size_t exports_below(const struct pe_exports *table, uint64_t rva)
+{
+	return count_below(table->list, table->count, sizeof(*table->list), rva);
+}
+
+/* The last of the ranges that begins at or below rva, if it reaches there. */
+static const struct pe_range *range_at(const struct pdb_parts *ranges, uint32_t rva)
+{
+	size_t count =
+		count_below(ranges->list, ranges->count, sizeof(*ranges->list), (uint64_t)rva + 1);
+	const struct pe_range *last = count ? &ranges->list[count - 1] : NULL;
+
+	return last && rva - last->rva < last->size_bytes ? last : NULL;
+}
+
+/* The function of the PDB's private symbols that covers rva, or NULL. */
+static const struct pe_range *private_at(struct tables *tables, uint32_t rva)
+{
+	read_lists(tables);
+	return range_at(&tables->privates, rva);
+}
+
 /* The last that begins at or below rva, of several for one place the first by name. */
 static const struct pe_export *last_below(const struct pe_exports *table, uint32_t rva)
 {
-	size_t count = count_below(table, (uint64_t)rva + 1);
+	size_t count = exports_below(table, (uint64_t)rva + 1);
 
-	return count && table->list ? &table->list[count_below(table, table->list[count - 1].rva)] :
-				      NULL;
+	return count ? &table->list[exports_below(table, table->list[count - 1].rva)] : NULL;
 }
 
 /* The last symbol at or below rva in any of the module's tables; NULL: there is none. */
@@ -218,8 +196,7 @@ static const struct pe_export *nearest(struct tables *tables, uint32_t rva, cons
 {
 	const struct pe_export *found = NULL;
 
-	if (!tables->is_read)
-		read_lists(tables);
+	read_lists(tables);
 	for (size_t i = 0; i < TABLES; i++) {
 		const struct pe_export *function = last_below(&tables->lists[i], rva);
 
@@ -240,21 +217,16 @@ static int function_start(
 	return pe_function_start(&source, image, rva, start);
 }
 
-static void read_parts(struct tables *tables)
-{
-	tables->are_parts_read = true;
-	if (tables->files->pdb && pdb_read_parts(tables->files->pdb, &tables->pdb_parts, NULL))
-		tables->pdb_parts = (struct pdb_parts){0};
-}
-
 /* Functions that are not public have no name in a PDB's tables or among exports, and any may lie between.
  * Not where a function was compiled by itself. */
 static bool is_own_part(struct tables *tables, uint32_t start, uint32_t rva)
 {
 	const struct pe_range *part;
 
-	if (!tables->are_parts_read)
-		read_parts(tables);
+	if (!tables->are_parts_read && tables->files->pdb &&
+		pdb_read_parts(tables->files->pdb, &tables->pdb_parts, NULL))
+		tables->pdb_parts = (struct pdb_parts){0};
+	tables->are_parts_read = true;
 	part = range_at(&tables->pdb_parts, rva);
 	return part && start >= part->rva;
 }
@@ -265,8 +237,7 @@ static bool is_symbol(struct tables *tables, uint32_t start)
 {
 	const struct pe_export *function;
 
-	if (!tables->is_read)
-		read_lists(tables);
+	read_lists(tables);
 	function = last_below(&tables->lists[SYMBOLS], start);
 	return function && function->rva == start;
 }
@@ -366,19 +337,18 @@ int tables_name_at(struct tables *tables, uint32_t rva, const char *said, struct
 {
 	int best = 0;
 
-	if (image_of(tables) && !tables->is_read)
+	if (image_of(tables))
 		read_lists(tables);
 	for (int table = 0; table < TABLES; table++) {
 		const struct pe_exports *list = &tables->lists[table];
-		size_t from = count_below(list, rva), end = count_below(list, (uint64_t)rva + 1);
+		size_t from = exports_below(list, rva),
+		       end = exports_below(list, (uint64_t)rva + 1);
 
-		for (size_t i = from; list->list && i < end && i - from < NAMES_LOOKED_AT; i++) {
+		for (size_t i = from; i < end && i - from < NAMES_LOOKED_AT; i++) {
 			const char *raw = list->list[i].name;
 			int same = said ? is_name_of(raw, said) : 0;
-			int fits = same < 0 ? same : rank(tables, table, raw, same);
+			int fits = rank(tables, table, raw, same);
 
-			if (fits < 0)
-				return fits;
 			if (fits <= best)
 				continue;
 			best = fits;
@@ -393,18 +363,15 @@ int tables_name_at(struct tables *tables, uint32_t rva, const char *said, struct
 
 const char *tables_shown(struct tables *tables, const char *raw, struct arena *arena)
 {
-	const char *kept = NULL;
+	const char *copy;
 	struct buf text;
-	int rc;
 
 	buf_init(&text);
-	rc = tables->no_demangle ? 0 : demangle_name(raw, &text);
-	if (rc == 1)
-		kept = arena_text(arena, text.data, text.len);
-	else if (!rc)
-		kept = arena_text(arena, raw, strlen(raw));
+	if (tables->no_demangle || demangle_name(raw, &text) != 1)
+		buf_add_text(&text, raw);
+	copy = arena_text(arena, text.data, text.len);
 	buf_release(&text);
-	return kept;
+	return copy;
 }
 
 int tables_find(struct tables *tables, uint32_t rva, const char *said, struct arena *arena,
@@ -413,15 +380,10 @@ int tables_find(struct tables *tables, uint32_t rva, const char *said, struct ar
 	const char *table = "";
 	const struct pe_export *function = find_function(tables, rva, &table);
 	struct table_name best;
-	const char *name;
-	int rc = function ? tables_name_at(tables, function->rva, said, &best) : 0;
 
-	if (rc != 1)
-		return rc;
-	name = tables_shown(tables, best.raw, arena);
-	if (!name)
-		return -ERR_NOMEM;
-	*symbol = (struct symbol){.function = name,
+	if (!function || !tables_name_at(tables, function->rva, said, &best))
+		return 0;
+	*symbol = (struct symbol){.function = tables_shown(tables, best.raw, arena),
 		.offset_bytes = function->rva <= rva ? (uint64_t)rva + 1 - function->rva : 0};
 	*by = best.table;
 	return 1;
