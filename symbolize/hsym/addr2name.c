@@ -1,38 +1,59 @@
+#include "symbolize/hsym/hsym.h"
+
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/base/memory.h"
 #include "core/base/os.h"
 #include "core/base/text.h"
+#include "core/pe/pe.h"
 #include "symbolize/files/local_path.h"
-#include "symbolize/hsym/hsym.h"
+#include "symbolize/files/pdb.h"
 
 /* Where the module is said to lie: anywhere will do, as long as the names of images of both kinds can
  * be asked for there. */
 #define SAID_BASE UINT64_C(0x10000000)
 #define PDB_ALONE_BYTES 0x10000 /* at first: it grows with what is asked */
+#define TEXT_BYTES 5000 /* of a line of standard input */
+#define ADDRESSES_MAX ((size_t)10 << 20)
 
-static const char image_of[] = "'s image";
 static const char pdb_magic[] = "Microsoft C/C++ ";
+
+/* A file on this machine, as the module of a dump that means just this file, and what is asked about it. */
+struct asking {
+	const struct address_request *request;
+	struct module module;
+	struct symbol_options options; /* those that were asked for */
+	char *path;
+	struct buf name; /* without folder and extension */
+	struct buf image_path, symbol_path;
+	uint64_t preferred_base; /* of the image; 0 for a PDB, which does not tell */
+	bool is_pdb;
+	struct pe_image image;
+	struct pdb_identity identity;
+	uint64_t *offsets; /* in the module, as they were given */
+	size_t count, cap;
+	struct symbol_query *queries;
+};
+
+/* ---------------------------------------------------------------- the file */
 
 static int read_file(void *ctx, uint64_t offset, void *bytes, size_t len)
 {
 	return os_read_at(ctx, offset, bytes, len);
 }
 
-static int open_image(struct file_module *asked, struct os_file *file, struct err *err)
+static int open_image(struct asking *asking, struct os_file *file, struct err *err)
 {
 	struct pe_source source = {.read = read_file, .ctx = file};
-	struct pe_image *image = &asked->image;
-	struct module *module = &asked->module;
+	struct pe_image *image = &asking->image;
+	struct module *module = &asking->module;
 
 	if (pe_read_headers(&source, image))
-		return err_set(err, ERR_OPEN, asked->path, "it is neither a PE image nor a PDB");
-	asked->preferred_base = image->preferred_base;
+		return err_set(err, ERR_OPEN, asking->path, "it is neither a PE image nor a PDB");
+	asking->preferred_base = image->preferred_base;
 	module->size_bytes = image->size_of_image;
 	module->timestamp = image->timestamp;
 	module->checksum = image->checksum;
-	module->has_identity = true;
 	if (image->pdb_guid[0]) {
 		module->pdb = module_path_base(image->pdb);
 		module->pdb_guid = image->pdb_guid;
@@ -41,134 +62,64 @@ static int open_image(struct file_module *asked, struct os_file *file, struct er
 	return 0;
 }
 
-/* Paths of dumps are not followed to other machines, or not at all; this one the user typed, as those in the
- * symbol path: there its folder comes first. */
-static int make_symbol_path(struct file_module *asked)
-{
-	const char *given = asked->options.symbol_path;
-	char *environment = given ? NULL : os_env("_NT_SYMBOL_PATH");
-	size_t folder = (size_t)(module_path_base(asked->path) - asked->path);
-	struct buf path;
-	int rc;
-
-	buf_init(&path);
-	given = given ? given : environment;
-	rc = buf_add(&path, asked->path, folder > 1 ? folder - 1 : folder);
-	if (!rc && given && *given)
-		rc = buf_printf(&path, ";%s", given);
-	free(environment);
-	if (rc) {
-		buf_release(&path);
-		return rc;
-	}
-	asked->symbol_path = path.data;
-	asked->options.symbol_path = path.data;
-	return 0;
-}
-
-/* Not looked for at the path of a module. */
-static bool is_elsewhere(const struct file_module *asked)
-{
-	return asked->options.no_local_files || local_is_remote(asked->path);
-}
-
 /* There is no image, and none may be taken for it: its path is one that nobody has. */
-static int open_pdb(struct file_module *asked, struct err *err)
+static int open_pdb(struct asking *asking, bool is_elsewhere, struct err *err)
 {
+	struct module *module = &asking->module;
 	struct err why;
-	int rc = pdb_read_identity(asked->path, &asked->identity, &why);
+	int rc = pdb_read_identity(asking->path, &asking->identity, &why);
 
 	if (rc) /* of a damaged one it speaks as of a process */
-		return err_set(err, rc == -ERR_TARGET ? ERR_OPEN : why.code, asked->path, "%s",
+		return err_set(err, rc == -ERR_TARGET ? ERR_OPEN : why.code, asking->path, "%s",
 			why.detail);
-	asked->image_path = malloc(strlen(asked->path) + sizeof(image_of));
-	if (!asked->image_path)
-		return err_set(err, ERR_NOMEM, NULL, NULL);
-	strcat(strcpy(asked->image_path, asked->path), image_of);
-	asked->module.path = asked->image_path;
-	asked->module.size_bytes = PDB_ALONE_BYTES;
-	asked->module.has_identity = true;
-	asked->module.pdb = is_elsewhere(asked) ? module_path_base(asked->path) : asked->path;
-	asked->module.pdb_guid = asked->identity.guid;
-	asked->module.pdb_age = asked->identity.age;
+	buf_printf(&asking->image_path, "%s's image", asking->path);
+	module->path = asking->image_path.data;
+	module->size_bytes = PDB_ALONE_BYTES;
+	module->pdb = is_elsewhere ? module_path_base(asking->path) : asking->path;
+	module->pdb_guid = asking->identity.guid;
+	module->pdb_age = asking->identity.age;
 	return 0;
 }
 
-static int open_either(struct file_module *asked, struct err *err)
+static int open_file(struct asking *asking, struct err *err)
 {
-	char magic[sizeof(pdb_magic) - 1];
+	const char *given = asking->request->options->symbol_path;
+	char magic[sizeof(pdb_magic) - 1], *environment;
+	bool is_elsewhere; /* not looked for at the path of a module */
+	size_t folder;
 	struct os_file file;
-	int rc = os_is_special(asked->path) ?
-			 err_set(err, ERR_READ, asked->path, "it is not a regular file") :
-			 os_open(&file, asked->path, err);
-
-	if (rc)
-		return rc;
-	asked->is_pdb = !os_read_at(&file, 0, magic, sizeof(magic)) &&
-			!memcmp(magic, pdb_magic, sizeof(magic));
-	if (!asked->is_pdb)
-		rc = open_image(asked, &file, err);
-	os_close(&file);
-	if (asked->is_pdb)
-		rc = open_pdb(asked, err);
-	if (!rc && is_elsewhere(asked) && make_symbol_path(asked))
-		rc = err_set(err, ERR_NOMEM, NULL, NULL);
-	return rc;
-}
-
-static char *short_name(const char *path)
-{
-	const char *base = module_path_base(path), *dot = strrchr(base, '.');
-	size_t len = dot && dot > base ? (size_t)(dot - base) : strlen(base);
-	char *name = malloc(len + 1);
-
-	if (name) {
-		memcpy(name, base, len);
-		name[len] = '\0';
-	}
-	return name;
-}
-
-int file_module_open(struct file_module *asked, const char *path,
-	const struct symbol_options *options, struct err *err)
-{
 	int rc;
 
-	*asked = (struct file_module){.options = *options};
-	asked->options.is_one_file = true;
-	asked->path = os_full_path(path);
-	asked->name = short_name(path);
-	asked->module.base = SAID_BASE;
-	asked->module.path = asked->path;
-	rc = asked->path && asked->name ? open_either(asked, err) :
-					  err_set(err, ERR_NOMEM, path, NULL);
-	if (!rc)
-		return 0;
-	if (err && rc != -ERR_NOMEM) /* as it was given */
-		snprintf(err->place, sizeof(err->place), "%s", path);
-	file_module_release(asked);
-	return rc;
+	if (!asking->path)
+		return err_set(err, ERR_OPEN, NULL, NULL);
+	if (os_is_special(asking->path))
+		return err_set(err, ERR_READ, NULL, "it is not a regular file");
+	rc = os_open(&file, asking->path, err);
+	if (rc)
+		return rc;
+	is_elsewhere = asking->options.no_local_files || local_is_remote(asking->path);
+	asking->module.path = asking->path;
+	asking->is_pdb = !os_read_at(&file, 0, magic, sizeof(magic)) &&
+			 !memcmp(magic, pdb_magic, sizeof(magic));
+	if (!asking->is_pdb)
+		rc = open_image(asking, &file, err);
+	os_close(&file);
+	if (asking->is_pdb)
+		rc = open_pdb(asking, is_elsewhere, err);
+	if (rc || !is_elsewhere)
+		return rc;
+	/* Paths of dumps are not followed to other machines, or not at all; this one the user typed, as those
+	 * in the symbol path: there its folder comes first. */
+	environment = given ? NULL : os_env("_NT_SYMBOL_PATH");
+	given = given ? given : environment;
+	folder = (size_t)(module_path_base(asking->path) - asking->path);
+	buf_add(&asking->symbol_path, asking->path, folder > 1 ? folder - 1 : folder);
+	if (given && *given)
+		buf_printf(&asking->symbol_path, ";%s", given);
+	free(environment);
+	asking->options.symbol_path = asking->symbol_path.data;
+	return 0;
 }
-
-void file_module_release(struct file_module *asked)
-{
-	free(asked->path);
-	free(asked->image_path);
-	free(asked->name);
-	free(asked->symbol_path);
-	*asked = (struct file_module){0};
-}
-
-#define TEXT_BYTES 5000 /* of a line of standard input */
-#define ADDRESSES_MAX ((size_t)10 << 20)
-
-struct asking {
-	const struct address_request *request;
-	struct file_module *asked;
-	uint64_t *offsets; /* in the module, as they were given */
-	size_t count, cap;
-	struct symbol_query *queries;
-};
 
 /* ---------------------------------------------------------------- what is asked */
 
@@ -190,26 +141,23 @@ static int read_hex(const char *text, uint64_t *value)
 
 static int take_address(struct asking *asking, const char *text, const char *place, struct err *err)
 {
-	const struct file_module *asked = asking->asked;
-	const char *plus = strrchr(text, '+');
+	const char *plus = strrchr(text, '+'), *base = module_path_base(asking->path);
 	size_t name_len = plus ? (size_t)(plus - text) : 0;
 	uint64_t offset;
 
-	if (name_len && !text_same(text, name_len, asked->name, strlen(asked->name)) &&
-		!text_same(text, name_len, module_path_base(asked->path),
-			strlen(module_path_base(asked->path))))
-		return err_set(
-			err, ERR_USAGE, place, "it lies in another module than %s", asked->name);
+	if (name_len && !text_same(text, name_len, asking->name.data, asking->name.len) &&
+		!text_same(text, name_len, base, strlen(base)))
+		return err_set(err, ERR_USAGE, place, "it lies in another module than %s",
+			asking->name.data);
 	if (read_hex(plus ? plus + 1 : text, &offset))
 		return err_set(err, ERR_USAGE, place, "an address is hexadecimal, as +1A2B");
-	if (!plus && asked->preferred_base && offset >= asked->preferred_base &&
-		offset - asked->preferred_base <= asked->module.size_bytes)
-		offset -= asked->preferred_base;
+	if (!plus && asking->preferred_base && offset >= asking->preferred_base &&
+		offset - asking->preferred_base <= asking->module.size_bytes)
+		offset -= asking->preferred_base;
 	if (asking->count == ADDRESSES_MAX)
 		return err_set(err, ERR_USAGE, place, "these are too many at once");
-	if (array_grow((void **)&asking->offsets, &asking->cap, asking->count,
-		    sizeof(*asking->offsets)))
-		return err_set(err, ERR_NOMEM, NULL, NULL);
+	array_grow(
+		(void **)&asking->offsets, &asking->cap, asking->count, sizeof(*asking->offsets));
 	asking->offsets[asking->count++] = offset;
 	return 0;
 }
@@ -241,12 +189,15 @@ static int next_line(char line[TEXT_BYTES])
 	return len || c != EOF;
 }
 
-static int take_lines(struct asking *asking, struct err *err)
+static int take_addresses(struct asking *asking, struct err *err)
 {
+	const struct address_request *request = asking->request;
 	char line[TEXT_BYTES], place[60];
-	int rc = 0, got = 1;
+	int rc = 0, got = !request->count;
 
-	for (size_t number = 1; !rc && (got = next_line(line)); number++) {
+	for (size_t i = 0; !rc && i < request->count; i++)
+		rc = take_address(asking, request->texts[i], request->texts[i], err);
+	for (size_t number = 1; !rc && got && (got = next_line(line)); number++) {
 		char *text = got > 0 ? trim(line) : line;
 
 		snprintf(place, sizeof(place), "standard input:%zu", number);
@@ -255,53 +206,12 @@ static int take_lines(struct asking *asking, struct err *err)
 		else if (*text)
 			rc = take_address(asking, text, place, err);
 	}
-	if (!rc && ferror(stdin))
+	if (!rc && !request->count && ferror(stdin))
 		rc = err_set(err, ERR_READ, "standard input", NULL);
 	return rc;
 }
 
-static int take_all(struct asking *asking, struct err *err)
-{
-	const struct address_request *request = asking->request;
-	int rc = 0;
-
-	if (!request->count)
-		return take_lines(asking, err);
-	for (size_t i = 0; !rc && i < request->count; i++)
-		rc = take_address(asking, request->texts[i], request->texts[i], err);
-	return rc;
-}
-
 /* ---------------------------------------------------------------- what is known */
-
-/* A PDB alone does not tell how large its image is: as large as is asked about. */
-static void fit_size(struct asking *asking)
-{
-	struct module *module = &asking->asked->module;
-
-	for (size_t i = 0; asking->asked->is_pdb && i < asking->count; i++) {
-		if (asking->offsets[i] >= module->size_bytes && asking->offsets[i] < UINT32_MAX / 2)
-			module->size_bytes = (asking->offsets[i] | 0xffff) + 1;
-	}
-}
-
-static int resolve(struct asking *asking, struct symbolizer *symbolizer, struct err *err)
-{
-	const struct module *module = &asking->asked->module;
-
-	fit_size(asking);
-	asking->queries = calloc(asking->count + 1, sizeof(*asking->queries));
-	if (!asking->queries)
-		return err_set(err, ERR_NOMEM, NULL, NULL);
-	for (size_t i = 0; i < asking->count; i++) {
-		bool is_inside = asking->offsets[i] <= module->size_bytes;
-
-		asking->queries[i].addr =
-			module->base + asking->offsets[i] + asking->request->is_exact;
-		asking->queries[i].module = is_inside ? module : NULL;
-	}
-	return symbolizer_resolve(symbolizer, asking->queries, asking->count, err);
-}
 
 /* As hdiff shows a frame without an address. */
 static void put_frame(
@@ -323,81 +233,85 @@ static void put_frame(
 	}
 }
 
-static void put_answer(struct out *out, const struct asking *asking, size_t number)
+static int answer(struct asking *asking, struct out *out, struct err *err)
 {
-	const struct symbols *found = &asking->queries[number].found;
-
-	for (size_t i = 0; i < found->count; i++) {
-		put_frame(out, asking->asked->name, &found->list[i], asking->request->is_exact);
-		out_text(out, i + 1 < found->count ? " [inline]\n" : "\n");
-	}
-	if (found->count)
-		return;
-	out_harmless(out, asking->asked->name);
-	out_char(out, '+');
-	out_hex(out, asking->offsets[number]);
-	out_char(out, '\n');
-}
-
-static int say_lack(
-	const struct asking *asking, struct symbolizer *symbolizer, FILE *say, struct err *err)
-{
-	const char *trouble = symbolizer_trouble(symbolizer);
+	struct symbolizer *symbolizer = symbolizer_new(&asking->options, err);
+	struct module *module = &asking->module;
+	bool is_exact = asking->request->is_exact;
 	struct symbol_status story;
-	size_t lack = 0;
+	const char *trouble;
 	struct buf words;
-	int rc;
-
-	for (size_t i = 0; i < asking->count; i++)
-		lack += !asking->queries[i].found.count;
-	if (!lack)
-		return 0;
-	rc = symbolizer_story(symbolizer, &asking->asked->module, &story, err);
-	buf_init(&words);
-	if (!rc)
-		rc = buf_printf(&words, "%zu of %zu addresses have no name", lack, asking->count);
-	if (!rc && story.reason && story.reason[0])
-		rc = buf_printf(&words, "; %s", story.reason);
-	if (!rc && trouble)
-		rc = buf_printf(&words, "; %s", trouble);
-	if (!rc && symbol_console_stopped())
-		rc = buf_add_text(&words, "; stopped looking for names");
-	if (!rc)
-		fprintf(say, "hsym: %s\n", text_harmless(words.data));
-	buf_release(&words);
-	return rc ? err_set(err, ERR_NOMEM, NULL, NULL) : 0;
-}
-
-static int answer(struct asking *asking, struct out *out, FILE *say, struct err *err)
-{
-	struct symbolizer *symbolizer = symbolizer_new(&asking->asked->options, err);
-	int rc;
+	size_t lack = 0;
 
 	if (!symbolizer)
 		return -(int)err->code;
-	rc = resolve(asking, symbolizer, err);
-	for (size_t i = 0; !rc && i < asking->count; i++)
-		put_answer(out, asking, i);
-	if (!rc)
-		rc = say_lack(asking, symbolizer, say, err);
+	/* A PDB alone does not tell how large its image is: as large as is asked about. */
+	for (size_t i = 0; asking->is_pdb && i < asking->count; i++) {
+		if (asking->offsets[i] >= module->size_bytes && asking->offsets[i] < UINT32_MAX / 2)
+			module->size_bytes = (asking->offsets[i] | 0xffff) + 1;
+	}
+	asking->queries = xcalloc(asking->count, sizeof(*asking->queries));
+	for (size_t i = 0; i < asking->count; i++)
+		asking->queries[i] =
+			(struct symbol_query){.addr = module->base + asking->offsets[i] + is_exact,
+				.module = asking->offsets[i] <= module->size_bytes ? module : NULL};
+	symbolizer_resolve(symbolizer, asking->queries, asking->count, err);
+	for (size_t i = 0; i < asking->count; i++) {
+		const struct symbols *found = &asking->queries[i].found;
+
+		for (size_t n = 0; n < found->count; n++) {
+			put_frame(out, asking->name.data, &found->list[n], is_exact);
+			out_text(out, n + 1 < found->count ? " [inline]\n" : "\n");
+		}
+		if (found->count)
+			continue;
+		lack++;
+		out_harmless(out, asking->name.data);
+		out_char(out, '+');
+		out_hex(out, asking->offsets[i]);
+		out_char(out, '\n');
+	}
+	if (lack) {
+		trouble = symbolizer_trouble(symbolizer);
+		symbolizer_story(symbolizer, module, &story, err);
+		buf_init(&words);
+		buf_printf(&words, "%zu of %zu addresses have no name", lack, asking->count);
+		if (story.reason[0])
+			buf_printf(&words, "; %s", story.reason);
+		if (trouble)
+			buf_printf(&words, "; %s", trouble);
+		if (symbol_console_stopped())
+			buf_add_text(&words, "; stopped looking for names");
+		fprintf(stderr, "hsym: %s\n", text_harmless(words.data));
+		buf_release(&words);
+	}
 	symbolizer_free(symbolizer);
-	return rc;
+	return 0;
 }
 
-int addr2name_ask(
-	const struct address_request *request, struct out *out, FILE *say, struct err *err)
+int addr2name_ask(const struct address_request *request, struct out *out, struct err *err)
 {
-	struct file_module asked;
-	struct asking asking = {.request = request, .asked = &asked};
-	int rc = file_module_open(&asked, request->file, request->options, err);
+	const char *base = module_path_base(request->file), *dot = strrchr(base, '.');
+	struct asking asking = {.request = request,
+		.options = *request->options,
+		.path = os_full_path(request->file),
+		.module = {.base = SAID_BASE, .has_identity = true}};
+	int rc;
 
-	if (rc)
-		return rc;
-	rc = take_all(&asking, err);
+	asking.options.is_one_file = true;
+	buf_add(&asking.name, base, dot && dot > base ? (size_t)(dot - base) : strlen(base));
+	rc = open_file(&asking, err);
+	if (rc) /* as it was given */
+		snprintf(err->place, sizeof(err->place), "%s", request->file);
 	if (!rc)
-		rc = answer(&asking, out, say, err);
+		rc = take_addresses(&asking, err);
+	if (!rc)
+		rc = answer(&asking, out, err);
 	free(asking.offsets);
 	free(asking.queries);
-	file_module_release(&asked);
+	free(asking.path);
+	buf_release(&asking.name);
+	buf_release(&asking.image_path);
+	buf_release(&asking.symbol_path);
 	return rc;
 }

@@ -77,7 +77,10 @@ static int write_dump(
 		return rc;
 	rc = addnames_copy(work, input, &out, err);
 	input_close(input); /* Windows replaces no file that is open */
-	return finish_out(&out, rc, err);
+	rc = finish_out(&out, rc, err);
+	if (!rc)
+		addnames_summary(work, stderr, "hsym");
+	return rc;
 }
 
 static int write_table(const struct addnames *work, const char *path, struct err *err)
@@ -88,7 +91,8 @@ static int write_table(const struct addnames *work, const char *path, struct err
 
 	if (rc)
 		return rc;
-	rc = finish_out(&out, explain_write(work, &out, err), err);
+	explain_write(work, &out);
+	rc = out_commit(&out, err);
 	if (!rc && trouble)
 		fprintf(stderr, "hsym: %s\n", trouble);
 	if (!rc && symbol_console_stopped())
@@ -102,21 +106,17 @@ static int run_dump(const struct hsym_request *request, const char *dump, struct
 	struct input input;
 	int rc = input_open(&input, dump, err);
 
-	if (rc) {
-		input_close(&input);
-		return rc;
+	if (!rc) {
+		rc = addnames_init(&work, &request->symbols.options, err);
+		if (!rc)
+			rc = addnames_read(&work, &input, request->force, err);
+		if (!rc) {
+			addnames_resolve(&work);
+			rc = request->explain ? write_table(&work, request->out, err) :
+						write_dump(&work, &input, request->out, err);
+		}
+		addnames_release(&work);
 	}
-	rc = addnames_init(&work, &request->symbols.options, err);
-	if (!rc)
-		rc = addnames_read(&work, &input, request->force, err);
-	if (!rc)
-		rc = addnames_resolve(&work, err);
-	if (!rc)
-		rc = request->explain ? write_table(&work, request->out, err) :
-					write_dump(&work, &input, request->out, err);
-	if (!rc && !request->explain)
-		addnames_summary(&work, stderr, "hsym");
-	addnames_release(&work);
 	input_close(&input);
 	return rc;
 }
@@ -133,12 +133,12 @@ static int run_addresses(const struct hsym_request *request, struct err *err)
 	struct out out;
 	int rc = out_open(&out, request->out, err);
 
-	return rc ? rc : finish_out(&out, addr2name_ask(&asked, &out, stderr, err), err);
+	return rc ? rc : finish_out(&out, addr2name_ask(&asked, &out, err), err);
 }
 
 /* ---------------------------------------------------------------- what is asked for */
 
-/* 1: go on; 0: all is done; or -ERR_USAGE, -ERR_NOMEM. */
+/* 1: go on; 0: all is done; or -ERR_USAGE. */
 static int take_option(
 	int id, const struct opt_state *state, struct hsym_request *request, struct err *err)
 {
@@ -172,45 +172,30 @@ static int check(const struct hsym_request *request, struct err *err)
 	return 0;
 }
 
-static int run(const struct hsym_request *request, struct err *err)
-{
-	int rc = check(request, err);
-
-	if (rc)
-		return rc;
-	return request->module ?
-		       run_addresses(request, err) :
-		       run_dump(request, request->count ? request->arguments[0] : "-", err);
-}
-
-static int take_all(struct hsym_request *request, int argc, char **argv, struct err *err)
-{
-	struct opt_state state;
-	int id, rc = 1;
-
-	request->arguments = calloc((size_t)argc + 1, sizeof(*request->arguments));
-	if (!request->arguments)
-		return err_set(err, ERR_NOMEM, NULL, NULL);
-	opt_init(&state, options, argc, argv);
-	while (rc > 0 && (id = opt_next(&state, err)))
-		rc = take_option(id, &state, request, err);
-	return rc;
-}
-
 int main(int argc, char **argv)
 {
 	struct hsym_request request = {0};
+	struct opt_state state;
 	struct err err = {0};
-	int rc;
+	int id, rc = 1;
 
 	memory_program = "hsym";
 	os_start(&argc, &argv);
 	os_on_interrupt(out_interrupted);
-	rc = take_all(&request, argc, argv, &err);
+	request.arguments = xcalloc((size_t)argc + 1, sizeof(*request.arguments));
+	opt_init(&state, options, argc, argv);
+	while (rc > 0 && (id = opt_next(&state, &err)))
+		rc = take_option(id, &state, &request, &err);
 	request.symbols.options.listener =
 		symbol_console_listener(&request.console, "hsym", stderr);
-	if (rc > 0)
-		rc = run(&request, &err);
+	if (rc > 0) {
+		rc = check(&request, &err);
+		if (!rc)
+			rc = request.module ?
+				     run_addresses(&request, &err) :
+				     run_dump(&request, request.count ? request.arguments[0] : "-",
+					     &err);
+	}
 	if (!rc && fflush(stdout))
 		rc = err_set(&err, ERR_WRITE, "standard output", NULL);
 	if (rc)

@@ -8,8 +8,6 @@
 #include "core/dump/model.h"
 #include "core/dump/source.h"
 #include "core/io/out.h"
-#include "core/pe/pe.h"
-#include "symbolize/files/pdb.h"
 #include "symbolize/symbolize.h"
 
 /*
@@ -19,18 +17,18 @@
 
 struct input {
 	const char *path, *name; /* name is for messages */
-	bool is_kept, is_over; /* is_over: all that is to be kept is */
-	struct buf kept;
+	bool is_pipe, is_over; /* is_over: all of it is in memory */
+	struct buf text; /* of a pipe */
 	size_t at;
-	size_t line_bytes; /* kept behind the last line end */
+	size_t line_bytes; /* of it behind the last line end */
 	size_t max_bytes; /* so much is kept */
 	struct source *source; /* NULL: closed */
 };
 
-/* Opens path, "-" is standard input: 0, -ERR_OPEN or -ERR_NOMEM. */
+/* Opens path, "-" is standard input: 0, or an error of source_open(). */
 int input_open(struct input *input, const char *path, struct err *err);
 
-/* Back to the first byte: 0, -ERR_OPEN or -ERR_NOMEM. */
+/* Back to the first byte: as input_open(). */
 int input_rewind(struct input *input, struct err *err);
 
 /* Also after input_open() failed. */
@@ -50,7 +48,7 @@ struct addnames {
 	uint64_t *addrs; /* every return address, until addnames_resolve() */
 	size_t addr_count, addr_cap;
 	size_t tidy_at; /* so many: some of them are there more than once */
-	struct seen_stack *seen; /* some of the stacks whose addresses are all there */
+	uint64_t *recent; /* some of them, each at a place of its own */
 	struct symbol_query *queries; /* one for each, by address */
 	size_t count;
 	struct symbol_names *names; /* that the dump has already */
@@ -62,24 +60,29 @@ struct addnames {
 	uint64_t whole_bytes; /* when it is: where the unfinished entry or line begins */
 };
 
-/* options may be NULL, or must outlive work. Returns 0, -ERR_NOMEM, or -ERR_USAGE when the options make no
- * sense; addnames_release() in any case. */
+/* options may be NULL, or must outlive work. Returns 0, or -ERR_USAGE when the options make no sense;
+ * addnames_release() in any case. */
 int addnames_init(struct addnames *work, const struct symbol_options *options, struct err *err);
 void addnames_release(struct addnames *work);
 
-/* Errors are those of dump_scan(); -ERR_CUT only unless accept_cut, or else -ERR_OPEN. */
+/* Errors are those of dump_scan(); -ERR_CUT only unless accept_cut. */
 int addnames_read(struct addnames *work, struct input *input, bool accept_cut, struct err *err);
 
-/* Returns 0 or -ERR_NOMEM. */
-int addnames_resolve(struct addnames *work, struct err *err);
+void addnames_resolve(struct addnames *work);
 
-/* Reads input from its first byte; failures to write are kept in out. Returns 0 or -ERR_READ,
- * -ERR_NOMEM. */
+/* Reads input from its first byte; failures to write are kept in out. Returns 0 or -ERR_READ. */
 int addnames_copy(
 	const struct addnames *work, struct input *input, struct out *out, struct err *err);
 
-/* How many of the addresses have names. */
-size_t addnames_named(const struct addnames *work);
+/* Distinct addresses of a dump that lie in one of its modules. */
+struct addnames_module {
+	const struct module *module; /* NULL: in none */
+	size_t seen, named, carried; /* carried: of the named, by the dump itself */
+};
+
+/* Those of all modules that any lie in, in their order, and last of those that lie in none. Returns how many;
+ * the caller frees *rows. */
+size_t addnames_modules(const struct addnames *work, struct addnames_module **rows);
 
 /* Whether the dump is one of UMDH's, which tells path and size of a module, and nothing of its build. */
 #define LACKS_BUILDS "UMDH recorded no GUID: files are taken by name and size alone"
@@ -89,15 +92,13 @@ bool addnames_lacks_builds(const struct addnames *work);
  * while they were looked up, and which lines of the dump could not be read. */
 void addnames_summary(const struct addnames *work, FILE *to, const char *program);
 
-/* Why addresses of a dump have names, and why not: a table of its modules. */
-
 /*
- * Writes a row for each module that addresses lie in, the one with the most nameless ones first: how
- * many distinct addresses were seen, how many have names, who knew them, the module's file on this
- * machine; below it, indented, its PDB, and why there are no names or poor ones. work has resolved what
- * it read. Failures to write are kept in out. Returns 0 or -ERR_NOMEM.
+ * Why addresses of a dump have names, and why not: writes a row for each module that addresses lie in, the
+ * one with the most nameless ones first: how many distinct addresses were seen, how many have names, who
+ * knew them, the module's file on this machine; below it, indented, its PDB, and why there are no names or
+ * poor ones. work has resolved what it read. Failures to write are kept in out.
  */
-int explain_write(const struct addnames *work, struct out *out, struct err *err);
+void explain_write(const struct addnames *work, struct out *out);
 
 /* Names for addresses in one file: an image, or a PDB alone. */
 
@@ -114,29 +115,10 @@ struct address_request {
 /*
  * Writes a line for each frame, as "app!main+1F (app.c, 12)": functions inlined at an address first,
  * marked " [inline]", then the function itself; "app+1A2B" when there is no name. How many addresses
- * have none, and why, is a line on say. Failures to write are kept in out. Returns 0; what
- * file_module_open() returns; -ERR_USAGE: what is no address; -ERR_NOMEM.
+ * have none, and why, is a line on standard error. Failures to write are kept in out. Returns 0;
+ * -ERR_OPEN, also when the file is neither an image nor a PDB, or damaged; -ERR_READ; -ERR_USAGE: what is no
+ * address.
  */
-int addr2name_ask(
-	const struct address_request *request, struct out *out, FILE *say, struct err *err);
-
-/* A file on this machine, as the module of a dump that means just this file. */
-
-struct file_module {
-	struct module module;
-	struct symbol_options options; /* those that were asked for */
-	char *name; /* without folder and extension */
-	uint64_t preferred_base; /* of the image; 0 for a PDB, which does not tell */
-	bool is_pdb;
-	char *path, *image_path, *symbol_path;
-	struct pe_image image;
-	struct pdb_identity identity;
-};
-
-/* Opens the image or PDB at path. options must outlive it. 0; -ERR_OPEN, also when it is
- * neither or damaged; -ERR_READ; -ERR_NOMEM. After success the caller releases it. */
-int file_module_open(struct file_module *asked, const char *path,
-	const struct symbol_options *options, struct err *err);
-void file_module_release(struct file_module *asked);
+int addr2name_ask(const struct address_request *request, struct out *out, struct err *err);
 
 #endif

@@ -236,7 +236,7 @@ TEST(test_the_summary_names_what_is_missing)
 	assert_int_equal(input_open(&input, in_path, &err), 0);
 	assert_int_equal(addnames_init(&work, &no_cache, &err), 0);
 	assert_int_equal(addnames_read(&work, &input, false, &err), 0);
-	assert_int_equal(addnames_resolve(&work, &err), 0);
+	addnames_resolve(&work);
 	addnames_summary(&work, to, "hsym");
 	name_by_hand(&work);
 	addnames_summary(&work, to, "hsym");
@@ -283,12 +283,12 @@ static int read_kept(const char *path, size_t max_bytes, size_t *kept_bytes)
 	int rc;
 
 	assert_int_equal(input_open(&input, path, &err), 0);
-	input.is_kept = true;
+	input.is_pipe = true;
 	if (max_bytes)
 		input.max_bytes = max_bytes;
 	assert_int_equal(addnames_init(&work, &no_cache, &err), 0);
 	rc = addnames_read(&work, &input, false, &err);
-	*kept_bytes = input.kept.cap;
+	*kept_bytes = input.text.cap;
 	addnames_release(&work);
 	input_close(&input);
 	return rc;
