@@ -188,7 +188,9 @@ static const struct pe_export *last_below(const struct pe_exports *table, uint32
 {
 	size_t count = exports_below(table, (uint64_t)rva + 1);
 
-	return count ? &table->list[exports_below(table, table->list[count - 1].rva)] : NULL;
+	if (!table->list || !count)
+		return NULL;
+	return &table->list[exports_below(table, table->list[count - 1].rva)];
 }
 
 /* The last symbol at or below rva in any of the module's tables; NULL: there is none. */
@@ -344,7 +346,7 @@ int tables_name_at(struct tables *tables, uint32_t rva, const char *said, struct
 		size_t from = exports_below(list, rva),
 		       end = exports_below(list, (uint64_t)rva + 1);
 
-		for (size_t i = from; i < end && i - from < NAMES_LOOKED_AT; i++) {
+		for (size_t i = from; list->list && i < end && i - from < NAMES_LOOKED_AT; i++) {
 			const char *raw = list->list[i].name;
 			int same = said ? is_name_of(raw, said) : 0;
 			int fits = rank(tables, table, raw, same);

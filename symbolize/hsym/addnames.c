@@ -91,8 +91,15 @@ void input_close(struct input *input)
 }
 
 #define WINDOW_BYTES ((size_t)128 << 10)
-#define RECENT_BITS 16
+#define SEEN_BITS 17
+#define SEEN_COUNT ((size_t)1 << SEEN_BITS)
 #define TIDY_MIN ((size_t)1 << 20)
+
+/* Dumps have the same stacks again and again: some are remembered whole. */
+struct seen_stack {
+	uint64_t *frames;
+	uint32_t count;
+};
 
 int addnames_init(struct addnames *work, const struct symbol_options *options, struct err *err)
 {
@@ -100,8 +107,7 @@ int addnames_init(struct addnames *work, const struct symbol_options *options, s
 	arena_init(&work->arena);
 	module_list_init(&work->modules, &work->arena);
 	work->names = symbol_names_new();
-	work->recent = xcalloc((size_t)1 << RECENT_BITS, sizeof(*work->recent));
-	work->recent[0] = 1; /* which belongs elsewhere; only 0 belongs here */
+	work->seen = xcalloc(SEEN_COUNT, sizeof(*work->seen));
 	work->symbolizer = symbolizer_new(options, err);
 	return work->symbolizer ? 0 : -(int)err->code;
 }
@@ -110,7 +116,11 @@ void addnames_release(struct addnames *work)
 {
 	symbolizer_free(work->symbolizer);
 	symbol_names_free(work->names);
-	free(work->recent);
+	for (size_t i = 0; i < SEEN_COUNT; i++) {
+		if (work->seen[i].frames)
+			free(work->seen[i].frames);
+	}
+	free(work->seen);
 	free(work->queries);
 	free(work->addrs);
 	module_list_release(&work->modules);
@@ -146,25 +156,37 @@ static void tidy_addrs(struct addnames *work)
 	work->tidy_at = count < TIDY_MIN / 2 ? TIDY_MIN : count * 2;
 }
 
-/* Dumps have the same addresses again and again: most of these are not taken a second time. */
+/* Whether this very stack was here before; else it is remembered now. */
+static bool seen_before(struct addnames *work, const struct stack *stack)
+{
+	size_t bytes = stack->frame_count * sizeof(*stack->frames);
+	struct seen_stack *seen;
+	uint64_t hash = 0;
+
+	for (uint32_t i = 0; i < stack->frame_count; i++)
+		hash = (hash ^ stack->frames[i]) * UINT64_C(0x9e3779b97f4a7c15);
+	seen = &work->seen[hash >> (64 - SEEN_BITS)];
+	if (seen->count == stack->frame_count && !memcmp(seen->frames, stack->frames, bytes))
+		return true;
+	seen->frames = xrealloc(seen->frames, bytes);
+	memcpy(seen->frames, stack->frames, bytes);
+	seen->count = stack->frame_count;
+	return false;
+}
+
 static int add_entry(void *ctx, const struct dump_entry *entry)
 {
 	const struct stack *stack = &entry->stack;
 	struct addnames *work = ctx;
 
-	for (uint32_t i = 0; stack->frames && i < stack->frame_count; i++) {
-		uint64_t addr = stack->frames[i];
-		uint64_t *recent =
-			&work->recent[addr * UINT64_C(0x9e3779b97f4a7c15) >> (64 - RECENT_BITS)];
-
-		if (*recent == addr)
-			continue;
-		*recent = addr;
+	if (!stack->frames || !stack->frame_count || seen_before(work, stack))
+		return 0;
+	for (uint32_t i = 0; i < stack->frame_count; i++) {
 		if (work->addr_count >= work->tidy_at)
 			tidy_addrs(work);
 		array_grow((void **)&work->addrs, &work->addr_cap, work->addr_count,
 			sizeof(*work->addrs));
-		work->addrs[work->addr_count++] = addr;
+		work->addrs[work->addr_count++] = stack->frames[i];
 	}
 	return 0;
 }

@@ -29,12 +29,14 @@ static int by_lack(const void *a, const void *b)
 
 static char *join(struct arena *arena, const char *a, const char *b)
 {
-	size_t a_len = strlen(a), b_len = strlen(b);
-	char *text = arena_alloc(arena, a_len + b_len + 1);
+	struct buf text;
+	char *copy;
 
-	memcpy(text, a, a_len);
-	memcpy(text + a_len, b, b_len);
-	return text;
+	buf_init(&text);
+	buf_printf(&text, "%s%s", a, b);
+	copy = arena_text(arena, text.data, text.len);
+	buf_release(&text);
+	return copy;
 }
 
 static void fill_row(const struct addnames *work, struct explained *row, struct arena *arena)

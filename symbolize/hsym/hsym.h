@@ -48,7 +48,7 @@ struct addnames {
 	uint64_t *addrs; /* every return address, until addnames_resolve() */
 	size_t addr_count, addr_cap;
 	size_t tidy_at; /* so many: some of them are there more than once */
-	uint64_t *recent; /* some of them, each at a place of its own */
+	struct seen_stack *seen; /* some of the stacks whose addresses are all there */
 	struct symbol_query *queries; /* one for each, by address */
 	size_t count;
 	struct symbol_names *names; /* that the dump has already */
