@@ -35,6 +35,25 @@ int command_doctor(int argc, char **argv);
 /* Prints an error as a line of hsnap's; returns the exit status for it. */
 int command_fail(const struct err *err);
 
+/* How a command is called. */
+struct command_form {
+	const char *usage; /* what --help prints above the options */
+	const struct opt *options; /* HELP_OPTION among them */
+	bool stops_at_argument; /* see struct opt_state */
+	/* Takes an option or (OPT_ARGUMENT) an argument of the request: 0 or an error. */
+	int (*set)(void *request, int id, const char *value, struct err *err);
+};
+
+#define OPT_COMMAND_HELP 400
+#define HELP_OPTION                                                                                \
+	{                                                                                          \
+		OPT_COMMAND_HELP, "h", "help", NULL, "print this help"                             \
+	}
+
+/* Reads the words behind argv[0] into the request: 0; an error; 1 when help was asked for, and printed. */
+int command_read(
+	const struct command_form *form, int argc, char **argv, void *request, struct err *err);
+
 struct snapshot_request {
 	struct capture_options options;
 	bool is_forced; /* to lack something is no error */
@@ -92,7 +111,7 @@ int process_option(struct process_choice *choice, int id, const char *value, str
 int process_choice_check(const struct process_choice *choice, const char *place, struct err *err);
 
 /* Finds it. with_all: the command has --all, too. Returns 0 and *pid; -ERR_USAGE (no number),
- * -ERR_NO_PROCESS, -ERR_MANY (with a list, and none of them), -ERR_SYSTEM, -ERR_NOMEM. */
+ * -ERR_NO_PROCESS, -ERR_MANY (with a list, and none of them), -ERR_SYSTEM. */
 int process_choose(
 	const struct process_choice *choice, bool with_all, uint32_t *pid, struct err *err);
 
@@ -137,9 +156,8 @@ int dump_option(struct snapshot_request *take, int id, const char *value, struct
 int dump_check_out(
 	const struct snapshot_request *take, const char *out, const char *option, struct err *err);
 
-/* Adds what the file is called, by a pattern that was checked; a packed one's name ends in .gz. 0 or
- * -ERR_NOMEM. */
-int dump_name_add(
+/* Adds what the file is called, by a pattern that was checked; a packed one's name ends in .gz. */
+void dump_name_add(
 	struct buf *path, const char *pattern, const struct file_names *names, bool is_packed);
 
 /*
@@ -205,7 +223,7 @@ struct series_request {
 /* As it is without options. */
 #define SERIES_REQUEST_INIT                                                                        \
 	{                                                                                          \
-		.limits = { SIZE_MAX, UINT64_MAX }                                                 \
+		.limits = { UINT64_MAX, UINT64_MAX }                                               \
 	}
 
 /* Takes one of the options above, or of those about the process and the dump: 0, or an error with *err
@@ -240,8 +258,8 @@ struct ps_row {
 };
 
 /* A header line, and one line for each row, in columns. Characters that a terminal would obey are
- * made harmless. Returns 0 or -ERR_NOMEM. */
-int ps_print(FILE *to, const struct ps_row *rows, size_t count);
+ * made harmless. */
+void ps_print(FILE *to, const struct ps_row *rows, size_t count);
 
 /* Of the processes that could not be looked at: how many let nobody in, and how many had ended. One
  * line for each, if any. */

@@ -9,43 +9,34 @@ enum {
 	OPT_MAX_MB = 1,
 	OPT_SAMPLE,
 	OPT_VERBOSE,
-	OPT_HELP,
 };
 
-static const struct opt attach_opts[] = {
+static const struct opt attach_options[] = {
 	PROCESS_OPTIONS("trace"),
 	{OPT_MAX_MB, NULL, "max-mb", "N", "limit the tracer's tables to N MiB"},
 	{OPT_SAMPLE, NULL, "sample", "SIZE", "record about one block per SIZE bytes (512K, 1M)"},
 	{OPT_VERBOSE, "v", "verbose", NULL, "print a line when it is traced"},
-	{OPT_HELP, "h", "help", NULL, "print this help"},
+	HELP_OPTION,
 	{0},
 };
 
-static const struct opt detach_opts[] = {
+static const struct opt detach_options[] = {
 	PROCESS_OPTIONS("stop tracing"),
 	{OPT_VERBOSE, "v", "verbose", NULL, "print a line when it is not traced any more"},
-	{OPT_HELP, "h", "help", NULL, "print this help"},
+	HELP_OPTION,
 	{0},
 };
 
-static void attach_help(FILE *to)
-{
-	fprintf(to, "usage: hsnap attach -p PID | -pn NAME [--max-mb N] [--sample SIZE] [-v]\n"
-		    "\n"
-		    "Load the tracer into a running process: blocks that it allocates from now on\n"
-		    "have a stack.\n"
-		    "\n");
-	opt_help(attach_opts, to);
-}
+static const char attach_usage[] =
+	"usage: hsnap attach -p PID | -pn NAME [--max-mb N] [--sample SIZE] [-v]\n"
+	"\n"
+	"Load the tracer into a running process: blocks that it allocates from now on\n"
+	"have a stack.\n";
 
-static void detach_help(FILE *to)
-{
-	fprintf(to, "usage: hsnap detach -p PID | -pn NAME [-v]\n"
-		    "\n"
-		    "Take the tracer's hooks out of a process, which forgets its stacks.\n"
-		    "\n");
-	opt_help(detach_opts, to);
-}
+static const char detach_usage[] =
+	"usage: hsnap detach -p PID | -pn NAME [-v]\n"
+	"\n"
+	"Take the tracer's hooks out of a process, which forgets its stacks.\n";
 
 struct attach_request {
 	const char *command;
@@ -54,34 +45,26 @@ struct attach_request {
 	bool is_verbose;
 };
 
-static int set_option(
-	struct attach_request *request, int id, const struct opt_state *state, struct err *err)
+static int set_option(void *ctx, int id, const char *value, struct err *err)
 {
+	struct attach_request *request = ctx;
+
 	switch (id) {
-	case OPT_MAX_MB: return table_limit_parse(state->value, &request->options.limit_bytes, err);
-	case OPT_SAMPLE:
-		return table_sample_parse(state->value, &request->options.sample_bytes, err);
+	case OPT_MAX_MB: return table_limit_parse(value, &request->options.limit_bytes, err);
+	case OPT_SAMPLE: return table_sample_parse(value, &request->options.sample_bytes, err);
 	case OPT_VERBOSE: request->is_verbose = true; return 0;
 	case OPT_ARGUMENT:
-		return err_set(
-			err, ERR_USAGE, state->value, "%s takes options only", request->command);
-	default: return process_option(&request->process, id, state->value, err);
+		return err_set(err, ERR_USAGE, value, "%s takes options only", request->command);
+	default: return process_option(&request->process, id, value, err);
 	}
 }
 
 /* Reads the options and finds the process. 1: help was asked for. */
-static int read_options(struct attach_request *request, const struct opt *opts, int argc,
+static int read_options(struct attach_request *request, const struct command_form *form, int argc,
 	char **argv, uint32_t *pid, struct err *err)
 {
-	struct opt_state state;
-	int id, rc = 0;
+	int rc = command_read(form, argc, argv, request, err);
 
-	opt_init(&state, opts, argc, argv);
-	while (!rc && (id = opt_next(&state, err))) {
-		if (id == OPT_HELP)
-			return 1;
-		rc = set_option(request, id, &state, err);
-	}
 	if (!rc)
 		rc = process_choice_check(&request->process, request->command, err);
 	return rc ? rc : process_choose(&request->process, false, pid, err);
@@ -101,17 +84,16 @@ static int fail_or_delegate(int rc, uint32_t pid, struct err *err)
 
 int command_attach(int argc, char **argv)
 {
+	static const struct command_form form = {attach_usage, attach_options, .set = set_option};
 	struct attach_request request = {
 		.command = argv[0], .options.limit_bytes = TABLES_DEFAULT_BYTES};
 	uint64_t limit = 0;
 	uint32_t pid = 0;
 	struct err err = {0};
-	int rc = read_options(&request, attach_opts, argc, argv, &pid, &err);
+	int rc = read_options(&request, &form, argc, argv, &pid, &err);
 
-	if (rc > 0) {
-		attach_help(stdout);
+	if (rc > 0)
 		return 0;
-	}
 	if (!rc)
 		rc = control_attach(pid, &request.options, &limit, &err);
 	if (rc)
@@ -131,15 +113,14 @@ int command_attach(int argc, char **argv)
 
 int command_detach(int argc, char **argv)
 {
+	static const struct command_form form = {detach_usage, detach_options, .set = set_option};
 	struct attach_request request = {.command = argv[0]};
 	uint32_t pid = 0;
 	struct err err = {0};
-	int rc = read_options(&request, detach_opts, argc, argv, &pid, &err);
+	int rc = read_options(&request, &form, argc, argv, &pid, &err);
 
-	if (rc > 0) {
-		detach_help(stdout);
+	if (rc > 0)
 		return 0;
-	}
 	if (!rc)
 		rc = control_detach(pid, &err);
 	if (rc)

@@ -33,6 +33,32 @@ bool command_name_is_like(const char *name, const char *pattern)
 					has_part(name, pattern);
 }
 
+int command_fail(const struct err *err)
+{
+	err_print(stderr, "hsnap", err);
+	return 2;
+}
+
+int command_read(
+	const struct command_form *form, int argc, char **argv, void *request, struct err *err)
+{
+	struct opt_state state;
+	int id, rc = 0;
+
+	opt_init(&state, form->options, argc, argv);
+	state.stop_at_argument = form->stops_at_argument;
+	while (!rc && (id = opt_next(&state, err))) {
+		if (id == OPT_COMMAND_HELP) {
+			fputs(form->usage, stdout);
+			fputc('\n', stdout);
+			opt_help(form->options, stdout);
+			return 1;
+		}
+		rc = form->set(request, id, state.value, err);
+	}
+	return rc;
+}
+
 int process_option(struct process_choice *choice, int id, const char *value, struct err *err)
 {
 	switch (id) {
@@ -110,20 +136,19 @@ int dump_check_out(
 	return 0;
 }
 
-int dump_name_add(
+void dump_name_add(
 	struct buf *path, const char *pattern, const struct file_names *names, bool is_packed)
 {
 	struct buf name;
-	int rc;
 
-	if (!is_packed)
-		return file_pattern_add(path, pattern, names);
 	buf_init(&name);
-	rc = file_pattern_add(&name, pattern, names);
-	if (!rc)
-		rc = packed_name_add(path, name.data);
+	buf_add_text(&name, "");
+	file_pattern_add(&name, pattern, names);
+	if (is_packed)
+		packed_name_add(path, name.data);
+	else
+		buf_add_text(path, name.data);
 	buf_release(&name);
-	return rc;
 }
 
 #define MB_MIN 16
@@ -160,32 +185,19 @@ static void number(char *text, size_t size, int64_t value)
 		snprintf(text, size, "%" PRId64, value);
 }
 
-static int print_row(FILE *to, const struct ps_row *row)
+void ps_print(FILE *to, const struct ps_row *rows, size_t count)
 {
-	char bits[24], heaps[24];
-	struct buf name;
-	int rc;
+	fprintf(to, "%10s %4s %5s  %-8s  %s\n", "pid", "bits", "heaps", "stacks", "name");
+	for (size_t i = 0; i < count; i++) {
+		const struct ps_row *row = &rows[i];
+		char bits[24], heaps[24], *name = text_harmless(xstrdup(row->name));
 
-	buf_init(&name);
-	rc = buf_add_text(&name, row->name);
-	if (!rc) {
 		number(bits, sizeof(bits), row->bits ? (int64_t)row->bits : -1);
 		number(heaps, sizeof(heaps), row->heap_count);
 		fprintf(to, "%10" PRIu32 " %4s %5s  %-8s  %s\n", row->pid, bits, heaps,
-			row->stacks ? row->stacks : "?", name.data ? text_harmless(name.data) : "");
+			row->stacks ? row->stacks : "?", name);
+		free(name);
 	}
-	buf_release(&name);
-	return rc;
-}
-
-int ps_print(FILE *to, const struct ps_row *rows, size_t count)
-{
-	int rc = 0;
-
-	fprintf(to, "%10s %4s %5s  %-8s  %s\n", "pid", "bits", "heaps", "stacks", "name");
-	for (size_t i = 0; !rc && i < count; i++)
-		rc = print_row(to, &rows[i]);
-	return rc;
 }
 
 void ps_print_missing(FILE *to, size_t closed_count, size_t ended_count)
@@ -246,16 +258,6 @@ static int parse_on_exit(const char *text, bool *waits, struct err *err)
 		       err_set(err, ERR_USAGE, "--on-exit", "it is stop or wait");
 }
 
-static int parse_keep(const char *text, size_t *keep_count, struct err *err)
-{
-	uint64_t count = 0;
-	int rc = parse_count("--keep", text, &count, err);
-
-	if (!rc)
-		*keep_count = (size_t)count;
-	return rc;
-}
-
 int series_option(struct series_request *request, int id, const char *value, struct err *err)
 {
 	switch (id) {
@@ -264,7 +266,7 @@ int series_option(struct series_request *request, int id, const char *value, str
 		return parse_count("--count", value, &request->file_count, err);
 	case OPT_SERIES_KEEP:
 		request->given = "--keep";
-		return parse_keep(value, &request->limits.keep_count, err);
+		return parse_count("--keep", value, &request->limits.keep_count, err);
 	case OPT_SERIES_MAX_BYTES:
 		request->given = "--max-bytes";
 		return parse_size("--max-bytes", value, &request->limits.keep_bytes, err);
@@ -285,32 +287,6 @@ int series_option(struct series_request *request, int id, const char *value, str
 	return id > 0 ? dump_option(&request->take, id, value, err) : id;
 }
 
-/* What needs the name of a process. */
-static int check_name(const struct series_request *request, struct err *err)
-{
-	if (request->takes_all && !request->process.name)
-		return err_set(err, ERR_USAGE, "--all", "it needs a name: -pn NAME");
-	if (request->waits && !request->process.name)
-		return err_set(err, ERR_USAGE, "--on-exit wait",
-			"the process that comes back has another number: give -pn NAME");
-	return 0;
-}
-
-/* What needs names that differ from each other. */
-static int check_names(const struct series_request *request, unsigned words, struct err *err)
-{
-	bool is_series = request->every_ms || request->limits.keep_count != SIZE_MAX ||
-			 request->limits.keep_bytes != UINT64_MAX;
-
-	if (is_series && !(words & (PATTERN_TIME | PATTERN_NUMBER)))
-		return err_set(err, ERR_USAGE, request->out,
-			"each snapshot needs a file of its own: put {time} or {n} into its name");
-	if (request->takes_all && !(words & PATTERN_PID))
-		return err_set(err, ERR_USAGE, request->out,
-			"with --all each process needs a file of its own: put {pid} into its name");
-	return 0;
-}
-
 bool series_is_log(const struct series_request *request, const char *path)
 {
 	if (!request->log || os_is_special(path))
@@ -318,42 +294,46 @@ bool series_is_log(const struct series_request *request, const char *path)
 	return !strcmp(request->log, path) || os_same_file(request->log, path);
 }
 
-/* The one name that there is when the pattern has no words. */
-static int check_log(const struct series_request *request, struct err *err)
+/* Whether the one name that there is when the pattern has no words is the log's. */
+static bool is_written_to_log(const struct series_request *request)
 {
-	const struct file_names none = {.program = ""};
 	struct buf path;
-	int rc;
+	bool result;
 
 	buf_init(&path);
-	if (dump_name_add(&path, request->out, &none, request->take.is_packed))
-		rc = err_set(err, ERR_NOMEM, request->out, NULL);
-	else
-		rc = series_is_log(request, path.data) ?
-			     err_set(err, ERR_USAGE, request->out, SERIES_IS_LOG) :
-			     0;
+	dump_name_add(
+		&path, request->out, &(struct file_names){.program = ""}, request->take.is_packed);
+	result = series_is_log(request, path.data);
 	buf_release(&path);
-	return rc;
+	return result;
 }
 
 int series_check(const struct series_request *request, unsigned *words, struct err *err)
 {
-	const char *what = request->given ? request->given : "-f";
+	const char *option = request->given ? request->given : "-f", *name = request->process.name;
+	bool is_series = request->every_ms || request->limits.keep_count != UINT64_MAX ||
+			 request->limits.keep_bytes != UINT64_MAX;
 	unsigned found = 0;
-	int rc;
 
 	if (!request->out || !strcmp(request->out, "-"))
-		return err_set(err, ERR_USAGE, what, "it needs a file: -f OUT");
+		return err_set(err, ERR_USAGE, option, "it needs a file: -f OUT");
 	if (request->file_count && !request->every_ms)
 		return err_set(err, ERR_USAGE, "--count", "it needs --every T");
-	rc = file_pattern_check(request->out, &found, err);
-	if (!rc)
-		rc = check_name(request, err);
-	if (!rc)
-		rc = check_names(request, found, err);
-	if (!rc && !found)
-		rc = check_log(request, err);
-	if (!rc)
-		*words = found;
-	return rc;
+	if (file_pattern_check(request->out, &found, err))
+		return -ERR_USAGE;
+	if (request->takes_all && !name)
+		return err_set(err, ERR_USAGE, "--all", "it needs a name: -pn NAME");
+	if (request->waits && !name)
+		return err_set(err, ERR_USAGE, "--on-exit wait",
+			"the process that comes back has another number: give -pn NAME");
+	if (is_series && !(found & (PATTERN_TIME | PATTERN_NUMBER)))
+		return err_set(err, ERR_USAGE, request->out,
+			"each snapshot needs a file of its own: put {time} or {n} into its name");
+	if (request->takes_all && !(found & PATTERN_PID))
+		return err_set(err, ERR_USAGE, request->out,
+			"with --all each process needs a file of its own: put {pid} into its name");
+	if (!found && is_written_to_log(request))
+		return err_set(err, ERR_USAGE, request->out, SERIES_IS_LOG);
+	*words = found;
+	return 0;
 }

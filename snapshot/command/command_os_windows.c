@@ -6,31 +6,34 @@
 #include "snapshot/command/command.h"
 #include "snapshot/stacks/os_stacks.h"
 
-enum {
-	OPT_HELP = 1,
-};
-
 static const struct opt options[] = {
 	PROCESS_OPTIONS("for"),
-	{OPT_HELP, "h", "help", NULL, "print this help"},
+	HELP_OPTION,
 	{0},
 };
 
-static void os_help(FILE *to)
-{
-	fprintf(to,
-		"usage: hsnap os on | off -p PID | -pn NAME\n"
-		"\n"
-		"Have Windows record a stack for every heap block that a running process\n"
-		"allocates from now on, for --stacks=os. Windows 10 1607 and later; experimental.\n"
-		"\n");
-	opt_help(options, to);
-}
+static const char usage[] =
+	"usage: hsnap os on | off -p PID | -pn NAME\n"
+	"\n"
+	"Have Windows record a stack for every heap block that a running process\n"
+	"allocates from now on, for --stacks=os. Windows 10 1607 and later; experimental.\n";
 
 struct os_request {
 	const char *what;
 	struct process_choice process;
 };
+
+static int set_option(void *ctx, int id, const char *value, struct err *err)
+{
+	struct os_request *request = ctx;
+
+	if (id != OPT_ARGUMENT)
+		return process_option(&request->process, id, value, err);
+	if (request->what)
+		return err_set(err, ERR_USAGE, value, "it takes on or off, once");
+	request->what = value;
+	return 0;
+}
 
 static int switch_it(const struct os_request *request, struct err *err)
 {
@@ -54,25 +57,12 @@ static int switch_it(const struct os_request *request, struct err *err)
 
 int command_os(int argc, char **argv)
 {
+	static const struct command_form form = {usage, options, .set = set_option};
 	struct os_request request = {0};
-	struct opt_state state;
 	struct err err = {0};
-	int id, rc = 0;
+	int rc = command_read(&form, argc, argv, &request, &err);
 
-	opt_init(&state, options, argc, argv);
-	while (!rc && (id = opt_next(&state, &err))) {
-		switch (id) {
-		case OPT_HELP: os_help(stdout); return 0;
-		case OPT_ARGUMENT:
-			if (request.what)
-				rc = err_set(
-					&err, ERR_USAGE, state.value, "it takes on or off, once");
-			request.what = state.value;
-			break;
-		default: rc = process_option(&request.process, id, state.value, &err); break;
-		}
-	}
 	if (!rc)
 		rc = switch_it(&request, &err);
-	return rc ? command_fail(&err) : 0;
+	return rc < 0 ? command_fail(&err) : 0;
 }

@@ -10,47 +10,20 @@ static int refuse(const char *what)
 	return command_fail(&err);
 }
 
-int command_run(int argc, char **argv)
-{
-	(void)argc;
-	return refuse(argv[0]);
-}
+#define NEEDS_WINDOWS(command)                                                                     \
+	int command(int argc, char **argv)                                                         \
+	{                                                                                          \
+		(void)argc;                                                                        \
+		return refuse(argv[0]);                                                            \
+	}
 
-int command_attach(int argc, char **argv)
-{
-	(void)argc;
-	return refuse(argv[0]);
-}
-
-int command_detach(int argc, char **argv)
-{
-	(void)argc;
-	return refuse(argv[0]);
-}
-
-int command_ust(int argc, char **argv)
-{
-	(void)argc;
-	return refuse(argv[0]);
-}
-
-int command_os(int argc, char **argv)
-{
-	(void)argc;
-	return refuse(argv[0]);
-}
-
-int command_ps(int argc, char **argv)
-{
-	(void)argc;
-	return refuse(argv[0]);
-}
-
-int command_doctor(int argc, char **argv)
-{
-	(void)argc;
-	return refuse(argv[0]);
-}
+NEEDS_WINDOWS(command_run)
+NEEDS_WINDOWS(command_attach)
+NEEDS_WINDOWS(command_detach)
+NEEDS_WINDOWS(command_ust)
+NEEDS_WINDOWS(command_os)
+NEEDS_WINDOWS(command_ps)
+NEEDS_WINDOWS(command_doctor)
 
 int guard_main(int argc, char **argv)
 {

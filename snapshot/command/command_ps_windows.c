@@ -11,24 +11,16 @@
 #include "snapshot/stacks/tracer_read.h"
 #include "snapshot/target/nt_process.h"
 
-enum {
-	OPT_HELP = 1,
-};
-
 static const struct opt options[] = {
-	{OPT_HELP, "h", "help", NULL, "print this help"},
+	HELP_OPTION,
 	{0},
 };
 
-static void ps_help(FILE *to)
-{
-	fprintf(to, "usage: hsnap ps [PATTERN]\n"
-		    "\n"
-		    "List processes, and where their stacks would come from. PATTERN is a part of\n"
-		    "the name, or with * and ? the whole of it, in any case.\n"
-		    "\n");
-	opt_help(options, to);
-}
+static const char usage[] =
+	"usage: hsnap ps [PATTERN]\n"
+	"\n"
+	"List processes, and where their stacks would come from. PATTERN is a part of\n"
+	"the name, or with * and ? the whole of it, in any case.\n";
 
 /* Wine's heaps hang on each other; -1 when the ring does not close. */
 static int64_t count_ring(struct target *target, uint64_t first)
@@ -131,35 +123,6 @@ static int look(struct ps_row *row)
 	return 0;
 }
 
-struct seen {
-	struct ps_row *rows;
-	size_t count;
-	size_t closed_count, ended_count; /* closed: among them; ended: not */
-};
-
-/* All processes that are like pattern (NULL: all): 0 or -ERR_NOMEM. */
-static int look_at_all(const struct process_list *list, const char *pattern, struct seen *seen)
-{
-	for (size_t i = 0; i < list->count; i++) {
-		struct ps_row *row = &seen->rows[seen->count];
-		int rc;
-
-		if (pattern && !command_name_is_like(list->items[i].name, pattern))
-			continue;
-		*row = (struct ps_row){.pid = list->items[i].pid, .name = list->items[i].name};
-		rc = look(row);
-		if (rc == -ERR_NOMEM)
-			return rc;
-		if (rc == -ERR_NO_PROCESS) {
-			seen->ended_count++;
-			continue;
-		}
-		seen->closed_count += rc != 0;
-		seen->count++;
-	}
-	return 0;
-}
-
 /* Recording costs time and memory in each process of the image. */
 static void remind(void)
 {
@@ -175,47 +138,51 @@ static void remind(void)
 static int list_processes(const char *pattern, struct err *err)
 {
 	struct process_list list;
-	struct seen seen = {0};
+	struct ps_row *rows;
+	size_t count = 0, closed_count = 0, ended_count = 0;
 	int rc = process_list_take(&list, err);
 
 	if (rc)
-		goto out;
-	seen.rows = calloc(list.count + 1, sizeof(*seen.rows));
-	if (!seen.rows || look_at_all(&list, pattern, &seen) ||
-		(seen.count && ps_print(stdout, seen.rows, seen.count)))
-		rc = err_set(err, ERR_NOMEM, "ps", NULL);
-	else if (!seen.count)
-		rc = err_set(err, ERR_NO_PROCESS, pattern ? pattern : "ps", NULL);
-	if (rc)
-		goto out;
-	ps_print_missing(stderr, seen.closed_count, seen.ended_count);
-	remind();
-out:
-	free(seen.rows);
+		return rc;
+	rows = xcalloc(list.count, sizeof(*rows));
+	for (size_t i = 0; i < list.count; i++) {
+		if (pattern && !command_name_is_like(list.items[i].name, pattern))
+			continue;
+		rows[count] = (struct ps_row){.pid = list.items[i].pid, .name = list.items[i].name};
+		rc = look(&rows[count]);
+		ended_count += rc == -ERR_NO_PROCESS;
+		closed_count += rc && rc != -ERR_NO_PROCESS;
+		count += rc != -ERR_NO_PROCESS;
+	}
+	rc = count ? 0 : err_set(err, ERR_NO_PROCESS, pattern ? pattern : "ps", NULL);
+	if (!rc) {
+		ps_print(stdout, rows, count);
+		ps_print_missing(stderr, closed_count, ended_count);
+		remind();
+	}
+	free(rows);
 	process_list_release(&list);
 	return rc;
 }
 
+static int set_pattern(void *pattern, int id, const char *value, struct err *err)
+{
+	if (id != OPT_ARGUMENT)
+		return id;
+	if (*(const char **)pattern)
+		return err_set(err, ERR_USAGE, value, "one pattern at a time");
+	*(const char **)pattern = value;
+	return 0;
+}
+
 int command_ps(int argc, char **argv)
 {
+	static const struct command_form form = {usage, options, .set = set_pattern};
 	const char *pattern = NULL;
-	struct opt_state state;
 	struct err err = {0};
-	int id, rc = 0;
+	int rc = command_read(&form, argc, argv, &pattern, &err);
 
-	opt_init(&state, options, argc, argv);
-	while (!rc && (id = opt_next(&state, &err))) {
-		switch (id) {
-		case OPT_ARGUMENT:
-			if (pattern)
-				rc = err_set(&err, ERR_USAGE, state.value, "one pattern at a time");
-			pattern = state.value;
-			break;
-		case OPT_HELP: ps_help(stdout); return 0;
-		default: rc = id; break;
-		}
-	}
 	if (!rc)
 		rc = list_processes(pattern, &err);
-	return rc ? command_fail(&err) : 0;
+	return rc < 0 ? command_fail(&err) : 0;
 }

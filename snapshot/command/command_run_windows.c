@@ -11,7 +11,6 @@ enum {
 	OPT_MAX_MB,
 	OPT_SAMPLE,
 	OPT_TIME_LIMIT,
-	OPT_HELP,
 };
 
 static const struct opt options[] = {
@@ -24,27 +23,22 @@ static const struct opt options[] = {
 	{OPT_TIME_LIMIT, NULL, "time-limit", "T",
 		"end PROG after T (30s, 10m, 1h30m), with status 124"},
 	DUMP_OPTIONS,
-	{OPT_HELP, "h", "help", NULL, "print this help"},
+	HELP_OPTION,
 	{OPT_AT_EXIT, "f", "output", "OUT", NULL}, /* as snapshots have it */
 	{0},
 };
 
-static void run_help(FILE *to)
-{
-	fprintf(to,
-		"usage: hsnap run [--at-exit OUT] [--children] [--keep-bstr-cache] [--max-mb N]\n"
-		"                 [--sample SIZE] [--time-limit T] [--by-stack] [--gzip] "
-		"[--force]\n"
-		"                 [-v] [--] PROG [ARG ...]\n"
-		"\n"
-		"Start PROG with the tracer in it, and exit with its status.\n"
-		"In OUT {name} and {pid} stand for PROG's image and process, {{ for a brace.\n"
-		"\n");
-	opt_help(options, to);
-}
+static const char usage[] =
+	"usage: hsnap run [--at-exit OUT] [--children] [--keep-bstr-cache] [--max-mb N]\n"
+	"                 [--sample SIZE] [--time-limit T] [--by-stack] [--gzip] [--force]\n"
+	"                 [-v] [--] PROG [ARG ...]\n"
+	"\n"
+	"Start PROG with the tracer in it, and exit with its status.\n"
+	"In OUT {name} and {pid} stand for PROG's image and process, {{ for a brace.\n";
 
 struct run_request {
 	struct program_run run;
+	int word_count; /* of the program and its arguments */
 	const char *at_exit; /* where the snapshot at the end goes; NULL: none is taken */
 	struct snapshot_request take;
 };
@@ -53,23 +47,21 @@ struct run_request {
 static int check_form(const struct run_request *request, struct err *err)
 {
 	const struct snapshot_request *take = &request->take;
+	unsigned words = 0;
+	int rc;
 
-	if (request->at_exit)
-		return dump_check_out(take, request->at_exit, "--at-exit OUT", err);
-	if (take->by_stack || take->is_packed || take->is_forced)
+	if (!request->at_exit) {
+		if (!take->by_stack && !take->is_packed && !take->is_forced)
+			return 0;
 		return err_set(err, ERR_USAGE,
 			take->is_packed ? "--gzip" :
 			take->by_stack	? "--by-stack" :
 					  "--force",
 			"it is about a snapshot: give --at-exit OUT");
-	return 0;
-}
-
-static int check_pattern(const struct run_request *request, struct err *err)
-{
-	unsigned words = 0;
-	int rc = file_pattern_check(request->at_exit, &words, err);
-
+	}
+	rc = dump_check_out(take, request->at_exit, "--at-exit OUT", err);
+	if (!rc)
+		rc = file_pattern_check(request->at_exit, &words, err);
 	if (!rc && words & (PATTERN_TIME | PATTERN_NUMBER))
 		rc = err_set(err, ERR_USAGE, request->at_exit,
 			"a process ends once: {time} and {n} are for a series");
@@ -79,12 +71,12 @@ static int check_pattern(const struct run_request *request, struct err *err)
 	return rc;
 }
 
-static int name_file(
+static void name_file(
 	const struct run_request *request, const char *program, uint32_t pid, struct buf *path)
 {
 	const struct file_names names = {.program = program, .pid = pid};
 
-	return dump_name_add(path, request->at_exit, &names, request->take.is_packed);
+	dump_name_add(path, request->at_exit, &names, request->take.is_packed);
 }
 
 /* Whether files can be written: better known before the program runs than after. */
@@ -92,14 +84,12 @@ static int check_output(const struct run_request *request, struct err *err)
 {
 	struct buf path;
 	struct out out;
-	int rc = check_pattern(request, err);
+	int rc;
 
-	if (rc)
-		return rc;
 	buf_init(&path);
-	if (name_file(request, request->run.argv[0], (uint32_t)os_pid(), &path))
-		rc = err_set(err, ERR_NOMEM, request->at_exit, NULL);
-	else if (!(rc = out_open(&out, path.data, err)))
+	name_file(request, request->run.argv[0], (uint32_t)os_pid(), &path);
+	rc = out_open(&out, path.data, err);
+	if (!rc)
 		out_abort(&out);
 	buf_release(&path);
 	return rc;
@@ -112,19 +102,19 @@ static int snapshot_at_exit(void *ctx, struct target *target, struct err *err)
 	int rc;
 
 	buf_init(&path);
-	rc = name_file(request, target->image, target->pid, &path);
-	rc = rc ? err_set(err, ERR_NOMEM, target->name, NULL) :
-		  snapshot_take(&request->take, target, path.data, NULL, err);
+	name_file(request, target->image, target->pid, &path);
+	rc = snapshot_take(&request->take, target, path.data, NULL, err);
 	buf_release(&path);
 	return rc;
 }
 
-/* Takes one option: 0, or an error. */
-static int set_option(struct run_request *request, int id, const char *value, struct err *err)
+static int set_option(void *ctx, int id, const char *value, struct err *err)
 {
+	struct run_request *request = ctx;
 	struct program_run *run = &request->run;
 
 	switch (id) {
+	case OPT_ARGUMENT: request->word_count++; return 0;
 	case OPT_AT_EXIT: request->at_exit = value; return 0;
 	case OPT_CHILDREN: run->with_children = true; return 0;
 	case OPT_KEEP_BSTR_CACHE: run->keep_bstr_cache = true; return 0;
@@ -154,27 +144,20 @@ static int start(struct run_request *request)
 
 int command_run(int argc, char **argv)
 {
-	struct opt_state state;
+	static const struct command_form form = {
+		usage, options, .stops_at_argument = true, .set = set_option};
 	struct run_request request = {.run.limit_bytes = TABLES_DEFAULT_BYTES};
 	struct err err = {0};
-	int id, rc = 0;
+	int rc = command_read(&form, argc, argv, &request, &err);
 
-	opt_init(&state, options, argc, argv);
-	state.stop_at_argument = true;
-	while (!rc && (id = opt_next(&state, &err)) && id != OPT_ARGUMENT) {
-		if (id == OPT_HELP) {
-			run_help(stdout);
-			return 0;
-		}
-		rc = set_option(&request, id, state.value, &err);
-	}
-	if (!rc && !id)
+	if (!rc && !request.word_count)
 		rc = err_set(&err, ERR_USAGE, "run", "it needs a program to start");
-	if (!rc) {
-		request.run.argv = (const char *const *)argv + state.at - 1;
+	request.run.argv = (const char *const *)argv + argc - request.word_count;
+	if (!rc)
 		rc = check_form(&request, &err);
-	}
 	if (!rc && request.at_exit)
 		rc = check_output(&request, &err);
-	return rc ? command_fail(&err) : start(&request);
+	if (rc)
+		return rc < 0 ? command_fail(&err) : 0;
+	return start(&request);
 }

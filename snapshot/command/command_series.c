@@ -149,7 +149,6 @@ enum {
 	OPT_OUT = 1,
 	OPT_GROWTH,
 	OPT_POLL,
-	OPT_HELP,
 };
 
 static const struct opt options[] = {
@@ -161,28 +160,22 @@ static const struct opt options[] = {
 	SERIES_OPTIONS,
 	STACKS_OPTION,
 	DUMP_OPTIONS,
-	{OPT_HELP, "h", "help", NULL, "print this help"},
+	HELP_OPTION,
 	{0},
 };
 
-static void watch_help(FILE *to)
-{
-	fprintf(to,
-		"usage: hsnap watch -p PID | -pn NAME --growth SIZE [-f OUT] [--poll T] [--count "
-		"N]\n"
-		"                   [--keep N] [--max-bytes SIZE] [--on-exit stop | wait] [--all]\n"
-		"                   [--log FILE] [--stacks SOURCE] [--by-stack] [--gzip] [--force] "
-		"[-v]\n"
-		"\n"
-		"Take a snapshot of a process, and another each time its private bytes have grown\n"
-		"by SIZE.\n"
-		"\n");
-	opt_help(options, to);
-}
+static const char usage[] =
+	"usage: hsnap watch -p PID | -pn NAME --growth SIZE [-f OUT] [--poll T] [--count N]\n"
+	"                   [--keep N] [--max-bytes SIZE] [--on-exit stop | wait] [--all]\n"
+	"                   [--log FILE] [--stacks SOURCE] [--by-stack] [--gzip] [--force] [-v]\n"
+	"\n"
+	"Take a snapshot of a process, and another each time its private bytes have grown\n"
+	"by SIZE.\n";
 
-/* Takes one option: 0, or an error. */
-static int set_option(struct series_request *request, int id, const char *value, struct err *err)
+static int set_option(void *ctx, int id, const char *value, struct err *err)
 {
+	struct series_request *request = ctx;
+
 	switch (id) {
 	case OPT_OUT: request->out = value; return 0;
 	case OPT_GROWTH: return series_growth_parse(value, &request->growth_bytes, err);
@@ -192,34 +185,22 @@ static int set_option(struct series_request *request, int id, const char *value,
 	}
 }
 
-static int check(const struct series_request *request, struct err *err)
-{
-	int rc = process_choice_check(&request->process, "watch", err);
-
-	if (!rc && !request->growth_bytes)
-		rc = err_set(err, ERR_USAGE, "watch", "say how much is growth: --growth SIZE");
-	return rc;
-}
-
 int command_watch(int argc, char **argv)
 {
+	static const struct command_form form = {usage, options, .set = set_option};
 	struct series_request request = SERIES_REQUEST_INIT;
-	struct opt_state state;
 	struct err err = {0};
-	int id, rc = 0;
+	int rc;
 
 	request.out = OUT;
 	request.every_ms = POLL_MS;
 	request.given = "watch";
-	opt_init(&state, options, argc, argv);
-	while (!rc && (id = opt_next(&state, &err))) {
-		if (id == OPT_HELP) {
-			watch_help(stdout);
-			return 0;
-		}
-		rc = set_option(&request, id, state.value, &err);
-	}
+	rc = command_read(&form, argc, argv, &request, &err);
 	if (!rc)
-		rc = check(&request, &err);
-	return rc ? command_fail(&err) : series_main(&request);
+		rc = process_choice_check(&request.process, "watch", &err);
+	if (!rc && !request.growth_bytes)
+		rc = err_set(&err, ERR_USAGE, "watch", "say how much is growth: --growth SIZE");
+	if (rc)
+		return rc < 0 ? command_fail(&err) : 0;
+	return series_main(&request);
 }

@@ -115,15 +115,6 @@ static void report(const struct snapshot *snapshot, const struct target *target,
 		written->bytes, written->ms, rate(written->bytes, written->ms));
 }
 
-/* Puts the dump into the file, and says what that took: without waiting for the disk. */
-static struct written write_dump(struct out *out, const struct snapshot *snapshot)
-{
-	int64_t start = os_clock_ms();
-
-	dump_write(out, snapshot);
-	return (struct written){os_clock_ms() - start, out->bytes + out->len};
-}
-
 /*
  * A file that lacks the heaps lists what it has, but nobody may take that for a process without
  * blocks: two such would compare as equal.
@@ -135,25 +126,6 @@ static bool has_heaps(const struct target *target, const struct snapshot *snapsh
 			return true;
 	}
 	return !target->is_file || snapshot_total(snapshot).block_count;
-}
-
-/* What was written may not be all there is. */
-static int check_whole(const struct snapshot_request *take, const struct target *target,
-	const struct snapshot *snapshot, struct err *err)
-{
-	if (!snapshot->missing_count || take->is_forced)
-		return 0;
-	return err_set(err, has_heaps(target, snapshot) ? ERR_INCOMPLETE : ERR_NO_HEAPS,
-		target->name, "what there is was written");
-}
-
-static struct snapshot_result sum_up(
-	const struct snapshot *snapshot, const struct capture_stats *stats)
-{
-	struct block_totals total = snapshot_total(snapshot), reserved = reserved_total(snapshot);
-
-	return (struct snapshot_result){total.block_count - reserved.block_count,
-		total.requested_bytes - reserved.requested_bytes, stats->held_ms};
 }
 
 /* Under the first name that is free. */
@@ -201,24 +173,34 @@ int snapshot_take(const struct snapshot_request *take, struct target *target, co
 	interrupt_cleanup_set(&held, target);
 	rc = capture_target(target, &take->options, &snapshot, &stats, err);
 	interrupt_cleanup_clear(&held);
-	if (!rc && take->by_stack && model_sum_by_stack(&snapshot))
-		rc = err_set(err, ERR_NOMEM, target->name, NULL);
+	if (!rc && take->by_stack)
+		model_sum_by_stack(&snapshot);
 	if (!rc && !has_heaps(target, &snapshot))
 		snapshot_lacks(&snapshot, "no heap could be walked");
 	if (rc) {
 		out_abort(&out);
 	} else {
-		written = write_dump(&out, &snapshot);
+		int64_t start_ms = os_clock_ms();
+
+		dump_write(&out, &snapshot); /* without waiting for the disk */
+		written = (struct written){os_clock_ms() - start_ms, out.bytes + out.len};
 		rc = out_commit_as(&out, take->names, err);
 	}
 	for (size_t i = 0; !rc && i < snapshot.warning_count; i++)
 		say_warning(take, target, snapshot.warnings[i]);
 	if (!rc && take->is_verbose)
 		report(&snapshot, target, &stats, &written);
-	if (!rc && taken)
-		*taken = sum_up(&snapshot, &stats);
-	if (!rc)
-		rc = check_whole(take, target, &snapshot, err);
+	if (!rc && taken) {
+		struct block_totals total = snapshot_total(&snapshot);
+		struct block_totals reserved = reserved_total(&snapshot);
+
+		*taken = (struct snapshot_result){total.block_count - reserved.block_count,
+			total.requested_bytes - reserved.requested_bytes, stats.held_ms};
+	}
+	/* What was written may not be all there is. */
+	if (!rc && snapshot.missing_count && !take->is_forced)
+		rc = err_set(err, has_heaps(target, &snapshot) ? ERR_INCOMPLETE : ERR_NO_HEAPS,
+			target->name, "what there is was written");
 	snapshot_release(&snapshot);
 	return rc;
 }
@@ -228,12 +210,6 @@ void snapshot_guard_interrupts(void)
 	os_on_interrupt(on_interrupt);
 }
 
-int command_fail(const struct err *err)
-{
-	err_print(stderr, "hsnap", err);
-	return 2;
-}
-
 /* hsnap snapshot, the command when none is named: one snapshot, or many. */
 
 enum {
@@ -241,7 +217,6 @@ enum {
 	OPT_OUT,
 	OPT_EVERY,
 	OPT_COMPARE,
-	OPT_HELP,
 };
 
 static const struct opt options[] = {
@@ -252,40 +227,27 @@ static const struct opt options[] = {
 	SERIES_OPTIONS,
 	STACKS_OPTION,
 	DUMP_OPTIONS,
-	{OPT_HELP, "h", "help", NULL, "print this help"},
+	HELP_OPTION,
 	{OPT_COMPARE, "d", NULL, NULL, NULL},
 	{0},
 };
 
-static void snapshot_help(FILE *to)
-{
-	fprintf(to,
-		"usage: hsnap -p PID | -pn NAME | -z FILE [-f OUT] [--stacks SOURCE] [--by-stack]\n"
-		"             [--gzip] [--force] [-v]\n"
-		"       hsnap -p PID | -pn NAME -f OUT [--every T] [--count N] [--keep N]\n"
-		"             [--max-bytes SIZE] [--on-exit stop | wait] [--all] [--log FILE]\n"
-		"             [--stacks SOURCE] [--by-stack] [--gzip] [--force] [-v]\n"
-		"\n"
-		"Write every live heap block of a process, with its stack, as text.\n"
-		"hdiff compares two of them: hdiff a.txt b.txt\n"
-		"In OUT {name} and {pid} stand for the program and process, {time} for the time\n"
-		"(UTC), {n} for the number of the file in its series, {{ for a brace.\n"
-		"\n");
-	opt_help(options, to);
-}
+static const char usage[] =
+	"usage: hsnap -p PID | -pn NAME | -z FILE [-f OUT] [--stacks SOURCE] [--by-stack]\n"
+	"             [--gzip] [--force] [-v]\n"
+	"       hsnap -p PID | -pn NAME -f OUT [--every T] [--count N] [--keep N]\n"
+	"             [--max-bytes SIZE] [--on-exit stop | wait] [--all] [--log FILE]\n"
+	"             [--stacks SOURCE] [--by-stack] [--gzip] [--force] [-v]\n"
+	"\n"
+	"Write every live heap block of a process, with its stack, as text.\n"
+	"hdiff compares two of them: hdiff a.txt b.txt\n"
+	"In OUT {name} and {pid} stand for the program and process, {time} for the time\n"
+	"(UTC), {n} for the number of the file in its series, {{ for a brace.\n";
 
 struct one_request {
 	struct series_request series;
 	const char *dump;
 };
-
-static int open_live(const struct series_request *request, struct target *target, struct err *err)
-{
-	uint32_t pid = 0;
-	int rc = process_choose(&request->process, true, &pid, err);
-
-	return rc ? rc : target_open_live(target, pid, err);
-}
 
 /* The file's name, from that of the process; of standard output none. The pattern has been checked. */
 static int name_file(const struct one_request *request, const struct target *target,
@@ -297,8 +259,7 @@ static int name_file(const struct one_request *request, const struct target *tar
 
 	if (!out || !strcmp(out, "-"))
 		return 0;
-	if (dump_name_add(path, out, &names, request->series.take.is_packed))
-		return err_set(err, ERR_NOMEM, out, NULL);
+	dump_name_add(path, out, &names, request->series.take.is_packed);
 	/* It must not take the place of what it is made from. */
 	if (request->dump && !os_is_special(path->data) && os_same_file(request->dump, path->data))
 		return err_set(err, ERR_USAGE, path->data, "it is the minidump");
@@ -309,11 +270,15 @@ static int take_one(const struct one_request *request, struct err *err)
 {
 	struct target target;
 	struct buf path;
-	int rc;
+	uint32_t pid = 0;
+	int rc = 0;
 
 	snapshot_guard_interrupts();
-	rc = request->dump ? target_open_minidump(&target, request->dump, err) :
-			     open_live(&request->series, &target, err);
+	if (!request->dump)
+		rc = process_choose(&request->series.process, true, &pid, err);
+	if (!rc)
+		rc = request->dump ? target_open_minidump(&target, request->dump, err) :
+				     target_open_live(&target, pid, err);
 	if (rc)
 		return rc;
 	buf_init(&path);
@@ -360,9 +325,9 @@ static int snapshot(const struct one_request *request)
 	return rc ? command_fail(&err) : 0;
 }
 
-/* Takes one option: 0, or an error. */
-static int set_option(struct one_request *request, int id, const char *value, struct err *err)
+static int set_option(void *ctx, int id, const char *value, struct err *err)
 {
+	struct one_request *request = ctx;
 	struct series_request *series = &request->series;
 
 	switch (id) {
@@ -386,19 +351,12 @@ static int set_option(struct one_request *request, int id, const char *value, st
 
 int command_snapshot(int argc, char **argv)
 {
+	static const struct command_form form = {usage, options, .set = set_option};
 	struct one_request request = {.series = SERIES_REQUEST_INIT};
-	struct opt_state state;
 	struct err err = {0};
-	int id;
+	int rc = command_read(&form, argc, argv, &request, &err);
 
-	opt_init(&state, options, argc, argv);
-	while ((id = opt_next(&state, &err))) {
-		if (id == OPT_HELP) {
-			snapshot_help(stdout);
-			return 0;
-		}
-		if (set_option(&request, id, state.value, &err))
-			return command_fail(&err);
-	}
+	if (rc)
+		return rc < 0 ? command_fail(&err) : 0;
 	return snapshot(&request);
 }

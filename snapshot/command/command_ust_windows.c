@@ -13,51 +13,46 @@
 
 enum {
 	OPT_DB_MB = 1,
-	OPT_HELP,
 };
 
 static const struct opt options[] = {
 	{OPT_DB_MB, NULL, "db-mb", "N", "with on: room for the stacks of each process, in MiB"},
-	{OPT_HELP, "h", "help", NULL, "print this help"},
+	HELP_OPTION,
 	{0},
 };
 
-static void ust_help(FILE *to)
-{
-	fprintf(to, "usage: hsnap ust on IMAGE [--db-mb N]\n"
-		    "       hsnap ust off IMAGE\n"
-		    "       hsnap ust show [IMAGE]\n"
-		    "\n"
-		    "Have Windows record the stack of every heap block in programs called IMAGE\n"
-		    "(app.exe), from their next start on; stop that; or show what is set.\n"
-		    "\n");
-	opt_help(options, to);
-}
+static const char usage[] =
+	"usage: hsnap ust on IMAGE [--db-mb N]\n"
+	"       hsnap ust off IMAGE\n"
+	"       hsnap ust show [IMAGE]\n"
+	"\n"
+	"Have Windows record the stack of every heap block in programs called IMAGE\n"
+	"(app.exe), from their next start on; stop that; or show what is set.\n";
 
 struct ust_request {
 	const char *what, *image; /* what is "" until it was given, image NULL */
 	uint32_t db_mb;
 };
 
-static int take_megabytes(const char *text, uint32_t *db_mb, struct err *err)
+static int set_option(void *ctx, int id, const char *value, struct err *err)
 {
+	struct ust_request *request = ctx;
 	uint64_t number = 0;
 
-	if (kv_number(text, 10, &number) || !number || number > IFEO_DB_MB_MAX)
-		return err_set(err, ERR_USAGE, "--db-mb", "'%s' is no number of MiB from 1 to %d",
-			text, IFEO_DB_MB_MAX);
-	*db_mb = (uint32_t)number;
-	return 0;
-}
-
-static int take_argument(struct ust_request *request, const char *text, struct err *err)
-{
-	if (!*request->what)
-		request->what = text;
-	else if (!request->image)
-		request->image = text;
-	else
-		return err_set(err, ERR_USAGE, text, "one image at a time");
+	if (id == OPT_DB_MB) {
+		if (kv_number(value, 10, &number) || !number || number > IFEO_DB_MB_MAX)
+			return err_set(err, ERR_USAGE, "--db-mb",
+				"'%s' is no number of MiB from 1 to %d", value, IFEO_DB_MB_MAX);
+		request->db_mb = (uint32_t)number;
+	} else if (id != OPT_ARGUMENT) {
+		return id;
+	} else if (!*request->what) {
+		request->what = value;
+	} else if (!request->image) {
+		request->image = value;
+	} else {
+		return err_set(err, ERR_USAGE, value, "one image at a time");
+	}
 	return 0;
 }
 
@@ -119,43 +114,46 @@ static int change(const struct ust_request *request, struct err *err)
 }
 
 static void print_view(
-	const char *name, const struct ifeo_image *image, const char *views, const struct buf *text)
+	const char *name, const struct ifeo_image *image, const char *views, const char *text)
 {
 	printf("%s: ust is %s in %s of the registry: %s\n", name,
-		ifeo_has_ust(image) ? "on" : "off", views, text->data);
+		ifeo_has_ust(image) ? "on" : "off", views, text);
 }
 
 static int show_image(const char *name, struct err *err)
 {
 	const struct ifeo_calls calls = ifeo_registry();
-	struct ifeo_image images[IFEO_VIEWS];
-	struct buf texts[IFEO_VIEWS];
-	int rc = 0;
+	struct ifeo_image in_64, in_32;
+	struct buf text_64, text_32;
+	int rc = calls.read(calls.ctx, IFEO_64, name, &in_64, err);
 
-	for (int view = 0; view < IFEO_VIEWS; view++) {
-		buf_init(&texts[view]);
-		if (!rc)
-			rc = calls.read(calls.ctx, (enum ifeo_view)view, name, &images[view], err);
-		if (!rc && ifeo_describe(&texts[view], &images[view]))
-			rc = err_set(err, ERR_NOMEM, name, NULL);
+	if (!rc)
+		rc = calls.read(calls.ctx, IFEO_32, name, &in_32, err);
+	if (rc)
+		return rc;
+	buf_init(&text_64);
+	buf_init(&text_32);
+	ifeo_describe(&text_64, &in_64);
+	ifeo_describe(&text_32, &in_32);
+	if (!strcmp(text_64.data, text_32.data)) {
+		print_view(name, &in_64, "both views", text_64.data);
+	} else {
+		print_view(name, &in_64, "the 64-bit view", text_64.data);
+		print_view(name, &in_32, "the 32-bit view", text_32.data);
 	}
-	if (!rc && !strcmp(texts[IFEO_64].data, texts[IFEO_32].data)) {
-		print_view(name, &images[IFEO_64], "both views", &texts[IFEO_64]);
-	} else if (!rc) {
-		print_view(name, &images[IFEO_64], "the 64-bit view", &texts[IFEO_64]);
-		print_view(name, &images[IFEO_32], "the 32-bit view", &texts[IFEO_32]);
-	}
-	for (int view = 0; view < IFEO_VIEWS; view++)
-		buf_release(&texts[view]);
-	return rc;
+	buf_release(&text_64);
+	buf_release(&text_32);
+	return 0;
 }
 
-/* Everything that has ust on, so that nothing is forgotten. */
-static int show_all(struct err *err)
+/* Of the image, if there is one; and everything that has ust on, so that nothing is forgotten. */
+static int show(const struct ust_request *request, struct err *err)
 {
 	struct buf names;
-	int rc;
+	int rc = request->image ? show_image(request->image, err) : 0;
 
+	if (rc)
+		return rc;
 	buf_init(&names);
 	rc = ifeo_all_ust(&names, err);
 	if (!rc)
@@ -164,32 +162,16 @@ static int show_all(struct err *err)
 	return rc;
 }
 
-static int show(const struct ust_request *request, struct err *err)
-{
-	int rc = request->image ? show_image(request->image, err) : 0;
-
-	return rc ? rc : show_all(err);
-}
-
 int command_ust(int argc, char **argv)
 {
+	static const struct command_form form = {usage, options, .set = set_option};
 	struct ust_request request = {.what = ""};
-	struct opt_state state;
 	struct err err = {0};
-	int id, rc = 0;
+	int rc = command_read(&form, argc, argv, &request, &err);
 
-	opt_init(&state, options, argc, argv);
-	while (!rc && (id = opt_next(&state, &err))) {
-		switch (id) {
-		case OPT_DB_MB: rc = take_megabytes(state.value, &request.db_mb, &err); break;
-		case OPT_ARGUMENT: rc = take_argument(&request, state.value, &err); break;
-		case OPT_HELP: ust_help(stdout); return 0;
-		default: rc = id; break;
-		}
-	}
 	if (!rc)
 		rc = check(&request, &err);
 	if (!rc)
 		rc = strcmp(request.what, "show") ? change(&request, &err) : show(&request, &err);
-	return rc ? command_fail(&err) : 0;
+	return rc < 0 ? command_fail(&err) : 0;
 }

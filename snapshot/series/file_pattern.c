@@ -13,7 +13,6 @@
 #define NUMBER_DIGITS_MIN 6 /* zeros fill them up */
 #define NUMBER_DIGITS_MAX 12 /* of PATTERN_NUMBER_MAX */
 #define AGAIN_DIGITS_MAX 6
-#define WORD_BYTES 64
 
 #define WORD_UNKNOWN 16u
 
@@ -77,22 +76,21 @@ static void replace_unfit(char *name)
 		*name = '_';
 }
 
-static int add_program_name(struct buf *to, const char *program)
+/* binds: for a pattern, in which a brace is written twice. */
+static void add_program_name(struct buf *to, const char *program, bool binds)
 {
 	size_t len;
 	const char *name = name_of(program, &len);
 	struct buf fit;
-	int rc;
 
 	buf_init(&fit);
-	rc = len ? buf_add(&fit, name, len) : buf_add_text(&fit, "_");
-	if (!rc) {
-		replace_unfit(fit.data);
-		rc = buf_printf(
-			to, "%s%s", program_name_is_device(fit.data, fit.len) ? "_" : "", fit.data);
-	}
+	buf_add(&fit, len ? name : "_", len ? len : 1);
+	replace_unfit(fit.data);
+	if (program_name_is_device(fit.data, fit.len))
+		buf_add_text(to, "_");
+	for (const char *at = fit.data; *at; at++)
+		buf_add_text(to, binds && *at == '{' ? "{{" : (const char[]){*at, '\0'});
 	buf_release(&fit);
-	return rc;
 }
 
 static bool is_packed_name(const char *path)
@@ -103,12 +101,11 @@ static bool is_packed_name(const char *path)
 	return len > 3 && end[-3] == '.' && (end[-2] | 0x20) == 'g' && (end[-1] | 0x20) == 'z';
 }
 
-int packed_name_add(struct buf *name, const char *path)
+void packed_name_add(struct buf *name, const char *path)
 {
-	bool is_kept = !strcmp(path, "-") || os_is_special(path) || is_packed_name(path);
-	int rc = buf_add_text(name, path);
-
-	return rc || is_kept ? rc : buf_add_text(name, ".gz");
+	buf_add_text(name, path);
+	if (strcmp(path, "-") != 0 && !os_is_special(path) && !is_packed_name(path))
+		buf_add_text(name, ".gz");
 }
 
 /* How many bytes of the pattern its first piece takes, which is a word (or WORD_UNKNOWN), or one character that
@@ -244,8 +241,8 @@ static bool is_device(const char *last)
 	bool is;
 
 	buf_init(&name);
-	is = !file_pattern_add(&name, last, &any) && name.data &&
-	     program_name_is_device(name.data, name.len);
+	file_pattern_add(&name, last, &any);
+	is = name.data && program_name_is_device(name.data, name.len);
 	buf_release(&name);
 	return is;
 }
@@ -300,82 +297,45 @@ int file_pattern_check(const char *pattern, unsigned *words, struct err *err)
 }
 
 /* Out of the years that have four digits it is the beginning of all time. */
-static void time_text(const struct file_names *names, char text[WORD_BYTES])
+static void add_time(struct buf *path, const struct file_names *names)
 {
-	char date[DATE_TEXT_BYTES], again[16] = "";
+	char date[DATE_TEXT_BYTES];
 
 	if (strlen(date_text(names->time_ms, date)) < strlen("2026-11-20T10:25:48.123Z"))
 		date_text(0, date);
+	buf_printf(path, "%.4s%.2s%.5s%.2s%.2sZ", date, date + 5, date + 8, date + 14, date + 17);
 	if (names->again)
-		snprintf(again, sizeof(again), "_%u", names->again);
-	snprintf(text, WORD_BYTES, "%.4s%.2s%.5s%.2s%.2sZ%s", date, date + 5, date + 8, date + 14,
-		date + 17, again);
+		buf_printf(path, "_%u", names->again);
 }
 
-static void word_text(unsigned word, const struct file_names *names, char text[WORD_BYTES])
-{
-	if (word == PATTERN_TIME)
-		time_text(names, text);
-	else if (word == PATTERN_PID)
-		snprintf(text, WORD_BYTES, "%" PRIu32, names->pid);
-	else
-		snprintf(text, WORD_BYTES, "%0*" PRIu64, NUMBER_DIGITS_MIN, names->number);
-}
-
-static int add_word(struct buf *path, unsigned word, const struct file_names *names)
-{
-	char text[WORD_BYTES];
-
-	if (word == PATTERN_NAME)
-		return add_program_name(path, names->program);
-	word_text(word, names, text);
-	return buf_add_text(path, text);
-}
-
-int file_pattern_add(struct buf *path, const char *pattern, const struct file_names *names)
+/* binds: to another pattern, in which {time}, {n} and "{{" are left. */
+static void expand(struct buf *to, const char *pattern, const struct file_names *names, bool binds)
 {
 	unsigned word;
-	int rc = 0;
 
-	while (!rc && *pattern) {
-		size_t len = first_piece(pattern, &word);
-
-		rc = word ? add_word(path, word, names) :
-			    buf_add(path, pattern, *pattern == '{' ? 1 : len);
-		pattern += len;
-	}
-	return rc;
-}
-
-/* What a program is called may hold braces. */
-static int bind_name(struct buf *bound, const char *program)
-{
-	struct buf name;
-	int rc;
-
-	buf_init(&name);
-	rc = add_program_name(&name, program);
-	for (const char *at = name.data; !rc && *at; at++)
-		rc = *at == '{' ? buf_add_text(bound, "{{") : buf_add(bound, at, 1);
-	buf_release(&name);
-	return rc;
-}
-
-int file_pattern_bind(struct buf *bound, const char *pattern, const char *program, uint32_t pid)
-{
-	unsigned word;
-	int rc = 0;
-
-	while (!rc && *pattern) {
-		size_t len = first_piece(pattern, &word);
-
+	for (size_t len; *pattern; pattern += len) {
+		len = first_piece(pattern, &word);
 		if (word == PATTERN_NAME)
-			rc = bind_name(bound, program);
+			add_program_name(to, names->program, binds);
 		else if (word == PATTERN_PID)
-			rc = buf_printf(bound, "%" PRIu32, pid);
+			buf_printf(to, "%" PRIu32, names->pid);
+		else if (binds)
+			buf_add(to, pattern, len);
+		else if (word == PATTERN_TIME)
+			add_time(to, names);
+		else if (word)
+			buf_printf(to, "%0*" PRIu64, NUMBER_DIGITS_MIN, names->number);
 		else
-			rc = buf_add(bound, pattern, len);
-		pattern += len;
+			buf_add(to, pattern, *pattern == '{' ? 1 : len);
 	}
-	return rc;
+}
+
+void file_pattern_add(struct buf *path, const char *pattern, const struct file_names *names)
+{
+	expand(path, pattern, names, false);
+}
+
+void file_pattern_bind(struct buf *bound, const char *pattern, const char *program, uint32_t pid)
+{
+	expand(bound, pattern, &(struct file_names){.program = program, .pid = pid}, true);
 }

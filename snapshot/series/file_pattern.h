@@ -44,11 +44,11 @@ int file_pattern_check(const char *pattern, unsigned *words, struct err *err);
 
 /* All of these are for patterns that were checked. */
 
-/* Adds the name. 0 or -ERR_NOMEM. */
-int file_pattern_add(struct buf *path, const char *pattern, const struct file_names *names);
+/* Adds the name. */
+void file_pattern_add(struct buf *path, const char *pattern, const struct file_names *names);
 
-/* Adds the pattern for one process: {time} and {n} are left in it. 0 or -ERR_NOMEM. */
-int file_pattern_bind(struct buf *bound, const char *pattern, const char *program, uint32_t pid);
+/* Adds the pattern for one process: {time} and {n} are left in it. */
+void file_pattern_bind(struct buf *bound, const char *pattern, const char *program, uint32_t pid);
 
 /* Where the file's own name begins. */
 const char *file_pattern_last(const char *pattern);
@@ -58,7 +58,7 @@ const char *file_pattern_last(const char *pattern);
 bool file_pattern_fits(const char *last, const char *name, uint64_t *number);
 
 /* Adds path to name, with ".gz" behind it unless it ends so, in letters of either case. A device and
- * standard output ("-") keep their names. 0 or -ERR_NOMEM. */
-int packed_name_add(struct buf *name, const char *path);
+ * standard output ("-") keep their names. */
+void packed_name_add(struct buf *name, const char *path);
 
 #endif

@@ -26,7 +26,7 @@
  */
 
 struct series_limits {
-	size_t keep_count; /* files; SIZE_MAX: any number */
+	uint64_t keep_count; /* files; UINT64_MAX: any number */
 	uint64_t keep_bytes; /* of all of them; UINT64_MAX: any */
 };
 
@@ -111,12 +111,12 @@ struct series_log {
 	bool is_failing;
 };
 
-/* Whether lines can be written there, said before anything is begun: 0, -ERR_CREATE, -ERR_WRITE or
- * -ERR_NOMEM. Leaves an empty file where there was none. */
+/* Whether lines can be written there, said before anything is begun: 0, -ERR_CREATE or
+ * -ERR_WRITE. Leaves an empty file where there was none. */
 int series_log_start(struct series_log *log, const char *path, struct err *err);
 
 /* Adds "2026-11-20T10:25:48.123Z LINE", made harmless, at time_ms. The first of several that fail is an
- * error, -ERR_CREATE, -ERR_WRITE or -ERR_NOMEM, for the caller to say elsewhere; of the others 0 is returned. */
+ * error, -ERR_CREATE or -ERR_WRITE, for the caller to say elsewhere; of the others 0 is returned. */
 int series_log_add(struct series_log *log, int64_t time_ms, const char *line, struct err *err);
 
 /* The files of one series, or the one file of a pattern that has neither {time} nor {n}. Folders are not made. */
@@ -124,7 +124,7 @@ struct series_files;
 
 /* Everything is copied. program is the process's image; start_ms, its start since 1970-01-01 UTC, is 0 where
  * that is not known: then no file is known to be of the series, and none removed. A packed file's name ends
- * in ".gz". NULL: -ERR_USAGE (the pattern) or -ERR_NOMEM in *err. */
+ * in ".gz". NULL: -ERR_USAGE (the pattern) in *err. */
 struct series_files *series_files_new(const struct series_plan *plan, const char *program,
 	uint32_t pid, int64_t start_ms, struct err *err);
 void series_files_free(struct series_files *files); /* NULL is nothing */
@@ -135,7 +135,7 @@ int series_files_check(const struct series_plan *plan, struct err *err);
 
 /* The name for a snapshot of time_ms; {n} is behind all that are there and all that were written by this
  * series. tries is 0; when the name was taken 1, 2 and so on for another one. Replaces what path holds. 0;
- * -ERR_EXISTS: no number is left; -ERR_OPEN, -ERR_READ, -ERR_NOMEM. */
+ * -ERR_EXISTS: no number is left; -ERR_OPEN, -ERR_READ. */
 int series_files_name(struct series_files *files, int64_t time_ms, unsigned tries, struct buf *path,
 	struct err *err);
 

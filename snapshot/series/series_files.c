@@ -34,49 +34,33 @@ void series_files_free(struct series_files *files)
 	free(files);
 }
 
-/* Takes the pattern apart where the files' own names begin. 0 or -ERR_NOMEM. */
-static int split(struct series_files *files, const char *pattern, const char *program)
-{
-	const struct file_names names = {.program = program, .pid = files->pid};
-	const char *last = file_pattern_last(pattern);
-	struct buf folder;
-	int rc;
-
-	buf_init(&folder);
-	rc = buf_add(&folder, pattern, (size_t)(last - pattern));
-	if (!rc)
-		rc = file_pattern_add(&files->folder, folder.data, &names);
-	if (!rc)
-		rc = buf_add_text(&files->folder, "");
-	if (!rc)
-		rc = file_pattern_bind(&files->last, last, program, files->pid);
-	buf_release(&folder);
-	return rc;
-}
-
 struct series_files *series_files_new(const struct series_plan *plan, const char *program,
 	uint32_t pid, int64_t start_ms, struct err *err)
 {
+	const struct file_names names = {.program = program, .pid = pid};
 	struct series_files *files;
-	struct buf pattern;
+	struct buf pattern, folder;
+	const char *last;
 	unsigned words;
 
 	if (file_pattern_check(plan->out, &words, err))
 		return NULL;
+	files = xcalloc(1, sizeof(*files));
+	*files = (struct series_files){
+		.words = words, .pid = pid, .start_ms = start_ms, .limits = plan->limits};
 	buf_init(&pattern);
-	files = calloc(1, sizeof(*files));
-	if (files)
-		*files = (struct series_files){
-			.words = words, .pid = pid, .start_ms = start_ms, .limits = plan->limits};
-	if (!files ||
-		(plan->is_packed ? packed_name_add(&pattern, plan->out) :
-				   buf_add_text(&pattern, plan->out)) ||
-		split(files, pattern.data, program)) {
-		series_files_free(files);
-		files = NULL;
-		err_set(err, ERR_NOMEM, plan->out, NULL);
-	}
+	buf_init(&folder);
+	if (plan->is_packed)
+		packed_name_add(&pattern, plan->out);
+	else
+		buf_add_text(&pattern, plan->out);
+	last = file_pattern_last(pattern.data);
+	buf_add(&folder, pattern.data, (size_t)(last - pattern.data));
+	buf_add_text(&files->folder, "");
+	file_pattern_add(&files->folder, folder.data, &names);
+	file_pattern_bind(&files->last, last, program, pid);
 	buf_release(&pattern);
+	buf_release(&folder);
 	return files;
 }
 
@@ -120,33 +104,18 @@ int series_files_name(struct series_files *files, int64_t time_ms, unsigned trie
 	if (rc)
 		return rc;
 	buf_clear(path);
-	rc = buf_add_text(path, files->folder.data);
-	if (!rc)
-		rc = file_pattern_add(path, files->last.data, &names);
-	return rc ? err_set(err, ERR_NOMEM, files->folder.data, NULL) : 0;
+	buf_add_text(path, files->folder.data);
+	file_pattern_add(path, files->last.data, &names);
+	return 0;
 }
 
 /* Unless somebody is faster, the name is free; a file that is there is not touched. */
-static int check_folder(struct series_files *files, struct err *err)
-{
-	struct buf path;
-	struct out out;
-	int rc;
-
-	buf_init(&path);
-	rc = series_files_name(files, os_time_ms(), 0, &path, err);
-	if (!rc)
-		rc = out_open(&out, path.data, err);
-	if (!rc)
-		out_abort(&out);
-	buf_release(&path);
-	return rc;
-}
-
 int series_files_check(const struct series_plan *plan, struct err *err)
 {
 	const char *last = file_pattern_last(plan->out);
 	struct series_files *files;
+	struct buf path;
+	struct out out;
 	int rc = 0;
 
 	if (memchr(plan->out, '{', (size_t)(last - plan->out)))
@@ -154,8 +123,15 @@ int series_files_check(const struct series_plan *plan, struct err *err)
 	files = series_files_new(plan, "program", 1, 0, err);
 	if (!files)
 		return -(int)err->code;
-	if (files->words & (PATTERN_TIME | PATTERN_NUMBER))
-		rc = check_folder(files, err);
+	buf_init(&path);
+	if (files->words & (PATTERN_TIME | PATTERN_NUMBER)) {
+		rc = series_files_name(files, os_time_ms(), 0, &path, err);
+		if (!rc)
+			rc = out_open(&out, path.data, err);
+		if (!rc)
+			out_abort(&out);
+	}
+	buf_release(&path);
 	series_files_free(files);
 	return rc;
 }
@@ -168,89 +144,77 @@ struct candidate {
 	int64_t time_ms; /* in its head, when own is 0 */
 };
 
-struct pruning {
-	struct series_files *files;
-	struct folder_list list;
-	struct candidate *found;
-	size_t count;
-	struct buf path; /* of the file at hand */
-};
-
-static int set_path(struct pruning *pruning, const char *name)
+static void set_path(const struct series_files *files, struct buf *path, const char *name)
 {
-	buf_clear(&pruning->path);
-	return buf_add_text(&pruning->path, pruning->files->folder.data) ||
-	       buf_add_text(&pruning->path, name);
+	buf_clear(path);
+	buf_add_text(path, files->folder.data);
+	buf_add_text(path, name);
 }
 
-static struct candidate *find(struct pruning *pruning, const char *name)
+/* Those whose names fit. *found is the caller's to free; how many they are. */
+static size_t find_names(
+	const struct series_files *files, const struct folder_list *list, struct candidate **found)
 {
-	for (size_t i = 0; i < pruning->count; i++) {
-		if (!strcmp(pruning->found[i].entry->name, name))
-			return &pruning->found[i];
-	}
-	return NULL;
-}
-
-/* Those whose names fit. 0 or -ERR_NOMEM. */
-static int find_names(struct pruning *pruning)
-{
+	size_t count = 0;
 	uint64_t number;
 
-	pruning->found = calloc(pruning->list.count + 1, sizeof(*pruning->found));
-	if (!pruning->found)
-		return -ERR_NOMEM;
-	for (size_t i = 0; i < pruning->list.count; i++) {
-		const struct folder_entry *entry = &pruning->list.entries[i];
+	*found = xcalloc(list->count, sizeof(**found));
+	for (size_t i = 0; i < list->count; i++) {
+		const struct folder_entry *entry = &list->entries[i];
 
-		if (entry->is_file &&
-			file_pattern_fits(pruning->files->last.data, entry->name, &number))
-			pruning->found[pruning->count++].entry = entry;
+		if (entry->is_file && file_pattern_fits(files->last.data, entry->name, &number))
+			(*found)[count++].entry = entry;
 	}
-	return 0;
+	return count;
 }
 
 /* Tells which of them this run has written, and forgets those that are not there any more. False: the last of
  * them is not. Somebody has taken it away, and the older ones are all there is; or the system has called it
  * otherwise. */
-static bool find_own(struct pruning *pruning)
+static bool find_own(struct series_files *files, struct candidate *found, size_t count)
 {
-	struct series_files *files = pruning->files;
-	struct candidate *candidate = NULL;
+	bool has_last = false;
 	size_t kept = 0;
 
 	for (size_t i = 0; i < files->count; i++) {
-		candidate = find(pruning, files->own[i]);
-		if (candidate) {
+		size_t at = 0;
+
+		while (at < count && strcmp(found[at].entry->name, files->own[i]) != 0)
+			at++;
+		has_last = at < count;
+		if (has_last) {
 			files->own[kept++] = files->own[i];
-			candidate->own = kept;
+			found[at].own = kept;
 		} else {
 			free(files->own[i]);
 		}
 	}
 	files->count = kept;
-	return candidate;
+	return has_last;
 }
 
-/* Leaves those whose heads say that they are of the series, and the newest. */
-static void read_heads(struct pruning *pruning)
+/* Leaves those whose heads say that they are of the series, and the newest; how many they are. */
+static size_t read_heads(const struct series_files *files, struct candidate *found, size_t count)
 {
-	const struct series_files *files = pruning->files;
+	struct buf path;
 	size_t kept = 0;
 
-	for (size_t i = 0; i < pruning->count; i++) {
-		struct candidate candidate = pruning->found[i];
+	buf_init(&path);
+	for (size_t i = 0; i < count; i++) {
+		struct candidate candidate = found[i];
 		struct dump_head head = {0};
-		bool is_of_series = !set_path(pruning, candidate.entry->name) &&
-				    !dump_head_read(pruning->path.data, &head, NULL) &&
-				    head.is_ours && head.time_ms && head.start_ms &&
-				    head.pid == files->pid && head.start_ms == files->start_ms;
+		bool is_of_series;
 
+		set_path(files, &path, candidate.entry->name);
+		is_of_series = !dump_head_read(path.data, &head, NULL) && head.is_ours &&
+			       head.time_ms && head.start_ms && head.pid == files->pid &&
+			       head.start_ms == files->start_ms;
 		candidate.time_ms = candidate.own ? 0 : head.time_ms;
 		if (is_of_series || candidate.own == files->count)
-			pruning->found[kept++] = candidate;
+			found[kept++] = candidate;
 	}
-	pruning->count = kept;
+	buf_release(&path);
+	return kept;
 }
 
 static int by_age(const void *a, const void *b)
@@ -264,68 +228,50 @@ static int by_age(const void *a, const void *b)
 	return strcmp(x->entry->name, y->entry->name);
 }
 
-static int remove_oldest(struct pruning *pruning, struct err *err)
+/* 0, or the first trouble. */
+static int remove_oldest(
+	const struct series_files *files, struct candidate *found, size_t count, struct err *err)
 {
-	const struct series_limits *limits = &pruning->files->limits;
-	size_t count = pruning->count;
+	const struct series_limits *limits = &files->limits;
 	uint64_t bytes = 0;
-	int rc = 0;
+	struct buf path;
+	int rc = 0, status;
 
-	qsort(pruning->found, count, sizeof(*pruning->found), by_age);
+	qsort(found, count, sizeof(*found), by_age);
 	for (size_t i = 0; i < count; i++)
-		bytes += pruning->found[i].entry->size_bytes;
-	for (const struct candidate *oldest = pruning->found;
-		count > 1 && (count > limits->keep_count || bytes > limits->keep_bytes); oldest++) {
-		struct err why;
-		int status = set_path(pruning, oldest->entry->name) ?
-				     err_set(&why, ERR_NOMEM, oldest->entry->name, NULL) :
-				     folder_remove(pruning->path.data, &why);
-
-		if (status && !rc) {
-			rc = status;
-			*err = why;
-		}
-		count--;
-		bytes -= oldest->entry->size_bytes;
+		bytes += found[i].entry->size_bytes;
+	buf_init(&path);
+	for (; count > 1 && (count > limits->keep_count || bytes > limits->keep_bytes); count--) {
+		set_path(files, &path, found->entry->name);
+		status = folder_remove(path.data, rc ? NULL : err);
+		rc = rc ? rc : status;
+		bytes -= found++->entry->size_bytes;
 	}
+	buf_release(&path);
 	return rc;
 }
 
 static int prune(struct series_files *files, const char *newest, struct err *err)
 {
-	struct pruning pruning = {.files = files};
-	int rc = folder_list_read(files->folder.data, &pruning.list, err);
+	struct folder_list list;
+	struct candidate *found;
+	size_t count;
+	int rc = folder_list_read(files->folder.data, &list, err);
 
 	if (rc)
 		return rc;
-	buf_init(&pruning.path);
-	if (find_names(&pruning)) {
-		rc = err_set(err, ERR_NOMEM, files->folder.data, NULL);
-	} else if (!find_own(&pruning)) {
+	count = find_names(files, &list, &found);
+	if (find_own(files, found, count)) {
+		count = read_heads(files, found, count);
+		rc = remove_oldest(files, found, count, err);
+	} else {
 		rc = err_set(err, ERR_OPEN, newest,
 			"it is not in its folder by this name, so none of the older ones is "
 			"removed");
-	} else {
-		read_heads(&pruning);
-		rc = remove_oldest(&pruning, err);
 	}
-	buf_release(&pruning.path);
-	free(pruning.found);
-	folder_list_release(&pruning.list);
+	free(found);
+	folder_list_release(&list);
 	return rc;
-}
-
-static int add_own(struct series_files *files, const char *name)
-{
-	char *copy = strdup(name);
-
-	if (!copy ||
-		array_grow((void **)&files->own, &files->cap, files->count, sizeof(*files->own))) {
-		free(copy);
-		return -ERR_NOMEM;
-	}
-	files->own[files->count++] = copy;
-	return 0;
 }
 
 int series_files_written(struct series_files *files, const char *path, struct err *err)
@@ -337,10 +283,11 @@ int series_files_written(struct series_files *files, const char *path, struct er
 	int rc;
 
 	if (!file_pattern_fits(files->last.data, name, &files->number) ||
-		(limits->keep_count == SIZE_MAX && limits->keep_bytes == UINT64_MAX))
+		(limits->keep_count == UINT64_MAX && limits->keep_bytes == UINT64_MAX))
 		return 0;
-	rc = add_own(files, name) ? err_set(&trouble, ERR_NOMEM, path, NULL) :
-				    prune(files, path, &trouble);
+	array_grow((void **)&files->own, &files->cap, files->count, sizeof(*files->own));
+	files->own[files->count++] = xstrdup(name);
+	rc = prune(files, path, &trouble);
 	files->has_trouble = rc;
 	if (!rc || had_trouble)
 		return 0;

@@ -200,8 +200,7 @@ static void take_in(struct loop *loop, const struct process_seen *id)
 	while (at < loop->count && !is_same(&loop->members[at].id, id))
 		at++;
 	if (at == loop->count) {
-		if (array_grow((void **)&loop->members, &loop->cap, at, sizeof(*loop->members)))
-			return;
+		array_grow((void **)&loop->members, &loop->cap, at, sizeof(*loop->members));
 		loop->members[loop->count++] =
 			(struct member){.id = *id, .base_bytes = KEPT_UNKNOWN_BYTES};
 	}
@@ -512,16 +511,14 @@ int series_exit_status(const struct series_result *result)
 
 /* ---------------------------------------------------------------- the log */
 
-static int add_text(const char *path, const char *text, size_t len, struct err *err)
+static int append(const char *path, const char *text, size_t len, struct err *err)
 {
 	struct buf old;
 	int rc;
 
 	buf_init(&old);
-	if (buf_printf(&old, "%s.1", path))
-		rc = err_set(err, ERR_NOMEM, path, NULL);
-	else
-		rc = file_append_line(path, text, len, SERIES_LOG_BYTES, old.data, err);
+	buf_printf(&old, "%s.1", path);
+	rc = file_append_line(path, text, len, SERIES_LOG_BYTES, old.data, err);
 	buf_release(&old);
 	return rc;
 }
@@ -529,7 +526,7 @@ static int add_text(const char *path, const char *text, size_t len, struct err *
 int series_log_start(struct series_log *log, const char *path, struct err *err)
 {
 	*log = (struct series_log){.path = path};
-	return path ? add_text(path, "", 0, err) : 0;
+	return path ? append(path, "", 0, err) : 0;
 }
 
 int series_log_add(struct series_log *log, int64_t time_ms, const char *line, struct err *err)
@@ -542,13 +539,10 @@ int series_log_add(struct series_log *log, int64_t time_ms, const char *line, st
 	if (!log->path)
 		return 0;
 	buf_init(&text);
-	rc = buf_printf(&text, "%s %s", date_text(time_ms, date), line);
-	if (!rc) {
-		text_harmless(text.data);
-		rc = buf_add(&text, "\n", 1);
-	}
-	rc = rc ? err_set(err, ERR_NOMEM, log->path, NULL) :
-		  add_text(log->path, text.data, text.len, err);
+	buf_printf(&text, "%s %s", date_text(time_ms, date), line);
+	text_harmless(text.data);
+	buf_add(&text, "\n", 1);
+	rc = append(log->path, text.data, text.len, err);
 	buf_release(&text);
 	log->is_failing = rc;
 	return was_failing ? 0 : rc;

@@ -270,7 +270,7 @@ static inline int scene_run(struct scene *scene, const struct series_plan *plan,
 
 	world = scene;
 	named.out = plan->out ? plan->out : "{pid}";
-	named.limits = (struct series_limits){SIZE_MAX, UINT64_MAX};
+	named.limits = (struct series_limits){UINT64_MAX, UINT64_MAX};
 	rc = series_run(&named, &calls, result, err);
 	for (size_t i = 0; i < scene->process_count; i++)
 		assert_int_equal(scene->processes[i].open_count, 0);

@@ -16,7 +16,7 @@
 #define NO_LIMITS                                                                                  \
 	(struct series_limits)                                                                     \
 	{                                                                                          \
-		SIZE_MAX, UINT64_MAX                                                               \
+		UINT64_MAX, UINT64_MAX                                                             \
 	}
 
 static char scene_folder[] = "build/test_series \xc3\xa4\xc3\xb6 XXXXXX";
@@ -69,9 +69,9 @@ static inline void check_files(const char *expected)
 
 	assert_int_equal(folder_list_read(scene_folder, &list, NULL), 0);
 	buf_init(&names);
-	assert_int_equal(buf_add_text(&names, ""), 0);
+	buf_add_text(&names, "");
 	for (size_t i = 0; i < list.count; i++)
-		assert_int_equal(buf_printf(&names, "%s ", list.entries[i].name), 0);
+		buf_printf(&names, "%s ", list.entries[i].name);
 	assert_string_equal(names.data, expected);
 	buf_release(&names);
 	folder_list_release(&list);

@@ -18,7 +18,7 @@ static struct series_limits keep(size_t count)
 
 static struct series_limits keep_bytes(uint64_t bytes)
 {
-	return (struct series_limits){SIZE_MAX, bytes};
+	return (struct series_limits){UINT64_MAX, bytes};
 }
 
 #undef TEST_AROUND

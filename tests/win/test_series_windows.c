@@ -179,7 +179,7 @@ static int write_next(struct series_files *files, struct err *err)
 static int check_folder(const char *folder)
 {
 	char *path = join(folder, "{n}");
-	const struct series_plan plan = {.out = path, .limits = {SIZE_MAX, UINT64_MAX}};
+	const struct series_plan plan = {.out = path, .limits = {UINT64_MAX, UINT64_MAX}};
 	struct err err;
 	int rc = series_files_check(&plan, &err);
 
