@@ -24,7 +24,6 @@ enum {
 	OPT_REPLACE,
 	OPT_PRINT_XML,
 	OPT_OUT,
-	OPT_HELP,
 };
 
 static const struct opt options[] = {
@@ -47,27 +46,22 @@ static const struct opt options[] = {
 	{OPT_REPLACE, NULL, "replace", NULL, "replace an existing task"},
 	{OPT_PRINT_XML, NULL, "print-xml", NULL,
 		"print the XML for schtasks /create, and add nothing"},
-	{OPT_OUT, "f", "output", "OUT",
+	{OPT_OUT, "f", "output", "OUT", 
 		"with --print-xml: write to OUT instead of standard output"},
-	{OPT_HELP, "h", "help", NULL, "print this help"},
+	HELP_OPTION,
 	{0},
 };
 
-static void schedule_help(FILE *to)
-{
-	fprintf(to,
-		"usage: hsnap schedule add NAME --every T --dir D [--keep N] [--max-bytes SIZE]\n"
-		"             [--full] [--gzip] [--start TIME] [--at-start] [--time-limit T]\n"
-		"             [--as-user] [--program FILE] [--replace] [--print-xml] [-f OUT]\n"
-		"       hsnap schedule list\n"
-		"       hsnap schedule remove NAME\n"
-		"       hsnap schedule run NAME\n"
-		"\n"
-		"Have Windows' Task Scheduler write dumps of every process called NAME (app.exe);\n"
-		"list these tasks, remove one, or run once, now, what it runs.\n"
-		"\n");
-	opt_help(options, to);
-}
+static const char usage[] =
+	"usage: hsnap schedule add NAME --every T --dir D [--keep N] [--max-bytes SIZE]\n"
+	"             [--full] [--gzip] [--start TIME] [--at-start] [--time-limit T]\n"
+	"             [--as-user] [--program FILE] [--replace] [--print-xml] [-f OUT]\n"
+	"       hsnap schedule list\n"
+	"       hsnap schedule remove NAME\n"
+	"       hsnap schedule run NAME\n"
+	"\n"
+	"Have Windows' Task Scheduler write dumps of every process called NAME (app.exe);\n"
+	"list these tasks, remove one, or run once, now, what it runs.\n";
 
 struct schedule {
 	const char *verb; /* NULL: none was given */
@@ -88,10 +82,13 @@ static int take_argument(struct schedule *schedule, const char *value, struct er
 	return 0;
 }
 
-static void take_option(struct schedule *schedule, int id, const char *value)
+static int set_option(void *ctx, int id, const char *value, struct err *err)
 {
+	struct schedule *schedule = ctx;
 	struct task_request *request = &schedule->request;
 
+	if (id < 0)
+		return id == OPT_ARGUMENT ? take_argument(schedule, value, err) : id;
 	for (const struct opt *opt = options; opt->id; opt++) {
 		if (opt->id == id)
 			schedule->add_option = opt->long_name;
@@ -113,6 +110,7 @@ static void take_option(struct schedule *schedule, int id, const char *value)
 	case OPT_OUT: schedule->output = value; break;
 	default: break;
 	}
+	return 0;
 }
 
 /* ---------------------------------------------------------------- add */
@@ -135,8 +133,8 @@ static int print_xml(const char *xml, const char *path, struct err *err)
 	int rc;
 
 	buf_init(&bytes);
-	rc = task_xml_utf16(&bytes, xml) ? err_set(err, ERR_NOMEM, NULL, NULL) :
-					   out_open(&out, path, err);
+	task_xml_utf16(&bytes, xml);
+	rc = out_open(&out, path, err);
 	if (!rc) {
 		out_write(&out, bytes.data, bytes.len);
 		rc = out_commit(&out, err);
@@ -165,11 +163,10 @@ static int add(const struct schedule *schedule, struct err *err)
 {
 	struct task_request request = schedule->request;
 	struct buf folder = {0}, program = {0}, user = {0}, xml = {0};
-	struct task_plan plan;
+	struct task_plan plan = {0};
 	char start[DATE_TEXT_BYTES];
 	int rc = 0;
 
-	task_plan_init(&plan);
 	soon(start);
 	if (request.folder)
 		rc = scheduler_full_path(&folder, request.folder, err);
@@ -238,25 +235,12 @@ static int act(const struct schedule *schedule, int *exit_status, struct err *er
 
 int command_schedule(int argc, char **argv)
 {
+	static const struct command_form form = {usage, options, .set = set_option};
 	struct schedule schedule = {0};
-	struct opt_state state;
 	struct err err = {0};
-	int id, exit_status = 0, rc = 0;
+	int exit_status = 0, rc = command_read(&form, argc, argv, &schedule, &err);
 
-	opt_init(&state, options, argc, argv);
-	while (!rc && (id = opt_next(&state, &err))) {
-		switch (id) {
-		case OPT_ARGUMENT: rc = take_argument(&schedule, state.value, &err); break;
-		case OPT_HELP: schedule_help(stdout); return 0;
-		default:
-			if (id < 0)
-				rc = id;
-			else
-				take_option(&schedule, id, state.value);
-			break;
-		}
-	}
 	if (!rc)
 		rc = act(&schedule, &exit_status, &err);
-	return rc ? command_fail(&err) : exit_status;
+	return rc < 0 ? command_fail(&err) : exit_status;
 }

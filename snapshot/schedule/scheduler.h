@@ -14,11 +14,11 @@
 
 /* Registers a task, which the system's account runs or a user without a password, as xml says, and looks whether the
  * scheduler has kept what it is to run; what the task may lack all the same is a line on standard error. 0, -ERR_TASK_EXISTS (unless it may_replace it), -ERR_ADMIN, -ERR_SYSTEM (under Wine:
- * nothing is left of it), -ERR_NOMEM. */
+ * nothing is left of it). */
 int scheduler_add(
 	const char *name, const char *xml, bool is_system, bool may_replace, struct err *err);
 
-/* 0, -ERR_NO_TASK, -ERR_ADMIN, -ERR_SYSTEM, -ERR_NOMEM. */
+/* 0, -ERR_NO_TASK, -ERR_ADMIN, -ERR_SYSTEM. */
 int scheduler_remove(const char *name, struct err *err);
 
 /* Prints a table of all tasks; those that run anything but this hsnap as tasks do are marked. */

@@ -14,30 +14,45 @@
 #include "core/base/os_windows.h"
 #include "snapshot/schedule/scheduler.h"
 
-/* Adds text, which goes; NULL: out of memory. */
-static int add_taken(struct buf *to, char *text, struct err *err)
+char *scheduler_utf8(const wchar_t *wide)
 {
-	int rc = text ? buf_add_text(to, text) : -ERR_NOMEM;
+	char *text = wide_to_utf8(wide);
 
+	if (!text)
+		memory_out();
+	return text;
+}
+
+static void add_wide(struct buf *to, const wchar_t *wide)
+{
+	char *text = scheduler_utf8(wide);
+
+	buf_add_text(to, text);
 	free(text);
-	return rc ? err_set(err, ERR_NOMEM, NULL, NULL) : 0;
 }
 
 int scheduler_full_path(struct buf *full, const char *path, struct err *err)
 {
-	return add_taken(full, os_full_path(path), err);
+	char *text = os_full_path(path);
+
+	if (!text)
+		return err_set(err, ERR_OPEN, path, NULL);
+	buf_add_text(full, text);
+	free(text);
+	return 0;
 }
 
-/* The path may be longer than the system's usual limit: then it is not cut, but refused later. */
+/* No path is longer than what there is room for. */
 int scheduler_program(struct buf *path, struct err *err)
 {
-	DWORD units = 32768;
-	wchar_t *wide = malloc(units * sizeof(*wide));
-	DWORD len = wide ? GetModuleFileNameW(NULL, wide, units) : 0;
-	int rc = add_taken(path, len && len < units ? wide_to_utf8(wide) : NULL, err);
+	const DWORD units = 32768;
+	wchar_t *wide = xcalloc(units, sizeof(*wide));
 
+	(void)err;
+	GetModuleFileNameW(NULL, wide, units);
+	add_wide(path, wide);
 	free(wide);
-	return rc;
+	return 0;
 }
 
 int scheduler_user(struct buf *user, struct err *err)
@@ -50,12 +65,12 @@ int scheduler_user(struct buf *user, struct err *err)
 	HANDLE token = NULL;
 	char text[300];
 	DWORD size;
-	int rc;
+	int rc = 0;
 
 	if (OpenProcessToken(GetCurrentProcess(), TOKEN_QUERY, &token) &&
 		GetTokenInformation(token, TokenUser, &info, sizeof(info), &size) &&
 		ConvertSidToStringSidW(info.user.User.Sid, &sid))
-		rc = add_taken(user, wide_to_utf8(sid), err);
+		add_wide(user, sid);
 	else
 		rc = err_set(err, ERR_SYSTEM, "--as-user", "%s",
 			windows_error(GetLastError(), text, sizeof(text)));
@@ -69,10 +84,10 @@ int scheduler_user(struct buf *user, struct err *err)
 bool scheduler_is_own_program(const char *program)
 {
 	struct buf own = {0};
-	bool is_own = !scheduler_program(&own, NULL) &&
-		      (program[0] != '\\' || own.data[0] == '\\') &&
-		      os_same_file(own.data, program);
+	bool is_own;
 
+	scheduler_program(&own, NULL);
+	is_own = (program[0] != '\\' || own.data[0] == '\\') && os_same_file(own.data, program);
 	buf_release(&own);
 	return is_own;
 }
@@ -119,7 +134,7 @@ bool rights_of_path_are_everybodys(const char *path)
 	return result;
 }
 
-static void warn_of(const char *path)
+static void warn_if_everybodys(const char *path)
 {
 	if (rights_of_path_are_everybodys(path))
 		fprintf(stderr,
@@ -149,13 +164,15 @@ static int check_drive(const char *path, bool is_system, struct err *err)
 static int make_folder(const char *path, bool is_system, struct err *err)
 {
 	SECURITY_ATTRIBUTES rights = {.nLength = sizeof(rights)};
-	DWORD attributes = INVALID_FILE_ATTRIBUTES, error = ERROR_NOT_ENOUGH_MEMORY;
+	DWORD attributes = INVALID_FILE_ATTRIBUTES, error = ERROR_PATH_NOT_FOUND;
 	wchar_t *wide = wide_path(path);
 	char text[300];
 
-	if (wide && (!is_system || ConvertStringSecurityDescriptorToSecurityDescriptorW(
-					   RIGHTS_OF_ADMINISTRATORS, SDDL_REVISION_1,
-					   &rights.lpSecurityDescriptor, NULL))) {
+	if (is_system &&
+		!ConvertStringSecurityDescriptorToSecurityDescriptorA(RIGHTS_OF_ADMINISTRATORS,
+			SDDL_REVISION_1, &rights.lpSecurityDescriptor, NULL)) {
+		error = GetLastError();
+	} else if (wide) {
 		for (wchar_t *at = wide + wcscspn(wide, L"\\"); (at = wcschr(at + 1, L'\\'));) {
 			*at = L'\0';
 			CreateDirectoryW(wide, &rights);
@@ -188,8 +205,8 @@ int scheduler_places(
 	rc = make_folder(folder, is_system, err);
 	if (rc)
 		return rc;
-	warn_of(folder);
-	warn_of(program);
-	warn_of(home);
+	warn_if_everybodys(folder);
+	warn_if_everybodys(program);
+	warn_if_everybodys(home);
 	return 0;
 }

@@ -11,7 +11,7 @@
 #include "core/base/memory.h"
 
 /* Sets err, of which place is a name, from what the scheduler answered, and returns its code: -ERR_ADMIN,
- * -ERR_NO_TASK, -ERR_TASK_EXISTS, -ERR_TASK, -ERR_NOMEM, else -ERR_SYSTEM. */
+ * -ERR_NO_TASK, -ERR_TASK_EXISTS, -ERR_TASK, else -ERR_SYSTEM. */
 int scheduler_fail(HRESULT hr, const char *place, struct err *err);
 
 /* What a task that was registered lacks all the same, and what to do about it; NULL: nothing. */
@@ -21,12 +21,15 @@ const char *scheduler_warning(HRESULT hr);
 int scheduler_action_arguments(const char *name, const char *program, const char *arguments,
 	int *argc, char ***argv, struct err *err);
 
+/* The caller frees it. */
+char *scheduler_utf8(const wchar_t *wide);
+
 /* Whether it is this one, by its full path. */
 bool scheduler_is_own_program(const char *program);
 
 /* For what is made for the system: it and administrators may do all with it and with what comes into it, others
  * nothing, whatever the folder above it says ("Security Descriptor String Format", Microsoft Learn). */
-#define RIGHTS_OF_ADMINISTRATORS L"D:P(A;OICI;FA;;;SY)(A;OICI;FA;;;BA)"
+#define RIGHTS_OF_ADMINISTRATORS "D:P(A;OICI;FA;;;SY)(A;OICI;FA;;;BA)"
 
 /* Whether a list of rights (DACL) gives one to change something, or to get such a right, to one of those that every
  * user is: Everyone, Users, Authenticated Users, Interactive. Denials are not counted against it. No list at all gives

@@ -19,25 +19,10 @@
 #include "snapshot/schedule/scheduler_parts_windows.h"
 #include "snapshot/schedule/task.h"
 
-#define FOLDER L"hsnap"
-#define ELEVATION_REQUIRED 740 /* "System Error Codes", Microsoft Learn; headers of MinGW lack it */
+#define FOLDER "hsnap"
 #define NO_TASK HRESULT_FROM_WIN32(ERROR_FILE_NOT_FOUND)
 
 /* ---------------------------------------------------------------- what it answers */
-
-/* Windows keeps no text of SCHED_E_*, "Task Scheduler Error and Success Constants", Microsoft Learn, where others are
- * found. */
-static const char *words(HRESULT hr, char *text, size_t size)
-{
-	switch ((uint32_t)hr) {
-	case 0x80041315: /* SCHED_E_SERVICE_NOT_RUNNING */
-	case 0x80041322: /* SCHED_E_SERVICE_NOT_AVAILABLE */
-	case 0x80070426: /* ERROR_SERVICE_NOT_ACTIVE */
-	case 0x800706ba: /* RPC_S_SERVER_UNAVAILABLE */
-		return "its service does not run; start it with 'net start Schedule'";
-	default: return windows_error((unsigned long)hr, text, size);
-	}
-}
 
 static bool is_missing(HRESULT hr)
 {
@@ -45,28 +30,42 @@ static bool is_missing(HRESULT hr)
 	       hr == HRESULT_FROM_WIN32(ERROR_PATH_NOT_FOUND);
 }
 
+/* Windows keeps no text of SCHED_E_*: "Task Scheduler Error and Success Constants", Microsoft Learn. */
 int scheduler_fail(HRESULT hr, const char *place, struct err *err)
 {
+	static const char denied[] = "Task Scheduler: access denied";
+#define STOPPED "Task Scheduler: its service does not run; start it with 'net start Schedule', 0x"
+	static const struct {
+		uint32_t hr;
+		enum err_code code;
+		const char *detail;
+	} answers[] = {
+		{0x80070005, ERR_ADMIN, denied}, /* E_ACCESSDENIED */
+		{0x800702e4, ERR_ADMIN, denied}, /* ERROR_ELEVATION_REQUIRED */
+		{0x80070522, ERR_ADMIN, denied}, /* ERROR_PRIVILEGE_NOT_HELD */
+		{0x80070002, ERR_NO_TASK, ""}, /* ERROR_FILE_NOT_FOUND */
+		{0x80070003, ERR_NO_TASK, ""}, /* ERROR_PATH_NOT_FOUND */
+		{0x800700b7, ERR_TASK_EXISTS, ""}, /* ERROR_ALREADY_EXISTS */
+		{0x80070050, ERR_TASK_EXISTS, ""}, /* ERROR_FILE_EXISTS */
+		{0x80004002, ERR_TASK, "it does not run one program"}, /* E_NOINTERFACE */
+		{0x80004001, ERR_SYSTEM, /* E_NOTIMPL */
+			"Wine's Task Scheduler runs no tasks and forgets what they are to run; "
+			"'hsnap schedule add --print-xml' writes one for Windows"},
+		/* SCHED_E_SERVICE_NOT_RUNNING, SCHED_E_SERVICE_NOT_AVAILABLE */
+		{0x80041315, ERR_SYSTEM, STOPPED "80041315"},
+		{0x80041322, ERR_SYSTEM, STOPPED "80041322"},
+		/* ERROR_SERVICE_NOT_ACTIVE, RPC_S_SERVER_UNAVAILABLE */
+		{0x80070426, ERR_SYSTEM, STOPPED "80070426"},
+		{0x800706ba, ERR_SYSTEM, STOPPED "800706BA"},
+	};
 	char text[300];
 
-	if (hr == E_OUTOFMEMORY)
-		return err_set(err, ERR_NOMEM, NULL, NULL);
-	if (hr == E_ACCESSDENIED || hr == HRESULT_FROM_WIN32(ELEVATION_REQUIRED) ||
-		hr == HRESULT_FROM_WIN32(ERROR_PRIVILEGE_NOT_HELD))
-		return err_set(err, ERR_ADMIN, place, "Task Scheduler: access denied");
-	if (is_missing(hr))
-		return err_set(err, ERR_NO_TASK, place, NULL);
-	if (hr == HRESULT_FROM_WIN32(ERROR_ALREADY_EXISTS) ||
-		hr == HRESULT_FROM_WIN32(ERROR_FILE_EXISTS))
-		return err_set(err, ERR_TASK_EXISTS, place, NULL);
-	if (hr == E_NOINTERFACE)
-		return err_set(err, ERR_TASK, place, "it does not run one program");
-	if (hr == E_NOTIMPL)
-		return err_set(err, ERR_SYSTEM, place, "%s",
-			"Wine's Task Scheduler runs no tasks and forgets what they are to run; "
-			"'hsnap schedule add --print-xml' writes one for Windows");
+	for (size_t i = 0; i < sizeof(answers) / sizeof(*answers); i++) {
+		if (answers[i].hr == (uint32_t)hr)
+			return err_set(err, answers[i].code, place, "%s", answers[i].detail);
+	}
 	return err_set(err, ERR_SYSTEM, place, "Task Scheduler: %s, 0x%08lX",
-		words(hr, text, sizeof(text)), (unsigned long)hr);
+		windows_error((unsigned long)hr, text, sizeof(text)), (unsigned long)hr);
 }
 
 const char *scheduler_warning(HRESULT hr)
@@ -105,6 +104,13 @@ struct session {
 
 static const VARIANT nothing; /* VT_EMPTY */
 
+/* Any of its interfaces; NULL is nothing. */
+static void release(void *object)
+{
+	if (object)
+		IUnknown_Release((IUnknown *)object);
+}
+
 static bool load(void)
 {
 	HMODULE ole = LoadLibraryW(L"ole32.dll"), automation = LoadLibraryW(L"oleaut32.dll");
@@ -125,10 +131,8 @@ static void session_close(struct session *session)
 {
 	if (session->name)
 		com.free_text(session->name);
-	if (session->folder)
-		ITaskFolder_Release(session->folder);
-	if (session->service)
-		ITaskService_Release(session->service);
+	release(session->folder);
+	release(session->service);
 	if (session->is_initialized)
 		com.uninitialize();
 }
@@ -151,28 +155,38 @@ static HRESULT connect_service(struct session *session)
 	return is_missing(hr) ? HRESULT_FROM_WIN32(ERROR_SERVICE_NOT_ACTIVE) : hr;
 }
 
-/* NULL: out of memory. */
 static BSTR bstr(const char *text)
 {
 	wchar_t *wide = wide_from_utf8(text);
 	BSTR result = wide ? com.text(wide) : NULL;
 
+	if (!result)
+		memory_out();
 	free(wide);
 	return result;
+}
+
+/* Frees what was made; NULL is an empty text. */
+static char *utf8(BSTR wide)
+{
+	char *text = scheduler_utf8(wide ? wide : L"");
+
+	com.free_text(wide);
+	return text;
 }
 
 /* To be closed, whatever is returned. */
 static HRESULT session_open(struct session *session, const char *name)
 {
-	BSTR path = NULL;
+	BSTR path;
 	HRESULT hr;
 
 	*session = (struct session){0};
 	if (!load())
 		return HRESULT_FROM_WIN32(ERROR_MOD_NOT_FOUND);
 	session->name = bstr(name);
-	path = com.text(L"\\" FOLDER);
-	hr = path && session->name ? connect_service(session) : E_OUTOFMEMORY;
+	hr = connect_service(session);
+	path = bstr("\\" FOLDER);
 	if (SUCCEEDED(hr))
 		hr = ITaskService_GetFolder(session->service, path, &session->folder);
 	com.free_text(path);
@@ -199,14 +213,9 @@ static HRESULT read_exec(IExecAction *exec, struct action *action)
 
 	if (SUCCEEDED(hr))
 		hr = IExecAction_get_Arguments(exec, &arguments);
-	if (SUCCEEDED(hr)) {
-		action->program = wide_to_utf8(program ? program : L"");
-		action->arguments = wide_to_utf8(arguments ? arguments : L"");
-		hr = action->program && action->arguments ? S_OK : E_OUTOFMEMORY;
-	}
-	com.free_text(program);
-	com.free_text(arguments);
-	len = SUCCEEDED(hr) ? strlen(action->program) : 0;
+	action->program = utf8(program);
+	action->arguments = utf8(arguments);
+	len = strlen(action->program);
 	if (len > 1 && action->program[0] == '"' && action->program[len - 1] == '"') {
 		memmove(action->program, action->program + 1, len - 2);
 		action->program[len - 2] = '\0';
@@ -234,14 +243,10 @@ static HRESULT read_action(IRegisteredTask *task, struct action *action)
 		hr = IAction_QueryInterface(first, &IID_IExecAction, (void **)&exec);
 	if (SUCCEEDED(hr))
 		hr = read_exec(exec, action);
-	if (exec)
-		IExecAction_Release(exec);
-	if (first)
-		IAction_Release(first);
-	if (all)
-		IActionCollection_Release(all);
-	if (definition)
-		ITaskDefinition_Release(definition);
+	release(exec);
+	release(first);
+	release(all);
+	release(definition);
 	return hr;
 }
 
@@ -249,24 +254,20 @@ static HRESULT read_action(IRegisteredTask *task, struct action *action)
 
 static HRESULT make_folder(struct session *session, bool is_system)
 {
-	BSTR root = com.text(L"\\"), name = com.text(FOLDER);
-	BSTR rights = is_system ? com.text(RIGHTS_OF_ADMINISTRATORS) : NULL;
+	BSTR root = bstr("\\"), name = bstr(FOLDER), rights = bstr(RIGHTS_OF_ADMINISTRATORS);
 	ITaskFolder *top = NULL;
 	VARIANT sddl = nothing;
-	HRESULT hr = E_OUTOFMEMORY;
+	HRESULT hr = ITaskService_GetFolder(session->service, root, &top);
 
-	if (rights) {
+	if (is_system) {
 		V_VT(&sddl) = VT_BSTR;
 		V_BSTR(&sddl) = rights;
 	}
-	if (root && name && (rights || !is_system))
-		hr = ITaskService_GetFolder(session->service, root, &top);
 	if (SUCCEEDED(hr))
 		hr = ITaskFolder_CreateFolder(top, name, sddl, &session->folder);
 	if (hr == HRESULT_FROM_WIN32(ERROR_ALREADY_EXISTS))
 		hr = E_ACCESSDENIED; /* it is there, and was not shown to us */
-	if (top)
-		ITaskFolder_Release(top);
+	release(top);
 	com.free_text(root);
 	com.free_text(name);
 	com.free_text(rights);
@@ -288,12 +289,9 @@ int scheduler_add(
 	if (SUCCEEDED(hr)) {
 		BSTR text = bstr(xml);
 
-		hr = text ? ITaskFolder_RegisterTask(session.folder, session.name, text,
-				    may_replace ? TASK_CREATE_OR_UPDATE : TASK_CREATE, nothing,
-				    nothing,
-				    is_system ? TASK_LOGON_SERVICE_ACCOUNT : TASK_LOGON_S4U,
-				    nothing, &task) :
-			    E_OUTOFMEMORY;
+		hr = ITaskFolder_RegisterTask(session.folder, session.name, text,
+			may_replace ? TASK_CREATE_OR_UPDATE : TASK_CREATE, nothing, nothing,
+			is_system ? TASK_LOGON_SERVICE_ACCOUNT : TASK_LOGON_S4U, nothing, &task);
 		com.free_text(text);
 	}
 	if (SUCCEEDED(hr) && scheduler_warning(hr))
@@ -303,8 +301,7 @@ int scheduler_add(
 		if (FAILED(hr)) /* it would run nothing */
 			ITaskFolder_DeleteTask(session.folder, session.name, 0);
 	}
-	if (task)
-		IRegisteredTask_Release(task);
+	release(task);
 	action_release(&kept);
 	session_close(&session);
 	return FAILED(hr) ? scheduler_fail(hr, name, err) : 0;
@@ -341,7 +338,6 @@ static void read_state(IRegisteredTask *task, struct task_listed *row)
 	LONG result = 0;
 	DATE last = 0, next = 0;
 	BSTR wide = NULL;
-	char *xml;
 
 	if (IRegisteredTask_get_LastRunTime(task, &last) == S_OK)
 		time_text(last, row->last);
@@ -351,56 +347,44 @@ static void read_state(IRegisteredTask *task, struct task_listed *row)
 		row->state = (unsigned)state;
 	row->has_result = SUCCEEDED(IRegisteredTask_get_LastTaskResult(task, &result));
 	row->result = (uint32_t)result;
-	if (SUCCEEDED(IRegisteredTask_get_Xml(task, &wide)) && wide) {
-		xml = wide_to_utf8(wide);
-		if (xml)
-			task_every_text(xml, row->every);
+	if (SUCCEEDED(IRegisteredTask_get_Xml(task, &wide))) {
+		char *xml = utf8(wide);
+
+		task_every_text(xml, row->every);
 		free(xml);
 	}
-	com.free_text(wide);
-}
-
-static HRESULT print_row(IRegisteredTask *task, const char *name)
-{
-	struct task_listed row = {.name = name};
-	struct action action = {0};
-	HRESULT hr = read_action(task, &action);
-
-	if (SUCCEEDED(hr)) {
-		row.program = action.program;
-		row.arguments = action.arguments;
-		row.runs_hsnap = scheduler_is_own_program(action.program);
-	}
-	read_state(task, &row);
-	if (hr == E_NOINTERFACE)
-		hr = S_OK;
-	if (SUCCEEDED(hr) && task_table_row(stdout, &row))
-		hr = E_OUTOFMEMORY;
-	action_release(&action);
-	return hr;
 }
 
 static HRESULT list_one(IRegisteredTaskCollection *tasks, LONG number)
 {
 	IRegisteredTask *task = NULL;
+	struct task_listed row = {0};
+	struct action action = {0};
 	VARIANT index = nothing;
-	BSTR wide = NULL;
-	char *name = NULL;
+	BSTR name = NULL;
 	HRESULT hr;
 
 	V_VT(&index) = VT_I4;
 	V_I4(&index) = number;
 	hr = IRegisteredTaskCollection_get_Item(tasks, index, &task);
 	if (SUCCEEDED(hr))
-		hr = IRegisteredTask_get_Name(task, &wide);
-	if (SUCCEEDED(hr)) {
-		name = wide_to_utf8(wide ? wide : L"");
-		hr = name ? print_row(task, name) : E_OUTOFMEMORY;
+		hr = IRegisteredTask_get_Name(task, &name);
+	if (SUCCEEDED(hr))
+		hr = read_action(task, &action);
+	if (task && (SUCCEEDED(hr) || hr == E_NOINTERFACE)) {
+		char *text = utf8(name);
+
+		row.name = text;
+		row.program = action.program;
+		row.arguments = action.arguments;
+		row.runs_hsnap = SUCCEEDED(hr) && scheduler_is_own_program(action.program);
+		read_state(task, &row);
+		task_table_row(stdout, &row);
+		free(text);
+		hr = S_OK;
 	}
-	free(name);
-	com.free_text(wide);
-	if (task)
-		IRegisteredTask_Release(task);
+	action_release(&action);
+	release(task);
 	return hr;
 }
 
@@ -422,8 +406,7 @@ int scheduler_list(struct err *err)
 		task_table_head(stdout);
 	for (LONG i = 1; SUCCEEDED(hr) && i <= count; i++)
 		hr = list_one(tasks, i);
-	if (tasks)
-		IRegisteredTaskCollection_Release(tasks);
+	release(tasks);
 	session_close(&session);
 	return FAILED(hr) ? scheduler_fail(hr, "schedule list", err) : 0;
 }
@@ -434,20 +417,17 @@ int scheduler_action_arguments(const char *name, const char *program, const char
 	int *argc, char ***argv, struct err *err)
 {
 	struct buf folder = {0}, keep = {0}, line = {0};
-	wchar_t *wide = NULL;
+	wchar_t *wide;
 	int rc = 0;
 
 	if (!scheduler_is_own_program(program))
 		return err_set(err, ERR_TASK, name, "it runs another program, %s", program);
-	rc = task_arguments_read(arguments, name, &folder, &keep);
-	if (!buf_printf(&line, "hsnap %s", arguments))
-		wide = wide_from_utf8(line.data);
-	if (!rc)
+	buf_printf(&line, "hsnap %s", arguments);
+	wide = wide_from_utf8(line.data);
+	if (!task_arguments_read(arguments, name, &folder, &keep))
 		rc = err_set(err, ERR_TASK, name, "with other arguments: %s", arguments);
-	else if (rc < 0 || !wide || windows_arguments(wide, argc, argv))
-		rc = err_set(err, ERR_NOMEM, NULL, NULL);
-	else
-		rc = 0;
+	else if (!wide || windows_arguments(wide, argc, argv))
+		memory_out();
 	free(wide);
 	buf_release(&folder);
 	buf_release(&keep);
@@ -468,8 +448,7 @@ int scheduler_arguments(const char *name, int *argc, char ***argv, struct err *e
 				      NO_TASK;
 	if (SUCCEEDED(hr))
 		hr = read_action(task, &action);
-	if (task)
-		IRegisteredTask_Release(task);
+	release(task);
 	session_close(&session);
 	rc = FAILED(hr) ? scheduler_fail(hr, name, err) :
 			  scheduler_action_arguments(

@@ -41,10 +41,10 @@ struct task_plan {
 	bool at_boot;
 };
 
-void task_plan_init(struct task_plan *plan);
+/* Of one that was made, or is zeroed. */
 void task_plan_release(struct task_plan *plan);
 
-/* 0, -ERR_NOMEM, or what is wrong with the request: -ERR_USAGE, -ERR_IMAGE_NAME. */
+/* Fills the zeroed plan: 0, or what is wrong with the request: -ERR_USAGE, -ERR_IMAGE_NAME. */
 int task_plan_make(struct task_plan *plan, const struct task_request *request, struct err *err);
 
 /* What the task is called, without folders: 0, or -ERR_IMAGE_NAME when no task has such a name. */
@@ -59,22 +59,21 @@ int task_path_check(const char *path, struct err *err);
 
 /*
  * Whether line is the arguments that a plan for the image has, letter by letter but for the case of the image's name,
- * so that hsnap does with it what tasks do and nothing else: 1, and the empty folder and keep have theirs; 0, when it
- * is any other line; -ERR_NOMEM.
+ * so that hsnap does with it what tasks do and nothing else. Then the empty folder and keep have theirs.
  */
-int task_arguments_read(const char *line, const char *image, struct buf *folder, struct buf *keep);
+bool task_arguments_read(const char *line, const char *image, struct buf *folder, struct buf *keep);
 
 /*
  * A task as Task Scheduler takes it: XML of the schema's version 1.2, which Windows 7 and later know.
  */
 
 /* Adds the whole document as UTF-8, lines ending in LF; its first line says UTF-16, the form in which it is
- * stored. 0, -ERR_NOMEM, or -ERR_USAGE: a text that is no UTF-8 or has control characters. */
+ * stored. 0, or -ERR_USAGE: a text that is no UTF-8 or has control characters. */
 int task_xml_add(struct buf *xml, const struct task_plan *plan, struct err *err);
 
 /* Adds UTF-8 text as UTF-16, little-endian, behind a byte order mark, with lines that end in CRLF: the bytes
- * of the file that schtasks /XML takes. 0, -ERR_NOMEM, or -ERR_USAGE: text is not UTF-8. */
-int task_xml_utf16(struct buf *bytes, const char *text);
+ * of the file that schtasks /XML takes. */
+void task_xml_utf16(struct buf *bytes, const char *text);
 
 /*
  * What "hsnap schedule list" prints.
@@ -101,7 +100,7 @@ void task_every_text(const char *xml, char text[TASK_TIME_BYTES]);
 void task_table_head(FILE *to);
 
 /* A line of the table. Columns that are not known are "?"; a task that does not run this hsnap, or not as
- * tasks do, has words in its folder's place. 0 or -ERR_NOMEM. */
-int task_table_row(FILE *to, const struct task_listed *task);
+ * tasks do, has words in its folder's place. */
+void task_table_row(FILE *to, const struct task_listed *task);
 
 #endif

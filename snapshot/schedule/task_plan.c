@@ -16,11 +16,6 @@
 #define KEEP_MAX 1000000
 #define START_MIN_MS INT64_C(315532800000) /* 1980 */
 
-void task_plan_init(struct task_plan *plan)
-{
-	*plan = (struct task_plan){0};
-}
-
 void task_plan_release(struct task_plan *plan)
 {
 	buf_release(&plan->program);
@@ -29,11 +24,6 @@ void task_plan_release(struct task_plan *plan)
 	buf_release(&plan->arguments);
 	buf_release(&plan->description);
 	buf_release(&plan->start);
-}
-
-static int nomem(struct err *err)
-{
-	return err_set(err, ERR_NOMEM, NULL, NULL);
 }
 
 static bool has_variable(const char *text)
@@ -108,8 +98,7 @@ static int add_path(
 
 	if (!path)
 		return err_set(err, ERR_USAGE, option, "it must be given");
-	if (buf_add_text(to, path))
-		return nomem(err);
+	buf_add_text(to, path);
 	for (char *at = to->data; *at; at++)
 		*at = *at == '/' ? '\\' : *at;
 	rc = task_path_check(to->data, err);
@@ -145,20 +134,16 @@ static int read_start(struct buf *start, const char *text, struct err *err)
 	bool is_utc = len && text[len - 1] == 'Z';
 	struct buf whole;
 	int64_t ms;
-	int rc;
+	int rc = 0;
 
 	len -= is_utc;
 	buf_init(&whole);
-	rc = buf_printf(
-		start, "%.*s%s", (int)len, text, len == strlen("2026-11-20T10:00") ? ":00" : "");
-	if (!rc)
-		rc = buf_printf(&whole, "%sZ", start->data);
-	if (!rc && is_utc)
-		rc = buf_add_text(start, "Z");
-	if (rc)
-		rc = nomem(err);
-	else if (whole.len != strlen("2026-11-20T10:00:00Z") || date_parse(whole.data, &ms) ||
-		 ms < START_MIN_MS)
+	buf_printf(start, "%.*s%s", (int)len, text, len == strlen("2026-11-20T10:00") ? ":00" : "");
+	buf_printf(&whole, "%sZ", start->data);
+	if (is_utc)
+		buf_add_text(start, "Z");
+	if (whole.len != strlen("2026-11-20T10:00:00Z") || date_parse(whole.data, &ms) ||
+		ms < START_MIN_MS)
 		rc = err_set(err, ERR_USAGE, text,
 			"a time is written as 2026-11-20T10:00, and no earlier than 1980");
 	buf_release(&whole);
@@ -182,54 +167,37 @@ static int check_numbers(const struct task_request *request, struct err *err)
 	return 0;
 }
 
-/* In a pattern of files a brace is written twice. */
-static int add_pattern(struct buf *pattern, const char *folder, const char *end)
-{
-	int rc = 0;
-
-	for (; *folder && !rc; folder++)
-		rc = buf_printf(pattern, *folder == '{' ? "%c{" : "%c", *folder);
-	return rc ? rc : buf_printf(pattern, "%s{name}-{pid}-{time}.txt", end);
-}
-
-/* Paths stand in quotes, whether they have blanks or not: whoever edits the task finds them there. Neither they nor names
- * have quotes in them, or end in a backslash. */
-static int add_arguments(struct buf *line, const struct task_request *request)
+/* In a pattern of files a brace is written twice. Paths stand in quotes, whether they have blanks or not: whoever edits
+ * the task finds them there. Neither they nor names have quotes in them, or end in a backslash. */
+static void add_arguments(struct buf *line, const struct task_request *request)
 {
 	const char *folder = request->folder, *quote = strchr(request->name, ' ') ? "\"" : "";
 	const char *end = folder[strlen(folder) - 1] == '\\' ? "" : "\\";
-	struct buf pattern = {0};
-	int rc = add_pattern(&pattern, folder, end);
 
-	if (!rc)
-		rc = buf_printf(line,
-			"-pn %s%s%s -f \"%s\"%s%s --keep %s%s%s --all --log \"%s%s%s.log\"", quote,
-			request->name, quote, pattern.data, request->is_full ? "" : " --by-stack",
-			request->is_packed ? " --gzip" : "", request->keep,
-			request->max_bytes ? " --max-bytes " : "",
-			request->max_bytes ? request->max_bytes : "", folder, end, request->name);
-	buf_release(&pattern);
-	return rc;
+	buf_printf(line, "-pn %s%s%s -f \"", quote, request->name, quote);
+	for (const char *at = folder; *at; at++)
+		buf_printf(line, *at == '{' ? "%c{" : "%c", *at);
+	buf_printf(line, "%s{name}-{pid}-{time}.txt\"%s%s --keep %s%s%s --all --log \"%s%s%s.log\"",
+		end, request->is_full ? "" : " --by-stack", request->is_packed ? " --gzip" : "",
+		request->keep, request->max_bytes ? " --max-bytes " : "",
+		request->max_bytes ? request->max_bytes : "", folder, end, request->name);
 }
 
-static int add_texts(struct task_plan *plan, const struct task_request *request)
+static void add_texts(struct task_plan *plan, const struct task_request *request)
 {
 	struct task_request resolved = *request;
 	const char *program = plan->program.data;
 	size_t home = (size_t)(strrchr(program, '\\') - program);
-	int rc;
 
 	resolved.folder = plan->folder.data;
 	resolved.keep = plan->keep;
-	rc = add_arguments(&plan->arguments, &resolved);
+	add_arguments(&plan->arguments, &resolved);
 	home += home && program[home - 1] == ':'; /* a drive's root keeps its end */
-	if (!rc)
-		rc = buf_add(&plan->home, program, home);
-	return rc ? rc :
-		    buf_printf(&plan->description,
-			    "Writes the live heap blocks of %s into %s every %s and keeps the "
-			    "newest %s files of each process. Made by hsnap schedule add.",
-			    request->name, plan->folder.data, request->every, plan->keep);
+	buf_add(&plan->home, program, home);
+	buf_printf(&plan->description,
+		"Writes the live heap blocks of %s into %s every %s and keeps the newest %s files "
+		"of each process. Made by hsnap schedule add.",
+		request->name, plan->folder.data, request->every, plan->keep);
 }
 
 int task_plan_make(struct task_plan *plan, const struct task_request *request, struct err *err)
@@ -252,66 +220,57 @@ int task_plan_make(struct task_plan *plan, const struct task_request *request, s
 		rc = add_path(&plan->folder, "--dir", request->folder, request->user, err);
 	if (!rc)
 		rc = add_path(&plan->program, "--program", request->program, request->user, err);
-	if (!rc && add_texts(plan, request))
-		rc = nomem(err);
+	if (!rc)
+		add_texts(plan, request);
 	return rc;
 }
 
 /* ---------------------------------------------------------------- known again */
 
 /* Adds what stands in line behind start and in front of end; nothing when one of them is missing. */
-static int add_between(struct buf *to, const char *line, const char *start, const char *end)
+static void add_between(struct buf *to, const char *line, const char *start, const char *end)
 {
 	const char *from = strstr(line, start), *behind;
 
 	from = from ? from + strlen(start) : "";
 	behind = strstr(from, end);
-	return buf_add(to, from, behind ? (size_t)(behind - from) : 0);
-}
-
-/* Parts the path of the log, "D\NAME.log", into the folder, and the image's name as it is written there. */
-static int part(struct buf *folder, struct buf *image)
-{
-	char *name = strrchr(folder->data, '\\');
-	int rc = buf_add_text(image, name ? name + 1 : "");
-
-	if (name)
-		folder->len = (size_t)(name - folder->data);
-	if (name && folder->len && name[-1] == ':')
-		folder->len++; /* a drive's root is none without its end */
-	folder->data[folder->len] = '\0';
-	return rc;
+	buf_add(to, from, behind ? (size_t)(behind - from) : 0);
 }
 
 /* However wrongly the values may be picked out: they are checked, and written again from them the line must be the
  * same. */
-int task_arguments_read(const char *line, const char *image, struct buf *folder, struct buf *keep)
+bool task_arguments_read(const char *line, const char *image, struct buf *folder, struct buf *keep)
 {
 	const char *limits = strstr(line, "{name}-{pid}-{time}.txt\" ");
-	struct buf found_image = {0}, max_bytes = {0}, again = {0};
-	int rc = 0;
+	struct buf log = {0}, max_bytes = {0}, again = {0};
+	bool is_same = false;
+	char *name;
 
 	if (!limits)
-		return 0;
-	if (add_between(folder, limits, " --log \"", ".log\"") || part(folder, &found_image) ||
-		add_between(keep, limits, " --keep ", " ") ||
-		add_between(&max_bytes, limits, " --max-bytes ", " ")) {
-		rc = -ERR_NOMEM;
-	} else {
-		const struct task_request request = {.name = found_image.data,
-			.folder = folder->data,
+		return false;
+	add_between(keep, limits, " --keep ", " ");
+	add_between(&max_bytes, limits, " --max-bytes ", " ");
+	add_between(&log, limits, " --log \"", ".log\""); /* FOLDER\IMAGE */
+	name = strrchr(log.data, '\\');
+	if (name) {
+		struct task_request request = {.name = name + 1,
 			.keep = keep->data,
 			.max_bytes = max_bytes.len ? max_bytes.data : NULL,
 			.is_full = !strstr(limits, " --by-stack "),
 			.is_packed = strstr(limits, " --gzip ") != NULL};
+		size_t len = (size_t)(name - log.data);
 
+		len += len && name[-1] == ':'; /* a drive's root is none without its end */
+		buf_add(folder, log.data, len);
+		request.folder = folder->data;
 		if (!text_compare(request.name, image) && !task_name_check(request.name, NULL) &&
-			!task_path_check(request.folder, NULL) && !check_numbers(&request, NULL))
-			rc = add_arguments(&again, &request) ? -ERR_NOMEM :
-							       !strcmp(again.data, line);
+			!task_path_check(request.folder, NULL) && !check_numbers(&request, NULL)) {
+			add_arguments(&again, &request);
+			is_same = !strcmp(again.data, line);
+		}
 	}
-	buf_release(&found_image);
+	buf_release(&log);
 	buf_release(&max_bytes);
 	buf_release(&again);
-	return rc;
+	return is_same;
 }

@@ -86,41 +86,25 @@ static const char *next_run(const struct task_listed *task)
 }
 
 /* What comes from the task itself may be anything. */
-static int print_names(FILE *to, const char *name, const char *is, const char *what)
-{
-	struct buf names;
-	int rc;
-
-	buf_init(&names);
-	rc = buf_printf(&names, "%s  %s%s", name, is, what);
-	if (!rc)
-		fprintf(to, "%s\n", text_harmless(names.data));
-	buf_release(&names);
-	return rc;
-}
-
-int task_table_row(FILE *to, const struct task_listed *task)
+void task_table_row(FILE *to, const struct task_listed *task)
 {
 	char result[TASK_TIME_BYTES];
-	struct buf folder = {0}, keep = {0};
-	int rc = 0;
+	struct buf folder = {0}, keep = {0}, names = {0};
+	bool is_ours = task->runs_hsnap &&
+		       task_arguments_read(task->arguments, task->name, &folder, &keep);
 
-	if (task->runs_hsnap)
-		rc = task_arguments_read(task->arguments, task->name, &folder, &keep);
-	if (rc >= 0) {
-		bool is_ours = rc > 0;
-
-		fprintf(to, "%-7s %-7s  %-16s  %-10s  %-16s  ", known(task->every),
-			is_ours ? text_harmless(keep.data) : "?", last_run(task),
-			task->has_result ? result_text(task->result, result) : "?", next_run(task));
-		if (is_ours)
-			rc = print_names(to, task->name, "", folder.data);
-		else if (task->runs_hsnap)
-			rc = print_names(to, task->name, "other arguments: ", task->arguments);
-		else
-			rc = print_names(to, task->name, "another program: ", known(task->program));
-	}
+	buf_printf(&names, "%s  %s%s", task->name,
+		is_ours		 ? "" :
+		task->runs_hsnap ? "other arguments: " :
+				   "another program: ",
+		is_ours		 ? folder.data :
+		task->runs_hsnap ? task->arguments :
+				   known(task->program));
+	fprintf(to, "%-7s %-7s  %-16s  %-10s  %-16s  %s\n", known(task->every),
+		is_ours ? text_harmless(keep.data) : "?", last_run(task),
+		task->has_result ? result_text(task->result, result) : "?", next_run(task),
+		text_harmless(names.data));
 	buf_release(&folder);
 	buf_release(&keep);
-	return rc;
+	buf_release(&names);
 }

@@ -85,18 +85,17 @@ static int add_escaped(struct buf *xml, const char *text, struct err *err)
 {
 	const char *all = text;
 	uint32_t code;
-	int rc = 0;
 
-	for (size_t len; *text && !rc; text += len) {
+	for (size_t len; *text; text += len) {
 		const char *entity = entity_of(*text);
 
 		len = text_utf8(text, &code);
 		if (!len || text_obeyed(text) || code == 0xfffe || code == 0xffff)
 			return err_set(
 				err, ERR_USAGE, all, "it has a character that a task cannot have");
-		rc = entity ? buf_add_text(xml, entity) : buf_add(xml, text, len);
+		buf_add(xml, entity ? entity : text, entity ? strlen(entity) : len);
 	}
-	return rc ? err_set(err, ERR_NOMEM, NULL, NULL) : 0;
+	return 0;
 }
 
 #define SPAN_BYTES 32
@@ -131,45 +130,34 @@ int task_xml_add(struct buf *xml, const struct task_plan *plan, struct err *err)
 
 	for (size_t i = 0; i < COUNT && !rc; i++)
 		rc = add_escaped(&as_xml[i], texts[i], err);
-	if (!rc && buf_printf(xml, form, as_xml[DESCRIPTION].data, as_xml[START].data,
-			   span_text(plan->every_ms, every), plan->at_boot ? boot_trigger : "",
-			   as_xml[USER].data, plan->user ? logon_type : "",
-			   span_text(plan->limit_ms, limit), as_xml[PROGRAM].data,
-			   as_xml[ARGUMENTS].data, as_xml[HOME].data))
-		rc = err_set(err, ERR_NOMEM, NULL, NULL);
+	if (!rc)
+		buf_printf(xml, form, as_xml[DESCRIPTION].data, as_xml[START].data,
+			span_text(plan->every_ms, every), plan->at_boot ? boot_trigger : "",
+			as_xml[USER].data, plan->user ? logon_type : "",
+			span_text(plan->limit_ms, limit), as_xml[PROGRAM].data,
+			as_xml[ARGUMENTS].data, as_xml[HOME].data);
 	for (size_t i = 0; i < COUNT; i++)
 		buf_release(&as_xml[i]);
 	return rc;
 }
 
-static int add_unit(struct buf *bytes, uint32_t unit)
+static void add_unit(struct buf *bytes, uint32_t unit)
 {
 	const unsigned char pair[2] = {(unsigned char)unit, (unsigned char)(unit >> 8)};
 
-	return buf_add(bytes, pair, sizeof(pair));
+	buf_add(bytes, pair, sizeof(pair));
 }
 
-static int add_code(struct buf *bytes, uint32_t code)
-{
-	int rc = 0;
-
-	if (code == '\n')
-		rc = add_unit(bytes, '\r');
-	if (!rc && code >= 0x10000)
-		rc = add_unit(bytes, 0xd800 | (code - 0x10000) >> 10);
-	return rc ? rc : add_unit(bytes, code < 0x10000 ? code : 0xdc00 | (code & 0x3ff));
-}
-
-int task_xml_utf16(struct buf *bytes, const char *text)
+void task_xml_utf16(struct buf *bytes, const char *text)
 {
 	uint32_t code;
-	int rc = add_unit(bytes, 0xfeff);
 
-	while (*text && !rc) {
-		size_t len = text_utf8(text, &code);
-
-		rc = len ? add_code(bytes, code) : -ERR_USAGE;
-		text += len;
+	add_unit(bytes, 0xfeff);
+	for (size_t len; (len = text_utf8(text, &code)); text += len) {
+		if (code == '\n')
+			add_unit(bytes, '\r');
+		if (code >= 0x10000)
+			add_unit(bytes, 0xd800 | (code - 0x10000) >> 10);
+		add_unit(bytes, code < 0x10000 ? code : 0xdc00 | (code & 0x3ff));
 	}
-	return rc;
 }

@@ -16,10 +16,9 @@ static struct task_request plain_request(void)
 
 static void assert_arguments(const struct task_request *request, const char *line)
 {
-	struct task_plan plan;
+	struct task_plan plan = {0};
 	struct err err;
 
-	task_plan_init(&plan);
 	assert_int_equal(task_plan_make(&plan, request, &err), 0);
 	assert_string_equal(plan.arguments.data, line);
 	task_plan_release(&plan);
@@ -64,13 +63,12 @@ TEST(test_times)
 
 	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
 		struct task_request request = plain_request();
-		struct task_plan plan;
+		struct task_plan plan = {0};
 		struct err err;
 
 		request.every = cases[i].every;
 		request.limit = cases[i].limit;
 		request.start = cases[i].start;
-		task_plan_init(&plan);
 		assert_int_equal(task_plan_make(&plan, &request, &err), 0);
 		assert_int_equal(plan.every_ms, cases[i].every_ms);
 		assert_int_equal(plan.limit_ms, cases[i].limit_ms);
@@ -81,11 +79,10 @@ TEST(test_times)
 
 static void assert_plan_fails(const struct task_request *request, int code)
 {
-	struct task_plan plan;
+	struct task_plan plan = {0};
 	struct err err = {0};
 	int rc;
 
-	task_plan_init(&plan);
 	rc = task_plan_make(&plan, request, &err);
 	if (rc != -code)
 		fail_msg("%d for %s %s %s %s %s", rc, request->name, request->every,
@@ -138,12 +135,11 @@ TEST(test_full_paths)
 TEST(test_shares)
 {
 	struct task_request request = plain_request();
-	struct task_plan plan;
+	struct task_plan plan = {0};
 	struct err err;
 
 	request.folder = "\\\\server\\share\\d";
 	request.program = "\\\\server\\share\\hsnap.exe";
-	task_plan_init(&plan);
 	assert_int_equal(task_plan_make(&plan, &request, &err), 0);
 	assert_string_equal(plan.home.data, "\\\\server\\share");
 	task_plan_release(&plan);
@@ -152,7 +148,6 @@ TEST(test_shares)
 	request.folder = "C:\\d";
 	assert_plan_fails(&request, ERR_USAGE);
 	request.program = "C:\\hsnap.exe";
-	task_plan_init(&plan);
 	assert_int_equal(task_plan_make(&plan, &request, &err), 0);
 	task_plan_release(&plan);
 }
@@ -170,11 +165,10 @@ TEST(test_where_it_is_run)
 
 	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
 		struct task_request request = plain_request();
-		struct task_plan plan;
+		struct task_plan plan = {0};
 		struct err err;
 
 		request.program = cases[i].program;
-		task_plan_init(&plan);
 		assert_int_equal(task_plan_make(&plan, &request, &err), 0);
 		assert_string_equal(plan.home.data, cases[i].folder);
 		task_plan_release(&plan);

@@ -52,12 +52,11 @@ TEST(test_what_is_written_is_known)
 
 	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
 		struct task_request request = cases[i].request;
-		struct task_plan plan;
+		struct task_plan plan = {0};
 
 		request.every = "30m";
 		request.program = "C:\\hsnap.exe";
 		request.start = "2026-11-20T10:00";
-		task_plan_init(&plan);
 		assert_int_equal(task_plan_make(&plan, &request, NULL), 0);
 		assert_int_equal(
 			read_arguments(plan.arguments.data, cases[i].folder, request.keep), 1);
@@ -127,7 +126,7 @@ static void assert_row(const struct task_listed *task, const char *row)
 	char line[600];
 
 	assert_non_null(file);
-	assert_int_equal(task_table_row(file, task), 0);
+	task_table_row(file, task);
 	rewind(file);
 	assert_non_null(fgets(line, sizeof(line), file));
 	assert_string_equal(line, row);

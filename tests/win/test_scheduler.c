@@ -22,26 +22,26 @@ static void ok(bool is_well, const char *what)
 static void test_lists(void)
 {
 	static const struct {
-		const wchar_t *list;
+		const char *list;
 		bool is_everybodys;
 		const char *what;
 	} cases[] = {
 		{RIGHTS_OF_ADMINISTRATORS, false, "what is made for the system is administrators'"},
-		{L"D:(A;OICIID;FA;;;BA)(A;OICIID;FA;;;SY)(A;OICIID;0x1200a9;;;BU)"
-		 L"(A;ID;0x1301bf;;;AU)(A;OICIIOID;SDGXGWGR;;;AU)",
+		{"D:(A;OICIID;FA;;;BA)(A;OICIID;FA;;;SY)(A;OICIID;0x1200a9;;;BU)"
+		 "(A;ID;0x1301bf;;;AU)(A;OICIIOID;SDGXGWGR;;;AU)",
 			true, "a folder made in C:\\ is everybody's"},
-		{L"D:(A;OICI;FA;;;BA)(A;OICI;0x1200a9;;;BU)(A;;0x1200a9;;;WD)", false,
+		{"D:(A;OICI;FA;;;BA)(A;OICI;0x1200a9;;;BU)(A;;0x1200a9;;;WD)", false,
 			"everybody may read"},
-		{L"D:(A;OICIIO;FA;;;BU)", false, "only what comes into it is everybody's"},
-		{L"D:(D;;FA;;;WD)", false, "everybody may not"},
-		{L"D:(A;;0x2;;;IU)", true, "whoever sits there may write"},
-		{L"D:(A;;0x4;;;BU)", true, "users may add"},
-		{L"D:(A;;0x40;;;BU)", true, "users may remove what is in it"},
-		{L"D:(A;;SD;;;AU)", true, "users may remove it"},
-		{L"D:(A;;WD;;;WD)", true, "everybody may give himself rights"},
-		{L"D:(A;;WO;;;BU)", true, "users may take it"},
-		{L"D:(A;;GA;;;WD)", true, "everybody may do all"},
-		{L"D:(A;;FA;;;S-1-5-21-1-2-3-1001)", false, "one user may do all"},
+		{"D:(A;OICIIO;FA;;;BU)", false, "only what comes into it is everybody's"},
+		{"D:(D;;FA;;;WD)", false, "everybody may not"},
+		{"D:(A;;0x2;;;IU)", true, "whoever sits there may write"},
+		{"D:(A;;0x4;;;BU)", true, "users may add"},
+		{"D:(A;;0x40;;;BU)", true, "users may remove what is in it"},
+		{"D:(A;;SD;;;AU)", true, "users may remove it"},
+		{"D:(A;;WD;;;WD)", true, "everybody may give himself rights"},
+		{"D:(A;;WO;;;BU)", true, "users may take it"},
+		{"D:(A;;GA;;;WD)", true, "everybody may do all"},
+		{"D:(A;;FA;;;S-1-5-21-1-2-3-1001)", false, "one user may do all"},
 	};
 
 	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
@@ -49,7 +49,7 @@ static void test_lists(void)
 		BOOL is_there = FALSE, by_default;
 		ACL *list = NULL;
 
-		if (!ConvertStringSecurityDescriptorToSecurityDescriptorW(
+		if (!ConvertStringSecurityDescriptorToSecurityDescriptorA(
 			    cases[i].list, SDDL_REVISION_1, &all, NULL))
 			all = NULL;
 		ok(all && GetSecurityDescriptorDacl(all, &is_there, &list, &by_default) &&
@@ -96,12 +96,11 @@ static void test_words(const char *program)
 		.max_bytes = "2G",
 		.is_full = true,
 		.is_packed = true};
-	struct task_plan plan;
+	struct task_plan plan = {0};
 	struct err err = {0};
 	char **argv = NULL;
 	int argc = 0, same = 0;
 
-	task_plan_init(&plan);
 	ok(!task_plan_make(&plan, &request, &err) &&
 			!scheduler_action_arguments(
 				NAME, program, plan.arguments.data, &argc, &argv, &err),
