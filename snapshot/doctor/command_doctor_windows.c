@@ -72,7 +72,7 @@ static int make_handles(struct doctor_child *child, struct err *err)
 /* This very program, suspended before its first instruction; only the handles are inherited. */
 static int spawn(struct doctor_child *child, struct err *err)
 {
-	wchar_t *image = malloc(PATH_UNITS * sizeof(*image)), command[200];
+	wchar_t *image = xcalloc(PATH_UNITS, sizeof(*image)), command[200];
 	struct spawn_request request = {.image = image,
 		.command = command,
 		.flags = CREATE_SUSPENDED | DETACHED_PROCESS | CREATE_NEW_PROCESS_GROUP,
@@ -80,8 +80,6 @@ static int spawn(struct doctor_child *child, struct err *err)
 		.handle_count = DOCTOR_HANDLES};
 	int rc = 0;
 
-	if (!image)
-		return err_set(err, ERR_NOMEM, NAME, NULL);
 	_snwprintf(command, 200, L"hsnap doctor " DOCTOR_CHILD L" %llx %llx %llx %llx",
 		(unsigned long long)(ULONG_PTR)child->handles[DOCTOR_MEMORY],
 		(unsigned long long)(ULONG_PTR)child->handles[DOCTOR_SAID],
@@ -262,7 +260,7 @@ static void examine_file(struct doctor *doctor, struct doctor_child *child, bool
 	free(path);
 }
 
-/* What a walk of the child cannot try here. */
+/* What a walk of the child cannot try here, since the system did not give it. */
 static void say_missing(struct doctor *doctor, const char *what, const char *why)
 {
 	struct doctor_row row = {.source = "walk",
@@ -276,7 +274,6 @@ static void say_missing(struct doctor *doctor, const char *what, const char *why
 	doctor_add(doctor, &row);
 }
 
-/* What of the heaps that were to be tried the system did not give. */
 static void examine_heaps(struct doctor *doctor)
 {
 	bool has_front_end = false;
@@ -340,63 +337,56 @@ static int run_doctor(bool is_verbose)
 {
 	bool has_ust = false; /* every child is started with +ust: the registry says so */
 	struct doctor doctor;
-	struct err err = {0};
 	int status;
 
 	doctor_init(&doctor);
-	for (int trial = 0; trial < TRIALS && !doctor.is_out_of_memory; trial++)
+	for (int trial = 0; trial < TRIALS; trial++)
 		try(&doctor, (enum doctor_trial)trial, &has_ust);
-	if (doctor.is_out_of_memory) {
-		err_set(&err, ERR_NOMEM, "doctor", NULL);
-		status = command_fail(&err);
-	} else {
-		doctor_print(&doctor, is_verbose, stdout);
-		status = doctor_count(&doctor, NULL, DOCTOR_OFF) ? 1 : 0;
-	}
+	doctor_print(&doctor, is_verbose, stdout);
+	status = doctor_count(&doctor, NULL, DOCTOR_OFF) ? 1 : 0;
 	doctor_release(&doctor);
 	return status;
 }
 
 enum {
-	OPT_HELP = 1,
-	OPT_VERBOSE,
+	OPT_VERBOSE = 1,
 };
 
 static const struct opt options[] = {
 	{OPT_VERBOSE, "v", "verbose", NULL,
 		"print a row for each kind of block, not for each heap"},
-	{OPT_HELP, "h", "help", NULL, "print this help"},
+	HELP_OPTION,
 	{0},
 };
 
+static const char usage[] =
+	"usage: hsnap doctor [-v]\n"
+	"\n"
+	"Check that hsnap reads this system's heaps correctly: start a program with\n"
+	"known blocks, read it in every way there is, and compare.\n"
+	"Exit with 1 if anything is off.\n";
+
+static int set_option(void *is_verbose, int id, const char *value, struct err *err)
+{
+	if (id == OPT_ARGUMENT)
+		return err_set(err, ERR_USAGE, value, "doctor takes no arguments");
+	*(bool *)is_verbose = true;
+	return id < 0 ? id : 0;
+}
+
 int command_doctor(int argc, char **argv)
 {
-	struct opt_state state;
+	static const struct command_form form = {usage, options, .set = set_option};
 	struct err err = {0};
 	bool is_verbose = false;
-	int id;
+	int rc;
 
 	if (argc > 1 && !strcmp(argv[1], DOCTOR_CHILD))
 		return doctor_child_main(argc - 2, argv + 2);
-	opt_init(&state, options, argc, argv);
-	while ((id = opt_next(&state, &err)) == OPT_VERBOSE)
-		is_verbose = true;
-	if (id == OPT_HELP) {
-		fputs("usage: hsnap doctor [-v]\n"
-		      "\n"
-		      "Check that hsnap reads this system's heaps correctly: start a program with\n"
-		      "known blocks, read it in every way there is, and compare.\n"
-		      "Exit with 1 if anything is off.\n"
-		      "\n",
-			stdout);
-		opt_help(options, stdout);
+	rc = command_read(&form, argc, argv, &is_verbose, &err);
+	if (rc > 0)
 		return 0;
-	}
-	if (id == OPT_ARGUMENT)
-		err_set(&err, ERR_USAGE, state.value, "doctor takes no arguments");
-	else if (!id && sizeof(void *) != 8) /* it knows its functions by what x64 has */
-		err_set(&err, ERR_USAGE, "doctor", "it is for the 64-bit hsnap alone");
-	else if (!id)
-		return run_doctor(is_verbose);
-	return command_fail(&err);
+	if (!rc && sizeof(void *) != 8) /* it knows its functions by what x64 has */
+		rc = err_set(&err, ERR_USAGE, "doctor", "it is for the 64-bit hsnap alone");
+	return rc ? command_fail(&err) : run_doctor(is_verbose);
 }

@@ -1,8 +1,6 @@
 /*
  * hsnap doctor: does hsnap read the heaps of this system correctly? A child of ours allocates known blocks
  * and tells the truth about them; what each source of blocks and stacks finds is compared with that.
- *
- * Running out of memory is noted in struct doctor and asked for once, at the end.
  */
 #ifndef SNAPSHOT_DOCTOR_DOCTOR_H
 #define SNAPSHOT_DOCTOR_DOCTOR_H
@@ -115,7 +113,6 @@ struct doctor {
 	struct buf notes; /* lines, each once: what was used */
 	char os[80]; /* empty: no child was ever there */
 	bool is_wine;
-	bool is_out_of_memory; /* something is missing: nothing may be printed */
 };
 
 /* Room for a truth, which is empty, and no findings; doctor_release() in any case. */
@@ -150,12 +147,10 @@ void doctor_print(const struct doctor *doctor, bool is_verbose, FILE *to);
  * numbers, and more is off. Wine's heaps, whose source is open, do neither.
  */
 
-/* Every block that was walked. */
-void doctor_compare_walk(struct doctor *doctor, const char *source, const struct walk *walk);
-
-/* The blocks of a snapshot that have a stack; the others are numbers of their heaps. Orders the blocks by
- * address. */
-void doctor_compare_snapshot(struct doctor *doctor, const char *source, struct snapshot *snapshot);
+/* The blocks of a snapshot, all or (has_stacks) those that have a stack; the others are numbers of their heaps
+ * then. Orders them by address. */
+void doctor_compare(
+	struct doctor *doctor, const char *source, struct snapshot *snapshot, bool has_stacks);
 
 /* Walks the heaps of a child, alive or a file, and compares. */
 void doctor_look_walk(struct doctor *doctor, struct target *target, const char *source);

@@ -13,60 +13,55 @@
 #define FREED_PART 8
 #define OTHERS_PART 64
 
-/* What one source found. */
-struct doctor_found {
-	const char *source;
-	const struct snapshot *snapshot; /* its blocks by address */
-	bool has_stacks; /* each block has one */
+/* Rows of a heap: of the groups of blocks (enum doctor_group), and these. */
+enum {
+	ROW_FREED = DOCTOR_GROUPS,
+	ROW_OTHERS,
+	ROW_OVERLAPPING,
+	ROW_STACKS,
+	ROWS,
 };
 
-/* The rows of one heap in the making. */
 struct heap_rows {
-	struct doctor_row groups[DOCTOR_GROUPS], freed, others, overlapping, stacks;
+	struct doctor_row rows[ROWS];
 	uint64_t listed; /* blocks */
 	uint64_t unlisted; /* blocks that the child has */
 };
 
-static int compare_blocks(const void *a, const void *b)
-{
-	const struct block *x = a, *y = b;
+struct comparison {
+	const struct doctor_truth *truth;
+	const struct snapshot *snapshot; /* what was found, its blocks by address */
+	bool has_stacks; /* each block has one */
+	struct heap_rows heaps[DOCTOR_HEAPS];
+};
 
-	return x->addr == y->addr ? 0 : x->addr < y->addr ? -1 : 1;
+/* Of anything that begins with an address: struct block and struct doctor_block. */
+static int compare_addr(const void *a, const void *b)
+{
+	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+
+	return x == y ? 0 : x < y ? -1 : 1;
 }
 
-static int compare_addr(const void *key, const void *item)
+static const struct block *found_at(const struct comparison *comparison, uint64_t addr)
 {
-	uint64_t addr = *(const uint64_t *)key, at = *(const uint64_t *)item;
+	const struct snapshot *snapshot = comparison->snapshot;
 
-	return addr == at ? 0 : addr < at ? -1 : 1;
+	return snapshot->block_count ? bsearch(&addr, snapshot->blocks, snapshot->block_count,
+					       sizeof(*snapshot->blocks), compare_addr) :
+				       NULL;
 }
 
-static const struct block *found_at(const struct doctor_found *found, uint64_t addr)
+static uint64_t heap_of(const struct comparison *comparison, const struct block *block)
 {
-	const struct snapshot *snapshot = found->snapshot;
-
-	if (!snapshot->block_count)
-		return NULL;
-	return bsearch(&addr, snapshot->blocks, snapshot->block_count, sizeof(*snapshot->blocks),
-		compare_addr);
+	return comparison->snapshot->heaps[block->heap].addr;
 }
 
-static const struct doctor_block *truth_at(const struct doctor_truth *truth, uint64_t addr)
+static const struct heap *heap_at(const struct snapshot *snapshot, uint64_t addr)
 {
-	return bsearch(
-		&addr, truth->blocks, truth->block_count, sizeof(*truth->blocks), compare_addr);
-}
-
-static uint64_t heap_of(const struct doctor_found *found, const struct block *block)
-{
-	return found->snapshot->heaps[block->heap].addr;
-}
-
-static const struct heap *heap_at(const struct doctor_found *found, uint64_t addr)
-{
-	for (size_t i = 0; i < found->snapshot->heap_count; i++) {
-		if (found->snapshot->heaps[i].addr == addr)
-			return &found->snapshot->heaps[i];
+	for (size_t i = 0; i < snapshot->heap_count; i++) {
+		if (snapshot->heaps[i].addr == addr)
+			return &snapshot->heaps[i];
 	}
 	return NULL;
 }
@@ -82,9 +77,7 @@ static int child_heap(const struct doctor_truth *truth, uint64_t addr)
 }
 
 /* Keeps the text when it is the first one. */
-static void wrong(struct doctor_row *row, const char *format, ...) PRINTF_LIKE(2, 3);
-
-static void wrong(struct doctor_row *row, const char *format, ...)
+static void PRINTF_LIKE(2, 3) wrong(struct doctor_row *row, const char *format, ...)
 {
 	va_list args;
 
@@ -130,92 +123,86 @@ static uint64_t overhead_max(const struct doctor_block *block)
 	return 512 + bytes / 4 + (bytes > 16384 ? 131072 : 0) + block->was_bytes;
 }
 
-/* True when the block is what it should be; says in row what is not. */
-static bool is_right(const struct doctor_block *block, uint64_t heap, const struct block *at,
-	uint64_t at_heap, struct doctor_row *row)
+static void compare_live(struct comparison *comparison, const struct doctor_block *block)
 {
-	if (at_heap != heap)
-		wrong(row, "the block at %" PRIX64 " is listed in heap %" PRIX64, block->addr,
-			at_heap);
+	const struct doctor_truth *truth = comparison->truth;
+	struct heap_rows *heap = &comparison->heaps[block->heap];
+	struct doctor_row *group = &heap->rows[block->group], *stacks = &heap->rows[ROW_STACKS];
+	const struct block *at = found_at(comparison, block->addr);
+
+	group->expected++;
+	stacks->expected++;
+	if (!at) {
+		heap->unlisted++;
+		wrong(group, "the block of %" PRIu64 " bytes at %" PRIX64 " is not listed%s",
+			block->requested_bytes, block->addr,
+			comparison->has_stacks ? ", or not with a stack" : "");
+		return;
+	}
+	if (heap_of(comparison, at) != truth->heaps[block->heap])
+		wrong(group, "the block at %" PRIX64 " is listed in heap %" PRIX64, block->addr,
+			heap_of(comparison, at));
 	else if (at->requested_bytes != block->requested_bytes)
-		wrong(row,
+		wrong(group,
 			"the block at %" PRIX64 " has %" PRIu64
 			" bytes and is listed with %" PRIu64,
 			block->addr, block->requested_bytes, at->requested_bytes);
 	else if (at->overhead_bytes > overhead_max(block))
-		wrong(row,
+		wrong(group,
 			"the block at %" PRIX64 " of %" PRIu64
 			" bytes is listed with an overhead of %" PRIu64,
 			block->addr, block->requested_bytes, at->overhead_bytes);
 	else
-		return true;
-	return false;
-}
-
-static void compare_live(struct heap_rows *rows, const struct doctor_truth *truth,
-	const struct doctor_found *found, const struct doctor_block *block)
-{
-	const struct block *at = found_at(found, block->addr);
-	struct doctor_row *group = &rows->groups[block->group];
-
-	group->expected++;
-	rows->stacks.expected++;
-	if (!at) {
-		rows->unlisted++;
-		wrong(group, "the block of %" PRIu64 " bytes at %" PRIX64 " is not listed%s",
-			block->requested_bytes, block->addr,
-			found->has_stacks ? ", or not with a stack" : "");
+		group->found++;
+	if (!comparison->has_stacks)
 		return;
-	}
-	group->found += is_right(block, truth->heaps[block->heap], at, heap_of(found, at), group);
-	if (!found->has_stacks)
-		return;
-	if (stack_fits(truth, block, &found->snapshot->stacks.stacks[at->stack]))
-		rows->stacks.found++;
+	if (stack_fits(truth, block, &comparison->snapshot->stacks.stacks[at->stack]))
+		stacks->found++;
 	else
-		wrong(&rows->stacks,
+		wrong(stacks,
 			"the stack of the block at %" PRIX64
 			" does not lead to where it was allocated",
 			block->addr);
 }
 
 /* The place may be another heap's by now, when the memory had gone back to the system. */
-static void compare_freed(struct heap_rows *rows, const struct doctor_truth *truth,
-	const struct doctor_found *found, const struct doctor_block *block)
+static void compare_freed(struct comparison *comparison, const struct doctor_block *block)
 {
-	const struct block *at = found_at(found, block->addr);
+	const struct block *at = found_at(comparison, block->addr);
+	struct doctor_row *freed = &comparison->heaps[block->heap].rows[ROW_FREED];
 
-	rows->freed.expected++;
-	if (at && heap_of(found, at) == truth->heaps[block->heap])
-		wrong(&rows->freed, "the block at %" PRIX64 " was freed and is listed",
-			block->addr);
+	freed->expected++;
+	if (at && heap_of(comparison, at) == comparison->truth->heaps[block->heap])
+		wrong(freed, "the block at %" PRIX64 " was freed and is listed", block->addr);
 	else
-		rows->freed.found++;
+		freed->found++;
 }
 
 /* What is listed: blocks that the child did not make, and blocks that share memory. */
-static void compare_listed(struct heap_rows rows[DOCTOR_HEAPS], const struct doctor_truth *truth,
-	const struct doctor_found *found)
+static void compare_listed(struct comparison *comparison)
 {
+	const struct doctor_truth *truth = comparison->truth;
 	uint64_t end = 0, last = 0;
 
-	for (size_t i = 0; i < found->snapshot->block_count; i++) {
-		const struct block *at = &found->snapshot->blocks[i];
+	for (size_t i = 0; i < comparison->snapshot->block_count; i++) {
+		const struct block *at = &comparison->snapshot->blocks[i];
 		uint64_t at_end = at->addr + (at->requested_bytes ? at->requested_bytes : 1);
-		int heap = child_heap(truth, heap_of(found, at));
+		int number = child_heap(truth, heap_of(comparison, at));
+		struct heap_rows *heap = &comparison->heaps[number];
 
-		if (heap == DOCTOR_HEAPS)
+		if (number == DOCTOR_HEAPS)
 			continue;
-		rows[heap].listed++;
-		if (!truth_at(truth, at->addr)) {
-			rows[heap].others.found++;
-			wrong(&rows[heap].others,
+		heap->listed++;
+		if (!bsearch(&at->addr, truth->blocks, truth->block_count, sizeof(*truth->blocks),
+			    compare_addr)) {
+			heap->rows[ROW_OTHERS].found++;
+			wrong(&heap->rows[ROW_OTHERS],
 				"a block of %" PRIu64 " bytes at %" PRIX64 " is listed",
 				at->requested_bytes, at->addr);
 		}
 		if (at->addr < end) {
-			rows[heap].overlapping.found++;
-			wrong(&rows[heap].overlapping,
+			heap->rows[ROW_OVERLAPPING].found++;
+			wrong(&heap->rows[ROW_OVERLAPPING],
 				"the blocks at %" PRIX64 " and %" PRIX64 " share memory", last,
 				at->addr);
 		}
@@ -244,21 +231,22 @@ static void make_note(struct doctor_row *row, const char *why)
 /* What is known when all blocks have been looked at. */
 static void finish(struct heap_rows *rows, bool has_stacks, const struct heap *heap)
 {
+	struct doctor_row *freed = &rows->rows[ROW_FREED], *others = &rows->rows[ROW_OTHERS];
 	uint64_t stackless = heap ? heap->stackless.block_count : 0;
 
 	/* Those without a stack are only counted: as many as are missing may be the missing ones. */
 	if (has_stacks && stackless > rows->unlisted) {
-		rows->others.found += stackless - rows->unlisted;
-		wrong(&rows->others, "%" PRIu64 " more blocks are counted without a stack",
+		others->found += stackless - rows->unlisted;
+		wrong(others, "%" PRIu64 " more blocks are counted without a stack",
 			stackless - rows->unlisted);
 	}
 	/* What may differ without a mistake of ours; doctor.h says why. */
 	if (!heap || !heap->kind || !strcmp(heap->kind, "wine"))
 		return;
-	if (are_few(rows->freed.expected - rows->freed.found, rows->freed.expected, FREED_PART))
-		make_note(&rows->freed, "Windows may put blocks aside when they are freed");
-	if (are_few(rows->others.found, rows->stacks.expected, OTHERS_PART))
-		make_note(&rows->others, "it may be the heap's own");
+	if (are_few(freed->expected - freed->found, freed->expected, FREED_PART))
+		make_note(freed, "Windows may put blocks aside when they are freed");
+	if (are_few(others->found, rows->rows[ROW_STACKS].expected, OTHERS_PART))
+		make_note(others, "it may be the heap's own");
 }
 
 static void add_row(struct doctor *doctor, const char *source, int heap, const char *part,
@@ -271,21 +259,26 @@ static void add_row(struct doctor *doctor, const char *source, int heap, const c
 	doctor_add(doctor, row);
 }
 
-static void add_rows(
-	struct doctor *doctor, const struct doctor_found *found, int heap, struct heap_rows *rows)
+static void add_rows(struct doctor *doctor, const char *source, int heap, bool has_stacks,
+	struct doctor_row *rows)
 {
-	for (int i = 0; i < DOCTOR_GROUPS; i++) {
-		if (rows->groups[i].expected)
-			add_row(doctor, found->source, heap, "blocks", doctor_group_names[i],
-				&rows->groups[i]);
+	static const char *const names[ROWS][2] = {
+		[ROW_FREED] = {"freed", "freed blocks gone"},
+		[ROW_OTHERS] = {"other", "other blocks"},
+		[ROW_OVERLAPPING] = {"overlap", "blocks that overlap"},
+		[ROW_STACKS] = {"stacks", "stacks"},
+	};
+
+	for (int i = 0; i < ROWS; i++) {
+		bool is_group = i < DOCTOR_GROUPS;
+
+		if (is_group		? !rows[i].expected :
+			i == ROW_STACKS ? !has_stacks :
+					  i != ROW_OVERLAPPING && heap == DOCTOR_PROCESS_HEAP)
+			continue;
+		add_row(doctor, source, heap, is_group ? "blocks" : names[i][0],
+			is_group ? doctor_group_names[i] : names[i][1], &rows[i]);
 	}
-	if (heap != DOCTOR_PROCESS_HEAP) {
-		add_row(doctor, found->source, heap, "freed", "freed blocks gone", &rows->freed);
-		add_row(doctor, found->source, heap, "other", "other blocks", &rows->others);
-	}
-	add_row(doctor, found->source, heap, "overlap", "blocks that overlap", &rows->overlapping);
-	if (found->has_stacks)
-		add_row(doctor, found->source, heap, "stacks", "stacks", &rows->stacks);
 }
 
 /* Some segment heaps of the first systems that had them are of no known layout, and dumps say so. */
@@ -311,36 +304,33 @@ static void note_layout(struct doctor *doctor, int i, const struct heap *heap)
 		heap->unwalked ? ", not walked" : "");
 }
 
-static void compare(
+void doctor_compare(
 	struct doctor *doctor, const char *source, struct snapshot *snapshot, bool has_stacks)
 {
-	const struct doctor_found found = {source, snapshot, has_stacks};
 	const struct doctor_truth *truth = doctor->truth;
-	struct heap_rows rows[DOCTOR_HEAPS] = {0};
+	struct comparison comparison = {truth, snapshot, has_stacks, .heaps = {{.listed = 0}}};
 
 	if (snapshot->block_count)
 		qsort(snapshot->blocks, snapshot->block_count, sizeof(*snapshot->blocks),
-			compare_blocks);
-	for (uint32_t i = 0; i < truth->block_count; i++) {
-		const struct doctor_block *block = &truth->blocks[i];
-
-		(block->is_freed ? compare_freed : compare_live)(
-			&rows[block->heap], truth, &found, block);
-	}
-	compare_listed(rows, truth, &found);
+			compare_addr);
+	for (uint32_t i = 0; i < truth->block_count; i++)
+		(truth->blocks[i].is_freed ? compare_freed : compare_live)(
+			&comparison, &truth->blocks[i]);
+	compare_listed(&comparison);
 	for (int i = 0; i < DOCTOR_HEAPS; i++) {
-		const struct heap *heap = heap_at(&found, truth->heaps[i]);
+		const struct heap *heap = heap_at(snapshot, truth->heaps[i]);
+		struct heap_rows *rows = &comparison.heaps[i];
 
 		if (!truth->heaps[i])
 			continue;
 		if (heap)
 			note_layout(doctor, i, heap);
-		finish(&rows[i], has_stacks, heap);
+		finish(rows, has_stacks, heap);
 		/* The tracer's blocks are known of a heap that was not walked, too. */
-		if (heap && heap->unwalked && !rows[i].listed)
+		if (heap && heap->unwalked && !rows->listed)
 			add_unwalked(doctor, source, i);
 		else
-			add_rows(doctor, &found, i, &rows[i]);
+			add_rows(doctor, source, i, has_stacks, rows->rows);
 	}
 }
 
@@ -365,36 +355,22 @@ static void add_broken(struct doctor *doctor, const char *source, const struct w
 	doctor_add(doctor, &row);
 }
 
-void doctor_compare_walk(struct doctor *doctor, const char *source, const struct walk *walk)
+static void compare_walk(struct doctor *doctor, const char *source, const struct walk *walk)
 {
 	struct snapshot snapshot;
 
 	snapshot_init(&snapshot);
-	for (size_t i = 0; i < walk->heap_count; i++) {
-		struct heap *heap = snapshot_add_heap(&snapshot);
-
-		if (heap)
-			*heap = walk->heaps[i];
-	}
+	for (size_t i = 0; i < walk->heap_count; i++)
+		*snapshot_add_heap(&snapshot) = walk->heaps[i];
 	for (size_t i = 0; i < walk->block_count; i++) {
 		const struct walked_block *walked = &walk->blocks[i];
-		struct block *block = snapshot_add_block(&snapshot);
 
-		if (block)
-			*block = (struct block){walked->addr, walked->requested_bytes,
-				walked->overhead_bytes, walked->heap, STACK_NONE};
+		*snapshot_add_block(&snapshot) = (struct block){walked->addr,
+			walked->requested_bytes, walked->overhead_bytes, walked->heap, STACK_NONE};
 	}
-	if (snapshot.heap_count != walk->heap_count || snapshot.block_count != walk->block_count)
-		doctor->is_out_of_memory = true;
-	else
-		compare(doctor, source, &snapshot, false);
+	doctor_compare(doctor, source, &snapshot, false);
 	snapshot_release(&snapshot);
 	add_broken(doctor, source, walk);
-}
-
-void doctor_compare_snapshot(struct doctor *doctor, const char *source, struct snapshot *snapshot)
-{
-	compare(doctor, source, snapshot, true);
 }
 
 static int walk_held(struct memory *memory, struct walk *walk, struct err *err)
@@ -419,10 +395,8 @@ void doctor_look_walk(struct doctor *doctor, struct target *target, const char *
 	unsigned walks = 0;
 	int rc;
 
-	if (memory_init(&memory, target)) {
-		doctor->is_out_of_memory = true;
-		return;
-	}
+	if (memory_init(&memory, target))
+		memory_out();
 	walk_init(&walk);
 	/* The child waits, but a thread of the system's in it may have stood inside a heap. */
 	do {
@@ -431,18 +405,12 @@ void doctor_look_walk(struct doctor *doctor, struct target *target, const char *
 	if (rc)
 		doctor_say(doctor, source, "walking the heaps", DOCTOR_OFF, &err);
 	else
-		doctor_compare_walk(doctor, source, &walk);
+		compare_walk(doctor, source, &walk);
 	if (!target->is_file)
 		doctor_note(doctor, "held",
 			target->is_cloned ? "by a clone of its memory" : "by suspending it");
 	walk_release(&walk);
 	memory_release(&memory);
-}
-
-/* Whether an error says no more than that a source is not to be had here. */
-static bool is_not_there(enum err_code code)
-{
-	return code == ERR_NO_STACKS || code == ERR_NOT_TRACED || code == ERR_PLATFORM;
 }
 
 void doctor_look_dump(struct doctor *doctor, struct target *target, const char *source,
@@ -455,10 +423,14 @@ void doctor_look_dump(struct doctor *doctor, struct target *target, const char *
 
 	snapshot_init(&snapshot);
 	if (capture_target(target, &want, &snapshot, &stats, &err)) {
-		doctor_say(doctor, source, "dump",
-			!must_be && is_not_there(err.code) ? DOCTOR_NOT_THERE : DOCTOR_OFF, &err);
+		bool is_no_mistake =
+			!must_be && (err.code == ERR_NO_STACKS || err.code == ERR_NOT_TRACED ||
+					    err.code == ERR_PLATFORM);
+
+		doctor_say(doctor, source, "dump", is_no_mistake ? DOCTOR_NOT_THERE : DOCTOR_OFF,
+			&err);
 	} else {
-		doctor_compare_snapshot(doctor, source, &snapshot);
+		doctor_compare(doctor, source, &snapshot, true);
 		for (size_t i = 0; i < snapshot.warning_count; i++)
 			doctor_note(doctor, source, "warning: %.600s", snapshot.warnings[i]);
 	}

@@ -8,9 +8,7 @@
 
 void doctor_init(struct doctor *doctor)
 {
-	*doctor = (struct doctor){.truth = calloc(1, sizeof(*doctor->truth))};
-	buf_init(&doctor->notes);
-	doctor->is_out_of_memory = !doctor->truth;
+	*doctor = (struct doctor){.truth = xcalloc(1, sizeof(*doctor->truth))};
 }
 
 void doctor_release(struct doctor *doctor)
@@ -24,10 +22,7 @@ void doctor_add(struct doctor *doctor, const struct doctor_row *row)
 {
 	struct doctor_row *added;
 
-	if (array_grow((void **)&doctor->rows, &doctor->row_cap, doctor->row_count, sizeof(*row))) {
-		doctor->is_out_of_memory = true;
-		return;
-	}
+	array_grow((void **)&doctor->rows, &doctor->row_cap, doctor->row_count, sizeof(*row));
 	added = &doctor->rows[doctor->row_count++];
 	*added = *row;
 	if (added->verdict == DOCTOR_OK && (row->expected != row->found || *row->detail))
@@ -44,26 +39,22 @@ void doctor_say(struct doctor *doctor, const char *source, const char *what,
 		.verdict = verdict,
 		.has_no_numbers = true};
 
-	doctor->is_out_of_memory = doctor->is_out_of_memory || why->code == ERR_NOMEM;
-	if (verdict == DOCTOR_OFF)
-		err_text(why, row.detail, sizeof(row.detail));
-	else
-		err_reason(why, row.detail, sizeof(row.detail));
+	(verdict == DOCTOR_OFF ? err_text : err_reason)(why, row.detail, sizeof(row.detail));
 	doctor_add(doctor, &row);
 }
 
 void doctor_note(struct doctor *doctor, const char *name, const char *format, ...)
 {
-	char line[700], words[660];
+	char line[700];
 	va_list args;
+	int len = snprintf(line, sizeof(line), "%-14s  ", name);
 
 	va_start(args, format);
-	vsnprintf(words, sizeof(words), format, args);
+	vsnprintf(line + len, sizeof(line) - (size_t)len - 1, format, args);
 	va_end(args);
-	snprintf(line, sizeof(line), "%-14s  %s\n", name, words);
-	if ((!doctor->notes.data || !strstr(doctor->notes.data, line)) &&
-		buf_add_text(&doctor->notes, line))
-		doctor->is_out_of_memory = true;
+	strcat(line, "\n");
+	if (!doctor->notes.data || !strstr(doctor->notes.data, line))
+		buf_add_text(&doctor->notes, line);
 }
 
 size_t doctor_count(const struct doctor *doctor, const char *source, enum doctor_verdict verdict)
